@@ -14,6 +14,24 @@
 
 #define ATTACH_SYMBOL(name) ((__typeof__(&name))dlsym(library, #name))
 
+/* Which of COUNT devices reach each other's memory, in words; "": there is one only. */
+static const char *peers(void *library, int count)
+{
+	int able = 0, pairs = count * (count - 1);
+
+	for (int i = 0; i < pairs; i++) {
+		int one = i / (count - 1), other = i % (count - 1), can = 0;
+
+		other += other >= one;
+		if (!ATTACH_SYMBOL(cuDeviceCanAccessPeer)(&can, one, other) && can)
+			able++;
+	}
+	return !pairs	       ? ""
+	       : able == pairs ? "; they reach each other's memory"
+	       : able	       ? "; some reach each other's memory (vcuda smi topo -p2p r)"
+		      : "; none reaches another one's memory, copies between them work";
+}
+
 /* One line on stdout. Why it failed is what the library says on stderr. */
 int command_attach(void)
 {
@@ -38,7 +56,7 @@ int command_attach(void)
 		return 1;
 	}
 	ATTACH_SYMBOL(cuDeviceGetName)(name, sizeof(name), 0);
-	printf("a program gets %d GPU%s: %s%s\n", count, count == 1 ? "" : "s", name,
-		count > 1 ? ", …" : "");
+	printf("a program gets %d GPU%s: %s%s%s\n", count, count == 1 ? "" : "s", name,
+		count > 1 ? ", …" : "", peers(library, count));
 	return 0;
 }

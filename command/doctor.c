@@ -169,8 +169,12 @@ static void check_agent(struct doctor *doctor, const char *agent)
 			NULL});
 
 	if (!ret) {
-		doctor->out[strcspn(doctor->out, "\n")] = 0;
-		say(doctor, RIGHT, "agent", "%s", doctor->out);
+		char *rest = doctor->out;
+
+		/* A line for each. */
+		for (char *line; (line = strsep(&rest, "\n"));)
+			if (*line)
+				say(doctor, RIGHT, "agent", "%s", line);
 	} else if (ret == EXIT_NOT_PERMITTED && !doctor->token_file) {
 		say(doctor, NOTE, "agent",
 			"%s: reachable; to ask it more: vcuda doctor --token-file FILE",
@@ -395,7 +399,7 @@ int command_doctor(int argc, char **argv)
 	struct doctor doctor = {0};
 	cleanup_free char *out = malloc(CAPTURE), *err = malloc(CAPTURE), *text = NULL;
 	struct error error;
-	char agent[256] = "";
+	char agent[4096] = "";
 	cJSON *root;
 
 	if (argc == 2 && !strcmp(argv[1], "--attach"))

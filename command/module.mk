@@ -1,8 +1,8 @@
 # build/bin/vcuda
 COMMAND_OBJS := $(call objects,$(wildcard command/*.c))
 
-# NVML's front is opened at run time (smi.c); only its types come from the header.
-$(OBJ)/command/smi.o: CPPFLAGS += -isystem $(NVML)/include
+# NVML's front is opened at run time (smi.c, topology.c); only its types come from the header.
+$(addprefix $(OBJ)/command/,smi.o topology.o): CPPFLAGS += -isystem $(NVML)/include
 
 all: $(BIN)/vcuda $(BIN)/vcuda-top
 

@@ -31,8 +31,20 @@ static const char usage[] =
 	"PROGRAM …\n"
 	"\n"
 	"  --software         on this machine's CPU: starts an agent with the software GPU\n"
-	"  --agent HOST[:PORT]  on that agent's GPUs\n"
+	"  --agent HOST[:PORT]  on that agent's GPUs; more than once: on all of theirs, in\n"
+	"                     this order\n"
 	"  neither            through the sidecar that is running ($VCUDA_SOCKET)\n";
+
+/* One more agent, all of which the program gets. */
+static int add_agent(struct service_wish *wish, const char *value, struct error *error)
+{
+	size_t n = strlen(wish->agent);
+
+	if (snprintf(wish->agent + n, sizeof(wish->agent) - n, "%s%s", n ? "+" : "", value) >=
+		(int)(sizeof(wish->agent) - n))
+		return error_set(error, 0, "run: --agent: these are too many");
+	return 0;
+}
 
 static int parse(
 	int argc, char **argv, struct service_wish *wish, int *program, struct error *error)
@@ -54,7 +66,10 @@ static int parse(
 		} else if (!strcmp(argv[i], "--agent") || !strcmp(argv[i], "--token-file")) {
 			if (!value)
 				return error_set(error, 0, "run: %s needs a value", argv[i]);
-			*(argv[i][2] == 'a' ? &wish->agent : &wish->token_file) = value;
+			if (argv[i][2] == 't')
+				wish->token_file = value;
+			else if (add_agent(wish, value, error) < 0)
+				return -EINVAL;
 			i++;
 		} else {
 			return error_set(
@@ -62,9 +77,9 @@ static int parse(
 		}
 	}
 	*program = i;
-	if (wish->software && wish->agent)
+	if (wish->software && wish->agent[0])
 		return error_set(error, 0, "run: either --software or --agent, not both");
-	if (wish->agent && !strchr(wish->agent, ',') &&
+	if (wish->agent[0] && !strpbrk(wish->agent, ",+") &&
 		transport_describe(wish->agent, 0, &description, error) < 0)
 		return error_wrap(error, -EINVAL, "run: --agent");
 	if (i >= argc)
@@ -191,7 +206,7 @@ int command_run(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &set, &old);
 	signals = signalfd(-1, &set, SFD_CLOEXEC);
 
-	if (wish.software || wish.agent) {
+	if (wish.software || wish.agent[0]) {
 		if (service_manager_start(&wish, signals, &service_manager, &error) < 0)
 			return command_complain(&error, 1);
 		socket = service_manager.socket;

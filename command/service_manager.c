@@ -39,7 +39,7 @@ struct services {
 	const struct service_wish *wish;
 	char folder[64];
 	pid_t agent, sidecar;
-	char address[256];
+	char address[4096];
 	char token_file[PATH_MAX];
 };
 

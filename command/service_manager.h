@@ -14,7 +14,7 @@
 
 struct service_wish {
 	bool software;		/* an agent on the software GPU */
-	const char *agent;	/* else its address */
+	char agent[4096];	/* else its address, or several with + or , between; "": none */
 	const char *token_file; /* NULL: none (software: one is made) */
 	bool verbose;		/* their logs go to our stderr */
 };

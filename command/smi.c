@@ -20,6 +20,7 @@
 #include "command/command.h"
 #include "command/http.h"
 #include "command/spawn.h"
+#include "command/topology.h"
 #include "common/cleanup.h"
 #include "common/version.h"
 #include "protocol/wire/session.h"
@@ -32,8 +33,14 @@
 
 static const char usage[] =
 	"vcuda smi [-L] [--agent HOST[:PORT] [--token-file FILE]]\n"
+	"vcuda smi topo [-m | -p2p r|w|n|a|p]\n"
 	"\n"
 	"  -L                   a line a GPU\n"
+	"  topo                 what the GPUs that programs here get are to each other: "
+	"NVLink,\n"
+	"                       PCIe; or whether they can read (r), write (w), use NVLink "
+	"(n),\n"
+	"                       atomics (a) or PCIe (p) with each other's memory\n"
 	"  --agent HOST[:PORT]  as that agent sees itself (its control port, 9999), with all "
 	"its\n"
 	"                       sessions; else the GPUs that programs here get, with the\n"
@@ -145,10 +152,10 @@ static void ask_sidecar(struct smi *smi)
 	cJSON_Delete(root);
 }
 
-static int ask_session(struct smi *smi, struct error *error)
+/* NVML's front, joined to a session: how many GPUs it has. */
+static int open_session(void **front, unsigned *count, struct error *error)
 {
 	char path[PATH_MAX];
-	unsigned count = 0;
 	nvmlReturn_t status;
 	void *library;
 
@@ -160,12 +167,24 @@ static int ask_session(struct smi *smi, struct error *error)
 		return error_set(error, ENOENT, "smi: %s", dlerror());
 	status = SMI_NVML(nvmlInit_v2)();
 	if (!status)
-		status = SMI_NVML(nvmlDeviceGetCount_v2)(&count);
+		status = SMI_NVML(nvmlDeviceGetCount_v2)(count);
 	/* Where nothing is configured the front says that there is no device. */
-	if (status || !count)
+	if (status || !*count)
 		return error_set(error, 0,
 			"smi: %s: no GPU is reached from here; vcuda doctor says why",
 			status ? SMI_NVML(nvmlErrorString)(status) : "no devices");
+	*front = library;
+	return 0;
+}
+
+static int ask_session(struct smi *smi, struct error *error)
+{
+	unsigned count = 0;
+	void *library;
+	int ret = open_session(&library, &count, error);
+
+	if (ret < 0)
+		return ret;
 	if (SMI_NVML(nvmlSystemGetDriverVersion)(smi->driver, sizeof(smi->driver)))
 		snprintf(smi->driver, sizeof(smi->driver), "N/A");
 	SMI_NVML(nvmlSystemGetCudaDriverVersion_v2)(&smi->cuda);
@@ -347,6 +366,40 @@ static void print_table(const struct smi *smi)
 	rule('+', '-');
 }
 
+/* vcuda smi topo [-m | -p2p LETTER] */
+static int topology(int argc, char **argv)
+{
+	static const char letters[] = "rwnap"; /* by nvmlGpuP2PCapsIndex_t */
+	struct error error;
+	unsigned count = 0;
+	int access = -1;
+	void *library;
+
+	for (int i = 2; i < argc; i++) {
+		const char *letter = i + 1 < argc && strlen(argv[i + 1]) == 1
+					     ? strchr(letters, argv[i + 1][0])
+					     : NULL;
+
+		if (!strcmp(argv[i], "-m") || !strcmp(argv[i], "--matrix"))
+			continue;
+		if ((strcmp(argv[i], "-p2p") != 0 && strcmp(argv[i], "--p2pstatus") != 0) ||
+			!letter) {
+			error_set(
+				&error, 0, "smi topo: what is '%s'? vcuda smi --help", argv[i]);
+			return command_complain(&error, 2);
+		}
+		access = (int)(letter - letters);
+		i++;
+	}
+	if (open_session(&library, &count, &error) < 0)
+		return command_complain(&error, 1);
+	if (topology_print(library, count, access) < 0) {
+		error_set(&error, 0, "smi topo: the GPUs do not answer");
+		return command_complain(&error, 1);
+	}
+	return 0;
+}
+
 int command_smi(int argc, char **argv)
 {
 	static struct smi smi;
@@ -354,6 +407,8 @@ int command_smi(int argc, char **argv)
 	struct error error;
 	bool list = false;
 
+	if (argc > 1 && !strcmp(argv[1], "topo"))
+		return topology(argc, argv);
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help")) {
 			fputs(usage, stdout);

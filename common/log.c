@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,11 +29,33 @@ static struct {
 	unsigned a_second; /* 0: no limit */
 	unsigned left, dropped;
 	time_t since;
+	_Atomic uint64_t
+		*together; /* second and lines of it, 32 bits each; NULL: nobody else's */
 } log_may = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void log_limit(unsigned a_second)
 {
 	log_may.a_second = a_second;
+}
+
+void log_limit_together(_Atomic uint64_t *word)
+{
+	log_may.together = word;
+}
+
+/* Another process may be in the next second already: that one counts. */
+static int log_may_together(time_t now)
+{
+	uint64_t have = atomic_load(log_may.together), next;
+
+	do {
+		bool same = (int32_t)((uint32_t)(have >> 32) - (uint32_t)now) >= 0;
+
+		if (same && (uint32_t)have >= log_may.a_second)
+			return 0;
+		next = same ? have + 1 : (uint64_t)(uint32_t)now << 32 | 1;
+	} while (!atomic_compare_exchange_weak(log_may.together, &have, next));
+	return 1;
 }
 
 /* Whether one more line may be written; *dropped: how many were not, since the last. */
@@ -49,7 +73,7 @@ static int log_may_write(time_t now, unsigned *dropped)
 		*dropped = log_may.dropped;
 		log_may.dropped = 0;
 	}
-	may = log_may.left > 0;
+	may = log_may.left > 0 && (!log_may.together || log_may_together(now));
 	if (may)
 		log_may.left--;
 	else

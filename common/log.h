@@ -46,6 +46,8 @@ void log_open(const char *program);
 /* At most so many lines a second; the rest are counted, and that is said. Before other threads.
  */
 void log_limit(unsigned a_second);
+/* The same limit for the lines of all processes that have WORD in common (0 at first), too. */
+void log_limit_together(_Atomic uint64_t *word);
 
 void log_event(enum log_level level, const char *event, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

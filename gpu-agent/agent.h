@@ -59,13 +59,18 @@ struct agent_tenant {
 	uint32_t reserved;
 };
 
+/* Whose work goes first at a GPU (front/priority.h); 0: not said. */
+enum agent_priority { PRIORITY_LOW = 1, PRIORITY_NORMAL, PRIORITY_HIGH, PRIORITIES };
+
 /* What the configuration gives to a tenant, by its name (`tenants.NAME.…`). */
 struct agent_limits {
 	char name[64];	    /* "*": of those that are not named */
 	uint64_t bytes;	    /* of each device, for all its sessions; 0 = no limit */
 	uint32_t sessions;  /* at once; 0 = no limit but max_sessions */
-	uint32_t gpu_share; /* thousandths of each GPU's time; 0 = not measured, not limited */
-	uint64_t quotas[QUOTAS]; /* of each of its sessions */
+	uint32_t gpu_share; /* thousandths of each GPU's time; 0 = not limited */
+	uint32_t priority;  /* enum agent_priority: the highest that its sessions have */
+	uint32_t reserved;
+	uint64_t quotas[QUOTAS]; /* of its sessions together */
 };
 #define AGENT_LIMITS 256
 #define AGENT_SHARE_WHOLE 1000u

@@ -34,7 +34,7 @@ enum handoff_what {
 	HANDOFF_ALIVE = 9,   /* each second, instead of STATS, while the loop is in a call */
 	HANDOFF_AGAIN = 10,  /* the answer to ADOPTED, with its number; what it asked and was
 				not answered follows anew */
-	/* Of a session whose GPU time is measured: devices[].gpu_ns = used so far; status: 1 =
+	/* Of a session whose GPU time is limited: devices[].gpu_ns = used so far; status: 1 =
 	 * the GPU works for it now; bytes: 1 = it waits for more */
 	HANDOFF_TIME = 11,
 	HANDOFF_PARKED = 12, /* no connection is used any more; bytes = the last frame that was
@@ -57,6 +57,8 @@ enum handoff_what {
 				 awaited; device = which attempt */
 	HANDOFF_RESUME = 26,  /* fds: the link's new connections; bytes = how many of the
 				 worker's frames the client has counted */
+	HANDOFF_TALLY = 27,   /* before a SESSION with quotas; fd: struct tally, device = the
+				 session's slot in it */
 };
 
 struct handoff_device {
@@ -69,7 +71,7 @@ struct handoff_device {
 	uint64_t used;		 /* STATS */
 	uint64_t others; /* SESSION, OTHERS: what the pod's other sessions have of its limit */
 	uint64_t gpu_ns; /* TIME, STATS, MORE; SESSION: what it may use at first, 0 = its time
-			    is not measured */
+			    is counted only */
 };
 
 struct handoff {
@@ -99,7 +101,9 @@ struct handoff {
 	uint32_t sandbox;   /* READY: what keeps the worker in (sandbox.h) */
 	uint32_t grace_ms;  /* SESSION: how long it outlives its connections; 0: not at all */
 	uint32_t reserved;
-	uint64_t quotas[QUOTAS];	 /* SESSION: of its tenant; STATS: in use */
+	/* SESSION: of its tenant's together, but for bytes in flight, which are its own part;
+	 * STATS: in use */
+	uint64_t quotas[QUOTAS];
 	uint64_t quotas_refused[QUOTAS]; /* STATS: how often there was no more of it */
 	struct handoff_device devices[HANDOFF_DEVICES];
 };

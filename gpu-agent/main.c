@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -21,6 +22,7 @@
 #include "gpu-agent/identity/key_set.h"
 #include "gpu-agent/keeper/keeper.h"
 #include "gpu-agent/sandbox/sandbox.h"
+#include "gpu-agent/tally.h"
 #include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/settings.h"
 #include "gpu-agent/supervisor/options.h"
@@ -31,6 +33,16 @@ static int fail(int status, const struct error *error)
 {
 	fprintf(stderr, "gpu-agent: %s\n", error->text);
 	return status;
+}
+
+/* The front logs it: once, however often it tries again. */
+static int worker_failed(const struct error *error)
+{
+	static struct handoff h = {.version = HANDOFF_VERSION, .what = HANDOFF_FAILED};
+
+	snprintf(h.text, sizeof(h.text), "%.190s", error->text);
+	(void)!send(AGENT_FD_SOCKET, &h, sizeof(h), MSG_NOSIGNAL);
+	return 1;
 }
 
 static int role_main(const char *role)
@@ -65,7 +77,8 @@ static int role_main(const char *role)
 		sched_setaffinity(0, sizeof(config.worker_cpus), &config.worker_cpus))
 		log_warn("worker.cpus", "text=\"worker_cpus: %s\"", strerror(errno));
 	compiled_enter(&config);
-	sandbox_enter(&config);
+	if (sandbox_enter(&config, &error))
+		return worker_failed(&error);
 	return worker_main(&config, AGENT_FD_SOCKET);
 }
 
@@ -88,8 +101,9 @@ static int check_keys(const struct agent_config *config, struct error *error)
 static uint64_t reload_layout(void)
 {
 	const uint64_t parts[] = {HANDOFF_VERSION, sizeof(struct handoff), JOURNAL_MAGIC,
-		sizeof(struct journal), sizeof(struct control), sizeof(struct agent_config),
-		sizeof(struct reload_state), sizeof(struct reload_entry), SESSION_VERSION};
+		sizeof(struct journal), sizeof(struct tally), sizeof(struct control),
+		sizeof(struct agent_config), sizeof(struct reload_state),
+		sizeof(struct reload_entry), SESSION_VERSION};
 	uint64_t sum = 0xcbf29ce484222325u;
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)

@@ -13,7 +13,7 @@ AGENT_OBJS := $(AGENT_FRONT_OBJS) $(call objects,$(AGENT_WORKER_SRCS))
 AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lssl -lcrypto -ldl
 
 # NVIDIA's NVML is opened at run time (nvml.c); only its types come from the header.
-$(OBJ)/gpu-agent/worker/driver/nvml.o: CPPFLAGS += -isystem $(NVML)/include
+$(addprefix $(OBJ)/gpu-agent/worker/driver/,nvml.o nvml_pair.o): CPPFLAGS += -isystem $(NVML)/include
 
 # Its bytes come by .incbin, which the compiler's list of dependencies does not know.
 $(OBJ)/gpu-agent/front/page.o: $(wildcard gpu-agent/front/page/*)

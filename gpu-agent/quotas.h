@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a tenant's sessions may each have of the agent's machine: `tenants.NAME.KEY` in the
- * configuration, a number in the SESSION that a worker gets, a label of a metric.  The worker
- * keeps them; 0 stands for no limit but the agent's own.
+ * What a tenant's sessions may have together of the agent's machine: `tenants.NAME.KEY` in the
+ * configuration, a number in the SESSION that a worker gets, a label of a metric.  The workers
+ * keep them, by what tally.h says; bytes in flight are memory that a session has from its start
+ * on, which the front gives out.  0 stands for no limit but the agent's own.
  */
 #ifndef VCUDA_GPU_AGENT_QUOTAS_H
 #define VCUDA_GPU_AGENT_QUOTAS_H
@@ -38,8 +39,8 @@ static const struct quota_row quota_rows[QUOTAS] = {
 		"bytes like 64MiB (0 = no limit but the agent's)"},
 	[QUOTA_PINNED] = {"pinned_bytes", true, 1, 1ull << 50,
 		"bytes like 64MiB (0 = no limit but the agent's)"},
-	[QUOTA_INFLIGHT] = {"inflight_bytes", true, 2u << 20, 1ull << 50,
-		"bytes from 2MiB on (0 = no limit but the agent's)"},
+	[QUOTA_INFLIGHT] = {"inflight_bytes", true, 4u << 20, 1ull << 50,
+		"bytes from 4MiB on (0 = no limit but the agent's)"},
 	[QUOTA_HOST] = {"host_memory", true, 64u << 20, 1ull << 50,
 		"bytes from 64MiB on (0 = the agent's host_memory)"},
 	[QUOTA_LOG] = {"log_lines", false, 1, 100,

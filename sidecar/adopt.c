@@ -140,6 +140,21 @@ static bool adopt_session(struct channel *channel, struct channel_carry *carry,
 	return channel->resume.possible;
 }
 
+/* The agent of the session is one of ours. */
+static int adopt_keep(struct channel *channel, const char *address, struct error *error)
+{
+	struct server *server = channel->server;
+	char part[AGENTS_TEXT];
+	int ret = -ENOENT;
+
+	for (unsigned i = 0; ret < 0 && i < server->agent_count; i++) {
+		agents_part(server->options.agent, i, part);
+		ret = agents_keep(&server->agents[i], part, address, error);
+		channel->part = i;
+	}
+	return ret;
+}
+
 /* 0, or the CUresult to answer with *error: NOT_PERMITTED where asking again is of no use. */
 static uint32_t adopt_grant(struct channel *channel, const struct channel_request *request,
 	struct channel_carry *carry, struct error *error)
@@ -152,7 +167,7 @@ static uint32_t adopt_grant(struct channel *channel, const struct channel_reques
 		return STATUS_NOT_PERMITTED;
 	}
 	ret = adopt_memory(channel, request, carry, error);
-	if (!ret && agents_keep(&server->agents, server->options.agent, carry->address, error))
+	if (!ret && adopt_keep(channel, carry->address, error))
 		return STATUS_NOT_READY; /* names may come back */
 	return !ret ? 0 : ret == -EPERM ? STATUS_NOT_PERMITTED : STATUS_NOT_READY;
 }

@@ -11,9 +11,11 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/wait.h"
+#include "protocol/wire/channel.h"
 
 #define ASK_NS 1500000000ull /* for all of them to answer */
 #define ASK_STACK (256u * 1024)
+#define FAULT_SCHEME "fault+" /* the one scheme with a + (transport.c) */
 
 struct candidate {
 	char address[AGENT_TEXT];
@@ -51,7 +53,41 @@ static const char *next_entry(const char **list, char entry[AGENT_TEXT], struct 
 	return entry;
 }
 
-int agents_check(const char *list, struct error *error)
+/* The end of the part that begins at LIST: a + that belongs to no scheme. */
+static const char *part_end(const char *list)
+{
+	for (const char *entry = list;; entry += strcspn(entry, ", ") + 1) {
+		size_t scheme = strncmp(entry, FAULT_SCHEME, strlen(FAULT_SCHEME))
+					? 0
+					: strlen(FAULT_SCHEME);
+		size_t n = strcspn(entry + scheme, "+, ") + scheme;
+
+		if (entry[n] == '+' || !entry[n])
+			return entry + n;
+	}
+}
+
+unsigned agents_parts(const char *list)
+{
+	unsigned count = 1;
+
+	for (list = part_end(list); *list; list = part_end(list + 1))
+		count++;
+	return count;
+}
+
+void agents_part(const char *list, unsigned number, char part[AGENTS_TEXT])
+{
+	const char *end;
+
+	for (end = part_end(list); number; number--) {
+		list = end + 1;
+		end = part_end(list);
+	}
+	snprintf(part, AGENTS_TEXT, "%.*s", (int)(end - list), list);
+}
+
+static int part_check(const char *list, struct error *error)
 {
 	struct transport_description description;
 	char entry[AGENT_TEXT];
@@ -66,6 +102,34 @@ int agents_check(const char *list, struct error *error)
 		return error_set(error, 0, "1 to %d agents with commas between are expected",
 			AGENTS_MAX);
 	return 0;
+}
+
+int agents_check(const char *list, struct error *error)
+{
+	unsigned count = agents_parts(list);
+	char part[AGENTS_TEXT], other[AGENTS_TEXT];
+	int ret = 0;
+
+	if (strlen(list) >= AGENTS_TEXT || count > CHANNEL_AGENTS)
+		return error_set(error, 0,
+			"%u agents with + between are too many; %u are the most", count,
+			CHANNEL_AGENTS);
+	for (unsigned i = 0; !ret && i < count; i++) {
+		agents_part(list, i, part);
+		if (count > 1 && !part[strspn(part, ", ")])
+			return error_set(error, 0,
+				"'%.200s' names no agent %s a +; a+b is both of them", list,
+				i ? "behind" : "before");
+		ret = part_check(part, error);
+		for (unsigned j = 0; !ret && j < i; j++) {
+			agents_part(list, j, other);
+			if (!strcmp(part, other))
+				return error_set(error, 0,
+					"agent '%.200s' is named twice; a+b are two agents",
+					part);
+		}
+	}
+	return ret;
 }
 
 static void add(void *argument, const char *address)

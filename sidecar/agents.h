@@ -4,6 +4,9 @@
  * headless Service): each is asked whether it would grant a session and how much it has left,
  * all at once, and the one with most goes first.  Then the sidecar stays with it, so that the
  * processes of a pod share its GPUs and limits, until it does not serve any more.
+ *
+ * `agent: a+b` is both: a list in two parts.  A process gets one agent of each part, and all
+ * else here is about one part.
  */
 #ifndef VCUDA_SIDECAR_AGENTS_H
 #define VCUDA_SIDECAR_AGENTS_H
@@ -17,10 +20,15 @@
 #include "transport/transport.h"
 
 #define AGENTS_MAX 64
-#define AGENT_TEXT 272 /* "[HOST]:PORT" or "SCHEME://…" */
+#define AGENT_TEXT 272	 /* "[HOST]:PORT" or "SCHEME://…" */
+#define AGENTS_TEXT 4096 /* a list of them */
 
-/* Whether LIST is agents with commas between; 0, or -EINVAL with *error. */
+/* Whether LIST is parts with + between, each of them agents with commas between; 0, or -EINVAL
+ * with *error. */
 int agents_check(const char *list, struct error *error);
+/* How many parts a list has, and the one of that number, which must be there. */
+unsigned agents_parts(const char *list);
+void agents_part(const char *list, unsigned number, char part[AGENTS_TEXT]);
 
 struct agents {
 	pthread_mutex_t lock;	  /* guards `chosen`; nothing blocks under it */
@@ -29,10 +37,10 @@ struct agents {
 };
 #define AGENTS_INIT {.lock = PTHREAD_MUTEX_INITIALIZER, .choosing = PTHREAD_MUTEX_INITIALIZER}
 
-/* Opens a session (or, with role SESSION_PROBE, asks for one; *link is NULL then) at one of
- * LIST.  0 and *link; or -errno with *error saying what the last one tried answered, and its
- * words in *welcome. Blocks until DEADLINE (CLOCK_MONOTONIC ns) at most, but for the system's
- * own patience with names. Thread-safe. */
+/* LIST, here and below, is one part.  Opens a session (or, with role SESSION_PROBE, asks for
+ * one; *link is NULL then) at one of LIST.  0 and *link; or -errno with *error saying what the
+ * last one tried answered, and its words in *welcome. Blocks until DEADLINE (CLOCK_MONOTONIC
+ * ns) at most, but for the system's own patience with names. Thread-safe. */
 int agents_dial(struct agents *agents, const char *list, const struct session_hello *hello,
 	struct session_welcome *welcome, uint64_t deadline, struct link **link,
 	struct error *error);

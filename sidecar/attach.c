@@ -71,6 +71,7 @@ int attach_parts(
 	channel->replies.upcalls = (struct channel_upcall *)(base + layout->upcalls);
 	channel->replies.ring = &channel->ring;
 	channel->replies.segments = segments;
+	channel->replies.stripes = &channel->stripes;
 	channel->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (channel->doorbell < 0)
 		return error_set(error, errno, "doorbell");
@@ -98,8 +99,8 @@ struct session_hello attach_hello(const struct channel *channel)
 		.version = SESSION_VERSION,
 		.pid = (uint32_t)channel->peer.pid,
 		.uid = channel->peer.uid,
-		.features =
-			SESSION_FEATURE_STRIPES | (options->grace ? SESSION_FEATURE_RESUME : 0),
+		.features = SESSION_FEATURE_STRIPES | SESSION_FEATURE_STRIPES_BACK |
+			    (options->grace ? SESSION_FEATURE_RESUME : 0) | options->priority,
 		.grace_ms = (uint32_t)options->grace * 1000,
 		.memory_limit = options->vram_limit,
 		.gpu_count = (uint32_t)options->gpu_count,
@@ -120,17 +121,18 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 	uint64_t deadline = wait_now() + options->attach_timeout * 1000000000ull;
 	struct session_hello hello = attach_hello(channel);
 	struct session_welcome welcome;
-	char address[AGENT_TEXT];
+	char address[AGENT_TEXT], part[AGENTS_TEXT];
 	int ret;
 
-	ret = agents_dial(&server->agents, options->agent, &hello, &welcome, deadline,
+	agents_part(options->agent, channel->part, part);
+	ret = agents_dial(&server->agents[channel->part], part, &hello, &welcome, deadline,
 		&channel->link, error);
 	if (!ret) {
-		agents_chosen(&server->agents, address);
+		agents_chosen(&server->agents[channel->part], address);
 		resume_init(&channel->resume, address, &hello, &welcome, channel->doorbell);
 		channel->ring.counts = channel->resume.possible;
 		stripes_init(&channel->stripes, channel->link, &hello, &welcome,
-			channel->doorbell, channel->server->spin);
+			&channel->segments, channel->doorbell, channel->server->spin);
 	}
 	explicit_bzero(&hello, sizeof(hello));
 	if (!ret) {
@@ -141,6 +143,31 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 		return 0;
 	}
 	return ret == -ECONNREFUSED && welcome.status ? welcome.status : STATUS_NOT_READY;
+}
+
+/* Two parts of the list may lead to one agent, whose GPUs would be there twice. */
+static bool attach_twice(struct channel *channel, struct error *error)
+{
+	const struct transport_place *place = &channel->link->place;
+	struct server *server = channel->server;
+	unsigned same = server->agent_count;
+
+	pthread_mutex_lock(&server->lock);
+	server->places[channel->part] = *place;
+	for (unsigned i = 0; i < server->agent_count; i++) {
+		const struct transport_place *other = &server->places[i];
+
+		if (i != channel->part && place->transport &&
+			other->transport == place->transport &&
+			!memcmp(other->bytes, place->bytes, sizeof(place->bytes)))
+			same = i;
+	}
+	pthread_mutex_unlock(&server->lock);
+	if (same == server->agent_count)
+		return false;
+	error_set(error, 0, "agents %u and %u of '%.160s' are one and the same", same + 1,
+		channel->part + 1, server->options.agent);
+	return true;
 }
 
 /* What must hold before anything is made. 0, or the CUresult with *error. */
@@ -164,6 +191,18 @@ static uint32_t attach_allowed(
 			"configuration");
 		return STATUS_NO_DEVICE;
 	}
+	if (server->agent_count > 1 && !(request->features & CHANNEL_FEATURE_AGENTS)) {
+		error_set(error, 0,
+			"the program's vcuda libraries know one agent only, the sidecar has "
+			"%u: install the same release of both",
+			server->agent_count);
+		return STATUS_MISMATCH;
+	}
+	if (request->segment >= server->agent_count) {
+		error_set(error, 0, "the program asks for agent %u of %u", request->segment,
+			server->agent_count);
+		return STATUS_MISMATCH;
+	}
 	if (atomic_load(&server->draining)) {
 		error_set(error, 0, "the sidecar is draining: it takes no more processes");
 		return STATUS_NOT_READY;
@@ -177,17 +216,24 @@ static uint32_t attach_grant(
 	uint32_t status = attach_allowed(channel, request, error);
 	struct channel_answer answer;
 	struct segment *segment;
+	char part[AGENTS_TEXT];
 
 	if (status)
 		return status;
+	channel->part = request->segment;
 	if (attach_memory(channel, error) < 0)
 		return STATUS_OUT_OF_MEMORY;
 	status = attach_dial(channel, error);
 	if (status)
 		return status;
+	if (attach_twice(channel, error))
+		return STATUS_NOT_PERMITTED;
 
 	segment = channel->segments.at[0];
 	answer = request_answer(request, 0, "");
+	answer.agents = channel->server->agent_count;
+	agents_part(channel->server->options.agent, channel->part, part);
+	snprintf(answer.agent, sizeof(answer.agent), "%.127s", part);
 	channel->heirs = channel->resume.possible && request->features & CHANNEL_FEATURE_ADOPT;
 	if (channel->heirs) {
 		resume_carry(&channel->resume, channel->page, segment->fd);
@@ -221,11 +267,14 @@ int attach_attach(struct channel *channel, const struct channel_request *request
 	log_quote(program, sizeof(program), channel->program);
 	status = attach_grant(channel, request, &error);
 	if (!status) {
+		char part[AGENTS_TEXT];
+
+		agents_part(server->options.agent, channel->part, part);
 		atomic_fetch_add(&server->attached, 1);
 		latency_observe(
 			&channel->timing.classes[LATENCY_ATTACH], wait_now() - since, 1);
 		log_info("channel.open", "app=%d uid=%u program=%s agent=%s", channel->peer.pid,
-			channel->peer.uid, program, server->options.agent);
+			channel->peer.uid, program, part);
 		return 0;
 	}
 	atomic_fetch_add(&server->refused, 1);

@@ -55,6 +55,7 @@ void channel_lose(struct channel *channel, uint32_t status, const char *text)
 	atomic_fetch_add(&page->progress, 1);
 	wait_wake(&page->progress);
 	stripes_close(&channel->stripes);
+	replies_drop_input(&channel->replies);
 	link_close(channel->link);
 	channel->link = NULL;
 	if (channel->gone || channel->stopping || channel->parted)
@@ -65,12 +66,18 @@ void channel_lose(struct channel *channel, uint32_t status, const char *text)
 		log_quote(quoted, sizeof(quoted), text));
 }
 
+/* The program made a file of shared memory shorter: another connection is of no use. */
+static bool channel_robbed(const struct channel *channel)
+{
+	return segment_broken() || stripes_robbed(&channel->stripes);
+}
+
 /* The connections are gone: the session goes on where the agent takes us back. False: it does
  * not. */
 static bool channel_cut(struct channel *channel, uint64_t now, const char *text)
 {
 	if (!channel->resume.possible || channel->gone || channel->stopping ||
-		channel->ring.bye || segment_broken())
+		channel->ring.bye || channel_robbed(channel))
 		return false;
 	stripes_close(&channel->stripes);
 	link_close(channel->link);
@@ -105,6 +112,14 @@ static void channel_poison(struct channel *channel, const struct error *error)
 	channel_lose(channel, STATUS_LOST, error->text);
 }
 
+static void channel_poison_robbed(struct channel *channel)
+{
+	struct error error;
+
+	error_set(&error, 0, "the program took shared memory away");
+	channel_poison(channel, &error);
+}
+
 /* The agent has taken us back, or nobody will. */
 static void channel_resumed(struct channel *channel, uint64_t now)
 {
@@ -136,7 +151,7 @@ static void channel_resumed(struct channel *channel, uint64_t now)
 		return;
 	}
 	stripes_init(&channel->stripes, channel->link, &resume->hello, &resume->welcome,
-		channel->doorbell, channel->server->spin);
+		&channel->segments, channel->doorbell, channel->server->spin);
 	pthread_mutex_lock(&channel->server->lock);
 	memcpy(channel->renewal.secret, resume->hello.secret, sizeof(resume->hello.secret));
 	channel->renewal.place = channel->link->place;
@@ -203,8 +218,7 @@ static bool channel_forward(struct channel *channel, uint64_t now)
 	}
 	sent = outbound_send(&channel->out, channel->link);
 	if (sent == -EFAULT) {
-		error_set(&error, 0, "the program took shared memory away");
-		channel_poison(channel, &error);
+		channel_poison_robbed(channel);
 		return true;
 	}
 	if (sent < 0)
@@ -230,7 +244,9 @@ static bool channel_backward(struct channel *channel, uint64_t now)
 	if (got < 0) {
 		channel->parted = channel->ring.bye; /* it answered BYE by closing */
 		channel->finished = channel->gone;
-		if (got == -EPROTO)
+		if (got == -EFAULT)
+			channel_poison_robbed(channel);
+		else if (got == -EPROTO)
 			channel_lose(channel, STATUS_LOST, error.text);
 		else
 			channel_broke(channel, now, error.text);
@@ -252,7 +268,8 @@ static bool channel_backward(struct channel *channel, uint64_t now)
 static uint64_t channel_patience(const struct channel *channel)
 {
 	const struct options *options = &channel->server->options;
-	bool within = channel->replies.in_payload || channel->replies.at < channel->replies.n;
+	bool within = channel->replies.in_payload || replies_wait(&channel->replies) ||
+		      channel->replies.at < channel->replies.n;
 
 	return (within ? options->busy_timeout : options->ping_timeout) * SECOND;
 }
@@ -343,7 +360,7 @@ static uint64_t channel_deadline(const struct channel *channel, uint64_t now)
 		at = sooner(at, now + 20 * MS);
 	if (!channel->link)
 		return at;
-	if (!channel->replies.upcalls_full)
+	if (!replies_paused(&channel->replies))
 		at = sooner(at, link_wake_at(channel->link));
 	if (channel->broken_at)
 		at = sooner(at, channel->broken_at + BROKEN_NS + MS);
@@ -362,6 +379,7 @@ static void channel_sleep(struct channel *channel, uint64_t now)
 	struct channel_page *page = channel->page;
 	bool takes = channel->link && outbound_empty(&channel->out) && !channel->broken_at;
 	bool cut = resume_is_cut(&channel->resume);
+	bool lands = replies_wait(&channel->replies);
 	uint64_t at = channel_deadline(channel, now);
 	uint64_t wait = at > now ? at - now : 0;
 	struct timespec timeout = {
@@ -369,7 +387,7 @@ static void channel_sleep(struct channel *channel, uint64_t now)
 	struct pollfd fds[5] = {
 		{.fd = channel->gone ? -1 : channel->socket, .events = POLLIN},
 		{.fd = channel->stopping ? -1 : channel->server->stop_fd, .events = POLLIN},
-		{.fd = takes || cut ? channel->doorbell : -1, .events = POLLIN},
+		{.fd = takes || cut || lands ? channel->doorbell : -1, .events = POLLIN},
 		{.fd = -1},
 		{.fd = -1},
 	};
@@ -377,22 +395,21 @@ static void channel_sleep(struct channel *channel, uint64_t now)
 
 	if (channel->link)
 		link_fds(channel->link, fds + 3, !outbound_empty(&channel->out));
-	if (channel->replies.upcalls_full)
+	if (replies_paused(&channel->replies))
 		fds[3].fd = -1;
 	if (channel->broken_at)
 		fds[4].fd = -1;
-	if (takes) {
+	if (takes)
 		atomic_store_explicit(&page->idle, 1, memory_order_relaxed);
-		wait_fence();
-		if (ring_waiting(&channel->ring)) {
-			atomic_store_explicit(&page->idle, 0, memory_order_relaxed);
-			return;
-		}
-	}
-	if (ppoll(fds, 5, &timeout, NULL) < 0 && errno != EINTR)
+	if (takes || lands)
+		stripes_sleep(&channel->stripes, lands);
+	if ((!takes || !ring_waiting(&channel->ring)) && !replies_ready(&channel->replies) &&
+		ppoll(fds, 5, &timeout, NULL) < 0 && errno != EINTR)
 		channel_lose(channel, STATUS_LOST, "the sidecar cannot poll");
 	if (takes)
 		atomic_store_explicit(&page->idle, 0, memory_order_relaxed);
+	if (lands)
+		stripes_sleep(&channel->stripes, false);
 	if (fds[2].revents && read(channel->doorbell, &rings, sizeof(rings)) < 0)
 		rings = 0; /* another wake-up took it: the ring is looked at anyway */
 	if (fds[0].revents)
@@ -408,8 +425,9 @@ static uint64_t channel_spin(const struct channel *channel)
 {
 	uint64_t spin = channel->server->spin;
 
-	return spin && spin < WAIT_CALL_NS && ring_any_waits(&channel->ring) ? WAIT_CALL_NS
-									     : spin;
+	bool soon = ring_any_waits(&channel->ring) || replies_wait(&channel->replies);
+
+	return spin && spin < WAIT_CALL_NS && soon ? WAIT_CALL_NS : spin;
 }
 
 static void channel_turn(struct channel *channel)
@@ -431,12 +449,8 @@ static void channel_turn(struct channel *channel)
 		moved |= channel_forward(channel, now);
 	if (channel->link)
 		moved |= channel_backward(channel, now);
-	if (segment_broken() && channel->link) {
-		struct error error;
-
-		error_set(&error, 0, "the program took shared memory away");
-		channel_poison(channel, &error);
-	}
+	if (channel->link && channel_robbed(channel))
+		channel_poison_robbed(channel);
 	if (channel->link)
 		channel_tell(channel);
 	if (channel->link)
@@ -444,7 +458,8 @@ static void channel_turn(struct channel *channel)
 	if (channel->link && stripes_broken(&channel->stripes) && !channel->broken_at)
 		channel->broken_at = now;
 	if (channel->segments.closing && outbound_empty(&channel->out) &&
-		stripes_idle(&channel->stripes) && !channel->replies.in_payload)
+		stripes_idle(&channel->stripes) && !channel->replies.in_payload &&
+		!replies_wait(&channel->replies))
 		segments_reap(&channel->segments);
 	if (channel->gone)
 		channel_farewell(channel, now);

@@ -29,6 +29,7 @@ struct channel {
 	struct ucred peer;
 	struct channel_request request; /* the first … */
 	int segment;			/* … and what came with it; -1: nothing */
+	unsigned part;			/* which of the server's agents it is for */
 	char program[64];
 	/* Below: the channel's thread only. */
 	struct segments segments;

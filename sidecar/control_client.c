@@ -138,7 +138,7 @@ int control_print(const char *json)
 	return 0;
 }
 
-int control_probe(const struct options *options, struct agents *agents,
+int control_probe(const struct options *options, const char *part, struct agents *agents,
 	struct session_welcome *welcome, uint64_t *took, struct error *error)
 {
 	struct session_hello hello = {.version = SESSION_VERSION,
@@ -156,7 +156,7 @@ int control_probe(const struct options *options, struct agents *agents,
 	memcpy(hello.pod, options->pod, sizeof(hello.pod));
 	memcpy(hello.pod_uid, options->pod_uid, sizeof(hello.pod_uid));
 	memcpy(hello.token, options->token, sizeof(hello.token));
-	ret = agents_dial(agents, options->agent, &hello, welcome,
+	ret = agents_dial(agents, part, &hello, welcome,
 		start + CONTROL_SECONDS * 1000000000ull, &link, error);
 	link_close(link);
 	*took = wait_now() - start;

@@ -21,9 +21,9 @@ int control_drain(const char *socket, struct error *error);
 /* Prints that JSON for people: one line for the sidecar, one for each process. 0 or -EINVAL. */
 int control_print(const char *json);
 
-/* Asks the agents whether one would grant a session. 0, or -errno with *error; `agents` says
- * which, *welcome what it answered (zeros: nothing); *took: ns. */
-int control_probe(const struct options *options, struct agents *agents,
+/* Asks the agents of a part of the list whether one would grant a session. 0, or -errno with
+ * *error; `agents` says which, *welcome what it answered (zeros: nothing); *took: ns. */
+int control_probe(const struct options *options, const char *part, struct agents *agents,
 	struct session_welcome *welcome, uint64_t *took, struct error *error);
 
 #endif

@@ -68,13 +68,30 @@ static int probe_sidecar(const struct options *options, struct error *error)
 	return draining ? error_set(error, 0, "the sidecar is draining") : 0;
 }
 
-static int do_probe(const struct options *options)
+static int probe_part(const struct options *options, const char *part)
 {
 	struct agents agents = AGENTS_INIT;
 	struct session_welcome welcome;
 	char who[AGENT_TEXT];
 	struct error error;
 	uint64_t took;
+
+	if (control_probe(options, part, &agents, &welcome, &took, &error) < 0)
+		return complain(&error,
+			welcome.status == STATUS_NOT_PERMITTED ? EXIT_NOT_PERMITTED : 1);
+	agents_chosen(&agents, who);
+	printf(options->json ? "{\"agent\": \"%s\", \"granted\": true, \"text\": \"%s\", "
+			       "\"seconds\": %.6f}\n"
+			     : "agent %s answers: %s (asked and answered in %.6f s)\n",
+		who, welcome.text, (double)took / 1e9);
+	return 0;
+}
+
+static int do_probe(const struct options *options)
+{
+	char part[AGENTS_TEXT];
+	struct error error;
+	int ret = 0;
 
 	if (!options->remote && probe_sidecar(options, &error) < 0)
 		return complain(&error, 1);
@@ -84,15 +101,11 @@ static int do_probe(const struct options *options)
 			"--config FILE");
 		return complain(&error, 2);
 	}
-	if (control_probe(options, &agents, &welcome, &took, &error) < 0)
-		return complain(&error,
-			welcome.status == STATUS_NOT_PERMITTED ? EXIT_NOT_PERMITTED : 1);
-	agents_chosen(&agents, who);
-	printf(options->json ? "{\"agent\": \"%s\", \"granted\": true, \"text\": \"%s\", "
-			       "\"seconds\": %.6f}\n"
-			     : "agent %s answers: %s (asked and answered in %.6f s)\n",
-		who, welcome.text, (double)took / 1e9);
-	return 0;
+	for (unsigned i = 0; !ret && i < agents_parts(options->agent); i++) {
+		agents_part(options->agent, i, part);
+		ret = probe_part(options, part);
+	}
+	return ret;
 }
 
 /* Before any thread; an agent that was named before TLS was asked for is looked at again. */

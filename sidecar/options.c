@@ -50,6 +50,8 @@ const char options_usage[] =
 	"  --pod-uid UID         pods are told apart by it ($POD_UID)\n"
 	"  --vram-limit SIZE     of each GPU, for all processes together, as in 4Gi\n"
 	"  --gpu-count N         GPUs that a process sees (all)\n"
+	"  --priority low|normal|high\n"
+	"                        at most that class of its tenant's (the tenant's own)\n"
 	"  --shm-size SIZE       most shared memory in all\n"
 	"  --label TEXT          in what /proc/PID/maps says of shared memory (pod mode)\n"
 	"  --ring, --arena, --landing SIZE   powers of two, as in 512Ki\n"
@@ -261,6 +263,22 @@ static int set_log_format(const struct config_item *item, struct error *error)
 	return error_set(error, 0, "%s: '%.40s' is not text or json", item->key, item->text);
 }
 
+/* The highest class is the tenant's own, whichever that is. */
+static int set_priority(
+	struct options *options, const struct config_item *item, struct error *error)
+{
+	if (!strcmp(item->text, "low"))
+		options->priority = SESSION_FEATURE_LOW;
+	else if (!strcmp(item->text, "normal"))
+		options->priority = SESSION_FEATURE_NORMAL;
+	else if (!strcmp(item->text, "high"))
+		options->priority = 0;
+	else
+		return error_set(error, 0, "%s: '%.40s' is not low, normal or high", item->key,
+			item->text);
+	return 0;
+}
+
 static int set_insecure(
 	struct options *options, const struct config_item *item, struct error *error)
 {
@@ -321,6 +339,8 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		return config_size(item, 0, 1ull << 50, &o->vram_limit, error);
 	if (!strcmp(key, "gpu_count"))
 		return config_number(item, 0, 16, &o->gpu_count, error);
+	if (!strcmp(key, "priority"))
+		return set_priority(o, item, error);
 	if (!strcmp(key, "shm_size"))
 		return config_size(item, 0, 1ull << 50, &o->shm_size, error);
 	if (!strcmp(key, "ring"))
@@ -356,7 +376,7 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		"socket_mode ipc "
 		"pod "
 		"pod_uid label "
-		"vram_limit gpu_count shm_size ring arena landing spin max_processes "
+		"vram_limit gpu_count priority shm_size ring arena landing spin max_processes "
 		"attach_timeout ping_timeout "
 		"busy_timeout "
 		"grace idle_exit dumpable log log_format",
@@ -393,6 +413,7 @@ static int options_environment(struct options *options, struct error *error)
 		{"VCUDA_IPC", "ipc"},
 		{"VCUDA_VRAM_LIMIT", "vram_limit"},
 		{"VCUDA_GPU_COUNT", "gpu_count"},
+		{"VCUDA_PRIORITY", "priority"},
 		{"VCUDA_SHM_SIZE", "shm_size"},
 		{"VCUDA_GRACE", "grace"},
 		{"VCUDA_LOG_LEVEL", "log"},

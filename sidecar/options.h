@@ -12,13 +12,14 @@
 
 #include "common/error.h"
 #include "protocol/wire/channel.h"
+#include "sidecar/agents.h"
 #include "transport/transport.h"
 
 struct options {
 	char socket[100];     /* short enough for the kernel with ".lock" and to spare */
 	uint64_t socket_mode; /* permission bits */
 	enum channel_mode mode;
-	char agent[1024]; /* HOST[:PORT] or SCHEME://…, commas between; "" = none */
+	char agent[AGENTS_TEXT]; /* HOST[:PORT] or SCHEME://…, with , or + between; "" = none */
 	char token[256];
 	char credential[1024];	  /* the file of a signed token; "" = none */
 	bool insecure;		  /* which may be sent in the clear */
@@ -27,8 +28,9 @@ struct options {
 	char pod_uid[40];	  /* sessions with the same one share the limits */
 	uint64_t vram_limit; /* bytes of each GPU for all processes together; 0 = no limit */
 	uint64_t gpu_count;  /* GPUs that a process sees; 0 = all */
-	uint64_t shm_size;   /* shared memory of all processes together; 0 = no limit */
-	char label[16];	     /* in what /proc says of shared memory: the pod's UID, or "host" */
+	uint64_t priority; /* features of HELLO that ask for a lower class; 0 = the tenant's */
+	uint64_t shm_size; /* shared memory of all processes together; 0 = no limit */
+	char label[16];	   /* in what /proc says of shared memory: the pod's UID, or "host" */
 	uint64_t ring, arena, bounce; /* bytes, powers of two */
 	uint64_t spin;	    /* ns before sleeping; UINT64_MAX = by the number of cores */
 	uint64_t idle_exit; /* s without a process until it ends; 0 = never */

@@ -2,9 +2,11 @@
 #include "sidecar/replies.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "common/wait.h"
+#include "sidecar/stripes.h"
 
 /* Bumps `progress` and wakes who sleeps on it. */
 static void replies_progress(struct channel_page *page)
@@ -51,7 +53,7 @@ static int replies_check(
 
 	if (header->magic != FRAME_MAGIC)
 		return violation(error, header, "wrong magic");
-	if (header->flags)
+	if (header->flags & ~FRAME_STRIPE_MASK || (header->flags && !payload))
 		return violation(error, header, "flags");
 	if (header->length < body || payload > FRAME_PAYLOAD_MAX)
 		return violation(error, header, "forged length");
@@ -82,7 +84,8 @@ static int replies_check(
 }
 
 /* 1: there was no room, the frame stays. */
-static int take_upcall(struct replies *replies, struct error *error)
+static int take_upcall(
+	struct replies *replies, const struct replies_frame *frame, struct error *error)
 {
 	uint64_t head = atomic_load_explicit(&replies->page->upcall_head, memory_order_acquire);
 	uint32_t number = (uint32_t)replies->numbered + 1;
@@ -98,7 +101,7 @@ static int take_upcall(struct replies *replies, struct error *error)
 	replies->upcalls_full = replies->upcall_tail - head == CHANNEL_UPCALLS;
 	if (replies->upcalls_full)
 		return 1;
-	memcpy(&upcall, replies->body, sizeof(upcall));
+	memcpy(&upcall, frame->body, sizeof(upcall));
 	to = &replies->upcalls[replies->upcall_tail % CHANNEL_UPCALLS];
 	*to = (struct channel_upcall){
 		.what = upcall.what, .frame = number, .value = upcall.value};
@@ -108,11 +111,12 @@ static int take_upcall(struct replies *replies, struct error *error)
 	return 0;
 }
 
-static int take_update(struct replies *replies, struct error *error)
+static int take_update(
+	struct replies *replies, const struct replies_frame *frame, struct error *error)
 {
 	struct frame_update update;
 
-	memcpy(&update, replies->body, sizeof(update));
+	memcpy(&update, frame->body, sizeof(update));
 	if (update.index >= CHANNEL_COUNTERS)
 		return error_set(error, EPROTO, "agent: an update of counter %u", update.index);
 	atomic_store_explicit(
@@ -121,65 +125,64 @@ static int take_update(struct replies *replies, struct error *error)
 	return 0;
 }
 
-static void take_lost(struct replies *replies)
+static void take_lost(struct replies *replies, const struct replies_frame *frame)
 {
-	size_t n = replies->header.body;
+	size_t n = frame->header.body;
 
 	if (n >= sizeof(replies->text))
 		n = sizeof(replies->text) - 1;
-	memcpy(replies->text, replies->body, n);
+	memcpy(replies->text, frame->body, n);
 	replies->text[n] = 0;
 	for (char *c = replies->text; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 127)
 			*c = '?';
-	replies->status = replies->header.status;
+	replies->status = frame->header.status;
 	replies->lost = true;
 }
 
 /* The frame's work is done: a sidecar that comes after us begins behind it. */
-static void replies_count(struct replies *replies)
+static void replies_count(struct replies *replies, uint8_t kind)
 {
-	uint8_t kind = replies->header.kind;
-
 	if (kind == FRAME_PING || kind == FRAME_PONG)
 		return;
 	replies->numbered++;
-	replies->again = replies->done = false;
+	replies->again = false;
 	atomic_store_explicit(
 		&replies->page->carry.counted, replies->numbered, memory_order_release);
 }
 
 /* Before the program can see it: once it does, slot and place are its own. */
-static void replies_give(struct replies *replies)
+static void replies_give(struct replies *replies, uint16_t tag)
 {
 	struct channel_carry *carry = &replies->page->carry;
 
-	atomic_store_explicit(&carry->giving_call, replies->ring->calls[replies->header.tag],
-		memory_order_relaxed);
+	atomic_store_explicit(
+		&carry->giving_call, replies->ring->calls[tag], memory_order_relaxed);
 	atomic_store_explicit(&carry->giving, replies->numbered + 1, memory_order_release);
 }
 
 /* Header and body are here, and the payload has landed. 1: no room, the frame stays. */
-static int replies_finish(struct replies *replies, struct error *error)
+static int replies_finish(
+	struct replies *replies, const struct replies_frame *frame, struct error *error)
 {
-	const struct frame_header *header = &replies->header;
+	const struct frame_header *header = &frame->header;
 	uint32_t payload = header->length - header->body;
 	uint32_t skip = payload ? (uint32_t)sizeof(struct frame_destination) : 0;
 	int ret = 0;
 
 	switch (header->kind) {
 	case FRAME_REPLY:
-		if (replies->done)
+		if (frame->done)
 			break;
 		if (replies->timing)
 			timing_answered(replies->timing, header->tag);
-		replies_give(replies);
+		replies_give(replies, header->tag);
 		replies_answer(
-			replies, header, replies->body + skip, header->body - skip, payload);
+			replies, header, frame->body + skip, header->body - skip, payload);
 		break;
-	case FRAME_UPDATE: ret = take_update(replies, error); break;
-	case FRAME_UPCALL: ret = take_upcall(replies, error); break;
-	case FRAME_LOST: take_lost(replies); break;
+	case FRAME_UPDATE: ret = take_update(replies, frame, error); break;
+	case FRAME_UPCALL: ret = take_upcall(replies, frame, error); break;
+	case FRAME_LOST: take_lost(replies, frame); break;
 	case FRAME_PING: replies->ping = true; break;
 	default: break;
 	}
@@ -191,7 +194,9 @@ static int replies_finish(struct replies *replies, struct error *error)
 	replies->landed += payload;
 	if (ring_acknowledge(replies->ring, header->seq))
 		return violation(error, header, "acknowledges what it cannot have");
-	replies_count(replies);
+	replies_count(replies, header->kind);
+	if (payload && replies->stripes && !frame->stripe)
+		stripes_came(replies->stripes, payload);
 	return 0;
 }
 
@@ -211,7 +216,8 @@ int replies_adopt(struct replies *replies, const struct channel_carry *carry)
 void replies_drop_input(struct replies *replies)
 {
 	replies->at = replies->n = 0;
-	replies->in_payload = replies->upcalls_full = replies->ping = replies->done = false;
+	replies->first = replies->count = 0;
+	replies->in_payload = replies->upcalls_full = replies->ping = replies->losing = false;
 }
 
 /* An answer that came before, though nobody could count it any more: the program has it, and
@@ -227,20 +233,90 @@ static bool replies_had(const struct replies *replies, const struct frame_header
 
 static int replies_land(struct replies *replies, struct error *error)
 {
+	struct replies_frame *frame = &replies->frame;
 	struct frame_destination destination;
-	uint32_t payload = replies->header.length - replies->header.body;
+	uint32_t payload = frame->header.length - frame->header.body;
 
-	memcpy(&destination, replies->body, sizeof(destination));
-	replies->land = replies->done ? NULL
-				      : segments_in(replies->segments, destination.segment,
-						destination.offset, payload);
-	if (!replies->land && !replies->done)
+	memcpy(&destination, frame->body, sizeof(destination));
+	replies->land = frame->done ? NULL
+				    : segments_in(replies->segments, destination.segment,
+					      destination.offset, payload);
+	if (!replies->land && !frame->done)
 		return error_set(error, EPROTO,
 			"agent: %u bytes for %llu of segment %u, which is no bounce buffer",
 			payload, (unsigned long long)destination.offset, destination.segment);
-	replies->left = payload;
-	replies->in_payload = true;
+	if (!frame->stripe) {
+		replies->left = payload;
+		replies->in_payload = true;
+	} else if (!replies->stripes || stripes_await(replies->stripes, frame->stripe,
+						replies->land, payload, &frame->ticket)) {
+		return violation(error, &frame->header, "a stripe that is not open");
+	}
 	return 0;
+}
+
+/* The frame is here, but for what a stripe brings. 1: no room, it stays. */
+static int replies_deliver(struct replies *replies, struct error *error)
+{
+	struct replies_frame *frame = &replies->frame, *to;
+
+	if (!replies->count && !frame->stripe)
+		return replies_finish(replies, frame, error);
+	switch (frame->header.kind) {
+	case FRAME_PING: replies->ping = true; return 0;
+	case FRAME_PONG: return 0;
+	case FRAME_LOST: replies->losing = true; break;
+	default: break;
+	}
+	to = &replies->ahead[(replies->first + replies->count++) % REPLIES_AHEAD];
+	memcpy(to, frame, offsetof(struct replies_frame, body) + frame->header.body);
+	return 0;
+}
+
+bool replies_ready(const struct replies *replies)
+{
+	const struct replies_frame *frame = &replies->ahead[replies->first % REPLIES_AHEAD];
+
+	return replies->count && !replies->upcalls_full &&
+	       (!frame->stripe ||
+		       stripes_landed(replies->stripes, frame->stripe, frame->ticket));
+}
+
+bool replies_paused(const struct replies *replies)
+{
+	return replies->upcalls_full || replies->lost || replies->losing ||
+	       replies->count == REPLIES_AHEAD || (replies->count && replies->again);
+}
+
+/* The frames ahead whose payloads are here, in their order. Bytes that stripes brought for
+ * them, or -EPROTO. */
+static ssize_t replies_settle(struct replies *replies, struct error *error)
+{
+	ssize_t landed = 0;
+
+	while (replies_ready(replies) && !replies->lost) {
+		const struct replies_frame *frame =
+			&replies->ahead[replies->first % REPLIES_AHEAD];
+		const struct frame_header *header = &frame->header;
+		int ret;
+
+		if (header->kind == FRAME_REPLY && !frame->done &&
+			!ring_waits(replies->ring, header->tag))
+			return violation(error, header, "a reply that nobody waits for");
+		ret = replies_finish(replies, frame, error);
+		if (ret)
+			return ret < 0 ? ret : landed;
+		if (frame->stripe)
+			landed += header->length - header->body;
+		replies->bytes += frame->stripe ? header->length - header->body : 0;
+		replies->first++;
+		replies->count--;
+	}
+	/* A worker that ends waits for its stripes, but not for ever. */
+	if (replies->losing && !replies->lost && stripes_broken(replies->stripes))
+		take_lost(replies,
+			&replies->ahead[(replies->first + replies->count - 1) % REPLIES_AHEAD]);
+	return landed;
 }
 
 static void replies_drink(struct replies *replies)
@@ -260,22 +336,24 @@ static void replies_drink(struct replies *replies)
 /* Parses what is in the buffer. 0 or -EPROTO. */
 static int replies_parse(struct replies *replies, struct error *error)
 {
+	struct replies_frame *frame = &replies->frame;
+
 	for (;;) {
 		struct frame_header header;
 		size_t have;
-		int ret;
+		int ret = 0;
 
 		if (replies->in_payload) {
 			replies_drink(replies);
 			if (replies->left)
 				return 0;
 			replies->in_payload = false;
-			ret = replies_finish(replies, error);
+			ret = replies_deliver(replies, error);
 			if (ret < 0)
 				return ret;
 		}
 		have = replies->n - replies->at;
-		if (have < sizeof(header) || replies->lost)
+		if (have < sizeof(header) || replies_paused(replies))
 			return 0;
 		memcpy(&header, replies->buffer + replies->at, sizeof(header));
 		ret = replies_check(replies, &header, error);
@@ -283,14 +361,15 @@ static int replies_parse(struct replies *replies, struct error *error)
 			return ret;
 		if (have < sizeof(header) + header.body)
 			return 0;
-		replies->header = header;
-		replies->done = replies_had(replies, &header);
-		memcpy(replies->body, replies->buffer + replies->at + sizeof(header),
+		frame->header = header;
+		frame->stripe = (header.flags & FRAME_STRIPE_MASK) >> FRAME_STRIPE_SHIFT;
+		frame->done = replies_had(replies, &header);
+		memcpy(frame->body, replies->buffer + replies->at + sizeof(header),
 			header.body);
 		if (header.length > header.body)
 			ret = replies_land(replies, error);
-		else
-			ret = replies_finish(replies, error);
+		if (!ret && !replies->in_payload)
+			ret = replies_deliver(replies, error);
 		if (ret)
 			return ret < 0 ? ret : 0;
 		replies->at += sizeof(header) + header.body;
@@ -325,15 +404,19 @@ ssize_t replies_receive(
 	struct replies *replies, struct link *link, size_t budget, struct error *error)
 {
 	size_t total = 0;
-	int ret;
+	ssize_t ret;
 
-	if (replies->upcalls_full) {
+	if (replies->upcalls_full || replies->count) {
 		replies->upcalls_full = false;
+		ret = replies_settle(replies, error);
+		if (ret < 0)
+			return ret;
+		total = (size_t)ret;
 		ret = replies_parse(replies, error);
-		if (ret < 0 || replies->upcalls_full)
+		if (ret < 0)
 			return ret;
 	}
-	while (total < budget && !replies->upcalls_full && !replies->lost) {
+	while (total < budget && !replies_paused(replies)) {
 		ssize_t got = replies_read(replies, link);
 
 		if (got == -EAGAIN)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Frames from the agent into the segment.  A payload goes straight from the socket to its
- * destination once that place was checked; the answer is published after it.  Whatever does
- * not fit the rules ends the session: -EPROTO with a text.
+ * destination once that place was checked; the answer is published after it.  One that a stripe
+ * brings is received by that stripe's thread, so frames are read ahead of it; they take effect
+ * in their order all the same.  Whatever does not fit the rules ends the session: -EPROTO with
+ * a text.
  */
 #ifndef VCUDA_SIDECAR_REPLIES_H
 #define VCUDA_SIDECAR_REPLIES_H
@@ -21,6 +23,18 @@
 /* No frame of the agent has more body: a slot's data and the destination before it. */
 #define REPLIES_BODY_MAX (CHANNEL_SLOT_BODY + sizeof(struct frame_destination))
 
+/* Frames that wait for a stripe, and those behind them: 32 pieces keep four stripes busy. */
+#define REPLIES_AHEAD 32u
+
+/* A frame that is here but, maybe, for its payload. */
+struct replies_frame {
+	struct frame_header header;
+	bool done;	 /* it did its work before: it is only counted */
+	unsigned stripe; /* that brings its payload; 0: none does */
+	uint32_t ticket; /* stripes_landed's */
+	unsigned char body[REPLIES_BODY_MAX];
+};
+
 struct replies {
 	struct channel_page *page;	/* shared; only written */
 	struct channel_slot *slots;	/* shared; only written, but for `sleeping` */
@@ -28,7 +42,8 @@ struct replies {
 	struct channel_upcall *upcalls; /* shared; only written */
 	struct ring *ring;
 	const struct segments *segments;
-	struct timing *timing; /* NULL: nothing is timed */
+	struct stripes *stripes; /* NULL: there are none */
+	struct timing *timing;	 /* NULL: nothing is timed */
 	uint64_t upcall_tail;
 	bool upcalls_full; /* reading pauses until the app takes some */
 	bool ping;	   /* a PING came: answer it */
@@ -38,16 +53,18 @@ struct replies {
 	char text[200];
 	uint64_t frames, bytes;	    /* received */
 	uint64_t numbered;	    /* of the frames, those that count (frame.h) */
-	bool again;		    /* the next of these may have done its work already … */
-	bool done;		    /* … and the one that is here has: it is only counted */
+	bool again;		    /* the next of these may have done its work already */
 	uint64_t given, given_call; /* `giving`, as the sidecar before this one left it */
 	uint64_t landed;	    /* bytes of payloads of them */
-	/* The frame whose payload is on its way. */
+	/* Frames whose turn has not come: a ring. */
+	uint32_t first, count;
+	bool losing; /* LOST is the last of them: nothing comes behind it */
+	struct replies_frame ahead[REPLIES_AHEAD];
+	/* The frame that is here last, and its payload on its way. */
+	struct replies_frame frame;
 	bool in_payload;
-	struct frame_header header;
 	unsigned char *land; /* NULL: nowhere */
 	uint32_t left;
-	unsigned char body[REPLIES_BODY_MAX];
 	/* Read and not parsed. */
 	size_t at, n;
 	unsigned char buffer[REPLIES_BUFFER];
@@ -58,6 +75,16 @@ struct replies {
  * another -errno, each with *error. */
 ssize_t replies_receive(
 	struct replies *replies, struct link *link, size_t budget, struct error *error);
+
+/* Some frames wait for payloads that stripes bring; their places must stay. */
+static inline bool replies_wait(const struct replies *replies)
+{
+	return replies->count;
+}
+/* The first of these is here, and the program has room for it. */
+bool replies_ready(const struct replies *replies);
+/* Nothing is read off the link now. */
+bool replies_paused(const struct replies *replies);
 
 /* The connection is gone: what was not counted is as if it had never come. */
 void replies_drop_input(struct replies *replies);

@@ -51,6 +51,7 @@ struct channel_answer request_answer(
 int request_reply(const struct options *options, int socket, struct channel_answer *answer,
 	const int *fds, unsigned count)
 {
-	snprintf(answer->agent, sizeof(answer->agent), "%.127s", options->agent);
+	if (!answer->agent[0])
+		snprintf(answer->agent, sizeof(answer->agent), "%.127s", options->agent);
 	return descriptors_send(socket, answer, sizeof(*answer), fds, count, MSG_DONTWAIT);
 }

@@ -289,11 +289,13 @@ int segments_remove(struct segments *segments, uint32_t number)
 	if (!number || number > SEGMENTS_MAX || !segments->at[number])
 		return -ENOENT;
 	segment = segments->at[number];
+	segment->next = segments->closing;
+	segments->closing = segment;
+	/* The guard of a stripe's thread must find it here or there at any moment. */
+	atomic_thread_fence(memory_order_release);
 	segments->at[number] = NULL;
 	segments->pinned--;
 	segments->pinned_bytes -= segment->size;
-	segment->next = segments->closing;
-	segments->closing = segment;
 	return 0;
 }
 

@@ -79,7 +79,7 @@ void segments_fini(struct segments *segments, bool empty);
 
 /* Once a process. */
 void segment_guard_install(void);
-/* This thread serves these segments (NULL: none). */
+/* This thread serves these segments (NULL: none); a stripe's beside the channel's. */
 void segment_guard(const struct segments *segments);
 /* A page of them went away under this thread. */
 bool segment_broken(void);

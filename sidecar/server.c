@@ -266,7 +266,7 @@ static int server_open(struct server *server, int *signal_fd, struct error *erro
 int server_run(const struct options *options, struct error *error)
 {
 	/* Threads may outlive this function by a moment. */
-	static struct server server = {.agents = AGENTS_INIT};
+	static struct server server;
 	struct instance_lock instance;
 	const struct instance_kind kind = {
 		.who = "sidecar",
@@ -277,6 +277,9 @@ int server_run(const struct options *options, struct error *error)
 	int signal_fd, ret;
 
 	server.options = *options;
+	server.agent_count = agents_parts(options->agent);
+	for (unsigned i = 0; i < CHANNEL_AGENTS; i++)
+		server.agents[i] = (struct agents)AGENTS_INIT;
 	segment_configure(options->shm_size, options->label);
 	pthread_mutex_init(&server.lock, NULL);
 	pthread_mutex_init(&server.making, NULL);

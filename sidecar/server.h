@@ -25,7 +25,9 @@ struct channel;
 
 struct server {
 	struct options options;
-	struct agents agents;
+	struct agents agents[CHANNEL_AGENTS]; /* by part of options.agent */
+	unsigned agent_count;
+	struct transport_place places[CHANNEL_AGENTS]; /* where each was found last; `lock` */
 	struct heartbeat heartbeat;
 	struct pending pending; /* the main thread's */
 	uint64_t spin;		/* ns */

@@ -28,7 +28,7 @@ static void add_wire(cJSON *object, uint64_t frames_sent, uint64_t bytes_sent,
 /* A program's name is the peer's: cJSON escapes it, but only UTF-8 is JSON. */
 void status_text(cJSON *object, const char *name, const char *text)
 {
-	char clean[128];
+	char clean[AGENTS_TEXT];
 	size_t i;
 
 	for (i = 0; text[i] && i < sizeof(clean) - 1; i++)

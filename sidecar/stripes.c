@@ -2,7 +2,6 @@
 #include "sidecar/stripes.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,20 +11,23 @@
 #define STACK (256u * 1024) /* a TLS handshake is made on it */
 #define DIAL_NS 2000000000ull
 #define SLEEP_NS 1000000000ull
-#define STALL_MS 1000 /* between looks at `stop` while the wire takes nothing */
 
 void stripes_init(struct stripes *stripes, struct link *link, const struct session_hello *hello,
-	const struct session_welcome *welcome, int wake, uint64_t spin)
+	const struct session_welcome *welcome, const struct segments *segments, int wake,
+	uint64_t spin)
 {
 	memset(stripes, 0, sizeof(*stripes));
 	stripes->wake = wake;
-	stripes->spin = spin;
+	stripes->spin = spin ? SESSION_STRIPE_SPIN : 0;
+	stripes->segments = segments;
 	stripes->hello = *hello;
 	memcpy(stripes->hello.session, welcome->session, sizeof(welcome->session));
 	memcpy(stripes->hello.secret, welcome->secret, sizeof(welcome->secret));
 	stripes->place = link->place;
 	stripes->possible =
 		welcome->features & SESSION_FEATURE_STRIPES && stripes->place.transport;
+	stripes->both = welcome->features & SESSION_FEATURE_STRIPES_BACK;
+	stripes->most = stripes->both ? SESSION_STRIPES : SESSION_STRIPES_ONE_WAY;
 	for (int i = 0; i < SESSION_STRIPES; i++)
 		stripes->at[i].stripes = stripes;
 }
@@ -34,67 +36,142 @@ void stripes_init(struct stripes *stripes, struct link *link, const struct sessi
 static int stripe_send(struct stripe *stripe, const struct stripe_piece *piece)
 {
 	struct session_piece head = {.length = piece->n};
-	struct iovec all[2] = {{&head, sizeof(head)}, {(void *)piece->bytes, piece->n}};
-	struct iovec *iov = all;
-	int count = 2;
+	struct iovec iov[2] = {{&head, sizeof(head)}, {(void *)piece->bytes, piece->n}};
 
-	while (count) {
-		ssize_t sent = link_send(stripe->link, iov, count);
-		struct pollfd fds[2];
-
-		if (sent >= 0) {
-			while (count && (size_t)sent >= iov->iov_len) {
-				sent -= (ssize_t)iov->iov_len;
-				iov++;
-				count--;
-			}
-			if (count) {
-				iov->iov_base = (char *)iov->iov_base + sent;
-				iov->iov_len -= (size_t)sent;
-			}
-		} else if (sent == -EAGAIN) {
-			link_fds(stripe->link, fds, 1);
-			poll(fds + 1, 1, STALL_MS);
-		} else {
-			return (int)sent;
-		}
-		if (atomic_load_explicit(&stripe->stripes->stop, memory_order_relaxed))
-			return -ECANCELED;
-	}
-	return 0;
+	return link_send_all(stripe->link, iov, piece->n ? 2 : 1, &stripe->stripes->stop);
 }
 
-/* Until there is a piece, or it is over. */
-static bool stripe_wait(struct stripe *stripe, uint32_t head)
+/* Until *tail, which the channel moves, is not HEAD any more. False: it is over. */
+static bool stripe_wait(const struct stripes *stripes, _Atomic uint32_t *tail,
+	_Atomic uint32_t *asleep, uint32_t head)
 {
 	uint64_t since = wait_now();
 
-	while (atomic_load_explicit(&stripe->tail, memory_order_acquire) == head) {
-		if (atomic_load(&stripe->stripes->stop))
+	while (atomic_load_explicit(tail, memory_order_acquire) == head) {
+		if (atomic_load(&stripes->stop))
 			return false;
-		if (wait_now() - since < stripe->stripes->spin) {
+		if (wait_now() - since < stripes->spin) {
 			wait_relax();
 			continue;
 		}
-		atomic_store_explicit(&stripe->asleep, 1, memory_order_relaxed);
+		atomic_store_explicit(asleep, 1, memory_order_relaxed);
 		wait_fence();
-		if (atomic_load_explicit(&stripe->tail, memory_order_acquire) == head &&
-			!atomic_load(&stripe->stripes->stop))
-			wait_sleep(&stripe->tail, head, SLEEP_NS);
-		atomic_store_explicit(&stripe->asleep, 0, memory_order_relaxed);
+		if (atomic_load_explicit(tail, memory_order_acquire) == head &&
+			!atomic_load(&stripes->stop))
+			wait_sleep(tail, head, SLEEP_NS);
+		atomic_store_explicit(asleep, 0, memory_order_relaxed);
 	}
-	return !atomic_load(&stripe->stripes->stop);
+	return !atomic_load(&stripes->stop);
 }
 
-static void stripe_broke(struct stripe *stripe, const char *why)
+/* One more in a queue that ends at *tail. */
+static void stripe_queued(_Atomic uint32_t *tail, _Atomic uint32_t *asleep)
+{
+	atomic_fetch_add_explicit(tail, 1, memory_order_release);
+	wait_fence();
+	if (atomic_load_explicit(asleep, memory_order_relaxed))
+		wait_wake(tail);
+}
+
+static void stripe_broke(struct stripe *stripe, int ret)
 {
 	uint64_t one = 1;
 
 	if (atomic_load(&stripe->stripes->stop))
 		return;
-	log_warn("lane.broken", "lane=%u text=\"%s\"", stripe->number, why);
+	log_warn("lane.broken", "lane=%u text=\"%s\"", stripe->number, strerror(-ret));
+	if (ret == -EFAULT)
+		atomic_store(&stripe->stripes->robbed, true);
 	atomic_store(&stripe->state, STRIPE_BROKEN);
 	(void)!write(stripe->stripes->wake, &one, sizeof(one));
+}
+
+static int stripe_receive(struct stripe *stripe, const struct stripe_place *place)
+{
+	unsigned char nowhere[4096];
+	struct session_piece head;
+	int ret = link_receive_all(stripe->link, &head, sizeof(head));
+
+	if (ret || head.length != place->n)
+		return ret ? ret : -EPROTO;
+	if (place->to)
+		return link_receive_all(stripe->link, place->to, place->n);
+	for (uint32_t left = place->n, n; left && !ret; left -= n) {
+		n = left < sizeof(nowhere) ? left : (uint32_t)sizeof(nowhere);
+		ret = link_receive_all(stripe->link, nowhere, n);
+	}
+	return ret;
+}
+
+static void *receiver_main(void *argument)
+{
+	struct stripe *stripe = argument;
+	struct stripes *stripes = stripe->stripes;
+	struct stripe_receiver *r = &stripe->receiver;
+	uint64_t one = 1;
+
+	segment_guard(stripes->segments);
+	for (uint32_t n = 0; stripe_wait(stripes, &r->awaited, &r->asleep, n);) {
+		int ret = stripe_receive(stripe, &r->places[n % STRIPE_PLACES]);
+
+		if (ret || segment_broken()) {
+			stripe_broke(stripe, segment_broken() ? -EFAULT : ret);
+			break;
+		}
+		atomic_store_explicit(&r->landed, ++n, memory_order_release);
+		wait_fence();
+		if (atomic_load_explicit(&stripes->asleep, memory_order_relaxed))
+			(void)!write(stripes->wake, &one, sizeof(one));
+	}
+	segment_guard(NULL);
+	return NULL;
+}
+
+/* Each end says that it is there: an empty piece. 0, or -errno. */
+static int stripe_greet(struct stripe *stripe)
+{
+	const struct stripe_piece nothing = {0};
+	struct session_piece head;
+	int ret = stripe_send(stripe, &nothing);
+
+	if (!ret)
+		ret = link_receive_all(stripe->link, &head, sizeof(head));
+	return ret ? ret : head.length ? -EPROTO : 0;
+}
+
+static int receiver_start(struct stripe *stripe)
+{
+	pthread_attr_t attributes;
+	int ret;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK);
+	ret = pthread_create(&stripe->receiver.thread, &attributes, receiver_main, stripe);
+	pthread_attr_destroy(&attributes);
+	stripe->receiver.started = !ret;
+	return -ret;
+}
+
+static int stripe_serve(struct stripe *stripe)
+{
+	struct stripes *stripes = stripe->stripes;
+	uint32_t head = 0;
+	int ret = stripes->both ? stripe_greet(stripe) : 0;
+
+	if (ret)
+		return ret;
+	/* Before the receiver is there, which may say that it broke. */
+	atomic_store_explicit(&stripe->state, STRIPE_OPEN, memory_order_release);
+	if (stripes->both)
+		ret = receiver_start(stripe);
+	while (!ret && stripe_wait(stripes, &stripe->tail, &stripe->asleep, head)) {
+		ret = stripe_send(stripe, &stripe->queue[head % STRIPE_QUEUE]);
+		if (segment_broken())
+			ret = -EFAULT;
+		if (!ret)
+			atomic_store_explicit(&stripe->head, ++head, memory_order_release);
+	}
+	return ret;
 }
 
 static void *stripe_main(void *argument)
@@ -102,7 +179,7 @@ static void *stripe_main(void *argument)
 	struct stripe *stripe = argument;
 	struct stripes *stripes = stripe->stripes;
 	struct error error = {0};
-	uint32_t head = 0;
+	int ret;
 
 	if (stripes->place.transport->open_stripe(&stripes->place, &stripes->hello,
 		    wait_now() + DIAL_NS, &stripe->number, &stripe->link, &error)) {
@@ -111,17 +188,15 @@ static void *stripe_main(void *argument)
 		atomic_store(&stripe->state, STRIPE_REFUSED);
 		return NULL;
 	}
-	atomic_store_explicit(&stripe->state, STRIPE_OPEN, memory_order_release);
-	while (stripe_wait(stripe, head)) {
-		const struct stripe_piece *piece = &stripe->queue[head % STRIPE_QUEUE];
-		int ret = stripe_send(stripe, piece);
-
-		if (ret < 0) {
-			stripe_broke(stripe, strerror(-ret));
-			return NULL;
-		}
-		atomic_store_explicit(&stripe->head, ++head, memory_order_release);
-	}
+	/* Who closes it sees this, or we see that it is to be closed. */
+	atomic_store(&stripe->state, STRIPE_GREETING);
+	if (atomic_load(&stripes->stop))
+		return NULL;
+	segment_guard(stripes->segments);
+	ret = stripe_serve(stripe);
+	if (ret)
+		stripe_broke(stripe, ret);
+	segment_guard(NULL);
 	return NULL;
 }
 
@@ -132,7 +207,7 @@ static void stripes_open(struct stripes *stripes)
 	stripes->tried = true;
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK);
-	for (int i = 0; i < SESSION_STRIPES; i++) {
+	for (unsigned i = 0; i < stripes->most; i++) {
 		struct stripe *stripe = &stripes->at[i];
 
 		atomic_store(&stripe->state, STRIPE_DIALING);
@@ -146,6 +221,12 @@ static void stripes_open(struct stripes *stripes)
 	pthread_attr_destroy(&attributes);
 }
 
+static bool stripe_idle(const struct stripe *stripe)
+{
+	return atomic_load_explicit(&stripe->head, memory_order_acquire) ==
+	       atomic_load_explicit(&stripe->tail, memory_order_relaxed);
+}
+
 static bool stripe_put(struct stripe *stripe, const unsigned char *bytes, uint32_t n)
 {
 	uint32_t tail = atomic_load_explicit(&stripe->tail, memory_order_relaxed);
@@ -155,23 +236,37 @@ static bool stripe_put(struct stripe *stripe, const unsigned char *bytes, uint32
 			STRIPE_QUEUE)
 		return false;
 	stripe->queue[tail % STRIPE_QUEUE] = (struct stripe_piece){bytes, n};
-	atomic_store_explicit(&stripe->tail, tail + 1, memory_order_release);
-	wait_fence();
-	if (atomic_load_explicit(&stripe->asleep, memory_order_relaxed))
-		wait_wake(&stripe->tail);
+	stripe_queued(&stripe->tail, &stripe->asleep);
 	return true;
+}
+
+/* False: there are none yet. */
+static bool stripes_bulk(struct stripes *stripes, uint32_t n)
+{
+	if (!stripes->possible || n < SESSION_STRIPE_LEAST)
+		return false;
+	if (stripes->tried)
+		return true;
+	stripes->bulk += n;
+	if (stripes->bulk >= STRIPES_OPEN_AT)
+		stripes_open(stripes);
+	return false;
+}
+
+void stripes_came(struct stripes *stripes, uint32_t n)
+{
+	if (stripes->both)
+		stripes_bulk(stripes, n);
 }
 
 unsigned stripes_queue(struct stripes *stripes, const unsigned char *bytes, uint32_t n)
 {
-	if (!stripes->possible || n < STRIPE_LEAST)
+	if (!stripes_bulk(stripes, n))
 		return 0;
-	stripes->bulk += n;
-	if (!stripes->tried) {
-		if (stripes->bulk >= STRIPES_OPEN_AT)
-			stripes_open(stripes);
-		return 0;
-	}
+	/* The first that has nothing to do: it worked last, and may be awake. */
+	for (int i = 0; i < SESSION_STRIPES; i++)
+		if (stripe_idle(&stripes->at[i]) && stripe_put(&stripes->at[i], bytes, n))
+			return stripes->at[i].number;
 	for (int i = 0; i < SESSION_STRIPES; i++) {
 		struct stripe *stripe = &stripes->at[stripes->next++ % SESSION_STRIPES];
 
@@ -181,11 +276,53 @@ unsigned stripes_queue(struct stripes *stripes, const unsigned char *bytes, uint
 	return 0;
 }
 
+static const struct stripe *stripe_numbered(const struct stripes *stripes, unsigned number)
+{
+	for (int i = 0; i < SESSION_STRIPES; i++) {
+		const struct stripe *stripe = &stripes->at[i];
+		uint32_t state = atomic_load_explicit(&stripe->state, memory_order_acquire);
+
+		if (state >= STRIPE_GREETING && stripe->number == number)
+			return stripe;
+	}
+	return NULL;
+}
+
+int stripes_await(struct stripes *stripes, unsigned number, unsigned char *to, uint32_t n,
+	uint32_t *ticket)
+{
+	const struct stripe *found = stripes->both ? stripe_numbered(stripes, number) : NULL;
+	struct stripe_receiver *r = found ? &stripes->at[found - stripes->at].receiver : NULL;
+
+	if (!r)
+		return -EPROTO;
+	*ticket = atomic_load_explicit(&r->awaited, memory_order_relaxed);
+	if (*ticket - atomic_load_explicit(&r->landed, memory_order_acquire) == STRIPE_PLACES)
+		return -EAGAIN;
+	r->places[*ticket % STRIPE_PLACES] = (struct stripe_place){to, n};
+	stripe_queued(&r->awaited, &r->asleep);
+	return 0;
+}
+
+bool stripes_landed(const struct stripes *stripes, unsigned number, uint32_t ticket)
+{
+	const struct stripe *stripe = stripe_numbered(stripes, number);
+
+	return stripe &&
+	       (int32_t)(atomic_load_explicit(&stripe->receiver.landed, memory_order_acquire) -
+			 ticket) > 0;
+}
+
+void stripes_sleep(struct stripes *stripes, bool asleep)
+{
+	atomic_store_explicit(&stripes->asleep, asleep, memory_order_relaxed);
+	wait_fence();
+}
+
 bool stripes_idle(const struct stripes *stripes)
 {
 	for (int i = 0; i < SESSION_STRIPES; i++)
-		if (atomic_load_explicit(&stripes->at[i].head, memory_order_acquire) !=
-			atomic_load_explicit(&stripes->at[i].tail, memory_order_relaxed))
+		if (!stripe_idle(&stripes->at[i]))
 			return false;
 	return true;
 }
@@ -214,6 +351,11 @@ bool stripes_broken(const struct stripes *stripes)
 	return stripes_in(stripes, STRIPE_BROKEN);
 }
 
+bool stripes_robbed(const struct stripes *stripes)
+{
+	return atomic_load(&stripes->robbed);
+}
+
 void stripes_close(struct stripes *stripes)
 {
 	atomic_store(&stripes->stop, true);
@@ -222,11 +364,18 @@ void stripes_close(struct stripes *stripes)
 
 		if (!stripe->started)
 			continue;
+		uint32_t state = atomic_load(&stripe->state);
+
 		wait_wake(&stripe->tail);
-		if (atomic_load(&stripe->state) == STRIPE_OPEN)
+		if (state >= STRIPE_GREETING)
 			link_shut(stripe->link);
 		pthread_join(stripe->thread, NULL);
 		stripe->started = false;
+		if (stripe->receiver.started) {
+			wait_wake(&stripe->receiver.awaited);
+			pthread_join(stripe->receiver.thread, NULL);
+			stripe->receiver.started = false;
+		}
 		link_close(stripe->link);
 		stripe->link = NULL;
 	}

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stripes: more connections of one session, each with a thread that does nothing but send. They
- * carry the payloads of large copies, whose copying into the kernel is more than one core does
- * at the speed of the wire; header and body go over the link as ever and name the stripe
- * (protocol/wire/session.h).  They are opened once a process has sent enough to be worth it.
+ * Stripes: more connections of one session, each with a thread that does nothing but send and,
+ * where the agent knows that, one that does nothing but receive.  They carry the payloads of
+ * large copies, whose copying into the kernel and out of it is more than one core does at the
+ * speed of the wire; header and body go over the link as ever and name the stripe
+ * (protocol/wire/session.h).  They are opened once a process has copied enough to be worth it.
  *
- * All functions are for the channel's thread, but for those that count: any.  The senders only
+ * All functions are for the channel's thread, but for those that count: any.  The threads only
  * see their own queue.
  */
 #ifndef VCUDA_SIDECAR_STRIPES_H
@@ -17,13 +18,21 @@
 #include <stdint.h>
 
 #include "protocol/wire/session.h"
+#include "sidecar/segment.h"
 #include "transport/transport.h"
 
 #define STRIPE_QUEUE 256u	     /* a power of two */
-#define STRIPE_LEAST (128u * 1024)   /* bytes: a smaller payload costs more to hand over */
 #define STRIPES_OPEN_AT (8ull << 20) /* bytes of large payloads before stripes are opened */
+#define STRIPE_PLACES 64u	     /* a power of two: payloads awaited of one stripe */
 
-enum stripe_state { STRIPE_CLOSED, STRIPE_DIALING, STRIPE_REFUSED, STRIPE_OPEN, STRIPE_BROKEN };
+enum stripe_state {
+	STRIPE_CLOSED,
+	STRIPE_DIALING,
+	STRIPE_REFUSED,
+	STRIPE_GREETING, /* connected; the worker has not said yet that it is there */
+	STRIPE_OPEN,
+	STRIPE_BROKEN
+};
 
 struct stripe {
 	struct stripes *stripes;
@@ -39,13 +48,32 @@ struct stripe {
 		const unsigned char *bytes;
 		uint32_t n;
 	} queue[STRIPE_QUEUE];
+
+	/* What is to come over it, in that order. */
+	struct stripe_receiver {
+		pthread_t thread;
+		bool started;		  /* the sender's, until it has ended */
+		_Atomic uint32_t landed;  /* received */
+		_Atomic uint32_t awaited; /* the receiver sleeps on it */
+		_Atomic uint32_t asleep;
+		struct stripe_place {
+			unsigned char *to; /* NULL: nowhere */
+			uint32_t n;
+		} places[STRIPE_PLACES];
+	} receiver;
 };
 
 struct stripes {
 	bool possible; /* the agent knows them and the link was dialed to a place */
+	bool both;     /* the agent sends over them, too */
 	bool tried;
+	unsigned most; /* that the agent takes */
 	_Atomic bool stop;
-	int wake; /* eventfd of the channel: written when a stripe breaks */
+	_Atomic bool robbed;
+	int wake; /* eventfd of the channel: written when a stripe breaks, and when something
+		   * landed while … */
+	_Atomic uint32_t asleep; /* … it sleeps */
+	const struct segments *segments;
 	uint64_t bulk;
 	uint64_t spin;
 	unsigned next;
@@ -54,13 +82,28 @@ struct stripes {
 	struct stripe at[SESSION_STRIPES];
 };
 
-/* After the session was opened with HELLO and WELCOME. SPIN: ns before a sender sleeps. */
+/* After the session was opened with HELLO and WELCOME. SEGMENTS: where payloads lie. SPIN:
+ * 0 where no thread is to stay awake. */
 void stripes_init(struct stripes *stripes, struct link *link, const struct session_hello *hello,
-	const struct session_welcome *welcome, int wake, uint64_t spin);
+	const struct session_welcome *welcome, const struct segments *segments, int wake,
+	uint64_t spin);
 
 /* Takes N bytes at BYTES, which must stay until the agent has acknowledged the frame. The
  * stripe's number, or 0: they go over the link. */
 unsigned stripes_queue(struct stripes *stripes, const unsigned char *bytes, uint32_t n);
+
+/* N bytes came over the link: with enough of that, stripes are opened. */
+void stripes_came(struct stripes *stripes, uint32_t n);
+
+/* The next payload of stripe NUMBER has N bytes, for TO, which stays until they have landed or
+ * the stripes are closed. *ticket: for stripes_landed. -EPROTO: no such stripe is open;
+ * -EAGAIN: too many are awaited. */
+int stripes_await(struct stripes *stripes, unsigned number, unsigned char *to, uint32_t n,
+	uint32_t *ticket);
+bool stripes_landed(const struct stripes *stripes, unsigned number, uint32_t ticket);
+
+/* Before the channel sleeps, and after it: what lands meanwhile writes `wake`. */
+void stripes_sleep(struct stripes *stripes, bool asleep);
 
 /* Nothing is being sent: shared memory may go. */
 bool stripes_idle(const struct stripes *stripes);
@@ -73,6 +116,9 @@ unsigned stripes_refused(const struct stripes *stripes);
 
 /* One broke: the session cannot go on. */
 bool stripes_broken(const struct stripes *stripes);
+
+/* One broke since the program took memory away that it was to read or to write. */
+bool stripes_robbed(const struct stripes *stripes);
 
 /* Ends the senders and waits for them (2 s at the most, where one is still dialing). Twice is
  * fine. */

@@ -11,7 +11,7 @@ $(FUZZ_OBJ)/%.o: %.c | $(CACHE)/.complete
 	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
 # They are kept: targets share them.
 .PRECIOUS: $(FUZZ_OBJ)/%.o
-$(FUZZ_OBJ)/gpu-agent/worker/driver/nvml.o: CPPFLAGS += -isystem $(NVML)/include
+$(addprefix $(FUZZ_OBJ)/gpu-agent/worker/driver/,nvml.o nvml_pair.o): CPPFLAGS += -isystem $(NVML)/include
 -include $(shell find $(FUZZ_OBJ) -name '*.d' 2>/dev/null)
 
 # The shim as tests link it: with the check of the order of its locks (shim/engine/lock.h).  What is

@@ -2,6 +2,7 @@
 #include "transport/transport.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,6 +26,31 @@ TRANSPORTS(DECLARE)
 static const struct transport *const transports[] = {TRANSPORTS(ENTRY)};
 
 static bool secure; /* set before other threads start */
+
+int link_send_all(struct link *link, struct iovec *iov, int count, const _Atomic bool *stop)
+{
+	enum { LOOK_MS = 1000 };
+
+	while (count) {
+		ssize_t sent = link_send(link, iov, count);
+		struct pollfd fds[2];
+
+		if (sent < 0 && sent != -EAGAIN)
+			return (int)sent;
+		for (; sent > 0 && (size_t)sent >= iov->iov_len; count--)
+			sent -= (ssize_t)iov++->iov_len;
+		if (sent > 0) {
+			iov->iov_base = (char *)iov->iov_base + sent;
+			iov->iov_len -= (size_t)sent;
+		} else if (sent == -EAGAIN) {
+			link_fds(link, fds, 1);
+			poll(fds + 1, 1, LOOK_MS);
+		}
+		if (atomic_load_explicit(stop, memory_order_relaxed))
+			return -ECANCELED;
+	}
+	return 0;
+}
 
 void link_close(struct link *link)
 {

@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -141,6 +142,9 @@ static inline int link_receive_all(struct link *link, void *buffer, size_t n)
 {
 	return link->ops->receive_all ? link->ops->receive_all(link, buffer, n) : -EOPNOTSUPP;
 }
+/* All of COUNT pieces, which it changes. 0; -ECANCELED once *STOP is set, which is looked at
+ * each second at least; or another -errno. */
+int link_send_all(struct link *link, struct iovec *iov, int count, const _Atomic bool *stop);
 static inline void link_fds(struct link *link, struct pollfd fds[2], int want_send)
 {
 	link->ops->fds(link, fds, want_send);

@@ -12,9 +12,11 @@
 #include "gpu-agent/front/handoff.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/priority.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/sharing.h"
+#include "gpu-agent/front/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
 
 static struct journal_session *find_session(struct front *front, pid_t worker)
@@ -40,6 +42,7 @@ static void take_counters(struct front *front, const struct journal *j)
 		tenant->totals = had->totals;
 		tenant->timeshare.used = had->gpu_used;
 		tenant->timeshare.waited = had->gpu_waited;
+		tenant->timeshare.held = had->gpu_held;
 		memcpy(tenant->quotas_refused, had->quotas_refused,
 			sizeof(tenant->quotas_refused));
 	}
@@ -96,6 +99,13 @@ static struct session *restore_session(struct front *front, const struct journal
 	session->stats = j->stats;
 	memcpy(session->latency, j->latency, sizeof(session->latency));
 	memcpy(session->quotas_refused, j->quotas_refused, sizeof(session->quotas_refused));
+	memcpy(session->timeshare.used, j->gpu_used, sizeof(j->gpu_used));
+	session->timeshare.own = j->gpu_own;
+	session->inflight = j->inflight;
+	session->tallied = j->tallied;
+	session->asked = j->asked;
+	/* Its STATS may come before it tells of its time. */
+	session->timeshare.priority = priority_of(session);
 	session->tenant->sessions++;
 	front->session_count++;
 	if (j->limited)
@@ -161,6 +171,8 @@ void adopt_kept(struct front *front, const struct control *control, int fd)
 		close(fd);
 	else if (!memcmp(control->text, JOURNAL_CLIENT, CONTROL_NAME))
 		session_watch_client(front, session, fd);
+	else if (!memcmp(control->text, JOURNAL_TALLY, CONTROL_NAME))
+		tenant_quotas_adopt(session, fd);
 	else
 		take_share(front, session, control, fd);
 }
@@ -180,6 +192,7 @@ void adopt_end(struct front *front)
 				j->sessions[i].number, j->sessions[i].worker);
 			j->sessions[i].worker = 0;
 		}
+	tenant_quotas_adopted(front);
 	for (uint32_t i = 0; i < JOURNAL_SHARES; i++)
 		if (!sharing_has(front, i))
 			j->shares[i].session = 0;

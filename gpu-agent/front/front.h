@@ -62,6 +62,7 @@ struct front {
 	struct journal *journal; /* NULL: none */
 	bool begun;		 /* what the front before left is taken over */
 	struct timeshare_gpu timeshares[HANDOFF_DEVICES];
+	bool priorities;	    /* some tenants' work goes before others' */
 	uint32_t timeshare_waiting; /* sessions that used what they may */
 	struct counters counters;
 	struct control libraries[CONTROL_LIBRARIES]; /* what the probe found */

@@ -82,6 +82,12 @@ void journal_close(struct front *front)
 	front->journal = NULL;
 }
 
+static void put_time(struct journal_session *j, const struct session *session)
+{
+	memcpy(j->gpu_used, session->timeshare.used, sizeof(j->gpu_used));
+	j->gpu_own = session->timeshare.own;
+}
+
 void journal_session(struct front *front, const struct session *session)
 {
 	struct journal_session *j = place(front, session);
@@ -116,6 +122,10 @@ void journal_session(struct front *front, const struct session *session)
 	j->stats = session->stats;
 	memcpy(j->latency, session->latency, sizeof(j->latency));
 	memcpy(j->quotas_refused, session->quotas_refused, sizeof(j->quotas_refused));
+	put_time(j, session);
+	j->inflight = session->inflight;
+	j->tallied = session->tallied;
+	j->asked = session->asked;
 	front->journal->next_session = front->next_session;
 	in_order();
 	j->worker = session->worker->pid;
@@ -148,6 +158,7 @@ static void put_tenant(struct journal *j, const struct tenant *tenant)
 	at->totals = tenant->totals;
 	at->gpu_used = tenant->timeshare.used;
 	at->gpu_waited = tenant->timeshare.waited;
+	at->gpu_held = tenant->timeshare.held;
 	memcpy(at->quotas_refused, tenant->quotas_refused, sizeof(at->quotas_refused));
 }
 
@@ -161,6 +172,7 @@ void journal_stats(struct front *front, const struct session *session)
 	j->stats = session->stats;
 	memcpy(j->latency, session->latency, sizeof(j->latency));
 	memcpy(j->quotas_refused, session->quotas_refused, sizeof(j->quotas_refused));
+	put_time(j, session);
 	in_order();
 	put_tenant(front->journal, session->tenant);
 	front->journal->counters = front->counters;
@@ -240,11 +252,22 @@ void journal_unshare(struct front *front, uint32_t index, const struct session *
 		front_tell(front, &c);
 }
 
-void journal_client(struct front *front, const struct session *session, int fd)
+static void keep(struct front *front, const struct session *session,
+	const uint8_t name[CONTROL_NAME], int fd)
 {
 	struct control c = {.what = CONTROL_KEEP, .pid = session->worker->pid};
 
-	memcpy(c.text, JOURNAL_CLIENT, CONTROL_NAME);
+	memcpy(c.text, name, CONTROL_NAME);
 	if (front->journal)
 		front_tell_with(front, &c, fd);
+}
+
+void journal_client(struct front *front, const struct session *session, int fd)
+{
+	keep(front, session, JOURNAL_CLIENT, fd);
+}
+
+void journal_tally(struct front *front, const struct session *session, int fd)
+{
+	keep(front, session, JOURNAL_TALLY, fd);
 }

@@ -47,13 +47,17 @@ struct journal_session {
 	struct session_stats stats;
 	struct latency latency[LATENCY_CLASSES];
 	uint64_t quotas_refused[QUOTAS];
+	uint64_t gpu_used[HANDOFF_DEVICES], gpu_own;
+	uint64_t inflight;
+	bool tallied;
+	enum agent_priority asked;
 };
 
 /* A tenant's counters, which outlive its sessions. */
 struct journal_tenant {
 	char name[sizeof(((struct tenant *)0)->name)];
 	struct session_stats totals;
-	uint64_t gpu_used, gpu_waited, quotas_refused[QUOTAS];
+	uint64_t gpu_used, gpu_waited, gpu_held, quotas_refused[QUOTAS];
 };
 
 struct journal_share {
@@ -87,6 +91,9 @@ struct journal {
 	((const uint8_t[CONTROL_NAME]){'c'}) /* the session's first connection                 \
 					      */
 
+/* And, of those whose tenant has one, its tally. */
+#define JOURNAL_TALLY ((const uint8_t[CONTROL_NAME]){'q'})
+
 /* A new one, where adopt.c found none; kept by the supervisor from here on. */
 void journal_open(struct front *front);
 /* Takes FD, which the supervisor kept: 0, or -errno where it is no journal of this front's. */
@@ -110,5 +117,8 @@ void journal_share(struct front *front, uint32_t index, const struct session *se
 void journal_unshare(struct front *front, uint32_t index, const struct session *session);
 /* The connection by whose end a session's client is seen to be gone. */
 void journal_client(struct front *front, const struct session *session, int fd);
+
+/* The tally of a session's tenant. */
+void journal_tally(struct front *front, const struct session *session, int fd);
 
 #endif

@@ -527,6 +527,7 @@ char *metrics_text(struct front *front, bool openmetrics, const struct viewer *v
 	print_pods(out, front, viewer);
 	print_tenants(out, front, viewer);
 	timeshare_metrics(out, front, viewer);
+	priority_metrics(out, front, viewer);
 	tenant_quotas_metrics(out, front, viewer);
 	print_process(out, front);
 	if (fclose(out)) {

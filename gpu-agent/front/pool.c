@@ -389,6 +389,9 @@ int pool_hand_over(struct front *front, struct session *session, const int *fds,
 	/* First: so that it has them before the client's first call. */
 	snprintf(tenant.text, sizeof(tenant.text), "%s", session->tenant->name);
 	front_tell(front, &tenant);
+	ret = tenant_quotas_tell(front, session);
+	if (ret)
+		return ret;
 	ret = session->transport->handoff(worker->handoff.fd, &h, sizeof(h), fds, count);
 	if (!ret)
 		pool_set_state(front, worker, WORKER_BUSY);

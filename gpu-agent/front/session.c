@@ -66,6 +66,7 @@ static void set_free(struct front *front, struct session *session)
 	if (fd >= 0)
 		transport_drop(session->transport, fd);
 	close_joined(session);
+	tenant_quotas_leave(front, session);
 	memcpy(late->id, session->id, sizeof(late->id));
 	memcpy(late->secret, session->secret, sizeof(late->secret));
 	session->tenant->sessions--;
@@ -138,7 +139,8 @@ uint32_t session_may(const struct front *front, const struct hello_from *from,
 		return STATUS_NOT_PERMITTED;
 	}
 	*refusal = REFUSAL_QUOTA;
-	if (tenants_may(front, from->tenant, text))
+	if (tenants_may(front, from->tenant, text) ||
+		tenant_quotas_may(front, from->tenant, text))
 		return STATUS_NOT_PERMITTED;
 	return quota_may(front, from->hello, text);
 }
@@ -168,10 +170,13 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 		return STATUS_NOT_READY;
 	}
 	session = session_alloc(front); /* session_may counted: there is one */
+	session->tenant = from->tenant;
 	if (token_random(session->id, sizeof(session->id), &error) ||
 		token_random(session->secret, sizeof(session->secret), &error) ||
+		tenant_quotas_enter(front, session) ||
 		events_watch(&front->events, &session->commands, fd, EPOLLIN | EPOLLRDHUP,
 			commands_ready)) {
+		tenant_quotas_leave(front, session);
 		memset(session, 0, sizeof(*session));
 		session->commands.fd = -1;
 		snprintf(text, 192, "the agent could not set up a session");
@@ -181,8 +186,10 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 	session->number = ++front->next_session;
 	session->pid = hello->pid;
 	session->uid = hello->uid;
+	session->asked = priority_asked(hello);
 	session->grace_ms = resume_grace(front, hello);
-	session->features = hello->features & SESSION_FEATURE_STRIPES;
+	session->features =
+		hello->features & (SESSION_FEATURE_STRIPES | SESSION_FEATURE_STRIPES_BACK);
 	if (session->grace_ms)
 		session->features |= SESSION_FEATURE_RESUME;
 	session->started = time(NULL);
@@ -194,7 +201,6 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 	session_subject(session);
 	session->peer = *from->peer;
 	session->transport = from->transport;
-	session->tenant = from->tenant;
 	session->proven_until = from->proven_ns == UINT64_MAX ? 0 : now + from->proven_ns;
 	session->tenant->sessions++;
 	session->limits = quota_enter(front, from);
@@ -411,20 +417,23 @@ uint32_t session_stripe(struct front *front, int fd, const struct hello_from *fr
 {
 	struct session *session = session_find(front, from, SESSION_RUNNING);
 	struct session_welcome welcome;
+	uint32_t most;
 
 	if (!session)
 		return session_unknown(front, from, refusal, text);
+	most = session->features & SESSION_FEATURE_STRIPES_BACK ? SESSION_STRIPES
+								: SESSION_STRIPES_ONE_WAY;
 	*refusal = REFUSAL_SECRET;
 	if (!(session->features & SESSION_FEATURE_STRIPES)) {
 		snprintf(text, 192, "no session takes this stripe");
 		return STATUS_NOT_PERMITTED;
 	}
-	if (session->stripes == SESSION_STRIPES) {
+	if (session->stripes >= most) {
 		*refusal = REFUSAL_QUOTA;
-		snprintf(text, 192, "the session has its %u stripes", SESSION_STRIPES);
+		snprintf(text, 192, "the session has its %u stripes", most);
 		return STATUS_NOT_PERMITTED;
 	}
-	if (!tenant_quotas_stripes(session, session->stripes + 1)) {
+	if (!tenant_quotas_stripe(front, session)) {
 		*refusal = REFUSAL_QUOTA;
 		snprintf(text, 192, "inflight_bytes of '%s' has no room for another stripe",
 			session->tenant->name);
@@ -433,15 +442,21 @@ uint32_t session_stripe(struct front *front, int fd, const struct hello_from *fr
 	welcome = session_greeting(front, session);
 	welcome.stripe = (uint8_t)(session->stripes + 1);
 	*refusal = REFUSAL_LATE;
-	/* First: a frame that names the stripe must find it at the worker. */
-	if (pool_hand_over_stripe(session, welcome.stripe, fd)) {
+	/* A client that hears the worker greet waits for it. Then the worker sends, too, behind
+	 * what we send: its place in what is encrypted is known when nothing comes of us. */
+	if (most == SESSION_STRIPES)
+		hello_welcome(session->transport, fd, &welcome);
+	/* Else first: a frame that names the stripe must find it at the worker. */
+	if (!pool_hand_over_stripe(session, welcome.stripe, fd)) {
+		session->stripes++;
+		journal_session(front, session);
+	} else if (most != SESSION_STRIPES) {
 		snprintf(text, 192, "the session is ending");
 		return STATUS_NOT_READY;
 	}
-	session->stripes++;
-	journal_session(front, session);
 	/* Who does not take it does not use the stripe either. */
-	hello_welcome(session->transport, fd, &welcome);
+	if (most != SESSION_STRIPES)
+		hello_welcome(session->transport, fd, &welcome);
 	transport_drop(session->transport, fd);
 	return 0;
 }
@@ -496,6 +511,7 @@ void session_stats(struct front *front, struct session *session, const struct ha
 		h->latency);
 	for (uint32_t i = 0; i < h->device_count && i < quota_gpu_count(front, session); i++)
 		seen->used[quota_gpu(front, session, i)] = h->devices[i].used;
+	timeshare_stats(front, session, h);
 	journal_stats(front, session);
 }
 

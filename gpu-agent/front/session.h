@@ -75,6 +75,9 @@ struct session {
 	struct latency latency[LATENCY_CLASSES]; /* as its worker said last */
 	struct timeshare_session timeshare;
 	uint64_t quotas[QUOTAS], quotas_refused[QUOTAS]; /* in use, as its worker said last */
+	enum agent_priority asked; /* a class below its tenant's; 0: that */
+	uint64_t inflight; /* its own part of inflight_bytes, without stripes; 0: no quota */
+	bool tallied;	   /* it has its slot in its tenant's tally: its place in the table */
 	char last_error[64];
 };
 

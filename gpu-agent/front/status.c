@@ -193,13 +193,10 @@ static cJSON *session_json(
 	add_bytes(object, "copies_in_bytes", s->stats.copies_in_bytes);
 	add_bytes(object, "copies_out_bytes", s->stats.copies_out_bytes);
 	add_bytes(object, "errors", s->stats.errors);
-	if (s->tenant->timeshare.share) {
-		double seconds = 0;
-
-		for (uint32_t d = 0; d < front->ledger.device_count; d++)
-			seconds += (double)s->timeshare.used[d] / 1e9;
-		cJSON_AddNumberToObject(object, "gpu_seconds", seconds);
-	}
+	cJSON_AddNumberToObject(object, "gpu_seconds", (double)s->timeshare.own / 1e9);
+	if (front->priorities)
+		cJSON_AddStringToObject(
+			object, "priority", priority_name(s->timeshare.priority));
 	cJSON_AddStringToObject(object, "last_error", s->last_error);
 	cJSON_AddNumberToObject(object, "lanes", s->stripes);
 	return object;

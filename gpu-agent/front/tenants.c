@@ -76,6 +76,7 @@ static void set_limits(const struct agent_config *config, struct tenant *tenant,
 	tenant->most = (uint32_t)lower(sessions, limits->sessions);
 	tenant->budget.limit = lower(bytes, limits->bytes);
 	tenant->timeshare.share = limits->gpu_share;
+	tenant->timeshare.priority = (enum agent_priority)limits->priority;
 	memcpy(tenant->quotas, limits->quotas, sizeof(tenant->quotas));
 }
 
@@ -123,6 +124,7 @@ int tenants_open(struct front *front, struct error *error)
 {
 	front->tenants = calloc(1, sizeof(*front->tenants));
 	front->http_tokens = front->config->http_tokens;
+	front->priorities = priority_configured(front->config);
 	if (!front->tenants)
 		return error_set(error, ENOMEM, "a table of tenants");
 	tenants_replace(front, &front->config->tokens);

@@ -18,6 +18,7 @@
 #define TENANTS (2 * AGENT_TOKENS) /* with those that are on their way out */
 #define TENANTS_TELL_NS (100 * FRONT_MS)
 
+struct tally;
 struct tenant {
 	char name[sizeof(((struct agent_tenant *)0)->name)]; /* "" = a free entry */
 	bool known;					     /* it has a token */
@@ -26,7 +27,9 @@ struct tenant {
 	struct ledger_budget budget; /* of all its sessions together */
 	struct timeshare timeshare;
 	struct session_stats totals; /* of its sessions, those that are over too; not `used` */
-	uint64_t quotas[QUOTAS];     /* of each of its sessions; 0 = the agent's own */
+	uint64_t quotas[QUOTAS];     /* of its sessions together; 0 = the agent's own */
+	struct tally *tally;	     /* what they have; NULL: nothing is to be kept */
+	int tally_fd;		     /* where there is one */
 	uint64_t quotas_refused[QUOTAS];
 };
 

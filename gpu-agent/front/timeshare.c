@@ -11,8 +11,10 @@
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/viewer.h"
 
-#define CORES_MAX 256	  /* that a software GPU computes with: a second cannot have more */
-#define LEAST_NS 1000000u /* given at once, to each of many sessions */
+#define CORES_MAX 256 /* that a software GPU computes with: a second cannot have more */
+#define LATE_NS (FRONT_MS * 1000) /* that a worker's word may be on its way */
+#define LEAST_NS 1000000u	  /* given at once, to each of many sessions */
+#define AGAIN_NS (10 * FRONT_MS)  /* to a worker that does not read */
 
 /* --- the arithmetic ----------------------------------------------------------------------- */
 
@@ -59,6 +61,20 @@ void timeshare_turn(struct timeshare_gpu *gpu, uint64_t now)
 	gpu->at = now;
 }
 
+uint64_t timeshare_divide(
+	struct timeshare_gpu *gpu, uint32_t *part, uint64_t used, uint64_t passed)
+{
+	uint64_t now = used >= passed
+			       ? TIMESHARE_ALL_NS
+			       : (uint64_t)((double)used * TIMESHARE_ALL_NS / (double)passed);
+
+	gpu->parts += now - *part;
+	*part = (uint32_t)now;
+	if (gpu->parts <= TIMESHARE_ALL_NS)
+		return used;
+	return (uint64_t)((double)used * TIMESHARE_ALL_NS / (double)gpu->parts);
+}
+
 /* --- sessions ----------------------------------------------------------------------------- */
 
 static struct timeshare_bucket *bucket_of(const struct session *session, uint32_t gpu)
@@ -66,36 +82,67 @@ static struct timeshare_bucket *bucket_of(const struct session *session, uint32_
 	return &session->tenant->timeshare.buckets[gpu];
 }
 
-/* What a session may use at once of what there is, and its tenant's others as well. */
-static uint64_t quantum(const struct session *session, int64_t tokens)
+/* What a session may use at once of what its bucket has, and its tenant's others as well. */
+static uint64_t bucket_quantum(
+	const struct session *session, const struct timeshare_bucket *bucket, int64_t enough)
 {
+	const uint32_t share = session->tenant->timeshare.share;
 	uint64_t most = TIMESHARE_QUANTUM_NS, n = session->tenant->sessions;
 
-	if ((uint64_t)tokens < most)
-		most = (uint64_t)tokens;
+	if (share == AGENT_SHARE_WHOLE || !share)
+		return UINT64_MAX;
+	if (bucket->tokens < enough)
+		return 0;
+	if ((uint64_t)bucket->tokens < most)
+		most = (uint64_t)bucket->tokens;
 	most /= n ? n : 1;
 	return most < LEAST_NS ? LEAST_NS : most;
 }
 
-/* Allows it more of each GPU whose bucket has enough. True: it need not wait. */
+static uint64_t class_quantum(
+	const struct front *front, const struct session *session, uint32_t gpu, uint64_t now)
+{
+	const struct timeshare_session *t = &session->timeshare;
+
+	if (!front->priorities)
+		return UINT64_MAX;
+	return priority_quantum(
+		&front->timeshares[gpu].classes, t->priority, t->given_at[gpu], now);
+}
+
+/* Allows it more of each GPU that its share and its class let it have. True: it need not wait.
+ */
 static bool allow(struct front *front, struct session *session, uint64_t now, int64_t enough)
 {
 	struct timeshare_session *t = &session->timeshare;
-	const uint32_t share = session->tenant->timeshare.share;
 	bool goes_on = true;
 
 	for (uint32_t i = 0; i < quota_gpu_count(front, session); i++) {
 		uint32_t gpu = quota_gpu(front, session, i);
 		struct timeshare_bucket *bucket = bucket_of(session, gpu);
+		uint64_t by_share, by_class = class_quantum(front, session, gpu, now), most;
 
-		timeshare_fill(bucket, share, now);
-		if (share == AGENT_SHARE_WHOLE)
-			t->allowed[gpu] = UINT64_MAX;
-		else if (bucket->tokens >= enough)
-			t->allowed[gpu] = t->used[gpu] + quantum(session, bucket->tokens);
+		timeshare_fill(bucket, session->tenant->timeshare.share, now);
+		by_share = bucket_quantum(session, bucket, enough);
+		most = by_share < by_class ? by_share : by_class;
+		if (most) {
+			t->allowed[gpu] = most == UINT64_MAX ? most : t->used[gpu] + most;
+			t->given_at[gpu] = now;
+		}
 		goes_on &= t->used[gpu] < t->allowed[gpu];
 	}
 	return goes_on;
+}
+
+static bool is_behind(const struct front *front, const struct session *session)
+{
+	bool is = false;
+
+	for (uint32_t i = 0; front->priorities && i < quota_gpu_count(front, session); i++)
+		is |= priority_is_behind(
+			&front->timeshares[quota_gpu(front, session, i)].classes,
+			session->timeshare.priority);
+	return is;
 }
 
 static void fill_allowed(
@@ -105,15 +152,15 @@ static void fill_allowed(
 		h->devices[i].gpu_ns = session->timeshare.allowed[quota_gpu(front, session, i)];
 }
 
-static void say_more(struct front *front, struct session *session)
+/* false: the worker has not read what it was told before; it is told later. */
+static bool say_more(struct front *front, struct session *session)
 {
 	struct handoff h = {.version = HANDOFF_VERSION,
 		.what = HANDOFF_MORE,
 		.device_count = quota_gpu_count(front, session)};
 
 	fill_allowed(front, session, &h);
-	if (pool_say(session->worker, &h))
-		pool_fault(front, session->worker, "the worker does not take its MORE");
+	return pool_say(session->worker, &h) == 0;
 }
 
 static void set_works(struct front *front, struct session *session, bool works)
@@ -121,8 +168,12 @@ static void set_works(struct front *front, struct session *session, bool works)
 	if (session->timeshare.works == works)
 		return;
 	session->timeshare.works = works;
-	for (uint32_t i = 0; i < quota_gpu_count(front, session); i++)
-		front->timeshares[quota_gpu(front, session, i)].working += works ? 1 : -1u;
+	for (uint32_t i = 0; i < quota_gpu_count(front, session); i++) {
+		struct timeshare_gpu *gpu = &front->timeshares[quota_gpu(front, session, i)];
+
+		gpu->working += works ? 1 : -1u;
+		gpu->classes.working[session->timeshare.priority] += works ? 1 : -1u;
+	}
 }
 
 static void set_waits(struct front *front, struct session *session, bool waits)
@@ -135,16 +186,18 @@ void timeshare_begin(struct front *front, struct session *session, struct handof
 {
 	struct timeshare_session *t = &session->timeshare;
 
-	*t = (struct timeshare_session){.told_at = wait_now()};
-	if (!session->tenant->timeshare.share)
+	*t = (struct timeshare_session){
+		.told_at = wait_now(), .priority = priority_of(session)};
+	if (!session->tenant->timeshare.share && !front->priorities)
 		return;
+	t->tells = true;
 	allow(front, session, t->told_at, TIMESHARE_RESUME_NS);
 	for (uint32_t i = 0; i < quota_gpu_count(front, session); i++) {
 		uint32_t gpu = quota_gpu(front, session, i);
 
 		timeshare_turn(&front->timeshares[gpu], t->told_at);
 		t->alone[gpu] = front->timeshares[gpu].alone;
-		/* 0 would say that its time is not measured. */
+		/* 0 would say that its time is counted only. */
 		if (!t->allowed[gpu])
 			t->allowed[gpu] = 1;
 	}
@@ -155,6 +208,12 @@ void timeshare_end(struct front *front, struct session *session)
 {
 	set_works(front, session, false);
 	set_waits(front, session, false);
+	for (uint32_t i = 0; i < quota_gpu_count(front, session); i++) {
+		uint32_t gpu = quota_gpu(front, session, i);
+
+		front->timeshares[gpu].parts -= session->timeshare.part[gpu];
+		session->timeshare.part[gpu] = 0;
+	}
 }
 
 /* Of the time that the session used, what was its own. */
@@ -184,6 +243,7 @@ static void charge(
 		timeshare_fill(bucket_of(session, gpu), tenant->share, now);
 		timeshare_take(bucket_of(session, gpu), used);
 		tenant->used += used;
+		t->own += used;
 		t->used[gpu] = h->devices[i].gpu_ns;
 		t->alone[gpu] = front->timeshares[gpu].alone;
 	}
@@ -212,7 +272,7 @@ static bool makes_sense(const struct front *front, const struct session *session
 	const struct handoff *h, uint64_t now)
 {
 	const struct timeshare_session *t = &session->timeshare;
-	uint64_t most = (now - t->told_at + FRONT_MS * 1000) * CORES_MAX;
+	uint64_t most = (now - t->told_at + LATE_NS) * CORES_MAX;
 
 	if (h->device_count != quota_gpu_count(front, session))
 		return false;
@@ -229,11 +289,13 @@ void timeshare_told(struct front *front, struct pool_worker *worker, const struc
 {
 	struct session *session = worker->session;
 	uint64_t now = wait_now();
+	bool goes_on;
 
-	if (!session->tenant->timeshare.share || !makes_sense(front, session, h, now)) {
+	if (!makes_sense(front, session, h, now)) {
 		pool_fault(front, worker, "a TIME that makes no sense");
 		return;
 	}
+	session->timeshare.tells = true;
 	if (session->timeshare.told_at)
 		charge(front, session, h, now);
 	else
@@ -242,12 +304,42 @@ void timeshare_told(struct front *front, struct pool_worker *worker, const struc
 		return;
 	set_works(front, session, h->status == 1);
 	/* Whoever stopped goes on when there is enough for some work. */
-	if (allow(front, session, now, h->bytes ? TIMESHARE_RESUME_NS : 1)) {
-		set_waits(front, session, false);
-		say_more(front, session);
-	} else {
-		set_waits(front, session, true);
+	goes_on = allow(front, session, now, h->bytes ? TIMESHARE_RESUME_NS : 1);
+	if (!goes_on && !session->timeshare.waits && is_behind(front, session))
+		session->tenant->timeshare.held++;
+	set_waits(front, session, !goes_on || !say_more(front, session));
+}
+
+uint64_t timeshare_grown(uint64_t *used, uint64_t told, uint64_t most)
+{
+	uint64_t grown = told > *used ? told - *used : 0;
+
+	*used += grown;
+	return grown < most ? grown : most;
+}
+
+/* What a worker said while the front did not listen is heard at once. */
+void timeshare_stats(struct front *front, struct session *session, const struct handoff *h)
+{
+	struct timeshare_session *t = &session->timeshare;
+	const uint32_t cores = front->config->driver == DRIVER_SOFTWARE ? CORES_MAX : 1;
+	uint64_t now = wait_now();
+	uint64_t passed = now - (t->told_at ? t->told_at : session->begun);
+
+	if (t->tells || h->device_count != quota_gpu_count(front, session))
+		return;
+	for (uint32_t i = 0; i < h->device_count; i++) {
+		uint32_t gpu = quota_gpu(front, session, i);
+		uint64_t used = timeshare_grown(
+			&t->used[gpu], h->devices[i].gpu_ns, (passed + LATE_NS) * cores);
+
+		if (cores == 1 && t->told_at)
+			used = timeshare_divide(
+				&front->timeshares[gpu], &t->part[gpu], used, passed);
+		t->own += used;
+		session->tenant->timeshare.used += used;
 	}
+	t->told_at = now;
 }
 
 static uint64_t resumes_at(const struct front *front, const struct session *session)
@@ -256,9 +348,14 @@ static uint64_t resumes_at(const struct front *front, const struct session *sess
 	uint64_t next = 0;
 
 	for (uint32_t i = 0; i < quota_gpu_count(front, session); i++) {
-		uint64_t at = timeshare_resumes(
-			bucket_of(session, quota_gpu(front, session, i)), share);
+		uint32_t gpu = quota_gpu(front, session, i);
+		uint64_t turn = session->timeshare.given_at[gpu] + PRIORITY_EVERY_NS;
+		uint64_t at = share ? timeshare_resumes(bucket_of(session, gpu), share) : 0;
 
+		if (front->priorities && turn > at &&
+			priority_is_behind(
+				&front->timeshares[gpu].classes, session->timeshare.priority))
+			at = turn; /* or when the others are done, which is heard */
 		if (at > next)
 			next = at;
 	}
@@ -275,14 +372,16 @@ uint64_t timeshare_tick(struct front *front, uint64_t now)
 
 		if (!session->timeshare.waits || session->state != SESSION_RUNNING)
 			continue;
-		if (allow(front, session, now, TIMESHARE_RESUME_NS)) {
+		if (!allow(front, session, now, TIMESHARE_RESUME_NS)) {
+			at = resumes_at(front, session);
+		} else if (!say_more(front, session)) {
+			at = now + AGAIN_NS;
+		} else {
 			session->tenant->timeshare.waited += now - session->timeshare.told_at;
 			session->timeshare.told_at = now;
 			set_waits(front, session, false);
-			say_more(front, session);
 			continue;
 		}
-		at = resumes_at(front, session);
 		if (at < next)
 			next = at;
 	}
@@ -293,18 +392,20 @@ void timeshare_metrics(FILE *out, const struct front *front, const struct viewer
 {
 	const struct tenant *tenant;
 
-	fprintf(out, "# HELP vcuda_agent_tenant_gpu_seconds_total GPU time of tenants with a "
-		     "share.\n# TYPE vcuda_agent_tenant_gpu_seconds_total counter\n");
+	fprintf(out, "# HELP vcuda_agent_tenant_gpu_seconds_total GPU time of tenants.\n"
+		     "# TYPE vcuda_agent_tenant_gpu_seconds_total counter\n");
 	for (uint32_t i = 0; (tenant = tenants_at(front, i)); i++)
-		if (tenant->timeshare.share && viewer_sees(viewer, tenant))
+		if (viewer_sees(viewer, tenant))
 			fprintf(out,
 				"vcuda_agent_tenant_gpu_seconds_total{tenant=\"%s\"} %.6f\n",
 				tenant->name, (double)tenant->timeshare.used / 1e9);
-	fprintf(out, "# HELP vcuda_agent_tenant_gpu_wait_seconds_total How long their sessions "
-		     "waited for more of it.\n"
-		     "# TYPE vcuda_agent_tenant_gpu_wait_seconds_total counter\n");
+	fprintf(out,
+		"# HELP vcuda_agent_tenant_gpu_wait_seconds_total How long sessions waited "
+		"for their share of it or for a higher class.\n"
+		"# TYPE vcuda_agent_tenant_gpu_wait_seconds_total counter\n");
 	for (uint32_t i = 0; (tenant = tenants_at(front, i)); i++)
-		if (tenant->timeshare.share && viewer_sees(viewer, tenant))
+		if ((tenant->timeshare.share || front->priorities) &&
+			viewer_sees(viewer, tenant))
 			fprintf(out,
 				"vcuda_agent_tenant_gpu_wait_seconds_total{tenant=\"%s\"} "
 				"%.6f\n",

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shares of the GPUs' time.  A tenant with a share has, for each GPU, a bucket that fills with
+ * The GPUs' time: what each session and tenant used of it, and shares.
+ *
+ * The worker of every session counts what it uses (metering.h).  One whose tenant has no share
+ * tells it with its STATS.  Where those sessions had more of a GPU together than there is,
+ * which is what each sees while the GPU takes turns between them, what each had is made smaller
+ * by so much: over all of them it is never more than the time that passed.
+ *
+ * A tenant with a share has, for each GPU, a bucket that fills with
  * that part of the time that passes and holds BURST of it.  The workers of its sessions measure
- * what they use (metering.h) and tell; what they used is taken out, and they may go on while
+ * what they use and tell, as they go; what they used is taken out, and they may go on while
  * there is something in it.  A kernel cannot be stopped, so a bucket may be overdrawn: its
  * tenant then waits until it is filled again, and over time has what it should, no more.
  *
@@ -20,12 +27,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "gpu-agent/front/priority.h"
 #include "gpu-agent/handoff.h"
 
 #define TIMESHARE_BURST_NS 100000000  /* of a whole GPU */
 #define TIMESHARE_DEBT_NS 60000000000 /* at most: one kernel must not shut out for hours */
 #define TIMESHARE_QUANTUM_NS 20000000 /* given at once */
 #define TIMESHARE_RESUME_NS 2000000   /* in the bucket, before who waits goes on */
+#define TIMESHARE_ALL_NS 1000000u /* the whole of a GPU, as a part of the time that passes */
 
 struct front;
 struct pool_worker;
@@ -37,18 +46,25 @@ struct timeshare_bucket {
 	uint64_t at; /* when it was filled last */
 };
 
-/* A tenant's: all zeros = it has no share. */
+/* A tenant's. */
 struct timeshare {
-	uint32_t share; /* thousandths of each GPU's time; 0 = not measured */
+	uint32_t share; /* thousandths of each GPU's time; 0 = not limited */
 	struct timeshare_bucket buckets[HANDOFF_DEVICES];
+	enum agent_priority priority;
 	uint64_t used, waited; /* by its sessions so far, those that are over too */
+	uint64_t held;	       /* how often one waited for a higher class */
 };
 
 /* A session's; by GPU as the front numbers them. */
 struct timeshare_session {
 	bool works, waits;
-	uint64_t told_at; /* 0: another front heard it */
+	bool tells; /* TIME, as it goes: not with STATS */
+	enum agent_priority priority;
+	uint64_t given_at[HANDOFF_DEVICES]; /* when it was allowed something last */
+	uint64_t told_at;		    /* 0: another front heard it */
 	uint64_t used[HANDOFF_DEVICES], allowed[HANDOFF_DEVICES], alone[HANDOFF_DEVICES];
+	uint32_t part[HANDOFF_DEVICES]; /* without a share: of TIMESHARE_ALL_NS, when it told */
+	uint64_t own;			/* of `used`, over all GPUs, what is counted as its */
 };
 
 /* A GPU's time as one of those that use it sees it: `alone` grows by a second each second while
@@ -56,6 +72,8 @@ struct timeshare_session {
 struct timeshare_gpu {
 	uint64_t alone, at;
 	uint32_t working;
+	struct priority_gpu classes;
+	uint64_t parts; /* sum of the sessions' */
 };
 
 /* What passed since the last call goes into the bucket. */
@@ -69,6 +87,15 @@ void timeshare_turn(struct timeshare_gpu *gpu, uint64_t now);
 /* A session begins: its first allowance goes into h, the SESSION to its worker. */
 void timeshare_begin(struct front *front, struct session *session, struct handoff *h);
 void timeshare_end(struct front *front, struct session *session);
+/* What the session used when it told it last: PART is its own of it, in the place of what it
+ * had before; what counts of USED. */
+uint64_t timeshare_divide(
+	struct timeshare_gpu *gpu, uint32_t *part, uint64_t used, uint64_t passed);
+/* Of the time that a session TOLD of, what is counted beyond USED, which follows: nothing where
+ * it fell, and at most MOST where it grew as it cannot. */
+uint64_t timeshare_grown(uint64_t *used, uint64_t told, uint64_t most);
+/* STATS of a session; who tells TIME is charged by that. */
+void timeshare_stats(struct front *front, struct session *session, const struct handoff *h);
 /* TIME of a worker that has a session. */
 void timeshare_told(struct front *front, struct pool_worker *worker, const struct handoff *h);
 /* Lets go on who waited; when to look again. */

@@ -13,6 +13,7 @@
 #include "gpu-agent/generated/cublaslt_library.h"
 #include "protocol/generated/cublaslt_ops.h"
 #include "protocol/generated/cublaslt_wire.h"
+#include "protocol/libraries/letters.h"
 
 static int open_library(void *l, const char *path, struct error *error)
 {
@@ -88,14 +89,15 @@ static CUresult serve_items(struct worker *w, struct request *r);
 		LIBRARY_SERVED_##verb, serve_items, #name}, &of##_plain, run, \
 		offsetof(struct cublaslt_library, name)}
 #define ITEMS(name, verb, run, outs) SERVED(cublaslt, name, verb, run, LIBRARY_ANSWER(outs))
+#define OWN(name, verb, outs) ITEMS(name, verb, run_##name, outs)
 #define LIST(name, verb, run, element) \
 	SERVED(cublaslt, name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
 #define FRAME(name, verb, serve, answer) \
 	[OP_##name - 2000] = {.entry = {OP_##name, sizeof(struct wire_##name), answer, \
 		LIBRARY_SERVED_##verb, serve, #name}}
 static const struct library_run runs[] = {
-	ITEMS(cublasLtMatmul, learned, run_cublasLtMatmul, 0),
-	ITEMS(cublasLtMatrixTransform, learned, run_cublasLtMatrixTransform, 0),
+	OWN(cublasLtMatmul, learned, 0),
+	OWN(cublasLtMatrixTransform, learned, 0),
 	FRAME(cublasLtMatmulAlgoGetHeuristic, cached, serve_cublasLtMatmulAlgoGetHeuristic,
 	sizeof(struct wire_cublasLtMatmulAlgoGetHeuristic_reply)),
 	FRAME(cublasLtMatmulAlgoCheck, cached, serve_cublasLtMatmulAlgoCheck,

@@ -12,6 +12,7 @@
 #include "gpu-agent/generated/cufft_library.h"
 #include "protocol/generated/cufft_ops.h"
 #include "protocol/generated/cufft_wire.h"
+#include "protocol/libraries/letters.h"
 
 static int open_library(void *l, const char *path, struct error *error)
 {

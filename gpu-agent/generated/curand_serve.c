@@ -12,6 +12,7 @@
 #include "gpu-agent/generated/curand_library.h"
 #include "protocol/generated/curand_ops.h"
 #include "protocol/generated/curand_wire.h"
+#include "protocol/libraries/letters.h"
 
 static int open_library(void *l, const char *path, struct error *error)
 {
@@ -192,6 +193,7 @@ static CUresult serve_items(struct worker *w, struct request *r);
 		LIBRARY_SERVED_##verb, serve_items, #name}, &of##_plain, run, \
 		offsetof(struct curand_library, name)}
 #define ITEMS(name, verb, run, outs) SERVED(curand, name, verb, run, LIBRARY_ANSWER(outs))
+#define OWN(name, verb, outs) ITEMS(name, verb, run_##name, outs)
 #define LIST(name, verb, run, element) \
 	SERVED(curand, name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
 #define FRAME(name, verb, serve, answer) \
@@ -206,13 +208,12 @@ static const struct library_run runs[] = {
 	ITEMS(curandSetPseudoRandomGeneratorSeed, learned,
 	run_curandSetPseudoRandomGeneratorSeed, 0),
 	ITEMS(curandSetGeneratorOffset, learned, run_curandSetPseudoRandomGeneratorSeed, 0),
-	ITEMS(curandSetGeneratorOrdering, learned, run_curandSetGeneratorOrdering, 0),
-	ITEMS(curandSetQuasiRandomGeneratorDimensions, learned,
-	run_curandSetQuasiRandomGeneratorDimensions, 0),
-	ITEMS(curandGenerate, learned, run_curandGenerate, 0),
-	ITEMS(curandGenerateLongLong, learned, run_curandGenerateLongLong, 0),
-	ITEMS(curandGenerateUniform, learned, run_curandGenerateUniform, 0),
-	ITEMS(curandGenerateUniformDouble, learned, run_curandGenerateUniformDouble, 0),
+	OWN(curandSetGeneratorOrdering, learned, 0),
+	OWN(curandSetQuasiRandomGeneratorDimensions, learned, 0),
+	OWN(curandGenerate, learned, 0),
+	OWN(curandGenerateLongLong, learned, 0),
+	OWN(curandGenerateUniform, learned, 0),
+	OWN(curandGenerateUniformDouble, learned, 0),
 	ITEMS(curandGenerateNormal, learned, run_curandGenerateNormal, 0),
 	ITEMS(curandGenerateNormalDouble, learned, run_curandGenerateNormalDouble, 0),
 	ITEMS(curandGenerateLogNormal, learned, run_curandGenerateNormal, 0),
@@ -221,9 +222,9 @@ static const struct library_run runs[] = {
 	sizeof(struct wire_curandCreatePoissonDistribution_reply)),
 	FRAME(curandDestroyDistribution, call, serve_curandDestroyDistribution,
 	sizeof(struct wire_curandDestroyDistribution_reply)),
-	ITEMS(curandGeneratePoisson, learned, run_curandGeneratePoisson, 0),
-	ITEMS(curandGeneratePoissonMethod, learned, run_curandGeneratePoissonMethod, 0),
-	ITEMS(curandGenerateSeeds, learned, run_curandGenerateSeeds, 0),
+	OWN(curandGeneratePoisson, learned, 0),
+	OWN(curandGeneratePoissonMethod, learned, 0),
+	OWN(curandGenerateSeeds, learned, 0),
 	FRAME(curandGetDirectionVectors32, call, serve_curandGetDirectionVectors32,
 	sizeof(struct wire_curandGetDirectionVectors32_reply)),
 	FRAME(curandGetVersion, cached, serve_curandGetVersion,

@@ -13,6 +13,7 @@
 #include "gpu-agent/generated/cusparselt_library.h"
 #include "protocol/generated/cusparselt_ops.h"
 #include "protocol/generated/cusparselt_wire.h"
+#include "protocol/libraries/letters.h"
 
 static int open_library(void *l, const char *path, struct error *error)
 {
@@ -130,6 +131,7 @@ static CUresult serve_items(struct worker *w, struct request *r);
 		LIBRARY_SERVED_##verb, serve_items, #name}, &of##_plain, run, \
 		offsetof(struct cusparselt_library, name)}
 #define ITEMS(name, verb, run, outs) SERVED(cusparselt, name, verb, run, LIBRARY_ANSWER(outs))
+#define OWN(name, verb, outs) ITEMS(name, verb, run_##name, outs)
 #define LIST(name, verb, run, element) \
 	SERVED(cusparselt, name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
 #define FRAME(name, verb, serve, answer) \
@@ -138,32 +140,25 @@ static CUresult serve_items(struct worker *w, struct request *r);
 static const struct library_run runs[] = {
 	FRAME(cusparseLtInit, call, serve_cusparseLtInit, sizeof(struct library_opened)),
 	FRAME(cusparseLtDestroy, post, run_cusparseLtDestroy, 0),
-	ITEMS(cusparseLtDenseDescriptorInit, cached, run_cusparseLtDenseDescriptorInit,
-	LIBRARY_OUTS),
-	ITEMS(cusparseLtStructuredDescriptorInit, cached,
-	run_cusparseLtStructuredDescriptorInit, LIBRARY_OUTS),
-	ITEMS(cusparseLtMatDescGetAttribute, cached, run_cusparseLtMatDescGetAttribute,
-	LIBRARY_OUTS),
-	ITEMS(cusparseLtMatmulDescriptorInit, cached, run_cusparseLtMatmulDescriptorInit,
-	LIBRARY_OUTS),
-	ITEMS(cusparseLtMatmulDescGetAttribute, cached, run_cusparseLtMatmulDescGetAttribute,
-	LIBRARY_OUTS),
-	ITEMS(cusparseLtMatmulAlgSetAttribute, cached, run_cusparseLtMatmulAlgSetAttribute,
-	LIBRARY_OUTS),
-	ITEMS(cusparseLtMatmulAlgGetAttribute, cached, run_cusparseLtMatmulAlgGetAttribute,
-	LIBRARY_OUTS),
-	ITEMS(cusparseLtMatmulGetWorkspace, cached, run_cusparseLtMatmulGetWorkspace, 1),
-	ITEMS(cusparseLtMatmulPlanInit, cached, run_cusparseLtMatmulPlanInit, LIBRARY_OUTS),
-	ITEMS(cusparseLtMatmul, learned, run_cusparseLtMatmul, LIBRARY_OUTS),
-	ITEMS(cusparseLtMatmulSearch, call, run_cusparseLtMatmulSearch, LIBRARY_OUTS),
-	ITEMS(cusparseLtSpMMAPrune, learned, run_cusparseLtSpMMAPrune, 0),
-	ITEMS(cusparseLtSpMMAPruneCheck, learned, run_cusparseLtSpMMAPruneCheck, 0),
-	ITEMS(cusparseLtSpMMAPrune2, learned, run_cusparseLtSpMMAPrune2, 0),
-	ITEMS(cusparseLtSpMMAPruneCheck2, learned, run_cusparseLtSpMMAPruneCheck2, 0),
-	ITEMS(cusparseLtSpMMACompressedSize, cached, run_cusparseLtSpMMACompressedSize, 2),
-	ITEMS(cusparseLtSpMMACompress, learned, run_cusparseLtSpMMACompress, 0),
-	ITEMS(cusparseLtSpMMACompressedSize2, cached, run_cusparseLtSpMMACompressedSize2, 2),
-	ITEMS(cusparseLtSpMMACompress2, learned, run_cusparseLtSpMMACompress2, 0),
+	OWN(cusparseLtDenseDescriptorInit, cached, LIBRARY_OUTS),
+	OWN(cusparseLtStructuredDescriptorInit, cached, LIBRARY_OUTS),
+	OWN(cusparseLtMatDescGetAttribute, cached, LIBRARY_OUTS),
+	OWN(cusparseLtMatmulDescriptorInit, cached, LIBRARY_OUTS),
+	OWN(cusparseLtMatmulDescGetAttribute, cached, LIBRARY_OUTS),
+	OWN(cusparseLtMatmulAlgSetAttribute, cached, LIBRARY_OUTS),
+	OWN(cusparseLtMatmulAlgGetAttribute, cached, LIBRARY_OUTS),
+	OWN(cusparseLtMatmulGetWorkspace, cached, 1),
+	OWN(cusparseLtMatmulPlanInit, cached, LIBRARY_OUTS),
+	OWN(cusparseLtMatmul, learned, LIBRARY_OUTS),
+	OWN(cusparseLtMatmulSearch, call, LIBRARY_OUTS),
+	OWN(cusparseLtSpMMAPrune, learned, 0),
+	OWN(cusparseLtSpMMAPruneCheck, learned, 0),
+	OWN(cusparseLtSpMMAPrune2, learned, 0),
+	OWN(cusparseLtSpMMAPruneCheck2, learned, 0),
+	OWN(cusparseLtSpMMACompressedSize, cached, 2),
+	OWN(cusparseLtSpMMACompress, learned, 0),
+	OWN(cusparseLtSpMMACompressedSize2, cached, 2),
+	OWN(cusparseLtSpMMACompress2, learned, 0),
 };
 
 static CUresult serve_items(struct worker *w, struct request *r)

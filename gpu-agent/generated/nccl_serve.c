@@ -12,6 +12,7 @@
 #include "gpu-agent/generated/nccl_library.h"
 #include "protocol/generated/nccl_ops.h"
 #include "protocol/generated/nccl_wire.h"
+#include "protocol/libraries/letters.h"
 
 static int open_library(void *l, const char *path, struct error *error)
 {

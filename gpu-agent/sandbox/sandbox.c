@@ -112,17 +112,20 @@ static void sandbox_note(enum sandbox_part part, int ret)
 		held |= part;
 }
 
-void sandbox_enter(const struct agent_config *config)
+int sandbox_enter(const struct agent_config *config, struct error *error)
 {
+	error->code = 0;
 	sandbox_oom(); /* a process that is not dumpable may not write there */
 	sandbox_hide();
 	if (config->sandbox_off) {
 		compiled_leave();
-		return;
+		return 0;
 	}
 	/* Started by people with --role it has not given it up yet. */
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	sandbox_note(SANDBOX_FILES, sandbox_files(config));
+	sandbox_note(SANDBOX_FILES, sandbox_files(config, error));
+	if (error->code)
+		return -error->code;
 	if (!(held & SANDBOX_FILES))
 		compiled_leave(); /* others could write there */
 	sandbox_note(SANDBOX_CAPABILITIES, sandbox_capabilities());
@@ -130,6 +133,7 @@ void sandbox_enter(const struct agent_config *config)
 	if (config->nccl.allowed)
 		held |= SANDBOX_CONNECTS;
 	entered = true;
+	return 0;
 }
 
 uint32_t sandbox_seal(void)

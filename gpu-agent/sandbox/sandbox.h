@@ -59,8 +59,10 @@ const char *sandbox_mode(uint32_t parts);
 /* Any process of the agent: others of its user cannot read or trace it. */
 void sandbox_hide(void);
 
-/* The worker, before it has a second thread and before it reads anything foreign. */
-void sandbox_enter(const struct agent_config *config);
+/* The worker, before it has a second thread and before it reads anything foreign. A part that
+ * the kernel lacks is left out, and sandbox_seal says so. 0; -errno with *error: a rule could
+ * not be made that should be there, and the worker must end. */
+int sandbox_enter(const struct agent_config *config, struct error *error);
 
 /* The worker, when the driver is open and before it has a session. The parts that hold. */
 uint32_t sandbox_seal(void);
@@ -69,8 +71,9 @@ uint32_t sandbox_seal(void);
  * may. */
 void sandbox_device_files(const struct agent_config *config);
 
-/* sandbox_files.c: 0, or -errno where this kernel cannot. */
-int sandbox_files(const struct agent_config *config);
+/* sandbox_files.c: 0, or -errno where this kernel cannot; with *error set, for sandbox_enter.
+ */
+int sandbox_files(const struct agent_config *config, struct error *error);
 
 /* sandbox_calls.c: likewise. The first before there are other threads; the second for all. */
 int sandbox_calls_start(void);

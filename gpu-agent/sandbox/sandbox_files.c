@@ -119,7 +119,30 @@ struct rules {
 	int fd;
 	uint64_t handled;
 	int links; /* followed so far */
+	struct error *error;
 };
+
+/* What is not there, or out of reach anyway, needs no rule.  Anything else (no descriptor, no
+ * memory) would be a rule that is left out: a worker whose driver fails later, for no reason
+ * that anybody can see. */
+static int files_missing(const char *path, int code)
+{
+	(void)path;
+	return code == ENOENT || code == ENOTDIR || code == EACCES || code == ELOOP ||
+	       code == ENAMETOOLONG;
+}
+
+static int files_stops(const char *path, int code)
+{
+	(void)path;
+	return !files_missing(path, code);
+}
+
+static void files_failed(struct rules *rules, const char *path, int code)
+{
+	if (!rules->error->code && !files_missing(path, code))
+		error_set(rules->error, code, "sandbox: a rule for %.120s", path);
+}
 
 static void files_allow(struct rules *rules, const char *path, uint64_t access)
 {
@@ -128,15 +151,16 @@ static void files_allow(struct rules *rules, const char *path, uint64_t access)
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st)) {
+		files_failed(rules, path, errno);
 		if (fd >= 0)
 			close(fd);
-		return; /* what is not there needs no rule */
+		return;
 	}
 	if (!S_ISDIR(st.st_mode))
 		rule.allowed_access &= OF_FILES;
 	rule.parent_fd = fd;
 	if (syscall(SYS_landlock_add_rule, rules->fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0))
-		log_debug("sandbox.file", "path=%s error=\"%s\"", path, strerror(errno));
+		files_failed(rules, path, errno);
 	/* A rule holds for an inode, and procfs makes another for the same name once nobody
 	 * uses the first: those stay open. */
 	if (strncmp(path, "/proc/", 6))
@@ -146,11 +170,14 @@ static void files_allow(struct rules *rules, const char *path, uint64_t access)
 static void files_allow_places(struct rules *rules, const struct place *list, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		glob_t found;
+		glob_t found = {0};
+		int ret = glob(list[i].pattern, 0, files_stops, &found);
 
-		if (!glob(list[i].pattern, 0, NULL, &found))
-			for (size_t p = 0; p < found.gl_pathc; p++)
-				files_allow(rules, found.gl_pathv[p], list[i].access);
+		if (ret == GLOB_NOSPACE || ret == GLOB_ABORTED)
+			files_failed(
+				rules, list[i].pattern, ret == GLOB_NOSPACE ? ENOMEM : errno);
+		for (size_t p = 0; !ret && p < found.gl_pathc; p++)
+			files_allow(rules, found.gl_pathv[p], list[i].access);
 		globfree(&found);
 	}
 }
@@ -189,6 +216,8 @@ static void files_allow_libraries(struct rules *rules, const char *folder)
 		files_allow(rules, real, READ);
 	}
 	dir = opendir(folder);
+	if (!dir)
+		files_failed(rules, folder, errno);
 	while (dir && (entry = readdir(dir))) {
 		if (entry->d_type != DT_LNK || !strstr(entry->d_name, ".so") ||
 			rules->links >= LINKS_MAX)
@@ -243,13 +272,13 @@ static void files_allow_configured(struct rules *rules, const struct agent_confi
 		files_allow(rules, own, CACHE | FOLDERS);
 }
 
-int sandbox_files(const struct agent_config *config)
+int sandbox_files(const struct agent_config *config, struct error *error)
 {
 	struct ruleset set = {.fs = LANDLOCK_ACCESS_FS_MAKE_SYM * 2 - 1};
 	long abi =
 		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	size_t bytes = sizeof(set.fs);
-	struct rules rules = {0};
+	struct rules rules = {.error = error};
 
 	if (abi < 1)
 		return -errno;
@@ -279,5 +308,7 @@ int sandbox_files(const struct agent_config *config)
 		files_allow_places(
 			&rules, nccl_places, sizeof(nccl_places) / sizeof(nccl_places[0]));
 	files_allow_configured(&rules, config);
+	if (error->code)
+		return -error->code;
 	return syscall(SYS_landlock_restrict_self, fd, 0) ? -errno : 0;
 }

@@ -85,6 +85,19 @@ static int set_sessions(struct agent_limits *limits, const char *value)
 	return 0;
 }
 
+static int set_priority(struct agent_limits *limits, const char *value)
+{
+	static const char *const names[PRIORITIES] = {
+		[PRIORITY_LOW] = "low", [PRIORITY_NORMAL] = "normal", [PRIORITY_HIGH] = "high"};
+
+	for (uint32_t p = PRIORITY_LOW; p < PRIORITIES; p++)
+		if (!strcmp(value, names[p])) {
+			limits->priority = p;
+			return 0;
+		}
+	return -EINVAL;
+}
+
 static const struct limit_key {
 	const char *key;
 	int (*set)(struct agent_limits *limits, const char *value);
@@ -93,6 +106,7 @@ static const struct limit_key {
 	{"device_bytes", set_bytes, "bytes like 8GiB (0 = no limit)"},
 	{"sessions", set_sessions, "a number from 0 to 4096 (0 = no limit)"},
 	{"gpu_share", set_share, "a part of a GPU's time from 0.001 to 1"},
+	{"priority", set_priority, "low, normal or high"},
 };
 
 static const struct limit_key *find_key(const char *key)

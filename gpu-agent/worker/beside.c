@@ -4,15 +4,31 @@
  */
 #include "gpu-agent/worker/beside.h"
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 
+#define NAP_NS 50000 /* between looks at a job that is waited for */
+
+/* Threads stay for the next job: what starts and ends with one, the driver's state of it among
+ * that, costs more than many a job. */
+struct beside_thread {
+	struct beside_job *job;
+	sem_t next_job;
+	struct beside_thread *next; /* of those without a job */
+};
+
 static struct beside_job *jobs;
+static struct beside_thread *idle;
 static unsigned running;
 static int wake = -1;
 
@@ -21,27 +37,62 @@ int beside_wake(void)
 	return wake;
 }
 
-static void *beside_main(void *argument)
+void beside_awake(void)
 {
-	struct beside_job *job = argument;
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	uint64_t one = 1;
 
-	/* What another stream captures meanwhile is not this thread's. */
-	if (job->w->cuda.cuThreadExchangeStreamCaptureMode)
-		job->w->cuda.cuThreadExchangeStreamCaptureMode(&mode);
-	job->w->cuda.cuCtxSetCurrent(job->current);
-	job->run(job);
-	atomic_store(&job->ended, true);
 	(void)!write(wake, &one, sizeof(one)); /* full: the loop is awake anyway */
+}
+
+static void *beside_main(void *argument)
+{
+	struct beside_thread *thread = argument;
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	const struct worker *w = thread->job->w;
+
+	/* What another stream captures meanwhile is not this thread's. */
+	if (w->cuda.cuThreadExchangeStreamCaptureMode)
+		w->cuda.cuThreadExchangeStreamCaptureMode(&mode);
+	for (;;) {
+		struct beside_job *job = thread->job;
+
+		w->cuda.cuCtxSetCurrent(job->current);
+		job->run(job);
+		atomic_store(&job->ended, true); /* and is not touched any more */
+		beside_awake();
+		while (sem_wait(&thread->next_job))
+			; /* EINTR */
+	}
+	return NULL;
+}
+
+/* One with JOB as its first. */
+static struct beside_thread *thread_new(struct beside_job *job)
+{
+	struct beside_thread *thread = calloc(1, sizeof(*thread));
+	sigset_t all, old;
+	pthread_t id;
+	bool made;
+
+	if (!thread)
+		return NULL;
+	thread->job = job;
+	sem_init(&thread->next_job, 0, 0);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	made = !pthread_create(&id, NULL, beside_main, thread);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (made) {
+		pthread_detach(id);
+		return thread;
+	}
+	sem_destroy(&thread->next_job);
+	free(thread);
 	return NULL;
 }
 
 bool beside_start(struct worker *w, struct beside_job *job, uint16_t context)
 {
-	sigset_t all, old;
-	bool started;
-
 	if (wake < 0)
 		wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (wake < 0 || running == BESIDE_JOBS || context >= CONTEXT_MAX)
@@ -49,11 +100,15 @@ bool beside_start(struct worker *w, struct beside_job *job, uint16_t context)
 	job->w = w;
 	job->context = context;
 	job->current = w->contexts[context];
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	started = !pthread_create(&job->thread, NULL, beside_main, job);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (!started)
+	if (idle) {
+		job->thread = idle;
+		idle = idle->next;
+		job->thread->job = job;
+		sem_post(&job->thread->next_job);
+	} else {
+		job->thread = thread_new(job);
+	}
+	if (!job->thread)
 		return false;
 	job->next = jobs;
 	jobs = job;
@@ -61,11 +116,13 @@ bool beside_start(struct worker *w, struct beside_job *job, uint16_t context)
 	return true;
 }
 
+/* It has ended: its thread is for the next. */
 static void beside_join(struct beside_job *job)
 {
 	if (job->dropped)
 		return;
-	pthread_join(job->thread, NULL);
+	job->thread->next = idle;
+	idle = job->thread;
 	running--;
 }
 
@@ -78,6 +135,7 @@ bool beside_poll(struct worker *w)
 	if (!jobs)
 		return false;
 	(void)!read(wake, &count, sizeof(count));
+	told = beside_turns(w);
 	while (*at && reply_room(w)) {
 		struct beside_job *job = *at;
 
@@ -98,13 +156,17 @@ bool beside_poll(struct worker *w)
 	return told;
 }
 
-void beside_forget(uint16_t context)
+void beside_forget(struct worker *w, uint16_t context)
 {
 	for (struct beside_job *job = jobs; job; job = job->next) {
 		if (job->context != context || job->dropped || job->lasting)
 			continue;
+		while (!atomic_load(&job->ended))
+			if (!beside_turns(w))
+				nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
 		beside_join(job);
-		job->drop(job);
+		if (job->drop)
+			job->drop(job);
 		job->dropped = true;
 	}
 }

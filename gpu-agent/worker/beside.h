@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Jobs beside the loop: what a library prepares for long, and may wait for the GPU with, runs
- * on a thread of its own, so that the session's other streams and threads go on.
+ * on another thread, so that the session's other streams and threads go on.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_BESIDE_H
 #define VCUDA_GPU_AGENT_WORKER_BESIDE_H
 
 #include <cuda.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,7 +22,7 @@ struct beside_job {
 	/* On the loop, when there is room for an answer; it frees the job. */
 	void (*done)(struct worker *w, struct beside_job *job);
 	/* On the loop, in the context, which is going: gives back what `run` made. Then `done`.
-	 */
+	 * NULL: there is nothing. */
 	void (*drop)(struct beside_job *job);
 	/* On the loop, once `until` (wait_now()) is over and it still runs; NULL: there is no
 	 * end. */
@@ -35,7 +34,7 @@ struct beside_job {
 	/* The rest is beside.c's. */
 	const struct worker *w;
 	CUcontext current;
-	pthread_t thread;
+	struct beside_thread *thread;
 	_Atomic bool ended;
 	struct beside_job *next;
 };
@@ -46,8 +45,10 @@ bool beside_start(struct worker *w, struct beside_job *job, uint16_t context);
 /* What has ended is told; true: something was. */
 bool beside_poll(struct worker *w);
 /* Waits for the jobs of a context that is going, and current, and drops them. */
-void beside_forget(uint16_t context);
+void beside_forget(struct worker *w, uint16_t context);
 /* A descriptor that is readable when a job has ended; -1: there was never one. */
 int beside_wake(void);
+/* Makes it so. Any thread of a job. */
+void beside_awake(void);
 
 #endif

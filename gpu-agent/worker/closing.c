@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is closed while a host function is outstanding.  Inside, a library or the driver waits
+ * What is closed while a host function is outstanding, or a call is served beside the loop,
+ * which may use it.  Inside, a library or the driver waits
  * for the whole context (cublasDestroy does), and the host function's end comes through the
  * loop: so the object's name goes at once, and it itself when no host function is outstanding.
  * What comes behind waits for nothing; as natively, an app cannot use what it closed.
  */
 #include <stdlib.h>
 
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/worker_state.h"
 
@@ -16,13 +18,18 @@ struct closing {
 	struct closing *next;
 };
 
+static bool closing_waits(const struct worker *w)
+{
+	/* Behind a fault host functions never run, and nothing waits for them. */
+	return (w->callbacks.outstanding && !w->sticky) || beside_any(w);
+}
+
 CUresult closing_do(
 	struct worker *w, CUresult (*close)(struct worker *w, void *object), void *object)
 {
 	struct closing *c;
 
-	/* Behind a fault host functions never run, and nothing waits. */
-	if (!w->callbacks.outstanding || w->sticky)
+	if (!closing_waits(w))
 		return close(w, object);
 	c = malloc(sizeof(*c));
 	if (!c)
@@ -35,7 +42,7 @@ CUresult closing_do(
 
 void closing_poll(struct worker *w)
 {
-	if (!w->kept.closings || (w->callbacks.outstanding && !w->sticky))
+	if (!w->kept.closings || closing_waits(w))
 		return;
 	while (w->kept.closings) {
 		struct closing *c = w->kept.closings;

@@ -9,8 +9,8 @@
 
 struct worker;
 
-/* Closes the object, at once or when no host function is outstanding; its name must
- * be gone. Errors of those that had to wait are deferred. */
+/* Closes the object, at once or when no host function is outstanding and no call is served
+ * beside the loop; its name must be gone. Errors of those that had to wait are deferred. */
 CUresult closing_do(
 	struct worker *w, CUresult (*close)(struct worker *w, void *object), void *object);
 void closing_poll(struct worker *w);

@@ -24,6 +24,8 @@
 #define CONTEXT_SOFTWARE_BYTES (16ull << 20)
 /* The front lets a wish wait for workers that are ending (lease.c), and answers all of them. */
 #define ANSWER_NS 6000000000ull
+/* Of local memory a thread has at most so much, on every GPU. */
+#define STACK_MOST (512ull << 10)
 
 enum extra_limit { EXTRA_STACK, EXTRA_PRINTF, EXTRA_HEAP, EXTRA_LIMITS };
 
@@ -177,6 +179,9 @@ static CUresult set_limit(CUlimit limit, size_t value)
 		which++;
 	if (which == EXTRA_LIMITS || context >= CONTEXT_MAX || !w->contexts[context])
 		return driver_set_limit(limit, value);
+	/* Before any of it is set aside: the driver refuses that, whatever memory there is. */
+	if (which == EXTRA_STACK && value > STACK_MOST)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (context < CONTEXT_CREATED) /* a primary one: of the device of that number */
 		extras[context].device = context - CONTEXT_PRIMARY(0);
 	bytes = beyond(context, (enum extra_limit)which, limit, value);

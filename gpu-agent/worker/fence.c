@@ -201,8 +201,10 @@ static CUresult fence_look(struct worker *w, struct pending *p)
 			worker_note(w, status);
 			return status;
 		}
-		if (e->stream && e->stream->clean < e->work)
+		if (e->stream && e->stream->clean < e->work) {
 			e->stream->clean = e->work;
+			metering_clean(w, e->stream);
+		}
 		fence_event_end(w, e);
 		p->event_count--;
 	}

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/limits.h"
@@ -93,6 +94,10 @@ struct worker_stream *worker_stream_object(struct worker *w, struct request *r, 
 		stream = &w->legacy[r->header.context];
 	} else {
 		stream = worker_handle(w, r, handle, KIND_CUstream);
+	}
+	if (stream && r->beside && !beside_uses(r->beside, stream)) {
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+		return NULL;
 	}
 	if (stream)
 		limits_work(w, stream);

@@ -4,7 +4,8 @@
  * for the GPU have a depth beyond which no frame is taken until the GPU is behind by less: the
  * client's sends stop, nothing is lost.  Everything else together (names, graphs, modules, what
  * driver and libraries keep) is the memory of this process, looked at once a second: a session
- * that has more than `host_memory` is over.
+ * that has more than `host_memory` is over, and that of a tenant's which has most, where they
+ * have too much together.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/metering.h"
+#include "gpu-agent/worker/quotas.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define PENDING_MAX 32768
@@ -50,6 +52,8 @@ void limits_work(struct worker *w, struct worker_stream *stream)
 {
 	if (++stream->work - stream->marked >= w->depth)
 		w->deep = stream;
+	if (!stream->busy)
+		metering_work(w, stream);
 }
 
 void limits_stream_gone(struct worker *w, struct worker_stream *stream)
@@ -57,6 +61,7 @@ void limits_stream_gone(struct worker *w, struct worker_stream *stream)
 	if (stream->mark)
 		fence_event_put(w, stream->context, stream->mark);
 	stream->mark = NULL;
+	metering_gone(w, stream);
 	if (w->deep == stream)
 		w->deep = NULL;
 }
@@ -83,12 +88,15 @@ static uint64_t limits_memory(void)
 
 void limits_look(struct worker *w)
 {
-	uint64_t own = w->quotas[QUOTA_HOST], all = w->config->host_memory;
-	uint64_t limit = own && (!all || own < all) ? own : all;
-	uint64_t bytes = limit ? limits_memory() : 0;
+	const uint64_t limit = w->config->host_memory, quota = w->quotas[QUOTA_HOST];
+	uint64_t bytes = limit || quota ? limits_memory() : 0;
 
-	w->stats.quotas[QUOTA_HOST] = bytes;
-	if (bytes > limit)
+	if (!quotas_host_memory(w, bytes))
+		worker_end(w, CUDA_ERROR_OUT_OF_MEMORY,
+			"the tenant's sessions hold more of the agent's own memory than its "
+			"quota host_memory (%llu MiB), and this one holds most: %llu MiB",
+			(unsigned long long)(quota >> 20), (unsigned long long)(bytes >> 20));
+	if (limit && bytes > limit)
 		worker_end(w, CUDA_ERROR_OUT_OF_MEMORY,
 			"the session holds %llu MiB of the agent's own memory, more than "
 			"host_memory (%llu MiB)",

@@ -58,6 +58,9 @@ static const char *loop_check(const struct worker *w, const struct frame_header 
 		h->kind != FRAME_PONG && h->kind != FRAME_BYE &&
 		(h->kind != FRAME_TAKEN || !w->park.grace))
 		return "unknown kind of frame";
+	if (h->length &&
+		(h->kind == FRAME_PING || h->kind == FRAME_PONG || h->kind == FRAME_TAKEN))
+		return "a body where there is none";
 	if (h->flags & ~FRAME_STRIPE_MASK)
 		return "unknown flags";
 	if (h->body > FRAME_BODY_MAX || h->body > h->length)
@@ -352,14 +355,22 @@ static bool loop_fill(struct worker *w)
 	return true;
 }
 
-/* The frame cannot be served for want of room in the window, and behind it may stand what makes
- * some: the client's count. */
-static void loop_look_ahead(struct worker *w)
+/* The frame at hand cannot be served for want of room, which the client's count would make, and
+ * that can be read yet. */
+static bool loop_awaits_count(const struct worker *w)
 {
-	uint32_t at = w->receiver.at;
+	return w->park.grace && window_gone(&w->sender.window) && w->receiver.have_frame &&
+	       !w->receiver.payload_missing && w->receiver.end - w->receiver.at < RECEIVE_BYTES;
+}
+
+/* The frame cannot be served for want of room in the window, and behind it may stand what makes
+ * some: the client's count. True: it did. */
+static bool loop_look_ahead(struct worker *w)
+{
+	uint32_t at = w->receiver.at, counted = w->sender.window.counted;
 
 	if (!w->park.grace || !window_gone(&w->sender.window))
-		return;
+		return false;
 	loop_fill(w);
 	if (w->receiver.at < at)
 		at = w->receiver.at; /* what is there was moved */
@@ -368,13 +379,14 @@ static void loop_look_ahead(struct worker *w)
 
 		memcpy(&h, w->receiver.bytes + at, sizeof(h));
 		if (h.magic != FRAME_MAGIC || !loop_counted(w, &h))
-			return;
+			break;
 		if (h.flags & FRAME_STRIPE_MASK)
 			h.length = h.body;
 		if (h.length > w->receiver.end - at - sizeof(h))
-			return;
+			break;
 		at += (uint32_t)sizeof(h) + h.length;
 	}
+	return w->sender.window.counted != counted;
 }
 
 void loop_drop_input(struct worker *w)
@@ -411,10 +423,8 @@ static bool loop_receive(struct worker *w)
 			progress = true;
 		}
 		if (w->receiver.have_frame) {
-			if (!loop_handle(w)) {
-				loop_look_ahead(w);
+			if (!loop_handle(w) && !loop_look_ahead(w))
 				return progress;
-			}
 			progress = true;
 			continue;
 		}
@@ -443,6 +453,7 @@ static void loop_tell_stats(struct worker *w, uint64_t now)
 	w->stats.device_count = w->device_count;
 	for (uint32_t i = 0; i < w->device_count; i++)
 		w->stats.devices[i].used = w->devices[i].used;
+	metering_stats(w);
 	/* A front that does not read loses a second's figures, no more. */
 	(void)!send(w->handoff, &w->stats, sizeof(w->stats), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -481,15 +492,17 @@ static void loop_listen(struct worker *w, uint64_t now)
 	}
 }
 
-/* Sleeps until something can have happened. What the GPU does wakes nobody: while it is
- * awaited, the naps grow from 20 us to 1 ms, so that a long kernel costs little of a core. */
+/* Sleeps until something can have happened. What the GPU does wakes nobody, nor do the threads
+ * that send: while one is awaited, the naps grow from 20 us to 1 ms, so that a long kernel
+ * costs little of a core. */
 static void loop_sleep(struct worker *w, uint64_t idle_ns)
 {
 	struct pollfd fds[5] = {0};
 	struct timespec timeout = {.tv_sec = 1};
 	uint64_t wake = UINT64_MAX, now = wait_now();
 	bool gpu = w->fences.first || w->kept.stash.used || w->kept.parked.used ||
-		   w->in.count || stripes_busy(w) || w->mirror.tag >= 0 || metering_watches(w);
+		   w->in.count || stripes_busy(w) || stripes_sending(w) || w->mirror.tag >= 0 ||
+		   metering_watches(w);
 	struct stripe *stripe = w->receiver.have_frame && w->receiver.payload_missing &&
 						w->receiver.payload_stripe
 					? w->stripes[w->receiver.payload_stripe]
@@ -500,9 +513,13 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	else
 		link_fds(w->link, fds, reply_waits(w));
 	if ((w->receiver.have_frame && !w->receiver.payload_missing) ||
-		w->receiver.payload_waits)
-		fds[0].fd = -1; /* it waits for room, not for bytes */
-	else if (stripe)
+		w->receiver.payload_waits) {
+		/* It waits for room, not for bytes; or for the client's count among them. */
+		if (!loop_awaits_count(w))
+			fds[0].fd = -1;
+		if (w->park.grace && window_gone(&w->sender.window))
+			wake = now + RELIEVE_NS;
+	} else if (stripe)
 		fds[0] = (struct pollfd){.fd = stripe->wake, .events = POLLIN};
 	else if (!park_is(w))
 		wake = link_wake_at(w->link);
@@ -556,12 +573,15 @@ void loop_run(struct worker *w)
 		progress |= beside_poll(w);
 		if (w->metering.on)
 			progress |= metering_poll(w);
+		if (w->metering.asked)
+			worker_control(w); /* a loop that never sleeps hears it, too */
 		if (w->stripe_count)
 			stripes_reap(w);
-		watchdog_leave(w);
 		now = wait_now();
+		metering_look(w, now);
+		watchdog_leave(w);
 		if (w->park.grace) {
-			reply_relieve(w, now);
+			progress |= reply_relieve(w, now);
 			park_turn(w, now);
 		}
 		/* Without room the frames that go out later say it. */
@@ -582,6 +602,8 @@ void loop_run(struct worker *w)
 				loop_listen(w, now);
 			}
 			staging_reap(w, &w->in);
+			if (stripe_send_broken(w))
+				park_or_end(w, CUDA_SUCCESS, "a stripe to the client broke");
 			if (w->fences.first)
 				output_limit(w);
 			watchdog_leave(w);
@@ -598,15 +620,15 @@ void loop_run(struct worker *w)
 			loop_sleep(w, now - idle_since);
 		}
 	}
+	metering_stats(w);
 	/* What is on its way out goes out: the last answers and why it ended. */
 	if (w->end_status)
 		reply_plain(w, FRAME_LOST, w->end_status, w->end_text);
-	for (int i = 0; i < 50 && reply_waits(w) && !park_is(w); i++) {
+	for (int i = 0; i < 50 && (reply_waits(w) || stripes_sending(w)) && !park_is(w); i++) {
 		struct pollfd fds[2];
 
 		reply_flush(w);
 		link_fds(w->link, fds, 1);
-		if (reply_waits(w))
-			poll(fds + 1, 1, 10);
+		poll(fds + 1, reply_waits(w), reply_waits(w) || stripes_sending(w) ? 10 : 0);
 	}
 }

@@ -38,7 +38,7 @@ void metering_more(struct worker *w, const struct handoff *h)
 	for (uint32_t i = 0; i < w->device_count && i < h->device_count; i++)
 		if (h->devices[i].gpu_ns > m->allowed[i])
 			m->allowed[i] = h->devices[i].gpu_ns;
-	m->told_waits = false;
+	m->told_waits = m->asked = false;
 }
 
 void metering_again(struct worker *w)
@@ -56,8 +56,9 @@ bool metering_watches(const struct worker *w)
 {
 	const struct metering *m = &w->metering;
 
-	return m->on &&
-	       (m->again || m->works || m->told_works || (m->stopped && !m->told_waits));
+	if (!m->on)
+		return m->busy_streams;
+	return m->again || m->works || m->told_works || (m->stopped && !m->told_waits);
 }
 
 void metering_marked(struct worker *w)
@@ -165,6 +166,7 @@ static void tell(struct worker *w, uint64_t now)
 	for (uint32_t i = 0; i < w->device_count; i++)
 		m->told[i] = m->used[i];
 	m->again = false;
+	m->asked = true;
 	m->told_works = works;
 	m->told_waits = m->stopped;
 }
@@ -190,4 +192,91 @@ bool metering_poll(struct worker *w)
 	if (stopped && works && now - m->stopped_at >= STUCK_NS)
 		m->stopped = false; /* until the next look */
 	return was_stopped && !m->stopped;
+}
+
+/* --- counted only ------------------------------------------------------------------------- */
+
+static void end_busy(struct worker *w, struct worker_stream *stream, uint64_t now)
+{
+	uint32_t device = stream->busy - 1;
+	struct metering *m = &w->metering;
+
+	stream->busy = 0;
+	m->busy_streams--;
+	if (!--m->busy[device])
+		m->used[device] += now - m->busy_since[device];
+}
+
+void metering_work(struct worker *w, struct worker_stream *stream)
+{
+	uint32_t device = extra_device(stream->context);
+	struct metering *m = &w->metering;
+
+	if (m->on || w->config->driver == DRIVER_SOFTWARE || device >= w->device_count)
+		return;
+	stream->busy = device + 1;
+	m->busy_streams++;
+	if (!m->busy[device]++)
+		m->busy_since[device] = wait_now();
+}
+
+void metering_clean(struct worker *w, struct worker_stream *stream)
+{
+	if (stream->busy && stream->clean == stream->work)
+		end_busy(w, stream, wait_now());
+}
+
+void metering_gone(struct worker *w, struct worker_stream *stream)
+{
+	if (stream->busy)
+		end_busy(w, stream, wait_now());
+}
+
+void metering_look(struct worker *w, uint64_t now)
+{
+	struct metering *m = &w->metering;
+
+	if (m->on || !m->busy_streams || now - m->looked_at < METERING_LOOK_NS)
+		return;
+	m->looked_at = now;
+	for (struct worker_stream *s = w->streams; s; s = s->next)
+		if (s->busy && !stream_works(w, s))
+			end_busy(w, s, now);
+}
+
+/* What the software GPU computed since the last time, for the devices that got work. */
+static void add_computed(struct worker *w)
+{
+	struct metering *m = &w->metering;
+	uint64_t before = m->computed;
+	uint32_t works = 0;
+
+	m->computed = computed();
+	for (struct worker_stream *s = w->streams; s; s = s->next) {
+		if (s->metered != s->work)
+			works |= 1u << extra_device(s->context);
+		s->metered = s->work;
+	}
+	if (!works)
+		works = m->works ? m->works : 1;
+	m->works = works; /* what is still under way is theirs */
+	for (uint32_t i = 0; m->computed > before && i < w->device_count; i++)
+		if (works >> i & 1)
+			m->used[i] += m->computed - before;
+}
+
+void metering_stats(struct worker *w)
+{
+	struct metering *m = &w->metering;
+	uint64_t now = wait_now();
+
+	if (!m->on && w->config->driver == DRIVER_SOFTWARE)
+		add_computed(w);
+	for (uint32_t i = 0; i < w->device_count; i++) {
+		if (m->busy[i]) {
+			m->used[i] += now - m->busy_since[i];
+			m->busy_since[i] = now;
+		}
+		w->stats.devices[i].gpu_ns = m->used[i];
+	}
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The GPU time of a session whose tenant has a share.  The front says how far it may go; beyond
- * that the worker takes no frames that make work.  A session without a share pays nothing: no
- * event, no clock.
+ * The GPU time of the session.  With the software GPU it is what its threads computed.  With
+ * another driver it is the time in which the device had work of the session's.
  *
- * With the software GPU the time is what its threads computed.  With another driver it is the
- * time in which the device had work of the session's, as events in its streams show.
+ * Where its tenant has a share the front says how far it may go; beyond that the worker takes
+ * no frames that make work, and looks with each turn of the loop (`on`).  Any other session is
+ * counted only: a device works from the first piece of work on a stream that had none until the
+ * streams are known to be done, which an answer to a wait says for nothing, and otherwise an
+ * event that is looked at each METERING_LOOK_NS.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_METERING_H
 #define VCUDA_GPU_AGENT_WORKER_METERING_H
@@ -15,9 +17,11 @@
 
 #include "gpu-agent/handoff.h"
 
-#define METERING_NAP_NS 100000 /* how long work may be done and not known to be */
+#define METERING_NAP_NS 100000	 /* how long work may be done and not known to be: `on`; */
+#define METERING_LOOK_NS 2000000 /* counted */
 
 struct worker;
+struct worker_stream;
 
 /* By device of the session; times in ns. */
 struct metering {
@@ -31,6 +35,10 @@ struct metering {
 	uint64_t computed; /* by the software GPU, when it was looked at */
 	uint64_t marked;   /* all of `used` when a stream was marked last */
 	bool told_works, told_waits, again;
+	bool asked; /* told, and there was no MORE since */
+	/* Counted: streams that may have work, and since when one has that `used` lacks. */
+	uint32_t busy[HANDOFF_DEVICES], busy_streams;
+	uint64_t busy_since[HANDOFF_DEVICES];
 };
 
 /* The session's first allowance. */
@@ -48,5 +56,15 @@ void metering_marked(struct worker *w);
 bool metering_stops(const struct worker *w);
 /* The loop has to look again soon. */
 bool metering_watches(const struct worker *w);
+
+/* For a session that is counted only.  A stream that was not `busy` has work; `clean` of one
+ * that is rose; it is gone. */
+void metering_work(struct worker *w, struct worker_stream *stream);
+void metering_clean(struct worker *w, struct worker_stream *stream);
+void metering_gone(struct worker *w, struct worker_stream *stream);
+/* Looks whether busy streams are done, where that is due. */
+void metering_look(struct worker *w, uint64_t now);
+/* The time used so far into the STATS. */
+void metering_stats(struct worker *w);
 
 #endif

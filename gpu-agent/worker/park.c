@@ -86,6 +86,9 @@ void park_resume(struct worker *w, const struct handoff *message, const int fds[
 			close(fds[--count]);
 		return;
 	}
+	/* One that was on its way when the session was cut is of before, and so are its bytes.
+	 */
+	stripes_cut(w);
 	ret = reply_resume(w, link, (uint32_t)message->bytes);
 	if (ret) {
 		link_close(link);

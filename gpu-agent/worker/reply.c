@@ -17,11 +17,8 @@
 #include "gpu-agent/worker/park.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/stripe.h"
 #include "gpu-agent/worker/worker_state.h"
-
-/* How long a window that is full waits for the client's count, which may stand behind frames
- * that in turn wait for room. */
-#define RELIEVE_NS 2000000u
 
 static void reply_lock(struct worker *w)
 {
@@ -98,14 +95,17 @@ void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresul
 		.status = (uint32_t)status,
 		.length = n,
 	};
+	uint32_t stripe;
 
 	if (kind == FRAME_REPLY) {
 		h.deferred = (uint16_t)w->deferred;
 		w->deferred = w->sticky;
 	}
+	stripe = park_is(w) ? 0 : stripes_send(w, bytes, n, range);
+	h.flags = (uint8_t)(stripe << FRAME_STRIPE_SHIFT);
 	reply_begin(w);
 	reply_add(w, &h, destination, sizeof(*destination));
-	window_payload(&w->sender.window, bytes, n, range);
+	window_payload(&w->sender.window, bytes, n, range, stripe);
 	reply_unlock(w);
 }
 
@@ -199,22 +199,24 @@ bool reply_counted(struct worker *w, uint32_t count)
 	return !ret;
 }
 
-void reply_relieve(struct worker *w, uint64_t now)
+bool reply_relieve(struct worker *w, uint64_t now)
 {
 	struct window *window = &w->sender.window;
 
 	if (window->counted != w->sender.relieved || window_waits(window) ||
-		!window_gone(window) || (reply_room(w) && w->out.used <= w->out.size / 2)) {
+		!window_gone(window) || stripes_sending(w) ||
+		(reply_room(w) && w->out.used <= w->out.size / 2)) {
 		w->sender.relieved = window->counted;
 		w->sender.relieved_at = now;
-		return;
+		return false;
 	}
 	if (now - w->sender.relieved_at < RELIEVE_NS)
-		return;
+		return false;
 	reply_lock(w);
 	window_drop(window);
 	reply_unlock(w);
 	log_debug("window.dropped", "through=%u", window->dropped);
+	return true;
 }
 
 void reply_cut(struct worker *w)

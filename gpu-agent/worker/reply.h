@@ -15,6 +15,10 @@ struct link;
 struct staging_range;
 struct worker;
 
+/* How long a window that is full waits for the client's count, which may stand behind frames
+ * that in turn wait for room. */
+#define RELIEVE_NS 2000000u
+
 bool reply_room(const struct worker *w);
 void reply_send(struct worker *w, uint16_t tag, CUresult status, const void *body, uint32_t n);
 void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresult status,
@@ -32,8 +36,8 @@ int reply_flush_beside(struct worker *w, bool pong);
 /* The client says that it has counted COUNT frames. False: that cannot be. */
 bool reply_counted(struct worker *w, uint32_t count);
 /* Where frames that are sent and not counted leave no room, and the client's count does not
- * come: lets go of them. Each turn of the loop. */
-void reply_relieve(struct worker *w, uint64_t now);
+ * come: lets go of them, and returns true. Each turn of the loop. */
+bool reply_relieve(struct worker *w, uint64_t now);
 /* The link is dead, and nothing is sent from here on … */
 void reply_cut(struct worker *w);
 /* … until another takes its place, over which goes what is behind frame number COUNTED. 0: LINK

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Pinned memory between socket and GPU: a ring, taken in order and released in order.  A range
- * is busy until it is marked done or the event behind it is done.
+ * is busy until nobody holds it or the event behind it is done.
  */
 #include <stdlib.h>
 
@@ -39,7 +39,7 @@ struct staging_range *staging_alloc(
 	range = &s->ranges[(s->first + s->count++) % STAGING_RANGES];
 	range->bytes = need + skip;
 	range->event = NULL;
-	atomic_store_explicit(&range->done, false, memory_order_relaxed);
+	atomic_store_explicit(&range->held, STAGING_FRAME, memory_order_relaxed);
 	*bytes = s->base + s->head;
 	s->head = (s->head + need) % s->size;
 	s->used += need + skip;
@@ -49,7 +49,17 @@ struct staging_range *staging_alloc(
 
 void staging_done(struct staging_range *range)
 {
-	atomic_store_explicit(&range->done, true, memory_order_release);
+	atomic_fetch_and_explicit(&range->held, ~STAGING_FRAME, memory_order_release);
+}
+
+void staging_sending(struct staging_range *range)
+{
+	atomic_fetch_or_explicit(&range->held, STAGING_STRIPE, memory_order_relaxed);
+}
+
+void staging_sent(struct staging_range *range)
+{
+	atomic_fetch_and_explicit(&range->held, ~STAGING_STRIPE, memory_order_release);
 }
 
 CUresult staging_busy(
@@ -87,7 +97,7 @@ void staging_forget(struct worker *w, struct staging *s, uint16_t context)
 
 bool staging_idle(struct worker *w, struct staging_range *range)
 {
-	if (atomic_load_explicit(&range->done, memory_order_acquire))
+	if (!atomic_load_explicit(&range->held, memory_order_acquire))
 		return true;
 	if (!range->event)
 		return false;

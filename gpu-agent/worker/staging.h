@@ -17,13 +17,16 @@ struct worker;
 #define STAGING_ALIGN 256u
 #define STAGING_RANGES 4096
 
+#define STAGING_FRAME 1u  /* held by its frame, until staging_done */
+#define STAGING_STRIPE 2u /* held by a thread that sends it, until staging_sent */
+
 /* A ring of pinned memory, taken and released in order. */
 struct staging_range {
 	uint32_t end;	/* ring position behind it */
 	uint32_t bytes; /* with the skipped tail of the ring, if any */
 	CUevent event;	/* not NULL: busy until it is done */
 	uint16_t context;
-	_Atomic bool done; /* set by whoever sent its bytes */
+	_Atomic uint32_t held; /* STAGING_…; 0: nobody reads it any more */
 };
 
 struct staging {
@@ -40,6 +43,9 @@ int staging_open(struct worker *w, struct staging *s);
 struct staging_range *staging_alloc(
 	struct worker *w, struct staging *s, uint32_t n, unsigned char **bytes);
 void staging_done(struct staging_range *range);
+/* A stripe sends it (the loop's thread), and has sent it (any thread). */
+void staging_sending(struct staging_range *range);
+void staging_sent(struct staging_range *range);
 /* Busy until what was put on `stream` so far is done. */
 CUresult staging_busy(
 	struct worker *w, struct staging_range *range, uint16_t context, CUstream stream);

@@ -66,6 +66,20 @@ static bool stripe_allocate(struct stripe *stripe)
 	return true;
 }
 
+/* The client receives there, and waits until it hears that we are there: once. */
+static int stripe_greet(struct stripe *stripe)
+{
+	struct session_piece nothing = {0};
+	struct iovec iov = {&nothing, sizeof(nothing)};
+	int ret = atomic_load_explicit(&stripe->both, memory_order_relaxed)
+			  ? -EPROTO
+			  : link_send_all(stripe->link, &iov, 1, &stripe->cut);
+
+	if (!ret)
+		atomic_store_explicit(&stripe->both, true, memory_order_release);
+	return ret;
+}
+
 static void *stripe_main(void *argument)
 {
 	struct stripe *stripe = argument;
@@ -73,20 +87,25 @@ static void *stripe_main(void *argument)
 
 	if (!ready)
 		atomic_store_explicit(&stripe->failed, true, memory_order_relaxed);
-	for (uint32_t filled = stripe->taken; ready; filled++) {
+	for (uint32_t filled = stripe->taken; ready;) {
 		struct stripe_slot *slot = &stripe->slots[filled % STRIPE_SLOTS];
 		struct session_piece piece;
 
 		stripe_wait(stripe, filled);
 		if (atomic_load_explicit(&stripe->cut, memory_order_relaxed) ||
 			link_receive_all(stripe->link, &piece, sizeof(piece)) ||
-			piece.length > SLOT_BYTES ||
-			link_receive_all(stripe->link,
-				stripe->base + filled % STRIPE_SLOTS * SLOT_BYTES,
-				piece.length))
+			piece.length > SLOT_BYTES)
+			break;
+		if (!piece.length) {
+			if (stripe_greet(stripe))
+				break;
+			continue;
+		}
+		if (link_receive_all(stripe->link,
+			    stripe->base + filled % STRIPE_SLOTS * SLOT_BYTES, piece.length))
 			break;
 		slot->length = piece.length;
-		atomic_store_explicit(&stripe->filled, filled + 1, memory_order_release);
+		atomic_store_explicit(&stripe->filled, ++filled, memory_order_release);
 		stripe_ring(stripe);
 	}
 	atomic_store_explicit(&stripe->over, true, memory_order_release);
@@ -104,7 +123,7 @@ static int stripe_start(struct worker *w, struct stripe *stripe)
 	stripe->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (stripe->wake < 0)
 		return -errno;
-	stripe->spin_ns = w->spin_ns;
+	stripe->spin_ns = w->spin_ns ? SESSION_STRIPE_SPIN : 0;
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK);
 	ret = pthread_create(&stripe->thread, &attributes, stripe_main, stripe);
@@ -121,6 +140,7 @@ void stripes_cut(struct worker *w)
 			continue;
 		link_shut(stripe->link);
 		wait_wake(&stripe->freed);
+		stripe_send_end(stripe);
 	}
 }
 
@@ -129,7 +149,8 @@ void stripes_cut(struct worker *w)
  * has for good. */
 static struct stripe *stripe_take(struct stripe *old)
 {
-	if (!old || !atomic_load_explicit(&old->over, memory_order_acquire))
+	if (!old || !atomic_load_explicit(&old->over, memory_order_acquire) ||
+		!stripe_send_reset(old))
 		return calloc(1, sizeof(*old));
 	pthread_join(old->thread, NULL);
 	link_close(old->link);
@@ -138,6 +159,7 @@ static struct stripe *stripe_take(struct stripe *old)
 	atomic_store(&old->filled, old->taken);
 	atomic_store(&old->over, false);
 	atomic_store(&old->failed, false);
+	atomic_store(&old->both, false);
 	atomic_store(&old->cut, false);
 	return old;
 }
@@ -183,7 +205,7 @@ int stripe_receive(
 			       : -ECONNRESET;
 	if (slot->length != n)
 		return -EPROTO;
-	slot->range = (struct staging_range){0};
+	slot->range = (struct staging_range){.held = STAGING_FRAME};
 	*range = &slot->range;
 	*bytes = stripe->base + stripe->taken % STRIPE_SLOTS * SLOT_BYTES;
 	stripe->taken++;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Further connections of the session at the worker's end: a thread each, which receives into
- * pinned memory of its own, ahead of the frames that name the pieces.
+ * pinned memory of its own, ahead of the frames that name the pieces; and, once the client says
+ * that it receives there, another which sends payloads of ours.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_STRIPE_H
 #define VCUDA_GPU_AGENT_WORKER_STRIPE_H
@@ -18,8 +19,9 @@ struct cuda_driver;
 struct link;
 struct worker;
 
-/* One more connection, and the thread that receives from it. */
+/* One more connection, and the threads that receive from it and send to it. */
 #define STRIPE_SLOTS 8
+#define STRIPE_QUEUE 64u /* a power of two: more than there are pieces in `out` of staging */
 struct stripe {
 	struct link *link;
 	int wake; /* eventfd: a piece came while the loop slept for it */
@@ -39,6 +41,22 @@ struct stripe {
 		uint32_t length;
 		struct staging_range range;
 	} slots[STRIPE_SLOTS];
+
+	_Atomic bool both; /* the client receives too */
+	/* What the other thread sends (stripe_send.c). */
+	struct stripe_sender {
+		pthread_t thread;
+		bool started;	       /* the loop's */
+		_Atomic uint32_t head; /* sent */
+		_Atomic uint32_t tail; /* queued; the thread sleeps on it */
+		_Atomic uint32_t asleep;
+		_Atomic bool broken, over;
+		struct stripe_piece {
+			const unsigned char *bytes;
+			uint32_t n;
+			struct staging_range *range;
+		} queue[STRIPE_QUEUE];
+	} sender;
 };
 
 /* Owns the connection, as it was handed over, from then on; ends the session where it cannot.
@@ -57,6 +75,15 @@ int stripe_receive(
  */
 bool stripe_sleep(struct stripe *stripe);
 void stripe_awake(struct stripe *stripe);
+/* stripe_send.c. Takes N bytes at BYTES, of RANGE, which is held until they are sent: the
+ * stripe's number; or 0, and they go over the link. */
+uint32_t stripes_send(
+	struct worker *w, const unsigned char *bytes, uint32_t n, struct staging_range *range);
+bool stripes_sending(const struct worker *w);	 /* something has not gone out yet */
+bool stripe_send_broken(const struct worker *w); /* and will not: the session is cut */
+void stripe_send_end(struct stripe *stripe);	 /* after `cut` was set; does not wait */
+/* The thread has ended, or never began: it is as new. */
+bool stripe_send_reset(struct stripe *stripe);
 bool stripes_busy(const struct worker *w); /* the GPU still reads from some */
 void stripes_reap(struct worker *w);
 void stripes_forget(struct worker *w, uint16_t context);

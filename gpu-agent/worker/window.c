@@ -80,14 +80,15 @@ void window_add(struct window *window, const struct frame_header *header, const 
 	s->last = window->numbered;
 }
 
-void window_payload(
-	struct window *window, const void *bytes, uint32_t n, struct staging_range *range)
+void window_payload(struct window *window, const void *bytes, uint32_t n,
+	struct staging_range *range, bool beside)
 {
 	struct window_segment *s = append(window);
 
 	s->bytes = bytes;
 	s->length = n;
 	s->range = range;
+	s->beside = beside;
 }
 
 int window_next(const struct window *window, struct iovec *iov, int most)
@@ -98,8 +99,9 @@ int window_next(const struct window *window, struct iovec *iov, int most)
 	for (uint32_t i = window_gone(window); i < count && n < most; i++) {
 		struct window_segment *s = segment(window, i);
 
-		iov[n++] = (struct iovec){
-			(void *)(uintptr_t)(s->bytes + s->done), s->length - s->done};
+		if (!s->beside)
+			iov[n++] = (struct iovec){
+				(void *)(uintptr_t)(s->bytes + s->done), s->length - s->done};
 	}
 	return n;
 }
@@ -132,7 +134,7 @@ void window_sent(struct window *window, size_t n)
 
 	while (gone < count) {
 		struct window_segment *s = segment(window, gone);
-		uint32_t left = s->length - s->done;
+		uint32_t left = s->beside ? 0 : s->length - s->done;
 
 		if (n < left) {
 			s->done += (uint32_t)n;
@@ -177,6 +179,22 @@ static uint32_t walk(const struct window_segment *s, uint32_t n, uint32_t *at)
 	return numbered;
 }
 
+/* The stripes are gone: everything goes over the link. */
+static void without_stripes(struct window *window, struct window_segment *s)
+{
+	s->done = 0;
+	s->beside = false;
+	for (uint32_t at = 0; s->ring_bytes && at < s->length;) {
+		unsigned char *to = window->bytes + (s->bytes - window->bytes) + at;
+		struct frame_header header;
+
+		memcpy(&header, to, sizeof(header));
+		header.flags = 0;
+		memcpy(to, &header, sizeof(header));
+		at += (uint32_t)sizeof(header) + header.body;
+	}
+}
+
 int window_rewind(struct window *window, uint32_t count)
 {
 	struct window_segment *s;
@@ -191,7 +209,7 @@ int window_rewind(struct window *window, uint32_t count)
 		release_first(window);
 	set(&window->sent, 0);
 	for (uint32_t i = 0; i < window_count(window); i++)
-		segment(window, i)->done = 0;
+		without_stripes(window, segment(window, i));
 	if (!window_count(window))
 		return 0;
 	s = segment(window, 0);

@@ -34,6 +34,7 @@ struct window {
 		uint32_t length, done;	     /* done: sent */
 		uint32_t ring_bytes;	     /* of `bytes` of the window that it holds */
 		uint32_t last;		     /* number of the last frame that begins in it */
+		bool beside;		     /* a stripe brings it, not the link */
 		struct staging_range *range; /* released with it; NULL: the ring's bytes */
 	} *segments;
 	uint32_t first;
@@ -51,8 +52,9 @@ int window_open(struct window *window);
 
 /* A frame, whose header is complete. Where it has a payload, window_payload comes next. */
 void window_add(struct window *window, const struct frame_header *header, const void *body);
-void window_payload(
-	struct window *window, const void *bytes, uint32_t n, struct staging_range *range);
+/* BESIDE: a stripe brings it, as the header says; after window_rewind the link does. */
+void window_payload(struct window *window, const void *bytes, uint32_t n,
+	struct staging_range *range, bool beside);
 
 /* What is to be sent next: at most MOST pieces, their number. */
 int window_next(const struct window *window, struct iovec *iov, int most);

@@ -49,6 +49,7 @@ _Static_assert((int)STATUS_LOST == CUDA_ERROR_EXTERNAL_DEVICE, "status.h");
 
 /* A second, as long as the session lasts: what it says is its client's doing. */
 #define LOG_LINES 100
+#define CONTROL_FIGURES 64 /* of the front's, read at once */
 
 const struct cuda_driver *worker_driver(const struct worker *w)
 {
@@ -371,7 +372,7 @@ static int worker_prepare(struct worker *w, struct handoff *ready)
 static int worker_choose(struct worker *w, const struct handoff *message)
 {
 	static struct worker_device all[HANDOFF_DEVICES];
-	uint32_t n = message->device_count;
+	uint32_t n = message->device_count, count = w->device_count, chosen = 0;
 
 	if (!n || n > w->device_count)
 		return -1;
@@ -396,9 +397,18 @@ static int worker_choose(struct worker *w, const struct handoff *message)
 		w->contexts[CONTEXT_PRIMARY(i)] = d->primary;
 		context_stream_init(w, (uint16_t)CONTEXT_PRIMARY(i));
 	}
+	/* Where another's window was, one of these may be wanted (open.c). */
+	for (uint32_t i = 0; i < count; i++) {
+		if (chosen < n && message->gpus[chosen] == i) {
+			chosen++;
+			continue;
+		}
+		w->cuda.cuMemAddressFree(all[i].window, all[i].window_bytes);
+		free(all[i].mapped);
+		free(all[i].mappings);
+	}
 	w->current = CONTEXT_NONE;
 	metering_open(w, message);
-	quotas_begin(w, message);
 	return 0;
 }
 
@@ -419,6 +429,8 @@ static int worker_session(struct worker *w, struct handoff *message)
 			return -1;
 		if (message->what == HANDOFF_SESSION && fds[0] >= 0)
 			break;
+		if (message->what == HANDOFF_TALLY && fds[0] >= 0)
+			quotas_tally(w, fds[0], message->device);
 	}
 	message->pod[sizeof(message->pod) - 1] = 0;
 	log_session(&w->subject, message->session);
@@ -437,13 +449,19 @@ static int worker_session(struct worker *w, struct handoff *message)
 		log_error("session.gpus", "count=%u", message->device_count);
 		return -1;
 	}
+	if (quotas_begin(w, message)) {
+		log_error("session.quotas", "text=\"there is no tally to keep them by\"");
+		return -1;
+	}
 	memcpy(w->stats.session, message->session, sizeof(w->stats.session));
 	w->park.grace = message->grace_ms * 1000000ull;
 	w->sender.window.keeps = w->park.grace > 0;
 	return 0;
 }
 
-void worker_control(struct worker *w)
+/* One message of the front's, where there is one. True: a figure, behind which there may be
+ * more. */
+static bool take_control(struct worker *w)
 {
 	static struct handoff message;
 	int fds[TRANSPORT_FDS], fd;
@@ -452,11 +470,11 @@ void worker_control(struct worker *w)
 
 	if (!n || (n < 0 && n != -EAGAIN && n != -EINTR)) {
 		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the agent is gone");
-		return;
+		return false;
 	}
 	fd = fds[0];
 	if (n != sizeof(message) || message.version != HANDOFF_VERSION)
-		return;
+		return false;
 	if (message.what == HANDOFF_GRANT)
 		memory_granted(w, message.device, message.bytes, (CUresult)message.status);
 	else if (message.what == HANDOFF_OTHERS)
@@ -478,6 +496,13 @@ void worker_control(struct worker *w)
 		worker_end(w,
 			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,
 			"%.*s", (int)sizeof(message.text) - 1, message.text);
+	return message.what == HANDOFF_OTHERS || message.what == HANDOFF_MORE;
+}
+
+void worker_control(struct worker *w)
+{
+	for (int i = 0; i < CONTROL_FIGURES && take_control(w); i++)
+		;
 }
 
 _Noreturn void worker_leave(struct worker *w)

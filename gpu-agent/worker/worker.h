@@ -22,16 +22,17 @@
 
 struct worker;
 
-/* One frame being served. Lives on the loop's stack. */
+/* One frame being served. Lives on the loop's stack, or beside it. */
 struct request {
 	struct frame_header header;
 	const unsigned char *body;    /* header.body bytes, private memory, 16-byte aligned */
 	const unsigned char *payload; /* header.length - header.body bytes in pinned staging */
 	uint32_t payload_bytes;
-	unsigned char *answer; /* zeroed, ANSWER_MAX bytes: reply struct, then runs */
-	uint32_t answer_bytes; /* so far: starts at the op's reply size */
-	CUresult refused;      /* first violation found: what the call answers */
-	bool later;	       /* the serve function queued the answer itself */
+	unsigned char *answer;	    /* zeroed, ANSWER_MAX bytes: reply struct, then runs */
+	uint32_t answer_bytes;	    /* so far: starts at the op's reply size */
+	CUresult refused;	    /* first violation found: what the call answers */
+	bool later;		    /* the serve function queued the answer itself */
+	struct beside_call *beside; /* its thread (beside_call.h); NULL: the loop serves it */
 };
 
 #define ANSWER_MAX 2016 /* CHANNEL_SLOT_BODY */

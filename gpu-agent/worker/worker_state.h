@@ -15,6 +15,7 @@
 #define VCUDA_GPU_AGENT_WORKER_WORKER_STATE_H
 
 #include <pthread.h>
+#include <semaphore.h>
 
 #include "common/log.h"
 #include "common/wait.h"
@@ -38,10 +39,10 @@
 #include "transport/transport.h"
 
 /* A window a device: 2 TiB from WINDOW_BASE on, or less where that cannot be had: programs
- * reserve 1 TiB of addresses at once. Above ASan's shadow, below where Linux maps libraries and
- * stacks; both worker and app can have it (DESIGN 4). */
-#define WINDOW_BASE 0x200000000000ull
-#define WINDOW_BYTES (1ull << 41)
+ * reserve 1 TiB of addresses at once. Both worker and app can have it (DESIGN 4). A client of
+ * several agents says otherwise (vcudaOpen). */
+#define WINDOW_BASE OPEN_WINDOW_LOW
+#define WINDOW_BYTES OPEN_WINDOW_MOST
 
 #define RECEIVE_BYTES (256u * 1024)
 
@@ -65,6 +66,7 @@ struct worker_stream {
 	CUevent mark; /* behind the first `marked` pieces of work (limits.c) */
 	uint64_t marked;
 	uint64_t metered; /* `work` that its GPU time is known of (metering.c) */
+	uint32_t busy;	  /* its GPU time is being counted, as that of device busy - 1 */
 	struct worker_stream *next, **link;
 };
 
@@ -84,7 +86,9 @@ struct worker_device {
 	uint64_t others;	  /* what the pod's other sessions have of the limit */
 	uint64_t *mapped;	  /* a bit a granule */
 	struct mapping *mappings; /* by first granule */
-	struct open_device open;  /* what vcudaOpen tells */
+	/* How often each device was given access to what is mapped without a name (peer.c). */
+	uint16_t reached[HANDOFF_DEVICES];
+	struct open_device open; /* what vcudaOpen tells */
 };
 
 struct known_range { /* device memory that lies outside the windows: modules' globals */
@@ -170,6 +174,13 @@ struct callbacks {
 	uint32_t outstanding; /* the loop's: issued, not done */
 };
 
+/* Calls that are served beside the loop (beside_call.c). */
+struct beside_calls {
+	struct beside_call *calls;
+	sem_t turn; /* the loop's place is given back to it */
+	bool ready; /* turn is */
+};
+
 /* What is kept while a host function is outstanding (stash.c, closing.c). */
 struct kept {
 	struct stash {
@@ -188,6 +199,15 @@ struct greens {
 	uint32_t resource_count;
 	CUdevResourceDesc *descriptors;
 	uint32_t descriptor_count;
+};
+
+/* Contexts that reach other contexts' memory (driver/peer.c). */
+struct worker_peers {
+	struct peer_pair {
+		uint16_t context, peer;
+		uint8_t device, owner; /* theirs */
+	} *pairs;
+	uint32_t count, room;
 };
 
 /* The mirror of the program's memory that kernels reach (driver/mirror.c). */
@@ -228,6 +248,8 @@ struct worker {
 	struct name *names;
 	uint32_t name_count;
 
+	struct worker_peers peers;
+
 	uint32_t captures; /* open ones */
 	int dot;	   /* the text of a graph, while it is fetched; 0: none */
 
@@ -237,8 +259,8 @@ struct worker {
 	struct link *link;
 	const struct transport *transport;	     /* that made it */
 	struct stripe *stripes[SESSION_STRIPES + 1]; /* by number */
-	uint32_t stripe_count;
-	bool ended;	     /* the loop leaves */
+	uint32_t stripe_count, stripe_next;	     /* next: whose turn it is to send */
+	bool ended;				     /* the loop leaves */
 	CUresult end_status; /* what the app is told; SUCCESS: it ended the session itself */
 	char end_text[192];
 
@@ -256,6 +278,7 @@ struct worker {
 
 	struct callbacks callbacks;
 	struct kept kept;
+	struct beside_calls beside;
 	struct worker_mirror mirror;
 
 	struct output_text { /* what kernels print, by enum output */
@@ -287,6 +310,8 @@ struct worker {
 	uint64_t lease_asked[HANDOFF_DEVICES]; /* how much, should another front want to hear it
 						  again */
 
+	struct tally *tally; /* what its tenant's sessions have together; NULL: no quotas */
+	uint32_t tally_slot;
 	uint64_t quotas[QUOTAS]; /* what the session may have (quotas.c); stats: what it has */
 	struct handoff stats;
 	uint64_t stats_at;
@@ -302,7 +327,8 @@ void worker_end(struct worker *w, CUresult status, const char *format, ...)
 void worker_note(struct worker *w, CUresult status); /* keeps sticky errors */
 /* For /v1/sessions: the driver's status, and in which call where that is known (NULL: not). */
 void worker_last_error(struct worker *w, CUresult status, const char *call);
-void worker_control(struct worker *w); /* one message of the front's, if there is one */
+/* What the front said: figures (OTHERS, MORE) as far as there are, anything else alone. */
+void worker_control(struct worker *w);
 /* Tells the front why and ends the process. Whoever owns the link calls it. */
 _Noreturn void worker_leave(struct worker *w);
 bool worker_is_sticky(CUresult status);

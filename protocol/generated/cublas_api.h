@@ -8,9 +8,10 @@
 #define VCUDA_PROTOCOL_GENERATED_CUBLAS_API_H
 
 #include "protocol/libraries/cublas.h"
+#include "protocol/libraries/letters.h"
 
 /* A function and its _64 form. */
-#define WITH_64(prototype, name, ...) \
+#define WITH_64(name, prototype, ...) \
 	prototype(name, int, ##__VA_ARGS__); \
 	prototype(name##_64, int64_t, ##__VA_ARGS__)
 
@@ -68,143 +69,130 @@ cublasStatus_t cublasGetLoggerCallback(cublasLogCallback *userCallback);
 #define PROTOTYPE_cublasSetVector(name, INT) \
 	cublasStatus_t name(INT n, INT elemSize, const void *x, INT incx, void *devicePtr, \
 			INT incy)
-WITH_64(PROTOTYPE_cublasSetVector, cublasSetVector);
+WITH_64(cublasSetVector, PROTOTYPE_cublasSetVector);
 #define PROTOTYPE_cublasGetVector(name, INT) \
 	cublasStatus_t name(INT n, INT elemSize, const void *x, INT incx, void *y, INT incy)
-WITH_64(PROTOTYPE_cublasGetVector, cublasGetVector);
+WITH_64(cublasGetVector, PROTOTYPE_cublasGetVector);
 #define PROTOTYPE_cublasSetMatrix(name, INT) \
 	cublasStatus_t name(INT rows, INT cols, INT elemSize, const void *A, INT lda, void *B, \
 			INT ldb)
-WITH_64(PROTOTYPE_cublasSetMatrix, cublasSetMatrix);
-WITH_64(PROTOTYPE_cublasSetMatrix, cublasGetMatrix);
+WITH_64(cublasSetMatrix, PROTOTYPE_cublasSetMatrix);
+WITH_64(cublasGetMatrix, PROTOTYPE_cublasSetMatrix);
 #define PROTOTYPE_cublasSetVectorAsync(name, INT) \
 	cublasStatus_t name(INT n, INT elemSize, const void *hostPtr, INT incx, \
 			void *devicePtr, INT incy, cudaStream_t stream)
-WITH_64(PROTOTYPE_cublasSetVectorAsync, cublasSetVectorAsync);
+WITH_64(cublasSetVectorAsync, PROTOTYPE_cublasSetVectorAsync);
 #define PROTOTYPE_cublasGetVectorAsync(name, INT) \
 	cublasStatus_t name(INT n, INT elemSize, const void *devicePtr, INT incx, \
 			void *hostPtr, INT incy, cudaStream_t stream)
-WITH_64(PROTOTYPE_cublasGetVectorAsync, cublasGetVectorAsync);
+WITH_64(cublasGetVectorAsync, PROTOTYPE_cublasGetVectorAsync);
 #define PROTOTYPE_cublasSetMatrixAsync(name, INT) \
 	cublasStatus_t name(INT rows, INT cols, INT elemSize, const void *A, INT lda, void *B, \
 			INT ldb, cudaStream_t stream)
-WITH_64(PROTOTYPE_cublasSetMatrixAsync, cublasSetMatrixAsync);
-WITH_64(PROTOTYPE_cublasSetMatrixAsync, cublasGetMatrixAsync);
+WITH_64(cublasSetMatrixAsync, PROTOTYPE_cublasSetMatrixAsync);
+WITH_64(cublasGetMatrixAsync, PROTOTYPE_cublasSetMatrixAsync);
 void cublasXerbla(const char *srName, int info);
 #define PROTOTYPE_cublasNrm2Ex(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, const void *x, cudaDataType xType, \
 			INT incx, void *result, cudaDataType resultType, \
 			cudaDataType executionType)
-WITH_64(PROTOTYPE_cublasNrm2Ex, cublasNrm2Ex);
+WITH_64(cublasNrm2Ex, PROTOTYPE_cublasNrm2Ex);
 #define PROTOTYPE_cublasSnrm2_v2(name, INT, TYPE, OTHER) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, const TYPE *x, INT incx, \
 			OTHER *result)
-WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasSnrm2_v2, float, float);
-WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasDnrm2_v2, double, double);
-WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasScnrm2_v2, cuComplex, float);
-WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasDznrm2_v2, cuDoubleComplex, double);
+SD_TR(SEMICOLON, WITH_64, cublas, nrm2_v2, PROTOTYPE_cublasSnrm2_v2);
+WITH_64(cublasScnrm2_v2, PROTOTYPE_cublasSnrm2_v2, cuComplex, float);
+WITH_64(cublasDznrm2_v2, PROTOTYPE_cublasSnrm2_v2, cuDoubleComplex, double);
 #define PROTOTYPE_cublasDotEx(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, const void *x, cudaDataType xType, \
 			INT incx, const void *y, cudaDataType yType, INT incy, void *result, \
 			cudaDataType resultType, cudaDataType executionType)
-WITH_64(PROTOTYPE_cublasDotEx, cublasDotEx);
-WITH_64(PROTOTYPE_cublasDotEx, cublasDotcEx);
+WITH_64(cublasDotEx, PROTOTYPE_cublasDotEx);
+WITH_64(cublasDotcEx, PROTOTYPE_cublasDotEx);
 #define PROTOTYPE_cublasSdot_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, const TYPE *x, INT incx, \
 			const TYPE *y, INT incy, TYPE *result)
-WITH_64(PROTOTYPE_cublasSdot_v2, cublasSdot_v2, float);
-WITH_64(PROTOTYPE_cublasSdot_v2, cublasDdot_v2, double);
-WITH_64(PROTOTYPE_cublasSdot_v2, cublasCdotu_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSdot_v2, cublasCdotc_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSdot_v2, cublasZdotu_v2, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasSdot_v2, cublasZdotc_v2, cuDoubleComplex);
+SD_T(SEMICOLON, WITH_64, cublas, dot_v2, PROTOTYPE_cublasSdot_v2);
+WITH_64(cublasCdotu_v2, PROTOTYPE_cublasSdot_v2, cuComplex);
+WITH_64(cublasCdotc_v2, PROTOTYPE_cublasSdot_v2, cuComplex);
+WITH_64(cublasZdotu_v2, PROTOTYPE_cublasSdot_v2, cuDoubleComplex);
+WITH_64(cublasZdotc_v2, PROTOTYPE_cublasSdot_v2, cuDoubleComplex);
 #define PROTOTYPE_cublasScalEx(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, const void *alpha, \
 			cudaDataType alphaType, void *x, cudaDataType xType, INT incx, \
 			cudaDataType executionType)
-WITH_64(PROTOTYPE_cublasScalEx, cublasScalEx);
+WITH_64(cublasScalEx, PROTOTYPE_cublasScalEx);
 #define PROTOTYPE_cublasSscal_v2(name, INT, TYPE, OTHER) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, const TYPE *alpha, OTHER *x, \
 			INT incx)
-WITH_64(PROTOTYPE_cublasSscal_v2, cublasSscal_v2, float, float);
-WITH_64(PROTOTYPE_cublasSscal_v2, cublasDscal_v2, double, double);
-WITH_64(PROTOTYPE_cublasSscal_v2, cublasCscal_v2, cuComplex, cuComplex);
-WITH_64(PROTOTYPE_cublasSscal_v2, cublasCsscal_v2, float, cuComplex);
-WITH_64(PROTOTYPE_cublasSscal_v2, cublasZscal_v2, cuDoubleComplex, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasSscal_v2, cublasZdscal_v2, double, cuDoubleComplex);
+SD_TR(SEMICOLON, WITH_64, cublas, scal_v2, PROTOTYPE_cublasSscal_v2);
+WITH_64(cublasCscal_v2, PROTOTYPE_cublasSscal_v2, cuComplex, cuComplex);
+WITH_64(cublasCsscal_v2, PROTOTYPE_cublasSscal_v2, float, cuComplex);
+WITH_64(cublasZscal_v2, PROTOTYPE_cublasSscal_v2, cuDoubleComplex, cuDoubleComplex);
+WITH_64(cublasZdscal_v2, PROTOTYPE_cublasSscal_v2, double, cuDoubleComplex);
 #define PROTOTYPE_cublasAxpyEx(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, const void *alpha, \
 			cudaDataType alphaType, const void *x, cudaDataType xType, INT incx, \
 			void *y, cudaDataType yType, INT incy, cudaDataType executiontype)
-WITH_64(PROTOTYPE_cublasAxpyEx, cublasAxpyEx);
+WITH_64(cublasAxpyEx, PROTOTYPE_cublasAxpyEx);
 #define PROTOTYPE_cublasSaxpy_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, const TYPE *alpha, const TYPE *x, \
 			INT incx, TYPE *y, INT incy)
-WITH_64(PROTOTYPE_cublasSaxpy_v2, cublasSaxpy_v2, float);
-WITH_64(PROTOTYPE_cublasSaxpy_v2, cublasDaxpy_v2, double);
-WITH_64(PROTOTYPE_cublasSaxpy_v2, cublasCaxpy_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSaxpy_v2, cublasZaxpy_v2, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, axpy_v2, PROTOTYPE_cublasSaxpy_v2);
 #define PROTOTYPE_cublasCopyEx(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, const void *x, cudaDataType xType, \
 			INT incx, void *y, cudaDataType yType, INT incy)
-WITH_64(PROTOTYPE_cublasCopyEx, cublasCopyEx);
+WITH_64(cublasCopyEx, PROTOTYPE_cublasCopyEx);
 #define PROTOTYPE_cublasScopy_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, const TYPE *x, INT incx, TYPE *y, \
 			INT incy)
-WITH_64(PROTOTYPE_cublasScopy_v2, cublasScopy_v2, float);
-WITH_64(PROTOTYPE_cublasScopy_v2, cublasDcopy_v2, double);
-WITH_64(PROTOTYPE_cublasScopy_v2, cublasCcopy_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasScopy_v2, cublasZcopy_v2, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, copy_v2, PROTOTYPE_cublasScopy_v2);
 #define PROTOTYPE_cublasSswap_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, TYPE *x, INT incx, TYPE *y, \
 			INT incy)
-WITH_64(PROTOTYPE_cublasSswap_v2, cublasSswap_v2, float);
-WITH_64(PROTOTYPE_cublasSswap_v2, cublasDswap_v2, double);
-WITH_64(PROTOTYPE_cublasSswap_v2, cublasCswap_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSswap_v2, cublasZswap_v2, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, swap_v2, PROTOTYPE_cublasSswap_v2);
 #define PROTOTYPE_cublasSwapEx(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, void *x, cudaDataType xType, \
 			INT incx, void *y, cudaDataType yType, INT incy)
-WITH_64(PROTOTYPE_cublasSwapEx, cublasSwapEx);
+WITH_64(cublasSwapEx, PROTOTYPE_cublasSwapEx);
 #define PROTOTYPE_cublasIsamax_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, const TYPE *x, INT incx, \
 			INT *result)
-WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIsamax_v2, float);
-WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIdamax_v2, double);
-WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIcamax_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIzamax_v2, cuDoubleComplex);
+WITH_64(cublasIsamax_v2, PROTOTYPE_cublasIsamax_v2, float);
+WITH_64(cublasIdamax_v2, PROTOTYPE_cublasIsamax_v2, double);
+WITH_64(cublasIcamax_v2, PROTOTYPE_cublasIsamax_v2, cuComplex);
+WITH_64(cublasIzamax_v2, PROTOTYPE_cublasIsamax_v2, cuDoubleComplex);
 #define PROTOTYPE_cublasIamaxEx(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, const void *x, cudaDataType xType, \
 			INT incx, INT *result)
-WITH_64(PROTOTYPE_cublasIamaxEx, cublasIamaxEx);
-WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIsamin_v2, float);
-WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIdamin_v2, double);
-WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIcamin_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIzamin_v2, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasIamaxEx, cublasIaminEx);
+WITH_64(cublasIamaxEx, PROTOTYPE_cublasIamaxEx);
+WITH_64(cublasIsamin_v2, PROTOTYPE_cublasIsamax_v2, float);
+WITH_64(cublasIdamin_v2, PROTOTYPE_cublasIsamax_v2, double);
+WITH_64(cublasIcamin_v2, PROTOTYPE_cublasIsamax_v2, cuComplex);
+WITH_64(cublasIzamin_v2, PROTOTYPE_cublasIsamax_v2, cuDoubleComplex);
+WITH_64(cublasIaminEx, PROTOTYPE_cublasIamaxEx);
 #define PROTOTYPE_cublasAsumEx(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, const void *x, cudaDataType xType, \
 			INT incx, void *result, cudaDataType resultType, \
 			cudaDataType executiontype)
-WITH_64(PROTOTYPE_cublasAsumEx, cublasAsumEx);
-WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasSasum_v2, float, float);
-WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasDasum_v2, double, double);
-WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasScasum_v2, cuComplex, float);
-WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasDzasum_v2, cuDoubleComplex, double);
+WITH_64(cublasAsumEx, PROTOTYPE_cublasAsumEx);
+SD_TR(SEMICOLON, WITH_64, cublas, asum_v2, PROTOTYPE_cublasSnrm2_v2);
+WITH_64(cublasScasum_v2, PROTOTYPE_cublasSnrm2_v2, cuComplex, float);
+WITH_64(cublasDzasum_v2, PROTOTYPE_cublasSnrm2_v2, cuDoubleComplex, double);
 #define PROTOTYPE_cublasSrot_v2(name, INT, TYPE, OTHER, THIRD) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, TYPE *x, INT incx, TYPE *y, \
 			INT incy, const OTHER *c, const THIRD *s)
-WITH_64(PROTOTYPE_cublasSrot_v2, cublasSrot_v2, float, float, float);
-WITH_64(PROTOTYPE_cublasSrot_v2, cublasDrot_v2, double, double, double);
-WITH_64(PROTOTYPE_cublasSrot_v2, cublasCrot_v2, cuComplex, float, cuComplex);
-WITH_64(PROTOTYPE_cublasSrot_v2, cublasCsrot_v2, cuComplex, float, float);
-WITH_64(PROTOTYPE_cublasSrot_v2, cublasZrot_v2, cuDoubleComplex, double, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasSrot_v2, cublasZdrot_v2, cuDoubleComplex, double, double);
+WITH_64(cublasSrot_v2, PROTOTYPE_cublasSrot_v2, float, float, float);
+WITH_64(cublasDrot_v2, PROTOTYPE_cublasSrot_v2, double, double, double);
+WITH_64(cublasCrot_v2, PROTOTYPE_cublasSrot_v2, cuComplex, float, cuComplex);
+WITH_64(cublasCsrot_v2, PROTOTYPE_cublasSrot_v2, cuComplex, float, float);
+WITH_64(cublasZrot_v2, PROTOTYPE_cublasSrot_v2, cuDoubleComplex, double, cuDoubleComplex);
+WITH_64(cublasZdrot_v2, PROTOTYPE_cublasSrot_v2, cuDoubleComplex, double, double);
 #define PROTOTYPE_cublasRotEx(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, void *x, cudaDataType xType, \
 			INT incx, void *y, cudaDataType yType, INT incy, const void *c, \
 			const void *s, cudaDataType csType, cudaDataType executiontype)
-WITH_64(PROTOTYPE_cublasRotEx, cublasRotEx);
+WITH_64(cublasRotEx, PROTOTYPE_cublasRotEx);
 cublasStatus_t cublasSrotg_v2(cublasHandle_t handle, float *a, float *b, float *c, float *s);
 cublasStatus_t cublasDrotg_v2(cublasHandle_t handle, double *a, double *b, double *c,
 		double *s);
@@ -217,213 +205,164 @@ cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b, cudaDataTyp
 #define PROTOTYPE_cublasSrotm_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, TYPE *x, INT incx, TYPE *y, \
 			INT incy, const TYPE *param)
-WITH_64(PROTOTYPE_cublasSrotm_v2, cublasSrotm_v2, float);
-WITH_64(PROTOTYPE_cublasSrotm_v2, cublasDrotm_v2, double);
+SD_T(SEMICOLON, WITH_64, cublas, rotm_v2, PROTOTYPE_cublasSrotm_v2);
 #define PROTOTYPE_cublasRotmEx(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, INT n, void *x, cudaDataType xType, \
 			INT incx, void *y, cudaDataType yType, INT incy, const void *param, \
 			cudaDataType paramType, cudaDataType executiontype)
-WITH_64(PROTOTYPE_cublasRotmEx, cublasRotmEx);
+WITH_64(cublasRotmEx, PROTOTYPE_cublasRotmEx);
 cublasStatus_t cublasSrotmg_v2(cublasHandle_t handle, float *d1, float *d2, float *x1,
 		const float *y1, float *param);
 cublasStatus_t cublasDrotmg_v2(cublasHandle_t handle, double *d1, double *d2, double *x1,
 		const double *y1, double *param);
-cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDataType d1Type, void *d2,
-		cudaDataType d2Type, void *x1, cudaDataType x1Type, const void *y1,
-		cudaDataType y1Type, void *param, cudaDataType paramType,
-		cudaDataType executiontype);
+#define PROTOTYPE_cublasRotmgEx \
+	cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDataType d1Type, \
+			void *d2, cudaDataType d2Type, void *x1, cudaDataType x1Type, \
+			const void *y1, cudaDataType y1Type, void *param, \
+			cudaDataType paramType, cudaDataType executiontype)
+PROTOTYPE_cublasRotmgEx;
 #define PROTOTYPE_cublasSgemv_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
 			const TYPE *alpha, const TYPE *A, INT lda, const TYPE *x, INT incx, \
 			const TYPE *beta, TYPE *y, INT incy)
-WITH_64(PROTOTYPE_cublasSgemv_v2, cublasSgemv_v2, float);
-WITH_64(PROTOTYPE_cublasSgemv_v2, cublasDgemv_v2, double);
-WITH_64(PROTOTYPE_cublasSgemv_v2, cublasCgemv_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSgemv_v2, cublasZgemv_v2, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, gemv_v2, PROTOTYPE_cublasSgemv_v2);
 #define PROTOTYPE_cublasSgbmv_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
 			INT kl, INT ku, const TYPE *alpha, const TYPE *A, INT lda, \
 			const TYPE *x, INT incx, const TYPE *beta, TYPE *y, INT incy)
-WITH_64(PROTOTYPE_cublasSgbmv_v2, cublasSgbmv_v2, float);
-WITH_64(PROTOTYPE_cublasSgbmv_v2, cublasDgbmv_v2, double);
-WITH_64(PROTOTYPE_cublasSgbmv_v2, cublasCgbmv_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSgbmv_v2, cublasZgbmv_v2, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, gbmv_v2, PROTOTYPE_cublasSgbmv_v2);
 #define PROTOTYPE_cublasStrmv_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
 			cublasOperation_t trans, cublasDiagType_t diag, INT n, const TYPE *A, \
 			INT lda, TYPE *x, INT incx)
-WITH_64(PROTOTYPE_cublasStrmv_v2, cublasStrmv_v2, float);
-WITH_64(PROTOTYPE_cublasStrmv_v2, cublasDtrmv_v2, double);
-WITH_64(PROTOTYPE_cublasStrmv_v2, cublasCtrmv_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasStrmv_v2, cublasZtrmv_v2, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, trmv_v2, PROTOTYPE_cublasStrmv_v2);
 #define PROTOTYPE_cublasStbmv_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
 			cublasOperation_t trans, cublasDiagType_t diag, INT n, INT k, \
 			const TYPE *A, INT lda, TYPE *x, INT incx)
-WITH_64(PROTOTYPE_cublasStbmv_v2, cublasStbmv_v2, float);
-WITH_64(PROTOTYPE_cublasStbmv_v2, cublasDtbmv_v2, double);
-WITH_64(PROTOTYPE_cublasStbmv_v2, cublasCtbmv_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasStbmv_v2, cublasZtbmv_v2, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, tbmv_v2, PROTOTYPE_cublasStbmv_v2);
 #define PROTOTYPE_cublasStpmv_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
 			cublasOperation_t trans, cublasDiagType_t diag, INT n, const TYPE *AP, \
 			TYPE *x, INT incx)
-WITH_64(PROTOTYPE_cublasStpmv_v2, cublasStpmv_v2, float);
-WITH_64(PROTOTYPE_cublasStpmv_v2, cublasDtpmv_v2, double);
-WITH_64(PROTOTYPE_cublasStpmv_v2, cublasCtpmv_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasStpmv_v2, cublasZtpmv_v2, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasStrmv_v2, cublasStrsv_v2, float);
-WITH_64(PROTOTYPE_cublasStrmv_v2, cublasDtrsv_v2, double);
-WITH_64(PROTOTYPE_cublasStrmv_v2, cublasCtrsv_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasStrmv_v2, cublasZtrsv_v2, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasStpmv_v2, cublasStpsv_v2, float);
-WITH_64(PROTOTYPE_cublasStpmv_v2, cublasDtpsv_v2, double);
-WITH_64(PROTOTYPE_cublasStpmv_v2, cublasCtpsv_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasStpmv_v2, cublasZtpsv_v2, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasStbmv_v2, cublasStbsv_v2, float);
-WITH_64(PROTOTYPE_cublasStbmv_v2, cublasDtbsv_v2, double);
-WITH_64(PROTOTYPE_cublasStbmv_v2, cublasCtbsv_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasStbmv_v2, cublasZtbsv_v2, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, tpmv_v2, PROTOTYPE_cublasStpmv_v2);
+SDCZ_T(SEMICOLON, WITH_64, cublas, trsv_v2, PROTOTYPE_cublasStrmv_v2);
+SDCZ_T(SEMICOLON, WITH_64, cublas, tpsv_v2, PROTOTYPE_cublasStpmv_v2);
+SDCZ_T(SEMICOLON, WITH_64, cublas, tbsv_v2, PROTOTYPE_cublasStbmv_v2);
 #define PROTOTYPE_cublasSsymv_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, INT n, \
 			const TYPE *alpha, const TYPE *A, INT lda, const TYPE *x, INT incx, \
 			const TYPE *beta, TYPE *y, INT incy)
-WITH_64(PROTOTYPE_cublasSsymv_v2, cublasSsymv_v2, float);
-WITH_64(PROTOTYPE_cublasSsymv_v2, cublasDsymv_v2, double);
-WITH_64(PROTOTYPE_cublasSsymv_v2, cublasCsymv_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSsymv_v2, cublasZsymv_v2, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasSsymv_v2, cublasChemv_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSsymv_v2, cublasZhemv_v2, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, symv_v2, PROTOTYPE_cublasSsymv_v2);
+CZ_T(SEMICOLON, WITH_64, cublas, hemv_v2, PROTOTYPE_cublasSsymv_v2);
 #define PROTOTYPE_cublasSsbmv_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, INT n, INT k, \
 			const TYPE *alpha, const TYPE *A, INT lda, const TYPE *x, INT incx, \
 			const TYPE *beta, TYPE *y, INT incy)
-WITH_64(PROTOTYPE_cublasSsbmv_v2, cublasSsbmv_v2, float);
-WITH_64(PROTOTYPE_cublasSsbmv_v2, cublasDsbmv_v2, double);
-WITH_64(PROTOTYPE_cublasSsbmv_v2, cublasChbmv_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSsbmv_v2, cublasZhbmv_v2, cuDoubleComplex);
+SD_T(SEMICOLON, WITH_64, cublas, sbmv_v2, PROTOTYPE_cublasSsbmv_v2);
+CZ_T(SEMICOLON, WITH_64, cublas, hbmv_v2, PROTOTYPE_cublasSsbmv_v2);
 #define PROTOTYPE_cublasSspmv_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, INT n, \
 			const TYPE *alpha, const TYPE *AP, const TYPE *x, INT incx, \
 			const TYPE *beta, TYPE *y, INT incy)
-WITH_64(PROTOTYPE_cublasSspmv_v2, cublasSspmv_v2, float);
-WITH_64(PROTOTYPE_cublasSspmv_v2, cublasDspmv_v2, double);
-WITH_64(PROTOTYPE_cublasSspmv_v2, cublasChpmv_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSspmv_v2, cublasZhpmv_v2, cuDoubleComplex);
+SD_T(SEMICOLON, WITH_64, cublas, spmv_v2, PROTOTYPE_cublasSspmv_v2);
+CZ_T(SEMICOLON, WITH_64, cublas, hpmv_v2, PROTOTYPE_cublasSspmv_v2);
 #define PROTOTYPE_cublasSger_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, INT m, INT n, const TYPE *alpha, \
 			const TYPE *x, INT incx, const TYPE *y, INT incy, TYPE *A, INT lda)
-WITH_64(PROTOTYPE_cublasSger_v2, cublasSger_v2, float);
-WITH_64(PROTOTYPE_cublasSger_v2, cublasDger_v2, double);
-WITH_64(PROTOTYPE_cublasSger_v2, cublasCgeru_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSger_v2, cublasCgerc_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSger_v2, cublasZgeru_v2, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasSger_v2, cublasZgerc_v2, cuDoubleComplex);
+SD_T(SEMICOLON, WITH_64, cublas, ger_v2, PROTOTYPE_cublasSger_v2);
+WITH_64(cublasCgeru_v2, PROTOTYPE_cublasSger_v2, cuComplex);
+WITH_64(cublasCgerc_v2, PROTOTYPE_cublasSger_v2, cuComplex);
+WITH_64(cublasZgeru_v2, PROTOTYPE_cublasSger_v2, cuDoubleComplex);
+WITH_64(cublasZgerc_v2, PROTOTYPE_cublasSger_v2, cuDoubleComplex);
 #define PROTOTYPE_cublasSsyr_v2(name, INT, TYPE, OTHER) \
 	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, INT n, \
 			const TYPE *alpha, const OTHER *x, INT incx, OTHER *A, INT lda)
-WITH_64(PROTOTYPE_cublasSsyr_v2, cublasSsyr_v2, float, float);
-WITH_64(PROTOTYPE_cublasSsyr_v2, cublasDsyr_v2, double, double);
-WITH_64(PROTOTYPE_cublasSsyr_v2, cublasCsyr_v2, cuComplex, cuComplex);
-WITH_64(PROTOTYPE_cublasSsyr_v2, cublasZsyr_v2, cuDoubleComplex, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasSsyr_v2, cublasCher_v2, float, cuComplex);
-WITH_64(PROTOTYPE_cublasSsyr_v2, cublasZher_v2, double, cuDoubleComplex);
+SD_TR(SEMICOLON, WITH_64, cublas, syr_v2, PROTOTYPE_cublasSsyr_v2);
+WITH_64(cublasCsyr_v2, PROTOTYPE_cublasSsyr_v2, cuComplex, cuComplex);
+WITH_64(cublasZsyr_v2, PROTOTYPE_cublasSsyr_v2, cuDoubleComplex, cuDoubleComplex);
+CZ_RT(SEMICOLON, WITH_64, cublas, her_v2, PROTOTYPE_cublasSsyr_v2);
 #define PROTOTYPE_cublasSspr_v2(name, INT, TYPE, OTHER) \
 	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, INT n, \
 			const TYPE *alpha, const OTHER *x, INT incx, OTHER *AP)
-WITH_64(PROTOTYPE_cublasSspr_v2, cublasSspr_v2, float, float);
-WITH_64(PROTOTYPE_cublasSspr_v2, cublasDspr_v2, double, double);
-WITH_64(PROTOTYPE_cublasSspr_v2, cublasChpr_v2, float, cuComplex);
-WITH_64(PROTOTYPE_cublasSspr_v2, cublasZhpr_v2, double, cuDoubleComplex);
+SD_TR(SEMICOLON, WITH_64, cublas, spr_v2, PROTOTYPE_cublasSspr_v2);
+CZ_RT(SEMICOLON, WITH_64, cublas, hpr_v2, PROTOTYPE_cublasSspr_v2);
 #define PROTOTYPE_cublasSsyr2_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, INT n, \
 			const TYPE *alpha, const TYPE *x, INT incx, const TYPE *y, INT incy, \
 			TYPE *A, INT lda)
-WITH_64(PROTOTYPE_cublasSsyr2_v2, cublasSsyr2_v2, float);
-WITH_64(PROTOTYPE_cublasSsyr2_v2, cublasDsyr2_v2, double);
-WITH_64(PROTOTYPE_cublasSsyr2_v2, cublasCsyr2_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSsyr2_v2, cublasZsyr2_v2, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasSsyr2_v2, cublasCher2_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSsyr2_v2, cublasZher2_v2, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, syr2_v2, PROTOTYPE_cublasSsyr2_v2);
+CZ_T(SEMICOLON, WITH_64, cublas, her2_v2, PROTOTYPE_cublasSsyr2_v2);
 #define PROTOTYPE_cublasSspr2_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, INT n, \
 			const TYPE *alpha, const TYPE *x, INT incx, const TYPE *y, INT incy, \
 			TYPE *AP)
-WITH_64(PROTOTYPE_cublasSspr2_v2, cublasSspr2_v2, float);
-WITH_64(PROTOTYPE_cublasSspr2_v2, cublasDspr2_v2, double);
-WITH_64(PROTOTYPE_cublasSspr2_v2, cublasChpr2_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSspr2_v2, cublasZhpr2_v2, cuDoubleComplex);
+SD_T(SEMICOLON, WITH_64, cublas, spr2_v2, PROTOTYPE_cublasSspr2_v2);
+CZ_T(SEMICOLON, WITH_64, cublas, hpr2_v2, PROTOTYPE_cublasSspr2_v2);
 #define PROTOTYPE_cublasSgemvBatched(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
 			const TYPE *alpha, const TYPE *const Aarray[], INT lda, \
 			const TYPE *const xarray[], INT incx, const TYPE *beta, \
 			TYPE *const yarray[], INT incy, INT batchCount)
-WITH_64(PROTOTYPE_cublasSgemvBatched, cublasSgemvBatched, float);
-WITH_64(PROTOTYPE_cublasSgemvBatched, cublasDgemvBatched, double);
-WITH_64(PROTOTYPE_cublasSgemvBatched, cublasCgemvBatched, cuComplex);
-WITH_64(PROTOTYPE_cublasSgemvBatched, cublasZgemvBatched, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, gemvBatched, PROTOTYPE_cublasSgemvBatched);
 #define PROTOTYPE_cublasHSHgemvBatched(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
 			const float *alpha, const void *const Aarray[], INT lda, \
 			const void *const xarray[], INT incx, const float *beta, \
 			void *const yarray[], INT incy, INT batchCount)
-WITH_64(PROTOTYPE_cublasHSHgemvBatched, cublasHSHgemvBatched);
+WITH_64(cublasHSHgemvBatched, PROTOTYPE_cublasHSHgemvBatched);
 #define PROTOTYPE_cublasHSSgemvBatched(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
 			const float *alpha, const void *const Aarray[], INT lda, \
 			const void *const xarray[], INT incx, const float *beta, \
 			float *const yarray[], INT incy, INT batchCount)
-WITH_64(PROTOTYPE_cublasHSSgemvBatched, cublasHSSgemvBatched);
-WITH_64(PROTOTYPE_cublasHSHgemvBatched, cublasTSTgemvBatched);
-WITH_64(PROTOTYPE_cublasHSSgemvBatched, cublasTSSgemvBatched);
+WITH_64(cublasHSSgemvBatched, PROTOTYPE_cublasHSSgemvBatched);
+WITH_64(cublasTSTgemvBatched, PROTOTYPE_cublasHSHgemvBatched);
+WITH_64(cublasTSSgemvBatched, PROTOTYPE_cublasHSSgemvBatched);
 #define PROTOTYPE_cublasSgemvStridedBatched(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
 			const TYPE *alpha, const TYPE *A, INT lda, long long int strideA, \
 			const TYPE *x, INT incx, long long int stridex, const TYPE *beta, \
 			TYPE *y, INT incy, long long int stridey, INT batchCount)
-WITH_64(PROTOTYPE_cublasSgemvStridedBatched, cublasSgemvStridedBatched, float);
-WITH_64(PROTOTYPE_cublasSgemvStridedBatched, cublasDgemvStridedBatched, double);
-WITH_64(PROTOTYPE_cublasSgemvStridedBatched, cublasCgemvStridedBatched, cuComplex);
-WITH_64(PROTOTYPE_cublasSgemvStridedBatched, cublasZgemvStridedBatched, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, gemvStridedBatched, PROTOTYPE_cublasSgemvStridedBatched);
 #define PROTOTYPE_cublasHSHgemvStridedBatched(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
 			const float *alpha, const void *A, INT lda, long long int strideA, \
 			const void *x, INT incx, long long int stridex, const float *beta, \
 			void *y, INT incy, long long int stridey, INT batchCount)
-WITH_64(PROTOTYPE_cublasHSHgemvStridedBatched, cublasHSHgemvStridedBatched);
+WITH_64(cublasHSHgemvStridedBatched, PROTOTYPE_cublasHSHgemvStridedBatched);
 #define PROTOTYPE_cublasHSSgemvStridedBatched(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
 			const float *alpha, const void *A, INT lda, long long int strideA, \
 			const void *x, INT incx, long long int stridex, const float *beta, \
 			float *y, INT incy, long long int stridey, INT batchCount)
-WITH_64(PROTOTYPE_cublasHSSgemvStridedBatched, cublasHSSgemvStridedBatched);
-WITH_64(PROTOTYPE_cublasHSHgemvStridedBatched, cublasTSTgemvStridedBatched);
-WITH_64(PROTOTYPE_cublasHSSgemvStridedBatched, cublasTSSgemvStridedBatched);
+WITH_64(cublasHSSgemvStridedBatched, PROTOTYPE_cublasHSSgemvStridedBatched);
+WITH_64(cublasTSTgemvStridedBatched, PROTOTYPE_cublasHSHgemvStridedBatched);
+WITH_64(cublasTSSgemvStridedBatched, PROTOTYPE_cublasHSSgemvStridedBatched);
 #define PROTOTYPE_cublasSgemm_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
 			cublasOperation_t transb, INT m, INT n, INT k, const TYPE *alpha, \
 			const TYPE *A, INT lda, const TYPE *B, INT ldb, const TYPE *beta, \
 			TYPE *C, INT ldc)
-WITH_64(PROTOTYPE_cublasSgemm_v2, cublasSgemm_v2, float);
-WITH_64(PROTOTYPE_cublasSgemm_v2, cublasDgemm_v2, double);
-WITH_64(PROTOTYPE_cublasSgemm_v2, cublasCgemm_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSgemm_v2, cublasCgemm3m, cuComplex);
+SD_T(SEMICOLON, WITH_64, cublas, gemm_v2, PROTOTYPE_cublasSgemm_v2);
+WITH_64(cublasCgemm_v2, PROTOTYPE_cublasSgemm_v2, cuComplex);
+WITH_64(cublasCgemm3m, PROTOTYPE_cublasSgemm_v2, cuComplex);
 #define PROTOTYPE_cublasCgemm3mEx(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
 			cublasOperation_t transb, INT m, INT n, INT k, const TYPE *alpha, \
 			const void *A, cudaDataType Atype, INT lda, const void *B, \
 			cudaDataType Btype, INT ldb, const TYPE *beta, void *C, \
 			cudaDataType Ctype, INT ldc)
-WITH_64(PROTOTYPE_cublasCgemm3mEx, cublasCgemm3mEx, cuComplex);
-WITH_64(PROTOTYPE_cublasSgemm_v2, cublasZgemm_v2, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasSgemm_v2, cublasZgemm3m, cuDoubleComplex);
+WITH_64(cublasCgemm3mEx, PROTOTYPE_cublasCgemm3mEx, cuComplex);
+WITH_64(cublasZgemm_v2, PROTOTYPE_cublasSgemm_v2, cuDoubleComplex);
+WITH_64(cublasZgemm3m, PROTOTYPE_cublasSgemm_v2, cuDoubleComplex);
 #define PROTOTYPE_cublasHgemm(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
 			cublasOperation_t transb, INT m, INT n, INT k, const void *alpha, \
 			const void *A, INT lda, const void *B, INT ldb, const void *beta, \
 			void *C, INT ldc)
-WITH_64(PROTOTYPE_cublasHgemm, cublasHgemm);
-WITH_64(PROTOTYPE_cublasCgemm3mEx, cublasSgemmEx, float);
+WITH_64(cublasHgemm, PROTOTYPE_cublasHgemm);
+WITH_64(cublasSgemmEx, PROTOTYPE_cublasCgemm3mEx, float);
 #define PROTOTYPE_cublasGemmEx(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
 			cublasOperation_t transb, INT m, INT n, INT k, const void *alpha, \
@@ -431,108 +370,90 @@ WITH_64(PROTOTYPE_cublasCgemm3mEx, cublasSgemmEx, float);
 			cudaDataType Btype, INT ldb, const void *beta, void *C, \
 			cudaDataType Ctype, INT ldc, cublasComputeType_t computeType, \
 			cublasGemmAlgo_t algo)
-WITH_64(PROTOTYPE_cublasGemmEx, cublasGemmEx);
-WITH_64(PROTOTYPE_cublasCgemm3mEx, cublasCgemmEx, cuComplex);
+WITH_64(cublasGemmEx, PROTOTYPE_cublasGemmEx);
+WITH_64(cublasCgemmEx, PROTOTYPE_cublasCgemm3mEx, cuComplex);
 #define PROTOTYPE_cublasSsyrk_v2(name, INT, TYPE, OTHER) \
 	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
 			cublasOperation_t trans, INT n, INT k, const TYPE *alpha, \
 			const OTHER *A, INT lda, const TYPE *beta, OTHER *C, INT ldc)
-WITH_64(PROTOTYPE_cublasSsyrk_v2, cublasSsyrk_v2, float, float);
-WITH_64(PROTOTYPE_cublasSsyrk_v2, cublasDsyrk_v2, double, double);
-WITH_64(PROTOTYPE_cublasSsyrk_v2, cublasCsyrk_v2, cuComplex, cuComplex);
-WITH_64(PROTOTYPE_cublasSsyrk_v2, cublasZsyrk_v2, cuDoubleComplex, cuDoubleComplex);
+SD_TR(SEMICOLON, WITH_64, cublas, syrk_v2, PROTOTYPE_cublasSsyrk_v2);
+WITH_64(cublasCsyrk_v2, PROTOTYPE_cublasSsyrk_v2, cuComplex, cuComplex);
+WITH_64(cublasZsyrk_v2, PROTOTYPE_cublasSsyrk_v2, cuDoubleComplex, cuDoubleComplex);
 #define PROTOTYPE_cublasCsyrkEx(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
 			cublasOperation_t trans, INT n, INT k, const TYPE *alpha, \
 			const void *A, cudaDataType Atype, INT lda, const TYPE *beta, void *C, \
 			cudaDataType Ctype, INT ldc)
-WITH_64(PROTOTYPE_cublasCsyrkEx, cublasCsyrkEx, cuComplex);
-WITH_64(PROTOTYPE_cublasCsyrkEx, cublasCsyrk3mEx, cuComplex);
-WITH_64(PROTOTYPE_cublasSsyrk_v2, cublasCherk_v2, float, cuComplex);
-WITH_64(PROTOTYPE_cublasSsyrk_v2, cublasZherk_v2, double, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasCsyrkEx, cublasCherkEx, float);
-WITH_64(PROTOTYPE_cublasCsyrkEx, cublasCherk3mEx, float);
+WITH_64(cublasCsyrkEx, PROTOTYPE_cublasCsyrkEx, cuComplex);
+WITH_64(cublasCsyrk3mEx, PROTOTYPE_cublasCsyrkEx, cuComplex);
+CZ_RT(SEMICOLON, WITH_64, cublas, herk_v2, PROTOTYPE_cublasSsyrk_v2);
+WITH_64(cublasCherkEx, PROTOTYPE_cublasCsyrkEx, float);
+WITH_64(cublasCherk3mEx, PROTOTYPE_cublasCsyrkEx, float);
 #define PROTOTYPE_cublasSsyr2k_v2(name, INT, TYPE, OTHER) \
 	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
 			cublasOperation_t trans, INT n, INT k, const TYPE *alpha, \
 			const TYPE *A, INT lda, const TYPE *B, INT ldb, const OTHER *beta, \
 			TYPE *C, INT ldc)
-WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasSsyr2k_v2, float, float);
-WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasDsyr2k_v2, double, double);
-WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasCsyr2k_v2, cuComplex, cuComplex);
-WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasZsyr2k_v2, cuDoubleComplex, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasCher2k_v2, cuComplex, float);
-WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasZher2k_v2, cuDoubleComplex, double);
-WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasSsyrkx, float, float);
-WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasDsyrkx, double, double);
-WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasCsyrkx, cuComplex, cuComplex);
-WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasZsyrkx, cuDoubleComplex, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasCherkx, cuComplex, float);
-WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasZherkx, cuDoubleComplex, double);
+SD_TR(SEMICOLON, WITH_64, cublas, syr2k_v2, PROTOTYPE_cublasSsyr2k_v2);
+WITH_64(cublasCsyr2k_v2, PROTOTYPE_cublasSsyr2k_v2, cuComplex, cuComplex);
+WITH_64(cublasZsyr2k_v2, PROTOTYPE_cublasSsyr2k_v2, cuDoubleComplex, cuDoubleComplex);
+CZ_TR(SEMICOLON, WITH_64, cublas, her2k_v2, PROTOTYPE_cublasSsyr2k_v2);
+SD_TR(SEMICOLON, WITH_64, cublas, syrkx, PROTOTYPE_cublasSsyr2k_v2);
+WITH_64(cublasCsyrkx, PROTOTYPE_cublasSsyr2k_v2, cuComplex, cuComplex);
+WITH_64(cublasZsyrkx, PROTOTYPE_cublasSsyr2k_v2, cuDoubleComplex, cuDoubleComplex);
+CZ_TR(SEMICOLON, WITH_64, cublas, herkx, PROTOTYPE_cublasSsyr2k_v2);
 #define PROTOTYPE_cublasSsymm_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
 			cublasFillMode_t uplo, INT m, INT n, const TYPE *alpha, const TYPE *A, \
 			INT lda, const TYPE *B, INT ldb, const TYPE *beta, TYPE *C, INT ldc)
-WITH_64(PROTOTYPE_cublasSsymm_v2, cublasSsymm_v2, float);
-WITH_64(PROTOTYPE_cublasSsymm_v2, cublasDsymm_v2, double);
-WITH_64(PROTOTYPE_cublasSsymm_v2, cublasCsymm_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSsymm_v2, cublasZsymm_v2, cuDoubleComplex);
-WITH_64(PROTOTYPE_cublasSsymm_v2, cublasChemm_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasSsymm_v2, cublasZhemm_v2, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, symm_v2, PROTOTYPE_cublasSsymm_v2);
+CZ_T(SEMICOLON, WITH_64, cublas, hemm_v2, PROTOTYPE_cublasSsymm_v2);
 #define PROTOTYPE_cublasStrsm_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
 			cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, \
 			INT m, INT n, const TYPE *alpha, const TYPE *A, INT lda, TYPE *B, \
 			INT ldb)
-WITH_64(PROTOTYPE_cublasStrsm_v2, cublasStrsm_v2, float);
-WITH_64(PROTOTYPE_cublasStrsm_v2, cublasDtrsm_v2, double);
-WITH_64(PROTOTYPE_cublasStrsm_v2, cublasCtrsm_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasStrsm_v2, cublasZtrsm_v2, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, trsm_v2, PROTOTYPE_cublasStrsm_v2);
 #define PROTOTYPE_cublasStrmm_v2(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
 			cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, \
 			INT m, INT n, const TYPE *alpha, const TYPE *A, INT lda, \
 			const TYPE *B, INT ldb, TYPE *C, INT ldc)
-WITH_64(PROTOTYPE_cublasStrmm_v2, cublasStrmm_v2, float);
-WITH_64(PROTOTYPE_cublasStrmm_v2, cublasDtrmm_v2, double);
-WITH_64(PROTOTYPE_cublasStrmm_v2, cublasCtrmm_v2, cuComplex);
-WITH_64(PROTOTYPE_cublasStrmm_v2, cublasZtrmm_v2, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, trmm_v2, PROTOTYPE_cublasStrmm_v2);
 #define PROTOTYPE_cublasHgemmBatched(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
 			cublasOperation_t transb, INT m, INT n, INT k, const void *alpha, \
 			const void *const Aarray[], INT lda, const void *const Barray[], \
 			INT ldb, const void *beta, void *const Carray[], INT ldc, \
 			INT batchCount)
-WITH_64(PROTOTYPE_cublasHgemmBatched, cublasHgemmBatched);
+WITH_64(cublasHgemmBatched, PROTOTYPE_cublasHgemmBatched);
 #define PROTOTYPE_cublasSgemmBatched(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
 			cublasOperation_t transb, INT m, INT n, INT k, const TYPE *alpha, \
 			const TYPE *const Aarray[], INT lda, const TYPE *const Barray[], \
 			INT ldb, const TYPE *beta, TYPE *const Carray[], INT ldc, \
 			INT batchCount)
-WITH_64(PROTOTYPE_cublasSgemmBatched, cublasSgemmBatched, float);
-WITH_64(PROTOTYPE_cublasSgemmBatched, cublasDgemmBatched, double);
-WITH_64(PROTOTYPE_cublasSgemmBatched, cublasCgemmBatched, cuComplex);
-WITH_64(PROTOTYPE_cublasSgemmBatched, cublasCgemm3mBatched, cuComplex);
-WITH_64(PROTOTYPE_cublasSgemmBatched, cublasZgemmBatched, cuDoubleComplex);
+SD_T(SEMICOLON, WITH_64, cublas, gemmBatched, PROTOTYPE_cublasSgemmBatched);
+WITH_64(cublasCgemmBatched, PROTOTYPE_cublasSgemmBatched, cuComplex);
+WITH_64(cublasCgemm3mBatched, PROTOTYPE_cublasSgemmBatched, cuComplex);
+WITH_64(cublasZgemmBatched, PROTOTYPE_cublasSgemmBatched, cuDoubleComplex);
 #define PROTOTYPE_cublasHgemmStridedBatched(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
 			cublasOperation_t transb, INT m, INT n, INT k, const void *alpha, \
 			const void *A, INT lda, long long int strideA, const void *B, INT ldb, \
 			long long int strideB, const void *beta, void *C, INT ldc, \
 			long long int strideC, INT batchCount)
-WITH_64(PROTOTYPE_cublasHgemmStridedBatched, cublasHgemmStridedBatched);
+WITH_64(cublasHgemmStridedBatched, PROTOTYPE_cublasHgemmStridedBatched);
 #define PROTOTYPE_cublasSgemmStridedBatched(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
 			cublasOperation_t transb, INT m, INT n, INT k, const TYPE *alpha, \
 			const TYPE *A, INT lda, long long int strideA, const TYPE *B, INT ldb, \
 			long long int strideB, const TYPE *beta, TYPE *C, INT ldc, \
 			long long int strideC, INT batchCount)
-WITH_64(PROTOTYPE_cublasSgemmStridedBatched, cublasSgemmStridedBatched, float);
-WITH_64(PROTOTYPE_cublasSgemmStridedBatched, cublasDgemmStridedBatched, double);
-WITH_64(PROTOTYPE_cublasSgemmStridedBatched, cublasCgemmStridedBatched, cuComplex);
-WITH_64(PROTOTYPE_cublasSgemmStridedBatched, cublasCgemm3mStridedBatched, cuComplex);
-WITH_64(PROTOTYPE_cublasSgemmStridedBatched, cublasZgemmStridedBatched, cuDoubleComplex);
+SD_T(SEMICOLON, WITH_64, cublas, gemmStridedBatched, PROTOTYPE_cublasSgemmStridedBatched);
+WITH_64(cublasCgemmStridedBatched, PROTOTYPE_cublasSgemmStridedBatched, cuComplex);
+WITH_64(cublasCgemm3mStridedBatched, PROTOTYPE_cublasSgemmStridedBatched, cuComplex);
+WITH_64(cublasZgemmStridedBatched, PROTOTYPE_cublasSgemmStridedBatched, cuDoubleComplex);
 #define PROTOTYPE_cublasGemmBatchedEx(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
 			cublasOperation_t transb, INT m, INT n, INT k, const void *alpha, \
@@ -541,7 +462,7 @@ WITH_64(PROTOTYPE_cublasSgemmStridedBatched, cublasZgemmStridedBatched, cuDouble
 			const void *beta, void *const Carray[], cudaDataType Ctype, INT ldc, \
 			INT batchCount, cublasComputeType_t computeType, \
 			cublasGemmAlgo_t algo)
-WITH_64(PROTOTYPE_cublasGemmBatchedEx, cublasGemmBatchedEx);
+WITH_64(cublasGemmBatchedEx, PROTOTYPE_cublasGemmBatchedEx);
 #define PROTOTYPE_cublasGemmStridedBatchedEx(name, INT) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
 			cublasOperation_t transb, INT m, INT n, INT k, const void *alpha, \
@@ -550,7 +471,7 @@ WITH_64(PROTOTYPE_cublasGemmBatchedEx, cublasGemmBatchedEx);
 			const void *beta, void *C, cudaDataType Ctype, INT ldc, \
 			long long int strideC, INT batchCount, \
 			cublasComputeType_t computeType, cublasGemmAlgo_t algo)
-WITH_64(PROTOTYPE_cublasGemmStridedBatchedEx, cublasGemmStridedBatchedEx);
+WITH_64(cublasGemmStridedBatchedEx, PROTOTYPE_cublasGemmStridedBatchedEx);
 #define PROTOTYPE_cublasSgemmGroupedBatched(name, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, const cublasOperation_t transa_array[], \
 			const cublasOperation_t transb_array[], const int m_array[], \
@@ -593,84 +514,51 @@ cublasStatus_t cublasGemmGroupedBatchedEx_64(cublasHandle_t handle,
 			cublasOperation_t transb, INT m, INT n, const TYPE *alpha, \
 			const TYPE *A, INT lda, const TYPE *beta, const TYPE *B, INT ldb, \
 			TYPE *C, INT ldc)
-WITH_64(PROTOTYPE_cublasSgeam, cublasSgeam, float);
-WITH_64(PROTOTYPE_cublasSgeam, cublasDgeam, double);
-WITH_64(PROTOTYPE_cublasSgeam, cublasCgeam, cuComplex);
-WITH_64(PROTOTYPE_cublasSgeam, cublasZgeam, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, geam, PROTOTYPE_cublasSgeam);
 #define PROTOTYPE_cublasStrsmBatched(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
 			cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, \
 			INT m, INT n, const TYPE *alpha, const TYPE *const A[], INT lda, \
 			TYPE *const B[], INT ldb, INT batchCount)
-WITH_64(PROTOTYPE_cublasStrsmBatched, cublasStrsmBatched, float);
-WITH_64(PROTOTYPE_cublasStrsmBatched, cublasDtrsmBatched, double);
-WITH_64(PROTOTYPE_cublasStrsmBatched, cublasCtrsmBatched, cuComplex);
-WITH_64(PROTOTYPE_cublasStrsmBatched, cublasZtrsmBatched, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, trsmBatched, PROTOTYPE_cublasStrsmBatched);
 #define PROTOTYPE_cublasSdgmm(name, INT, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t mode, INT m, INT n, \
 			const TYPE *A, INT lda, const TYPE *x, INT incx, TYPE *C, INT ldc)
-WITH_64(PROTOTYPE_cublasSdgmm, cublasSdgmm, float);
-WITH_64(PROTOTYPE_cublasSdgmm, cublasDdgmm, double);
-WITH_64(PROTOTYPE_cublasSdgmm, cublasCdgmm, cuComplex);
-WITH_64(PROTOTYPE_cublasSdgmm, cublasZdgmm, cuDoubleComplex);
+SDCZ_T(SEMICOLON, WITH_64, cublas, dgmm, PROTOTYPE_cublasSdgmm);
 #define PROTOTYPE_cublasSmatinvBatched(name, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *const A[], int lda, \
 			TYPE *const Ainv[], int lda_inv, int *info, int batchSize)
-PROTOTYPE_cublasSmatinvBatched(cublasSmatinvBatched, float);
-PROTOTYPE_cublasSmatinvBatched(cublasDmatinvBatched, double);
-PROTOTYPE_cublasSmatinvBatched(cublasCmatinvBatched, cuComplex);
-PROTOTYPE_cublasSmatinvBatched(cublasZmatinvBatched, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cublasSmatinvBatched, cublas, matinvBatched);
 #define PROTOTYPE_cublasSgeqrfBatched(name, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, int m, int n, TYPE *const Aarray[], \
 			int lda, TYPE *const TauArray[], int *info, int batchSize)
-PROTOTYPE_cublasSgeqrfBatched(cublasSgeqrfBatched, float);
-PROTOTYPE_cublasSgeqrfBatched(cublasDgeqrfBatched, double);
-PROTOTYPE_cublasSgeqrfBatched(cublasCgeqrfBatched, cuComplex);
-PROTOTYPE_cublasSgeqrfBatched(cublasZgeqrfBatched, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cublasSgeqrfBatched, cublas, geqrfBatched);
 #define PROTOTYPE_cublasSgelsBatched(name, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, int n, \
 			int nrhs, TYPE *const Aarray[], int lda, TYPE *const Carray[], \
 			int ldc, int *info, int *devInfoArray, int batchSize)
-PROTOTYPE_cublasSgelsBatched(cublasSgelsBatched, float);
-PROTOTYPE_cublasSgelsBatched(cublasDgelsBatched, double);
-PROTOTYPE_cublasSgelsBatched(cublasCgelsBatched, cuComplex);
-PROTOTYPE_cublasSgelsBatched(cublasZgelsBatched, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cublasSgelsBatched, cublas, gelsBatched);
 #define PROTOTYPE_cublasStpttr(name, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
 			const TYPE *AP, TYPE *A, int lda)
-PROTOTYPE_cublasStpttr(cublasStpttr, float);
-PROTOTYPE_cublasStpttr(cublasDtpttr, double);
-PROTOTYPE_cublasStpttr(cublasCtpttr, cuComplex);
-PROTOTYPE_cublasStpttr(cublasZtpttr, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cublasStpttr, cublas, tpttr);
 #define PROTOTYPE_cublasStrttp(name, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
 			const TYPE *A, int lda, TYPE *AP)
-PROTOTYPE_cublasStrttp(cublasStrttp, float);
-PROTOTYPE_cublasStrttp(cublasDtrttp, double);
-PROTOTYPE_cublasStrttp(cublasCtrttp, cuComplex);
-PROTOTYPE_cublasStrttp(cublasZtrttp, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cublasStrttp, cublas, trttp);
 #define PROTOTYPE_cublasSgetrfBatched(name, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, int n, TYPE *const A[], int lda, int *P, \
 			int *info, int batchSize)
-PROTOTYPE_cublasSgetrfBatched(cublasSgetrfBatched, float);
-PROTOTYPE_cublasSgetrfBatched(cublasDgetrfBatched, double);
-PROTOTYPE_cublasSgetrfBatched(cublasCgetrfBatched, cuComplex);
-PROTOTYPE_cublasSgetrfBatched(cublasZgetrfBatched, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cublasSgetrfBatched, cublas, getrfBatched);
 #define PROTOTYPE_cublasSgetriBatched(name, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *const A[], int lda, \
 			const int *P, TYPE *const C[], int ldc, int *info, int batchSize)
-PROTOTYPE_cublasSgetriBatched(cublasSgetriBatched, float);
-PROTOTYPE_cublasSgetriBatched(cublasDgetriBatched, double);
-PROTOTYPE_cublasSgetriBatched(cublasCgetriBatched, cuComplex);
-PROTOTYPE_cublasSgetriBatched(cublasZgetriBatched, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cublasSgetriBatched, cublas, getriBatched);
 #define PROTOTYPE_cublasSgetrsBatched(name, TYPE) \
 	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int n, int nrhs, \
 			const TYPE *const Aarray[], int lda, const int *devIpiv, \
 			TYPE *const Barray[], int ldb, int *info, int batchSize)
-PROTOTYPE_cublasSgetrsBatched(cublasSgetrsBatched, float);
-PROTOTYPE_cublasSgetrsBatched(cublasDgetrsBatched, double);
-PROTOTYPE_cublasSgetrsBatched(cublasCgetrsBatched, cuComplex);
-PROTOTYPE_cublasSgetrsBatched(cublasZgetrsBatched, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cublasSgetrsBatched, cublas, getrsBatched);
 cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, cublasOperation_t transc, int m, int n, int k,
 		const unsigned char *A, int A_bias, int lda, const unsigned char *B, int B_bias,

@@ -8,6 +8,7 @@
 #define VCUDA_PROTOCOL_GENERATED_CUBLASLT_API_H
 
 #include "protocol/libraries/cublaslt.h"
+#include "protocol/libraries/letters.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,17 +24,22 @@ cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int *value);
 cublasStatus_t cublasLtHeuristicsCacheGetCapacity(size_t *capacity);
 cublasStatus_t cublasLtHeuristicsCacheSetCapacity(size_t capacity);
 unsigned cublasLtDisableCpuInstructionsSetMask(unsigned mask);
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc,
-		const void *alpha, const void *A, cublasLtMatrixLayout_t Adesc, const void *B,
-		cublasLtMatrixLayout_t Bdesc, const void *beta, const void *C,
-		cublasLtMatrixLayout_t Cdesc, void *D, cublasLtMatrixLayout_t Ddesc,
-		const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspaceSizeInBytes,
-		cudaStream_t stream);
-cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t lightHandle,
-		cublasLtMatrixTransformDesc_t transformDesc, const void *alpha, const void *A,
-		cublasLtMatrixLayout_t Adesc, const void *beta, const void *B,
-		cublasLtMatrixLayout_t Bdesc, void *C, cublasLtMatrixLayout_t Cdesc,
-		cudaStream_t stream);
+#define PROTOTYPE_cublasLtMatmul \
+	cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, \
+			cublasLtMatmulDesc_t computeDesc, const void *alpha, const void *A, \
+			cublasLtMatrixLayout_t Adesc, const void *B, \
+			cublasLtMatrixLayout_t Bdesc, const void *beta, const void *C, \
+			cublasLtMatrixLayout_t Cdesc, void *D, cublasLtMatrixLayout_t Ddesc, \
+			const cublasLtMatmulAlgo_t *algo, void *workspace, \
+			size_t workspaceSizeInBytes, cudaStream_t stream)
+PROTOTYPE_cublasLtMatmul;
+#define PROTOTYPE_cublasLtMatrixTransform \
+	cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t lightHandle, \
+			cublasLtMatrixTransformDesc_t transformDesc, const void *alpha, \
+			const void *A, cublasLtMatrixLayout_t Adesc, const void *beta, \
+			const void *B, cublasLtMatrixLayout_t Bdesc, void *C, \
+			cublasLtMatrixLayout_t Cdesc, cudaStream_t stream)
+PROTOTYPE_cublasLtMatrixTransform;
 cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t matLayout, size_t size,
 		cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld);
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *matLayout, cudaDataType type,

@@ -8,6 +8,7 @@
 #define VCUDA_PROTOCOL_GENERATED_CUDNN_API_H
 
 #include "protocol/libraries/cudnn.h"
+#include "protocol/libraries/letters.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -121,11 +122,14 @@ cudnnStatus_t cudnnDestroyReduceTensorDescriptor(
 			const cudnnTensorDescriptor_t cDesc, size_t *sizeInBytes)
 PROTOTYPE_cudnnGetReductionIndicesSize(cudnnGetReductionIndicesSize);
 PROTOTYPE_cudnnGetReductionIndicesSize(cudnnGetReductionWorkspaceSize);
-cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle,
-		const cudnnReduceTensorDescriptor_t reduceTensorDesc, void *indices,
-		size_t indicesSizeInBytes, void *workspace, size_t workspaceSizeInBytes,
-		const void *alpha, const cudnnTensorDescriptor_t aDesc, const void *A,
-		const void *beta, const cudnnTensorDescriptor_t cDesc, void *C);
+#define PROTOTYPE_cudnnReduceTensor \
+	cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle, \
+			const cudnnReduceTensorDescriptor_t reduceTensorDesc, void *indices, \
+			size_t indicesSizeInBytes, void *workspace, \
+			size_t workspaceSizeInBytes, const void *alpha, \
+			const cudnnTensorDescriptor_t aDesc, const void *A, const void *beta, \
+			const cudnnTensorDescriptor_t cDesc, void *C)
+PROTOTYPE_cudnnReduceTensor;
 cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t yDesc, void *y,
 		const void *valuePtr);
 cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t yDesc,
@@ -174,10 +178,12 @@ cudnnStatus_t cudnnGetPoolingNdForwardOutputDim(const cudnnPoolingDescriptor_t p
 cudnnStatus_t cudnnGetPooling2dForwardOutputDim(const cudnnPoolingDescriptor_t poolingDesc,
 		const cudnnTensorDescriptor_t inputTensorDesc, int *n, int *c, int *h, int *w);
 cudnnStatus_t cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t poolingDesc);
-cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle,
-		const cudnnPoolingDescriptor_t poolingDesc, const void *alpha,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
-		const cudnnTensorDescriptor_t yDesc, void *y);
+#define PROTOTYPE_cudnnPoolingForward \
+	cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, \
+			const cudnnPoolingDescriptor_t poolingDesc, const void *alpha, \
+			const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta, \
+			const cudnnTensorDescriptor_t yDesc, void *y)
+PROTOTYPE_cudnnPoolingForward;
 cudnnStatus_t cudnnCreateActivationDescriptor(cudnnActivationDescriptor_t *activationDesc);
 cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activationDesc,
 		cudnnActivationMode_t mode, cudnnNanPropagation_t reluNanOpt, double coef);
@@ -188,10 +194,12 @@ cudnnStatus_t cudnnSetActivationDescriptorSwishBeta(cudnnActivationDescriptor_t 
 cudnnStatus_t cudnnGetActivationDescriptorSwishBeta(cudnnActivationDescriptor_t activationDesc,
 		double *swish_beta);
 cudnnStatus_t cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t activationDesc);
-cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle,
-		cudnnActivationDescriptor_t activationDesc, const void *alpha,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
-		const cudnnTensorDescriptor_t yDesc, void *y);
+#define PROTOTYPE_cudnnActivationForward \
+	cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle, \
+			cudnnActivationDescriptor_t activationDesc, const void *alpha, \
+			const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta, \
+			const cudnnTensorDescriptor_t yDesc, void *y)
+PROTOTYPE_cudnnActivationForward;
 cudnnStatus_t cudnnCreateLRNDescriptor(cudnnLRNDescriptor_t *normDesc);
 cudnnStatus_t cudnnSetLRNDescriptor(cudnnLRNDescriptor_t normDesc, unsigned lrnN,
 		double lrnAlpha, double lrnBeta, double lrnK);
@@ -201,32 +209,41 @@ cudnnStatus_t cudnnDestroyLRNDescriptor(cudnnLRNDescriptor_t lrnDesc);
 cudnnStatus_t cudnnLRNCrossChannelForward(cudnnHandle_t handle, cudnnLRNDescriptor_t normDesc,
 		cudnnLRNMode_t lrnMode, const void *alpha, const cudnnTensorDescriptor_t xDesc,
 		const void *x, const void *beta, const cudnnTensorDescriptor_t yDesc, void *y);
-cudnnStatus_t cudnnDivisiveNormalizationForward(cudnnHandle_t handle,
-		cudnnLRNDescriptor_t normDesc, cudnnDivNormMode_t mode, const void *alpha,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *means,
-		void *temp, void *temp2, const void *beta, const cudnnTensorDescriptor_t yDesc,
-		void *y);
+#define PROTOTYPE_cudnnDivisiveNormalizationForward \
+	cudnnStatus_t cudnnDivisiveNormalizationForward(cudnnHandle_t handle, \
+			cudnnLRNDescriptor_t normDesc, cudnnDivNormMode_t mode, \
+			const void *alpha, const cudnnTensorDescriptor_t xDesc, const void *x, \
+			const void *means, void *temp, void *temp2, const void *beta, \
+			const cudnnTensorDescriptor_t yDesc, void *y)
+PROTOTYPE_cudnnDivisiveNormalizationForward;
 cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derivedBnDesc,
 		const cudnnTensorDescriptor_t xDesc, cudnnBatchNormMode_t mode);
-cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle,
-		cudnnBatchNormMode_t mode, const void *alpha, const void *beta,
-		const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnTensorDescriptor_t yDesc, void *y,
-		const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, const void *bnScale,
-		const void *bnBias, const void *estimatedMean, const void *estimatedVariance,
-		double epsilon);
+#define PROTOTYPE_cudnnBatchNormalizationForwardInference \
+	cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, \
+			cudnnBatchNormMode_t mode, const void *alpha, const void *beta, \
+			const cudnnTensorDescriptor_t xDesc, const void *x, \
+			const cudnnTensorDescriptor_t yDesc, void *y, \
+			const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, \
+			const void *bnScale, const void *bnBias, const void *estimatedMean, \
+			const void *estimatedVariance, double epsilon)
+PROTOTYPE_cudnnBatchNormalizationForwardInference;
 cudnnStatus_t cudnnDeriveNormTensorDescriptor(cudnnTensorDescriptor_t derivedNormScaleBiasDesc,
 		cudnnTensorDescriptor_t derivedNormMeanVarDesc,
 		const cudnnTensorDescriptor_t xDesc, cudnnNormMode_t mode, int groupCnt);
-cudnnStatus_t cudnnNormalizationForwardInference(cudnnHandle_t handle, cudnnNormMode_t mode,
-		cudnnNormOps_t normOps, cudnnNormAlgo_t algo, const void *alpha,
-		const void *beta, const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnTensorDescriptor_t normScaleBiasDesc, const void *normScale,
-		const void *normBias, const cudnnTensorDescriptor_t normMeanVarDesc,
-		const void *estimatedMean, const void *estimatedVariance,
-		const cudnnTensorDescriptor_t zDesc, const void *z,
-		cudnnActivationDescriptor_t activationDesc, const cudnnTensorDescriptor_t yDesc,
-		void *y, double epsilon, int groupCnt);
+#define PROTOTYPE_cudnnNormalizationForwardInference \
+	cudnnStatus_t cudnnNormalizationForwardInference(cudnnHandle_t handle, \
+			cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo, \
+			const void *alpha, const void *beta, \
+			const cudnnTensorDescriptor_t xDesc, const void *x, \
+			const cudnnTensorDescriptor_t normScaleBiasDesc, \
+			const void *normScale, const void *normBias, \
+			const cudnnTensorDescriptor_t normMeanVarDesc, \
+			const void *estimatedMean, const void *estimatedVariance, \
+			const cudnnTensorDescriptor_t zDesc, const void *z, \
+			cudnnActivationDescriptor_t activationDesc, \
+			const cudnnTensorDescriptor_t yDesc, void *y, double epsilon, \
+			int groupCnt)
+PROTOTYPE_cudnnNormalizationForwardInference;
 cudnnStatus_t cudnnCreateSpatialTransformerDescriptor(
 		cudnnSpatialTransformerDescriptor_t *stDesc);
 cudnnStatus_t cudnnSetSpatialTransformerNdDescriptor(cudnnSpatialTransformerDescriptor_t stDesc,
@@ -237,10 +254,12 @@ cudnnStatus_t cudnnDestroySpatialTransformerDescriptor(
 cudnnStatus_t cudnnSpatialTfGridGeneratorForward(cudnnHandle_t handle,
 		const cudnnSpatialTransformerDescriptor_t stDesc, const void *theta,
 		void *grid);
-cudnnStatus_t cudnnSpatialTfSamplerForward(cudnnHandle_t handle,
-		cudnnSpatialTransformerDescriptor_t stDesc, const void *alpha,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *grid,
-		const void *beta, cudnnTensorDescriptor_t yDesc, void *y);
+#define PROTOTYPE_cudnnSpatialTfSamplerForward \
+	cudnnStatus_t cudnnSpatialTfSamplerForward(cudnnHandle_t handle, \
+			cudnnSpatialTransformerDescriptor_t stDesc, const void *alpha, \
+			const cudnnTensorDescriptor_t xDesc, const void *x, const void *grid, \
+			const void *beta, cudnnTensorDescriptor_t yDesc, void *y)
+PROTOTYPE_cudnnSpatialTfSamplerForward;
 cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t *dropoutDesc);
 cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc);
 cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *sizeInBytes);
@@ -263,148 +282,202 @@ cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t
 		cudnnSoftmaxMode_t mode, const void *alpha, const cudnnTensorDescriptor_t yDesc,
 		const void *y, const cudnnTensorDescriptor_t dyDesc, const void *dy,
 		const void *beta, const cudnnTensorDescriptor_t dxDesc, void *dx);
-cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle,
-		const cudnnPoolingDescriptor_t poolingDesc, const void *alpha,
-		const cudnnTensorDescriptor_t yDesc, const void *y,
-		const cudnnTensorDescriptor_t dyDesc, const void *dy,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
-		const cudnnTensorDescriptor_t dxDesc, void *dx);
-cudnnStatus_t cudnnActivationBackward(cudnnHandle_t handle,
-		cudnnActivationDescriptor_t activationDesc, const void *alpha,
-		const cudnnTensorDescriptor_t yDesc, const void *y,
-		const cudnnTensorDescriptor_t dyDesc, const void *dy,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
-		const cudnnTensorDescriptor_t dxDesc, void *dx);
-cudnnStatus_t cudnnLRNCrossChannelBackward(cudnnHandle_t handle, cudnnLRNDescriptor_t normDesc,
-		cudnnLRNMode_t lrnMode, const void *alpha, const cudnnTensorDescriptor_t yDesc,
-		const void *y, const cudnnTensorDescriptor_t dyDesc, const void *dy,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
-		const cudnnTensorDescriptor_t dxDesc, void *dx);
-cudnnStatus_t cudnnDivisiveNormalizationBackward(cudnnHandle_t handle,
-		cudnnLRNDescriptor_t normDesc, cudnnDivNormMode_t mode, const void *alpha,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *means,
-		const void *dy, void *temp, void *temp2, const void *beta,
-		const cudnnTensorDescriptor_t dXdMeansDesc, void *dx, void *dMeans);
-cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(cudnnHandle_t handle,
-		cudnnBatchNormMode_t mode, cudnnBatchNormOps_t bnOps,
-		const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t zDesc,
-		const cudnnTensorDescriptor_t yDesc,
-		const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc,
-		const cudnnActivationDescriptor_t activationDesc, size_t *sizeInBytes);
-cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(cudnnHandle_t handle,
-		cudnnBatchNormMode_t mode, cudnnBatchNormOps_t bnOps,
-		const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t yDesc,
-		const cudnnTensorDescriptor_t dyDesc, const cudnnTensorDescriptor_t dzDesc,
-		const cudnnTensorDescriptor_t dxDesc,
-		const cudnnTensorDescriptor_t dBnScaleBiasDesc,
-		const cudnnActivationDescriptor_t activationDesc, size_t *sizeInBytes);
-cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(cudnnHandle_t handle,
-		cudnnBatchNormMode_t mode, cudnnBatchNormOps_t bnOps,
-		const cudnnActivationDescriptor_t activationDesc,
-		const cudnnTensorDescriptor_t xDesc, size_t *sizeInBytes);
-cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t handle,
-		cudnnBatchNormMode_t mode, const void *alpha, const void *beta,
-		const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnTensorDescriptor_t yDesc, void *y,
-		const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, const void *bnScale,
-		const void *bnBias, double exponentialAverageFactor, void *resultRunningMean,
-		void *resultRunningVariance, double epsilon, void *resultSaveMean,
-		void *resultSaveInvVariance);
-cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(cudnnHandle_t handle,
-		cudnnBatchNormMode_t mode, cudnnBatchNormOps_t bnOps, const void *alpha,
-		const void *beta, const cudnnTensorDescriptor_t xDesc, const void *xData,
-		const cudnnTensorDescriptor_t zDesc, const void *zData,
-		const cudnnTensorDescriptor_t yDesc, void *yData,
-		const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, const void *bnScale,
-		const void *bnBias, double exponentialAverageFactor, void *resultRunningMean,
-		void *resultRunningVariance, double epsilon, void *resultSaveMean,
-		void *resultSaveInvVariance, cudnnActivationDescriptor_t activationDesc,
-		void *workspace, size_t workSpaceSizeInBytes, void *reserveSpace,
-		size_t reserveSpaceSizeInBytes);
-cudnnStatus_t cudnnBatchNormalizationBackward(cudnnHandle_t handle, cudnnBatchNormMode_t mode,
-		const void *alphaDataDiff, const void *betaDataDiff, const void *alphaParamDiff,
-		const void *betaParamDiff, const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnTensorDescriptor_t dyDesc, const void *dy,
-		const cudnnTensorDescriptor_t dxDesc, void *dx,
-		const cudnnTensorDescriptor_t dBnScaleBiasDesc, const void *bnScale,
-		void *dBnScaleResult, void *dBnBiasResult, double epsilon,
-		const void *savedMean, const void *savedInvVariance);
-cudnnStatus_t cudnnBatchNormalizationBackwardEx(cudnnHandle_t handle, cudnnBatchNormMode_t mode,
-		cudnnBatchNormOps_t bnOps, const void *alphaDataDiff, const void *betaDataDiff,
-		const void *alphaParamDiff, const void *betaParamDiff,
-		const cudnnTensorDescriptor_t xDesc, const void *xData,
-		const cudnnTensorDescriptor_t yDesc, const void *yData,
-		const cudnnTensorDescriptor_t dyDesc, const void *dyData,
-		const cudnnTensorDescriptor_t dzDesc, void *dzData,
-		const cudnnTensorDescriptor_t dxDesc, void *dxData,
-		const cudnnTensorDescriptor_t dBnScaleBiasDesc, const void *bnScaleData,
-		const void *bnBiasData, void *dBnScaleData, void *dBnBiasData, double epsilon,
-		const void *savedMean, const void *savedInvVariance,
-		cudnnActivationDescriptor_t activationDesc, void *workSpace,
-		size_t workSpaceSizeInBytes, void *reserveSpace,
-		size_t reserveSpaceSizeInBytes);
-cudnnStatus_t cudnnGetNormalizationForwardTrainingWorkspaceSize(cudnnHandle_t handle,
-		cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo,
-		const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t zDesc,
-		const cudnnTensorDescriptor_t yDesc,
-		const cudnnTensorDescriptor_t normScaleBiasDesc,
-		const cudnnActivationDescriptor_t activationDesc,
-		const cudnnTensorDescriptor_t normMeanVarDesc, size_t *sizeInBytes,
-		int groupCnt);
-cudnnStatus_t cudnnGetNormalizationBackwardWorkspaceSize(cudnnHandle_t handle,
-		cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo,
-		const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t yDesc,
-		const cudnnTensorDescriptor_t dyDesc, const cudnnTensorDescriptor_t dzDesc,
-		const cudnnTensorDescriptor_t dxDesc,
-		const cudnnTensorDescriptor_t dNormScaleBiasDesc,
-		const cudnnActivationDescriptor_t activationDesc,
-		const cudnnTensorDescriptor_t normMeanVarDesc, size_t *sizeInBytes,
-		int groupCnt);
+#define PROTOTYPE_cudnnPoolingBackward \
+	cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, \
+			const cudnnPoolingDescriptor_t poolingDesc, const void *alpha, \
+			const cudnnTensorDescriptor_t yDesc, const void *y, \
+			const cudnnTensorDescriptor_t dyDesc, const void *dy, \
+			const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta, \
+			const cudnnTensorDescriptor_t dxDesc, void *dx)
+PROTOTYPE_cudnnPoolingBackward;
+#define PROTOTYPE_cudnnActivationBackward \
+	cudnnStatus_t cudnnActivationBackward(cudnnHandle_t handle, \
+			cudnnActivationDescriptor_t activationDesc, const void *alpha, \
+			const cudnnTensorDescriptor_t yDesc, const void *y, \
+			const cudnnTensorDescriptor_t dyDesc, const void *dy, \
+			const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta, \
+			const cudnnTensorDescriptor_t dxDesc, void *dx)
+PROTOTYPE_cudnnActivationBackward;
+#define PROTOTYPE_cudnnLRNCrossChannelBackward \
+	cudnnStatus_t cudnnLRNCrossChannelBackward(cudnnHandle_t handle, \
+			cudnnLRNDescriptor_t normDesc, cudnnLRNMode_t lrnMode, \
+			const void *alpha, const cudnnTensorDescriptor_t yDesc, const void *y, \
+			const cudnnTensorDescriptor_t dyDesc, const void *dy, \
+			const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta, \
+			const cudnnTensorDescriptor_t dxDesc, void *dx)
+PROTOTYPE_cudnnLRNCrossChannelBackward;
+#define PROTOTYPE_cudnnDivisiveNormalizationBackward \
+	cudnnStatus_t cudnnDivisiveNormalizationBackward(cudnnHandle_t handle, \
+			cudnnLRNDescriptor_t normDesc, cudnnDivNormMode_t mode, \
+			const void *alpha, const cudnnTensorDescriptor_t xDesc, const void *x, \
+			const void *means, const void *dy, void *temp, void *temp2, \
+			const void *beta, const cudnnTensorDescriptor_t dXdMeansDesc, \
+			void *dx, void *dMeans)
+PROTOTYPE_cudnnDivisiveNormalizationBackward;
+#define PROTOTYPE_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize \
+	cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(cudnnHandle_t \
+			handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t bnOps, \
+			const cudnnTensorDescriptor_t xDesc, \
+			const cudnnTensorDescriptor_t zDesc, \
+			const cudnnTensorDescriptor_t yDesc, \
+			const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, \
+			const cudnnActivationDescriptor_t activationDesc, size_t *sizeInBytes)
+PROTOTYPE_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize;
+#define PROTOTYPE_cudnnGetBatchNormalizationBackwardExWorkspaceSize \
+	cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(cudnnHandle_t handle, \
+			cudnnBatchNormMode_t mode, cudnnBatchNormOps_t bnOps, \
+			const cudnnTensorDescriptor_t xDesc, \
+			const cudnnTensorDescriptor_t yDesc, \
+			const cudnnTensorDescriptor_t dyDesc, \
+			const cudnnTensorDescriptor_t dzDesc, \
+			const cudnnTensorDescriptor_t dxDesc, \
+			const cudnnTensorDescriptor_t dBnScaleBiasDesc, \
+			const cudnnActivationDescriptor_t activationDesc, size_t *sizeInBytes)
+PROTOTYPE_cudnnGetBatchNormalizationBackwardExWorkspaceSize;
+#define PROTOTYPE_cudnnGetBatchNormalizationTrainingExReserveSpaceSize \
+	cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(cudnnHandle_t \
+			handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t bnOps, \
+			const cudnnActivationDescriptor_t activationDesc, \
+			const cudnnTensorDescriptor_t xDesc, size_t *sizeInBytes)
+PROTOTYPE_cudnnGetBatchNormalizationTrainingExReserveSpaceSize;
+#define PROTOTYPE_cudnnBatchNormalizationForwardTraining \
+	cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t handle, \
+			cudnnBatchNormMode_t mode, const void *alpha, const void *beta, \
+			const cudnnTensorDescriptor_t xDesc, const void *x, \
+			const cudnnTensorDescriptor_t yDesc, void *y, \
+			const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, \
+			const void *bnScale, const void *bnBias, \
+			double exponentialAverageFactor, void *resultRunningMean, \
+			void *resultRunningVariance, double epsilon, void *resultSaveMean, \
+			void *resultSaveInvVariance)
+PROTOTYPE_cudnnBatchNormalizationForwardTraining;
+#define PROTOTYPE_cudnnBatchNormalizationForwardTrainingEx \
+	cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(cudnnHandle_t handle, \
+			cudnnBatchNormMode_t mode, cudnnBatchNormOps_t bnOps, \
+			const void *alpha, const void *beta, \
+			const cudnnTensorDescriptor_t xDesc, const void *xData, \
+			const cudnnTensorDescriptor_t zDesc, const void *zData, \
+			const cudnnTensorDescriptor_t yDesc, void *yData, \
+			const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, \
+			const void *bnScale, const void *bnBias, \
+			double exponentialAverageFactor, void *resultRunningMean, \
+			void *resultRunningVariance, double epsilon, void *resultSaveMean, \
+			void *resultSaveInvVariance, \
+			cudnnActivationDescriptor_t activationDesc, void *workspace, \
+			size_t workSpaceSizeInBytes, void *reserveSpace, \
+			size_t reserveSpaceSizeInBytes)
+PROTOTYPE_cudnnBatchNormalizationForwardTrainingEx;
+#define PROTOTYPE_cudnnBatchNormalizationBackward \
+	cudnnStatus_t cudnnBatchNormalizationBackward(cudnnHandle_t handle, \
+			cudnnBatchNormMode_t mode, const void *alphaDataDiff, \
+			const void *betaDataDiff, const void *alphaParamDiff, \
+			const void *betaParamDiff, const cudnnTensorDescriptor_t xDesc, \
+			const void *x, const cudnnTensorDescriptor_t dyDesc, const void *dy, \
+			const cudnnTensorDescriptor_t dxDesc, void *dx, \
+			const cudnnTensorDescriptor_t dBnScaleBiasDesc, const void *bnScale, \
+			void *dBnScaleResult, void *dBnBiasResult, double epsilon, \
+			const void *savedMean, const void *savedInvVariance)
+PROTOTYPE_cudnnBatchNormalizationBackward;
+#define PROTOTYPE_cudnnBatchNormalizationBackwardEx \
+	cudnnStatus_t cudnnBatchNormalizationBackwardEx(cudnnHandle_t handle, \
+			cudnnBatchNormMode_t mode, cudnnBatchNormOps_t bnOps, \
+			const void *alphaDataDiff, const void *betaDataDiff, \
+			const void *alphaParamDiff, const void *betaParamDiff, \
+			const cudnnTensorDescriptor_t xDesc, const void *xData, \
+			const cudnnTensorDescriptor_t yDesc, const void *yData, \
+			const cudnnTensorDescriptor_t dyDesc, const void *dyData, \
+			const cudnnTensorDescriptor_t dzDesc, void *dzData, \
+			const cudnnTensorDescriptor_t dxDesc, void *dxData, \
+			const cudnnTensorDescriptor_t dBnScaleBiasDesc, \
+			const void *bnScaleData, const void *bnBiasData, void *dBnScaleData, \
+			void *dBnBiasData, double epsilon, const void *savedMean, \
+			const void *savedInvVariance, \
+			cudnnActivationDescriptor_t activationDesc, void *workSpace, \
+			size_t workSpaceSizeInBytes, void *reserveSpace, \
+			size_t reserveSpaceSizeInBytes)
+PROTOTYPE_cudnnBatchNormalizationBackwardEx;
+#define PROTOTYPE_cudnnGetNormalizationForwardTrainingWorkspaceSize \
+	cudnnStatus_t cudnnGetNormalizationForwardTrainingWorkspaceSize(cudnnHandle_t handle, \
+			cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo, \
+			const cudnnTensorDescriptor_t xDesc, \
+			const cudnnTensorDescriptor_t zDesc, \
+			const cudnnTensorDescriptor_t yDesc, \
+			const cudnnTensorDescriptor_t normScaleBiasDesc, \
+			const cudnnActivationDescriptor_t activationDesc, \
+			const cudnnTensorDescriptor_t normMeanVarDesc, size_t *sizeInBytes, \
+			int groupCnt)
+PROTOTYPE_cudnnGetNormalizationForwardTrainingWorkspaceSize;
+#define PROTOTYPE_cudnnGetNormalizationBackwardWorkspaceSize \
+	cudnnStatus_t cudnnGetNormalizationBackwardWorkspaceSize(cudnnHandle_t handle, \
+			cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo, \
+			const cudnnTensorDescriptor_t xDesc, \
+			const cudnnTensorDescriptor_t yDesc, \
+			const cudnnTensorDescriptor_t dyDesc, \
+			const cudnnTensorDescriptor_t dzDesc, \
+			const cudnnTensorDescriptor_t dxDesc, \
+			const cudnnTensorDescriptor_t dNormScaleBiasDesc, \
+			const cudnnActivationDescriptor_t activationDesc, \
+			const cudnnTensorDescriptor_t normMeanVarDesc, size_t *sizeInBytes, \
+			int groupCnt)
+PROTOTYPE_cudnnGetNormalizationBackwardWorkspaceSize;
 cudnnStatus_t cudnnGetNormalizationTrainingReserveSpaceSize(cudnnHandle_t handle,
 		cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo,
 		const cudnnActivationDescriptor_t activationDesc,
 		const cudnnTensorDescriptor_t xDesc, size_t *sizeInBytes, int groupCnt);
-cudnnStatus_t cudnnNormalizationForwardTraining(cudnnHandle_t handle, cudnnNormMode_t mode,
-		cudnnNormOps_t normOps, cudnnNormAlgo_t algo, const void *alpha,
-		const void *beta, const cudnnTensorDescriptor_t xDesc, const void *xData,
-		const cudnnTensorDescriptor_t normScaleBiasDesc, const void *normScale,
-		const void *normBias, double exponentialAverageFactor,
-		const cudnnTensorDescriptor_t normMeanVarDesc, void *resultRunningMean,
-		void *resultRunningVariance, double epsilon, void *resultSaveMean,
-		void *resultSaveInvVariance, cudnnActivationDescriptor_t activationDesc,
-		const cudnnTensorDescriptor_t zDesc, const void *zData,
-		const cudnnTensorDescriptor_t yDesc, void *yData, void *workspace,
-		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes,
-		int groupCnt);
-cudnnStatus_t cudnnNormalizationBackward(cudnnHandle_t handle, cudnnNormMode_t mode,
-		cudnnNormOps_t normOps, cudnnNormAlgo_t algo, const void *alphaDataDiff,
-		const void *betaDataDiff, const void *alphaParamDiff, const void *betaParamDiff,
-		const cudnnTensorDescriptor_t xDesc, const void *xData,
-		const cudnnTensorDescriptor_t yDesc, const void *yData,
-		const cudnnTensorDescriptor_t dyDesc, const void *dyData,
-		const cudnnTensorDescriptor_t dzDesc, void *dzData,
-		const cudnnTensorDescriptor_t dxDesc, void *dxData,
-		const cudnnTensorDescriptor_t dNormScaleBiasDesc, const void *normScaleData,
-		const void *normBiasData, void *dNormScaleData, void *dNormBiasData,
-		double epsilon, const cudnnTensorDescriptor_t normMeanVarDesc,
-		const void *savedMean, const void *savedInvVariance,
-		cudnnActivationDescriptor_t activationDesc, void *workSpace,
-		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes,
-		int groupCnt);
+#define PROTOTYPE_cudnnNormalizationForwardTraining \
+	cudnnStatus_t cudnnNormalizationForwardTraining(cudnnHandle_t handle, \
+			cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo, \
+			const void *alpha, const void *beta, \
+			const cudnnTensorDescriptor_t xDesc, const void *xData, \
+			const cudnnTensorDescriptor_t normScaleBiasDesc, \
+			const void *normScale, const void *normBias, \
+			double exponentialAverageFactor, \
+			const cudnnTensorDescriptor_t normMeanVarDesc, \
+			void *resultRunningMean, void *resultRunningVariance, double epsilon, \
+			void *resultSaveMean, void *resultSaveInvVariance, \
+			cudnnActivationDescriptor_t activationDesc, \
+			const cudnnTensorDescriptor_t zDesc, const void *zData, \
+			const cudnnTensorDescriptor_t yDesc, void *yData, void *workspace, \
+			size_t workSpaceSizeInBytes, void *reserveSpace, \
+			size_t reserveSpaceSizeInBytes, int groupCnt)
+PROTOTYPE_cudnnNormalizationForwardTraining;
+#define PROTOTYPE_cudnnNormalizationBackward \
+	cudnnStatus_t cudnnNormalizationBackward(cudnnHandle_t handle, cudnnNormMode_t mode, \
+			cudnnNormOps_t normOps, cudnnNormAlgo_t algo, \
+			const void *alphaDataDiff, const void *betaDataDiff, \
+			const void *alphaParamDiff, const void *betaParamDiff, \
+			const cudnnTensorDescriptor_t xDesc, const void *xData, \
+			const cudnnTensorDescriptor_t yDesc, const void *yData, \
+			const cudnnTensorDescriptor_t dyDesc, const void *dyData, \
+			const cudnnTensorDescriptor_t dzDesc, void *dzData, \
+			const cudnnTensorDescriptor_t dxDesc, void *dxData, \
+			const cudnnTensorDescriptor_t dNormScaleBiasDesc, \
+			const void *normScaleData, const void *normBiasData, \
+			void *dNormScaleData, void *dNormBiasData, double epsilon, \
+			const cudnnTensorDescriptor_t normMeanVarDesc, const void *savedMean, \
+			const void *savedInvVariance, \
+			cudnnActivationDescriptor_t activationDesc, void *workSpace, \
+			size_t workSpaceSizeInBytes, void *reserveSpace, \
+			size_t reserveSpaceSizeInBytes, int groupCnt)
+PROTOTYPE_cudnnNormalizationBackward;
 cudnnStatus_t cudnnSpatialTfGridGeneratorBackward(cudnnHandle_t handle,
 		const cudnnSpatialTransformerDescriptor_t stDesc, const void *dgrid,
 		void *dtheta);
-cudnnStatus_t cudnnSpatialTfSamplerBackward(cudnnHandle_t handle,
-		cudnnSpatialTransformerDescriptor_t stDesc, const void *alpha,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
-		const cudnnTensorDescriptor_t dxDesc, void *dx, const void *alphaDgrid,
-		const cudnnTensorDescriptor_t dyDesc, const void *dy, const void *grid,
-		const void *betaDgrid, void *dgrid);
-cudnnStatus_t cudnnDropoutBackward(cudnnHandle_t handle,
-		const cudnnDropoutDescriptor_t dropoutDesc,
-		const cudnnTensorDescriptor_t dydesc, const void *dy,
-		const cudnnTensorDescriptor_t dxdesc, void *dx, void *reserveSpace,
-		size_t reserveSpaceSizeInBytes);
+#define PROTOTYPE_cudnnSpatialTfSamplerBackward \
+	cudnnStatus_t cudnnSpatialTfSamplerBackward(cudnnHandle_t handle, \
+			cudnnSpatialTransformerDescriptor_t stDesc, const void *alpha, \
+			const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta, \
+			const cudnnTensorDescriptor_t dxDesc, void *dx, \
+			const void *alphaDgrid, const cudnnTensorDescriptor_t dyDesc, \
+			const void *dy, const void *grid, const void *betaDgrid, void *dgrid)
+PROTOTYPE_cudnnSpatialTfSamplerBackward;
+#define PROTOTYPE_cudnnDropoutBackward \
+	cudnnStatus_t cudnnDropoutBackward(cudnnHandle_t handle, \
+			const cudnnDropoutDescriptor_t dropoutDesc, \
+			const cudnnTensorDescriptor_t dydesc, const void *dy, \
+			const cudnnTensorDescriptor_t dxdesc, void *dx, void *reserveSpace, \
+			size_t reserveSpaceSizeInBytes)
+PROTOTYPE_cudnnDropoutBackward;
 cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t *rnnDesc);
 cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t rnnDesc);
 cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc, cudnnRNNAlgo_t algo,
@@ -447,13 +520,16 @@ cudnnStatus_t cudnnGetRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDataDesc,
 		cudnnDataType_t *dataType, cudnnRNNDataLayout_t *layout, int *maxSeqLength,
 		int *batchSize, int *vectorSize, int arrayLengthRequested, int seqLengthArray[],
 		void *paddingFill);
-cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
-		cudnnForwardMode_t fwdMode, const int32_t devSeqLengths[],
-		cudnnRNNDataDescriptor_t xDesc, const void *x, cudnnRNNDataDescriptor_t yDesc,
-		void *y, cudnnTensorDescriptor_t hDesc, const void *hx, void *hy,
-		cudnnTensorDescriptor_t cDesc, const void *cx, void *cy, size_t weightSpaceSize,
-		const void *weightSpace, size_t workSpaceSize, void *workSpace,
-		size_t reserveSpaceSize, void *reserveSpace);
+#define PROTOTYPE_cudnnRNNForward \
+	cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, \
+			cudnnForwardMode_t fwdMode, const int32_t devSeqLengths[], \
+			cudnnRNNDataDescriptor_t xDesc, const void *x, \
+			cudnnRNNDataDescriptor_t yDesc, void *y, \
+			cudnnTensorDescriptor_t hDesc, const void *hx, void *hy, \
+			cudnnTensorDescriptor_t cDesc, const void *cx, void *cy, \
+			size_t weightSpaceSize, const void *weightSpace, size_t workSpaceSize, \
+			void *workSpace, size_t reserveSpaceSize, void *reserveSpace)
+PROTOTYPE_cudnnRNNForward;
 cudnnStatus_t cudnnCreateSeqDataDescriptor(cudnnSeqDataDescriptor_t *seqDataDesc);
 cudnnStatus_t cudnnDestroySeqDataDescriptor(cudnnSeqDataDescriptor_t seqDataDesc);
 cudnnStatus_t cudnnSetSeqDataDescriptor(cudnnSeqDataDescriptor_t seqDataDesc,
@@ -487,48 +563,64 @@ cudnnStatus_t cudnnGetMultiHeadAttnWeights(cudnnHandle_t handle,
 		const cudnnAttnDescriptor_t attnDesc, cudnnMultiHeadAttnWeightKind_t wKind,
 		size_t weightSizeInBytes, const void *weights, cudnnTensorDescriptor_t wDesc,
 		void **wAddr);
-cudnnStatus_t cudnnMultiHeadAttnForward(cudnnHandle_t handle,
-		const cudnnAttnDescriptor_t attnDesc, int currIdx, const int loWinIdx[],
-		const int hiWinIdx[], const int devSeqLengthsQO[], const int devSeqLengthsKV[],
-		const cudnnSeqDataDescriptor_t qDesc, const void *queries,
-		const void *residuals, const cudnnSeqDataDescriptor_t kDesc, const void *keys,
-		const cudnnSeqDataDescriptor_t vDesc, const void *values,
-		const cudnnSeqDataDescriptor_t oDesc, void *out, size_t weightSizeInBytes,
-		const void *weights, size_t workSpaceSizeInBytes, void *workSpace,
-		size_t reserveSpaceSizeInBytes, void *reserveSpace);
+#define PROTOTYPE_cudnnMultiHeadAttnForward \
+	cudnnStatus_t cudnnMultiHeadAttnForward(cudnnHandle_t handle, \
+			const cudnnAttnDescriptor_t attnDesc, int currIdx, \
+			const int loWinIdx[], const int hiWinIdx[], \
+			const int devSeqLengthsQO[], const int devSeqLengthsKV[], \
+			const cudnnSeqDataDescriptor_t qDesc, const void *queries, \
+			const void *residuals, const cudnnSeqDataDescriptor_t kDesc, \
+			const void *keys, const cudnnSeqDataDescriptor_t vDesc, \
+			const void *values, const cudnnSeqDataDescriptor_t oDesc, void *out, \
+			size_t weightSizeInBytes, const void *weights, \
+			size_t workSpaceSizeInBytes, void *workSpace, \
+			size_t reserveSpaceSizeInBytes, void *reserveSpace)
+PROTOTYPE_cudnnMultiHeadAttnForward;
 cudnnStatus_t cudnnAdvVersionCheck(void);
-cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
-		const int32_t devSeqLengths[], cudnnRNNDataDescriptor_t yDesc, const void *y,
-		const void *dy, cudnnRNNDataDescriptor_t xDesc, void *dx,
-		cudnnTensorDescriptor_t hDesc, const void *hx, const void *dhy, void *dhx,
-		cudnnTensorDescriptor_t cDesc, const void *cx, const void *dcy, void *dcx,
-		size_t weightSpaceSize, const void *weightSpace, size_t workSpaceSize,
-		void *workSpace, size_t reserveSpaceSize, void *reserveSpace);
-cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
-		cudnnWgradMode_t addGrad, const int32_t devSeqLengths[],
-		cudnnRNNDataDescriptor_t xDesc, const void *x, cudnnTensorDescriptor_t hDesc,
-		const void *hx, cudnnRNNDataDescriptor_t yDesc, const void *y,
-		size_t weightSpaceSize, void *dweightSpace, size_t workSpaceSize,
-		void *workSpace, size_t reserveSpaceSize, void *reserveSpace);
-cudnnStatus_t cudnnMultiHeadAttnBackwardData(cudnnHandle_t handle,
-		const cudnnAttnDescriptor_t attnDesc, const int loWinIdx[],
-		const int hiWinIdx[], const int devSeqLengthsDQDO[],
-		const int devSeqLengthsDKDV[], const cudnnSeqDataDescriptor_t doDesc,
-		const void *dout, const cudnnSeqDataDescriptor_t dqDesc, void *dqueries,
-		const void *queries, const cudnnSeqDataDescriptor_t dkDesc, void *dkeys,
-		const void *keys, const cudnnSeqDataDescriptor_t dvDesc, void *dvalues,
-		const void *values, size_t weightSizeInBytes, const void *weights,
-		size_t workSpaceSizeInBytes, void *workSpace, size_t reserveSpaceSizeInBytes,
-		void *reserveSpace);
-cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(cudnnHandle_t handle,
-		const cudnnAttnDescriptor_t attnDesc, cudnnWgradMode_t addGrad,
-		const cudnnSeqDataDescriptor_t qDesc, const void *queries,
-		const cudnnSeqDataDescriptor_t kDesc, const void *keys,
-		const cudnnSeqDataDescriptor_t vDesc, const void *values,
-		const cudnnSeqDataDescriptor_t doDesc, const void *dout,
-		size_t weightSizeInBytes, const void *weights, void *dweights,
-		size_t workSpaceSizeInBytes, void *workSpace, size_t reserveSpaceSizeInBytes,
-		void *reserveSpace);
+#define PROTOTYPE_cudnnRNNBackwardData_v8 \
+	cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, \
+			cudnnRNNDescriptor_t rnnDesc, const int32_t devSeqLengths[], \
+			cudnnRNNDataDescriptor_t yDesc, const void *y, const void *dy, \
+			cudnnRNNDataDescriptor_t xDesc, void *dx, \
+			cudnnTensorDescriptor_t hDesc, const void *hx, const void *dhy, \
+			void *dhx, cudnnTensorDescriptor_t cDesc, const void *cx, \
+			const void *dcy, void *dcx, size_t weightSpaceSize, \
+			const void *weightSpace, size_t workSpaceSize, void *workSpace, \
+			size_t reserveSpaceSize, void *reserveSpace)
+PROTOTYPE_cudnnRNNBackwardData_v8;
+#define PROTOTYPE_cudnnRNNBackwardWeights_v8 \
+	cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, \
+			cudnnRNNDescriptor_t rnnDesc, cudnnWgradMode_t addGrad, \
+			const int32_t devSeqLengths[], cudnnRNNDataDescriptor_t xDesc, \
+			const void *x, cudnnTensorDescriptor_t hDesc, const void *hx, \
+			cudnnRNNDataDescriptor_t yDesc, const void *y, size_t weightSpaceSize, \
+			void *dweightSpace, size_t workSpaceSize, void *workSpace, \
+			size_t reserveSpaceSize, void *reserveSpace)
+PROTOTYPE_cudnnRNNBackwardWeights_v8;
+#define PROTOTYPE_cudnnMultiHeadAttnBackwardData \
+	cudnnStatus_t cudnnMultiHeadAttnBackwardData(cudnnHandle_t handle, \
+			const cudnnAttnDescriptor_t attnDesc, const int loWinIdx[], \
+			const int hiWinIdx[], const int devSeqLengthsDQDO[], \
+			const int devSeqLengthsDKDV[], const cudnnSeqDataDescriptor_t doDesc, \
+			const void *dout, const cudnnSeqDataDescriptor_t dqDesc, \
+			void *dqueries, const void *queries, \
+			const cudnnSeqDataDescriptor_t dkDesc, void *dkeys, const void *keys, \
+			const cudnnSeqDataDescriptor_t dvDesc, void *dvalues, \
+			const void *values, size_t weightSizeInBytes, const void *weights, \
+			size_t workSpaceSizeInBytes, void *workSpace, \
+			size_t reserveSpaceSizeInBytes, void *reserveSpace)
+PROTOTYPE_cudnnMultiHeadAttnBackwardData;
+#define PROTOTYPE_cudnnMultiHeadAttnBackwardWeights \
+	cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(cudnnHandle_t handle, \
+			const cudnnAttnDescriptor_t attnDesc, cudnnWgradMode_t addGrad, \
+			const cudnnSeqDataDescriptor_t qDesc, const void *queries, \
+			const cudnnSeqDataDescriptor_t kDesc, const void *keys, \
+			const cudnnSeqDataDescriptor_t vDesc, const void *values, \
+			const cudnnSeqDataDescriptor_t doDesc, const void *dout, \
+			size_t weightSizeInBytes, const void *weights, void *dweights, \
+			size_t workSpaceSizeInBytes, void *workSpace, \
+			size_t reserveSpaceSizeInBytes, void *reserveSpace)
+PROTOTYPE_cudnnMultiHeadAttnBackwardWeights;
 cudnnStatus_t cudnnCreateCTCLossDescriptor(cudnnCTCLossDescriptor_t *ctcLossDesc);
 cudnnStatus_t cudnnSetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctcLossDesc,
 		cudnnDataType_t compType);
@@ -553,23 +645,32 @@ cudnnStatus_t cudnnGetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctcLossDesc,
 		cudnnDataType_t *compType, cudnnLossNormalizationMode_t *normMode,
 		cudnnCTCGradMode_t *ctcGradMode, int *maxLabelLength);
 cudnnStatus_t cudnnDestroyCTCLossDescriptor(cudnnCTCLossDescriptor_t ctcLossDesc);
-cudnnStatus_t cudnnCTCLoss(cudnnHandle_t handle, const cudnnTensorDescriptor_t probsDesc,
-		const void *probs, const int hostLabels[], const int hostLabelLengths[],
-		const int hostInputLengths[], void *costs,
-		const cudnnTensorDescriptor_t gradientsDesc, void *gradients,
-		cudnnCTCLossAlgo_t algo, cudnnCTCLossDescriptor_t ctcLossDesc, void *workspace,
-		size_t workSpaceSizeInBytes);
-cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo_t algo,
-		cudnnCTCLossDescriptor_t ctcLossDesc, const cudnnTensorDescriptor_t probsDesc,
-		const void *probs, const int labels[], const int labelLengths[],
-		const int inputLengths[], void *costs,
-		const cudnnTensorDescriptor_t gradientsDesc, void *gradients,
-		size_t workSpaceSizeInBytes, void *workspace);
-cudnnStatus_t cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle,
-		const cudnnTensorDescriptor_t probsDesc,
-		const cudnnTensorDescriptor_t gradientsDesc, const int *labels,
-		const int *labelLengths, const int *inputLengths, cudnnCTCLossAlgo_t algo,
-		cudnnCTCLossDescriptor_t ctcLossDesc, size_t *sizeInBytes);
+#define PROTOTYPE_cudnnCTCLoss \
+	cudnnStatus_t cudnnCTCLoss(cudnnHandle_t handle, \
+			const cudnnTensorDescriptor_t probsDesc, const void *probs, \
+			const int hostLabels[], const int hostLabelLengths[], \
+			const int hostInputLengths[], void *costs, \
+			const cudnnTensorDescriptor_t gradientsDesc, void *gradients, \
+			cudnnCTCLossAlgo_t algo, cudnnCTCLossDescriptor_t ctcLossDesc, \
+			void *workspace, size_t workSpaceSizeInBytes)
+PROTOTYPE_cudnnCTCLoss;
+#define PROTOTYPE_cudnnCTCLoss_v8 \
+	cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo_t algo, \
+			cudnnCTCLossDescriptor_t ctcLossDesc, \
+			const cudnnTensorDescriptor_t probsDesc, const void *probs, \
+			const int labels[], const int labelLengths[], \
+			const int inputLengths[], void *costs, \
+			const cudnnTensorDescriptor_t gradientsDesc, void *gradients, \
+			size_t workSpaceSizeInBytes, void *workspace)
+PROTOTYPE_cudnnCTCLoss_v8;
+#define PROTOTYPE_cudnnGetCTCLossWorkspaceSize \
+	cudnnStatus_t cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle, \
+			const cudnnTensorDescriptor_t probsDesc, \
+			const cudnnTensorDescriptor_t gradientsDesc, const int *labels, \
+			const int *labelLengths, const int *inputLengths, \
+			cudnnCTCLossAlgo_t algo, cudnnCTCLossDescriptor_t ctcLossDesc, \
+			size_t *sizeInBytes)
+PROTOTYPE_cudnnGetCTCLossWorkspaceSize;
 cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle, cudnnCTCLossAlgo_t algo,
 		cudnnCTCLossDescriptor_t ctcLossDesc, const cudnnTensorDescriptor_t probsDesc,
 		const cudnnTensorDescriptor_t gradientsDesc, size_t *sizeInBytes);
@@ -607,23 +708,32 @@ cudnnStatus_t cudnnGetConvolutionNdForwardOutputDim(const cudnnConvolutionDescri
 		const cudnnTensorDescriptor_t inputTensorDesc,
 		const cudnnFilterDescriptor_t filterDesc, int nbDims, int tensorOuputDimA[]);
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithmMaxCount(cudnnHandle_t handle, int *count);
-cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle,
-		const cudnnTensorDescriptor_t srcDesc, const cudnnFilterDescriptor_t filterDesc,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnTensorDescriptor_t destDesc, const int requestedAlgoCount,
-		int *returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t *perfResults);
-cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(cudnnHandle_t handle,
-		const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnTensorDescriptor_t yDesc, const int requestedAlgoCount,
-		int *returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t *perfResults);
-cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle,
-		const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnTensorDescriptor_t yDesc, void *y, const int requestedAlgoCount,
-		int *returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t *perfResults,
-		void *workSpace, size_t workSpaceSizeInBytes);
+#define PROTOTYPE_cudnnGetConvolutionForwardAlgorithm_v7 \
+	cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, \
+			const cudnnTensorDescriptor_t srcDesc, \
+			const cudnnFilterDescriptor_t filterDesc, \
+			const cudnnConvolutionDescriptor_t convDesc, \
+			const cudnnTensorDescriptor_t destDesc, const int requestedAlgoCount, \
+			int *returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t *perfResults)
+PROTOTYPE_cudnnGetConvolutionForwardAlgorithm_v7;
+#define PROTOTYPE_cudnnFindConvolutionForwardAlgorithm \
+	cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(cudnnHandle_t handle, \
+			const cudnnTensorDescriptor_t xDesc, \
+			const cudnnFilterDescriptor_t wDesc, \
+			const cudnnConvolutionDescriptor_t convDesc, \
+			const cudnnTensorDescriptor_t yDesc, const int requestedAlgoCount, \
+			int *returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t *perfResults)
+PROTOTYPE_cudnnFindConvolutionForwardAlgorithm;
+#define PROTOTYPE_cudnnFindConvolutionForwardAlgorithmEx \
+	cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, \
+			const cudnnTensorDescriptor_t xDesc, const void *x, \
+			const cudnnFilterDescriptor_t wDesc, const void *w, \
+			const cudnnConvolutionDescriptor_t convDesc, \
+			const cudnnTensorDescriptor_t yDesc, void *y, \
+			const int requestedAlgoCount, int *returnedAlgoCount, \
+			cudnnConvolutionFwdAlgoPerf_t *perfResults, void *workSpace, \
+			size_t workSpaceSizeInBytes)
+PROTOTYPE_cudnnFindConvolutionForwardAlgorithmEx;
 cudnnStatus_t cudnnIm2Col(cudnnHandle_t handle, const cudnnTensorDescriptor_t xDesc,
 		const void *x, const cudnnFilterDescriptor_t wDesc,
 		const cudnnConvolutionDescriptor_t convDesc, void *colBuffer);
@@ -631,26 +741,35 @@ cudnnStatus_t cudnnReorderFilterAndBias(cudnnHandle_t handle,
 		const cudnnFilterDescriptor_t filterDesc, cudnnReorderType_t reorderType,
 		const void *filterData, void *reorderedFilterData, int reorderBias,
 		const void *biasData, void *reorderedBiasData);
-cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle,
-		const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnTensorDescriptor_t yDesc, cudnnConvolutionFwdAlgo_t algo,
-		size_t *sizeInBytes);
-cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
-		const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnConvolutionDescriptor_t convDesc, cudnnConvolutionFwdAlgo_t algo,
-		void *workSpace, size_t workSpaceSizeInBytes, const void *beta,
-		const cudnnTensorDescriptor_t yDesc, void *y);
-cudnnStatus_t cudnnConvolutionBiasActivationForward(cudnnHandle_t handle, const void *alpha1,
-		const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnConvolutionDescriptor_t convDesc, cudnnConvolutionFwdAlgo_t algo,
-		void *workSpace, size_t workSpaceSizeInBytes, const void *alpha2,
-		const cudnnTensorDescriptor_t zDesc, const void *z,
-		const cudnnTensorDescriptor_t biasDesc, const void *bias,
-		const cudnnActivationDescriptor_t activationDesc,
-		const cudnnTensorDescriptor_t yDesc, void *y);
+#define PROTOTYPE_cudnnGetConvolutionForwardWorkspaceSize \
+	cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, \
+			const cudnnTensorDescriptor_t xDesc, \
+			const cudnnFilterDescriptor_t wDesc, \
+			const cudnnConvolutionDescriptor_t convDesc, \
+			const cudnnTensorDescriptor_t yDesc, cudnnConvolutionFwdAlgo_t algo, \
+			size_t *sizeInBytes)
+PROTOTYPE_cudnnGetConvolutionForwardWorkspaceSize;
+#define PROTOTYPE_cudnnConvolutionForward \
+	cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, \
+			const cudnnTensorDescriptor_t xDesc, const void *x, \
+			const cudnnFilterDescriptor_t wDesc, const void *w, \
+			const cudnnConvolutionDescriptor_t convDesc, \
+			cudnnConvolutionFwdAlgo_t algo, void *workSpace, \
+			size_t workSpaceSizeInBytes, const void *beta, \
+			const cudnnTensorDescriptor_t yDesc, void *y)
+PROTOTYPE_cudnnConvolutionForward;
+#define PROTOTYPE_cudnnConvolutionBiasActivationForward \
+	cudnnStatus_t cudnnConvolutionBiasActivationForward(cudnnHandle_t handle, \
+			const void *alpha1, const cudnnTensorDescriptor_t xDesc, \
+			const void *x, const cudnnFilterDescriptor_t wDesc, const void *w, \
+			const cudnnConvolutionDescriptor_t convDesc, \
+			cudnnConvolutionFwdAlgo_t algo, void *workSpace, \
+			size_t workSpaceSizeInBytes, const void *alpha2, \
+			const cudnnTensorDescriptor_t zDesc, const void *z, \
+			const cudnnTensorDescriptor_t biasDesc, const void *bias, \
+			const cudnnActivationDescriptor_t activationDesc, \
+			const cudnnTensorDescriptor_t yDesc, void *y)
+PROTOTYPE_cudnnConvolutionBiasActivationForward;
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithmMaxCount(cudnnHandle_t handle,
 		int *count);
 cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithm(cudnnHandle_t handle,
@@ -658,30 +777,42 @@ cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithm(cudnnHandle_t handle,
 		const cudnnConvolutionDescriptor_t convDesc,
 		const cudnnTensorDescriptor_t dxDesc, const int requestedAlgoCount,
 		int *returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t *perfResults);
-cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(cudnnHandle_t handle,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnTensorDescriptor_t dyDesc, const void *dy,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnTensorDescriptor_t dxDesc, void *dx, const int requestedAlgoCount,
-		int *returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t *perfResults,
-		void *workSpace, size_t workSpaceSizeInBytes);
-cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle,
-		const cudnnFilterDescriptor_t filterDesc,
-		const cudnnTensorDescriptor_t diffDesc,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnTensorDescriptor_t gradDesc, const int requestedAlgoCount,
-		int *returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t *perfResults);
-cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle,
-		const cudnnFilterDescriptor_t wDesc, const cudnnTensorDescriptor_t dyDesc,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnTensorDescriptor_t dxDesc, cudnnConvolutionBwdDataAlgo_t algo,
-		size_t *sizeInBytes);
-cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnTensorDescriptor_t dyDesc, const void *dy,
-		const cudnnConvolutionDescriptor_t convDesc, cudnnConvolutionBwdDataAlgo_t algo,
-		void *workSpace, size_t workSpaceSizeInBytes, const void *beta,
-		const cudnnTensorDescriptor_t dxDesc, void *dx);
+#define PROTOTYPE_cudnnFindConvolutionBackwardDataAlgorithmEx \
+	cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(cudnnHandle_t handle, \
+			const cudnnFilterDescriptor_t wDesc, const void *w, \
+			const cudnnTensorDescriptor_t dyDesc, const void *dy, \
+			const cudnnConvolutionDescriptor_t convDesc, \
+			const cudnnTensorDescriptor_t dxDesc, void *dx, \
+			const int requestedAlgoCount, int *returnedAlgoCount, \
+			cudnnConvolutionBwdDataAlgoPerf_t *perfResults, void *workSpace, \
+			size_t workSpaceSizeInBytes)
+PROTOTYPE_cudnnFindConvolutionBackwardDataAlgorithmEx;
+#define PROTOTYPE_cudnnGetConvolutionBackwardDataAlgorithm_v7 \
+	cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, \
+			const cudnnFilterDescriptor_t filterDesc, \
+			const cudnnTensorDescriptor_t diffDesc, \
+			const cudnnConvolutionDescriptor_t convDesc, \
+			const cudnnTensorDescriptor_t gradDesc, const int requestedAlgoCount, \
+			int *returnedAlgoCount, \
+			cudnnConvolutionBwdDataAlgoPerf_t *perfResults)
+PROTOTYPE_cudnnGetConvolutionBackwardDataAlgorithm_v7;
+#define PROTOTYPE_cudnnGetConvolutionBackwardDataWorkspaceSize \
+	cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle, \
+			const cudnnFilterDescriptor_t wDesc, \
+			const cudnnTensorDescriptor_t dyDesc, \
+			const cudnnConvolutionDescriptor_t convDesc, \
+			const cudnnTensorDescriptor_t dxDesc, \
+			cudnnConvolutionBwdDataAlgo_t algo, size_t *sizeInBytes)
+PROTOTYPE_cudnnGetConvolutionBackwardDataWorkspaceSize;
+#define PROTOTYPE_cudnnConvolutionBackwardData \
+	cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha, \
+			const cudnnFilterDescriptor_t wDesc, const void *w, \
+			const cudnnTensorDescriptor_t dyDesc, const void *dy, \
+			const cudnnConvolutionDescriptor_t convDesc, \
+			cudnnConvolutionBwdDataAlgo_t algo, void *workSpace, \
+			size_t workSpaceSizeInBytes, const void *beta, \
+			const cudnnTensorDescriptor_t dxDesc, void *dx)
+PROTOTYPE_cudnnConvolutionBackwardData;
 cudnnStatus_t cudnnCnnVersionCheck(void);
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(cudnnHandle_t handle,
 		int *count);
@@ -690,30 +821,38 @@ cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithm(cudnnHandle_t handle,
 		const cudnnConvolutionDescriptor_t convDesc,
 		const cudnnFilterDescriptor_t dwDesc, const int requestedAlgoCount,
 		int *returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t *perfResults);
-cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(cudnnHandle_t handle,
-		const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnTensorDescriptor_t dyDesc, const void *y,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnFilterDescriptor_t dwDesc, void *dw, const int requestedAlgoCount,
-		int *returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t *perfResults,
-		void *workSpace, size_t workSpaceSizeInBytes);
+#define PROTOTYPE_cudnnFindConvolutionBackwardFilterAlgorithmEx \
+	cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(cudnnHandle_t handle, \
+			const cudnnTensorDescriptor_t xDesc, const void *x, \
+			const cudnnTensorDescriptor_t dyDesc, const void *y, \
+			const cudnnConvolutionDescriptor_t convDesc, \
+			const cudnnFilterDescriptor_t dwDesc, void *dw, \
+			const int requestedAlgoCount, int *returnedAlgoCount, \
+			cudnnConvolutionBwdFilterAlgoPerf_t *perfResults, void *workSpace, \
+			size_t workSpaceSizeInBytes)
+PROTOTYPE_cudnnFindConvolutionBackwardFilterAlgorithmEx;
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t srcDesc, const cudnnTensorDescriptor_t diffDesc,
 		const cudnnConvolutionDescriptor_t convDesc,
 		const cudnnFilterDescriptor_t gradDesc, const int requestedAlgoCount,
 		int *returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t *perfResults);
-cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHandle_t handle,
-		const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t dyDesc,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnFilterDescriptor_t gradDesc, cudnnConvolutionBwdFilterAlgo_t algo,
-		size_t *sizeInBytes);
-cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha,
-		const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnTensorDescriptor_t dyDesc, const void *dy,
-		const cudnnConvolutionDescriptor_t convDesc,
-		cudnnConvolutionBwdFilterAlgo_t algo, void *workSpace,
-		size_t workSpaceSizeInBytes, const void *beta,
-		const cudnnFilterDescriptor_t dwDesc, void *dw);
+#define PROTOTYPE_cudnnGetConvolutionBackwardFilterWorkspaceSize \
+	cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHandle_t handle, \
+			const cudnnTensorDescriptor_t xDesc, \
+			const cudnnTensorDescriptor_t dyDesc, \
+			const cudnnConvolutionDescriptor_t convDesc, \
+			const cudnnFilterDescriptor_t gradDesc, \
+			cudnnConvolutionBwdFilterAlgo_t algo, size_t *sizeInBytes)
+PROTOTYPE_cudnnGetConvolutionBackwardFilterWorkspaceSize;
+#define PROTOTYPE_cudnnConvolutionBackwardFilter \
+	cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha, \
+			const cudnnTensorDescriptor_t xDesc, const void *x, \
+			const cudnnTensorDescriptor_t dyDesc, const void *dy, \
+			const cudnnConvolutionDescriptor_t convDesc, \
+			cudnnConvolutionBwdFilterAlgo_t algo, void *workSpace, \
+			size_t workSpaceSizeInBytes, const void *beta, \
+			const cudnnFilterDescriptor_t dwDesc, void *dw)
+PROTOTYPE_cudnnConvolutionBackwardFilter;
 cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, const void *alpha,
 		const cudnnTensorDescriptor_t dyDesc, const void *dy, const void *beta,
 		const cudnnTensorDescriptor_t dbDesc, void *db);
@@ -759,12 +898,14 @@ cudnnStatus_t cudnnB2BCausalConv1dForward(cudaStream_t stream, const void *x,
 		const void *weightsProj, const void *weightsMixer, const void *skipBias,
 		void *y, void *yGated, int batch, int dim, int seqLen, int kernelSizeProj,
 		int kernelSizeMixer, cudnnDataType_t dataType);
-cudnnStatus_t cudnnB2BCausalConv1dBackward(cudaStream_t stream, const void *x,
-		const void *weightsProj, const void *weightsMixer, const void *skipBias,
-		const void *y, const void *dy, void *dx, void *dweightsProj,
-		void *dweightsMixer, void *dskipBias, int batch, int dim, int seqLen,
-		int kernelSizeProj, int kernelSizeMixer, cudnnDataType_t dataType,
-		cudnnDataType_t dwDataType);
+#define PROTOTYPE_cudnnB2BCausalConv1dBackward \
+	cudnnStatus_t cudnnB2BCausalConv1dBackward(cudaStream_t stream, const void *x, \
+			const void *weightsProj, const void *weightsMixer, \
+			const void *skipBias, const void *y, const void *dy, void *dx, \
+			void *dweightsProj, void *dweightsMixer, void *dskipBias, int batch, \
+			int dim, int seqLen, int kernelSizeProj, int kernelSizeMixer, \
+			cudnnDataType_t dataType, cudnnDataType_t dwDataType)
+PROTOTYPE_cudnnB2BCausalConv1dBackward;
 cudnnStatus_t cudnnFFTCausalConv1dForward(cudaStream_t stream, const void *x,
 		const void *weight, void *y, int batch, int dim, int seqLen, int kernelSize,
 		cudnnDataType_t dataType);
@@ -853,30 +994,36 @@ cudnnStatus_t cudnnGetRNNLinLayerBiasParams(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc,
 		const void *w, const int linLayerID, cudnnFilterDescriptor_t linLayerBiasDesc,
 		void **linLayerBias);
-cudnnStatus_t cudnnRNNForwardInference(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
-		const int seqLength, const cudnnTensorDescriptor_t *xDesc, const void *x,
-		const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnTensorDescriptor_t cxDesc, const void *cx,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnTensorDescriptor_t *yDesc, void *y,
-		const cudnnTensorDescriptor_t hyDesc, void *hy,
-		const cudnnTensorDescriptor_t cyDesc, void *cy, void *workSpace,
-		size_t workSpaceSizeInBytes);
+#define PROTOTYPE_cudnnRNNForwardInference \
+	cudnnStatus_t cudnnRNNForwardInference(cudnnHandle_t handle, \
+			const cudnnRNNDescriptor_t rnnDesc, const int seqLength, \
+			const cudnnTensorDescriptor_t *xDesc, const void *x, \
+			const cudnnTensorDescriptor_t hxDesc, const void *hx, \
+			const cudnnTensorDescriptor_t cxDesc, const void *cx, \
+			const cudnnFilterDescriptor_t wDesc, const void *w, \
+			const cudnnTensorDescriptor_t *yDesc, void *y, \
+			const cudnnTensorDescriptor_t hyDesc, void *hy, \
+			const cudnnTensorDescriptor_t cyDesc, void *cy, void *workSpace, \
+			size_t workSpaceSizeInBytes)
+PROTOTYPE_cudnnRNNForwardInference;
 cudnnStatus_t cudnnSetRNNPaddingMode(cudnnRNNDescriptor_t rnnDesc, unsigned paddingMode);
 cudnnStatus_t cudnnGetRNNPaddingMode(cudnnRNNDescriptor_t rnnDesc, unsigned *paddingMode);
-cudnnStatus_t cudnnRNNForwardInferenceEx(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, const cudnnRNNDataDescriptor_t xDesc,
-		const void *x, const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnTensorDescriptor_t cxDesc, const void *cx,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnRNNDataDescriptor_t yDesc, void *y,
-		const cudnnTensorDescriptor_t hyDesc, void *hy,
-		const cudnnTensorDescriptor_t cyDesc, void *cy,
-		const cudnnRNNDataDescriptor_t kDesc, const void *keys,
-		const cudnnRNNDataDescriptor_t cDesc, void *cAttn,
-		const cudnnRNNDataDescriptor_t iDesc, void *iAttn,
-		const cudnnRNNDataDescriptor_t qDesc, void *queries, void *workSpace,
-		size_t workSpaceSizeInBytes);
+#define PROTOTYPE_cudnnRNNForwardInferenceEx \
+	cudnnStatus_t cudnnRNNForwardInferenceEx(cudnnHandle_t handle, \
+			const cudnnRNNDescriptor_t rnnDesc, \
+			const cudnnRNNDataDescriptor_t xDesc, const void *x, \
+			const cudnnTensorDescriptor_t hxDesc, const void *hx, \
+			const cudnnTensorDescriptor_t cxDesc, const void *cx, \
+			const cudnnFilterDescriptor_t wDesc, const void *w, \
+			const cudnnRNNDataDescriptor_t yDesc, void *y, \
+			const cudnnTensorDescriptor_t hyDesc, void *hy, \
+			const cudnnTensorDescriptor_t cyDesc, void *cy, \
+			const cudnnRNNDataDescriptor_t kDesc, const void *keys, \
+			const cudnnRNNDataDescriptor_t cDesc, void *cAttn, \
+			const cudnnRNNDataDescriptor_t iDesc, void *iAttn, \
+			const cudnnRNNDataDescriptor_t qDesc, void *queries, void *workSpace, \
+			size_t workSpaceSizeInBytes)
+PROTOTYPE_cudnnRNNForwardInferenceEx;
 cudnnStatus_t cudnnSetRNNAlgorithmDescriptor(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
 		cudnnAlgorithmDescriptor_t algoDesc);
 #define PROTOTYPE_cudnnGetRNNForwardInferenceAlgorithmMaxCount(name) \
@@ -897,70 +1044,89 @@ cudnnStatus_t cudnnFindRNNForwardInferenceAlgorithmEx(cudnnHandle_t handle,
 		cudnnAlgorithmPerformance_t *perfResults, void *workspace,
 		size_t workSpaceSizeInBytes);
 cudnnStatus_t cudnnAdvInferVersionCheck(void);
-cudnnStatus_t cudnnRNNForwardTraining(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
-		const int seqLength, const cudnnTensorDescriptor_t *xDesc, const void *x,
-		const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnTensorDescriptor_t cxDesc, const void *cx,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnTensorDescriptor_t *yDesc, void *y,
-		const cudnnTensorDescriptor_t hyDesc, void *hy,
-		const cudnnTensorDescriptor_t cyDesc, void *cy, void *workSpace,
-		size_t workSpaceSizeInBytes, void *reserveSpace,
-		size_t reserveSpaceSizeInBytes);
-cudnnStatus_t cudnnRNNBackwardData(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
-		const int seqLength, const cudnnTensorDescriptor_t *yDesc, const void *y,
-		const cudnnTensorDescriptor_t *dyDesc, const void *dy,
-		const cudnnTensorDescriptor_t dhyDesc, const void *dhy,
-		const cudnnTensorDescriptor_t dcyDesc, const void *dcy,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnTensorDescriptor_t cxDesc, const void *cx,
-		const cudnnTensorDescriptor_t *dxDesc, void *dx,
-		const cudnnTensorDescriptor_t dhxDesc, void *dhx,
-		const cudnnTensorDescriptor_t dcxDesc, void *dcx, void *workSpace,
-		size_t workSpaceSizeInBytes, void *reserveSpace,
-		size_t reserveSpaceSizeInBytes);
-cudnnStatus_t cudnnRNNBackwardWeights(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
-		const int seqLength, const cudnnTensorDescriptor_t *xDesc, const void *x,
-		const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnTensorDescriptor_t *yDesc, const void *y, const void *workSpace,
-		size_t workSpaceSizeInBytes, const cudnnFilterDescriptor_t dwDesc, void *dw,
-		const void *reserveSpace, size_t reserveSpaceSizeInBytes);
-cudnnStatus_t cudnnRNNForwardTrainingEx(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, const cudnnRNNDataDescriptor_t xDesc,
-		const void *x, const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnTensorDescriptor_t cxDesc, const void *cx,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnRNNDataDescriptor_t yDesc, void *y,
-		const cudnnTensorDescriptor_t hyDesc, void *hy,
-		const cudnnTensorDescriptor_t cyDesc, void *cy,
-		const cudnnRNNDataDescriptor_t kDesc, const void *keys,
-		const cudnnRNNDataDescriptor_t cDesc, void *cAttn,
-		const cudnnRNNDataDescriptor_t iDesc, void *iAttn,
-		const cudnnRNNDataDescriptor_t qDesc, void *queries, void *workSpace,
-		size_t workSpaceSizeInBytes, void *reserveSpace,
-		size_t reserveSpaceSizeInBytes);
-cudnnStatus_t cudnnRNNBackwardDataEx(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
-		const cudnnRNNDataDescriptor_t yDesc, const void *y,
-		const cudnnRNNDataDescriptor_t dyDesc, const void *dy,
-		const cudnnRNNDataDescriptor_t dcDesc, const void *dcAttn,
-		const cudnnTensorDescriptor_t dhyDesc, const void *dhy,
-		const cudnnTensorDescriptor_t dcyDesc, const void *dcy,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnTensorDescriptor_t cxDesc, const void *cx,
-		const cudnnRNNDataDescriptor_t dxDesc, void *dx,
-		const cudnnTensorDescriptor_t dhxDesc, void *dhx,
-		const cudnnTensorDescriptor_t dcxDesc, void *dcx,
-		const cudnnRNNDataDescriptor_t dkDesc, void *dkeys, void *workSpace,
-		size_t workSpaceSizeInBytes, void *reserveSpace,
-		size_t reserveSpaceSizeInBytes);
-cudnnStatus_t cudnnRNNBackwardWeightsEx(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, const cudnnRNNDataDescriptor_t xDesc,
-		const void *x, const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnRNNDataDescriptor_t yDesc, const void *y, void *workSpace,
-		size_t workSpaceSizeInBytes, const cudnnFilterDescriptor_t dwDesc, void *dw,
-		void *reserveSpace, size_t reserveSpaceSizeInBytes);
+#define PROTOTYPE_cudnnRNNForwardTraining \
+	cudnnStatus_t cudnnRNNForwardTraining(cudnnHandle_t handle, \
+			const cudnnRNNDescriptor_t rnnDesc, const int seqLength, \
+			const cudnnTensorDescriptor_t *xDesc, const void *x, \
+			const cudnnTensorDescriptor_t hxDesc, const void *hx, \
+			const cudnnTensorDescriptor_t cxDesc, const void *cx, \
+			const cudnnFilterDescriptor_t wDesc, const void *w, \
+			const cudnnTensorDescriptor_t *yDesc, void *y, \
+			const cudnnTensorDescriptor_t hyDesc, void *hy, \
+			const cudnnTensorDescriptor_t cyDesc, void *cy, void *workSpace, \
+			size_t workSpaceSizeInBytes, void *reserveSpace, \
+			size_t reserveSpaceSizeInBytes)
+PROTOTYPE_cudnnRNNForwardTraining;
+#define PROTOTYPE_cudnnRNNBackwardData \
+	cudnnStatus_t cudnnRNNBackwardData(cudnnHandle_t handle, \
+			const cudnnRNNDescriptor_t rnnDesc, const int seqLength, \
+			const cudnnTensorDescriptor_t *yDesc, const void *y, \
+			const cudnnTensorDescriptor_t *dyDesc, const void *dy, \
+			const cudnnTensorDescriptor_t dhyDesc, const void *dhy, \
+			const cudnnTensorDescriptor_t dcyDesc, const void *dcy, \
+			const cudnnFilterDescriptor_t wDesc, const void *w, \
+			const cudnnTensorDescriptor_t hxDesc, const void *hx, \
+			const cudnnTensorDescriptor_t cxDesc, const void *cx, \
+			const cudnnTensorDescriptor_t *dxDesc, void *dx, \
+			const cudnnTensorDescriptor_t dhxDesc, void *dhx, \
+			const cudnnTensorDescriptor_t dcxDesc, void *dcx, void *workSpace, \
+			size_t workSpaceSizeInBytes, void *reserveSpace, \
+			size_t reserveSpaceSizeInBytes)
+PROTOTYPE_cudnnRNNBackwardData;
+#define PROTOTYPE_cudnnRNNBackwardWeights \
+	cudnnStatus_t cudnnRNNBackwardWeights(cudnnHandle_t handle, \
+			const cudnnRNNDescriptor_t rnnDesc, const int seqLength, \
+			const cudnnTensorDescriptor_t *xDesc, const void *x, \
+			const cudnnTensorDescriptor_t hxDesc, const void *hx, \
+			const cudnnTensorDescriptor_t *yDesc, const void *y, \
+			const void *workSpace, size_t workSpaceSizeInBytes, \
+			const cudnnFilterDescriptor_t dwDesc, void *dw, \
+			const void *reserveSpace, size_t reserveSpaceSizeInBytes)
+PROTOTYPE_cudnnRNNBackwardWeights;
+#define PROTOTYPE_cudnnRNNForwardTrainingEx \
+	cudnnStatus_t cudnnRNNForwardTrainingEx(cudnnHandle_t handle, \
+			const cudnnRNNDescriptor_t rnnDesc, \
+			const cudnnRNNDataDescriptor_t xDesc, const void *x, \
+			const cudnnTensorDescriptor_t hxDesc, const void *hx, \
+			const cudnnTensorDescriptor_t cxDesc, const void *cx, \
+			const cudnnFilterDescriptor_t wDesc, const void *w, \
+			const cudnnRNNDataDescriptor_t yDesc, void *y, \
+			const cudnnTensorDescriptor_t hyDesc, void *hy, \
+			const cudnnTensorDescriptor_t cyDesc, void *cy, \
+			const cudnnRNNDataDescriptor_t kDesc, const void *keys, \
+			const cudnnRNNDataDescriptor_t cDesc, void *cAttn, \
+			const cudnnRNNDataDescriptor_t iDesc, void *iAttn, \
+			const cudnnRNNDataDescriptor_t qDesc, void *queries, void *workSpace, \
+			size_t workSpaceSizeInBytes, void *reserveSpace, \
+			size_t reserveSpaceSizeInBytes)
+PROTOTYPE_cudnnRNNForwardTrainingEx;
+#define PROTOTYPE_cudnnRNNBackwardDataEx \
+	cudnnStatus_t cudnnRNNBackwardDataEx(cudnnHandle_t handle, \
+			const cudnnRNNDescriptor_t rnnDesc, \
+			const cudnnRNNDataDescriptor_t yDesc, const void *y, \
+			const cudnnRNNDataDescriptor_t dyDesc, const void *dy, \
+			const cudnnRNNDataDescriptor_t dcDesc, const void *dcAttn, \
+			const cudnnTensorDescriptor_t dhyDesc, const void *dhy, \
+			const cudnnTensorDescriptor_t dcyDesc, const void *dcy, \
+			const cudnnFilterDescriptor_t wDesc, const void *w, \
+			const cudnnTensorDescriptor_t hxDesc, const void *hx, \
+			const cudnnTensorDescriptor_t cxDesc, const void *cx, \
+			const cudnnRNNDataDescriptor_t dxDesc, void *dx, \
+			const cudnnTensorDescriptor_t dhxDesc, void *dhx, \
+			const cudnnTensorDescriptor_t dcxDesc, void *dcx, \
+			const cudnnRNNDataDescriptor_t dkDesc, void *dkeys, void *workSpace, \
+			size_t workSpaceSizeInBytes, void *reserveSpace, \
+			size_t reserveSpaceSizeInBytes)
+PROTOTYPE_cudnnRNNBackwardDataEx;
+#define PROTOTYPE_cudnnRNNBackwardWeightsEx \
+	cudnnStatus_t cudnnRNNBackwardWeightsEx(cudnnHandle_t handle, \
+			const cudnnRNNDescriptor_t rnnDesc, \
+			const cudnnRNNDataDescriptor_t xDesc, const void *x, \
+			const cudnnTensorDescriptor_t hxDesc, const void *hx, \
+			const cudnnRNNDataDescriptor_t yDesc, const void *y, void *workSpace, \
+			size_t workSpaceSizeInBytes, const cudnnFilterDescriptor_t dwDesc, \
+			void *dw, void *reserveSpace, size_t reserveSpaceSizeInBytes)
+PROTOTYPE_cudnnRNNBackwardWeightsEx;
 PROTOTYPE_cudnnGetRNNForwardInferenceAlgorithmMaxCount(
 	cudnnGetRNNForwardTrainingAlgorithmMaxCount);
 cudnnStatus_t cudnnFindRNNForwardTrainingAlgorithmEx(cudnnHandle_t handle,

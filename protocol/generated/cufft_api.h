@@ -8,6 +8,7 @@
 #define VCUDA_PROTOCOL_GENERATED_CUFFT_API_H
 
 #include "protocol/libraries/cufft.h"
+#include "protocol/libraries/letters.h"
 
 #ifdef __cplusplus
 extern "C" {

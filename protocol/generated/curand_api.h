@@ -8,6 +8,7 @@
 #define VCUDA_PROTOCOL_GENERATED_CURAND_API_H
 
 #include "protocol/libraries/curand.h"
+#include "protocol/libraries/letters.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -8,6 +8,7 @@
 #define VCUDA_PROTOCOL_GENERATED_CUSOLVER_API_H
 
 #include "protocol/libraries/cusolver.h"
+#include "protocol/libraries/letters.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -148,175 +149,124 @@ PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnSSgels_bufferSize, float);
 PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnSHgels_bufferSize, float);
 PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnSBgels_bufferSize, float);
 PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnSXgels_bufferSize, float);
-cusolverStatus_t cusolverDnIRSXgesv(cusolverDnHandle_t handle,
-		cusolverDnIRSParams_t gesv_irs_params, cusolverDnIRSInfos_t gesv_irs_infos,
-		cusolver_int_t n, cusolver_int_t nrhs, void *dA, cusolver_int_t ldda, void *dB,
-		cusolver_int_t lddb, void *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t lwork_bytes, cusolver_int_t *niters, cusolver_int_t *d_info);
+#define PROTOTYPE_cusolverDnIRSXgesv \
+	cusolverStatus_t cusolverDnIRSXgesv(cusolverDnHandle_t handle, \
+			cusolverDnIRSParams_t gesv_irs_params, \
+			cusolverDnIRSInfos_t gesv_irs_infos, cusolver_int_t n, \
+			cusolver_int_t nrhs, void *dA, cusolver_int_t ldda, void *dB, \
+			cusolver_int_t lddb, void *dX, cusolver_int_t lddx, void *dWorkspace, \
+			size_t lwork_bytes, cusolver_int_t *niters, cusolver_int_t *d_info)
+PROTOTYPE_cusolverDnIRSXgesv;
 cusolverStatus_t cusolverDnIRSXgesv_bufferSize(cusolverDnHandle_t handle,
 		cusolverDnIRSParams_t params, cusolver_int_t n, cusolver_int_t nrhs,
 		size_t *lwork_bytes);
-cusolverStatus_t cusolverDnIRSXgels(cusolverDnHandle_t handle,
-		cusolverDnIRSParams_t gels_irs_params, cusolverDnIRSInfos_t gels_irs_infos,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, void *dA,
-		cusolver_int_t ldda, void *dB, cusolver_int_t lddb, void *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes,
-		cusolver_int_t *niters, cusolver_int_t *d_info);
+#define PROTOTYPE_cusolverDnIRSXgels \
+	cusolverStatus_t cusolverDnIRSXgels(cusolverDnHandle_t handle, \
+			cusolverDnIRSParams_t gels_irs_params, \
+			cusolverDnIRSInfos_t gels_irs_infos, cusolver_int_t m, \
+			cusolver_int_t n, cusolver_int_t nrhs, void *dA, cusolver_int_t ldda, \
+			void *dB, cusolver_int_t lddb, void *dX, cusolver_int_t lddx, \
+			void *dWorkspace, size_t lwork_bytes, cusolver_int_t *niters, \
+			cusolver_int_t *d_info)
+PROTOTYPE_cusolverDnIRSXgels;
 cusolverStatus_t cusolverDnIRSXgels_bufferSize(cusolverDnHandle_t handle,
 		cusolverDnIRSParams_t params, cusolver_int_t m, cusolver_int_t n,
 		cusolver_int_t nrhs, size_t *lwork_bytes);
 #define PROTOTYPE_cusolverDnSpotrf_bufferSize(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
 			TYPE *A, int lda, int *Lwork)
-PROTOTYPE_cusolverDnSpotrf_bufferSize(cusolverDnSpotrf_bufferSize, float);
-PROTOTYPE_cusolverDnSpotrf_bufferSize(cusolverDnDpotrf_bufferSize, double);
-PROTOTYPE_cusolverDnSpotrf_bufferSize(cusolverDnCpotrf_bufferSize, cuComplex);
-PROTOTYPE_cusolverDnSpotrf_bufferSize(cusolverDnZpotrf_bufferSize, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSpotrf_bufferSize, cusolverDn, potrf_bufferSize);
 #define PROTOTYPE_cusolverDnSpotrf(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
 			TYPE *A, int lda, TYPE *Workspace, int Lwork, int *devInfo)
-PROTOTYPE_cusolverDnSpotrf(cusolverDnSpotrf, float);
-PROTOTYPE_cusolverDnSpotrf(cusolverDnDpotrf, double);
-PROTOTYPE_cusolverDnSpotrf(cusolverDnCpotrf, cuComplex);
-PROTOTYPE_cusolverDnSpotrf(cusolverDnZpotrf, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSpotrf, cusolverDn, potrf);
 #define PROTOTYPE_cusolverDnSpotrs(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
 			int nrhs, const TYPE *A, int lda, TYPE *B, int ldb, int *devInfo)
-PROTOTYPE_cusolverDnSpotrs(cusolverDnSpotrs, float);
-PROTOTYPE_cusolverDnSpotrs(cusolverDnDpotrs, double);
-PROTOTYPE_cusolverDnSpotrs(cusolverDnCpotrs, cuComplex);
-PROTOTYPE_cusolverDnSpotrs(cusolverDnZpotrs, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSpotrs, cusolverDn, potrs);
 #define PROTOTYPE_cusolverDnSpotrfBatched(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
 			TYPE *Aarray[], int lda, int *infoArray, int batchSize)
-PROTOTYPE_cusolverDnSpotrfBatched(cusolverDnSpotrfBatched, float);
-PROTOTYPE_cusolverDnSpotrfBatched(cusolverDnDpotrfBatched, double);
-PROTOTYPE_cusolverDnSpotrfBatched(cusolverDnCpotrfBatched, cuComplex);
-PROTOTYPE_cusolverDnSpotrfBatched(cusolverDnZpotrfBatched, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSpotrfBatched, cusolverDn, potrfBatched);
 #define PROTOTYPE_cusolverDnSpotrsBatched(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
 			int nrhs, TYPE *A[], int lda, TYPE *B[], int ldb, int *d_info, \
 			int batchSize)
-PROTOTYPE_cusolverDnSpotrsBatched(cusolverDnSpotrsBatched, float);
-PROTOTYPE_cusolverDnSpotrsBatched(cusolverDnDpotrsBatched, double);
-PROTOTYPE_cusolverDnSpotrsBatched(cusolverDnCpotrsBatched, cuComplex);
-PROTOTYPE_cusolverDnSpotrsBatched(cusolverDnZpotrsBatched, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSpotrsBatched, cusolverDn, potrsBatched);
 #define PROTOTYPE_cusolverDnSpotri_bufferSize(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
 			TYPE *A, int lda, int *lwork)
-PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnSpotri_bufferSize, float);
-PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnDpotri_bufferSize, double);
-PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnCpotri_bufferSize, cuComplex);
-PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnZpotri_bufferSize, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSpotri_bufferSize, cusolverDn, potri_bufferSize);
 #define PROTOTYPE_cusolverDnSpotri(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
 			TYPE *A, int lda, TYPE *work, int lwork, int *devInfo)
-PROTOTYPE_cusolverDnSpotri(cusolverDnSpotri, float);
-PROTOTYPE_cusolverDnSpotri(cusolverDnDpotri, double);
-PROTOTYPE_cusolverDnSpotri(cusolverDnCpotri, cuComplex);
-PROTOTYPE_cusolverDnSpotri(cusolverDnZpotri, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSpotri, cusolverDn, potri);
 cusolverStatus_t cusolverDnXtrtri_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
 		cublasDiagType_t diag, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXtrtri(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		cublasDiagType_t diag, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
-		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *devInfo);
-PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnSlauum_bufferSize, float);
-PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnDlauum_bufferSize, double);
-PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnClauum_bufferSize, cuComplex);
-PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnZlauum_bufferSize, cuDoubleComplex);
-PROTOTYPE_cusolverDnSpotri(cusolverDnSlauum, float);
-PROTOTYPE_cusolverDnSpotri(cusolverDnDlauum, double);
-PROTOTYPE_cusolverDnSpotri(cusolverDnClauum, cuComplex);
-PROTOTYPE_cusolverDnSpotri(cusolverDnZlauum, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnXtrtri \
+	cusolverStatus_t cusolverDnXtrtri(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			cublasDiagType_t diag, int64_t n, cudaDataType dataTypeA, void *A, \
+			int64_t lda, void *bufferOnDevice, size_t workspaceInBytesOnDevice, \
+			void *bufferOnHost, size_t workspaceInBytesOnHost, int *devInfo)
+PROTOTYPE_cusolverDnXtrtri;
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSpotri_bufferSize, cusolverDn, lauum_bufferSize);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSpotri, cusolverDn, lauum);
 #define PROTOTYPE_cusolverDnSgetrf_bufferSize(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, int lda, \
 			int *Lwork)
-PROTOTYPE_cusolverDnSgetrf_bufferSize(cusolverDnSgetrf_bufferSize, float);
-PROTOTYPE_cusolverDnSgetrf_bufferSize(cusolverDnDgetrf_bufferSize, double);
-PROTOTYPE_cusolverDnSgetrf_bufferSize(cusolverDnCgetrf_bufferSize, cuComplex);
-PROTOTYPE_cusolverDnSgetrf_bufferSize(cusolverDnZgetrf_bufferSize, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSgetrf_bufferSize, cusolverDn, getrf_bufferSize);
 #define PROTOTYPE_cusolverDnSgetrf(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, int lda, \
 			TYPE *Workspace, int *devIpiv, int *devInfo)
-PROTOTYPE_cusolverDnSgetrf(cusolverDnSgetrf, float);
-PROTOTYPE_cusolverDnSgetrf(cusolverDnDgetrf, double);
-PROTOTYPE_cusolverDnSgetrf(cusolverDnCgetrf, cuComplex);
-PROTOTYPE_cusolverDnSgetrf(cusolverDnZgetrf, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSgetrf, cusolverDn, getrf);
 #define PROTOTYPE_cusolverDnSlaswp(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, int n, TYPE *A, int lda, int k1, \
 			int k2, const int *devIpiv, int incx)
-PROTOTYPE_cusolverDnSlaswp(cusolverDnSlaswp, float);
-PROTOTYPE_cusolverDnSlaswp(cusolverDnDlaswp, double);
-PROTOTYPE_cusolverDnSlaswp(cusolverDnClaswp, cuComplex);
-PROTOTYPE_cusolverDnSlaswp(cusolverDnZlaswp, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSlaswp, cusolverDn, laswp);
 #define PROTOTYPE_cusolverDnSgetrs(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasOperation_t trans, int n, \
 			int nrhs, const TYPE *A, int lda, const int *devIpiv, TYPE *B, \
 			int ldb, int *devInfo)
-PROTOTYPE_cusolverDnSgetrs(cusolverDnSgetrs, float);
-PROTOTYPE_cusolverDnSgetrs(cusolverDnDgetrs, double);
-PROTOTYPE_cusolverDnSgetrs(cusolverDnCgetrs, cuComplex);
-PROTOTYPE_cusolverDnSgetrs(cusolverDnZgetrs, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSgetrs, cusolverDn, getrs);
 #define PROTOTYPE_cusolverDnSgeqrf_bufferSize(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, int lda, \
 			int *lwork)
-PROTOTYPE_cusolverDnSgeqrf_bufferSize(cusolverDnSgeqrf_bufferSize, float);
-PROTOTYPE_cusolverDnSgeqrf_bufferSize(cusolverDnDgeqrf_bufferSize, double);
-PROTOTYPE_cusolverDnSgeqrf_bufferSize(cusolverDnCgeqrf_bufferSize, cuComplex);
-PROTOTYPE_cusolverDnSgeqrf_bufferSize(cusolverDnZgeqrf_bufferSize, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSgeqrf_bufferSize, cusolverDn, geqrf_bufferSize);
 #define PROTOTYPE_cusolverDnSgeqrf(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, int lda, \
 			TYPE *TAU, TYPE *Workspace, int Lwork, int *devInfo)
-PROTOTYPE_cusolverDnSgeqrf(cusolverDnSgeqrf, float);
-PROTOTYPE_cusolverDnSgeqrf(cusolverDnDgeqrf, double);
-PROTOTYPE_cusolverDnSgeqrf(cusolverDnCgeqrf, cuComplex);
-PROTOTYPE_cusolverDnSgeqrf(cusolverDnZgeqrf, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSgeqrf, cusolverDn, geqrf);
 #define PROTOTYPE_cusolverDnSorgqr_bufferSize(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int k, const TYPE *A, \
 			int lda, const TYPE *tau, int *lwork)
-PROTOTYPE_cusolverDnSorgqr_bufferSize(cusolverDnSorgqr_bufferSize, float);
-PROTOTYPE_cusolverDnSorgqr_bufferSize(cusolverDnDorgqr_bufferSize, double);
-PROTOTYPE_cusolverDnSorgqr_bufferSize(cusolverDnCungqr_bufferSize, cuComplex);
-PROTOTYPE_cusolverDnSorgqr_bufferSize(cusolverDnZungqr_bufferSize, cuDoubleComplex);
+SD_T(SEMICOLON, PROTOTYPE_cusolverDnSorgqr_bufferSize, cusolverDn, orgqr_bufferSize);
+CZ_T(SEMICOLON, PROTOTYPE_cusolverDnSorgqr_bufferSize, cusolverDn, ungqr_bufferSize);
 #define PROTOTYPE_cusolverDnSorgqr(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int k, TYPE *A, \
 			int lda, const TYPE *tau, TYPE *work, int lwork, int *info)
-PROTOTYPE_cusolverDnSorgqr(cusolverDnSorgqr, float);
-PROTOTYPE_cusolverDnSorgqr(cusolverDnDorgqr, double);
-PROTOTYPE_cusolverDnSorgqr(cusolverDnCungqr, cuComplex);
-PROTOTYPE_cusolverDnSorgqr(cusolverDnZungqr, cuDoubleComplex);
+SD_T(SEMICOLON, PROTOTYPE_cusolverDnSorgqr, cusolverDn, orgqr);
+CZ_T(SEMICOLON, PROTOTYPE_cusolverDnSorgqr, cusolverDn, ungqr);
 #define PROTOTYPE_cusolverDnSormqr_bufferSize(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
 			cublasOperation_t trans, int m, int n, int k, const TYPE *A, int lda, \
 			const TYPE *tau, const TYPE *C, int ldc, int *lwork)
-PROTOTYPE_cusolverDnSormqr_bufferSize(cusolverDnSormqr_bufferSize, float);
-PROTOTYPE_cusolverDnSormqr_bufferSize(cusolverDnDormqr_bufferSize, double);
-PROTOTYPE_cusolverDnSormqr_bufferSize(cusolverDnCunmqr_bufferSize, cuComplex);
-PROTOTYPE_cusolverDnSormqr_bufferSize(cusolverDnZunmqr_bufferSize, cuDoubleComplex);
+SD_T(SEMICOLON, PROTOTYPE_cusolverDnSormqr_bufferSize, cusolverDn, ormqr_bufferSize);
+CZ_T(SEMICOLON, PROTOTYPE_cusolverDnSormqr_bufferSize, cusolverDn, unmqr_bufferSize);
 #define PROTOTYPE_cusolverDnSormqr(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
 			cublasOperation_t trans, int m, int n, int k, const TYPE *A, int lda, \
 			const TYPE *tau, TYPE *C, int ldc, TYPE *work, int lwork, \
 			int *devInfo)
-PROTOTYPE_cusolverDnSormqr(cusolverDnSormqr, float);
-PROTOTYPE_cusolverDnSormqr(cusolverDnDormqr, double);
-PROTOTYPE_cusolverDnSormqr(cusolverDnCunmqr, cuComplex);
-PROTOTYPE_cusolverDnSormqr(cusolverDnZunmqr, cuDoubleComplex);
+SD_T(SEMICOLON, PROTOTYPE_cusolverDnSormqr, cusolverDn, ormqr);
+CZ_T(SEMICOLON, PROTOTYPE_cusolverDnSormqr, cusolverDn, unmqr);
 #define PROTOTYPE_cusolverDnSsytrf_bufferSize(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, int n, TYPE *A, int lda, int *lwork)
-PROTOTYPE_cusolverDnSsytrf_bufferSize(cusolverDnSsytrf_bufferSize, float);
-PROTOTYPE_cusolverDnSsytrf_bufferSize(cusolverDnDsytrf_bufferSize, double);
-PROTOTYPE_cusolverDnSsytrf_bufferSize(cusolverDnCsytrf_bufferSize, cuComplex);
-PROTOTYPE_cusolverDnSsytrf_bufferSize(cusolverDnZsytrf_bufferSize, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSsytrf_bufferSize, cusolverDn, sytrf_bufferSize);
 #define PROTOTYPE_cusolverDnSsytrf(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
 			TYPE *A, int lda, int *ipiv, TYPE *work, int lwork, int *info)
-PROTOTYPE_cusolverDnSsytrf(cusolverDnSsytrf, float);
-PROTOTYPE_cusolverDnSsytrf(cusolverDnDsytrf, double);
-PROTOTYPE_cusolverDnSsytrf(cusolverDnCsytrf, cuComplex);
-PROTOTYPE_cusolverDnSsytrf(cusolverDnZsytrf, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSsytrf, cusolverDn, sytrf);
 #define PROTOTYPE_cusolverDnXsytrf_bufferSize(name) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverDnParams_t params, \
 			cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, \
@@ -337,142 +287,111 @@ cusolverStatus_t cusolverDnXsytrs_bufferSize(cusolverDnHandle_t handle, cublasFi
 		int64_t n, int64_t nrhs, cudaDataType dataTypeA, const void *A, int64_t lda,
 		const int64_t *ipiv, cudaDataType dataTypeB, void *B, int64_t ldb,
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXsytrs(cusolverDnHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		int64_t nrhs, cudaDataType dataTypeA, const void *A, int64_t lda,
-		const int64_t *ipiv, cudaDataType dataTypeB, void *B, int64_t ldb,
-		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *info);
-cusolverStatus_t cusolverDnXhetrs_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n, int64_t nrhs,
-		cudaDataType dataTypeA, const void *A, int64_t lda, const int64_t *ipiv,
-		cudaDataType dataTypeB, void *B, int64_t ldb, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXhetrs(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		cublasFillMode_t uplo, int64_t n, int64_t nrhs, cudaDataType dataTypeA,
-		const void *A, int64_t lda, const int64_t *ipiv, cudaDataType dataTypeB,
-		void *B, int64_t ldb, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
-		void *bufferOnHost, size_t workspaceInBytesOnHost, int *info);
+#define PROTOTYPE_cusolverDnXsytrs \
+	cusolverStatus_t cusolverDnXsytrs(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			int64_t n, int64_t nrhs, cudaDataType dataTypeA, const void *A, \
+			int64_t lda, const int64_t *ipiv, cudaDataType dataTypeB, void *B, \
+			int64_t ldb, void *bufferOnDevice, size_t workspaceInBytesOnDevice, \
+			void *bufferOnHost, size_t workspaceInBytesOnHost, int *info)
+PROTOTYPE_cusolverDnXsytrs;
+#define PROTOTYPE_cusolverDnXhetrs_bufferSize \
+	cusolverStatus_t cusolverDnXhetrs_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n, \
+			int64_t nrhs, cudaDataType dataTypeA, const void *A, int64_t lda, \
+			const int64_t *ipiv, cudaDataType dataTypeB, void *B, int64_t ldb, \
+			size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXhetrs_bufferSize;
+#define PROTOTYPE_cusolverDnXhetrs \
+	cusolverStatus_t cusolverDnXhetrs(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n, \
+			int64_t nrhs, cudaDataType dataTypeA, const void *A, int64_t lda, \
+			const int64_t *ipiv, cudaDataType dataTypeB, void *B, int64_t ldb, \
+			void *bufferOnDevice, size_t workspaceInBytesOnDevice, \
+			void *bufferOnHost, size_t workspaceInBytesOnHost, int *info)
+PROTOTYPE_cusolverDnXhetrs;
 #define PROTOTYPE_cusolverDnSsytri_bufferSize(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
 			TYPE *A, int lda, const int *ipiv, int *lwork)
-PROTOTYPE_cusolverDnSsytri_bufferSize(cusolverDnSsytri_bufferSize, float);
-PROTOTYPE_cusolverDnSsytri_bufferSize(cusolverDnDsytri_bufferSize, double);
-PROTOTYPE_cusolverDnSsytri_bufferSize(cusolverDnCsytri_bufferSize, cuComplex);
-PROTOTYPE_cusolverDnSsytri_bufferSize(cusolverDnZsytri_bufferSize, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSsytri_bufferSize, cusolverDn, sytri_bufferSize);
 #define PROTOTYPE_cusolverDnSsytri(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
 			TYPE *A, int lda, const int *ipiv, TYPE *work, int lwork, int *info)
-PROTOTYPE_cusolverDnSsytri(cusolverDnSsytri, float);
-PROTOTYPE_cusolverDnSsytri(cusolverDnDsytri, double);
-PROTOTYPE_cusolverDnSsytri(cusolverDnCsytri, cuComplex);
-PROTOTYPE_cusolverDnSsytri(cusolverDnZsytri, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverDnSsytri, cusolverDn, sytri);
 #define PROTOTYPE_cusolverDnSgebrd_bufferSize(name) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int *Lwork)
-PROTOTYPE_cusolverDnSgebrd_bufferSize(cusolverDnSgebrd_bufferSize);
-PROTOTYPE_cusolverDnSgebrd_bufferSize(cusolverDnDgebrd_bufferSize);
-PROTOTYPE_cusolverDnSgebrd_bufferSize(cusolverDnCgebrd_bufferSize);
-PROTOTYPE_cusolverDnSgebrd_bufferSize(cusolverDnZgebrd_bufferSize);
+SDCZ(SEMICOLON, PROTOTYPE_cusolverDnSgebrd_bufferSize, cusolverDn, gebrd_bufferSize);
 #define PROTOTYPE_cusolverDnSgebrd(name, TYPE, OTHER) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, int lda, \
 			OTHER *D, OTHER *E, TYPE *TAUQ, TYPE *TAUP, TYPE *Work, int Lwork, \
 			int *devInfo)
-PROTOTYPE_cusolverDnSgebrd(cusolverDnSgebrd, float, float);
-PROTOTYPE_cusolverDnSgebrd(cusolverDnDgebrd, double, double);
-PROTOTYPE_cusolverDnSgebrd(cusolverDnCgebrd, cuComplex, float);
-PROTOTYPE_cusolverDnSgebrd(cusolverDnZgebrd, cuDoubleComplex, double);
+SDCZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSgebrd, cusolverDn, gebrd);
 #define PROTOTYPE_cusolverDnSorgbr_bufferSize(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, int m, int n, \
 			int k, const TYPE *A, int lda, const TYPE *tau, int *lwork)
-PROTOTYPE_cusolverDnSorgbr_bufferSize(cusolverDnSorgbr_bufferSize, float);
-PROTOTYPE_cusolverDnSorgbr_bufferSize(cusolverDnDorgbr_bufferSize, double);
-PROTOTYPE_cusolverDnSorgbr_bufferSize(cusolverDnCungbr_bufferSize, cuComplex);
-PROTOTYPE_cusolverDnSorgbr_bufferSize(cusolverDnZungbr_bufferSize, cuDoubleComplex);
+SD_T(SEMICOLON, PROTOTYPE_cusolverDnSorgbr_bufferSize, cusolverDn, orgbr_bufferSize);
+CZ_T(SEMICOLON, PROTOTYPE_cusolverDnSorgbr_bufferSize, cusolverDn, ungbr_bufferSize);
 #define PROTOTYPE_cusolverDnSorgbr(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, int m, int n, \
 			int k, TYPE *A, int lda, const TYPE *tau, TYPE *work, int lwork, \
 			int *info)
-PROTOTYPE_cusolverDnSorgbr(cusolverDnSorgbr, float);
-PROTOTYPE_cusolverDnSorgbr(cusolverDnDorgbr, double);
-PROTOTYPE_cusolverDnSorgbr(cusolverDnCungbr, cuComplex);
-PROTOTYPE_cusolverDnSorgbr(cusolverDnZungbr, cuDoubleComplex);
+SD_T(SEMICOLON, PROTOTYPE_cusolverDnSorgbr, cusolverDn, orgbr);
+CZ_T(SEMICOLON, PROTOTYPE_cusolverDnSorgbr, cusolverDn, ungbr);
 #define PROTOTYPE_cusolverDnSsytrd_bufferSize(name, TYPE, OTHER) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
 			const TYPE *A, int lda, const OTHER *d, const OTHER *e, \
 			const TYPE *tau, int *lwork)
-PROTOTYPE_cusolverDnSsytrd_bufferSize(cusolverDnSsytrd_bufferSize, float, float);
-PROTOTYPE_cusolverDnSsytrd_bufferSize(cusolverDnDsytrd_bufferSize, double, double);
-PROTOTYPE_cusolverDnSsytrd_bufferSize(cusolverDnChetrd_bufferSize, cuComplex, float);
-PROTOTYPE_cusolverDnSsytrd_bufferSize(cusolverDnZhetrd_bufferSize, cuDoubleComplex, double);
+SD_TR(SEMICOLON, PROTOTYPE_cusolverDnSsytrd_bufferSize, cusolverDn, sytrd_bufferSize);
+CZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSsytrd_bufferSize, cusolverDn, hetrd_bufferSize);
 #define PROTOTYPE_cusolverDnSsytrd(name, TYPE, OTHER) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
 			TYPE *A, int lda, OTHER *d, OTHER *e, TYPE *tau, TYPE *work, \
 			int lwork, int *info)
-PROTOTYPE_cusolverDnSsytrd(cusolverDnSsytrd, float, float);
-PROTOTYPE_cusolverDnSsytrd(cusolverDnDsytrd, double, double);
-PROTOTYPE_cusolverDnSsytrd(cusolverDnChetrd, cuComplex, float);
-PROTOTYPE_cusolverDnSsytrd(cusolverDnZhetrd, cuDoubleComplex, double);
+SD_TR(SEMICOLON, PROTOTYPE_cusolverDnSsytrd, cusolverDn, sytrd);
+CZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSsytrd, cusolverDn, hetrd);
 #define PROTOTYPE_cusolverDnSorgtr_bufferSize(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
 			const TYPE *A, int lda, const TYPE *tau, int *lwork)
-PROTOTYPE_cusolverDnSorgtr_bufferSize(cusolverDnSorgtr_bufferSize, float);
-PROTOTYPE_cusolverDnSorgtr_bufferSize(cusolverDnDorgtr_bufferSize, double);
-PROTOTYPE_cusolverDnSorgtr_bufferSize(cusolverDnCungtr_bufferSize, cuComplex);
-PROTOTYPE_cusolverDnSorgtr_bufferSize(cusolverDnZungtr_bufferSize, cuDoubleComplex);
+SD_T(SEMICOLON, PROTOTYPE_cusolverDnSorgtr_bufferSize, cusolverDn, orgtr_bufferSize);
+CZ_T(SEMICOLON, PROTOTYPE_cusolverDnSorgtr_bufferSize, cusolverDn, ungtr_bufferSize);
 #define PROTOTYPE_cusolverDnSorgtr(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
 			TYPE *A, int lda, const TYPE *tau, TYPE *work, int lwork, int *info)
-PROTOTYPE_cusolverDnSorgtr(cusolverDnSorgtr, float);
-PROTOTYPE_cusolverDnSorgtr(cusolverDnDorgtr, double);
-PROTOTYPE_cusolverDnSorgtr(cusolverDnCungtr, cuComplex);
-PROTOTYPE_cusolverDnSorgtr(cusolverDnZungtr, cuDoubleComplex);
+SD_T(SEMICOLON, PROTOTYPE_cusolverDnSorgtr, cusolverDn, orgtr);
+CZ_T(SEMICOLON, PROTOTYPE_cusolverDnSorgtr, cusolverDn, ungtr);
 #define PROTOTYPE_cusolverDnSormtr_bufferSize(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
 			cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, \
 			const TYPE *A, int lda, const TYPE *tau, const TYPE *C, int ldc, \
 			int *lwork)
-PROTOTYPE_cusolverDnSormtr_bufferSize(cusolverDnSormtr_bufferSize, float);
-PROTOTYPE_cusolverDnSormtr_bufferSize(cusolverDnDormtr_bufferSize, double);
-PROTOTYPE_cusolverDnSormtr_bufferSize(cusolverDnCunmtr_bufferSize, cuComplex);
-PROTOTYPE_cusolverDnSormtr_bufferSize(cusolverDnZunmtr_bufferSize, cuDoubleComplex);
+SD_T(SEMICOLON, PROTOTYPE_cusolverDnSormtr_bufferSize, cusolverDn, ormtr_bufferSize);
+CZ_T(SEMICOLON, PROTOTYPE_cusolverDnSormtr_bufferSize, cusolverDn, unmtr_bufferSize);
 #define PROTOTYPE_cusolverDnSormtr(name, TYPE) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
 			cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, TYPE *A, \
 			int lda, TYPE *tau, TYPE *C, int ldc, TYPE *work, int lwork, \
 			int *info)
-PROTOTYPE_cusolverDnSormtr(cusolverDnSormtr, float);
-PROTOTYPE_cusolverDnSormtr(cusolverDnDormtr, double);
-PROTOTYPE_cusolverDnSormtr(cusolverDnCunmtr, cuComplex);
-PROTOTYPE_cusolverDnSormtr(cusolverDnZunmtr, cuDoubleComplex);
+SD_T(SEMICOLON, PROTOTYPE_cusolverDnSormtr, cusolverDn, ormtr);
+CZ_T(SEMICOLON, PROTOTYPE_cusolverDnSormtr, cusolverDn, unmtr);
 #define PROTOTYPE_cusolverDnSgesvd_bufferSize(name) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int *lwork)
-PROTOTYPE_cusolverDnSgesvd_bufferSize(cusolverDnSgesvd_bufferSize);
-PROTOTYPE_cusolverDnSgesvd_bufferSize(cusolverDnDgesvd_bufferSize);
-PROTOTYPE_cusolverDnSgesvd_bufferSize(cusolverDnCgesvd_bufferSize);
-PROTOTYPE_cusolverDnSgesvd_bufferSize(cusolverDnZgesvd_bufferSize);
+SDCZ(SEMICOLON, PROTOTYPE_cusolverDnSgesvd_bufferSize, cusolverDn, gesvd_bufferSize);
 #define PROTOTYPE_cusolverDnSgesvd(name, TYPE, OTHER) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, signed char jobu, signed char jobvt, \
 			int m, int n, TYPE *A, int lda, OTHER *S, TYPE *U, int ldu, TYPE *VT, \
 			int ldvt, TYPE *work, int lwork, OTHER *rwork, int *info)
-PROTOTYPE_cusolverDnSgesvd(cusolverDnSgesvd, float, float);
-PROTOTYPE_cusolverDnSgesvd(cusolverDnDgesvd, double, double);
-PROTOTYPE_cusolverDnSgesvd(cusolverDnCgesvd, cuComplex, float);
-PROTOTYPE_cusolverDnSgesvd(cusolverDnZgesvd, cuDoubleComplex, double);
+SDCZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSgesvd, cusolverDn, gesvd);
 #define PROTOTYPE_cusolverDnSsyevd_bufferSize(name, TYPE, OTHER) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
 			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const OTHER *W, \
 			int *lwork)
-PROTOTYPE_cusolverDnSsyevd_bufferSize(cusolverDnSsyevd_bufferSize, float, float);
-PROTOTYPE_cusolverDnSsyevd_bufferSize(cusolverDnDsyevd_bufferSize, double, double);
-PROTOTYPE_cusolverDnSsyevd_bufferSize(cusolverDnCheevd_bufferSize, cuComplex, float);
-PROTOTYPE_cusolverDnSsyevd_bufferSize(cusolverDnZheevd_bufferSize, cuDoubleComplex, double);
+SD_TR(SEMICOLON, PROTOTYPE_cusolverDnSsyevd_bufferSize, cusolverDn, syevd_bufferSize);
+CZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSsyevd_bufferSize, cusolverDn, heevd_bufferSize);
 #define PROTOTYPE_cusolverDnSsyevd(name, TYPE, OTHER) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
 			cublasFillMode_t uplo, int n, TYPE *A, int lda, OTHER *W, TYPE *work, \
 			int lwork, int *info)
-PROTOTYPE_cusolverDnSsyevd(cusolverDnSsyevd, float, float);
-PROTOTYPE_cusolverDnSsyevd(cusolverDnDsyevd, double, double);
-PROTOTYPE_cusolverDnSsyevd(cusolverDnCheevd, cuComplex, float);
-PROTOTYPE_cusolverDnSsyevd(cusolverDnZheevd, cuDoubleComplex, double);
+SD_TR(SEMICOLON, PROTOTYPE_cusolverDnSsyevd, cusolverDn, syevd);
+CZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSsyevd, cusolverDn, heevd);
 cusolverStatus_t cusolverDnSsyevdx_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
 		cusolverEigRange_t range, cublasFillMode_t uplo, int n, const float *A, int lda,
 		float vl, float vu, int il, int iu, int *meig, const float *W, int *lwork);
@@ -537,59 +456,75 @@ PROTOTYPE_cusolverDnDsygvdx(cusolverDnZhegvdx, cuDoubleComplex);
 	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
 			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const TYPE *A, \
 			int lda, const TYPE *B, int ldb, const OTHER *W, int *lwork)
-PROTOTYPE_cusolverDnSsygvd_bufferSize(cusolverDnSsygvd_bufferSize, float, float);
-PROTOTYPE_cusolverDnSsygvd_bufferSize(cusolverDnDsygvd_bufferSize, double, double);
-PROTOTYPE_cusolverDnSsygvd_bufferSize(cusolverDnChegvd_bufferSize, cuComplex, float);
-PROTOTYPE_cusolverDnSsygvd_bufferSize(cusolverDnZhegvd_bufferSize, cuDoubleComplex, double);
+SD_TR(SEMICOLON, PROTOTYPE_cusolverDnSsygvd_bufferSize, cusolverDn, sygvd_bufferSize);
+CZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSsygvd_bufferSize, cusolverDn, hegvd_bufferSize);
 #define PROTOTYPE_cusolverDnSsygvd(name, TYPE, OTHER) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
 			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, TYPE *A, \
 			int lda, TYPE *B, int ldb, OTHER *W, TYPE *work, int lwork, int *info)
-PROTOTYPE_cusolverDnSsygvd(cusolverDnSsygvd, float, float);
-PROTOTYPE_cusolverDnSsygvd(cusolverDnDsygvd, double, double);
-PROTOTYPE_cusolverDnSsygvd(cusolverDnChegvd, cuComplex, float);
-PROTOTYPE_cusolverDnSsygvd(cusolverDnZhegvd, cuDoubleComplex, double);
-cusolverStatus_t cusolverDnXsygvd_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigType_t itype, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, const void *d_A,
-		int64_t lda, cudaDataType dataTypeB, const void *d_B, int64_t ldb,
-		cudaDataType dataTypeW, const void *d_W, cudaDataType computeType,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXsygvd(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo,
-		int64_t n, cudaDataType dataTypeA, void *d_A, int64_t lda,
-		cudaDataType dataTypeB, void *d_B, int64_t ldb, cudaDataType dataTypeW,
-		void *d_W, cudaDataType computeType, void *bufferOnDevice,
-		size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *d_info);
-cusolverStatus_t cusolverDnXsygvStridedBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigType_t itype, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, const void *A,
-		int64_t lda, int64_t strideA, cudaDataType dataTypeB, const void *B,
-		int64_t ldb, int64_t strideB, cudaDataType dataTypeW, const void *W,
-		int64_t strideW, cudaDataType computeType, int64_t batchSize,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXsygvStridedBatched(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigType_t itype, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
-		int64_t strideA, cudaDataType dataTypeB, void *B, int64_t ldb, int64_t strideB,
-		cudaDataType dataTypeW, void *W, int64_t strideW, cudaDataType computeType,
-		int64_t batchSize, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
-		void *bufferOnHost, size_t workspaceInBytesOnHost, int *info);
-cusolverStatus_t cusolverDnXsygvdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigType_t itype, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, const void *d_A,
-		int64_t lda, cudaDataType dataTypeB, const void *d_B, int64_t ldb, void *vl,
-		void *vu, int64_t il, int64_t iu, int64_t *meig, cudaDataType dataTypeW,
-		const void *d_W, cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXsygvdx(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, void *d_A,
-		int64_t lda, cudaDataType dataTypeB, void *d_B, int64_t ldb, void *vl, void *vu,
-		int64_t il, int64_t iu, int64_t *meig, cudaDataType dataTypeW, void *d_W,
-		cudaDataType computeType, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
-		void *bufferOnHost, size_t workspaceInBytesOnHost, int *d_info);
+SD_TR(SEMICOLON, PROTOTYPE_cusolverDnSsygvd, cusolverDn, sygvd);
+CZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSsygvd, cusolverDn, hegvd);
+#define PROTOTYPE_cusolverDnXsygvd_bufferSize \
+	cusolverStatus_t cusolverDnXsygvd_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cublasFillMode_t uplo, int64_t n, \
+			cudaDataType dataTypeA, const void *d_A, int64_t lda, \
+			cudaDataType dataTypeB, const void *d_B, int64_t ldb, \
+			cudaDataType dataTypeW, const void *d_W, cudaDataType computeType, \
+			size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXsygvd_bufferSize;
+#define PROTOTYPE_cusolverDnXsygvd \
+	cusolverStatus_t cusolverDnXsygvd(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cublasFillMode_t uplo, int64_t n, \
+			cudaDataType dataTypeA, void *d_A, int64_t lda, \
+			cudaDataType dataTypeB, void *d_B, int64_t ldb, \
+			cudaDataType dataTypeW, void *d_W, cudaDataType computeType, \
+			void *bufferOnDevice, size_t workspaceInBytesOnDevice, \
+			void *bufferOnHost, size_t workspaceInBytesOnHost, int *d_info)
+PROTOTYPE_cusolverDnXsygvd;
+#define PROTOTYPE_cusolverDnXsygvStridedBatched_bufferSize \
+	cusolverStatus_t cusolverDnXsygvStridedBatched_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cublasFillMode_t uplo, int64_t n, \
+			cudaDataType dataTypeA, const void *A, int64_t lda, int64_t strideA, \
+			cudaDataType dataTypeB, const void *B, int64_t ldb, int64_t strideB, \
+			cudaDataType dataTypeW, const void *W, int64_t strideW, \
+			cudaDataType computeType, int64_t batchSize, \
+			size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXsygvStridedBatched_bufferSize;
+#define PROTOTYPE_cusolverDnXsygvStridedBatched \
+	cusolverStatus_t cusolverDnXsygvStridedBatched(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cublasFillMode_t uplo, int64_t n, \
+			cudaDataType dataTypeA, void *A, int64_t lda, int64_t strideA, \
+			cudaDataType dataTypeB, void *B, int64_t ldb, int64_t strideB, \
+			cudaDataType dataTypeW, void *W, int64_t strideW, \
+			cudaDataType computeType, int64_t batchSize, void *bufferOnDevice, \
+			size_t workspaceInBytesOnDevice, void *bufferOnHost, \
+			size_t workspaceInBytesOnHost, int *info)
+PROTOTYPE_cusolverDnXsygvStridedBatched;
+#define PROTOTYPE_cusolverDnXsygvdx_bufferSize \
+	cusolverStatus_t cusolverDnXsygvdx_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cublasFillMode_t uplo, int64_t n, \
+			cudaDataType dataTypeA, const void *d_A, int64_t lda, \
+			cudaDataType dataTypeB, const void *d_B, int64_t ldb, void *vl, \
+			void *vu, int64_t il, int64_t iu, int64_t *meig, \
+			cudaDataType dataTypeW, const void *d_W, cudaDataType computeType, \
+			size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXsygvdx_bufferSize;
+#define PROTOTYPE_cusolverDnXsygvdx \
+	cusolverStatus_t cusolverDnXsygvdx(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cusolverEigRange_t range, \
+			cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, void *d_A, \
+			int64_t lda, cudaDataType dataTypeB, void *d_B, int64_t ldb, void *vl, \
+			void *vu, int64_t il, int64_t iu, int64_t *meig, \
+			cudaDataType dataTypeW, void *d_W, cudaDataType computeType, \
+			void *bufferOnDevice, size_t workspaceInBytesOnDevice, \
+			void *bufferOnHost, size_t workspaceInBytesOnHost, int *d_info)
+PROTOTYPE_cusolverDnXsygvdx;
 cusolverStatus_t cusolverDnCreateSyevjInfo(syevjInfo_t *info);
 cusolverStatus_t cusolverDnDestroySyevjInfo(syevjInfo_t info);
 cusolverStatus_t cusolverDnXsyevjSetTolerance(syevjInfo_t info, double tolerance);
@@ -617,44 +552,34 @@ PROTOTYPE_cusolverDnSsyevjBatched_bufferSize(
 	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
 			cublasFillMode_t uplo, int n, TYPE *A, int lda, OTHER *W, TYPE *work, \
 			int lwork, int *info, syevjInfo_t params, int batchSize)
-PROTOTYPE_cusolverDnSsyevjBatched(cusolverDnSsyevjBatched, float, float);
-PROTOTYPE_cusolverDnSsyevjBatched(cusolverDnDsyevjBatched, double, double);
-PROTOTYPE_cusolverDnSsyevjBatched(cusolverDnCheevjBatched, cuComplex, float);
-PROTOTYPE_cusolverDnSsyevjBatched(cusolverDnZheevjBatched, cuDoubleComplex, double);
+SD_TR(SEMICOLON, PROTOTYPE_cusolverDnSsyevjBatched, cusolverDn, syevjBatched);
+CZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSsyevjBatched, cusolverDn, heevjBatched);
 #define PROTOTYPE_cusolverDnSsyevj_bufferSize(name, TYPE, OTHER) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
 			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const OTHER *W, \
 			int *lwork, syevjInfo_t params)
-PROTOTYPE_cusolverDnSsyevj_bufferSize(cusolverDnSsyevj_bufferSize, float, float);
-PROTOTYPE_cusolverDnSsyevj_bufferSize(cusolverDnDsyevj_bufferSize, double, double);
-PROTOTYPE_cusolverDnSsyevj_bufferSize(cusolverDnCheevj_bufferSize, cuComplex, float);
-PROTOTYPE_cusolverDnSsyevj_bufferSize(cusolverDnZheevj_bufferSize, cuDoubleComplex, double);
+SD_TR(SEMICOLON, PROTOTYPE_cusolverDnSsyevj_bufferSize, cusolverDn, syevj_bufferSize);
+CZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSsyevj_bufferSize, cusolverDn, heevj_bufferSize);
 #define PROTOTYPE_cusolverDnSsyevj(name, TYPE, OTHER) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
 			cublasFillMode_t uplo, int n, TYPE *A, int lda, OTHER *W, TYPE *work, \
 			int lwork, int *info, syevjInfo_t params)
-PROTOTYPE_cusolverDnSsyevj(cusolverDnSsyevj, float, float);
-PROTOTYPE_cusolverDnSsyevj(cusolverDnDsyevj, double, double);
-PROTOTYPE_cusolverDnSsyevj(cusolverDnCheevj, cuComplex, float);
-PROTOTYPE_cusolverDnSsyevj(cusolverDnZheevj, cuDoubleComplex, double);
+SD_TR(SEMICOLON, PROTOTYPE_cusolverDnSsyevj, cusolverDn, syevj);
+CZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSsyevj, cusolverDn, heevj);
 #define PROTOTYPE_cusolverDnSsygvj_bufferSize(name, TYPE, OTHER) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
 			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const TYPE *A, \
 			int lda, const TYPE *B, int ldb, const OTHER *W, int *lwork, \
 			syevjInfo_t params)
-PROTOTYPE_cusolverDnSsygvj_bufferSize(cusolverDnSsygvj_bufferSize, float, float);
-PROTOTYPE_cusolverDnSsygvj_bufferSize(cusolverDnDsygvj_bufferSize, double, double);
-PROTOTYPE_cusolverDnSsygvj_bufferSize(cusolverDnChegvj_bufferSize, cuComplex, float);
-PROTOTYPE_cusolverDnSsygvj_bufferSize(cusolverDnZhegvj_bufferSize, cuDoubleComplex, double);
+SD_TR(SEMICOLON, PROTOTYPE_cusolverDnSsygvj_bufferSize, cusolverDn, sygvj_bufferSize);
+CZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSsygvj_bufferSize, cusolverDn, hegvj_bufferSize);
 #define PROTOTYPE_cusolverDnSsygvj(name, TYPE, OTHER) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
 			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, TYPE *A, \
 			int lda, TYPE *B, int ldb, OTHER *W, TYPE *work, int lwork, int *info, \
 			syevjInfo_t params)
-PROTOTYPE_cusolverDnSsygvj(cusolverDnSsygvj, float, float);
-PROTOTYPE_cusolverDnSsygvj(cusolverDnDsygvj, double, double);
-PROTOTYPE_cusolverDnSsygvj(cusolverDnChegvj, cuComplex, float);
-PROTOTYPE_cusolverDnSsygvj(cusolverDnZhegvj, cuDoubleComplex, double);
+SD_TR(SEMICOLON, PROTOTYPE_cusolverDnSsygvj, cusolverDn, sygvj);
+CZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSsygvj, cusolverDn, hegvj);
 cusolverStatus_t cusolverDnCreateGesvdjInfo(gesvdjInfo_t *info);
 cusolverStatus_t cusolverDnDestroyGesvdjInfo(gesvdjInfo_t info);
 cusolverStatus_t cusolverDnXgesvdjSetTolerance(gesvdjInfo_t info, double tolerance);
@@ -685,26 +610,17 @@ PROTOTYPE_cusolverDnSgesvdjBatched_bufferSize(
 	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, int m, int n, \
 			TYPE *A, int lda, OTHER *S, TYPE *U, int ldu, TYPE *V, int ldv, \
 			TYPE *work, int lwork, int *info, gesvdjInfo_t params, int batchSize)
-PROTOTYPE_cusolverDnSgesvdjBatched(cusolverDnSgesvdjBatched, float, float);
-PROTOTYPE_cusolverDnSgesvdjBatched(cusolverDnDgesvdjBatched, double, double);
-PROTOTYPE_cusolverDnSgesvdjBatched(cusolverDnCgesvdjBatched, cuComplex, float);
-PROTOTYPE_cusolverDnSgesvdjBatched(cusolverDnZgesvdjBatched, cuDoubleComplex, double);
+SDCZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSgesvdjBatched, cusolverDn, gesvdjBatched);
 #define PROTOTYPE_cusolverDnSgesvdj_bufferSize(name, TYPE, OTHER) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, int econ, \
 			int m, int n, const TYPE *A, int lda, const OTHER *S, const TYPE *U, \
 			int ldu, const TYPE *V, int ldv, int *lwork, gesvdjInfo_t params)
-PROTOTYPE_cusolverDnSgesvdj_bufferSize(cusolverDnSgesvdj_bufferSize, float, float);
-PROTOTYPE_cusolverDnSgesvdj_bufferSize(cusolverDnDgesvdj_bufferSize, double, double);
-PROTOTYPE_cusolverDnSgesvdj_bufferSize(cusolverDnCgesvdj_bufferSize, cuComplex, float);
-PROTOTYPE_cusolverDnSgesvdj_bufferSize(cusolverDnZgesvdj_bufferSize, cuDoubleComplex, double);
+SDCZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSgesvdj_bufferSize, cusolverDn, gesvdj_bufferSize);
 #define PROTOTYPE_cusolverDnSgesvdj(name, TYPE, OTHER) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, int econ, \
 			int m, int n, TYPE *A, int lda, OTHER *S, TYPE *U, int ldu, TYPE *V, \
 			int ldv, TYPE *work, int lwork, int *info, gesvdjInfo_t params)
-PROTOTYPE_cusolverDnSgesvdj(cusolverDnSgesvdj, float, float);
-PROTOTYPE_cusolverDnSgesvdj(cusolverDnDgesvdj, double, double);
-PROTOTYPE_cusolverDnSgesvdj(cusolverDnCgesvdj, cuComplex, float);
-PROTOTYPE_cusolverDnSgesvdj(cusolverDnZgesvdj, cuDoubleComplex, double);
+SDCZ_TR(SEMICOLON, PROTOTYPE_cusolverDnSgesvdj, cusolverDn, gesvdj);
 #define PROTOTYPE_cusolverDnSgesvdaStridedBatched_bufferSize(name, TYPE, OTHER) \
 	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, int rank, \
 			int m, int n, const TYPE *d_A, int lda, long long int strideA, \
@@ -729,8 +645,7 @@ PROTOTYPE_cusolverDnSgesvdaStridedBatched_bufferSize(
 			OTHER *d_S, long long int strideS, TYPE *d_U, int ldu, \
 			long long int strideU, TYPE *d_V, int ldv, long long int strideV, \
 			TYPE *d_work, int lwork, int *d_info, double *h_R_nrmF, int batchSize)
-PROTOTYPE_cusolverDnSgesvdaStridedBatched(cusolverDnSgesvdaStridedBatched, float, float);
-PROTOTYPE_cusolverDnSgesvdaStridedBatched(cusolverDnDgesvdaStridedBatched, double, double);
+SD_TR(SEMICOLON, PROTOTYPE_cusolverDnSgesvdaStridedBatched, cusolverDn, gesvdaStridedBatched);
 PROTOTYPE_cusolverDnSgesvdaStridedBatched(cusolverDnCgesvdaStridedBatched, cuComplex, float);
 PROTOTYPE_cusolverDnSgesvdaStridedBatched(
 	cusolverDnZgesvdaStridedBatched, cuDoubleComplex,
@@ -747,220 +662,305 @@ cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t handle, cusolverDnParams_t 
 		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
 		cudaDataType computeType, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
 		void *bufferOnHost, size_t workspaceInBytesOnHost, int *info);
-cusolverStatus_t cusolverDnXpotrs(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		cublasFillMode_t uplo, int64_t n, int64_t nrhs, cudaDataType dataTypeA,
-		const void *A, int64_t lda, cudaDataType dataTypeB, void *B, int64_t ldb,
-		int *info);
-cusolverStatus_t cusolverDnXgeqrf_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType dataTypeA,
-		const void *A, int64_t lda, cudaDataType dataTypeTau, const void *tau,
-		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		int64_t m, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
-		cudaDataType dataTypeTau, void *tau, cudaDataType computeType,
-		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *info);
+#define PROTOTYPE_cusolverDnXpotrs \
+	cusolverStatus_t cusolverDnXpotrs(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n, \
+			int64_t nrhs, cudaDataType dataTypeA, const void *A, int64_t lda, \
+			cudaDataType dataTypeB, void *B, int64_t ldb, int *info)
+PROTOTYPE_cusolverDnXpotrs;
+#define PROTOTYPE_cusolverDnXgeqrf_bufferSize \
+	cusolverStatus_t cusolverDnXgeqrf_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, int64_t m, int64_t n, \
+			cudaDataType dataTypeA, const void *A, int64_t lda, \
+			cudaDataType dataTypeTau, const void *tau, cudaDataType computeType, \
+			size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXgeqrf_bufferSize;
+#define PROTOTYPE_cusolverDnXgeqrf \
+	cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, int64_t m, int64_t n, \
+			cudaDataType dataTypeA, void *A, int64_t lda, \
+			cudaDataType dataTypeTau, void *tau, cudaDataType computeType, \
+			void *bufferOnDevice, size_t workspaceInBytesOnDevice, \
+			void *bufferOnHost, size_t workspaceInBytesOnHost, int *info)
+PROTOTYPE_cusolverDnXgeqrf;
 cusolverStatus_t cusolverDnXgetrf_bufferSize(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType dataTypeA,
 		const void *A, int64_t lda, cudaDataType computeType,
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		int64_t m, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
-		int64_t *ipiv, cudaDataType computeType, void *bufferOnDevice,
-		size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *info);
+#define PROTOTYPE_cusolverDnXgetrf \
+	cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, int64_t m, int64_t n, \
+			cudaDataType dataTypeA, void *A, int64_t lda, int64_t *ipiv, \
+			cudaDataType computeType, void *bufferOnDevice, \
+			size_t workspaceInBytesOnDevice, void *bufferOnHost, \
+			size_t workspaceInBytesOnHost, int *info)
+PROTOTYPE_cusolverDnXgetrf;
 cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t handle, cusolverDnParams_t params,
 		cublasOperation_t trans, int64_t n, int64_t nrhs, cudaDataType dataTypeA,
 		const void *A, int64_t lda, const int64_t *ipiv, cudaDataType dataTypeB,
 		void *B, int64_t ldb, int *info);
-cusolverStatus_t cusolverDnXsyevd_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobz, cublasFillMode_t uplo,
-		int64_t n, cudaDataType dataTypeA, const void *A, int64_t lda,
-		cudaDataType dataTypeW, const void *W, cudaDataType computeType,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost);
+#define PROTOTYPE_cusolverDnXsyevd_bufferSize \
+	cusolverStatus_t cusolverDnXsyevd_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigMode_t jobz, \
+			cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, \
+			const void *A, int64_t lda, cudaDataType dataTypeW, const void *W, \
+			cudaDataType computeType, size_t *workspaceInBytesOnDevice, \
+			size_t *workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXsyevd_bufferSize;
 cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle, cusolverDnParams_t params,
 		cusolverEigMode_t jobz, cublasFillMode_t uplo, int64_t n,
 		cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeW, void *W,
 		cudaDataType computeType, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
 		void *bufferOnHost, size_t workspaceInBytesOnHost, int *info);
-cusolverStatus_t cusolverDnXstedc_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigComp_t compz, int64_t n,
-		cudaDataType dataTypeDE, const void *D, const void *E, cudaDataType dataTypeZ,
-		const void *Z, int64_t ldz, cudaDataType computeType,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXstedc(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		cusolverEigComp_t compz, int64_t n, cudaDataType dataTypeDE, void *D, void *E,
-		cudaDataType dataTypeZ, void *Z, int64_t ldz, cudaDataType computeType,
-		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *info);
-cusolverStatus_t cusolverDnXsyevBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobz, cublasFillMode_t uplo,
-		int64_t n, cudaDataType dataTypeA, const void *A, int64_t lda,
-		cudaDataType dataTypeW, const void *W, cudaDataType computeType,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost,
-		int64_t batchSize);
+#define PROTOTYPE_cusolverDnXstedc_bufferSize \
+	cusolverStatus_t cusolverDnXstedc_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigComp_t compz, int64_t n, \
+			cudaDataType dataTypeDE, const void *D, const void *E, \
+			cudaDataType dataTypeZ, const void *Z, int64_t ldz, \
+			cudaDataType computeType, size_t *workspaceInBytesOnDevice, \
+			size_t *workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXstedc_bufferSize;
+#define PROTOTYPE_cusolverDnXstedc \
+	cusolverStatus_t cusolverDnXstedc(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigComp_t compz, int64_t n, \
+			cudaDataType dataTypeDE, void *D, void *E, cudaDataType dataTypeZ, \
+			void *Z, int64_t ldz, cudaDataType computeType, void *bufferOnDevice, \
+			size_t workspaceInBytesOnDevice, void *bufferOnHost, \
+			size_t workspaceInBytesOnHost, int *info)
+PROTOTYPE_cusolverDnXstedc;
+#define PROTOTYPE_cusolverDnXsyevBatched_bufferSize \
+	cusolverStatus_t cusolverDnXsyevBatched_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigMode_t jobz, \
+			cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, \
+			const void *A, int64_t lda, cudaDataType dataTypeW, const void *W, \
+			cudaDataType computeType, size_t *workspaceInBytesOnDevice, \
+			size_t *workspaceInBytesOnHost, int64_t batchSize)
+PROTOTYPE_cusolverDnXsyevBatched_bufferSize;
 cusolverStatus_t cusolverDnXsyevBatched(cusolverDnHandle_t handle, cusolverDnParams_t params,
 		cusolverEigMode_t jobz, cublasFillMode_t uplo, int64_t n,
 		cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeW, void *W,
 		cudaDataType computeType, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
 		void *bufferOnHost, size_t workspaceInBytesOnHost, int *info,
 		int64_t batchSize);
-cusolverStatus_t cusolverDnXsyevdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, const void *A,
-		int64_t lda, void *vl, void *vu, int64_t il, int64_t iu, int64_t *h_meig,
-		cudaDataType dataTypeW, const void *W, cudaDataType computeType,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXsyevdx(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo,
-		int64_t n, cudaDataType dataTypeA, void *A, int64_t lda, void *vl, void *vu,
-		int64_t il, int64_t iu, int64_t *meig64, cudaDataType dataTypeW, void *W,
-		cudaDataType computeType, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
-		void *bufferOnHost, size_t workspaceInBytesOnHost, int *info);
-cusolverStatus_t cusolverDnXgeev_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobvl, cusolverEigMode_t jobvr,
-		int64_t n, cudaDataType dataTypeA, const void *A, int64_t lda,
-		cudaDataType dataTypeW, const void *W, cudaDataType dataTypeVL, const void *VL,
-		int64_t ldvl, cudaDataType dataTypeVR, const void *VR, int64_t ldvr,
-		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXgeev(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		cusolverEigMode_t jobvl, cusolverEigMode_t jobvr, int64_t n,
-		cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeW, void *W,
-		cudaDataType dataTypeVL, void *VL, int64_t ldvl, cudaDataType dataTypeVR,
-		void *VR, int64_t ldvr, cudaDataType computeType, void *bufferOnDevice,
-		size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *info);
-cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, signed char jobu, signed char jobvt, int64_t m,
-		int64_t n, cudaDataType dataTypeA, const void *A, int64_t lda,
-		cudaDataType dataTypeS, const void *S, cudaDataType dataTypeU, const void *U,
-		int64_t ldu, cudaDataType dataTypeVT, const void *VT, int64_t ldvt,
-		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		signed char jobu, signed char jobvt, int64_t m, int64_t n,
-		cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeS, void *S,
-		cudaDataType dataTypeU, void *U, int64_t ldu, cudaDataType dataTypeVT, void *VT,
-		int64_t ldvt, cudaDataType computeType, void *bufferOnDevice,
-		size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *info);
-cusolverStatus_t cusolverDnXgesvdp_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobz, int econ, int64_t m,
-		int64_t n, cudaDataType dataTypeA, const void *A, int64_t lda,
-		cudaDataType dataTypeS, const void *S, cudaDataType dataTypeU, const void *U,
-		int64_t ldu, cudaDataType dataTypeV, const void *V, int64_t ldv,
-		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXgesvdp(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		cusolverEigMode_t jobz, int econ, int64_t m, int64_t n, cudaDataType dataTypeA,
-		void *A, int64_t lda, cudaDataType dataTypeS, void *S, cudaDataType dataTypeU,
-		void *U, int64_t ldu, cudaDataType dataTypeV, void *V, int64_t ldv,
-		cudaDataType computeType, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
-		void *bufferOnHost, size_t workspaceInBytesOnHost, int *d_info,
-		double *h_err_sigma);
-cusolverStatus_t cusolverDnXgesvdr_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, signed char jobu, signed char jobv, int64_t m,
-		int64_t n, int64_t k, int64_t p, int64_t niters, cudaDataType dataTypeA,
-		const void *A, int64_t lda, cudaDataType dataTypeSrand, const void *Srand,
-		cudaDataType dataTypeUrand, const void *Urand, int64_t ldUrand,
-		cudaDataType dataTypeVrand, const void *Vrand, int64_t ldVrand,
-		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXgesvdr(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		signed char jobu, signed char jobv, int64_t m, int64_t n, int64_t k, int64_t p,
-		int64_t niters, cudaDataType dataTypeA, void *A, int64_t lda,
-		cudaDataType dataTypeSrand, void *Srand, cudaDataType dataTypeUrand,
-		void *Urand, int64_t ldUrand, cudaDataType dataTypeVrand, void *Vrand,
-		int64_t ldVrand, cudaDataType computeType, void *bufferOnDevice,
-		size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *d_info);
-cusolverStatus_t cusolverDnXlarft_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverDirectMode_t direct,
-		cusolverStorevMode_t storev, int64_t n, int64_t k, cudaDataType dataTypeV,
-		const void *V, int64_t ldv, cudaDataType dataTypeTau, const void *tau,
-		cudaDataType dataTypeT, void *T, int64_t ldt, cudaDataType computeType,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXlarft(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		cusolverDirectMode_t direct, cusolverStorevMode_t storev, int64_t n, int64_t k,
-		cudaDataType dataTypeV, const void *V, int64_t ldv, cudaDataType dataTypeTau,
-		const void *tau, cudaDataType dataTypeT, void *T, int64_t ldt,
-		cudaDataType computeType, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
-		void *bufferOnHost, size_t workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXpolar_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t M, int64_t N,
-		cudaDataType dataTypeA, const void *A, int64_t lda, cudaDataType dataTypeH,
-		const void *H, int64_t ldh, cudaDataType computeType,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXpolar(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		cublasFillMode_t uplo, int64_t M, int64_t N, cudaDataType dataTypeA, void *A,
-		int64_t lda, cudaDataType dataTypeH, void *H, int64_t ldh,
-		cudaDataType computeType, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
-		void *bufferOnHost, size_t workspaceInBytesOnHost, double *d_res_nrm,
-		double *d_A_nrmF, double *d_rcond, int *d_info);
-cusolverStatus_t cusolverDnPotrf_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n,
-		cudaDataType dataTypeA, const void *A, int64_t lda, cudaDataType computeType,
-		size_t *workspaceInBytes);
+#define PROTOTYPE_cusolverDnXsyevdx_bufferSize \
+	cusolverStatus_t cusolverDnXsyevdx_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigMode_t jobz, \
+			cusolverEigRange_t range, cublasFillMode_t uplo, int64_t n, \
+			cudaDataType dataTypeA, const void *A, int64_t lda, void *vl, \
+			void *vu, int64_t il, int64_t iu, int64_t *h_meig, \
+			cudaDataType dataTypeW, const void *W, cudaDataType computeType, \
+			size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXsyevdx_bufferSize;
+#define PROTOTYPE_cusolverDnXsyevdx \
+	cusolverStatus_t cusolverDnXsyevdx(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigMode_t jobz, \
+			cusolverEigRange_t range, cublasFillMode_t uplo, int64_t n, \
+			cudaDataType dataTypeA, void *A, int64_t lda, void *vl, void *vu, \
+			int64_t il, int64_t iu, int64_t *meig64, cudaDataType dataTypeW, \
+			void *W, cudaDataType computeType, void *bufferOnDevice, \
+			size_t workspaceInBytesOnDevice, void *bufferOnHost, \
+			size_t workspaceInBytesOnHost, int *info)
+PROTOTYPE_cusolverDnXsyevdx;
+#define PROTOTYPE_cusolverDnXgeev_bufferSize \
+	cusolverStatus_t cusolverDnXgeev_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigMode_t jobvl, \
+			cusolverEigMode_t jobvr, int64_t n, cudaDataType dataTypeA, \
+			const void *A, int64_t lda, cudaDataType dataTypeW, const void *W, \
+			cudaDataType dataTypeVL, const void *VL, int64_t ldvl, \
+			cudaDataType dataTypeVR, const void *VR, int64_t ldvr, \
+			cudaDataType computeType, size_t *workspaceInBytesOnDevice, \
+			size_t *workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXgeev_bufferSize;
+#define PROTOTYPE_cusolverDnXgeev \
+	cusolverStatus_t cusolverDnXgeev(cusolverDnHandle_t handle, cusolverDnParams_t params, \
+			cusolverEigMode_t jobvl, cusolverEigMode_t jobvr, int64_t n, \
+			cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeW, \
+			void *W, cudaDataType dataTypeVL, void *VL, int64_t ldvl, \
+			cudaDataType dataTypeVR, void *VR, int64_t ldvr, \
+			cudaDataType computeType, void *bufferOnDevice, \
+			size_t workspaceInBytesOnDevice, void *bufferOnHost, \
+			size_t workspaceInBytesOnHost, int *info)
+PROTOTYPE_cusolverDnXgeev;
+#define PROTOTYPE_cusolverDnXgesvd_bufferSize \
+	cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, signed char jobu, signed char jobvt, \
+			int64_t m, int64_t n, cudaDataType dataTypeA, const void *A, \
+			int64_t lda, cudaDataType dataTypeS, const void *S, \
+			cudaDataType dataTypeU, const void *U, int64_t ldu, \
+			cudaDataType dataTypeVT, const void *VT, int64_t ldvt, \
+			cudaDataType computeType, size_t *workspaceInBytesOnDevice, \
+			size_t *workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXgesvd_bufferSize;
+#define PROTOTYPE_cusolverDnXgesvd \
+	cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, signed char jobu, signed char jobvt, \
+			int64_t m, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda, \
+			cudaDataType dataTypeS, void *S, cudaDataType dataTypeU, void *U, \
+			int64_t ldu, cudaDataType dataTypeVT, void *VT, int64_t ldvt, \
+			cudaDataType computeType, void *bufferOnDevice, \
+			size_t workspaceInBytesOnDevice, void *bufferOnHost, \
+			size_t workspaceInBytesOnHost, int *info)
+PROTOTYPE_cusolverDnXgesvd;
+#define PROTOTYPE_cusolverDnXgesvdp_bufferSize \
+	cusolverStatus_t cusolverDnXgesvdp_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigMode_t jobz, int econ, \
+			int64_t m, int64_t n, cudaDataType dataTypeA, const void *A, \
+			int64_t lda, cudaDataType dataTypeS, const void *S, \
+			cudaDataType dataTypeU, const void *U, int64_t ldu, \
+			cudaDataType dataTypeV, const void *V, int64_t ldv, \
+			cudaDataType computeType, size_t *workspaceInBytesOnDevice, \
+			size_t *workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXgesvdp_bufferSize;
+#define PROTOTYPE_cusolverDnXgesvdp \
+	cusolverStatus_t cusolverDnXgesvdp(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigMode_t jobz, int econ, \
+			int64_t m, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda, \
+			cudaDataType dataTypeS, void *S, cudaDataType dataTypeU, void *U, \
+			int64_t ldu, cudaDataType dataTypeV, void *V, int64_t ldv, \
+			cudaDataType computeType, void *bufferOnDevice, \
+			size_t workspaceInBytesOnDevice, void *bufferOnHost, \
+			size_t workspaceInBytesOnHost, int *d_info, double *h_err_sigma)
+PROTOTYPE_cusolverDnXgesvdp;
+#define PROTOTYPE_cusolverDnXgesvdr_bufferSize \
+	cusolverStatus_t cusolverDnXgesvdr_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, signed char jobu, signed char jobv, \
+			int64_t m, int64_t n, int64_t k, int64_t p, int64_t niters, \
+			cudaDataType dataTypeA, const void *A, int64_t lda, \
+			cudaDataType dataTypeSrand, const void *Srand, \
+			cudaDataType dataTypeUrand, const void *Urand, int64_t ldUrand, \
+			cudaDataType dataTypeVrand, const void *Vrand, int64_t ldVrand, \
+			cudaDataType computeType, size_t *workspaceInBytesOnDevice, \
+			size_t *workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXgesvdr_bufferSize;
+#define PROTOTYPE_cusolverDnXgesvdr \
+	cusolverStatus_t cusolverDnXgesvdr(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, signed char jobu, signed char jobv, \
+			int64_t m, int64_t n, int64_t k, int64_t p, int64_t niters, \
+			cudaDataType dataTypeA, void *A, int64_t lda, \
+			cudaDataType dataTypeSrand, void *Srand, cudaDataType dataTypeUrand, \
+			void *Urand, int64_t ldUrand, cudaDataType dataTypeVrand, void *Vrand, \
+			int64_t ldVrand, cudaDataType computeType, void *bufferOnDevice, \
+			size_t workspaceInBytesOnDevice, void *bufferOnHost, \
+			size_t workspaceInBytesOnHost, int *d_info)
+PROTOTYPE_cusolverDnXgesvdr;
+#define PROTOTYPE_cusolverDnXlarft_bufferSize \
+	cusolverStatus_t cusolverDnXlarft_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverDirectMode_t direct, \
+			cusolverStorevMode_t storev, int64_t n, int64_t k, \
+			cudaDataType dataTypeV, const void *V, int64_t ldv, \
+			cudaDataType dataTypeTau, const void *tau, cudaDataType dataTypeT, \
+			void *T, int64_t ldt, cudaDataType computeType, \
+			size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXlarft_bufferSize;
+#define PROTOTYPE_cusolverDnXlarft \
+	cusolverStatus_t cusolverDnXlarft(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverDirectMode_t direct, \
+			cusolverStorevMode_t storev, int64_t n, int64_t k, \
+			cudaDataType dataTypeV, const void *V, int64_t ldv, \
+			cudaDataType dataTypeTau, const void *tau, cudaDataType dataTypeT, \
+			void *T, int64_t ldt, cudaDataType computeType, void *bufferOnDevice, \
+			size_t workspaceInBytesOnDevice, void *bufferOnHost, \
+			size_t workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXlarft;
+#define PROTOTYPE_cusolverDnXpolar_bufferSize \
+	cusolverStatus_t cusolverDnXpolar_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cublasFillMode_t uplo, int64_t M, \
+			int64_t N, cudaDataType dataTypeA, const void *A, int64_t lda, \
+			cudaDataType dataTypeH, const void *H, int64_t ldh, \
+			cudaDataType computeType, size_t *workspaceInBytesOnDevice, \
+			size_t *workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXpolar_bufferSize;
+#define PROTOTYPE_cusolverDnXpolar \
+	cusolverStatus_t cusolverDnXpolar(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cublasFillMode_t uplo, int64_t M, \
+			int64_t N, cudaDataType dataTypeA, void *A, int64_t lda, \
+			cudaDataType dataTypeH, void *H, int64_t ldh, \
+			cudaDataType computeType, void *bufferOnDevice, \
+			size_t workspaceInBytesOnDevice, void *bufferOnHost, \
+			size_t workspaceInBytesOnHost, double *d_res_nrm, double *d_A_nrmF, \
+			double *d_rcond, int *d_info)
+PROTOTYPE_cusolverDnXpolar;
+#define PROTOTYPE_cusolverDnPotrf_bufferSize \
+	cusolverStatus_t cusolverDnPotrf_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n, \
+			cudaDataType dataTypeA, const void *A, int64_t lda, \
+			cudaDataType computeType, size_t *workspaceInBytes)
+PROTOTYPE_cusolverDnPotrf_bufferSize;
 cusolverStatus_t cusolverDnPotrf(cusolverDnHandle_t handle, cusolverDnParams_t params,
 		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
 		cudaDataType computeType, void *pBuffer, size_t workspaceInBytes, int *info);
-cusolverStatus_t cusolverDnPotrs(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		cublasFillMode_t uplo, int64_t n, int64_t nrhs, cudaDataType dataTypeA,
-		const void *A, int64_t lda, cudaDataType dataTypeB, void *B, int64_t ldb,
-		int *info);
+#define PROTOTYPE_cusolverDnPotrs \
+	cusolverStatus_t cusolverDnPotrs(cusolverDnHandle_t handle, cusolverDnParams_t params, \
+			cublasFillMode_t uplo, int64_t n, int64_t nrhs, \
+			cudaDataType dataTypeA, const void *A, int64_t lda, \
+			cudaDataType dataTypeB, void *B, int64_t ldb, int *info)
+PROTOTYPE_cusolverDnPotrs;
 cusolverStatus_t cusolverDnGeqrf_bufferSize(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType dataTypeA,
 		const void *A, int64_t lda, cudaDataType dataTypeTau, const void *tau,
 		cudaDataType computeType, size_t *workspaceInBytes);
-cusolverStatus_t cusolverDnGeqrf(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		int64_t m, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
-		cudaDataType dataTypeTau, void *tau, cudaDataType computeType, void *pBuffer,
-		size_t workspaceInBytes, int *info);
+#define PROTOTYPE_cusolverDnGeqrf \
+	cusolverStatus_t cusolverDnGeqrf(cusolverDnHandle_t handle, cusolverDnParams_t params, \
+			int64_t m, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda, \
+			cudaDataType dataTypeTau, void *tau, cudaDataType computeType, \
+			void *pBuffer, size_t workspaceInBytes, int *info)
+PROTOTYPE_cusolverDnGeqrf;
 cusolverStatus_t cusolverDnGetrf_bufferSize(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType dataTypeA,
 		const void *A, int64_t lda, cudaDataType computeType, size_t *workspaceInBytes);
-cusolverStatus_t cusolverDnGetrf(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		int64_t m, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
-		int64_t *ipiv, cudaDataType computeType, void *pBuffer, size_t workspaceInBytes,
-		int *info);
+#define PROTOTYPE_cusolverDnGetrf \
+	cusolverStatus_t cusolverDnGetrf(cusolverDnHandle_t handle, cusolverDnParams_t params, \
+			int64_t m, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda, \
+			int64_t *ipiv, cudaDataType computeType, void *pBuffer, \
+			size_t workspaceInBytes, int *info)
+PROTOTYPE_cusolverDnGetrf;
 cusolverStatus_t cusolverDnGetrs(cusolverDnHandle_t handle, cusolverDnParams_t params,
 		cublasOperation_t trans, int64_t n, int64_t nrhs, cudaDataType dataTypeA,
 		const void *A, int64_t lda, const int64_t *ipiv, cudaDataType dataTypeB,
 		void *B, int64_t ldb, int *info);
-cusolverStatus_t cusolverDnSyevd_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobz, cublasFillMode_t uplo,
-		int64_t n, cudaDataType dataTypeA, const void *A, int64_t lda,
-		cudaDataType dataTypeW, const void *W, cudaDataType computeType,
-		size_t *workspaceInBytes);
+#define PROTOTYPE_cusolverDnSyevd_bufferSize \
+	cusolverStatus_t cusolverDnSyevd_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigMode_t jobz, \
+			cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, \
+			const void *A, int64_t lda, cudaDataType dataTypeW, const void *W, \
+			cudaDataType computeType, size_t *workspaceInBytes)
+PROTOTYPE_cusolverDnSyevd_bufferSize;
 cusolverStatus_t cusolverDnSyevd(cusolverDnHandle_t handle, cusolverDnParams_t params,
 		cusolverEigMode_t jobz, cublasFillMode_t uplo, int64_t n,
 		cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeW, void *W,
 		cudaDataType computeType, void *pBuffer, size_t workspaceInBytes, int *info);
-cusolverStatus_t cusolverDnSyevdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, const void *A,
-		int64_t lda, void *vl, void *vu, int64_t il, int64_t iu, int64_t *h_meig,
-		cudaDataType dataTypeW, const void *W, cudaDataType computeType,
-		size_t *workspaceInBytes);
+#define PROTOTYPE_cusolverDnSyevdx_bufferSize \
+	cusolverStatus_t cusolverDnSyevdx_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cusolverEigMode_t jobz, \
+			cusolverEigRange_t range, cublasFillMode_t uplo, int64_t n, \
+			cudaDataType dataTypeA, const void *A, int64_t lda, void *vl, \
+			void *vu, int64_t il, int64_t iu, int64_t *h_meig, \
+			cudaDataType dataTypeW, const void *W, cudaDataType computeType, \
+			size_t *workspaceInBytes)
+PROTOTYPE_cusolverDnSyevdx_bufferSize;
 cusolverStatus_t cusolverDnSyevdx(cusolverDnHandle_t handle, cusolverDnParams_t params,
 		cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo,
 		int64_t n, cudaDataType dataTypeA, void *A, int64_t lda, void *vl, void *vu,
 		int64_t il, int64_t iu, int64_t *meig64, cudaDataType dataTypeW, void *W,
 		cudaDataType computeType, void *pBuffer, size_t workspaceInBytes, int *info);
-cusolverStatus_t cusolverDnGesvd_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, signed char jobu, signed char jobvt, int64_t m,
-		int64_t n, cudaDataType dataTypeA, const void *A, int64_t lda,
-		cudaDataType dataTypeS, const void *S, cudaDataType dataTypeU, const void *U,
-		int64_t ldu, cudaDataType dataTypeVT, const void *VT, int64_t ldvt,
-		cudaDataType computeType, size_t *workspaceInBytes);
-cusolverStatus_t cusolverDnGesvd(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		signed char jobu, signed char jobvt, int64_t m, int64_t n,
-		cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeS, void *S,
-		cudaDataType dataTypeU, void *U, int64_t ldu, cudaDataType dataTypeVT, void *VT,
-		int64_t ldvt, cudaDataType computeType, void *pBuffer, size_t workspaceInBytes,
-		int *info);
+#define PROTOTYPE_cusolverDnGesvd_bufferSize \
+	cusolverStatus_t cusolverDnGesvd_bufferSize(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, signed char jobu, signed char jobvt, \
+			int64_t m, int64_t n, cudaDataType dataTypeA, const void *A, \
+			int64_t lda, cudaDataType dataTypeS, const void *S, \
+			cudaDataType dataTypeU, const void *U, int64_t ldu, \
+			cudaDataType dataTypeVT, const void *VT, int64_t ldvt, \
+			cudaDataType computeType, size_t *workspaceInBytes)
+PROTOTYPE_cusolverDnGesvd_bufferSize;
+#define PROTOTYPE_cusolverDnGesvd \
+	cusolverStatus_t cusolverDnGesvd(cusolverDnHandle_t handle, cusolverDnParams_t params, \
+			signed char jobu, signed char jobvt, int64_t m, int64_t n, \
+			cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeS, \
+			void *S, cudaDataType dataTypeU, void *U, int64_t ldu, \
+			cudaDataType dataTypeVT, void *VT, int64_t ldvt, \
+			cudaDataType computeType, void *pBuffer, size_t workspaceInBytes, \
+			int *info)
+PROTOTYPE_cusolverDnGesvd;
 cusolverStatus_t cusolverSpCreate(cusolverSpHandle_t *handle);
 cusolverStatus_t cusolverSpDestroy(cusolverSpHandle_t handle);
 cusolverStatus_t cusolverSpSetStream(cusolverSpHandle_t handle, cudaStream_t streamId);
@@ -1035,14 +1035,18 @@ cusolverStatus_t cusolverSpZcsreigvsiHost(cusolverSpHandle_t handle, int m, int 
 		const int *csrRowPtrA, const int *csrColIndA, cuDoubleComplex mu0,
 		const cuDoubleComplex *x0, int maxite, double tol, cuDoubleComplex *mu,
 		cuDoubleComplex *x);
-cusolverStatus_t cusolverSpScsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
-		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
-		const int *csrColIndA, float mu0, const float *x0, int maxite, float eps,
-		float *mu, float *x);
-cusolverStatus_t cusolverSpDcsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
-		const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
-		const int *csrColIndA, double mu0, const double *x0, int maxite, double eps,
-		double *mu, double *x);
+#define PROTOTYPE_cusolverSpScsreigvsi \
+	cusolverStatus_t cusolverSpScsreigvsi(cusolverSpHandle_t handle, int m, int nnz, \
+			const cusparseMatDescr_t descrA, const float *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, float mu0, \
+			const float *x0, int maxite, float eps, float *mu, float *x)
+PROTOTYPE_cusolverSpScsreigvsi;
+#define PROTOTYPE_cusolverSpDcsreigvsi \
+	cusolverStatus_t cusolverSpDcsreigvsi(cusolverSpHandle_t handle, int m, int nnz, \
+			const cusparseMatDescr_t descrA, const double *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, double mu0, \
+			const double *x0, int maxite, double eps, double *mu, double *x)
+PROTOTYPE_cusolverSpDcsreigvsi;
 cusolverStatus_t cusolverSpCcsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
 		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
 		const int *csrRowPtrA, const int *csrColIndA, cuComplex mu0,
@@ -1066,10 +1070,7 @@ cusolverStatus_t cusolverSpXcsrmetisndHost(cusolverSpHandle_t handle, int n, int
 	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnz, \
 			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
 			const int *csrRowPtrA, const int *csrColIndA, int *P, int *numnz)
-PROTOTYPE_cusolverSpScsrzfdHost(cusolverSpScsrzfdHost, float);
-PROTOTYPE_cusolverSpScsrzfdHost(cusolverSpDcsrzfdHost, double);
-PROTOTYPE_cusolverSpScsrzfdHost(cusolverSpCcsrzfdHost, cuComplex);
-PROTOTYPE_cusolverSpScsrzfdHost(cusolverSpZcsrzfdHost, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrzfdHost, cusolverSp, csrzfdHost);
 cusolverStatus_t cusolverSpXcsrperm_bufferSizeHost(cusolverSpHandle_t handle, int m, int n,
 		int nnzA, const cusparseMatDescr_t descrA, const int *csrRowPtrA,
 		const int *csrColIndA, const int *p, const int *q, size_t *bufferSizeInBytes);
@@ -1096,10 +1097,7 @@ PROTOTYPE_cusolverSpScsrqrBufferInfoBatched(cusolverSpZcsrqrBufferInfoBatched, c
 			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
 			const int *csrRowPtrA, const int *csrColIndA, const TYPE *b, TYPE *x, \
 			int batchSize, csrqrInfo_t info, void *pBuffer)
-PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpScsrqrsvBatched, float);
-PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpDcsrqrsvBatched, double);
-PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpCcsrqrsvBatched, cuComplex);
-PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpZcsrqrsvBatched, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrqrsvBatched, cusolverSp, csrqrsvBatched);
 cusolverStatus_t cusolverSpCreateCsrluInfoHost(csrluInfoHost_t *info);
 cusolverStatus_t cusolverSpDestroyCsrluInfoHost(csrluInfoHost_t info);
 cusolverStatus_t cusolverSpXcsrluAnalysisHost(cusolverSpHandle_t handle, int n, int nnzA,
@@ -1110,10 +1108,7 @@ cusolverStatus_t cusolverSpXcsrluAnalysisHost(cusolverSpHandle_t handle, int n, 
 			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
 			const int *csrRowPtrA, const int *csrColIndA, csrluInfoHost_t info, \
 			size_t *internalDataInBytes, size_t *workspaceInBytes)
-PROTOTYPE_cusolverSpScsrluBufferInfoHost(cusolverSpScsrluBufferInfoHost, float);
-PROTOTYPE_cusolverSpScsrluBufferInfoHost(cusolverSpDcsrluBufferInfoHost, double);
-PROTOTYPE_cusolverSpScsrluBufferInfoHost(cusolverSpCcsrluBufferInfoHost, cuComplex);
-PROTOTYPE_cusolverSpScsrluBufferInfoHost(cusolverSpZcsrluBufferInfoHost, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrluBufferInfoHost, cusolverSp, csrluBufferInfoHost);
 #define PROTOTYPE_cusolverSpScsrluFactorHost(name, TYPE) \
 	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnzA, \
 			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
@@ -1139,10 +1134,7 @@ cusolverStatus_t cusolverSpZcsrluZeroPivotHost(cusolverSpHandle_t handle, csrluI
 #define PROTOTYPE_cusolverSpScsrluSolveHost(name, TYPE) \
 	cusolverStatus_t name(cusolverSpHandle_t handle, int n, const TYPE *b, TYPE *x, \
 			csrluInfoHost_t info, void *pBuffer)
-PROTOTYPE_cusolverSpScsrluSolveHost(cusolverSpScsrluSolveHost, float);
-PROTOTYPE_cusolverSpScsrluSolveHost(cusolverSpDcsrluSolveHost, double);
-PROTOTYPE_cusolverSpScsrluSolveHost(cusolverSpCcsrluSolveHost, cuComplex);
-PROTOTYPE_cusolverSpScsrluSolveHost(cusolverSpZcsrluSolveHost, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrluSolveHost, cusolverSp, csrluSolveHost);
 cusolverStatus_t cusolverSpXcsrluNnzHost(cusolverSpHandle_t handle, int *nnzLRef, int *nnzURef,
 		csrluInfoHost_t info);
 #define PROTOTYPE_cusolverSpScsrluExtractHost(name, TYPE) \
@@ -1150,10 +1142,7 @@ cusolverStatus_t cusolverSpXcsrluNnzHost(cusolverSpHandle_t handle, int *nnzLRef
 			const cusparseMatDescr_t descrL, TYPE *csrValL, int *csrRowPtrL, \
 			int *csrColIndL, const cusparseMatDescr_t descrU, TYPE *csrValU, \
 			int *csrRowPtrU, int *csrColIndU, csrluInfoHost_t info, void *pBuffer)
-PROTOTYPE_cusolverSpScsrluExtractHost(cusolverSpScsrluExtractHost, float);
-PROTOTYPE_cusolverSpScsrluExtractHost(cusolverSpDcsrluExtractHost, double);
-PROTOTYPE_cusolverSpScsrluExtractHost(cusolverSpCcsrluExtractHost, cuComplex);
-PROTOTYPE_cusolverSpScsrluExtractHost(cusolverSpZcsrluExtractHost, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrluExtractHost, cusolverSp, csrluExtractHost);
 cusolverStatus_t cusolverSpCreateCsrqrInfoHost(csrqrInfoHost_t *info);
 cusolverStatus_t cusolverSpDestroyCsrqrInfoHost(csrqrInfoHost_t info);
 cusolverStatus_t cusolverSpXcsrqrAnalysisHost(cusolverSpHandle_t handle, int m, int n, int nnzA,
@@ -1164,10 +1153,7 @@ cusolverStatus_t cusolverSpXcsrqrAnalysisHost(cusolverSpHandle_t handle, int m, 
 			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
 			const int *csrRowPtrA, const int *csrColIndA, csrqrInfoHost_t info, \
 			size_t *internalDataInBytes, size_t *workspaceInBytes)
-PROTOTYPE_cusolverSpScsrqrBufferInfoHost(cusolverSpScsrqrBufferInfoHost, float);
-PROTOTYPE_cusolverSpScsrqrBufferInfoHost(cusolverSpDcsrqrBufferInfoHost, double);
-PROTOTYPE_cusolverSpScsrqrBufferInfoHost(cusolverSpCcsrqrBufferInfoHost, cuComplex);
-PROTOTYPE_cusolverSpScsrqrBufferInfoHost(cusolverSpZcsrqrBufferInfoHost, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrqrBufferInfoHost, cusolverSp, csrqrBufferInfoHost);
 cusolverStatus_t cusolverSpScsrqrSetupHost(cusolverSpHandle_t handle, int m, int n, int nnzA,
 		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
 		const int *csrColIndA, float mu, csrqrInfoHost_t info);
@@ -1185,10 +1171,7 @@ cusolverStatus_t cusolverSpZcsrqrSetupHost(cusolverSpHandle_t handle, int m, int
 #define PROTOTYPE_cusolverSpScsrqrFactorHost(name, TYPE) \
 	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int n, int nnzA, TYPE *b, \
 			TYPE *x, csrqrInfoHost_t info, void *pBuffer)
-PROTOTYPE_cusolverSpScsrqrFactorHost(cusolverSpScsrqrFactorHost, float);
-PROTOTYPE_cusolverSpScsrqrFactorHost(cusolverSpDcsrqrFactorHost, double);
-PROTOTYPE_cusolverSpScsrqrFactorHost(cusolverSpCcsrqrFactorHost, cuComplex);
-PROTOTYPE_cusolverSpScsrqrFactorHost(cusolverSpZcsrqrFactorHost, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrqrFactorHost, cusolverSp, csrqrFactorHost);
 cusolverStatus_t cusolverSpScsrqrZeroPivotHost(cusolverSpHandle_t handle, csrqrInfoHost_t info,
 		float tol, int *position);
 cusolverStatus_t cusolverSpDcsrqrZeroPivotHost(cusolverSpHandle_t handle, csrqrInfoHost_t info,
@@ -1200,10 +1183,7 @@ cusolverStatus_t cusolverSpZcsrqrZeroPivotHost(cusolverSpHandle_t handle, csrqrI
 #define PROTOTYPE_cusolverSpScsrqrSolveHost(name, TYPE) \
 	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int n, TYPE *b, TYPE *x, \
 			csrqrInfoHost_t info, void *pBuffer)
-PROTOTYPE_cusolverSpScsrqrSolveHost(cusolverSpScsrqrSolveHost, float);
-PROTOTYPE_cusolverSpScsrqrSolveHost(cusolverSpDcsrqrSolveHost, double);
-PROTOTYPE_cusolverSpScsrqrSolveHost(cusolverSpCcsrqrSolveHost, cuComplex);
-PROTOTYPE_cusolverSpScsrqrSolveHost(cusolverSpZcsrqrSolveHost, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrqrSolveHost, cusolverSp, csrqrSolveHost);
 cusolverStatus_t cusolverSpXcsrqrAnalysis(cusolverSpHandle_t handle, int m, int n, int nnzA,
 		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
 		csrqrInfo_t info);
@@ -1212,10 +1192,7 @@ cusolverStatus_t cusolverSpXcsrqrAnalysis(cusolverSpHandle_t handle, int m, int 
 			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
 			const int *csrRowPtrA, const int *csrColIndA, csrqrInfo_t info, \
 			size_t *internalDataInBytes, size_t *workspaceInBytes)
-PROTOTYPE_cusolverSpScsrqrBufferInfo(cusolverSpScsrqrBufferInfo, float);
-PROTOTYPE_cusolverSpScsrqrBufferInfo(cusolverSpDcsrqrBufferInfo, double);
-PROTOTYPE_cusolverSpScsrqrBufferInfo(cusolverSpCcsrqrBufferInfo, cuComplex);
-PROTOTYPE_cusolverSpScsrqrBufferInfo(cusolverSpZcsrqrBufferInfo, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrqrBufferInfo, cusolverSp, csrqrBufferInfo);
 cusolverStatus_t cusolverSpScsrqrSetup(cusolverSpHandle_t handle, int m, int n, int nnzA,
 		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
 		const int *csrColIndA, float mu, csrqrInfo_t info);
@@ -1232,10 +1209,7 @@ cusolverStatus_t cusolverSpZcsrqrSetup(cusolverSpHandle_t handle, int m, int n, 
 #define PROTOTYPE_cusolverSpScsrqrFactor(name, TYPE) \
 	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int n, int nnzA, TYPE *b, \
 			TYPE *x, csrqrInfo_t info, void *pBuffer)
-PROTOTYPE_cusolverSpScsrqrFactor(cusolverSpScsrqrFactor, float);
-PROTOTYPE_cusolverSpScsrqrFactor(cusolverSpDcsrqrFactor, double);
-PROTOTYPE_cusolverSpScsrqrFactor(cusolverSpCcsrqrFactor, cuComplex);
-PROTOTYPE_cusolverSpScsrqrFactor(cusolverSpZcsrqrFactor, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrqrFactor, cusolverSp, csrqrFactor);
 cusolverStatus_t cusolverSpScsrqrZeroPivot(cusolverSpHandle_t handle, csrqrInfo_t info,
 		float tol, int *position);
 cusolverStatus_t cusolverSpDcsrqrZeroPivot(cusolverSpHandle_t handle, csrqrInfo_t info,
@@ -1247,10 +1221,7 @@ cusolverStatus_t cusolverSpZcsrqrZeroPivot(cusolverSpHandle_t handle, csrqrInfo_
 #define PROTOTYPE_cusolverSpScsrqrSolve(name, TYPE) \
 	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int n, TYPE *b, TYPE *x, \
 			csrqrInfo_t info, void *pBuffer)
-PROTOTYPE_cusolverSpScsrqrSolve(cusolverSpScsrqrSolve, float);
-PROTOTYPE_cusolverSpScsrqrSolve(cusolverSpDcsrqrSolve, double);
-PROTOTYPE_cusolverSpScsrqrSolve(cusolverSpCcsrqrSolve, cuComplex);
-PROTOTYPE_cusolverSpScsrqrSolve(cusolverSpZcsrqrSolve, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrqrSolve, cusolverSp, csrqrSolve);
 cusolverStatus_t cusolverSpCreateCsrcholInfoHost(csrcholInfoHost_t *info);
 cusolverStatus_t cusolverSpDestroyCsrcholInfoHost(csrcholInfoHost_t info);
 cusolverStatus_t cusolverSpXcsrcholAnalysisHost(cusolverSpHandle_t handle, int n, int nnzA,
@@ -1261,19 +1232,14 @@ cusolverStatus_t cusolverSpXcsrcholAnalysisHost(cusolverSpHandle_t handle, int n
 			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
 			const int *csrRowPtrA, const int *csrColIndA, csrcholInfoHost_t info, \
 			size_t *internalDataInBytes, size_t *workspaceInBytes)
-PROTOTYPE_cusolverSpScsrcholBufferInfoHost(cusolverSpScsrcholBufferInfoHost, float);
-PROTOTYPE_cusolverSpScsrcholBufferInfoHost(cusolverSpDcsrcholBufferInfoHost, double);
-PROTOTYPE_cusolverSpScsrcholBufferInfoHost(cusolverSpCcsrcholBufferInfoHost, cuComplex);
-PROTOTYPE_cusolverSpScsrcholBufferInfoHost(cusolverSpZcsrcholBufferInfoHost, cuDoubleComplex);
+SD_T(SEMICOLON, PROTOTYPE_cusolverSpScsrcholBufferInfoHost, cusolverSp, csrcholBufferInfoHost);
+CZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrcholBufferInfoHost, cusolverSp, csrcholBufferInfoHost);
 #define PROTOTYPE_cusolverSpScsrcholFactorHost(name, TYPE) \
 	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnzA, \
 			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
 			const int *csrRowPtrA, const int *csrColIndA, csrcholInfoHost_t info, \
 			void *pBuffer)
-PROTOTYPE_cusolverSpScsrcholFactorHost(cusolverSpScsrcholFactorHost, float);
-PROTOTYPE_cusolverSpScsrcholFactorHost(cusolverSpDcsrcholFactorHost, double);
-PROTOTYPE_cusolverSpScsrcholFactorHost(cusolverSpCcsrcholFactorHost, cuComplex);
-PROTOTYPE_cusolverSpScsrcholFactorHost(cusolverSpZcsrcholFactorHost, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrcholFactorHost, cusolverSp, csrcholFactorHost);
 cusolverStatus_t cusolverSpScsrcholZeroPivotHost(cusolverSpHandle_t handle,
 		csrcholInfoHost_t info, float tol, int *position);
 cusolverStatus_t cusolverSpDcsrcholZeroPivotHost(cusolverSpHandle_t handle,
@@ -1285,10 +1251,7 @@ cusolverStatus_t cusolverSpZcsrcholZeroPivotHost(cusolverSpHandle_t handle,
 #define PROTOTYPE_cusolverSpScsrcholSolveHost(name, TYPE) \
 	cusolverStatus_t name(cusolverSpHandle_t handle, int n, const TYPE *b, TYPE *x, \
 			csrcholInfoHost_t info, void *pBuffer)
-PROTOTYPE_cusolverSpScsrcholSolveHost(cusolverSpScsrcholSolveHost, float);
-PROTOTYPE_cusolverSpScsrcholSolveHost(cusolverSpDcsrcholSolveHost, double);
-PROTOTYPE_cusolverSpScsrcholSolveHost(cusolverSpCcsrcholSolveHost, cuComplex);
-PROTOTYPE_cusolverSpScsrcholSolveHost(cusolverSpZcsrcholSolveHost, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrcholSolveHost, cusolverSp, csrcholSolveHost);
 cusolverStatus_t cusolverSpCreateCsrcholInfo(csrcholInfo_t *info);
 cusolverStatus_t cusolverSpDestroyCsrcholInfo(csrcholInfo_t info);
 cusolverStatus_t cusolverSpXcsrcholAnalysis(cusolverSpHandle_t handle, int n, int nnzA,
@@ -1299,19 +1262,13 @@ cusolverStatus_t cusolverSpXcsrcholAnalysis(cusolverSpHandle_t handle, int n, in
 			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
 			const int *csrRowPtrA, const int *csrColIndA, csrcholInfo_t info, \
 			size_t *internalDataInBytes, size_t *workspaceInBytes)
-PROTOTYPE_cusolverSpScsrcholBufferInfo(cusolverSpScsrcholBufferInfo, float);
-PROTOTYPE_cusolverSpScsrcholBufferInfo(cusolverSpDcsrcholBufferInfo, double);
-PROTOTYPE_cusolverSpScsrcholBufferInfo(cusolverSpCcsrcholBufferInfo, cuComplex);
-PROTOTYPE_cusolverSpScsrcholBufferInfo(cusolverSpZcsrcholBufferInfo, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrcholBufferInfo, cusolverSp, csrcholBufferInfo);
 #define PROTOTYPE_cusolverSpScsrcholFactor(name, TYPE) \
 	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnzA, \
 			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
 			const int *csrRowPtrA, const int *csrColIndA, csrcholInfo_t info, \
 			void *pBuffer)
-PROTOTYPE_cusolverSpScsrcholFactor(cusolverSpScsrcholFactor, float);
-PROTOTYPE_cusolverSpScsrcholFactor(cusolverSpDcsrcholFactor, double);
-PROTOTYPE_cusolverSpScsrcholFactor(cusolverSpCcsrcholFactor, cuComplex);
-PROTOTYPE_cusolverSpScsrcholFactor(cusolverSpZcsrcholFactor, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrcholFactor, cusolverSp, csrcholFactor);
 cusolverStatus_t cusolverSpScsrcholZeroPivot(cusolverSpHandle_t handle, csrcholInfo_t info,
 		float tol, int *position);
 cusolverStatus_t cusolverSpDcsrcholZeroPivot(cusolverSpHandle_t handle, csrcholInfo_t info,
@@ -1323,14 +1280,10 @@ cusolverStatus_t cusolverSpZcsrcholZeroPivot(cusolverSpHandle_t handle, csrcholI
 #define PROTOTYPE_cusolverSpScsrcholSolve(name, TYPE) \
 	cusolverStatus_t name(cusolverSpHandle_t handle, int n, const TYPE *b, TYPE *x, \
 			csrcholInfo_t info, void *pBuffer)
-PROTOTYPE_cusolverSpScsrcholSolve(cusolverSpScsrcholSolve, float);
-PROTOTYPE_cusolverSpScsrcholSolve(cusolverSpDcsrcholSolve, double);
-PROTOTYPE_cusolverSpScsrcholSolve(cusolverSpCcsrcholSolve, cuComplex);
-PROTOTYPE_cusolverSpScsrcholSolve(cusolverSpZcsrcholSolve, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrcholSolve, cusolverSp, csrcholSolve);
 #define PROTOTYPE_cusolverSpScsrcholDiag(name, TYPE) \
 	cusolverStatus_t name(cusolverSpHandle_t handle, csrcholInfo_t info, TYPE *diag)
-PROTOTYPE_cusolverSpScsrcholDiag(cusolverSpScsrcholDiag, float);
-PROTOTYPE_cusolverSpScsrcholDiag(cusolverSpDcsrcholDiag, double);
+SD_T(SEMICOLON, PROTOTYPE_cusolverSpScsrcholDiag, cusolverSp, csrcholDiag);
 PROTOTYPE_cusolverSpScsrcholDiag(cusolverSpCcsrcholDiag, float);
 PROTOTYPE_cusolverSpScsrcholDiag(cusolverSpZcsrcholDiag, double);
 cusolverStatus_t cusolverRfCreate(cusolverRfHandle_t *handle);

@@ -8,6 +8,7 @@
 #define VCUDA_PROTOCOL_GENERATED_CUSPARSE_API_H
 
 #include "protocol/libraries/cusparse.h"
+#include "protocol/libraries/letters.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -80,10 +81,7 @@ PROTOTYPE_cusparseSgemvi_bufferSize(cusparseZgemvi_bufferSize);
 			const TYPE *bsrSortedValA, const int *bsrSortedRowPtrA, \
 			const int *bsrSortedColIndA, int blockDim, const TYPE *x, \
 			const TYPE *beta, TYPE *y)
-PROTOTYPE_cusparseSbsrmv(cusparseSbsrmv, float);
-PROTOTYPE_cusparseSbsrmv(cusparseDbsrmv, double);
-PROTOTYPE_cusparseSbsrmv(cusparseCbsrmv, cuComplex);
-PROTOTYPE_cusparseSbsrmv(cusparseZbsrmv, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsrmv, cusparse, bsrmv);
 #define PROTOTYPE_cusparseSbsrxmv(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseDirection_t dirA, \
 			cusparseOperation_t transA, int sizeOfMask, int mb, int nb, int nnzb, \
@@ -92,10 +90,7 @@ PROTOTYPE_cusparseSbsrmv(cusparseZbsrmv, cuDoubleComplex);
 			const int *bsrSortedRowPtrA, const int *bsrSortedEndPtrA, \
 			const int *bsrSortedColIndA, int blockDim, const TYPE *x, \
 			const TYPE *beta, TYPE *y)
-PROTOTYPE_cusparseSbsrxmv(cusparseSbsrxmv, float);
-PROTOTYPE_cusparseSbsrxmv(cusparseDbsrxmv, double);
-PROTOTYPE_cusparseSbsrxmv(cusparseCbsrxmv, cuComplex);
-PROTOTYPE_cusparseSbsrxmv(cusparseZbsrxmv, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsrxmv, cusparse, bsrxmv);
 cusparseStatus_t cusparseXbsrsv2_zeroPivot(cusparseHandle_t handle, bsrsv2Info_t info,
 		int *position);
 #define PROTOTYPE_cusparseSbsrsv2_bufferSize(name, TYPE) \
@@ -104,10 +99,7 @@ cusparseStatus_t cusparseXbsrsv2_zeroPivot(cusparseHandle_t handle, bsrsv2Info_t
 			const cusparseMatDescr_t descrA, TYPE *bsrSortedValA, \
 			const int *bsrSortedRowPtrA, const int *bsrSortedColIndA, \
 			int blockDim, bsrsv2Info_t info, int *pBufferSizeInBytes)
-PROTOTYPE_cusparseSbsrsv2_bufferSize(cusparseSbsrsv2_bufferSize, float);
-PROTOTYPE_cusparseSbsrsv2_bufferSize(cusparseDbsrsv2_bufferSize, double);
-PROTOTYPE_cusparseSbsrsv2_bufferSize(cusparseCbsrsv2_bufferSize, cuComplex);
-PROTOTYPE_cusparseSbsrsv2_bufferSize(cusparseZbsrsv2_bufferSize, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsrsv2_bufferSize, cusparse, bsrsv2_bufferSize);
 #define PROTOTYPE_cusparseSbsrsv2_analysis(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseDirection_t dirA, \
 			cusparseOperation_t transA, int mb, int nnzb, \
@@ -115,10 +107,7 @@ PROTOTYPE_cusparseSbsrsv2_bufferSize(cusparseZbsrsv2_bufferSize, cuDoubleComplex
 			const int *bsrSortedRowPtrA, const int *bsrSortedColIndA, \
 			int blockDim, bsrsv2Info_t info, cusparseSolvePolicy_t policy, \
 			void *pBuffer)
-PROTOTYPE_cusparseSbsrsv2_analysis(cusparseSbsrsv2_analysis, float);
-PROTOTYPE_cusparseSbsrsv2_analysis(cusparseDbsrsv2_analysis, double);
-PROTOTYPE_cusparseSbsrsv2_analysis(cusparseCbsrsv2_analysis, cuComplex);
-PROTOTYPE_cusparseSbsrsv2_analysis(cusparseZbsrsv2_analysis, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsrsv2_analysis, cusparse, bsrsv2_analysis);
 #define PROTOTYPE_cusparseSbsrsv2_solve(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseDirection_t dirA, \
 			cusparseOperation_t transA, int mb, int nnzb, const TYPE *alpha, \
@@ -126,10 +115,7 @@ PROTOTYPE_cusparseSbsrsv2_analysis(cusparseZbsrsv2_analysis, cuDoubleComplex);
 			const int *bsrSortedRowPtrA, const int *bsrSortedColIndA, \
 			int blockDim, bsrsv2Info_t info, const TYPE *rhs, TYPE *x, \
 			cusparseSolvePolicy_t policy, void *pBuffer)
-PROTOTYPE_cusparseSbsrsv2_solve(cusparseSbsrsv2_solve, float);
-PROTOTYPE_cusparseSbsrsv2_solve(cusparseDbsrsv2_solve, double);
-PROTOTYPE_cusparseSbsrsv2_solve(cusparseCbsrsv2_solve, cuComplex);
-PROTOTYPE_cusparseSbsrsv2_solve(cusparseZbsrsv2_solve, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsrsv2_solve, cusparse, bsrsv2_solve);
 #define PROTOTYPE_cusparseSbsrmm(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseDirection_t dirA, \
 			cusparseOperation_t transA, cusparseOperation_t transB, int mb, int n, \
@@ -137,10 +123,7 @@ PROTOTYPE_cusparseSbsrsv2_solve(cusparseZbsrsv2_solve, cuDoubleComplex);
 			const TYPE *bsrSortedValA, const int *bsrSortedRowPtrA, \
 			const int *bsrSortedColIndA, const int blockSize, const TYPE *B, \
 			const int ldb, const TYPE *beta, TYPE *C, int ldc)
-PROTOTYPE_cusparseSbsrmm(cusparseSbsrmm, float);
-PROTOTYPE_cusparseSbsrmm(cusparseDbsrmm, double);
-PROTOTYPE_cusparseSbsrmm(cusparseCbsrmm, cuComplex);
-PROTOTYPE_cusparseSbsrmm(cusparseZbsrmm, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsrmm, cusparse, bsrmm);
 cusparseStatus_t cusparseXbsrsm2_zeroPivot(cusparseHandle_t handle, bsrsm2Info_t info,
 		int *position);
 #define PROTOTYPE_cusparseSbsrsm2_bufferSize(name, TYPE) \
@@ -149,10 +132,7 @@ cusparseStatus_t cusparseXbsrsm2_zeroPivot(cusparseHandle_t handle, bsrsm2Info_t
 			int n, int nnzb, const cusparseMatDescr_t descrA, TYPE *bsrSortedVal, \
 			const int *bsrSortedRowPtr, const int *bsrSortedColInd, int blockSize, \
 			bsrsm2Info_t info, int *pBufferSizeInBytes)
-PROTOTYPE_cusparseSbsrsm2_bufferSize(cusparseSbsrsm2_bufferSize, float);
-PROTOTYPE_cusparseSbsrsm2_bufferSize(cusparseDbsrsm2_bufferSize, double);
-PROTOTYPE_cusparseSbsrsm2_bufferSize(cusparseCbsrsm2_bufferSize, cuComplex);
-PROTOTYPE_cusparseSbsrsm2_bufferSize(cusparseZbsrsm2_bufferSize, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsrsm2_bufferSize, cusparse, bsrsm2_bufferSize);
 #define PROTOTYPE_cusparseSbsrsm2_analysis(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseDirection_t dirA, \
 			cusparseOperation_t transA, cusparseOperation_t transXY, int mb, \
@@ -160,10 +140,7 @@ PROTOTYPE_cusparseSbsrsm2_bufferSize(cusparseZbsrsm2_bufferSize, cuDoubleComplex
 			const TYPE *bsrSortedVal, const int *bsrSortedRowPtr, \
 			const int *bsrSortedColInd, int blockSize, bsrsm2Info_t info, \
 			cusparseSolvePolicy_t policy, void *pBuffer)
-PROTOTYPE_cusparseSbsrsm2_analysis(cusparseSbsrsm2_analysis, float);
-PROTOTYPE_cusparseSbsrsm2_analysis(cusparseDbsrsm2_analysis, double);
-PROTOTYPE_cusparseSbsrsm2_analysis(cusparseCbsrsm2_analysis, cuComplex);
-PROTOTYPE_cusparseSbsrsm2_analysis(cusparseZbsrsm2_analysis, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsrsm2_analysis, cusparse, bsrsm2_analysis);
 #define PROTOTYPE_cusparseSbsrsm2_solve(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseDirection_t dirA, \
 			cusparseOperation_t transA, cusparseOperation_t transXY, int mb, \
@@ -172,17 +149,11 @@ PROTOTYPE_cusparseSbsrsm2_analysis(cusparseZbsrsm2_analysis, cuDoubleComplex);
 			const int *bsrSortedColInd, int blockSize, bsrsm2Info_t info, \
 			const TYPE *B, int ldb, TYPE *X, int ldx, \
 			cusparseSolvePolicy_t policy, void *pBuffer)
-PROTOTYPE_cusparseSbsrsm2_solve(cusparseSbsrsm2_solve, float);
-PROTOTYPE_cusparseSbsrsm2_solve(cusparseDbsrsm2_solve, double);
-PROTOTYPE_cusparseSbsrsm2_solve(cusparseCbsrsm2_solve, cuComplex);
-PROTOTYPE_cusparseSbsrsm2_solve(cusparseZbsrsm2_solve, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsrsm2_solve, cusparse, bsrsm2_solve);
 #define PROTOTYPE_cusparseScsrilu02_numericBoost(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, csrilu02Info_t info, int enable_boost, \
 			double *tol, TYPE *boost_val)
-PROTOTYPE_cusparseScsrilu02_numericBoost(cusparseScsrilu02_numericBoost, float);
-PROTOTYPE_cusparseScsrilu02_numericBoost(cusparseDcsrilu02_numericBoost, double);
-PROTOTYPE_cusparseScsrilu02_numericBoost(cusparseCcsrilu02_numericBoost, cuComplex);
-PROTOTYPE_cusparseScsrilu02_numericBoost(cusparseZcsrilu02_numericBoost, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsrilu02_numericBoost, cusparse, csrilu02_numericBoost);
 cusparseStatus_t cusparseXcsrilu02_zeroPivot(cusparseHandle_t handle, csrilu02Info_t info,
 		int *position);
 #define PROTOTYPE_cusparseScsrilu02_bufferSize(name, TYPE) \
@@ -190,35 +161,23 @@ cusparseStatus_t cusparseXcsrilu02_zeroPivot(cusparseHandle_t handle, csrilu02In
 			const cusparseMatDescr_t descrA, TYPE *csrSortedValA, \
 			const int *csrSortedRowPtrA, const int *csrSortedColIndA, \
 			csrilu02Info_t info, int *pBufferSizeInBytes)
-PROTOTYPE_cusparseScsrilu02_bufferSize(cusparseScsrilu02_bufferSize, float);
-PROTOTYPE_cusparseScsrilu02_bufferSize(cusparseDcsrilu02_bufferSize, double);
-PROTOTYPE_cusparseScsrilu02_bufferSize(cusparseCcsrilu02_bufferSize, cuComplex);
-PROTOTYPE_cusparseScsrilu02_bufferSize(cusparseZcsrilu02_bufferSize, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsrilu02_bufferSize, cusparse, csrilu02_bufferSize);
 #define PROTOTYPE_cusparseScsrilu02_analysis(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int nnz, \
 			const cusparseMatDescr_t descrA, const TYPE *csrSortedValA, \
 			const int *csrSortedRowPtrA, const int *csrSortedColIndA, \
 			csrilu02Info_t info, cusparseSolvePolicy_t policy, void *pBuffer)
-PROTOTYPE_cusparseScsrilu02_analysis(cusparseScsrilu02_analysis, float);
-PROTOTYPE_cusparseScsrilu02_analysis(cusparseDcsrilu02_analysis, double);
-PROTOTYPE_cusparseScsrilu02_analysis(cusparseCcsrilu02_analysis, cuComplex);
-PROTOTYPE_cusparseScsrilu02_analysis(cusparseZcsrilu02_analysis, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsrilu02_analysis, cusparse, csrilu02_analysis);
 #define PROTOTYPE_cusparseScsrilu02(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int nnz, \
 			const cusparseMatDescr_t descrA, TYPE *csrSortedValA_valM, \
 			const int *csrSortedRowPtrA, const int *csrSortedColIndA, \
 			csrilu02Info_t info, cusparseSolvePolicy_t policy, void *pBuffer)
-PROTOTYPE_cusparseScsrilu02(cusparseScsrilu02, float);
-PROTOTYPE_cusparseScsrilu02(cusparseDcsrilu02, double);
-PROTOTYPE_cusparseScsrilu02(cusparseCcsrilu02, cuComplex);
-PROTOTYPE_cusparseScsrilu02(cusparseZcsrilu02, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsrilu02, cusparse, csrilu02);
 #define PROTOTYPE_cusparseSbsrilu02_numericBoost(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, bsrilu02Info_t info, int enable_boost, \
 			double *tol, TYPE *boost_val)
-PROTOTYPE_cusparseSbsrilu02_numericBoost(cusparseSbsrilu02_numericBoost, float);
-PROTOTYPE_cusparseSbsrilu02_numericBoost(cusparseDbsrilu02_numericBoost, double);
-PROTOTYPE_cusparseSbsrilu02_numericBoost(cusparseCbsrilu02_numericBoost, cuComplex);
-PROTOTYPE_cusparseSbsrilu02_numericBoost(cusparseZbsrilu02_numericBoost, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsrilu02_numericBoost, cusparse, bsrilu02_numericBoost);
 cusparseStatus_t cusparseXbsrilu02_zeroPivot(cusparseHandle_t handle, bsrilu02Info_t info,
 		int *position);
 #define PROTOTYPE_cusparseSbsrilu02_bufferSize(name, TYPE) \
@@ -226,23 +185,14 @@ cusparseStatus_t cusparseXbsrilu02_zeroPivot(cusparseHandle_t handle, bsrilu02In
 			int nnzb, const cusparseMatDescr_t descrA, TYPE *bsrSortedVal, \
 			const int *bsrSortedRowPtr, const int *bsrSortedColInd, int blockDim, \
 			bsrilu02Info_t info, int *pBufferSizeInBytes)
-PROTOTYPE_cusparseSbsrilu02_bufferSize(cusparseSbsrilu02_bufferSize, float);
-PROTOTYPE_cusparseSbsrilu02_bufferSize(cusparseDbsrilu02_bufferSize, double);
-PROTOTYPE_cusparseSbsrilu02_bufferSize(cusparseCbsrilu02_bufferSize, cuComplex);
-PROTOTYPE_cusparseSbsrilu02_bufferSize(cusparseZbsrilu02_bufferSize, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsrilu02_bufferSize, cusparse, bsrilu02_bufferSize);
 #define PROTOTYPE_cusparseSbsrilu02_analysis(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseDirection_t dirA, int mb, \
 			int nnzb, const cusparseMatDescr_t descrA, TYPE *bsrSortedVal, \
 			const int *bsrSortedRowPtr, const int *bsrSortedColInd, int blockDim, \
 			bsrilu02Info_t info, cusparseSolvePolicy_t policy, void *pBuffer)
-PROTOTYPE_cusparseSbsrilu02_analysis(cusparseSbsrilu02_analysis, float);
-PROTOTYPE_cusparseSbsrilu02_analysis(cusparseDbsrilu02_analysis, double);
-PROTOTYPE_cusparseSbsrilu02_analysis(cusparseCbsrilu02_analysis, cuComplex);
-PROTOTYPE_cusparseSbsrilu02_analysis(cusparseZbsrilu02_analysis, cuDoubleComplex);
-PROTOTYPE_cusparseSbsrilu02_analysis(cusparseSbsrilu02, float);
-PROTOTYPE_cusparseSbsrilu02_analysis(cusparseDbsrilu02, double);
-PROTOTYPE_cusparseSbsrilu02_analysis(cusparseCbsrilu02, cuComplex);
-PROTOTYPE_cusparseSbsrilu02_analysis(cusparseZbsrilu02, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsrilu02_analysis, cusparse, bsrilu02_analysis);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsrilu02_analysis, cusparse, bsrilu02);
 cusparseStatus_t cusparseXcsric02_zeroPivot(cusparseHandle_t handle, csric02Info_t info,
 		int *position);
 #define PROTOTYPE_cusparseScsric02_bufferSize(name, TYPE) \
@@ -250,28 +200,19 @@ cusparseStatus_t cusparseXcsric02_zeroPivot(cusparseHandle_t handle, csric02Info
 			const cusparseMatDescr_t descrA, TYPE *csrSortedValA, \
 			const int *csrSortedRowPtrA, const int *csrSortedColIndA, \
 			csric02Info_t info, int *pBufferSizeInBytes)
-PROTOTYPE_cusparseScsric02_bufferSize(cusparseScsric02_bufferSize, float);
-PROTOTYPE_cusparseScsric02_bufferSize(cusparseDcsric02_bufferSize, double);
-PROTOTYPE_cusparseScsric02_bufferSize(cusparseCcsric02_bufferSize, cuComplex);
-PROTOTYPE_cusparseScsric02_bufferSize(cusparseZcsric02_bufferSize, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsric02_bufferSize, cusparse, csric02_bufferSize);
 #define PROTOTYPE_cusparseScsric02_analysis(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int nnz, \
 			const cusparseMatDescr_t descrA, const TYPE *csrSortedValA, \
 			const int *csrSortedRowPtrA, const int *csrSortedColIndA, \
 			csric02Info_t info, cusparseSolvePolicy_t policy, void *pBuffer)
-PROTOTYPE_cusparseScsric02_analysis(cusparseScsric02_analysis, float);
-PROTOTYPE_cusparseScsric02_analysis(cusparseDcsric02_analysis, double);
-PROTOTYPE_cusparseScsric02_analysis(cusparseCcsric02_analysis, cuComplex);
-PROTOTYPE_cusparseScsric02_analysis(cusparseZcsric02_analysis, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsric02_analysis, cusparse, csric02_analysis);
 #define PROTOTYPE_cusparseScsric02(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int nnz, \
 			const cusparseMatDescr_t descrA, TYPE *csrSortedValA_valM, \
 			const int *csrSortedRowPtrA, const int *csrSortedColIndA, \
 			csric02Info_t info, cusparseSolvePolicy_t policy, void *pBuffer)
-PROTOTYPE_cusparseScsric02(cusparseScsric02, float);
-PROTOTYPE_cusparseScsric02(cusparseDcsric02, double);
-PROTOTYPE_cusparseScsric02(cusparseCcsric02, cuComplex);
-PROTOTYPE_cusparseScsric02(cusparseZcsric02, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsric02, cusparse, csric02);
 cusparseStatus_t cusparseXbsric02_zeroPivot(cusparseHandle_t handle, bsric02Info_t info,
 		int *position);
 #define PROTOTYPE_cusparseSbsric02_bufferSize(name, TYPE) \
@@ -279,51 +220,31 @@ cusparseStatus_t cusparseXbsric02_zeroPivot(cusparseHandle_t handle, bsric02Info
 			int nnzb, const cusparseMatDescr_t descrA, TYPE *bsrSortedVal, \
 			const int *bsrSortedRowPtr, const int *bsrSortedColInd, int blockDim, \
 			bsric02Info_t info, int *pBufferSizeInBytes)
-PROTOTYPE_cusparseSbsric02_bufferSize(cusparseSbsric02_bufferSize, float);
-PROTOTYPE_cusparseSbsric02_bufferSize(cusparseDbsric02_bufferSize, double);
-PROTOTYPE_cusparseSbsric02_bufferSize(cusparseCbsric02_bufferSize, cuComplex);
-PROTOTYPE_cusparseSbsric02_bufferSize(cusparseZbsric02_bufferSize, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsric02_bufferSize, cusparse, bsric02_bufferSize);
 #define PROTOTYPE_cusparseSbsric02_analysis(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseDirection_t dirA, int mb, \
 			int nnzb, const cusparseMatDescr_t descrA, const TYPE *bsrSortedVal, \
 			const int *bsrSortedRowPtr, const int *bsrSortedColInd, int blockDim, \
 			bsric02Info_t info, cusparseSolvePolicy_t policy, void *pInputBuffer)
-PROTOTYPE_cusparseSbsric02_analysis(cusparseSbsric02_analysis, float);
-PROTOTYPE_cusparseSbsric02_analysis(cusparseDbsric02_analysis, double);
-PROTOTYPE_cusparseSbsric02_analysis(cusparseCbsric02_analysis, cuComplex);
-PROTOTYPE_cusparseSbsric02_analysis(cusparseZbsric02_analysis, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsric02_analysis, cusparse, bsric02_analysis);
 #define PROTOTYPE_cusparseSbsric02(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseDirection_t dirA, int mb, \
 			int nnzb, const cusparseMatDescr_t descrA, TYPE *bsrSortedVal, \
 			const int *bsrSortedRowPtr, const int *bsrSortedColInd, int blockDim, \
 			bsric02Info_t info, cusparseSolvePolicy_t policy, void *pBuffer)
-PROTOTYPE_cusparseSbsric02(cusparseSbsric02, float);
-PROTOTYPE_cusparseSbsric02(cusparseDbsric02, double);
-PROTOTYPE_cusparseSbsric02(cusparseCbsric02, cuComplex);
-PROTOTYPE_cusparseSbsric02(cusparseZbsric02, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsric02, cusparse, bsric02);
 #define PROTOTYPE_cusparseSgtsv2_bufferSizeExt(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, const TYPE *dl, \
 			const TYPE *d, const TYPE *du, const TYPE *B, int ldb, \
 			size_t *bufferSizeInBytes)
-PROTOTYPE_cusparseSgtsv2_bufferSizeExt(cusparseSgtsv2_bufferSizeExt, float);
-PROTOTYPE_cusparseSgtsv2_bufferSizeExt(cusparseDgtsv2_bufferSizeExt, double);
-PROTOTYPE_cusparseSgtsv2_bufferSizeExt(cusparseCgtsv2_bufferSizeExt, cuComplex);
-PROTOTYPE_cusparseSgtsv2_bufferSizeExt(cusparseZgtsv2_bufferSizeExt, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSgtsv2_bufferSizeExt, cusparse, gtsv2_bufferSizeExt);
 #define PROTOTYPE_cusparseSgtsv2(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, const TYPE *dl, \
 			const TYPE *d, const TYPE *du, TYPE *B, int ldb, void *pBuffer)
-PROTOTYPE_cusparseSgtsv2(cusparseSgtsv2, float);
-PROTOTYPE_cusparseSgtsv2(cusparseDgtsv2, double);
-PROTOTYPE_cusparseSgtsv2(cusparseCgtsv2, cuComplex);
-PROTOTYPE_cusparseSgtsv2(cusparseZgtsv2, cuDoubleComplex);
-PROTOTYPE_cusparseSgtsv2_bufferSizeExt(cusparseSgtsv2_nopivot_bufferSizeExt, float);
-PROTOTYPE_cusparseSgtsv2_bufferSizeExt(cusparseDgtsv2_nopivot_bufferSizeExt, double);
-PROTOTYPE_cusparseSgtsv2_bufferSizeExt(cusparseCgtsv2_nopivot_bufferSizeExt, cuComplex);
-PROTOTYPE_cusparseSgtsv2_bufferSizeExt(cusparseZgtsv2_nopivot_bufferSizeExt, cuDoubleComplex);
-PROTOTYPE_cusparseSgtsv2(cusparseSgtsv2_nopivot, float);
-PROTOTYPE_cusparseSgtsv2(cusparseDgtsv2_nopivot, double);
-PROTOTYPE_cusparseSgtsv2(cusparseCgtsv2_nopivot, cuComplex);
-PROTOTYPE_cusparseSgtsv2(cusparseZgtsv2_nopivot, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSgtsv2, cusparse, gtsv2);
+SD_T(SEMICOLON, PROTOTYPE_cusparseSgtsv2_bufferSizeExt, cusparse, gtsv2_nopivot_bufferSizeExt);
+CZ_T(SEMICOLON, PROTOTYPE_cusparseSgtsv2_bufferSizeExt, cusparse, gtsv2_nopivot_bufferSizeExt);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSgtsv2, cusparse, gtsv2_nopivot);
 #define PROTOTYPE_cusparseSgtsv2StridedBatch_bufferSizeExt(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, const TYPE *dl, const TYPE *d, \
 			const TYPE *du, const TYPE *x, int batchCount, int batchStride, \
@@ -344,10 +265,7 @@ PROTOTYPE_cusparseSgtsv2StridedBatch_bufferSizeExt(
 	cusparseStatus_t name(cusparseHandle_t handle, int m, const TYPE *dl, const TYPE *d, \
 			const TYPE *du, TYPE *x, int batchCount, int batchStride, \
 			void *pBuffer)
-PROTOTYPE_cusparseSgtsv2StridedBatch(cusparseSgtsv2StridedBatch, float);
-PROTOTYPE_cusparseSgtsv2StridedBatch(cusparseDgtsv2StridedBatch, double);
-PROTOTYPE_cusparseSgtsv2StridedBatch(cusparseCgtsv2StridedBatch, cuComplex);
-PROTOTYPE_cusparseSgtsv2StridedBatch(cusparseZgtsv2StridedBatch, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSgtsv2StridedBatch, cusparse, gtsv2StridedBatch);
 #define PROTOTYPE_cusparseSgtsvInterleavedBatch_bufferSizeExt(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int algo, int m, const TYPE *dl, \
 			const TYPE *d, const TYPE *du, const TYPE *x, int batchCount, \
@@ -367,10 +285,7 @@ PROTOTYPE_cusparseSgtsvInterleavedBatch_bufferSizeExt(
 #define PROTOTYPE_cusparseSgtsvInterleavedBatch(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int algo, int m, TYPE *dl, TYPE *d, \
 			TYPE *du, TYPE *x, int batchCount, void *pBuffer)
-PROTOTYPE_cusparseSgtsvInterleavedBatch(cusparseSgtsvInterleavedBatch, float);
-PROTOTYPE_cusparseSgtsvInterleavedBatch(cusparseDgtsvInterleavedBatch, double);
-PROTOTYPE_cusparseSgtsvInterleavedBatch(cusparseCgtsvInterleavedBatch, cuComplex);
-PROTOTYPE_cusparseSgtsvInterleavedBatch(cusparseZgtsvInterleavedBatch, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSgtsvInterleavedBatch, cusparse, gtsvInterleavedBatch);
 #define PROTOTYPE_cusparseSgpsvInterleavedBatch_bufferSizeExt(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int algo, int m, const TYPE *ds, \
 			const TYPE *dl, const TYPE *d, const TYPE *du, const TYPE *dw, \
@@ -390,10 +305,7 @@ PROTOTYPE_cusparseSgpsvInterleavedBatch_bufferSizeExt(
 #define PROTOTYPE_cusparseSgpsvInterleavedBatch(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int algo, int m, TYPE *ds, TYPE *dl, \
 			TYPE *d, TYPE *du, TYPE *dw, TYPE *x, int batchCount, void *pBuffer)
-PROTOTYPE_cusparseSgpsvInterleavedBatch(cusparseSgpsvInterleavedBatch, float);
-PROTOTYPE_cusparseSgpsvInterleavedBatch(cusparseDgpsvInterleavedBatch, double);
-PROTOTYPE_cusparseSgpsvInterleavedBatch(cusparseCgpsvInterleavedBatch, cuComplex);
-PROTOTYPE_cusparseSgpsvInterleavedBatch(cusparseZgpsvInterleavedBatch, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSgpsvInterleavedBatch, cusparse, gpsvInterleavedBatch);
 #define PROTOTYPE_cusparseScsrgeam2_bufferSizeExt(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, const TYPE *alpha, \
 			const cusparseMatDescr_t descrA, int nnzA, const TYPE *csrSortedValA, \
@@ -403,16 +315,16 @@ PROTOTYPE_cusparseSgpsvInterleavedBatch(cusparseZgpsvInterleavedBatch, cuDoubleC
 			const int *csrSortedColIndB, const cusparseMatDescr_t descrC, \
 			const TYPE *csrSortedValC, const int *csrSortedRowPtrC, \
 			const int *csrSortedColIndC, size_t *pBufferSizeInBytes)
-PROTOTYPE_cusparseScsrgeam2_bufferSizeExt(cusparseScsrgeam2_bufferSizeExt, float);
-PROTOTYPE_cusparseScsrgeam2_bufferSizeExt(cusparseDcsrgeam2_bufferSizeExt, double);
-PROTOTYPE_cusparseScsrgeam2_bufferSizeExt(cusparseCcsrgeam2_bufferSizeExt, cuComplex);
-PROTOTYPE_cusparseScsrgeam2_bufferSizeExt(cusparseZcsrgeam2_bufferSizeExt, cuDoubleComplex);
-cusparseStatus_t cusparseXcsrgeam2Nnz(cusparseHandle_t handle, int m, int n,
-		const cusparseMatDescr_t descrA, int nnzA, const int *csrSortedRowPtrA,
-		const int *csrSortedColIndA, const cusparseMatDescr_t descrB, int nnzB,
-		const int *csrSortedRowPtrB, const int *csrSortedColIndB,
-		const cusparseMatDescr_t descrC, int *csrSortedRowPtrC, int *nnzTotalDevHostPtr,
-		void *workspace);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsrgeam2_bufferSizeExt, cusparse, csrgeam2_bufferSizeExt);
+#define PROTOTYPE_cusparseXcsrgeam2Nnz \
+	cusparseStatus_t cusparseXcsrgeam2Nnz(cusparseHandle_t handle, int m, int n, \
+			const cusparseMatDescr_t descrA, int nnzA, \
+			const int *csrSortedRowPtrA, const int *csrSortedColIndA, \
+			const cusparseMatDescr_t descrB, int nnzB, \
+			const int *csrSortedRowPtrB, const int *csrSortedColIndB, \
+			const cusparseMatDescr_t descrC, int *csrSortedRowPtrC, \
+			int *nnzTotalDevHostPtr, void *workspace)
+PROTOTYPE_cusparseXcsrgeam2Nnz;
 #define PROTOTYPE_cusparseScsrgeam2(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, const TYPE *alpha, \
 			const cusparseMatDescr_t descrA, int nnzA, const TYPE *csrSortedValA, \
@@ -422,28 +334,19 @@ cusparseStatus_t cusparseXcsrgeam2Nnz(cusparseHandle_t handle, int m, int n,
 			const int *csrSortedColIndB, const cusparseMatDescr_t descrC, \
 			TYPE *csrSortedValC, int *csrSortedRowPtrC, int *csrSortedColIndC, \
 			void *pBuffer)
-PROTOTYPE_cusparseScsrgeam2(cusparseScsrgeam2, float);
-PROTOTYPE_cusparseScsrgeam2(cusparseDcsrgeam2, double);
-PROTOTYPE_cusparseScsrgeam2(cusparseCcsrgeam2, cuComplex);
-PROTOTYPE_cusparseScsrgeam2(cusparseZcsrgeam2, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsrgeam2, cusparse, csrgeam2);
 #define PROTOTYPE_cusparseScsrcolor(name, TYPE, OTHER) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int nnz, \
 			const cusparseMatDescr_t descrA, const TYPE *csrSortedValA, \
 			const int *csrSortedRowPtrA, const int *csrSortedColIndA, \
 			const OTHER *fractionToColor, int *ncolors, int *coloring, \
 			int *reordering, const cusparseColorInfo_t info)
-PROTOTYPE_cusparseScsrcolor(cusparseScsrcolor, float, float);
-PROTOTYPE_cusparseScsrcolor(cusparseDcsrcolor, double, double);
-PROTOTYPE_cusparseScsrcolor(cusparseCcsrcolor, cuComplex, float);
-PROTOTYPE_cusparseScsrcolor(cusparseZcsrcolor, cuDoubleComplex, double);
+SDCZ_TR(SEMICOLON, PROTOTYPE_cusparseScsrcolor, cusparse, csrcolor);
 #define PROTOTYPE_cusparseSnnz(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseDirection_t dirA, int m, int n, \
 			const cusparseMatDescr_t descrA, const TYPE *A, int lda, \
 			int *nnzPerRowCol, int *nnzTotalDevHostPtr)
-PROTOTYPE_cusparseSnnz(cusparseSnnz, float);
-PROTOTYPE_cusparseSnnz(cusparseDnnz, double);
-PROTOTYPE_cusparseSnnz(cusparseCnnz, cuComplex);
-PROTOTYPE_cusparseSnnz(cusparseZnnz, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSnnz, cusparse, nnz);
 cusparseStatus_t cusparseSnnz_compress(cusparseHandle_t handle, int m,
 		const cusparseMatDescr_t descr, const float *csrSortedValA,
 		const int *csrSortedRowPtrA, int *nnzPerRow, int *nnzC, float tol);
@@ -456,16 +359,20 @@ cusparseStatus_t cusparseCnnz_compress(cusparseHandle_t handle, int m,
 cusparseStatus_t cusparseZnnz_compress(cusparseHandle_t handle, int m,
 		const cusparseMatDescr_t descr, const cuDoubleComplex *csrSortedValA,
 		const int *csrSortedRowPtrA, int *nnzPerRow, int *nnzC, cuDoubleComplex tol);
-cusparseStatus_t cusparseScsr2csr_compress(cusparseHandle_t handle, int m, int n,
-		const cusparseMatDescr_t descrA, const float *csrSortedValA,
-		const int *csrSortedColIndA, const int *csrSortedRowPtrA, int nnzA,
-		const int *nnzPerRow, float *csrSortedValC, int *csrSortedColIndC,
-		int *csrSortedRowPtrC, float tol);
-cusparseStatus_t cusparseDcsr2csr_compress(cusparseHandle_t handle, int m, int n,
-		const cusparseMatDescr_t descrA, const double *csrSortedValA,
-		const int *csrSortedColIndA, const int *csrSortedRowPtrA, int nnzA,
-		const int *nnzPerRow, double *csrSortedValC, int *csrSortedColIndC,
-		int *csrSortedRowPtrC, double tol);
+#define PROTOTYPE_cusparseScsr2csr_compress \
+	cusparseStatus_t cusparseScsr2csr_compress(cusparseHandle_t handle, int m, int n, \
+			const cusparseMatDescr_t descrA, const float *csrSortedValA, \
+			const int *csrSortedColIndA, const int *csrSortedRowPtrA, int nnzA, \
+			const int *nnzPerRow, float *csrSortedValC, int *csrSortedColIndC, \
+			int *csrSortedRowPtrC, float tol)
+PROTOTYPE_cusparseScsr2csr_compress;
+#define PROTOTYPE_cusparseDcsr2csr_compress \
+	cusparseStatus_t cusparseDcsr2csr_compress(cusparseHandle_t handle, int m, int n, \
+			const cusparseMatDescr_t descrA, const double *csrSortedValA, \
+			const int *csrSortedColIndA, const int *csrSortedRowPtrA, int nnzA, \
+			const int *nnzPerRow, double *csrSortedValC, int *csrSortedColIndC, \
+			int *csrSortedRowPtrC, double tol)
+PROTOTYPE_cusparseDcsr2csr_compress;
 cusparseStatus_t cusparseCcsr2csr_compress(cusparseHandle_t handle, int m, int n,
 		const cusparseMatDescr_t descrA, const cuComplex *csrSortedValA,
 		const int *csrSortedColIndA, const int *csrSortedRowPtrA, int nnzA,
@@ -490,29 +397,20 @@ cusparseStatus_t cusparseXcsr2bsrNnz(cusparseHandle_t handle, cusparseDirection_
 			const int *csrSortedRowPtrA, const int *csrSortedColIndA, \
 			int blockDim, const cusparseMatDescr_t descrC, TYPE *bsrSortedValC, \
 			int *bsrSortedRowPtrC, int *bsrSortedColIndC)
-PROTOTYPE_cusparseScsr2bsr(cusparseScsr2bsr, float);
-PROTOTYPE_cusparseScsr2bsr(cusparseDcsr2bsr, double);
-PROTOTYPE_cusparseScsr2bsr(cusparseCcsr2bsr, cuComplex);
-PROTOTYPE_cusparseScsr2bsr(cusparseZcsr2bsr, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsr2bsr, cusparse, csr2bsr);
 #define PROTOTYPE_cusparseSbsr2csr(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseDirection_t dirA, int mb, \
 			int nb, const cusparseMatDescr_t descrA, const TYPE *bsrSortedValA, \
 			const int *bsrSortedRowPtrA, const int *bsrSortedColIndA, \
 			int blockDim, const cusparseMatDescr_t descrC, TYPE *csrSortedValC, \
 			int *csrSortedRowPtrC, int *csrSortedColIndC)
-PROTOTYPE_cusparseSbsr2csr(cusparseSbsr2csr, float);
-PROTOTYPE_cusparseSbsr2csr(cusparseDbsr2csr, double);
-PROTOTYPE_cusparseSbsr2csr(cusparseCbsr2csr, cuComplex);
-PROTOTYPE_cusparseSbsr2csr(cusparseZbsr2csr, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSbsr2csr, cusparse, bsr2csr);
 #define PROTOTYPE_cusparseSgebsr2gebsc_bufferSize(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int mb, int nb, int nnzb, \
 			const TYPE *bsrSortedVal, const int *bsrSortedRowPtr, \
 			const int *bsrSortedColInd, int rowBlockDim, int colBlockDim, \
 			int *pBufferSizeInBytes)
-PROTOTYPE_cusparseSgebsr2gebsc_bufferSize(cusparseSgebsr2gebsc_bufferSize, float);
-PROTOTYPE_cusparseSgebsr2gebsc_bufferSize(cusparseDgebsr2gebsc_bufferSize, double);
-PROTOTYPE_cusparseSgebsr2gebsc_bufferSize(cusparseCgebsr2gebsc_bufferSize, cuComplex);
-PROTOTYPE_cusparseSgebsr2gebsc_bufferSize(cusparseZgebsr2gebsc_bufferSize, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSgebsr2gebsc_bufferSize, cusparse, gebsr2gebsc_bufferSize);
 #define PROTOTYPE_cusparseSgebsr2gebsc(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int mb, int nb, int nnzb, \
 			const TYPE *bsrSortedVal, const int *bsrSortedRowPtr, \
@@ -520,34 +418,28 @@ PROTOTYPE_cusparseSgebsr2gebsc_bufferSize(cusparseZgebsr2gebsc_bufferSize, cuDou
 			TYPE *bscVal, int *bscRowInd, int *bscColPtr, \
 			cusparseAction_t copyValues, cusparseIndexBase_t idxBase, \
 			void *pBuffer)
-PROTOTYPE_cusparseSgebsr2gebsc(cusparseSgebsr2gebsc, float);
-PROTOTYPE_cusparseSgebsr2gebsc(cusparseDgebsr2gebsc, double);
-PROTOTYPE_cusparseSgebsr2gebsc(cusparseCgebsr2gebsc, cuComplex);
-PROTOTYPE_cusparseSgebsr2gebsc(cusparseZgebsr2gebsc, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSgebsr2gebsc, cusparse, gebsr2gebsc);
 #define PROTOTYPE_cusparseSgebsr2csr(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseDirection_t dirA, int mb, \
 			int nb, const cusparseMatDescr_t descrA, const TYPE *bsrSortedValA, \
 			const int *bsrSortedRowPtrA, const int *bsrSortedColIndA, \
 			int rowBlockDim, int colBlockDim, const cusparseMatDescr_t descrC, \
 			TYPE *csrSortedValC, int *csrSortedRowPtrC, int *csrSortedColIndC)
-PROTOTYPE_cusparseSgebsr2csr(cusparseSgebsr2csr, float);
-PROTOTYPE_cusparseSgebsr2csr(cusparseDgebsr2csr, double);
-PROTOTYPE_cusparseSgebsr2csr(cusparseCgebsr2csr, cuComplex);
-PROTOTYPE_cusparseSgebsr2csr(cusparseZgebsr2csr, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSgebsr2csr, cusparse, gebsr2csr);
 #define PROTOTYPE_cusparseScsr2gebsr_bufferSize(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseDirection_t dirA, int m, int n, \
 			const cusparseMatDescr_t descrA, const TYPE *csrSortedValA, \
 			const int *csrSortedRowPtrA, const int *csrSortedColIndA, \
 			int rowBlockDim, int colBlockDim, int *pBufferSizeInBytes)
-PROTOTYPE_cusparseScsr2gebsr_bufferSize(cusparseScsr2gebsr_bufferSize, float);
-PROTOTYPE_cusparseScsr2gebsr_bufferSize(cusparseDcsr2gebsr_bufferSize, double);
-PROTOTYPE_cusparseScsr2gebsr_bufferSize(cusparseCcsr2gebsr_bufferSize, cuComplex);
-PROTOTYPE_cusparseScsr2gebsr_bufferSize(cusparseZcsr2gebsr_bufferSize, cuDoubleComplex);
-cusparseStatus_t cusparseXcsr2gebsrNnz(cusparseHandle_t handle, cusparseDirection_t dirA, int m,
-		int n, const cusparseMatDescr_t descrA, const int *csrSortedRowPtrA,
-		const int *csrSortedColIndA, const cusparseMatDescr_t descrC,
-		int *bsrSortedRowPtrC, int rowBlockDim, int colBlockDim,
-		int *nnzTotalDevHostPtr, void *pBuffer);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsr2gebsr_bufferSize, cusparse, csr2gebsr_bufferSize);
+#define PROTOTYPE_cusparseXcsr2gebsrNnz \
+	cusparseStatus_t cusparseXcsr2gebsrNnz(cusparseHandle_t handle, \
+			cusparseDirection_t dirA, int m, int n, \
+			const cusparseMatDescr_t descrA, const int *csrSortedRowPtrA, \
+			const int *csrSortedColIndA, const cusparseMatDescr_t descrC, \
+			int *bsrSortedRowPtrC, int rowBlockDim, int colBlockDim, \
+			int *nnzTotalDevHostPtr, void *pBuffer)
+PROTOTYPE_cusparseXcsr2gebsrNnz;
 #define PROTOTYPE_cusparseScsr2gebsr(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseDirection_t dirA, int m, int n, \
 			const cusparseMatDescr_t descrA, const TYPE *csrSortedValA, \
@@ -555,20 +447,14 @@ cusparseStatus_t cusparseXcsr2gebsrNnz(cusparseHandle_t handle, cusparseDirectio
 			const cusparseMatDescr_t descrC, TYPE *bsrSortedValC, \
 			int *bsrSortedRowPtrC, int *bsrSortedColIndC, int rowBlockDim, \
 			int colBlockDim, void *pBuffer)
-PROTOTYPE_cusparseScsr2gebsr(cusparseScsr2gebsr, float);
-PROTOTYPE_cusparseScsr2gebsr(cusparseDcsr2gebsr, double);
-PROTOTYPE_cusparseScsr2gebsr(cusparseCcsr2gebsr, cuComplex);
-PROTOTYPE_cusparseScsr2gebsr(cusparseZcsr2gebsr, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsr2gebsr, cusparse, csr2gebsr);
 #define PROTOTYPE_cusparseSgebsr2gebsr_bufferSize(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseDirection_t dirA, int mb, \
 			int nb, int nnzb, const cusparseMatDescr_t descrA, \
 			const TYPE *bsrSortedValA, const int *bsrSortedRowPtrA, \
 			const int *bsrSortedColIndA, int rowBlockDimA, int colBlockDimA, \
 			int rowBlockDimC, int colBlockDimC, int *pBufferSizeInBytes)
-PROTOTYPE_cusparseSgebsr2gebsr_bufferSize(cusparseSgebsr2gebsr_bufferSize, float);
-PROTOTYPE_cusparseSgebsr2gebsr_bufferSize(cusparseDgebsr2gebsr_bufferSize, double);
-PROTOTYPE_cusparseSgebsr2gebsr_bufferSize(cusparseCgebsr2gebsr_bufferSize, cuComplex);
-PROTOTYPE_cusparseSgebsr2gebsr_bufferSize(cusparseZgebsr2gebsr_bufferSize, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSgebsr2gebsr_bufferSize, cusparse, gebsr2gebsr_bufferSize);
 cusparseStatus_t cusparseXgebsr2gebsrNnz(cusparseHandle_t handle, cusparseDirection_t dirA,
 		int mb, int nb, int nnzb, const cusparseMatDescr_t descrA,
 		const int *bsrSortedRowPtrA, const int *bsrSortedColIndA, int rowBlockDimA,
@@ -582,10 +468,7 @@ cusparseStatus_t cusparseXgebsr2gebsrNnz(cusparseHandle_t handle, cusparseDirect
 			const cusparseMatDescr_t descrC, TYPE *bsrSortedValC, \
 			int *bsrSortedRowPtrC, int *bsrSortedColIndC, int rowBlockDimC, \
 			int colBlockDimC, void *pBuffer)
-PROTOTYPE_cusparseSgebsr2gebsr(cusparseSgebsr2gebsr, float);
-PROTOTYPE_cusparseSgebsr2gebsr(cusparseDgebsr2gebsr, double);
-PROTOTYPE_cusparseSgebsr2gebsr(cusparseCgebsr2gebsr, cuComplex);
-PROTOTYPE_cusparseSgebsr2gebsr(cusparseZgebsr2gebsr, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSgebsr2gebsr, cusparse, gebsr2gebsr);
 cusparseStatus_t cusparseCreateIdentityPermutation(cusparseHandle_t handle, int n, int *p);
 cusparseStatus_t cusparseXcoosort_bufferSizeExt(cusparseHandle_t handle, int m, int n, int nnz,
 		const int *cooRowsA, const int *cooColsA, size_t *pBufferSizeInBytes);
@@ -607,22 +490,13 @@ cusparseStatus_t cusparseXcscsort(cusparseHandle_t handle, int m, int n, int nnz
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, int nnz, TYPE *csrVal, \
 			const int *csrRowPtr, int *csrColInd, csru2csrInfo_t info, \
 			size_t *pBufferSizeInBytes)
-PROTOTYPE_cusparseScsru2csr_bufferSizeExt(cusparseScsru2csr_bufferSizeExt, float);
-PROTOTYPE_cusparseScsru2csr_bufferSizeExt(cusparseDcsru2csr_bufferSizeExt, double);
-PROTOTYPE_cusparseScsru2csr_bufferSizeExt(cusparseCcsru2csr_bufferSizeExt, cuComplex);
-PROTOTYPE_cusparseScsru2csr_bufferSizeExt(cusparseZcsru2csr_bufferSizeExt, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsru2csr_bufferSizeExt, cusparse, csru2csr_bufferSizeExt);
 #define PROTOTYPE_cusparseScsru2csr(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, int nnz, \
 			const cusparseMatDescr_t descrA, TYPE *csrVal, const int *csrRowPtr, \
 			int *csrColInd, csru2csrInfo_t info, void *pBuffer)
-PROTOTYPE_cusparseScsru2csr(cusparseScsru2csr, float);
-PROTOTYPE_cusparseScsru2csr(cusparseDcsru2csr, double);
-PROTOTYPE_cusparseScsru2csr(cusparseCcsru2csr, cuComplex);
-PROTOTYPE_cusparseScsru2csr(cusparseZcsru2csr, cuDoubleComplex);
-PROTOTYPE_cusparseScsru2csr(cusparseScsr2csru, float);
-PROTOTYPE_cusparseScsru2csr(cusparseDcsr2csru, double);
-PROTOTYPE_cusparseScsru2csr(cusparseCcsr2csru, cuComplex);
-PROTOTYPE_cusparseScsru2csr(cusparseZcsr2csru, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsru2csr, cusparse, csru2csr);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsru2csr, cusparse, csr2csru);
 #define PROTOTYPE_cusparseHpruneDense2csr_bufferSizeExt(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, const TYPE *A, int lda, \
 			const TYPE *threshold, const cusparseMatDescr_t descrC, \
@@ -637,18 +511,19 @@ PROTOTYPE_cusparseHpruneDense2csr_bufferSizeExt(cusparseDpruneDense2csr_bufferSi
 			int *csrRowPtrC, int *nnzTotalDevHostPtr, void *pBuffer)
 PROTOTYPE_cusparseHpruneDense2csrNnz(cusparseHpruneDense2csrNnz, __half);
 PROTOTYPE_cusparseHpruneDense2csrNnz(cusparseSpruneDense2csrNnz, float);
-cusparseStatus_t cusparseDpruneDense2csrNnz(cusparseHandle_t handle, int m, int n,
-		const double *A, int lda, const double *threshold,
-		const cusparseMatDescr_t descrC, int *csrSortedRowPtrC, int *nnzTotalDevHostPtr,
-		void *pBuffer);
+#define PROTOTYPE_cusparseDpruneDense2csrNnz \
+	cusparseStatus_t cusparseDpruneDense2csrNnz(cusparseHandle_t handle, int m, int n, \
+			const double *A, int lda, const double *threshold, \
+			const cusparseMatDescr_t descrC, int *csrSortedRowPtrC, \
+			int *nnzTotalDevHostPtr, void *pBuffer)
+PROTOTYPE_cusparseDpruneDense2csrNnz;
 #define PROTOTYPE_cusparseHpruneDense2csr(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, const TYPE *A, int lda, \
 			const TYPE *threshold, const cusparseMatDescr_t descrC, \
 			TYPE *csrSortedValC, const int *csrSortedRowPtrC, \
 			int *csrSortedColIndC, void *pBuffer)
 PROTOTYPE_cusparseHpruneDense2csr(cusparseHpruneDense2csr, __half);
-PROTOTYPE_cusparseHpruneDense2csr(cusparseSpruneDense2csr, float);
-PROTOTYPE_cusparseHpruneDense2csr(cusparseDpruneDense2csr, double);
+SD_T(SEMICOLON, PROTOTYPE_cusparseHpruneDense2csr, cusparse, pruneDense2csr);
 #define PROTOTYPE_cusparseHpruneCsr2csr_bufferSizeExt(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, int nnzA, \
 			const cusparseMatDescr_t descrA, const TYPE *csrSortedValA, \
@@ -666,8 +541,7 @@ PROTOTYPE_cusparseHpruneCsr2csr_bufferSizeExt(cusparseDpruneCsr2csr_bufferSizeEx
 			const TYPE *threshold, const cusparseMatDescr_t descrC, \
 			int *csrSortedRowPtrC, int *nnzTotalDevHostPtr, void *pBuffer)
 PROTOTYPE_cusparseHpruneCsr2csrNnz(cusparseHpruneCsr2csrNnz, __half);
-PROTOTYPE_cusparseHpruneCsr2csrNnz(cusparseSpruneCsr2csrNnz, float);
-PROTOTYPE_cusparseHpruneCsr2csrNnz(cusparseDpruneCsr2csrNnz, double);
+SD_T(SEMICOLON, PROTOTYPE_cusparseHpruneCsr2csrNnz, cusparse, pruneCsr2csrNnz);
 #define PROTOTYPE_cusparseHpruneCsr2csr(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, int nnzA, \
 			const cusparseMatDescr_t descrA, const TYPE *csrSortedValA, \
@@ -676,8 +550,7 @@ PROTOTYPE_cusparseHpruneCsr2csrNnz(cusparseDpruneCsr2csrNnz, double);
 			TYPE *csrSortedValC, const int *csrSortedRowPtrC, \
 			int *csrSortedColIndC, void *pBuffer)
 PROTOTYPE_cusparseHpruneCsr2csr(cusparseHpruneCsr2csr, __half);
-PROTOTYPE_cusparseHpruneCsr2csr(cusparseSpruneCsr2csr, float);
-PROTOTYPE_cusparseHpruneCsr2csr(cusparseDpruneCsr2csr, double);
+SD_T(SEMICOLON, PROTOTYPE_cusparseHpruneCsr2csr, cusparse, pruneCsr2csr);
 #define PROTOTYPE_cusparseHpruneDense2csrByPercentage_bufferSizeExt(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, const TYPE *A, int lda, \
 			float percentage, const cusparseMatDescr_t descrC, \
@@ -749,16 +622,21 @@ PROTOTYPE_cusparseHpruneCsr2csrNnzByPercentage(cusparseDpruneCsr2csrNnzByPercent
 PROTOTYPE_cusparseHpruneCsr2csrByPercentage(cusparseHpruneCsr2csrByPercentage, __half);
 PROTOTYPE_cusparseHpruneCsr2csrByPercentage(cusparseSpruneCsr2csrByPercentage, float);
 PROTOTYPE_cusparseHpruneCsr2csrByPercentage(cusparseDpruneCsr2csrByPercentage, double);
-cusparseStatus_t cusparseCsr2cscEx2(cusparseHandle_t handle, int m, int n, int nnz,
-		const void *csrVal, const int *csrRowPtr, const int *csrColInd, void *cscVal,
-		int *cscColPtr, int *cscRowInd, cudaDataType valType,
-		cusparseAction_t copyValues, cusparseIndexBase_t idxBase,
-		cusparseCsr2CscAlg_t alg, void *buffer);
-cusparseStatus_t cusparseCsr2cscEx2_bufferSize(cusparseHandle_t handle, int m, int n, int nnz,
-		const void *csrVal, const int *csrRowPtr, const int *csrColInd, void *cscVal,
-		int *cscColPtr, int *cscRowInd, cudaDataType valType,
-		cusparseAction_t copyValues, cusparseIndexBase_t idxBase,
-		cusparseCsr2CscAlg_t alg, size_t *bufferSize);
+#define PROTOTYPE_cusparseCsr2cscEx2 \
+	cusparseStatus_t cusparseCsr2cscEx2(cusparseHandle_t handle, int m, int n, int nnz, \
+			const void *csrVal, const int *csrRowPtr, const int *csrColInd, \
+			void *cscVal, int *cscColPtr, int *cscRowInd, cudaDataType valType, \
+			cusparseAction_t copyValues, cusparseIndexBase_t idxBase, \
+			cusparseCsr2CscAlg_t alg, void *buffer)
+PROTOTYPE_cusparseCsr2cscEx2;
+#define PROTOTYPE_cusparseCsr2cscEx2_bufferSize \
+	cusparseStatus_t cusparseCsr2cscEx2_bufferSize(cusparseHandle_t handle, int m, int n, \
+			int nnz, const void *csrVal, const int *csrRowPtr, \
+			const int *csrColInd, void *cscVal, int *cscColPtr, int *cscRowInd, \
+			cudaDataType valType, cusparseAction_t copyValues, \
+			cusparseIndexBase_t idxBase, cusparseCsr2CscAlg_t alg, \
+			size_t *bufferSize)
+PROTOTYPE_cusparseCsr2cscEx2_bufferSize;
 cusparseStatus_t cusparseCreateSpVec(cusparseSpVecDescr_t *spVecDescr, int64_t size,
 		int64_t nnz, void *indices, void *values, cusparseIndexType_t idxType,
 		cusparseIndexBase_t idxBase, cudaDataType valueType);
@@ -981,11 +859,13 @@ cusparseStatus_t cusparseSpMatGetPointers(cusparseSpMatDescr_t spMatDescr,
 		cusparseSpMatPointers_t *pointers);
 cusparseStatus_t cusparseSpMatConvertDescrCreate(cusparseSpMatConvertDescr_t *descr);
 cusparseStatus_t cusparseSpMatConvertDescrDestroy(cusparseSpMatConvertDescr_t descr);
-cusparseStatus_t cusparseSpMatConvert_bufferSize(cusparseHandle_t handle,
-		cusparseOperation_t opA, cusparseConstSpMatDescr_t sourceDescr,
-		cusparseSpMatDescr_t targetDescr, cusparseAction_t copyValues,
-		cusparseSpMatConvertAlg_t alg, cusparseSpMatConvertDescr_t convertDescr,
-		size_t *bufferSize);
+#define PROTOTYPE_cusparseSpMatConvert_bufferSize \
+	cusparseStatus_t cusparseSpMatConvert_bufferSize(cusparseHandle_t handle, \
+			cusparseOperation_t opA, cusparseConstSpMatDescr_t sourceDescr, \
+			cusparseSpMatDescr_t targetDescr, cusparseAction_t copyValues, \
+			cusparseSpMatConvertAlg_t alg, \
+			cusparseSpMatConvertDescr_t convertDescr, size_t *bufferSize)
+PROTOTYPE_cusparseSpMatConvert_bufferSize;
 cusparseStatus_t cusparseSpMatConvert_analysis(cusparseHandle_t handle, cusparseOperation_t opA,
 		cusparseConstSpMatDescr_t sourceDescr, cusparseSpMatDescr_t targetDescr,
 		cusparseAction_t copyValues, cusparseSpMatConvertAlg_t alg,
@@ -996,16 +876,22 @@ cusparseStatus_t cusparseSpMatConvert(cusparseHandle_t handle, cusparseOperation
 		cusparseSpMatConvertDescr_t convertDescr, void *externalBuffer);
 cusparseStatus_t cusparseSpSV_createDescr(cusparseSpSVDescr_t *descr);
 cusparseStatus_t cusparseSpSV_destroyDescr(cusparseSpSVDescr_t descr);
-cusparseStatus_t cusparseSpSV_bufferSize(cusparseHandle_t handle, cusparseOperation_t opA,
-		const void *alpha, cusparseConstSpMatDescr_t matA,
-		cusparseConstDnVecDescr_t vecX, cusparseDnVecDescr_t vecY,
-		cudaDataType computeType, cusparseSpSVAlg_t alg, cusparseSpSVDescr_t spsvDescr,
-		size_t *bufferSize);
-cusparseStatus_t cusparseSpSV_analysis(cusparseHandle_t handle, cusparseOperation_t opA,
-		const void *alpha, cusparseConstSpMatDescr_t matA,
-		cusparseConstDnVecDescr_t vecX, cusparseDnVecDescr_t vecY,
-		cudaDataType computeType, cusparseSpSVAlg_t alg, cusparseSpSVDescr_t spsvDescr,
-		void *externalBuffer);
+#define PROTOTYPE_cusparseSpSV_bufferSize \
+	cusparseStatus_t cusparseSpSV_bufferSize(cusparseHandle_t handle, \
+			cusparseOperation_t opA, const void *alpha, \
+			cusparseConstSpMatDescr_t matA, cusparseConstDnVecDescr_t vecX, \
+			cusparseDnVecDescr_t vecY, cudaDataType computeType, \
+			cusparseSpSVAlg_t alg, cusparseSpSVDescr_t spsvDescr, \
+			size_t *bufferSize)
+PROTOTYPE_cusparseSpSV_bufferSize;
+#define PROTOTYPE_cusparseSpSV_analysis \
+	cusparseStatus_t cusparseSpSV_analysis(cusparseHandle_t handle, \
+			cusparseOperation_t opA, const void *alpha, \
+			cusparseConstSpMatDescr_t matA, cusparseConstDnVecDescr_t vecX, \
+			cusparseDnVecDescr_t vecY, cudaDataType computeType, \
+			cusparseSpSVAlg_t alg, cusparseSpSVDescr_t spsvDescr, \
+			void *externalBuffer)
+PROTOTYPE_cusparseSpSV_analysis;
 cusparseStatus_t cusparseSpSV_solve(cusparseHandle_t handle, cusparseOperation_t opA,
 		const void *alpha, cusparseConstSpMatDescr_t matA,
 		cusparseConstDnVecDescr_t vecX, cusparseDnVecDescr_t vecY,
@@ -1015,16 +901,22 @@ cusparseStatus_t cusparseSpSV_updateMatrix(cusparseHandle_t handle,
 		cusparseSpSVUpdate_t updatePart);
 cusparseStatus_t cusparseSpSM_createDescr(cusparseSpSMDescr_t *descr);
 cusparseStatus_t cusparseSpSM_destroyDescr(cusparseSpSMDescr_t descr);
-cusparseStatus_t cusparseSpSM_bufferSize(cusparseHandle_t handle, cusparseOperation_t opA,
-		cusparseOperation_t opB, const void *alpha, cusparseConstSpMatDescr_t matA,
-		cusparseConstDnMatDescr_t matB, cusparseDnMatDescr_t matC,
-		cudaDataType computeType, cusparseSpSMAlg_t alg, cusparseSpSMDescr_t spsmDescr,
-		size_t *bufferSize);
-cusparseStatus_t cusparseSpSM_analysis(cusparseHandle_t handle, cusparseOperation_t opA,
-		cusparseOperation_t opB, const void *alpha, cusparseConstSpMatDescr_t matA,
-		cusparseConstDnMatDescr_t matB, cusparseDnMatDescr_t matC,
-		cudaDataType computeType, cusparseSpSMAlg_t alg, cusparseSpSMDescr_t spsmDescr,
-		void *externalBuffer);
+#define PROTOTYPE_cusparseSpSM_bufferSize \
+	cusparseStatus_t cusparseSpSM_bufferSize(cusparseHandle_t handle, \
+			cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha, \
+			cusparseConstSpMatDescr_t matA, cusparseConstDnMatDescr_t matB, \
+			cusparseDnMatDescr_t matC, cudaDataType computeType, \
+			cusparseSpSMAlg_t alg, cusparseSpSMDescr_t spsmDescr, \
+			size_t *bufferSize)
+PROTOTYPE_cusparseSpSM_bufferSize;
+#define PROTOTYPE_cusparseSpSM_analysis \
+	cusparseStatus_t cusparseSpSM_analysis(cusparseHandle_t handle, \
+			cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha, \
+			cusparseConstSpMatDescr_t matA, cusparseConstDnMatDescr_t matB, \
+			cusparseDnMatDescr_t matC, cudaDataType computeType, \
+			cusparseSpSMAlg_t alg, cusparseSpSMDescr_t spsmDescr, \
+			void *externalBuffer)
+PROTOTYPE_cusparseSpSM_analysis;
 cusparseStatus_t cusparseSpSM_solve(cusparseHandle_t handle, cusparseOperation_t opA,
 		cusparseOperation_t opB, const void *alpha, cusparseConstSpMatDescr_t matA,
 		cusparseConstDnMatDescr_t matB, cusparseDnMatDescr_t matC,
@@ -1053,12 +945,15 @@ cusparseStatus_t cusparseSpGEMM_workEstimation(cusparseHandle_t handle, cusparse
 		cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize1, void *externalBuffer1);
 cusparseStatus_t cusparseSpGEMM_getNumProducts(cusparseSpGEMMDescr_t spgemmDescr,
 		int64_t *num_prods);
-cusparseStatus_t cusparseSpGEMM_estimateMemory(cusparseHandle_t handle, cusparseOperation_t opA,
-		cusparseOperation_t opB, const void *alpha, cusparseConstSpMatDescr_t matA,
-		cusparseConstSpMatDescr_t matB, const void *beta, cusparseSpMatDescr_t matC,
-		cudaDataType computeType, cusparseSpGEMMAlg_t alg,
-		cusparseSpGEMMDescr_t spgemmDescr, float chunk_fraction, size_t *bufferSize3,
-		void *externalBuffer3, size_t *bufferSize2);
+#define PROTOTYPE_cusparseSpGEMM_estimateMemory \
+	cusparseStatus_t cusparseSpGEMM_estimateMemory(cusparseHandle_t handle, \
+			cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha, \
+			cusparseConstSpMatDescr_t matA, cusparseConstSpMatDescr_t matB, \
+			const void *beta, cusparseSpMatDescr_t matC, cudaDataType computeType, \
+			cusparseSpGEMMAlg_t alg, cusparseSpGEMMDescr_t spgemmDescr, \
+			float chunk_fraction, size_t *bufferSize3, void *externalBuffer3, \
+			size_t *bufferSize2)
+PROTOTYPE_cusparseSpGEMM_estimateMemory;
 cusparseStatus_t cusparseSpGEMM_compute(cusparseHandle_t handle, cusparseOperation_t opA,
 		cusparseOperation_t opB, const void *alpha, cusparseConstSpMatDescr_t matA,
 		cusparseConstSpMatDescr_t matB, const void *beta, cusparseSpMatDescr_t matC,
@@ -1071,30 +966,42 @@ cusparseStatus_t cusparseSpGEMM_compute(cusparseHandle_t handle, cusparseOperati
 			const void *beta, cusparseSpMatDescr_t matC, cudaDataType computeType, \
 			cusparseSpGEMMAlg_t alg, cusparseSpGEMMDescr_t spgemmDescr)
 PROTOTYPE_cusparseSpGEMM_copy(cusparseSpGEMM_copy);
-cusparseStatus_t cusparseSpGEMMreuse_workEstimation(cusparseHandle_t handle,
-		cusparseOperation_t opA, cusparseOperation_t opB,
-		cusparseConstSpMatDescr_t matA, cusparseConstSpMatDescr_t matB,
-		cusparseSpMatDescr_t matC, cusparseSpGEMMAlg_t alg,
-		cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize1, void *externalBuffer1);
-cusparseStatus_t cusparseSpGEMMreuse_nnz(cusparseHandle_t handle, cusparseOperation_t opA,
-		cusparseOperation_t opB, cusparseConstSpMatDescr_t matA,
-		cusparseConstSpMatDescr_t matB, cusparseSpMatDescr_t matC,
-		cusparseSpGEMMAlg_t alg, cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize2,
-		void *externalBuffer2, size_t *bufferSize3, void *externalBuffer3,
-		size_t *bufferSize4, void *externalBuffer4);
-cusparseStatus_t cusparseSpGEMMreuse_copy(cusparseHandle_t handle, cusparseOperation_t opA,
-		cusparseOperation_t opB, cusparseConstSpMatDescr_t matA,
-		cusparseConstSpMatDescr_t matB, cusparseSpMatDescr_t matC,
-		cusparseSpGEMMAlg_t alg, cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize5,
-		void *externalBuffer5);
+#define PROTOTYPE_cusparseSpGEMMreuse_workEstimation \
+	cusparseStatus_t cusparseSpGEMMreuse_workEstimation(cusparseHandle_t handle, \
+			cusparseOperation_t opA, cusparseOperation_t opB, \
+			cusparseConstSpMatDescr_t matA, cusparseConstSpMatDescr_t matB, \
+			cusparseSpMatDescr_t matC, cusparseSpGEMMAlg_t alg, \
+			cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize1, \
+			void *externalBuffer1)
+PROTOTYPE_cusparseSpGEMMreuse_workEstimation;
+#define PROTOTYPE_cusparseSpGEMMreuse_nnz \
+	cusparseStatus_t cusparseSpGEMMreuse_nnz(cusparseHandle_t handle, \
+			cusparseOperation_t opA, cusparseOperation_t opB, \
+			cusparseConstSpMatDescr_t matA, cusparseConstSpMatDescr_t matB, \
+			cusparseSpMatDescr_t matC, cusparseSpGEMMAlg_t alg, \
+			cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize2, \
+			void *externalBuffer2, size_t *bufferSize3, void *externalBuffer3, \
+			size_t *bufferSize4, void *externalBuffer4)
+PROTOTYPE_cusparseSpGEMMreuse_nnz;
+#define PROTOTYPE_cusparseSpGEMMreuse_copy \
+	cusparseStatus_t cusparseSpGEMMreuse_copy(cusparseHandle_t handle, \
+			cusparseOperation_t opA, cusparseOperation_t opB, \
+			cusparseConstSpMatDescr_t matA, cusparseConstSpMatDescr_t matB, \
+			cusparseSpMatDescr_t matC, cusparseSpGEMMAlg_t alg, \
+			cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize5, \
+			void *externalBuffer5)
+PROTOTYPE_cusparseSpGEMMreuse_copy;
 PROTOTYPE_cusparseSpGEMM_copy(cusparseSpGEMMreuse_compute);
 cusparseStatus_t cusparseSpGEAM_createDescr(cusparseSpGEAMDescr_t *descr);
 cusparseStatus_t cusparseSpGEAM_destroyDescr(cusparseSpGEAMDescr_t descr);
-cusparseStatus_t cusparseSpGEAM_bufferSize(cusparseHandle_t handle, cusparseOperation_t opA,
-		cusparseOperation_t opB, const void *alpha, cusparseSpMatDescr_t matA,
-		const void *beta, cusparseSpMatDescr_t matB, cusparseSpMatDescr_t matC,
-		cudaDataType computeType, cusparseSpGEAMAlg_t alg,
-		cusparseSpGEAMDescr_t spgeamDescr, size_t *bufferSize);
+#define PROTOTYPE_cusparseSpGEAM_bufferSize \
+	cusparseStatus_t cusparseSpGEAM_bufferSize(cusparseHandle_t handle, \
+			cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha, \
+			cusparseSpMatDescr_t matA, const void *beta, \
+			cusparseSpMatDescr_t matB, cusparseSpMatDescr_t matC, \
+			cudaDataType computeType, cusparseSpGEAMAlg_t alg, \
+			cusparseSpGEAMDescr_t spgeamDescr, size_t *bufferSize)
+PROTOTYPE_cusparseSpGEAM_bufferSize;
 #define PROTOTYPE_cusparseSpGEAM_nnz(name) \
 	cusparseStatus_t name(cusparseHandle_t handle, cusparseOperation_t opA, \
 			cusparseOperation_t opB, const void *alpha, cusparseSpMatDescr_t matA, \

@@ -8,6 +8,7 @@
 #define VCUDA_PROTOCOL_GENERATED_CUSPARSELT_API_H
 
 #include "protocol/libraries/cusparselt.h"
+#include "protocol/libraries/letters.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -76,10 +77,12 @@ cusparseStatus_t cusparseLtSpMMAPrune(const cusparseLtHandle_t *handle,
 cusparseStatus_t cusparseLtSpMMAPruneCheck(const cusparseLtHandle_t *handle,
 		const cusparseLtMatmulDescriptor_t *matmulDescr, const void *d_in, int *valid,
 		cudaStream_t stream);
-cusparseStatus_t cusparseLtSpMMAPrune2(const cusparseLtHandle_t *handle,
-		const cusparseLtMatDescriptor_t *sparseMatDescr, int isSparseA,
-		cusparseOperation_t op, const void *d_in, void *d_out,
-		cusparseLtPruneAlg_t pruneAlg, cudaStream_t stream);
+#define PROTOTYPE_cusparseLtSpMMAPrune2 \
+	cusparseStatus_t cusparseLtSpMMAPrune2(const cusparseLtHandle_t *handle, \
+			const cusparseLtMatDescriptor_t *sparseMatDescr, int isSparseA, \
+			cusparseOperation_t op, const void *d_in, void *d_out, \
+			cusparseLtPruneAlg_t pruneAlg, cudaStream_t stream)
+PROTOTYPE_cusparseLtSpMMAPrune2;
 cusparseStatus_t cusparseLtSpMMAPruneCheck2(const cusparseLtHandle_t *handle,
 		const cusparseLtMatDescriptor_t *sparseMatDescr, int isSparseA,
 		cusparseOperation_t op, const void *d_in, int *d_valid, cudaStream_t stream);
@@ -92,10 +95,12 @@ cusparseStatus_t cusparseLtSpMMACompress(const cusparseLtHandle_t *handle,
 cusparseStatus_t cusparseLtSpMMACompressedSize2(const cusparseLtHandle_t *handle,
 		const cusparseLtMatDescriptor_t *sparseMatDescr, size_t *compressedSize,
 		size_t *compressedBufferSize);
-cusparseStatus_t cusparseLtSpMMACompress2(const cusparseLtHandle_t *handle,
-		const cusparseLtMatDescriptor_t *sparseMatDescr, int isSparseA,
-		cusparseOperation_t op, const void *d_dense, void *d_compressed,
-		void *d_compressed_buffer, cudaStream_t stream);
+#define PROTOTYPE_cusparseLtSpMMACompress2 \
+	cusparseStatus_t cusparseLtSpMMACompress2(const cusparseLtHandle_t *handle, \
+			const cusparseLtMatDescriptor_t *sparseMatDescr, int isSparseA, \
+			cusparseOperation_t op, const void *d_dense, void *d_compressed, \
+			void *d_compressed_buffer, cudaStream_t stream)
+PROTOTYPE_cusparseLtSpMMACompress2;
 
 #ifdef __cplusplus
 }

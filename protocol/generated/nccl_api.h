@@ -8,6 +8,7 @@
 #define VCUDA_PROTOCOL_GENERATED_NCCL_API_H
 
 #include "protocol/libraries/nccl.h"
+#include "protocol/libraries/letters.h"
 
 #ifdef __cplusplus
 extern "C" {

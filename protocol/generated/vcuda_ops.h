@@ -102,6 +102,11 @@ enum vcuda_op {
 	OP_vcudaCaptureBeginEdges = 206,
 	OP_vcudaCaptureTailEdges = 207,
 	OP_vcudaCaptureUpdateEdges = 208,
+	OP_vcudaVmmAccess = 209,
+	OP_vcudaPeerContext = 210,
+	OP_vcudaPeerPool = 211,
+	OP_vcudaNvmlPair = 212,
+	OP_vcudaNvmlLink = 213,
 };
 
 #endif

@@ -18,6 +18,8 @@
 _Static_assert(sizeof(struct frame_destination) == 16, "");
 _Static_assert(sizeof(struct function_info) == 144, "");
 _Static_assert(sizeof(struct nvml_facts) == 520, "");
+_Static_assert(sizeof(struct nvml_pair) == 32, "");
+_Static_assert(sizeof(struct nvml_link) == 36, "");
 _Static_assert(sizeof(struct green_resource) == 24, "");
 
 /* call 1 */
@@ -1053,5 +1055,55 @@ struct wire_vcudaCaptureUpdateEdges {
 	struct wire_run data; /* 8*count x byte */
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureUpdateEdges) == 40, "");
+
+/* post 209 */
+struct wire_vcudaVmmAccess {
+	int32_t device;
+	uint32_t pad_0;
+	uint64_t address;
+	uint64_t bytes;
+	int32_t accessor;
+	uint32_t flags;
+};
+_Static_assert(sizeof(struct wire_vcudaVmmAccess) == 32, "");
+
+/* call 210 */
+struct wire_vcudaPeerContext {
+	uint32_t peer;
+	uint32_t on;
+};
+_Static_assert(sizeof(struct wire_vcudaPeerContext) == 8, "");
+
+/* post 211 */
+struct wire_vcudaPeerPool {
+	int32_t device;
+	int32_t accessor;
+	uint32_t on;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaPeerPool) == 16, "");
+
+/* call 212 */
+struct wire_vcudaNvmlPair {
+	int32_t device;
+	int32_t other;
+};
+_Static_assert(sizeof(struct wire_vcudaNvmlPair) == 8, "");
+struct wire_vcudaNvmlPair_reply {
+	struct nvml_pair pair;
+};
+_Static_assert(sizeof(struct wire_vcudaNvmlPair_reply) == 32, "");
+
+/* call 213 */
+struct wire_vcudaNvmlLink {
+	int32_t device;
+	uint32_t link;
+};
+_Static_assert(sizeof(struct wire_vcudaNvmlLink) == 8, "");
+struct wire_vcudaNvmlLink_reply {
+	struct nvml_link told;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaNvmlLink_reply) == 40, "");
 
 #endif

@@ -17,7 +17,7 @@ MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host", "
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "current", "forgets", "same", "since", "abi",
            "keeps", "tells", "asks", "null_too", "on_host", "sets_stream", "gets_stream",
            "as", "answers", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
-           "overtakes", "aside", "stages", "requires", "captured")
+           "unbound", "overtakes", "aside", "stages", "requires", "captured")
 
 # What a capture says to a call, before anything else about it is looked at.
 CAPTURED = ("node", "never", "unsafe", "own")
@@ -130,6 +130,7 @@ class Library:
     exported: bool       # what is served is written by hand as it is exported
     second: str          # what the second name of each function has before the first, or ""
     hooks: list          # what of its statuses is written by hand, as FAMILY_NAME
+    beside: bool         # its calls that are awaited are served beside the worker's loop
     origin: str          # FILE:LINE
     name: str            # "cuBLAS"
     header: str          # NVIDIA's header that declares it
@@ -281,7 +282,7 @@ FORMS = ("plain", "content")
 # Words of a `library` statement, each with (…).
 LIBRARY_WORDS = ("name", "header", "sonames", "handle", "software", "version", "needs", "form")
 LIBRARY_MAY = ("parts", "others", "kinds", "statuses", "state", "kept", "also", "says", "numbered", "told",
-               "node", "exports", "second", "hooks")
+               "node", "exports", "second", "hooks", "beside")
 
 
 def parse_library(text, family, where):
@@ -306,6 +307,7 @@ def parse_library(text, family, where):
                    numbers(said.get("kept", ())),
                    *(said.get(word, [""])[0] for word in ("also", "says", "numbered", "told")),
                    said.get("node") == ["-"], said.get("exports") == ["hand"], said.get("second", [""])[0], said.get("hooks", []),
+                   said.get("beside") == ["calls"],
                    where, said["name"][0], said["header"][0])
 
 

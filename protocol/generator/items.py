@@ -201,12 +201,16 @@ def served(entry):
     return "post" if left else entry.verb
 
 
-def row(api, entry, run):
-    """ITEMS(NAME, VERB, RUN, OUTS), or LIST(NAME, VERB, RUN, ELEMENT), or ITEMS_OF(SIDE, …)."""
+def row(api, entry, which):
+    """ITEMS(NAME, VERB, RUN, OUTS), or LIST(NAME, VERB, RUN, ELEMENT), or ITEMS_OF(SIDE, …); OWN(NAME, VERB, OUTS) where
+    what calls the library is this function's alone.  WHICH: what each function is called by."""
+    run = which[entry.name]
     element = next((p.base for p in entry.params if p.mark == "perf"), "")
     side = library.side_of(entry)
     if side != entry.family:
         return text.row("\tITEMS_OF", side, entry.name, entry.verb, run, outs(api, entry)) + ",\n"
+    if not element and list(which.values()).count(run) == 1 and run == f"run_{entry.name}":
+        return text.row("\tOWN", entry.name, served(entry), outs(api, entry)) + ",\n"
     return text.row("\tLIST" if element else "\tITEMS", entry.name, served(entry), run,
                     element or outs(api, entry)) + ",\n"
 
@@ -214,7 +218,7 @@ def row(api, entry, run):
 def table(family, first, rows):
     """What serves the family's calls, by opcode."""
     head = tail = ""
-    if any(row.startswith("\tITEMS") for row in rows):
+    if any(row.startswith(("\tITEMS", "\tOWN")) for row in rows):
         serve = "static CUresult serve_items(struct worker *w, struct request *r)"
         head = f"""{serve};
 
@@ -223,6 +227,7 @@ def table(family, first, rows):
 		LIBRARY_SERVED_##verb, serve_items, #name}}, &of##_plain, run, \\
 		offsetof(struct {family}_library, name)}}
 #define ITEMS(name, verb, run, outs) SERVED({family}, name, verb, run, LIBRARY_ANSWER(outs))
+#define OWN(name, verb, outs) ITEMS(name, verb, run_##name, outs)
 #define LIST(name, verb, run, element) \\
 	SERVED({family}, name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
 """

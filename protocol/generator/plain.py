@@ -7,14 +7,14 @@ What makes or destroys a handle has a struct of its own: struct library_state, w
 """
 from collections import Counter
 
-from . import items, library, prototypes, shapes, targets, text
+from . import items, letters, library, prototypes, shapes, targets, text
 from .api import ApiError, abis
 from .wire import C_TYPE, Field, crossing, struct
 
 
 def files(api, family):
     out = library.files(api, family)
-    declared = prototypes.group(api, family)
+    declared = prototypes.group(api, family, crosses)
     out[f"{family}_api.h"] = prototypes.header(api, family, declared)
     out[f"{family}_wire.h"] = wire_header(api, family)
     out[f"{family}_stubs.c"] = stubs(api, family, declared)
@@ -232,6 +232,12 @@ def refused(api, family):
     return out + "\n".join(text.packed(rows.split("\n"), "NO"))
 
 
+def begun(stub, head):
+    """The stub with HEAD, a macro, for what declares it."""
+    first, body = stub.split("\n{", 1)
+    return first[:first.index("STUB_EXPORT")] + text.fitting(f"STUB_EXPORT {head}") + f"\n{{{body}"
+
+
 def exported(api, family, declared):
     """[(majors, stub)] of what is served."""
     every = [(e, n) for e, n in library.wide_exported(api.of(family))
@@ -246,6 +252,8 @@ def exported(api, family, declared):
         shape = shared[wide].get(e.name)
         if not shape or len(shape.entries) < 2:
             made = stub_of(api, e, n)
+            if crosses(e) and e.name in declared:
+                made = begun(made, declared[e.name].of(e, wide))
         elif e is not shape.entries[0]:
             made = shapes.row(shape, e, wide)
         else:
@@ -269,7 +277,7 @@ def stubs(api, family, declared):
     one = api.libraries[family]
     if one.second:
         out += f"\n#undef STUB_SECOND\n#define STUB_SECOND(name) STUB_SECOND_IS({one.second}##name, name)\n"
-    out += "\n" + front(api, family) + text.by_major(exported(api, family, declared))
+    out += "\n" + front(api, family) + letters.shorter(text.by_major(exported(api, family, declared)))
     return out + library.wide_rows(api, family) + refused(api, family)
 
 
@@ -324,7 +332,7 @@ def other_sides(api, family):
         out += "\t.pointer_mode = LIBRARY_NO_WORD,\n\t.open = open_library,\n"
         out += f"\t.destroy = {side}_destroy,\n" + (f"\t.set_stream = {side}_stream,\n" if stream else "")
         out += f"\t.descriptor = {family}_get_descriptor,\n" if has_descriptors(api, family) else ""
-        out += "};\n\n"
+        out += ("\t.beside = true,\n" if one.beside else "") + "};\n\n"
     return out
 
 
@@ -377,7 +385,7 @@ def glue(api, family):
     out += f"\t.numbered = {one.numbered},\n" if one.numbered else ""
     out += hooks(one, "", ("destroy", "kind_of", "ended")) + hooks(one, "_numbered", ("element",))
     out += f"\t.descriptor = {family}_get_descriptor,\n" if has_descriptors(api, family) else ""
-    out += "};\n\n" + other_sides(api, family)
+    out += ("\t.beside = true,\n" if one.beside else "") + "};\n\n" + other_sides(api, family)
     if one.form == "content" or not gone:
         return out
     return out + f"""void {family}_warm(const struct worker *w, uint32_t major)
@@ -442,9 +450,9 @@ def serve_source(api, family):
         f"Serve functions of {family}.api, over gpu-agent/worker/libraries/common/.", None,
         ["<string.h>", "", '"gpu-agent/worker/libraries/common/items.h"', *room,
          '"gpu-agent/worker/warm.h"'] +
-        text.includes(*(f"{family}_{n}.h" for n in ("library", "ops", "wire")))) + "\n"
+        text.includes(*(f"{family}_{n}.h" for n in ("library", "ops", "wire"))) + [letters.HEADER]) + "\n"
     out += glue(api, family)
     out += "".join(serve_one(api, e) for e in every if is_framed(e) and not e.hand("agent"))
     served, which = items.serve_all(api, sent)
-    rows = [items.row(api, e, which[e.name]) if e in sent else row(e) for e in every]
-    return out + served + items.table(family, first, rows) + library.finder(family, first)
+    rows = [items.row(api, e, which) if e in sent else row(e) for e in every]
+    return out + served + letters.shorter(items.table(family, first, rows)) + library.finder(family, first)

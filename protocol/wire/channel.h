@@ -192,6 +192,11 @@ enum channel_mode {
 /* ATTACH: the app writes `calls` and comes back with ADOPT; its answer: the sidecar writes
  * `carry`. */
 #define CHANNEL_FEATURE_ADOPT (1ull << 0)
+/* ATTACH: the app attaches once for each of the sidecar's agents: `segment` is the number of
+ * the one that it wants now; the answer says how many there are. */
+#define CHANNEL_FEATURE_AGENTS (1ull << 1)
+
+#define CHANNEL_AGENTS 64 /* at most */
 
 struct channel_request {
 	uint32_t magic;
@@ -215,7 +220,9 @@ struct channel_answer {
 	uint64_t size;
 	uint64_t features;
 	char session[36]; /* ATTACH: in hexadecimal, as in all logs; NUL-terminated */
-	char reserved[28];
+	uint32_t agents;  /* ATTACH: how many there are; 0: one, says a sidecar that knows no
+			     more */
+	char reserved[24];
 	char agent[128]; /* HOST:PORT, for messages */
 	char text[256];	 /* what went wrong, one line */
 };

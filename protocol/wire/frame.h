@@ -62,7 +62,7 @@ enum frame_kind {
 	       * and the payload lies where it says */
 #define FRAME_STRIPE_SHIFT 4
 #define FRAME_STRIPE_MASK                                                                      \
-	0x30u /* on the wire only: not 0: the payload, not empty, comes over that stripe of    \
+	0x70u /* on the wire only: not 0: the payload, not empty, comes over that stripe of    \
 	       * the session (session.h) */
 
 struct frame_header {

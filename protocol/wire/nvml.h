@@ -95,4 +95,37 @@ struct nvml_field_value {
 };
 #define NVML_FIELDS_MAX 32 /* in one call */
 
+/* What two GPUs are to each other; bits of `known`. */
+enum nvml_pair_known {
+	NVML_PAIR_LEVEL = 1 << 0,
+	NVML_PAIR_SAME_BOARD = 1 << 1,
+	NVML_PAIR_P2P = 1 << 8, /* << nvmlGpuP2PCapsIndex_t */
+};
+#define NVML_PAIR_P2PS 5
+#define NVML_PAIR_FARTHEST 50 /* NVML_TOPOLOGY_SYSTEM */
+
+struct nvml_pair {
+	uint32_t known;
+	uint32_t level; /* nvmlGpuTopologyLevel_t */
+	uint32_t same_board;
+	uint32_t p2p[NVML_PAIR_P2PS]; /* nvmlGpuP2PStatus_t, by nvmlGpuP2PCapsIndex_t */
+};
+
+/* One of a GPU's NVLinks, and what is at its other end; bits of `known`. */
+enum nvml_link_known {
+	NVML_LINK_STATE = 1 << 0,
+	NVML_LINK_VERSION = 1 << 1,
+	NVML_LINK_REMOTE_TYPE = 1 << 2,
+	NVML_LINK_REMOTE_PLACE = 1 << 3,
+};
+
+struct nvml_link {
+	uint32_t known;
+	uint32_t active;  /* nvmlEnableState_t */
+	uint32_t version; /* of NVLink */
+	uint32_t remote;  /* nvmlIntNvLinkDeviceType_t */
+	uint32_t domain, bus, device;
+	uint32_t device_id, subsystem_id;
+};
+
 #endif

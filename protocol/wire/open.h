@@ -10,9 +10,28 @@
 #include "protocol/wire/nvml.h"
 
 #define OPEN_VERSION 2u
-#define OPEN_ATTRIBUTES 256 /* CUdevice_attribute values 1..255; newer ones: NOT_SUPPORTED */
-#define OPEN_LIMITS 16	    /* CUlimit 0..15 */
-#define OPEN_DEVICES 16
+#define OPEN_ATTRIBUTES 256  /* CUdevice_attribute values 1..255; newer ones: NOT_SUPPORTED */
+#define OPEN_LIMITS 16	     /* CUlimit 0..15 */
+#define OPEN_DEVICES 16	     /* of an agent */
+#define OPEN_DEVICES_MOST 64 /* of a process, which may have several agents */
+
+/* vcudaOpen's `features`: where the worker is to reserve the windows of its devices, which lie
+ * side by side then. In OPEN_WINDOW_UNITs, from the address that bits 32 to 47 say on, as many
+ * as bits 48 to 63 say; 0: wherever it likes. It does so or refuses; one that does not know the
+ * wish leaves them where they are, as the answer shows. The first frame of a session only. */
+#define OPEN_WINDOW_UNIT (1ull << 36)
+#define OPEN_WINDOW_FROM_SHIFT 32
+#define OPEN_WINDOW_SPAN_SHIFT 48
+/* Where both ends can have them: above ASan's shadow, below the mirror and programs. */
+#define OPEN_WINDOW_LOW 0x200000000000ull
+#define OPEN_WINDOW_HIGH 0x400000000000ull
+#define OPEN_WINDOW_MOST (1ull << 41) /* of one device */
+
+/* open_info.features, and the lower half of vcudaOpen's: what the one tells and the other wants
+ * to know */
+#define OPEN_FEATURE_PEERS                                                                     \
+	(1ull << 0) /* behind the devices device_count² of struct open_peer */
+#define OPEN_FEATURE_SYMBOLS (1ull << 1) /* modules are loaded with addresses of variables */
 
 /* open_device.flags */
 #define OPEN_PTX_ONLY (1u << 0) /* the device runs PTX; machine code is of no use to it */
@@ -47,6 +66,19 @@ struct open_device {
 	int32_t attributes[OPEN_ATTRIBUTES];
 };
 
+#define OPEN_PEER_ATTRIBUTES 8
+#define OPEN_PEER_ATOMICS 16
+
+/* What a device can do with another one's memory: row by row, the device and then the other. */
+struct open_peer {
+	uint8_t can; /* cuDeviceCanAccessPeer */
+	uint8_t attribute_known;
+	uint8_t atomics_known;
+	uint8_t reserved;
+	int32_t attributes[OPEN_PEER_ATTRIBUTES]; /* CUdevice_P2PAttribute */
+	uint8_t atomics[OPEN_PEER_ATOMICS];	  /* CUatomicOperation: its capabilities */
+};
+
 /* vcudaModuleLoad's kind */
 enum image_kind {
 	IMAGE_PTX = 1,
@@ -54,12 +86,15 @@ enum image_kind {
 	IMAGE_FATBIN = 3, /* one entry or more in NVIDIA's container, compressed or not */
 };
 
-/* vcudaModuleLoad's jit: CUjit_option and its value, scalars only. */
+/* vcudaModuleLoad's jit: CUjit_option and its value, scalars only.  A variable of the program's
+ * (OPEN_FEATURE_SYMBOLS) is some of CU_JIT_GLOBAL_SYMBOL_NAMES, with eight bytes of its name
+ * each, and CU_JIT_GLOBAL_SYMBOL_ADDRESSES with its address behind them. */
 struct image_option {
 	uint32_t option;
 	uint32_t reserved;
 	uint64_t value;
 };
+#define IMAGE_OPTIONS_MAX 2048 /* of a module; half a frame's body */
 
 /* vcudaModuleLoad: the module came from cuLibraryLoadData (kernels are context-free) */
 

@@ -12,6 +12,11 @@
  * one is. A stripe carries payloads only, each behind a struct session_piece, in the order of
  * the frames that name it (FRAME_STRIPE_MASK in frame.h).
  *
+ * Where both know SESSION_FEATURE_STRIPES_BACK too, a stripe also carries payloads of the
+ * worker's frames.  It begins with an empty piece of the sidecar's, which the worker answers
+ * with one; only then either sends payloads.  Without it there are SESSION_STRIPES_ONE_WAY
+ * stripes at most, and nothing but WELCOME comes back.
+ *
  * A token that is longer than HELLO's field, a signed one, comes behind it: the HELLO has
  * SESSION_VERSION_CREDENTIAL for a version then, which an older agent refuses in words, and a
  * struct session_credential follows it on each connection.
@@ -49,7 +54,21 @@
 #define SESSION_FEATURE_RESUME (1ull << 1)  /* resume after a cut */
 #define SESSION_FEATURE_STRIPES (1ull << 2) /* payloads over connections of their own */
 
-#define SESSION_STRIPES 3 /* at most, as FRAME_STRIPE_MASK has room for */
+#define SESSION_FEATURE_STRIPES_BACK (1ull << 3) /* and both ways */
+
+/* COMMANDS, of the client only: a class of work below the one that its tenant has; an agent
+ * that does not know them takes no notice. */
+#define SESSION_FEATURE_LOW (1ull << 8)
+#define SESSION_FEATURE_NORMAL (1ull << 9)
+
+#define SESSION_STRIPES 4 /* at most; FRAME_STRIPE_MASK has room for 7 */
+/* A payload of fewer bytes is faster over the link: a thread less at each end is to wake.
+ * Either end may hold it otherwise. */
+#define SESSION_STRIPE_LEAST (384u * 1024)
+/* How long, ns, the threads of a stripe stay awake behind a piece where there are cores to spin
+ * on: one copy of 1 MiB after the other, each awaited, comes that soon. */
+#define SESSION_STRIPE_SPIN 250000u
+#define SESSION_STRIPES_ONE_WAY 3 /* as releases before STRIPES_BACK have it */
 
 enum session_role {
 	SESSION_COMMANDS = 1,
@@ -62,7 +81,7 @@ enum session_role {
 };
 
 struct session_piece {
-	uint32_t length; /* of the payload behind it, <= FRAME_PAYLOAD_MAX */
+	uint32_t length; /* of the payload behind it, <= FRAME_PAYLOAD_MAX; see 0 at the top */
 	uint32_t reserved;
 };
 

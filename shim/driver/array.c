@@ -244,7 +244,10 @@ static CUresult array_destroy(struct array *array)
 
 CUresult hand_cuArrayDestroy(CUarray hArray)
 {
-	return array_destroy(array_find((uint64_t)(uintptr_t)hArray, false));
+	struct array *array = array_find((uint64_t)(uintptr_t)hArray, false);
+
+	/* A level is destroyed with its mipmapped array: natively this is no mistake. */
+	return array && array->parent ? CUDA_SUCCESS : array_destroy(array);
 }
 
 CUresult hand_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
@@ -275,9 +278,10 @@ CUresult hand_cuArray3DGetDescriptor_v2(
 CUresult hand_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
 {
 	CUDA_ARRAY3D_DESCRIPTOR desc;
-	CUresult status = pArrayDescriptor ? hand_cuArray3DGetDescriptor_v2(&desc, hArray)
-					   : CUDA_ERROR_INVALID_VALUE;
+	CUresult status = hand_cuArray3DGetDescriptor_v2(&desc, hArray);
 
+	if (!status && !pArrayDescriptor)
+		status = CUDA_ERROR_INVALID_VALUE;
 	if (!status)
 		*pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){.Width = desc.Width,
 			.Height = desc.Height,

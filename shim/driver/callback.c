@@ -19,6 +19,7 @@
 #include "shim/driver/context.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
 #include "shim/driver/graph/graph.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/engine/session.h"
@@ -55,7 +56,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct callback *waiting[CALLBACK_BUCKETS];
 	uint64_t last_ticket;
-	bool running;
+	bool running[CHANNEL_AGENTS]; /* a thread for each session */
 	_Atomic uint64_t outstanding;
 	_Atomic uint32_t thread; /* its gettid() */
 } callbacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -205,6 +206,7 @@ static void node_launch_copy(const struct node_launch *launch, enum part_kind ki
 		hand_cuStreamSynchronize(ahead);
 	}
 	thread_set(NULL);
+	thread_self.session = launch->context->session;
 }
 
 void callback_node_drop(uint64_t ticket)
@@ -268,20 +270,22 @@ static void callback_run(uint64_t ticket)
 	body = shim_begin(&call, OP_vcudaHostFuncDone, sizeof(*body));
 	body->ticket = ticket;
 	shim_post(&call);
+	handle_recycle(); /* this thread begins no calls */
 }
 
-static void *callback_thread(void *unused)
+static void *callback_thread(void *of)
 {
-	struct channel_page *page = session.page;
+	struct session *here = of;
+	struct channel_page *page = here->page;
 	uint64_t head = atomic_load(&page->upcall_head);
 
-	(void)unused;
+	thread_self.session = here;
 	atomic_store(&callbacks.thread, (uint32_t)syscall(SYS_gettid));
-	while (atomic_load(&session.phase) == SESSION_READY) {
+	while (atomic_load(&here->phase) == SESSION_READY) {
 		uint32_t progress = atomic_load(&page->progress);
 
 		while (atomic_load_explicit(&page->upcall_tail, memory_order_acquire) != head) {
-			struct channel_upcall upcall = session.upcalls[head % CHANNEL_UPCALLS];
+			struct channel_upcall upcall = here->upcalls[head % CHANNEL_UPCALLS];
 
 			atomic_store(&page->upcall_head, ++head);
 			if (upcall.what == UPCALL_HOST_FUNC)
@@ -300,21 +304,22 @@ static void *callback_thread(void *unused)
 /* With the lock held. The app's signals are not for this thread. */
 static CUresult callback_start(void)
 {
+	struct session *here = session_here();
 	sigset_t all, old;
 	pthread_t thread;
 	int ret;
 
-	if (callbacks.running)
+	if (callbacks.running[here->index])
 		return CUDA_SUCCESS;
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV); /* a host function may touch managed memory */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(&thread, NULL, callback_thread, NULL);
+	ret = pthread_create(&thread, NULL, callback_thread, here);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	pthread_detach(thread);
-	callbacks.running = true;
+	callbacks.running[here->index] = true;
 	return CUDA_SUCCESS;
 }
 

@@ -61,6 +61,11 @@ uint16_t context_number(const struct context *context)
 	return context->number;
 }
 
+struct session *context_session(const struct context *context)
+{
+	return context->session;
+}
+
 struct context *context_current(void)
 {
 	struct context *context = thread_self.current;
@@ -71,7 +76,7 @@ struct context *context_current(void)
 	return context;
 }
 
-/* Of primary contexts: the runtime front must see that what it has bound is gone. */
+/* Of contexts: the runtime front must see that what it has bound is gone. */
 __attribute__((visibility("default"))) extern _Atomic uint32_t vcuda_resets;
 _Atomic uint32_t vcuda_resets;
 
@@ -100,6 +105,20 @@ struct context *context_or_current(CUcontext handle)
 static CUcontext context_handle(const struct context *context)
 {
 	return (CUcontext)(uintptr_t)(context ? context->handle : 0);
+}
+
+bool home_lend_slow(uint64_t handle)
+{
+	struct context *home = session_count > 1 ? handle_home(handle) : NULL;
+
+	return home && home->session != session_here() && thread_push(home);
+}
+
+void home_lent(void)
+{
+	struct context *popped;
+
+	thread_pop(&popped);
 }
 
 /* ---- primary contexts ---- */
@@ -144,10 +163,11 @@ CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	primary = &device->primary;
 	pthread_mutex_lock(&contexts.lock);
 	if (!primary->handle) {
-		primary->number = (uint16_t)CONTEXT_PRIMARY(device_wire(dev));
+		primary->number = device_primary(dev);
 		primary->primary = true;
 		primary->home = primary;
 		primary->device = dev;
+		primary->session = device->session;
 		primary->id = atomic_fetch_add(&contexts.last_id, 1) + 1;
 		primary->legacy = stream_legacy(primary);
 		if (primary->legacy)
@@ -169,16 +189,19 @@ CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 /* The worker's side of a reset: everything that the context holds is destroyed. */
 static CUresult context_reset(struct context *primary)
 {
+	struct session_visit visit;
 	struct shim_call call;
 	struct wire_vcudaPrimaryReset *body;
 	CUresult status;
 	bool last;
 
 	host_context_drain(primary);
+	visit = session_visit(primary->session);
 	body = shim_begin(&call, OP_vcudaPrimaryReset, sizeof(*body));
 	body->device = device_wire(primary->device);
 	shim_wait(&call, 0);
 	status = shim_end(&call);
+	session_leave(visit);
 	if (status)
 		return status;
 	atomic_store(&primary->live, false);
@@ -229,6 +252,7 @@ static CUresult primary_reset(CUdevice dev, bool forget)
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&contexts.lock);
+	atomic_store(&device->primary_flags, 0);
 	if (device->primary.handle && atomic_load(&device->primary.live)) {
 		status = context_reset(&device->primary);
 		if (!status && forget)
@@ -293,7 +317,8 @@ CUresult hand_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int 
 
 static uint16_t number_alloc(void)
 {
-	for (uint16_t n = CONTEXT_CREATED; n < CONTEXT_MAX; n++)
+	/* CONTEXT_CREATED itself is the primary context of the last of 64 devices. */
+	for (uint16_t n = CONTEXT_CREATED + 1; n < CONTEXT_MAX; n++)
 		if (!contexts.numbers_used[n]) {
 			contexts.numbers_used[n] = true;
 			return n;
@@ -321,6 +346,7 @@ CUresult context_make(CUdevice dev, unsigned flags,
 	context->number = number_alloc();
 	pthread_mutex_unlock(&contexts.lock);
 	context->device = dev;
+	context->session = device_of(dev)->session;
 	context->flags = flags;
 	context->home = context;
 	context->id = atomic_fetch_add(&contexts.last_id, 1) + 1;
@@ -350,8 +376,10 @@ CUresult context_make(CUdevice dev, unsigned flags,
 /* The worker's half of one that is being made. */
 static CUresult context_ask(struct context *context, const void *argument)
 {
+	struct session_visit visit = session_visit(context->session);
 	struct wire_vcudaContextCreate *body;
 	struct shim_call call;
+	CUresult status;
 
 	(void)argument;
 	body = shim_begin(&call, OP_vcudaContextCreate, sizeof(*body));
@@ -359,7 +387,9 @@ static CUresult context_ask(struct context *context, const void *argument)
 	body->device = device_wire(context->device);
 	body->flags = context->flags;
 	shim_wait(&call, 0);
-	return shim_end(&call);
+	status = shim_end(&call);
+	session_leave(visit);
+	return status;
 }
 
 CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
@@ -378,6 +408,7 @@ CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
 		context_end(context);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	atomic_fetch_add(&context->attached, 1);
 	*pctx = context_handle(context);
 	return CUDA_SUCCESS;
 }
@@ -438,6 +469,7 @@ static void context_bury(struct context *context)
  * A few dozen bytes for each context that a process ever destroyed. */
 CUresult context_end(struct context *context)
 {
+	struct session_visit visit;
 	struct shim_call call;
 	struct wire_vcudaContextDestroy *body;
 	CUresult status;
@@ -446,6 +478,7 @@ CUresult context_end(struct context *context)
 		host_context_drain(context);
 	if (!atomic_exchange(&context->live, false))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	atomic_fetch_add(&vcuda_resets, 1);
 	atomic_store(&context->retained, 0);
 	coredump_drop(context);
 	managed_context_gone(context);
@@ -455,9 +488,11 @@ CUresult context_end(struct context *context)
 	pool_context_gone(context->number);
 	cache_drop(context->number);
 	thread_forget(context);
+	visit = session_visit(context->session);
 	body = shim_begin(&call, OP_vcudaContextDestroy, sizeof(*body));
 	body->number = context->number;
 	status = shim_post(&call);
+	session_leave(visit);
 	array_reset(context);
 	graph_context_gone(context);
 	memory_context_gone(context, false);
@@ -524,14 +559,19 @@ CUresult hand_cuCtxPushCurrent_v2(CUcontext ctx)
 
 	if (!context)
 		return ctx ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE;
-	return thread_push(context) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!thread_push(context))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	atomic_fetch_add(&context->attached, 1);
+	return CUDA_SUCCESS;
 }
 
 CUresult context_push_first(CUcontext ctx)
 {
 	struct context *context = context_of(ctx);
 
-	return context && (context->primary || context == thread_self.current)
+	/* Only one that is current to no thread, or is no more. */
+	return context && (context->primary || (atomic_load(&context->live) &&
+						       atomic_load(&context->attached)))
 		       ? CUDA_ERROR_INVALID_CONTEXT
 		       : hand_cuCtxPushCurrent_v2(ctx);
 }
@@ -542,18 +582,23 @@ CUresult hand_cuCtxPopCurrent_v2(CUcontext *pctx)
 
 	if (!thread_pop(&context))
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (atomic_load(&context->attached))
+		atomic_fetch_sub(&context->attached, 1);
 	if (pctx)
 		*pctx = context_handle(context);
 	return CUDA_SUCCESS;
 }
 
-/* A context that is used more than once stays, and is not told; that is no error. */
+/* A context that is used more than once stays, and is not told; that is no error. So does a
+ * primary one that was reset. */
 CUresult context_pop_first(CUcontext *pctx)
 {
 	const struct context *context = thread_self.current;
 
-	return context && atomic_load(&context->retained) > 1 ? CUDA_SUCCESS
-							      : hand_cuCtxPopCurrent_v2(pctx);
+	if (context && (atomic_load(&context->retained) > 1 ||
+			       (context->primary && !atomic_load(&context->live))))
+		return CUDA_SUCCESS;
+	return hand_cuCtxPopCurrent_v2(pctx);
 }
 
 CUresult hand_cuCtxSetCurrent(CUcontext ctx)
@@ -567,6 +612,8 @@ CUresult hand_cuCtxSetCurrent(CUcontext ctx)
 	}
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (context != thread_self.current)
+		atomic_fetch_add(&context->attached, 1);
 	thread_set(context);
 	return CUDA_SUCCESS;
 }
@@ -610,10 +657,13 @@ CUresult hand_cuCtxGetFlags(unsigned int *flags)
 	/* Of one that is no more too. */
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	*flags = context->primary ? atomic_load(&devices.at[context->device].primary_flags)
-				  : context->flags;
-	if (context->primary && atomic_load(&context->live))
-		*flags |= CU_CTX_MAP_HOST;
+	if (!context->primary)
+		*flags = context->flags;
+	else if (atomic_load(&context->live))
+		*flags = atomic_load(&devices.at[context->device].primary_flags) |
+			 CU_CTX_MAP_HOST;
+	else /* what was set since is the next one's */
+		*flags = 0;
 	return CUDA_SUCCESS;
 }
 
@@ -694,28 +744,4 @@ CUresult hand_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAff
 		(unsigned)devices.at[context->device]
 			.open.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
 	return CUDA_SUCCESS;
-}
-
-/* The worker maps a window for its own device only, so a kernel cannot reach a peer's memory.
- * Copies between devices work without it. */
-CUresult hand_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
-{
-	const struct context *peer = context_of(peerContext);
-
-	if (!peer)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	if (Flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	return atomic_load(&peer->live) ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
-					: CUDA_ERROR_CONTEXT_IS_DESTROYED;
-}
-
-CUresult hand_cuCtxDisablePeerAccess(CUcontext peerContext)
-{
-	const struct context *peer = context_of(peerContext);
-
-	if (!peer)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	return atomic_load(&peer->live) ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED
-					: CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }

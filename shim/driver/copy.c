@@ -19,6 +19,7 @@
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/graph.h"
 #include "shim/engine/driver.h"
+#include "shim/engine/past_caches.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
@@ -229,6 +230,23 @@ static bool flight_start(const struct rows *r, struct flight *f, uint64_t stream
 	return true;
 }
 
+/* From the bounce buffer to where the app wants it. */
+static void flight_land(const struct rows *r, const struct flight *f)
+{
+	const unsigned char *from = shim_segment(f->bounce);
+	unsigned char *to = piece_host(r, &f->piece);
+	bool large = r->width * r->height >= PAST_CACHES_LEAST;
+
+	for (size_t i = 0; i < f->piece.rows; i++) {
+		if (large)
+			past_caches_copy(to, from, f->piece.width);
+		else
+			memcpy(to, from, f->piece.width);
+		to += r->host_pitch;
+		from += f->piece.width;
+	}
+}
+
 static CUresult flight_end(const struct rows *r, struct flight *f, uint64_t *seq)
 {
 	size_t n = f->piece.width * f->piece.rows;
@@ -238,14 +256,8 @@ static CUresult flight_end(const struct rows *r, struct flight *f, uint64_t *seq
 	answered = f->call.slot != NULL;
 	if (!f->call.status && f->call.landed != n)
 		f->call.status = status_of(CAUSE_VIOLATION);
-	if (!f->call.status && !f->direct) {
-		const unsigned char *from = shim_segment(f->bounce);
-		unsigned char *to = piece_host(r, &f->piece);
-
-		for (size_t i = 0; i < f->piece.rows; i++)
-			memcpy(to + i * r->host_pitch, from + i * f->piece.width,
-				f->piece.width);
-	}
+	if (!f->call.status && !f->direct)
+		flight_land(r, f);
 	/* Without an answer the bytes may still come: that place is never used again. */
 	if (answered && !f->direct)
 		shim_bounce_put(f->bounce, n);
@@ -336,6 +348,25 @@ bool copy_side_ok(const struct shape *s, uint64_t at, size_t pitch, size_t slice
 	return copy_extent(s, pitch, slice, &extent) && mirror_reaches(at, extent);
 }
 
+/* Between the app and memory of a device that is not the stream's.  The agent has each device's
+ * memory mapped for that one only, so the owner copies, between what the stream has to do
+ * before and what comes after. */
+CUresult copy_by_owner(struct shape *s, struct context *owner, uint64_t stream)
+{
+	CUresult status = sync_wait(SYNC_STREAM, stream, NULL);
+	struct context *popped;
+
+	if (status)
+		return status;
+	if (!thread_push(owner))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = copy_shape(s, CU_STREAM_LEGACY, false);
+	if (!status && s->dst_side != SIDE_HOST && !stream_number(CU_STREAM_LEGACY, &stream))
+		status = sync_wait(SYNC_STREAM, stream, NULL);
+	thread_pop(&popped);
+	return status;
+}
+
 static CUresult copy_device(const struct shape *s, uint64_t stream)
 {
 	struct shim_call call;
@@ -420,25 +451,6 @@ static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64
 	return part_copy_captured(graph, kind, &copy, hStream);
 }
 
-/* Between the app and memory of a device that is not the stream's.  The agent has each device's
- * memory mapped for that one only, so the owner copies, between what the stream has to do
- * before and what comes after. */
-static CUresult copy_by_owner(struct shape *s, struct context *owner, uint64_t stream)
-{
-	CUresult status = sync_wait(SYNC_STREAM, stream, NULL);
-	struct context *popped;
-
-	if (status)
-		return status;
-	if (!thread_push(owner))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = copy_shape(s, CU_STREAM_LEGACY, false);
-	if (!status && s->src_side == SIDE_HOST && !stream_number(CU_STREAM_LEGACY, &stream))
-		status = sync_wait(SYNC_STREAM, stream, NULL);
-	thread_pop(&popped);
-	return status;
-}
-
 /* The primary context of the device whose memory it is, where that is another than the
  * stream's. */
 static struct context *copy_owner(const struct shape *s)
@@ -461,9 +473,6 @@ static CUresult copy_between(struct shape *s, CUstream hStream, bool async)
 	uint64_t stream;
 	CUresult status = stream_number(hStream, &stream);
 
-	/* A capture is in the way of what follows whatever is copied. */
-	if (!status && !async)
-		status = capture_unsafe();
 	if (status || !s->width || !s->height || !s->depth)
 		return status;
 	copy_tidy(s);
@@ -480,6 +489,8 @@ static CUresult copy_between(struct shape *s, CUstream hStream, bool async)
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((s->dst_side == SIDE_HOST && !s->dst) || (s->src_side == SIDE_HOST && !s->src))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (session_count > 1 && copy_elsewhere(s))
+		return copy_agents(s, stream);
 	graph = capture_graph(stream);
 	if (graph && (s->src_side == SIDE_HOST || s->dst_side == SIDE_HOST))
 		return copy_captured(s, graph, stream, hStream, async);

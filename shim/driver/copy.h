@@ -45,6 +45,17 @@ struct part_copy copy_app(const struct shape *s);
 /* Does it: posts, or with !ASYNC towards the host waits. */
 CUresult copy_shape(struct shape *s, CUstream hStream, bool async);
 
+/* Does it in the context OWNER, in which its memory is, between what STREAM has to do before
+ * and what comes after. */
+CUresult copy_by_owner(struct shape *s, struct context *owner, uint64_t stream);
+
+/* --- copy_agents.c --- */
+/* Whether a side is of another agent than the thread's. */
+bool copy_elsewhere(const struct shape *s);
+/* The same copy then: by the other agent where both sides are its own (or the app's), else by
+ * way of this process. Done when it returns. */
+CUresult copy_agents(struct shape *s, uint64_t stream);
+
 /* --- copy_array.c --- */
 /* Both sides that are arrays hold what is copied of them. */
 bool copy_arrays_ok(const struct shape *s);

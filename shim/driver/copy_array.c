@@ -7,6 +7,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/array.h"
 #include "shim/driver/context.h"
+#include "shim/engine/driver.h"
 #include "shim/driver/forms.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/statistics.h"
@@ -73,7 +74,10 @@ CUresult copy_array_flat(
 		.width = n,
 		.height = 1,
 		.depth = 1};
+	CUresult status = context_missing();
 
+	if (status)
+		return status;
 	if ((src.side == SIDE_ARRAY && !src.array) || (dst.side == SIDE_ARRAY && !dst.array) ||
 		!end_holds(&src, n) || !end_holds(&dst, n))
 		return n ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

@@ -62,11 +62,21 @@ static CUresult side_array(CUarray handle, size_t x, size_t y, size_t z, enum si
 	return handle ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* HEIGHT rows from Y on, in a plane of so many; 0: nothing is said of its rows. */
+static bool plane_holds(size_t plane, size_t y, size_t height)
+{
+	return !plane || (y <= plane && height <= plane - y);
+}
+
 static CUresult shape_3d(const CUDA_MEMCPY3D *p, struct shape *s)
 {
 	CUresult status;
 
-	if (!p || p->srcLOD || p->dstLOD)
+	if (!p || p->srcLOD || p->dstLOD ||
+		(p->srcMemoryType != CU_MEMORYTYPE_ARRAY &&
+			!plane_holds(p->srcHeight, p->srcY, p->Height)) ||
+		(p->dstMemoryType != CU_MEMORYTYPE_ARRAY &&
+			!plane_holds(p->dstHeight, p->dstY, p->Height)))
 		return CUDA_ERROR_INVALID_VALUE;
 	*s = (struct shape){.width = p->WidthInBytes, .height = p->Height, .depth = p->Depth};
 	if (p->srcMemoryType == CU_MEMORYTYPE_ARRAY)

@@ -3,6 +3,7 @@
  * Devices: everything that can be asked came with vcudaOpen, so nothing here asks.
  */
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,9 @@
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
+#include "shim/engine/status.h"
 #include "shim/driver/memory/mirror.h"
+#include "shim/driver/peer.h"
 #include "shim/driver/visible.h"
 
 struct devices devices;
@@ -22,40 +25,125 @@ struct device *device_of(CUdevice device)
 	return device >= 0 && device < devices.count ? &devices.at[device] : NULL;
 }
 
-bool device_fill(const void *answer, size_t bytes)
+struct session_visit device_visit(int device)
+{
+	return session_visit(devices.at[device].session);
+}
+
+uint64_t device_windows_end(void)
+{
+	uint64_t end = OPEN_WINDOW_LOW;
+
+	for (uint32_t i = 0; i < devices.info.device_count; i++)
+		if (devices.all[i].window + devices.all[i].window_bytes > end)
+			end = devices.all[i].window + devices.all[i].window_bytes;
+	return end;
+}
+
+static bool info_good(const struct open_info *info, size_t bytes)
+{
+	return info->version == OPEN_VERSION &&
+	       info->device_bytes == sizeof(struct open_device) && info->device_count &&
+	       info->device_count <= OPEN_DEVICES &&
+	       bytes - sizeof(*info) >= info->device_count * sizeof(struct open_device);
+}
+
+static CUresult unfit(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static CUresult unfit(const char *format, ...)
+{
+	va_list arguments;
+	char text[256];
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	session_because(text);
+	return status_of(CAUSE_FOREIGN);
+}
+
+/* Whether an agent goes with those before it. */
+static CUresult info_fits(const struct open_info *info)
+{
+	const int most = sizeof(info->agent_version);
+	const struct session *here = session_here();
+
+	if (!here->index)
+		return CUDA_SUCCESS;
+	if (memcmp(info->agent_version, devices.info.agent_version, (size_t)most))
+		return unfit("agent %.80s is of release %.*s, %.80s of %.*s: a process uses "
+			     "several of one release",
+			here->agent, most, info->agent_version, session_first.agent, most,
+			devices.info.agent_version);
+	if (devices.info.device_count + info->device_count > OPEN_DEVICES_MOST)
+		return unfit("with agent %.80s there are %u GPUs; a process has %u at the most",
+			here->agent, devices.info.device_count + info->device_count,
+			OPEN_DEVICES_MOST);
+	return CUDA_SUCCESS;
+}
+
+static bool windows_overlap(const struct open_device *a, const struct open_device *b)
+{
+	return a->window < b->window + b->window_bytes &&
+	       b->window < a->window + a->window_bytes;
+}
+
+/* The next of all. */
+static CUresult device_add(const struct open_device *from)
+{
+	uint32_t number = devices.info.device_count;
+	struct open_device *open = &devices.all[number];
+
+	*open = *from;
+	open->name[sizeof(open->name) - 1] = 0;
+	open->pci_bus_id[sizeof(open->pci_bus_id) - 1] = 0;
+	devices.home[number] = session_here();
+	for (uint32_t i = 0; i < number; i++)
+		if (windows_overlap(&devices.all[i], open))
+			return unfit("agent %.80s has its addresses where %.80s has: it cannot "
+				     "be one of several",
+				session_here()->agent, devices.home[i]->agent);
+	devices.info.device_count++;
+	return CUDA_SUCCESS;
+}
+
+CUresult device_fill(const void *answer, size_t bytes)
 {
 	const unsigned char *at = answer;
+	struct open_device device;
+	struct open_info info;
+	CUresult status;
 
-	if (bytes < sizeof(devices.info))
-		return false;
-	memcpy(&devices.info, at, sizeof(devices.info));
-	at += sizeof(devices.info);
-	bytes -= sizeof(devices.info);
-	if (devices.info.version != OPEN_VERSION ||
-		devices.info.device_bytes != sizeof(struct open_device) ||
-		!devices.info.device_count || devices.info.device_count > OPEN_DEVICES ||
-		bytes < devices.info.device_count * sizeof(struct open_device))
-		return false;
-	for (int i = 0; i < (int)devices.info.device_count; i++) {
-		struct open_device *open = &devices.all[i];
-
-		memcpy(open, at + (size_t)i * sizeof(*open), sizeof(*open));
-		open->name[sizeof(open->name) - 1] = 0;
-		open->pci_bus_id[sizeof(open->pci_bus_id) - 1] = 0;
-		for (int j = 0; j < i; j++)
-			if (devices.all[j].window < open->window + open->window_bytes &&
-				open->window <
-					devices.all[j].window + devices.all[j].window_bytes)
-				return false;
+	if (bytes < sizeof(info))
+		return unfit("the agent's answer is too short");
+	memcpy(&info, at, sizeof(info));
+	if (!info_good(&info, bytes))
+		return unfit("the agent describes its GPUs in another way");
+	status = info_fits(&info);
+	if (status)
+		return status;
+	if (!session_here()->index) {
+		devices.info = info;
+		devices.info.device_count = 0;
 	}
-	return true;
+	if (info.driver_version < devices.info.driver_version)
+		devices.info.driver_version = info.driver_version;
+	session_here()->first = devices.info.device_count;
+	at += sizeof(info);
+	for (uint32_t i = 0; !status && i < info.device_count; i++) {
+		memcpy(&device, at + i * sizeof(device), sizeof(device));
+		status = device_add(&device);
+	}
+	if (!status)
+		peer_fill(&info, at + info.device_count * sizeof(device),
+			bytes - sizeof(info) - info.device_count * sizeof(device));
+	return status;
 }
 
 CUresult device_show(void)
 {
 	const char *list = secure_getenv("CUDA_VISIBLE_DEVICES");
 	const char *order = secure_getenv("CUDA_DEVICE_ORDER");
-	int chosen[OPEN_DEVICES], count;
+	int chosen[OPEN_DEVICES_MOST], count;
 
 	count = visible_choose(
 		order, list, devices.all, (int)devices.info.device_count, chosen);
@@ -66,7 +154,11 @@ CUresult device_show(void)
 		return count < 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_NO_DEVICE;
 	}
 	for (int i = 0; i < count; i++) {
-		devices.at[i].number = chosen[i];
+		devices.at[i].place = chosen[i];
+		devices.at[i].session = devices.home[chosen[i]];
+		devices.at[i].primary.session = devices.at[i].session;
+		devices.at[i].agent = devices.at[i].session->index;
+		devices.at[i].number = chosen[i] - (int)devices.at[i].session->first;
 		devices.at[i].open = devices.all[chosen[i]];
 		devices.at[i].primary_flags = devices.at[i].open.primary_flags;
 	}
@@ -74,10 +166,10 @@ CUresult device_show(void)
 	return CUDA_SUCCESS;
 }
 
-int device_from_wire(int number)
+int device_of_primary(uint16_t number)
 {
 	for (int i = 0; i < devices.count; i++)
-		if (devices.at[i].number == number)
+		if (device_primary(i) == number)
 			return i;
 	return 0;
 }
@@ -135,7 +227,8 @@ CUresult hand_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice 
 	if (!status && attrib == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES)
 		*pi &= CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 	if (!status && attrib == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)
-		*pi = 1; /* managed.h: device memory, and pages of the program's */
+		/* managed.h: device memory, and pages of the program's */
+		*pi = session_count == 1;
 	return status;
 }
 
@@ -243,44 +336,6 @@ CUresult hand_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, C
 	if (!device_of(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
 	*pi = 0;
-	return CUDA_SUCCESS;
-}
-
-/* Two GPUs do not reach each other (cuCtxEnablePeerAccess in context.c says why), whatever they
- * could natively: who is promised access enables it, and takes the refusal for a failure. */
-CUresult hand_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
-{
-	if (!canAccessPeer)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!device_of(dev) || !device_of(peerDev))
-		return CUDA_ERROR_INVALID_DEVICE;
-	*canAccessPeer = 0;
-	return CUDA_SUCCESS;
-}
-
-CUresult hand_cuDeviceGetP2PAttribute(
-	int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
-{
-	if (!value)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!device_of(srcDevice) || !device_of(dstDevice) || srcDevice == dstDevice)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
-		attrib > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
-		return CUDA_ERROR_INVALID_VALUE;
-	*value = 0;
-	return CUDA_SUCCESS;
-}
-
-CUresult hand_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
-	const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
-	CUdevice dstDevice)
-{
-	if (!capabilities || !operations || !count)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!device_of(srcDevice) || !device_of(dstDevice) || srcDevice == dstDevice)
-		return CUDA_ERROR_INVALID_DEVICE;
-	memset(capabilities, 0, count * sizeof(*capabilities));
 	return CUDA_SUCCESS;
 }
 

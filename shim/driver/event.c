@@ -118,7 +118,7 @@ CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint
 	uint64_t stream;
 	CUresult status;
 
-	if (!event)
+	if (!event || event->context->session != session_here())
 		return stream_plain(hStream, &stream) ?: CUDA_ERROR_INVALID_HANDLE;
 	if (flags & CU_EVENT_RECORD_EXTERNAL && !event_captures(hStream))
 		return CUDA_ERROR_ILLEGAL_STATE;
@@ -135,6 +135,9 @@ CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint
 	if (op != OP_cuEventRecord)
 		body->flags = flags;
 	stream = body->hStream;
+	if (!call.status && devices.count > 1 &&
+		!stream_of_device(stream, event->context->device))
+		call.status = CUDA_ERROR_INVALID_HANDLE;
 	if (!call.status)
 		captured = capture_record(event, stream, flags & CU_EVENT_RECORD_EXTERNAL);
 	status = shim_post(&call);
@@ -152,6 +155,27 @@ CUresult hand_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned 
 	return event_record(hEvent, hStream, flags, OP_cuEventRecordWithFlags);
 }
 
+/* Another agent's: the program's thread waits for it, and whatever the stream gets next comes
+ * behind it. */
+static CUresult event_await_elsewhere(struct event *event, CUstream hStream)
+{
+	uint64_t number;
+	CUresult status = stream_number(hStream, &number);
+	bool lent;
+
+	if (!status && (capture_graph(number) || atomic_load(&event->capture))) {
+		logs_add("cuStreamWaitEvent", "a capture does not span several agents");
+		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	}
+	if (status)
+		return status;
+	lent = home_lend(event->handle);
+	status = hand_cuEventSynchronize((CUevent)(uintptr_t)event->handle);
+	if (lent)
+		home_lent();
+	return status;
+}
+
 CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
 	struct event *event = event_of(hEvent);
@@ -161,10 +185,18 @@ CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int F
 
 	if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!event)
-		return stream_plain(hStream, &number) ?: CUDA_ERROR_INVALID_HANDLE;
+	if (!event) {
+		CUresult status = stream_plain(hStream, &number);
+
+		/* It ends a capture, as natively. */
+		if (!status)
+			(void)capture_refuse(number);
+		return status ? status : CUDA_ERROR_INVALID_HANDLE;
+	}
 	if (Flags && !event_captures(hStream))
 		return CUDA_ERROR_ILLEGAL_STATE;
+	if (event->context->session != session_here())
+		return event_await_elsewhere(event, hStream);
 	body = shim_begin(&call, OP_cuStreamWaitEvent, sizeof(*body));
 	body->hStream = shim_stream(&call, hStream);
 	body->hEvent = event->handle;
@@ -178,6 +210,7 @@ CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int F
 CUresult event_record_context(struct context *context, CUevent hEvent)
 {
 	struct event *event = event_of(hEvent);
+	struct session_visit visit;
 	struct wire_cuCtxRecordEvent *body;
 	struct shim_call call;
 	CUresult status;
@@ -194,10 +227,12 @@ CUresult event_record_context(struct context *context, CUevent hEvent)
 	status = capture_refuse_context(context);
 	if (status)
 		return status;
+	visit = session_visit(context->session);
 	body = shim_begin(&call, OP_cuCtxRecordEvent, sizeof(*body));
 	call.context = context->number;
 	body->hEvent = event->handle;
 	status = shim_post(&call);
+	session_leave(visit);
 	if (!status) {
 		atomic_store(&event->capture, 0);
 		atomic_store(&event->stream, EVENT_OF_CONTEXT);
@@ -216,6 +251,7 @@ CUresult hand_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 CUresult event_await_context(struct context *context, CUevent hEvent)
 {
 	struct event *event = event_of(hEvent);
+	struct session_visit visit;
 	struct wire_cuCtxWaitEvent *body;
 	struct shim_call call;
 	CUresult status;
@@ -227,12 +263,17 @@ CUresult event_await_context(struct context *context, CUevent hEvent)
 		status = CUDA_ERROR_INVALID_HANDLE;
 	if (!status && capture_event(event))
 		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	if (!status && event->context->session != context->session)
+		status = CUDA_ERROR_NOT_SUPPORTED;
 	if (status)
 		return status;
+	visit = session_visit(context->session);
 	body = shim_begin(&call, OP_cuCtxWaitEvent, sizeof(*body));
 	call.context = context->number;
 	body->hEvent = event->handle;
-	return shim_post(&call);
+	status = shim_post(&call);
+	session_leave(visit);
+	return status;
 }
 
 /* What the agent's driver would say of it. */
@@ -248,18 +289,24 @@ CUresult hand_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUeven
 	const struct event *start = event_of(hStart), *end = event_of(hEnd);
 	struct wire_cuEventElapsedTime_v2 *body;
 	struct shim_call call;
+	CUresult status;
+	bool lent;
 
-	if (!event_has_time(start) || !event_has_time(end))
+	/* As natively, where the time is to go too. */
+	if (!event_has_time(start) || !event_has_time(end) || !pMilliseconds ||
+		start->context->device != end->context->device)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!pMilliseconds)
-		return CUDA_ERROR_INVALID_VALUE;
+	lent = home_lend(start->handle);
 	body = shim_begin(&call, OP_cuEventElapsedTime_v2, sizeof(*body));
 	body->hStart = start->handle;
 	body->hEnd = end->handle;
 	reply = shim_wait(&call, sizeof(*reply));
 	if (reply)
 		*pMilliseconds = reply->pMilliseconds;
-	return shim_end(&call);
+	status = shim_end(&call);
+	if (lent)
+		home_lent();
+	return status;
 }
 
 CUresult hand_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)

@@ -50,19 +50,24 @@ static CUresult resource_get(
 {
 	const struct wire_vcudaGreenResource_reply *reply;
 	struct wire_vcudaGreenResource *body;
+	struct session_visit visit;
 	struct shim_call call;
+	CUresult status;
 
 	if (!resource)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type != CU_DEV_RESOURCE_TYPE_SM)
 		return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+	visit = device_visit(device);
 	body = shim_begin(&call, OP_vcudaGreenResource, sizeof(*body));
 	body->device = device_wire(device);
-	body->number = number;
+	body->number = session_context(session_here(), number);
 	reply = shim_wait(&call, sizeof(*reply));
 	if (reply)
 		resource_fill(resource, &reply->resource, device_wire(device));
-	return shim_end(&call);
+	status = shim_end(&call);
+	session_leave(visit);
+	return status;
 }
 
 static struct context *green_of(CUgreenCtx green)
@@ -185,8 +190,10 @@ struct green_wish {
 static CUresult green_ask(struct context *context, const void *argument)
 {
 	const struct green_wish *wish = argument;
+	struct session_visit visit = session_visit(context->session);
 	struct wire_vcudaGreenCreate *body;
 	struct shim_call call;
+	CUresult status;
 
 	body = shim_begin(&call, OP_vcudaGreenCreate, sizeof(*body));
 	body->number = context->number;
@@ -194,7 +201,9 @@ static CUresult green_ask(struct context *context, const void *argument)
 	body->flags = wish->flags;
 	body->descriptor = wish->descriptor;
 	shim_wait(&call, 0);
-	return shim_end(&call);
+	status = shim_end(&call);
+	session_leave(visit);
+	return status;
 }
 
 CUresult hand_cuGreenCtxCreate(

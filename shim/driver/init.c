@@ -78,30 +78,101 @@ static void perf_open(void)
 		shim_perf &= ~(unsigned)(PERF_POST | PERF_LEARN);
 }
 
-/* A child of fork has the parent's memory but not its session: every call says so, and the
+static bool all_sent(uint64_t tail)
+{
+	return atomic_load(&session_here()->page->head) >= tail;
+}
+
+static void bye(void)
+{
+	struct session *here = session_here();
+	uint64_t deadline = wait_now() + INIT_BYE_NS;
+	struct frame_header *header;
+	uint64_t tail;
+	uint32_t body = 0;
+	uint64_t one = 1;
+
+	ring_lock(&here->ring);
+	tail = here->ring.tail;
+	header = ring_begin(&here->ring, &body, false);
+	if (header) {
+		header->kind = FRAME_BYE;
+		ring_publish(&here->ring);
+	}
+	ring_unlock(&here->ring);
+	(void)!write(here->doorbell, &one, sizeof(one));
+	while (!all_sent(tail) && wait_now() < deadline && !session_check()) {
+		uint32_t progress = atomic_load(&here->page->progress);
+
+		atomic_fetch_add(&here->page->want_progress, 1);
+		atomic_thread_fence(memory_order_seq_cst);
+		if (!all_sent(tail))
+			wait_sleep(&here->page->progress, progress, 20000000u);
+		atomic_fetch_sub(&here->page->want_progress, 1);
+	}
+}
+
+static void bye_at(struct session *session)
+{
+	struct session_visit visit = session_visit(session);
+
+	bye();
+	session_leave(visit);
+}
+
+static void all_become(enum session_phase phase)
+{
+	for (unsigned i = 0; i < session_count; i++)
+		atomic_store_explicit(&sessions[i]->phase, phase, memory_order_release);
+}
+
+/* A child of fork has the parent's memory but not its sessions: every call says so, and the
  * descriptors go, so that the sidecar notices when the parent ends. A session that only NVML
  * used leaves nothing behind: the child may attach anew, and use CUDA. */
 static void in_child(void)
 {
-	uint32_t phase = atomic_load(&session.phase);
+	uint32_t phase = atomic_load(&session_first.phase);
 
 	if (phase == SESSION_NONE)
 		return;
-	if (phase == SESSION_JOINED) {
-		attach_drop();
-		atomic_store(&session.lost, 0);
-		atomic_store(&session.phase, SESSION_NONE);
-		/* Only this thread came along; another may have held them. */
-		init.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-		session.socket_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-		init.joined = init.shown = false;
-		return;
+	for (unsigned i = 0; i < session_count; i++) {
+		struct session *here = sessions[i];
+		struct session_visit visit = session_visit(here);
+
+		if (phase == SESSION_JOINED) {
+			attach_drop();
+			atomic_store(&here->lost, 0);
+			atomic_store(&here->phase, SESSION_NONE);
+			/* Only this thread came along; another may have held it. */
+			here->socket_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+		} else {
+			atomic_store(&here->phase, SESSION_FORKED);
+			rejoin_drop();
+			close(here->socket);
+			close(here->doorbell);
+			here->socket = here->doorbell = -1;
+		}
+		session_leave(visit);
 	}
-	atomic_store(&session.phase, SESSION_FORKED);
-	rejoin_drop();
-	close(session.socket);
-	close(session.doorbell);
-	session.socket = session.doorbell = -1;
+	if (phase == SESSION_JOINED) {
+		init.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+		init.joined = init.shown = false;
+		session_count = 1;
+	}
+}
+
+/* Where the agent is to have its windows (open.h): behind those of the agents before it, with
+ * an equal part of what there is left for each one that comes. */
+static uint64_t window_wish(void)
+{
+	const unsigned agents = session_first.agents;
+	uint64_t from, span;
+
+	if (agents == 1)
+		return 0;
+	from = (device_windows_end() + OPEN_WINDOW_UNIT - 1) / OPEN_WINDOW_UNIT;
+	span = (OPEN_WINDOW_HIGH / OPEN_WINDOW_UNIT - from) / (agents - session_here()->index);
+	return from << OPEN_WINDOW_FROM_SHIFT | span << OPEN_WINDOW_SPAN_SHIFT;
 }
 
 static CUresult session_open(void)
@@ -109,7 +180,8 @@ static CUresult session_open(void)
 	struct shim_call call;
 	struct wire_vcudaOpen *body;
 	const struct wire_vcudaOpen_reply *reply;
-	size_t room = sizeof(struct open_info) + OPEN_DEVICES * sizeof(struct open_device);
+	size_t room = sizeof(struct open_info) + OPEN_DEVICES * sizeof(struct open_device) +
+		      OPEN_DEVICES * OPEN_DEVICES * sizeof(struct open_peer);
 	uint64_t bounce;
 	CUresult status = shim_bounce_get(room, &bounce);
 
@@ -117,33 +189,74 @@ static CUresult session_open(void)
 		return status;
 	body = shim_begin(&call, OP_vcudaOpen, sizeof(*body));
 	body->version = OPEN_VERSION;
+	body->features = OPEN_FEATURE_PEERS | OPEN_FEATURE_SYMBOLS | window_wish();
 	body->capacity = room;
 	body->destination.offset = bounce;
 	reply = shim_wait(&call, 0);
-	if (reply && (call.landed > room || !device_fill(shim_segment(bounce), call.landed)))
-		call.status = status_of(CAUSE_FOREIGN);
+	if (reply)
+		call.status = call.landed > room
+				      ? status_of(CAUSE_FOREIGN)
+				      : device_fill(shim_segment(bounce), call.landed);
 	if (reply)
 		shim_bounce_put(bounce, room);
 	return shim_end(&call);
 }
 
-static CUresult join_once(void)
+/* The thread's session. */
+static CUresult join_one(void)
 {
-	static bool forks_watched;
 	CUresult status = attach();
 
 	if (status)
 		return status;
+	status = session_open();
+	if (status)
+		session_because("the agent did not open the session");
+	return status;
+}
+
+/* The other agents' sessions, in their order. Where one cannot be had, there is none. */
+static CUresult join_others(void)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	while (!status && session_count < session_first.agents) {
+		struct session *next = session_new();
+		struct session_visit visit;
+
+		if (!next)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		visit = session_visit(next);
+		status = join_one();
+		session_leave(visit);
+		if (!status)
+			continue;
+		for (unsigned i = 0; i + 1 < session_count; i++)
+			bye_at(sessions[i]);
+		session_count = 1;
+		memcpy(session_first.text, next->text, sizeof(next->text));
+		session_mark_lost(status, next->text);
+	}
+	return status;
+}
+
+static CUresult join_once(void)
+{
+	static bool forks_watched;
+	CUresult status;
+
+	devices.info.device_count = 0;
+	status = join_one();
+	if (!session_first.page)
+		return status;
 	if (!forks_watched)
 		pthread_atfork(NULL, NULL, in_child);
 	forks_watched = true;
-	status = session_open();
-	if (status) {
-		session_because("the agent did not open the session");
-		return status;
-	}
-	atomic_store_explicit(&session.phase, SESSION_JOINED, memory_order_release);
-	return CUDA_SUCCESS;
+	if (!status)
+		status = join_others();
+	if (!status)
+		all_become(SESSION_JOINED);
+	return status;
 }
 
 /* With the lock held. */
@@ -163,7 +276,7 @@ CUresult vcuda_nvml_join(void)
 {
 	CUresult status;
 
-	if (atomic_load(&session.phase) != SESSION_NONE)
+	if (atomic_load(&session_here()->phase) != SESSION_NONE)
 		return session_status();
 	pthread_mutex_lock(&init.lock);
 	status = join();
@@ -173,7 +286,8 @@ CUresult vcuda_nvml_join(void)
 
 CUresult hand_cuInit(unsigned int Flags)
 {
-	uint32_t phase = atomic_load(&session.phase);
+	struct session *here = session_here();
+	uint32_t phase = atomic_load(&here->phase);
 	CUresult status;
 
 	if (Flags)
@@ -184,17 +298,16 @@ CUresult hand_cuInit(unsigned int Flags)
 	status = join();
 	if (!status)
 		status = session_status();
-	if (!status && atomic_load(&session.phase) == SESSION_JOINED) {
+	if (!status && atomic_load(&here->phase) == SESSION_JOINED) {
 		if (!init.shown)
 			init.show_answer = device_show();
 		init.shown = true;
 		status = init.show_answer;
 	}
-	if (!status && atomic_load(&session.phase) == SESSION_JOINED) {
+	if (!status && atomic_load(&here->phase) == SESSION_JOINED) {
 		mirror_open();
 		if (memory_open())
-			atomic_store_explicit(
-				&session.phase, SESSION_READY, memory_order_release);
+			all_become(SESSION_READY);
 		else
 			status = init.join_answer = status_of(CAUSE_FOREIGN);
 	}
@@ -208,48 +321,18 @@ __attribute__((constructor)) static void init_library(void)
 	stats_open();
 }
 
-static bool all_sent(uint64_t tail)
-{
-	return atomic_load(&session.page->head) >= tail;
-}
-
-static void bye(void)
-{
-	uint64_t deadline = wait_now() + INIT_BYE_NS;
-	struct frame_header *header;
-	uint64_t tail;
-	uint32_t body = 0;
-	uint64_t one = 1;
-
-	ring_lock(&session.ring);
-	tail = session.ring.tail;
-	header = ring_begin(&session.ring, &body, false);
-	if (header) {
-		header->kind = FRAME_BYE;
-		ring_publish(&session.ring);
-	}
-	ring_unlock(&session.ring);
-	(void)!write(session.doorbell, &one, sizeof(one));
-	while (!all_sent(tail) && wait_now() < deadline && !session_check()) {
-		uint32_t progress = atomic_load(&session.page->progress);
-
-		atomic_fetch_add(&session.page->want_progress, 1);
-		atomic_thread_fence(memory_order_seq_cst);
-		if (!all_sent(tail))
-			wait_sleep(&session.page->progress, progress, 20000000u);
-		atomic_fetch_sub(&session.page->want_progress, 1);
-	}
-}
-
 /* After the program's own exit handlers and the destructors of whatever links with us. */
 __attribute__((destructor)) static void exit_library(void)
 {
-	uint32_t ready = SESSION_READY, only_joined = SESSION_JOINED;
-
-	if (atomic_load(&session.phase) == SESSION_FORKED)
+	if (atomic_load(&session_first.phase) == SESSION_FORKED)
 		return;
 	stats_close();
-	if (atomic_compare_exchange_strong(&session.phase, &ready, SESSION_ENDED) ||
-		atomic_compare_exchange_strong(&session.phase, &only_joined, SESSION_ENDED))
-		bye();
+	for (unsigned i = 0; i < session_count; i++) {
+		uint32_t ready = SESSION_READY, only_joined = SESSION_JOINED;
+		_Atomic uint32_t *phase = &sessions[i]->phase;
+
+		if (atomic_compare_exchange_strong(phase, &ready, SESSION_ENDED) ||
+			atomic_compare_exchange_strong(phase, &only_joined, SESSION_ENDED))
+			bye_at(sessions[i]);
+	}
 }

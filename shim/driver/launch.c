@@ -12,6 +12,7 @@
 #include "protocol/wire/launch.h"
 #include "shim/driver/context.h"
 #include "shim/driver/graph/capture.h"
+#include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/mirror.h"
@@ -216,6 +217,43 @@ static void launch_names(const struct launch *l)
 	}
 }
 
+/* A pointer into pinned memory, which no kernel of several agents reaches. One within a
+ * structure may be for something else than the kernel. */
+static bool launch_points_out(const struct launch *l)
+{
+	const struct function *f = l->function;
+	struct host_range range;
+
+	for (uint32_t i = 0; i < f->layout_count; i++) {
+		const struct function_param *p = &f->layout[i];
+		const void *at = l->params ? l->params[i] : NULL;
+		uint64_t word;
+
+		if (p->size != sizeof(word))
+			continue;
+		if (l->packed && (uint64_t)p->offset + sizeof(word) <= l->param_bytes)
+			at = (const unsigned char *)l->packed + p->offset;
+		if (!at)
+			continue;
+		memcpy(&word, at, sizeof(word));
+		if (host_maybe(word) && host_find((const void *)(uintptr_t)word, &range))
+			return true;
+	}
+	return false;
+}
+
+static CUresult launch_pinned(const struct launch *l)
+{
+	if (session_count == 1) {
+		launch_names(l);
+		return mirror_before();
+	}
+	if (!launch_points_out(l))
+		return CUDA_SUCCESS;
+	logs_add("cuLaunchKernel", "kernels of several agents do not reach host memory");
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static CUresult launch_send(const struct launch *l)
 {
 	size_t bytes = sizeof(struct wire_vcudaLaunch) +
@@ -229,10 +267,8 @@ static CUresult launch_send(const struct launch *l)
 		status = cluster_asked_fits(l);
 	if (!status && l->flags & LAUNCH_COOPERATIVE)
 		status = launch_check_cooperative(l);
-	if (!status && host_any()) {
-		launch_names(l);
-		status = mirror_before();
-	}
+	if (!status && host_any())
+		status = launch_pinned(l);
 	if (status) {
 		/* As natively, it spoils the capture that it would be a node of. */
 		(void)capture_refuse(l->stream);
@@ -281,7 +317,7 @@ CUresult hand_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int g
 	l.attribute_count = 0;
 	l.params = NULL;
 	l.packed = NULL;
-	status = stream_number(hStream, &l.stream);
+	status = stream_launched(hStream, &l.stream);
 	if (!status)
 		status = launch_params(&l, kernelParams, extra);
 	return status ? status : launch_send(&l);
@@ -302,7 +338,7 @@ CUresult hand_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 	if (status)
 		return status;
 	l.function = function;
-	status = stream_number(hStream, &l.stream);
+	status = stream_launched(hStream, &l.stream);
 	if (!status)
 		status = launch_params(&l, kernelParams, NULL);
 	return status ? status : launch_send(&l);
@@ -388,13 +424,14 @@ static CUresult launch_clusters(
 CUresult hand_cuOccupancyMaxActiveClusters(
 	int *numClusters, CUfunction func, const CUlaunchConfig *config)
 {
+	bool lent = false;
 	CUresult status;
-	bool lent;
 
 	if (!numClusters || !func || !config)
 		return CUDA_ERROR_INVALID_VALUE;
-	lent = stream_lend(config->hStream);
-	status = context_missing() ?: launch_clusters(numClusters, func, config, false);
+	status = stream_lend(config->hStream, (uintptr_t)func, &lent)
+			 ?: context_missing()
+			 ?: launch_clusters(numClusters, func, config, false);
 	if (lent)
 		stream_lent();
 	return status;
@@ -411,18 +448,18 @@ CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void 
 {
 	struct launch l = {0};
 	CUstream stream;
+	bool lent = false;
 	CUresult status;
-	bool lent;
 
 	if (!config)
 		return CUDA_ERROR_INVALID_VALUE;
 	stream = config->hStream ? config->hStream : null_stream;
-	lent = stream_lend(stream);
-	status = context_missing() ?: capture_node(stream);
+	status = stream_lend(stream, (uintptr_t)f, &lent)
+			 ?: context_missing() ?: capture_node(stream);
 	if (!status)
 		status = launch_config(&l, config, f);
 	if (!status)
-		status = stream_number(stream, &l.stream);
+		status = stream_launched(stream, &l.stream);
 	if (!status)
 		status = launch_params(&l, kernelParams, extra);
 	if (!status)

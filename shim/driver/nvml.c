@@ -24,11 +24,25 @@ const struct open_device *vcuda_nvml_device(unsigned index)
 
 bool vcuda_nvml_cuda_used(void)
 {
-	return atomic_load(&session.phase) == SESSION_READY && !session_status();
+	return atomic_load(&session_here()->phase) == SESSION_READY && !session_status();
+}
+
+/* Frames go to the agent of the device, which becomes that agent's own number; -1, which is the
+ * machine, is the first agent's. */
+static struct session_visit nvml_visit(int *device)
+{
+	struct session *home = &session_first;
+
+	if (*device >= 0 && *device < (int)devices.info.device_count) {
+		home = devices.home[*device];
+		*device -= (int)home->first;
+	}
+	return session_visit(home);
 }
 
 CUresult vcuda_nvml_facts(int device, uint64_t wanted, struct nvml_facts *facts)
 {
+	struct session_visit visit;
 	struct shim_call call;
 	struct wire_vcudaNvmlFacts *body;
 	const struct wire_vcudaNvmlFacts_reply *reply;
@@ -36,17 +50,21 @@ CUresult vcuda_nvml_facts(int device, uint64_t wanted, struct nvml_facts *facts)
 
 	if (status)
 		return status;
+	visit = nvml_visit(&device);
 	body = shim_begin(&call, OP_vcudaNvmlFacts, sizeof(*body));
 	body->device = device;
 	body->wanted = wanted;
 	reply = shim_wait(&call, sizeof(*reply));
 	if (reply)
 		*facts = reply->facts;
-	return shim_end(&call);
+	status = shim_end(&call);
+	session_leave(visit);
+	return status;
 }
 
 CUresult vcuda_nvml_text(int device, uint32_t which, char text[NVML_TEXT_BYTES])
 {
+	struct session_visit visit;
 	struct shim_call call;
 	struct wire_vcudaNvmlText *body;
 	const struct wire_vcudaNvmlText_reply *reply;
@@ -56,6 +74,7 @@ CUresult vcuda_nvml_text(int device, uint32_t which, char text[NVML_TEXT_BYTES])
 
 	if (status)
 		return status;
+	visit = nvml_visit(&device);
 	body = shim_begin(&call, OP_vcudaNvmlText, sizeof(*body));
 	body->device = device;
 	body->which = which;
@@ -68,12 +87,15 @@ CUresult vcuda_nvml_text(int device, uint32_t which, char text[NVML_TEXT_BYTES])
 				n < NVML_TEXT_BYTES ? n : (size_t)NVML_TEXT_BYTES - 1);
 		text[NVML_TEXT_BYTES - 1] = 0;
 	}
-	return shim_end(&call);
+	status = shim_end(&call);
+	session_leave(visit);
+	return status;
 }
 
 CUresult vcuda_nvml_fields(int device, uint32_t count, const struct nvml_field *fields,
 	struct nvml_field_value *values)
 {
+	struct session_visit visit;
 	struct shim_call call;
 	struct wire_vcudaNvmlFields *body;
 	const struct wire_vcudaNvmlFields_reply *reply;
@@ -83,6 +105,7 @@ CUresult vcuda_nvml_fields(int device, uint32_t count, const struct nvml_field *
 
 	if (status)
 		return status;
+	visit = nvml_visit(&device);
 	body = shim_begin(&call, OP_vcudaNvmlFields, sizeof(*body));
 	body->device = device;
 	body->count = count;
@@ -95,5 +118,64 @@ CUresult vcuda_nvml_fields(int device, uint32_t count, const struct nvml_field *
 	else
 		bytes = NULL;
 	status = shim_end(&call);
+	session_leave(visit);
 	return status || bytes ? status : CUDA_ERROR_UNKNOWN;
+}
+
+static bool agent_knows(void)
+{
+	return devices.info.features & OPEN_FEATURE_PEERS;
+}
+
+CUresult vcuda_nvml_pair(int device, int other, struct nvml_pair *pair)
+{
+	const struct wire_vcudaNvmlPair_reply *reply;
+	struct wire_vcudaNvmlPair *body;
+	struct session_visit visit;
+	struct shim_call call;
+	CUresult status = vcuda_nvml_join();
+
+	*pair = (struct nvml_pair){0};
+	if (status || !agent_knows())
+		return status;
+	/* GPUs of two agents are as far from each other as two can be. */
+	if (devices.home[device] != devices.home[other]) {
+		pair->known = NVML_PAIR_LEVEL | NVML_PAIR_SAME_BOARD;
+		pair->level = NVML_PAIR_FARTHEST;
+		return CUDA_SUCCESS;
+	}
+	other -= (int)devices.home[other]->first;
+	visit = nvml_visit(&device);
+	body = shim_begin(&call, OP_vcudaNvmlPair, sizeof(*body));
+	body->device = device;
+	body->other = other;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply)
+		*pair = reply->pair;
+	status = shim_end(&call);
+	session_leave(visit);
+	return status;
+}
+
+CUresult vcuda_nvml_link(int device, unsigned link, struct nvml_link *told)
+{
+	const struct wire_vcudaNvmlLink_reply *reply;
+	struct wire_vcudaNvmlLink *body;
+	struct session_visit visit;
+	struct shim_call call;
+	CUresult status = vcuda_nvml_join();
+
+	*told = (struct nvml_link){0};
+	if (status || !agent_knows())
+		return status;
+	visit = nvml_visit(&device);
+	body = shim_begin(&call, OP_vcudaNvmlLink, sizeof(*body));
+	body->device = device;
+	body->link = link;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply)
+		*told = reply->told;
+	status = shim_end(&call);
+	session_leave(visit);
+	return status;
 }

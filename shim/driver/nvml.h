@@ -37,6 +37,10 @@ CUresult vcuda_nvml_facts(int device, uint64_t wanted, struct nvml_facts *facts)
 /* A text (enum nvml_text), always ended; device -1: of the machine. CUDA_ERROR_NOT_SUPPORTED:
  * not known. */
 CUresult vcuda_nvml_text(int device, uint32_t which, char text[NVML_TEXT_BYTES]);
+/* What two devices are to each other, and one's NVLink number LINK; what is not known is not
+ * set in `known`, with an older agent nothing is. */
+CUresult vcuda_nvml_pair(int device, int other, struct nvml_pair *pair);
+CUresult vcuda_nvml_link(int device, unsigned link, struct nvml_link *told);
 /* COUNT (1 to NVML_FIELDS_MAX) field values of a device. */
 CUresult vcuda_nvml_fields(int device, uint32_t count, const struct nvml_field *fields,
 	struct nvml_field_value *values);

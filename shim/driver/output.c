@@ -14,13 +14,19 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/completion.h"
+#include "shim/engine/session.h"
 #include "shim/engine/lock.h"
 
 static struct {
 	pthread_mutex_t lock;
-	_Atomic uint64_t fetched[OUTPUTS];
+	_Atomic uint64_t fetched[CHANNEL_AGENTS][OUTPUTS];
 } output = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(output, output.lock, LOCK_OUTPUT);
+
+static _Atomic uint64_t *output_fetched(uint32_t which)
+{
+	return &output.fetched[session_here()->index][which];
+}
 
 static bool output_some(uint32_t which, FILE *to)
 {
@@ -38,7 +44,7 @@ static bool output_some(uint32_t which, FILE *to)
 		fwrite(text, 1, n, to);
 	else
 		n = 0;
-	atomic_fetch_add(&output.fetched[which], n);
+	atomic_fetch_add(output_fetched(which), n);
 	/* An error of the app's own work is the business of the call that it belongs to. */
 	shim_end(&call);
 	return n;
@@ -47,7 +53,7 @@ static bool output_some(uint32_t which, FILE *to)
 static bool output_waits(uint32_t which)
 {
 	return completion_read(COUNTER_OUTPUT + which) >
-	       atomic_load_explicit(&output.fetched[which], memory_order_relaxed);
+	       atomic_load_explicit(output_fetched(which), memory_order_relaxed);
 }
 
 static void output_print(uint32_t which, FILE *to)

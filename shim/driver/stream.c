@@ -166,19 +166,52 @@ CUresult stream_number(CUstream stream, uint64_t *number)
 	return stream_use(stream, number, true);
 }
 
+bool stream_of_device(uint64_t number, int device)
+{
+	const struct stream *stream = stream_find(number);
+
+	return stream && stream->context->device == device;
+}
+
+CUresult stream_launched(CUstream stream, uint64_t *number)
+{
+	CUresult status = stream_use(stream, number, true);
+
+	if (!status && devices.count > 1 && *number &&
+		!stream_of_device(*number, context_current()->device))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return status;
+}
+
 CUresult stream_waited(CUstream stream, uint64_t *number)
 {
 	return stream_use(stream, number, false);
 }
 
-bool stream_lend(CUstream handle)
+bool stream_here(CUstream handle)
 {
-	const struct stream *stream;
+	const struct stream *stream =
+		shim_object_of((uint64_t)(uintptr_t)handle, KIND_CUstream);
 
-	if (context_current())
-		return false;
-	stream = shim_object_of((uint64_t)(uintptr_t)handle, KIND_CUstream);
-	return stream && thread_push(stream->context);
+	return !stream || stream->context->session == session_here();
+}
+
+CUresult stream_lend(CUstream handle, uint64_t first, bool *lent)
+{
+	const struct context *current = context_current(), *home;
+	const struct stream *stream =
+		shim_object_of((uint64_t)(uintptr_t)handle, KIND_CUstream);
+
+	if (stream && (!current || current->session != stream->context->session))
+		*lent = thread_push(stream->context);
+	/* What comes before the stream belongs to the same agent. */
+	home = session_count > 1 ? handle_home(first) : NULL;
+	if (!home || home->session == session_here())
+		return CUDA_SUCCESS;
+	if (*lent)
+		stream_lent();
+	*lent = false;
+	return CUDA_ERROR_INVALID_HANDLE;
 }
 
 void stream_lent(void)
@@ -237,7 +270,10 @@ void stream_end(uint64_t number)
 {
 	struct stream *stream = shim_object_of(number, KIND_CUstream);
 
-	if (stream && atomic_load(&session.phase) == SESSION_READY)
+	if (!stream)
+		return;
+	thread_set(stream->context);
+	if (atomic_load(&session_here()->phase) == SESSION_READY)
 		stream_destroy(stream);
 }
 
@@ -278,6 +314,8 @@ static void stream_gone(void *object, void *argument)
 void stream_reset(struct context *context)
 {
 	static const enum handle_kind kinds[] = {KIND_CUstream, KIND_CUevent};
+	/* Counters are given back to the agent that they came from. */
+	struct session_visit visit = session_visit(context->session);
 	struct gone gone;
 
 	capture_reset(context);
@@ -295,6 +333,7 @@ void stream_reset(struct context *context)
 			}
 		} while (gone.count);
 	}
+	session_leave(visit);
 	if (context->order_event)
 		handle_release(context->order_event);
 	context->order_event = 0;
@@ -350,6 +389,8 @@ CUresult hand_cuStreamDestroy_v2(CUstream hStream)
 	if (hStream == CU_STREAM_LEGACY)
 		return stream_plain(hStream, &number)
 			       ?: capture_node(hStream) ?: CUDA_ERROR_INVALID_HANDLE;
+	if (hStream == CU_STREAM_PER_THREAD && !context_current())
+		return context_missing();
 	return stream ? stream_destroy(stream) : CUDA_ERROR_INVALID_HANDLE;
 }
 

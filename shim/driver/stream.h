@@ -54,13 +54,20 @@ CUresult event_await_context(struct context *context, CUevent hEvent);
 /* The context is gone: its streams and events are stale. */
 void stream_reset(struct context *context);
 
+/* As stream_number() (shim/engine/driver.h), for kernels: INVALID_HANDLE where the stream is
+ * another device's than the current one. */
+CUresult stream_launched(CUstream stream, uint64_t *number);
+/* By number; whether it is that device's. */
+bool stream_of_device(uint64_t number, int device);
 /* As stream_number() (shim/engine/driver.h), for what waits for the stream. */
 CUresult stream_waited(CUstream stream, uint64_t *number);
 /* The same for questions: nothing is going to be put on it. */
 CUresult stream_plain(CUstream stream, uint64_t *number);
-/* For a stub whose thread has no current context: that of a stream of the app's own becomes it,
- * until stream_lent(). False: nothing to lend. */
-bool stream_lend(CUstream stream);
+/* For a stub whose thread has no current context, or whose process has several agents: where a
+ * stream of the app's own is another agent's, or none is current, its context becomes it, until
+ * stream_lent(), and *LENT true. INVALID_HANDLE: FIRST, the call's first handle, is not that
+ * agent's. */
+CUresult stream_lend(CUstream stream, uint64_t first, bool *lent);
 void stream_lent(void);
 /* The priority that cuStreamGetPriority tells; out of range is clamped, as CUDA does. */
 void stream_prioritise(uint64_t number, int priority);

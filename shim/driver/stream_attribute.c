@@ -10,6 +10,7 @@
 #include "protocol/wire/launch.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/stream.h"
+#include "shim/engine/handle.h"
 #include "shim/engine/engine.h"
 
 /* Of what streams have. */
@@ -64,5 +65,24 @@ CUresult hand_cuStreamSetAttribute(
 	status = shim_learned(&call);
 	if (!status && attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
 		stream_prioritise(number, param->priority);
+	return status;
+}
+
+/* The priority goes with them, and is answered here. */
+CUresult hand_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
+{
+	struct wire_cuStreamCopyAttributes *body;
+	const struct stream *from;
+	struct shim_call call;
+	uint64_t to, source;
+	CUresult status;
+
+	body = shim_begin(&call, OP_cuStreamCopyAttributes, sizeof(*body));
+	body->dstStream = to = shim_stream(&call, dstStream);
+	body->srcStream = source = shim_stream(&call, srcStream);
+	status = shim_post(&call);
+	from = status ? NULL : stream_find(source);
+	if (from)
+		stream_prioritise(to, from->priority);
 	return status;
 }

@@ -10,11 +10,13 @@
 #include "shim/driver/graph/capture.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/driver.h"
+#include "shim/driver/memory/later.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/memory/pool.h"
 #include "shim/engine/session.h"
 #include "shim/driver/stream.h"
 #include "shim/engine/completion.h"
+#include "shim/engine/thread.h"
 
 /* Values of counters are never used twice (completion.c relies on it). */
 static _Atomic uint64_t last_value;
@@ -95,6 +97,19 @@ static bool nothing_since(_Atomic uint64_t *synced)
 	return shim_perf & PERF_PUSH && atomic_load(synced) >= shim_sequence();
 }
 
+/* Memory goes back that was freed behind what has been waited for. */
+static void context_done(const struct context *context)
+{
+	later_context(context->number);
+	pool_synced();
+}
+
+static void stream_done(uint64_t number)
+{
+	later_synced(number, thread_self.number);
+	pool_synced();
+}
+
 CUresult hand_cuCtxSynchronize(void)
 {
 	struct context *context = context_current();
@@ -107,13 +122,13 @@ CUresult hand_cuCtxSynchronize(void)
 	if (status)
 		return status;
 	if (nothing_since(&context->synced)) {
-		pool_synced();
+		context_done(context);
 		return CUDA_SUCCESS;
 	}
 	status = sync_wait(SYNC_CONTEXT, 0, &seq);
 	if (!status) {
 		atomic_store(&context->synced, seq);
-		pool_synced();
+		context_done(context);
 	}
 	return status;
 }
@@ -147,13 +162,13 @@ CUresult hand_cuStreamSynchronize(CUstream hStream)
 	 */
 	stream = stream_find(number);
 	if (stream && nothing_since(&stream->synced)) {
-		pool_synced();
+		stream_done(number);
 		return CUDA_SUCCESS;
 	}
 	status = sync_wait(SYNC_STREAM, number, &seq);
 	if (!status) {
 		stream_synced(number, seq);
-		pool_synced();
+		stream_done(number);
 	}
 	return status;
 }

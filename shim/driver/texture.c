@@ -204,18 +204,27 @@ CUresult hand_cuDeviceGetTexture1DLinearMaxWidth(
 {
 	const struct wire_cuDeviceGetTexture1DLinearMaxWidth_reply *reply;
 	struct wire_cuDeviceGetTexture1DLinearMaxWidth *body;
+	struct session_visit visit;
 	struct shim_call call;
+	CUresult status;
 
 	if (!maxWidthInElements || !linear_format((uint32_t)format, numChannels))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	visit = device_visit(dev);
 	body = shim_begin(&call, OP_cuDeviceGetTexture1DLinearMaxWidth, sizeof(*body));
 	body->format = (uint32_t)format;
 	body->numChannels = numChannels;
-	body->dev = shim_device(&call, dev);
-	reply = shim_wait_cached(&call, sizeof(*reply));
+	body->dev = device_wire(dev);
+	/* What is kept is kept by context, and a visit has none. */
+	reply = session_count == 1 ? shim_wait_cached(&call, sizeof(*reply))
+				   : shim_wait(&call, sizeof(*reply));
 	if (reply)
 		*maxWidthInElements = reply->maxWidthInElements;
-	return shim_end(&call);
+	status = shim_end(&call);
+	session_leave(visit);
+	return status;
 }
 
 CUresult hand_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,

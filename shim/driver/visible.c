@@ -3,7 +3,7 @@
  * See visible.h.  The rules are what driver 13.0 was seen to do on a machine with two H200
  * (tests/unit/shim_visible.c has the table), more than its documentation says: numbers are what
  * strtol makes of them, a GPU that is named twice is INVALID_DEVICE, and so is an unknown
- * order.
+ * order.  That a part of a GPU (MIG) is named by MIG- and its UUID is what NVIDIA documents.
  */
 #include "shim/driver/visible.h"
 
@@ -14,7 +14,9 @@
 #include <string.h>
 #include <strings.h>
 
-#define UUID_PREFIX "GPU-"
+#define GPU_PREFIX "GPU-"
+#define MIG_PREFIX "MIG-" /* of a part of a GPU; as long */
+#define PREFIX 4
 #define UUID_TEXT (4 + 36) /* GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx */
 
 static int64_t attribute(const struct open_device *device, int which)
@@ -60,15 +62,20 @@ static void sort(const struct open_device *all, int count, bool by_place, int *s
 	}
 }
 
+static bool prefixed(const char *entry, const char *prefix)
+{
+	return !strncmp(entry, prefix, PREFIX);
+}
+
 static void uuid_text(const struct open_device *device, char text[UUID_TEXT + 1])
 {
 	const uint8_t *u = device->uuid;
+	bool part = strstr(device->name, " MIG ") != NULL;
 
 	snprintf(text, UUID_TEXT + 1,
-		UUID_PREFIX "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
-			    "%02x%02x%02x%02x%02x%02x",
-		u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12],
-		u[13], u[14], u[15]);
+		"%s%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		part ? MIG_PREFIX : GPU_PREFIX, u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7],
+		u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 }
 
 /* The one that ENTRY is the beginning of, in either case; what stands behind a whole UUID does
@@ -80,7 +87,7 @@ static int by_uuid(
 	char text[UUID_TEXT + 1];
 	int found = -1;
 
-	if (strncmp(entry, UUID_PREFIX, sizeof(UUID_PREFIX) - 1) != 0)
+	if (!prefixed(entry, GPU_PREFIX) && !prefixed(entry, MIG_PREFIX))
 		return -1;
 	for (int i = 0; i < count; i++) {
 		uuid_text(&all[sorted[i]], text);
@@ -103,9 +110,9 @@ static int by_number(const char *entry, int count)
 }
 
 int visible_choose(const char *order, const char *list, const struct open_device *all,
-	int count, int chosen[OPEN_DEVICES])
+	int count, int chosen[OPEN_DEVICES_MOST])
 {
-	int sorted[OPEN_DEVICES], n = 0;
+	int sorted[OPEN_DEVICES_MOST], n = 0;
 	bool by_place = order && !strcmp(order, "PCI_BUS_ID");
 	bool uuids;
 
@@ -116,7 +123,7 @@ int visible_choose(const char *order, const char *list, const struct open_device
 		memcpy(chosen, sorted, (size_t)count * sizeof(*sorted));
 		return count;
 	}
-	uuids = !strncmp(list, UUID_PREFIX, sizeof(UUID_PREFIX) - 1);
+	uuids = prefixed(list, GPU_PREFIX) || prefixed(list, MIG_PREFIX);
 	for (;;) {
 		int one = uuids ? by_uuid(list, all, count, sorted) : by_number(list, count);
 

@@ -13,6 +13,6 @@
 /* CHOSEN[i]: which of ALL is device i. How many: 0 is CUDA_ERROR_NO_DEVICE; VISIBLE_INVALID.
  * ORDER and LIST: the variables' values, NULL where not set. */
 int visible_choose(const char *order, const char *list, const struct open_device *all,
-	int count, int chosen[OPEN_DEVICES]);
+	int count, int chosen[OPEN_DEVICES_MOST]);
 
 #endif

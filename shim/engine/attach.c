@@ -39,13 +39,14 @@ static CUresult attach_failed(enum status_cause cause, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 static CUresult attach_failed(enum status_cause cause, const char *format, ...)
 {
+	struct session *here = session_here();
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(session.text, sizeof(session.text), format, arguments);
+	vsnprintf(here->text, sizeof(here->text), format, arguments);
 	va_end(arguments);
 	if (cause == CAUSE_NOT_CONFIGURED)
-		session_debug("%s", session.text);
+		session_debug("%s", here->text);
 	return status_of(cause);
 }
 
@@ -82,7 +83,9 @@ bool attach_tell_to(int socket, struct channel_request *request, int fd)
 
 bool attach_tell(struct channel_request *request)
 {
-	return session.socket >= 0 && attach_tell_to(session.socket, request, -1);
+	struct session *here = session_here();
+
+	return here->socket >= 0 && attach_tell_to(here->socket, request, -1);
 }
 
 /* The first descriptor goes to fds[0], the second to fds[1]; others are closed. */
@@ -166,13 +169,14 @@ bool attach_receive(
 static bool ask_to_join(
 	struct channel_request *request, struct channel_answer *answer, int fds[2])
 {
+	struct session *here = session_here();
 	uint64_t now = wait_now(), seconds = heartbeat_patience();
 	uint64_t deadline = now + ATTACH_ANSWER_MS * 1000000ull;
 
 	if (!seconds || seconds * 1000 > ATTACH_ANSWER_MS)
 		seconds = ATTACH_ANSWER_MS / 1000;
-	if (!attach_tell(request) || !attach_receive(session.socket, answer, fds,
-					     now + seconds * 1000000000ull, true))
+	if (!attach_tell(request) ||
+		!attach_receive(here->socket, answer, fds, now + seconds * 1000000000ull, true))
 		return false;
 	if (answer->op != CHANNEL_HEARTBEAT)
 		return true;
@@ -180,14 +184,14 @@ static bool ask_to_join(
 	for (int i = 0; i < 2; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	return attach_receive(session.socket, answer, fds, deadline, true);
+	return attach_receive(here->socket, answer, fds, deadline, true);
 }
 
 static bool ask(struct channel_request *request, struct channel_answer *answer, int fds[2],
 	int timeout_ms)
 {
 	return attach_tell(request) &&
-	       attach_receive(session.socket, answer, fds,
+	       attach_receive(session_here()->socket, answer, fds,
 		       wait_now() + (uint64_t)timeout_ms * 1000000u, true);
 }
 
@@ -268,6 +272,7 @@ int attach_dial(const char *path)
 
 static CUresult start_and_dial(const char *agent, const char *path)
 {
+	struct session *here = session_here();
 	uint64_t deadline = wait_now() + ATTACH_START_MS * 1000000ull;
 	char client[640];
 
@@ -280,8 +285,8 @@ static CUresult start_and_dial(const char *agent, const char *path)
 		return attach_failed(
 			CAUSE_UNREACHABLE, "cannot start %s: %s", client, strerror(errno));
 	while (wait_now() < deadline) {
-		session.socket = attach_dial(path);
-		if (session.socket >= 0)
+		here->socket = attach_dial(path);
+		if (here->socket >= 0)
 			return CUDA_SUCCESS;
 		nanosleep(&(struct timespec){.tv_nsec = ATTACH_RETRY_NS}, NULL);
 	}
@@ -292,14 +297,15 @@ static CUresult start_and_dial(const char *agent, const char *path)
 
 static CUresult reach_sidecar(void)
 {
+	struct session *here = session_here();
 	const char *named = secure_getenv("VCUDA_SOCKET");
 	const char *agent = secure_getenv("REMOTE_GPU_ADDRESS");
 	const char *path = named && *named ? named : CHANNEL_SOCKET;
 	char own[160];
 
 	rejoin_at(path, agent && *agent ? agent : NULL);
-	session.socket = attach_dial(path);
-	if (session.socket >= 0)
+	here->socket = attach_dial(path);
+	if (here->socket >= 0)
 		return CUDA_SUCCESS;
 	if (!agent || !*agent) {
 		if (errno == ENOENT)
@@ -320,8 +326,8 @@ static CUresult reach_sidecar(void)
 				(unsigned)geteuid());
 		path = own;
 		rejoin_at(path, agent);
-		session.socket = attach_dial(path);
-		if (session.socket >= 0)
+		here->socket = attach_dial(path);
+		if (here->socket >= 0)
 			return CUDA_SUCCESS;
 	}
 	return start_and_dial(agent, path);
@@ -329,8 +335,10 @@ static CUresult reach_sidecar(void)
 
 static CUresult join(void)
 {
-	struct channel_request request = {
-		.op = CHANNEL_ATTACH, .features = CHANNEL_FEATURE_ADOPT};
+	struct session *here = session_here();
+	struct channel_request request = {.op = CHANNEL_ATTACH,
+		.segment = session_here()->index,
+		.features = CHANNEL_FEATURE_ADOPT | CHANNEL_FEATURE_AGENTS};
 	struct channel_answer answer;
 	cleanup_close int segment = -1;
 	int fds[2];
@@ -340,7 +348,7 @@ static CUresult join(void)
 			errno == ETIMEDOUT || errno == EHOSTDOWN ? "; was it stopped? " : ": ",
 			errno == ETIMEDOUT || errno == EHOSTDOWN ? "(VCUDA_SIDECAR_TIMEOUT)"
 								 : strerror(errno));
-	session.doorbell = fds[0];
+	here->doorbell = fds[0];
 	segment = fds[1];
 	if (answer.version != CHANNEL_VERSION)
 		return attach_failed(CAUSE_FOREIGN,
@@ -351,43 +359,46 @@ static CUresult join(void)
 		attach_failed(CAUSE_LOST, "%s", answer.text);
 		return status_wire(answer.status);
 	}
-	memcpy(session.agent, answer.agent, sizeof(session.agent));
-	snprintf(session.name, sizeof(session.name), "%.*s", (int)sizeof(answer.session),
+	memcpy(here->agent, answer.agent, sizeof(here->agent));
+	snprintf(here->name, sizeof(here->name), "%.*s", (int)sizeof(answer.session),
 		answer.session);
-	session.bytes = answer.size;
-	if (session.doorbell < 0 || answer.size < sizeof(struct channel_page))
+	here->bytes = answer.size;
+	here->agents = answer.agents ? answer.agents : 1;
+	if (here->doorbell < 0 || answer.size < sizeof(struct channel_page))
 		return attach_failed(CAUSE_FOREIGN, "the sidecar's answer names no segment");
-	session.page = attach_map(segment, answer.size, NULL);
-	if (!session.page)
+	here->page = attach_map(segment, answer.size, NULL);
+	if (!here->page)
 		return attach_failed(CAUSE_UNREACHABLE,
 			"cannot map %llu bytes that the sidecar shares: %s",
 			(unsigned long long)answer.size,
 			segment < 0 ? "no descriptor came" : strerror(errno));
-	if (!ring_init(&session.ring, session.page, answer.size))
+	if (!ring_init(&here->ring, here->page, answer.size))
 		return attach_failed(CAUSE_FOREIGN, "the sidecar's segment has another layout");
-	session.slots = (void *)((char *)session.page + session.ring.slots);
-	session.counters = (void *)((char *)session.page + session.ring.counters);
-	session.upcalls = (void *)((char *)session.page + session.ring.upcalls);
-	session.spin_ns = wait_spin_budget();
+	here->slots = (void *)((char *)here->page + here->ring.slots);
+	here->counters = (void *)((char *)here->page + here->ring.counters);
+	here->upcalls = (void *)((char *)here->page + here->ring.upcalls);
+	here->spin_ns = wait_spin_budget();
 	if (answer.features & CHANNEL_FEATURE_ADOPT)
 		rejoin_open(take_fd(&segment));
-	session_debug("joined the agent %s", session.agent);
+	session_debug("joined the agent %s", here->agent);
 	return CUDA_SUCCESS;
 }
 
 void attach_drop(void)
 {
+	struct session *here = session_here();
+
 	rejoin_drop();
-	if (session.page)
-		munmap(session.page, session.bytes);
-	session.page = NULL;
-	session.name[0] = 0;
+	if (here->page)
+		munmap(here->page, here->bytes);
+	here->page = NULL;
+	here->name[0] = 0;
 	heartbeat_close();
-	if (session.socket >= 0)
-		close(session.socket);
-	if (session.doorbell >= 0)
-		close(session.doorbell);
-	session.socket = session.doorbell = -1;
+	if (here->socket >= 0)
+		close(here->socket);
+	if (here->doorbell >= 0)
+		close(here->doorbell);
+	here->socket = here->doorbell = -1;
 }
 
 CUresult attach(void)

@@ -10,39 +10,38 @@
 
 #include "shim/engine/blocks.h"
 #include "shim/engine/session.h"
-#include "shim/engine/lock.h"
 
-/* BLOCKS_MAX counters are plenty: an event takes one only when it is asked about too early. */
-static struct {
-	pthread_mutex_t lock;
-	struct blocks map;
-} completions = {.lock = PTHREAD_MUTEX_INITIALIZER};
-LOCK_RANK(completion, completions.lock, LOCK_COMPLETION);
+/* Plenty: an event takes one only when it is asked about too early. */
+#define COMPLETIONS                                                                            \
+	(BLOCKS_MAX < CHANNEL_COUNTERS - COUNTER_FIRST_FREE                                    \
+			? BLOCKS_MAX                                                           \
+			: CHANNEL_COUNTERS - COUNTER_FIRST_FREE)
 
 uint32_t completion_get(void)
 {
+	struct session *here = session_here();
 	uint32_t unit;
 
-	pthread_mutex_lock(&completions.lock);
-	if (!completions.map.count)
-		blocks_init(&completions.map, BLOCKS_MAX < CHANNEL_COUNTERS - COUNTER_FIRST_FREE
-						      ? BLOCKS_MAX
-						      : CHANNEL_COUNTERS - COUNTER_FIRST_FREE);
-	unit = blocks_alloc(&completions.map, 1);
-	pthread_mutex_unlock(&completions.lock);
+	pthread_mutex_lock(&here->completions.lock);
+	if (!here->completions.map.count)
+		blocks_init(&here->completions.map, COMPLETIONS);
+	unit = blocks_alloc(&here->completions.map, 1);
+	pthread_mutex_unlock(&here->completions.lock);
 	return unit == BLOCKS_NONE ? 0 : unit + COUNTER_FIRST_FREE;
 }
 
 void completion_put(uint32_t counter)
 {
+	struct session *here = session_here();
+
 	if (!counter)
 		return;
-	pthread_mutex_lock(&completions.lock);
-	blocks_free(&completions.map, counter - COUNTER_FIRST_FREE, 1);
-	pthread_mutex_unlock(&completions.lock);
+	pthread_mutex_lock(&here->completions.lock);
+	blocks_free(&here->completions.map, counter - COUNTER_FIRST_FREE, 1);
+	pthread_mutex_unlock(&here->completions.lock);
 }
 
 uint64_t completion_read(uint32_t counter)
 {
-	return atomic_load_explicit(&session.counters[counter], memory_order_acquire);
+	return atomic_load_explicit(&session_here()->counters[counter], memory_order_acquire);
 }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shim/engine/session.h"
+
 struct context;
 struct function;
 
@@ -25,6 +27,8 @@ void logs_add(const char *name, const char *reason);
 /* What crosses for a stream of the app's, before work on it. INVALID_CONTEXT, INVALID_HANDLE,
  * or what a capture says. */
 CUresult stream_number(CUstream stream, uint64_t *number);
+/* A stream is of the agent to which the thread's calls go, or no stream of the app's own. */
+bool stream_here(CUstream stream);
 /* Is there managed memory, or was there? Then managed_sent is told of each frame that was sent:
  * work makes what the program has of that memory old. */
 extern bool managed_any;
@@ -55,7 +59,19 @@ void mirror_addresses(void *words, size_t bytes);
 /* CUDA_SUCCESS: the thread has a current context. INVALID_CONTEXT: it has none;
  * CONTEXT_IS_DESTROYED: it has one that is no more. */
 CUresult context_missing(void);
-/* The context's number in frames. */
+/* Makes the context current that a handle was made in, where that is another agent's; until
+ * home_lent(). False: there is nothing to lend. home_lend() costs a load where there is one
+ * agent. */
+bool home_lend_slow(uint64_t handle);
+void home_lent(void);
+static inline bool home_lend(uint64_t handle)
+{
+	return handle && __builtin_expect(!thread_self.plain, 0) && home_lend_slow(handle);
+}
+
+/* The context's number, which the process gives it: session_context() is the agent's. */
 uint16_t context_number(const struct context *context);
+/* The session of its device's agent. */
+struct session *context_session(const struct context *context);
 
 #endif

@@ -29,13 +29,15 @@ static unsigned char scratch_shared[THREAD_SCRATCH];
 
 CUresult shim_enter(unsigned call)
 {
+	struct session *here = session_here();
 	uint64_t error;
 
 	shim_count(call);
+	handle_recycle();
 	if (__builtin_expect(
-		    atomic_load_explicit(&session.phase, memory_order_acquire) != SESSION_READY,
+		    atomic_load_explicit(&here->phase, memory_order_acquire) != SESSION_READY,
 		    0)) {
-		uint32_t phase = atomic_load(&session.phase);
+		uint32_t phase = atomic_load(&here->phase);
 
 		if (phase == SESSION_NONE || phase == SESSION_JOINED)
 			return CUDA_ERROR_NOT_INITIALIZED;
@@ -43,13 +45,13 @@ CUresult shim_enter(unsigned call)
 	}
 	if (__builtin_expect(thread_self.in_callback, 0))
 		return CUDA_ERROR_NOT_PERMITTED;
-	if (__builtin_expect(atomic_load_explicit(&session.page->state, memory_order_relaxed) ==
+	if (__builtin_expect(atomic_load_explicit(&here->page->state, memory_order_relaxed) ==
 				     CHANNEL_LOST,
 		    0)) {
 		session_check();
 		return session_status();
 	}
-	error = atomic_load_explicit(&session.counters[COUNTER_ERROR], memory_order_relaxed);
+	error = atomic_load_explicit(&here->counters[COUNTER_ERROR], memory_order_relaxed);
 	if (__builtin_expect(error != 0, 0)) {
 		/* The app may learn of it here first, and wait for nothing more. */
 		output_fetch();
@@ -60,9 +62,10 @@ CUresult shim_enter(unsigned call)
 
 CUresult shim_enter_lasting(unsigned call)
 {
-	uint32_t phase = atomic_load_explicit(&session.phase, memory_order_acquire);
+	uint32_t phase = atomic_load_explicit(&session_here()->phase, memory_order_acquire);
 
 	shim_count(call);
+	handle_recycle();
 	if (__builtin_expect(phase != SESSION_READY && phase != SESSION_LOST, 0))
 		return phase == SESSION_NONE || phase == SESSION_JOINED
 			       ? CUDA_ERROR_NOT_INITIALIZED
@@ -131,7 +134,7 @@ void shim_put_string(struct shim_call *call, struct wire_run *run, const char *t
 
 void shim_payload(struct shim_call *call, const void *bytes, size_t n)
 {
-	if (n > FRAME_PAYLOAD_MAX || n > session.ring.arena_size / 2) {
+	if (n > FRAME_PAYLOAD_MAX || n > session_here()->ring.arena_size / 2) {
 		if (!call->status)
 			call->status = CUDA_ERROR_INVALID_VALUE;
 		return;
@@ -161,7 +164,8 @@ void shim_payload_rows(
 
 static void doorbell(void)
 {
-	struct channel_page *page = session.page;
+	struct session *here = session_here();
+	struct channel_page *page = here->page;
 	uint32_t idle = 1;
 	uint64_t one = 1;
 
@@ -173,13 +177,14 @@ static void doorbell(void)
 			!atomic_compare_exchange_strong(&page->idle, &idle, 0))
 			return;
 	}
-	while (write(session.doorbell, &one, sizeof(one)) < 0 && errno == EINTR)
+	while (write(here->doorbell, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 }
 
 CUresult shim_wait_until(bool (*done)(void *argument), void *argument)
 {
-	struct channel_page *page = session.page;
+	struct session *here = session_here();
+	struct channel_page *page = here->page;
 	uint64_t start = wait_now(), counted = stats_start();
 	CUresult status = CUDA_SUCCESS;
 
@@ -187,7 +192,7 @@ CUresult shim_wait_until(bool (*done)(void *argument), void *argument)
 	while (!done(argument)) {
 		uint32_t progress;
 
-		if (session.spin_ns && wait_now() - start < session.spin_ns) {
+		if (here->spin_ns && wait_now() - start < here->spin_ns) {
 			for (int i = 0; i < 32; i++)
 				wait_relax();
 			continue;
@@ -211,7 +216,7 @@ CUresult shim_wait_until(bool (*done)(void *argument), void *argument)
 
 static bool head_moved(void *argument)
 {
-	return atomic_load_explicit(&session.page->head, memory_order_acquire) !=
+	return atomic_load_explicit(&session_here()->page->head, memory_order_acquire) !=
 	       *(uint64_t *)argument;
 }
 
@@ -224,16 +229,18 @@ static CUresult wait_for_room(uint64_t head)
 /* Takes the ring's lock and begins a frame, waiting for room. On failure the lock is free. */
 static struct frame_header *frame_begin(uint32_t *body, bool bulk, CUresult *status)
 {
+	struct session *here = session_here();
+
 	for (;;) {
 		struct frame_header *header;
 		uint64_t head;
 
-		ring_lock(&session.ring);
-		header = ring_begin(&session.ring, body, bulk);
+		ring_lock(&here->ring);
+		header = ring_begin(&here->ring, body, bulk);
 		if (header)
 			return header;
-		head = session.ring.head;
-		ring_unlock(&session.ring);
+		head = here->ring.head;
+		ring_unlock(&here->ring);
 		*status = wait_for_room(head);
 		if (*status)
 			return NULL;
@@ -257,15 +264,17 @@ static void gather(unsigned char *at, const struct shim_call *call)
 /* Copies the payload into the arena and names it in call->bulk. */
 static CUresult capture(struct shim_call *call, uint32_t *block)
 {
+	struct session *here = session_here();
+
 	for (;;) {
 		CUresult status;
 		uint64_t head;
 		void *at;
 
-		ring_lock(&session.ring);
-		at = ring_arena(&session.ring, call->bulk.length, &call->bulk.offset, block);
-		head = session.ring.head;
-		ring_unlock(&session.ring);
+		ring_lock(&here->ring);
+		at = ring_arena(&here->ring, call->bulk.length, &call->bulk.offset, block);
+		head = here->ring.head;
+		ring_unlock(&here->ring);
 		if (at) {
 			gather(at, call);
 			return CUDA_SUCCESS;
@@ -278,6 +287,7 @@ static CUresult capture(struct shim_call *call, uint32_t *block)
 
 CUresult engine_send(struct shim_call *call, uint8_t kind, uint16_t tag)
 {
+	struct session *here = session_here();
 	struct frame_header *header;
 	unsigned char *at;
 	uint32_t body = call->body_bytes;
@@ -293,16 +303,16 @@ CUresult engine_send(struct shim_call *call, uint8_t kind, uint16_t tag)
 	header = frame_begin(&body, bulk, &status);
 	if (!header) {
 		if (captured) {
-			ring_lock(&session.ring);
-			ring_arena_abandon(&session.ring, block);
-			ring_unlock(&session.ring);
+			ring_lock(&here->ring);
+			ring_arena_abandon(&here->ring, block);
+			ring_unlock(&here->ring);
 		}
 		return status;
 	}
 	header->kind = kind;
 	header->op = call->op;
 	header->tag = tag;
-	header->context = call->context;
+	header->context = session_context(here, call->context);
 	header->length = body + call->bulk.length;
 	at = (unsigned char *)(header + 1);
 	if (bulk) {
@@ -312,12 +322,11 @@ CUresult engine_send(struct shim_call *call, uint8_t kind, uint16_t tag)
 	memcpy(at, call->body, call->body_bytes);
 	call->seq = header->seq;
 	if (kind == FRAME_CALL)
-		atomic_store_explicit(
-			&session.page->calls[tag], call->seq, memory_order_relaxed);
+		atomic_store_explicit(&here->page->calls[tag], call->seq, memory_order_relaxed);
 	if (captured)
-		ring_arena_named(&session.ring, block);
-	ring_publish(&session.ring);
-	ring_unlock(&session.ring);
+		ring_arena_named(&here->ring, block);
+	ring_publish(&here->ring);
+	ring_unlock(&here->ring);
 	doorbell();
 	if (__builtin_expect(managed_any, 0))
 		managed_sent(call->op, call->seq);
@@ -328,11 +337,12 @@ CUresult engine_send(struct shim_call *call, uint8_t kind, uint16_t tag)
 
 uint64_t shim_sequence(void)
 {
+	struct session *here = session_here();
 	uint64_t seq;
 
-	ring_lock(&session.ring);
-	seq = session.ring.seq;
-	ring_unlock(&session.ring);
+	ring_lock(&here->ring);
+	seq = here->ring.seq;
+	ring_unlock(&here->ring);
 	return seq;
 }
 
@@ -345,16 +355,17 @@ void *shim_post_begin(uint16_t op, uint32_t body_bytes, CUresult *status)
 		return NULL;
 	header->kind = FRAME_POST;
 	header->op = op;
-	header->context = thread_self.number;
+	header->context = thread_self.wire;
 	return header + 1;
 }
 
 void shim_post_end(uint16_t op)
 {
-	uint64_t seq = session.ring.seq;
+	struct session *here = session_here();
+	uint64_t seq = here->ring.seq;
 
-	ring_publish(&session.ring);
-	ring_unlock(&session.ring);
+	ring_publish(&here->ring);
+	ring_unlock(&here->ring);
 	doorbell();
 	if (__builtin_expect(managed_any, 0))
 		managed_sent(op, seq);
@@ -366,7 +377,12 @@ void shim_post_end(uint16_t op)
 
 uint64_t shim_mint(enum handle_kind kind, void *object)
 {
-	return handle_mint(kind, object);
+	uint64_t handle = handle_mint(kind, object);
+
+	/* A library's kernel is every context's. */
+	if (session_count > 1 && handle && kind != KIND_CUkernel)
+		handle_home_set(handle, thread_self.current);
+	return handle;
 }
 
 void *shim_object_of(uint64_t handle, enum handle_kind kind)

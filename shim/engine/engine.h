@@ -40,6 +40,7 @@ enum lock_rank {
 	LOCK_TEXTURE,	   /* driver/texture.c: textures and surfaces */
 	LOCK_REFERENCE,	   /* driver/reference.c: references to them */
 	LOCK_POOL,	   /* driver/memory/pool.c */
+	LOCK_LATER,	   /* driver/memory/later.c: what was freed on a stream */
 	LOCK_IPC,	   /* driver/memory/ipc.c: memory of other processes */
 	LOCK_VMM,	   /* driver/memory/vmm.c: handles and mappings */
 	LOCK_MANAGED,	   /* driver/memory/managed.c: managed memory */

@@ -14,8 +14,9 @@
 struct handle_entry {
 	_Atomic uint64_t handle; /* 0: free */
 	_Atomic(void *) object;
+	_Atomic(struct context *) home;
 	uint32_t generation;
-	uint32_t next; /* while free: index + 1 of the next free entry, 0 = end */
+	uint32_t next; /* while free, or released: index + 1 of the next one, 0 = end */
 };
 
 static struct {
@@ -26,6 +27,26 @@ static struct {
 	uint32_t free_first, free_last;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(handles, table.lock, LOCK_HANDLES);
+
+_Thread_local struct handle_released handle_released;
+
+/* Entries that are linked from FIRST to LAST become free. */
+static void give_back(struct handle_entry *entries, uint32_t first, uint32_t last)
+{
+	if (table.free_last)
+		entries[table.free_last - 1].next = first;
+	else
+		table.free_first = first;
+	table.free_last = last;
+}
+
+void handle_recycle_slow(void)
+{
+	pthread_mutex_lock(&table.lock);
+	give_back(atomic_load(&table.entries), handle_released.first, handle_released.last);
+	pthread_mutex_unlock(&table.lock);
+	handle_released = (struct handle_released){0};
+}
 
 uint64_t handle_mint(enum handle_kind kind, void *object)
 {
@@ -57,10 +78,39 @@ uint64_t handle_mint(enum handle_kind kind, void *object)
 		entries[index].generation = 1;
 	handle = handle_make(entries[index].generation, kind, index);
 	atomic_store_explicit(&entries[index].object, object, memory_order_relaxed);
+	atomic_store_explicit(&entries[index].home, NULL, memory_order_relaxed);
 	atomic_store_explicit(&entries[index].handle, handle, memory_order_release);
 out:
 	pthread_mutex_unlock(&table.lock);
 	return handle;
+}
+
+static struct handle_entry *entry_of(uint64_t handle)
+{
+	struct handle_entry *entries =
+		atomic_load_explicit(&table.entries, memory_order_acquire);
+	uint32_t index = handle_index(handle);
+
+	if (!entries || !handle || index >= HANDLE_INDEX_MAX ||
+		index >= atomic_load_explicit(&table.used, memory_order_relaxed) ||
+		atomic_load_explicit(&entries[index].handle, memory_order_acquire) != handle)
+		return NULL;
+	return &entries[index];
+}
+
+void handle_home_set(uint64_t handle, struct context *home)
+{
+	struct handle_entry *entry = entry_of(handle);
+
+	if (entry)
+		atomic_store_explicit(&entry->home, home, memory_order_relaxed);
+}
+
+struct context *handle_home(uint64_t handle)
+{
+	struct handle_entry *entry = entry_of(handle);
+
+	return entry ? atomic_load_explicit(&entry->home, memory_order_relaxed) : NULL;
 }
 
 void *handle_object(uint64_t handle, enum handle_kind kind)
@@ -90,11 +140,11 @@ static bool forget(uint64_t handle, bool again)
 		released = atomic_compare_exchange_strong(&entries[index].handle, &expected, 0);
 	if (released && again) {
 		entries[index].next = 0;
-		if (table.free_last)
-			entries[table.free_last - 1].next = index + 1;
+		if (handle_released.last)
+			entries[handle_released.last - 1].next = index + 1;
 		else
-			table.free_first = index + 1;
-		table.free_last = index + 1;
+			handle_released.first = index + 1;
+		handle_released.last = index + 1;
 	}
 	pthread_mutex_unlock(&table.lock);
 	return released;

@@ -13,10 +13,31 @@
 
 /* 0: HANDLE_INDEX_MAX are live, or there is no memory for the table. */
 uint64_t handle_mint(enum handle_kind kind, void *object);
+/* The context that was current when it was made; NULL: none, or nobody has said, as of what
+ * belongs to no context. Of a handle that is not one of ours: NULL. */
+struct context;
+void handle_home_set(uint64_t handle, struct context *home);
+struct context *handle_home(uint64_t handle);
 /* NULL: not one of ours, another kind, or released. */
 void *handle_object(uint64_t handle, enum handle_kind kind);
-/* Forgets the handle; false where it was stale already (then nobody may free the object). */
+/* Forgets the handle; false where it was stale already (then nobody may free the object). Its
+ * index is given out again once this thread begins another call (handle_recycle()): a new
+ * handle at the same index, of another thread or of what this call does on its way, must not
+ * reach the agent before the frame that ends this one, which stands in the ring by then. */
 bool handle_release(uint64_t handle);
+/* What this thread has released may be given out again; a thread calls it where a call begins,
+ * and before it ends. */
+struct handle_released {
+	uint32_t first, last; /* index + 1, linked as the table's own; 0: none */
+};
+extern _Thread_local struct handle_released handle_released
+	__attribute__((tls_model("initial-exec")));
+void handle_recycle_slow(void);
+static inline void handle_recycle(void)
+{
+	if (__builtin_expect(handle_released.first != 0, 0))
+		handle_recycle_slow();
+}
 /* The same, but its index is never given out again: the worker still knows the name (functions
  * of a module that was unloaded). */
 bool handle_retire(uint64_t handle);

@@ -35,63 +35,54 @@
 #define HOLD_PART 4 /* of the descriptors that the program may have */
 #define PATH_MOST 160
 
-/* A descriptor that the program closed may be another file's by now. */
-struct held {
-	int fd; /* -1: none */
-	uint64_t size;
-	dev_t device;
-	ino_t inode;
-};
-
+/* Where sidecars listen: the same for all sessions. */
 static struct {
-	char path[PATH_MOST], agent[300], client[640];
-	_Atomic bool possible, away;
-	_Atomic uint32_t count; /* futex word */
-	uint64_t grace;		/* ns */
-	/* Under session.socket_lock. */
-	struct held socket;
-	struct held *held; /* [number of the segment]; 0 is the channel's own */
-	uint32_t room, used, most;
-} rejoin;
+	char path[PATH_MOST], agent[4096], client[640];
+} place;
+
+static struct rejoin *rejoin_here(void)
+{
+	return &session_here()->rejoin;
+}
 
 enum outcome { BACK, AGAIN, OVER };
 
 void rejoin_at(const char *path, const char *agent)
 {
-	snprintf(rejoin.path, sizeof(rejoin.path), "%s", path);
-	rejoin.agent[0] = 0;
-	if (!agent || strlen(agent) >= sizeof(rejoin.agent) ||
-		!own_sidecar_find(rejoin.client, sizeof(rejoin.client)))
+	snprintf(place.path, sizeof(place.path), "%s", path);
+	place.agent[0] = 0;
+	if (!agent || strlen(agent) >= sizeof(place.agent) ||
+		!own_sidecar_find(place.client, sizeof(place.client)))
 		return;
-	snprintf(rejoin.agent, sizeof(rejoin.agent), "%s", agent);
+	snprintf(place.agent, sizeof(place.agent), "%s", agent);
 	own_sidecar_keep();
 }
 
 bool rejoin_possible(void)
 {
-	return atomic_load_explicit(&rejoin.possible, memory_order_relaxed);
+	return atomic_load_explicit(&rejoin_here()->possible, memory_order_relaxed);
 }
 
 bool rejoin_away(void)
 {
-	return atomic_load_explicit(&rejoin.away, memory_order_relaxed);
+	return atomic_load_explicit(&rejoin_here()->away, memory_order_relaxed);
 }
 
 uint32_t rejoin_count(void)
 {
-	return atomic_load(&rejoin.count);
+	return atomic_load(&rejoin_here()->count);
 }
 
 bool rejoin_wait(uint32_t count)
 {
 	while (rejoin_possible()) {
-		struct pollfd hangup = {.fd = session.socket, .events = POLLRDHUP};
+		struct pollfd hangup = {.fd = session_here()->socket, .events = POLLRDHUP};
 
 		if (rejoin_count() != count)
 			return true;
 		if (!rejoin_away() && (poll(&hangup, 1, 0) <= 0 || !hangup.revents))
 			return rejoin_count() != count;
-		wait_sleep(&rejoin.count, count, WAIT_NS);
+		wait_sleep(&rejoin_here()->count, count, WAIT_NS);
 	}
 	return false;
 }
@@ -127,9 +118,9 @@ static void held_close(struct held *held)
 
 static void let_go(void)
 {
-	for (uint32_t i = 0; i < rejoin.room; i++)
-		held_close(&rejoin.held[i]);
-	rejoin.used = 0;
+	for (uint32_t i = 0; i < rejoin_here()->room; i++)
+		held_close(&rejoin_here()->held[i]);
+	rejoin_here()->used = 0;
 }
 
 static bool make_room(uint32_t number)
@@ -137,24 +128,25 @@ static bool make_room(uint32_t number)
 	uint32_t room = number < 64 ? 64 : 2 * number;
 	struct held *held;
 
-	if (number < rejoin.room)
+	if (number < rejoin_here()->room)
 		return true;
-	held = realloc(rejoin.held, room * sizeof(*held));
+	held = realloc(rejoin_here()->held, room * sizeof(*held));
 	if (!held)
 		return false;
-	for (uint32_t i = rejoin.room; i < room; i++)
+	for (uint32_t i = rejoin_here()->room; i < room; i++)
 		held[i].fd = -1;
-	rejoin.held = held;
-	rejoin.room = room;
+	rejoin_here()->held = held;
+	rejoin_here()->room = room;
 	return true;
 }
 
 void rejoin_hold(uint32_t number, int fd, uint64_t size)
 {
-	if (rejoin_possible() && rejoin.used < rejoin.most && make_room(number)) {
-		held_close(&rejoin.held[number]);
-		rejoin.held[number] = held_of(fd, size);
-		rejoin.used++;
+	if (rejoin_possible() && rejoin_here()->used < rejoin_here()->most &&
+		make_room(number)) {
+		held_close(&rejoin_here()->held[number]);
+		rejoin_here()->held[number] = held_of(fd, size);
+		rejoin_here()->used++;
 		return;
 	}
 	close(fd);
@@ -162,17 +154,17 @@ void rejoin_hold(uint32_t number, int fd, uint64_t size)
 		return;
 	session_debug("%u pinned segments take too many descriptors: the session would end "
 		      "with its sidecar",
-		rejoin.used);
-	atomic_store(&rejoin.possible, false);
+		rejoin_here()->used);
+	atomic_store(&rejoin_here()->possible, false);
 	let_go();
 }
 
 void rejoin_release(uint32_t number)
 {
-	if (number >= rejoin.room || rejoin.held[number].fd < 0)
+	if (number >= rejoin_here()->room || rejoin_here()->held[number].fd < 0)
 		return;
-	held_close(&rejoin.held[number]);
-	rejoin.used--;
+	held_close(&rejoin_here()->held[number]);
+	rejoin_here()->used--;
 }
 
 /* ---- coming back ---- */
@@ -189,15 +181,16 @@ static bool bring(int socket, uint64_t since)
 {
 	struct channel_request request = {.op = CHANNEL_ADOPT,
 		.features = CHANNEL_FEATURE_ADOPT,
-		.segment = rejoin.used - 1,
+		.segment = rejoin_here()->used - 1,
 		.away_ms = (uint32_t)((wait_now() - since) / MS)};
 
-	if (!tell(socket, &request, &rejoin.held[0]))
+	if (!tell(socket, &request, &rejoin_here()->held[0]))
 		return false;
 	request.op = CHANNEL_HOLD;
-	for (uint32_t i = 1; i < rejoin.room; i++) {
+	for (uint32_t i = 1; i < rejoin_here()->room; i++) {
 		request.segment = i;
-		if (rejoin.held[i].fd >= 0 && !tell(socket, &request, &rejoin.held[i]))
+		if (rejoin_here()->held[i].fd >= 0 &&
+			!tell(socket, &request, &rejoin_here()->held[i]))
 			return false;
 	}
 	return true;
@@ -207,16 +200,17 @@ static bool bring(int socket, uint64_t since)
  * numbers: others use them meanwhile. */
 static bool change_over(int socket, int doorbell, int heartbeat)
 {
+	struct session *here = session_here();
 	uint64_t one = 1;
 
-	if (!held_still(&rejoin.socket) ||
-		dup3(doorbell, session.doorbell, O_CLOEXEC) != session.doorbell ||
-		dup3(socket, session.socket, O_CLOEXEC) != session.socket)
+	if (!held_still(&rejoin_here()->socket) ||
+		dup3(doorbell, here->doorbell, O_CLOEXEC) != here->doorbell ||
+		dup3(socket, here->socket, O_CLOEXEC) != here->socket)
 		return false;
-	rejoin.socket = held_of(session.socket, 0);
+	rejoin_here()->socket = held_of(here->socket, 0);
 	heartbeat_open(heartbeat);
 	/* What was rung for at the one before. */
-	(void)!write(session.doorbell, &one, sizeof(one));
+	(void)!write(here->doorbell, &one, sizeof(one));
 	return true;
 }
 
@@ -254,38 +248,39 @@ static void start_own(uint64_t *started)
 {
 	uint64_t now = wait_now();
 
-	if (!rejoin.agent[0] || (*started && now - *started < START_NS))
+	if (!place.agent[0] || (*started && now - *started < START_NS))
 		return;
 	*started = now;
-	if (!own_sidecar_start(rejoin.client, rejoin.agent, rejoin.path))
-		session_debug("cannot start %s: %s", rejoin.client, strerror(errno));
+	if (!own_sidecar_start(place.client, place.agent, place.path))
+		session_debug("cannot start %s: %s", place.client, strerror(errno));
 }
 
 static enum outcome attempt(uint64_t since, uint64_t until, uint64_t *started)
 {
-	cleanup_close int socket = attach_dial(rejoin.path);
+	struct session *here = session_here();
+	cleanup_close int socket = attach_dial(place.path);
 	enum outcome outcome;
 
 	if (socket < 0) {
 		start_own(started);
 		return AGAIN;
 	}
-	pthread_mutex_lock(&session.socket_lock);
+	pthread_mutex_lock(&here->socket_lock);
 	outcome = rejoin_possible() ? ask(socket, since, until) : OVER;
-	pthread_mutex_unlock(&session.socket_lock);
+	pthread_mutex_unlock(&here->socket_lock);
 	return outcome;
 }
 
 static enum outcome come_back(uint64_t since)
 {
-	uint64_t until = since + rejoin.grace, pause = PAUSE_LEAST_NS, started = 0;
+	uint64_t until = since + rejoin_here()->grace, pause = PAUSE_LEAST_NS, started = 0;
 	enum outcome outcome;
 	uint64_t now;
 
 	for (;;) {
 		outcome = attempt(since, until, &started);
 		now = wait_now();
-		if (outcome != AGAIN || now >= until || atomic_load(&session.lost))
+		if (outcome != AGAIN || now >= until || atomic_load(&session_here()->lost))
 			return outcome;
 		if (pause > until - now)
 			pause = until - now;
@@ -299,35 +294,35 @@ static bool follow(void)
 	uint64_t since = wait_now();
 	enum outcome outcome;
 
-	atomic_store(&rejoin.away, true);
+	atomic_store(&rejoin_here()->away, true);
 	session_debug("the sidecar is gone; waiting for another one");
 	outcome = come_back(since);
 	if (outcome != BACK)
 		session_mark_lost(status_of(CAUSE_LOST),
 			"the sidecar is gone, and no other one took the session over");
-	atomic_store(&rejoin.possible, outcome == BACK);
-	atomic_fetch_add(&rejoin.count, outcome == BACK);
-	atomic_store(&rejoin.away, false);
-	wait_wake(&rejoin.count);
+	atomic_store(&rejoin_here()->possible, outcome == BACK);
+	atomic_fetch_add(&rejoin_here()->count, outcome == BACK);
+	atomic_store(&rejoin_here()->away, false);
+	wait_wake(&rejoin_here()->count);
 	return outcome == BACK;
 }
 
-static void *watch(void *unused)
+static void *watch(void *of)
 {
-	(void)unused;
+	thread_self.session = of;
 	while (rejoin_possible()) {
-		struct pollfd hangup = {.fd = session.socket, .events = POLLRDHUP};
+		struct pollfd hangup = {.fd = session_here()->socket, .events = POLLRDHUP};
 
 		if (poll(&hangup, 1, WATCH_MS) <= 0)
 			continue;
 		if (hangup.revents & POLLNVAL ||
-			atomic_load(&session.page->state) == CHANNEL_LOST || !follow())
+			atomic_load(&session_here()->page->state) == CHANNEL_LOST || !follow())
 			break;
 	}
-	atomic_store(&rejoin.possible, false);
-	pthread_mutex_lock(&session.socket_lock);
+	atomic_store(&rejoin_here()->possible, false);
+	pthread_mutex_lock(&session_here()->socket_lock);
 	let_go();
-	pthread_mutex_unlock(&session.socket_lock);
+	pthread_mutex_unlock(&session_here()->socket_lock);
 	session_check();
 	return NULL;
 }
@@ -345,7 +340,7 @@ static bool watch_start(void)
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, STACK);
-	ret = pthread_create(&thread, &attributes, watch, NULL);
+	ret = pthread_create(&thread, &attributes, watch, session_here());
 	pthread_attr_destroy(&attributes);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return !ret;
@@ -353,23 +348,24 @@ static bool watch_start(void)
 
 void rejoin_open(int segment)
 {
+	struct session *here = session_here();
 	struct rlimit limit = {0};
 
-	rejoin.grace = session.page->carry.grace_ms * MS;
+	rejoin_here()->grace = here->page->carry.grace_ms * MS;
 	getrlimit(RLIMIT_NOFILE, &limit);
-	rejoin.most = limit.rlim_cur / HOLD_PART < UINT32_MAX
-			      ? (uint32_t)(limit.rlim_cur / HOLD_PART)
-			      : UINT32_MAX;
-	rejoin.socket = held_of(session.socket, 0);
-	atomic_store(&rejoin.possible, rejoin.grace != 0);
-	rejoin_hold(0, segment, session.bytes);
+	rejoin_here()->most = limit.rlim_cur / HOLD_PART < UINT32_MAX
+				      ? (uint32_t)(limit.rlim_cur / HOLD_PART)
+				      : UINT32_MAX;
+	rejoin_here()->socket = held_of(here->socket, 0);
+	atomic_store(&rejoin_here()->possible, rejoin_here()->grace != 0);
+	rejoin_hold(0, segment, here->bytes);
 	if (rejoin_possible() && !watch_start())
 		rejoin_drop();
 }
 
 void rejoin_drop(void)
 {
-	atomic_store(&rejoin.possible, false);
-	atomic_store(&rejoin.away, false);
+	atomic_store(&rejoin_here()->possible, false);
+	atomic_store(&rejoin_here()->away, false);
 	let_go();
 }

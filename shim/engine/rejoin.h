@@ -11,6 +11,26 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+/* A descriptor that the program closed may be another file's by now. */
+struct held {
+	int fd; /* -1: none */
+	uint64_t size;
+	dev_t device;
+	ino_t inode;
+};
+
+/* Of a session. */
+struct rejoin {
+	_Atomic bool possible, away;
+	_Atomic uint32_t count; /* futex word */
+	uint64_t grace;		/* ns */
+	/* Under the session's socket_lock. */
+	struct held socket;
+	struct held *held; /* [number of the segment]; 0 is the channel's own */
+	uint32_t room, used, most;
+};
 
 /* While joining: where sidecars listen, and the agent for which one's own is started there, or
  * NULL. */
@@ -22,8 +42,8 @@ void rejoin_open(int segment);
 /* All of it is over: attaching failed, or this is a child of fork. */
 void rejoin_drop(void);
 
-/* With session.socket_lock held: pinned memory comes, FD of SIZE bytes, which is taken; and
- * goes. */
+/* With the session's socket_lock held: pinned memory comes, FD of SIZE bytes, which is taken;
+ * and goes. */
 void rejoin_hold(uint32_t number, int fd, uint64_t size);
 void rejoin_release(uint32_t number);
 

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The process's one session: the channel's segment mapped, the socket to the sidecar, and what
- * became of it.  engine.c sends and waits through it; attach.c opens it and ends it.
+ * A session: what joins the process to one agent.  The channel's segment mapped, the socket to
+ * the sidecar, what is given out of the segment, and what became of it all.  engine.c sends and
+ * waits through it; attach.c opens it and ends it.
+ *
+ * Each thread has one at a time, session_here(): that of its current context, else the first.
+ * All functions of the engine are about that one.  A thread that is to act on another one's
+ * things makes a context of that one current (thread_set) meanwhile.
  */
 #ifndef VCUDA_SHIM_ENGINE_SESSION_H
 #define VCUDA_SHIM_ENGINE_SESSION_H
@@ -12,7 +17,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "protocol/wire/handle.h"
+#include "shim/engine/blocks.h"
+#include "shim/engine/rejoin.h"
 #include "shim/engine/ring.h"
+#include "shim/engine/thread.h"
 
 enum session_phase {
 	SESSION_NONE = 0, /* not attached */
@@ -30,6 +39,9 @@ struct session {
 	struct channel_slot *slots;
 	_Atomic uint64_t *counters;
 	struct channel_upcall *upcalls;
+	unsigned index;	 /* in sessions[] */
+	unsigned agents; /* how many the sidecar has */
+	unsigned first;	 /* which of the process' devices is its first */
 	int socket;
 	int doorbell;
 	uint64_t bytes; /* of the segment */
@@ -39,8 +51,68 @@ struct session {
 	char agent[128];
 	char name[36];	/* the session's, as in the sidecar's and the agent's logs; "": none */
 	char text[320]; /* why attaching failed, or the session was lost */
+	_Atomic uint64_t glanced; /* session_glance(); ns */
+	struct rejoin rejoin;	  /* rejoin.c */
+	struct {		  /* of the slots (slot.c) */
+		_Atomic uint64_t taken[CHANNEL_SLOTS / 64];
+		_Atomic uint32_t
+			given; /* futex word: bumped when one is given while some wait */
+		_Atomic uint32_t wanted;
+	} tags;
+	struct { /* of the bounce buffer (bounce.c) */
+		pthread_mutex_t lock;
+		struct blocks blocks;
+		_Atomic uint32_t given; /* futex word */
+	} bounce;
+	struct { /* of the completion counters (completion.c) */
+		pthread_mutex_t lock;
+		struct blocks map;
+	} completions;
 };
-extern struct session session;
+extern struct session session_first;
+/* All, in the order of the agents: they are made while the first call joins, and stay. */
+extern struct session *sessions[CHANNEL_AGENTS];
+extern unsigned session_count;
+
+/* The next one, which joins nothing yet; NULL: no memory. */
+struct session *session_new(void);
+
+static inline struct session *session_here(void)
+{
+	return thread_self.session;
+}
+
+/* For what belongs to no context, and to another session than the thread's: between the two the
+ * thread's calls go to TO, without a context. */
+struct session_visit {
+	struct session *session;
+	uint16_t number, wire;
+};
+static inline struct session_visit session_visit(struct session *to)
+{
+	struct session_visit visit = {
+		thread_self.session, thread_self.number, thread_self.wire};
+
+	if (to != visit.session) {
+		thread_self.session = to;
+		thread_self.number = thread_self.wire = CONTEXT_NONE;
+	}
+	return visit;
+}
+static inline void session_leave(struct session_visit visit)
+{
+	thread_self.session = visit.session;
+	thread_self.number = visit.number;
+	thread_self.wire = visit.wire;
+}
+
+/* What its agent calls the context of that number: the process has one series of numbers for
+ * all agents, in which primary contexts come first. */
+static inline uint16_t session_context(const struct session *session, uint16_t number)
+{
+	return number && number <= CONTEXT_CREATED ? (uint16_t)(number - session->first)
+						   : number;
+}
 
 /* Joins the sidecar (starting one if REMOTE_GPU_ADDRESS says so) and maps the segment. The
  * session is not READY yet: init.c opens it on the worker first. */

@@ -10,22 +10,16 @@
 #include "shim/engine/statistics.h"
 #include "shim/engine/status.h"
 
-static struct {
-	_Atomic uint64_t taken[CHANNEL_SLOTS / 64];
-	_Atomic uint32_t given; /* futex word: bumped when a slot is given while some wait */
-	_Atomic uint32_t wanted;
-} slots;
-
-static int slot_get(void)
+static int slot_get(struct session *here)
 {
 	for (unsigned word = 0; word < CHANNEL_SLOTS / 64; word++) {
-		uint64_t taken = atomic_load(&slots.taken[word]);
+		uint64_t taken = atomic_load(&here->tags.taken[word]);
 
 		while (~taken) {
 			uint64_t bit = ~taken & (taken + 1);
 
 			if (atomic_compare_exchange_weak(
-				    &slots.taken[word], &taken, taken | bit))
+				    &here->tags.taken[word], &taken, taken | bit))
 				return (int)(word * 64) + __builtin_ctzll(bit);
 		}
 	}
@@ -34,46 +28,49 @@ static int slot_get(void)
 
 static void slot_put(struct channel_slot *slot)
 {
-	unsigned number = (unsigned)(slot - session.slots);
+	struct session *here = session_here();
+	unsigned number = (unsigned)(slot - here->slots);
 
-	atomic_fetch_and(&slots.taken[number / 64], ~(1ull << number % 64));
-	if (atomic_load(&slots.wanted)) {
-		atomic_fetch_add(&slots.given, 1);
-		wait_wake(&slots.given);
+	atomic_fetch_and(&here->tags.taken[number / 64], ~(1ull << number % 64));
+	if (atomic_load(&here->tags.wanted)) {
+		atomic_fetch_add(&here->tags.given, 1);
+		wait_wake(&here->tags.given);
 	}
 }
 
 static int slot_wait(CUresult *status)
 {
-	int number = slot_get();
+	struct session *here = session_here();
+	int number = slot_get(here);
 
 	if (number >= 0)
 		return number;
 	stats_event(STATS_STALLS);
-	atomic_fetch_add(&slots.wanted, 1);
+	atomic_fetch_add(&here->tags.wanted, 1);
 	for (;;) {
-		uint32_t given = atomic_load(&slots.given);
+		uint32_t given = atomic_load(&here->tags.given);
 
-		number = slot_get();
+		number = slot_get(here);
 		if (number >= 0)
 			break;
-		wait_sleep(&slots.given, given, ENGINE_LOOK_NS);
+		wait_sleep(&here->tags.given, given, ENGINE_LOOK_NS);
 		if (session_check()) {
 			*status = session_status();
 			break;
 		}
 	}
-	atomic_fetch_sub(&slots.wanted, 1);
+	atomic_fetch_sub(&here->tags.wanted, 1);
 	return number;
 }
 
 static CUresult send_in_slot(struct shim_call *call, int number)
 {
-	struct channel_slot *slot = &session.slots[number];
+	struct session *here = session_here();
+	struct channel_slot *slot = &here->slots[number];
 
 	atomic_store_explicit(&slot->sleeping, 0, memory_order_relaxed);
 	/* Nobody's slot, before it looks like one that waits (docs/RESUME.md). */
-	atomic_store_explicit(&session.page->calls[number], 0, memory_order_relaxed);
+	atomic_store_explicit(&here->page->calls[number], 0, memory_order_relaxed);
 	slot->status = slot->deferred = slot->body = slot->payload = 0;
 	atomic_store_explicit(&slot->answered, 0, memory_order_release);
 	call->status = engine_send(call, FRAME_CALL, (uint16_t)number);
@@ -100,7 +97,7 @@ bool shim_try_send(struct shim_call *call)
 
 	if (call->status)
 		return true;
-	number = slot_get();
+	number = slot_get(session_here());
 	if (number < 0)
 		return false;
 	send_in_slot(call, number);
@@ -110,9 +107,10 @@ bool shim_try_send(struct shim_call *call)
 /* Waits for the slot's answer. False: the session is lost, and the answer will never come. */
 static bool slot_answered(struct channel_slot *slot)
 {
-	uint64_t start = session.spin_ns ? wait_now() : 0;
+	const uint64_t spin_ns = session_here()->spin_ns;
+	uint64_t start = spin_ns ? wait_now() : 0;
 
-	while (session.spin_ns) {
+	while (spin_ns) {
 		for (int i = 0; i < 64; i++) {
 			if (atomic_load_explicit(&slot->answered, memory_order_acquire))
 				return true;
@@ -137,12 +135,12 @@ static bool slot_answered(struct channel_slot *slot)
 bool shim_wait_for(struct shim_call *call, uint64_t ns)
 {
 	struct channel_slot *slot = call->slot;
+	const uint64_t spin_ns = session_here()->spin_ns;
 	uint64_t start = wait_now();
 
 	if (!slot || session_check())
 		return true;
-	while (session.spin_ns && wait_now() - start < session.spin_ns &&
-		wait_now() - start < ns) {
+	while (spin_ns && wait_now() - start < spin_ns && wait_now() - start < ns) {
 		if (atomic_load_explicit(&slot->answered, memory_order_acquire))
 			return true;
 		wait_relax();

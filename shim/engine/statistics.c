@@ -87,14 +87,19 @@ void stats_copy(enum stats_copy direction, uint64_t bytes)
 
 static struct wire wire_now(void)
 {
-	struct channel_page *page = session.page;
+	struct wire wire = {0};
 
-	if (!page)
-		return (struct wire){0};
-	return (struct wire){
-		.frames = atomic_load(&page->frames_sent) + atomic_load(&page->frames_received),
-		.sent = atomic_load(&page->bytes_sent),
-		.received = atomic_load(&page->bytes_received)};
+	for (unsigned i = 0; i < session_count; i++) {
+		struct channel_page *page = sessions[i]->page;
+
+		if (!page)
+			continue;
+		wire.frames +=
+			atomic_load(&page->frames_sent) + atomic_load(&page->frames_received);
+		wire.sent += atomic_load(&page->bytes_sent);
+		wire.received += atomic_load(&page->bytes_received);
+	}
+	return wire;
 }
 
 static struct wire wire_counters(void)

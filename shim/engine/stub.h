@@ -22,13 +22,40 @@
 #define STUB_lasting(name) shim_enter_lasting(CALL_##name)
 #define STUB_current(name) shim_enter_current(CALL_##name)
 
+/* The first argument, where that names something of one context: it is done there where that is
+ * another agent's. (What is passed by number, as device addresses are, is looked at by hand.)
+ */
+#define STUB_FIRST(...) STUB_SECOND(0, ##__VA_ARGS__, 0)
+#define STUB_SECOND(zeroth, first, ...) first
+/* clang-format off */
+#define STUB_HOME(first) \
+	((uint64_t)(uintptr_t)_Generic((first), \
+		CUstream: (first), \
+		CUevent: (first), \
+		CUmodule: (first), \
+		CUfunction: (first), \
+		CUgraph: (first), \
+		CUgraphExec: (first), \
+		CUgraphNode: (first), \
+		CUarray: (first), \
+		CUmipmappedArray: (first), \
+		CUtexref: (first), \
+		CUsurfref: (first), \
+		default: NULL))
+/* clang-format on */
+
 /* NAME, which begins in the way of WHEN and goes to FUNCTION. */
 #define STUB(when, name, function, parameters, arguments)                                      \
 	STUB_EXPORT CUresult name parameters                                                   \
 	{                                                                                      \
-		CUresult entered = STUB_##when(name);                                          \
+		CUresult status = STUB_##when(name);                                           \
+		bool lent = !status && home_lend(STUB_HOME(STUB_FIRST arguments));             \
                                                                                                \
-		return entered ? entered : function arguments;                                 \
+		if (!status)                                                                   \
+			status = function arguments;                                           \
+		if (__builtin_expect(lent, 0))                                                 \
+			home_lent();                                                           \
+		return status;                                                                 \
 	}                                                                                      \
 	extern STUB_LOCAL __typeof__(name) local_##name __attribute__((alias(#name)))
 
@@ -37,17 +64,29 @@
 #define STUB_CAPTURED(when, captured, name, function, parameters, arguments)                   \
 	STUB_EXPORT CUresult name parameters                                                   \
 	{                                                                                      \
-		CUresult entered = STUB_##when(name);                                          \
+		CUresult status = STUB_##when(name);                                           \
+		bool lent = !status && home_lend(STUB_HOME(STUB_FIRST arguments));             \
                                                                                                \
-		if (capture_any() && !entered)                                                 \
-			entered = captured;                                                    \
-		return entered ? entered : function arguments;                                 \
+		if (capture_any() && !status)                                                  \
+			status = captured;                                                     \
+		if (!status)                                                                   \
+			status = function arguments;                                           \
+		if (__builtin_expect(lent, 0))                                                 \
+			home_lent();                                                           \
+		return status;                                                                 \
 	}                                                                                      \
 	extern STUB_LOCAL __typeof__(name) local_##name __attribute__((alias(#name)))
 
 /* The same, of a call on STREAM: where the thread has no current context, the stream's
  * serves. */
 #define STUB_STREAM(when, stream, captured, name, function, parameters, arguments)             \
+	STUB_LENT(CUDA_ERROR_INVALID_CONTEXT, when, stream, captured, name, function,          \
+		parameters, arguments)
+/* The same, of a call that says itself what it lacks where nothing serves. */
+#define STUB_UNBOUND(when, stream, captured, name, function, parameters, arguments)            \
+	STUB_LENT(CUDA_SUCCESS, when, stream, captured, name, function, parameters, arguments)
+
+#define STUB_LENT(none, when, stream, captured, name, function, parameters, arguments)         \
 	STUB_EXPORT CUresult name parameters                                                   \
 	{                                                                                      \
 		CUresult status = STUB_##when(name);                                           \
@@ -55,10 +94,12 @@
                                                                                                \
 		if (status)                                                                    \
 			return status;                                                         \
-		if (__builtin_expect(!thread_self.current, 0)) {                               \
-			lent = stream_lend(stream);                                            \
-			if (!lent)                                                             \
-				return CUDA_ERROR_INVALID_CONTEXT;                             \
+		if (__builtin_expect(!thread_self.plain, 0)) {                                 \
+			status = stream_lend(stream, STUB_HOME(STUB_FIRST arguments), &lent);  \
+			if (!thread_self.current && (none))                                    \
+				return none;                                                   \
+			if (status)                                                            \
+				return status;                                                 \
 		}                                                                              \
 		if (capture_any())                                                             \
 			status = captured;                                                     \

@@ -11,6 +11,8 @@
 
 #include "protocol/wire/handle.h"
 #include "shim/engine/driver.h"
+#include "shim/engine/handle.h"
+#include "shim/engine/session.h"
 
 struct thread_rest {
 	struct context *stack[THREAD_STACK];
@@ -23,7 +25,8 @@ struct thread_rest {
 	} stream[THREAD_STREAMS];
 };
 
-_Thread_local struct thread thread_self __attribute__((tls_model("initial-exec")));
+_Thread_local struct thread thread_self
+	__attribute__((tls_model("initial-exec"))) = {.session = &session_first};
 
 static struct {
 	pthread_key_t key;
@@ -38,6 +41,7 @@ static void thread_end(void *unused)
 	(void)unused;
 	for (unsigned i = 0; rest && i < rest->streams; i++)
 		stream_end(rest->stream[i].stream);
+	handle_recycle();
 	free(rest);
 	thread_self.rest = NULL;
 	if (thread_self.scratch)
@@ -86,6 +90,9 @@ void thread_set(struct context *context)
 {
 	thread_self.current = context;
 	thread_self.number = context ? context_number(context) : CONTEXT_NONE;
+	thread_self.session = context ? context_session(context) : &session_first;
+	thread_self.wire = session_context(thread_self.session, thread_self.number);
+	thread_self.plain = session_count == 1 ? context : NULL;
 }
 
 bool thread_push(struct context *context)

@@ -16,12 +16,18 @@
 #define THREAD_STREAMS 16 /* contexts in which a thread can have its own default stream */
 
 struct context;
+struct session;
 
 struct thread_rest;
 
 struct thread {
 	struct context *current; /* NULL: none */
-	uint16_t number;	 /* of `current`, for frame_header.context */
+	/* `current` where there is one agent: then no call has to look whose its handles are.
+	 */
+	struct context *plain;
+	struct session *session; /* of `current`, else the first: session_here() */
+	uint16_t number;	 /* of `current` */
+	uint16_t wire;		 /* the same as its agent calls it, for frame_header.context */
 	bool in_callback;	 /* runs a host function: CUDA calls are refused */
 	bool in_managed;	 /* moves pages of managed memory: holds its lock */
 	unsigned char *scratch;	 /* THREAD_SCRATCH bytes; thread_scratch() */

@@ -376,9 +376,7 @@ STUB(library, void, cublasXerbla, hand_cublasXerbla, (const char *srName, int in
 	info))
 
 /* learned 1280 */
-STUB_EXPORT cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void *x,
-		cudaDataType xType, int incx, void *result, cudaDataType resultType,
-		cudaDataType executionType)
+STUB_EXPORT PROTOTYPE_cublasNrm2Ex(cublasNrm2Ex, int)
 {
 	struct library_call call;
 	LIBRARY_BODY(5, 3) body = {
@@ -419,8 +417,7 @@ STUB_EXPORT cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void
 		vcuda_library_copy_result(&call, result, &reply.out[0], sizeof(OTHER)); \
 		return status; \
 	}
-LIKE_cublasSnrm2_v2(cublasSnrm2_v2, float, float)
-LIKE_cublasSnrm2_v2(cublasDnrm2_v2, double, double)
+SD_TR(NOTHING, LIKE_cublasSnrm2_v2, cublas, nrm2_v2)
 LIKE_cublasSnrm2_v2(cublasScnrm2_v2, cuComplex, float)
 LIKE_cublasSnrm2_v2(cublasDznrm2_v2, cuDoubleComplex, double)
 
@@ -472,17 +469,14 @@ LIKE_cublasDotEx(cublasDotcEx)
 		vcuda_library_copy_result(&call, result, &reply.out[0], sizeof(TYPE)); \
 		return status; \
 	}
-LIKE_cublasSdot_v2(cublasSdot_v2, float)
-LIKE_cublasSdot_v2(cublasDdot_v2, double)
+SD_T(NOTHING, LIKE_cublasSdot_v2, cublas, dot_v2)
 LIKE_cublasSdot_v2(cublasCdotu_v2, cuComplex)
 LIKE_cublasSdot_v2(cublasCdotc_v2, cuComplex)
 LIKE_cublasSdot_v2(cublasZdotu_v2, cuDoubleComplex)
 LIKE_cublasSdot_v2(cublasZdotc_v2, cuDoubleComplex)
 
 /* learned 1293 */
-STUB_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void *alpha,
-		cudaDataType alphaType, void *x, cudaDataType xType, int incx,
-		cudaDataType executionType)
+STUB_EXPORT PROTOTYPE_cublasScalEx(cublasScalEx, int)
 {
 	struct library_call call;
 	LIBRARY_BODY(5, 3) body = {
@@ -515,17 +509,14 @@ STUB_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(2), NULL, 0); \
 	}
-LIKE_cublasSscal_v2(cublasSscal_v2, float, float)
-LIKE_cublasSscal_v2(cublasDscal_v2, double, double)
+SD_TR(NOTHING, LIKE_cublasSscal_v2, cublas, scal_v2)
 LIKE_cublasSscal_v2(cublasCscal_v2, cuComplex, cuComplex)
 LIKE_cublasSscal_v2(cublasCsscal_v2, float, cuComplex)
 LIKE_cublasSscal_v2(cublasZscal_v2, cuDoubleComplex, cuDoubleComplex)
 LIKE_cublasSscal_v2(cublasZdscal_v2, double, cuDoubleComplex)
 
 /* learned 1300 */
-STUB_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void *alpha,
-		cudaDataType alphaType, const void *x, cudaDataType xType, int incx, void *y,
-		cudaDataType yType, int incy, cudaDataType executiontype)
+STUB_EXPORT PROTOTYPE_cublasAxpyEx(cublasAxpyEx, int)
 {
 	struct library_call call;
 	LIBRARY_BODY(7, 4) body = {
@@ -559,14 +550,10 @@ STUB_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(3), NULL, 0); \
 	}
-LIKE_cublasSaxpy_v2(cublasSaxpy_v2, float)
-LIKE_cublasSaxpy_v2(cublasDaxpy_v2, double)
-LIKE_cublasSaxpy_v2(cublasCaxpy_v2, cuComplex)
-LIKE_cublasSaxpy_v2(cublasZaxpy_v2, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSaxpy_v2, cublas, axpy_v2)
 
 /* learned 1305 */
-STUB_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const void *x,
-		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy)
+STUB_EXPORT PROTOTYPE_cublasCopyEx(cublasCopyEx, int)
 {
 	struct library_call call;
 	LIBRARY_BODY(5, 2) body = {
@@ -597,10 +584,7 @@ STUB_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const void
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(3), NULL, 0); \
 	}
-LIKE_cublasScopy_v2(cublasScopy_v2, float)
-LIKE_cublasScopy_v2(cublasDcopy_v2, double)
-LIKE_cublasScopy_v2(cublasCcopy_v2, cuComplex)
-LIKE_cublasScopy_v2(cublasZcopy_v2, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasScopy_v2, cublas, copy_v2)
 
 /* learned */
 #define LIKE_cublasSswap_v2(name, TYPE) \
@@ -618,14 +602,10 @@ LIKE_cublasScopy_v2(cublasZcopy_v2, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(3), NULL, 0); \
 	}
-LIKE_cublasSswap_v2(cublasSswap_v2, float)
-LIKE_cublasSswap_v2(cublasDswap_v2, double)
-LIKE_cublasSswap_v2(cublasCswap_v2, cuComplex)
-LIKE_cublasSswap_v2(cublasZswap_v2, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSswap_v2, cublas, swap_v2)
 
 /* learned 1314 */
-STUB_EXPORT cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x,
-		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy)
+STUB_EXPORT PROTOTYPE_cublasSwapEx(cublasSwapEx, int)
 {
 	struct library_call call;
 	LIBRARY_BODY(5, 2) body = {
@@ -741,9 +721,7 @@ LIKE_cublasIamaxEx(cublasIaminEx)
 LIKE_cublasIamaxEx_64(cublasIaminEx)
 
 /* learned 1325 */
-STUB_EXPORT cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const void *x,
-		cudaDataType xType, int incx, void *result, cudaDataType resultType,
-		cudaDataType executiontype)
+STUB_EXPORT PROTOTYPE_cublasAsumEx(cublasAsumEx, int)
 {
 	struct library_call call;
 	LIBRARY_BODY(5, 3) body = {
@@ -762,8 +740,7 @@ STUB_EXPORT cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const void
 	vcuda_library_copy_result(&call, result, &reply.out[0], cublas_data_bytes(resultType));
 	return status;
 }
-LIKE_cublasSnrm2_v2(cublasSasum_v2, float, float)
-LIKE_cublasSnrm2_v2(cublasDasum_v2, double, double)
+SD_TR(NOTHING, LIKE_cublasSnrm2_v2, cublas, asum_v2)
 LIKE_cublasSnrm2_v2(cublasScasum_v2, cuComplex, float)
 LIKE_cublasSnrm2_v2(cublasDzasum_v2, cuDoubleComplex, double)
 
@@ -794,9 +771,7 @@ LIKE_cublasSrot_v2(cublasZrot_v2, cuDoubleComplex, double, cuDoubleComplex)
 LIKE_cublasSrot_v2(cublasZdrot_v2, cuDoubleComplex, double, double)
 
 /* learned 1336 */
-STUB_EXPORT cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x,
-		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy,
-		const void *c, const void *s, cudaDataType csType, cudaDataType executiontype)
+STUB_EXPORT PROTOTYPE_cublasRotEx(cublasRotEx, int)
 {
 	struct library_call call;
 	LIBRARY_BODY(7, 6) body = {
@@ -847,10 +822,7 @@ STUB_EXPORT cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x,
 				sizeof(TYPE)); \
 		return status; \
 	}
-LIKE_cublasSrotg_v2(cublasSrotg_v2, float, float)
-LIKE_cublasSrotg_v2(cublasDrotg_v2, double, double)
-LIKE_cublasSrotg_v2(cublasCrotg_v2, cuComplex, float)
-LIKE_cublasSrotg_v2(cublasZrotg_v2, cuDoubleComplex, double)
+SDCZ_TR(NOTHING, LIKE_cublasSrotg_v2, cublas, rotg_v2)
 
 /* learned 1341 */
 STUB_EXPORT cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b,
@@ -880,8 +852,7 @@ STUB_EXPORT cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b,
 }
 
 /* learned 1342 */
-STUB_EXPORT cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *x, int incx,
-		float *y, int incy, const float *param)
+STUB_EXPORT PROTOTYPE_cublasSrotm_v2(cublasSrotm_v2, int, float)
 {
 	struct library_call call;
 	LIBRARY_BODY(3, 5) body = {
@@ -898,8 +869,7 @@ STUB_EXPORT cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *x
 }
 
 /* learned 1343 */
-STUB_EXPORT cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double *x, int incx,
-		double *y, int incy, const double *param)
+STUB_EXPORT PROTOTYPE_cublasSrotm_v2(cublasDrotm_v2, int, double)
 {
 	struct library_call call;
 	LIBRARY_BODY(3, 7) body = {
@@ -916,9 +886,7 @@ STUB_EXPORT cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double *
 }
 
 /* learned 1344 */
-STUB_EXPORT cublasStatus_t cublasRotmEx(cublasHandle_t handle, int n, void *x,
-		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy,
-		const void *param, cudaDataType paramType, cudaDataType executiontype)
+STUB_EXPORT PROTOTYPE_cublasRotmEx(cublasRotmEx, int)
 {
 	struct library_call call;
 	LIBRARY_BODY(7, 7) body = {
@@ -985,10 +953,7 @@ STUB_EXPORT cublasStatus_t cublasDrotmg_v2(cublasHandle_t handle, double *d1, do
 }
 
 /* learned 1347 */
-STUB_EXPORT cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDataType d1Type,
-		void *d2, cudaDataType d2Type, void *x1, cudaDataType x1Type, const void *y1,
-		cudaDataType y1Type, void *param, cudaDataType paramType,
-		cudaDataType executiontype)
+STUB_EXPORT PROTOTYPE_cublasRotmgEx
 {
 	struct library_call call;
 	LIBRARY_BODY(6, 13) body = {
@@ -1038,10 +1003,7 @@ STUB_EXPORT cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDa
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(6), NULL, 0); \
 	}
-LIKE_cublasSgemv_v2(cublasSgemv_v2, float)
-LIKE_cublasSgemv_v2(cublasDgemv_v2, double)
-LIKE_cublasSgemv_v2(cublasCgemv_v2, cuComplex)
-LIKE_cublasSgemv_v2(cublasZgemv_v2, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSgemv_v2, cublas, gemv_v2)
 
 /* learned */
 #define LIKE_cublasSgbmv_v2(name, TYPE) \
@@ -1067,10 +1029,7 @@ LIKE_cublasSgemv_v2(cublasZgemv_v2, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(8), NULL, 0); \
 	}
-LIKE_cublasSgbmv_v2(cublasSgbmv_v2, float)
-LIKE_cublasSgbmv_v2(cublasDgbmv_v2, double)
-LIKE_cublasSgbmv_v2(cublasCgbmv_v2, cuComplex)
-LIKE_cublasSgbmv_v2(cublasZgbmv_v2, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSgbmv_v2, cublas, gbmv_v2)
 
 /* learned */
 #define LIKE_cublasStrmv_v2(name, TYPE) \
@@ -1089,10 +1048,7 @@ LIKE_cublasSgbmv_v2(cublasZgbmv_v2, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(6), NULL, 0); \
 	}
-LIKE_cublasStrmv_v2(cublasStrmv_v2, float)
-LIKE_cublasStrmv_v2(cublasDtrmv_v2, double)
-LIKE_cublasStrmv_v2(cublasCtrmv_v2, cuComplex)
-LIKE_cublasStrmv_v2(cublasZtrmv_v2, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasStrmv_v2, cublas, trmv_v2)
 
 /* learned */
 #define LIKE_cublasStbmv_v2(name, TYPE) \
@@ -1111,10 +1067,7 @@ LIKE_cublasStrmv_v2(cublasZtrmv_v2, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(7), NULL, 0); \
 	}
-LIKE_cublasStbmv_v2(cublasStbmv_v2, float)
-LIKE_cublasStbmv_v2(cublasDtbmv_v2, double)
-LIKE_cublasStbmv_v2(cublasCtbmv_v2, cuComplex)
-LIKE_cublasStbmv_v2(cublasZtbmv_v2, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasStbmv_v2, cublas, tbmv_v2)
 
 /* learned */
 #define LIKE_cublasStpmv_v2(name, TYPE) \
@@ -1133,22 +1086,10 @@ LIKE_cublasStbmv_v2(cublasZtbmv_v2, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(5), NULL, 0); \
 	}
-LIKE_cublasStpmv_v2(cublasStpmv_v2, float)
-LIKE_cublasStpmv_v2(cublasDtpmv_v2, double)
-LIKE_cublasStpmv_v2(cublasCtpmv_v2, cuComplex)
-LIKE_cublasStpmv_v2(cublasZtpmv_v2, cuDoubleComplex)
-LIKE_cublasStrmv_v2(cublasStrsv_v2, float)
-LIKE_cublasStrmv_v2(cublasDtrsv_v2, double)
-LIKE_cublasStrmv_v2(cublasCtrsv_v2, cuComplex)
-LIKE_cublasStrmv_v2(cublasZtrsv_v2, cuDoubleComplex)
-LIKE_cublasStpmv_v2(cublasStpsv_v2, float)
-LIKE_cublasStpmv_v2(cublasDtpsv_v2, double)
-LIKE_cublasStpmv_v2(cublasCtpsv_v2, cuComplex)
-LIKE_cublasStpmv_v2(cublasZtpsv_v2, cuDoubleComplex)
-LIKE_cublasStbmv_v2(cublasStbsv_v2, float)
-LIKE_cublasStbmv_v2(cublasDtbsv_v2, double)
-LIKE_cublasStbmv_v2(cublasCtbsv_v2, cuComplex)
-LIKE_cublasStbmv_v2(cublasZtbsv_v2, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasStpmv_v2, cublas, tpmv_v2)
+SDCZ_T(NOTHING, LIKE_cublasStrmv_v2, cublas, trsv_v2)
+SDCZ_T(NOTHING, LIKE_cublasStpmv_v2, cublas, tpsv_v2)
+SDCZ_T(NOTHING, LIKE_cublasStbmv_v2, cublas, tbsv_v2)
 
 /* learned */
 #define LIKE_cublasSsymv_v2(name, TYPE) \
@@ -1173,12 +1114,8 @@ LIKE_cublasStbmv_v2(cublasZtbsv_v2, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(5), NULL, 0); \
 	}
-LIKE_cublasSsymv_v2(cublasSsymv_v2, float)
-LIKE_cublasSsymv_v2(cublasDsymv_v2, double)
-LIKE_cublasSsymv_v2(cublasCsymv_v2, cuComplex)
-LIKE_cublasSsymv_v2(cublasZsymv_v2, cuDoubleComplex)
-LIKE_cublasSsymv_v2(cublasChemv_v2, cuComplex)
-LIKE_cublasSsymv_v2(cublasZhemv_v2, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSsymv_v2, cublas, symv_v2)
+CZ_T(NOTHING, LIKE_cublasSsymv_v2, cublas, hemv_v2)
 
 /* learned */
 #define LIKE_cublasSsbmv_v2(name, TYPE) \
@@ -1203,10 +1140,8 @@ LIKE_cublasSsymv_v2(cublasZhemv_v2, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(6), NULL, 0); \
 	}
-LIKE_cublasSsbmv_v2(cublasSsbmv_v2, float)
-LIKE_cublasSsbmv_v2(cublasDsbmv_v2, double)
-LIKE_cublasSsbmv_v2(cublasChbmv_v2, cuComplex)
-LIKE_cublasSsbmv_v2(cublasZhbmv_v2, cuDoubleComplex)
+SD_T(NOTHING, LIKE_cublasSsbmv_v2, cublas, sbmv_v2)
+CZ_T(NOTHING, LIKE_cublasSsbmv_v2, cublas, hbmv_v2)
 
 /* learned */
 #define LIKE_cublasSspmv_v2(name, TYPE) \
@@ -1230,10 +1165,8 @@ LIKE_cublasSsbmv_v2(cublasZhbmv_v2, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(4), NULL, 0); \
 	}
-LIKE_cublasSspmv_v2(cublasSspmv_v2, float)
-LIKE_cublasSspmv_v2(cublasDspmv_v2, double)
-LIKE_cublasSspmv_v2(cublasChpmv_v2, cuComplex)
-LIKE_cublasSspmv_v2(cublasZhpmv_v2, cuDoubleComplex)
+SD_T(NOTHING, LIKE_cublasSspmv_v2, cublas, spmv_v2)
+CZ_T(NOTHING, LIKE_cublasSspmv_v2, cublas, hpmv_v2)
 
 /* learned */
 #define LIKE_cublasSger_v2(name, TYPE) \
@@ -1254,8 +1187,7 @@ LIKE_cublasSspmv_v2(cublasZhpmv_v2, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(5), NULL, 0); \
 	}
-LIKE_cublasSger_v2(cublasSger_v2, float)
-LIKE_cublasSger_v2(cublasDger_v2, double)
+SD_T(NOTHING, LIKE_cublasSger_v2, cublas, ger_v2)
 LIKE_cublasSger_v2(cublasCgeru_v2, cuComplex)
 LIKE_cublasSger_v2(cublasCgerc_v2, cuComplex)
 LIKE_cublasSger_v2(cublasZgeru_v2, cuDoubleComplex)
@@ -1279,12 +1211,10 @@ LIKE_cublasSger_v2(cublasZgerc_v2, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(4), NULL, 0); \
 	}
-LIKE_cublasSsyr_v2(cublasSsyr_v2, float, float)
-LIKE_cublasSsyr_v2(cublasDsyr_v2, double, double)
+SD_TR(NOTHING, LIKE_cublasSsyr_v2, cublas, syr_v2)
 LIKE_cublasSsyr_v2(cublasCsyr_v2, cuComplex, cuComplex)
 LIKE_cublasSsyr_v2(cublasZsyr_v2, cuDoubleComplex, cuDoubleComplex)
-LIKE_cublasSsyr_v2(cublasCher_v2, float, cuComplex)
-LIKE_cublasSsyr_v2(cublasZher_v2, double, cuDoubleComplex)
+CZ_RT(NOTHING, LIKE_cublasSsyr_v2, cublas, her_v2)
 
 /* learned */
 #define LIKE_cublasSspr_v2(name, TYPE, OTHER) \
@@ -1304,10 +1234,8 @@ LIKE_cublasSsyr_v2(cublasZher_v2, double, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(3), NULL, 0); \
 	}
-LIKE_cublasSspr_v2(cublasSspr_v2, float, float)
-LIKE_cublasSspr_v2(cublasDspr_v2, double, double)
-LIKE_cublasSspr_v2(cublasChpr_v2, float, cuComplex)
-LIKE_cublasSspr_v2(cublasZhpr_v2, double, cuDoubleComplex)
+SD_TR(NOTHING, LIKE_cublasSspr_v2, cublas, spr_v2)
+CZ_RT(NOTHING, LIKE_cublasSspr_v2, cublas, hpr_v2)
 
 /* learned */
 #define LIKE_cublasSsyr2_v2(name, TYPE) \
@@ -1328,12 +1256,8 @@ LIKE_cublasSspr_v2(cublasZhpr_v2, double, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(5), NULL, 0); \
 	}
-LIKE_cublasSsyr2_v2(cublasSsyr2_v2, float)
-LIKE_cublasSsyr2_v2(cublasDsyr2_v2, double)
-LIKE_cublasSsyr2_v2(cublasCsyr2_v2, cuComplex)
-LIKE_cublasSsyr2_v2(cublasZsyr2_v2, cuDoubleComplex)
-LIKE_cublasSsyr2_v2(cublasCher2_v2, cuComplex)
-LIKE_cublasSsyr2_v2(cublasZher2_v2, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSsyr2_v2, cublas, syr2_v2)
+CZ_T(NOTHING, LIKE_cublasSsyr2_v2, cublas, her2_v2)
 
 /* learned */
 #define LIKE_cublasSspr2_v2(name, TYPE) \
@@ -1353,10 +1277,8 @@ LIKE_cublasSsyr2_v2(cublasZher2_v2, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(4), NULL, 0); \
 	}
-LIKE_cublasSspr2_v2(cublasSspr2_v2, float)
-LIKE_cublasSspr2_v2(cublasDspr2_v2, double)
-LIKE_cublasSspr2_v2(cublasChpr2_v2, cuComplex)
-LIKE_cublasSspr2_v2(cublasZhpr2_v2, cuDoubleComplex)
+SD_T(NOTHING, LIKE_cublasSspr2_v2, cublas, spr2_v2)
+CZ_T(NOTHING, LIKE_cublasSspr2_v2, cublas, hpr2_v2)
 
 /* learned */
 #define LIKE_cublasSgemvBatched(name, TYPE) \
@@ -1381,10 +1303,7 @@ LIKE_cublasSspr2_v2(cublasZhpr2_v2, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(7), NULL, 0); \
 	}
-LIKE_cublasSgemvBatched(cublasSgemvBatched, float)
-LIKE_cublasSgemvBatched(cublasDgemvBatched, double)
-LIKE_cublasSgemvBatched(cublasCgemvBatched, cuComplex)
-LIKE_cublasSgemvBatched(cublasZgemvBatched, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSgemvBatched, cublas, gemvBatched)
 
 /* learned */
 #define LIKE_cublasHSHgemvBatched(name) \
@@ -1459,10 +1378,7 @@ LIKE_cublasHSSgemvBatched(cublasTSSgemvBatched)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(13), NULL, 0); \
 	}
-LIKE_cublasSgemvStridedBatched(cublasSgemvStridedBatched, float)
-LIKE_cublasSgemvStridedBatched(cublasDgemvStridedBatched, double)
-LIKE_cublasSgemvStridedBatched(cublasCgemvStridedBatched, cuComplex)
-LIKE_cublasSgemvStridedBatched(cublasZgemvStridedBatched, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSgemvStridedBatched, cublas, gemvStridedBatched)
 
 /* learned */
 #define LIKE_cublasHSHgemvStridedBatched(name) \
@@ -1538,8 +1454,7 @@ LIKE_cublasHSSgemvStridedBatched(cublasTSSgemvStridedBatched)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(8), NULL, 0); \
 	}
-LIKE_cublasSgemm_v2(cublasSgemm_v2, float)
-LIKE_cublasSgemm_v2(cublasDgemm_v2, double)
+SD_T(NOTHING, LIKE_cublasSgemm_v2, cublas, gemm_v2)
 LIKE_cublasSgemm_v2(cublasCgemm_v2, cuComplex)
 LIKE_cublasSgemm_v2(cublasCgemm3m, cuComplex)
 
@@ -1573,9 +1488,7 @@ LIKE_cublasSgemm_v2(cublasZgemm_v2, cuDoubleComplex)
 LIKE_cublasSgemm_v2(cublasZgemm3m, cuDoubleComplex)
 
 /* learned 1443 */
-STUB_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
-		int lda, const void *B, int ldb, const void *beta, void *C, int ldc)
+STUB_EXPORT PROTOTYPE_cublasHgemm(cublasHgemm, int)
 {
 	struct library_call call;
 	LIBRARY_BODY(8, 5) body = {
@@ -1595,11 +1508,7 @@ STUB_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t 
 LIKE_cublasCgemm3mEx(cublasSgemmEx, float)
 
 /* learned 1445 */
-STUB_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
-		cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int ldb,
-		const void *beta, void *C, cudaDataType Ctype, int ldc,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo)
+STUB_EXPORT PROTOTYPE_cublasGemmEx(cublasGemmEx, int)
 {
 	struct library_call call;
 	LIBRARY_BODY(13, 7) body = {
@@ -1644,8 +1553,7 @@ LIKE_cublasCgemm3mEx(cublasCgemmEx, cuComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(6), NULL, 0); \
 	}
-LIKE_cublasSsyrk_v2(cublasSsyrk_v2, float, float)
-LIKE_cublasSsyrk_v2(cublasDsyrk_v2, double, double)
+SD_TR(NOTHING, LIKE_cublasSsyrk_v2, cublas, syrk_v2)
 LIKE_cublasSsyrk_v2(cublasCsyrk_v2, cuComplex, cuComplex)
 LIKE_cublasSsyrk_v2(cublasZsyrk_v2, cuDoubleComplex, cuDoubleComplex)
 
@@ -1674,8 +1582,7 @@ LIKE_cublasSsyrk_v2(cublasZsyrk_v2, cuDoubleComplex, cuDoubleComplex)
 	}
 LIKE_cublasCsyrkEx(cublasCsyrkEx, cuComplex)
 LIKE_cublasCsyrkEx(cublasCsyrk3mEx, cuComplex)
-LIKE_cublasSsyrk_v2(cublasCherk_v2, float, cuComplex)
-LIKE_cublasSsyrk_v2(cublasZherk_v2, double, cuDoubleComplex)
+CZ_RT(NOTHING, LIKE_cublasSsyrk_v2, cublas, herk_v2)
 LIKE_cublasCsyrkEx(cublasCherkEx, float)
 LIKE_cublasCsyrkEx(cublasCherk3mEx, float)
 
@@ -1702,18 +1609,14 @@ LIKE_cublasCsyrkEx(cublasCherk3mEx, float)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(7), NULL, 0); \
 	}
-LIKE_cublasSsyr2k_v2(cublasSsyr2k_v2, float, float)
-LIKE_cublasSsyr2k_v2(cublasDsyr2k_v2, double, double)
+SD_TR(NOTHING, LIKE_cublasSsyr2k_v2, cublas, syr2k_v2)
 LIKE_cublasSsyr2k_v2(cublasCsyr2k_v2, cuComplex, cuComplex)
 LIKE_cublasSsyr2k_v2(cublasZsyr2k_v2, cuDoubleComplex, cuDoubleComplex)
-LIKE_cublasSsyr2k_v2(cublasCher2k_v2, cuComplex, float)
-LIKE_cublasSsyr2k_v2(cublasZher2k_v2, cuDoubleComplex, double)
-LIKE_cublasSsyr2k_v2(cublasSsyrkx, float, float)
-LIKE_cublasSsyr2k_v2(cublasDsyrkx, double, double)
+CZ_TR(NOTHING, LIKE_cublasSsyr2k_v2, cublas, her2k_v2)
+SD_TR(NOTHING, LIKE_cublasSsyr2k_v2, cublas, syrkx)
 LIKE_cublasSsyr2k_v2(cublasCsyrkx, cuComplex, cuComplex)
 LIKE_cublasSsyr2k_v2(cublasZsyrkx, cuDoubleComplex, cuDoubleComplex)
-LIKE_cublasSsyr2k_v2(cublasCherkx, cuComplex, float)
-LIKE_cublasSsyr2k_v2(cublasZherkx, cuDoubleComplex, double)
+CZ_TR(NOTHING, LIKE_cublasSsyr2k_v2, cublas, herkx)
 
 /* learned */
 #define LIKE_cublasSsymm_v2(name, TYPE) \
@@ -1738,12 +1641,8 @@ LIKE_cublasSsyr2k_v2(cublasZherkx, cuDoubleComplex, double)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(7), NULL, 0); \
 	}
-LIKE_cublasSsymm_v2(cublasSsymm_v2, float)
-LIKE_cublasSsymm_v2(cublasDsymm_v2, double)
-LIKE_cublasSsymm_v2(cublasCsymm_v2, cuComplex)
-LIKE_cublasSsymm_v2(cublasZsymm_v2, cuDoubleComplex)
-LIKE_cublasSsymm_v2(cublasChemm_v2, cuComplex)
-LIKE_cublasSsymm_v2(cublasZhemm_v2, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSsymm_v2, cublas, symm_v2)
+CZ_T(NOTHING, LIKE_cublasSsymm_v2, cublas, hemm_v2)
 
 /* learned */
 #define LIKE_cublasStrsm_v2(name, TYPE) \
@@ -1765,10 +1664,7 @@ LIKE_cublasSsymm_v2(cublasZhemm_v2, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(8), NULL, 0); \
 	}
-LIKE_cublasStrsm_v2(cublasStrsm_v2, float)
-LIKE_cublasStrsm_v2(cublasDtrsm_v2, double)
-LIKE_cublasStrsm_v2(cublasCtrsm_v2, cuComplex)
-LIKE_cublasStrsm_v2(cublasZtrsm_v2, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasStrsm_v2, cublas, trsm_v2)
 
 /* learned */
 #define LIKE_cublasStrmm_v2(name, TYPE) \
@@ -1790,16 +1686,10 @@ LIKE_cublasStrsm_v2(cublasZtrsm_v2, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(9), NULL, 0); \
 	}
-LIKE_cublasStrmm_v2(cublasStrmm_v2, float)
-LIKE_cublasStrmm_v2(cublasDtrmm_v2, double)
-LIKE_cublasStrmm_v2(cublasCtrmm_v2, cuComplex)
-LIKE_cublasStrmm_v2(cublasZtrmm_v2, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasStrmm_v2, cublas, trmm_v2)
 
 /* learned 1483 */
-STUB_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha,
-		const void *const Aarray[], int lda, const void *const Barray[], int ldb,
-		const void *beta, void *const Carray[], int ldc, int batchCount)
+STUB_EXPORT PROTOTYPE_cublasHgemmBatched(cublasHgemmBatched, int)
 {
 	struct library_call call;
 	LIBRARY_BODY(9, 5) body = {
@@ -1843,18 +1733,13 @@ STUB_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOpera
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(9), NULL, 0); \
 	}
-LIKE_cublasSgemmBatched(cublasSgemmBatched, float)
-LIKE_cublasSgemmBatched(cublasDgemmBatched, double)
+SD_T(NOTHING, LIKE_cublasSgemmBatched, cublas, gemmBatched)
 LIKE_cublasSgemmBatched(cublasCgemmBatched, cuComplex)
 LIKE_cublasSgemmBatched(cublasCgemm3mBatched, cuComplex)
 LIKE_cublasSgemmBatched(cublasZgemmBatched, cuDoubleComplex)
 
 /* learned 1489 */
-STUB_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
-		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
-		const void *alpha, const void *A, int lda, long long int strideA, const void *B,
-		int ldb, long long int strideB, const void *beta, void *C, int ldc,
-		long long int strideC, int batchCount)
+STUB_EXPORT PROTOTYPE_cublasHgemmStridedBatched(cublasHgemmStridedBatched, int)
 {
 	struct library_call call;
 	LIBRARY_BODY(15, 5) body = {
@@ -1900,19 +1785,13 @@ STUB_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(15), NULL, 0); \
 	}
-LIKE_cublasSgemmStridedBatched(cublasSgemmStridedBatched, float)
-LIKE_cublasSgemmStridedBatched(cublasDgemmStridedBatched, double)
+SD_T(NOTHING, LIKE_cublasSgemmStridedBatched, cublas, gemmStridedBatched)
 LIKE_cublasSgemmStridedBatched(cublasCgemmStridedBatched, cuComplex)
 LIKE_cublasSgemmStridedBatched(cublasCgemm3mStridedBatched, cuComplex)
 LIKE_cublasSgemmStridedBatched(cublasZgemmStridedBatched, cuDoubleComplex)
 
 /* learned 1495 */
-STUB_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha,
-		const void *const Aarray[], cudaDataType Atype, int lda,
-		const void *const Barray[], cudaDataType Btype, int ldb, const void *beta,
-		void *const Carray[], cudaDataType Ctype, int ldc, int batchCount,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo)
+STUB_EXPORT PROTOTYPE_cublasGemmBatchedEx(cublasGemmBatchedEx, int)
 {
 	struct library_call call;
 	LIBRARY_BODY(14, 7) body = {
@@ -1936,13 +1815,7 @@ STUB_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOper
 }
 
 /* learned 1496 */
-STUB_EXPORT cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
-		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
-		const void *alpha, const void *A, cudaDataType Atype, int lda,
-		long long int strideA, const void *B, cudaDataType Btype, int ldb,
-		long long int strideB, const void *beta, void *C, cudaDataType Ctype, int ldc,
-		long long int strideC, int batchCount, cublasComputeType_t computeType,
-		cublasGemmAlgo_t algo)
+STUB_EXPORT PROTOTYPE_cublasGemmStridedBatchedEx(cublasGemmStridedBatchedEx, int)
 {
 	struct library_call call;
 	LIBRARY_BODY(20, 7) body = {
@@ -2046,10 +1919,7 @@ STUB(library, cublasStatus_t, cublasGemmGroupedBatchedEx_64, hand_cublasGemmGrou
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(7), NULL, 0); \
 	}
-LIKE_cublasSgeam(cublasSgeam, float)
-LIKE_cublasSgeam(cublasDgeam, double)
-LIKE_cublasSgeam(cublasCgeam, cuComplex)
-LIKE_cublasSgeam(cublasZgeam, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSgeam, cublas, geam)
 
 /* learned */
 #define LIKE_cublasStrsmBatched(name, TYPE) \
@@ -2071,10 +1941,7 @@ LIKE_cublasSgeam(cublasZgeam, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(9), NULL, 0); \
 	}
-LIKE_cublasStrsmBatched(cublasStrsmBatched, float)
-LIKE_cublasStrsmBatched(cublasDtrsmBatched, double)
-LIKE_cublasStrsmBatched(cublasCtrsmBatched, cuComplex)
-LIKE_cublasStrsmBatched(cublasZtrsmBatched, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasStrsmBatched, cublas, trsmBatched)
 
 /* learned */
 #define LIKE_cublasSdgmm(name, TYPE) \
@@ -2094,10 +1961,7 @@ LIKE_cublasStrsmBatched(cublasZtrsmBatched, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(6), NULL, 0); \
 	}
-LIKE_cublasSdgmm(cublasSdgmm, float)
-LIKE_cublasSdgmm(cublasDdgmm, double)
-LIKE_cublasSdgmm(cublasCdgmm, cuComplex)
-LIKE_cublasSdgmm(cublasZdgmm, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSdgmm, cublas, dgmm)
 
 /* learned */
 #define LIKE_cublasSmatinvBatched(name, TYPE) \
@@ -2117,10 +1981,7 @@ LIKE_cublasSdgmm(cublasZdgmm, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(4), NULL, 0); \
 	}
-LIKE_cublasSmatinvBatched(cublasSmatinvBatched, float)
-LIKE_cublasSmatinvBatched(cublasDmatinvBatched, double)
-LIKE_cublasSmatinvBatched(cublasCmatinvBatched, cuComplex)
-LIKE_cublasSmatinvBatched(cublasZmatinvBatched, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSmatinvBatched, cublas, matinvBatched)
 
 /* learned */
 #define LIKE_cublasSgeqrfBatched(name, TYPE) \
@@ -2144,10 +2005,7 @@ LIKE_cublasSmatinvBatched(cublasZmatinvBatched, cuDoubleComplex)
 			*info = (int)reply.out[0]; \
 		return status; \
 	}
-LIKE_cublasSgeqrfBatched(cublasSgeqrfBatched, float)
-LIKE_cublasSgeqrfBatched(cublasDgeqrfBatched, double)
-LIKE_cublasSgeqrfBatched(cublasCgeqrfBatched, cuComplex)
-LIKE_cublasSgeqrfBatched(cublasZgeqrfBatched, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSgeqrfBatched, cublas, geqrfBatched)
 
 /* learned */
 #define LIKE_cublasSgelsBatched(name, TYPE) \
@@ -2172,10 +2030,7 @@ LIKE_cublasSgeqrfBatched(cublasZgeqrfBatched, cuDoubleComplex)
 			*info = (int)reply.out[0]; \
 		return status; \
 	}
-LIKE_cublasSgelsBatched(cublasSgelsBatched, float)
-LIKE_cublasSgelsBatched(cublasDgelsBatched, double)
-LIKE_cublasSgelsBatched(cublasCgelsBatched, cuComplex)
-LIKE_cublasSgelsBatched(cublasZgelsBatched, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSgelsBatched, cublas, gelsBatched)
 
 /* learned */
 #define LIKE_cublasStpttr(name, TYPE) \
@@ -2193,10 +2048,7 @@ LIKE_cublasSgelsBatched(cublasZgelsBatched, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(3), NULL, 0); \
 	}
-LIKE_cublasStpttr(cublasStpttr, float)
-LIKE_cublasStpttr(cublasDtpttr, double)
-LIKE_cublasStpttr(cublasCtpttr, cuComplex)
-LIKE_cublasStpttr(cublasZtpttr, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasStpttr, cublas, tpttr)
 
 /* learned */
 #define LIKE_cublasStrttp(name, TYPE) \
@@ -2214,10 +2066,7 @@ LIKE_cublasStpttr(cublasZtpttr, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(3), NULL, 0); \
 	}
-LIKE_cublasStrttp(cublasStrttp, float)
-LIKE_cublasStrttp(cublasDtrttp, double)
-LIKE_cublasStrttp(cublasCtrttp, cuComplex)
-LIKE_cublasStrttp(cublasZtrttp, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasStrttp, cublas, trttp)
 
 /* learned */
 #define LIKE_cublasSgetrfBatched(name, TYPE) \
@@ -2236,10 +2085,7 @@ LIKE_cublasStrttp(cublasZtrttp, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(3), NULL, 0); \
 	}
-LIKE_cublasSgetrfBatched(cublasSgetrfBatched, float)
-LIKE_cublasSgetrfBatched(cublasDgetrfBatched, double)
-LIKE_cublasSgetrfBatched(cublasCgetrfBatched, cuComplex)
-LIKE_cublasSgetrfBatched(cublasZgetrfBatched, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSgetrfBatched, cublas, getrfBatched)
 
 /* learned */
 #define LIKE_cublasSgetriBatched(name, TYPE) \
@@ -2259,10 +2105,7 @@ LIKE_cublasSgetrfBatched(cublasZgetrfBatched, cuDoubleComplex)
 		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(4), NULL, 0); \
 	}
-LIKE_cublasSgetriBatched(cublasSgetriBatched, float)
-LIKE_cublasSgetriBatched(cublasDgetriBatched, double)
-LIKE_cublasSgetriBatched(cublasCgetriBatched, cuComplex)
-LIKE_cublasSgetriBatched(cublasZgetriBatched, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSgetriBatched, cublas, getriBatched)
 
 /* learned */
 #define LIKE_cublasSgetrsBatched(name, TYPE) \
@@ -2287,10 +2130,7 @@ LIKE_cublasSgetriBatched(cublasZgetriBatched, cuDoubleComplex)
 			*info = (int)reply.out[0]; \
 		return status; \
 	}
-LIKE_cublasSgetrsBatched(cublasSgetrsBatched, float)
-LIKE_cublasSgetrsBatched(cublasDgetrsBatched, double)
-LIKE_cublasSgetrsBatched(cublasCgetrsBatched, cuComplex)
-LIKE_cublasSgetrsBatched(cublasZgetrsBatched, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cublasSgetrsBatched, cublas, getrsBatched)
 
 /* learned 1541 */
 STUB_EXPORT cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOperation_t transa,

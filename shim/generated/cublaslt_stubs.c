@@ -67,12 +67,7 @@ STUB(library, unsigned, cublasLtDisableCpuInstructionsSetMask,
 	hand_cublasLtDisableCpuInstructionsSetMask, (unsigned mask), (mask))
 
 /* learned 2000 */
-STUB_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle,
-		cublasLtMatmulDesc_t computeDesc, const void *alpha, const void *A,
-		cublasLtMatrixLayout_t Adesc, const void *B, cublasLtMatrixLayout_t Bdesc,
-		const void *beta, const void *C, cublasLtMatrixLayout_t Cdesc, void *D,
-		cublasLtMatrixLayout_t Ddesc, const cublasLtMatmulAlgo_t *algo, void *workspace,
-		size_t workspaceSizeInBytes, cudaStream_t stream)
+STUB_EXPORT PROTOTYPE_cublasLtMatmul
 {
 	BEGIN(cublaslt, cublasLtMatmul, LEARNED, lightHandle);
 	PUT(descriptor, computeDesc, CUBLASLT_ITEM_MATMUL),
@@ -89,11 +84,7 @@ STUB_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle,
 }
 
 /* learned 2001 */
-STUB_EXPORT cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t lightHandle,
-		cublasLtMatrixTransformDesc_t transformDesc, const void *alpha, const void *A,
-		cublasLtMatrixLayout_t Adesc, const void *beta, const void *B,
-		cublasLtMatrixLayout_t Bdesc, void *C, cublasLtMatrixLayout_t Cdesc,
-		cudaStream_t stream)
+STUB_EXPORT PROTOTYPE_cublasLtMatrixTransform
 {
 	BEGIN(cublaslt, cublasLtMatrixTransform, LEARNED, lightHandle);
 	PUT(descriptor, transformDesc, CUBLASLT_ITEM_TRANSFORM),

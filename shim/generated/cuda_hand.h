@@ -608,6 +608,7 @@ CUresult hand_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies);
 CUresult hand_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies);
+CUresult hand_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream);
 CUresult hand_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value);
 CUresult hand_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,

@@ -323,8 +323,8 @@ STUB(ready, cuMemHostAlloc, hand_cuMemHostAlloc, (void **pp, size_t bytesize,
 	unsigned int Flags), (pp, bytesize, Flags));
 STUB(ready, cuMemHostGetDevicePointer_v2, hand_cuMemHostGetDevicePointer_v2,
 	(CUdeviceptr *pdptr, void *p, unsigned int Flags), (pdptr, p, Flags));
-STUB(current, cuMemHostGetFlags, hand_cuMemHostGetFlags, (unsigned int *pFlags, void *p),
-	(pFlags, p));
+STUB(ready, cuMemHostGetFlags, hand_cuMemHostGetFlags, (unsigned int *pFlags, void *p), (pFlags,
+	p));
 STUB(ready, cuMemAllocManaged, hand_cuMemAllocManaged, (CUdeviceptr *dptr, size_t bytesize,
 	unsigned int flags), (dptr, bytesize, flags));
 STUB(ready, cuDeviceRegisterAsyncNotification, hand_cuDeviceRegisterAsyncNotification,
@@ -485,7 +485,7 @@ STUB(ready, cuStreamCreateWithPriority, hand_cuStreamCreateWithPriority, (CUstre
 	unsigned int flags, int priority), (phStream, flags, priority));
 STUB(lasting, cuThreadExchangeStreamCaptureMode, hand_cuThreadExchangeStreamCaptureMode,
 	(CUstreamCaptureMode *mode), (mode));
-STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamDestroy_v2, hand_cuStreamDestroy_v2,
+STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuStreamDestroy_v2, hand_cuStreamDestroy_v2,
 	(CUstream hStream), (hStream));
 STUB(ready, cuEventCreate, hand_cuEventCreate, (CUevent *phEvent, unsigned int Flags), (phEvent,
 	Flags));
@@ -573,7 +573,7 @@ STUB(ready, cuGraphAddKernelNode_v2, hand_cuGraphAddKernelNode_v2, (CUgraphNode 
 	CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
 	const CUDA_KERNEL_NODE_PARAMS *nodeParams), (phGraphNode, hGraph, dependencies,
 	numDependencies, nodeParams));
-STUB(ready, cuGraphKernelNodeGetParams_v2, hand_cuGraphKernelNodeGetParams_v2,
+STUB(early, cuGraphKernelNodeGetParams_v2, hand_cuGraphKernelNodeGetParams_v2,
 	(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams), (hNode, nodeParams));
 STUB(ready, cuGraphKernelNodeSetParams_v2, hand_cuGraphKernelNodeSetParams_v2,
 	(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams), (hNode, nodeParams));
@@ -745,7 +745,7 @@ STUB(ready, cuGraphKernelNodeGetAttribute, hand_cuGraphKernelNodeGetAttribute,
 STUB(ready, cuGraphKernelNodeSetAttribute, hand_cuGraphKernelNodeSetAttribute,
 	(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value),
 	(hNode, attr, value));
-STUB(ready, cuGraphDebugDotPrint, hand_cuGraphDebugDotPrint, (CUgraph hGraph, const char *path,
+STUB(early, cuGraphDebugDotPrint, hand_cuGraphDebugDotPrint, (CUgraph hGraph, const char *path,
 	unsigned int flags), (hGraph, path, flags));
 STUB(ready, cuUserObjectCreate, hand_cuUserObjectCreate, (CUuserObject *object_out, void *ptr,
 	CUhostFn destroy, unsigned int initialRefcount, unsigned int flags), (object_out, ptr,
@@ -1842,20 +1842,20 @@ STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamBeginCapture_v2, hand_cuStream
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamBeginCapture_v2_ptsz, hand_cuStreamBeginCapture_v2, (CUstream hStream,
 	CUstreamCaptureMode mode), (hStream ? hStream : CU_STREAM_PER_THREAD, mode));
-STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamBeginCaptureToGraph,
+STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuStreamBeginCaptureToGraph,
 	hand_cuStreamBeginCaptureToGraph, (CUstream hStream, CUgraph hGraph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, CUstreamCaptureMode mode), (hStream, hGraph, dependencies,
 	dependencyData, numDependencies, mode));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamBeginCaptureToGraph_ptsz, hand_cuStreamBeginCaptureToGraph, (CUstream hStream,
 	CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, CUstreamCaptureMode mode),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, hGraph, dependencies, dependencyData,
 	numDependencies, mode));
-STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamEndCapture, hand_cuStreamEndCapture,
+STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuStreamEndCapture, hand_cuStreamEndCapture,
 	(CUstream hStream, CUgraph *phGraph), (hStream, phGraph));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamEndCapture_ptsz, hand_cuStreamEndCapture, (CUstream hStream, CUgraph *phGraph),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, phGraph));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamIsCapturing, hand_cuStreamIsCapturing,
@@ -1948,26 +1948,13 @@ STUB(ready, cuGraphRemoveDependencies, hand_cuGraphRemoveDependencies, (CUgraph 
 STUB(ready, cuGraphAddNode, hand_cuGraphAddNode_v2, (CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams),
 	(phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams));
-
-/* post 285 */
-static CUresult send_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
-{
-	struct shim_call call;
-	struct wire_cuStreamCopyAttributes *body;
-
-	body = shim_begin(&call, OP_cuStreamCopyAttributes, sizeof(*body));
-	body->dstStream = shim_stream(&call, dstStream);
-	body->srcStream = shim_stream(&call, srcStream);
-
-	return shim_post(&call);
-}
 STUB_STREAM(ready, dstStream, capture_node(dstStream) ?: capture_node(srcStream),
-	cuStreamCopyAttributes, send_cuStreamCopyAttributes, (CUstream dstStream,
+	cuStreamCopyAttributes, hand_cuStreamCopyAttributes, (CUstream dstStream,
 	CUstream srcStream), (dstStream, srcStream));
 STUB_STREAM(ready, dstStream ? dstStream : CU_STREAM_PER_THREAD,
 	capture_node(dstStream ? dstStream : CU_STREAM_PER_THREAD) ?:
 	capture_node(srcStream ? srcStream : CU_STREAM_PER_THREAD),
-	cuStreamCopyAttributes_ptsz, send_cuStreamCopyAttributes, (CUstream dstStream,
+	cuStreamCopyAttributes_ptsz, hand_cuStreamCopyAttributes, (CUstream dstStream,
 	CUstream srcStream), (dstStream ? dstStream : CU_STREAM_PER_THREAD,
 	srcStream ? srcStream : CU_STREAM_PER_THREAD));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuStreamGetAttribute,
@@ -2055,7 +2042,7 @@ STUB(ready, cuLinkAddFile, hand_cuLinkAddFile_v2, (CUlinkState state, CUjitInput
 STUB(ready, cuTexRefSetAddress2D_v2, hand_cuTexRefSetAddress2D_v3, (CUtexref hTexRef,
 	const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch), (hTexRef, desc,
 	dptr, Pitch));
-STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamDestroy, hand_cuStreamDestroy_v2,
+STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuStreamDestroy, hand_cuStreamDestroy_v2,
 	(CUstream hStream), (hStream));
 STUB(ready, cuEventDestroy, hand_cuEventDestroy_v2, (CUevent hEvent), (hEvent));
 STUB(ready, cuEventElapsedTime, hand_cuEventElapsedTime_v2, (float *pMilliseconds,

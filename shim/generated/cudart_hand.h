@@ -412,6 +412,8 @@ cudaError_t hand_cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec, cud
 		cudaGraphInstantiateParams *instantiateParams, cudaStream_t null_stream);
 cudaError_t hand_cudaStreamIsCapturing(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *pCaptureStatus);
+cudaError_t hand_cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
+		const cudaLaunchAttributeValue *param);
 cudaError_t hand_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream);
 cudaError_t hand_cudaFreeAsync(void *devPtr, cudaStream_t hStream);
 cudaError_t hand_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool,

@@ -203,7 +203,7 @@ STUB(cudaEventCreate, hand_cudaEventCreateWithFlags, (cudaEvent_t *event), (even
 STUB(cudaEventCreateWithFlags, hand_cudaEventCreateWithFlags, (cudaEvent_t *event,
 	unsigned int flags), (event, flags))
 STUB(cudaEventQuery, RUNTIME_ANYWHERE, (cudaEvent_t event), (cuEventQuery((CUevent)event)))
-STUB(cudaEventSynchronize, RUNTIME_DRIVER, (cudaEvent_t event),
+STUB(cudaEventSynchronize, RUNTIME_ANYWHERE, (cudaEvent_t event),
 	(cuEventSynchronize((CUevent)event)))
 STUB(cudaEventDestroy, RUNTIME_DRIVER, (cudaEvent_t event),
 	(cuEventDestroy_v2((CUevent)event)))
@@ -825,7 +825,7 @@ STUB(cudaLibraryGetGlobal, hand_cudaLibraryGetGlobal, (void **dptr, size_t *byte
 	cudaLibrary_t library, const char *name), (dptr, bytes, library, name))
 STUB(cudaLibraryGetManaged, hand_cudaLibraryGetManaged, (void **dptr, size_t *bytes,
 	cudaLibrary_t library, const char *name), (dptr, bytes, library, name))
-STUB(cudaLibraryGetUnifiedFunction, RUNTIME_DRIVER, (void **fptr, cudaLibrary_t library,
+STUB(cudaLibraryGetUnifiedFunction, RUNTIME_ANYWHERE, (void **fptr, cudaLibrary_t library,
 	const char *symbol), (cuLibraryGetUnifiedFunction(fptr, (CUlibrary)library, symbol)))
 STUB(cudaLibraryGetKernelCount, hand_cudaLibraryGetKernelCount, (unsigned int *count,
 	cudaLibrary_t lib), (count, lib))
@@ -1408,13 +1408,12 @@ STUB(cudaStreamGetAttribute_ptsz, RUNTIME_DRIVER, (cudaStream_t stream,
 	cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value),
 	(cuStreamGetAttribute((CUstream)(stream ? stream : cudaStreamPerThread),
 	(CUstreamAttrID)attr, (CUstreamAttrValue *)value)))
-STUB(cudaStreamSetAttribute, RUNTIME_DRIVER, (cudaStream_t stream, cudaLaunchAttributeID attr,
-	const cudaLaunchAttributeValue *param), (cuStreamSetAttribute((CUstream)stream,
-	(CUstreamAttrID)attr, (const CUstreamAttrValue *)param)))
-STUB(cudaStreamSetAttribute_ptsz, RUNTIME_DRIVER, (cudaStream_t stream,
+STUB(cudaStreamSetAttribute, hand_cudaStreamSetAttribute, (cudaStream_t stream,
+	cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param), (stream, attr,
+	param))
+STUB(cudaStreamSetAttribute_ptsz, hand_cudaStreamSetAttribute, (cudaStream_t stream,
 	cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param),
-	(cuStreamSetAttribute((CUstream)(stream ? stream : cudaStreamPerThread),
-	(CUstreamAttrID)attr, (const CUstreamAttrValue *)param)))
+	(stream ? stream : cudaStreamPerThread, attr, param))
 STUB(cudaMallocAsync, hand_cudaMallocAsync, (void **devPtr, size_t size, cudaStream_t hStream),
 	(devPtr, size, hStream))
 STUB(cudaMallocAsync_ptsz, hand_cudaMallocAsync, (void **devPtr, size_t size,

@@ -279,11 +279,7 @@ LIKE_cudnnGetReductionIndicesSize(cudnnGetReductionIndicesSize)
 LIKE_cudnnGetReductionIndicesSize(cudnnGetReductionWorkspaceSize)
 
 /* learned 2107 */
-STUB_EXPORT cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle,
-		const cudnnReduceTensorDescriptor_t reduceTensorDesc, void *indices,
-		size_t indicesSizeInBytes, void *workspace, size_t workspaceSizeInBytes,
-		const void *alpha, const cudnnTensorDescriptor_t aDesc, const void *A,
-		const void *beta, const cudnnTensorDescriptor_t cDesc, void *C)
+STUB_EXPORT PROTOTYPE_cudnnReduceTensor
 {
 	BEGIN(cudnn, cudnnReduceTensor, LEARNED, handle);
 	PUT(descriptor, reduceTensorDesc, CUDNN_KIND_REDUCE), PUT(device, indices),
@@ -400,10 +396,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyPoolingDescriptor, cudnn_descriptor_
 	(cudnnPoolingDescriptor_t poolingDesc), (poolingDesc, CUDNN_KIND_POOLING))
 
 /* learned 2112 */
-STUB_EXPORT cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle,
-		const cudnnPoolingDescriptor_t poolingDesc, const void *alpha,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
-		const cudnnTensorDescriptor_t yDesc, void *y)
+STUB_EXPORT PROTOTYPE_cudnnPoolingForward
 {
 	BEGIN(cudnn, cudnnPoolingForward, LEARNED, handle);
 	PUT(descriptor, poolingDesc, CUDNN_KIND_POOLING),
@@ -433,10 +426,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyActivationDescriptor, cudnn_descript
 	(cudnnActivationDescriptor_t activationDesc), (activationDesc, CUDNN_KIND_ACTIVATION))
 
 /* learned 2113 */
-STUB_EXPORT cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle,
-		cudnnActivationDescriptor_t activationDesc, const void *alpha,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
-		const cudnnTensorDescriptor_t yDesc, void *y)
+STUB_EXPORT PROTOTYPE_cudnnActivationForward
 {
 	BEGIN(cudnn, cudnnActivationForward, LEARNED, handle);
 	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
@@ -471,11 +461,7 @@ STUB_EXPORT cudnnStatus_t cudnnLRNCrossChannelForward(cudnnHandle_t handle,
 }
 
 /* learned 2115 */
-STUB_EXPORT cudnnStatus_t cudnnDivisiveNormalizationForward(cudnnHandle_t handle,
-		cudnnLRNDescriptor_t normDesc, cudnnDivNormMode_t mode, const void *alpha,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *means,
-		void *temp, void *temp2, const void *beta, const cudnnTensorDescriptor_t yDesc,
-		void *y)
+STUB_EXPORT PROTOTYPE_cudnnDivisiveNormalizationForward
 {
 	BEGIN(cudnn, cudnnDivisiveNormalizationForward, LEARNED, handle);
 	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(mode),
@@ -491,13 +477,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnDeriveBNTensorDescriptor,
 	mode))
 
 /* learned 2116 */
-STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle,
-		cudnnBatchNormMode_t mode, const void *alpha, const void *beta,
-		const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnTensorDescriptor_t yDesc, void *y,
-		const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, const void *bnScale,
-		const void *bnBias, const void *estimatedMean, const void *estimatedVariance,
-		double epsilon)
+STUB_EXPORT PROTOTYPE_cudnnBatchNormalizationForwardInference
 {
 	BEGIN(cudnn, cudnnBatchNormalizationForwardInference, LEARNED, handle);
 	PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
@@ -515,15 +495,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnDeriveNormTensorDescriptor,
 	xDesc, mode, groupCnt))
 
 /* learned 2117 */
-STUB_EXPORT cudnnStatus_t cudnnNormalizationForwardInference(cudnnHandle_t handle,
-		cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo,
-		const void *alpha, const void *beta, const cudnnTensorDescriptor_t xDesc,
-		const void *x, const cudnnTensorDescriptor_t normScaleBiasDesc,
-		const void *normScale, const void *normBias,
-		const cudnnTensorDescriptor_t normMeanVarDesc, const void *estimatedMean,
-		const void *estimatedVariance, const cudnnTensorDescriptor_t zDesc,
-		const void *z, cudnnActivationDescriptor_t activationDesc,
-		const cudnnTensorDescriptor_t yDesc, void *y, double epsilon, int groupCnt)
+STUB_EXPORT PROTOTYPE_cudnnNormalizationForwardInference
 {
 	BEGIN(cudnn, cudnnNormalizationForwardInference, LEARNED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
@@ -558,10 +530,7 @@ STUB_EXPORT cudnnStatus_t cudnnSpatialTfGridGeneratorForward(cudnnHandle_t handl
 }
 
 /* learned 2119 */
-STUB_EXPORT cudnnStatus_t cudnnSpatialTfSamplerForward(cudnnHandle_t handle,
-		cudnnSpatialTransformerDescriptor_t stDesc, const void *alpha,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *grid,
-		const void *beta, cudnnTensorDescriptor_t yDesc, void *y)
+STUB_EXPORT PROTOTYPE_cudnnSpatialTfSamplerForward
 {
 	BEGIN(cudnn, cudnnSpatialTfSamplerForward, LEARNED, handle);
 	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL),
@@ -631,12 +600,7 @@ STUB_EXPORT cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle,
 }
 
 /* learned 2124 */
-STUB_EXPORT cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle,
-		const cudnnPoolingDescriptor_t poolingDesc, const void *alpha,
-		const cudnnTensorDescriptor_t yDesc, const void *y,
-		const cudnnTensorDescriptor_t dyDesc, const void *dy,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
-		const cudnnTensorDescriptor_t dxDesc, void *dx)
+STUB_EXPORT PROTOTYPE_cudnnPoolingBackward
 {
 	BEGIN(cudnn, cudnnPoolingBackward, LEARNED, handle);
 	PUT(descriptor, poolingDesc, CUDNN_KIND_POOLING),
@@ -649,12 +613,7 @@ STUB_EXPORT cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle,
 }
 
 /* learned 2125 */
-STUB_EXPORT cudnnStatus_t cudnnActivationBackward(cudnnHandle_t handle,
-		cudnnActivationDescriptor_t activationDesc, const void *alpha,
-		const cudnnTensorDescriptor_t yDesc, const void *y,
-		const cudnnTensorDescriptor_t dyDesc, const void *dy,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
-		const cudnnTensorDescriptor_t dxDesc, void *dx)
+STUB_EXPORT PROTOTYPE_cudnnActivationBackward
 {
 	BEGIN(cudnn, cudnnActivationBackward, LEARNED, handle);
 	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
@@ -667,12 +626,7 @@ STUB_EXPORT cudnnStatus_t cudnnActivationBackward(cudnnHandle_t handle,
 }
 
 /* learned 2126 */
-STUB_EXPORT cudnnStatus_t cudnnLRNCrossChannelBackward(cudnnHandle_t handle,
-		cudnnLRNDescriptor_t normDesc, cudnnLRNMode_t lrnMode, const void *alpha,
-		const cudnnTensorDescriptor_t yDesc, const void *y,
-		const cudnnTensorDescriptor_t dyDesc, const void *dy,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
-		const cudnnTensorDescriptor_t dxDesc, void *dx)
+STUB_EXPORT PROTOTYPE_cudnnLRNCrossChannelBackward
 {
 	BEGIN(cudnn, cudnnLRNCrossChannelBackward, LEARNED, handle);
 	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(lrnMode),
@@ -685,11 +639,7 @@ STUB_EXPORT cudnnStatus_t cudnnLRNCrossChannelBackward(cudnnHandle_t handle,
 }
 
 /* learned 2127 */
-STUB_EXPORT cudnnStatus_t cudnnDivisiveNormalizationBackward(cudnnHandle_t handle,
-		cudnnLRNDescriptor_t normDesc, cudnnDivNormMode_t mode, const void *alpha,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *means,
-		const void *dy, void *temp, void *temp2, const void *beta,
-		const cudnnTensorDescriptor_t dXdMeansDesc, void *dx, void *dMeans)
+STUB_EXPORT PROTOTYPE_cudnnDivisiveNormalizationBackward
 {
 	BEGIN(cudnn, cudnnDivisiveNormalizationBackward, LEARNED, handle);
 	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(mode),
@@ -701,12 +651,7 @@ STUB_EXPORT cudnnStatus_t cudnnDivisiveNormalizationBackward(cudnnHandle_t handl
 }
 
 /* cached 2128 */
-STUB_EXPORT cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
-		cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t bnOps,
-		const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t zDesc,
-		const cudnnTensorDescriptor_t yDesc,
-		const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc,
-		const cudnnActivationDescriptor_t activationDesc, size_t *sizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize
 {
 	BEGIN(cudnn, cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize, CACHED, handle);
 	PUT_INT(mode), PUT_INT(bnOps), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
@@ -717,13 +662,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSi
 }
 
 /* cached 2129 */
-STUB_EXPORT cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
-		cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t bnOps,
-		const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t yDesc,
-		const cudnnTensorDescriptor_t dyDesc, const cudnnTensorDescriptor_t dzDesc,
-		const cudnnTensorDescriptor_t dxDesc,
-		const cudnnTensorDescriptor_t dBnScaleBiasDesc,
-		const cudnnActivationDescriptor_t activationDesc, size_t *sizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnGetBatchNormalizationBackwardExWorkspaceSize
 {
 	BEGIN(cudnn, cudnnGetBatchNormalizationBackwardExWorkspaceSize, CACHED, handle);
 	PUT_INT(mode), PUT_INT(bnOps), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
@@ -735,10 +674,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
 }
 
 /* cached 2130 */
-STUB_EXPORT cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
-		cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t bnOps,
-		const cudnnActivationDescriptor_t activationDesc,
-		const cudnnTensorDescriptor_t xDesc, size_t *sizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnGetBatchNormalizationTrainingExReserveSpaceSize
 {
 	BEGIN(cudnn, cudnnGetBatchNormalizationTrainingExReserveSpaceSize, CACHED, handle);
 	PUT_INT(mode), PUT_INT(bnOps), PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
@@ -747,14 +683,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
 }
 
 /* learned 2131 */
-STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t handle,
-		cudnnBatchNormMode_t mode, const void *alpha, const void *beta,
-		const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnTensorDescriptor_t yDesc, void *y,
-		const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, const void *bnScale,
-		const void *bnBias, double exponentialAverageFactor, void *resultRunningMean,
-		void *resultRunningVariance, double epsilon, void *resultSaveMean,
-		void *resultSaveInvVariance)
+STUB_EXPORT PROTOTYPE_cudnnBatchNormalizationForwardTraining
 {
 	BEGIN(cudnn, cudnnBatchNormalizationForwardTraining, LEARNED, handle);
 	PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
@@ -768,17 +697,7 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t h
 }
 
 /* learned 2132 */
-STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(cudnnHandle_t handle,
-		cudnnBatchNormMode_t mode, cudnnBatchNormOps_t bnOps, const void *alpha,
-		const void *beta, const cudnnTensorDescriptor_t xDesc, const void *xData,
-		const cudnnTensorDescriptor_t zDesc, const void *zData,
-		const cudnnTensorDescriptor_t yDesc, void *yData,
-		const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, const void *bnScale,
-		const void *bnBias, double exponentialAverageFactor, void *resultRunningMean,
-		void *resultRunningVariance, double epsilon, void *resultSaveMean,
-		void *resultSaveInvVariance, cudnnActivationDescriptor_t activationDesc,
-		void *workspace, size_t workSpaceSizeInBytes, void *reserveSpace,
-		size_t reserveSpaceSizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnBatchNormalizationForwardTrainingEx
 {
 	BEGIN(cudnn, cudnnBatchNormalizationForwardTrainingEx, LEARNED, handle);
 	PUT_INT(mode), PUT_INT(bnOps), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
@@ -796,15 +715,7 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(cudnnHandle_t
 }
 
 /* learned 2133 */
-STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationBackward(cudnnHandle_t handle,
-		cudnnBatchNormMode_t mode, const void *alphaDataDiff, const void *betaDataDiff,
-		const void *alphaParamDiff, const void *betaParamDiff,
-		const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnTensorDescriptor_t dyDesc, const void *dy,
-		const cudnnTensorDescriptor_t dxDesc, void *dx,
-		const cudnnTensorDescriptor_t dBnScaleBiasDesc, const void *bnScale,
-		void *dBnScaleResult, void *dBnBiasResult, double epsilon,
-		const void *savedMean, const void *savedInvVariance)
+STUB_EXPORT PROTOTYPE_cudnnBatchNormalizationBackward
 {
 	BEGIN(cudnn, cudnnBatchNormalizationBackward, LEARNED, handle);
 	PUT_INT(mode), PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
@@ -821,19 +732,7 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationBackward(cudnnHandle_t handle,
 }
 
 /* learned 2134 */
-STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationBackwardEx(cudnnHandle_t handle,
-		cudnnBatchNormMode_t mode, cudnnBatchNormOps_t bnOps, const void *alphaDataDiff,
-		const void *betaDataDiff, const void *alphaParamDiff, const void *betaParamDiff,
-		const cudnnTensorDescriptor_t xDesc, const void *xData,
-		const cudnnTensorDescriptor_t yDesc, const void *yData,
-		const cudnnTensorDescriptor_t dyDesc, const void *dyData,
-		const cudnnTensorDescriptor_t dzDesc, void *dzData,
-		const cudnnTensorDescriptor_t dxDesc, void *dxData,
-		const cudnnTensorDescriptor_t dBnScaleBiasDesc, const void *bnScaleData,
-		const void *bnBiasData, void *dBnScaleData, void *dBnBiasData, double epsilon,
-		const void *savedMean, const void *savedInvVariance,
-		cudnnActivationDescriptor_t activationDesc, void *workSpace,
-		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnBatchNormalizationBackwardEx
 {
 	BEGIN(cudnn, cudnnBatchNormalizationBackwardEx, LEARNED, handle);
 	PUT_INT(mode), PUT_INT(bnOps), PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
@@ -855,14 +754,7 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationBackwardEx(cudnnHandle_t handle
 }
 
 /* cached 2135 */
-STUB_EXPORT cudnnStatus_t cudnnGetNormalizationForwardTrainingWorkspaceSize(
-		cudnnHandle_t handle, cudnnNormMode_t mode, cudnnNormOps_t normOps,
-		cudnnNormAlgo_t algo, const cudnnTensorDescriptor_t xDesc,
-		const cudnnTensorDescriptor_t zDesc, const cudnnTensorDescriptor_t yDesc,
-		const cudnnTensorDescriptor_t normScaleBiasDesc,
-		const cudnnActivationDescriptor_t activationDesc,
-		const cudnnTensorDescriptor_t normMeanVarDesc, size_t *sizeInBytes,
-		int groupCnt)
+STUB_EXPORT PROTOTYPE_cudnnGetNormalizationForwardTrainingWorkspaceSize
 {
 	BEGIN(cudnn, cudnnGetNormalizationForwardTrainingWorkspaceSize, CACHED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
@@ -876,15 +768,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetNormalizationForwardTrainingWorkspaceSize(
 }
 
 /* cached 2136 */
-STUB_EXPORT cudnnStatus_t cudnnGetNormalizationBackwardWorkspaceSize(cudnnHandle_t handle,
-		cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo,
-		const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t yDesc,
-		const cudnnTensorDescriptor_t dyDesc, const cudnnTensorDescriptor_t dzDesc,
-		const cudnnTensorDescriptor_t dxDesc,
-		const cudnnTensorDescriptor_t dNormScaleBiasDesc,
-		const cudnnActivationDescriptor_t activationDesc,
-		const cudnnTensorDescriptor_t normMeanVarDesc, size_t *sizeInBytes,
-		int groupCnt)
+STUB_EXPORT PROTOTYPE_cudnnGetNormalizationBackwardWorkspaceSize
 {
 	BEGIN(cudnn, cudnnGetNormalizationBackwardWorkspaceSize, CACHED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
@@ -912,18 +796,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetNormalizationTrainingReserveSpaceSize(cudnnHan
 }
 
 /* learned 2138 */
-STUB_EXPORT cudnnStatus_t cudnnNormalizationForwardTraining(cudnnHandle_t handle,
-		cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo,
-		const void *alpha, const void *beta, const cudnnTensorDescriptor_t xDesc,
-		const void *xData, const cudnnTensorDescriptor_t normScaleBiasDesc,
-		const void *normScale, const void *normBias, double exponentialAverageFactor,
-		const cudnnTensorDescriptor_t normMeanVarDesc, void *resultRunningMean,
-		void *resultRunningVariance, double epsilon, void *resultSaveMean,
-		void *resultSaveInvVariance, cudnnActivationDescriptor_t activationDesc,
-		const cudnnTensorDescriptor_t zDesc, const void *zData,
-		const cudnnTensorDescriptor_t yDesc, void *yData, void *workspace,
-		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes,
-		int groupCnt)
+STUB_EXPORT PROTOTYPE_cudnnNormalizationForwardTraining
 {
 	BEGIN(cudnn, cudnnNormalizationForwardTraining, LEARNED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
@@ -943,21 +816,7 @@ STUB_EXPORT cudnnStatus_t cudnnNormalizationForwardTraining(cudnnHandle_t handle
 }
 
 /* learned 2139 */
-STUB_EXPORT cudnnStatus_t cudnnNormalizationBackward(cudnnHandle_t handle, cudnnNormMode_t mode,
-		cudnnNormOps_t normOps, cudnnNormAlgo_t algo, const void *alphaDataDiff,
-		const void *betaDataDiff, const void *alphaParamDiff, const void *betaParamDiff,
-		const cudnnTensorDescriptor_t xDesc, const void *xData,
-		const cudnnTensorDescriptor_t yDesc, const void *yData,
-		const cudnnTensorDescriptor_t dyDesc, const void *dyData,
-		const cudnnTensorDescriptor_t dzDesc, void *dzData,
-		const cudnnTensorDescriptor_t dxDesc, void *dxData,
-		const cudnnTensorDescriptor_t dNormScaleBiasDesc, const void *normScaleData,
-		const void *normBiasData, void *dNormScaleData, void *dNormBiasData,
-		double epsilon, const cudnnTensorDescriptor_t normMeanVarDesc,
-		const void *savedMean, const void *savedInvVariance,
-		cudnnActivationDescriptor_t activationDesc, void *workSpace,
-		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes,
-		int groupCnt)
+STUB_EXPORT PROTOTYPE_cudnnNormalizationBackward
 {
 	BEGIN(cudnn, cudnnNormalizationBackward, LEARNED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
@@ -991,12 +850,7 @@ STUB_EXPORT cudnnStatus_t cudnnSpatialTfGridGeneratorBackward(cudnnHandle_t hand
 }
 
 /* learned 2141 */
-STUB_EXPORT cudnnStatus_t cudnnSpatialTfSamplerBackward(cudnnHandle_t handle,
-		cudnnSpatialTransformerDescriptor_t stDesc, const void *alpha,
-		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
-		const cudnnTensorDescriptor_t dxDesc, void *dx, const void *alphaDgrid,
-		const cudnnTensorDescriptor_t dyDesc, const void *dy, const void *grid,
-		const void *betaDgrid, void *dgrid)
+STUB_EXPORT PROTOTYPE_cudnnSpatialTfSamplerBackward
 {
 	BEGIN(cudnn, cudnnSpatialTfSamplerBackward, LEARNED, handle);
 	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL),
@@ -1010,11 +864,7 @@ STUB_EXPORT cudnnStatus_t cudnnSpatialTfSamplerBackward(cudnnHandle_t handle,
 }
 
 /* learned 2142 */
-STUB_EXPORT cudnnStatus_t cudnnDropoutBackward(cudnnHandle_t handle,
-		const cudnnDropoutDescriptor_t dropoutDesc,
-		const cudnnTensorDescriptor_t dydesc, const void *dy,
-		const cudnnTensorDescriptor_t dxdesc, void *dx, void *reserveSpace,
-		size_t reserveSpaceSizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnDropoutBackward
 {
 	BEGIN(cudnn, cudnnDropoutBackward, LEARNED, handle);
 	PUT(descriptor, dropoutDesc, CUDNN_KIND_DROPOUT),
@@ -1108,13 +958,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNDataDescriptor, hand_cudnnGetRNNDataD
 	seqLengthArray, paddingFill))
 
 /* learned 2146 */
-STUB_EXPORT cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
-		cudnnForwardMode_t fwdMode, const int32_t devSeqLengths[],
-		cudnnRNNDataDescriptor_t xDesc, const void *x, cudnnRNNDataDescriptor_t yDesc,
-		void *y, cudnnTensorDescriptor_t hDesc, const void *hx, void *hy,
-		cudnnTensorDescriptor_t cDesc, const void *cx, void *cy, size_t weightSpaceSize,
-		const void *weightSpace, size_t workSpaceSize, void *workSpace,
-		size_t reserveSpaceSize, void *reserveSpace)
+STUB_EXPORT PROTOTYPE_cudnnRNNForward
 {
 	BEGIN(cudnn, cudnnRNNForward, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(fwdMode), PUT(device, devSeqLengths),
@@ -1174,15 +1018,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetMultiHeadAttnWeights, hand_cudnnGetMulti
 	weightSizeInBytes, weights, wDesc, wAddr))
 
 /* learned 2190 */
-STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnForward(cudnnHandle_t handle,
-		const cudnnAttnDescriptor_t attnDesc, int currIdx, const int loWinIdx[],
-		const int hiWinIdx[], const int devSeqLengthsQO[], const int devSeqLengthsKV[],
-		const cudnnSeqDataDescriptor_t qDesc, const void *queries,
-		const void *residuals, const cudnnSeqDataDescriptor_t kDesc, const void *keys,
-		const cudnnSeqDataDescriptor_t vDesc, const void *values,
-		const cudnnSeqDataDescriptor_t oDesc, void *out, size_t weightSizeInBytes,
-		const void *weights, size_t workSpaceSizeInBytes, void *workSpace,
-		size_t reserveSpaceSizeInBytes, void *reserveSpace)
+STUB_EXPORT PROTOTYPE_cudnnMultiHeadAttnForward
 {
 	BEGIN(cudnn, cudnnMultiHeadAttnForward, LEARNED, handle);
 	PUT(descriptor, attnDesc, CUDNN_KIND_ATTENTION), PUT_INT(currIdx),
@@ -1202,14 +1038,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnAdvVersionCheck, cudnn_versions_agree, (voi
 #endif
 
 /* learned 2147 */
-STUB_EXPORT cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle,
-		cudnnRNNDescriptor_t rnnDesc, const int32_t devSeqLengths[],
-		cudnnRNNDataDescriptor_t yDesc, const void *y, const void *dy,
-		cudnnRNNDataDescriptor_t xDesc, void *dx, cudnnTensorDescriptor_t hDesc,
-		const void *hx, const void *dhy, void *dhx, cudnnTensorDescriptor_t cDesc,
-		const void *cx, const void *dcy, void *dcx, size_t weightSpaceSize,
-		const void *weightSpace, size_t workSpaceSize, void *workSpace,
-		size_t reserveSpaceSize, void *reserveSpace)
+STUB_EXPORT PROTOTYPE_cudnnRNNBackwardData_v8
 {
 	BEGIN(cudnn, cudnnRNNBackwardData_v8, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(device, devSeqLengths),
@@ -1224,12 +1053,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle,
 }
 
 /* learned 2148 */
-STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle,
-		cudnnRNNDescriptor_t rnnDesc, cudnnWgradMode_t addGrad,
-		const int32_t devSeqLengths[], cudnnRNNDataDescriptor_t xDesc, const void *x,
-		cudnnTensorDescriptor_t hDesc, const void *hx, cudnnRNNDataDescriptor_t yDesc,
-		const void *y, size_t weightSpaceSize, void *dweightSpace, size_t workSpaceSize,
-		void *workSpace, size_t reserveSpaceSize, void *reserveSpace)
+STUB_EXPORT PROTOTYPE_cudnnRNNBackwardWeights_v8
 {
 	BEGIN(cudnn, cudnnRNNBackwardWeights_v8, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(addGrad), PUT(device, devSeqLengths),
@@ -1242,16 +1066,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle,
 }
 
 /* learned 2191 */
-STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnBackwardData(cudnnHandle_t handle,
-		const cudnnAttnDescriptor_t attnDesc, const int loWinIdx[],
-		const int hiWinIdx[], const int devSeqLengthsDQDO[],
-		const int devSeqLengthsDKDV[], const cudnnSeqDataDescriptor_t doDesc,
-		const void *dout, const cudnnSeqDataDescriptor_t dqDesc, void *dqueries,
-		const void *queries, const cudnnSeqDataDescriptor_t dkDesc, void *dkeys,
-		const void *keys, const cudnnSeqDataDescriptor_t dvDesc, void *dvalues,
-		const void *values, size_t weightSizeInBytes, const void *weights,
-		size_t workSpaceSizeInBytes, void *workSpace, size_t reserveSpaceSizeInBytes,
-		void *reserveSpace)
+STUB_EXPORT PROTOTYPE_cudnnMultiHeadAttnBackwardData
 {
 	BEGIN(cudnn, cudnnMultiHeadAttnBackwardData, LEARNED, handle);
 	PUT(descriptor, attnDesc, CUDNN_KIND_ATTENTION),
@@ -1268,15 +1083,7 @@ STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnBackwardData(cudnnHandle_t handle,
 }
 
 /* learned 2192 */
-STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(cudnnHandle_t handle,
-		const cudnnAttnDescriptor_t attnDesc, cudnnWgradMode_t addGrad,
-		const cudnnSeqDataDescriptor_t qDesc, const void *queries,
-		const cudnnSeqDataDescriptor_t kDesc, const void *keys,
-		const cudnnSeqDataDescriptor_t vDesc, const void *values,
-		const cudnnSeqDataDescriptor_t doDesc, const void *dout,
-		size_t weightSizeInBytes, const void *weights, void *dweights,
-		size_t workSpaceSizeInBytes, void *workSpace, size_t reserveSpaceSizeInBytes,
-		void *reserveSpace)
+STUB_EXPORT PROTOTYPE_cudnnMultiHeadAttnBackwardWeights
 {
 	BEGIN(cudnn, cudnnMultiHeadAttnBackwardWeights, LEARNED, handle);
 	PUT(descriptor, attnDesc, CUDNN_KIND_ATTENTION), PUT_INT(addGrad),
@@ -1331,13 +1138,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyCTCLossDescriptor, cudnn_descriptor_
 	(cudnnCTCLossDescriptor_t ctcLossDesc), (ctcLossDesc, CUDNN_KIND_CTC))
 
 /* learned 2149 */
-STUB_EXPORT cudnnStatus_t cudnnCTCLoss(cudnnHandle_t handle,
-		const cudnnTensorDescriptor_t probsDesc, const void *probs,
-		const int hostLabels[], const int hostLabelLengths[],
-		const int hostInputLengths[], void *costs,
-		const cudnnTensorDescriptor_t gradientsDesc, void *gradients,
-		cudnnCTCLossAlgo_t algo, cudnnCTCLossDescriptor_t ctcLossDesc, void *workspace,
-		size_t workSpaceSizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnCTCLoss
 {
 	BEGIN(cudnn, cudnnCTCLoss, LEARNED, handle);
 	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR), PUT(device, probs),
@@ -1351,12 +1152,7 @@ STUB_EXPORT cudnnStatus_t cudnnCTCLoss(cudnnHandle_t handle,
 }
 
 /* learned 2150 */
-STUB_EXPORT cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo_t algo,
-		cudnnCTCLossDescriptor_t ctcLossDesc, const cudnnTensorDescriptor_t probsDesc,
-		const void *probs, const int labels[], const int labelLengths[],
-		const int inputLengths[], void *costs,
-		const cudnnTensorDescriptor_t gradientsDesc, void *gradients,
-		size_t workSpaceSizeInBytes, void *workspace)
+STUB_EXPORT PROTOTYPE_cudnnCTCLoss_v8
 {
 	BEGIN(cudnn, cudnnCTCLoss_v8, LEARNED, handle);
 	PUT_INT(algo), PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC),
@@ -1368,11 +1164,7 @@ STUB_EXPORT cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo
 }
 
 /* cached 2151 */
-STUB_EXPORT cudnnStatus_t cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle,
-		const cudnnTensorDescriptor_t probsDesc,
-		const cudnnTensorDescriptor_t gradientsDesc, const int *labels,
-		const int *labelLengths, const int *inputLengths, cudnnCTCLossAlgo_t algo,
-		cudnnCTCLossDescriptor_t ctcLossDesc, size_t *sizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnGetCTCLossWorkspaceSize
 {
 	BEGIN(cudnn, cudnnGetCTCLossWorkspaceSize, CACHED, handle);
 	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR),
@@ -1461,11 +1253,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolutionNdForwardOutputDim,
 LIKE_cudnnGetConvolutionForwardAlgorithmMaxCount(cudnnGetConvolutionForwardAlgorithmMaxCount)
 
 /* cached 2154 */
-STUB_EXPORT cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle,
-		const cudnnTensorDescriptor_t srcDesc, const cudnnFilterDescriptor_t filterDesc,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnTensorDescriptor_t destDesc, const int requestedAlgoCount,
-		int *returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t *perfResults)
+STUB_EXPORT PROTOTYPE_cudnnGetConvolutionForwardAlgorithm_v7
 {
 	BEGIN(cudnn, cudnnGetConvolutionForwardAlgorithm_v7, CACHED, handle);
 	PUT(descriptor, srcDesc, CUDNN_KIND_TENSOR),
@@ -1477,11 +1265,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t h
 }
 
 /* call 2155 */
-STUB_EXPORT cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(cudnnHandle_t handle,
-		const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnTensorDescriptor_t yDesc, const int requestedAlgoCount,
-		int *returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t *perfResults)
+STUB_EXPORT PROTOTYPE_cudnnFindConvolutionForwardAlgorithm
 {
 	BEGIN(cudnn, cudnnFindConvolutionForwardAlgorithm, CALL, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
@@ -1492,13 +1276,7 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(cudnnHandle_t han
 }
 
 /* call 2156 */
-STUB_EXPORT cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle,
-		const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnTensorDescriptor_t yDesc, void *y, const int requestedAlgoCount,
-		int *returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t *perfResults,
-		void *workSpace, size_t workSpaceSizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnFindConvolutionForwardAlgorithmEx
 {
 	BEGIN(cudnn, cudnnFindConvolutionForwardAlgorithmEx, CALL, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
@@ -1536,11 +1314,7 @@ STUB_EXPORT cudnnStatus_t cudnnReorderFilterAndBias(cudnnHandle_t handle,
 }
 
 /* cached 2159 */
-STUB_EXPORT cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle,
-		const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnTensorDescriptor_t yDesc, cudnnConvolutionFwdAlgo_t algo,
-		size_t *sizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnGetConvolutionForwardWorkspaceSize
 {
 	BEGIN(cudnn, cudnnGetConvolutionForwardWorkspaceSize, CACHED, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
@@ -1550,12 +1324,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t 
 }
 
 /* learned 2160 */
-STUB_EXPORT cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
-		const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnConvolutionDescriptor_t convDesc, cudnnConvolutionFwdAlgo_t algo,
-		void *workSpace, size_t workSpaceSizeInBytes, const void *beta,
-		const cudnnTensorDescriptor_t yDesc, void *y)
+STUB_EXPORT PROTOTYPE_cudnnConvolutionForward
 {
 	BEGIN(cudnn, cudnnConvolutionForward, LEARNED, handle);
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
@@ -1568,15 +1337,7 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const vo
 }
 
 /* learned 2161 */
-STUB_EXPORT cudnnStatus_t cudnnConvolutionBiasActivationForward(cudnnHandle_t handle,
-		const void *alpha1, const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnConvolutionDescriptor_t convDesc, cudnnConvolutionFwdAlgo_t algo,
-		void *workSpace, size_t workSpaceSizeInBytes, const void *alpha2,
-		const cudnnTensorDescriptor_t zDesc, const void *z,
-		const cudnnTensorDescriptor_t biasDesc, const void *bias,
-		const cudnnActivationDescriptor_t activationDesc,
-		const cudnnTensorDescriptor_t yDesc, void *y)
+STUB_EXPORT PROTOTYPE_cudnnConvolutionBiasActivationForward
 {
 	BEGIN(cudnn, cudnnConvolutionBiasActivationForward, LEARNED, handle);
 	PUT(scalar, alpha1, cudnn_scale_bytes(xDesc)),
@@ -1610,13 +1371,7 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithm(cudnnHandle_
 }
 
 /* call 2164 */
-STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(cudnnHandle_t handle,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnTensorDescriptor_t dyDesc, const void *dy,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnTensorDescriptor_t dxDesc, void *dx, const int requestedAlgoCount,
-		int *returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t *perfResults,
-		void *workSpace, size_t workSpaceSizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnFindConvolutionBackwardDataAlgorithmEx
 {
 	BEGIN(cudnn, cudnnFindConvolutionBackwardDataAlgorithmEx, CALL, handle);
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
@@ -1630,12 +1385,7 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(cudnnHandl
 }
 
 /* cached 2165 */
-STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle,
-		const cudnnFilterDescriptor_t filterDesc,
-		const cudnnTensorDescriptor_t diffDesc,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnTensorDescriptor_t gradDesc, const int requestedAlgoCount,
-		int *returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t *perfResults)
+STUB_EXPORT PROTOTYPE_cudnnGetConvolutionBackwardDataAlgorithm_v7
 {
 	BEGIN(cudnn, cudnnGetConvolutionBackwardDataAlgorithm_v7, CACHED, handle);
 	PUT(descriptor, filterDesc, CUDNN_KIND_FILTER),
@@ -1647,11 +1397,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandl
 }
 
 /* cached 2166 */
-STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle,
-		const cudnnFilterDescriptor_t wDesc, const cudnnTensorDescriptor_t dyDesc,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnTensorDescriptor_t dxDesc, cudnnConvolutionBwdDataAlgo_t algo,
-		size_t *sizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnGetConvolutionBackwardDataWorkspaceSize
 {
 	BEGIN(cudnn, cudnnGetConvolutionBackwardDataWorkspaceSize, CACHED, handle);
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
@@ -1661,12 +1407,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHand
 }
 
 /* learned 2167 */
-STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnTensorDescriptor_t dyDesc, const void *dy,
-		const cudnnConvolutionDescriptor_t convDesc, cudnnConvolutionBwdDataAlgo_t algo,
-		void *workSpace, size_t workSpaceSizeInBytes, const void *beta,
-		const cudnnTensorDescriptor_t dxDesc, void *dx)
+STUB_EXPORT PROTOTYPE_cudnnConvolutionBackwardData
 {
 	BEGIN(cudnn, cudnnConvolutionBackwardData, LEARNED, handle);
 	PUT(scalar, alpha, cudnn_scale_bytes(wDesc)), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
@@ -1699,13 +1440,7 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithm(cudnnHandl
 }
 
 /* call 2170 */
-STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(cudnnHandle_t handle,
-		const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnTensorDescriptor_t dyDesc, const void *y,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnFilterDescriptor_t dwDesc, void *dw, const int requestedAlgoCount,
-		int *returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t *perfResults,
-		void *workSpace, size_t workSpaceSizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnFindConvolutionBackwardFilterAlgorithmEx
 {
 	BEGIN(cudnn, cudnnFindConvolutionBackwardFilterAlgorithmEx, CALL, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
@@ -1735,11 +1470,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHan
 }
 
 /* cached 2172 */
-STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHandle_t handle,
-		const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t dyDesc,
-		const cudnnConvolutionDescriptor_t convDesc,
-		const cudnnFilterDescriptor_t gradDesc, cudnnConvolutionBwdFilterAlgo_t algo,
-		size_t *sizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnGetConvolutionBackwardFilterWorkspaceSize
 {
 	BEGIN(cudnn, cudnnGetConvolutionBackwardFilterWorkspaceSize, CACHED, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
@@ -1749,13 +1480,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHa
 }
 
 /* learned 2173 */
-STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle,
-		const void *alpha, const cudnnTensorDescriptor_t xDesc, const void *x,
-		const cudnnTensorDescriptor_t dyDesc, const void *dy,
-		const cudnnConvolutionDescriptor_t convDesc,
-		cudnnConvolutionBwdFilterAlgo_t algo, void *workSpace,
-		size_t workSpaceSizeInBytes, const void *beta,
-		const cudnnFilterDescriptor_t dwDesc, void *dw)
+STUB_EXPORT PROTOTYPE_cudnnConvolutionBackwardFilter
 {
 	BEGIN(cudnn, cudnnConvolutionBackwardFilter, LEARNED, handle);
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
@@ -1869,12 +1594,7 @@ STUB_EXPORT cudnnStatus_t cudnnB2BCausalConv1dForward(cudaStream_t stream, const
 }
 
 /* learned 2198 */
-STUB_EXPORT cudnnStatus_t cudnnB2BCausalConv1dBackward(cudaStream_t stream, const void *x,
-		const void *weightsProj, const void *weightsMixer, const void *skipBias,
-		const void *y, const void *dy, void *dx, void *dweightsProj,
-		void *dweightsMixer, void *dskipBias, int batch, int dim, int seqLen,
-		int kernelSizeProj, int kernelSizeMixer, cudnnDataType_t dataType,
-		cudnnDataType_t dwDataType)
+STUB_EXPORT PROTOTYPE_cudnnB2BCausalConv1dBackward
 {
 	BEGIN(cudnn, cudnnB2BCausalConv1dBackward, LEARNED, cudnn_own());
 	PUT(stream, stream), PUT(device, x), PUT(device, weightsProj),
@@ -2071,16 +1791,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNLinLayerBiasParams, cudnn_rnn_layer,
 	linLayerID, linLayerBiasDesc, linLayerBias))
 
 /* learned 2180 */
-STUB_EXPORT cudnnStatus_t cudnnRNNForwardInference(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
-		const cudnnTensorDescriptor_t *xDesc, const void *x,
-		const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnTensorDescriptor_t cxDesc, const void *cx,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnTensorDescriptor_t *yDesc, void *y,
-		const cudnnTensorDescriptor_t hyDesc, void *hy,
-		const cudnnTensorDescriptor_t cyDesc, void *cy, void *workSpace,
-		size_t workSpaceSizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnRNNForwardInference
 {
 	BEGIN(cudnn, cudnnRNNForwardInference, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
@@ -2102,19 +1813,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNPaddingMode, cudnn_rnn_get,
 	offsetof(struct cudnn_rnn_words, padding), paddingMode))
 
 /* learned 2181 */
-STUB_EXPORT cudnnStatus_t cudnnRNNForwardInferenceEx(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, const cudnnRNNDataDescriptor_t xDesc,
-		const void *x, const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnTensorDescriptor_t cxDesc, const void *cx,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnRNNDataDescriptor_t yDesc, void *y,
-		const cudnnTensorDescriptor_t hyDesc, void *hy,
-		const cudnnTensorDescriptor_t cyDesc, void *cy,
-		const cudnnRNNDataDescriptor_t kDesc, const void *keys,
-		const cudnnRNNDataDescriptor_t cDesc, void *cAttn,
-		const cudnnRNNDataDescriptor_t iDesc, void *iAttn,
-		const cudnnRNNDataDescriptor_t qDesc, void *queries, void *workSpace,
-		size_t workSpaceSizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnRNNForwardInferenceEx
 {
 	BEGIN(cudnn, cudnnRNNForwardInferenceEx, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA),
@@ -2155,16 +1854,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNForwardInferenceAlgorithmEx,
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnAdvInferVersionCheck, cudnn_versions_agree, (void), ())
 
 /* learned 2182 */
-STUB_EXPORT cudnnStatus_t cudnnRNNForwardTraining(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
-		const cudnnTensorDescriptor_t *xDesc, const void *x,
-		const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnTensorDescriptor_t cxDesc, const void *cx,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnTensorDescriptor_t *yDesc, void *y,
-		const cudnnTensorDescriptor_t hyDesc, void *hy,
-		const cudnnTensorDescriptor_t cyDesc, void *cy, void *workSpace,
-		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnRNNForwardTraining
 {
 	BEGIN(cudnn, cudnnRNNForwardTraining, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
@@ -2181,19 +1871,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardTraining(cudnnHandle_t handle,
 }
 
 /* learned 2183 */
-STUB_EXPORT cudnnStatus_t cudnnRNNBackwardData(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
-		const cudnnTensorDescriptor_t *yDesc, const void *y,
-		const cudnnTensorDescriptor_t *dyDesc, const void *dy,
-		const cudnnTensorDescriptor_t dhyDesc, const void *dhy,
-		const cudnnTensorDescriptor_t dcyDesc, const void *dcy,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnTensorDescriptor_t cxDesc, const void *cx,
-		const cudnnTensorDescriptor_t *dxDesc, void *dx,
-		const cudnnTensorDescriptor_t dhxDesc, void *dhx,
-		const cudnnTensorDescriptor_t dcxDesc, void *dcx, void *workSpace,
-		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnRNNBackwardData
 {
 	BEGIN(cudnn, cudnnRNNBackwardData, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
@@ -2213,13 +1891,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardData(cudnnHandle_t handle,
 }
 
 /* learned 2184 */
-STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeights(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
-		const cudnnTensorDescriptor_t *xDesc, const void *x,
-		const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnTensorDescriptor_t *yDesc, const void *y, const void *workSpace,
-		size_t workSpaceSizeInBytes, const cudnnFilterDescriptor_t dwDesc, void *dw,
-		const void *reserveSpace, size_t reserveSpaceSizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnRNNBackwardWeights
 {
 	BEGIN(cudnn, cudnnRNNBackwardWeights, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
@@ -2232,19 +1904,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeights(cudnnHandle_t handle,
 }
 
 /* learned 2185 */
-STUB_EXPORT cudnnStatus_t cudnnRNNForwardTrainingEx(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, const cudnnRNNDataDescriptor_t xDesc,
-		const void *x, const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnTensorDescriptor_t cxDesc, const void *cx,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnRNNDataDescriptor_t yDesc, void *y,
-		const cudnnTensorDescriptor_t hyDesc, void *hy,
-		const cudnnTensorDescriptor_t cyDesc, void *cy,
-		const cudnnRNNDataDescriptor_t kDesc, const void *keys,
-		const cudnnRNNDataDescriptor_t cDesc, void *cAttn,
-		const cudnnRNNDataDescriptor_t iDesc, void *iAttn,
-		const cudnnRNNDataDescriptor_t qDesc, void *queries, void *workSpace,
-		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnRNNForwardTrainingEx
 {
 	BEGIN(cudnn, cudnnRNNForwardTrainingEx, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA),
@@ -2264,20 +1924,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardTrainingEx(cudnnHandle_t handle,
 }
 
 /* learned 2186 */
-STUB_EXPORT cudnnStatus_t cudnnRNNBackwardDataEx(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, const cudnnRNNDataDescriptor_t yDesc,
-		const void *y, const cudnnRNNDataDescriptor_t dyDesc, const void *dy,
-		const cudnnRNNDataDescriptor_t dcDesc, const void *dcAttn,
-		const cudnnTensorDescriptor_t dhyDesc, const void *dhy,
-		const cudnnTensorDescriptor_t dcyDesc, const void *dcy,
-		const cudnnFilterDescriptor_t wDesc, const void *w,
-		const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnTensorDescriptor_t cxDesc, const void *cx,
-		const cudnnRNNDataDescriptor_t dxDesc, void *dx,
-		const cudnnTensorDescriptor_t dhxDesc, void *dhx,
-		const cudnnTensorDescriptor_t dcxDesc, void *dcx,
-		const cudnnRNNDataDescriptor_t dkDesc, void *dkeys, void *workSpace,
-		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnRNNBackwardDataEx
 {
 	BEGIN(cudnn, cudnnRNNBackwardDataEx, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA),
@@ -2298,12 +1945,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardDataEx(cudnnHandle_t handle,
 }
 
 /* learned 2187 */
-STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeightsEx(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, const cudnnRNNDataDescriptor_t xDesc,
-		const void *x, const cudnnTensorDescriptor_t hxDesc, const void *hx,
-		const cudnnRNNDataDescriptor_t yDesc, const void *y, void *workSpace,
-		size_t workSpaceSizeInBytes, const cudnnFilterDescriptor_t dwDesc, void *dw,
-		void *reserveSpace, size_t reserveSpaceSizeInBytes)
+STUB_EXPORT PROTOTYPE_cudnnRNNBackwardWeightsEx
 {
 	BEGIN(cudnn, cudnnRNNBackwardWeightsEx, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA),

@@ -376,11 +376,7 @@ LIKE_cusolverDnZZgels_bufferSize(cusolverDnSBgels_bufferSize, float)
 LIKE_cusolverDnZZgels_bufferSize(cusolverDnSXgels_bufferSize, float)
 
 /* call 3062 */
-STUB_EXPORT cusolverStatus_t cusolverDnIRSXgesv(cusolverDnHandle_t handle,
-		cusolverDnIRSParams_t gesv_irs_params, cusolverDnIRSInfos_t gesv_irs_infos,
-		cusolver_int_t n, cusolver_int_t nrhs, void *dA, cusolver_int_t ldda, void *dB,
-		cusolver_int_t lddb, void *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t lwork_bytes, cusolver_int_t *niters, cusolver_int_t *d_info)
+STUB_EXPORT PROTOTYPE_cusolverDnIRSXgesv
 {
 	BEGIN(cusolver, cusolverDnIRSXgesv, CALL, handle);
 	PUT(descriptor, gesv_irs_params, CUSOLVER_ITEM_REFINEMENT),
@@ -403,12 +399,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgesv_bufferSize(cusolverDnHandle_t ha
 }
 
 /* call 3064 */
-STUB_EXPORT cusolverStatus_t cusolverDnIRSXgels(cusolverDnHandle_t handle,
-		cusolverDnIRSParams_t gels_irs_params, cusolverDnIRSInfos_t gels_irs_infos,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, void *dA,
-		cusolver_int_t ldda, void *dB, cusolver_int_t lddb, void *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes,
-		cusolver_int_t *niters, cusolver_int_t *d_info)
+STUB_EXPORT PROTOTYPE_cusolverDnIRSXgels
 {
 	BEGIN(cusolver, cusolverDnIRSXgels, CALL, handle);
 	PUT(descriptor, gels_irs_params, CUSOLVER_ITEM_REFINEMENT),
@@ -438,10 +429,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgels_bufferSize(cusolverDnHandle_t ha
 		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(Lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSpotrf_bufferSize(cusolverDnSpotrf_bufferSize, float)
-LIKE_cusolverDnSpotrf_bufferSize(cusolverDnDpotrf_bufferSize, double)
-LIKE_cusolverDnSpotrf_bufferSize(cusolverDnCpotrf_bufferSize, cuComplex)
-LIKE_cusolverDnSpotrf_bufferSize(cusolverDnZpotrf_bufferSize, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSpotrf_bufferSize, cusolverDn, potrf_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSpotrf(name, TYPE) \
@@ -452,10 +440,7 @@ LIKE_cusolverDnSpotrf_bufferSize(cusolverDnZpotrf_bufferSize, cuDoubleComplex)
 				Workspace), PUT_INT(Lwork), PUT(device, devInfo); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSpotrf(cusolverDnSpotrf, float)
-LIKE_cusolverDnSpotrf(cusolverDnDpotrf, double)
-LIKE_cusolverDnSpotrf(cusolverDnCpotrf, cuComplex)
-LIKE_cusolverDnSpotrf(cusolverDnZpotrf, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSpotrf, cusolverDn, potrf)
 
 /* learned */
 #define LIKE_cusolverDnSpotrs(name, TYPE) \
@@ -466,10 +451,7 @@ LIKE_cusolverDnSpotrf(cusolverDnZpotrf, cuDoubleComplex)
 				PUT(device, B), PUT_INT(ldb), PUT(device, devInfo); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSpotrs(cusolverDnSpotrs, float)
-LIKE_cusolverDnSpotrs(cusolverDnDpotrs, double)
-LIKE_cusolverDnSpotrs(cusolverDnCpotrs, cuComplex)
-LIKE_cusolverDnSpotrs(cusolverDnZpotrs, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSpotrs, cusolverDn, potrs)
 
 /* learned */
 #define LIKE_cusolverDnSpotrfBatched(name, TYPE) \
@@ -480,10 +462,7 @@ LIKE_cusolverDnSpotrs(cusolverDnZpotrs, cuDoubleComplex)
 				infoArray), PUT_INT(batchSize); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSpotrfBatched(cusolverDnSpotrfBatched, float)
-LIKE_cusolverDnSpotrfBatched(cusolverDnDpotrfBatched, double)
-LIKE_cusolverDnSpotrfBatched(cusolverDnCpotrfBatched, cuComplex)
-LIKE_cusolverDnSpotrfBatched(cusolverDnZpotrfBatched, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSpotrfBatched, cusolverDn, potrfBatched)
 
 /* learned */
 #define LIKE_cusolverDnSpotrsBatched(name, TYPE) \
@@ -495,10 +474,7 @@ LIKE_cusolverDnSpotrfBatched(cusolverDnZpotrfBatched, cuDoubleComplex)
 				PUT_INT(batchSize); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSpotrsBatched(cusolverDnSpotrsBatched, float)
-LIKE_cusolverDnSpotrsBatched(cusolverDnDpotrsBatched, double)
-LIKE_cusolverDnSpotrsBatched(cusolverDnCpotrsBatched, cuComplex)
-LIKE_cusolverDnSpotrsBatched(cusolverDnZpotrsBatched, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSpotrsBatched, cusolverDn, potrsBatched)
 
 /* cached */
 #define LIKE_cusolverDnSpotri_bufferSize(name, TYPE) \
@@ -508,10 +484,7 @@ LIKE_cusolverDnSpotrsBatched(cusolverDnZpotrsBatched, cuDoubleComplex)
 		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSpotri_bufferSize(cusolverDnSpotri_bufferSize, float)
-LIKE_cusolverDnSpotri_bufferSize(cusolverDnDpotri_bufferSize, double)
-LIKE_cusolverDnSpotri_bufferSize(cusolverDnCpotri_bufferSize, cuComplex)
-LIKE_cusolverDnSpotri_bufferSize(cusolverDnZpotri_bufferSize, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSpotri_bufferSize, cusolverDn, potri_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSpotri(name, TYPE) \
@@ -522,10 +495,7 @@ LIKE_cusolverDnSpotri_bufferSize(cusolverDnZpotri_bufferSize, cuDoubleComplex)
 				PUT_INT(lwork), PUT(device, devInfo); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSpotri(cusolverDnSpotri, float)
-LIKE_cusolverDnSpotri(cusolverDnDpotri, double)
-LIKE_cusolverDnSpotri(cusolverDnCpotri, cuComplex)
-LIKE_cusolverDnSpotri(cusolverDnZpotri, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSpotri, cusolverDn, potri)
 
 /* cached 2802 */
 STUB_EXPORT cusolverStatus_t cusolverDnXtrtri_bufferSize(cusolverDnHandle_t handle,
@@ -540,10 +510,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXtrtri_bufferSize(cusolverDnHandle_t hand
 }
 
 /* learned 2803 */
-STUB_EXPORT cusolverStatus_t cusolverDnXtrtri(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		cublasDiagType_t diag, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
-		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *devInfo)
+STUB_EXPORT PROTOTYPE_cusolverDnXtrtri
 {
 	BEGIN(cusolver, cusolverDnXtrtri, LEARNED, handle);
 	PUT_INT(uplo), PUT_INT(diag), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A),
@@ -551,14 +518,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnXtrtri(cusolverDnHandle_t handle, cublasF
 	(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, devInfo);
 	return library_send(&items);
 }
-LIKE_cusolverDnSpotri_bufferSize(cusolverDnSlauum_bufferSize, float)
-LIKE_cusolverDnSpotri_bufferSize(cusolverDnDlauum_bufferSize, double)
-LIKE_cusolverDnSpotri_bufferSize(cusolverDnClauum_bufferSize, cuComplex)
-LIKE_cusolverDnSpotri_bufferSize(cusolverDnZlauum_bufferSize, cuDoubleComplex)
-LIKE_cusolverDnSpotri(cusolverDnSlauum, float)
-LIKE_cusolverDnSpotri(cusolverDnDlauum, double)
-LIKE_cusolverDnSpotri(cusolverDnClauum, cuComplex)
-LIKE_cusolverDnSpotri(cusolverDnZlauum, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSpotri_bufferSize, cusolverDn, lauum_bufferSize)
+SDCZ_T(NOTHING, LIKE_cusolverDnSpotri, cusolverDn, lauum)
 
 /* cached */
 #define LIKE_cusolverDnSgetrf_bufferSize(name, TYPE) \
@@ -568,10 +529,7 @@ LIKE_cusolverDnSpotri(cusolverDnZlauum, cuDoubleComplex)
 		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(Lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSgetrf_bufferSize(cusolverDnSgetrf_bufferSize, float)
-LIKE_cusolverDnSgetrf_bufferSize(cusolverDnDgetrf_bufferSize, double)
-LIKE_cusolverDnSgetrf_bufferSize(cusolverDnCgetrf_bufferSize, cuComplex)
-LIKE_cusolverDnSgetrf_bufferSize(cusolverDnZgetrf_bufferSize, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSgetrf_bufferSize, cusolverDn, getrf_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSgetrf(name, TYPE) \
@@ -582,10 +540,7 @@ LIKE_cusolverDnSgetrf_bufferSize(cusolverDnZgetrf_bufferSize, cuDoubleComplex)
 				PUT(device, devIpiv), PUT(device, devInfo); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSgetrf(cusolverDnSgetrf, float)
-LIKE_cusolverDnSgetrf(cusolverDnDgetrf, double)
-LIKE_cusolverDnSgetrf(cusolverDnCgetrf, cuComplex)
-LIKE_cusolverDnSgetrf(cusolverDnZgetrf, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSgetrf, cusolverDn, getrf)
 
 /* learned */
 #define LIKE_cusolverDnSlaswp(name, TYPE) \
@@ -596,10 +551,7 @@ LIKE_cusolverDnSgetrf(cusolverDnZgetrf, cuDoubleComplex)
 				PUT(device, devIpiv), PUT_INT(incx); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSlaswp(cusolverDnSlaswp, float)
-LIKE_cusolverDnSlaswp(cusolverDnDlaswp, double)
-LIKE_cusolverDnSlaswp(cusolverDnClaswp, cuComplex)
-LIKE_cusolverDnSlaswp(cusolverDnZlaswp, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSlaswp, cusolverDn, laswp)
 
 /* learned */
 #define LIKE_cusolverDnSgetrs(name, TYPE) \
@@ -611,10 +563,7 @@ LIKE_cusolverDnSlaswp(cusolverDnZlaswp, cuDoubleComplex)
 				PUT(device, devInfo); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSgetrs(cusolverDnSgetrs, float)
-LIKE_cusolverDnSgetrs(cusolverDnDgetrs, double)
-LIKE_cusolverDnSgetrs(cusolverDnCgetrs, cuComplex)
-LIKE_cusolverDnSgetrs(cusolverDnZgetrs, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSgetrs, cusolverDn, getrs)
 
 /* cached */
 #define LIKE_cusolverDnSgeqrf_bufferSize(name, TYPE) \
@@ -624,10 +573,7 @@ LIKE_cusolverDnSgetrs(cusolverDnZgetrs, cuDoubleComplex)
 		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSgeqrf_bufferSize(cusolverDnSgeqrf_bufferSize, float)
-LIKE_cusolverDnSgeqrf_bufferSize(cusolverDnDgeqrf_bufferSize, double)
-LIKE_cusolverDnSgeqrf_bufferSize(cusolverDnCgeqrf_bufferSize, cuComplex)
-LIKE_cusolverDnSgeqrf_bufferSize(cusolverDnZgeqrf_bufferSize, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSgeqrf_bufferSize, cusolverDn, geqrf_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSgeqrf(name, TYPE) \
@@ -638,10 +584,7 @@ LIKE_cusolverDnSgeqrf_bufferSize(cusolverDnZgeqrf_bufferSize, cuDoubleComplex)
 				PUT(device, Workspace), PUT_INT(Lwork), PUT(device, devInfo); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSgeqrf(cusolverDnSgeqrf, float)
-LIKE_cusolverDnSgeqrf(cusolverDnDgeqrf, double)
-LIKE_cusolverDnSgeqrf(cusolverDnCgeqrf, cuComplex)
-LIKE_cusolverDnSgeqrf(cusolverDnZgeqrf, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSgeqrf, cusolverDn, geqrf)
 
 /* cached */
 #define LIKE_cusolverDnSorgqr_bufferSize(name, TYPE) \
@@ -652,10 +595,8 @@ LIKE_cusolverDnSgeqrf(cusolverDnZgeqrf, cuDoubleComplex)
 				tau), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSorgqr_bufferSize(cusolverDnSorgqr_bufferSize, float)
-LIKE_cusolverDnSorgqr_bufferSize(cusolverDnDorgqr_bufferSize, double)
-LIKE_cusolverDnSorgqr_bufferSize(cusolverDnCungqr_bufferSize, cuComplex)
-LIKE_cusolverDnSorgqr_bufferSize(cusolverDnZungqr_bufferSize, cuDoubleComplex)
+SD_T(NOTHING, LIKE_cusolverDnSorgqr_bufferSize, cusolverDn, orgqr_bufferSize)
+CZ_T(NOTHING, LIKE_cusolverDnSorgqr_bufferSize, cusolverDn, ungqr_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSorgqr(name, TYPE) \
@@ -666,10 +607,8 @@ LIKE_cusolverDnSorgqr_bufferSize(cusolverDnZungqr_bufferSize, cuDoubleComplex)
 				tau), PUT(device, work), PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSorgqr(cusolverDnSorgqr, float)
-LIKE_cusolverDnSorgqr(cusolverDnDorgqr, double)
-LIKE_cusolverDnSorgqr(cusolverDnCungqr, cuComplex)
-LIKE_cusolverDnSorgqr(cusolverDnZungqr, cuDoubleComplex)
+SD_T(NOTHING, LIKE_cusolverDnSorgqr, cusolverDn, orgqr)
+CZ_T(NOTHING, LIKE_cusolverDnSorgqr, cusolverDn, ungqr)
 
 /* cached */
 #define LIKE_cusolverDnSormqr_bufferSize(name, TYPE) \
@@ -681,10 +620,8 @@ LIKE_cusolverDnSorgqr(cusolverDnZungqr, cuDoubleComplex)
 				PUT_INT(ldc), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSormqr_bufferSize(cusolverDnSormqr_bufferSize, float)
-LIKE_cusolverDnSormqr_bufferSize(cusolverDnDormqr_bufferSize, double)
-LIKE_cusolverDnSormqr_bufferSize(cusolverDnCunmqr_bufferSize, cuComplex)
-LIKE_cusolverDnSormqr_bufferSize(cusolverDnZunmqr_bufferSize, cuDoubleComplex)
+SD_T(NOTHING, LIKE_cusolverDnSormqr_bufferSize, cusolverDn, ormqr_bufferSize)
+CZ_T(NOTHING, LIKE_cusolverDnSormqr_bufferSize, cusolverDn, unmqr_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSormqr(name, TYPE) \
@@ -697,10 +634,8 @@ LIKE_cusolverDnSormqr_bufferSize(cusolverDnZunmqr_bufferSize, cuDoubleComplex)
 				devInfo); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSormqr(cusolverDnSormqr, float)
-LIKE_cusolverDnSormqr(cusolverDnDormqr, double)
-LIKE_cusolverDnSormqr(cusolverDnCunmqr, cuComplex)
-LIKE_cusolverDnSormqr(cusolverDnZunmqr, cuDoubleComplex)
+SD_T(NOTHING, LIKE_cusolverDnSormqr, cusolverDn, ormqr)
+CZ_T(NOTHING, LIKE_cusolverDnSormqr, cusolverDn, unmqr)
 
 /* cached */
 #define LIKE_cusolverDnSsytrf_bufferSize(name, TYPE) \
@@ -710,10 +645,7 @@ LIKE_cusolverDnSormqr(cusolverDnZunmqr, cuDoubleComplex)
 		PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsytrf_bufferSize(cusolverDnSsytrf_bufferSize, float)
-LIKE_cusolverDnSsytrf_bufferSize(cusolverDnDsytrf_bufferSize, double)
-LIKE_cusolverDnSsytrf_bufferSize(cusolverDnCsytrf_bufferSize, cuComplex)
-LIKE_cusolverDnSsytrf_bufferSize(cusolverDnZsytrf_bufferSize, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSsytrf_bufferSize, cusolverDn, sytrf_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSsytrf(name, TYPE) \
@@ -724,10 +656,7 @@ LIKE_cusolverDnSsytrf_bufferSize(cusolverDnZsytrf_bufferSize, cuDoubleComplex)
 				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsytrf(cusolverDnSsytrf, float)
-LIKE_cusolverDnSsytrf(cusolverDnDsytrf, double)
-LIKE_cusolverDnSsytrf(cusolverDnCsytrf, cuComplex)
-LIKE_cusolverDnSsytrf(cusolverDnZsytrf, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSsytrf, cusolverDn, sytrf)
 #if VCUDA_ABI == 12
 
 /* cached */
@@ -776,11 +705,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsytrs_bufferSize(cusolverDnHandle_t hand
 }
 
 /* learned 2865 */
-STUB_EXPORT cusolverStatus_t cusolverDnXsytrs(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int64_t n, int64_t nrhs, cudaDataType dataTypeA, const void *A, int64_t lda,
-		const int64_t *ipiv, cudaDataType dataTypeB, void *B, int64_t ldb,
-		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *info)
+STUB_EXPORT PROTOTYPE_cusolverDnXsytrs
 {
 	BEGIN(cusolver, cusolverDnXsytrs, LEARNED, handle);
 	PUT_INT(uplo), PUT_LONG(n), PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A),
@@ -792,11 +717,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsytrs(cusolverDnHandle_t handle, cublasF
 #if VCUDA_ABI == 12
 
 /* cached 2866 */
-STUB_EXPORT cusolverStatus_t cusolverDnXhetrs_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n, int64_t nrhs,
-		cudaDataType dataTypeA, const void *A, int64_t lda, const int64_t *ipiv,
-		cudaDataType dataTypeB, void *B, int64_t ldb, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost)
+STUB_EXPORT PROTOTYPE_cusolverDnXhetrs_bufferSize
 {
 	BEGIN(cusolver, cusolverDnXhetrs_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
@@ -807,12 +728,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXhetrs_bufferSize(cusolverDnHandle_t hand
 }
 
 /* learned 2867 */
-STUB_EXPORT cusolverStatus_t cusolverDnXhetrs(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n, int64_t nrhs,
-		cudaDataType dataTypeA, const void *A, int64_t lda, const int64_t *ipiv,
-		cudaDataType dataTypeB, void *B, int64_t ldb, void *bufferOnDevice,
-		size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *info)
+STUB_EXPORT PROTOTYPE_cusolverDnXhetrs
 {
 	BEGIN(cusolver, cusolverDnXhetrs, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
@@ -833,10 +749,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXhetrs(cusolverDnHandle_t handle,
 				PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsytri_bufferSize(cusolverDnSsytri_bufferSize, float)
-LIKE_cusolverDnSsytri_bufferSize(cusolverDnDsytri_bufferSize, double)
-LIKE_cusolverDnSsytri_bufferSize(cusolverDnCsytri_bufferSize, cuComplex)
-LIKE_cusolverDnSsytri_bufferSize(cusolverDnZsytri_bufferSize, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSsytri_bufferSize, cusolverDn, sytri_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSsytri(name, TYPE) \
@@ -847,10 +760,7 @@ LIKE_cusolverDnSsytri_bufferSize(cusolverDnZsytri_bufferSize, cuDoubleComplex)
 				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsytri(cusolverDnSsytri, float)
-LIKE_cusolverDnSsytri(cusolverDnDsytri, double)
-LIKE_cusolverDnSsytri(cusolverDnCsytri, cuComplex)
-LIKE_cusolverDnSsytri(cusolverDnZsytri, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverDnSsytri, cusolverDn, sytri)
 
 /* cached */
 #define LIKE_cusolverDnSgebrd_bufferSize(name) \
@@ -860,10 +770,7 @@ LIKE_cusolverDnSsytri(cusolverDnZsytri, cuDoubleComplex)
 		PUT_INT(m), PUT_INT(n), PUT_OUT(Lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSgebrd_bufferSize(cusolverDnSgebrd_bufferSize)
-LIKE_cusolverDnSgebrd_bufferSize(cusolverDnDgebrd_bufferSize)
-LIKE_cusolverDnSgebrd_bufferSize(cusolverDnCgebrd_bufferSize)
-LIKE_cusolverDnSgebrd_bufferSize(cusolverDnZgebrd_bufferSize)
+SDCZ(NOTHING, LIKE_cusolverDnSgebrd_bufferSize, cusolverDn, gebrd_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSgebrd(name, TYPE, OTHER) \
@@ -875,10 +782,7 @@ LIKE_cusolverDnSgebrd_bufferSize(cusolverDnZgebrd_bufferSize)
 				PUT(device, Work), PUT_INT(Lwork), PUT(device, devInfo); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSgebrd(cusolverDnSgebrd, float, float)
-LIKE_cusolverDnSgebrd(cusolverDnDgebrd, double, double)
-LIKE_cusolverDnSgebrd(cusolverDnCgebrd, cuComplex, float)
-LIKE_cusolverDnSgebrd(cusolverDnZgebrd, cuDoubleComplex, double)
+SDCZ_TR(NOTHING, LIKE_cusolverDnSgebrd, cusolverDn, gebrd)
 
 /* cached */
 #define LIKE_cusolverDnSorgbr_bufferSize(name, TYPE) \
@@ -889,10 +793,8 @@ LIKE_cusolverDnSgebrd(cusolverDnZgebrd, cuDoubleComplex, double)
 				PUT_INT(lda), PUT(device, tau), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSorgbr_bufferSize(cusolverDnSorgbr_bufferSize, float)
-LIKE_cusolverDnSorgbr_bufferSize(cusolverDnDorgbr_bufferSize, double)
-LIKE_cusolverDnSorgbr_bufferSize(cusolverDnCungbr_bufferSize, cuComplex)
-LIKE_cusolverDnSorgbr_bufferSize(cusolverDnZungbr_bufferSize, cuDoubleComplex)
+SD_T(NOTHING, LIKE_cusolverDnSorgbr_bufferSize, cusolverDn, orgbr_bufferSize)
+CZ_T(NOTHING, LIKE_cusolverDnSorgbr_bufferSize, cusolverDn, ungbr_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSorgbr(name, TYPE) \
@@ -904,10 +806,8 @@ LIKE_cusolverDnSorgbr_bufferSize(cusolverDnZungbr_bufferSize, cuDoubleComplex)
 				PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSorgbr(cusolverDnSorgbr, float)
-LIKE_cusolverDnSorgbr(cusolverDnDorgbr, double)
-LIKE_cusolverDnSorgbr(cusolverDnCungbr, cuComplex)
-LIKE_cusolverDnSorgbr(cusolverDnZungbr, cuDoubleComplex)
+SD_T(NOTHING, LIKE_cusolverDnSorgbr, cusolverDn, orgbr)
+CZ_T(NOTHING, LIKE_cusolverDnSorgbr, cusolverDn, ungbr)
 
 /* cached */
 #define LIKE_cusolverDnSsytrd_bufferSize(name, TYPE, OTHER) \
@@ -918,10 +818,8 @@ LIKE_cusolverDnSorgbr(cusolverDnZungbr, cuDoubleComplex)
 				PUT(device, e), PUT(device, tau), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsytrd_bufferSize(cusolverDnSsytrd_bufferSize, float, float)
-LIKE_cusolverDnSsytrd_bufferSize(cusolverDnDsytrd_bufferSize, double, double)
-LIKE_cusolverDnSsytrd_bufferSize(cusolverDnChetrd_bufferSize, cuComplex, float)
-LIKE_cusolverDnSsytrd_bufferSize(cusolverDnZhetrd_bufferSize, cuDoubleComplex, double)
+SD_TR(NOTHING, LIKE_cusolverDnSsytrd_bufferSize, cusolverDn, sytrd_bufferSize)
+CZ_TR(NOTHING, LIKE_cusolverDnSsytrd_bufferSize, cusolverDn, hetrd_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSsytrd(name, TYPE, OTHER) \
@@ -933,10 +831,8 @@ LIKE_cusolverDnSsytrd_bufferSize(cusolverDnZhetrd_bufferSize, cuDoubleComplex, d
 				PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsytrd(cusolverDnSsytrd, float, float)
-LIKE_cusolverDnSsytrd(cusolverDnDsytrd, double, double)
-LIKE_cusolverDnSsytrd(cusolverDnChetrd, cuComplex, float)
-LIKE_cusolverDnSsytrd(cusolverDnZhetrd, cuDoubleComplex, double)
+SD_TR(NOTHING, LIKE_cusolverDnSsytrd, cusolverDn, sytrd)
+CZ_TR(NOTHING, LIKE_cusolverDnSsytrd, cusolverDn, hetrd)
 
 /* cached */
 #define LIKE_cusolverDnSorgtr_bufferSize(name, TYPE) \
@@ -947,10 +843,8 @@ LIKE_cusolverDnSsytrd(cusolverDnZhetrd, cuDoubleComplex, double)
 				PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSorgtr_bufferSize(cusolverDnSorgtr_bufferSize, float)
-LIKE_cusolverDnSorgtr_bufferSize(cusolverDnDorgtr_bufferSize, double)
-LIKE_cusolverDnSorgtr_bufferSize(cusolverDnCungtr_bufferSize, cuComplex)
-LIKE_cusolverDnSorgtr_bufferSize(cusolverDnZungtr_bufferSize, cuDoubleComplex)
+SD_T(NOTHING, LIKE_cusolverDnSorgtr_bufferSize, cusolverDn, orgtr_bufferSize)
+CZ_T(NOTHING, LIKE_cusolverDnSorgtr_bufferSize, cusolverDn, ungtr_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSorgtr(name, TYPE) \
@@ -961,10 +855,8 @@ LIKE_cusolverDnSorgtr_bufferSize(cusolverDnZungtr_bufferSize, cuDoubleComplex)
 				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSorgtr(cusolverDnSorgtr, float)
-LIKE_cusolverDnSorgtr(cusolverDnDorgtr, double)
-LIKE_cusolverDnSorgtr(cusolverDnCungtr, cuComplex)
-LIKE_cusolverDnSorgtr(cusolverDnZungtr, cuDoubleComplex)
+SD_T(NOTHING, LIKE_cusolverDnSorgtr, cusolverDn, orgtr)
+CZ_T(NOTHING, LIKE_cusolverDnSorgtr, cusolverDn, ungtr)
 
 /* cached */
 #define LIKE_cusolverDnSormtr_bufferSize(name, TYPE) \
@@ -976,10 +868,8 @@ LIKE_cusolverDnSorgtr(cusolverDnZungtr, cuDoubleComplex)
 				C), PUT_INT(ldc), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSormtr_bufferSize(cusolverDnSormtr_bufferSize, float)
-LIKE_cusolverDnSormtr_bufferSize(cusolverDnDormtr_bufferSize, double)
-LIKE_cusolverDnSormtr_bufferSize(cusolverDnCunmtr_bufferSize, cuComplex)
-LIKE_cusolverDnSormtr_bufferSize(cusolverDnZunmtr_bufferSize, cuDoubleComplex)
+SD_T(NOTHING, LIKE_cusolverDnSormtr_bufferSize, cusolverDn, ormtr_bufferSize)
+CZ_T(NOTHING, LIKE_cusolverDnSormtr_bufferSize, cusolverDn, unmtr_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSormtr(name, TYPE) \
@@ -992,10 +882,8 @@ LIKE_cusolverDnSormtr_bufferSize(cusolverDnZunmtr_bufferSize, cuDoubleComplex)
 				PUT(device, info); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSormtr(cusolverDnSormtr, float)
-LIKE_cusolverDnSormtr(cusolverDnDormtr, double)
-LIKE_cusolverDnSormtr(cusolverDnCunmtr, cuComplex)
-LIKE_cusolverDnSormtr(cusolverDnZunmtr, cuDoubleComplex)
+SD_T(NOTHING, LIKE_cusolverDnSormtr, cusolverDn, ormtr)
+CZ_T(NOTHING, LIKE_cusolverDnSormtr, cusolverDn, unmtr)
 
 /* cached */
 #define LIKE_cusolverDnSgesvd_bufferSize(name) \
@@ -1005,10 +893,7 @@ LIKE_cusolverDnSormtr(cusolverDnZunmtr, cuDoubleComplex)
 		PUT_INT(m), PUT_INT(n), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSgesvd_bufferSize(cusolverDnSgesvd_bufferSize)
-LIKE_cusolverDnSgesvd_bufferSize(cusolverDnDgesvd_bufferSize)
-LIKE_cusolverDnSgesvd_bufferSize(cusolverDnCgesvd_bufferSize)
-LIKE_cusolverDnSgesvd_bufferSize(cusolverDnZgesvd_bufferSize)
+SDCZ(NOTHING, LIKE_cusolverDnSgesvd_bufferSize, cusolverDn, gesvd_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSgesvd(name, TYPE, OTHER) \
@@ -1021,10 +906,7 @@ LIKE_cusolverDnSgesvd_bufferSize(cusolverDnZgesvd_bufferSize)
 				PUT_INT(lwork), PUT(device, rwork), PUT(device, info); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSgesvd(cusolverDnSgesvd, float, float)
-LIKE_cusolverDnSgesvd(cusolverDnDgesvd, double, double)
-LIKE_cusolverDnSgesvd(cusolverDnCgesvd, cuComplex, float)
-LIKE_cusolverDnSgesvd(cusolverDnZgesvd, cuDoubleComplex, double)
+SDCZ_TR(NOTHING, LIKE_cusolverDnSgesvd, cusolverDn, gesvd)
 
 /* cached */
 #define LIKE_cusolverDnSsyevd_bufferSize(name, TYPE, OTHER) \
@@ -1035,10 +917,8 @@ LIKE_cusolverDnSgesvd(cusolverDnZgesvd, cuDoubleComplex, double)
 				PUT(device, W), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsyevd_bufferSize(cusolverDnSsyevd_bufferSize, float, float)
-LIKE_cusolverDnSsyevd_bufferSize(cusolverDnDsyevd_bufferSize, double, double)
-LIKE_cusolverDnSsyevd_bufferSize(cusolverDnCheevd_bufferSize, cuComplex, float)
-LIKE_cusolverDnSsyevd_bufferSize(cusolverDnZheevd_bufferSize, cuDoubleComplex, double)
+SD_TR(NOTHING, LIKE_cusolverDnSsyevd_bufferSize, cusolverDn, syevd_bufferSize)
+CZ_TR(NOTHING, LIKE_cusolverDnSsyevd_bufferSize, cusolverDn, heevd_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSsyevd(name, TYPE, OTHER) \
@@ -1050,10 +930,8 @@ LIKE_cusolverDnSsyevd_bufferSize(cusolverDnZheevd_bufferSize, cuDoubleComplex, d
 				info); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsyevd(cusolverDnSsyevd, float, float)
-LIKE_cusolverDnSsyevd(cusolverDnDsyevd, double, double)
-LIKE_cusolverDnSsyevd(cusolverDnCheevd, cuComplex, float)
-LIKE_cusolverDnSsyevd(cusolverDnZheevd, cuDoubleComplex, double)
+SD_TR(NOTHING, LIKE_cusolverDnSsyevd, cusolverDn, syevd)
+CZ_TR(NOTHING, LIKE_cusolverDnSsyevd, cusolverDn, heevd)
 
 /* cached */
 #define LIKE_cusolverDnSsyevdx_bufferSize(name, TYPE) \
@@ -1186,10 +1064,8 @@ LIKE_cusolverDnDsygvdx(cusolverDnZhegvdx, cuDoubleComplex)
 				PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsygvd_bufferSize(cusolverDnSsygvd_bufferSize, float, float)
-LIKE_cusolverDnSsygvd_bufferSize(cusolverDnDsygvd_bufferSize, double, double)
-LIKE_cusolverDnSsygvd_bufferSize(cusolverDnChegvd_bufferSize, cuComplex, float)
-LIKE_cusolverDnSsygvd_bufferSize(cusolverDnZhegvd_bufferSize, cuDoubleComplex, double)
+SD_TR(NOTHING, LIKE_cusolverDnSsygvd_bufferSize, cusolverDn, sygvd_bufferSize)
+CZ_TR(NOTHING, LIKE_cusolverDnSsygvd_bufferSize, cusolverDn, hegvd_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSsygvd(name, TYPE, OTHER) \
@@ -1201,19 +1077,12 @@ LIKE_cusolverDnSsygvd_bufferSize(cusolverDnZhegvd_bufferSize, cuDoubleComplex, d
 				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsygvd(cusolverDnSsygvd, float, float)
-LIKE_cusolverDnSsygvd(cusolverDnDsygvd, double, double)
-LIKE_cusolverDnSsygvd(cusolverDnChegvd, cuComplex, float)
-LIKE_cusolverDnSsygvd(cusolverDnZhegvd, cuDoubleComplex, double)
+SD_TR(NOTHING, LIKE_cusolverDnSsygvd, cusolverDn, sygvd)
+CZ_TR(NOTHING, LIKE_cusolverDnSsygvd, cusolverDn, hegvd)
 #if VCUDA_ABI == 12
 
 /* cached 2956 */
-STUB_EXPORT cusolverStatus_t cusolverDnXsygvd_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigType_t itype, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, const void *d_A,
-		int64_t lda, cudaDataType dataTypeB, const void *d_B, int64_t ldb,
-		cudaDataType dataTypeW, const void *d_W, cudaDataType computeType,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
+STUB_EXPORT PROTOTYPE_cusolverDnXsygvd_bufferSize
 {
 	BEGIN(cusolver, cusolverDnXsygvd_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
@@ -1225,13 +1094,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvd_bufferSize(cusolverDnHandle_t hand
 }
 
 /* learned 2957 */
-STUB_EXPORT cusolverStatus_t cusolverDnXsygvd(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigType_t itype, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, void *d_A,
-		int64_t lda, cudaDataType dataTypeB, void *d_B, int64_t ldb,
-		cudaDataType dataTypeW, void *d_W, cudaDataType computeType,
-		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *d_info)
+STUB_EXPORT PROTOTYPE_cusolverDnXsygvd
 {
 	BEGIN(cusolver, cusolverDnXsygvd, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
@@ -1244,13 +1107,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvd(cusolverDnHandle_t handle,
 }
 
 /* cached 2958 */
-STUB_EXPORT cusolverStatus_t cusolverDnXsygvStridedBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigType_t itype, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, const void *A,
-		int64_t lda, int64_t strideA, cudaDataType dataTypeB, const void *B,
-		int64_t ldb, int64_t strideB, cudaDataType dataTypeW, const void *W,
-		int64_t strideW, cudaDataType computeType, int64_t batchSize,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
+STUB_EXPORT PROTOTYPE_cusolverDnXsygvStridedBatched_bufferSize
 {
 	BEGIN(cusolver, cusolverDnXsygvStridedBatched_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
@@ -1262,13 +1119,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvStridedBatched_bufferSize(cusolverDn
 }
 
 /* learned 2959 */
-STUB_EXPORT cusolverStatus_t cusolverDnXsygvStridedBatched(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigType_t itype, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
-		int64_t strideA, cudaDataType dataTypeB, void *B, int64_t ldb, int64_t strideB,
-		cudaDataType dataTypeW, void *W, int64_t strideW, cudaDataType computeType,
-		int64_t batchSize, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
-		void *bufferOnHost, size_t workspaceInBytesOnHost, int *info)
+STUB_EXPORT PROTOTYPE_cusolverDnXsygvStridedBatched
 {
 	BEGIN(cusolver, cusolverDnXsygvStridedBatched, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
@@ -1281,13 +1132,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvStridedBatched(cusolverDnHandle_t ha
 }
 
 /* cached 2960 */
-STUB_EXPORT cusolverStatus_t cusolverDnXsygvdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigType_t itype, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, const void *d_A,
-		int64_t lda, cudaDataType dataTypeB, const void *d_B, int64_t ldb, void *vl,
-		void *vu, int64_t il, int64_t iu, int64_t *meig, cudaDataType dataTypeW,
-		const void *d_W, cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost)
+STUB_EXPORT PROTOTYPE_cusolverDnXsygvdx_bufferSize
 {
 	BEGIN(cusolver, cusolverDnXsygvdx_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
@@ -1301,14 +1146,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvdx_bufferSize(cusolverDnHandle_t han
 }
 
 /* call 2961 */
-STUB_EXPORT cusolverStatus_t cusolverDnXsygvdx(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigType_t itype, cusolverEigMode_t jobz,
-		cusolverEigRange_t range, cublasFillMode_t uplo, int64_t n,
-		cudaDataType dataTypeA, void *d_A, int64_t lda, cudaDataType dataTypeB,
-		void *d_B, int64_t ldb, void *vl, void *vu, int64_t il, int64_t iu,
-		int64_t *meig, cudaDataType dataTypeW, void *d_W, cudaDataType computeType,
-		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *d_info)
+STUB_EXPORT PROTOTYPE_cusolverDnXsygvdx
 {
 	BEGIN(cusolver, cusolverDnXsygvdx, CALL, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
@@ -1361,8 +1199,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevjGetSweeps(cusolverDnHandle_t handle
 				CUSOLVER_ITEM_SYEVJ), PUT_INT(batchSize); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsyevjBatched_bufferSize(cusolverDnSsyevjBatched_bufferSize, float, float)
-LIKE_cusolverDnSsyevjBatched_bufferSize(cusolverDnDsyevjBatched_bufferSize, double, double)
+SD_TR(NOTHING, LIKE_cusolverDnSsyevjBatched_bufferSize, cusolverDn, syevjBatched_bufferSize)
 LIKE_cusolverDnSsyevjBatched_bufferSize(cusolverDnCheevjBatched_bufferSize, cuComplex, float)
 LIKE_cusolverDnSsyevjBatched_bufferSize(
 	cusolverDnZheevjBatched_bufferSize, cuDoubleComplex,
@@ -1379,10 +1216,8 @@ LIKE_cusolverDnSsyevjBatched_bufferSize(
 				PUT_INT(batchSize); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsyevjBatched(cusolverDnSsyevjBatched, float, float)
-LIKE_cusolverDnSsyevjBatched(cusolverDnDsyevjBatched, double, double)
-LIKE_cusolverDnSsyevjBatched(cusolverDnCheevjBatched, cuComplex, float)
-LIKE_cusolverDnSsyevjBatched(cusolverDnZheevjBatched, cuDoubleComplex, double)
+SD_TR(NOTHING, LIKE_cusolverDnSsyevjBatched, cusolverDn, syevjBatched)
+CZ_TR(NOTHING, LIKE_cusolverDnSsyevjBatched, cusolverDn, heevjBatched)
 
 /* cached */
 #define LIKE_cusolverDnSsyevj_bufferSize(name, TYPE, OTHER) \
@@ -1394,10 +1229,8 @@ LIKE_cusolverDnSsyevjBatched(cusolverDnZheevjBatched, cuDoubleComplex, double)
 				CUSOLVER_ITEM_SYEVJ); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsyevj_bufferSize(cusolverDnSsyevj_bufferSize, float, float)
-LIKE_cusolverDnSsyevj_bufferSize(cusolverDnDsyevj_bufferSize, double, double)
-LIKE_cusolverDnSsyevj_bufferSize(cusolverDnCheevj_bufferSize, cuComplex, float)
-LIKE_cusolverDnSsyevj_bufferSize(cusolverDnZheevj_bufferSize, cuDoubleComplex, double)
+SD_TR(NOTHING, LIKE_cusolverDnSsyevj_bufferSize, cusolverDn, syevj_bufferSize)
+CZ_TR(NOTHING, LIKE_cusolverDnSsyevj_bufferSize, cusolverDn, heevj_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSsyevj(name, TYPE, OTHER) \
@@ -1409,10 +1242,8 @@ LIKE_cusolverDnSsyevj_bufferSize(cusolverDnZheevj_bufferSize, cuDoubleComplex, d
 				info), PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsyevj(cusolverDnSsyevj, float, float)
-LIKE_cusolverDnSsyevj(cusolverDnDsyevj, double, double)
-LIKE_cusolverDnSsyevj(cusolverDnCheevj, cuComplex, float)
-LIKE_cusolverDnSsyevj(cusolverDnZheevj, cuDoubleComplex, double)
+SD_TR(NOTHING, LIKE_cusolverDnSsyevj, cusolverDn, syevj)
+CZ_TR(NOTHING, LIKE_cusolverDnSsyevj, cusolverDn, heevj)
 
 /* cached */
 #define LIKE_cusolverDnSsygvj_bufferSize(name, TYPE, OTHER) \
@@ -1424,10 +1255,8 @@ LIKE_cusolverDnSsyevj(cusolverDnZheevj, cuDoubleComplex, double)
 				PUT_OUT(lwork), PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsygvj_bufferSize(cusolverDnSsygvj_bufferSize, float, float)
-LIKE_cusolverDnSsygvj_bufferSize(cusolverDnDsygvj_bufferSize, double, double)
-LIKE_cusolverDnSsygvj_bufferSize(cusolverDnChegvj_bufferSize, cuComplex, float)
-LIKE_cusolverDnSsygvj_bufferSize(cusolverDnZhegvj_bufferSize, cuDoubleComplex, double)
+SD_TR(NOTHING, LIKE_cusolverDnSsygvj_bufferSize, cusolverDn, sygvj_bufferSize)
+CZ_TR(NOTHING, LIKE_cusolverDnSsygvj_bufferSize, cusolverDn, hegvj_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSsygvj(name, TYPE, OTHER) \
@@ -1440,10 +1269,8 @@ LIKE_cusolverDnSsygvj_bufferSize(cusolverDnZhegvj_bufferSize, cuDoubleComplex, d
 				PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSsygvj(cusolverDnSsygvj, float, float)
-LIKE_cusolverDnSsygvj(cusolverDnDsygvj, double, double)
-LIKE_cusolverDnSsygvj(cusolverDnChegvj, cuComplex, float)
-LIKE_cusolverDnSsygvj(cusolverDnZhegvj, cuDoubleComplex, double)
+SD_TR(NOTHING, LIKE_cusolverDnSsygvj, cusolverDn, sygvj)
+CZ_TR(NOTHING, LIKE_cusolverDnSsygvj, cusolverDn, hegvj)
 STUB(library, cusolverStatus_t, cusolverDnCreateGesvdjInfo, hand_cusolverDnCreateGesvdjInfo,
 	(gesvdjInfo_t *info), (info))
 STUB(library, cusolverStatus_t, cusolverDnDestroyGesvdjInfo, hand_cusolverDnDestroyGesvdjInfo,
@@ -1486,8 +1313,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdjGetSweeps(cusolverDnHandle_t handl
 				CUSOLVER_ITEM_GESVDJ), PUT_INT(batchSize); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSgesvdjBatched_bufferSize(cusolverDnSgesvdjBatched_bufferSize, float, float)
-LIKE_cusolverDnSgesvdjBatched_bufferSize(cusolverDnDgesvdjBatched_bufferSize, double, double)
+SD_TR(NOTHING, LIKE_cusolverDnSgesvdjBatched_bufferSize, cusolverDn, gesvdjBatched_bufferSize)
 LIKE_cusolverDnSgesvdjBatched_bufferSize(cusolverDnCgesvdjBatched_bufferSize, cuComplex, float)
 LIKE_cusolverDnSgesvdjBatched_bufferSize(
 	cusolverDnZgesvdjBatched_bufferSize, cuDoubleComplex,
@@ -1505,10 +1331,7 @@ LIKE_cusolverDnSgesvdjBatched_bufferSize(
 				PUT_INT(batchSize); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSgesvdjBatched(cusolverDnSgesvdjBatched, float, float)
-LIKE_cusolverDnSgesvdjBatched(cusolverDnDgesvdjBatched, double, double)
-LIKE_cusolverDnSgesvdjBatched(cusolverDnCgesvdjBatched, cuComplex, float)
-LIKE_cusolverDnSgesvdjBatched(cusolverDnZgesvdjBatched, cuDoubleComplex, double)
+SDCZ_TR(NOTHING, LIKE_cusolverDnSgesvdjBatched, cusolverDn, gesvdjBatched)
 
 /* cached */
 #define LIKE_cusolverDnSgesvdj_bufferSize(name, TYPE, OTHER) \
@@ -1521,10 +1344,7 @@ LIKE_cusolverDnSgesvdjBatched(cusolverDnZgesvdjBatched, cuDoubleComplex, double)
 				params, CUSOLVER_ITEM_GESVDJ); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSgesvdj_bufferSize(cusolverDnSgesvdj_bufferSize, float, float)
-LIKE_cusolverDnSgesvdj_bufferSize(cusolverDnDgesvdj_bufferSize, double, double)
-LIKE_cusolverDnSgesvdj_bufferSize(cusolverDnCgesvdj_bufferSize, cuComplex, float)
-LIKE_cusolverDnSgesvdj_bufferSize(cusolverDnZgesvdj_bufferSize, cuDoubleComplex, double)
+SDCZ_TR(NOTHING, LIKE_cusolverDnSgesvdj_bufferSize, cusolverDn, gesvdj_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSgesvdj(name, TYPE, OTHER) \
@@ -1538,10 +1358,7 @@ LIKE_cusolverDnSgesvdj_bufferSize(cusolverDnZgesvdj_bufferSize, cuDoubleComplex,
 				CUSOLVER_ITEM_GESVDJ); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSgesvdj(cusolverDnSgesvdj, float, float)
-LIKE_cusolverDnSgesvdj(cusolverDnDgesvdj, double, double)
-LIKE_cusolverDnSgesvdj(cusolverDnCgesvdj, cuComplex, float)
-LIKE_cusolverDnSgesvdj(cusolverDnZgesvdj, cuDoubleComplex, double)
+SDCZ_TR(NOTHING, LIKE_cusolverDnSgesvdj, cusolverDn, gesvdj)
 
 /* cached */
 #define LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(name, TYPE, OTHER) \
@@ -1582,10 +1399,7 @@ LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(
 				library_require(&items, !h_R_nrmF); \
 		return library_send(&items); \
 	}
-LIKE_cusolverDnSgesvdaStridedBatched(cusolverDnSgesvdaStridedBatched, float, float)
-LIKE_cusolverDnSgesvdaStridedBatched(cusolverDnDgesvdaStridedBatched, double, double)
-LIKE_cusolverDnSgesvdaStridedBatched(cusolverDnCgesvdaStridedBatched, cuComplex, float)
-LIKE_cusolverDnSgesvdaStridedBatched(cusolverDnZgesvdaStridedBatched, cuDoubleComplex, double)
+SDCZ_TR(NOTHING, LIKE_cusolverDnSgesvdaStridedBatched, cusolverDn, gesvdaStridedBatched)
 STUB(library, cusolverStatus_t, cusolverDnCreateParams, hand_cusolverDnCreateParams,
 	(cusolverDnParams_t *params), (params))
 STUB(library, cusolverStatus_t, cusolverDnDestroyParams, hand_cusolverDnDestroyParams,
@@ -1623,10 +1437,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t handle,
 }
 
 /* learned 3016 */
-STUB_EXPORT cusolverStatus_t cusolverDnXpotrs(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n, int64_t nrhs,
-		cudaDataType dataTypeA, const void *A, int64_t lda, cudaDataType dataTypeB,
-		void *B, int64_t ldb, int *info)
+STUB_EXPORT PROTOTYPE_cusolverDnXpotrs
 {
 	BEGIN(cusolver, cusolverDnXpotrs, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
@@ -1636,11 +1447,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpotrs(cusolverDnHandle_t handle,
 }
 
 /* cached 3017 */
-STUB_EXPORT cusolverStatus_t cusolverDnXgeqrf_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType dataTypeA,
-		const void *A, int64_t lda, cudaDataType dataTypeTau, const void *tau,
-		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost)
+STUB_EXPORT PROTOTYPE_cusolverDnXgeqrf_bufferSize
 {
 	BEGIN(cusolver, cusolverDnXgeqrf_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
@@ -1651,11 +1458,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgeqrf_bufferSize(cusolverDnHandle_t hand
 }
 
 /* learned 3018 */
-STUB_EXPORT cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType dataTypeA,
-		void *A, int64_t lda, cudaDataType dataTypeTau, void *tau,
-		cudaDataType computeType, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
-		void *bufferOnHost, size_t workspaceInBytesOnHost, int *info)
+STUB_EXPORT PROTOTYPE_cusolverDnXgeqrf
 {
 	BEGIN(cusolver, cusolverDnXgeqrf, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
@@ -1680,11 +1483,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgetrf_bufferSize(cusolverDnHandle_t hand
 }
 
 /* learned 3020 */
-STUB_EXPORT cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType dataTypeA,
-		void *A, int64_t lda, int64_t *ipiv, cudaDataType computeType,
-		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *info)
+STUB_EXPORT PROTOTYPE_cusolverDnXgetrf
 {
 	BEGIN(cusolver, cusolverDnXgetrf, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
@@ -1708,11 +1507,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t handle,
 }
 
 /* cached 3022 */
-STUB_EXPORT cusolverStatus_t cusolverDnXsyevd_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobz, cublasFillMode_t uplo,
-		int64_t n, cudaDataType dataTypeA, const void *A, int64_t lda,
-		cudaDataType dataTypeW, const void *W, cudaDataType computeType,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
+STUB_EXPORT PROTOTYPE_cusolverDnXsyevd_bufferSize
 {
 	BEGIN(cusolver, cusolverDnXsyevd_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
@@ -1741,11 +1536,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle,
 #if VCUDA_ABI == 12
 
 /* cached 3024 */
-STUB_EXPORT cusolverStatus_t cusolverDnXstedc_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigComp_t compz, int64_t n,
-		cudaDataType dataTypeDE, const void *D, const void *E, cudaDataType dataTypeZ,
-		const void *Z, int64_t ldz, cudaDataType computeType,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
+STUB_EXPORT PROTOTYPE_cusolverDnXstedc_bufferSize
 {
 	BEGIN(cusolver, cusolverDnXstedc_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(compz), PUT_LONG(n),
@@ -1756,12 +1547,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXstedc_bufferSize(cusolverDnHandle_t hand
 }
 
 /* learned 3025 */
-STUB_EXPORT cusolverStatus_t cusolverDnXstedc(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigComp_t compz, int64_t n,
-		cudaDataType dataTypeDE, void *D, void *E, cudaDataType dataTypeZ, void *Z,
-		int64_t ldz, cudaDataType computeType, void *bufferOnDevice,
-		size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *info)
+STUB_EXPORT PROTOTYPE_cusolverDnXstedc
 {
 	BEGIN(cusolver, cusolverDnXstedc, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(compz), PUT_LONG(n),
@@ -1774,12 +1560,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXstedc(cusolverDnHandle_t handle,
 #endif
 
 /* cached 3026 */
-STUB_EXPORT cusolverStatus_t cusolverDnXsyevBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobz, cublasFillMode_t uplo,
-		int64_t n, cudaDataType dataTypeA, const void *A, int64_t lda,
-		cudaDataType dataTypeW, const void *W, cudaDataType computeType,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost,
-		int64_t batchSize)
+STUB_EXPORT PROTOTYPE_cusolverDnXsyevBatched_bufferSize
 {
 	BEGIN(cusolver, cusolverDnXsyevBatched_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
@@ -1807,12 +1588,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevBatched(cusolverDnHandle_t handle,
 }
 
 /* cached 3028 */
-STUB_EXPORT cusolverStatus_t cusolverDnXsyevdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, const void *A,
-		int64_t lda, void *vl, void *vu, int64_t il, int64_t iu, int64_t *h_meig,
-		cudaDataType dataTypeW, const void *W, cudaDataType computeType,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
+STUB_EXPORT PROTOTYPE_cusolverDnXsyevdx_bufferSize
 {
 	BEGIN(cusolver, cusolverDnXsyevdx_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
@@ -1825,13 +1601,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevdx_bufferSize(cusolverDnHandle_t han
 }
 
 /* call 3029 */
-STUB_EXPORT cusolverStatus_t cusolverDnXsyevdx(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
-		void *vl, void *vu, int64_t il, int64_t iu, int64_t *meig64,
-		cudaDataType dataTypeW, void *W, cudaDataType computeType, void *bufferOnDevice,
-		size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *info)
+STUB_EXPORT PROTOTYPE_cusolverDnXsyevdx
 {
 	BEGIN(cusolver, cusolverDnXsyevdx, CALL, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
@@ -1845,13 +1615,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevdx(cusolverDnHandle_t handle,
 }
 
 /* cached 3030 */
-STUB_EXPORT cusolverStatus_t cusolverDnXgeev_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobvl, cusolverEigMode_t jobvr,
-		int64_t n, cudaDataType dataTypeA, const void *A, int64_t lda,
-		cudaDataType dataTypeW, const void *W, cudaDataType dataTypeVL, const void *VL,
-		int64_t ldvl, cudaDataType dataTypeVR, const void *VR, int64_t ldvr,
-		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost)
+STUB_EXPORT PROTOTYPE_cusolverDnXgeev_bufferSize
 {
 	BEGIN(cusolver, cusolverDnXgeev_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobvl), PUT_INT(jobvr),
@@ -1863,13 +1627,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgeev_bufferSize(cusolverDnHandle_t handl
 }
 
 /* learned 3031 */
-STUB_EXPORT cusolverStatus_t cusolverDnXgeev(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobvl, cusolverEigMode_t jobvr,
-		int64_t n, cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeW,
-		void *W, cudaDataType dataTypeVL, void *VL, int64_t ldvl,
-		cudaDataType dataTypeVR, void *VR, int64_t ldvr, cudaDataType computeType,
-		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *info)
+STUB_EXPORT PROTOTYPE_cusolverDnXgeev
 {
 	BEGIN(cusolver, cusolverDnXgeev, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobvl), PUT_INT(jobvr),
@@ -1882,13 +1640,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgeev(cusolverDnHandle_t handle,
 }
 
 /* cached 3032 */
-STUB_EXPORT cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, signed char jobu, signed char jobvt, int64_t m,
-		int64_t n, cudaDataType dataTypeA, const void *A, int64_t lda,
-		cudaDataType dataTypeS, const void *S, cudaDataType dataTypeU, const void *U,
-		int64_t ldu, cudaDataType dataTypeVT, const void *VT, int64_t ldvt,
-		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost)
+STUB_EXPORT PROTOTYPE_cusolverDnXgesvd_bufferSize
 {
 	BEGIN(cusolver, cusolverDnXgesvd_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
@@ -1900,13 +1652,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t hand
 }
 
 /* learned 3033 */
-STUB_EXPORT cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, signed char jobu, signed char jobvt, int64_t m,
-		int64_t n, cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeS,
-		void *S, cudaDataType dataTypeU, void *U, int64_t ldu, cudaDataType dataTypeVT,
-		void *VT, int64_t ldvt, cudaDataType computeType, void *bufferOnDevice,
-		size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *info)
+STUB_EXPORT PROTOTYPE_cusolverDnXgesvd
 {
 	BEGIN(cusolver, cusolverDnXgesvd, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
@@ -1919,13 +1665,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t handle,
 }
 
 /* cached 3034 */
-STUB_EXPORT cusolverStatus_t cusolverDnXgesvdp_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobz, int econ, int64_t m,
-		int64_t n, cudaDataType dataTypeA, const void *A, int64_t lda,
-		cudaDataType dataTypeS, const void *S, cudaDataType dataTypeU, const void *U,
-		int64_t ldu, cudaDataType dataTypeV, const void *V, int64_t ldv,
-		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost)
+STUB_EXPORT PROTOTYPE_cusolverDnXgesvdp_bufferSize
 {
 	BEGIN(cusolver, cusolverDnXgesvdp_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(econ),
@@ -1937,13 +1677,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdp_bufferSize(cusolverDnHandle_t han
 }
 
 /* call 3035 */
-STUB_EXPORT cusolverStatus_t cusolverDnXgesvdp(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobz, int econ, int64_t m,
-		int64_t n, cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeS,
-		void *S, cudaDataType dataTypeU, void *U, int64_t ldu, cudaDataType dataTypeV,
-		void *V, int64_t ldv, cudaDataType computeType, void *bufferOnDevice,
-		size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *d_info, double *h_err_sigma)
+STUB_EXPORT PROTOTYPE_cusolverDnXgesvdp
 {
 	BEGIN(cusolver, cusolverDnXgesvdp, CALL, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(econ),
@@ -1956,14 +1690,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdp(cusolverDnHandle_t handle,
 }
 
 /* cached 3036 */
-STUB_EXPORT cusolverStatus_t cusolverDnXgesvdr_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, signed char jobu, signed char jobv, int64_t m,
-		int64_t n, int64_t k, int64_t p, int64_t niters, cudaDataType dataTypeA,
-		const void *A, int64_t lda, cudaDataType dataTypeSrand, const void *Srand,
-		cudaDataType dataTypeUrand, const void *Urand, int64_t ldUrand,
-		cudaDataType dataTypeVrand, const void *Vrand, int64_t ldVrand,
-		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost)
+STUB_EXPORT PROTOTYPE_cusolverDnXgesvdr_bufferSize
 {
 	BEGIN(cusolver, cusolverDnXgesvdr_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobv),
@@ -1976,14 +1703,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdr_bufferSize(cusolverDnHandle_t han
 }
 
 /* learned 3037 */
-STUB_EXPORT cusolverStatus_t cusolverDnXgesvdr(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, signed char jobu, signed char jobv, int64_t m,
-		int64_t n, int64_t k, int64_t p, int64_t niters, cudaDataType dataTypeA,
-		void *A, int64_t lda, cudaDataType dataTypeSrand, void *Srand,
-		cudaDataType dataTypeUrand, void *Urand, int64_t ldUrand,
-		cudaDataType dataTypeVrand, void *Vrand, int64_t ldVrand,
-		cudaDataType computeType, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
-		void *bufferOnHost, size_t workspaceInBytesOnHost, int *d_info)
+STUB_EXPORT PROTOTYPE_cusolverDnXgesvdr
 {
 	BEGIN(cusolver, cusolverDnXgesvdr, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobv),
@@ -1997,12 +1717,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdr(cusolverDnHandle_t handle,
 }
 
 /* cached 3038 */
-STUB_EXPORT cusolverStatus_t cusolverDnXlarft_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverDirectMode_t direct,
-		cusolverStorevMode_t storev, int64_t n, int64_t k, cudaDataType dataTypeV,
-		const void *V, int64_t ldv, cudaDataType dataTypeTau, const void *tau,
-		cudaDataType dataTypeT, void *T, int64_t ldt, cudaDataType computeType,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
+STUB_EXPORT PROTOTYPE_cusolverDnXlarft_bufferSize
 {
 	BEGIN(cusolver, cusolverDnXlarft_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(direct), PUT_INT(storev),
@@ -2014,13 +1729,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXlarft_bufferSize(cusolverDnHandle_t hand
 }
 
 /* learned 3039 */
-STUB_EXPORT cusolverStatus_t cusolverDnXlarft(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverDirectMode_t direct,
-		cusolverStorevMode_t storev, int64_t n, int64_t k, cudaDataType dataTypeV,
-		const void *V, int64_t ldv, cudaDataType dataTypeTau, const void *tau,
-		cudaDataType dataTypeT, void *T, int64_t ldt, cudaDataType computeType,
-		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost)
+STUB_EXPORT PROTOTYPE_cusolverDnXlarft
 {
 	BEGIN(cusolver, cusolverDnXlarft, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(direct), PUT_INT(storev),
@@ -2034,11 +1743,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXlarft(cusolverDnHandle_t handle,
 #if VCUDA_ABI == 12
 
 /* cached 3040 */
-STUB_EXPORT cusolverStatus_t cusolverDnXpolar_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t M, int64_t N,
-		cudaDataType dataTypeA, const void *A, int64_t lda, cudaDataType dataTypeH,
-		const void *H, int64_t ldh, cudaDataType computeType,
-		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
+STUB_EXPORT PROTOTYPE_cusolverDnXpolar_bufferSize
 {
 	BEGIN(cusolver, cusolverDnXpolar_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(M), PUT_LONG(N),
@@ -2049,13 +1754,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpolar_bufferSize(cusolverDnHandle_t hand
 }
 
 /* learned 3041 */
-STUB_EXPORT cusolverStatus_t cusolverDnXpolar(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t M, int64_t N,
-		cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeH, void *H,
-		int64_t ldh, cudaDataType computeType, void *bufferOnDevice,
-		size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, double *d_res_nrm, double *d_A_nrmF,
-		double *d_rcond, int *d_info)
+STUB_EXPORT PROTOTYPE_cusolverDnXpolar
 {
 	BEGIN(cusolver, cusolverDnXpolar, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(M), PUT_LONG(N),
@@ -2070,10 +1769,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpolar(cusolverDnHandle_t handle,
 #if VCUDA_ABI == 11
 
 /* cached 3042 */
-STUB_EXPORT cusolverStatus_t cusolverDnPotrf_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n,
-		cudaDataType dataTypeA, const void *A, int64_t lda, cudaDataType computeType,
-		size_t *workspaceInBytes)
+STUB_EXPORT PROTOTYPE_cusolverDnPotrf_bufferSize
 {
 	BEGIN(cusolver, cusolverDnPotrf_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
@@ -2096,10 +1792,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnPotrf(cusolverDnHandle_t handle,
 }
 
 /* learned 3044 */
-STUB_EXPORT cusolverStatus_t cusolverDnPotrs(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n, int64_t nrhs,
-		cudaDataType dataTypeA, const void *A, int64_t lda, cudaDataType dataTypeB,
-		void *B, int64_t ldb, int *info)
+STUB_EXPORT PROTOTYPE_cusolverDnPotrs
 {
 	BEGIN(cusolver, cusolverDnPotrs, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
@@ -2122,10 +1815,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnGeqrf_bufferSize(cusolverDnHandle_t handl
 }
 
 /* learned 3046 */
-STUB_EXPORT cusolverStatus_t cusolverDnGeqrf(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType dataTypeA,
-		void *A, int64_t lda, cudaDataType dataTypeTau, void *tau,
-		cudaDataType computeType, void *pBuffer, size_t workspaceInBytes, int *info)
+STUB_EXPORT PROTOTYPE_cusolverDnGeqrf
 {
 	BEGIN(cusolver, cusolverDnGeqrf, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
@@ -2148,10 +1838,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnGetrf_bufferSize(cusolverDnHandle_t handl
 }
 
 /* learned 3048 */
-STUB_EXPORT cusolverStatus_t cusolverDnGetrf(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType dataTypeA,
-		void *A, int64_t lda, int64_t *ipiv, cudaDataType computeType, void *pBuffer,
-		size_t workspaceInBytes, int *info)
+STUB_EXPORT PROTOTYPE_cusolverDnGetrf
 {
 	BEGIN(cusolver, cusolverDnGetrf, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
@@ -2175,11 +1862,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnGetrs(cusolverDnHandle_t handle,
 }
 
 /* cached 3050 */
-STUB_EXPORT cusolverStatus_t cusolverDnSyevd_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobz, cublasFillMode_t uplo,
-		int64_t n, cudaDataType dataTypeA, const void *A, int64_t lda,
-		cudaDataType dataTypeW, const void *W, cudaDataType computeType,
-		size_t *workspaceInBytes)
+STUB_EXPORT PROTOTYPE_cusolverDnSyevd_bufferSize
 {
 	BEGIN(cusolver, cusolverDnSyevd_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
@@ -2204,12 +1887,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnSyevd(cusolverDnHandle_t handle,
 }
 
 /* cached 3052 */
-STUB_EXPORT cusolverStatus_t cusolverDnSyevdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, const void *A,
-		int64_t lda, void *vl, void *vu, int64_t il, int64_t iu, int64_t *h_meig,
-		cudaDataType dataTypeW, const void *W, cudaDataType computeType,
-		size_t *workspaceInBytes)
+STUB_EXPORT PROTOTYPE_cusolverDnSyevdx_bufferSize
 {
 	BEGIN(cusolver, cusolverDnSyevdx_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
@@ -2240,12 +1918,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnSyevdx(cusolverDnHandle_t handle,
 }
 
 /* cached 3054 */
-STUB_EXPORT cusolverStatus_t cusolverDnGesvd_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, signed char jobu, signed char jobvt, int64_t m,
-		int64_t n, cudaDataType dataTypeA, const void *A, int64_t lda,
-		cudaDataType dataTypeS, const void *S, cudaDataType dataTypeU, const void *U,
-		int64_t ldu, cudaDataType dataTypeVT, const void *VT, int64_t ldvt,
-		cudaDataType computeType, size_t *workspaceInBytes)
+STUB_EXPORT PROTOTYPE_cusolverDnGesvd_bufferSize
 {
 	BEGIN(cusolver, cusolverDnGesvd_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
@@ -2257,12 +1930,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnGesvd_bufferSize(cusolverDnHandle_t handl
 }
 
 /* learned 3055 */
-STUB_EXPORT cusolverStatus_t cusolverDnGesvd(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, signed char jobu, signed char jobvt, int64_t m,
-		int64_t n, cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeS,
-		void *S, cudaDataType dataTypeU, void *U, int64_t ldu, cudaDataType dataTypeVT,
-		void *VT, int64_t ldvt, cudaDataType computeType, void *pBuffer,
-		size_t workspaceInBytes, int *info)
+STUB_EXPORT PROTOTYPE_cusolverDnGesvd
 {
 	BEGIN(cusolver, cusolverDnGesvd, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
@@ -2434,10 +2102,7 @@ STUB(library, cusolverStatus_t, cusolverSpZcsreigvsiHost, hand_cusolverSpZcsreig
 	csrColIndA, mu0, x0, maxite, tol, mu, x))
 
 /* call 3076 */
-STUB_EXPORT cusolverStatus_t cusolverSpScsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
-		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
-		const int *csrColIndA, float mu0, const float *x0, int maxite, float eps,
-		float *mu, float *x)
+STUB_EXPORT PROTOTYPE_cusolverSpScsreigvsi
 {
 	BEGIN(cusolverSpHandle, cusolverSpScsreigvsi, CALL, handle);
 	PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
@@ -2447,10 +2112,7 @@ STUB_EXPORT cusolverStatus_t cusolverSpScsreigvsi(cusolverSpHandle_t handle, int
 }
 
 /* call 3077 */
-STUB_EXPORT cusolverStatus_t cusolverSpDcsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
-		const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
-		const int *csrColIndA, double mu0, const double *x0, int maxite, double eps,
-		double *mu, double *x)
+STUB_EXPORT PROTOTYPE_cusolverSpDcsreigvsi
 {
 	BEGIN(cusolverSpHandle, cusolverSpDcsreigvsi, CALL, handle);
 	PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
@@ -2563,10 +2225,7 @@ LIKE_cusolverSpXcsrqrAnalysisBatched(cusolverSpXcsrqrAnalysisBatched)
 				PUT_OUT(internalDataInBytes), PUT_OUT(workspaceInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusolverSpScsrqrBufferInfoBatched(cusolverSpScsrqrBufferInfoBatched, float)
-LIKE_cusolverSpScsrqrBufferInfoBatched(cusolverSpDcsrqrBufferInfoBatched, double)
-LIKE_cusolverSpScsrqrBufferInfoBatched(cusolverSpCcsrqrBufferInfoBatched, cuComplex)
-LIKE_cusolverSpScsrqrBufferInfoBatched(cusolverSpZcsrqrBufferInfoBatched, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverSpScsrqrBufferInfoBatched, cusolverSp, csrqrBufferInfoBatched)
 
 /* learned */
 #define LIKE_cusolverSpScsrqrsvBatched(name, TYPE) \
@@ -2580,10 +2239,7 @@ LIKE_cusolverSpScsrqrBufferInfoBatched(cusolverSpZcsrqrBufferInfoBatched, cuDoub
 				CUSOLVER_ITEM_QR), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusolverSpScsrqrsvBatched(cusolverSpScsrqrsvBatched, float)
-LIKE_cusolverSpScsrqrsvBatched(cusolverSpDcsrqrsvBatched, double)
-LIKE_cusolverSpScsrqrsvBatched(cusolverSpCcsrqrsvBatched, cuComplex)
-LIKE_cusolverSpScsrqrsvBatched(cusolverSpZcsrqrsvBatched, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverSpScsrqrsvBatched, cusolverSp, csrqrsvBatched)
 STUB(library, cusolverStatus_t, cusolverSpCreateCsrluInfoHost,
 	hand_cusolverSpCreateCsrluInfoHost, (csrluInfoHost_t *info), (info))
 STUB(library, cusolverStatus_t, cusolverSpDestroyCsrluInfoHost,
@@ -2790,10 +2446,7 @@ LIKE_cusolverSpXcsrqrAnalysisBatched(cusolverSpXcsrqrAnalysis)
 				PUT_OUT(workspaceInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusolverSpScsrqrBufferInfo(cusolverSpScsrqrBufferInfo, float)
-LIKE_cusolverSpScsrqrBufferInfo(cusolverSpDcsrqrBufferInfo, double)
-LIKE_cusolverSpScsrqrBufferInfo(cusolverSpCcsrqrBufferInfo, cuComplex)
-LIKE_cusolverSpScsrqrBufferInfo(cusolverSpZcsrqrBufferInfo, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverSpScsrqrBufferInfo, cusolverSp, csrqrBufferInfo)
 
 /* learned 3096 */
 STUB_EXPORT cusolverStatus_t cusolverSpScsrqrSetup(cusolverSpHandle_t handle, int m, int n,
@@ -2838,10 +2491,7 @@ STUB(library, cusolverStatus_t, cusolverSpZcsrqrSetup, hand_cusolverSpZcsrqrSetu
 				PUT(descriptor, info, CUSOLVER_ITEM_QR), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusolverSpScsrqrFactor(cusolverSpScsrqrFactor, float)
-LIKE_cusolverSpScsrqrFactor(cusolverSpDcsrqrFactor, double)
-LIKE_cusolverSpScsrqrFactor(cusolverSpCcsrqrFactor, cuComplex)
-LIKE_cusolverSpScsrqrFactor(cusolverSpZcsrqrFactor, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverSpScsrqrFactor, cusolverSp, csrqrFactor)
 
 /* call */
 #define LIKE_cusolverSpScsrqrZeroPivot(name) \
@@ -2876,10 +2526,7 @@ LIKE_cusolverSpDcsrqrZeroPivot(cusolverSpZcsrqrZeroPivot)
 				CUSOLVER_ITEM_QR), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusolverSpScsrqrSolve(cusolverSpScsrqrSolve, float)
-LIKE_cusolverSpScsrqrSolve(cusolverSpDcsrqrSolve, double)
-LIKE_cusolverSpScsrqrSolve(cusolverSpCcsrqrSolve, cuComplex)
-LIKE_cusolverSpScsrqrSolve(cusolverSpZcsrqrSolve, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverSpScsrqrSolve, cusolverSp, csrqrSolve)
 STUB(library, cusolverStatus_t, cusolverSpCreateCsrcholInfoHost,
 	hand_cusolverSpCreateCsrcholInfoHost, (csrcholInfoHost_t *info), (info))
 STUB(library, cusolverStatus_t, cusolverSpDestroyCsrcholInfoHost,
@@ -3006,10 +2653,7 @@ STUB_EXPORT cusolverStatus_t cusolverSpXcsrcholAnalysis(cusolverSpHandle_t handl
 				PUT_OUT(internalDataInBytes), PUT_OUT(workspaceInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusolverSpScsrcholBufferInfo(cusolverSpScsrcholBufferInfo, float)
-LIKE_cusolverSpScsrcholBufferInfo(cusolverSpDcsrcholBufferInfo, double)
-LIKE_cusolverSpScsrcholBufferInfo(cusolverSpCcsrcholBufferInfo, cuComplex)
-LIKE_cusolverSpScsrcholBufferInfo(cusolverSpZcsrcholBufferInfo, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverSpScsrcholBufferInfo, cusolverSp, csrcholBufferInfo)
 
 /* learned */
 #define LIKE_cusolverSpScsrcholFactor(name, TYPE) \
@@ -3022,10 +2666,7 @@ LIKE_cusolverSpScsrcholBufferInfo(cusolverSpZcsrcholBufferInfo, cuDoubleComplex)
 				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusolverSpScsrcholFactor(cusolverSpScsrcholFactor, float)
-LIKE_cusolverSpScsrcholFactor(cusolverSpDcsrcholFactor, double)
-LIKE_cusolverSpScsrcholFactor(cusolverSpCcsrcholFactor, cuComplex)
-LIKE_cusolverSpScsrcholFactor(cusolverSpZcsrcholFactor, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverSpScsrcholFactor, cusolverSp, csrcholFactor)
 
 /* call */
 #define LIKE_cusolverSpScsrcholZeroPivot(name) \
@@ -3062,10 +2703,7 @@ LIKE_cusolverSpDcsrcholZeroPivot(cusolverSpZcsrcholZeroPivot)
 				CUSOLVER_ITEM_CHOLESKY), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusolverSpScsrcholSolve(cusolverSpScsrcholSolve, float)
-LIKE_cusolverSpScsrcholSolve(cusolverSpDcsrcholSolve, double)
-LIKE_cusolverSpScsrcholSolve(cusolverSpCcsrcholSolve, cuComplex)
-LIKE_cusolverSpScsrcholSolve(cusolverSpZcsrcholSolve, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusolverSpScsrcholSolve, cusolverSp, csrcholSolve)
 
 /* learned */
 #define LIKE_cusolverSpScsrcholDiag(name, TYPE) \
@@ -3075,8 +2713,7 @@ LIKE_cusolverSpScsrcholSolve(cusolverSpZcsrcholSolve, cuDoubleComplex)
 		PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), PUT(device, diag); \
 		return library_send(&items); \
 	}
-LIKE_cusolverSpScsrcholDiag(cusolverSpScsrcholDiag, float)
-LIKE_cusolverSpScsrcholDiag(cusolverSpDcsrcholDiag, double)
+SD_T(NOTHING, LIKE_cusolverSpScsrcholDiag, cusolverSp, csrcholDiag)
 LIKE_cusolverSpScsrcholDiag(cusolverSpCcsrcholDiag, float)
 LIKE_cusolverSpScsrcholDiag(cusolverSpZcsrcholDiag, double)
 

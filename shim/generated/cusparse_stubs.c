@@ -29,7 +29,7 @@ const struct library_front cusparse_front = {
 	.pointer_mode = 0,
 	.on_host = LIBRARY_NO_WORD,
 	.descriptor = cusparse_put_descriptor,
-	.statuses = {.handle = 1, .memory = 2, .lost = 6, .missing = 1, .invalid = 3,
+	.statuses = {.handle = 3, .memory = 2, .lost = 6, .missing = 1, .invalid = 3,
 		.unsupported = 10, .internal = 7, .architecture = 4, .mapping = 5},
 };
 
@@ -210,10 +210,7 @@ LIKE_cusparseSgemvi_bufferSize(cusparseZgemvi_bufferSize)
 				cusparse_place(items.mode), false), PUT(device, y); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsrmv(cusparseSbsrmv, float)
-LIKE_cusparseSbsrmv(cusparseDbsrmv, double)
-LIKE_cusparseSbsrmv(cusparseCbsrmv, cuComplex)
-LIKE_cusparseSbsrmv(cusparseZbsrmv, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsrmv, cusparse, bsrmv)
 
 /* learned */
 #define LIKE_cusparseSbsrxmv(name, TYPE) \
@@ -231,10 +228,7 @@ LIKE_cusparseSbsrmv(cusparseZbsrmv, cuDoubleComplex)
 				y); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsrxmv(cusparseSbsrxmv, float)
-LIKE_cusparseSbsrxmv(cusparseDbsrxmv, double)
-LIKE_cusparseSbsrxmv(cusparseCbsrxmv, cuComplex)
-LIKE_cusparseSbsrxmv(cusparseZbsrxmv, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsrxmv, cusparse, bsrxmv)
 STUB(library, cusparseStatus_t, cusparseXbsrsv2_zeroPivot, hand_cusparseXbsrsv2_zeroPivot,
 	(cusparseHandle_t handle, bsrsv2Info_t info, int *position), (handle, info, position))
 
@@ -251,10 +245,7 @@ STUB(library, cusparseStatus_t, cusparseXbsrsv2_zeroPivot, hand_cusparseXbsrsv2_
 				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsrsv2_bufferSize(cusparseSbsrsv2_bufferSize, float)
-LIKE_cusparseSbsrsv2_bufferSize(cusparseDbsrsv2_bufferSize, double)
-LIKE_cusparseSbsrsv2_bufferSize(cusparseCbsrsv2_bufferSize, cuComplex)
-LIKE_cusparseSbsrsv2_bufferSize(cusparseZbsrsv2_bufferSize, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsrsv2_bufferSize, cusparse, bsrsv2_bufferSize)
 
 /* learned */
 #define LIKE_cusparseSbsrsv2_analysis(name, TYPE) \
@@ -269,10 +260,7 @@ LIKE_cusparseSbsrsv2_bufferSize(cusparseZbsrsv2_bufferSize, cuDoubleComplex)
 				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsrsv2_analysis(cusparseSbsrsv2_analysis, float)
-LIKE_cusparseSbsrsv2_analysis(cusparseDbsrsv2_analysis, double)
-LIKE_cusparseSbsrsv2_analysis(cusparseCbsrsv2_analysis, cuComplex)
-LIKE_cusparseSbsrsv2_analysis(cusparseZbsrsv2_analysis, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsrsv2_analysis, cusparse, bsrsv2_analysis)
 
 /* learned */
 #define LIKE_cusparseSbsrsv2_solve(name, TYPE) \
@@ -288,10 +276,7 @@ LIKE_cusparseSbsrsv2_analysis(cusparseZbsrsv2_analysis, cuDoubleComplex)
 				PUT(device, x), PUT_INT(policy), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsrsv2_solve(cusparseSbsrsv2_solve, float)
-LIKE_cusparseSbsrsv2_solve(cusparseDbsrsv2_solve, double)
-LIKE_cusparseSbsrsv2_solve(cusparseCbsrsv2_solve, cuComplex)
-LIKE_cusparseSbsrsv2_solve(cusparseZbsrsv2_solve, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsrsv2_solve, cusparse, bsrsv2_solve)
 
 /* learned */
 #define LIKE_cusparseSbsrmm(name, TYPE) \
@@ -308,10 +293,7 @@ LIKE_cusparseSbsrsv2_solve(cusparseZbsrsv2_solve, cuDoubleComplex)
 				PUT(device, C), PUT_INT(ldc); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsrmm(cusparseSbsrmm, float)
-LIKE_cusparseSbsrmm(cusparseDbsrmm, double)
-LIKE_cusparseSbsrmm(cusparseCbsrmm, cuComplex)
-LIKE_cusparseSbsrmm(cusparseZbsrmm, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsrmm, cusparse, bsrmm)
 STUB(library, cusparseStatus_t, cusparseXbsrsm2_zeroPivot, hand_cusparseXbsrsm2_zeroPivot,
 	(cusparseHandle_t handle, bsrsm2Info_t info, int *position), (handle, info, position))
 
@@ -328,10 +310,7 @@ STUB(library, cusparseStatus_t, cusparseXbsrsm2_zeroPivot, hand_cusparseXbsrsm2_
 				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsrsm2_bufferSize(cusparseSbsrsm2_bufferSize, float)
-LIKE_cusparseSbsrsm2_bufferSize(cusparseDbsrsm2_bufferSize, double)
-LIKE_cusparseSbsrsm2_bufferSize(cusparseCbsrsm2_bufferSize, cuComplex)
-LIKE_cusparseSbsrsm2_bufferSize(cusparseZbsrsm2_bufferSize, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsrsm2_bufferSize, cusparse, bsrsm2_bufferSize)
 
 /* learned */
 #define LIKE_cusparseSbsrsm2_analysis(name, TYPE) \
@@ -346,10 +325,7 @@ LIKE_cusparseSbsrsm2_bufferSize(cusparseZbsrsm2_bufferSize, cuDoubleComplex)
 				PUT_INT(policy), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsrsm2_analysis(cusparseSbsrsm2_analysis, float)
-LIKE_cusparseSbsrsm2_analysis(cusparseDbsrsm2_analysis, double)
-LIKE_cusparseSbsrsm2_analysis(cusparseCbsrsm2_analysis, cuComplex)
-LIKE_cusparseSbsrsm2_analysis(cusparseZbsrsm2_analysis, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsrsm2_analysis, cusparse, bsrsm2_analysis)
 
 /* learned */
 #define LIKE_cusparseSbsrsm2_solve(name, TYPE) \
@@ -367,10 +343,7 @@ LIKE_cusparseSbsrsm2_analysis(cusparseZbsrsm2_analysis, cuDoubleComplex)
 				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsrsm2_solve(cusparseSbsrsm2_solve, float)
-LIKE_cusparseSbsrsm2_solve(cusparseDbsrsm2_solve, double)
-LIKE_cusparseSbsrsm2_solve(cusparseCbsrsm2_solve, cuComplex)
-LIKE_cusparseSbsrsm2_solve(cusparseZbsrsm2_solve, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsrsm2_solve, cusparse, bsrsm2_solve)
 
 /* learned */
 #define LIKE_cusparseScsrilu02_numericBoost(name, TYPE) \
@@ -384,10 +357,7 @@ LIKE_cusparseSbsrsm2_solve(cusparseZbsrsm2_solve, cuDoubleComplex)
 				cusparse_place(items.mode), true); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsrilu02_numericBoost(cusparseScsrilu02_numericBoost, float)
-LIKE_cusparseScsrilu02_numericBoost(cusparseDcsrilu02_numericBoost, double)
-LIKE_cusparseScsrilu02_numericBoost(cusparseCcsrilu02_numericBoost, cuComplex)
-LIKE_cusparseScsrilu02_numericBoost(cusparseZcsrilu02_numericBoost, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseScsrilu02_numericBoost, cusparse, csrilu02_numericBoost)
 STUB(library, cusparseStatus_t, cusparseXcsrilu02_zeroPivot, hand_cusparseXcsrilu02_zeroPivot,
 	(cusparseHandle_t handle, csrilu02Info_t info, int *position), (handle, info,
 	position))
@@ -404,10 +374,7 @@ STUB(library, cusparseStatus_t, cusparseXcsrilu02_zeroPivot, hand_cusparseXcsril
 				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsrilu02_bufferSize(cusparseScsrilu02_bufferSize, float)
-LIKE_cusparseScsrilu02_bufferSize(cusparseDcsrilu02_bufferSize, double)
-LIKE_cusparseScsrilu02_bufferSize(cusparseCcsrilu02_bufferSize, cuComplex)
-LIKE_cusparseScsrilu02_bufferSize(cusparseZcsrilu02_bufferSize, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseScsrilu02_bufferSize, cusparse, csrilu02_bufferSize)
 
 /* learned */
 #define LIKE_cusparseScsrilu02_analysis(name, TYPE) \
@@ -421,10 +388,7 @@ LIKE_cusparseScsrilu02_bufferSize(cusparseZcsrilu02_bufferSize, cuDoubleComplex)
 				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsrilu02_analysis(cusparseScsrilu02_analysis, float)
-LIKE_cusparseScsrilu02_analysis(cusparseDcsrilu02_analysis, double)
-LIKE_cusparseScsrilu02_analysis(cusparseCcsrilu02_analysis, cuComplex)
-LIKE_cusparseScsrilu02_analysis(cusparseZcsrilu02_analysis, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseScsrilu02_analysis, cusparse, csrilu02_analysis)
 
 /* learned */
 #define LIKE_cusparseScsrilu02(name, TYPE) \
@@ -438,10 +402,7 @@ LIKE_cusparseScsrilu02_analysis(cusparseZcsrilu02_analysis, cuDoubleComplex)
 				PUT_INT(policy), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsrilu02(cusparseScsrilu02, float)
-LIKE_cusparseScsrilu02(cusparseDcsrilu02, double)
-LIKE_cusparseScsrilu02(cusparseCcsrilu02, cuComplex)
-LIKE_cusparseScsrilu02(cusparseZcsrilu02, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseScsrilu02, cusparse, csrilu02)
 
 /* learned */
 #define LIKE_cusparseSbsrilu02_numericBoost(name, TYPE) \
@@ -455,10 +416,7 @@ LIKE_cusparseScsrilu02(cusparseZcsrilu02, cuDoubleComplex)
 				cusparse_place(items.mode), true); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsrilu02_numericBoost(cusparseSbsrilu02_numericBoost, float)
-LIKE_cusparseSbsrilu02_numericBoost(cusparseDbsrilu02_numericBoost, double)
-LIKE_cusparseSbsrilu02_numericBoost(cusparseCbsrilu02_numericBoost, cuComplex)
-LIKE_cusparseSbsrilu02_numericBoost(cusparseZbsrilu02_numericBoost, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsrilu02_numericBoost, cusparse, bsrilu02_numericBoost)
 STUB(library, cusparseStatus_t, cusparseXbsrilu02_zeroPivot, hand_cusparseXbsrilu02_zeroPivot,
 	(cusparseHandle_t handle, bsrilu02Info_t info, int *position), (handle, info,
 	position))
@@ -476,10 +434,7 @@ STUB(library, cusparseStatus_t, cusparseXbsrilu02_zeroPivot, hand_cusparseXbsril
 				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsrilu02_bufferSize(cusparseSbsrilu02_bufferSize, float)
-LIKE_cusparseSbsrilu02_bufferSize(cusparseDbsrilu02_bufferSize, double)
-LIKE_cusparseSbsrilu02_bufferSize(cusparseCbsrilu02_bufferSize, cuComplex)
-LIKE_cusparseSbsrilu02_bufferSize(cusparseZbsrilu02_bufferSize, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsrilu02_bufferSize, cusparse, bsrilu02_bufferSize)
 
 /* learned */
 #define LIKE_cusparseSbsrilu02_analysis(name, TYPE) \
@@ -494,14 +449,8 @@ LIKE_cusparseSbsrilu02_bufferSize(cusparseZbsrilu02_bufferSize, cuDoubleComplex)
 				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsrilu02_analysis(cusparseSbsrilu02_analysis, float)
-LIKE_cusparseSbsrilu02_analysis(cusparseDbsrilu02_analysis, double)
-LIKE_cusparseSbsrilu02_analysis(cusparseCbsrilu02_analysis, cuComplex)
-LIKE_cusparseSbsrilu02_analysis(cusparseZbsrilu02_analysis, cuDoubleComplex)
-LIKE_cusparseSbsrilu02_analysis(cusparseSbsrilu02, float)
-LIKE_cusparseSbsrilu02_analysis(cusparseDbsrilu02, double)
-LIKE_cusparseSbsrilu02_analysis(cusparseCbsrilu02, cuComplex)
-LIKE_cusparseSbsrilu02_analysis(cusparseZbsrilu02, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsrilu02_analysis, cusparse, bsrilu02_analysis)
+SDCZ_T(NOTHING, LIKE_cusparseSbsrilu02_analysis, cusparse, bsrilu02)
 STUB(library, cusparseStatus_t, cusparseXcsric02_zeroPivot, hand_cusparseXcsric02_zeroPivot,
 	(cusparseHandle_t handle, csric02Info_t info, int *position), (handle, info, position))
 
@@ -517,10 +466,7 @@ STUB(library, cusparseStatus_t, cusparseXcsric02_zeroPivot, hand_cusparseXcsric0
 				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsric02_bufferSize(cusparseScsric02_bufferSize, float)
-LIKE_cusparseScsric02_bufferSize(cusparseDcsric02_bufferSize, double)
-LIKE_cusparseScsric02_bufferSize(cusparseCcsric02_bufferSize, cuComplex)
-LIKE_cusparseScsric02_bufferSize(cusparseZcsric02_bufferSize, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseScsric02_bufferSize, cusparse, csric02_bufferSize)
 
 /* learned */
 #define LIKE_cusparseScsric02_analysis(name, TYPE) \
@@ -534,10 +480,7 @@ LIKE_cusparseScsric02_bufferSize(cusparseZcsric02_bufferSize, cuDoubleComplex)
 				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsric02_analysis(cusparseScsric02_analysis, float)
-LIKE_cusparseScsric02_analysis(cusparseDcsric02_analysis, double)
-LIKE_cusparseScsric02_analysis(cusparseCcsric02_analysis, cuComplex)
-LIKE_cusparseScsric02_analysis(cusparseZcsric02_analysis, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseScsric02_analysis, cusparse, csric02_analysis)
 
 /* learned */
 #define LIKE_cusparseScsric02(name, TYPE) \
@@ -551,10 +494,7 @@ LIKE_cusparseScsric02_analysis(cusparseZcsric02_analysis, cuDoubleComplex)
 				PUT_INT(policy), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsric02(cusparseScsric02, float)
-LIKE_cusparseScsric02(cusparseDcsric02, double)
-LIKE_cusparseScsric02(cusparseCcsric02, cuComplex)
-LIKE_cusparseScsric02(cusparseZcsric02, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseScsric02, cusparse, csric02)
 STUB(library, cusparseStatus_t, cusparseXbsric02_zeroPivot, hand_cusparseXbsric02_zeroPivot,
 	(cusparseHandle_t handle, bsric02Info_t info, int *position), (handle, info, position))
 
@@ -571,10 +511,7 @@ STUB(library, cusparseStatus_t, cusparseXbsric02_zeroPivot, hand_cusparseXbsric0
 				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsric02_bufferSize(cusparseSbsric02_bufferSize, float)
-LIKE_cusparseSbsric02_bufferSize(cusparseDbsric02_bufferSize, double)
-LIKE_cusparseSbsric02_bufferSize(cusparseCbsric02_bufferSize, cuComplex)
-LIKE_cusparseSbsric02_bufferSize(cusparseZbsric02_bufferSize, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsric02_bufferSize, cusparse, bsric02_bufferSize)
 
 /* learned */
 #define LIKE_cusparseSbsric02_analysis(name, TYPE) \
@@ -589,10 +526,7 @@ LIKE_cusparseSbsric02_bufferSize(cusparseZbsric02_bufferSize, cuDoubleComplex)
 				PUT(device, pInputBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsric02_analysis(cusparseSbsric02_analysis, float)
-LIKE_cusparseSbsric02_analysis(cusparseDbsric02_analysis, double)
-LIKE_cusparseSbsric02_analysis(cusparseCbsric02_analysis, cuComplex)
-LIKE_cusparseSbsric02_analysis(cusparseZbsric02_analysis, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsric02_analysis, cusparse, bsric02_analysis)
 
 /* learned */
 #define LIKE_cusparseSbsric02(name, TYPE) \
@@ -607,10 +541,7 @@ LIKE_cusparseSbsric02_analysis(cusparseZbsric02_analysis, cuDoubleComplex)
 				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsric02(cusparseSbsric02, float)
-LIKE_cusparseSbsric02(cusparseDbsric02, double)
-LIKE_cusparseSbsric02(cusparseCbsric02, cuComplex)
-LIKE_cusparseSbsric02(cusparseZbsric02, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsric02, cusparse, bsric02)
 
 /* cached */
 #define LIKE_cusparseSgtsv2_bufferSizeExt(name, TYPE) \
@@ -621,10 +552,7 @@ LIKE_cusparseSbsric02(cusparseZbsric02, cuDoubleComplex)
 				PUT(device, B), PUT_INT(ldb), PUT_OUT(bufferSizeInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSgtsv2_bufferSizeExt(cusparseSgtsv2_bufferSizeExt, float)
-LIKE_cusparseSgtsv2_bufferSizeExt(cusparseDgtsv2_bufferSizeExt, double)
-LIKE_cusparseSgtsv2_bufferSizeExt(cusparseCgtsv2_bufferSizeExt, cuComplex)
-LIKE_cusparseSgtsv2_bufferSizeExt(cusparseZgtsv2_bufferSizeExt, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSgtsv2_bufferSizeExt, cusparse, gtsv2_bufferSizeExt)
 
 /* learned */
 #define LIKE_cusparseSgtsv2(name, TYPE) \
@@ -635,18 +563,9 @@ LIKE_cusparseSgtsv2_bufferSizeExt(cusparseZgtsv2_bufferSizeExt, cuDoubleComplex)
 				PUT(device, B), PUT_INT(ldb), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSgtsv2(cusparseSgtsv2, float)
-LIKE_cusparseSgtsv2(cusparseDgtsv2, double)
-LIKE_cusparseSgtsv2(cusparseCgtsv2, cuComplex)
-LIKE_cusparseSgtsv2(cusparseZgtsv2, cuDoubleComplex)
-LIKE_cusparseSgtsv2_bufferSizeExt(cusparseSgtsv2_nopivot_bufferSizeExt, float)
-LIKE_cusparseSgtsv2_bufferSizeExt(cusparseDgtsv2_nopivot_bufferSizeExt, double)
-LIKE_cusparseSgtsv2_bufferSizeExt(cusparseCgtsv2_nopivot_bufferSizeExt, cuComplex)
-LIKE_cusparseSgtsv2_bufferSizeExt(cusparseZgtsv2_nopivot_bufferSizeExt, cuDoubleComplex)
-LIKE_cusparseSgtsv2(cusparseSgtsv2_nopivot, float)
-LIKE_cusparseSgtsv2(cusparseDgtsv2_nopivot, double)
-LIKE_cusparseSgtsv2(cusparseCgtsv2_nopivot, cuComplex)
-LIKE_cusparseSgtsv2(cusparseZgtsv2_nopivot, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSgtsv2, cusparse, gtsv2)
+SDCZ_T(NOTHING, LIKE_cusparseSgtsv2_bufferSizeExt, cusparse, gtsv2_nopivot_bufferSizeExt)
+SDCZ_T(NOTHING, LIKE_cusparseSgtsv2, cusparse, gtsv2_nopivot)
 
 /* cached */
 #define LIKE_cusparseSgtsv2StridedBatch_bufferSizeExt(name, TYPE) \
@@ -677,10 +596,7 @@ LIKE_cusparseSgtsv2StridedBatch_bufferSizeExt(
 				pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSgtsv2StridedBatch(cusparseSgtsv2StridedBatch, float)
-LIKE_cusparseSgtsv2StridedBatch(cusparseDgtsv2StridedBatch, double)
-LIKE_cusparseSgtsv2StridedBatch(cusparseCgtsv2StridedBatch, cuComplex)
-LIKE_cusparseSgtsv2StridedBatch(cusparseZgtsv2StridedBatch, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSgtsv2StridedBatch, cusparse, gtsv2StridedBatch)
 
 /* cached */
 #define LIKE_cusparseSgtsvInterleavedBatch_bufferSizeExt(name, TYPE) \
@@ -714,10 +630,7 @@ LIKE_cusparseSgtsvInterleavedBatch_bufferSizeExt(
 				PUT(device, x), PUT_INT(batchCount), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSgtsvInterleavedBatch(cusparseSgtsvInterleavedBatch, float)
-LIKE_cusparseSgtsvInterleavedBatch(cusparseDgtsvInterleavedBatch, double)
-LIKE_cusparseSgtsvInterleavedBatch(cusparseCgtsvInterleavedBatch, cuComplex)
-LIKE_cusparseSgtsvInterleavedBatch(cusparseZgtsvInterleavedBatch, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSgtsvInterleavedBatch, cusparse, gtsvInterleavedBatch)
 
 /* cached */
 #define LIKE_cusparseSgpsvInterleavedBatch_bufferSizeExt(name, TYPE) \
@@ -752,10 +665,7 @@ LIKE_cusparseSgpsvInterleavedBatch_bufferSizeExt(
 				PUT_INT(batchCount), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSgpsvInterleavedBatch(cusparseSgpsvInterleavedBatch, float)
-LIKE_cusparseSgpsvInterleavedBatch(cusparseDgpsvInterleavedBatch, double)
-LIKE_cusparseSgpsvInterleavedBatch(cusparseCgpsvInterleavedBatch, cuComplex)
-LIKE_cusparseSgpsvInterleavedBatch(cusparseZgpsvInterleavedBatch, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSgpsvInterleavedBatch, cusparse, gpsvInterleavedBatch)
 
 /* cached */
 #define LIKE_cusparseScsrgeam2_bufferSizeExt(name, TYPE) \
@@ -776,18 +686,10 @@ LIKE_cusparseSgpsvInterleavedBatch(cusparseZgpsvInterleavedBatch, cuDoubleComple
 				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsrgeam2_bufferSizeExt(cusparseScsrgeam2_bufferSizeExt, float)
-LIKE_cusparseScsrgeam2_bufferSizeExt(cusparseDcsrgeam2_bufferSizeExt, double)
-LIKE_cusparseScsrgeam2_bufferSizeExt(cusparseCcsrgeam2_bufferSizeExt, cuComplex)
-LIKE_cusparseScsrgeam2_bufferSizeExt(cusparseZcsrgeam2_bufferSizeExt, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseScsrgeam2_bufferSizeExt, cusparse, csrgeam2_bufferSizeExt)
 
 /* learned 3352 */
-STUB_EXPORT cusparseStatus_t cusparseXcsrgeam2Nnz(cusparseHandle_t handle, int m, int n,
-		const cusparseMatDescr_t descrA, int nnzA, const int *csrSortedRowPtrA,
-		const int *csrSortedColIndA, const cusparseMatDescr_t descrB, int nnzB,
-		const int *csrSortedRowPtrB, const int *csrSortedColIndB,
-		const cusparseMatDescr_t descrC, int *csrSortedRowPtrC, int *nnzTotalDevHostPtr,
-		void *workspace)
+STUB_EXPORT PROTOTYPE_cusparseXcsrgeam2Nnz
 {
 	BEGIN(cusparse, cusparseXcsrgeam2Nnz, LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT_INT(nnzA),
@@ -818,10 +720,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcsrgeam2Nnz(cusparseHandle_t handle, int m
 				pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsrgeam2(cusparseScsrgeam2, float)
-LIKE_cusparseScsrgeam2(cusparseDcsrgeam2, double)
-LIKE_cusparseScsrgeam2(cusparseCcsrgeam2, cuComplex)
-LIKE_cusparseScsrgeam2(cusparseZcsrgeam2, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseScsrgeam2, cusparse, csrgeam2)
 
 /* learned */
 #define LIKE_cusparseScsrcolor(name, TYPE, OTHER) \
@@ -836,10 +735,7 @@ LIKE_cusparseScsrgeam2(cusparseZcsrgeam2, cuDoubleComplex)
 				PUT(descriptor, info, CUSPARSE_ITEM_COLOR | LIBRARY_STAYS); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsrcolor(cusparseScsrcolor, float, float)
-LIKE_cusparseScsrcolor(cusparseDcsrcolor, double, double)
-LIKE_cusparseScsrcolor(cusparseCcsrcolor, cuComplex, float)
-LIKE_cusparseScsrcolor(cusparseZcsrcolor, cuDoubleComplex, double)
+SDCZ_TR(NOTHING, LIKE_cusparseScsrcolor, cusparse, csrcolor)
 
 /* learned */
 #define LIKE_cusparseSnnz(name, TYPE) \
@@ -851,10 +747,7 @@ LIKE_cusparseScsrcolor(cusparseZcsrcolor, cuDoubleComplex, double)
 				PUT(device, nnzPerRowCol), PUT(result, nnzTotalDevHostPtr, 4); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSnnz(cusparseSnnz, float)
-LIKE_cusparseSnnz(cusparseDnnz, double)
-LIKE_cusparseSnnz(cusparseCnnz, cuComplex)
-LIKE_cusparseSnnz(cusparseZnnz, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSnnz, cusparse, nnz)
 
 /* learned 3365 */
 STUB_EXPORT cusparseStatus_t cusparseSnnz_compress(cusparseHandle_t handle, int m,
@@ -881,11 +774,7 @@ STUB_EXPORT cusparseStatus_t cusparseDnnz_compress(cusparseHandle_t handle, int 
 }
 
 /* learned 3367 */
-STUB_EXPORT cusparseStatus_t cusparseScsr2csr_compress(cusparseHandle_t handle, int m, int n,
-		const cusparseMatDescr_t descrA, const float *csrSortedValA,
-		const int *csrSortedColIndA, const int *csrSortedRowPtrA, int nnzA,
-		const int *nnzPerRow, float *csrSortedValC, int *csrSortedColIndC,
-		int *csrSortedRowPtrC, float tol)
+STUB_EXPORT PROTOTYPE_cusparseScsr2csr_compress
 {
 	BEGIN(cusparse, cusparseScsr2csr_compress, LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
@@ -897,11 +786,7 @@ STUB_EXPORT cusparseStatus_t cusparseScsr2csr_compress(cusparseHandle_t handle, 
 }
 
 /* learned 3368 */
-STUB_EXPORT cusparseStatus_t cusparseDcsr2csr_compress(cusparseHandle_t handle, int m, int n,
-		const cusparseMatDescr_t descrA, const double *csrSortedValA,
-		const int *csrSortedColIndA, const int *csrSortedRowPtrA, int nnzA,
-		const int *nnzPerRow, double *csrSortedValC, int *csrSortedColIndC,
-		int *csrSortedRowPtrC, double tol)
+STUB_EXPORT PROTOTYPE_cusparseDcsr2csr_compress
 {
 	BEGIN(cusparse, cusparseDcsr2csr_compress, LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
@@ -960,10 +845,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcsr2bsrNnz(cusparseHandle_t handle,
 				bsrSortedRowPtrC), PUT(device, bsrSortedColIndC); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsr2bsr(cusparseScsr2bsr, float)
-LIKE_cusparseScsr2bsr(cusparseDcsr2bsr, double)
-LIKE_cusparseScsr2bsr(cusparseCcsr2bsr, cuComplex)
-LIKE_cusparseScsr2bsr(cusparseZcsr2bsr, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseScsr2bsr, cusparse, csr2bsr)
 
 /* learned */
 #define LIKE_cusparseSbsr2csr(name, TYPE) \
@@ -978,10 +860,7 @@ LIKE_cusparseScsr2bsr(cusparseZcsr2bsr, cuDoubleComplex)
 				csrSortedRowPtrC), PUT(device, csrSortedColIndC); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSbsr2csr(cusparseSbsr2csr, float)
-LIKE_cusparseSbsr2csr(cusparseDbsr2csr, double)
-LIKE_cusparseSbsr2csr(cusparseCbsr2csr, cuComplex)
-LIKE_cusparseSbsr2csr(cusparseZbsr2csr, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSbsr2csr, cusparse, bsr2csr)
 
 /* cached */
 #define LIKE_cusparseSgebsr2gebsc_bufferSize(name, TYPE) \
@@ -994,10 +873,7 @@ LIKE_cusparseSbsr2csr(cusparseZbsr2csr, cuDoubleComplex)
 				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSgebsr2gebsc_bufferSize(cusparseSgebsr2gebsc_bufferSize, float)
-LIKE_cusparseSgebsr2gebsc_bufferSize(cusparseDgebsr2gebsc_bufferSize, double)
-LIKE_cusparseSgebsr2gebsc_bufferSize(cusparseCgebsr2gebsc_bufferSize, cuComplex)
-LIKE_cusparseSgebsr2gebsc_bufferSize(cusparseZgebsr2gebsc_bufferSize, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSgebsr2gebsc_bufferSize, cusparse, gebsr2gebsc_bufferSize)
 
 /* learned */
 #define LIKE_cusparseSgebsr2gebsc(name, TYPE) \
@@ -1011,10 +887,7 @@ LIKE_cusparseSgebsr2gebsc_bufferSize(cusparseZgebsr2gebsc_bufferSize, cuDoubleCo
 				PUT_INT(copyValues), PUT_INT(idxBase), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSgebsr2gebsc(cusparseSgebsr2gebsc, float)
-LIKE_cusparseSgebsr2gebsc(cusparseDgebsr2gebsc, double)
-LIKE_cusparseSgebsr2gebsc(cusparseCgebsr2gebsc, cuComplex)
-LIKE_cusparseSgebsr2gebsc(cusparseZgebsr2gebsc, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSgebsr2gebsc, cusparse, gebsr2gebsc)
 
 /* learned */
 #define LIKE_cusparseSgebsr2csr(name, TYPE) \
@@ -1029,10 +902,7 @@ LIKE_cusparseSgebsr2gebsc(cusparseZgebsr2gebsc, cuDoubleComplex)
 				PUT(device, csrSortedRowPtrC), PUT(device, csrSortedColIndC); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSgebsr2csr(cusparseSgebsr2csr, float)
-LIKE_cusparseSgebsr2csr(cusparseDgebsr2csr, double)
-LIKE_cusparseSgebsr2csr(cusparseCgebsr2csr, cuComplex)
-LIKE_cusparseSgebsr2csr(cusparseZgebsr2csr, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSgebsr2csr, cusparse, gebsr2csr)
 
 /* cached */
 #define LIKE_cusparseScsr2gebsr_bufferSize(name, TYPE) \
@@ -1046,17 +916,10 @@ LIKE_cusparseSgebsr2csr(cusparseZgebsr2csr, cuDoubleComplex)
 				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsr2gebsr_bufferSize(cusparseScsr2gebsr_bufferSize, float)
-LIKE_cusparseScsr2gebsr_bufferSize(cusparseDcsr2gebsr_bufferSize, double)
-LIKE_cusparseScsr2gebsr_bufferSize(cusparseCcsr2gebsr_bufferSize, cuComplex)
-LIKE_cusparseScsr2gebsr_bufferSize(cusparseZcsr2gebsr_bufferSize, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseScsr2gebsr_bufferSize, cusparse, csr2gebsr_bufferSize)
 
 /* learned 3396 */
-STUB_EXPORT cusparseStatus_t cusparseXcsr2gebsrNnz(cusparseHandle_t handle,
-		cusparseDirection_t dirA, int m, int n, const cusparseMatDescr_t descrA,
-		const int *csrSortedRowPtrA, const int *csrSortedColIndA,
-		const cusparseMatDescr_t descrC, int *bsrSortedRowPtrC, int rowBlockDim,
-		int colBlockDim, int *nnzTotalDevHostPtr, void *pBuffer)
+STUB_EXPORT PROTOTYPE_cusparseXcsr2gebsrNnz
 {
 	BEGIN(cusparse, cusparseXcsr2gebsrNnz, LEARNED, handle);
 	PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
@@ -1081,10 +944,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcsr2gebsrNnz(cusparseHandle_t handle,
 				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsr2gebsr(cusparseScsr2gebsr, float)
-LIKE_cusparseScsr2gebsr(cusparseDcsr2gebsr, double)
-LIKE_cusparseScsr2gebsr(cusparseCcsr2gebsr, cuComplex)
-LIKE_cusparseScsr2gebsr(cusparseZcsr2gebsr, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseScsr2gebsr, cusparse, csr2gebsr)
 
 /* cached */
 #define LIKE_cusparseSgebsr2gebsr_bufferSize(name, TYPE) \
@@ -1099,10 +959,7 @@ LIKE_cusparseScsr2gebsr(cusparseZcsr2gebsr, cuDoubleComplex)
 				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSgebsr2gebsr_bufferSize(cusparseSgebsr2gebsr_bufferSize, float)
-LIKE_cusparseSgebsr2gebsr_bufferSize(cusparseDgebsr2gebsr_bufferSize, double)
-LIKE_cusparseSgebsr2gebsr_bufferSize(cusparseCgebsr2gebsr_bufferSize, cuComplex)
-LIKE_cusparseSgebsr2gebsr_bufferSize(cusparseZgebsr2gebsr_bufferSize, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSgebsr2gebsr_bufferSize, cusparse, gebsr2gebsr_bufferSize)
 
 /* learned 3405 */
 STUB_EXPORT cusparseStatus_t cusparseXgebsr2gebsrNnz(cusparseHandle_t handle,
@@ -1137,10 +994,7 @@ STUB_EXPORT cusparseStatus_t cusparseXgebsr2gebsrNnz(cusparseHandle_t handle,
 				pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseSgebsr2gebsr(cusparseSgebsr2gebsr, float)
-LIKE_cusparseSgebsr2gebsr(cusparseDgebsr2gebsr, double)
-LIKE_cusparseSgebsr2gebsr(cusparseCgebsr2gebsr, cuComplex)
-LIKE_cusparseSgebsr2gebsr(cusparseZgebsr2gebsr, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseSgebsr2gebsr, cusparse, gebsr2gebsr)
 
 /* learned 3410 */
 STUB_EXPORT cusparseStatus_t cusparseCreateIdentityPermutation(cusparseHandle_t handle, int n,
@@ -1230,10 +1084,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcscsort(cusparseHandle_t handle, int m, in
 				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsru2csr_bufferSizeExt(cusparseScsru2csr_bufferSizeExt, float)
-LIKE_cusparseScsru2csr_bufferSizeExt(cusparseDcsru2csr_bufferSizeExt, double)
-LIKE_cusparseScsru2csr_bufferSizeExt(cusparseCcsru2csr_bufferSizeExt, cuComplex)
-LIKE_cusparseScsru2csr_bufferSizeExt(cusparseZcsru2csr_bufferSizeExt, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseScsru2csr_bufferSizeExt, cusparse, csru2csr_bufferSizeExt)
 
 /* learned */
 #define LIKE_cusparseScsru2csr(name, TYPE) \
@@ -1246,14 +1097,8 @@ LIKE_cusparseScsru2csr_bufferSizeExt(cusparseZcsru2csr_bufferSizeExt, cuDoubleCo
 				CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsru2csr(cusparseScsru2csr, float)
-LIKE_cusparseScsru2csr(cusparseDcsru2csr, double)
-LIKE_cusparseScsru2csr(cusparseCcsru2csr, cuComplex)
-LIKE_cusparseScsru2csr(cusparseZcsru2csr, cuDoubleComplex)
-LIKE_cusparseScsru2csr(cusparseScsr2csru, float)
-LIKE_cusparseScsru2csr(cusparseDcsr2csru, double)
-LIKE_cusparseScsru2csr(cusparseCcsr2csru, cuComplex)
-LIKE_cusparseScsru2csr(cusparseZcsr2csru, cuDoubleComplex)
+SDCZ_T(NOTHING, LIKE_cusparseScsru2csr, cusparse, csru2csr)
+SDCZ_T(NOTHING, LIKE_cusparseScsru2csr, cusparse, csr2csru)
 
 /* cached */
 #define LIKE_cusparseHpruneDense2csr_bufferSizeExt(name, TYPE) \
@@ -1288,10 +1133,7 @@ LIKE_cusparseHpruneDense2csrNnz(cusparseHpruneDense2csrNnz, __half)
 LIKE_cusparseHpruneDense2csrNnz(cusparseSpruneDense2csrNnz, float)
 
 /* learned 3435 */
-STUB_EXPORT cusparseStatus_t cusparseDpruneDense2csrNnz(cusparseHandle_t handle, int m, int n,
-		const double *A, int lda, const double *threshold,
-		const cusparseMatDescr_t descrC, int *csrSortedRowPtrC, int *nnzTotalDevHostPtr,
-		void *pBuffer)
+STUB_EXPORT PROTOTYPE_cusparseDpruneDense2csrNnz
 {
 	BEGIN(cusparse, cusparseDpruneDense2csrNnz, LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda),
@@ -1314,8 +1156,7 @@ STUB_EXPORT cusparseStatus_t cusparseDpruneDense2csrNnz(cusparseHandle_t handle,
 		return library_send(&items); \
 	}
 LIKE_cusparseHpruneDense2csr(cusparseHpruneDense2csr, __half)
-LIKE_cusparseHpruneDense2csr(cusparseSpruneDense2csr, float)
-LIKE_cusparseHpruneDense2csr(cusparseDpruneDense2csr, double)
+SD_T(NOTHING, LIKE_cusparseHpruneDense2csr, cusparse, pruneDense2csr)
 
 /* cached */
 #define LIKE_cusparseHpruneCsr2csr_bufferSizeExt(name, TYPE) \
@@ -1333,8 +1174,7 @@ LIKE_cusparseHpruneDense2csr(cusparseDpruneDense2csr, double)
 		return library_send(&items); \
 	}
 LIKE_cusparseHpruneCsr2csr_bufferSizeExt(cusparseHpruneCsr2csr_bufferSizeExt, __half)
-LIKE_cusparseHpruneCsr2csr_bufferSizeExt(cusparseSpruneCsr2csr_bufferSizeExt, float)
-LIKE_cusparseHpruneCsr2csr_bufferSizeExt(cusparseDpruneCsr2csr_bufferSizeExt, double)
+SD_T(NOTHING, LIKE_cusparseHpruneCsr2csr_bufferSizeExt, cusparse, pruneCsr2csr_bufferSizeExt)
 
 /* learned */
 #define LIKE_cusparseHpruneCsr2csrNnz(name, TYPE) \
@@ -1351,8 +1191,7 @@ LIKE_cusparseHpruneCsr2csr_bufferSizeExt(cusparseDpruneCsr2csr_bufferSizeExt, do
 		return library_send(&items); \
 	}
 LIKE_cusparseHpruneCsr2csrNnz(cusparseHpruneCsr2csrNnz, __half)
-LIKE_cusparseHpruneCsr2csrNnz(cusparseSpruneCsr2csrNnz, float)
-LIKE_cusparseHpruneCsr2csrNnz(cusparseDpruneCsr2csrNnz, double)
+SD_T(NOTHING, LIKE_cusparseHpruneCsr2csrNnz, cusparse, pruneCsr2csrNnz)
 
 /* learned */
 #define LIKE_cusparseHpruneCsr2csr(name, TYPE) \
@@ -1369,8 +1208,7 @@ LIKE_cusparseHpruneCsr2csrNnz(cusparseDpruneCsr2csrNnz, double)
 		return library_send(&items); \
 	}
 LIKE_cusparseHpruneCsr2csr(cusparseHpruneCsr2csr, __half)
-LIKE_cusparseHpruneCsr2csr(cusparseSpruneCsr2csr, float)
-LIKE_cusparseHpruneCsr2csr(cusparseDpruneCsr2csr, double)
+SD_T(NOTHING, LIKE_cusparseHpruneCsr2csr, cusparse, pruneCsr2csr)
 
 /* cached */
 #define LIKE_cusparseHpruneDense2csrByPercentage_bufferSizeExt(name, TYPE) \
@@ -1424,8 +1262,7 @@ LIKE_cusparseHpruneDense2csrNnzByPercentage(cusparseDpruneDense2csrNnzByPercenta
 		return library_send(&items); \
 	}
 LIKE_cusparseHpruneDense2csrByPercentage(cusparseHpruneDense2csrByPercentage, __half)
-LIKE_cusparseHpruneDense2csrByPercentage(cusparseSpruneDense2csrByPercentage, float)
-LIKE_cusparseHpruneDense2csrByPercentage(cusparseDpruneDense2csrByPercentage, double)
+SD_T(NOTHING, LIKE_cusparseHpruneDense2csrByPercentage, cusparse, pruneDense2csrByPercentage)
 
 /* cached */
 #define LIKE_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(name, TYPE) \
@@ -1467,8 +1304,7 @@ LIKE_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(
 		return library_send(&items); \
 	}
 LIKE_cusparseHpruneCsr2csrNnzByPercentage(cusparseHpruneCsr2csrNnzByPercentage, __half)
-LIKE_cusparseHpruneCsr2csrNnzByPercentage(cusparseSpruneCsr2csrNnzByPercentage, float)
-LIKE_cusparseHpruneCsr2csrNnzByPercentage(cusparseDpruneCsr2csrNnzByPercentage, double)
+SD_T(NOTHING, LIKE_cusparseHpruneCsr2csrNnzByPercentage, cusparse, pruneCsr2csrNnzByPercentage)
 
 /* learned */
 #define LIKE_cusparseHpruneCsr2csrByPercentage(name, TYPE) \
@@ -1485,15 +1321,10 @@ LIKE_cusparseHpruneCsr2csrNnzByPercentage(cusparseDpruneCsr2csrNnzByPercentage, 
 		return library_send(&items); \
 	}
 LIKE_cusparseHpruneCsr2csrByPercentage(cusparseHpruneCsr2csrByPercentage, __half)
-LIKE_cusparseHpruneCsr2csrByPercentage(cusparseSpruneCsr2csrByPercentage, float)
-LIKE_cusparseHpruneCsr2csrByPercentage(cusparseDpruneCsr2csrByPercentage, double)
+SD_T(NOTHING, LIKE_cusparseHpruneCsr2csrByPercentage, cusparse, pruneCsr2csrByPercentage)
 
 /* learned 3466 */
-STUB_EXPORT cusparseStatus_t cusparseCsr2cscEx2(cusparseHandle_t handle, int m, int n, int nnz,
-		const void *csrVal, const int *csrRowPtr, const int *csrColInd, void *cscVal,
-		int *cscColPtr, int *cscRowInd, cudaDataType valType,
-		cusparseAction_t copyValues, cusparseIndexBase_t idxBase,
-		cusparseCsr2CscAlg_t alg, void *buffer)
+STUB_EXPORT PROTOTYPE_cusparseCsr2cscEx2
 {
 	BEGIN(cusparse, cusparseCsr2cscEx2, LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrVal), PUT(device, csrRowPtr),
@@ -1504,11 +1335,7 @@ STUB_EXPORT cusparseStatus_t cusparseCsr2cscEx2(cusparseHandle_t handle, int m, 
 }
 
 /* cached 3467 */
-STUB_EXPORT cusparseStatus_t cusparseCsr2cscEx2_bufferSize(cusparseHandle_t handle, int m,
-		int n, int nnz, const void *csrVal, const int *csrRowPtr, const int *csrColInd,
-		void *cscVal, int *cscColPtr, int *cscRowInd, cudaDataType valType,
-		cusparseAction_t copyValues, cusparseIndexBase_t idxBase,
-		cusparseCsr2CscAlg_t alg, size_t *bufferSize)
+STUB_EXPORT PROTOTYPE_cusparseCsr2cscEx2_bufferSize
 {
 	BEGIN(cusparse, cusparseCsr2cscEx2_bufferSize, CACHED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrVal), PUT(device, csrRowPtr),
@@ -1985,11 +1812,7 @@ STUB(library, cusparseStatus_t, cusparseSpMatConvertDescrDestroy, cusparse_free,
 	(cusparseSpMatConvertDescr_t descr), (descr, CUSPARSE_ITEM_CONVERT))
 
 /* cached 3507 */
-STUB_EXPORT cusparseStatus_t cusparseSpMatConvert_bufferSize(cusparseHandle_t handle,
-		cusparseOperation_t opA, cusparseConstSpMatDescr_t sourceDescr,
-		cusparseSpMatDescr_t targetDescr, cusparseAction_t copyValues,
-		cusparseSpMatConvertAlg_t alg, cusparseSpMatConvertDescr_t convertDescr,
-		size_t *bufferSize)
+STUB_EXPORT PROTOTYPE_cusparseSpMatConvert_bufferSize
 {
 	BEGIN(cusparse, cusparseSpMatConvert_bufferSize, CACHED, handle);
 	PUT_INT(opA), PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT),
@@ -2034,11 +1857,7 @@ STUB(library, cusparseStatus_t, cusparseSpSV_destroyDescr, cusparse_free,
 	(cusparseSpSVDescr_t descr), (descr, CUSPARSE_ITEM_SPSV))
 
 /* cached 3482 */
-STUB_EXPORT cusparseStatus_t cusparseSpSV_bufferSize(cusparseHandle_t handle,
-		cusparseOperation_t opA, const void *alpha, cusparseConstSpMatDescr_t matA,
-		cusparseConstDnVecDescr_t vecX, cusparseDnVecDescr_t vecY,
-		cudaDataType computeType, cusparseSpSVAlg_t alg, cusparseSpSVDescr_t spsvDescr,
-		size_t *bufferSize)
+STUB_EXPORT PROTOTYPE_cusparseSpSV_bufferSize
 {
 	BEGIN(cusparse, cusparseSpSV_bufferSize, CACHED, handle);
 	PUT_INT(opA),
@@ -2051,11 +1870,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpSV_bufferSize(cusparseHandle_t handle,
 }
 
 /* learned 3483 */
-STUB_EXPORT cusparseStatus_t cusparseSpSV_analysis(cusparseHandle_t handle,
-		cusparseOperation_t opA, const void *alpha, cusparseConstSpMatDescr_t matA,
-		cusparseConstDnVecDescr_t vecX, cusparseDnVecDescr_t vecY,
-		cudaDataType computeType, cusparseSpSVAlg_t alg, cusparseSpSVDescr_t spsvDescr,
-		void *externalBuffer)
+STUB_EXPORT PROTOTYPE_cusparseSpSV_analysis
 {
 	BEGIN(cusparse, cusparseSpSV_analysis, LEARNED, handle);
 	PUT_INT(opA),
@@ -2100,11 +1915,7 @@ STUB(library, cusparseStatus_t, cusparseSpSM_destroyDescr, cusparse_free,
 	(cusparseSpSMDescr_t descr), (descr, CUSPARSE_ITEM_SPSM))
 
 /* cached 3486 */
-STUB_EXPORT cusparseStatus_t cusparseSpSM_bufferSize(cusparseHandle_t handle,
-		cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha,
-		cusparseConstSpMatDescr_t matA, cusparseConstDnMatDescr_t matB,
-		cusparseDnMatDescr_t matC, cudaDataType computeType, cusparseSpSMAlg_t alg,
-		cusparseSpSMDescr_t spsmDescr, size_t *bufferSize)
+STUB_EXPORT PROTOTYPE_cusparseSpSM_bufferSize
 {
 	BEGIN(cusparse, cusparseSpSM_bufferSize, CACHED, handle);
 	PUT_INT(opA), PUT_INT(opB),
@@ -2117,11 +1928,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpSM_bufferSize(cusparseHandle_t handle,
 }
 
 /* learned 3487 */
-STUB_EXPORT cusparseStatus_t cusparseSpSM_analysis(cusparseHandle_t handle,
-		cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha,
-		cusparseConstSpMatDescr_t matA, cusparseConstDnMatDescr_t matB,
-		cusparseDnMatDescr_t matC, cudaDataType computeType, cusparseSpSMAlg_t alg,
-		cusparseSpSMDescr_t spsmDescr, void *externalBuffer)
+STUB_EXPORT PROTOTYPE_cusparseSpSM_analysis
 {
 	BEGIN(cusparse, cusparseSpSM_analysis, LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),
@@ -2234,13 +2041,7 @@ STUB(library, cusparseStatus_t, cusparseSpGEMM_getNumProducts,
 	int64_t *num_prods), (spgemmDescr, num_prods))
 
 /* call 3494 */
-STUB_EXPORT cusparseStatus_t cusparseSpGEMM_estimateMemory(cusparseHandle_t handle,
-		cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha,
-		cusparseConstSpMatDescr_t matA, cusparseConstSpMatDescr_t matB,
-		const void *beta, cusparseSpMatDescr_t matC, cudaDataType computeType,
-		cusparseSpGEMMAlg_t alg, cusparseSpGEMMDescr_t spgemmDescr,
-		float chunk_fraction, size_t *bufferSize3, void *externalBuffer3,
-		size_t *bufferSize2)
+STUB_EXPORT PROTOTYPE_cusparseSpGEMM_estimateMemory
 {
 	BEGIN(cusparse, cusparseSpGEMM_estimateMemory, CALL, handle);
 	PUT_INT(opA), PUT_INT(opB),
@@ -2284,11 +2085,7 @@ STUB(library, cusparseStatus_t, cusparseSpGEMM_compute, hand_cusparseSpGEMM_comp
 LIKE_cusparseSpGEMM_copy(cusparseSpGEMM_copy)
 
 /* call 3497 */
-STUB_EXPORT cusparseStatus_t cusparseSpGEMMreuse_workEstimation(cusparseHandle_t handle,
-		cusparseOperation_t opA, cusparseOperation_t opB,
-		cusparseConstSpMatDescr_t matA, cusparseConstSpMatDescr_t matB,
-		cusparseSpMatDescr_t matC, cusparseSpGEMMAlg_t alg,
-		cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize1, void *externalBuffer1)
+STUB_EXPORT PROTOTYPE_cusparseSpGEMMreuse_workEstimation
 {
 	BEGIN(cusparse, cusparseSpGEMMreuse_workEstimation, CALL, handle);
 	PUT_INT(opA), PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
@@ -2300,13 +2097,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMMreuse_workEstimation(cusparseHandle_t
 }
 
 /* call 3498 */
-STUB_EXPORT cusparseStatus_t cusparseSpGEMMreuse_nnz(cusparseHandle_t handle,
-		cusparseOperation_t opA, cusparseOperation_t opB,
-		cusparseConstSpMatDescr_t matA, cusparseConstSpMatDescr_t matB,
-		cusparseSpMatDescr_t matC, cusparseSpGEMMAlg_t alg,
-		cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize2, void *externalBuffer2,
-		size_t *bufferSize3, void *externalBuffer3, size_t *bufferSize4,
-		void *externalBuffer4)
+STUB_EXPORT PROTOTYPE_cusparseSpGEMMreuse_nnz
 {
 	BEGIN(cusparse, cusparseSpGEMMreuse_nnz, CALL, handle);
 	PUT_INT(opA), PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
@@ -2320,11 +2111,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMMreuse_nnz(cusparseHandle_t handle,
 }
 
 /* call 3499 */
-STUB_EXPORT cusparseStatus_t cusparseSpGEMMreuse_copy(cusparseHandle_t handle,
-		cusparseOperation_t opA, cusparseOperation_t opB,
-		cusparseConstSpMatDescr_t matA, cusparseConstSpMatDescr_t matB,
-		cusparseSpMatDescr_t matC, cusparseSpGEMMAlg_t alg,
-		cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize5, void *externalBuffer5)
+STUB_EXPORT PROTOTYPE_cusparseSpGEMMreuse_copy
 {
 	BEGIN(cusparse, cusparseSpGEMMreuse_copy, CALL, handle);
 	PUT_INT(opA), PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
@@ -2341,11 +2128,7 @@ STUB(library, cusparseStatus_t, cusparseSpGEAM_destroyDescr, cusparse_free,
 	(cusparseSpGEAMDescr_t descr), (descr, CUSPARSE_ITEM_SPGEAM))
 
 /* cached 3501 */
-STUB_EXPORT cusparseStatus_t cusparseSpGEAM_bufferSize(cusparseHandle_t handle,
-		cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha,
-		cusparseSpMatDescr_t matA, const void *beta, cusparseSpMatDescr_t matB,
-		cusparseSpMatDescr_t matC, cudaDataType computeType, cusparseSpGEAMAlg_t alg,
-		cusparseSpGEAMDescr_t spgeamDescr, size_t *bufferSize)
+STUB_EXPORT PROTOTYPE_cusparseSpGEAM_bufferSize
 {
 	BEGIN(cusparse, cusparseSpGEAM_bufferSize, CACHED, handle);
 	PUT_INT(opA), PUT_INT(opB),
@@ -2361,11 +2144,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEAM_bufferSize(cusparseHandle_t handle,
 }
 
 /* call 3502 */
-STUB_EXPORT cusparseStatus_t cusparseSpGEAM_nnz(cusparseHandle_t handle,
-		cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha,
-		cusparseSpMatDescr_t matA, const void *beta, cusparseSpMatDescr_t matB,
-		cusparseSpMatDescr_t matC, cudaDataType computeType, cusparseSpGEAMAlg_t alg,
-		cusparseSpGEAMDescr_t spgeamDescr, void *externalBuffer)
+STUB_EXPORT PROTOTYPE_cusparseSpGEAM_nnz(cusparseSpGEAM_nnz)
 {
 	BEGIN(cusparse, cusparseSpGEAM_nnz, CALL, handle);
 	PUT_INT(opA), PUT_INT(opB),
@@ -2382,11 +2161,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEAM_nnz(cusparseHandle_t handle,
 }
 
 /* learned 3503 */
-STUB_EXPORT cusparseStatus_t cusparseSpGEAM(cusparseHandle_t handle, cusparseOperation_t opA,
-		cusparseOperation_t opB, const void *alpha, cusparseSpMatDescr_t matA,
-		const void *beta, cusparseSpMatDescr_t matB, cusparseSpMatDescr_t matC,
-		cudaDataType computeType, cusparseSpGEAMAlg_t alg,
-		cusparseSpGEAMDescr_t spgeamDescr, void *externalBuffer)
+STUB_EXPORT PROTOTYPE_cusparseSpGEAM_nnz(cusparseSpGEAM)
 {
 	BEGIN(cusparse, cusparseSpGEAM, LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),

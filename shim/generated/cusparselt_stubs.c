@@ -170,10 +170,7 @@ STUB_EXPORT cusparseStatus_t cusparseLtSpMMAPruneCheck(const cusparseLtHandle_t 
 }
 
 /* learned 3815 */
-STUB_EXPORT cusparseStatus_t cusparseLtSpMMAPrune2(const cusparseLtHandle_t *handle,
-		const cusparseLtMatDescriptor_t *sparseMatDescr, int isSparseA,
-		cusparseOperation_t op, const void *d_in, void *d_out,
-		cusparseLtPruneAlg_t pruneAlg, cudaStream_t stream)
+STUB_EXPORT PROTOTYPE_cusparseLtSpMMAPrune2
 {
 	BEGIN(cusparselt, cusparseLtSpMMAPrune2, LEARNED, library_named(handle));
 	PUT(descriptor, sparseMatDescr, CUSPARSELT_ITEM_MATRIX), PUT_INT(isSparseA),
@@ -227,10 +224,7 @@ STUB_EXPORT cusparseStatus_t cusparseLtSpMMACompressedSize2(const cusparseLtHand
 }
 
 /* learned 3820 */
-STUB_EXPORT cusparseStatus_t cusparseLtSpMMACompress2(const cusparseLtHandle_t *handle,
-		const cusparseLtMatDescriptor_t *sparseMatDescr, int isSparseA,
-		cusparseOperation_t op, const void *d_dense, void *d_compressed,
-		void *d_compressed_buffer, cudaStream_t stream)
+STUB_EXPORT PROTOTYPE_cusparseLtSpMMACompress2
 {
 	BEGIN(cusparselt, cusparseLtSpMMACompress2, LEARNED, library_named(handle));
 	PUT(descriptor, sparseMatDescr, CUSPARSELT_ITEM_MATRIX), PUT_INT(isSparseA),

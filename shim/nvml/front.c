@@ -14,7 +14,7 @@ static struct {
 	_Atomic unsigned references;
 	/* Content without a GPU: nvmlInitWithFlags(NVML_INIT_FLAG_NO_GPUS). */
 	_Atomic bool without;
-	char slots[OPEN_DEVICES]; /* their addresses are the handles */
+	char slots[OPEN_DEVICES_MOST]; /* their addresses are the handles */
 } nvml;
 
 nvmlReturn_t front_status(CUresult status)

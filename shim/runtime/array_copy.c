@@ -196,12 +196,6 @@ static void end_move(struct end *end, size_t bytes)
 	}
 }
 
-/* Each begins in a row. */
-static bool bytes_begin(const struct end *dst, const struct end *src)
-{
-	return !(dst->array && dst->x >= dst->row) && !(src->array && src->x >= src->row);
-}
-
 static cudaError_t bytes_copy(
 	struct end *dst, struct end *src, size_t count, bool async, cudaStream_t stream)
 {
@@ -231,8 +225,9 @@ static cudaError_t bytes_checked(cudaError_t error, struct end *dst, struct end 
 {
 	if (error)
 		return error;
-	if (!bytes_begin(dst, src))
-		return copy_captured(stream) ?: cudaErrorInvalidValue;
+	/* An offset beyond its row is in a later one. */
+	end_move(dst, 0);
+	end_move(src, 0);
 	return bytes_copy(dst, src, count, async, stream);
 }
 
@@ -341,9 +336,9 @@ cudaError_t array_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
 	memset(copy, 0, sizeof(*copy));
 	if ((p->srcArray && p->srcPtr.ptr) || (p->dstArray && p->dstPtr.ptr))
 		return cudaErrorInvalidValue;
-	if (p->extent.width && p->extent.height && p->extent.depth &&
-		((p->srcArray && copy_source_type(p->kind) == CU_MEMORYTYPE_HOST) ||
-			(p->dstArray && copy_target_type(p->kind) == CU_MEMORYTYPE_HOST)))
+	/* NVIDIA's runtime holds the direction against a source alone. */
+	if (p->extent.width && p->extent.height && p->extent.depth && p->srcArray &&
+		copy_source_type(p->kind) == CU_MEMORYTYPE_HOST)
 		return cudaErrorInvalidValue;
 	if (p->srcArray)
 		error = array_unit(p->srcArray, &from);
@@ -351,6 +346,9 @@ cudaError_t array_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
 		error = array_unit(p->dstArray, &to);
 	if (error)
 		return error;
+	/* Nothing is copied between whatever arrays, from and to anywhere. */
+	if (!p->extent.width || !p->extent.height || !p->extent.depth)
+		return cudaSuccess;
 	/* The box counts elements of the array. */
 	unit = p->srcArray ? from : to;
 	if (p->srcArray && p->dstArray && from != to)

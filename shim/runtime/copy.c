@@ -255,7 +255,7 @@ static cudaError_t shape_3d(CUDA_MEMCPY3D *copy, const struct cudaPitchedPtr *ds
 	copy->srcHost = src->ptr;
 	copy->srcDevice = (CUdeviceptr)src->ptr;
 	copy->srcPitch = src->pitch;
-	copy->srcHeight = src->ysize;
+	copy->srcHeight = extent->depth > 1 ? src->ysize : 0;
 	copy->dstXInBytes = dstPos->x;
 	copy->dstY = dstPos->y;
 	copy->dstZ = dstPos->z;
@@ -263,7 +263,7 @@ static cudaError_t shape_3d(CUDA_MEMCPY3D *copy, const struct cudaPitchedPtr *ds
 	copy->dstHost = dst->ptr;
 	copy->dstDevice = (CUdeviceptr)dst->ptr;
 	copy->dstPitch = dst->pitch;
-	copy->dstHeight = dst->ysize;
+	copy->dstHeight = extent->depth > 1 ? dst->ysize : 0;
 	copy->WidthInBytes = extent->width;
 	copy->Height = extent->height;
 	copy->Depth = extent->depth;
@@ -299,7 +299,9 @@ cudaError_t copy_row(
 
 	if (count && (unsigned)kind > cudaMemcpyDefault)
 		return cudaErrorInvalidMemcpyDirection;
-	return dst && src && count ? copy_parms(copy, &p) : cudaErrorInvalidValue;
+	if (dst && src && count)
+		return copy_parms(copy, &p);
+	return runtime_enter() ?: cudaErrorInvalidValue;
 }
 
 /* Addresses are unified: the driver finds the devices. */

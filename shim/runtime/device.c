@@ -92,12 +92,15 @@ cudaError_t hand_cudaGetDeviceFlags(unsigned int *flags)
 
 	if (!flags)
 		return cudaErrorInvalidValue;
+	/* Of a context that is gone too. */
+	error = runtime_init();
+	if (!error)
+		error = runtime_status(cuCtxGetCurrent(&current));
+	if (error || current)
+		return error ? error : runtime_status(cuCtxGetFlags(flags));
 	error = runtime_current_device(&ordinal, &device);
 	if (error)
 		return error;
-	(void)cuCtxGetCurrent(&current);
-	if (current)
-		return runtime_status(cuCtxGetFlags(flags));
 	error = runtime_status(cuDevicePrimaryCtxGetState(device, flags, &active));
 	if (!error && active)
 		*flags |= cudaDeviceMapHost; /* always on since 3.2 */

@@ -32,7 +32,7 @@ static cudaError_t kernel_params(CUDA_KERNEL_NODE_PARAMS *to, const void *func, 
 static cudaError_t kernel_of(
 	CUDA_KERNEL_NODE_PARAMS *to, const struct cudaKernelNodeParams *from)
 {
-	cudaError_t error = runtime_enter();
+	cudaError_t error = from ? runtime_enter() : runtime_init();
 
 	if (error)
 		return error;

@@ -10,12 +10,20 @@
 
 _Static_assert((int)cudaLibraryBinaryIsPreserved == CU_LIBRARY_BINARY_IS_PRESERVED, "options");
 
+/* Where there is a library its names may need a context; the thread has none afterwards if it
+ * had none. */
+static cudaError_t library_enter(cudaLibrary_t library, bool *borrowed)
+{
+	*borrowed = false;
+	return library ? runtime_borrow(borrowed) : runtime_init();
+}
+
 cudaError_t hand_cudaLibraryUnload(cudaLibrary_t library)
 {
 	CUkernel *kernels = NULL;
 	unsigned count = 0;
 	bool borrowed;
-	cudaError_t error = runtime_borrow(&borrowed);
+	cudaError_t error = library_enter(library, &borrowed);
 
 	if (error)
 		return error;
@@ -40,7 +48,7 @@ cudaError_t hand_cudaLibraryGetKernel(
 
 	if (!pKernel)
 		return runtime_init() ?: cudaErrorInvalidValue;
-	error = runtime_borrow(&borrowed);
+	error = library_enter(library, &borrowed);
 	if (!error)
 		error = runtime_status(
 			cuLibraryGetKernel((CUkernel *)pKernel, (CUlibrary)library, name));
@@ -68,20 +76,22 @@ cudaError_t hand_cudaLibraryGetManaged(
 	void **dptr, size_t *bytes, cudaLibrary_t library, const char *name)
 {
 	CUdeviceptr address;
-	cudaError_t error = runtime_enter();
+	bool borrowed;
+	cudaError_t error = library_enter(library, &borrowed);
 
 	if (!error)
 		error = runtime_status(
 			cuLibraryGetManaged(&address, bytes, (CUlibrary)library, name));
 	if (!error && dptr)
 		*dptr = (void *)address;
+	runtime_return(borrowed);
 	return error;
 }
 
 cudaError_t hand_cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib)
 {
 	bool borrowed;
-	cudaError_t error = runtime_borrow(&borrowed);
+	cudaError_t error = library_enter(lib, &borrowed);
 
 	if (!error)
 		error = runtime_status(cuLibraryGetKernelCount(count, (CUlibrary)lib));
@@ -98,7 +108,7 @@ cudaError_t hand_cudaLibraryEnumerateKernels(
 
 	if (!kernels)
 		return cudaErrorInvalidValue;
-	error = runtime_borrow(&borrowed);
+	error = library_enter(lib, &borrowed);
 	if (!error)
 		error = runtime_status(cuLibraryGetKernelCount(&count, (CUlibrary)lib));
 	if (!error)

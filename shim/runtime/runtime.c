@@ -352,6 +352,16 @@ cudaError_t runtime_current_device(int *ordinal, CUdevice *device)
 	return device ? runtime_device(*ordinal, device) : cudaSuccess;
 }
 
+/* The thread is left in a context of the program's own that it has destroyed. */
+static bool current_destroyed(int ordinal)
+{
+	CUcontext current = NULL;
+	unsigned version;
+
+	return !cuCtxGetCurrent(&current) && current && !is_primary(ordinal, current) &&
+	       cuCtxGetApiVersion(current, &version);
+}
+
 cudaError_t runtime_reset(void)
 {
 	CUcontext context;
@@ -361,6 +371,9 @@ cudaError_t runtime_reset(void)
 
 	if (error)
 		return error;
+	/* As natively nothing happens then, and that is no error. */
+	if (current_destroyed(ordinal))
+		return cudaSuccess;
 
 	pthread_mutex_lock(&primary.lock);
 	context = atomic_exchange(&primary.contexts[ordinal], NULL);

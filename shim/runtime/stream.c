@@ -48,6 +48,21 @@ cudaError_t hand_cudaStreamGetDevice(cudaStream_t hStream, int *device)
 _Static_assert(
 	sizeof(cudaLaunchAttributeValue) == sizeof(CUlaunchAttributeValue), "attribute layout");
 
+/* One that is refused makes no context current, as natively. */
+cudaError_t hand_cudaStreamSetAttribute(
+	cudaStream_t stream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param)
+{
+	bool borrowed;
+	cudaError_t error = runtime_borrow(&borrowed);
+
+	if (!error)
+		error = runtime_status(cuStreamSetAttribute((CUstream)stream,
+			(CUstreamAttrID)attr, (const CUstreamAttrValue *)param));
+	if (error)
+		runtime_return(borrowed);
+	return error;
+}
+
 /* The runtime's callback takes a cudaError_t where the driver's takes a CUresult. */
 struct callback {
 	cudaStreamCallback_t function;

@@ -275,6 +275,11 @@ uint32_t client_share(struct client *client)
 	return (uint32_t)order(client, "H");
 }
 
+uint64_t client_time(struct client *client)
+{
+	return order(client, "M");
+}
+
 void client_close(struct client *client)
 {
 	close(client->commands);

@@ -66,6 +66,9 @@ uint64_t client_lease(struct client *client);
 uint64_t client_quota(struct client *client);
 /* Its worker shares memory; the status. */
 uint32_t client_share(struct client *client);
+/* Its worker tells what GPU time it used, and reads no answer before it has; how much it may
+ * use beyond that. */
+uint64_t client_time(struct client *client);
 void client_close(struct client *client);
 /* Sends `text` and expects it back. */
 void client_echo(struct client *client, const char *text);

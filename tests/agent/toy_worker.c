@@ -9,6 +9,8 @@
  *     K  die of SIGABRT                                       S  hear nothing any more
  *     W  STATS of the wrong size                              T  say STATS
  *     H  share memory; the status comes back as text           Q  its quota of handles as text
+ *     M  tell what GPU time it used, more often than its socket holds answers; then read them
+ * until one gives it TIMESHARE_QUANTUM_NS more than it told last: that number as text
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -22,12 +24,17 @@
 
 #include "common/descriptors.h"
 #include "gpu-agent/agent.h"
+#include "gpu-agent/front/timeshare.h"
+#include "gpu-agent/tally.h"
 
 #define TOY_MEMORY (64ull << 30)
 #define TOY_CONTEXT (16ull << 20)
+#define TOY_TIMES 2000
 
 static int handoff_socket;
 static uint64_t quotas[QUOTAS]; /* of SESSION */
+static struct tally *tally;
+static uint32_t slot;
 
 static void say(struct handoff *h)
 {
@@ -64,6 +71,15 @@ static void get_ready(const struct agent_config *config)
 	say(&h);
 }
 
+static void take_tally(const struct handoff *h, int fd)
+{
+	tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	slot = h->device;
+	close(fd);
+	if (tally == MAP_FAILED || slot >= TALLY_SLOTS)
+		exit(1);
+}
+
 /* Waits for SESSION; exits on STOP and on the front's end. */
 static void wait_session(int fds[2])
 {
@@ -76,6 +92,11 @@ static void wait_session(int fds[2])
 		.msg_controllen = sizeof(space)};
 	ssize_t n = recvmsg(handoff_socket, &m, MSG_CMSG_CLOEXEC);
 
+	if (n == (ssize_t)sizeof(h) && h.what == HANDOFF_TALLY) {
+		take_tally(&h, *(int *)(void *)CMSG_DATA(CMSG_FIRSTHDR(&m)));
+		wait_session(fds);
+		return;
+	}
 	if (n != (ssize_t)sizeof(h) || h.what != HANDOFF_SESSION)
 		exit(0);
 	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&m)), 2 * sizeof(int));
@@ -151,6 +172,26 @@ static void tell_quota(int out)
 		exit(0);
 }
 
+static void tell_time(int out)
+{
+	struct handoff h, time = {.what = HANDOFF_TIME, .status = 1, .device_count = 1};
+	char text[32];
+	int n;
+
+	while (time.devices[0].gpu_ns < TOY_TIMES) {
+		time.devices[0].gpu_ns++;
+		say(&time);
+	}
+	do
+		hear_answer(&h, NULL, -1);
+	while (h.what != HANDOFF_MORE ||
+		h.devices[0].gpu_ns < TOY_TIMES + TIMESHARE_QUANTUM_NS);
+	n = snprintf(text, sizeof(text), "%llu\n",
+		(unsigned long long)(h.devices[0].gpu_ns - TOY_TIMES));
+	if (send(out, text, (size_t)n, MSG_NOSIGNAL) < 0)
+		exit(0);
+}
+
 static void obey(char order, int out)
 {
 	struct handoff h = {.what = HANDOFF_STATS};
@@ -159,6 +200,7 @@ static void obey(char order, int out)
 	case 'L': ask_lease(out); break;
 	case 'H': share(out); break;
 	case 'Q': tell_quota(out); break;
+	case 'M': tell_time(out); break;
 	case 'E':
 		h.what = HANDOFF_ENDED;
 		snprintf(h.text, sizeof(h.text), "asked to");
@@ -176,6 +218,8 @@ static void obey(char order, int out)
 		h.devices[0].used = 1u << 20;
 		h.quotas[QUOTA_HANDLES] = 7;
 		h.quotas_refused[QUOTA_HANDLES] = 2;
+		if (tally)
+			atomic_store(&tally->used[QUOTA_HANDLES][slot], 7);
 		say(&h);
 		break;
 	default:

@@ -62,6 +62,14 @@ class Doctor(unittest.TestCase):
             self.assertEqual(json.loads(got.stdout)["totals"]["attached"], 2)
         stack.clean()
 
+    def test_several_gpus_and_their_peers(self):
+        with stack.stack(agent_env={"VCUDA_SOFTGPU_DEVICES": "3"}) as real:
+            _, checks = doctor(VCUDA_SOCKET=real.sidecar.socket)
+            text = self.states(checks, "attach")[0][1]
+            self.assertIn("3 GPUs", text)
+            self.assertIn("they reach each other's memory", text)
+        stack.clean()
+
     def test_what_only_attaching_shows(self):
         agent = Agent()
         sidecar = Sidecar(agent, "pod", "--shm-size", "4Mi")

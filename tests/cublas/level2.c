@@ -368,6 +368,7 @@ static void in_batches(const struct batch *b, int op, bool strided)
 	matrix_free(&y);
 }
 
+/* No scalar that is NULL: NVIDIA's library reads it (H200, 2026-11-23). */
 static void wrong(void)
 {
 	struct matrix a = matrix_new(CUDA_R_32F, 4, 4), x = matrix_new(CUDA_R_32F, 1, 4);
@@ -381,8 +382,6 @@ static void wrong(void)
 	BLAS_IS(cublasSsymv_v2(handle, 0, 4, &one, a.device, 4, x.device, 0, &one, x.device, 1),
 		CUBLAS_STATUS_INVALID_VALUE);
 	BLAS_IS(cublasSsymv_v2(handle, 0, 4, &one, a.device, 3, x.device, 1, &one, x.device, 1),
-		CUBLAS_STATUS_INVALID_VALUE);
-	BLAS_IS(cublasSsymv_v2(handle, 0, 4, NULL, a.device, 4, x.device, 1, &one, x.device, 1),
 		CUBLAS_STATUS_INVALID_VALUE);
 	BLAS_IS(cublasStbmv_v2(handle, 0, 0, 0, 4, -1, a.device, 4, x.device, 1),
 		CUBLAS_STATUS_INVALID_VALUE);

@@ -80,15 +80,15 @@ static void modes(cublasHandle_t handle)
 	BLAS_IS(cublasSetMathMode(NULL, 0), CUBLAS_STATUS_NOT_INITIALIZED);
 }
 
-/* Aligned to 256 bytes, or none. */
+/* Also one that is not aligned to 256 bytes, which the documentation asks for: NVIDIA's library
+ * takes it (H200, 2026-11-23). */
 static void workspaces(cublasHandle_t handle)
 {
 	char *memory;
 
 	CUDA(cudaMalloc((void **)&memory, 1 << 20));
 	BLAS(cublasSetWorkspace_v2(handle, memory, 1 << 20));
-	BLAS_IS(cublasSetWorkspace_v2(handle, memory + 8, 1 << 10),
-		CUBLAS_STATUS_INVALID_VALUE);
+	BLAS(cublasSetWorkspace_v2(handle, memory + 8, 1 << 10));
 	BLAS(cublasSetWorkspace_v2(handle, NULL, 0));
 	BLAS_IS(cublasSetWorkspace_v2(NULL, memory, 1 << 20), CUBLAS_STATUS_NOT_INITIALIZED);
 	CUDA(cudaFree(memory));

@@ -55,6 +55,13 @@ static inline double linear(
 	return sum;
 }
 
+/* A cell is clipped wherever it is used, the first one too, and given as it is: so does cuDNN
+ * 9.19 (H200, 2026-11-23). */
+static inline double clipped(const struct network *n, double cell)
+{
+	return n->clip > 0 ? fmin(fmax(cell, -n->clip), n->clip) : cell;
+}
+
 /* A step of one layer in one direction; h and c become the new ones. */
 static inline void step(
 	const struct network *n, int layer, const double *x, double *h, double *c)
@@ -73,10 +80,8 @@ static inline void step(
 		else if (n->cell == CUDNN_RNN_TANH)
 			out[u] = tanh(g[0]);
 		else if (n->cell == CUDNN_LSTM) {
-			c[u] = sigmoid(g[1]) * c[u] + sigmoid(g[0]) * tanh(g[2]);
-			if (n->clip > 0)
-				c[u] = fmin(fmax(c[u], -n->clip), n->clip);
-			out[u] = sigmoid(g[3]) * tanh(c[u]);
+			c[u] = sigmoid(g[1]) * clipped(n, c[u]) + sigmoid(g[0]) * tanh(g[2]);
+			out[u] = sigmoid(g[3]) * tanh(clipped(n, c[u]));
 		} else {
 			g[2] = tanh(g[2] + sigmoid(g[0]) * linear(n, layer, 5, u, h));
 			out[u] = (1 - sigmoid(g[1])) * g[2] + sigmoid(g[1]) * h[u];

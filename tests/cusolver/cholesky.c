@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Cholesky's factorization in all types and sizes: one matrix, a batch of them, by 64-bit
- * calls; systems solved and matrices inverted with it; a matrix that is not definite.
+ * calls with parameters and without; systems solved and matrices inverted with it; a matrix
+ * that is not definite.
  */
 #include "tests/cusolver/check.h"
 
@@ -80,6 +81,16 @@ static void one(enum type t, int n, bool lower, bool wide)
 	CLOSE(t, back, unit, n * n, n, "potri");
 	RELEASE(at, right, work);
 	FREE(a, x, b, got, unit, back);
+}
+
+/* Without an object of parameters: the defaults. */
+static void without_params(enum type t, int n, bool lower)
+{
+	cusolverDnParams_t object = params;
+
+	params = NULL;
+	one(t, n, lower, true);
+	params = object;
 }
 
 /* The inverse of a triangle, and its product with itself. */
@@ -188,6 +199,7 @@ int main(void)
 					continue;
 				one(t, n, lower, false);
 				one(t, n, lower, true);
+				without_params(t, n, lower);
 				triangles(t, n, lower);
 				batch(t, n, lower);
 			}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Symmetric eigenvalue problems in all types: by the 32-bit and 64-bit calls, by Jacobi's
- * method, in batches, in part, and of pairs of matrices of all three kinds.
+ * Symmetric eigenvalue problems in all types: by the 32-bit and 64-bit calls, these with
+ * parameters and without, by Jacobi's method, in batches, in part, and of pairs of matrices of
+ * all three kinds.
  */
 #include "tests/cusolver/check.h"
 
@@ -23,6 +24,13 @@ static void done(void *work, const char *what)
 	CUDA(cuCtxSynchronize());
 	CHECK(!int_of(info), "%s: info %d", what, int_of(info));
 	release(work);
+}
+
+/* As near as the type can come: for 1e-16 NVIDIA's turns floats in vain, and info is n + 1
+ * (H200, 2026-11-23). */
+static void jacobi_for(enum type t)
+{
+	SOLVER(cusolverDnXsyevjSetTolerance(jacobi, real_of(t) == S ? 1e-6 : 1e-14));
 }
 
 enum how { PLAIN, WIDE, JACOBI };
@@ -60,7 +68,7 @@ static void solve(enum type t, enum how how, bool lower, int n, void *a, int ld,
 		CUDA(cuCtxSynchronize());
 		free(rest);
 	}
-	done(work, "syevd");
+	done(work, how == JACOBI ? "syevj" : "syevd");
 }
 
 /* A V = V W, for `found` columns. */
@@ -105,6 +113,16 @@ static void all(enum type t, int n, enum how how, bool lower)
 	}
 	RELEASE(at, values);
 	FREE(a, v, w);
+}
+
+/* Without an object of parameters, as PyTorch asks. */
+static void without_params(enum type t, int n)
+{
+	cusolverDnParams_t object = params;
+
+	params = NULL;
+	all(t, n, WIDE, true);
+	params = object;
 }
 
 /* Those at places FIRST to LAST, and those between two numbers. */
@@ -288,12 +306,12 @@ int main(void)
 	SOLVER(cusolverDnCreate(&handle));
 	SOLVER(cusolverDnCreateParams(&params));
 	SOLVER(cusolverDnCreateSyevjInfo(&jacobi));
-	SOLVER(cusolverDnXsyevjSetTolerance(jacobi, 1e-16));
 	SOLVER(cusolverDnXsyevjSetMaxSweeps(jacobi, 100));
 	SOLVER(cusolverDnXsyevjSetSortEig(jacobi, 1));
 	info = device(sizeof(*info));
 	EACH_TYPE(t)
 	{
+		jacobi_for(t);
 		EACH_SIZE(n)
 		{
 			if (!n)
@@ -302,6 +320,7 @@ int main(void)
 				all(t, n, how, false);
 				all(t, n, how, true);
 			}
+			without_params(t, n);
 			if (n > 3) {
 				some_of(t, n, false);
 				some_of(t, n, true);

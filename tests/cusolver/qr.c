@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * QR in all types and shapes, by 32-bit and 64-bit calls; its orthogonal matrix made and
- * multiplied with; blocks of reflectors.
+ * QR in all types and shapes, by 32-bit and 64-bit calls, these with parameters and without;
+ * its orthogonal matrix made and multiplied with; blocks of reflectors.
  */
 #include "tests/cusolver/check.h"
 
@@ -89,6 +89,16 @@ static void shape(enum type t, int m, int n, bool wide)
 	FREE(a, got, r, q, back);
 }
 
+/* Without an object of parameters, as PyTorch factors. */
+static void without_params(enum type t, int n)
+{
+	cusolverDnParams_t object = params;
+
+	params = NULL;
+	shape(t, n + 9, n, true);
+	params = object;
+}
+
 /* From the right, plain: C Q. */
 static void right(enum type t, int n)
 {
@@ -160,6 +170,7 @@ int main(void)
 				shape(t, n + 9, n, wide);
 				shape(t, n, n + 9, wide);
 			}
+			without_params(t, n);
 			right(t, n);
 		}
 		block(t, 40, 7);

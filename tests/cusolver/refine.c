@@ -30,6 +30,12 @@ static void prepare(struct problem *p, enum type t, int m, int n)
 	p->pivots = device((size_t)n * sizeof(int));
 }
 
+static void drop(struct problem *p)
+{
+	RELEASE(p->at, p->right, p->to, p->pivots);
+	FREE(p->a, p->x, p->b);
+}
+
 static void check(struct problem *p, int turns, const char *what)
 {
 	number *got = get(p->t, p->to, p->n, p->nrhs, p->ld);
@@ -38,8 +44,8 @@ static void check(struct problem *p, int turns, const char *what)
 	CHECK(!int_of(info), "%s: info %d", what, int_of(info));
 	CHECK(turns >= -100 && turns <= 100, "%s: %d turns", what, turns);
 	CLOSE(p->t, got, p->x, p->n * p->nrhs, 10 * p->n, what);
-	RELEASE(p->at, p->right, p->to, p->pivots);
-	FREE(p->a, p->x, p->b, got);
+	free(got);
+	drop(p);
 }
 
 #define PAIR(P, LOW)                                                                           \
@@ -89,6 +95,35 @@ PAIR(S, X)
 static void (*const pairs[])(int n) = {
 	ZZ, ZC, ZK, ZE, ZY, CC, CK, CE, CY, DD, DS, DH, DB, DX, SS, SH, SB, SX};
 
+/* Least squares. In doubles and floats they are not refined by GMRES (H200, 2026-11-23). */
+static void least_squares(enum type t, cusolverDnIRSParams_t params, cusolverDnIRSInfos_t infos,
+	cusolverIRSRefinement_t by)
+{
+	enum { N = 40 };
+	int turns = 1000, status;
+	struct problem p;
+	size_t bytes;
+	void *work;
+
+	SOLVER(cusolverDnIRSParamsSetRefinementSolver(params, by));
+	prepare(&p, t, N + 5, N);
+	SOLVER(cusolverDnIRSXgels_bufferSize(handle, params, p.m, N, p.nrhs, &bytes));
+	work = device(bytes);
+	status = (int)cusolverDnIRSXgels(handle, params, infos, p.m, N, p.nrhs, p.at, p.ld,
+		p.right, p.ld, p.to, p.ld, work, bytes, &turns, info);
+	if (t == D && by == CUSOLVER_IRS_REFINE_GMRES)
+		SOLVER_IS(status, CUSOLVER_STATUS_IRS_NOT_SUPPORTED);
+	if (status == CUSOLVER_STATUS_IRS_NOT_SUPPORTED) {
+		if (by != CUSOLVER_IRS_REFINE_GMRES)
+			TELL("IRSXgels by %d, type %d", (int)by, (int)t);
+		drop(&p);
+	} else {
+		SOLVER(status);
+		check(&p, turns, "IRSXgels");
+	}
+	release(work);
+}
+
 static void by_parameters(
 	enum type t, cusolverPrecType_t main_bits, cusolverPrecType_t low_bits)
 {
@@ -116,13 +151,8 @@ static void by_parameters(
 	CHECK(told == turns, "%d turns, and %d", turns, told);
 	check(&p, turns, "IRSXgesv");
 	release(work);
-	prepare(&p, t, N + 5, N);
-	SOLVER(cusolverDnIRSXgels_bufferSize(handle, params, p.m, N, p.nrhs, &bytes));
-	work = device(bytes);
-	SOLVER(cusolverDnIRSXgels(handle, params, infos, p.m, N, p.nrhs, p.at, p.ld, p.right,
-		p.ld, p.to, p.ld, work, bytes, &turns, info));
-	check(&p, turns, "IRSXgels");
-	release(work);
+	least_squares(t, params, infos, CUSOLVER_IRS_REFINE_GMRES);
+	least_squares(t, params, infos, CUSOLVER_IRS_REFINE_CLASSICAL);
 	SOLVER(cusolverDnIRSInfosDestroy(infos));
 	SOLVER(cusolverDnIRSParamsDestroy(params));
 }
@@ -133,17 +163,17 @@ static void without_parameters(void)
 	size_t bytes;
 	int turns;
 
-	SOLVER_IS(
+	EXPECTED(
 		cusolverDnIRSParamsSetTol(NULL, 1), CUSOLVER_STATUS_IRS_PARAMS_NOT_INITIALIZED);
-	SOLVER_IS(cusolverDnIRSInfosGetNiters(NULL, &turns),
+	EXPECTED(cusolverDnIRSInfosGetNiters(NULL, &turns),
 		CUSOLVER_STATUS_IRS_INFOS_NOT_INITIALIZED);
 	SOLVER(cusolverDnIRSParamsCreate(&params));
-	SOLVER_IS(cusolverDnIRSXgesv_bufferSize(handle, NULL, 1, 1, &bytes),
+	EXPECTED(cusolverDnIRSXgesv_bufferSize(handle, NULL, 1, 1, &bytes),
 		CUSOLVER_STATUS_IRS_PARAMS_NOT_INITIALIZED);
 	SOLVER(cusolverDnIRSParamsSetSolverPrecisions(params, CUSOLVER_R_64F, CUSOLVER_R_32F));
 	SOLVER(cusolverDnIRSParamsSetRefinementSolver(params, CUSOLVER_IRS_REFINE_GMRES));
-	SOLVER_IS(cusolverDnIRSXgesv(handle, params, NULL, 1, 1, NULL, 1, NULL, 1, NULL, 1,
-			  NULL, 0, &turns, info),
+	EXPECTED(cusolverDnIRSXgesv(handle, params, NULL, 1, 1, NULL, 1, NULL, 1, NULL, 1, NULL,
+			 0, &turns, info),
 		CUSOLVER_STATUS_IRS_INFOS_NOT_INITIALIZED);
 	SOLVER(cusolverDnIRSParamsDestroy(params));
 }

@@ -122,9 +122,13 @@ static void steps_of(enum type t, int n)
 	position = 99;
 	SOLVER(SP_TYPED(t, csrqrZeroPivotHost, handle, qr, 0, &position));
 	CHECK(position == -1, "a pivot of zero at %d", position);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
+		/* It may be Q's product with it when the call is done. */
+		free(right);
+		right = typed(t, b, n);
 		FOUND("csrqrSolveHost",
 			SP_TYPED(t, csrqrSolveHost, handle, n, n, right, to, qr, work));
+	}
 	SOLVER(cusolverSpDestroyCsrqrInfoHost(qr));
 	FREE(x, b, values, right, to, work);
 	sparse_drop(&s);

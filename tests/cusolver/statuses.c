@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What NVIDIA's documentation says of wrong arguments: sizes, leading dimensions, handles,
- * objects of parameters; and of matrices without elements.
+ * objects of parameters; and of matrices without elements. Not all that it says is so:
+ * cusolverDnSpotrf_bufferSize takes a size of -1, and cusolverDnSgeqrf launches its kernels for
+ * -1 rows, which fails (H200, 2026-11-23), so that is not asked.
  */
 #include "tests/cusolver/check.h"
 
@@ -15,24 +17,26 @@ static void sizes_and_dimensions(enum type t)
 	int words = 0;
 	void *a = device(64 * 16), *work = device(4096 * 16), *info = device(8),
 	     *pivots = device(64);
+	/* A library that lets a wrong call through would use them. */
+	const int order[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 	const cublasFillMode_t lower = CUBLAS_FILL_MODE_LOWER;
 
-	SOLVER_IS(TYPED(t, potrf_bufferSize, handle, lower, -1, a, 8, &words), WRONG);
-	SOLVER_IS(TYPED(t, potrf_bufferSize, handle, lower, 8, a, 7, &words), WRONG);
-	SOLVER_IS(TYPED(t, potrf, handle, lower, -1, a, 8, work, 4096, info), WRONG);
-	SOLVER_IS(TYPED(t, potrf, handle, lower, 8, a, 7, work, 4096, info), WRONG);
-	SOLVER_IS(TYPED(t, potrs, handle, lower, 8, -1, a, 8, a, 8, info), WRONG);
-	SOLVER_IS(TYPED(t, potrs, handle, lower, 8, 1, a, 8, a, 7, info), WRONG);
-	SOLVER_IS(TYPED(t, getrf_bufferSize, handle, -1, 8, a, 8, &words), WRONG);
-	SOLVER_IS(TYPED(t, getrf, handle, 8, -1, a, 8, work, pivots, info), WRONG);
-	SOLVER_IS(TYPED(t, getrf, handle, 8, 8, a, 7, work, pivots, info), WRONG);
-	SOLVER_IS(TYPED(t, getrs, handle, CUBLAS_OP_N, 8, 1, a, 8, pivots, a, 7, info), WRONG);
-	SOLVER_IS(TYPED(t, geqrf_bufferSize, handle, 8, 8, a, 7, &words), WRONG);
-	SOLVER_IS(TYPED(t, geqrf, handle, -1, 8, a, 8, a, work, 4096, info), WRONG);
-	SOLVER_IS(TYPED2(t, syevd_bufferSize, heevd_bufferSize, handle,
-			  CUSOLVER_EIG_MODE_VECTOR, lower, 8, a, 7, a, &words),
+	CUDA(cuMemcpyHtoD((CUdeviceptr)(uintptr_t)pivots, order, sizeof(order)));
+	SOLVER(TYPED(t, potrf_bufferSize, handle, lower, -1, a, 8, &words));
+	EXPECTED(TYPED(t, potrf_bufferSize, handle, lower, 8, a, 7, &words), WRONG);
+	EXPECTED(TYPED(t, potrf, handle, lower, -1, a, 8, work, 4096, info), WRONG);
+	EXPECTED(TYPED(t, potrf, handle, lower, 8, a, 7, work, 4096, info), WRONG);
+	EXPECTED(TYPED(t, potrs, handle, lower, 8, -1, a, 8, a, 8, info), WRONG);
+	EXPECTED(TYPED(t, potrs, handle, lower, 8, 1, a, 8, a, 7, info), WRONG);
+	EXPECTED(TYPED(t, getrf_bufferSize, handle, -1, 8, a, 8, &words), WRONG);
+	EXPECTED(TYPED(t, getrf, handle, 8, -1, a, 8, work, pivots, info), WRONG);
+	EXPECTED(TYPED(t, getrf, handle, 8, 8, a, 7, work, pivots, info), WRONG);
+	EXPECTED(TYPED(t, getrs, handle, CUBLAS_OP_N, 8, 1, a, 8, pivots, a, 7, info), WRONG);
+	EXPECTED(TYPED(t, geqrf_bufferSize, handle, 8, 8, a, 7, &words), WRONG);
+	EXPECTED(TYPED2(t, syevd_bufferSize, heevd_bufferSize, handle, CUSOLVER_EIG_MODE_VECTOR,
+			 lower, 8, a, 7, a, &words),
 		WRONG);
-	SOLVER_IS(
+	EXPECTED(
 		TYPED2(t, orgqr_bufferSize, ungqr_bufferSize, handle, 4, 5, 4, a, 8, a, &words),
 		WRONG);
 	RELEASE(a, work, info, pivots);
@@ -48,8 +52,10 @@ static void nothing(enum type t)
 	CHECK(words >= 0, "a workspace of %d", words);
 	work = device((size_t)words * size_of(t) + 64);
 	CUDA(cuMemcpyHtoD((CUdeviceptr)(uintptr_t)info, &seven, sizeof(seven)));
-	SOLVER(TYPED(t, potrf, handle, CUBLAS_FILL_MODE_UPPER, 0, a, 1, work, words, info));
-	SOLVER(TYPED(t, potrs, handle, CUBLAS_FILL_MODE_UPPER, 0, 0, a, 1, a, 1, info));
+	EXPECTED(TYPED(t, potrf, handle, CUBLAS_FILL_MODE_UPPER, 0, a, 1, work, words, info),
+		CUSOLVER_STATUS_SUCCESS);
+	EXPECTED(TYPED(t, potrs, handle, CUBLAS_FILL_MODE_UPPER, 0, 0, a, 1, a, 1, info),
+		CUSOLVER_STATUS_SUCCESS);
 	CUDA(cuCtxSynchronize());
 	RELEASE(a, work, info);
 }
@@ -63,8 +69,8 @@ static void objects(void)
 	int value = -1, major = -1;
 	void *a = device(64 * 8);
 
-	SOLVER_IS(cusolverDnSetStream(NULL, NULL), CUSOLVER_STATUS_NOT_INITIALIZED);
-	SOLVER_IS(cusolverDnDgetrf_bufferSize(NULL, 8, 8, a, 8, &value),
+	EXPECTED(cusolverDnSetStream(NULL, NULL), CUSOLVER_STATUS_NOT_INITIALIZED);
+	EXPECTED(cusolverDnDgetrf_bufferSize(NULL, 8, 8, a, 8, &value),
 		CUSOLVER_STATUS_NOT_INITIALIZED);
 	SOLVER(cusolverGetVersion(&value));
 	SOLVER(cusolverGetProperty(MAJOR_VERSION, &major));
@@ -77,8 +83,8 @@ static void objects(void)
 	SOLVER(cusolverDnSetDeterministicMode(handle, CUSOLVER_DETERMINISTIC_RESULTS));
 
 	SOLVER(cusolverDnSetAdvOptions(params, CUSOLVERDN_GETRF, CUSOLVER_ALG_0));
-	SOLVER_IS(cusolverDnXpotrf_bufferSize(handle, params, CUBLAS_FILL_MODE_LOWER, 8,
-			  CUDA_R_64F, a, 7, CUDA_R_64F, &bytes, &on_host),
+	EXPECTED(cusolverDnXpotrf_bufferSize(handle, params, CUBLAS_FILL_MODE_LOWER, 8,
+			 CUDA_R_64F, a, 7, CUDA_R_64F, &bytes, &on_host),
 		WRONG);
 	SOLVER(cusolverDnCreateSyevjInfo(&syevj));
 	SOLVER(cusolverDnCreateGesvdjInfo(&gesvdj));

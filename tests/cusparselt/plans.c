@@ -118,20 +118,34 @@ static void many(void)
 	free(bias);
 }
 
-/* alpha is a number for each row, on the device. */
+/* alpha is a number for each row, on the device. NVIDIA's library does not do that in half
+ * (H200, 2026-11-23); it says so when it is asked for, and through vcuda when the plan is made.
+ */
 static void factors(void)
 {
 	number *alphas = some(CUDA_R_32F, SIZE);
 	void *on_device = put(CUDA_R_32F, alphas, SIZE);
 	struct planned p;
-	int yes = 1, told = 0;
+	int yes = 1, told = 0, status;
 
 	describe(&p);
-	set(&p, CUSPARSELT_MATMUL_ALPHA_VECTOR_SCALING, &yes, sizeof(yes));
-	SPARSE(cusparseLtMatmulDescGetAttribute(
-		&lt, &p.product, CUSPARSELT_MATMUL_ALPHA_VECTOR_SCALING, &told, sizeof(told)));
-	CHECK(told == 1, "alpha is no vector");
-	make_plan(&p);
+	status = (int)cusparseLtMatmulDescSetAttribute(
+		&lt, &p.product, CUSPARSELT_MATMUL_ALPHA_VECTOR_SCALING, &yes, sizeof(yes));
+	if (!status) {
+		SPARSE(cusparseLtMatmulDescGetAttribute(&lt, &p.product,
+			CUSPARSELT_MATMUL_ALPHA_VECTOR_SCALING, &told, sizeof(told)));
+		CHECK(told == 1, "alpha is no vector");
+		SPARSE(cusparseLtMatmulAlgSelectionInit(
+			&lt, &p.algorithm, &p.product, CUSPARSELT_MATMUL_ALG_DEFAULT));
+		status = (int)cusparseLtMatmulPlanInit(&lt, &p.plan, &p.product, &p.algorithm);
+	}
+	if (status == CUSPARSE_STATUS_NOT_SUPPORTED) {
+		TELL("factors of rows in half");
+		release(on_device);
+		free(alphas);
+		return;
+	}
+	SPARSE(status);
 	multiply(&p, on_device);
 	compare(alphas, NULL, "factors of rows");
 	SPARSE(cusparseLtMatmulPlanDestroy(&p.plan));

@@ -43,6 +43,29 @@ def call_of(line):
     return line.partition(") = ")[0]
 
 
+NAME = re.compile(r"\b([a-z]+)#(\d+)")
+
+
+class Names:
+    """Which name of one side is which of the other: a thing has the number that it was first seen with, so that
+    after something that only one side made the numbers are others for the same things."""
+
+    def __init__(self):
+        self.other, self.native = {}, {}
+
+    def same(self, one, two):
+        """Whether ONE and TWO, an answer or a call of each side, say the same but for how things are numbered.
+        What is seen for the first time on both sides is the same thing from then on."""
+        pairs = list(zip(NAME.findall(one), NAME.findall(two)))
+        if NAME.sub("#", one) != NAME.sub("#", two):
+            return False
+        if any(self.other.get(a, b) != b or self.native.get(b, a) != a or a[0] != b[0] for a, b in pairs):
+            return False
+        for a, b in pairs:
+            self.other[a], self.native[b] = b, a
+        return True
+
+
 def declarations(path, driver):
     """Those of the agent's DRIVER: a reason that begins with "software: " is of the software GPU only."""
     with open(path) as file:
@@ -63,18 +86,21 @@ def report(native, other, declared, settled=(), show=0, count=0, driver="softwar
         right, unfinished = lines_of(path) if os.path.exists(path) else ([], "no trace at all")
         if unfinished is not None and len(right) < len(left):
             ends.append(f"seed {seed} ended in its call {len(right) + 1}: {unfinished[:150]}")
+        names = Names()
         for number, (one, two) in enumerate(zip(left, right), 1):
             name = function_of(one)
             total[name] += 1
-            if answer_of(one) == answer_of(two):
+            called = names.same(call_of(one), call_of(two))
+            if names.same(answer_of(one), answer_of(two)):
                 same[name] += 1
                 continue
             pair = f"{answer_of(one)} <> {answer_of(two)}"
-            reason = next((reason for names, pattern, reason in declared
-                           if names.fullmatch(name) and pattern.search(pair)), None)
+            calls = (name, f"{call_of(one)[3:]})")
+            reason = next((reason for which, pattern, reason in declared
+                           if any(map(which.fullmatch, calls)) and pattern.search(pair)), None)
             if reason:
                 reasons[reason] += 1
-            elif call_of(one) != call_of(two):
+            elif not called:
                 others += 1
             else:
                 found[name].append((seed, number, one, answer_of(two)))

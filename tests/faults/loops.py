@@ -32,11 +32,11 @@ AT_ONCE = 2 * (os.cpu_count() or 1)
 
 
 def resident(rig):
-    """Bytes of private memory of agent, sidecar and front."""
+    """Bytes of memory of their own of agent, sidecar and front: whole, however many forked workers share it now."""
     found = []
     for pid in (rig.agent.pid, rig.sidecar.pid, rig.agent.front()):
         with open(f"/proc/{pid}/smaps_rollup") as file:
-            kb = sum(int(line.split()[1]) for line in file if line.startswith(("Private_Dirty", "Pss_Anon")))
+            kb = sum(int(line.split()[1]) for line in file if line.startswith("Anonymous:"))
         found.append(kb << 10)
     return found
 

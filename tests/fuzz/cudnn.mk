@@ -3,7 +3,7 @@
 .PHONY: fuzz-cudnn
 FUZZ_SECONDS ?= 30
 
-CUDNN_FUZZ_SRCS := tests/fuzz/cudnn.c $(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c gpu-agent/worker/quotas.c gpu-agent/probe/library.c \
+CUDNN_FUZZ_SRCS := tests/fuzz/cudnn.c tests/fuzz/no_beside.c $(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c gpu-agent/worker/quotas.c gpu-agent/probe/library.c \
 	$(wildcard gpu-agent/worker/libraries/common/*.c) \
 	gpu-agent/generated/cudnn_serve.c common/log.c common/error.c
 

@@ -6,9 +6,11 @@
 #
 # A part is the name of a script beside this one, with its options after it in one word: programs
 # "programs textures --only native" cufft operators …; without a part, those that compare with native and
-# need nothing that is not in DIR (.dist, made by `make dist`). N parts at once (4): none of them measures time. Each part's output
-# goes to LOG/PART.txt; the table of their last lines comes last. What is not begun after S seconds (540) is
-# not begun at all, and what runs then is ended. Exit status 0 if every part passed.
+# need nothing that is not in DIR (.dist, made by `make dist`). Parts that want the GPU's memory or time to
+# themselves come first, one after the other: programs that take all memory, tenants, kill. Of the rest N are
+# under way at once (4): none of them measures time. Each part's output goes to LOG/PART.txt; the table of
+# their last lines comes last. What is not begun after S seconds (540) is not begun at all, and what runs
+# then is ended. Exit status 0 if every part passed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 dist=$here/../../.dist
@@ -32,7 +34,20 @@ done
 }
 log=${log:-$(mktemp -d)}
 mkdir -p "$log" || exit 2
-[ $# -gt 0 ] || set -- programs cublas cudnn cufft curand cusolver cusparse cusparselt torch rows operators frameworks
+[ $# -gt 0 ] || set -- programs cublas cudnn cufft curand cusolver cusparse cusparselt nccl torch rows operators \
+	frameworks tenants kill sandbox train_under_cuts records
+
+alone=()
+beside=()
+for part; do
+	case $part in
+	*" --memory "*) [[ $part == *" --memory only"* ]] && alone+=("$part") || beside+=("$part") ;;
+	programs | "programs "*) alone+=("$part --memory only") && beside+=("$part --memory without") ;;
+	tenants | "tenants "* | kill | "kill "*) alone+=("$part") ;;
+	*) beside+=("$part") ;;
+	esac
+done
+set -- "${alone[@]}" "${beside[@]}"
 
 # PART: its script with its options, for as long as there is time.
 run_part() {
@@ -59,6 +74,7 @@ for part; do
 	done
 	number=$((number + 1))
 	run_part "$part" "$number-${part%% *}" &
+	[ $number -gt ${#alone[@]} ] || wait
 done
 wait
 
@@ -70,7 +86,7 @@ for part; do
 	read -r status took <"$file.end"
 	rm -f "$file.end"
 	[ "$status" = 0 ] || bad=$((bad + 1))
-	printf '%-4s %5s s  %-28.28s %s\n' "$([ "$status" = 0 ] && echo pass || echo "$status")" "$took" "$part" \
+	printf '%-4s %5s s  %-32.32s %s\n' "$([ "$status" = 0 ] && echo pass || echo "$status")" "$took" "$part" \
 		"$(tail -n 1 "$file.txt" | cut -c 1-150)"
 done
 echo "$number parts, $bad not passed; logs: $log"

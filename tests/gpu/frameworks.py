@@ -24,6 +24,8 @@ sys.path.insert(0, os.path.join(ROOT, "bench", "torch"))
 import run  # noqa: E402
 import stack  # noqa: E402
 
+# Which kernel XLA takes for a product depends on times that it measures, and the bits depend on the kernel.
+XLA_FLAGS = "--xla_gpu_autotune_level=0"
 FOLDER = os.path.join(ROOT, "tests", "frameworks")
 
 
@@ -59,7 +61,8 @@ def compare(name, path, served, options, work):
     for arm in ("native", "again", "remote"):
         env = served.env() if arm == "remote" else dict(os.environ)
         # Compiled code of one arm is not another's to find; JAX would take three quarters of the GPU.
-        env.update(XLA_PYTHON_CLIENT_PREALLOCATE="false", CUPY_CACHE_DIR=f"{work}/cupy-{arm}",
+        env.update(XLA_PYTHON_CLIENT_PREALLOCATE="false", XLA_FLAGS=f"{env.get('XLA_FLAGS', '')} {XLA_FLAGS}",
+                   CUPY_CACHE_DIR=f"{work}/cupy-{arm}",
                    TRITON_CACHE_DIR=f"{work}/triton-{arm}", TORCHINDUCTOR_CACHE_DIR=f"{work}/inductor-{arm}")
         command = [sys.executable, path]
         if arm == "remote" and options.mask:

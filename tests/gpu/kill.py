@@ -4,8 +4,9 @@
 copies on the device and while it copies from the host.  Its memory is back within 2 s and a
 bystander on the same GPU stays right.
 
-    tests/gpu/kill.py [DIST]        DIST: .dist, made by `make dist`
+    tests/gpu/kill.py [--dist DIR]        DIR: .dist, made by `make dist`
 """
+import argparse
 import json
 import os
 import signal
@@ -41,7 +42,9 @@ LIMIT = 2.0
 
 
 def main():
-    dist = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else ".dist")
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--dist", default=".dist")
+    dist = os.path.abspath(parser.parse_args().dist)
     folder = tempfile.mkdtemp(prefix="vcuda-kill-")
     ready = f"{folder}/ready.json"
     agent = subprocess.Popen([f"{dist}/bin/gpu-agent", "--driver", "nvidia", "--insecure",

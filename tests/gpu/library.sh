@@ -8,6 +8,7 @@ library_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 dist=$library_root/.dist
 driver=nvidia
 folders=()
+agent_options=()
 passed=0 failed=0 skipped=0
 library_agent='' library_sidecar=''
 
@@ -84,7 +85,7 @@ library_await() { # FILE LOG: until it is there, at most 60 s
 	die "it did not get ready"
 }
 
-# Starts agent and sidecar; a row's command that begins with `remote` runs through them.
+# Starts agent (with agent_options) and sidecar; a row's command that begins with `remote` runs through them.
 library_start() {
 	local port
 	scratch=$(mktemp -d)
@@ -92,7 +93,7 @@ library_start() {
 	trap 'exit 130' INT TERM
 	LD_LIBRARY_PATH=$path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$dist/bin/gpu-agent" \
 		--driver "$driver" --insecure --address 127.0.0.1 --ports 0,0,0 \
-		--ready-file "$scratch/ready.json" >"$scratch/agent.log" 2>&1 &
+		"${agent_options[@]}" --ready-file "$scratch/ready.json" >"$scratch/agent.log" 2>&1 &
 	library_agent=$!
 	library_await "$scratch/ready.json" "$scratch/agent.log"
 	port=$(sed -n 's/.*"recv" *: *\([0-9]*\).*/\1/p' "$scratch/ready.json")
@@ -103,10 +104,10 @@ library_start() {
 	preload=$("$dist/bin/vcuda" preload) || die "no preload list"
 }
 
-# NAME COMMAND…: one line, pass or fail.  What a program skips of itself, or
-# measured, is told beside it.
+# NAME COMMAND…: one line, pass or fail; natively skip where the library is too old to have a
+# function.  What a program skips of itself, or measured, is told beside it.
 library_row() {
-	local name=$1 status told
+	local name=$1 status told lacks='' way=${2%%/*}
 	shift
 	case $1 in
 	remote) shift && set -- env VCUDA_SOCKET="$scratch/vcuda.sock" LD_PRELOAD="$preload" "$@" ;;
@@ -114,7 +115,9 @@ library_row() {
 	timeout 120 "$@" >"$scratch/out" 2>&1
 	status=$?
 	told=$(grep -c '^skip' "$scratch/out")
-	case $status in
+	[ "$way" = remote ] || lacks=$(sed -n 's/.*symbol lookup error.*undefined symbol: \([^,]*\).*/\1/p' "$scratch/out")
+	case $status${lacks:+-$lacks} in
+	127-*) library_skip "$name" "this library has no $lacks" ;;
 	0)
 		passed=$((passed + 1))
 		echo "pass  $name$([ "$told" = 0 ] || sed -n 's/^skip: /; not done: /p' "$scratch/out" |
@@ -122,7 +125,7 @@ library_row() {
 		;;
 	*)
 		failed=$((failed + 1))
-		echo "fail  $name: status $status: $(tail -n 3 "$scratch/out")"
+		echo "fail  $name: status $status: $(grep -v '^skip' "$scratch/out" | tail -n 3)"
 		;;
 	esac
 }

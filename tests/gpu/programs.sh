@@ -4,10 +4,13 @@
 # same GPU (an agent on NVIDIA's driver and a sidecar, over loopback), side by side.
 #
 #	tests/gpu/programs.sh [--dist DIR] [--log DIR] [-jN] [--only native|remote]
-#		[--perf VALUE] [--strict] [--unix] [NAME ...]
+#		[--perf VALUE] [--strict] [--unix] [--memory only|without] [NAME ...]
 #
 # Everything comes from DIR (.dist, made by `make dist`).  A row passes if it passes both ways;
 # it is skipped if the program skips itself natively.  Exit status 0 if no row fails.
+# --memory: only the programs that take all of the GPU's memory, which want the GPU to themselves; or all
+# but those. A program may take three minutes: natively each start of the driver takes seconds where
+# several parts share the machine.
 # --unix: agent and sidecar talk over a Unix socket, not over loopback.
 
 set -u
@@ -20,7 +23,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 dist=$root/.dist
 log=
 arms="native remote"
-options=(-j4)
+options=(-j4 --timeout 180)
 remote_options=()
 names=()
 unix=
@@ -34,7 +37,8 @@ while [ $# -gt 0 ]; do
 	--perf) remote_options+=(--perf "${2:?--perf wants a value}") && shift ;;
 	--strict) remote_options+=(--strict) ;;
 	--unix) unix=yes ;;
-	-j*) options=("$1") ;;
+	--memory) options+=(--memory "${2:?--memory is only or without}") && shift ;;
+	-j*) options+=("$1") ;;
 	-*) die "unknown option '$1'" ;;
 	*) names+=("$1") ;;
 	esac
@@ -103,7 +107,7 @@ done
 
 # What went wrong first, then the table.
 for arm in $arms; do
-	[ -s "$scratch/$arm" ] || die "no results: $(tail -n 3 "$log/$arm.txt")"
+	[ -e "$scratch/$arm" ] || die "no results: $(tail -n 3 "$log/$arm.txt")"
 	awk -v arm="$arm" '/^[^ ]/ { show = / fail  / } show { print arm ": " $0 }' "$log/$arm.txt"
 done
 for arm in $arms; do

@@ -32,22 +32,28 @@ static inline void use(int rank)
 	CUDA(cuCtxSetCurrent(sides[rank].context));
 }
 
-/* Contexts and streams of two devices. */
-static inline void devices_begin(void)
+/* Contexts and streams of the first `wanted` devices, RANKS at most. */
+static inline void devices_begin_with(int wanted)
 {
 	int count;
 
 	CUDA(cuInit(0));
 	CUDA(cuDeviceGetCount(&count));
-	if (count < RANKS) {
+	if (count < wanted) {
 		printf("skip: %d devices\n", count);
 		exit(77);
 	}
-	for (int i = 0; i < RANKS; i++) {
+	for (int i = 0; i < wanted; i++) {
 		CUDA(cuDevicePrimaryCtxRetain(&sides[i].context, i));
 		use(i);
 		CUDA(cuStreamCreate(&sides[i].stream, CU_STREAM_NON_BLOCKING));
 	}
+}
+
+/* Of two devices. */
+static inline void devices_begin(void)
+{
+	devices_begin_with(RANKS);
 }
 
 /* And a communicator of the two. */

@@ -23,7 +23,8 @@ FRAMEWORKS = """
 The programs of `tests/frameworks`, a row for each thing that people do with a framework: how many rows are answered in front of the
 software GPU, which end in an error and in which (`tests/frameworks/record.py`), and what `tests/gpu/frameworks.py` said of them on an
 H200. The software GPU runs PTX, which `vcuda run --software` lets frameworks make (docs/SOFTGPU.md); what a package brings as machine code
-only it does not run: "no kernel image", `CUDA_ERROR_NO_BINARY_FOR_GPU`.
+only it does not run: "no kernel image", `CUDA_ERROR_NO_BINARY_FOR_GPU`. PyTorch's wheels have machine code and no PTX (`torch.cuda.get_arch_list()`: sm_75 to sm_120), so each
+of its own kernels ends a row: filling, random numbers, sums, what a compiled graph leaves to it. Kernels of Triton and of torch.compile run, and bitsandbytes' own.
 
 | framework | rows answered on the software GPU | errors there | on an H200 |
 |---|---|---|---|

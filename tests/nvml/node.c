@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char only;
-#define DEVICE ((nvmlDevice_t)(void *)&only)
+/* The first that is asked for, and another one: they differ in what they are to each other. */
+static char handles[2];
+#define DEVICE ((nvmlDevice_t)(void *)&handles[0])
+#define SECOND ((nvmlDevice_t)(void *)&handles[1])
 
 nvmlReturn_t nvmlInit_v2(void)
 {
@@ -35,7 +37,11 @@ nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
 
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 {
-	*device = DEVICE;
+	static char first[41];
+
+	if (!first[0])
+		snprintf(first, sizeof(first), "%s", uuid);
+	*device = strcmp(first, uuid) ? SECOND : DEVICE;
 	return strlen(uuid) == 40 && !strncmp(uuid, "GPU-", 4) ? NVML_SUCCESS
 							       : NVML_ERROR_NOT_FOUND;
 }
@@ -215,4 +221,68 @@ nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *version, unsig
 	(void)device;
 	strncpy(version, "96.00.99.00.01", length);
 	return NVML_SUCCESS;
+}
+
+/* ---- what two are to each other ---- */
+
+nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(
+	nvmlDevice_t device1, nvmlDevice_t device2, nvmlGpuTopologyLevel_t *pathInfo)
+{
+	*pathInfo = device1 == device2 ? NVML_TOPOLOGY_INTERNAL : NVML_TOPOLOGY_NODE;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t device1, nvmlDevice_t device2, int *onSameBoard)
+{
+	*onSameBoard = device1 != device2;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2,
+	nvmlGpuP2PCapsIndex_t p2pIndex, nvmlGpuP2PStatus_t *p2pStatus)
+{
+	static const nvmlGpuP2PStatus_t told[] = {NVML_P2P_STATUS_OK,
+		NVML_P2P_STATUS_GPU_NOT_SUPPORTED, NVML_P2P_STATUS_OK,
+		NVML_P2P_STATUS_IOH_TOPOLOGY_NOT_SUPPORTED};
+
+	if (device1 == device2 || p2pIndex >= NVML_P2P_CAPS_INDEX_PCI)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*p2pStatus = told[p2pIndex];
+	return NVML_SUCCESS;
+}
+
+/* Four links: to a switch, to the other GPU, to a third one, and one that is down. */
+#define LINKS 4
+
+nvmlReturn_t nvmlDeviceGetNvLinkState(
+	nvmlDevice_t device, unsigned int link, nvmlEnableState_t *isActive)
+{
+	(void)device;
+	*isActive = link == 3 ? NVML_FEATURE_DISABLED : NVML_FEATURE_ENABLED;
+	return link < LINKS ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkVersion(
+	nvmlDevice_t device, unsigned int link, unsigned int *version)
+{
+	(void)device;
+	*version = 70 + link;
+	return link < LINKS ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(
+	nvmlDevice_t device, unsigned int link, nvmlIntNvLinkDeviceType_t *type)
+{
+	(void)device;
+	*type = link ? NVML_NVLINK_DEVICE_TYPE_GPU : NVML_NVLINK_DEVICE_TYPE_SWITCH;
+	return link < LINKS ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(
+	nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci)
+{
+	memset(pci, 0, sizeof(*pci));
+	pci->bus = link == 1 ? (device == DEVICE ? 2 : 1) : 0x40 + link;
+	pci->pciDeviceId = 0x233510de;
+	return link < LINKS ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }

@@ -4,6 +4,8 @@
 place; what it lacks is not supported."""
 import ctypes
 import os
+import subprocess
+import sys
 
 import pynvml as nv
 
@@ -76,5 +78,28 @@ refused(nv.nvmlDeviceGetFanSpeed, d)
 refused(nv.nvmlDeviceGetNumFans, d)
 refused(nv.nvmlDeviceGetEncoderUtilization, d)
 refused(nv.nvmlDeviceGetSerial, d)
+other = nv.nvmlDeviceGetHandleByIndex(1)
+is_(nv.nvmlDeviceGetTopologyCommonAncestor(d, other), nv.NVML_TOPOLOGY_NODE)
+is_(nv.nvmlDeviceGetTopologyCommonAncestor(d, d), nv.NVML_TOPOLOGY_INTERNAL)
+is_([nv.nvmlDeviceGetIndex(n) for n in nv.nvmlDeviceGetTopologyNearestGpus(d, nv.NVML_TOPOLOGY_NODE)], [1])
+is_(len(nv.nvmlDeviceGetTopologyNearestGpus(d, nv.NVML_TOPOLOGY_SYSTEM)), 0)
+is_(nv.nvmlDeviceOnSameBoard(d, other), 1)
+is_([nv.nvmlDeviceGetP2PStatus(d, other, i) for i in range(4)],
+    [nv.NVML_P2P_STATUS_OK, nv.NVML_P2P_STATUS_GPU_NOT_SUPPORTED, nv.NVML_P2P_STATUS_OK,
+     nv.NVML_P2P_STATUS_IOH_TOPOLOGY_NOT_SUPPORTED])
+refused(nv.nvmlDeviceGetP2PStatus, d, other, 4)
+is_([nv.nvmlDeviceGetNvLinkState(d, i) for i in range(4)], [1, 1, 1, 0])
+is_(nv.nvmlDeviceGetNvLinkVersion(other, 3), 73)
+is_([nv.nvmlDeviceGetNvLinkRemotePciInfo(d, i).busId for i in range(3)],
+    ["00000000:40:00.0", "00000000:02:00.0", "00000000:42:00.0"])
+is_(nv.nvmlDeviceGetNvLinkRemotePciInfo(other, 1).bus, 1)
+refused(nv.nvmlDeviceGetNvLinkState, d, 4)
+for words, cells in ((["topo"], ["X NV2", "NV2 X"]), (["topo", "-m"], ["X NV2", "NV2 X"]),
+                     (["topo", "-p2p", "r"], ["X OK", "OK X"]), (["topo", "-p2p", "w"], ["X GNS", "GNS X"]),
+                     (["topo", "-p2p", "a"], ["X TNS", "TNS X"]), (["topo", "-p2p", "p"], ["X N/A", "N/A X"])):
+    lines = subprocess.run([sys.argv[1], "smi", *words], capture_output=True, text=True, check=True,
+                           timeout=20).stdout.splitlines()
+    is_(lines[0].split(), ["GPU0", "GPU1"])
+    is_([" ".join(line.split()) for line in lines[1:3]], [f"GPU{i} {cells[i]}" for i in range(2)])
 print("nvml of the node: as it should be")
 os._exit(0)

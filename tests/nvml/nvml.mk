@@ -23,7 +23,7 @@ $(NVML_NODE): tests/nvml/node.c $(LIB)/libvcuda-softgpu.so | $(CACHE)/.complete
 # Python is not built with a sanitizer and cannot load what is.
 .PHONY: test-nvml
 test: test-nvml
-test-nvml: $(addprefix run-nvml_,names front alone meter $(if $(SAN),,python node)) ## the NVML front
+test-nvml: $(addprefix run-nvml_,names front alone meter agents $(if $(SAN),,python node)) ## the NVML front
 $(call add_test,nvml_names,tests/nvml/names.py,all, \
 	timeout 30 $(PYTHON) tests/nvml/names.py $(NVML_LIB) $(NVML)/include/nvml.h \
 	$$$$($(NVML_PYTHON) -c 'import pynvml; print(pynvml.__file__)'))
@@ -36,6 +36,8 @@ $(call add_test,nvml_meter,tests/nvml/meter.py,all $(NVML_NODE), \
 	BUILD=$(BUILD) timeout 60 $(PYTHON) tests/nvml/meter.py $(NVML_NODE) $(dir $(NVML_NODE))node)
 $(call add_test,nvml_python,tests/nvml/python.py,all, \
 	timeout 60 $(BIN)/vcuda run --software -- $(NVML_PYTHON) tests/nvml/python.py)
+$(call add_test,nvml_agents,tests/nvml/agents.py,all $(NVML_NODE), \
+	BUILD=$(BUILD) timeout 60 $(PYTHON) tests/nvml/agents.py $(NVML_NODE) $(BIN)/vcuda)
 $(call add_test,nvml_node,tests/nvml/node.py,all $(NVML_NODE), \
 	BUILD=$(BUILD) timeout 60 $(PYTHON) tests/nvml/on_node.py $(NVML_NODE) \
-	$(NVML_PYTHON) tests/nvml/node.py)
+	$(NVML_PYTHON) tests/nvml/node.py $(abspath $(BIN)/vcuda))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a program on an agent with that driver.
+"""Runs a program on an agent with that driver and two GPUs.
 
     on_node.py DRIVER PROGRAM ...
 """
@@ -14,7 +14,7 @@ from stack import clean, stack  # noqa: E402
 
 driver, program, *words = sys.argv[1:]
 try:
-    with stack(driver=os.path.abspath(driver)) as s:
+    with stack(driver=os.path.abspath(driver), agent_env={"VCUDA_SOFTGPU_DEVICES": "2"}) as s:
         app = s.app(*words, program=program)
         app.right(30)
         print(app.text().strip())

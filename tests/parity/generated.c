@@ -25,7 +25,6 @@
 #include "shim/engine/thread.h"
 
 CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags);
-CUresult cuStreamCopyAttributes_ptsz(CUstream to, CUstream from);
 CUresult cuFabricCpyBatchAsync(void);
 
 /* --- the app's side of the engine
@@ -296,14 +295,6 @@ static CUresult wait_value(
 	return CUDA_SUCCESS;
 }
 
-static CUstream copied_to, copied_from;
-static CUresult copy_attributes(CUstream to, CUstream from)
-{
-	copied_to = to;
-	copied_from = from;
-	return CUDA_SUCCESS;
-}
-
 static int start(void **state)
 {
 	(void)state;
@@ -311,7 +302,6 @@ static int start(void **state)
 		.cuOccupancyMaxActiveBlocksPerMultiprocessor = occupancy,
 		.cuTensorMapEncodeTiled = encode,
 		.cuStreamSetAttribute = set_attribute,
-		.cuStreamCopyAttributes = copy_attributes,
 		.cuStreamWaitValue64_v2 = wait_value};
 	frames = forgotten = 0;
 	return 0;
@@ -357,15 +347,6 @@ static void what_the_driver_lacks_is_said(void **state)
 	(void)state;
 	assert_int_equal(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE), CUDA_ERROR_NOT_FOUND);
 	assert_int_equal(value, 7);
-}
-
-static void the_per_thread_form_has_its_own_default_stream(void **state)
-{
-	(void)state;
-	assert_int_equal(cuStreamCopyAttributes_ptsz(NULL, (CUstream)0x99), CUDA_SUCCESS);
-	assert_int_equal(entered, CALL_cuStreamCopyAttributes_ptsz);
-	assert_ptr_equal(copied_to, CU_STREAM_PER_THREAD);
-	assert_ptr_equal(copied_from, (CUstream)0x99);
 }
 
 static void runs_and_opaque_structs_arrive(void **state)
@@ -534,7 +515,6 @@ int main(void)
 		TEST(null_outs_send_nothing),
 		TEST(a_failure_comes_home_and_caches_are_forgotten),
 		TEST(what_the_driver_lacks_is_said),
-		TEST(the_per_thread_form_has_its_own_default_stream),
 		TEST(runs_and_opaque_structs_arrive),
 		TEST(a_count_that_is_wrong_reaches_no_driver),
 		TEST(values_and_ranges_arrive),
@@ -545,6 +525,7 @@ int main(void)
 		TEST(a_library_that_is_no_driver_is_named),
 	};
 
-	thread_self.current = (struct context *)body; /* one, which nobody looks into */
+	/* One, which nobody looks into. */
+	thread_self.current = thread_self.plain = (struct context *)body;
 	return cmocka_run_group_tests_name("generated", tests, NULL, NULL);
 }

@@ -2,10 +2,12 @@
 """A hostile app against the sidecar: one protocol violation a test.  Each must end that session with a text that
 names the lie, leave another app undisturbed, and close the link to the agent."""
 
+import contextlib
 import os
 import resource
 import socket
 import struct
+import time
 import unittest
 
 from peer import *
@@ -179,6 +181,27 @@ class ViolationByName(Violation):
             theirs.reply(0, b"!")
             self.assertEqual(other.answer(0)[1], b"!")
             other.close()
+
+
+    def test_place_of_an_answer_cut_short(self):
+        """Another connection is of no use: the session ends, though it could be resumed."""
+        def resumes(fields, hello):
+            if hello[2] in (1, 5):  # COMMANDS, RESUME
+                fields.update(features=2, grace=30000, session=hello[4] if hello[2] == 5 else fields["session"])
+        with stage(self.ipc, welcome=resumes) as (agent, sidecar, app, session):
+            number = app.pin(4 << 20)
+            app.call(0)
+            session.read()
+            os.ftruncate(app.fd, 0)
+            data = frame(REPLY, struct.pack("<IIQ", number, 0, 0), bytes(900000), seq=session.seq)
+            session.send(data[:48])
+            time.sleep(0.2)  # what is read with the header is copied, the rest is the kernel's to put there
+            with contextlib.suppress(ConnectionError):
+                session.send(data[48:])
+            status, why = app.wait_lost(20)
+            self.assertEqual(status, 911)
+            self.assertIn("took shared memory away", why)
+            self.assertNotIn("channel.cut", sidecar.text())
 
 
 class Strangers(unittest.TestCase):

@@ -150,7 +150,8 @@ class Agent:
             s.close()
             return
         fields = dict(magic=SESSION_MAGIC, version=SESSION_VERSION, status=0, features=0, session=os.urandom(16),
-                      secret=os.urandom(16), port=self.send.getsockname()[1], text=b"", raw=None)
+                      secret=os.urandom(16), port=self.send.getsockname()[1], grace=0, text=b"",
+                      raw=None)
         if replies:
             fields["session"], fields["secret"] = hello[4], hello[5]
         if self.welcome:
@@ -161,7 +162,7 @@ class Agent:
             return
         data = WELCOME.pack(fields["magic"], fields["version"], fields["status"],
                             fields["features"], fields["session"], fields["secret"],
-                            fields["port"], 0, 0, 0, 0, fields["text"])
+                            fields["port"], 0, 0, fields["grace"], 0, fields["text"])
         if fields["status"] or hello[2] == 3 or not fields["port"]:
             s.sendall(data)
             s.close()

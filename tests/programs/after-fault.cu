@@ -121,10 +121,10 @@ static void driver_state()
 	ENTRY(cuCtxGetApiVersion);
 	ENTRY(cuCtxGetLimit);
 	ENTRY(cuCtxGetStreamPriorityRange);
-	ENTRY(cuCtxSynchronize);
 	ENTRY(cuGetErrorString);
-	/* By this version: CUDA 13 has another form of it. */
+	/* By this version: CUDA 13 has other forms of them, which take a context. */
 	auto p_cuCtxGetDevice = driver_entry<CUresult (*)(CUdevice *)>("cuCtxGetDevice", 12000);
+	auto p_cuCtxSynchronize = driver_entry<CUresult (*)()>("cuCtxSynchronize", 12000);
 	CUcontext context = NULL, again;
 	const char *text;
 	CUdevice device;
@@ -154,8 +154,7 @@ static void driver_state()
 	TELL(GOES_ON, p_cuCtxGetApiVersion(context, &version));
 	TELL(FAULT, p_cuCtxGetLimit(&size, CU_LIMIT_STACK_SIZE));
 	TELL(FAULT, p_cuCtxGetStreamPriorityRange(&value, &high));
-	/* Natively 709 where the context was retained and released once more. */
-	TELL(OPEN, p_cuCtxSynchronize());
+	TELL(FAULT, p_cuCtxSynchronize());
 }
 
 static void asked(const things &t)

@@ -103,6 +103,26 @@ static void many_small(cudaStream_t stream)
 	CUDA(cudaFree(device));
 }
 
+/* HEIGHT rows of WIDTH bytes, PITCH apart in the program and side by side on the device: what lies
+ * between the rows stays. */
+static void large_rows(size_t width, size_t pitch, size_t height)
+{
+	std::vector<unsigned char> in(width * height), out(pitch * height, 0xee);
+	unsigned char *device;
+
+	for (size_t i = 0; i < in.size(); i++)
+		in[i] = byte_at(i, 5);
+	CUDA(cudaMalloc(&device, in.size()));
+	CUDA(cudaMemcpy(device, in.data(), in.size(), cudaMemcpyHostToDevice));
+	CUDA(cudaMemcpy2D(out.data(), pitch, device, width, width, height, cudaMemcpyDeviceToHost));
+	for (size_t y = 0; y < height; y++) {
+		CHECK(!memcmp(&out[y * pitch], &in[y * width], width));
+		for (size_t x = width; x < pitch; x++)
+			CHECK_EQ_AT(y, (int)out[y * pitch + x], 0xee);
+	}
+	CUDA(cudaFree(device));
+}
+
 int main()
 {
 	cudaStream_t stream;
@@ -113,6 +133,8 @@ int main()
 			for (bool pinned : {false, true})
 				if (n < 1 << 20 || shift == 13)
 					there_and_back(n, shift, pinned);
+	there_and_back(((size_t)20 << 20) + 12345, 13, false); /* past the caches */
+	large_rows(5000, 5003, 3000);
 
 	CUDA(cudaStreamCreate(&stream));
 	pageable_is_captured(stream);

@@ -165,6 +165,16 @@ static const struct part {
 	{"meanwhile", another_thread_loads_meanwhile},
 };
 
+/* With NVIDIA's own driver the calls of other threads wait while a load waits for host
+ * functions: a function that needs what such a thread holds never ends there. */
+static bool would_hang(const part &part)
+{
+	const char *preload = getenv("LD_PRELOAD");
+
+	return part.run == another_thread_loads_meanwhile &&
+	       !(preload && strstr(preload, "vcuda"));
+}
+
 /* host-function-loads [PART] */
 int main(int argc, char **argv)
 {
@@ -174,6 +184,11 @@ int main(int argc, char **argv)
 	for (const part &part : parts) {
 		if (argc > 1 && std::string(argv[1]) != part.name)
 			continue;
+		if (would_hang(part)) {
+			printf("%s: not done: natively other threads' calls wait for the load\n",
+				part.name);
+			continue;
+		}
 		printf("%s\n", part.name);
 		fflush(stdout);
 		part.run();

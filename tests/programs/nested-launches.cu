@@ -108,10 +108,22 @@ static void check_copies()
 	void *args[] = {&device};
 
 	launch("copies", 1, 1, args);
-	for (unsigned i = 0; i < 64; i++)
-		CHECK_EQ_AT(i, host[i], i < 16 ? 0x11111112 : 10);
-	for (unsigned i = 0; i < 16; i++)
-		CHECK_EQ_AT(i, host[64 + i], i % 4 >= 2 ? 0 : i < 8 ? 0x11111112 : 10);
+	for (unsigned i = 0; i < 4; i++)
+		CHECK_EQ_AT(i, host[100 + i], cudaSuccess);
+	/* NVIDIA's libcudadevrt fills with 0 whatever the value (12.9 and 13.0: its code never reads
+	 * it). */
+	const unsigned filled = host[0] == 1 ? 1 : 0x11111112;
+
+	for (unsigned i = 0; i < 80; i++) {
+		unsigned want = i < 16 ? filled : i < 64 || i % 4 < 2 ? 10 : 0;
+
+		if (i >= 64 && i < 72 && i % 4 < 2)
+			want = filled;
+		if (host[i] != want)
+			FAIL("word %u: %x, not %x; there are %x %x | %x %x | %x %x %x %x | %x",
+				i, host[i], want, host[0], host[15], host[16], host[31],
+				host[32], host[47], host[48], host[63], host[64]);
+	}
 }
 
 static void check_arguments()

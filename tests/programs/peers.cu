@@ -80,6 +80,8 @@ int main()
 	CUDA(cudaDeviceCanAccessPeer(&can, 0, 0));
 	CHECK(can == 0);
 	CHECK(cudaDeviceCanAccessPeer(&can, 0, count) == cudaErrorInvalidDevice);
+	CHECK(cudaDeviceEnablePeerAccess(0, 0) == cudaErrorPeerAccessUnsupported);
+	CHECK(cudaDeviceEnablePeerAccess(count, 0) == cudaErrorInvalidDevice);
 	cudaGetLastError();
 	for (int from = 0; from < count && from < 2; from++)
 		for (int to = 0; to < count && to < 2; to++)

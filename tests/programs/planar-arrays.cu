@@ -96,6 +96,39 @@ static void by_the_runtime()
 	CUDA(cudaFreeArray(array));
 }
 
+/* Not every device has them: an H200 refuses them as invalid. What else it refuses is said. */
+static void create_or_skip(CUarray *array)
+{
+	static const unsigned flags[] = {
+		0, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, CUDA_ARRAY3D_SURFACE_LDST};
+	ENTRY(cuArray3DCreate);
+	ENTRY(cuArrayDestroy);
+	CUDA_ARRAY3D_DESCRIPTOR desc = {};
+	CUresult status, others[3];
+
+	desc.Width = WIDTH;
+	desc.Height = HEIGHT;
+	desc.Format = CU_AD_FORMAT_NV12;
+	desc.NumChannels = 3;
+	status = p_cuArray3DCreate(array, &desc);
+	if (!status)
+		return;
+	desc.Width = desc.Height = 512;
+	for (int i = 0; i < 3; i++) {
+		desc.Flags = flags[i];
+		others[i] = p_cuArray3DCreate(array, &desc);
+		if (!others[i])
+			DRIVER(p_cuArrayDestroy(*array));
+	}
+	if ((status != CUDA_ERROR_NOT_SUPPORTED && status != CUDA_ERROR_INVALID_VALUE) ||
+		!others[0])
+		FAIL("a planar array gave %d; larger ones %d, for video %d, for surfaces %d",
+			status, others[0], others[1], others[2]);
+	SKIP("this device has no planar arrays: %d; larger ones %d, for video %d, for "
+	     "surfaces %d",
+		status, others[0], others[1], others[2]);
+}
+
 int main()
 {
 	ENTRY(cuArray3DCreate);
@@ -104,17 +137,9 @@ int main()
 	CUDA_ARRAY3D_DESCRIPTOR desc = {};
 	unsigned char brightness[WIDTH * HEIGHT], colour[WIDTH * HEIGHT / 2];
 	CUarray array, plain, plane[2], again;
-	CUresult status;
 
 	CUDA(cudaFree(NULL));
-	desc.Width = WIDTH;
-	desc.Height = HEIGHT;
-	desc.Format = CU_AD_FORMAT_NV12;
-	desc.NumChannels = 3;
-	status = p_cuArray3DCreate(&array, &desc);
-	if (status == CUDA_ERROR_NOT_SUPPORTED)
-		SKIP("this device has no planar arrays");
-	DRIVER(status);
+	create_or_skip(&array);
 	DRIVER(p_cuArrayGetPlane(&plane[0], array, 0));
 	DRIVER(p_cuArrayGetPlane(&plane[1], array, 1));
 	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuArrayGetPlane(&again, array, 2));
@@ -132,6 +157,8 @@ int main()
 	DRIVER(p_cuArrayDestroy(array));
 
 	/* Other arrays have no planes. */
+	desc.Width = WIDTH;
+	desc.Height = HEIGHT;
 	desc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
 	desc.NumChannels = 1;
 	DRIVER(p_cuArray3DCreate(&plain, &desc));

@@ -25,6 +25,8 @@ PROGRAM_LIBS_driver-linked := -lcuda
 PROGRAM_LIBS_contexts := -lcuda
 PROGRAM_LIBS_context-memory := -lcuda
 PROGRAM_LIBS_linking := -lcuda
+PROGRAM_FLAGS13_monte-carlo = -isystem $(CURAND_INCLUDE)
+PROGRAM_FLAGS12_monte-carlo = -isystem $(CURAND_INCLUDE)
 PROGRAM_FLAGS13_per-thread-stream := --default-stream per-thread
 PROGRAM_FLAGS12_per-thread-stream := -DCUDA_API_PER_THREAD_DEFAULT_STREAM
 PROGRAM_BLOBS_machine-code := cubin
@@ -156,6 +158,13 @@ test-programs: all programs ## every program of tests/programs, through shim, si
 	$(Q)VCUDA_SOFTGPU_DEVICES=2 $(PROGRAMS_DIR)/run.sh -j2
 test-switches: run-switches ## the same results with every optimisation switched off
 $(call add_test,switches,$(PROGRAMS_DIR)/switches.sh,all programs,$(PROGRAMS_DIR)/switches.sh)
+# What uses several devices, with two and with four, and with every optimisation switched off.
+PROGRAMS_SEVERAL := devices devices-work peers peer-access peer-copies peer-fault sharing-peers
+test: run-switches_several
+$(call add_test,switches_several,$(PROGRAMS_DIR)/switches.sh,all $(foreach abi,12 13, \
+	$(PROGRAMS_SEVERAL:%=$(BUILD)/programs/$(abi)/%)),VCUDA_SOFTGPU_DEVICES=4 \
+	$(PROGRAMS_DIR)/run.sh $(PROGRAMS_SEVERAL) && VCUDA_SOFTGPU_DEVICES=2 \
+	$(PROGRAMS_DIR)/switches.sh -j2 --abi 13 $(PROGRAMS_SEVERAL))
 test-crowd: run-crowd ## 64 processes at once
 $(call add_test,crowd,$(PROGRAMS_DIR)/processes.cu,all $(BUILD)/programs/13/processes, \
 	timeout 120 $(BIN)/vcuda run --software -- $(BUILD)/programs/13/processes --count 63)

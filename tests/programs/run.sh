@@ -17,6 +17,7 @@ usage: run.sh [options] [NAME ...] [-- COMMAND PREFIX ...]
   --abi 12|13      only this one of the two
   --perf VALUE     VCUDA_PERF=VALUE, e.g. no_post,no_cache
   --strict         VCUDA_STRICT=1
+  --memory only|without  those that take all of the device's memory; all but those
   --programs DIR   the programs (build/programs)
   --timeout S      seconds a program may take (60)
   --log DIR        keep what each program printed, as DIR/ABI-NAME.log
@@ -37,6 +38,7 @@ abis="13 12"
 limit=60
 jobs=1
 log=
+memory=
 results=
 names=()
 
@@ -55,6 +57,9 @@ while [ $# -gt 0 ]; do
 		export VCUDA_PERF=$2
 		shift ;;
 	--strict) export VCUDA_STRICT=1 ;;
+	--memory)
+		case ${2-} in only | without) memory=$2 ;; *) die "--memory is only or without" ;; esac
+		shift ;;
 	--programs)
 		[ $# -gt 1 ] || die "--programs wants a folder"
 		programs=$2
@@ -147,6 +152,11 @@ alone() { # "ABI NAME"
 	case ${1#* } in error-memory | memory-full | memory-fragments) ;; *) false ;; esac
 }
 
+for i in "${!chosen[@]}"; do
+	if alone "${chosen[i]}"; then kind=only; else kind=without; fi
+	[ "${memory:-$kind}" = $kind ] || unset "chosen[i]"
+done
+
 for one in "${chosen[@]}"; do
 	! alone "$one" || wait
 	while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
@@ -159,9 +169,9 @@ done
 wait
 
 count() {
-	cat "$scratch"/*.verdict | grep -c "^$1$"
+	find "$scratch" -name '*.verdict' -exec cat {} + | grep -c "^$1$"
 }
-[ -z "$results" ] || cat "$scratch"/*.result >"$results" || exit 2
+[ -z "$results" ] || find "$scratch" -name '*.result' -exec cat {} + >"$results" || exit 2
 failed=$(count fail)
 echo "$(count pass) passed, $failed failed, $(count skip) skipped"
 [ "$failed" -eq 0 ]

@@ -295,7 +295,8 @@ static void mipmapped(CUmodule module, CUtexref ref, CUdeviceptr out)
 	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuTexRefGetArray(&none, ref));
 	CHECK_EQ(scaled(module, out, 0.5f, 0.5f, 0), 8.0f);
 	CHECK_EQ(scaled(module, out, 0.5f, 0.5f, 1), 16.0f);
-	CHECK_EQ(scaled(module, out, 0.5f, 0.5f, 0.5f), 12.0f);
+	/* Halfway between two levels: their shares are 256ths, and an H200 takes 129. */
+	CHECK(fabsf(scaled(module, out, 0.5f, 0.5f, 0.5f) - 12.0f) <= 8.0f / 256);
 	DRIVER(p_cuTexRefSetFlags(ref, 0));
 	DRIVER(p_cuMipmappedArrayDestroy(array));
 }

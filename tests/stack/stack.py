@@ -199,7 +199,7 @@ class Agent(Logged):
                                 os.path.join(self.folder, "cache"), "--ready-file",
                                 self.ready_file, *flags], env)
         if ready and not command:
-            wait_for(lambda: self.read_ports() and self.is_ready, 20, "the agent is ready")
+            wait_for(lambda: self.read_ports() and self.is_ready, 60, "the agent is ready")
 
     def read_ports(self):
         self.check()

@@ -47,6 +47,21 @@ def test_gpus_and_processes_through_a_session_and_from_the_agent():
         wait_for(lambda: "no process" in smi("--agent", control), 5, "the process is gone")
 
 
+def test_what_the_gpus_are_to_each_other():
+    with stack(agent_env={"VCUDA_SOFTGPU_DEVICES": "3"}) as s:
+        lines = smi("topo", VCUDA_SOCKET=s.sidecar.socket).splitlines()
+        assert lines[0].split() == ["GPU0", "GPU1", "GPU2"], lines
+        # The software GPU has no NVML: it is known that they reach each other, not how.
+        assert [line.split() for line in lines[1:4]] == [
+            [f"GPU{i}", *("X" if i == j else "P2P" for j in range(3))] for i in range(3)], lines
+        for letter, cell in zip("rwnap", ("OK", "OK", "N/A", "OK", "N/A")):
+            lines = smi("topo", "-p2p", letter, VCUDA_SOCKET=s.sidecar.socket).splitlines()
+            assert lines[1].split() == ["GPU0", "X", cell, cell], lines
+        one_line([VCUDA, "smi", "topo", "-p2p", "x"], "-p2p", status=2)
+        one_line([VCUDA, "smi", "topo", "-p2p"], "-p2p", status=2)
+        one_line([VCUDA, "smi", "topo", "x"], "'x'", status=2)
+
+
 def test_says_in_one_line_why_there_is_no_table():
     one_line([VCUDA, "smi"], "smi", "no GPU", status=1, env={"VCUDA_SOCKET": "/tmp/no-such-socket"})
     one_line([VCUDA, "smi", "--agent", "127.0.0.1:1"], "127.0.0.1:1", "refused", status=1)

@@ -21,7 +21,7 @@ class Relay:
 
     def __init__(self, address, most=None):
         host, port = address.rsplit(":", 1)
-        self.agent, self.pairs, self.bytes = (host, int(port)), [], []
+        self.agent, self.pairs, self.bytes, self.back = (host, int(port)), [], [], []
         self.most, self.turned_away = most, 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
@@ -39,14 +39,15 @@ class Relay:
                 server = socket.create_connection(self.agent)
                 self.pairs.append((client, server))
                 self.bytes.append(0)
-                for pair in ((client, server, len(self.pairs) - 1), (server, client, None)):
+                self.back.append(0)
+                number = len(self.pairs) - 1
+                for pair in ((client, server, self.bytes, number), (server, client, self.back, number)):
                     threading.Thread(target=self.pump, args=pair, daemon=True).start()
 
-    def pump(self, source, sink, number):
+    def pump(self, source, sink, counts, number):
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 18):
-                if number is not None:
-                    self.bytes[number] += len(data)
+                counts[number] += len(data)
                 sink.sendall(data)
         self.cut((source, sink))
 
@@ -89,7 +90,7 @@ def test_large_copies_are_right_and_come_by_stripes():
         app.close_stdin()
         app.right(30)
         assert "rounds right" in app.text(), app.text()
-        assert seen <= 3, seen
+        assert seen <= 4, seen
         s.app("sum", 3, 64).right()
         assert stripes_of(s.sidecar.socket) == 0
 
@@ -98,11 +99,15 @@ def test_payload_takes_the_stripes():
     with relayed() as (s, relay, address):
         own = Sidecar(os.path.join(s.folder, "relayed"), address)
         app = App("sum", FOR_EVER, 4096, socket=own.socket)
-        wait_for(lambda: stripes_of(own.socket) == 3, 20, "the stripes are open")
+        wait_for(lambda: stripes_of(own.socket) == 4, 20, "the stripes are open")
         before = list(relay.bytes)
-        assert len(before) == 4, before
+        assert len(before) == 5, before
         wait_for(lambda: min(now - then for now, then in zip(relay.bytes[1:], before[1:])) > 8 << 20,
                  20, "the stripes carry something")
+        # The way back, too.
+        back = list(relay.back)
+        wait_for(lambda: min(now - then for now, then in zip(relay.back[1:], back[1:])) > 8 << 20,
+                 20, "the stripes carry something back")
         # A round of 4 MiB may have been on its way when the stripes opened.
         assert relay.bytes[0] - before[0] < 8 << 20, (relay.bytes, before)
         app.close_stdin()
@@ -111,15 +116,15 @@ def test_payload_takes_the_stripes():
 
 
 def test_a_refused_stripe_is_told_and_the_others_carry():
-    with relayed(most=3) as (s, relay, address):
+    with relayed(most=4) as (s, relay, address):
         own = Sidecar(os.path.join(s.folder, "relayed"), address)
         app = App("sum", FOR_EVER, 4096, socket=own.socket)
         wait_for(lambda: stripes_of(own.socket, "lanes_refused") == 1, 20, "one stripe is refused")
         assert relay.turned_away == 1 and "lane.refused" in own.log(), own.log()
-        wait_for(lambda: stripes_of(own.socket) == 2, 20, "the others are open")
-        wait_for(lambda: [one["lanes"] for one in s.agent.sessions()] == [2], 5,
+        wait_for(lambda: stripes_of(own.socket) == 3, 20, "the others are open")
+        wait_for(lambda: [one["lanes"] for one in s.agent.sessions()] == [3], 5,
                  "the agent says so too")
-        wait_for(lambda: min(relay.bytes[1:3]) > 8 << 20, 20, "they carry")
+        wait_for(lambda: min(relay.bytes[1:4]) > 8 << 20, 20, "they carry")
         app.close_stdin()
         app.right(30)
         own.stop()
@@ -129,7 +134,7 @@ def test_a_cut_stripe_ends_the_session_only():
     with relayed() as (s, relay, address):
         own = Sidecar(os.path.join(s.folder, "relayed"), address, "--grace", "0")
         app = App("sum", 100000, 4096, socket=own.socket)
-        wait_for(lambda: len(relay.bytes) >= 4 and min(relay.bytes[1:4]) > 1 << 20, 20,
+        wait_for(lambda: len(relay.bytes) >= 5 and min(relay.bytes[1:5]) > 1 << 20, 20,
                  "the stripes carry something")
         relay.cut(relay.pairs[1])
         got = app.line(r"error (\d+) at|gave (\d+) ", 15)
@@ -142,12 +147,13 @@ def test_a_cut_stripe_ends_the_session_only():
 
 
 FEATURE_STRIPES = 4
+FEATURE_BACK = 8
 
 
-def greet(address, role, session=b"", secret=b""):
+def greet(address, role, session=b"", secret=b"", features=FEATURE_STRIPES):
     host, port = address.rsplit(":", 1)
     wire = socket.create_connection((host, int(port)), 10)
-    wire.sendall(HELLO.pack(SESSION_MAGIC, SESSION_VERSION, role, FEATURE_STRIPES, session, secret, 1, 1, b"test",
+    wire.sendall(HELLO.pack(SESSION_MAGIC, SESSION_VERSION, role, features, session, secret, 1, 1, b"test",
                             b"pod", b"", b"", 0, 0, 0))
     data = b""
     while len(data) < WELCOME.size:
@@ -159,9 +165,9 @@ def greet(address, role, session=b"", secret=b""):
 
 
 @contextlib.contextmanager
-def raw_session(address):
-    commands, told = greet(address, 1)
-    assert told["status"] == 0 and told["features"] == FEATURE_STRIPES, told
+def raw_session(address, features=FEATURE_STRIPES):
+    commands, told = greet(address, 1, features=features)
+    assert told["status"] == 0 and told["features"] == features, told
     replies, _ = greet("127.0.0.1:%d" % told["reply_port"], 2, told["session"], told["secret"])
     try:
         yield commands, replies, told
@@ -178,11 +184,30 @@ def ends(replies, why):
     assert why.encode() in data, (why, data[-200:])
 
 
+def test_who_knows_stripes_one_way_gets_three_and_no_greeting():
+    with stack() as s:
+        with raw_session(s.agent.address) as (_, _, told):
+            stripes = [greet(s.agent.address, 4, told["session"], told["secret"]) for _ in range(4)]
+            assert [w["stripe"] for _, w in stripes] == [1, 2, 3, 0], stripes
+            stripes[0][0].settimeout(1)
+            with contextlib.suppress(TimeoutError):
+                assert not stripes[0][0].recv(1), "a greeting"
+        both = FEATURE_STRIPES | FEATURE_BACK
+        with raw_session(s.agent.address, both) as (_, _, told):
+            stripes = [greet(s.agent.address, 4, told["session"], told["secret"], both) for _ in range(5)]
+            assert [w["stripe"] for _, w in stripes] == [1, 2, 3, 4, 0], stripes
+            for stripe, _ in stripes[:4]:
+                stripe.sendall(bytes(8))
+            for stripe, _ in stripes[:4]:
+                stripe.settimeout(10)
+                assert stripe.recv(9) == bytes(8)
+
+
 def test_violations_by_stripes_end_their_session():
     with stack() as s:
         for flags, payload, why in ((0x10, b"x" * 64, "a stripe that was not opened"),
                                     (0x10, b"", "a stripe for nothing"),
-                                    (0x40, b"", "unknown flags")):
+                                    (0x80, b"", "unknown flags")):
             with raw_session(s.agent.address) as (commands, replies, _):
                 commands.sendall(frame(POST, payload=payload, op=1, flags=flags, seq=1))
                 ends(replies, why)
@@ -199,7 +224,6 @@ def test_violations_by_stripes_end_their_session():
                 assert refused["status"] == 800, refused
                 stripe.close()
             stripes = [greet(s.agent.address, 4, told["session"], told["secret"]) for _ in range(4)]
-            assert [w["stripe"] for _, w in stripes] == [1, 2, 3, 0], stripes
             assert stripes[3][1]["status"] == 800
             for stripe, _ in stripes:
                 stripe.close()

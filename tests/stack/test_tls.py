@@ -77,8 +77,8 @@ def test_computes_with_stripes():
     with secured() as (path, authority, agent):
         sidecar = sidecar_of(path, agent, "--tls-ca", authority.file)
         app = App("sum", FOR_EVER, 65536, socket=sidecar.socket)
-        wait_for(lambda: stripes_of(sidecar.socket) == 3, 20, "the stripes are open")
-        wait_for(lambda: [one["lanes"] for one in agent.sessions()] == [3], 5, "the agent says so")
+        wait_for(lambda: stripes_of(sidecar.socket) == 4, 20, "the stripes are open")
+        wait_for(lambda: [one["lanes"] for one in agent.sessions()] == [4], 5, "the agent says so")
         app.close_stdin()
         app.right(30)
         assert re.search(r"[1-9]\d* rounds right", app.text()), app.text()
@@ -161,9 +161,9 @@ def test_stripes_resume_by_a_ticket():
         sidecar = sidecar_of(path, agent, "--tls-ca", authority.file)
         for sessions in range(1, 3):
             app = App("sum", FOR_EVER, 65536, socket=sidecar.socket)
-            wait_for(lambda: [one["lanes"] for one in agent.sessions()] == [3], 20, "the stripes are open")
-            # Five connections a session; only the first of all had no ticket.
-            assert handshakes(agent) == {"full": 1, "resumed": 5 * sessions - 1, "refused": 0}, handshakes(agent)
+            wait_for(lambda: [one["lanes"] for one in agent.sessions()] == [4], 20, "the stripes are open")
+            # Six connections a session; only the first of all had no ticket.
+            assert handshakes(agent) == {"full": 1, "resumed": 6 * sessions - 1, "refused": 0}, handshakes(agent)
             app.close_stdin()
             app.right(30)
             wait_for(lambda: not agent.sessions(), 5, "the session is over")
@@ -386,11 +386,11 @@ class Changing(Relay):
     """Changes one bit of what the client sends, behind `after` bytes of a connection."""
     after = 0
 
-    def pump(self, source, sink, number):
+    def pump(self, source, sink, counts, number):
         seen = 0
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 18):
-                if number is not None and seen <= self.after < seen + len(data):
+                if counts is self.bytes and seen <= self.after < seen + len(data):
                     data = bytearray(data)
                     data[self.after - seen] ^= 4
                 seen += len(data)

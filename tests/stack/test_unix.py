@@ -64,8 +64,8 @@ def test_computes_and_is_named():
 def test_large_copies_take_stripes():
     with on_one_machine() as (agent, sidecar):
         app = App("sum", FOR_EVER, 4096, socket=sidecar.socket)
-        wait_for(lambda: stripes_of(sidecar.socket) == 3, 20, "the stripes are open")
-        wait_for(lambda: [one["lanes"] for one in agent.sessions()] == [3], 5, "the agent says so")
+        wait_for(lambda: stripes_of(sidecar.socket) == 4, 20, "the stripes are open")
+        wait_for(lambda: [one["lanes"] for one in agent.sessions()] == [4], 5, "the agent says so")
         app.close_stdin()
         app.right(30)
         assert re.search(r"\d+ rounds right", app.text()), app.text()
@@ -76,7 +76,7 @@ def test_killed_agent_ends_the_program_and_the_next_one_serves():
         agent = listening(path)
         sidecar = Sidecar(path, agent)
         app = App("sum", FOR_EVER, 4096, socket=sidecar.socket)
-        wait_for(lambda: stripes_of(sidecar.socket) == 3, 20, "the stripes are open")
+        wait_for(lambda: stripes_of(sidecar.socket) == 4, 20, "the stripes are open")
         kill(agent.pid)
         agent.process.wait(10)
         got = app.line(r"error (\d+) at|gave (\d+) ", 15)

@@ -13,9 +13,9 @@ NO_DEVICE = 100
 
 
 @contextlib.contextmanager
-def three_gpus():
+def with_gpus(count):
     with folder() as path:
-        agent = Agent(path, env={"VCUDA_SOFTGPU_DEVICES": "3"})
+        agent = Agent(path, env={"VCUDA_SOFTGPU_DEVICES": str(count)})
         yield agent, Sidecar(path, agent)
 
 
@@ -27,7 +27,7 @@ def gpus(socket, **more):
 
 
 def test_the_gpus_named_are_the_gpus_used():
-    with three_gpus() as (agent, sidecar):
+    with with_gpus(3) as (agent, sidecar):
         uuids = gpus(sidecar.socket)
         assert len(set(uuids)) == 3, uuids
         everything = App("limit", 256 * MIB, socket=sidecar.socket)
@@ -51,7 +51,7 @@ def test_the_gpus_named_are_the_gpus_used():
 
 
 def test_none_and_nonsense():
-    with three_gpus() as (agent, sidecar):
+    with with_gpus(3) as (agent, sidecar):
         for value, order, error in (("", None, NO_DEVICE), ("-1", None, NO_DEVICE),
                                     ("7", None, NO_DEVICE), ("GPU-", None, NO_DEVICE),
                                     ("0,0", None, INVALID_DEVICE),
@@ -63,10 +63,42 @@ def test_none_and_nonsense():
             assert len(gpus(sidecar.socket, CUDA_VISIBLE_DEVICES=value)) == 3
 
 
+def places(app, count):
+    """Where the GPUs lie that the program sees."""
+    app.line(f"^sees {count} GPUs", 20)
+    return [app.line(rf"^GPU {i} works: (\S+)")[1] for i in range(count)]
+
+
+def test_a_launcher_gives_each_process_its_own():
+    """As Ray (a number each), vLLM (UUIDs, several for each) and Slurm (prefixes) do, all at the same time."""
+    with with_gpus(4) as (agent, sidecar):
+        uuids = gpus(sidecar.socket)
+        everything = App("limit", 256 * MIB, socket=sidecar.socket)
+        place = places(everything, 4)
+        everything.close_stdin()
+        everything.wait()
+        prefix = [next(u[:n] for n in range(5, 41) if sum(v.startswith(u[:n]) for v in uuids) == 1) for u in uuids]
+        for hand_out in ([("0", [0]), ("1", [1]), ("2", [2]), ("3", [3])],
+                         [(f"{uuids[0]},{uuids[1]}", [0, 1]), (f"{uuids[3]},{uuids[2]}", [3, 2])],
+                         [(prefix[i], [i]) for i in (3, 1, 2, 0)],
+                         [("0,1", [0, 1]), ("2,3", [2, 3]), (None, [0, 1, 2, 3])]):
+            apps = [(App("limit", 256 * MIB, socket=sidecar.socket,
+                         env={"CUDA_VISIBLE_DEVICES": value, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}), want)
+                    for value, want in hand_out]
+            for app, want in apps:
+                assert places(app, len(want)) == [place[i] for i in want], (want, app.text())
+            assert len({s["worker_pid"] for s in agent.sessions()}) == len(apps)
+            for app, want in apps:
+                app.close_stdin()
+                app.wait()
+            assert gpus(sidecar.socket, CUDA_VISIBLE_DEVICES=hand_out[0][0]) == uuids
+
+
 def test_programs_with_two_gpus_changed_round():
     with folder() as path:
         agent = Agent(path, env={"VCUDA_SOFTGPU_DEVICES": "2"})
         sidecar = Sidecar(path, agent)
-        for name in "peers", "contexts", "pinned-memory", "virtual-memory":
+        for name in ("peers", "contexts", "pinned-memory", "virtual-memory", "peer-access", "peer-fault", "peer-copies",
+                     "devices", "devices-work", "sharing-peers"):
             App(socket=sidecar.socket, program=os.path.join(BUILD, "programs", "13", name),
                 env={"CUDA_VISIBLE_DEVICES": "1,0"}).right(60)

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "gpu-agent/front/timeshare.h"
 #include "tests/agent/client.h"
 
 #define MIB (1ull << 20)
@@ -47,7 +48,8 @@ static int start(void **state)
 	agent_start(&agent, "/toy/ready",
 		(const char *[]){"--token-file", path, "--set", "max_sessions=12", "--set",
 			http_flag, "--set", "tenants.b.handles=100", "--set",
-			"tenants.b.inflight_bytes=24MiB", NULL});
+			"tenants.b.inflight_bytes=36MiB", "--set", "tenants.c.gpu_share=0.5",
+			NULL});
 	return 0;
 }
 
@@ -292,7 +294,7 @@ static void quotas_reach_the_worker(void **state)
 {
 	struct session_hello hello;
 	struct session_welcome welcome;
-	struct client a, b;
+	struct client a, b, rest;
 	const char *body;
 
 	(void)state;
@@ -311,26 +313,50 @@ static void quotas_reach_the_worker(void **state)
 	assert_non_null(
 		strstr(body, "quota_refused_total{tenant=\"b\",quota=\"handles\"} 2\n"));
 	assert_non_null(strstr(body, "tenant_quota{tenant=\"b\",quota=\"inflight_bytes\"} "
-				     "25165824\n"));
+				     "37748736\n"));
+	assert_non_null(strstr(body, "tenant_quota_used{tenant=\"b\",quota=\"handles\"} 7\n"));
+	assert_non_null(strstr(
+		body, "tenant_quota_used{tenant=\"b\",quota=\"inflight_bytes\"} 16777216\n"));
 	assert_null(strstr(body, "tenant_quota{tenant=\"a\""));
 	assert_int_equal(http_get_as(&agent, "/v1/sessions", "token-b", &body), 200);
 	assert_non_null(strstr(body, "\"used\":\t7,"));
 	assert_non_null(strstr(body, "\"limit\":\t100,"));
-	/* 16 MiB of its link's, 8 of a stripe's. */
+	/* 16 MiB of its link's, 8 of each stripe's. */
 	hello.role = SESSION_STRIPE;
 	memcpy(hello.session, b.welcome.session, 16);
 	memcpy(hello.secret, b.welcome.secret, 16);
+	assert_int_equal(client_ask(agent.recv, &hello).status, 0);
 	assert_int_equal(client_ask(agent.recv, &hello).status, 0);
 	welcome = client_ask(agent.recv, &hello);
 	assert_int_equal(welcome.status, 800);
 	assert_string_equal(
 		welcome.text, "inflight_bytes of 'b' has no room for another stripe");
+	/* The rest is another session's, and then there is none. */
+	assert_true(open_as(&rest, "token-b", "b/b", 0));
+	say(&hello, "token-b", "b/b", 0);
+	welcome = client_ask(agent.recv, &hello);
+	assert_int_equal(welcome.status, 800);
+	assert_string_equal(
+		welcome.text, "inflight_bytes of 'b' are used up by its 2 sessions");
+	client_close(&rest);
 	client_close(&a);
 	client_close(&b);
 	assert_true(all_gone());
 }
 
 /* A probe's answer says how many sessions there are: its tenant's. */
+/* Its worker tells more often than it reads: what it is not told at once comes later. */
+static void a_share_is_told_to_who_reads_late(void **state)
+{
+	struct client c;
+
+	(void)state;
+	assert_true(open_as(&c, "token-c", "c/c", 0));
+	assert_int_equal(client_time(&c), TIMESHARE_QUANTUM_NS);
+	client_echo(&c, "it goes on");
+	client_close(&c);
+}
+
 static void a_probe_counts_its_tenants_sessions(void **state)
 {
 	struct session_hello hello;
@@ -462,6 +488,7 @@ int main(void)
 		cmocka_unit_test(session_is_joined_by_its_tenant_alone),
 		cmocka_unit_test(a_tenant_sees_itself_alone),
 		cmocka_unit_test(quotas_reach_the_worker),
+		cmocka_unit_test(a_share_is_told_to_who_reads_late),
 		cmocka_unit_test(a_probe_counts_its_tenants_sessions),
 		cmocka_unit_test(tenants_may_be_shown_to_everybody),
 		cmocka_unit_test(a_file_written_again_is_taken_up),

@@ -100,6 +100,86 @@ static void time_is_divided_by_who_works(void **state)
 	assert_int_equal(gpu.alone, 2 * SECOND + SECOND / 4);
 }
 
+/* Two that are busy all the time have half of it each, whoever tells first; one that tells less
+ * leaves more to the other, and nobody who has it alone is made smaller. */
+static void time_without_shares_is_not_counted_twice(void **state)
+{
+	struct timeshare_gpu gpu = {0};
+	uint32_t a = 0, b = 0;
+
+	(void)state;
+	assert_int_equal(timeshare_divide(&gpu, &a, SECOND, SECOND), SECOND);
+	assert_int_equal(timeshare_divide(&gpu, &b, SECOND, SECOND), SECOND / 2);
+	assert_int_equal(timeshare_divide(&gpu, &a, SECOND, SECOND), SECOND / 2);
+	assert_int_equal(timeshare_divide(&gpu, &b, SECOND / 4, SECOND), SECOND / 5);
+	assert_int_equal(timeshare_divide(&gpu, &b, 0, SECOND), 0);
+	assert_int_equal(timeshare_divide(&gpu, &a, 2 * SECOND, SECOND), 2 * SECOND);
+	assert_int_equal(
+		timeshare_divide(&gpu, &a, SECOND / 2, 0), SECOND / 2); /* no division by 0 */
+	assert_int_equal(gpu.parts, TIMESHARE_ALL_NS);
+}
+
+/* What is told faster than time passes is counted as far as it can be true, and what is told
+ * after it is counted again. */
+static void what_was_told_at_once_ends_no_counting(void **state)
+{
+	uint64_t used = SECOND;
+
+	(void)state;
+	assert_int_equal(timeshare_grown(&used, 2 * SECOND + MS, SECOND), SECOND);
+	assert_int_equal(timeshare_grown(&used, 3 * SECOND + MS, 2 * SECOND), SECOND);
+	assert_int_equal(timeshare_grown(&used, 2 * SECOND, 2 * SECOND), 0);
+	assert_int_equal(timeshare_grown(&used, 3 * SECOND + 2 * MS, 2 * SECOND), MS);
+	assert_int_equal(timeshare_grown(&used, UINT64_MAX, SECOND), SECOND);
+}
+
+/* Turns of a hog of a lower class beside one that works all the time, and beside nobody: by how
+ * often it is given something, and how much, in ten seconds. */
+static uint64_t given(
+	const struct priority_gpu *gpu, enum agent_priority priority, unsigned *turns)
+{
+	uint64_t given_at = 0, sum = 0;
+
+	*turns = 0;
+	for (uint64_t now = 20 * SECOND; now < 30 * SECOND; now += MS) {
+		uint64_t n = priority_quantum(gpu, priority, given_at, now);
+
+		if (!n)
+			continue;
+		if (n == UINT64_MAX)
+			return n;
+		given_at = now;
+		sum += n;
+		++*turns;
+	}
+	return sum;
+}
+
+static void a_higher_class_goes_first_and_nobody_stands_still(void **state)
+{
+	struct priority_gpu gpu = {0};
+	unsigned turns;
+
+	(void)state;
+	assert_int_equal(given(&gpu, PRIORITY_HIGH, &turns), UINT64_MAX);
+	given(&gpu, PRIORITY_LOW, &turns);
+	assert_int_equal(turns, 10000); /* whenever it asks */
+	gpu.working[PRIORITY_LOW] = 3;
+	given(&gpu, PRIORITY_LOW, &turns);
+	assert_int_equal(turns, 10000); /* its own class holds it up no more */
+	gpu.working[PRIORITY_NORMAL] = 1;
+	assert_int_equal(given(&gpu, PRIORITY_LOW, &turns), 20 * PRIORITY_TURN_NS);
+	assert_int_equal(turns, 20);
+	given(&gpu, PRIORITY_NORMAL, &turns);
+	assert_int_equal(turns, 10000);
+	gpu.working[PRIORITY_HIGH] = 1;
+	given(&gpu, PRIORITY_NORMAL, &turns);
+	assert_int_equal(turns, 20);
+	assert_int_equal(given(&gpu, PRIORITY_HIGH, &turns), UINT64_MAX);
+	/* What they have all together is far from making it three times slower. */
+	assert_true(2 * PRIORITY_TURN_NS * SECOND / PRIORITY_EVERY_NS < SECOND / 100 * 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -107,6 +187,9 @@ int main(void)
 		cmocka_unit_test(idle_time_is_not_saved_up),
 		cmocka_unit_test(debt_ends),
 		cmocka_unit_test(time_is_divided_by_who_works),
+		cmocka_unit_test(time_without_shares_is_not_counted_twice),
+		cmocka_unit_test(what_was_told_at_once_ends_no_counting),
+		cmocka_unit_test(a_higher_class_goes_first_and_nobody_stands_still),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

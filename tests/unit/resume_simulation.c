@@ -227,7 +227,7 @@ static void worker_answers(const struct frame_header *command)
 	h.body = sizeof(destination);
 	h.length = h.body + n;
 	window_add(&window, &h, &destination);
-	window_payload(&window, staging[range], n, &ranges[range]);
+	window_payload(&window, staging[range], n, &ranges[range], false);
 }
 
 static void worker_says(uint8_t kind)

@@ -29,6 +29,7 @@ static void test_kinds_and_generations(void **state)
 	assert_true(handle_release(first));
 	assert_false(handle_release(first));
 	assert_null(handle_object(first, KIND_CUstream));
+	handle_recycle();
 	second = handle_mint(KIND_CUstream, &b);
 	assert_int_not_equal(first, second);
 	assert_null(handle_object(first, KIND_CUstream));
@@ -45,6 +46,54 @@ static void test_wild_numbers(void **state)
 	assert_null(handle_object(UINT64_MAX, KIND_CUstream));
 }
 
+/* Until the thread that released it begins its next call: then what says so to the agent is in
+ * the ring, before what any other thread sends. */
+static void *mints(void *index)
+{
+	static int object;
+	uint64_t handle = handle_mint(KIND_CUstream, &object);
+
+	*(uint32_t *)index = handle_index(handle);
+	handle_release(handle);
+	handle_recycle();
+	return NULL;
+}
+
+static uint32_t minted_by_another(void)
+{
+	pthread_t thread;
+	uint32_t index;
+
+	assert_int_equal(pthread_create(&thread, NULL, mints, &index), 0);
+	pthread_join(thread, NULL);
+	return index;
+}
+
+static void test_another_thread_waits_for_the_next_call(void **state)
+{
+	int object;
+	uint64_t handles[64];
+	uint32_t index;
+	bool seen = false;
+
+	(void)state;
+	for (unsigned i = 0; i < 64; i++)
+		handles[i] = handle_mint(KIND_CUstream, &object);
+	index = handle_index(handles[63]);
+	assert_true(handle_release(handles[63]));
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_not_equal(minted_by_another(), index);
+	handles[63] = handle_mint(KIND_CUevent, &object); /* by the same call */
+	assert_int_not_equal(handle_index(handles[63]), index);
+	handle_recycle();
+	for (unsigned i = 0; i < 200 && !seen; i++)
+		seen = minted_by_another() == index;
+	assert_true(seen);
+	for (unsigned i = 0; i < 64; i++)
+		handle_release(handles[i]);
+	handle_recycle();
+}
+
 static void test_retired_is_not_used_again(void **state)
 {
 	int object;
@@ -58,6 +107,7 @@ static void test_retired_is_not_used_again(void **state)
 
 		assert_int_not_equal(handle_index(handle), handle_index(retired));
 		assert_true(handle_release(handle));
+		handle_recycle();
 	}
 }
 
@@ -72,6 +122,8 @@ static void test_full(void **state)
 		last = handle;
 	assert_true(count > HANDLE_INDEX_MAX - 100 && count <= HANDLE_INDEX_MAX);
 	assert_true(handle_release(last));
+	assert_int_equal(handle_mint(KIND_CUevent, &object), 0);
+	handle_recycle();
 	assert_int_not_equal(handle_mint(KIND_CUevent, &object), 0);
 }
 
@@ -105,10 +157,12 @@ static void test_readers_and_a_writer(void **state)
 		uint32_t generation = handle_generation(probe);
 
 		handle_release(probe);
+		handle_recycle();
 		probe = handle_mint(KIND_CUstream, &objects[(generation + 1) & 1]);
 		if (handle_generation(probe) == generation + 1)
 			atomic_store(&shared, probe);
 		handle_release(probe);
+		handle_recycle();
 	}
 	atomic_store(&over, 1);
 	pthread_join(thread, NULL);
@@ -120,6 +174,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kinds_and_generations),
 		cmocka_unit_test(test_wild_numbers),
+		cmocka_unit_test(test_another_thread_waits_for_the_next_call),
 		cmocka_unit_test(test_retired_is_not_used_again),
 		cmocka_unit_test(test_readers_and_a_writer),
 		cmocka_unit_test(test_full),

@@ -167,13 +167,22 @@ bool callback_outstanding(void)
 
 unsigned shim_perf = ~0u;
 struct devices devices = {.count = 1};
-_Thread_local struct thread thread_self;
+struct session session_first;
+struct session *sessions[CHANNEL_AGENTS] = {&session_first};
+unsigned session_count = 1;
+_Thread_local struct thread thread_self = {.session = &session_first};
+
+struct session_visit device_visit(int device)
+{
+	return session_visit(devices.at[device].session);
+}
 
 /* ---- tests ---- */
 
 static int start(void **state)
 {
 	(void)state;
+	devices.at[0].session = &session_first;
 	devices.at[0].open.window = WINDOW;
 	devices.at[0].open.window_bytes = GRANULES * GRANULE;
 	devices.at[0].open.granularity = GRANULE;

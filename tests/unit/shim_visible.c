@@ -52,8 +52,8 @@ static const struct {
 
 static const char *choose(const char *order, const char *list)
 {
-	static char text[OPEN_DEVICES + 1];
-	int chosen[OPEN_DEVICES];
+	static char text[OPEN_DEVICES_MOST + 1];
+	int chosen[OPEN_DEVICES_MOST];
 	int n = visible_choose(order, list, all, 2, chosen);
 
 	if (n < 0)
@@ -100,10 +100,24 @@ static void test_order(void **state)
 	assert_string_equal(choose("PCI_BUS_ID", NULL), "10");
 }
 
+static void test_parts_of_a_gpu(void **state)
+{
+	(void)state;
+	strcpy(all[1].name, "NVIDIA H200 MIG 1g.18gb");
+	assert_string_equal(choose(NULL, "MIG-f292f7e2-64b8-7365-2a79-659149f0e4be"), "1");
+	assert_string_equal(choose(NULL, "MIG-f292," A), "10");
+	assert_string_equal(choose(NULL, A ",MIG-f2"), "01");
+	assert_string_equal(choose(NULL, "MIG-77ec"), ""); /* a whole one */
+	assert_string_equal(choose(NULL, B), "");
+	assert_string_equal(choose(NULL, "1"), "1");
+	strcpy(all[1].name, "NVIDIA H200");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_as_the_driver_does),
+		cmocka_unit_test(test_parts_of_a_gpu),
 		cmocka_unit_test(test_order),
 	};
 

@@ -20,7 +20,7 @@ UNIT_PREFIXES += resume
 UNIT_OBJS_resume = $(SIDECAR_PARTS) $(call objects,gpu-agent/worker/window.c)
 UNIT_LIBS_resume = -lcjson
 UNIT_PREFIXES += cudnn
-UNIT_OBJS_cudnn = $(call objects,$(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c gpu-agent/worker/quotas.c \
+UNIT_OBJS_cudnn = $(call objects,tests/fuzz/no_beside.c $(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c gpu-agent/worker/quotas.c \
 	$(wildcard gpu-agent/worker/libraries/common/*.c) gpu-agent/probe/library.c gpu-agent/generated/cudnn_serve.c)
 UNIT_LIBS_cudnn = -lcrypto -ldl
 UNIT_PREFIXES += library

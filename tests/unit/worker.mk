@@ -17,22 +17,22 @@ $(GATE_DRIVER): tests/unit/gate_driver.c $(SOFTGPU_LIB)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< \
 		-Wl,--no-as-needed,-rpath,$(abspath $(LIB)) $(SOFTGPU_LIB)
 
-# The software GPU, and beside it a cuFFT of its own.
-GATE_CUFFT := $(BUILD)/tests/gate/libvcuda-softgpu-cufft.so
-GATE_CUFFT_DRIVER := $(BUILD)/tests/gate/libvcuda-softgpu.so
+# The software GPU, and beside it libraries with a gate.
+GATED_DRIVER := $(BUILD)/tests/gate/libvcuda-softgpu.so
+GATED := $(addprefix $(BUILD)/tests/gate/,$(notdir $(FFT_LIB) $(DNN_LIB) $(SOLVER_LIB) $(SPARSE_LIB)))
 
-$(GATE_CUFFT): tests/unit/gate_cufft.c $(FFT_LIB)
+$(GATED): $(BUILD)/tests/gate/%: tests/unit/gate_libraries.c $(LIB)/%
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)ln -sf $(abspath $(SOFTGPU_LIB)) $(GATE_CUFFT_DRIVER)
+	$(Q)ln -sf $(abspath $(SOFTGPU_LIB)) $(GATED_DRIVER)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< \
-		-Wl,--no-as-needed,-rpath,$(abspath $(LIB)) $(FFT_LIB)
+		-Wl,--no-as-needed,-rpath,$(abspath $(LIB)) $(LIB)/$*
 
 .PHONY: test-worker
 test: test-worker
 test-worker: $(WORKER_TESTS:%=run-%) ## the worker: a client that lies, and what comes in which order
 WORKER_ENV := SOFTGPU=$(SOFTGPU_LIB) GATE_DRIVER=$(GATE_DRIVER) \
-	GATE_CUFFT_DRIVER=$(abspath $(GATE_CUFFT_DRIVER)) VCUDA_LOG=warn
+	GATED_DRIVER=$(abspath $(GATED_DRIVER)) VCUDA_LOG=warn
 $(foreach test,$(WORKER_TESTS),$(call add_test,$(test),tests/unit/$(test).c, \
-	$(BUILD)/tests/$(test) $(SOFTGPU_LIB) $(BLAS_LIB) $(GATE_DRIVER) $(GATE_CUFFT), \
+	$(BUILD)/tests/$(test) $(SOFTGPU_LIB) $(BLAS_LIB) $(GATE_DRIVER) $(GATED), \
 	$(WORKER_ENV) timeout 300 $$< 2>$$<.log || { tail -40 $$<.log; false; }))

@@ -365,6 +365,40 @@ static void what_nobody_reads_is_dropped(void **state)
 	peer_stop(&p);
 }
 
+/* What says only that somebody is there brings nothing with it. */
+static void a_ping_has_no_body(void **state)
+{
+	static const uint8_t kinds[] = {FRAME_PING, FRAME_PONG, FRAME_PING};
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(kinds); i++) {
+		/* One send: the worker may close at the header, before a second. */
+		struct {
+			struct frame_header header;
+			char body[8];
+		} frame = {.header = {.kind = kinds[i],
+				   .magic = FRAME_MAGIC,
+				   .length = sizeof(frame.body),
+				   .body = i < 2 ? sizeof(frame.body) : 0}};
+		struct frame_header h;
+		char text[256] = "";
+		struct peer p;
+
+		_Static_assert(sizeof(frame) == sizeof(struct frame_header) + 8, "no padding");
+		peer_start(&p);
+		assert_int_equal(send(p.commands, &frame, sizeof(frame), MSG_NOSIGNAL),
+				 sizeof(frame));
+		do {
+			assert_int_equal(read_all(p.replies, &h, sizeof(h)), 0);
+			assert_true(h.length < sizeof(text));
+			assert_int_equal(read_all(p.replies, text, h.length), 0);
+			text[h.length] = 0;
+		} while (h.kind != FRAME_LOST);
+		assert_non_null(strstr(text, "broke the protocol: a body where there is none"));
+		peer_stop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +409,7 @@ int main(void)
 		cmocka_unit_test(a_session_with_too_much_memory_is_over),
 		cmocka_unit_test(lines_of_the_log_are_counted),
 		cmocka_unit_test(what_nobody_reads_is_dropped),
+		cmocka_unit_test(a_ping_has_no_body),
 	};
 
 	if (!getenv("SOFTGPU")) {

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -26,6 +27,7 @@
 
 #include "common/descriptors.h"
 #include "gpu-agent/agent.h"
+#include "gpu-agent/tally.h"
 #include "gpu-agent/worker/worker.h"
 #include "protocol/wire/channel.h"
 #include "protocol/generated/cuda_ops.h"
@@ -50,6 +52,35 @@ static uint64_t peer_host_memory;
 
 /* The quotas of the sessions that begin next. */
 static uint64_t peer_quotas[QUOTAS];
+
+/* The tally of the sessions that begin next, and their slot in it; -1: each has its own. */
+static int peer_tally = -1;
+static uint32_t peer_slot;
+
+static inline int peer_tally_make(void)
+{
+	int fd = memfd_create("tally", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, sizeof(struct tally)), 0);
+	return fd;
+}
+
+/* As the front does, before the SESSION. */
+static inline void peer_say_tally(const struct peer *p)
+{
+	struct handoff h = {.version = HANDOFF_VERSION, .what = HANDOFF_TALLY};
+	int fd = peer_tally < 0 ? peer_tally_make() : dup(peer_tally);
+	uint32_t slots = peer_slot + 1;
+
+	h.device = peer_slot;
+	if (peer_tally < 0)
+		assert_int_equal(
+			pwrite(fd, &slots, sizeof(slots), offsetof(struct tally, slots)),
+			sizeof(slots));
+	assert_int_equal(descriptors_send(p->handoff, &h, sizeof(h), &fd, 1, 0), 0);
+	close(fd);
+}
 
 /* The worker's next frames fill its socket at once. */
 static bool peer_small;
@@ -88,6 +119,7 @@ static void peer_start(struct peer *p)
 	assert_int_equal(recv(p->handoff, &p->ready, sizeof(p->ready), 0), sizeof(p->ready));
 	if (p->ready.what != HANDOFF_READY)
 		fail_msg("the worker did not get ready: %s", p->ready.text);
+	peer_say_tally(p);
 	fds[0] = commands[1];
 	fds[1] = replies[1];
 	snprintf(session.text, sizeof(session.text), "native");

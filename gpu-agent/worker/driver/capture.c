@@ -239,7 +239,7 @@ CUresult serve_vcudaCaptureEnd(struct worker *w, struct request *r)
 	capture_drop_events(w);
 	if (!status)
 		status = graph_refresh(w, graph);
-	else if (!graph->kept)
+	else if (!graph->kept || !graph->parent)
 		graph_drop_object(w, graph); /* the driver has destroyed it */
 	if (!status)
 		answer->nodes = graph->count;
@@ -255,8 +255,9 @@ void worker_capture_stream_gone(struct worker *w, struct worker_stream *stream)
 	stream->capture = NULL;
 	graph->origin = NULL;
 	w->captures--;
-	/* The driver ends the capture with the stream, and its graph. */
-	if (!graph->kept)
+	/* The driver ends the capture with the stream, and destroys its graph, one that was
+	 * there before too. A node's graph goes with the node. */
+	if (!graph->kept || !graph->parent)
 		graph_drop_object(w, graph);
 }
 

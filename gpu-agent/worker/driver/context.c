@@ -5,10 +5,14 @@
  */
 #include <stdlib.h>
 
+#include "gpu-agent/worker/beside.h"
+#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/array.h"
 #include "gpu-agent/worker/driver/graph.h"
 #include "gpu-agent/worker/driver/memory.h"
+#include "gpu-agent/worker/driver/peer.h"
 #include "gpu-agent/worker/extra.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/handle.h"
@@ -52,6 +56,12 @@ static void context_forget(struct worker *w, uint16_t context)
 	/* The loop holds this call back while a host function is outstanding, so the driver
 	 * waits for nothing that has to come through here. */
 	worker_use(w, context);
+	beside_forget(w, context);
+	/* What was closed may be this context's, and wait for calls in another. */
+	if (w->kept.closings)
+		beside_settle(w);
+	closing_poll(w);
+	worker_use(w, context);
 	w->cuda.cuCtxSynchronize();
 	fence_poll(w);
 	/* What the poll had no room to tell is done all the same. */
@@ -64,6 +74,7 @@ static void context_forget(struct worker *w, uint16_t context)
 		if (stream->context == context && stream != &w->legacy[context])
 			stream_drop(w, stream);
 	}
+	peer_forget(w, context);
 	/* cuModuleUnload wants it, and the poll may have left another. */
 	worker_use(w, context);
 	warm_forget(context);

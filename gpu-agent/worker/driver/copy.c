@@ -288,6 +288,16 @@ static CUresult copy_row(
 	return status;
 }
 
+/* A capture takes the copies between devices that name both in a struct, and not
+ * cuMemcpyPeerAsync. */
+static bool copy_captured(const struct worker *w, CUstream stream)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return w->captures && !w->cuda.cuStreamIsCapturing(stream, &status) &&
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 CUresult serve_vcudaCopy(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCopy *req = (const void *)r->body;
@@ -303,12 +313,11 @@ CUresult serve_vcudaCopy(struct worker *w, struct request *r)
 		worker_refuse(r, CUDA_ERROR_INVALID_DEVICE);
 	if (worker_refused(r))
 		return r->refused;
-	if (req->height == 1 && req->depth == 1) {
-		if (req->dstDevice == req->srcDevice)
-			return copy_row(w, req->dst, req->src, req->width, stream);
+	if (req->height == 1 && req->depth == 1 && req->dstDevice == req->srcDevice)
+		return copy_row(w, req->dst, req->src, req->width, stream);
+	if (req->height == 1 && req->depth == 1 && !copy_captured(w, stream))
 		return w->cuda.cuMemcpyPeerAsync(req->dst, w->devices[req->dstDevice].primary,
 			req->src, w->devices[req->srcDevice].primary, req->width, stream);
-	}
 	c = copy_shape(req->width, req->height, req->depth);
 	copy_from(&c, &src);
 	copy_to(&c, &dst);

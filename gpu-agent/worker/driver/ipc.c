@@ -93,21 +93,6 @@ void ipc_forget(struct worker *w, uint32_t device, uint64_t address)
 	*share = w->shares[--w->share_count];
 }
 
-/* Everything that may touch the session's memory is done. */
-static CUresult ipc_drain(struct worker *w)
-{
-	CUresult status = CUDA_SUCCESS;
-
-	for (uint16_t c = 1; c < CONTEXT_MAX && !status; c++) {
-		if (!w->contexts[c])
-			continue;
-		status = worker_use(w, c);
-		if (!status)
-			status = w->cuda.cuCtxSynchronize();
-	}
-	return status;
-}
-
 /* A copy of the memory at `from` in `to`, by way of an address of its own. */
 static CUresult ipc_copy(struct worker *w, const struct worker_device *d, uint64_t from,
 	uint64_t bytes, CUmemGenericAllocationHandle to)
@@ -151,7 +136,7 @@ static CUresult ipc_move(
 	/* cuMemCreate's: it is shared by cuMemExportToShareableHandle, if at all. */
 	if (d->mappings[first].of)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = ipc_drain(w);
+	status = worker_drain(w);
 	if (!status)
 		status = worker_use(w, (uint16_t)CONTEXT_PRIMARY(device));
 	if (status)

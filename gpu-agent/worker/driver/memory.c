@@ -49,14 +49,28 @@ bool memory_vacant(const struct worker_device *d, uint64_t address, uint64_t byt
 	return true;
 }
 
-/* Maps for the memory's own device, read and write. */
+/* Who reads and writes what is mapped: its own device, and its peers (peer.c). How many. */
+static size_t accesses(const struct worker *w, uint32_t device, bool peers,
+	CUmemAccessDesc access[HANDOFF_DEVICES])
+{
+	const struct worker_device *d = &w->devices[device];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < w->device_count; i++)
+		if (i == device || (peers && d->reached[i]))
+			access[n++] = (CUmemAccessDesc){
+				.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+					.id = w->devices[i].device},
+				.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	return n;
+}
+
 CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_t bytes,
 	CUmemGenericAllocationHandle memory, struct vmm *of)
 {
 	struct worker_device *d = &w->devices[device];
-	CUmemAccessDesc access = {.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
-		.location.id = d->device,
-		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemAccessDesc access[HANDOFF_DEVICES];
+	size_t n = accesses(w, device, !of, access);
 	uint64_t first, count;
 	CUresult status;
 
@@ -64,7 +78,7 @@ CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_
 		return CUDA_ERROR_INVALID_VALUE;
 	status = w->cuda.cuMemMap(address, bytes, 0, memory, 0);
 	if (!status) {
-		status = w->cuda.cuMemSetAccess(address, bytes, &access, 1);
+		status = w->cuda.cuMemSetAccess(address, bytes, access, n);
 		if (status)
 			w->cuda.cuMemUnmap(address, bytes);
 	}
@@ -102,6 +116,20 @@ CUresult serve_vcudaMemMap(struct worker *w, struct request *r)
 		w->cuda.cuMemRelease(memory);
 	else
 		d->used += req->bytes;
+	return status;
+}
+
+CUresult worker_drain(struct worker *w)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	for (uint16_t c = 1; c < CONTEXT_MAX && !status; c++) {
+		if (!w->contexts[c])
+			continue;
+		status = worker_use(w, c);
+		if (!status)
+			status = w->cuda.cuCtxSynchronize();
+	}
 	return status;
 }
 

@@ -13,11 +13,14 @@ bool memory_granules(const struct worker_device *d, uint64_t address, uint64_t b
 	uint64_t *first, uint64_t *count);
 /* It is granules of the window, and nothing is mapped there. */
 bool memory_vacant(const struct worker_device *d, uint64_t address, uint64_t bytes);
-/* Maps memory there, which is vacant, for its own device; takes it over where it returns
+/* Maps memory there, which is vacant, for its own device and (where it has no name) those that
+ * were given access to all of it; takes it over where it returns
  * SUCCESS. `of`: the app's own piece, else NULL. The caller counts it as used. */
 CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_t bytes,
 	CUmemGenericAllocationHandle memory, struct vmm *of);
 uint32_t memory_unmapped(struct worker *w, uint32_t device, uint64_t first);
+/* Everything that may touch the session's memory is done. */
+CUresult worker_drain(struct worker *w);
 void vmm_unmapped(struct worker *w, struct vmm *m);
 /* Where the pod has a limit: what is left of it and how much it is, from what the driver says
  * of the device. */

@@ -152,12 +152,52 @@ unsigned module_jit(
 {
 	unsigned n = 0;
 
-	for (uint32_t i = 0; i < bytes / sizeof(*jit); i++)
+	for (uint32_t i = 0; i < bytes / sizeof(*jit) && n < MODULE_JIT_OPTIONS; i++)
 		if (module_jit_is_plain(jit[i].option)) {
 			options[n] = (CUjit_option)jit[i].option;
 			values[n++] = (void *)(uintptr_t)jit[i].value;
 		}
 	return n;
+}
+
+/* Where the program says that variables are (struct image_option). */
+struct module_symbols {
+	char *text;
+	const char **names;
+	void **addresses;
+	unsigned count;
+};
+
+static void symbols_free(struct module_symbols *s)
+{
+	free(s->text);
+	free(s->names);
+	free(s->addresses);
+}
+
+static CUresult symbols_read(
+	struct module_symbols *s, const struct image_option *jit, uint32_t bytes)
+{
+	size_t entries = bytes / sizeof(*jit), at = 0, start = 0;
+
+	*s = (struct module_symbols){.text = calloc(entries + 1, sizeof(jit->value) + 1),
+		.names = calloc(entries + 1, sizeof(*s->names)),
+		.addresses = calloc(entries + 1, sizeof(*s->addresses))};
+	if (!s->text || !s->names || !s->addresses)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < entries; i++) {
+		if (jit[i].option == CU_JIT_GLOBAL_SYMBOL_NAMES) {
+			memcpy(s->text + at, &jit[i].value, sizeof(jit[i].value));
+			at += sizeof(jit[i].value);
+		} else if (jit[i].option == CU_JIT_GLOBAL_SYMBOL_ADDRESSES) {
+			if (at == start)
+				return CUDA_ERROR_INVALID_VALUE;
+			s->names[s->count] = s->text + start;
+			s->addresses[s->count++] = (void *)(uintptr_t)jit[i].value;
+			start = ++at; /* behind a NUL, whatever the name ends in */
+		}
+	}
+	return CUDA_SUCCESS;
 }
 
 void module_log(struct request *r, struct wire_run *run, char *log, size_t room)
@@ -187,23 +227,45 @@ static void module_dismiss(struct worker *w, uint64_t bytes)
 	quotas_give(w, QUOTA_MODULE_BYTES, bytes);
 }
 
+/* LOG: of JIT_LOG bytes. */
+static CUresult module_make(struct worker *w, const void *image, const struct image_option *jit,
+	uint32_t jit_bytes, char *log, CUmodule *module)
+{
+	CUjit_option options[MODULE_JIT_OPTIONS + 5] = {
+		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	void *values[MODULE_JIT_OPTIONS + 5] = {log, (void *)(uintptr_t)JIT_LOG};
+	unsigned n = 2 + module_jit(jit, jit_bytes, options + 2, values + 2);
+	struct module_symbols symbols;
+	CUresult status = symbols_read(&symbols, jit, jit_bytes);
+
+	if (!status && symbols.count) {
+		options[n] = CU_JIT_GLOBAL_SYMBOL_NAMES;
+		values[n++] = (void *)symbols.names;
+		options[n] = CU_JIT_GLOBAL_SYMBOL_ADDRESSES;
+		values[n++] = (void *)symbols.addresses;
+		options[n] = CU_JIT_GLOBAL_SYMBOL_COUNT;
+		values[n++] = (void *)(uintptr_t)symbols.count;
+	}
+	if (!status)
+		status = w->cuda.cuModuleLoadDataEx(module, image, n, options, values);
+	symbols_free(&symbols);
+	return status;
+}
+
 CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaModuleLoad *req = (const void *)r->body;
 	struct wire_vcudaModuleLoad_reply *answer = (void *)r->answer;
 	const uint8_t *digest = worker_in(r, &req->digest, 32);
 	const struct image_option *jit = worker_in(r, &req->jit, req->jit_bytes);
-	CUjit_option options[MODULE_JIT_OPTIONS + 2];
-	void *values[MODULE_JIT_OPTIONS + 2];
 	char log[JIT_LOG] = "";
 	unsigned char *image;
 	CUmodule module;
-	unsigned n = 0;
 	CUresult status;
 
 	if (worker_refused(r))
 		return r->refused;
-	if (!req->size || req->size > IMAGE_MAX || !module_jit_right(req->jit_bytes))
+	if (!req->size || req->size > IMAGE_MAX || !module_options_right(req->jit_bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!module_admit(w, req->size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -213,12 +275,7 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 		answer->needed = !status;
 		return status;
 	}
-	options[n] = CU_JIT_ERROR_LOG_BUFFER;
-	values[n++] = log;
-	options[n] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
-	values[n++] = (void *)(uintptr_t)sizeof(log);
-	n += module_jit(jit, req->jit_bytes, options + n, values + n);
-	status = w->cuda.cuModuleLoadDataEx(&module, image, n, options, values);
+	status = module_make(w, image, jit, req->jit_bytes, log, &module);
 	free(image);
 	module_log(r, &answer->log, log, sizeof(log));
 	if (status) {

@@ -13,6 +13,12 @@ static inline bool module_jit_right(uint32_t bytes)
 	return bytes % sizeof(struct image_option) == 0 &&
 	       bytes / sizeof(struct image_option) <= MODULE_JIT_OPTIONS;
 }
+/* Of a module, whose variables may be in it too. */
+static inline bool module_options_right(uint32_t bytes)
+{
+	return bytes % sizeof(struct image_option) == 0 &&
+	       bytes / sizeof(struct image_option) <= IMAGE_OPTIONS_MAX;
+}
 /* The image of an uploaded or cached input, malloc'ed, NUL behind it; NULL: *status, or where
  * that is SUCCESS nobody has it. */
 unsigned char *module_image(

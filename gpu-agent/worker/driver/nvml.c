@@ -8,7 +8,6 @@
  */
 #define NVML_NO_UNVERSIONED_FUNC_DEFS
 #include <dlfcn.h>
-#include <nvml.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -16,6 +15,7 @@
 #include "common/log.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/memory.h"
+#include "gpu-agent/worker/driver/nvml.h"
 #include "gpu-agent/worker/worker_state.h"
 
 typedef nvmlReturn_t (*nvml_number)(nvmlDevice_t device, unsigned int *value);
@@ -133,9 +133,13 @@ static void nvml_open(struct worker *w)
 	}
 }
 
-/* NVML's handle for a device of CUDA's: by UUID, or where that is an instance's, by its place.
- */
-static nvmlDevice_t nvml_device(struct worker *w, uint32_t index)
+void *nvml_function(const char *name)
+{
+	return dlsym(nvml.library, name);
+}
+
+/* By UUID, or where that is an instance's, by its place. */
+nvmlDevice_t nvml_device(struct worker *w, uint32_t index)
 {
 	const struct open_device *open = &w->devices[index].open;
 	nvml_find find;

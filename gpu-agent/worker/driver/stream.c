@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/capture.h"
 #include "gpu-agent/worker/driver/graph.h"
@@ -92,6 +93,7 @@ CUresult serve_vcudaStreamDestroy(struct worker *w, struct request *r)
 	if (!stream)
 		return r->refused;
 	worker_unbind(w, r, req->stream, KIND_CUstream);
+	beside_unused(w, stream);
 	/* Its work goes on after the name is gone, and what waits for the context waits for it
 	 * too: the stream itself goes when it is done. A capture ends with its stream. */
 	if (stream->work != stream->clean && !capture_of(w, stream)) {

@@ -61,8 +61,10 @@ static CUresult sync_look(struct worker *w, struct request *r, uint32_t scope, u
 			return r->refused;
 		work = stream->work;
 		status = w->cuda.cuStreamQuery(stream->stream);
-		if (!status)
+		if (!status) {
 			stream->clean = work;
+			metering_clean(w, stream);
+		}
 		if (!status || status == CUDA_ERROR_ASSERT) /* prints: see fence_look */
 			w->cuda.cuStreamSynchronize(stream->stream);
 	} else if (scope == SYNC_EVENT) {

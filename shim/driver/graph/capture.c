@@ -179,7 +179,8 @@ void capture_stream_gone(struct stream *stream)
 	pthread_mutex_lock(&captures.lock);
 	c = capture_of_stream(stream);
 	if (c && c->origin == stream) {
-		graph = c->existing ? NULL : c->graph;
+		/* One that was there before goes too, as natively; a node's stays. */
+		graph = c->existing && c->graph->parent ? NULL : c->graph;
 		capture_close(c);
 	} else if (c) {
 		c->invalid = true;
@@ -371,7 +372,7 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	}
 	fault = status;
 	graph = c->graph;
-	existing = c->existing;
+	existing = c->existing && graph->parent;
 	if (!fault && c->invalid)
 		fault = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	capture_close(c);

@@ -11,20 +11,28 @@ static _Thread_local CUstreamCaptureMode thread_mode __attribute__((tls_model("i
 
 struct blocking {
 	const struct context *context;
-	struct capture *found;
+	bool found;
 };
 
 static void capture_blocking(void *object, void *argument)
 {
 	const struct stream *stream = object;
 	struct blocking *blocking = argument;
+	struct capture *c;
 
-	if (stream && stream->context == blocking->context &&
-		!(stream->flags & CU_STREAM_NON_BLOCKING) && capture_of_stream(stream))
-		blocking->found = capture_of_stream(stream);
+	if (!stream || stream->context != blocking->context ||
+		stream->flags & CU_STREAM_NON_BLOCKING)
+		return;
+	c = capture_of_stream(stream);
+	if (!c)
+		return;
+	c->invalid = true;
+	blocking->found = true;
 }
 
-struct capture *capture_around_legacy(const struct context *context)
+/* With the lock held: work on the context's legacy stream ends the captures of all streams that
+ * wait for it. False: there is none. */
+static bool captures_end_around_legacy(const struct context *context)
 {
 	struct blocking blocking = {.context = context};
 
@@ -43,11 +51,8 @@ CUresult capture_use(const struct context *context, const struct stream *stream)
 		if (c && c->invalid)
 			status = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	} else {
-		c = capture_around_legacy(context);
-		if (c) {
-			c->invalid = true;
+		if (captures_end_around_legacy(context))
 			status = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-		}
 	}
 	pthread_mutex_unlock(&captures.lock);
 	return status;

@@ -31,8 +31,6 @@ struct capture {
 struct capture *capture_of_stream(const struct stream *stream);
 /* With the lock held. The capture that the stream of that number is part of; NULL: none. */
 struct capture *capture_of_number(uint64_t number);
-/* The capture of a stream that the context's legacy stream waits for; NULL: none. */
-struct capture *capture_around_legacy(const struct context *context);
 /* Checks what edges from COUNT nodes of the graph to a stream's next node say. Where that is no
  * more than before and behind, *DATA becomes NULL. */
 CUresult capture_edges(

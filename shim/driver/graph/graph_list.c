@@ -270,7 +270,8 @@ CUresult hand_cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t
 	for (uint32_t i = 0; i < graph->edge_count; i++)
 		if (graph->edges[i].to < graph->types_known)
 			behind[graph->edges[i].to] = 1;
-	for (uint32_t i = 0; i < graph->types_known && whole; i++)
+	/* The newest first, as natively. */
+	for (uint32_t i = graph->types_known; i-- && whole;)
 		if (graph->types[i] != GRAPH_NO_NODE && !behind[i])
 			whole = list_put(&list, graph, i, NULL);
 	free(behind);

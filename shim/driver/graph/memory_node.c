@@ -39,7 +39,7 @@ static struct {
 	struct graph_memory *buckets[MEMORY_BUCKETS];
 	uint64_t pass;
 	_Atomic uint32_t count; /* 0, as almost always: no free need ask */
-	struct usage usage[OPEN_DEVICES];
+	struct usage usage[OPEN_DEVICES_MOST];
 } memories = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(graph_memory, memories.lock, LOCK_GRAPH_MEMORY);
 

@@ -10,6 +10,7 @@
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/managed.h"
+#include "shim/driver/memory/later.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/pool.h"
 #include "shim/driver/memory/share.h"
@@ -31,7 +32,10 @@ CUresult hand_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	status = capture_unsafe();
 	if (status)
 		return status;
-	return memory_alloc(context->device, bytesize, false, dptr);
+	status = memory_alloc(context->device, bytesize, false, dptr);
+	if (status == CUDA_ERROR_OUT_OF_MEMORY && later_all())
+		status = memory_alloc(context->device, bytesize, false, dptr);
+	return status;
 }
 
 CUresult hand_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,

@@ -12,40 +12,51 @@
 #include "shim/driver/context.h"
 #include "shim/engine/completion.h"
 #include "shim/engine/engine.h"
+#include "shim/engine/session.h"
+
+struct freed_queue *freed_queue(int device)
+{
+	return &heap.freed[devices.at[device].agent];
+}
 
 bool freed_push(const struct freed *freed)
 {
-	if (heap.freed_next == heap.freed_room && heap.freed_first) {
-		memmove(heap.freed_list, heap.freed_list + heap.freed_first,
-			(heap.freed_next - heap.freed_first) * sizeof(*heap.freed_list));
-		heap.freed_next -= heap.freed_first;
-		heap.freed_first = 0;
+	struct freed_queue *q = freed_queue(freed->device);
+
+	if (q->next == q->room && q->first) {
+		memmove(q->list, q->list + q->first, (q->next - q->first) * sizeof(*q->list));
+		q->next -= q->first;
+		q->first = 0;
 	}
-	if (heap.freed_next == heap.freed_room) {
-		size_t room = heap.freed_room ? 2 * heap.freed_room : 256;
-		struct freed *list = realloc(heap.freed_list, room * sizeof(*list));
+	if (q->next == q->room) {
+		size_t room = q->room ? 2 * q->room : 256;
+		struct freed *list = realloc(q->list, room * sizeof(*list));
 
 		if (!list)
 			return false; /* never used again: safe */
-		heap.freed_list = list;
-		heap.freed_room = room;
+		q->list = list;
+		q->room = room;
 	}
-	heap.freed_list[heap.freed_next++] = *freed;
+	q->list[q->next++] = *freed;
 	return true;
 }
 
 /* The ticket's post. The lock is held, so tickets are in the ring in their order. */
 CUresult freed_post(int device, uint64_t address, uint64_t bytes, uint64_t ticket)
 {
+	struct session_visit visit = device_visit(device);
 	struct shim_call call;
 	struct wire_vcudaMemUnmap *body;
+	CUresult status;
 
 	body = shim_begin(&call, OP_vcudaMemUnmap, sizeof(*body));
 	body->device = device_wire(device);
 	body->address = address;
 	body->bytes = bytes;
 	body->ticket = ticket;
-	return shim_post(&call);
+	status = shim_post(&call);
+	session_leave(visit);
+	return status;
 }
 
 static void freed_done(const struct freed *freed)
@@ -67,50 +78,68 @@ static void freed_done(const struct freed *freed)
 		freed->size / w->granularity);
 }
 
-void freed_reap(void)
+static uint64_t unmapped(int device)
+{
+	struct session_visit visit = device_visit(device);
+	uint64_t done = completion_read(COUNTER_UNMAPPED);
+
+	session_leave(visit);
+	return done;
+}
+
+static void queue_reap(struct freed_queue *q)
 {
 	uint64_t done;
 
-	if (heap.freed_first == heap.freed_next)
+	if (q->first == q->next)
 		return;
-	done = completion_read(COUNTER_UNMAPPED);
+	done = unmapped(q->list[q->first].device);
 	/* freed_done may push, and move the list: take a copy. */
-	while (heap.freed_first < heap.freed_next &&
-		heap.freed_list[heap.freed_first].ticket <= done) {
-		struct freed freed = heap.freed_list[heap.freed_first++];
+	while (q->first < q->next && q->list[q->first].ticket <= done) {
+		struct freed freed = q->list[q->first++];
 
 		freed_done(&freed);
 	}
-	if (heap.freed_first == heap.freed_next)
-		heap.freed_first = heap.freed_next = 0;
+	if (q->first == q->next)
+		q->first = q->next = 0;
+}
+
+void freed_reap(void)
+{
+	for (unsigned i = 0; i < session_count; i++)
+		queue_reap(&heap.freed[i]);
 }
 
 void freed_forget(const struct block *slab)
 {
-	size_t kept = heap.freed_first;
+	struct freed_queue *q = freed_queue(slab->device);
+	size_t kept = q->first;
 
-	for (size_t i = heap.freed_first; i < heap.freed_next; i++)
-		if (heap.freed_list[i].slab != slab)
-			heap.freed_list[kept++] = heap.freed_list[i];
-	heap.freed_next = kept;
+	for (size_t i = q->first; i < q->next; i++)
+		if (q->list[i].slab != slab)
+			q->list[kept++] = q->list[i];
+	q->next = kept;
 }
 
-void freed_ticket_chunks(void)
+void freed_ticket_chunks(int device)
 {
-	if (!heap.freed_unticketed)
+	struct freed_queue *q = freed_queue(device);
+
+	if (!q->unticketed)
 		return;
-	heap.freed_unticketed = 0;
-	freed_post(0, 0, 0, ++heap.last_ticket);
+	q->unticketed = 0;
+	freed_post(device, 0, 0, ++q->last_ticket);
 }
 
 void freed_unmap(struct window *w, uint64_t address, uint64_t size)
 {
 	int device = (int)(w - heap.windows);
+	struct freed_queue *q = freed_queue(device);
 
-	/* Chunks freed before wait for heap.last_ticket + 1: this one is it. */
-	heap.freed_unticketed = 0;
-	freed_post(device, address, size, ++heap.last_ticket);
-	freed_push(&(struct freed){.ticket = heap.last_ticket,
+	/* Chunks freed before wait for q->last_ticket + 1: this one is it. */
+	q->unticketed = 0;
+	freed_post(device, address, size, ++q->last_ticket);
+	freed_push(&(struct freed){.ticket = q->last_ticket,
 		.address = address,
 		.size = size,
 		.backed = size,
@@ -122,16 +151,19 @@ static bool all_unmapped(void *ticket)
 	return completion_read(COUNTER_UNMAPPED) >= *(uint64_t *)ticket;
 }
 
-CUresult freed_drain(void)
+CUresult freed_drain(int device)
 {
+	struct freed_queue *q = freed_queue(device);
 	CUresult status = CUDA_SUCCESS;
 
-	freed_ticket_chunks();
+	freed_ticket_chunks(device);
 	/* Twice: slabs that become empty only then go to the worker with one more ticket. */
-	for (int i = 0; !status && i < 2 && heap.freed_first != heap.freed_next; i++) {
-		uint64_t ticket = heap.last_ticket;
+	for (int i = 0; !status && i < 2 && q->first != q->next; i++) {
+		struct session_visit visit = device_visit(device);
+		uint64_t ticket = q->last_ticket;
 
 		status = shim_wait_until(all_unmapped, &ticket);
+		session_leave(visit);
 		if (!status)
 			freed_reap();
 	}

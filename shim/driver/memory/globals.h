@@ -16,11 +16,12 @@ struct global {
 	int device;
 };
 
-/* The variable that holds the address, or NULL. Good until the next globals_put. */
-const struct global *globals_find(uint64_t address);
+/* The variable that holds the address, or NULL: AGENT's, else another's, since each agent's
+ * driver puts them where it likes. Good until the next globals_put. */
+const struct global *globals_find(uint64_t address, unsigned agent);
 /* Notes a variable; one that began at the same address is replaced and keeps its id. Where
  * there is no memory it stays unknown, and copies that name it are refused. */
-void globals_put(const struct global *global);
+void globals_put(const struct global *global, unsigned agent);
 bool globals_any(void);
 
 #endif

@@ -77,18 +77,21 @@ static bool lease_has(const struct window *w, uint64_t size)
 
 static CUresult lease_ask(struct window *w, uint64_t size)
 {
+	int device = (int)(w - heap.windows);
+	struct session_visit visit = device_visit(device);
 	struct shim_call call;
 	struct wire_vcudaLease *body;
 	const struct wire_vcudaLease_reply *reply;
 	CUresult status;
 
 	body = shim_begin(&call, OP_vcudaLease, sizeof(*body));
-	body->device = device_wire((int)(w - heap.windows));
+	body->device = device_wire(device);
 	body->bytes = w->mapped + size - w->lease;
 	reply = shim_wait(&call, sizeof(*reply));
 	if (reply && reply->granted > w->lease)
 		w->lease = reply->granted;
 	status = shim_end(&call);
+	session_leave(visit);
 	return status || lease_has(w, size) ? status : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -102,27 +105,32 @@ CUresult heap_lease(struct window *w, uint64_t size)
 	if (functions)
 		freed_reap();
 	else
-		status = freed_drain();
+		status = freed_drain((int)(w - heap.windows));
 	if (status || lease_has(w, size))
 		return status;
 	status = lease_ask(w, size);
 	if (status != CUDA_ERROR_OUT_OF_MEMORY || !functions)
 		return status;
-	status = freed_drain();
+	status = freed_drain((int)(w - heap.windows));
 	return status || lease_has(w, size) ? status : lease_ask(w, size);
 }
 
 /* The lease has room. */
 static CUresult post_leased_map(struct window *w, uint64_t address, uint64_t size)
 {
+	int device = (int)(w - heap.windows);
+	struct session_visit visit = device_visit(device);
 	struct shim_call call;
 	struct wire_vcudaMemMap *body;
+	CUresult status;
 
 	body = shim_begin(&call, OP_vcudaMemMap, sizeof(*body));
-	body->device = device_wire((int)(w - heap.windows));
+	body->device = device_wire(device);
 	body->address = address;
 	body->bytes = size;
-	return shim_post(&call);
+	status = shim_post(&call);
+	session_leave(visit);
+	return status;
 }
 
 static CUresult post_map(struct window *w, uint64_t address, uint64_t size)
@@ -152,7 +160,7 @@ uint16_t heap_owner(const struct window *w, bool async)
 	int device = (int)(w - heap.windows);
 
 	if (!context || context->device != device || context->home->primary)
-		return (uint16_t)CONTEXT_PRIMARY(device_wire(device));
+		return device_primary(device);
 	return async ? CONTEXT_NONE : context->number;
 }
 

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protocol/wire/channel.h"
 #include "protocol/wire/open.h"
 #include "shim/driver/memory/free_extents.h"
 #include "shim/engine/blocks.h"
@@ -71,13 +72,18 @@ struct window {
 	bool reserved;	       /* the app's own mappings are kept out */
 };
 
+/* Of one agent: it counts its own tickets. */
+struct freed_queue {
+	struct freed *list; /* [first, next) */
+	size_t first, next, room;
+	uint32_t unticketed; /* chunks since the last ticket */
+	uint64_t last_ticket;
+};
+
 extern struct heap {
 	pthread_mutex_t lock;
-	struct window windows[OPEN_DEVICES];
-	struct freed *freed_list; /* a queue: [freed_first, freed_next) */
-	size_t freed_first, freed_next, freed_room;
-	uint32_t freed_unticketed; /* chunks since the last ticket */
-	uint64_t last_ticket;
+	struct window windows[OPEN_DEVICES_MOST];
+	struct freed_queue freed[CHANNEL_AGENTS]; /* by device.agent */
 	uint64_t last_id;
 } heap;
 
@@ -115,17 +121,19 @@ void slab_drop(struct block *block);
 /* Remembers what waits for its ticket.  False: no memory for that, so it is never used again.
  */
 bool freed_push(const struct freed *freed);
+/* The queue of the device's agent. */
+struct freed_queue *freed_queue(int device);
 /* Posts a ticket, and the bytes that the worker unmaps with it (0: none). */
 CUresult freed_post(int device, uint64_t address, uint64_t bytes, uint64_t ticket);
 /* Makes free whatever the worker has confirmed. */
 void freed_reap(void);
 /* The slab is to go: no chunk of it waits any more. */
 void freed_forget(const struct block *slab);
-/* Posts the ticket of the chunks that wait for one. */
-void freed_ticket_chunks(void);
+/* Posts the ticket of the chunks that wait for one at the device's agent. */
+void freed_ticket_chunks(int device);
 /* Gives whole granules back to the worker, which takes their memory away. */
 void freed_unmap(struct window *w, uint64_t address, uint64_t size);
-/* Waits until the worker has unmapped everything that is free. */
-CUresult freed_drain(void);
+/* Waits until the device's worker has unmapped everything that is free. */
+CUresult freed_drain(int device);
 
 #endif

@@ -46,6 +46,8 @@
 
 struct segment {
 	struct segment *next;
+	struct session
+		*session; /* whose sidecar channel shares it: only there it has a number */
 	unsigned char *base;
 	size_t size;
 	uint32_t number;
@@ -60,7 +62,7 @@ struct piece {
 	unsigned flags;
 	uint64_t id;
 	uint16_t context;
-	uint16_t home;		 /* the context with which it goes */
+	struct context *home;	 /* the context with which it goes */
 	struct segment *segment; /* NULL: registered */
 	bool active;		 /* kernels reach it (mirror.h) … */
 	bool apart;		 /* … or cannot */
@@ -87,6 +89,7 @@ static CUresult segment_new(size_t size, bool shared, struct segment **out)
 	struct channel_request request = {.op = CHANNEL_PIN, .size = size};
 	struct channel_answer answer;
 	struct segment *segment = calloc(1, sizeof(*segment));
+	struct session *here = session_here();
 	int fd = -1;
 	uint32_t before;
 	bool answered;
@@ -97,7 +100,7 @@ static CUresult segment_new(size_t size, bool shared, struct segment **out)
 	wanted = mirror_place(size);
 	stats_event(STATS_LOCAL_ROUND_TRIPS);
 	do {
-		pthread_mutex_lock(&session.socket_lock);
+		pthread_mutex_lock(&here->socket_lock);
 		before = rejoin_count();
 		answered = attach_ask(&request, &answer, &fd, HOST_PIN_MS);
 		if (answered && !answer.status && answer.size >= size)
@@ -106,7 +109,7 @@ static CUresult segment_new(size_t size, bool shared, struct segment **out)
 			rejoin_hold(answer.segment, fd, answer.size);
 			fd = -1;
 		}
-		pthread_mutex_unlock(&session.socket_lock);
+		pthread_mutex_unlock(&here->socket_lock);
 	} while (!answered && rejoin_wait(before));
 	if (fd >= 0)
 		close(fd);
@@ -119,6 +122,7 @@ static CUresult segment_new(size_t size, bool shared, struct segment **out)
 		session_debug("%zu bytes of pinned memory: %s", size, answer.text);
 		return answer.status ? status_wire(answer.status) : CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	segment->session = here;
 	segment->size = size;
 	segment->number = answer.segment;
 	segment->shared = shared;
@@ -133,6 +137,7 @@ static CUresult segment_new(size_t size, bool shared, struct segment **out)
 static void segment_free(struct segment *segment)
 {
 	struct channel_request request = {.op = CHANNEL_UNPIN, .segment = segment->number};
+	struct session_visit visit = session_visit(segment->session);
 	struct segment **at = &pinned.segments;
 
 	while (*at != segment)
@@ -140,10 +145,11 @@ static void segment_free(struct segment *segment)
 	*at = segment->next;
 	munmap(segment->base, segment->size);
 	mirror_unplace(segment->base, segment->size);
-	pthread_mutex_lock(&session.socket_lock);
+	pthread_mutex_lock(&session_here()->socket_lock);
 	rejoin_release(segment->number);
 	attach_tell(&request);
-	pthread_mutex_unlock(&session.socket_lock);
+	pthread_mutex_unlock(&session_here()->socket_lock);
+	session_leave(visit);
 	free(segment);
 }
 
@@ -211,7 +217,7 @@ static bool piece_add(const struct piece *piece)
 	pinned.pieces[at] = *piece;
 	pinned.pieces[at].id = ++pinned.last_piece;
 	pinned.pieces[at].context = thread_self.number;
-	pinned.pieces[at].home = context_current()->home->number;
+	pinned.pieces[at].home = context_current()->home;
 	pinned.piece_count++;
 	extent_grow(piece);
 	return true;
@@ -241,7 +247,7 @@ static CUresult host_alloc(size_t bytes, unsigned flags, void **out)
 	} else {
 		for (struct segment *s = pinned.segments; s && unit == BLOCKS_NONE;
 			s = s->next) {
-			if (!s->shared)
+			if (!s->shared || s->session != session_here())
 				continue;
 			unit = blocks_alloc(&s->map, units);
 			piece.segment = s;
@@ -292,7 +298,7 @@ bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk)
 		return false;
 	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(host);
-	if (piece && piece->segment &&
+	if (piece && piece->segment && piece->segment->session == session_here() &&
 		n <= piece->bytes - (size_t)((const unsigned char *)host - piece->base)) {
 		*bulk = (struct frame_bulk){.segment = piece->segment->number,
 			.length = (uint32_t)n,
@@ -328,7 +334,10 @@ bool host_busy(const void *host)
 		return false;
 	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(host);
-	if (piece) {
+	/* Only its own agent writes to it unawaited. */
+	if (piece && piece->segment && piece->segment->session != session_here()) {
+		busy = callback_outstanding();
+	} else if (piece) {
 		struct stream *stream = stream_find(piece->out_stream);
 
 		if (piece->out_seq &&
@@ -432,6 +441,19 @@ static CUresult host_drain(void)
 	return context ? sync_wait(SYNC_CONTEXT, 0, &seq) : CUDA_SUCCESS;
 }
 
+/* The same for what goes with HOME. */
+static void host_drain_at(struct context *home)
+{
+	struct context *old;
+	bool elsewhere = session_count > 1 && home->session != session_here();
+
+	if (elsewhere && !thread_push(home))
+		return;
+	host_drain();
+	if (elsewhere)
+		thread_pop(&old);
+}
+
 /* Whether something outstanding may use it. */
 static bool piece_used(struct piece *piece)
 {
@@ -458,16 +480,16 @@ static void piece_free(struct piece *piece)
 /* What was allocated (or registered) at P and not yet freed. */
 static CUresult piece_give_back(void *p, bool registered, CUresult missing)
 {
+	struct context *home = NULL;
 	struct piece *piece;
-	bool drain = false;
 
 	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(p);
-	if (piece && !piece->segment == registered && piece->base == p)
-		drain = piece_used(piece);
+	if (piece && !piece->segment == registered && piece->base == p && piece_used(piece))
+		home = piece->home;
 	pthread_mutex_unlock(&pinned.lock);
-	if (drain)
-		host_drain();
+	if (home)
+		host_drain_at(home);
 	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(p);
 	if (!piece || !piece->segment != registered || piece->base != p)
@@ -480,17 +502,16 @@ static CUresult piece_give_back(void *p, bool registered, CUresult missing)
 
 void host_context_drain(struct context *context)
 {
-	struct context *old;
+	struct context *old, *current = context_current();
 	bool used = false;
 
 	pthread_mutex_lock(&pinned.lock);
 	for (size_t i = 0; i < pinned.piece_count; i++)
-		used |= pinned.pieces[i].home == context->number &&
-			piece_used(&pinned.pieces[i]);
+		used |= pinned.pieces[i].home == context && piece_used(&pinned.pieces[i]);
 	pthread_mutex_unlock(&pinned.lock);
 	if (!used)
 		return;
-	if (context_current() != context)
+	if (current && current != context && current->session == context->session)
 		host_drain();
 	if (!thread_push(context))
 		return;
@@ -502,7 +523,7 @@ void host_context_gone(const struct context *context)
 {
 	pthread_mutex_lock(&pinned.lock);
 	for (size_t i = pinned.piece_count; i-- > 0;)
-		if (pinned.pieces[i].home == context->number)
+		if (pinned.pieces[i].home == context)
 			piece_free(&pinned.pieces[i]);
 	pthread_mutex_unlock(&pinned.lock);
 }
@@ -568,7 +589,11 @@ CUresult hand_cuMemHostGetFlags(unsigned int *pFlags, void *p)
 {
 	struct host_range range;
 
-	if (!pFlags || !host_find(p, &range))
+	if (!pFlags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context_current())
+		return context_missing();
+	if (!host_find(p, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* With unified addressing what is allocated is mapped, whether that was asked for or
 	 * not. */

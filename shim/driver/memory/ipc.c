@@ -23,6 +23,7 @@
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/share.h"
+#include "shim/driver/peer.h"
 #include "shim/engine/status.h"
 #include "shim/driver/stream.h"
 #include "shim/engine/lock.h"
@@ -46,6 +47,7 @@ struct opened {
 	CUdeviceptr base;
 	size_t bytes;
 	unsigned count; /* times it was opened and not closed */
+	uint64_t peers; /* other devices that it was opened for, a bit for each CUdevice */
 	struct opened *next;
 };
 
@@ -60,11 +62,13 @@ LOCK_RANK(ipc, shared.lock, LOCK_IPC);
 
 static CUresult call_export(const struct memory_range *range, struct memory_handle *handle)
 {
+	struct session_visit visit = device_visit(range->device);
 	struct shim_call call;
 	struct wire_vcudaIpcExport *body;
 	const struct wire_vcudaIpcExport_reply *reply;
 	const void *name;
 	size_t n = 0;
+	CUresult status;
 
 	body = shim_begin(&call, OP_vcudaIpcExport, sizeof(*body));
 	body->device = device_wire(range->device);
@@ -81,7 +85,9 @@ static CUresult call_export(const struct memory_range *range, struct memory_hand
 			handle->offset = range->base - reply->base;
 		}
 	}
-	return shim_end(&call);
+	status = shim_end(&call);
+	session_leave(visit);
+	return status;
 }
 
 /* The allocation around an address, for others. */
@@ -113,13 +119,50 @@ CUresult hand_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 	return status;
 }
 
-static CUresult open_memory(const struct memory_handle *handle, int device, CUdeviceptr *base)
+/* The visible device of that name; -1: none. Two agents may have one GPU: then WANTED, if it is
+ * that. */
+static int device_named(const uint8_t uuid[16], int wanted)
+{
+	if (!memcmp(uuid, devices.at[wanted].open.uuid, 16))
+		return wanted;
+	for (int i = 0; i < devices.count; i++)
+		if (!memcmp(uuid, devices.at[i].open.uuid, 16))
+			return i;
+	return -1;
+}
+
+/* The device BY reaches it too, for as long as it is open. */
+static CUresult open_for(struct opened *o, int by)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	if (by != o->device && !(o->peers >> by & 1)) {
+		status = peer_pool(o->device, by, true);
+		if (!status)
+			o->peers |= 1ull << by;
+	}
+	return status;
+}
+
+static void opened_free(struct opened *o)
+{
+	for (int i = 0; i < devices.count; i++)
+		if (o->peers >> i & 1)
+			peer_pool(o->device, i, false);
+	free(o);
+}
+
+static CUresult open_memory(
+	const struct memory_handle *handle, int device, int by, CUdeviceptr *base)
 {
 	struct opened *o;
 	CUresult status;
 
 	for (o = shared.opened; o; o = o->next)
 		if (o->device == device && !memcmp(o->name, handle->name, sizeof(o->name))) {
+			status = open_for(o, by);
+			if (status)
+				return status;
 			o->count++;
 			*base = o->base;
 			return CUDA_SUCCESS;
@@ -140,7 +183,7 @@ static CUresult open_memory(const struct memory_handle *handle, int device, CUde
 	shared.opened = o;
 	shared.count++;
 	*base = o->base;
-	return CUDA_SUCCESS;
+	return open_for(o, by);
 }
 
 CUresult hand_cuIpcOpenMemHandle_v2(
@@ -150,6 +193,7 @@ CUresult hand_cuIpcOpenMemHandle_v2(
 	struct memory_handle memory;
 	CUdeviceptr base = 0;
 	CUresult status;
+	int device;
 
 	memcpy(&memory, &handle, sizeof(memory));
 	if (!pdptr || Flags & ~(unsigned)CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
@@ -158,10 +202,11 @@ CUresult hand_cuIpcOpenMemHandle_v2(
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (memcmp(memory.uuid, devices.at[context->device].open.uuid, sizeof(memory.uuid)))
+	device = device_named(memory.uuid, context->device);
+	if (device < 0 || (device != context->device && !peer_can(context->device, device)))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	pthread_mutex_lock(&shared.lock);
-	status = open_memory(&memory, context->device, &base);
+	status = open_memory(&memory, device, context->device, &base);
 	pthread_mutex_unlock(&shared.lock);
 	if (!status)
 		*pdptr = base + memory.offset;
@@ -182,7 +227,7 @@ void ipc_reset(void)
 		}
 		*at = o->next;
 		shared.count--;
-		free(o);
+		opened_free(o);
 	}
 	pthread_mutex_unlock(&shared.lock);
 }
@@ -202,7 +247,7 @@ CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr)
 			*at = o->next;
 			shared.count--;
 			status = memory_free(o->base);
-			free(o);
+			opened_free(o);
 		}
 		break;
 	}
@@ -239,7 +284,7 @@ CUresult share_open_pointer(
 		memcmp(memory.uuid, devices.at[device].open.uuid, sizeof(memory.uuid)))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&shared.lock);
-	status = open_memory(&memory, device, &base);
+	status = open_memory(&memory, device, device, &base);
 	pthread_mutex_unlock(&shared.lock);
 	if (!status)
 		*address = base + memory.offset;
@@ -286,6 +331,7 @@ CUresult share_name(uint64_t handle, uint8_t name[16])
 
 CUresult share_import(uint64_t handle, int device, const uint8_t name[16], uint64_t bytes)
 {
+	struct session_visit visit = device_visit(device);
 	struct wire_vcudaVmmImport *body;
 	struct shim_call call;
 	CUresult status;
@@ -299,6 +345,7 @@ CUresult share_import(uint64_t handle, int device, const uint8_t name[16], uint6
 	shim_wait(&call, 0);
 	status = shim_end(&call);
 	pthread_mutex_unlock(&shared.lock);
+	session_leave(visit);
 	return status;
 }
 

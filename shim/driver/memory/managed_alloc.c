@@ -254,6 +254,9 @@ static CUresult region_open(struct region *r)
 
 bool managed_way_known(void)
 {
+	/* Its pages would have to be of several agents. */
+	if (session_count > 1)
+		return false;
 	pthread_mutex_lock(&managed.lock);
 	if (!managed.way)
 		managed.way = fault_open();

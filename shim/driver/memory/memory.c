@@ -19,17 +19,18 @@
 
 CUresult memory_drain(int device, uint64_t *kept)
 {
+	const struct freed_queue *q = freed_queue(device);
 	CUresult status = CUDA_SUCCESS;
 
 	*kept = 0;
 	pthread_mutex_lock(&heap.lock);
 	if (!callback_outstanding())
-		status = freed_drain();
+		status = freed_drain(device);
 	else
 		freed_reap();
-	for (size_t i = heap.freed_first; i < heap.freed_next; i++)
-		if (heap.freed_list[i].device == device)
-			*kept += heap.freed_list[i].backed;
+	for (size_t i = q->first; i < q->next; i++)
+		if (q->list[i].device == device)
+			*kept += q->list[i].backed;
 	pthread_mutex_unlock(&heap.lock);
 	return status;
 }
@@ -86,19 +87,24 @@ CUresult memory_alloc_whole(int device, size_t bytes, CUdeviceptr *address, bool
 static CUresult call_import(
 	struct window *w, const uint8_t name[16], uint64_t address, uint64_t bytes)
 {
+	int device = (int)(w - heap.windows);
+	struct session_visit visit;
 	struct shim_call call;
 	struct wire_vcudaIpcImport *body;
 	CUresult status = heap_lease(w, bytes);
 
 	if (status)
 		return status;
+	visit = device_visit(device);
 	body = shim_begin(&call, OP_vcudaIpcImport, sizeof(*body));
-	body->device = device_wire((int)(w - heap.windows));
+	body->device = device_wire(device);
 	body->address = address;
 	body->bytes = bytes;
 	shim_put(&call, &body->name, name, 16);
 	shim_wait(&call, 0);
-	return shim_end(&call);
+	status = shim_end(&call);
+	session_leave(visit);
+	return status;
 }
 
 CUresult memory_import(int device, const uint8_t name[16], size_t bytes, CUdeviceptr *address)
@@ -148,15 +154,17 @@ CUresult memory_free(CUdeviceptr address)
 		unit = slab_start(block, address);
 		if (unit != BLOCKS_NONE &&
 			block->base + (uint64_t)unit * SLAB_UNIT == address) {
+			struct freed_queue *q = freed_queue(block->device);
+
 			block->slab->starts[unit / 64] &= ~(1ull << unit % 64);
-			freed_push(&(struct freed){.ticket = heap.last_ticket + 1,
+			freed_push(&(struct freed){.ticket = q->last_ticket + 1,
 				.address = address,
 				.size = (block->slab->bytes[unit] + SLAB_UNIT - 1) / SLAB_UNIT *
 					SLAB_UNIT,
 				.slab = block,
 				.device = block->device});
-			if (++heap.freed_unticketed >= FREED_BATCH)
-				freed_ticket_chunks();
+			if (++q->unticketed >= FREED_BATCH)
+				freed_ticket_chunks(block->device);
 			status = CUDA_SUCCESS;
 		}
 	}
@@ -197,12 +205,12 @@ bool memory_find(CUdeviceptr address, struct memory_range *range)
 			.async = block->async,
 			.reserved = block->kind == BLOCK_RESERVED};
 		found = true;
-	} else if (!w && (global = globals_find(address))) {
+	} else if (!w && (global = globals_find(address, session_here()->index))) {
 		*range = (struct memory_range){.base = global->address,
 			.bytes = global->bytes,
 			.id = global->id,
 			.device = global->device,
-			.context = (uint16_t)CONTEXT_PRIMARY(device_wire(global->device)),
+			.context = device_primary(global->device),
 			.global = true};
 		found = true;
 	}
@@ -251,20 +259,25 @@ bool memory_in_window(CUdeviceptr address, int *device)
 void memory_global(int device, CUdeviceptr address, size_t bytes)
 {
 	pthread_mutex_lock(&heap.lock);
-	globals_put(&(struct global){
-		.address = address, .bytes = bytes, .id = ++heap.last_id, .device = device});
+	globals_put(&(struct global){.address = address,
+			    .bytes = bytes,
+			    .id = ++heap.last_id,
+			    .device = device},
+		devices.at[device].agent);
 	pthread_mutex_unlock(&heap.lock);
 }
 
 /* With the lock held: its addresses are free once what was posted before is done. */
 static void reservation_free(struct window *w, struct block *block)
 {
+	struct freed_queue *q = freed_queue(block->device);
+
 	heap_granules_set(w, block->base, block->size, NULL);
 	w->reservations--;
 	/* Work in flight must not meet the next owner there. */
-	heap.freed_unticketed = 0;
-	freed_post(block->device, 0, 0, ++heap.last_ticket);
-	freed_push(&(struct freed){.ticket = heap.last_ticket,
+	q->unticketed = 0;
+	freed_post(block->device, 0, 0, ++q->last_ticket);
+	freed_push(&(struct freed){.ticket = q->last_ticket,
 		.address = block->base,
 		.size = block->size,
 		.device = block->device});

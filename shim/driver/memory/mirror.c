@@ -46,6 +46,9 @@ _Atomic bool mirror_apart;
 
 void mirror_open(void)
 {
+	/* It would have to be of several agents. */
+	if (session_count > 1)
+		return;
 	mirror.window = devices.info.host_window;
 	mirror.window_bytes = devices.info.host_window_bytes;
 	if (mirror.window_bytes)

@@ -47,7 +47,7 @@ void mirror_posted(uint16_t op)
 
 static bool ready(void)
 {
-	return atomic_load(&session.phase) == SESSION_READY && !session_check();
+	return atomic_load(&session_here()->phase) == SESSION_READY && !session_check();
 }
 
 struct parked {

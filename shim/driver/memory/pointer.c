@@ -90,9 +90,7 @@ static int pointer_device(const struct pointer *p)
 	if (p->device)
 		return p->range.device;
 	number = p->pinned.context;
-	return number && number < CONTEXT_CREATED
-		       ? device_from_wire(number - CONTEXT_PRIMARY(0))
-		       : 0;
+	return number && number <= CONTEXT_CREATED ? device_of_primary(number) : 0;
 }
 
 static CUresult pointer_attribute(
@@ -127,6 +125,7 @@ static CUresult pointer_attribute(
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
 		*(bool *)data = false;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPED:

@@ -15,8 +15,10 @@
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
+#include "shim/driver/memory/later.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/share.h"
+#include "shim/driver/peer.h"
 #include "shim/driver/stream.h"
 #include "shim/engine/lock.h"
 #include "shim/engine/thread.h"
@@ -27,10 +29,12 @@ struct pool {
 	bool is_default;
 	bool shareable; /* with other processes (share.c) */
 	bool imported;	/* another process's: nothing is allocated from it */
+	uint64_t most;	/* bytes that it may have; 0: any number */
 	uint64_t threshold;
 	uint64_t used, used_high;	  /* bytes that the app has */
 	uint64_t reserved, reserved_high; /* and those that are kept for reuse too */
 	uint32_t policies[4];		  /* of reuse, by CU_MEMPOOL_ATTR_… - 1 */
+	uint64_t peers; /* other devices with access, a bit for each CUdevice */
 };
 
 /* A live allocation, or one that was freed and is kept. */
@@ -47,6 +51,8 @@ struct piece {
 /* What NVIDIA's driver lets a pool grow to at most is not asked for; beyond this no address is.
  */
 #define POOL_LARGEST (1ull << 47)
+/* NVIDIA's pools take memory in such units, and are limited by them. */
+#define POOL_UNIT (32ull << 20)
 /* A kept block may serve a request of half its size or more. */
 #define POOL_WASTE 2
 
@@ -55,8 +61,10 @@ static struct {
 	struct piece *live[POOL_BUCKETS];
 	struct piece *kept;
 	_Atomic uint64_t kept_bytes; /* read without the lock too */
-	struct pool *defaults[OPEN_DEVICES];
-	struct pool *current[OPEN_DEVICES];
+	struct pool *defaults[OPEN_DEVICES_MOST];
+	struct pool *current[OPEN_DEVICES_MOST];
+	unsigned reached[OPEN_DEVICES_MOST]
+			[OPEN_DEVICES_MOST]; /* pools of the one that let the other */
 } pools = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(pool, pools.lock, LOCK_POOL);
 
@@ -166,6 +174,7 @@ void pool_synced(void)
 
 void pool_stream_gone(uint64_t stream)
 {
+	later_synced(stream, 0);
 	pthread_mutex_lock(&pools.lock);
 	for (struct piece **at = &pools.kept; *at;) {
 		if ((*at)->stream == stream)
@@ -178,6 +187,7 @@ void pool_stream_gone(uint64_t stream)
 
 void pool_context_gone(uint16_t context)
 {
+	later_context(context);
 	pthread_mutex_lock(&pools.lock);
 	for (struct piece **at = &pools.kept; *at;) {
 		if (!(*at)->stream && (*at)->context == context)
@@ -259,6 +269,10 @@ static struct piece *piece_new(struct pool *pool, size_t bytes, CUresult *status
 	*status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!piece)
 		return NULL;
+	if (pool->most && (bytes > pool->most || pool->used > pool->most - bytes)) {
+		free(piece);
+		return NULL;
+	}
 	*status = memory_alloc(pool->device, bytes, true, &piece->address);
 	if (*status == CUDA_ERROR_OUT_OF_MEMORY && pool->reserved > pool->used) {
 		pool_trim(pool, pool->used);
@@ -377,7 +391,7 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	/* Memory of cuMemAlloc, and of another process's pool, may be freed on a stream too. */
 	if (piece || share_close_pointer(dptr, &status))
 		return status;
-	return memory_free(dptr);
+	return later_free(dptr, stream, thread_self.number);
 }
 
 /* ---- pools themselves ---- */
@@ -410,7 +424,8 @@ CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProp
 	struct pool *made;
 	CUresult status;
 
-	if (!pool || !poolProps)
+	if (!pool || !poolProps ||
+		(int)poolProps->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = location_check(&poolProps->location, poolProps->allocType);
 	if (status)
@@ -424,6 +439,7 @@ CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProp
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	made->shareable = poolProps->handleTypes != 0;
+	made->most = (poolProps->maxSize + POOL_UNIT - 1) / POOL_UNIT * POOL_UNIT;
 	*pool = (CUmemoryPool)(uintptr_t)made->handle;
 	return CUDA_SUCCESS;
 }
@@ -553,27 +569,63 @@ CUresult hand_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 	return status;
 }
 
+static CUresult access_check(const struct pool *p, const CUmemLocation *location, int flags)
+{
+	bool own = location->id == p->device;
+
+	if (!device_of(location->id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	/* Its own device always has it. */
+	if (own)
+		return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS
+								   : CUDA_ERROR_INVALID_VALUE;
+	if (flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		return CUDA_SUCCESS;
+	return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE && peer_can(location->id, p->device)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* With the lock held.  The worker opens all that the device's pools hold to a device that has
+ * access to one of them: pieces of several lie in one granule. */
+static CUresult access_set(struct pool *p, int by, bool in)
+{
+	unsigned *count = &pools.reached[p->device][by];
+	uint64_t bit = 1ull << by;
+	CUresult status = CUDA_SUCCESS;
+
+	if (by == p->device || !!(p->peers & bit) == in)
+		return CUDA_SUCCESS;
+	if (*count == (in ? 0 : 1))
+		status = peer_pool(p->device, by, in);
+	if (status)
+		return status;
+	*count += in ? 1 : -1u;
+	p->peers ^= bit;
+	return CUDA_SUCCESS;
+}
+
 CUresult hand_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
 	struct pool *p = pool_of(pool);
+	CUresult status = CUDA_SUCCESS;
 
 	if (!p || (count && !map))
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count; i++)
-		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-			return CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < count; i++) {
-		bool own = map[i].location.id == p->device;
-
+		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+			map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+			return CUDA_ERROR_NOT_SUPPORTED;
 		if (!device_of(map[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
-		/* Its own device always has it; others cannot (context.c: peers). */
-		if (!own && map[i].flags)
-			return CUDA_ERROR_NOT_SUPPORTED;
-		if (own && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-			return CUDA_ERROR_INVALID_VALUE;
 	}
-	return CUDA_SUCCESS;
+	for (size_t i = 0; !status && i < count; i++)
+		status = access_check(p, &map[i].location, (int)map[i].flags);
+	pthread_mutex_lock(&pools.lock);
+	for (size_t i = 0; !status && i < count; i++)
+		status = access_set(p, map[i].location.id, map[i].flags != 0);
+	pthread_mutex_unlock(&pools.lock);
+	return status;
 }
 
 CUresult hand_cuMemPoolGetAccess(
@@ -584,8 +636,11 @@ CUresult hand_cuMemPoolGetAccess(
 	if (!p || !flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
 		!device_of(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = location->id == p->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-					   : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	pthread_mutex_lock(&pools.lock);
+	*flags = location->id == p->device || p->peers >> location->id & 1
+			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+			 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	pthread_mutex_unlock(&pools.lock);
 	return CUDA_SUCCESS;
 }
 

@@ -42,7 +42,7 @@ CUresult slab_alloc(struct window *w, size_t bytes, bool async, CUdeviceptr *add
 			break;
 	}
 	if (!block) {
-		freed_ticket_chunks();
+		freed_ticket_chunks((int)(w - heap.windows));
 		block = slab_new(w, async, &status);
 		if (!block)
 			return status;

@@ -3,7 +3,8 @@
  * Virtual memory management: address ranges in the device's window, and memory with a name,
  * which can be mapped into them again, and more than once.  Everything is a post:
  * addresses and names are chosen here, and out of memory is told by cuMemCreate, from the
- * lease.  The worker maps for the memory's own device, read and write.  share.c passes it on to
+ * lease.  The worker maps for the memory's own device, read and write, and lets other devices
+ * to a mapping when it is told so.  share.c passes it on to
  * other processes.
  */
 #include "shim/driver/memory/vmm.h"
@@ -20,6 +21,7 @@
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/share.h"
+#include "shim/driver/peer.h"
 #include "shim/engine/lock.h"
 
 struct vmm_memory {
@@ -35,7 +37,9 @@ struct vmm_mapping {
 	CUdeviceptr base;
 	size_t size;
 	struct vmm_memory *memory;
-	bool accessible; /* the app has said so; the worker's mapping is anyway */
+	int device;	 /* whose window it is in */
+	bool accessible; /* to that one: the app has said so; the worker's mapping is anyway */
+	uint64_t peers;	 /* other devices that have access, a bit for each CUdevice */
 };
 
 static struct {
@@ -122,14 +126,17 @@ static bool mapping_insert(size_t i, const struct vmm_mapping *mapping)
 /* With the lock held. */
 static void memory_done(struct vmm_memory *m)
 {
+	struct session_visit visit;
 	struct shim_call call;
 	struct wire_vcudaVmmRelease *body;
 
 	if (m->references || m->mappings)
 		return;
+	visit = device_visit(m->device);
 	body = shim_begin(&call, OP_vcudaVmmRelease, sizeof(*body));
 	body->memory = m->handle;
 	shim_post(&call);
+	session_leave(visit);
 	/* What is made next comes to the worker after this. */
 	memory_unlease(m->device, m->size);
 	shim_unmint(m->handle);
@@ -138,14 +145,18 @@ static void memory_done(struct vmm_memory *m)
 
 static CUresult post_unmap(int device, CUdeviceptr ptr, size_t size)
 {
+	struct session_visit visit = device_visit(device);
 	struct shim_call call;
 	struct wire_vcudaVmmUnmap *body;
+	CUresult status;
 
 	body = shim_begin(&call, OP_vcudaVmmUnmap, sizeof(*body));
 	body->device = device_wire(device);
 	body->address = ptr;
 	body->bytes = size;
-	return shim_post(&call);
+	status = shim_post(&call);
+	session_leave(visit);
+	return status;
 }
 
 void vmm_reset(int device)
@@ -157,11 +168,11 @@ void vmm_reset(int device)
 		const struct vmm_mapping *mapping = &vmm.mappings[i];
 		struct vmm_memory *m = mapping->memory;
 
-		if (m->device != device) {
+		if (m->device != device && mapping->device != device) {
 			vmm.mappings[n++] = *mapping;
 			continue;
 		}
-		post_unmap(device, mapping->base, mapping->size);
+		post_unmap(mapping->device, mapping->base, mapping->size);
 		m->mappings--;
 		memory_done(m);
 	}
@@ -171,12 +182,14 @@ void vmm_reset(int device)
 
 static CUresult prop_check(const CUmemAllocationProp *prop)
 {
-	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+	if (!prop)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE && !device_of(prop->location.id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (prop->location.type) {
 	case CU_MEM_LOCATION_TYPE_DEVICE:
-		if (!device_of(prop->location.id))
-			return CUDA_ERROR_INVALID_DEVICE;
 		return prop->requestedHandleTypes &
 				       ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 			       ? CUDA_ERROR_NOT_SUPPORTED
@@ -259,6 +272,7 @@ static void memory_made(
 CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	const CUmemAllocationProp *prop, unsigned long long flags)
 {
+	struct session_visit visit;
 	struct shim_call call;
 	struct wire_vcudaVmmCreate *body;
 	struct vmm_memory *m;
@@ -271,6 +285,7 @@ CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	status = memory_new(prop->location.id, size, prop, &m);
 	if (status)
 		return status;
+	visit = device_visit(m->device);
 	body = shim_begin(&call, OP_vcudaVmmCreate, sizeof(*body));
 	body->memory = m->handle;
 	body->device = device_wire(m->device);
@@ -278,6 +293,7 @@ CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	body->tile_pool = (prop->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) != 0;
 	body->bytes = size;
 	status = shim_post(&call);
+	session_leave(visit);
 	memory_made(m, status, handle);
 	return status;
 }
@@ -364,20 +380,23 @@ CUresult hand_cuMemRelease(CUmemGenericAllocationHandle handle)
 }
 
 /* With the lock held, and everything checked. */
-static CUresult map(CUdeviceptr ptr, size_t size, struct vmm_memory *m, size_t i)
+static CUresult map(CUdeviceptr ptr, size_t size, struct vmm_memory *m, int device, size_t i)
 {
+	struct session_visit visit;
 	struct shim_call call;
 	struct wire_vcudaVmmMap *body;
 	CUresult status;
 
-	if (!mapping_insert(i, &(struct vmm_mapping){ptr, size, m, false}))
+	if (!mapping_insert(i, &(struct vmm_mapping){ptr, size, m, device, false, 0}))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	m->mappings++;
+	visit = device_visit(m->device);
 	body = shim_begin(&call, OP_vcudaVmmMap, sizeof(*body));
 	body->memory = m->handle;
 	body->address = ptr;
 	body->bytes = size;
 	status = shim_post(&call);
+	session_leave(visit);
 	return status;
 }
 
@@ -401,12 +420,12 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	if (!m || !m->references || size > m->size ||
 		(i < vmm.mapping_count && vmm.mappings[i].base < ptr + size))
 		status = CUDA_ERROR_INVALID_VALUE;
-	else if (range.device != m->device)
-		status = CUDA_ERROR_NOT_SUPPORTED; /* another device's window */
+	else if (range.device != m->device && !peer_can(range.device, m->device))
+		status = CUDA_ERROR_NOT_SUPPORTED; /* the window of a device without access */
 	else if (offset)
 		status = CUDA_ERROR_INVALID_VALUE;
 	else
-		status = map(ptr, size, m, i);
+		status = map(ptr, size, m, range.device, i);
 	pthread_mutex_unlock(&vmm.lock);
 	return status;
 }
@@ -427,7 +446,7 @@ CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
 		ptr + size <= range.base + range.bytes)
 		status = CUDA_SUCCESS;
 	if (n) {
-		status = post_unmap(vmm.mappings[i].memory->device, ptr, size);
+		status = post_unmap(vmm.mappings[i].device, ptr, size);
 		for (size_t k = i; k < i + n; k++) {
 			vmm.mappings[k].memory->mappings--;
 			memory_done(vmm.mappings[k].memory);
@@ -440,7 +459,45 @@ CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
 	return status;
 }
 
-/* Mapped is readable and writable for the memory's own device; nothing else can be had. */
+/* Mapped is readable and writable for the device whose window it is in; others can be let to
+ * the same. */
+static CUresult access_check(const CUmemAccessDesc *desc, const struct vmm_mapping *mapping)
+{
+	bool own = desc->location.id == mapping->device;
+	int where = mapping->memory->device;
+
+	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!device_of(desc->location.id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return own || desc->location.id == where || peer_can(desc->location.id, where)
+			       ? CUDA_SUCCESS
+			       : CUDA_ERROR_NOT_SUPPORTED;
+	return !own && desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? CUDA_SUCCESS
+								    : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* With the lock held, and DESC checked. */
+static CUresult access_set(struct vmm_mapping *mapping, const CUmemAccessDesc *desc)
+{
+	CUdevice by = desc->location.id;
+	uint64_t bit = 1ull << by;
+	CUresult status;
+
+	if (by == mapping->device) {
+		mapping->accessible = true;
+		return CUDA_SUCCESS;
+	}
+	if (desc->flags == (mapping->peers & bit ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+						 : CU_MEM_ACCESS_FLAGS_PROT_NONE))
+		return CUDA_SUCCESS;
+	status = peer_mapping(mapping->device, mapping->base, mapping->size, by, desc->flags);
+	if (!status)
+		mapping->peers ^= bit;
+	return status;
+}
+
 CUresult hand_cuMemSetAccess(
 	CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
@@ -455,12 +512,11 @@ CUresult hand_cuMemSetAccess(
 	if (!n)
 		status = CUDA_ERROR_INVALID_VALUE;
 	for (size_t k = 0; !status && k < count; k++)
-		if (desc[k].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-			desc[k].location.id != vmm.mappings[i].memory->device ||
-			desc[k].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-			status = CUDA_ERROR_NOT_SUPPORTED;
-	for (size_t k = i; !status && k < i + n; k++)
-		vmm.mappings[k].accessible = true;
+		for (size_t m = i; !status && m < i + n; m++)
+			status = access_check(&desc[k], &vmm.mappings[m]);
+	for (size_t k = 0; !status && k < count; k++)
+		for (size_t m = i; !status && m < i + n; m++)
+			status = access_set(&vmm.mappings[m], &desc[k]);
 	pthread_mutex_unlock(&vmm.lock);
 	return status;
 }
@@ -475,7 +531,9 @@ static bool mapping_access(CUdeviceptr ptr, int device, unsigned long long *flag
 	pthread_mutex_lock(&vmm.lock);
 	i = mapping_from(ptr);
 	mapped = i < vmm.mapping_count && vmm.mappings[i].base <= ptr;
-	if (mapped && vmm.mappings[i].accessible && vmm.mappings[i].memory->device == device)
+	if (mapped && (vmm.mappings[i].device == device
+				      ? vmm.mappings[i].accessible
+				      : device >= 0 && vmm.mappings[i].peers >> device & 1))
 		*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	pthread_mutex_unlock(&vmm.lock);
 	return mapped;

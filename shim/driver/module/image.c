@@ -166,8 +166,73 @@ CUresult image_read(const char *path, void **bytes, size_t *size)
 	return CUDA_SUCCESS;
 }
 
+/* What CU_JIT_GLOBAL_SYMBOL_… name. */
+struct jit_symbols {
+	const char *const *names;
+	void *const *addresses;
+	uint32_t count;
+};
+
+static CUresult symbols_put(struct jit *jit, const struct jit_symbols *s)
+{
+	size_t entries = 0;
+
+	if (!s->count)
+		return CUDA_SUCCESS;
+	if (!s->names || !s->addresses)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!(devices.info.features & OPEN_FEATURE_SYMBOLS))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	for (uint32_t i = 0; i < s->count; i++) {
+		if (!s->names[i] || !*s->names[i])
+			return CUDA_ERROR_INVALID_VALUE;
+		entries += 1 + (strlen(s->names[i]) + 7) / 8;
+		if (entries >
+			IMAGE_OPTIONS_MAX - sizeof(jit->options) / sizeof(jit->options[0]))
+			return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	jit->symbols = calloc(entries + jit->count, sizeof(*jit->symbols));
+	if (!jit->symbols)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(jit->symbols, jit->options, jit->count * sizeof(*jit->symbols));
+	jit->symbol_count = jit->count;
+	for (uint32_t i = 0; i < s->count; i++) {
+		size_t n = strlen(s->names[i]);
+
+		for (size_t at = 0; at < n; at += 8) {
+			struct image_option *o = &jit->symbols[jit->symbol_count++];
+
+			o->option = CU_JIT_GLOBAL_SYMBOL_NAMES;
+			memcpy(&o->value, s->names[i] + at, n - at < 8 ? n - at : 8);
+		}
+		jit->symbols[jit->symbol_count++] =
+			(struct image_option){.option = CU_JIT_GLOBAL_SYMBOL_ADDRESSES,
+				.value = (uint64_t)(uintptr_t)s->addresses[i]};
+	}
+	return CUDA_SUCCESS;
+}
+
+void jit_free(struct jit *jit)
+{
+	free(jit->symbols);
+	jit->symbols = NULL;
+}
+
+CUresult jit_read_linker(
+	struct jit *jit, unsigned count, const CUjit_option *options, void **values)
+{
+	CUresult status = jit_read(jit, count, options, values);
+	bool any = jit->symbols;
+
+	jit_free(jit);
+	jit->symbol_count = 0;
+	return !status && any ? CUDA_ERROR_NOT_SUPPORTED : status;
+}
+
 CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, void **values)
 {
+	struct jit_symbols symbols = {0};
+
 	memset(jit, 0, sizeof(*jit));
 	if (count && (!options || !values))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -187,9 +252,9 @@ CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, 
 			jit->error_used = &values[i];
 			break;
 		case CU_JIT_WALL_TIME: jit->wall = &values[i]; break;
-		case CU_JIT_GLOBAL_SYMBOL_NAMES:
-		case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
-		case CU_JIT_GLOBAL_SYMBOL_COUNT: return CUDA_ERROR_NOT_SUPPORTED;
+		case CU_JIT_GLOBAL_SYMBOL_NAMES: symbols.names = values[i]; break;
+		case CU_JIT_GLOBAL_SYMBOL_ADDRESSES: symbols.addresses = values[i]; break;
+		case CU_JIT_GLOBAL_SYMBOL_COUNT: symbols.count = (uint32_t)value; break;
 		default:
 			if (jit->count == sizeof(jit->options) / sizeof(jit->options[0]))
 				return CUDA_ERROR_INVALID_VALUE;
@@ -197,7 +262,7 @@ CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, 
 			jit->options[jit->count++].value = value;
 		}
 	}
-	return CUDA_SUCCESS;
+	return symbols_put(jit, &symbols);
 }
 
 void jit_begin(struct jit *jit)

@@ -77,6 +77,7 @@ CUresult hand_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_opti
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (status) {
+		jit_free(&made->jit);
 		free(made->image);
 		free(made);
 		return status;
@@ -207,6 +208,7 @@ CUresult hand_cuLibraryUnload(CUlibrary library)
 		free(kernel);
 	}
 	pthread_mutex_destroy(&gone->lock);
+	jit_free(&gone->jit);
 	free(gone->image);
 	free(gone);
 	return status;
@@ -269,6 +271,9 @@ CUresult hand_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const cha
 		status = library_module(from, &module);
 		if (!status)
 			status = module_function(module, name, &function);
+		/* Of a module's function without a name the driver says INVALID_VALUE. */
+		if (status == CUDA_ERROR_INVALID_VALUE && !*name)
+			status = CUDA_ERROR_NOT_FOUND;
 		if (status)
 			return status;
 	}
@@ -501,8 +506,9 @@ CUresult hand_cuKernelGetParamInfo(
 	CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 {
 	struct function *function;
-	CUresult status = kernel ? library_function((uint64_t)(uintptr_t)kernel, &function)
-				 : CUDA_ERROR_INVALID_VALUE;
+	CUresult status = kernel && paramOffset
+				  ? library_function((uint64_t)(uintptr_t)kernel, &function)
+				  : CUDA_ERROR_INVALID_VALUE;
 
 	return status ? status : function_param(function, paramIndex, paramOffset, paramSize);
 }

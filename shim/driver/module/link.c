@@ -61,7 +61,7 @@ CUresult hand_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
 	link = calloc(1, sizeof(*link));
 	if (!link)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = jit_read(&link->jit, numOptions, options, optionValues);
+	status = jit_read_linker(&link->jit, numOptions, options, optionValues);
 	if (!status) {
 		link->handle = shim_mint(KIND_CUlinkState, link);
 		status = link->handle ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -127,7 +127,7 @@ CUresult hand_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *dat
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!data || !size || link->result)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = jit_read(&jit, numOptions, options, optionValues);
+	status = jit_read_linker(&jit, numOptions, options, optionValues);
 	if (status)
 		return status;
 	sha256(data, size, digest);

@@ -91,8 +91,10 @@ static CUresult load_once(const struct image *image, const uint8_t digest[32], u
 	body->size = image->size;
 	body->kind = image->kind;
 	shim_put(&call, &body->digest, digest, 32);
-	body->jit_bytes = (uint32_t)(jit->count * sizeof(jit->options[0]));
-	shim_put(&call, &body->jit, jit->options, body->jit_bytes);
+	body->jit_bytes = (uint32_t)((jit->symbols ? jit->symbol_count : jit->count) *
+				     sizeof(jit->options[0]));
+	shim_put(
+		&call, &body->jit, jit->symbols ? jit->symbols : jit->options, body->jit_bytes);
 	reply = shim_wait(&call, sizeof(*reply));
 	/* The text matters most where the load failed. */
 	if (!reply && call.slot && call.reply_bytes >= sizeof(*reply))
@@ -433,10 +435,11 @@ CUresult hand_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned i
 	status = jit_read(&jit, numOptions, options, optionValues);
 	if (!status)
 		status = image_extract(image, context->device, &taken);
-	if (status)
-		return status;
-	status = module_load(&taken, &jit, NULL, &loaded);
-	free(taken.bytes);
+	if (!status) {
+		status = module_load(&taken, &jit, NULL, &loaded);
+		free(taken.bytes);
+	}
+	jit_free(&jit);
 	if (!status)
 		*module = (CUmodule)(uintptr_t)loaded->handle;
 	return status;

@@ -54,6 +54,9 @@ CUresult link_parts(const void *const *parts, int device, struct image *out);
 struct jit {
 	struct image_option options[24];
 	uint32_t count;
+	/* NULL, or all of them and where variables are; malloc'ed, jit_free(). */
+	struct image_option *symbols;
+	uint32_t symbol_count;
 	char *info, *error;		/* the app's buffers, or NULL */
 	void **info_used, **error_used; /* where the lengths are told */
 	size_t info_room, error_room;
@@ -62,6 +65,11 @@ struct jit {
 	float spent;	/* milliseconds so far */
 };
 CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, void **values);
+/* The same for the linker, which takes no addresses of variables: the loader does. */
+CUresult jit_read_linker(
+	struct jit *jit, unsigned count, const CUjit_option *options, void **values);
+/* Also after jit_read() has failed. */
+void jit_free(struct jit *jit);
 /* The compiler or linker is about to be asked: its time is counted from here. */
 void jit_begin(struct jit *jit);
 /* It has answered. The JIT's text into the app's buffer, and how long it was. */

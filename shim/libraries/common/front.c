@@ -86,10 +86,25 @@ static CUresult front_send(const struct front_frame *frame)
 EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
 {
 	CUresult status = shim_enter(frame->call);
+	uint64_t handle = 0;
+	bool lent;
 
+	if (status)
+		return status;
+	/* A call of a handle begins with that. */
+	if (session_count > 1 && frame->body_bytes >= sizeof(handle))
+		memcpy(&handle, frame->body, sizeof(handle));
+	lent = home_lend(handle);
+	if (session_count > 1 && frame->stream_at != FRONT_NO_STREAM &&
+		!stream_here(frame->stream))
+		status = CUDA_ERROR_INVALID_HANDLE;
 	if (!status)
 		status = pinned_before(frame->body, frame->body_bytes);
-	return status ? status : front_send(frame);
+	if (!status)
+		status = front_send(frame);
+	if (lent)
+		home_lent();
+	return status;
 }
 
 EXPORT bool vcuda_front_keeps(void)
@@ -128,7 +143,8 @@ EXPORT CUresult vcuda_front_context(void)
 
 EXPORT CUresult vcuda_front_stream(CUstream stream, uint64_t *number)
 {
-	return stream_number(stream, number);
+	return session_count > 1 && !stream_here(stream) ? CUDA_ERROR_INVALID_HANDLE
+							 : stream_number(stream, number);
 }
 
 EXPORT uint64_t vcuda_front_mint(uint32_t kind, void *object)

@@ -89,12 +89,25 @@ static bool content_of(
 	return o;
 }
 
+/* Without an object of parameters the 64-bit calls take the library's defaults. */
+static void put_nothing(struct library_items *items)
+{
+	uint32_t *at = library_key(items, 1);
+
+	if (at)
+		*at = 0;
+}
+
 void cusolver_put_descriptor(struct library_items *items, const void *descriptor, uint32_t kind)
 {
 	uint32_t bytes = cusolver_content_bytes(kind);
 	union cusolver_content content;
 	void *to;
 
+	if (!descriptor && kind == CUSOLVER_ITEM_PARAMS) {
+		put_nothing(items);
+		return;
+	}
 	if (cusolver_object_kind(kind)) {
 		put_object(items, descriptor, kind);
 		return;

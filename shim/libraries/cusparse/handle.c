@@ -20,7 +20,7 @@ cusparseStatus_t hand_cusparseGetVersion(cusparseHandle_t handle, int *number)
 	const struct library_handle *h = vcuda_library_find(&cusparse_front, handle);
 
 	if (!h)
-		return CUSPARSE_STATUS_NOT_INITIALIZED;
+		return CUSPARSE_STATUS_INVALID_VALUE;
 	if (!number)
 		return CUSPARSE_STATUS_INVALID_VALUE;
 	*number = h->version ? (int)h->version : version();

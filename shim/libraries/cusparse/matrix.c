@@ -37,6 +37,9 @@ cusparseStatus_t hand_cusparseCreateCsr(cusparseSpMatDescr_t *spMatDescr, int64_
 	cusparseIndexType_t csrRowOffsetsType, cusparseIndexType_t csrColIndType,
 	cusparseIndexBase_t idxBase, cudaDataType valueType)
 {
+	if (csrRowOffsetsType != csrColIndType && cusparse_index(csrRowOffsetsType) &&
+		cusparse_index(csrColIndType))
+		return CUSPARSE_STATUS_NOT_SUPPORTED; /* as NVIDIA's */
 	return make(spMatDescr,
 		&(struct cusparse_spmat){.rows = rows,
 			.cols = cols,

@@ -94,14 +94,15 @@ __global__ void in_streams(unsigned *at)
 	cudaStreamDestroy(two);
 }
 
-/* Copies and fills are in a stream's order too. */
+/* Copies and fills are in a stream's order too; what each of them answers. */
 __global__ void copies(unsigned *at)
 {
 	fill<<<1, 32>>>(at, 9);
-	cudaMemcpyAsync(at + 32, at, 128, cudaMemcpyDeviceToDevice, 0);
-	cudaMemsetAsync(at, 0x11, 64, 0);
+	at[100] = cudaMemcpyAsync(at + 32, at, 128, cudaMemcpyDeviceToDevice, 0);
+	at[101] = cudaMemsetAsync(at, 0x11, 64, 0);
 	add<<<2, 32>>>(at, 1);
-	cudaMemcpy2DAsync(at + 64, 16, at, 32, 8, 4, cudaMemcpyDeviceToDevice, 0);
+	at[102] = cudaMemcpy2DAsync(at + 64, 16, at, 32, 8, 4, cudaMemcpyDeviceToDevice, 0);
+	at[103] = cudaGetLastError();
 }
 
 __global__ void take(unsigned *at, struct many many, unsigned value)

@@ -32,10 +32,7 @@ static __device__ void barrier_wait(unsigned bar)
 		: "memory");
 }
 
-extern "C" {
-
-/* The box as it lies in shared memory. */
-__global__ void fetch(const __grid_constant__ CUtensorMap map, int x, int y, unsigned *to)
+static __device__ void fetch_by(const CUtensorMap *map, int x, int y, unsigned *to)
 {
 	__shared__ alignas(1024) unsigned box[BOX_BYTES / 4];
 	__shared__ alignas(8) unsigned long long barrier;
@@ -46,11 +43,24 @@ __global__ void fetch(const __grid_constant__ CUtensorMap map, int x, int y, uns
 		asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::"
 			     "complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
 			:
-			: "r"(address_of(box)), "l"(&map), "r"(x), "r"(y), "r"(bar)
+			: "r"(address_of(box)), "l"(map), "r"(x), "r"(y), "r"(bar)
 			: "memory");
 	barrier_wait(bar);
 	for (unsigned i = threadIdx.x; i < BOX_BYTES / 4; i += blockDim.x)
 		to[i] = box[i];
+}
+
+extern "C" {
+
+/* The box as it lies in shared memory; by a map that is an argument, or that lies in memory. */
+__global__ void fetch(const __grid_constant__ CUtensorMap map, int x, int y, unsigned *to)
+{
+	fetch_by(&map, x, y, to);
+}
+
+__global__ void fetch_from(const CUtensorMap *map, int x, int y, unsigned *to)
+{
+	fetch_by(map, x, y, to);
 }
 
 /* Fills a box with its numbers, and stores it or adds it. */

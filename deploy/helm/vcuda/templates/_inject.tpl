@@ -43,6 +43,7 @@ sidecar:
     - {name: VCUDA_IPC, value: "${ipc}"}
     - {name: VCUDA_VRAM_LIMIT, value: "${vramLimit}"}
     - {name: VCUDA_GPU_COUNT, value: "${gpuCount}"}
+    - {name: VCUDA_PRIORITY, value: "${priority}"}
     - {name: VCUDA_SHM_SIZE, value: "${shmSize}"}
     - {name: VCUDA_GRACE, value: "${grace}"}
     - {name: VCUDA_LOG_LEVEL, value: "${logLevel}"}
@@ -134,6 +135,7 @@ labels:
 - {key: enabled, form: "^(true|false)$", takes: "true or false"}
 - {key: vram-limit, form: {{ $from10M | quote }}, takes: "bytes from 10M on, like 4Gi"}
 - {key: gpu-count, form: "^([1-9]|1[0-6])$", takes: "a number from 1 to 16"}
+- {key: priority, form: "^(low|normal|high)$", takes: "low, normal or high"}
 - {key: shm-size, form: {{ $from40M | quote }}, takes: "bytes from 40M on, like 512Mi"}
 - {key: sidecar-memory-request, form: {{ $bytes | quote }}, takes: "bytes, like 64Mi"}
 - {key: sidecar-memory-limit, form: {{ $from10M | quote }}, takes: "bytes from 10M on, like 512Mi"}
@@ -149,7 +151,7 @@ labels:
 - {key: protocol, form: "^native$", takes: "native; no other transport is served yet"}
 - {key: grace, form: "^(0|[1-9][0-9]{0,2}|[12][0-9]{3}|3[0-5][0-9]{2}|3600)$", takes: "seconds from 0 to 3600; 0 switches it off"}
 - {key: log-level, form: "^(error|warn|info|debug)$", takes: "error, warn, info or debug"}
-- {key: server, form: "^[-A-Za-z0-9._:,/]{1,1000}$", takes: "HOST, HOST:PORT or a list of them with commas"}
+- {key: server, form: "^[-A-Za-z0-9._:,/+]{1,1000}$", takes: "HOST, HOST:PORT or a list of them, with a comma between (one of them) or + (all of them)"}
 - {key: auth-secret, form: "^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$", takes: "the name of a secret"}
 - {key: inject-container, form: {{ $names | quote }}, takes: "names of containers with commas between"}
 - {key: exclude-container, form: {{ $names | quote }}, takes: "names of containers with commas between"}
@@ -315,6 +317,9 @@ of TensorFusion and its operator; here nothing acts on it (docs/KUBERNETES.md)
 - name: gpuCount
   cel: "variables.annotations[?'{{ $p }}gpu-count'].orValue('')"
   jmespath: "annotations.\"{{ $p }}gpu-count\" || ''"
+- name: priority
+  cel: "variables.annotations[?'{{ $p }}priority'].orValue('')"
+  jmespath: "annotations.\"{{ $p }}priority\" || ''"
 - name: shmSize
   cel: "variables.annotations[?'{{ $p }}shm-size'].orValue('{{ .Values.injector.shmSize }}')"
   jmespath: "annotations.\"{{ $p }}shm-size\" || '{{ .Values.injector.shmSize }}'"

@@ -7,22 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* What a search may write; the first LIBRARY_LIST of them go home. */
 #define LIST_ROOM 64
-static _Alignas(16) unsigned char list_room[LIST_ROOM * LIBRARY_LIST_BYTES];
-
-/* Arrays of descriptors, of one call. */
-#define EACH_ARRAYS 4
-static void **each_room[EACH_ARRAYS];
-static unsigned each_used;
 
 /* A call's workspace on the host. Libraries ask for some kilobytes; the bound is against
  * clients.
  */
 #define WORKSPACE_MAX (1u << 30)
-static void *workspace_room;
 
 void library_refuse(struct library_frame *f, int status)
 {
@@ -275,7 +269,8 @@ void *const *library_get_each(struct library_frame *f, int64_t count, uint32_t k
 	if (!library_present(f))
 		return NULL;
 	runs = library_get_int(f);
-	if (f->stopped || count <= 0 || count > LIBRARY_EACH_MAX || each_used == EACH_ARRAYS) {
+	if (f->stopped || count <= 0 || count > LIBRARY_EACH_MAX ||
+		f->array_count == LIBRARY_ARRAYS) {
 		library_violated(f);
 		return NULL;
 	}
@@ -284,7 +279,7 @@ void *const *library_get_each(struct library_frame *f, int64_t count, uint32_t k
 		library_refuse(f, f->of->statuses.memory);
 		return NULL;
 	}
-	each_room[each_used++] = each;
+	f->arrays[f->array_count++] = each;
 	while (runs-- && !f->stopped) {
 		uint32_t length = library_get_int(f);
 		void *descriptor = library_get_descriptor(f, kind);
@@ -305,11 +300,11 @@ void *library_get_workspace(struct library_frame *f, uint64_t bytes)
 {
 	if (f->stopped || !bytes)
 		return NULL;
-	if (bytes <= WORKSPACE_MAX && !workspace_room)
-		workspace_room = malloc(bytes);
-	if (!workspace_room)
+	if (bytes <= WORKSPACE_MAX && !f->workspace)
+		f->workspace = malloc(bytes);
+	if (!f->workspace)
 		library_refuse(f, f->of->statuses.memory);
-	return workspace_room;
+	return f->workspace;
 }
 
 void *library_get_out(struct library_frame *f)
@@ -347,21 +342,28 @@ void *library_get_inout(struct library_frame *f)
 
 void *library_get_list(struct library_frame *f, int64_t count, uint32_t each)
 {
-	if (count <= 0 || count > LIST_ROOM || each > LIBRARY_LIST_BYTES) {
+	if (count <= 0 || count > LIST_ROOM || each > LIBRARY_LIST_BYTES || f->list) {
 		library_violated(f);
 		return NULL;
 	}
-	memset(list_room, 0, sizeof(list_room));
+	f->list = calloc(LIST_ROOM, LIBRARY_LIST_BYTES);
+	if (!f->list) {
+		library_refuse(f, f->of->statuses.memory);
+		return NULL;
+	}
 	f->listed = count < LIBRARY_LIST ? (uint32_t)count : LIBRARY_LIST;
 	f->list_each = each;
-	return list_room;
+	return f->list;
 }
 
 bool library_stop(struct library_frame *f, bool lacks, const char *name)
 {
 	if (!f->stopped && lacks)
 		library_refuse(f, library_status(&f->of->statuses, worker_lacks(f->w, name)));
-	return f->stopped || worker_refused(f->r);
+	if (f->stopped || worker_refused(f->r))
+		return true;
+	beside_leave(f->r);
+	return false;
 }
 
 /* What was found, at most as many as the first number says. */
@@ -372,7 +374,7 @@ static void library_list_answer(struct library_frame *f)
 
 	if (found > f->listed)
 		f->answer->out[0] = found = f->listed;
-	memcpy(to, list_room, (size_t)found * f->list_each);
+	memcpy(to, f->list, (size_t)found * f->list_each);
 	for (uint32_t i = 0; f->of->element && i < found; i++)
 		f->of->element(f->library, to + (size_t)i * f->list_each);
 }
@@ -390,12 +392,24 @@ static bool library_open(struct library_frame *f, const struct library_body *bod
 	f->served = plain_use(f->w, f->r, f->of, &body->state);
 	if (!f->served)
 		return false;
+	f->served->busy = f->r->beside;
 	f->library = f->served->library;
 	f->handle = f->served->handle;
 	f->stream = f->served->stream;
 	if (f->of->pointer_mode != LIBRARY_NO_WORD)
 		f->mode = (int32_t)body->state.word[f->of->pointer_mode];
 	return true;
+}
+
+/* What the call had for itself. */
+static void library_close(struct library_frame *f)
+{
+	while (f->array_count)
+		free(f->arrays[--f->array_count]);
+	free(f->workspace);
+	free(f->list);
+	if (f->served && f->r->beside)
+		f->served->busy = false;
 }
 
 CUresult library_serve(struct worker *w, struct request *r, const struct library_run *run)
@@ -409,6 +423,8 @@ CUresult library_serve(struct worker *w, struct request *r, const struct library
 	if (LIBRARY_VARYING_FROM(body->key_words) > r->header.body ||
 		body->key_words > LIBRARY_KEY_WORDS)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (of->beside && beside_serve(w, r, run->entry.serve))
+		return CUDA_SUCCESS;
 	if (!library_open(&f, body))
 		return r->refused;
 	f.key = (const uint32_t *)(const void *)(body + 1);
@@ -419,22 +435,21 @@ CUresult library_serve(struct worker *w, struct request *r, const struct library
 
 	memcpy(&f.function, (const char *)f.library + run->function, sizeof(f.function));
 	status = run->run(&f);
+	beside_enter(r);
 	if (of->ended)
 		of->ended(&f, status);
 	status = f.stopped ? f.status : of->numbered ? of->numbered(f.library, status) : status;
-	while (each_used)
-		free(each_room[--each_used]);
-	free(workspace_room);
-	workspace_room = NULL;
 	for (uint32_t i = 0; i < f.results; i++)
 		memcpy(f.answer->out + f.result[i].to, f.room + f.result[i].from,
 			f.result[i].words * sizeof(f.room[0]));
 	if (r->refused) {
 		if (f.served)
 			plain_unfill(f.served);
+		library_close(&f);
 		return r->refused;
 	}
 	if (f.listed && !status && r->header.kind == FRAME_CALL)
 		library_list_answer(&f);
+	library_close(&f);
 	return f.served ? plain_answer(w, r, f.served, status) : plain_told(r, of, status);
 }

@@ -14,7 +14,11 @@
 #define LIBRARY_ROOM 32u       /* words of scalars, results and objects of one call */
 #define LIBRARY_RESULTS_MAX 8u /* of one call */
 
-/* A call that is being served, on the loop's stack. */
+/* Descriptors that a room notes until the call ends, and arrays of them. */
+#define LIBRARY_NOTED 8u
+#define LIBRARY_ARRAYS 4u
+
+/* A call that is being served, on the stack of its thread (beside_call.h). */
 struct library_frame {
 	struct worker *w;
 	struct request *r;
@@ -44,6 +48,17 @@ struct library_frame {
 	struct library_answer *answer;
 	uint32_t listed; /* elements of a list that may go home */
 	uint32_t list_each;
+	unsigned char *list; /* all that a search writes */
+	void **arrays[LIBRARY_ARRAYS];
+	uint32_t array_count;
+	void *workspace; /* of the host */
+	struct {
+		uint32_t kind;
+		bool passing;	/* it ends with the call */
+		uint64_t *size; /* where the number of its elements goes; or NULL */
+		void *made;
+	} noted[LIBRARY_NOTED];
+	uint32_t noted_count;
 };
 
 /* Flags of a call by its verb. What is awaited is the first of its kind, prepares what it needs
@@ -126,7 +141,8 @@ const void *library_get_bytes(struct library_frame *f, uint32_t bytes);
 void library_refuse(struct library_frame *f, int status);
 /* The same for what violates the protocol. */
 void library_violated(struct library_frame *f);
-/* Whether to stop before the library is called; `lacks`: it has no function `name`. */
+/* Whether to stop before the library is called; `lacks`: it has no function `name`. If not, the
+ * loop's place is left: nothing of the loop's may be touched behind it without beside_enter. */
 bool library_stop(struct library_frame *f, bool lacks, const char *name);
 /* The end of a generated serve function: what it got goes to the frame's function, which has
  * CALLED's type. */

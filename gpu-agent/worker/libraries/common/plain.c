@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gpu-agent/probe/library.h"
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/worker_state.h"
 
@@ -142,9 +143,14 @@ struct plain_served *plain_use(struct worker *w, struct request *r,
 	const struct plain_library *of, const struct library_state *state)
 {
 	struct plain_served *s = worker_handle(w, r, state->handle, of->kind);
-	CUstream stream = worker_stream(w, r, state->stream);
+	CUstream stream;
 	int status;
 
+	/* A program may share it between threads; the library's is one thread's at a time. It
+	 * stays while calls are served beside the loop (closing.c). */
+	while (s && s->busy)
+		beside_others(w, r);
+	stream = worker_stream(w, r, state->stream);
 	if ((s && s->context != r->header.context) ||
 		(of->pointer_mode != LIBRARY_NO_WORD &&
 			state->word[of->pointer_mode] > LIBRARY_POINTERS_DEVICE))

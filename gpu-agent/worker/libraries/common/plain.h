@@ -42,6 +42,7 @@ struct plain_library {
 	void (*element)(const void *functions, void *element); /* its status is numbered */
 	/* The call was made, with that status, or stopped; NULL: nobody asks. */
 	void (*ended)(struct library_frame *f, int status);
+	bool beside; /* what is awaited is served beside the loop (beside_call.h) */
 };
 
 /* Of a context that is gone, it went with it. */
@@ -58,6 +59,7 @@ struct plain_served {
 	uint32_t word[LIBRARY_STATE_WORDS]; /* as they are set */
 	uint16_t context;
 	bool stream_set;
+	bool busy;    /* a call beside the loop has it */
 	bool on_host; /* it fills memory of the worker's, which is copied to … */
 	void *filled;
 	CUdeviceptr to; /* … this, device memory of the program's */

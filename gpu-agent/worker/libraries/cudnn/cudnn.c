@@ -6,6 +6,7 @@
 #include "gpu-agent/worker/libraries/cudnn/cudnn.h"
 
 #include "gpu-agent/probe/library.h"
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/libraries/cudnn/graph.h"
 #include "protocol/generated/cudnn_wire.h"
 #include "gpu-agent/worker/warm.h"
@@ -64,13 +65,16 @@ CUresult serve_vcudaCudnnVersion(struct worker *w, struct request *r)
 CUresult serve_cudnnCreate(struct worker *w, struct request *r)
 {
 	const struct wire_cudnnCreate *req = (const void *)r->body;
-	const struct cudnn_library *l = plain_open(w, r, &cudnn_plain, req->major);
+	const struct cudnn_library *l;
 	cudnnHandle_t handle = NULL;
 	int status;
 
+	if (beside_serve(w, r, serve_cudnnCreate))
+		return CUDA_SUCCESS;
+	l = plain_open(w, r, &cudnn_plain, req->major);
 	if (!l)
 		return r->refused;
-	status = cudnn_nine(l, cudnn_handle_new(l, w->contexts[r->header.context], &handle));
+	status = cudnn_nine(l, cudnn_handle_new(r, l, w->contexts[r->header.context], &handle));
 	return plain_bind(w, r, &cudnn_plain, l, status, handle, req->state.handle, false);
 }
 

@@ -33,9 +33,10 @@ CUresult cudnn_answer(struct request *r, cudnnStatus_t status);
 /* In a worker that has no session yet: makes the library ready for the context, which is
  * current (warm.c). */
 void cudnn_warm_context(const struct cudnn_library *library, CUcontext context);
-/* One of those that were made then, or a new one; the library's status. */
-cudnnStatus_t cudnn_handle_new(
-	const struct cudnn_library *library, CUcontext context, cudnnHandle_t *handle);
+/* One of those that were made then, or a new one; the library's status. The request's thread
+ * may leave the loop's place (beside_call.h). */
+cudnnStatus_t cudnn_handle_new(const struct request *r, const struct cudnn_library *library,
+	CUcontext context, cudnnHandle_t *handle);
 /* They go. */
 void cudnn_warm_forget(void);
 

@@ -8,17 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/libraries/cudnn/cudnn.h"
 
 #define BUCKETS 1024
 /* More than any model has; a program that makes ever new shapes turns them over. */
 #define KEPT_MAX 4096
+/* Where none of them may go, as calls beside the loop may use them. */
+#define KEPT_MOST (4 * KEPT_MAX)
 
 struct kept {
 	struct kept *next;	    /* of the bucket */
 	struct kept *newer, *older; /* by use */
 	uint64_t hash;
-	uint64_t used; /* the last call that used it */
+	uint64_t used; /* the newest call that used it */
 	const struct cudnn_library *library;
 	void *descriptor;
 	void *dropouts[2]; /* a network's own, or NULL */
@@ -432,12 +435,17 @@ static void *cudnn_descriptor(struct library_frame *f, const struct cudnn_conten
 	if (k) {
 		kept_unlink(k);
 		kept_front(k);
-		k->used = f->r->header.seq;
+		if (k->used < f->r->header.seq)
+			k->used = f->r->header.seq;
 		return k->descriptor;
 	}
-	/* Never one that this call uses. */
-	if (kept_count >= KEPT_MAX && oldest->used != f->r->header.seq)
+	/* Never one that this call uses, or one beside the loop. */
+	if (kept_count >= KEPT_MAX && oldest->used < beside_first(f->w, f->r))
 		kept_drop(oldest);
+	if (kept_count >= KEPT_MOST) {
+		library_refuse(f, CUDNN_STATUS_ALLOC_FAILED);
+		return NULL;
+	}
 	k = malloc(sizeof(*k) + 4 * ((size_t)c->words + c->ints));
 	status = k ? cudnn_make(f, c, &made, dropouts) : CUDNN_STATUS_ALLOC_FAILED;
 	if (status) {

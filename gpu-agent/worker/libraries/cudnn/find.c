@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/libraries/cudnn/config.h"
 #include "gpu-agent/worker/worker_state.h"
 
@@ -34,8 +35,11 @@ static cudnnStatus_t find_one(struct finding *a, struct cudnn_config_reader *rea
 	struct cudnn_found found;
 	cudnnStatus_t status = cudnn_config_read(reader, config, &found);
 
-	if (!status && first)
+	if (!status && first) {
+		beside_leave(a->f.r);
 		cudnn_config_sizes(reader, config, &found);
+		beside_enter(a->f.r);
+	}
 	if (!status && a->plain)
 		cudnn_config_keep(&a->f, a->graph, &found, config);
 	else
@@ -93,10 +97,12 @@ static cudnnStatus_t find_results(struct finding *a, struct graph_made *made)
 	for (int64_t i = 0; !status && i < room; i++)
 		status = l->cudnnBackendCreateDescriptor(
 			CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &list[i]);
+	beside_leave(a->f.r);
 	if (!status && room)
 		status = l->cudnnBackendGetAttribute(made->descriptor,
 			CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, room,
 			&count, list);
+	beside_enter(a->f.r);
 	status = cudnn_nine(a->f.library, status);
 	if (count < 0 || count > room)
 		count = room;
@@ -178,9 +184,12 @@ static void find(struct finding *a, const struct wire_vcudaCudnnFind *req,
 CUresult serve_vcudaCudnnFind(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCudnnFind *req = (const void *)r->body;
-	struct plain_served *served = worker_handle(w, r, req->handle, KIND_cudnnHandle);
+	struct plain_served *served;
 	struct finding a = {0};
 
+	if (beside_serve(w, r, serve_vcudaCudnnFind))
+		return CUDA_SUCCESS;
+	served = worker_handle(w, r, req->handle, KIND_cudnnHandle);
 	if (served && served->context != r->header.context)
 		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
 	if (worker_refused(r))
@@ -193,7 +202,9 @@ CUresult serve_vcudaCudnnFind(struct worker *w, struct request *r)
 		.of = &cudnn_plain,
 		.library = served->library,
 		.handle = served->handle};
+	graph_begin(&a.f);
 	find(&a, req, (struct wire_vcudaCudnnFind_reply *)(void *)r->answer);
+	graph_end();
 	free(a.tree);
 	return r->refused;
 }

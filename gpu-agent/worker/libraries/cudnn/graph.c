@@ -5,12 +5,16 @@
  *
  * Graphs and plans are made with a handle of the worker's own: the app may destroy the one that
  * it named, and go on with the plan.
+ *
+ * What may last, finalizing, happens outside of the loop's place (beside_call.h); what is kept
+ * here is one call's at a time.
  */
 #include "gpu-agent/worker/libraries/cudnn/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define BUCKETS 1024
@@ -20,6 +24,7 @@
 static struct graph_made *buckets[BUCKETS];
 static struct graph_made *newest, *oldest;
 static uint32_t made_count;
+static bool making; /* some call has it */
 
 /* A handle for each context and library. */
 static struct builder {
@@ -49,6 +54,18 @@ static void graph_first(struct graph_made *made)
 	made->older = newest;
 	*(newest ? &newest->newer : &oldest) = made;
 	newest = made;
+}
+
+void graph_begin(struct library_frame *f)
+{
+	while (making)
+		beside_others(f->w, f->r);
+	making = true;
+}
+
+void graph_end(void)
+{
+	making = false;
 }
 
 void graph_hold(struct graph_made *made)
@@ -139,7 +156,8 @@ static cudnnHandle_t graph_handle(struct library_frame *f)
 		return NULL;
 	b->library = f->library;
 	b->context = f->r->header.context;
-	if (cudnn_handle_new(f->library, f->w->contexts[f->r->header.context], &b->handle)) {
+	if (cudnn_handle_new(
+		    f->r, f->library, f->w->contexts[f->r->header.context], &b->handle)) {
 		free(b);
 		return NULL;
 	}
@@ -301,8 +319,11 @@ static cudnnStatus_t graph_one(struct library_frame *f, const struct graph_tree 
 	for (const uint32_t *at = n->first; !status && at < n->end;
 		at += 2 + cudnn_attribute_words(at[0] >> 16, at[1]))
 		status = graph_set(f, tree, found, at, &other);
-	if (!status)
+	if (!status) {
+		beside_leave(f->r);
 		status = cudnn_nine(f->library, l->cudnnBackendFinalize(found->descriptor));
+		beside_enter(f->r);
+	}
 	depth--;
 	if (!status)
 		graph_add(f, found);

@@ -44,6 +44,11 @@ bool graph_read(struct graph_tree *tree, const void *bytes, uint32_t count);
 /* Fills in the node's digest; those that it names have theirs. */
 void graph_digest(const struct graph_tree *tree, struct graph_node *n);
 
+/* Between these one call makes and asks, and has all that is kept here for itself; another that
+ * wants to waits. Plans that are there are executed meanwhile. */
+void graph_begin(struct library_frame *f);
+void graph_end(void);
+
 /* A node, or the root, as a finalized descriptor of the library. */
 cudnnStatus_t graph_make_node(struct library_frame *f, const struct graph_tree *tree,
 	const struct graph_node *n, struct graph_made **made);

@@ -159,8 +159,8 @@ static cudnnStatus_t plan_execute(struct library_frame *f, const struct cudnn_pl
 
 int run_cudnnBackendExecute(struct library_frame *f)
 {
-	static int64_t uids[TENSORS_MAX];
-	static void *addresses[TENSORS_MAX];
+	int64_t uids[TENSORS_MAX];
+	void *addresses[TENSORS_MAX];
 	uint64_t name = library_get_long(f);
 	void *workspace = library_get_device(f);
 	uint32_t count = library_get_int(f);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/libraries/cudnn/config.h"
 #include "gpu-agent/worker/worker_state.h"
 
@@ -31,9 +32,14 @@ struct asking {
 static cudnnStatus_t ask_get(const struct asking *a, cudnnBackendDescriptor_t d, uint32_t name,
 	uint32_t type, int64_t requested, int64_t *count, void *to)
 {
+	int status;
+
 	*count = 0;
-	return cudnn_nine(a->f.library, cudnn_of(&a->f)->cudnnBackendGetAttribute(
-						d, (int)name, (int)type, requested, count, to));
+	beside_leave(a->f.r);
+	status = cudnn_of(&a->f)->cudnnBackendGetAttribute(
+		d, (int)name, (int)type, requested, count, to);
+	beside_enter(a->f.r);
+	return cudnn_nine(a->f.library, status);
 }
 
 static cudnnStatus_t ask_new(
@@ -302,11 +308,14 @@ CUresult serve_vcudaCudnnAsk(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCudnnAsk *req = (const void *)r->body;
 	struct wire_vcudaCudnnAsk_reply *reply = (void *)r->answer;
-	struct plain_served *served = worker_handle(w, r, req->handle, KIND_cudnnHandle);
+	struct plain_served *served;
 	struct asking *a;
 	cudnnStatus_t status;
 	void *out;
 
+	if (beside_serve(w, r, serve_vcudaCudnnAsk))
+		return CUDA_SUCCESS;
+	served = worker_handle(w, r, req->handle, KIND_cudnnHandle);
 	if (served && served->context != r->header.context)
 		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
 	if (worker_refused(r))
@@ -324,7 +333,9 @@ CUresult serve_vcudaCudnnAsk(struct worker *w, struct request *r)
 		.library = served->library,
 		.handle = served->handle};
 	a->req = req;
+	graph_begin(&a->f);
 	status = ask(a);
+	graph_end();
 	if (!worker_refused(r) && !status) {
 		reply->count = a->count;
 		reply->total = a->total;

@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/libraries/cudnn/cudnn.h"
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/worker/worker_state.h"
@@ -166,9 +167,11 @@ void cudnn_warm_context(const struct cudnn_library *library, CUcontext context)
 		library->cudnnBackendDestroyDescriptor(g.made[--g.count]);
 }
 
-cudnnStatus_t cudnn_handle_new(
-	const struct cudnn_library *library, CUcontext context, cudnnHandle_t *handle)
+cudnnStatus_t cudnn_handle_new(const struct request *r, const struct cudnn_library *library,
+	CUcontext context, cudnnHandle_t *handle)
 {
+	cudnnStatus_t status;
+
 	for (unsigned i = 0; i < SPARES; i++) {
 		struct spare *s = &spares[i];
 
@@ -178,7 +181,10 @@ cudnnStatus_t cudnn_handle_new(
 		s->library = NULL;
 		return CUDNN_STATUS_SUCCESS;
 	}
-	return library->cudnnCreate(handle);
+	beside_leave(r);
+	status = library->cudnnCreate(handle);
+	beside_enter(r);
+	return status;
 }
 
 void cudnn_warm_forget(void)

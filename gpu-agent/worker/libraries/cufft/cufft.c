@@ -2,11 +2,8 @@
  *
  * The frames of cuFFT: what prepares a plan, gives it a number, runs and ends it.
  */
-#include <stdlib.h>
-
-#include "gpu-agent/worker/beside.h"
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/libraries/cufft/plan.h"
-#include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/worker/worker_state.h"
 
@@ -20,7 +17,6 @@ void cufft_warm(const struct worker *w, uint32_t major)
 
 void cufft_forget(uint16_t context)
 {
-	beside_forget(context);
 	for (int i = 0; i <= CUFFT_PLANS; i++)
 		if (named[i] && named[i]->context == context)
 			named[i] = NULL;
@@ -43,74 +39,6 @@ static const struct cufft_library *content_library(
 	return NULL;
 }
 
-/* What is asked of a content beside the loop, and the call that waits for it. */
-struct making {
-	struct beside_job job;
-	const struct cufft_library *library;
-	struct cufft_content content;
-	uint32_t what;		 /* enum cufft_what */
-	struct cufft_plan *plan; /* of CUFFT_WHAT_PLAN */
-	size_t bytes;
-	int status;
-	uint16_t tag;
-};
-
-static void making_run(struct beside_job *job)
-{
-	struct making *m = (struct making *)job;
-
-	if (m->what != CUFFT_WHAT_PLAN) {
-		m->status = cufft_size(
-			m->library, &m->content, m->what == CUFFT_WHAT_ESTIMATE, &m->bytes);
-		return;
-	}
-	m->plan = cufft_plan_make(m->library, &m->content, &m->status);
-	m->bytes = m->plan ? m->plan->bytes : 0;
-}
-
-static void making_drop(struct beside_job *job)
-{
-	struct making *m = (struct making *)job;
-
-	if (m->plan)
-		cufft_plan_drop(m->plan);
-}
-
-static void making_done(struct worker *w, struct beside_job *job)
-{
-	struct making *m = (struct making *)job;
-	struct wire_cufftXtGetSizeMany_reply answer = {
-		.plain.status = (uint32_t)m->status, .bytes = m->bytes};
-
-	if (!job->dropped && m->plan)
-		cufft_plan_keep(w, job->context, m->plan);
-	if (!library_lasting(&cufft_plain.statuses, m->status))
-		answer.plain.flags |= LIBRARY_PASSING;
-	reply_send(w, m->tag, job->dropped ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS, &answer,
-		sizeof(answer));
-	free(m);
-}
-
-/* True: its end answers. */
-static bool making_start(struct worker *w, struct request *r, const struct cufft_library *l,
-	const struct wire_cufftXtGetSizeMany *body)
-{
-	struct making *m = calloc(1, sizeof(*m));
-
-	if (!m)
-		return false;
-	m->job = (struct beside_job){
-		.run = making_run, .done = making_done, .drop = making_drop};
-	m->library = l;
-	m->content = body->content;
-	m->what = body->what;
-	m->tag = r->header.tag;
-	r->later = beside_start(w, &m->job, r->header.context);
-	if (!r->later)
-		free(m);
-	return r->later;
-}
-
 static struct cufft_plan *plan_get(struct worker *w, const struct request *r,
 	const struct cufft_library *l, const struct cufft_content *c, int *status)
 {
@@ -119,7 +47,9 @@ static struct cufft_plan *plan_get(struct worker *w, const struct request *r,
 	*status = CUFFT_SUCCESS;
 	if (plan)
 		return plan;
+	beside_leave(r);
 	plan = cufft_plan_make(l, c, status);
+	beside_enter(r);
 	return plan ? cufft_plan_keep(w, r->header.context, plan) : NULL;
 }
 
@@ -128,7 +58,8 @@ CUresult serve_cufftXtGetSizeMany(struct worker *w, struct request *r)
 	const struct wire_cufftXtGetSizeMany *body = (const void *)r->body;
 	struct wire_cufftXtGetSizeMany_reply *answer = (void *)r->answer;
 	const struct cufft_library *l = content_library(w, r, &body->content);
-	const struct cufft_plan *plan = NULL;
+	bool plan = body->what == CUFFT_WHAT_PLAN;
+	const struct cufft_plan *made;
 	size_t bytes = 0;
 	int status;
 
@@ -136,16 +67,17 @@ CUresult serve_cufftXtGetSizeMany(struct worker *w, struct request *r)
 		return r->refused;
 	if (body->what >= CUFFT_WHAT_LAST)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (body->what == CUFFT_WHAT_PLAN)
-		plan = cufft_plan_find(r->header.context, &body->content);
-	if (!plan && making_start(w, r, l, body))
+	if (!(plan && cufft_plan_find(r->header.context, &body->content)) &&
+		beside_serve(w, r, serve_cufftXtGetSizeMany))
 		return CUDA_SUCCESS;
-	if (body->what == CUFFT_WHAT_PLAN) {
-		plan = plan_get(w, r, l, &body->content, &status);
-		bytes = plan ? plan->bytes : 0;
+	if (plan) {
+		made = plan_get(w, r, l, &body->content, &status);
+		bytes = made ? made->bytes : 0;
 	} else {
+		beside_leave(r);
 		status = cufft_size(
 			l, &body->content, body->what == CUFFT_WHAT_ESTIMATE, &bytes);
+		beside_enter(r);
 	}
 	answer->bytes = bytes;
 	return plain_told(r, &cufft_plain, status);

@@ -7,16 +7,18 @@
 
 #include <string.h>
 
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/worker/worker_state.h"
 
-#define OBJECTS 32u
+#define OBJECTS 64u
 
 struct made {
 	const struct cusolver_library *library; /* NULL: free */
 	uint32_t kind;
 	union cusolver_content content;
 	void *object;
+	uint64_t used; /* the frame that used it last */
 };
 
 static struct made objects[OBJECTS];
@@ -155,13 +157,31 @@ static struct made *find(
 	return NULL;
 }
 
+/* One that no call uses; NULL: each is in use. */
+static struct made *room(const struct library_frame *f)
+{
+	uint64_t first = beside_first(f->w, f->r);
+
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		struct made *m = &objects[next++ % OBJECTS];
+
+		if (!m->library || m->used < first)
+			return m;
+	}
+	return NULL;
+}
+
 static struct made *make(
 	struct library_frame *f, uint32_t kind, const union cusolver_content *content)
 {
 	const struct cusolver_library *l = f->library;
-	struct made *m = &objects[next++ % OBJECTS];
+	struct made *m = room(f);
 	int status;
 
+	if (!m) {
+		library_refuse(f, f->of->statuses.memory);
+		return NULL;
+	}
 	if (m->library) {
 		f->w->cuda.cuCtxSynchronize();
 		drop(m);
@@ -197,7 +217,7 @@ static void *get_object(struct library_frame *f, enum handle_kind kind)
 
 void *cusolver_get_descriptor(struct library_frame *f, uint32_t kind)
 {
-	uint32_t bytes = cusolver_content_bytes(kind);
+	uint32_t bytes = cusolver_content_bytes(kind), got;
 	union cusolver_content content;
 	const uint32_t *words;
 	struct made *m;
@@ -205,7 +225,10 @@ void *cusolver_get_descriptor(struct library_frame *f, uint32_t kind)
 	if (cusolver_object_kind(kind))
 		return get_object(f, (enum handle_kind)cusolver_object_kind(kind));
 	memset(&content, 0, sizeof(content));
-	if (library_get_content(f, kind, bytes / 4, &words) != bytes / 4) {
+	got = library_get_content(f, kind, bytes / 4, &words);
+	if (!got && kind == CUSOLVER_ITEM_PARAMS)
+		return NULL; /* as the program gave it, or stopped */
+	if (got != bytes / 4) {
 		library_violated(f);
 		return NULL;
 	}
@@ -213,5 +236,9 @@ void *cusolver_get_descriptor(struct library_frame *f, uint32_t kind)
 	m = find(f->library, kind, &content);
 	if (!m)
 		m = make(f, kind, &content);
-	return m ? m->object : NULL;
+	if (!m)
+		return NULL;
+	if (m->used < f->r->header.seq)
+		m->used = f->r->header.seq;
+	return m->object;
 }

@@ -6,6 +6,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/libraries/cusolver/cusolver.h"
 #include "gpu-agent/worker/worker_state.h"
 
@@ -65,6 +66,7 @@ static void factors_send(struct library_frame *f, CUdeviceptr to, uint32_t n,
 static int answer(struct library_frame *f, int status, uint32_t n, CUdeviceptr to,
 	struct factor *factors, int count)
 {
+	beside_enter(f->r);
 	for (int i = 0; i < count; i++) {
 		uint32_t *entries = library_get_out(f);
 

@@ -13,8 +13,6 @@
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/vcuda_wire.h"
 
-#define USED_MAX 8 /* descriptors of one call; SpGEMM has four */
-
 /* One with a number. */
 struct object {
 	const struct cusparse_library *library;
@@ -22,15 +20,6 @@ struct object {
 	void *made;
 	uint16_t context;
 };
-
-/* Of the call that is served. */
-static struct {
-	uint32_t kind;
-	bool passing;	/* it ends with the call */
-	uint64_t *size; /* where the number of its elements goes; or NULL */
-	void *made;
-} used[USED_MAX];
-static unsigned used_count;
 
 void cusparse_warm(const struct worker *w, uint32_t major)
 {
@@ -158,7 +147,7 @@ void *cusparse_get_descriptor(struct library_frame *f, uint32_t kind)
 		return NULL;
 	if ((kind & LIBRARY_SIZED) == LIBRARY_SIZED)
 		size = library_get_out(f);
-	if (f->stopped || used_count == USED_MAX ||
+	if (f->stopped || f->noted_count == LIBRARY_NOTED ||
 		(kind & LIBRARY_STAYS && !said.places.object)) {
 		library_violated(f);
 		return NULL;
@@ -166,10 +155,10 @@ void *cusparse_get_descriptor(struct library_frame *f, uint32_t kind)
 	made = said.places.object ? object_get(f, &said) : passing_get(f, &said);
 	if (!made)
 		return NULL;
-	used[used_count].kind = said.kind;
-	used[used_count].passing = !said.places.object;
-	used[used_count].size = size;
-	used[used_count++].made = made;
+	f->noted[f->noted_count].kind = said.kind;
+	f->noted[f->noted_count].passing = !said.places.object;
+	f->noted[f->noted_count].size = size;
+	f->noted[f->noted_count++].made = made;
 	return made;
 }
 
@@ -190,12 +179,13 @@ void cusparse_ended(struct library_frame *f, int status)
 {
 	const struct cusparse_library *l = f->library;
 
-	while (used_count) {
-		used_count--;
-		if (used[used_count].size && !status && !f->stopped)
-			tell_size(l, used[used_count].kind, used[used_count].made,
-				used[used_count].size);
-		if (used[used_count].passing)
-			cusparse_unmake(l, used[used_count].kind, used[used_count].made);
+	while (f->noted_count) {
+		f->noted_count--;
+		if (f->noted[f->noted_count].size && !status && !f->stopped)
+			tell_size(l, f->noted[f->noted_count].kind,
+				f->noted[f->noted_count].made, f->noted[f->noted_count].size);
+		if (f->noted[f->noted_count].passing)
+			cusparse_unmake(l, f->noted[f->noted_count].kind,
+				f->noted[f->noted_count].made);
 	}
 }

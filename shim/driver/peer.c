@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Peer access.  What the GPUs can came with vcudaOpen; an agent that is older tells nothing,
+ * and its GPUs reach nothing of each other.  Who has access, the worker knows (its peer.c), so
+ * that its driver is the one that answers.
+ */
+#include "shim/driver/peer.h"
+
+#include <string.h>
+
+#include "shim/generated/cuda_hand.h"
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/thread.h"
+
+/* By device.place and the number that frames have: those of one agent. Filled when the process
+ * joins, never changed after. */
+static struct open_peer peers[OPEN_DEVICES_MOST][OPEN_DEVICES];
+
+void peer_fill(const struct open_info *info, const void *answer, size_t bytes)
+{
+	const unsigned char *at = answer;
+	struct open_peer(*rows)[OPEN_DEVICES] = &peers[session_here()->first];
+	size_t count = info->device_count;
+
+	memset(rows, 0, count * sizeof(*rows));
+	if (!(info->features & OPEN_FEATURE_PEERS) ||
+		bytes < count * count * sizeof(struct open_peer))
+		return;
+	for (size_t i = 0; i < count; i++)
+		memcpy(rows[i], at + i * count * sizeof(struct open_peer),
+			count * sizeof(struct open_peer));
+}
+
+/* GPUs of two agents reach nothing of each other. */
+static const struct open_peer *peer_of(CUdevice dev, CUdevice other)
+{
+	static const struct open_peer none;
+
+	return devices.at[dev].agent == devices.at[other].agent
+		       ? &peers[devices.at[dev].place][device_wire(other)]
+		       : &none;
+}
+
+bool peer_can(CUdevice dev, CUdevice other)
+{
+	return dev != other && peer_of(dev, other)->can;
+}
+
+CUresult hand_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
+{
+	if (!canAccessPeer)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(dev) || !device_of(peerDev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*canAccessPeer = peer_can(dev, peerDev);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceGetP2PAttribute(
+	int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
+{
+	const struct open_peer *peer;
+
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(srcDevice) || !device_of(dstDevice) || srcDevice == dstDevice)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
+		attrib > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+		return CUDA_ERROR_INVALID_VALUE;
+	peer = peer_of(srcDevice, dstDevice);
+	*value = peer->attribute_known >> attrib & 1 ? peer->attributes[attrib] : 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+	const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
+	CUdevice dstDevice)
+{
+	const struct open_peer *peer;
+
+	if (!capabilities || !operations || !count)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(srcDevice) || !device_of(dstDevice) || srcDevice == dstDevice)
+		return CUDA_ERROR_INVALID_DEVICE;
+	peer = peer_of(srcDevice, dstDevice);
+	for (unsigned i = 0; i < count; i++)
+		capabilities[i] = (unsigned)operations[i] < OPEN_PEER_ATOMICS
+					  ? peer->atomics[operations[i]]
+					  : 0;
+	return CUDA_SUCCESS;
+}
+
+static CUresult peer_context(const struct context *peer, bool on)
+{
+	struct shim_call call;
+	struct wire_vcudaPeerContext *body;
+
+	body = shim_begin(&call, OP_vcudaPeerContext, sizeof(*body));
+	body->peer = session_context(session_here(), peer->number);
+	body->on = on;
+	shim_wait(&call, 0);
+	return shim_end(&call);
+}
+
+CUresult hand_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
+{
+	const struct context *context = context_current(), *peer = context_of(peerContext);
+
+	if (!peer)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (Flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!atomic_load(&peer->live))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	/* A device has no access to itself, as NVIDIA's driver puts it (not as cuda.h). */
+	return peer_can(context->device, peer->device) ? peer_context(peer, true)
+						       : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+}
+
+CUresult hand_cuCtxDisablePeerAccess(CUcontext peerContext)
+{
+	const struct context *context = context_current(), *peer = context_of(peerContext);
+
+	if (!peer)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!atomic_load(&peer->live))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	return peer_can(context->device, peer->device) ? peer_context(peer, false)
+						       : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+}
+
+CUresult peer_pool(CUdevice owner, CUdevice by, bool in)
+{
+	struct session_visit visit = device_visit(owner);
+	struct shim_call call;
+	struct wire_vcudaPeerPool *body;
+	CUresult status;
+
+	body = shim_begin(&call, OP_vcudaPeerPool, sizeof(*body));
+	body->device = device_wire(owner);
+	body->accessor = device_wire(by);
+	body->on = in;
+	status = shim_post(&call);
+	session_leave(visit);
+	return status;
+}
+
+CUresult peer_mapping(
+	CUdevice owner, CUdeviceptr address, size_t bytes, CUdevice by, CUmemAccess_flags flags)
+{
+	struct session_visit visit = device_visit(owner);
+	struct shim_call call;
+	struct wire_vcudaVmmAccess *body;
+	CUresult status;
+
+	body = shim_begin(&call, OP_vcudaVmmAccess, sizeof(*body));
+	body->device = device_wire(owner);
+	body->address = address;
+	body->bytes = bytes;
+	body->accessor = device_wire(by);
+	body->flags = flags;
+	status = shim_post(&call);
+	session_leave(visit);
+	return status;
+}

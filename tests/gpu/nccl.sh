@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# On a machine with a GPU and NCCL: the programs of tests/nccl natively, and through us on the same GPU.
+# With one GPU that is a communicator of one rank, and the refusal of two ranks on it.
+#
+#	tests/gpu/nccl.sh [--dist DIR] [--libraries DIR] [--driver nvidia|software]
+#
+# Everything comes from DIR (.dist, made by `make dist`); NVIDIA's libnccl from where the loader finds it,
+# /usr/local/cuda, Python's packages, or --libraries. Exit status 0 if no row fails.
+
+set -u
+. "$(dirname "$0")/library.sh"
+library_options "$@"
+[ -d "$dist/nccl" ] || die "no $dist/nccl: \`make dist\` makes it"
+library_find 'libnccl.so.2'
+agent_options=(--set nccl.allowed=true)
+gpus=1
+[ "$driver" != nvidia ] || gpus=$(find /proc/driver/nvidia/gpus -mindepth 1 -maxdepth 1 2>/dev/null | wc -l)
+library_start
+native=$(library_native libnccl.so.2)
+for program in "$dist"/nccl/13/*; do
+	name=${program##*/}
+	[ "$name" != steady ] || continue # what one call costs: it wants words
+	if [ "$name" != one ] && [ "$gpus" -lt 2 ]; then
+		library_skip "$name" "needs two GPUs"
+		continue
+	fi
+	if [ -n "$native" ] && [ "$driver" = nvidia ]; then
+		library_row "native $name" env LD_LIBRARY_PATH="$path" "$program"
+	else
+		library_skip "native $name" "no libnccl.so.2 here"
+	fi
+	library_row "remote $name" remote "$program"
+done
+library_end

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is given to two devices by one process: pinned memory that both reach, a graph whose
+ * nodes run on both, a variable that each has its own of, and calls about one while the other
+ * one is current. */
+#include "check.h"
+
+static const int N = 1024;
+
+__device__ int variable;
+
+__global__ void add_one(int *values)
+{
+	values[blockIdx.x * blockDim.x + threadIdx.x]++;
+}
+
+__global__ void add(int *to, const int *from)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	to[i] += from[i];
+}
+
+__global__ void set_variable(int value)
+{
+	variable = value;
+}
+
+static int *zeroes(int device)
+{
+	int *values;
+
+	CUDA(cudaSetDevice(device));
+	CUDA(cudaMalloc(&values, N * sizeof(int)));
+	CUDA(cudaMemset(values, 0, N * sizeof(int)));
+	CUDA(cudaDeviceSynchronize());
+	return values;
+}
+
+static void check_all(const int *values, int want)
+{
+	static int got[N];
+
+	CUDA(cudaMemcpy(got, values, sizeof(got), cudaMemcpyDefault));
+	for (int i = 0; i < N; i++)
+		CHECK_EQ_AT(i, got[i], want);
+}
+
+static void pinned_for_both()
+{
+	int *host, *here = zeroes(1);
+
+	CUDA(cudaSetDevice(0));
+	CUDA(cudaHostAlloc(&host, N * sizeof(int), cudaHostAllocMapped | cudaHostAllocPortable));
+	for (int i = 0; i < N; i++)
+		host[i] = 7;
+	CUDA(cudaSetDevice(1));
+	add<<<N / 256, 256>>>(here, host);
+	add_one<<<N / 256, 256>>>(host);
+	CUDA(cudaDeviceSynchronize());
+	check_all(here, 7);
+	for (int i = 0; i < N; i++)
+		CHECK_EQ_AT(i, host[i], 8);
+	CUDA(cudaSetDevice(0));
+	add_one<<<N / 256, 256>>>(host);
+	CUDA(cudaDeviceSynchronize());
+	for (int i = 0; i < N; i++)
+		CHECK_EQ_AT(i, host[i], 9);
+	CUDA(cudaFreeHost(host));
+	CUDA(cudaFree(here));
+}
+
+/* One on device 0, one on device 1 after it, a copy back, and one on device 0 after that. */
+static void graph_on_both()
+{
+	cudaStream_t first, second;
+	cudaEvent_t there, back;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	int *b = zeroes(1), *a = zeroes(0);
+	const int launches = 3;
+
+	CUDA(cudaSetDevice(1));
+	CUDA(cudaStreamCreate(&second));
+	CUDA(cudaEventCreateWithFlags(&back, cudaEventDisableTiming));
+	CUDA(cudaSetDevice(0));
+	CUDA(cudaStreamCreate(&first));
+	CUDA(cudaEventCreateWithFlags(&there, cudaEventDisableTiming));
+	CUDA(cudaStreamBeginCapture(first, cudaStreamCaptureModeGlobal));
+	add_one<<<N / 256, 256, 0, first>>>(a);
+	CUDA(cudaEventRecord(there, first));
+	CUDA(cudaStreamWaitEvent(second, there, 0));
+	CUDA(cudaSetDevice(1));
+	add_one<<<N / 256, 256, 0, second>>>(b);
+	CUDA(cudaMemcpyAsync(a, b, N * sizeof(int), cudaMemcpyDefault, second));
+	CUDA(cudaEventRecord(back, second));
+	CUDA(cudaSetDevice(0));
+	CUDA(cudaStreamWaitEvent(first, back, 0));
+	add_one<<<N / 256, 256, 0, first>>>(a);
+	CUDA(cudaStreamEndCapture(first, &graph));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	for (int i = 0; i < launches; i++)
+		CUDA(cudaGraphLaunch(exec, first));
+	CUDA(cudaStreamSynchronize(first));
+	check_all(b, launches);
+	check_all(a, launches + 1);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaFree(a));
+	CUDA(cudaFree(b));
+}
+
+static void variable_of_each()
+{
+	int got;
+
+	for (int device = 0; device < 2; device++) {
+		CUDA(cudaSetDevice(device));
+		set_variable<<<1, 1>>>(10 + device);
+		CUDA(cudaDeviceSynchronize());
+	}
+	for (int device = 0; device < 2; device++) {
+		CUDA(cudaSetDevice(device));
+		CUDA(cudaMemcpyFromSymbol(&got, variable, sizeof(got)));
+		CHECK_EQ(got, 10 + device);
+	}
+}
+
+static void count(void *number)
+{
+	++*(int *)number;
+}
+
+static void about_the_other()
+{
+	int called = 0, *values = zeroes(1), *pooled;
+	cudaStream_t stream;
+
+	CUDA(cudaStreamCreate(&stream));
+	CUDA(cudaMallocAsync((void **)&pooled, N * sizeof(int), stream));
+	CUDA(cudaSetDevice(0));
+	CUDA(cudaLaunchHostFunc(stream, count, &called));
+	CUDA(cudaMemsetAsync(values, 1, N * sizeof(int), stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CHECK_EQ(called, 1);
+	check_all(values, 0x01010101);
+	CUDA(cudaFreeAsync(pooled, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CUDA(cudaFree(values));
+	CUDA(cudaStreamDestroy(stream));
+}
+
+int main()
+{
+	int devices;
+
+	CUDA(cudaGetDeviceCount(&devices));
+	if (devices < 2)
+		SKIP("one device only");
+	pinned_for_both();
+	graph_on_both();
+	variable_of_each();
+	about_the_other();
+	return 0;
+}

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several agents in one process (`a+b`): the order of their GPUs, each with memory, streams, events and copies of its
+own, what goes between them, and one of them that ends while the others go on (docs/SEVERAL-GPUS.md)."""
+import contextlib
+import os
+import subprocess
+
+from stack import BIN, BUILD, LOST, Agent, App, Sidecar, environment, folder, kill, now, one_line, wait_for
+
+SPREAD = os.path.join(BUILD, "stack", "spread")
+
+
+@contextlib.contextmanager
+def agents(*gpus, flags=()):
+    """An agent for each number, with so many GPUs, and a sidecar that has them all."""
+    with folder() as path:
+        made = []
+        for number, count in enumerate(gpus):
+            place = os.path.join(path, str(number))
+            os.makedirs(place)
+            made.append(Agent(place, env={"VCUDA_SOFTGPU_DEVICES": str(count)}))
+        sidecar = Sidecar(path, "+".join(agent.address for agent in made), *flags)
+        try:
+            yield made, sidecar
+        except AssertionError as error:
+            tails = "\n".join(one.log()[-900:] for one in (sidecar, *made))
+            raise AssertionError(f"{error}\n{tails}").with_traceback(error.__traceback__) from None
+
+
+def program(word, sidecar, path=SPREAD, **env):
+    return App(word, program=path, socket=sidecar.socket, env=env)
+
+
+def right(app, text, seconds=60):
+    app.close_stdin()
+    app.right(seconds)
+    assert text in app.text(), app.text()
+
+
+def test_each_gpu_works():
+    with agents(1, 1) as (made, sidecar):
+        right(program("all", sidecar), "right on 2")
+        for agent in made:  # a session at each, and none is left
+            wait_for(lambda agent=agent: not agent.sessions(), 5, "the sessions are gone")
+
+
+def test_three_agents_of_several_gpus():
+    with agents(2, 1, 3) as (_, sidecar):
+        right(program("all", sidecar), "right on 6")
+        right(program("between", sidecar), "right between 0 and 5")
+
+
+def test_between_two():
+    with agents(1, 1) as (_, sidecar):
+        right(program("between", sidecar), "right between 0 and 1")
+
+
+def test_every_switch():
+    with agents(1, 2) as (_, sidecar):
+        for word in ("no_post", "no_cache", "no_learn", "no_batch", "no_slab", "no_push", "no_zerocopy",
+                     "no_module_cache", "no_userfaultfd"):
+            right(program("between", sidecar, VCUDA_PERF=word), "right between 0 and 2")
+        right(program("all", sidecar, VCUDA_STRICT="1"), "right on 3")
+
+
+def test_programs_of_several_devices():
+    with agents(1, 1) as (_, sidecar):
+        for name in ("peers", "peer-copies", "devices", "contexts", "streams", "symbols", "virtual-memory"):
+            app = App(program=os.path.join(BUILD, "programs", "13", name), socket=sidecar.socket)
+            app.close_stdin()
+            app.right(60)
+
+
+def test_the_order_is_that_of_the_list():
+    with agents(1, 3) as (made, sidecar):
+        app = program("go-on", sidecar, CUDA_VISIBLE_DEVICES="3,0")
+        app.line("^running on 2", 30)
+        assert [len(agent.sessions()) for agent in made] == [1, 1]
+        used = [[memory["leased_bytes"] for memory in agent.sessions()[0]["memory"]] for agent in made]
+        assert used[0][0] and [bool(n) for n in used[1]][2], used
+        right(app, "device 1 right")
+
+
+def test_one_that_is_killed_leaves_the_others():
+    with agents(1, 2) as (made, sidecar):
+        app = program("go-on", sidecar)
+        app.line("^running on 3", 30)
+        kill(made[1].everyone())
+        lost = {app.line(rf"^device (\d) lost: error {LOST}", 40)[1] for _ in range(2)}
+        assert lost == {"1", "2"}, app.text()
+        app.close_stdin()
+        assert app.wait(30) == 0, app.text()
+        for line in ("device 0 right", "device 1 lost", "device 2 lost"):
+            assert line in app.text(), app.text()
+
+
+def test_a_sidecar_that_is_followed_by_another():
+    """Each session goes on with the next sidecar."""
+    with agents(1, 1) as (made, sidecar):
+        app = program("go-on", sidecar)
+        app.line("^running on 2", 30)
+        kill(sidecar.pid)
+        sidecar.process.wait(10)
+        Sidecar(os.path.join(sidecar.folder, "next"), "+".join(agent.address for agent in made),
+                socket=sidecar.socket)
+        for agent in made:
+            wait_for(lambda agent=agent: 'resumes_total{result="resumed"} 1' in agent.http("/metrics"), 20,
+                     "the session goes on")
+        app.close_stdin()
+        assert app.wait(30) == 0 and "lost" not in app.text(), app.text()
+
+
+def test_a_child_and_another_process():
+    with agents(1, 1) as (_, sidecar):
+        apps = [program("all", sidecar) for _ in range(3)]
+        for app in apps:
+            right(app, "right on 2")
+
+
+def test_by_the_command():
+    with agents(1, 1) as (made, _):
+        got = subprocess.run([os.path.join(BIN, "vcuda"), "run", "--agent", made[0].address, "--agent", made[1].address,
+                              "--", SPREAD, "all"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                             timeout=60, env=environment())
+        assert got.returncode == 0 and "right on 2" in got.stdout, got
+        got = subprocess.run([os.path.join(BIN, "vcuda-client"), "probe", "--agent",
+                              f"{made[0].address}+{made[1].address}"], capture_output=True, text=True, timeout=20,
+                             env=environment())
+        assert got.returncode == 0 and got.stdout.count(" answers: ") == 2, got
+
+
+def test_all_are_in_the_topology():
+    with agents(8, 8, 1) as (_, sidecar):
+        got = subprocess.run([os.path.join(BIN, "vcuda"), "smi", "topo"], capture_output=True, text=True, timeout=60,
+                             env=environment({"VCUDA_SOCKET": sidecar.socket}))
+        lines = got.stdout.splitlines()
+        assert lines[0].split()[-1] == "GPU16" and lines[17].split()[::17] == ["GPU16", "X"], got
+
+
+def test_one_sentence_each():
+    client = os.path.join(BIN, "vcuda-client")
+    for agent, needle in (("a+a", "is named twice"), ("a+", "names no agent behind a +"), ("+a", "no agent before"),
+                          ("a++b", "names no agent"), ("a,b+a,b", "is named twice"),
+                          ("+".join(f"h{i}" for i in range(65)), "64 are the most")):
+        one_line([client, "run", "--agent", agent, "--socket", "/tmp/vcuda-none/s"], needle, status=2)
+
+
+def refused(sidecar, needle, error):
+    app = App("count", socket=sidecar.socket)
+    app.close_stdin()
+    app.wait(30)
+    assert f"error {error}" in app.text() and needle in app.text(), app.text()
+
+
+def test_two_names_of_one_agent():
+    with folder() as path:
+        agent = Agent(path)
+        port = agent.ports["recv"]
+        sidecar = Sidecar(path, f"127.0.0.1:{port}+native://127.0.0.1:{port}")
+        refused(sidecar, "are one and the same", 800)
+
+
+def test_sixty_four_gpus_and_one_more():
+    with agents(*([8] * 8 + [1])) as (made, sidecar):
+        refused(sidecar, "there are 65 GPUs; a process has 64 at the most", 803)
+        sidecar.stop()
+        eight = Sidecar(os.path.join(sidecar.folder, "eight"), "+".join(agent.address for agent in made[:8]))
+        right(program("all", eight), "right on 64", 120)
+
+
+def test_an_agent_that_is_not_there():
+    with folder() as path:
+        agent = Agent(path)
+        sidecar = Sidecar(path, f"{agent.address}+127.0.0.1:1", "--attach-timeout", "2")
+        began = now()
+        refused(sidecar, "127.0.0.1:1", 802)
+        assert now() - began < 25
+        # Nothing of the first one's session is left.
+        wait_for(lambda: not agent.sessions(), 10, "the session is gone")
