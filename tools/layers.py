@@ -52,6 +52,7 @@ ALLOWED = {
     "gpu-agent/identity": "common",
     "gpu-agent/keeper": "common transport gpu-agent/identity",
     "gpu-agent/probe": "common gpu-agent",
+    "gpu-agent/store": "common",
     "gpu-agent/supervisor": "common transport gpu-agent gpu-agent/cache gpu-agent/sandbox",
     "gpu-agent/front":
         "common protocol/wire transport gpu-agent gpu-agent/identity gpu-agent/supervisor gpu-agent/sandbox"
