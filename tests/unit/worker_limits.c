@@ -386,8 +386,8 @@ static void a_ping_has_no_body(void **state)
 
 		_Static_assert(sizeof(frame) == sizeof(struct frame_header) + 8, "no padding");
 		peer_start(&p);
-		assert_int_equal(send(p.commands, &frame, sizeof(frame), MSG_NOSIGNAL),
-				 sizeof(frame));
+		assert_int_equal(
+			send(p.commands, &frame, sizeof(frame), MSG_NOSIGNAL), sizeof(frame));
 		do {
 			assert_int_equal(read_all(p.replies, &h, sizeof(h)), 0);
 			assert_true(h.length < sizeof(text));
