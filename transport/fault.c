@@ -9,6 +9,7 @@
 
 #include "common/wait.h"
 #include "protocol/wire/frame.h"
+#include "transport/rated.h"
 
 #define FAULT_HELD (1u << 20) /* bytes held back at once; more stays in the socket */
 #define FAULT_IOV 64
@@ -285,6 +286,7 @@ int fault_parse(const char *text, struct fault_plan *plan, struct error *error)
 		{"cut-after-bytes", false, &plan->cut_after_bytes},
 		{"stall-after", false, &plan->stall_after},
 		{"truncate", false, &plan->truncate},
+		{"rate", false, &plan->rate},
 	};
 	char copy[256], *rest = copy, *word, *equals;
 
@@ -303,10 +305,11 @@ int fault_parse(const char *text, struct fault_plan *plan, struct error *error)
 			*equals++ = 0;
 		for (i = 0; i < n && strcmp(words[i].word, word); i++)
 			;
-		if (i == n || !equals || fault_number(equals, words[i].time, words[i].value))
+		if (i == n || !equals || fault_number(equals, words[i].time, words[i].value) ||
+			(words[i].value == &plan->rate && !plan->rate))
 			return error_set(error, 0,
 				"fault plan: '%s%s%s' is not delay=TIME, cut-after=N, "
-				"cut-after-bytes=N, truncate=N or stall-after=N",
+				"cut-after-bytes=N, truncate=N, rate=BYTES or stall-after=N",
 				word, equals ? "=" : "", equals ? equals : "");
 	}
 	return 0;
@@ -326,12 +329,52 @@ static int fault_split(
 	return fault_parse(question ? question + 1 : "truncate=0", plan, error);
 }
 
+/* Where a link over a wire leads, and which wire that is. */
+struct fault_place {
+	const struct transport *transport;
+	unsigned wire;
+	_Alignas(8) unsigned char bytes[TRANSPORT_INNER];
+};
+_Static_assert(sizeof(struct fault_place) <= TRANSPORT_PLACE, "a place has room for another's");
+
+static int fault_open_stripe(const struct transport_place *place,
+	const struct session_hello *hello, uint64_t deadline, unsigned *number,
+	struct link **stripe, struct error *error)
+{
+	struct transport_place plain = {0};
+	struct fault_place where;
+	struct link *inner = NULL;
+	int ret;
+
+	memcpy(&where, place->bytes, sizeof(where));
+	plain.transport = where.transport;
+	memcpy(plain.bytes, where.bytes, sizeof(where.bytes));
+	ret = plain.transport->open_stripe(&plain, hello, deadline, number, &inner, error);
+	*stripe = NULL;
+	return ret < 0 || !inner ? ret : rated_wrap(inner, where.wire, stripe, error);
+}
+
+/* INNER, which it owns from then on, over the wire of ADDRESS. */
+static int fault_slow(const char *address, const struct fault_plan *plan, struct link **inner,
+	struct fault_place *place, struct error *error)
+{
+	const struct transport_place *plain = &(*inner)->place;
+
+	place->wire = rated_wire(address, plan->rate);
+	if (plain->transport && plain->transport->open_stripe) {
+		place->transport = plain->transport;
+		memcpy(place->bytes, plain->bytes, sizeof(place->bytes));
+	}
+	return rated_wrap(*inner, place->wire, inner, error);
+}
+
 /* ADDRESS is the whole of it: X://…?PLAN. */
 static int fault_dial(const char *address, const struct session_hello *hello,
 	struct session_welcome *welcome, uint64_t deadline, struct link **link,
 	struct error *error)
 {
 	struct fault_plan plan;
+	struct fault_place place = {0};
 	struct link *inner;
 	char plain[512];
 	int ret = fault_split(address, plain, &plan, error);
@@ -343,7 +386,16 @@ static int fault_dial(const char *address, const struct session_hello *hello,
 		*link = NULL;
 		return ret;
 	}
-	return fault_wrap(inner, &plan, link, error);
+	if (plan.rate)
+		ret = fault_slow(address, &plan, &inner, &place, error);
+	if (ret < 0)
+		return ret;
+	ret = fault_wrap(inner, &plan, link, error);
+	if (!ret && place.transport) {
+		(*link)->place.transport = &transport_fault;
+		memcpy((*link)->place.bytes, &place, sizeof(place));
+	}
+	return ret;
 }
 
 /* The plan is looked at when it is dialed. */
@@ -360,5 +412,6 @@ static int fault_describe(
 const struct transport transport_fault = {
 	.name = "fault",
 	.dial = fault_dial,
+	.open_stripe = fault_open_stripe,
 	.describe = fault_describe,
 };

@@ -6,7 +6,9 @@
  *     cut-after=N         the link is dead once N frames have been sent
  *     cut-after-bytes=N   … once N bytes have been sent (frames cut in the middle)
  *     truncate=N          with a cut: the last frame goes out N bytes short
- *     stall-after=N       after N frames sent nothing moves in either direction, no error comes
+ *     rate=N              a wire of N bytes a second, each way, which all links to this very
+ *                         address share; there are stripes with it, which only the rate bears
+ * on stall-after=N       after N frames sent nothing moves in either direction, no error comes
  *
  * It counts frames by their headers, so it wraps links that carry frames (frame.h) only.
  */
@@ -23,6 +25,7 @@ struct fault_plan {
 	uint64_t cut_after_bytes; /* bytes, FAULT_NONE = never */
 	uint64_t stall_after;	  /* frames, FAULT_NONE = never */
 	uint64_t truncate;	  /* bytes */
+	uint64_t rate;		  /* bytes/s, 0 = any */
 };
 
 extern const struct transport transport_fault;

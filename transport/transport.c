@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/wait.h"
 #include "transport/fault.h"
 #include "transport/native.h"
 #include "transport/stream.h"
@@ -27,10 +28,22 @@ static const struct transport *const transports[] = {TRANSPORTS(ENTRY)};
 
 static bool secure; /* set before other threads start */
 
+/* Until FD, which link_fds filled in for sending, may be sent to; a second at the most. */
+static void link_pause(struct link *link, struct pollfd *fd)
+{
+	enum { LOOK_NS = 999999999 };
+	uint64_t now = wait_now(), ns = LOOK_NS;
+
+	/* No descriptor will say it: the link knows when. */
+	if (fd->fd < 0 || !(fd->events & POLLOUT)) {
+		ns = link_wake_at(link);
+		ns = ns <= now ? 0 : ns - now < LOOK_NS ? ns - now : LOOK_NS;
+	}
+	ppoll(fd, 1, &(struct timespec){.tv_nsec = (long)ns}, NULL);
+}
+
 int link_send_all(struct link *link, struct iovec *iov, int count, const _Atomic bool *stop)
 {
-	enum { LOOK_MS = 1000 };
-
 	while (count) {
 		ssize_t sent = link_send(link, iov, count);
 		struct pollfd fds[2];
@@ -44,7 +57,7 @@ int link_send_all(struct link *link, struct iovec *iov, int count, const _Atomic
 			iov->iov_len -= (size_t)sent;
 		} else if (sent == -EAGAIN) {
 			link_fds(link, fds, 1);
-			poll(fds + 1, 1, LOOK_MS);
+			link_pause(link, fds + 1);
 		}
 		if (atomic_load_explicit(stop, memory_order_relaxed))
 			return -ECANCELED;

@@ -36,12 +36,15 @@ struct transport;
 #define TRANSPORT_LISTENERS 8 /* descriptors that an agent listens on */
 #define TRANSPORT_NAME 16     /* room for a row's name */
 
+#define TRANSPORT_PLACE 448 /* bytes of a place; `fault` has another's in its own, and … */
+#define TRANSPORT_INNER 384 /* … so much is had by others */
+
 enum transport_end { TRANSPORT_CLIENT, TRANSPORT_AGENT };
 
 /* Where a dialed link goes, for more connections to it; the bytes are the transport's own. */
 struct transport_place {
 	const struct transport *transport; /* NULL: no more can be had */
-	_Alignas(8) unsigned char bytes[384];
+	_Alignas(8) unsigned char bytes[TRANSPORT_PLACE];
 };
 
 /* Who is at the other end of a connection, as the kernel knows it and not as he says. */

@@ -2,6 +2,7 @@
 """Networks that are slow, break and fall silent: right numbers or a sticky error, never a hang."""
 import os
 
+from test_stripes import stripes_of
 from stack import BIN, BUILD, LOST, now, one_line, stack, wait_for
 
 FAULT = "fault+native://{}?"
@@ -14,6 +15,25 @@ def test_slow_wire_right_numbers():
         app.right(30)
         assert "10 rounds right" in app.text(), app.text()
         assert now() - began > 10 * 2 * 0.002, "the wire was not slow at all"
+
+
+def test_wire_of_a_rate_right_numbers_over_stripes():
+    rate = 50_000_000
+    with stack(scheme=FAULT + f"rate={rate}") as s:
+        began = now()
+        app = s.app("sum", 0xffffffff, 4096)
+        wait_for(lambda: stripes_of(s.sidecar.socket) == 4, 30, "the stripes are open")
+        app.close_stdin()
+        app.right(60)
+        moved = channel_bytes(s.agent)
+        assert moved > 8 << 20, moved
+        assert moved < (now() - began + 0.2) * rate, "no slow wire"
+
+
+def channel_bytes(agent):
+    """What the agent got in all: of sessions that are gone, too."""
+    return sum(int(float(line.split()[-1])) for line in agent.http("/metrics").splitlines()
+               if line.startswith("vcuda_agent_bytes_total{") and "received" in line)
 
 
 def breaks(plan, words=("calls",), within=0.5):

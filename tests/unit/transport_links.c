@@ -143,6 +143,10 @@ static void test_plans(void **state)
 	assert_int_equal(fault_parse("delay=3", &plan, &error), -EINVAL);
 	assert_int_equal(fault_parse("cut-after", &plan, &error), -EINVAL);
 	assert_int_equal(fault_parse("cut-after=3ms", &plan, &error), -EINVAL);
+	assert_int_equal(fault_parse("rate=125000000", &plan, &error), 0);
+	assert_int_equal(plan.rate, 125000000);
+	assert_int_equal(fault_parse("rate=0", &plan, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "'rate=0'"));
 	assert_int_equal(fault_parse("explode=1", &plan, &error), -EINVAL);
 	assert_non_null(strstr(error.text, "'explode=1'"));
 }
@@ -306,6 +310,82 @@ static void test_delay(void **state)
 	link_close(link);
 }
 
+/* Never more than RATE allows for the time since START, and what a wire may make up for. */
+static void assert_within(uint64_t rate, uint64_t start, size_t bytes)
+{
+	uint64_t ns = wait_now() - start + 30000000;
+
+	assert_true((double)bytes <= (double)ns * (double)rate / 1e9 + 1);
+}
+
+/* Sends with ONE and OTHER, in turn where both are had, N bytes to AGENT. */
+static void send_slowly(struct link *one, struct link *other, struct link *agent, size_t n)
+{
+	unsigned char bytes[20000];
+	uint64_t start = wait_now();
+	size_t sent = 0;
+	bool full = false;
+
+	memset(bytes, 0, sizeof(bytes));
+	while (sent < n) {
+		struct iovec iov = {bytes, n - sent < sizeof(bytes) ? n - sent : sizeof(bytes)};
+		ssize_t ret = link_send(one, &iov, 1);
+		struct pollfd fds[2];
+
+		assert_true(ret > 0 || ret == -EAGAIN);
+		sent += ret > 0 ? (size_t)ret : 0;
+		assert_within(1000000, start, sent);
+		drain(agent);
+		if (ret < 0) {
+			full = true;
+			link_fds(one, fds, 1);
+			assert_int_equal(fds[1].events, 0);
+			assert_true(link_wake_at(one) < wait_now() + 1000000000);
+			while (wait_now() < link_wake_at(one))
+				usleep(1000);
+			link_fds(one, fds, 0); /* who has nothing to send is not woken */
+			assert_int_equal(link_wake_at(one), UINT64_MAX);
+		}
+		if (other) {
+			struct link *swap = one;
+
+			one = other;
+			other = swap;
+		}
+	}
+	assert_true(full);
+}
+
+static void test_rate(void **state)
+{
+	const char *address = "fault+loop://t?rate=1000000";
+	struct link *agent, *second_agent, *link = dial(address, &agent);
+	struct link *second = dial(address, &second_agent);
+	uint64_t start;
+	size_t got = 0;
+
+	(void)state;
+	send_slowly(link, NULL, agent, 100000);
+	send_slowly(link, second, agent, 100000);
+
+	start = wait_now();
+	for (size_t sent = 0; got < 100000;) {
+		unsigned char bytes[4096] = {0};
+		struct iovec iov = {bytes, sizeof(bytes)};
+		ssize_t n = sent < 100000 ? link_send(agent, &iov, 1) : 0;
+
+		sent += n > 0 ? (size_t)n : 0;
+		n = link_receive(link, bytes, sizeof(bytes));
+		assert_true(n > 0 || n == -EAGAIN);
+		got += n > 0 ? (size_t)n : 0;
+		assert_within(1000000, start, got);
+	}
+	link_close(second);
+	link_close(second_agent);
+	link_close(link);
+	link_close(agent);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +399,7 @@ int main(void)
 		cmocka_unit_test(test_cut_in_bytes),
 		cmocka_unit_test(test_stall),
 		cmocka_unit_test(test_delay),
+		cmocka_unit_test(test_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
