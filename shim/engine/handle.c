@@ -30,20 +30,17 @@ LOCK_RANK(handles, table.lock, LOCK_HANDLES);
 
 _Thread_local struct handle_released handle_released;
 
-/* Entries that are linked from FIRST to LAST become free. */
-static void give_back(struct handle_entry *entries, uint32_t first, uint32_t last)
-{
-	if (table.free_last)
-		entries[table.free_last - 1].next = first;
-	else
-		table.free_first = first;
-	table.free_last = last;
-}
-
 void handle_recycle_slow(void)
 {
+	struct handle_entry *entries;
+
 	pthread_mutex_lock(&table.lock);
-	give_back(atomic_load(&table.entries), handle_released.first, handle_released.last);
+	entries = atomic_load(&table.entries);
+	if (table.free_last)
+		entries[table.free_last - 1].next = handle_released.first;
+	else
+		table.free_first = handle_released.first;
+	table.free_last = handle_released.last;
 	pthread_mutex_unlock(&table.lock);
 	handle_released = (struct handle_released){0};
 }
@@ -115,16 +112,9 @@ struct context *handle_home(uint64_t handle)
 
 void *handle_object(uint64_t handle, enum handle_kind kind)
 {
-	struct handle_entry *entries =
-		atomic_load_explicit(&table.entries, memory_order_acquire);
-	uint32_t index = handle_index(handle);
+	struct handle_entry *entry = handle_kind(handle) == kind ? entry_of(handle) : NULL;
 
-	if (!entries || handle_kind(handle) != kind || index >= HANDLE_INDEX_MAX ||
-		index >= atomic_load_explicit(&table.used, memory_order_relaxed))
-		return NULL;
-	if (atomic_load_explicit(&entries[index].handle, memory_order_acquire) != handle)
-		return NULL;
-	return atomic_load_explicit(&entries[index].object, memory_order_relaxed);
+	return entry ? atomic_load_explicit(&entry->object, memory_order_relaxed) : NULL;
 }
 
 static bool forget(uint64_t handle, bool again)
