@@ -9,6 +9,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -75,6 +76,41 @@ static inline void wait_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t n
 static inline void wait_wake(_Atomic uint32_t *word)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE, 0x7fffffff, NULL, NULL, 0);
+}
+
+/* The most that wait_change sleeps before it looks at *stop again. */
+#define WAIT_LOOK_NS 1000000000ull
+
+/* Waits until *word is not VALUE any more: spins for SPIN ns, then sleeps with *asleep set, for
+ * one waiter. False: *stop was set before the word changed; who sets it wakes the word. */
+static inline bool wait_change(_Atomic uint32_t *word, uint32_t value, _Atomic uint32_t *asleep,
+	const _Atomic bool *stop, uint64_t spin)
+{
+	uint64_t since = wait_now();
+
+	while (atomic_load_explicit(word, memory_order_acquire) == value) {
+		if (atomic_load(stop))
+			return false;
+		if (wait_now() - since < spin) {
+			wait_relax();
+			continue;
+		}
+		atomic_store_explicit(asleep, 1, memory_order_relaxed);
+		wait_fence();
+		if (atomic_load_explicit(word, memory_order_acquire) == value &&
+			!atomic_load(stop))
+			wait_sleep(word, value, WAIT_LOOK_NS);
+		atomic_store_explicit(asleep, 0, memory_order_relaxed);
+	}
+	return true;
+}
+
+/* The word was changed: wakes who sleeps on it. */
+static inline void wait_changed(_Atomic uint32_t *word, const _Atomic uint32_t *asleep)
+{
+	wait_fence();
+	if (atomic_load_explicit(asleep, memory_order_relaxed))
+		wait_wake(word);
 }
 
 #endif

@@ -12,9 +12,7 @@
 static void replies_progress(struct channel_page *page)
 {
 	atomic_fetch_add(&page->progress, 1);
-	wait_fence();
-	if (atomic_load_explicit(&page->want_progress, memory_order_relaxed))
-		wait_wake(&page->progress);
+	wait_changed(&page->progress, &page->want_progress);
 }
 
 void replies_answer(struct replies *replies, const struct frame_header *header,
@@ -31,9 +29,7 @@ void replies_answer(struct replies *replies, const struct frame_header *header,
 		memcpy(slot->data, data, bytes);
 	ring_answered(replies->ring, header->tag);
 	atomic_store_explicit(&slot->answered, 1, memory_order_release);
-	wait_fence();
-	if (atomic_load_explicit(&slot->sleeping, memory_order_relaxed))
-		wait_wake(&slot->answered);
+	wait_changed(&slot->answered, &slot->sleeping);
 }
 
 static int violation(struct error *error, const struct frame_header *header, const char *text)

@@ -10,7 +10,6 @@
 
 #define STACK (256u * 1024) /* a TLS handshake is made on it */
 #define DIAL_NS 2000000000ull
-#define SLEEP_NS 1000000000ull
 
 void stripes_init(struct stripes *stripes, struct link *link, const struct session_hello *hello,
 	const struct session_welcome *welcome, const struct segments *segments, int wake,
@@ -45,32 +44,15 @@ static int stripe_send(struct stripe *stripe, const struct stripe_piece *piece)
 static bool stripe_wait(const struct stripes *stripes, _Atomic uint32_t *tail,
 	_Atomic uint32_t *asleep, uint32_t head)
 {
-	uint64_t since = wait_now();
-
-	while (atomic_load_explicit(tail, memory_order_acquire) == head) {
-		if (atomic_load(&stripes->stop))
-			return false;
-		if (wait_now() - since < stripes->spin) {
-			wait_relax();
-			continue;
-		}
-		atomic_store_explicit(asleep, 1, memory_order_relaxed);
-		wait_fence();
-		if (atomic_load_explicit(tail, memory_order_acquire) == head &&
-			!atomic_load(&stripes->stop))
-			wait_sleep(tail, head, SLEEP_NS);
-		atomic_store_explicit(asleep, 0, memory_order_relaxed);
-	}
-	return !atomic_load(&stripes->stop);
+	return wait_change(tail, head, asleep, &stripes->stop, stripes->spin) &&
+	       !atomic_load(&stripes->stop);
 }
 
 /* One more in a queue that ends at *tail. */
 static void stripe_queued(_Atomic uint32_t *tail, _Atomic uint32_t *asleep)
 {
 	atomic_fetch_add_explicit(tail, 1, memory_order_release);
-	wait_fence();
-	if (atomic_load_explicit(asleep, memory_order_relaxed))
-		wait_wake(tail);
+	wait_changed(tail, asleep);
 }
 
 static void stripe_broke(struct stripe *stripe, int ret)

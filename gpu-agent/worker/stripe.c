@@ -19,30 +19,7 @@
 #include "gpu-agent/worker/worker_state.h"
 
 #define STACK (128u * 1024)
-#define SLEEP_NS 1000000000ull
 #define SLOT_BYTES FRAME_PAYLOAD_MAX
-
-/* Until the oldest slot is free again. */
-static void stripe_wait(struct stripe *stripe, uint32_t filled)
-{
-	uint64_t since = wait_now();
-	uint32_t freed;
-
-	while (filled - (freed = atomic_load_explicit(&stripe->freed, memory_order_acquire)) ==
-			STRIPE_SLOTS &&
-		!atomic_load_explicit(&stripe->cut, memory_order_relaxed)) {
-		if (wait_now() - since < stripe->spin_ns) {
-			wait_relax();
-			continue;
-		}
-		atomic_store_explicit(&stripe->asleep, 1, memory_order_relaxed);
-		wait_fence();
-		if (atomic_load_explicit(&stripe->freed, memory_order_acquire) == freed &&
-			!atomic_load(&stripe->cut))
-			wait_sleep(&stripe->freed, freed, SLEEP_NS);
-		atomic_store_explicit(&stripe->asleep, 0, memory_order_relaxed);
-	}
-}
 
 static void stripe_ring(struct stripe *stripe)
 {
@@ -91,8 +68,10 @@ static void *stripe_main(void *argument)
 		struct stripe_slot *slot = &stripe->slots[filled % STRIPE_SLOTS];
 		struct session_piece piece;
 
-		stripe_wait(stripe, filled);
-		if (atomic_load_explicit(&stripe->cut, memory_order_relaxed) ||
+		/* Until the oldest slot is free again. */
+		if (!wait_change(&stripe->freed, filled - STRIPE_SLOTS, &stripe->asleep,
+			    &stripe->cut, stripe->spin_ns) ||
+			atomic_load_explicit(&stripe->cut, memory_order_relaxed) ||
 			link_receive_all(stripe->link, &piece, sizeof(piece)) ||
 			piece.length > SLOT_BYTES)
 			break;
@@ -262,9 +241,7 @@ void stripes_reap(struct worker *w)
 		if (freed == atomic_load_explicit(&stripe->freed, memory_order_relaxed))
 			continue;
 		atomic_store_explicit(&stripe->freed, freed, memory_order_release);
-		wait_fence();
-		if (atomic_load_explicit(&stripe->asleep, memory_order_relaxed))
-			wait_wake(&stripe->freed);
+		wait_changed(&stripe->freed, &stripe->asleep);
 	}
 }
 

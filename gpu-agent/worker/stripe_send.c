@@ -12,30 +12,6 @@
 #include "protocol/wire/session.h"
 
 #define STACK (128u * 1024)
-#define SLEEP_NS 1000000000ull
-
-/* Until there is a piece. False: there never will be. */
-static bool sender_wait(struct stripe *stripe, uint32_t head)
-{
-	struct stripe_sender *s = &stripe->sender;
-	uint64_t since = wait_now();
-
-	while (atomic_load_explicit(&s->tail, memory_order_acquire) == head) {
-		if (atomic_load(&stripe->cut))
-			return false;
-		if (wait_now() - since < stripe->spin_ns) {
-			wait_relax();
-			continue;
-		}
-		atomic_store_explicit(&s->asleep, 1, memory_order_relaxed);
-		wait_fence();
-		if (atomic_load_explicit(&s->tail, memory_order_acquire) == head &&
-			!atomic_load(&stripe->cut))
-			wait_sleep(&s->tail, head, SLEEP_NS);
-		atomic_store_explicit(&s->asleep, 0, memory_order_relaxed);
-	}
-	return true;
-}
 
 static int sender_send(struct stripe *stripe, const struct stripe_piece *piece)
 {
@@ -52,7 +28,8 @@ static void *sender_main(void *argument)
 	struct stripe *stripe = argument;
 	struct stripe_sender *s = &stripe->sender;
 
-	for (uint32_t head = 0; sender_wait(stripe, head);) {
+	for (uint32_t head = 0;
+		wait_change(&s->tail, head, &s->asleep, &stripe->cut, stripe->spin_ns);) {
 		const struct stripe_piece *piece = &s->queue[head % STRIPE_QUEUE];
 
 		if (!atomic_load_explicit(&stripe->cut, memory_order_relaxed) &&
@@ -99,9 +76,7 @@ static bool sender_put(struct stripe *stripe, const struct stripe_piece *piece)
 	staging_sending(piece->range);
 	s->queue[tail % STRIPE_QUEUE] = *piece;
 	atomic_store_explicit(&s->tail, tail + 1, memory_order_release);
-	wait_fence();
-	if (atomic_load_explicit(&s->asleep, memory_order_relaxed))
-		wait_wake(&s->tail);
+	wait_changed(&s->tail, &s->asleep);
 	return true;
 }
 
