@@ -10,14 +10,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/worker_state.h"
-
-#define NAP_NS 50000 /* between looks at a job that is waited for */
 
 /* Threads stay for the next job: what starts and ends with one, the driver's state of it among
  * that, costs more than many a job. */
@@ -162,8 +159,7 @@ void beside_forget(struct worker *w, uint16_t context)
 		if (job->context != context || job->dropped || job->lasting)
 			continue;
 		while (!atomic_load(&job->ended))
-			if (!beside_turns(w))
-				nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+			beside_pause(w);
 		beside_join(job);
 		if (job->drop)
 			job->drop(job);

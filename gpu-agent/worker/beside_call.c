@@ -77,8 +77,8 @@ void beside_others(struct worker *w, const struct request *r)
 		beside_leave(r);
 		beside_nap();
 		beside_enter(r);
-	} else if (!beside_turns(w)) {
-		beside_nap();
+	} else {
+		beside_pause(w);
 	}
 }
 
@@ -126,6 +126,12 @@ bool beside_turns(struct worker *w)
 		call_turn(w);
 	}
 	return any;
+}
+
+void beside_pause(struct worker *w)
+{
+	if (!beside_turns(w))
+		beside_nap();
 }
 
 /* As the loop answers what it served itself. */
@@ -224,8 +230,7 @@ void beside_unused(struct worker *w, const struct worker_stream *stream)
 			call = call->next;
 			continue;
 		}
-		if (!beside_turns(w))
-			beside_nap();
+		beside_pause(w);
 		call = w->beside.calls;
 	}
 }
@@ -233,6 +238,5 @@ void beside_unused(struct worker *w, const struct worker_stream *stream)
 void beside_settle(struct worker *w)
 {
 	while (beside_any(w))
-		if (!beside_turns(w))
-			beside_nap();
+		beside_pause(w);
 }

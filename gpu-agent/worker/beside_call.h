@@ -45,5 +45,7 @@ void beside_unused(struct worker *w, const struct worker_stream *stream);
 void beside_settle(struct worker *w);
 /* Those that wait for their turn get it. On the loop. */
 bool beside_turns(struct worker *w);
+/* The same; where none waits, a moment passes. Between looks at what is waited for. */
+void beside_pause(struct worker *w);
 
 #endif
