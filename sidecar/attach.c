@@ -145,25 +145,25 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 	return ret == -ECONNREFUSED && welcome.status ? welcome.status : STATUS_NOT_READY;
 }
 
-/* Two parts of the list may lead to one agent, whose GPUs would be there twice. */
+/* Two parts of the list may lead to one agent, whose GPUs would be there twice: the later part
+ * is refused. What another process found behind a later one may have changed since. */
 static bool attach_twice(struct channel *channel, struct error *error)
 {
 	const struct transport_place *place = &channel->link->place;
 	struct server *server = channel->server;
-	unsigned same = server->agent_count;
+	unsigned same = channel->part;
 
 	pthread_mutex_lock(&server->lock);
 	server->places[channel->part] = *place;
-	for (unsigned i = 0; i < server->agent_count; i++) {
+	for (unsigned i = 0; i < channel->part; i++) {
 		const struct transport_place *other = &server->places[i];
 
-		if (i != channel->part && place->transport &&
-			other->transport == place->transport &&
+		if (place->transport && other->transport == place->transport &&
 			!memcmp(other->bytes, place->bytes, sizeof(place->bytes)))
 			same = i;
 	}
 	pthread_mutex_unlock(&server->lock);
-	if (same == server->agent_count)
+	if (same == channel->part)
 		return false;
 	error_set(error, 0, "agents %u and %u of '%.160s' are one and the same", same + 1,
 		channel->part + 1, server->options.agent);
