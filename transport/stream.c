@@ -193,7 +193,8 @@ int stream_link(const int *fds, unsigned count, enum transport_end end, struct l
 	if (end == TRANSPORT_CLIENT)
 		return stream_open(replies, commands, link, error);
 	ret = stream_open(commands, replies, link, error);
-	/* A worker sends no PINGs, and a sidecar always reads. A stripe brings bytes only. */
+	/* A worker sends no PINGs, and a sidecar always reads. A stripe ends with
+	 * its link. */
 	if (!ret && commands != replies)
 		stream_set(replies, IPPROTO_TCP, TCP_USER_TIMEOUT, STREAM_GONE_MS);
 	return ret;

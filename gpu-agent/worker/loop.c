@@ -565,7 +565,7 @@ void loop_run(struct worker *w)
 		progress |= loop_receive(w);
 		watchdog_enter(w);
 		if (w->kept.closings)
-			closing_poll(w); /* behind a fault */
+			closing_poll(w); /* behind a fault, or a call beside the loop */
 		progress |= fence_poll(w);
 		if (w->mirror.tag >= 0)
 			progress |= mirror_poll(w);
