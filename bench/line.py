@@ -16,20 +16,12 @@ import re
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
-from run import cores, pinned
+from run import HERE, measure, native_env, stack
 
 CURVES = ("h2d_pinned", "h2d_pageable", "d2h_pinned", "d2h_pageable")
 WAITS = ("launch_sync_us", "item_us", "pinned_item_us")
-
-
-def run(command, env, what):
-    got = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
-    if got.returncode:
-        sys.exit(f"line: {what} failed ({got.returncode}): {got.stderr.strip()[-600:]}")
-    return json.loads(re.findall(r"[{\d].*", got.stdout)[-1])
 
 
 def size_text(n):
@@ -118,8 +110,7 @@ def table(samples, streams, raw_trip):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    here = os.path.dirname(os.path.abspath(__file__))
-    parser.add_argument("--dist", default=os.path.join(here, "..", ".dist"))
+    parser.add_argument("--dist", default=os.path.join(HERE, "..", ".dist"))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=180)
     parser.add_argument("--streams", type=int, default=4)
@@ -129,64 +120,40 @@ def main():
     options = parser.parse_args()
     began = time.time()
     dist = os.path.abspath(options.dist)
-    client, server = cores()
-    both = [",".join(map(str, c)) for c in (client, server)]
-    work = tempfile.mkdtemp(prefix="vcuda-line-")
-    ready, socket = f"{work}/ready.json", f"{work}/vcuda.sock"
     line, raw = f"{dist}/bench/line", f"{dist}/bench/rawtcp"
-    native_env = dict(os.environ, LD_LIBRARY_PATH=f"{dist}/native:" +
-                      os.environ.get("LD_LIBRARY_PATH", ""))
-    remote_env = dict(os.environ, VCUDA_SOCKET=socket, LD_PRELOAD=subprocess.check_output(
-        [f"{dist}/bin/vcuda", "preload"], text=True).strip())
-    agent = subprocess.Popen(pinned(server, [
-        f"{dist}/bin/gpu-agent", "--driver", options.driver, "--insecure", "--address", "127.0.0.1",
-        "--ports", "0,0,0", "--ready-file", ready, "--warm", "2"]),
-        stderr=open(f"{work}/agent.log", "w"))
-    sidecar = None
+    most = str(options.most)
     samples = {"native": [], "remote": [], "raw1": [], f"raw{options.streams}": []}
-    trips = []
+    trips, longest = [], 0
     try:
-        deadline = time.time() + 60
-        while not os.path.exists(ready):
-            if agent.poll() is not None or time.time() > deadline:
-                sys.exit("line: the agent did not start: " + open(f"{work}/agent.log").read()[-800:])
-            time.sleep(0.05)
-        port = json.load(open(ready))["ports"]["recv"]
-        sidecar = subprocess.Popen(pinned(client, [
-            f"{dist}/bin/vcuda-client", "run", "--agent", f"127.0.0.1:{port}",
-            "--socket", socket]), stderr=open(f"{work}/sidecar.log", "w"))
-        while not os.path.exists(socket):
-            if sidecar.poll() is not None or time.time() > deadline:
-                sys.exit("line: the sidecar did not start: " + open(f"{work}/sidecar.log").read()[-800:])
-            time.sleep(0.02)
-        longest = 0
-        for n in range(options.rounds):
-            start = time.time()
-            if start + longest > began + options.seconds:
-                break
-            time.sleep(1)  # a warm worker gets ready again
-            most = str(options.most)
-            if options.driver == "nvidia":
-                samples["native"].append(run(pinned(client, [line, most]), native_env, "native"))
-            samples["remote"].append(run(pinned(client, [line, most]), remote_env, "remote"))
-            for count in (1, options.streams):
-                samples[f"raw{count}"].append({
-                    direction: run([raw, "--curve", *ends, str(count), most], os.environ, "rawtcp")
-                    for direction, ends in (("h2d", both), ("d2h", both[::-1]))})
-            trips.append(run([raw, "--roundtrip", *both], os.environ, "rawtcp"))
-            longest = max(longest, time.time() - start)
-        profile(line, min(options.most, 512 << 20), {"agent": agent.pid, "sidecar": sidecar.pid},
-                pinned(client, []), remote_env)
-    finally:
-        for process in (sidecar, agent):
-            if process and process.poll() is None:
-                process.terminate()
-                try:
-                    process.wait(10)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-    for name in ("agent", "sidecar"):
-        told = [text for text in open(f"{work}/{name}.log") if re.search(r" (warn|error) |lane", text)]
+        with stack.Stack(dist, options.driver, options=("--warm", "2")) as running:
+            client, server = running.client, running.server
+            both = [",".join(map(str, c)) for c in (client, server)]
+            remote_env = running.env()
+            for _ in range(options.rounds):
+                start = time.time()
+                if start + longest > began + options.seconds:
+                    break
+                time.sleep(1)  # a warm worker gets ready again
+                if options.driver == "nvidia":
+                    samples["native"].append(measure(running.pinned(client, [line, most]),
+                                                     native_env(dist), "native"))
+                samples["remote"].append(measure(running.pinned(client, [line, most]), remote_env,
+                                                 "remote"))
+                for count in (1, options.streams):
+                    samples[f"raw{count}"].append({
+                        direction: measure([raw, "--curve", *ends, str(count), most], os.environ,
+                                           "rawtcp")
+                        for direction, ends in (("h2d", both), ("d2h", both[::-1]))})
+                trips.append(measure([raw, "--roundtrip", *both], os.environ, "rawtcp"))
+                longest = max(longest, time.time() - start)
+            agent, sidecar = running.processes
+            profile(line, min(options.most, 512 << 20), {"agent": agent.pid, "sidecar": sidecar.pid},
+                    running.pinned(client, []), remote_env)
+    except stack.Failed as failure:
+        sys.exit(f"bench: {failure}")
+    for name in ("agent", "sidecar-0"):
+        told = [text for text in open(f"{running.work}/{name}.log")
+                if re.search(r" (warn|error) |lane", text)]
         print("".join(told[:5]), end="")
     table(samples, options.streams, trips)
     print(f"client cores {both[0]}, agent cores {both[1]}, {time.time() - began:.0f} s")
