@@ -87,11 +87,27 @@ static void others_are_served_meanwhile(void **state)
 	peer_stop(&p);
 }
 
+/* The answers of the calls 0 to N - 1, in whatever order, each once. */
+static void expect_each(struct peer *p, unsigned n)
+{
+	uint32_t answered = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct frame_header h;
+		bool lost;
+
+		assert_int_equal(peer_reply(p, &h, &lost), 0);
+		assert_int_equal(h.status, CUDA_SUCCESS);
+		assert_in_range(h.tag, 0, n - 1);
+		assert_false(answered & 1u << h.tag);
+		answered |= 1u << h.tag;
+	}
+}
+
 /* More than have a thread: those wait in the loop, and all are answered. */
 static void many_are_all_answered(void **state)
 {
 	enum { MANY = 20 };
-	uint32_t answered = 0;
 	struct peer p;
 
 	(void)state;
@@ -99,16 +115,7 @@ static void many_are_all_answered(void **state)
 	gate_open(MANY);
 	for (uint16_t i = 0; i < MANY; i++)
 		ask(&p, i, 200 + i);
-	for (int i = 0; i < MANY; i++) {
-		struct frame_header h;
-		bool lost;
-
-		assert_int_equal(peer_reply(&p, &h, &lost), 0);
-		assert_int_equal(h.status, CUDA_SUCCESS);
-		assert_in_range(h.tag, 0, MANY - 1);
-		assert_false(answered & 1u << h.tag);
-		answered |= 1u << h.tag;
-	}
+	expect_each(&p, MANY);
 	peer_stop(&p);
 }
 
@@ -251,7 +258,6 @@ static void every_library_prepares_beside_the_loop(void **state)
 static void graphs_are_made_one_after_the_other(void **state)
 {
 	enum { MANY = 8 };
-	uint32_t answered = 0;
 	uint64_t dnn;
 	struct peer p;
 
@@ -262,16 +268,7 @@ static void graphs_are_made_one_after_the_other(void **state)
 		ask_dnn(&p, i, dnn);
 	expect_alive(&p);
 	gate_open(MANY);
-	for (int i = 0; i < MANY; i++) {
-		struct frame_header h;
-		bool lost;
-
-		assert_int_equal(peer_reply(&p, &h, &lost), 0);
-		assert_int_equal(h.status, CUDA_SUCCESS);
-		assert_in_range(h.tag, 0, MANY - 1);
-		assert_false(answered & 1u << h.tag);
-		answered |= 1u << h.tag;
-	}
+	expect_each(&p, MANY);
 	peer_stop(&p);
 }
 
