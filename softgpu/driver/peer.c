@@ -156,44 +156,50 @@ CUresult cuDeviceGetP2PAttribute(
 	return CUDA_SUCCESS;
 }
 
+/* The current context, and whether the other one is one. */
+static CUresult contexts_check(CUcontext peer, struct CUctx_st **context)
+{
+	CUresult ret = soft_context_current(context);
+
+	return ret ? ret : context_check(peer);
+}
+
 /* One for each device: contexts of a device are not told apart. */
+static CUresult context_switch(struct CUctx_st *context, const struct device *owner, bool in)
+{
+	bool has;
+
+	pthread_rwlock_wrlock(&memory_lock);
+	has = atomic_load(&context->peers) >> owner->ordinal & 1;
+	if (has != in)
+		context_let(context, owner, in);
+	pthread_rwlock_unlock(&memory_lock);
+	if (has != in)
+		return CUDA_SUCCESS;
+	return in ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+}
+
 CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
 	struct CUctx_st *context;
-	CUresult ret = soft_context_current(&context);
+	CUresult ret = contexts_check(peerContext, &context);
 
-	if (!ret)
-		ret = context_check(peerContext);
 	if (ret)
 		return ret;
 	if (Flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (peerContext->device == context->device)
 		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-	pthread_rwlock_wrlock(&memory_lock);
-	if (atomic_load(&context->peers) >> peerContext->device->ordinal & 1)
-		ret = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-	else
-		context_let(context, peerContext->device, true);
-	pthread_rwlock_unlock(&memory_lock);
-	return ret;
+	return context_switch(context, peerContext->device, true);
 }
 
 CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
 {
 	struct CUctx_st *context;
-	CUresult ret = soft_context_current(&context);
+	CUresult ret = contexts_check(peerContext, &context);
 
-	if (!ret)
-		ret = context_check(peerContext);
 	if (ret)
 		return ret;
 	queue_drain(context, 0);
-	pthread_rwlock_wrlock(&memory_lock);
-	if (!(atomic_load(&context->peers) >> peerContext->device->ordinal & 1))
-		ret = CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
-	else
-		context_let(context, peerContext->device, false);
-	pthread_rwlock_unlock(&memory_lock);
-	return ret;
+	return context_switch(context, peerContext->device, false);
 }
