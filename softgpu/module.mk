@@ -82,4 +82,4 @@ test: test-softgpu
 test-softgpu: $(SOFTGPU_TESTS:$(BUILD)/tests/%=run-%) ## the software GPU's driver
 $(foreach test,$(notdir $(SOFTGPU_TESTS)),$(call add_test,$(test),tests/unit/$(test).c, \
 	$(BUILD)/tests/$(test), \
-	TSAN_OPTIONS=suppressions=tests/unit/softgpu_tsan.supp timeout 120 $$<))
+	TSAN_OPTIONS=suppressions=tests/unit/softgpu_tsan.supp timeout 300 $$<))

@@ -26,7 +26,7 @@ build-sanitize: $(SANITIZE_BUILD_$(SAN))
 
 .PHONY: test-sanitize test-threads
 test-threads: $(THREAD_TESTS)
-	$(Q)for test in $^; do timeout 120 $$test || exit 1; done
+	$(Q)for test in $^; do timeout 300 $$test || exit 1; done
 
 test-sanitize: $(SANITIZE_$(SAN)) ## the tests that suit the sanitizer that SAN= names
 	$(if $(SANITIZE_$(SAN)),,$(error test-sanitize: SAN=address, undefined, address+undefined or thread, not '$(SAN)'))

@@ -78,10 +78,10 @@ $(RUNTIME_TESTS)/register%: tests/unit/runtime_register.c $(RUNTIME_TEST_LIBS) \
 test: test-runtime
 test-runtime: ## the runtime front
 test-runtime: run-runtime_table $(foreach abi,12 13,run-runtime_api$(abi) run-runtime_register$(abi))
-$(call add_test,runtime_table,tests/unit/runtime_table.c,$(RUNTIME_TESTS)/table,timeout 60 $$<)
+$(call add_test,runtime_table,tests/unit/runtime_table.c,$(RUNTIME_TESTS)/table,timeout 180 $$<)
 $(foreach abi,12 13, \
 	$(call add_test,runtime_api$(abi),tests/unit/runtime_api.c,$(RUNTIME_TESTS)/api$(abi), \
-		LD_LIBRARY_PATH=$(RUNTIME_TESTS)/lib timeout 60 $$<) \
+		LD_LIBRARY_PATH=$(RUNTIME_TESTS)/lib timeout 180 $$<) \
 	$(call add_test,runtime_register$(abi),tests/unit/runtime_register.c, \
 		$(RUNTIME_TESTS)/register$(abi), \
-		LD_LIBRARY_PATH=$(RUNTIME_TESTS)/counting:$(RUNTIME_TESTS)/lib timeout 60 $$<))
+		LD_LIBRARY_PATH=$(RUNTIME_TESTS)/counting:$(RUNTIME_TESTS)/lib timeout 180 $$<))

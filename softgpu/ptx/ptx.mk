@@ -51,12 +51,12 @@ $(BUILD)/tests/ptx_load: $(OBJ)/softgpu/ptx/tests/load.o $(PTX_OBJS)
 test: test-ptx
 test-ptx: $(PTX_TESTS:$(BUILD)/tests/%=run-%) ## the PTX interpreter
 $(foreach test,$(notdir $(PTX_TESTS)),$(call add_test,$(test),softgpu/ptx/tests/$(test:ptx_%=%).c, \
-	$(BUILD)/tests/$(test),timeout 120 $$< && VCUDA_PTX_ISA=base timeout 120 $$<))
+	$(BUILD)/tests/$(test),timeout 300 $$< && VCUDA_PTX_ISA=base timeout 300 $$<))
 
 # What PTX is, NVIDIA's assembler says.
 test-ptx: run-ptx_forms
 $(call add_test,ptx_forms,softgpu/ptx/tests/forms.py,$(BUILD)/tests/ptx_load, \
-	timeout 300 softgpu/ptx/tests/forms.py $(CUDA13)/bin/ptxas $$<)
+	timeout 900 softgpu/ptx/tests/forms.py $(CUDA13)/bin/ptxas $$<)
 
 $(BUILD)/bench/ptx_matmul: $(OBJ)/bench/ptx_matmul.o $(PTX_OBJS)
 	$(call say,LD,$@)

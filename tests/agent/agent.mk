@@ -22,4 +22,4 @@ test: test-agent
 
 test-agent: $(AGENT_UNIT:$(BUILD)/tests/unit/%=run-%) ## the agent's supervisor and front, with a toy worker
 $(foreach test,$(notdir $(AGENT_UNIT)),$(call add_test,$(test),tests/unit/$(test).c, \
-	$(BUILD)/tests/unit/$(test) $(TOY_AGENT),TOY_AGENT=$(TOY_AGENT) timeout 120 $$<))
+	$(BUILD)/tests/unit/$(test) $(TOY_AGENT),TOY_AGENT=$(TOY_AGENT) timeout 300 $$<))

@@ -20,14 +20,14 @@ $(foreach abi,12 13,$(eval $(call cublas_test,$(abi))))
 cublas-programs: $(CUBLAS_TESTS)
 test: test-cublas
 test-cublas: all $(CUBLAS_TESTS) ## cuBLAS through the whole stack, on the software GPU
-	$(Q)timeout 120 tests/cublas/run.py --build $(BUILD)
+	$(Q)timeout 300 tests/cublas/run.py --build $(BUILD)
 
 # library_tests(FAMILY): each of its tests alone, for the other libraries' .mk too.
 define library_rules
 TEST_LIST += $(1)-*=tests/cublas/run.py,--family,$(1),--list
 build-tests: $(1)-programs
 run-$(1)-%: all $(1)-programs
-	$$(Q)timeout 120 tests/cublas/run.py --build $$(BUILD) --family $(1) --only $$*
+	$$(Q)timeout 300 tests/cublas/run.py --build $$(BUILD) --family $(1) --only $$*
 endef
 library_tests = $(eval $(call library_rules,$(1)))
 $(call library_tests,cublas)

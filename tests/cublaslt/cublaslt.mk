@@ -22,5 +22,5 @@ $(foreach abi,12 13,$(eval $(call cublaslt_test,$(abi))))
 cublaslt-programs: $(CUBLASLT_TESTS)
 test: test-cublaslt
 test-cublaslt: all $(CUBLASLT_TESTS) ## cuBLASLt through the whole stack, on the software GPU
-	$(Q)timeout 120 tests/cublas/run.py --build $(BUILD) --family cublaslt
+	$(Q)timeout 300 tests/cublas/run.py --build $(BUILD) --family cublaslt
 $(call library_tests,cublaslt)

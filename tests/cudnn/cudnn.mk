@@ -26,7 +26,7 @@ $(foreach abi,8 9,$(eval $(call cudnn_test,$(abi))))
 cudnn-programs: $(CUDNN_TESTS)
 test: test-cudnn
 test-cudnn: all $(CUDNN_TESTS) ## cuDNN through the whole stack, on the software GPU
-	$(Q)timeout 240 tests/cublas/run.py --build $(BUILD) --family cudnn
+	$(Q)timeout 600 tests/cublas/run.py --build $(BUILD) --family cudnn
 $(call library_tests,cudnn)
 
 # Without the stack: the software library alone.
@@ -40,4 +40,4 @@ $(DNN_TESTS): $(BUILD)/tests/dnn/%: tests/cudnn/%.c $(CUDNN_TEST_HEADERS) $(DNN_
 test: test-softdnn
 test-softdnn: $(DNN_TESTS:$(BUILD)/tests/dnn/%=run-softdnn_%) ## the software cuDNN alone
 $(foreach test,$(DNN_TESTS),$(call add_test,softdnn_$(notdir $(test)), \
-	tests/cudnn/$(notdir $(test)).c,$(test),timeout 120 $(test)))
+	tests/cudnn/$(notdir $(test)).c,$(test),timeout 300 $(test)))

@@ -22,5 +22,5 @@ $(eval $(call cufft_test,13,12))
 cufft-programs: $(CUFFT_TESTS)
 test: test-cufft
 test-cufft: all $(CUFFT_TESTS) ## cuFFT through the whole stack, on the software GPU
-	$(Q)timeout 240 tests/cublas/run.py --build $(BUILD) --family cufft
+	$(Q)timeout 600 tests/cublas/run.py --build $(BUILD) --family cufft
 $(call library_tests,cufft)

@@ -20,10 +20,10 @@ $(foreach abi,12 13,$(eval $(call curand_test,$(abi))))
 curand-programs: $(CURAND_TESTS)
 test: test-curand
 test-curand: all $(CURAND_TESTS) ## cuRAND through the whole stack, on the software GPU
-	$(Q)timeout 240 tests/curand/run.py --build $(BUILD)
-	$(Q)timeout 120 tests/cublas/run.py --build $(BUILD) --family curand
+	$(Q)timeout 600 tests/curand/run.py --build $(BUILD)
+	$(Q)timeout 300 tests/cublas/run.py --build $(BUILD) --family curand
 TEST_LIST += curand-*=tests/curand/run.py,--list
 run-curand-12-% run-curand-13-%: all curand-programs
 run-curand-12-device run-curand-12-host run-curand-13-device run-curand-13-host: run-curand-%:
-	$(Q)timeout 120 tests/curand/run.py --build $(BUILD) --only $*
+	$(Q)timeout 300 tests/curand/run.py --build $(BUILD) --only $*
 $(call library_tests,curand)

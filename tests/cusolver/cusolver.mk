@@ -24,7 +24,7 @@ $(foreach abi,11 12,$(eval $(call cusolver_test,$(abi))))
 cusolver-programs: $(CUSOLVER_TESTS)
 test: test-cusolver
 test-cusolver: all $(CUSOLVER_TESTS) ## cuSOLVER through the whole stack, on the software GPU
-	$(Q)timeout 240 tests/cublas/run.py --build $(BUILD) --family cusolver
+	$(Q)timeout 600 tests/cublas/run.py --build $(BUILD) --family cusolver
 $(call library_tests,cusolver)
 
 # Without the stack: the software library alone, which works with memory of the device only.
@@ -38,4 +38,4 @@ $(SOLVER_TESTS): $(BUILD)/tests/solver/%: tests/cusolver/%.c $(CUSOLVER_TEST_HEA
 test: test-softsolver
 test-softsolver: $(SOLVER_TESTS:$(BUILD)/tests/solver/%=run-softsolver_%) ## the software cuSOLVER alone
 $(foreach test,$(SOLVER_TESTS),$(call add_test,softsolver_$(notdir $(test)), \
-	tests/cusolver/$(notdir $(test)).c,$(test),timeout 120 $(test)))
+	tests/cusolver/$(notdir $(test)).c,$(test),timeout 300 $(test)))

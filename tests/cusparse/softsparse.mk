@@ -16,4 +16,4 @@ $(SPARSE_TESTS): $(BUILD)/tests/sparse/%: tests/cusparse/%.c tests/cusparse/chec
 test: test-softsparse
 test-softsparse: $(SPARSE_TESTS:$(BUILD)/tests/sparse/%=run-softsparse_%) ## the software cuSPARSE alone
 $(foreach test,$(SPARSE_TESTS),$(call add_test,softsparse_$(notdir $(test)), \
-	tests/cusparse/$(notdir $(test)).c,$(test),timeout 120 $(test)))
+	tests/cusparse/$(notdir $(test)).c,$(test),timeout 300 $(test)))

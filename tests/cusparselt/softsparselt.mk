@@ -17,4 +17,4 @@ $(SPARSELT_TESTS): $(BUILD)/tests/sparselt/%: tests/cusparselt/%.c tests/cuspars
 test: test-softsparselt
 test-softsparselt: $(SPARSELT_TESTS:$(BUILD)/tests/sparselt/%=run-softsparselt_%) ## the software cuSPARSELt alone
 $(foreach test,$(SPARSELT_TESTS),$(call add_test,softsparselt_$(notdir $(test)), \
-	tests/cusparselt/$(notdir $(test)).c,$(test),timeout 120 $(test)))
+	tests/cusparselt/$(notdir $(test)).c,$(test),timeout 300 $(test)))

@@ -33,4 +33,4 @@ policies: all ## deploy/kyverno/, the chart's README and its list of libraries, 
 
 golden: ## deploy/kyverno/tests/, from the policies and tests/deploy/pods
 	$(Q)$(DEPLOY)/tools.sh yaml helm kyverno
-	$(Q)timeout 300 $(DEPLOY_PYTHON) $(DEPLOY)/golden.py --write
+	$(Q)timeout 900 $(DEPLOY_PYTHON) $(DEPLOY)/golden.py --write

@@ -35,10 +35,10 @@ $(AGENT_SEEDS)/.made: tests/fuzz/seeds.py
 
 test-agent: $(AGENT_FUZZ:%=run-replay_%) run-replay_handoff_seeds
 $(foreach t,$(AGENT_FUZZ),$(call add_test,replay_$(t),tests/fuzz/$(t).c, \
-	$(BUILD)/tests/fuzz/agent-$(t)-replay,timeout 60 $$< tests/fuzz/corpus/$(t)))
+	$(BUILD)/tests/fuzz/agent-$(t)-replay,timeout 180 $$< tests/fuzz/corpus/$(t)))
 $(call add_test,replay_handoff_seeds,tests/fuzz/handoff.c, \
 	$(BUILD)/tests/fuzz/agent-handoff-replay $(AGENT_SEEDS)/.made, \
-	FUZZ_CUTS=0 timeout 60 $$< $(AGENT_SEEDS))
+	FUZZ_CUTS=0 timeout 180 $$< $(AGENT_SEEDS))
 
 fuzz: fuzz-agent
 fuzz-agent: $(foreach t,$(AGENT_FUZZ),$(BUILD)/tests/fuzz/agent-$(t)-libfuzzer) $(AGENT_SEEDS)/.made

@@ -20,7 +20,7 @@ $(BUILD)/tests/fuzz/cudnn-libfuzzer: $(CUDNN_FUZZ_SRCS)
 
 test: run-replay_cudnn
 $(call add_test,replay_cudnn,tests/fuzz/cudnn.c,$(BUILD)/tests/fuzz/cudnn-replay, \
-	timeout 60 $$< tests/fuzz/corpus/cudnn)
+	timeout 180 $$< tests/fuzz/corpus/cudnn)
 
 fuzz: fuzz-cudnn
 fuzz-cudnn: $(BUILD)/tests/fuzz/cudnn-libfuzzer

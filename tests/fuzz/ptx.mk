@@ -8,7 +8,7 @@ $(BUILD)/tests/fuzz/ptx-replay: $(OBJ)/tests/fuzz/ptx.o $(OBJ)/tests/fuzz/agent_
 	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lm -o $@
 
 $(call add_test,replay_ptx,tests/fuzz/ptx.c,$(BUILD)/tests/fuzz/ptx-replay, \
-	timeout 60 $$< tests/fuzz/corpus/ptx)
+	timeout 180 $$< tests/fuzz/corpus/ptx)
 
 # With the handlers, as what loads is run.
 PTX_FUZZ_OBJS := $(call fuzz_objects,tests/fuzz/ptx.c tests/fuzz/ptx_mutate.c $(PTX_PLAIN)) \

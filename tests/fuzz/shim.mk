@@ -18,7 +18,7 @@ $(BUILD)/tests/fuzz/shim-fatbin-libfuzzer: tests/fuzz/shim_fatbin.c shim/driver/
 test: replay-shim
 replay-shim: run-replay_shim_fatbin run-replay_victim
 $(call add_test,replay_shim_fatbin,tests/fuzz/shim_fatbin.c, \
-	$(BUILD)/tests/fuzz/shim-fatbin-replay $(SOFTGPU_IMAGES),timeout 60 $$< $(BUILD)/tests/images)
+	$(BUILD)/tests/fuzz/shim-fatbin-replay $(SOFTGPU_IMAGES),timeout 180 $$< $(BUILD)/tests/images)
 
 fuzz: fuzz-shim
 fuzz-shim: $(BUILD)/tests/fuzz/shim-fatbin-libfuzzer $(SOFTGPU_IMAGES)
@@ -51,7 +51,7 @@ $(BUILD)/tests/fuzz/shim-victim-libfuzzer: $(call fuzz_objects,$(VICTIM_SRCS))
 $(call add_test,replay_victim,tests/fuzz/shim_victim.c, \
 	$(BUILD)/tests/fuzz/shim-victim-replay $(VICTIM_SEEDS)/.made, \
 	for folder in $(VICTIM_SEEDS) tests/fuzz/corpus/victim; do \
-	FUZZ_CUTS=0 timeout 120 $$< $$$$folder || exit 1; done)
+	FUZZ_CUTS=0 timeout 300 $$< $$$$folder || exit 1; done)
 
 fuzz: fuzz-victim
 fuzz-victim: $(BUILD)/tests/fuzz/shim-victim-libfuzzer $(VICTIM_SEEDS)/.made

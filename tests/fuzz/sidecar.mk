@@ -33,10 +33,10 @@ $(SIDECAR_SEEDS)/.made: tests/fuzz/seeds.py
 test: replay-sidecar
 replay-sidecar: run-replay_socket_seeds $(SIDECAR_FUZZ:%=run-replay_%)
 $(foreach t,$(SIDECAR_FUZZ),$(call add_test,replay_$(t),tests/fuzz/$(t).c, \
-	$(BUILD)/tests/fuzz/sidecar-$(t)-replay,timeout 60 $$< tests/fuzz/corpus/$(t)))
+	$(BUILD)/tests/fuzz/sidecar-$(t)-replay,timeout 180 $$< tests/fuzz/corpus/$(t)))
 $(call add_test,replay_socket_seeds,tests/fuzz/socket.c, \
 	$(BUILD)/tests/fuzz/sidecar-socket-replay $(SIDECAR_SEEDS)/.made, \
-	FUZZ_CUTS=0 timeout 60 $$< $(SIDECAR_SEEDS))
+	FUZZ_CUTS=0 timeout 180 $$< $(SIDECAR_SEEDS))
 
 fuzz: fuzz-sidecar
 fuzz-sidecar: $(foreach t,$(SIDECAR_FUZZ),$(BUILD)/tests/fuzz/sidecar-$(t)-libfuzzer) $(SIDECAR_SEEDS)/.made

@@ -17,7 +17,7 @@ $(BUILD)/tests/fuzz/fatbin-libfuzzer: tests/fuzz/fatbin.c softgpu/driver/fatbin.
 
 test-softgpu: run-replay_fatbin
 $(call add_test,replay_fatbin,tests/fuzz/fatbin.c,$(BUILD)/tests/fuzz/fatbin-replay \
-	$(SOFTGPU_IMAGES),timeout 60 $$< $(BUILD)/tests/images)
+	$(SOFTGPU_IMAGES),timeout 180 $$< $(BUILD)/tests/images)
 
 fuzz: fuzz-softgpu
 fuzz-softgpu: $(BUILD)/tests/fuzz/fatbin-libfuzzer $(SOFTGPU_IMAGES)

@@ -38,7 +38,7 @@ test: run-replay_worker
 $(call add_test,replay_worker,tests/fuzz/worker.c, \
 	$(BUILD)/tests/fuzz/worker-replay $(WORKER_SEEDS)/.made $(SOFTGPU_LIB) $(BLAS_LIB) $(DNN_LIB) $(FFT_LIB) $(SPARSE_LIB) $(SPARSELT_LIB), \
 	for folder in $(WORKER_SEEDS) tests/fuzz/corpus/worker; do \
-	SOFTGPU=$(abspath $(SOFTGPU_LIB)) FUZZ_CUTS=0 timeout 120 $$< $$$$folder || exit 1; done)
+	SOFTGPU=$(abspath $(SOFTGPU_LIB)) FUZZ_CUTS=0 timeout 300 $$< $$$$folder || exit 1; done)
 
 fuzz: fuzz-worker
 fuzz-worker: $(BUILD)/tests/fuzz/worker-libfuzzer $(WORKER_SEEDS)/.made fuzz-softgpu-libraries

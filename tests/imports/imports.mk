@@ -3,4 +3,4 @@
 test: test-imports
 test-imports: run-imports ## every name that PyTorch imports is there and served
 $(call add_test,imports,tests/imports/imports.py,all, \
-	timeout 60 $(PYTHON) tests/imports/imports.py $(LIB))
+	timeout 180 $(PYTHON) tests/imports/imports.py $(LIB))

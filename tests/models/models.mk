@@ -4,4 +4,4 @@ test: test-models
 MODELS := $(patsubst tests/models/%.pml,%,$(wildcard tests/models/*.pml))
 test-models: $(addprefix run-model_,$(MODELS)) ## models of the ring, of resumption and of adoption, and their mutants
 $(foreach m,$(MODELS),$(call add_test,model_$(m),tests/models/$(m).pml,, \
-	timeout 300 tests/models/run.py $(m)))
+	timeout 900 tests/models/run.py $(m)))

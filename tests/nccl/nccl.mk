@@ -17,5 +17,5 @@ $(NCCL_TESTS): $(BUILD)/nccl/13/%: tests/nccl/%.c tests/nccl/check.h tests/check
 nccl-programs: $(NCCL_TESTS)
 test: test-nccl
 test-nccl: all $(NCCL_TESTS) ## NCCL between two software GPUs, through the whole stack
-	$(Q)timeout 240 tests/cublas/run.py --build $(BUILD) --family nccl
+	$(Q)timeout 600 tests/cublas/run.py --build $(BUILD) --family nccl
 $(call library_tests,nccl)

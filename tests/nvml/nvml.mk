@@ -25,19 +25,19 @@ $(NVML_NODE): tests/nvml/node.c $(LIB)/libvcuda-softgpu.so | $(CACHE)/.complete
 test: test-nvml
 test-nvml: $(addprefix run-nvml_,names front alone meter agents $(if $(SAN),,python node)) ## the NVML front
 $(call add_test,nvml_names,tests/nvml/names.py,all, \
-	timeout 30 $(PYTHON) tests/nvml/names.py $(NVML_LIB) $(NVML)/include/nvml.h \
+	timeout 90 $(PYTHON) tests/nvml/names.py $(NVML_LIB) $(NVML)/include/nvml.h \
 	$$$$($(NVML_PYTHON) -c 'import pynvml; print(pynvml.__file__)'))
 $(call add_test,nvml_front,tests/nvml/front.c,all $(NVML_TEST), \
-	timeout 60 $(BIN)/vcuda run --software -- $(NVML_TEST))
+	timeout 180 $(BIN)/vcuda run --software -- $(NVML_TEST))
 $(call add_test,nvml_alone,tests/nvml/front.c,all $(NVML_TEST), \
 	env -u REMOTE_GPU_ADDRESS LD_PRELOAD=$$$$($(BIN)/vcuda preload) \
-	VCUDA_SOCKET=$(BUILD)/no-such-socket timeout 30 $(NVML_TEST) alone)
+	VCUDA_SOCKET=$(BUILD)/no-such-socket timeout 90 $(NVML_TEST) alone)
 $(call add_test,nvml_meter,tests/nvml/meter.py,all $(NVML_NODE), \
-	BUILD=$(BUILD) timeout 60 $(PYTHON) tests/nvml/meter.py $(NVML_NODE) $(dir $(NVML_NODE))node)
+	BUILD=$(BUILD) timeout 180 $(PYTHON) tests/nvml/meter.py $(NVML_NODE) $(dir $(NVML_NODE))node)
 $(call add_test,nvml_python,tests/nvml/python.py,all, \
-	timeout 60 $(BIN)/vcuda run --software -- $(NVML_PYTHON) tests/nvml/python.py)
+	timeout 180 $(BIN)/vcuda run --software -- $(NVML_PYTHON) tests/nvml/python.py)
 $(call add_test,nvml_agents,tests/nvml/agents.py,all $(NVML_NODE), \
-	BUILD=$(BUILD) timeout 60 $(PYTHON) tests/nvml/agents.py $(NVML_NODE) $(BIN)/vcuda)
+	BUILD=$(BUILD) timeout 180 $(PYTHON) tests/nvml/agents.py $(NVML_NODE) $(BIN)/vcuda)
 $(call add_test,nvml_node,tests/nvml/node.py,all $(NVML_NODE), \
-	BUILD=$(BUILD) timeout 60 $(PYTHON) tests/nvml/on_node.py $(NVML_NODE) \
+	BUILD=$(BUILD) timeout 180 $(PYTHON) tests/nvml/on_node.py $(NVML_NODE) \
 	$(NVML_PYTHON) tests/nvml/node.py $(abspath $(BIN)/vcuda))

@@ -3,4 +3,4 @@
 test: test-page
 test-page: run-page ## the agent's status page in Chromium (skipped where there is none), screenshots in build/page
 $(call add_test,page,tests/page/page.py,all $(STACK_APP), \
-	timeout 120 tests/page/page.py --build $(BUILD) || [ $$$$? = 77 ])
+	timeout 300 tests/page/page.py --build $(BUILD) || [ $$$$? = 77 ])

@@ -13,10 +13,10 @@ PARITY_LIBS := $(CUDA_LIB) $(FRONT12_LIB) $(FRONT13_LIB)
 
 test-parity: run-parity_headers run-parity_language run-parity_generated
 $(call add_test,parity_headers,tests/parity/parity.py,$(PARITY_LIBS) | $(CACHE)/.complete, \
-	timeout 120 $(PYTHON) tests/parity/parity.py $(CACHE) $(PARITY_LIBS))
+	timeout 300 $(PYTHON) tests/parity/parity.py $(CACHE) $(PARITY_LIBS))
 $(call add_test,parity_language,tests/parity/language.py,, \
-	timeout 120 $(PYTHON) tests/parity/language.py)
-$(call add_test,parity_generated,tests/parity/generated.c,$(PARITY)/generated,timeout 60 $$<)
+	timeout 300 $(PYTHON) tests/parity/language.py)
+$(call add_test,parity_generated,tests/parity/generated.c,$(PARITY)/generated,timeout 180 $$<)
 
 # What the test does not bring, the hand-written halves, aborts if it is called.
 $(PARITY)/hand.c: $(PARITY_OBJS) tests/parity/parity.mk

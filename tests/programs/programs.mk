@@ -167,7 +167,7 @@ $(call add_test,switches_several,$(PROGRAMS_DIR)/switches.sh,all $(foreach abi,1
 	$(PROGRAMS_DIR)/switches.sh -j2 --abi 13 $(PROGRAMS_SEVERAL))
 test-crowd: run-crowd ## 64 processes at once
 $(call add_test,crowd,$(PROGRAMS_DIR)/processes.cu,all $(BUILD)/programs/13/processes, \
-	timeout 120 $(BIN)/vcuda run --software -- $(BUILD)/programs/13/processes --count 63)
+	timeout 300 $(BIN)/vcuda run --software -- $(BUILD)/programs/13/processes --count 63)
 
 # run-program_13-NAME, run-program_12-NAME
 program_test = $(call add_test,program_$(1)-$(2),$(PROGRAMS_DIR)/$(3).cu, \
@@ -182,7 +182,7 @@ TEXTURES_RECORD := $(wildcard $(PROGRAMS_DIR)/textures-h200.txt)
 ifneq ($(TEXTURES_RECORD),)
 test-programs: run-textures_record
 $(call add_test,textures_record,$(PROGRAMS_DIR)/textures.cu,all $(BUILD)/programs/13/textures, \
-	timeout 120 $(BIN)/vcuda run --software -- $(BUILD)/programs/13/textures --against \
+	timeout 300 $(BIN)/vcuda run --software -- $(BUILD)/programs/13/textures --against \
 	$(TEXTURES_RECORD))
 endif
 
@@ -191,6 +191,6 @@ INSTRUCTIONS_RECORD := $(wildcard $(PROGRAMS_DIR)/instructions-h200.txt)
 ifneq ($(INSTRUCTIONS_RECORD),)
 test-programs: run-instructions_record
 $(call add_test,instructions_record,$(PROGRAMS_DIR)/instructions.cu,all \
-	$(BUILD)/programs/13/instructions,timeout 120 $(BIN)/vcuda run --software -- \
+	$(BUILD)/programs/13/instructions,timeout 300 $(BIN)/vcuda run --software -- \
 	$(BUILD)/programs/13/instructions --against $(INSTRUCTIONS_RECORD))
 endif

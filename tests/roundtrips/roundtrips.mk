@@ -15,4 +15,4 @@ test-roundtrips: all $(BUILD)/roundtrips/steady $(BUILD)/programs/13/many-kernel
 TEST_LIST += roundtrips-*=tests/roundtrips/roundtrips.py,--list
 run-roundtrips-%: all $(BUILD)/roundtrips/steady $(BUILD)/programs/13/many-kernels \
 		$(BUILD)/programs/13/mapped-flags
-	$(Q)timeout 180 tests/roundtrips/roundtrips.py --build $(BUILD) $*
+	$(Q)timeout 400 tests/roundtrips/roundtrips.py --build $(BUILD) $*

@@ -1,13 +1,13 @@
 .PHONY: test-preload
 test: test-preload
 test-preload: run-preload ## what is preloaded loads on old systems and keeps still
-$(call add_test,preload,tests/shim/preload.sh,all,timeout 120 tests/shim/preload.sh $(LIB))
+$(call add_test,preload,tests/shim/preload.sh,all,timeout 300 tests/shim/preload.sh $(LIB))
 
 # Not with a sanitizer, whose runtime would have to be preloaded first.
 .PHONY: test-names
 test: test-names
 test-names: $(if $(SAN),,run-names) ## whatever way a program names a library of NVIDIA's, it gets ours, once
-$(call add_test,names,tests/shim/names.py,all,timeout 120 $(PYTHON) tests/shim/names.py $(LIB))
+$(call add_test,names,tests/shim/names.py,all,timeout 300 $(PYTHON) tests/shim/names.py $(LIB))
 
 .PHONY: test-globals
 test: test-globals
@@ -25,7 +25,7 @@ test: test-shim-programs
 test-shim-programs: $(SHIM_PROGRAMS:$(BUILD)/tests/shim/%=run-front_%) ## order and crowds, straight on the driver front
 $(foreach program,$(SHIM_PROGRAMS),$(call add_test,front_$(notdir $(program)), \
 	tests/shim/$(notdir $(program)).c,all $(program), \
-	timeout 60 $(BIN)/vcuda run --software -- $(program)))
+	timeout 180 $(BIN)/vcuda run --software -- $(program)))
 
 # The same programs with the shim in them, which checks the order of its locks (shim/engine/lock.h).
 LOCK_PROGRAMS := $(SHIM_PROGRAMS:$(BUILD)/tests/shim/%=$(BUILD)/tests/shim/locks_%)
@@ -63,12 +63,12 @@ $(BUILD)/tests/shim_locks: $(OBJ)/tests/shim/locks/wrong.o $(LOCK_ORDER_OBJ)
 .PHONY: test-locks
 test: test-locks
 test-locks: run-locks_check $(patsubst $(BUILD)/tests/shim/%,run-%,$(LOCK_PROGRAMS) $(LOCK_CUDA)) run-locks_cudnn-plans ## the shim takes its locks in their order
-$(call add_test,locks_check,tests/shim/locks/wrong.c,$(BUILD)/tests/shim_locks,timeout 60 $$<)
+$(call add_test,locks_check,tests/shim/locks/wrong.c,$(BUILD)/tests/shim_locks,timeout 180 $$<)
 $(foreach program,$(LOCK_PROGRAMS),$(call add_test,$(notdir $(program)), \
 	tests/shim/$(patsubst locks_%,%,$(notdir $(program))).c,all $(program), \
-	timeout 60 $(BIN)/vcuda run --software -- $(program)))
+	timeout 180 $(BIN)/vcuda run --software -- $(program)))
 $(foreach program,$(LOCK_CUDA),$(call add_test,$(notdir $(program)), \
 	tests/programs/$(patsubst locks_%,%,$(notdir $(program))).cu,all $(program), \
-	timeout 60 $(BIN)/vcuda run --software -- $(program)))
+	timeout 180 $(BIN)/vcuda run --software -- $(program)))
 $(call add_test,locks_cudnn-plans,tests/cudnn/backend.c,all $(BUILD)/tests/shim/locks_cudnn-plans, \
-	timeout 60 $(BIN)/vcuda run --software -- $(BUILD)/tests/shim/locks_cudnn-plans)
+	timeout 180 $(BIN)/vcuda run --software -- $(BUILD)/tests/shim/locks_cudnn-plans)

@@ -40,8 +40,8 @@ stack-programs: $(STACK_PROGRAMS) $(BUILD)/cudnn/9/steady $(BUILD)/cublas/12/pro
 test: test-stack
 build-tests: stack-programs
 test-stack: all stack-programs ## kills, crowds, bad input, ways in, faults: real processes
-	$(Q)BUILD=$(BUILD) timeout 420 tests/stack/run.py
+	$(Q)BUILD=$(BUILD) timeout 1200 tests/stack/run.py
 
 TEST_LIST += $(patsubst %,stack-*=%,$(wildcard tests/stack/test_*.py tests/processes/test_*.py))
 run-stack-%: all stack-programs
-	$(Q)BUILD=$(BUILD) timeout 90 tests/stack/run.py --exact $*
+	$(Q)BUILD=$(BUILD) timeout 240 tests/stack/run.py --exact $*

@@ -233,7 +233,7 @@ class Agent(Logged):
         return wait_for(find, seconds, "the app has a session with a worker")[0]
 
     def front(self):
-        return wait_for(lambda: children(self.pid, "agent-front"), 5, "the agent has a front")[0]
+        return wait_for(lambda: children(self.pid, "agent-front"), 30, "the agent has a front")[0]
 
     def everyone(self):
         return [self.pid] + descendants(self.pid)
@@ -247,7 +247,7 @@ class Sidecar(Logged):
         self.launch(command or [os.path.join(BIN, "vcuda-client"), "run", "--agent",
                                 getattr(agent, "address", agent), "--socket", self.socket, *flags],
                     dict(env or {}, VCUDA_SOCKET=self.socket) if command else env)
-        wait_for(lambda: self.check() or os.path.exists(self.socket), 10, "the sidecar listens")
+        wait_for(lambda: self.check() or os.path.exists(self.socket), 30, "the sidecar listens")
 
 
 class App:

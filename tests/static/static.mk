@@ -97,7 +97,7 @@ $(MIXED_DIR)/mixed-%: tests/static/mixed.cu tests/static/part.h $(PROGRAM_HEADER
 mixed_opened = $(foreach name,$(1),./libpart-$(name).so=$(call mixed_adds,$(name)))
 MIXED_BUILT := $(foreach kind,static shared,$(MIXED_DIR)/mixed-$(kind)) \
 	$(foreach kind,rdc static12,$(MIXED_DIR)/libpart-$(kind).so)
-MIXED_VCUDA := timeout 60 $(abspath $(BIN))/vcuda run --software --
+MIXED_VCUDA := timeout 180 $(abspath $(BIN))/vcuda run --software --
 
 # By paths, and by a plain name, which the program's RPATH finds.
 test-static: run-static_mixed run-static_opened

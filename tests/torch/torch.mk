@@ -17,6 +17,6 @@ $(foreach file,$(wildcard tests/torch/cases/*.py),$(call \
 	tests/torch/install.sh $(CACHE) $(TORCH_VERSIONS) && \
 	tests/torch/run.py --dist $(BUILD) $(TORCH_PYTHONS) --only $(basename $(notdir $(file)))))
 $(call add_test,torch_under_cuts,tests/gpu/train_under_cuts.py,all, \
-	tests/torch/install.sh $(CACHE) $(firstword $(TORCH_VERSIONS)) && timeout 200 \
+	tests/torch/install.sh $(CACHE) $(firstword $(TORCH_VERSIONS)) && timeout 600 \
 	tests/gpu/train_under_cuts.py --dist $(BUILD) --driver software \
 	--python $(call TORCH_PYTHON,$(firstword $(TORCH_VERSIONS))))

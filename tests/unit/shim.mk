@@ -27,4 +27,4 @@ $(foreach part,$(SHIM_UNIT_TESTS:shim_%=%),$(eval $(call shim_unit,$(part))))
 test: test-shim-unit
 test-shim-unit: $(SHIM_UNIT_TESTS:%=run-%) ## the shim's parts, one by one
 $(foreach test,$(SHIM_UNIT_TESTS),$(call add_test,$(test),tests/unit/$(test).c, \
-	$(SHIM_UNIT)/$(test),timeout 60 $$<))
+	$(SHIM_UNIT)/$(test),timeout 180 $$<))

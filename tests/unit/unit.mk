@@ -48,7 +48,7 @@ $$(BUILD)/tests/$(1): $$(OBJ)/tests/unit/$(1).o $$(sort $$(UNIT_COMMON) \
 
 test-unit: run-$(1)
 $$(call add_test,$(1),tests/unit/$(1).c,$$(BUILD)/tests/$(1) $$($(1)_NEEDS) \
-	$$(UNIT_NEEDS_$$(call unit_prefix,$(1))),BUILD=$$$$(BUILD) timeout 120 $$$$<)
+	$$(UNIT_NEEDS_$$(call unit_prefix,$(1))),BUILD=$$$$(BUILD) timeout 300 $$$$<)
 endef
 
 $(foreach test,$(UNIT_TESTS),$(eval $(call unit_rule,$(test))))

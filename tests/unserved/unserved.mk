@@ -17,4 +17,4 @@ $(eval $(call unserved_test,13,libcusolverMg.so.12))
 test: test-unserved
 test-unserved: $(if $(SAN),,run-unserved) ## libraries without a front load and refuse
 $(call add_test,unserved,tests/unserved/unserved.py,all $(UNSERVED_TESTS), \
-	timeout 120 $(PYTHON) tests/unserved/unserved.py $(BUILD) $(UNSERVED_TESTS))
+	timeout 300 $(PYTHON) tests/unserved/unserved.py $(BUILD) $(UNSERVED_TESTS))

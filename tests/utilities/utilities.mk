@@ -43,17 +43,17 @@ $(UTILITIES_TESTS)/plugin12.so: tests/utilities/plugin.cu | $(CACHE)/.complete
 test: test-utilities
 test-utilities: ## the loader guard
 test-utilities: run-loader_image run-loader_devices $(foreach abi,12 13,run-loader_host$(abi) run-loader_needs$(abi))
-$(call add_test,loader_image,tests/utilities/image.c,$(UTILITIES_TESTS)/image,timeout 60 $$<)
+$(call add_test,loader_image,tests/utilities/image.c,$(UTILITIES_TESTS)/image,timeout 180 $$<)
 $(call add_test,loader_devices,tests/utilities/devices.c,$(UTILITIES_TESTS)/devices $(UTILITIES_LIB), \
-	LD_PRELOAD="$(abspath $(UTILITIES_LIB))" timeout 60 $$<)
+	LD_PRELOAD="$(abspath $(UTILITIES_LIB))" timeout 180 $$<)
 $(foreach abi,12 13, \
 	$(call add_test,loader_host$(abi),tests/utilities/host.c,$(UTILITIES_TESTS)/host \
 		$(UTILITIES_TESTS)/plugin$(abi).so $(UTILITIES_LIB) $(LIB)/libvcuda.so $(RUNTIME_TEST_LIBS), \
 		LD_LIBRARY_PATH=$(RUNTIME_TESTS)/lib LD_PRELOAD="$(addprefix \
 		$(abspath $(RUNTIME_TESTS))/lib/,libutilities.so libvcuda.so)" \
-		timeout 60 $$< $(abspath $(UTILITIES_TESTS))/plugin$(abi).so) \
+		timeout 180 $$< $(abspath $(UTILITIES_TESTS))/plugin$(abi).so) \
 	$(call add_test,loader_needs$(abi),tests/utilities/needs.c,$(UTILITIES_TESTS)/needs$(abi) \
 		$(UTILITIES_LIB) $(LIB)/libvcuda.so, \
 		for native in "" $(CUDA12)/lib:$(CUDA13)/lib; do \
 		LD_LIBRARY_PATH=$$$$native LD_PRELOAD="$(abspath $(UTILITIES_LIB) $(LIB)/libvcuda.so)" \
-		timeout 60 $$< || exit 1; done))
+		timeout 180 $$< || exit 1; done))
