@@ -36,8 +36,8 @@ static int adopt_page(const struct channel *channel, struct channel_page *once,
 		return error_set(error, EPERM, "the segment is of channel version %u, not %u",
 			once->version, CHANNEL_VERSION);
 	if (!options_channel_sizes(once->ring_size, once->arena_size, once->bounce_size) ||
-		attach_layout(&layout, once->ring_size, once->arena_size, once->bounce_size) !=
-			segment->size ||
+		segments_layout(&layout, once->ring_size, once->arena_size,
+			once->bounce_size) != segment->size ||
 		memcmp(&layout.size, &once->size,
 			offsetof(struct channel_page, tail) -
 				offsetof(struct channel_page, size)))

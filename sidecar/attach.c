@@ -25,30 +25,6 @@ static int answer_send(
 
 /* --- ATTACH --- */
 
-uint64_t attach_layout(
-	struct channel_page *page, uint64_t ring, uint64_t arena, uint64_t bounce)
-{
-	uint64_t at = 4096;
-
-	page->slots = at;
-	at += CHANNEL_SLOTS * sizeof(struct channel_slot);
-	page->counters = at;
-	at += CHANNEL_COUNTERS * sizeof(uint64_t);
-	page->upcalls = at;
-	at += CHANNEL_UPCALLS * sizeof(struct channel_upcall);
-	page->ring = at;
-	page->ring_size = ring;
-	at += ring;
-	page->arena = at;
-	page->arena_size = arena;
-	at += arena;
-	page->bounce = at;
-	page->bounce_size = bounce;
-	at += bounce;
-	page->size = at;
-	return at;
-}
-
 int attach_parts(
 	struct channel *channel, const struct channel_page *layout, struct error *error)
 {
@@ -87,7 +63,7 @@ static int attach_memory(struct channel *channel, struct error *error)
 
 	if (ret < 0)
 		return ret;
-	attach_layout(&layout, options->ring, options->arena, options->bounce);
+	segments_layout(&layout, options->ring, options->arena, options->bounce);
 	memcpy(channel->segments.at[0]->base, &layout, sizeof(layout));
 	return attach_parts(channel, &layout, error);
 }

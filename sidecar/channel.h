@@ -17,7 +17,7 @@
 #include "sidecar/renew.h"
 #include "sidecar/replies.h"
 #include "sidecar/resume.h"
-#include "sidecar/ring.h"
+#include "transport/ring.h"
 #include "sidecar/segment.h"
 #include "sidecar/server.h"
 
@@ -88,10 +88,6 @@ void attach_serve(struct channel *channel);
 
 /* What the agent is told of the program: a HELLO without a role. With the token. */
 struct session_hello attach_hello(const struct channel *channel);
-/* The layout of a segment with a ring, an arena and a bounce buffer of these sizes, and its
- * size in bytes. */
-uint64_t attach_layout(
-	struct channel_page *page, uint64_t ring, uint64_t arena, uint64_t bounce);
 /* The first segment is there, laid out as LAYOUT says: 0, or -errno with *error. */
 int attach_parts(
 	struct channel *channel, const struct channel_page *layout, struct error *error);

@@ -12,7 +12,7 @@
 
 #include "common/error.h"
 #include "sidecar/stripes.h"
-#include "sidecar/ring.h"
+#include "transport/ring.h"
 #include "sidecar/timing.h"
 #include "transport/transport.h"
 

@@ -5,31 +5,14 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "common/wait.h"
 #include "sidecar/stripes.h"
-
-/* Bumps `progress` and wakes who sleeps on it. */
-static void replies_progress(struct channel_page *page)
-{
-	atomic_fetch_add(&page->progress, 1);
-	wait_changed(&page->progress, &page->want_progress);
-}
+#include "transport/answer.h"
 
 void replies_answer(struct replies *replies, const struct frame_header *header,
 	const void *data, uint32_t bytes, uint32_t payload)
 {
-	struct channel_slot *slot = &replies->slots[header->tag];
-
-	slot->status = header->status;
-	slot->deferred = header->deferred;
-	slot->body = bytes;
-	slot->payload = payload;
-	slot->seq = header->seq;
-	if (bytes)
-		memcpy(slot->data, data, bytes);
 	ring_answered(replies->ring, header->tag);
-	atomic_store_explicit(&slot->answered, 1, memory_order_release);
-	wait_changed(&slot->answered, &slot->sleeping);
+	answer_slot(&replies->slots[header->tag], header, data, bytes, payload);
 }
 
 static int violation(struct error *error, const struct frame_header *header, const char *text)
@@ -83,28 +66,18 @@ static int replies_check(
 static int take_upcall(
 	struct replies *replies, const struct replies_frame *frame, struct error *error)
 {
-	uint64_t head = atomic_load_explicit(&replies->page->upcall_head, memory_order_acquire);
 	uint32_t number = (uint32_t)replies->numbered + 1;
 	struct frame_upcall upcall;
-	struct channel_upcall *to;
+	int ret;
 
 	if (replies->again && replies->upcall_tail &&
 		replies->upcalls[(replies->upcall_tail - 1) % CHANNEL_UPCALLS].frame == number)
 		return 0;
-	if (replies->upcall_tail - head > CHANNEL_UPCALLS)
-		return error_set(error, EPROTO, "upcalls: head %llu cannot be",
-			(unsigned long long)head);
-	replies->upcalls_full = replies->upcall_tail - head == CHANNEL_UPCALLS;
-	if (replies->upcalls_full)
-		return 1;
 	memcpy(&upcall, frame->body, sizeof(upcall));
-	to = &replies->upcalls[replies->upcall_tail % CHANNEL_UPCALLS];
-	*to = (struct channel_upcall){
-		.what = upcall.what, .frame = number, .value = upcall.value};
-	atomic_store_explicit(
-		&replies->page->upcall_tail, ++replies->upcall_tail, memory_order_release);
-	replies_progress(replies->page);
-	return 0;
+	ret = answer_upcall(
+		replies->page, replies->upcalls, &replies->upcall_tail, number, &upcall, error);
+	replies->upcalls_full = ret == 1;
+	return ret;
 }
 
 static int take_update(
@@ -113,12 +86,7 @@ static int take_update(
 	struct frame_update update;
 
 	memcpy(&update, frame->body, sizeof(update));
-	if (update.index >= CHANNEL_COUNTERS)
-		return error_set(error, EPROTO, "agent: an update of counter %u", update.index);
-	atomic_store_explicit(
-		&replies->counters[update.index], update.value, memory_order_release);
-	replies_progress(replies->page);
-	return 0;
+	return answer_update(replies->page, replies->counters, &update, error);
 }
 
 static void take_lost(struct replies *replies, const struct replies_frame *frame)

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "sidecar/ring.h"
+#include "transport/ring.h"
 #include "sidecar/timing.h"
 #include "transport/transport.h"
 

@@ -17,17 +17,7 @@
 
 #include "common/error.h"
 #include "protocol/wire/channel.h"
-
-#define SEGMENTS_MAX                                                                           \
-	4096 /* pinned ones a process: one mapping each, of 65530 a process has                \
-	      */
-
-struct segment {
-	unsigned char *base;
-	size_t size;
-	int fd;
-	struct segment *next; /* segments.closing */
-};
+#include "transport/segments.h"
 
 /* The most bytes that all segments of this process may have together; 0 = no limit. LABEL (the
  * pod's UID, or "host") is in what /proc/PID/maps says of `pod` memory. Before the first one.
@@ -48,40 +38,9 @@ void segment_free(struct segment *segment);
  * so what the budget says is free is free. Nobody reads it any more. */
 void segment_empty(struct segment *segment);
 
-/* The segments of one channel. Only the channel's thread touches it. */
-struct segments {
-	struct segment *at[SEGMENTS_MAX + 1]; /* [0]: the channel's own */
-	uint64_t arena, arena_size;	      /* in segment 0; private copies */
-	uint64_t bounce, bounce_size;
-	uint32_t pinned;
-	uint64_t pinned_bytes;
-	struct segment *closing; /* given back, but bytes may still be on their way */
-};
-
-/* [offset, offset + length) of a segment, where the app may send from: the arena, or pinned
- * memory. NULL where it does not lie inside. */
-void *segments_out(
-	const struct segments *segments, uint32_t number, uint64_t offset, uint64_t length);
-/* The same for where answers may land: the bounce buffer, or pinned memory. */
-void *segments_in(
-	const struct segments *segments, uint32_t number, uint64_t offset, uint64_t length);
-
-/* A free number for SEGMENT, or -ENOSPC. */
-int segments_add(struct segments *segments, struct segment *segment);
-/* SEGMENT as NUMBER, which is free: 0, or -EINVAL. */
-int segments_put(struct segments *segments, uint32_t number, struct segment *segment);
-/* Takes NUMBER out of use and puts it on `closing`. -ENOENT. */
-int segments_remove(struct segments *segments, uint32_t number);
 /* Empties and frees what is on `closing`: no receive or send under way names it any more. */
 void segments_reap(struct segments *segments);
 /* EMPTY: the program is gone, or says so; else it may still read why its session ended. */
 void segments_fini(struct segments *segments, bool empty);
-
-/* Once a process. */
-void segment_guard_install(void);
-/* This thread serves these segments (NULL: none); a stripe's beside the channel's. */
-void segment_guard(const struct segments *segments);
-/* A page of them went away under this thread. */
-bool segment_broken(void);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sidecar/ring.h"
+#include "transport/ring.h"
 
 #define SIZE 1024u
 #define ARENA 64u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The consumer of the command ring (sidecar/ring.c: ring_next, ring_pop) against a program that
+ * The consumer of the command ring (transport/ring.c: ring_next, ring_pop) against a program that
  * changes everything in the shared memory at any time.  What the consumer copies lies inside the
  * ring and inside of what was published, and what it checked is what it uses.
  *

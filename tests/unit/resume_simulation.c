@@ -17,7 +17,7 @@
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/window.h"
 #include "sidecar/replies.h"
-#include "sidecar/ring.h"
+#include "transport/ring.h"
 
 #define RING (16u * 1024)
 #define LAND (64u * 1024)

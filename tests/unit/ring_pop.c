@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "common/wait.h"
-#include "sidecar/ring.h"
+#include "transport/ring.h"
 
 #define SIZE 4096u
 

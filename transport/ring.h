@@ -4,8 +4,8 @@
  * header is copied before it is looked at, and sizes, positions and what was handed out are
  * kept here, never read back.  Entries stay until the agent has acknowledged them.
  */
-#ifndef VCUDA_SIDECAR_RING_H
-#define VCUDA_SIDECAR_RING_H
+#ifndef VCUDA_TRANSPORT_RING_H
+#define VCUDA_TRANSPORT_RING_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "common/error.h"
 #include "protocol/wire/channel.h"
 #include "protocol/wire/frame.h"
-#include "sidecar/segment.h"
+#include "transport/segments.h"
 
 /* What one entry needs at most in the buffer that ring_pop fills. */
 #define RING_ENTRY_MAX (sizeof(struct frame_header) + FRAME_BODY_MAX)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/ring.h"
+#include "transport/ring.h"
 
 #include <errno.h>
 #include <stdlib.h>
