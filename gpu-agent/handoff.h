@@ -100,7 +100,7 @@ struct handoff {
 	uint32_t libraries; /* STATS: which were used (library.h) */
 	uint32_t sandbox;   /* READY: what keeps the worker in (sandbox.h) */
 	uint32_t grace_ms;  /* SESSION: how long it outlives its connections; 0: not at all */
-	uint32_t reserved;
+	uint32_t shares;    /* SESSION: 1: it brings memory, no frames (transport/local.h) */
 	/* SESSION: of its tenant's together, but for bytes in flight, which are its own part;
 	 * STATS: in use */
 	uint64_t quotas[QUOTAS];

@@ -111,6 +111,8 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 			&channel->segments, channel->doorbell, channel->server->spin);
 	}
 	explicit_bzero(&hello, sizeof(hello));
+	if (!ret && welcome.features & SESSION_FEATURE_LOCAL)
+		ret = local_attach(channel, deadline, error);
 	if (!ret) {
 		log_session(&channel->subject, welcome.session);
 		channel->renewal.place = channel->link->place;
@@ -288,6 +290,12 @@ static void attach_pin(struct channel *channel, const struct channel_request *re
 			   channel, &error)) {
 		number = segments_add(&channel->segments, segment);
 	}
+	if (number >= 0 && channel->local.is &&
+		local_pin(channel, (uint32_t)number, &error) < 0) {
+		segments_remove(&channel->segments, (uint32_t)number);
+		segment = NULL; /* on its way out */
+		number = -EPIPE;
+	}
 	if (number >= 0) {
 		answer.mode = options->mode;
 		answer.segment = (uint32_t)number;
@@ -306,6 +314,8 @@ static void attach_unpin(struct channel *channel, uint32_t number)
 	if (segments_remove(&channel->segments, number) < 0)
 		channel_lose(channel, STATUS_LOST,
 			"the program gave back pinned memory that it does not have");
+	else if (channel->local.is)
+		local_unpin(channel, number);
 }
 
 void attach_serve(struct channel *channel)

@@ -435,6 +435,10 @@ static void channel_turn(struct channel *channel)
 	uint64_t now = wait_now();
 	bool moved = false;
 
+	if (channel->local.is) {
+		local_turn(channel);
+		return;
+	}
 	channel->timing.now = now;
 	if (now - channel->control_at > CONTROL_NS) {
 		channel->control_at = now;
@@ -489,7 +493,7 @@ static void channel_stop(struct channel *channel)
 		log_info("channel.left", "app=%d", channel->peer.pid);
 		return;
 	}
-	if (channel->link && !channel->ring.bye && !channel->broken_at) {
+	if (channel->link && !channel->ring.bye && !channel->broken_at && !channel->local.is) {
 		outbound_control(&channel->out, FRAME_BYE, channel->ring.last + 1);
 		outbound_send(&channel->out, channel->link);
 	}
@@ -542,6 +546,7 @@ static void channel_free(struct channel *channel)
 	resume_stop(&channel->resume);
 	stripes_close(&channel->stripes);
 	link_close(channel->link);
+	local_hearing_fini(&channel->local.hearing);
 	segments_fini(&channel->segments, channel->gone);
 	if (channel->gone_at)
 		atomic_fetch_sub(&server->ending, 1);
@@ -600,6 +605,7 @@ int channel_start(struct server *server, int socket, const struct ucred *peer,
 	channel->request = *request;
 	channel->segment = segment;
 	channel->doorbell = -1;
+	local_hearing_init(&channel->local.hearing);
 	pthread_mutex_lock(&server->lock);
 	channel->next = server->channels;
 	server->channels = channel;

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "common/log.h"
+#include "sidecar/local.h"
 #include "sidecar/outbound.h"
 #include "sidecar/renew.h"
 #include "sidecar/replies.h"
@@ -39,6 +40,7 @@ struct channel {
 	struct replies replies;
 	struct outbound out;
 	struct stripes stripes;
+	struct local local;
 	struct resume resume;
 	struct channel_counts {
 		uint64_t frames_sent, bytes_sent, frames_received, bytes_received;

@@ -49,8 +49,8 @@ int segments_put(struct segments *segments, uint32_t number, struct segment *seg
 /* Takes NUMBER out of use and puts it on `closing`. -ENOENT. */
 int segments_remove(struct segments *segments, uint32_t number);
 
-/* The layout of segment 0 with a ring, an arena and a bounce buffer of these sizes: fills in what
- * the page says of it. Its size in bytes. */
+/* The layout of segment 0 with a ring, an arena and a bounce buffer of these sizes: fills in
+ * what the page says of it. Its size in bytes. */
 uint64_t segments_layout(
 	struct channel_page *page, uint64_t ring, uint64_t arena, uint64_t bounce);
 

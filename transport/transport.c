@@ -18,6 +18,7 @@
 	ROW(native) \
 	ROW(tls) \
 	ROW(unix) \
+	ROW(local) \
 	ROW(loop)
 /* clang-format on */
 

@@ -5,7 +5,7 @@
  * what it receives.  A transport makes links; `fault` wraps another and breaks it by a plan.
  * transport/README.md says who owns what and who waits for whom.
  *
- * Addresses are strings: `native://HOST:PORT`, `tls://HOST:PORT`, `loop://NAME`, and for fault
+ * Addresses are strings: `native://HOST:PORT`, `tls://HOST:PORT`, `local://PATH`, and for fault
  * plans `fault+native://HOST:PORT?delay=200us&cut-after=3&truncate=40&stall-after=100`.
  *
  * Links never block after they are made.  A caller sleeps in poll() on link_fds() until
@@ -166,6 +166,7 @@ void link_close(struct link *link); /* NULL is fine */
 struct transport {
 	const char *name;     /* the scheme */
 	unsigned connections; /* that a link has, 1 … TRANSPORT_FDS */
+	bool shares;	      /* its ends can share memory: SESSION_FEATURE_LOCAL */
 	/* Agent's side: adds what listens on ADDRESS, with transport_listening_add. Nothing is
 	 * added where it fails. 0, or -errno with *error. */
 	int (*listen)(const char *address, struct transport_listening *listening,

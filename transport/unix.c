@@ -21,6 +21,7 @@
 #include "common/wait.h"
 #include "transport/dial.h"
 #include "transport/stream.h"
+#include "transport/unix.h"
 
 #define UNIX_MODE 0660
 #define UNIX_AGAIN_US 10000 /* between tries where the agent's queue is full */
@@ -43,8 +44,8 @@ static int unix_parse(const char *text, struct unix_address *address, struct err
 	/* The lock and the file that becomes the socket have longer names. */
 	if (*text != '/' || n + sizeof(".lock") > sizeof(address->path))
 		return error_set(error, 0,
-			"unix://%.120s: an absolute path of at most %zu bytes is expected",
-			text, sizeof(address->path) - sizeof(".lock"));
+			"%.120s: an absolute path of at most %zu bytes is expected", text,
+			sizeof(address->path) - sizeof(".lock"));
 	memcpy(address->path, text, n);
 	address->path[n] = 0;
 	if (!question)
@@ -52,14 +53,14 @@ static int unix_parse(const char *text, struct unix_address *address, struct err
 	if (!strncmp(question, "?mode=", 6) && question[6] >= '0' && question[6] <= '7')
 		address->mode = (unsigned)strtoul(question + 6, &end, 8);
 	if (!end || *end || address->mode > 0777)
-		return error_set(error, 0, "unix://%.120s: behind ? stands mode=OCTAL", text);
+		return error_set(error, 0, "%.120s: behind ? stands mode=OCTAL", text);
 	return 0;
 }
 
 /* --- the agent's end ---------------------------------------------------------------------- */
 
-static int unix_transport_listen(
-	const char *text, struct transport_listening *listening, struct error *error)
+int unix_listen_as(const struct transport *transport, const char *text,
+	struct transport_listening *listening, struct error *error)
 {
 	struct unix_address address;
 	struct instance_lock instance;
@@ -75,14 +76,20 @@ static int unix_transport_listen(
 		ret = instance_lock_acquire(&instance, address.path, &kind, error);
 	if (ret < 0)
 		return error_wrap(error, ret, "listen");
-	return transport_listening_add(listening, &transport_unix, instance.listen_fd,
+	return transport_listening_add(listening, transport, instance.listen_fd,
 		TRANSPORT_ROLE(SESSION_COMMANDS) | TRANSPORT_ROLE(SESSION_STRIPE) |
 			TRANSPORT_ROLE(SESSION_PROBE) | TRANSPORT_ROLE(SESSION_RESUME) |
 			TRANSPORT_ROLE(SESSION_END),
 		&instance, error);
 }
 
-static int unix_transport_accept(int listener, struct transport_peer *peer)
+static int unix_transport_listen(
+	const char *text, struct transport_listening *listening, struct error *error)
+{
+	return unix_listen_as(&transport_unix, text, listening, error);
+}
+
+int unix_transport_accept(int listener, struct transport_peer *peer)
 {
 	struct unix_peer who;
 	int fd = unix_accept(listener, &who);
@@ -108,7 +115,8 @@ static int unix_dial_connect(struct dial *dial, enum session_role role)
 	(void)role;
 	if (ret < 0)
 		return ret;
-	snprintf(dial->where, sizeof(dial->where), "unix://%s", address.path);
+	snprintf(dial->where, sizeof(dial->where), "%s://%s", dial->transport->name,
+		address.path);
 	for (;;) {
 		fd = unix_connect(address.path, SOCK_STREAM | SOCK_NONBLOCK, dial->error);
 		if (fd != -EAGAIN || wait_now() > dial->deadline)
@@ -130,19 +138,26 @@ static int unix_dial_connect(struct dial *dial, enum session_role role)
 	return fd;
 }
 
-static int unix_dial(const char *address, const struct session_hello *hello,
-	struct session_welcome *welcome, uint64_t deadline, struct link **link,
-	struct error *error)
+int unix_dial_as(const struct transport *transport, const char *address,
+	const struct session_hello *hello, struct session_welcome *welcome, uint64_t deadline,
+	struct link **link, struct error *error)
 {
 	struct dial dial = {
 		.connect = unix_dial_connect,
-		.transport = &transport_unix,
+		.transport = transport,
 		.address = address,
 		.deadline = deadline,
 		.error = error,
 	};
 
 	return dial_session(&dial, hello, welcome, link);
+}
+
+static int unix_dial(const char *address, const struct session_hello *hello,
+	struct session_welcome *welcome, uint64_t deadline, struct link **link,
+	struct error *error)
+{
+	return unix_dial_as(&transport_unix, address, hello, welcome, deadline, link, error);
 }
 
 static int unix_open_stripe(const struct transport_place *place,
@@ -160,7 +175,7 @@ static int unix_open_stripe(const struct transport_place *place,
 	return dial_stripe(&dial, hello, number, stripe);
 }
 
-static int unix_describe(
+int unix_describe(
 	const char *text, struct transport_description *description, struct error *error)
 {
 	struct unix_address address;

@@ -190,6 +190,11 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 	session->grace_ms = resume_grace(front, hello);
 	session->features =
 		hello->features & (SESSION_FEATURE_STRIPES | SESSION_FEATURE_STRIPES_BACK);
+	/* It has no wire that could be cut, and no payload on one. */
+	if (from->transport->shares && hello->features & SESSION_FEATURE_LOCAL) {
+		session->features = SESSION_FEATURE_LOCAL;
+		session->grace_ms = 0;
+	}
 	if (session->grace_ms)
 		session->features |= SESSION_FEATURE_RESUME;
 	session->started = time(NULL);

@@ -15,6 +15,7 @@
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/local.h"
 #include "gpu-agent/worker/loop.h"
 #include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/output.h"
@@ -428,9 +429,9 @@ static bool loop_receive(struct worker *w)
 			progress = true;
 			continue;
 		}
-		if (loop_parse(w))
+		if (w->local.is ? local_take(w) : loop_parse(w))
 			continue;
-		if (w->ended || filled || !loop_fill(w))
+		if (w->local.is || w->ended || filled || !loop_fill(w))
 			return progress;
 		filled = progress = true;
 	}
@@ -500,6 +501,7 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	struct pollfd fds[5] = {0};
 	struct timespec timeout = {.tv_sec = 1};
 	uint64_t wake = UINT64_MAX, now = wait_now();
+	bool bell;
 	bool gpu = w->fences.first || w->kept.stash.used || w->kept.parked.used ||
 		   w->in.count || stripes_busy(w) || stripes_sending(w) || w->mirror.tag >= 0 ||
 		   metering_watches(w);
@@ -510,6 +512,8 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 
 	if (park_is(w))
 		fds[0].fd = fds[1].fd = -1;
+	else if (w->local.is)
+		local_fds(w, fds);
 	else
 		link_fds(w->link, fds, reply_waits(w));
 	if ((w->receiver.have_frame && !w->receiver.payload_missing) ||
@@ -521,7 +525,7 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 			wake = now + RELIEVE_NS;
 	} else if (stripe)
 		fds[0] = (struct pollfd){.fd = stripe->wake, .events = POLLIN};
-	else if (!park_is(w))
+	else if (!park_is(w) && !w->local.is)
 		wake = link_wake_at(w->link);
 	fds[2].fd = w->handoff;
 	fds[2].events = POLLIN;
@@ -546,10 +550,15 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 		timeout.tv_sec = 0;
 		timeout.tv_nsec = (long)(wake - now);
 	}
-	if (!stripe || stripe_sleep(stripe))
+	bell = w->local.is && fds[0].fd >= 0;
+	if ((!stripe || stripe_sleep(stripe)) && (!bell || local_doze(w)))
 		ppoll(fds, 5, &timeout, NULL);
 	if (stripe)
 		stripe_awake(stripe);
+	if (bell)
+		local_awake(w, fds[0].revents);
+	if (w->local.is && fds[1].revents)
+		local_control(w);
 	if (fds[2].revents)
 		worker_control(w);
 }
@@ -596,6 +605,8 @@ void loop_run(struct worker *w)
 		if (now - looked > 10000000) { /* 10 ms: also while it never sleeps */
 			watchdog_enter(w);
 			worker_control(w);
+			if (w->local.is)
+				local_control(w);
 			loop_tell_stats(w, now);
 			if (!park_is(w)) {
 				loop_tell_alive(w, now);
@@ -622,7 +633,9 @@ void loop_run(struct worker *w)
 	}
 	metering_stats(w);
 	/* What is on its way out goes out: the last answers and why it ended. */
-	if (w->end_status)
+	if (w->local.is)
+		local_end(w);
+	else if (w->end_status)
 		reply_plain(w, FRAME_LOST, w->end_status, w->end_text);
 	for (int i = 0; i < 50 && (reply_waits(w) || stripes_sending(w)) && !park_is(w); i++) {
 		struct pollfd fds[2];

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "common/log.h"
+#include "gpu-agent/worker/local.h"
 #include "gpu-agent/worker/park.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/staging.h"
@@ -38,7 +39,7 @@ static void reply_unlock(struct worker *w)
 
 bool reply_room(const struct worker *w)
 {
-	return window_room(&w->sender.window);
+	return w->local.is ? local_room(w) : window_room(&w->sender.window);
 }
 
 bool reply_waits(const struct worker *w)
@@ -49,6 +50,10 @@ bool reply_waits(const struct worker *w)
 /* Under the lock. */
 static void reply_add(struct worker *w, struct frame_header *h, const void *body, uint32_t n)
 {
+	if (w->local.is) {
+		local_give(w, h, body, n);
+		return;
+	}
 	h->magic = FRAME_MAGIC;
 	h->seq = w->sender.seq;
 	h->body = n;
@@ -100,6 +105,12 @@ void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresul
 	if (kind == FRAME_REPLY) {
 		h.deferred = (uint16_t)w->deferred;
 		w->deferred = w->sticky;
+	}
+	if (w->local.is) {
+		reply_begin(w);
+		local_give_payload(w, &h, destination, bytes, n, range);
+		reply_unlock(w);
+		return;
 	}
 	stripe = park_is(w) ? 0 : stripes_send(w, bytes, n, range);
 	h.flags = (uint8_t)(stripe << FRAME_STRIPE_SHIFT);

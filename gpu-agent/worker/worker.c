@@ -27,6 +27,7 @@
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/extra.h"
 #include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/local.h"
 #include "gpu-agent/worker/loop.h"
 #include "gpu-agent/worker/output.h"
 #include "gpu-agent/worker/park.h"
@@ -443,6 +444,10 @@ static int worker_session(struct worker *w, struct handoff *message)
 				     TRANSPORT_AGENT, &w->link, &error)) {
 		log_error("session.adopt", "error=\"%s\"",
 			w->transport ? error.text : "no such transport");
+		return -1;
+	}
+	if (message->shares && local_open(w, &error)) {
+		log_error("session.local", "error=\"%s\"", error.text);
 		return -1;
 	}
 	if (worker_choose(w, message)) {

@@ -25,6 +25,7 @@
 #include "gpu-agent/handoff.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/handle.h"
+#include "gpu-agent/worker/local.h"
 #include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/stripe.h"
@@ -257,6 +258,7 @@ struct worker {
 	uint32_t range_count, range_room;
 
 	struct link *link;
+	struct local local; /* the program is on this machine: it has the frames */
 	const struct transport *transport;	     /* that made it */
 	struct stripe *stripes[SESSION_STRIPES + 1]; /* by number */
 	uint32_t stripe_count, stripe_next;	     /* next: whose turn it is to send */

@@ -61,6 +61,10 @@
 #define SESSION_FEATURE_LOW (1ull << 8)
 #define SESSION_FEATURE_NORMAL (1ull << 9)
 
+/* Program and worker share memory (docs/TRANSPORTS.md, "local"): no frame goes over the
+ * connection, but the messages of transport/local.h. Without it there are frames as ever. */
+#define SESSION_FEATURE_LOCAL (1ull << 10)
+
 #define SESSION_STRIPES 4 /* at most; FRAME_STRIPE_MASK has room for 7 */
 /* A payload of fewer bytes is faster over the link: a thread less at each end is to wake.
  * Either end may hold it otherwise. */

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu-agent/worker/local.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/worker_state.h"
+#include "transport/answer.h"
+
+#define MS 1000000ull
+#define ATTACH_NS (10000 * MS) /* for the sidecar to bring the memory */
+#define GONE_NS (300 * MS)     /* behind the program's end, for what it had published */
+
+/* --- memory --------------------------------------------------------------------------------
+ */
+
+/* Takes no descriptor. 0, or -errno with *error. */
+static int local_map(
+	int fd, const struct local_message *m, struct segment **segment, struct error *error)
+{
+	struct segment *made;
+	int ret = local_memory(fd, m->size, m->sealed, error);
+
+	if (ret < 0)
+		return ret;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return error_set(error, ENOMEM, "shared memory");
+	made->base = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (made->base == MAP_FAILED) {
+		free(made);
+		return error_set(error, errno, "mapping shared memory of %llu MiB",
+			(unsigned long long)(m->size >> 20));
+	}
+	made->size = m->size;
+	made->fd = -1;
+	*segment = made;
+	return 0;
+}
+
+static void local_unmap(struct segment *segment)
+{
+	munmap(segment->base, segment->size);
+	free(segment);
+}
+
+static bool local_size(uint64_t size, uint64_t least)
+{
+	return size >= least && size <= (1ull << 40) && !(size & (size - 1));
+}
+
+/* The parts of segment 0, as the sidecar says how long they are; the page is the program's. */
+static int local_parts(struct worker *w, const struct local_message *m, struct error *error)
+{
+	struct local *l = &w->local;
+	unsigned char *base = l->segments.at[0]->base;
+	struct channel_page layout = {0};
+	int ret;
+
+	if (!local_size(m->ring, 4u * (FRAME_BODY_MAX + 64u)) ||
+		!local_size(m->arena, 2u * FRAME_CHUNK) || m->bounce < FRAME_CHUNK ||
+		m->bounce > 1ull << 40 ||
+		segments_layout(&layout, m->ring, m->arena, m->bounce) > m->size)
+		return error_set(error, EPROTO,
+			"shared memory of %llu bytes: ring, arena and bounce buffer do not fit",
+			(unsigned long long)m->size);
+	l->segments.arena = layout.arena;
+	l->segments.arena_size = layout.arena_size;
+	l->segments.bounce = layout.bounce;
+	l->segments.bounce_size = layout.bounce_size;
+	l->page = (struct channel_page *)base;
+	l->slots = (struct channel_slot *)(base + layout.slots);
+	l->counters = (_Atomic uint64_t *)(base + layout.counters);
+	l->upcalls = (struct channel_upcall *)(base + layout.upcalls);
+	l->entry = aligned_alloc(64, (RING_ENTRY_MAX + 63) & ~63ul);
+	ret = ring_consumer_init(
+		&l->ring, l->page, base + layout.ring, layout.ring_size, &l->segments);
+	if (ret < 0 || !l->entry)
+		return error_set(error, ENOMEM, "ring");
+	free(w->receiver.body);
+	w->receiver.body = l->entry + sizeof(struct frame_header);
+	return 0;
+}
+
+/* The first message, ATTACH. 0, or -errno with *error. */
+static int local_first(
+	struct worker *w, struct local_message *m, int fds[LOCAL_FDS], struct error *error)
+{
+	uint64_t deadline = wait_now() + ATTACH_NS, now;
+	int ret;
+
+	while (!(ret = local_hear(w->link, &w->local.hearing, m, fds))) {
+		struct pollfd readable[2];
+
+		now = wait_now();
+		if (now >= deadline)
+			return error_set(error, ETIMEDOUT, "shared memory: none came");
+		link_fds(w->link, readable, 0);
+		poll(readable, 1, (int)((deadline - now) / MS) + 1);
+	}
+	if (ret > 0 && m->what != LOCAL_ATTACH)
+		ret = -EPROTO;
+	return ret < 0 ? error_set(error, -ret, "shared memory: what came was none") : 0;
+}
+
+static int local_attach(struct worker *w, struct error *error)
+{
+	struct local *l = &w->local;
+	struct local_message m = {0};
+	int fds[LOCAL_FDS] = {-1, -1};
+	cleanup_close int memory = -1, bell = -1;
+	int ret = local_first(w, &m, fds, error);
+
+	memory = fds[0];
+	bell = fds[1];
+	if (!ret && bell < 0)
+		ret = error_set(error, EPROTO, "shared memory: no doorbell came");
+	if (!ret)
+		ret = local_map(memory, &m, &l->segments.at[0], error);
+	if (!ret)
+		ret = local_parts(w, &m, error);
+	if (!ret)
+		l->doorbell = take_fd(&bell);
+	return ret;
+}
+
+int local_open(struct worker *w, struct error *error)
+{
+	struct local_message answer = {.what = LOCAL_ATTACHED};
+	int ret;
+
+	w->local.is = true;
+	w->local.doorbell = -1;
+	local_hearing_init(&w->local.hearing);
+	ret = local_attach(w, error);
+	if (ret < 0) {
+		answer.what = LOCAL_END;
+		answer.status = CUDA_ERROR_SYSTEM_NOT_READY;
+		snprintf(answer.text, sizeof(answer.text), "%.160s", error->text);
+		local_say(w->link, &answer, NULL, 0);
+		return ret;
+	}
+	segment_guard_install();
+	segment_guard(&w->local.segments);
+	ret = local_say(w->link, &answer, NULL, 0);
+	return ret < 0 ? error_set(error, -ret, "shared memory: the client is gone") : 0;
+}
+
+static void local_pin(struct worker *w, const struct local_message *m, int fd)
+{
+	struct error error = {0};
+	struct segment *segment = NULL;
+
+	if (local_map(fd, m, &segment, &error)) {
+		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "%s", error.text);
+	} else if (segments_put(&w->local.segments, m->segment, segment)) {
+		local_unmap(segment);
+		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE,
+			"the client broke the protocol: pinned memory as number %u",
+			m->segment);
+	}
+}
+
+static void local_unpin(struct worker *w, const struct local_message *m)
+{
+	const struct local_message answer = {.what = LOCAL_UNPINNED, .segment = m->segment};
+	struct segment *segment;
+
+	if (segments_remove(&w->local.segments, m->segment)) {
+		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE,
+			"the client broke the protocol: it gives back what it does not have");
+		return;
+	}
+	segment = w->local.segments.closing;
+	w->local.segments.closing = segment->next;
+	local_unmap(segment);
+	if (local_say(w->link, &answer, NULL, 0))
+		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client takes no answers");
+}
+
+/* --- the program ----------------------------------------------------------------------------
+ */
+
+static void local_violation(struct worker *w, const char *text)
+{
+	w->stats.errors++;
+	worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client broke the protocol: %s", text);
+}
+
+static void local_count(struct worker *w, enum local_count frames, uint64_t bytes)
+{
+	struct local *l = &w->local;
+
+	l->counts[frames]++;
+	l->counts[frames + 1] += bytes;
+	atomic_store_explicit(
+		frames == LOCAL_SENT ? &l->page->frames_sent : &l->page->frames_received,
+		l->counts[frames], memory_order_relaxed);
+	atomic_store_explicit(
+		frames == LOCAL_SENT ? &l->page->bytes_sent : &l->page->bytes_received,
+		l->counts[frames + 1], memory_order_relaxed);
+}
+
+/* Memory with a number that the worker does not know yet: the sidecar said it before the
+ * program could use it. */
+static int local_pop(struct worker *w, struct ring_entry *entry, struct error *error)
+{
+	struct local *l = &w->local;
+	int ret = ring_pop(&l->ring, l->entry, entry, error);
+
+	if (ret != -EPROTO)
+		return ret;
+	local_control(w);
+	return w->ended ? 0 : ring_pop(&l->ring, l->entry, entry, error);
+}
+
+bool local_take(struct worker *w)
+{
+	struct local *l = &w->local;
+	struct receiver *r = &w->receiver;
+	uint32_t payload;
+
+	if (!l->taken) {
+		struct ring_entry entry;
+		struct error error;
+		int ret = local_pop(w, &entry, &error);
+
+		if (ret < 0)
+			local_violation(w, error.text);
+		if (ret <= 0)
+			return false;
+		r->frame = entry.header;
+		l->payload =
+			entry.bulk ? entry.bulk : l->entry + sizeof(r->frame) + r->frame.body;
+		l->taken = true;
+		w->stats.bytes_received += sizeof(r->frame) + r->frame.length;
+		local_count(w, LOCAL_SENT, sizeof(r->frame) + r->frame.length);
+	}
+	payload = r->frame.length - r->frame.body;
+	if (payload) {
+		r->range = staging_alloc(w, &w->in, payload, &r->payload);
+		r->payload_waits = !r->range;
+		if (!r->range)
+			return false; /* the GPU is behind: the ring waits */
+		memcpy(r->payload, l->payload, payload);
+	}
+	l->taken = false;
+	r->payload_missing = r->payload_stripe = 0;
+	r->have_frame = true;
+	return true;
+}
+
+bool local_room(const struct worker *w)
+{
+	const struct local *l = &w->local;
+	uint64_t head = atomic_load_explicit(&l->page->upcall_head, memory_order_acquire);
+
+	/* One that cannot be is found when it is used. */
+	return l->upcall_tail - head != CHANNEL_UPCALLS;
+}
+
+static int local_deliver(struct worker *w, const struct frame_header *h, const void *body,
+	uint32_t n, uint32_t payload, struct error *error)
+{
+	struct local *l = &w->local;
+	struct frame_update update;
+	struct frame_upcall upcall;
+	uint32_t number = (uint32_t)l->counts[LOCAL_RECEIVED] + 1;
+
+	switch (h->kind) {
+	case FRAME_REPLY:
+		if (!ring_waits(&l->ring, h->tag))
+			return error_set(error, EPROTO, "an answer to no call");
+		ring_answered(&l->ring, h->tag);
+		answer_slot(&l->slots[h->tag], h, body, n, payload);
+		return 0;
+	case FRAME_UPDATE:
+		memcpy(&update, body, sizeof(update));
+		return answer_update(l->page, l->counters, &update, error);
+	case FRAME_UPCALL:
+		memcpy(&upcall, body, sizeof(upcall));
+		return answer_upcall(
+			l->page, l->upcalls, &l->upcall_tail, number, &upcall, error);
+	default: return 0; /* ACK and DATA: what they say is said elsewhere */
+	}
+}
+
+static void local_pong(struct worker *w)
+{
+	struct local_message pong = {.what = LOCAL_PONG};
+
+	memcpy(pong.counts, w->local.counts, sizeof(pong.counts));
+	(void)!local_say(w->link, &pong, NULL, 0); /* the next one comes */
+}
+
+static void local_finish(struct worker *w, struct frame_header *h, const void *body, uint32_t n,
+	uint32_t payload)
+{
+	struct local *l = &w->local;
+	struct error error = {0};
+	int ret;
+
+	if (h->kind == FRAME_PING || h->kind == FRAME_PONG) {
+		local_pong(w);
+		return;
+	}
+	if (h->kind == FRAME_LOST || l->broken)
+		return; /* local_end says it */
+	local_count(w, LOCAL_RECEIVED, sizeof(*h) + n + payload);
+	ret = local_deliver(w, h, body, n, payload, &error);
+	if (!ret)
+		ret = ring_acknowledge(&l->ring, h->seq);
+	atomic_store_explicit(
+		&w->sender.sent_bytes, l->counts[LOCAL_RECEIVED_BYTES], memory_order_relaxed);
+	if (ret) {
+		l->broken = true;
+		local_violation(w, error.text[0] ? error.text : "its upcalls");
+	}
+}
+
+void local_give(struct worker *w, struct frame_header *header, const void *body, uint32_t n)
+{
+	header->seq = w->sender.seq;
+	local_finish(w, header, body, n, 0);
+}
+
+void local_give_payload(struct worker *w, struct frame_header *header,
+	const struct frame_destination *destination, const void *bytes, uint32_t n,
+	struct staging_range *range)
+{
+	void *to =
+		segments_in(&w->local.segments, destination->segment, destination->offset, n);
+
+	header->seq = w->sender.seq;
+	if (to && !w->local.broken)
+		memcpy(to, bytes, n);
+	if (range)
+		staging_done(range);
+	if (to)
+		local_finish(w, header, NULL, 0, n);
+	else
+		local_violation(w, "a place for an answer that it does not have");
+}
+
+/* --- the sidecar ----------------------------------------------------------------------------
+ */
+
+static void local_hear_one(struct worker *w, const struct local_message *m, int fds[LOCAL_FDS])
+{
+	w->stats.bytes_received += sizeof(*m);
+	switch (m->what) {
+	case LOCAL_PIN: local_pin(w, m, fds[0]); break;
+	case LOCAL_UNPIN: local_unpin(w, m); break;
+	case LOCAL_GONE: w->local.gone_at = wait_now(); break;
+	case LOCAL_PING: local_pong(w); break;
+	default: local_violation(w, "an unknown message"); break;
+	}
+	for (int i = 0; i < LOCAL_FDS; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+void local_control(struct worker *w)
+{
+	struct local *l = &w->local;
+
+	while (!w->ended) {
+		struct local_message m;
+		int fds[LOCAL_FDS];
+		int ret = local_hear(w->link, &l->hearing, &m, fds);
+
+		if (!ret)
+			break;
+		if (ret > 0)
+			local_hear_one(w, &m, fds);
+		else if (ret == -EPROTO)
+			local_violation(w, "what the sidecar says is no message");
+		else
+			worker_end(w, CUDA_SUCCESS, "the client is gone");
+	}
+	if (segment_broken() && !l->broken) {
+		l->broken = true;
+		local_violation(w, "it took shared memory away");
+	}
+	if (l->gone_at && (!ring_waiting(&l->ring) || wait_now() - l->gone_at >= GONE_NS))
+		worker_end(w, CUDA_SUCCESS, "the client is gone");
+}
+
+void local_fds(const struct worker *w, struct pollfd fds[2])
+{
+	struct pollfd link[2];
+
+	link_fds(w->link, link, 0);
+	fds[0] = (struct pollfd){.fd = w->local.doorbell, .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = link[0].fd, .events = POLLIN};
+}
+
+bool local_doze(struct worker *w)
+{
+	atomic_store_explicit(&w->local.page->idle, 1, memory_order_relaxed);
+	wait_fence();
+	return !ring_waiting(&w->local.ring);
+}
+
+void local_awake(struct worker *w, bool rung)
+{
+	uint64_t rings;
+
+	atomic_store_explicit(&w->local.page->idle, 0, memory_order_relaxed);
+	if (rung && read(w->local.doorbell, &rings, sizeof(rings)) < 0)
+		rings = 0; /* the ring is looked at anyway */
+}
+
+void local_end(struct worker *w)
+{
+	struct local_message end = {.what = LOCAL_END, .status = w->end_status};
+
+	memcpy(end.counts, w->local.counts, sizeof(end.counts));
+	snprintf(end.text, sizeof(end.text), "%.160s", w->end_text);
+	(void)!local_say(w->link, &end, NULL, 0); /* else the end of the link says it */
+}

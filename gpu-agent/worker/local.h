@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A session whose program is on this machine (docs/TRANSPORTS.md, "local"): frames are taken
+ * from the program's ring, and answers go into its slots.  The program is as hostile as any
+ * client: its memory is read once, by transport/ring.c.  What its sidecar says comes over the
+ * session's link, in messages.  The loop's thread, but where it says otherwise.
+ */
+#ifndef VCUDA_GPU_AGENT_WORKER_LOCAL_H
+#define VCUDA_GPU_AGENT_WORKER_LOCAL_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "protocol/wire/frame.h"
+#include "transport/local.h"
+#include "transport/ring.h"
+#include "transport/segments.h"
+
+struct staging_range;
+struct worker;
+
+struct local {
+	bool is;
+	bool broken;	  /* the program's memory is not used any more */
+	uint64_t gone_at; /* the sidecar said that the program is gone; 0: it has not */
+	int doorbell;
+	struct channel_page *page;
+	struct channel_slot *slots;
+	_Atomic uint64_t *counters;
+	struct channel_upcall *upcalls;
+	uint64_t upcall_tail;
+	struct ring ring;
+	struct segments segments;
+	struct local_hearing hearing;
+	unsigned char *entry; /* RING_ENTRY_MAX: header and body of the frame that was taken */
+	bool taken;	      /* one was, and its payload was not */
+	const unsigned char *payload;
+	uint64_t counts[LOCAL_COUNTS];
+};
+
+/* The session's memory, for which it waits some seconds. 0, or -errno with *error, which the
+ * sidecar was told. */
+int local_open(struct worker *w, struct error *error);
+
+/* The next frame, whole, into w->receiver. False: there is none now, or no staging for it. */
+bool local_take(struct worker *w);
+
+/* Instead of sending. Under the sender's lock. */
+void local_give(struct worker *w, struct frame_header *header, const void *body, uint32_t n);
+/* Likewise N bytes for DESTINATION; RANGE is done with. */
+void local_give_payload(struct worker *w, struct frame_header *header,
+	const struct frame_destination *destination, const void *bytes, uint32_t n,
+	struct staging_range *range);
+/* Whether the program has room for one more upcall. */
+bool local_room(const struct worker *w);
+
+/* What the sidecar said; and whether program and sidecar are there. Each 10 ms at least. */
+void local_control(struct worker *w);
+/* fds[0]: the doorbell, fds[1]: what the sidecar says. */
+void local_fds(const struct worker *w, struct pollfd fds[2]);
+/* Before the loop sleeps on the doorbell. False: there are frames. */
+bool local_doze(struct worker *w);
+void local_awake(struct worker *w, bool rung);
+
+/* The last words to the sidecar. */
+void local_end(struct worker *w);
+
+#endif
