@@ -134,10 +134,11 @@ struct agent_config {
 	char libraries[AGENT_LIBRARIES][AGENT_PATH]; /* folders and files, ':' between */
 	uint32_t gpu_count; /* 0 = all. In CUDA_VISIBLE_DEVICES already: the driver */
 	uint16_t gpus[HANDOFF_DEVICES]; /* shows these only, so a worker takes all it sees */
-	char cache_dir[AGENT_PATH];	/* modules by SHA-256 */
+	char cache_dir[AGENT_PATH];	/* modules by SHA-256 (cache/images.h); "": none */
 	char compiled[AGENT_PATH];	/* compiled.h; "" = none. The supervisor fills it in */
 	uint64_t host_memory;	    /* that a worker may have of the machine, 0 = no limit */
 	uint64_t cache_bytes;	    /* the cache's limit */
+	bool cache_shared;	    /* what one tenant brought is given to all */
 	uint32_t launch_timeout_ms; /* 0 = none */
 	uint32_t warm_libraries;    /* what a worker opens before its session (library.h) */
 	struct agent_nccl {

@@ -14,7 +14,7 @@
 #include "gpu-agent/quotas.h"
 
 #define HANDOFF_FD 3
-#define HANDOFF_VERSION 6u
+#define HANDOFF_VERSION 7u
 #define HANDOFF_DEVICES 16
 
 enum handoff_what {
@@ -39,6 +39,9 @@ enum handoff_what {
 	HANDOFF_TIME = 11,
 	HANDOFF_PARKED = 12, /* no connection is used any more; bytes = the last frame that was
 				taken over; device = PARK's, 0: unasked */
+	/* The image (module) of `bytes` bytes with that `digest`, if the cache has it. */
+	HANDOFF_IMAGE_WANT = 13,
+	HANDOFF_IMAGE_PUT = 14, /* fd: an image for the cache, in sealed memory; not answered */
 	/* front -> worker */
 	/* fds: the link's connections; session, text = transport; device_count GPUs: gpus[]
 	 * says which of READY's each is, devices[] has lease and others; bytes = limit of each,
@@ -59,6 +62,8 @@ enum handoff_what {
 				 worker's frames the client has counted */
 	HANDOFF_TALLY = 27,   /* before a SESSION with quotas; fd: struct tally, device = the
 				 session's slot in it */
+	HANDOFF_IMAGE = 28,   /* answer to IMAGE_WANT: bytes, digest; fd: sealed memory, or
+				 none: the cache does not have it */
 };
 
 struct handoff_device {
@@ -83,6 +88,7 @@ struct handoff {
 	uint32_t driver_version;
 	uint64_t bytes;
 	uint8_t session[16];
+	uint8_t digest[32];	       /* IMAGE…: SHA-256 */
 	uint8_t gpus[HANDOFF_DEVICES]; /* SESSION */
 	uint64_t frames_received;      /* STATS from here on */
 	uint64_t frames_sent;

@@ -55,7 +55,7 @@ ALLOWED = {
     "gpu-agent/store": "common",
     "gpu-agent/supervisor": "common transport gpu-agent gpu-agent/cache gpu-agent/sandbox",
     "gpu-agent/front":
-        "common protocol/wire transport gpu-agent gpu-agent/identity gpu-agent/supervisor gpu-agent/sandbox"
+        "common protocol/wire transport gpu-agent gpu-agent/cache gpu-agent/identity gpu-agent/supervisor gpu-agent/sandbox"
         " gpu-agent/probe",
     "gpu-agent/worker":
         "common protocol/wire protocol/generated transport gpu-agent gpu-agent/cache gpu-agent/probe"

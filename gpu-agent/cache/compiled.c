@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "common/cleanup.h"
 #include "common/folder.h"
 #include "common/log.h"
+#include "gpu-agent/cache/tenant_folder.h"
 
 #define FOLDERS_DEEP 6 /* the driver's are two */
 #define OWN "agent-XXXXXX"
@@ -247,15 +247,6 @@ void compiled_take(int lock)
 	lock_fd = lock;
 }
 
-static void kept_name(char name[32], const char *tenant)
-{
-	unsigned char digest[SHA256_DIGEST_LENGTH];
-
-	SHA256((const unsigned char *)tenant, strlen(tenant), digest);
-	for (int i = 0; i < 12; i++)
-		snprintf(name + (ptrdiff_t)2 * i, 3, "%02x", digest[i]);
-}
-
 static int open_kept(const struct agent_config *config)
 {
 	cleanup_close int root = open_root(config);
@@ -267,12 +258,12 @@ void compiled_begin(const struct agent_config *config, pid_t worker, const char 
 {
 	cleanup_close int kept = -1, from = -1, own = -1, to = -1;
 	struct amount amount = {0};
-	char name[32], pid[16];
+	char name[TENANT_FOLDER], pid[16];
 
 	if (!config->compiled[0] || !*tenant)
 		return;
 	snprintf(pid, sizeof(pid), "%d", worker);
-	kept_name(name, tenant);
+	tenant_folder(name, tenant);
 	kept = open_kept(config);
 	own = open_folder(AT_FDCWD, config->compiled);
 	if (kept < 0 || own < 0)
@@ -325,9 +316,9 @@ static void trim(int kept)
 static void keep(int kept, int own, const char *pid, const char *tenant)
 {
 	struct amount now = {0}, before = {0};
-	char name[32], old[40];
+	char name[TENANT_FOLDER], old[40];
 
-	kept_name(name, tenant);
+	tenant_folder(name, tenant);
 	weigh(own, pid, &now, 0);
 	weigh(kept, name, &before, 0);
 	if (now.files <= before.files || now.bytes > COMPILED_BYTES_MAX ||

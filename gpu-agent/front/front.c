@@ -22,6 +22,7 @@
 #include "gpu-agent/front/health.h"
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/http.h"
+#include "gpu-agent/front/images.h"
 #include "gpu-agent/front/identity.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/pool.h"
@@ -265,6 +266,8 @@ static int open_all(struct front *front, struct error *error)
 	if (!ret)
 		ret = pool_open(front, error);
 	if (!ret)
+		ret = images_open(front, error);
+	if (!ret)
 		ret = take_over(front, error);
 	if (!ret)
 		ret = http_open(front, AGENT_FD_HTTP, error);
@@ -307,6 +310,7 @@ int front_main(const struct agent_config *config)
 	hello_close(&front);
 	http_close(&front);
 	identity_close(&front);
+	images_close(&front);
 	tenants_close(&front);
 	journal_close(&front);
 	free(front.late);

@@ -4,8 +4,9 @@
  * are anybody's), identity (whose they are), tenants (what those may have), session (sessions),
  * pool (workers as the front sees them), lease (what they ask for), sharing (memory that
  * sessions share), journal and adopt (what the next front must know, and how it takes over),
- * ledger (device memory), quota (limits), http, viewer, metrics and status (what people and
- * Prometheus see), health (whether the loop turns); front.c has start, supervisor and drain.
+ * ledger (device memory), images (their cache), quota (limits), http, viewer, metrics and
+ * status (what people and Prometheus see), health (whether the loop turns); front.c has start,
+ * supervisor and drain.
  *
  * Everything belongs to one thread.  Tables are allocated once, at the start: a client costs no
  * allocation before it brought the token, and a bounded one after.
@@ -30,6 +31,7 @@
 
 struct budgets;
 struct http;
+struct images;
 struct journal;
 struct key_set;
 struct pod;
@@ -76,6 +78,7 @@ struct front {
 	char sent_text[192];
 	time_t started;
 	struct http *http;
+	struct images *images; /* NULL: no cache */
 	bool done;
 };
 

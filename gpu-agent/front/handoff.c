@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
+#include "gpu-agent/front/images.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/lease.h"
 #include "gpu-agent/front/pool.h"
@@ -175,8 +176,9 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 		return;
 	}
 	/* The front before heard it too, or will never answer: it is asked again (AGAIN). */
-	if (worker->adopted && (h->what == HANDOFF_LEASE || h->what == HANDOFF_SHARE ||
-				       h->what == HANDOFF_WANT))
+	if (worker->adopted &&
+		(h->what == HANDOFF_LEASE || h->what == HANDOFF_SHARE ||
+			h->what == HANDOFF_WANT || h->what == HANDOFF_IMAGE_WANT))
 		return;
 	switch (h->what) {
 	case HANDOFF_AGAIN:
@@ -220,6 +222,13 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 			sharing_request(front, worker, h, fd);
 		else
 			pool_fault(front, worker, "sharing without a session");
+		return;
+	case HANDOFF_IMAGE_WANT:
+	case HANDOFF_IMAGE_PUT:
+		if (has_session)
+			images_request(front, worker, h, fd);
+		else
+			pool_fault(front, worker, "an image without a session");
 		return;
 	default: pool_fault(front, worker, "a datagram of no known kind"); return;
 	}

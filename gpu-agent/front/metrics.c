@@ -175,6 +175,15 @@ static void print_workers(FILE *out, const struct front *front)
 		sandbox_mode(front->pool.sandbox));
 	one(out, "vcuda_agent_worker_faults_total", "counter",
 		"Datagrams of workers that made no sense.", c->peer_faults);
+	head(out, "vcuda_agent_images_total", "counter",
+		"Images (modules) that workers wanted of the cache, or brought to it.");
+	for (int f = 0; f < IMAGE_FATES; f++)
+		fprintf(out, "vcuda_agent_images_total{result=\"%s\"} %" PRIu64 "\n",
+			image_fate_name((enum image_fate)f), c->images[f]);
+	head(out, "vcuda_agent_image_bytes_total", "counter", "Bytes of the same.");
+	for (int f = 0; f < IMAGE_FATES; f++)
+		fprintf(out, "vcuda_agent_image_bytes_total{result=\"%s\"} %" PRIu64 "\n",
+			image_fate_name((enum image_fate)f), c->image_bytes[f]);
 }
 
 static void print_traffic(FILE *out, const struct session_stats *t)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/images.h"
 #include "gpu-agent/front/latency.h"
 #include "gpu-agent/front/session.h"
 
@@ -32,6 +33,7 @@ struct counters {
 	uint64_t exits_clean, exits_failed, exits_signal;
 	uint64_t peer_faults; /* datagrams of workers that made no sense */
 	uint64_t lease_refused;
+	uint64_t images[IMAGE_FATES], image_bytes[IMAGE_FATES];
 	uint64_t renewed, expired;   /* sessions whose client proved itself anew, or did not */
 	uint64_t adopted;	     /* sessions that the front before had */
 	uint64_t http_refused;	     /* requests without a token that is good */

@@ -40,9 +40,11 @@ struct pool_worker {
 	bool failed;  /* it said FAILED: its exit is no news */
 	/* LEASEs that wait for workers that are ending: bytes by device, 0 = none. */
 	uint64_t wishes[HANDOFF_DEVICES];
-	uint64_t wishes_until; /* 0: none */
-	uint32_t silent;       /* looks since it said anything */
-	bool adopted;	       /* what it asks is not heard until it said AGAIN */
+	uint64_t wishes_until;		  /* 0: none */
+	uint32_t silent;		  /* looks since it said anything */
+	bool adopted;			  /* what it asks is not heard until it said AGAIN */
+	uint32_t image_wants, image_puts; /* on their way (images.c), and bytes of the latter */
+	uint64_t image_bytes;
 	struct session *session;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The files that a worker reaches, by Landlock: what a driver and its libraries read, the
- * devices, the cache of modules, and nothing of other processes.  It is a list of what is
- * allowed, so a token is out of reach wherever it lies but in a folder of libraries.
+ * devices, its own folder of compiled kernels, and nothing of other processes.  It is a list of
+ * what is allowed, so a token is out of reach wherever it lies but in a folder of libraries.
  *
  * Landlock also keeps processes apart: one that is confined traces, and from ABI 6 signals,
  * only what it started itself, and from ABI 4 it makes no TCP connection.
@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "common/folder.h"
 #include "common/log.h"
 #include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/sandbox/sandbox.h"
@@ -266,8 +265,6 @@ static void files_allow_configured(struct rules *rules, const struct agent_confi
 		strcat(own, "/deps");
 		files_allow_libraries(rules, own);
 	}
-	if (!folder_make(config->cache_dir))
-		files_allow(rules, config->cache_dir, CACHE);
 	if (compiled_folder(config, own))
 		files_allow(rules, own, CACHE | FOLDERS);
 }

@@ -87,6 +87,14 @@ static int set_driver(struct agent_config *config, const char *value)
 	return 0;
 }
 
+static int set_cache_shared(struct agent_config *config, const char *value)
+{
+	if (strcmp(value, "tenant") && strcmp(value, "all"))
+		return -EINVAL;
+	config->cache_shared = value[0] == 'a';
+	return 0;
+}
+
 /* "0,2-4": calls `add` for each number; -EINVAL on anything else. */
 static int parse_list(struct agent_config *config, const char *value,
 	int (*add)(struct agent_config *config, uint64_t number))
@@ -263,6 +271,7 @@ static const struct setting settings[] = {
 	{"host_memory", BYTES, AT(host_memory), 0, 1ull << 50, NULL,
 		"bytes like 8GiB (0 = no limit)"},
 	{"cache_dir", PATH(cache_dir)},
+	{"cache.shared", SPECIAL, 0, 0, 0, set_cache_shared, "tenant or all"},
 	{"cache_bytes", BYTES, AT(cache_bytes), 0, AGENT_BYTES_MAX, NULL, "bytes like 8GiB"},
 	{"worker_cpus", SPECIAL, 0, 0, 0, set_cpus, "all or a list like [0, 2-5]"},
 	{"launch_timeout_ms", NUMBER32, AT(launch_timeout_ms), 0, 86400000, NULL,

@@ -10,9 +10,7 @@
  * waits for the front's answer; what looks after the session meanwhile is watchdog.c.
  */
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "common/wait.h"
 #include "gpu-agent/worker/extra.h"
@@ -48,31 +46,18 @@ static uint64_t slack(const struct worker_device *d)
 	return d->lease > theirs ? d->lease - theirs : 0;
 }
 
-/* One message of the front's; false where none comes in time. */
-static bool hear(struct worker *w, uint64_t deadline)
-{
-	struct pollfd p = {.fd = w->handoff, .events = POLLIN};
-	uint64_t now = wait_now();
-
-	if (w->ended || now >= deadline)
-		return false;
-	if (poll(&p, 1, (int)((deadline - now) / 1000000) + 1) > 0)
-		worker_control(w);
-	return true;
-}
-
 static bool ask_front(struct worker *w, uint32_t device, uint64_t bytes)
 {
 	uint64_t deadline = wait_now() + ANSWER_NS;
 
 	/* The answers to two wishes for a device could not be told apart. */
 	while (w->lease_tag[device] >= 0)
-		if (!hear(w, deadline))
+		if (!worker_hear(w, deadline))
 			return false;
 	if (worker_ask_lease(w, device, bytes, LEASE_TAG_EXTRA))
 		return false;
 	while (w->lease_tag[device] == LEASE_TAG_EXTRA)
-		if (!hear(w, deadline))
+		if (!worker_hear(w, deadline))
 			return false;
 	return true;
 }

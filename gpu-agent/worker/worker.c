@@ -191,6 +191,7 @@ static void say_again(struct worker *w, uint64_t number)
 		if (w->lease_tag[d] >= 0)
 			say_lease(w, d);
 	ipc_ask_again(w);
+	images_ask_again(w);
 	metering_again(w);
 }
 
@@ -497,6 +498,8 @@ static bool take_control(struct worker *w)
 		ipc_answer(w, &message, fd);
 	else if (message.what == HANDOFF_ADOPTED)
 		say_again(w, message.bytes);
+	else if (message.what == HANDOFF_IMAGE)
+		images_answer(w, &message, fd);
 	else if (message.what == HANDOFF_STOP)
 		worker_end(w,
 			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,
@@ -508,6 +511,18 @@ void worker_control(struct worker *w)
 {
 	for (int i = 0; i < CONTROL_FIGURES && take_control(w); i++)
 		;
+}
+
+bool worker_hear(struct worker *w, uint64_t deadline)
+{
+	struct pollfd p = {.fd = w->handoff, .events = POLLIN};
+	uint64_t now = wait_now();
+
+	if (w->ended || now >= deadline)
+		return false;
+	if (poll(&p, 1, (int)((deadline - now) / 1000000) + 1) > 0)
+		worker_control(w);
+	return true;
 }
 
 _Noreturn void worker_leave(struct worker *w)

@@ -25,6 +25,7 @@
 #include "gpu-agent/handoff.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/handle.h"
+#include "gpu-agent/worker/images.h"
 #include "gpu-agent/worker/local.h"
 #include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/staging.h"
@@ -277,6 +278,7 @@ struct worker {
 	CUresult sticky;   /* first error that ended a context */
 
 	struct uploads uploads;
+	struct images_wait images;
 
 	struct callbacks callbacks;
 	struct kept kept;
@@ -331,6 +333,9 @@ void worker_note(struct worker *w, CUresult status); /* keeps sticky errors */
 void worker_last_error(struct worker *w, CUresult status, const char *call);
 /* What the front said: figures (OTHERS, MORE) as far as there are, anything else alone. */
 void worker_control(struct worker *w);
+/* The same where a call waits for what the front says: false, from DEADLINE on (wait_now) or
+ * where the session is over. */
+bool worker_hear(struct worker *w, uint64_t deadline);
 /* Tells the front why and ends the process. Whoever owns the link calls it. */
 _Noreturn void worker_leave(struct worker *w);
 bool worker_is_sticky(CUresult status);

@@ -314,7 +314,10 @@ WORKER = ["version 0", "version of tomorrow", "kind 0", "the largest kind", "the
           "SHARE of 2^64-1 in 4 KiB", "200 times SHARE", "UNSHARE of nobody's", "WANT of nobody's", "1000 times WANT",
           "AGAIN unasked", "AGAIN of all ones", "TIME of all ones", "1000 times TIME", "PARKED of 2^64-1",
           "PARKED of all ones", "4 bytes", "0 bytes", "a byte more", "64 KiB", "10 descriptors", "20000 times ALIVE",
-          "its socket closed", "its socket shut", "300 times noise", "it ends", "it crashes"]
+          "its socket closed", "its socket shut", "300 times noise", "it ends", "it crashes",
+          "IMAGE_WANT of 2^64-1", "IMAGE_WANT of 0", "1000 times IMAGE_WANT", "IMAGE_PUT without memory",
+          "IMAGE_PUT of /dev/null", "IMAGE_PUT of memory that changes", "IMAGE_PUT with another digest",
+          "IMAGE_PUT of more than there is", "2000 times IMAGE_PUT"]
 
 
 def run(rig, group, name, case):

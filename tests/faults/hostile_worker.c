@@ -90,6 +90,26 @@ static int memory(void)
 	return fd >= 0 && !ftruncate(fd, 4096) ? fd : -1;
 }
 
+/* An image whose digest is of nothing. */
+static void image(uint64_t bytes, int fd, unsigned times)
+{
+	struct handoff h = {
+		.version = HANDOFF_VERSION, .what = HANDOFF_IMAGE_PUT, .bytes = bytes};
+
+	while (times--)
+		say(&h, fd);
+	if (fd >= 0)
+		close(fd);
+}
+
+static int sealed(void)
+{
+	int fd = memory();
+
+	fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
+	return fd;
+}
+
 static void noise(void)
 {
 	static unsigned char bytes[sizeof(struct handoff)];
@@ -152,6 +172,21 @@ static void versions(uint32_t which)
 	say(&h, -1);
 }
 
+static void images(uint32_t which)
+{
+	switch (which) {
+	case 42: plain(HANDOFF_IMAGE_WANT, 0, UINT64_MAX); break;
+	case 43: plain(HANDOFF_IMAGE_WANT, 0, 0); break;
+	case 44: often(HANDOFF_IMAGE_WANT, 4096, 1000); break;
+	case 45: plain(HANDOFF_IMAGE_PUT, 0, 4096); break;
+	case 46: image(4096, open("/dev/null", O_RDWR | O_CLOEXEC), 1); break;
+	case 47: image(4096, memory(), 1); break;
+	case 48: image(4096, sealed(), 1); break;
+	case 49: image(8192, sealed(), 1); break;
+	default: image(4096, sealed(), 2000); break;
+	}
+}
+
 void hostile(uint32_t which)
 {
 	static const uint32_t kinds[] = {
@@ -165,8 +200,10 @@ void hostile(uint32_t which)
 		shares(which);
 	else if (which >= 31 && which <= 34)
 		sizes(which);
-	else if (which >= 35)
+	else if (which >= 35 && which <= 41)
 		endings(which);
+	else if (which >= 42)
+		images(which);
 	switch (which) {
 	case 7: largest(HANDOFF_READY, UINT32_MAX); break;
 	case 8: largest(HANDOFF_FAILED, 1); break;

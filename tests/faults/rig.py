@@ -16,8 +16,8 @@ sys.path[:0] = [os.path.join(HERE, "..", "stack"), os.path.join(HERE, "..", "pee
 sys.dont_write_bytecode = True
 
 from proxy import Proxy  # noqa: E402
-from stack import (App, Agent, BIN, BUILD, Sidecar, alive, children, descendants, kill, stat_of,  # noqa: E402
-                   started, wait_for)
+from stack import (App, Agent, BIN, BUILD, Sidecar, alive, children, descendants, kill, reporting,  # noqa: E402
+                   stat_of, started, wait_for)
 
 PROGRAM = os.path.join(BUILD, "faults", "app")
 DRIVER = os.path.join(BUILD, "faults", "libcounting-driver.so")
@@ -43,11 +43,12 @@ class Rig:
         self.folder, self.small = path, small and may_mount()
         cache = os.path.join(path, "agent", "cache")
         os.makedirs(cache, exist_ok=True)
-        env = {"VCUDA_SOFTGPU_STEPS": cache, **(agent_env or {})}
+        self.steps, self.steps_at, self.numbers = os.path.join(path, "steps"), 0, {}
         ready = os.path.join(path, "agent", "ready.json")
         command = [os.path.join(BIN, "gpu-agent"), "--driver", DRIVER, "--address", "127.0.0.1", "--ports",
                    "0,0,0", "--drain", "0", "--cache-dir", cache, "--ready-file", ready, "--insecure", *agent]
-        self.agent = Agent(path, env=env, ready=False, command=mounted(cache, "64m", command)
+        command = reporting(command, self.steps)
+        self.agent = Agent(path, env=agent_env, ready=False, command=mounted(cache, "64m", command)
                            if self.small else command)
         wait_for(lambda: self.agent.read_ports() and self.agent.is_ready, 30, "the agent is ready")
         self.cache = f"/proc/{self.agent.pid}/root{cache}"
@@ -152,19 +153,15 @@ class Rig:
 
     def executed(self, pid):
         """The numbers of PID's steps in the order in which the driver launched them; forgets them."""
-        found = []
-        for name in os.listdir(self.cache):
-            path = os.path.join(self.cache, name)
-            if not name.startswith("steps-") or name == f"steps-{self.worker}":
-                continue
-            with open(path, "rb") as file:
-                data = file.read()
-            mine = [number for owner, number in struct.iter_unpack("<II", data[:len(data) // 8 * 8])
-                    if owner == pid]
-            found += mine
-            if mine:
-                os.remove(path)
-        return found
+        with open(self.steps, "rb") as file:
+            file.seek(self.steps_at)
+            data = file.read()
+        data = data[:len(data) // 8 * 8]
+        self.steps_at += len(data)
+        for owner, number in struct.iter_unpack("<II", data):
+            if owner != self.bystander.pid:
+                self.numbers.setdefault(owner, []).append(number)
+        return self.numbers.pop(pid, [])
 
     def once(self, app, state, counted=True):
         """No step twice or out of order, and none missing of those that the program knew to be done."""

@@ -36,7 +36,7 @@ enum record_kind {
 
 static const uint32_t kinds[] = {HANDOFF_READY, HANDOFF_FAILED, HANDOFF_LEASE, HANDOFF_STATS,
 	HANDOFF_ENDED, HANDOFF_SHARE, HANDOFF_UNSHARE, HANDOFF_WANT, HANDOFF_ALIVE, 0, 15, 16,
-	~0u, HANDOFF_TIME};
+	~0u, HANDOFF_TIME, HANDOFF_IMAGE_WANT, HANDOFF_IMAGE_PUT};
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 static struct worker_end {

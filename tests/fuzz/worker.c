@@ -76,7 +76,6 @@ static void setup(void)
 	log_level = LOG_ERROR;
 	config.driver = DRIVER_SOFTWARE;
 	snprintf(config.driver_path, sizeof(config.driver_path), "%s", softgpu);
-	snprintf(config.cache_dir, sizeof(config.cache_dir), "/nonexistent");
 	config.launch_timeout_ms = 500;
 	if (!dlopen(softgpu, RTLD_NOW | RTLD_LOCAL)) {
 		fprintf(stderr, "%s\n", dlerror());

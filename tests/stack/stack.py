@@ -157,6 +157,12 @@ class Logged:
             self.process.wait(10)
 
 
+def reporting(command, file):
+    """COMMAND with FILE in its stdin's place: what a driver in a worker reports to, which reaches no
+    file that another process reads."""
+    return ["sh", "-c", 'exec "$@" 0>>"$0"', file, *command]
+
+
 def environment(more=None):
     """Ours without what would change a program's ways, and `more`; None takes a name away."""
     env = {name: value for name, value in os.environ.items()

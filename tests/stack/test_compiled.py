@@ -4,7 +4,7 @@ import ctypes
 import os
 import signal
 
-from stack import BIN, BUILD, Agent, App, Sidecar, Skip, folder, operator, wait_for
+from stack import BIN, BUILD, Agent, App, Sidecar, Skip, folder, operator, reporting, wait_for
 
 DRIVER = os.path.join(BUILD, "stack", "libcaching-driver.so")
 
@@ -16,7 +16,7 @@ class Caching:
         self.path, self.agent_path = path, os.path.join(path, "agent")
         self.cache = os.path.join(self.agent_path, "cache")
         self.compiled = self.cache + ".compiled"
-        self.report = os.path.join(self.cache, "report")
+        self.report = os.path.join(path, "report")
         self.flags, self.sidecars = flags, {}
         os.makedirs(self.cache, exist_ok=True)
         ready = os.path.join(self.agent_path, "ready.json")
@@ -26,11 +26,11 @@ class Caching:
         with open(tokens, "w") as file:
             file.write("token-of-blue blue\ntoken-of-red red\n")
         os.chmod(tokens, 0o400)
-        self.agent = Agent(path, env={"VCUDA_SOFTGPU_REPORT": self.report}, command=[
+        self.agent = Agent(path, command=reporting([
             os.path.join(BIN, "gpu-agent"), "--driver", DRIVER, "--address", "127.0.0.1",
             "--ports", "0,0,0", "--drain", "0", "--cache-dir", self.cache, "--ready-file", ready,
             "--token-file", tokens, "--warm", "1", *operator(self.agent_path),
-            *flags])
+            *flags], self.report))
         self.agent.ready_file = ready
         wait_for(lambda: self.agent.read_ports() and self.agent.is_ready, 20, "the agent is ready")
 

@@ -4,7 +4,7 @@ import ctypes
 import errno
 import os
 
-from stack import BIN, BUILD, Agent, App, Sidecar, Skip, alive, folder, wait_for
+from stack import BIN, BUILD, Agent, App, Sidecar, Skip, alive, folder, reporting, wait_for
 
 # tests/gpu/sandbox.sh names another, in front of NVIDIA's.
 DRIVER = os.environ.get("PRYING_DRIVER") or os.path.join(BUILD, "stack", "libprying-driver.so")
@@ -22,9 +22,11 @@ class Prying:
         agent = os.path.join(path, "agent")
         self.cache = os.path.join(agent, "cache")
         token = os.path.join(path, "token")
-        self.report = os.path.join(self.cache, "report")
-        victims = os.path.join(self.cache, "victims")
+        self.report = os.path.join(path, "report")
+        libraries = os.path.join(path, "libraries")
+        victims = os.path.join(libraries, "victims")
         os.makedirs(self.cache)
+        os.makedirs(libraries)
         with open(token, "w") as file:
             file.write(SECRET + "\n")
         command = []
@@ -36,13 +38,13 @@ class Prying:
             command = ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups",
                        "--inh-caps=-all", "--bounding-set=-all"]
         os.chmod(token, 0o440)
-        env = {"VCUDA_SOFTGPU_REPORT": self.report, "VCUDA_SOFTGPU_VICTIMS": victims,
-               "VCUDA_SOFTGPU_TOKEN": token}
+        env = {"VCUDA_SOFTGPU_VICTIMS": victims, "VCUDA_SOFTGPU_TOKEN": token,
+               "VCUDA_SOFTGPU_CACHE": self.cache}
         command += [os.path.join(BIN, "gpu-agent"), "--driver", DRIVER, "--address", "127.0.0.1",
                     "--ports", "0,0,0", "--drain", "0", "--cache-dir", self.cache,
                     "--ready-file", os.path.join(agent, "ready.json"), "--token-file", token,
-                    "--warm", "1", *flags]
-        self.agent = Agent(path, command=command, env=env)
+                    "--warm", "1", "--set", f"libraries.path={libraries}", *flags]
+        self.agent = Agent(path, command=reporting(command, self.report), env=env)
         self.agent.ready_file = os.path.join(agent, "ready.json")
         wait_for(lambda: self.agent.read_ports() and self.agent.is_ready, 20, "the agent is ready")
         self.sidecar = Sidecar(path, self.agent, "--token-file", token)
@@ -52,8 +54,6 @@ class Prying:
         with open(victims, "w") as file:
             file.write(f"supervisor {self.agent.pid}\nfront {self.agent.front()}\n"
                        f"worker {worker}\n")
-        if user:
-            os.chown(victims, user, user)
         self.prying = self.app()
 
     def app(self):

@@ -76,6 +76,7 @@ static void every_key_is_read(void **state)
 		  "drain_seconds: 7\n"
 		  "cache_dir: /cache\n"
 		  "cache_bytes: 1073741824\n"
+		  "cache: {shared: all}\n"
 		  "http:\n  address: ::1\n"
 		  "worker_cpus:\n  - 0\n  - 2-3\n"
 		  "launch_timeout_ms: 9\n"
@@ -109,6 +110,7 @@ static void every_key_is_read(void **state)
 	assert_int_equal(config.drain_ms, 7000);
 	assert_string_equal(config.cache_dir, "/cache");
 	assert_int_equal(config.cache_bytes, 1u << 30);
+	assert_true(config.cache_shared);
 	assert_string_equal(config.http_address, "::1");
 	assert_true(config.pinned);
 	assert_true(CPU_ISSET(0, &config.worker_cpus) && CPU_ISSET(3, &config.worker_cpus));

@@ -25,7 +25,10 @@ UNIT_OBJS_cudnn = $(call objects,tests/fuzz/no_beside.c $(wildcard gpu-agent/wor
 UNIT_LIBS_cudnn = -lcrypto -ldl
 UNIT_PREFIXES += library
 UNIT_PREFIXES += compiled
-UNIT_OBJS_compiled = $(call objects,gpu-agent/cache/compiled.c)
+UNIT_OBJS_compiled = $(call objects,gpu-agent/cache/compiled.c gpu-agent/cache/tenant_folder.c)
+UNIT_PREFIXES += images
+UNIT_OBJS_images = $(call objects,gpu-agent/cache/images.c gpu-agent/cache/tenant_folder.c)
+UNIT_LIBS_images = -lcrypto
 UNIT_LIBS_compiled = -lcrypto
 UNIT_LIBS_sidecar = -lcjson
 

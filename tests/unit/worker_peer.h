@@ -95,9 +95,6 @@ static void peer_start(struct peer *p)
 	config.driver = DRIVER_SOFTWARE;
 	snprintf(config.driver_path, sizeof(config.driver_path), "%s",
 		peer_driver ? peer_driver : getenv("SOFTGPU"));
-	snprintf(config.cache_dir, sizeof(config.cache_dir), "/tmp/vcuda-test-cache-%d",
-		(int)getpid());
-	config.cache_bytes = 1 << 20;
 	config.host_memory = peer_host_memory;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, handoff), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, commands), 0);

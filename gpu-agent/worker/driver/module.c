@@ -10,7 +10,7 @@
 #include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/driver/module.h"
 #include "gpu-agent/worker/handle.h"
-#include "gpu-agent/worker/image_cache.h"
+#include "gpu-agent/worker/images.h"
 #include "gpu-agent/worker/quotas.h"
 #include "gpu-agent/worker/worker_state.h"
 
@@ -114,14 +114,14 @@ unsigned char *module_image(
 
 	*status = CUDA_SUCCESS;
 	if (!*at || (*at)->have != size)
-		return cache_read(w->config->cache_dir, digest, size);
+		return images_want(w, digest, size);
 	image = upload_pop(w, at);
 	if (memcmp(SHA256(image, size, found), digest, 32)) {
 		free(image);
 		*status = CUDA_ERROR_INVALID_IMAGE;
 		return NULL;
 	}
-	cache_write(w->config->cache_dir, digest, image, size, w->config->cache_bytes);
+	images_put(w, digest, image, size);
 	return image;
 }
 

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <openssl/sha.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -23,12 +25,17 @@
 
 #include <cmocka.h>
 
-#include "gpu-agent/worker/image_cache.h"
+#include "common/log.h"
+#include "gpu-agent/cache/images.h"
+#include "gpu-agent/cache/tenant_folder.h"
 
 #define SIZE 1000
 #define LIMIT (4 * SIZE + SIZE / 2)
 
+#define SEALS (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW)
+
 static char folder[] = "/tmp/vcuda-image-cache-XXXXXX";
+static struct images_place place = {.folder = folder, .tenant = "", .limit = LIMIT};
 
 static void image(unsigned char bytes[SIZE], uint8_t digest[32], unsigned number)
 {
@@ -48,24 +55,52 @@ static void path_of(char path[256], const uint8_t digest[32])
 /* Whether it is there; what is there must be right. */
 static bool has(unsigned number)
 {
-	unsigned char bytes[SIZE], *got;
+	unsigned char bytes[SIZE], got[SIZE];
 	uint8_t digest[32];
+	int fd;
 
 	image(bytes, digest, number);
-	got = cache_read(folder, digest, SIZE);
-	if (got)
-		assert_memory_equal(got, bytes, SIZE);
-	free(got);
-	return got != NULL;
+	fd = images_read(&place, digest, SIZE);
+	if (fd < 0)
+		return false;
+	assert_true(images_sealed(fd, SIZE));
+	assert_int_equal(pread(fd, got, SIZE, 0), SIZE);
+	assert_memory_equal(got, bytes, SIZE);
+	close(fd);
+	return true;
 }
 
-static void put(unsigned number)
+static int memory_of(const unsigned char *bytes, int seals)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(write(fd, bytes, SIZE), SIZE);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static int put_as(unsigned number, const uint8_t digest[32])
 {
 	unsigned char bytes[SIZE];
-	uint8_t digest[32];
+	uint8_t own[32];
+	int fd, ret;
 
-	image(bytes, digest, number);
-	cache_write(folder, digest, bytes, SIZE, LIMIT);
+	image(bytes, own, number);
+	fd = memory_of(bytes, SEALS);
+	ret = images_write(&place, digest ? digest : own, fd, SIZE);
+	close(fd);
+	return ret;
+}
+
+static int put(unsigned number)
+{
+	return put_as(number, NULL);
+}
+
+/* From here on all is of that tenant's. */
+static void be(const char *tenant)
+{
+	place.tenant = tenant;
 }
 
 /* Of all files, the half-written ones too; *count: how many. */
@@ -91,21 +126,19 @@ static uint64_t taken(unsigned *count)
 static int begin(void **state)
 {
 	(void)state;
+	log_level = LOG_ERROR; /* of files that are dropped there are thousands */
 	strcpy(folder, "/tmp/vcuda-image-cache-XXXXXX");
+	be("");
 	return mkdtemp(folder) ? 0 : -1;
 }
 
 static int end(void **state)
 {
-	DIR *dir = opendir(folder);
-	struct dirent *entry;
+	char command[128];
 
 	(void)state;
-	while (dir && (entry = readdir(dir)))
-		unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	return rmdir(folder);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	return system(command);
 }
 
 static void a_file_cut_at_any_length_is_not_believed(void **state)
@@ -121,7 +154,10 @@ static void a_file_cut_at_any_length_is_not_believed(void **state)
 		put(1);
 		assert_int_equal(truncate(path, n), 0);
 		assert_false(has(1));
+		assert_int_not_equal(access(path, F_OK), 0);
 		/* Of the right length again, as a crash of the machine leaves it. */
+		put(1);
+		assert_int_equal(truncate(path, n), 0);
 		assert_int_equal(truncate(path, SIZE), 0);
 		assert_false(has(1));
 		assert_int_not_equal(access(path, F_OK), 0);
@@ -185,7 +221,7 @@ static void what_was_used_last_stays(void **state)
 	assert_false(has(1));
 }
 
-/* Workers that are killed while they write. */
+/* Agents that are killed while they write. */
 static void what_was_left_half_written_counts(void **state)
 {
 	unsigned count;
@@ -209,17 +245,23 @@ static void what_was_left_half_written_counts(void **state)
 
 static void a_full_disk_leaves_nothing(void **state)
 {
+	unsigned char bytes[SIZE];
 	struct rlimit was, small;
+	uint8_t digest[32];
 	unsigned count;
+	int fd;
 
 	(void)state;
+	image(bytes, digest, 1);
+	fd = memory_of(bytes, SEALS); /* the limit would hold for it too */
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &was);
 	small = was;
 	small.rlim_cur = SIZE / 2;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-	put(1);
+	assert_int_equal(images_write(&place, digest, fd, SIZE), -ENOSPC);
 	setrlimit(RLIMIT_FSIZE, &was);
+	close(fd);
 	assert_int_equal(taken(&count), 0);
 	assert_int_equal(count, 0);
 	assert_false(has(1));
@@ -256,6 +298,95 @@ static void agents_share_a_folder(void **state)
 	assert_true(has(9));
 }
 
+static void what_has_another_digest_is_not_kept(void **state)
+{
+	unsigned char bytes[SIZE];
+	uint8_t digest[32];
+	unsigned count;
+
+	(void)state;
+	image(bytes, digest, 4);
+	assert_int_equal(put_as(5, digest), -EBADMSG);
+	taken(&count);
+	assert_int_equal(count, 0);
+	assert_int_equal(put(4), 0);
+	assert_int_equal(put_as(5, digest), -EBADMSG);
+	assert_true(has(4)); /* the right one stays */
+}
+
+/* Of a hostile worker: memory that it could still change, cut or fill, and what is none. */
+static void only_memory_that_nobody_changes_is_looked_at(void **state)
+{
+	static const int lacking[] = {0, F_SEAL_SHRINK | F_SEAL_GROW,
+		F_SEAL_WRITE | F_SEAL_GROW, F_SEAL_WRITE | F_SEAL_SHRINK,
+		F_SEAL_SHRINK | F_SEAL_GROW | 0x10 /* F_SEAL_FUTURE_WRITE */};
+	unsigned char bytes[SIZE];
+	uint8_t digest[32];
+	int fd, pair[2];
+
+	(void)state;
+	image(bytes, digest, 6);
+	for (size_t i = 0; i < sizeof(lacking) / sizeof(lacking[0]); i++) {
+		fd = memory_of(bytes, lacking[i]);
+		assert_false(images_sealed(fd, SIZE));
+		close(fd);
+	}
+	fd = memory_of(bytes, SEALS);
+	assert_true(images_sealed(fd, SIZE));
+	assert_false(images_sealed(fd, SIZE - 1));
+	assert_false(images_sealed(fd, SIZE + 1));
+	close(fd);
+	assert_false(images_sealed(-1, SIZE));
+	assert_int_equal(pipe(pair), 0);
+	assert_false(images_sealed(pair[0], 0));
+	close(pair[0]);
+	close(pair[1]);
+	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_false(images_sealed(fd, (uint64_t)lseek(fd, 0, SEEK_END)));
+	close(fd);
+}
+
+static void a_tenant_has_its_own(void **state)
+{
+	char path[256];
+
+	(void)state;
+	be("red");
+	assert_int_equal(put(7), 0);
+	assert_true(has(7));
+	be("blue");
+	assert_false(has(7));
+	assert_int_equal(put(8), 0);
+	be(""); /* what all share is apart from that again */
+	assert_false(has(7));
+	be("red");
+	assert_true(has(7));
+	assert_false(has(8));
+	/* A folder that is a link leads nowhere. */
+	be("green");
+	snprintf(path, sizeof(path), "%s/", folder);
+	tenant_folder(path + strlen(path), "green");
+	assert_int_equal(symlink("/tmp", path), 0);
+	assert_true(put(9) < 0);
+	assert_false(has(9));
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Who brings without end loses its own. */
+static void a_tenant_takes_no_room_from_one_that_has_less(void **state)
+{
+	(void)state;
+	be("small");
+	assert_int_equal(put(1), 0);
+	be("hog");
+	for (unsigned i = 10; i < 40; i++) {
+		assert_int_equal(put(i), 0);
+		assert_true(has(i));
+	}
+	be("small");
+	assert_true(has(1));
+}
+
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
@@ -268,6 +399,10 @@ int main(void)
 		IN_FOLDER(what_was_left_half_written_counts),
 		IN_FOLDER(a_full_disk_leaves_nothing),
 		IN_FOLDER(agents_share_a_folder),
+		IN_FOLDER(what_has_another_digest_is_not_kept),
+		IN_FOLDER(only_memory_that_nobody_changes_is_looked_at),
+		IN_FOLDER(a_tenant_has_its_own),
+		IN_FOLDER(a_tenant_takes_no_room_from_one_that_has_less),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
