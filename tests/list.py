@@ -24,7 +24,7 @@ OTHERS = {
         "tests/roundtrips/steady.cu", "tests/roundtrips/part.py", "tests/faults/app.cu", "tests/stack/app.cu",
         "tests/stack/outlast.cu",
         "tests/stack/spread.cu",
-        "tests/agent/toy_worker.c", "tests/unit/softgpu_kernels.cu", "tests/utilities/plugin.cu",
+        "tests/agent/toy_worker.c", "tests/store/registry_store.c", "tests/unit/softgpu_kernels.cu", "tests/utilities/plugin.cu",
         "tests/nvml/on_node.py", "tests/unserved/linked.c", "tests/programs/modules/numbers.cu",
         "tests/programs/modules/conditional.cu", "tests/programs/modules/nested.cu",
         "tests/programs/modules/tensor.cu"),

@@ -1,0 +1,19 @@
+-- Create-or-get. ARGV: name, holder, fields…
+local name, holder = ARGV[4], ARGV[5]
+local wanted = {}
+for i = 6, #ARGV, 2 do wanted[ARGV[i]] = ARGV[i + 1] end
+if strange() then return {'REFILL'} end
+local have, edited = read(name)
+if spoilt(name, have, edited) then return {'EDITED'} end
+if have and not dead(have) then
+	if have.dtype ~= wanted.dtype or have.shape ~= wanted.shape then return answer('UNLIKE', name) end
+	if have.node ~= NODE then return answer('ELSEWHERE', name) end
+	if holder ~= '' then redis.call('SADD', holders(name), holder) end
+	count(name)
+	return answer('HERE', name)
+end
+forget(name, have and have.node)
+if holder ~= '' then redis.call('SADD', holders(name), holder) end
+write(name, 6)
+redis.call('SADD', 'tensor-of:' .. NODE, name)
+return answer('MADE', name)
