@@ -217,6 +217,8 @@ static uint32_t attach_grant(
 		resume_carry(&channel->resume, channel->page, segment->fd);
 		answer.features = CHANNEL_FEATURE_ADOPT;
 	}
+	if (channel->local.is)
+		answer.features |= request->features & CHANNEL_FEATURE_CAPTURED;
 	answer.mode = channel->server->options.mode;
 	answer.size = segment->size;
 	memcpy(answer.session, channel->subject.session, sizeof(channel->subject.session));

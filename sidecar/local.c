@@ -50,6 +50,7 @@ int local_attach(struct channel *channel, uint64_t deadline, struct error *error
 	const struct local_message attach = {
 		.what = LOCAL_ATTACH,
 		.sealed = options->mode == CHANNEL_POD,
+		.captured = channel->request.features & CHANNEL_FEATURE_CAPTURED ? 1 : 0,
 		.size = segment->size,
 		.ring = channel->ring.size,
 		.arena = channel->segments.arena_size,

@@ -50,8 +50,8 @@ struct local_message {
 	uint32_t what; /* enum local_what */
 	uint32_t segment;
 	uint32_t status;
-	uint32_t sealed; /* ATTACH, PIN: the file has the seals that a `pod` file has */
-	uint32_t reserved;
+	uint32_t sealed;   /* ATTACH, PIN: the file has the seals that a `pod` file has */
+	uint32_t captured; /* ATTACH: 1: CHANNEL_FEATURE_CAPTURED */
 	uint64_t size;
 	uint64_t ring, arena, bounce;
 	uint64_t counts[LOCAL_COUNTS];

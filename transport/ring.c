@@ -150,6 +150,7 @@ int ring_pop(
 				"ring: bulk of %u bytes at %llu of segment %u lies outside",
 				bulk.length, (unsigned long long)bulk.offset, bulk.segment);
 		entry->bulk_bytes = bulk.length;
+		entry->segment = bulk.segment;
 		header->flags = 0;
 	}
 	if (ring->counts)

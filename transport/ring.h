@@ -42,6 +42,7 @@ struct ring_entry {
 	uint32_t bytes;		    /* in the buffer: header, body, inline payload */
 	const void *bulk; /* payload in shared memory: opaque, it may change; or NULL */
 	uint32_t bulk_bytes;
+	uint32_t segment; /* where bulk lies */
 };
 
 /* `page` and `segments` outlive the ring. -ENOMEM. */

@@ -14,8 +14,9 @@
 #include "transport/answer.h"
 
 #define MS 1000000ull
-#define ATTACH_NS (10000 * MS) /* for the sidecar to bring the memory */
-#define GONE_NS (300 * MS)     /* behind the program's end, for what it had published */
+#define ATTACH_NS (10000 * MS)	/* for the sidecar to bring the memory */
+#define GONE_NS (300 * MS)	/* behind the program's end, for what it had published */
+#define LOCAL_LEND_LEAST 32768u /* bytes: a smaller payload is copied sooner than lent */
 
 /* --- memory --------------------------------------------------------------------------------
  */
@@ -24,7 +25,7 @@
 static int local_map(
 	int fd, const struct local_message *m, struct segment **segment, struct error *error)
 {
-	struct segment *made;
+	struct local_segment *made;
 	int ret = local_memory(fd, m->size, m->sealed, error);
 
 	if (ret < 0)
@@ -32,22 +33,51 @@ static int local_map(
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return error_set(error, ENOMEM, "shared memory");
-	made->base = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (made->base == MAP_FAILED) {
+	made->segment.base = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (made->segment.base == MAP_FAILED) {
 		free(made);
 		return error_set(error, errno, "mapping shared memory of %llu MiB",
 			(unsigned long long)(m->size >> 20));
 	}
-	made->size = m->size;
-	made->fd = -1;
-	*segment = made;
+	made->segment.size = m->size;
+	made->segment.fd = -1;
+	*segment = &made->segment;
 	return 0;
 }
 
-static void local_unmap(struct segment *segment)
+static struct local_segment *local_ours(struct segment *segment)
 {
+	return (struct local_segment *)segment;
+}
+
+/* Where the driver cannot, its bytes go through staging memory. */
+static void local_register_one(struct worker *w, struct segment *segment)
+{
+	CUresult status = CUDA_ERROR_NOT_SUPPORTED;
+
+	worker_use(w, CONTEXT_PRIMARY(0));
+	if (w->cuda.cuMemHostRegister_v2 && w->cuda.cuMemHostUnregister)
+		status = w->cuda.cuMemHostRegister_v2(
+			segment->base, segment->size, CU_MEMHOSTREGISTER_PORTABLE);
+	local_ours(segment)->registered = !status;
+	if (status)
+		log_info("local.register", "bytes=%zu status=%d", segment->size, (int)status);
+}
+
+void local_register(struct worker *w)
+{
+	local_register_one(w, w->local.segments.at[0]);
+}
+
+/* The driver waits for what it still does there: so nothing does. */
+static void local_unmap(struct worker *w, struct segment *segment)
+{
+	if (local_ours(segment)->registered) {
+		worker_use(w, CONTEXT_PRIMARY(0));
+		w->cuda.cuMemHostUnregister(segment->base);
+	}
 	munmap(segment->base, segment->size);
-	free(segment);
+	free(local_ours(segment));
 }
 
 static bool local_size(uint64_t size, uint64_t least)
@@ -78,10 +108,13 @@ static int local_parts(struct worker *w, const struct local_message *m, struct e
 	l->slots = (struct channel_slot *)(base + layout.slots);
 	l->counters = (_Atomic uint64_t *)(base + layout.counters);
 	l->upcalls = (struct channel_upcall *)(base + layout.upcalls);
+	l->separate = m->captured == 1;
+	l->in.at = calloc(LOCAL_LOANS, sizeof(*l->in.at));
+	l->out.at = calloc(LOCAL_LOANS, sizeof(*l->out.at));
 	l->entry = aligned_alloc(64, (RING_ENTRY_MAX + 63) & ~63ul);
 	ret = ring_consumer_init(
 		&l->ring, l->page, base + layout.ring, layout.ring_size, &l->segments);
-	if (ret < 0 || !l->entry)
+	if (ret < 0 || !l->entry || !l->in.at || !l->out.at)
 		return error_set(error, ENOMEM, "ring");
 	free(w->receiver.body);
 	w->receiver.body = l->entry + sizeof(struct frame_header);
@@ -160,28 +193,197 @@ static void local_pin(struct worker *w, const struct local_message *m, int fd)
 	if (local_map(fd, m, &segment, &error)) {
 		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "%s", error.text);
 	} else if (segments_put(&w->local.segments, m->segment, segment)) {
-		local_unmap(segment);
+		local_unmap(w, segment);
 		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE,
 			"the client broke the protocol: pinned memory as number %u",
 			m->segment);
+	} else {
+		local_register_one(w, segment);
+	}
+}
+
+static bool local_holds(const struct segment *segment, const void *bytes)
+{
+	const unsigned char *at = bytes;
+
+	return at >= segment->base && at < segment->base + segment->size;
+}
+
+/* The GPU uses it, or a frame that waits for room does. */
+static bool local_used(const struct worker *w, struct segment *segment)
+{
+	const struct local *l = &w->local;
+
+	return local_ours(segment)->loans || (l->taken && local_holds(segment, l->took.bulk));
+}
+
+/* What was given back goes once nothing uses it. */
+static void local_close(struct worker *w)
+{
+	const struct local_message answer = {.what = LOCAL_UNPINNED};
+	struct segment **at = &w->local.segments.closing;
+
+	while (*at && !w->ended) {
+		struct segment *segment = *at;
+
+		if (local_used(w, segment)) {
+			at = &segment->next;
+			continue;
+		}
+		*at = segment->next;
+		local_unmap(w, segment);
+		if (local_say(w->link, &answer, NULL, 0))
+			worker_end(
+				w, CUDA_ERROR_EXTERNAL_DEVICE, "the client takes no answers");
 	}
 }
 
 static void local_unpin(struct worker *w, const struct local_message *m)
 {
-	const struct local_message answer = {.what = LOCAL_UNPINNED, .segment = m->segment};
-	struct segment *segment;
-
-	if (segments_remove(&w->local.segments, m->segment)) {
+	if (segments_remove(&w->local.segments, m->segment))
 		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE,
 			"the client broke the protocol: it gives back what it does not have");
-		return;
+	else
+		local_close(w);
+}
+
+/* --- loans -----------------------------------------------------------------------------------
+ */
+
+/* NULL: too many are out, or they would be more bytes than staging memory has: the GPU is
+ * behind.
+ */
+static struct staging_range *local_lend(struct local_loans *loans, struct local_segment *of,
+	uint32_t n, uint32_t most, uint64_t end)
+{
+	struct local_loan *loan = &loans->at[(loans->first + loans->count) % LOCAL_LOANS];
+
+	if (loans->count == LOCAL_LOANS || loans->bytes + n > most)
+		return NULL;
+	*loan = (struct local_loan){.of = of, .end = end, .bytes = n};
+	atomic_store_explicit(&loan->range.held, STAGING_FRAME, memory_order_relaxed);
+	loans->count++;
+	loans->bytes += n;
+	of->loans++;
+	return &loan->range;
+}
+
+static bool local_reap_some(struct worker *w, struct local_loans *loans)
+{
+	bool some = false;
+
+	while (loans->count) {
+		struct local_loan *loan = &loans->at[loans->first];
+
+		if (!staging_idle(w, &loan->range))
+			break;
+		loan->of->loans--;
+		loans->bytes -= loan->bytes;
+		loans->first = (loans->first + 1) % LOCAL_LOANS;
+		loans->count--;
+		some = true;
 	}
-	segment = w->local.segments.closing;
-	w->local.segments.closing = segment->next;
-	local_unmap(segment);
-	if (local_say(w->link, &answer, NULL, 0))
-		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client takes no answers");
+	return some;
+}
+
+/* The program may use its arena again, as far as frames are acknowledged and nobody reads it.
+ */
+static void local_captured(struct worker *w)
+{
+	struct local *l = &w->local;
+	uint64_t captured = l->ring.released;
+
+	if (!l->separate)
+		return;
+	for (uint32_t i = 0; i < l->in.count; i++) {
+		const struct local_loan *loan = &l->in.at[(l->in.first + i) % LOCAL_LOANS];
+
+		if (!loan->end)
+			continue;
+		if (captured - (loan->end - 1) < l->ring.size)
+			captured = loan->end - 1;
+		break;
+	}
+	if (captured == l->captured)
+		return;
+	l->captured = captured;
+	atomic_store_explicit(&l->page->captured, captured, memory_order_release);
+	wait_fence();
+	if (atomic_load_explicit(&l->page->want_progress, memory_order_relaxed))
+		answer_progress(l->page);
+}
+
+bool local_reap(struct worker *w)
+{
+	bool some = local_reap_some(w, &w->local.in);
+
+	if (some)
+		local_captured(w);
+	some |= local_reap_some(w, &w->local.out);
+	if (some && w->local.segments.closing)
+		local_close(w);
+	return some;
+}
+
+static void local_forget_some(struct worker *w, struct local_loans *loans, uint16_t context)
+{
+	for (uint32_t i = 0; i < loans->count; i++)
+		staging_range_forget(
+			w, &loans->at[(loans->first + i) % LOCAL_LOANS].range, context);
+}
+
+void local_forget(struct worker *w, uint16_t context)
+{
+	local_forget_some(w, &w->local.in, context);
+	local_forget_some(w, &w->local.out, context);
+}
+
+/* Where answers may land. The sidecar said it before the program could name it. */
+static void *local_in(struct worker *w, const struct frame_destination *destination, uint32_t n)
+{
+	const struct segments *segments = &w->local.segments;
+	void *to = segments_in(segments, destination->segment, destination->offset, n);
+
+	if (to)
+		return to;
+	local_control(w);
+	return segments_in(segments, destination->segment, destination->offset, n);
+}
+
+struct staging_range *local_place(struct worker *w, const struct frame_destination *destination,
+	uint32_t n, unsigned char **bytes)
+{
+	struct local *l = &w->local;
+	struct local_segment *of;
+
+	*bytes = local_in(w, destination, n);
+	if (!*bytes || n < LOCAL_LEND_LEAST)
+		return NULL;
+	of = local_ours(l->segments.at[destination->segment]);
+	return of->registered ? local_lend(&l->out, of, n, UINT32_MAX, 0) : NULL;
+}
+
+/* The payload of the frame that was taken is where the GPU can read it, and nothing but a copy
+ * does: what is looked at, is looked at in memory that the program cannot change. */
+static bool local_in_place(struct worker *w)
+{
+	struct local *l = &w->local;
+	const struct ring_entry *e = &l->took;
+	struct receiver *r = &w->receiver;
+	struct local_segment *of;
+
+	if (!e->bulk || e->bulk_bytes < LOCAL_LEND_LEAST || (!e->segment && !l->separate) ||
+		(r->frame.op != OP_vcudaCopyIn && r->frame.op != OP_vcudaArrayIn) ||
+		!l->segments.at[e->segment])
+		return false;
+	of = local_ours(l->segments.at[e->segment]);
+	/* While it waited its number may have become another's. */
+	if (!of->registered || !local_holds(&of->segment, e->bulk))
+		return false;
+	r->range = local_lend(
+		&l->in, of, e->bulk_bytes, w->in.size, e->segment ? 0 : l->ring.taken);
+	r->payload = (unsigned char *)e->bulk;
+	return r->range;
 }
 
 /* --- the program ----------------------------------------------------------------------------
@@ -220,6 +422,21 @@ static int local_pop(struct worker *w, struct ring_entry *entry, struct error *e
 	return w->ended ? 0 : ring_pop(&l->ring, l->entry, entry, error);
 }
 
+/* Into pinned memory of our own. False: there is no room. */
+static bool local_stage(struct worker *w, uint32_t payload)
+{
+	const struct ring_entry *e = &w->local.took;
+	struct receiver *r = &w->receiver;
+
+	r->range = staging_alloc(w, &w->in, payload, &r->payload);
+	r->payload_waits = !r->range;
+	if (!r->range)
+		return false; /* the GPU is behind: the ring waits */
+	memcpy(r->payload,
+		e->bulk ? e->bulk : w->local.entry + sizeof(r->frame) + r->frame.body, payload);
+	return true;
+}
+
 bool local_take(struct worker *w)
 {
 	struct local *l = &w->local;
@@ -227,29 +444,22 @@ bool local_take(struct worker *w)
 	uint32_t payload;
 
 	if (!l->taken) {
-		struct ring_entry entry;
 		struct error error;
-		int ret = local_pop(w, &entry, &error);
+		int ret = local_pop(w, &l->took, &error);
 
 		if (ret < 0)
 			local_violation(w, error.text);
 		if (ret <= 0)
 			return false;
-		r->frame = entry.header;
-		l->payload =
-			entry.bulk ? entry.bulk : l->entry + sizeof(r->frame) + r->frame.body;
+		r->frame = l->took.header;
 		l->taken = true;
 		w->stats.bytes_received += sizeof(r->frame) + r->frame.length;
 		local_count(w, LOCAL_SENT, sizeof(r->frame) + r->frame.length);
 	}
 	payload = r->frame.length - r->frame.body;
-	if (payload) {
-		r->range = staging_alloc(w, &w->in, payload, &r->payload);
-		r->payload_waits = !r->range;
-		if (!r->range)
-			return false; /* the GPU is behind: the ring waits */
-		memcpy(r->payload, l->payload, payload);
-	}
+	r->payload_waits = false;
+	if (payload && !local_in_place(w) && !local_stage(w, payload))
+		return false;
 	l->taken = false;
 	r->payload_missing = r->payload_stripe = 0;
 	r->have_frame = true;
@@ -316,6 +526,7 @@ static void local_finish(struct worker *w, struct frame_header *h, const void *b
 	ret = local_deliver(w, h, body, n, payload, &error);
 	if (!ret)
 		ret = ring_acknowledge(&l->ring, h->seq);
+	local_captured(w);
 	atomic_store_explicit(
 		&w->sender.sent_bytes, l->counts[LOCAL_RECEIVED_BYTES], memory_order_relaxed);
 	if (ret) {
@@ -334,11 +545,10 @@ void local_give_payload(struct worker *w, struct frame_header *header,
 	const struct frame_destination *destination, const void *bytes, uint32_t n,
 	struct staging_range *range)
 {
-	void *to =
-		segments_in(&w->local.segments, destination->segment, destination->offset, n);
+	void *to = local_in(w, destination, n);
 
 	header->seq = w->sender.seq;
-	if (to && !w->local.broken)
+	if (to && to != bytes && !w->local.broken)
 		memcpy(to, bytes, n);
 	if (range)
 		staging_done(range);
@@ -384,6 +594,8 @@ void local_control(struct worker *w)
 		else
 			worker_end(w, CUDA_SUCCESS, "the client is gone");
 	}
+	if (l->segments.closing)
+		local_close(w);
 	if (segment_broken() && !l->broken) {
 		l->broken = true;
 		local_violation(w, "it took shared memory away");

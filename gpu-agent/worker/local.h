@@ -17,9 +17,30 @@
 #include "transport/local.h"
 #include "transport/ring.h"
 #include "transport/segments.h"
+#include "gpu-agent/worker/staging.h"
 
-struct staging_range;
 struct worker;
+
+/* A segment as the worker has it. */
+struct local_segment {
+	struct segment segment; /* first: transport/segments.h knows that part */
+	bool registered;	/* with the GPU, which reads and writes it itself */
+	uint32_t loans;
+};
+
+/* Shared memory that the GPU reads or writes in place of staging memory: in the order in which
+ * it was lent, and given back. */
+#define LOCAL_LOANS 1024
+struct local_loans {
+	struct local_loan {
+		struct staging_range range;
+		struct local_segment *of;
+		uint64_t end; /* of the arena: ring count behind the frame; else 0 */
+		uint32_t bytes;
+	} *at;
+	uint32_t first, count;
+	uint64_t bytes;
+};
 
 struct local {
 	bool is;
@@ -36,13 +57,32 @@ struct local {
 	struct local_hearing hearing;
 	unsigned char *entry; /* RING_ENTRY_MAX: header and body of the frame that was taken */
 	bool taken;	      /* one was, and its payload was not */
-	const unsigned char *payload;
+	struct ring_entry took; /* that one */
+	bool separate;		/* the program takes its arena back by page->captured … */
+	uint64_t captured;	/* … which says this */
+	struct local_loans in, out;
 	uint64_t counts[LOCAL_COUNTS];
 };
 
 /* The session's memory, for which it waits some seconds. 0, or -errno with *error, which the
  * sidecar was told. */
 int local_open(struct worker *w, struct error *error);
+
+/* The segments that there are become the GPU's to read and write. Once contexts are chosen. */
+void local_register(struct worker *w);
+
+/* A place for N bytes that the GPU is to write for DESTINATION, in the program's memory itself.
+ * NULL: that cannot be, and staging memory is the way. */
+struct staging_range *local_place(struct worker *w, const struct frame_destination *destination,
+	uint32_t n, unsigned char **bytes);
+/* Gives back what the GPU is done with. True: there was some. Each turn. */
+bool local_reap(struct worker *w);
+/* The context is done with, and so are its events. */
+void local_forget(struct worker *w, uint16_t context);
+static inline bool local_lends(const struct local *local)
+{
+	return local->in.count || local->out.count;
+}
 
 /* The next frame, whole, into w->receiver. False: there is none now, or no staging for it. */
 bool local_take(struct worker *w);

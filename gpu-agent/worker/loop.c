@@ -504,7 +504,7 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	bool bell;
 	bool gpu = w->fences.first || w->kept.stash.used || w->kept.parked.used ||
 		   w->in.count || stripes_busy(w) || stripes_sending(w) || w->mirror.tag >= 0 ||
-		   metering_watches(w);
+		   local_lends(&w->local) || metering_watches(w);
 	struct stripe *stripe = w->receiver.have_frame && w->receiver.payload_missing &&
 						w->receiver.payload_stripe
 					? w->stripes[w->receiver.payload_stripe]
@@ -576,6 +576,8 @@ void loop_run(struct worker *w)
 		if (w->kept.closings)
 			closing_poll(w); /* behind a fault, or a call beside the loop */
 		progress |= fence_poll(w);
+		if (local_lends(&w->local))
+			progress |= local_reap(w);
 		if (w->mirror.tag >= 0)
 			progress |= mirror_poll(w);
 		progress |= callback_poll(w);

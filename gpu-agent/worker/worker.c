@@ -455,6 +455,8 @@ static int worker_session(struct worker *w, struct handoff *message)
 		log_error("session.gpus", "count=%u", message->device_count);
 		return -1;
 	}
+	if (message->shares)
+		local_register(w);
 	if (quotas_begin(w, message)) {
 		log_error("session.quotas", "text=\"there is no tally to keep them by\"");
 		return -1;

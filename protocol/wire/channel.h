@@ -125,6 +125,8 @@ struct channel_page {
 
 	/* Written by the sidecar. */
 	_Alignas(64) _Atomic uint64_t head; /* released: acknowledged by the agent */
+	/* CHANNEL_FEATURE_CAPTURED: as `head`, but for the arena: nobody reads it any more. */
+	_Atomic uint64_t captured;
 	_Alignas(64) _Atomic uint32_t idle; /* 1: it sleeps, ring the doorbell (eventfd) */
 	_Alignas(64) _Atomic uint64_t upcall_tail; /* upcalls published, a count */
 	_Alignas(64) _Atomic uint32_t
@@ -195,6 +197,9 @@ enum channel_mode {
 /* ATTACH: the app attaches once for each of the sidecar's agents: `segment` is the number of
  * the one that it wants now; the answer says how many there are. */
 #define CHANNEL_FEATURE_AGENTS (1ull << 1)
+
+/* ATTACH: the app takes its arena back by `captured`, not by `head`; its answer: it is to. */
+#define CHANNEL_FEATURE_CAPTURED (1ull << 2)
 
 #define CHANNEL_AGENTS 64 /* at most */
 

@@ -338,7 +338,8 @@ static CUresult join(void)
 	struct session *here = session_here();
 	struct channel_request request = {.op = CHANNEL_ATTACH,
 		.segment = session_here()->index,
-		.features = CHANNEL_FEATURE_ADOPT | CHANNEL_FEATURE_AGENTS};
+		.features = CHANNEL_FEATURE_ADOPT | CHANNEL_FEATURE_AGENTS |
+			    CHANNEL_FEATURE_CAPTURED};
 	struct channel_answer answer;
 	cleanup_close int segment = -1;
 	int fds[2];
@@ -374,6 +375,7 @@ static CUresult join(void)
 			segment < 0 ? "no descriptor came" : strerror(errno));
 	if (!ring_init(&here->ring, here->page, answer.size))
 		return attach_failed(CAUSE_FOREIGN, "the sidecar's segment has another layout");
+	here->ring.separate = answer.features & CHANNEL_FEATURE_CAPTURED;
 	here->slots = (void *)((char *)here->page + here->ring.slots);
 	here->counters = (void *)((char *)here->page + here->ring.counters);
 	here->upcalls = (void *)((char *)here->page + here->ring.upcalls);

@@ -220,6 +220,12 @@ static bool head_moved(void *argument)
 	       *(uint64_t *)argument;
 }
 
+static bool captured_moved(void *argument)
+{
+	return atomic_load_explicit(ring_arena_released(&session_here()->ring),
+		       memory_order_acquire) != *(uint64_t *)argument;
+}
+
 /* Without the lock: waits until the sidecar has released something since HEAD. */
 static CUresult wait_for_room(uint64_t head)
 {
@@ -268,18 +274,18 @@ static CUresult capture(struct shim_call *call, uint32_t *block)
 
 	for (;;) {
 		CUresult status;
-		uint64_t head;
+		uint64_t captured;
 		void *at;
 
 		ring_lock(&here->ring);
 		at = ring_arena(&here->ring, call->bulk.length, &call->bulk.offset, block);
-		head = here->ring.head;
+		captured = here->ring.captured;
 		ring_unlock(&here->ring);
 		if (at) {
 			gather(at, call);
 			return CUDA_SUCCESS;
 		}
-		status = wait_for_room(head);
+		status = shim_wait_until(captured_moved, &captured);
 		if (status)
 			return status;
 	}

@@ -169,16 +169,22 @@ void ring_publish(struct ring *ring)
 	atomic_store_explicit(&ring->page->tail, ring->tail, memory_order_release);
 }
 
+const _Atomic uint64_t *ring_arena_released(const struct ring *ring)
+{
+	return ring->separate ? &ring->page->captured : &ring->page->head;
+}
+
 static void arena_release(struct ring *ring)
 {
-	uint64_t head = atomic_load_explicit(&ring->page->head, memory_order_acquire);
+	uint64_t captured =
+		atomic_load_explicit(ring_arena_released(ring), memory_order_acquire);
 
-	if (head - ring->head <= ring->tail - ring->head)
-		ring->head = head;
+	if (captured - ring->captured <= ring->tail - ring->captured)
+		ring->captured = captured;
 	while (ring->block_first != ring->block_next) {
 		struct ring_block *block = &ring->blocks[ring->block_first % RING_BLOCKS];
 
-		if (block->frame_end > ring->head)
+		if (block->frame_end > ring->captured)
 			return;
 		ring->arena_head = block->end;
 		ring->block_first++;

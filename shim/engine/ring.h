@@ -42,6 +42,8 @@ struct ring {
 	_Alignas(64) _Atomic uint32_t lock; /* 0 free, 1 held, 2 held and someone sleeps */
 	uint64_t tail;			    /* free-running, like page->tail */
 	uint64_t head;			    /* page->head as last looked at */
+	bool separate;			    /* the arena is given back by page->captured … */
+	uint64_t captured;		    /* … which, or the head, said this last */
 	uint64_t seq;			    /* number of the last frame */
 	uint64_t arena_tail;
 	uint64_t arena_head;
@@ -72,6 +74,8 @@ void *ring_arena(struct ring *ring, uint32_t n, uint64_t *offset, uint32_t *bloc
 /* With the lock held: block is named by the frame that ring_begin gave out last (or by none:
  * abandoned). */
 void ring_arena_named(struct ring *ring, uint32_t block);
+/* What says how much of the arena was given back. */
+const _Atomic uint64_t *ring_arena_released(const struct ring *ring);
 void ring_arena_abandon(struct ring *ring, uint32_t block);
 
 #endif

@@ -67,6 +67,7 @@ static void context_forget(struct worker *w, uint16_t context)
 	/* What the poll had no room to tell is done all the same. */
 	fence_forget(w, context);
 	staging_forget(w, &w->in, context);
+	local_forget(w, context);
 	stripes_forget(w, context);
 	staging_reap(w, &w->in);
 	for (stream = w->streams; stream; stream = next) {

@@ -216,8 +216,11 @@ static CUresult copy_out(struct worker *w, struct request *r, struct worker_stre
 	p = fence_new(w, PENDING_COPY_OUT, stream->context);
 	if (!p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (w->local.is)
+		p->range = local_place(w, destination, (uint32_t)n, &p->bytes);
 	/* The loop has made sure that there is room (loop_can_serve). */
-	p->range = staging_alloc(w, &w->out, (uint32_t)n, &p->bytes);
+	if (!p->range)
+		p->range = staging_alloc(w, &w->out, (uint32_t)n, &p->bytes);
 	if (!p->range) {
 		fence_free(w, p);
 		return CUDA_ERROR_OUT_OF_MEMORY;
