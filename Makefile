@@ -51,7 +51,9 @@ endif
 endif
 CPPFLAGS += -D_GNU_SOURCE -I. -isystem $(CUDA13)/include
 CFLAGS   ?= -O2 -g
-ALL_CFLAGS = -std=gnu17 $(CFLAGS) $(WARNINGS) -fvisibility=hidden -fstack-protector-strong \
+# A build that is to be repeated elsewhere names no folder: what debuggers are told is in a program's build-id.
+SAME_ELSEWHERE := $(if $(SOURCE_DATE_EPOCH),-ffile-prefix-map=$(CURDIR)=.)
+ALL_CFLAGS = -std=gnu17 $(CFLAGS) $(SAME_ELSEWHERE) $(WARNINGS) -fvisibility=hidden -fstack-protector-strong \
 	$(if $(SAN),$(SANFLAGS),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -pthread
 # A dist or an installed tree brings its libraries in lib/deps: not in lib, where the fronts are,
 # since a worker that opens libcuda.so.1 must not find ours.

@@ -53,11 +53,12 @@ documents() { # FOLDER
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/vcuda-second-build-of-a-release.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
-products "$root" "$(realpath --relative-to="$root" "$build")" "$out"
+# Apart from what was built for use here, which may be of other flags.
+products "$root" "$(realpath --relative-to="$root" "$build")/for-release" "$out"
 documents "$out"
 git clone -q --no-hardlinks "$root" "$scratch/sources"
 git -C "$scratch/sources" checkout -q "$(git -C "$root" rev-parse HEAD)"
-CCACHE_DISABLE=1 products "$scratch/sources" build "$scratch/products"
+CCACHE_DISABLE=1 products "$scratch/sources" build/for-release "$scratch/products"
 documents "$scratch/products"
 diff "$out/SHA256SUMS" "$scratch/products/SHA256SUMS" ||
 	{ echo "release.sh: these differ between two builds of the same commit" >&2; exit 1; }
