@@ -115,7 +115,7 @@ static void stop_sessions(struct front *front)
 	for (uint32_t i = 0; i < front->pool.room; i++)
 		if (front->pool.workers[i].state == WORKER_BUSY ||
 			front->pool.workers[i].state == WORKER_TAKEN)
-			pool_stop(front, &front->pool.workers[i], STATUS_NOT_READY,
+			pool_stop(front, &front->pool.workers[i], STATUS_LOST,
 				"the agent ended");
 }
 
