@@ -42,6 +42,8 @@ enum handoff_what {
 	/* The image (module) of `bytes` bytes with that `digest`, if the cache has it. */
 	HANDOFF_IMAGE_WANT = 13,
 	HANDOFF_IMAGE_PUT = 14, /* fd: an image for the cache, in sealed memory; not answered */
+	HANDOFF_REFUSALS = 15,	/* before READY; fd: where the kernel says which of its system
+				   calls are to be refused (sandbox.h) */
 	/* front -> worker */
 	/* fds: the link's connections; session, text = transport; device_count GPUs: gpus[]
 	 * says which of READY's each is, devices[] has lease and others; bytes = limit of each,

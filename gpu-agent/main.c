@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "gpu-agent/agent.h"
 #include "gpu-agent/front/health.h"
@@ -45,10 +46,24 @@ static int worker_failed(const struct error *error)
 	return 1;
 }
 
+/* Takes LISTENER: who has it refuses this process its calls. */
+static int give_listener(int listener, struct error *error)
+{
+	static struct handoff h = {.version = HANDOFF_VERSION, .what = HANDOFF_REFUSALS};
+	int ret;
+
+	if (listener < 0)
+		return 0;
+	ret = descriptors_send(AGENT_FD_SOCKET, &h, sizeof(h), &listener, 1, 0);
+	close(listener);
+	return ret ? error_set(error, -ret, "sandbox: the front does not listen") : 0;
+}
+
 static int role_main(const char *role)
 {
 	static struct agent_config config;
 	struct error error;
+	int listener;
 
 	if (strcmp(role, "worker"))
 		sandbox_hide();
@@ -77,7 +92,7 @@ static int role_main(const char *role)
 		sched_setaffinity(0, sizeof(config.worker_cpus), &config.worker_cpus))
 		log_warn("worker.cpus", "text=\"worker_cpus: %s\"", strerror(errno));
 	compiled_enter(&config);
-	if (sandbox_enter(&config, &error))
+	if (sandbox_enter(&config, &listener, &error) || give_listener(listener, &error))
 		return worker_failed(&error);
 	return worker_main(&config, AGENT_FD_SOCKET);
 }

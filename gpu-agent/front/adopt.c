@@ -14,6 +14,7 @@
 #include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/priority.h"
 #include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/refusals.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/sharing.h"
 #include "gpu-agent/front/tenant_quotas.h"
@@ -158,6 +159,13 @@ static void take_share(struct front *front, const struct session *session,
 	close(fd); /* it was dropped, and the front died before it said so */
 }
 
+static void take_refusals(struct front *front, struct session *session, int fd)
+{
+	refusals_begin(front, session->worker, &fd);
+	if (fd >= 0)
+		close(fd);
+}
+
 void adopt_kept(struct front *front, const struct control *control, int fd)
 {
 	const struct journal_session *j = find_session(front, control->pid);
@@ -173,6 +181,8 @@ void adopt_kept(struct front *front, const struct control *control, int fd)
 		session_watch_client(front, session, fd);
 	else if (!memcmp(control->text, JOURNAL_TALLY, CONTROL_NAME))
 		tenant_quotas_adopt(session, fd);
+	else if (!memcmp(control->text, JOURNAL_REFUSALS, CONTROL_NAME))
+		take_refusals(front, session, fd);
 	else
 		take_share(front, session, control, fd);
 }

@@ -27,6 +27,7 @@
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/renew.h"
+#include "gpu-agent/front/refusals.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"
@@ -115,8 +116,8 @@ static void stop_sessions(struct front *front)
 	for (uint32_t i = 0; i < front->pool.room; i++)
 		if (front->pool.workers[i].state == WORKER_BUSY ||
 			front->pool.workers[i].state == WORKER_TAKEN)
-			pool_stop(front, &front->pool.workers[i], STATUS_LOST,
-				"the agent ended");
+			pool_stop(
+				front, &front->pool.workers[i], STATUS_LOST, "the agent ended");
 }
 
 /* Draining is over when no session is left and every worker was reaped. */
@@ -296,6 +297,7 @@ int front_main(const struct agent_config *config)
 
 		next = sooner(pool_tick(&front, now), session_tick(&front, now));
 		next = sooner(next, renew_tick(&front, now));
+		next = sooner(next, refusals_tick(&front, now));
 		next = sooner(next, hello_tick(&front, now));
 		next = sooner(next, tenants_tick(&front, now));
 		next = sooner(next, timeshare_tick(&front, now));

@@ -22,6 +22,7 @@
 #include "gpu-agent/front/lease.h"
 #include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/refusals.h"
 #include "gpu-agent/front/resume.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/sharing.h"
@@ -187,6 +188,12 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 			worker->adopted = false;
 		return;
 	case HANDOFF_READY: worker_is_ready(front, worker, h); return;
+	case HANDOFF_REFUSALS:
+		if (worker->state == WORKER_STARTING)
+			refusals_begin(front, worker, fd);
+		else
+			pool_fault(front, worker, "REFUSALS from a worker that was ready");
+		return;
 	case HANDOFF_FAILED: worker_failed(front, worker, h); return;
 	case HANDOFF_ENDED: worker_says_ended(front, worker, h); return;
 	case HANDOFF_STATS:

@@ -271,3 +271,8 @@ void journal_tally(struct front *front, const struct session *session, int fd)
 {
 	keep(front, session, JOURNAL_TALLY, fd);
 }
+
+void journal_refusals(struct front *front, const struct session *session, int fd)
+{
+	keep(front, session, JOURNAL_REFUSALS, fd);
+}

@@ -94,6 +94,8 @@ struct journal {
 /* And, of those whose tenant has one, its tally. */
 #define JOURNAL_TALLY ((const uint8_t[CONTROL_NAME]){'q'})
 
+#define JOURNAL_REFUSALS ((const uint8_t[CONTROL_NAME]){'s'}) /* refusals.h */
+
 /* A new one, where adopt.c found none; kept by the supervisor from here on. */
 void journal_open(struct front *front);
 /* Takes FD, which the supervisor kept: 0, or -errno where it is no journal of this front's. */
@@ -120,5 +122,7 @@ void journal_client(struct front *front, const struct session *session, int fd);
 
 /* The tally of a session's tenant. */
 void journal_tally(struct front *front, const struct session *session, int fd);
+/* Where its worker's refused calls come from. */
+void journal_refusals(struct front *front, const struct session *session, int fd);
 
 #endif

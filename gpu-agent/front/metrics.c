@@ -173,6 +173,16 @@ static void print_workers(FILE *out, const struct front *front)
 		"1: what keeps workers in, as a word.");
 	fprintf(out, "vcuda_agent_worker_isolation{mode=\"%s\"} 1\n",
 		sandbox_mode(front->pool.sandbox));
+	one(out, "vcuda_agent_refused_calls_counted", "gauge",
+		"1: system calls that workers are refused are counted.",
+		(front->pool.sandbox & SANDBOX_COUNTED) != 0);
+	head(out, "vcuda_agent_refused_calls_total", "counter",
+		"System calls that workers were refused.");
+	for (unsigned i = 0; sandbox_call_name(i); i++)
+		if (!i || c->refused_calls[i])
+			fprintf(out,
+				"vcuda_agent_refused_calls_total{call=\"%s\"} %" PRIu64 "\n",
+				sandbox_call_name(i), c->refused_calls[i]);
 	one(out, "vcuda_agent_worker_faults_total", "counter",
 		"Datagrams of workers that made no sense.", c->peer_faults);
 	head(out, "vcuda_agent_images_total", "counter",

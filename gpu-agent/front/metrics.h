@@ -12,6 +12,7 @@
 #include "gpu-agent/front/images.h"
 #include "gpu-agent/front/latency.h"
 #include "gpu-agent/front/session.h"
+#include "gpu-agent/sandbox/sandbox.h"
 
 struct front;
 struct viewer;
@@ -33,6 +34,7 @@ struct counters {
 	uint64_t exits_clean, exits_failed, exits_signal;
 	uint64_t peer_faults; /* datagrams of workers that made no sense */
 	uint64_t lease_refused;
+	uint64_t refused_calls[SANDBOX_CALLS_MOST];
 	uint64_t images[IMAGE_FATES], image_bytes[IMAGE_FATES];
 	uint64_t renewed, expired;   /* sessions whose client proved itself anew, or did not */
 	uint64_t adopted;	     /* sessions that the front before had */

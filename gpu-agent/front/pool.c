@@ -26,6 +26,7 @@
 #include "gpu-agent/front/lease.h"
 #include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/refusals.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/sharing.h"
 #include "gpu-agent/front/tenant_quotas.h"
@@ -62,7 +63,7 @@ int pool_open(struct front *front, struct error *error)
 	if (!pool->workers)
 		return error_set(error, ENOMEM, "a table of %u workers", pool->room);
 	for (uint32_t i = 0; i < pool->room; i++)
-		pool->workers[i].handoff.fd = -1;
+		pool->workers[i].handoff.fd = pool->workers[i].refusals.fd = -1;
 	pool->count[WORKER_FREE] = pool->room;
 	return 0;
 }
@@ -80,11 +81,12 @@ static void set_free(struct front *front, struct pool_worker *worker)
 
 	if (fd >= 0)
 		close(fd);
+	refusals_end(front, worker);
 	if (worker->counted)
 		ledger_context_remove(&front->ledger, worker->contexts);
 	pool_set_state(front, worker, WORKER_FREE);
 	memset(worker, 0, sizeof(*worker));
-	worker->handoff.fd = -1;
+	worker->handoff.fd = worker->refusals.fd = -1;
 }
 
 uint32_t pool_starting(const struct pool *pool)
@@ -390,6 +392,7 @@ int pool_hand_over(struct front *front, struct session *session, const int *fds,
 	/* First: so that it has them before the client's first call. */
 	snprintf(tenant.text, sizeof(tenant.text), "%s", session->tenant->name);
 	front_tell(front, &tenant);
+	refusals_keep(front, worker);
 	ret = tenant_quotas_tell(front, session);
 	if (ret)
 		return ret;

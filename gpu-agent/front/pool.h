@@ -45,6 +45,11 @@ struct pool_worker {
 	bool adopted;			  /* what it asks is not heard until it said AGAIN */
 	uint32_t image_wants, image_puts; /* on their way (images.c), and bytes of the latter */
 	uint64_t image_bytes;
+	struct watch refusals;	/* refusals.c, from here on */
+	uint32_t refusal_looks; /* since it was watched */
+	int refusals_fd;	/* until refusals_at, where that is not 0: not watched */
+	uint64_t refusals_at;
+	bool refusal_said, refusal_said_early; /* in the log: of its session, before it */
 	struct session *session;
 };
 
@@ -63,6 +68,7 @@ struct pool {
 	char driver_release[32]; /* the driver's own version */
 	char driver[192];	 /* what READY called it */
 	uint32_t sandbox;	 /* what keeps the last one in (sandbox.h) */
+	uint32_t refusals_held;	 /* workers that are not watched for a moment (refusals.c) */
 	uint32_t libraries;	 /* that sessions used: new workers make them ready */
 };
 

@@ -79,6 +79,7 @@ struct session {
 	uint64_t inflight; /* its own part of inflight_bytes, without stripes; 0: no quota */
 	bool tallied;	   /* it has its slot in its tenant's tally: its place in the table */
 	char last_error[64];
+	uint64_t refused_calls; /* of the system's (refusals.h) */
 };
 
 int session_open_table(struct front *front, struct error *error);

@@ -198,6 +198,7 @@ static cJSON *session_json(
 		cJSON_AddStringToObject(
 			object, "priority", priority_name(s->timeshare.priority));
 	cJSON_AddStringToObject(object, "last_error", s->last_error);
+	cJSON_AddNumberToObject(object, "refused_calls", (double)s->refused_calls);
 	cJSON_AddNumberToObject(object, "lanes", s->stripes);
 	return object;
 }

@@ -112,8 +112,9 @@ static void sandbox_note(enum sandbox_part part, int ret)
 		held |= part;
 }
 
-int sandbox_enter(const struct agent_config *config, struct error *error)
+int sandbox_enter(const struct agent_config *config, int *listener, struct error *error)
 {
+	*listener = -1;
 	error->code = 0;
 	sandbox_oom(); /* a process that is not dumpable may not write there */
 	sandbox_hide();
@@ -129,7 +130,9 @@ int sandbox_enter(const struct agent_config *config, struct error *error)
 	if (!(held & SANDBOX_FILES))
 		compiled_leave(); /* others could write there */
 	sandbox_note(SANDBOX_CAPABILITIES, sandbox_capabilities());
-	sandbox_note(SANDBOX_CALLS, sandbox_calls_start());
+	sandbox_note(SANDBOX_CALLS, sandbox_calls_start(config->nccl.allowed, listener));
+	if (*listener >= 0)
+		held |= SANDBOX_COUNTED;
 	if (config->nccl.allowed)
 		held |= SANDBOX_CONNECTS;
 	entered = true;
@@ -138,7 +141,7 @@ int sandbox_enter(const struct agent_config *config, struct error *error)
 
 uint32_t sandbox_seal(void)
 {
-	if (entered && sandbox_calls_warm(held & SANDBOX_CONNECTS))
+	if (entered && !(held & SANDBOX_COUNTED) && sandbox_calls_warm(held & SANDBOX_CONNECTS))
 		held &= ~(uint32_t)SANDBOX_CALLS;
 	return held;
 }

@@ -38,7 +38,9 @@ enum sandbox_part {
 	SANDBOX_FILES = 4,	  /* Landlock */
 	SANDBOX_CALLS = 8,	  /* seccomp */
 	SANDBOX_ALL = 15,
-	SANDBOX_CONNECTS = 16, /* no part: connections, and memory in common, are allowed */
+	/* No parts: */
+	SANDBOX_CONNECTS = 16, /* connections, and memory in common, are allowed */
+	SANDBOX_COUNTED = 32,  /* the front refuses calls, and counts them */
 };
 
 static inline bool sandbox_whole(uint32_t parts)
@@ -61,8 +63,10 @@ void sandbox_hide(void);
 
 /* The worker, before it has a second thread and before it reads anything foreign. A part that
  * the kernel lacks is left out, and sandbox_seal says so. 0; -errno with *error: a rule could
- * not be made that should be there, and the worker must end. */
-int sandbox_enter(const struct agent_config *config, struct error *error);
+ * not be made that should be there, and the worker must end. *listener: what the front is to
+ * have (front/refusals.h) before this process does anything else, and is to be closed here; or
+ * -1. */
+int sandbox_enter(const struct agent_config *config, int *listener, struct error *error);
 
 /* The worker, when the driver is open and before it has a session. The parts that hold. */
 uint32_t sandbox_seal(void);
@@ -75,8 +79,16 @@ void sandbox_device_files(const struct agent_config *config);
  */
 int sandbox_files(const struct agent_config *config, struct error *error);
 
-/* sandbox_calls.c: likewise. The first before there are other threads; the second for all. */
-int sandbox_calls_start(void);
+/* sandbox_calls.c: likewise. The first before there are other threads; the second for all, and
+ * only where the first gave no listener. */
+int sandbox_calls_start(bool connects, int *listener);
 int sandbox_calls_warm(bool connects);
+
+/* The front: whether a call is refused only once the worker is ready; its place among those
+ * that are refused (0: none of them), and the name at a place, NULL behind the last. */
+#define SANDBOX_CALLS_MOST 128
+bool sandbox_call_warms(uint32_t arch, int call);
+unsigned sandbox_call(uint32_t arch, int call);
+const char *sandbox_call_name(unsigned index);
 
 #endif

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The system calls that a worker is refused, by two seccomp filters: at its start what no
- * driver needs, and once the driver is warm also programs, processes and connections, which
- * NVIDIA's makes while it starts.  A refused call fails with EPERM; nothing is killed for it.
+ * The system calls that a worker is refused: at its start what no driver needs, and once the
+ * driver is warm also programs, processes and connections, which NVIDIA's makes while it
+ * starts.  A refused call fails with EPERM; nothing is killed for it.
+ *
+ * One seccomp filter hands all of them to the front, which counts what it refuses, and lets the
+ * latter go on until the worker is READY (front/refusals.c).  Where it does not listen any more
+ * the kernel refuses them (ENOSYS).  A kernel before 5.7 has two filters that refuse by
+ * themselves, and nothing is counted.
  *
  * Calls that are not listed are looked up by number alone, which the kernel remembers: what a
  * worker does all day costs as little as before.
@@ -13,6 +18,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,124 +30,134 @@
 #define PROGRAM_MAX 512
 #define X32_CALLS 0x40000000u
 
+struct named {
+	int call;
+	const char *name;
+};
+#define CALL(call) {SYS_##call, #call}
+
 /* Other processes, the kernel's own things, and ways around the rules for files. */
-static const int never[] = {
+static const struct named never[] = {
 #if !SANDBOX_SANITIZER
-	SYS_ptrace,
+	CALL(ptrace),
 #endif
-	SYS_process_vm_readv,
-	SYS_process_vm_writev,
-	SYS_process_madvise,
-	SYS_kcmp,
-	SYS_pidfd_open,
-	SYS_pidfd_getfd,
-	SYS_pidfd_send_signal,
-	SYS_tkill,
-	SYS_get_robust_list,
-	SYS_migrate_pages,
-	SYS_unshare,
-	SYS_setns,
-	SYS_mount,
-	SYS_umount2,
-	SYS_mount_setattr,
-	SYS_move_mount,
-	SYS_open_tree,
-	SYS_fsopen,
-	SYS_fsconfig,
-	SYS_fsmount,
-	SYS_fspick,
-	SYS_chroot,
-	SYS_pivot_root,
-	SYS_swapon,
-	SYS_swapoff,
-	SYS_reboot,
-	SYS_kexec_load,
-	SYS_kexec_file_load,
-	SYS_init_module,
-	SYS_finit_module,
-	SYS_delete_module,
-	SYS_bpf,
-	SYS_perf_event_open,
-	SYS_userfaultfd,
-	SYS_io_uring_setup,
-	SYS_io_uring_enter,
-	SYS_io_uring_register,
-	SYS_add_key,
-	SYS_request_key,
-	SYS_keyctl,
-	SYS_name_to_handle_at,
-	SYS_open_by_handle_at,
-	SYS_fanotify_init,
-	SYS_quotactl,
-	SYS_quotactl_fd,
-	SYS_acct,
-	SYS_syslog,
-	SYS_settimeofday,
-	SYS_clock_settime,
-	SYS_clock_adjtime,
-	SYS_adjtimex,
-	SYS_sethostname,
-	SYS_setdomainname,
-	SYS_iopl,
-	SYS_ioperm,
-	SYS_modify_ldt,
-	SYS_vhangup,
+	CALL(process_vm_readv),
+	CALL(process_vm_writev),
+	CALL(process_madvise),
+	CALL(kcmp),
+	CALL(pidfd_open),
+	CALL(pidfd_getfd),
+	CALL(pidfd_send_signal),
+	CALL(tkill),
+	CALL(get_robust_list),
+	CALL(migrate_pages),
+	CALL(unshare),
+	CALL(setns),
+	CALL(mount),
+	CALL(umount2),
+	CALL(mount_setattr),
+	CALL(move_mount),
+	CALL(open_tree),
+	CALL(fsopen),
+	CALL(fsconfig),
+	CALL(fsmount),
+	CALL(fspick),
+	CALL(chroot),
+	CALL(pivot_root),
+	CALL(swapon),
+	CALL(swapoff),
+	CALL(reboot),
+	CALL(kexec_load),
+	CALL(kexec_file_load),
+	CALL(init_module),
+	CALL(finit_module),
+	CALL(delete_module),
+	CALL(bpf),
+	CALL(perf_event_open),
+	CALL(userfaultfd),
+	CALL(io_uring_setup),
+	CALL(io_uring_enter),
+	CALL(io_uring_register),
+	CALL(add_key),
+	CALL(request_key),
+	CALL(keyctl),
+	CALL(name_to_handle_at),
+	CALL(open_by_handle_at),
+	CALL(fanotify_init),
+	CALL(quotactl),
+	CALL(quotactl_fd),
+	CALL(acct),
+	CALL(syslog),
+	CALL(settimeofday),
+	CALL(clock_settime),
+	CALL(clock_adjtime),
+	CALL(adjtimex),
+	CALL(sethostname),
+	CALL(setdomainname),
+	CALL(iopl),
+	CALL(ioperm),
+	CALL(modify_ldt),
+	CALL(vhangup),
 };
 
 /* What NCCL makes for each communicator: its ranks talk by sockets. */
-static const int connections[] = {
-	SYS_socket,
-	SYS_bind,
-	SYS_connect,
-	SYS_listen,
-	SYS_accept,
-	SYS_accept4,
+static const struct named connections[] = {
+	CALL(socket),
+	CALL(bind),
+	CALL(connect),
+	CALL(listen),
+	CALL(accept),
+	CALL(accept4),
 };
 
 /* Programs, and memory that all processes of a user share. */
-static const int never_warm[] = {
+static const struct named never_warm[] = {
 #if !SANDBOX_SANITIZER
-	SYS_execve,
-	SYS_execveat,
-	SYS_fork,
-	SYS_vfork,
+	CALL(execve),
+	CALL(execveat),
+	CALL(fork),
+	CALL(vfork),
 #endif
-	SYS_shmget,
-	SYS_shmat,
-	SYS_shmctl,
-	SYS_semget,
-	SYS_semop,
-	SYS_semtimedop,
-	SYS_semctl,
-	SYS_msgget,
-	SYS_msgsnd,
-	SYS_msgrcv,
-	SYS_msgctl,
-	SYS_mq_open,
-	SYS_mq_unlink,
+	CALL(shmget),
+	CALL(shmat),
+	CALL(shmctl),
+	CALL(semget),
+	CALL(semop),
+	CALL(semtimedop),
+	CALL(semctl),
+	CALL(msgget),
+	CALL(msgsnd),
+	CALL(msgrcv),
+	CALL(msgctl),
+	CALL(mq_open),
+	CALL(mq_unlink),
 };
 
 /* Calls that name a process: only with this one's number, or 0 where `zero` (itself). */
 static const struct {
-	int call, argument;
+	struct named call;
+	int argument;
 	bool own, zero;
 } of_process[] = {
-	{SYS_kill, 0, true, false},
-	{SYS_tgkill, 0, true, false},
-	{SYS_rt_sigqueueinfo, 0, true, false},
-	{SYS_rt_tgsigqueueinfo, 0, true, false},
-	{SYS_prlimit64, 0, true, true},
-	{SYS_sched_setparam, 0, false, true},
-	{SYS_sched_setscheduler, 0, false, true},
-	{SYS_sched_setattr, 0, false, true},
-	{SYS_setpriority, 1, false, true},
-	{SYS_ioprio_set, 1, false, true},
+	{CALL(kill), 0, true, false},
+	{CALL(tgkill), 0, true, false},
+	{CALL(rt_sigqueueinfo), 0, true, false},
+	{CALL(rt_tgsigqueueinfo), 0, true, false},
+	{CALL(prlimit64), 0, true, true},
+	{CALL(sched_setparam), 0, false, true},
+	{CALL(sched_setscheduler), 0, false, true},
+	{CALL(sched_setattr), 0, false, true},
+	{CALL(setpriority), 1, false, true},
+	{CALL(ioprio_set), 1, false, true},
 };
 
 struct program {
 	struct sock_filter at[PROGRAM_MAX];
 	unsigned short n;
+	uint32_t refusal; /* what a refused call comes to: SECCOMP_RET_… */
 };
+
+#define REFUSED (SECCOMP_RET_ERRNO | EPERM)
 
 static void say(struct program *p, uint16_t code, uint32_t k, uint8_t yes, uint8_t no)
 {
@@ -151,10 +167,14 @@ static void say(struct program *p, uint16_t code, uint32_t k, uint8_t yes, uint8
 	p->n++;
 }
 
-static void say_result(struct program *p, int error)
+static void say_allowed(struct program *p)
 {
-	say(p, BPF_RET | BPF_K, error ? SECCOMP_RET_ERRNO | (uint32_t)error : SECCOMP_RET_ALLOW,
-		0, 0);
+	say(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+}
+
+static void say_refused(struct program *p)
+{
+	say(p, BPF_RET | BPF_K, p->refusal, 0, 0);
 }
 
 static void say_load(struct program *p, size_t offset)
@@ -168,20 +188,23 @@ static void say_load_argument(struct program *p, int argument)
 	say_load(p, offsetof(struct seccomp_data, args) + (size_t)argument * sizeof(uint64_t));
 }
 
-static void say_refuse(struct program *p, int call, int error)
+static void say_refuse(struct program *p, const struct named *calls, size_t count)
 {
-	say(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1);
-	say_result(p, error);
+	for (size_t i = 0; i < count; i++) {
+		say(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[i].call, 0, 1);
+		say_refused(p);
+	}
 }
+#define SAY_REFUSE(p, list) say_refuse(p, list, sizeof(list) / sizeof((list)[0]))
 
 static void say_head(struct program *p)
 {
 	say_load(p, offsetof(struct seccomp_data, arch));
 	say(p, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
-	say_result(p, EPERM);
+	say_refused(p);
 	say_load(p, offsetof(struct seccomp_data, nr));
 	say(p, BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1);
-	say_result(p, EPERM);
+	say_refused(p);
 }
 
 static void say_of_process(struct program *p)
@@ -189,12 +212,12 @@ static void say_of_process(struct program *p)
 	const uint32_t own = (uint32_t)getpid();
 
 	for (size_t i = 0; i < sizeof(of_process) / sizeof(of_process[0]); i++) {
-		say(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)of_process[i].call, 0, 5);
+		say(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)of_process[i].call.call, 0, 5);
 		say_load_argument(p, of_process[i].argument);
 		say(p, BPF_JMP | BPF_JEQ | BPF_K, of_process[i].own ? own : 0, 1, 0);
 		say(p, BPF_JMP | BPF_JEQ | BPF_K, of_process[i].zero ? 0 : own, 0, 1);
-		say_result(p, 0);
-		say_result(p, EPERM);
+		say_allowed(p);
+		say_refused(p);
 	}
 }
 
@@ -208,8 +231,8 @@ static void say_prctl(struct program *p)
 	say(p, BPF_JMP | BPF_JEQ | BPF_K, PR_SET_PDEATHSIG, 3, 0);
 	say(p, BPF_JMP | BPF_JEQ | BPF_K, PR_SET_DUMPABLE, 2, 0);
 	say(p, BPF_JMP | BPF_JEQ | BPF_K, PR_SET_PTRACER, 1, 0);
-	say_result(p, 0);
-	say_result(p, EPERM);
+	say_allowed(p);
+	say_refused(p);
 }
 
 /* Threads only. clone3's flags lie in memory, where a filter cannot look: the C library falls
@@ -218,14 +241,16 @@ static void say_clone(struct program *p)
 {
 	if (SANDBOX_SANITIZER)
 		return;
-	say_refuse(p, SYS_clone3, ENOSYS);
+	say(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1);
+	say(p, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS, 0, 0);
 	say(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4);
 	say_load_argument(p, 0);
 	say(p, BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1);
-	say_result(p, 0);
-	say_result(p, EPERM);
+	say_allowed(p);
+	say_refused(p);
 }
 
+/* 0, or with SECCOMP_FILTER_FLAG_NEW_LISTENER a descriptor; -errno. */
 static int calls_install(struct program *p, unsigned flags)
 {
 	struct sock_fprog program = {.len = p->n, .filter = p->at};
@@ -235,43 +260,124 @@ static int calls_install(struct program *p, unsigned flags)
 
 	if (p->n > PROGRAM_MAX)
 		return -E2BIG;
-	for (int i = 0; i < 2 && ret; i++)
+	for (int i = 0; i < 2 && ret < 0; i++)
 		ret = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, tries[i], &program);
-	/* Above 0: a thread that could not be brought along. */
-	return !ret ? 0 : ret < 0 ? -errno : -ESRCH;
+	if (ret < 0)
+		return -errno;
+	/* Else: a thread that could not be brought along. */
+	return !ret || flags & SECCOMP_FILTER_FLAG_NEW_LISTENER ? (int)ret : -ESRCH;
 }
 
-int sandbox_calls_start(void)
+static void say_start(struct program *p)
 {
-	static struct program p;
+	SAY_REFUSE(p, never);
+	say_of_process(p);
+	say_prctl(p);
+}
 
+static void say_warm(struct program *p, bool connects)
+{
+	if (!connects)
+		SAY_REFUSE(p, connections);
+	SAY_REFUSE(p, never_warm);
+	say_clone(p);
+}
+
+int sandbox_calls_start(bool connects, int *listener)
+{
+	static struct program all = {.refusal = SECCOMP_RET_USER_NOTIF},
+			      p = {.refusal = REFUSED};
+
+	*listener = -1;
+	say_head(&all);
+	say_start(&all);
+	say_warm(&all, connects);
+	say_allowed(&all);
+	if (!SANDBOX_SANITIZER)
+		*listener = calls_install(&all, SECCOMP_FILTER_FLAG_NEW_LISTENER |
+							SECCOMP_FILTER_FLAG_TSYNC |
+							SECCOMP_FILTER_FLAG_TSYNC_ESRCH);
+	if (*listener >= 0)
+		return 0;
 	say_head(&p);
-	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
-		say_refuse(&p, never[i], EPERM);
-	say_of_process(&p);
-	say_prctl(&p);
-	say_result(&p, 0);
+	say_start(&p);
+	say_allowed(&p);
 	return calls_install(&p, 0);
 }
 
 int sandbox_calls_warm(bool connects)
 {
-	static struct program p;
+	static struct program p = {.refusal = REFUSED};
 
 	say_head(&p);
-	for (size_t i = 0; i < sizeof(connections) / sizeof(connections[0]) && !connects; i++)
-		say_refuse(&p, connections[i], EPERM);
-	for (size_t i = 0; i < sizeof(never_warm) / sizeof(never_warm[0]); i++)
-		say_refuse(&p, never_warm[i], EPERM);
-	say_clone(&p);
-	say_result(&p, 0);
+	say_warm(&p, connects);
+	say_allowed(&p);
 	return calls_install(&p, SECCOMP_FILTER_FLAG_TSYNC);
 }
 
+/* --- the front ---------------------------------------------------------------------------- */
+
+static bool is_in(const struct named *list, size_t count, int call)
+{
+	while (count-- && list[count].call != call)
+		;
+	return count != SIZE_MAX;
+}
+#define IS_IN(list, call) is_in(list, sizeof(list) / sizeof((list)[0]), call)
+
+bool sandbox_call_warms(uint32_t arch, int call)
+{
+	return arch == AUDIT_ARCH_X86_64 &&
+	       (IS_IN(connections, call) || IS_IN(never_warm, call) || call == SYS_clone);
+}
+
+/* All that a filter refuses, in one order; NULL behind the last. */
+static const struct named *call_at(unsigned index)
+{
+	static const struct named others[] = {CALL(prctl), CALL(clone)};
+#define PART(list, field)                                                                      \
+	if (index < sizeof(list) / sizeof((list)[0]))                                          \
+		return &list[index] field;                                                     \
+	index -= (unsigned)(sizeof(list) / sizeof((list)[0]))
+	PART(never, );
+	PART(connections, );
+	PART(never_warm, );
+	PART(of_process, .call);
+	PART(others, );
+#undef PART
+	return NULL;
+}
+
+unsigned sandbox_call(uint32_t arch, int call)
+{
+	const struct named *named;
+
+	for (unsigned i = 0; arch == AUDIT_ARCH_X86_64 && (named = call_at(i)); i++)
+		if (named->call == call)
+			return i + 1;
+	return 0;
+}
+
+const char *sandbox_call_name(unsigned index)
+{
+	const struct named *named = index ? call_at(index - 1) : NULL;
+
+	return index ? named ? named->name : NULL : "other";
+}
+
+_Static_assert(1 + sizeof(never) / sizeof(never[0]) +
+			       sizeof(connections) / sizeof(connections[0]) +
+			       sizeof(never_warm) / sizeof(never_warm[0]) +
+			       sizeof(of_process) / sizeof(of_process[0]) + 2 <=
+		       SANDBOX_CALLS_MOST,
+	"a counter for each");
+
 #else
 
-int sandbox_calls_start(void)
+int sandbox_calls_start(bool connects, int *listener)
 {
+	(void)connects;
+	*listener = -1;
 	return -ENOSYS;
 }
 
@@ -279,6 +385,25 @@ int sandbox_calls_warm(bool connects)
 {
 	(void)connects;
 	return -ENOSYS;
+}
+
+bool sandbox_call_warms(uint32_t arch, int call)
+{
+	(void)arch;
+	(void)call;
+	return false;
+}
+
+unsigned sandbox_call(uint32_t arch, int call)
+{
+	(void)arch;
+	(void)call;
+	return 0;
+}
+
+const char *sandbox_call_name(unsigned index)
+{
+	return index ? NULL : "other";
 }
 
 #endif

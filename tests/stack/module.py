@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""module.py FILE: loads the module, runs its kernel `twice` on 21 and prints what came of it."""
+"""module.py FILE [wait]: loads the module, with `wait` when a line has come, runs its kernel `twice` on 21 and
+prints what came of it."""
 import ctypes
 import sys
 
@@ -18,6 +19,9 @@ with open(sys.argv[1], "rb") as file:
 do(cuda.cuInit(0))
 do(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
 do(cuda.cuCtxSetCurrent(context))
+if sys.argv[2:] == ["wait"]:
+    print("waits", flush=True)
+    sys.stdin.readline()
 # Exactly the file, and behind it what is no text.
 room = (ctypes.c_char * (len(image) + 64)).from_buffer_copy(image + b"\xff" * 64)
 do(cuda.cuModuleLoadData(ctypes.byref(module), room))

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker with a tenant's code in it: what it tries is refused, and its session goes on."""
+import contextlib
 import ctypes
 import errno
 import os
+import re
+import sys
 
-from stack import BIN, BUILD, Agent, App, Sidecar, Skip, alive, folder, reporting, wait_for
+from stack import (BIN, BUILD, Agent, App, Sidecar, Skip, alive, children, folder, kill, reporting,
+                   wait_for)
+from test_images import KERNEL, PROGRAM as MODULE
 
 # tests/gpu/sandbox.sh names another, in front of NVIDIA's.
 DRIVER = os.environ.get("PRYING_DRIVER") or os.path.join(BUILD, "stack", "libprying-driver.so")
@@ -117,7 +122,60 @@ def confined(*flags, user=None):
             assert f'vcuda_agent_worker_sandbox{{part="{part}"}} 1\n' in metrics, metrics
         assert 'vcuda_agent_worker_isolation{mode="landlock+seccomp"} 1\n' in metrics, metrics
         assert "sandbox.off" not in p.agent.log()
+        counted(p)
         p.end()
+
+
+def refused(p):
+    """{call: how often workers were refused it}."""
+    return {call: int(count) for call, count in
+            re.findall(r'^vcuda_agent_refused_calls_total{call="(\w+)"} (\d+)$', p.agent.http("/metrics"), re.M)}
+
+
+def counted(p):
+    """The front has them all: those of the loop's thread, of another one, and of the driver's start."""
+    got = refused(p)
+    for call in ("ptrace", "process_vm_readv", "pidfd_getfd", "tkill", "kill", "prctl", "unshare", "bpf", "execve",
+                 "socket", "connect", "shmget", "clone", "prlimit64"):
+        assert got.get(call, 0) >= 2, f"{call}: {got}"
+    assert got["other"] >= 2, got  # x32
+    assert "vcuda_agent_refused_calls_counted 1\n" in p.agent.http("/metrics")
+    sessions = p.agent.sessions()
+    assert len(sessions) == 2 and all(one["refused_calls"] > 20 for one in sessions), sessions
+    said = [line for line in p.agent.log().splitlines() if "event=worker.refused" in line]
+    of_sessions = [re.search(r" session=(\w+)", line) for line in said]
+    of_sessions = [got[1] for got in of_sessions if got]
+    assert len(of_sessions) == len(set(of_sessions)) == 2, said
+    assert all(re.search(r" call=\w+ number=\d+ ", line) for line in said), said
+
+
+def test_what_is_refused_is_counted_by_the_next_front_too():
+    if not kernel_has_all():
+        raise Skip("this kernel's Landlock or seccomp lacks something")
+    with folder() as path:
+        p = Prying(path)
+        p.reports()
+        image = os.path.join(path, "image.ptx")
+        with open(image, "w") as file:
+            file.write(KERNEL + "\0")
+        late = App(MODULE, image, "wait", socket=p.sidecar.socket, program=sys.executable)
+        late.line("^waits", 30)
+        before, front = refused(p), p.agent.front()
+        kill(front)
+        wait_for(lambda: children(p.agent.pid, "agent-front") not in ([], [front]) and answers(p), 30, "another front")
+        late.process.stdin.write("\n")
+        late.process.stdin.flush()
+        late.line("^42", 60)
+        after = refused(p)
+        assert after["ptrace"] > before["ptrace"] and after["socket"] > before["socket"], (before, after)
+        late.right()
+        p.end()
+
+
+def answers(p):
+    with contextlib.suppress(OSError):
+        return p.agent.http("/healthz")
+    return None
 
 
 def test_a_tenants_code_reaches_nothing_of_others():
