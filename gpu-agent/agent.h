@@ -146,6 +146,11 @@ struct agent_config {
 		char environment[AGENT_PATH]; /* NAME=VALUE, ':' between */
 		uint32_t wait_ms;	      /* that a call waits for the other ranks */
 	} nccl;
+	struct agent_store {
+		uint64_t bytes;		      /* of tensors with names; 0: there are none */
+		uint64_t bytes_per_namespace; /* 0: as many as there are */
+		uint64_t pool_bytes;	      /* of memory that is kept for the next ones */
+	} store;
 	bool sandbox_off;      /* sandbox.h */
 	bool sandbox_required; /* a worker that lacks a part serves nobody */
 	uint32_t log_level;    /* enum log_level; set before worker_main */
@@ -159,6 +164,7 @@ struct agent_config {
 struct reload;
 int supervisor_main(struct agent_config *config, const struct reload *reload);
 int front_main(const struct agent_config *config);
+int store_main(const struct agent_config *config);
 
 /* The worker (worker.c): opens config->driver_path, makes its contexts, says HANDOFF_READY or
  * HANDOFF_FAILED, serves one session and returns.  Called right after exec with affinity,

@@ -28,6 +28,9 @@ enum control_what {
 	CONTROL_KEPT = 23,  /* `pid`, name, fd: as KEEP had it; those with 0 as `pid` first */
 	CONTROL_ADOPT = 24, /* `pid`, fd as with STARTED: a worker that has a session */
 	CONTROL_BEGIN = 25, /* that was all, or there was nothing */
+	/* fd: to the store, or to the front (tensor.h). What the store keeps goes as KEEP and
+	 * DROP, what another one left comes as KEPT, then BEGIN. */
+	CONTROL_STORE = 26,
 	/* probe -> supervisor -> front */
 	CONTROL_LIBRARY = 20, /* enum agent_library `number`, major `pid`: status 0, it is there
 				 (text: version and path), or -1 (text: why not) */

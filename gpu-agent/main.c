@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gpu-agent: one binary, three kinds of process.  Started by people it is the supervisor; the
+ * gpu-agent: one binary, several kinds of process.  Started by people it is the supervisor; the
  * front and the workers (and the probe for libraries) are the same binary with --role, started
  * by the supervisor only.
  */
@@ -76,6 +76,11 @@ static int role_main(const char *role)
 		prctl(PR_SET_NAME, "agent-front");
 		log_open("agent-front");
 		return front_main(&config);
+	}
+	if (!strcmp(role, "store")) {
+		prctl(PR_SET_NAME, "agent-store");
+		log_open("agent-store");
+		return store_main(&config);
 	}
 	if (!strcmp(role, "probe")) {
 		prctl(PR_SET_NAME, "agent-probe");

@@ -29,7 +29,8 @@ ALLOWED = {
     "transport": "common protocol/wire",
 
     "shim/engine": "common protocol/wire",
-    "shim/driver": "common protocol/wire protocol/generated shim/engine",
+    "include": "",
+    "shim/driver": "common protocol/wire protocol/generated shim/engine include",
     "shim/nvml": "common shim/driver",
     "shim/runtime": "common shim/engine",
     "shim/loader": "common",
@@ -47,12 +48,12 @@ ALLOWED = {
     "gpu-agent/main.c":
         "common gpu-agent gpu-agent/supervisor gpu-agent/front gpu-agent/identity gpu-agent/keeper gpu-agent/probe"
         " gpu-agent/sandbox gpu-agent/cache",
+    "gpu-agent/store": "common gpu-agent gpu-agent/front",  # the loop of the front is its loop
     "gpu-agent/cache": "common gpu-agent",
     "gpu-agent/sandbox": "common gpu-agent gpu-agent/cache",
     "gpu-agent/identity": "common",
     "gpu-agent/keeper": "common transport gpu-agent/identity",
     "gpu-agent/probe": "common gpu-agent",
-    "gpu-agent/store": "common",
     "gpu-agent/supervisor": "common transport gpu-agent gpu-agent/cache gpu-agent/sandbox",
     "gpu-agent/front":
         "common protocol/wire transport gpu-agent gpu-agent/cache gpu-agent/identity gpu-agent/supervisor gpu-agent/sandbox"
@@ -60,7 +61,7 @@ ALLOWED = {
     "gpu-agent/worker":
         "common protocol/wire protocol/generated transport gpu-agent gpu-agent/cache gpu-agent/probe"
         " gpu-agent/sandbox",
-    "gpu-agent/worker/driver": "common protocol/wire protocol/generated gpu-agent/worker",
+    "gpu-agent/worker/driver": "common protocol/wire protocol/generated gpu-agent gpu-agent/worker",
 
     "gpu-agent/worker/libraries/common":
         "common protocol/libraries gpu-agent gpu-agent/worker gpu-agent/probe",

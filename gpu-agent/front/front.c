@@ -31,6 +31,7 @@
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/front/tensors.h"
 #include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/settings.h"
 #include "protocol/wire/status.h"
@@ -172,6 +173,7 @@ static void handle_control(struct front *front, struct control *c, int fd)
 		take_meter(front, c);
 	c->text[sizeof(c->text) - 1] = 0;
 	switch (c->what) {
+	case CONTROL_STORE: tensors_store(front, fd); return;
 	case CONTROL_STARTED: pool_started(front, c, fd); return;
 	case CONTROL_KEPT: adopt_kept(front, c, fd); return;
 	case CONTROL_ADOPT: adopt_worker(front, c, fd); return;
@@ -285,6 +287,7 @@ int front_main(const struct agent_config *config)
 	struct error error = {0};
 
 	front.config = config;
+	front.tensors.store.fd = -1;
 	front.started = time(NULL);
 	front.ledger.limit = config->memory_limit;
 	if (listening_secure(config, &error) || open_all(&front, &error)) {
@@ -301,6 +304,7 @@ int front_main(const struct agent_config *config)
 		next = sooner(next, hello_tick(&front, now));
 		next = sooner(next, tenants_tick(&front, now));
 		next = sooner(next, timeshare_tick(&front, now));
+		next = sooner(next, tensors_tick(&front, now));
 		next = sooner(next, drain_tick(&front, now));
 		next = sooner(next, http_tick(&front));
 		report_state(&front);

@@ -37,6 +37,8 @@ struct key_set;
 struct pod;
 struct share;
 struct tenants;
+struct tensor_table;
+struct tensors_ask;
 
 struct front {
 	const struct agent_config *config;
@@ -59,6 +61,14 @@ struct front {
 	uint64_t late_count;
 	uint32_t session_count; /* not FREE */
 	uint64_t next_session;
+	/* tensors.h */
+	struct {
+		struct watch store;
+		bool ready;		  /* it has read what the store before it left */
+		bool introduce;		  /* it is to be told which sessions run */
+		struct tensors_ask *asks; /* not answered, in the order of coming */
+		const struct tensor_table *table; /* NULL: none yet */
+	} tensors;
 	struct pool pool;
 	struct ledger ledger;
 	struct journal *journal; /* NULL: none */

@@ -27,12 +27,14 @@
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/sharing.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/front/tensors.h"
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/sandbox/sandbox.h"
 #include "protocol/wire/status.h"
 
 #define DEVICE_MEMORY_MAX (1ull << 50) /* no GPU has more */
 #define DATAGRAMS_A_TURN 16
+_Static_assert(sizeof(struct handoff) != sizeof(struct tensor_message), "told by their size");
 
 static bool devices_make_sense(const struct handoff *h)
 {
@@ -241,6 +243,17 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 	}
 }
 
+/* As handoff_handle: the front before this one will never answer. */
+static void handle_tensor(
+	struct front *front, struct pool_worker *worker, const struct tensor_message *ask)
+{
+	if (!worker->session ||
+		(worker->state != WORKER_BUSY && worker->state != WORKER_ENDING))
+		pool_fault(front, worker, "a question on tensors without a session");
+	else if (!worker->adopted)
+		tensors_ask(front, worker, ask);
+}
+
 void handoff_ready(struct watch *watch, uint32_t mask)
 {
 	struct pool_worker *worker = events_container(watch, struct pool_worker, handoff);
@@ -248,18 +261,24 @@ void handoff_ready(struct watch *watch, uint32_t mask)
 
 	(void)mask;
 	for (int i = 0; i < DATAGRAMS_A_TURN && watch->fd >= 0; i++) {
-		struct handoff h;
+		union {
+			struct handoff h;
+			struct tensor_message tensor;
+		} said;
 		int fd;
-		ssize_t n = descriptors_receive(watch->fd, &h, sizeof(h), &fd, 1, MSG_DONTWAIT);
+		ssize_t n = descriptors_receive(
+			watch->fd, &said, sizeof(said), &fd, 1, MSG_DONTWAIT);
 
 		if (n == -EAGAIN)
 			return;
-		if (n == (ssize_t)sizeof(h))
-			handoff_handle(front, worker, &h, &fd);
+		if (n == (ssize_t)sizeof(said.h))
+			handoff_handle(front, worker, &said.h, &fd);
+		else if (n == (ssize_t)sizeof(said.tensor))
+			handle_tensor(front, worker, &said.tensor);
 		if (fd >= 0)
 			close(fd);
 		worker->silent = 0;
-		if (n == (ssize_t)sizeof(h))
+		if (n == (ssize_t)sizeof(said.h) || n == (ssize_t)sizeof(said.tensor))
 			continue;
 		/* The end, or nonsense: nothing more is read; the exit comes as EXITED. */
 		if (n > 0)

@@ -62,6 +62,7 @@ uint64_t ledger_free(const struct ledger *ledger, uint32_t device)
 	left = d->total - less(d->total, d->reserve);
 	left -= less(left, d->foreign);
 	left -= less(left, d->contexts);
+	left -= less(left, d->store);
 	left -= less(left, d->leased);
 	return left;
 }
@@ -89,7 +90,13 @@ void ledger_foreign(struct ledger *ledger, uint32_t device, uint64_t used)
 	struct ledger_device *d = &ledger->devices[device];
 
 	if (device < ledger->device_count)
-		d->foreign = used - less(used, d->contexts);
+		d->foreign = used - less(used, d->contexts + d->store);
+}
+
+void ledger_store(struct ledger *ledger, uint32_t device, uint64_t bytes)
+{
+	if (device < ledger->device_count)
+		ledger->devices[device].store = bytes;
 }
 
 /* What the account could still get. */

@@ -4,7 +4,7 @@
  * (session) holds how much of it as a lease.  It hands out promises, never memory; the workers
  * stay within them.  For each device
  *
- *     total >= reserve + foreign + contexts + leased
+ *     total >= reserve + foreign + contexts + store + leased
  *
  * Arithmetic is checked; what would go below zero is a bug that is counted, and the account is
  * put in quarantine: it gets nothing more, and what it holds stays spoken for until it is
@@ -31,6 +31,7 @@ struct ledger_device {
 	uint8_t uuid[16];
 	uint64_t total;
 	uint64_t reserve;  /* never given: configured */
+	uint64_t store;	   /* of tensors with names */
 	uint64_t foreign;  /* used by others than us when it was last seen */
 	uint64_t contexts; /* what our workers' contexts take */
 	uint64_t leased;
@@ -79,6 +80,9 @@ void ledger_context_remove(struct ledger *ledger, const uint64_t bytes[HANDOFF_D
 /* `used`: what is in use on the device by whomever; all but our contexts is somebody else's.
  * Only meaningful while no session runs and no worker is starting. */
 void ledger_foreign(struct ledger *ledger, uint32_t device, uint64_t used);
+
+/* What the store has of the device. */
+void ledger_store(struct ledger *ledger, uint32_t device, uint64_t bytes);
 
 /* Opens the account with `initial` bytes of each of `devices` (bit d: device d), or less, or
  * nothing, where little is left. With a budget that has a limit it starts with nothing, and

@@ -25,6 +25,7 @@
 #include "gpu-agent/front/sharing.h"
 #include "gpu-agent/front/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/front/tensors.h"
 #include "gpu-agent/supervisor/token.h"
 #include "protocol/wire/status.h"
 
@@ -478,6 +479,7 @@ void session_ended(struct front *front, struct session *session)
 	metrics_duration(front, wait_now() - session->begun);
 	front->counters.resumes_expired += session->resume.parked_at != 0;
 	sharing_forget(front, session);
+	tensors_session_over(front, session);
 	timeshare_end(front, session);
 	quota_close_account(front, session);
 	set_free(front, session);

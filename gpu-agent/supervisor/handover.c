@@ -14,6 +14,7 @@
 #include "common/wait.h"
 #include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/supervisor/listening.h"
+#include "gpu-agent/supervisor/store_process.h"
 
 /* It reads a configuration, and says something. */
 #define ANSWER_NS (10000 * 1000000ull)
@@ -128,6 +129,7 @@ void handover_leave(struct supervisor *s)
 	s->reloading = false;
 	if (s->probe_pid)
 		kill(s->probe_pid, SIGKILL);
+	store_process_stop(s);
 	/* Those without a session were made by the old binary and configuration. */
 	for (size_t i = 0; i < s->room; i++)
 		if (s->children[i].pid && !s->children[i].tenant[0])
@@ -137,6 +139,7 @@ void handover_leave(struct supervisor *s)
 		entries ? reload_write(s->self, &state, entries, &error) : -ENOMEM;
 	if (memory >= 0)
 		reload_exec(s->self, memory, &state, entries, &error);
+	store_process_init(s);
 	log_error("reload.failed", "text=\"%s; the agent goes on as it was\"", error.text);
 }
 

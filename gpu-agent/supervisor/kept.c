@@ -73,6 +73,13 @@ void kept_forget(struct kept_table *table, pid_t pid)
 			drop(table, &table->list[i]);
 }
 
+void kept_forget_but(struct kept_table *table, pid_t pid)
+{
+	for (size_t i = table->count; i-- > 0;)
+		if (table->list[i].pid != pid)
+			drop(table, &table->list[i]);
+}
+
 void kept_clear(struct kept_table *table)
 {
 	while (table->count)

@@ -2,7 +2,8 @@
  *
  * Descriptors that the supervisor keeps for the front, so that they outlive it: the front's own
  * journal, and for each worker with a session what the front would otherwise have the only copy
- * of.  The next front gets them all (control.h: KEPT).  The supervisor never looks into them.
+ * of.  The next front gets them all (control.h: KEPT); the store's, the next store.  The
+ * supervisor never looks into them.
  */
 #ifndef VCUDA_GPU_AGENT_SUPERVISOR_KEPT_H
 #define VCUDA_GPU_AGENT_SUPERVISOR_KEPT_H
@@ -32,6 +33,8 @@ bool kept_add(struct kept_table *table, pid_t pid, const uint8_t name[CONTROL_NA
 void kept_drop(struct kept_table *table, pid_t pid, const uint8_t name[CONTROL_NAME]);
 /* All that goes with PID. */
 void kept_forget(struct kept_table *table, pid_t pid);
+/* All that does not. */
+void kept_forget_but(struct kept_table *table, pid_t pid);
 void kept_clear(struct kept_table *table);
 
 #endif

@@ -165,7 +165,8 @@ __attribute__((noreturn)) static void become(
 			_exit(126);
 	close_range((unsigned)(AGENT_FD_SOCKET + count), ~0u, 0);
 	/* Only now: what the supervisor keeps may stand at every number up to that. */
-	spawn_limit_files(strcmp(role, "front") ? WORKER_FILES : SPAWN_FILES_MOST);
+	spawn_limit_files(strcmp(role, "front") && strcmp(role, "store") ? WORKER_FILES
+									 : SPAWN_FILES_MOST);
 	execve("/proc/self/exe", argv, env);
 	_exit(127);
 }
@@ -219,6 +220,11 @@ pid_t spawn_worker(const struct agent_config *config, int *front_end, struct err
 pid_t spawn_probe(const struct agent_config *config, int *own_end, struct error *error)
 {
 	return spawn_public("probe", config, own_end, error);
+}
+
+pid_t spawn_store(const struct agent_config *config, int *own_end, struct error *error)
+{
+	return spawn_public("store", config, own_end, error);
 }
 
 pid_t spawn_front(

@@ -27,6 +27,7 @@
 #include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/spawn.h"
 #include "gpu-agent/supervisor/ready.h"
+#include "gpu-agent/supervisor/store_process.h"
 #include "gpu-agent/supervisor/settings.h"
 #include "gpu-agent/supervisor/supervisor.h"
 #include "gpu-agent/supervisor/token.h"
@@ -86,7 +87,7 @@ static void tell_kept(struct supervisor *s, bool own)
 		struct control c = {.what = CONTROL_KEPT, .pid = kept->pid};
 
 		memcpy(c.text, kept->name, sizeof(kept->name));
-		if (own == !kept->pid)
+		if (kept->pid != STORE_KEPT && own == !kept->pid)
 			tell(s, &c, kept->fd);
 	}
 }
@@ -106,6 +107,16 @@ static void hand_on(struct supervisor *s)
 	tell(s, &(struct control){.what = CONTROL_BEGIN}, -1);
 }
 
+void supervisor_join_store(struct supervisor *s)
+{
+	int fd = s->control < 0 ? -1 : store_process_pair(s);
+
+	if (fd < 0)
+		return;
+	tell(s, &(struct control){.what = CONTROL_STORE}, fd);
+	close(fd);
+}
+
 static void start_front(struct supervisor *s)
 {
 	struct error error;
@@ -122,6 +133,7 @@ static void start_front(struct supervisor *s)
 	for (size_t i = 0; i < s->library_count; i++)
 		tell(s, &s->libraries[i], -1);
 	hand_on(s);
+	supervisor_join_store(s);
 }
 
 /* Without it nothing is missing but a few lines of /readyz?verbose. */
@@ -317,7 +329,7 @@ static void front_ended(struct supervisor *s, int status)
 	end_workers(s, s->front_young >= FRONT_YOUNG_MOST);
 	if (s->front_young >= FRONT_YOUNG_MOST) {
 		log_error("front.fails", "text=\"its sessions end\"");
-		kept_clear(&s->kept);
+		kept_forget_but(&s->kept, STORE_KEPT);
 		s->front_young = 0;
 	}
 }
@@ -343,6 +355,10 @@ static void reap(struct supervisor *s)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid == s->probe_pid) {
 			s->probe_pid = 0;
+			continue;
+		}
+		if (pid == s->store_pid) {
+			store_process_ended(s, status);
 			continue;
 		}
 		if (pid == s->asked) {
@@ -462,13 +478,16 @@ static void handle_signals(struct supervisor *s)
 /* Does what is due; the time of what comes next. */
 static uint64_t tick(struct supervisor *s)
 {
-	uint64_t now = wait_now(), next = s->start_at, asked;
+	uint64_t now = wait_now(), next = s->start_at, asked, store;
 	uint64_t ready = ready_tick(s->config, now);
 
 	if (s->start_at <= now && !s->draining) {
 		start_front(s);
 		next = s->start_at;
 	}
+	store = store_process_tick(s, now);
+	if (store < next)
+		next = store;
 	asked = handover_tick(s, now);
 	if (asked < next)
 		next = asked;
@@ -502,10 +521,11 @@ static void run(struct supervisor *s)
 	while (s->status < 0) {
 		/* First: it may start a front, whose socket is then to be waited for. */
 		uint64_t next = tick(s), now = wait_now();
-		struct pollfd p[3] = {
+		struct pollfd p[4] = {
 			{.fd = s->signals, .events = POLLIN},
 			{.fd = s->control, .events = POLLIN},
 			{.fd = s->probe, .events = POLLIN},
+			{.fd = s->store, .events = POLLIN},
 		};
 		int timeout = -1;
 
@@ -513,7 +533,7 @@ static void run(struct supervisor *s)
 			break;
 		if (next != UINT64_MAX)
 			timeout = next <= now ? 0 : (int)((next - now) / MS) + 1;
-		if (poll(p, 3, timeout) < 0 && errno != EINTR) {
+		if (poll(p, 4, timeout) < 0 && errno != EINTR) {
 			log_error("agent.poll", "text=\"%s\"", strerror(errno));
 			s->status = 1;
 		}
@@ -521,6 +541,8 @@ static void run(struct supervisor *s)
 			handle_front(s);
 		if (p[2].revents)
 			handle_probe(s);
+		if (p[3].revents)
+			store_process_hear(s);
 		if (p[0].revents)
 			handle_signals(s);
 	}
@@ -549,6 +571,8 @@ static void end_all(struct supervisor *s)
 		kill(s->front, SIGKILL);
 	if (s->probe_pid)
 		kill(s->probe_pid, SIGKILL);
+	if (s->store_pid)
+		kill(s->store_pid, SIGKILL);
 	for (size_t i = 0; i < s->room; i++)
 		if (s->children[i].pid)
 			kill(s->children[i].pid, SIGKILL);
@@ -621,6 +645,7 @@ int supervisor_main(struct agent_config *config, const struct reload *reload)
 		return 1;
 	}
 	say_start(&s);
+	store_process_init(&s);
 	start_front(&s);
 	start_probe(&s);
 	run(&s);

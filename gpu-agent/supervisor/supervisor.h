@@ -44,10 +44,17 @@ struct supervisor {
 	bool draining;
 	uint64_t end_at; /* when draining: kill everything */
 	int status;	 /* exit status; -1: go on */
+	int store;	 /* store_process.h; -1: none */
+	pid_t store_pid; /* 0: none */
+	uint64_t store_started, store_delay;
+	uint64_t store_at; /* when to start it; UINT64_MAX: there is one, or shall be none */
 	const struct reload *self;
 	pid_t asked;	      /* who says whether a reload can be; 0: nobody */
 	uint64_t asked_until; /* when it is killed */
 	bool reloading;	      /* as soon as the front is gone */
 };
+
+/* Front and store, where there are both, get a connection with each other (supervisor.c). */
+void supervisor_join_store(struct supervisor *s);
 
 #endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu-agent/front/tensors.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/descriptors.h"
+#include "common/log.h"
+#include "common/wait.h"
+#include "gpu-agent/front/front.h"
+#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/tenants.h"
+
+/* Without a store a question waits so long; one that was sent to a store that lives, longer:
+ * the driver makes memory. */
+#define AWAY_NS (900 * FRONT_MS)
+#define ANSWER_NS (30000 * FRONT_MS)
+#define RETRY_NS FRONT_MS
+#define MESSAGES_A_TURN 64
+/* A worker has one batch and a few endings under way (worker/driver/tensor.c). */
+#define ASKS_PER_WORKER (TENSOR_BATCH + 8)
+
+struct tensors_ask {
+	struct tensors_ask *next;
+	struct tensor_message message;
+	uint64_t since;
+	bool sent;
+};
+
+static void send_waiting(struct front *front);
+
+const struct tensor_table *tensors_table(const struct front *front)
+{
+	return front->tensors.table;
+}
+
+static struct pool_worker *worker_by_pid(struct front *front, int32_t pid)
+{
+	for (uint32_t i = 0; pid > 0 && i < front->pool.room; i++)
+		if (front->pool.workers[i].pid == pid && front->pool.workers[i].session)
+			return &front->pool.workers[i];
+	return NULL;
+}
+
+/* ---- to the worker ---- */
+
+static void answer(struct front *front, struct pool_worker *worker,
+	const struct tensor_message *message, int fd)
+{
+	int ret = worker->handoff.fd < 0
+			  ? 0
+			  : descriptors_send(worker->handoff.fd, message, sizeof(*message), &fd,
+				    fd >= 0, MSG_DONTWAIT);
+
+	if (ret)
+		pool_fault(front, worker, "the worker does not take an answer on tensors");
+}
+
+static void answer_refused(struct front *front, const struct tensors_ask *ask, const char *text)
+{
+	struct tensor_message m = ask->message;
+	struct pool_worker *worker = worker_by_pid(front, m.worker);
+
+	m.status = TENSOR_NOT_READY;
+	snprintf(m.text, sizeof(m.text), "%s", text);
+	if (worker)
+		answer(front, worker, &m, -1);
+}
+
+/* ---- to the store ---- */
+
+static void lose_store(struct front *front)
+{
+	int fd = events_forget(&front->events, &front->tensors.store);
+
+	if (fd >= 0)
+		close(fd);
+	front->tensors.ready = false;
+	for (struct tensors_ask *a = front->tensors.asks; a; a = a->next) {
+		a->message.again |= a->sent;
+		if (a->sent)
+			a->since = wait_now();
+		a->sent = false;
+	}
+}
+
+/* False: it does not go out now. */
+static bool say(struct front *front, const struct tensor_message *message)
+{
+	int ret;
+
+	if (front->tensors.store.fd < 0)
+		return false;
+	ret = descriptors_send(
+		front->tensors.store.fd, message, sizeof(*message), NULL, 0, MSG_DONTWAIT);
+	if (ret && ret != -EAGAIN && ret != -ENOBUFS)
+		lose_store(front);
+	return !ret;
+}
+
+static void send_waiting(struct front *front)
+{
+	for (struct tensors_ask *a = front->tensors.asks; a && front->tensors.ready;
+		a = a->next) {
+		if (a->sent)
+			continue;
+		if (!say(front, &a->message))
+			return;
+		a->sent = true;
+		a->since = wait_now();
+	}
+}
+
+/* As far as its tenant is proven: the part that is a namespace. */
+static void space_of(const struct session *session, char space[TENSOR_SPACE])
+{
+	size_t n = strcspn(session->tenant->name, "/");
+
+	memset(space, 0, TENSOR_SPACE);
+	memcpy(space, session->tenant->name, n < TENSOR_SPACE ? n : TENSOR_SPACE - 1);
+	if (!space[0])
+		strcpy(space, "default");
+}
+
+void tensors_ask(
+	struct front *front, struct pool_worker *worker, const struct tensor_message *ask)
+{
+	const struct session *session = worker->session;
+	uint32_t gpu = quota_gpu(front, session, ask->device), under_way = 0;
+	struct tensors_ask **tail = &front->tensors.asks, *a;
+
+	for (; *tail; tail = &(*tail)->next)
+		under_way += (*tail)->message.worker == worker->pid;
+	if (ask->version != TENSOR_VERSION || !ask->what || ask->what >= TENSOR_OPERATIONS ||
+		gpu == UINT32_MAX || under_way == ASKS_PER_WORKER ||
+		!memchr(ask->name, 0, TENSOR_NAME) ||
+		!memchr(ask->text, 0, sizeof(ask->text))) {
+		pool_fault(front, worker, "a question on tensors that makes no sense");
+		return;
+	}
+	a = calloc(1, sizeof(*a));
+	if (!a) {
+		pool_fault(front, worker, "no memory for a question on tensors");
+		return;
+	}
+	a->message = *ask;
+	a->message.worker = worker->pid;
+	a->message.session = session->number;
+	a->message.again = ask->again != 0;
+	memcpy(a->message.gpu, front->ledger.devices[gpu].uuid, sizeof(a->message.gpu));
+	a->message.left = ledger_free(&front->ledger, gpu);
+	space_of(session, a->message.space);
+	a->since = wait_now();
+	*tail = a;
+	if (!front->config->store.bytes) {
+		answer_refused(front, a, "this agent has no store of tensors (store.bytes)");
+		*tail = NULL;
+		free(a);
+		return;
+	}
+	send_waiting(front);
+}
+
+void tensors_session_over(struct front *front, const struct session *session)
+{
+	struct tensor_message over = {
+		.version = TENSOR_VERSION, .what = TENSOR_OVER, .session = session->number};
+
+	for (struct tensors_ask **at = &front->tensors.asks; *at;) {
+		struct tensors_ask *a = *at;
+
+		if (a->message.session != session->number) {
+			at = &a->next;
+			continue;
+		}
+		*at = a->next;
+		free(a);
+	}
+	/* A store that does not hear it now asks who runs (READY). */
+	if (front->tensors.ready && !say(front, &over))
+		lose_store(front);
+}
+
+/* ---- from the store ---- */
+
+static bool introduce(struct front *front)
+{
+	struct tensor_message m = {.version = TENSOR_VERSION, .what = TENSOR_SESSIONS};
+	bool said = say(front, &m);
+
+	m.what = TENSOR_SESSION;
+	for (uint32_t i = 0; said && i < front->config->max_sessions; i++) {
+		const struct session *session = &front->sessions[i];
+
+		if (session->state == SESSION_FREE)
+			continue;
+		m.session = session->number;
+		said = say(front, &m);
+	}
+	m.what = TENSOR_END;
+	return said && say(front, &m);
+}
+
+/* Takes FD. */
+static void take_ready(struct front *front, int fd)
+{
+	void *table =
+		fd < 0 ? MAP_FAILED
+		       : mmap(NULL, sizeof(struct tensor_table), PROT_READ, MAP_SHARED, fd, 0);
+
+	if (fd >= 0)
+		close(fd);
+	if (table == MAP_FAILED) {
+		log_error("store.table", "text=\"%s\"", strerror(errno));
+	} else {
+		if (front->tensors.table)
+			munmap((void *)(uintptr_t)front->tensors.table,
+				sizeof(struct tensor_table));
+		front->tensors.table = table;
+	}
+	front->tensors.ready = true;
+	if (!introduce(front)) {
+		front->tensors.ready = false;
+		front->tensors.introduce = true; /* soon again */
+	}
+	send_waiting(front);
+}
+
+static void take_used(struct front *front, const struct tensor_message *m)
+{
+	for (uint32_t d = 0; d < front->ledger.device_count; d++)
+		if (!memcmp(front->ledger.devices[d].uuid, m->gpu, sizeof(m->gpu)))
+			ledger_store(&front->ledger, d, m->about.room);
+}
+
+static void take_read_only(struct front *front, const struct tensor_message *m)
+{
+	for (uint32_t i = 0; i < front->pool.room; i++) {
+		struct pool_worker *worker = &front->pool.workers[i];
+
+		if (worker->session && worker->session->number == m->session)
+			answer(front, worker, m, -1);
+	}
+}
+
+/* FD stays the caller's. */
+static void take_answer(struct front *front, const struct tensor_message *m, int fd)
+{
+	for (struct tensors_ask **at = &front->tensors.asks; *at; at = &(*at)->next) {
+		struct tensors_ask *a = *at;
+		struct pool_worker *worker;
+
+		if (a->message.worker != m->worker || a->message.tag != m->tag ||
+			a->message.session != m->session || !a->sent)
+			continue;
+		*at = a->next;
+		worker = worker_by_pid(front, m->worker);
+		if (worker && worker->session->number == m->session)
+			answer(front, worker, m, fd);
+		free(a);
+		return;
+	}
+}
+
+static void store_ready(struct watch *watch, uint32_t mask)
+{
+	struct front *front = watch->owner;
+
+	(void)mask;
+	for (int i = 0; i < MESSAGES_A_TURN && watch->fd >= 0; i++) {
+		struct tensor_message m;
+		int fd;
+		ssize_t n = descriptors_receive(watch->fd, &m, sizeof(m), &fd, 1, MSG_DONTWAIT);
+
+		if (n == -EAGAIN)
+			return;
+		if (n != (ssize_t)sizeof(m) || m.version != TENSOR_VERSION) {
+			if (fd >= 0)
+				close(fd);
+			lose_store(front);
+			return;
+		}
+		if (m.what == TENSOR_READY) {
+			take_ready(front, fd);
+			continue;
+		}
+		if (m.what == TENSOR_USED)
+			take_used(front, &m);
+		else if (m.what == TENSOR_READ_ONLY)
+			take_read_only(front, &m);
+		else
+			take_answer(front, &m, fd);
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+void tensors_store(struct front *front, int fd)
+{
+	lose_store(front);
+	if (fd >= 0 &&
+		events_watch(&front->events, &front->tensors.store, fd, EPOLLIN, store_ready))
+		close(fd);
+}
+
+uint64_t tensors_tick(struct front *front, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	if (front->tensors.introduce && front->tensors.store.fd >= 0) {
+		front->tensors.ready = introduce(front);
+		front->tensors.introduce = !front->tensors.ready;
+		next = now + RETRY_NS;
+	}
+	send_waiting(front);
+	for (struct tensors_ask **at = &front->tensors.asks; *at;) {
+		struct tensors_ask *a = *at;
+		uint64_t until = a->since + (a->sent ? ANSWER_NS : AWAY_NS);
+
+		if (until <= now) {
+			*at = a->next;
+			answer_refused(front, a,
+				a->sent ? "the agent's store does not answer"
+					: "the agent's store is starting; try again");
+			free(a);
+			continue;
+		}
+		if (!a->sent && front->tensors.ready && now + RETRY_NS < next)
+			next = now + RETRY_NS;
+		if (until < next)
+			next = until;
+		at = &a->next;
+	}
+	return next;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensors with names: what sessions ask of the store, and what the store tells.  The front says
+ * whose a question is (session, namespace, GPU), keeps it until it is answered, and asks the
+ * next store anew where one dies.
+ */
+#ifndef VCUDA_GPU_AGENT_FRONT_TENSORS_H
+#define VCUDA_GPU_AGENT_FRONT_TENSORS_H
+
+#include <stdint.h>
+
+#include "gpu-agent/tensor_table.h"
+
+struct front;
+struct pool_worker;
+struct session;
+
+/* A worker's question. */
+void tensors_ask(
+	struct front *front, struct pool_worker *worker, const struct tensor_message *ask);
+/* A connection to another store; takes FD. */
+void tensors_store(struct front *front, int fd);
+/* The session is over, with all that it holds. */
+void tensors_session_over(struct front *front, const struct session *session);
+/* Sends what could not be sent, answers what nobody answers; the next time to look. */
+uint64_t tensors_tick(struct front *front, uint64_t now);
+/* What the store knows, as it is now: records change while they are read. NULL: there was no
+ * store yet. */
+const struct tensor_table *tensors_table(const struct front *front);
+
+#endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The records.  They lie in memory that outlives this process: each change leaves a table that
+ * table_check() can make right.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "gpu-agent/store/store.h"
+
+static uint64_t hash_of(const char *space, const char *name)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (; *space; space++)
+		h = (h ^ (unsigned char)*space) * 0x100000001b3u;
+	h = (h ^ '/') * 0x100000001b3u;
+	for (; *name; name++)
+		h = (h ^ (unsigned char)*name) * 0x100000001b3u;
+	return h ? h : 1;
+}
+
+static struct tensor_record *at(const struct store *s, uint32_t index)
+{
+	return &s->table->records[index];
+}
+
+static bool named(const struct tensor_record *r)
+{
+	return r->state == TENSOR_CREATED || r->state == TENSOR_SEALED;
+}
+
+uint32_t table_find(const struct store *s, const char *space, const char *name)
+{
+	uint64_t hash = hash_of(space, name);
+
+	for (uint32_t i = 0; i < s->table->count; i++)
+		if (s->table->hash[i] == hash && named(at(s, i)) &&
+			!strcmp(at(s, i)->space, space) && !strcmp(at(s, i)->name, name))
+			return i;
+	return UINT32_MAX;
+}
+
+uint32_t table_by_id(const struct store *s, const uint8_t id[16])
+{
+	for (uint32_t i = 0; i < s->table->count; i++)
+		if (at(s, i)->state && !memcmp(at(s, i)->id, id, 16))
+			return i;
+	return UINT32_MAX;
+}
+
+uint32_t table_new(struct store *s, const uint8_t gpu[16], uint64_t room, int fd)
+{
+	struct tensor_record *r;
+	uint32_t i = 0;
+
+	while (i < s->table->count && (at(s, i)->state || s->fds[i] >= 0))
+		i++;
+	if (i == TENSORS_MAX)
+		return UINT32_MAX;
+	r = at(s, i);
+	memset(r, 0, sizeof(*r));
+	if (getrandom(r->id, sizeof(r->id), 0) != sizeof(r->id) || !store_keep(s, r->id, fd))
+		return UINT32_MAX;
+	memcpy(r->gpu, gpu, sizeof(r->gpu));
+	r->room = room;
+	s->fds[i] = fd;
+	if (i == s->table->count)
+		s->table->count++;
+	return i;
+}
+
+void table_name(struct store *s, uint32_t index, uint32_t state)
+{
+	struct tensor_record *r = at(s, index);
+
+	r->used = ++s->table->clock;
+	s->table->hash[index] = hash_of(r->space, r->name);
+	__atomic_store_n(&r->state, state, __ATOMIC_RELEASE);
+}
+
+void table_release(struct store *s, uint32_t index)
+{
+	struct tensor_record *r = at(s, index);
+	uint8_t gpu[16];
+
+	memcpy(gpu, r->gpu, sizeof(gpu));
+	__atomic_store_n(&r->state, TENSOR_FREE, __ATOMIC_RELEASE);
+	s->table->hash[index] = 0;
+	store_let_go(s, r->id);
+	if (s->fds[index] >= 0)
+		close(s->fds[index]);
+	s->fds[index] = -1;
+	table_tell(s, gpu);
+}
+
+static uint64_t pooled(const struct store *s)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < s->table->count; i++)
+		if (at(s, i)->state == TENSOR_POOLED)
+			bytes += at(s, i)->room;
+	return bytes;
+}
+
+void table_free(struct store *s, uint32_t index)
+{
+	struct tensor_record *r = at(s, index);
+
+	if (s->fds[index] < 0 || r->room > s->config->store.pool_bytes ||
+		pooled(s) > s->config->store.pool_bytes - r->room) {
+		table_release(s, index);
+		return;
+	}
+	r->used = ++s->table->clock;
+	s->table->hash[index] = 0;
+	__atomic_store_n(&r->state, TENSOR_POOLED, __ATOMIC_RELEASE);
+}
+
+void table_unname(struct store *s, uint32_t index)
+{
+	s->table->hash[index] = 0;
+	__atomic_store_n(&at(s, index)->state, TENSOR_GONE, __ATOMIC_RELEASE);
+	if (!at(s, index)->holders)
+		table_free(s, index);
+}
+
+/* ---- holders ---- */
+
+static struct tensor_hold *find_hold(const struct store *s, uint32_t index, uint64_t session)
+{
+	for (uint32_t i = 0; i < s->table->hold_count; i++)
+		if (s->table->holds[i].tensor == index && s->table->holds[i].session == session)
+			return &s->table->holds[i];
+	return NULL;
+}
+
+bool table_holds(const struct store *s, uint32_t index, uint64_t session)
+{
+	return find_hold(s, index, session) != NULL;
+}
+
+bool table_hold(struct store *s, uint32_t index, uint64_t session, bool writes)
+{
+	struct tensor_table *t = s->table;
+	struct tensor_hold *hold = find_hold(s, index, session);
+
+	at(s, index)->used = ++t->clock;
+	if (hold) {
+		hold->writes |= writes;
+		return true;
+	}
+	if (t->hold_count == TENSOR_HOLDS)
+		return false;
+	t->holds[t->hold_count] =
+		(struct tensor_hold){.session = session, .tensor = index, .writes = writes};
+	__atomic_store_n(&t->hold_count, t->hold_count + 1, __ATOMIC_RELEASE);
+	at(s, index)->holders++;
+	return true;
+}
+
+/* Nobody holds it any more, or its owner has ended. */
+static void left(struct store *s, uint32_t index)
+{
+	struct tensor_record *r = at(s, index);
+
+	r->used = ++s->table->clock;
+	if (r->state == TENSOR_CREATED && !r->owner) {
+		/* What nobody will finish. */
+		s->table->counters.lost++;
+		table_unname(s, index);
+	} else if (r->state == TENSOR_SEALED && !r->holders &&
+		   !(r->flags & (TENSOR_KEEP | TENSOR_EVICTABLE))) {
+		table_unname(s, index);
+	} else if (r->state == TENSOR_GONE && !r->holders) {
+		table_free(s, index);
+	}
+}
+
+static void remove_hold(struct store *s, struct tensor_hold *hold)
+{
+	struct tensor_table *t = s->table;
+
+	at(s, hold->tensor)->holders--;
+	*hold = t->holds[t->hold_count - 1];
+	__atomic_store_n(&t->hold_count, t->hold_count - 1, __ATOMIC_RELEASE);
+}
+
+void table_drop(struct store *s, uint32_t index, uint64_t session)
+{
+	struct tensor_hold *hold = find_hold(s, index, session);
+	struct tensor_record *r = at(s, index);
+
+	if (!hold)
+		return;
+	remove_hold(s, hold);
+	if (r->state == TENSOR_CREATED && r->owner == session)
+		r->owner = 0;
+	left(s, index);
+}
+
+void table_session_over(struct store *s, uint64_t session)
+{
+	for (uint32_t i = 0; i < s->table->hold_count;) {
+		struct tensor_hold *hold = &s->table->holds[i];
+
+		if (hold->session == session)
+			table_drop(s, hold->tensor, session);
+		else
+			i++;
+	}
+}
+
+/* ---- after a restart ---- */
+
+static void check_holds(struct store *s)
+{
+	struct tensor_table *t = s->table;
+	uint32_t n = 0;
+
+	if (t->hold_count > TENSOR_HOLDS)
+		t->hold_count = 0;
+	for (uint32_t i = 0; i < t->count; i++)
+		t->records[i].holders = 0;
+	for (uint32_t i = 0; i < t->hold_count; i++) {
+		struct tensor_hold hold = t->holds[i];
+		uint32_t k = i + 1 == t->hold_count ? 0 : n;
+
+		/* The last one may have been moved, and be there twice. */
+		while (k < n && (t->holds[k].session != hold.session ||
+					t->holds[k].tensor != hold.tensor))
+			k++;
+		if (k < n || hold.tensor >= t->count || !t->records[hold.tensor].state)
+			continue;
+		t->holds[n++] = hold;
+		t->records[hold.tensor].holders++;
+	}
+	t->hold_count = n;
+}
+
+void table_check(struct store *s)
+{
+	struct tensor_table *t = s->table;
+
+	if (t->count > TENSORS_MAX)
+		t->count = TENSORS_MAX;
+	for (uint32_t i = 0; i < t->count; i++) {
+		struct tensor_record *r = at(s, i);
+
+		if (r->state > TENSOR_POOLED || (r->state && s->fds[i] < 0))
+			r->state = TENSOR_FREE;
+		t->hash[i] = named(r) ? hash_of(r->space, r->name) : 0;
+	}
+	check_holds(s);
+	for (uint32_t i = 0; i < t->count; i++) {
+		if (at(s, i)->state == TENSOR_FREE && s->fds[i] >= 0)
+			table_release(s, i); /* made, and not named before the end */
+		else if (at(s, i)->state)
+			left(s, i);
+	}
+}
+
+/* ---- bytes ---- */
+
+uint64_t table_bytes(const struct store *s, const char *space, const uint8_t *gpu)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < s->table->count; i++) {
+		const struct tensor_record *r = at(s, i);
+
+		if (r->state && (!gpu || !memcmp(r->gpu, gpu, 16)) &&
+			(!space || (r->state != TENSOR_POOLED && !strcmp(r->space, space))))
+			bytes += r->room;
+	}
+	return bytes;
+}
+
+/* What goes next: of the pool first, then an evictable tensor. UINT32_MAX: nothing. */
+static uint32_t victim(const struct store *s, const uint8_t gpu[16])
+{
+	uint32_t found = UINT32_MAX;
+
+	for (uint32_t i = 0; i < s->table->count; i++) {
+		const struct tensor_record *r = at(s, i);
+		bool pool = r->state == TENSOR_POOLED, better;
+
+		if (memcmp(r->gpu, gpu, 16) || r->holders ||
+			!(pool || (r->state == TENSOR_SEALED && r->flags & TENSOR_EVICTABLE)))
+			continue;
+		better = found == UINT32_MAX || (pool != (at(s, found)->state == TENSOR_POOLED)
+								? pool
+								: r->used < at(s, found)->used);
+		if (better)
+			found = i;
+	}
+	return found;
+}
+
+bool table_evict(struct store *s, const uint8_t gpu[16], uint64_t bytes)
+{
+	while (bytes) {
+		uint32_t i = victim(s, gpu);
+
+		if (i == UINT32_MAX)
+			return false;
+		bytes -= bytes < at(s, i)->room ? bytes : at(s, i)->room;
+		if (at(s, i)->state == TENSOR_SEALED) {
+			s->table->counters.evicted++;
+			log_info("tensor.evicted", "name=\"%s/%s\" bytes=%llu", at(s, i)->space,
+				at(s, i)->name, (unsigned long long)at(s, i)->bytes);
+		}
+		table_release(s, i);
+	}
+	return true;
+}
+
+void table_tell(struct store *s, const uint8_t gpu[16])
+{
+	struct tensor_message message = {.version = TENSOR_VERSION, .what = TENSOR_USED};
+
+	memcpy(message.gpu, gpu, sizeof(message.gpu));
+	message.about.room = table_bytes(s, NULL, gpu);
+	store_say(s, &message, -1);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu-agent/supervisor/store_process.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/descriptors.h"
+#include "common/log.h"
+#include "common/wait.h"
+#include "gpu-agent/supervisor/spawn.h"
+#include "gpu-agent/tensor_table.h"
+
+#define MS 1000000ull
+#define YOUNG_NS (5000 * MS)
+#define DELAY_MIN (50 * MS)
+#define DELAY_MAX (800 * MS)
+/* It reads at once; one that does not is stuck. */
+#define READS_MS 5000
+/* A process that was killed is gone by then. */
+#define STOP_MS 5000
+
+static bool tell(struct supervisor *s, const struct control *c, int fd)
+{
+	struct pollfd p = {.fd = s->store, .events = POLLOUT};
+	int ret = descriptors_send(p.fd, c, sizeof(*c), &fd, fd >= 0, MSG_DONTWAIT);
+
+	if (ret == -EAGAIN && poll(&p, 1, READS_MS) == 1)
+		ret = descriptors_send(p.fd, c, sizeof(*c), &fd, fd >= 0, MSG_DONTWAIT);
+	if (!ret)
+		return true;
+	/* Its end comes as SIGCHLD. */
+	log_error("store.stuck", "store=%d text=\"%s\"", s->store_pid, strerror(-ret));
+	kill(s->store_pid, SIGKILL);
+	return false;
+}
+
+static bool is_table(const struct kept *kept)
+{
+	return !memcmp(kept->name, TENSOR_TABLE_NAME, CONTROL_NAME);
+}
+
+/* What the one before it had, the table first. */
+static bool hand_on(struct supervisor *s, bool table)
+{
+	for (size_t i = 0; i < s->kept.count; i++) {
+		const struct kept *kept = &s->kept.list[i];
+		struct control c = {.what = CONTROL_KEPT};
+
+		memcpy(c.text, kept->name, sizeof(kept->name));
+		if (kept->pid == STORE_KEPT && is_table(kept) == table &&
+			!tell(s, &c, kept->fd))
+			return false;
+	}
+	return true;
+}
+
+int store_process_pair(struct supervisor *s)
+{
+	int pair[2];
+	bool told;
+
+	if (s->store < 0 ||
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		return -1;
+	told = tell(s, &(struct control){.what = CONTROL_STORE}, pair[0]);
+	close(pair[0]);
+	if (told)
+		return pair[1];
+	close(pair[1]);
+	return -1;
+}
+
+static void start(struct supervisor *s, uint64_t now)
+{
+	struct error error;
+	pid_t pid = spawn_store(s->config, &s->store, &error);
+
+	if (pid < 0) {
+		log_error("store.start", "text=\"%s\"", error.text);
+		s->store_at = now + DELAY_MAX;
+		return;
+	}
+	s->store_pid = pid;
+	s->store_started = now;
+	s->store_at = UINT64_MAX;
+	if (hand_on(s, true) && hand_on(s, false) &&
+		tell(s, &(struct control){.what = CONTROL_BEGIN}, -1))
+		supervisor_join_store(s);
+}
+
+void store_process_init(struct supervisor *s)
+{
+	s->store = -1;
+	s->store_at = s->config->store.bytes ? 0 : UINT64_MAX;
+}
+
+uint64_t store_process_tick(struct supervisor *s, uint64_t now)
+{
+	if (s->store_at <= now && !s->draining)
+		start(s, now);
+	return s->draining ? UINT64_MAX : s->store_at;
+}
+
+void store_process_hear(struct supervisor *s)
+{
+	struct control c;
+	uint8_t name[CONTROL_NAME];
+	ssize_t n;
+	int fd;
+
+	while ((n = descriptors_receive(s->store, &c, sizeof(c), &fd, 1, MSG_DONTWAIT)) ==
+			(ssize_t)sizeof(c) ||
+		n == -ECONNRESET) {
+		if (n < 0)
+			continue;
+		memcpy(name, c.text, sizeof(name));
+		if (c.what == CONTROL_KEEP && fd >= 0) {
+			if (!kept_add(&s->kept, STORE_KEPT, name, fd))
+				log_warn("store.keep",
+					"text=\"no room: it would not outlive the store\"");
+			continue;
+		}
+		if (fd >= 0)
+			close(fd);
+		if (c.what == CONTROL_DROP)
+			kept_drop(&s->kept, STORE_KEPT, name);
+	}
+	if (n == 0) {
+		close(s->store);
+		s->store = -1;
+	}
+}
+
+void store_process_ended(struct supervisor *s, int status)
+{
+	uint64_t now = wait_now();
+
+	s->store_pid = 0;
+	if (s->store >= 0)
+		store_process_hear(s);
+	if (s->store >= 0)
+		close(s->store);
+	s->store = -1;
+	if (s->draining || s->reloading)
+		return;
+	if (now - s->store_started > YOUNG_NS)
+		s->store_delay = 0;
+	log_error("store.died", "status=%d signal=%d restart_ms=%lu", WEXITSTATUS(status),
+		WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+		(unsigned long)(s->store_delay / MS));
+	s->store_at = now + s->store_delay;
+	s->store_delay = s->store_delay ? s->store_delay * 2 : DELAY_MIN;
+	if (s->store_delay > DELAY_MAX)
+		s->store_delay = DELAY_MAX;
+}
+
+void store_process_stop(struct supervisor *s)
+{
+	uint64_t until = wait_now() + STOP_MS * MS;
+
+	if (s->store_pid)
+		kill(s->store_pid, SIGKILL);
+	while (s->store >= 0 && wait_now() < until) {
+		struct pollfd p = {.fd = s->store, .events = POLLIN};
+
+		poll(&p, 1, STOP_MS);
+		store_process_hear(s);
+	}
+}
