@@ -32,6 +32,11 @@ void ipc_answer(struct worker *w, const struct handoff *h, int fd);
 /* What was asked and is not answered, once more. */
 void ipc_ask_again(struct worker *w);
 
+/* Tensors with names, likewise (driver/tensor.h). */
+struct tensor_message;
+void tensor_answer(struct worker *w, const struct tensor_message *message, int fd);
+void tensor_ask_again(struct worker *w);
+
 /* Waiting (sync.c): SUCCESS: what vcudaSync would wait for is done; NOT_READY: P, which the
  * caller pushes, waits for it. */
 CUresult sync_await(struct worker *w, struct request *r, struct pending *p, uint32_t scope,

@@ -4,6 +4,7 @@
  * READY, wait for the one session, serve it, exit.  It is never used twice: what a tenant's
  * kernels left in this process goes with it.
  */
+#include "gpu-agent/tensor.h"
 #include "gpu-agent/worker/worker.h"
 
 #include <dlfcn.h>
@@ -192,6 +193,7 @@ static void say_again(struct worker *w, uint64_t number)
 			say_lease(w, d);
 	ipc_ask_again(w);
 	images_ask_again(w);
+	tensor_ask_again(w);
 	metering_again(w);
 }
 
@@ -467,46 +469,57 @@ static int worker_session(struct worker *w, struct handoff *message)
 	return 0;
 }
 
-/* One message of the front's, where there is one. True: a figure, behind which there may be
- * more. */
+/* True: a figure, behind which there may be more. FDS: what came with it. */
+static bool heed(struct worker *w, const struct handoff *message, int fds[TRANSPORT_FDS])
+{
+	switch (message->what) {
+	case HANDOFF_GRANT:
+		memory_granted(w, message->device, message->bytes, (CUresult)message->status);
+		break;
+	case HANDOFF_OTHERS:
+		for (uint32_t i = 0; i < message->device_count && i < w->device_count; i++)
+			w->devices[i].others = message->devices[i].others;
+		return true;
+	case HANDOFF_MORE: metering_more(w, message); return true;
+	case HANDOFF_STRIPE: stripe_open(w, message->device, fds); break;
+	case HANDOFF_PARK: park_asked(w, message); break;
+	case HANDOFF_RESUME: park_resume(w, message, fds); break;
+	case HANDOFF_SHARED:
+	case HANDOFF_GIVEN: ipc_answer(w, message, fds[0]); break;
+	case HANDOFF_IMAGE: images_answer(w, message, fds[0]); break;
+	case HANDOFF_ADOPTED: say_again(w, message->bytes); break;
+	case HANDOFF_STOP:
+		worker_end(w,
+			message->status ? (CUresult)message->status
+					: CUDA_ERROR_EXTERNAL_DEVICE,
+			"%.*s", (int)sizeof(message->text) - 1, message->text);
+		break;
+	default: break;
+	}
+	return false;
+}
+
+/* One message of the front's, where there is one. True: there may be more. */
 static bool take_control(struct worker *w)
 {
-	static struct handoff message;
-	int fds[TRANSPORT_FDS], fd;
+	static union {
+		struct handoff handoff;
+		struct tensor_message tensor;
+	} said;
+	int fds[TRANSPORT_FDS];
 	ssize_t n = descriptors_receive(
-		w->handoff, &message, sizeof(message), fds, TRANSPORT_FDS, MSG_DONTWAIT);
+		w->handoff, &said, sizeof(said), fds, TRANSPORT_FDS, MSG_DONTWAIT);
 
 	if (!n || (n < 0 && n != -EAGAIN && n != -EINTR)) {
 		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the agent is gone");
 		return false;
 	}
-	fd = fds[0];
-	if (n != sizeof(message) || message.version != HANDOFF_VERSION)
-		return false;
-	if (message.what == HANDOFF_GRANT)
-		memory_granted(w, message.device, message.bytes, (CUresult)message.status);
-	else if (message.what == HANDOFF_OTHERS)
-		for (uint32_t i = 0; i < message.device_count && i < w->device_count; i++)
-			w->devices[i].others = message.devices[i].others;
-	else if (message.what == HANDOFF_MORE)
-		metering_more(w, &message);
-	else if (message.what == HANDOFF_STRIPE)
-		stripe_open(w, message.device, fds);
-	else if (message.what == HANDOFF_PARK)
-		park_asked(w, &message);
-	else if (message.what == HANDOFF_RESUME)
-		park_resume(w, &message, fds);
-	else if (message.what == HANDOFF_SHARED || message.what == HANDOFF_GIVEN)
-		ipc_answer(w, &message, fd);
-	else if (message.what == HANDOFF_ADOPTED)
-		say_again(w, message.bytes);
-	else if (message.what == HANDOFF_IMAGE)
-		images_answer(w, &message, fd);
-	else if (message.what == HANDOFF_STOP)
-		worker_end(w,
-			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,
-			"%.*s", (int)sizeof(message.text) - 1, message.text);
-	return message.what == HANDOFF_OTHERS || message.what == HANDOFF_MORE;
+	if (n == sizeof(said.tensor) && said.tensor.version == TENSOR_VERSION) {
+		tensor_answer(w, &said.tensor, fds[0]);
+		return true;
+	}
+	return n == sizeof(said.handoff) && said.handoff.version == HANDOFF_VERSION &&
+	       heed(w, &said.handoff, fds);
 }
 
 void worker_control(struct worker *w)

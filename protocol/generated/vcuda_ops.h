@@ -107,6 +107,9 @@ enum vcuda_op {
 	OP_vcudaPeerPool = 211,
 	OP_vcudaNvmlPair = 212,
 	OP_vcudaNvmlLink = 213,
+	OP_vcudaTensorTake = 220,
+	OP_vcudaTensorLook = 221,
+	OP_vcudaTensorDo = 222,
 };
 
 #endif

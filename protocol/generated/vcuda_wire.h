@@ -1106,4 +1106,51 @@ struct wire_vcudaNvmlLink_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaNvmlLink_reply) == 40, "");
 
+/* call 220 */
+struct wire_vcudaTensorTake {
+	int32_t device;
+	uint32_t count;
+	uint32_t bytes;
+	struct wire_run wishes; /* bytes x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaTensorTake) == 24, "");
+struct wire_vcudaTensorTake_reply {
+	struct wire_run told; /* at most 1728 x byte */
+	struct wire_run text; /* at most 160 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaTensorTake_reply) == 16, "");
+
+/* call 221 */
+struct wire_vcudaTensorLook {
+	int32_t device;
+	uint32_t list;
+	uint64_t cursor;
+	struct wire_run name; /* NUL-terminated */
+};
+_Static_assert(sizeof(struct wire_vcudaTensorLook) == 24, "");
+struct wire_vcudaTensorLook_reply {
+	uint32_t status;
+	struct wire_run entry; /* at most 680 x byte */
+	struct wire_run text; /* at most 160 x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaTensorLook_reply) == 24, "");
+
+/* call 222 */
+struct wire_vcudaTensorDo {
+	int32_t device;
+	uint32_t what;
+	uint64_t memory;
+	struct wire_run name; /* NUL-terminated */
+	struct wire_run argument; /* NUL-terminated */
+};
+_Static_assert(sizeof(struct wire_vcudaTensorDo) == 32, "");
+struct wire_vcudaTensorDo_reply {
+	uint32_t status;
+	struct wire_run text; /* at most 160 x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaTensorDo_reply) == 16, "");
+
 #endif

@@ -31,6 +31,7 @@
  * to know */
 #define OPEN_FEATURE_PEERS                                                                     \
 	(1ull << 0) /* behind the devices device_count² of struct open_peer */
+#define OPEN_FEATURE_TENSORS (1ull << 2) /* the worker knows tensors with names (tensor.h) */
 #define OPEN_FEATURE_SYMBOLS (1ull << 1) /* modules are loaded with addresses of variables */
 
 /* open_device.flags */

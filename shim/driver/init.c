@@ -189,7 +189,8 @@ static CUresult session_open(void)
 		return status;
 	body = shim_begin(&call, OP_vcudaOpen, sizeof(*body));
 	body->version = OPEN_VERSION;
-	body->features = OPEN_FEATURE_PEERS | OPEN_FEATURE_SYMBOLS | window_wish();
+	body->features = OPEN_FEATURE_PEERS | OPEN_FEATURE_SYMBOLS | OPEN_FEATURE_TENSORS |
+			 window_wish();
 	body->capacity = room;
 	body->destination.offset = bounce;
 	reply = shim_wait(&call, 0);

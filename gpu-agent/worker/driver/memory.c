@@ -11,6 +11,7 @@
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/ipc.h"
 #include "gpu-agent/worker/driver/memory.h"
+#include "gpu-agent/worker/driver/vmm.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/worker_state.h"
@@ -50,18 +51,20 @@ bool memory_vacant(const struct worker_device *d, uint64_t address, uint64_t byt
 }
 
 /* Who reads and writes what is mapped: its own device, and its peers (peer.c). How many. */
-static size_t accesses(const struct worker *w, uint32_t device, bool peers,
+static size_t accesses(const struct worker *w, uint32_t device, const struct vmm *of,
 	CUmemAccessDesc access[HANDOFF_DEVICES])
 {
 	const struct worker_device *d = &w->devices[device];
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < w->device_count; i++)
-		if (i == device || (peers && d->reached[i]))
+		if (i == device || (!of && d->reached[i]))
 			access[n++] = (CUmemAccessDesc){
 				.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
 					.id = w->devices[i].device},
-				.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+				.flags = of && of->read_only
+						 ? CU_MEM_ACCESS_FLAGS_PROT_READ
+						 : CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	return n;
 }
 
@@ -70,7 +73,7 @@ CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_
 {
 	struct worker_device *d = &w->devices[device];
 	CUmemAccessDesc access[HANDOFF_DEVICES];
-	size_t n = accesses(w, device, !of, access);
+	size_t n = accesses(w, device, of, access);
 	uint64_t first, count;
 	CUresult status;
 

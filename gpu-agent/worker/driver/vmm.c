@@ -7,13 +7,17 @@
 
 #include "gpu-agent/worker/driver/ipc.h"
 #include "gpu-agent/worker/driver/memory.h"
+#include "gpu-agent/worker/driver/tensor.h"
 #include "gpu-agent/worker/driver/vmm.h"
 
 static void vmm_done(struct worker *w, struct vmm *m)
 {
 	if (!m->released || m->mappings)
 		return;
-	w->devices[m->device].used -= m->bytes;
+	if (m->is_tensor)
+		tensor_closed(w, m);
+	else
+		w->devices[m->device].used -= m->bytes;
 	if (m->named)
 		ipc_unname(w, m->name);
 	free(m);

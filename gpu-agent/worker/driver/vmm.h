@@ -17,6 +17,11 @@ struct vmm {
 	bool tile_pool; /* the same: arrays map it */
 	bool named;	/* others may have it, by this name (ipc.c) */
 	uint8_t name[16];
+	/* A tensor (tensor.c): the store's memory, which counts against no lease. */
+	bool is_tensor;
+	bool read_only;
+	uint8_t tensor[16];
+	struct vmm *next_tensor;
 };
 
 /* One mapping of it is gone. */

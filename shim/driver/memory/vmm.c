@@ -30,6 +30,7 @@ struct vmm_memory {
 	int device;
 	unsigned references; /* the app's: create, retain */
 	unsigned mappings;
+	bool unleased; /* a tensor's */
 	CUmemAllocationProp prop;
 };
 
@@ -138,7 +139,8 @@ static void memory_done(struct vmm_memory *m)
 	shim_post(&call);
 	session_leave(visit);
 	/* What is made next comes to the worker after this. */
-	memory_unlease(m->device, m->size);
+	if (!m->unleased)
+		memory_unlease(m->device, m->size);
 	shim_unmint(m->handle);
 	free(m);
 }
@@ -315,6 +317,48 @@ CUresult vmm_import(
 	status = share_import(m->handle, device, name, bytes);
 	memory_made(m, status, handle);
 	return status;
+}
+
+uint64_t vmm_tensor_new(int device)
+{
+	struct vmm_memory *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return 0;
+	m->device = device;
+	m->references = 1;
+	m->unleased = true;
+	m->prop = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
+	m->handle = shim_mint(KIND_CUmemGenericAllocationHandle, m);
+	if (m->handle)
+		return m->handle;
+	free(m);
+	return 0;
+}
+
+void vmm_tensor_size(uint64_t handle, size_t bytes)
+{
+	struct vmm_memory *m;
+
+	pthread_mutex_lock(&vmm.lock);
+	m = memory_of(handle);
+	if (m)
+		m->size = bytes;
+	pthread_mutex_unlock(&vmm.lock);
+}
+
+void vmm_tensor_none(uint64_t handle)
+{
+	struct vmm_memory *m;
+
+	pthread_mutex_lock(&vmm.lock);
+	m = memory_of(handle);
+	if (m) {
+		shim_unmint(handle);
+		free(m);
+	}
+	pthread_mutex_unlock(&vmm.lock);
 }
 
 CUresult vmm_hold(CUmemGenericAllocationHandle handle, int device, struct vmm_memory **memory)
