@@ -4,6 +4,7 @@
 
     tests/stack/run.py [WORD ...]          those whose file or name has one of the words
     tests/stack/run.py --exact FILE.NAME   this one
+    tests/stack/run.py --in FOLDER …       those of that folder of tests/ instead
 
 A line for each; what a failed one said follows.  A test that leaves a process behind failed.
 """
@@ -24,8 +25,8 @@ import stack  # noqa: E402
 LIMIT = 60  # seconds for one test
 
 
-def load():
-    for folder in (HERE, os.path.join(HERE, "..", "processes")):
+def load(folders):
+    for folder in (os.path.join(HERE, "..", name) for name in folders):
         for name in sorted(os.listdir(folder)):
             if not name.startswith("test_") or not name.endswith(".py"):
                 continue
@@ -70,10 +71,14 @@ def chosen(full, words):
 
 
 def main(words):
+    folders = ("stack", "processes")
+    if words[:1] == ["--in"]:
+        folders, words = words[1:2], words[2:]
+        sys.path.insert(0, os.path.join(HERE, "..", *folders))
     count = {"pass": 0, "fail": 0, "skip": 0}
     signal.signal(signal.SIGALRM, out_of_time)
     stack.become_subreaper()
-    for group, name, test in load():
+    for group, name, test in load(folders):
         if not chosen(f"{group}.{name}", words):
             continue
         began = time.monotonic()

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the store are written with: a stack with a store, and programs that are told line by line."""
+import ast
+import contextlib
+import os
+import sys
+
+from stack import App, Sidecar, children, folder, stack, wait_for
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MIB = 1 << 20
+
+
+class Failed(Exception):
+    def __init__(self, status, text):
+        super().__init__(f"{status} {text}")
+        self.status, self.text = status, text
+
+
+class Program(App):
+    """tests/store/shell.py."""
+
+    def __init__(self, socket, ready=True):
+        super().__init__(os.path.join(HERE, "shell.py"), socket=socket, program=sys.executable)
+        if ready:
+            self("context()")
+
+    def send(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def answer(self, seconds=30):
+        got = self.line(r"^([=!]) (.*)$", seconds)
+        if got.group(1) == "!":
+            status, _, text = got.group(2).partition(" ")
+            raise Failed(int(status) if status.isdigit() else status, text)
+        with contextlib.suppress(ValueError, SyntaxError):
+            return ast.literal_eval(got.group(2))
+        return got.group(2)
+
+    def __call__(self, line, seconds=30):
+        self.send(line)
+        return self.answer(seconds)
+
+    def fails(self, line, status, *needles):
+        """The sentence."""
+        try:
+            got = self(line)
+        except Failed as error:
+            assert error.status == status, f"{line}: {error}, not {status}"
+            for needle in needles:
+                assert needle in error.text, f"{line}: '{needle}' is not in: {error.text}"
+            return error.text
+        raise AssertionError(f"{line}: {got}, not error {status}")
+
+    def end(self):
+        self.close_stdin()
+        self.right()
+
+
+@contextlib.contextmanager
+def tensors(*flags, bytes="512MiB", sidecar=(), agent_env=None):
+    """A stack with a store; .program() starts one."""
+    flags = ("--set", f"store.bytes={bytes}", *flags)
+    with stack(agent=flags, sidecar=sidecar, agent_env=agent_env) as s:
+        s.program = lambda **more: Program(s.sidecar.socket, **more)
+        yield s
+
+
+def store_of(agent):
+    return wait_for(lambda: children(agent.pid, "agent-store"), 30, "the agent has a store")[0]
+
+
+__all__ = ["App", "Failed", "MIB", "Program", "Sidecar", "children", "folder", "store_of", "tensors", "wait_for"]

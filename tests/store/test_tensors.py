@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors with names: what one program makes another one maps, through the whole stack."""
+import os
+import signal
+
+from tensors import MIB, store_of, tensors, wait_for
+
+
+def test_what_one_program_writes_another_reads():
+    with tensors() as s:
+        owner, reader = s.program(), s.program()
+        owner("a = vcuda.create('a', 'f32', (1024, 1024))")
+        assert owner("a.made, a.owned, a.writable, a.sealed, a.nbytes") == (True, True, True, False, 4 * MIB)
+        owner("fill(a, 7)")
+        owner("a.seal()")
+        reader("a = vcuda.get('a')")
+        assert reader("a.shape, a.dtype, a.writable, a.sealed, every(a)") == ((1024, 1024), "f32", False, True, 7)
+        assert owner("every(a)") == 7
+        owner.end()
+        # Held by the reader, it outlives its owner.
+        assert reader("every(a)") == 7
+        late = s.program()
+        late("a = vcuda.get('a')")
+        assert late("every(a)") == 7
+        reader.end()
+        late.end()
+
+
+def test_a_kernel_that_writes_a_sealed_tensor_ends_with_700_and_changes_nothing():
+    with tensors() as s:
+        owner = s.program()
+        readers = [s.program() for _ in range(3)]
+        owner("a = vcuda.create('a', 'u8', (2 << 20,))")
+        owner("put(a, 1)")
+        owner("fill(a, 9)")
+        owner("a.seal()")
+        for reader in readers:
+            reader("a = vcuda.get('a')")
+        readers[0].fails("put(a, 1)", 700)
+        for one in (owner, *readers[1:]):
+            assert one("every(a)") == 9
+        owner.fails("put(a, 1)", 700)
+        assert readers[1]("every(a)") == 9
+
+
+def test_a_store_that_is_killed_loses_no_byte():
+    with tensors() as s:
+        owner, reader = s.program(), s.program()
+        owner("a = vcuda.create('a', 'u8', (3 << 20,), keep=True)")
+        owner("fill(a, 5)")
+        owner("a.seal()")
+        reader("a = vcuda.get('a')")
+        for _ in range(3):
+            store = store_of(s.agent)
+            os.kill(store, signal.SIGKILL)
+            wait_for(lambda: store_of(s.agent) != store, 30, "there is another store")
+            fresh = s.program()
+            fresh("a = vcuda.get('a')")
+            assert fresh("every(a)") == 5 and reader("every(a)") == 5
+            fresh.end()
+            assert reader("vcuda.stat('a')['holders']") in (2, 3)
