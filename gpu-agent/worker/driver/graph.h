@@ -13,6 +13,9 @@
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/wire/graph.h"
 
+/* Of a list, or of a node's parameters, in one answer. */
+#define GRAPH_LIST_BYTES 1900
+
 struct worker_graph {
 	CUgraph graph;
 	uint64_t handle;

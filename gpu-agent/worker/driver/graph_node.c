@@ -11,7 +11,6 @@
 #include "gpu-agent/worker/driver/graph.h"
 #include "protocol/wire/launch.h"
 
-#define LIST_BYTES 1900
 #define NODE_BYTES (48u << 10) /* a kernel has up to 32 KiB of parameters */
 
 /* A node's parameters as the driver wants them. */
@@ -633,7 +632,7 @@ CUresult serve_vcudaGraphGet(struct worker *w, struct request *r)
 	if (req->first >= answer->total)
 		return CUDA_SUCCESS;
 	n = answer->total - req->first;
-	answer->bytes = n < LIST_BYTES ? n : LIST_BYTES;
+	answer->bytes = n < GRAPH_LIST_BYTES ? n : GRAPH_LIST_BYTES;
 	memcpy(worker_out(r, &answer->params, answer->bytes), bytes + req->first,
 		answer->bytes);
 	return r->refused;
@@ -644,7 +643,7 @@ CUresult serve_vcudaGraphGet(struct worker *w, struct request *r)
 static CUresult list_types(struct worker *w, struct request *r, struct worker_graph *graph,
 	uint32_t first, struct wire_vcudaGraphList_reply *answer)
 {
-	enum { ROOM = LIST_BYTES / sizeof(uint32_t) };
+	enum { ROOM = GRAPH_LIST_BYTES / sizeof(uint32_t) };
 	uint32_t types[ROOM];
 	CUresult status = graph_refresh(w, graph);
 
@@ -689,7 +688,7 @@ static CUresult edges_get(struct worker *w, CUgraph graph, struct edges *e)
 static CUresult list_edges(struct worker *w, struct request *r, struct worker_graph *graph,
 	uint32_t first, struct wire_vcudaGraphList_reply *answer)
 {
-	enum { ROOM = LIST_BYTES / sizeof(struct graph_edge) };
+	enum { ROOM = GRAPH_LIST_BYTES / sizeof(struct graph_edge) };
 	struct graph_edge list[ROOM];
 	struct edges e = {0};
 	CUresult status = edges_get(w, graph->graph, &e);
