@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graphs on the worker: graph.c (graphs, executable graphs, launches), graph_node.c (nodes and
+ * Graphs on the worker: graph.c (graphs, executable graphs, launches), graph_node.c (nodes that
+ * are added and changed), graph_read.c (what they hold), graph_list.c (lists of them, and their
  * edges), capture.c (streams that capture).
  *
  * A node is a number in its graph's table.  The shim numbers those that the app adds; those
