@@ -5,7 +5,7 @@
  */
 #include "shim/driver/forms.h"
 #include "shim/driver/array.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context_state.h"
 #include "shim/driver/coredump.h"
 
 #include <pthread.h>
@@ -30,14 +30,11 @@
 #include "shim/engine/thread.h"
 #include "shim/engine/lock.h"
 
-#define CONTEXT_FLAGS (unsigned)CU_CTX_FLAGS_MASK
 /* What NVIDIA's driver answers for contexts of cuCtxCreate_v2 and of the one before. */
 #define CONTEXT_API_VERSION 3020
 #define CONTEXT_API_FIRST 3010
-#define CONTEXT_DEAD 64
 
-/* At most one of the ways in which a thread waits. */
-static bool flags_valid(unsigned flags)
+bool context_flags_valid(unsigned flags)
 {
 	unsigned wait = flags & (unsigned)CU_CTX_SCHED_MASK;
 
@@ -45,15 +42,7 @@ static bool flags_valid(unsigned flags)
 	       !(wait & (wait - 1));
 }
 
-static struct {
-	pthread_mutex_t lock;
-	_Atomic uint64_t last_id;
-	bool numbers_used[CONTEXT_MAX];
-	/* Those that were destroyed last: their handles are told to be a destroyed context's.
-	 */
-	struct context *dead[CONTEXT_DEAD];
-	unsigned dead_next;
-} contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
+struct contexts contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(context, contexts.lock, LOCK_CONTEXT);
 
 uint16_t context_number(const struct context *context)
@@ -76,8 +65,6 @@ struct context *context_current(void)
 	return context;
 }
 
-/* Of contexts: the runtime front must see that what it has bound is gone. */
-__attribute__((visibility("default"))) extern _Atomic uint32_t vcuda_resets;
 _Atomic uint32_t vcuda_resets;
 
 CUresult context_missing(void)
@@ -102,11 +89,6 @@ struct context *context_or_current(CUcontext handle)
 	return context ? context : thread_self.current;
 }
 
-static CUcontext context_handle(const struct context *context)
-{
-	return (CUcontext)(uintptr_t)(context ? context->handle : 0);
-}
-
 bool home_lend_slow(uint64_t handle)
 {
 	struct context *home = session_count > 1 ? handle_home(handle) : NULL;
@@ -123,16 +105,10 @@ void home_lent(void)
 
 /* ---- primary contexts ---- */
 
-struct others {
-	int device;
-	bool any;
-	bool first; /* and one of the first cuCtxCreate's */
-};
-
 static void others_look(void *object, void *argument)
 {
 	const struct context *context = object;
-	struct others *others = argument;
+	struct context_others *others = argument;
 
 	if (context->device != others->device || context != context->home || context->primary ||
 		!atomic_load(&context->live))
@@ -141,10 +117,9 @@ static void others_look(void *object, void *argument)
 	others->first |= context->first;
 }
 
-/* The device's contexts of the program's own. */
-static struct others others_of(int device)
+struct context_others context_others(int device)
 {
-	struct others others = {.device = device};
+	struct context_others others = {.device = device};
 
 	handle_each(KIND_CUcontext, others_look, &others);
 	return others;
@@ -175,7 +150,7 @@ CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 		if (!primary->handle)
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (!status && !atomic_load(&primary->live) && others_of(dev).first)
+	if (!status && !atomic_load(&primary->live) && context_others(dev).first)
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!status) {
 		atomic_fetch_add(&primary->retained, 1);
@@ -208,7 +183,7 @@ static CUresult context_reset(struct context *primary)
 	atomic_store(&devices.at[primary->device].primary_flags, 0);
 	atomic_fetch_add(&vcuda_resets, 1);
 	graph_context_gone(primary);
-	last = !others_of(primary->device).any;
+	last = !context_others(primary->device).any;
 	managed_context_gone(primary);
 	array_reset(primary);
 	if (last)
@@ -282,7 +257,7 @@ CUresult hand_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	/* Memory of the host is mapped whatever is asked. */
-	if (!flags_valid(flags) || flags & CU_CTX_MAP_HOST)
+	if (!context_flags_valid(flags) || flags & CU_CTX_MAP_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* They say how the app's threads wait, which the shim decides for itself. */
 	atomic_store(&device->primary_flags, flags);
@@ -294,7 +269,7 @@ CUresult primary_flags_first(CUdevice dev, unsigned flags)
 {
 	struct device *device = device_of(dev);
 
-	if (device && flags_valid(flags) && !(flags & CU_CTX_MAP_HOST) &&
+	if (device && context_flags_valid(flags) && !(flags & CU_CTX_MAP_HOST) &&
 		atomic_load(&device->primary.live))
 		return CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
 	return hand_cuDevicePrimaryCtxSetFlags_v2(dev, flags);
@@ -399,7 +374,7 @@ CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
 
 	if (!device_of(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!pctx || !flags_valid(flags))
+	if (!pctx || !context_flags_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = context_make(dev, flags, context_ask, NULL, &context);
 	if (status)
@@ -417,8 +392,8 @@ CUresult context_create_first(CUcontext *pctx, unsigned flags, CUdevice dev)
 {
 	CUresult status;
 
-	if (device_of(dev) && pctx && flags_valid(flags) &&
-		(atomic_load(&devices.at[dev].primary.live) || others_of(dev).any))
+	if (device_of(dev) && pctx && context_flags_valid(flags) &&
+		(atomic_load(&devices.at[dev].primary.live) || context_others(dev).any))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	status = context_create(pctx, flags, dev);
 	if (!status)
