@@ -34,6 +34,9 @@
 	static const struct ptx_op op_##id __attribute__((                                     \
 		used, section(PTX_SECTION), aligned(32))) = {opname, opform, fullfn, partfn}
 
+#define MOST(x, y) ((x) > (y) ? (x) : (y))
+#define LEAST(x, y) ((x) < (y) ? (x) : (y))
+
 /* m: lanes to write; full: every lane may be written. */
 #define OP(id, opname, opform)                                                                 \
 	INLINE void body_##id(struct ptx_warp *w MAYBE_UNUSED,                                 \

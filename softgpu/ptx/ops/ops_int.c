@@ -65,8 +65,6 @@ ALL_TYPES(MINMAX)
 			d[l] = full || (m >> l & 1) ? r : d[l];                                \
 		}                                                                              \
 	}
-#define MOST(x, y) ((x) > (y) ? (x) : (y))
-#define LEAST(x, y) ((x) < (y) ? (x) : (y))
 HALVES(add_u16x2, "add.u16x2", uint16_t, x + y)
 HALVES(add_s16x2, "add.s16x2", int16_t, x + y)
 HALVES(min_u16x2, "min.u16x2", uint16_t, LEAST(x, y))
