@@ -360,6 +360,16 @@ const struct ptx_ins *ptx_warp_ret(struct ptx_warp *w, const struct ptx_ins *i);
 struct ptx_frame *ptx_frame_new(
 	struct ptx_warp *w, const struct ptx_function *function, struct ptx_frame *parent);
 void ptx_frames_free(struct ptx_warp *w);
+
+/* The blocks that run together: a cluster. NULL: no memory. */
+struct ptx_group *ptx_group_new(struct ptx_run_state *run);
+void ptx_group_free(struct ptx_group *group);
+/* Puts the group at the start of its `index`-th cluster. False: no memory. */
+bool ptx_group_start(struct ptx_group *group, uint64_t index);
+/* Every warp runs until it waits or has had its share. */
+enum ptx_turn { PTX_TURN_DONE, PTX_TURN_MORE };
+enum ptx_turn ptx_group_turn(
+	struct ptx_worker *worker, struct ptx_group *group, unsigned turns);
 /* Splits the running fragment: `lanes` go on as a fragment of their own at `pc`. */
 struct ptx_fragment *ptx_warp_split(
 	struct ptx_warp *w, uint32_t lanes, const struct ptx_ins *pc);

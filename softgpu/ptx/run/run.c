@@ -136,7 +136,7 @@ void *ptx_generic(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane, ui
 
 /* ---- Blocks ---- */
 
-static void group_free(struct ptx_group *group)
+void ptx_group_free(struct ptx_group *group)
 {
 	for (uint32_t k = 0; group && k < group->nblocks; k++) {
 		struct ptx_block *b = &group->blocks[k];
@@ -168,7 +168,7 @@ static void group_free(struct ptx_group *group)
 	free(group);
 }
 
-static struct ptx_group *group_new(struct ptx_run_state *run)
+struct ptx_group *ptx_group_new(struct ptx_run_state *run)
 {
 	const struct ptx_launch *launch = run->launch;
 	const struct ptx_function *f = run->function;
@@ -195,7 +195,7 @@ static struct ptx_group *group_new(struct ptx_run_state *run)
 		b->local_bytes = stride * b->nwarps * PTX_LANES;
 		b->local = malloc(b->local_bytes);
 		if (!b->warps || !b->shared || !b->local) {
-			group_free(group);
+			ptx_group_free(group);
 			return NULL;
 		}
 		for (uint32_t n = 0; n < b->nwarps; n++) {
@@ -227,14 +227,13 @@ static struct ptx_group *group_new(struct ptx_run_state *run)
 		}
 	}
 	if (!group->nblocks) {
-		group_free(group);
+		ptx_group_free(group);
 		return NULL;
 	}
 	return group;
 }
 
-/* Puts the group at the start of its `index`-th cluster. */
-static bool group_start(struct ptx_group *group, uint64_t index)
+bool ptx_group_start(struct ptx_group *group, uint64_t index)
 {
 	struct ptx_run_state *run = group->blocks[0].run;
 	const struct ptx_launch *launch = run->launch;
@@ -278,10 +277,7 @@ static bool group_start(struct ptx_group *group, uint64_t index)
 	return true;
 }
 
-enum turn { TURN_DONE, TURN_MORE };
-
-/* Every warp runs until it waits or has had its share. */
-static enum turn group_turn(struct ptx_worker *worker, struct ptx_group *group, unsigned turns)
+enum ptx_turn ptx_group_turn(struct ptx_worker *worker, struct ptx_group *group, unsigned turns)
 {
 	struct ptx_run_state *run = worker->run;
 
@@ -307,9 +303,9 @@ static enum turn group_turn(struct ptx_worker *worker, struct ptx_group *group, 
 			live |= b->live_threads > 0;
 		}
 		if (!live)
-			return TURN_DONE;
+			return PTX_TURN_DONE;
 		if (atomic_load_explicit(&run->status, memory_order_relaxed))
-			return TURN_MORE;
+			return PTX_TURN_MORE;
 		if (!ran) {
 			bool forced = false;
 
@@ -335,7 +331,7 @@ static enum turn group_turn(struct ptx_worker *worker, struct ptx_group *group, 
 		if (yielded)
 			turns--;
 	}
-	return TURN_MORE;
+	return PTX_TURN_MORE;
 }
 
 static void run_failed(struct ptx_run_state *run, const struct ptx_error *error)
@@ -369,9 +365,9 @@ static void keep_going(struct ptx_worker *worker)
 				if (group)
 					worker->spare = group->next;
 				else
-					group = group_new(run);
-				if (!group || !group_start(group, index)) {
-					group_free(group);
+					group = ptx_group_new(run);
+				if (!group || !ptx_group_start(group, index)) {
+					ptx_group_free(group);
 					worker->error = (struct ptx_error){PTX_NO_MEMORY, 0,
 						"no host memory for the kernel's blocks"};
 					return;
@@ -386,7 +382,7 @@ static void keep_going(struct ptx_worker *worker)
 		for (at = &worker->resident; (group = *at);) {
 			unsigned turns = run->launch->cooperative ? 1 : TURNS_ALONE;
 
-			if (group_turn(worker, group, turns) == TURN_MORE) {
+			if (ptx_group_turn(worker, group, turns) == PTX_TURN_MORE) {
 				at = &group->next;
 				continue;
 			}
@@ -429,11 +425,11 @@ static void take_part(struct ptx_run_state *run)
 	run_failed(run, &worker->error);
 	while ((group = worker->resident)) {
 		worker->resident = group->next;
-		group_free(group);
+		ptx_group_free(group);
 	}
 	while ((group = worker->spare)) {
 		worker->spare = group->next;
-		group_free(group);
+		ptx_group_free(group);
 	}
 	atomic_fetch_add(&run->instructions, worker->count);
 	ptx_current = before;
