@@ -361,7 +361,7 @@ struct ptx_frame *ptx_frame_new(
 	struct ptx_warp *w, const struct ptx_function *function, struct ptx_frame *parent);
 void ptx_frames_free(struct ptx_warp *w);
 
-/* The blocks that run together: a cluster. NULL: no memory. */
+/* The blocks that run together (run/group.c): a cluster. NULL: no memory. */
 struct ptx_group *ptx_group_new(struct ptx_run_state *run);
 void ptx_group_free(struct ptx_group *group);
 /* Puts the group at the start of its `index`-th cluster. False: no memory. */
