@@ -109,6 +109,7 @@ struct agent_config {
 	uint32_t limit_count;
 	uint32_t expiry_grace_ms; /* a session may outlive what proves its client by so much */
 	bool insecure;		  /* everybody is served */
+	char peers[2048];	  /* agents that may be dialed (transport_allowed); "" = none */
 	bool older_form;	  /* the command line that knows no token: `-n native` */
 	uint32_t warm_workers;	  /* 0 = 1 with the software GPU, else 2 */
 	uint32_t max_sessions;

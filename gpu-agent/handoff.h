@@ -14,7 +14,7 @@
 #include "gpu-agent/quotas.h"
 
 #define HANDOFF_FD 3
-#define HANDOFF_VERSION 7u
+#define HANDOFF_VERSION 8u
 #define HANDOFF_DEVICES 16
 
 enum handoff_what {
@@ -44,28 +44,34 @@ enum handoff_what {
 	HANDOFF_IMAGE_PUT = 14, /* fd: an image for the cache, in sealed memory; not answered */
 	HANDOFF_REFUSALS = 15,	/* before READY; fd: where the kernel says which of its system
 				   calls are to be refused (sandbox.h) */
+	HANDOFF_TICKET = 40, /* a ticket for session `session`'s end of connection `device` */
+	HANDOFF_DIAL = 41,   /* to session `session` of the agent at `text`, with `ticket` */
 	/* front -> worker */
 	/* fds: the link's connections; session, text = transport; device_count GPUs: gpus[]
 	 * says which of READY's each is, devices[] has lease and others; bytes = limit of each,
 	 * 0 = none. From here on both number them as the session does. */
 	HANDOFF_SESSION = 16,
-	HANDOFF_GRANT = 17,   /* answer to LEASE: device, bytes = the lease's new size */
-	HANDOFF_STOP = 18,    /* end the session (status, text) and exit */
-	HANDOFF_OTHERS = 19,  /* devices[].others changed */
-	HANDOFF_STRIPE = 20,  /* fd: one more connection of the session
-			       (protocol/wire/session.h), `device` its number */
-	HANDOFF_SHARED = 21,  /* answer to SHARE: session = its name; status */
-	HANDOFF_GIVEN = 22,   /* answer to WANT: fd, bytes; status */
-	HANDOFF_ADOPTED = 23, /* another front: the one before it died; bytes = how many did */
-	HANDOFF_MORE = 24,    /* devices[].gpu_ns: as far as the time it may use goes now */
-	HANDOFF_PARK = 25,    /* the client has come back, and has other connections: PARKED is
-				 awaited; device = which attempt */
-	HANDOFF_RESUME = 26,  /* fds: the link's new connections; bytes = how many of the
-				 worker's frames the client has counted */
-	HANDOFF_TALLY = 27,   /* before a SESSION with quotas; fd: struct tally, device = the
-				 session's slot in it */
-	HANDOFF_IMAGE = 28,   /* answer to IMAGE_WANT: bytes, digest; fd: sealed memory, or
-				 none: the cache does not have it */
+	HANDOFF_GRANT = 17,    /* answer to LEASE: device, bytes = the lease's new size */
+	HANDOFF_STOP = 18,     /* end the session (status, text) and exit */
+	HANDOFF_OTHERS = 19,   /* devices[].others changed */
+	HANDOFF_STRIPE = 20,   /* fd: one more connection of the session
+				(protocol/wire/session.h), `device` its number */
+	HANDOFF_SHARED = 21,   /* answer to SHARE: session = its name; status */
+	HANDOFF_GIVEN = 22,    /* answer to WANT: fd, bytes; status */
+	HANDOFF_ADOPTED = 23,  /* another front: the one before it died; bytes = how many did */
+	HANDOFF_MORE = 24,     /* devices[].gpu_ns: as far as the time it may use goes now */
+	HANDOFF_PARK = 25,     /* the client has come back, and has other connections: PARKED is
+				  awaited; device = which attempt */
+	HANDOFF_RESUME = 26,   /* fds: the link's new connections; bytes = how many of the
+				  worker's frames the client has counted */
+	HANDOFF_TALLY = 27,    /* before a SESSION with quotas; fd: struct tally, device = the
+				  session's slot in it */
+	HANDOFF_IMAGE = 28,    /* answer to IMAGE_WANT: bytes, digest; fd: sealed memory, or
+				  none: the cache does not have it */
+	HANDOFF_TICKETED = 42, /* answer to TICKET: device, ticket; status and text */
+	/* fd: another agent's session, connection `device`; text = transport, bytes 1: this end
+	 * dialed it. Or none: status and text say why a DIAL came to nothing */
+	HANDOFF_PEER = 43,
 };
 
 struct handoff_device {
@@ -113,6 +119,7 @@ struct handoff {
 	 * STATS: in use */
 	uint64_t quotas[QUOTAS];
 	uint64_t quotas_refused[QUOTAS]; /* STATS: how often there was no more of it */
+	uint8_t ticket[16];		 /* TICKETED, DIAL */
 	struct handoff_device devices[HANDOFF_DEVICES];
 };
 

@@ -25,6 +25,7 @@ OTHERS = {
         "tests/stack/outlast.cu", "tests/store/shell.py",
         "tests/stack/spread.cu",
         "tests/agent/toy_worker.c", "tests/store/registry_store.c", "tests/unit/softgpu_kernels.cu", "tests/utilities/plugin.cu",
+        "tests/stack/direct.cu",
         "tests/nvml/on_node.py", "tests/unserved/linked.c", "tests/programs/modules/numbers.cu",
         "tests/programs/modules/conditional.cu", "tests/programs/modules/nested.cu",
         "tests/programs/modules/tensor.cu"),

@@ -323,3 +323,16 @@ int dial_stripe(struct dial *dial, const struct session_hello *wanted, unsigned 
 	*number = welcome.stripe;
 	return 0;
 }
+
+int dial_peer(struct dial *dial, const struct session_hello *wanted)
+{
+	struct session_hello hello = *wanted;
+	struct session_welcome welcome;
+	int fd;
+
+	hello.magic = SESSION_MAGIC;
+	hello.version = SESSION_VERSION;
+	fd = dial_join(dial, &hello, &welcome);
+	explicit_bzero(&hello, sizeof(hello));
+	return fd;
+}

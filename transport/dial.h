@@ -32,6 +32,9 @@ int dial_session(struct dial *dial, const struct session_hello *wanted,
 int dial_stripe(struct dial *dial, const struct session_hello *wanted, unsigned *number,
 	struct link **stripe);
 
+/* What transport.join is to do: fd, or -errno. */
+int dial_peer(struct dial *dial, const struct session_hello *wanted);
+
 /* 0 when fd is ready, -ETIMEDOUT at UNTIL. */
 int dial_wait(uint64_t until, int fd, short events);
 

@@ -258,6 +258,20 @@ static int native_open_stripe(const struct transport_place *place,
 	return dial_stripe(&dial, hello, number, stripe);
 }
 
+static int native_join(const char *address, const struct session_hello *hello,
+	uint64_t deadline, struct error *error)
+{
+	struct dial dial = {
+		.connect = native_connect,
+		.transport = &transport_native,
+		.address = address,
+		.deadline = deadline,
+		.error = error,
+	};
+
+	return dial_peer(&dial, hello);
+}
+
 static int native_describe(
 	const char *address, struct transport_description *description, struct error *error)
 {
@@ -299,5 +313,6 @@ const struct transport transport_native = {
 	.link = stream_link,
 	.handoff = stream_handoff,
 	.open_stripe = native_open_stripe,
+	.join = native_join,
 	.describe = native_describe,
 };

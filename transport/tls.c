@@ -22,6 +22,7 @@ const struct transport transport_tls = {
 	.link = tls_link,
 	.handoff = tls_handoff,
 	.open_stripe = tls_open_stripe,
+	.join = tls_join,
 	.describe = tls_describe,
 	.read = tls_read,
 	.write = tls_write,

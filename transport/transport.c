@@ -187,6 +187,18 @@ int transport_dial(const char *address, const struct session_hello *hello,
 		rest_of(address, transport), hello, welcome, deadline, link, error);
 }
 
+int transport_join(const char *address, const struct session_hello *hello, uint64_t deadline,
+	const struct transport **transport, struct error *error)
+{
+	*transport = transport_find(address, error);
+	if (!*transport)
+		return -EINVAL;
+	if (!(*transport)->join)
+		return error_set(error, EOPNOTSUPP, "agents are not joined by %s://",
+			(*transport)->name);
+	return (*transport)->join(rest_of(address, *transport), hello, deadline, error);
+}
+
 int transport_describe(const char *address, uint16_t default_port,
 	struct transport_description *description, struct error *error)
 {

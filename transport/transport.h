@@ -206,6 +206,11 @@ struct transport {
 	int (*open_stripe)(const struct transport_place *place,
 		const struct session_hello *hello, uint64_t deadline, unsigned *number,
 		struct link **stripe, struct error *error);
+	/* An agent's side: one connection to another agent, in the role that HELLO has, for
+	 * which it was said and answered. fd, for handoff; or -errno with *error. NULL: not
+	 * had. */
+	int (*join)(const char *address, const struct session_hello *hello, uint64_t deadline,
+		struct error *error);
 	/* Agent's side: the certificate that the peer of FD showed, which was checked. NULL:
 	 * not had. */
 	void (*certificate)(int fd, struct transport_certificate *certificate);
@@ -257,6 +262,16 @@ int transport_dial(const char *address, const struct session_hello *hello,
  * connection was told, before anybody is shown the secret in it. NULL: nobody does. */
 void transport_when_told(
 	void (*told)(void *argument, const struct session_welcome *welcome), void *argument);
+
+/* transport_find and join in one. */
+int transport_join(const char *address, const struct session_hello *hello, uint64_t deadline,
+	const struct transport **transport, struct error *error);
+
+/* Whether LIST (commas between: NAME, *.NAME, ADDRESS or ADDRESS/BITS, each with :PORT or :*
+ * behind it, else port SESSION_PORT_RECV) is one. 0, or -EINVAL with *error. */
+int transport_check_allowed(const char *list, struct error *error);
+/* Whether it names ADDRESS, as it is written: a name is found by its name alone. */
+bool transport_allowed(const char *list, const char *address);
 
 /* transport_find and describe in one. */
 int transport_describe(const char *address, uint16_t default_port,

@@ -4,6 +4,7 @@
  * HTTP.  It never opens a CUDA library.  When it dies the supervisor starts another under the
  * same ports, which takes the sessions over (adopt.h).
  */
+#include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/front.h"
 
 #include <errno.h>
@@ -273,6 +274,8 @@ static int open_all(struct front *front, struct error *error)
 	if (!ret)
 		ret = take_over(front, error);
 	if (!ret)
+		ret = direct_open(front, error);
+	if (!ret)
 		ret = http_open(front, AGENT_FD_HTTP, error);
 	if (!ret)
 		ret = hello_open(front, error);
@@ -314,6 +317,7 @@ int front_main(const struct agent_config *config)
 	}
 	health_close(&front);
 	hello_close(&front);
+	direct_close(&front);
 	http_close(&front);
 	identity_close(&front);
 	images_close(&front);

@@ -16,6 +16,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/images.h"
 #include "gpu-agent/front/journal.h"
@@ -223,6 +224,13 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 	case HANDOFF_PARKED:
 		if (!has_session || !resume_parked(front, worker, h))
 			pool_fault(front, worker, "PARKED without a session that can be");
+		return;
+	case HANDOFF_TICKET:
+	case HANDOFF_DIAL:
+		if (has_session)
+			direct_request(front, worker, h);
+		else
+			pool_fault(front, worker, "TICKET or DIAL without a session");
 		return;
 	case HANDOFF_SHARE:
 	case HANDOFF_UNSHARE:

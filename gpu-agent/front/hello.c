@@ -16,6 +16,7 @@
 
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/identity.h"
@@ -215,6 +216,29 @@ static void say_where(const struct front *front, uint32_t role, char text[192])
 		role, front->config->bound[LISTEN_RECV], front->config->bound[LISTEN_SEND]);
 }
 
+/* Another agent's front, on the port for commands. Its ticket is what it is known by. */
+static void answer_peer(
+	struct front *front, struct hello_slot *slot, const struct hello_from *from)
+{
+	enum refusal refusal = REFUSAL_ROLE;
+	char text[192] = "";
+	int fd = events_forget(&front->events, &slot->watch);
+	uint32_t status = STATUS_INVALID_VALUE;
+
+	if (slot->roles & TRANSPORT_ROLE(SESSION_COMMANDS))
+		status = direct_join(front, fd, from, &refusal, text);
+	else
+		say_where(front, SESSION_PEER, text);
+	if (!status) {
+		release(front, slot);
+	} else if (events_watch(&front->events, &slot->watch, fd, EPOLLIN, hello_ready)) {
+		transport_drop(slot->transport, fd);
+		release(front, slot);
+	} else {
+		refuse(front, slot, refusal, status, text);
+	}
+}
+
 /* A whole HELLO of our version. */
 static void decide(struct front *front, struct hello_slot *slot)
 {
@@ -226,6 +250,10 @@ static void decide(struct front *front, struct hello_slot *slot)
 	uint32_t status;
 	int fd;
 
+	if (hello->role == SESSION_PEER) {
+		answer_peer(front, slot, &from);
+		return;
+	}
 	if (!identity_of(front, slot, &from)) {
 		refuse(front, slot, REFUSAL_TOKEN, STATUS_NOT_PERMITTED, wrong_token);
 		return;

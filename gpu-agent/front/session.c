@@ -15,6 +15,7 @@
 
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/journal.h"
@@ -190,7 +191,8 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 	session->asked = priority_asked(hello);
 	session->grace_ms = resume_grace(front, hello);
 	session->features =
-		hello->features & (SESSION_FEATURE_STRIPES | SESSION_FEATURE_STRIPES_BACK);
+		hello->features &
+		(SESSION_FEATURE_STRIPES | SESSION_FEATURE_STRIPES_BACK | SESSION_FEATURE_PEER);
 	/* It has no wire that could be cut, and no payload on one. */
 	if (from->transport->shares && hello->features & SESSION_FEATURE_LOCAL) {
 		session->features = SESSION_FEATURE_LOCAL;
@@ -480,6 +482,7 @@ void session_ended(struct front *front, struct session *session)
 	front->counters.resumes_expired += session->resume.parked_at != 0;
 	sharing_forget(front, session);
 	tensors_session_over(front, session);
+	direct_session_gone(front, session);
 	timeshare_end(front, session);
 	quota_close_account(front, session);
 	set_free(front, session);

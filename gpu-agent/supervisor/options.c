@@ -33,6 +33,7 @@ static const struct flag flags[] = {
 	{"--start-timeout", "start_timeout", "TIME", "how long a client waits for a worker"},
 	{"--drain", "drain_seconds", "N", "how long sessions may go on after SIGTERM"},
 	{"--cache-dir", "cache_dir", "DIR", "where modules are kept"},
+	{"--peers", "peers", "LIST", "agents whose GPUs this one copies to and from directly"},
 	{"--sandbox", "sandbox", "on|required|off", "required: all of it, or nobody is served"},
 	{"--log", "log", "LEVEL", "error, warn, info or debug"},
 	{"--log-format", "log_format", "FORMAT", "text (logfmt) or json"},

@@ -174,6 +174,16 @@ static int set_log_format(struct agent_config *config, const char *value)
 	return ret;
 }
 
+static int set_peers(struct agent_config *config, const char *value)
+{
+	struct error error;
+
+	if (strlen(value) >= sizeof(config->peers) || transport_check_allowed(value, &error))
+		return -EINVAL;
+	strcpy(config->peers, value);
+	return 0;
+}
+
 static int set_token(struct agent_config *config, const char *value)
 {
 	return token_set(&config->tokens, value);
@@ -250,6 +260,9 @@ static const struct setting settings[] = {
 		"namespace or service_account"},
 	{"expiry_grace", TIME, AT(expiry_grace_ms), 0, 3600000, NULL,
 		"a time up to 1h, like 60s"},
+	{"peers", SPECIAL, 0, 0, 0, set_peers,
+		"a list of names, *.NAME, addresses and ADDRESS/BITS, each with :PORT or :* "
+		"where it is not 9998"},
 	{"insecure", FLAG, AT(insecure), 0, 0, NULL, "true or false"},
 	{"warm_workers", NUMBER32, AT(warm_workers), 1, 64, NULL, "a number from 1 to 64"},
 	{"max_sessions", NUMBER32, AT(max_sessions), 1, AGENT_SESSIONS_MAX, NULL,
@@ -464,8 +477,8 @@ static int read_item(void *argument, const struct config_item *item, struct erro
 		r->list[0] = 0;
 	}
 	if (item->index >= 0) {
-		if (s->set != set_gpus && s->set != set_cpus && s->type != PATHS &&
-			s->type != LIBRARY && s->type != ENVIRONMENT)
+		if (s->set != set_gpus && s->set != set_cpus && s->set != set_peers &&
+			s->type != PATHS && s->type != LIBRARY && s->type != ENVIRONMENT)
 			return error_set(error, 0, "%s is %s, not a list", s->key, s->takes);
 		at = strlen(r->list);
 		if ((size_t)snprintf(r->list + at, sizeof(r->list) - at, "%s%s",

@@ -19,6 +19,8 @@ struct worker_stream;
 /* Streams. */
 /* Destroys it; nobody waits on it any more. */
 CUresult stream_drop(struct worker *w, struct worker_stream *stream);
+/* One of the worker's own, which waits for no other; NULL: none can be had. */
+struct worker_stream *stream_own(struct worker *w, uint16_t context);
 void context_stream_init(struct worker *w, uint16_t context);
 /* Nothing can be recorded in it now: it is part of a capture, or would be drawn into one. */
 bool capture_of(struct worker *w, const struct worker_stream *stream);

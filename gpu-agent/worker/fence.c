@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/output.h"
@@ -208,7 +209,9 @@ static CUresult fence_look(struct worker *w, struct pending *p)
 		fence_event_end(w, e);
 		p->event_count--;
 	}
-	return CUDA_SUCCESS;
+	return p->what == PENDING_UNMAP && w->direct && !direct_done_up_to(w, p->serial)
+		       ? CUDA_ERROR_NOT_READY
+		       : CUDA_SUCCESS;
 }
 
 void fence_forget(struct worker *w, uint16_t context)
@@ -268,6 +271,7 @@ static void fence_finish(struct worker *w, struct pending *p, CUresult status)
 			reply_send(w, p->tag, status, NULL, 0);
 		}
 		break;
+	case PENDING_DIRECT: direct_passed(w, p, status); break;
 	case PENDING_LOOK: break;
 	}
 }

@@ -24,6 +24,7 @@ enum pending_what {
 	PENDING_STREAM,	  /* destroys the stream */
 	PENDING_UNMAP,	  /* takes the memory away, then sets COUNTER_UNMAPPED */
 	PENDING_MIRROR,	  /* answers `tag` with what kernels wrote to host memory, in staging */
+	PENDING_DIRECT,	  /* says what another agent waits for (direct.h) */
 	PENDING_LOOK,	  /* nothing: a fault before it is noticed though nobody asks */
 };
 struct pending_event {
@@ -48,10 +49,13 @@ struct pending {
 	unsigned char *bytes;
 	uint32_t length;
 	uint32_t counter; /* COUNTER */
-	uint64_t value;	  /* WORD: value; UNMAP: ticket */
+	uint64_t value;	  /* WORD: value; UNMAP: ticket; DIRECT: its number */
+	uint64_t serial;  /* UNMAP: of the last copy before it that another agent is part of */
 	uint32_t device;  /* UNMAP */
 	uint64_t address, size;
 	struct worker_stream *stream; /* STREAM */
+	void *direct;		      /* DIRECT: a copy, or a connection */
+	uint32_t number;	      /* DIRECT: that connection's */
 };
 
 /* An event without timing, from the pool or made; the driver's error where there is none. */

@@ -12,6 +12,7 @@
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/worker/beside.h"
 #include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/limits.h"
@@ -182,6 +183,15 @@ static void loop_frame_done(struct worker *w)
 	w->receiver.payload_stripe = 0;
 }
 
+/* A call that waits in the driver for all streams: some of them may wait for another agent,
+ * which comes through the loop. What that depends on came before the frame. */
+static bool loop_waits_for_others(const struct worker *w)
+{
+	return direct_busy(w) && !w->sticky &&
+	       loop_marked(serve_find(w->receiver.frame.op), &w->receiver.frame,
+		       SERVE_WAITS | SERVE_SLOW);
+}
+
 /* Serves the complete frame of a call, or keeps it. false: neither can be done now. */
 static bool loop_call(struct worker *w, bool behind)
 {
@@ -192,7 +202,7 @@ static bool loop_call(struct worker *w, bool behind)
 	}
 	if (behind && !stash_overtakes(w))
 		return stash_keep(w);
-	if ((!behind && limits_full(w)) || !loop_can_serve(w))
+	if ((!behind && limits_full(w)) || loop_waits_for_others(w) || !loop_can_serve(w))
 		return false;
 	loop_serve_frame(w);
 	if (w->callbacks.outstanding)
@@ -498,13 +508,13 @@ static void loop_listen(struct worker *w, uint64_t now)
  * costs little of a core. */
 static void loop_sleep(struct worker *w, uint64_t idle_ns)
 {
-	struct pollfd fds[5] = {0};
+	struct pollfd fds[5 + 2 * DIRECT_LINKS] = {0};
 	struct timespec timeout = {.tv_sec = 1};
 	uint64_t wake = UINT64_MAX, now = wait_now();
 	bool bell;
 	bool gpu = w->fences.first || w->kept.stash.used || w->kept.parked.used ||
 		   w->in.count || stripes_busy(w) || stripes_sending(w) || w->mirror.tag >= 0 ||
-		   local_lends(&w->local) || metering_watches(w);
+		   local_lends(&w->local) || metering_watches(w) || direct_watches(w);
 	struct stripe *stripe = w->receiver.have_frame && w->receiver.payload_missing &&
 						w->receiver.payload_stripe
 					? w->stripes[w->receiver.payload_stripe]
@@ -552,7 +562,7 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	}
 	bell = w->local.is && fds[0].fd >= 0;
 	if ((!stripe || stripe_sleep(stripe)) && (!bell || local_doze(w)))
-		ppoll(fds, 5, &timeout, NULL);
+		ppoll(fds, 5 + direct_fds(w, fds + 5), &timeout, NULL);
 	if (stripe)
 		stripe_awake(stripe);
 	if (bell)
@@ -588,6 +598,8 @@ void loop_run(struct worker *w)
 			worker_control(w); /* a loop that never sleeps hears it, too */
 		if (w->stripe_count)
 			stripes_reap(w);
+		if (w->direct)
+			progress |= direct_turn(w);
 		now = wait_now();
 		metering_look(w, now);
 		watchdog_leave(w);

@@ -25,6 +25,7 @@
 #include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/sandbox/sandbox.h"
+#include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/extra.h"
 #include "gpu-agent/worker/limits.h"
@@ -487,6 +488,8 @@ static bool heed(struct worker *w, const struct handoff *message, int fds[TRANSP
 	case HANDOFF_SHARED:
 	case HANDOFF_GIVEN: ipc_answer(w, message, fds[0]); break;
 	case HANDOFF_IMAGE: images_answer(w, message, fds[0]); break;
+	case HANDOFF_TICKETED:
+	case HANDOFF_PEER: direct_answer(w, message, fds); break;
 	case HANDOFF_ADOPTED: say_again(w, message->bytes); break;
 	case HANDOFF_STOP:
 		worker_end(w,

@@ -99,6 +99,7 @@ struct known_range { /* device memory that lies outside the windows: modules' gl
 
 struct host_func;
 struct closing;
+struct direct;
 struct worker_graph;
 
 /* Frames from the app (loop.c). */
@@ -284,6 +285,7 @@ struct worker {
 	struct kept kept;
 	struct beside_calls beside;
 	struct worker_mirror mirror;
+	struct direct *direct; /* to other agents' sessions; NULL: nothing yet */
 
 	struct output_text { /* what kernels print, by enum output */
 		int fd;	     /* memfd that stands for stdout, stderr */

@@ -110,6 +110,12 @@ enum vcuda_op {
 	OP_vcudaTensorTake = 220,
 	OP_vcudaTensorLook = 221,
 	OP_vcudaTensorDo = 222,
+	OP_vcudaDirectTicket = 230,
+	OP_vcudaDirectConnect = 231,
+	OP_vcudaDirectSend = 232,
+	OP_vcudaDirectReceive = 233,
+	OP_vcudaDirectSignal = 234,
+	OP_vcudaDirectAwait = 235,
 };
 
 #endif

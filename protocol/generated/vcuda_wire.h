@@ -1153,4 +1153,72 @@ struct wire_vcudaTensorDo_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaTensorDo_reply) == 16, "");
 
+/* call 230 */
+struct wire_vcudaDirectTicket {
+	uint32_t link;
+	struct wire_run session; /* 16 x byte */
+	uint32_t counter;
+};
+_Static_assert(sizeof(struct wire_vcudaDirectTicket) == 16, "");
+struct wire_vcudaDirectTicket_reply {
+	struct wire_run ticket; /* at most 16 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaDirectTicket_reply) == 8, "");
+
+/* call 231 */
+struct wire_vcudaDirectConnect {
+	uint32_t link;
+	struct wire_run session; /* 16 x byte */
+	uint32_t counter;
+	struct wire_run ticket; /* 16 x byte */
+	struct wire_run address; /* NUL-terminated */
+};
+_Static_assert(sizeof(struct wire_vcudaDirectConnect) == 32, "");
+struct wire_vcudaDirectConnect_reply {
+	struct wire_run text; /* at most 192 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaDirectConnect_reply) == 8, "");
+
+/* post 232 */
+struct wire_vcudaDirectSend {
+	uint32_t link;
+	uint32_t pad_0;
+	uint64_t id;
+	int32_t device;
+	struct wire_run box; /* 56 x byte */
+	uint32_t flags;
+	uint64_t stream;
+};
+_Static_assert(sizeof(struct wire_vcudaDirectSend) == 40, "");
+
+/* post 233 */
+struct wire_vcudaDirectReceive {
+	uint32_t link;
+	uint32_t pad_0;
+	uint64_t id;
+	int32_t device;
+	struct wire_run box; /* 56 x byte */
+	uint32_t flags;
+	uint64_t stream;
+};
+_Static_assert(sizeof(struct wire_vcudaDirectReceive) == 40, "");
+
+/* post 234 */
+struct wire_vcudaDirectSignal {
+	uint32_t link;
+	uint32_t pad_0;
+	uint64_t id;
+	uint64_t event; /* KIND_KIND_CUevent */
+};
+_Static_assert(sizeof(struct wire_vcudaDirectSignal) == 24, "");
+
+/* post 235 */
+struct wire_vcudaDirectAwait {
+	uint32_t link;
+	uint32_t pad_0;
+	uint64_t id;
+	uint64_t stream; /* KIND_CUstream */
+};
+_Static_assert(sizeof(struct wire_vcudaDirectAwait) == 24, "");
+
 #endif

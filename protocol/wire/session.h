@@ -31,6 +31,10 @@
  * the number of the last frame that the worker took over; the reply connection joins as ever,
  * and is what ends the old secret.  SESSION_END says that nobody will come back.
  *
+ * Between agents.  SESSION_PEER joins a running session to one of another agent's: the dialing
+ * end is that agent's front. It has no token; the secret is a ticket that the session's client
+ * got for this pair of sessions, good once and for SESSION_TICKET_MS (direct.h).
+ *
  * A HELLO that is refused gets a WELCOME with status and text, then the connection is closed.
  * The agent decides within SESSION_HELLO_MS, spends one fixed slot on it and starts nothing.
  */
@@ -65,6 +69,11 @@
  * connection, but the messages of transport/local.h. Without it there are frames as ever. */
 #define SESSION_FEATURE_LOCAL (1ull << 10)
 
+/* COMMANDS: the client may join the session to those of other agents (SESSION_PEER). */
+#define SESSION_FEATURE_PEER (1ull << 11)
+
+#define SESSION_TICKET_MS 10000 /* that a ticket is good for */
+
 #define SESSION_STRIPES 4 /* at most; FRAME_STRIPE_MASK has room for 7 */
 /* A payload of fewer bytes is faster over the link: a thread less at each end is to wake.
  * Either end may hold it otherwise. */
@@ -82,6 +91,7 @@ enum session_role {
 	SESSION_RESUME = 5, /* instead of COMMANDS, of a session whose connections are cut */
 	SESSION_END = 6,    /* the session is over, its connections may be cut or not */
 	SESSION_RENEW = 7,  /* who a running session's client is, proven anew */
+	SESSION_PEER = 8,   /* another agent's session of the same process */
 };
 
 struct session_piece {
@@ -101,10 +111,13 @@ struct session_hello {
 	uint32_t pid; /* for the ledger and logs */
 	uint32_t uid;
 	char program[64];
-	char pod[128];	  /* namespace/name, or the host's name */
-	char pod_uid[40]; /* sessions with the same one share limits; "": those of the same pod
-			   */
-	char token[256];  /* NUL-terminated; compared in constant time */
+	char pod[128]; /* namespace/name, or the host's name */
+	union {
+		char pod_uid[40];   /* sessions with the same one share limits; "": those of the
+				     * same pod */
+		uint8_t source[16]; /* PEER: the session that dials */
+	};
+	char token[256]; /* NUL-terminated; compared in constant time */
 	union {
 		uint64_t memory_limit; /* bytes they may have of each GPU together; 0: any */
 		uint64_t counted;      /* RESUME: how many of the worker's frames */

@@ -490,7 +490,7 @@ static CUresult copy_between(struct shape *s, CUstream hStream, bool async)
 	if ((s->dst_side == SIDE_HOST && !s->dst) || (s->src_side == SIDE_HOST && !s->src))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (session_count > 1 && copy_elsewhere(s))
-		return copy_agents(s, stream);
+		return copy_agents(s, stream, async);
 	graph = capture_graph(stream);
 	if (graph && (s->src_side == SIDE_HOST || s->dst_side == SIDE_HOST))
 		return copy_captured(s, graph, stream, hStream, async);

@@ -52,9 +52,10 @@ CUresult copy_by_owner(struct shape *s, struct context *owner, uint64_t stream);
 /* --- copy_agents.c --- */
 /* Whether a side is of another agent than the thread's. */
 bool copy_elsewhere(const struct shape *s);
-/* The same copy then: by the other agent where both sides are its own (or the app's), else by
- * way of this process. Done when it returns. */
-CUresult copy_agents(struct shape *s, uint64_t stream);
+/* The same copy then: by the other agent where both sides are its own (or the app's), from
+ * agent to agent where they can (direct.h), else by way of this process and done when it
+ * returns. */
+CUresult copy_agents(struct shape *s, uint64_t stream, bool async);
 
 /* --- copy_array.c --- */
 /* Both sides that are arrays hold what is copied of them. */

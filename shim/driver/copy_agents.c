@@ -9,6 +9,7 @@
 #include "shim/driver/array.h"
 #include "shim/driver/context.h"
 #include "shim/driver/copy.h"
+#include "shim/driver/direct.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/stream.h"
@@ -163,9 +164,10 @@ static CUresult copy_relayed(const struct shape *s, uint64_t stream)
 	return status;
 }
 
-CUresult copy_agents(struct shape *s, uint64_t stream)
+CUresult copy_agents(struct shape *s, uint64_t stream, bool async)
 {
 	struct context *src = source_home(s), *dst = target_home(s);
+	CUresult status = CUDA_SUCCESS;
 
 	if (capture_graph(stream)) {
 		logs_add("cuMemcpy", "a capture does not span several agents");
@@ -173,6 +175,8 @@ CUresult copy_agents(struct shape *s, uint64_t stream)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	}
 	if (src && dst && src->session != dst->session)
-		return copy_relayed(s, stream);
+		return direct_copy(s, src, dst, stream, async, &status)
+			       ? status
+			       : copy_relayed(s, stream);
 	return copy_by_owner(s, dst ? dst : src, stream);
 }

@@ -11,6 +11,7 @@
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/direct.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
@@ -155,11 +156,25 @@ CUresult hand_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned 
 	return event_record(hEvent, hStream, flags, OP_cuEventRecordWithFlags);
 }
 
-/* Another agent's: the program's thread waits for it, and whatever the stream gets next comes
- * behind it. */
+/* Do earlier synchronisations prove that the recording is done? */
+static bool event_known(struct event *event, uint64_t recorded)
+{
+	uint64_t number = atomic_load(&event->stream);
+	struct stream *stream;
+
+	if (!recorded || atomic_load(&event->done) == recorded)
+		return true;
+	if (atomic_load(&event->context->synced) > recorded)
+		return true;
+	stream = number ? shim_object_of(number, KIND_CUstream) : event->context->legacy;
+	return stream && atomic_load(&stream->synced) > recorded;
+}
+
+/* Another agent's: the stream waits for it on the device. Where the agents cannot do that the
+ * program's thread does, and whatever the stream gets next comes behind it. */
 static CUresult event_await_elsewhere(struct event *event, CUstream hStream)
 {
-	uint64_t number;
+	uint64_t number, recorded;
 	CUresult status = stream_number(hStream, &number);
 	bool lent;
 
@@ -168,6 +183,9 @@ static CUresult event_await_elsewhere(struct event *event, CUstream hStream)
 		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	}
 	if (status)
+		return status;
+	recorded = atomic_load(&event->recorded);
+	if (event_known(event, recorded) || direct_await(event, number, &status))
 		return status;
 	lent = home_lend(event->handle);
 	status = hand_cuEventSynchronize((CUevent)(uintptr_t)event->handle);
@@ -314,20 +332,6 @@ CUresult hand_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 	struct context *context = context_of(hCtx);
 
 	return context ? event_await_context(context, hEvent) : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-/* Do earlier synchronisations prove that the recording is done? */
-static bool event_known(struct event *event, uint64_t recorded)
-{
-	uint64_t number = atomic_load(&event->stream);
-	struct stream *stream;
-
-	if (!recorded || atomic_load(&event->done) == recorded)
-		return true;
-	if (atomic_load(&event->context->synced) > recorded)
-		return true;
-	stream = number ? shim_object_of(number, KIND_CUstream) : event->context->legacy;
-	return stream && atomic_load(&stream->synced) > recorded;
 }
 
 CUresult hand_cuEventQuery(CUevent hEvent)

@@ -74,6 +74,21 @@ static bool order_known_done(const struct context *context, uint64_t seq)
 	       (stream && atomic_load(&stream->synced) >= seq);
 }
 
+bool order_loose(struct context *context, uint64_t *stream, uint16_t *number)
+{
+	uint64_t loose;
+	bool some;
+
+	context = context->home;
+	pthread_mutex_lock(&order_lock);
+	loose = atomic_load(&context->loose);
+	some = loose && !order_known_done(context, loose);
+	*stream = context->loose_stream;
+	*number = some ? context->loose_number : context->number;
+	pthread_mutex_unlock(&order_lock);
+	return some;
+}
+
 CUresult order_copied(struct context *context, uint64_t stream, uint64_t seq)
 {
 	CUresult status = CUDA_SUCCESS;

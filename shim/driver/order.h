@@ -14,6 +14,9 @@
 
 /* Frame SEQ was a synchronous copy to the device on that stream of the context, not awaited. */
 CUresult order_copied(struct context *context, uint64_t stream, uint64_t seq);
+/* For work on a stream of none of the context's: true where it has to come behind such copies,
+ * with the stream that has them, of context number *CONTEXT where it is 0. */
+bool order_loose(struct context *context, uint64_t *stream, uint16_t *number);
 /* Before work on STREAM of CONTEXT (of a green one: its primary): waits, on the device, for
  * such copies. */
 CUresult order_join_slow(struct context *context, struct stream *stream);

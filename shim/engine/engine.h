@@ -54,6 +54,7 @@ enum lock_rank {
 	LOCK_GRAPH_MEMORY, /* driver/graph/memory_node.c: memory that graphs own */
 	LOCK_DUE,	   /* driver/graph/user_object.c: destructors that are due */
 	LOCK_FAULT,	   /* driver/memory/fault.c: touches of managed memory */
+	LOCK_DIRECT,	   /* driver/direct.c: the order of what two agents do */
 	LOCK_ORDER,	   /* driver/order.c: which streams wait for which */
 	LOCK_COMPLETION,   /* engine/completion.c: counters that are given out */
 	LOCK_BOUNCE,	   /* engine/bounce.c: where answers' payloads land */
@@ -77,6 +78,7 @@ enum shim_perf {
 	PERF_ZEROCOPY = 1 << 6,	    /* no_zerocopy: pinned memory is captured like pageable */
 	PERF_MODULE_CACHE = 1 << 7, /* no_module_cache: module bytes always travel */
 	PERF_USERFAULTFD = 1 << 8,  /* no_userfaultfd: managed memory is watched by SIGSEGV */
+	PERF_DIRECT = 1 << 9,	    /* no_direct: nothing goes from agent to agent */
 };
 extern unsigned shim_perf;
 extern bool shim_counting; /* VCUDA_STATS is set */

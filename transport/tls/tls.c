@@ -244,6 +244,20 @@ int tls_dial(const char *address, const struct session_hello *hello,
 	return dial_session(&dial, hello, welcome, link);
 }
 
+int tls_join(const char *address, const struct session_hello *hello, uint64_t deadline,
+	struct error *error)
+{
+	struct dial dial = {
+		.connect = connect_tls,
+		.transport = &transport_tls,
+		.address = address,
+		.deadline = deadline,
+		.error = error,
+	};
+
+	return dial_peer(&dial, hello);
+}
+
 int tls_open_stripe(const struct transport_place *place, const struct session_hello *hello,
 	uint64_t deadline, unsigned *number, struct link **stripe, struct error *error)
 {

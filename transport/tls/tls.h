@@ -27,6 +27,8 @@ TLS_WEAK int tls_handoff(
 TLS_WEAK int tls_open_stripe(const struct transport_place *place,
 	const struct session_hello *hello, uint64_t deadline, unsigned *number,
 	struct link **stripe, struct error *error);
+TLS_WEAK int tls_join(const char *address, const struct session_hello *hello, uint64_t deadline,
+	struct error *error);
 TLS_WEAK ssize_t tls_read(int fd, void *bytes, size_t n);
 TLS_WEAK int tls_write(int fd, const void *bytes, size_t n);
 TLS_WEAK const char *tls_why(int fd);

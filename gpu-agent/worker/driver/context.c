@@ -8,6 +8,7 @@
 #include "gpu-agent/worker/beside.h"
 #include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/array.h"
 #include "gpu-agent/worker/driver/graph.h"
@@ -69,6 +70,7 @@ static void context_forget(struct worker *w, uint16_t context)
 	staging_forget(w, &w->in, context);
 	local_forget(w, context);
 	stripes_forget(w, context);
+	direct_forget(w, context);
 	staging_reap(w, &w->in);
 	for (stream = w->streams; stream; stream = next) {
 		next = stream->next;

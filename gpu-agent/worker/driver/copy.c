@@ -7,16 +7,11 @@
 
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/array.h"
+#include "gpu-agent/worker/driver/copy.h"
 #include "gpu-agent/worker/driver/graph.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/staging.h"
-
-/* One side of a copy, as the driver gets it: what is checked is what is copied. */
-struct copy_side {
-	uint64_t at, pitch, rows;	  /* a slice is ROWS rows of PITCH bytes */
-	const struct worker_array *array; /* not NULL: byte, row and slice in it */
-};
 
 /* A slice's rows of a pitch that holds WIDTH bytes. Where a slice is one row its pitch says
  * nothing, and any pitch that divides the slice will do. */
@@ -66,10 +61,8 @@ static struct copy_side copy_side(struct worker *w, struct request *r, uint64_t 
 	return side;
 }
 
-/* The same of a copy that may have arrays. */
-static struct copy_side copy_side_any(struct worker *w, struct request *r, uint64_t array,
-	uint64_t at, uint64_t pitch, uint64_t slice, uint64_t width, uint64_t height,
-	uint64_t depth)
+struct copy_side copy_side_any(struct worker *w, struct request *r, uint64_t array, uint64_t at,
+	uint64_t pitch, uint64_t slice, uint64_t width, uint64_t height, uint64_t depth)
 {
 	if (!array)
 		return copy_side(w, r, at, pitch, slice, width, height, depth);
@@ -135,9 +128,7 @@ static void copy_to(CUDA_MEMCPY3D *c, const struct copy_side *side)
 	c->dstHeight = side->rows;
 }
 
-/* To the device from bytes of ours, or, with TO, from the device to these.  Ours lie row by
- * row. */
-static CUresult copy_host(struct worker *w, struct worker_stream *stream,
+CUresult copy_host(struct worker *w, const struct worker_stream *stream,
 	const struct copy_side *side, uint64_t width, uint64_t height, uint64_t depth,
 	const void *from, void *to)
 {

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "common/log.h"
+#include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/ipc.h"
 #include "gpu-agent/worker/driver/memory.h"
@@ -184,6 +185,7 @@ CUresult serve_vcudaMemUnmap(struct worker *w, struct request *r)
 	p->address = req->address;
 	p->size = req->bytes;
 	p->value = req->ticket;
+	p->serial = w->direct ? w->direct->serial : 0;
 	status = fence_context(w, p, 0);
 	/* A broken context runs nothing any more: the memory can go. */
 	if (status && !worker_is_sticky(status))

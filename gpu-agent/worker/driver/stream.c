@@ -58,6 +58,21 @@ void context_stream_init(struct worker *w, uint16_t context)
 	stream_link(w, stream);
 }
 
+struct worker_stream *stream_own(struct worker *w, uint16_t context)
+{
+	struct worker_stream *stream = calloc(1, sizeof(*stream));
+
+	if (!stream || worker_use(w, context) ||
+		w->cuda.cuStreamCreateWithPriority(
+			&stream->stream, CU_STREAM_NON_BLOCKING, 0)) {
+		free(stream);
+		return NULL;
+	}
+	stream->context = context;
+	stream_link(w, stream);
+	return stream;
+}
+
 CUresult serve_vcudaStreamCreate(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaStreamCreate *req = (const void *)r->body;

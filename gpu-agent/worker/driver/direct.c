@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies between a device here and one of another agent.  The end that has the bytes copies
+ * them into pinned memory, piece by piece, and sends each when it is there; the other one
+ * copies them on.  A stream that the copy belongs to is held on the device meanwhile, so that
+ * what comes behind it there sees the copy done, and the streams that copy wait for nothing.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu-agent/worker/direct.h"
+#include "gpu-agent/worker/driver.h"
+#include "gpu-agent/worker/driver/direct.h"
+#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/worker_state.h"
+
+#define COPIES_MOST 65536u /* of a session under way */
+/* ---- the list ---- */
+
+struct direct_copy *direct_copy_find(
+	const struct worker *w, const struct direct_link *l, uint64_t id, bool sends)
+{
+	for (struct direct_copy *c = w->direct->copies; c; c = c->next)
+		if (c->link == l && c->id == id && c->sends == sends && !c->over)
+			return c;
+	return NULL;
+}
+
+static void copy_drop(struct worker *w, struct direct_copy *copy)
+{
+	struct direct *d = w->direct;
+	struct direct_copy **at = &d->copies;
+
+	while (*at != copy)
+		at = &(*at)->next;
+	*at = copy->next;
+	if (d->copies_tail == &copy->next)
+		d->copies_tail = at;
+	free(copy);
+}
+
+void direct_copy_end(struct worker *w, struct direct_copy *copy)
+{
+	direct_release(w, &copy->hold);
+	direct_piece_forget(w, copy);
+	for (uint32_t i = 0; i < w->direct->count; i++)
+		if (w->direct->links[i]->copy == copy)
+			w->direct->links[i]->copy = NULL;
+	copy->over = true;
+	if (!copy->fences)
+		copy_drop(w, copy);
+}
+
+void direct_copy_fail(struct worker *w, struct direct_copy *copy, CUresult status, bool say)
+{
+	if (say)
+		direct_say(w, copy->link, DIRECT_FAILED, copy->id, (uint64_t)status);
+	if (!w->deferred)
+		w->deferred = status;
+	direct_copy_end(w, copy);
+}
+
+bool direct_done_up_to(const struct worker *w, uint64_t serial)
+{
+	return !w->direct->copies || w->direct->copies->serial > serial;
+}
+
+struct worker_stream *direct_copy_stream(struct worker *w, uint32_t device)
+{
+	struct worker_stream **stream = &w->direct->streams[device];
+
+	if (!*stream)
+		*stream = stream_own(w, (uint16_t)CONTEXT_PRIMARY(device));
+	return *stream;
+}
+
+/* ---- their frames ---- */
+
+CUresult direct_copy_fence(
+	struct worker *w, struct direct_copy *copy, struct worker_stream *stream)
+{
+	struct pending *p = fence_new(w, PENDING_DIRECT, stream->context);
+	CUresult status = p ? fence_stream(w, p, stream) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (status) {
+		if (p)
+			fence_free(w, p);
+		return status;
+	}
+	p->direct = copy;
+	copy->fences++;
+	fence_push(w, p);
+	return CUDA_SUCCESS;
+}
+
+static void copy_ready(struct worker *w, struct direct_copy *copy)
+{
+	copy->turn = true;
+	if (!copy->sends)
+		direct_say(w, copy->link, DIRECT_READY, copy->id, 0);
+}
+
+/* What came before the frame. False: it failed at the other end. */
+static bool copy_hear_early(struct direct_copy *copy)
+{
+	struct direct_early early;
+
+	if (!direct_early(copy->link, copy->id, &early))
+		return true;
+	if (early.what == DIRECT_READY)
+		copy->ready = true;
+	return early.what == DIRECT_READY;
+}
+
+struct direct_request {
+	uint32_t link;
+	uint64_t id;
+	int device;
+	const struct direct_box *box;
+	uint32_t flags;
+	uint64_t stream;
+	bool sends;
+};
+
+static bool box_total(const struct direct_box *box, uint64_t *total)
+{
+	return !__builtin_mul_overflow(box->width, box->height, total) &&
+	       !__builtin_mul_overflow(*total, box->depth, total) && *total;
+}
+
+/* The copy, with its stream held where that is asked for. */
+static CUresult copy_begin(struct worker *w, struct request *r, const struct direct_request *q,
+	struct direct_link *l)
+{
+	struct direct *d = w->direct;
+	const struct direct_box *box = q->box;
+	struct worker_stream *stream = NULL;
+	struct direct_copy *copy;
+	struct copy_side side;
+	uint64_t total = 0;
+	CUresult status = CUDA_SUCCESS;
+
+	if (q->device < 0 || (uint32_t)q->device >= w->device_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!box_total(box, &total) || q->flags & ~(DIRECT_BEHIND | DIRECT_HOLDS))
+		return CUDA_ERROR_INVALID_VALUE;
+	side = copy_side_any(w, r, box->array, box->at, box->pitch, box->slice, box->width,
+		box->height, box->depth);
+	if (q->flags)
+		stream = worker_stream_object(w, r, q->stream);
+	if (worker_refused(r))
+		return r->refused;
+	if (d->serial - (d->copies ? d->copies->serial : d->serial) >= COPIES_MOST)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	copy = calloc(1, sizeof(*copy));
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	copy->link = l;
+	copy->id = q->id;
+	copy->serial = ++d->serial;
+	copy->sends = q->sends;
+	copy->device = (uint32_t)q->device;
+	copy->side = side;
+	copy->box = *box;
+	copy->total = total;
+	*d->copies_tail = copy;
+	d->copies_tail = &copy->next;
+	if (!copy_hear_early(copy)) {
+		direct_copy_fail(w, copy, COPY_BROKEN, false);
+		return CUDA_SUCCESS;
+	}
+	if (!direct_copy_stream(w, copy->device))
+		status = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!status && q->flags & DIRECT_BEHIND)
+		status = direct_copy_fence(w, copy, stream);
+	if (!status && q->flags & DIRECT_HOLDS)
+		status = direct_hold(w, stream, &copy->hold);
+	if (status)
+		direct_copy_fail(w, copy, status, true);
+	else if (!(q->flags & DIRECT_BEHIND))
+		copy_ready(w, copy);
+	return status;
+}
+
+/* Where it cannot begin the other end hears it, or its stream would wait. */
+static CUresult copy_serve(struct worker *w, struct request *r, const struct direct_request *q)
+{
+	struct direct_link *l = direct_find(w, q->link);
+	uint32_t before;
+	CUresult status;
+
+	if (!l)
+		return COPY_BROKEN;
+	before = l->count;
+	status = worker_refused(r) ? r->refused : copy_begin(w, r, q, l);
+	if (status && l->state != DIRECT_BROKEN && l->count == before)
+		direct_say(w, l, DIRECT_FAILED, q->id, (uint64_t)status);
+	return status;
+}
+
+CUresult serve_vcudaDirectSend(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaDirectSend *req = (const void *)r->body;
+	const struct direct_request q = {req->link, req->id, req->device,
+		worker_in(r, &req->box, sizeof(struct direct_box)), req->flags, req->stream,
+		true};
+
+	return copy_serve(w, r, &q);
+}
+
+CUresult serve_vcudaDirectReceive(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaDirectReceive *req = (const void *)r->body;
+	const struct direct_request q = {req->link, req->id, req->device,
+		worker_in(r, &req->box, sizeof(struct direct_box)), req->flags, req->stream,
+		false};
+
+	return copy_serve(w, r, &q);
+}
+
+bool direct_heard(struct worker *w, struct direct_link *l, const struct direct_message *m)
+{
+	struct direct_copy *copy;
+
+	if (m->what == DIRECT_SIGNAL)
+		return direct_event_heard(w, l, m->id);
+	copy = direct_copy_find(w, l, m->id, true);
+	if (!copy && m->what == DIRECT_FAILED)
+		copy = direct_copy_find(w, l, m->id, false);
+	/* A copy that failed here; or one whose frame comes yet: READY, FAILED. */
+	if (!copy)
+		return m->what == DIRECT_DONE;
+	switch (m->what) {
+	case DIRECT_READY: copy->ready = true; break;
+	case DIRECT_DONE:
+		w->direct->copies_sent++;
+		direct_copy_end(w, copy);
+		break;
+	default: direct_copy_fail(w, copy, COPY_BROKEN, false); break;
+	}
+	return true;
+}
+
+void direct_fail_all(struct worker *w, struct direct_link *l)
+{
+	struct direct *d = w->direct;
+
+	for (struct direct_copy *copy = d->copies, *next; copy; copy = next) {
+		next = copy->next;
+		if (copy->link == l && !copy->over)
+			direct_copy_fail(w, copy, COPY_BROKEN, false);
+	}
+	direct_event_fail(w, l);
+}
+
+void direct_passed(struct worker *w, struct pending *p, CUresult status)
+{
+	struct direct_copy *copy = p->direct;
+	struct direct_link *l;
+
+	if (!copy) {
+		l = direct_find(w, p->number);
+		if (l)
+			direct_say(w, l, DIRECT_SIGNAL, p->value, 0);
+		return;
+	}
+	copy->fences--;
+	if (copy->over) {
+		if (!copy->fences)
+			copy_drop(w, copy);
+	} else if (status) {
+		direct_copy_fail(w, copy, status, true);
+	} else if (!copy->turn) {
+		copy_ready(w, copy);
+	} else if (copy->under_way == copy->total) {
+		direct_say(w, copy->link, DIRECT_DONE, copy->id, 0);
+		direct_copy_end(w, copy);
+	}
+}
+
+void direct_forget(struct worker *w, uint16_t context)
+{
+	struct direct *d = w->direct;
+
+	if (!d)
+		return;
+	direct_piece_forget_context(w, context);
+	staging_forget(w, &d->in, context);
+	for (uint32_t i = 0; i < w->device_count; i++)
+		if (d->streams[i] && d->streams[i]->context == context)
+			d->streams[i] = NULL;
+	if (context == CONTEXT_PRIMARY(0))
+		d->listener_count = 0;
+}

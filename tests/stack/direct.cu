@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Copies between devices of two agents, and streams that wait for another one's events
+ * (test_direct.py): the first word says what it does.
+ *
+ *	copies   every form of copy, both ways, on streams of either end; right behind each
+ *	big N    one copy of N MiB and another one back, awaited once
+ *	events   streams that wait for each other's events, which are gated
+ *	go-on    copies until stdin is closed; says how many went right, and each first error */
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "tests/say.h"
+
+static void must_at(int line, const char *what, bool right, int got)
+{
+	if (right)
+		return;
+	say("line %d: %s gave %d", line, what, got);
+	_exit(1);
+}
+#define MUST(call)                                                                             \
+	do {                                                                                   \
+		int got_ = (int)(call);                                                        \
+		must_at(__LINE__, #call, !got_, got_);                                         \
+	} while (0)
+#define RIGHT(condition) must_at(__LINE__, #condition, condition, 0)
+
+static const uint32_t N = 1 << 18;
+
+static void *driver(const char *name)
+{
+	void *found = dlsym(dlopen("libcuda.so.1", RTLD_NOW), name);
+
+	RIGHT(found);
+	return found;
+}
+#define STRING(name) #name
+#define NAMED(name) STRING(name)
+#define DRIVER(name) ((decltype(&name))driver(NAMED(name)))
+
+__global__ void fill(uint32_t *data, uint32_t n, uint32_t value)
+{
+	uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (i < n)
+		data[i] = value + i;
+}
+
+__global__ void linger(unsigned long long ns)
+{
+	unsigned long long begin, time;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+	do
+		asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+	while (time - begin < ns);
+}
+
+/* What one device has for these tests. */
+struct side {
+	int device;
+	uint32_t *data;
+	cudaStream_t stream;
+	cudaEvent_t event;
+
+	explicit side(int d, size_t n = N) : device(d)
+	{
+		MUST(cudaSetDevice(d));
+		MUST(cudaMalloc(&data, n * sizeof(*data)));
+		MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+		MUST(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+	}
+	void use() const
+	{
+		MUST(cudaSetDevice(device));
+	}
+	void make(uint32_t value, unsigned long long ns = 0, uint32_t n = N) const
+	{
+		use();
+		if (ns)
+			linger<<<1, 1, 0, stream>>>(ns);
+		fill<<<(n + 255) / 256, 256, 0, stream>>>(data, n, value);
+		MUST(cudaGetLastError());
+	}
+	std::vector<uint32_t> read(size_t n = N) const
+	{
+		std::vector<uint32_t> host(n);
+
+		use();
+		MUST(cudaMemcpyAsync(host.data(), data, n * sizeof(*data),
+			cudaMemcpyDeviceToHost, stream));
+		MUST(cudaStreamSynchronize(stream));
+		return host;
+	}
+	void end() const
+	{
+		use();
+		MUST(cudaFree(data));
+		MUST(cudaStreamDestroy(stream));
+		MUST(cudaEventDestroy(event));
+	}
+};
+
+static bool counts(const std::vector<uint32_t> &data, uint32_t value)
+{
+	for (uint32_t i = 0; i < data.size(); i++)
+		if (data[i] != value + i)
+			return false;
+	return true;
+}
+
+/* From a to b: on a's stream, then on b's; what comes behind on the same stream sees it. */
+static void linear(int a, int b)
+{
+	side from(a), to(b);
+	uint32_t value = 1000;
+
+	for (size_t bytes : {(size_t)4, (size_t)4096, N * sizeof(uint32_t)}) {
+		size_t n = bytes / sizeof(uint32_t);
+
+		from.make(++value, 20000000);
+		MUST(cudaMemcpyPeerAsync(to.data, b, from.data, a, bytes, from.stream));
+		/* The source is overwritten behind it. */
+		from.make(7);
+		MUST(cudaStreamSynchronize(from.stream));
+		RIGHT(counts(to.read(n), value));
+		RIGHT(counts(from.read(), 7));
+
+		from.make(++value);
+		MUST(cudaStreamSynchronize(from.stream));
+		to.make(3, 20000000);
+		MUST(cudaMemcpyPeerAsync(to.data, b, from.data, a, bytes, to.stream));
+		RIGHT(counts(to.read(n), value));
+		MUST(cudaMemcpyPeerAsync(to.data, b, from.data, a, bytes, to.stream));
+		to.make(5);
+		RIGHT(counts(to.read(), 5));
+	}
+	/* Without a stream of the program's: in order with both devices' own. */
+	from.use();
+	linger<<<1, 1>>>(20000000);
+	fill<<<N / 256, 256>>>(from.data, N, 77);
+	to.use();
+	fill<<<N / 256, 256>>>(to.data, N, 78);
+	MUST(cudaMemcpyPeer(to.data, b, from.data, a, N * sizeof(uint32_t)));
+	std::vector<uint32_t> host(N);
+	MUST(cudaMemcpy(host.data(), to.data, N * sizeof(uint32_t), cudaMemcpyDefault));
+	RIGHT(counts(host, 77));
+	/* Behind a copy from the host that has returned. */
+	for (uint32_t i = 0; i < N; i++)
+		host[i] = 500 + i;
+	from.use();
+	MUST(cudaMemcpy(from.data, host.data(), N * sizeof(uint32_t), cudaMemcpyDefault));
+	MUST(cudaMemcpyPeerAsync(to.data, b, from.data, a, N * sizeof(uint32_t), to.stream));
+	RIGHT(counts(to.read(), 500));
+	/* Freed while it is on its way. */
+	uint32_t *there;
+	to.use();
+	MUST(cudaMalloc(&there, 32 << 20));
+	from.make(9, 50000000);
+	MUST(cudaMemcpyPeerAsync(there, b, from.data, a, N * sizeof(uint32_t), from.stream));
+	MUST(cudaFree(there));
+	MUST(cudaStreamSynchronize(from.stream));
+	from.end();
+	to.end();
+}
+
+static void shaped(int a, int b)
+{
+	const size_t width = 300, height = 200, pitch = 512, depth = 5;
+	std::vector<unsigned char> host(pitch * height * depth), got(host.size(), 0xee);
+	cudaPitchedPtr src, dst;
+	unsigned char *wide, *back;
+
+	for (size_t i = 0; i < host.size(); i++)
+		host[i] = (unsigned char)(i * 2654435761u >> 13);
+	MUST(cudaSetDevice(a));
+	MUST(cudaMalloc(&wide, host.size()));
+	MUST(cudaMemcpy(wide, host.data(), host.size(), cudaMemcpyDefault));
+	MUST(cudaSetDevice(b));
+	MUST(cudaMalloc(&back, host.size()));
+	MUST(cudaMemset(back, 0xee, host.size()));
+	/* Two dimensions, other pitches. */
+	MUST(cudaMemcpy2DAsync(back + 5, 400, wide + 3, pitch, width, height, cudaMemcpyDefault, 0));
+	MUST(cudaMemcpy(got.data(), back, host.size(), cudaMemcpyDefault));
+	for (size_t y = 0; y < height; y++)
+		for (size_t x = 0; x < 400; x++)
+			RIGHT(x < 5 || x >= 5 + width ||
+			      got[y * 400 + x] == host[y * pitch + x - 5 + 3]);
+	RIGHT(got[4] == 0xee && got[5 + width] == 0xee);
+	/* Three, with the classic description and that of two devices. */
+	src = make_cudaPitchedPtr(wide, pitch, width, height);
+	dst = make_cudaPitchedPtr(back, pitch, width, height);
+	cudaMemcpy3DParms three = {};
+	three.srcPtr = src;
+	three.dstPtr = dst;
+	three.extent = make_cudaExtent(width, height - 20, depth);
+	three.kind = cudaMemcpyDefault;
+	MUST(cudaMemset(back, 0xee, host.size()));
+	MUST(cudaMemcpy3DAsync(&three, 0));
+	MUST(cudaMemcpy(got.data(), back, host.size(), cudaMemcpyDefault));
+	for (size_t z = 0; z < depth; z++)
+		for (size_t y = 0; y < height; y++)
+			for (size_t x = 0; x < pitch; x++) {
+				size_t i = (z * height + y) * pitch + x;
+
+				RIGHT(got[i] ==
+				      (x < width && y < height - 20 ? host[i] : 0xee));
+			}
+	cudaMemcpy3DPeerParms peers = {};
+	peers.srcPtr = src;
+	peers.srcDevice = a;
+	peers.dstPtr = dst;
+	peers.dstDevice = b;
+	peers.extent = make_cudaExtent(width, height, depth);
+	MUST(cudaMemset(back, 0, host.size()));
+	MUST(cudaMemcpy3DPeerAsync(&peers, 0));
+	MUST(cudaMemcpy(got.data(), back, host.size(), cudaMemcpyDefault));
+	for (size_t z = 0; z < depth; z++)
+		for (size_t y = 0; y < height; y++)
+			RIGHT(!memcmp(&got[(z * height + y) * pitch],
+				&host[(z * height + y) * pitch], width));
+	/* Into an array, and out of it. */
+	cudaArray_t array;
+	cudaChannelFormatDesc format = cudaCreateChannelDesc<unsigned char>();
+	MUST(cudaMallocArray(&array, &format, width, height));
+	MUST(cudaMemcpy2DToArray(array, 2, 1, wide, pitch, 100, 50, cudaMemcpyDefault));
+	MUST(cudaSetDevice(a));
+	MUST(cudaMemset(wide, 0, host.size()));
+	MUST(cudaMemcpy2DFromArray(wide, pitch, array, 2, 1, 100, 50, cudaMemcpyDefault));
+	MUST(cudaMemcpy(got.data(), wide, host.size(), cudaMemcpyDefault));
+	for (size_t y = 0; y < 50; y++)
+		RIGHT(!memcmp(&got[y * pitch], &host[y * pitch], 100));
+	MUST(cudaFree(wide));
+	MUST(cudaSetDevice(b));
+	MUST(cudaFreeArray(array));
+	MUST(cudaFree(back));
+}
+
+/* Many small ones at once, both ways, by threads. */
+static void crossing(int a, int b)
+{
+	std::vector<std::thread> threads;
+
+	for (int t = 0; t < 4; t++)
+		threads.emplace_back([=] {
+			int x = t & 1 ? a : b, y = t & 1 ? b : a;
+			side from(x), to(y);
+
+			for (uint32_t i = 0; i < 50; i++) {
+				from.make(i + 100 * t);
+				MUST(cudaMemcpyPeerAsync(
+					to.data, y, from.data, x, 4096, from.stream));
+				MUST(cudaMemcpyPeer(to.data + 1024, y, from.data, x, 4096));
+				MUST(cudaStreamSynchronize(from.stream));
+			}
+			MUST(cudaDeviceSynchronize());
+			RIGHT(counts(to.read(1024), 49 + 100 * t));
+			from.end();
+			to.end();
+		});
+	for (auto &thread : threads)
+		thread.join();
+}
+
+static int copies()
+{
+	int last;
+
+	MUST(cudaGetDeviceCount(&last));
+	last--;
+	for (int turn = 0; turn < 2; turn++) {
+		int a = turn ? last : 0, b = turn ? 0 : last;
+
+		linear(a, b);
+		say("linear from %d", a);
+		shaped(a, b);
+		say("shaped from %d", a);
+	}
+	crossing(0, last);
+	say("right");
+	return 0;
+}
+
+static int big(size_t mib)
+{
+	uint32_t n = (uint32_t)(mib << 18);
+	int last;
+
+	MUST(cudaGetDeviceCount(&last));
+	last--;
+	side from(0, n), to(last, n);
+
+	from.make(42, 0, n);
+	/* The connection is made by the first one. */
+	MUST(cudaMemcpyPeerAsync(to.data, last, from.data, 0, 4, from.stream));
+	MUST(cudaStreamSynchronize(from.stream));
+	say("made");
+	for (char byte; read(STDIN_FILENO, &byte, 1) < 0;)
+		;
+	MUST(cudaMemcpyPeerAsync(to.data, last, from.data, 0, mib << 20, from.stream));
+	MUST(cudaStreamSynchronize(from.stream));
+	say("copied");
+	for (char byte; read(STDIN_FILENO, &byte, 1) < 0;)
+		;
+	RIGHT(counts(to.read(n), 42));
+	say("right");
+	return 0;
+}
+
+/* Opens when the host says so. */
+struct gate {
+	uint32_t *word;
+	int device;
+
+	explicit gate(const side &at) : device(at.device)
+	{
+		at.use();
+		MUST(cudaMalloc(&word, sizeof(*word)));
+		put(0);
+		MUST(DRIVER(cuStreamWaitValue32)(
+			at.stream, (CUdeviceptr)word, 1, CU_STREAM_WAIT_VALUE_GEQ));
+	}
+	void put(uint32_t value) const
+	{
+		cudaStream_t other;
+
+		MUST(cudaSetDevice(device));
+		MUST(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+		MUST(cudaMemcpyAsync(word, &value, sizeof(value), cudaMemcpyHostToDevice, other));
+		MUST(cudaStreamSynchronize(other));
+		MUST(cudaStreamDestroy(other));
+	}
+	void open() const
+	{
+		put(1);
+	}
+};
+
+/* The thread goes on though the event cannot be done before it does. */
+static void waits(int a, int b)
+{
+	side one(a), two(b);
+
+	one.make(0);
+	two.make(0);
+	gate closed(one);
+	one.make(1);
+	MUST(cudaEventRecord(one.event, one.stream));
+	two.use();
+	MUST(cudaStreamWaitEvent(two.stream, one.event, 0));
+	/* What is recorded there later is not waited for. */
+	gate never(one);
+	MUST(cudaEventRecord(one.event, one.stream));
+	two.make(2);
+	MUST(cudaEventRecord(two.event, two.stream));
+	RIGHT(cudaEventQuery(two.event) == cudaErrorNotReady);
+	(void)cudaGetLastError();
+	closed.open();
+	MUST(cudaEventSynchronize(two.event));
+	RIGHT(counts(two.read(), 2));
+	never.open();
+	MUST(cudaStreamSynchronize(one.stream));
+	one.end();
+	two.end();
+}
+
+/* There and back a hundred times: each adds to what the other has. */
+static void rounds(int a, int b)
+{
+	side one(a), two(b);
+
+	one.make(0);
+	MUST(cudaEventRecord(one.event, one.stream));
+	for (uint32_t i = 1; i <= 100; i++) {
+		const side &now = i & 1 ? two : one, &before = i & 1 ? one : two;
+
+		now.use();
+		MUST(cudaStreamWaitEvent(now.stream, before.event, 0));
+		MUST(cudaMemcpyPeerAsync(now.data, now.device, before.data, before.device, 4096,
+			now.stream));
+		fill<<<4, 256, 0, now.stream>>>(now.data, 1024, i);
+		MUST(cudaEventRecord(now.event, now.stream));
+	}
+	RIGHT(counts(one.read(1024), 100));
+	MUST(cudaStreamSynchronize(two.stream));
+	one.end();
+	two.end();
+}
+
+static int events()
+{
+	int last;
+
+	MUST(cudaGetDeviceCount(&last));
+	last--;
+	waits(0, last);
+	waits(last, 0);
+	rounds(0, last);
+	say("right");
+	return 0;
+}
+
+static bool stdin_closed()
+{
+	struct pollfd in = {STDIN_FILENO, POLLIN, 0};
+	char byte;
+
+	return poll(&in, 1, 0) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
+}
+
+/* Each turn is a copy there, a kernel on its own device here; an error is the copy's alone. */
+static int go_on()
+{
+	uint32_t good = 0, bad = 0;
+	int last;
+
+	MUST(cudaGetDeviceCount(&last));
+	last--;
+	side from(0), to(last);
+
+	say("running");
+	for (uint32_t turn = 0; !stdin_closed(); turn++) {
+		cudaError_t status;
+
+		from.make(turn);
+		status = cudaMemcpyPeerAsync(
+			to.data, last, from.data, 0, N * sizeof(uint32_t), from.stream);
+		if (!status)
+			status = cudaStreamSynchronize(from.stream);
+		(void)cudaGetLastError();
+		if (status && !bad++)
+			say("error %d", (int)status);
+		if (!status && !good++)
+			say("copied");
+		if (status && bad > 200)
+			usleep(1000);
+		RIGHT(counts(from.read(), turn));
+		if (!status && cudaSetDevice(last) == cudaSuccess && !bad)
+			RIGHT(counts(to.read(), turn));
+	}
+	say("%u right, %u wrong", good, bad);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "copies";
+
+	if (!strcmp(what, "big"))
+		return big(strtoul(argv[2], NULL, 10));
+	return !strcmp(what, "copies") ? copies() : !strcmp(what, "events") ? events() : go_on();
+}
