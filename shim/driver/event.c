@@ -110,6 +110,14 @@ static bool event_captures(CUstream hStream)
 	return capture_any() && !stream_plain(hStream, &number) && capture_graph(number);
 }
 
+/* Only streams of its own context record an event; a green one's may be the primary's. */
+static bool event_goes_with(const struct event *event, uint64_t number)
+{
+	const struct stream *stream = stream_find(number);
+
+	return !stream || stream->context->home == event->context->home;
+}
+
 CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint16_t op)
 {
 	struct event *event = event_of(hEvent);
@@ -136,8 +144,7 @@ CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint
 	if (op != OP_cuEventRecord)
 		body->flags = flags;
 	stream = body->hStream;
-	if (!call.status && devices.count > 1 &&
-		!stream_of_device(stream, event->context->device))
+	if (!call.status && !event_goes_with(event, stream))
 		call.status = CUDA_ERROR_INVALID_HANDLE;
 	if (!call.status)
 		captured = capture_record(event, stream, flags & CU_EVENT_RECORD_EXTERNAL);

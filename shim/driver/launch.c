@@ -54,10 +54,10 @@ static CUresult cluster_required_fits(const struct function_info *info, const un
 {
 	const int *at = &info->attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
 
-	if (__builtin_expect(at[0] <= 0, 1))
+	if (__builtin_expect(at[0] <= 0 && at[1] <= 0 && at[2] <= 0, 1))
 		return CUDA_SUCCESS;
 	return cluster_fits(info,
-		(unsigned[3]){(unsigned)at[0], at[1] > 0 ? (unsigned)at[1] : 1,
+		(unsigned[3]){at[0] > 0 ? (unsigned)at[0] : 1, at[1] > 0 ? (unsigned)at[1] : 1,
 			at[2] > 0 ? (unsigned)at[2] : 1},
 		grid);
 }
@@ -254,15 +254,25 @@ static CUresult launch_pinned(const struct launch *l)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+/* Is the function of the context that the stream is in? */
+static bool launch_at_home(const struct launch *l)
+{
+	const struct stream *stream = stream_find(l->stream);
+
+	return !stream || stream->context->home == module_context(l->function->module)->home;
+}
+
 static CUresult launch_send(const struct launch *l)
 {
 	size_t bytes = sizeof(struct wire_vcudaLaunch) +
 		       l->attribute_count * sizeof(CUlaunchAttribute) + l->param_bytes;
-	CUresult status = launch_fits(
-		l->function, l->grid, l->block, l->shared, l->flags & LAUNCH_COOPERATIVE);
+	CUresult status = CUDA_ERROR_INVALID_HANDLE;
 	struct shim_call call;
 	void *body;
 
+	if (launch_at_home(l))
+		status = launch_fits(l->function, l->grid, l->block, l->shared,
+			l->flags & LAUNCH_COOPERATIVE);
 	if (!status && l->attribute_count)
 		status = cluster_asked_fits(l);
 	if (!status && l->flags & LAUNCH_COOPERATIVE)

@@ -72,7 +72,7 @@ CUresult hand_cuStreamSetAttribute(
 CUresult hand_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 {
 	struct wire_cuStreamCopyAttributes *body;
-	const struct stream *from;
+	const struct stream *from, *into;
 	struct shim_call call;
 	uint64_t to, source;
 	CUresult status;
@@ -80,9 +80,12 @@ CUresult hand_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 	body = shim_begin(&call, OP_cuStreamCopyAttributes, sizeof(*body));
 	body->dstStream = to = shim_stream(&call, dstStream);
 	body->srcStream = source = shim_stream(&call, srcStream);
+	from = stream_find(source);
+	into = stream_find(to);
+	if (!call.status && from && into && from->context != into->context)
+		call.status = CUDA_ERROR_INVALID_VALUE;
 	status = shim_post(&call);
-	from = status ? NULL : stream_find(source);
-	if (from)
+	if (!status && from)
 		stream_prioritise(to, from->priority);
 	return status;
 }

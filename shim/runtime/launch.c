@@ -47,6 +47,26 @@ static cudaError_t launch_error(CUresult status, dim3 grid, dim3 block)
 	return cudaErrorInvalidValue;
 }
 
+/* In the context of the STREAM, which is not the thread's: the kernel's function there.
+ * INVALID_HANDLE: it is the thread's, or there is no such stream. */
+static CUresult launch_elsewhere(struct symbol *symbol, dim3 grid, dim3 block, void **args,
+	size_t shared, cudaStream_t stream)
+{
+	CUresult status = CUDA_ERROR_INVALID_HANDLE;
+	CUcontext theirs, ours, popped;
+	CUfunction function;
+
+	if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread ||
+		cuStreamGetCtx((CUstream)stream, &theirs) || cuCtxGetCurrent(&ours) ||
+		ours == theirs || cuCtxPushCurrent(theirs))
+		return status;
+	if (!runtime_enter() && !register_bound(symbol, &function))
+		status = cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y,
+			block.z, (unsigned)shared, (CUstream)stream, args, NULL);
+	(void)cuCtxPopCurrent(&popped);
+	return status;
+}
+
 /* SYMBOL may be NULL. Needs a context. */
 static inline cudaError_t launch(struct symbol *symbol, dim3 grid, dim3 block, void **args,
 	size_t shared, cudaStream_t stream)
@@ -65,11 +85,15 @@ static inline cudaError_t launch(struct symbol *symbol, dim3 grid, dim3 block, v
 			block.z, (unsigned)shared, (CUstream)stream, args, NULL);
 		if (likely(status == CUDA_SUCCESS))
 			return cudaSuccess;
-		/* The stream is none; or the context was destroyed by the driver API, and
-		 * another has taken its handle: then the kernel's function there is new. */
+		/* The stream is none, or another context's; or the context was destroyed by
+		 * the driver API, and another has taken its handle: then the kernel's
+		 * function there is new. */
+		if (status == CUDA_ERROR_INVALID_HANDLE)
+			status = launch_elsewhere(symbol, grid, block, args, shared, stream);
 		if (status != CUDA_ERROR_INVALID_HANDLE || again)
 			return launch_error(status, grid, block);
-		error = register_bind(symbol, &function);
+		/* Nothing of the other context's is bound any more. */
+		error = runtime_enter() ?: register_bind(symbol, &function);
 	}
 	return error;
 }

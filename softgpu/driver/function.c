@@ -77,9 +77,7 @@ CUresult function_set_attribute(
 		function->carveout = value;
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-		if (value != 0 && value != 1)
-			return CUDA_ERROR_INVALID_VALUE;
-		function->non_portable = value;
+		function->non_portable = value; /* NVIDIA's driver takes any */
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
 		if (value < 0 || value > CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING)

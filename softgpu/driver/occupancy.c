@@ -124,6 +124,26 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(
 	return CUDA_SUCCESS;
 }
 
+/* Does the grid consist of the clusters that the function itself asks for, if it does? */
+static bool function_cluster_fits(
+	const struct CUfunc_st *function, const CUlaunchConfig *config)
+{
+	const uint32_t grid[3] = {config->gridDimX, config->gridDimY, config->gridDimZ};
+	uint64_t size = 1;
+
+	for (int i = 0; i < 3; i++) {
+		uint32_t each = function->info.cluster[i] ? function->info.cluster[i]
+							  : (uint32_t)function->cluster[i];
+
+		if (!each)
+			continue;
+		if (grid[i] % each)
+			return false;
+		size *= each;
+	}
+	return size <= function_cluster_most(function);
+}
+
 /* Blocks of a cluster of the launch; 0: it has none. */
 static CUresult clusters(CUfunction func, const CUlaunchConfig *config,
 	struct CUfunc_st **function, unsigned *blocks)
@@ -143,6 +163,8 @@ static CUresult clusters(CUfunction func, const CUlaunchConfig *config,
 			       config->attrs[i].value.clusterDim.y *
 			       config->attrs[i].value.clusterDim.z;
 	*blocks = (unsigned)size;
+	if (!size && !function_cluster_fits(*function, config))
+		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	return size <= function_cluster_most(*function) ? CUDA_SUCCESS
 							: CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
