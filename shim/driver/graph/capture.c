@@ -130,16 +130,19 @@ CUresult capture_wait(struct event *event, uint64_t number, bool external)
 CUresult capture_event(struct event *event)
 {
 	uint64_t id = atomic_load(&event->capture);
+	bool was_invalid;
 	struct capture *c;
 
 	if (!id)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&captures.lock);
 	c = capture_find(id);
+	was_invalid = c && c->invalid;
 	if (c)
 		c->invalid = true;
 	pthread_mutex_unlock(&captures.lock);
-	return CUDA_ERROR_CAPTURED_EVENT;
+	/* Natively one of a capture that something has spoilt is no event at all. */
+	return was_invalid ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;
 }
 
 /* ---- the end of one ---- */
@@ -308,9 +311,11 @@ CUresult hand_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 	uint32_t *after;
 	CUresult status;
 
-	if (!graph || (unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+	if (!hGraph || (unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = capture_may_begin(hStream, &number);
+	if (!status && !graph)
+		status = CUDA_ERROR_INVALID_VALUE;
 	if (status)
 		return status;
 	status = graph_numbers(graph, dependencies, numDependencies, &after);

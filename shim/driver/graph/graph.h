@@ -120,6 +120,7 @@ struct graph_exec {
 	uint64_t handle;
 	uint32_t id;
 	uint64_t graph; /* that it was made from */
+	uint32_t count; /* of that one's nodes, gone ones too: those it knows */
 	uint64_t flags;
 	uint16_t context; /* as a graph's */
 	bool lost;

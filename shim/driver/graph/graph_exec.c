@@ -37,6 +37,8 @@ bool exec_has_node(const struct graph_exec *exec, const struct graph_node *node)
 {
 	const struct graph *graph = node->graph;
 
+	if (exec && node->graph->handle == exec->graph && node->number >= exec->count)
+		return false; /* added since */
 	while (graph->parent)
 		graph = graph->parent;
 	return exec && exec->graph == graph->handle;
@@ -57,6 +59,7 @@ static struct graph_exec *exec_new(const struct graph *graph, uint64_t flags)
 	if (!exec)
 		return NULL;
 	exec->graph = graph->handle;
+	exec->count = graph->count;
 	exec->id = graph_id_new();
 	exec->flags = flags;
 	exec->context = thread_self.number;
@@ -125,7 +128,8 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 		return status;
 	}
 	*phGraphExec = (CUgraphExec)(uintptr_t)exec->handle;
-	graph->exec = exec->handle;
+	if (graph->has_memory)
+		graph->exec = exec->handle;
 	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
 		status = cuGraphUpload(*phGraphExec, instantiateParams->hUploadStream
 							     ? instantiateParams->hUploadStream

@@ -377,7 +377,11 @@ static CUresult edges_post(struct graph *graph, bool remove, const CUgraphNode *
 	body->remove = remove;
 	body->count = (uint32_t)n;
 	shim_put(&call, &body->edges, edges, n * sizeof(*edges));
-	return shim_post(&call);
+	if (!remove)
+		return shim_post(&call);
+	/* Whether there was such an edge is for the driver to say. */
+	shim_wait(&call, 0);
+	return shim_end(&call);
 }
 
 CUresult graph_edges_change(CUgraph hGraph, bool remove, const CUgraphNode *from,
