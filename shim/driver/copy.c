@@ -348,6 +348,26 @@ bool copy_side_ok(const struct shape *s, uint64_t at, size_t pitch, size_t slice
 	return copy_extent(s, pitch, slice, &extent) && mirror_reaches(at, extent);
 }
 
+/* As natively, no copy runs over the end of memory that the app has registered. */
+static bool copy_host_ok(const struct shape *s, uint64_t at, size_t pitch, size_t slice)
+{
+	struct host_range range;
+	size_t extent;
+
+	if (!copy_extent(s, pitch, slice, &extent))
+		return false;
+	if (!host_maybe(at) || !host_find((const void *)(uintptr_t)at, &range) ||
+		!range.registered)
+		return true;
+	return extent <= range.bytes - (at - copy_address(range.base));
+}
+
+static bool copy_registered_ok(const struct shape *s)
+{
+	return (s->dst_array || copy_host_ok(s, s->dst, s->dst_pitch, s->dst_slice)) &&
+	       (s->src_array || copy_host_ok(s, s->src, s->src_pitch, s->src_slice));
+}
+
 /* Between the app and memory of a device that is not the stream's.  The agent has each device's
  * memory mapped for that one only, so the owner copies, between what the stream has to do
  * before and what comes after. */
@@ -564,7 +584,14 @@ CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 	uint64_t stream;
 	CUresult status;
 
-	if (!host_any() || !s->width || !s->height || !s->depth || !copy_mirrored(s))
+	if (!host_any() || !s->width || !s->height || !s->depth)
+		return copy_between(s, hStream, async);
+	status = stream_number(hStream, &stream);
+	if (status)
+		return status;
+	if (!copy_registered_ok(s))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!copy_mirrored(s))
 		return copy_between(s, hStream, async);
 	status = mirror_push();
 	if (!status)

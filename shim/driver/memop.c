@@ -10,6 +10,7 @@
 #include "shim/driver/forms.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
+#include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/stream.h"
 #include "shim/engine/driver.h"
@@ -18,9 +19,13 @@
 #define WRITE_FLAGS 0u /* these versions have none */
 #define WAIT_FLAGS (unsigned)(CU_STREAM_WAIT_VALUE_NOR | CU_STREAM_WAIT_VALUE_FLUSH)
 
+/* As natively, not in memory from a pool. */
 static bool address_ok(CUdeviceptr address, size_t bytes)
 {
-	return address % bytes == 0 && mirror_reaches(address, bytes);
+	struct memory_range range;
+
+	return address % bytes == 0 && mirror_reaches(address, bytes) &&
+	       !(memory_find(address, &range) && range.async);
 }
 
 static bool memop_ok(const CUstreamBatchMemOpParams *op)

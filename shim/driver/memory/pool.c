@@ -633,8 +633,13 @@ CUresult hand_cuMemPoolGetAccess(
 {
 	struct pool *p = pool_of(memPool);
 
-	if (!p || !flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
-		!device_of(location->id))
+	if (!p || !flags || !location)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (location->type == CU_MEM_LOCATION_TYPE_HOST) {
+		*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE; /* pools are of devices here */
+		return CUDA_SUCCESS;
+	}
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || !device_of(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pools.lock);
 	*flags = location->id == p->device || p->peers >> location->id & 1
