@@ -69,18 +69,6 @@ CUresult hand_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *fr
 	return graph_edges_change(hGraph, true, from, to, edgeData, numDependencies);
 }
 
-CUresult hand_cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode,
-		CUevent event)
-{
-	return graph_event_set(hNode, &hGraphExec, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
-}
-
-CUresult hand_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode,
-		CUevent event)
-{
-	return graph_event_set(hNode, &hGraphExec, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
-}
-
 CUresult hand_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 		size_t *failIdx, CUstream hStream)

@@ -341,10 +341,6 @@ CUresult hand_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode h
 		const CUDA_HOST_NODE_PARAMS *nodeParams);
 CUresult hand_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		CUgraph childGraph);
-CUresult hand_cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode,
-		CUevent event);
-CUresult hand_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode,
-		CUevent event);
 CUresult hand_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 		unsigned int isEnabled);
 CUresult hand_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,

@@ -721,10 +721,12 @@ STUB(ready, cuGraphExecHostNodeSetParams, hand_cuGraphExecHostNodeSetParams,
 STUB(ready, cuGraphExecChildGraphNodeSetParams, hand_cuGraphExecChildGraphNodeSetParams,
 	(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph), (hGraphExec, hNode,
 	childGraph));
-STUB(ready, cuGraphExecEventRecordNodeSetEvent, hand_cuGraphExecEventRecordNodeSetEvent,
-	(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event), (hGraphExec, hNode, event));
-STUB(ready, cuGraphExecEventWaitNodeSetEvent, hand_cuGraphExecEventWaitNodeSetEvent,
-	(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event), (hGraphExec, hNode, event));
+STUB(ready, cuGraphExecEventRecordNodeSetEvent, graph_event_set, (CUgraphExec hGraphExec,
+	CUgraphNode hNode, CUevent event), (hNode, &hGraphExec, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+	event));
+STUB(ready, cuGraphExecEventWaitNodeSetEvent, graph_event_set, (CUgraphExec hGraphExec,
+	CUgraphNode hNode, CUevent event), (hNode, &hGraphExec, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+	event));
 ANSWERS(ready, cuGraphExecExternalSemaphoresSignalNodeSetParams, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphExecExternalSemaphoresWaitNodeSetParams, CUDA_ERROR_INVALID_HANDLE);
 STUB(ready, cuGraphNodeSetEnabled, hand_cuGraphNodeSetEnabled, (CUgraphExec hGraphExec,

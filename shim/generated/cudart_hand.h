@@ -262,6 +262,10 @@ cudaError_t hand_cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec,
 		enum cudaMemcpyKind kind);
 cudaError_t hand_cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaMemsetParams *pNodeParams);
+cudaError_t hand_cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t hGraphExec,
+		cudaGraphNode_t hNode, cudaEvent_t event);
+cudaError_t hand_cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGraphExec,
+		cudaGraphNode_t hNode, cudaEvent_t event);
 cudaError_t hand_cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
 		cudaGraphExecUpdateResultInfo *resultInfo);
 cudaError_t hand_cudaGraphNodeSetParams(cudaGraphNode_t node,

@@ -736,14 +736,12 @@ STUB(cudaGraphExecChildGraphNodeSetParams, RUNTIME_DRIVER, (cudaGraphExec_t hGra
 	cudaGraphNode_t node, cudaGraph_t childGraph),
 	(cuGraphExecChildGraphNodeSetParams((CUgraphExec)hGraphExec, (CUgraphNode)node,
 	(CUgraph)childGraph)))
-STUB(cudaGraphExecEventRecordNodeSetEvent, RUNTIME_DRIVER, (cudaGraphExec_t hGraphExec,
-	cudaGraphNode_t hNode, cudaEvent_t event),
-	(cuGraphExecEventRecordNodeSetEvent((CUgraphExec)hGraphExec, (CUgraphNode)hNode,
-	(CUevent)event)))
-STUB(cudaGraphExecEventWaitNodeSetEvent, RUNTIME_DRIVER, (cudaGraphExec_t hGraphExec,
-	cudaGraphNode_t hNode, cudaEvent_t event),
-	(cuGraphExecEventWaitNodeSetEvent((CUgraphExec)hGraphExec, (CUgraphNode)hNode,
-	(CUevent)event)))
+STUB(cudaGraphExecEventRecordNodeSetEvent, hand_cudaGraphExecEventRecordNodeSetEvent,
+	(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event), (hGraphExec,
+	hNode, event))
+STUB(cudaGraphExecEventWaitNodeSetEvent, hand_cudaGraphExecEventWaitNodeSetEvent,
+	(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event), (hGraphExec,
+	hNode, event))
 ANSWERS(cudaGraphExecExternalSemaphoresSignalNodeSetParams, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaGraphExecExternalSemaphoresWaitNodeSetParams, cudaErrorInvalidResourceHandle)
 STUB(cudaGraphNodeSetEnabled, RUNTIME_ANYWHERE, (cudaGraphExec_t hGraphExec,

@@ -285,6 +285,19 @@ cudaError_t hand_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size
 	return bytes_from(dst, src, wOffset, hOffset, count, kind, true, stream);
 }
 
+/* Has the array that many bytes from its end on? */
+static bool end_holds(const struct end *end, cudaArray_const_t array, size_t count)
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc;
+	size_t bytes, from, to;
+
+	return !cuArray3DGetDescriptor(&desc, array_driver(array)) &&
+	       !__builtin_mul_overflow(end->row, desc.Height ? desc.Height : 1, &bytes) &&
+	       !__builtin_mul_overflow(end->row, end->y, &from) &&
+	       !__builtin_add_overflow(from, end->x, &from) &&
+	       !__builtin_add_overflow(from, count, &to) && to <= bytes;
+}
+
 cudaError_t hand_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst,
 	cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count,
 	enum cudaMemcpyKind kind, cudaStream_t null_stream)
@@ -301,8 +314,12 @@ cudaError_t hand_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size
 	error = runtime_status(cuMemFree(0)) ?: copy_captured(null_stream);
 	if (error)
 		return error;
-	error = both_arrays(
-		&to, dst, wOffsetDst, hOffsetDst, &from, src, wOffsetSrc, hOffsetSrc, kind);
+	error = end_array(&from, src, wOffsetSrc, hOffsetSrc);
+	/* As natively, before it is seen whether there is an array to copy to. */
+	if (!error && !end_holds(&from, src, count))
+		error = cudaErrorInvalidValue;
+	if (!error)
+		error = end_array(&to, dst, wOffsetDst, hOffsetDst);
 	return bytes_checked(error, &to, &from, count, false, null_stream);
 }
 

@@ -52,4 +52,25 @@ cudaError_t hand_cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGr
 	return error;
 }
 
+/* Without an event they make no context current. */
+cudaError_t hand_cudaGraphExecEventRecordNodeSetEvent(
+	cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event)
+{
+	cudaError_t error = event ? runtime_enter() : runtime_init();
+
+	return error ? error
+		     : runtime_status(cuGraphExecEventRecordNodeSetEvent(
+			       (CUgraphExec)hGraphExec, (CUgraphNode)hNode, (CUevent)event));
+}
+
+cudaError_t hand_cudaGraphExecEventWaitNodeSetEvent(
+	cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event)
+{
+	cudaError_t error = event ? runtime_enter() : runtime_init();
+
+	return error ? error
+		     : runtime_status(cuGraphExecEventWaitNodeSetEvent(
+			       (CUgraphExec)hGraphExec, (CUgraphNode)hNode, (CUevent)event));
+}
+
 /* ---- memory of graphs ---- */

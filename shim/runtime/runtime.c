@@ -372,7 +372,7 @@ cudaError_t runtime_reset(void)
 	if (error)
 		return error;
 	/* As natively nothing happens then, and that is no error. */
-	if (current_destroyed(ordinal))
+	if (current_destroyed(ordinal) || (!cuCtxGetCurrent(&context) && !context))
 		return cudaSuccess;
 
 	pthread_mutex_lock(&primary.lock);
