@@ -147,8 +147,9 @@ void registry_create(struct registry *registry, const struct registry_tensor *te
 void registry_take(struct registry *registry, const char *name, const char *holder,
 	registry_done done, void *argument);
 
-/* HOLDER holds NAME no longer. Not awaited: where it cannot be said, the next filling says it,
- * from what the store knows. */
+/* HOLDER holds NAME no longer; not to be said while a create or take of it is under way: the
+ * answer would make it hold again what Redis has dropped (tests/models/registry.pml). Not
+ * awaited: where it cannot be said, the next filling says it, from what the store knows. */
 void registry_drop(struct registry *registry, const char *name, const char *holder);
 
 /* What the store has changed of its tensor: state, version, mtime, replicas, error, handle.

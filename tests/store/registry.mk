@@ -19,3 +19,27 @@ test: test-registry
 test-registry: run-registry ## the registry of tensors, over a real Redis
 $(call add_test,registry,tests/store/registry.py,$(REGISTRY_STORE), \
 	BUILD=$(BUILD) timeout 600 $(PYTHON) tests/store/registry.py)
+
+# Fuzz target: commands, answers, conversations.
+REGISTRY_FUZZ_SRCS := tests/fuzz/registry.c $(REGISTRY_SRCS) $(wildcard common/*.c transport/*.c)
+
+$(BUILD)/tests/fuzz/registry-replay: $(call objects,$(REGISTRY_FUZZ_SRCS) tests/fuzz/agent_replay.c)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REGISTRY_LIBS)
+
+$(BUILD)/tests/fuzz/registry-libfuzzer: $(call fuzz_objects,$(REGISTRY_FUZZ_SRCS))
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(REGISTRY_LIBS)
+
+test-registry: run-replay_registry
+$(call add_test,replay_registry,tests/fuzz/registry.c,$(BUILD)/tests/fuzz/registry-replay, \
+	timeout 180 $$< tests/fuzz/corpus/registry)
+
+.PHONY: fuzz-registry
+fuzz: fuzz-registry
+fuzz-registry: $(BUILD)/tests/fuzz/registry-libfuzzer
+	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-registry
+	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 -verbosity=0 -print_final_stats=1 \
+		-artifact_prefix=$(BUILD)/tests/fuzz/ $(BUILD)/tests/fuzz/found-registry tests/fuzz/corpus/registry
