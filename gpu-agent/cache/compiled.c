@@ -28,6 +28,8 @@ static int lock_fd = -1;
 struct amount {
 	uint64_t bytes;
 	uint32_t files;
+	uid_t user; /* whose copies are to be */
+	gid_t group;
 };
 
 static int open_folder(int at, const char *name)
@@ -109,7 +111,8 @@ static void copy_file(int from, int to, const char *name, struct amount *amount)
 		openat(to, ".part", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (out < 0)
 		return;
-	if (!copy_bytes(in, out, (uint64_t)st.st_size))
+	if (!copy_bytes(in, out, (uint64_t)st.st_size) &&
+		!fchown(out, amount->user, amount->group))
 		renameat2(to, ".part", to, name, RENAME_NOREPLACE);
 	unlinkat(to, ".part", 0);
 }
@@ -131,7 +134,7 @@ static void copy_all(int from, int to, struct amount *amount, unsigned deep)
 		if (in < 0 || (mkdirat(to, entry->d_name, 0700) && errno != EEXIST))
 			continue;
 		out = open_folder(to, entry->d_name);
-		if (out >= 0)
+		if (out >= 0 && !fchown(out, amount->user, amount->group))
 			copy_all(in, out, amount, deep + 1);
 	}
 	rewinddir(dir);
@@ -204,6 +207,33 @@ static void remove_waste(int root)
 		closedir(dir);
 }
 
+/* Workers of other users get to their folders, which are their own; the lists stay ours. */
+#define FOR_OTHERS 0711
+
+static bool opened_for_others(const struct agent_config *config)
+{
+	char path[sizeof(config->compiled)];
+	struct stat st;
+	char *slash;
+
+	memcpy(path, config->compiled, sizeof(path));
+	if (chmod(path, FOR_OTHERS)) {
+		log_warn("compiled.off", "folder=%s error=\"%s\"", path, strerror(errno));
+		return false;
+	}
+	while ((slash = strrchr(path, '/')) && slash != path) {
+		*slash = 0;
+		if (stat(path, &st) || st.st_mode & S_IXOTH)
+			continue;
+		log_warn("compiled.off",
+			"folder=%s text=\"worker_users: others must be able to pass it: chmod "
+			"o+x\"",
+			path);
+		return false;
+	}
+	return true;
+}
+
 void compiled_open(struct agent_config *config)
 {
 	cleanup_close int root = -1;
@@ -216,12 +246,19 @@ void compiled_open(struct agent_config *config)
 	root = open_root(config);
 	if (root >= 0) {
 		remove_waste(root);
+		if (config->user_first && fchmod(root, FOR_OTHERS))
+			log_warn("compiled.off", "error=\"%s\"", strerror(errno));
 		snprintf(config->compiled, sizeof(config->compiled), "%s.compiled/" OWN,
 			config->cache_dir);
 	}
 	if (root < 0 || !mkdtemp(config->compiled)) {
 		log_warn("compiled.off", "cache_dir=%s error=\"%s\"", config->cache_dir,
 			strerror(errno));
+		config->compiled[0] = 0;
+		return;
+	}
+	if (config->user_first && !opened_for_others(config)) {
+		compiled_close(config);
 		config->compiled[0] = 0;
 		return;
 	}
@@ -259,6 +296,7 @@ void compiled_begin(const struct agent_config *config, pid_t worker, const char 
 	cleanup_close int kept = -1, from = -1, own = -1, to = -1;
 	struct amount amount = {0};
 	char name[TENANT_FOLDER], pid[16];
+	struct stat st;
 
 	if (!config->compiled[0] || !*tenant)
 		return;
@@ -270,8 +308,11 @@ void compiled_begin(const struct agent_config *config, pid_t worker, const char 
 		return;
 	from = open_folder(kept, name);
 	to = open_folder(own, pid);
-	if (from >= 0 && to >= 0)
+	if (from >= 0 && to >= 0 && !fstat(to, &st)) {
+		amount.user = st.st_uid;
+		amount.group = st.st_gid;
 		copy_all(from, to, &amount, 0);
+	}
 	if (from >= 0)
 		futimens(from, NULL); /* used now: the oldest go first */
 	if (to >= 0) {
@@ -361,6 +402,8 @@ void compiled_enter(const struct agent_config *config)
 	char path[AGENT_PATH + 32], bytes[24];
 
 	if (!compiled_folder(config, path) || mkdir(path, 0700))
+		return;
+	if (config->worker_user && chown(path, config->worker_user, config->worker_user))
 		return;
 	snprintf(bytes, sizeof(bytes), "%llu", COMPILED_BYTES);
 	setenv("CUDA_CACHE_PATH", path, 1);

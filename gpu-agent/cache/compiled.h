@@ -48,7 +48,7 @@ void compiled_end(const struct agent_config *config, pid_t worker, const char *t
 
 /* --- the worker --- */
 
-/* Before the sandbox: makes its folder and tells the driver. */
+/* Before the sandbox, and before it is another user: makes its folder and tells the driver. */
 void compiled_enter(const struct agent_config *config);
 /* Its folder, for the sandbox; false: none. */
 bool compiled_folder(const struct agent_config *config, char path[AGENT_PATH + 32]);

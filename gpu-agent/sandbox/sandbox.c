@@ -55,7 +55,9 @@ const char *sandbox_text(char out[SANDBOX_TEXT], uint32_t parts)
 		}
 	}
 	if (parts & SANDBOX_CONNECTS)
-		snprintf(out + n, SANDBOX_TEXT - n, ", connections allowed");
+		n += (size_t)snprintf(out + n, SANDBOX_TEXT - n, ", connections allowed");
+	if (parts & SANDBOX_USER)
+		snprintf(out + n, SANDBOX_TEXT - n, ", a user for each");
 	return out;
 }
 
@@ -121,6 +123,12 @@ int sandbox_enter(const struct agent_config *config, int *listener, struct error
 	if (config->sandbox_off) {
 		compiled_leave();
 		return 0;
+	}
+	if (config->worker_user) {
+		if (sandbox_user(config->worker_user, error))
+			return -error->code;
+		held |= SANDBOX_USER;
+		sandbox_hide(); /* again: another user is dumpable by default */
 	}
 	/* Started by people with --role it has not given it up yet. */
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

@@ -5,8 +5,9 @@
  * signals, no files but those that a driver and its libraries read, no programs to start and no
  * connections to make.
  *
- * Workers share a user.  One that is between its exec and sandbox_enter() needs no protection
- * of its own: every process that runs a tenant's code went through both functions before.
+ * Workers share a user, unless each has its own (`worker_users`).  One that is between its exec
+ * and sandbox_enter() needs no protection of its own: every process that runs a tenant's code
+ * went through both functions before.
  *
  * docs/SECURITY.md says what holds what, and what a kernel that lacks a part leaves open.
  */
@@ -41,6 +42,7 @@ enum sandbox_part {
 	/* No parts: */
 	SANDBOX_CONNECTS = 16, /* connections, and memory in common, are allowed */
 	SANDBOX_COUNTED = 32,  /* the front refuses calls, and counts them */
+	SANDBOX_USER = 64,     /* a user of its own */
 };
 
 static inline bool sandbox_whole(uint32_t parts)
@@ -78,6 +80,9 @@ void sandbox_device_files(const struct agent_config *config);
 /* sandbox_files.c: 0, or -errno where this kernel cannot; with *error set, for sandbox_enter.
  */
 int sandbox_files(const struct agent_config *config, struct error *error);
+
+/* sandbox_user.c: 0, or -errno with *error. */
+int sandbox_user(uint32_t user, struct error *error);
 
 /* sandbox_calls.c: likewise. The first before there are other threads; the second for all, and
  * only where the first gave no listener. */

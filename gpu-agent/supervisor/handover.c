@@ -39,8 +39,10 @@ static struct reload_entry *pack(const struct supervisor *s, struct reload_state
 
 		if (!child->pid)
 			continue;
-		*at = (struct reload_entry){
-			.pid = child->pid, .fd = child->handoff, .kill_at = child->kill_at};
+		*at = (struct reload_entry){.pid = child->pid,
+			.fd = child->handoff,
+			.kill_at = child->kill_at,
+			.user = child->user};
 		memcpy(at++->text, child->tenant, sizeof(child->tenant));
 		state->children++;
 	}
@@ -165,7 +167,8 @@ int handover_enter(struct supervisor *s, struct error *error)
 		}
 		*child = (struct child){.pid = entries[i].pid,
 			.handoff = entries[i].fd,
-			.kill_at = entries[i].kill_at};
+			.kill_at = entries[i].kill_at,
+			.user = entries[i].user};
 		memcpy(child->tenant, entries[i].text, sizeof(child->tenant));
 	}
 	for (uint32_t i = state.children; i < state.children + state.kept; i++)

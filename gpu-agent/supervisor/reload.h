@@ -44,7 +44,8 @@ struct reload_entry {
 	pid_t pid;
 	int fd;
 	uint64_t kill_at;
-	char text[64]; /* the tenant; the name of what is kept */
+	uint32_t user, reserved; /* a worker's */
+	char text[64];		 /* the tenant; the name of what is kept */
 };
 struct reload_state {
 	struct agent_config config;

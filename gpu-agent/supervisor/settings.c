@@ -18,6 +18,7 @@
 #include "gpu-agent/supervisor/limit_settings.h"
 #include "gpu-agent/supervisor/parse.h"
 #include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/users.h"
 
 #define CONFIG_LIST_MAX 2048 /* a sequence written out with commas */
 
@@ -287,6 +288,7 @@ static const struct setting settings[] = {
 	{"cache.shared", SPECIAL, 0, 0, 0, set_cache_shared, "tenant or all"},
 	{"cache_bytes", BYTES, AT(cache_bytes), 0, AGENT_BYTES_MAX, NULL, "bytes like 8GiB"},
 	{"worker_cpus", SPECIAL, 0, 0, 0, set_cpus, "all or a list like [0, 2-5]"},
+	{"worker_users", SPECIAL, 0, 0, 0, users_set, "two numbers like 200000-202000"},
 	{"launch_timeout_ms", NUMBER32, AT(launch_timeout_ms), 0, 86400000, NULL,
 		"milliseconds, 0-86400000 (0 = none)"},
 	{"store.bytes", BYTES, AT(store.bytes), 0, AGENT_BYTES_MAX, NULL,
@@ -577,7 +579,7 @@ int settings_complete(struct agent_config *config, const char *binary, struct er
 			"of them away");
 	if (config->memory_limit && config->lease_initial > config->memory_limit)
 		config->lease_initial = config->memory_limit;
-	return 0;
+	return users_check(config, error);
 }
 
 int settings_to_fd(const struct agent_config *config, struct error *error)

@@ -31,6 +31,7 @@
 #include "gpu-agent/supervisor/settings.h"
 #include "gpu-agent/supervisor/supervisor.h"
 #include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/users.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
 #define MS 1000000ull
@@ -183,7 +184,12 @@ static void start_worker(struct supervisor *s, uint32_t number, uint32_t librari
 		return;
 	}
 	s->config->warm_libraries = libraries;
-	pid = spawn_worker(s->config, &fd, &error);
+	s->config->worker_user = users_pick(s);
+	pid = s->config->user_first && !s->config->worker_user
+		      ? error_set(&error, 0, "worker_users: all of them are taken")
+		      : spawn_worker(s->config, &fd, &error);
+	child->user = s->config->worker_user;
+	s->config->worker_user = 0;
 	if (pid < 0) {
 		snprintf(c.text, sizeof(c.text), "%s", error.text);
 		tell(s, &c, -1);

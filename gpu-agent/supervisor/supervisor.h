@@ -19,6 +19,7 @@ struct child {
 	pid_t pid;
 	uint64_t kill_at; /* UINT64_MAX: not to be killed */
 	int handoff;	  /* a copy of the front's end of its pair, for the next front */
+	uint32_t user;	  /* of its own; 0: the agent's */
 	char tenant[sizeof(((struct agent_tenant *)0)->name)]; /* of its session; "" = none */
 };
 
@@ -38,6 +39,7 @@ struct supervisor {
 	uint64_t start_at;	/* when to start a front; UINT64_MAX: there is one */
 	struct child *children; /* workers; pid 0 = free */
 	size_t room;
+	uint32_t users_next; /* counts on (users.h) */
 	struct kept_table kept;
 	struct stat tokens, http_tokens; /* the token files when they were read */
 	uint64_t tokens_at;		 /* when to look at them; UINT64_MAX: there is none */

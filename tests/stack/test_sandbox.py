@@ -35,8 +35,9 @@ class Prying:
         with open(token, "w") as file:
             file.write(SECRET + "\n")
         command = []
-        if user:
+        if user or "worker_users" in " ".join(flags):
             os.chmod(path, 0o755)
+        if user:
             for name in (agent, self.cache):
                 os.chown(name, user, user)
             os.chown(token, 0, user)
@@ -99,7 +100,7 @@ def reachable(path):
     return path == "/" or (os.stat(path).st_mode & 1 and reachable(os.path.dirname(path)))
 
 
-def confined(*flags, user=None):
+def confined(*flags, user=None, text=""):
     if not kernel_has_all():
         raise Skip("this kernel's Landlock or seccomp lacks something")
     with folder() as path:
@@ -115,8 +116,8 @@ def confined(*flags, user=None):
         for who in ("supervisor", "front", "worker"):
             assert ("early-thread", who + ".pidfd_getfd") in got, f"{who} was not tried"
         assert len(got) > 150, f"only {len(got)} tries"
-        text = p.agent.http("/readyz?verbose")
-        assert "[+] sandbox: hidden, capabilities, landlock, seccomp\n" in text, text
+        page = p.agent.http("/readyz?verbose")
+        assert f"[+] sandbox: hidden, capabilities, landlock, seccomp{text}\n" in page, page
         metrics = p.agent.http("/metrics")
         for part in ("hidden", "capabilities", "landlock", "seccomp"):
             assert f'vcuda_agent_worker_sandbox{{part="{part}"}} 1\n' in metrics, metrics
