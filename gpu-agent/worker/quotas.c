@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -89,6 +90,9 @@ static bool announce(struct worker *w, enum quota quota, uint64_t n)
 		atomic_fetch_sub(slot, n);
 		for (uint32_t r = 0; r < 16 * (1 + w->tally_slot % 8); r++)
 			wait_relax(); /* not all as long: one of them finds room */
+		/* Who announced may have lost its processor before it took that back: with one
+		 * processor it gets no further while this one only spins. */
+		sched_yield();
 	}
 	return false;
 }
