@@ -230,6 +230,8 @@ static CUresult join_others(void)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		visit = session_visit(next);
 		status = join_one();
+		if (status && next->page)
+			bye(); /* it was attached, and then refused */
 		session_leave(visit);
 		if (!status)
 			continue;
