@@ -179,11 +179,17 @@ static CUresult open_memory(
 	o->device = device;
 	o->bytes = handle->bytes;
 	o->count = 1;
+	status = open_for(o, by);
+	if (status) { /* nobody got its address: nobody would close it */
+		memory_free(o->base);
+		opened_free(o);
+		return status;
+	}
 	o->next = shared.opened;
 	shared.opened = o;
 	shared.count++;
 	*base = o->base;
-	return open_for(o, by);
+	return CUDA_SUCCESS;
 }
 
 CUresult hand_cuIpcOpenMemHandle_v2(
