@@ -235,6 +235,8 @@ static void files_allow_list(struct rules *rules, const char *entries)
 	char *copy = strdup(entries), *rest = copy, *entry;
 	struct stat st;
 
+	if (!copy)
+		files_failed(rules, entries, ENOMEM);
 	while (copy && (entry = strsep(&rest, ":"))) {
 		if (*entry != '/' || stat(entry, &st))
 			continue;
