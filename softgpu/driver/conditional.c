@@ -167,6 +167,29 @@ struct condition *condition_find(const struct CUgraph_st *graph, uint64_t handle
 	return NULL;
 }
 
+/* Whether a node of the graph, or of one inside of it, decides by C. */
+static bool condition_decides(const struct CUgraph_st *graph, const struct condition *c)
+{
+	for (size_t i = 0; i < graph->count; i++) {
+		const struct CUgraphNode_st *node = graph->nodes[i];
+
+		if (node->condition == c || (node->child && condition_decides(node->child, c)))
+			return true;
+		for (unsigned b = 0; b < node->body_count; b++)
+			if (condition_decides(node->bodies[b], c))
+				return true;
+	}
+	return false;
+}
+
+bool conditions_used(const struct CUgraph_st *graph)
+{
+	for (size_t i = 0; i < graph->condition_count; i++)
+		if (!condition_decides(graph, graph->conditions[i]))
+			return false;
+	return true;
+}
+
 CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph,
 	CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags)
 {

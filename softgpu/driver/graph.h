@@ -153,6 +153,8 @@ bool step_op(const struct step *step, struct op **op);
 
 /* conditional.c: see there */
 struct condition *condition_find(const struct CUgraph_st *graph, uint64_t handle);
+/* Each that was made for the graph belongs to a node of it, or of one inside of it. */
+bool conditions_used(const struct CUgraph_st *graph);
 struct condition *condition_get(struct condition *condition); /* one reference more */
 void condition_put(struct condition *condition);
 CUresult conditions_copy(

@@ -166,20 +166,40 @@ static CUresult exec_new(
 	return ret;
 }
 
-CUresult cuGraphInstantiateWithFlags(
-	CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
+/* *RESULT is filled in. */
+static CUresult instantiate(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags,
+	CUgraphInstantiateResult *result)
 {
 	CUresult ret = CUDA_ERROR_INVALID_VALUE;
 
+	*result = CUDA_GRAPH_INSTANTIATE_ERROR;
 	if (!device_initialised())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	pthread_mutex_lock(&queue_lock);
-	if (phGraphExec && object_is(hGraph, OBJECT_GRAPH))
-		ret = exec_new(hGraph, flags, phGraphExec);
+	if (phGraphExec && object_is(hGraph, OBJECT_GRAPH)) {
+		if (conditions_used(hGraph)) {
+			ret = exec_new(hGraph, flags, phGraphExec);
+			*result = ret == CUDA_ERROR_INVALID_VALUE
+					  ? CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
+					  : CUDA_GRAPH_INSTANTIATE_ERROR;
+		} else {
+			*result = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
+		}
+	}
 	pthread_mutex_unlock(&queue_lock);
+	if (!ret)
+		*result = CUDA_GRAPH_INSTANTIATE_SUCCESS;
 	return ret;
+}
+
+CUresult cuGraphInstantiateWithFlags(
+	CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
+{
+	CUgraphInstantiateResult result;
+
+	return instantiate(phGraphExec, hGraph, flags, &result);
 }
 
 CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
@@ -195,17 +215,10 @@ CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
 CUresult cuGraphInstantiateWithParams(
 	CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
-	CUresult ret;
-
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
-	ret = cuGraphInstantiateWithFlags(phGraphExec, hGraph, params->flags);
 	params->hErrNode_out = NULL;
-	params->result_out = ret == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS
-			     : ret == CUDA_ERROR_INVALID_VALUE
-				     ? CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
-				     : CUDA_GRAPH_INSTANTIATE_ERROR;
-	return ret;
+	return instantiate(phGraphExec, hGraph, params->flags, &params->result_out);
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)

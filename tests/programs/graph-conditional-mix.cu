@@ -185,6 +185,30 @@ static void captured(cudaStream_t stream)
 	CUDA(cudaFree(device));
 }
 
+/* A handle that no node decides by: the graph cannot be instantiated, and can once a node does. */
+static void unused(cudaStream_t stream)
+{
+	cudaGraphInstantiateParams params = {};
+	cudaGraphConditionalHandle handle;
+	cudaGraph_t graph, body;
+	cudaGraphExec_t exec;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphConditionalHandleCreate(&handle, graph, 0, cudaGraphCondAssignDefault));
+	CHECK(cudaGraphInstantiateWithParams(&exec, graph, &params) != cudaSuccess);
+#if CUDART_VERSION >= 12080
+	CHECK_EQ((int)params.result_out, (int)cudaGraphInstantiateConditionalHandleUnused);
+#endif
+	CHECK(cudaGraphInstantiate(&exec, graph, 0) != cudaSuccess);
+	(void)cudaGetLastError();
+	conditional(graph, NULL, handle, cudaGraphCondTypeIf, &body);
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+}
+
 int main()
 {
 	cudaStream_t stream;
@@ -192,6 +216,7 @@ int main()
 	CUDA(cudaStreamCreate(&stream));
 	mixed(stream);
 	captured(stream);
+	unused(stream);
 	CUDA(cudaStreamDestroy(stream));
 	return 0;
 }
