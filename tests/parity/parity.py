@@ -120,6 +120,18 @@ def runtime(description, toolkits, headers):
     return out
 
 
+def refusals(description):
+    """At most 8 of 100 functions of either are refused, each with a reason that tells a user something."""
+    wrong = []
+    for family in ("cuda", "cudart"):
+        entries = [e for e in description.entries if e.family == family]
+        refused = [e for e in entries if e.verb == "refused"]
+        if len(refused) * 100 > 8 * len(entries):
+            wrong.append(f"{family}.api: {len(refused)} of {len(entries)} are refused")
+        wrong += [f"{e.name}: '{e.reason}' is no reason" for e in refused if len(e.reason.split()) < 3]
+    return wrong
+
+
 def built(description, library):
     """Differences between what one of our libraries exports and what is described: by version
     node, since it holds several fronts."""
@@ -339,7 +351,8 @@ def libraries(description, cache):
 def compare(description, toolkits, headers, found):
     return {"cuda.api against cuda.h": driver(description, toolkits, headers),
             "cuda.api against cudaTypedefs.h": since(description, found),
-            "cudart.api against libcudart": runtime(description, toolkits, headers)}
+            "cudart.api against libcudart": runtime(description, toolkits, headers),
+            "cuda.api and cudart.api refuse little": refusals(description)}
 
 
 def without(description, name):
@@ -374,7 +387,15 @@ def breakages():
     def major(d):
         d.find("cudaThreadExit").options["abi"] = "13"
 
-    return [("an entry of cuda.api removed", lambda d: without(d, "cuStreamSynchronize")),
+    def much(d):
+        for e in [e for e in d.entries if e.family == "cudart" and e.verb != "refused"][:20]:
+            e.verb, e.reason = "refused", "because it was not done"
+
+    def why(d):
+        next(e for e in d.entries if e.family == "cuda" and e.verb == "refused").reason = "refused"
+
+    return [("too much refused", much), ("a reason that is none", why),
+            ("an entry of cuda.api removed", lambda d: without(d, "cuStreamSynchronize")),
             ("an entry of cudart.api removed", lambda d: without(d, "__cudaRegisterFatBinary")),
             ("another parameter type", other_type), ("a parameter too few", fewer),
             ("another result", result), ("a per-thread form left out", twin),
