@@ -173,10 +173,11 @@ static uint32_t from_pool(struct store *s, const struct tensor_message *m, uint6
 	return UINT32_MAX;
 }
 
-static bool within(struct store *s, struct tensor_message *m, uint64_t room)
+/* Whether the namespace may have so much more, of the pool or not. */
+static bool within_space(struct store *s, struct tensor_message *m, uint64_t room)
 {
 	const struct agent_store *limit = &s->config->store;
-	uint64_t own = table_bytes(s, m->space, NULL), all;
+	uint64_t own = table_bytes(s, m->space, NULL);
 
 	if (limit->bytes_per_namespace && (room > limit->bytes_per_namespace ||
 						  own > limit->bytes_per_namespace - room)) {
@@ -187,7 +188,15 @@ static bool within(struct store *s, struct tensor_message *m, uint64_t room)
 			(unsigned long long)limit->bytes_per_namespace);
 		return false;
 	}
-	all = table_bytes(s, NULL, NULL);
+	return true;
+}
+
+/* Whether the store may, and the GPU can. What may go for that, goes. */
+static bool within(struct store *s, struct tensor_message *m, uint64_t room)
+{
+	const struct agent_store *limit = &s->config->store;
+	uint64_t all = table_bytes(s, NULL, NULL);
+
 	if (room <= limit->bytes && all > limit->bytes - room &&
 		table_evict(s, m->gpu, all - (limit->bytes - room)))
 		all = table_bytes(s, NULL, NULL);
@@ -249,6 +258,8 @@ static uint32_t create(struct store *s, struct tensor_message *m, const struct p
 		return UINT32_MAX;
 	}
 	room = room_of(s, bytes, granularity);
+	if (!within_space(s, m, room))
+		return UINT32_MAX;
 	i = from_pool(s, m, room);
 	if (i == UINT32_MAX) {
 		if (!within(s, m, room))

@@ -1,0 +1,3 @@
+# tests/unit/store_*.c: the store with memory that the test makes.
+UNIT_PREFIXES += store
+UNIT_OBJS_store = $(call objects,gpu-agent/store/table.c gpu-agent/store/calls.c)
