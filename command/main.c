@@ -15,6 +15,7 @@ static const char usage[] =
 	"  vcuda run [--software | --agent HOST[:PORT]] [--token-file FILE] -- PROGRAM …\n"
 	"  vcuda smi [-L] [--agent HOST]     the GPUs, their memory and load, who uses them\n"
 	"  vcuda top [--agent HOST]          an agent's sessions, as they change; keys sort\n"
+	"  vcuda tensors --agent HOST        an agent's tensors with names\n"
 	"  vcuda status [--json]             what the sidecar of this machine or pod does\n"
 	"  vcuda stats [--json]              how long the calls of its programs take, by kind\n"
 	"  vcuda doctor [--json] [PROGRAM]   what is right and what is wrong, a line each\n"
@@ -43,6 +44,7 @@ int main(int argc, char **argv)
 		{"preload", command_preload},
 		{"smi", command_smi},
 		{"stats", command_stats},
+		{"tensors", command_tensors},
 		{"top", command_top},
 	};
 	struct error error;

@@ -22,6 +22,7 @@
 #include "gpu-agent/front/page.h"
 #include "gpu-agent/front/peers.h"
 #include "gpu-agent/front/status.h"
+#include "gpu-agent/front/tensors.h"
 #include "gpu-agent/front/viewer.h"
 #include "transport/tcp.h"
 
@@ -56,6 +57,7 @@ static const struct page pages[] = {
 	{"/v1/agent", "application/json", status_agent},
 	{"/v1/gpus", "application/json", status_gpus},
 	{"/v1/sessions", "application/json", status_sessions},
+	{"/v1/tensors", "application/json", status_tensors},
 };
 
 /* The page's script asks this agent and nobody else, whatever a client has for a name. */
@@ -162,7 +164,7 @@ static enum MHD_Result respond_to(
 	}
 	return answer(connection, MHD_HTTP_NOT_FOUND, "text/plain; charset=utf-8",
 		strdup("no such page; there are / /healthz /readyz /metrics /v1/agent /v1/gpus "
-		       "/v1/sessions\n"));
+		       "/v1/sessions /v1/tensors\n"));
 }
 
 static enum MHD_Result respond(struct front *front, struct MHD_Connection *connection,

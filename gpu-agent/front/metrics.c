@@ -21,6 +21,7 @@
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/front/tensors.h"
 #include "gpu-agent/front/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
@@ -546,6 +547,7 @@ char *metrics_text(struct front *front, bool openmetrics, const struct viewer *v
 	print_pods(out, front, viewer);
 	print_tenants(out, front, viewer);
 	timeshare_metrics(out, front, viewer);
+	tensors_metrics(out, front);
 	priority_metrics(out, front, viewer);
 	tenant_quotas_metrics(out, front, viewer);
 	print_process(out, front);

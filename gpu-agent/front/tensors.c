@@ -118,13 +118,12 @@ static void send_waiting(struct front *front)
 	}
 }
 
-/* As far as its tenant is proven: the part that is a namespace. */
-static void space_of(const struct session *session, char space[TENSOR_SPACE])
+void tensors_space(const struct tenant *tenant, char space[TENSOR_SPACE])
 {
-	size_t n = strcspn(session->tenant->name, "/");
+	size_t n = strcspn(tenant->name, "/");
 
 	memset(space, 0, TENSOR_SPACE);
-	memcpy(space, session->tenant->name, n < TENSOR_SPACE ? n : TENSOR_SPACE - 1);
+	memcpy(space, tenant->name, n < TENSOR_SPACE ? n : TENSOR_SPACE - 1);
 	if (!space[0])
 		strcpy(space, "default");
 }
@@ -156,7 +155,7 @@ void tensors_ask(
 	a->message.again = ask->again != 0;
 	memcpy(a->message.gpu, front->ledger.devices[gpu].uuid, sizeof(a->message.gpu));
 	a->message.left = ledger_free(&front->ledger, gpu);
-	space_of(session, a->message.space);
+	tensors_space(session->tenant, a->message.space);
 	a->since = wait_now();
 	*tail = a;
 	if (!front->config->store.bytes) {

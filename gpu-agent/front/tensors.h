@@ -8,12 +8,15 @@
 #define VCUDA_GPU_AGENT_FRONT_TENSORS_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "gpu-agent/tensor_table.h"
 
 struct front;
 struct pool_worker;
 struct session;
+struct tenant;
+struct viewer;
 
 /* A worker's question. */
 void tensors_ask(
@@ -27,5 +30,11 @@ uint64_t tensors_tick(struct front *front, uint64_t now);
 /* What the store knows, as it is now: records change while they are read. NULL: there was no
  * store yet. */
 const struct tensor_table *tensors_table(const struct front *front);
+/* The namespace of a tenant's tensors: the part of its name that is one. */
+void tensors_space(const struct tenant *tenant, char space[TENSOR_SPACE]);
+
+/* tensor_status.c: /v1/tensors as VIEWER sees it, to be freed; and lines of /metrics. */
+char *status_tensors(const struct front *front, const struct viewer *viewer);
+void tensors_metrics(FILE *out, const struct front *front);
 
 #endif
