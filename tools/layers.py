@@ -31,6 +31,7 @@ ALLOWED = {
     "shim/engine": "common protocol/wire",
     "include": "",
     "shim/driver": "common protocol/wire protocol/generated shim/engine include",
+    "shim/tensor": "include",
     "shim/nvml": "common shim/driver",
     "shim/runtime": "common shim/engine",
     "shim/loader": "common",
