@@ -11,9 +11,10 @@ A tensor is seen without a copy by whatever takes DLPack or the CUDA array inter
 CuPy, Numba, JAX.  It is closed with its object, or by close(), which ends every view of it.
 """
 import ctypes
+import importlib
 
 from . import dlpack
-from .library import Tensor as _Tensor, Stat as _Stat, call, load
+from .library import Tensor as _Tensor, Stat as _Stat, call, load as _library
 
 DTYPES = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u8", "bool")
 _TYPESTR = {"f64": "<f8", "f32": "<f4", "f16": "<f2", "i64": "<i8", "i32": "<i4", "i16": "<i2", "i8": "|i1",
@@ -24,7 +25,8 @@ _TORCH = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat1
 KEEP, EVICTABLE, WRITE, NEW, OWNED, WRITABLE, MADE, SEALED = (
     0x1, 0x2, 0x100, 0x200, 0x10000, 0x20000, 0x40000, 0x80000)
 
-__all__ = ["create", "get", "delete", "touch", "share", "stat", "names", "wait", "Tensor", "Error", "DTYPES"]
+__all__ = ["create", "get", "delete", "touch", "share", "stat", "names", "wait", "Tensor", "Error", "DTYPES",
+           "load", "load_file", "load_parts"]
 from .library import Error  # noqa: E402
 
 
@@ -163,11 +165,11 @@ def names(prefix="", *, device=-1):
     cursor, found = ctypes.c_uint64(), []
     while True:
         raw = _Stat()
-        status = load().vcuda_tensor_list(prefix.encode(), device, ctypes.byref(cursor), ctypes.byref(raw))
+        status = _library().vcuda_tensor_list(prefix.encode(), device, ctypes.byref(cursor), ctypes.byref(raw))
         if status == 500:
             return found
         if status:
-            raise Error(status, load().vcuda_tensor_error().decode(errors="replace"))
+            raise Error(status, _library().vcuda_tensor_error().decode(errors="replace"))
         found.append(_told(raw))
 
 
@@ -176,3 +178,10 @@ def wait(name, *, seconds=60, device=-1):
     raw = _Stat()
     call("vcuda_tensor_wait", name.encode(), device, min(int(seconds * 1000), 0xffffffff), ctypes.byref(raw))
     return _told(raw)
+
+
+def __getattr__(name):
+    """vcuda.load_file and its like: of vcuda.weights, which is read when it is asked for."""
+    if name in ("load", "load_file", "load_parts"):
+        return getattr(importlib.import_module(".weights", __name__), name)
+    raise AttributeError(f"module 'vcuda' has no attribute '{name}'")

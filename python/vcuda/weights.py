@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights that every pod shares: a safetensors file as one tensor with a name.
+
+    tensors = vcuda.load_file("model.safetensors")   # name -> torch.Tensor, read-only
+    vcuda.load(model, "DIR")                         # a model that was made on the meta device
+
+The first process that asks makes one allocation for the file, uploads it and seals it; others wait for
+that and map it.  A file is named by its header's SHA-256 and by samples of its content, so that a copy of
+it elsewhere is the same and another training step is not.  One that dies while it uploads leaves
+nothing, and the next one that waits takes its place.
+"""
+import ctypes
+import hashlib
+import json
+import mmap
+import os
+import struct
+import time
+
+from . import DTYPES, Tensor, create, get, wait
+from .library import Error
+
+_SAFETENSORS = {"F64": "f64", "F32": "f32", "F16": "f16", "BF16": "bf16", "F8_E4M3": "f8e4m3", "F8_E5M2": "f8e5m2",
+                "I64": "i64", "I32": "i32", "I16": "i16", "I8": "i8", "U8": "u8", "BOOL": "bool"}
+_BYTES = dict(zip(DTYPES, (8, 4, 2, 2, 1, 1, 8, 4, 2, 1, 1, 1)))
+HEADER_MAX = 100 << 20  # as safetensors has it
+SAMPLES, SAMPLE = 64, 4096
+PIECE = 16 << 20
+
+
+class Part:
+    """A tensor of the file, in the memory of `whole`."""
+
+    def __init__(self, whole, name, dtype, shape, offset, nbytes):
+        self.whole, self.name, self.dtype, self.shape = whole, name, dtype, tuple(shape)
+        self.offset, self.nbytes = offset, nbytes
+
+    writable, sealed = False, True
+    data = property(lambda self: self.whole.data + self.offset)
+    device = property(lambda self: self.whole.device)
+    __dlpack_device__ = Tensor.__dlpack_device__
+    __dlpack__ = Tensor.__dlpack__
+    __cuda_array_interface__ = Tensor.__cuda_array_interface__
+    torch = Tensor.torch
+
+    def __repr__(self):
+        return f"<vcuda.Part '{self.name}' {self.dtype} {self.shape} of '{self.whole.name}'>"
+
+
+def _bad(path, what):
+    return Error(1, f"{os.fspath(path)}: {what}")
+
+
+def header(path):
+    """(the parts as {name: (dtype, shape, offset, bytes)}, where the data begins, its bytes, the header's SHA-256)."""
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        start = file.read(8)
+        n = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+        if not 2 <= n <= HEADER_MAX or n + 8 > size:
+            raise _bad(path, "is no safetensors file: the length of its header cannot be")
+        text = file.read(n)
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _bad(path, f"is no safetensors file: its header is no JSON ({error})") from None
+    parts, data = {}, size - 8 - n
+    if not isinstance(told, dict):
+        raise _bad(path, "is no safetensors file: its header is no object")
+    for name, one in told.items():
+        if name == "__metadata__":
+            continue
+        try:
+            dtype, shape = _SAFETENSORS[one["dtype"]], one["shape"]
+            first, end = one["data_offsets"]
+            count = 1
+            for dimension in shape:
+                if not isinstance(dimension, int) or dimension < 0:
+                    raise ValueError
+                count *= dimension
+            if not 0 <= first <= end <= data or end - first != count * _BYTES[dtype] or len(shape) > 8:
+                raise ValueError
+        except (KeyError, TypeError, ValueError):
+            raise _bad(path, f"tensor '{name}' has a dtype, a shape or a place that cannot be") from None
+        parts[name] = dtype, shape, first, end - first
+    if not data:
+        raise _bad(path, "has no data")
+    return parts, 8 + n, data, hashlib.sha256(start + text).hexdigest()
+
+
+def name_of(path):
+    """The name under which the file's weights are known."""
+    _, at, size, digest = header(path)
+    content = hashlib.sha256()
+    with open(path, "rb") as file:
+        for i in range(SAMPLES):
+            file.seek(at + (size - min(size, SAMPLE)) * i // (SAMPLES - 1))
+            content.update(file.read(SAMPLE))
+    return f"weights.{digest[:32]}.{content.hexdigest()[:16]}.{size}"
+
+
+def _upload(whole, path, at, size):
+    driver = ctypes.CDLL("libcuda.so.1")
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as data:
+        view = (ctypes.c_char * len(data)).from_buffer(data)
+        try:
+            for done in range(0, size, PIECE):
+                n = min(PIECE, size - done)
+                status = driver.cuMemcpyHtoD_v2(ctypes.c_uint64(whole.data + done),
+                                                ctypes.c_void_p(ctypes.addressof(view) + at + done), ctypes.c_size_t(n))
+                if status:
+                    raise Error(status, f"{path}: the upload failed at byte {done}")
+        finally:
+            del view
+
+
+def _context(device):
+    """A copy needs one: the primary, where the program has none yet."""
+    driver, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+    if driver.cuInit(0) or driver.cuCtxGetCurrent(ctypes.byref(context)) or context.value:
+        return
+    if not driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), max(device, 0)):
+        driver.cuCtxSetCurrent(context)
+
+
+def open_file(path, *, name=None, device=-1, evictable=True, keep=False, seconds=600):
+    """The whole file as one sealed tensor of bytes (Tensor.made: by this call), and its parts."""
+    parts, at, size, _ = header(path)
+    name = name or name_of(path)
+    _context(device)
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            whole = get(name, device=device)
+        except Error as error:
+            if error.status != 500:
+                raise
+            whole = None
+        if whole and whole.sealed:
+            if whole.nbytes != size:
+                raise _bad(path, f"'{name}' is there with {whole.nbytes} bytes, not {size}")
+            return whole, parts
+        if whole:
+            # Held, it would outlive a loader that dies: another one could not take its place.
+            whole.close()
+        else:
+            whole = create(name, "u8", (size,), device=device, evictable=evictable, keep=keep)
+            if whole.made:
+                _upload(whole, path, at, size)
+                whole.seal()
+                return whole, parts
+            whole.close()
+        left = until - time.monotonic()
+        if left <= 0:
+            raise Error(600, f"'{name}' was not loaded by who began it within {seconds} s")
+        try:
+            wait(name, seconds=min(left, 5), device=device)
+        except Error as error:
+            if error.status not in (500, 600):
+                raise
+
+
+def load_parts(path, **more):
+    """{name: Part}, for DLPack, the CUDA array interface or .torch()."""
+    whole, parts = open_file(path, **more)
+    return {name: Part(whole, name, *one) for name, one in parts.items() if one[3]}
+
+
+def load_file(path, **more):
+    """{name: torch.Tensor}, over the shared memory: to be read only."""
+    return {name: part.torch() for name, part in load_parts(path, **more).items()}
+
+
+def files_of(folder):
+    """The safetensors files of a model's folder: those of its index, or all."""
+    index = os.path.join(folder, "model.safetensors.index.json")
+    if os.path.exists(index):
+        with open(index) as file:
+            names = sorted(set(json.load(file)["weight_map"].values()))
+        if any(os.path.basename(name) != name for name in names):
+            raise _bad(index, "names a file outside of its folder")
+    else:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))
+    if not names:
+        raise _bad(folder, "has no *.safetensors")
+    return [os.path.join(folder, name) for name in names]
+
+
+def load(model, folder, *, strict=True, **more):
+    """Gives the model (on the meta device) the shared weights of that folder, tied ones too."""
+    state = {}
+    for path in files_of(folder):
+        state.update(load_file(path, **more))
+    # A tied weight is in the file once; its other names get the same tensor.
+    if hasattr(model, "tie_weights"):
+        missing, unexpected = model.load_state_dict(state, strict=False, assign=True)
+        model.tie_weights()
+        left = [n for n, p in model.named_parameters() if p.is_meta]
+        if strict and (left or unexpected):
+            raise Error(1, f"{folder}: parameters without weights {left[:5]}, weights without parameters {unexpected[:5]}")
+    else:
+        model.load_state_dict(state, strict=strict, assign=True)
+    return model

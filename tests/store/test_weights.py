@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights that several programs share (python/vcuda/weights.py)."""
+import json
+import os
+import struct
+
+from stack import kill
+from tensors import MIB, folder, tensors, wait_for
+
+
+def safetensors(path, parts, change=0):
+    """{name: (dtype, shape, bytes)}"""
+    told, data = {}, b""
+    for name, (dtype, shape, content) in parts.items():
+        told[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(told).encode()
+    with open(path, "wb") as out:
+        out.write(struct.pack("<Q", len(text)) + text + data[:len(data) - change] + b"\xff" * change)
+    return len(data)
+
+
+def sent(agent):
+    return sum(s["copies_in_bytes"] for s in agent.sessions())
+
+
+def test_the_first_one_uploads_and_the_others_map():
+    with folder() as path, tensors() as s:
+        file = os.path.join(path, "m.safetensors")
+        size = safetensors(file, {"a": ("F32", [256, 1024], bytes(range(256)) * 4096), "b": ("BF16", [3], b"abcdef"),
+                                  "c": ("F8_E4M3", [2 * MIB], b"\x07" * 2 * MIB)})
+        load = f"from vcuda import weights; w, parts = weights.open_file({file!r})"
+        first = s.program()
+        first(load)
+        assert first("w.made, w.nbytes") == (True, size)
+        others = [s.program() for _ in range(3)]
+        for one in others:
+            one(load)
+            assert one("w.made, w.writable") == (False, False)
+            assert one(f"p = weights.load_parts({file!r})") is None
+            assert one("p['b'].shape, p['b'].dtype, download(p['b'])") == ((3,), "bf16", b"abcdef")
+            assert one("every(p['c']), download(p['a'])[:256] == bytes(range(256))") == (7, True)
+        # What is told of copies comes once a second, by the workers.
+        wait_for(lambda: sent(s.agent) >= size, 30, "the upload was counted")
+        assert sent(s.agent) < 1.01 * size
+        assert first("len(vcuda.names('weights.'))") == 1
+
+
+def test_other_content_is_another_name():
+    with folder() as path, tensors() as s:
+        one = s.program()
+        names = set()
+        for change in (0, 1, 8):
+            file = os.path.join(path, f"{change}.safetensors")
+            safetensors(file, {"a": ("U8", [1 << 20], bytes(1 << 20))}, change)
+            names.add(one(f"__import__('vcuda.weights').weights.name_of({file!r})"))
+        assert len(names) == 3
+
+
+def test_a_loader_that_dies_is_replaced_by_one_that_waits():
+    with folder() as path, tensors() as s:
+        file = os.path.join(path, "m.safetensors")
+        safetensors(file, {"a": ("U8", [1 << 20], b"\x05" * (1 << 20))})
+        dies, waits = s.program(), s.program()
+        dies(f"from vcuda import weights; w = vcuda.create(weights.name_of({file!r}), 'u8', (1 << 20,))")
+        waits.send(f"from vcuda import weights; w, parts = weights.open_file({file!r})")
+        kill(dies.pid)
+        waits.answer(60)
+        assert waits("w.made, every(w)") == (True, 5)
+
+
+def test_files_that_are_none():
+    with folder() as path, tensors() as s:
+        one = s.program()
+        file = os.path.join(path, "m.safetensors")
+        one("from vcuda import weights")
+        good = {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}
+        for text, data in ((b"", b""), (b"{", b"abcd"), (b"[]", b"abcd"), (b"{}", b""),
+                           *((json.dumps({"a": dict(good, **bad)}).encode(), b"abcd") for bad in (
+                               {"dtype": "U9"}, {"shape": [5]}, {"shape": [-4]}, {"shape": "4"}, {"shape": [1] * 9},
+                               {"data_offsets": [0, 5]}, {"data_offsets": [-1, 3]}, {"data_offsets": [4]}))):
+            with open(file, "wb") as out:
+                out.write(struct.pack("<Q", len(text)) + text + data)
+            one.fails(f"weights.open_file({file!r})", 1, "m.safetensors")
+        with open(file, "wb") as out:
+            out.write(struct.pack("<Q", 1 << 62) + b"{}")
+        one.fails(f"weights.open_file({file!r})", 1, "length of its header")
+        assert one("vcuda.names()") == []
