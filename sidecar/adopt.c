@@ -127,7 +127,8 @@ static bool adopt_session(struct channel *channel, struct channel_carry *carry,
 	memcpy(welcome.session, carry->session, sizeof(welcome.session));
 	memcpy(welcome.secret, carry->secrets[atomic_load(&carry->serves) & 1],
 		sizeof(welcome.secret));
-	resume_init(&channel->resume, carry->address, &hello, &welcome, channel->doorbell);
+	resume_init(&channel->resume, carry->address, &hello, &welcome,
+		channel->server->agent_count > 1, channel->doorbell);
 	resume_carried(&channel->resume, carry, channel->segments.at[0]->fd);
 	channel->ring.counts = true;
 	channel->adopting = channel->heirs = true;

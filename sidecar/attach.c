@@ -105,7 +105,8 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 		&channel->link, error);
 	if (!ret) {
 		agents_chosen(&server->agents[channel->part], address);
-		resume_init(&channel->resume, address, &hello, &welcome, channel->doorbell);
+		resume_init(&channel->resume, address, &hello, &welcome,
+			server->agent_count > 1, channel->doorbell);
 		channel->ring.counts = channel->resume.possible;
 		stripes_init(&channel->stripes, channel->link, &hello, &welcome,
 			&channel->segments, channel->doorbell, channel->server->spin);

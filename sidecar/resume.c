@@ -19,10 +19,12 @@
 /* An agent whose port is closed has no workers either; it is asked for so long, since there may
  * be somebody in between who says so. */
 #define CLOSED_NS (2000 * MS)
+#define CLOSED_SEVERAL_NS                                                                      \
+	(250 * MS) /* of several agents: the program goes on with the others */
 #define PART_NS (2000 * MS)
 
 void resume_init(struct resume *resume, const char *address, const struct session_hello *hello,
-	const struct session_welcome *welcome, int wake)
+	const struct session_welcome *welcome, bool several, int wake)
 {
 	*resume = (struct resume){
 		.possible = welcome->features & SESSION_FEATURE_RESUME && welcome->granted_ms,
@@ -30,6 +32,7 @@ void resume_init(struct resume *resume, const char *address, const struct sessio
 		.hello = *hello,
 		.wake = wake,
 		.carry = -1,
+		.closed_ns = several ? CLOSED_SEVERAL_NS : CLOSED_NS,
 	};
 	snprintf(resume->address, sizeof(resume->address), "%s", address);
 	memcpy(resume->hello.session, welcome->session, sizeof(welcome->session));
@@ -121,7 +124,7 @@ static bool attempt(struct resume *resume, uint64_t until, uint64_t *closed_sinc
 		*closed_since = 0;
 	else if (!*closed_since)
 		*closed_since = now;
-	else if (now - *closed_since >= CLOSED_NS)
+	else if (now - *closed_since >= resume->closed_ns)
 		return true;
 	return wait_now() >= until;
 }

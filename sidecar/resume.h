@@ -31,6 +31,7 @@ struct resume {
 	char address[AGENT_TEXT];
 	struct session_hello hello; /* with session, and the secret that serves now */
 	uint64_t cut_at;
+	uint64_t closed_ns;	/* so long a port may be closed; ns */
 	_Atomic uint32_t state; /* enum resume_state */
 	_Atomic uint32_t stop;	/* the thread sleeps on it */
 	_Atomic uint32_t times; /* it came back */
@@ -44,9 +45,10 @@ struct resume {
 	struct error error;
 };
 
-/* After the session was opened at ADDRESS with HELLO and WELCOME. */
+/* After the session was opened at ADDRESS with HELLO and WELCOME. SEVERAL: the program has
+ * other agents, too. */
 void resume_init(struct resume *resume, const char *address, const struct session_hello *hello,
-	const struct session_welcome *welcome, int wake);
+	const struct session_welcome *welcome, bool several, int wake);
 
 /* From now on PAGE, which nobody else has yet and FD begins with, knows the session, for a
  * sidecar that takes our place. */

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Lists of addresses to which an agent may go where a client names one (`peers:`).  A client's
- * name is compared with names and its address with addresses and networks: nothing is looked
- * up, so that no name service can make the one of the other.
+ * name is compared with names and its address with addresses and networks.  What a client says
+ * is never looked up here; a name of the list may be.
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "transport/resolve.h"
 #include "transport/tcp.h"
 #include "transport/transport.h"
 
@@ -174,18 +177,58 @@ static int allow_one(const char *text, void *argument)
 			      : wanted->number && network_holds(&entry, wanted->bits));
 }
 
-bool transport_allowed(const char *list, const char *address)
+static bool wanted_parse(const char *address, struct wanted *wanted)
 {
 	const char *scheme = strstr(address, "://");
-	struct wanted wanted;
 	struct error error;
 
 	if (scheme && strncmp(address, "native://", 9) != 0 &&
 		strncmp(address, "tls://", 6) != 0)
 		return false;
-	if (tcp_parse_host(scheme ? scheme + 3 : address, SESSION_PORT_RECV, wanted.host,
-		    &wanted.port, &error))
+	if (tcp_parse_host(scheme ? scheme + 3 : address, SESSION_PORT_RECV, wanted->host,
+		    &wanted->port, &error))
 		return false;
-	wanted.number = numeric(wanted.host, wanted.bits);
-	return each_entry(list, allow_one, &wanted) > 0;
+	wanted->number = numeric(wanted->host, wanted->bits);
+	return true;
+}
+
+bool transport_allowed(const char *list, const char *address)
+{
+	struct wanted wanted;
+
+	return wanted_parse(address, &wanted) && each_entry(list, allow_one, &wanted) > 0;
+}
+
+/* Whether one of the addresses that an entry's name has is the wanted one. */
+static int allow_looked_up(const char *text, void *argument)
+{
+	const struct wanted *wanted = argument;
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list, *at;
+	struct transport_peer peer;
+	struct error error;
+	struct entry entry;
+	bool found = false;
+
+	if (!entry_parse(text, &entry) || !entry.name[0] || entry.name[0] == '*' ||
+		(entry.port && entry.port != wanted->port) ||
+		resolve_host(entry.name, NULL, &hints, &list, &error))
+		return 0;
+	for (at = list; at && !found; at = at->ai_next) {
+		struct sockaddr_storage address = {0};
+
+		memcpy(&address, at->ai_addr, at->ai_addrlen);
+		tcp_peer(&address, &peer);
+		found = !memcmp(peer.key, wanted->bits, sizeof(peer.key));
+	}
+	freeaddrinfo(list);
+	return found;
+}
+
+bool transport_allowed_by_name(const char *list, const char *address)
+{
+	struct wanted wanted;
+
+	return transport_allowed(list, address) ||
+	       (wanted_parse(address, &wanted) && wanted.number &&
+		       each_entry(list, allow_looked_up, &wanted) > 0);
 }

@@ -272,6 +272,9 @@ int transport_join(const char *address, const struct session_hello *hello, uint6
 int transport_check_allowed(const char *list, struct error *error);
 /* Whether it names ADDRESS, as it is written: a name is found by its name alone. */
 bool transport_allowed(const char *list, const char *address);
+/* The same, and names of the list (which are whoever wrote it) stand for their addresses, too:
+ * they are looked up, which waits for the name service. */
+bool transport_allowed_by_name(const char *list, const char *address);
 
 /* transport_find and describe in one. */
 int transport_describe(const char *address, uint16_t default_port,

@@ -51,6 +51,7 @@ struct dial_job {
 	uint32_t link;
 	int pipe, fd; /* fd: -errno, or the connection */
 	char address[192];
+	const char *peers; /* the configuration's, which stays */
 	struct session_hello hello;
 	const struct transport *transport;
 	struct error error;
@@ -181,8 +182,12 @@ static void *dial_main(void *argument)
 {
 	struct dial_job *job = argument;
 
-	job->fd = transport_join(
-		job->address, &job->hello, wait_now() + DIAL_NS, &job->transport, &job->error);
+	if (transport_allowed_by_name(job->peers, job->address))
+		job->fd = transport_join(job->address, &job->hello, wait_now() + DIAL_NS,
+			&job->transport, &job->error);
+	else
+		job->fd = error_set(&job->error, EPERM,
+			"this agent goes to no agent at %.90s (peers:)", job->address);
 	explicit_bzero(&job->hello, sizeof(job->hello));
 	/* A pointer is written whole. The front stays while there are jobs, or is no more. */
 	(void)!write(job->pipe, &job, sizeof(job));
@@ -226,13 +231,12 @@ static void dial(struct front *front, struct pool_worker *worker, const struct h
 {
 	struct direct *d = front->direct;
 	struct dial_job *job;
-	char text[192], address[192];
+	char address[192];
 
 	front_clean(address, sizeof(address), h->text, sizeof(h->text));
-	if (!transport_allowed(front->config->peers, address)) {
-		snprintf(text, sizeof(text), "this agent goes to no agent at %.90s (peers:)",
-			address);
-		dial_failed(front, worker, h->device, STATUS_NOT_PERMITTED, text);
+	if (!front->config->peers[0]) {
+		dial_failed(front, worker, h->device, STATUS_NOT_PERMITTED,
+			"this agent goes to no other agent (peers: is empty)");
 		return;
 	}
 	job = d->dials < DIALS ? calloc(1, sizeof(*job)) : NULL;
@@ -240,6 +244,7 @@ static void dial(struct front *front, struct pool_worker *worker, const struct h
 		job->number = worker->session->number;
 		job->link = h->device;
 		job->pipe = d->pipe;
+		job->peers = front->config->peers;
 		snprintf(job->address, sizeof(job->address), "%s", address);
 		job->hello.role = SESSION_PEER;
 		memcpy(job->hello.session, h->session, sizeof(job->hello.session));
@@ -271,7 +276,9 @@ static void dial_done(struct front *front, struct dial_job *job)
 
 	front->direct->dials--;
 	if (worker && job->fd < 0)
-		dial_failed(front, worker, job->link, STATUS_NOT_READY, job->error.text);
+		dial_failed(front, worker, job->link,
+			job->fd == -EPERM ? STATUS_NOT_PERMITTED : STATUS_NOT_READY,
+			job->error.text);
 	else if (worker && hand_over(session, job->transport, job->link, job->fd, true))
 		dial_failed(
 			front, worker, job->link, STATUS_NOT_READY, "the session is ending");

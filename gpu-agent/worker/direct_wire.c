@@ -298,6 +298,8 @@ static bool wire_receive(struct worker *w, struct direct_link *l)
 		wire_next(l);
 		if (copy)
 			direct_landed(w, l, copy, &l->head, bytes, range);
+		else if (range)
+			staging_done(range); /* the copy failed meanwhile */
 		progress = true;
 	}
 	return progress;

@@ -4,6 +4,7 @@
  *
  *	copies   every form of copy, both ways, on streams of either end; right behind each
  *	big N    one copy of N MiB and another one back, awaited once
+ *	posts N  N copies and waits for events, each way, and one wait for them all
  *	events   streams that wait for each other's events, which are gated
  *	go-on    copies until stdin is closed; says how many went right, and each first error */
 #include <cuda.h>
@@ -409,6 +410,34 @@ static int events()
 	return 0;
 }
 
+static int posts(uint32_t turns)
+{
+	int last;
+
+	MUST(cudaGetDeviceCount(&last));
+	last--;
+	side one(0), two(last);
+
+	one.make(3);
+	two.make(4);
+	MUST(cudaEventRecord(one.event, one.stream));
+	for (uint32_t i = 0; i < turns + 1; i++) { /* the first one joins the agents */
+		two.use();
+		MUST(cudaStreamWaitEvent(two.stream, one.event, 0));
+		MUST(cudaMemcpyPeerAsync(
+			two.data, last, one.data, 0, N * sizeof(uint32_t), two.stream));
+		MUST(cudaEventRecord(two.event, two.stream));
+		one.use();
+		MUST(cudaStreamWaitEvent(one.stream, two.event, 0));
+		MUST(cudaMemcpyPeerAsync(
+			one.data, 0, two.data, last, N * sizeof(uint32_t), one.stream));
+		MUST(cudaEventRecord(one.event, one.stream));
+	}
+	RIGHT(counts(one.read(), 3));
+	say("right");
+	return 0;
+}
+
 static bool stdin_closed()
 {
 	struct pollfd in = {STDIN_FILENO, POLLIN, 0};
@@ -420,6 +449,7 @@ static bool stdin_closed()
 /* Each turn is a copy there, a kernel on its own device here; an error is the copy's alone. */
 static int go_on()
 {
+	std::vector<uint32_t> host(N);
 	uint32_t good = 0, bad = 0;
 	int last;
 
@@ -444,8 +474,12 @@ static int go_on()
 		if (status && bad > 200)
 			usleep(1000);
 		RIGHT(counts(from.read(), turn));
-		if (!status && cudaSetDevice(last) == cudaSuccess && !bad)
-			RIGHT(counts(to.read(), turn));
+		/* Its agent may end at any time. */
+		if (!status && !bad && cudaSetDevice(last) == cudaSuccess &&
+			cudaMemcpy(host.data(), to.data, N * sizeof(uint32_t),
+				cudaMemcpyDefault) == cudaSuccess)
+			RIGHT(counts(host, turn));
+		(void)cudaGetLastError();
 	}
 	say("%u right, %u wrong", good, bad);
 	return 0;
@@ -457,5 +491,7 @@ int main(int argc, char **argv)
 
 	if (!strcmp(what, "big"))
 		return big(strtoul(argv[2], NULL, 10));
+	if (!strcmp(what, "posts"))
+		return posts((uint32_t)strtoul(argv[2], NULL, 10));
 	return !strcmp(what, "copies") ? copies() : !strcmp(what, "events") ? events() : go_on();
 }

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Copies and waits between two agents that do not visit the client (docs/SEVERAL-GPUS.md)."""
 import contextlib
+import json
 import os
+import socket
+import subprocess
 
-from stack import BUILD, Agent, App, Sidecar, folder
+from peer import HELLO, SESSION_MAGIC, SESSION_VERSION, WELCOME, read_exact
+from stack import BIN, BUILD, LOST, NOT_PERMITTED, Agent, App, Sidecar, environment, folder, kill, now
 
 DIRECT = os.path.join(BUILD, "stack", "direct")
 ANYWHERE = "127.0.0.1/32:*"
+PEER = 8  # a HELLO's role
 
 
 @contextlib.contextmanager
@@ -52,3 +57,118 @@ def test_events():
     with agents(1, 1) as (made, sidecar):
         right(program(sidecar, "events"))
         assert [direct(agent) for agent in made] == [1, 1]
+
+
+def sent(app, sidecar):
+    """Bytes that the sidecar has carried for the program, both ways, over all of its sessions."""
+    got = json.loads(subprocess.run([os.path.join(BIN, "vcuda-client"), "status", "--socket", sidecar.socket, "--json"],
+                                    capture_output=True, text=True, timeout=20, env=environment(), check=True).stdout)
+    mine = [one for one in got["channels"] if one["pid"] == app.pid]
+    assert len(mine) == 2, got
+    return sum(one["bytes_sent"] + one["bytes_received"] for one in mine)
+
+
+def step(app):
+    app.process.stdin.write("\n")
+    app.process.stdin.flush()
+
+
+def test_bytes_do_not_visit_the_client():
+    with agents(1, 1) as (_, sidecar):
+        app = program(sidecar, "big", "256")
+        app.line("^made", 60)
+        before = sent(app, sidecar)
+        step(app)
+        app.line("^copied", 120)
+        after = sent(app, sidecar)
+        assert after - before < 64 << 10, after - before
+        step(app)
+        right(app, seconds=120)
+
+
+def test_no_round_trips():
+    """Copies and waits are posts: a hundred of them make a program wait as often as none."""
+    with agents(1, 1) as (_, sidecar), folder() as path:
+        waits = []
+        right(program(sidecar, "posts", "0"))  # its module is at the agents from now on
+        for turns in (0, 100):
+            file = os.path.join(path, str(turns))
+            right(program(sidecar, "posts", str(turns), VCUDA_STATS=file))
+            with open(file) as stats:
+                waits.append(json.load(stats)["round_trips"])
+        assert waits[0] == waits[1], waits
+
+
+def test_an_agent_goes_only_where_it_may():
+    """Neither may dial: copies go through the program, and the answers are the same."""
+    for peers in ("", "127.0.0.1", "10.0.0.0/8:*", "elsewhere.example:*"):
+        with agents(1, 1, peers=peers) as (made, sidecar):
+            right(program(sidecar, "copies"))
+            assert [direct(agent) for agent in made] == [0, 0]
+            assert all("peers:" in agent.log() for agent in made)
+
+
+def test_one_of_the_two_may():
+    with folder() as path:
+        made = []
+        for number, peers in enumerate(("", ANYWHERE)):
+            place = os.path.join(path, str(number))
+            os.makedirs(place)
+            made.append(Agent(place, *(("--peers", peers) if peers else ())))
+        sidecar = Sidecar(path, "+".join(agent.address for agent in made))
+        right(program(sidecar, "copies"))
+        assert [direct(agent) for agent in made] == [1, 1]
+
+
+def test_switched_off():
+    with agents(1, 1) as (made, sidecar):
+        for word in ("copies", "no_direct"), ("copies", "no_post"), ("events", "no_post"), ("copies", "no_batch"), \
+                ("events", "no_push"):
+            before = direct(made[0])
+            right(program(sidecar, word[0], VCUDA_PERF=word[1]))
+            assert direct(made[0]) - before == (word[1] != "no_direct"), word
+
+
+def test_tickets():
+    """A ticket that is nobody's, and no ticket, open nothing; sessions go on."""
+    with agents(1, 1) as (made, sidecar):
+        app = program(sidecar, "go-on")
+        app.line("^copied", 60)
+        session = bytes.fromhex(made[1].sessions()[0]["id"])
+        source = bytes.fromhex(made[0].sessions()[0]["id"])
+        for secret in (bytes(16), os.urandom(16)):
+            for to in (session, source, bytes(16)):
+                with socket.create_connection(("127.0.0.1", made[1].ports["recv"]), 20) as wire:
+                    wire.sendall(HELLO.pack(SESSION_MAGIC, SESSION_VERSION, PEER, 0, to, secret, 1, 1, b"", b"",
+                                            source, b"", 0, 0, 0))
+                    got = WELCOME.unpack(read_exact(wire, WELCOME.size, 20))
+                assert got[2] == NOT_PERMITTED and b"the ticket is not one of" in got[-1], got
+        right(app, " 0 wrong")
+        assert direct(made[1]) == 1
+
+
+def test_an_agent_that_dies():
+    """Its devices are lost, the copy that was under way is an error, and the other device is as it was."""
+    with agents(1, 1) as (made, sidecar):
+        app = program(sidecar, "go-on")
+        app.line("^copied", 60)
+        kill(made[1].everyone())
+        app.line("^error", 60)
+        app.close_stdin()
+        assert app.wait(60) == 0 and " wrong" in app.text(), app.text()
+
+
+def test_lost_at_once():
+    """kill -9 of one of two: its devices are sticky within half a second; the others' sums stay right."""
+    with agents(1, 1) as (made, sidecar):
+        app = App("go-on", program=os.path.join(BUILD, "stack", "spread"), socket=sidecar.socket)
+        app.line("^running on 2", 30)
+        busy = os.getloadavg()[0] > os.cpu_count()
+        began = now()
+        kill(made[1].everyone())
+        app.line(f"^device 1 lost: error {LOST}", 40)
+        took = app.lines[app.at - 1][0] - began
+        # What other processes of the machine take is no part of it.
+        assert busy or os.getloadavg()[0] > os.cpu_count() or took < 0.5, took
+        app.close_stdin()
+        assert app.wait(30) == 0 and "device 0 right" in app.text(), app.text()

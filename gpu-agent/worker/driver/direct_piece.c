@@ -240,8 +240,8 @@ void direct_landed(struct worker *w, struct direct_link *l, struct direct_copy *
 		status = copy_host(w, stream, &side, cut.width, cut.rows, 1, bytes, NULL);
 	if (!status)
 		status = staging_busy(w, range, stream->context, stream->stream);
-	/* Until the event behind it is done. */
-	staging_done(range);
+	if (!range->event) /* else it is busy until that is done */
+		staging_done(range);
 	if (!status) {
 		limits_work(w, stream);
 		copy->under_way += m->length;
