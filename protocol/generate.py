@@ -13,8 +13,8 @@ import argparse
 import os
 import sys
 
-from generator import (agent, api, docs, forms, libraries, library, plain, procs, runtime, shim,
-                       text, unserved, wire)
+from generator import (agent, api, docs, forms, libraries, library, plain, procs, runtime, sent,
+                       shim, text, unserved, wire)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Types first; then what the libraries stand on; then each library that is there.
@@ -48,6 +48,7 @@ def outputs(description):
     out["cuda_serve.c"] = agent.serve_source(description)
     out["cuda_stubs.c"] = shim.stubs(description)
     out["cuda_hand.h"] = shim.hand_header(description)
+    out["vcuda_send.h"] = sent.header(description)
     out["cuda_calls.h"] = shim.calls_header(description)
     out["cuda_calls.c"] = shim.calls_source(description)
     out["cuda_calls.inc"] = shim.calls_list(description)

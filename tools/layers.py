@@ -101,7 +101,7 @@ ALLOWED["gpu-agent/generated/cuda_serve.c"] = " ".join(
     ["protocol/generated gpu-agent/worker"] + ["gpu-agent/worker/libraries/" + family for family in FAMILIES])
 # Of its family's room: what is generated from FAMILY.api.
 GENERATED = {
-    "shim/generated": {"cuda_calls": "shim/engine", "cuda": "shim/driver", "cudart": "shim/runtime", "nvml": "shim/nvml", "loader_sonames": "shim/loader",
+    "shim/generated": {"cuda_calls": "shim/engine", "cuda": "shim/driver", "vcuda": "shim/driver", "cudart": "shim/runtime", "nvml": "shim/nvml", "loader_sonames": "shim/loader",
                        "": "shim/libraries/"},
     "gpu-agent/generated": {"libraries": "gpu-agent", "cuda": "gpu-agent/worker", "serve": "gpu-agent/worker",
                             "": "gpu-agent/worker/libraries/"},

@@ -10,6 +10,7 @@
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/array.h"
 #include "shim/driver/context.h"
 #include "shim/driver/graph/capture.h"
@@ -33,14 +34,7 @@ struct array *array_find(uint64_t handle, bool mipmapped)
 
 static CUresult array_call_create(const struct array *array)
 {
-	struct shim_call call;
-	struct wire_vcudaArrayCreate *body;
-
-	body = shim_begin(&call, OP_vcudaArrayCreate, sizeof(*body));
-	body->array = array->handle;
-	shim_put(&call, &body->desc, &array->desc, sizeof(array->desc));
-	shim_wait(&call, 0);
-	return shim_end(&call);
+	return send_vcudaArrayCreate(array->handle, &array->desc);
 }
 
 static CUresult array_create(const struct array_desc *desc, uint64_t *handle)
@@ -157,8 +151,6 @@ CUresult hand_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 static CUresult array_get_part(CUarray *out, struct array *of, unsigned int part)
 {
 	struct array *array;
-	struct shim_call call;
-	struct wire_vcudaArrayLevel *body;
 	CUresult status = CUDA_SUCCESS;
 
 	if (!of)
@@ -177,11 +169,7 @@ static CUresult array_get_part(CUarray *out, struct array *of, unsigned int part
 			array->desc = array_part(&of->desc, part);
 			array->level = array_level(&array->desc);
 			array->parent = of;
-			body = shim_begin(&call, OP_vcudaArrayLevel, sizeof(*body));
-			body->array = array->handle;
-			body->of = of->handle;
-			body->level = part;
-			status = shim_post(&call);
+			status = send_vcudaArrayLevel(array->handle, of->handle, part);
 			if (status)
 				shim_unmint(array->handle);
 		}
@@ -221,8 +209,6 @@ static void array_free(struct array *array)
 
 static CUresult array_destroy(struct array *array)
 {
-	struct shim_call call;
-	struct wire_vcudaArrayDestroy *body;
 	CUresult status;
 
 	/* A level goes with its mipmapped array, a plane with its planar one. */
@@ -233,9 +219,7 @@ static CUresult array_destroy(struct array *array)
 		return status;
 	if (!handle_release(array->handle))
 		return CUDA_ERROR_INVALID_HANDLE;
-	body = shim_begin(&call, OP_vcudaArrayDestroy, sizeof(*body));
-	body->array = array->handle;
-	status = shim_post(&call);
+	status = send_vcudaArrayDestroy(array->handle);
 	/* What is made next comes to the worker after this. */
 	memory_unlease(array->context->device, array->bytes);
 	array_free(array);

@@ -14,6 +14,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/callback.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/context.h"
@@ -242,8 +243,6 @@ static void callback_run(uint64_t ticket)
 {
 	struct callback *callback = callback_pop(ticket);
 	struct node_launch *launch = NULL;
-	struct shim_call call;
-	struct wire_vcudaHostFuncDone *body;
 
 	if (callback) {
 		launch = callback->node ? node_launch_pop(callback) : NULL;
@@ -267,9 +266,7 @@ static void callback_run(uint64_t ticket)
 		else
 			free(callback);
 	}
-	body = shim_begin(&call, OP_vcudaHostFuncDone, sizeof(*body));
-	body->ticket = ticket;
-	shim_post(&call);
+	send_vcudaHostFuncDone(ticket);
 	handle_recycle(); /* this thread begins no calls */
 }
 
@@ -411,17 +408,12 @@ static CUresult callback_add(struct callback *callback, CUstream stream)
 static CUresult callback_captured(
 	struct graph *graph, uint64_t stream, CUhostFn fn, void *argument)
 {
-	struct wire_vcudaHostFunc *body;
-	struct shim_call call;
 	struct part *part;
 	CUresult status = callback_node_new(fn, argument, &part);
 
 	if (status)
 		return status;
-	body = shim_begin(&call, OP_vcudaHostFunc, sizeof(*body));
-	body->stream = stream;
-	body->ticket = part->number;
-	status = shim_post(&call);
+	status = send_vcudaHostFunc(stream, part->number);
 	if (!status && parts_add(&graph->parts, part, graph->handle, GRAPH_NO_NODE))
 		return CUDA_SUCCESS;
 	part_put(part);

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "protocol/generated/vcuda_ops.h"
-#include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/engine/cache.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
@@ -155,17 +154,11 @@ CUresult context_make(CUdevice dev, unsigned flags,
 static CUresult context_ask(struct context *context, const void *argument)
 {
 	struct session_visit visit = session_visit(context->session);
-	struct wire_vcudaContextCreate *body;
-	struct shim_call call;
 	CUresult status;
 
 	(void)argument;
-	body = shim_begin(&call, OP_vcudaContextCreate, sizeof(*body));
-	body->number = context->number;
-	body->device = device_wire(context->device);
-	body->flags = context->flags;
-	shim_wait(&call, 0);
-	status = shim_end(&call);
+	status = send_vcudaContextCreate(
+		context->number, device_wire(context->device), context->flags);
 	session_leave(visit);
 	return status;
 }
@@ -248,8 +241,6 @@ static void context_bury(struct context *context)
 CUresult context_end(struct context *context)
 {
 	struct session_visit visit;
-	struct shim_call call;
-	struct wire_vcudaContextDestroy *body;
 	CUresult status;
 
 	if (atomic_load(&context->live))
@@ -267,9 +258,7 @@ CUresult context_end(struct context *context)
 	cache_drop(context->number);
 	thread_forget(context);
 	visit = session_visit(context->session);
-	body = shim_begin(&call, OP_vcudaContextDestroy, sizeof(*body));
-	body->number = context->number;
-	status = shim_post(&call);
+	status = send_vcudaContextDestroy(context->number);
 	session_leave(visit);
 	array_reset(context);
 	graph_context_gone(context);

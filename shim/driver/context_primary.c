@@ -7,8 +7,7 @@
 #include "shim/driver/coredump.h"
 
 #include "shim/generated/cuda_hand.h"
-#include "protocol/generated/vcuda_ops.h"
-#include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/engine/cache.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
@@ -81,17 +80,12 @@ CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 static CUresult context_reset(struct context *primary)
 {
 	struct session_visit visit;
-	struct shim_call call;
-	struct wire_vcudaPrimaryReset *body;
 	CUresult status;
 	bool last;
 
 	host_context_drain(primary);
 	visit = session_visit(primary->session);
-	body = shim_begin(&call, OP_vcudaPrimaryReset, sizeof(*body));
-	body->device = device_wire(primary->device);
-	shim_wait(&call, 0);
-	status = shim_end(&call);
+	status = send_vcudaPrimaryReset(device_wire(primary->device));
 	session_leave(visit);
 	if (status)
 		return status;

@@ -3,8 +3,7 @@
  * Copies with arrays.  Those with the app's memory go in rows like all others (copy.c); here
  * are those that stay on the device, and CUDA's one-dimensional forms.
  */
-#include "protocol/generated/vcuda_ops.h"
-#include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/array.h"
 #include "shim/driver/context.h"
 #include "shim/engine/driver.h"
@@ -38,14 +37,9 @@ struct graph_copy copy_inside(const struct shape *s)
 CUresult copy_array_inside(const struct shape *s, uint64_t stream)
 {
 	struct graph_copy copy = copy_inside(s);
-	struct shim_call call;
-	struct wire_vcudaArrayCopy *body;
 
-	body = shim_begin(&call, OP_vcudaArrayCopy, sizeof(*body));
-	shim_put(&call, &body->copy, &copy, sizeof(copy));
-	body->stream = stream;
 	stats_copy(STATS_DEVICE_TO_DEVICE, s->width * s->height * s->depth);
-	return shim_post(&call);
+	return send_vcudaArrayCopy(&copy, stream);
 }
 
 /* ---- bytes in a row ---- */

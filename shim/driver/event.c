@@ -12,6 +12,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/direct.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
@@ -31,8 +32,6 @@ static struct event *event_of(CUevent hEvent)
 
 CUresult hand_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
-	struct shim_call call;
-	struct wire_vcudaEventCreate *body;
 	struct event *event;
 	CUresult status;
 
@@ -51,11 +50,8 @@ CUresult hand_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 		free(event);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	body = shim_begin(&call, OP_vcudaEventCreate, sizeof(*body));
-	body->event = event->handle;
 	/* The worker's is never shared: ipc.c. */
-	body->flags = Flags & ~(unsigned)CU_EVENT_INTERPROCESS;
-	status = shim_post(&call);
+	status = send_vcudaEventCreate(event->handle, Flags & ~(unsigned)CU_EVENT_INTERPROCESS);
 	if (status) {
 		shim_unmint(event->handle);
 		free(event);
@@ -68,16 +64,14 @@ CUresult hand_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 CUresult hand_cuEventDestroy_v2(CUevent hEvent)
 {
 	struct event *event = event_of(hEvent);
-	struct shim_call call;
-	struct wire_vcudaEventDestroy *body;
+	uint64_t handle;
 
 	if (!event || !handle_release(event->handle))
 		return CUDA_ERROR_INVALID_HANDLE;
-	body = shim_begin(&call, OP_vcudaEventDestroy, sizeof(*body));
-	body->event = event->handle;
+	handle = event->handle;
 	completion_put(event->watch.counter);
 	free(event);
-	return shim_post(&call);
+	return send_vcudaEventDestroy(handle);
 }
 
 CUresult event_share(CUevent hEvent)

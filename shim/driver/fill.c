@@ -5,8 +5,7 @@
  */
 #include "shim/driver/forms.h"
 #include "shim/generated/cuda_hand.h"
-#include "protocol/generated/vcuda_ops.h"
-#include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/stream.h"
@@ -42,8 +41,6 @@ static CUresult fill_by_owner(int device, CUdeviceptr dst, size_t pitch, unsigne
 CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
 	size_t width, size_t height, CUstream stream)
 {
-	struct shim_call call;
-	struct wire_vcudaFill *body;
 	size_t row, extent;
 	uint64_t number;
 	int device;
@@ -66,15 +63,8 @@ CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 	if (session_count > 1 && memory_in_window(dst, &device) &&
 		devices.at[device].session != session_here())
 		return fill_by_owner(device, dst, pitch, value, element, width, height, number);
-	body = shim_begin(&call, OP_vcudaFill, sizeof(*body));
-	body->dst = mirror_address(dst);
-	body->pitch = pitch;
-	body->value = value;
-	body->element = element;
-	body->width = width;
-	body->height = height;
-	body->stream = number;
-	return shim_post(&call);
+	return send_vcudaFill(
+		mirror_address(dst), pitch, value, element, width, height, number);
 }
 
 CUresult memory_fill_awaited(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,

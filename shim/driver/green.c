@@ -8,6 +8,7 @@
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "protocol/wire/green.h"
 #include "shim/driver/context.h"
 #include "shim/driver/stream.h"
@@ -191,17 +192,10 @@ static CUresult green_ask(struct context *context, const void *argument)
 {
 	const struct green_wish *wish = argument;
 	struct session_visit visit = session_visit(context->session);
-	struct wire_vcudaGreenCreate *body;
-	struct shim_call call;
 	CUresult status;
 
-	body = shim_begin(&call, OP_vcudaGreenCreate, sizeof(*body));
-	body->number = context->number;
-	body->device = device_wire(context->device);
-	body->flags = wish->flags;
-	body->descriptor = wish->descriptor;
-	shim_wait(&call, 0);
-	status = shim_end(&call);
+	status = send_vcudaGreenCreate(
+		context->number, device_wire(context->device), wish->flags, wish->descriptor);
 	session_leave(visit);
 	return status;
 }

@@ -9,6 +9,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "protocol/wire/launch.h"
 #include "shim/driver/context.h"
 #include "shim/driver/graph/capture.h"
@@ -400,9 +401,6 @@ static CUresult launch_config(struct launch *l, const CUlaunchConfig *config, CU
 static CUresult launch_clusters(
 	int *answer, CUfunction f, const CUlaunchConfig *config, bool largest)
 {
-	const struct wire_vcudaOccupancyClusters_reply *reply;
-	struct wire_vcudaOccupancyClusters *body;
-	struct shim_call call;
 	struct launch l = {0};
 	CUresult status;
 
@@ -413,22 +411,9 @@ static CUresult launch_clusters(
 		status = capture_node(config->hStream);
 	if (status)
 		return status;
-	body = shim_begin(&call, OP_vcudaOccupancyClusters, sizeof(*body));
-	body->function = function_handle(l.function);
-	body->gridX = l.grid[0];
-	body->gridY = l.grid[1];
-	body->gridZ = l.grid[2];
-	body->blockX = l.block[0];
-	body->blockY = l.block[1];
-	body->blockZ = l.block[2];
-	body->sharedBytes = l.shared;
-	body->largest = largest;
-	body->attribute_bytes = (uint32_t)(l.attribute_count * sizeof(l.attributes[0]));
-	shim_put(&call, &body->attributes, l.attributes, body->attribute_bytes);
-	reply = shim_wait(&call, sizeof(*reply));
-	if (reply)
-		*answer = reply->answer;
-	return shim_end(&call);
+	return send_vcudaOccupancyClusters(function_handle(l.function), l.grid[0], l.grid[1],
+		l.grid[2], l.block[0], l.block[1], l.block[2], l.shared, largest,
+		(uint32_t)(l.attribute_count * sizeof(l.attributes[0])), l.attributes, answer);
 }
 
 CUresult hand_cuOccupancyMaxActiveClusters(

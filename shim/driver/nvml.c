@@ -8,6 +8,7 @@
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
@@ -43,21 +44,12 @@ static struct session_visit nvml_visit(int *device)
 CUresult vcuda_nvml_facts(int device, uint64_t wanted, struct nvml_facts *facts)
 {
 	struct session_visit visit;
-	struct shim_call call;
-	struct wire_vcudaNvmlFacts *body;
-	const struct wire_vcudaNvmlFacts_reply *reply;
 	CUresult status = vcuda_nvml_join();
 
 	if (status)
 		return status;
 	visit = nvml_visit(&device);
-	body = shim_begin(&call, OP_vcudaNvmlFacts, sizeof(*body));
-	body->device = device;
-	body->wanted = wanted;
-	reply = shim_wait(&call, sizeof(*reply));
-	if (reply)
-		*facts = reply->facts;
-	status = shim_end(&call);
+	status = send_vcudaNvmlFacts(device, wanted, facts);
 	session_leave(visit);
 	return status;
 }
@@ -129,10 +121,7 @@ static bool agent_knows(void)
 
 CUresult vcuda_nvml_pair(int device, int other, struct nvml_pair *pair)
 {
-	const struct wire_vcudaNvmlPair_reply *reply;
-	struct wire_vcudaNvmlPair *body;
 	struct session_visit visit;
-	struct shim_call call;
 	CUresult status = vcuda_nvml_join();
 
 	*pair = (struct nvml_pair){0};
@@ -146,36 +135,21 @@ CUresult vcuda_nvml_pair(int device, int other, struct nvml_pair *pair)
 	}
 	other -= (int)devices.home[other]->first;
 	visit = nvml_visit(&device);
-	body = shim_begin(&call, OP_vcudaNvmlPair, sizeof(*body));
-	body->device = device;
-	body->other = other;
-	reply = shim_wait(&call, sizeof(*reply));
-	if (reply)
-		*pair = reply->pair;
-	status = shim_end(&call);
+	status = send_vcudaNvmlPair(device, other, pair);
 	session_leave(visit);
 	return status;
 }
 
 CUresult vcuda_nvml_link(int device, unsigned link, struct nvml_link *told)
 {
-	const struct wire_vcudaNvmlLink_reply *reply;
-	struct wire_vcudaNvmlLink *body;
 	struct session_visit visit;
-	struct shim_call call;
 	CUresult status = vcuda_nvml_join();
 
 	*told = (struct nvml_link){0};
 	if (status || !agent_knows())
 		return status;
 	visit = nvml_visit(&device);
-	body = shim_begin(&call, OP_vcudaNvmlLink, sizeof(*body));
-	body->device = device;
-	body->link = link;
-	reply = shim_wait(&call, sizeof(*reply));
-	if (reply)
-		*told = reply->told;
-	status = shim_end(&call);
+	status = send_vcudaNvmlLink(device, link, told);
 	session_leave(visit);
 	return status;
 }

@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "protocol/generated/vcuda_ops.h"
-#include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/thread.h"
@@ -96,14 +95,7 @@ CUresult hand_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 
 static CUresult peer_context(const struct context *peer, bool on)
 {
-	struct shim_call call;
-	struct wire_vcudaPeerContext *body;
-
-	body = shim_begin(&call, OP_vcudaPeerContext, sizeof(*body));
-	body->peer = session_context(session_here(), peer->number);
-	body->on = on;
-	shim_wait(&call, 0);
-	return shim_end(&call);
+	return send_vcudaPeerContext(session_context(session_here(), peer->number), on);
 }
 
 CUresult hand_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
@@ -136,15 +128,9 @@ CUresult hand_cuCtxDisablePeerAccess(CUcontext peerContext)
 CUresult peer_pool(CUdevice owner, CUdevice by, bool in)
 {
 	struct session_visit visit = device_visit(owner);
-	struct shim_call call;
-	struct wire_vcudaPeerPool *body;
 	CUresult status;
 
-	body = shim_begin(&call, OP_vcudaPeerPool, sizeof(*body));
-	body->device = device_wire(owner);
-	body->accessor = device_wire(by);
-	body->on = in;
-	status = shim_post(&call);
+	status = send_vcudaPeerPool(device_wire(owner), device_wire(by), in);
 	session_leave(visit);
 	return status;
 }
@@ -153,17 +139,10 @@ CUresult peer_mapping(
 	CUdevice owner, CUdeviceptr address, size_t bytes, CUdevice by, CUmemAccess_flags flags)
 {
 	struct session_visit visit = device_visit(owner);
-	struct shim_call call;
-	struct wire_vcudaVmmAccess *body;
 	CUresult status;
 
-	body = shim_begin(&call, OP_vcudaVmmAccess, sizeof(*body));
-	body->device = device_wire(owner);
-	body->address = address;
-	body->bytes = bytes;
-	body->accessor = device_wire(by);
-	body->flags = flags;
-	status = shim_post(&call);
+	status =
+		send_vcudaVmmAccess(device_wire(owner), address, bytes, device_wire(by), flags);
 	session_leave(visit);
 	return status;
 }

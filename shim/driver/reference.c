@@ -10,6 +10,7 @@
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
 #include "shim/driver/module/module.h"
 #include "shim/driver/reference.h"
@@ -187,8 +188,6 @@ CUresult hand_cuTexRefDestroy(CUtexref hTexRef)
 {
 	const uint64_t handle = (uint64_t)(uintptr_t)hTexRef;
 	const struct reference *reference = reference_find(handle, KIND_CUtexref);
-	struct shim_call call;
-	struct wire_vcudaReferenceDestroy *body;
 
 	/* A module's goes with the module. */
 	if (!reference || reference->module)
@@ -203,8 +202,5 @@ CUresult hand_cuTexRefDestroy(CUtexref hTexRef)
 	if (!handle_release(handle))
 		return CUDA_ERROR_INVALID_VALUE;
 	free((void *)(uintptr_t)reference);
-	body = shim_begin(&call, OP_vcudaReferenceDestroy, sizeof(*body));
-	body->reference = handle;
-	shim_wait(&call, 0);
-	return shim_end(&call);
+	return send_vcudaReferenceDestroy(handle);
 }

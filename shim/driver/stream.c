@@ -11,8 +11,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
-#include "protocol/generated/vcuda_ops.h"
-#include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
@@ -57,8 +56,6 @@ struct stream *stream_legacy(struct context *context)
 static CUresult stream_create(
 	struct context *context, unsigned flags, int priority, uint64_t *number)
 {
-	struct shim_call call;
-	struct wire_vcudaStreamCreate *body;
 	struct stream *stream;
 	CUresult status;
 
@@ -70,11 +67,7 @@ static CUresult stream_create(
 		free(stream);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	body = shim_begin(&call, OP_vcudaStreamCreate, sizeof(*body));
-	body->stream = stream->handle;
-	body->flags = flags;
-	body->priority = priority;
-	status = shim_post(&call);
+	status = send_vcudaStreamCreate(stream->handle, flags, priority);
 	if (status) {
 		shim_unmint(stream->handle);
 		free(stream);
@@ -250,8 +243,6 @@ void stream_synced(uint64_t number, uint64_t seq)
 static CUresult stream_destroy(struct stream *stream)
 {
 	uint64_t handle = stream->handle;
-	struct shim_call call;
-	struct wire_vcudaStreamDestroy *body;
 
 	capture_stream_gone(stream);
 	if (!handle_release(handle))
@@ -261,9 +252,7 @@ static CUresult stream_destroy(struct stream *stream)
 	managed_stream_gone(handle);
 	completion_put(stream->watch.counter);
 	free(stream);
-	body = shim_begin(&call, OP_vcudaStreamDestroy, sizeof(*body));
-	body->stream = handle;
-	return shim_post(&call);
+	return send_vcudaStreamDestroy(handle);
 }
 
 void stream_end(uint64_t number)

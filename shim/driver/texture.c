@@ -12,6 +12,7 @@
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/array.h"
 #include "shim/driver/context.h"
 #include "shim/driver/memory/memory.h"
@@ -146,18 +147,8 @@ static void texture_view(struct texture_desc *desc, const CUDA_RESOURCE_VIEW_DES
 
 static CUresult texture_call_create(struct texture *texture, const struct texture_desc *desc)
 {
-	struct shim_call call;
-	struct wire_vcudaTextureCreate *body;
-	const struct wire_vcudaTextureCreate_reply *reply;
-
-	body = shim_begin(&call, OP_vcudaTextureCreate, sizeof(*body));
-	body->texture = texture->handle;
-	body->surface = texture->surface;
-	shim_put(&call, &body->desc, desc, sizeof(*desc));
-	reply = shim_wait(&call, sizeof(*reply));
-	if (reply)
-		texture->object = reply->object;
-	return shim_end(&call);
+	return send_vcudaTextureCreate(
+		texture->handle, texture->surface, desc, &texture->object);
 }
 
 /* Takes TEXTURE over. */
@@ -285,8 +276,7 @@ CUresult hand_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_
 static CUresult texture_destroy(uint64_t object, bool surface)
 {
 	struct texture **at, *texture;
-	struct shim_call call;
-	struct wire_vcudaTextureDestroy *body;
+	uint64_t handle;
 
 	pthread_mutex_lock(&textures.lock);
 	at = texture_at(object, surface);
@@ -296,11 +286,10 @@ static CUresult texture_destroy(uint64_t object, bool surface)
 	pthread_mutex_unlock(&textures.lock);
 	if (!texture)
 		return CUDA_ERROR_INVALID_VALUE;
-	body = shim_begin(&call, OP_vcudaTextureDestroy, sizeof(*body));
-	body->texture = texture->handle;
-	shim_unmint(texture->handle);
+	handle = texture->handle;
+	shim_unmint(handle);
 	free(texture);
-	return shim_post(&call);
+	return send_vcudaTextureDestroy(handle);
 }
 
 /* NVIDIA's driver takes the object 0 for none. */

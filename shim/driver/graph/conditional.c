@@ -7,8 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "protocol/generated/vcuda_ops.h"
-#include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/graph/graph_node.h"
 #include "shim/engine/engine.h"
 #include "shim/generated/cuda_hand.h"
@@ -16,23 +15,14 @@
 CUresult hand_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out,
 	CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags)
 {
-	const struct wire_vcudaConditionalCreate_reply *reply;
-	struct wire_vcudaConditionalCreate *body;
 	struct graph *graph = graph_find(hGraph);
-	struct shim_call call;
 
 	if (!pHandle_out || !graph || flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!node_context_ok(ctx))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	body = shim_begin(&call, OP_vcudaConditionalCreate, sizeof(*body));
-	body->graph = graph->handle;
-	body->value = defaultLaunchValue;
-	body->flags = flags;
-	reply = shim_wait(&call, sizeof(*reply));
-	if (reply)
-		*pHandle_out = reply->handle;
-	return shim_end(&call);
+	return send_vcudaConditionalCreate(
+		graph->handle, defaultLaunchValue, flags, pHandle_out);
 }
 
 /* What a node is asked for, and the array that the app was given. */

@@ -12,6 +12,7 @@
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
@@ -176,12 +177,7 @@ CUresult graph_numbers(
 
 CUresult graph_gone(uint64_t handle)
 {
-	struct wire_vcudaGraphGone *body;
-	struct shim_call call;
-
-	body = shim_begin(&call, OP_vcudaGraphGone, sizeof(*body));
-	body->handle = handle;
-	return shim_post(&call);
+	return send_vcudaGraphGone(handle);
 }
 
 static CUresult graph_make(

@@ -10,6 +10,7 @@
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/graph/graph.h"
 #include "shim/driver/graph/memory_node.h"
@@ -348,8 +349,6 @@ CUresult hand_cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
 	struct graph_exec *exec =
 		shim_object_of((uint64_t)(uintptr_t)hGraphExec, KIND_CUgraphExec);
-	struct wire_vcudaEventDestroy *body;
-	struct shim_call call;
 	uint64_t handle;
 	bool lost;
 
@@ -358,9 +357,7 @@ CUresult hand_cuGraphExecDestroy(CUgraphExec hGraphExec)
 	exec_drop_users(exec, &exec->parts);
 	lost = exec->lost;
 	if (exec->event && !lost) {
-		body = shim_begin(&call, OP_vcudaEventDestroy, sizeof(*body));
-		body->event = exec->event;
-		shim_post(&call);
+		send_vcudaEventDestroy(exec->event);
 	}
 	if (exec->event)
 		handle_release(exec->event);

@@ -13,6 +13,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/graph.h"
 
@@ -405,9 +406,7 @@ CUresult graph_edges_change(CUgraph hGraph, bool remove, const CUgraphNode *from
 CUresult hand_cuGraphDestroyNode(CUgraphNode hNode)
 {
 	struct graph_node *node = graph_node_find(hNode);
-	struct wire_vcudaGraphRemove *body;
 	struct graph *graph, *child, *next;
-	struct shim_call call;
 	uint32_t number;
 	CUresult status;
 
@@ -439,10 +438,7 @@ CUresult hand_cuGraphDestroyNode(CUgraphNode hNode)
 	graph->nodes[number] = NULL;
 	graph->edges_known = false;
 	graph_node_free(node);
-	body = shim_begin(&call, OP_vcudaGraphRemove, sizeof(*body));
-	body->graph = graph->handle;
-	body->node = number;
-	return shim_post(&call);
+	return send_vcudaGraphRemove(graph->handle, number);
 }
 
 /* ---- a picture ---- */

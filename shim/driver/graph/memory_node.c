@@ -7,8 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "protocol/generated/vcuda_ops.h"
-#include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
 #include "shim/driver/graph/graph_node.h"
 #include "shim/driver/memory/memory.h"
@@ -273,16 +272,10 @@ CUresult memory_nodes_launch(const struct parts *parts, bool auto_free)
 static CUresult memory_node_capture(
 	struct graph *graph, uint64_t stream, uint32_t type, struct part *part)
 {
-	struct wire_vcudaCaptureEmpty *body;
 	uint32_t number = graph->count;
-	struct shim_call call;
 	CUresult status;
 
-	body = shim_begin(&call, OP_vcudaCaptureEmpty, sizeof(*body));
-	body->stream = stream;
-	body->graph = graph->handle;
-	body->node = number;
-	status = shim_post(&call);
+	status = send_vcudaCaptureEmpty(stream, graph->handle, number);
 	if (!status && !parts_add(&graph->parts, part, graph->handle, number))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (status) {

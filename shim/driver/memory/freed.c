@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/generated/vcuda_ops.h"
-#include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
 #include "shim/engine/completion.h"
 #include "shim/engine/engine.h"
@@ -45,16 +44,9 @@ bool freed_push(const struct freed *freed)
 CUresult freed_post(int device, uint64_t address, uint64_t bytes, uint64_t ticket)
 {
 	struct session_visit visit = device_visit(device);
-	struct shim_call call;
-	struct wire_vcudaMemUnmap *body;
 	CUresult status;
 
-	body = shim_begin(&call, OP_vcudaMemUnmap, sizeof(*body));
-	body->device = device_wire(device);
-	body->address = address;
-	body->bytes = bytes;
-	body->ticket = ticket;
-	status = shim_post(&call);
+	status = send_vcudaMemUnmap(device_wire(device), address, bytes, ticket);
 	session_leave(visit);
 	return status;
 }

@@ -9,6 +9,7 @@
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/callback.h"
 #include "shim/driver/context.h"
 #include "shim/driver/memory/memory.h"
@@ -79,18 +80,12 @@ static CUresult lease_ask(struct window *w, uint64_t size)
 {
 	int device = (int)(w - heap.windows);
 	struct session_visit visit = device_visit(device);
-	struct shim_call call;
-	struct wire_vcudaLease *body;
-	const struct wire_vcudaLease_reply *reply;
+	uint64_t granted = 0;
 	CUresult status;
 
-	body = shim_begin(&call, OP_vcudaLease, sizeof(*body));
-	body->device = device_wire(device);
-	body->bytes = w->mapped + size - w->lease;
-	reply = shim_wait(&call, sizeof(*reply));
-	if (reply && reply->granted > w->lease)
-		w->lease = reply->granted;
-	status = shim_end(&call);
+	status = send_vcudaLease(device_wire(device), w->mapped + size - w->lease, &granted);
+	if (granted > w->lease)
+		w->lease = granted;
 	session_leave(visit);
 	return status || lease_has(w, size) ? status : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -120,15 +115,9 @@ static CUresult post_leased_map(struct window *w, uint64_t address, uint64_t siz
 {
 	int device = (int)(w - heap.windows);
 	struct session_visit visit = device_visit(device);
-	struct shim_call call;
-	struct wire_vcudaMemMap *body;
 	CUresult status;
 
-	body = shim_begin(&call, OP_vcudaMemMap, sizeof(*body));
-	body->device = device_wire(device);
-	body->address = address;
-	body->bytes = size;
-	status = shim_post(&call);
+	status = send_vcudaMemMap(device_wire(device), address, size);
 	session_leave(visit);
 	return status;
 }

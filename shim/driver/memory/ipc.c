@@ -19,6 +19,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
@@ -338,18 +339,10 @@ CUresult share_name(uint64_t handle, uint8_t name[16])
 CUresult share_import(uint64_t handle, int device, const uint8_t name[16], uint64_t bytes)
 {
 	struct session_visit visit = device_visit(device);
-	struct wire_vcudaVmmImport *body;
-	struct shim_call call;
 	CUresult status;
 
 	pthread_mutex_lock(&shared.lock);
-	body = shim_begin(&call, OP_vcudaVmmImport, sizeof(*body));
-	body->memory = handle;
-	body->device = device_wire(device);
-	body->bytes = bytes;
-	shim_put(&call, &body->name, name, 16);
-	shim_wait(&call, 0);
-	status = shim_end(&call);
+	status = send_vcudaVmmImport(handle, device_wire(device), name, bytes);
 	pthread_mutex_unlock(&shared.lock);
 	session_leave(visit);
 	return status;

@@ -7,8 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "protocol/generated/vcuda_ops.h"
-#include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/callback.h"
 #include "shim/driver/context.h"
 #include "shim/driver/memory/globals.h"
@@ -89,20 +88,12 @@ static CUresult call_import(
 {
 	int device = (int)(w - heap.windows);
 	struct session_visit visit;
-	struct shim_call call;
-	struct wire_vcudaIpcImport *body;
 	CUresult status = heap_lease(w, bytes);
 
 	if (status)
 		return status;
 	visit = device_visit(device);
-	body = shim_begin(&call, OP_vcudaIpcImport, sizeof(*body));
-	body->device = device_wire(device);
-	body->address = address;
-	body->bytes = bytes;
-	shim_put(&call, &body->name, name, 16);
-	shim_wait(&call, 0);
-	status = shim_end(&call);
+	status = send_vcudaIpcImport(device_wire(device), name, address, bytes);
 	session_leave(visit);
 	return status;
 }

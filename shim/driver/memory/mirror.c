@@ -14,6 +14,7 @@
 #include "common/wait.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "protocol/wire/mirror.h"
 #include "shim/driver/context.h"
 #include "shim/driver/memory/free_extents.h"
@@ -88,23 +89,12 @@ void mirror_unplace(void *at, size_t size)
 
 static CUresult region_map(uint64_t address, uint64_t bytes)
 {
-	struct shim_call call;
-	struct wire_vcudaMirrorMap *body = shim_begin(&call, OP_vcudaMirrorMap, sizeof(*body));
-
-	body->address = address;
-	body->bytes = bytes;
-	shim_wait(&call, 0);
-	return shim_end(&call);
+	return send_vcudaMirrorMap(address, bytes);
 }
 
 static void region_unmap(uint64_t address)
 {
-	struct shim_call call;
-	struct wire_vcudaMirrorUnmap *body =
-		shim_begin(&call, OP_vcudaMirrorUnmap, sizeof(*body));
-
-	body->address = address;
-	shim_post(&call);
+	send_vcudaMirrorUnmap(address);
 }
 
 /* With the lock held: room for one more. */
@@ -380,18 +370,13 @@ CUresult mirror_send(bool *changed)
 	*changed = false;
 	pthread_mutex_lock(&mirror.lock);
 	do {
-		struct wire_vcudaMirrorWrite *body;
-		struct shim_call call;
 
 		mirror_gather_settled(&runs, mirror.spare, mirror.views, mirror.count, &cursor);
 		if (!runs.used)
 			continue;
 		*changed = true;
 		mirror_sent(&runs, mirror.views, mirror.count);
-		body = shim_begin(&call, OP_vcudaMirrorWrite, sizeof(*body));
-		body->bytes = runs.used;
-		shim_put(&call, &body->runs, runs.to, runs.used);
-		status = shim_post(&call);
+		status = send_vcudaMirrorWrite(runs.used, runs.to);
 		stats_mirrored(STATS_MIRROR_OUT, runs.used);
 	} while (runs.full && !status);
 	pthread_mutex_unlock(&mirror.lock);

@@ -14,8 +14,7 @@
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "protocol/generated/vcuda_ops.h"
-#include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
@@ -128,15 +127,11 @@ static bool mapping_insert(size_t i, const struct vmm_mapping *mapping)
 static void memory_done(struct vmm_memory *m)
 {
 	struct session_visit visit;
-	struct shim_call call;
-	struct wire_vcudaVmmRelease *body;
 
 	if (m->references || m->mappings)
 		return;
 	visit = device_visit(m->device);
-	body = shim_begin(&call, OP_vcudaVmmRelease, sizeof(*body));
-	body->memory = m->handle;
-	shim_post(&call);
+	send_vcudaVmmRelease(m->handle);
 	session_leave(visit);
 	/* What is made next comes to the worker after this. */
 	if (!m->unleased)
@@ -148,15 +143,9 @@ static void memory_done(struct vmm_memory *m)
 static CUresult post_unmap(int device, CUdeviceptr ptr, size_t size)
 {
 	struct session_visit visit = device_visit(device);
-	struct shim_call call;
-	struct wire_vcudaVmmUnmap *body;
 	CUresult status;
 
-	body = shim_begin(&call, OP_vcudaVmmUnmap, sizeof(*body));
-	body->device = device_wire(device);
-	body->address = ptr;
-	body->bytes = size;
-	status = shim_post(&call);
+	status = send_vcudaVmmUnmap(device_wire(device), ptr, size);
 	session_leave(visit);
 	return status;
 }
@@ -275,8 +264,6 @@ CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	struct session_visit visit;
-	struct shim_call call;
-	struct wire_vcudaVmmCreate *body;
 	struct vmm_memory *m;
 	CUresult status = prop_check(prop);
 
@@ -288,13 +275,9 @@ CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	if (status)
 		return status;
 	visit = device_visit(m->device);
-	body = shim_begin(&call, OP_vcudaVmmCreate, sizeof(*body));
-	body->memory = m->handle;
-	body->device = device_wire(m->device);
-	body->shareable = prop->requestedHandleTypes != 0;
-	body->tile_pool = (prop->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) != 0;
-	body->bytes = size;
-	status = shim_post(&call);
+	status = send_vcudaVmmCreate(m->handle, device_wire(m->device),
+		prop->requestedHandleTypes != 0,
+		(prop->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) != 0, size);
 	session_leave(visit);
 	memory_made(m, status, handle);
 	return status;
@@ -427,19 +410,13 @@ CUresult hand_cuMemRelease(CUmemGenericAllocationHandle handle)
 static CUresult map(CUdeviceptr ptr, size_t size, struct vmm_memory *m, int device, size_t i)
 {
 	struct session_visit visit;
-	struct shim_call call;
-	struct wire_vcudaVmmMap *body;
 	CUresult status;
 
 	if (!mapping_insert(i, &(struct vmm_mapping){ptr, size, m, device, false, 0}))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	m->mappings++;
 	visit = device_visit(m->device);
-	body = shim_begin(&call, OP_vcudaVmmMap, sizeof(*body));
-	body->memory = m->handle;
-	body->address = ptr;
-	body->bytes = size;
-	status = shim_post(&call);
+	status = send_vcudaVmmMap(m->handle, ptr, size);
 	session_leave(visit);
 	return status;
 }

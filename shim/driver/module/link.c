@@ -9,6 +9,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
@@ -49,8 +50,6 @@ static void tell(struct link *link, struct shim_call *call, const struct wire_ru
 CUresult hand_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
 	void **optionValues, CUlinkState *stateOut)
 {
-	struct shim_call call;
-	struct wire_vcudaLinkCreate *body;
 	struct link *link;
 	CUresult status;
 
@@ -70,12 +69,8 @@ CUresult hand_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
 		free(link);
 		return status;
 	}
-	body = shim_begin(&call, OP_vcudaLinkCreate, sizeof(*body));
-	body->state = link->handle;
-	body->jit_bytes = (uint32_t)(link->jit.count * sizeof(link->jit.options[0]));
-	shim_put(&call, &body->jit, link->jit.options, body->jit_bytes);
-	shim_wait(&call, 0);
-	status = shim_end(&call);
+	status = send_vcudaLinkCreate(link->handle, link->jit.options,
+		(uint32_t)(link->jit.count * sizeof(link->jit.options[0])));
 	if (status) {
 		shim_unmint(link->handle);
 		free(link);
@@ -244,8 +239,6 @@ CUresult hand_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut
 CUresult hand_cuLinkDestroy(CUlinkState state)
 {
 	struct link *link = link_of(state);
-	struct wire_vcudaLinkDestroy *body;
-	struct shim_call call;
 	uint64_t handle;
 
 	if (!link || !handle_release((uint64_t)(uintptr_t)state))
@@ -253,9 +246,7 @@ CUresult hand_cuLinkDestroy(CUlinkState state)
 	handle = link->handle;
 	free(link->result);
 	free(link);
-	body = shim_begin(&call, OP_vcudaLinkDestroy, sizeof(*body));
-	body->state = handle;
-	return shim_post(&call);
+	return send_vcudaLinkDestroy(handle);
 }
 
 CUresult link_parts(const void *const *parts, int device, struct image *out)

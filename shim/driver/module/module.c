@@ -14,6 +14,7 @@
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/managed.h"
@@ -169,17 +170,13 @@ static void module_free(struct module *module)
 CUresult module_unload(struct module *module)
 {
 	uint64_t handle = module->handle;
-	struct shim_call call;
-	struct wire_vcudaModuleUnload *body;
 
 	if (!handle_release(handle))
 		return CUDA_ERROR_INVALID_HANDLE;
 	managed_module_gone(handle);
 	reference_module_gone(handle);
 	module_free(module);
-	body = shim_begin(&call, OP_vcudaModuleUnload, sizeof(*body));
-	body->module = handle;
-	return shim_post(&call);
+	return send_vcudaModuleUnload(handle);
 }
 
 struct gone {
