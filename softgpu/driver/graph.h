@@ -148,6 +148,9 @@ CUresult event_wait_locked(struct CUstream_st *stream, CUevent event);
 void exec_free(struct CUgraphExec_st *exec);
 /* A graph's steps without a handle of their own. */
 CUresult exec_flat(const struct CUgraph_st *graph, struct CUgraphExec_st **exec);
+/* The same with a handle of its own, and the flags of cuGraphInstantiate. */
+CUresult exec_new(
+	const struct CUgraph_st *graph, unsigned long long flags, struct CUgraphExec_st **exec);
 /* A step's operation for a stream: NULL where there is nothing to do; false: no memory. */
 bool step_op(const struct step *step, struct op **op);
 

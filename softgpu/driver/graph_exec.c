@@ -144,7 +144,7 @@ CUresult exec_flat(const struct CUgraph_st *graph, struct CUgraphExec_st **out)
 	return ret;
 }
 
-static CUresult exec_new(
+CUresult exec_new(
 	const struct CUgraph_st *graph, unsigned long long flags, struct CUgraphExec_st **out)
 {
 	struct CUgraphExec_st *exec = calloc(1, sizeof(*exec));

@@ -38,7 +38,7 @@ struct module {
 	struct function *functions[MODULE_BUCKETS];
 };
 
-static struct module *module_of(CUmodule hmod)
+struct module *module_of(CUmodule hmod)
 {
 	return shim_object_of((uint64_t)(uintptr_t)hmod, KIND_CUmodule);
 }
@@ -342,7 +342,7 @@ CUresult module_global(
 	return status;
 }
 
-static CUresult module_names(struct module *module, uint32_t first, uint32_t *total,
+CUresult module_names(struct module *module, uint32_t first, uint32_t *total,
 	void (*each)(const char *name, void *argument), void *argument)
 {
 	CUresult status;
@@ -438,7 +438,7 @@ CUresult hand_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned i
 	}
 	jit_free(&jit);
 	if (!status)
-		*module = (CUmodule)(uintptr_t)loaded->handle;
+		*module = (CUmodule)(uintptr_t)module_handle(loaded);
 	return status;
 }
 

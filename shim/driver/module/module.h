@@ -86,6 +86,12 @@ CUresult module_unload(struct module *module);
 CUresult module_function(struct module *module, const char *name, struct function **out);
 CUresult module_global(
 	struct module *module, const char *name, CUdeviceptr *address, size_t *bytes);
+/* Calls EACH, unless it is NULL, with the name of each function from number FIRST on; *total:
+ * how many there are. */
+CUresult module_names(struct module *module, uint32_t first, uint32_t *total,
+	void (*each)(const char *name, void *argument), void *argument);
+/* NULL: not one of ours. */
+struct module *module_of(CUmodule hmod);
 uint64_t module_handle(const struct module *module);
 struct context *module_context(const struct module *module);
 /* The context is gone, and the worker has dropped what it held. */
