@@ -52,7 +52,7 @@ $(TELLS_COMMIT_OLD): PORTABLE_CFLAGS += -DVCUDA_COMMIT='"$(COMMIT)"'
 $(IMAGES)/bin/vcuda-client: $(CLIENT_SRCS:%.c=$(IMAGES)/obj/static/%.o) $(IMAGES)/obj/static/parts.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(ZIG) cc -target x86_64-linux-musl -static -s -pthread -o $@ $^ \
+	$(Q)$(ZIG) cc -target x86_64-linux-musl -static -s -pthread -Wl,--gc-sections -o $@ $^ \
 		$(MUSL_SSL)/libssl.a $(MUSL_SSL)/libcrypto.a
 
 $(IMAGES)/bin/vcuda: $(CLIENT_COMMAND_SRCS:%.c=$(IMAGES)/obj/old/%.o) $(IMAGES)/obj/old/parts.a
