@@ -10,9 +10,9 @@ AGENT_FRONT_SRCS += $(filter-out gpu-agent/store/registry% gpu-agent/store/comma
 AGENT_FRONT_OBJS := $(call objects,$(AGENT_FRONT_SRCS))
 AGENT_WORKER_SRCS := $(wildcard gpu-agent/worker/*.c gpu-agent/worker/driver/*.c \
 	gpu-agent/worker/libraries/*/*.c) \
-	$(wildcard gpu-agent/generated/*.c)
+	$(wildcard gpu-agent/generated/*.c transport/codec/*.c)
 AGENT_OBJS := $(AGENT_FRONT_OBJS) $(call objects,$(AGENT_WORKER_SRCS))
-AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lssl -lcrypto -ldl
+AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lssl -lcrypto -lzstd -lm -ldl
 
 # NVIDIA's NVML is opened at run time (nvml.c); only its types come from the header.
 $(addprefix $(OBJ)/gpu-agent/worker/driver/,nvml.o nvml_pair.o): CPPFLAGS += -isystem $(NVML)/include

@@ -1,9 +1,9 @@
 # build/bin/vcuda-client
-SIDECAR_SRCS := $(wildcard sidecar/*.c)
+SIDECAR_SRCS := $(wildcard sidecar/*.c transport/codec/*.c)
 SIDECAR_OBJS := $(call objects,$(SIDECAR_SRCS))
 # Everything but main(), for tests and for the `vcuda` command.
 SIDECAR_PARTS := $(filter-out $(OBJ)/sidecar/main.o,$(SIDECAR_OBJS))
-SIDECAR_LIBS := -lyaml -lcjson
+SIDECAR_LIBS := -lyaml -lcjson -lzstd -lm
 
 all: $(BIN)/vcuda-client
 

@@ -5,3 +5,8 @@ TRANSPORT_OBJS := $(call objects,$(TRANSPORT_SRCS))
 TRANSPORT_TLS_SRCS := $(wildcard transport/tls/*.c)
 TRANSPORT_TLS_OBJS := $(call objects,$(TRANSPORT_TLS_SRCS))
 TRANSPORT_TLS_LIBS := -lssl -lcrypto
+# What codes payloads; linked into the sidecar and the worker, with libzstd.
+TRANSPORT_CODEC_SRCS := $(wildcard transport/codec/*.c)
+TRANSPORT_CODEC_OBJS := $(call objects,$(TRANSPORT_CODEC_SRCS))
+# Loops over bytes, which the compiler makes wide.
+$(OBJ)/transport/codec/planes.o $(OBJ)/transport/codec/codec.o: ALL_CFLAGS += -O3

@@ -12,12 +12,12 @@ $(SIDECAR_REPLAYS): $(BUILD)/tests/fuzz/sidecar-%-replay: $(OBJ)/tests/fuzz/%.o 
 		$(OBJ)/tests/fuzz/agent_replay.o $(call objects,$(SIDECAR_FUZZ_SRCS))
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(ALL_LDFLAGS) -lyaml -lcjson
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(ALL_LDFLAGS) -lyaml -lcjson -lzstd -lm
 
 $(BUILD)/tests/fuzz/sidecar-%-libfuzzer: $(FUZZ_OBJ)/tests/fuzz/%.o $(call fuzz_objects,$(SIDECAR_FUZZ_SRCS))
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $^ -lyaml -lcjson
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $^ -lyaml -lcjson -lzstd -lm
 
 # A conversation, unlike the others.
 $(BUILD)/tests/fuzz/sidecar-socket-replay: $(OBJ)/tests/fuzz/conversation.o

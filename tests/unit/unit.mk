@@ -15,10 +15,13 @@ transport_tls_OBJS = $(call objects,$(wildcard transport/tls/*.c))
 transport_tls_LIBS = -lssl -lcrypto
 UNIT_OBJS_ring = $(SIDECAR_PARTS)
 UNIT_OBJS_sidecar = $(SIDECAR_PARTS)
-UNIT_LIBS_ring = -lcjson
+UNIT_LIBS_ring = -lcjson -lzstd -lm
+UNIT_PREFIXES += codec
+UNIT_OBJS_codec = $(call objects,$(wildcard transport/codec/*.c))
+UNIT_LIBS_codec = -lzstd -lm
 UNIT_PREFIXES += resume
 UNIT_OBJS_resume = $(SIDECAR_PARTS) $(call objects,gpu-agent/worker/window.c)
-UNIT_LIBS_resume = -lcjson
+UNIT_LIBS_resume = -lcjson -lzstd -lm
 UNIT_PREFIXES += cudnn
 UNIT_OBJS_cudnn = $(call objects,tests/fuzz/no_beside.c $(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c gpu-agent/worker/quotas.c \
 	$(wildcard gpu-agent/worker/libraries/common/*.c) gpu-agent/probe/library.c gpu-agent/generated/cudnn_serve.c)
@@ -30,7 +33,7 @@ UNIT_PREFIXES += images
 UNIT_OBJS_images = $(call objects,gpu-agent/cache/images.c gpu-agent/cache/tenant_folder.c)
 UNIT_LIBS_images = -lcrypto
 UNIT_LIBS_compiled = -lcrypto
-UNIT_LIBS_sidecar = -lcjson
+UNIT_LIBS_sidecar = -lcjson -lzstd -lm
 
 UNIT_TESTS = $(foreach prefix,$(sort $(UNIT_PREFIXES)),\
 	$(patsubst tests/unit/%.c,%,$(wildcard tests/unit/$(prefix)_*.c)))
