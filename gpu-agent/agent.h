@@ -129,8 +129,9 @@ struct agent_config {
 	bool asking;		     /* of a running agent: --healthy, which reads no token */
 
 	/* For the worker too. */
-	uint32_t driver;	       /* enum agent_driver */
-	char driver_path[AGENT_PATH];  /* what to dlopen: a name or a path */
+	bool compress_off, compress_always; /* payloads on their way; neither: where it pays */
+	uint32_t driver;		    /* enum agent_driver */
+	char driver_path[AGENT_PATH];	    /* what to dlopen: a name or a path */
 	char library_path[AGENT_PATH]; /* folders, ':' between; in LD_LIBRARY_PATH already */
 	char libraries[AGENT_LIBRARIES][AGENT_PATH]; /* folders and files, ':' between */
 	uint32_t gpu_count; /* 0 = all. In CUDA_VISIBLE_DEVICES already: the driver */

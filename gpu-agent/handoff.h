@@ -105,6 +105,8 @@ struct handoff {
 	uint64_t launches;
 	uint64_t copies_in_bytes;
 	uint64_t copies_out_bytes;
+	uint64_t saved_received; /* bytes that did not travel since payloads were coded */
+	uint64_t saved_sent;
 	uint64_t errors; /* refused frames and sticky errors */
 	struct latency latency[LATENCY_CLASSES];
 	char last_error[64]; /* of the driver's, and in which call; "": none yet */
@@ -115,6 +117,8 @@ struct handoff {
 	uint32_t sandbox;   /* READY: what keeps the worker in (sandbox.h) */
 	uint32_t grace_ms;  /* SESSION: how long it outlives its connections; 0: not at all */
 	uint32_t shares;    /* SESSION: 1: it brings memory, no frames (transport/local.h) */
+	uint32_t coded;	    /* SESSION: 1: payloads on stripes may be */
+	uint32_t reserved;
 	/* SESSION: of its tenant's together, but for bytes in flight, which are its own part;
 	 * STATS: in use */
 	uint64_t quotas[QUOTAS];

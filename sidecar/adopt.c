@@ -118,9 +118,11 @@ static bool adopt_session(struct channel *channel, struct channel_carry *carry,
 {
 	const struct options *options = &channel->server->options;
 	uint64_t grace = carry->grace_ms, away = request->away_ms;
-	struct session_hello hello = attach_hello(channel);
+	struct session_hello hello;
 	struct session_welcome welcome = {.features = SESSION_FEATURE_RESUME};
 
+	channel->adopting = channel->heirs = true;
+	hello = attach_hello(channel);
 	if (grace > options->grace * 1000)
 		grace = options->grace * 1000;
 	welcome.granted_ms = (uint32_t)grace;
@@ -131,7 +133,6 @@ static bool adopt_session(struct channel *channel, struct channel_carry *carry,
 		channel->server->agent_count > 1, channel->doorbell);
 	resume_carried(&channel->resume, carry, channel->segments.at[0]->fd);
 	channel->ring.counts = true;
-	channel->adopting = channel->heirs = true;
 	log_session(&channel->subject, welcome.session);
 	memcpy(channel->renewal.session, welcome.session, sizeof(welcome.session));
 	explicit_bzero(&hello, sizeof(hello));

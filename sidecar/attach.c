@@ -68,6 +68,14 @@ static int attach_memory(struct channel *channel, struct error *error)
 	return attach_parts(channel, &layout, error);
 }
 
+/* Whether its payloads may be coded. A session that is adopted may have been opened so. */
+static bool attach_codes(const struct channel *channel)
+{
+	return channel->adopting ||
+	       (channel->server->options.compress != CONTROLLER_OFF &&
+		       !(channel->request.features & CHANNEL_FEATURE_PLAIN));
+}
+
 struct session_hello attach_hello(const struct channel *channel)
 {
 	const struct options *options = &channel->server->options;
@@ -76,6 +84,7 @@ struct session_hello attach_hello(const struct channel *channel)
 		.pid = (uint32_t)channel->peer.pid,
 		.uid = channel->peer.uid,
 		.features = SESSION_FEATURE_STRIPES | SESSION_FEATURE_STRIPES_BACK |
+			    (attach_codes(channel) ? SESSION_FEATURE_ZSTD : 0) |
 			    (options->grace ? SESSION_FEATURE_RESUME : 0) | options->priority,
 		.grace_ms = (uint32_t)options->grace * 1000,
 		.memory_limit = options->vram_limit,
@@ -97,6 +106,7 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 	uint64_t deadline = wait_now() + options->attach_timeout * 1000000000ull;
 	struct session_hello hello = attach_hello(channel);
 	struct session_welcome welcome;
+	struct stripes_setting setting = channel_stripes(channel);
 	char address[AGENT_TEXT], part[AGENTS_TEXT];
 	int ret;
 
@@ -108,8 +118,7 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 		resume_init(&channel->resume, address, &hello, &welcome,
 			server->agent_count > 1, channel->doorbell);
 		channel->ring.counts = channel->resume.possible;
-		stripes_init(&channel->stripes, channel->link, &hello, &welcome,
-			&channel->segments, channel->doorbell, channel->server->spin);
+		stripes_init(&channel->stripes, channel->link, &hello, &welcome, &setting);
 	}
 	explicit_bzero(&hello, sizeof(hello));
 	if (!ret && welcome.features & SESSION_FEATURE_LOCAL)

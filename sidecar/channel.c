@@ -120,11 +120,23 @@ static void channel_poison_robbed(struct channel *channel)
 	channel_poison(channel, &error);
 }
 
+struct stripes_setting channel_stripes(struct channel *channel)
+{
+	return (struct stripes_setting){
+		.segments = &channel->segments,
+		.wake = channel->doorbell,
+		.spin = channel->server->spin,
+		.compress = channel->server->options.compress,
+		.counts = &channel->pieces,
+	};
+}
+
 /* The agent has taken us back, or nobody will. */
 static void channel_resumed(struct channel *channel, uint64_t now)
 {
 	struct resume *resume = &channel->resume;
 	uint64_t taken = resume->welcome.taken;
+	struct stripes_setting setting;
 	char text[400];
 
 	channel->link = resume_finish(resume);
@@ -150,8 +162,9 @@ static void channel_resumed(struct channel *channel, uint64_t now)
 		channel_not_resumed(channel, "the agent has taken what was never sent");
 		return;
 	}
-	stripes_init(&channel->stripes, channel->link, &resume->hello, &resume->welcome,
-		&channel->segments, channel->doorbell, channel->server->spin);
+	setting = channel_stripes(channel);
+	stripes_init(
+		&channel->stripes, channel->link, &resume->hello, &resume->welcome, &setting);
 	pthread_mutex_lock(&channel->server->lock);
 	memcpy(channel->renewal.secret, resume->hello.secret, sizeof(resume->hello.secret));
 	channel->renewal.place = channel->link->place;
@@ -172,18 +185,20 @@ static void channel_count(struct channel *channel)
 	const struct channel_counts *before = &channel->before;
 	struct channel_page *page = channel->page;
 	uint64_t waiting = 0;
+	uint64_t sent = channel->out.bytes + stripes_wire(&channel->pieces.sent);
+	uint64_t received = channel->replies.bytes + stripes_wire(&channel->pieces.received);
 
 	for (int i = 0; i < CHANNEL_SLOTS / 64; i++)
 		waiting += (uint64_t)__builtin_popcountll(channel->ring.waiting[i]);
 #define COUNT(to, value) atomic_store_explicit(&(to), (value), memory_order_relaxed)
 	COUNT(page->frames_sent, before->frames_sent + channel->out.frames);
-	COUNT(page->bytes_sent, before->bytes_sent + channel->out.bytes);
+	COUNT(page->bytes_sent, before->bytes_sent + sent);
 	COUNT(page->frames_received, before->frames_received + channel->replies.frames);
-	COUNT(page->bytes_received, before->bytes_received + channel->replies.bytes);
+	COUNT(page->bytes_received, before->bytes_received + received);
 	COUNT(channel->frames_sent, channel->out.frames);
-	COUNT(channel->bytes_sent, channel->out.bytes);
+	COUNT(channel->bytes_sent, sent);
 	COUNT(channel->frames_received, channel->replies.frames);
-	COUNT(channel->bytes_received, channel->replies.bytes);
+	COUNT(channel->bytes_received, received);
 	COUNT(channel->in_flight, ring_in_flight(&channel->ring));
 	COUNT(channel->waiting, waiting);
 #undef COUNT
@@ -513,20 +528,25 @@ static void channel_serve(struct channel *channel)
 		channel_turn(channel);
 	if (channel->stopping)
 		channel_stop(channel);
+	if (!channel->local.is)
+		channel_count(channel);
 	segment_guard(NULL);
 	log_info("channel.closed",
 		"app=%d frames_sent=%llu bytes_sent=%llu frames_received=%llu "
-		"bytes_received=%llu",
-		channel->peer.pid, (unsigned long long)channel->out.frames,
-		(unsigned long long)channel->out.bytes,
-		(unsigned long long)channel->replies.frames,
-		(unsigned long long)channel->replies.bytes);
+		"bytes_received=%llu saved_sent=%llu saved_received=%llu",
+		channel->peer.pid, (unsigned long long)channel->frames_sent,
+		(unsigned long long)channel->bytes_sent,
+		(unsigned long long)channel->frames_received,
+		(unsigned long long)channel->bytes_received,
+		(unsigned long long)piece_saved(&channel->pieces.sent),
+		(unsigned long long)piece_saved(&channel->pieces.received));
 }
 
 static void channel_free(struct channel *channel)
 {
 	struct server *server = channel->server;
 
+	stripes_close(&channel->stripes); /* nothing is counted any more */
 	pthread_mutex_lock(&server->lock);
 	for (struct channel **at = &server->channels; *at; at = &(*at)->next)
 		if (*at == channel) {
@@ -536,15 +556,17 @@ static void channel_free(struct channel *channel)
 	if (atomic_load(&channel->state) != CHANNEL_OPENING)
 		server->last_process = wait_now();
 	atomic_fetch_add(&server->frames_sent, channel->out.frames);
-	atomic_fetch_add(&server->bytes_sent, channel->out.bytes);
+	atomic_fetch_add(
+		&server->bytes_sent, channel->out.bytes + stripes_wire(&channel->pieces.sent));
 	atomic_fetch_add(&server->frames_received, channel->replies.frames);
-	atomic_fetch_add(&server->bytes_received, channel->replies.bytes);
+	atomic_fetch_add(&server->bytes_received,
+		channel->replies.bytes + stripes_wire(&channel->pieces.received));
+	stripes_add(&server->pieces, &channel->pieces);
 	for (int class = 0; class < LATENCY_CLASSES; class ++)
 		latency_merge(&server->latency[class], &channel->timing.classes[class]);
 	pthread_mutex_unlock(&server->lock);
 
 	resume_stop(&channel->resume);
-	stripes_close(&channel->stripes);
 	link_close(channel->link);
 	local_hearing_fini(&channel->local.hearing);
 	segments_fini(&channel->segments, channel->gone);

@@ -41,6 +41,7 @@ struct channel {
 	struct outbound out;
 	struct stripes stripes;
 	struct local local;
+	struct stripes_counts pieces; /* of all stripes that it had */
 	struct resume resume;
 	struct channel_counts {
 		uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
@@ -67,9 +68,13 @@ struct channel {
 	struct log_subject subject; /* set before `state` becomes CHANNEL_OPEN */
 	uint64_t opened_at;
 	_Atomic uint32_t state; /* enum channel_state */
+	/* Bytes: on the wire. `pieces` says what coding saved of them. */
 	_Atomic uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
 	_Atomic uint64_t in_flight, waiting, pinned, pinned_bytes;
 };
+
+/* What stripes of this channel are made with. */
+struct stripes_setting channel_stripes(struct channel *channel);
 
 /* Starts the thread for a process that wants to attach, or to go on; owns SOCKET and SEGMENT
  * from then on. 0 or -errno. */

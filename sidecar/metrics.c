@@ -46,6 +46,39 @@ static void one(FILE *out, const char *name, const char *type, const char *help,
 		name, value);
 }
 
+static void metrics_two(
+	FILE *out, const char *name, const char *help, uint64_t sent, uint64_t received)
+{
+	fprintf(out,
+		"# HELP %s %s\n# TYPE %s counter\n%s{direction=\"sent\"} %" PRIu64
+		"\n%s{direction=\"received\"} %" PRIu64 "\n",
+		name, help, name, name, sent, name, received);
+}
+
+static void metrics_pieces(FILE *out, const struct stripes_counts *counts)
+{
+	const struct {
+		const char *direction;
+		const struct piece_counts *counts;
+	} ways[] = {{"sent", &counts->sent}, {"received", &counts->received}};
+
+	metrics_two(out, "vcuda_sidecar_stripe_payload_bytes_total",
+		"Payloads that stripes carried, before they were coded.",
+		atomic_load(&counts->sent.payload), atomic_load(&counts->received.payload));
+	metrics_two(out, "vcuda_sidecar_stripe_wire_bytes_total",
+		"The same as they went over the wire.", atomic_load(&counts->sent.wire),
+		atomic_load(&counts->received.wire));
+	fprintf(out, "# HELP vcuda_sidecar_stripe_pieces_total Payloads, by how they went.\n"
+		     "# TYPE vcuda_sidecar_stripe_pieces_total counter\n");
+	for (int way = 0; way < 2; way++)
+		for (unsigned kind = 0; kind < CODEC_KINDS; kind++)
+			fprintf(out,
+				"vcuda_sidecar_stripe_pieces_total{direction=\"%s\",coding="
+				"\"%s\"} %" PRIu64 "\n",
+				ways[way].direction, codec_name((enum codec_kind)kind),
+				atomic_load(&ways[way].counts->pieces[kind]));
+}
+
 char *sidecar_metrics(struct server *server, bool openmetrics)
 {
 	struct latency classes[LATENCY_CLASSES] = {0};
@@ -59,7 +92,7 @@ char *sidecar_metrics(struct server *server, bool openmetrics)
 		return NULL;
 	pthread_mutex_lock(&server->lock);
 	add_up(server, classes, exemplars);
-	wire = status_totals(server);
+	status_totals(server, &wire);
 	pthread_mutex_unlock(&server->lock);
 	fprintf(out, "# HELP vcuda_sidecar_info What this sidecar is.\n"
 		     "# TYPE vcuda_sidecar_info gauge\n"
@@ -92,6 +125,9 @@ char *sidecar_metrics(struct server *server, bool openmetrics)
 		"vcuda_sidecar_bytes_total{direction=\"sent\"} %" PRIu64 "\n"
 		"vcuda_sidecar_bytes_total{direction=\"received\"} %" PRIu64 "\n",
 		wire.frames_sent, wire.frames_received, wire.bytes_sent, wire.bytes_received);
+	one(out, "vcuda_sidecar_stripes", "gauge",
+		"Connections that carry payloads of large copies.", wire.stripes);
+	metrics_pieces(out, &wire.pieces);
 	latency_print(out, "vcuda_sidecar_call_seconds",
 		"Until a call was answered, a post was acknowledged, a program had its "
 		"session.",

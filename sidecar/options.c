@@ -52,6 +52,8 @@ const char options_usage[] =
 	"  --gpu-count N         GPUs that a process sees (all)\n"
 	"  --priority low|normal|high\n"
 	"                        at most that class of its tenant's (the tenant's own)\n"
+	"  --compress auto|off|always\n"
+	"                        payloads on their way: where that is faster (auto)\n"
 	"  --shm-size SIZE       most shared memory in all\n"
 	"  --label TEXT          in what /proc/PID/maps says of shared memory (pod mode)\n"
 	"  --ring, --arena, --landing SIZE   powers of two, as in 512Ki\n"
@@ -89,6 +91,7 @@ void options_default(struct options *options)
 		.ping_timeout = 5,
 		.busy_timeout = 120,
 		.grace = 30,
+		.compress = CONTROLLER_AUTO,
 	};
 	if (namespace && pod)
 		snprintf(options->pod, sizeof(options->pod), "%s/%s", namespace, pod);
@@ -279,6 +282,15 @@ static int set_priority(
 	return 0;
 }
 
+static int set_compress(
+	struct options *options, const struct config_item *item, struct error *error)
+{
+	if (!controller_parse(item->text, &options->compress))
+		return 0;
+	return error_set(
+		error, 0, "%s: '%.40s' is not auto, off or always", item->key, item->text);
+}
+
 static int set_insecure(
 	struct options *options, const struct config_item *item, struct error *error)
 {
@@ -341,6 +353,8 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		return config_number(item, 0, 16, &o->gpu_count, error);
 	if (!strcmp(key, "priority"))
 		return set_priority(o, item, error);
+	if (!strcmp(key, "compress"))
+		return set_compress(o, item, error);
 	if (!strcmp(key, "shm_size"))
 		return config_size(item, 0, 1ull << 50, &o->shm_size, error);
 	if (!strcmp(key, "ring"))
@@ -376,7 +390,8 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		"socket_mode ipc "
 		"pod "
 		"pod_uid label "
-		"vram_limit gpu_count priority shm_size ring arena landing spin max_processes "
+		"vram_limit gpu_count priority compress shm_size ring arena landing spin "
+		"max_processes "
 		"attach_timeout ping_timeout "
 		"busy_timeout "
 		"grace idle_exit dumpable log log_format",
@@ -414,6 +429,7 @@ static int options_environment(struct options *options, struct error *error)
 		{"VCUDA_VRAM_LIMIT", "vram_limit"},
 		{"VCUDA_GPU_COUNT", "gpu_count"},
 		{"VCUDA_PRIORITY", "priority"},
+		{"VCUDA_COMPRESS", "compress"},
 		{"VCUDA_SHM_SIZE", "shm_size"},
 		{"VCUDA_GRACE", "grace"},
 		{"VCUDA_LOG_LEVEL", "log"},

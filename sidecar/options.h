@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "protocol/wire/channel.h"
 #include "sidecar/agents.h"
+#include "transport/codec/controller.h"
 #include "transport/transport.h"
 
 struct options {
@@ -29,6 +30,7 @@ struct options {
 	uint64_t vram_limit; /* bytes of each GPU for all processes together; 0 = no limit */
 	uint64_t gpu_count;  /* GPUs that a process sees; 0 = all */
 	uint64_t priority; /* features of HELLO that ask for a lower class; 0 = the tenant's */
+	enum controller_mode compress; /* payloads on their way */
 	uint64_t shm_size; /* shared memory of all processes together; 0 = no limit */
 	char label[16];	   /* in what /proc says of shared memory: the pod's UID, or "host" */
 	uint64_t ring, arena, bounce; /* bytes, powers of two */

@@ -34,7 +34,6 @@ static bool outbound_stripe(
 		return false;
 	header.flags = (uint8_t)(stripe << FRAME_STRIPE_SHIFT);
 	memcpy(out->buffer + out->used, &header, sizeof(header));
-	out->bytes += entry->bulk_bytes;
 	return true;
 }
 

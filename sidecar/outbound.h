@@ -23,7 +23,7 @@
 struct outbound {
 	int first, count;	/* iov[first … count) is to be sent */
 	size_t used;		/* of buffer */
-	uint64_t frames, bytes; /* sent: frames counted when gathered */
+	uint64_t frames, bytes; /* sent over the link: frames counted when gathered */
 	struct timing *timing;	/* NULL: nothing is timed */
 	struct iovec iov[OUTBOUND_IOV + 1];
 	unsigned char buffer[OUTBOUND_BUFFER];

@@ -272,7 +272,6 @@ static ssize_t replies_settle(struct replies *replies, struct error *error)
 			return ret < 0 ? ret : landed;
 		if (frame->stripe)
 			landed += header->length - header->body;
-		replies->bytes += frame->stripe ? header->length - header->body : 0;
 		replies->first++;
 		replies->count--;
 	}

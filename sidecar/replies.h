@@ -51,7 +51,7 @@ struct replies {
 	bool lost;	   /* FRAME_LOST came: status and text */
 	uint32_t status;
 	char text[200];
-	uint64_t frames, bytes;	    /* received */
+	uint64_t frames, bytes;	    /* received over the link */
 	uint64_t numbered;	    /* of the frames, those that count (frame.h) */
 	bool again;		    /* the next of these may have done its work already */
 	uint64_t given, given_call; /* `giving`, as the sidecar before this one left it */

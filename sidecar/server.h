@@ -20,6 +20,7 @@
 #include "sidecar/pending.h"
 #include "sidecar/heartbeat.h"
 #include "sidecar/segment.h"
+#include "sidecar/stripes.h"
 
 struct channel;
 
@@ -49,6 +50,7 @@ struct server {
 	/* Totals, for `status`. */
 	_Atomic uint64_t attached, refused, poisoned, lost, resumed, resumes_failed;
 	_Atomic uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
+	struct stripes_counts pieces;		 /* of channels that are gone */
 	struct latency latency[LATENCY_CLASSES]; /* of channels that are gone; under the lock */
 };
 

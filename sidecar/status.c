@@ -39,8 +39,37 @@ void status_text(cJSON *object, const char *name, const char *text)
 	cJSON_AddStringToObject(object, name, clean);
 }
 
+static void add_pieces_of(cJSON *object, const char *name, const struct piece_counts *counts)
+{
+	cJSON *one = cJSON_AddObjectToObject(object, name);
+
+	add(one, "payload_bytes", atomic_load(&counts->payload));
+	add(one, "wire_bytes", atomic_load(&counts->wire));
+	add(one, "saved_bytes", piece_saved(counts));
+	for (unsigned kind = 0; kind < CODEC_KINDS; kind++)
+		add(one, codec_name((enum codec_kind)kind), atomic_load(&counts->pieces[kind]));
+}
+
+/* What stripes carried, and how. */
+static void add_pieces(cJSON *object, const struct stripes_counts *counts)
+{
+	cJSON *pieces = cJSON_AddObjectToObject(object, "pieces");
+
+	add_pieces_of(pieces, "sent", &counts->sent);
+	add_pieces_of(pieces, "received", &counts->received);
+}
+
+static void add_transport(cJSON *object, const char *address)
+{
+	struct error error;
+	const struct transport *transport = transport_find(address, &error);
+
+	cJSON_AddStringToObject(object, "transport", transport ? transport->name : "unknown");
+}
+
 static cJSON *status_channel(struct channel *channel, uint64_t now)
 {
+	const struct options *options = &channel->server->options;
 	cJSON *object = cJSON_CreateObject();
 
 	add(object, "pid", (uint64_t)channel->peer.pid);
@@ -61,27 +90,37 @@ static cJSON *status_channel(struct channel *channel, uint64_t now)
 	add(object, "resumed", channel->resume.times);
 	add(object, "lanes", stripes_count(&channel->stripes));
 	add(object, "lanes_refused", stripes_refused(&channel->stripes));
+	add_transport(object, channel->resume.address);
+	cJSON_AddStringToObject(object, "compress",
+		controller_mode_name(
+			channel->stripes.coded ? options->compress : CONTROLLER_OFF));
+	add_pieces(object, &channel->pieces);
+	add(object, "wire_bytes_per_second",
+		stripes_count(&channel->stripes) *
+			atomic_load_explicit(&channel->pieces.sent.rate, memory_order_relaxed));
 	return object;
 }
 
-struct wire_totals status_totals(const struct server *server)
+void status_totals(const struct server *server, struct wire_totals *totals)
 {
-	struct wire_totals wire = {.frames_sent = server->frames_sent,
+	*totals = (struct wire_totals){.frames_sent = server->frames_sent,
 		.bytes_sent = server->bytes_sent,
 		.frames_received = server->frames_received,
 		.bytes_received = server->bytes_received};
-
+	stripes_add(&totals->pieces, &server->pieces);
 	for (const struct channel *c = server->channels; c; c = c->next) {
 		bool open = atomic_load(&c->state) == CHANNEL_OPEN;
 
-		wire.channels += open;
-		wire.reconnecting += open && resume_is_cut(&c->resume);
-		wire.frames_sent += c->frames_sent;
-		wire.bytes_sent += c->bytes_sent;
-		wire.frames_received += c->frames_received;
-		wire.bytes_received += c->bytes_received;
+		totals->channels += open;
+		totals->reconnecting += open && resume_is_cut(&c->resume);
+		totals->frames_sent += c->frames_sent;
+		totals->bytes_sent += c->bytes_sent;
+		totals->frames_received += c->frames_received;
+		totals->bytes_received += c->bytes_received;
+		if (open)
+			totals->stripes += stripes_count(&c->stripes);
+		stripes_add(&totals->pieces, &c->pieces);
 	}
-	return wire;
 }
 
 static cJSON *status_object(struct server *server)
@@ -105,7 +144,7 @@ static cJSON *status_object(struct server *server)
 			continue;
 		cJSON_AddItemToArray(channels, status_channel(channel, now));
 	}
-	wire = status_totals(server);
+	status_totals(server, &wire);
 	pthread_mutex_unlock(&server->lock);
 	totals = cJSON_AddObjectToObject(root, "totals");
 	add(totals, "attached", server->attached);
@@ -116,6 +155,8 @@ static cJSON *status_object(struct server *server)
 	add(totals, "resumes_failed", server->resumes_failed);
 	add_wire(totals, wire.frames_sent, wire.bytes_sent, wire.frames_received,
 		wire.bytes_received);
+	add(totals, "lanes", wire.stripes);
+	add_pieces(totals, &wire.pieces);
 	return root;
 }
 

@@ -11,14 +11,16 @@
 
 #include "sidecar/server.h"
 
-/* Of all channels that are and were. */
+/* Of all channels that are and were. Bytes: on the wire. */
 struct wire_totals {
 	uint64_t channels;     /* that are */
 	uint64_t reconnecting; /* … whose connections are cut */
 	uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
+	unsigned stripes; /* that are open */
+	struct stripes_counts pieces;
 };
 /* Under the server's lock. */
-struct wire_totals status_totals(const struct server *server);
+void status_totals(const struct server *server, struct wire_totals *totals);
 /* A peer's text: only what is printable. */
 void status_text(cJSON *object, const char *name, const char *text);
 

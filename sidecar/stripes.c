@@ -12,13 +12,15 @@
 #define DIAL_NS 2000000000ull
 
 void stripes_init(struct stripes *stripes, struct link *link, const struct session_hello *hello,
-	const struct session_welcome *welcome, const struct segments *segments, int wake,
-	uint64_t spin)
+	const struct session_welcome *welcome, const struct stripes_setting *setting)
 {
 	memset(stripes, 0, sizeof(*stripes));
-	stripes->wake = wake;
-	stripes->spin = spin ? SESSION_STRIPE_SPIN : 0;
-	stripes->segments = segments;
+	stripes->wake = setting->wake;
+	stripes->spin = setting->spin ? SESSION_STRIPE_SPIN : 0;
+	stripes->segments = setting->segments;
+	stripes->counts = setting->counts;
+	stripes->coded = welcome->features & SESSION_FEATURE_ZSTD;
+	stripes->compress = stripes->coded ? setting->compress : CONTROLLER_OFF;
 	stripes->hello = *hello;
 	memcpy(stripes->hello.session, welcome->session, sizeof(welcome->session));
 	memcpy(stripes->hello.secret, welcome->secret, sizeof(welcome->secret));
@@ -31,13 +33,11 @@ void stripes_init(struct stripes *stripes, struct link *link, const struct sessi
 		stripes->at[i].stripes = stripes;
 }
 
-/* All of it, behind its length. 0, or -errno. */
+/* All of it, behind its head. 0, or -errno. */
 static int stripe_send(struct stripe *stripe, const struct stripe_piece *piece)
 {
-	struct session_piece head = {.length = piece->n};
-	struct iovec iov[2] = {{&head, sizeof(head)}, {(void *)piece->bytes, piece->n}};
-
-	return link_send_all(stripe->link, iov, piece->n ? 2 : 1, &stripe->stripes->stop);
+	return piece_send(
+		&stripe->sender, stripe->link, piece->bytes, piece->n, &stripe->stripes->stop);
 }
 
 /* Until *tail, which the channel moves, is not HEAD any more. False: it is over. */
@@ -70,15 +70,16 @@ static void stripe_broke(struct stripe *stripe, int ret)
 
 static int stripe_receive(struct stripe *stripe, const struct stripe_place *place)
 {
+	struct piece_receiver *pieces = &stripe->receiver.pieces;
 	unsigned char nowhere[4096];
 	struct session_piece head;
-	int ret = link_receive_all(stripe->link, &head, sizeof(head));
+	int ret = piece_receive_head(pieces, stripe->link, &head);
 
 	if (ret || head.length != place->n)
 		return ret ? ret : -EPROTO;
 	if (place->to)
-		return link_receive_all(stripe->link, place->to, place->n);
-	for (uint32_t left = place->n, n; left && !ret; left -= n) {
+		return piece_receive(pieces, stripe->link, &head, place->to, NULL);
+	for (uint32_t left = head.coded ? head.coded : place->n, n; left && !ret; left -= n) {
 		n = left < sizeof(nowhere) ? left : (uint32_t)sizeof(nowhere);
 		ret = link_receive_all(stripe->link, nowhere, n);
 	}
@@ -123,9 +124,12 @@ static int stripe_greet(struct stripe *stripe)
 
 static int receiver_start(struct stripe *stripe)
 {
+	struct stripes *stripes = stripe->stripes;
 	pthread_attr_t attributes;
 	int ret;
 
+	piece_receiver_init(
+		&stripe->receiver.pieces, stripes->coded, &stripes->counts->received);
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK);
 	ret = pthread_create(&stripe->receiver.thread, &attributes, receiver_main, stripe);
@@ -134,11 +138,20 @@ static int receiver_start(struct stripe *stripe)
 	return -ret;
 }
 
+static bool stripe_idle(const struct stripe *stripe)
+{
+	return atomic_load_explicit(&stripe->head, memory_order_acquire) ==
+	       atomic_load_explicit(&stripe->tail, memory_order_relaxed);
+}
+
 static int stripe_serve(struct stripe *stripe)
 {
 	struct stripes *stripes = stripe->stripes;
 	uint32_t head = 0;
-	int ret = stripes->both ? stripe_greet(stripe) : 0;
+	int ret;
+
+	piece_sender_init(&stripe->sender, stripes->compress, &stripes->counts->sent);
+	ret = stripes->both ? stripe_greet(stripe) : 0;
 
 	if (ret)
 		return ret;
@@ -152,6 +165,8 @@ static int stripe_serve(struct stripe *stripe)
 			ret = -EFAULT;
 		if (!ret)
 			atomic_store_explicit(&stripe->head, ++head, memory_order_release);
+		if (stripe_idle(stripe))
+			piece_paused(&stripe->sender);
 	}
 	return ret;
 }
@@ -201,12 +216,6 @@ static void stripes_open(struct stripes *stripes)
 		}
 	}
 	pthread_attr_destroy(&attributes);
-}
-
-static bool stripe_idle(const struct stripe *stripe)
-{
-	return atomic_load_explicit(&stripe->head, memory_order_acquire) ==
-	       atomic_load_explicit(&stripe->tail, memory_order_relaxed);
 }
 
 static bool stripe_put(struct stripe *stripe, const unsigned char *bytes, uint32_t n)
@@ -318,6 +327,20 @@ static unsigned stripes_in(const struct stripes *stripes, enum stripe_state stat
 	return n;
 }
 
+static void counts_add(struct piece_counts *to, const struct piece_counts *counts)
+{
+	atomic_fetch_add(&to->payload, atomic_load(&counts->payload));
+	atomic_fetch_add(&to->wire, atomic_load(&counts->wire));
+	for (unsigned kind = 0; kind < CODEC_KINDS; kind++)
+		atomic_fetch_add(&to->pieces[kind], atomic_load(&counts->pieces[kind]));
+}
+
+void stripes_add(struct stripes_counts *to, const struct stripes_counts *counts)
+{
+	counts_add(&to->sent, &counts->sent);
+	counts_add(&to->received, &counts->received);
+}
+
 unsigned stripes_count(const struct stripes *stripes)
 {
 	return stripes_in(stripes, STRIPE_OPEN);
@@ -358,6 +381,8 @@ void stripes_close(struct stripes *stripes)
 			pthread_join(stripe->receiver.thread, NULL);
 			stripe->receiver.started = false;
 		}
+		piece_sender_fini(&stripe->sender);
+		piece_receiver_fini(&stripe->receiver.pieces);
 		link_close(stripe->link);
 		stripe->link = NULL;
 	}

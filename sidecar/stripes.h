@@ -19,6 +19,7 @@
 
 #include "protocol/wire/session.h"
 #include "sidecar/segment.h"
+#include "transport/codec/piece.h"
 #include "transport/transport.h"
 
 #define STRIPE_QUEUE 256u	     /* a power of two */
@@ -44,6 +45,7 @@ struct stripe {
 	_Atomic uint32_t head;	/* sent */
 	_Atomic uint32_t tail;	/* queued; the sender sleeps on it */
 	_Atomic uint32_t asleep;
+	struct piece_sender sender; /* the thread's */
 	struct stripe_piece {
 		const unsigned char *bytes;
 		uint32_t n;
@@ -56,6 +58,7 @@ struct stripe {
 		_Atomic uint32_t landed;  /* received */
 		_Atomic uint32_t awaited; /* the receiver sleeps on it */
 		_Atomic uint32_t asleep;
+		struct piece_receiver pieces; /* the thread's */
 		struct stripe_place {
 			unsigned char *to; /* NULL: nowhere */
 			uint32_t n;
@@ -63,11 +66,25 @@ struct stripe {
 	} receiver;
 };
 
+/* Of all connections that a channel has had. */
+struct stripes_counts {
+	struct piece_counts sent, received;
+};
+
+static inline uint64_t stripes_wire(const struct piece_counts *counts)
+{
+	return atomic_load_explicit(&counts->wire, memory_order_relaxed);
+}
+void stripes_add(struct stripes_counts *to, const struct stripes_counts *counts);
+
 struct stripes {
 	bool possible; /* the agent knows them and the link was dialed to a place */
 	bool both;     /* the agent sends over them, too */
 	bool tried;
 	unsigned most; /* that the agent takes */
+	bool coded;    /* the agent knows coded pieces */
+	enum controller_mode compress;
+	struct stripes_counts *counts;
 	_Atomic bool stop;
 	_Atomic bool robbed;
 	int wake; /* eventfd of the channel: written when a stripe breaks, and when something
@@ -82,11 +99,18 @@ struct stripes {
 	struct stripe at[SESSION_STRIPES];
 };
 
-/* After the session was opened with HELLO and WELCOME. SEGMENTS: where payloads lie. SPIN:
- * 0 where no thread is to stay awake. */
+/* What stripes are made with, beside the connection. */
+struct stripes_setting {
+	const struct segments *segments; /* where payloads lie */
+	int wake;			 /* eventfd of the channel */
+	uint64_t spin;			 /* 0: no thread is to stay awake */
+	enum controller_mode compress;
+	struct stripes_counts *counts; /* stay the caller's; are added to */
+};
+
+/* After the session was opened with HELLO and WELCOME. */
 void stripes_init(struct stripes *stripes, struct link *link, const struct session_hello *hello,
-	const struct session_welcome *welcome, const struct segments *segments, int wake,
-	uint64_t spin);
+	const struct session_welcome *welcome, const struct stripes_setting *setting);
 
 /* Takes N bytes at BYTES, which must stay until the agent has acknowledged the frame. The
  * stripe's number, or 0: they go over the link. */

@@ -23,7 +23,7 @@ OTHERS = {
         "tests/cusparselt/steady.c", "tests/nccl/steady.c", "tests/differential/trace.cu",
         "tests/roundtrips/steady.cu", "tests/roundtrips/part.py", "tests/faults/app.cu", "tests/stack/app.cu",
         "tests/stack/outlast.cu", "tests/store/shell.py", "tests/store/tensor.c",
-        "tests/stack/spread.cu",
+        "tests/stack/payloads.cu", "tests/stack/spread.cu",
         "tests/agent/toy_worker.c", "tests/store/registry_store.c", "tests/unit/softgpu_kernels.cu", "tests/utilities/plugin.cu",
         "tests/stack/direct.cu",
         "tests/nvml/on_node.py", "tests/unserved/linked.c", "tests/programs/modules/numbers.cu",

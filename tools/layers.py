@@ -27,6 +27,7 @@ ALLOWED = {
     "protocol/libraries": "protocol/wire",
     "protocol/generated": "protocol/wire protocol/libraries",
     "transport": "common protocol/wire",
+    "transport/codec": "common protocol/wire transport",
 
     "shim/engine": "common protocol/wire",
     "include": "",
@@ -39,7 +40,7 @@ ALLOWED = {
     "shim/libraries/unserved": "",
 
     # What sees frames and no call: the pod's sidecar.
-    "sidecar": "common protocol/wire transport",
+    "sidecar": "common protocol/wire transport transport/codec",
     "protocol/generated/operations.inc": "",
     "command/top": "common protocol/wire transport command",
     "command": "common protocol/wire protocol/generated/operations.inc transport",  # and asks NVIDIA's interfaces as a program does
@@ -60,8 +61,8 @@ ALLOWED = {
         "common protocol/wire transport gpu-agent gpu-agent/cache gpu-agent/identity gpu-agent/supervisor gpu-agent/sandbox"
         " gpu-agent/probe",
     "gpu-agent/worker":
-        "common protocol/wire protocol/generated transport gpu-agent gpu-agent/cache gpu-agent/probe"
-        " gpu-agent/sandbox",
+        "common protocol/wire protocol/generated transport transport/codec gpu-agent gpu-agent/cache"
+        " gpu-agent/probe gpu-agent/sandbox",
     "gpu-agent/worker/driver": "common protocol/wire protocol/generated gpu-agent gpu-agent/worker",
 
     "gpu-agent/worker/libraries/common":

@@ -43,7 +43,8 @@ static void link_pause(struct link *link, struct pollfd *fd)
 	ppoll(fd, 1, &(struct timespec){.tv_nsec = (long)ns}, NULL);
 }
 
-int link_send_all(struct link *link, struct iovec *iov, int count, const _Atomic bool *stop)
+int link_send_all(struct link *link, struct iovec *iov, int count, const _Atomic bool *stop,
+	struct link_flow *flow)
 {
 	while (count) {
 		ssize_t sent = link_send(link, iov, count);
@@ -51,6 +52,10 @@ int link_send_all(struct link *link, struct iovec *iov, int count, const _Atomic
 
 		if (sent < 0 && sent != -EAGAIN)
 			return (int)sent;
+		if (flow && sent > 0)
+			flow->sent += (uint64_t)sent;
+		else if (flow && sent == -EAGAIN)
+			flow->full(flow);
 		for (; sent > 0 && (size_t)sent >= iov->iov_len; count--)
 			sent -= (ssize_t)iov++->iov_len;
 		if (sent > 0) {

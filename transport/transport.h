@@ -145,9 +145,15 @@ static inline int link_receive_all(struct link *link, void *buffer, size_t n)
 {
 	return link->ops->receive_all ? link->ops->receive_all(link, buffer, n) : -EOPNOTSUPP;
 }
+/* Who wants to know how fast a link takes what is sent. */
+struct link_flow {
+	uint64_t sent;			      /* bytes that it took are added */
+	void (*full)(struct link_flow *flow); /* it takes no more now */
+};
 /* All of COUNT pieces, which it changes. 0; -ECANCELED once *STOP is set, which is looked at
- * each second at least; or another -errno. */
-int link_send_all(struct link *link, struct iovec *iov, int count, const _Atomic bool *stop);
+ * each second at least; or another -errno. FLOW may be NULL. */
+int link_send_all(struct link *link, struct iovec *iov, int count, const _Atomic bool *stop,
+	struct link_flow *flow);
 static inline void link_fds(struct link *link, struct pollfd fds[2], int want_send)
 {
 	link->ops->fds(link, fds, want_send);

@@ -203,6 +203,9 @@ static void print_traffic(FILE *out, const struct session_stats *t)
 		{"received", t->frames_received}, {"sent", t->frames_sent});
 	SOME(out, "vcuda_agent_bytes_total", "counter", "Bytes of sessions.", "direction",
 		{"received", t->bytes_received}, {"sent", t->bytes_sent});
+	SOME(out, "vcuda_agent_saved_bytes_total", "counter",
+		"Bytes that did not travel, since payloads were coded.", "direction",
+		{"received", t->saved_received}, {"sent", t->saved_sent});
 	SOME(out, "vcuda_agent_copy_bytes_total", "counter",
 		"Bytes copied to and from devices.", "direction", {"in", t->copies_in_bytes},
 		{"out", t->copies_out_bytes});

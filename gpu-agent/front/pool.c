@@ -373,6 +373,7 @@ int pool_hand_over(struct front *front, struct session *session, const int *fds,
 		.bytes = quota_limit(session),
 		.grace_ms = session->grace_ms,
 		.shares = session->features & SESSION_FEATURE_LOCAL ? 1 : 0,
+		.coded = !!(session->features & SESSION_FEATURE_ZSTD),
 	};
 	struct control tenant = {.what = CONTROL_TENANT, .pid = worker->pid};
 	int ret;

@@ -198,6 +198,8 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 		session->features = SESSION_FEATURE_LOCAL;
 		session->grace_ms = 0;
 	}
+	if (!front->config->compress_off && session->features & SESSION_FEATURE_STRIPES)
+		session->features |= hello->features & SESSION_FEATURE_ZSTD;
 	if (session->grace_ms)
 		session->features |= SESSION_FEATURE_RESUME;
 	session->started = time(NULL);
@@ -512,6 +514,8 @@ void session_stats(struct front *front, struct session *session, const struct ha
 	COUNT_UP(launches);
 	COUNT_UP(copies_in_bytes);
 	COUNT_UP(copies_out_bytes);
+	COUNT_UP(saved_received);
+	COUNT_UP(saved_sent);
 	COUNT_UP(errors);
 #undef COUNT_UP
 	front_clean(session->last_error, sizeof(session->last_error), h->last_error,

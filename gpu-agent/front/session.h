@@ -38,6 +38,8 @@ const char *session_state_name(enum session_state state);
 struct session_stats {
 	uint64_t frames_received, frames_sent, bytes_received, bytes_sent;
 	uint64_t launches, copies_in_bytes, copies_out_bytes, errors;
+	uint64_t saved_received,
+		saved_sent; /* bytes that did not travel: payloads were coded */
 	uint64_t used[HANDOFF_DEVICES];
 };
 

@@ -189,6 +189,9 @@ static cJSON *session_json(
 	add_bytes(object, "frames_sent", s->stats.frames_sent);
 	add_bytes(object, "bytes_received", s->stats.bytes_received);
 	add_bytes(object, "bytes_sent", s->stats.bytes_sent);
+	add_bytes(object, "saved_received_bytes", s->stats.saved_received);
+	add_bytes(object, "saved_sent_bytes", s->stats.saved_sent);
+	cJSON_AddBoolToObject(object, "coded", s->features & SESSION_FEATURE_ZSTD);
 	add_bytes(object, "launches", s->stats.launches);
 	add_bytes(object, "copies_in_bytes", s->stats.copies_in_bytes);
 	add_bytes(object, "copies_out_bytes", s->stats.copies_out_bytes);

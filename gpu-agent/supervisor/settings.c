@@ -199,6 +199,15 @@ static int set_sandbox(struct agent_config *config, const char *value)
 		       : -EINVAL;
 }
 
+static int set_compress(struct agent_config *config, const char *value)
+{
+	config->compress_off = !strcmp(value, "off");
+	config->compress_always = !strcmp(value, "always");
+	return config->compress_off || config->compress_always || !strcmp(value, "auto")
+		       ? 0
+		       : -EINVAL;
+}
+
 static int set_account_tenant(struct agent_config *config, const char *value)
 {
 	config->service_account.by_account = !strcmp(value, "service_account");
@@ -297,6 +306,7 @@ static const struct setting settings[] = {
 		NULL, "bytes like 16GiB (0 = as many as store.bytes)"},
 	{"store.pool_bytes", BYTES, AT(store.pool_bytes), 0, AGENT_BYTES_MAX, NULL,
 		"bytes like 4GiB (0: none)"},
+	{"compress", SPECIAL, 0, 0, 0, set_compress, "auto, off or always"},
 	{"sandbox", SPECIAL, 0, 0, 0, set_sandbox, "on, required or off"},
 	{"nccl.allowed", FLAG, AT(nccl.allowed), 0, 0, NULL, "true or false"},
 	{"nccl.environment", ENVIRONMENT, AT(nccl.environment), 0, AGENT_PATH, NULL,

@@ -461,7 +461,7 @@ bool local_take(struct worker *w)
 	if (payload && !local_in_place(w) && !local_stage(w, payload))
 		return false;
 	l->taken = false;
-	r->payload_missing = r->payload_stripe = 0;
+	r->payload_missing = r->payload_stripe = r->fill = 0;
 	r->have_frame = true;
 	return true;
 }

@@ -125,6 +125,7 @@ void loop_serve_frame(struct worker *w)
 		.body = w->receiver.body,
 		.payload = w->receiver.payload,
 		.payload_bytes = w->receiver.frame.length - w->receiver.frame.body,
+		.fill = w->receiver.fill,
 		.answer = answer,
 	};
 	CUresult status = CUDA_SUCCESS;
@@ -263,14 +264,25 @@ static bool loop_stripe_there(struct worker *w)
 	return stripe_there(w, w->receiver.payload_stripe);
 }
 
+void loop_fill_payload(struct worker *w)
+{
+	if (w->receiver.fill)
+		memset(w->receiver.payload, (int)w->receiver.fill - 1,
+			w->receiver.frame.length - w->receiver.frame.body);
+	w->receiver.fill = 0;
+}
+
 /* The frame's payload, from its stripe. false: not there yet, or the session is over. */
 static bool loop_stripe_receive(struct worker *w)
 {
-	int ret = stripe_receive(w->stripes[w->receiver.payload_stripe],
-		w->receiver.payload_missing, &w->receiver.payload, &w->receiver.range);
+	struct stripe *stripe = w->stripes[w->receiver.payload_stripe];
+	int ret = stripe_receive(stripe, w->receiver.payload_missing, &w->receiver.payload,
+		&w->receiver.fill, &w->receiver.range);
 
 	if (ret == -EPROTO)
-		protocol_violation(w, "a piece of another length than its frame");
+		protocol_violation(w, stripe_forged(stripe)
+					      ? "a coded piece that is not what it says"
+					      : "a piece of another length than its frame");
 	else if (ret == -ECONNRESET)
 		park_or_end(w, CUDA_SUCCESS, "a stripe of the client is gone");
 	else if (ret == -ENOMEM)
@@ -278,8 +290,10 @@ static bool loop_stripe_receive(struct worker *w)
 			"no pinned memory for a connection of its own");
 	if (ret)
 		return false;
-	w->stats.bytes_received += w->receiver.payload_missing;
+	w->stats.bytes_received += stripe_took(stripe);
 	w->receiver.payload_missing = 0;
+	if (w->receiver.frame.op != OP_vcudaCopyIn)
+		loop_fill_payload(w);
 	return true;
 }
 
@@ -319,6 +333,7 @@ static bool loop_parse(struct worker *w)
 	payload = w->receiver.frame.length - w->receiver.frame.body;
 	w->receiver.payload_stripe = loop_stripe(&w->receiver.frame);
 	w->receiver.frame.flags = 0;
+	w->receiver.fill = 0;
 	if (w->receiver.payload_stripe && !loop_stripe_there(w))
 		return false;
 	if (payload && !w->receiver.payload_stripe) {
@@ -409,6 +424,7 @@ void loop_drop_input(struct worker *w)
 	r->at = r->end = 0;
 	r->have_frame = r->payload_waits = r->small = false;
 	r->payload_missing = r->payload_stripe = 0;
+	r->fill = 0;
 }
 
 static bool loop_receive(struct worker *w)
@@ -457,7 +473,7 @@ static void loop_tell_stats(struct worker *w, uint64_t now)
 	w->stats_at = now;
 	nvml_sample(w, now);
 	limits_look(w);
-	w->stats.bytes_sent = atomic_load_explicit(&w->sender.sent_bytes, memory_order_relaxed);
+	stripes_stats(w);
 	w->stats.version = HANDOFF_VERSION;
 	w->stats.what = HANDOFF_STATS;
 	w->stats.libraries = library_used();

@@ -18,6 +18,8 @@ bool loop_can_serve(struct worker *w);
 /* Serves it and answers; loop_range_done: its payload is done with then. */
 void loop_serve_frame(struct worker *w);
 void loop_range_done(struct worker *w);
+/* Writes a payload that is one byte over and over, where that is not done. */
+void loop_fill_payload(struct worker *w);
 /* What was read and not taken over is as if it had never come. */
 void loop_drop_input(struct worker *w);
 

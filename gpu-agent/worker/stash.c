@@ -111,6 +111,7 @@ bool stash_keep(struct worker *w)
 
 	if (!w->callbacks.outstanding)
 		return false;
+	loop_fill_payload(w);
 	stash_add(w, parks ? &w->kept.parked : &w->kept.stash, w->receiver.body,
 		w->receiver.payload);
 	return true;
@@ -160,11 +161,13 @@ bool stash_serve(struct worker *w)
 	struct frame_header coming = w->receiver.frame;
 	struct staging_range *range = w->receiver.range;
 	unsigned char *body = w->receiver.body, *payload = w->receiver.payload;
+	uint32_t fill = w->receiver.fill;
 	bool served = false;
 
 	if (!w->kept.stash.used && !w->kept.parked.used)
 		return false;
 	w->receiver.body = w->kept.body;
+	w->receiver.fill = 0;
 	while (!w->ended &&
 		(stash_serve_first(w, &w->kept.parked) || stash_serve_first(w, &w->kept.stash)))
 		served = true;
@@ -172,5 +175,6 @@ bool stash_serve(struct worker *w)
 	w->receiver.range = range;
 	w->receiver.body = body;
 	w->receiver.payload = payload;
+	w->receiver.fill = fill;
 	return served;
 }

@@ -50,11 +50,20 @@ static int stripe_greet(struct stripe *stripe)
 	struct iovec iov = {&nothing, sizeof(nothing)};
 	int ret = atomic_load_explicit(&stripe->both, memory_order_relaxed)
 			  ? -EPROTO
-			  : link_send_all(stripe->link, &iov, 1, &stripe->cut);
+			  : link_send_all(stripe->link, &iov, 1, &stripe->cut, NULL);
 
 	if (!ret)
 		atomic_store_explicit(&stripe->both, true, memory_order_release);
 	return ret;
+}
+
+/* Before `over`. */
+static void stripe_blame(struct stripe *stripe, int ret)
+{
+	if (ret == -EPROTO)
+		atomic_store_explicit(&stripe->forged, true, memory_order_relaxed);
+	else if (ret == -ENOMEM)
+		atomic_store_explicit(&stripe->failed, true, memory_order_relaxed);
 }
 
 static void *stripe_main(void *argument)
@@ -67,23 +76,29 @@ static void *stripe_main(void *argument)
 	for (uint32_t filled = stripe->taken; ready;) {
 		struct stripe_slot *slot = &stripe->slots[filled % STRIPE_SLOTS];
 		struct session_piece piece;
+		int ret;
 
 		/* Until the oldest slot is free again. */
 		if (!wait_change(&stripe->freed, filled - STRIPE_SLOTS, &stripe->asleep,
 			    &stripe->cut, stripe->spin_ns) ||
-			atomic_load_explicit(&stripe->cut, memory_order_relaxed) ||
-			link_receive_all(stripe->link, &piece, sizeof(piece)) ||
-			piece.length > SLOT_BYTES)
+			atomic_load_explicit(&stripe->cut, memory_order_relaxed))
 			break;
-		if (!piece.length) {
+		ret = piece_receive_head(&stripe->pieces, stripe->link, &piece);
+		if (!ret && !piece.length) {
 			if (stripe_greet(stripe))
 				break;
 			continue;
 		}
-		if (link_receive_all(stripe->link,
-			    stripe->base + filled % STRIPE_SLOTS * SLOT_BYTES, piece.length))
+		if (!ret)
+			ret = piece_receive(&stripe->pieces, stripe->link, &piece,
+				stripe->base + filled % STRIPE_SLOTS * SLOT_BYTES, &slot->fill);
+		if (ret) {
+			stripe_blame(stripe, ret);
 			break;
+		}
 		slot->length = piece.length;
+		slot->wire =
+			(uint32_t)sizeof(piece) + (piece.coded ? piece.coded : piece.length);
 		atomic_store_explicit(&stripe->filled, ++filled, memory_order_release);
 		stripe_ring(stripe);
 	}
@@ -103,6 +118,8 @@ static int stripe_start(struct worker *w, struct stripe *stripe)
 	if (stripe->wake < 0)
 		return -errno;
 	stripe->spin_ns = w->spin_ns ? SESSION_STRIPE_SPIN : 0;
+	piece_receiver_init(&stripe->pieces, w->coded, &w->pieces_received);
+	piece_sender_init(&stripe->sender.pieces, w->compress, &w->pieces_sent);
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK);
 	ret = pthread_create(&stripe->thread, &attributes, stripe_main, stripe);
@@ -132,12 +149,14 @@ static struct stripe *stripe_take(struct stripe *old)
 		!stripe_send_reset(old))
 		return calloc(1, sizeof(*old));
 	pthread_join(old->thread, NULL);
+	piece_receiver_fini(&old->pieces);
 	link_close(old->link);
 	close(old->wake);
 	old->link = NULL;
 	atomic_store(&old->filled, old->taken);
 	atomic_store(&old->over, false);
 	atomic_store(&old->failed, false);
+	atomic_store(&old->forged, false);
 	atomic_store(&old->both, false);
 	atomic_store(&old->cut, false);
 	return old;
@@ -171,14 +190,15 @@ void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS]
 	log_debug("lane.open", "lane=%u", number);
 }
 
-int stripe_receive(
-	struct stripe *stripe, uint32_t n, unsigned char **bytes, struct staging_range **range)
+int stripe_receive(struct stripe *stripe, uint32_t n, unsigned char **bytes, uint32_t *fill,
+	struct staging_range **range)
 {
 	struct stripe_slot *slot = &stripe->slots[stripe->taken % STRIPE_SLOTS];
 	bool over = atomic_load_explicit(&stripe->over, memory_order_acquire);
 
 	if (atomic_load_explicit(&stripe->filled, memory_order_acquire) == stripe->taken)
-		return !over ? -EAGAIN
+		return !over		       ? -EAGAIN
+		       : stripe_forged(stripe) ? -EPROTO
 		       : atomic_load_explicit(&stripe->failed, memory_order_relaxed)
 			       ? -ENOMEM
 			       : -ECONNRESET;
@@ -186,9 +206,29 @@ int stripe_receive(
 		return -EPROTO;
 	slot->range = (struct staging_range){.held = STAGING_FRAME};
 	*range = &slot->range;
+	*fill = (uint32_t)(slot->fill + 1);
 	*bytes = stripe->base + stripe->taken % STRIPE_SLOTS * SLOT_BYTES;
 	stripe->taken++;
 	return 0;
+}
+
+bool stripe_forged(const struct stripe *stripe)
+{
+	return atomic_load_explicit(&stripe->forged, memory_order_relaxed);
+}
+
+uint32_t stripe_took(const struct stripe *stripe)
+{
+	return stripe->slots[(stripe->taken - 1) % STRIPE_SLOTS].wire;
+}
+
+void stripes_stats(struct worker *w)
+{
+	w->stats.bytes_sent =
+		atomic_load_explicit(&w->sender.sent_bytes, memory_order_relaxed) +
+		atomic_load(&w->pieces_sent.wire);
+	w->stats.saved_received = piece_saved(&w->pieces_received);
+	w->stats.saved_sent = piece_saved(&w->pieces_sent);
 }
 
 bool stripe_there(const struct worker *w, uint32_t number)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "gpu-agent/worker/staging.h"
+#include "transport/codec/piece.h"
 #include "transport/transport.h"
 
 struct cuda_driver;
@@ -34,11 +35,14 @@ struct stripe {
 	_Atomic uint32_t filled; /* pieces received */
 	_Atomic uint32_t freed;	 /* slots that the GPU has read; the thread sleeps on it */
 	_Atomic uint32_t asleep, awaited;
-	_Atomic bool over;   /* nothing more will come */
-	_Atomic bool cut;    /* another connection is to take its place */
-	_Atomic bool failed; /* since there is no pinned memory for it */
+	_Atomic bool over;	      /* nothing more will come */
+	_Atomic bool cut;	      /* another connection is to take its place */
+	_Atomic bool failed;	      /* since there is no pinned memory for it */
+	_Atomic bool forged;	      /* since what came is no piece */
+	struct piece_receiver pieces; /* the thread's */
 	struct stripe_slot {
-		uint32_t length;
+		uint32_t length, wire; /* of the payload; as it came */
+		int fill; /* ≥ 0: all bytes are this one, and the slot has none of them */
 		struct staging_range range;
 	} slots[STRIPE_SLOTS];
 
@@ -51,6 +55,7 @@ struct stripe {
 		_Atomic uint32_t tail; /* queued; the thread sleeps on it */
 		_Atomic uint32_t asleep;
 		_Atomic bool broken, over;
+		struct piece_sender pieces; /* the thread's */
 		struct stripe_piece {
 			const unsigned char *bytes;
 			uint32_t n;
@@ -66,11 +71,15 @@ void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS]
 bool stripe_there(const struct worker *w, uint32_t number);
 /* Nothing more comes over any of them. */
 void stripes_cut(struct worker *w);
-/* The next piece, which must have N bytes; its range is the loop's until it is done. -EAGAIN:
- * not there yet; -ECONNRESET: it never will be; -ENOMEM: nor ever could; -EPROTO: another
- * length. */
-int stripe_receive(
-	struct stripe *stripe, uint32_t n, unsigned char **bytes, struct staging_range **range);
+/* The next piece, which must have N bytes; its range is the loop's until it is done. *fill: 0,
+ * or 1 + the byte that all of them are: *bytes has room for them, no more. -EAGAIN: not there
+ * yet; -ECONNRESET: it never will be; -ENOMEM: nor ever could; -EPROTO: another length, or no
+ * piece that can be. */
+int stripe_receive(struct stripe *stripe, uint32_t n, unsigned char **bytes, uint32_t *fill,
+	struct staging_range **range);
+/* Whether what came was no piece, and bytes on the wire of the last one that was received. */
+bool stripe_forged(const struct stripe *stripe);
+uint32_t stripe_took(const struct stripe *stripe);
 /* Before sleeping on stripe->wake: false where there is no need to. stripe_awake: afterwards.
  */
 bool stripe_sleep(struct stripe *stripe);
@@ -87,5 +96,7 @@ bool stripe_send_reset(struct stripe *stripe);
 bool stripes_busy(const struct worker *w); /* the GPU still reads from some */
 void stripes_reap(struct worker *w);
 void stripes_forget(struct worker *w, uint16_t context);
+/* What they and the link carried, into w->stats. */
+void stripes_stats(struct worker *w);
 
 #endif

@@ -15,11 +15,16 @@
 
 static int sender_send(struct stripe *stripe, const struct stripe_piece *piece)
 {
-	struct session_piece head = {.length = piece->n};
-	struct iovec iov[2] = {
-		{&head, sizeof(head)}, {(void *)(uintptr_t)piece->bytes, piece->n}};
+	return piece_send(
+		&stripe->sender.pieces, stripe->link, piece->bytes, piece->n, &stripe->cut);
+}
 
-	return link_send_all(stripe->link, iov, 2, &stripe->cut);
+static bool sender_idle(const struct stripe *stripe)
+{
+	const struct stripe_sender *s = &stripe->sender;
+
+	return atomic_load_explicit(&s->head, memory_order_acquire) ==
+	       atomic_load_explicit(&s->tail, memory_order_relaxed);
 }
 
 /* What cannot be sent is let go all the same: its frame is not counted, and is kept. */
@@ -38,6 +43,8 @@ static void *sender_main(void *argument)
 			atomic_store_explicit(&s->broken, true, memory_order_relaxed);
 		staging_sent(piece->range);
 		atomic_store_explicit(&s->head, ++head, memory_order_release);
+		if (sender_idle(stripe))
+			piece_paused(&s->pieces);
 	}
 	atomic_store_explicit(&s->over, true, memory_order_release);
 	return NULL;
@@ -53,14 +60,6 @@ static bool sender_start(struct stripe *stripe)
 		!pthread_create(&stripe->sender.thread, &attributes, sender_main, stripe);
 	pthread_attr_destroy(&attributes);
 	return stripe->sender.started;
-}
-
-static bool sender_idle(const struct stripe *stripe)
-{
-	const struct stripe_sender *s = &stripe->sender;
-
-	return atomic_load_explicit(&s->head, memory_order_acquire) ==
-	       atomic_load_explicit(&s->tail, memory_order_relaxed);
 }
 
 static bool sender_put(struct stripe *stripe, const struct stripe_piece *piece)
@@ -133,6 +132,7 @@ bool stripe_send_reset(struct stripe *stripe)
 			return false;
 		pthread_join(s->thread, NULL);
 	}
+	piece_sender_fini(&s->pieces);
 	memset(s, 0, sizeof(*s));
 	return true;
 }

@@ -465,6 +465,10 @@ static int worker_session(struct worker *w, struct handoff *message)
 		return -1;
 	}
 	memcpy(w->stats.session, message->session, sizeof(w->stats.session));
+	w->coded = message->coded == 1;
+	w->compress = !w->coded			   ? CONTROLLER_OFF
+		      : w->config->compress_always ? CONTROLLER_ALWAYS
+						   : CONTROLLER_AUTO;
 	w->park.grace = message->grace_ms * 1000000ull;
 	w->sender.window.keeps = w->park.grace > 0;
 	return 0;
@@ -557,7 +561,7 @@ _Noreturn void worker_leave(struct worker *w)
 	 * beside the loop, and either may be the one that leaves. */
 	link_shut(w->link);
 	callback_over(w);
-	w->stats.bytes_sent = atomic_load_explicit(&w->sender.sent_bytes, memory_order_relaxed);
+	stripes_stats(w);
 	message = w->stats; /* the last of them: what came since the last second counts too */
 	message.what = HANDOFF_ENDED;
 	message.libraries = library_used();

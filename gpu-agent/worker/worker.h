@@ -28,6 +28,8 @@ struct request {
 	const unsigned char *body;    /* header.body bytes, private memory, 16-byte aligned */
 	const unsigned char *payload; /* header.length - header.body bytes in pinned staging */
 	uint32_t payload_bytes;
+	uint32_t fill; /* not 0: all of the payload is byte FILL - 1, which it does not hold yet
+			*/
 	unsigned char *answer;	    /* zeroed, ANSWER_MAX bytes: reply struct, then runs */
 	uint32_t answer_bytes;	    /* so far: starts at the op's reply size */
 	CUresult refused;	    /* first violation found: what the call answers */

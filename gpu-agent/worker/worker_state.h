@@ -38,6 +38,7 @@
 #include "protocol/wire/green.h"
 #include "protocol/wire/mirror.h"
 #include "protocol/wire/open.h"
+#include "transport/codec/piece.h"
 #include "transport/transport.h"
 
 /* A window a device: 2 TiB from WINDOW_BASE on, or less where that cannot be had: programs
@@ -114,8 +115,10 @@ struct receiver {
 	unsigned char *payload;
 	uint32_t payload_missing;
 	uint32_t payload_stripe; /* which brings it; 0: the link itself */
-	bool payload_waits;	 /* the next frame needs staging, and there is none */
-	uint64_t taken;		 /* highest sequence number taken over */
+	uint32_t
+		fill; /* not 0: all of the payload is byte FILL - 1, which is not written yet */
+	bool payload_waits; /* the next frame needs staging, and there is none */
+	uint64_t taken;	    /* highest sequence number taken over */
 	uint64_t acked;
 	uint32_t unacked_bytes;
 };
@@ -263,8 +266,11 @@ struct worker {
 	struct local local; /* the program is on this machine: it has the frames */
 	const struct transport *transport;	     /* that made it */
 	struct stripe *stripes[SESSION_STRIPES + 1]; /* by number */
-	uint32_t stripe_count, stripe_next;	     /* next: whose turn it is to send */
-	bool ended;				     /* the loop leaves */
+	bool coded;				     /* payloads on stripes may be */
+	enum controller_mode compress;		     /* ours: OFF where the client knows none */
+	struct piece_counts pieces_received, pieces_sent; /* of all stripes that it had */
+	uint32_t stripe_count, stripe_next;		  /* next: whose turn it is to send */
+	bool ended;					  /* the loop leaves */
 	CUresult end_status; /* what the app is told; SUCCESS: it ended the session itself */
 	char end_text[192];
 

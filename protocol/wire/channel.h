@@ -200,6 +200,8 @@ enum channel_mode {
 
 /* ATTACH: the app takes its arena back by `captured`, not by `head`; its answer: it is to. */
 #define CHANNEL_FEATURE_CAPTURED (1ull << 2)
+/* ATTACH: the app's payloads are to travel as they are. */
+#define CHANNEL_FEATURE_PLAIN (1ull << 5)
 
 #define CHANNEL_AGENTS 64 /* at most */
 

@@ -17,6 +17,10 @@
  * with one; only then either sends payloads.  Without it there are SESSION_STRIPES_ONE_WAY
  * stripes at most, and nothing but WELCOME comes back.
  *
+ * Where both know SESSION_FEATURE_ZSTD, too, a payload on a stripe may be coded: the piece says
+ * how many bytes it has, and how many stand for them (transport/codec/codec.h).  Each is coded
+ * for itself, so what is sent again may be coded otherwise.
+ *
  * A token that is longer than HELLO's field, a signed one, comes behind it: the HELLO has
  * SESSION_VERSION_CREDENTIAL for a version then, which an older agent refuses in words, and a
  * struct session_credential follows it on each connection.
@@ -54,7 +58,7 @@
 #define SESSION_PORT_RECV 9998	  /* client -> agent: commands; the HOST:PORT people name */
 #define SESSION_PORT_CONTROL 9999 /* HTTP */
 
-#define SESSION_FEATURE_ZSTD (1ull << 0)    /* reserved: compressed payloads */
+#define SESSION_FEATURE_ZSTD (1ull << 0)    /* payloads on stripes may be coded */
 #define SESSION_FEATURE_RESUME (1ull << 1)  /* resume after a cut */
 #define SESSION_FEATURE_STRIPES (1ull << 2) /* payloads over connections of their own */
 
@@ -96,7 +100,8 @@ enum session_role {
 
 struct session_piece {
 	uint32_t length; /* of the payload behind it, <= FRAME_PAYLOAD_MAX; see 0 at the top */
-	uint32_t reserved;
+	uint32_t coded; /* how many bytes come behind it, < length, where they are coded; else 0
+			 */
 };
 
 /* Roles of a later day stand in fields that have no meaning for them: releases under one

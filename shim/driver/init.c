@@ -53,6 +53,7 @@ static void perf_open(void)
 		{"no_module_cache", PERF_MODULE_CACHE},
 		{"no_userfaultfd", PERF_USERFAULTFD},
 		{"no_direct", PERF_DIRECT},
+		{"no_zstd", PERF_ZSTD},
 	};
 	const char *perf = secure_getenv("VCUDA_PERF");
 	const char *strict = secure_getenv("VCUDA_STRICT");
@@ -71,7 +72,7 @@ static void perf_open(void)
 			session_debug(
 				"VCUDA_PERF: \"%.*s\" is none of no_post no_cache no_learn "
 				"no_batch no_slab no_push no_zerocopy no_module_cache "
-				"no_userfaultfd no_direct",
+				"no_userfaultfd no_direct no_zstd",
 				(int)n, perf);
 		perf += n + (perf[n] == ',');
 	}

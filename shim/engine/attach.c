@@ -22,6 +22,7 @@
 
 #include "common/cleanup.h"
 #include "common/wait.h"
+#include "shim/engine/engine.h"
 #include "shim/engine/heartbeat.h"
 #include "shim/engine/own_sidecar.h"
 #include "shim/engine/rejoin.h"
@@ -339,7 +340,8 @@ static CUresult join(void)
 	struct channel_request request = {.op = CHANNEL_ATTACH,
 		.segment = session_here()->index,
 		.features = CHANNEL_FEATURE_ADOPT | CHANNEL_FEATURE_AGENTS |
-			    CHANNEL_FEATURE_CAPTURED};
+			    CHANNEL_FEATURE_CAPTURED |
+			    (shim_perf & PERF_ZSTD ? 0 : CHANNEL_FEATURE_PLAIN)};
 	struct channel_answer answer;
 	cleanup_close int segment = -1;
 	int fds[2];

@@ -79,6 +79,7 @@ enum shim_perf {
 	PERF_MODULE_CACHE = 1 << 7, /* no_module_cache: module bytes always travel */
 	PERF_USERFAULTFD = 1 << 8,  /* no_userfaultfd: managed memory is watched by SIGSEGV */
 	PERF_DIRECT = 1 << 9,	    /* no_direct: nothing goes from agent to agent */
+	PERF_ZSTD = 1 << 10,	    /* no_zstd: payloads travel as they are */
 };
 extern unsigned shim_perf;
 extern bool shim_counting; /* VCUDA_STATS is set */

@@ -109,6 +109,7 @@ static const struct transport pairs = {.name = "pairs", .open_stripe = open_pair
 
 struct bench {
 	struct stripes stripes;
+	struct stripes_counts counts;
 	struct segments segments;
 	int wake;
 };
@@ -154,7 +155,9 @@ static int begin(void **state, bool by_hand)
 	for (unsigned i = 0; i <= SESSION_STRIPES; i++)
 		peer.fds[i] = 0;
 	peer.by_hand = by_hand;
-	stripes_init(&b->stripes, &link, &hello, &welcome, &b->segments, b->wake, 0);
+	stripes_init(&b->stripes, &link, &hello, &welcome,
+		&(struct stripes_setting){
+			.segments = &b->segments, .wake = b->wake, .counts = &b->counts});
 	stripes_came(&b->stripes, STRIPES_OPEN_AT);
 	for (int i = 0; i < PATIENCE && peer.count < SESSION_STRIPES; i++)
 		usleep(10000);

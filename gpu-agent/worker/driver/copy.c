@@ -11,6 +11,7 @@
 #include "gpu-agent/worker/driver/graph.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/handle.h"
+#include "gpu-agent/worker/loop.h"
 #include "gpu-agent/worker/staging.h"
 
 /* A slice's rows of a pitch that holds WIDTH bytes. Where a slice is one row its pitch says
@@ -154,6 +155,28 @@ CUresult copy_host(struct worker *w, const struct worker_stream *stream,
 	return w->cuda.cuMemcpy3DAsync(&c, stream->stream);
 }
 
+/* A capture takes the copies between devices that name both in a struct, and not
+ * cuMemcpyPeerAsync. */
+static bool copy_captured(const struct worker *w, CUstream stream)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return w->captures && !w->cuda.cuStreamIsCapturing(stream, &status) &&
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* One byte over and over: the device writes it by itself. */
+static CUresult copy_fill(struct worker *w, const struct request *r,
+	const struct worker_stream *stream, const struct copy_side *side, uint64_t width,
+	uint64_t height)
+{
+	unsigned char byte = (unsigned char)(r->fill - 1);
+
+	return height == 1 ? w->cuda.cuMemsetD8Async(side->at, byte, width, stream->stream)
+			   : w->cuda.cuMemsetD2D8Async(side->at, side->pitch, byte, width,
+				     height, stream->stream);
+}
+
 /* From the request's payload to SIDE, which is checked. */
 static CUresult copy_in(struct worker *w, struct request *r, struct worker_stream *stream,
 	const struct copy_side *side, uint64_t width, uint64_t height, uint64_t depth)
@@ -165,6 +188,9 @@ static CUresult copy_in(struct worker *w, struct request *r, struct worker_strea
 	if (worker_refused(r))
 		return r->refused;
 	w->stats.copies_in_bytes += r->payload_bytes;
+	if (r->fill && !side->array && depth == 1 && !copy_captured(w, stream->stream))
+		return copy_fill(w, r, stream, side, width, height);
+	loop_fill_payload(w);
 	status = copy_host(w, stream, side, width, height, depth, r->payload, NULL);
 	if (!status)
 		status = staging_busy(w, w->receiver.range, stream->context, stream->stream);
@@ -280,16 +306,6 @@ static CUresult copy_row(
 		status = w->cuda.cuMemcpyDtoDAsync(dst + at, src + at, n, stream);
 	}
 	return status;
-}
-
-/* A capture takes the copies between devices that name both in a struct, and not
- * cuMemcpyPeerAsync. */
-static bool copy_captured(const struct worker *w, CUstream stream)
-{
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-	return w->captures && !w->cuda.cuStreamIsCapturing(stream, &status) &&
-	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 CUresult serve_vcudaCopy(struct worker *w, struct request *r)
