@@ -47,20 +47,23 @@ static cudaError_t launch_error(CUresult status, dim3 grid, dim3 block)
 	return cudaErrorInvalidValue;
 }
 
-/* In the context of the STREAM, which is not the thread's: the kernel's function there.
- * INVALID_HANDLE: it is the thread's, or there is no such stream. */
+/* In the context of the STREAM, which is not the thread's but of the same device: the kernel's
+ * function there. INVALID_HANDLE: it is the thread's or another device's, or there is no such
+ * stream. */
 static CUresult launch_elsewhere(struct symbol *symbol, dim3 grid, dim3 block, void **args,
 	size_t shared, cudaStream_t stream)
 {
 	CUresult status = CUDA_ERROR_INVALID_HANDLE;
 	CUcontext theirs, ours, popped;
 	CUfunction function;
+	CUdevice mine, other;
 
 	if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread ||
 		cuStreamGetCtx((CUstream)stream, &theirs) || cuCtxGetCurrent(&ours) ||
-		ours == theirs || cuCtxPushCurrent(theirs))
+		ours == theirs || cuCtxGetDevice(&mine) || cuCtxPushCurrent(theirs))
 		return status;
-	if (!runtime_enter() && !register_bound(symbol, &function))
+	if (!cuCtxGetDevice(&other) && other == mine && !runtime_enter() &&
+		!register_bound(symbol, &function))
 		status = cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y,
 			block.z, (unsigned)shared, (CUstream)stream, args, NULL);
 	(void)cuCtxPopCurrent(&popped);
