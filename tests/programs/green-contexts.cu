@@ -120,6 +120,15 @@ int main(void)
 	DRIVER(get_id(green[1], &id[1]));
 	CHECK(id[0] != id[1]);
 	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuGreenCtxCreate(&of, descriptor[0], device, 0));
+	/* A stream of a part does not wait for the default stream, and has to be told so. */
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE,
+		p_cuGreenCtxStreamCreate(&stream, green[0], CU_STREAM_DEFAULT, 0));
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE,
+		p_cuDevResourceGenerateDesc(&descriptor[0], parts, 0));
+	/* More processors to a part than there are. */
+	groups = 1;
+	CHECK(p_cuDevSmResourceSplitByCount(
+		      &told, &groups, &whole, NULL, 0, whole.sm.smCount + 1) != CUDA_SUCCESS);
 
 	/* A stream of a part, with the primary context current. */
 	CUDA(cudaMalloc((void **)&in, sizeof(host)));
