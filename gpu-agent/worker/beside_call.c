@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "gpu-agent/worker/beside.h"
+#include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/worker_state.h"
@@ -159,7 +160,8 @@ bool beside_serve(struct worker *w, struct request *r, serve_function serve)
 {
 	struct beside_call *call;
 
-	if (r->beside || r->header.kind != FRAME_CALL || w->captures || !beside_ready(w))
+	if (r->beside || r->header.kind != FRAME_CALL || w->captures || closing_full(w) ||
+		!beside_ready(w))
 		return false;
 	call = calloc(1, sizeof(*call) + r->header.body);
 	if (!call)

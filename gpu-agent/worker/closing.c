@@ -37,7 +37,13 @@ CUresult closing_do(
 	*c = (struct closing){.close = close, .object = object};
 	*w->kept.closings_tail = c;
 	w->kept.closings_tail = &c->next;
+	w->kept.closing_count++;
 	return CUDA_SUCCESS;
+}
+
+bool closing_full(const struct worker *w)
+{
+	return w->kept.closing_count >= CLOSINGS_MOST;
 }
 
 void closing_poll(struct worker *w)
@@ -54,4 +60,5 @@ void closing_poll(struct worker *w)
 			w->deferred = status;
 	}
 	w->kept.closings_tail = &w->kept.closings;
+	w->kept.closing_count = 0;
 }

@@ -196,6 +196,7 @@ struct kept {
 	unsigned char *body; /* of the one being served, aligned */
 	uint32_t issued;     /* frames issued while one was outstanding */
 	struct closing *closings, **closings_tail; /* until none is outstanding */
+	uint32_t closing_count;
 };
 
 /* Green contexts, by number, and what they are made of, by name - 1 (driver/green.c). */

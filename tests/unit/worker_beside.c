@@ -5,6 +5,7 @@
  * gets its answer, and what it uses stays: a context or stream that goes waits for what is
  * being prepared in it, a handle that is destroyed ends behind it.
  */
+#include "gpu-agent/worker/closing.h"
 #include "protocol/generated/cudnn_ops.h"
 #include "protocol/generated/cudnn_wire.h"
 #include "protocol/generated/cufft_ops.h"
@@ -317,6 +318,40 @@ static void a_destroyed_handle_ends_behind_its_call(void **state)
 	peer_stop(&p);
 }
 
+/* Calls that overlap without end would keep open for good what is destroyed meanwhile. */
+static void what_waits_to_be_closed_has_an_end(void **state)
+{
+	struct wire_cusolverDnDestroy destroy = {0};
+	uint64_t first, second;
+	struct frame_header h;
+	struct peer p;
+	bool lost;
+
+	(void)state;
+	peer_start(&p);
+	first = open_handle(&p, OP_cusolverDnCreate, KIND_cusolverDnHandle, 12, 1);
+	second = open_handle(&p, OP_cusolverDnCreate, KIND_cusolverDnHandle, 12, 2);
+	ask_solver(&p, 1, first, 0);
+	for (uint32_t i = 0; i < CLOSINGS_MOST; i++) {
+		destroy.state.handle =
+			open_handle(&p, OP_cusolverDnCreate, KIND_cusolverDnHandle, 12, 3 + i);
+		send_post(&p, OP_cusolverDnDestroy, &destroy, sizeof(destroy));
+	}
+	/* It is served by the loop: what comes behind it is answered behind it. */
+	ask_solver(&p, 2, second, 0);
+	gate_open(2);
+	assert_int_equal(peer_reply(&p, &h, &lost), 0);
+	assert_int_equal(h.tag, 2);
+	assert_int_equal(expect_answer(&p, 1), 0);
+	expect_alive(&p);
+	/* All of them are closed now, and calls overlap again. */
+	ask_solver(&p, 1, first, 0);
+	expect_alive(&p);
+	gate_open(1);
+	assert_int_equal(expect_answer(&p, 1), 0);
+	peer_stop(&p);
+}
+
 static void a_stream_that_goes_waits(void **state)
 {
 	struct wire_vcudaStreamCreate create = {.stream = handle_of(KIND_CUstream, 7)};
@@ -420,6 +455,7 @@ int main(void)
 		cmocka_unit_test_setup(graphs_are_made_one_after_the_other, gate_shut),
 		cmocka_unit_test_setup(a_handle_is_one_calls_at_a_time, gate_shut),
 		cmocka_unit_test_setup(a_destroyed_handle_ends_behind_its_call, gate_shut),
+		cmocka_unit_test_setup(what_waits_to_be_closed_has_an_end, gate_shut),
 		cmocka_unit_test_setup(a_stream_that_goes_waits, gate_shut),
 		cmocka_unit_test_setup(a_context_that_goes_waits, gate_shut),
 		cmocka_unit_test_setup(a_handle_that_waits_goes_with_its_context, gate_shut),
