@@ -7,10 +7,11 @@ IMAGES := $(BUILD)/images
 SOURCES := $(CACHE)/sources
 # musl has ints where glibc has size_t, in its macros too: conversions are checked by the other builds.
 PORTABLE_CFLAGS := -std=gnu17 -O2 -g0 $(filter-out -Wconversion,$(WARNINGS)) -Wno-sign-compare -fstack-protector-strong -fno-sanitize=undefined \
-	-D_GNU_SOURCE -I. -isystem $(SOURCES) -isystem $(SOURCES)/libyaml/include -pthread
+	-D_GNU_SOURCE -I. -isystem $(SOURCES) -isystem $(SOURCES)/libyaml/include -isystem $(SOURCES)/libzstd/lib -pthread
 YAML_CFLAGS := -O2 -g0 -fno-sanitize=undefined -DYAML_DECLARE_STATIC -DYAML_VERSION_STRING='"0.2.5"' \
 	-DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5
-CLIENT_SRCS := $(wildcard sidecar/*.c transport/*.c transport/tls/*.c common/*.c)
+CLIENT_SRCS := $(wildcard sidecar/*.c transport/*.c transport/codec/*.c transport/tls/*.c common/*.c)
+ZSTD_CFLAGS := -O2 -g0 -ffunction-sections -fno-sanitize=undefined -DZSTD_DISABLE_ASM=1 -DZSTD_LEGACY_SUPPORT=0
 # Without transport/tls: it knows tls:// addresses, and dials none.
 CLIENT_COMMAND_SRCS := $(wildcard command/*.c transport/*.c common/*.c)
 
@@ -39,6 +40,9 @@ $(IMAGES)/obj/$(2)/parts.a: $(SOURCES)/.complete
 	$$(Q)rm -rf $(IMAGES)/obj/$(2)/parts && mkdir -p $(IMAGES)/obj/$(2)/parts
 	$$(Q)for source in $(SOURCES)/libyaml/src/*.c $(SOURCES)/cjson/cJSON.c; do \
 		$(ZIG) cc -target $(1) $$(YAML_CFLAGS) -I$(SOURCES)/libyaml/include -c $$$$source \
+			-o $(IMAGES)/obj/$(2)/parts/$$$$(basename $$$$source .c).o || exit 1; done
+	$$(Q)for source in $(foreach part,common compress decompress,$(SOURCES)/libzstd/lib/$(part)/*.c); do \
+		$(ZIG) cc -target $(1) $$(ZSTD_CFLAGS) -c $$$$source \
 			-o $(IMAGES)/obj/$(2)/parts/$$$$(basename $$$$source .c).o || exit 1; done
 	$$(Q)rm -f $$@ && $(ZIG) ar rcsD $$@ $(IMAGES)/obj/$(2)/parts/*.o
 endef
