@@ -195,7 +195,7 @@ uint32_t codec_encode(struct codec *codec, enum codec_kind kind, const void *byt
 	const unsigned char **coded)
 {
 	unsigned char *to;
-	uint32_t most = n - n / 32, got;
+	uint32_t most = n - n / 32 - 1, got;
 	size_t packed;
 
 	if (!n || n > CODEC_MOST || most < 3 || !codec_packs(codec))
