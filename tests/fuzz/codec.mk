@@ -1,0 +1,27 @@
+# The fuzz target of coded payloads.  `make test` replays the corpus with a plain driver;
+# `make fuzz-codec` runs libFuzzer for FUZZ_SECONDS.
+.PHONY: fuzz-codec
+FUZZ_SECONDS ?= 30
+
+CODEC_FUZZ_SRCS := tests/fuzz/codec.c $(wildcard transport/codec/*.c transport/*.c common/*.c)
+
+$(BUILD)/tests/fuzz/codec-replay: $(call objects,$(CODEC_FUZZ_SRCS) tests/fuzz/agent_replay.c)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(ALL_LDFLAGS) -lyaml -lzstd -lm
+
+$(BUILD)/tests/fuzz/codec-libfuzzer: $(call fuzz_objects,$(CODEC_FUZZ_SRCS))
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $^ -lyaml -lzstd -lm
+
+test: run-replay_codec
+$(call add_test,replay_codec,tests/fuzz/codec.c,$(BUILD)/tests/fuzz/codec-replay, \
+	timeout 180 $$< tests/fuzz/corpus/codec)
+
+fuzz: fuzz-codec
+fuzz-codec: $(BUILD)/tests/fuzz/codec-libfuzzer
+	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-codec
+	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 -verbosity=0 \
+		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/ \
+		$(BUILD)/tests/fuzz/found-codec tests/fuzz/corpus/codec
