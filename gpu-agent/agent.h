@@ -152,6 +152,10 @@ struct agent_config {
 		uint64_t bytes;		      /* of tensors with names; 0: there are none */
 		uint64_t bytes_per_namespace; /* 0: as many as there are */
 		uint64_t pool_bytes;	      /* of memory that is kept for the next ones */
+		char registry[512]; /* unix:///PATH or tcp://HOST:PORT of a Redis; "": none */
+		char registry_user[128]; /* of Redis' ACL; "": the default user */
+		char registry_password_file[AGENT_PATH]; /* "": no password */
+		char node[64]; /* this agent's ID there; "": the host's name */
 	} store;
 	bool sandbox_off;      /* sandbox.h */
 	bool sandbox_required; /* a worker that lacks a part serves nobody */

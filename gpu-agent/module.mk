@@ -5,19 +5,20 @@
 AGENT_FRONT_SRCS := gpu-agent/main.c $(wildcard gpu-agent/supervisor/*.c gpu-agent/front/*.c \
 	gpu-agent/identity/*.c gpu-agent/keeper/*.c \
 	gpu-agent/probe/*.c gpu-agent/sandbox/*.c gpu-agent/cache/*.c)
-# The registry comes with its own tests until an agent is told of a Redis.
-AGENT_FRONT_SRCS += $(filter-out gpu-agent/store/registry% gpu-agent/store/commands%,$(wildcard gpu-agent/store/*.c))
+AGENT_FRONT_SRCS += $(wildcard gpu-agent/store/*.c)
 AGENT_FRONT_OBJS := $(call objects,$(AGENT_FRONT_SRCS))
 AGENT_WORKER_SRCS := $(wildcard gpu-agent/worker/*.c gpu-agent/worker/driver/*.c \
 	gpu-agent/worker/libraries/*/*.c) \
 	$(wildcard gpu-agent/generated/*.c transport/codec/*.c)
 AGENT_OBJS := $(AGENT_FRONT_OBJS) $(call objects,$(AGENT_WORKER_SRCS))
-AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lssl -lcrypto -lzstd -lm -ldl
+AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lhiredis -lssl -lcrypto -lzstd -lm -ldl
 
 # NVIDIA's NVML is opened at run time (nvml.c); only its types come from the header.
 $(addprefix $(OBJ)/gpu-agent/worker/driver/,nvml.o nvml_pair.o): CPPFLAGS += -isystem $(NVML)/include
 
-# Its bytes come by .incbin, which the compiler's list of dependencies does not know.
+# Their bytes come by .incbin, which the compiler's list of dependencies does not know.
+$(OBJ)/gpu-agent/store/registry_scripts.o $(FUZZ_OBJ)/gpu-agent/store/registry_scripts.o: \
+	$(wildcard gpu-agent/store/*.lua)
 $(OBJ)/gpu-agent/front/page.o: $(wildcard gpu-agent/front/page/*)
 
 all: $(BIN)/gpu-agent

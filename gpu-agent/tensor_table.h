@@ -47,6 +47,7 @@ struct tensor_table {
 	uint64_t clock;	     /* of `used` */
 	uint32_t count;	     /* records from here on were never used */
 	uint32_t hold_count; /* of holds, without a gap */
+	uint64_t epoch;	     /* ns since 1970 when it was made: what was before is lost */
 	uint32_t restarts;   /* stores that took it over */
 	uint32_t reserved;
 	struct tensor_counters counters;

@@ -56,7 +56,7 @@ void holder_of_ttl(char out[REGISTRY_HOLDER + 1], uint32_t seconds)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	snprintf(out, REGISTRY_HOLDER + 1, "ttl:%lld:%llu", (long long)now.tv_sec + seconds,
-		(unsigned long long)wait_now());
+		(unsigned long long)wait_now() & 0xfffffff);
 }
 
 static void process_ended(struct registry_watch *watch, uint32_t mask)

@@ -124,6 +124,26 @@ uint64_t memory_granularity(const struct memory *memory, const uint8_t gpu[16])
 	return d ? d->granularity : 0;
 }
 
+uint32_t memory_devices(const struct memory *memory)
+{
+	return memory->count;
+}
+
+uint32_t memory_device(const struct memory *memory, const uint8_t gpu[16])
+{
+	const struct memory_device *d = find(memory, gpu);
+
+	return d ? (uint32_t)(d - memory->devices) : 0;
+}
+
+bool memory_gpu(const struct memory *memory, uint32_t device, uint8_t gpu[16])
+{
+	if (device >= memory->count)
+		return false;
+	memcpy(gpu, memory->devices[device].uuid, 16);
+	return true;
+}
+
 int memory_make(
 	struct memory *memory, const uint8_t gpu[16], uint64_t bytes, struct error *error)
 {

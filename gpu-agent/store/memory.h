@@ -6,6 +6,7 @@
 #ifndef VCUDA_GPU_AGENT_STORE_MEMORY_H
 #define VCUDA_GPU_AGENT_STORE_MEMORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -18,6 +19,12 @@ struct memory *memory_open(const struct agent_config *config, struct error *erro
 
 /* Bytes that memory of that GPU is made in multiples of; 0: there is no such GPU. */
 uint64_t memory_granularity(const struct memory *memory, const uint8_t gpu[16]);
+
+/* The GPUs by ordinal: how many, which one that UUID is (0 where it is none), and the UUID of
+ * one; false: there is none. */
+uint32_t memory_devices(const struct memory *memory);
+uint32_t memory_device(const struct memory *memory, const uint8_t gpu[16]);
+bool memory_gpu(const struct memory *memory, uint32_t device, uint8_t gpu[16]);
 
 /* A descriptor of BYTES (a multiple of the granularity) of that GPU, the caller's; or a negated
  * CUresult with *error. */

@@ -7,14 +7,13 @@
 #include <errno.h>
 #include <string.h>
 
-/* A label as Kubernetes names a namespace. */
+/* One of Kubernetes', or a tenant's of a token file. */
 static bool is_namespace(const char *text, size_t n)
 {
-	if (!n || n > REGISTRY_NAMESPACE || text[0] == '-' || text[n - 1] == '-')
+	if (!n || n > REGISTRY_NAMESPACE)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (!((text[i] >= 'a' && text[i] <= 'z') ||
-			    (text[i] >= '0' && text[i] <= '9') || text[i] == '-'))
+		if (text[i] <= 0x20 || text[i] >= 0x7f)
 			return false;
 	}
 	return true;
@@ -82,7 +81,8 @@ int registry_name(char out[REGISTRY_NAME + 1], const char *namespace, const char
 	}
 	rest = strlen(name);
 	if (!is_namespace(namespace, space))
-		return error_set(error, 0, "the tensor's namespace is none of Kubernetes'");
+		return error_set(error, 0,
+			"the tensor's namespace has 1 to 63 printable ASCII characters");
 	if (!rest)
 		return error_set(error, 0, "the tensor has a namespace and no name");
 	if (space == strlen(REGISTRY_DEFAULT) && !memcmp(namespace, REGISTRY_DEFAULT, space) &&

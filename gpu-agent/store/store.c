@@ -3,7 +3,7 @@
  * The loop of agent-store.  Its two peers are the supervisor, which keeps table and descriptors
  * for the store after this one, and the front, which asks for its sessions.
  */
-#include "gpu-agent/store/store.h"
+#include "gpu-agent/store/index.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/descriptors.h"
@@ -81,6 +82,7 @@ static void take_table(struct store *s, int fd)
 
 static int make_table(struct store *s)
 {
+	struct timespec now;
 	int fd = memfd_create("vcuda-tensors", MFD_CLOEXEC);
 
 	if (fd < 0)
@@ -90,6 +92,8 @@ static int make_table(struct store *s)
 		return -ENOMEM;
 	}
 	s->table->magic = TENSOR_TABLE_MAGIC;
+	clock_gettime(CLOCK_REALTIME, &now);
+	s->table->epoch = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	return store_keep(s, TENSOR_TABLE_NAME, fd) ? 0 : -EPIPE;
 }
 
@@ -108,6 +112,8 @@ static void take_memory(struct store *s, const uint8_t name[16], int fd)
 
 static void begin(struct store *s)
 {
+	struct error error = {0};
+
 	if (!s->table && make_table(s)) {
 		log_error("store.table", "text=\"no memory for the table of tensors\"");
 		s->done = true;
@@ -115,6 +121,11 @@ static void begin(struct store *s)
 	}
 	s->table->restarts++;
 	table_check(s);
+	if (index_open(s, &error)) {
+		log_error("store.registry", "text=\"%s\"", error.text);
+		s->done = true;
+		return;
+	}
 	s->begun = true;
 	log_info("store.ready", "tensors=%u bytes=%llu restarts=%u", s->table->count,
 		(unsigned long long)table_bytes(s, NULL, NULL), s->table->restarts - 1);
@@ -174,7 +185,7 @@ static void drop_others(struct store *s)
 	for (uint32_t i = 0; i < s->table->hold_count;) {
 		uint64_t session = s->table->holds[i].session;
 
-		if (runs(s, session)) {
+		if (index_made_holder(session) || runs(s, session)) {
 			i++;
 			continue;
 		}
@@ -187,8 +198,8 @@ static void drop_others(struct store *s)
 /* It may be killed in any of these, and the front says it again. */
 static void hear(struct store *s, struct tensor_message *m)
 {
-	uint32_t what = m->what;
-	int fd;
+	uint32_t what = m->what, holds = s->table->hold_count;
+	int fd = -1;
 
 	switch (what) {
 	case TENSOR_SESSIONS: s->running_count = 0; return;
@@ -197,10 +208,9 @@ static void hear(struct store *s, struct tensor_message *m)
 	case TENSOR_OVER: table_session_over(s, m->session); return;
 	default: break;
 	}
-	fd = store_ask(s, m);
-	if (m->status)
-		s->table->counters.refused++;
-	store_say(s, m, m->status ? -1 : fd);
+	if (index_allows(s, m))
+		fd = store_ask(s, m);
+	index_say(s, m, fd, holds);
 }
 
 static void front_ready(struct watch *watch, uint32_t mask)
@@ -287,7 +297,7 @@ int store_main(const struct agent_config *config)
 	struct error error = {0};
 
 	s->config = config;
-	s->front.fd = s->supervisor.fd = -1;
+	s->front.fd = s->supervisor.fd = s->index.fd = -1;
 	for (uint32_t i = 0; i < TENSORS_MAX; i++)
 		s->fds[i] = -1;
 	s->memory = memory_open(config, &error);

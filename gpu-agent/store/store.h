@@ -12,6 +12,7 @@
 #include "gpu-agent/agent.h"
 #include "gpu-agent/front/events.h"
 #include "gpu-agent/store/memory.h"
+#include "gpu-agent/store/registry.h"
 #include "gpu-agent/tensor_table.h"
 
 struct store {
@@ -23,8 +24,11 @@ struct store {
 	char memory_text[192]; /* why there is none */
 	struct tensor_table *table;
 	int table_fd;
-	int fds[TENSORS_MAX]; /* of each record's memory; -1: none */
-	bool begun;	      /* what the store before left is here */
+	int fds[TENSORS_MAX];	   /* of each record's memory; -1: none */
+	struct registry *registry; /* the index in Redis; NULL: none (index.h) */
+	struct watch index;
+	bool index_knows; /* what is done came from there */
+	bool begun;	  /* what the store before left is here */
 	bool done;
 	/* Between SESSIONS and END: the sessions that run. */
 	uint64_t *running;

@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "gpu-agent/store/store.h"
+#include "gpu-agent/store/index.h"
+#include "gpu-agent/store/index_holder.h"
 
 static uint64_t hash_of(const char *space, const char *name)
 {
@@ -123,9 +124,13 @@ void table_free(struct store *s, uint32_t index)
 
 void table_unname(struct store *s, uint32_t index)
 {
+	index_unnamed(s, index);
 	s->table->hash[index] = 0;
 	__atomic_store_n(&at(s, index)->state, TENSOR_GONE, __ATOMIC_RELEASE);
-	if (!at(s, index)->holders)
+	/* What a command made for nobody was held by its name alone. */
+	if (table_holds(s, index, INDEX_NOBODY))
+		table_drop(s, index, INDEX_NOBODY);
+	else if (!at(s, index)->holders)
 		table_free(s, index);
 }
 
@@ -198,6 +203,7 @@ void table_drop(struct store *s, uint32_t index, uint64_t session)
 	if (!hold)
 		return;
 	remove_hold(s, hold);
+	index_dropped(s, index, session);
 	if (r->state == TENSOR_CREATED && r->owner == session)
 		r->owner = 0;
 	left(s, index);
@@ -313,6 +319,7 @@ bool table_evict(struct store *s, const uint8_t gpu[16], uint64_t bytes)
 			s->table->counters.evicted++;
 			log_info("tensor.evicted", "name=\"%s/%s\" bytes=%llu", at(s, i)->space,
 				at(s, i)->name, (unsigned long long)at(s, i)->bytes);
+			index_unnamed(s, i);
 		}
 		table_release(s, i);
 	}

@@ -306,6 +306,13 @@ static const struct setting settings[] = {
 		NULL, "bytes like 16GiB (0 = as many as store.bytes)"},
 	{"store.pool_bytes", BYTES, AT(store.pool_bytes), 0, AGENT_BYTES_MAX, NULL,
 		"bytes like 4GiB (0: none)"},
+	{"store.registry", TEXT, AT(store.registry), 0, 512, NULL,
+		"a Redis: unix:///PATH or tcp://HOST:PORT"},
+	{"store.registry_user", TEXT, AT(store.registry_user), 0, 128, NULL,
+		"a user of Redis' ACL"},
+	{"store.registry_password_file", TEXT, AT(store.registry_password_file), 0, AGENT_PATH,
+		NULL, "a path"},
+	{"store.node", TEXT, AT(store.node), 0, 64, NULL, "this agent's ID: at most 63 bytes"},
 	{"compress", SPECIAL, 0, 0, 0, set_compress, "auto, off or always"},
 	{"sandbox", SPECIAL, 0, 0, 0, set_sandbox, "on, required or off"},
 	{"nccl.allowed", FLAG, AT(nccl.allowed), 0, 0, NULL, "true or false"},
@@ -321,7 +328,6 @@ static const struct setting settings[] = {
 		"a path of at most 107 bytes"},
 };
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
-_Static_assert(SETTINGS <= 64, "struct reader keeps one bit a setting");
 
 static const struct setting *find_setting(const char *key)
 {
@@ -452,7 +458,7 @@ int settings_set(
 
 struct reader {
 	struct agent_config *config;
-	uint64_t seen;		    /* a bit a setting */
+	bool seen[SETTINGS];
 	char list[CONFIG_LIST_MAX]; /* the sequence so far, with commas between */
 };
 
@@ -474,18 +480,18 @@ static int read_item(void *argument, const struct config_item *item, struct erro
 	struct reader *r = argument;
 	const struct setting *s = find_setting(item->key);
 	const char *value = item->text;
-	uint64_t bit;
+	bool *seen;
 	size_t at;
 
 	if (limit_settings_has(item->key) && item->index < 0)
 		return settings_set(r->config, item->key, value, error);
 	if (!s || s->set == set_ports)
 		return unknown_key(item->key, error);
-	bit = 1ull << (s - settings);
+	seen = &r->seen[s - settings];
 	if (item->index < 1) {
-		if (r->seen & bit)
+		if (*seen)
 			return error_set(error, 0, "'%s' is given twice", item->key);
-		r->seen |= bit;
+		*seen = true;
 		r->list[0] = 0;
 	}
 	if (item->index >= 0) {

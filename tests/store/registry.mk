@@ -5,10 +5,6 @@ REGISTRY_SRCS := $(wildcard gpu-agent/store/registry*.c gpu-agent/store/commands
 REGISTRY_LIBS := -lhiredis -lcjson -lcrypto -lyaml
 REGISTRY_STORE := $(BUILD)/tests/registry_store
 
-# Their bytes come by .incbin, which the compiler's list of dependencies does not know.
-$(OBJ)/gpu-agent/store/registry_scripts.o $(FUZZ_OBJ)/gpu-agent/store/registry_scripts.o: \
-	$(wildcard gpu-agent/store/*.lua)
-
 $(REGISTRY_STORE): $(call objects,tests/store/registry_store.c $(REGISTRY_SRCS) \
 		$(wildcard common/*.c transport/*.c))
 	$(call say,LINK,$@)

@@ -259,7 +259,7 @@ class FromOutside(Case):
                 ({"shape": ["2"]}, "dimension 0"), ({"shape": 6}, "no list"), ({"shape": [1 << 40, 1 << 40]}, "2^50"),
                 ({"shape": [1e300]}, "dimension 0"), ({"shape": [1] * 17}, "more than 16"),
                 ({"name": "n" * 257}, "256"), ({"name": "a\nb"}, "control byte"), ({"name": ""}, "empty"),
-                ({"name": "Bad/x"}, "namespace"), ({"name": "cmd"}, "list of commands"), ({"name": ["X"]}, "no text"),
+                ({"name": "a b/x"}, "namespace"), ({"name": "cmd"}, "list of commands"), ({"name": ["X"]}, "no text"),
                 ({"device": 7}, "no agent has a device 7"), ({"device": -1}, '"device" is no whole'),
                 ({"device": 7, "node": "n1"}, "n1 has no device 7"), ({"node": "n9"}, "there is no agent n9"),
                 ({"shape": [6]}, "is there with dtype f32 and shape [2,3]"), ({"pid": 0x7ffffffe}, "no process"),

@@ -77,8 +77,8 @@ static void test_bad_names(void **state)
 	refused("default", "cmd", "list of commands");
 	refused("x", "default/cmd", "list of commands");
 	refused("default", "/x", "namespace");
-	refused("default", "Team/x", "namespace");
-	refused("default", "-a/x", "namespace");
+	refused("default", "a b/x", "namespace");
+	refused("default", "größe/x", "namespace");
 	refused("default", "team/", "no name");
 	memset(text, 'a', sizeof(text) - 1);
 	text[REGISTRY_NAME] = 0;

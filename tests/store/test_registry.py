@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store and its index in Redis: programs through the whole stack, commands by redis-cli alone, losses."""
+import contextlib
+import json
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from redis_server import Redis, eventually  # noqa: E402
+from tensors import store_of, tensors, wait_for  # noqa: E402
+
+
+@contextlib.contextmanager
+def joined(**more):
+    """A stack whose store has an index, when that is filled."""
+    redis = Redis()
+    try:
+        with tensors("--set", f"store.registry={redis.address}", "--set", "store.node=n1", **more) as s:
+            s.redis = redis
+            eventually("the index is filled", lambda: redis.cli("EXISTS", "node:n1") == "1")
+            yield s
+    finally:
+        redis.close()
+
+
+def hash_of(redis, name):
+    client = redis.client()
+    try:
+        return client.hash("tensor:" + name)
+    finally:
+        client.close()
+
+
+def test_what_programs_make_stands_in_redis():
+    with joined() as s:
+        owner, reader = s.program(), s.program()
+        owner("a = vcuda.create('a', 'f32', (2, 3))")
+        assert hash_of(s.redis, "a")["refcount"] == "1"
+        owner("fill(a, 7)")
+        owner("a.seal()")
+        reader("a = vcuda.get('a')")
+        assert reader("every(a)") == 7
+        got = hash_of(s.redis, "a")
+        assert (got["dtype"], got["shape"], got["bytes"], got["refcount"]) == ("f32", "[2,3]", "24", "2"), got
+        eventually("sealed", lambda: hash_of(s.redis, "a")["state"] == "sealed")
+        owner.end()
+        eventually("its holder has left", lambda: hash_of(s.redis, "a")["refcount"] == "1")
+        reader.end()
+        eventually("nobody has it", lambda: s.redis.cli("EXISTS", "tensor:a") == "0")
+
+
+def test_redis_cli_alone_makes_a_tensor_that_a_program_maps():
+    with joined() as s:
+        command = {"op": "create", "name": "X", "dtype": "u8", "shape": [4096], "device": 0, "reply": "answers"}
+        s.redis.cli("LPUSH", "tensor:cmd", json.dumps(command))
+        answer = json.loads(eventually("an answer", lambda: s.redis.cli("RPOP", "answers")))
+        assert answer["status"] == "made", answer
+        program = s.program()
+        program("x = vcuda.get('X', write=True)")
+        program("fill(x, 3)")
+        assert program("every(x)") == 3
+        s.redis.cli("LPUSH", "tensor:cmd", json.dumps({"op": "delete", "name": "X", "reply": "answers"}))
+        answer = json.loads(eventually("an answer", lambda: s.redis.cli("RPOP", "answers")))
+        assert "hold" in answer["error"], answer
+        program.end()
+        eventually("its holder has left", lambda: hash_of(s.redis, "X")["refcount"] == "0")
+        s.redis.cli("LPUSH", "tensor:cmd", json.dumps({"op": "delete", "name": "X"}))
+        eventually("it is deleted", lambda: s.redis.cli("EXISTS", "tensor:X") == "0")
+        late = s.program()
+        late.fails("vcuda.get('X')", 500)
+        late.end()
+
+
+def test_redis_away_is_802_and_what_is_held_stays():
+    with joined() as s:
+        owner = s.program()
+        owner("a = vcuda.create('a', 'u8', (4096,))")
+        owner("fill(a, 5)")
+        s.redis.kill()
+        owner.fails("vcuda.create('b', 'u8', (4096,))", 802, "Redis")
+        owner.fails("vcuda.get('a')", 802, "Redis")
+        assert owner("every(a)") == 5
+        s.redis.start()
+        eventually("the registry is whole", lambda: hash_of(s.redis, "a").get("refcount") == "1")
+        owner("b = vcuda.create('b', 'u8', (4096,))")
+        s.redis.cli("FLUSHALL")
+        eventually("the registry is whole", lambda: hash_of(s.redis, "a").get("refcount") == "1" and
+                   hash_of(s.redis, "b").get("refcount") == "1")
+        assert owner("every(a)") == 5
+        owner.end()
+
+
+def test_a_store_that_is_killed_keeps_its_index():
+    with joined() as s:
+        owner = s.program()
+        owner("a = vcuda.create('a', 'u8', (4096,))")
+        owner("fill(a, 5)")
+        epoch = hash_of(s.redis, "a")["epoch"]
+        store = store_of(s.agent)
+        os.kill(store, signal.SIGKILL)
+        wait_for(lambda: store_of(s.agent) != store, 30, "there is another store")
+        late = s.program()
+        late("a = vcuda.get('a')")
+        assert late("every(a)") == 5
+        eventually("both hold it", lambda: hash_of(s.redis, "a")["refcount"] == "2")
+        assert hash_of(s.redis, "a")["epoch"] == epoch
+        late.end()
+        owner.end()
+
+
+def test_a_name_is_one_agents():
+    with joined() as s:
+        with tensors("--set", f"store.registry={s.redis.address}", "--set", "store.node=n2") as other:
+            eventually("the index is filled", lambda: s.redis.cli("EXISTS", "node:n2") == "1")
+            owner, stranger = s.program(), other.program()
+            owner("a = vcuda.create('a', 'u8', (4096,))")
+            stranger.fails("vcuda.create('a', 'u8', (4096,))", 101, "n1")
+            stranger.fails("vcuda.get('a')", 101, "n1")
+            stranger("b = vcuda.create('b', 'u8', (4096,))")
+            owner.end()
+            eventually("nobody has it", lambda: s.redis.cli("EXISTS", "tensor:a") == "0")
+            stranger("a = vcuda.create('a', 'u8', (4096,))")
+            assert hash_of(s.redis, "a")["node"] == "n2"
+            stranger.end()
