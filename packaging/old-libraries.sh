@@ -42,6 +42,8 @@ licence() { # NAME FILE
 archive yaml "-DYAML_DECLARE_STATIC -DYAML_VERSION_STRING='\"0.2.5\"' -DYAML_VERSION_MAJOR=0 \
 	-DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5 -I$sources/libyaml/include" "$sources"/libyaml/src/*.c
 archive cjson "" "$sources/cjson/cJSON.c"
+# Its own function has another type than its header says, of the same call.
+archive hiredis -Wno-incompatible-function-pointer-types "$sources"/hiredis/{alloc,async,hiredis,net,read,sds}.c
 archive lz4 "" "$sources"/lz4/lib/lz4*.c
 archive zstd "-DZSTD_DISABLE_ASM=1 -DZSTD_LEGACY_SUPPORT=0" "$sources"/libzstd/lib/{common,decompress,compress}/*.c
 (
@@ -74,11 +76,13 @@ archive zstd "-DZSTD_DISABLE_ASM=1 -DZSTD_LEGACY_SUPPORT=0" "$sources"/libzstd/l
 ) || { tail -20 "$part/build/ncurses/log" >&2; exit 1; }
 cp "$cache"/openssl-glibc-2.17/*.a "$part/lib/"
 cp -r "$cache/openssl-glibc-2.17/include/openssl" "$part/include/"
-mkdir "$part/include/cjson"
+mkdir "$part/include/cjson" "$part/include/hiredis"
+cp "$sources"/hiredis/{alloc,async,hiredis,read,sds}.h "$part/include/hiredis/"
 cp "$sources/cjson/cJSON.h" "$part/include/cjson/"
 cp "$sources"/libyaml/include/yaml.h "$sources"/lz4/lib/lz4.h "$sources"/libzstd/lib/{zstd,zstd_errors}.h \
 	"$sources"/libmicrohttpd/src/include/microhttpd.h "$part/include/"
 licence libyaml "$sources/libyaml/License"
+licence hiredis "$sources/hiredis/COPYING"
 licence cjson "$sources/cjson/LICENSE"
 licence lz4 "$sources/lz4/lib/LICENSE"
 licence libzstd "$sources/libzstd/LICENSE"

@@ -19,7 +19,7 @@ import tarfile
 import time
 import zipfile
 
-LICENCES = {"cjson": "MIT", "libyaml": "MIT", "libmicrohttpd": "LGPL-2.1-or-later", "libzstd": "BSD-3-Clause",
+LICENCES = {"cjson": "MIT", "hiredis": "BSD-3-Clause", "libyaml": "MIT", "libmicrohttpd": "LGPL-2.1-or-later", "libzstd": "BSD-3-Clause",
             "lz4": "BSD-2-Clause", "ncurses": "X11", "openssl": "Apache-2.0",
             "openblas": "BSD-3-Clause AND GPL-3.0-or-later WITH GCC-exception-3.1 AND LGPL-2.1-or-later"}
 

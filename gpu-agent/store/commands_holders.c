@@ -18,6 +18,10 @@
 #include "common/cleanup.h"
 #include "common/wait.h"
 
+#ifndef SYS_pidfd_open /* headers of an older kernel */
+#define SYS_pidfd_open 434
+#endif
+
 /* The 22nd field of /proc/PID/stat: ticks since boot. The name before may hold anything. */
 static int started(int32_t pid, uint64_t *start)
 {
