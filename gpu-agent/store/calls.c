@@ -95,7 +95,7 @@ static bool shared_with(const struct tensor_record *r, const char *space)
 /* Who may not have it is told what is told of a name that nobody has. */
 static uint32_t find(struct store *s, struct tensor_message *m, const struct parsed *p)
 {
-	uint32_t i = table_find(s, p->space, p->name);
+	uint32_t i = store_table_find(s, p->space, p->name);
 
 	if (i != UINT32_MAX && strcmp(p->space, m->space) &&
 		!shared_with(&s->table->records[i], m->space))
@@ -177,7 +177,7 @@ static uint32_t from_pool(struct store *s, const struct tensor_message *m, uint6
 static bool within_space(struct store *s, struct tensor_message *m, uint64_t room)
 {
 	const struct agent_store *limit = &s->config->store;
-	uint64_t own = table_bytes(s, m->space, NULL);
+	uint64_t own = store_table_bytes(s, m->space, NULL);
 
 	if (limit->bytes_per_namespace && (room > limit->bytes_per_namespace ||
 						  own > limit->bytes_per_namespace - room)) {
@@ -195,18 +195,18 @@ static bool within_space(struct store *s, struct tensor_message *m, uint64_t roo
 static bool within(struct store *s, struct tensor_message *m, uint64_t room)
 {
 	const struct agent_store *limit = &s->config->store;
-	uint64_t all = table_bytes(s, NULL, NULL);
+	uint64_t all = store_table_bytes(s, NULL, NULL);
 
 	if (room <= limit->bytes && all > limit->bytes - room &&
-		table_evict(s, m->gpu, all - (limit->bytes - room)))
-		all = table_bytes(s, NULL, NULL);
+		store_table_evict(s, m->gpu, all - (limit->bytes - room)))
+		all = store_table_bytes(s, NULL, NULL);
 	if (room > limit->bytes || all > limit->bytes - room) {
 		refuse(m, TENSOR_OUT_OF_MEMORY,
 			"the store has %llu of its %llu bytes (store.bytes)",
 			(unsigned long long)all, (unsigned long long)limit->bytes);
 		return false;
 	}
-	if (m->left < room && !table_evict(s, m->gpu, room - m->left)) {
+	if (m->left < room && !store_table_evict(s, m->gpu, room - m->left)) {
 		refuse(m, TENSOR_OUT_OF_MEMORY, "the GPU has %llu bytes left, of %llu",
 			(unsigned long long)m->left, (unsigned long long)room);
 		return false;
@@ -218,16 +218,16 @@ static uint32_t make_memory(struct store *s, struct tensor_message *m, uint64_t 
 {
 	struct error error = {0};
 	uint32_t i;
-	int fd = memory_make(s->memory, m->gpu, room, &error);
+	int fd = store_memory_make(s->memory, m->gpu, room, &error);
 
 	/* Another process may have the rest of the GPU. */
-	if (fd == -(int)TENSOR_OUT_OF_MEMORY && table_evict(s, m->gpu, room))
-		fd = memory_make(s->memory, m->gpu, room, &error);
+	if (fd == -(int)TENSOR_OUT_OF_MEMORY && store_table_evict(s, m->gpu, room))
+		fd = store_memory_make(s->memory, m->gpu, room, &error);
 	if (fd < 0) {
 		refuse(m, (uint32_t)-fd, "%s", error.text);
 		return UINT32_MAX;
 	}
-	i = table_new(s, m->gpu, room, fd);
+	i = store_table_new(s, m->gpu, room, fd);
 	if (i == UINT32_MAX) {
 		close(fd);
 		refuse(m, TENSOR_OUT_OF_MEMORY, "the store has its %u tensors", TENSORS_MAX);
@@ -238,7 +238,8 @@ static uint32_t make_memory(struct store *s, struct tensor_message *m, uint64_t 
 static uint32_t create(struct store *s, struct tensor_message *m, const struct parsed *p)
 {
 	uint64_t bytes = tensor_shape_bytes(m->about.dtype, m->about.rank, m->about.shape);
-	uint64_t granularity = s->memory ? memory_granularity(s->memory, m->gpu) : 0, room;
+	uint64_t granularity = s->memory ? store_memory_granularity(s->memory, m->gpu) : 0;
+	uint64_t room;
 	struct tensor_record *r;
 	uint32_t i;
 
@@ -282,15 +283,15 @@ static uint32_t create(struct store *s, struct tensor_message *m, const struct p
 	r->version = 1;
 	r->ctime = r->mtime = now_ns();
 	r->share[0] = 0;
-	if (!table_hold(s, i, m->session, true)) {
+	if (!store_table_hold(s, i, m->session, true)) {
 		refuse(m, TENSOR_OUT_OF_MEMORY, "the store has its %u holders", TENSOR_HOLDS);
 		r->state = TENSOR_POOLED;
-		table_release(s, i);
+		store_table_release(s, i);
 		return UINT32_MAX;
 	}
-	table_name(s, i, TENSOR_CREATED);
+	store_table_name(s, i, TENSOR_CREATED);
 	s->table->counters.created++;
-	table_tell(s, r->gpu);
+	store_table_tell(s, r->gpu);
 	return i;
 }
 
@@ -332,7 +333,7 @@ static int take(struct store *s, struct tensor_message *m)
 
 	if (!parse_name(m, &p))
 		return -1;
-	i = table_find(s, p.space, p.name);
+	i = store_table_find(s, p.space, p.name);
 	if (i == UINT32_MAX && wants & TENSOR_MAKE) {
 		i = create(s, m, &p);
 		if (i == UINT32_MAX)
@@ -356,7 +357,7 @@ static int take(struct store *s, struct tensor_message *m)
 	if (wants & TENSOR_WRITE && r->state == TENSOR_SEALED)
 		return refuse(m, TENSOR_NOT_PERMITTED, "'%s/%.80s' is sealed: nobody writes it",
 			r->space, r->name);
-	if (!table_hold(s, i, m->session, writes))
+	if (!store_table_hold(s, i, m->session, writes))
 		return refuse(
 			m, TENSOR_OUT_OF_MEMORY, "the store has its %u holders", TENSOR_HOLDS);
 	s->table->counters.hits++;
@@ -373,10 +374,10 @@ static int take(struct store *s, struct tensor_message *m)
 
 static int seal(struct store *s, struct tensor_message *m)
 {
-	uint32_t i = table_by_id(s, m->id);
+	uint32_t i = store_table_by_id(s, m->id);
 	struct tensor_record *r = i == UINT32_MAX ? NULL : &s->table->records[i];
 
-	if (!r || !table_holds(s, i, m->session))
+	if (!r || !store_table_holds(s, i, m->session))
 		return refuse(m, TENSOR_NOT_FOUND, "this session has no such tensor");
 	if (r->state == TENSOR_SEALED && r->owner == m->session) {
 		tell(s, m, i);
@@ -416,7 +417,7 @@ static int delete(struct store *s, struct tensor_message *m)
 	}
 	s->table->counters.deleted++;
 	tell(s, m, i);
-	table_unname(s, i);
+	store_table_unname(s, i);
 	return -1;
 }
 
@@ -506,9 +507,9 @@ int store_ask(struct store *s, struct tensor_message *m)
 	case TENSOR_TOUCH: return touch(s, m);
 	case TENSOR_SHARE: return share(s, m);
 	case TENSOR_CLOSE:
-		i = table_by_id(s, m->id);
+		i = store_table_by_id(s, m->id);
 		if (i != UINT32_MAX)
-			table_drop(s, i, m->session);
+			store_table_drop(s, i, m->session);
 		return -1;
 	default: return refuse(m, TENSOR_INVALID_VALUE, "the store knows no such question");
 	}

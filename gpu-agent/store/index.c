@@ -59,7 +59,7 @@ static void about(
 		t->shape[i] = (uint64_t)r->shape[i];
 	t->bytes = r->bytes;
 	t->offset = r->offset;
-	t->device = s->memory ? memory_device(s->memory, r->gpu) : 0;
+	t->device = s->memory ? store_memory_device(s->memory, r->gpu) : 0;
 	snprintf(t->gpu_uuid, sizeof(t->gpu_uuid), "GPU-");
 	for (unsigned i = 0; i < 16; i++) {
 		const bool dash = i == 4 || i == 6 || i == 8 || i == 10;
@@ -154,12 +154,12 @@ static void agreed(void *argument, const struct registry_result *result)
 	struct asked *a = argument;
 	struct store *s = a->store;
 	uint64_t session = a->message.session;
-	uint32_t i = table_by_id(s, a->id);
+	uint32_t i = store_table_by_id(s, a->id);
 
 	if (result->status > REGISTRY_HERE) {
 		if (i != UINT32_MAX && a->is_new)
-			table_drop(s, i, session);
-	} else if (i != UINT32_MAX && !table_holds(s, i, session)) {
+			store_table_drop(s, i, session);
+	} else if (i != UINT32_MAX && !store_table_holds(s, i, session)) {
 		/* It ended meanwhile, and a filling may have come between. */
 		index_dropped(s, i, session);
 	}
@@ -214,7 +214,7 @@ static bool own_name(const struct tensor_message *m, char name[REGISTRY_NAME + 1
 static void changed(struct store *s, const struct tensor_message *m)
 {
 	struct registry_tensor tensor;
-	uint32_t i = table_by_id(s, m->id);
+	uint32_t i = store_table_by_id(s, m->id);
 
 	if (i == UINT32_MAX || !has_name(record(s, i)))
 		return;
@@ -229,7 +229,7 @@ void index_say(struct store *s, const struct tensor_message *m, int fd, uint32_t
 	uint32_t i;
 
 	if (s->registry && m->what == TENSOR_TAKE && !m->status &&
-		(i = table_by_id(s, m->id)) != UINT32_MAX) {
+		(i = store_table_by_id(s, m->id)) != UINT32_MAX) {
 		a = ask(s, m);
 		a->is_new = s->table->hold_count > holds;
 		ask_take(s, a, i, m->about.flags & TENSOR_MADE);
@@ -262,7 +262,7 @@ static uint32_t find(const struct store *s, const char *full)
 	const char *slash = strchr(full, '/');
 
 	registry_namespace(space, full);
-	return table_find(s, space, slash ? slash + 1 : full);
+	return store_table_find(s, space, slash ? slash + 1 : full);
 }
 
 static void command_create(struct store *s, struct asked *a, const struct registry_tensor *t)
@@ -272,7 +272,7 @@ static void command_create(struct store *s, struct asked *a, const struct regist
 	uint32_t holds = s->table->hold_count;
 
 	if (t->dimensions > TENSOR_RANK || !s->memory ||
-		!memory_gpu(s->memory, t->device, m->gpu)) {
+		!store_memory_gpu(s->memory, t->device, m->gpu)) {
 		refuse_command(s, a->ticket,
 			t->dimensions > TENSOR_RANK
 				? "the store's tensors have at most 8 dimensions"
@@ -298,19 +298,19 @@ static void command_create(struct store *s, struct asked *a, const struct regist
 	}
 	memcpy(a->id, m->id, sizeof(a->id));
 	a->is_new = s->table->hold_count > holds;
-	ask_take(s, a, table_by_id(s, m->id), m->about.flags & TENSOR_MADE);
+	ask_take(s, a, store_table_by_id(s, m->id), m->about.flags & TENSOR_MADE);
 }
 
 static void deleted(void *argument, const struct registry_result *result)
 {
 	struct asked *a = argument;
-	uint32_t i = table_by_id(a->store, a->id);
+	uint32_t i = store_table_by_id(a->store, a->id);
 
 	if (result->status == REGISTRY_OK && i != UINT32_MAX && has_name(record(a->store, i))) {
 		a->store->index_knows = true;
 		a->store->table->counters.deleted++;
-		table_unname(a->store, i);
-		table_drop(a->store, i, a->message.session);
+		store_table_unname(a->store, i);
+		store_table_drop(a->store, i, a->message.session);
 		a->store->index_knows = false;
 	}
 	answer(a, result, i);
@@ -340,7 +340,7 @@ static void command(void *owner, const struct registry_command *wanted)
 		return;
 	}
 	if (i != UINT32_MAX && wanted->holder[0]) {
-		table_hold(s, i, a->message.session, false);
+		store_table_hold(s, i, a->message.session, false);
 		a->is_new = s->table->hold_count > holds;
 	}
 	registry_take(s->registry, wanted->tensor.name, i == UINT32_MAX ? "" : wanted->holder,
@@ -349,7 +349,7 @@ static void command(void *owner, const struct registry_command *wanted)
 
 static void gone(void *owner, const char *holder)
 {
-	table_session_over(owner, index_holder_number(holder));
+	store_table_session_over(owner, index_holder_number(holder));
 }
 
 static void renamed(void *owner, const char *name, const char *node)
@@ -360,7 +360,7 @@ static void renamed(void *owner, const char *name, const char *node)
 	log_warn("tensor.renamed", "name=\"%s\" node=%s", name, node);
 	s->index_knows = true;
 	if (i != UINT32_MAX)
-		table_unname(s, i);
+		store_table_unname(s, i);
 	s->index_knows = false;
 }
 
@@ -395,7 +395,7 @@ static uint32_t devices(void *owner)
 {
 	const struct store *s = owner;
 
-	return s->memory ? memory_devices(s->memory) : 0;
+	return s->memory ? store_memory_devices(s->memory) : 0;
 }
 
 static void ready(struct watch *watch, uint32_t mask)

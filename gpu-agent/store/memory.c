@@ -88,7 +88,7 @@ static CUresult find_devices(struct memory *m)
 	return status;
 }
 
-struct memory *memory_open(const struct agent_config *config, struct error *error)
+struct memory *store_memory_open(const struct agent_config *config, struct error *error)
 {
 	static struct memory memory;
 	void *library = dlopen(config->driver_path, RTLD_NOW | RTLD_LOCAL);
@@ -117,26 +117,26 @@ static const struct memory_device *find(const struct memory *m, const uint8_t gp
 	return NULL;
 }
 
-uint64_t memory_granularity(const struct memory *memory, const uint8_t gpu[16])
+uint64_t store_memory_granularity(const struct memory *memory, const uint8_t gpu[16])
 {
 	const struct memory_device *d = find(memory, gpu);
 
 	return d ? d->granularity : 0;
 }
 
-uint32_t memory_devices(const struct memory *memory)
+uint32_t store_memory_devices(const struct memory *memory)
 {
 	return memory->count;
 }
 
-uint32_t memory_device(const struct memory *memory, const uint8_t gpu[16])
+uint32_t store_memory_device(const struct memory *memory, const uint8_t gpu[16])
 {
 	const struct memory_device *d = find(memory, gpu);
 
 	return d ? (uint32_t)(d - memory->devices) : 0;
 }
 
-bool memory_gpu(const struct memory *memory, uint32_t device, uint8_t gpu[16])
+bool store_memory_gpu(const struct memory *memory, uint32_t device, uint8_t gpu[16])
 {
 	if (device >= memory->count)
 		return false;
@@ -144,7 +144,7 @@ bool memory_gpu(const struct memory *memory, uint32_t device, uint8_t gpu[16])
 	return true;
 }
 
-int memory_make(
+int store_memory_make(
 	struct memory *memory, const uint8_t gpu[16], uint64_t bytes, struct error *error)
 {
 	const struct memory_device *d = find(memory, gpu);

@@ -120,7 +120,7 @@ static void begin(struct store *s)
 		return;
 	}
 	s->table->restarts++;
-	table_check(s);
+	store_table_check(s);
 	if (index_open(s, &error)) {
 		log_error("store.registry", "text=\"%s\"", error.text);
 		s->done = true;
@@ -128,7 +128,7 @@ static void begin(struct store *s)
 	}
 	s->begun = true;
 	log_info("store.ready", "tensors=%u bytes=%llu restarts=%u", s->table->count,
-		(unsigned long long)table_bytes(s, NULL, NULL), s->table->restarts - 1);
+		(unsigned long long)store_table_bytes(s, NULL, NULL), s->table->restarts - 1);
 }
 
 /* ---- the front ---- */
@@ -189,7 +189,7 @@ static void drop_others(struct store *s)
 			i++;
 			continue;
 		}
-		table_session_over(s, session);
+		store_table_session_over(s, session);
 		i = 0;
 	}
 	s->running_count = 0;
@@ -205,7 +205,7 @@ static void hear(struct store *s, struct tensor_message *m)
 	case TENSOR_SESSIONS: s->running_count = 0; return;
 	case TENSOR_SESSION: note_running(s, m->session); return;
 	case TENSOR_END: drop_others(s); return;
-	case TENSOR_OVER: table_session_over(s, m->session); return;
+	case TENSOR_OVER: store_table_session_over(s, m->session); return;
 	default: break;
 	}
 	if (index_allows(s, m))
@@ -252,7 +252,7 @@ static void take_front(struct store *s, int fd)
 	store_say(s, &ready, s->table_fd);
 	for (uint32_t i = 0; i < s->table->count; i++)
 		if (s->table->records[i].state)
-			table_tell(s, s->table->records[i].gpu);
+			store_table_tell(s, s->table->records[i].gpu);
 }
 
 /* ---- the loop ---- */
@@ -300,7 +300,7 @@ int store_main(const struct agent_config *config)
 	s->front.fd = s->supervisor.fd = s->index.fd = -1;
 	for (uint32_t i = 0; i < TENSORS_MAX; i++)
 		s->fds[i] = -1;
-	s->memory = memory_open(config, &error);
+	s->memory = store_memory_open(config, &error);
 	if (!s->memory) {
 		log_error("store.memory", "text=\"%s\"", error.text);
 		snprintf(s->memory_text, sizeof(s->memory_text), "%.190s", error.text);

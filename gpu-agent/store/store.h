@@ -44,34 +44,34 @@ void store_say(struct store *store, const struct tensor_message *message, int fd
 
 /* --- table.c --- */
 /* The place of NAMESPACE/NAME; UINT32_MAX: nobody has that name. */
-uint32_t table_find(const struct store *store, const char *space, const char *name);
-uint32_t table_by_id(const struct store *store, const uint8_t id[16]);
+uint32_t store_table_find(const struct store *store, const char *space, const char *name);
+uint32_t store_table_by_id(const struct store *store, const uint8_t id[16]);
 /* A record for memory of ROOM bytes, state FREE, with FD (taken where it succeeds); the
  * supervisor keeps it. UINT32_MAX: none is free. */
-uint32_t table_new(struct store *store, const uint8_t gpu[16], uint64_t room, int fd);
+uint32_t store_table_new(struct store *store, const uint8_t gpu[16], uint64_t room, int fd);
 /* The record is a tensor of that name from here on. */
-void table_name(struct store *store, uint32_t index, uint32_t state);
+void store_table_name(struct store *store, uint32_t index, uint32_t state);
 /* Its name goes; its memory too where nobody holds it. */
-void table_unname(struct store *store, uint32_t index);
+void store_table_unname(struct store *store, uint32_t index);
 /* Without holders and name: into the pool, or back to the driver. */
-void table_free(struct store *store, uint32_t index);
-void table_release(struct store *store, uint32_t index);
+void store_table_free(struct store *store, uint32_t index);
+void store_table_release(struct store *store, uint32_t index);
 /* SESSION is among its holders: false: no room. */
-bool table_hold(struct store *store, uint32_t index, uint64_t session, bool writes);
+bool store_table_hold(struct store *store, uint32_t index, uint64_t session, bool writes);
 /* No more; what that ends, ends. */
-void table_drop(struct store *store, uint32_t index, uint64_t session);
-bool table_holds(const struct store *store, uint32_t index, uint64_t session);
+void store_table_drop(struct store *store, uint32_t index, uint64_t session);
+bool store_table_holds(const struct store *store, uint32_t index, uint64_t session);
 /* The session has ended. */
-void table_session_over(struct store *store, uint64_t session);
+void store_table_session_over(struct store *store, uint64_t session);
 /* After a restart: what does not fit together goes. */
-void table_check(struct store *store);
+void store_table_check(struct store *store);
 /* Bytes of memory that the namespace has (NULL: all, with the pool) of that GPU (NULL: any). */
-uint64_t table_bytes(const struct store *store, const char *space, const uint8_t *gpu);
+uint64_t store_table_bytes(const struct store *store, const char *space, const uint8_t *gpu);
 /* Frees what may go, least recently used first, until BYTES of that GPU are free; false: there
  * was not so much. */
-bool table_evict(struct store *store, const uint8_t gpu[16], uint64_t bytes);
+bool store_table_evict(struct store *store, const uint8_t gpu[16], uint64_t bytes);
 /* Tells the front how much memory of the GPU there is now. */
-void table_tell(struct store *store, const uint8_t gpu[16]);
+void store_table_tell(struct store *store, const uint8_t gpu[16]);
 
 /* --- calls.c --- */
 /* Answers the question in *MESSAGE in its place. The descriptor that goes along, which stays

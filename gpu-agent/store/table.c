@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The records.  They lie in memory that outlives this process: each change leaves a table that
- * table_check() can make right.
+ * store_table_check() can make right.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static bool named(const struct tensor_record *r)
 	return r->state == TENSOR_CREATED || r->state == TENSOR_SEALED;
 }
 
-uint32_t table_find(const struct store *s, const char *space, const char *name)
+uint32_t store_table_find(const struct store *s, const char *space, const char *name)
 {
 	uint64_t hash = hash_of(space, name);
 
@@ -45,7 +45,7 @@ uint32_t table_find(const struct store *s, const char *space, const char *name)
 	return UINT32_MAX;
 }
 
-uint32_t table_by_id(const struct store *s, const uint8_t id[16])
+uint32_t store_table_by_id(const struct store *s, const uint8_t id[16])
 {
 	for (uint32_t i = 0; i < s->table->count; i++)
 		if (at(s, i)->state && !memcmp(at(s, i)->id, id, 16))
@@ -53,7 +53,7 @@ uint32_t table_by_id(const struct store *s, const uint8_t id[16])
 	return UINT32_MAX;
 }
 
-uint32_t table_new(struct store *s, const uint8_t gpu[16], uint64_t room, int fd)
+uint32_t store_table_new(struct store *s, const uint8_t gpu[16], uint64_t room, int fd)
 {
 	struct tensor_record *r;
 	uint32_t i = 0;
@@ -74,7 +74,7 @@ uint32_t table_new(struct store *s, const uint8_t gpu[16], uint64_t room, int fd
 	return i;
 }
 
-void table_name(struct store *s, uint32_t index, uint32_t state)
+void store_table_name(struct store *s, uint32_t index, uint32_t state)
 {
 	struct tensor_record *r = at(s, index);
 
@@ -83,7 +83,7 @@ void table_name(struct store *s, uint32_t index, uint32_t state)
 	__atomic_store_n(&r->state, state, __ATOMIC_RELEASE);
 }
 
-void table_release(struct store *s, uint32_t index)
+void store_table_release(struct store *s, uint32_t index)
 {
 	struct tensor_record *r = at(s, index);
 	uint8_t gpu[16];
@@ -95,7 +95,7 @@ void table_release(struct store *s, uint32_t index)
 	if (s->fds[index] >= 0)
 		close(s->fds[index]);
 	s->fds[index] = -1;
-	table_tell(s, gpu);
+	store_table_tell(s, gpu);
 }
 
 static uint64_t pooled(const struct store *s)
@@ -108,13 +108,13 @@ static uint64_t pooled(const struct store *s)
 	return bytes;
 }
 
-void table_free(struct store *s, uint32_t index)
+void store_table_free(struct store *s, uint32_t index)
 {
 	struct tensor_record *r = at(s, index);
 
 	if (s->fds[index] < 0 || r->room > s->config->store.pool_bytes ||
 		pooled(s) > s->config->store.pool_bytes - r->room) {
-		table_release(s, index);
+		store_table_release(s, index);
 		return;
 	}
 	r->used = ++s->table->clock;
@@ -122,16 +122,16 @@ void table_free(struct store *s, uint32_t index)
 	__atomic_store_n(&r->state, TENSOR_POOLED, __ATOMIC_RELEASE);
 }
 
-void table_unname(struct store *s, uint32_t index)
+void store_table_unname(struct store *s, uint32_t index)
 {
 	index_unnamed(s, index);
 	s->table->hash[index] = 0;
 	__atomic_store_n(&at(s, index)->state, TENSOR_GONE, __ATOMIC_RELEASE);
 	/* What a command made for nobody was held by its name alone. */
-	if (table_holds(s, index, INDEX_NOBODY))
-		table_drop(s, index, INDEX_NOBODY);
+	if (store_table_holds(s, index, INDEX_NOBODY))
+		store_table_drop(s, index, INDEX_NOBODY);
 	else if (!at(s, index)->holders)
-		table_free(s, index);
+		store_table_free(s, index);
 }
 
 /* ---- holders ---- */
@@ -144,12 +144,12 @@ static struct tensor_hold *find_hold(const struct store *s, uint32_t index, uint
 	return NULL;
 }
 
-bool table_holds(const struct store *s, uint32_t index, uint64_t session)
+bool store_table_holds(const struct store *s, uint32_t index, uint64_t session)
 {
 	return find_hold(s, index, session) != NULL;
 }
 
-bool table_hold(struct store *s, uint32_t index, uint64_t session, bool writes)
+bool store_table_hold(struct store *s, uint32_t index, uint64_t session, bool writes)
 {
 	struct tensor_table *t = s->table;
 	struct tensor_hold *hold = find_hold(s, index, session);
@@ -177,12 +177,12 @@ static void left(struct store *s, uint32_t index)
 	if (r->state == TENSOR_CREATED && !r->owner) {
 		/* What nobody will finish. */
 		s->table->counters.lost++;
-		table_unname(s, index);
+		store_table_unname(s, index);
 	} else if (r->state == TENSOR_SEALED && !r->holders &&
 		   !(r->flags & (TENSOR_KEEP | TENSOR_EVICTABLE))) {
-		table_unname(s, index);
+		store_table_unname(s, index);
 	} else if (r->state == TENSOR_GONE && !r->holders) {
-		table_free(s, index);
+		store_table_free(s, index);
 	}
 }
 
@@ -195,7 +195,7 @@ static void remove_hold(struct store *s, struct tensor_hold *hold)
 	__atomic_store_n(&t->hold_count, t->hold_count - 1, __ATOMIC_RELEASE);
 }
 
-void table_drop(struct store *s, uint32_t index, uint64_t session)
+void store_table_drop(struct store *s, uint32_t index, uint64_t session)
 {
 	struct tensor_hold *hold = find_hold(s, index, session);
 	struct tensor_record *r = at(s, index);
@@ -209,13 +209,13 @@ void table_drop(struct store *s, uint32_t index, uint64_t session)
 	left(s, index);
 }
 
-void table_session_over(struct store *s, uint64_t session)
+void store_table_session_over(struct store *s, uint64_t session)
 {
 	for (uint32_t i = 0; i < s->table->hold_count;) {
 		struct tensor_hold *hold = &s->table->holds[i];
 
 		if (hold->session == session)
-			table_drop(s, hold->tensor, session);
+			store_table_drop(s, hold->tensor, session);
 		else
 			i++;
 	}
@@ -248,7 +248,7 @@ static void check_holds(struct store *s)
 	t->hold_count = n;
 }
 
-void table_check(struct store *s)
+void store_table_check(struct store *s)
 {
 	struct tensor_table *t = s->table;
 
@@ -264,7 +264,7 @@ void table_check(struct store *s)
 	check_holds(s);
 	for (uint32_t i = 0; i < t->count; i++) {
 		if (at(s, i)->state == TENSOR_FREE && s->fds[i] >= 0)
-			table_release(s, i); /* made, and not named before the end */
+			store_table_release(s, i); /* made, and not named before the end */
 		else if (at(s, i)->state)
 			left(s, i);
 	}
@@ -272,7 +272,7 @@ void table_check(struct store *s)
 
 /* ---- bytes ---- */
 
-uint64_t table_bytes(const struct store *s, const char *space, const uint8_t *gpu)
+uint64_t store_table_bytes(const struct store *s, const char *space, const uint8_t *gpu)
 {
 	uint64_t bytes = 0;
 
@@ -307,7 +307,7 @@ static uint32_t victim(const struct store *s, const uint8_t gpu[16])
 	return found;
 }
 
-bool table_evict(struct store *s, const uint8_t gpu[16], uint64_t bytes)
+bool store_table_evict(struct store *s, const uint8_t gpu[16], uint64_t bytes)
 {
 	while (bytes) {
 		uint32_t i = victim(s, gpu);
@@ -321,16 +321,16 @@ bool table_evict(struct store *s, const uint8_t gpu[16], uint64_t bytes)
 				at(s, i)->name, (unsigned long long)at(s, i)->bytes);
 			index_unnamed(s, i);
 		}
-		table_release(s, i);
+		store_table_release(s, i);
 	}
 	return true;
 }
 
-void table_tell(struct store *s, const uint8_t gpu[16])
+void store_table_tell(struct store *s, const uint8_t gpu[16])
 {
 	struct tensor_message message = {.version = TENSOR_VERSION, .what = TENSOR_USED};
 
 	memcpy(message.gpu, gpu, sizeof(message.gpu));
-	message.about.room = table_bytes(s, NULL, gpu);
+	message.about.room = store_table_bytes(s, NULL, gpu);
 	store_say(s, &message, -1);
 }

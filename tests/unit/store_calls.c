@@ -36,13 +36,14 @@ struct memory {
 };
 static struct memory memory;
 
-uint64_t memory_granularity(const struct memory *m, const uint8_t gpu[16])
+uint64_t store_memory_granularity(const struct memory *m, const uint8_t gpu[16])
 {
 	(void)m;
 	return gpu[0] == 1 || gpu[0] == 2 ? 2 * MIB : 0;
 }
 
-int memory_make(struct memory *m, const uint8_t gpu[16], uint64_t bytes, struct error *error)
+int store_memory_make(
+	struct memory *m, const uint8_t gpu[16], uint64_t bytes, struct error *error)
 {
 	(void)m;
 	(void)gpu;
@@ -147,11 +148,11 @@ static uint32_t take(uint64_t session, const char *name, uint64_t bytes, uint32_
 static void end_all(void)
 {
 	for (uint64_t s = 1; s <= SESSIONS; s++)
-		table_session_over(&store, s);
+		store_table_session_over(&store, s);
 	for (uint32_t i = 0; i < store.table->count; i++)
 		if (store.table->records[i].state) {
 			assert_int_equal(store.table->records[i].holders, 0);
-			table_release(&store, i);
+			store_table_release(&store, i);
 		}
 	assert_int_equal(kept, 0);
 	assert_int_equal(store.table->hold_count, 0);
@@ -161,9 +162,9 @@ static void end_all(void)
 
 static void check_limits(void)
 {
-	assert_true(table_bytes(&store, NULL, NULL) <= config.store.bytes);
+	assert_true(store_table_bytes(&store, NULL, NULL) <= config.store.bytes);
 	for (int i = 0; i < 2; i++)
-		assert_true(table_bytes(&store, spaces[i], NULL) <=
+		assert_true(store_table_bytes(&store, spaces[i], NULL) <=
 			    config.store.bytes_per_namespace);
 }
 
@@ -195,7 +196,7 @@ static void no_question_passes_a_limit_or_gets_a_foreign_tensor(void **state)
 		if (m.what == TENSOR_SHARE) /* with nobody who asks here */
 			strcpy(m.text, "green");
 		if (!roll(50)) {
-			table_session_over(&store, session);
+			store_table_session_over(&store, session);
 			continue;
 		}
 		if (store_ask(&store, &m) >= 0)
@@ -231,7 +232,7 @@ static void any_bytes_are_answered(void **state)
 		if (!(i % 64))
 			check_limits();
 		if (!roll(100))
-			table_session_over(&store, 1 + roll(SESSIONS));
+			store_table_session_over(&store, 1 + roll(SESSIONS));
 	}
 	check_limits();
 	end_all();
@@ -278,7 +279,7 @@ static void the_next_store_goes_on(void **state)
 		take(session, name, (1 + roll(6)) * MIB,
 			TENSOR_MAKE | (roll(3) ? 0 : TENSOR_EVICTABLE));
 		if (!roll(3))
-			table_session_over(&store, 1 + roll(SESSIONS));
+			store_table_session_over(&store, 1 + roll(SESSIONS));
 		if (roll(10))
 			continue;
 		/* A hold that was being moved is there twice; a record was not named yet. */
@@ -290,8 +291,8 @@ static void the_next_store_goes_on(void **state)
 			store.table->hold_count++;
 		}
 		if (roll(2))
-			table_new(&store, gpus[0], 2 * MIB, dup(0));
-		table_check(&store);
+			store_table_new(&store, gpus[0], 2 * MIB, dup(0));
+		store_table_check(&store);
 		for (uint32_t k = 0; k < store.table->count; k++) {
 			const struct tensor_record *r = &store.table->records[k];
 			uint32_t holders = 0;
