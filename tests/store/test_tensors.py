@@ -3,7 +3,8 @@
 import os
 import signal
 
-from tensors import MIB, store_of, tensors, wait_for
+from stack import Agent
+from tensors import MIB, Program, Sidecar, folder, store_of, tensors, wait_for
 
 
 def test_what_one_program_writes_another_reads():
@@ -59,3 +60,28 @@ def test_a_store_that_is_killed_loses_no_byte():
             assert fresh("every(a)") == 5 and reader("every(a)") == 5
             fresh.end()
             assert reader("vcuda.stat('a')['holders']") in (2, 3)
+
+
+def test_a_reload_keeps_tensors_and_takes_the_new_limits():
+    with folder() as path:
+        file = os.path.join(path, "agent.yaml")
+        with open(file, "w") as out:
+            out.write("store:\n  bytes: 16MiB\n")
+        agent = Agent(path, "--config", file)
+        sidecar = Sidecar(path, agent)
+        one, two = Program(sidecar.socket), Program(sidecar.socket)
+        one("a = vcuda.create('a', 'u8', (4 << 20,)); fill(a, 3); a.seal()")
+        two("a = vcuda.get('a')")
+        two.fails("vcuda.create('b', 'u8', (16 << 20,))", 2, "store.bytes")
+        with open(file, "w") as out:
+            out.write("store:\n  bytes: 64MiB\n")
+        store = store_of(agent)
+        os.kill(agent.pid, signal.SIGHUP)
+        wait_for(lambda: store_of(agent) != store, 30, "there is another store")
+        two("b = vcuda.create('b', 'u8', (16 << 20,))")
+        assert one("every(a)") == 3 and two("every(a)") == 3
+        assert two("vcuda.stat('a')['holders']") == 2
+        one.end()
+        late = Program(sidecar.socket)
+        late("a = vcuda.get('a')")
+        assert late("every(a)") == 3
