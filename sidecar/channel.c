@@ -92,8 +92,7 @@ static bool channel_cut(struct channel *channel, uint64_t now, const char *text)
 	return true;
 }
 
-/* A lost connection: it is resumed, or the session is lost. */
-static void channel_broke(struct channel *channel, uint64_t now, const char *text)
+void channel_broke(struct channel *channel, uint64_t now, const char *text)
 {
 	if (!channel_cut(channel, now, text))
 		channel_lose(channel, STATUS_LOST, text);
@@ -151,7 +150,15 @@ static void channel_resumed(struct channel *channel, uint64_t now)
 		channel_not_resumed(channel, text);
 		return;
 	}
-	if (channel->adopting) {
+	if (resume->welcome.features & SESSION_FEATURE_LOCAL) {
+		struct error error;
+
+		channel->adopting = false;
+		if (local_resume(channel, &error)) {
+			channel_not_resumed(channel, error.text);
+			return;
+		}
+	} else if (channel->adopting) {
 		struct error error;
 
 		if (adopt_resumed(channel, taken, &error)) {
@@ -445,6 +452,21 @@ static uint64_t channel_spin(const struct channel *channel)
 	return spin && spin < WAIT_CALL_NS && soon ? WAIT_CALL_NS : spin;
 }
 
+/* A worker that has not parked yet knows the numbers of pinned memory as they were: none is
+ * given to the program anew before the worker hears of it. */
+static bool channel_held_back(const struct channel *channel)
+{
+	return resume_is_cut(&channel->resume) &&
+	       !strncmp(channel->resume.address, "local://", 8);
+}
+
+static bool channel_app_left(const struct channel *channel)
+{
+	char byte;
+
+	return !recv(channel->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+}
+
 static void channel_turn(struct channel *channel)
 {
 	uint64_t now = wait_now();
@@ -457,11 +479,15 @@ static void channel_turn(struct channel *channel)
 	channel->timing.now = now;
 	if (now - channel->control_at > CONTROL_NS) {
 		channel->control_at = now;
-		if (!channel->gone)
+		if (!channel->gone && channel_held_back(channel))
+			channel->gone = channel_app_left(channel);
+		else if (!channel->gone)
 			attach_serve(channel);
 	}
 	if (atomic_load(&channel->resume.state) >= RESUME_DONE) {
 		channel_resumed(channel, now);
+		if (channel->local.is)
+			return; /* its frames are the worker's */
 		moved = true;
 	}
 	if (channel->link)

@@ -84,6 +84,9 @@ int channel_start(struct server *server, int socket, const struct ucred *peer,
 /* The session is over: tells the app, wakes everybody, closes the link. Once. */
 void channel_lose(struct channel *channel, uint32_t status, const char *text);
 
+/* The connection broke: it is resumed, or the session is lost. */
+void channel_broke(struct channel *channel, uint64_t now, const char *text);
+
 /* A sign of life for the agent, if it is time for one: also for who keeps the channel's thread
  * for long. */
 void channel_say(struct channel *channel, uint64_t now);

@@ -86,6 +86,22 @@ int local_attach(struct channel *channel, uint64_t deadline, struct error *error
 				 answer.what);
 }
 
+int local_resume(struct channel *channel, struct error *error)
+{
+	const struct local_message held = {.what = LOCAL_HELD};
+	uint64_t deadline = wait_now() + ROOM_NS;
+	int ret = local_attach(channel, deadline, error);
+
+	channel->local.unpinned = 0;
+	for (uint32_t i = 1; !ret && i <= SEGMENTS_MAX; i++)
+		if (channel->segments.at[i])
+			ret = local_pin(channel, i, error);
+	if (ret < 0)
+		return ret;
+	ret = local_say_until(channel->link, &held, NULL, 0, deadline);
+	return ret < 0 ? error_set(error, -ret, "the agent takes no more memory") : 0;
+}
+
 int local_pin(struct channel *channel, uint32_t number, struct error *error)
 {
 	const struct segment *segment = channel->segments.at[number];
@@ -143,6 +159,16 @@ static void local_take(struct channel *channel, const struct local_message *mess
 	}
 }
 
+/* Without a word: the agent may take us back, as over a wire. */
+static void local_cut(struct channel *channel, uint64_t now)
+{
+	local_hearing_fini(&channel->local.hearing);
+	channel->finished = channel->gone;
+	channel->local.is = false; /* until it does */
+	channel_broke(channel, now, "the agent closed the connection");
+	channel->local.is = !channel->link && !resume_is_cut(&channel->resume);
+}
+
 /* What the worker says. */
 static void local_listen(struct channel *channel, uint64_t now)
 {
@@ -152,10 +178,12 @@ static void local_listen(struct channel *channel, uint64_t now)
 
 		if (!ret)
 			return;
+		if (ret == -EPROTO) {
+			local_over(channel, STATUS_LOST, "agent: what it says is no message");
+			return;
+		}
 		if (ret < 0) {
-			local_over(channel, STATUS_LOST,
-				ret == -EPROTO ? "agent: what it says is no message"
-					       : "the agent closed the connection");
+			local_cut(channel, now);
 			return;
 		}
 		channel->heard_at = now;
@@ -221,6 +249,8 @@ void local_turn(struct channel *channel)
 		attach_serve(channel);
 	if (channel->link)
 		local_listen(channel, now);
+	if (!channel->local.is)
+		return; /* it is cut */
 	if (channel->link)
 		local_ping(channel, now);
 	if (segment_broken() && channel->link)

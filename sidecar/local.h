@@ -27,6 +27,10 @@ struct local {
  * this returns. 0, or -errno with *error. */
 int local_attach(struct channel *channel, uint64_t deadline, struct error *error);
 
+/* The session is resumed over the channel's new link: the worker hears which memory there is.
+ * 0, or -errno with *error. */
+int local_resume(struct channel *channel, struct error *error);
+
 /* The worker gets segment NUMBER before the program knows of it. 0, or -errno with *error. */
 int local_pin(struct channel *channel, uint32_t number, struct error *error);
 /* NUMBER, which is on `closing`, goes once the worker has let go of it. */

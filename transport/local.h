@@ -22,13 +22,16 @@
 
 enum local_what {
 	/* sidecar -> worker */
-	LOCAL_ATTACH = 1, /* first; fds: segment 0 of `size` bytes, and the doorbell; ring,
-			   * arena and bounce: their sizes. Answered with ATTACHED, or END */
+	LOCAL_ATTACH = 1, /* first, also where a session is resumed; fds: segment 0 of `size`
+			   * bytes, and the doorbell; ring, arena and bounce: their sizes.
+			   * Answered with ATTACHED, or END */
 	LOCAL_PIN = 2,	  /* fd: segment number `segment`, `size` bytes. No answer: frames that
 			   * name it come behind it */
 	LOCAL_UNPIN = 3,  /* `segment` is no number any more; UNPINNED once nothing uses it */
 	LOCAL_GONE = 4,	  /* the program is: what it published is served, then all is over */
 	LOCAL_PING = 5,	  /* answered with PONG */
+	LOCAL_HELD = 6, /* behind an ATTACH that resumes, and a PIN for each segment that there
+			 * is: any other is no more. No answer */
 	/* worker -> sidecar */
 	LOCAL_ATTACHED = 16,
 	LOCAL_UNPINNED = 17,

@@ -193,11 +193,9 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 	session->features =
 		hello->features &
 		(SESSION_FEATURE_STRIPES | SESSION_FEATURE_STRIPES_BACK | SESSION_FEATURE_PEER);
-	/* It has no wire that could be cut, and no payload on one. */
-	if (from->transport->shares && hello->features & SESSION_FEATURE_LOCAL) {
+	/* No payload goes over a connection. */
+	if (from->transport->shares && hello->features & SESSION_FEATURE_LOCAL)
 		session->features = SESSION_FEATURE_LOCAL;
-		session->grace_ms = 0;
-	}
 	if (!front->config->compress_off && session->features & SESSION_FEATURE_STRIPES)
 		session->features |= hello->features & SESSION_FEATURE_ZSTD;
 	if (session->grace_ms)

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "gpu-agent/worker/park.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "transport/answer.h"
@@ -27,12 +29,16 @@ static int local_map(
 {
 	struct local_segment *made;
 	int ret = local_memory(fd, m->size, m->sealed, error);
+	struct stat file;
 
 	if (ret < 0)
 		return ret;
-	made = calloc(1, sizeof(*made));
+	made = fstat(fd, &file) ? NULL : calloc(1, sizeof(*made));
 	if (!made)
 		return error_set(error, ENOMEM, "shared memory");
+	made->device = file.st_dev;
+	made->inode = file.st_ino;
+	made->kept = true;
 	made->segment.base = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (made->segment.base == MAP_FAILED) {
 		free(made);
@@ -185,11 +191,40 @@ int local_open(struct worker *w, struct error *error)
 	return ret < 0 ? error_set(error, -ret, "shared memory: the client is gone") : 0;
 }
 
+static bool local_same(const struct local_segment *segment, int fd)
+{
+	struct stat file;
+
+	return fd >= 0 && !fstat(fd, &file) && file.st_dev == segment->device &&
+	       file.st_ino == segment->inode;
+}
+
+/* Where the session is resumed: the sidecar has it still, or another one in its place. True: it
+ * is there already. */
+static bool local_kept(struct worker *w, const struct local_message *m, int fd)
+{
+	struct segments *all = &w->local.segments;
+	struct local_segment *old =
+		m->segment && m->segment <= SEGMENTS_MAX && all->at[m->segment]
+			? local_ours(all->at[m->segment])
+			: NULL;
+
+	if (!old || old->kept)
+		return false;
+	old->kept = local_same(old, fd);
+	old->quiet = !old->kept;
+	if (!old->kept)
+		segments_remove(all, m->segment);
+	return old->kept;
+}
+
 static void local_pin(struct worker *w, const struct local_message *m, int fd)
 {
 	struct error error = {0};
 	struct segment *segment = NULL;
 
+	if (local_kept(w, m, fd))
+		return;
 	if (local_map(fd, m, &segment, &error)) {
 		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "%s", error.text);
 	} else if (segments_put(&w->local.segments, m->segment, segment)) {
@@ -225,6 +260,7 @@ static void local_close(struct worker *w)
 
 	while (*at && !w->ended) {
 		struct segment *segment = *at;
+		bool quiet = local_ours(segment)->quiet;
 
 		if (local_used(w, segment)) {
 			at = &segment->next;
@@ -232,8 +268,8 @@ static void local_close(struct worker *w)
 		}
 		*at = segment->next;
 		local_unmap(w, segment);
-		if (local_say(w->link, &answer, NULL, 0))
-			worker_end(
+		if (!quiet && !park_is(w) && local_say(w->link, &answer, NULL, 0))
+			park_or_end(
 				w, CUDA_ERROR_EXTERNAL_DEVICE, "the client takes no answers");
 	}
 }
@@ -443,6 +479,8 @@ bool local_take(struct worker *w)
 	struct receiver *r = &w->receiver;
 	uint32_t payload;
 
+	if (l->again)
+		return false; /* what is in the ring may name memory that was not said yet */
 	if (!l->taken) {
 		struct error error;
 		int ret = local_pop(w, &l->took, &error);
@@ -558,7 +596,52 @@ void local_give_payload(struct worker *w, struct frame_header *header,
 		local_violation(w, "a place for an answer that it does not have");
 }
 
-/* --- the sidecar ----------------------------------------------------------------------------
+/* --- the sidecar, and the one after it -----------------------------------------------------
+ */
+
+void local_resumed(struct worker *w)
+{
+	local_hearing_fini(&w->local.hearing);
+	w->local.again = true;
+	w->local.gone_at = 0;
+}
+
+/* The same memory, and another doorbell. */
+static void local_attach_again(struct worker *w, int fds[LOCAL_FDS])
+{
+	const struct local_message answer = {.what = LOCAL_ATTACHED};
+	struct local *l = &w->local;
+
+	if (!l->again || !local_same(local_ours(l->segments.at[0]), fds[0]) || fds[1] < 0) {
+		local_violation(w, "it brings other memory than the session has");
+		return;
+	}
+	close(l->doorbell);
+	l->doorbell = fds[1];
+	fds[1] = -1;
+	for (uint32_t i = 1; i <= SEGMENTS_MAX; i++)
+		if (l->segments.at[i])
+			local_ours(l->segments.at[i])->kept = false;
+	if (local_say(w->link, &answer, NULL, 0))
+		park_or_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client takes no answers");
+}
+
+static void local_held(struct worker *w)
+{
+	struct segments *all = &w->local.segments;
+
+	w->local.again = false;
+
+	for (uint32_t i = 1; i <= SEGMENTS_MAX; i++) {
+		if (!all->at[i] || local_ours(all->at[i])->kept)
+			continue;
+		local_ours(all->at[i])->quiet = true;
+		segments_remove(all, i);
+	}
+	local_close(w);
+}
+
+/* ----------------------------------------------------------------------------
  */
 
 static void local_hear_one(struct worker *w, const struct local_message *m, int fds[LOCAL_FDS])
@@ -569,6 +652,8 @@ static void local_hear_one(struct worker *w, const struct local_message *m, int 
 	case LOCAL_UNPIN: local_unpin(w, m); break;
 	case LOCAL_GONE: w->local.gone_at = wait_now(); break;
 	case LOCAL_PING: local_pong(w); break;
+	case LOCAL_ATTACH: local_attach_again(w, fds); break;
+	case LOCAL_HELD: local_held(w); break;
 	default: local_violation(w, "an unknown message"); break;
 	}
 	for (int i = 0; i < LOCAL_FDS; i++)
@@ -580,7 +665,7 @@ void local_control(struct worker *w)
 {
 	struct local *l = &w->local;
 
-	while (!w->ended) {
+	while (!w->ended && !park_is(w)) {
 		struct local_message m;
 		int fds[LOCAL_FDS];
 		int ret = local_hear(w->link, &l->hearing, &m, fds);
@@ -592,7 +677,9 @@ void local_control(struct worker *w)
 		else if (ret == -EPROTO)
 			local_violation(w, "what the sidecar says is no message");
 		else
-			worker_end(w, CUDA_SUCCESS, "the client is gone");
+			park_or_end(w, CUDA_SUCCESS, "the client is gone");
+		if (ret < 0)
+			break;
 	}
 	if (l->segments.closing)
 		local_close(w);
@@ -609,7 +696,8 @@ void local_fds(const struct worker *w, struct pollfd fds[2])
 	struct pollfd link[2];
 
 	link_fds(w->link, link, 0);
-	fds[0] = (struct pollfd){.fd = w->local.doorbell, .events = POLLIN};
+	fds[0] = (struct pollfd){
+		.fd = w->local.again ? -1 : w->local.doorbell, .events = POLLIN};
 	fds[1] = (struct pollfd){.fd = link[0].fd, .events = POLLIN};
 }
 

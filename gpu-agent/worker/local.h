@@ -26,6 +26,9 @@ struct local_segment {
 	struct segment segment; /* first: transport/segments.h knows that part */
 	bool registered;	/* with the GPU, which reads and writes it itself */
 	uint32_t loans;
+	uint64_t device, inode; /* of its file */
+	bool kept;		/* the sidecar has it, as far as it has said which it has */
+	bool quiet;		/* nobody waits to hear that it is gone */
 };
 
 /* Shared memory that the GPU reads or writes in place of staging memory: in the order in which
@@ -45,6 +48,7 @@ struct local_loans {
 struct local {
 	bool is;
 	bool broken;	  /* the program's memory is not used any more */
+	bool again;	  /* the session is resumed: ATTACH is to come */
 	uint64_t gone_at; /* the sidecar said that the program is gone; 0: it has not */
 	int doorbell;
 	struct channel_page *page;
@@ -103,6 +107,9 @@ void local_fds(const struct worker *w, struct pollfd fds[2]);
 /* Before the loop sleeps on the doorbell. False: there are frames. */
 bool local_doze(struct worker *w);
 void local_awake(struct worker *w, bool rung);
+
+/* Another link, maybe another sidecar's: it brings what the worker has. */
+void local_resumed(struct worker *w);
 
 /* The last words to the sidecar. */
 void local_end(struct worker *w);

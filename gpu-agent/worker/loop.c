@@ -419,6 +419,8 @@ void loop_drop_input(struct worker *w)
 {
 	struct receiver *r = &w->receiver;
 
+	if (w->local.is)
+		return; /* it came by no link, and comes no second time */
 	if (r->have_frame)
 		loop_range_done(w);
 	r->at = r->end = 0;

@@ -51,6 +51,8 @@ static void park_tell(struct worker *w)
 void park_turn(struct worker *w, uint64_t now)
 {
 	if (w->park.wanted) {
+		if (w->local.is)
+			local_control(w); /* what the sidecar said before it went */
 		w->park.wanted = false;
 		w->park.since = now;
 		reply_cut(w);
@@ -97,6 +99,8 @@ void park_resume(struct worker *w, const struct handoff *message, const int fds[
 					: "the client has counted what was never sent");
 		return;
 	}
+	if (w->local.is)
+		local_resumed(w);
 	w->park.times++;
 	w->liveness.heard_at = 0;
 	log_info("session.resumed", "times=%u after_ms=%llu counted=%llu", w->park.times,
