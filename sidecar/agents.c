@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -165,6 +166,65 @@ static int expand(const char *list, struct candidates *all, struct error *error)
 	return all->count ? 0 : ret < 0 ? ret : error_set(error, 0, "no agent is named");
 }
 
+/* --- the same machine ----------------------------------------------------------------------
+ */
+
+#define LOCAL_SCHEME "local://"
+
+/* Who answers at ADDRESS. False: nobody, or one who does not say it. */
+static bool agent_identity(const char *address, const struct session_hello *hello,
+	uint64_t deadline, uint8_t identity[16])
+{
+	static const uint8_t none[16];
+	struct session_hello probe = *hello;
+	struct session_welcome welcome;
+	struct link *link = NULL;
+	struct error error;
+	int ret;
+
+	probe.role = SESSION_PROBE;
+	ret = transport_dial(address, &probe, &welcome, deadline, &link, &error);
+	link_close(link);
+	explicit_bzero(probe.token, sizeof(probe.token));
+	memcpy(identity, welcome.session, sizeof(none));
+	return !ret && memcmp(identity, none, sizeof(none)) != 0;
+}
+
+/* The agent at ADDRESS is the one that shares memory with this machine. */
+static bool agent_is_here(const struct agents *agents, const char *address,
+	const struct session_hello *hello, uint64_t deadline)
+{
+	uint64_t until = wait_now() + ASK_NS;
+	uint8_t there[16], here[16];
+
+	if (!agents->local[0] || hello->role ||
+		(strstr(address, "://") && strncmp(address, "native://", 9) &&
+			strncmp(address, "tls://", 6)) ||
+		access(agents->local + strlen(LOCAL_SCHEME), F_OK))
+		return false;
+	until = until < deadline ? until : deadline;
+	return agent_identity(agents->local, hello, until, here) &&
+	       agent_identity(address, hello, until, there) && !memcmp(here, there, 16);
+}
+
+/* A session at ADDRESS, by shared memory where that can be. As transport_dial. */
+static int agents_open(const struct agents *agents, const char *address,
+	const struct session_hello *hello, struct session_welcome *welcome, uint64_t deadline,
+	struct link **link, struct error *error)
+{
+	if (agent_is_here(agents, address, hello, deadline)) {
+		if (!transport_dial(agents->local, hello, welcome, deadline, link, error))
+			return 0;
+		log_info("agent.local", "agent=%s text=\"%s\"", address, error->text);
+	}
+	if (agents->only && !hello->role && strncmp(address, LOCAL_SCHEME, 8))
+		return error_set(error, EHOSTUNREACH,
+			"agent %s: protocol: local, and the agent at local_socket (%s) is not "
+			"this one or does not answer",
+			address, agents->local[0] ? agents->local : "none");
+	return transport_dial(address, hello, welcome, deadline, link, error);
+}
+
 static void *ask_main(void *argument)
 {
 	struct candidate *candidate = argument;
@@ -235,8 +295,11 @@ int agents_keep(
 	struct agents *agents, const char *list, const char *address, struct error *error)
 {
 	cleanup_free struct candidates *all = NULL;
-	int ret = candidates_of(list, &all, error);
+	int ret;
 
+	if (agents->local[0] && !strcmp(agents->local, address))
+		return 0;
+	ret = candidates_of(list, &all, error);
 	if (ret < 0)
 		return ret;
 	for (size_t i = 0; i < all->count; i++) {
@@ -276,7 +339,8 @@ static int choose(struct agents *agents, const char *list, const char *failed,
 
 		if (all->count > 1 && !strcmp(candidate->address, failed))
 			continue;
-		ret = transport_dial(candidate->address, hello, welcome, deadline, link, error);
+		ret = agents_open(
+			agents, candidate->address, hello, welcome, deadline, link, error);
 		if (!ret) {
 			remember(agents, candidate->address);
 			return 0;
@@ -298,7 +362,7 @@ int agents_dial(struct agents *agents, const char *list, const struct session_he
 
 	agents_chosen(agents, first);
 	if (first[0]) {
-		ret = transport_dial(first, hello, welcome, deadline, link, error);
+		ret = agents_open(agents, first, hello, welcome, deadline, link, error);
 		/* One agent, and it answered no or nothing: it need not do so twice. */
 		answered = ret == -ETIMEDOUT || (ret == -ECONNREFUSED && welcome->status);
 		if (!ret || (answered && !strchr(list, ',') && !strcmp(first, list)))
@@ -309,7 +373,7 @@ int agents_dial(struct agents *agents, const char *list, const struct session_he
 	agents_chosen(agents, now);
 	ret = -EAGAIN;
 	if (strcmp(first, now))
-		ret = transport_dial(now, hello, welcome, deadline, link, error);
+		ret = agents_open(agents, now, hello, welcome, deadline, link, error);
 	if (ret)
 		ret = choose(agents, list, now, hello, welcome, deadline, link, error);
 	pthread_mutex_unlock(&agents->choosing);

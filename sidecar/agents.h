@@ -12,6 +12,7 @@
 #define VCUDA_SIDECAR_AGENTS_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,10 @@ struct agents {
 	pthread_mutex_t lock;	  /* guards `chosen`; nothing blocks under it */
 	pthread_mutex_t choosing; /* held while one chooses */
 	char chosen[AGENT_TEXT];  /* who granted the last session; "" = nobody yet */
+	/* Before the first session: local://PATH, which is tried before an address that the
+	 * same agent answers; "" = none. ONLY: a session over another way is an error. */
+	char local[AGENT_TEXT];
+	bool only;
 };
 #define AGENTS_INIT {.lock = PTHREAD_MUTEX_INITIALIZER, .choosing = PTHREAD_MUTEX_INITIALIZER}
 

@@ -115,6 +115,9 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 		&channel->link, error);
 	if (!ret) {
 		agents_chosen(&server->agents[channel->part], address);
+		if (channel->link->place.transport && channel->link->place.transport->shares &&
+			server->agents[channel->part].local[0])
+			memcpy(address, server->agents[channel->part].local, sizeof(address));
 		resume_init(&channel->resume, address, &hello, &welcome,
 			server->agent_count > 1, channel->doorbell);
 		channel->ring.counts = channel->resume.possible;

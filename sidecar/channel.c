@@ -130,6 +130,17 @@ struct stripes_setting channel_stripes(struct channel *channel)
 	};
 }
 
+/* For `status`. One that shares nothing is a Unix socket, whatever its address. */
+static void channel_name(struct channel *channel)
+{
+	const struct transport *transport = channel->link->place.transport;
+	const char *name = transport ? transport->name : "fault";
+
+	if (transport && transport->shares && !channel->local.is)
+		name = "unix";
+	atomic_store(&channel->transport, name);
+}
+
 /* The agent has taken us back, or nobody will. */
 static void channel_resumed(struct channel *channel, uint64_t now)
 {
@@ -176,6 +187,7 @@ static void channel_resumed(struct channel *channel, uint64_t now)
 	memcpy(channel->renewal.secret, resume->hello.secret, sizeof(resume->hello.secret));
 	channel->renewal.place = channel->link->place;
 	pthread_mutex_unlock(&channel->server->lock);
+	channel_name(channel);
 	channel->told = channel->replies.numbered;
 	channel->told_landed = channel->replies.landed;
 	channel->heard_at = channel->said_at = channel->work_at = now;
@@ -548,6 +560,9 @@ static void channel_serve(struct channel *channel)
 	channel->heard_at = channel->said_at = channel->work_at = channel->control_at = now;
 	channel->opened_at = now;
 	channel->out.timing = channel->replies.timing = &channel->timing;
+	atomic_store(&channel->transport, "none");
+	if (channel->link)
+		channel_name(channel);
 	atomic_store(&channel->state, CHANNEL_OPEN);
 	segment_guard(&channel->segments);
 	while (!channel->finished && !channel->stopping)

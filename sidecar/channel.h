@@ -67,7 +67,8 @@ struct channel {
 	struct timing timing;
 	struct log_subject subject; /* set before `state` becomes CHANNEL_OPEN */
 	uint64_t opened_at;
-	_Atomic uint32_t state; /* enum channel_state */
+	const char *_Atomic transport; /* its name; stays */
+	_Atomic uint32_t state;	       /* enum channel_state */
 	/* Bytes: on the wire. `pieces` says what coding saved of them. */
 	_Atomic uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
 	_Atomic uint64_t in_flight, waiting, pinned, pinned_bytes;

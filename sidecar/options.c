@@ -59,6 +59,10 @@ const char options_usage[] =
 	"  --ring, --arena, --landing SIZE   powers of two, as in 512Ki\n"
 	"  --spin auto|never|MICROSECONDS    before sleeping\n"
 	"  --max-processes N     at once (1024)\n"
+	"  --protocol auto|native|local   by shared memory where the agent is on this machine, "
+	"if\n"
+	"                        it can be (auto), never (native), or not at all else (local)\n"
+	"  --local-socket PATH   where that agent listens (local://)\n"
 	"  --attach-timeout S    for reaching the agent (30)\n"
 	"  --ping-timeout S      a silent worker is lost after that (5)\n"
 	"  --busy-timeout S      … and one silent in the middle of an answer (120)\n"
@@ -160,6 +164,30 @@ static int set_mode(
 		return error_set(
 			error, 0, "%s: '%.40s' is neither host nor pod", item->key, item->text);
 	return 0;
+}
+
+/* native: over the network, whatever its transport. */
+static int set_protocol(
+	struct options *options, const struct config_item *item, struct error *error)
+{
+	bool known = !strcmp(item->text, "auto") || !strcmp(item->text, "native") ||
+		     !strcmp(item->text, "local");
+
+	if (!known)
+		return error_set(error, 0, "%s: '%.40s' is none of auto, native and local",
+			item->key, item->text);
+	options->local_never = !strcmp(item->text, "native");
+	options->local_only = !strcmp(item->text, "local");
+	return 0;
+}
+
+static int set_local_socket(
+	struct options *options, const struct config_item *item, struct error *error)
+{
+	if (item->text[0] && item->text[0] != '/')
+		return error_set(
+			error, 0, "%s: '%.60s' is no absolute path", item->key, item->text);
+	return config_text(item, options->local_socket, sizeof(options->local_socket), error);
 }
 
 static int set_socket_mode(
@@ -339,6 +367,10 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		return set_socket(o, item, error);
 	if (!strcmp(key, "socket_mode"))
 		return set_socket_mode(o, item, error);
+	if (!strcmp(key, "protocol"))
+		return set_protocol(o, item, error);
+	if (!strcmp(key, "local_socket"))
+		return set_local_socket(o, item, error);
 	if (!strcmp(key, "ipc"))
 		return set_mode(o, item, error);
 	if (!strcmp(key, "pod"))
@@ -387,7 +419,7 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		return set_log_format(item, error);
 	return error_set(error, 0,
 		"unknown key '%.60s'; known: agent token token_file insecure tls socket "
-		"socket_mode ipc "
+		"socket_mode protocol local_socket ipc "
 		"pod "
 		"pod_uid label "
 		"vram_limit gpu_count priority compress shm_size ring arena landing spin "
@@ -426,6 +458,8 @@ static int options_environment(struct options *options, struct error *error)
 		{"VCUDA_TLS_NAME", "tls.name"},
 		{"VCUDA_SOCKET", "socket"},
 		{"VCUDA_IPC", "ipc"},
+		{"VCUDA_PROTOCOL", "protocol"},
+		{"VCUDA_LOCAL_SOCKET", "local_socket"},
 		{"VCUDA_VRAM_LIMIT", "vram_limit"},
 		{"VCUDA_GPU_COUNT", "gpu_count"},
 		{"VCUDA_PRIORITY", "priority"},

@@ -21,6 +21,8 @@ struct options {
 	uint64_t socket_mode; /* permission bits */
 	enum channel_mode mode;
 	char agent[AGENTS_TEXT]; /* HOST[:PORT] or SCHEME://…, with , or + between; "" = none */
+	char local_socket[100];	 /* of the agent, should it be on this machine; "" = none */
+	bool local_never, local_only; /* protocol: native, local; else auto */
 	char token[256];
 	char credential[1024];	  /* the file of a signed token; "" = none */
 	bool insecure;		  /* which may be sent in the clear */

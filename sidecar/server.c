@@ -263,6 +263,15 @@ static int server_open(struct server *server, int *signal_fd, struct error *erro
 	return heartbeat_start(&server->heartbeat, error);
 }
 
+static void server_agents_init(struct agents *agents, const struct options *options)
+{
+	*agents = (struct agents)AGENTS_INIT;
+	agents->only = options->local_only;
+	if (options->local_socket[0] && !options->local_never)
+		snprintf(agents->local, sizeof(agents->local), "local://%s",
+			options->local_socket);
+}
+
 int server_run(const struct options *options, struct error *error)
 {
 	/* Threads may outlive this function by a moment. */
@@ -279,7 +288,7 @@ int server_run(const struct options *options, struct error *error)
 	server.options = *options;
 	server.agent_count = agents_parts(options->agent);
 	for (unsigned i = 0; i < CHANNEL_AGENTS; i++)
-		server.agents[i] = (struct agents)AGENTS_INIT;
+		server_agents_init(&server.agents[i], options);
 	segment_configure(options->shm_size, options->label);
 	pthread_mutex_init(&server.lock, NULL);
 	pthread_mutex_init(&server.making, NULL);

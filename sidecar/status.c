@@ -59,14 +59,6 @@ static void add_pieces(cJSON *object, const struct stripes_counts *counts)
 	add_pieces_of(pieces, "received", &counts->received);
 }
 
-static void add_transport(cJSON *object, const char *address)
-{
-	struct error error;
-	const struct transport *transport = transport_find(address, &error);
-
-	cJSON_AddStringToObject(object, "transport", transport ? transport->name : "unknown");
-}
-
 static cJSON *status_channel(struct channel *channel, uint64_t now)
 {
 	const struct options *options = &channel->server->options;
@@ -90,7 +82,7 @@ static cJSON *status_channel(struct channel *channel, uint64_t now)
 	add(object, "resumed", channel->resume.times);
 	add(object, "lanes", stripes_count(&channel->stripes));
 	add(object, "lanes_refused", stripes_refused(&channel->stripes));
-	add_transport(object, channel->resume.address);
+	cJSON_AddStringToObject(object, "transport", atomic_load(&channel->transport));
 	cJSON_AddStringToObject(object, "compress",
 		controller_mode_name(
 			channel->stripes.coded ? options->compress : CONTROLLER_OFF));

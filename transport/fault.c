@@ -378,9 +378,15 @@ static int fault_dial(const char *address, const struct session_hello *hello,
 	struct link *inner;
 	char plain[512];
 	int ret = fault_split(address, plain, &plan, error);
+	const struct transport *transport = ret ? NULL : transport_find(plain, error);
 
-	if (ret < 0)
-		return ret;
+	if (!transport)
+		return ret ? ret : -EINVAL;
+	if (transport->shares)
+		return error_set(error, 0,
+			"'%.120s': the transport shares memory, there is no link to break: "
+			"fault+unix://",
+			address);
 	ret = transport_dial(plain, hello, welcome, deadline, &inner, error);
 	if (ret < 0 || !inner) {
 		*link = NULL;

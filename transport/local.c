@@ -32,6 +32,22 @@ static int local_listen(
 	return unix_listen_as(&transport_local, text, listening, error);
 }
 
+/* Whoever listens there gets the program's memory, and the token first. */
+static int local_connect(struct dial *dial, enum session_role role)
+{
+	int fd = unix_dial_connect(dial, role);
+	struct ucred peer = {.uid = (uid_t)-1};
+	socklen_t size = sizeof(peer);
+
+	if (fd < 0 || (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) &&
+			      (!peer.uid || peer.uid == geteuid())))
+		return fd;
+	close(fd);
+	return error_set(dial->error, EPERM,
+		"agent %s: user %d listens there, who is neither root nor this one (%u)",
+		dial->where, (int)peer.uid, geteuid());
+}
+
 static int local_dial(const char *address, const struct session_hello *hello,
 	struct session_welcome *welcome, uint64_t deadline, struct link **link,
 	struct error *error)
@@ -40,9 +56,19 @@ static int local_dial(const char *address, const struct session_hello *hello,
 	int ret;
 
 	local.features |= SESSION_FEATURE_LOCAL;
-	ret = unix_dial_as(&transport_local, address, &local, welcome, deadline, link, error);
+	ret = unix_dial_as(&transport_local, local_connect, address, &local, welcome, deadline,
+		link, error);
 	explicit_bzero(&local, sizeof(local));
 	return ret;
+}
+
+/* Of a session without SESSION_FEATURE_LOCAL; and to prove anew who the client is. */
+static int local_open_stripe(const struct transport_place *place,
+	const struct session_hello *hello, uint64_t deadline, unsigned *number,
+	struct link **stripe, struct error *error)
+{
+	return unix_open_stripe_as(
+		&transport_local, local_connect, place, hello, deadline, number, stripe, error);
 }
 
 const struct transport transport_local = {
@@ -54,6 +80,7 @@ const struct transport transport_local = {
 	.dial = local_dial,
 	.link = stream_link,
 	.handoff = stream_handoff,
+	.open_stripe = local_open_stripe,
 	.describe = unix_describe,
 };
 

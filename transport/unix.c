@@ -105,7 +105,7 @@ int unix_transport_accept(int listener, struct transport_peer *peer)
 
 /* --- the client's end --------------------------------------------------------------------- */
 
-static int unix_dial_connect(struct dial *dial, enum session_role role)
+int unix_dial_connect(struct dial *dial, enum session_role role)
 {
 	struct unix_address address;
 	const char *text = dial->place.transport ? (char *)dial->place.bytes : dial->address;
@@ -138,12 +138,13 @@ static int unix_dial_connect(struct dial *dial, enum session_role role)
 	return fd;
 }
 
-int unix_dial_as(const struct transport *transport, const char *address,
+int unix_dial_as(const struct transport *transport,
+	int (*connect)(struct dial *dial, enum session_role role), const char *address,
 	const struct session_hello *hello, struct session_welcome *welcome, uint64_t deadline,
 	struct link **link, struct error *error)
 {
 	struct dial dial = {
-		.connect = unix_dial_connect,
+		.connect = connect,
 		.transport = transport,
 		.address = address,
 		.deadline = deadline,
@@ -157,22 +158,32 @@ static int unix_dial(const char *address, const struct session_hello *hello,
 	struct session_welcome *welcome, uint64_t deadline, struct link **link,
 	struct error *error)
 {
-	return unix_dial_as(&transport_unix, address, hello, welcome, deadline, link, error);
+	return unix_dial_as(&transport_unix, unix_dial_connect, address, hello, welcome,
+		deadline, link, error);
 }
 
-static int unix_open_stripe(const struct transport_place *place,
-	const struct session_hello *hello, uint64_t deadline, unsigned *number,
-	struct link **stripe, struct error *error)
+int unix_open_stripe_as(const struct transport *transport,
+	int (*connect)(struct dial *dial, enum session_role role),
+	const struct transport_place *place, const struct session_hello *hello,
+	uint64_t deadline, unsigned *number, struct link **stripe, struct error *error)
 {
 	struct dial dial = {
-		.connect = unix_dial_connect,
-		.transport = &transport_unix,
+		.connect = connect,
+		.transport = transport,
 		.place = *place,
 		.deadline = deadline,
 		.error = error,
 	};
 
 	return dial_stripe(&dial, hello, number, stripe);
+}
+
+static int unix_open_stripe(const struct transport_place *place,
+	const struct session_hello *hello, uint64_t deadline, unsigned *number,
+	struct link **stripe, struct error *error)
+{
+	return unix_open_stripe_as(&transport_unix, unix_dial_connect, place, hello, deadline,
+		number, stripe, error);
 }
 
 int unix_describe(

@@ -42,6 +42,7 @@ struct tensor_table;
 struct tensors_ask;
 
 struct front {
+	uint8_t identity[16]; /* at random: what its listeners have in common (PROBE) */
 	const struct agent_config *config;
 	struct events events;
 	struct watch control; /* to the supervisor */

@@ -26,6 +26,7 @@
 #include "gpu-agent/front/resume.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/supervisor/token.h"
 #include "protocol/wire/status.h"
 #include "transport/stream.h"
 
@@ -156,6 +157,7 @@ static void answer_probe(
 	bool full;
 
 	front->counters.probes++;
+	memcpy(welcome.session, front->identity, sizeof(welcome.session));
 	welcome.status = session_may(front, from, &refusal, welcome.text);
 	/* Full is no fault: the agent answers, and what runs there goes on. The text says it,
 	 * and with nothing free it is the last that a client of several agents tries. */
@@ -487,6 +489,8 @@ int hello_open(struct front *front, struct error *error)
 		return error_set(error, ENOMEM, "slots for connections");
 	for (unsigned i = 0; i < HELLO_SLOTS; i++)
 		front->slots[i].watch.fd = -1;
+	if (token_random(front->identity, sizeof(front->identity), error))
+		return -EIO;
 	for (unsigned i = 0; i < listening->count; i++) {
 		int fd = AGENT_FD_LISTEN + (int)i, ret;
 

@@ -142,9 +142,9 @@ struct session_credential {
 struct session_welcome {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t status;   /* enum wire_status */
-	uint64_t features; /* what both know */
-	uint8_t session[16];
+	uint32_t status;     /* enum wire_status */
+	uint64_t features;   /* what both know */
+	uint8_t session[16]; /* to PROBE: of the agent, at random: two addresses, one agent? */
 	uint8_t secret[16];
 	uint16_t reply_port; /* where the second connection goes */
 	uint8_t stripe;	     /* to STRIPE: its number, 1 … SESSION_STRIPES */

@@ -62,8 +62,8 @@ def test_killed_worker_ends_the_program():
         App("sum", 3, 64, socket=sidecar.socket).right()
 
 
-def test_killed_sidecar_ends_the_session():
-    with on_one_machine() as (agent, sidecar):
+def test_killed_sidecar_ends_a_session_without_grace():
+    with on_one_machine(sidecar=("--grace", "0")) as (agent, sidecar):
         app = App("calls", socket=sidecar.socket)
         app.line("^calling")
         kill(sidecar.pid)
