@@ -15,7 +15,7 @@ import statistics
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "torch"))
+sys.path.append(os.path.join(HERE, "torch"))
 from run import measure  # noqa: E402
 from stack import Stack  # noqa: E402
 
