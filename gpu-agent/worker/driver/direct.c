@@ -53,11 +53,15 @@ void direct_copy_end(struct worker *w, struct direct_copy *copy)
 
 void direct_copy_fail(struct worker *w, struct direct_copy *copy, CUresult status, bool say)
 {
-	if (say)
-		direct_say(w, copy->link, DIRECT_FAILED, copy->id, (uint64_t)status);
+	struct direct_link *l = copy->link;
+	uint64_t id = copy->id;
+
 	if (!w->deferred)
 		w->deferred = status;
 	direct_copy_end(w, copy);
+	/* Last: where that breaks the connection all of its copies end. */
+	if (say)
+		direct_say(w, l, DIRECT_FAILED, id, (uint64_t)status);
 }
 
 bool direct_done_up_to(const struct worker *w, uint64_t serial)
@@ -273,8 +277,11 @@ void direct_passed(struct worker *w, struct pending *p, CUresult status)
 	} else if (!copy->turn) {
 		copy_ready(w, copy);
 	} else if (copy->under_way == copy->total) {
-		direct_say(w, copy->link, DIRECT_DONE, copy->id, 0);
+		uint64_t id = copy->id;
+
+		l = copy->link;
 		direct_copy_end(w, copy);
+		direct_say(w, l, DIRECT_DONE, id, 0);
 	}
 }
 

@@ -34,7 +34,8 @@ struct direct_copy *direct_copy_find(
 	const struct worker *w, const struct direct_link *l, uint64_t id, bool sends);
 /* Nobody waits for it any more. */
 void direct_copy_end(struct worker *w, struct direct_copy *copy);
-/* The same, and the next call that waits hears STATUS; with SAY the other end does, too. */
+/* The same, and the next call that waits hears STATUS; with SAY the other end does, too. Where
+ * that cannot be said the connection breaks: other copies are gone then. */
 void direct_copy_fail(struct worker *w, struct direct_copy *copy, CUresult status, bool say);
 /* The stream of that device's copies; NULL: none can be had. */
 struct worker_stream *direct_copy_stream(struct worker *w, uint32_t device);

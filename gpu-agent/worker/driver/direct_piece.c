@@ -200,6 +200,8 @@ bool direct_pump(struct worker *w)
 		if (status > 0) {
 			worker_note(w, (CUresult)status);
 			direct_copy_fail(w, copy, (CUresult)status, true);
+			progress = true;
+			break; /* the next one may have gone with it */
 		}
 	}
 	if (progress)
