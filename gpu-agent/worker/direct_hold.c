@@ -25,6 +25,10 @@ static CUresult hold_block(struct worker *w, struct direct *d)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!w->cuda.cuMemHostAlloc || !w->cuda.cuMemHostGetDevicePointer)
 		return worker_lacks(w, "cuMemHostGetDevicePointer");
+	/* Holds are used again by streams of any context: they are of one that stays. */
+	status = worker_use(w, CONTEXT_PRIMARY(0));
+	if (status)
+		return status;
 	holds = realloc(d->holds, (d->hold_room + BLOCK_HOLDS) * sizeof(*holds));
 	if (!holds)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -55,9 +59,9 @@ CUresult direct_hold(struct worker *w, struct worker_stream *stream, struct dire
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!w->cuda.cuStreamWaitValue64)
 		return worker_lacks(w, "cuStreamWaitValue64");
-	status = worker_use(w, stream->context);
-	if (!status && !d->hold_count)
-		status = hold_block(w, d);
+	status = d->hold_count ? CUDA_SUCCESS : hold_block(w, d);
+	if (!status)
+		status = worker_use(w, stream->context);
 	if (status)
 		return status;
 	*hold = d->holds[--d->hold_count];
