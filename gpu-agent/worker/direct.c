@@ -99,8 +99,8 @@ static CUresult ask(
 	h->device = l->number;
 	memcpy(h->session, l->session, sizeof(h->session));
 	if (send(w->handoff, h, sizeof(*h), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(*h)) {
-		l->state = DIRECT_BROKEN;
-		l->tag = -1;
+		l->tag = -1; /* it is answered here */
+		direct_break(w, l, "the agent's front takes no requests");
 		return CUDA_ERROR_SYSTEM_NOT_READY;
 	}
 	r->later = true;
@@ -180,7 +180,7 @@ static void answer_ticket(struct worker *w, struct direct_link *l, const struct 
 	reply_send(w, (uint16_t)l->tag, (CUresult)h->status, &answer, sizeof(answer));
 	l->tag = -1;
 	if (h->status)
-		l->state = DIRECT_BROKEN;
+		direct_break(w, l, "there is no ticket");
 }
 
 /* The connection is there. */
