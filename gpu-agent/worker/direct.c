@@ -262,14 +262,14 @@ static void link_look(struct worker *w, struct direct_link *l, uint64_t now)
 bool direct_turn(struct worker *w)
 {
 	struct direct *d = w->direct;
-	uint64_t now = wait_now();
 	bool progress = false;
 
 	if (!reply_room(w))
 		return false; /* what it would tell has no place */
 	for (uint32_t i = 0; i < d->count; i++) {
-		link_look(w, d->links[i], now);
+		/* First: what came during a long call is heard before silence is judged. */
 		progress |= direct_exchange(w, d->links[i]);
+		link_look(w, d->links[i], wait_now());
 	}
 	return progress | direct_pump(w);
 }
