@@ -7,8 +7,9 @@
  *     cut-after-bytes=N   … once N bytes have been sent (frames cut in the middle)
  *     truncate=N          with a cut: the last frame goes out N bytes short
  *     rate=N              a wire of N bytes a second, each way, which all links to this very
- *                         address share; there are stripes with it, which only the rate bears
- * on stall-after=N       after N frames sent nothing moves in either direction, no error comes
+ *                         address share; with it there are stripes, for which no other word
+ *                         counts
+ *     stall-after=N       after N frames sent nothing moves in either direction, no error comes
  *
  * It counts frames by their headers, so it wraps links that carry frames (frame.h) only.
  */
