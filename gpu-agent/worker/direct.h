@@ -148,8 +148,10 @@ void direct_landed(struct worker *w, struct direct_link *l, struct direct_copy *
 	struct staging_range *range);
 /* Sends what can be. True: something was done. */
 bool direct_pump(struct worker *w);
-/* What is not done over that connection fails. */
+/* What is not done over that connection fails, and the other end hears it where it can. */
 void direct_fail_all(struct worker *w, struct direct_link *l);
+/* The same of every connection. */
+void direct_give_up(struct worker *w);
 /* Behind a fence (PENDING_DIRECT). */
 void direct_passed(struct worker *w, struct pending *p, CUresult status);
 /* All copies up to number SERIAL are done. */

@@ -185,12 +185,17 @@ static void loop_frame_done(struct worker *w)
 }
 
 /* A call that waits in the driver for all streams: some of them may wait for another agent,
- * which comes through the loop. What that depends on came before the frame. */
-static bool loop_waits_for_others(const struct worker *w)
+ * which comes through the loop. What that depends on came before the frame. Behind a fault
+ * nothing is waited for: the call may give up what copies are from or to. */
+static bool loop_waits_for_others(struct worker *w)
 {
-	return direct_busy(w) && !w->sticky &&
-	       loop_marked(serve_find(w->receiver.frame.op), &w->receiver.frame,
-		       SERVE_WAITS | SERVE_SLOW);
+	if (!direct_busy(w) || !loop_marked(serve_find(w->receiver.frame.op),
+				       &w->receiver.frame, SERVE_WAITS | SERVE_SLOW))
+		return false;
+	if (!w->sticky)
+		return true;
+	direct_give_up(w);
+	return false;
 }
 
 /* Serves the complete frame of a call, or keeps it. false: neither can be done now. */

@@ -247,14 +247,23 @@ bool direct_heard(struct worker *w, struct direct_link *l, const struct direct_m
 
 void direct_fail_all(struct worker *w, struct direct_link *l)
 {
-	struct direct *d = w->direct;
+	bool broken = l->state == DIRECT_BROKEN;
 
-	for (struct direct_copy *copy = d->copies, *next; copy; copy = next) {
+	for (struct direct_copy *copy = w->direct->copies, *next; copy; copy = next) {
 		next = copy->next;
-		if (copy->link == l && !copy->over)
-			direct_copy_fail(w, copy, COPY_BROKEN, false);
+		if (copy->link != l || copy->over)
+			continue;
+		direct_copy_fail(w, copy, COPY_BROKEN, !broken);
+		if (!broken && l->state == DIRECT_BROKEN)
+			return; /* that broke it, and they failed all */
 	}
 	direct_event_fail(w, l);
+}
+
+void direct_give_up(struct worker *w)
+{
+	for (uint32_t i = 0; i < w->direct->count; i++)
+		direct_fail_all(w, w->direct->links[i]);
 }
 
 void direct_passed(struct worker *w, struct pending *p, CUresult status)
