@@ -112,7 +112,8 @@ void store_table_free(struct store *s, uint32_t index)
 {
 	struct tensor_record *r = at(s, index);
 
-	if (s->fds[index] < 0 || r->room > s->config->store.pool_bytes ||
+	/* Another namespace's worker may have kept what it was lent, whatever it says. */
+	if (s->fds[index] < 0 || r->share[0] || r->room > s->config->store.pool_bytes ||
 		pooled(s) > s->config->store.pool_bytes - r->room) {
 		store_table_release(s, index);
 		return;

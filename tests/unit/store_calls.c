@@ -332,11 +332,32 @@ static void what_was_shared_is_had_once_sealed(void **state)
 	end_all();
 }
 
+/* A worker that says it closed a tensor may have kept its descriptor. */
+static void what_was_shared_is_not_pooled(void **state)
+{
+	struct tensor_message m;
+
+	(void)state;
+	begin();
+	for (int shared = 0; shared < 2; shared++) {
+		assert_int_equal(take(1, "a", 4 * MIB, TENSOR_MAKE), 0);
+		m = question(TENSOR_SHARE, 1, "a");
+		strcpy(m.text, "blue");
+		if (shared)
+			store_ask(&store, &m);
+		assert_int_equal(m.status, 0);
+		store_table_session_over(&store, 1);
+		assert_int_equal(store_table_bytes(&store, NULL, NULL), shared ? 0 : 4 * MIB);
+	}
+	end_all();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_and_shapes_that_cannot_be_are_refused),
 		cmocka_unit_test(what_was_shared_is_had_once_sealed),
+		cmocka_unit_test(what_was_shared_is_not_pooled),
 		cmocka_unit_test(the_next_store_goes_on),
 		cmocka_unit_test(no_question_passes_a_limit_or_gets_a_foreign_tensor),
 		cmocka_unit_test(any_bytes_are_answered),
