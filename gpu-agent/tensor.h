@@ -18,7 +18,7 @@
 enum tensor_what {
 	/* worker -> front -> store, answered by the same; those below OPERATIONS */
 	TENSOR_TAKE = 1, /* create or get (flags); the answer brings the memory's descriptor */
-	TENSOR_SEAL = 2, /* id, or by name where that is not "" */
+	TENSOR_SEAL = 2, /* id */
 	TENSOR_DELETE = 3,
 	TENSOR_STAT = 4,
 	TENSOR_LIST = 5, /* the first behind `cursor` whose name begins so; at the end 500 */

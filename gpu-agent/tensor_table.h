@@ -35,7 +35,7 @@ struct tensor_record {
 struct tensor_hold {
 	uint64_t session;
 	uint32_t tensor;
-	uint32_t writes;
+	uint32_t writes; /* it was given to be written, before it was sealed */
 };
 
 struct tensor_counters {

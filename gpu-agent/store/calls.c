@@ -390,18 +390,7 @@ static int seal(struct store *s, struct tensor_message *m)
 	r->mtime = now_ns();
 	s->table->counters.sealed++;
 	__atomic_store_n(&r->state, TENSOR_SEALED, __ATOMIC_RELEASE);
-	for (uint32_t k = 0; k < s->table->hold_count; k++) {
-		struct tensor_hold *hold = &s->table->holds[k];
-		struct tensor_message word = {.version = TENSOR_VERSION,
-			.what = TENSOR_READ_ONLY,
-			.session = hold->session};
-
-		if (hold->tensor != i || !hold->writes)
-			continue;
-		hold->writes = 0;
-		memcpy(word.id, r->id, sizeof(word.id));
-		store_say(s, &word, -1);
-	}
+	store_table_tell_sealed(s, i);
 	tell(s, m, i);
 	return -1;
 }

@@ -204,7 +204,10 @@ static void hear(struct store *s, struct tensor_message *m)
 	switch (what) {
 	case TENSOR_SESSIONS: s->running_count = 0; return;
 	case TENSOR_SESSION: note_running(s, m->session); return;
-	case TENSOR_END: drop_others(s); return;
+	case TENSOR_END:
+		drop_others(s);
+		store_table_tell_sealed(s, UINT32_MAX);
+		return;
 	case TENSOR_OVER: store_table_session_over(s, m->session); return;
 	default: break;
 	}

@@ -72,6 +72,9 @@ uint64_t store_table_bytes(const struct store *store, const char *space, const u
 bool store_table_evict(struct store *store, const uint8_t gpu[16], uint64_t bytes);
 /* Tells the front how much memory of the GPU there is now. */
 void store_table_tell(struct store *store, const uint8_t gpu[16]);
+/* Tells the workers that may write what is sealed (INDEX; UINT32_MAX: of all) to do so no more.
+ * What is said may be lost with a front or a store, so it is said again to each front. */
+void store_table_tell_sealed(struct store *store, uint32_t index);
 
 /* --- calls.c --- */
 /* Answers the question in *MESSAGE in its place. The descriptor that goes along, which stays

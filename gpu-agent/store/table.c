@@ -203,10 +203,11 @@ void store_table_drop(struct store *s, uint32_t index, uint64_t session)
 
 	if (!hold)
 		return;
-	remove_hold(s, hold);
-	index_dropped(s, index, session);
+	/* First: without its hold, the session's end would not be seen here. */
 	if (r->state == TENSOR_CREATED && r->owner == session)
 		r->owner = 0;
+	remove_hold(s, hold);
+	index_dropped(s, index, session);
 	left(s, index);
 }
 
@@ -334,4 +335,20 @@ void store_table_tell(struct store *s, const uint8_t gpu[16])
 	memcpy(message.gpu, gpu, sizeof(message.gpu));
 	message.about.room = store_table_bytes(s, NULL, gpu);
 	store_say(s, &message, -1);
+}
+
+void store_table_tell_sealed(struct store *s, uint32_t index)
+{
+	for (uint32_t i = 0; i < s->table->hold_count; i++) {
+		const struct tensor_hold *hold = &s->table->holds[i];
+		struct tensor_message word = {.version = TENSOR_VERSION,
+			.what = TENSOR_READ_ONLY,
+			.session = hold->session};
+
+		if (!hold->writes || at(s, hold->tensor)->state != TENSOR_SEALED ||
+			(index != UINT32_MAX && hold->tensor != index))
+			continue;
+		memcpy(word.id, at(s, hold->tensor)->id, sizeof(word.id));
+		store_say(s, &word, -1);
+	}
 }

@@ -69,11 +69,13 @@ void store_let_go(struct store *s, const uint8_t name[16])
 	kept--;
 }
 
+static uint32_t sealed_said;
+
 void store_say(struct store *s, const struct tensor_message *message, int fd)
 {
 	(void)s;
-	(void)message;
 	(void)fd;
+	sealed_said += message->what == TENSOR_READ_ONLY;
 }
 
 /* No index is configured; yet what it hears of has its name until then, so each once. */
@@ -332,6 +334,32 @@ static void what_was_shared_is_had_once_sealed(void **state)
 	end_all();
 }
 
+static void writers_are_told_again_of_what_is_sealed(void **state)
+{
+	struct tensor_message m;
+
+	(void)state;
+	begin();
+	assert_int_equal(take(1, "a", 1, TENSOR_MAKE), 0);
+	assert_int_equal(take(3, "a", 1, TENSOR_WRITE), 0);
+	assert_int_equal(take(5, "a", 1, 0), 0);
+	assert_int_equal(take(1, "b", 1, TENSOR_MAKE), 0); /* stays as it is */
+	sealed_said = 0;
+	m = question(TENSOR_TAKE, 1, "a");
+	store_ask(&store, &m);
+	m.what = TENSOR_SEAL;
+	store_ask(&store, &m);
+	assert_int_equal(m.status, 0);
+	assert_int_equal(sealed_said, 2);
+	store_table_check(&store);
+	store_table_tell_sealed(&store, UINT32_MAX);
+	assert_int_equal(sealed_said, 4);
+	store_table_session_over(&store, 3);
+	store_table_tell_sealed(&store, UINT32_MAX);
+	assert_int_equal(sealed_said, 5);
+	end_all();
+}
+
 /* A worker that says it closed a tensor may have kept its descriptor. */
 static void what_was_shared_is_not_pooled(void **state)
 {
@@ -358,6 +386,7 @@ int main(void)
 		cmocka_unit_test(names_and_shapes_that_cannot_be_are_refused),
 		cmocka_unit_test(what_was_shared_is_had_once_sealed),
 		cmocka_unit_test(what_was_shared_is_not_pooled),
+		cmocka_unit_test(writers_are_told_again_of_what_is_sealed),
 		cmocka_unit_test(the_next_store_goes_on),
 		cmocka_unit_test(no_question_passes_a_limit_or_gets_a_foreign_tensor),
 		cmocka_unit_test(any_bytes_are_answered),
