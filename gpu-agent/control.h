@@ -29,7 +29,8 @@ enum control_what {
 	CONTROL_ADOPT = 24, /* `pid`, fd as with STARTED: a worker that has a session */
 	CONTROL_BEGIN = 25, /* that was all, or there was nothing */
 	/* fd: to the store, or to the front (tensor.h). What the store keeps goes as KEEP and
-	 * DROP, what another one left comes as KEPT, then BEGIN. */
+	 * DROP, what another one left comes as KEPT, then BEGIN. Without an fd, from the store:
+	 * it lost its front, which may live. */
 	CONTROL_STORE = 26,
 	/* probe -> supervisor -> front */
 	CONTROL_LIBRARY = 20, /* enum agent_library `number`, major `pid`: status 0, it is there

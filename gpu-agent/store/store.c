@@ -141,6 +141,15 @@ static void lose_front(struct store *s)
 		close(fd);
 }
 
+/* It may live, and not know that it lost this one: the supervisor joins the two again. */
+static void break_with_front(struct store *s)
+{
+	static const uint8_t none[16];
+
+	lose_front(s);
+	tell_supervisor(s, CONTROL_STORE, none, -1);
+}
+
 void store_say(struct store *s, const struct tensor_message *message, int fd)
 {
 	struct pollfd p = {.fd = s->front.fd, .events = POLLOUT};
@@ -154,7 +163,7 @@ void store_say(struct store *s, const struct tensor_message *message, int fd)
 			p.fd, message, sizeof(*message), &fd, fd >= 0, MSG_DONTWAIT);
 	/* The next one asks anew. */
 	if (ret)
-		lose_front(s);
+		break_with_front(s);
 }
 
 static void note_running(struct store *s, uint64_t session)
@@ -230,7 +239,7 @@ static void front_ready(struct watch *watch, uint32_t mask)
 		if (n == -EAGAIN)
 			return;
 		if (n != (ssize_t)sizeof(m) || m.version != TENSOR_VERSION) {
-			lose_front(s);
+			break_with_front(s);
 			return;
 		}
 		m.space[sizeof(m.space) - 1] = 0;

@@ -23,6 +23,8 @@
 #define READS_MS 5000
 /* A process that was killed is gone by then. */
 #define STOP_MS 5000
+/* Where front and store lost each other: a front that died is replaced by then. */
+#define JOIN_NS (50 * MS)
 
 static bool tell(struct supervisor *s, const struct control *c, int fd)
 {
@@ -35,7 +37,8 @@ static bool tell(struct supervisor *s, const struct control *c, int fd)
 		return true;
 	/* Its end comes as SIGCHLD. */
 	log_error("store.stuck", "store=%d text=\"%s\"", s->store_pid, strerror(-ret));
-	kill(s->store_pid, SIGKILL);
+	if (s->store_pid > 0)
+		kill(s->store_pid, SIGKILL);
 	return false;
 }
 
@@ -64,6 +67,7 @@ int store_process_pair(struct supervisor *s)
 	int pair[2];
 	bool told;
 
+	s->store_join_at = UINT64_MAX;
 	if (s->store < 0 ||
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		return -1;
@@ -96,6 +100,7 @@ static void start(struct supervisor *s, uint64_t now)
 void store_process_init(struct supervisor *s)
 {
 	s->store = -1;
+	s->store_join_at = UINT64_MAX;
 	s->store_at = s->config->store.bytes ? 0 : UINT64_MAX;
 }
 
@@ -103,7 +108,11 @@ uint64_t store_process_tick(struct supervisor *s, uint64_t now)
 {
 	if (s->store_at <= now && !s->draining)
 		start(s, now);
-	return s->draining ? UINT64_MAX : s->store_at;
+	if (s->store_join_at <= now && !s->draining)
+		supervisor_join_store(s);
+	if (s->draining)
+		return UINT64_MAX;
+	return s->store_at < s->store_join_at ? s->store_at : s->store_join_at;
 }
 
 void store_process_hear(struct supervisor *s)
@@ -129,6 +138,8 @@ void store_process_hear(struct supervisor *s)
 			close(fd);
 		if (c.what == CONTROL_DROP)
 			kept_drop(&s->kept, STORE_KEPT, name);
+		else if (c.what == CONTROL_STORE && s->store_join_at == UINT64_MAX)
+			s->store_join_at = wait_now() + JOIN_NS;
 	}
 	if (n == 0) {
 		close(s->store);

@@ -50,6 +50,7 @@ struct supervisor {
 	pid_t store_pid; /* 0: none */
 	uint64_t store_started, store_delay;
 	uint64_t store_at; /* when to start it; UINT64_MAX: there is one, or shall be none */
+	uint64_t store_join_at; /* it lost its front; UINT64_MAX: it did not */
 	const struct reload *self;
 	pid_t asked;	      /* who says whether a reload can be; 0: nobody */
 	uint64_t asked_until; /* when it is killed */

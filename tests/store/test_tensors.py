@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors with names: what one program makes another one maps, through the whole stack."""
+import ctypes
 import os
 import signal
+import socket
 
 from stack import Agent
-from tensors import MIB, Program, Sidecar, folder, store_of, tensors, wait_for
+from tensors import MIB, Failed, Program, Sidecar, folder, store_of, tensors, wait_for
 
 
 def test_what_one_program_writes_another_reads():
@@ -60,6 +62,44 @@ def test_a_store_that_is_killed_loses_no_byte():
             assert fresh("every(a)") == 5 and reader("every(a)") == 5
             fresh.end()
             assert reader("vcuda.stat('a')['holders']") in (2, 3)
+
+
+def cut_off(store):
+    """Front and store lose each other, and both live: what joins the store to others is shut down, but
+    for descriptor 3, the supervisor."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    pidfd, cut = os.pidfd_open(store), 0
+    for fd in os.listdir(f"/proc/{store}/fd"):
+        if fd == "3" or not os.readlink(f"/proc/{store}/fd/{fd}").startswith("socket:"):
+            continue
+        taken = libc.syscall(438, pidfd, int(fd), 0)  # pidfd_getfd
+        assert taken >= 0, os.strerror(ctypes.get_errno())
+        with socket.socket(fileno=taken) as link:
+            if link.type & socket.SOCK_SEQPACKET == socket.SOCK_SEQPACKET:
+                link.shutdown(socket.SHUT_RDWR)
+                cut += 1
+    os.close(pidfd)
+    assert cut == 1
+
+
+def answers(program):
+    try:
+        return program("vcuda.stat('a')['holders']") > 0
+    except Failed as error:
+        assert error.status == 802
+        return False
+
+
+def test_front_and_store_that_lost_each_other_are_joined_again():
+    with tensors() as s:
+        owner = s.program()
+        owner("a = vcuda.create('a', 'u8', (2 << 20,), keep=True); fill(a, 4); a.seal()")
+        store = store_of(s.agent)
+        for _ in range(3):
+            cut_off(store)
+            wait_for(lambda: answers(owner), 30, "the store answers")
+            assert owner("vcuda.stat('a')['holders'], every(a)") == (1, 4)
+        assert store_of(s.agent) == store
 
 
 def test_a_reload_keeps_tensors_and_takes_the_new_limits():
