@@ -115,14 +115,8 @@ static bool closing_answered(struct worker *w, uint64_t tag)
 	return false;
 }
 
-void tensor_closed(struct worker *w, struct vmm *m)
+static void closing_add(struct worker *w, const uint8_t id[16], uint32_t device)
 {
-	struct vmm **at = &tensors.open;
-
-	while (*at && *at != m)
-		at = &(*at)->next_tensor;
-	if (*at)
-		*at = m->next_tensor;
 	if (tensors.closing_count == tensors.closing_room) {
 		size_t room = tensors.closing_room ? 2 * tensors.closing_room : 16;
 		struct closing *list = realloc(tensors.closings, room * sizeof(*list));
@@ -132,9 +126,20 @@ void tensor_closed(struct worker *w, struct vmm *m)
 		tensors.closings = list;
 		tensors.closing_room = room;
 	}
-	tensors.closings[tensors.closing_count] = (struct closing){.device = m->device};
-	memcpy(tensors.closings[tensors.closing_count++].id, m->tensor, 16);
+	tensors.closings[tensors.closing_count] = (struct closing){.device = device};
+	memcpy(tensors.closings[tensors.closing_count++].id, id, 16);
 	closings_send(w);
+}
+
+void tensor_closed(struct worker *w, struct vmm *m)
+{
+	struct vmm **at = &tensors.open;
+
+	while (*at && *at != m)
+		at = &(*at)->next_tensor;
+	if (*at)
+		*at = m->next_tensor;
+	closing_add(w, m->tensor, m->device);
 }
 
 /* ---- asking ---- */
@@ -358,8 +363,12 @@ static void take_answer(struct worker *w, uint32_t i, const struct tensor_messag
 	struct tensor_told *told = &tensors.told[i];
 
 	*told = (struct tensor_told){.status = m->status, .about = m->about};
-	if (!told->status)
+	if (!told->status) {
 		told->status = (uint32_t)import(w, m, tensors.handles[i], fd);
+		/* The store counts it as held. */
+		if (told->status)
+			closing_add(w, m->id, tensors.device);
+	}
 	if (told->status && !tensors.text[0])
 		memcpy(tensors.text, m->text, sizeof(tensors.text));
 }
