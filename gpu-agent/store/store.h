@@ -68,7 +68,7 @@ void store_table_check(struct store *store);
 /* Bytes of memory that the namespace has (NULL: all, with the pool) of that GPU (NULL: any). */
 uint64_t store_table_bytes(const struct store *store, const char *space, const uint8_t *gpu);
 /* Frees what may go, least recently used first, until BYTES of that GPU are free; false: there
- * was not so much. */
+ * is not so much, and nothing went. */
 bool store_table_evict(struct store *store, const uint8_t gpu[16], uint64_t bytes);
 /* Tells the front how much memory of the GPU there is now. */
 void store_table_tell(struct store *store, const uint8_t gpu[16]);

@@ -288,6 +288,13 @@ uint64_t store_table_bytes(const struct store *s, const char *space, const uint8
 	return bytes;
 }
 
+static bool may_go(const struct tensor_record *r, const uint8_t gpu[16])
+{
+	return !memcmp(r->gpu, gpu, 16) && !r->holders &&
+	       (r->state == TENSOR_POOLED ||
+		       (r->state == TENSOR_SEALED && r->flags & TENSOR_EVICTABLE));
+}
+
 /* What goes next: of the pool first, then an evictable tensor. UINT32_MAX: nothing. */
 static uint32_t victim(const struct store *s, const uint8_t gpu[16])
 {
@@ -297,8 +304,7 @@ static uint32_t victim(const struct store *s, const uint8_t gpu[16])
 		const struct tensor_record *r = at(s, i);
 		bool pool = r->state == TENSOR_POOLED, better;
 
-		if (memcmp(r->gpu, gpu, 16) || r->holders ||
-			!(pool || (r->state == TENSOR_SEALED && r->flags & TENSOR_EVICTABLE)))
+		if (!may_go(r, gpu))
 			continue;
 		better = found == UINT32_MAX || (pool != (at(s, found)->state == TENSOR_POOLED)
 								? pool
@@ -311,6 +317,13 @@ static uint32_t victim(const struct store *s, const uint8_t gpu[16])
 
 bool store_table_evict(struct store *s, const uint8_t gpu[16], uint64_t bytes)
 {
+	uint64_t all = 0;
+
+	/* What is asked in vain takes nothing from anybody. */
+	for (uint32_t i = 0; i < s->table->count; i++)
+		all += may_go(at(s, i), gpu) ? at(s, i)->room : 0;
+	if (all < bytes)
+		return false;
 	while (bytes) {
 		uint32_t i = victim(s, gpu);
 

@@ -360,6 +360,35 @@ static void writers_are_told_again_of_what_is_sealed(void **state)
 	end_all();
 }
 
+static void what_is_asked_in_vain_evicts_nothing(void **state)
+{
+	struct tensor_message m;
+
+	(void)state;
+	begin();
+	assert_int_equal(take(1, "a", 8 * MIB, TENSOR_MAKE | TENSOR_EVICTABLE), 0);
+	m = question(TENSOR_TAKE, 1, "a");
+	store_ask(&store, &m);
+	m.what = TENSOR_SEAL;
+	store_ask(&store, &m);
+	store_table_session_over(&store, 1);
+	m = question(TENSOR_TAKE, 2, "b");
+	m.about.flags = TENSOR_MAKE;
+	m.about.shape[0] = 32 * MIB;
+	m.left = 16 * MIB;
+	store_ask(&store, &m);
+	assert_int_equal(m.status, TENSOR_OUT_OF_MEMORY);
+	assert_int_equal(store.table->counters.evicted, 0);
+	m = question(TENSOR_TAKE, 2, "b");
+	m.about.flags = TENSOR_MAKE;
+	m.about.shape[0] = 32 * MIB;
+	m.left = 24 * MIB;
+	store_ask(&store, &m);
+	assert_int_equal(m.status, 0);
+	assert_int_equal(store.table->counters.evicted, 1);
+	end_all();
+}
+
 /* A worker that says it closed a tensor may have kept its descriptor. */
 static void what_was_shared_is_not_pooled(void **state)
 {
@@ -386,6 +415,7 @@ int main(void)
 		cmocka_unit_test(names_and_shapes_that_cannot_be_are_refused),
 		cmocka_unit_test(what_was_shared_is_had_once_sealed),
 		cmocka_unit_test(what_was_shared_is_not_pooled),
+		cmocka_unit_test(what_is_asked_in_vain_evicts_nothing),
 		cmocka_unit_test(writers_are_told_again_of_what_is_sealed),
 		cmocka_unit_test(the_next_store_goes_on),
 		cmocka_unit_test(no_question_passes_a_limit_or_gets_a_foreign_tensor),
