@@ -45,7 +45,8 @@ struct tensor_message {
 	uint64_t tag;	 /* the worker's */
 	uint64_t session;
 	uint64_t cursor;
-	uint64_t left;	 /* the front's, with TAKE: what the GPU has for one more tensor */
+	uint64_t left;	 /* the front's, with TAKE: what the GPU has for one more tensor
+			  * beside the about.room bytes that it knew the store to have */
 	uint32_t again;	 /* the front's: it asked a store that died before it answered */
 	uint32_t device; /* the worker's; the front makes a GPU of it */
 	uint8_t id[16];

@@ -155,6 +155,7 @@ void tensors_ask(
 	a->message.again = ask->again != 0;
 	memcpy(a->message.gpu, front->ledger.devices[gpu].uuid, sizeof(a->message.gpu));
 	a->message.left = ledger_free(&front->ledger, gpu);
+	a->message.about.room = front->ledger.devices[gpu].store;
 	tensors_space(session->tenant, a->message.space);
 	a->since = wait_now();
 	*tail = a;

@@ -191,11 +191,21 @@ static bool within_space(struct store *s, struct tensor_message *m, uint64_t roo
 	return true;
 }
 
+/* What the GPU has now: the front did not know of what came and went here since. */
+static uint64_t left_of(const struct store *s, const struct tensor_message *m)
+{
+	uint64_t had = store_table_bytes(s, NULL, m->gpu), all;
+
+	if (__builtin_add_overflow(m->left, m->about.room, &all))
+		all = UINT64_MAX;
+	return all > had ? all - had : 0;
+}
+
 /* Whether the store may, and the GPU can. What may go for that, goes. */
 static bool within(struct store *s, struct tensor_message *m, uint64_t room)
 {
 	const struct agent_store *limit = &s->config->store;
-	uint64_t all = store_table_bytes(s, NULL, NULL);
+	uint64_t all = store_table_bytes(s, NULL, NULL), left;
 
 	if (room <= limit->bytes && all > limit->bytes - room &&
 		store_table_evict(s, m->gpu, all - (limit->bytes - room)))
@@ -206,9 +216,10 @@ static bool within(struct store *s, struct tensor_message *m, uint64_t room)
 			(unsigned long long)all, (unsigned long long)limit->bytes);
 		return false;
 	}
-	if (m->left < room && !store_table_evict(s, m->gpu, room - m->left)) {
+	left = left_of(s, m);
+	if (left < room && !store_table_evict(s, m->gpu, room - left)) {
 		refuse(m, TENSOR_OUT_OF_MEMORY, "the GPU has %llu bytes left, of %llu",
-			(unsigned long long)m->left, (unsigned long long)room);
+			(unsigned long long)left, (unsigned long long)room);
 		return false;
 	}
 	return true;

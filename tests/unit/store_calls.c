@@ -376,6 +376,7 @@ static void what_is_asked_in_vain_evicts_nothing(void **state)
 	m.about.flags = TENSOR_MAKE;
 	m.about.shape[0] = 32 * MIB;
 	m.left = 16 * MIB;
+	m.about.room = 8 * MIB;
 	store_ask(&store, &m);
 	assert_int_equal(m.status, TENSOR_OUT_OF_MEMORY);
 	assert_int_equal(store.table->counters.evicted, 0);
@@ -383,9 +384,28 @@ static void what_is_asked_in_vain_evicts_nothing(void **state)
 	m.about.flags = TENSOR_MAKE;
 	m.about.shape[0] = 32 * MIB;
 	m.left = 24 * MIB;
+	m.about.room = 8 * MIB;
 	store_ask(&store, &m);
 	assert_int_equal(m.status, 0);
 	assert_int_equal(store.table->counters.evicted, 1);
+	end_all();
+}
+
+/* The front counted what is left before it heard of the first. */
+static void questions_of_one_batch_do_not_have_the_same_memory(void **state)
+{
+	struct tensor_message m;
+
+	(void)state;
+	begin();
+	for (int i = 0; i < 3; i++) {
+		m = question(TENSOR_TAKE, 1, i == 0 ? "a" : i == 1 ? "b" : "c");
+		m.about.flags = TENSOR_MAKE;
+		m.about.shape[0] = 8 * MIB;
+		m.left = 16 * MIB;
+		store_ask(&store, &m);
+		assert_int_equal(m.status, i < 2 ? 0 : TENSOR_OUT_OF_MEMORY);
+	}
 	end_all();
 }
 
@@ -415,6 +435,7 @@ int main(void)
 		cmocka_unit_test(names_and_shapes_that_cannot_be_are_refused),
 		cmocka_unit_test(what_was_shared_is_had_once_sealed),
 		cmocka_unit_test(what_was_shared_is_not_pooled),
+		cmocka_unit_test(questions_of_one_batch_do_not_have_the_same_memory),
 		cmocka_unit_test(what_is_asked_in_vain_evicts_nothing),
 		cmocka_unit_test(writers_are_told_again_of_what_is_sealed),
 		cmocka_unit_test(the_next_store_goes_on),
