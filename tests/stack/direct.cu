@@ -374,6 +374,28 @@ static void waits(int a, int b)
 	two.end();
 }
 
+/* A context of the program's own waits, and is destroyed: others wait as before. */
+static void passing(int a, int b)
+{
+	side one(a);
+	cudaStream_t stream;
+	CUcontext own;
+
+	one.make(0);
+	gate closed(one);
+	one.make(1);
+	MUST(cudaEventRecord(one.event, one.stream));
+	MUST(DRIVER(cuCtxCreate)(&own, NULL, 0, b));
+	MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	MUST(cudaStreamWaitEvent(stream, one.event, 0));
+	closed.open();
+	MUST(DRIVER(cuCtxSetCurrent)(own));
+	MUST(cudaStreamSynchronize(stream));
+	MUST(cudaStreamDestroy(stream));
+	MUST(DRIVER(cuCtxDestroy)(own));
+	one.end();
+}
+
 /* There and back a hundred times: each adds to what the other has. */
 static void rounds(int a, int b)
 {
@@ -403,6 +425,7 @@ static int events()
 
 	MUST(cudaGetDeviceCount(&last));
 	last--;
+	passing(0, last);
 	waits(0, last);
 	waits(last, 0);
 	rounds(0, last);

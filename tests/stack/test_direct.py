@@ -54,7 +54,7 @@ def test_every_form():
 
 
 def test_events():
-    with agents(1, 1) as (made, sidecar):
+    with agents(1, 2) as (made, sidecar):
         right(program(sidecar, "events"))
         assert [direct(agent) for agent in made] == [1, 1]
 
