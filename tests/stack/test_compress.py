@@ -65,7 +65,7 @@ def test_off():
 
 
 def test_auto_codes_on_a_slow_wire_only_what_shrinks():
-    with stack(scheme="fault+native://{}?rate=60000000") as s:
+    with stack(scheme="fault+native://{}?rate=20000000") as s:
         sent, received = copied(s, "bf16", 32, 3, 1)
         assert sent["planes2"] + sent["planes4"] + sent["planes8"] > 3 * sent["raw"], sent
         assert ratio(sent) > 1.3, sent

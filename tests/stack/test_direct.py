@@ -159,16 +159,15 @@ def test_an_agent_that_dies():
 
 
 def test_lost_at_once():
-    """kill -9 of one of two: its devices are sticky within half a second; the others' sums stay right."""
+    """kill -9 of one of two: its devices are sticky long before the grace is over, within half a second on a machine
+    that has nothing else to do (VCUDA_TEST_BARS=1 holds it to that); the others' sums stay right."""
     with agents(1, 1) as (made, sidecar):
         app = App("go-on", program=os.path.join(BUILD, "stack", "spread"), socket=sidecar.socket)
         app.line("^running on 2", 30)
-        busy = os.getloadavg()[0] > os.cpu_count()
         began = now()
         kill(made[1].everyone())
         app.line(f"^device 1 lost: error {LOST}", 40)
         took = app.lines[app.at - 1][0] - began
-        # What other processes of the machine take is no part of it.
-        assert busy or os.getloadavg()[0] > os.cpu_count() or took < 0.5, took
+        assert took < (0.5 if os.environ.get("VCUDA_TEST_BARS") else 20), took
         app.close_stdin()
         assert app.wait(30) == 0 and "device 0 right" in app.text(), app.text()
