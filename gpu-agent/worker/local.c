@@ -374,15 +374,14 @@ void local_forget(struct worker *w, uint16_t context)
 	local_forget_some(w, &w->local.out, context);
 }
 
-/* Where answers may land. The sidecar said it before the program could name it. */
+/* Where answers may land. The sidecar said it before the program could name it, and its number
+ * may have been another's before. */
 static void *local_in(struct worker *w, const struct frame_destination *destination, uint32_t n)
 {
 	const struct segments *segments = &w->local.segments;
-	void *to = segments_in(segments, destination->segment, destination->offset, n);
 
-	if (to)
-		return to;
-	local_control(w);
+	if (destination->segment)
+		local_control(w);
 	return segments_in(segments, destination->segment, destination->offset, n);
 }
 
@@ -458,6 +457,25 @@ static int local_pop(struct worker *w, struct ring_entry *entry, struct error *e
 	return w->ended ? 0 : ring_pop(&l->ring, l->entry, entry, error);
 }
 
+/* What was popped names memory by a number, which may be another's since: the sidecar said so
+ * before the program could use it. False: the session is over. */
+static bool local_name_again(struct worker *w)
+{
+	struct local *l = &w->local;
+	struct ring_entry *e = &l->took;
+	uint64_t offset =
+		(uint64_t)((const unsigned char *)e->bulk -
+			   (const unsigned char *)segments_out(&l->segments, e->segment, 0, 0));
+
+	local_control(w);
+	if (w->ended)
+		return false;
+	e->bulk = segments_out(&l->segments, e->segment, offset, e->bulk_bytes);
+	if (!e->bulk)
+		local_violation(w, "a payload in memory that is not there any more");
+	return e->bulk;
+}
+
 /* Into pinned memory of our own. False: there is no room. */
 static bool local_stage(struct worker *w, uint32_t payload)
 {
@@ -488,6 +506,8 @@ bool local_take(struct worker *w)
 		if (ret < 0)
 			local_violation(w, error.text);
 		if (ret <= 0)
+			return false;
+		if (l->took.bulk && l->took.segment && !local_name_again(w))
 			return false;
 		r->frame = l->took.header;
 		l->taken = true;
