@@ -67,7 +67,8 @@ struct front {
 	struct {
 		struct watch store;
 		bool ready;		  /* it has read what the store before it left */
-		bool introduce;		  /* it is to be told which sessions run */
+		bool introduce;		  /* it is to be told which sessions run: */
+		uint32_t introduced;	  /* as many; 0: it does not know that it is told */
 		struct tensors_ask *asks; /* not answered, in the order of coming */
 		const struct tensor_table *table; /* NULL: none yet */
 	} tensors;

@@ -82,7 +82,7 @@ static void lose_store(struct front *front)
 
 	if (fd >= 0)
 		close(fd);
-	front->tensors.ready = false;
+	front->tensors.ready = front->tensors.introduce = false;
 	for (struct tensors_ask *a = front->tensors.asks; a; a = a->next) {
 		a->message.again |= a->sent;
 		if (a->sent)
@@ -183,6 +183,8 @@ void tensors_session_over(struct front *front, const struct session *session)
 		*at = a->next;
 		free(a);
 	}
+	/* The store may have been told that it runs. */
+	front->tensors.introduced = 0;
 	/* A store that does not hear it now asks who runs (READY). */
 	if (front->tensors.ready && !say(front, &over))
 		lose_store(front);
@@ -190,22 +192,30 @@ void tensors_session_over(struct front *front, const struct session *session)
 
 /* ---- from the store ---- */
 
-static bool introduce(struct front *front)
+/* Tells the store which sessions run: as many as it takes now, the others at the next tick.
+ * Who begins meanwhile asks nothing before the store is ready, so it holds nothing. */
+static void introduce(struct front *front)
 {
 	struct tensor_message m = {.version = TENSOR_VERSION, .what = TENSOR_SESSIONS};
-	bool said = say(front, &m);
+	uint32_t at = front->tensors.introduced;
 
+	if (!front->tensors.introduce || (!at && !say(front, &m)))
+		return;
 	m.what = TENSOR_SESSION;
-	for (uint32_t i = 0; said && i < front->config->max_sessions; i++) {
-		const struct session *session = &front->sessions[i];
+	for (at += !at; at <= front->config->max_sessions; at++) {
+		const struct session *session = &front->sessions[at - 1];
 
-		if (session->state == SESSION_FREE)
-			continue;
+		front->tensors.introduced = at;
 		m.session = session->number;
-		said = say(front, &m);
+		if (session->state != SESSION_FREE && !say(front, &m))
+			return;
 	}
+	front->tensors.introduced = at;
 	m.what = TENSOR_END;
-	return said && say(front, &m);
+	if (say(front, &m)) {
+		front->tensors.introduce = false;
+		front->tensors.ready = true;
+	}
 }
 
 /* Takes FD. */
@@ -225,11 +235,10 @@ static void take_ready(struct front *front, int fd)
 				sizeof(struct tensor_table));
 		front->tensors.table = table;
 	}
-	front->tensors.ready = true;
-	if (!introduce(front)) {
-		front->tensors.ready = false;
-		front->tensors.introduce = true; /* soon again */
-	}
+	front->tensors.ready = false;
+	front->tensors.introduce = true;
+	front->tensors.introduced = 0;
+	introduce(front);
 	send_waiting(front);
 }
 
@@ -315,8 +324,7 @@ uint64_t tensors_tick(struct front *front, uint64_t now)
 	uint64_t next = UINT64_MAX;
 
 	if (front->tensors.introduce && front->tensors.store.fd >= 0) {
-		front->tensors.ready = introduce(front);
-		front->tensors.introduce = !front->tensors.ready;
+		introduce(front);
 		next = now + RETRY_NS;
 	}
 	send_waiting(front);

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "gpu-agent/store/name.h"
+
 /* One of Kubernetes', or a tenant's of a token file. */
 static bool is_namespace(const char *text, size_t n)
 {
@@ -19,29 +21,6 @@ static bool is_namespace(const char *text, size_t n)
 	return true;
 }
 
-/* The bytes of the UTF-8 character at TEXT, which ends with NUL; 0: none, or a control one. */
-static size_t character(const unsigned char *text)
-{
-	size_t n = *text < 0x80 ? 1 : *text >> 5 == 6 ? 2 : *text >> 4 == 14 ? 3 : 4;
-	uint32_t code;
-
-	if (n == 1)
-		return *text >= 0x20 && *text != 0x7f ? 1 : 0;
-	if (n == 4 && *text >> 3 != 30)
-		return 0;
-	code = *text & (0x7fu >> n);
-	for (size_t i = 1; i < n; i++) {
-		if (text[i] >> 6 != 2)
-			return 0;
-		code = code << 6 | (text[i] & 0x3f);
-	}
-	/* C1 controls, what has a shorter form, surrogates. */
-	if (code < 0xa0 || (n == 3 && code < 0x800) || (n == 4 && code < 0x10000) ||
-		code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-		return 0;
-	return n;
-}
-
 static int check_bytes(const char *name, struct error *error)
 {
 	size_t n = strnlen(name, REGISTRY_NAME + 1);
@@ -52,7 +31,7 @@ static int check_bytes(const char *name, struct error *error)
 		return error_set(
 			error, 0, "the tensor's name has more than %d bytes", REGISTRY_NAME);
 	for (size_t i = 0, more; i < n; i += more) {
-		more = character((const unsigned char *)name + i);
+		more = name_character(name + i);
 		if (!more)
 			return error_set(error, 0,
 				"the tensor's name has a control byte, or is no UTF-8, at byte "

@@ -64,13 +64,16 @@ uint32_t store_table_new(struct store *s, const uint8_t gpu[16], uint64_t room, 
 		return UINT32_MAX;
 	r = at(s, i);
 	memset(r, 0, sizeof(*r));
-	if (getrandom(r->id, sizeof(r->id), 0) != sizeof(r->id) || !store_keep(s, r->id, fd))
+	if (getrandom(r->id, sizeof(r->id), 0) != sizeof(r->id))
+		return UINT32_MAX;
+	/* Before it is kept: the store after this one looks at these records only. */
+	if (i == s->table->count)
+		s->table->count++;
+	if (!store_keep(s, r->id, fd))
 		return UINT32_MAX;
 	memcpy(r->gpu, gpu, sizeof(r->gpu));
 	r->room = room;
 	s->fds[i] = fd;
-	if (i == s->table->count)
-		s->table->count++;
 	return i;
 }
 

@@ -122,11 +122,15 @@ void store_process_hear(struct supervisor *s)
 	ssize_t n;
 	int fd;
 
-	while ((n = descriptors_receive(s->store, &c, sizeof(c), &fd, 1, MSG_DONTWAIT)) ==
-			(ssize_t)sizeof(c) ||
+	while ((n = descriptors_receive(s->store, &c, sizeof(c), &fd, 1, MSG_DONTWAIT)) > 0 ||
 		n == -ECONNRESET) {
 		if (n < 0)
 			continue;
+		if (n != (ssize_t)sizeof(c)) {
+			if (fd >= 0)
+				close(fd);
+			continue;
+		}
 		memcpy(name, c.text, sizeof(name));
 		if (c.what == CONTROL_KEEP && fd >= 0) {
 			if (!kept_add(&s->kept, STORE_KEPT, name, fd))
@@ -176,10 +180,10 @@ void store_process_stop(struct supervisor *s)
 
 	if (s->store_pid)
 		kill(s->store_pid, SIGKILL);
-	while (s->store >= 0 && wait_now() < until) {
+	for (uint64_t now = wait_now(); s->store >= 0 && now < until; now = wait_now()) {
 		struct pollfd p = {.fd = s->store, .events = POLLIN};
 
-		poll(&p, 1, STOP_MS);
+		poll(&p, 1, (int)((until - now) / MS) + 1);
 		store_process_hear(s);
 	}
 }

@@ -1,3 +1,7 @@
 # tests/unit/store_*.c: the store with memory that the test makes.
 UNIT_PREFIXES += store
 UNIT_OBJS_store = $(call objects,gpu-agent/store/table.c gpu-agent/store/calls.c)
+
+# The front's half of their questions.
+UNIT_PREFIXES += tensors
+UNIT_OBJS_tensors = $(call objects,gpu-agent/front/tensors.c gpu-agent/front/events.c)

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The front joins a store: all its sessions are told, however little the connection takes at
+ * once, and none that has ended.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/descriptors.h"
+#include "common/wait.h"
+#include "gpu-agent/front/front.h"
+#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/tensors.h"
+
+#define SESSIONS 2000u
+
+static struct front front;
+static struct agent_config config;
+static int store = -1;
+
+/* ---- what is not asked for here ---- */
+
+void pool_fault(struct front *f, struct pool_worker *worker, const char *why)
+{
+	(void)f;
+	(void)worker;
+	fail_msg("%s", why);
+}
+
+uint32_t quota_gpu(const struct front *f, const struct session *session, uint32_t index)
+{
+	(void)f;
+	(void)session;
+	(void)index;
+	return UINT32_MAX;
+}
+
+uint64_t ledger_free(const struct ledger *ledger, uint32_t index)
+{
+	(void)ledger;
+	(void)index;
+	return 0;
+}
+
+void ledger_store(struct ledger *ledger, uint32_t index, uint64_t bytes)
+{
+	(void)ledger;
+	(void)index;
+	(void)bytes;
+}
+
+/* ---- the store's end ---- */
+
+static uint64_t told[SESSIONS];
+static uint32_t told_count;
+static bool whole;
+
+/* As much as there is, a few messages: it is slow. */
+static void store_reads(int most)
+{
+	struct tensor_message m;
+	int none;
+
+	while (most-- && descriptors_receive(store, &m, sizeof(m), &none, 0, MSG_DONTWAIT) ==
+				 (ssize_t)sizeof(m)) {
+		if (m.what == TENSOR_SESSIONS) {
+			told_count = 0;
+			whole = false;
+		} else if (m.what == TENSOR_SESSION) {
+			assert_true(told_count < SESSIONS);
+			told[told_count++] = m.session;
+		} else if (m.what == TENSOR_END) {
+			whole = true;
+		} else if (m.what == TENSOR_OVER) {
+			for (uint32_t i = 0; i < told_count; i++)
+				if (told[i] == m.session)
+					told[i--] = told[--told_count];
+		}
+	}
+}
+
+static void join(void)
+{
+	struct tensor_message ready = {.version = TENSOR_VERSION, .what = TENSOR_READY};
+	struct error error = {0};
+	int pair[2], few = 16384, table = memfd_create("table", MFD_CLOEXEC);
+
+	assert_int_equal(ftruncate(table, sizeof(struct tensor_table)), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+	assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &few, sizeof(few)), 0);
+	memset(&front, 0, sizeof(front));
+	assert_int_equal(events_open(&front.events, &front, &error), 0);
+	front.config = &config;
+	front.tensors.store.fd = -1;
+	config.max_sessions = SESSIONS;
+	front.sessions = calloc(SESSIONS, sizeof(*front.sessions));
+	assert_non_null(front.sessions);
+	for (uint32_t i = 0; i < SESSIONS; i++) {
+		front.sessions[i].state = i % 5 ? SESSION_RUNNING : SESSION_FREE;
+		front.sessions[i].number = i + 1;
+	}
+	store = pair[1];
+	whole = false;
+	told_count = 0;
+	tensors_store(&front, pair[0]);
+	assert_int_equal(
+		descriptors_send(store, &ready, sizeof(ready), &table, 1, MSG_DONTWAIT), 0);
+	close(table);
+	events_turn(&front.events, 0);
+}
+
+static void end(void)
+{
+	tensors_store(&front, -1);
+	munmap((void *)(uintptr_t)front.tensors.table, sizeof(struct tensor_table));
+	close(front.events.epoll);
+	close(store);
+	free(front.sessions);
+}
+
+/* Until the store knows all, as the front's loop goes on. */
+static void go_on(void)
+{
+	uint64_t until = wait_now() + 20000000000u;
+
+	while (!whole || !front.tensors.ready) {
+		assert_true(wait_now() < until);
+		store_reads(7);
+		tensors_tick(&front, wait_now());
+	}
+}
+
+static void all_are_told_a_few_at_a_time(void **state)
+{
+	(void)state;
+	join();
+	assert_false(front.tensors.ready);
+	go_on();
+	assert_int_equal(told_count, SESSIONS - SESSIONS / 5);
+	for (uint32_t i = 0; i < told_count; i++)
+		assert_int_equal(told[i] % 5 != 1, 1);
+	end();
+}
+
+static void one_that_ends_meanwhile_is_not_left(void **state)
+{
+	(void)state;
+	join();
+	assert_false(front.tensors.ready);
+	store_reads(3);
+	tensors_session_over(&front, &front.sessions[1]);
+	front.sessions[1].state = SESSION_FREE;
+	go_on();
+	tensors_session_over(&front, &front.sessions[2]);
+	front.sessions[2].state = SESSION_FREE;
+	store_reads(7);
+	assert_int_equal(told_count, SESSIONS - SESSIONS / 5 - 2);
+	for (uint32_t i = 0; i < told_count; i++)
+		assert_true(told[i] != 2 && told[i] != 3);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_are_told_a_few_at_a_time),
+		cmocka_unit_test(one_that_ends_meanwhile_is_not_left),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
