@@ -49,6 +49,7 @@ static bool full_name(
 static void about(
 	const struct tensor_record *r, struct registry_tensor *t, const struct store *s)
 {
+	struct tensor_handle handle;
 	struct error error;
 
 	memset(t, 0, sizeof(*t));
@@ -68,9 +69,8 @@ static void about(
 		snprintf(t->gpu_uuid + n, sizeof(t->gpu_uuid) - n, "%s%02x", dash ? "-" : "",
 			r->gpu[i]);
 	}
-	/* What names it among this agent's. */
-	memcpy(t->ipc_handle, "vcuda", 5);
-	memcpy(t->ipc_handle + 16, r->id, sizeof(r->id));
+	store_handle(r, &handle);
+	memcpy(t->ipc_handle, &handle, sizeof(handle));
 	t->owner_pid = index_holder_pid(r->owner);
 	t->state = r->state == TENSOR_SEALED ? REGISTRY_SEALED : REGISTRY_CREATED;
 	t->version = r->version;
@@ -178,12 +178,13 @@ static void looked(void *argument, const struct registry_result *result)
 	free(a);
 }
 
+/* NULL: there is no memory for it. */
 static struct asked *ask(struct store *s, const struct tensor_message *m)
 {
 	struct asked *a = calloc(1, sizeof(*a));
 
 	if (!a)
-		abort(); /* a promise to answer could not be kept */
+		return NULL;
 	a->store = s;
 	a->message = *m;
 	memcpy(a->id, m->id, sizeof(a->id));
@@ -222,6 +223,19 @@ static void changed(struct store *s, const struct tensor_message *m)
 	registry_update(s->registry, &tensor, NULL, NULL);
 }
 
+/* What the table has taken for the session, it drops again. */
+static void no_memory(struct store *s, const struct tensor_message *m, uint32_t i, bool is_new)
+{
+	struct tensor_message told = *m;
+
+	if (i != UINT32_MAX && is_new)
+		store_table_drop(s, i, m->session);
+	told.status = TENSOR_OUT_OF_MEMORY;
+	snprintf(told.text, sizeof(told.text), "the store has no memory for the question");
+	s->table->counters.refused++;
+	store_say(s, &told, -1);
+}
+
 void index_say(struct store *s, const struct tensor_message *m, int fd, uint32_t holds)
 {
 	char name[REGISTRY_NAME + 1];
@@ -231,13 +245,21 @@ void index_say(struct store *s, const struct tensor_message *m, int fd, uint32_t
 	if (s->registry && m->what == TENSOR_TAKE && !m->status &&
 		(i = store_table_by_id(s, m->id)) != UINT32_MAX) {
 		a = ask(s, m);
+		if (!a) {
+			no_memory(s, m, i, s->table->hold_count > holds);
+			return;
+		}
 		a->is_new = s->table->hold_count > holds;
 		ask_take(s, a, i, m->about.flags & TENSOR_MADE);
 		return;
 	}
 	if (s->registry && m->what == TENSOR_TAKE && m->status == TENSOR_NOT_FOUND &&
 		own_name(m, name)) {
-		registry_take(s->registry, name, "", looked, ask(s, m));
+		a = ask(s, m);
+		if (a)
+			registry_take(s->registry, name, "", looked, a);
+		else
+			no_memory(s, m, UINT32_MAX, false);
 		return;
 	}
 	if (s->registry && !m->status && (m->what == TENSOR_SEAL || m->what == TENSOR_TOUCH))
@@ -324,6 +346,10 @@ static void command(void *owner, const struct registry_command *wanted)
 	struct asked *a = ask(s, &none);
 	uint32_t i = find(s, wanted->tensor.name), holds = s->table->hold_count;
 
+	if (!a) {
+		refuse_command(s, wanted->ticket, "the store has no memory for the command");
+		return;
+	}
 	a->command = true;
 	a->ticket = wanted->ticket;
 	a->op = wanted->op;

@@ -46,6 +46,9 @@ void store_say(struct store *store, const struct tensor_message *message, int fd
 /* The place of NAMESPACE/NAME; UINT32_MAX: nobody has that name. */
 uint32_t store_table_find(const struct store *store, const char *space, const char *name);
 uint32_t store_table_by_id(const struct store *store, const uint8_t id[16]);
+/* What programs open it by (handle.c), and back; UINT32_MAX: no tensor has that handle now. */
+void store_handle(const struct tensor_record *record, struct tensor_handle *handle);
+uint32_t store_table_by_handle(const struct store *store, const char *digits);
 /* A record for memory of ROOM bytes, state FREE, with FD (taken where it succeeds); the
  * supervisor keeps it. UINT32_MAX: none is free. */
 uint32_t store_table_new(struct store *store, const uint8_t gpu[16], uint64_t room, int fd);

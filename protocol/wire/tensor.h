@@ -78,10 +78,26 @@ enum tensor_state {
 #define TENSOR_WRITE (1u << 8) /* to be written, while it is not sealed */
 #define TENSOR_NEW (1u << 9)   /* one that is there already is an error */
 #define TENSOR_MAKE (1u << 10) /* create; else get */
+#define TENSOR_BY_HANDLE                                                                       \
+	(1u << 11) /* get what the name says as a handle, in hexadecimal; it is written if the \
+		      session may */
 /* Of an answer only. */
 #define TENSOR_OWNED (1u << 16)	   /* the asking session may seal it */
 #define TENSOR_WRITABLE (1u << 17) /* what is mapped of it may be written */
 #define TENSOR_MADE (1u << 18)	   /* it was not there before */
+
+/* What Redis has as ipc_handle, and programs pass to cudaIpcOpenMemHandle. Only the store makes
+ * sense of it: each byte has to be as it writes it. */
+#define TENSOR_HANDLE_MAGIC "vcudaTNS"
+struct tensor_handle {
+	char magic[8];
+	uint8_t id[16];	   /* of the tensor, at random */
+	uint8_t gpu[16];   /* its UUID */
+	uint64_t bytes;	   /* the tensor's */
+	uint64_t ctime;	   /* what had the id before has another one */
+	uint64_t reserved; /* 0 */
+};
+#define TENSOR_HANDLE_DIGITS (2 * sizeof(struct tensor_handle))
 
 struct tensor_about {
 	uint32_t dtype, rank;

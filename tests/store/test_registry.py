@@ -12,11 +12,11 @@ from tensors import store_of, tensors, wait_for  # noqa: E402
 
 
 @contextlib.contextmanager
-def joined(**more):
+def joined(*flags, **more):
     """A stack whose store has an index, when that is filled."""
     redis = Redis()
     try:
-        with tensors("--set", f"store.registry={redis.address}", "--set", "store.node=n1", **more) as s:
+        with tensors("--set", f"store.registry={redis.address}", "--set", "store.node=n1", *flags, **more) as s:
             s.redis = redis
             eventually("the index is filled", lambda: redis.cli("EXISTS", "node:n1") == "1")
             yield s

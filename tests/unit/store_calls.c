@@ -55,9 +55,13 @@ int store_memory_make(
 
 bool store_keep(struct store *s, const uint8_t name[16], int fd)
 {
-	(void)s;
-	(void)name;
+	uint32_t i = 0;
+
 	(void)fd;
+	/* Killed here, the next store looks for what is kept among these. */
+	while (i < s->table->count && memcmp(s->table->records[i].id, name, 16))
+		i++;
+	assert_true(i < s->table->count);
 	kept++;
 	return true;
 }
@@ -254,6 +258,10 @@ static void names_and_shapes_that_cannot_be_are_refused(void **state)
 	assert_int_equal(take(1, name, 1, TENSOR_MAKE), 0);
 	assert_int_equal(take(1, "", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
 	assert_int_equal(take(1, "a\n", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
+	assert_int_equal(take(1, "\xc3", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
+	assert_int_equal(take(1, "a\xff", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
+	assert_int_equal(take(1, "\xed\xa0\x80", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
+	assert_int_equal(take(1, "\xc3\xa4", 1, TENSOR_MAKE), 0);
 	assert_int_equal(take(1, "/a", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
 	assert_int_equal(take(1, "red/", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
 	assert_int_equal(take(1, "red/a/b", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
@@ -429,6 +437,51 @@ static void what_was_shared_is_not_pooled(void **state)
 	end_all();
 }
 
+static uint32_t take_handle(uint64_t session, const struct tensor_handle *handle)
+{
+	char digits[TENSOR_HANDLE_DIGITS + 1];
+	unsigned char bytes[sizeof(*handle)];
+
+	memcpy(bytes, handle, sizeof(bytes));
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(digits + 2 * i, 3, "%02x", bytes[i]);
+	return take(session, digits, 0, TENSOR_BY_HANDLE);
+}
+
+static void no_forged_handle_is_a_tensor(void **state)
+{
+	struct tensor_handle handle, forged;
+	struct tensor_message m;
+
+	(void)state;
+	begin();
+	assert_int_equal(take(1, "a", 4 * MIB, TENSOR_MAKE), 0);
+	store_handle(&store.table->records[0], &handle);
+	for (int i = 0; i < ROUNDS; i++) {
+		unsigned changes = 1 + roll(4);
+
+		forged = handle;
+		for (unsigned k = 0; k < changes; k++)
+			((unsigned char *)&forged)[roll(sizeof(forged))] ^=
+				(unsigned char)(1 + roll(255));
+		if (memcmp(&forged, &handle, sizeof(handle)))
+			assert_int_equal(take_handle(1, &forged), TENSOR_INVALID_VALUE);
+	}
+	assert_int_equal(take_handle(1, &handle), 0);
+	assert_int_equal(take_handle(2, &handle), TENSOR_INVALID_VALUE); /* another namespace */
+	assert_int_equal(take(1, "00", 0, TENSOR_BY_HANDLE), TENSOR_INVALID_VALUE);
+	assert_int_equal(take(1, "a", 0, TENSOR_BY_HANDLE), TENSOR_INVALID_VALUE);
+	m = question(TENSOR_DELETE, 1, "a");
+	store_ask(&store, &m);
+	assert_int_equal(take_handle(1, &handle), TENSOR_INVALID_VALUE); /* it has no name */
+	/* The pool's memory has the same id. */
+	store_table_session_over(&store, 1);
+	assert_int_equal(take(1, "b", 4 * MIB, TENSOR_MAKE), 0);
+	assert_memory_equal(store.table->records[0].id, handle.id, sizeof(handle.id));
+	assert_int_equal(take_handle(1, &handle), TENSOR_INVALID_VALUE);
+	end_all();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -439,6 +492,7 @@ int main(void)
 		cmocka_unit_test(what_is_asked_in_vain_evicts_nothing),
 		cmocka_unit_test(writers_are_told_again_of_what_is_sealed),
 		cmocka_unit_test(the_next_store_goes_on),
+		cmocka_unit_test(no_forged_handle_is_a_tensor),
 		cmocka_unit_test(no_question_passes_a_limit_or_gets_a_foreign_tensor),
 		cmocka_unit_test(any_bytes_are_answered),
 	};

@@ -27,6 +27,7 @@
 #include "shim/driver/peer.h"
 #include "shim/engine/status.h"
 #include "shim/driver/stream.h"
+#include "shim/driver/tensor.h"
 #include "shim/engine/lock.h"
 
 static const char memory_magic[8] = "vcudaMEM", event_magic[8] = "vcudaEVT";
@@ -203,6 +204,9 @@ CUresult hand_cuIpcOpenMemHandle_v2(
 	int device;
 
 	memcpy(&memory, &handle, sizeof(memory));
+	if (pdptr && !(Flags & ~(unsigned)CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) &&
+		tensor_handle_is(&handle))
+		return tensor_handle_open(pdptr, &handle);
 	if (!pdptr || Flags & ~(unsigned)CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
 		memcmp(memory.magic, memory_magic, sizeof(memory.magic)) ||
 		memory.offset >= memory.bytes)
@@ -243,6 +247,8 @@ CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
 
+	if (tensor_handle_close(dptr, &status))
+		return status;
 	pthread_mutex_lock(&shared.lock);
 	for (struct opened **at = &shared.opened; *at; at = &(*at)->next) {
 		struct opened *o = *at;
