@@ -75,6 +75,19 @@ int unix_listen(const char *path, int type, unsigned mode, struct error *error)
 	return take_fd(&fd);
 }
 
+int unix_listen_alone(const char *path, int type, unsigned mode)
+{
+	int fd = unix_connect(path, type | SOCK_NONBLOCK, NULL);
+
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 || fd == -EAGAIN)
+		return -EADDRINUSE;
+	if (fd != -ENOENT && fd != -ECONNREFUSED)
+		return fd;
+	return unix_listen(path, type, mode, NULL);
+}
+
 int unix_announce(const char *path, int type, struct error *error)
 {
 	cleanup_close int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

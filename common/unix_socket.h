@@ -27,6 +27,10 @@ int unix_connect(const char *path, int type, struct error *error);
  * on that is the caller's to know. Who finds it can connect. fd, or -errno with *error. */
 int unix_listen(const char *path, int type, unsigned mode, struct error *error);
 
+/* The same, unless somebody listens there: -EADDRINUSE. A socket that nobody listens on is that
+ * of a process that died. */
+int unix_listen_alone(const char *path, int type, unsigned mode);
+
 /* One under PATH as a name of the network namespace and not of the file system. */
 int unix_announce(const char *path, int type, struct error *error);
 

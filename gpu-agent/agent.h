@@ -155,7 +155,8 @@ struct agent_config {
 		char registry[512]; /* unix:///PATH or tcp://HOST:PORT of a Redis; "": none */
 		char registry_user[128]; /* of Redis' ACL; "": the default user */
 		char registry_password_file[AGENT_PATH]; /* "": no password */
-		char node[64]; /* this agent's ID there; "": the host's name */
+		char node[64];	  /* this agent's ID there; "": the host's name */
+		char socket[108]; /* for processes of this node; "": none */
 	} store;
 	bool sandbox_off;      /* sandbox.h */
 	bool sandbox_required; /* a worker that lacks a part serves nobody */

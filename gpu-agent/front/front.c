@@ -32,6 +32,7 @@
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/front/tensor_socket.h"
 #include "gpu-agent/front/tensors.h"
 #include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/settings.h"
@@ -281,6 +282,8 @@ static int open_all(struct front *front, struct error *error)
 		ret = hello_open(front, error);
 	if (!ret)
 		health_open(front);
+	if (!ret)
+		tensor_socket_open(front);
 	return ret;
 }
 
@@ -308,6 +311,7 @@ int front_main(const struct agent_config *config)
 		next = sooner(next, tenants_tick(&front, now));
 		next = sooner(next, timeshare_tick(&front, now));
 		next = sooner(next, tensors_tick(&front, now));
+		next = sooner(next, tensor_socket_tick(&front, now));
 		next = sooner(next, drain_tick(&front, now));
 		next = sooner(next, http_tick(&front));
 		report_state(&front);
@@ -316,6 +320,7 @@ int front_main(const struct agent_config *config)
 		events_turn(&front.events, next);
 	}
 	health_close(&front);
+	tensor_socket_close(&front);
 	hello_close(&front);
 	direct_close(&front);
 	http_close(&front);

@@ -39,6 +39,7 @@ struct pod;
 struct share;
 struct tenants;
 struct tensor_table;
+struct tensor_socket;
 struct tensors_ask;
 
 struct front {
@@ -66,10 +67,11 @@ struct front {
 	/* tensors.h */
 	struct {
 		struct watch store;
-		bool ready;		  /* it has read what the store before it left */
-		bool introduce;		  /* it is to be told which sessions run: */
-		uint32_t introduced;	  /* as many; 0: it does not know that it is told */
-		struct tensors_ask *asks; /* not answered, in the order of coming */
+		bool ready;		      /* it has read what the store before it left */
+		bool introduce;		      /* it is to be told which sessions run: */
+		uint32_t introduced;	      /* as many; 0: it does not know that it is told */
+		struct tensor_socket *socket; /* for processes of the node; NULL: none */
+		struct tensors_ask *asks;     /* not answered, in the order of coming */
 		const struct tensor_table *table; /* NULL: none yet */
 	} tensors;
 	struct pool pool;

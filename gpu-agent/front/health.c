@@ -30,20 +30,6 @@ static void health_ready(struct watch *watch, uint32_t mask)
 	}
 }
 
-/* A socket that nobody listens on is a front's that died. */
-static int take_path(const char *path)
-{
-	int fd = unix_connect(path, SOCK_STREAM | SOCK_NONBLOCK, NULL);
-
-	if (fd >= 0)
-		close(fd);
-	if (fd >= 0 || fd == -EAGAIN)
-		return -EADDRINUSE;
-	if (fd != -ENOENT && fd != -ECONNREFUSED)
-		return fd;
-	return unix_listen(path, SOCK_STREAM, 0600, NULL);
-}
-
 void health_open(struct front *front)
 {
 	const char *path = front->config->health_socket;
@@ -52,7 +38,7 @@ void health_open(struct front *front)
 	front->health.fd = -1;
 	if (!path[0])
 		return;
-	fd = ret = take_path(path);
+	fd = ret = unix_listen_alone(path, SOCK_STREAM, 0600);
 	if (ret >= 0)
 		ret = events_watch(&front->events, &front->health, fd, EPOLLIN, health_ready);
 	if (!ret)

@@ -17,6 +17,7 @@
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/front/tensor_socket.h"
 
 /* Without a store a question waits so long; one that was sent to a store that lives, longer:
  * the driver makes memory. */
@@ -63,15 +64,24 @@ static void answer(struct front *front, struct pool_worker *worker,
 		pool_fault(front, worker, "the worker does not take an answer on tensors");
 }
 
+/* To the worker, or to the process of the node, that asked. */
+static void answer_whom(struct front *front, const struct tensor_message *m, int fd)
+{
+	struct pool_worker *worker = worker_by_pid(front, m->worker);
+
+	if (!m->worker)
+		tensor_socket_tell(front, m->session, m, fd);
+	else if (worker && worker->session->number == m->session)
+		answer(front, worker, m, fd);
+}
+
 static void answer_refused(struct front *front, const struct tensors_ask *ask, const char *text)
 {
 	struct tensor_message m = ask->message;
-	struct pool_worker *worker = worker_by_pid(front, m.worker);
 
 	m.status = TENSOR_NOT_READY;
 	snprintf(m.text, sizeof(m.text), "%s", text);
-	if (worker)
-		answer(front, worker, &m, -1);
+	answer_whom(front, &m, -1);
 }
 
 /* ---- to the store ---- */
@@ -128,55 +138,84 @@ void tensors_space(const struct tenant *tenant, char space[TENSOR_SPACE])
 		strcpy(space, "default");
 }
 
-void tensors_ask(
-	struct front *front, struct pool_worker *worker, const struct tensor_message *ask)
+/* What is asked of GPU, once it is known whose it is. False: too much waits, or no memory. */
+static bool put(
+	struct front *front, const struct tensor_message *ask, uint32_t gpu, uint32_t at_once)
 {
-	const struct session *session = worker->session;
-	uint32_t gpu = quota_gpu(front, session, ask->device), under_way = 0;
 	struct tensors_ask **tail = &front->tensors.asks, *a;
+	uint32_t under_way = 0;
 
 	for (; *tail; tail = &(*tail)->next)
-		under_way += (*tail)->message.worker == worker->pid;
-	if (ask->version != TENSOR_VERSION || !ask->what || ask->what >= TENSOR_OPERATIONS ||
-		gpu == UINT32_MAX || under_way == ASKS_PER_WORKER ||
-		!memchr(ask->name, 0, TENSOR_NAME) ||
-		!memchr(ask->text, 0, sizeof(ask->text))) {
-		pool_fault(front, worker, "a question on tensors that makes no sense");
-		return;
-	}
-	a = calloc(1, sizeof(*a));
-	if (!a) {
-		pool_fault(front, worker, "no memory for a question on tensors");
-		return;
-	}
+		under_way += (*tail)->message.session == ask->session;
+	a = under_way < at_once ? calloc(1, sizeof(*a)) : NULL;
+	if (!a)
+		return false;
 	a->message = *ask;
-	a->message.worker = worker->pid;
-	a->message.session = session->number;
 	a->message.again = ask->again != 0;
 	memcpy(a->message.gpu, front->ledger.devices[gpu].uuid, sizeof(a->message.gpu));
 	a->message.left = ledger_free(&front->ledger, gpu);
 	a->message.about.room = front->ledger.devices[gpu].store;
-	tensors_space(session->tenant, a->message.space);
 	a->since = wait_now();
 	*tail = a;
-	if (!front->config->store.bytes) {
-		answer_refused(front, a, "this agent has no store of tensors (store.bytes)");
-		*tail = NULL;
-		free(a);
-		return;
+	if (front->config->store.bytes) {
+		send_waiting(front);
+		return true;
 	}
-	send_waiting(front);
+	*tail = NULL;
+	answer_refused(front, a, "this agent has no store of tensors (store.bytes)");
+	free(a);
+	return true;
+}
+
+void tensors_ask(
+	struct front *front, struct pool_worker *worker, const struct tensor_message *ask)
+{
+	const struct session *session = worker->session;
+	uint32_t gpu = quota_gpu(front, session, ask->device);
+	struct tensor_message m = *ask;
+
+	m.worker = worker->pid;
+	m.session = session->number;
+	tensors_space(session->tenant, m.space);
+	if (ask->version != TENSOR_VERSION || !ask->what || ask->what >= TENSOR_OPERATIONS ||
+		gpu == UINT32_MAX || !memchr(ask->name, 0, TENSOR_NAME) ||
+		!memchr(ask->text, 0, sizeof(ask->text)) ||
+		!put(front, &m, gpu, ASKS_PER_WORKER))
+		pool_fault(front, worker, "a question on tensors that makes no sense");
+}
+
+bool tensors_ask_for(struct front *front, const struct tensor_message *ask, uint32_t at_once)
+{
+	struct tensor_message m = *ask;
+	uint32_t gpu = 0;
+
+	while (gpu < front->ledger.device_count &&
+		memcmp(front->ledger.devices[gpu].uuid, ask->gpu, sizeof(ask->gpu)))
+		gpu++;
+	if (gpu == front->ledger.device_count && ask->what == TENSOR_TAKE) {
+		m.status = TENSOR_INVALID_DEVICE;
+		snprintf(m.text, sizeof(m.text), "this agent does not have that GPU");
+		return tensor_socket_tell(front, m.session, &m, -1);
+	}
+	if (gpu == front->ledger.device_count)
+		gpu = 0;
+	return front->ledger.device_count && put(front, &m, gpu, at_once);
 }
 
 void tensors_session_over(struct front *front, const struct session *session)
 {
+	tensors_over(front, session->number);
+}
+
+void tensors_over(struct front *front, uint64_t session)
+{
 	struct tensor_message over = {
-		.version = TENSOR_VERSION, .what = TENSOR_OVER, .session = session->number};
+		.version = TENSOR_VERSION, .what = TENSOR_OVER, .session = session};
 
 	for (struct tensors_ask **at = &front->tensors.asks; *at;) {
 		struct tensors_ask *a = *at;
 
-		if (a->message.session != session->number) {
+		if (a->message.session != session) {
 			at = &a->next;
 			continue;
 		}
@@ -192,6 +231,14 @@ void tensors_session_over(struct front *front, const struct session *session)
 
 /* ---- from the store ---- */
 
+/* Of the sessions, and behind them of the processes of the node; 0: none is there. */
+static uint64_t number_at(const struct front *front, uint32_t index)
+{
+	if (index >= front->config->max_sessions)
+		return tensor_socket_session(front, index - front->config->max_sessions);
+	return front->sessions[index].state == SESSION_FREE ? 0 : front->sessions[index].number;
+}
+
 /* Tells the store which sessions run: as many as it takes now, the others at the next tick.
  * Who begins meanwhile asks nothing before the store is ready, so it holds nothing. */
 static void introduce(struct front *front)
@@ -202,12 +249,10 @@ static void introduce(struct front *front)
 	if (!front->tensors.introduce || (!at && !say(front, &m)))
 		return;
 	m.what = TENSOR_SESSION;
-	for (at += !at; at <= front->config->max_sessions; at++) {
-		const struct session *session = &front->sessions[at - 1];
-
+	for (at += !at; at <= front->config->max_sessions + TENSOR_SOCKET_CLIENTS; at++) {
 		front->tensors.introduced = at;
-		m.session = session->number;
-		if (session->state != SESSION_FREE && !say(front, &m))
+		m.session = number_at(front, at - 1);
+		if (m.session && !say(front, &m))
 			return;
 	}
 	front->tensors.introduced = at;
@@ -251,6 +296,8 @@ static void take_used(struct front *front, const struct tensor_message *m)
 
 static void take_read_only(struct front *front, const struct tensor_message *m)
 {
+	if (tensor_socket_tell(front, m->session, m, -1))
+		return;
 	for (uint32_t i = 0; i < front->pool.room; i++) {
 		struct pool_worker *worker = &front->pool.workers[i];
 
@@ -264,15 +311,12 @@ static void take_answer(struct front *front, const struct tensor_message *m, int
 {
 	for (struct tensors_ask **at = &front->tensors.asks; *at; at = &(*at)->next) {
 		struct tensors_ask *a = *at;
-		struct pool_worker *worker;
 
 		if (a->message.worker != m->worker || a->message.tag != m->tag ||
 			a->message.session != m->session || !a->sent)
 			continue;
 		*at = a->next;
-		worker = worker_by_pid(front, m->worker);
-		if (worker && worker->session->number == m->session)
-			answer(front, worker, m, fd);
+		answer_whom(front, m, fd);
 		free(a);
 		return;
 	}

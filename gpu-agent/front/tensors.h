@@ -7,6 +7,7 @@
 #ifndef VCUDA_GPU_AGENT_FRONT_TENSORS_H
 #define VCUDA_GPU_AGENT_FRONT_TENSORS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -21,10 +22,14 @@ struct viewer;
 /* A worker's question. */
 void tensors_ask(
 	struct front *front, struct pool_worker *worker, const struct tensor_message *ask);
+/* A question of a process of the node: session, namespace and GPU (any, where it does not
+ * matter) are told in it. False: it makes no sense, or AT_ONCE of them wait already. */
+bool tensors_ask_for(struct front *front, const struct tensor_message *ask, uint32_t at_once);
 /* A connection to another store; takes FD. */
 void tensors_store(struct front *front, int fd);
 /* The session is over, with all that it holds. */
 void tensors_session_over(struct front *front, const struct session *session);
+void tensors_over(struct front *front, uint64_t session);
 /* Sends what could not be sent, answers what nobody answers; the next time to look. */
 uint64_t tensors_tick(struct front *front, uint64_t now);
 /* What the store knows, as it is now: records change while they are read. NULL: there was no

@@ -22,11 +22,6 @@
 #include "shim/engine/status.h"
 #include "shim/generated/cuda_hand.h"
 
-_Static_assert((int)VCUDA_BOOL == (int)TENSOR_BOOL && VCUDA_TENSOR_RANK == TENSOR_RANK, "");
-_Static_assert(VCUDA_TENSOR_KEEP == TENSOR_KEEP && VCUDA_TENSOR_MADE == TENSOR_MADE, "");
-_Static_assert(VCUDA_TENSOR_NEW == TENSOR_NEW && VCUDA_TENSOR_WRITE == TENSOR_WRITE, "");
-_Static_assert(sizeof(((struct vcuda_tensor_stat *)0)->name) >= 64 + TENSOR_NAME, "");
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 LOCK_RANK(tensor, lock, LOCK_TENSOR);
 
@@ -40,7 +35,7 @@ void tensor_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-_Thread_local char tensor_text[TENSOR_SENTENCE];
+_Thread_local char tensor_text[SENTENCE];
 
 EXPORT const char *vcuda_tensor_error(void)
 {
@@ -135,9 +130,7 @@ static CUresult map(const struct tensor_about *about, uint64_t handle, int devic
 	CUdeviceptr base = 0;
 	CUresult status;
 
-	if (!about->room || about->offset >= about->room ||
-		about->bytes > about->room - about->offset || about->rank > TENSOR_RANK ||
-		about->room % devices.at[device].open.granularity)
+	if (!arguments_sound(about, devices.at[device].open.granularity))
 		return status_of(CAUSE_VIOLATION);
 	status = memory_reserve(device, about->room, 0, 0, &base);
 	if (status)
@@ -157,18 +150,10 @@ static CUresult map(const struct tensor_about *about, uint64_t handle, int devic
 		memory_unreserve(base, about->room);
 		return status;
 	}
-	*tensor = (struct vcuda_tensor){.data = base + about->offset,
-		.bytes = about->bytes,
-		.device = device,
-		.dtype = about->dtype,
-		.rank = about->rank,
-		.flags = about->flags |
-			 (about->state == TENSOR_SEALED ? VCUDA_TENSOR_SEALED : 0),
-		.version = about->version,
-		.reserved = {[TENSOR_HANDLE_AT] = handle,
-			[TENSOR_BASE_AT] = base,
-			[TENSOR_ROOM_AT] = about->room}};
-	memcpy(tensor->shape, about->shape, sizeof(tensor->shape));
+	arguments_tensor(tensor, about, base, device);
+	tensor->reserved[TENSOR_HANDLE_AT] = handle;
+	tensor->reserved[TENSOR_BASE_AT] = base;
+	tensor->reserved[TENSOR_ROOM_AT] = about->room;
 	return CUDA_SUCCESS;
 }
 
@@ -228,49 +213,28 @@ CUresult tensor_take(
 	return status;
 }
 
-CUresult tensor_put_name(struct tensor_wish *wish, const char *name)
-{
-	size_t n = name ? strlen(name) : 0;
-
-	if (!n || n > TENSOR_NAME_MAX)
-		return tensor_fail(CUDA_ERROR_INVALID_VALUE,
-			"a tensor's name has 1 to %d bytes, not %zu", TENSOR_NAME_MAX, n);
-	memcpy(wish->name, name, n);
-	return CUDA_SUCCESS;
-}
-
 EXPORT int vcuda_tensor_create(const char *name, uint32_t dtype, uint32_t rank,
 	const int64_t *shape, int device, uint32_t flags, struct vcuda_tensor *tensor)
 {
-	struct tensor_wish wish = {.dtype = dtype, .rank = rank};
 	CUresult status = tensor_begin(&device, "vcuda_tensor_create");
+	struct tensor_wish wish = {0};
+	struct tensor_about about;
 
+	if (!status)
+		status = (CUresult)arguments_create(
+			&about, dtype, rank, shape, flags, tensor, tensor_text);
+	if (!status)
+		status = (CUresult)arguments_name(wish.name, name, tensor_text);
 	if (status)
 		return (int)status;
-	if (!tensor || (rank && !shape) || rank > TENSOR_RANK)
-		return (int)tensor_fail(CUDA_ERROR_INVALID_VALUE,
-			"vcuda_tensor_create: a shape of 0 to %d numbers, not %u", TENSOR_RANK,
-			rank);
-	if (!tensor_dtype_bytes(dtype))
-		return (int)tensor_fail(CUDA_ERROR_INVALID_VALUE,
-			"vcuda_tensor_create: there is no dtype %u", dtype);
-	if (flags & ~(VCUDA_TENSOR_KEEP | VCUDA_TENSOR_EVICTABLE | VCUDA_TENSOR_NEW))
-		return (int)tensor_fail(CUDA_ERROR_INVALID_VALUE,
-			"vcuda_tensor_create: flags 0x%x are not create's", flags);
-	if (rank)
-		memcpy(wish.shape, shape, rank * sizeof(*shape));
-	if (!tensor_shape_bytes(dtype, rank, wish.shape))
-		return (int)tensor_fail(CUDA_ERROR_INVALID_VALUE,
-			"vcuda_tensor_create: a dimension is not above 0, or all together are "
-			"too many bytes");
-	wish.flags = flags | TENSOR_MAKE;
+	wish.dtype = dtype;
+	wish.rank = rank;
+	wish.flags = about.flags;
+	memcpy(wish.shape, about.shape, sizeof(wish.shape));
 	memset(tensor, 0, sizeof(*tensor));
-	status = tensor_put_name(&wish, name);
-	if (!status) {
-		tensor_lock();
-		status = tensor_take(device, &wish, 1, tensor);
-		tensor_unlock();
-	}
+	tensor_lock();
+	status = tensor_take(device, &wish, 1, tensor);
+	tensor_unlock();
 	return (int)status;
 }
 
@@ -299,7 +263,8 @@ EXPORT int vcuda_tensor_get(const char *const *names, size_t count, int device, 
 		memset(wishes, 0, sizeof(wishes));
 		for (uint32_t i = 0; !status && i < n; i++) {
 			wishes[i].flags = flags;
-			status = tensor_put_name(&wishes[i], names[done + i]);
+			status = (CUresult)arguments_name(
+				wishes[i].name, names[done + i], tensor_text);
 		}
 		if (!status)
 			status = tensor_take(device, wishes, n, tensors + done);

@@ -10,9 +10,9 @@
 
 #include "include/vcuda/tensor.h"
 #include "protocol/wire/tensor.h"
+#include "shim/tensor/arguments.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define TENSOR_SENTENCE 200
 
 struct shim_call;
 struct wire_run;
@@ -22,7 +22,7 @@ enum { TENSOR_HANDLE_AT, TENSOR_BASE_AT, TENSOR_ROOM_AT };
 
 /* --- tensor.c --- */
 /* The sentence of this thread's last call. */
-extern _Thread_local char tensor_text[TENSOR_SENTENCE];
+extern _Thread_local char tensor_text[SENTENCE];
 __attribute__((format(printf, 2, 3))) CUresult tensor_fail(
 	CUresult status, const char *format, ...);
 /* A failure of CUDA's, or of the session's, without a sentence of its own. */
@@ -31,7 +31,6 @@ CUresult tensor_plain(CUresult status, const char *what);
 CUresult tensor_begin(int *device, const char *what);
 /* The sentence of an answer. */
 void tensor_take_text(const struct shim_call *call, const struct wire_run *run);
-CUresult tensor_put_name(struct tensor_wish *wish, const char *name);
 /* The agent is asked one thing at a time. */
 void tensor_lock(void);
 void tensor_unlock(void);

@@ -7,9 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "common/wait.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/context.h"
@@ -17,10 +15,6 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/status.h"
 #include "shim/generated/cuda_hand.h"
-
-/* Between two looks at a tensor that is not sealed yet. */
-#define LOOK_MIN_NS 500000u
-#define LOOK_MAX_NS 20000000u
 
 static CUresult call_do(
 	int device, uint32_t what, uint64_t memory, const char *name, const char *argument)
@@ -80,7 +74,7 @@ static CUresult do_named(
 	CUresult status = tensor_begin(&device, what);
 
 	if (!status)
-		status = tensor_put_name(&wish, name);
+		status = (CUresult)arguments_name(wish.name, name, tensor_text);
 	if (!status && (!argument || strlen(argument) >= 64))
 		status = tensor_fail(
 			CUDA_ERROR_INVALID_VALUE, "%s: a namespace has 1 to 63 bytes", what);
@@ -137,18 +131,7 @@ static CUresult look(int device, bool list, uint64_t *cursor, const char *name,
 	if (status)
 		return tensor_text[0] ? status : tensor_plain(status, "tensor");
 	*cursor = entry.cursor;
-	*stat = (struct vcuda_tensor_stat){.bytes = entry.about.bytes,
-		.dtype = entry.about.dtype,
-		.rank = entry.about.rank,
-		.flags = entry.about.flags |
-			 (entry.about.state == TENSOR_SEALED ? VCUDA_TENSOR_SEALED : 0),
-		.holders = entry.about.holders,
-		.version = entry.about.version,
-		.ctime = entry.about.ctime,
-		.mtime = entry.about.mtime};
-	memcpy(stat->shape, entry.about.shape, sizeof(stat->shape));
-	snprintf(stat->name, sizeof(stat->name), "%.*s", (int)sizeof(stat->name) - 1,
-		entry.name);
+	arguments_stat(stat, &entry.about, entry.name);
 	return CUDA_SUCCESS;
 }
 
@@ -162,7 +145,7 @@ EXPORT int vcuda_tensor_stat(const char *name, int device, struct vcuda_tensor_s
 		status = tensor_fail(
 			CUDA_ERROR_INVALID_VALUE, "vcuda_tensor_stat: no place for it");
 	if (!status)
-		status = tensor_put_name(&wish, name);
+		status = (CUresult)arguments_name(wish.name, name, tensor_text);
 	return (int)(status ? status : look(device, false, &cursor, wish.name, stat));
 }
 
@@ -181,17 +164,5 @@ EXPORT int vcuda_tensor_list(
 EXPORT int vcuda_tensor_wait(
 	const char *name, int device, uint32_t ms, struct vcuda_tensor_stat *stat)
 {
-	uint64_t until = wait_now() + ms * 1000000ull, nap = LOOK_MIN_NS;
-	int status;
-
-	for (;;) {
-		status = vcuda_tensor_stat(name, device, stat);
-		if (status || stat->flags & VCUDA_TENSOR_SEALED)
-			return status;
-		if (wait_now() >= until)
-			return (int)tensor_fail(CUDA_ERROR_NOT_READY,
-				"'%.100s' was not sealed within %u ms", name, ms);
-		nanosleep(&(struct timespec){.tv_nsec = (long)nap}, NULL);
-		nap = 2 * nap < LOOK_MAX_NS ? 2 * nap : LOOK_MAX_NS;
-	}
+	return arguments_wait(name, device, ms, stat, tensor_text);
 }

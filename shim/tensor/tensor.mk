@@ -1,8 +1,9 @@
 # What programs that use tensors with names are linked with (include/vcuda/tensor.h).
 TENSOR_LIB := $(LIB)/libvcuda-tensor.so
+TENSOR_LIB_OBJS := $(patsubst %.c,$(OBJ)/shim/%.o,$(wildcard shim/tensor/*.c))
 
-$(TENSOR_LIB): $(OBJ)/shim/shim/tensor/absent.o
+$(TENSOR_LIB): $(TENSOR_LIB_OBJS)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(PRELOAD_CC) $(PRELOAD_LDFLAGS) -Wl,-soname,$(@F) -o $@ $<
+	$(Q)$(PRELOAD_CC) $(PRELOAD_LDFLAGS) -Wl,-z,defs -Wl,-soname,$(@F) -o $@ $^ -lpthread -ldl
 all: $(TENSOR_LIB)

@@ -5,7 +5,7 @@ import contextlib
 import os
 import sys
 
-from stack import App, Sidecar, children, folder, stack, wait_for
+from stack import LIB, App, Sidecar, children, folder, stack, wait_for
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MIB = 1 << 20
@@ -20,8 +20,8 @@ class Failed(Exception):
 class Program(App):
     """tests/store/shell.py."""
 
-    def __init__(self, socket, ready=True):
-        super().__init__(os.path.join(HERE, "shell.py"), socket=socket, program=sys.executable)
+    def __init__(self, socket, ready=True, **more):
+        super().__init__(os.path.join(HERE, "shell.py"), socket=socket, program=sys.executable, **more)
         if ready:
             self("context()")
 
@@ -59,16 +59,29 @@ class Program(App):
 
 
 @contextlib.contextmanager
-def tensors(*flags, bytes="512MiB", sidecar=(), agent_env=None):
+def tensors(*flags, bytes="512MiB", sidecar=(), agent_env=None, driver="software"):
     """A stack with a store; .program() starts one."""
     flags = ("--set", f"store.bytes={bytes}", *flags)
-    with stack(agent=flags, sidecar=sidecar, agent_env=agent_env) as s:
+    with stack(agent=flags, sidecar=sidecar, agent_env=agent_env, driver=driver) as s:
         s.program = lambda **more: Program(s.sidecar.socket, **more)
         yield s
+
+
+class Native(Program):
+    """The same on the agent's own node, without vcuda: the machine's driver and the agent's Unix socket."""
+
+    def __init__(self, path, socket, token="", ready=True):
+        libraries = os.path.join(path, "native")
+        os.makedirs(libraries, exist_ok=True)
+        for name, of in (("libcuda.so.1", "libvcuda-softgpu.so"), ("libvcuda-tensor.so", "libvcuda-tensor.so")):
+            if not os.path.lexists(os.path.join(libraries, name)):
+                os.symlink(os.path.join(LIB, of), os.path.join(libraries, name))
+        super().__init__(None, ready, preload=False, env={
+            "LD_LIBRARY_PATH": libraries, "VCUDA_TENSOR_SOCKET": socket, "VCUDA_TOKEN_FILE": token or None})
 
 
 def store_of(agent):
     return wait_for(lambda: children(agent.pid, "agent-store"), 30, "the agent has a store")[0]
 
 
-__all__ = ["App", "Failed", "MIB", "Program", "Sidecar", "children", "folder", "store_of", "tensors", "wait_for"]
+__all__ = ["App", "Failed", "MIB", "Native", "Program", "Sidecar", "children", "folder", "store_of", "tensors", "wait_for"]

@@ -20,6 +20,7 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
+#include "gpu-agent/front/tensor_socket.h"
 #include "gpu-agent/front/tensors.h"
 
 #define SESSIONS 2000u
@@ -59,9 +60,26 @@ void ledger_store(struct ledger *ledger, uint32_t index, uint64_t bytes)
 	(void)bytes;
 }
 
+bool tensor_socket_tell(
+	struct front *f, uint64_t session, const struct tensor_message *message, int fd)
+{
+	(void)f;
+	(void)session;
+	(void)message;
+	(void)fd;
+	return false;
+}
+
+/* One process of the node is there. */
+uint64_t tensor_socket_session(const struct front *f, uint32_t index)
+{
+	(void)f;
+	return index == 7 ? SESSIONS + 1 : 0;
+}
+
 /* ---- the store's end ---- */
 
-static uint64_t told[SESSIONS];
+static uint64_t told[SESSIONS + 1];
 static uint32_t told_count;
 static bool whole;
 
@@ -77,7 +95,7 @@ static void store_reads(int most)
 			told_count = 0;
 			whole = false;
 		} else if (m.what == TENSOR_SESSION) {
-			assert_true(told_count < SESSIONS);
+			assert_true(told_count <= SESSIONS);
 			told[told_count++] = m.session;
 		} else if (m.what == TENSOR_END) {
 			whole = true;
@@ -146,9 +164,9 @@ static void all_are_told_a_few_at_a_time(void **state)
 	join();
 	assert_false(front.tensors.ready);
 	go_on();
-	assert_int_equal(told_count, SESSIONS - SESSIONS / 5);
+	assert_int_equal(told_count, SESSIONS - SESSIONS / 5 + 1);
 	for (uint32_t i = 0; i < told_count; i++)
-		assert_int_equal(told[i] % 5 != 1, 1);
+		assert_true(told[i] % 5 != 1 || told[i] == SESSIONS + 1);
 	end();
 }
 
@@ -164,7 +182,7 @@ static void one_that_ends_meanwhile_is_not_left(void **state)
 	tensors_session_over(&front, &front.sessions[2]);
 	front.sessions[2].state = SESSION_FREE;
 	store_reads(7);
-	assert_int_equal(told_count, SESSIONS - SESSIONS / 5 - 2);
+	assert_int_equal(told_count, SESSIONS - SESSIONS / 5 - 1);
 	for (uint32_t i = 0; i < told_count; i++)
 		assert_true(told[i] != 2 && told[i] != 3);
 	end();
