@@ -18,6 +18,7 @@ int command_preload(int argc, char **argv);
 int command_smi(int argc, char **argv);
 int command_stats(int argc, char **argv);
 int command_tensors(int argc, char **argv);
+int command_weights(int argc, char **argv);
 int command_top(int argc, char **argv);
 /* Where the command is named ptxas: `vcuda run --software` makes that name. */
 int command_ptxas(int argc, char **argv);

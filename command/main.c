@@ -16,6 +16,7 @@ static const char usage[] =
 	"  vcuda smi [-L] [--agent HOST]     the GPUs, their memory and load, who uses them\n"
 	"  vcuda top [--agent HOST]          an agent's sessions, as they change; keys sort\n"
 	"  vcuda tensors --agent HOST        an agent's tensors with names\n"
+	"  vcuda weights push|ls|rm          weights that every pod shares\n"
 	"  vcuda status [--json]             what the sidecar of this machine or pod does\n"
 	"  vcuda stats [--json]              how long the calls of its programs take, by kind\n"
 	"  vcuda doctor [--json] [PROGRAM]   what is right and what is wrong, a line each\n"
@@ -46,6 +47,7 @@ int main(int argc, char **argv)
 		{"stats", command_stats},
 		{"tensors", command_tensors},
 		{"top", command_top},
+		{"weights", command_weights},
 	};
 	struct error error;
 

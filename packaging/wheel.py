@@ -5,8 +5,8 @@
     packaging/wheel.py BUILD LIBRARIES OUT
 
 BUILD/old holds the commands and the software GPU, BUILD/lib what is preloaded; LIBRARIES is what
-old-libraries.sh made. There is no Python in it: pip puts the commands into bin/ of the environment and the
-libraries into lib/vcuda, where the commands look for them. The same build gives the same file.
+old-libraries.sh made. pip puts the commands into bin/ of the environment, the libraries into lib/vcuda, where
+the commands look for them, and the module vcuda where Python does. The same build gives the same file.
 """
 import base64
 import glob
@@ -53,6 +53,10 @@ def collected(build, libraries, folder):
     sources = [f"{build}/lib/{name}" for name in names] + glob.glob(f"{build}/old/lib/libvcuda-softgpu*.so")
     sources += [path for path in glob.glob(f"{libraries}/lib/lib*.so*") if not os.path.islink(path)]
     found.update({f"{data}/data/lib/vcuda/{os.path.basename(path)}": (path, 0o644) for path in sources})
+    # `import vcuda`, and what `vcuda weights` runs.
+    for path in glob.glob(f"{build}/lib/python/vcuda/*.py"):
+        name = os.path.basename(path)
+        found[f"vcuda/{name}"] = found[f"{data}/data/lib/vcuda/python/vcuda/{name}"] = (path, 0o644)
     for number, (place, (source, mode)) in enumerate(sorted(found.items())):
         copy = f"{folder}/{number}"
         shutil.copyfile(source, copy)

@@ -11,7 +11,7 @@ cache=${3:?usage: dist.sh BUILD FOLDER CACHE}
 rm -rf "$folder"
 mkdir -p "$folder/bin" "$folder/lib/deps" "$folder/native" "$folder/bench" "$folder/programs"
 cp "$build"/bin/* "$folder/bin/"
-cp -a "$build"/lib/*.so* "$build"/lib/preload.list "$folder/lib/"
+cp -a "$build"/lib/*.so* "$build"/lib/preload.list "$build"/lib/python "$folder/lib/"
 for binary in "$folder"/bin/* "$folder"/lib/libvcuda-softgpu*.so; do
 	ldd "$binary" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}'
 done | sort -u | while read -r library; do

@@ -26,7 +26,7 @@ KEEP, EVICTABLE, WRITE, NEW, OWNED, WRITABLE, MADE, SEALED = (
     0x1, 0x2, 0x100, 0x200, 0x10000, 0x20000, 0x40000, 0x80000)
 
 __all__ = ["create", "get", "delete", "touch", "share", "stat", "names", "wait", "Tensor", "Error", "DTYPES",
-           "load", "load_file", "load_parts"]
+           "empty", "load", "load_file", "load_parts"]
 from .library import Error  # noqa: E402
 
 
@@ -182,6 +182,6 @@ def wait(name, *, seconds=60, device=-1):
 
 def __getattr__(name):
     """vcuda.load_file and its like: of vcuda.weights, which is read when it is asked for."""
-    if name in ("load", "load_file", "load_parts"):
+    if name in ("empty", "load", "load_file", "load_parts"):
         return getattr(importlib.import_module(".weights", __name__), name)
     raise AttributeError(f"module 'vcuda' has no attribute '{name}'")

@@ -2,13 +2,16 @@
 """Weights that every pod shares: a safetensors file as one tensor with a name.
 
     tensors = vcuda.load_file("model.safetensors")   # name -> torch.Tensor, read-only
-    vcuda.load(model, "DIR")                         # a model that was made on the meta device
+    with vcuda.empty():
+        model = Model()
+    vcuda.load(model, "DIR")                         # sharded, tied
 
 The first process that asks makes one allocation for the file, uploads it and seals it; others wait for
 that and map it.  A file is named by its header's SHA-256 and by samples of its content, so that a copy of
 it elsewhere is the same and another training step is not.  One that dies while it uploads leaves
 nothing, and the next one that waits takes its place.
 """
+import contextlib
 import ctypes
 import hashlib
 import json
@@ -186,18 +189,65 @@ def files_of(folder):
     return [os.path.join(folder, name) for name in names]
 
 
+@contextlib.contextmanager
+def empty():
+    """A model that is made in it has its parameters on the meta device, without memory; its buffers are computed as ever.
+    (torch.device("meta") would leave those empty too that are in no file.)"""
+    import torch
+    register = torch.nn.Module.register_parameter
+
+    def on_meta(module, name, parameter):
+        register(module, name, parameter)
+        if parameter is not None and not parameter.is_meta:
+            made = type(parameter)(parameter.detach().to("meta"), requires_grad=parameter.requires_grad)
+            module._parameters[name] = made
+    torch.nn.Module.register_parameter = on_meta
+    try:
+        yield
+    finally:
+        torch.nn.Module.register_parameter = register
+
+
+def _tied(model):
+    """Lists of the names that one parameter has, of those with several."""
+    names = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    return [found for found in names.values() if len(found) > 1]
+
+
+def _place(model, name):
+    module, _, own = name.rpartition(".")
+    return model.get_submodule(module)._parameters, own
+
+
 def load(model, folder, *, strict=True, **more):
-    """Gives the model (on the meta device) the shared weights of that folder, tied ones too."""
-    state = {}
+    """Gives the model, made within empty() or on the meta device, the shared weights of that folder; a weight that the
+    model has under several names is in the files once.  The weights are to be read only: gradients are not for them."""
+    state, tied = {}, _tied(model)
     for path in files_of(folder):
         state.update(load_file(path, **more))
-    # A tied weight is in the file once; its other names get the same tensor.
     if hasattr(model, "tie_weights"):
-        missing, unexpected = model.load_state_dict(state, strict=False, assign=True)
         model.tie_weights()
-        left = [n for n, p in model.named_parameters() if p.is_meta]
-        if strict and (left or unexpected):
-            raise Error(1, f"{folder}: parameters without weights {left[:5]}, weights without parameters {unexpected[:5]}")
-    else:
-        model.load_state_dict(state, strict=strict, assign=True)
-    return model
+        tied = tied or _tied(model)
+    for names in tied:
+        known = next((name for name in names if name in state), None)
+        state.update({name: state[known] for name in names if known})
+    missing, unexpected = model.load_state_dict(state, strict=False, assign=True)
+    if strict and (missing or unexpected):
+        raise Error(1, f"{folder}: weights that the model has and the files do not {missing[:5]}, and the other way round "
+                       f"{list(unexpected)[:5]}")
+    for first, *others in tied:
+        parameters, own = _place(model, first)
+        for name in others:
+            _place(model, name)[0][name.rpartition(".")[2]] = parameters[own]
+    lacking = [name for name, buffer in model.named_buffers() if buffer.is_meta]
+    if strict and lacking:
+        raise Error(1, f"{folder}: buffers that are in no file {lacking[:5]}: make the model within vcuda.empty(), not on the "
+                       "meta device")
+    device = next(iter(state.values())).device if state else None
+    for module in model.modules():
+        for name, buffer in module._buffers.items():
+            if buffer is not None and not buffer.is_meta and device:
+                module._buffers[name] = buffer.to(device)
+    return model.requires_grad_(False)

@@ -3,8 +3,9 @@
 import json
 import os
 import struct
+import subprocess
 
-from stack import kill
+from stack import BIN, environment, kill
 from tensors import MIB, folder, tensors, wait_for
 
 
@@ -86,3 +87,37 @@ def test_files_that_are_none():
             out.write(struct.pack("<Q", 1 << 62) + b"{}")
         one.fails(f"weights.open_file({file!r})", 1, "length of its header")
         assert one("vcuda.names()") == []
+
+
+def weights(s, *words):
+    return subprocess.run([os.path.join(BIN, "vcuda"), "weights", *words], capture_output=True, text=True, timeout=60,
+                          env=environment({"VCUDA_SOCKET": s.sidecar.socket}))
+
+
+def test_the_command_pushes_lists_and_removes():
+    with folder() as path, tensors() as s:
+        model = os.path.join(path, "model")
+        os.mkdir(model)
+        for name, byte in (("a", b"\1"), ("b", b"\2")):
+            safetensors(os.path.join(model, name + ".safetensors"), {name: ("U8", [MIB], byte * MIB)})
+        got = weights(s, "push", model)
+        assert got.returncode == 0 and got.stdout.count("loaded weights.") == 2, got
+        assert weights(s, "push", model).stdout.count("there   weights.") == 2
+        # What was pushed is what a program finds, and nobody holds it meanwhile.
+        one = s.program()
+        one("from vcuda import weights")
+        one(f"w, parts = weights.open_file({model!r} + '/b.safetensors')")
+        assert one("w.made, every(w)") == (False, 2)
+        got = weights(s, "push", "--name", "mine", "--keep", os.path.join(model, "a.safetensors"))
+        assert got.returncode == 0, got
+        lines = weights(s, "ls", "").stdout.splitlines()
+        assert len(lines) == 4 and lines[3].split() == ["sealed", "1.0", "0", "default/mine"], lines
+        assert weights(s, "rm", "mine").returncode == 0
+        gone = weights(s, "rm", "mine")
+        assert gone.returncode == 1 and "there is no tensor 'default/mine'" in gone.stderr, gone
+        assert len(weights(s, "ls").stdout.splitlines()) == 3
+        for words, text in ((("push", "/nowhere"), "/nowhere"), (("pull",), "is not push, ls or rm"),
+                            (("push", "--name", "x", model), "--name is for one file")):
+            got = weights(s, *words)
+            assert got.returncode and text in got.stderr and "Traceback" not in got.stderr, got
+        one.end()

@@ -122,7 +122,7 @@ def main():
               flush=True)
 
     libraries = [part for part in options.agent_libraries.split(":") if part]
-    settings = ["--warm", "3", "--set", "nccl.allowed=true"]
+    settings = ["--warm", "3", "--set", "nccl.allowed=true", "--set", "store.bytes=64MiB"]
     if options.driver == "software":
         os.environ["VCUDA_SOFTGPU_MEMORY"] = "512M"  # small, so that filling it is cheap
         os.environ["VCUDA_SOFTGPU_DEVICES"] = "2"
