@@ -14,7 +14,6 @@ missed or a workload fails.  docs/PYTORCH.md says how to read the table.
 import argparse
 import json
 import os
-import random
 import select
 import signal
 import statistics
@@ -23,6 +22,7 @@ import sys
 import time
 
 import stack
+from ratios import interval
 from workloads import BY_NAME, COLD_BOUND, WORKLOADS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -86,14 +86,6 @@ class Arm:
             self.process.wait()
         status, self.process = self.process.returncode, None
         return status
-
-
-def interval(values, rounds=2000):
-    """The median's 95 % bootstrap interval."""
-    numbers = random.Random(0)
-    medians = sorted(statistics.median(numbers.choices(values, k=len(values)))
-                     for _ in range(rounds))
-    return medians[rounds // 40], medians[-rounds // 40]
 
 
 def drift(values):

@@ -21,6 +21,7 @@ import time
 
 import run
 import stack
+from ratios import interval
 from workloads import BY_NAME, WORKLOADS
 
 SLOWER = 1 / 0.98
@@ -56,7 +57,7 @@ def measure(workload, arms, options, end):
         return row
     ratios = [after / before for before, after in row["pairs"]]
     row["before"], row["after"] = (statistics.median(column) for column in zip(*row["pairs"]))
-    row["ratio"], row["interval"] = statistics.median(ratios), run.interval(ratios)
+    row["ratio"], row["interval"] = statistics.median(ratios), interval(ratios)
     row["slower"] = row["interval"][0] > SLOWER
     return row
 
