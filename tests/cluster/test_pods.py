@@ -5,7 +5,7 @@ import statistics
 import time
 
 from cluster import (CHART, GPU_MIB, GPU_NAME, SPACE, SYSTEM, VALUES, Api, annotations, apply, container, deployment, eventually,
-                     everything, execute, get, helm, k, kubectl, pod, pod_spec, ready, start)
+                     everything, execute, get, helm, k, kubectl, pod, pod_spec, ready, soon, start)
 import node
 
 RIGHT = "sums are right"
@@ -58,7 +58,7 @@ def test_an_annotated_deployment_computes_without_any_setting():
     _, out = execute("deployment/demo", "vectorAdd")
     took = time.monotonic() - began
     assert RIGHT in out and "ERROR" not in out, out
-    assert took <= 10, f"{took:.1f} s from apply to the first result"
+    soon(took, 10, "from apply to the first result")
     return f"{took:.1f} s from apply to the first result"
 
 
@@ -160,5 +160,5 @@ def test_injection_takes_at_most_100_ms():
             times[name].append(time.monotonic() - began)
             assert ("vcuda-client" in json.dumps(got)) == bool(wanted)
     added = statistics.median(times["annotated"]) - statistics.median(times["plain"])
-    assert added <= 0.1, f"{added * 1000:.0f} ms"
+    soon(added, 0.1, "injection")
     return f"{added * 1000:.1f} ms"

@@ -126,9 +126,7 @@ class Docker(unittest.TestCase):
 
     def test_a_stopped_agent_ends_by_itself(self):
         agent = self.agent()
-        began = time.monotonic()
-        docker("stop", "-t", "20", agent)
-        self.assertLess(time.monotonic() - began, 10)
+        docker("stop", "-t", "20", agent)  # ends it by force after that: status 137
         state = json.loads(docker("inspect", agent)[1])[0]["State"]
         self.assertEqual((state["ExitCode"], state["OOMKilled"]), (0, False))
 

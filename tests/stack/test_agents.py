@@ -5,7 +5,7 @@ import contextlib
 import os
 import subprocess
 
-from stack import BIN, BUILD, LOST, Agent, App, Sidecar, environment, folder, kill, now, one_line, wait_for
+from stack import BIN, BUILD, LOST, Agent, App, Sidecar, environment, folder, kill, one_line, wait_for
 
 SPREAD = os.path.join(BUILD, "stack", "spread")
 
@@ -172,8 +172,6 @@ def test_an_agent_that_is_not_there():
     with folder() as path:
         agent = Agent(path)
         sidecar = Sidecar(path, f"{agent.address}+127.0.0.1:1", "--attach-timeout", "2")
-        began = now()
         refused(sidecar, "127.0.0.1:1", 802)
-        assert now() - began < 25
         # Nothing of the first one's session is left.
         wait_for(lambda: not agent.sessions(), 10, "the session is gone")

@@ -1,12 +1,10 @@
 # arm: no agent
 # An agent is named and does not answer: the CPU works, a use of CUDA says what is wrong.
 import os
-import time
 
 from check import check, python
 
 env = dict(os.environ, REMOTE_GPU_ADDRESS="127.0.0.1:1")
-begun = time.monotonic()
 got = python("""
 import torch
 assert not torch.cuda.is_available()
@@ -19,4 +17,3 @@ except (RuntimeError, AssertionError) as error:
 """, env=env, timeout=60)
 check(got.returncode == 0, f"status {got.returncode}: {got.stderr[-400:]}")
 check(got.stdout.strip(), "using CUDA raises an exception")
-check(time.monotonic() - begun < 45, "it does not hang")
