@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""archive.py settle ARCHIVE REFERENCE | base LAYER.tar REFERENCE ARCHIVE
+"""archive.py normalize ARCHIVE REFERENCE | base LAYER.tar REFERENCE ARCHIVE
 
 Image archives, of the form that `docker save` writes and every tool loads.
 
-settle takes out of an archive what is the tool's that built it (times, host names, names of owners,
+normalize takes out of an archive what is the tool's that built it (times, host names, names of owners,
 order, labels of its own) and puts the same things back in one form: docker, podman and buildah then
 give the same digests, byte for byte.  It touches the last layer, which is ours; those of the base
 keep their digests, so that they are shared with everything else on that base.  The digest is
@@ -55,7 +55,7 @@ def opened_layer(archive, name):
     return file
 
 
-def settled_layer(layer, out):
+def normalized_layer(layer, out):
     """Copies a layer: sorted, of time 0, owners by number.  Its digest."""
     hashing = Hashing(out)
     # Sorting wants seeking: a packed layer is unpacked first.
@@ -82,7 +82,7 @@ def settled_layer(layer, out):
     return "sha256:" + hashing.hash.hexdigest()
 
 
-def settled_config(config, diffs):
+def normalized_config(config, diffs):
     kept = {key: value for key, value in config.get("config", {}).items() if key in KEPT and value}
     if kept.get("WorkingDir") == "/":
         del kept["WorkingDir"]
@@ -128,7 +128,7 @@ def write_archive(path, reference, config, layers):
     return digest
 
 
-def settle(path, reference):
+def normalize(path, reference):
     folder = os.path.dirname(os.path.abspath(path))
     with tarfile.open(path) as archive:
         manifest = json.load(archive.extractfile("manifest.json"))[0]
@@ -140,13 +140,13 @@ def settle(path, reference):
             file = tempfile.TemporaryFile(dir=folder)
             layer = opened_layer(archive, name)
             if number == len(diffs) - 1:
-                diffs[number] = settled_layer(layer, file)
+                diffs[number] = normalized_layer(layer, file)
             else:
                 shutil.copyfileobj(layer, file, 1 << 20)
             size = file.tell()
             file.seek(0)
             layers.append((diffs[number], file, size))
-        print(write_archive(path, reference, settled_config(config, diffs), layers))
+        print(write_archive(path, reference, normalized_config(config, diffs), layers))
 
 
 def base(layer, reference, path):
@@ -156,9 +156,9 @@ def base(layer, reference, path):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["settle"] and len(sys.argv) == 4:
-        settle(*sys.argv[2:])
+    if sys.argv[1:2] == ["normalize"] and len(sys.argv) == 4:
+        normalize(*sys.argv[2:])
     elif sys.argv[1:2] == ["base"] and len(sys.argv) == 5:
         base(*sys.argv[2:])
     else:
-        sys.exit("usage: archive.py settle ARCHIVE REFERENCE | base LAYER.tar REFERENCE ARCHIVE")
+        sys.exit("usage: archive.py normalize ARCHIVE REFERENCE | base LAYER.tar REFERENCE ARCHIVE")

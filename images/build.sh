@@ -266,7 +266,7 @@ image() { # NAME
 	id=$(build "$here/$file.Containerfile" "$out/$name" "${arguments[@]}" 2>"$out/build.log") ||
 		{ cat "$out/build.log" >&2; echo "build.sh: $TOOL did not build $name" >&2; exit 1; }
 	save "$id" "$out/$name.tar.made"
-	digest=$("$here/archive.py" settle "$out/$name.tar.made" "$reference")
+	digest=$("$here/archive.py" normalize "$out/$name.tar.made" "$reference")
 	mv "$out/$name.tar.made" "$out/$name.tar"
 	# The name in the tool's store is that of the same image, and what came before it is gone.
 	[ "$TOOL" = buildah ] || load "$out/$name.tar" "$reference"

@@ -213,7 +213,7 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 		return;
 	case HANDOFF_TIME:
 		if (has_session)
-			timeshare_told(front, worker, h);
+			timeshare_report(front, worker, h);
 		else
 			pool_fault(front, worker, "TIME without a session");
 		return;

@@ -45,7 +45,7 @@ static bool nobody(const struct hello_slot *slot, const char *why)
 	return false;
 }
 
-/* What HELLO says of its pod gives way to what was signed; a UID that differs is a lie. */
+/* What HELLO says of its pod gives way to what was signed; a UID that differs is refused. */
 static bool take_pod(struct hello_slot *slot, const struct jwt_subject *subject)
 {
 	struct session_hello *hello = &slot->hello;

@@ -42,8 +42,8 @@ struct line {
 };
 
 struct images {
-	struct watch told;  /* eventfd: some are done */
-	uint64_t put_bytes; /* the front's: on their way */
+	struct watch finished; /* eventfd: some are done */
+	uint64_t put_bytes;    /* the front's: on their way */
 	const struct agent_config *config;
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -73,7 +73,7 @@ static void line_add(struct line *line, struct job *job)
 	line->last = &job->next;
 }
 
-static struct job *line_take(struct line *line)
+static struct job *line_pop(struct line *line)
 {
 	struct job *job = line->first;
 
@@ -115,8 +115,8 @@ static struct job *job_next(struct images *images)
 {
 	struct job *job = NULL;
 
-	while (!images->over && !(job = line_take(&images->wants)) &&
-		!(job = line_take(&images->puts))) {
+	while (!images->over && !(job = line_pop(&images->wants)) &&
+		!(job = line_pop(&images->puts))) {
 		struct timespec until;
 
 		clock_gettime(CLOCK_REALTIME, &until);
@@ -137,7 +137,7 @@ static void *images_run(void *arg)
 		job_do(images->config, job);
 		pthread_mutex_lock(&images->lock);
 		line_add(&images->done, job);
-		eventfd_write(images->told.fd, 1);
+		eventfd_write(images->finished.fd, 1);
 	}
 	pthread_mutex_unlock(&images->lock);
 	return NULL;
@@ -208,7 +208,7 @@ static void finish(struct front *front, struct job *job)
 	job_free(job);
 }
 
-static void images_told(struct watch *watch, uint32_t mask)
+static void images_done(struct watch *watch, uint32_t mask)
 {
 	struct front *front = watch->owner;
 	struct images *images = front->images;
@@ -220,7 +220,7 @@ static void images_told(struct watch *watch, uint32_t mask)
 		struct job *job;
 
 		pthread_mutex_lock(&images->lock);
-		job = line_take(&images->done);
+		job = line_pop(&images->done);
 		pthread_mutex_unlock(&images->lock);
 		if (!job)
 			return;
@@ -228,7 +228,7 @@ static void images_told(struct watch *watch, uint32_t mask)
 	}
 }
 
-static void job_give(struct images *images, struct job *job)
+static void job_submit(struct images *images, struct job *job)
 {
 	pthread_mutex_lock(&images->lock);
 	line_add(job->put ? &images->puts : &images->wants, job);
@@ -261,7 +261,7 @@ static void want(struct front *front, struct pool_worker *worker, const struct h
 		return;
 	}
 	worker->image_wants++;
-	job_give(front->images, job);
+	job_submit(front->images, job);
 }
 
 static void put(
@@ -288,7 +288,7 @@ static void put(
 	worker->image_puts++;
 	worker->image_bytes += h->bytes;
 	images->put_bytes += h->bytes;
-	job_give(images, job);
+	job_submit(images, job);
 }
 
 void images_request(
@@ -318,12 +318,12 @@ int images_open(struct front *front, struct error *error)
 	line_init(&images->done);
 	pthread_mutex_init(&images->lock, NULL);
 	pthread_cond_init(&images->more, NULL);
-	images->told.fd = -1;
+	images->finished.fd = -1;
 	front->images = images;
 	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (fd < 0)
 		return error_set(error, errno, "eventfd");
-	ret = events_watch(&front->events, &images->told, fd, EPOLLIN, images_told);
+	ret = events_watch(&front->events, &images->finished, fd, EPOLLIN, images_done);
 	if (ret) {
 		close(fd);
 		return error_set(error, -ret, "epoll");
@@ -349,10 +349,10 @@ void images_close(struct front *front)
 	until.tv_sec += CLOSE_SECONDS;
 	if (pthread_timedjoin_np(images->thread, NULL, &until))
 		return;
-	while ((job = line_take(&images->wants)) || (job = line_take(&images->puts)) ||
-		(job = line_take(&images->done)))
+	while ((job = line_pop(&images->wants)) || (job = line_pop(&images->puts)) ||
+		(job = line_pop(&images->done)))
 		job_free(job);
-	close(events_forget(&front->events, &images->told));
+	close(events_forget(&front->events, &images->finished));
 	free(images);
 	front->images = NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The ledger of device memory: what each device has, what is spoken for, and which account
- * (session) holds how much of it as a lease.  It hands out promises, never memory; the workers
+ * (session) holds how much of it as a lease.  It hands out leases, never memory; the workers
  * stay within them.  For each device
  *
  *     total >= reserve + foreign + contexts + store + leased

@@ -274,7 +274,7 @@ static void print_memory(FILE *out, const struct front *front)
 		{"reserved", "Kept free by configuration."},
 		{"foreign", "Used by others than this agent when last seen."},
 		{"context", "Taken by the contexts of workers."},
-		{"leased", "Promised to sessions."},
+		{"leased", "Leased to sessions."},
 		{"used", "In use by sessions."},
 	};
 
@@ -449,7 +449,7 @@ static void print_pods(FILE *out, const struct front *front, const struct viewer
 		print_pod_memory(out, front, "vcuda_agent_pod_memory_used_bytes", &pods[i],
 			pods[i].used);
 	head(out, "vcuda_agent_pod_memory_leased_bytes", "gauge",
-		"Device memory promised to the sessions of a pod.");
+		"Device memory leased to the sessions of a pod.");
 	for (size_t i = 0; i < count; i++)
 		print_pod_memory(out, front, "vcuda_agent_pod_memory_leased_bytes", &pods[i],
 			pods[i].leased);

@@ -49,7 +49,7 @@ struct pool_worker {
 	uint32_t refusal_looks; /* since it was watched */
 	int refusals_fd;	/* until refusals_at, where that is not 0: not watched */
 	uint64_t refusals_at;
-	bool refusal_said, refusal_said_early; /* in the log: of its session, before it */
+	bool refusal_logged, refusal_logged_early; /* in the log: of its session, before it */
 	struct session *session;
 };
 

@@ -46,12 +46,12 @@ static void note(struct front *front, struct pool_worker *worker, const struct s
 	front->counters.refused_calls[call]++;
 	if (session)
 		session->refused_calls++;
-	if (session ? worker->refusal_said : worker->refusal_said_early)
+	if (session ? worker->refusal_logged : worker->refusal_logged_early)
 		return;
 	if (session)
-		worker->refusal_said = true;
+		worker->refusal_logged = true;
 	else
-		worker->refusal_said_early = true;
+		worker->refusal_logged_early = true;
 	log_of(session ? &session->subject : NULL, LOG_WARN, "worker.refused",
 		"worker=%d call=%s number=%d text=\"the sandbox refuses it; further ones are "
 		"counted\"",

@@ -37,7 +37,7 @@ void timeshare_fill(struct timeshare_bucket *bucket, uint32_t share, uint64_t no
 	bucket->at = now;
 }
 
-void timeshare_take(struct timeshare_bucket *bucket, uint64_t ns)
+void timeshare_charge(struct timeshare_bucket *bucket, uint64_t ns)
 {
 	if (ns > 2 * TIMESHARE_DEBT_NS)
 		ns = 2 * TIMESHARE_DEBT_NS;
@@ -187,15 +187,15 @@ void timeshare_begin(struct front *front, struct session *session, struct handof
 	struct timeshare_session *t = &session->timeshare;
 
 	*t = (struct timeshare_session){
-		.told_at = wait_now(), .priority = priority_of(session)};
+		.reported_at = wait_now(), .priority = priority_of(session)};
 	if (!session->tenant->timeshare.share && !front->priorities)
 		return;
 	t->tells = true;
-	allow(front, session, t->told_at, TIMESHARE_RESUME_NS);
+	allow(front, session, t->reported_at, TIMESHARE_RESUME_NS);
 	for (uint32_t i = 0; i < quota_gpu_count(front, session); i++) {
 		uint32_t gpu = quota_gpu(front, session, i);
 
-		timeshare_turn(&front->timeshares[gpu], t->told_at);
+		timeshare_turn(&front->timeshares[gpu], t->reported_at);
 		t->alone[gpu] = front->timeshares[gpu].alone;
 		/* 0 would say that its time is counted only. */
 		if (!t->allowed[gpu])
@@ -232,7 +232,7 @@ static void charge(
 {
 	struct timeshare_session *t = &session->timeshare;
 	struct timeshare *tenant = &session->tenant->timeshare;
-	uint64_t passed = now - t->told_at;
+	uint64_t passed = now - t->reported_at;
 
 	for (uint32_t i = 0; i < quota_gpu_count(front, session); i++) {
 		uint32_t gpu = quota_gpu(front, session, i);
@@ -241,7 +241,7 @@ static void charge(
 		timeshare_turn(&front->timeshares[gpu], now);
 		used = own_part(front, session, gpu, used, passed);
 		timeshare_fill(bucket_of(session, gpu), tenant->share, now);
-		timeshare_take(bucket_of(session, gpu), used);
+		timeshare_charge(bucket_of(session, gpu), used);
 		tenant->used += used;
 		t->own += used;
 		t->used[gpu] = h->devices[i].gpu_ns;
@@ -249,7 +249,7 @@ static void charge(
 	}
 	if (t->waits)
 		tenant->waited += passed;
-	t->told_at = now;
+	t->reported_at = now;
 }
 
 /* What the front before had charged is not known: it begins with what is told first. */
@@ -265,18 +265,18 @@ static void take_over(
 		t->alone[gpu] = front->timeshares[gpu].alone;
 		t->used[gpu] = h->devices[i].gpu_ns;
 	}
-	t->told_at = now;
+	t->reported_at = now;
 }
 
 static bool makes_sense(const struct front *front, const struct session *session,
 	const struct handoff *h, uint64_t now)
 {
 	const struct timeshare_session *t = &session->timeshare;
-	uint64_t most = (now - t->told_at + LATE_NS) * CORES_MAX;
+	uint64_t most = (now - t->reported_at + LATE_NS) * CORES_MAX;
 
 	if (h->device_count != quota_gpu_count(front, session))
 		return false;
-	for (uint32_t i = 0; t->told_at && i < h->device_count; i++) {
+	for (uint32_t i = 0; t->reported_at && i < h->device_count; i++) {
 		uint64_t before = t->used[quota_gpu(front, session, i)];
 
 		if (h->devices[i].gpu_ns < before || h->devices[i].gpu_ns - before > most)
@@ -285,7 +285,7 @@ static bool makes_sense(const struct front *front, const struct session *session
 	return true;
 }
 
-void timeshare_told(struct front *front, struct pool_worker *worker, const struct handoff *h)
+void timeshare_report(struct front *front, struct pool_worker *worker, const struct handoff *h)
 {
 	struct session *session = worker->session;
 	uint64_t now = wait_now();
@@ -296,7 +296,7 @@ void timeshare_told(struct front *front, struct pool_worker *worker, const struc
 		return;
 	}
 	session->timeshare.tells = true;
-	if (session->timeshare.told_at)
+	if (session->timeshare.reported_at)
 		charge(front, session, h, now);
 	else
 		take_over(front, session, h, now);
@@ -324,7 +324,7 @@ void timeshare_stats(struct front *front, struct session *session, const struct 
 	struct timeshare_session *t = &session->timeshare;
 	const uint32_t cores = front->config->driver == DRIVER_SOFTWARE ? CORES_MAX : 1;
 	uint64_t now = wait_now();
-	uint64_t passed = now - (t->told_at ? t->told_at : session->begun);
+	uint64_t passed = now - (t->reported_at ? t->reported_at : session->begun);
 
 	if (t->tells || h->device_count != quota_gpu_count(front, session))
 		return;
@@ -333,13 +333,13 @@ void timeshare_stats(struct front *front, struct session *session, const struct 
 		uint64_t used = timeshare_grown(
 			&t->used[gpu], h->devices[i].gpu_ns, (passed + LATE_NS) * cores);
 
-		if (cores == 1 && t->told_at)
+		if (cores == 1 && t->reported_at)
 			used = timeshare_divide(
 				&front->timeshares[gpu], &t->part[gpu], used, passed);
 		t->own += used;
 		session->tenant->timeshare.used += used;
 	}
-	t->told_at = now;
+	t->reported_at = now;
 }
 
 static uint64_t resumes_at(const struct front *front, const struct session *session)
@@ -377,8 +377,9 @@ uint64_t timeshare_tick(struct front *front, uint64_t now)
 		} else if (!say_more(front, session)) {
 			at = now + AGAIN_NS;
 		} else {
-			session->tenant->timeshare.waited += now - session->timeshare.told_at;
-			session->timeshare.told_at = now;
+			session->tenant->timeshare.waited +=
+				now - session->timeshare.reported_at;
+			session->timeshare.reported_at = now;
 			set_waits(front, session, false);
 			continue;
 		}

@@ -61,7 +61,7 @@ struct timeshare_session {
 	bool tells; /* TIME, as it goes: not with STATS */
 	enum agent_priority priority;
 	uint64_t given_at[HANDOFF_DEVICES]; /* when it was allowed something last */
-	uint64_t told_at;		    /* 0: another front heard it */
+	uint64_t reported_at;		    /* 0: another front heard it */
 	uint64_t used[HANDOFF_DEVICES], allowed[HANDOFF_DEVICES], alone[HANDOFF_DEVICES];
 	uint32_t part[HANDOFF_DEVICES]; /* without a share: of TIMESHARE_ALL_NS, when it told */
 	uint64_t own;			/* of `used`, over all GPUs, what is counted as its */
@@ -78,7 +78,7 @@ struct timeshare_gpu {
 
 /* What passed since the last call goes into the bucket. */
 void timeshare_fill(struct timeshare_bucket *bucket, uint32_t share, uint64_t now);
-void timeshare_take(struct timeshare_bucket *bucket, uint64_t ns);
+void timeshare_charge(struct timeshare_bucket *bucket, uint64_t ns);
 /* When the bucket has TIMESHARE_RESUME_NS. */
 uint64_t timeshare_resumes(const struct timeshare_bucket *bucket, uint32_t share);
 /* Brings the GPU's clock up to now. */
@@ -97,7 +97,7 @@ uint64_t timeshare_grown(uint64_t *used, uint64_t told, uint64_t most);
 /* STATS of a session; who tells TIME is charged by that. */
 void timeshare_stats(struct front *front, struct session *session, const struct handoff *h);
 /* TIME of a worker that has a session. */
-void timeshare_told(struct front *front, struct pool_worker *worker, const struct handoff *h);
+void timeshare_report(struct front *front, struct pool_worker *worker, const struct handoff *h);
 /* Lets go on who waited; when to look again. */
 uint64_t timeshare_tick(struct front *front, uint64_t now);
 /* Of the tenants that the viewer sees. */

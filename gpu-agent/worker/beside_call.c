@@ -237,7 +237,7 @@ void beside_unused(struct worker *w, const struct worker_stream *stream)
 	}
 }
 
-void beside_settle(struct worker *w)
+void beside_drain(struct worker *w)
 {
 	while (beside_any(w))
 		beside_pause(w);

@@ -42,7 +42,7 @@ bool beside_uses(struct beside_call *call, struct worker_stream *stream);
 /* Waits until none that is being served names the stream. On the loop. */
 void beside_unused(struct worker *w, const struct worker_stream *stream);
 /* Waits until none is being served. On the loop. */
-void beside_settle(struct worker *w);
+void beside_drain(struct worker *w);
 /* Those that wait for their turn get it. On the loop. */
 bool beside_turns(struct worker *w);
 /* The same; where none waits, a moment passes. Between looks at what is waited for. */

@@ -143,7 +143,7 @@ void worker_bind(struct worker *w, struct request *r, uint64_t handle, enum hand
 		worker_refuse(r, CUDA_ERROR_INVALID_HANDLE);
 		return;
 	}
-	if (!quotas_take(w, QUOTA_HANDLES, 1)) {
+	if (!quotas_charge(w, QUOTA_HANDLES, 1)) {
 		worker_refuse(r, CUDA_ERROR_OUT_OF_MEMORY);
 		return;
 	}
@@ -168,10 +168,10 @@ void worker_unbind(struct worker *w, struct request *r, uint64_t handle, enum ha
 
 void names_forget(struct worker *w, struct name *name)
 {
-	quotas_give(w, QUOTA_HANDLES, 1);
+	quotas_uncharge(w, QUOTA_HANDLES, 1);
 	if (name->kind == KIND_CUmodule) {
-		quotas_give(w, QUOTA_MODULES, 1);
-		quotas_give(w, QUOTA_MODULE_BYTES, name->bytes);
+		quotas_uncharge(w, QUOTA_MODULES, 1);
+		quotas_uncharge(w, QUOTA_MODULE_BYTES, name->bytes);
 	}
 	name->object = NULL;
 }

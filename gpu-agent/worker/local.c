@@ -491,7 +491,7 @@ static bool local_stage(struct worker *w, uint32_t payload)
 	return true;
 }
 
-bool local_take(struct worker *w)
+bool local_receive(struct worker *w)
 {
 	struct local *l = &w->local;
 	struct receiver *r = &w->receiver;
@@ -593,13 +593,13 @@ static void local_finish(struct worker *w, struct frame_header *h, const void *b
 	}
 }
 
-void local_give(struct worker *w, struct frame_header *header, const void *body, uint32_t n)
+void local_reply(struct worker *w, struct frame_header *header, const void *body, uint32_t n)
 {
 	header->seq = w->sender.seq;
 	local_finish(w, header, body, n, 0);
 }
 
-void local_give_payload(struct worker *w, struct frame_header *header,
+void local_reply_payload(struct worker *w, struct frame_header *header,
 	const struct frame_destination *destination, const void *bytes, uint32_t n,
 	struct staging_range *range)
 {

@@ -89,12 +89,12 @@ static inline bool local_lends(const struct local *local)
 }
 
 /* The next frame, whole, into w->receiver. False: there is none now, or no staging for it. */
-bool local_take(struct worker *w);
+bool local_receive(struct worker *w);
 
 /* Instead of sending. Under the sender's lock. */
-void local_give(struct worker *w, struct frame_header *header, const void *body, uint32_t n);
+void local_reply(struct worker *w, struct frame_header *header, const void *body, uint32_t n);
 /* Likewise N bytes for DESTINATION; RANGE is done with. */
-void local_give_payload(struct worker *w, struct frame_header *header,
+void local_reply_payload(struct worker *w, struct frame_header *header,
 	const struct frame_destination *destination, const void *bytes, uint32_t n,
 	struct staging_range *range);
 /* Whether the program has room for one more upcall. */

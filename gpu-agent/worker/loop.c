@@ -462,7 +462,7 @@ static bool loop_receive(struct worker *w)
 			progress = true;
 			continue;
 		}
-		if (w->local.is ? local_take(w) : loop_parse(w))
+		if (w->local.is ? local_receive(w) : loop_parse(w))
 			continue;
 		if (w->local.is || w->ended || filled || !loop_fill(w))
 			return progress;

@@ -38,7 +38,7 @@ void metering_more(struct worker *w, const struct handoff *h)
 	for (uint32_t i = 0; i < w->device_count && i < h->device_count; i++)
 		if (h->devices[i].gpu_ns > m->allowed[i])
 			m->allowed[i] = h->devices[i].gpu_ns;
-	m->told_waits = m->asked = false;
+	m->reported_waits = m->asked = false;
 }
 
 void metering_again(struct worker *w)
@@ -58,7 +58,7 @@ bool metering_watches(const struct worker *w)
 
 	if (!m->on)
 		return m->busy_streams;
-	return m->again || m->works || m->told_works || (m->stopped && !m->told_waits);
+	return m->again || m->works || m->reported_works || (m->stopped && !m->reported_waits);
 }
 
 void metering_marked(struct worker *w)
@@ -150,8 +150,8 @@ static void tell(struct worker *w, uint64_t now)
 {
 	static struct handoff h = {.version = HANDOFF_VERSION, .what = HANDOFF_TIME};
 	struct metering *m = &w->metering;
-	bool works = m->works || (m->told_works && now - m->worked_at < IDLE_NS);
-	bool due = m->again || works != m->told_works || (m->stopped && !m->told_waits);
+	bool works = m->works || (m->reported_works && now - m->worked_at < IDLE_NS);
+	bool due = m->again || works != m->reported_works || (m->stopped && !m->reported_waits);
 
 	for (uint32_t i = 0; i < w->device_count; i++) {
 		due |= m->used[i] - m->told[i] >= TELL_NS;
@@ -167,8 +167,8 @@ static void tell(struct worker *w, uint64_t now)
 		m->told[i] = m->used[i];
 	m->again = false;
 	m->asked = true;
-	m->told_works = works;
-	m->told_waits = m->stopped;
+	m->reported_works = works;
+	m->reported_waits = m->stopped;
 }
 
 bool metering_poll(struct worker *w)

@@ -34,7 +34,7 @@ struct metering {
 	uint64_t stopped_at;
 	uint64_t computed; /* by the software GPU, when it was looked at */
 	uint64_t marked;   /* all of `used` when a stream was marked last */
-	bool told_works, told_waits, again;
+	bool reported_works, reported_waits, again;
 	bool asked; /* told, and there was no MORE since */
 	/* Counted: streams that may have work, and since when one has that `used` lacks. */
 	uint32_t busy[HANDOFF_DEVICES], busy_streams;

@@ -97,7 +97,7 @@ static bool announce(struct worker *w, enum quota quota, uint64_t n)
 	return false;
 }
 
-bool quotas_take(struct worker *w, enum quota quota, uint64_t n)
+bool quotas_charge(struct worker *w, enum quota quota, uint64_t n)
 {
 	uint64_t *used = &w->stats.quotas[quota];
 
@@ -110,7 +110,7 @@ bool quotas_take(struct worker *w, enum quota quota, uint64_t n)
 	return true;
 }
 
-void quotas_give(struct worker *w, enum quota quota, uint64_t n)
+void quotas_uncharge(struct worker *w, enum quota quota, uint64_t n)
 {
 	w->stats.quotas[quota] -= n;
 	if (w->quotas[quota])

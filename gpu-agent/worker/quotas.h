@@ -21,8 +21,8 @@ void quotas_tally(struct worker *w, int fd, uint32_t slot);
 int quotas_begin(struct worker *w, const struct handoff *session);
 /* N more of it. False: that is more than the tenant may have, and nothing is taken; the program
  * is told once on its stderr, and the log has it. */
-bool quotas_take(struct worker *w, enum quota quota, uint64_t n);
-void quotas_give(struct worker *w, enum quota quota, uint64_t n);
+bool quotas_charge(struct worker *w, enum quota quota, uint64_t n);
+void quotas_uncharge(struct worker *w, enum quota quota, uint64_t n);
 /* Says how much memory the worker has. False: the tenant's have too much, and none of them more
  * than this one. */
 bool quotas_host_memory(struct worker *w, uint64_t bytes);

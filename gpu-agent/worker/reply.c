@@ -51,7 +51,7 @@ bool reply_waits(const struct worker *w)
 static void reply_add(struct worker *w, struct frame_header *h, const void *body, uint32_t n)
 {
 	if (w->local.is) {
-		local_give(w, h, body, n);
+		local_reply(w, h, body, n);
 		return;
 	}
 	h->magic = FRAME_MAGIC;
@@ -108,7 +108,7 @@ void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresul
 	}
 	if (w->local.is) {
 		reply_begin(w);
-		local_give_payload(w, &h, destination, bytes, n, range);
+		local_reply_payload(w, &h, destination, bytes, n, range);
 		reply_unlock(w);
 		return;
 	}

@@ -143,7 +143,7 @@ void stripes_cut(struct worker *w)
 /* One that was cut has its memory, of which the GPU may still read; else a new one. A thread
  * that has not ended waits for the driver, and the loop does not wait for it: it keeps what it
  * has for good. */
-static struct stripe *stripe_take(struct stripe *old)
+static struct stripe *stripe_alloc(struct stripe *old)
 {
 	if (!old || !atomic_load_explicit(&old->over, memory_order_acquire) ||
 		!stripe_send_reset(old))
@@ -175,7 +175,7 @@ void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS]
 			close(fds[--count]);
 		return;
 	}
-	stripe = stripe_take(w->stripes[number]);
+	stripe = stripe_alloc(w->stripes[number]);
 	ret = stripe ? w->transport->link(fds, count, TRANSPORT_AGENT, &stripe->link, &error)
 		     : -ENOMEM;
 	if (!ret)

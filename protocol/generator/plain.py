@@ -97,12 +97,12 @@ def soname(one):
 
 def front(api, family):
     one = api.libraries[family]
-    out = "static int missing;\n"
+    out = "static int logged;\n"
     out += "static _Atomic uint32_t opened_version;\n" if one.told else ""
     out += f"const struct library_front {family}_front = {{\n\t.name = {soname(one)},\n"
     out += f"\t.kind = {kind(api, family)},\n"
     out += f"\t.also = KIND_{one.also},\n" if one.also else ""
-    out += f"\t.logged_once = &missing,\n"
+    out += f"\t.logged_once = &logged,\n"
     out += "\t.version = &opened_version,\n" if one.told else ""
     out += f"\t.pointer_mode = {word(one, 'pointer_mode')},\n\t.on_host = {word(one, 'on_host')},\n"
     out += f"\t.says = {one.says},\n" if one.says else ""
@@ -121,7 +121,7 @@ def other_fronts(api, family):
     one, out = api.libraries[family], ""
     for handle, none in one.others.items():
         out += f"const struct library_front {library.side(one, handle)}_front = {{\n"
-        out += f"\t.name = {soname(one)},\n\t.kind = {kind(api, family, handle)},\n\t.logged_once = &missing,\n"
+        out += f"\t.name = {soname(one)},\n\t.kind = {kind(api, family, handle)},\n\t.logged_once = &logged,\n"
         out += "\t.pointer_mode = LIBRARY_NO_WORD,\n\t.on_host = LIBRARY_NO_WORD,\n"
         out += f"\t.descriptor = {family}_put_descriptor,\n" if has_descriptors(api, family) else ""
         out += statuses(one, "\t", {"handle": none}) + "};\n"
@@ -214,7 +214,7 @@ def stub_of(api, e, name):
         return f"\n/* {e.verb} {e.op} */\n" + render(api, e, wide)
     told = "program" in e.library.hooks and e.result.endswith("Status_t")
     _, function, args = targets.call(api, e, {p.name: p.name for p in e.params})
-    return text.row("STUB_TOLD" if told else "STUB", e.family if told else "library", e.result, name, function,
+    return text.row("STUB_STATUS" if told else "STUB", e.family if told else "library", e.result, name, function,
                     text.grouped(library.items_of(e, wide) or ["void"]), text.grouped(args)) + "\n"
 
 

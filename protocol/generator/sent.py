@@ -25,8 +25,8 @@ def parameters(api, entry):
 
 def is_made(api, entry):
     """Whether the frame is sent by what is made here."""
-    landing = entry.has("payload") or any(p.base == "struct frame_destination" for p in entry.params)
-    return entry.verb in ("post", "call") and not landing and not entry.hand("shim") and \
+    carries = entry.has("payload") or any(p.base == "struct frame_destination" for p in entry.params)
+    return entry.verb in ("post", "call") and not carries and not entry.hand("shim") and \
         all(f.c_type != "struct wire_run" for f in reply_fields(api, entry))
 
 

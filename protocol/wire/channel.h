@@ -71,7 +71,7 @@ struct channel_slot {
 	uint32_t status;
 	uint32_t deferred;
 	uint32_t body;	  /* bytes in data */
-	uint32_t payload; /* bytes that landed where the request said */
+	uint32_t payload; /* bytes that arrived where the request said */
 	uint64_t seq;	  /* what the agent had taken over when it answered */
 	unsigned char data[CHANNEL_SLOT_BODY];
 };

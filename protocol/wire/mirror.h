@@ -343,7 +343,7 @@ static inline void mirror_hold_back(struct mirror_runs *now, uint32_t from, uint
  * for: of the last three looks the first says what the flags are, the second the single words,
  * and the third the rest, so that what was written before any of them has been seen. What was
  * there before the call is in it in any case. SPARE: as much room as RUNS has. */
-static inline void mirror_gather_settled(struct mirror_runs *runs, unsigned char *spare,
+static inline void mirror_gather_stable(struct mirror_runs *runs, unsigned char *spare,
 	const struct mirror_view *views, size_t count, struct mirror_cursor *cursor)
 {
 	enum { LOOKS = 8 };

@@ -254,7 +254,7 @@ static CUresult flight_end(const struct rows *r, struct flight *f, uint64_t *seq
 
 	shim_wait_sent(&f->call, 0);
 	answered = f->call.slot != NULL;
-	if (!f->call.status && f->call.landed != n)
+	if (!f->call.status && f->call.received != n)
 		f->call.status = status_of(CAUSE_VIOLATION);
 	if (!f->call.status && !f->direct)
 		flight_land(r, f);
@@ -302,8 +302,8 @@ static CUresult copy_out(struct rows *r, uint64_t stream)
 	return status;
 }
 
-/* To pinned memory, not awaited: it has landed when a later synchronisation is answered. False:
- * not pinned, or not in one piece a row. */
+/* To pinned memory, not awaited: it has arrived when a later synchronisation is answered.
+ * False: not pinned, or not in one piece a row. */
 static bool copy_out_later(struct rows *r, uint64_t stream, CUresult *status)
 {
 	size_t row = 0, column = 0;

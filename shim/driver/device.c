@@ -192,7 +192,7 @@ static CUresult attribute(const struct device *device, int which, int *value)
 	return CUDA_SUCCESS;
 }
 
-/* What the device has but this library does not serve yet must not be promised. */
+/* What the device has but this library does not serve yet must not be announced. */
 static bool attribute_not_served(int which)
 {
 	switch (which) {

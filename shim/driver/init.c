@@ -197,9 +197,9 @@ static CUresult session_open(void)
 	body->destination.offset = bounce;
 	reply = shim_wait(&call, 0);
 	if (reply)
-		call.status = call.landed > room
+		call.status = call.received > room
 				      ? status_of(CAUSE_FOREIGN)
-				      : device_fill(shim_segment(bounce), call.landed);
+				      : device_fill(shim_segment(bounce), call.received);
 	if (reply)
 		shim_bounce_put(bounce, room);
 	return shim_end(&call);

@@ -119,7 +119,7 @@ struct shim_call {
 	struct channel_slot *slot;  /* while waiting */
 	const unsigned char *reply; /* the answer's body, until shim_end */
 	uint32_t reply_bytes;
-	uint32_t landed;	   /* bytes of payload that came with the answer */
+	uint32_t received;	   /* bytes of payload that came with the answer */
 	uint64_t seq;		   /* the frame's number, once sent */
 	uint32_t key_from, key_to; /* cached and learned by body[from, to); to 0: all of it */
 	bool (*lasting)(const void *reply); /* whether a cached answer is kept; NULL: it is */

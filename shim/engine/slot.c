@@ -172,7 +172,7 @@ const void *shim_wait_sent(struct shim_call *call, size_t reply_bytes)
 		return NULL;
 	}
 	call->status = status_wire(slot->status);
-	call->landed = slot->payload;
+	call->received = slot->payload;
 	call->reply_bytes = slot->body;
 	call->reply = slot->data;
 	if (call->status && call->status != CUDA_ERROR_NOT_READY) {

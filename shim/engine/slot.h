@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* A sleeper looks at the state of the session that often: what bounds how long a sidecar's
- * death goes unnoticed (0.5 s is promised). */
+ * death goes unnoticed (at most 0.5 s: docs/RELIABILITY.md). */
 #define ENGINE_LOOK_NS 50000000u
 
 struct shim_call;

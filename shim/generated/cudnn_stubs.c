@@ -19,11 +19,11 @@
 #include "shim/libraries/cudnn/cudnn.h"
 #include "shim/libraries/cudnn/forms.h"
 
-static int missing;
+static int logged;
 const struct library_front cudnn_front = {
 	.name = VCUDA_ABI == 8 ? "libcudnn.so.8" : "libcudnn.so.9",
 	.kind = KIND_cudnnHandle,
-	.logged_once = &missing,
+	.logged_once = &logged,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.says = cudnn_says,
@@ -45,10 +45,10 @@ STUB(library, const char *, cudnnGetErrorString, hand_cudnnGetErrorString,
 STUB(library, void, cudnnGetLastErrorString, hand_cudnnGetLastErrorString, (char *message,
 	size_t max_size), (message, max_size))
 #endif
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnQueryRuntimeError, hand_cudnnQueryRuntimeError,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnQueryRuntimeError, hand_cudnnQueryRuntimeError,
 	(cudnnHandle_t handle, cudnnStatus_t *rstatus, cudnnErrQueryMode_t mode,
 	cudnnRuntimeTag_t *tag), (handle, rstatus, mode, tag))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetProperty, hand_cudnnGetProperty,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetProperty, hand_cudnnGetProperty,
 	(libraryPropertyType type, int *value), (type, value))
 
 /* call 2498 */
@@ -87,88 +87,89 @@ STUB_EXPORT cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t *str
 {
 	return vcuda_library_stream_get(&cudnn_front, CALL_cudnnGetStream, handle, streamId);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetCallback, hand_cudnnSetCallback, (unsigned mask,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetCallback, hand_cudnnSetCallback, (unsigned mask,
 	void *udata, cudnnCallback_t fptr), (mask, udata, fptr))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetCallback, hand_cudnnGetCallback, (unsigned *mask,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetCallback, hand_cudnnGetCallback, (unsigned *mask,
 	void **udata, cudnnCallback_t *fptr), (mask, udata, fptr))
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGraphVersionCheck, cudnn_versions_agree, (void), ())
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGraphVersionCheck, cudnn_versions_agree, (void), ())
 #endif
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnBackendCreateDescriptor, hand_cudnnBackendCreateDescriptor,
-	(cudnnBackendDescriptorType_t descriptorType, cudnnBackendDescriptor_t *descriptor),
-	(descriptorType, descriptor))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnBackendDestroyDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnBackendCreateDescriptor,
+	hand_cudnnBackendCreateDescriptor, (cudnnBackendDescriptorType_t descriptorType,
+	cudnnBackendDescriptor_t *descriptor), (descriptorType, descriptor))
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnBackendDestroyDescriptor,
 	hand_cudnnBackendDestroyDescriptor, (cudnnBackendDescriptor_t descriptor),
 	(descriptor))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnBackendInitialize, hand_cudnnBackendInitialize,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnBackendInitialize, hand_cudnnBackendInitialize,
 	(cudnnBackendDescriptor_t descriptor), (descriptor))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnBackendFinalize, hand_cudnnBackendFinalize,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnBackendFinalize, hand_cudnnBackendFinalize,
 	(cudnnBackendDescriptor_t descriptor), (descriptor))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnBackendSetAttribute, hand_cudnnBackendSetAttribute,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnBackendSetAttribute, hand_cudnnBackendSetAttribute,
 	(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t attributeName,
 	cudnnBackendAttributeType_t attributeType, int64_t elementCount,
 	const void *arrayOfElements), (descriptor, attributeName, attributeType, elementCount,
 	arrayOfElements))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnBackendGetAttribute, hand_cudnnBackendGetAttribute,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnBackendGetAttribute, hand_cudnnBackendGetAttribute,
 	(cudnnBackendDescriptor_t const descriptor, cudnnBackendAttributeName_t attributeName,
 	cudnnBackendAttributeType_t attributeType, int64_t requestedElementCount,
 	int64_t *elementCount, void *arrayOfElements), (descriptor, attributeName,
 	attributeType, requestedElementCount, elementCount, arrayOfElements))
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetExecutionPlanWorkspaceSize,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetExecutionPlanWorkspaceSize,
 	hand_cudnnGetExecutionPlanWorkspaceSize, (cudnnHandle_t handle,
 	cudnnBackendDescriptor_t executionPlan, cudnnBackendDescriptor_t variantPack,
 	size_t *workspaceSizeInBytes), (handle, executionPlan, variantPack,
 	workspaceSizeInBytes))
 #endif
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnBackendExecute, hand_cudnnBackendExecute,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnBackendExecute, hand_cudnnBackendExecute,
 	(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
 	cudnnBackendDescriptor_t variantPack), (handle, executionPlan, variantPack))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateTensorDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateTensorDescriptor, cudnn_descriptor_new,
 	(cudnnTensorDescriptor_t *tensorDesc), ((void **)tensorDesc, CUDNN_KIND_TENSOR))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetTensor4dDescriptor, hand_cudnnSetTensor4dDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetTensor4dDescriptor, hand_cudnnSetTensor4dDescriptor,
 	(cudnnTensorDescriptor_t tensorDesc, cudnnTensorFormat_t format,
 	cudnnDataType_t dataType, int n, int c, int h, int w), (tensorDesc, format, dataType, n,
 	c, h, w))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetTensor4dDescriptorEx, hand_cudnnSetTensor4dDescriptorEx,
-	(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType, int n, int c, int h,
-	int w, int nStride, int cStride, int hStride, int wStride), (tensorDesc, dataType, n, c,
-	h, w, nStride, cStride, hStride, wStride))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetTensor4dDescriptor, hand_cudnnGetTensor4dDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetTensor4dDescriptorEx,
+	hand_cudnnSetTensor4dDescriptorEx, (cudnnTensorDescriptor_t tensorDesc,
+	cudnnDataType_t dataType, int n, int c, int h, int w, int nStride, int cStride,
+	int hStride, int wStride), (tensorDesc, dataType, n, c, h, w, nStride, cStride, hStride,
+	wStride))
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetTensor4dDescriptor, hand_cudnnGetTensor4dDescriptor,
 	(const cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t *dataType, int *n, int *c,
 	int *h, int *w, int *nStride, int *cStride, int *hStride, int *wStride), (tensorDesc,
 	dataType, n, c, h, w, nStride, cStride, hStride, wStride))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetTensorNdDescriptor, cudnn_tensor_set,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetTensorNdDescriptor, cudnn_tensor_set,
 	(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType, int nbDims,
 	const int dimA[], const int strideA[]), (tensorDesc, dataType, CUDNN_BY_STRIDES, nbDims,
 	dimA, strideA))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetTensorNdDescriptorEx, hand_cudnnSetTensorNdDescriptorEx,
-	(cudnnTensorDescriptor_t tensorDesc, cudnnTensorFormat_t format,
-	cudnnDataType_t dataType, int nbDims, const int dimA[]), (tensorDesc, format, dataType,
-	nbDims, dimA))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetTensorNdDescriptor, hand_cudnnGetTensorNdDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetTensorNdDescriptorEx,
+	hand_cudnnSetTensorNdDescriptorEx, (cudnnTensorDescriptor_t tensorDesc,
+	cudnnTensorFormat_t format, cudnnDataType_t dataType, int nbDims, const int dimA[]),
+	(tensorDesc, format, dataType, nbDims, dimA))
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetTensorNdDescriptor, hand_cudnnGetTensorNdDescriptor,
 	(const cudnnTensorDescriptor_t tensorDesc, int nbDimsRequested,
 	cudnnDataType_t *dataType, int *nbDims, int dimA[], int strideA[]), (tensorDesc,
 	nbDimsRequested, dataType, nbDims, dimA, strideA))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetTensorSizeInBytes, hand_cudnnGetTensorSizeInBytes,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetTensorSizeInBytes, hand_cudnnGetTensorSizeInBytes,
 	(const cudnnTensorDescriptor_t tensorDesc, size_t *size), (tensorDesc, size))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyTensorDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyTensorDescriptor, cudnn_descriptor_free,
 	(cudnnTensorDescriptor_t tensorDesc), (tensorDesc, CUDNN_KIND_TENSOR))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateTensorTransformDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateTensorTransformDescriptor, cudnn_descriptor_new,
 	(cudnnTensorTransformDescriptor_t *transformDesc), ((void **)transformDesc,
 	CUDNN_KIND_TRANSFORM))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetTensorTransformDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetTensorTransformDescriptor,
 	hand_cudnnSetTensorTransformDescriptor, (cudnnTensorTransformDescriptor_t transformDesc,
 	const uint32_t nbDims, const cudnnTensorFormat_t destFormat, const int32_t padBeforeA[],
 	const int32_t padAfterA[], const uint32_t foldA[],
 	const cudnnFoldingDirection_t direction), (transformDesc, nbDims, destFormat,
 	padBeforeA, padAfterA, foldA, direction))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetTensorTransformDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetTensorTransformDescriptor,
 	hand_cudnnGetTensorTransformDescriptor, (cudnnTensorTransformDescriptor_t transformDesc,
 	uint32_t nbDimsRequested, cudnnTensorFormat_t *destFormat, int32_t padBeforeA[],
 	int32_t padAfterA[], uint32_t foldA[], cudnnFoldingDirection_t *direction),
 	(transformDesc, nbDimsRequested, destFormat, padBeforeA, padAfterA, foldA, direction))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyTensorTransformDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyTensorTransformDescriptor, cudnn_descriptor_free,
 	(cudnnTensorTransformDescriptor_t transformDesc), (transformDesc,
 	CUDNN_KIND_TRANSFORM))
 
@@ -210,18 +211,18 @@ STUB_EXPORT cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha
 	PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateOpTensorDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateOpTensorDescriptor, cudnn_descriptor_new,
 	(cudnnOpTensorDescriptor_t *opTensorDesc), ((void **)opTensorDesc,
 	CUDNN_KIND_OP_TENSOR))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetOpTensorDescriptor, hand_cudnnSetOpTensorDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetOpTensorDescriptor, hand_cudnnSetOpTensorDescriptor,
 	(cudnnOpTensorDescriptor_t opTensorDesc, cudnnOpTensorOp_t opTensorOp,
 	cudnnDataType_t opTensorCompType, cudnnNanPropagation_t opTensorNanOpt), (opTensorDesc,
 	opTensorOp, opTensorCompType, opTensorNanOpt))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetOpTensorDescriptor, hand_cudnnGetOpTensorDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetOpTensorDescriptor, hand_cudnnGetOpTensorDescriptor,
 	(const cudnnOpTensorDescriptor_t opTensorDesc, cudnnOpTensorOp_t *opTensorOp,
 	cudnnDataType_t *opTensorCompType, cudnnNanPropagation_t *opTensorNanOpt),
 	(opTensorDesc, opTensorOp, opTensorCompType, opTensorNanOpt))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyOpTensorDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyOpTensorDescriptor, cudnn_descriptor_free,
 	(cudnnOpTensorDescriptor_t opTensorDesc), (opTensorDesc, CUDNN_KIND_OP_TENSOR))
 
 /* learned 2104 */
@@ -241,10 +242,10 @@ STUB_EXPORT cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
 	PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateReduceTensorDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateReduceTensorDescriptor, cudnn_descriptor_new,
 	(cudnnReduceTensorDescriptor_t *reduceTensorDesc), ((void **)reduceTensorDesc,
 	CUDNN_KIND_REDUCE))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetReduceTensorDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetReduceTensorDescriptor,
 	hand_cudnnSetReduceTensorDescriptor, (cudnnReduceTensorDescriptor_t reduceTensorDesc,
 	cudnnReduceTensorOp_t reduceTensorOp, cudnnDataType_t reduceTensorCompType,
 	cudnnNanPropagation_t reduceTensorNanOpt,
@@ -252,7 +253,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetReduceTensorDescriptor,
 	cudnnIndicesType_t reduceTensorIndicesType), (reduceTensorDesc, reduceTensorOp,
 	reduceTensorCompType, reduceTensorNanOpt, reduceTensorIndices,
 	reduceTensorIndicesType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetReduceTensorDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetReduceTensorDescriptor,
 	hand_cudnnGetReduceTensorDescriptor,
 	(const cudnnReduceTensorDescriptor_t reduceTensorDesc,
 	cudnnReduceTensorOp_t *reduceTensorOp, cudnnDataType_t *reduceTensorCompType,
@@ -261,7 +262,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetReduceTensorDescriptor,
 	cudnnIndicesType_t *reduceTensorIndicesType), (reduceTensorDesc, reduceTensorOp,
 	reduceTensorCompType, reduceTensorNanOpt, reduceTensorIndices,
 	reduceTensorIndicesType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyReduceTensorDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyReduceTensorDescriptor, cudnn_descriptor_free,
 	(cudnnReduceTensorDescriptor_t reduceTensorDesc), (reduceTensorDesc,
 	CUDNN_KIND_REDUCE))
 
@@ -309,25 +310,25 @@ STUB_EXPORT cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle,
 	PUT(scalar, alpha, cudnn_scale_bytes(yDesc));
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateFilterDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateFilterDescriptor, cudnn_descriptor_new,
 	(cudnnFilterDescriptor_t *filterDesc), ((void **)filterDesc, CUDNN_KIND_FILTER))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetFilter4dDescriptor, hand_cudnnSetFilter4dDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetFilter4dDescriptor, hand_cudnnSetFilter4dDescriptor,
 	(cudnnFilterDescriptor_t filterDesc, cudnnDataType_t dataType,
 	cudnnTensorFormat_t format, int k, int c, int h, int w), (filterDesc, dataType, format,
 	k, c, h, w))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetFilter4dDescriptor, hand_cudnnGetFilter4dDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetFilter4dDescriptor, hand_cudnnGetFilter4dDescriptor,
 	(const cudnnFilterDescriptor_t filterDesc, cudnnDataType_t *dataType,
 	cudnnTensorFormat_t *format, int *k, int *c, int *h, int *w), (filterDesc, dataType,
 	format, k, c, h, w))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetFilterNdDescriptor, hand_cudnnSetFilterNdDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetFilterNdDescriptor, hand_cudnnSetFilterNdDescriptor,
 	(cudnnFilterDescriptor_t filterDesc, cudnnDataType_t dataType,
 	cudnnTensorFormat_t format, int nbDims, const int filterDimA[]), (filterDesc, dataType,
 	format, nbDims, filterDimA))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetFilterNdDescriptor, hand_cudnnGetFilterNdDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetFilterNdDescriptor, hand_cudnnGetFilterNdDescriptor,
 	(const cudnnFilterDescriptor_t filterDesc, int nbDimsRequested,
 	cudnnDataType_t *dataType, cudnnTensorFormat_t *format, int *nbDims, int filterDimA[]),
 	(filterDesc, nbDimsRequested, dataType, format, nbDims, filterDimA))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetFilterSizeInBytes, hand_cudnnGetFilterSizeInBytes,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetFilterSizeInBytes, hand_cudnnGetFilterSizeInBytes,
 	(const cudnnFilterDescriptor_t filterDesc, size_t *size), (filterDesc, size))
 
 /* learned 2110 */
@@ -344,7 +345,7 @@ STUB_EXPORT cudnnStatus_t cudnnTransformFilter(cudnnHandle_t handle,
 	PUT(descriptor, destDesc, CUDNN_KIND_FILTER), PUT(device, destData);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyFilterDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyFilterDescriptor, cudnn_descriptor_free,
 	(cudnnFilterDescriptor_t filterDesc), (filterDesc, CUDNN_KIND_FILTER))
 
 /* learned 2111 */
@@ -360,39 +361,39 @@ STUB_EXPORT cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle,
 	PUT(device, y);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreatePoolingDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreatePoolingDescriptor, cudnn_descriptor_new,
 	(cudnnPoolingDescriptor_t *poolingDesc), ((void **)poolingDesc, CUDNN_KIND_POOLING))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetPooling2dDescriptor, hand_cudnnSetPooling2dDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetPooling2dDescriptor, hand_cudnnSetPooling2dDescriptor,
 	(cudnnPoolingDescriptor_t poolingDesc, cudnnPoolingMode_t mode,
 	cudnnNanPropagation_t maxpoolingNanOpt, int windowHeight, int windowWidth,
 	int verticalPadding, int horizontalPadding, int verticalStride, int horizontalStride),
 	(poolingDesc, mode, maxpoolingNanOpt, windowHeight, windowWidth, verticalPadding,
 	horizontalPadding, verticalStride, horizontalStride))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetPooling2dDescriptor, hand_cudnnGetPooling2dDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetPooling2dDescriptor, hand_cudnnGetPooling2dDescriptor,
 	(const cudnnPoolingDescriptor_t poolingDesc, cudnnPoolingMode_t *mode,
 	cudnnNanPropagation_t *maxpoolingNanOpt, int *windowHeight, int *windowWidth,
 	int *verticalPadding, int *horizontalPadding, int *verticalStride,
 	int *horizontalStride), (poolingDesc, mode, maxpoolingNanOpt, windowHeight, windowWidth,
 	verticalPadding, horizontalPadding, verticalStride, horizontalStride))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetPoolingNdDescriptor, hand_cudnnSetPoolingNdDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetPoolingNdDescriptor, hand_cudnnSetPoolingNdDescriptor,
 	(cudnnPoolingDescriptor_t poolingDesc, const cudnnPoolingMode_t mode,
 	const cudnnNanPropagation_t maxpoolingNanOpt, int nbDims, const int windowDimA[],
 	const int paddingA[], const int strideA[]), (poolingDesc, mode, maxpoolingNanOpt,
 	nbDims, windowDimA, paddingA, strideA))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetPoolingNdDescriptor, hand_cudnnGetPoolingNdDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetPoolingNdDescriptor, hand_cudnnGetPoolingNdDescriptor,
 	(const cudnnPoolingDescriptor_t poolingDesc, int nbDimsRequested,
 	cudnnPoolingMode_t *mode, cudnnNanPropagation_t *maxpoolingNanOpt, int *nbDims,
 	int windowDimA[], int paddingA[], int strideA[]), (poolingDesc, nbDimsRequested, mode,
 	maxpoolingNanOpt, nbDims, windowDimA, paddingA, strideA))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetPoolingNdForwardOutputDim,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetPoolingNdForwardOutputDim,
 	hand_cudnnGetPoolingNdForwardOutputDim, (const cudnnPoolingDescriptor_t poolingDesc,
 	const cudnnTensorDescriptor_t inputTensorDesc, int nbDims, int outputTensorDimA[]),
 	(poolingDesc, inputTensorDesc, nbDims, outputTensorDimA))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetPooling2dForwardOutputDim,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetPooling2dForwardOutputDim,
 	hand_cudnnGetPooling2dForwardOutputDim, (const cudnnPoolingDescriptor_t poolingDesc,
 	const cudnnTensorDescriptor_t inputTensorDesc, int *n, int *c, int *h, int *w),
 	(poolingDesc, inputTensorDesc, n, c, h, w))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyPoolingDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyPoolingDescriptor, cudnn_descriptor_free,
 	(cudnnPoolingDescriptor_t poolingDesc), (poolingDesc, CUDNN_KIND_POOLING))
 
 /* learned 2112 */
@@ -405,24 +406,24 @@ STUB_EXPORT PROTOTYPE_cudnnPoolingForward
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateActivationDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateActivationDescriptor, cudnn_descriptor_new,
 	(cudnnActivationDescriptor_t *activationDesc), ((void **)activationDesc,
 	CUDNN_KIND_ACTIVATION))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetActivationDescriptor, hand_cudnnSetActivationDescriptor,
-	(cudnnActivationDescriptor_t activationDesc, cudnnActivationMode_t mode,
-	cudnnNanPropagation_t reluNanOpt, double coef), (activationDesc, mode, reluNanOpt,
-	coef))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetActivationDescriptor, hand_cudnnGetActivationDescriptor,
-	(const cudnnActivationDescriptor_t activationDesc, cudnnActivationMode_t *mode,
-	cudnnNanPropagation_t *reluNanOpt, double *coef), (activationDesc, mode, reluNanOpt,
-	coef))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetActivationDescriptorSwishBeta,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetActivationDescriptor,
+	hand_cudnnSetActivationDescriptor, (cudnnActivationDescriptor_t activationDesc,
+	cudnnActivationMode_t mode, cudnnNanPropagation_t reluNanOpt, double coef),
+	(activationDesc, mode, reluNanOpt, coef))
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetActivationDescriptor,
+	hand_cudnnGetActivationDescriptor, (const cudnnActivationDescriptor_t activationDesc,
+	cudnnActivationMode_t *mode, cudnnNanPropagation_t *reluNanOpt, double *coef),
+	(activationDesc, mode, reluNanOpt, coef))
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetActivationDescriptorSwishBeta,
 	hand_cudnnSetActivationDescriptorSwishBeta, (cudnnActivationDescriptor_t activationDesc,
 	double swish_beta), (activationDesc, swish_beta))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetActivationDescriptorSwishBeta,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetActivationDescriptorSwishBeta,
 	hand_cudnnGetActivationDescriptorSwishBeta, (cudnnActivationDescriptor_t activationDesc,
 	double *swish_beta), (activationDesc, swish_beta))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyActivationDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyActivationDescriptor, cudnn_descriptor_free,
 	(cudnnActivationDescriptor_t activationDesc), (activationDesc, CUDNN_KIND_ACTIVATION))
 
 /* learned 2113 */
@@ -435,15 +436,15 @@ STUB_EXPORT PROTOTYPE_cudnnActivationForward
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateLRNDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateLRNDescriptor, cudnn_descriptor_new,
 	(cudnnLRNDescriptor_t *normDesc), ((void **)normDesc, CUDNN_KIND_LRN))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetLRNDescriptor, hand_cudnnSetLRNDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetLRNDescriptor, hand_cudnnSetLRNDescriptor,
 	(cudnnLRNDescriptor_t normDesc, unsigned lrnN, double lrnAlpha, double lrnBeta,
 	double lrnK), (normDesc, lrnN, lrnAlpha, lrnBeta, lrnK))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetLRNDescriptor, hand_cudnnGetLRNDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetLRNDescriptor, hand_cudnnGetLRNDescriptor,
 	(cudnnLRNDescriptor_t normDesc, unsigned *lrnN, double *lrnAlpha, double *lrnBeta,
 	double *lrnK), (normDesc, lrnN, lrnAlpha, lrnBeta, lrnK))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyLRNDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyLRNDescriptor, cudnn_descriptor_free,
 	(cudnnLRNDescriptor_t lrnDesc), (lrnDesc, CUDNN_KIND_LRN))
 
 /* learned 2114 */
@@ -471,7 +472,7 @@ STUB_EXPORT PROTOTYPE_cudnnDivisiveNormalizationForward
 	PUT(device, y);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDeriveBNTensorDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDeriveBNTensorDescriptor,
 	hand_cudnnDeriveBNTensorDescriptor, (cudnnTensorDescriptor_t derivedBnDesc,
 	const cudnnTensorDescriptor_t xDesc, cudnnBatchNormMode_t mode), (derivedBnDesc, xDesc,
 	mode))
@@ -488,7 +489,7 @@ STUB_EXPORT PROTOTYPE_cudnnBatchNormalizationForwardInference
 	PUT(double, epsilon);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDeriveNormTensorDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDeriveNormTensorDescriptor,
 	hand_cudnnDeriveNormTensorDescriptor, (cudnnTensorDescriptor_t derivedNormScaleBiasDesc,
 	cudnnTensorDescriptor_t derivedNormMeanVarDesc, const cudnnTensorDescriptor_t xDesc,
 	cudnnNormMode_t mode, int groupCnt), (derivedNormScaleBiasDesc, derivedNormMeanVarDesc,
@@ -510,15 +511,16 @@ STUB_EXPORT PROTOTYPE_cudnnNormalizationForwardInference
 	PUT_INT(groupCnt);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateSpatialTransformerDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateSpatialTransformerDescriptor, cudnn_descriptor_new,
 	(cudnnSpatialTransformerDescriptor_t *stDesc), ((void **)stDesc, CUDNN_KIND_SPATIAL))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetSpatialTransformerNdDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetSpatialTransformerNdDescriptor,
 	hand_cudnnSetSpatialTransformerNdDescriptor,
 	(cudnnSpatialTransformerDescriptor_t stDesc, cudnnSamplerType_t samplerType,
 	cudnnDataType_t dataType, const int nbDims, const int dimA[]), (stDesc, samplerType,
 	dataType, nbDims, dimA))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroySpatialTransformerDescriptor, cudnn_descriptor_free,
-	(cudnnSpatialTransformerDescriptor_t stDesc), (stDesc, CUDNN_KIND_SPATIAL))
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroySpatialTransformerDescriptor,
+	cudnn_descriptor_free, (cudnnSpatialTransformerDescriptor_t stDesc), (stDesc,
+	CUDNN_KIND_SPATIAL))
 
 /* learned 2118 */
 STUB_EXPORT cudnnStatus_t cudnnSpatialTfGridGeneratorForward(cudnnHandle_t handle,
@@ -539,9 +541,9 @@ STUB_EXPORT PROTOTYPE_cudnnSpatialTfSamplerForward
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateDropoutDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateDropoutDescriptor, cudnn_descriptor_new,
 	(cudnnDropoutDescriptor_t *dropoutDesc), ((void **)dropoutDesc, CUDNN_KIND_DROPOUT))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyDropoutDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyDropoutDescriptor, cudnn_descriptor_free,
 	(cudnnDropoutDescriptor_t dropoutDesc), (dropoutDesc, CUDNN_KIND_DROPOUT))
 
 /* cached 2120 */
@@ -551,18 +553,18 @@ STUB_EXPORT cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t
 	PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDropoutGetReserveSpaceSize,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDropoutGetReserveSpaceSize,
 	hand_cudnnDropoutGetReserveSpaceSize, (cudnnTensorDescriptor_t xdesc,
 	size_t *sizeInBytes), (xdesc, sizeInBytes))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetDropoutDescriptor, hand_cudnnSetDropoutDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetDropoutDescriptor, hand_cudnnSetDropoutDescriptor,
 	(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle, float dropout,
 	void *states, size_t stateSizeInBytes, unsigned long long seed), (dropoutDesc, handle,
 	dropout, states, stateSizeInBytes, seed))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnRestoreDropoutDescriptor, cudnn_dropout_keep,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnRestoreDropoutDescriptor, cudnn_dropout_keep,
 	(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle, float dropout,
 	void *states, size_t stateSizeInBytes, unsigned long long seed), (dropoutDesc, handle,
 	dropout, states, stateSizeInBytes, seed))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetDropoutDescriptor, hand_cudnnGetDropoutDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetDropoutDescriptor, hand_cudnnGetDropoutDescriptor,
 	(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle, float *dropout,
 	void **states, unsigned long long *seed), (dropoutDesc, handle, dropout, states, seed))
 
@@ -580,7 +582,7 @@ STUB_EXPORT cudnnStatus_t cudnnDropoutForward(cudnnHandle_t handle,
 	return library_send(&items);
 }
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnOpsVersionCheck, cudnn_versions_agree, (void), ())
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnOpsVersionCheck, cudnn_versions_agree, (void), ())
 #endif
 
 /* learned 2123 */
@@ -873,11 +875,11 @@ STUB_EXPORT PROTOTYPE_cudnnDropoutBackward
 	PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateRNNDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateRNNDescriptor, cudnn_descriptor_new,
 	(cudnnRNNDescriptor_t *rnnDesc), ((void **)rnnDesc, CUDNN_KIND_RNN))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyRNNDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyRNNDescriptor, cudnn_descriptor_free,
 	(cudnnRNNDescriptor_t rnnDesc), (rnnDesc, CUDNN_KIND_RNN))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNDescriptor_v8, hand_cudnnSetRNNDescriptor_v8,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetRNNDescriptor_v8, hand_cudnnSetRNNDescriptor_v8,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNAlgo_t algo, cudnnRNNMode_t cellMode,
 	cudnnRNNBiasMode_t biasMode, cudnnDirectionMode_t dirMode,
 	cudnnRNNInputMode_t inputMode, cudnnDataType_t dataType, cudnnDataType_t mathPrec,
@@ -885,7 +887,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNDescriptor_v8, hand_cudnnSetRNNDescri
 	int32_t numLayers, cudnnDropoutDescriptor_t dropoutDesc, uint32_t auxFlags), (rnnDesc,
 	algo, cellMode, biasMode, dirMode, inputMode, dataType, mathPrec, mathType, inputSize,
 	hiddenSize, projSize, numLayers, dropoutDesc, auxFlags))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNDescriptor_v8, hand_cudnnGetRNNDescriptor_v8,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNDescriptor_v8, hand_cudnnGetRNNDescriptor_v8,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNAlgo_t *algo, cudnnRNNMode_t *cellMode,
 	cudnnRNNBiasMode_t *biasMode, cudnnDirectionMode_t *dirMode,
 	cudnnRNNInputMode_t *inputMode, cudnnDataType_t *dataType, cudnnDataType_t *mathPrec,
@@ -893,25 +895,25 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNDescriptor_v8, hand_cudnnGetRNNDescri
 	int32_t *numLayers, cudnnDropoutDescriptor_t *dropoutDesc, uint32_t *auxFlags),
 	(rnnDesc, algo, cellMode, biasMode, dirMode, inputMode, dataType, mathPrec, mathType,
 	inputSize, hiddenSize, projSize, numLayers, dropoutDesc, auxFlags))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnRNNSetClip_v8, hand_cudnnRNNSetClip_v8,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnRNNSetClip_v8, hand_cudnnRNNSetClip_v8,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t clipMode,
 	cudnnNanPropagation_t clipNanOpt, double lclip, double rclip), (rnnDesc, clipMode,
 	clipNanOpt, lclip, rclip))
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnRNNSetClip_v9, hand_cudnnRNNSetClip_v8,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnRNNSetClip_v9, hand_cudnnRNNSetClip_v8,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t clipMode, double lclip, double rclip),
 	(rnnDesc, clipMode, CUDNN_NOT_PROPAGATE_NAN, lclip, rclip))
 #endif
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnRNNGetClip_v8, hand_cudnnRNNGetClip_v8,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnRNNGetClip_v8, hand_cudnnRNNGetClip_v8,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t *clipMode,
 	cudnnNanPropagation_t *clipNanOpt, double *lclip, double *rclip), (rnnDesc, clipMode,
 	clipNanOpt, lclip, rclip))
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnRNNGetClip_v9, hand_cudnnRNNGetClip_v8,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnRNNGetClip_v9, hand_cudnnRNNGetClip_v8,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t *clipMode, double *lclip,
 	double *rclip), (rnnDesc, clipMode, NULL, lclip, rclip))
 #endif
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnBuildRNNDynamic, hand_cudnnBuildRNNDynamic,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnBuildRNNDynamic, hand_cudnnBuildRNNDynamic,
 	(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, int miniBatch), (handle, rnnDesc,
 	miniBatch))
 
@@ -935,22 +937,22 @@ STUB_EXPORT cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle,
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_OUT(weightSpaceSize);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNWeightParams, hand_cudnnGetRNNWeightParams,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNWeightParams, hand_cudnnGetRNNWeightParams,
 	(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, int32_t pseudoLayer,
 	size_t weightSpaceSize, const void *weightSpace, int32_t linLayerID,
 	cudnnTensorDescriptor_t mDesc, void **mAddr, cudnnTensorDescriptor_t bDesc,
 	void **bAddr), (handle, rnnDesc, pseudoLayer, weightSpaceSize, weightSpace, linLayerID,
 	mDesc, mAddr, bDesc, bAddr))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateRNNDataDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateRNNDataDescriptor, cudnn_descriptor_new,
 	(cudnnRNNDataDescriptor_t *rnnDataDesc), ((void **)rnnDataDesc, CUDNN_KIND_RNN_DATA))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyRNNDataDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyRNNDataDescriptor, cudnn_descriptor_free,
 	(cudnnRNNDataDescriptor_t rnnDataDesc), (rnnDataDesc, CUDNN_KIND_RNN_DATA))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNDataDescriptor, hand_cudnnSetRNNDataDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetRNNDataDescriptor, hand_cudnnSetRNNDataDescriptor,
 	(cudnnRNNDataDescriptor_t rnnDataDesc, cudnnDataType_t dataType,
 	cudnnRNNDataLayout_t layout, int maxSeqLength, int batchSize, int vectorSize,
 	const int seqLengthArray[], void *paddingFill), (rnnDataDesc, dataType, layout,
 	maxSeqLength, batchSize, vectorSize, seqLengthArray, paddingFill))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNDataDescriptor, hand_cudnnGetRNNDataDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNDataDescriptor, hand_cudnnGetRNNDataDescriptor,
 	(cudnnRNNDataDescriptor_t rnnDataDesc, cudnnDataType_t *dataType,
 	cudnnRNNDataLayout_t *layout, int *maxSeqLength, int *batchSize, int *vectorSize,
 	int arrayLengthRequested, int seqLengthArray[], void *paddingFill), (rnnDataDesc,
@@ -970,26 +972,26 @@ STUB_EXPORT PROTOTYPE_cudnnRNNForward
 	PUT(device, workSpace), PUT_LONG(reserveSpaceSize), PUT(device, reserveSpace);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateSeqDataDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateSeqDataDescriptor, cudnn_descriptor_new,
 	(cudnnSeqDataDescriptor_t *seqDataDesc), ((void **)seqDataDesc, CUDNN_KIND_SEQ_DATA))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroySeqDataDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroySeqDataDescriptor, cudnn_descriptor_free,
 	(cudnnSeqDataDescriptor_t seqDataDesc), (seqDataDesc, CUDNN_KIND_SEQ_DATA))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetSeqDataDescriptor, hand_cudnnSetSeqDataDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetSeqDataDescriptor, hand_cudnnSetSeqDataDescriptor,
 	(cudnnSeqDataDescriptor_t seqDataDesc, cudnnDataType_t dataType, int nbDims,
 	const int dimA[], const cudnnSeqDataAxis_t axes[], size_t seqLengthArraySize,
 	const int seqLengthArray[], void *paddingFill), (seqDataDesc, dataType, nbDims, dimA,
 	axes, seqLengthArraySize, seqLengthArray, paddingFill))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetSeqDataDescriptor, hand_cudnnGetSeqDataDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetSeqDataDescriptor, hand_cudnnGetSeqDataDescriptor,
 	(const cudnnSeqDataDescriptor_t seqDataDesc, cudnnDataType_t *dataType, int *nbDims,
 	int nbDimsRequested, int dimA[], cudnnSeqDataAxis_t axes[], size_t *seqLengthArraySize,
 	size_t seqLengthSizeRequested, int seqLengthArray[], void *paddingFill), (seqDataDesc,
 	dataType, nbDims, nbDimsRequested, dimA, axes, seqLengthArraySize,
 	seqLengthSizeRequested, seqLengthArray, paddingFill))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateAttnDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateAttnDescriptor, cudnn_descriptor_new,
 	(cudnnAttnDescriptor_t *attnDesc), ((void **)attnDesc, CUDNN_KIND_ATTENTION))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyAttnDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyAttnDescriptor, cudnn_descriptor_free,
 	(cudnnAttnDescriptor_t attnDesc), (attnDesc, CUDNN_KIND_ATTENTION))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetAttnDescriptor, hand_cudnnSetAttnDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetAttnDescriptor, hand_cudnnSetAttnDescriptor,
 	(cudnnAttnDescriptor_t attnDesc, unsigned attnMode, int nHeads, double smScaler,
 	cudnnDataType_t dataType, cudnnDataType_t computePrec, cudnnMathType_t mathType,
 	cudnnDropoutDescriptor_t attnDropoutDesc, cudnnDropoutDescriptor_t postDropoutDesc,
@@ -998,7 +1000,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetAttnDescriptor, hand_cudnnSetAttnDescrip
 	int maxBeamSize), (attnDesc, attnMode, nHeads, smScaler, dataType, computePrec,
 	mathType, attnDropoutDesc, postDropoutDesc, qSize, kSize, vSize, qProjSize, kProjSize,
 	vProjSize, oProjSize, qoMaxSeqLength, kvMaxSeqLength, maxBatchSize, maxBeamSize))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetAttnDescriptor, hand_cudnnGetAttnDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetAttnDescriptor, hand_cudnnGetAttnDescriptor,
 	(cudnnAttnDescriptor_t attnDesc, unsigned *attnMode, int *nHeads, double *smScaler,
 	cudnnDataType_t *dataType, cudnnDataType_t *computePrec, cudnnMathType_t *mathType,
 	cudnnDropoutDescriptor_t *attnDropoutDesc, cudnnDropoutDescriptor_t *postDropoutDesc,
@@ -1007,15 +1009,16 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetAttnDescriptor, hand_cudnnGetAttnDescrip
 	int *maxBeamSize), (attnDesc, attnMode, nHeads, smScaler, dataType, computePrec,
 	mathType, attnDropoutDesc, postDropoutDesc, qSize, kSize, vSize, qProjSize, kProjSize,
 	vProjSize, oProjSize, qoMaxSeqLength, kvMaxSeqLength, maxBatchSize, maxBeamSize))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetMultiHeadAttnBuffers, hand_cudnnGetMultiHeadAttnBuffers,
-	(cudnnHandle_t handle, const cudnnAttnDescriptor_t attnDesc, size_t *weightSizeInBytes,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetMultiHeadAttnBuffers,
+	hand_cudnnGetMultiHeadAttnBuffers, (cudnnHandle_t handle,
+	const cudnnAttnDescriptor_t attnDesc, size_t *weightSizeInBytes,
 	size_t *workSpaceSizeInBytes, size_t *reserveSpaceSizeInBytes), (handle, attnDesc,
 	weightSizeInBytes, workSpaceSizeInBytes, reserveSpaceSizeInBytes))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetMultiHeadAttnWeights, hand_cudnnGetMultiHeadAttnWeights,
-	(cudnnHandle_t handle, const cudnnAttnDescriptor_t attnDesc,
-	cudnnMultiHeadAttnWeightKind_t wKind, size_t weightSizeInBytes, const void *weights,
-	cudnnTensorDescriptor_t wDesc, void **wAddr), (handle, attnDesc, wKind,
-	weightSizeInBytes, weights, wDesc, wAddr))
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetMultiHeadAttnWeights,
+	hand_cudnnGetMultiHeadAttnWeights, (cudnnHandle_t handle,
+	const cudnnAttnDescriptor_t attnDesc, cudnnMultiHeadAttnWeightKind_t wKind,
+	size_t weightSizeInBytes, const void *weights, cudnnTensorDescriptor_t wDesc,
+	void **wAddr), (handle, attnDesc, wKind, weightSizeInBytes, weights, wDesc, wAddr))
 
 /* learned 2190 */
 STUB_EXPORT PROTOTYPE_cudnnMultiHeadAttnForward
@@ -1034,7 +1037,7 @@ STUB_EXPORT PROTOTYPE_cudnnMultiHeadAttnForward
 	return library_send(&items);
 }
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnAdvVersionCheck, cudnn_versions_agree, (void), ())
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnAdvVersionCheck, cudnn_versions_agree, (void), ())
 #endif
 
 /* learned 2147 */
@@ -1096,45 +1099,45 @@ STUB_EXPORT PROTOTYPE_cudnnMultiHeadAttnBackwardWeights
 	PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateCTCLossDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateCTCLossDescriptor, cudnn_descriptor_new,
 	(cudnnCTCLossDescriptor_t *ctcLossDesc), ((void **)ctcLossDesc, CUDNN_KIND_CTC))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptor, cudnn_ctc_set,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptor, cudnn_ctc_set,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t compType), (ctcLossDesc,
 	CUDNN_CTC_PLAIN, compType, CUDNN_LOSS_NORMALIZATION_NONE, CUDNN_NOT_PROPAGATE_NAN, 0))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptorEx, cudnn_ctc_set,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptorEx, cudnn_ctc_set,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t compType,
 	cudnnLossNormalizationMode_t normMode, cudnnNanPropagation_t gradMode), (ctcLossDesc,
 	CUDNN_CTC_EX, compType, normMode, gradMode, 0))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptor_v8, cudnn_ctc_set,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptor_v8, cudnn_ctc_set,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t compType,
 	cudnnLossNormalizationMode_t normMode, cudnnNanPropagation_t gradMode,
 	int maxLabelLength), (ctcLossDesc, CUDNN_CTC_V8, compType, normMode, gradMode,
 	maxLabelLength))
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptor_v9, cudnn_ctc_set,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptor_v9, cudnn_ctc_set,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t compType,
 	cudnnLossNormalizationMode_t normMode, cudnnCTCGradMode_t ctcGradMode,
 	int maxLabelLength), (ctcLossDesc, CUDNN_CTC_V9, compType, normMode, ctcGradMode,
 	maxLabelLength))
 #endif
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptor, cudnn_ctc_get,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptor, cudnn_ctc_get,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t *compType), (ctcLossDesc,
 	compType, NULL, NULL, NULL))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptorEx, cudnn_ctc_get,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptorEx, cudnn_ctc_get,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t *compType,
 	cudnnLossNormalizationMode_t *normMode, cudnnNanPropagation_t *gradMode), (ctcLossDesc,
 	compType, normMode, gradMode, NULL))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptor_v8, cudnn_ctc_get,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptor_v8, cudnn_ctc_get,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t *compType,
 	cudnnLossNormalizationMode_t *normMode, cudnnNanPropagation_t *gradMode,
 	int *maxLabelLength), (ctcLossDesc, compType, normMode, gradMode, maxLabelLength))
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptor_v9, cudnn_ctc_get,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptor_v9, cudnn_ctc_get,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t *compType,
 	cudnnLossNormalizationMode_t *normMode, cudnnCTCGradMode_t *ctcGradMode,
 	int *maxLabelLength), (ctcLossDesc, compType, normMode, ctcGradMode, maxLabelLength))
 #endif
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyCTCLossDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyCTCLossDescriptor, cudnn_descriptor_free,
 	(cudnnCTCLossDescriptor_t ctcLossDesc), (ctcLossDesc, CUDNN_KIND_CTC))
 
 /* learned 2149 */
@@ -1188,54 +1191,54 @@ STUB_EXPORT cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle,
 	PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateConvolutionDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateConvolutionDescriptor, cudnn_descriptor_new,
 	(cudnnConvolutionDescriptor_t *convDesc), ((void **)convDesc, CUDNN_KIND_CONVOLUTION))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyConvolutionDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyConvolutionDescriptor, cudnn_descriptor_free,
 	(cudnnConvolutionDescriptor_t convDesc), (convDesc, CUDNN_KIND_CONVOLUTION))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetConvolutionMathType, cudnn_convolution_set,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetConvolutionMathType, cudnn_convolution_set,
 	(cudnnConvolutionDescriptor_t convDesc, cudnnMathType_t mathType), (convDesc,
 	CONVOLUTION_MATH, mathType, 0))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolutionMathType, cudnn_convolution_get,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetConvolutionMathType, cudnn_convolution_get,
 	(cudnnConvolutionDescriptor_t convDesc, cudnnMathType_t *mathType), (convDesc,
 	CONVOLUTION_MATH, mathType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetConvolutionGroupCount, cudnn_convolution_set,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetConvolutionGroupCount, cudnn_convolution_set,
 	(cudnnConvolutionDescriptor_t convDesc, int groupCount), (convDesc, CONVOLUTION_GROUPS,
 	groupCount, 1))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolutionGroupCount, cudnn_convolution_get,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetConvolutionGroupCount, cudnn_convolution_get,
 	(cudnnConvolutionDescriptor_t convDesc, int *groupCount), (convDesc, CONVOLUTION_GROUPS,
 	groupCount))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetConvolutionReorderType, cudnn_convolution_set,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetConvolutionReorderType, cudnn_convolution_set,
 	(cudnnConvolutionDescriptor_t convDesc, cudnnReorderType_t reorderType), (convDesc,
 	CONVOLUTION_REORDER, reorderType, 0))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolutionReorderType, cudnn_convolution_get,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetConvolutionReorderType, cudnn_convolution_get,
 	(cudnnConvolutionDescriptor_t convDesc, cudnnReorderType_t *reorderType), (convDesc,
 	CONVOLUTION_REORDER, reorderType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetConvolution2dDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetConvolution2dDescriptor,
 	hand_cudnnSetConvolution2dDescriptor, (cudnnConvolutionDescriptor_t convDesc, int pad_h,
 	int pad_w, int u, int v, int dilation_h, int dilation_w, cudnnConvolutionMode_t mode,
 	cudnnDataType_t computeType), (convDesc, pad_h, pad_w, u, v, dilation_h, dilation_w,
 	mode, computeType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolution2dDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetConvolution2dDescriptor,
 	hand_cudnnGetConvolution2dDescriptor, (const cudnnConvolutionDescriptor_t convDesc,
 	int *pad_h, int *pad_w, int *u, int *v, int *dilation_h, int *dilation_w,
 	cudnnConvolutionMode_t *mode, cudnnDataType_t *computeType), (convDesc, pad_h, pad_w, u,
 	v, dilation_h, dilation_w, mode, computeType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetConvolutionNdDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetConvolutionNdDescriptor,
 	hand_cudnnSetConvolutionNdDescriptor, (cudnnConvolutionDescriptor_t convDesc,
 	int arrayLength, const int padA[], const int filterStrideA[], const int dilationA[],
 	cudnnConvolutionMode_t mode, cudnnDataType_t computeType), (convDesc, arrayLength, padA,
 	filterStrideA, dilationA, mode, computeType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolutionNdDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetConvolutionNdDescriptor,
 	hand_cudnnGetConvolutionNdDescriptor, (const cudnnConvolutionDescriptor_t convDesc,
 	int arrayLengthRequested, int *arrayLength, int padA[], int strideA[], int dilationA[],
 	cudnnConvolutionMode_t *mode, cudnnDataType_t *computeType), (convDesc,
 	arrayLengthRequested, arrayLength, padA, strideA, dilationA, mode, computeType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolution2dForwardOutputDim,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetConvolution2dForwardOutputDim,
 	hand_cudnnGetConvolution2dForwardOutputDim,
 	(const cudnnConvolutionDescriptor_t convDesc,
 	const cudnnTensorDescriptor_t inputTensorDesc, const cudnnFilterDescriptor_t filterDesc,
 	int *n, int *c, int *h, int *w), (convDesc, inputTensorDesc, filterDesc, n, c, h, w))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolutionNdForwardOutputDim,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetConvolutionNdForwardOutputDim,
 	hand_cudnnGetConvolutionNdForwardOutputDim,
 	(const cudnnConvolutionDescriptor_t convDesc,
 	const cudnnTensorDescriptor_t inputTensorDesc, const cudnnFilterDescriptor_t filterDesc,
@@ -1419,7 +1422,7 @@ STUB_EXPORT PROTOTYPE_cudnnConvolutionBackwardData
 	return library_send(&items);
 }
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCnnVersionCheck, cudnn_versions_agree, (void), ())
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCnnVersionCheck, cudnn_versions_agree, (void), ())
 #endif
 LIKE_cudnnGetConvolutionForwardAlgorithmMaxCount(
 	cudnnGetConvolutionBackwardFilterAlgorithmMaxCount)
@@ -1504,49 +1507,49 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, con
 	PUT(descriptor, dbDesc, CUDNN_KIND_TENSOR), PUT(device, db);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateFusedOpsConstParamPack,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateFusedOpsConstParamPack,
 	hand_cudnnCreateFusedOpsConstParamPack, (cudnnFusedOpsConstParamPack_t *constPack,
 	cudnnFusedOps_t ops), (constPack, ops))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyFusedOpsConstParamPack,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyFusedOpsConstParamPack,
 	hand_cudnnDestroyFusedOpsConstParamPack, (cudnnFusedOpsConstParamPack_t constPack),
 	(constPack))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetFusedOpsConstParamPackAttribute,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetFusedOpsConstParamPackAttribute,
 	hand_cudnnSetFusedOpsConstParamPackAttribute, (cudnnFusedOpsConstParamPack_t constPack,
 	cudnnFusedOpsConstParamLabel_t paramLabel, const void *param), (constPack, paramLabel,
 	param))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetFusedOpsConstParamPackAttribute,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetFusedOpsConstParamPackAttribute,
 	hand_cudnnGetFusedOpsConstParamPackAttribute,
 	(const cudnnFusedOpsConstParamPack_t constPack,
 	cudnnFusedOpsConstParamLabel_t paramLabel, void *param, int *isNULL), (constPack,
 	paramLabel, param, isNULL))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateFusedOpsVariantParamPack,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateFusedOpsVariantParamPack,
 	hand_cudnnCreateFusedOpsVariantParamPack, (cudnnFusedOpsVariantParamPack_t *varPack,
 	cudnnFusedOps_t ops), (varPack, ops))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyFusedOpsVariantParamPack,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyFusedOpsVariantParamPack,
 	hand_cudnnDestroyFusedOpsVariantParamPack, (cudnnFusedOpsVariantParamPack_t varPack),
 	(varPack))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetFusedOpsVariantParamPackAttribute,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetFusedOpsVariantParamPackAttribute,
 	hand_cudnnSetFusedOpsVariantParamPackAttribute,
 	(cudnnFusedOpsVariantParamPack_t varPack, cudnnFusedOpsVariantParamLabel_t paramLabel,
 	void *ptr), (varPack, paramLabel, ptr))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetFusedOpsVariantParamPackAttribute,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetFusedOpsVariantParamPackAttribute,
 	hand_cudnnGetFusedOpsVariantParamPackAttribute,
 	(const cudnnFusedOpsVariantParamPack_t varPack,
 	cudnnFusedOpsVariantParamLabel_t paramLabel, void *ptr), (varPack, paramLabel, ptr))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateFusedOpsPlan, hand_cudnnCreateFusedOpsPlan,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateFusedOpsPlan, hand_cudnnCreateFusedOpsPlan,
 	(cudnnFusedOpsPlan_t *plan, cudnnFusedOps_t ops), (plan, ops))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyFusedOpsPlan, hand_cudnnDestroyFusedOpsPlan,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyFusedOpsPlan, hand_cudnnDestroyFusedOpsPlan,
 	(cudnnFusedOpsPlan_t plan), (plan))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnMakeFusedOpsPlan, hand_cudnnMakeFusedOpsPlan,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnMakeFusedOpsPlan, hand_cudnnMakeFusedOpsPlan,
 	(cudnnHandle_t handle, cudnnFusedOpsPlan_t plan,
 	const cudnnFusedOpsConstParamPack_t constPack, size_t *workspaceSizeInBytes), (handle,
 	plan, constPack, workspaceSizeInBytes))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnFusedOpsExecute, hand_cudnnFusedOpsExecute,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnFusedOpsExecute, hand_cudnnFusedOpsExecute,
 	(cudnnHandle_t handle, const cudnnFusedOpsPlan_t plan,
 	cudnnFusedOpsVariantParamPack_t varPack), (handle, plan, varPack))
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSubquadraticOpsVersionCheck, cudnn_versions_agree, (void),
-	())
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSubquadraticOpsVersionCheck, cudnn_versions_agree,
+	(void), ())
 
 /* learned */
 #define LIKE_cudnnCausalConv1dForward(name) \
@@ -1669,88 +1672,90 @@ STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dBackward(cudaStream_t stream, 
 }
 #endif
 #if VCUDA_ABI == 8
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateAlgorithmDescriptor, cudnn_descriptor_new,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateAlgorithmDescriptor, cudnn_descriptor_new,
 	(cudnnAlgorithmDescriptor_t *algoDesc), ((void **)algoDesc, CUDNN_KIND_ALGORITHM))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetAlgorithmDescriptor, hand_cudnnSetAlgorithmDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetAlgorithmDescriptor, hand_cudnnSetAlgorithmDescriptor,
 	(cudnnAlgorithmDescriptor_t algoDesc, cudnnAlgorithm_t algorithm), (algoDesc,
 	algorithm))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetAlgorithmDescriptor, hand_cudnnGetAlgorithmDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetAlgorithmDescriptor, hand_cudnnGetAlgorithmDescriptor,
 	(const cudnnAlgorithmDescriptor_t algoDesc, cudnnAlgorithm_t *algorithm), (algoDesc,
 	algorithm))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCopyAlgorithmDescriptor, hand_cudnnCopyAlgorithmDescriptor,
-	(const cudnnAlgorithmDescriptor_t src, cudnnAlgorithmDescriptor_t dest), (src, dest))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyAlgorithmDescriptor, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCopyAlgorithmDescriptor,
+	hand_cudnnCopyAlgorithmDescriptor, (const cudnnAlgorithmDescriptor_t src,
+	cudnnAlgorithmDescriptor_t dest), (src, dest))
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyAlgorithmDescriptor, cudnn_descriptor_free,
 	(cudnnAlgorithmDescriptor_t algoDesc), (algoDesc, CUDNN_KIND_ALGORITHM))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateAlgorithmPerformance,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateAlgorithmPerformance,
 	hand_cudnnCreateAlgorithmPerformance, (cudnnAlgorithmPerformance_t *algoPerf,
 	int numberToCreate), (algoPerf, numberToCreate))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetAlgorithmPerformance, hand_cudnnSetAlgorithmPerformance,
-	(cudnnAlgorithmPerformance_t algoPerf, cudnnAlgorithmDescriptor_t algoDesc,
-	cudnnStatus_t status, float time, size_t memory), (algoPerf, algoDesc, status, time,
-	memory))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetAlgorithmPerformance, hand_cudnnGetAlgorithmPerformance,
-	(const cudnnAlgorithmPerformance_t algoPerf, cudnnAlgorithmDescriptor_t *algoDesc,
-	cudnnStatus_t *status, float *time, size_t *memory), (algoPerf, algoDesc, status, time,
-	memory))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyAlgorithmPerformance,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetAlgorithmPerformance,
+	hand_cudnnSetAlgorithmPerformance, (cudnnAlgorithmPerformance_t algoPerf,
+	cudnnAlgorithmDescriptor_t algoDesc, cudnnStatus_t status, float time, size_t memory),
+	(algoPerf, algoDesc, status, time, memory))
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetAlgorithmPerformance,
+	hand_cudnnGetAlgorithmPerformance, (const cudnnAlgorithmPerformance_t algoPerf,
+	cudnnAlgorithmDescriptor_t *algoDesc, cudnnStatus_t *status, float *time,
+	size_t *memory), (algoPerf, algoDesc, status, time, memory))
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyAlgorithmPerformance,
 	hand_cudnnDestroyAlgorithmPerformance, (cudnnAlgorithmPerformance_t *algoPerf,
 	int numberToDestroy), (algoPerf, numberToDestroy))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetAlgorithmSpaceSize, hand_cudnnGetAlgorithmSpaceSize,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetAlgorithmSpaceSize, hand_cudnnGetAlgorithmSpaceSize,
 	(cudnnHandle_t handle, cudnnAlgorithmDescriptor_t algoDesc,
 	size_t *algoSpaceSizeInBytes), (handle, algoDesc, algoSpaceSizeInBytes))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSaveAlgorithm, hand_cudnnSaveAlgorithm,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSaveAlgorithm, hand_cudnnSaveAlgorithm,
 	(cudnnHandle_t handle, cudnnAlgorithmDescriptor_t algoDesc, void *algoSpace,
 	size_t algoSpaceSizeInBytes), (handle, algoDesc, algoSpace, algoSpaceSizeInBytes))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnRestoreAlgorithm, hand_cudnnRestoreAlgorithm,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnRestoreAlgorithm, hand_cudnnRestoreAlgorithm,
 	(cudnnHandle_t handle, void *algoSpace, size_t algoSpaceSizeInBytes,
 	cudnnAlgorithmDescriptor_t algoDesc), (handle, algoSpace, algoSpaceSizeInBytes,
 	algoDesc))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnOpsInferVersionCheck, cudnn_versions_agree, (void), ())
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnOpsTrainVersionCheck, cudnn_versions_agree, (void), ())
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNDescriptor_v6, hand_cudnnSetRNNDescriptor_v6,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnOpsInferVersionCheck, cudnn_versions_agree, (void), ())
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnOpsTrainVersionCheck, cudnn_versions_agree, (void), ())
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetRNNDescriptor_v6, hand_cudnnSetRNNDescriptor_v6,
 	(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, const int hiddenSize,
 	const int numLayers, cudnnDropoutDescriptor_t dropoutDesc,
 	cudnnRNNInputMode_t inputMode, cudnnDirectionMode_t direction, cudnnRNNMode_t cellMode,
 	cudnnRNNAlgo_t algo, cudnnDataType_t mathPrec), (handle, rnnDesc, hiddenSize, numLayers,
 	dropoutDesc, inputMode, direction, cellMode, algo, mathPrec))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNDescriptor_v6, hand_cudnnGetRNNDescriptor_v6,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNDescriptor_v6, hand_cudnnGetRNNDescriptor_v6,
 	(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, int *hiddenSize, int *numLayers,
 	cudnnDropoutDescriptor_t *dropoutDesc, cudnnRNNInputMode_t *inputMode,
 	cudnnDirectionMode_t *direction, cudnnRNNMode_t *cellMode, cudnnRNNAlgo_t *algo,
 	cudnnDataType_t *mathPrec), (handle, rnnDesc, hiddenSize, numLayers, dropoutDesc,
 	inputMode, direction, cellMode, algo, mathPrec))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNMatrixMathType, cudnn_rnn_set,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetRNNMatrixMathType, cudnn_rnn_set,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnMathType_t mType), (rnnDesc,
 	offsetof(struct cudnn_rnn_words, math), (uint32_t)mType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNMatrixMathType, cudnn_rnn_get,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNMatrixMathType, cudnn_rnn_get,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnMathType_t *mType), (rnnDesc,
 	offsetof(struct cudnn_rnn_words, math), mType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNBiasMode, cudnn_rnn_set,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetRNNBiasMode, cudnn_rnn_set,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNBiasMode_t biasMode), (rnnDesc,
 	offsetof(struct cudnn_rnn_words, bias), (uint32_t)biasMode))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNBiasMode, cudnn_rnn_get,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNBiasMode, cudnn_rnn_get,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNBiasMode_t *biasMode), (rnnDesc,
 	offsetof(struct cudnn_rnn_words, bias), biasMode))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnRNNSetClip, hand_cudnnRNNSetClip, (cudnnHandle_t handle,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnRNNSetClip, hand_cudnnRNNSetClip, (cudnnHandle_t handle,
 	cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t clipMode,
 	cudnnNanPropagation_t clipNanOpt, double lclip, double rclip), (handle, rnnDesc,
 	clipMode, clipNanOpt, lclip, rclip))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnRNNGetClip, hand_cudnnRNNGetClip, (cudnnHandle_t handle,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnRNNGetClip, hand_cudnnRNNGetClip, (cudnnHandle_t handle,
 	cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t *clipMode,
 	cudnnNanPropagation_t *clipNanOpt, double *lclip, double *rclip), (handle, rnnDesc,
 	clipMode, clipNanOpt, lclip, rclip))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNProjectionLayers, hand_cudnnSetRNNProjectionLayers,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetRNNProjectionLayers, hand_cudnnSetRNNProjectionLayers,
 	(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, const int recProjSize,
 	const int outProjSize), (handle, rnnDesc, recProjSize, outProjSize))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNProjectionLayers, hand_cudnnGetRNNProjectionLayers,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNProjectionLayers, hand_cudnnGetRNNProjectionLayers,
 	(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc, int *recProjSize,
 	int *outProjSize), (handle, rnnDesc, recProjSize, outProjSize))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreatePersistentRNNPlan, hand_cudnnCreatePersistentRNNPlan,
-	(cudnnRNNDescriptor_t rnnDesc, const int minibatch, const cudnnDataType_t dataType,
-	cudnnPersistentRNNPlan_t *plan), (rnnDesc, minibatch, dataType, plan))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyPersistentRNNPlan, cudnn_descriptor_free,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreatePersistentRNNPlan,
+	hand_cudnnCreatePersistentRNNPlan, (cudnnRNNDescriptor_t rnnDesc, const int minibatch,
+	const cudnnDataType_t dataType, cudnnPersistentRNNPlan_t *plan), (rnnDesc, minibatch,
+	dataType, plan))
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyPersistentRNNPlan, cudnn_descriptor_free,
 	(cudnnPersistentRNNPlan_t plan), (plan, CUDNN_KIND_PERSISTENT))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetPersistentRNNPlan, hand_cudnnSetPersistentRNNPlan,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetPersistentRNNPlan, hand_cudnnSetPersistentRNNPlan,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnPersistentRNNPlan_t plan), (rnnDesc, plan))
 
 /* cached */
@@ -1777,13 +1782,13 @@ STUB_EXPORT cudnnStatus_t cudnnGetRNNParamsSize(cudnnHandle_t handle,
 	PUT_OUT(sizeInBytes), PUT_INT(dataType);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNLinLayerMatrixParams, cudnn_rnn_layer,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNLinLayerMatrixParams, cudnn_rnn_layer,
 	(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc, const int pseudoLayer,
 	const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc, const void *w,
 	const int linLayerID, cudnnFilterDescriptor_t linLayerMatDesc, void **linLayerMat),
 	(OP_cudnnGetRNNLinLayerMatrixParams, handle, rnnDesc, pseudoLayer, xDesc, wDesc, w,
 	linLayerID, linLayerMatDesc, linLayerMat))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNLinLayerBiasParams, cudnn_rnn_layer,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNLinLayerBiasParams, cudnn_rnn_layer,
 	(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc, const int pseudoLayer,
 	const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc, const void *w,
 	const int linLayerID, cudnnFilterDescriptor_t linLayerBiasDesc, void **linLayerBias),
@@ -1805,10 +1810,10 @@ STUB_EXPORT PROTOTYPE_cudnnRNNForwardInference
 	PUT_LONG(workSpaceSizeInBytes);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNPaddingMode, cudnn_rnn_set,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetRNNPaddingMode, cudnn_rnn_set,
 	(cudnnRNNDescriptor_t rnnDesc, unsigned paddingMode), (rnnDesc,
 	offsetof(struct cudnn_rnn_words, padding), paddingMode))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNPaddingMode, cudnn_rnn_get,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNPaddingMode, cudnn_rnn_get,
 	(cudnnRNNDescriptor_t rnnDesc, unsigned *paddingMode), (rnnDesc,
 	offsetof(struct cudnn_rnn_words, padding), paddingMode))
 
@@ -1830,14 +1835,14 @@ STUB_EXPORT PROTOTYPE_cudnnRNNForwardInferenceEx
 	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNAlgorithmDescriptor,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetRNNAlgorithmDescriptor,
 	hand_cudnnSetRNNAlgorithmDescriptor, (cudnnHandle_t handle,
 	cudnnRNNDescriptor_t rnnDesc, cudnnAlgorithmDescriptor_t algoDesc), (handle, rnnDesc,
 	algoDesc))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNForwardInferenceAlgorithmMaxCount,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNForwardInferenceAlgorithmMaxCount,
 	cudnn_rnn_algorithms, (cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
 	int *count), (handle, rnnDesc, count))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNForwardInferenceAlgorithmEx,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnFindRNNForwardInferenceAlgorithmEx,
 	hand_cudnnFindRNNForwardInferenceAlgorithmEx, (cudnnHandle_t handle,
 	const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
 	const cudnnTensorDescriptor_t *xDesc, const void *x,
@@ -1851,7 +1856,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNForwardInferenceAlgorithmEx,
 	(handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx, cxDesc, cx, wDesc, w, yDesc, y,
 	hyDesc, hy, cyDesc, cy, findIntensity, requestedAlgoCount, returnedAlgoCount,
 	perfResults, workspace, workSpaceSizeInBytes))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnAdvInferVersionCheck, cudnn_versions_agree, (void), ())
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnAdvInferVersionCheck, cudnn_versions_agree, (void), ())
 
 /* learned 2182 */
 STUB_EXPORT PROTOTYPE_cudnnRNNForwardTraining
@@ -1955,10 +1960,10 @@ STUB_EXPORT PROTOTYPE_cudnnRNNBackwardWeightsEx
 	PUT(device, dw), PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNForwardTrainingAlgorithmMaxCount,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNForwardTrainingAlgorithmMaxCount,
 	cudnn_rnn_algorithms, (cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
 	int *count), (handle, rnnDesc, count))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNForwardTrainingAlgorithmEx,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnFindRNNForwardTrainingAlgorithmEx,
 	hand_cudnnFindRNNForwardTrainingAlgorithmEx, (cudnnHandle_t handle,
 	const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
 	const cudnnTensorDescriptor_t *xDesc, const void *x,
@@ -1973,10 +1978,10 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNForwardTrainingAlgorithmEx,
 	x, hxDesc, hx, cxDesc, cx, wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, findIntensity,
 	requestedAlgoCount, returnedAlgoCount, perfResults, workspace, workSpaceSizeInBytes,
 	reserveSpace, reserveSpaceSizeInBytes))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNBackwardDataAlgorithmMaxCount, cudnn_rnn_algorithms,
-	(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc, int *count), (handle,
-	rnnDesc, count))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNBackwardDataAlgorithmEx,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNBackwardDataAlgorithmMaxCount,
+	cudnn_rnn_algorithms, (cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
+	int *count), (handle, rnnDesc, count))
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnFindRNNBackwardDataAlgorithmEx,
 	hand_cudnnFindRNNBackwardDataAlgorithmEx, (cudnnHandle_t handle,
 	const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
 	const cudnnTensorDescriptor_t *yDesc, const void *y,
@@ -1994,10 +1999,10 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNBackwardDataAlgorithmEx,
 	y, dyDesc, dy, dhyDesc, dhy, dcyDesc, dcy, wDesc, w, hxDesc, hx, cxDesc, cx, dxDesc, dx,
 	dhxDesc, dhx, dcxDesc, dcx, findIntensity, requestedAlgoCount, returnedAlgoCount,
 	perfResults, workspace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNBackwardWeightsAlgorithmMaxCount,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNBackwardWeightsAlgorithmMaxCount,
 	cudnn_rnn_algorithms, (cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
 	int *count), (handle, rnnDesc, count))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNBackwardWeightsAlgorithmEx,
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnFindRNNBackwardWeightsAlgorithmEx,
 	hand_cudnnFindRNNBackwardWeightsAlgorithmEx, (cudnnHandle_t handle,
 	const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
 	const cudnnTensorDescriptor_t *xDesc, const void *x,
@@ -2010,9 +2015,9 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNBackwardWeightsAlgorithmEx,
 	xDesc, x, hxDesc, hx, yDesc, y, findIntensity, requestedAlgoCount, returnedAlgoCount,
 	perfResults, workspace, workSpaceSizeInBytes, dwDesc, dw, reserveSpace,
 	reserveSpaceSizeInBytes))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnAdvTrainVersionCheck, cudnn_versions_agree, (void), ())
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCnnInferVersionCheck, cudnn_versions_agree, (void), ())
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCnnTrainVersionCheck, cudnn_versions_agree, (void), ())
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnAdvTrainVersionCheck, cudnn_versions_agree, (void), ())
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCnnInferVersionCheck, cudnn_versions_agree, (void), ())
+STUB_STATUS(cudnn, cudnnStatus_t, cudnnCnnTrainVersionCheck, cudnn_versions_agree, (void), ())
 #endif
 
 #define NO(name) REFUSED(cudnn, cudnnStatus_t, name)

@@ -19,12 +19,12 @@
 #include "shim/libraries/cusparse/cusparse.h"
 #include "shim/libraries/cusparse/forms.h"
 
-static int missing;
+static int logged;
 static _Atomic uint32_t opened_version;
 const struct library_front cusparse_front = {
 	.name = "libcusparse.so.12",
 	.kind = KIND_cusparseHandle,
-	.logged_once = &missing,
+	.logged_once = &logged,
 	.version = &opened_version,
 	.pointer_mode = 0,
 	.on_host = LIBRARY_NO_WORD,

@@ -292,7 +292,7 @@ static void stream_advance(struct CUstream_st *stream, bool quiet)
 }
 
 /* Streams that were woken go on; a loop, since a chain of them may be long. */
-static void settle(void)
+static void advance_woken(void)
 {
 	while (woken) {
 		struct CUstream_st *stream = woken;
@@ -319,7 +319,7 @@ static void stream_run(struct CUstream_st *stream, uint64_t seq)
 		queue_ref(stream);
 		op_complete(op);
 		op = stream_look(stream);
-		settle();
+		advance_woken();
 		if (!op) {
 			queue_unref(stream);
 			return;
@@ -378,7 +378,7 @@ static void *watcher_main(void *unused)
 				pthread_mutex_lock(&queue_lock);
 				op_complete(op);
 				stream_advance(streams[i], false);
-				settle();
+				advance_woken();
 				pthread_mutex_unlock(&queue_lock);
 				streams[i] = NULL;
 				done++;
@@ -467,7 +467,7 @@ uint64_t queue_submit_locked(struct CUstream_st *stream, struct op *op, bool qui
 		if (stream->state == STREAM_IDLE) {
 			queue_ref(stream);
 			stream_advance(stream, quiet);
-			settle();
+			advance_woken();
 		}
 		return seq;
 	}

@@ -115,7 +115,7 @@ static uint32_t own_address(void)
 	return found;
 }
 
-static void settle(int fd)
+static void socket_no_delay(int fd)
 {
 	int one = 1;
 
@@ -153,7 +153,7 @@ int softnccl_connect(uint32_t address, uint16_t port, uint64_t until)
 			       (errno == EINPROGRESS && ready(fd, POLLOUT, until) &&
 				       !getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) &&
 				       !error))) {
-		settle(fd);
+		socket_no_delay(fd);
 		return fd;
 	}
 	softnccl_fail(ncclSystemError, "a connection to another rank: %s",
@@ -170,7 +170,7 @@ int softnccl_accept(int listener, uint64_t until)
 			 : -1;
 
 	if (fd >= 0)
-		settle(fd);
+		socket_no_delay(fd);
 	return fd;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fuzz target: coded payloads of a peer that lies.  The first four bytes say how long the
- * payload is to be, the rest is what came for it; nothing behind the payload may be written.
- * The rest is a payload, too: what it is coded to must come back as it was.
+ * Fuzz target: coded payloads of a peer that violates the protocol.  The first four bytes say
+ * how long the payload is to be, the rest is what came for it; nothing behind the payload may
+ * be written. The rest is a payload, too: what it is coded to must come back as it was.
  */
 #include <stdint.h>
 #include <stdlib.h>

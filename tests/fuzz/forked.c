@@ -40,7 +40,7 @@ static uint8_t *counters(size_t *n)
 }
 
 /* To the other process, and from it. */
-static void give_covered(void)
+static void covered_save(void)
 {
 	size_t n;
 	uint8_t *from = counters(&n);
@@ -49,7 +49,7 @@ static void give_covered(void)
 		memcpy(covered, from, n);
 }
 
-static void take_covered(void)
+static void covered_load(void)
 {
 	size_t n;
 	uint8_t *to = counters(&n);
@@ -61,7 +61,7 @@ static void take_covered(void)
 void __wrap__exit(int status)
 {
 	if (getpid() != fuzzer)
-		give_covered();
+		covered_save();
 	__real__exit(status);
 }
 
@@ -85,7 +85,7 @@ pid_t forked_start(void)
 	pid_t child;
 	int nowhere;
 
-	give_covered(); /* of one that dies, what there was before */
+	covered_save(); /* of one that dies, what there was before */
 	child = fork();
 	if (child < 0) {
 		perror("fork");
@@ -119,7 +119,7 @@ void forked_end(pid_t child, uint64_t until)
 		}
 		usleep(200);
 	}
-	take_covered();
+	covered_load();
 	if (!WIFEXITED(status) || WEXITSTATUS(status)) {
 		fprintf(stderr, "the process ended with status %#x\n", (unsigned)status);
 		abort();

@@ -125,14 +125,14 @@ class AnyTool(unittest.TestCase):
         self.rebuilt("docker", DOCKER_BUILDKIT="1", PATH=f"{debians}:{os.environ['PATH']}".strip(":"))
 
 
-class Settling(unittest.TestCase):
+class Normalizing(unittest.TestCase):
     """images/archive.py on archives as other tools would write them."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
-    def settled(self, config, layers):
+    def normalized(self, config, layers):
         """(exit status, what it prints) for an archive with those layers, put as docker 25 puts them."""
         path = os.path.join(self.folder.name, "archive.tar")
         names = [f"blobs/sha256/{number:064x}" for number in range(len(layers) + 1)]
@@ -143,7 +143,7 @@ class Settling(unittest.TestCase):
                 info = tarfile.TarInfo(name)
                 info.size = len(data)
                 archive.addfile(info, io.BytesIO(data))
-        got = subprocess.run([os.path.join(ROOT, "images", "archive.py"), "settle", path,
+        got = subprocess.run([os.path.join(ROOT, "images", "archive.py"), "normalize", path,
                               f"ghcr.io/vcuda/client:{VERSION}"], capture_output=True, text=True)
         self.written = path
         return got.returncode, (got.stdout + got.stderr).strip()
@@ -179,29 +179,29 @@ class Settling(unittest.TestCase):
         config["config"] = dict(image.config["config"], Hostname="9" * 12, Cmd=None, WorkingDir="/")
         config["rootfs"] = {"type": "layers",
                             "diff_ids": ["sha256:" + hashlib.sha256(out.getvalue()).hexdigest()]}
-        status, digest = self.settled(config, [gzip.compress(out.getvalue())])
+        status, digest = self.normalized(config, [gzip.compress(out.getvalue())])
         self.assertEqual((status, digest), (0, image.digest))
         with open(self.written, "rb") as mine, open(path("client"), "rb") as first:
             self.assertEqual(mine.read(), first.read())
 
     def test_layers_of_the_base_are_left_alone(self):
         base, ours = self.layer(("z", {}), ("a", {})), self.layer(("x", {}))
-        status, out = self.settled(self.config(base, ours), [base, ours])
+        status, out = self.normalized(self.config(base, ours), [base, ours])
         self.assertEqual(status, 0, out)
         with tarfile.open(self.written) as archive:
             manifest = json.load(archive.extractfile("manifest.json"))[0]
             self.assertEqual(archive.extractfile(manifest["Layers"][0]).read(), base)
             self.assertNotEqual(archive.extractfile(manifest["Layers"][1]).read(), ours)
 
-    def test_what_cannot_be_settled_is_refused_with_a_sentence(self):
+    def test_what_cannot_be_normalized_is_refused_with_a_sentence(self):
         for member, word in ((("f", {"type": tarfile.LNKTYPE, "linkname": "g"}), "hard link"),
                              (("f", {"uid": 1000}), "1000:0")):
             layer = self.layer(member)
-            status, out = self.settled(self.config(layer), [layer])
+            status, out = self.normalized(self.config(layer), [layer])
             self.assertEqual((status, word in out, out.count("\n")), (1, True, 0), out)
         layer = self.layer(("f", {}))
         for layers, word in (([b"\x28\xb5\x2f\xfd" + layer], "zstd"), ([layer, layer], "2 layers")):
-            status, out = self.settled(self.config(layer), layers)
+            status, out = self.normalized(self.config(layer), layers)
             self.assertEqual((status, word in out, out.count("\n")), (1, True, 0), out)
 
 

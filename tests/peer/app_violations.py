@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A hostile app against the sidecar: one protocol violation a test.  Each must end that session with a text that
-names the lie, leave another app undisturbed, and close the link to the agent."""
+names the violation, leave another app undisturbed, and close the link to the agent."""
 
 import contextlib
 import os

@@ -258,14 +258,14 @@ class App:
         if self.u32(IDLE):
             os.eventfd_write(self.doorbell, 1)
 
-    def put(self, kind, body=b"", tag=0, bulk=None, op=7, publish=True, **lies):
+    def put(self, kind, body=b"", tag=0, bulk=None, op=7, publish=True, **wrong):
         """One entry: bulk = (segment, offset, length[, claimed payload])."""
         self.seq += 1
-        flags = lies.pop("flags", BULK if bulk else 0)
+        flags = wrong.pop("flags", BULK if bulk else 0)
         payload = (bulk[3] if len(bulk) > 3 else bulk[2]) if bulk else 0
-        lies.setdefault("length", len(body) + payload)
-        lies.setdefault("seq", self.seq)
-        data = frame(kind, body, op=op, flags=flags, tag=tag, **lies)
+        wrong.setdefault("length", len(body) + payload)
+        wrong.setdefault("seq", self.seq)
+        data = frame(kind, body, op=op, flags=flags, tag=tag, **wrong)
         if bulk:
             data = data[:32] + struct.pack("<IIQ", bulk[0], bulk[2], bulk[1]) + data[32:]
         data += bytes(-len(data) % 16)

@@ -57,7 +57,7 @@ class Client:
         return self.say(ADOPT, self.segment if fd is None else fd, self.size if size is None else size, **more)
 
     @contextlib.contextmanager
-    def lie(self, at, data):
+    def forge(self, at, data):
         """The page says DATA for a while."""
         before = self.page[at:at + len(data)]
         self.page[at:at + len(data)] = data
@@ -131,13 +131,13 @@ def test_another_users_file():
         refused(one.adopt(fd), "made by user 65534")
 
 
-def test_pages_that_lie():
+def test_forged_pages():
     with client() as (s, one):
         for at, data, word in ((GRACE, bytes(4), "cannot be resumed"), (UID, struct.pack("<I", 12345), "of user 12345"),
                                (RING_SIZE, struct.pack("<Q", 1 << 40), "layout"), (RING_SIZE, bytes(8), "layout"),
                                (SIZE, struct.pack("<Q", 1 << 40), "layout"), (16, struct.pack("<Q", 64), "layout"),
                                (256, struct.pack("<Q", 5), "counts")):
-            with one.lie(at, data):
+            with one.forge(at, data):
                 refused(one.adopt(), word)
         assert one.adopt()[0] == 0, "the right one was refused"
 
@@ -146,14 +146,14 @@ def test_no_agent_but_the_configured_one():
     """Else the token would go wherever a program says."""
     with client() as (s, one), socket.create_server(("127.0.0.1", 0)) as stranger:
         stranger.settimeout(0.5)
-        with one.lie(ADDRESS, f"127.0.0.1:{stranger.getsockname()[1]}".encode() + b"\0"):
+        with one.forge(ADDRESS, f"127.0.0.1:{stranger.getsockname()[1]}".encode() + b"\0"):
             refused(one.adopt(), "none of", NOT_READY)
         with contextlib.suppress(TimeoutError):
             stranger.accept()
             raise AssertionError("the sidecar came")
 
 
-def test_pinned_memory_that_lies():
+def test_forged_pinned_memory():
     with client() as (s, one):
         piece = memory(8192)
         refused(one.adopt(held=1, holds=[(0, piece, 8192)]), "as number 0")
@@ -168,7 +168,7 @@ def test_pinned_memory_that_lies():
 def test_a_secret_or_session_that_is_none():
     for at in (SECRETS, SESSION):
         with client() as (s, one):
-            with one.lie(at, os.urandom(16)):
+            with one.forge(at, os.urandom(16)):
                 assert one.adopt()[0] == 0
                 wait_for(lambda: one.state() == CHANNEL_LOST, 10, "the agent refuses")
             assert [each["state"] for each in s.agent.sessions()] == ["running"], s.agent.sessions()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""local:// against programs and sidecars that lie: one lie each, which ends that session with a sentence that
+"""local:// against programs and sidecars that violate the protocol, once each, which ends that session with a sentence that
 names it, and leaves another session as it was."""
 import contextlib
 import fcntl
@@ -27,7 +27,7 @@ def pinned_and_given_back(app):
     app.put(POST, b"x", bulk=(4095, 0, 16))
 
 
-PROGRAM_LIES = {  # what the ring says: what the program reads
+PROGRAM_VIOLATIONS = {  # what the ring says: what the program reads
     "magic": (lambda a: a.put(POST, b"x", magic=0x1234), "magic"),
     "kind": (lambda a: a.put(77, b"x"), "kind 77"),
     "reply": (lambda a: a.put(REPLY, b"x"), "kind 16"),
@@ -50,14 +50,14 @@ PROGRAM_LIES = {  # what the ring says: what the program reads
 }
 
 
-def test_programs_that_lie():
+def test_violations_by_programs():
     with on_one_machine() as (agent, sidecar):
         other = App("calls", socket=sidecar.socket)
         other.line("^calling")
         worker = agent.worker(other)
-        for name, (lie, text) in PROGRAM_LIES.items():
-            app = peer.App(sidecar.socket, b"liar")
-            lie(app)
+        for name, (violate, text) in PROGRAM_VIOLATIONS.items():
+            app = peer.App(sidecar.socket, b"hostile")
+            violate(app)
             try:
                 status, why = app.wait_lost(30)
             except Exception as error:
@@ -94,7 +94,7 @@ SIZE = PAGES + sum(SIZES)
 
 
 def memory(size=SIZE, sealed=True):
-    fd = os.memfd_create("liar", os.MFD_ALLOW_SEALING)
+    fd = os.memfd_create("hostile", os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, size)
     if sealed:
         fcntl.fcntl(fd, 1033, 7)  # F_ADD_SEALS: no seals, shrinking, growing
@@ -112,7 +112,7 @@ def session(agent):
         wire.settimeout(30)
         wire.connect(agent.socket)
         wire.sendall(peer.HELLO.pack(peer.SESSION_MAGIC, peer.SESSION_VERSION, 1, FEATURE_LOCAL, bytes(16), bytes(16), 1, 0,
-                                     b"liar", b"pod", b"", b"", 0, 0, 0))
+                                     b"hostile", b"pod", b"", b"", 0, 0, 0))
         welcome = peer.WELCOME.unpack(peer.read_exact(wire, peer.WELCOME.size, 30))
         assert welcome[2] == 0 and welcome[3] == FEATURE_LOCAL, welcome
         yield wire
@@ -134,7 +134,7 @@ def file_on_disk():
     return file
 
 
-ATTACH_LIES = {
+ATTACH_VIOLATIONS = {
     "no descriptor": (say(ATTACH), lambda: [], "no doorbell|no descriptor"),
     "one descriptor": (say(ATTACH), lambda: [memory()], "no doorbell"),
     "a pipe": (say(ATTACH), lambda: [os.pipe()[0], os.eventfd(0)], "not a file of memory"),
@@ -151,9 +151,9 @@ ATTACH_LIES = {
 }
 
 
-def test_sidecars_that_lie_at_attach():
+def test_violations_by_sidecars_at_attach():
     with on_one_machine() as (agent, sidecar):
-        for name, (message, fds, text) in ATTACH_LIES.items():
+        for name, (message, fds, text) in ATTACH_VIOLATIONS.items():
             with session(agent) as wire:
                 some = fds()
                 socket.send_fds(wire, [message], some)
@@ -165,7 +165,7 @@ def test_sidecars_that_lie_at_attach():
         App("sum", 3, 64, socket=sidecar.socket).right()
 
 
-LATER_LIES = {
+LATER_VIOLATIONS = {
     "unknown message": (lambda: (say(99), []), "unknown message"),
     "no magic": (lambda: (say(PING, magic=7), []), "no message"),
     "pinned as the channel": (lambda: (say(PIN, 0, size=4096), [memory(4096)]), "pinned memory as number 0"),
@@ -177,13 +177,13 @@ LATER_LIES = {
 }
 
 
-def test_sidecars_that_lie_later():
+def test_violations_by_sidecars_later():
     with on_one_machine() as (agent, sidecar):
-        for name, (lie, text) in LATER_LIES.items():
+        for name, (violate, text) in LATER_VIOLATIONS.items():
             with session(agent) as wire:
                 socket.send_fds(wire, [say(ATTACH)], [memory(), os.eventfd(0)])
                 heard(wire, ATTACHED)
-                message, fds = lie()
+                message, fds = violate()
                 socket.send_fds(wire, [message], fds)
                 got = heard(wire, END)
                 assert text in got, (name, got)

@@ -345,7 +345,7 @@ static void worker_that_dies_ends_one_session(void **state)
 	client_close(&a);
 	assert_true(http_metric_becomes(&agent, LEASED, 0));
 	assert_int_equal(http_metric(&agent, "vcuda_agent_worker_faults_total"), 1);
-	/* The liar may see its socket close before the signal reaches it. */
+	/* The hostile client may see its socket close before the signal reaches it. */
 	assert_true(
 		http_metric(&agent, "vcuda_agent_worker_exits_total{reason=\"signal\"}") >= 1);
 }

@@ -81,7 +81,7 @@ static void limit_holds_for_each_account(void **state)
 }
 
 /* Sixty-four at once on a small device: those who have not asked hold an eighth of it together,
- * the rest is for what they ask, and nothing is promised twice. */
+ * the rest is for what they ask, and nothing is leased twice. */
 static void many_accounts_share_a_small_device(void **state)
 {
 	struct ledger l;

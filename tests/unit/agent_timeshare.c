@@ -26,7 +26,7 @@ static uint64_t taken(uint32_t share, uint64_t piece)
 	timeshare_fill(&bucket, share, now);
 	while (now < end) {
 		if (bucket.tokens >= TIMESHARE_RESUME_NS) {
-			timeshare_take(&bucket, piece);
+			timeshare_charge(&bucket, piece);
 			sum += piece;
 			now += piece;
 		} else {
@@ -78,7 +78,7 @@ static void debt_ends(void **state)
 	(void)state;
 	timeshare_fill(&bucket, 500, SECOND);
 	for (int i = 0; i < 3; i++)
-		timeshare_take(&bucket, UINT64_MAX);
+		timeshare_charge(&bucket, UINT64_MAX);
 	assert_int_equal(bucket.tokens, -(int64_t)TIMESHARE_DEBT_NS);
 	timeshare_fill(&bucket, 500, SECOND + 2 * TIMESHARE_DEBT_NS);
 	assert_int_equal(bucket.tokens, 0);

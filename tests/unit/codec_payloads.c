@@ -203,7 +203,7 @@ static void test_fill(void **state)
 
 /* Any other length than the one that was coded, cut or longer input, and each bit flipped in
  * what says lengths. */
-static void test_lies(void **state)
+static void test_violations(void **state)
 {
 	enum { N = 6000 };
 	struct codec *codec = codec_new(), *other = codec_new();
@@ -255,7 +255,7 @@ int main(void)
 		cmocka_unit_test(test_there_and_back),
 		cmocka_unit_test(test_guess),
 		cmocka_unit_test(test_fill),
-		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_violations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

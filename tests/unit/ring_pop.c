@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The ring's consumer: what honest producers write comes out in order and is released on
- * acknowledgement; what no honest producer writes is refused.  (The lies, one a test and
+ * acknowledgement; what no honest producer writes is refused.  (The violations, one a test and
  * against the whole sidecar, are in tests/peer/app_violations.py.)
  */
 #include <errno.h>

@@ -113,7 +113,7 @@ static void test_no_code(void **state)
 		pick(8, 0, true), 90); /* sent all the same: the agent says what is wrong */
 }
 
-static void test_sizes_that_lie(void **state)
+static void test_wrong_sizes(void **state)
 {
 	size_t first = 16;
 
@@ -161,7 +161,7 @@ int main(void)
 		cmocka_unit_test(test_machine_code_first),
 		cmocka_unit_test(test_code_for_one_part),
 		cmocka_unit_test(test_no_code),
-		cmocka_unit_test(test_sizes_that_lie),
+		cmocka_unit_test(test_wrong_sizes),
 		cmocka_unit_test(test_every_truncation),
 	};
 

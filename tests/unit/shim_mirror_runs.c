@@ -58,7 +58,7 @@ static unsigned carry(struct side *from, struct side *to, uint32_t room, bool ke
 	unsigned frames = 0;
 
 	do {
-		mirror_gather_settled(&runs, spare, from->views, 2, &cursor);
+		mirror_gather_stable(&runs, spare, from->views, 2, &cursor);
 		mirror_sent(&runs, from->views, 2);
 		assert_true(mirror_store_runs(frame, runs.used, to->views, 2, keep));
 		assert_true(++frames < 10000);
@@ -178,7 +178,7 @@ static void a_flag_waits_for_the_look_that_is_all(void **state)
 	(void)state;
 	memset(host.live, 1, BYTES - MIRROR_PAGE);
 	do {
-		mirror_gather_settled(&runs, spare, host.views, 2, &cursor);
+		mirror_gather_stable(&runs, spare, host.views, 2, &cursor);
 		mirror_sent(&runs, host.views, 2);
 		assert_true(mirror_store_runs(frame, runs.used, device.views, 2, false));
 		if (cursor.view == 1 && !host.live[BYTES - 8]) {

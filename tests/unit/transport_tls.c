@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * TLS 1.3 records: what RFC 8448 prints, links over them with every cut of the stream, a key
- * that is used up, and records of a peer that lies.
+ * that is used up, and records of a peer that violates the protocol.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -30,7 +30,7 @@ $(GATED): $(BUILD)/tests/gate/%: tests/unit/gate_libraries.c $(LIB)/%
 
 .PHONY: test-worker
 test: test-worker
-test-worker: $(WORKER_TESTS:%=run-%) ## the worker: a client that lies, and what comes in which order
+test-worker: $(WORKER_TESTS:%=run-%) ## the worker: a client that violates the protocol, and what comes in which order
 WORKER_ENV := SOFTGPU=$(SOFTGPU_LIB) GATE_DRIVER=$(GATE_DRIVER) \
 	GATED_DRIVER=$(abspath $(GATED_DRIVER)) VCUDA_LOG=warn
 $(foreach test,$(WORKER_TESTS),$(call add_test,$(test),tests/unit/$(test).c, \

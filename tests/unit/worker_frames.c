@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The worker against a client that lies: every frame that it serves, cut short at every length,
- * and frames with each bit of the header flipped.  A real worker process on the software GPU;
- * this program plays front and client.
+ * The worker against a client that violates the protocol: every frame that it serves, cut short
+ * at every length, and frames with each bit of the header flipped.  A real worker process on
+ * the software GPU; this program plays front and client.
  */
 #include "protocol/libraries/cublaslt.h"
 #include "protocol/generated/cublaslt_ops.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The worker's graphs against a client that lies, and what must go on while a stream captures.
+ * The worker's graphs against a client that violates the protocol, and what must go on while a
+ * stream captures.
  */
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/wire/graph.h"

@@ -471,9 +471,9 @@ static void *takes_and_gives(void *argument)
 
 		if (has) {
 			atomic_fetch_sub(&many.granted, (long)has);
-			quotas_give(&w, QUOTA_MODULE_BYTES, has);
+			quotas_uncharge(&w, QUOTA_MODULE_BYTES, has);
 			has = 0;
-		} else if (quotas_take(&w, QUOTA_MODULE_BYTES, n)) {
+		} else if (quotas_charge(&w, QUOTA_MODULE_BYTES, n)) {
 			long now = atomic_fetch_add(&many.granted, (long)n) + (long)n;
 			long most = atomic_load(&many.most);
 
@@ -486,7 +486,7 @@ static void *takes_and_gives(void *argument)
 		}
 	}
 	atomic_fetch_sub(&many.granted, (long)has);
-	quotas_give(&w, QUOTA_MODULE_BYTES, has);
+	quotas_uncharge(&w, QUOTA_MODULE_BYTES, has);
 	return NULL;
 }
 

@@ -17,7 +17,7 @@
 struct host_func {
 	struct worker *w;
 	uint64_t ticket;
-	bool told; /* the app, by an upcall */
+	bool upcall_sent;
 	bool done;
 	struct host_func *next;
 };
@@ -150,10 +150,10 @@ bool callback_poll(struct worker *w)
 	room = fence_flush_copies(w);
 	for (struct host_func *f = c->waiting; f && room; f = f->next) {
 		room = reply_room(w);
-		if (f->told || !room)
+		if (f->upcall_sent || !room)
 			continue;
 		reply_upcall(w, UPCALL_HOST_FUNC, f->ticket);
-		f->told = sent = true;
+		f->upcall_sent = sent = true;
 	}
 	c->behind = !room;
 	pthread_mutex_unlock(&c->lock);

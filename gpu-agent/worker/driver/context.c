@@ -60,7 +60,7 @@ static void context_forget(struct worker *w, uint16_t context)
 	beside_forget(w, context);
 	/* What was closed may be this context's, and wait for calls in another. */
 	if (w->kept.closings)
-		beside_settle(w);
+		beside_drain(w);
 	closing_poll(w);
 	worker_use(w, context);
 	w->cuda.cuCtxSynchronize();

@@ -198,12 +198,12 @@ CUresult serve_vcudaMirrorMap(struct worker *w, struct request *r)
 
 	if (status)
 		return status;
-	if (!mirror_room(m) || !quotas_take(w, QUOTA_PINNED, req->bytes))
+	if (!mirror_room(m) || !quotas_charge(w, QUOTA_PINNED, req->bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	shadow = mmap(NULL, req->bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (shadow == MAP_FAILED) {
-		quotas_give(w, QUOTA_PINNED, req->bytes);
+		quotas_uncharge(w, QUOTA_PINNED, req->bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	status =
@@ -215,7 +215,7 @@ CUresult serve_vcudaMirrorMap(struct worker *w, struct request *r)
 	}
 	if (status) {
 		munmap(shadow, req->bytes);
-		quotas_give(w, QUOTA_PINNED, req->bytes);
+		quotas_uncharge(w, QUOTA_PINNED, req->bytes);
 		return status;
 	}
 	view.shadow = shadow;
@@ -241,7 +241,7 @@ CUresult serve_vcudaMirrorUnmap(struct worker *w, struct request *r)
 	m->count--;
 	memmove(&m->views[at], &m->views[at + 1], (m->count - at) * sizeof(view));
 	m->bytes -= view.bytes;
-	quotas_give(w, QUOTA_PINNED, view.bytes);
+	quotas_uncharge(w, QUOTA_PINNED, view.bytes);
 	m->cursor = (struct mirror_cursor){0, 0};
 	worker_use(w, CONTEXT_PRIMARY(0));
 	w->cuda.cuMemHostUnregister(view.live);
@@ -290,7 +290,7 @@ static uint32_t mirror_fill(
 	struct mirror_runs runs = {
 		.to = bytes + sizeof(*answer), .room = (uint32_t)(capacity - sizeof(*answer))};
 
-	mirror_gather_settled(&runs, m->spare, m->views, m->count, &m->cursor);
+	mirror_gather_stable(&runs, m->spare, m->views, m->count, &m->cursor);
 	mirror_sent(&runs, m->views, m->count);
 	*answer = (struct mirror_answer){.number = ++m->answers,
 		.bytes = runs.used,

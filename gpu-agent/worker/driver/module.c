@@ -213,18 +213,18 @@ void module_log(struct request *r, struct wire_run *run, char *log, size_t room)
 /* One more module, whose image has so many bytes; the name gives them back (names_forget). */
 static bool module_admit(struct worker *w, uint64_t bytes)
 {
-	if (!quotas_take(w, QUOTA_MODULES, 1))
+	if (!quotas_charge(w, QUOTA_MODULES, 1))
 		return false;
-	if (quotas_take(w, QUOTA_MODULE_BYTES, bytes))
+	if (quotas_charge(w, QUOTA_MODULE_BYTES, bytes))
 		return true;
-	quotas_give(w, QUOTA_MODULES, 1);
+	quotas_uncharge(w, QUOTA_MODULES, 1);
 	return false;
 }
 
 static void module_dismiss(struct worker *w, uint64_t bytes)
 {
-	quotas_give(w, QUOTA_MODULES, 1);
-	quotas_give(w, QUOTA_MODULE_BYTES, bytes);
+	quotas_uncharge(w, QUOTA_MODULES, 1);
+	quotas_uncharge(w, QUOTA_MODULE_BYTES, bytes);
 }
 
 /* LOG: of JIT_LOG bytes. */

@@ -431,8 +431,8 @@ CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	return status;
 }
 
-/* Frames that name the segment must be acknowledged, and what lands in it must have landed,
- * before it goes: one synchronisation of every context says both. */
+/* Frames that name the segment must be acknowledged, and what was asked for must have arrived
+ * in it, before it goes: one synchronisation of every context says both. */
 static CUresult host_drain(void)
 {
 	struct context *context = context_current();
@@ -478,7 +478,7 @@ static void piece_free(struct piece *piece)
 }
 
 /* What was allocated (or registered) at P and not yet freed. */
-static CUresult piece_give_back(void *p, bool registered, CUresult missing)
+static CUresult piece_release(void *p, bool registered, CUresult missing)
 {
 	struct context *home = NULL;
 	struct piece *piece;
@@ -530,7 +530,7 @@ void host_context_gone(const struct context *context)
 
 CUresult hand_cuMemFreeHost(void *p)
 {
-	return p ? piece_give_back(p, false, CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
+	return p ? piece_release(p, false, CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
 }
 
 CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
@@ -567,7 +567,7 @@ CUresult hand_cuMemHostUnregister(void *p)
 
 	if (!p || (memory_find((uintptr_t)p, &range) && range.base == (uintptr_t)p))
 		return CUDA_ERROR_INVALID_VALUE;
-	return piece_give_back(p, true, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	return piece_release(p, true, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 CUresult hand_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)

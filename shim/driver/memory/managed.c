@@ -208,8 +208,7 @@ static CUresult push_new(struct region *r, size_t first, size_t n, struct posted
 }
 
 /* What was posted is done before work that comes later. */
-static CUresult posted_settle(
-	const struct region *r, const struct posted *posted, enum push how)
+static CUresult posted_drain(const struct region *r, const struct posted *posted, enum push how)
 {
 	if (!posted->seq)
 		return CUDA_SUCCESS;
@@ -229,7 +228,7 @@ CUresult managed_push_pages(struct region *r, size_t first, size_t n, enum push 
 	if (r->pages.present)
 		status = push_new(r, first, n, &posted);
 	if (!status)
-		status = posted_settle(r, &posted, how);
+		status = posted_drain(r, &posted, how);
 	thread_self.in_managed = was;
 	if (status)
 		return status;

@@ -119,7 +119,7 @@ static CUresult fetch_part(struct fetch *f, uint64_t first, uint64_t end)
 	shim_wait(&call, 0);
 	/* Without an answer the bytes may still come: that place is never used again. */
 	f->lost |= !call.slot;
-	if (!call.status && call.landed != end - first)
+	if (!call.status && call.received != end - first)
 		call.status = status_of(CAUSE_VIOLATION);
 	stats_copy(STATS_DEVICE_TO_HOST, end - first);
 	return shim_end(&call);

@@ -371,7 +371,7 @@ CUresult mirror_send(bool *changed)
 	pthread_mutex_lock(&mirror.lock);
 	do {
 
-		mirror_gather_settled(&runs, mirror.spare, mirror.views, mirror.count, &cursor);
+		mirror_gather_stable(&runs, mirror.spare, mirror.views, mirror.count, &cursor);
 		if (!runs.used)
 			continue;
 		*changed = true;
@@ -456,10 +456,10 @@ CUresult mirror_fetch(uint32_t scope, uint64_t handle, uint64_t *seq)
 			*seq = call.seq;
 		answered = call.slot != NULL;
 		if (answered && !call.status)
-			call.status = call.landed > room
+			call.status = call.received > room
 					      ? status_of(CAUSE_VIOLATION)
 					      : mirror_take_over(shim_segment(bounce),
-							call.landed, &answer);
+							call.received, &answer);
 		status = shim_end(&call);
 		/* Without an answer the bytes may still come. */
 		if (answered)

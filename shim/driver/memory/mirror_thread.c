@@ -98,9 +98,9 @@ static CUresult follow(struct parked *parked, bool *idle)
 	tended = status ? status : tend(parked);
 	if (!status)
 		shim_wait_sent(&parked->call, 0);
-	if (!parked->call.status && parked->call.landed <= MIRROR_FETCH_MAX)
+	if (!parked->call.status && parked->call.received <= MIRROR_FETCH_MAX)
 		parked->call.status = mirror_take_over(
-			shim_segment(parked->bounce), parked->call.landed, &answer);
+			shim_segment(parked->bounce), parked->call.received, &answer);
 	*idle = answer.idle;
 	status = shim_end(&parked->call);
 	return status ? status : tended;

@@ -190,7 +190,7 @@ static CUresult read_piece(struct link *link, size_t at, size_t n)
 	body->bytes = n;
 	body->destination.offset = bounce;
 	shim_wait(&call, 0);
-	if (!call.status && call.landed != n)
+	if (!call.status && call.received != n)
 		call.status = status_of(CAUSE_VIOLATION);
 	if (!call.status)
 		memcpy(link->result + at, shim_segment(bounce), n);

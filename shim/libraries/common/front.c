@@ -168,11 +168,11 @@ EXPORT CUresult vcuda_front_refused(unsigned call, const char *name, const char 
 	return shim_refused(call, name, reason);
 }
 
-EXPORT void vcuda_front_missing(const char *call, const char *library, int *said)
+EXPORT void vcuda_front_missing(const char *call, const char *library, int *logged)
 {
 	int saved = errno;
 
-	if (!__atomic_exchange_n(said, 1, __ATOMIC_RELAXED))
+	if (!__atomic_exchange_n(logged, 1, __ATOMIC_RELAXED))
 		dprintf(STDERR_FILENO,
 			"vcuda: %s failed: the agent has no usable %s (its log and "
 			"/readyz?verbose say more)\n",

@@ -30,7 +30,7 @@ struct front_frame {
 	uint32_t stream_at;  /* where in the body `stream` goes as the worker knows it */
 	CUstream stream;     /* as the app gave it; FRONT_NO_STREAM: none */
 	void *reply;	     /* filled in where it was awaited and succeeded; or NULL */
-	size_t reply_bytes;  /* a shorter answer is a lie */
+	size_t reply_bytes;  /* a shorter answer is a protocol violation */
 	size_t reply_most;   /* what `reply` has room for, where answers differ in length */
 	uint32_t *reply_got; /* then: how long it was, at most reply_most; or NULL */
 };
@@ -90,7 +90,7 @@ bool vcuda_front_release(uint64_t handle);
 CUresult vcuda_front_refused(unsigned call, const char *name, const char *reason);
 /* CALL failed since the agent has no LIBRARY ("libcublas.so.12"): told on stderr, once where
  * SAID, the caller's, is 0 at first. A status alone would not say what to do. */
-void vcuda_front_missing(const char *call, const char *library, int *said);
+void vcuda_front_missing(const char *call, const char *library, int *logged);
 /* A line for VCUDA_DEBUG. */
 void vcuda_front_debug(const char *text);
 void vcuda_count(unsigned call);

@@ -26,11 +26,11 @@
 	STUB_SECOND(name)
 
 /* The same for a status that is not the app's yet. */
-#define STUB_TOLD(family, result, name, function, parameters, arguments)                       \
+#define STUB_STATUS(family, result, name, function, parameters, arguments)                     \
 	STUB_EXPORT result name parameters                                                     \
 	{                                                                                      \
 		family##_count(CALL_##name);                                                   \
-		return family##_told(function arguments);                                      \
+		return family##_app_status(function arguments);                                \
 	}
 
 /* NAME, which is not served: WHY says why. No parameter is looked at, so none is declared; for

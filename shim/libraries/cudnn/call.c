@@ -37,12 +37,12 @@ void cudnn_put_descriptor(struct library_items *items, const void *descriptor, u
 
 int cudnn_program(int status)
 {
-	return cudnn_told(status);
+	return cudnn_app_status(status);
 }
 
 void cudnn_element(void *perf)
 {
 	struct cudnn_perf *found = perf;
 
-	found->status = cudnn_told(found->status);
+	found->status = cudnn_app_status(found->status);
 }

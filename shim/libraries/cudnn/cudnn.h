@@ -8,7 +8,7 @@
  * Generated stubs (shim/generated/cudnn_stubs.c) begin a call, put its items and send it
  * (shim/libraries/common/items.h). The graph API is in backend.h.
  *
- * Statuses are cuDNN 9's in here; cudnn_told makes them the app's.
+ * Statuses are cuDNN 9's in here; cudnn_app_status makes them the app's.
  */
 #ifndef VCUDA_SHIM_LIBRARIES_CUDNN_CUDNN_H
 #define VCUDA_SHIM_LIBRARIES_CUDNN_CUDNN_H
@@ -95,7 +95,7 @@ int cudnn_says(int status);
 /* Keeps `text` for cudnnGetLastErrorString; returns `status`. */
 cudnnStatus_t cudnn_fault(cudnnStatus_t status, const char *text);
 
-static inline cudnnStatus_t cudnn_told(cudnnStatus_t status)
+static inline cudnnStatus_t cudnn_app_status(cudnnStatus_t status)
 {
 	return VCUDA_ABI == 8 ? cudnn_status_to_8(status) : status;
 }

@@ -76,13 +76,13 @@ int cudnn_says(int status)
 		snprintf(text, sizeof(text), "status %d of the agent's cuDNN", status);
 		cudnn_fault(status, text);
 	}
-	return cudnn_told(status);
+	return cudnn_app_status(status);
 }
 
 cudnnStatus_t cudnn_refused(unsigned call, const char *name, const char *reason)
 {
 	vcuda_front_refused(call, name, reason);
-	return cudnn_told(cudnn_fault(CUDNN_STATUS_NOT_SUPPORTED, reason));
+	return cudnn_app_status(cudnn_fault(CUDNN_STATUS_NOT_SUPPORTED, reason));
 }
 
 void cudnn_count(unsigned call)

@@ -18,7 +18,7 @@ struct said {
 	int in_type, out_type, run_type;
 };
 
-static void list_take(const struct said *said, int64_t *to, const void *from)
+static void list_copy(const struct said *said, int64_t *to, const void *from)
 {
 	for (int i = 0; from && i < said->rank; i++)
 		to[i] = said->wide ? ((const long long int *)from)[i] : ((const int *)from)[i];
@@ -42,9 +42,9 @@ static bool content_make(
 		.in_type = said->in_type,
 		.out_type = said->out_type,
 		.run_type = said->run_type};
-	list_take(said, c->n, said->n);
-	list_take(said, c->in_embed, said->in_embed);
-	list_take(said, c->out_embed, said->out_embed);
+	list_copy(said, c->n, said->n);
+	list_copy(said, c->in_embed, said->in_embed);
+	list_copy(said, c->out_embed, said->out_embed);
 	if (plan) {
 		c->properties = plan->content.properties;
 		memcpy(c->property, plan->content.property, sizeof(c->property));

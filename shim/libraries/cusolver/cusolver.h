@@ -41,7 +41,7 @@ struct cusolver_memory {
 /* So many bytes, those of the host where FROM is not NULL; NULL after a fault. */
 void *cusolver_memory_put(struct cusolver_memory *memory, const void *from, uint64_t bytes);
 /* Waits until all that was put is there, whatever the stream of the call is. */
-void cusolver_memory_settle(struct cusolver_memory *memory);
+void cusolver_memory_wait(struct cusolver_memory *memory);
 /* After what STREAM has to do: `bytes` go to the host. */
 void cusolver_memory_get(struct cusolver_memory *memory, CUstream stream, void *to,
 	const void *from, uint64_t bytes);

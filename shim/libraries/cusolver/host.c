@@ -37,7 +37,7 @@ static bool arrays_put(struct arrays *a, cusolverSpHandle_t handle, int n, int n
 	a->given = cusolver_memory_put(&a->memory, given, (uint64_t)n * size);
 	a->found = cusolver_memory_put(&a->memory, NULL, (uint64_t)n * size);
 	a->value = cusolver_memory_put(&a->memory, NULL, size);
-	cusolver_memory_settle(&a->memory);
+	cusolver_memory_wait(&a->memory);
 	return !a->memory.status;
 }
 

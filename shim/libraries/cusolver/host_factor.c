@@ -120,7 +120,7 @@ static bool step_matrix(struct step *t, int m, int nnz, const void *values, cons
 		t->values = cusolver_memory_put(&t->memory, values, (uint64_t)nnz * size);
 	t->rows = cusolver_memory_put(&t->memory, rows, ((uint64_t)m + 1) * sizeof(*rows));
 	t->columns = cusolver_memory_put(&t->memory, columns, (uint64_t)nnz * sizeof(*columns));
-	cusolver_memory_settle(&t->memory);
+	cusolver_memory_wait(&t->memory);
 	return !t->memory.status;
 }
 
@@ -134,7 +134,7 @@ static bool step_sides(struct step *t, int m, int n, const void *b, const void *
 	if (b && x) {
 		t->b = cusolver_memory_put(&t->memory, b, (uint64_t)m * size);
 		t->x = cusolver_memory_put(&t->memory, NULL, (uint64_t)n * size);
-		cusolver_memory_settle(&t->memory);
+		cusolver_memory_wait(&t->memory);
 	}
 	return !t->memory.status;
 }

@@ -29,7 +29,7 @@ void *cusolver_memory_put(struct cusolver_memory *memory, const void *from, uint
 	return memory->status ? NULL : (void *)(uintptr_t)at;
 }
 
-void cusolver_memory_settle(struct cusolver_memory *memory)
+void cusolver_memory_wait(struct cusolver_memory *memory)
 {
 	if (!memory->status)
 		fault(memory, cuStreamSynchronize(CU_STREAM_LEGACY));

@@ -74,7 +74,7 @@ cusolverStatus_t hand_cusolverRfSetupHost(int n, int nnzA, int *h_csrRowPtrA, in
 	u = doubles_put(&memory, h_csrValU, nnzU);
 	p = ints_put(&memory, h_P, n);
 	q = ints_put(&memory, h_Q, n);
-	cusolver_memory_settle(&memory);
+	cusolver_memory_wait(&memory);
 	if (!memory.status)
 		status = hand_cusolverRfSetupDevice(n, nnzA, rows_a, columns_a, a, nnzL, rows_l,
 			columns_l, l, nnzU, rows_u, columns_u, u, p, q, handle);

@@ -451,5 +451,5 @@ CUresult library_serve(struct worker *w, struct request *r, const struct library
 	if (f.listed && !status && r->header.kind == FRAME_CALL)
 		library_list_answer(&f);
 	library_close(&f);
-	return f.served ? plain_answer(w, r, f.served, status) : plain_told(r, of, status);
+	return f.served ? plain_answer(w, r, f.served, status) : plain_status(r, of, status);
 }

@@ -17,7 +17,7 @@ void plain_warm(const struct worker *w, const struct plain_library *of, uint32_t
 	library_once(w->config, of->library, major, of->open, of->bytes);
 }
 
-CUresult plain_told(struct request *r, const struct plain_library *of, int status)
+CUresult plain_status(struct request *r, const struct plain_library *of, int status)
 {
 	struct library_reply *answer = (void *)r->answer;
 	int kind = of->kind_of ? of->kind_of(status) : status;
@@ -33,7 +33,7 @@ CUresult plain_told(struct request *r, const struct plain_library *of, int statu
 CUresult plain_without(
 	struct worker *w, struct request *r, const struct plain_library *of, const char *name)
 {
-	return plain_told(r, of, library_status(&of->statuses, worker_lacks(w, name)));
+	return plain_status(r, of, library_status(&of->statuses, worker_lacks(w, name)));
 }
 
 const void *plain_open(
@@ -48,7 +48,7 @@ const void *plain_open(
 	}
 	library = library_once(w->config, of->library, major, of->open, of->bytes);
 	if (!library) {
-		worker_refuse(r, plain_told(r, of, of->statuses.missing));
+		worker_refuse(r, plain_status(r, of, of->statuses.missing));
 		answer->flags = LIBRARY_ABSENT;
 	}
 	return library;
@@ -73,7 +73,7 @@ const void *plain_shared(struct worker *w, struct request *r, const struct plain
 		one->context = NULL;
 		status = of->create(library, &one->handle);
 		if (status) {
-			worker_refuse(r, plain_told(r, of, status));
+			worker_refuse(r, plain_status(r, of, status));
 			return NULL;
 		}
 		one->context = w->contexts[number];
@@ -160,7 +160,7 @@ struct plain_served *plain_use(struct worker *w, struct request *r,
 	status = plain_set(s, stream, state->word);
 	if (!status)
 		return s;
-	worker_refuse(r, plain_told(r, of, status));
+	worker_refuse(r, plain_status(r, of, status));
 	return NULL;
 }
 
@@ -201,7 +201,7 @@ CUresult plain_answer(struct worker *w, struct request *r, struct plain_served *
 			copied = w->cuda.cuMemcpyHtoD_v2(s->to, s->filled, s->bytes);
 		plain_unfill(s);
 	}
-	return copied ? copied : plain_told(r, s->of, status);
+	return copied ? copied : plain_status(r, s->of, status);
 }
 
 CUresult plain_lacks(

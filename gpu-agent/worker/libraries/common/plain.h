@@ -77,7 +77,7 @@ const void *plain_open(
 const void *plain_shared(struct worker *w, struct request *r, const struct plain_library *of,
 	uint32_t major, void **handle);
 /* A status of the library's becomes the answer; of a post the CUresult. */
-CUresult plain_told(struct request *r, const struct plain_library *of, int status);
+CUresult plain_status(struct request *r, const struct plain_library *of, int status);
 /* The library has no function NAME. */
 CUresult plain_without(
 	struct worker *w, struct request *r, const struct plain_library *of, const char *name);

@@ -18,9 +18,9 @@ static const struct cublaslt_library *cublaslt_use(
 	return plain_shared(w, r, &cublaslt_plain, (uint32_t)major, (void **)handle);
 }
 
-static CUresult cublaslt_told(struct request *r, cublasStatus_t status)
+static CUresult cublaslt_status(struct request *r, cublasStatus_t status)
 {
-	return plain_told(r, &cublaslt_plain, status);
+	return plain_status(r, &cublaslt_plain, status);
 }
 
 static CUresult cublaslt_lacks(struct worker *w, struct request *r, const char *name)
@@ -87,7 +87,7 @@ CUresult serve_cublasLtMatmulAlgoGetHeuristic(struct worker *w, struct request *
 		l->cublasLtMatmulPreferenceDestroy(preference);
 	}
 	answer->count = answer_list(r, status, count, req->wanted, results, sizeof(results[0]));
-	worker_refuse(r, cublaslt_told(r, status));
+	worker_refuse(r, cublaslt_status(r, status));
 	return r->refused;
 }
 
@@ -112,7 +112,7 @@ CUresult serve_cublasLtMatmulAlgoCheck(struct worker *w, struct request *r)
 		status = l->cublasLtMatmulAlgoCheck(handle, made.desc, made.layout[CUBLASLT_A],
 			made.layout[CUBLASLT_B], made.layout[CUBLASLT_C],
 			made.layout[CUBLASLT_D], &algo, &answer->result);
-	return cublaslt_told(r, status);
+	return cublaslt_status(r, status);
 }
 
 CUresult serve_cublasLtMatmulAlgoGetIds(struct worker *w, struct request *r)
@@ -135,7 +135,7 @@ CUresult serve_cublasLtMatmulAlgoGetIds(struct worker *w, struct request *r)
 		(cudaDataType)req->a, (cudaDataType)req->b, (cudaDataType)req->c,
 		(cudaDataType)req->d, (int)req->wanted, ids, &count);
 	answer->count = answer_list(r, status, count, req->wanted, ids, sizeof(ids[0]));
-	worker_refuse(r, cublaslt_told(r, status));
+	worker_refuse(r, cublaslt_status(r, status));
 	return r->refused;
 }
 
@@ -157,7 +157,7 @@ CUresult serve_cublasLtMatmulAlgoInit(struct worker *w, struct request *r)
 		(cudaDataType)req->a, (cudaDataType)req->b, (cudaDataType)req->c,
 		(cudaDataType)req->d, req->id, &algo);
 	memcpy(answer->algo, &algo, sizeof(algo));
-	return cublaslt_told(r, status);
+	return cublaslt_status(r, status);
 }
 
 /* Both kinds of attributes; an algorithm's bytes are the app's, and the library checks them. */
@@ -192,7 +192,7 @@ static CUresult attribute(struct worker *w, struct request *r, bool of_config)
 	answer->written = written;
 	answer->bytes = (uint32_t)n;
 	memcpy(worker_out(r, &run, n), bytes + req->from, n);
-	worker_refuse(r, cublaslt_told(r, status));
+	worker_refuse(r, cublaslt_status(r, status));
 	return r->refused;
 }
 
@@ -226,7 +226,7 @@ CUresult serve_cublasLtMatmulAlgoConfigSetAttribute(struct worker *w, struct req
 	status = l->cublasLtMatmulAlgoConfigSetAttribute(
 		&algo, req->attribute, req->value, req->bytes);
 	memcpy(answer->algo, &algo, sizeof(algo));
-	return cublaslt_told(r, status);
+	return cublaslt_status(r, status);
 }
 
 /* ---- the library itself ---- */
@@ -260,7 +260,7 @@ CUresult serve_cublasLtHeuristicsCacheGetCapacity(struct worker *w, struct reque
 		return cublaslt_lacks(w, r, "cublasLtHeuristicsCacheGetCapacity");
 	status = l->cublasLtHeuristicsCacheGetCapacity(&capacity);
 	answer->capacity = capacity;
-	return cublaslt_told(r, status);
+	return cublaslt_status(r, status);
 }
 
 /* The cache is in this process's memory: beyond what any program has use for is no wish. */
@@ -279,5 +279,5 @@ CUresult serve_cublasLtHeuristicsCacheSetCapacity(struct worker *w, struct reque
 		return r->refused;
 	if (!l->cublasLtHeuristicsCacheSetCapacity)
 		return cublaslt_lacks(w, r, "cublasLtHeuristicsCacheSetCapacity");
-	return cublaslt_told(r, l->cublasLtHeuristicsCacheSetCapacity(req->capacity));
+	return cublaslt_status(r, l->cublasLtHeuristicsCacheSetCapacity(req->capacity));
 }

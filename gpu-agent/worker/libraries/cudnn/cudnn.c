@@ -28,7 +28,7 @@ int cudnn_kind_of(int status)
 
 CUresult cudnn_answer(struct request *r, cudnnStatus_t status)
 {
-	return plain_told(r, &cudnn_plain, status);
+	return plain_status(r, &cudnn_plain, status);
 }
 
 int cudnn_nine(const void *library, int status)

@@ -80,7 +80,7 @@ CUresult serve_cufftXtGetSizeMany(struct worker *w, struct request *r)
 		beside_enter(r);
 	}
 	answer->bytes = bytes;
-	return plain_told(r, &cufft_plain, status);
+	return plain_status(r, &cufft_plain, status);
 }
 
 CUresult serve_cufftXtMakePlanMany(struct worker *w, struct request *r)
@@ -99,7 +99,7 @@ CUresult serve_cufftXtMakePlanMany(struct worker *w, struct request *r)
 		plan->names++;
 		named[body->plan] = plan;
 	}
-	return plain_told(r, &cufft_plain, status);
+	return plain_status(r, &cufft_plain, status);
 }
 
 CUresult serve_cufftDestroy(struct worker *w, struct request *r)
@@ -171,13 +171,13 @@ CUresult serve_cufftXtExec(struct worker *w, struct request *r)
 	if (worker_refused(r))
 		return r->refused;
 	if (!p || p->context != r->header.context)
-		return plain_told(r, &cufft_plain, CUFFT_INVALID_PLAN);
+		return plain_status(r, &cufft_plain, CUFFT_INVALID_PLAN);
 	if (p->bytes)
 		worker_range(w, r, body->area, p->bytes);
 	if (worker_refused(r))
 		return r->refused;
 	status = plan_set(p, stream, p->bytes ? body->area : 0);
-	return plain_told(r, &cufft_plain, status ? status : plan_exec(p, body));
+	return plain_status(r, &cufft_plain, status ? status : plan_exec(p, body));
 }
 
 CUresult serve_cufftGetVersion(struct worker *w, struct request *r)

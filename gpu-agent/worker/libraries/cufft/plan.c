@@ -22,7 +22,7 @@ struct lists {
 	int small_n[CUFFT_RANK], small_in[CUFFT_RANK], small_out[CUFFT_RANK];
 };
 
-static void lists_take(struct lists *l, const struct cufft_content *c)
+static void lists_copy(struct lists *l, const struct cufft_content *c)
 {
 	for (int i = 0; i < CUFFT_RANK; i++) {
 		l->n[i] = c->n[i];
@@ -54,7 +54,7 @@ static int plan_make(const struct cufft_library *l, cufftHandle plan,
 {
 	struct lists s;
 
-	lists_take(&s, c);
+	lists_copy(&s, c);
 	switch (c->form) {
 	case CUFFT_FORM_1D: return CALL(cufftMakePlan1d, plan, N1);
 	case CUFFT_FORM_2D: return CALL(cufftMakePlan2d, plan, N2);
@@ -70,7 +70,7 @@ static int plan_size(const struct cufft_library *l, cufftHandle plan,
 {
 	struct lists s;
 
-	lists_take(&s, c);
+	lists_copy(&s, c);
 	switch (c->form) {
 	case CUFFT_FORM_1D: return CALL(cufftGetSize1d, plan, N1);
 	case CUFFT_FORM_2D: return CALL(cufftGetSize2d, plan, N2);
@@ -86,7 +86,7 @@ static int plan_estimate(
 {
 	struct lists s;
 
-	lists_take(&s, c);
+	lists_copy(&s, c);
 	switch (c->form) {
 	case CUFFT_FORM_1D: return CALL(cufftEstimate1d, N1);
 	case CUFFT_FORM_2D: return CALL(cufftEstimate2d, N2);

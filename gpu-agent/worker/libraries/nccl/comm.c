@@ -228,7 +228,7 @@ static bool one_get(struct worker *w, struct request *r, const struct nccl_libra
 }
 
 /* The one at its place, where its configuration's texts have addresses. */
-static void one_settle(struct one *o)
+static void one_init(struct one *o)
 {
 	o->config.netName = o->net_name[0] ? o->net_name : NULL;
 	o->config.commName = o->comm_name[0] ? o->comm_name : NULL;
@@ -267,7 +267,7 @@ static CUresult making_start(struct worker *w, struct request *r, const struct n
 	m->ones = ones;
 	m->count = count;
 	for (uint32_t i = 0; i < count; i++)
-		one_settle(&ones[i]);
+		one_init(&ones[i]);
 	return nccl_start(w, r, &m->job);
 }
 
@@ -363,7 +363,7 @@ CUresult serve_ncclCommDestroy(struct worker *w, struct request *r)
 	if (comm->making || !comm->comm) {
 		if (leaves && !comm->users)
 			comm_free(comm);
-		return leaves ? CUDA_SUCCESS : plain_told(r, &nccl_plain, ncclInvalidUsage);
+		return leaves ? CUDA_SUCCESS : plain_status(r, &nccl_plain, ncclInvalidUsage);
 	}
 	e = calloc(1, sizeof(*e));
 	if (!e)

@@ -43,14 +43,14 @@ const struct nccl_library *nccl_open(struct worker *w, struct request *r, uint32
 	const struct nccl_library *library;
 
 	if (!w->config->nccl.allowed) {
-		static bool said;
+		static bool logged;
 
-		if (!said)
+		if (!logged)
 			log_warn("nccl.refused", "text=\"a program wants NCCL, which "
 						 "nccl.allowed does not allow\"");
-		said = true;
+		logged = true;
 		nccl_note_text("the agent's configuration does not allow NCCL (nccl.allowed)");
-		worker_refuse(r, plain_told(r, &nccl_plain, ncclSystemError));
+		worker_refuse(r, plain_status(r, &nccl_plain, ncclSystemError));
 		((struct library_reply *)(void *)r->answer)->flags = LIBRARY_ABSENT;
 		return NULL;
 	}
@@ -146,7 +146,7 @@ CUresult nccl_start(struct worker *w, struct request *r, struct nccl_job *job)
 	nccl_note_text("too many calls of NCCL wait at once");
 	job->after(w, job, &bytes);
 	free(job);
-	return plain_told(r, &nccl_plain, ncclSystemError);
+	return plain_status(r, &nccl_plain, ncclSystemError);
 }
 
 /* --- groups in several frames ------------------------------------------------------------- */
