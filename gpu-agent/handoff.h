@@ -14,7 +14,7 @@
 #include "gpu-agent/quotas.h"
 
 #define HANDOFF_FD 3
-#define HANDOFF_VERSION 8u
+#define HANDOFF_VERSION 9u
 #define HANDOFF_DEVICES 16
 
 enum handoff_what {
@@ -46,6 +46,9 @@ enum handoff_what {
 				   calls are to be refused (sandbox.h) */
 	HANDOFF_TICKET = 40, /* a ticket for session `session`'s end of connection `device` */
 	HANDOFF_DIAL = 41,   /* to session `session` of the agent at `text`, with `ticket` */
+	/* Tell me when those sessions of my pod that are over by now hold no memory any more;
+	 * device = bits, one a question that is open */
+	HANDOFF_SETTLE = 44,
 	/* front -> worker */
 	/* fds: the link's connections; session, text = transport; device_count GPUs: gpus[]
 	 * says which of READY's each is, devices[] has lease and others; bytes = limit of each,
@@ -72,6 +75,7 @@ enum handoff_what {
 	/* fd: another agent's session, connection `device`; text = transport, bytes 1: this end
 	 * dialed it. Or none: status and text say why a DIAL came to nothing */
 	HANDOFF_PEER = 43,
+	HANDOFF_SETTLED = 45, /* answer to SETTLE: its device */
 };
 
 struct handoff_device {

@@ -182,7 +182,8 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 	/* The front before heard it too, or will never answer: it is asked again (AGAIN). */
 	if (worker->adopted &&
 		(h->what == HANDOFF_LEASE || h->what == HANDOFF_SHARE ||
-			h->what == HANDOFF_WANT || h->what == HANDOFF_IMAGE_WANT))
+			h->what == HANDOFF_WANT || h->what == HANDOFF_IMAGE_WANT ||
+			h->what == HANDOFF_SETTLE))
 		return;
 	switch (h->what) {
 	case HANDOFF_AGAIN:
@@ -210,6 +211,12 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 			lease_wanted(front, worker, h);
 		else
 			pool_fault(front, worker, "LEASE without a session");
+		return;
+	case HANDOFF_SETTLE:
+		if (has_session)
+			lease_settle(front, worker, h);
+		else
+			pool_fault(front, worker, "SETTLE without a session");
 		return;
 	case HANDOFF_TIME:
 		if (has_session)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What workers ask for: more device memory for their sessions. The ledger decides; a wish that
- * cannot be met now waits a while for workers that are ending.
+ * cannot be met now waits a while for workers that are ending. And how much is free: a program
+ * that ran before in the same pod must not count any more.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "common/log.h"
 #include "common/wait.h"
@@ -44,6 +46,56 @@ static bool lease_answer(struct front *front, struct pool_worker *worker, uint32
 	return true;
 }
 
+/* A session of the same pod was over before that, and its worker is not reaped yet. */
+static bool lease_unsettled(
+	const struct front *front, const struct session *session, uint64_t before)
+{
+	for (uint32_t i = 0; i < front->pool.room; i++) {
+		const struct pool_worker *worker = &front->pool.workers[i];
+
+		if (worker->state == WORKER_ENDING && worker->session &&
+			worker->ending_since <= before &&
+			worker->session->tenant == session->tenant &&
+			!strcmp(worker->session->pod, session->pod))
+			return true;
+	}
+	return false;
+}
+
+/* Natively a process is gone when its memory is. */
+static void lease_settled(struct front *front, struct pool_worker *worker, uint64_t now)
+{
+	struct handoff h = {
+		.version = HANDOFF_VERSION, .what = HANDOFF_SETTLED, .device = worker->settles};
+
+	if (!worker->settles ||
+		(worker->state == WORKER_BUSY && now < worker->settles_until &&
+			front->pool.count[WORKER_ENDING] &&
+			lease_unsettled(front, worker->session, worker->settles_asked)))
+		return;
+	worker->settles = 0;
+	if (pool_say(worker, &h))
+		pool_fault(front, worker, "the worker does not take its SETTLED");
+}
+
+void lease_settle(struct front *front, struct pool_worker *worker, const struct handoff *h)
+{
+	uint64_t now = wait_now();
+
+	if (!worker->settles)
+		worker->settles_until = now + LEASE_WAIT_NS;
+	worker->settles |= h->device;
+	worker->settles_asked = now;
+	lease_settled(front, worker, now);
+}
+
+uint64_t lease_due(const struct pool_worker *worker)
+{
+	uint64_t due = worker->settles ? worker->settles_until : UINT64_MAX;
+
+	return worker->wishes_until && worker->wishes_until < due ? worker->wishes_until : due;
+}
+
 /* Looks at a worker's waiting wishes again; all are answered when they have waited long enough.
  */
 void lease_retry(struct front *front, struct pool_worker *worker, uint64_t now)
@@ -51,6 +103,8 @@ void lease_retry(struct front *front, struct pool_worker *worker, uint64_t now)
 	bool final = worker->wishes_until <= now || worker->state != WORKER_BUSY;
 	bool waits = false;
 
+	if (worker->session)
+		lease_settled(front, worker, now);
 	if (!worker->wishes_until || !worker->session)
 		return;
 	for (uint32_t d = 0; d < HANDOFF_DEVICES; d++)

@@ -125,6 +125,7 @@ void pool_expect_end(struct front *front, struct pool_worker *worker, uint32_t m
 
 	if (worker->session)
 		worker->session->state = SESSION_ENDING;
+	worker->ending_since = wait_now();
 	pool_set_state(front, worker, WORKER_ENDING);
 	front_tell(front, &c);
 }
@@ -474,10 +475,10 @@ uint64_t pool_tick(struct front *front, uint64_t now)
 	for (uint32_t i = 0; i < pool->room; i++) {
 		struct pool_worker *worker = &pool->workers[i];
 
-		if (worker->wishes_until && worker->wishes_until <= now)
+		if (lease_due(worker) <= now)
 			lease_retry(front, worker, now);
-		if (worker->wishes_until && worker->wishes_until < next)
-			next = worker->wishes_until;
+		if (lease_due(worker) < next)
+			next = lease_due(worker);
 	}
 	return next;
 }

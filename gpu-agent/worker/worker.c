@@ -192,6 +192,7 @@ static void say_again(struct worker *w, uint64_t number)
 	for (uint32_t d = 0; d < w->device_count; d++)
 		if (w->lease_tag[d] >= 0)
 			say_lease(w, d);
+	memory_ask_again(w);
 	ipc_ask_again(w);
 	images_ask_again(w);
 	tensor_ask_again(w);
@@ -481,6 +482,7 @@ static bool heed(struct worker *w, const struct handoff *message, int fds[TRANSP
 	case HANDOFF_GRANT:
 		memory_granted(w, message->device, message->bytes, (CUresult)message->status);
 		break;
+	case HANDOFF_SETTLED: memory_settled(w, message->device); break;
 	case HANDOFF_OTHERS:
 		for (uint32_t i = 0; i < message->device_count && i < w->device_count; i++)
 			w->devices[i].others = message->devices[i].others;

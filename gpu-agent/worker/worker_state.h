@@ -323,6 +323,14 @@ struct worker {
 	uint64_t lease_asked[HANDOFF_DEVICES]; /* how much, should another front want to hear it
 						  again */
 
+	/* how much memory is free, asked and not answered yet (driver/memory_info.c) */
+	struct {
+		uint32_t open; /* bit n: question n */
+		struct {
+			uint16_t tag, context;
+		} questions[32];
+	} memory_info;
+
 	struct tally *tally; /* what its tenant's sessions have together; NULL: no quotas */
 	uint32_t tally_slot;
 	uint64_t quotas[QUOTAS]; /* what the session may have (quotas.c); stats: what it has */

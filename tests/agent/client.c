@@ -265,6 +265,16 @@ uint64_t client_lease(struct client *client)
 	return order(client, "L");
 }
 
+void client_settled(struct client *client)
+{
+	assert_int_equal(order(client, "I"), 5);
+}
+
+pid_t client_end_slowly(struct client *client)
+{
+	return (pid_t)order(client, "D");
+}
+
 uint64_t client_quota(struct client *client)
 {
 	return order(client, "Q");

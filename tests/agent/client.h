@@ -62,6 +62,11 @@ bool client_open_as(
 extern const char *client_source;
 /* Its worker asks for 64 MiB more; the bytes that it has then. */
 uint64_t client_lease(struct client *client);
+/* Its worker asks the front whether the sessions of its pod that are over are gone, and has its
+ * answer. */
+void client_settled(struct client *client);
+/* Its worker says that the session is over, and exits half a second later; its pid. */
+pid_t client_end_slowly(struct client *client);
 /* The quota of handles that its worker was given. */
 uint64_t client_quota(struct client *client);
 /* Its worker shares memory; the status. */

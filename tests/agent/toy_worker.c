@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/descriptors.h"
@@ -146,6 +147,29 @@ static void ask_lease(int out)
 		exit(0);
 }
 
+static void ask_settled(int out)
+{
+	struct handoff h, ask = {.what = HANDOFF_SETTLE, .device = 5};
+
+	say(&ask);
+	hear_answer(&h, &ask, -1);
+	if (h.what != HANDOFF_SETTLED || h.device != 5 || send(out, "5\n", 2, MSG_NOSIGNAL) < 0)
+		exit(1);
+}
+
+/* Its session is over, and it has memory to give back, which takes a while. */
+static _Noreturn void end_slowly(int out)
+{
+	struct handoff h = {.what = HANDOFF_ENDED, .text = "asked to, slowly"};
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%d\n", getpid());
+
+	say(&h);
+	if (send(out, text, (size_t)n, MSG_NOSIGNAL) > 0)
+		nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+	exit(0);
+}
+
 static void share(int out)
 {
 	struct handoff h,
@@ -198,6 +222,8 @@ static void obey(char order, int out)
 
 	switch (order) {
 	case 'L': ask_lease(out); break;
+	case 'I': ask_settled(out); break;
+	case 'D': end_slowly(out);
 	case 'H': share(out); break;
 	case 'Q': tell_quota(out); break;
 	case 'M': tell_time(out); break;

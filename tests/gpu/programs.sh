@@ -27,6 +27,7 @@ options=(-j4 --timeout 180)
 remote_options=()
 names=()
 unix=
+warm=4
 while [ $# -gt 0 ]; do
 	case $1 in
 	--dist) dist=$(cd "${2-}" 2>/dev/null && pwd) || die "no folder '${2-}'" && shift ;;
@@ -37,7 +38,11 @@ while [ $# -gt 0 ]; do
 	--perf) remote_options+=(--perf "${2:?--perf wants a value}") && shift ;;
 	--strict) remote_options+=(--strict) ;;
 	--unix) unix=yes ;;
-	--memory) options+=(--memory "${2:?--memory is only or without}") && shift ;;
+	--memory)
+		options+=(--memory "${2:?--memory is only or without}")
+		# Natively nothing else takes memory in between, as the next worker's context would.
+		[ "$2" != only ] || warm=0
+		shift ;;
 	-j*) options+=("$1") ;;
 	-*) die "unknown option '$1'" ;;
 	*) names+=("$1") ;;
@@ -87,7 +92,7 @@ for arm in $arms; do
 	fi
 	"$dist/bin/gpu-agent" --driver nvidia --insecure \
 		--address "${unix:+unix://$scratch/agent.sock, }127.0.0.1" --ports 0,0,0 \
-		--warm 4 --ready-file "$scratch/ready.json" >"$log/agent.log" 2>&1 &
+		--warm $warm --ready-file "$scratch/ready.json" >"$log/agent.log" 2>&1 &
 	agent=$!
 	await $agent "$log/agent.log" 60 test -s "$scratch/ready.json"
 	port=$(sed -n 's/.*"recv" *: *\([0-9]*\).*/\1/p' "$scratch/ready.json")

@@ -323,6 +323,26 @@ static void lease_grows_and_comes_back(void **state)
 	assert_int_equal(http_metric(&agent, "vcuda_agent_ledger_bugs_total"), 0);
 }
 
+/* How much memory is free is asked when no program that has ended holds any. */
+static void who_asks_waits_for_the_pods_programs_that_ended(void **state)
+{
+	struct client first, second;
+	pid_t pid;
+
+	(void)state;
+	assert_true(client_open(&agent, &first, "x/one", NULL));
+	assert_true(client_open(&agent, &second, "x/one", NULL));
+	client_settled(&second);
+	pid = client_end_slowly(&first);
+	assert_true(pid > 0);
+	/* The front hears of the end when it hears of anything after it. */
+	client_settled(&second);
+	assert_int_equal(kill(pid, 0), -1);
+	client_close(&first);
+	client_close(&second);
+	assert_true(http_metric_becomes(&agent, LEASED, 0));
+}
+
 static void worker_that_dies_ends_one_session(void **state)
 {
 	struct client a, b;
@@ -440,6 +460,7 @@ int main(void)
 		cmocka_unit_test(half_open_flood),
 		cmocka_unit_test(half_open_connections_lock_nobody_out),
 		cmocka_unit_test(lease_grows_and_comes_back),
+		cmocka_unit_test(who_asks_waits_for_the_pods_programs_that_ended),
 		cmocka_unit_test(worker_that_dies_ends_one_session),
 		cmocka_unit_test(many_at_once),
 	};

@@ -271,39 +271,3 @@ void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult 
 	reply.granted = w->devices[device].granted = w->devices[device].lease;
 	reply_send(w, (uint16_t)tag, status, &reply, sizeof(reply));
 }
-
-void memory_limited(
-	const struct worker *w, uint32_t device, uint64_t *free_bytes, uint64_t *total)
-{
-	const struct worker_device *d = &w->devices[device];
-	uint64_t left = w->memory_limit;
-
-	if (!left)
-		return;
-	if (*total > left)
-		*total = left;
-	left -= left < d->others ? left : d->others;
-	left -= left < d->used ? left : d->used;
-	left -= left < d->extra ? left : d->extra;
-	if (*free_bytes > left)
-		*free_bytes = left;
-}
-
-CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r)
-{
-	struct wire_cuMemGetInfo_v2_reply *answer = (void *)r->answer;
-	size_t free_bytes, total;
-	CUdevice current;
-	CUresult status = w->cuda.cuMemGetInfo_v2(&free_bytes, &total);
-
-	if (!status)
-		status = w->cuda.cuCtxGetDevice(&current);
-	if (status)
-		return status;
-	answer->free = free_bytes;
-	answer->total = total;
-	for (uint32_t i = 0; i < w->device_count; i++)
-		if (w->devices[i].device == current)
-			memory_limited(w, i, &answer->free, &answer->total);
-	return CUDA_SUCCESS;
-}
