@@ -147,6 +147,10 @@ static int csrgeam(struct sparse_handle *h, int type, int m, int n, const void *
 
 	if (status || !alpha || !beta)
 		return status ? status : SPARSE_INVALID_VALUE;
+	/* NVIDIA's reads them with instructions that want a double2 aligned, and dies
+	 * otherwise. */
+	if (type == SPARSE_Z && !h->pointer_mode && (((uintptr_t)alpha | (uintptr_t)beta) & 15))
+		return SPARSE_EXECUTION_FAILED;
 	return sparse_submit(h, sum_run,
 		&(struct geam){
 			.a = legacy_csr(a, type, m, n, nnz_a, values_a, offsets_a, indices_a),

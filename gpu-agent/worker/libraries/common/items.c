@@ -111,23 +111,6 @@ void *library_get_scalar(struct library_frame *f)
 	return library_present(f) ? (void *)(uintptr_t)library_get_bytes(f, 8) : NULL;
 }
 
-void *library_get_placed(struct library_frame *f, enum library_place place, bool maybe)
-{
-	static _Alignas(16) uint64_t zeros[2];
-	const uint64_t *at;
-
-	if (!library_present(f)) {
-		if (place != LIBRARY_NOWHERE && !maybe)
-			library_violated(f);
-		return zeros;
-	}
-	at = library_get_bytes(f, 16);
-	if (!at)
-		return NULL;
-	return place == LIBRARY_DEVICE ? (void *)(uintptr_t)worker_range(f->w, f->r, at[0], 1)
-				       : (void *)(uintptr_t)at;
-}
-
 /* So many words, aligned to 16; NULL where there are no more. */
 static uint64_t *library_room(struct library_frame *f, uint32_t words)
 {
@@ -139,6 +122,29 @@ static uint64_t *library_room(struct library_frame *f, uint32_t words)
 	}
 	f->room_used += (words + 1) & ~1u;
 	return at;
+}
+
+void *library_get_placed(struct library_frame *f, enum library_place place, bool maybe)
+{
+	static _Alignas(16) uint64_t zeros[2];
+	const uint64_t *at;
+	uint64_t *to;
+
+	if (!library_present(f)) {
+		if (place != LIBRARY_NOWHERE && !maybe)
+			library_violated(f);
+		return zeros;
+	}
+	at = library_get_bytes(f, 16);
+	if (!at)
+		return NULL;
+	if (place == LIBRARY_DEVICE)
+		return (void *)(uintptr_t)worker_range(f->w, f->r, at[0], 1);
+	/* cusparseZcsrgeam2 reads a double2 with one instruction, which wants it aligned. */
+	to = library_room(f, 2);
+	if (to)
+		memcpy(to, at, 2 * sizeof(*to));
+	return to;
 }
 
 void *library_get_scalar_at(
