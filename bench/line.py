@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The line's rate: copies of 4 KiB to 1 GiB beside raw TCP, from one run on one machine.
 
-    bench/line.py [--dist FOLDER] [--rounds N] [--seconds S] [--json FILE]
+    bench/line.py [--dist FOLDER] [--rounds N] [--seconds S] [--compress auto|off|always] [--json FILE]
 
 Starts a gpu-agent (its cores) and a sidecar (the client's cores), then runs bench/line natively
 and through vcuda, and raw TCP with one and with --streams streams, in turn; as many rounds as
@@ -116,6 +116,7 @@ def main():
     parser.add_argument("--streams", type=int, default=4)
     parser.add_argument("--most", type=int, default=1 << 30, help="bytes of the largest copy")
     parser.add_argument("--driver", default="nvidia")
+    parser.add_argument("--compress", default="auto", help="the agent's: auto, off or always")
     parser.add_argument("--json")
     options = parser.parse_args()
     began = time.time()
@@ -125,7 +126,8 @@ def main():
     samples = {"native": [], "remote": [], "raw1": [], f"raw{options.streams}": []}
     trips, longest = [], 0
     try:
-        with stack.Stack(dist, options.driver, options=("--warm", "2")) as running:
+        with stack.Stack(dist, options.driver,
+                         options=("--warm", "2", "--set", f"compress={options.compress}")) as running:
             client, server = running.client, running.server
             both = [",".join(map(str, c)) for c in (client, server)]
             remote_env = running.env()
