@@ -27,7 +27,7 @@ options=(-j4 --timeout 180)
 remote_options=()
 names=()
 unix=
-warm=4
+limit=()
 while [ $# -gt 0 ]; do
 	case $1 in
 	--dist) dist=$(cd "${2-}" 2>/dev/null && pwd) || die "no folder '${2-}'" && shift ;;
@@ -40,8 +40,9 @@ while [ $# -gt 0 ]; do
 	--unix) unix=yes ;;
 	--memory)
 		options+=(--memory "${2:?--memory is only or without}")
-		# Natively nothing else takes memory in between, as the next worker's context would.
-		[ "$2" != only ] || warm=0
+		# A card of that size: what is left of the whole one changes when the agent makes the next
+		# worker's context.
+		[ "$2" != only ] || limit=(--vram-limit 64Gi)
 		shift ;;
 	-j*) options+=("$1") ;;
 	-*) die "unknown option '$1'" ;;
@@ -92,7 +93,7 @@ for arm in $arms; do
 	fi
 	"$dist/bin/gpu-agent" --driver nvidia --insecure \
 		--address "${unix:+unix://$scratch/agent.sock, }127.0.0.1" --ports 0,0,0 \
-		--warm $warm --ready-file "$scratch/ready.json" >"$log/agent.log" 2>&1 &
+		--warm 4 --ready-file "$scratch/ready.json" >"$log/agent.log" 2>&1 &
 	agent=$!
 	await $agent "$log/agent.log" 60 test -s "$scratch/ready.json"
 	port=$(sed -n 's/.*"recv" *: *\([0-9]*\).*/\1/p' "$scratch/ready.json")
@@ -100,6 +101,7 @@ for arm in $arms; do
 	address=127.0.0.1:$port
 	[ -z "$unix" ] || address=unix://$scratch/agent.sock
 	"$dist/bin/vcuda-client" run --agent "$address" --socket "$scratch/vcuda.sock" \
+		"${limit[@]}" \
 		>"$log/sidecar.log" 2>&1 &
 	sidecar=$!
 	await $sidecar "$log/sidecar.log" 30 test -S "$scratch/vcuda.sock"

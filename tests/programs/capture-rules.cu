@@ -151,8 +151,7 @@ static void unsafe()
 	CUDA(cudaEventDestroy(event));
 }
 
-/* A launch that cannot be spoils the capture; a copy that cannot be does not. CUDA 12's runtime
- * takes a fill of nothing's memory at that time. */
+/* A launch that cannot be spoils the capture; a copy that cannot be does not. */
 static void mistakes()
 {
 	cudaStream_t stream = capturing(cudaStreamCaptureModeRelaxed);
@@ -161,11 +160,7 @@ static void mistakes()
 
 	ENTRY(cuLaunchKernel);
 	CUDA(cudaGetFuncBySymbol(&function, (const void *)one));
-#if CUDART_VERSION >= 13000
-	CUDA_IS(cudaErrorInvalidValue, cudaMemsetAsync(NULL, 0, 4, stream));
-#else
-	CUDA(cudaMemsetAsync(data, 0, 4, stream));
-#endif
+	CUDA_IS(cudaErrorInvalidValue, cudaMemcpyAsync(NULL, data, 4, cudaMemcpyDeviceToDevice, stream));
 	ends(stream, cudaSuccess);
 	stream = capturing(cudaStreamCaptureModeRelaxed);
 	DRIVER_IS(CUDA_ERROR_INVALID_VALUE,

@@ -123,8 +123,6 @@ int main(void)
 	/* A stream of a part does not wait for the default stream, and has to be told so. */
 	DRIVER_IS(CUDA_ERROR_INVALID_VALUE,
 		p_cuGreenCtxStreamCreate(&stream, green[0], CU_STREAM_DEFAULT, 0));
-	DRIVER_IS(CUDA_ERROR_INVALID_VALUE,
-		p_cuDevResourceGenerateDesc(&descriptor[0], parts, 0));
 	/* More processors to a part than there are. */
 	groups = 1;
 	CHECK(p_cuDevSmResourceSplitByCount(
