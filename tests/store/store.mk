@@ -17,7 +17,16 @@ $(STORE_READER): tests/store/redis_reader.c | $(CACHE)/.complete
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -isystem $(CUDA13)/include -o $@ $< -L$(CUDA13)/lib -l:libcudart.so.13 \
 		-lhiredis
 
-STORE_PROGRAMS := $(STORE_PROGRAM) $(STORE_READER)
+# One that asks for what is another namespace's.
+STORE_FOREIGN := $(BUILD)/store/foreign
+
+$(STORE_FOREIGN): tests/store/foreign.c include/vcuda/tensor.h $(OBJ)/link/libcuda.so.1 $(LIB)/libvcuda-tensor.so
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(LIB)/libvcuda-tensor.so $(OBJ)/link/libcuda.so.1 \
+		-Wl,-rpath,$(abspath $(LIB))
+
+STORE_PROGRAMS := $(STORE_PROGRAM) $(STORE_READER) $(STORE_FOREIGN)
 
 .PHONY: test-store
 test: test-store
@@ -28,3 +37,27 @@ test-store: all $(STORE_PROGRAMS) ## tensors with names: create, get, seal, life
 TEST_LIST += $(patsubst %,store-*=%,$(wildcard tests/store/test_*.py))
 run-store-%: all $(STORE_PROGRAMS)
 	$(Q)BUILD=$(BUILD) timeout 90 tests/stack/run.py --in store --exact $*
+
+# Fuzz target: handles and questions.
+TENSORS_FUZZ_SRCS := tests/fuzz/tensors.c $(addprefix gpu-agent/store/,table.c calls.c calls_take.c handle.c) $(wildcard common/*.c)
+
+$(BUILD)/tests/fuzz/tensors-replay: $(call objects,$(TENSORS_FUZZ_SRCS) tests/fuzz/agent_replay.c)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lyaml
+
+$(BUILD)/tests/fuzz/tensors-libfuzzer: $(call fuzz_objects,$(TENSORS_FUZZ_SRCS))
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $^ -lyaml
+
+test-store: run-replay_tensors
+$(call add_test,replay_tensors,tests/fuzz/tensors.c,$(BUILD)/tests/fuzz/tensors-replay, \
+	timeout 60 $$< tests/fuzz/corpus/tensors)
+
+.PHONY: fuzz-tensors
+fuzz: fuzz-tensors
+fuzz-tensors: $(BUILD)/tests/fuzz/tensors-libfuzzer
+	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-tensors
+	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -verbosity=0 -print_final_stats=1 \
+		-artifact_prefix=$(BUILD)/tests/fuzz/ $(BUILD)/tests/fuzz/found-tensors tests/fuzz/corpus/tensors
