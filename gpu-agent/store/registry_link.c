@@ -137,7 +137,12 @@ static void *reply_integer(const redisReadTask *task, long long number)
 
 static void *reply_nil(const redisReadTask *task)
 {
-	return attach(task, make(task));
+	redisReply *reply = make(task);
+
+	/* The task's type is that of what is missing: a text, or an array. */
+	if (reply)
+		reply->type = REDIS_REPLY_NIL;
+	return attach(task, reply);
 }
 
 redisReplyObjectFunctions registry_link_functions = {
