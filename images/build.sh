@@ -186,6 +186,17 @@ rootfs_demo() {
 	install -m 755 "$build/examples/vectorAdd" "$r/usr/local/bin/vectorAdd"
 }
 
+# Debian's, with what it needs; it keeps nothing.
+rootfs_redis() {
+	local r=$out/redis/rootfs
+	mkdir -p "$r/opt/redis/bin" "$r/opt/redis/lib/deps" "$r/usr/local/bin" "$r/usr/share/doc/redis"
+	install -m 755 "$(readlink -f "$(command -v redis-server)")" "$r/opt/redis/bin/redis-server"
+	closure "$r/opt/redis/lib/deps" "$r/opt/redis/bin/redis-server"
+	patchelf --set-rpath '$ORIGIN/../lib/deps' "$r/opt/redis/bin/redis-server"
+	cp /usr/share/doc/redis-server/copyright "$r/usr/share/doc/redis/"
+	ln -s /opt/redis/bin/redis-server "$r/usr/local/bin/redis-server"
+}
+
 base_image() { # a Debian of essential packages, of the same layer for every tool
 	local tar=$base_tar
 	if [ ! -s "$tar" ]; then
@@ -282,7 +293,7 @@ remove() { # ID: and what is left of builds before
 	esac >/dev/null 2>&1 || true
 }
 
-[ $# -gt 0 ] || set -- client client-slim gpu-agent demo
+[ $# -gt 0 ] || set -- client client-slim gpu-agent demo redis
 mkdir -p "$out"
 if [ "$BASE" = local ]; then base_image; fi
 for name; do image "$name"; done

@@ -22,7 +22,7 @@ PODS = {"injected in a": ("a", CLIENT, "10.0.0.1"), "injected in b": ("b", CLIEN
         "plain in a": ("a", {"app": "x"}, "10.0.0.3"), "plain in vcuda": ("vcuda", {}, "10.0.0.4"),
         "prometheus": ("monitoring", {"app.kubernetes.io/name": "prometheus"}, "10.0.0.5"),
         "plain in monitoring": ("monitoring", {"app.kubernetes.io/name": "grafana"}, "10.0.0.6")}
-MACHINE, AGENT, HELM_TEST = "192.0.2.9", "10.0.0.8", "10.0.0.9"
+MACHINE, AGENT, HELM_TEST, REDIS = "192.0.2.9", "10.0.0.8", "10.0.0.9", "10.0.0.10"
 # values: {who: the agent's ports that it reaches}; nobody else reaches any.
 SESSIONS, HTTP = {9997, 9998}, {9999}
 EVERY = SESSIONS | HTTP
@@ -70,12 +70,30 @@ def cluster(values):
         if thing["kind"] == "DaemonSet":
             template = thing["spec"]["template"]
             pods.append(pod("vcuda", template["metadata"]["labels"], AGENT, template["spec"]))
+        if thing["kind"] == "Deployment":
+            template = thing["spec"]["template"]
+            pods.append(pod("vcuda", template["metadata"]["labels"], REDIS, template["spec"]))
         if thing["kind"] == "Pod":
             pods.append(pod("vcuda", thing["metadata"]["labels"], HELM_TEST, thing["spec"]))
-    assert len(pods) == len(PODS) + 2
+    assert len(pods) == len(PODS) + 2 + ("store.redis.enabled=true" in values)
     return netpol.Cluster([thing for thing in objects if thing["kind"] == "NetworkPolicy"], pods,
                           [{"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name, **labels}}}
                            for name, labels in NAMESPACES.items()])
+
+
+def index(checks):
+    """The index of named tensors: the chart's is the agents' alone, another one's port is opened, and so is DNS."""
+    made = cluster(["store.bytes=1GiB", "store.redis.enabled=true"])
+    for who, address in {**{who: one[2] for who, one in PODS.items()}, "machine": MACHINE}.items():
+        checks.check(f"redis: {who}", netpol.allows(made, address, REDIS, 6379) and "reaches it")
+        checks.check(f"redis: to {who}", netpol.allows(made, REDIS, address, 6379) and "is reached by it")
+        checks.check(f"redis: the agent to {who}", netpol.allows(made, AGENT, address, 6379) and "is reached")
+    checks.check("redis: the agent", not netpol.allows(made, AGENT, REDIS, 6379) and "does not reach it")
+    checks.check("redis: the agent, another port", netpol.allows(made, AGENT, REDIS, 6380) and "reaches it")
+    checks.check("redis: the agent, DNS", not netpol.allows(made, AGENT, MACHINE, 53) and "does not reach it")
+    made = cluster(["store.bytes=1GiB", "store.registry=tcp://redis.example:6380"])
+    for port, right in ((6380, True), (53, True), (6379, False), (443, False)):
+        checks.check(f"a Redis of theirs: {port}", netpol.allows(made, AGENT, MACHINE, port) != right and f"not {right}")
 
 
 def main():
@@ -93,6 +111,7 @@ def main():
         made = cluster(values)
         seen = {who for who, address in others.items() if netpol.allows(made, AGENT, address, 5)}
         checks.check(f"{values}: the agent", seen != wanted and f"reaches {sorted(seen)}, not {sorted(wanted)}")
+    index(checks)
     print(f"{checks.passed} passed, {checks.failed} failed")
     sys.exit(checks.failed != 0)
 

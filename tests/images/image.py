@@ -11,7 +11,7 @@ CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cac
 IMAGES = os.path.join(BUILD, "images")
 with open(os.path.join(ROOT, "common", "version.h")) as file:
     VERSION = re.search(r'VCUDA_VERSION "(.*)"', file.read()).group(1)
-NAMES = ("client", "client-slim", "gpu-agent", "demo")
+NAMES = ("client", "client-slim", "gpu-agent", "demo", "redis")
 LARGE = 64 << 20  # the contents of larger files are not kept
 
 

@@ -55,7 +55,7 @@ class Archives(unittest.TestCase):
     def test_labels_and_lists_of_what_is_in_them(self):
         wanted = {"client": {"vcuda", "libyaml", "cjson", "openssl", "musl"}, "client-slim": {"busybox-static"},
                   "gpu-agent": {"libmicrohttpd12", "libyaml-0-2", "libcjson1", "libc6"},
-                  "demo": {"libc6"}}
+                  "demo": {"libc6"}, "redis": {"redis-server", "libjemalloc2", "libc6"}}
         for name in NAMES:
             image = Image(name)
             labels = image.config["config"]["Labels"]

@@ -36,9 +36,55 @@ tls:
 # where the variants of the image have CUDA's libraries
 library_path: /opt/vcuda/cuda/lib
 {{- end }}
+{{- if include "vcuda.store" . }}
+store:
+  bytes: {{ .Values.store.bytes }}
+  bytes_per_namespace: {{ .Values.store.bytesPerNamespace }}
+  pool_bytes: {{ .Values.store.poolBytes }}
+  {{- with include "vcuda.store.registry" . }}
+  registry: {{ . }}
+  {{- end }}
+  {{- with .Values.store.registryUser }}
+  registry_user: {{ . | quote }}
+  {{- end }}
+  {{- if include "vcuda.store.secret" . }}
+  registry_password_file: /etc/vcuda/store/password
+  {{- end }}
+{{- end }}
 {{- with .Values.agent.config }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* "true" or "": agents have tensors with names. */}}
+{{- define "vcuda.store" -}}
+{{- if ne (toString .Values.store.bytes) "0" }}true{{ end -}}
+{{- end -}}
+
+{{/* Where the index is; "": there is none. */}}
+{{- define "vcuda.store.registry" -}}
+{{- if .Values.store.redis.enabled -}}
+tcp://{{ include "vcuda.fullname" . }}-redis.{{ .Release.Namespace }}.svc:6379
+{{- else -}}
+{{ .Values.store.registry }}
+{{- end -}}
+{{- end -}}
+
+{{/* The Secret with its password; "": it has none. */}}
+{{- define "vcuda.store.secret" -}}
+{{- if .Values.store.redis.enabled -}}
+{{ include "vcuda.fullname" . }}-redis
+{{- else -}}
+{{ .Values.store.registrySecret }}
+{{- end -}}
+{{- end -}}
+
+{{/* Of the chart's own: as it was, or a new one. */}}
+{{- define "vcuda.store.password" -}}
+{{- $old := lookup "v1" "Secret" .Release.Namespace (printf "%s-redis" (include "vcuda.fullname" .)) -}}
+{{- $kept := "" -}}
+{{- if $old }}{{ $kept = get ($old.data | default dict) "password" | b64dec }}{{ end -}}
+{{- .Values.store.redis.password | default $kept | default (randAlphaNum 40) -}}
 {{- end -}}
 
 {{/* Nodes with NVIDIA's GPUs, by what labels them. */}}
@@ -192,6 +238,9 @@ spec:
         {{- if .Values.auth.serviceAccount.enabled }}
         - {name: keys, mountPath: /etc/vcuda/keys, readOnly: true}
         {{- end }}
+        {{- if and (include "vcuda.store" .) (include "vcuda.store.secret" .) }}
+        - {name: store, mountPath: /etc/vcuda/store, readOnly: true}
+        {{- end }}
         {{- if .Values.tls.enabled }}
         - {name: tls, mountPath: /etc/vcuda/tls, readOnly: true}
         {{- end }}
@@ -225,6 +274,13 @@ spec:
         name: {{ .Values.auth.serviceAccount.configMap | default (printf "%s-keys" (include "vcuda.agent" .)) }}
         # By name: a pod waits where the Job has not written it yet.
         items: [{key: jwks, path: jwks}]
+    {{- end }}
+    {{- if and (include "vcuda.store" .) (include "vcuda.store.secret" .) }}
+    - name: store
+      secret:
+        secretName: {{ include "vcuda.store.secret" . }}
+        items: [{key: password, path: password}]
+        defaultMode: 0440
     {{- end }}
     {{- if .Values.tls.enabled }}
     - name: tls
