@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "gpu-agent/supervisor/limit_settings.h"
 #include "gpu-agent/supervisor/parse.h"
+#include "gpu-agent/supervisor/settings_values.h"
 #include "gpu-agent/supervisor/token.h"
 #include "gpu-agent/supervisor/users.h"
 
@@ -71,165 +72,6 @@ void settings_defaults(struct agent_config *config)
 	strcpy(config->service_account.audience, "vcuda-agent");
 }
 
-/* --- values ------------------------------------------------------------------------------- */
-
-static int set_driver(struct agent_config *config, const char *value)
-{
-	if (!strcmp(value, "nvidia")) {
-		config->driver = DRIVER_NVIDIA;
-	} else if (!strcmp(value, "software")) {
-		config->driver = DRIVER_SOFTWARE;
-	} else if (value[0] == '/' && strlen(value) < sizeof(config->driver_path)) {
-		config->driver = DRIVER_FILE;
-		strcpy(config->driver_path, value);
-	} else {
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int set_cache_shared(struct agent_config *config, const char *value)
-{
-	if (strcmp(value, "tenant") && strcmp(value, "all"))
-		return -EINVAL;
-	config->cache_shared = value[0] == 'a';
-	return 0;
-}
-
-/* "0,2-4": calls `add` for each number; -EINVAL on anything else. */
-static int parse_list(struct agent_config *config, const char *value,
-	int (*add)(struct agent_config *config, uint64_t number))
-{
-	const char *at = value;
-	uint64_t first, last;
-
-	do {
-		while (*at == ' ')
-			at++;
-		if (parse_number(at, &first, &at))
-			return -EINVAL;
-		last = first;
-		if (*at == '-' && parse_number(at + 1, &last, &at))
-			return -EINVAL;
-		if (last < first || last > CPU_SETSIZE)
-			return -EINVAL;
-		for (uint64_t n = first; n <= last; n++)
-			if (add(config, n))
-				return -EINVAL;
-		while (*at == ' ')
-			at++;
-	} while (*at++ == ',');
-	return at[-1] ? -EINVAL : 0;
-}
-
-static int add_gpu(struct agent_config *config, uint64_t number)
-{
-	if (number > 255 || config->gpu_count == HANDOFF_DEVICES)
-		return -EINVAL;
-	for (uint32_t i = 0; i < config->gpu_count; i++)
-		if (config->gpus[i] == number)
-			return -EINVAL;
-	config->gpus[config->gpu_count++] = (uint16_t)number;
-	return 0;
-}
-
-static int set_gpus(struct agent_config *config, const char *value)
-{
-	config->gpu_count = 0;
-	return strcmp(value, "all") ? parse_list(config, value, add_gpu) : 0;
-}
-
-static int add_cpu(struct agent_config *config, uint64_t number)
-{
-	if (number >= CPU_SETSIZE)
-		return -EINVAL;
-	CPU_SET(number, &config->worker_cpus);
-	return 0;
-}
-
-static int set_cpus(struct agent_config *config, const char *value)
-{
-	CPU_ZERO(&config->worker_cpus);
-	config->pinned = strcmp(value, "all") != 0;
-	return config->pinned ? parse_list(config, value, add_cpu) : 0;
-}
-
-static int set_log(struct agent_config *config, const char *value)
-{
-	static const char *const names[] = {"error", "warn", "info", "debug"};
-
-	for (uint32_t i = 0; i < 4; i++) {
-		if (!strcmp(value, names[i])) {
-			config->log_level = i;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
-static int set_log_format(struct agent_config *config, const char *value)
-{
-	int ret = log_set_format(value);
-
-	config->log_format = log_format;
-	return ret;
-}
-
-static int set_peers(struct agent_config *config, const char *value)
-{
-	struct error error;
-
-	if (strlen(value) >= sizeof(config->peers) || transport_check_allowed(value, &error))
-		return -EINVAL;
-	strcpy(config->peers, value);
-	return 0;
-}
-
-static int set_token(struct agent_config *config, const char *value)
-{
-	return token_set(&config->tokens, value);
-}
-
-static int set_sandbox(struct agent_config *config, const char *value)
-{
-	config->sandbox_off = !strcmp(value, "off");
-	config->sandbox_required = !strcmp(value, "required");
-	return config->sandbox_off || config->sandbox_required || !strcmp(value, "on")
-		       ? 0
-		       : -EINVAL;
-}
-
-static int set_compress(struct agent_config *config, const char *value)
-{
-	config->compress_off = !strcmp(value, "off");
-	config->compress_always = !strcmp(value, "always");
-	return config->compress_off || config->compress_always || !strcmp(value, "auto")
-		       ? 0
-		       : -EINVAL;
-}
-
-static int set_account_tenant(struct agent_config *config, const char *value)
-{
-	config->service_account.by_account = !strcmp(value, "service_account");
-	return config->service_account.by_account || !strcmp(value, "namespace") ? 0 : -EINVAL;
-}
-
-/* "9997,9998,9999" of the flag --ports. */
-static int set_ports(struct agent_config *config, const char *value)
-{
-	const char *at = value;
-	uint64_t port;
-
-	for (int i = 0; i < AGENT_PORTS; i++) {
-		if (parse_number(at, &port, &at) || port > 65535)
-			return -EINVAL;
-		config->ports[i] = (uint16_t)port;
-		if (*at++ != (i < AGENT_PORTS - 1 ? ',' : 0))
-			return -EINVAL;
-	}
-	return 0;
-}
-
 /* --- the table ---------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(struct agent_config, field)
@@ -239,14 +81,14 @@ static int set_ports(struct agent_config *config, const char *value)
 static const struct setting settings[] = {
 	{"listen", TEXT, AT(address), 0, 256, NULL,
 		"addresses to listen on, with commas between (\"\" = every one)"},
-	{"ports", SPECIAL, 0, 0, 0, set_ports, "SEND,RECV,CONTROL, three ports"},
+	{"ports", SPECIAL, 0, 0, 0, settings_ports, "SEND,RECV,CONTROL, three ports"},
 	{"ports.send", PORT(LISTEN_SEND)},
 	{"ports.recv", PORT(LISTEN_RECV)},
 	{"ports.control", PORT(LISTEN_CONTROL)},
 	{"http.address", TEXT, AT(http_address), 0, 256, NULL, "an address to listen on"},
 	{"http.token_file", SPECIAL, 0, 0, 0, NULL, "a path"},
 	{"http.tenant_metrics", FLAG, AT(http_tenant_metrics), 0, 0, NULL, "true or false"},
-	{"driver", SPECIAL, 0, 0, 0, set_driver, "nvidia, software or an absolute path"},
+	{"driver", SPECIAL, 0, 0, 0, settings_driver, "nvidia, software or an absolute path"},
 	{"libraries.path", PATHS, AT(library_path), 0, AGENT_PATH, NULL,
 		"a list of absolute folders"},
 #define LIBRARY_ROW(id, family, key, stem, ...)                                                \
@@ -254,8 +96,8 @@ static const struct setting settings[] = {
 		"a list of absolute folders, or files named " stem ".so.MAJOR"},
 #include "gpu-agent/generated/libraries.inc"
 #undef LIBRARY_ROW
-	{"gpus", SPECIAL, 0, 0, 0, set_gpus, "all or a list like [0, 1]"},
-	{"token", SPECIAL, 0, 0, 0, set_token, "a text of at most 255 bytes"},
+	{"gpus", SPECIAL, 0, 0, 0, settings_gpus, "all or a list like [0, 1]"},
+	{"token", SPECIAL, 0, 0, 0, settings_token, "a text of at most 255 bytes"},
 	{"token_file", SPECIAL, 0, 0, 0, NULL, "a path"},
 	{"tls.cert", TEXT, AT(tls.cert), 0, TRANSPORT_PATH, NULL, "a path"},
 	{"tls.key", TEXT, AT(tls.key), 0, TRANSPORT_PATH, NULL, "a path"},
@@ -266,11 +108,11 @@ static const struct setting settings[] = {
 		"a text of at most 255 bytes"},
 	{"service_account.audience", TEXT, AT(service_account.audience), 0, 256, NULL,
 		"a text of at most 255 bytes"},
-	{"service_account.tenant", SPECIAL, 0, 0, 0, set_account_tenant,
+	{"service_account.tenant", SPECIAL, 0, 0, 0, settings_account_tenant,
 		"namespace or service_account"},
 	{"expiry_grace", TIME, AT(expiry_grace_ms), 0, 3600000, NULL,
 		"a time up to 1h, like 60s"},
-	{"peers", SPECIAL, 0, 0, 0, set_peers,
+	{"peers", SPECIAL, 0, 0, 0, settings_peers,
 		"a list of names, *.NAME, addresses and ADDRESS/BITS, each with :PORT or :* "
 		"where it is not 9998"},
 	{"insecure", FLAG, AT(insecure), 0, 0, NULL, "true or false"},
@@ -294,9 +136,9 @@ static const struct setting settings[] = {
 	{"host_memory", BYTES, AT(host_memory), 0, 1ull << 50, NULL,
 		"bytes like 8GiB (0 = no limit)"},
 	{"cache_dir", PATH(cache_dir)},
-	{"cache.shared", SPECIAL, 0, 0, 0, set_cache_shared, "tenant or all"},
+	{"cache.shared", SPECIAL, 0, 0, 0, settings_cache_shared, "tenant or all"},
 	{"cache_bytes", BYTES, AT(cache_bytes), 0, AGENT_BYTES_MAX, NULL, "bytes like 8GiB"},
-	{"worker_cpus", SPECIAL, 0, 0, 0, set_cpus, "all or a list like [0, 2-5]"},
+	{"worker_cpus", SPECIAL, 0, 0, 0, settings_cpus, "all or a list like [0, 2-5]"},
 	{"worker_users", SPECIAL, 0, 0, 0, users_set, "two numbers like 200000-202000"},
 	{"launch_timeout_ms", NUMBER32, AT(launch_timeout_ms), 0, 86400000, NULL,
 		"milliseconds, 0-86400000 (0 = none)"},
@@ -316,15 +158,15 @@ static const struct setting settings[] = {
 		sizeof(((struct agent_config *)0)->store.socket), NULL,
 		"a path of at most 107 bytes"},
 	{"store.node", TEXT, AT(store.node), 0, 64, NULL, "this agent's ID: at most 63 bytes"},
-	{"compress", SPECIAL, 0, 0, 0, set_compress, "auto, off or always"},
-	{"sandbox", SPECIAL, 0, 0, 0, set_sandbox, "on, required or off"},
+	{"compress", SPECIAL, 0, 0, 0, settings_compress, "auto, off or always"},
+	{"sandbox", SPECIAL, 0, 0, 0, settings_sandbox, "on, required or off"},
 	{"nccl.allowed", FLAG, AT(nccl.allowed), 0, 0, NULL, "true or false"},
 	{"nccl.environment", ENVIRONMENT, AT(nccl.environment), 0, AGENT_PATH, NULL,
 		"a list of texts like NCCL_DEBUG=WARN"},
 	{"nccl.wait", TIME, AT(nccl.wait_ms), 100, 86400000, NULL,
 		"a time from 100ms to 24h, like 30m"},
-	{"log", SPECIAL, 0, 0, 0, set_log, "error, warn, info or debug"},
-	{"log_format", SPECIAL, 0, 0, 0, set_log_format, "text or json"},
+	{"log", SPECIAL, 0, 0, 0, settings_log_level, "error, warn, info or debug"},
+	{"log_format", SPECIAL, 0, 0, 0, settings_log_format, "text or json"},
 	{"ready_file", PATH(ready_file)},
 	{"health_socket", TEXT, AT(health_socket), 0,
 		sizeof(((struct agent_config *)0)->health_socket), NULL,
@@ -488,7 +330,7 @@ static int read_item(void *argument, const struct config_item *item, struct erro
 
 	if (limit_settings_has(item->key) && item->index < 0)
 		return settings_set(r->config, item->key, value, error);
-	if (!s || s->set == set_ports)
+	if (!s || s->set == settings_ports)
 		return unknown_key(item->key, error);
 	seen = &r->seen[s - settings];
 	if (item->index < 1) {
@@ -498,8 +340,9 @@ static int read_item(void *argument, const struct config_item *item, struct erro
 		r->list[0] = 0;
 	}
 	if (item->index >= 0) {
-		if (s->set != set_gpus && s->set != set_cpus && s->set != set_peers &&
-			s->type != PATHS && s->type != LIBRARY && s->type != ENVIRONMENT)
+		if (s->set != settings_gpus && s->set != settings_cpus &&
+			s->set != settings_peers && s->type != PATHS && s->type != LIBRARY &&
+			s->type != ENVIRONMENT)
 			return error_set(error, 0, "%s is %s, not a list", s->key, s->takes);
 		at = strlen(r->list);
 		if ((size_t)snprintf(r->list + at, sizeof(r->list) - at, "%s%s",
