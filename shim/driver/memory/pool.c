@@ -4,6 +4,7 @@
  */
 #include "shim/driver/forms.h"
 #include "shim/driver/memory/pool.h"
+#include "shim/driver/memory/pool_state.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,62 +19,22 @@
 #include "shim/driver/memory/later.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/share.h"
-#include "shim/driver/peer.h"
 #include "shim/driver/stream.h"
 #include "shim/engine/lock.h"
 #include "shim/engine/thread.h"
 
-struct pool {
-	uint64_t handle;
-	int device;
-	bool is_default;
-	bool shareable; /* with other processes (share.c) */
-	bool imported;	/* another process's: nothing is allocated from it */
-	uint64_t most;	/* bytes that it may have; 0: any number */
-	uint64_t threshold;
-	uint64_t used, used_high;	  /* bytes that the app has */
-	uint64_t reserved, reserved_high; /* and those that are kept for reuse too */
-	uint32_t policies[4];		  /* of reuse, by CU_MEMPOOL_ATTR_… - 1 */
-	uint64_t peers; /* other devices with access, a bit for each CUdevice */
-};
-
-/* A live allocation, or one that was freed and is kept. */
-struct piece {
-	struct piece *next;
-	CUdeviceptr address;
-	size_t bytes;
-	struct pool *pool;
-	uint64_t stream;  /* of kept ones: where it was freed; 0: the legacy one … */
-	uint16_t context; /* … of that context */
-};
-
-#define POOL_BUCKETS 1024
-/* What NVIDIA's driver lets a pool grow to at most is not asked for; beyond this no address is.
- */
-#define POOL_LARGEST (1ull << 47)
-/* NVIDIA's pools take memory in such units, and are limited by them. */
-#define POOL_UNIT (32ull << 20)
 /* A kept block may serve a request of half its size or more. */
 #define POOL_WASTE 2
 
-static struct {
-	pthread_mutex_t lock;
-	struct piece *live[POOL_BUCKETS];
-	struct piece *kept;
-	_Atomic uint64_t kept_bytes; /* read without the lock too */
-	struct pool *defaults[OPEN_DEVICES_MOST];
-	struct pool *current[OPEN_DEVICES_MOST];
-	unsigned reached[OPEN_DEVICES_MOST]
-			[OPEN_DEVICES_MOST]; /* pools of the one that let the other */
-} pools = {.lock = PTHREAD_MUTEX_INITIALIZER};
+struct pools pools = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(pool, pools.lock, LOCK_POOL);
 
-static struct pool *pool_of(CUmemoryPool pool)
+struct pool *pool_of(CUmemoryPool pool)
 {
 	return shim_object_of((uint64_t)(uintptr_t)pool, KIND_CUmemoryPool);
 }
 
-static struct pool *pool_new(int device)
+struct pool *pool_new(int device)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
 
@@ -106,23 +67,23 @@ struct pool *pool_current(int device)
 	return pools.current[device] ? pools.current[device] : pool_default(device);
 }
 
-static struct piece **bucket_of(CUdeviceptr address)
+static struct pool_piece **bucket_of(CUdeviceptr address)
 {
 	return &pools.live[((address >> 9) * 0x9E3779B97F4A7C15u >> 54) % POOL_BUCKETS];
 }
 
-static struct piece **piece_find(CUdeviceptr address)
+struct pool_piece **pool_piece_find(CUdeviceptr address)
 {
-	struct piece **at = bucket_of(address);
+	struct pool_piece **at = bucket_of(address);
 
 	while (*at && (*at)->address != address)
 		at = &(*at)->next;
 	return *at ? at : NULL;
 }
 
-static void piece_add(struct piece *piece)
+static void piece_add(struct pool_piece *piece)
 {
-	struct piece **at = bucket_of(piece->address);
+	struct pool_piece **at = bucket_of(piece->address);
 
 	piece->next = *at;
 	*at = piece;
@@ -132,9 +93,9 @@ static void piece_add(struct piece *piece)
 }
 
 /* Takes a kept piece off the list and gives its memory back. */
-static void kept_drop(struct piece **at)
+static void kept_drop(struct pool_piece **at)
 {
-	struct piece *piece = *at;
+	struct pool_piece *piece = *at;
 
 	*at = piece->next;
 	piece->pool->reserved -= piece->bytes;
@@ -143,10 +104,9 @@ static void kept_drop(struct piece **at)
 	free(piece);
 }
 
-/* Gives kept pieces of the pool back until it holds at most `keep` bytes. */
-static void pool_trim(struct pool *pool, uint64_t keep)
+void pool_trim(struct pool *pool, uint64_t keep)
 {
-	struct piece **at = &pools.kept;
+	struct pool_piece **at = &pools.kept;
 
 	while (*at && pool->reserved > keep) {
 		if ((*at)->pool == pool)
@@ -161,7 +121,7 @@ void pool_synced(void)
 	if (!atomic_load_explicit(&pools.kept_bytes, memory_order_relaxed))
 		return;
 	pthread_mutex_lock(&pools.lock);
-	for (struct piece **at = &pools.kept; *at;) {
+	for (struct pool_piece **at = &pools.kept; *at;) {
 		struct pool *pool = (*at)->pool;
 
 		if (pool->reserved > pool->threshold)
@@ -176,7 +136,7 @@ void pool_stream_gone(uint64_t stream)
 {
 	later_synced(stream, 0);
 	pthread_mutex_lock(&pools.lock);
-	for (struct piece **at = &pools.kept; *at;) {
+	for (struct pool_piece **at = &pools.kept; *at;) {
 		if ((*at)->stream == stream)
 			kept_drop(at);
 		else
@@ -189,7 +149,7 @@ void pool_context_gone(uint16_t context)
 {
 	later_context(context);
 	pthread_mutex_lock(&pools.lock);
-	for (struct piece **at = &pools.kept; *at;) {
+	for (struct pool_piece **at = &pools.kept; *at;) {
 		if (!(*at)->stream && (*at)->context == context)
 			kept_drop(at);
 		else
@@ -200,10 +160,10 @@ void pool_context_gone(uint16_t context)
 
 bool pool_forget(CUdeviceptr address)
 {
-	struct piece **at, *piece;
+	struct pool_piece **at, *piece;
 
 	pthread_mutex_lock(&pools.lock);
-	at = piece_find(address);
+	at = pool_piece_find(address);
 	piece = at ? *at : NULL;
 	if (piece) {
 		*at = piece->next;
@@ -221,10 +181,10 @@ void pool_reset(int device)
 
 	pthread_mutex_lock(&pools.lock);
 	for (unsigned i = 0; i <= POOL_BUCKETS; i++) {
-		struct piece **at = i < POOL_BUCKETS ? &pools.live[i] : &pools.kept;
+		struct pool_piece **at = i < POOL_BUCKETS ? &pools.live[i] : &pools.kept;
 
 		while (*at) {
-			struct piece *piece = *at;
+			struct pool_piece *piece = *at;
 
 			if (piece->pool->device != device ||
 				memory_find(piece->address, &range)) {
@@ -244,11 +204,11 @@ void pool_reset(int device)
 }
 
 /* With the lock held: the best kept piece for the request, taken off the list; NULL: none. */
-static struct piece *kept_get(const struct pool *pool, size_t bytes, uint64_t stream)
+static struct pool_piece *kept_get(const struct pool *pool, size_t bytes, uint64_t stream)
 {
-	struct piece **best = NULL, *piece;
+	struct pool_piece **best = NULL, *piece;
 
-	for (struct piece **at = &pools.kept; *at; at = &(*at)->next)
+	for (struct pool_piece **at = &pools.kept; *at; at = &(*at)->next)
 		if ((*at)->pool == pool && (*at)->stream == stream &&
 			(stream || (*at)->context == thread_self.number) &&
 			(*at)->bytes >= bytes && (*at)->bytes / POOL_WASTE <= bytes &&
@@ -262,9 +222,9 @@ static struct piece *kept_get(const struct pool *pool, size_t bytes, uint64_t st
 	return piece;
 }
 
-static struct piece *piece_new(struct pool *pool, size_t bytes, CUresult *status)
+static struct pool_piece *piece_new(struct pool *pool, size_t bytes, CUresult *status)
 {
-	struct piece *piece = calloc(1, sizeof(*piece));
+	struct pool_piece *piece = calloc(1, sizeof(*piece));
 
 	*status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!piece)
@@ -306,7 +266,7 @@ static CUresult alloc_captured(CUdeviceptr *dptr, CUstream stream)
 static CUresult pool_alloc(struct pool *pool, CUdeviceptr *dptr, size_t bytes, CUstream hStream)
 {
 	struct graph *graph;
-	struct piece *piece;
+	struct pool_piece *piece;
 	uint64_t stream;
 	CUresult status = stream_number(hStream, &stream);
 
@@ -363,7 +323,7 @@ CUresult hand_cuMemAllocFromPoolAsync(
 
 CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
-	struct piece **at, *piece;
+	struct pool_piece **at, *piece;
 	struct graph *graph;
 	uint64_t stream;
 	CUresult status = stream_number(hStream, &stream);
@@ -376,7 +336,7 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	if (graph_memory_free(dptr, &status))
 		return status;
 	pthread_mutex_lock(&pools.lock);
-	at = piece_find(dptr);
+	at = pool_piece_find(dptr);
 	piece = at ? *at : NULL;
 	if (piece) {
 		*at = piece->next;
@@ -392,321 +352,4 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	if (piece || share_close_pointer(dptr, &status))
 		return status;
 	return later_free(dptr, stream, thread_self.number);
-}
-
-/* ---- pools themselves ---- */
-
-/* INVALID_VALUE: there can be no such pool; NOT_SUPPORTED: not served. A location of no type is
- * where managed memory has no preference. */
-static CUresult location_check(const CUmemLocation *location, CUmemAllocationType type)
-{
-	const bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
-
-	if (location && (int)location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!location || (!managed && type != CU_MEM_ALLOCATION_TYPE_PINNED))
-		return CUDA_ERROR_INVALID_VALUE;
-	switch ((int)location->type) {
-	case CU_MEM_LOCATION_TYPE_INVALID:
-		return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-	case CU_MEM_LOCATION_TYPE_DEVICE:
-		if (!device_of(location->id))
-			return CUDA_ERROR_INVALID_VALUE;
-		return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
-	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-		return location->id < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
-	default: return CUDA_ERROR_NOT_SUPPORTED;
-	}
-}
-
-CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
-{
-	struct pool *made;
-	CUresult status;
-
-	if (!pool || !poolProps ||
-		(int)poolProps->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA)
-		return CUDA_ERROR_INVALID_VALUE;
-	status = location_check(&poolProps->location, poolProps->allocType);
-	if (status)
-		return status;
-	if (poolProps->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (poolProps->maxSize > devices.at[poolProps->location.id].open.total_memory &&
-		poolProps->maxSize > POOL_LARGEST)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	made = pool_new(poolProps->location.id);
-	if (!made)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	made->shareable = poolProps->handleTypes != 0;
-	made->most = (poolProps->maxSize + POOL_UNIT - 1) / POOL_UNIT * POOL_UNIT;
-	*pool = (CUmemoryPool)(uintptr_t)made->handle;
-	return CUDA_SUCCESS;
-}
-
-/* ---- shared with other processes ---- */
-
-CUresult pool_import(int device, CUmemoryPool *pool)
-{
-	struct pool *made = pool_new(device);
-
-	if (!made)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	made->imported = true;
-	*pool = (CUmemoryPool)(uintptr_t)made->handle;
-	return CUDA_SUCCESS;
-}
-
-bool pool_sharing(CUmemoryPool pool, int *device, bool *shareable, bool *imported)
-{
-	const struct pool *of = pool_of(pool);
-
-	if (!of)
-		return false;
-	*device = of->device;
-	*shareable = of->shareable;
-	*imported = of->imported;
-	return true;
-}
-
-bool pool_shares(CUdeviceptr address)
-{
-	struct piece **at;
-	bool shares;
-
-	pthread_mutex_lock(&pools.lock);
-	at = piece_find(address);
-	shares = at && (*at)->pool->shareable;
-	pthread_mutex_unlock(&pools.lock);
-	return shares;
-}
-
-/* Its live allocations stay until they are freed, so the object stays too; the name goes. */
-CUresult hand_cuMemPoolDestroy(CUmemoryPool pool)
-{
-	struct pool *gone = pool_of(pool);
-
-	if (!gone || gone->is_default || !handle_release(gone->handle))
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&pools.lock);
-	pool_trim(gone, gone->used);
-	gone->threshold = 0;
-	if (pools.current[gone->device] == gone)
-		pools.current[gone->device] = NULL;
-	pthread_mutex_unlock(&pools.lock);
-	return CUDA_SUCCESS;
-}
-
-CUresult hand_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
-{
-	struct pool *trimmed = pool_of(pool);
-
-	if (!trimmed)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&pools.lock);
-	pool_trim(trimmed, minBytesToKeep);
-	pthread_mutex_unlock(&pools.lock);
-	return CUDA_SUCCESS;
-}
-
-CUresult hand_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
-{
-	struct pool *p = pool_of(pool);
-	CUresult status = CUDA_SUCCESS;
-
-	if (!p || !value)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&pools.lock);
-	switch (attr) {
-	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-		p->policies[attr - 1] = *(const int *)value != 0;
-		break;
-	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-		p->threshold = *(const cuuint64_t *)value;
-		break;
-	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-		if (*(const cuuint64_t *)value)
-			status = CUDA_ERROR_INVALID_VALUE;
-		else
-			p->reserved_high = p->reserved;
-		break;
-	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-		if (*(const cuuint64_t *)value)
-			status = CUDA_ERROR_INVALID_VALUE;
-		else
-			p->used_high = p->used;
-		break;
-	default: status = CUDA_ERROR_INVALID_VALUE;
-	}
-	pthread_mutex_unlock(&pools.lock);
-	return status;
-}
-
-CUresult hand_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
-{
-	struct pool *p = pool_of(pool);
-	CUresult status = CUDA_SUCCESS;
-
-	if (!p || !value)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&pools.lock);
-	switch (attr) {
-	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-		*(int *)value = (int)p->policies[attr - 1];
-		break;
-	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *(cuuint64_t *)value = p->threshold; break;
-	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *(cuuint64_t *)value = p->reserved; break;
-	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *(cuuint64_t *)value = p->reserved_high; break;
-	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)value = p->used; break;
-	case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *(cuuint64_t *)value = p->used_high; break;
-	default: status = CUDA_ERROR_INVALID_VALUE;
-	}
-	pthread_mutex_unlock(&pools.lock);
-	return status;
-}
-
-static CUresult access_check(const struct pool *p, const CUmemLocation *location, int flags)
-{
-	bool own = location->id == p->device;
-
-	if (!device_of(location->id))
-		return CUDA_ERROR_INVALID_DEVICE;
-	/* Its own device always has it. */
-	if (own)
-		return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS
-								   : CUDA_ERROR_INVALID_VALUE;
-	if (flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
-		return CUDA_SUCCESS;
-	return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE && peer_can(location->id, p->device)
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-/* With the lock held.  The worker opens all that the device's pools hold to a device that has
- * access to one of them: pieces of several lie in one granule. */
-static CUresult access_set(struct pool *p, int by, bool in)
-{
-	unsigned *count = &pools.reached[p->device][by];
-	uint64_t bit = 1ull << by;
-	CUresult status = CUDA_SUCCESS;
-
-	if (by == p->device || !!(p->peers & bit) == in)
-		return CUDA_SUCCESS;
-	if (*count == (in ? 0 : 1))
-		status = peer_pool(p->device, by, in);
-	if (status)
-		return status;
-	*count += in ? 1 : -1u;
-	p->peers ^= bit;
-	return CUDA_SUCCESS;
-}
-
-CUresult hand_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
-{
-	struct pool *p = pool_of(pool);
-	CUresult status = CUDA_SUCCESS;
-
-	if (!p || (count && !map))
-		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count; i++) {
-		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-			map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
-			return CUDA_ERROR_NOT_SUPPORTED;
-		if (!device_of(map[i].location.id))
-			return CUDA_ERROR_INVALID_DEVICE;
-	}
-	for (size_t i = 0; !status && i < count; i++)
-		status = access_check(p, &map[i].location, (int)map[i].flags);
-	pthread_mutex_lock(&pools.lock);
-	for (size_t i = 0; !status && i < count; i++)
-		status = access_set(p, map[i].location.id, map[i].flags != 0);
-	pthread_mutex_unlock(&pools.lock);
-	return status;
-}
-
-CUresult hand_cuMemPoolGetAccess(
-	CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
-{
-	struct pool *p = pool_of(memPool);
-
-	if (!p || !flags || !location)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (location->type == CU_MEM_LOCATION_TYPE_HOST) {
-		*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE; /* pools are of devices here */
-		return CUDA_SUCCESS;
-	}
-	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || !device_of(location->id))
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&pools.lock);
-	*flags = location->id == p->device || p->peers >> location->id & 1
-			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-			 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-	pthread_mutex_unlock(&pools.lock);
-	return CUDA_SUCCESS;
-}
-
-CUresult pool_tell(CUmemoryPool *out, CUdevice dev, struct pool *(*which)(int device))
-{
-	struct pool *pool;
-
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	/* NVIDIA's driver has two numbers for one mistake. */
-	if (!device_of(dev))
-		return which == pool_default ? CUDA_ERROR_INVALID_DEVICE
-					     : CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&pools.lock);
-	pool = which(dev);
-	pthread_mutex_unlock(&pools.lock);
-	if (!pool)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*out = (CUmemoryPool)(uintptr_t)pool->handle;
-	return CUDA_SUCCESS;
-}
-
-CUresult hand_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
-{
-	struct pool *set = pool_of(pool);
-
-	if (!device_of(dev) || !set || set->device != dev || set->imported)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&pools.lock);
-	pools.current[dev] = set;
-	pthread_mutex_unlock(&pools.lock);
-	return CUDA_SUCCESS;
-}
-
-CUresult hand_cuMemGetDefaultMemPool(
-	CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
-{
-	CUresult status = pool_out ? location_check(location, type) : CUDA_ERROR_INVALID_VALUE;
-
-	return status ? status : hand_cuDeviceGetDefaultMemPool(pool_out, location->id);
-}
-
-CUresult hand_cuMemGetMemPool(
-	CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
-{
-	CUresult status = pool ? location_check(location, type) : CUDA_ERROR_INVALID_VALUE;
-
-	return status ? status : hand_cuDeviceGetMemPool(pool, location->id);
-}
-
-CUresult hand_cuMemSetMemPool(
-	CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
-{
-	CUresult status =
-		pool_of(pool) ? location_check(location, type) : CUDA_ERROR_INVALID_VALUE;
-
-	if (status == CUDA_ERROR_NOT_SUPPORTED &&
-		(int)location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA)
-		return status;
-	/* There is no pool that would fit what is not served. */
-	if (status)
-		return CUDA_ERROR_INVALID_VALUE;
-	return hand_cuDeviceSetMemPool(location->id, pool);
 }

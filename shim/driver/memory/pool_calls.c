@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pools themselves: made, destroyed, asked and shared.  What they give out: pool.c.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "shim/driver/forms.h"
+#include "shim/driver/memory/pool.h"
+#include "shim/driver/memory/pool_state.h"
+#include "shim/generated/cuda_hand.h"
+#include "shim/driver/graph/capture.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
+#include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/share.h"
+#include "shim/driver/peer.h"
+#include "shim/driver/stream.h"
+
+/* What NVIDIA's driver lets a pool grow to at most is not asked for; beyond this no address is.
+ */
+#define POOL_LARGEST (1ull << 47)
+/* NVIDIA's pools take memory in such units, and are limited by them. */
+#define POOL_UNIT (32ull << 20)
+
+/* INVALID_VALUE: there can be no such pool; NOT_SUPPORTED: not served. A location of no type is
+ * where managed memory has no preference. */
+static CUresult location_check(const CUmemLocation *location, CUmemAllocationType type)
+{
+	const bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
+
+	if (location && (int)location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!location || (!managed && type != CU_MEM_ALLOCATION_TYPE_PINNED))
+		return CUDA_ERROR_INVALID_VALUE;
+	switch ((int)location->type) {
+	case CU_MEM_LOCATION_TYPE_INVALID:
+		return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+	case CU_MEM_LOCATION_TYPE_DEVICE:
+		if (!device_of(location->id))
+			return CUDA_ERROR_INVALID_VALUE;
+		return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+		return location->id < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+	default: return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
+{
+	struct pool *made;
+	CUresult status;
+
+	if (!pool || !poolProps ||
+		(int)poolProps->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = location_check(&poolProps->location, poolProps->allocType);
+	if (status)
+		return status;
+	if (poolProps->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (poolProps->maxSize > devices.at[poolProps->location.id].open.total_memory &&
+		poolProps->maxSize > POOL_LARGEST)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	made = pool_new(poolProps->location.id);
+	if (!made)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	made->shareable = poolProps->handleTypes != 0;
+	made->most = (poolProps->maxSize + POOL_UNIT - 1) / POOL_UNIT * POOL_UNIT;
+	*pool = (CUmemoryPool)(uintptr_t)made->handle;
+	return CUDA_SUCCESS;
+}
+
+/* ---- shared with other processes ---- */
+
+CUresult pool_import(int device, CUmemoryPool *pool)
+{
+	struct pool *made = pool_new(device);
+
+	if (!made)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	made->imported = true;
+	*pool = (CUmemoryPool)(uintptr_t)made->handle;
+	return CUDA_SUCCESS;
+}
+
+bool pool_sharing(CUmemoryPool pool, int *device, bool *shareable, bool *imported)
+{
+	const struct pool *of = pool_of(pool);
+
+	if (!of)
+		return false;
+	*device = of->device;
+	*shareable = of->shareable;
+	*imported = of->imported;
+	return true;
+}
+
+bool pool_shares(CUdeviceptr address)
+{
+	struct pool_piece **at;
+	bool shares;
+
+	pthread_mutex_lock(&pools.lock);
+	at = pool_piece_find(address);
+	shares = at && (*at)->pool->shareable;
+	pthread_mutex_unlock(&pools.lock);
+	return shares;
+}
+
+/* Its live allocations stay until they are freed, so the object stays too; the name goes. */
+CUresult hand_cuMemPoolDestroy(CUmemoryPool pool)
+{
+	struct pool *gone = pool_of(pool);
+
+	if (!gone || gone->is_default || !handle_release(gone->handle))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&pools.lock);
+	pool_trim(gone, gone->used);
+	gone->threshold = 0;
+	if (pools.current[gone->device] == gone)
+		pools.current[gone->device] = NULL;
+	pthread_mutex_unlock(&pools.lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
+{
+	struct pool *trimmed = pool_of(pool);
+
+	if (!trimmed)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&pools.lock);
+	pool_trim(trimmed, minBytesToKeep);
+	pthread_mutex_unlock(&pools.lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
+{
+	struct pool *p = pool_of(pool);
+	CUresult status = CUDA_SUCCESS;
+
+	if (!p || !value)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&pools.lock);
+	switch (attr) {
+	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+		p->policies[attr - 1] = *(const int *)value != 0;
+		break;
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+		p->threshold = *(const cuuint64_t *)value;
+		break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+		if (*(const cuuint64_t *)value)
+			status = CUDA_ERROR_INVALID_VALUE;
+		else
+			p->reserved_high = p->reserved;
+		break;
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+		if (*(const cuuint64_t *)value)
+			status = CUDA_ERROR_INVALID_VALUE;
+		else
+			p->used_high = p->used;
+		break;
+	default: status = CUDA_ERROR_INVALID_VALUE;
+	}
+	pthread_mutex_unlock(&pools.lock);
+	return status;
+}
+
+CUresult hand_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
+{
+	struct pool *p = pool_of(pool);
+	CUresult status = CUDA_SUCCESS;
+
+	if (!p || !value)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&pools.lock);
+	switch (attr) {
+	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+		*(int *)value = (int)p->policies[attr - 1];
+		break;
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *(cuuint64_t *)value = p->threshold; break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *(cuuint64_t *)value = p->reserved; break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *(cuuint64_t *)value = p->reserved_high; break;
+	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)value = p->used; break;
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *(cuuint64_t *)value = p->used_high; break;
+	default: status = CUDA_ERROR_INVALID_VALUE;
+	}
+	pthread_mutex_unlock(&pools.lock);
+	return status;
+}
+
+static CUresult access_check(const struct pool *p, const CUmemLocation *location, int flags)
+{
+	bool own = location->id == p->device;
+
+	if (!device_of(location->id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	/* Its own device always has it. */
+	if (own)
+		return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS
+								   : CUDA_ERROR_INVALID_VALUE;
+	if (flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		return CUDA_SUCCESS;
+	return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE && peer_can(location->id, p->device)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* With the lock held.  The worker opens all that the device's pools hold to a device that has
+ * access to one of them: pieces of several lie in one granule. */
+static CUresult access_set(struct pool *p, int by, bool in)
+{
+	unsigned *count = &pools.reached[p->device][by];
+	uint64_t bit = 1ull << by;
+	CUresult status = CUDA_SUCCESS;
+
+	if (by == p->device || !!(p->peers & bit) == in)
+		return CUDA_SUCCESS;
+	if (*count == (in ? 0 : 1))
+		status = peer_pool(p->device, by, in);
+	if (status)
+		return status;
+	*count += in ? 1 : -1u;
+	p->peers ^= bit;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
+{
+	struct pool *p = pool_of(pool);
+	CUresult status = CUDA_SUCCESS;
+
+	if (!p || (count && !map))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++) {
+		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+			map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		if (!device_of(map[i].location.id))
+			return CUDA_ERROR_INVALID_DEVICE;
+	}
+	for (size_t i = 0; !status && i < count; i++)
+		status = access_check(p, &map[i].location, (int)map[i].flags);
+	pthread_mutex_lock(&pools.lock);
+	for (size_t i = 0; !status && i < count; i++)
+		status = access_set(p, map[i].location.id, map[i].flags != 0);
+	pthread_mutex_unlock(&pools.lock);
+	return status;
+}
+
+CUresult hand_cuMemPoolGetAccess(
+	CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
+{
+	struct pool *p = pool_of(memPool);
+
+	if (!p || !flags || !location)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (location->type == CU_MEM_LOCATION_TYPE_HOST) {
+		*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE; /* pools are of devices here */
+		return CUDA_SUCCESS;
+	}
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || !device_of(location->id))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&pools.lock);
+	*flags = location->id == p->device || p->peers >> location->id & 1
+			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+			 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	pthread_mutex_unlock(&pools.lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult pool_tell(CUmemoryPool *out, CUdevice dev, struct pool *(*which)(int device))
+{
+	struct pool *pool;
+
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* NVIDIA's driver has two numbers for one mistake. */
+	if (!device_of(dev))
+		return which == pool_default ? CUDA_ERROR_INVALID_DEVICE
+					     : CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&pools.lock);
+	pool = which(dev);
+	pthread_mutex_unlock(&pools.lock);
+	if (!pool)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*out = (CUmemoryPool)(uintptr_t)pool->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
+{
+	struct pool *set = pool_of(pool);
+
+	if (!device_of(dev) || !set || set->device != dev || set->imported)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&pools.lock);
+	pools.current[dev] = set;
+	pthread_mutex_unlock(&pools.lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuMemGetDefaultMemPool(
+	CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
+{
+	CUresult status = pool_out ? location_check(location, type) : CUDA_ERROR_INVALID_VALUE;
+
+	return status ? status : hand_cuDeviceGetDefaultMemPool(pool_out, location->id);
+}
+
+CUresult hand_cuMemGetMemPool(
+	CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+	CUresult status = pool ? location_check(location, type) : CUDA_ERROR_INVALID_VALUE;
+
+	return status ? status : hand_cuDeviceGetMemPool(pool, location->id);
+}
+
+CUresult hand_cuMemSetMemPool(
+	CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+{
+	CUresult status =
+		pool_of(pool) ? location_check(location, type) : CUDA_ERROR_INVALID_VALUE;
+
+	if (status == CUDA_ERROR_NOT_SUPPORTED &&
+		(int)location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA)
+		return status;
+	/* There is no pool that would fit what is not served. */
+	if (status)
+		return CUDA_ERROR_INVALID_VALUE;
+	return hand_cuDeviceSetMemPool(location->id, pool);
+}

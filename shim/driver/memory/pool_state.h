@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What pool.c and pool_calls.c both work on.
+ */
+#ifndef VCUDA_SHIM_DRIVER_MEMORY_POOL_STATE_H
+#define VCUDA_SHIM_DRIVER_MEMORY_POOL_STATE_H
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/driver/context.h"
+
+struct pool {
+	uint64_t handle;
+	int device;
+	bool is_default;
+	bool shareable; /* with other processes (share.c) */
+	bool imported;	/* another process's: nothing is allocated from it */
+	uint64_t most;	/* bytes that it may have; 0: any number */
+	uint64_t threshold;
+	uint64_t used, used_high;	  /* bytes that the app has */
+	uint64_t reserved, reserved_high; /* and those that are kept for reuse too */
+	uint32_t policies[4];		  /* of reuse, by CU_MEMPOOL_ATTR_… - 1 */
+	uint64_t peers; /* other devices with access, a bit for each CUdevice */
+};
+
+/* A live allocation, or one that was freed and is kept. */
+struct pool_piece {
+	struct pool_piece *next;
+	CUdeviceptr address;
+	size_t bytes;
+	struct pool *pool;
+	uint64_t stream;  /* of kept ones: where it was freed; 0: the legacy one … */
+	uint16_t context; /* … of that context */
+};
+
+#define POOL_BUCKETS 1024
+
+struct pools {
+	pthread_mutex_t lock; /* LOCK_POOL */
+	struct pool_piece *live[POOL_BUCKETS];
+	struct pool_piece *kept;
+	_Atomic uint64_t kept_bytes; /* read without the lock too */
+	struct pool *defaults[OPEN_DEVICES_MOST];
+	struct pool *current[OPEN_DEVICES_MOST];
+	unsigned reached[OPEN_DEVICES_MOST]
+			[OPEN_DEVICES_MOST]; /* pools of the one that let the other */
+};
+extern struct pools pools;
+
+/* Those below under the lock. NULL: the handle is no pool's. */
+struct pool *pool_of(CUmemoryPool pool);
+/* NULL: no memory. */
+struct pool *pool_new(int device);
+/* The link to the live allocation at that address; to NULL where there is none. */
+struct pool_piece **pool_piece_find(CUdeviceptr address);
+/* Gives kept pieces of the pool back until it holds at most `keep` bytes. */
+void pool_trim(struct pool *pool, uint64_t keep);
+
+#endif
