@@ -57,7 +57,7 @@ struct supervisor {
 	bool reloading;	      /* as soon as the front is gone */
 };
 
-/* Front and store, where there are both, get a connection with each other (supervisor.c). */
+/* Front and store, where there are both, get a connection with each other (children.c). */
 void supervisor_join_store(struct supervisor *s);
 
 #endif

@@ -103,7 +103,7 @@ struct closing;
 struct direct;
 struct worker_graph;
 
-/* Frames from the app (loop.c). */
+/* Frames from the app (loop_input.c). */
 struct receiver {
 	unsigned char *bytes; /* RECEIVE_BYTES, of which [at, end) is not looked at yet */
 	uint32_t at, end;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graphs on the worker: graph.c (graphs, executable graphs, launches), graph_table.c (which node
- * has which number), graph_node.c (nodes that are added and changed), graph_read.c (what they
- * hold), graph_list.c (lists of them, and their edges), capture.c (streams that capture).
+ * Graphs on the worker: graph.c (graphs, executable graphs, launches), graph_table.c (which
+ * node has which number), graph_node.c (nodes that are added and changed), graph_read.c (what
+ * they hold), graph_list.c (lists of them, and their edges), capture.c (streams that capture).
  *
  * A node is a number in its graph's table.  The shim numbers those that the app adds; those
  * that a capture made are found by asking the driver, and come behind.
