@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory with a name in ranges of addresses, more than once if the app wants: mapped, unmapped,
+ * and who has access.  The worker maps for the memory's own device, read and write, and gives
+ * other devices access to a mapping when it is told so.
+ */
+#include "shim/driver/memory/vmm.h"
+#include "shim/driver/memory/vmm_state.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "shim/generated/cuda_hand.h"
+#include "shim/generated/vcuda_send.h"
+#include "shim/driver/context.h"
+#include "shim/engine/engine.h"
+#include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/share.h"
+#include "shim/driver/peer.h"
+#include "shim/engine/lock.h"
+
+size_t vmm_mapping_from(CUdeviceptr address)
+{
+	size_t low = 0, high = vmm.mapping_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (vmm.mappings[middle].base + vmm.mappings[middle].size <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct vmm_memory *mapped_at(CUdeviceptr address)
+{
+	size_t i = vmm_mapping_from(address);
+
+	return i < vmm.mapping_count && vmm.mappings[i].base <= address ? vmm.mappings[i].memory
+									: NULL;
+}
+
+/* The mappings from the I-th on that cover [ptr, ptr + size) without a gap; 0: they do not.
+ * WHOLE: and reach no further. */
+static size_t covering(size_t i, CUdeviceptr ptr, size_t size, bool whole)
+{
+	CUdeviceptr at = ptr;
+	size_t n = 0;
+
+	for (; i + n < vmm.mapping_count && at < ptr + size; n++) {
+		const struct vmm_mapping *m = &vmm.mappings[i + n];
+
+		if (m->base > at || (whole && (m->base < at || m->base + m->size > ptr + size)))
+			return 0;
+		at = m->base + m->size;
+	}
+	return at >= ptr + size ? n : 0;
+}
+
+bool vmm_mapped(CUdeviceptr address, size_t bytes)
+{
+	bool mapped;
+
+	pthread_mutex_lock(&vmm.lock);
+	mapped = covering(vmm_mapping_from(address), address, bytes, false) != 0;
+	pthread_mutex_unlock(&vmm.lock);
+	return mapped;
+}
+
+static bool mapping_insert(size_t i, const struct vmm_mapping *mapping)
+{
+	if (vmm.mapping_count == vmm.mapping_room) {
+		size_t room = vmm.mapping_room ? 2 * vmm.mapping_room : 64;
+		struct vmm_mapping *list = realloc(vmm.mappings, room * sizeof(*list));
+
+		if (!list)
+			return false;
+		vmm.mappings = list;
+		vmm.mapping_room = room;
+	}
+	memmove(vmm.mappings + i + 1, vmm.mappings + i,
+		(vmm.mapping_count - i) * sizeof(*vmm.mappings));
+	vmm.mappings[i] = *mapping;
+	vmm.mapping_count++;
+	return true;
+}
+
+static CUresult post_unmap(int device, CUdeviceptr ptr, size_t size)
+{
+	struct session_visit visit = device_visit(device);
+	CUresult status;
+
+	status = send_vcudaVmmUnmap(device_wire(device), ptr, size);
+	session_leave(visit);
+	return status;
+}
+
+void vmm_reset(int device)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&vmm.lock);
+	for (size_t i = 0; i < vmm.mapping_count; i++) {
+		const struct vmm_mapping *mapping = &vmm.mappings[i];
+		struct vmm_memory *m = mapping->memory;
+
+		if (m->device != device && mapping->device != device) {
+			vmm.mappings[n++] = *mapping;
+			continue;
+		}
+		post_unmap(mapping->device, mapping->base, mapping->size);
+		m->mappings--;
+		vmm_memory_done(m);
+	}
+	vmm.mapping_count = n;
+	pthread_mutex_unlock(&vmm.lock);
+}
+
+/* With the lock held, and everything checked. */
+static CUresult map(CUdeviceptr ptr, size_t size, struct vmm_memory *m, int device, size_t i)
+{
+	struct session_visit visit;
+	CUresult status;
+
+	if (!mapping_insert(i, &(struct vmm_mapping){ptr, size, m, device, false, 0}))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	m->mappings++;
+	visit = device_visit(m->device);
+	status = send_vcudaVmmMap(m->handle, ptr, size);
+	session_leave(visit);
+	return status;
+}
+
+CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
+	CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+	struct memory_range range;
+	struct vmm_memory *m;
+	CUresult status;
+	size_t i;
+
+	if (!flags && offset && vmm_memory_of(handle))
+		return CUDA_ERROR_NOT_SUPPORTED; /* as natively, wherever it is to be */
+	if (flags || !size || ptr + size < ptr || !memory_find(ptr, &range) ||
+		!range.reserved || ptr + size > range.base + range.bytes ||
+		(ptr | size) % devices.at[range.device].open.granularity)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmm.lock);
+	m = vmm_memory_of(handle);
+	i = vmm_mapping_from(ptr);
+	if (!m || !m->references || size > m->size ||
+		(i < vmm.mapping_count && vmm.mappings[i].base < ptr + size))
+		status = CUDA_ERROR_INVALID_VALUE;
+	else if (range.device != m->device && !peer_can(range.device, m->device))
+		status = CUDA_ERROR_NOT_SUPPORTED; /* the window of a device without access */
+	else if (offset)
+		status = CUDA_ERROR_INVALID_VALUE;
+	else
+		status = map(ptr, size, m, range.device, i);
+	pthread_mutex_unlock(&vmm.lock);
+	return status;
+}
+
+/* One or more whole mappings, or a part of a reservation where nothing is mapped. */
+CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
+{
+	struct memory_range range;
+	CUresult status = CUDA_ERROR_INVALID_VALUE;
+	size_t i, n;
+
+	if (!size || ptr + size < ptr || !memory_find(ptr, &range) || !range.reserved)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmm.lock);
+	i = vmm_mapping_from(ptr);
+	n = covering(i, ptr, size, true);
+	if ((i == vmm.mapping_count || vmm.mappings[i].base >= ptr + size) &&
+		ptr + size <= range.base + range.bytes)
+		status = CUDA_SUCCESS;
+	if (n) {
+		status = post_unmap(vmm.mappings[i].device, ptr, size);
+		for (size_t k = i; k < i + n; k++) {
+			vmm.mappings[k].memory->mappings--;
+			vmm_memory_done(vmm.mappings[k].memory);
+		}
+		vmm.mapping_count -= n;
+		memmove(vmm.mappings + i, vmm.mappings + i + n,
+			(vmm.mapping_count - i) * sizeof(*vmm.mappings));
+	}
+	pthread_mutex_unlock(&vmm.lock);
+	return status;
+}
+
+/* Mapped is readable and writable for the device whose window it is in; others can be let to
+ * the same. */
+static CUresult access_check(const CUmemAccessDesc *desc, const struct vmm_mapping *mapping)
+{
+	bool own = desc->location.id == mapping->device;
+	int where = mapping->memory->device;
+
+	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!device_of(desc->location.id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return own || desc->location.id == where || peer_can(desc->location.id, where)
+			       ? CUDA_SUCCESS
+			       : CUDA_ERROR_NOT_SUPPORTED;
+	return !own && desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? CUDA_SUCCESS
+								    : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* With the lock held, and DESC checked. */
+static CUresult access_set(struct vmm_mapping *mapping, const CUmemAccessDesc *desc)
+{
+	CUdevice by = desc->location.id;
+	uint64_t bit = 1ull << by;
+	CUresult status;
+
+	if (by == mapping->device) {
+		mapping->accessible = true;
+		return CUDA_SUCCESS;
+	}
+	if (desc->flags == (mapping->peers & bit ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+						 : CU_MEM_ACCESS_FLAGS_PROT_NONE))
+		return CUDA_SUCCESS;
+	status = peer_mapping(mapping->device, mapping->base, mapping->size, by, desc->flags);
+	if (!status)
+		mapping->peers ^= bit;
+	return status;
+}
+
+CUresult hand_cuMemSetAccess(
+	CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
+{
+	CUresult status = CUDA_SUCCESS;
+	size_t i, n;
+
+	if (!desc || !count || !size || ptr + size < ptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmm.lock);
+	i = vmm_mapping_from(ptr);
+	n = covering(i, ptr, size, false);
+	if (!n)
+		status = CUDA_ERROR_INVALID_VALUE;
+	for (size_t k = 0; !status && k < count; k++)
+		for (size_t m = i; !status && m < i + n; m++)
+			status = access_check(&desc[k], &vmm.mappings[m]);
+	for (size_t k = 0; !status && k < count; k++)
+		for (size_t m = i; !status && m < i + n; m++)
+			status = access_set(&vmm.mappings[m], &desc[k]);
+	pthread_mutex_unlock(&vmm.lock);
+	return status;
+}
+
+/* Whether a device, or the host (-1), has been let to the mapping there; false: nothing is
+ * mapped. */
+static bool mapping_access(CUdeviceptr ptr, int device, unsigned long long *flags)
+{
+	size_t i;
+	bool mapped;
+
+	pthread_mutex_lock(&vmm.lock);
+	i = vmm_mapping_from(ptr);
+	mapped = i < vmm.mapping_count && vmm.mappings[i].base <= ptr;
+	if (mapped && (vmm.mappings[i].device == device
+				      ? vmm.mappings[i].accessible
+				      : device >= 0 && vmm.mappings[i].peers >> device & 1))
+		*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	pthread_mutex_unlock(&vmm.lock);
+	return mapped;
+}
+
+CUresult hand_cuMemGetAccess(
+	unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+{
+	struct memory_range range;
+	bool on_host;
+
+	if (!flags || !location || !ptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	on_host = location->type == CU_MEM_LOCATION_TYPE_HOST ||
+		  location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+	if (!on_host &&
+		(location->type != CU_MEM_LOCATION_TYPE_DEVICE || !device_of(location->id)))
+		return CUDA_ERROR_INVALID_DEVICE;
+	/* Of memory that nobody has set it for NVIDIA's driver answers none. */
+	*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	if (!memory_find(ptr, &range))
+		return CUDA_ERROR_INVALID_VALUE;
+	return !range.reserved || mapping_access(ptr, on_host ? -1 : location->id, flags)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult hand_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
+{
+	struct vmm_memory *m;
+
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmm.lock);
+	m = mapped_at((CUdeviceptr)(uintptr_t)addr);
+	if (m) {
+		m->references++;
+		*handle = m->handle;
+	}
+	pthread_mutex_unlock(&vmm.lock);
+	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
