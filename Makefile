@@ -128,10 +128,8 @@ lint: ## layout of the C files, syntax of the scripts, layers between the folder
 	$(Q)for script in .ci/run $$(git ls-files '*.sh'); do bash -n $$script || exit 1; done
 	$(Q)! git ls-files -s '*.py' '*.sh' | grep ^100644 | cut -f 2 | xargs -r grep -lm1 '^#!' || \
 		{ echo "lint: these have a #! line: chmod +x" >&2; exit 1; }
-	$(Q)! grep -rlE 'PTHREAD_MUTEX_INITIALIZER|pthread_mutex_init' shim --include='*.c' --exclude-dir=tensor | \
-		xargs grep -LE 'LOCK_RANK|lock_order_rank' | \
-		sed 's/$$/: a lock without a rank (shim\/engine\/lock.h)/' | grep .
 	$(Q)tools/layers.py --test
+	$(Q)tools/locks.py --test
 	$(Q)tools/waits.py --test
 	$(Q)$(MAKE) --no-print-directory check check-tests
 

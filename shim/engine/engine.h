@@ -21,7 +21,7 @@
 #include "protocol/wire/open.h"
 
 /* Every lock of the shim, in the order in which a thread takes them: under a lock only those
- * further down (lock.h says how that is checked). */
+ * further down (lock.h says how that is checked; tools/locks.py, that this list is true). */
 enum lock_rank {
 	LOCK_REGISTER,	   /* runtime/register.c: the table of what programs registered */
 	LOCK_BINARY,	   /* of one registered binary: one thread loads it */
@@ -57,7 +57,7 @@ enum lock_rank {
 	LOCK_DIRECT,	   /* driver/direct.c: the order of what two agents do */
 	LOCK_ORDER,	   /* driver/order.c: which streams wait for which */
 	LOCK_COMPLETION,   /* engine/completion.c: counters that are given out */
-	LOCK_BOUNCE,	   /* engine/bounce.c: where answers' payloads land */
+	LOCK_BOUNCE,	   /* engine/bounce.c: where answers' payloads arrive */
 	LOCK_CACHE,	   /* engine/cache.c: answers that are remembered */
 	LOCK_HANDLES,	   /* engine/handle.c */
 	LOCK_SETTINGS,	   /* driver/coredump.c */
