@@ -5,6 +5,7 @@
  */
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/host.h"
+#include "shim/driver/memory/host_state.h"
 #include "shim/driver/memory/memory.h"
 
 #include <cuda.h>
@@ -30,65 +31,23 @@
 #include "shim/engine/thread.h"
 #include "shim/engine/lock.h"
 
-/* Pages: what kernels reach is mirrored by pages, each piece by itself. */
-#define HOST_UNIT HOST_PAGE
 #define HOST_SHARED (1u << 20)	       /* a segment for small pieces */
 #define HOST_LARGEST (HOST_SHARED / 4) /* larger ones get their own */
-#define HOST_PAGE 4096u
 /* The sidecar reserves the memory before it answers: 1 GiB takes about 0.3 s. */
 #define HOST_PIN_MS 60000
-#define HOST_FLAGS                                                                             \
-	(unsigned)(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |                      \
-		   CU_MEMHOSTALLOC_WRITECOMBINED)
-#define HOST_REGISTER_FLAGS                                                                    \
-	(unsigned)(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |                \
-		   CU_MEMHOSTREGISTER_READ_ONLY)
 
-struct segment {
-	struct segment *next;
-	struct session
-		*session; /* whose sidecar channel shares it: only there it has a number */
-	unsigned char *base;
-	size_t size;
-	uint32_t number;
-	bool shared;
-	_Atomic bool used; /* by posts since the last time that a free waited */
-	struct blocks map; /* shared ones */
-};
-
-struct piece {
-	unsigned char *base;
-	size_t bytes;
-	unsigned flags;
-	uint64_t id;
-	uint16_t context;
-	struct context *home;	 /* the context with which it goes */
-	struct segment *segment; /* NULL: registered */
-	bool active;		 /* kernels reach it (mirror.h) … */
-	bool apart;		 /* … or cannot */
-	uint64_t out_seq; /* the last copy from the device that was not awaited; 0: none */
-	uint64_t out_stream;
-};
-
-static struct {
-	pthread_mutex_t lock;
-	struct segment *segments;
-	struct piece *pieces;	    /* by address */
-	_Atomic size_t piece_count; /* read without the lock too */
-	size_t piece_room;
-	uint64_t last_piece;
-} pinned = {.lock = PTHREAD_MUTEX_INITIALIZER};
+struct pinned pinned = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(host, pinned.lock, LOCK_HOST);
 
 struct host_extent host_extent;
 
 /* ---- segments ---- */
 
-static CUresult segment_new(size_t size, bool shared, struct segment **out)
+static CUresult segment_new(size_t size, bool shared, struct host_segment **out)
 {
 	struct channel_request request = {.op = CHANNEL_PIN, .size = size};
 	struct channel_answer answer;
-	struct segment *segment = calloc(1, sizeof(*segment));
+	struct host_segment *segment = calloc(1, sizeof(*segment));
 	struct session *here = session_here();
 	int fd = -1;
 	uint32_t before;
@@ -134,11 +93,11 @@ static CUresult segment_new(size_t size, bool shared, struct segment **out)
 	return CUDA_SUCCESS;
 }
 
-static void segment_free(struct segment *segment)
+void host_segment_free(struct host_segment *segment)
 {
 	struct channel_request request = {.op = CHANNEL_UNPIN, .segment = segment->number};
 	struct session_visit visit = session_visit(segment->session);
-	struct segment **at = &pinned.segments;
+	struct host_segment **at = &pinned.segments;
 
 	while (*at != segment)
 		at = &(*at)->next;
@@ -155,8 +114,7 @@ static void segment_free(struct segment *segment)
 
 /* ---- pieces ---- */
 
-/* The index of the last piece at or below the address; -1: none. */
-static long piece_below(const void *host)
+long host_piece_below(const void *host)
 {
 	size_t low = 0, high = pinned.piece_count;
 
@@ -171,9 +129,9 @@ static long piece_below(const void *host)
 	return (long)low - 1;
 }
 
-static struct piece *piece_at(const void *host)
+struct host_piece *host_piece_at(const void *host)
 {
-	long below = piece_below(host);
+	long below = host_piece_below(host);
 
 	if (below < 0)
 		return NULL;
@@ -184,7 +142,7 @@ static struct piece *piece_at(const void *host)
 }
 
 /* Never shrinks: an address outside is no piece's, one inside may be. */
-static void extent_grow(const struct piece *piece)
+static void extent_grow(const struct host_piece *piece)
 {
 	uint64_t low = atomic_load(&host_extent.low), span = atomic_load(&host_extent.span);
 	uint64_t from = (uintptr_t)piece->base, to = from + piece->bytes;
@@ -199,13 +157,13 @@ static void extent_grow(const struct piece *piece)
 	atomic_store(&host_extent.span, to - from);
 }
 
-static bool piece_add(const struct piece *piece)
+bool host_piece_add(const struct host_piece *piece)
 {
-	size_t at = (size_t)(piece_below(piece->base) + 1);
+	size_t at = (size_t)(host_piece_below(piece->base) + 1);
 
 	if (pinned.piece_count == pinned.piece_room) {
 		size_t room = pinned.piece_room ? 2 * pinned.piece_room : 64;
-		struct piece *list = realloc(pinned.pieces, room * sizeof(*list));
+		struct host_piece *list = realloc(pinned.pieces, room * sizeof(*list));
 
 		if (!list)
 			return false;
@@ -223,7 +181,7 @@ static bool piece_add(const struct piece *piece)
 	return true;
 }
 
-static void piece_remove(struct piece *piece)
+void host_piece_remove(struct host_piece *piece)
 {
 	size_t at = (size_t)(piece - pinned.pieces);
 
@@ -231,9 +189,9 @@ static void piece_remove(struct piece *piece)
 		(--pinned.piece_count - at) * sizeof(*pinned.pieces));
 }
 
-static CUresult host_alloc(size_t bytes, unsigned flags, void **out)
+CUresult host_alloc(size_t bytes, unsigned flags, void **out)
 {
-	struct piece piece = {.bytes = bytes, .flags = flags};
+	struct host_piece piece = {.bytes = bytes, .flags = flags};
 	uint32_t units = (uint32_t)((bytes + HOST_UNIT - 1) / HOST_UNIT);
 	uint32_t unit = BLOCKS_NONE;
 	CUresult status = CUDA_SUCCESS;
@@ -245,7 +203,7 @@ static CUresult host_alloc(size_t bytes, unsigned flags, void **out)
 			return status;
 		piece.base = piece.segment->base;
 	} else {
-		for (struct segment *s = pinned.segments; s && unit == BLOCKS_NONE;
+		for (struct host_segment *s = pinned.segments; s && unit == BLOCKS_NONE;
 			s = s->next) {
 			if (!s->shared || s->session != session_here())
 				continue;
@@ -260,11 +218,11 @@ static CUresult host_alloc(size_t bytes, unsigned flags, void **out)
 		}
 		piece.base = piece.segment->base + (size_t)unit * HOST_UNIT;
 	}
-	if (!piece_add(&piece)) {
+	if (!host_piece_add(&piece)) {
 		if (piece.segment->shared)
 			blocks_free(&piece.segment->map, unit, units);
 		else
-			segment_free(piece.segment);
+			host_segment_free(piece.segment);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*out = piece.base;
@@ -273,10 +231,10 @@ static CUresult host_alloc(size_t bytes, unsigned flags, void **out)
 
 bool host_find(const void *host, struct host_range *range)
 {
-	struct piece *piece;
+	struct host_piece *piece;
 
 	pthread_mutex_lock(&pinned.lock);
-	piece = piece_at(host);
+	piece = host_piece_at(host);
 	if (piece)
 		*range = (struct host_range){.base = piece->base,
 			.bytes = piece->bytes,
@@ -290,14 +248,14 @@ bool host_find(const void *host, struct host_range *range)
 
 bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk)
 {
-	struct piece *piece;
+	struct host_piece *piece;
 	bool found = false;
 
 	/* Most programs that copy pageable memory have none of it. */
 	if (!atomic_load_explicit(&pinned.piece_count, memory_order_relaxed))
 		return false;
 	pthread_mutex_lock(&pinned.lock);
-	piece = piece_at(host);
+	piece = host_piece_at(host);
 	if (piece && piece->segment && piece->segment->session == session_here() &&
 		n <= piece->bytes - (size_t)((const unsigned char *)host - piece->base)) {
 		*bulk = (struct frame_bulk){.segment = piece->segment->number,
@@ -313,10 +271,10 @@ bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk)
 
 void host_written_later(const void *host, uint64_t stream, uint64_t seq)
 {
-	struct piece *piece;
+	struct host_piece *piece;
 
 	pthread_mutex_lock(&pinned.lock);
-	piece = piece_at(host);
+	piece = host_piece_at(host);
 	if (piece) {
 		piece->out_seq = seq;
 		piece->out_stream = stream;
@@ -327,13 +285,13 @@ void host_written_later(const void *host, uint64_t stream, uint64_t seq)
 bool host_busy(const void *host)
 {
 	struct context *context = context_current();
-	struct piece *piece;
+	struct host_piece *piece;
 	bool busy = false;
 
 	if (!atomic_load_explicit(&pinned.piece_count, memory_order_relaxed))
 		return false;
 	pthread_mutex_lock(&pinned.lock);
-	piece = piece_at(host);
+	piece = host_piece_at(host);
 	/* Only its own agent writes to it unawaited. */
 	if (piece && piece->segment && piece->segment->session != session_here()) {
 		busy = callback_outstanding();
@@ -353,7 +311,7 @@ bool host_busy(const void *host)
 /* ---- kernels ---- */
 
 /* With the lock held. */
-static CUresult piece_activate(struct piece *piece)
+static CUresult piece_activate(struct host_piece *piece)
 {
 	CUresult status =
 		piece->active ? CUDA_SUCCESS : mirror_activate(piece->base, piece->bytes);
@@ -367,10 +325,10 @@ static CUresult piece_activate(struct piece *piece)
 static CUresult reach(uint64_t address, bool again)
 {
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
-	struct piece *piece;
+	struct host_piece *piece;
 
 	pthread_mutex_lock(&pinned.lock);
-	piece = piece_at((const void *)(uintptr_t)address);
+	piece = host_piece_at((const void *)(uintptr_t)address);
 	if (piece && (again || !piece->apart))
 		status = piece_activate(piece);
 	pthread_mutex_unlock(&pinned.lock);
@@ -401,202 +359,4 @@ CUresult pinned_before(const void *body, size_t bytes)
 		return CUDA_SUCCESS;
 	host_named(body, bytes);
 	return mirror_before();
-}
-
-/* ---- the interface ---- */
-
-CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
-{
-	CUresult status;
-
-	if (pp)
-		*pp = NULL;
-	status = context_missing();
-	if (!status)
-		status = capture_unsafe();
-	if (status)
-		return status;
-	if (!pp || Flags & ~HOST_FLAGS)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!bytesize)
-		return CUDA_SUCCESS;
-	if (bytesize > SIZE_MAX / 2)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_lock(&pinned.lock);
-	status = host_alloc(bytesize, Flags, pp);
-	pthread_mutex_unlock(&pinned.lock);
-	/* A failure is for who asks for its device address, or names it to a kernel. */
-	if (!status && Flags & CU_MEMHOSTALLOC_DEVICEMAP)
-		host_reach((uintptr_t)*pp);
-	return status;
-}
-
-/* Frames that name the segment must be acknowledged, and what was asked for must have arrived
- * in it, before it goes: one synchronisation of every context says both. */
-static CUresult host_drain(void)
-{
-	struct context *context = context_current();
-	uint64_t seq;
-
-	return context ? sync_wait(SYNC_CONTEXT, 0, &seq) : CUDA_SUCCESS;
-}
-
-/* The same for what goes with HOME. */
-static void host_drain_at(struct context *home)
-{
-	struct context *old;
-	bool elsewhere = session_count > 1 && home->session != session_here();
-
-	if (elsewhere && !thread_push(home))
-		return;
-	host_drain();
-	if (elsewhere)
-		thread_pop(&old);
-}
-
-/* Whether something outstanding may use it. */
-static bool piece_used(struct piece *piece)
-{
-	return (piece->segment && atomic_exchange(&piece->segment->used, false)) ||
-	       piece->active;
-}
-
-/* With the lock held; nothing outstanding uses it. */
-static void piece_free(struct piece *piece)
-{
-	struct segment *segment = piece->segment;
-
-	if (piece->active)
-		mirror_deactivate(piece->base, piece->bytes);
-	if (segment && segment->shared)
-		blocks_free(&segment->map,
-			(uint32_t)((size_t)(piece->base - segment->base) / HOST_UNIT),
-			(uint32_t)((piece->bytes + HOST_UNIT - 1) / HOST_UNIT));
-	else if (segment)
-		segment_free(segment);
-	piece_remove(piece);
-}
-
-/* What was allocated (or registered) at P and not yet freed. */
-static CUresult piece_release(void *p, bool registered, CUresult missing)
-{
-	struct context *home = NULL;
-	struct piece *piece;
-
-	pthread_mutex_lock(&pinned.lock);
-	piece = piece_at(p);
-	if (piece && !piece->segment == registered && piece->base == p && piece_used(piece))
-		home = piece->home;
-	pthread_mutex_unlock(&pinned.lock);
-	if (home)
-		host_drain_at(home);
-	pthread_mutex_lock(&pinned.lock);
-	piece = piece_at(p);
-	if (!piece || !piece->segment != registered || piece->base != p)
-		piece = NULL;
-	else
-		piece_free(piece);
-	pthread_mutex_unlock(&pinned.lock);
-	return piece ? CUDA_SUCCESS : missing;
-}
-
-void host_context_drain(struct context *context)
-{
-	struct context *old, *current = context_current();
-	bool used = false;
-
-	pthread_mutex_lock(&pinned.lock);
-	for (size_t i = 0; i < pinned.piece_count; i++)
-		used |= pinned.pieces[i].home == context && piece_used(&pinned.pieces[i]);
-	pthread_mutex_unlock(&pinned.lock);
-	if (!used)
-		return;
-	if (current && current != context && current->session == context->session)
-		host_drain();
-	if (!thread_push(context))
-		return;
-	host_drain();
-	thread_pop(&old);
-}
-
-void host_context_gone(const struct context *context)
-{
-	pthread_mutex_lock(&pinned.lock);
-	for (size_t i = pinned.piece_count; i-- > 0;)
-		if (pinned.pieces[i].home == context)
-			piece_free(&pinned.pieces[i]);
-	pthread_mutex_unlock(&pinned.lock);
-}
-
-CUresult hand_cuMemFreeHost(void *p)
-{
-	return p ? piece_release(p, false, CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
-}
-
-CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
-{
-	struct piece piece = {.base = p, .bytes = bytesize, .flags = Flags};
-	CUresult status = CUDA_SUCCESS;
-	long below;
-	int device;
-
-	if (!context_current())
-		return context_missing();
-	/* Nor is device memory the program's, or memory of a device that is not NVIDIA's here.
-	 */
-	if (!p || !bytesize || (uintptr_t)p + bytesize < (uintptr_t)p ||
-		Flags & (unsigned)CU_MEMHOSTREGISTER_IOMEMORY || Flags & ~HOST_REGISTER_FLAGS ||
-		memory_in_window((uintptr_t)p, &device))
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&pinned.lock);
-	below = piece_below((unsigned char *)p + bytesize - 1);
-	if (below >= 0 &&
-		pinned.pieces[below].base + pinned.pieces[below].bytes > (unsigned char *)p)
-		status = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-	else if (!piece_add(&piece))
-		status = CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_unlock(&pinned.lock);
-	if (!status && Flags & CU_MEMHOSTREGISTER_DEVICEMAP)
-		host_reach((uintptr_t)p);
-	return status;
-}
-
-CUresult hand_cuMemHostUnregister(void *p)
-{
-	struct memory_range range;
-
-	if (!p || (memory_find((uintptr_t)p, &range) && range.base == (uintptr_t)p))
-		return CUDA_ERROR_INVALID_VALUE;
-	return piece_release(p, true, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
-}
-
-CUresult hand_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
-{
-	CUresult status;
-
-	if (!pdptr)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pdptr = 0;
-	status = context_missing();
-	if (!status)
-		status = Flags ? CUDA_ERROR_INVALID_VALUE : host_reach((uintptr_t)p);
-	if (!status)
-		*pdptr = mirror_address((uintptr_t)p);
-	return status;
-}
-
-CUresult hand_cuMemHostGetFlags(unsigned int *pFlags, void *p)
-{
-	struct host_range range;
-
-	if (!pFlags)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!context_current())
-		return context_missing();
-	if (!host_find(p, &range))
-		return CUDA_ERROR_INVALID_VALUE;
-	/* With unified addressing what is allocated is mapped, whether that was asked for or
-	 * not. */
-	*pFlags = range.flags | (range.registered ? 0 : CU_MEMHOSTALLOC_DEVICEMAP);
-	return CUDA_SUCCESS;
 }

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pinned memory as the app asks for it: allocated, registered, freed, and where the device sees
+ * it.
+ */
+#include "shim/driver/graph/capture.h"
+#include "shim/driver/memory/host.h"
+#include "shim/driver/memory/host_state.h"
+#include "shim/driver/memory/memory.h"
+#include <cuda.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "shim/generated/cuda_hand.h"
+#include "shim/engine/blocks.h"
+#include "shim/driver/context.h"
+#include "shim/driver/memory/mirror.h"
+#include "shim/engine/driver.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/rejoin.h"
+#include "shim/engine/session.h"
+#include "shim/driver/stream.h"
+#include "shim/engine/thread.h"
+#include "shim/engine/lock.h"
+
+#define HOST_FLAGS                                                                             \
+	(unsigned)(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |                      \
+		   CU_MEMHOSTALLOC_WRITECOMBINED)
+#define HOST_REGISTER_FLAGS                                                                    \
+	(unsigned)(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |                \
+		   CU_MEMHOSTREGISTER_READ_ONLY)
+
+CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+{
+	CUresult status;
+
+	if (pp)
+		*pp = NULL;
+	status = context_missing();
+	if (!status)
+		status = capture_unsafe();
+	if (status)
+		return status;
+	if (!pp || Flags & ~HOST_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!bytesize)
+		return CUDA_SUCCESS;
+	if (bytesize > SIZE_MAX / 2)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&pinned.lock);
+	status = host_alloc(bytesize, Flags, pp);
+	pthread_mutex_unlock(&pinned.lock);
+	/* A failure is for who asks for its device address, or names it to a kernel. */
+	if (!status && Flags & CU_MEMHOSTALLOC_DEVICEMAP)
+		host_reach((uintptr_t)*pp);
+	return status;
+}
+
+/* Frames that name the segment must be acknowledged, and what was asked for must have arrived
+ * in it, before it goes: one synchronisation of every context says both. */
+static CUresult host_drain(void)
+{
+	struct context *context = context_current();
+	uint64_t seq;
+
+	return context ? sync_wait(SYNC_CONTEXT, 0, &seq) : CUDA_SUCCESS;
+}
+
+/* The same for what goes with HOME. */
+static void host_drain_at(struct context *home)
+{
+	struct context *old;
+	bool elsewhere = session_count > 1 && home->session != session_here();
+
+	if (elsewhere && !thread_push(home))
+		return;
+	host_drain();
+	if (elsewhere)
+		thread_pop(&old);
+}
+
+/* Whether something outstanding may use it. */
+static bool piece_used(struct host_piece *piece)
+{
+	return (piece->segment && atomic_exchange(&piece->segment->used, false)) ||
+	       piece->active;
+}
+
+/* With the lock held; nothing outstanding uses it. */
+static void piece_free(struct host_piece *piece)
+{
+	struct host_segment *segment = piece->segment;
+
+	if (piece->active)
+		mirror_deactivate(piece->base, piece->bytes);
+	if (segment && segment->shared)
+		blocks_free(&segment->map,
+			(uint32_t)((size_t)(piece->base - segment->base) / HOST_UNIT),
+			(uint32_t)((piece->bytes + HOST_UNIT - 1) / HOST_UNIT));
+	else if (segment)
+		host_segment_free(segment);
+	host_piece_remove(piece);
+}
+
+/* What was allocated (or registered) at P and not yet freed. */
+static CUresult piece_release(void *p, bool registered, CUresult missing)
+{
+	struct context *home = NULL;
+	struct host_piece *piece;
+
+	pthread_mutex_lock(&pinned.lock);
+	piece = host_piece_at(p);
+	if (piece && !piece->segment == registered && piece->base == p && piece_used(piece))
+		home = piece->home;
+	pthread_mutex_unlock(&pinned.lock);
+	if (home)
+		host_drain_at(home);
+	pthread_mutex_lock(&pinned.lock);
+	piece = host_piece_at(p);
+	if (!piece || !piece->segment != registered || piece->base != p)
+		piece = NULL;
+	else
+		piece_free(piece);
+	pthread_mutex_unlock(&pinned.lock);
+	return piece ? CUDA_SUCCESS : missing;
+}
+
+void host_context_drain(struct context *context)
+{
+	struct context *old, *current = context_current();
+	bool used = false;
+
+	pthread_mutex_lock(&pinned.lock);
+	for (size_t i = 0; i < pinned.piece_count; i++)
+		used |= pinned.pieces[i].home == context && piece_used(&pinned.pieces[i]);
+	pthread_mutex_unlock(&pinned.lock);
+	if (!used)
+		return;
+	if (current && current != context && current->session == context->session)
+		host_drain();
+	if (!thread_push(context))
+		return;
+	host_drain();
+	thread_pop(&old);
+}
+
+void host_context_gone(const struct context *context)
+{
+	pthread_mutex_lock(&pinned.lock);
+	for (size_t i = pinned.piece_count; i-- > 0;)
+		if (pinned.pieces[i].home == context)
+			piece_free(&pinned.pieces[i]);
+	pthread_mutex_unlock(&pinned.lock);
+}
+
+CUresult hand_cuMemFreeHost(void *p)
+{
+	return p ? piece_release(p, false, CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
+}
+
+CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
+{
+	struct host_piece piece = {.base = p, .bytes = bytesize, .flags = Flags};
+	CUresult status = CUDA_SUCCESS;
+	long below;
+	int device;
+
+	if (!context_current())
+		return context_missing();
+	/* Nor is device memory the program's, or memory of a device that is not NVIDIA's here.
+	 */
+	if (!p || !bytesize || (uintptr_t)p + bytesize < (uintptr_t)p ||
+		Flags & (unsigned)CU_MEMHOSTREGISTER_IOMEMORY || Flags & ~HOST_REGISTER_FLAGS ||
+		memory_in_window((uintptr_t)p, &device))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&pinned.lock);
+	below = host_piece_below((unsigned char *)p + bytesize - 1);
+	if (below >= 0 &&
+		pinned.pieces[below].base + pinned.pieces[below].bytes > (unsigned char *)p)
+		status = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	else if (!host_piece_add(&piece))
+		status = CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_unlock(&pinned.lock);
+	if (!status && Flags & CU_MEMHOSTREGISTER_DEVICEMAP)
+		host_reach((uintptr_t)p);
+	return status;
+}
+
+CUresult hand_cuMemHostUnregister(void *p)
+{
+	struct memory_range range;
+
+	if (!p || (memory_find((uintptr_t)p, &range) && range.base == (uintptr_t)p))
+		return CUDA_ERROR_INVALID_VALUE;
+	return piece_release(p, true, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+}
+
+CUresult hand_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
+{
+	CUresult status;
+
+	if (!pdptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pdptr = 0;
+	status = context_missing();
+	if (!status)
+		status = Flags ? CUDA_ERROR_INVALID_VALUE : host_reach((uintptr_t)p);
+	if (!status)
+		*pdptr = mirror_address((uintptr_t)p);
+	return status;
+}
+
+CUresult hand_cuMemHostGetFlags(unsigned int *pFlags, void *p)
+{
+	struct host_range range;
+
+	if (!pFlags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context_current())
+		return context_missing();
+	if (!host_find(p, &range))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* With unified addressing what is allocated is mapped, whether that was asked for or
+	 * not. */
+	*pFlags = range.flags | (range.registered ? 0 : CU_MEMHOSTALLOC_DEVICEMAP);
+	return CUDA_SUCCESS;
+}
