@@ -33,6 +33,7 @@
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensor_socket.h"
+#include "gpu-agent/front/tensor_words.h"
 #include "gpu-agent/front/tensors.h"
 #include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/settings.h"
@@ -312,6 +313,7 @@ int front_main(const struct agent_config *config)
 		next = sooner(next, timeshare_tick(&front, now));
 		next = sooner(next, tensors_tick(&front, now));
 		next = sooner(next, tensor_socket_tick(&front, now));
+		next = sooner(next, tensor_words_tick(&front, now));
 		next = sooner(next, drain_tick(&front, now));
 		next = sooner(next, http_tick(&front));
 		report_state(&front);

@@ -91,7 +91,7 @@ uint64_t tensor_socket_session(const struct front *front, uint32_t index)
 	return t ? t->clients[index].session : 0;
 }
 
-bool tensor_socket_tell(
+int tensor_socket_tell(
 	struct front *front, uint64_t session, const struct tensor_message *m, int fd)
 {
 	struct tensor_client *client = client_of(front, session);
@@ -102,18 +102,21 @@ bool tensor_socket_tell(
 		.cursor = m->cursor,
 		.about = m->about};
 
+	int ret;
+
 	if (!client)
-		return false;
+		return -ENOENT;
 	memcpy(frame.id, m->id, sizeof(frame.id));
 	memcpy(frame.gpu, m->gpu, sizeof(frame.gpu));
 	memcpy(frame.name, m->name, sizeof(frame.name));
 	memcpy(frame.text, m->text, sizeof(frame.text));
-	if (descriptors_send(
-		    client->watch.fd, &frame, sizeof(frame), &fd, fd >= 0, MSG_DONTWAIT))
-		/* Its end is seen by the loop: here somebody may be walking through questions.
-		 */
+	ret = descriptors_send(
+		client->watch.fd, &frame, sizeof(frame), &fd, fd >= 0, MSG_DONTWAIT);
+	/* Its end is seen by the loop: here somebody may be walking through what is to be said.
+	 */
+	if (ret && ret != -EAGAIN && ret != -ENOBUFS)
 		shutdown(client->watch.fd, SHUT_RDWR);
-	return true;
+	return ret;
 }
 
 /* ---- from the process ---- */

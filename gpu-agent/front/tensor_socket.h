@@ -20,9 +20,9 @@ void tensor_socket_open(struct front *front);
 void tensor_socket_close(struct front *front);
 /* The number of client INDEX (below TENSOR_SOCKET_CLIENTS); 0: nobody is there. */
 uint64_t tensor_socket_session(const struct front *front, uint32_t index);
-/* To the client with that number, if it is one's: an answer, or that a tensor is sealed. FD
- * stays the caller's, or is -1. */
-bool tensor_socket_tell(
+/* To the client with that number: an answer, or that a tensor is sealed. FD stays the caller's,
+ * or is -1. 0; -ENOENT: there is no such client; -EAGAIN: it has to read first. */
+int tensor_socket_tell(
 	struct front *front, uint64_t session, const struct tensor_message *message, int fd);
 /* Lets go of those that say nothing; the next time to look. */
 uint64_t tensor_socket_tick(struct front *front, uint64_t now);

@@ -18,6 +18,7 @@
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensor_socket.h"
+#include "gpu-agent/front/tensor_words.h"
 
 /* Without a store a question waits so long; one that was sent to a store that lives, longer:
  * the driver makes memory. */
@@ -42,46 +43,13 @@ const struct tensor_table *tensors_table(const struct front *front)
 	return front->tensors.table;
 }
 
-static struct pool_worker *worker_by_pid(struct front *front, int32_t pid)
-{
-	for (uint32_t i = 0; pid > 0 && i < front->pool.room; i++)
-		if (front->pool.workers[i].pid == pid && front->pool.workers[i].session)
-			return &front->pool.workers[i];
-	return NULL;
-}
-
-/* ---- to the worker ---- */
-
-static void answer(struct front *front, struct pool_worker *worker,
-	const struct tensor_message *message, int fd)
-{
-	int ret = worker->handoff.fd < 0
-			  ? 0
-			  : descriptors_send(worker->handoff.fd, message, sizeof(*message), &fd,
-				    fd >= 0, MSG_DONTWAIT);
-
-	if (ret)
-		pool_fault(front, worker, "the worker does not take an answer on tensors");
-}
-
-/* To the worker, or to the process of the node, that asked. */
-static void answer_whom(struct front *front, const struct tensor_message *m, int fd)
-{
-	struct pool_worker *worker = worker_by_pid(front, m->worker);
-
-	if (!m->worker)
-		tensor_socket_tell(front, m->session, m, fd);
-	else if (worker && worker->session->number == m->session)
-		answer(front, worker, m, fd);
-}
-
 static void answer_refused(struct front *front, const struct tensors_ask *ask, const char *text)
 {
 	struct tensor_message m = ask->message;
 
 	m.status = TENSOR_NOT_READY;
 	snprintf(m.text, sizeof(m.text), "%s", text);
-	answer_whom(front, &m, -1);
+	tensor_words_say(front, &m, -1);
 }
 
 /* ---- to the store ---- */
@@ -195,7 +163,8 @@ bool tensors_ask_for(struct front *front, const struct tensor_message *ask, uint
 	if (gpu == front->ledger.device_count && ask->what == TENSOR_TAKE) {
 		m.status = TENSOR_INVALID_DEVICE;
 		snprintf(m.text, sizeof(m.text), "this agent does not have that GPU");
-		return tensor_socket_tell(front, m.session, &m, -1);
+		tensor_words_say(front, &m, -1);
+		return true;
 	}
 	if (gpu == front->ledger.device_count)
 		gpu = 0;
@@ -222,6 +191,7 @@ void tensors_over(struct front *front, uint64_t session)
 		*at = a->next;
 		free(a);
 	}
+	tensor_words_over(front, session);
 	/* The store may have been told that it runs. */
 	front->tensors.introduced = 0;
 	/* A store that does not hear it now asks who runs (READY). */
@@ -294,18 +264,6 @@ static void take_used(struct front *front, const struct tensor_message *m)
 			ledger_store(&front->ledger, d, m->about.room);
 }
 
-static void take_read_only(struct front *front, const struct tensor_message *m)
-{
-	if (tensor_socket_tell(front, m->session, m, -1))
-		return;
-	for (uint32_t i = 0; i < front->pool.room; i++) {
-		struct pool_worker *worker = &front->pool.workers[i];
-
-		if (worker->session && worker->session->number == m->session)
-			answer(front, worker, m, -1);
-	}
-}
-
 /* FD stays the caller's. */
 static void take_answer(struct front *front, const struct tensor_message *m, int fd)
 {
@@ -316,7 +274,7 @@ static void take_answer(struct front *front, const struct tensor_message *m, int
 			a->message.session != m->session || !a->sent)
 			continue;
 		*at = a->next;
-		answer_whom(front, m, fd);
+		tensor_words_say(front, m, fd);
 		free(a);
 		return;
 	}
@@ -347,7 +305,7 @@ static void store_ready(struct watch *watch, uint32_t mask)
 		if (m.what == TENSOR_USED)
 			take_used(front, &m);
 		else if (m.what == TENSOR_READ_ONLY)
-			take_read_only(front, &m);
+			tensor_words_say(front, &m, -1);
 		else
 			take_answer(front, &m, fd);
 		if (fd >= 0)

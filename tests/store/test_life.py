@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 
 from stack import kill
 from tensors import MIB, children, store_of, tensors, wait_for
@@ -116,6 +117,23 @@ def test_the_store_killed_while_many_ask_answers_all_of_them():
         for program in programs:
             program.end()
         wait_for(lambda: listed(s.agent)["a"]["holders"] == 0, 30, "nobody holds it")
+
+
+def test_a_session_with_hundreds_of_sealed_tensors_outlives_the_store_and_the_front():
+    """Each is told again to each of them that it is sealed: more than a socket takes at once."""
+    with tensors(bytes="1GiB") as s:
+        owner = s.program()
+        owner("all = [vcuda.create(f't{i}', 'u8', (64,)) for i in range(400)]; [t.seal() for t in all]; None", 60)
+        for process in (store_of(s.agent), s.agent.front()):
+            # The worker reads nothing meanwhile, as one that is in a long call of the driver.
+            worker = s.agent.worker(owner, 30)
+            os.kill(worker, signal.SIGSTOP)
+            os.kill(process, signal.SIGKILL)
+            time.sleep(0.5)
+            os.kill(worker, signal.SIGCONT)
+            wait_for(lambda: len(listed(s.agent)) == 400, 30, "all are there")
+            assert owner("every(vcuda.get('t399'))", 60) == 0
+        owner.end()
 
 
 def test_freed_memory_is_kept_for_the_next_one():

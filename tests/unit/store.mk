@@ -5,4 +5,4 @@ UNIT_OBJS_store = $(call objects,gpu-agent/store/table.c gpu-agent/store/calls.c
 
 # The front's half of their questions.
 UNIT_PREFIXES += tensors
-UNIT_OBJS_tensors = $(call objects,gpu-agent/front/tensors.c gpu-agent/front/events.c)
+UNIT_OBJS_tensors = $(call objects,gpu-agent/front/tensors.c gpu-agent/front/tensor_words.c gpu-agent/front/events.c)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The front joins a store: all its sessions are told, however little the connection takes at
- * once, and none that has ended.
+ * once, and none that has ended.  What the store says to a session comes in its order, however
+ * slowly that reads.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,6 +23,7 @@
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tensor_socket.h"
+#include "gpu-agent/front/tensor_words.h"
 #include "gpu-agent/front/tensors.h"
 
 #define SESSIONS 2000u
@@ -60,14 +63,14 @@ void ledger_store(struct ledger *ledger, uint32_t index, uint64_t bytes)
 	(void)bytes;
 }
 
-bool tensor_socket_tell(
+int tensor_socket_tell(
 	struct front *f, uint64_t session, const struct tensor_message *message, int fd)
 {
 	(void)f;
 	(void)session;
 	(void)message;
 	(void)fd;
-	return false;
+	return -ENOENT;
 }
 
 /* One process of the node is there. */
@@ -188,11 +191,65 @@ static void one_that_ends_meanwhile_is_not_left(void **state)
 	end();
 }
 
+static void words_for_one_that_reads_slowly_keep_their_order(void **state)
+{
+	struct tensor_message m = {.version = TENSOR_VERSION, .what = TENSOR_READ_ONLY};
+	struct pool_worker worker = {.pid = 7};
+	uint64_t until = wait_now() + 20000000000u, next = 0;
+	int pair[2], few = 16384, fd;
+
+	(void)state;
+	join();
+	go_on();
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+	assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &few, sizeof(few)), 0);
+	worker.handoff.fd = pair[0];
+	worker.session = &front.sessions[1];
+	front.pool.workers = &worker;
+	front.pool.room = 1;
+	m.session = front.sessions[1].number;
+	for (m.tag = 0; m.tag < 500; m.tag++) {
+		/* Every seventh is an answer that brings a descriptor. */
+		tensor_words_say(&front, &m, m.tag % 7 ? -1 : 0);
+		if (m.tag % 2)
+			continue;
+		m.session++; /* to nobody */
+		tensor_words_say(&front, &m, -1);
+		m.session--;
+	}
+	while (next < 500) {
+		ssize_t n = descriptors_receive(pair[1], &m, sizeof(m), &fd, 1, MSG_DONTWAIT);
+
+		assert_true(wait_now() < until);
+		if (n == -EAGAIN) {
+			assert_true(tensor_words_tick(&front, wait_now()) || next == 500);
+			continue;
+		}
+		assert_int_equal(n, sizeof(m));
+		assert_int_equal(m.tag, next);
+		assert_int_equal(fd >= 0, next % 7 == 0);
+		if (fd >= 0)
+			close(fd);
+		next++;
+	}
+	assert_null(front.tensors.words);
+	for (int i = 0; i < 100; i++)
+		tensor_words_say(&front, &m, 0);
+	assert_non_null(front.tensors.words);
+	tensor_words_over(&front, m.session);
+	assert_null(front.tensors.words);
+	close(pair[0]);
+	close(pair[1]);
+	front.pool.room = 0;
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_are_told_a_few_at_a_time),
 		cmocka_unit_test(one_that_ends_meanwhile_is_not_left),
+		cmocka_unit_test(words_for_one_that_reads_slowly_keep_their_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

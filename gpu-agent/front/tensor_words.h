@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the store says to sessions, in its order: what a worker, or a process of the node, does
+ * not take at once waits here.
+ */
+#ifndef VCUDA_GPU_AGENT_FRONT_TENSOR_WORDS_H
+#define VCUDA_GPU_AGENT_FRONT_TENSOR_WORDS_H
+
+#include <stdint.h>
+
+#include "gpu-agent/tensor.h"
+
+struct front;
+
+/* To who has the message's session; nobody: it is dropped. FD stays the caller's, or is -1. */
+void tensor_words_say(struct front *front, const struct tensor_message *message, int fd);
+/* The session is over: what waits for it goes. */
+void tensor_words_over(struct front *front, uint64_t session);
+/* Says what can be said now; the next time to look. */
+uint64_t tensor_words_tick(struct front *front, uint64_t now);
+
+#endif
