@@ -28,7 +28,7 @@ struct tensor_record {
 	uint64_t version, ctime, mtime;
 	uint64_t used;	  /* in the order of taking and leaving: the least goes first */
 	uint32_t holders; /* of `holds` */
-	uint32_t reserved;
+	uint32_t piece;	  /* of memory, which several may have (pieces.c); 0: its own */
 	char share[TENSOR_SHARES]; /* namespaces, each with a ',' behind it */
 };
 

@@ -234,6 +234,10 @@ static int share(struct store *s, struct tensor_message *m)
 		return -1;
 	r = &s->table->records[i];
 	had = strlen(r->share);
+	if (r->piece)
+		return calls_refuse(m, TENSOR_NOT_PERMITTED,
+			"'%.80s' is packed: its memory is others' too, and is not shared",
+			r->name);
 	if (!n || n >= TENSOR_SPACE || memchr(m->text, ',', n) || memchr(m->text, '/', n))
 		return calls_refuse(m, TENSOR_INVALID_VALUE,
 			"a namespace to share with has 1 to %u bytes, no ',' and no '/'",

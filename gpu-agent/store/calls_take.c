@@ -113,11 +113,36 @@ static uint32_t make_memory(struct store *s, struct tensor_message *m, uint64_t 
 	return i;
 }
 
+/* A record with memory: in a piece, of the pool, or new. UINT32_MAX: refused. */
+static uint32_t memory_for(
+	struct store *s, struct tensor_message *m, uint64_t bytes, uint64_t granularity)
+{
+	uint64_t room = room_of(s, bytes, granularity);
+	bool packed = pieces_wanted(m, bytes);
+	uint32_t i = packed ? pieces_place(s, m, bytes) : UINT32_MAX;
+
+	if (i != UINT32_MAX)
+		return i;
+	if (!within_space(s, m, room))
+		return UINT32_MAX;
+	i = from_pool(s, m, room);
+	if (i == UINT32_MAX) {
+		if (!within(s, m, room))
+			return UINT32_MAX;
+		i = make_memory(s, m, room);
+		if (i == UINT32_MAX)
+			return i;
+	}
+	s->table->records[i].offset = s->table->records[i].piece = 0;
+	if (packed)
+		pieces_begin(s, i);
+	return i;
+}
+
 static uint32_t create(struct store *s, struct tensor_message *m, const struct calls_name *p)
 {
 	uint64_t bytes = tensor_shape_bytes(m->about.dtype, m->about.rank, m->about.shape);
 	uint64_t granularity = s->memory ? store_memory_granularity(s->memory, m->gpu) : 0;
-	uint64_t room;
 	struct tensor_record *r;
 	uint32_t i;
 
@@ -136,27 +161,27 @@ static uint32_t create(struct store *s, struct tensor_message *m, const struct c
 			s->memory ? "it does not see it" : s->memory_text);
 		return UINT32_MAX;
 	}
-	room = room_of(s, bytes, granularity);
-	if (!within_space(s, m, room))
+	if (m->about.flags & TENSOR_PACKED && m->about.flags & TENSOR_EVICTABLE) {
+		calls_refuse(m, TENSOR_INVALID_VALUE,
+			"'%.80s': one that is packed cannot be evictable: its memory goes with "
+			"others",
+			p->name);
 		return UINT32_MAX;
-	i = from_pool(s, m, room);
-	if (i == UINT32_MAX) {
-		if (!within(s, m, room))
-			return UINT32_MAX;
-		i = make_memory(s, m, room);
-		if (i == UINT32_MAX)
-			return i;
 	}
+	i = memory_for(s, m, bytes, granularity);
+	if (i == UINT32_MAX)
+		return i;
 	r = &s->table->records[i];
 	memcpy(r->space, p->space, sizeof(r->space));
 	memcpy(r->name, p->name, sizeof(r->name));
 	r->flags = m->about.flags & (TENSOR_KEEP | TENSOR_EVICTABLE);
+	if (r->piece)
+		r->flags |= TENSOR_PACKED;
 	r->dtype = m->about.dtype;
 	r->rank = m->about.rank;
 	memset(r->shape, 0, sizeof(r->shape));
 	memcpy(r->shape, m->about.shape, m->about.rank * sizeof(r->shape[0]));
 	r->bytes = bytes;
-	r->offset = 0;
 	r->owner = m->session;
 	r->version = 1;
 	r->ctime = r->mtime = calls_now();
@@ -214,7 +239,7 @@ static uint32_t by_handle(struct store *s, struct tensor_message *m)
 		calls_refuse(m, TENSOR_INVALID_VALUE, "no tensor has that handle");
 		return UINT32_MAX;
 	}
-	m->about.flags = r->state == TENSOR_CREATED ? TENSOR_WRITE : 0;
+	m->about.flags = TENSOR_BY_HANDLE | (r->state == TENSOR_CREATED ? TENSOR_WRITE : 0);
 	return i;
 }
 
@@ -261,6 +286,13 @@ int calls_take(struct store *s, struct tensor_message *m)
 	if (wants & TENSOR_WRITE && r->state == TENSOR_SEALED)
 		return calls_refuse(m, TENSOR_NOT_PERMITTED,
 			"'%s/%.80s' is sealed: nobody writes it", r->space, r->name);
+	if (wants & TENSOR_WRITE && r->piece && r->owner != m->session) {
+		if (!(wants & TENSOR_BY_HANDLE))
+			return calls_refuse(m, TENSOR_NOT_PERMITTED,
+				"'%s/%.60s' is packed: its owner alone writes it", r->space,
+				r->name);
+		writes = false;
+	}
 	if (!store_table_hold(s, i, m->session, writes))
 		return calls_refuse(
 			m, TENSOR_OUT_OF_MEMORY, "the store has its %u holders", TENSOR_HOLDS);

@@ -79,6 +79,16 @@ void store_table_tell(struct store *store, const uint8_t gpu[16]);
  * What is said may be lost with a front or a store, so it is said again to each front. */
 void store_table_tell_sealed(struct store *store, uint32_t index);
 
+/* --- pieces.c: small tensors of one owner in one piece of memory --- */
+/* What the message asks for goes into a piece. */
+bool pieces_wanted(const struct tensor_message *m, uint64_t bytes);
+/* A record in a piece of the session's that has room for BYTES; UINT32_MAX: there is none. */
+uint32_t pieces_place(struct store *s, const struct tensor_message *m, uint64_t bytes);
+/* The record, whose memory is new, begins a piece. */
+void pieces_begin(struct store *s, uint32_t index);
+/* An earlier record stands for the piece's memory. */
+bool pieces_counted(const struct store *s, uint32_t index);
+
 /* --- calls.c --- */
 /* Answers the question in *MESSAGE in its place. The descriptor that goes along, which stays
  * the store's, or -1. */

@@ -116,7 +116,8 @@ void store_table_free(struct store *s, uint32_t index)
 	struct tensor_record *r = at(s, index);
 
 	/* Another namespace's worker may have kept what it was lent, whatever it says. */
-	if (s->fds[index] < 0 || r->share[0] || r->room > s->config->store.pool_bytes ||
+	if (s->fds[index] < 0 || r->share[0] || r->piece ||
+		r->room > s->config->store.pool_bytes ||
 		pooled(s) > s->config->store.pool_bytes - r->room) {
 		store_table_release(s, index);
 		return;
@@ -284,7 +285,7 @@ uint64_t store_table_bytes(const struct store *s, const char *space, const uint8
 	for (uint32_t i = 0; i < s->table->count; i++) {
 		const struct tensor_record *r = at(s, i);
 
-		if (r->state && (!gpu || !memcmp(r->gpu, gpu, 16)) &&
+		if (r->state && !pieces_counted(s, i) && (!gpu || !memcmp(r->gpu, gpu, 16)) &&
 			(!space || (r->state != TENSOR_POOLED && !strcmp(r->space, space))))
 			bytes += r->room;
 	}

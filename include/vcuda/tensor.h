@@ -50,9 +50,12 @@ enum vcuda_dtype {
 /* Without one of the first two a tensor is gone when its last holder is. */
 #define VCUDA_TENSOR_KEEP 0x1u	    /* create: it stays until it is deleted */
 #define VCUDA_TENSOR_EVICTABLE 0x2u /* create: it stays until memory is short */
-#define VCUDA_TENSOR_WRITE 0x100u   /* get: to be written, while it is not sealed */
-#define VCUDA_TENSOR_NEW 0x200u	    /* create: one that is there already is an error */
-/* What comes back in flags, beside the first two. */
+/* create: below 1 MiB, it shares 2 MiB with its owner's other packed ones, which takes less
+ * memory. Its owner alone writes it, and no other namespace has it; not with EVICTABLE. */
+#define VCUDA_TENSOR_PACKED 0x4u
+#define VCUDA_TENSOR_WRITE 0x100u /* get: to be written, while it is not sealed */
+#define VCUDA_TENSOR_NEW 0x200u	  /* create: one that is there already is an error */
+/* What comes back in flags, beside the first three. */
 #define VCUDA_TENSOR_OWNED 0x10000u    /* this process may seal it */
 #define VCUDA_TENSOR_WRITABLE 0x20000u /* its memory can be written, until it is sealed */
 #define VCUDA_TENSOR_MADE                                                                      \

@@ -74,6 +74,7 @@ enum tensor_state {
 /* tensor_about.flags, and what a wish says of a tensor that it makes. */
 #define TENSOR_KEEP (1u << 0)	   /* it stays without holders, until it is deleted */
 #define TENSOR_EVICTABLE (1u << 1) /* the same, until memory is short */
+#define TENSOR_PACKED (1u << 2)	   /* small, it shares a piece with others of its owner */
 /* Of a wish only. */
 #define TENSOR_WRITE (1u << 8) /* to be written, while it is not sealed */
 #define TENSOR_NEW (1u << 9)   /* one that is there already is an error */

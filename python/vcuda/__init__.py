@@ -22,8 +22,8 @@ _TYPESTR = {"f64": "<f8", "f32": "<f4", "f16": "<f2", "i64": "<i8", "i32": "<i4"
 _TORCH = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f8e4m3": "float8_e4m3fn",
           "f8e5m2": "float8_e5m2", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8",
           "bool": "bool"}
-KEEP, EVICTABLE, WRITE, NEW, OWNED, WRITABLE, MADE, SEALED = (
-    0x1, 0x2, 0x100, 0x200, 0x10000, 0x20000, 0x40000, 0x80000)
+KEEP, EVICTABLE, PACKED, WRITE, NEW, OWNED, WRITABLE, MADE, SEALED = (
+    0x1, 0x2, 0x4, 0x100, 0x200, 0x10000, 0x20000, 0x40000, 0x80000)
 
 __all__ = ["create", "get", "delete", "touch", "share", "stat", "names", "wait", "Tensor", "Error", "DTYPES",
            "empty", "load", "load_file", "load_parts"]
@@ -113,11 +113,11 @@ def _shape(shape):
     return shape
 
 
-def create(name, dtype, shape, *, device=-1, keep=False, evictable=False, new=False):
+def create(name, dtype, shape, *, device=-1, keep=False, evictable=False, packed=False, new=False):
     """Makes the tensor, or opens it where it is there with that dtype and shape (Tensor.made says)."""
     raw, shape = _Tensor(), _shape(shape)
     call("vcuda_tensor_create", name.encode(), _dtype(dtype), len(shape), (ctypes.c_int64 * 8)(*shape), device,
-         (KEEP if keep else 0) | (EVICTABLE if evictable else 0) | (NEW if new else 0), ctypes.byref(raw))
+         (KEEP if keep else 0) | (EVICTABLE if evictable else 0) | (PACKED if packed else 0) | (NEW if new else 0), ctypes.byref(raw))
     return Tensor(name, raw)
 
 
@@ -150,7 +150,7 @@ def share(name, namespace, *, device=-1):
 def _told(raw):
     return {"name": raw.name.decode(errors="replace"), "dtype": DTYPES[raw.dtype - 1],
             "shape": tuple(raw.shape[:raw.rank]), "bytes": raw.bytes, "sealed": bool(raw.flags & SEALED),
-            "evictable": bool(raw.flags & EVICTABLE), "keep": bool(raw.flags & KEEP), "holders": raw.holders,
+            "evictable": bool(raw.flags & EVICTABLE), "keep": bool(raw.flags & KEEP), "packed": bool(raw.flags & PACKED), "holders": raw.holders,
             "version": raw.version, "ctime": raw.ctime, "mtime": raw.mtime}
 
 

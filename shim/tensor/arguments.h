@@ -24,6 +24,7 @@
 
 _Static_assert((int)VCUDA_BOOL == (int)TENSOR_BOOL && VCUDA_TENSOR_RANK == TENSOR_RANK, "");
 _Static_assert(VCUDA_TENSOR_KEEP == TENSOR_KEEP && VCUDA_TENSOR_MADE == TENSOR_MADE, "");
+_Static_assert(VCUDA_TENSOR_PACKED == TENSOR_PACKED, "");
 _Static_assert(VCUDA_TENSOR_NEW == TENSOR_NEW && VCUDA_TENSOR_WRITE == TENSOR_WRITE, "");
 _Static_assert(sizeof(((struct vcuda_tensor_stat *)0)->name) >= 64 + TENSOR_NAME, "");
 
@@ -52,7 +53,8 @@ static inline int arguments_create(struct tensor_about *about, uint32_t dtype, u
 		wrong = "a shape of 0 to 8 numbers, and a place for the tensor";
 	else if (!tensor_dtype_bytes(dtype))
 		wrong = "there is no such dtype";
-	else if (flags & ~(VCUDA_TENSOR_KEEP | VCUDA_TENSOR_EVICTABLE | VCUDA_TENSOR_NEW))
+	else if (flags & ~(VCUDA_TENSOR_KEEP | VCUDA_TENSOR_EVICTABLE | VCUDA_TENSOR_PACKED |
+				 VCUDA_TENSOR_NEW))
 		wrong = "these flags are not create's";
 	if (!wrong) {
 		*about = (struct tensor_about){

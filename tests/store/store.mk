@@ -39,7 +39,7 @@ run-store-%: all $(STORE_PROGRAMS)
 	$(Q)BUILD=$(BUILD) timeout 90 tests/stack/run.py --in store --exact $*
 
 # Fuzz target: handles and questions.
-TENSORS_FUZZ_SRCS := tests/fuzz/tensors.c $(addprefix gpu-agent/store/,table.c calls.c calls_take.c handle.c) $(wildcard common/*.c)
+TENSORS_FUZZ_SRCS := tests/fuzz/tensors.c $(addprefix gpu-agent/store/,table.c calls.c calls_take.c handle.c pieces.c) $(wildcard common/*.c)
 
 $(BUILD)/tests/fuzz/tensors-replay: $(call objects,$(TENSORS_FUZZ_SRCS) tests/fuzz/agent_replay.c)
 	$(call say,LINK,$@)

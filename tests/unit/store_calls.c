@@ -179,7 +179,8 @@ static void check_limits(void)
 static void no_question_passes_a_limit_or_gets_a_foreign_tensor(void **state)
 {
 	static const uint32_t flags[] = {0, TENSOR_MAKE, TENSOR_MAKE | TENSOR_KEEP,
-		TENSOR_MAKE | TENSOR_EVICTABLE, TENSOR_WRITE, TENSOR_MAKE | TENSOR_NEW};
+		TENSOR_MAKE | TENSOR_EVICTABLE, TENSOR_WRITE, TENSOR_MAKE | TENSOR_NEW,
+		TENSOR_MAKE | TENSOR_PACKED};
 	uint32_t had = 0;
 
 	(void)state;
@@ -196,6 +197,8 @@ static void no_question_passes_a_limit_or_gets_a_foreign_tensor(void **state)
 			roll(12));
 		m.about.flags = flags[roll(sizeof(flags) / sizeof(flags[0]))];
 		m.about.shape[0] = (int64_t)((1 + roll(20)) * MIB);
+		if (m.about.flags & TENSOR_PACKED)
+			m.about.shape[0] = (int64_t)(1 + roll(MIB));
 		m.again = !roll(8);
 		memcpy(m.gpu, gpus[roll(2)], sizeof(m.gpu));
 		memcpy(m.id, store.table->records[index].id, sizeof(m.id));
@@ -437,6 +440,69 @@ static void what_was_shared_is_not_pooled(void **state)
 	end_all();
 }
 
+static void small_ones_of_one_owner_share_a_piece(void **state)
+{
+	static const char *const names[] = {"a", "b", "c"};
+	const struct tensor_record *r;
+	struct tensor_message m;
+	uint64_t end = 0;
+
+	(void)state;
+	begin();
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(take(1, names[i], 5000, TENSOR_MAKE | TENSOR_PACKED), 0);
+		r = &store.table->records[i];
+		assert_true(r->offset >= end && r->offset % 512 == 0);
+		assert_true(r->piece && r->piece == store.table->records[0].piece);
+		end = r->offset + r->bytes;
+	}
+	assert_int_equal(store_table_bytes(&store, NULL, NULL), 2 * MIB);
+	assert_int_equal(store_table_bytes(&store, "red", NULL), 2 * MIB);
+	assert_int_equal(kept, 3);
+	/* What is no more than the rest of it begins another one, as does another session's. */
+	assert_int_equal(take(1, "d", MIB - 1, TENSOR_MAKE | TENSOR_PACKED), 0);
+	assert_int_equal(take(1, "e", MIB - 1, TENSOR_MAKE | TENSOR_PACKED), 0);
+	assert_int_equal(store_table_bytes(&store, NULL, NULL), 4 * MIB);
+	assert_int_equal(take(3, "f", 5000, TENSOR_MAKE | TENSOR_PACKED), 0);
+	assert_int_equal(take(1, "g", MIB, TENSOR_MAKE | TENSOR_PACKED), 0);
+	assert_int_equal(store_table_bytes(&store, NULL, NULL), 8 * MIB);
+	/* Who could write a neighbour, or read it in another namespace, does not get it. */
+	assert_int_equal(take(3, "a", 1, TENSOR_WRITE), TENSOR_NOT_PERMITTED);
+	assert_int_equal(take(3, "a", 1, 0), 0);
+	assert_int_equal(take(1, "a", 1, TENSOR_WRITE), 0);
+	m = question(TENSOR_SHARE, 1, "a");
+	strcpy(m.text, "blue");
+	store_ask(&store, &m);
+	assert_int_equal(m.status, TENSOR_NOT_PERMITTED);
+	assert_int_equal(take(1, "x", 1, TENSOR_MAKE | TENSOR_PACKED | TENSOR_EVICTABLE),
+		TENSOR_INVALID_VALUE);
+	/* Sealed, it has no new neighbour. */
+	m = question(TENSOR_TAKE, 3, "f");
+	store_ask(&store, &m);
+	m.what = TENSOR_SEAL;
+	store_ask(&store, &m);
+	assert_int_equal(m.status, 0);
+	assert_int_equal(take(3, "h", 5000, TENSOR_MAKE | TENSOR_PACKED), 0);
+	assert_int_equal(store_table_bytes(&store, NULL, NULL), 10 * MIB);
+	/* The piece goes with the last in it. */
+	store_table_session_over(&store, 3);
+	assert_int_equal(store_table_bytes(&store, NULL, NULL), 6 * MIB);
+	for (int i = 0; i < 3; i++) {
+		m = question(TENSOR_TAKE, 1, names[i]);
+		store_ask(&store, &m);
+		m.what = TENSOR_CLOSE;
+		store_ask(&store, &m);
+		assert_int_equal(store_table_by_id(&store, m.id), UINT32_MAX);
+	}
+	assert_int_equal(store_table_bytes(&store, NULL, NULL), 6 * MIB); /* "d" is there */
+	store_table_check(&store);
+	assert_int_equal(store_table_bytes(&store, NULL, NULL), 6 * MIB);
+	store_table_session_over(&store, 1);
+	assert_int_equal(
+		store_table_bytes(&store, NULL, NULL), 2 * MIB); /* the pool has "g"'s */
+	end_all();
+}
+
 static uint32_t take_handle(uint64_t session, const struct tensor_handle *handle)
 {
 	char digits[TENSOR_HANDLE_DIGITS + 1];
@@ -493,6 +559,7 @@ int main(void)
 		cmocka_unit_test(writers_are_told_again_of_what_is_sealed),
 		cmocka_unit_test(the_next_store_goes_on),
 		cmocka_unit_test(no_forged_handle_is_a_tensor),
+		cmocka_unit_test(small_ones_of_one_owner_share_a_piece),
 		cmocka_unit_test(no_question_passes_a_limit_or_gets_a_foreign_tensor),
 		cmocka_unit_test(any_bytes_are_answered),
 	};
