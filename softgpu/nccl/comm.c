@@ -70,11 +70,11 @@ struct ncclComm *softnccl_comm_new(int rank, int ranks)
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&c->more, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	for (int lane = 0; lane < NCCL_LANES; lane++) {
-		c->sockets[lane] = malloc((size_t)ranks * sizeof(int));
-		full = full && c->sockets[lane];
-		for (int i = 0; c->sockets[lane] && i < ranks; i++)
-			c->sockets[lane][i] = -1;
+	for (int wire = 0; wire < NCCL_WIRES; wire++) {
+		c->sockets[wire] = malloc((size_t)ranks * sizeof(int));
+		full = full && c->sockets[wire];
+		for (int i = 0; c->sockets[wire] && i < ranks; i++)
+			c->sockets[wire][i] = -1;
 	}
 	if (full && c->table && c->wake >= 0 && !cuCtxGetCurrent(&c->context) && c->context) {
 		c->mark = COMM_MARK;
@@ -89,11 +89,11 @@ void softnccl_comm_put(struct ncclComm *c)
 	if (atomic_fetch_sub(&c->refs, 1) != 1)
 		return;
 	c->mark = 0;
-	for (int lane = 0; lane < NCCL_LANES; lane++) {
-		for (int i = 0; c->sockets[lane] && i < c->ranks; i++)
-			if (c->sockets[lane][i] >= 0)
-				close(c->sockets[lane][i]);
-		free(c->sockets[lane]);
+	for (int wire = 0; wire < NCCL_WIRES; wire++) {
+		for (int i = 0; c->sockets[wire] && i < c->ranks; i++)
+			if (c->sockets[wire][i] >= 0)
+				close(c->sockets[wire][i]);
+		free(c->sockets[wire]);
 	}
 	if (c->wake >= 0)
 		close(c->wake);

@@ -218,21 +218,21 @@ ncclResult_t softnccl_meet(
 struct join {
 	uint64_t mark;
 	uint8_t secret[16];
-	int32_t rank, lane;
+	int32_t rank, wire;
 };
 
 static ncclResult_t join_others(struct ncclComm *comm, uint64_t until)
 {
 	for (int peer = 0; peer < comm->rank; peer++)
-		for (int lane = 0; lane < NCCL_LANES; lane++) {
-			struct join j = {.mark = MARK, .rank = comm->rank, .lane = lane};
+		for (int wire = 0; wire < NCCL_WIRES; wire++) {
+			struct join j = {.mark = MARK, .rank = comm->rank, .wire = wire};
 			int fd = softnccl_connect(
 				comm->table[peer].address, comm->table[peer].port, until);
 
 			memcpy(j.secret, comm->table[0].secret, sizeof(j.secret));
 			if (fd < 0)
 				return ncclSystemError;
-			comm->sockets[lane][peer] = fd;
+			comm->sockets[wire][peer] = fd;
 			if (!softnccl_write(fd, &j, sizeof(j), until))
 				return softnccl_fail(ncclRemoteError, "rank %d is gone", peer);
 		}
@@ -243,7 +243,7 @@ ncclResult_t softnccl_mesh(struct ncclComm *comm, int listener)
 {
 	uint64_t until = softnccl_now() + softnccl_patience();
 	ncclResult_t status = join_others(comm, until);
-	int wanted = (comm->ranks - 1 - comm->rank) * NCCL_LANES;
+	int wanted = (comm->ranks - 1 - comm->rank) * NCCL_WIRES;
 
 	while (wanted && !status) {
 		int fd = softnccl_accept(listener, until);
@@ -256,12 +256,12 @@ ncclResult_t softnccl_mesh(struct ncclComm *comm, int listener)
 		if (!softnccl_read(fd, &j, sizeof(j), softnccl_now() + 5000000000u) ||
 			j.mark != MARK ||
 			memcmp(j.secret, comm->table[0].secret, sizeof(j.secret)) ||
-			j.rank <= comm->rank || j.rank >= comm->ranks || j.lane < 0 ||
-			j.lane >= NCCL_LANES || comm->sockets[j.lane][j.rank] >= 0) {
+			j.rank <= comm->rank || j.rank >= comm->ranks || j.wire < 0 ||
+			j.wire >= NCCL_WIRES || comm->sockets[j.wire][j.rank] >= 0) {
 			close(fd);
 			continue;
 		}
-		comm->sockets[j.lane][j.rank] = fd;
+		comm->sockets[j.wire][j.rank] = fd;
 		wanted--;
 	}
 	return status;

@@ -78,7 +78,7 @@ struct softnccl_rank {
 	int32_t color, key; /* of a split */
 };
 
-enum softnccl_lane { NCCL_STREAMS, NCCL_CALLS, NCCL_LANES };
+enum softnccl_wire { NCCL_STREAMS, NCCL_CALLS, NCCL_WIRES };
 
 typedef struct ncclComm *ncclComm_t;
 struct softnccl_task;
@@ -96,7 +96,7 @@ struct ncclComm {
 	int rank, ranks;
 	CUcontext context;
 	struct softnccl_rank *table;
-	int *sockets[NCCL_LANES]; /* by rank; -1: itself */
+	int *sockets[NCCL_WIRES]; /* by rank; -1: itself */
 	int wake;		  /* eventfd: aborted */
 	_Atomic int error;	  /* the first; ncclResult_t */
 	_Atomic bool aborted;
@@ -107,7 +107,7 @@ struct ncclComm {
 	bool closing;
 	uint64_t close_by;     /* what is not done then is dropped */
 	bool gone;	       /* its thread has ended */
-	pthread_mutex_t calls; /* of the lane NCCL_CALLS */
+	pthread_mutex_t calls; /* of the wire NCCL_CALLS */
 	struct softnccl_reduction reductions[NCCL_REDUCTIONS];
 };
 
@@ -150,7 +150,7 @@ struct softnccl_transfer {
 	uint64_t length;      /* those */
 };
 /* Does them all. The peer's side must be of the same length. */
-ncclResult_t softnccl_exchange(struct ncclComm *comm, enum softnccl_lane lane,
+ncclResult_t softnccl_exchange(struct ncclComm *comm, enum softnccl_wire wire,
 	struct softnccl_transfer *sends, int send_count, struct softnccl_transfer *receives,
 	int receive_count);
 /* A socket that listens at the address that others may connect to; -1: *text says why. */

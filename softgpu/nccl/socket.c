@@ -289,7 +289,7 @@ static ncclResult_t moved_with(struct ncclComm *comm, int peer, int ret)
 	return ret < 0 ? softnccl_fail(ncclRemoteError, "rank %d is gone", peer) : ncclSuccess;
 }
 
-ncclResult_t softnccl_exchange(struct ncclComm *comm, enum softnccl_lane lane,
+ncclResult_t softnccl_exchange(struct ncclComm *comm, enum softnccl_wire wire,
 	struct softnccl_transfer *sends, int send_count, struct softnccl_transfer *receives,
 	int receive_count)
 {
@@ -299,7 +299,7 @@ ncclResult_t softnccl_exchange(struct ncclComm *comm, enum softnccl_lane lane,
 		    : softnccl_fail(ncclSystemError, "no memory");
 	uint64_t until = softnccl_now() + softnccl_patience();
 
-	while (!status && pollers(comm, comm->sockets[lane], fds, sends, send_count, receives,
+	while (!status && pollers(comm, comm->sockets[wire], fds, sends, send_count, receives,
 				  receive_count)) {
 		int n = poll(fds, (nfds_t)comm->ranks + 1, left(until));
 

@@ -5,8 +5,8 @@
 #
 #	tests/skew/skew.sh BUILD CACHE PROGRAM...
 set -uo pipefail
-build=$(realpath "${1:?usage: skew.sh BUILD CACHE PROGRAM...}")
-cache=$(realpath "${2:?usage: skew.sh BUILD CACHE PROGRAM...}")
+build=$(realpath "${1:?usage: skew.sh BUILD CACHE PROGRAM...}") || exit 2
+cache=$(realpath "${2:?usage: skew.sh BUILD CACHE PROGRAM...}") || exit 2
 shift 2
 root=$(cd "$(dirname "$0")/../.." && pwd)
 commit=$(cut -d' ' -f1 "$root/tests/skew/previous")
