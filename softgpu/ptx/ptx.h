@@ -30,8 +30,9 @@ enum ptx_status {
 	PTX_NO_MEMORY,
 	PTX_ILLEGAL_ADDRESS,	/* CUDA_ERROR_ILLEGAL_ADDRESS (700) */
 	PTX_MISALIGNED_ADDRESS, /* CUDA_ERROR_MISALIGNED_ADDRESS (716) */
-	PTX_ASSERT,	 /* CUDA_ERROR_ASSERT (710); the message went to stderr as on a GPU */
-	PTX_TRAP,	 /* CUDA_ERROR_LAUNCH_FAILED (719) / ILLEGAL_INSTRUCTION (715) */
+	PTX_ASSERT, /* CUDA_ERROR_ASSERT (710); the message went to stderr as on a GPU */
+	PTX_TRAP,   /* CUDA_ERROR_LAUNCH_FAILED (719) */
+	PTX_ILLEGAL_INSTRUCTION, /* CUDA_ERROR_ILLEGAL_INSTRUCTION (715) */
 	PTX_STACK_ERROR, /* CUDA_ERROR_HARDWARE_STACK_ERROR (714): call depth, local memory */
 	PTX_TIMEOUT,	 /* CUDA_ERROR_LAUNCH_TIMEOUT (702) */
 	PTX_INVALID, /* launch arguments: zero or too many threads, too much shared memory */

@@ -73,6 +73,18 @@ static void fetch(CUtensorMapSwizzle swizzle, int x, int y, bool in_memory = fal
 	CUDA(cudaFree(there));
 }
 
+/* The first coordinate must be a multiple of 16 bytes (H200, 2026-11-24). */
+static void off_units()
+{
+	alignas(64) CUtensorMap map;
+	int x = 7, y = 11;
+	void *args[] = {&map, &x, &y, &box};
+
+	DRIVER(encode(&map, CU_TENSOR_MAP_SWIZZLE_NONE));
+	launch("fetch", 1, args);
+	CUDA_IS(cudaErrorIllegalInstruction, cudaDeviceSynchronize());
+}
+
 static void put(int x, int y, int add)
 {
 	alignas(64) CUtensorMap map;
@@ -110,14 +122,15 @@ static const struct {
 	const char *name;
 	void (*run)();
 } parts[] = {
-	{"fetch inside", [] { fetch(CU_TENSOR_MAP_SWIZZLE_NONE, 7, 11); }},
+	{"fetch inside", [] { fetch(CU_TENSOR_MAP_SWIZZLE_NONE, 8, 11); }},
 	{"fetch by a map in memory",
-		[] { fetch(CU_TENSOR_MAP_SWIZZLE_NONE, 7, 11, true); }},
+		[] { fetch(CU_TENSOR_MAP_SWIZZLE_NONE, 8, 11, true); }},
 	{"fetch at 0, 0", [] { fetch(CU_TENSOR_MAP_SWIZZLE_NONE, 0, 0); }},
-	{"fetch over the first edges", [] { fetch(CU_TENSOR_MAP_SWIZZLE_NONE, -5, -9); }},
-	{"fetch over the last edges", [] { fetch(CU_TENSOR_MAP_SWIZZLE_NONE, 90, 40); }},
+	{"fetch over the first edges", [] { fetch(CU_TENSOR_MAP_SWIZZLE_NONE, -4, -9); }},
+	{"fetch over the last edges", [] { fetch(CU_TENSOR_MAP_SWIZZLE_NONE, 92, 40); }},
+	{"fetch off units", off_units},
 	{"fetch swizzled", [] { fetch(CU_TENSOR_MAP_SWIZZLE_128B, 0, 3); }},
-	{"store", [] { put(33, 5, 0); }},
+	{"store", [] { put(32, 5, 0); }},
 	{"add", [] { put(80, 30, 1); }},
 	{"share", share},
 };
