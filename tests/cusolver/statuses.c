@@ -68,7 +68,6 @@ static void objects(void)
 	int value = -1, major = -1;
 	void *a = device(64 * 8);
 
-	EXPECTED(cusolverDnSetStream(NULL, NULL), CUSOLVER_STATUS_NOT_INITIALIZED);
 	EXPECTED(cusolverDnDgetrf_bufferSize(NULL, 8, 8, a, 8, &value),
 		CUSOLVER_STATUS_NOT_INITIALIZED);
 	SOLVER(cusolverGetVersion(&value));

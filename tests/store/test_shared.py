@@ -161,6 +161,9 @@ def test_ten_programs_have_one_copy():
         programs = [s.program() for _ in range(PROGRAMS)]
         for one in programs:
             one(f"exec({STEPS!r})")
+        # The contexts of the workers that come after those that were taken are no tensor's memory.
+        wait_for(lambda: f'vcuda_agent_workers{{state="ready"}} {PROGRAMS + 1}\n' in s.agent.http("/metrics"), 60,
+                 "the next workers are ready")
         ready = used(s)
         ms, count, right = programs[0](f"load({file!r})", 300)
         assert right and count == SIZE // PART, (count, right)
