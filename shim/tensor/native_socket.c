@@ -166,20 +166,35 @@ static int lost(void)
 		path_of(), strerror(error));
 }
 
+/* A connection that ended since the last question, with the agent's front, is made anew. */
+static int ask(const struct tensor_socket_frame *frame)
+{
+	int status = open_connection();
+
+	for (int tries = 0; !status; tries++) {
+		errno = 0;
+		if (send(connection.fd, frame, sizeof(*frame), MSG_NOSIGNAL) ==
+			(ssize_t)sizeof(*frame))
+			return 0;
+		if (tries)
+			return lost();
+		lose();
+		status = open_connection();
+	}
+	return status;
+}
+
 int native_ask(struct tensor_socket_frame *frame, int *fd)
 {
 	struct tensor_socket_frame answer;
-	uint64_t tag;
-	int status = open_connection();
+	uint64_t tag = frame->tag = ++connection.tag;
+	int status;
 
 	*fd = -1;
+	frame->version = TENSOR_SOCKET_VERSION;
+	status = ask(frame);
 	if (status)
 		return status;
-	tag = frame->tag = ++connection.tag;
-	frame->version = TENSOR_SOCKET_VERSION;
-	errno = 0;
-	if (send(connection.fd, frame, sizeof(*frame), MSG_NOSIGNAL) != (ssize_t)sizeof(*frame))
-		return lost();
 	for (;;) {
 		if (!receive(&answer, fd))
 			return lost();

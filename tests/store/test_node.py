@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes of the agent's node that do not run under vcuda: its Unix socket (store.socket), and the machine's driver."""
+import json
 import os
 import signal
 import socket
 import stat
 import struct
 
+from stack import Agent
 from tensors import Native, Program, children, folder, store_of, tensors, wait_for
 from test_limits import two_tenants
 
@@ -142,4 +144,26 @@ def test_what_makes_no_sense_hurts_nobody_else():
         for one in silent:
             one.close()
         assert native("every(vcuda.get('a'))") == 6
+        native.end()
+
+
+def test_a_reload_is_not_noticed_by_who_asks_again():
+    with folder() as path:
+        at, file = os.path.join(path, "tensors.sock"), os.path.join(path, "agent.yaml")
+
+        def configure(mib):
+            with open(file, "w") as out:
+                out.write(f"store:\n  bytes: {mib}MiB\n  socket: {at}\n")
+        configure(16)
+        agent = Agent(path, "--config", file)
+        native = Native(path, at)
+        native("a = vcuda.create('a', 'u8', (64,), keep=True); fill(a, 3); a.seal()")
+        front = agent.front()
+        configure(64)
+        os.kill(agent.pid, signal.SIGHUP)
+        wait_for(lambda: "event=agent.reloaded" in agent.log() and agent.front() != front, 30, "there is another front")
+        wait_for(lambda: json.loads(agent.http("/v1/tensors"))["tensors"], 30, "it knows the tensors")
+        assert native("every(vcuda.get('a'))") == 3
+        native("b = vcuda.create('b', 'u8', (32 << 20,)); fill(b, 4)")
+        assert native("every(a), every(b)") == (3, 4)
         native.end()
