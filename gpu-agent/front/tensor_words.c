@@ -63,6 +63,15 @@ static bool waits(const struct front *front, const struct tensor_word *until, ui
 	return false;
 }
 
+uint32_t tensor_words_answers(const struct front *front, uint64_t session)
+{
+	uint32_t count = 0;
+
+	for (const struct tensor_word *w = front->tensors.words; w; w = w->next)
+		count += w->message.session == session && w->message.what != TENSOR_READ_ONLY;
+	return count;
+}
+
 static void drop(struct tensor_word **at)
 {
 	struct tensor_word *w = *at;

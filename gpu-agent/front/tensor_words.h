@@ -14,6 +14,8 @@ struct front;
 
 /* To who has the message's session; nobody: it is dropped. FD stays the caller's, or is -1. */
 void tensor_words_say(struct front *front, const struct tensor_message *message, int fd);
+/* Answers that wait for the session: it may not ask for ever without reading. */
+uint32_t tensor_words_answers(const struct front *front, uint64_t session);
 /* The session is over: what waits for it goes. */
 void tensor_words_over(struct front *front, uint64_t session);
 /* Says what can be said now; the next time to look. */

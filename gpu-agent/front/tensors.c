@@ -111,7 +111,7 @@ static bool put(
 	struct front *front, const struct tensor_message *ask, uint32_t gpu, uint32_t at_once)
 {
 	struct tensors_ask **tail = &front->tensors.asks, *a;
-	uint32_t under_way = 0;
+	uint32_t under_way = tensor_words_answers(front, ask->session);
 
 	for (; *tail; tail = &(*tail)->next)
 		under_way += (*tail)->message.session == ask->session;

@@ -244,12 +244,43 @@ static void words_for_one_that_reads_slowly_keep_their_order(void **state)
 	end();
 }
 
+static void who_does_not_read_may_not_ask_for_ever(void **state)
+{
+	struct tensor_message m = {.version = TENSOR_VERSION, .what = TENSOR_STAT};
+	struct pool_worker worker = {.pid = 7};
+	int pair[2], few = 16384, asked = 0;
+
+	(void)state;
+	join();
+	go_on();
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+	assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &few, sizeof(few)), 0);
+	worker.handoff.fd = pair[0];
+	worker.session = &front.sessions[1];
+	front.pool.workers = &worker;
+	front.pool.room = 1;
+	front.ledger.device_count = 1;
+	m.session = front.sessions[1].number;
+	/* There is no store by the configuration, so each is answered at once. */
+	while (tensors_ask_for(&front, &m, 10))
+		assert_true(++asked < 100);
+	assert_true(asked >= 10);
+	assert_int_equal(tensor_words_answers(&front, m.session), 10);
+	close(pair[0]);
+	close(pair[1]);
+	tensors_session_over(&front, &front.sessions[1]);
+	assert_null(front.tensors.words);
+	front.pool.room = 0;
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_are_told_a_few_at_a_time),
 		cmocka_unit_test(one_that_ends_meanwhile_is_not_left),
 		cmocka_unit_test(words_for_one_that_reads_slowly_keep_their_order),
+		cmocka_unit_test(who_does_not_read_may_not_ask_for_ever),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
