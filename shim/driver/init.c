@@ -254,11 +254,15 @@ static CUresult join_once(void)
 	status = join_one();
 	if (!session_first.page)
 		return status;
+	if (status) {
+		bye(); /* it was attached, and then refused */
+		attach_drop();
+		return status;
+	}
 	if (!forks_watched)
 		pthread_atfork(NULL, NULL, in_child);
 	forks_watched = true;
-	if (!status)
-		status = join_others();
+	status = join_others();
 	if (!status)
 		all_become(SESSION_JOINED);
 	return status;
