@@ -157,6 +157,7 @@ struct agent_config {
 		char registry_password_file[AGENT_PATH]; /* "": no password */
 		char node[64];	  /* this agent's ID there; "": the host's name */
 		char socket[108]; /* for processes of this node; "": none */
+		uint32_t user;	  /* that it becomes; 0: the agent's own */
 	} store;
 	bool sandbox_off;      /* sandbox.h */
 	bool sandbox_required; /* a worker that lacks a part serves nobody */

@@ -80,7 +80,8 @@ static int role_main(const char *role)
 	if (!strcmp(role, "store")) {
 		prctl(PR_SET_NAME, "agent-store");
 		log_open("agent-store");
-		return store_main(&config);
+		return sandbox_enter_store(&config, &error) ? fail(1, &error)
+							    : store_main(&config);
 	}
 	if (!strcmp(role, "probe")) {
 		prctl(PR_SET_NAME, "agent-probe");

@@ -49,7 +49,7 @@ struct tensor_table {
 	uint32_t hold_count; /* of holds, without a gap */
 	uint64_t epoch;	     /* ns since 1970 when it was made: what was before is lost */
 	uint32_t restarts;   /* stores that took it over */
-	uint32_t reserved;
+	uint32_t sandbox;    /* the parts that keep the store in (sandbox.h) */
 	struct tensor_counters counters;
 	uint64_t hash[TENSORS_MAX]; /* of namespace and name; 0: it has none */
 	struct tensor_record records[TENSORS_MAX];

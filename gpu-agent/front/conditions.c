@@ -14,6 +14,7 @@
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/front/tensors.h"
 #include "gpu-agent/front/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
@@ -87,6 +88,7 @@ static void add_counted(cJSON *list, const struct front *front)
 /* What is of no tenant's doing everybody may know; what is counted over all, who sees all. */
 static void add_conditions(cJSON *list, const struct front *front, const struct viewer *viewer)
 {
+	const struct tensor_table *table = tensors_table(front);
 	const uint32_t sandbox = front->pool.sandbox;
 	char text[SANDBOX_TEXT];
 	const char *why;
@@ -104,6 +106,9 @@ static void add_conditions(cJSON *list, const struct front *front, const struct 
 	if (front->pool.driver[0] && !sandbox_whole(sandbox))
 		add(list, "Sandbox", warning, "Of the workers' sandbox only this holds: %s.",
 			sandbox_text(text, sandbox));
+	if (table && !sandbox_whole(table->sandbox))
+		add(list, "Sandbox", warning, "Of the store's sandbox only this holds: %s.",
+			sandbox_text(text, table->sandbox));
 	if (!viewer->all)
 		return;
 	add_memory(list, front);

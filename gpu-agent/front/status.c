@@ -15,6 +15,7 @@
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/front/tensors.h"
 #include "gpu-agent/front/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
@@ -221,13 +222,18 @@ char *status_sessions(const struct front *front, const struct viewer *viewer)
 /* No failure either: what is missing is the kernel's, or was switched off. */
 static void print_sandbox(FILE *out, const struct front *front)
 {
+	const struct tensor_table *table = tensors_table(front);
+	const char *off = front->config->sandbox_off ? "switched off, " : "";
 	const uint32_t parts = front->pool.sandbox;
 	char text[SANDBOX_TEXT];
 
-	if (!front->pool.driver[0])
-		return; /* no worker said it yet */
-	fprintf(out, "[%c] sandbox: %s%s\n", sandbox_whole(parts) ? '+' : ' ',
-		front->config->sandbox_off ? "switched off, " : "", sandbox_text(text, parts));
+	if (front->pool.driver[0]) /* else no worker said it yet */
+		fprintf(out, "[%c] sandbox: %s%s\n", sandbox_whole(parts) ? '+' : ' ', off,
+			sandbox_text(text, parts));
+	if (table)
+		fprintf(out, "[%c] sandbox of the store: %s%s\n",
+			sandbox_whole(table->sandbox) ? '+' : ' ', off,
+			sandbox_text(text, table->sandbox));
 }
 
 /* Who is served, and what is there for programs; what is missing is not missed by all. */

@@ -13,6 +13,7 @@
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensors.h"
 #include "gpu-agent/front/viewer.h"
+#include "gpu-agent/sandbox/sandbox.h"
 
 static bool read_record(
 	const struct tensor_table *table, uint32_t index, struct tensor_record *r)
@@ -127,6 +128,18 @@ static void print_bytes(FILE *out, const struct tensor_table *table)
 			count[s]);
 }
 
+static void print_sandbox(FILE *out, uint32_t parts)
+{
+	head(out, "vcuda_agent_store_sandbox", "gauge",
+		"1: this part of the store's sandbox holds.");
+	for (uint32_t part = 1; part < SANDBOX_ALL; part <<= 1)
+		fprintf(out, "vcuda_agent_store_sandbox{part=\"%s\"} %d\n",
+			sandbox_part_name(part), (parts & part) != 0);
+	head(out, "vcuda_agent_store_isolation", "gauge",
+		"1: what keeps the store in, as a word.");
+	fprintf(out, "vcuda_agent_store_isolation{mode=\"%s\"} 1\n", sandbox_mode(parts));
+}
+
 void tensors_metrics(FILE *out, const struct front *front)
 {
 	const struct tensor_table *table = tensors_table(front);
@@ -157,4 +170,5 @@ void tensors_metrics(FILE *out, const struct front *front)
 	head(out, "vcuda_agent_store_restarts_total", "counter", "Stores that died.");
 	fprintf(out, "vcuda_agent_store_restarts_total %u\n",
 		table->restarts ? table->restarts - 1 : 0);
+	print_sandbox(out, table->sandbox);
 }

@@ -57,7 +57,7 @@ const char *sandbox_text(char out[SANDBOX_TEXT], uint32_t parts)
 	if (parts & SANDBOX_CONNECTS)
 		n += (size_t)snprintf(out + n, SANDBOX_TEXT - n, ", connections allowed");
 	if (parts & SANDBOX_USER)
-		snprintf(out + n, SANDBOX_TEXT - n, ", a user for each");
+		snprintf(out + n, SANDBOX_TEXT - n, ", a user of its own");
 	return out;
 }
 
@@ -125,7 +125,7 @@ int sandbox_enter(const struct agent_config *config, int *listener, struct error
 		return 0;
 	}
 	if (config->worker_user) {
-		if (sandbox_user(config->worker_user, error))
+		if (sandbox_user("worker_users", config->worker_user, error))
 			return -error->code;
 		held |= SANDBOX_USER;
 		sandbox_hide(); /* again: another user is dumpable by default */
@@ -142,6 +142,31 @@ int sandbox_enter(const struct agent_config *config, int *listener, struct error
 	if (*listener >= 0)
 		held |= SANDBOX_COUNTED;
 	if (config->nccl.allowed)
+		held |= SANDBOX_CONNECTS;
+	entered = true;
+	return 0;
+}
+
+int sandbox_enter_store(const struct agent_config *config, struct error *error)
+{
+	error->code = 0;
+	sandbox_hide();
+	if (config->sandbox_off)
+		return 0;
+	if (config->store.user) {
+		if (sandbox_user("store.user", config->store.user, error))
+			return -error->code;
+		held |= SANDBOX_USER;
+		sandbox_hide();
+	}
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	sandbox_note(SANDBOX_FILES, sandbox_files_store(config, error));
+	if (error->code)
+		return -error->code;
+	sandbox_note(SANDBOX_CAPABILITIES, sandbox_capabilities());
+	/* A registry at a Unix socket is a connection too. */
+	sandbox_note(SANDBOX_CALLS, sandbox_calls_start(config->store.registry[0], NULL));
+	if (config->store.registry[0])
 		held |= SANDBOX_CONNECTS;
 	entered = true;
 	return 0;

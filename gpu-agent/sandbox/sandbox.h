@@ -70,7 +70,13 @@ void sandbox_hide(void);
  * -1. */
 int sandbox_enter(const struct agent_config *config, int *listener, struct error *error);
 
-/* The worker, when the driver is open and before it has a session. The parts that hold. */
+/* agent-store, before it opens the driver: the same for a process in which no tenant's code
+ * runs, but which reads what workers and a registry say. It may also reach its registry
+ * (`store.registry`), and becomes `store.user` where there is one. 0; -errno with *error. */
+int sandbox_enter_store(const struct agent_config *config, struct error *error);
+
+/* The worker, when the driver is open and before it has a session; the store likewise. The
+ * parts that hold. */
 uint32_t sandbox_seal(void);
 
 /* The supervisor: makes the device files that NVIDIA's driver would have made in a worker that
@@ -80,12 +86,13 @@ void sandbox_device_files(const struct agent_config *config);
 /* sandbox_files.c: 0, or -errno where this kernel cannot; with *error set, for sandbox_enter.
  */
 int sandbox_files(const struct agent_config *config, struct error *error);
+int sandbox_files_store(const struct agent_config *config, struct error *error);
 
-/* sandbox_user.c: 0, or -errno with *error. */
-int sandbox_user(uint32_t user, struct error *error);
+/* sandbox_user.c: 0, or -errno with *error. KEY of the configuration wants it. */
+int sandbox_user(const char *key, uint32_t user, struct error *error);
 
 /* sandbox_calls.c: likewise. The first before there are other threads; the second for all, and
- * only where the first gave no listener. */
+ * only where the first gave no listener: where LISTENER is NULL, nobody is asked. */
 int sandbox_calls_start(bool connects, int *listener);
 int sandbox_calls_warm(bool connects);
 

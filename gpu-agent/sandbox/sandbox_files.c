@@ -114,6 +114,16 @@ static const struct place nccl_places[] = {
 	{"/proc/sys/net", READ},
 };
 
+/* What finding a registry by its name reads. */
+static const struct place resolver_places[] = {
+	{"/etc/gai.conf", READ_FILE},
+	{"/etc/host.conf", READ_FILE},
+	{"/etc/hosts", READ_FILE},
+	{"/etc/resolv.conf", READ_FILE},
+	{"/etc/services", READ_FILE},
+	{"/run/systemd/resolve", READ},
+};
+
 struct rules {
 	int fd;
 	uint64_t handled;
@@ -267,17 +277,36 @@ static void files_allow_configured(struct rules *rules, const struct agent_confi
 		strcat(own, "/deps");
 		files_allow_libraries(rules, own);
 	}
+}
+
+static void files_allow_compiled(struct rules *rules, const struct agent_config *config)
+{
+	char own[PATH_MAX];
+
 	if (compiled_folder(config, own))
 		files_allow(rules, own, CACHE | FOLDERS);
 }
 
-int sandbox_files(const struct agent_config *config, struct error *error)
+/* The file is replaced, often by a link to another folder's, and read again: so its folder. */
+static void files_allow_password(struct rules *rules, const struct agent_config *config)
+{
+	char path[AGENT_PATH];
+
+	if (!config->store.registry_password_file[0])
+		return;
+	snprintf(path, sizeof(path), "%s", config->store.registry_password_file);
+	cut_last(path);
+	files_allow(rules, path, READ);
+}
+
+/* A set of rules that allows nothing, and connections where DIALS, memory and names in common
+ * where SHARES. 0, or -errno where this kernel cannot. */
+static int files_begin(struct rules *rules, bool dials, bool shares)
 {
 	struct ruleset set = {.fs = LANDLOCK_ACCESS_FS_MAKE_SYM * 2 - 1};
 	long abi =
 		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	size_t bytes = sizeof(set.fs);
-	struct rules rules = {.error = error};
 
 	if (abi < 1)
 		return -errno;
@@ -287,27 +316,62 @@ int sandbox_files(const struct agent_config *config, struct error *error)
 		set.fs |= LANDLOCK_ACCESS_FS_REFER;
 	if (abi >= 3)
 		set.fs |= FS_TRUNCATE;
-	if (abi >= 4 && !config->nccl.allowed) {
-		set.net = NET_BIND_TCP | NET_CONNECT_TCP;
+	if (abi >= 4 && !shares) {
+		set.net = NET_BIND_TCP | (dials ? 0 : NET_CONNECT_TCP);
 		bytes = sizeof(set.fs) + sizeof(set.net);
 	}
 	if (abi >= 5)
 		set.fs |= FS_IOCTL_DEV;
 	if (abi >= 6) {
-		set.scoped = SCOPE_SIGNAL | (config->nccl.allowed ? 0 : SCOPE_ABSTRACT_UNIX);
+		set.scoped = SCOPE_SIGNAL | (shares ? 0 : SCOPE_ABSTRACT_UNIX);
 		bytes = sizeof(set);
 	}
-	cleanup_close int fd = (int)syscall(SYS_landlock_create_ruleset, &set, bytes, 0);
-	if (fd < 0)
+	rules->fd = (int)syscall(SYS_landlock_create_ruleset, &set, bytes, 0);
+	if (rules->fd < 0)
 		return -errno;
-	rules.fd = fd;
-	rules.handled = set.fs;
-	files_allow_places(&rules, places, sizeof(places) / sizeof(places[0]));
-	if (config->nccl.allowed)
+	rules->handled = set.fs;
+	files_allow_places(rules, places, sizeof(places) / sizeof(places[0]));
+	return 0;
+}
+
+static int files_end(struct rules *rules)
+{
+	int ret = rules->error->code ? -rules->error->code : 0;
+
+	if (!ret && syscall(SYS_landlock_restrict_self, rules->fd, 0))
+		ret = -errno;
+	close(rules->fd);
+	return ret;
+}
+
+int sandbox_files(const struct agent_config *config, struct error *error)
+{
+	const bool nccl = config->nccl.allowed;
+	struct rules rules = {.error = error};
+	int ret = files_begin(&rules, nccl, nccl);
+
+	if (ret)
+		return ret;
+	if (nccl)
 		files_allow_places(
 			&rules, nccl_places, sizeof(nccl_places) / sizeof(nccl_places[0]));
 	files_allow_configured(&rules, config);
-	if (error->code)
-		return -error->code;
-	return syscall(SYS_landlock_restrict_self, fd, 0) ? -errno : 0;
+	files_allow_compiled(&rules, config);
+	return files_end(&rules);
+}
+
+int sandbox_files_store(const struct agent_config *config, struct error *error)
+{
+	const bool dials = !strncmp(config->store.registry, "tcp://", 6);
+	struct rules rules = {.error = error};
+	int ret = files_begin(&rules, dials, false);
+
+	if (ret)
+		return ret;
+	if (dials)
+		files_allow_places(&rules, resolver_places,
+			sizeof(resolver_places) / sizeof(resolver_places[0]));
+	files_allow_configured(&rules, config);
+	files_allow_password(&rules, config);
+	return files_end(&rules);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The user that a worker becomes, and the groups that it keeps: those of the GPUs' device
- * files, where these are not open to everybody.
+ * The user that a worker or the store becomes, and the groups that it keeps: those of the GPUs'
+ * device files, where these are not open to everybody.
  */
 #include <errno.h>
 #include <glob.h>
@@ -37,7 +37,7 @@ static void add_groups(const char *pattern, gid_t groups[GROUPS_MOST], size_t *c
 	globfree(&found);
 }
 
-int sandbox_user(uint32_t user, struct error *error)
+int sandbox_user(const char *key, uint32_t user, struct error *error)
 {
 	const pid_t parent = getppid();
 	gid_t groups[GROUPS_MOST];
@@ -48,10 +48,10 @@ int sandbox_user(uint32_t user, struct error *error)
 	add_groups("/dev/dxg", groups, &count);
 	if (setgroups(count, groups) || setresgid(user, user, user) ||
 		setresuid(user, user, user))
-		return error_set(error, errno, "worker_users: become user %u", user);
+		return error_set(error, errno, "%s: become user %u", key, user);
 	/* The kernel forgot it with the user. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
-		return error_set(error, ESRCH, "worker_users: the agent is gone");
+		return error_set(error, ESRCH, "%s: the agent is gone", key);
 	return 0;
 }

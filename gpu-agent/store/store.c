@@ -19,6 +19,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "gpu-agent/control.h"
+#include "gpu-agent/sandbox/sandbox.h"
 
 #define MESSAGES_A_TURN 64
 /* The front reads all the time; one that does not for so long is as good as dead. */
@@ -120,6 +121,7 @@ static void begin(struct store *s)
 		return;
 	}
 	s->table->restarts++;
+	s->table->sandbox = s->sandbox;
 	store_table_check(s);
 	if (index_open(s, &error)) {
 		log_error("store.registry", "text=\"%s\"", error.text);
@@ -302,6 +304,29 @@ static void supervisor_ready(struct watch *watch, uint32_t mask)
 	}
 }
 
+/* Tensors' memory; without the sandbox that is required there is none, and who asks is told. */
+static void open_memory(struct store *s)
+{
+	struct error error = {0};
+	char text[SANDBOX_TEXT];
+
+	s->memory = store_memory_open(s->config, &error);
+	s->sandbox = sandbox_seal();
+	sandbox_text(text, s->sandbox);
+	if (sandbox_whole(s->sandbox) || s->config->sandbox_off)
+		log_info("store.sandbox", "text=\"%s\"", text);
+	else
+		log_warn("store.sandbox", "text=\"%s\"", text);
+	if (s->memory && s->config->sandbox_required && !sandbox_whole(s->sandbox)) {
+		s->memory = NULL;
+		error_set(&error, 0, "sandbox: required, and the store has only: %s", text);
+	}
+	if (!s->memory) {
+		log_error("store.memory", "text=\"%s\"", error.text);
+		snprintf(s->memory_text, sizeof(s->memory_text), "%.190s", error.text);
+	}
+}
+
 int store_main(const struct agent_config *config)
 {
 	static struct store store;
@@ -312,11 +337,7 @@ int store_main(const struct agent_config *config)
 	s->front.fd = s->supervisor.fd = s->index.fd = -1;
 	for (uint32_t i = 0; i < TENSORS_MAX; i++)
 		s->fds[i] = -1;
-	s->memory = store_memory_open(config, &error);
-	if (!s->memory) {
-		log_error("store.memory", "text=\"%s\"", error.text);
-		snprintf(s->memory_text, sizeof(s->memory_text), "%.190s", error.text);
-	}
+	open_memory(s);
 	if (events_open(&s->events, s, &error) ||
 		events_watch(&s->events, &s->supervisor, AGENT_FD_SOCKET, EPOLLIN,
 			supervisor_ready)) {

@@ -22,6 +22,7 @@ struct store {
 	struct watch front; /* -1: none */
 	struct memory *memory;
 	char memory_text[192]; /* why there is none */
+	uint32_t sandbox;      /* the parts that hold (sandbox.h) */
 	struct tensor_table *table;
 	int table_fd;
 	int fds[TENSORS_MAX];	   /* of each record's memory; -1: none */

@@ -158,6 +158,8 @@ static const struct setting settings[] = {
 		sizeof(((struct agent_config *)0)->store.socket), NULL,
 		"a path of at most 107 bytes"},
 	{"store.node", TEXT, AT(store.node), 0, 64, NULL, "this agent's ID: at most 63 bytes"},
+	{"store.user", NUMBER32, AT(store.user), 0, USERS_MOST, NULL,
+		"a user's number (0: the agent's own)"},
 	{"compress", SPECIAL, 0, 0, 0, settings_compress, "auto, off or always"},
 	{"sandbox", SPECIAL, 0, 0, 0, settings_sandbox, "on, required or off"},
 	{"nccl.allowed", FLAG, AT(nccl.allowed), 0, 0, NULL, "true or false"},

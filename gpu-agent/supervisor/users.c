@@ -9,10 +9,6 @@
 #include "gpu-agent/supervisor/parse.h"
 #include "gpu-agent/supervisor/supervisor.h"
 
-#define USER_MOST                                                                              \
-	0x7fffffffull /* -1 is nobody's, and what is beyond 31 bits is odd to many             \
-		       */
-
 int users_set(struct agent_config *config, const char *value)
 {
 	uint64_t first, last;
@@ -20,7 +16,7 @@ int users_set(struct agent_config *config, const char *value)
 
 	if (parse_number(value, &first, &at) || *at != '-' ||
 		parse_number(at + 1, &last, &at) || *at || !first || last < first ||
-		last > USER_MOST)
+		last > USERS_MOST)
 		return -EINVAL;
 	config->user_first = (uint32_t)first;
 	config->user_last = (uint32_t)last;
@@ -47,13 +43,42 @@ static const char *missing_capability(void)
 	return NULL;
 }
 
+/* KEY wants users of their own. */
+static int check_root(const char *key, struct error *error)
+{
+	const char *lacks = geteuid() ? "root" : missing_capability();
+
+	return !lacks ? 0
+		      : error_set(error, 0,
+				"%s: needs an agent that runs as root, with the "
+				"capabilities SETUID, SETGID, KILL, CHOWN, DAC_OVERRIDE and "
+				"FOWNER; this one lacks: %s",
+				key, lacks);
+}
+
+static int check_store(const struct agent_config *config, struct error *error)
+{
+	const uint32_t user = config->store.user;
+
+	if (!user)
+		return 0;
+	if (config->user_first <= user && user <= config->user_last)
+		return error_set(error, 0,
+			"store.user: %u is one of worker_users, %u-%u; the store's is its own",
+			user, config->user_first, config->user_last);
+	if (config->sandbox_off)
+		return error_set(
+			error, 0, "store.user: is a part of the sandbox, which is off");
+	return check_root("store.user", error);
+}
+
 int users_check(const struct agent_config *config, struct error *error)
 {
 	const uint32_t least = config->max_sessions + config->warm_workers;
-	const char *lacks;
+	int ret = check_store(config, error);
 
-	if (!config->user_first)
-		return 0;
+	if (ret || !config->user_first)
+		return ret;
 	if (config->user_last - config->user_first + 1 < least)
 		return error_set(error, 0,
 			"worker_users: %u-%u are fewer than max_sessions and warm_workers "
@@ -66,13 +91,7 @@ int users_check(const struct agent_config *config, struct error *error)
 	if (config->sandbox_off)
 		return error_set(
 			error, 0, "worker_users: is a part of the sandbox, which is off");
-	lacks = geteuid() ? "root" : missing_capability();
-	return !lacks ? 0
-		      : error_set(error, 0,
-				"worker_users: needs an agent that runs as root, with the "
-				"capabilities SETUID, SETGID, KILL, CHOWN, DAC_OVERRIDE and "
-				"FOWNER; this one lacks: %s",
-				lacks);
+	return check_root("worker_users", error);
 }
 
 static bool is_taken(const struct supervisor *s, uint32_t user)

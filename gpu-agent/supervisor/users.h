@@ -13,6 +13,9 @@
 
 struct supervisor;
 
+/* -1 is nobody's, and what is beyond 31 bits is odd to many. */
+#define USERS_MOST 0x7fffffffull
+
 /* "FIRST-LAST" of the configuration; 0 or -EINVAL. */
 int users_set(struct agent_config *config, const char *value);
 /* Whether this process can have them: 0, or -errno with *error. */

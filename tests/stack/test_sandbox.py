@@ -191,6 +191,21 @@ def test_nor_where_the_agent_is_an_ordinary_user():
     confined("--sandbox", "required", user=NOBODY)
 
 
+def test_nor_the_store():
+    """Which opens the same driver: what it tries there, in a process without calls to be told of, is refused too."""
+    if not kernel_has_all():
+        raise Skip("this kernel's Landlock or seccomp lacks something")
+    with folder() as path:
+        p = Prying(path, "--set", "store.bytes=64MiB")
+        wait_for(lambda: "event=store.ready" in p.agent.log(), 20, "the store is ready")
+        before = len(p.reports()["init", "token"])
+        kill(children(p.agent.pid, "agent-store")[0])  # the next one tries it too, when no worker starts
+        wait_for(lambda: len(p.reports()["init", "token"]) > before, 20, "a store has tried")
+        done = sorted(key for key, numbers in p.reports().items() if key[1] not in ALLOWED and set(numbers) - REFUSED)
+        assert not done, f"not refused: {done}"
+        p.end()
+
+
 def test_switched_off_it_is_said_aloud_and_all_is_open():
     """Also what shows that the tries above are ones that can succeed."""
     with folder() as path:

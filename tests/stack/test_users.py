@@ -46,7 +46,7 @@ def test_sessions_that_run_at_once_are_different_users():
         # Those that wait for a session too.
         everyone = {user(worker) for worker in children(s.agent.pid, "agent-worker")}
         assert everyone > users and 0 not in everyone, everyone
-        assert "a user for each" in s.agent.http("/readyz?verbose")
+        assert "a user of its own" in s.agent.http("/readyz?verbose")
         kill(workers[0])  # the supervisor reaps and kills what is another user's
         wait_for(lambda: len(s.agent.sessions()) == 3, 30, "its session is over")
         kill(apps[1].pid)
@@ -86,7 +86,7 @@ def test_a_reload_knows_who_is_taken():
 
 def test_a_tenants_code_reaches_nothing_as_a_user_of_its_own():
     as_root()
-    confined(*FLAGS, "--sandbox", "required", text=", a user for each")
+    confined(*FLAGS, "--sandbox", "required", text=", a user of its own")
 
 
 def test_what_is_kept_of_compiled_kernels_is_the_next_users():
