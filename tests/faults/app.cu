@@ -10,6 +10,7 @@
 #include <cuda_runtime.h>
 
 #include <atomic>
+#include <dlfcn.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "include/vcuda/tensor.h"
 #include "tests/say.h"
 
 #define TAG 0x5eed0fa117ull /* tests/faults/counting_driver.c looks for it */
@@ -278,6 +280,39 @@ static void pin_round(void)
 	one_step(0);
 }
 
+/* They are in what is preloaded. */
+#define TENSOR(name)                                                                           \
+	((decltype(&vcuda_tensor_##name))dlsym(RTLD_DEFAULT, "vcuda_tensor_" #name))
+
+/* A tensor with a name: made, filled, sealed, had by its name, and gone again. */
+static void tensor_round(void)
+{
+	static const auto create = TENSOR(create);
+	static const auto get = TENSOR(get);
+	static const auto seal = TENSOR(seal);
+	static const auto close = TENSOR(close);
+	static const auto forget = TENSOR(delete);
+	const std::string name = "app-" + std::to_string(getpid()) + "-" + std::to_string(steps);
+	const char *names[] = {name.c_str()};
+	struct vcuda_tensor made, had;
+	const int64_t shape[] = {4096};
+	unsigned char got = 0;
+
+	MUST((cudaError_t)create(names[0], VCUDA_U8, 1, shape, -1, 0, &made));
+	MUST(cudaMemset((void *)made.data, 7, 4096));
+	MUST((cudaError_t)seal(&made, NULL));
+	MUST((cudaError_t)get(names, 1, -1, 0, &had));
+	MUST(cudaMemcpy(&got, (char *)had.data + 4095, 1, cudaMemcpyDeviceToHost));
+	if (got != 7) {
+		say("wrong: %u in the tensor, not 7", got);
+		_exit(4);
+	}
+	MUST((cudaError_t)forget(names[0], -1));
+	MUST((cudaError_t)close(&had));
+	MUST((cudaError_t)close(&made));
+	one_step(0);
+}
+
 /* Its worker does what hostile_worker.c has under that number, and is asked for more. */
 static void hostile(uint32_t which)
 {
@@ -316,6 +351,7 @@ static const struct {
 	{"module", module_round},
 	{"callback", callback_round},
 	{"pin", pin_round},
+	{"tensor", tensor_round},
 	{"ending", launch_round},
 	{"hostile", pace_round},
 };

@@ -3,9 +3,10 @@
 """The n-th call that may fail does (failpoint.c), for n = 1, 2, 3 … until nothing is left to fail: a clear
 error or success, never a crash, a hang, a wrong result or something left behind.
 
-    tests/faults/failpoints.py                      all: sidecar, front, worker, supervisor; serving and starting
+    tests/faults/failpoints.py                      all: sidecar, front, worker, supervisor, store, in each state of a
+                                                    program; and starting
     tests/faults/failpoints.py --short              some of the points of each
-    tests/faults/failpoints.py --only front --from 40 --to 60
+    tests/faults/failpoints.py --only front --state pin --from 40 --to 60
 """
 import argparse
 import contextlib
@@ -23,9 +24,12 @@ from stack import Agent, BIN, BUILD, alive, become_subreaper, clean, environment
 LIBRARY = os.path.join(BUILD, "faults", "libfailpoint.so")
 POINT = struct.Struct("<IIIIii16s32sQ")
 ALLOWED = ("right", 2, 100, 802, 911)
-SERVING = ("sidecar", "front", "worker", "supervisor")
+SERVING = ("sidecar", "front", "worker", "supervisor", "store")
 STARTING = ("start-sidecar", "start-agent")
-STATES = ("launch", "module", "pin", "callback", "capture")
+STATES = ("launch", "upload", "download", "module", "pin", "callback", "capture", "tensor")
+STEPS = 3    # that a program does in its state; the first is the same in all
+MOST_FAILURES = 20
+PATIENCE = 4  # points that nothing reached: how many calls there are differs a little from run to run
 
 
 class Point:
@@ -56,10 +60,11 @@ class FailRig(Rig):
     """A rig of which one process has the library."""
 
     def __init__(self, path, who):
-        self.point = Point(os.path.join(path, "point"), who if who in ("front", "worker") else "")
+        self.point = Point(os.path.join(path, "point"), who if who in ("front", "worker", "store") else "")
         self.who = who
         agent = who != "sidecar"
-        super().__init__(path, between=False, agent_env=self.point.env if agent else None,
+        super().__init__(path, between=False, agent=("--set", "store.bytes=64MiB"),
+                         agent_env=self.point.env if agent else None,
                          victim_env=None if agent else self.point.env)
 
     def crashed(self):
@@ -83,7 +88,7 @@ def healthy(rig):
     wounded = (802, 911) if rig.who == "worker" else (802,)
 
     def right():
-        app = rig.app("attach", stdin_ends=True)
+        app = rig.app("tensor" if rig.who == "store" else "attach", STEPS, stdin_ends=True)
         got = outcome(app, 60)
         text = app.text()
         rig.forget(app)
@@ -95,7 +100,7 @@ def healthy(rig):
 def serve_once(rig, n, state):
     """Attach, a small program, its end, with the n-th call failing.  None: nothing was left to fail."""
     rig.point.arm(n, rig.worker)
-    app = rig.app(state, stdin_ends=True)
+    app = rig.app(state, STEPS, stdin_ends=True)
     try:
         got = outcome(app, 60)
     finally:
@@ -176,8 +181,9 @@ def start_agent(path, n):
 class Points:
     """One process's points, one after the other."""
 
-    def __init__(self, who, step):
+    def __init__(self, who, step, states):
         self.who, self.step, self.rig, self.stack = who, step, None, None
+        self.states = [""] if who in STARTING else ["tensor"] if who == "store" else states
         self.count, self.results, self.failures = 0, {}, []
 
     def rig_now(self):
@@ -193,18 +199,28 @@ class Points:
             clean()
             self.stack.close()
 
-    def one(self, n):
+    def one(self, n, state):
         if self.who in STARTING:
             with folder() as path:
                 return (start_sidecar if self.who == "start-sidecar" else start_agent)(path, n)
-        return serve_once(self.rig_now(), n, STATES[n % len(STATES)])
+        return serve_once(self.rig_now(), n, state)
 
     def run(self, first, last):
+        for state in self.states:
+            before = self.count
+            self.run_state(state, first, last)
+            if state:
+                print(f"{self.who} {state}: {self.count - before} points", flush=True)
+        self.drop()
+        said = ", ".join(f"{count} times {what}" for what, count in sorted(self.results.items(), key=str))
+        print(f"{self.who}: {self.count} points, {len(self.failures)} failures; {said}", flush=True)
+
+    def run_state(self, state, first, last):
         n, missed = first, 0
-        while n <= last and missed < len(STATES):
+        while n <= last and missed < PATIENCE and len(self.failures) <= MOST_FAILURES:
             try:
-                got = self.one(n)
-                missed = 0 if got else missed + 1  # some states make fewer calls than others
+                got = self.one(n, state)
+                missed = 0 if got else missed + 1
                 if got:
                     self.results[got[0]] = self.results.get(got[0], 0) + 1
                     self.count += 1
@@ -212,19 +228,15 @@ class Points:
                 self.count += 1
                 text = re.sub(r"(\w+ at 0x[0-9a-f]+)", lambda m: name_of(self.who, m[1]), str(error), count=1)
                 self.failures.append(n)
-                print(f"fail  {self.who} {n} ({STATES[n % len(STATES)]}): {text}", flush=True)
+                print(f"fail  {self.who} {n} {state}: {text}", flush=True)
                 self.drop()
-                if len(self.failures) > 20:
-                    break
             n += self.step
-        self.drop()
-        said = ", ".join(f"{count} times {what}" for what, count in sorted(self.results.items(), key=str))
-        print(f"{self.who}: {self.count} points, {len(self.failures)} failures; {said}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description="the n-th call that may fail does")
-    parser.add_argument("--only")
+    parser.add_argument("--only", choices=[*SERVING, *STARTING])
+    parser.add_argument("--state", choices=STATES)
     parser.add_argument("--from", dest="first", type=int, default=1)
     parser.add_argument("--to", dest="last", type=int, default=5000)
     parser.add_argument("--step", type=int, default=1)
@@ -233,7 +245,8 @@ def main():
     become_subreaper()
     began, total, failures = time.monotonic(), 0, 0
     for who in [args.only] if args.only else [*SERVING, *STARTING]:
-        points = Points(who, 29 if args.short else args.step)
+        states = [args.state] if args.state else STATES
+        points = Points(who, 41 if args.short else args.step, states[:3] if args.short else states)
         points.run(args.first, min(args.last, 120) if args.short else args.last)
         total += points.count
         failures += len(points.failures)
