@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 
 uint64_t segments_layout(
@@ -94,8 +93,7 @@ int segments_remove(struct segments *segments, uint32_t number)
 	segment->next = segments->closing;
 	segments->closing = segment;
 	/* The guard of a stripe's thread must find it here or there at any moment. */
-	atomic_thread_fence(memory_order_release);
-	segments->at[number] = NULL;
+	__atomic_store_n(&segments->at[number], NULL, __ATOMIC_RELEASE);
 	segments->pinned--;
 	segments->pinned_bytes -= segment->size;
 	return 0;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/wait.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"
@@ -22,7 +23,7 @@ static bool read_record(
 	uint32_t state = __atomic_load_n(&from->state, __ATOMIC_ACQUIRE);
 
 	memcpy(r, from, sizeof(*r));
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	wait_fence();
 	r->space[sizeof(r->space) - 1] = 0;
 	r->name[sizeof(r->name) - 1] = 0;
 	r->share[sizeof(r->share) - 1] = 0;
