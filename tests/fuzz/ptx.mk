@@ -41,7 +41,7 @@ PTX_SEEDS := $(PTX_SEED_PROGRAMS:tests/programs/%.cu=$(BUILD)/tests/fuzz/ptx-see
 $(BUILD)/tests/fuzz/ptx-seeds/%.ptx: tests/programs/%.cu | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(NVCC) $(filter-out -gencode%,$(NVCCFLAGS)) -arch=compute_90 --ptx $< -o $@
+	$(Q)$(NVCC) $(filter-out -gencode%,$(NVCCFLAGS)) $(PROGRAM_FLAGS13_$*) -arch=compute_90 --ptx $< -o $@
 
 fuzz: fuzz-ptx
 fuzz-ptx: $(BUILD)/tests/fuzz/ptx-libfuzzer $(PTX_SEEDS)
