@@ -28,6 +28,9 @@ ZIG     := $(CACHE)/venv/bin/python -m ziglang
 # For programs and libraries that run wherever glibc is 2.17 or newer.
 OLD_CC  := $(ZIG) cc -target x86_64-linux-gnu.2.17 -fno-sanitize=undefined -include common/glibc_2_17.h
 
+# LIGHT=0: without QUIC, for who has no ngtcp2 (transport/light/light.h says what then is not had).
+LIGHT ?= 1
+
 ifeq ($(V),0)
 Q := @
 say = @printf '  %-8s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$(2))'
@@ -76,7 +79,7 @@ objects = $(patsubst %.c,$(OBJ)/%.o,$(1))
 .PHONY: help deps all demo test generate check format lint bench fuzz dist install clean
 .DELETE_ON_ERROR:
 
-MODULES := $(wildcard */module.mk)
+MODULES := transport/module.mk $(filter-out transport/module.mk,$(wildcard */module.mk))
 include tests/list.mk $(MODULES)
 
 # Their prerequisites are the folders'.
@@ -112,7 +115,7 @@ $(addprefix $(OBJ)/,$(TELLS_COMMIT)) $(addprefix $(FUZZ_OBJ)/,$(TELLS_COMMIT)): 
 
 # The rest of all is zig's, whatever CC is.
 .PHONY: objects
-objects: $(AGENT_OBJS) $(COMMAND_OBJS) $(SIDECAR_OBJS) $(COMMON_OBJS) $(TRANSPORT_OBJS) $(TRANSPORT_TLS_OBJS) \
+objects: $(AGENT_OBJS) $(COMMAND_OBJS) $(SIDECAR_OBJS) $(COMMON_OBJS) $(TRANSPORT_OBJS) $(TRANSPORT_TLS_OBJS) $(TRANSPORT_LIGHT_OBJS) \
 	$(call objects,$(wildcard softgpu/*/*.c)) $(PTX_OBJS) ## what CC compiles of all, and nothing linked
 
 dist: all programs cublas-programs cublaslt-programs cudnn-programs cufft-programs curand-programs cusolver-programs cusparse-programs cusparselt-programs nccl-programs bench-programs $(STACK_GPU) $(DIFFERENTIAL_TRACE) ## binaries, libraries and programs under .dist/, for a machine without ours

@@ -49,8 +49,9 @@ static int parse(int argc, char **argv, struct legacy *legacy, struct error *err
 		else
 			fprintf(stderr, "vcuda: %s is obsolete: not used\n", argv[i]);
 	}
-	if (legacy->net && strcmp(legacy->net, "native"))
-		return error_set(error, 0, "'%s': the network served is native", legacy->net);
+	if (strcmp(legacy->net, "native") && strcmp(legacy->net, "light"))
+		return error_set(
+			error, 0, "'%s': the networks are native and light", legacy->net);
 	if (strcmp(legacy->role, "server") && strcmp(legacy->role, "client"))
 		return error_set(error, 0, "-role %s: it is server or client", legacy->role);
 	return 0;
@@ -72,7 +73,7 @@ static int become(char **argv, const char *name, struct error *error)
  * client sends to the server's receive port, which it calls -send_port. */
 int command_legacy(int argc, char **argv)
 {
-	struct legacy legacy = {.role = "server"};
+	struct legacy legacy = {.role = "server", .net = "native"};
 	struct error error;
 	int ret = parse(argc, argv, &legacy, &error);
 
@@ -84,13 +85,13 @@ int command_legacy(int argc, char **argv)
 			return command_complain(&error, 2);
 		}
 		ret = become(
-			(char *[]){NULL, "0", (char *)legacy.ip, "native",
+			(char *[]){NULL, "0", (char *)legacy.ip, (char *)legacy.net,
 				(char *)(legacy.send ? legacy.send : "9998"),
 				(char *)(legacy.recv ? legacy.recv : "9997"),
 				(char *)(legacy.control ? legacy.control : "9999"), "0", NULL},
 			"vcuda-client", &error);
 	} else {
-		ret = become((char *[]){NULL, "-n", "native", "-s",
+		ret = become((char *[]){NULL, "-n", (char *)legacy.net, "-s",
 				     (char *)(legacy.send ? legacy.send : "9997"), "-r",
 				     (char *)(legacy.recv ? legacy.recv : "9998"), "-p",
 				     (char *)(legacy.control ? legacy.control : "9999"),

@@ -22,8 +22,8 @@ static const char usage[] =
 	"  vcuda doctor [--json] [PROGRAM]   what is right and what is wrong, a line each\n"
 	"  vcuda preload                     what LD_PRELOAD has to name, to do it by hand\n"
 	"\n"
-	"  vcuda -n native -s SEND -r RECV -p CONTROL                       an agent\n"
-	"  vcuda -role server|client -ip HOST -net native -send_port P -recv_port P\n"
+	"  vcuda -n native|light -s SEND -r RECV -p CONTROL                       an agent\n"
+	"  vcuda -role server|client -ip HOST -net native|light -send_port P -recv_port P\n"
 	"\n"
 	"  vcuda --help, vcuda --version; vcuda run --help\n";
 

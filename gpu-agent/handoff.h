@@ -59,6 +59,7 @@ enum handoff_what {
 	HANDOFF_OTHERS = 19,   /* devices[].others changed */
 	HANDOFF_STRIPE = 20,   /* fd: one more connection of the session
 				(protocol/wire/session.h), `device` its number */
+	HANDOFF_PATH = 29,     /* fds: the client comes from another address as well */
 	HANDOFF_SHARED = 21,   /* answer to SHARE: session = its name; status */
 	HANDOFF_GIVEN = 22,    /* answer to WANT: fd, bytes; status */
 	HANDOFF_ADOPTED = 23,  /* another front: the one before it died; bytes = how many did */

@@ -23,7 +23,7 @@ $(OBJ)/gpu-agent/front/page.o: $(wildcard gpu-agent/front/page/*)
 
 all: $(BIN)/gpu-agent
 
-$(BIN)/gpu-agent: $(AGENT_OBJS) $(call objects,$(wildcard common/*.c transport/*.c transport/tls/*.c))
+$(BIN)/gpu-agent: $(AGENT_OBJS) $(call objects,$(wildcard common/*.c transport/*.c transport/tls/*.c)) $(TRANSPORT_LIGHT_OBJS)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS) $(TRANSPORT_LIGHT_LIBS)

@@ -14,7 +14,7 @@ OLD_SOFTGPU = $(patsubst $(BUILD)/%,$(OLD)/%,$(SOFTGPU_LIB) $(BLAS_LIB) $(DNN_LI
 	$(SPARSE_LIB) $(SPARSELT_LIB))
 # What tells gcc's and clang's functions which processor it is comes with neither zig nor glibc.
 OLD_LDFLAGS = -L$(OLD_LIBRARIES)/lib $$($(CLANG) --rtlib=compiler-rt -print-libgcc-file-name)
-old_make = $(MAKE) --no-print-directory BUILD=$(OLD) PTX_V3=-march=x86_64_v3 CFLAGS='-O2 -g0 -fPIE' \
+old_make = $(MAKE) --no-print-directory BUILD=$(OLD) LIGHT=0 PTX_V3=-march=x86_64_v3 CFLAGS='-O2 -g0 -fPIE' \
 	CC='$(OLD_CC) -isystem $(OLD_LIBRARIES)/include -include $(OLD_LIBRARIES)/include/openblas_prefix.h'
 
 .PHONY: wheel

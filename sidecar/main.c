@@ -19,6 +19,7 @@
 #include "sidecar/install.h"
 #include "sidecar/options.h"
 #include "sidecar/server.h"
+#include "transport/transport.h"
 
 static int complain(const struct error *error, int status)
 {
@@ -115,7 +116,12 @@ static int secure(const struct options *options, struct error *error)
 	int ret = 0;
 
 	if (tls->ca[0] || tls->cert[0] || tls->key[0] || tls->name[0])
-		ret = transport_secure(TRANSPORT_CLIENT, tls, error);
+		ret = options->light ? error_set(error, 0,
+					       "protocol: light goes in the clear, and TLS is "
+					       "configured here: one of the two")
+				     : transport_secure(TRANSPORT_CLIENT, tls, error);
+	if (!ret && options->light)
+		ret = transport_assume("light", error);
 	if (!ret && options->credential[0] &&
 		transport_credential(options->credential, options->insecure, error) < 0)
 		ret = error_wrap(error, -EINVAL, "token_file");

@@ -7,7 +7,7 @@ SIDECAR_LIBS := -lyaml -lcjson -lzstd -lm
 
 all: $(BIN)/vcuda-client
 
-$(BIN)/vcuda-client: $(SIDECAR_OBJS) $(call objects,$(wildcard transport/*.c transport/tls/*.c common/*.c))
+$(BIN)/vcuda-client: $(SIDECAR_OBJS) $(call objects,$(wildcard transport/*.c transport/tls/*.c common/*.c)) $(TRANSPORT_LIGHT_OBJS)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(ALL_LDFLAGS) $(SIDECAR_LIBS) -lssl -lcrypto
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(ALL_LDFLAGS) $(SIDECAR_LIBS) $(TRANSPORT_TLS_LIBS) $(TRANSPORT_LIGHT_LIBS)

@@ -12,6 +12,7 @@
 #include "common/config.h"
 #include "common/log.h"
 #include "sidecar/agents.h"
+#include "transport/transport.h"
 
 #define NS 1000000000ull
 
@@ -30,7 +31,7 @@ const char options_usage[] =
 	"  vcuda-client drain             it takes no more processes and ends after the last "
 	"one\n"
 	"  vcuda-client install FROM TO [LINE]   copies the libraries into a volume\n"
-	"  vcuda-client 0 HOST native SEND RECV CONTROL 0\n"
+	"  vcuda-client 0 HOST native|light SEND RECV CONTROL 0\n"
 	"\n"
 	"  --config FILE         YAML; each flag below is a key there too\n"
 	"  --agent HOST[:PORT]   the agent's receive port (9998); several with commas "
@@ -59,9 +60,12 @@ const char options_usage[] =
 	"  --ring, --arena, --landing SIZE   powers of two, as in 512Ki\n"
 	"  --spin auto|never|MICROSECONDS    before sleeping\n"
 	"  --max-processes N     at once (1024)\n"
-	"  --protocol auto|native|local   by shared memory where the agent is on this machine, "
+	"  --protocol auto|native|light|local   by shared memory where the agent is on this "
+	"machine, "
 	"if\n"
-	"                        it can be (auto), never (native), or not at all else (local)\n"
+	"                        it can be (auto), never (native: TCP; light: UDP where it "
+	"gets\n"
+	"                        through), or not at all else (local)\n"
 	"  --local-socket PATH   where that agent listens (local://)\n"
 	"  --attach-timeout S    for reaching the agent (30)\n"
 	"  --ping-timeout S      a silent worker is lost after that (5)\n"
@@ -166,17 +170,19 @@ static int set_mode(
 	return 0;
 }
 
-/* native: over the network, whatever its transport. */
+/* native and light: over the network. */
 static int set_protocol(
 	struct options *options, const struct config_item *item, struct error *error)
 {
 	bool known = !strcmp(item->text, "auto") || !strcmp(item->text, "native") ||
-		     !strcmp(item->text, "local");
+		     !strcmp(item->text, "light") || !strcmp(item->text, "local");
 
 	if (!known)
-		return error_set(error, 0, "%s: '%.40s' is none of auto, native and local",
-			item->key, item->text);
-	options->local_never = !strcmp(item->text, "native");
+		return error_set(error, 0,
+			"%s: '%.40s' is none of auto, native, light and local", item->key,
+			item->text);
+	options->light = !strcmp(item->text, "light");
+	options->local_never = options->light || !strcmp(item->text, "native");
 	options->local_only = !strcmp(item->text, "local");
 	return 0;
 }
@@ -487,8 +493,8 @@ static bool numeric(const char *text)
 	return *text && strspn(text, "0123456789") == strlen(text);
 }
 
-/* vcuda-client 0 HOST native SEND RECV CONTROL 0. SEND is the port that the client sends to;
- * the agent names its other port itself. */
+/* vcuda-client 0 HOST native|light SEND RECV CONTROL 0. SEND is the port that the client sends
+ * to; the agent names its other port itself. */
 static int parse_positional(int argc, char **argv, struct options *options, struct error *error)
 {
 	char agent[256];
@@ -496,11 +502,10 @@ static int parse_positional(int argc, char **argv, struct options *options, stru
 
 	if (argc != 8 || !numeric(argv[4]) || !numeric(argv[5]) || !numeric(argv[6]))
 		return error_set(error, 0,
-			"the positional form is: vcuda-client 0 HOST native SEND RECV CONTROL "
-			"0");
-	if (strcmp(argv[3], "native"))
-		return error_set(
-			error, 0, "'%s': the transport served here is native", argv[3]);
+			"the positional form is: vcuda-client 0 HOST native|light SEND RECV "
+			"CONTROL 0");
+	if (transport_assume(argv[3], error))
+		return -EINVAL;
 	if (snprintf(agent, sizeof(agent), "%s:%s", argv[2], argv[4]) >= (int)sizeof(agent))
 		return error_set(error, 0, "the host's name is too long");
 	options->mode = CHANNEL_HOST; /* the seeds' pods have hostIPC … */

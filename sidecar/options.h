@@ -23,6 +23,7 @@ struct options {
 	char agent[AGENTS_TEXT]; /* HOST[:PORT] or SCHEME://…, with , or + between; "" = none */
 	char local_socket[100];	 /* of the agent, should it be on this machine; "" = none */
 	bool local_never, local_only; /* protocol: native, local; else auto */
+	bool light;		      /* protocol: light; local_never, too */
 	char token[256];
 	char credential[1024];	  /* the file of a signed token; "" = none */
 	bool insecure;		  /* which may be sent in the clear */

@@ -177,9 +177,18 @@ static int dial_all(struct dial *dial, struct session_hello *hello,
 	struct session_welcome *welcome, int *fds, unsigned *count)
 {
 	struct session_welcome next = {0};
+	uint64_t features = dial->transport->feature;
 
-	while (*count < dial->transport->connections) {
-		int fd = dial_join(dial, hello, *count ? &next : welcome);
+	while (*count < transport_connections(dial->transport, features)) {
+		int fd = -1;
+
+		if (*count && *count + 1 == dial->transport->connections &&
+			dial->transport->feature) {
+			hello->role = SESSION_LIGHT;
+			fd = dial->last ? dial->last(dial, hello) : -1;
+		}
+		if (fd < 0)
+			fd = dial_join(dial, hello, *count ? &next : welcome);
 
 		if (fd < 0 && *count) {
 			welcome->status = next.status;
@@ -190,6 +199,8 @@ static int dial_all(struct dial *dial, struct session_hello *hello,
 		fds[(*count)++] = fd;
 		if (hello->role == SESSION_PROBE)
 			return 0;
+		if (*count == 1)
+			features = welcome->features;
 		if (*count == 1 && listener.told)
 			listener.told(listener.argument, welcome);
 		hello->role = SESSION_REPLIES;
@@ -264,6 +275,8 @@ int dial_session(struct dial *dial, const struct session_hello *wanted,
 
 	*link = NULL;
 	do {
+		bool links;
+
 		drop_all(dial, fds, &count);
 		memset(welcome, 0, sizeof(*welcome));
 		hello = *wanted;
@@ -276,12 +289,14 @@ int dial_session(struct dial *dial, const struct session_hello *wanted,
 			ret = say_end(dial, &hello, welcome);
 		else
 			ret = dial_all(dial, &hello, welcome, fds, &count);
+		links = !ret && hello.role != SESSION_PROBE && hello.role != SESSION_END;
+		if (links)
+			ret = dial->transport->link(
+				fds, count, TRANSPORT_CLIENT, link, dial->error);
 		if (ret && count && !wanted->role && welcome->features & SESSION_FEATURE_RESUME)
 			give_up(dial, &hello);
 	} while (ret && !wanted->role && front_died(ret, count, welcome) &&
 		 wait_again(dial, try++));
-	if (!ret && hello.role != SESSION_PROBE && hello.role != SESSION_END)
-		ret = dial->transport->link(fds, count, TRANSPORT_CLIENT, link, dial->error);
 	explicit_bzero(&hello, sizeof(hello));
 	if (*link) {
 		(*link)->place = dial->place;

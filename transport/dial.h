@@ -14,6 +14,10 @@ struct dial {
 	 * known (place.transport), else to ADDRESS, and then it writes both place and where.
 	 * fd, or -errno with *error. */
 	int (*connect)(struct dial *dial, enum session_role role);
+	/* Before the last connection of a link that has a feature of its own: makes it by other
+	 * means, HELLO and WELCOME too. fd; or -errno, and it is made as the others are. NULL:
+	 * there are none. */
+	int (*last)(struct dial *dial, const struct session_hello *hello);
 	const struct transport *transport;
 	const char *address;
 	const char *hint; /* for an address at which something else answers; NULL = none */

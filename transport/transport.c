@@ -17,6 +17,7 @@
 #define TRANSPORTS(ROW) \
 	ROW(native) \
 	ROW(tls) \
+	ROW(light) \
 	ROW(unix) \
 	ROW(local) \
 	ROW(loop)
@@ -27,7 +28,8 @@
 TRANSPORTS(DECLARE)
 static const struct transport *const transports[] = {TRANSPORTS(ENTRY)};
 
-static bool secure; /* set before other threads start */
+static bool secure;					    /* set before other threads start */
+static const struct transport *assumed = &transport_native; /* likewise */
 
 /* Until FD, which link_fds filled in for sending, may be sent to; a second at the most. */
 static void link_pause(struct link *link, struct pollfd *fd)
@@ -110,10 +112,10 @@ const struct transport *transport_find(const char *address, struct error *error)
 	size_t n = scheme_length(address);
 
 	if (!n)
-		return secure ? &transport_tls : &transport_native;
+		return secure ? &transport_tls : assumed;
 	if (!strncmp(address, FAULT, strlen(FAULT)))
 		return &transport_fault;
-	if (secure && !strncmp(address, "native:", 7)) {
+	if (secure && (!strncmp(address, "native:", 7) || !strncmp(address, "light:", 6))) {
 		error_set(error, 0,
 			"'%.80s': TLS is configured here, so nothing is sent in the clear: "
 			"tls://",
@@ -126,6 +128,14 @@ const struct transport *transport_find(const char *address, struct error *error)
 			return transports[i];
 	unknown(address, error);
 	return NULL;
+}
+
+int transport_assume(const char *name, struct error *error)
+{
+	if (strcmp(name, "native") && strcmp(name, "light"))
+		return error_set(error, 0, "'%.40s' is no network: native, light", name);
+	assumed = transport_named(name);
+	return 0;
 }
 
 int transport_secure(
@@ -142,7 +152,7 @@ int transport_secure(
 
 bool transport_is_clear(const struct transport *transport)
 {
-	return transport == &transport_native;
+	return transport == &transport_native || transport == &transport_light;
 }
 
 void transport_tls_counts(struct transport_tls_counts *counts)

@@ -65,6 +65,7 @@ static inline bool transport_same(
 struct transport_listener {
 	char transport[TRANSPORT_NAME];
 	int fd;
+	bool knocks;		       /* datagrams come there, see transport.knock */
 	uint32_t roles;		       /* TRANSPORT_ROLE: those that are served here */
 	struct instance_lock instance; /* socket "": it has no file */
 };
@@ -108,6 +109,13 @@ struct transport_certificate {
 struct transport_tls_counts {
 	uint64_t full, resumed, failed;
 	int64_t expires; /* the agent's own certificate, Unix time; 0: there is none */
+};
+
+/* A datagram that names a session; nobody has looked whether there is one. */
+struct transport_knock {
+	struct session_hello hello;
+	struct transport_peer peer;
+	_Alignas(8) unsigned char where[64]; /* the transport's own */
 };
 
 struct link_ops {
@@ -172,6 +180,7 @@ void link_close(struct link *link); /* NULL is fine */
 struct transport {
 	const char *name;     /* the scheme */
 	unsigned connections; /* that a link has, 1 … TRANSPORT_FDS */
+	uint64_t feature;     /* of a session whose link has the last of them; 0: all have */
 	bool shares;	      /* its ends can share memory: SESSION_FEATURE_LOCAL */
 	/* Agent's side: adds what listens on ADDRESS, with transport_listening_add. Nothing is
 	 * added where it fails. 0, or -errno with *error. */
@@ -180,6 +189,17 @@ struct transport {
 	/* A connection that came, which does not block and is closed on exec, and who made it.
 	 * fd, -EAGAIN or another -errno. */
 	int (*accept)(int listener, struct transport_peer *peer);
+	/* Front: a datagram that came to a listener that `knocks`. 0 and *knock; -EAGAIN; or
+	 * -EPROTO: it is none of ours. */
+	int (*knock)(int listener, struct transport_knock *knock);
+	/* Front: a socket for whoever knocked, whose session was found. fd, or -errno. */
+	int (*admit)(int listener, const struct transport_knock *knock);
+	/* Worker: LINK's client comes from another address as well. Takes the descriptors. */
+	int (*path)(struct link *link, const int *fds, unsigned count);
+	/* Worker: stripe NUMBER of LINK, for which FDS came. As link, which is called where
+	 * this is NULL. */
+	int (*stripe)(struct link *link, unsigned number, const int *fds, unsigned count,
+		struct link **stripe, struct error *error);
 	/* Client side: dials, says HELLO (roles and, behind the first connection, session and
 	 * secret are filled in by the transport), checks WELCOME.  0 and *link, NULL for a
 	 * PROBE; or -errno with *error; a polite refusal is -ECONNREFUSED with welcome->status
@@ -236,6 +256,10 @@ struct transport {
 int transport_secure(
 	enum transport_end end, const struct transport_tls *settings, struct error *error);
 
+/* From now on an address without a scheme is one of the transport NAME's, which goes over TCP:
+ * native, light. Before other threads start. 0, or -EINVAL with *error. */
+int transport_assume(const char *name, struct error *error);
+
 /* The client's own token, for each HELLO from now on: what PATH holds, which is read again when
  * it changes, at most once a second. It is signed, too long for HELLO's field, and everybody's
  * who reads it: CLEAR says that it may go over a network in the clear. 0, or -errno with *error
@@ -255,6 +279,15 @@ const struct transport *transport_find(const char *address, struct error *error)
 ssize_t transport_read(const struct transport *transport, int fd, void *bytes, size_t n);
 int transport_write(const struct transport *transport, int fd, const void *bytes, size_t n);
 void transport_drop(const struct transport *transport, int fd);
+
+/* How many connections the link of a session with these FEATURES has. */
+static inline unsigned transport_connections(
+	const struct transport *transport, uint64_t features)
+{
+	bool fewer = transport->feature && !(features & transport->feature);
+
+	return transport->connections - fewer;
+}
 
 /* By its name; NULL: there is none. */
 const struct transport *transport_named(const char *name);

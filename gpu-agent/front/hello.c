@@ -20,6 +20,7 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/identity.h"
+#include "gpu-agent/front/knock.h"
 #include "gpu-agent/front/peers.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/renew.h"
@@ -208,7 +209,7 @@ static const char wrong_token[] = "the token is not the agent's; set it on the c
 
 static bool serves(const struct hello_slot *slot, uint32_t role)
 {
-	return role <= SESSION_END && slot->roles & TRANSPORT_ROLE(role);
+	return role <= SESSION_LIGHT && slot->roles & TRANSPORT_ROLE(role);
 }
 
 static void say_where(const struct front *front, uint32_t role, char text[192])
@@ -275,7 +276,7 @@ static void decide(struct front *front, struct hello_slot *slot)
 		say_where(front, hello->role, text);
 	} else if (hello->role == SESSION_COMMANDS) {
 		status = session_begin(front, fd, &from, &refusal, text);
-	} else if (hello->role == SESSION_REPLIES) {
+	} else if (hello->role == SESSION_REPLIES || hello->role == SESSION_LIGHT) {
 		status = session_join(front, fd, &from, &refusal, text);
 	} else if (hello->role == SESSION_RESUME) {
 		status = resume_begin(front, fd, &from, &refusal, text);
@@ -498,8 +499,8 @@ int hello_open(struct front *front, struct error *error)
 		if (!front->transports[i])
 			return error_set(
 				error, 0, "no transport '%.16s'", listening->at[i].transport);
-		ret = events_watch(
-			&front->events, &front->listeners[i], fd, EPOLLIN, listener_ready);
+		ret = events_watch(&front->events, &front->listeners[i], fd, EPOLLIN,
+			listening->at[i].knocks ? knocks_ready : listener_ready);
 		if (ret)
 			return error_set(error, -ret, "watch the listening socket %d", fd);
 	}

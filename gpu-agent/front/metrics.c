@@ -118,6 +118,9 @@ static void print_sessions(FILE *out, const struct front *front)
 	SOME(out, "vcuda_agent_resumes_total", "counter", "How cut sessions went on.", "result",
 		{"resumed", c->resumes}, {"refused", c->resumes_refused},
 		{"expired", c->resumes_expired});
+	SOME(out, "vcuda_agent_knocks_total", "counter",
+		"Datagrams that asked for a session's UDP socket.", "result",
+		{"taken", c->knocks_taken}, {"refused", c->knocks_refused});
 	print_histogram(out, "vcuda_agent_session_wait_seconds",
 		"From a client's HELLO until a worker is there for it.", &c->waits,
 		wait_bounds);

@@ -417,6 +417,15 @@ int pool_hand_over_stripe(struct session *session, uint32_t stripe, int fd)
 	return session->transport->handoff(session->worker->handoff.fd, &h, sizeof(h), &fd, 1);
 }
 
+int pool_hand_over_path(struct session *session, int fd)
+{
+	struct handoff h = {.version = HANDOFF_VERSION, .what = HANDOFF_PATH};
+
+	if (!session->worker || session->worker->handoff.fd < 0)
+		return -EPIPE;
+	return session->transport->handoff(session->worker->handoff.fd, &h, sizeof(h), &fd, 1);
+}
+
 void pool_release(struct front *front, struct pool_worker *worker)
 {
 	worker->session = NULL;

@@ -90,6 +90,7 @@ void pool_exited(struct front *front, const struct control *control);
 int pool_hand_over(
 	struct front *front, struct session *session, const int *fds, unsigned count);
 int pool_hand_over_stripe(struct session *session, uint32_t stripe, int fd);
+int pool_hand_over_path(struct session *session, int fd);
 /* A TAKEN worker whose session did not come about is READY again. */
 void pool_release(struct front *front, struct pool_worker *worker);
 /* Tells a worker to end, and the supervisor to kill it if it does not. */

@@ -156,9 +156,9 @@ static void hand_back(struct front *front, struct session *session)
 		session->resume.times, session->peer.text);
 }
 
-static void joined(struct front *front, struct session *session)
+void resume_joined(struct front *front, struct session *session)
 {
-	if (1 + session->joined_count == session->transport->connections)
+	if (session_is_whole(session))
 		hand_back(front, session);
 }
 
@@ -188,7 +188,7 @@ bool resume_parked(
 	welcome.taken = handoff->bytes;
 	memcpy(welcome.secret, resume->next, sizeof(welcome.secret));
 	if (hello_welcome(session->transport, session->commands.fd, &welcome))
-		joined(front, session);
+		resume_joined(front, session);
 	else
 		drop_attempt(front, session);
 	explicit_bzero(&welcome, sizeof(welcome));
@@ -204,7 +204,8 @@ uint32_t resume_join(struct front *front, int fd, const struct hello_from *from,
 	if (!session || session->resume.offered)
 		return session_unknown(front, from, refusal, text);
 	journal_session(front, session); /* the secret before is over at the next front too */
-	if (session->resume.state != RESUME_JOINING) {
+	if (session->resume.state != RESUME_JOINING ||
+		!session_lacks(session, from->hello->role)) {
 		*refusal = REFUSAL_LATE;
 		snprintf(text, 192, "the connection before this one is gone again");
 		return STATUS_NOT_READY;
@@ -212,7 +213,7 @@ uint32_t resume_join(struct front *front, int fd, const struct hello_from *from,
 	welcome = session_greeting(front, session);
 	session->joined[session->joined_count++] = fd;
 	if (hello_welcome(session->transport, fd, &welcome))
-		joined(front, session);
+		resume_joined(front, session);
 	else
 		drop_attempt(front, session);
 	return 0;

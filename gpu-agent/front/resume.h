@@ -54,6 +54,9 @@ void resume_promote(struct session *session, const uint8_t secret[16]);
 uint32_t resume_join(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
 
+/* A connection behind the first has come, which may be the last. */
+void resume_joined(struct front *front, struct session *session);
+
 /* The worker's word. False: it makes no sense. */
 bool resume_parked(
 	struct front *front, struct pool_worker *worker, const struct handoff *handoff);

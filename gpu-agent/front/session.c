@@ -198,6 +198,7 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 		session->features = SESSION_FEATURE_LOCAL;
 	if (!front->config->compress_off && session->features & SESSION_FEATURE_STRIPES)
 		session->features |= hello->features & SESSION_FEATURE_ZSTD;
+	session->features |= hello->features & from->transport->feature;
 	if (session->grace_ms)
 		session->features |= SESSION_FEATURE_RESUME;
 	session->started = time(NULL);
@@ -287,11 +288,34 @@ static void hand_over(struct front *front, struct session *session)
 		session->program, session->pid);
 }
 
+bool session_is_whole(const struct session *session)
+{
+	return 1 + session->joined_count ==
+	       transport_connections(session->transport, session->features);
+}
+
+bool session_lacks(const struct session *session, uint32_t role)
+{
+	unsigned before = role == SESSION_LIGHT ? 1 : 0;
+
+	return session->joined_count == before && !session_is_whole(session) &&
+	       (role != SESSION_LIGHT || session->features & SESSION_FEATURE_LIGHT);
+}
+
 /* One connection more. */
 static void joined(struct front *front, struct session *session)
 {
-	if (1 + session->joined_count == session->transport->connections)
+	if (session_is_whole(session))
 		hand_over(front, session);
+}
+
+void session_joined(struct front *front, struct session *session, int fd)
+{
+	session->joined[session->joined_count++] = fd;
+	if (session->state == SESSION_JOINING)
+		joined(front, session);
+	else
+		resume_joined(front, session);
 }
 
 struct session_welcome session_greeting(
@@ -370,7 +394,8 @@ struct session *session_find(
 			session->resume.next, hello->secret, sizeof(session->resume.next));
 
 		if (id && (secret || (next && session->resume.offered)) &&
-			session->state == state && session->tenant == from->tenant &&
+			session->state == state &&
+			(!from->tenant || session->tenant == from->tenant) &&
 			session->transport == from->transport)
 			found = session;
 	}
@@ -408,6 +433,8 @@ uint32_t session_join(struct front *front, int fd, const struct hello_from *from
 
 	if (!session)
 		return resume_join(front, fd, from, refusal, text);
+	if (!session_lacks(session, from->hello->role))
+		return session_unknown(front, from, refusal, text);
 	welcome = session_greeting(front, session);
 	*refusal = REFUSAL_NOT_READY;
 	if (!hello_welcome(session->transport, fd, &welcome)) {
@@ -415,8 +442,7 @@ uint32_t session_join(struct front *front, int fd, const struct hello_from *from
 		give_up(front, session, text);
 		return STATUS_NOT_READY;
 	}
-	session->joined[session->joined_count++] = fd;
-	joined(front, session);
+	session_joined(front, session, fd);
 	return 0;
 }
 

@@ -101,12 +101,18 @@ uint32_t session_unknown(struct front *front, const struct hello_from *from,
 /* A further connection of it: the same rules. */
 uint32_t session_join(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
+/* FD, which was answered, is the next connection of a session that lacks it. */
+void session_joined(struct front *front, struct session *session, int fd);
+/* All connections of its link have joined. */
+bool session_is_whole(const struct session *session);
+/* The next connection that it waits for has ROLE: REPLIES or LIGHT. */
+bool session_lacks(const struct session *session, uint32_t role);
 /* One more connection of a running session: the same rules. */
 uint32_t session_stripe(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
 /* The session that FROM names by its secret, in that STATE, or NULL. Every session is compared
  * in full, so that the time tells nothing about how near one was. A secret that was offered
- * takes the place of the one before. */
+ * takes the place of the one before. No tenant: of any. */
 struct session *session_find(
 	struct front *front, const struct hello_from *from, enum session_state state);
 /* Whether session_begin would refuse. */

@@ -26,6 +26,8 @@ static int http_host(const char *addresses, char host[256], struct error *error)
 		return port ? error_set(error, 0, "'%.100s': the port is ports.control", first)
 			    : ret;
 	}
+	if (!strstr(first, "://")[3])
+		return 0;
 	ret = transport_describe(first, 0, &description, error);
 	if (ret < 0)
 		return error_wrap(error, ret, "listen");

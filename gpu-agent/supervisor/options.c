@@ -10,6 +10,7 @@
 
 #include "common/log.h"
 #include "gpu-agent/supervisor/settings.h"
+#include "transport/transport.h"
 
 struct flag {
 	const char *name;
@@ -45,7 +46,7 @@ static const struct flag flags[] = {
 	{"--help", NULL, NULL, "this list"},
 	{"-h", NULL, NULL, NULL},
 	/* vcuda -n native -s 9997 -r 9998 -p 9999 -a … -k … */
-	{"-n", NULL, "native", NULL},
+	{"-n", NULL, "native|light", NULL},
 	{"-s", "ports.send", "PORT", NULL},
 	{"-r", "ports.recv", "PORT", NULL},
 	{"-p", "ports.control", "PORT", NULL},
@@ -58,7 +59,7 @@ static void print_help(void)
 {
 	printf("gpu-agent: serves this machine's GPUs to vcuda clients.\n\n"
 	       "usage: gpu-agent [--config FILE] [flags]\n"
-	       "       gpu-agent -n native -s SEND -r RECV -p CONTROL\n"
+	       "       gpu-agent -n native|light -s SEND -r RECV -p CONTROL\n"
 	       "       gpu-agent keep --help   (certificate and keys of a cluster)\n\n");
 	for (size_t i = 0; i < FLAGS; i++) {
 		char left[40];
@@ -109,9 +110,8 @@ static int apply(
 		return settings_set(config, flag->key, value, error);
 	if (!strcmp(flag->name, "--set"))
 		return set_pair(config, value, error);
-	if (!strcmp(flag->name, "-n") && strcmp(value, "native"))
-		return error_set(
-			error, 0, "-n: the transport '%.40s' is not known, only native", value);
+	if (!strcmp(flag->name, "-n") && transport_assume(value, error))
+		return error_wrap(error, -EINVAL, "-n");
 	config->older_form |= !strcmp(flag->name, "-n");
 	if (!strcmp(flag->name, "-a") || !strcmp(flag->name, "-k"))
 		log_warn("options.obsolete", "flag=%s text=\"no longer used, ignored\"",

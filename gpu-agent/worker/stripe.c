@@ -176,8 +176,12 @@ void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS]
 		return;
 	}
 	stripe = stripe_alloc(w->stripes[number]);
-	ret = stripe ? w->transport->link(fds, count, TRANSPORT_AGENT, &stripe->link, &error)
-		     : -ENOMEM;
+	if (!stripe)
+		ret = -ENOMEM;
+	else if (w->transport->stripe)
+		ret = w->transport->stripe(w->link, number, fds, count, &stripe->link, &error);
+	else
+		ret = w->transport->link(fds, count, TRANSPORT_AGENT, &stripe->link, &error);
 	if (!ret)
 		ret = stripe_start(w, stripe);
 	if (ret) {

@@ -475,6 +475,17 @@ static int worker_session(struct worker *w, struct handoff *message)
 	return 0;
 }
 
+static void take_path(struct worker *w, const int fds[TRANSPORT_FDS])
+{
+	unsigned count = descriptors_count(fds, TRANSPORT_FDS);
+
+	if (w->link && !park_is(w) && w->transport->path &&
+		!w->transport->path(w->link, fds, count))
+		return;
+	while (count)
+		close(fds[--count]);
+}
+
 /* True: a figure, behind which there may be more. FDS: what came with it. */
 static bool heed(struct worker *w, const struct handoff *message, int fds[TRANSPORT_FDS])
 {
@@ -489,6 +500,7 @@ static bool heed(struct worker *w, const struct handoff *message, int fds[TRANSP
 		return true;
 	case HANDOFF_MORE: metering_more(w, message); return true;
 	case HANDOFF_STRIPE: stripe_open(w, message->device, fds); break;
+	case HANDOFF_PATH: take_path(w, fds); break;
 	case HANDOFF_PARK: park_asked(w, message); break;
 	case HANDOFF_RESUME: park_resume(w, message, fds); break;
 	case HANDOFF_SHARED:

@@ -76,6 +76,10 @@
 /* COMMANDS: the client may join the session to those of other agents (SESSION_PEER). */
 #define SESSION_FEATURE_PEER (1ull << 11)
 
+/* COMMANDS: what the link carries goes by UDP, where that gets through (docs/TRANSPORTS.md,
+ * "light"): one more HELLO, of the role SESSION_LIGHT, completes the session. */
+#define SESSION_FEATURE_LIGHT (1ull << 12)
+
 #define SESSION_TICKET_MS 10000 /* that a ticket is good for */
 
 #define SESSION_STRIPES 4 /* at most; FRAME_STRIPE_MASK has room for 7 */
@@ -96,6 +100,7 @@ enum session_role {
 	SESSION_END = 6,    /* the session is over, its connections may be cut or not */
 	SESSION_RENEW = 7,  /* who a running session's client is, proven anew */
 	SESSION_PEER = 8,   /* another agent's session of the same process */
+	SESSION_LIGHT = 9,  /* by UDP; or by TCP, since UDP does not get through */
 };
 
 struct session_piece {

@@ -85,7 +85,7 @@ def test_flag_with_a_bad_value():
     one_line([CLIENT, "--agent", "h", "--ipc", "carrier-pigeon"], "--ipc", "carrier-pigeon",
              "host nor pod", status=2)
     one_line([CLIENT, "0", "host", "avian", "1", "2", "3", "0"], "avian", "native", status=2)
-    one_line([CLIENT, "0", "host", "native", "1", "2"], "vcuda-client 0 HOST native SEND", status=2)
+    one_line([CLIENT, "0", "host", "native", "1", "2"], "vcuda-client 0 HOST native|light SEND", status=2)
     one_line([VCUDA, "run", "--agent", "host:port", "--", "true"], "host:port", "HOST:PORT",
              status=2)
     one_line([VCUDA, "-role", "cook"], "cook", "server or client", status=2)

@@ -13,6 +13,8 @@ UNIT_PREFIXES += common transport ring sidecar
 transport_resolve_LIBS = -Wl,--wrap=getaddrinfo
 transport_tls_OBJS = $(call objects,$(wildcard transport/tls/*.c))
 transport_tls_LIBS = -lssl -lcrypto
+transport_light_OBJS = $(call objects,$(wildcard transport/light/*.c))
+transport_light_LIBS = $(TRANSPORT_LIGHT_LIBS)
 UNIT_OBJS_ring = $(SIDECAR_PARTS)
 UNIT_OBJS_sidecar = $(SIDECAR_PARTS)
 UNIT_LIBS_ring = -lcjson -lzstd -lm
