@@ -130,6 +130,7 @@ struct agent_config {
 
 	/* For the worker too. */
 	bool compress_off, compress_always; /* payloads on their way; neither: where it pays */
+	char congestion[16];		    /* of TCP; "": the kernel's default */
 	uint32_t driver;		    /* enum agent_driver */
 	char driver_path[AGENT_PATH];	    /* what to dlopen: a name or a path */
 	char library_path[AGENT_PATH]; /* folders, ':' between; in LD_LIBRARY_PATH already */

@@ -55,6 +55,7 @@ const char options_usage[] =
 	"                        at most that class of its tenant's (the tenant's own)\n"
 	"  --compress auto|off|always\n"
 	"                        payloads on their way: where that is faster (auto)\n"
+	"  --congestion NAME     of TCP, where the kernel allows it: bbr for lines with loss\n"
 	"  --shm-size SIZE       most shared memory in all\n"
 	"  --label TEXT          in what /proc/PID/maps says of shared memory (pod mode)\n"
 	"  --ring, --arena, --landing SIZE   powers of two, as in 512Ki\n"
@@ -316,6 +317,14 @@ static int set_priority(
 	return 0;
 }
 
+static int set_congestion(
+	struct options *options, const struct config_item *item, struct error *error)
+{
+	int ret = config_text(item, options->congestion, sizeof(options->congestion), error);
+
+	return ret < 0 ? ret : transport_congestion(options->congestion, error);
+}
+
 static int set_compress(
 	struct options *options, const struct config_item *item, struct error *error)
 {
@@ -393,6 +402,8 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		return set_priority(o, item, error);
 	if (!strcmp(key, "compress"))
 		return set_compress(o, item, error);
+	if (!strcmp(key, "congestion"))
+		return set_congestion(o, item, error);
 	if (!strcmp(key, "shm_size"))
 		return config_size(item, 0, 1ull << 50, &o->shm_size, error);
 	if (!strcmp(key, "ring"))
@@ -428,7 +439,8 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		"socket_mode protocol local_socket ipc "
 		"pod "
 		"pod_uid label "
-		"vram_limit gpu_count priority compress shm_size ring arena landing spin "
+		"vram_limit gpu_count priority compress congestion shm_size ring arena landing "
+		"spin "
 		"max_processes "
 		"attach_timeout ping_timeout "
 		"busy_timeout "
@@ -470,6 +482,7 @@ static int options_environment(struct options *options, struct error *error)
 		{"VCUDA_GPU_COUNT", "gpu_count"},
 		{"VCUDA_PRIORITY", "priority"},
 		{"VCUDA_COMPRESS", "compress"},
+		{"VCUDA_CONGESTION", "congestion"},
 		{"VCUDA_SHM_SIZE", "shm_size"},
 		{"VCUDA_GRACE", "grace"},
 		{"VCUDA_LOG_LEVEL", "log"},

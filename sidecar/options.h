@@ -34,6 +34,7 @@ struct options {
 	uint64_t gpu_count;  /* GPUs that a process sees; 0 = all */
 	uint64_t priority; /* features of HELLO that ask for a lower class; 0 = the tenant's */
 	enum controller_mode compress; /* payloads on their way */
+	char congestion[16];	       /* of TCP; "": the kernel's default */
 	uint64_t shm_size; /* shared memory of all processes together; 0 = no limit */
 	char label[16];	   /* in what /proc says of shared memory: the pod's UID, or "host" */
 	uint64_t ring, arena, bounce; /* bytes, powers of two */

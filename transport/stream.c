@@ -5,12 +5,15 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/descriptors.h"
+#include "common/log.h"
 
 /* One chunk of a copy is 512 KiB; eight of them in flight keep a 25 Gb/s wire busy for 1 ms.
  * A size that is set ends the kernel's own tuning, so where it would be capped below that
@@ -145,8 +148,32 @@ static void stream_buffer(int fd, int force, int option, const char *cap)
 		stream_set(fd, SOL_SOCKET, option, size);
 }
 
+static char congestion[STREAM_CONGESTION];
+
+void stream_congestion(const char *name)
+{
+	snprintf(congestion, sizeof(congestion), "%s", name);
+}
+
+static void choose_congestion(int fd)
+{
+	static atomic_bool said;
+
+	if (!congestion[0] ||
+		!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion,
+			(socklen_t)strlen(congestion)) ||
+		(errno != ENOENT && errno != EPERM) || atomic_exchange(&said, true))
+		return;
+	log_warn("tcp.congestion", "name=%s text=\"%s\"", congestion,
+		errno == ENOENT
+			? "the kernel has no such congestion control: its default is used"
+			: "not in net.ipv4.tcp_allowed_congestion_control: the default is "
+			  "used");
+}
+
 void stream_tune(int fd)
 {
+	choose_congestion(fd);
 	stream_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, "/proc/sys/net/core/wmem_max");
 	stream_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, "/proc/sys/net/core/rmem_max");
 	stream_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);

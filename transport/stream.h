@@ -19,7 +19,11 @@ int stream_link(const int *fds, unsigned count, enum transport_end end, struct l
 /* For transport.handoff: the descriptors themselves. */
 int stream_handoff(int socket, const void *message, size_t n, const int *fds, unsigned count);
 
-/* Large buffers and, where it is TCP, keepalive and no delay. */
+/* For transport_congestion: checked. */
+#define STREAM_CONGESTION 16 /* TCP_CA_NAME_MAX */
+void stream_congestion(const char *name);
+
+/* Large buffers and, where it is TCP, keepalive, no delay and congestion control. */
 void stream_tune(int fd);
 
 /* What the front does with a connection before it is handed on.  None of these wait. */

@@ -138,6 +138,15 @@ int transport_assume(const char *name, struct error *error)
 	return 0;
 }
 
+int transport_congestion(const char *name, struct error *error)
+{
+	if (strlen(name) >= STREAM_CONGESTION ||
+		name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-")])
+		return error_set(error, 0, "'%.40s' is no congestion control like bbr", name);
+	stream_congestion(name);
+	return 0;
+}
+
 int transport_secure(
 	enum transport_end end, const struct transport_tls *settings, struct error *error)
 {

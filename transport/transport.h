@@ -260,6 +260,11 @@ int transport_secure(
  * native, light. Before other threads start. 0, or -EINVAL with *error. */
 int transport_assume(const char *name, struct error *error);
 
+/* From now on TCP connections of links have the kernel's congestion control NAME ("": its
+ * default), where it has that and lets this process choose it; else the log says so, once.
+ * Before other threads start. 0, or -EINVAL with *error: that is no name of one. */
+int transport_congestion(const char *name, struct error *error);
+
 /* The client's own token, for each HELLO from now on: what PATH holds, which is read again when
  * it changes, at most once a second. It is signed, too long for HELLO's field, and everybody's
  * who reads it: CLEAR says that it may go over a network in the clear. 0, or -errno with *error

@@ -161,6 +161,8 @@ static const struct setting settings[] = {
 	{"store.user", NUMBER32, AT(store.user), 0, USERS_MOST, NULL,
 		"a user's number (0: the agent's own)"},
 	{"compress", SPECIAL, 0, 0, 0, settings_compress, "auto, off or always"},
+	{"congestion", SPECIAL, 0, 0, 0, settings_congestion,
+		"a congestion control of the kernel's, like bbr (\"\" = its default)"},
 	{"sandbox", SPECIAL, 0, 0, 0, settings_sandbox, "on, required or off"},
 	{"nccl.allowed", FLAG, AT(nccl.allowed), 0, 0, NULL, "true or false"},
 	{"nccl.environment", ENVIRONMENT, AT(nccl.environment), 0, AGENT_PATH, NULL,

@@ -140,6 +140,17 @@ int settings_sandbox(struct agent_config *config, const char *value)
 		       : -EINVAL;
 }
 
+/* This process opens no link: the name is only checked. */
+int settings_congestion(struct agent_config *config, const char *value)
+{
+	struct error error;
+
+	if (strlen(value) >= sizeof(config->congestion) || transport_congestion(value, &error))
+		return -EINVAL;
+	strcpy(config->congestion, value);
+	return 0;
+}
+
 int settings_compress(struct agent_config *config, const char *value)
 {
 	config->compress_off = !strcmp(value, "off");

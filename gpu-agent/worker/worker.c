@@ -445,6 +445,7 @@ static int worker_session(struct worker *w, struct handoff *message)
 	compiled_wait(w->config);
 	message->text[sizeof(message->text) - 1] = 0;
 	w->transport = transport_named(message->text);
+	transport_congestion(w->config->congestion, &error); /* checked by the supervisor */
 	if (!w->transport || w->transport->link(fds, descriptors_count(fds, TRANSPORT_FDS),
 				     TRANSPORT_AGENT, &w->link, &error)) {
 		log_error("session.adopt", "error=\"%s\"",

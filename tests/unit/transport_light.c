@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Two ends of a light link in one process, over UDP on 127.0.0.1: bytes arrive whole and in
- * order in both directions at once, an end is seen, datagrams of nobody's change nothing, and a
- * client that comes from another port goes on.
+ * order in both directions at once and on each stripe, and an end of either side is seen.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -162,13 +162,13 @@ static int bind_udp(const struct sockaddr *at, socklen_t size)
 		return -errno;
 	if (at->sa_family == AF_INET6)
 		(void)!setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) || bind(fd, at, size))
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof(yes)) || bind(fd, at, size))
 		return -errno;
 	return take_fd(&fd);
 }
 
-/* SO_REUSEADDR lets another agent's socket have the port as well, so nobody else may be there
- * before. */
+/* SO_REUSEPORT lets another agent of the same user have the port as well (and no other user),
+ * so nobody may be there before. */
 static bool port_is_free(const struct sockaddr *at, socklen_t size)
 {
 	cleanup_close int fd = socket(at->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/light/pump.h"
+#include "transport/light/pump_state.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,7 +17,6 @@
 #include "transport/light/udp.h"
 #include "transport/stream.h"
 
-#define MILLISECOND 1000000ull
 #define STACK (256u * 1024)
 /* Nothing came for so long, and something is on its way: the client knocks, since its address
  * may have changed, … */
@@ -28,29 +27,7 @@
 #define SILENT_END_NS (900 * MILLISECOND)
 /* At the least, of QUIC's probes: three, after 1, 2 and 4 times its patience. */
 #define SILENT_PROBES 7
-#define OPEN_NS (1600 * MILLISECOND)
-#define PARTING_NS (1000 * MILLISECOND) /* for the last bytes to arrive */
 #define SHUN_NS (60000 * MILLISECOND)
-
-enum pump_state { PUMP_OPENING, PUMP_OPEN, PUMP_OVER };
-
-struct pump {
-	struct pump *next;
-	uint64_t number;
-	_Atomic int users;	/* the thread, and each link */
-	_Atomic uint32_t state; /* enum pump_state; a futex */
-	_Atomic bool given_up;	/* before it was open: the descriptors stay the caller's */
-	struct pump_wish wish;
-	struct quic *quic;
-	struct flow flows[QUIC_FLOWS];
-	int doorbell;
-	_Atomic int attach[QUIC_FLOWS]; /* sockets of stripes that the thread is to take; -1 */
-	_Atomic int path;		/* a UDP socket, likewise */
-	uint64_t heard_at, asked_at;	/* since when an answer is awaited; 0: none is */
-	uint64_t knocked_at, parting_at;
-	bool was_open;
-	char why[160];
-};
 
 static struct {
 	pthread_mutex_t lock;
@@ -91,7 +68,7 @@ static void pump_free(struct pump *pump)
 	free(pump);
 }
 
-static void pump_put(struct pump *pump)
+void pump_put(struct pump *pump)
 {
 	struct pump **at = &pumps.first;
 
@@ -107,7 +84,7 @@ static void pump_put(struct pump *pump)
 	pump_free(pump);
 }
 
-static struct pump *pump_get(uint64_t number)
+struct pump *pump_get(uint64_t number)
 {
 	struct pump *pump;
 
@@ -120,7 +97,7 @@ static struct pump *pump_get(uint64_t number)
 	return pump;
 }
 
-static void ring(struct pump *pump)
+void pump_ring(struct pump *pump)
 {
 	uint64_t one = 1;
 
@@ -133,8 +110,7 @@ static void set_state(struct pump *pump, enum pump_state state)
 	wait_wake(&pump->state);
 }
 
-/* Waits until the state is not STATE any more, NS at the longest. */
-static enum pump_state await(struct pump *pump, enum pump_state state, uint64_t ns)
+enum pump_state pump_await(struct pump *pump, enum pump_state state, uint64_t ns)
 {
 	uint64_t until = wait_now() + ns, now;
 
@@ -264,7 +240,7 @@ static bool parted(struct pump *pump, uint64_t now)
 	if (!flow->out_over)
 		return false;
 	if (!pump->parting_at)
-		pump->parting_at = now + PARTING_NS;
+		pump->parting_at = now + PUMP_PARTING_NS;
 	return now >= pump->parting_at ||
 	       (flow->fin_sent && !flow_ring_used(&flow->out) && !quic_awaits(pump->quic));
 }
@@ -323,7 +299,7 @@ static int turn(struct pump *pump, struct polled *polled, bool *blocked)
 /* What came is still the reader's, as with TCP. */
 static void give_rest(struct pump *pump)
 {
-	uint64_t until = wait_now() + PARTING_NS;
+	uint64_t until = wait_now() + PUMP_PARTING_NS;
 
 	for (unsigned i = 0; i < QUIC_FLOWS; i++) {
 		struct flow *flow = &pump->flows[i];
@@ -380,94 +356,9 @@ static void *pump_main(void *argument)
 	return NULL;
 }
 
-/* --- links over it ------------------------------------------------------------------------ */
+/* --- making it ---------------------------------------------------------------------------- */
 
-struct light_end {
-	struct link link;
-	struct link *inner; /* over a socket pair */
-	struct pump *pump;
-	bool first; /* the link, and no stripe */
-};
-
-static ssize_t end_send(struct link *link, const struct iovec *iov, int count)
-{
-	return link_send(((struct light_end *)link)->inner, iov, count);
-}
-
-static ssize_t end_receive(struct link *link, void *buffer, size_t n)
-{
-	return link_receive(((struct light_end *)link)->inner, buffer, n);
-}
-
-static int end_receive_all(struct link *link, void *buffer, size_t n)
-{
-	return link_receive_all(((struct light_end *)link)->inner, buffer, n);
-}
-
-static void end_fds(struct link *link, struct pollfd fds[2], int want_send)
-{
-	link_fds(((struct light_end *)link)->inner, fds, want_send);
-}
-
-static uint64_t end_wake_at(struct link *link)
-{
-	return link_wake_at(((struct light_end *)link)->inner);
-}
-
-static void end_shut(struct link *link)
-{
-	link_shut(((struct light_end *)link)->inner);
-}
-
-static void end_close(struct link *link)
-{
-	struct light_end *end = (struct light_end *)link;
-
-	link_close(end->inner);
-	/* A worker may exit right behind it, and what it said last would be lost. */
-	if (end->first && end->pump->wish.end == TRANSPORT_AGENT)
-		await(end->pump, PUMP_OPEN, 2 * PARTING_NS);
-	pump_put(end->pump);
-	free(end);
-}
-
-static const struct link_ops end_ops = {
-	.send = end_send,
-	.receive = end_receive,
-	.receive_all = end_receive_all,
-	.fds = end_fds,
-	.wake_at = end_wake_at,
-	.shut = end_shut,
-	.close = end_close,
-};
-
-/* A link over a new socket pair, whose other end is *FD. It has one of PUMP's users. */
-static int end_open(struct pump *pump, struct link **link, int *fd, struct error *error)
-{
-	struct light_end *end = calloc(1, sizeof(*end));
-	int fds[2], ret;
-
-	if (!end || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds)) {
-		ret = error_set(error, end ? errno : ENOMEM, "light link");
-		free(end);
-		return ret;
-	}
-	ret = stream_open(fds[0], fds[0], &end->inner, error);
-	if (ret < 0) {
-		close(fds[0]);
-		close(fds[1]);
-		free(end);
-		return ret;
-	}
-	stream_tune(fds[1]);
-	end->link.ops = &end_ops;
-	end->pump = pump;
-	*link = &end->link;
-	*fd = fds[1];
-	return 0;
-}
-
-static struct pump *pump_new(const struct pump_wish *wish)
+struct pump *pump_new(const struct pump_wish *wish)
 {
 	struct pump *pump = calloc(1, sizeof(*pump));
 	int ret = 0;
@@ -494,7 +385,7 @@ static struct pump *pump_new(const struct pump_wish *wish)
 	return pump;
 }
 
-static int start_thread(struct pump *pump)
+int pump_start(struct pump *pump)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
@@ -509,82 +400,4 @@ static int start_thread(struct pump *pump)
 	if (ret)
 		atomic_fetch_sub(&pump->users, 1);
 	return -ret;
-}
-
-int pump_open(const struct pump_wish *wish, struct link **link, struct error *error)
-{
-	struct pump *pump = pump_new(wish);
-	int ret;
-
-	*link = NULL;
-	if (!pump)
-		return error_set(error, ENOMEM, "light link");
-	udp_tune(wish->udp);
-	ret = quic_open(&pump->quic, wish->end, &wish->key, wish->udp, pump->flows, error);
-	if (!ret)
-		ret = end_open(pump, link, &pump->flows[0].fd, error);
-	if (!ret)
-		ret = start_thread(pump);
-	if (ret && *link) {
-		/* Without a thread nobody ends it. */
-		atomic_store(&pump->state, PUMP_OVER);
-		link_close(*link);
-		*link = NULL;
-		return error_set(error, -ret, "light link: a thread");
-	}
-	if (ret) {
-		pump_put(pump);
-		return ret;
-	}
-	((struct light_end *)*link)->first = true;
-	if (wish->end == TRANSPORT_AGENT || await(pump, PUMP_OPENING, OPEN_NS) == PUMP_OPEN)
-		return 0;
-	pump_shun_udp();
-	atomic_store(&pump->given_up, true);
-	ring(pump);
-	while (await(pump, PUMP_OPENING, WAIT_LOOK_NS) != PUMP_OVER)
-		await(pump, PUMP_OPEN, WAIT_LOOK_NS);
-	link_close(*link);
-	*link = NULL;
-	error_set(error, 0, "light link: no QUIC connection");
-	return -ETIMEDOUT;
-}
-
-uint64_t light_number(const struct link *link)
-{
-	return link->ops == &end_ops ? ((const struct light_end *)link)->pump->number : 0;
-}
-
-int light_stripe(uint64_t number, unsigned i, struct link **stripe, struct error *error)
-{
-	struct pump *pump = i && i < QUIC_FLOWS ? pump_get(number) : NULL;
-	int fd, ret;
-
-	*stripe = NULL;
-	if (!pump)
-		return error_set(error, ECONNRESET, "a stripe of a light link");
-	ret = end_open(pump, stripe, &fd, error);
-	if (ret < 0) {
-		pump_put(pump);
-		return ret;
-	}
-	fd = atomic_exchange(&pump->attach[i], fd);
-	if (fd >= 0)
-		close(fd);
-	ring(pump);
-	return 0;
-}
-
-void pump_path(struct link *link, int fd)
-{
-	struct light_end *end = (struct light_end *)link;
-
-	if (link->ops != &end_ops) {
-		close(fd);
-		return;
-	}
-	fd = atomic_exchange(&end->pump->path, fd);
-	if (fd >= 0)
-		close(fd);
-	ring(end->pump);
 }

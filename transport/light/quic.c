@@ -2,168 +2,19 @@
  *
  * Compiles against ngtcp2 0.12 (Debian 12) and 1.x.
  */
-#include "transport/light/quic.h"
-
 #include <errno.h>
-#include <ngtcp2/ngtcp2.h>
-#include <ngtcp2/ngtcp2_crypto.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <gnutls/crypto.h>
+#include "transport/light/quic_state.h"
 
-#include "transport/light/quic_tls.h"
-#include "transport/light/udp.h"
-
-#define CID 8 /* bytes of a connection's name */
-#define MILLISECOND 1000000ull
-/* A round trip takes so long until one was seen: what is lost of a handshake is sent again
- * after three of them. */
-#define FIRST_RTT_NS (40 * MILLISECOND)
-#define HANDSHAKE_NS (1500 * MILLISECOND) /* then TCP has to do */
-#define IDLE_NS (30000 * MILLISECOND)
-#define QUIET_NS (5000 * MILLISECOND) /* a sign of life that keeps NAT's entries */
-/* An acknowledgement waits so long for another one: what is lost last is missed as late. */
-#define ACK_DELAY_NS (2 * MILLISECOND)
-#define DATAGRAM_MOST 1452 /* payload over IPv6 in 1500 bytes; less where the path has less */
 #define RECEIVES_A_TURN 32
 #define SENDS_A_TURN 32
 
-struct quic {
-	ngtcp2_conn *conn;
-	struct quic_tls tls;
-	struct light_key key;
-	enum transport_end end;
-	struct flow *flows;
-	struct quic_path paths[QUIC_PATHS];
-	bool ready;
-	int over; /* -errno, for good */
-	char why[96];
-	/* A batch that no socket took yet. */
-	unsigned pending_path;
-	size_t pending, pending_size;
-	unsigned char batch[UDP_BATCH];
-	unsigned char received[UDP_BATCH + 512];
-};
+/* --- paths -------------------------------------------------------------------------------- */
 
-/* The names that the client gives itself and the agent at first come of the key: nobody else's
- * first packet begins a connection. */
-static ngtcp2_cid named(const struct light_key *key, const char *what)
-{
-	unsigned char hash[32];
-	ngtcp2_cid cid;
-
-	gnutls_hmac_fast(
-		GNUTLS_MAC_SHA256, key->bytes, sizeof(key->bytes), what, strlen(what), hash);
-	ngtcp2_cid_init(&cid, hash, 2 * CID);
-	return cid;
-}
-
-/* --- what ngtcp2 asks --------------------------------------------------------------------- */
-
-/* Numbers of unidirectional streams (RFC 9000, 2.1). */
-static int64_t stream_of(enum transport_end sender, unsigned flow)
-{
-	return 4 * (int64_t)flow + (sender == TRANSPORT_CLIENT ? 2 : 3);
-}
-
-static struct flow *flow_of(struct quic *quic, int64_t stream)
-{
-	return stream >= 0 && stream / 4 < QUIC_FLOWS ? &quic->flows[stream / 4] : NULL;
-}
-
-static int on_stream_data(ngtcp2_conn *conn, uint32_t flags, int64_t stream, uint64_t offset,
-	const uint8_t *data, size_t n, void *user, void *stream_user)
-{
-	struct flow *flow = flow_of(user, stream);
-
-	(void)conn;
-	(void)offset;
-	(void)stream_user;
-	if (!flow || !flow_take(flow, data, n))
-		return NGTCP2_ERR_CALLBACK_FAILURE;
-	if (flags & NGTCP2_STREAM_DATA_FLAG_FIN)
-		flow->in_over = true;
-	return 0;
-}
-
-static int on_acknowledged(ngtcp2_conn *conn, int64_t stream, uint64_t offset, uint64_t n,
-	void *user, void *stream_user)
-{
-	struct flow *flow = flow_of(user, stream);
-
-	(void)conn;
-	(void)stream_user;
-	if (flow)
-		flow_acknowledged(flow, offset + n);
-	return 0;
-}
-
-static void on_random(uint8_t *dest, size_t n, const ngtcp2_rand_ctx *context)
-{
-	(void)context;
-	gnutls_rnd(GNUTLS_RND_NONCE, dest, n);
-}
-
-static int on_new_name(ngtcp2_conn *conn, ngtcp2_cid *cid, uint8_t *token, size_t n, void *user)
-{
-	uint8_t name[NGTCP2_MAX_CIDLEN];
-
-	(void)conn;
-	(void)user;
-	if (gnutls_rnd(GNUTLS_RND_RANDOM, name, n) ||
-		gnutls_rnd(GNUTLS_RND_RANDOM, token, NGTCP2_STATELESS_RESET_TOKENLEN))
-		return NGTCP2_ERR_CALLBACK_FAILURE;
-	ngtcp2_cid_init(cid, name, n);
-	return 0;
-}
-
-static int on_handshake(ngtcp2_conn *conn, void *user)
-{
-	struct quic *quic = user;
-
-	for (unsigned i = 0; i < QUIC_FLOWS; i++) {
-		int64_t stream;
-
-		if (ngtcp2_conn_open_uni_stream(conn, &stream, NULL) ||
-			stream != stream_of(quic->end, i))
-			return NGTCP2_ERR_CALLBACK_FAILURE;
-	}
-	quic->ready = true;
-	return 0;
-}
-
-static const ngtcp2_callbacks callbacks_of_both = {
-	.recv_crypto_data = ngtcp2_crypto_recv_crypto_data_cb,
-	.encrypt = ngtcp2_crypto_encrypt_cb,
-	.decrypt = ngtcp2_crypto_decrypt_cb,
-	.hp_mask = ngtcp2_crypto_hp_mask_cb,
-	.update_key = ngtcp2_crypto_update_key_cb,
-	.delete_crypto_aead_ctx = ngtcp2_crypto_delete_crypto_aead_ctx_cb,
-	.delete_crypto_cipher_ctx = ngtcp2_crypto_delete_crypto_cipher_ctx_cb,
-	.get_path_challenge_data = ngtcp2_crypto_get_path_challenge_data_cb,
-	.version_negotiation = ngtcp2_crypto_version_negotiation_cb,
-	.recv_stream_data = on_stream_data,
-	.acked_stream_data_offset = on_acknowledged,
-	.rand = on_random,
-	.get_new_connection_id = on_new_name,
-	.handshake_completed = on_handshake,
-};
-
-/* --- making it ---------------------------------------------------------------------------- */
-
-static uint64_t clock_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static void path_take(struct quic_path *path, int fd)
+void quic_path_take(struct quic_path *path, int fd)
 {
 	*path = (struct quic_path){.fd = fd};
 	path->local_size = sizeof(path->local);
@@ -174,105 +25,13 @@ static void path_take(struct quic_path *path, int fd)
 		path->remote_size = 0;
 }
 
-static ngtcp2_path path_of(struct quic_path *path)
+ngtcp2_path quic_path_of(struct quic_path *path)
 {
 	return (ngtcp2_path){
 		.local = {(ngtcp2_sockaddr *)&path->local, path->local_size},
 		.remote = {(ngtcp2_sockaddr *)&path->remote, path->remote_size},
 	};
 }
-
-static ngtcp2_conn *conn_of(ngtcp2_crypto_conn_ref *ref)
-{
-	return ((struct quic *)ref->user_data)->conn;
-}
-
-static void parameters(ngtcp2_settings *settings, ngtcp2_transport_params *params)
-{
-	ngtcp2_settings_default(settings);
-	settings->cc_algo = NGTCP2_CC_ALGO_BBR;
-	settings->initial_ts = clock_now();
-	settings->initial_rtt = FIRST_RTT_NS;
-	settings->handshake_timeout = HANDSHAKE_NS;
-	settings->max_tx_udp_payload_size = DATAGRAM_MOST;
-	ngtcp2_transport_params_default(params);
-	params->initial_max_stream_data_uni = FLOW_BYTES;
-	params->initial_max_data = (uint64_t)FLOW_BYTES * QUIC_FLOWS;
-	params->initial_max_streams_uni = QUIC_FLOWS;
-	params->max_idle_timeout = IDLE_NS;
-	params->max_ack_delay = ACK_DELAY_NS;
-	params->active_connection_id_limit = 4;
-}
-
-/* Both ends know both first names: the agent needs no packet to begin. */
-static int make(struct quic *quic)
-{
-	ngtcp2_cid of_agent = named(&quic->key, "agent"),
-		   of_client = named(&quic->key, "client"), first;
-	ngtcp2_path path = path_of(&quic->paths[0]);
-	ngtcp2_callbacks callbacks = callbacks_of_both;
-	ngtcp2_transport_params params;
-	ngtcp2_settings settings;
-
-	parameters(&settings, &params);
-	if (quic->end == TRANSPORT_CLIENT) {
-		callbacks.client_initial = ngtcp2_crypto_client_initial_cb;
-		callbacks.recv_retry = ngtcp2_crypto_recv_retry_cb;
-		return ngtcp2_conn_client_new(&quic->conn, &of_agent, &of_client, &path,
-			NGTCP2_PROTO_VER_V1, &callbacks, &settings, &params, NULL, quic);
-	}
-	callbacks.recv_client_initial = ngtcp2_crypto_recv_client_initial_cb;
-	params.original_dcid = of_agent;
-#if NGTCP2_VERSION_NUM >= 0x010000
-	params.original_dcid_present = 1;
-#endif
-	first = named(&quic->key, "agent's own");
-	return ngtcp2_conn_server_new(&quic->conn, &of_client, &first, &path,
-		NGTCP2_PROTO_VER_V1, &callbacks, &settings, &params, NULL, quic);
-}
-
-int quic_open(struct quic **made, enum transport_end end, const struct light_key *key, int fd,
-	struct flow *flows, struct error *error)
-{
-	struct quic *quic = calloc(1, sizeof(*quic));
-	int ret;
-
-	*made = NULL;
-	if (!quic)
-		return error_set(error, ENOMEM, "light link");
-	quic->end = end;
-	quic->key = *key;
-	quic->flows = flows;
-	path_take(&quic->paths[0], fd);
-	quic->paths[1].fd = -1;
-	ret = make(quic);
-	if (ret) {
-		error_set(error, 0, "light link: %s", ngtcp2_strerror(ret));
-		quic_close(quic);
-		return -EIO;
-	}
-	ret = quic_tls_open(&quic->tls, end, &quic->key, conn_of, quic, error);
-	if (ret) {
-		quic_close(quic);
-		return ret;
-	}
-	ngtcp2_conn_set_tls_native_handle(quic->conn, quic->tls.session);
-	ngtcp2_conn_set_keep_alive_timeout(quic->conn, QUIET_NS);
-	*made = quic;
-	return 0;
-}
-
-void quic_close(struct quic *quic)
-{
-	if (!quic)
-		return;
-	ngtcp2_conn_del(quic->conn);
-	quic_tls_close(&quic->tls);
-	explicit_bzero(quic, sizeof(*quic));
-	free(quic);
-}
-
-/* --- paths -------------------------------------------------------------------------------- */
 
 static bool same_address(const struct quic_path *path, const ngtcp2_addr *remote)
 {
@@ -295,7 +54,7 @@ void quic_path_add(struct quic *quic, int fd)
 	struct quic_path path;
 	unsigned spare;
 
-	path_take(&path, fd);
+	quic_path_take(&path, fd);
 	spare = path_to(quic, &used->remote) ? 0 : 1;
 	for (unsigned i = 0; i < QUIC_PATHS; i++)
 		if (quic->paths[i].fd >= 0 && path.remote_size == quic->paths[i].remote_size &&
@@ -334,7 +93,7 @@ static int end_with(struct quic *quic, int code)
 static int take_packet(struct quic *quic, struct quic_path *from, const uint8_t *packet,
 	size_t n, uint64_t now)
 {
-	const ngtcp2_path path = path_of(from);
+	const ngtcp2_path path = quic_path_of(from);
 	const ngtcp2_pkt_info info = {0};
 	int ret;
 
@@ -382,7 +141,7 @@ void quic_consumed(struct quic *quic, unsigned i, size_t n)
 	if (!n || !quic->ready)
 		return;
 	ngtcp2_conn_extend_max_stream_offset(
-		quic->conn, stream_of((enum transport_end) !quic->end, i), n);
+		quic->conn, quic_stream((enum transport_end) !quic->end, i), n);
 	ngtcp2_conn_extend_max_offset(quic->conn, n);
 }
 
@@ -418,7 +177,7 @@ static ngtcp2_ssize write_packet(
 		last = flow && flow->out_over;
 		n = ngtcp2_conn_writev_stream(quic->conn, path, &info, at, room, &taken,
 			last ? NGTCP2_WRITE_STREAM_FLAG_FIN : NGTCP2_WRITE_STREAM_FLAG_NONE,
-			flow ? stream_of(quic->end, (unsigned)(flow - quic->flows)) : -1, vec,
+			flow ? quic_stream(quic->end, (unsigned)(flow - quic->flows)) : -1, vec,
 			count, now);
 		if (flow && (n == NGTCP2_ERR_STREAM_DATA_BLOCKED ||
 				    n == NGTCP2_ERR_STREAM_NOT_FOUND ||
@@ -456,8 +215,8 @@ static int send_batch(struct quic *quic, uint64_t now)
 	size_t most = ngtcp2_conn_get_send_quantum(quic->conn), packet = 0;
 	bool more = true;
 
-	if (most > UDP_BATCH - DATAGRAM_MOST)
-		most = UDP_BATCH - DATAGRAM_MOST;
+	if (most > UDP_BATCH - QUIC_DATAGRAM)
+		most = UDP_BATCH - QUIC_DATAGRAM;
 	do {
 		ngtcp2_path_storage to;
 		ngtcp2_ssize got;
@@ -465,7 +224,7 @@ static int send_batch(struct quic *quic, uint64_t now)
 		int ret;
 
 		ngtcp2_path_storage_zero(&to);
-		got = write_packet(quic, &to.path, quic->batch + n, DATAGRAM_MOST, now);
+		got = write_packet(quic, &to.path, quic->batch + n, QUIC_DATAGRAM, now);
 		if (got < 0)
 			return end_with(quic, (int)got);
 		if (!got) {
@@ -588,7 +347,7 @@ void quic_say_end(struct quic *quic, uint64_t now)
 	ngtcp2_connection_close_error_default(&why);
 #endif
 	n = ngtcp2_conn_write_connection_close(
-		quic->conn, &to.path, &info, quic->batch, DATAGRAM_MOST, &why, now);
+		quic->conn, &to.path, &info, quic->batch, QUIC_DATAGRAM, &why, now);
 	if (n > 0)
 		udp_send(quic->paths[path_to(quic, &to.path.remote)].fd, quic->batch, (size_t)n,
 			(size_t)n);
