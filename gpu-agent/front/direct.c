@@ -26,7 +26,8 @@
 
 #define TICKETS 1024
 #define TICKETS_PER_SESSION 64
-#define DIALS 16 /* at once */
+#define DIALS 16	    /* at once … */
+#define DIALS_PER_SESSION 2 /* … of which one session has so many */
 #define DIAL_NS (5000 * FRONT_MS)
 #define STACK (256u * 1024)
 
@@ -40,15 +41,15 @@ struct ticket {
 
 struct direct {
 	struct ticket tickets[TICKETS];
-	struct watch done; /* the pipe's end */
-	int pipe;	   /* the threads' */
-	uint32_t dials;
+	struct watch done;     /* the pipe's end */
+	int pipe;	       /* the threads' */
+	uint64_t dials[DIALS]; /* sessions' numbers; 0: a free place */
 };
 
 /* What a thread does; it is the front's again when it comes through the pipe. */
 struct dial_job {
 	uint64_t number; /* of the session that asked */
-	uint32_t link;
+	uint32_t link, place;
 	int pipe, fd; /* fd: -errno, or the connection */
 	char address[192];
 	const char *peers; /* the configuration's, which stays */
@@ -227,9 +228,25 @@ static void dial_failed(struct front *front, struct pool_worker *worker, uint32_
 		pool_fault(front, worker, "the worker does not take its PEER");
 }
 
+/* A place for one more; -1: the session has its share, or all are taken. A program dials one
+ * after the other: it needs a second place only while a dial of an earlier one still waits. */
+static int dial_place(const struct direct *d, uint64_t number)
+{
+	uint32_t has = 0;
+	int place = -1;
+
+	for (int i = 0; i < DIALS; i++) {
+		has += d->dials[i] == number;
+		if (!d->dials[i])
+			place = i;
+	}
+	return has < DIALS_PER_SESSION ? place : -1;
+}
+
 static void dial(struct front *front, struct pool_worker *worker, const struct handoff *h)
 {
 	struct direct *d = front->direct;
+	int place = dial_place(d, worker->session->number);
 	struct dial_job *job;
 	char address[192];
 
@@ -239,8 +256,9 @@ static void dial(struct front *front, struct pool_worker *worker, const struct h
 			"this agent goes to no other agent (peers: is empty)");
 		return;
 	}
-	job = d->dials < DIALS ? calloc(1, sizeof(*job)) : NULL;
+	job = place >= 0 ? calloc(1, sizeof(*job)) : NULL;
 	if (job) {
+		job->place = (uint32_t)place;
 		job->number = worker->session->number;
 		job->link = h->device;
 		job->pipe = d->pipe;
@@ -257,7 +275,7 @@ static void dial(struct front *front, struct pool_worker *worker, const struct h
 			"too many agents are being dialed; try again");
 		return;
 	}
-	d->dials++;
+	d->dials[place] = worker->session->number;
 }
 
 static struct session *session_numbered(struct front *front, uint64_t number)
@@ -274,7 +292,7 @@ static void dial_done(struct front *front, struct dial_job *job)
 	struct session *session = session_numbered(front, job->number);
 	struct pool_worker *worker = session ? session->worker : NULL;
 
-	front->direct->dials--;
+	front->direct->dials[job->place] = 0;
 	if (worker && job->fd < 0)
 		dial_failed(front, worker, job->link,
 			job->fd == -EPERM ? STATUS_NOT_PERMITTED : STATUS_NOT_READY,
