@@ -23,7 +23,8 @@ static CUresult hold_block(struct worker *w, struct direct *d)
 
 	if (d->blocks == BLOCKS_MOST)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!w->cuda.cuMemHostAlloc || !w->cuda.cuMemHostGetDevicePointer)
+	if (!w->cuda.cuMemHostAlloc || !w->cuda.cuMemHostGetDevicePointer ||
+		!w->cuda.cuMemFreeHost)
 		return worker_lacks(w, "cuMemHostGetDevicePointer");
 	/* Holds are used again by streams of any context: they are of one that stays. */
 	status = worker_use(w, CONTEXT_PRIMARY(0));
@@ -35,10 +36,13 @@ static CUresult hold_block(struct worker *w, struct direct *d)
 	d->holds = holds;
 	status = w->cuda.cuMemHostAlloc(&base, BLOCK_HOLDS * sizeof(uint64_t),
 		CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-	if (!status)
-		status = w->cuda.cuMemHostGetDevicePointer(&address, base, 0);
 	if (status)
 		return status;
+	status = w->cuda.cuMemHostGetDevicePointer(&address, base, 0);
+	if (status) {
+		w->cuda.cuMemFreeHost(base);
+		return status;
+	}
 	d->hold_room += BLOCK_HOLDS;
 	d->blocks++;
 	for (uint32_t i = 0; i < BLOCK_HOLDS; i++) {

@@ -81,6 +81,14 @@ static struct copy_side cut_side(const struct direct_copy *copy, const struct cu
 	return side;
 }
 
+/* What began could not be told the end of: it is waited for, since its staging memory is
+ * another's next. Nothing but copies is on the stream, and these wait for nothing. */
+static void copy_settle(struct worker *w, struct worker_stream *stream)
+{
+	if (stream && !worker_use(w, stream->context))
+		worker_note(w, w->cuda.cuStreamSynchronize(stream->stream));
+}
+
 /* Puts one piece on the stream. 0; -1: no room now; or the driver's status. */
 static int piece_begin(struct worker *w, struct direct_copy *copy)
 {
@@ -106,6 +114,9 @@ static int piece_begin(struct worker *w, struct direct_copy *copy)
 	if (!status)
 		status = w->cuda.cuEventRecord(event, stream->stream);
 	if (status) {
+		copy_settle(w, stream);
+		if (event)
+			fence_event_put(w, stream->context, event);
 		free(piece);
 		staging_done(range);
 		return (int)status;
@@ -242,8 +253,10 @@ void direct_landed(struct worker *w, struct direct_link *l, struct direct_copy *
 		status = copy_host(w, stream, &side, cut.width, cut.rows, 1, bytes, NULL);
 	if (!status)
 		status = staging_busy(w, range, stream->context, stream->stream);
-	if (!range->event) /* else it is busy until that is done */
+	if (!range->event) { /* else it is busy until that is done */
+		copy_settle(w, stream);
 		staging_done(range);
+	}
 	if (!status) {
 		limits_work(w, stream);
 		copy->under_way += m->length;
