@@ -65,6 +65,7 @@ struct direct_link {
 		uint32_t what;
 	} *early;
 	uint32_t early_count, early_room;
+	uint64_t newest; /* number of the last frame about something of this connection's */
 };
 
 /* Where a stream waits: a value in pinned memory. */
@@ -127,6 +128,9 @@ bool direct_say_data(struct worker *w, struct direct_link *l, uint64_t id, uint6
 	const unsigned char *bytes, uint32_t n, struct staging_range *range);
 /* Sends and receives what can be. True: something was done. */
 bool direct_exchange(struct worker *w, struct direct_link *l);
+/* The frame of that number is here. The program's numbers grow: what came for earlier ones, and
+ * still comes, is for nobody. */
+void direct_newest(struct direct_link *l, uint64_t id);
 /* The message of that number that came before its frame: true, and it is taken. */
 bool direct_early(struct direct_link *l, uint64_t id, struct direct_early *early);
 void direct_wire_close(struct direct_link *l);

@@ -131,6 +131,19 @@ static bool wire_send(struct worker *w, struct direct_link *l)
 
 /* ---- in ---- */
 
+void direct_newest(struct direct_link *l, uint64_t id)
+{
+	uint32_t kept = 0;
+
+	if (id <= l->newest)
+		return;
+	l->newest = id;
+	for (uint32_t i = 0; i < l->early_count; i++)
+		if (l->early[i].id >= id)
+			l->early[kept++] = l->early[i];
+	l->early_count = kept;
+}
+
 bool direct_early(struct direct_link *l, uint64_t id, struct direct_early *early)
 {
 	for (uint32_t i = 0; i < l->early_count; i++) {
@@ -148,6 +161,8 @@ static const char *early_keep(struct direct_link *l, const struct direct_message
 	uint32_t room = l->early_room ? 2 * l->early_room : 64;
 	struct direct_early *early;
 
+	if (m->id <= l->newest)
+		return NULL; /* its frame was here: what it was for is over */
 	if (l->early_count == l->early_room) {
 		if (room > DIRECT_EARLY)
 			return "it says too much for frames that have not come";

@@ -195,6 +195,7 @@ static CUresult copy_serve(struct worker *w, struct request *r, const struct dir
 
 	if (!l)
 		return COPY_BROKEN;
+	direct_newest(l, q->id);
 	before = l->count;
 	status = worker_refused(r) ? r->refused : copy_begin(w, r, q, l);
 	if (status && l->state != DIRECT_BROKEN && l->count == before)

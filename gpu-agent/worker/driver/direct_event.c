@@ -103,6 +103,7 @@ CUresult serve_vcudaDirectSignal(struct worker *w, struct request *r)
 
 	if (!l)
 		return COPY_BROKEN;
+	direct_newest(l, req->id);
 	status = worker_refused(r) ? r->refused : signal_begin(w, l, req->id, event);
 	/* Nothing is known of the event: whoever waits is not to wait for good. */
 	if (status)
@@ -119,10 +120,11 @@ CUresult serve_vcudaDirectAwait(struct worker *w, struct request *r)
 	struct direct_wait *wait;
 	CUresult status;
 
-	if (worker_refused(r))
-		return r->refused;
 	if (!l)
 		return COPY_BROKEN;
+	direct_newest(l, req->id);
+	if (worker_refused(r))
+		return r->refused;
 	if (direct_early(l, req->id, &early))
 		return CUDA_SUCCESS;
 	wait = calloc(1, sizeof(*wait));
