@@ -116,6 +116,7 @@ enum vcuda_op {
 	OP_vcudaDirectReceive = 233,
 	OP_vcudaDirectSignal = 234,
 	OP_vcudaDirectAwait = 235,
+	OP_vcudaDirectCancel = 236,
 };
 
 #endif

@@ -1221,4 +1221,12 @@ struct wire_vcudaDirectAwait {
 };
 _Static_assert(sizeof(struct wire_vcudaDirectAwait) == 24, "");
 
+/* post 236 */
+struct wire_vcudaDirectCancel {
+	uint32_t link;
+	uint32_t pad_0;
+	uint64_t id;
+};
+_Static_assert(sizeof(struct wire_vcudaDirectCancel) == 16, "");
+
 #endif

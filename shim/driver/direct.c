@@ -225,6 +225,21 @@ static CUresult post_end(const struct place *place, uint32_t link, uint64_t id, 
 	return status;
 }
 
+/* Nobody sends it: the stream that it holds would wait for ever. */
+static void cancel_receive(struct session *session, uint32_t link, uint64_t id)
+{
+	struct session_visit visit = session_visit(session);
+	struct wire_vcudaDirectCancel *body;
+	struct shim_call call;
+
+	body = shim_begin(&call, OP_vcudaDirectCancel, sizeof(*body));
+	body->link = link;
+	body->id = id;
+	shim_post(
+		&call); /* its own session is gone where that fails, and its streams with it */
+	session_leave(visit);
+}
+
 /* The end that is not the stream's. A copy that CUDA calls synchronous is in order with the
  * legacy stream there; any comes behind what the program was told is done. */
 static CUresult other_place(struct context *home, bool async, struct place *place)
@@ -253,7 +268,12 @@ static CUresult copy_post(const struct shape *s, struct context *src, struct con
 	uint64_t id = ++direct.ids;
 	CUresult status = post_end(to, link, id, dst->device, &dst_box, false);
 
-	return status ? status : post_end(from, link, id, src->device, &src_box, true);
+	if (status)
+		return status;
+	status = post_end(from, link, id, src->device, &src_box, true);
+	if (status)
+		cancel_receive(to->session, link, id);
+	return status;
 }
 
 bool direct_copy(const struct shape *s, struct context *src, struct context *dst,

@@ -6,6 +6,7 @@
  *	big N    one copy of N MiB and another one back, awaited once
  *	posts N  N copies and waits for events, each way, and one wait for them all
  *	events   streams that wait for each other's events, which are gated
+ *	fault    a copy from a device behind an error of its own; the other one's stream goes on
  *	go-on    copies until stdin is closed; says how many went right, and each first error */
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -433,6 +434,45 @@ static int events()
 	return 0;
 }
 
+__global__ void stop()
+{
+	asm volatile("trap;");
+}
+
+/* No end of a copy that could not be asked for keeps the other's stream. */
+static int fault()
+{
+	cudaError_t status;
+	int last;
+
+	MUST(cudaGetDeviceCount(&last));
+	last--;
+	side from(0), to(last);
+
+	from.make(1);
+	to.make(2);
+	MUST(cudaMemcpyPeerAsync(to.data, last, from.data, 0, 4096, from.stream));
+	MUST(cudaStreamSynchronize(from.stream));
+	from.use();
+	stop<<<1, 1, 0, from.stream>>>();
+	RIGHT(cudaStreamSynchronize(from.stream) == cudaErrorLaunchFailure);
+	(void)cudaGetLastError();
+	to.use();
+	/* It fails at the call, or at the next one that waits, and then no more. */
+	status = cudaMemcpyPeerAsync(to.data, last, from.data, 0, 4096, to.stream);
+	if (!status)
+		status = cudaStreamSynchronize(to.stream);
+	(void)cudaGetLastError();
+	RIGHT(status != cudaSuccess);
+	(void)cudaStreamSynchronize(to.stream);
+	(void)cudaGetLastError();
+	to.make(3);
+	MUST(cudaStreamSynchronize(to.stream));
+	RIGHT(counts(to.read(), 3));
+	say("right");
+	return 0;
+}
+
 static int posts(uint32_t turns)
 {
 	int last;
@@ -516,5 +556,7 @@ int main(int argc, char **argv)
 		return big(strtoul(argv[2], NULL, 10));
 	if (!strcmp(what, "posts"))
 		return posts((uint32_t)strtoul(argv[2], NULL, 10));
+	if (!strcmp(what, "fault"))
+		return fault();
 	return !strcmp(what, "copies") ? copies() : !strcmp(what, "events") ? events() : go_on();
 }

@@ -59,6 +59,13 @@ def test_events():
         assert [direct(agent) for agent in made] == [1, 1]
 
 
+def test_a_source_that_failed():
+    """An end that cannot be asked for its part leaves the other one's stream as it was."""
+    with agents(1, 1) as (_, sidecar):
+        right(program(sidecar, "fault"))
+        right(program(sidecar, "fault", VCUDA_PERF="no_post"))
+
+
 def sent(app, sidecar):
     """Bytes that the sidecar has carried for the program, both ways, over all of its sessions."""
     got = json.loads(subprocess.run([os.path.join(BIN, "vcuda-client"), "status", "--socket", sidecar.socket, "--json"],

@@ -223,6 +223,17 @@ CUresult serve_vcudaDirectReceive(struct worker *w, struct request *r)
 	return copy_serve(w, r, &q);
 }
 
+CUresult serve_vcudaDirectCancel(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaDirectCancel *req = (const void *)r->body;
+	struct direct_link *l = direct_find(w, req->link);
+	struct direct_copy *copy = l ? direct_copy_find(w, l, req->id, false) : NULL;
+
+	if (copy)
+		direct_copy_end(w, copy);
+	return CUDA_SUCCESS;
+}
+
 bool direct_heard(struct worker *w, struct direct_link *l, const struct direct_message *m)
 {
 	struct direct_copy *copy;
