@@ -5,6 +5,8 @@ import json
 import os
 import socket
 import subprocess
+import threading
+import time
 
 from peer import HELLO, SESSION_MAGIC, SESSION_VERSION, WELCOME, read_exact
 from stack import BIN, BUILD, LOST, NOT_PERMITTED, Agent, App, Sidecar, environment, folder, kill, now, soon
@@ -152,6 +154,102 @@ def test_tickets():
                 assert got[2] == NOT_PERMITTED and b"the ticket is not one of" in got[-1], got
         right(app, " 0 wrong")
         assert direct(made[1]) == 1
+
+
+class Tap:
+    """Stands before an agent, and asks what to do with each ticket that comes: pass it on, or close."""
+
+    def __init__(self, agent, ticket):
+        self.agent, self.ticket = agent, ticket
+        self.listeners = [socket.create_server(("127.0.0.2", agent.ports[name])) for name in ("recv", "send")]
+        self.address = f"127.0.0.2:{agent.ports['recv']}"
+        for listener in self.listeners:
+            threading.Thread(target=self.accept, args=(listener,), daemon=True).start()
+
+    def accept(self, listener):
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=self.serve, args=listener.accept()[:1] + listener.getsockname()[1:],
+                                 daemon=True).start()
+
+    def serve(self, wire, port):
+        with wire, contextlib.suppress(OSError, EOFError):
+            hello = read_exact(wire, HELLO.size, 20)
+            if HELLO.unpack(hello)[2] == PEER and not self.ticket(hello):
+                return
+            with socket.create_connection(("127.0.0.1", port), 20) as agent:
+                agent.sendall(hello)
+                for one in (wire, agent):
+                    one.settimeout(None)
+                back = threading.Thread(target=self.carry, args=(agent, wire), daemon=True)
+                back.start()
+                self.carry(wire, agent)
+                back.join()
+
+    @staticmethod
+    def carry(source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+    def close(self):
+        for listener in self.listeners:
+            listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+
+
+def present(agent, hello):
+    """What the agent answers to a ticket."""
+    with socket.create_connection(("127.0.0.1", agent.ports["recv"]), 20) as wire:
+        wire.sendall(hello)
+        got = WELCOME.unpack(read_exact(wire, WELCOME.size, 20))
+    return got[2], got[-1].rstrip(b"\0").decode()
+
+
+REFUSED = (NOT_PERMITTED, "the ticket is not one of this agent's, was used before, or is another session's")
+
+
+def test_tickets_of_another_pair_used_and_old():
+    """A ticket is good for its two sessions, once, and for ten seconds."""
+    seen, answers = [], []
+
+    def pass_on(hello):
+        words = list(HELLO.unpack(hello))
+        for field in (4, 10):  # the destination's session, the source's
+            forged = list(words)
+            forged[field] = os.urandom(16) + words[field][16:]
+            answers.append(present(made[1], HELLO.pack(*forged)))
+        seen.append(hello)
+        return True
+
+    def keep(hello):
+        seen.append(hello)
+        return False
+
+    with folder() as path:
+        made = []
+        for number in range(2):
+            os.makedirs(os.path.join(path, str(number)))
+            made.append(Agent(os.path.join(path, str(number)), "--peers", "127.0.0.0/8:*"))
+        tap = Tap(made[1], pass_on)
+        try:
+            sidecar = Sidecar(path, f"{made[0].address}+{tap.address}")
+            first = program(sidecar, "go-on")
+            first.line("^copied", 60)
+            assert len(seen) == 1 and answers == [REFUSED, REFUSED], answers
+            assert present(made[1], seen[0]) == REFUSED  # it was used
+            tap.ticket = keep
+            second = program(sidecar, "go-on")
+            second.line("^copied", 60)
+            assert len(seen) == 2
+            time.sleep(10.5)
+            assert present(made[1], seen[1]) == REFUSED
+            for app in first, second:
+                right(app, " 0 wrong")
+        finally:
+            tap.close()
 
 
 def test_an_agent_that_dies():
