@@ -447,7 +447,7 @@ int index_open(struct store *s, struct error *error)
 	if (!config.node[0] && gethostname(config.node, sizeof(config.node) - 1))
 		return error_set(error, errno, "store.node");
 	snprintf(config.at, sizeof(config.at), "%s:%u", config.node,
-		s->config->bound[LISTEN_SEND]);
+		s->config->bound[LISTEN_RECV]);
 	config.epoch = s->table->epoch;
 	ret = registry_open(&s->registry, &config, &calls, s, error);
 	if (!ret)
