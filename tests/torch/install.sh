@@ -3,14 +3,17 @@
 # Installs two builds of PyTorch into CACHE/torch-2.11.0 and CACHE/torch-2.3.1, virtual
 # environments of CPython 3.11, with none of NVIDIA's libraries but the four that need no GPU and
 # stay a program's own: NVRTC, nvJitLink, NVTX and CUPTI.  1.4 GB to fetch; running it again is a
-# no-op.  With --examples also what examples/pytorch want.
+# no-op.  With --examples also what examples/pytorch want; with --peers that and what
+# python/vcuda-peers wants.
 #
-#	tests/torch/install.sh CACHE [--examples] [2.11.0|2.3.1 ...]
+#	tests/torch/install.sh CACHE [--examples|--peers] [2.11.0|2.3.1 ...]
 set -euo pipefail
 
-cache=${1:?usage: install.sh CACHE [--examples] [VERSION ...]}
+cache=${1:?usage: install.sh CACHE [--examples|--peers] [VERSION ...]}
 shift
 examples=
+peers=
+[ "${1-}" = --peers ] && examples=1 peers=1 && shift
 [ "${1-}" = --examples ] && examples=1 && shift
 versions=${*:-2.11.0 2.3.1}
 
@@ -55,7 +58,8 @@ for version in $versions; do
 			httpcore==1.0.9 anyio==4.11.0 h11==0.16.0 idna==3.11 certifi==2025.11.12 \
 			sniffio==1.3.1 typer==0.20.0 click==8.3.1 shellingham==1.5.4 \
 			matplotlib==3.10.7 contourpy==1.3.3 cycler==0.12.1 fonttools==4.60.1 \
-			kiwisolver==1.4.9 pyparsing==3.2.5 python-dateutil==2.9.0.post0 six==1.17.0 ;;
+			kiwisolver==1.4.9 pyparsing==3.2.5 python-dateutil==2.9.0.post0 six==1.17.0
+		[ -z "$peers" ] || install 2.11.0 peers accelerate==1.15.0 psutil==7.2.2 ;;
 	2.3.1)
 		install 2.3.1 complete $common numpy==1.26.4 torch==2.3.1 \
 			nvidia-cuda-nvrtc-cu12==12.1.105 nvidia-nvjitlink-cu12==12.1.105 \

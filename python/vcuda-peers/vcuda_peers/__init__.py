@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model over the GPUs of several people's machines (docs/PEERS.md).
+
+    user = UserNode()
+    model, optimizer = user.create_distributed_model(model, AdamW)
+    optimizer(lr=5e-5)
+
+The program is started by `vcuda-peers run NETWORK.yaml -- python3 PROGRAM`.
+"""
+from .errors import PeersError
+
+__all__ = ["DistributedModel", "PeersError", "UserNode"]
+
+
+def __getattr__(name):
+    """PyTorch is loaded by who wants a model: `vcuda-peers status` does not."""
+    if name in ("DistributedModel", "UserNode"):
+        from . import model
+        return getattr(model, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

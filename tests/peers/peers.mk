@@ -1,0 +1,7 @@
+# tests/peers: python/vcuda-peers over a real Redis. Not part of `make test`: it fetches PyTorch once
+# (tests/torch).
+.PHONY: test-peers
+test-peers: run-peers ## a model over several people's GPUs (fetches 0.7 GB once)
+$(call add_test,peers,tests/peers/peers.py,all, \
+	tests/torch/install.sh $(CACHE) --peers 2.11.0 && BUILD=$(BUILD) timeout 600 \
+	$(call TORCH_PYTHON,2.11.0) tests/peers/peers.py)

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""python/vcuda-peers over a real Redis and real agents on the software GPU.
+
+    BUILD=build tests/peers/peers.py [CASE ...]      # by a Python with PyTorch, accelerate and PyYAML
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "store"), os.path.join(HERE, "..", "stack")]
+from redis_server import Redis, eventually  # noqa: E402
+from stack import BIN, ROOT, Agent, clean, environment  # noqa: E402
+
+TOKEN = "token-of-the-lab"
+ADA, BOB = "127.0.0.2", "127.0.0.3"
+PACKAGE = os.path.join(ROOT, "python", "vcuda-peers")
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="vcuda-peers-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.redis = Redis()
+        self.addCleanup(self.redis.close)
+        self.addCleanup(clean)
+        self.write("token", TOKEN + "\n")
+        self.network = self.write("lab.yaml", f"name: lab\ndirectory: {self.redis.address}\ntoken_file: token\n")
+
+    def write(self, name, text, mode=0o600):
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as file:
+            file.write(text)
+        os.chmod(path, mode)
+        return path
+
+    def worker(self, node, memory=64 << 20):
+        """An agent on a loopback address of its own, by which it is in the directory."""
+        agent = Agent(os.path.join(self.folder, node), "--address", node, "--token-file", os.path.join(self.folder, "token"), "--set",
+                      f"store.registry={self.redis.address}", "--set", f"store.node={node}",
+                      "--set", "store.bytes=1MiB",
+                      env={"VCUDA_SOFTGPU_MEMORY": str(memory)})
+        eventually(f"{node} is there", lambda: self.redis.cli("EXISTS", "node:" + node) == "1")
+        return agent
+
+    def peers(self, *words, seconds=120):
+        return subprocess.run([sys.executable, "-m", "vcuda_peers", *words], capture_output=True, text=True,
+                              timeout=seconds, env=environment({"PYTHONPATH": PACKAGE}), stdin=subprocess.DEVNULL)
+
+    def train(self, *shape, more=()):
+        return self.peers("run", self.network, "--vcuda", os.path.join(BIN, "vcuda"), *more, "--", sys.executable,
+                          os.path.join(HERE, "train.py"), *map(str, shape))
+
+    def refused(self, got, sentence):
+        self.assertEqual(got.returncode, 1, got.stdout + got.stderr)
+        self.assertIn(sentence, got.stderr)
+        self.assertEqual(len(got.stderr.strip().splitlines()), 1, got.stderr)
+
+
+class Training(Case):
+    def test_one_step_over_two_workers_is_that_of_the_cpu(self):
+        for node in (ADA, BOB):
+            self.worker(node)
+        got = self.train(64, 4, 8)
+        self.assertEqual(got.returncode, 0, got.stdout + got.stderr)
+        self.assertIn("right", got.stdout.splitlines())
+        status = json.loads(got.stdout.split("status ", 1)[1].splitlines()[0])
+        self.assertEqual([one["worker"] for one in status["workers"]], [ADA, BOB])
+        for one in status["workers"]:
+            self.assertTrue(one["modules"] and one["allocated_bytes"], status)
+
+    def test_a_model_that_fits_nowhere_is_refused_with_the_numbers(self):
+        for node in (ADA, BOB):
+            self.worker(node)
+        # 80 MiB of weights; with gradients and AdamW's state 320 MiB, and there are 128.
+        got = self.train(1024, 20, 2)
+        self.refused(got, "refused: the model needs 320.0 MiB (4 times its 80.0 MiB of weights")
+        self.assertIn(ADA + ": ", got.stderr)
+        self.assertIn(BOB + ": ", got.stderr)
+
+
+class Directory(Case):
+    def status(self):
+        got = self.peers("status", self.network, "--json")
+        self.assertEqual(got.returncode, 0, got.stderr)
+        return json.loads(got.stdout)
+
+    def test_a_worker_is_there_until_it_ends(self):
+        ada, bob = self.worker(ADA), self.worker(BOB)
+        said = self.status()
+        self.assertEqual([(one["node"], one["address"], one["devices"]) for one in said["workers"]],
+                         [(node, f"{node}:{agent.ports['recv']}", 1) for node, agent in ((ADA, ada), (BOB, bob))])
+        os.kill(ada.pid, 9)
+        eventually("its lease has lapsed", lambda: [one["node"] for one in self.status()["workers"]] == [BOB])
+
+    def test_an_entry_that_lies_hides_no_other(self):
+        self.worker(ADA)
+        client = self.redis.client()
+        self.addCleanup(client.close)
+        lies = ({"address": "x:1 --software", "devices": "1"}, {"address": "h:1", "devices": "1e9"},
+                {"address": "h:1", "devices": "0"}, {"devices": "1"})
+        for number, lie in enumerate(lies):
+            client("SADD", "tensor-nodes", f"liar{number}")
+            client("HSET", f"node:liar{number}", *(word for pair in lie.items() for word in pair))
+        said = self.status()
+        self.assertEqual([one["node"] for one in said["workers"]], [ADA])
+        self.assertEqual(said["unreadable"], [f"liar{number}" for number in range(len(lies))])
+
+    def test_a_wrong_token_is_refused_by_the_agent(self):
+        self.worker(ADA)
+        self.write("token", "another\n")
+        got = self.train(8, 1, 1)
+        self.assertNotEqual(got.returncode, 0, got.stdout)
+        self.assertNotIn("right", got.stdout.splitlines())
+
+
+class BadInput(Case):
+    def test_each_has_a_sentence(self):
+        head = f"name: lab\ndirectory: {self.redis.address}\n"
+        whole = head + "token_file: token\n"
+        cases = (("colour: red\n" + whole, 0o600, "unknown key 'colour'"), (head, 0o600, "token_file is missing"),
+                 (whole, 0o644, "others than its owner may read it (mode 644)"), ("[", 0o600, "it is no YAML"),
+                 ("a", 0o600, "it has no keys"), (whole + "user: lab\n", 0o600, "user wants a password_file"),
+                 (whole.replace("unix://", "http://"), 0o600, "directory is not unix:///PATH or tcp://HOST:PORT"),
+                 (whole.replace("name: lab", "name: A B"), 0o600, "name is not 1 to 63"),
+                 (whole.replace(self.redis.path, "/nowhere"), 0o600, "does not serve: No such file or directory"),
+                 (whole + "password_file: token\n", 0o600, "does not serve: it says 'ERR AUTH"))
+        for text, mode, sentence in cases:
+            with self.subTest(sentence):
+                self.refused(self.peers("status", self.write("bad.yaml", text, mode)), sentence)
+        self.refused(self.peers("status", "/nowhere.yaml"), "/nowhere.yaml: No such file or directory")
+
+    def test_workers(self):
+        self.refused(self.train(8, 1, 1), "lab has no worker")
+        self.worker(ADA)
+        self.refused(self.train(8, 1, 1, more=("--workers", "eve")), f"lab has no worker 'eve'; there are {ADA}")
+        self.refused(self.train(8, 1, 1, more=("--workers", f"{ADA},{ADA}")), f"names '{ADA}' twice")
+        self.refused(self.peers("run", self.network), "run wants a program")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
