@@ -106,18 +106,27 @@ void tensors_space(const struct tenant *tenant, char space[TENSOR_SPACE])
 		strcpy(space, "default");
 }
 
+/* What the session asked and has not read the answer of. */
+static uint32_t under_way(const struct front *front, uint64_t session)
+{
+	uint32_t count = tensor_words_answers(front, session);
+
+	for (const struct tensors_ask *a = front->tensors.asks; a; a = a->next)
+		count += a->message.session == session;
+	return count;
+}
+
 /* What is asked of GPU, once it is known whose it is. False: too much waits, or no memory. */
 static bool put(
 	struct front *front, const struct tensor_message *ask, uint32_t gpu, uint32_t at_once)
 {
 	struct tensors_ask **tail = &front->tensors.asks, *a;
-	uint32_t under_way = tensor_words_answers(front, ask->session);
 
-	for (; *tail; tail = &(*tail)->next)
-		under_way += (*tail)->message.session == ask->session;
-	a = under_way < at_once ? calloc(1, sizeof(*a)) : NULL;
+	a = under_way(front, ask->session) < at_once ? calloc(1, sizeof(*a)) : NULL;
 	if (!a)
 		return false;
+	while (*tail)
+		tail = &(*tail)->next;
 	a->message = *ask;
 	a->message.again = ask->again != 0;
 	memcpy(a->message.gpu, front->ledger.devices[gpu].uuid, sizeof(a->message.gpu));
@@ -161,6 +170,8 @@ bool tensors_ask_for(struct front *front, const struct tensor_message *ask, uint
 		memcmp(front->ledger.devices[gpu].uuid, ask->gpu, sizeof(ask->gpu)))
 		gpu++;
 	if (gpu == front->ledger.device_count && ask->what == TENSOR_TAKE) {
+		if (under_way(front, ask->session) >= at_once)
+			return false;
 		m.status = TENSOR_INVALID_DEVICE;
 		snprintf(m.text, sizeof(m.text), "this agent does not have that GPU");
 		tensor_words_say(front, &m, -1);

@@ -266,6 +266,11 @@ static void who_does_not_read_may_not_ask_for_ever(void **state)
 		assert_true(++asked < 100);
 	assert_true(asked >= 10);
 	assert_int_equal(tensor_words_answers(&front, m.session), 10);
+	/* Nor for a GPU that the agent does not have, which the front itself refuses. */
+	m.what = TENSOR_TAKE;
+	m.gpu[0] = 0xee;
+	assert_false(tensors_ask_for(&front, &m, 10));
+	assert_int_equal(tensor_words_answers(&front, m.session), 10);
 	close(pair[0]);
 	close(pair[1]);
 	tensors_session_over(&front, &front.sessions[1]);
