@@ -67,6 +67,7 @@ static cJSON *tensor_json(const struct tensor_record *r)
 		object, "state", r->state == TENSOR_SEALED ? "sealed" : "created");
 	cJSON_AddBoolToObject(object, "keep", (r->flags & TENSOR_KEEP) != 0);
 	cJSON_AddBoolToObject(object, "evictable", (r->flags & TENSOR_EVICTABLE) != 0);
+	cJSON_AddBoolToObject(object, "packed", (r->flags & TENSOR_PACKED) != 0);
 	cJSON_AddNumberToObject(object, "holders", r->holders);
 	cJSON_AddNumberToObject(object, "version", (double)r->version);
 	cJSON_AddNumberToObject(object, "created", (double)r->ctime / 1e9);
@@ -98,6 +99,19 @@ char *status_tensors(const struct front *front, const struct viewer *viewer)
 	return text;
 }
 
+/* Packed tensors have their memory together: the first of a piece stands for it, as in the
+ * store's own account (pieces.c). */
+static bool is_counted(const struct tensor_table *table, uint32_t index, uint32_t piece)
+{
+	struct tensor_record r;
+
+	for (uint32_t i = 0; piece && i < index; i++)
+		if (table->records[i].piece == piece && read_record(table, i, &r) &&
+			r.piece == piece)
+			return true;
+	return false;
+}
+
 static void head(FILE *out, const char *name, const char *type, const char *help)
 {
 	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
@@ -115,7 +129,7 @@ static void print_bytes(FILE *out, const struct tensor_table *table)
 	for (uint32_t i = 0; i < count_of(table); i++) {
 		if (!read_record(table, i, &r) || r.state > TENSOR_POOLED)
 			continue;
-		bytes[r.state] += r.room;
+		bytes[r.state] += is_counted(table, i, r.piece) ? 0 : r.room;
 		count[r.state]++;
 	}
 	head(out, "vcuda_agent_tensor_bytes", "gauge",

@@ -80,6 +80,12 @@ class Native(Program):
             "LD_LIBRARY_PATH": libraries, "VCUDA_TENSOR_SOCKET": socket, "VCUDA_TOKEN_FILE": token or None})
 
 
+def bytes_of(agent):
+    """The store's memory by state, as /metrics tells it."""
+    return {line.split('"')[1]: int(line.rsplit(None, 1)[1]) for line in agent.http("/metrics").splitlines()
+            if line.startswith("vcuda_agent_tensor_bytes{")}
+
+
 def store_of(agent):
     return wait_for(lambda: children(agent.pid, "agent-store"), 30, "the agent has a store")[0]
 

@@ -6,7 +6,7 @@ import signal
 import time
 
 from stack import kill
-from tensors import MIB, children, store_of, tensors, wait_for
+from tensors import MIB, bytes_of, children, store_of, tensors, wait_for
 
 
 def listed(agent):
@@ -16,11 +16,6 @@ def listed(agent):
 def events(agent):
     return {line.split('"')[1]: int(line.rsplit(None, 1)[1]) for line in agent.http("/metrics").splitlines()
             if line.startswith("vcuda_agent_tensor_events_total{")}
-
-
-def bytes_of(agent):
-    return {line.split('"')[1]: int(line.rsplit(None, 1)[1]) for line in agent.http("/metrics").splitlines()
-            if line.startswith("vcuda_agent_tensor_bytes{")}
 
 
 def test_a_tensor_goes_with_its_last_holder_unless_it_is_kept():

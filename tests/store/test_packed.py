@@ -4,7 +4,7 @@ import json
 import os
 import signal
 
-from tensors import store_of, tensors, wait_for
+from tensors import MIB, bytes_of, store_of, tensors, wait_for
 
 
 def listed(agent):
@@ -24,6 +24,8 @@ def test_a_hundred_take_one_piece_and_each_has_its_own_bytes():
         reader("all = vcuda.get([f't{i}' for i in range(100)])")
         assert reader("[every(t) for t in all]") == list(range(100))
         assert reader("vcuda.stat('t7')['packed'], len({t.data % (2 << 20) for t in all})") == (True, 100)
+        assert bytes_of(s.agent) == {"created": 0, "sealed": 2 * MIB, "deleted": 0, "pooled": 0}
+        assert listed(s.agent)["t7"]["packed"]
         # Eight MiB would not be enough for each to have two.
         os.kill(store_of(s.agent), signal.SIGKILL)
         owner("more = vcuda.create('more', 'u8', (4 << 20,))", 60)
