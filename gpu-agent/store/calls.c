@@ -32,10 +32,20 @@ uint64_t calls_now(void)
 
 /* ---- names ---- */
 
+/* The byte where TEXT, which ends with NUL, has what no name may have; else its length. */
+static size_t bad_character(const char *text)
+{
+	size_t i = 0, more;
+
+	while (text[i] && (more = name_character(text + i)))
+		i += more;
+	return i;
+}
+
 /* NAME, of the asking session's namespace, or NAMESPACE/NAME. */
 bool calls_parse_name(struct tensor_message *m, struct calls_name *parsed)
 {
-	size_t n = strnlen(m->name, sizeof(m->name));
+	size_t n = strnlen(m->name, sizeof(m->name)), i;
 	const char *slash;
 
 	if (!n || n > TENSOR_NAME_MAX) {
@@ -45,15 +55,13 @@ bool calls_parse_name(struct tensor_message *m, struct calls_name *parsed)
 			TENSOR_NAME_MAX);
 		return false;
 	}
-	for (size_t i = 0, more; i < n; i += more) {
-		more = name_character(m->name + i);
-		if (!more) {
-			calls_refuse(m, TENSOR_INVALID_VALUE,
-				"the tensor's name has a control character, or is no UTF-8, at "
-				"byte %zu",
-				i);
-			return false;
-		}
+	i = bad_character(m->name);
+	if (i < n) {
+		calls_refuse(m, TENSOR_INVALID_VALUE,
+			"the tensor's name has a control character, or is no UTF-8, at byte "
+			"%zu",
+			i);
+		return false;
 	}
 	slash = memchr(m->name, '/', n);
 	if (!slash) {
@@ -238,9 +246,12 @@ static int share(struct store *s, struct tensor_message *m)
 		return calls_refuse(m, TENSOR_NOT_PERMITTED,
 			"'%.80s' is packed: its memory is others' too, and is not shared",
 			r->name);
-	if (!n || n >= TENSOR_SPACE || memchr(m->text, ',', n) || memchr(m->text, '/', n))
+	/* People read it in /v1/tensors, beside what others have shared. */
+	if (!n || n >= TENSOR_SPACE || memchr(m->text, ',', n) || memchr(m->text, '/', n) ||
+		bad_character(m->text) < n)
 		return calls_refuse(m, TENSOR_INVALID_VALUE,
-			"a namespace to share with has 1 to %u bytes, no ',' and no '/'",
+			"a namespace to share with has 1 to %u bytes of UTF-8, no ',', no '/' "
+			"and no control character",
 			TENSOR_SPACE - 1);
 	if (had + n + 2 > sizeof(r->share))
 		return calls_refuse(m, TENSOR_OUT_OF_MEMORY,

@@ -342,6 +342,16 @@ static void what_was_shared_is_had_once_sealed(void **state)
 	store_ask(&store, &m);
 	assert_int_equal(take(2, "red/a", 1, 0), 0);
 	assert_int_equal(take(2, "red/a", 1, TENSOR_WRITE), TENSOR_NOT_PERMITTED);
+	/* Others read the list, so it is text. */
+	for (int i = 0; i < 4; i++) {
+		static const char *const wrong[] = {"b\xff", "b\n", "a,b", "a/b"};
+
+		m = question(TENSOR_SHARE, 1, "a");
+		strcpy(m.text, wrong[i]);
+		store_ask(&store, &m);
+		assert_int_equal(m.status, TENSOR_INVALID_VALUE);
+	}
+	assert_string_equal(store.table->records[0].share, "blu,blue,");
 	end_all();
 }
 
