@@ -72,6 +72,17 @@ static int ask_named(uint32_t what, const char *name, const char *argument,
 	return status;
 }
 
+/* Whether the process has it open by another one than T, over the same connection. */
+static bool is_held(const struct native_tensor *t)
+{
+	const struct native_tensor *o = opened;
+
+	while (o && (o == t || o->connection != t->connection ||
+			    memcmp(o->id, t->id, sizeof(t->id)) != 0))
+		o = o->next;
+	return o != NULL;
+}
+
 static int ask_id(uint32_t what, const struct native_tensor *t)
 {
 	struct tensor_socket_frame frame = {.what = what};
@@ -88,6 +99,13 @@ static int ask_id(uint32_t what, const struct native_tensor *t)
 	return status;
 }
 
+/* T is mapped no more. Open twice, it is held until both are closed. */
+static void let_go(const struct native_tensor *t)
+{
+	if (!is_held(t))
+		ask_id(TENSOR_SOCKET_CLOSE, t);
+}
+
 /* ---- create, get, close ---- */
 
 static int keep(
@@ -96,21 +114,26 @@ static int keep(
 	struct native_tensor *t = calloc(1, sizeof(*t));
 	int status;
 
-	if (!t || fd < 0 || !arguments_sound(&told->about, 1)) {
+	if (!t) {
 		if (fd >= 0)
 			close(fd);
-		free(t);
-		return native_fail(
-			CUDA_ERROR_UNKNOWN, "'%.100s' came without its memory", told->name);
+		return native_fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory for a tensor");
 	}
 	memcpy(t->id, told->id, sizeof(t->id));
 	t->device = device;
 	t->room = told->about.room;
 	t->writable = told->about.flags & VCUDA_TENSOR_WRITABLE;
 	t->connection = native_connection();
-	status = native_map(t, fd);
+	if (fd >= 0 && arguments_sound(&told->about, 1)) {
+		status = native_map(t, fd);
+	} else {
+		if (fd >= 0)
+			close(fd);
+		status = native_fail(
+			CUDA_ERROR_UNKNOWN, "'%.100s' came without its memory", told->name);
+	}
 	if (status) {
-		ask_id(TENSOR_SOCKET_CLOSE, t);
+		let_go(t);
 		free(t);
 		return status;
 	}
@@ -133,15 +156,6 @@ static int take(const char *name, int device, const struct tensor_about *wanted,
 	return status ? status : keep(&frame, fd, device, tensor);
 }
 
-static bool is_open(const uint8_t id[16])
-{
-	const struct native_tensor *t = opened;
-
-	while (t && memcmp(t->id, id, sizeof(t->id)) != 0)
-		t = t->next;
-	return t != NULL;
-}
-
 static void put(struct native_tensor *t)
 {
 	struct native_tensor **at = &opened;
@@ -150,9 +164,7 @@ static void put(struct native_tensor *t)
 		at = &(*at)->next;
 	*at = t->next;
 	native_unmap(t);
-	/* Open twice, it is held until both are closed. */
-	if (!is_open(t->id))
-		ask_id(TENSOR_SOCKET_CLOSE, t);
+	let_go(t);
 	free(t);
 }
 

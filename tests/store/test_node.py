@@ -94,6 +94,8 @@ def test_front_and_store_that_are_killed_are_asked_again():
                 assert error.status == 802, error
                 return False
         wait_for(again, 30, "it is asked again")
+        # That one was closed. What the connection before it had open does not keep its hold.
+        wait_for(lambda: pod("vcuda.stat('a')['holders']") == 1, 30, "the pod alone holds it")
         native("a.close()")
         native.end()
         pod.end()
