@@ -81,6 +81,8 @@ def header(path):
                 if not isinstance(dimension, int) or dimension < 0:
                     raise ValueError
                 count *= dimension
+            if type(first) is not int or type(end) is not int:
+                raise ValueError
             if not 0 <= first <= end <= data or end - first != count * _BYTES[dtype] or len(shape) > 8:
                 raise ValueError
         except (KeyError, TypeError, ValueError):
@@ -178,9 +180,13 @@ def files_of(folder):
     """The safetensors files of a model's folder: those of its index, or all."""
     index = os.path.join(folder, "model.safetensors.index.json")
     if os.path.exists(index):
-        with open(index) as file:
-            names = sorted(set(json.load(file)["weight_map"].values()))
-        if any(os.path.basename(name) != name for name in names):
+        try:
+            with open(index) as file:
+                names = sorted(set(json.load(file)["weight_map"].values()))
+            outside = any(os.path.basename(name) != name for name in names)
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+            raise _bad(index, "is no index of safetensors files: it has no weight_map of names") from None
+        if outside:
             raise _bad(index, "names a file outside of its folder")
     else:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))

@@ -79,13 +79,18 @@ def test_files_that_are_none():
         for text, data in ((b"", b""), (b"{", b"abcd"), (b"[]", b"abcd"), (b"{}", b""),
                            *((json.dumps({"a": dict(good, **bad)}).encode(), b"abcd") for bad in (
                                {"dtype": "U9"}, {"shape": [5]}, {"shape": [-4]}, {"shape": "4"}, {"shape": [1] * 9},
-                               {"data_offsets": [0, 5]}, {"data_offsets": [-1, 3]}, {"data_offsets": [4]}))):
+                               {"data_offsets": [0, 5]}, {"data_offsets": [-1, 3]}, {"data_offsets": [4]}, {"data_offsets": [0.0, 4.0]}))):
             with open(file, "wb") as out:
                 out.write(struct.pack("<Q", len(text)) + text + data)
             one.fails(f"weights.open_file({file!r})", 1, "m.safetensors")
         with open(file, "wb") as out:
             out.write(struct.pack("<Q", 1 << 62) + b"{}")
         one.fails(f"weights.open_file({file!r})", 1, "length of its header")
+        index = os.path.join(path, "model.safetensors.index.json")
+        for text in ("{", "[]", "{}", '{"weight_map": 1}', '{"weight_map": {"a": 1}}', '{"weight_map": {"a": "../a"}}'):
+            with open(index, "w") as out:
+                out.write(text)
+            one.fails(f"weights.files_of({path!r})", 1, "model.safetensors.index.json")
         assert one("vcuda.names()") == []
 
 
