@@ -194,10 +194,10 @@ static uint32_t move_box(struct ptx_warp *w, const struct ptx_ins *i, unsigned l
 		ptx_fault(w, i, PTX_MISALIGNED_ADDRESS, "a tensor's box at 0x%llx",
 			(unsigned long long)shared);
 	/* So an H200 does (tests/programs/tensor-copies.cu). */
-	if ((int32_t)coordinates[0] * size % 16)
+	if ((int64_t)(int32_t)coordinates[0] * size % 16)
 		ptx_fault(w, i, PTX_ILLEGAL_INSTRUCTION,
-			"a tensor's box %d bytes into a row, not a multiple of 16",
-			(int32_t)coordinates[0] * size);
+			"a tensor's box %lld bytes into a row, not a multiple of 16",
+			(long long)(int32_t)coordinates[0] * size);
 	do {
 		uint64_t address = map->address;
 		bool inside = true;
