@@ -192,13 +192,15 @@ def declarations(path, holds):
             if not (match := WHERE.match(reason)) or match[1] in holds]
 
 
-def report(native, other, declared, show=0, count=0, holds=("software",)):
-    """Prints what differs; 1 if a call does undeclared, or a sequence ends early.  HOLDS: see declarations()."""
+def report(native, other, declared, show=0, first=1, count=0, holds=("software",)):
+    """Prints what differs in COUNT seeds (0: all) from FIRST on; 1 if a call does undeclared, or a sequence ends early.
+    HOLDS: see declarations()."""
     declared = declarations(declared, holds)
     total, same = collections.Counter(), collections.Counter()
     found, reasons, ends = collections.defaultdict(list), collections.Counter(), []
     others = 0
-    for seed in sorted(os.listdir(native), key=int)[:count or None]:
+    for seed in sorted((name for name in os.listdir(native)
+                        if int(name) >= first and (not count or int(name) < first + count)), key=int):
         path = os.path.join(other, seed)
         left, _ = lines_of(os.path.join(native, seed))
         right, unfinished = lines_of(path) if os.path.exists(path) else ([], "no trace at all")

@@ -66,7 +66,7 @@ def main():
             archive.extractall(native, filter="data")
     with stack.Stack(options.dist, options.driver, options=("--warm", "4"), pin=False) as served:
         trace(program, options, other, served.env(VCUDA_PERF=options.perf))
-    return compare.report(native, other, os.path.join(HERE, "declared.txt"), options.show, options.count,
+    return compare.report(native, other, os.path.join(HERE, "declared.txt"), options.show, options.first, options.count,
                           (options.driver, *options.perf.split(",")))
 
 
