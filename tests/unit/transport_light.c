@@ -162,6 +162,7 @@ static void test_stripes_are_streams_of_their_own(void **state)
 {
 	struct link *there[SESSION_STRIPES + 1], *back[SESSION_STRIPES + 1];
 	struct way ways[2 * SESSION_STRIPES + 2];
+	struct link *again;
 	struct error error;
 	struct ends e;
 
@@ -173,9 +174,9 @@ static void test_stripes_are_streams_of_their_own(void **state)
 		assert_int_equal(light_stripe(light_number(e.client), i, &there[i], &error), 0);
 		assert_int_equal(light_stripe(light_number(e.agent), i, &back[i], &error), 0);
 	}
-	assert_int_not_equal(light_stripe(light_number(e.agent), 99, &there[1], &error), 0);
-	assert_int_equal(light_stripe(light_number(e.client), 1, &there[1], &error), 0);
-	link_close(there[1]); /* a second time: it leads nowhere */
+	assert_int_not_equal(light_stripe(light_number(e.agent), 99, &again, &error), 0);
+	assert_int_equal(light_stripe(light_number(e.client), 1, &again, &error), 0);
+	link_close(again); /* a second time: it leads nowhere */
 	for (unsigned i = 0; i <= SESSION_STRIPES; i++) {
 		if (i == 1)
 			continue;
@@ -191,6 +192,7 @@ static void test_stripes_are_streams_of_their_own(void **state)
 		link_close(there[i]);
 		link_close(back[i]);
 	}
+	link_close(there[1]);
 	link_close(back[1]);
 	ends_close(&e);
 }
