@@ -93,19 +93,25 @@ static void *watchdog_run(void *argument)
 {
 	struct worker *w = argument;
 	struct watchdog p = {.sent_at = wait_now(), .reported_at = wait_now()};
+	bool idle = false;
 
 	for (;;) {
-		uint64_t beat = atomic_load_explicit(&w->liveness.beat, memory_order_acquire);
-		bool same = beat == p.beat, in_call = beat & 1;
-		uint64_t now = wait_now();
+		uint64_t beat, now;
+		bool same;
 
+		/* Before the first look too, whose lock the session's first answer would meet.
+		 */
+		nanosleep(&(struct timespec){.tv_sec = idle,
+				  .tv_nsec = idle ? 0 : WATCHDOG_BUSY_MS * MS},
+			NULL);
+		beat = atomic_load_explicit(&w->liveness.beat, memory_order_acquire);
+		same = beat == p.beat;
+		idle = same && !(beat & 1);
+		now = wait_now();
 		watchdog_watch(w, &p, now);
-		if (same && in_call)
+		if (same && !idle)
 			watchdog_speak(w, &p, now);
 		p.beat = beat;
-		nanosleep(&(struct timespec){.tv_sec = same && !in_call,
-				  .tv_nsec = same && !in_call ? 0 : WATCHDOG_BUSY_MS * MS},
-			NULL);
 	}
 	return NULL;
 }
