@@ -195,7 +195,10 @@ static CUresult session_open(void)
 			 window_wish();
 	body->capacity = room;
 	body->destination.offset = bounce;
-	reply = shim_wait(&call, 0);
+	shim_send(&call);
+	rejoin_watch();
+	stats_event(STATS_ROUND_TRIPS);
+	reply = shim_wait_sent(&call, 0);
 	if (reply)
 		call.status = call.received > room
 				      ? status_of(CAUSE_FOREIGN)

@@ -359,6 +359,10 @@ void rejoin_open(int segment)
 	rejoin_here()->socket = held_of(here->socket, 0);
 	atomic_store(&rejoin_here()->possible, rejoin_here()->grace != 0);
 	rejoin_hold(0, segment, here->bytes);
+}
+
+void rejoin_watch(void)
+{
 	if (rejoin_possible() && !watch_start())
 		rejoin_drop();
 }

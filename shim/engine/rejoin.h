@@ -36,9 +36,11 @@ struct rejoin {
  * NULL. */
 void rejoin_at(const char *path, const char *agent);
 
-/* The sidecar knows adoption: from now on the socket is watched. SEGMENT, the channel's own, is
- * taken. */
+/* The sidecar knows adoption. SEGMENT, the channel's own, is taken. */
 void rejoin_open(int segment);
+/* From now on the socket is watched. Once for each rejoin_open, in time for the first answer:
+ * starting the thread is no part of what the program waits for. */
+void rejoin_watch(void);
 /* All of it is over: attaching failed, or this is a child of fork. */
 void rejoin_drop(void);
 
