@@ -27,6 +27,9 @@
 #define SEGMENT_NOTICE_NS (SECOND / 20)
 #define SEGMENT_WAIT_NS (6 * SECOND)
 #define SEGMENT_PAUSE_US 2000
+/* Nothing came for so long: the spare segment, some milliseconds of work, takes no processor
+ * from a session that is being opened. */
+#define SPARE_PAUSE_MS 20
 
 void server_wake(struct server *server)
 {
@@ -186,7 +189,7 @@ static void server_loop(struct server *server, int signal_fd)
 		int n;
 
 		pending_fds(&server->pending, fds + 4);
-		n = poll(fds, count, 0);
+		n = poll(fds, count, SPARE_PAUSE_MS);
 		if (!n) {
 			server_prepare(server);
 			n = poll(fds, count, at > now ? (int)((at - now) / 1000000) + 1 : 0);
