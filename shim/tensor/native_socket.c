@@ -73,7 +73,7 @@ static int greet(int fd)
 	if (!status && send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != (ssize_t)sizeof(hello))
 		status = native_fail(CUDA_ERROR_SYSTEM_NOT_READY, "the agent at %s: %s",
 			path_of(), strerror(errno));
-	memset(hello.token, 0, sizeof(hello.token));
+	explicit_bzero(hello.token, sizeof(hello.token));
 	return status;
 }
 
