@@ -294,6 +294,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	if (!handle || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
 	file = fcntl((int)(intptr_t)osHandle, F_DUPFD_CLOEXEC, 0);
+	if (file < 0 && errno != EBADF)
+		return CUDA_ERROR_OUT_OF_MEMORY; /* the process has no descriptor left */
 	size = file < 0 ? -1 : lseek(file, 0, SEEK_END);
 	if (size <= 0 || !granular((uint64_t)size)) {
 		if (file >= 0)
