@@ -150,9 +150,10 @@ struct agent_config {
 		uint32_t wait_ms;	      /* that a call waits for the other ranks */
 	} nccl;
 	struct agent_store {
-		uint64_t bytes;		      /* of tensors with names; 0: there are none */
-		uint64_t bytes_per_namespace; /* 0: as many as there are */
-		uint64_t pool_bytes;	      /* of memory that is kept for the next ones */
+		uint64_t bytes;			/* of tensors with names; 0: there are none */
+		uint64_t bytes_per_namespace;	/* 0: as many as there are */
+		uint64_t pool_bytes;		/* of memory that is kept for the next ones */
+		uint32_t tensors_per_namespace; /* records, pooled memory among them */
 		char registry[512]; /* unix:///PATH or tcp://HOST:PORT of a Redis; "": none */
 		char registry_user[128]; /* of Redis' ACL; "": the default user */
 		char registry_password_file[AGENT_PATH]; /* "": no password */

@@ -15,6 +15,7 @@
 #include "gpu-agent/front/tensors.h"
 #include "gpu-agent/front/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
+#include "gpu-agent/tensor_pieces.h"
 
 static bool read_record(
 	const struct tensor_table *table, uint32_t index, struct tensor_record *r)
@@ -99,19 +100,6 @@ char *status_tensors(const struct front *front, const struct viewer *viewer)
 	return text;
 }
 
-/* Packed tensors have their memory together: the first of a piece stands for it, as in the
- * store's own account (pieces.c). */
-static bool is_counted(const struct tensor_table *table, uint32_t index, uint32_t piece)
-{
-	struct tensor_record r;
-
-	for (uint32_t i = 0; piece && i < index; i++)
-		if (table->records[i].piece == piece && read_record(table, i, &r) &&
-			r.piece == piece)
-			return true;
-	return false;
-}
-
 static void head(FILE *out, const char *name, const char *type, const char *help)
 {
 	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
@@ -124,12 +112,13 @@ static void print_bytes(FILE *out, const struct tensor_table *table)
 		[TENSOR_GONE] = "deleted",
 		[TENSOR_POOLED] = "pooled"};
 	uint64_t bytes[TENSOR_POOLED + 1] = {0}, count[TENSOR_POOLED + 1] = {0};
+	struct piece_set met = {0};
 	struct tensor_record r;
 
 	for (uint32_t i = 0; i < count_of(table); i++) {
 		if (!read_record(table, i, &r) || r.state > TENSOR_POOLED)
 			continue;
-		bytes[r.state] += is_counted(table, i, r.piece) ? 0 : r.room;
+		bytes[r.state] += piece_met(&met, r.piece) ? 0 : r.room;
 		count[r.state]++;
 	}
 	head(out, "vcuda_agent_tensor_bytes", "gauge",

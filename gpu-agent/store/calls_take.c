@@ -57,6 +57,19 @@ static bool within_space(struct store *s, struct tensor_message *m, uint64_t roo
 	return true;
 }
 
+/* Records are few: no namespace takes all of them. */
+static bool within_records(struct store *s, struct tensor_message *m)
+{
+	uint32_t most = s->config->store.tensors_per_namespace;
+
+	if (store_table_tensors(s, m->space) < most || store_table_unpool(s, m->space))
+		return true;
+	calls_refuse(m, TENSOR_OUT_OF_MEMORY,
+		"namespace '%s' has its %u tensors (store.tensors_per_namespace)", m->space,
+		most);
+	return false;
+}
+
 /* What the GPU has now: the front did not know of what came and went here since. */
 static uint64_t left_of(const struct store *s, const struct tensor_message *m)
 {
@@ -119,15 +132,20 @@ static uint32_t memory_for(
 {
 	uint64_t room = room_of(s, bytes, granularity);
 	bool packed = pieces_wanted(m, bytes);
-	uint32_t i = packed ? pieces_place(s, m, bytes) : UINT32_MAX;
+	uint32_t i;
 
-	if (i != UINT32_MAX)
-		return i;
+	if (packed) {
+		if (!within_records(s, m))
+			return UINT32_MAX;
+		i = pieces_place(s, m, bytes);
+		if (i != UINT32_MAX)
+			return i;
+	}
 	if (!within_space(s, m, room))
 		return UINT32_MAX;
 	i = from_pool(s, m, room);
 	if (i == UINT32_MAX) {
-		if (!within(s, m, room))
+		if (!within_records(s, m) || !within(s, m, room))
 			return UINT32_MAX;
 		i = make_memory(s, m, room);
 		if (i == UINT32_MAX)

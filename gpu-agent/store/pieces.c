@@ -45,32 +45,46 @@ static uint64_t end_of(const struct store *s, const struct tensor_record *first)
 	return (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-uint32_t pieces_place(struct store *s, const struct tensor_message *m, uint64_t bytes)
+/* One of the session's newest piece. Only that one is filled: what did not fit there was larger
+ * than what is left, so each older piece is half full at least. */
+static uint32_t newest(const struct store *s, const struct tensor_message *m)
 {
+	uint32_t found = UINT32_MAX;
+
 	for (uint32_t i = 0; i < s->table->count; i++) {
 		const struct tensor_record *r = at(s, i);
-		uint64_t end, room = r->room;
-		uint32_t piece = r->piece, made;
-		int fd;
 
-		if (!piece || r->state != TENSOR_CREATED || r->owner != m->session ||
-			strcmp(r->space, m->space) != 0 || memcmp(r->gpu, m->gpu, 16) != 0)
-			continue;
-		end = end_of(s, r);
-		if (end > room || bytes > room - end)
-			continue;
-		fd = fcntl(s->fds[i], F_DUPFD_CLOEXEC, 0);
-		made = fd < 0 ? UINT32_MAX : store_table_new(s, m->gpu, room, fd);
-		if (made == UINT32_MAX) {
-			if (fd >= 0)
-				close(fd);
-			return made;
-		}
-		s->table->records[made].piece = piece;
-		s->table->records[made].offset = end;
+		if (r->piece && r->state == TENSOR_CREATED && r->owner == m->session &&
+			!strcmp(r->space, m->space) && !memcmp(r->gpu, m->gpu, 16) &&
+			(found == UINT32_MAX || r->piece > at(s, found)->piece))
+			found = i;
+	}
+	return found;
+}
+
+uint32_t pieces_place(struct store *s, const struct tensor_message *m, uint64_t bytes)
+{
+	uint32_t i = newest(s, m), made, piece;
+	uint64_t end, room;
+	int fd;
+
+	if (i == UINT32_MAX)
+		return i;
+	room = at(s, i)->room;
+	piece = at(s, i)->piece;
+	end = end_of(s, at(s, i));
+	if (end > room || bytes > room - end)
+		return UINT32_MAX;
+	fd = fcntl(s->fds[i], F_DUPFD_CLOEXEC, 0);
+	made = fd < 0 ? UINT32_MAX : store_table_new(s, m->gpu, room, fd);
+	if (made == UINT32_MAX) {
+		if (fd >= 0)
+			close(fd);
 		return made;
 	}
-	return UINT32_MAX;
+	s->table->records[made].piece = piece;
+	s->table->records[made].offset = end;
+	return made;
 }
 
 static bool is_used(const struct store *s, uint32_t piece)
@@ -89,14 +103,4 @@ void pieces_begin(struct store *s, uint32_t index)
 		piece = (uint32_t)++s->table->clock;
 	while (is_used(s, piece));
 	s->table->records[index].piece = piece;
-}
-
-bool pieces_counted(const struct store *s, uint32_t index)
-{
-	uint32_t piece = at(s, index)->piece;
-
-	for (uint32_t i = 0; piece && i < index; i++)
-		if (at(s, i)->state && at(s, i)->piece == piece)
-			return true;
-	return false;
 }

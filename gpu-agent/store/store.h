@@ -71,6 +71,10 @@ void store_table_session_over(struct store *store, uint64_t session);
 void store_table_check(struct store *store);
 /* Bytes of memory that the namespace has (NULL: all, with the pool) of that GPU (NULL: any). */
 uint64_t store_table_bytes(const struct store *store, const char *space, const uint8_t *gpu);
+/* Records that the namespace has, pooled memory among them. */
+uint32_t store_table_tensors(const struct store *store, const char *space);
+/* The namespace's pooled memory that was used least recently goes. False: it has none. */
+bool store_table_unpool(struct store *store, const char *space);
 /* Frees what may go, least recently used first, until BYTES of that GPU are free; false: there
  * is not so much, and nothing went. */
 bool store_table_evict(struct store *store, const uint8_t gpu[16], uint64_t bytes);
@@ -83,12 +87,11 @@ void store_table_tell_sealed(struct store *store, uint32_t index);
 /* --- pieces.c: small tensors of one owner in one piece of memory --- */
 /* What the message asks for goes into a piece. */
 bool pieces_wanted(const struct tensor_message *m, uint64_t bytes);
-/* A record in a piece of the session's that has room for BYTES; UINT32_MAX: there is none. */
+/* A record in the session's newest piece, if that has room for BYTES; UINT32_MAX: it has not.
+ */
 uint32_t pieces_place(struct store *s, const struct tensor_message *m, uint64_t bytes);
 /* The record, whose memory is new, begins a piece. */
 void pieces_begin(struct store *s, uint32_t index);
-/* An earlier record stands for the piece's memory. */
-bool pieces_counted(const struct store *s, uint32_t index);
 
 /* --- calls.c --- */
 /* Answers the question in *MESSAGE in its place. The descriptor that goes along, which stays

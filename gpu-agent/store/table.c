@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "gpu-agent/store/index.h"
 #include "gpu-agent/store/index_holder.h"
+#include "gpu-agent/tensor_pieces.h"
 
 static uint64_t hash_of(const char *space, const char *name)
 {
@@ -280,16 +281,41 @@ void store_table_check(struct store *s)
 
 uint64_t store_table_bytes(const struct store *s, const char *space, const uint8_t *gpu)
 {
+	struct piece_set met = {0};
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < s->table->count; i++) {
 		const struct tensor_record *r = at(s, i);
 
-		if (r->state && !pieces_counted(s, i) && (!gpu || !memcmp(r->gpu, gpu, 16)) &&
-			(!space || (r->state != TENSOR_POOLED && !strcmp(r->space, space))))
+		if (r->state && (!gpu || !memcmp(r->gpu, gpu, 16)) &&
+			(!space || (r->state != TENSOR_POOLED && !strcmp(r->space, space))) &&
+			!piece_met(&met, r->piece))
 			bytes += r->room;
 	}
 	return bytes;
+}
+
+uint32_t store_table_tensors(const struct store *s, const char *space)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < s->table->count; i++)
+		count += at(s, i)->state && !strcmp(at(s, i)->space, space);
+	return count;
+}
+
+bool store_table_unpool(struct store *s, const char *space)
+{
+	uint32_t found = UINT32_MAX;
+
+	for (uint32_t i = 0; i < s->table->count; i++)
+		if (at(s, i)->state == TENSOR_POOLED && !strcmp(at(s, i)->space, space) &&
+			(found == UINT32_MAX || at(s, i)->used < at(s, found)->used))
+			found = i;
+	if (found == UINT32_MAX)
+		return false;
+	store_table_release(s, found);
+	return true;
 }
 
 static bool may_go(const struct tensor_record *r, const uint8_t gpu[16])

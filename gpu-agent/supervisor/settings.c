@@ -20,6 +20,7 @@
 #include "gpu-agent/supervisor/settings_values.h"
 #include "gpu-agent/supervisor/token.h"
 #include "gpu-agent/supervisor/users.h"
+#include "gpu-agent/tensor_table.h"
 
 #define CONFIG_LIST_MAX 2048 /* a sequence written out with commas */
 
@@ -62,6 +63,7 @@ void settings_defaults(struct agent_config *config)
 	config->start_timeout_ms = 30000;
 	config->worker_silence_ms = 30000;
 	config->drain_ms = 30000;
+	config->store.tensors_per_namespace = TENSORS_MAX / 2;
 	config->grace_ms = 300000;
 	config->host_memory = 8ull << 30;
 	config->cache_bytes = 8ull << 30;
@@ -146,6 +148,8 @@ static const struct setting settings[] = {
 		"bytes like 64GiB (0: no tensors with names)"},
 	{"store.bytes_per_namespace", BYTES, AT(store.bytes_per_namespace), 0, AGENT_BYTES_MAX,
 		NULL, "bytes like 16GiB (0 = as many as store.bytes)"},
+	{"store.tensors_per_namespace", NUMBER32, AT(store.tensors_per_namespace), 1,
+		TENSORS_MAX, NULL, "a number, 1-4096"},
 	{"store.pool_bytes", BYTES, AT(store.pool_bytes), 0, AGENT_BYTES_MAX, NULL,
 		"bytes like 4GiB (0: none)"},
 	{"store.registry", TEXT, AT(store.registry), 0, 512, NULL,

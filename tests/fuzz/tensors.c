@@ -173,6 +173,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	if (!store.table) {
 		log_level = LOG_ERROR;
 		config.store.bytes = 16 * MIB;
+		config.store.tensors_per_namespace = TENSORS_MAX / 2;
 		store.config = &config;
 		store.memory = &memory;
 		store.table = calloc(1, sizeof(*store.table));

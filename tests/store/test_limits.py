@@ -122,3 +122,19 @@ def test_many_in_one_call():
         two("[x.close() for x in t]", 60)
         one.end()
         two.end()
+
+
+def test_no_namespace_takes_all_records():
+    """Pooled memory is a record too; a packed tensor is one, where memory is not what it takes."""
+    with folder() as path:
+        _, red, blue = two_tenants(path, "--set", "store.tensors_per_namespace=3", "--set", "store.pool_bytes=64MiB")
+        r, b = Program(red.socket), Program(blue.socket)
+        r("a = [vcuda.create(f'a{i}', 'u8', (1,)) for i in range(3)]")
+        r.fails("vcuda.create('b', 'u8', (1,))", 2, "store.tensors_per_namespace", "red", "3 tensors")
+        r("a[0].close()")  # its memory is in the pool, and goes for one of another size
+        r("a[0] = vcuda.create('b', 'u8', (3 << 20,))")
+        r.fails("vcuda.create('c', 'u8', (1,))", 2, "store.tensors_per_namespace")
+        b("p = [vcuda.create(f'p{i}', 'u8', (1000,), packed=True) for i in range(3)]")
+        b.fails("vcuda.create('q', 'u8', (1000,), packed=True)", 2, "store.tensors_per_namespace", "blue")
+        b("p[0].close()")
+        b("vcuda.create('q', 'u8', (1000,), packed=True)")

@@ -111,6 +111,7 @@ static void begin(void)
 {
 	memset(&config, 0, sizeof(config));
 	config.store.bytes = 64 * MIB;
+	config.store.tensors_per_namespace = TENSORS_MAX;
 	config.store.bytes_per_namespace = 40 * MIB;
 	config.store.pool_bytes = 8 * MIB;
 	free(store.table);

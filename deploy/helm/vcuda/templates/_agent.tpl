@@ -40,6 +40,7 @@ library_path: /opt/vcuda/cuda/lib
 store:
   bytes: {{ .Values.store.bytes }}
   bytes_per_namespace: {{ .Values.store.bytesPerNamespace }}
+  tensors_per_namespace: {{ .Values.store.tensorsPerNamespace }}
   pool_bytes: {{ .Values.store.poolBytes }}
   {{- with include "vcuda.store.registry" . }}
   registry: {{ . }}
