@@ -55,13 +55,39 @@ static ssize_t give(struct link *link, void *buffer, size_t size)
 
 static const struct link_ops ops = {.receive = give};
 
+/* As new, but for what is large and written before it is read (bodies, the buffer) or never
+ * read (counters, upcalls, other slots than the one that waits): clearing all of it took 95 %
+ * of the time. */
+static void renew(struct bench *b)
+{
+	struct replies *r = &b->replies;
+
+	memset(&b->page, 0, sizeof(b->page));
+	memset(&b->slots[3], 0, sizeof(b->slots[3]));
+	memset(b->memory, 0, sizeof(b->memory));
+	memset(b->bytes, 0, sizeof(b->bytes));
+	memset(r, 0, offsetof(struct replies, ahead));
+	for (unsigned i = 0; i < REPLIES_AHEAD; i++)
+		memset(&r->ahead[i], 0, offsetof(struct replies_frame, body));
+	memset(&r->frame, 0, offsetof(struct replies_frame, body));
+	r->in_payload = false;
+	r->land = NULL;
+	r->left = 0;
+	r->at = r->n = 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	struct bench *b = n > 1 ? aligned_alloc(_Alignof(struct bench), sizeof(*b)) : NULL;
+	static struct bench *b; /* on the heap: what is written beside it is seen */
 
-	if (!b)
+	if (!b) {
+		b = aligned_alloc(_Alignof(struct bench), sizeof(*b));
+		must(b != NULL);
+		memset(b, 0, sizeof(*b));
+	}
+	if (n < 2)
 		return 0;
-	memset(b, 0, sizeof(*b));
+	renew(b);
 	b->link.ops = &ops;
 	b->piece = data[0] ? data[0] : 4096;
 	b->data = data + 1;
@@ -86,6 +112,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		must(tag == 3 || !b->slots[tag].answered);
 	must(b->ring.acknowledged <= 5);
 	ring_fini(&b->ring);
-	free(b);
 	return 0;
 }
