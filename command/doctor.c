@@ -187,7 +187,7 @@ static void check_agent(struct doctor *doctor, const char *agent)
 /* As a program does it. Only where nothing is known to be wrong: its text would be the same. */
 static void check_attach(struct doctor *doctor)
 {
-	char *line, *rest = doctor->err;
+	char *line, *wires, *rest = doctor->err;
 	const char *why = "";
 	int ret;
 
@@ -195,9 +195,14 @@ static void check_attach(struct doctor *doctor)
 		return;
 	setenv("VCUDA_DEBUG", "1", 1);
 	ret = ask(doctor, "vcuda", (char *[]){"doctor", "--attach", NULL});
-	doctor->out[strcspn(doctor->out, "\n")] = 0;
+	wires = doctor->out + strcspn(doctor->out, "\n");
+	if (*wires)
+		*wires++ = 0;
 	if (!ret) {
 		say(doctor, RIGHT, "attach", "%s", doctor->out);
+		while ((line = strsep(&wires, "\n")))
+			if (*line)
+				say(doctor, RIGHT, "wire", "%s", line);
 		return;
 	}
 	/* The last line that is not about the end of what failed. */

@@ -125,15 +125,28 @@ int control_print(const char *json)
 		number(totals, "bytes_sent") / 1048576, number(totals, "frames_received"),
 		number(totals, "bytes_received") / 1048576);
 	if (cJSON_GetArraySize(channels))
-		printf("%8s  %-5s  %7s  %10s  %10s  %10s  %10s  %9s  %s\n", "PID", "STATE",
-			"SECONDS", "FRAMES OUT", "MIB OUT", "FRAMES IN", "MIB IN", "IN FLIGHT",
+		printf("%8s  %-5s  %7s  %10s  %10s  %10s  %10s  %9s  %9s  %7s  %8s  %9s  %s\n",
+			"PID", "STATE", "SECONDS", "FRAMES OUT", "MIB OUT", "FRAMES IN",
+			"MIB IN", "IN FLIGHT", "TRANSPORT", "STRIPES", "COMPRESS", "WIRE MB/S",
 			"PROGRAM");
-	cJSON_ArrayForEach(channel, channels) printf(
-		"%8.0f  %-5s  %7.0f  %10.0f  %10.1f  %10.0f  %10.1f  %9.0f  %s\n",
-		number(channel, "pid"), text_of(channel, "state"), number(channel, "seconds"),
-		number(channel, "frames_sent"), number(channel, "bytes_sent") / 1048576,
-		number(channel, "frames_received"), number(channel, "bytes_received") / 1048576,
-		number(channel, "in_flight"), text_of(channel, "program"));
+	cJSON_ArrayForEach(channel, channels)
+	{
+		double rate = number(channel, "wire_bytes_per_second");
+		char measured[16] = "-";
+
+		if (rate > 0)
+			snprintf(measured, sizeof(measured), "%.0f", rate / 1e6);
+		printf("%8.0f  %-5s  %7.0f  %10.0f  %10.1f  %10.0f  %10.1f  %9.0f  %9s  %7.0f  "
+		       "%8s  %9s  %s\n",
+			number(channel, "pid"), text_of(channel, "state"),
+			number(channel, "seconds"), number(channel, "frames_sent"),
+			number(channel, "bytes_sent") / 1048576,
+			number(channel, "frames_received"),
+			number(channel, "bytes_received") / 1048576,
+			number(channel, "in_flight"), text_of(channel, "transport"),
+			number(channel, "lanes"), text_of(channel, "compress"), measured,
+			text_of(channel, "program"));
+	}
 	cJSON_Delete(root);
 	return 0;
 }

@@ -128,6 +128,17 @@ char *sidecar_metrics(struct server *server, bool openmetrics)
 	one(out, "vcuda_sidecar_stripes", "gauge",
 		"Connections that carry payloads of large copies.", wire.stripes);
 	metrics_pieces(out, &wire.pieces);
+	fprintf(out, "# HELP vcuda_sidecar_channels_by_transport Programs that are joined.\n"
+		     "# TYPE vcuda_sidecar_channels_by_transport gauge\n");
+	for (size_t t = 0; t < STATUS_TRANSPORTS && transport_at(t); t++)
+		fprintf(out,
+			"vcuda_sidecar_channels_by_transport{transport=\"%s\"} %" PRIu64 "\n",
+			transport_at(t)->name, wire.by_transport[t]);
+	one(out, "vcuda_sidecar_wire_bytes_per_second", "gauge",
+		"What the stripes of one program sent a second while they were full: the "
+		"highest "
+		"of those that are joined.",
+		wire.wire_rate);
 	latency_print(out, "vcuda_sidecar_call_seconds",
 		"Until a call was answered, a post was acknowledged, a program had its "
 		"session.",

@@ -4,6 +4,7 @@
  * the fields.
  */
 #include <cjson/cJSON.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/version.h"
@@ -59,6 +60,14 @@ static void add_pieces(cJSON *object, const struct stripes_counts *counts)
 	add_pieces_of(pieces, "received", &counts->received);
 }
 
+/* Of all stripes to the agent, from the time that their sockets were full; 0: they never were.
+ */
+static uint64_t wire_rate(const struct channel *channel)
+{
+	return stripes_count(&channel->stripes) *
+	       atomic_load_explicit(&channel->pieces.sent.rate, memory_order_relaxed);
+}
+
 static cJSON *status_channel(struct channel *channel, uint64_t now)
 {
 	const struct options *options = &channel->server->options;
@@ -87,9 +96,7 @@ static cJSON *status_channel(struct channel *channel, uint64_t now)
 		controller_mode_name(
 			channel->stripes.coded ? options->compress : CONTROLLER_OFF));
 	add_pieces(object, &channel->pieces);
-	add(object, "wire_bytes_per_second",
-		stripes_count(&channel->stripes) *
-			atomic_load_explicit(&channel->pieces.sent.rate, memory_order_relaxed));
+	add(object, "wire_bytes_per_second", wire_rate(channel));
 	return object;
 }
 
@@ -111,6 +118,11 @@ void status_totals(const struct server *server, struct wire_totals *totals)
 		totals->bytes_received += c->bytes_received;
 		if (open)
 			totals->stripes += stripes_count(&c->stripes);
+		for (size_t t = 0; open && t < STATUS_TRANSPORTS && transport_at(t); t++)
+			totals->by_transport[t] +=
+				!strcmp(transport_at(t)->name, atomic_load(&c->transport));
+		if (open && wire_rate(c) > totals->wire_rate)
+			totals->wire_rate = wire_rate(c);
 		stripes_add(&totals->pieces, &c->pieces);
 	}
 }

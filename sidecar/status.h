@@ -11,6 +11,8 @@
 
 #include "sidecar/server.h"
 
+#define STATUS_TRANSPORTS 16 /* at least as many as there are */
+
 /* Of all channels that are and were. Bytes: on the wire. */
 struct wire_totals {
 	uint64_t channels;     /* that are */
@@ -18,6 +20,9 @@ struct wire_totals {
 	uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
 	unsigned stripes; /* that are open */
 	struct stripes_counts pieces;
+	uint64_t
+		by_transport[STATUS_TRANSPORTS]; /* channels that are, as transport_at counts */
+	uint64_t wire_rate; /* bytes/s of the one with the fastest stripes; 0: not measured */
 };
 /* Under the server's lock. */
 void status_totals(const struct server *server, struct wire_totals *totals);

@@ -188,6 +188,11 @@ void transport_drop(const struct transport *transport, int fd)
 	close(fd);
 }
 
+const struct transport *transport_at(size_t index)
+{
+	return index < sizeof(transports) / sizeof(transports[0]) ? transports[index] : NULL;
+}
+
 const struct transport *transport_named(const char *name)
 {
 	for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++)

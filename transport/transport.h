@@ -296,6 +296,8 @@ static inline unsigned transport_connections(
 
 /* By its name; NULL: there is none. */
 const struct transport *transport_named(const char *name);
+/* Row INDEX of the table; NULL behind the last. */
+const struct transport *transport_at(size_t index);
 
 /* transport_find and dial in one. */
 int transport_dial(const char *address, const struct session_hello *hello,

@@ -98,6 +98,22 @@ static void print_histogram(FILE *out, const char *name, const char *help,
 		name, count, name, (double)h->sum_ns / 1e9, name, count);
 }
 
+static void print_transports(FILE *out, const struct front *front)
+{
+	const struct transport *transport;
+
+	head(out, "vcuda_agent_sessions_by_transport", "gauge", "Running sessions.");
+	for (size_t t = 0; (transport = transport_at(t)); t++) {
+		unsigned count = 0;
+
+		for (uint32_t i = 0; i < front->config->max_sessions; i++)
+			count += front->sessions[i].state == SESSION_RUNNING &&
+				 front->sessions[i].transport == transport;
+		fprintf(out, "vcuda_agent_sessions_by_transport{transport=\"%s\"} %u\n",
+			transport->name, count);
+	}
+}
+
 static void print_sessions(FILE *out, const struct front *front)
 {
 	uint64_t states[SESSION_ENDING + 1] = {0}, parked = 0;
@@ -111,6 +127,7 @@ static void print_sessions(FILE *out, const struct front *front)
 	for (int s = SESSION_WAITING; s <= SESSION_ENDING; s++)
 		fprintf(out, "vcuda_agent_sessions{state=\"%s\"} %" PRIu64 "\n",
 			session_state_name((enum session_state)s), states[s]);
+	print_transports(out, front);
 	one(out, "vcuda_agent_sessions_total", "counter", "Sessions handed to a worker.",
 		c->sessions);
 	one(out, "vcuda_agent_sessions_parked", "gauge",

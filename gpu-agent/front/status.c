@@ -203,6 +203,7 @@ static cJSON *session_json(
 			object, "priority", priority_name(s->timeshare.priority));
 	cJSON_AddStringToObject(object, "last_error", s->last_error);
 	cJSON_AddNumberToObject(object, "refused_calls", (double)s->refused_calls);
+	cJSON_AddStringToObject(object, "transport", s->transport->name);
 	cJSON_AddNumberToObject(object, "lanes", s->stripes);
 	return object;
 }

@@ -52,8 +52,10 @@ class Doctor(unittest.TestCase):
             self.assertEqual(status, 0, checks)
             self.assertEqual({state for _, state, _ in checks}, {"ok"})
             self.assertEqual({check for check, _, _ in checks},
-                             {"libraries", "sidecar", "version", "ipc", "agent", "attach"})
+                             {"libraries", "sidecar", "version", "ipc", "agent", "attach", "wire"})
             self.assertIn("1 GPU", self.states(checks, "attach")[0][1])
+            self.assertRegex(self.states(checks, "wire")[0][1],
+                             r"^native with [0-4] stripes, compress auto, copies to the device at \d+\.\d\d GB/s$")
             plain = run("doctor", VCUDA_SOCKET=real.sidecar.socket).stdout.splitlines()
             self.assertEqual(len(plain), len(checks))
             got = run("status", VCUDA_SOCKET=real.sidecar.socket)

@@ -37,7 +37,8 @@ def test_no_payload_goes_through_a_socket():
         worker = agent.worker(app)
         wait_for(lambda: agent.sessions()[0]["bytes_received"] > 64 << 20, 60, "64 MiB were copied")
         assert read_bytes(sidecar.pid) < 1 << 20, read_bytes(sidecar.pid)
-        assert [one["lanes"] for one in agent.sessions()] == [0], agent.sessions()
+        assert [(one["transport"], one["lanes"]) for one in agent.sessions()] == [("local", 0)], agent.sessions()
+        assert 'vcuda_agent_sessions_by_transport{transport="local"} 1' in agent.http("/metrics")
         app.close_stdin()
         app.right(60)
         assert worker
