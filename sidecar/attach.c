@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "sidecar/channel.h"
+#include "sidecar/relay.h"
 #include "sidecar/request.h"
 
 #define TURN 16 /* requests a turn */
@@ -230,6 +231,7 @@ static uint32_t attach_grant(
 		resume_carry(&channel->resume, channel->page, segment->fd);
 		answer.features = CHANNEL_FEATURE_ADOPT;
 	}
+	answer.features |= request->features & CHANNEL_FEATURE_RELAY;
 	if (channel->local.is)
 		answer.features |= request->features & CHANNEL_FEATURE_CAPTURED;
 	answer.mode = channel->server->options.mode;
@@ -345,6 +347,7 @@ void attach_serve(struct channel *channel)
 		switch (request.op) {
 		case CHANNEL_PIN: attach_pin(channel, &request); break;
 		case CHANNEL_UNPIN: attach_unpin(channel, request.segment); break;
+		case CHANNEL_RELAY: relay_start(channel, &request); break;
 		default: ret = -EPROTO;
 		}
 		if (ret < 0)

@@ -103,6 +103,26 @@ static const char *text_of(const cJSON *object, const char *name)
 	return cJSON_IsString(item) ? item->valuestring : "";
 }
 
+static const char *item_text(const cJSON *object, const char *name, int i)
+{
+	const cJSON *list = cJSON_GetObjectItemCaseSensitive(object, name);
+	const cJSON *item = cJSON_GetArrayItem(list, i);
+
+	return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+/* Said of agents that do not reach each other. */
+static void print_relays(const cJSON *root)
+{
+	const cJSON *relays = cJSON_GetObjectItemCaseSensitive(root, "relays"), *relay;
+
+	cJSON_ArrayForEach(relay, relays)
+		printf("relayed by this sidecar for %.0f: %.1f MiB between %s and %s (neither "
+		       "may dial the other: peers:)\n",
+			number(relay, "pid"), number(relay, "bytes") / 1048576,
+			item_text(relay, "agents", 0), item_text(relay, "agents", 1));
+}
+
 int control_print(const char *json)
 {
 	cJSON *root = cJSON_Parse(json);
@@ -147,6 +167,7 @@ int control_print(const char *json)
 			number(channel, "lanes"), text_of(channel, "compress"), measured,
 			text_of(channel, "program"));
 	}
+	print_relays(root);
 	cJSON_Delete(root);
 	return 0;
 }

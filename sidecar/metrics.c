@@ -84,6 +84,7 @@ char *sidecar_metrics(struct server *server, bool openmetrics)
 	struct latency classes[LATENCY_CLASSES] = {0};
 	struct latency_exemplar exemplars[LATENCY_CLASSES][LATENCY_BUCKETS] = {0};
 	struct wire_totals wire;
+	unsigned relays;
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
@@ -93,6 +94,7 @@ char *sidecar_metrics(struct server *server, bool openmetrics)
 	pthread_mutex_lock(&server->lock);
 	add_up(server, classes, exemplars);
 	status_totals(server, &wire);
+	relays = server->relays.count;
 	pthread_mutex_unlock(&server->lock);
 	fprintf(out, "# HELP vcuda_sidecar_info What this sidecar is.\n"
 		     "# TYPE vcuda_sidecar_info gauge\n"
@@ -125,6 +127,10 @@ char *sidecar_metrics(struct server *server, bool openmetrics)
 		"vcuda_sidecar_bytes_total{direction=\"sent\"} %" PRIu64 "\n"
 		"vcuda_sidecar_bytes_total{direction=\"received\"} %" PRIu64 "\n",
 		wire.frames_sent, wire.frames_received, wire.bytes_sent, wire.bytes_received);
+	one(out, "vcuda_sidecar_relays", "gauge",
+		"Pairs of agents between which it carries copies, for a program each.", relays);
+	one(out, "vcuda_sidecar_relayed_bytes_total", "counter",
+		"Bytes that went so: none of bytes_total.", server->relays.bytes);
 	one(out, "vcuda_sidecar_stripes", "gauge",
 		"Connections that carry payloads of large copies.", wire.stripes);
 	metrics_pieces(out, &wire.pieces);

@@ -19,6 +19,7 @@
 #include "sidecar/options.h"
 #include "sidecar/pending.h"
 #include "sidecar/heartbeat.h"
+#include "sidecar/relay.h"
 #include "sidecar/segment.h"
 #include "sidecar/stripes.h"
 
@@ -50,6 +51,7 @@ struct server {
 	/* Totals, for `status`. */
 	_Atomic uint64_t attached, refused, poisoned, lost, resumed, resumes_failed;
 	_Atomic uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
+	struct relays relays;			 /* under the lock, but for what is atomic */
 	struct stripes_counts pieces;		 /* of channels that are gone */
 	struct latency latency[LATENCY_CLASSES]; /* of channels that are gone; under the lock */
 };

@@ -81,6 +81,7 @@ static cJSON *status_channel(struct channel *channel, uint64_t now)
 		: resume_is_cut(&channel->resume)	     ? "reconnecting"
 							     : "open");
 	cJSON_AddStringToObject(object, "session", channel->subject.session);
+	status_text(object, "agent", channel->resume.address);
 	add(object, "seconds", (now - channel->opened_at) / 1000000000u);
 	add_wire(object, channel->frames_sent, channel->bytes_sent, channel->frames_received,
 		channel->bytes_received);
@@ -98,6 +99,29 @@ static cJSON *status_channel(struct channel *channel, uint64_t now)
 	add_pieces(object, &channel->pieces);
 	add(object, "wire_bytes_per_second", wire_rate(channel));
 	return object;
+}
+
+/* What the sidecar carries between agents, since they do not reach each other. */
+static void add_relays(cJSON *root, const struct relays *all, uint64_t now)
+{
+	cJSON *relays = cJSON_AddArrayToObject(root, "relays");
+	struct relay_view view;
+
+	for (const struct relay *r = relay_next(all, NULL, &view); r;
+		r = relay_next(all, r, &view)) {
+		cJSON *object = cJSON_CreateObject();
+		cJSON *agents = cJSON_AddArrayToObject(object, "agents");
+		cJSON *sessions = cJSON_AddArrayToObject(object, "sessions");
+
+		add(object, "pid", (uint64_t)view.pid);
+		for (int i = 0; i < 2; i++) {
+			cJSON_AddItemToArray(agents, cJSON_CreateString(view.agents[i]));
+			cJSON_AddItemToArray(sessions, cJSON_CreateString(view.sessions[i]));
+		}
+		add(object, "seconds", (now - view.opened_at) / 1000000000u);
+		add(object, "bytes", view.bytes);
+		cJSON_AddItemToArray(relays, object);
+	}
 }
 
 void status_totals(const struct server *server, struct wire_totals *totals)
@@ -148,6 +172,7 @@ static cJSON *status_object(struct server *server)
 			continue;
 		cJSON_AddItemToArray(channels, status_channel(channel, now));
 	}
+	add_relays(root, &server->relays, now);
 	status_totals(server, &wire);
 	pthread_mutex_unlock(&server->lock);
 	totals = cJSON_AddObjectToObject(root, "totals");
@@ -159,6 +184,8 @@ static cJSON *status_object(struct server *server)
 	add(totals, "resumes_failed", server->resumes_failed);
 	add_wire(totals, wire.frames_sent, wire.bytes_sent, wire.frames_received,
 		wire.bytes_received);
+	add(totals, "relays", server->relays.opened);
+	add(totals, "relayed_bytes", server->relays.bytes);
 	add(totals, "lanes", wire.stripes);
 	add_pieces(totals, &wire.pieces);
 	return root;

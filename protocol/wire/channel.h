@@ -176,6 +176,9 @@ enum channel_op {
 	 * as ATTACH's does; fd [0]: another doorbell. */
 	CHANNEL_ADOPT = 6,
 	CHANNEL_HOLD = 7, /* behind ADOPT: `segment` is fd [0] of `size` bytes. No answer */
+	/* `relay`: the agents of two sessions of this process do not reach each other; the
+	 * sidecar is to carry what their workers say to each other (direct.h). */
+	CHANNEL_RELAY = 8,
 	/* Instead of ATTACH, for `vcuda-client status|drain`: the answer, then the socket
 	   closes. */
 	CHANNEL_STATUS = 16,  /* fd [0]: a memfd with JSON, `size` bytes */
@@ -202,8 +205,17 @@ enum channel_mode {
 #define CHANNEL_FEATURE_CAPTURED (1ull << 2)
 /* ATTACH: the app's payloads are to travel as they are. */
 #define CHANNEL_FEATURE_PLAIN (1ull << 5)
+/* ATTACH, ADOPT: the app asks for RELAY; the answer: it may. */
+#define CHANNEL_FEATURE_RELAY (1ull << 8)
 
 #define CHANNEL_AGENTS 64 /* at most */
+
+/* This channel's session and another of the process: the other one, and a ticket of each end's
+ * agent for the two (SESSION_PEER), this one's first. */
+struct channel_relay {
+	uint8_t session[16];
+	uint8_t tickets[2][16];
+};
 
 struct channel_request {
 	uint32_t magic;
@@ -214,8 +226,12 @@ struct channel_request {
 	uint64_t features;
 	int32_t pid;	  /* as the app sees it; SO_PEERCRED is what counts */
 	uint32_t away_ms; /* ADOPT */
-	char program[64]; /* for logs and `status`; NUL-terminated */
+	union {
+		char program[64]; /* for logs and `status`; NUL-terminated */
+		struct channel_relay relay;
+	};
 };
+_Static_assert(sizeof(struct channel_request) == 104, "releases speak to each other");
 
 struct channel_answer {
 	uint32_t magic;

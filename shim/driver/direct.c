@@ -9,10 +9,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/wait.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "protocol/wire/channel.h"
 #include "protocol/wire/direct.h"
 #include "shim/driver/array.h"
 #include "shim/driver/order.h"
@@ -20,11 +22,13 @@
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"
+#include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
 #include "shim/engine/thread.h"
 
 /* After a connection could not be made, so long no other is tried. */
 #define AGAIN_NS 5000000000ull
+#define RELAY_MS 15000 /* that the sidecar has to dial both; it takes 5 s at the most */
 
 /* Of two agents, the one with the lower number first. */
 struct pair {
@@ -134,6 +138,38 @@ static CUresult ask_connect(struct pair *pair, struct session *from, struct sess
 	return status;
 }
 
+/* The sidecar joins the two, with a ticket of each. */
+static CUresult ask_relay(
+	struct pair *pair, struct session *from, struct session *to, uint32_t link)
+{
+	struct channel_request request = {.op = CHANNEL_RELAY};
+	struct channel_answer answer = {0};
+	struct session_visit visit;
+	CUresult status;
+	bool answered = false;
+	int fd = -1;
+
+	status = ask_ticket(pair, to, from, link, request.relay.tickets[0]);
+	if (!status)
+		status = ask_ticket(pair, from, to, link, request.relay.tickets[1]);
+	if (status || !session_id(to, request.relay.session))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	stats_event(STATS_LOCAL_ROUND_TRIPS);
+	visit = session_visit(from);
+	pthread_mutex_lock(&from->socket_lock);
+	if (from->relays)
+		answered = attach_ask(&request, &answer, &fd, RELAY_MS);
+	pthread_mutex_unlock(&from->socket_lock);
+	if (fd >= 0)
+		close(fd);
+	answered &= answer.op == CHANNEL_RELAY;
+	session_debug("copies between %s and %s go through %s%s", from->agent, to->agent,
+		answered && !answer.status ? "the sidecar" : "this process: ",
+		answered ? answer.text : "the sidecar does not relay");
+	session_leave(visit);
+	return answered && !answer.status ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static bool pair_broken(const struct pair *pair, unsigned end, struct session *session)
 {
 	struct session_visit visit = session_visit(session);
@@ -173,6 +209,8 @@ static uint32_t pair_link(struct session *from, struct session *to)
 		if (!status)
 			return pair->link = link;
 	}
+	if (low->relays && !ask_relay(pair, low, high, ++direct.links))
+		return pair->link = direct.links;
 	pair->again_at = wait_now() + AGAIN_NS;
 	return 0;
 }

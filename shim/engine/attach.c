@@ -56,7 +56,7 @@ static void fill_request(struct channel_request *request)
 	request->magic = CHANNEL_MAGIC;
 	request->version = CHANNEL_VERSION;
 	request->pid = getpid();
-	if (!request->program[0])
+	if (request->op != CHANNEL_RELAY && !request->program[0])
 		snprintf(request->program, sizeof(request->program), "%s",
 			program_invocation_short_name);
 }
@@ -340,7 +340,7 @@ static CUresult join(void)
 	struct channel_request request = {.op = CHANNEL_ATTACH,
 		.segment = session_here()->index,
 		.features = CHANNEL_FEATURE_ADOPT | CHANNEL_FEATURE_AGENTS |
-			    CHANNEL_FEATURE_CAPTURED |
+			    CHANNEL_FEATURE_CAPTURED | CHANNEL_FEATURE_RELAY |
 			    (shim_perf & PERF_ZSTD ? 0 : CHANNEL_FEATURE_PLAIN)};
 	struct channel_answer answer;
 	cleanup_close int segment = -1;
@@ -378,6 +378,7 @@ static CUresult join(void)
 	if (!ring_init(&here->ring, here->page, answer.size))
 		return attach_failed(CAUSE_FOREIGN, "the sidecar's segment has another layout");
 	here->ring.separate = answer.features & CHANNEL_FEATURE_CAPTURED;
+	here->relays = answer.features & CHANNEL_FEATURE_RELAY;
 	here->slots = (void *)((char *)here->page + here->ring.slots);
 	here->counters = (void *)((char *)here->page + here->ring.counters);
 	here->upcalls = (void *)((char *)here->page + here->ring.upcalls);

@@ -47,6 +47,7 @@ struct session {
 	uint64_t bytes; /* of the segment */
 	uint64_t spin_ns;
 	pthread_mutex_t socket_lock; /* one request and its answer at a time */
+	bool relays; /* the sidecar does (CHANNEL_FEATURE_RELAY); under that lock */
 	struct ring ring;
 	char agent[128];
 	char name[36];	/* the session's, as in the sidecar's and the agent's logs; "": none */

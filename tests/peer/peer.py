@@ -209,7 +209,7 @@ class App:
             self.socket.close()
             raise
         self.doorbell = fds[0]
-        self.mode = answer[4]
+        self.mode, self.session = answer[4], answer[8][:32].decode()
         self.memory = self.map(answer, fds[1:])
         self.extra = {}
         fields = struct.unpack_from("<IIQQQQQQQQQQ", self.memory, 0)

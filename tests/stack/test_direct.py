@@ -9,7 +9,7 @@ import threading
 import time
 
 from peer import HELLO, SESSION_MAGIC, SESSION_VERSION, WELCOME, read_exact
-from stack import BIN, BUILD, LOST, NOT_PERMITTED, Agent, App, Sidecar, environment, folder, kill, now, soon
+from stack import BIN, BUILD, LOST, NOT_PERMITTED, Agent, App, Sidecar, environment, folder, kill, now, soon, wait_for
 
 DIRECT = os.path.join(BUILD, "stack", "direct")
 ANYWHERE = "127.0.0.1/32:*"
@@ -108,13 +108,56 @@ def test_no_round_trips():
         assert waits[0] == waits[1], waits
 
 
+def client(sidecar, *words):
+    """What `vcuda-client WORDS` says of the sidecar."""
+    return subprocess.run([os.path.join(BIN, "vcuda-client"), *words, "--socket", sidecar.socket],
+                          capture_output=True, text=True, timeout=20, env=environment(), check=True).stdout
+
+
+def relayed(sidecar):
+    """(connections between agents that the sidecar carried so far, their bytes)"""
+    totals = json.loads(client(sidecar, "status", "--json"))["totals"]
+    return totals["relays"], totals["relayed_bytes"]
+
+
 def test_an_agent_goes_only_where_it_may():
-    """Neither may dial: copies go through the program, and the answers are the same."""
+    """Neither may dial: the sidecar carries what goes between them, says so once, and the answers are the same."""
     for peers in ("", "127.0.0.1", "10.0.0.0/8:*", "elsewhere.example:*"):
         with agents(1, 1, peers=peers) as (made, sidecar):
-            right(program(sidecar, "copies"))
-            assert [direct(agent) for agent in made] == [0, 0]
+            for turn in 1, 2:
+                right(program(sidecar, "copies"))
+                assert [direct(agent) for agent in made] == [turn, turn]
+                count, size = relayed(sidecar)
+                assert count == turn and size > turn << 20, (count, size)
             assert all("peers:" in agent.log() for agent in made)
+            assert sidecar.log().count("neither of these agents may dial the other") == 1
+
+
+def test_events_relayed():
+    with agents(1, 2, peers="") as (made, sidecar):
+        right(program(sidecar, "events"))
+        assert [direct(agent) for agent in made] == [1, 1] and relayed(sidecar)[0] == 1
+
+
+def test_relayed_bytes_are_counted():
+    """256 MiB between two agents: in the sidecar's counters for relays, and not through the program."""
+    with agents(1, 1, peers="") as (made, sidecar):
+        app = program(sidecar, "big", "256")
+        app.line("^made", 60)
+        before = sent(app, sidecar)
+        step(app)
+        app.line("^copied", 120)
+        assert sent(app, sidecar) - before < 64 << 10
+        got, = json.loads(client(sidecar, "status", "--json"))["relays"]
+        assert got["pid"] == app.pid and 256 << 20 <= got["bytes"] < 257 << 20, got
+        assert sorted(got["agents"]) == sorted(agent.address for agent in made), got
+        assert sorted(got["sessions"]) == sorted(agent.sessions()[0]["id"] for agent in made), got
+        assert "relayed by this sidecar" in client(sidecar, "status")
+        assert "vcuda_sidecar_relays 1\n" in client(sidecar, "metrics")
+        step(app)
+        right(app, seconds=120)
+        assert relayed(sidecar)[1] >= 256 << 20
+        wait_for(lambda: not json.loads(client(sidecar, "status", "--json"))["relays"], 20, "the relay ends")
 
 
 def test_one_of_the_two_may():
