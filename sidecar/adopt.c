@@ -130,7 +130,7 @@ static bool adopt_session(struct channel *channel, struct channel_carry *carry,
 	memcpy(welcome.secret, carry->secrets[atomic_load(&carry->serves) & 1],
 		sizeof(welcome.secret));
 	resume_init(&channel->resume, carry->address, &hello, &welcome,
-		channel->server->agent_count > 1, channel->doorbell);
+		spread_count(&channel->server->spread) > 1, channel->doorbell);
 	resume_carried(&channel->resume, carry, channel->segments.at[0]->fd);
 	channel->ring.counts = true;
 	log_session(&channel->subject, welcome.session);
@@ -146,12 +146,13 @@ static bool adopt_session(struct channel *channel, struct channel_carry *carry,
 static int adopt_keep(struct channel *channel, const char *address, struct error *error)
 {
 	struct server *server = channel->server;
-	char part[AGENTS_TEXT];
+	unsigned count = spread_count(&server->spread);
+	struct spread_part part;
 	int ret = -ENOENT;
 
-	for (unsigned i = 0; ret < 0 && i < server->agent_count; i++) {
-		agents_part(server->options.agent, i, part);
-		ret = agents_keep(&server->agents[i], part, address, error);
+	for (unsigned i = 0; ret < 0 && i < count; i++) {
+		spread_part(&server->spread, i, &part);
+		ret = agents_keep(&server->agents[i], part.agents, address, error);
 		channel->part = i;
 	}
 	return ret;

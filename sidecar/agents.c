@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "protocol/wire/channel.h"
+#include "protocol/wire/status.h"
 
 #define ASK_NS 1500000000ull /* for all of them to answer */
 #define ASK_STACK (256u * 1024)
@@ -313,6 +314,50 @@ int agents_keep(
 		return 0;
 	}
 	return error_set(error, ENOENT, "the session's agent is none of '%s'", list);
+}
+
+void agents_forget(struct agents *agents)
+{
+	remember(agents, "");
+}
+
+/* The same agent answered under another name already. One that does not say who it is counts as
+ * another. */
+static bool twice(const struct candidates *all, size_t n)
+{
+	static const uint8_t none[16];
+
+	for (size_t i = 0; i < n; i++)
+		if (memcmp(all->at[n].welcome.session, none, sizeof(none)) &&
+			!memcmp(all->at[i].welcome.session, all->at[n].welcome.session,
+				sizeof(none)))
+			return true;
+	return false;
+}
+
+int agents_ask(const char *list, const struct session_hello *hello, uint64_t deadline,
+	struct agents_offer offers[AGENTS_MAX], struct error *error)
+{
+	cleanup_free struct candidates *all = NULL;
+	int ret = candidates_of(list, &all, error), count = 0;
+
+	if (ret < 0)
+		return ret;
+	rank(all, hello, deadline);
+	for (size_t i = 0; i < all->count && !all->at[i].result; i++) {
+		const struct candidate *one = &all->at[i];
+
+		if (twice(all, i))
+			continue;
+		memcpy(offers[count].address, one->address, AGENT_TEXT);
+		offers[count++].gpus = one->welcome.gpus;
+	}
+	if (!count) {
+		*error = all->at[0].error;
+		return all->at[0].welcome.status == STATUS_NOT_PERMITTED ? -EPERM
+									 : all->at[0].result;
+	}
+	return count;
 }
 
 void agents_chosen(struct agents *agents, char chosen[AGENT_TEXT])

@@ -50,6 +50,22 @@ int agents_dial(struct agents *agents, const char *list, const struct session_he
 	struct session_welcome *welcome, uint64_t deadline, struct link **link,
 	struct error *error);
 
+/* An agent of a list, as it answered. */
+struct agents_offer {
+	char address[AGENT_TEXT];
+	uint32_t gpus; /* that it has */
+};
+
+/* Those of LIST that would grant a session like HELLO, which asks for no number of GPUs: the
+ * one with most to give first, and each agent once, whatever names it has there. How many; or
+ * -errno with *error where there is none, -EPERM for a wrong token or quota. Blocks as
+ * agents_dial does. */
+int agents_ask(const char *list, const struct session_hello *hello, uint64_t deadline,
+	struct agents_offer offers[AGENTS_MAX], struct error *error);
+
+/* Whoever granted the last session is not stayed with. */
+void agents_forget(struct agents *agents);
+
 /* ADDRESS granted a session to another sidecar: 0 where it is one of LIST, which is then stayed
  * with; else -errno with *error. Waits for names as agents_dial does. */
 int agents_keep(

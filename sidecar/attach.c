@@ -108,19 +108,21 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 	struct session_hello hello = attach_hello(channel);
 	struct session_welcome welcome;
 	struct stripes_setting setting = channel_stripes(channel);
-	char address[AGENT_TEXT], part[AGENTS_TEXT];
+	char address[AGENT_TEXT];
+	struct spread_part part;
 	int ret;
 
-	agents_part(options->agent, channel->part, part);
-	ret = agents_dial(&server->agents[channel->part], part, &hello, &welcome, deadline,
-		&channel->link, error);
+	spread_part(&server->spread, channel->part, &part);
+	hello.gpu_count = part.gpus;
+	ret = agents_dial(&server->agents[channel->part], part.agents, &hello, &welcome,
+		deadline, &channel->link, error);
 	if (!ret) {
 		agents_chosen(&server->agents[channel->part], address);
 		if (channel->link->place.transport && channel->link->place.transport->shares &&
 			server->agents[channel->part].local[0])
 			memcpy(address, server->agents[channel->part].local, sizeof(address));
 		resume_init(&channel->resume, address, &hello, &welcome,
-			server->agent_count > 1, channel->doorbell);
+			spread_count(&server->spread) > 1, channel->doorbell);
 		channel->ring.counts = channel->resume.possible;
 		stripes_init(&channel->stripes, channel->link, &hello, &welcome, &setting);
 	}
@@ -162,11 +164,39 @@ static bool attach_twice(struct channel *channel, struct error *error)
 	return true;
 }
 
+/* With gpu_spread: which agents the process gets, before it asks for the first one's. 0, or the
+ * CUresult with *error. */
+static uint32_t attach_choose(
+	struct channel *channel, const struct channel_request *request, struct error *error)
+{
+	struct server *server = channel->server;
+	uint64_t deadline = wait_now() + server->options.attach_timeout * 1000000000ull;
+	struct session_hello hello;
+	bool alone, anew;
+	int ret;
+
+	if (request->segment)
+		return 0;
+	pthread_mutex_lock(&server->lock);
+	alone = server->channel_count == 1;
+	pthread_mutex_unlock(&server->lock);
+	hello = attach_hello(channel);
+	hello.gpu_count = 0; /* how many there are is asked */
+	ret = spread_choose(
+		&server->spread, &server->options, &hello, alone, deadline, &anew, error);
+	explicit_bzero(&hello, sizeof(hello));
+	for (unsigned i = 0; anew && i < CHANNEL_AGENTS; i++)
+		agents_forget(&server->agents[i]);
+	return !ret ? 0 : ret == -EPERM ? STATUS_NOT_PERMITTED : STATUS_NOT_READY;
+}
+
 /* What must hold before anything is made. 0, or the CUresult with *error. */
 static uint32_t attach_allowed(
 	struct channel *channel, const struct channel_request *request, struct error *error)
 {
-	const struct server *server = channel->server;
+	struct server *server = channel->server;
+	uint32_t status;
+	unsigned count;
 
 	if (request->version != CHANNEL_VERSION) {
 		error_set(error, 0,
@@ -183,21 +213,25 @@ static uint32_t attach_allowed(
 			"configuration");
 		return STATUS_NO_DEVICE;
 	}
-	if (server->agent_count > 1 && !(request->features & CHANNEL_FEATURE_AGENTS)) {
-		error_set(error, 0,
-			"the program's vcuda libraries know one agent only, the sidecar has "
-			"%u: install the same release of both",
-			server->agent_count);
-		return STATUS_MISMATCH;
-	}
-	if (request->segment >= server->agent_count) {
-		error_set(error, 0, "the program asks for agent %u of %u", request->segment,
-			server->agent_count);
-		return STATUS_MISMATCH;
-	}
 	if (atomic_load(&server->draining)) {
 		error_set(error, 0, "the sidecar is draining: it takes no more processes");
 		return STATUS_NOT_READY;
+	}
+	status = attach_choose(channel, request, error);
+	if (status)
+		return status;
+	count = spread_count(&server->spread);
+	if (count > 1 && !(request->features & CHANNEL_FEATURE_AGENTS)) {
+		error_set(error, 0,
+			"the program's vcuda libraries know one agent only, the sidecar has "
+			"%u: install the same release of both",
+			count);
+		return STATUS_MISMATCH;
+	}
+	if (request->segment >= count) {
+		error_set(error, 0, "the program asks for agent %u of %u", request->segment,
+			count);
+		return STATUS_MISMATCH;
 	}
 	return 0;
 }
@@ -208,7 +242,7 @@ static uint32_t attach_grant(
 	uint32_t status = attach_allowed(channel, request, error);
 	struct channel_answer answer;
 	struct segment *segment;
-	char part[AGENTS_TEXT];
+	struct spread_part part;
 
 	if (status)
 		return status;
@@ -223,9 +257,9 @@ static uint32_t attach_grant(
 
 	segment = channel->segments.at[0];
 	answer = request_answer(request, 0, "");
-	answer.agents = channel->server->agent_count;
-	agents_part(channel->server->options.agent, channel->part, part);
-	snprintf(answer.agent, sizeof(answer.agent), "%.127s", part);
+	answer.agents = spread_count(&channel->server->spread);
+	spread_part(&channel->server->spread, channel->part, &part);
+	snprintf(answer.agent, sizeof(answer.agent), "%.127s", part.agents);
 	channel->heirs = channel->resume.possible && request->features & CHANNEL_FEATURE_ADOPT;
 	if (channel->heirs) {
 		resume_carry(&channel->resume, channel->page, segment->fd);
@@ -262,14 +296,14 @@ int attach_attach(struct channel *channel, const struct channel_request *request
 	log_quote(program, sizeof(program), channel->program);
 	status = attach_grant(channel, request, &error);
 	if (!status) {
-		char part[AGENTS_TEXT];
+		struct spread_part part;
 
-		agents_part(server->options.agent, channel->part, part);
+		spread_part(&server->spread, channel->part, &part);
 		atomic_fetch_add(&server->attached, 1);
 		latency_observe(
 			&channel->timing.classes[LATENCY_ATTACH], wait_now() - since, 1);
 		log_info("channel.open", "app=%d uid=%u program=%s agent=%s", channel->peer.pid,
-			channel->peer.uid, program, part);
+			channel->peer.uid, program, part.agents);
 		return 0;
 	}
 	atomic_fetch_add(&server->refused, 1);

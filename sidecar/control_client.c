@@ -172,26 +172,48 @@ int control_print(const char *json)
 	return 0;
 }
 
-int control_probe(const struct options *options, const char *part, struct agents *agents,
-	struct session_welcome *welcome, uint64_t *took, struct error *error)
+static struct session_hello probe_hello(const struct options *options)
 {
 	struct session_hello hello = {.version = SESSION_VERSION,
 		.role = SESSION_PROBE,
 		.pid = (uint32_t)getpid(),
 		.uid = getuid(),
 		.program = "probe",
-		.memory_limit = options->vram_limit,
-		.gpu_count = (uint32_t)options->gpu_count};
+		.memory_limit = options->vram_limit};
+
+	memcpy(hello.pod, options->pod, sizeof(hello.pod));
+	memcpy(hello.pod_uid, options->pod_uid, sizeof(hello.pod_uid));
+	memcpy(hello.token, options->token, sizeof(hello.token));
+	return hello;
+}
+
+int control_spread(const struct options *options, struct spread *spread, struct error *error)
+{
+	struct session_hello hello = probe_hello(options);
+	bool anew;
+	int ret;
+
+	spread_init(spread, options);
+	ret = spread_choose(spread, options, &hello, true,
+		wait_now() + CONTROL_SECONDS * 1000000000ull, &anew, error);
+	explicit_bzero(&hello, sizeof(hello));
+	return ret;
+}
+
+int control_probe(const struct options *options, const struct spread_part *part,
+	struct agents *agents, struct session_welcome *welcome, uint64_t *took,
+	struct error *error)
+{
+	struct session_hello hello = probe_hello(options);
 	struct link *link = NULL;
 	uint64_t start = wait_now();
 	int ret;
 
 	*welcome = (struct session_welcome){0};
-	memcpy(hello.pod, options->pod, sizeof(hello.pod));
-	memcpy(hello.pod_uid, options->pod_uid, sizeof(hello.pod_uid));
-	memcpy(hello.token, options->token, sizeof(hello.token));
-	ret = agents_dial(agents, part, &hello, welcome,
+	hello.gpu_count = part->gpus;
+	ret = agents_dial(agents, part->agents, &hello, welcome,
 		start + CONTROL_SECONDS * 1000000000ull, &link, error);
+	explicit_bzero(&hello, sizeof(hello));
 	link_close(link);
 	*took = wait_now() - start;
 	return ret;

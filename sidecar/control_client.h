@@ -21,9 +21,13 @@ int control_drain(const char *socket, struct error *error);
 /* Prints that JSON for people: one line for the sidecar, one for each process. 0 or -EINVAL. */
 int control_print(const char *json);
 
+/* Which agents a process would get now, as spread_choose. */
+int control_spread(const struct options *options, struct spread *spread, struct error *error);
+
 /* Asks the agents of a part of the list whether one would grant a session. 0, or -errno with
  * *error; `agents` says which, *welcome what it answered (zeros: nothing); *took: ns. */
-int control_probe(const struct options *options, const char *part, struct agents *agents,
-	struct session_welcome *welcome, uint64_t *took, struct error *error);
+int control_probe(const struct options *options, const struct spread_part *part,
+	struct agents *agents, struct session_welcome *welcome, uint64_t *took,
+	struct error *error);
 
 #endif

@@ -69,7 +69,7 @@ static int probe_sidecar(const struct options *options, struct error *error)
 	return draining ? error_set(error, 0, "the sidecar is draining") : 0;
 }
 
-static int probe_part(const struct options *options, const char *part)
+static int probe_part(const struct options *options, const struct spread_part *part)
 {
 	struct agents agents = AGENTS_INIT;
 	struct session_welcome welcome;
@@ -90,7 +90,8 @@ static int probe_part(const struct options *options, const char *part)
 
 static int do_probe(const struct options *options)
 {
-	char part[AGENTS_TEXT];
+	static struct spread spread;
+	struct spread_part part;
 	struct error error;
 	int ret = 0;
 
@@ -102,9 +103,12 @@ static int do_probe(const struct options *options)
 			"--config FILE");
 		return complain(&error, 2);
 	}
-	for (unsigned i = 0; !ret && i < agents_parts(options->agent); i++) {
-		agents_part(options->agent, i, part);
-		ret = probe_part(options, part);
+	ret = control_spread(options, &spread, &error);
+	if (ret < 0)
+		return complain(&error, ret == -EPERM ? EXIT_NOT_PERMITTED : 1);
+	for (unsigned i = 0; !ret && i < spread_count(&spread); i++) {
+		spread_part(&spread, i, &part);
+		ret = probe_part(options, &part);
 	}
 	return ret;
 }
@@ -147,7 +151,7 @@ int main(int argc, char **argv)
 	if (options.dumpable)
 		prctl(PR_SET_DUMPABLE, 1);
 	if ((command == COMMAND_RUN || command == COMMAND_PROBE) &&
-		secure(&options, &error) < 0)
+		(options_agree(&options, &error) < 0 || secure(&options, &error) < 0))
 		return complain(&error, 2);
 	switch (command) {
 	case COMMAND_HELP: fputs(options_usage, stdout); return 0;

@@ -51,6 +51,10 @@ const char options_usage[] =
 	"  --pod-uid UID         pods are told apart by it ($POD_UID)\n"
 	"  --vram-limit SIZE     of each GPU, for all processes together, as in 4Gi\n"
 	"  --gpu-count N         GPUs that a process sees (all)\n"
+	"  --gpu-spread never|if-needed|always\n"
+	"                        these of one agent (never), of several where none has so "
+	"many,\n"
+	"                        or of as many agents as there are\n"
 	"  --priority low|normal|high\n"
 	"                        at most that class of its tenant's (the tenant's own)\n"
 	"  --compress auto|off|always\n"
@@ -317,6 +321,30 @@ static int set_priority(
 	return 0;
 }
 
+static int set_spread(
+	struct options *options, const struct config_item *item, struct error *error)
+{
+	if (!spread_parse(item->text, &options->spread))
+		return 0;
+	return error_set(error, 0, "%s: '%.40s' is not never, if-needed or always", item->key,
+		item->text);
+}
+
+int options_agree(const struct options *options, struct error *error)
+{
+	if (options->spread == SPREAD_NEVER)
+		return 0;
+	if (!options->gpu_count)
+		return error_set(error, 0,
+			"gpu_spread: how many GPUs are to be spread? gpu_count says it");
+	if (agents_parts(options->agent) > 1)
+		return error_set(error, 0,
+			"gpu_spread: agent: '%.120s' says with + which agents there are "
+			"already; with commas they are chosen among",
+			options->agent);
+	return 0;
+}
+
 static int set_congestion(
 	struct options *options, const struct config_item *item, struct error *error)
 {
@@ -398,6 +426,8 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		return config_size(item, 0, 1ull << 50, &o->vram_limit, error);
 	if (!strcmp(key, "gpu_count"))
 		return config_number(item, 0, 16, &o->gpu_count, error);
+	if (!strcmp(key, "gpu_spread"))
+		return set_spread(o, item, error);
 	if (!strcmp(key, "priority"))
 		return set_priority(o, item, error);
 	if (!strcmp(key, "compress"))
@@ -439,7 +469,8 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		"socket_mode protocol local_socket ipc "
 		"pod "
 		"pod_uid label "
-		"vram_limit gpu_count priority compress congestion shm_size ring arena landing "
+		"vram_limit gpu_count gpu_spread priority compress congestion shm_size ring "
+		"arena landing "
 		"spin "
 		"max_processes "
 		"attach_timeout ping_timeout "
@@ -480,6 +511,7 @@ static int options_environment(struct options *options, struct error *error)
 		{"VCUDA_LOCAL_SOCKET", "local_socket"},
 		{"VCUDA_VRAM_LIMIT", "vram_limit"},
 		{"VCUDA_GPU_COUNT", "gpu_count"},
+		{"VCUDA_GPU_SPREAD", "gpu_spread"},
 		{"VCUDA_PRIORITY", "priority"},
 		{"VCUDA_COMPRESS", "compress"},
 		{"VCUDA_CONGESTION", "congestion"},

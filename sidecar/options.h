@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "protocol/wire/channel.h"
 #include "sidecar/agents.h"
+#include "sidecar/spread.h"
 #include "transport/codec/controller.h"
 #include "transport/transport.h"
 
@@ -32,6 +33,7 @@ struct options {
 	char pod_uid[40];	  /* sessions with the same one share the limits */
 	uint64_t vram_limit; /* bytes of each GPU for all processes together; 0 = no limit */
 	uint64_t gpu_count;  /* GPUs that a process sees; 0 = all */
+	enum spread_kind spread;
 	uint64_t priority; /* features of HELLO that ask for a lower class; 0 = the tenant's */
 	enum controller_mode compress; /* payloads on their way */
 	char congestion[16];	       /* of TCP; "": the kernel's default */
@@ -72,6 +74,9 @@ int sidecar_options_parse(int argc, char **argv, struct options *options, enum c
 /* What a file holds, over what is there (for the fuzz target). */
 int options_read_bytes(struct options *options, const char *name, const void *bytes, size_t n,
 	struct error *error);
+
+/* Whether what was set goes together: 0, or -EINVAL with *error. */
+int options_agree(const struct options *options, struct error *error);
 
 void options_default(struct options *options);
 

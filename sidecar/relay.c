@@ -301,7 +301,7 @@ static void end_init(struct relay_end *end, const struct channel *channel,
 static const struct channel *other_of(const struct channel *channel, const uint8_t session[16])
 {
 	for (const struct channel *c = channel->server->channels; c; c = c->next)
-		if (atomic_load(&c->state) == CHANNEL_OPEN && c->part != channel->part &&
+		if (atomic_load(&c->state) == CHANNEL_OPEN && c != channel &&
 			c->peer.pid == channel->peer.pid && c->peer.uid == channel->peer.uid &&
 			!memcmp(c->resume.hello.session, session, 16))
 			return c;

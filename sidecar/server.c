@@ -289,7 +289,7 @@ int server_run(const struct options *options, struct error *error)
 	int signal_fd, ret;
 
 	server.options = *options;
-	server.agent_count = agents_parts(options->agent);
+	spread_init(&server.spread, options);
 	for (unsigned i = 0; i < CHANNEL_AGENTS; i++)
 		server_agents_init(&server.agents[i], options);
 	segment_configure(options->shm_size, options->label);

@@ -27,8 +27,8 @@ struct channel;
 
 struct server {
 	struct options options;
-	struct agents agents[CHANNEL_AGENTS]; /* by part of options.agent */
-	unsigned agent_count;
+	struct spread spread;
+	struct agents agents[CHANNEL_AGENTS];	       /* by its parts */
 	struct transport_place places[CHANNEL_AGENTS]; /* where each was found last; `lock` */
 	struct heartbeat heartbeat;
 	struct pending pending; /* the main thread's */
