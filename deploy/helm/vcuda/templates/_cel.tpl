@@ -142,6 +142,8 @@ resourceRules:
         && quantity(variables.annotations['{{ $p }}sidecar-{{ . }}-limit']).isLessThan(quantity(variables.annotations['{{ $p }}sidecar-{{ . }}-request']))
         ? '{{ $p }}sidecar-{{ . }}-limit is below {{ $p }}sidecar-{{ . }}-request' : '',
       {{- end }}
+      variables.gpuSpread in ['if-needed', 'always'] && variables.gpuCount == ''
+        ? '{{ $p }}gpu-spread: how many GPUs are to be spread? {{ $p }}gpu-count says it' : '',
       variables.slices
         ? 'tensor-fusion.ai: a container asks for nvidia.com/mig-…, a slice of a GPU of its own node; take it out, and say the memory by {{ $p }}vram-limit' : '',
       (variables.wanted + variables.unwanted).exists(n, !(n in variables.names) && !(n in variables.initNames))

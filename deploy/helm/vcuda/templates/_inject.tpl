@@ -43,6 +43,7 @@ sidecar:
     - {name: VCUDA_IPC, value: "${ipc}"}
     - {name: VCUDA_VRAM_LIMIT, value: "${vramLimit}"}
     - {name: VCUDA_GPU_COUNT, value: "${gpuCount}"}
+    - {name: VCUDA_GPU_SPREAD, value: "${gpuSpread}"}
     - {name: VCUDA_PRIORITY, value: "${priority}"}
     - {name: VCUDA_SHM_SIZE, value: "${shmSize}"}
     - {name: VCUDA_GRACE, value: "${grace}"}
@@ -135,6 +136,7 @@ labels:
 - {key: enabled, form: "^(true|false)$", takes: "true or false"}
 - {key: vram-limit, form: {{ $from10M | quote }}, takes: "bytes from 10M on, like 4Gi"}
 - {key: gpu-count, form: "^([1-9]|1[0-6])$", takes: "a number from 1 to 16"}
+- {key: gpu-spread, form: "^(never|if-needed|always)$", takes: "never, if-needed or always"}
 - {key: priority, form: "^(low|normal|high)$", takes: "low, normal or high"}
 - {key: shm-size, form: {{ $from40M | quote }}, takes: "bytes from 40M on, like 512Mi"}
 - {key: sidecar-memory-request, form: {{ $bytes | quote }}, takes: "bytes, like 64Mi"}
@@ -317,6 +319,9 @@ of TensorFusion and its operator; here nothing acts on it (docs/KUBERNETES.md)
 - name: gpuCount
   cel: "variables.annotations[?'{{ $p }}gpu-count'].orValue('')"
   jmespath: "annotations.\"{{ $p }}gpu-count\" || ''"
+- name: gpuSpread
+  cel: "variables.annotations[?'{{ $p }}gpu-spread'].orValue('')"
+  jmespath: "annotations.\"{{ $p }}gpu-spread\" || ''"
 - name: priority
   cel: "variables.annotations[?'{{ $p }}priority'].orValue('')"
   jmespath: "annotations.\"{{ $p }}priority\" || ''"

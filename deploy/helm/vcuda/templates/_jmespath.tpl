@@ -111,6 +111,8 @@ any:
       && regex_match('^[1-9.][0-9.]*(m|k|M|G|T|Ki|Mi|Gi|Ti)?$', {{ $request }}) && divide({{ $limit }}, {{ $request }}) < `1`)
       && '{{ $p }}sidecar-{{ . }}-limit is below {{ $p }}sidecar-{{ . }}-request' || `null`,
       {{- end }}
+      (contains(['if-needed', 'always'], gpuSpread) && gpuCount == '')
+      && '{{ $p }}gpu-spread: how many GPUs are to be spread? {{ $p }}gpu-count says it' || `null`,
       slices
       && 'tensor-fusion.ai: a container asks for nvidia.com/mig-…, a slice of a GPU of its own node; take it out, and say the memory by {{ $p }}vram-limit' || `null`,
       ([wanted, unwanted][] | [?!contains(`<< safeNames >>`, @)])
