@@ -101,9 +101,11 @@ struct agent_config {
 	struct transport_listening listening; /* the supervisor's; with the front's numbers
 						 (AGENT_FD_LISTEN) in the front */
 	struct transport_tls tls;	      /* cert "": none */
-	struct agent_tokens tokens;	      /* all zeros in a worker */
-	struct agent_tokens http_tokens;      /* of who may see every tenant; as tokens */
-	bool http_tenant_metrics;	      /* /metrics shows tenants to everybody */
+	char peer_ca[TRANSPORT_PATH];	      /* who signs for other agents; "" = nobody */
+	char peer_name[256];	    /* what their certificates must name; "" = their host */
+	struct agent_tokens tokens; /* all zeros in a worker */
+	struct agent_tokens http_tokens; /* of who may see every tenant; as tokens */
+	bool http_tenant_metrics;	 /* /metrics shows tenants to everybody */
 	struct agent_service_account service_account;
 	struct agent_limits limits[AGENT_LIMITS]; /* the first limit_count; as tokens */
 	uint32_t limit_count;

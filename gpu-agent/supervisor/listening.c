@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu-agent/supervisor/listening.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,13 +36,34 @@ static int http_host(const char *addresses, char host[256], struct error *error)
 	return 0;
 }
 
+/* As whom, and to whom, this agent goes where it dials others (`peers:`). */
+static int secure_dialing(const struct agent_config *config, struct error *error)
+{
+	struct transport_tls tls = config->tls;
+
+	if (!config->peer_ca[0])
+		return config->peer_name[0]
+			       ? error_set(error, 0, "tls: peer_name needs peer_ca")
+			       : 0;
+	memcpy(tls.ca, config->peer_ca, sizeof(tls.ca));
+	memcpy(tls.name, config->peer_name, sizeof(tls.name));
+	if (transport_secure(TRANSPORT_CLIENT, &tls, error) < 0)
+		return error_wrap(error, -EINVAL, "tls.peer_ca");
+	return 0;
+}
+
 int listening_secure(const struct agent_config *config, struct error *error)
 {
 	const struct transport_tls *tls = &config->tls;
+	int ret;
 
 	if (!tls->cert[0] && !tls->key[0] && !tls->ca[0] && !tls->require)
-		return 0;
-	return transport_secure(TRANSPORT_AGENT, tls, error);
+		return config->peer_ca[0] || config->peer_name[0]
+			       ? error_set(error, 0,
+					 "tls: peer_ca and peer_name need cert and key")
+			       : 0;
+	ret = transport_secure(TRANSPORT_AGENT, tls, error);
+	return ret < 0 ? ret : secure_dialing(config, error);
 }
 
 int listening_check(const struct agent_config *config, struct error *error)

@@ -105,6 +105,8 @@ static const struct setting settings[] = {
 	{"tls.key", TEXT, AT(tls.key), 0, TRANSPORT_PATH, NULL, "a path"},
 	{"tls.client_ca", TEXT, AT(tls.ca), 0, TRANSPORT_PATH, NULL, "a path"},
 	{"tls.require_client_cert", FLAG, AT(tls.require), 0, 0, NULL, "true or false"},
+	{"tls.peer_ca", TEXT, AT(peer_ca), 0, TRANSPORT_PATH, NULL, "a path"},
+	{"tls.peer_name", TEXT, AT(peer_name), 0, 256, NULL, "a text of at most 255 bytes"},
 	{"service_account.keys", PATH(service_account.keys)},
 	{"service_account.issuer", TEXT, AT(service_account.issuer), 0, 256, NULL,
 		"a text of at most 255 bytes"},

@@ -194,9 +194,8 @@ static void link_open(struct worker *w, struct direct_link *l, const struct hand
 
 	snprintf(name, sizeof(name), "%.*s", (int)sizeof(name) - 1, h->text);
 	transport = transport_named(name);
-	if (!transport ||
-		transport->link(fds, count, h->bytes ? TRANSPORT_CLIENT : TRANSPORT_AGENT,
-			&l->link, &error)) {
+	/* One connection is the same from both ends; the front handed it over from either. */
+	if (!transport || transport->link(fds, count, TRANSPORT_AGENT, &l->link, &error)) {
 		while (count)
 			close(fds[--count]);
 		direct_break(w, l, transport ? error.text : "no such transport");

@@ -10,6 +10,7 @@ import time
 
 from peer import HELLO, SESSION_MAGIC, SESSION_VERSION, WELCOME, read_exact
 from stack import BIN, BUILD, LOST, NOT_PERMITTED, Agent, App, Sidecar, environment, folder, kill, now, soon, wait_for
+from test_tls import Authority, agent_flags
 
 DIRECT = os.path.join(BUILD, "stack", "direct")
 ANYWHERE = "127.0.0.1/32:*"
@@ -197,6 +198,57 @@ def test_tickets():
                 assert got[2] == NOT_PERMITTED and b"the ticket is not one of" in got[-1], got
         right(app, " 0 wrong")
         assert direct(made[1]) == 1
+
+
+@contextlib.contextmanager
+def encrypted(peer_flags, usage="serverAuth,clientAuth", name="IP:127.0.0.1"):
+    """Two agents with TLS that may join each other, started with PEER_FLAGS(authority), and a sidecar that has both."""
+    with folder() as path:
+        authority, made = Authority(path), []
+        cert = authority.issue("agent", alternative=name, usage=usage)
+        for number in range(2):
+            place = os.path.join(path, str(number))
+            os.makedirs(place)
+            made.append(Agent(place, "--peers", ANYWHERE, *agent_flags(*cert, *peer_flags(authority))))
+        tls = ("--tls-name", name.split(":")[1]) if name.startswith("DNS") else ()
+        yield made, Sidecar(path, "+".join(agent.address for agent in made), "--tls-ca", authority.file, "--tls-cert",
+                            cert[0], "--tls-key", cert[1], *tls)
+
+
+def peer_ca(authority, *more):
+    return ("--set", f"tls.peer_ca={authority.file}", *more)
+
+
+def test_tls_between_agents():
+    """Copies and events go from agent to agent over TLS, also where a certificate is asked of who dials, and where the
+    certificates name no address."""
+    def mutual(authority):
+        return peer_ca(authority, "--set", f"tls.client_ca={authority.file}", "--set", "tls.require_client_cert=true")
+
+    for flags, name in ((peer_ca, "IP:127.0.0.1"), (mutual, "IP:127.0.0.1"),
+                        (lambda a: peer_ca(a, "--set", "tls.peer_name=agents.example"), "DNS:agents.example")):
+        with encrypted(flags, name=name) as (made, sidecar):
+            for word in "copies", "events":
+                right(program(sidecar, word))
+            assert [direct(agent) for agent in made] == [2, 2] and relayed(sidecar)[0] == 0
+            for agent in made:
+                assert agent.log().count("transport=tls") == 2, agent.log()[-2000:]
+
+
+def test_tls_that_does_not_fit_is_relayed_over_tls():
+    """Agents that do not know who signs for the others, or know another, are joined by the sidecar: nothing in the
+    clear."""
+    def another(authority):
+        return peer_ca(Authority(authority.path, "another"))
+
+    for flags, why in ((lambda authority: (), "tls.peer_ca"), (another, "local issuer"),
+                       (lambda a: peer_ca(a, "--set", "tls.peer_name=b.example"), "ostname mismatch")):
+        with encrypted(flags) as (made, sidecar):
+            right(program(sidecar, "copies"))
+            assert relayed(sidecar)[0] == 1
+            for agent in made:
+                log = agent.log()
+                assert why in log and log.count("event=direct.open") == log.count("transport=tls") == 1, log[-2000:]
 
 
 class Tap:

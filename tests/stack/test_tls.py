@@ -114,6 +114,9 @@ def test_files_that_do_not_fit_are_named():
                            (agent_flags(cert, ""), "cert and key belong together"),
                            (agent_flags(cert, key, "--set", f"tls.client_ca={nothing}"), f"tls.client_ca: {nothing}: "),
                            (agent_flags(cert, key, "--set", "tls.require_client_cert=true"), "needs client_ca"),
+                           (agent_flags(cert, key, "--set", f"tls.peer_ca={nothing}"), f"tls.peer_ca: tls.ca: {nothing}: "),
+                           (agent_flags(cert, key, "--set", "tls.peer_name=a"), "peer_name needs peer_ca"),
+                           (("--set", f"tls.peer_ca={authority.file}"), "peer_ca and peer_name need cert and key"),
                            (agent_flags(cert, key, "--address", "native://127.0.0.1"), "nothing is sent in the clear")):
             got = subprocess.run([AGENT, "--driver", "software", "--insecure", "--check-config", *flags],
                                  capture_output=True, text=True, timeout=20, env=environment())

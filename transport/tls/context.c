@@ -342,8 +342,10 @@ SSL *tls_context_session(enum transport_end end, const char *host, struct error 
 	}
 	if (!ssl)
 		error_set(error, 0,
-			context->ctx ? "tls: no session can be made"
-				     : "tls: no CA is configured (tls.ca, $VCUDA_CA)");
+			context->ctx
+				? "tls: no session can be made"
+				: "tls: no CA is configured (tls.ca, $VCUDA_CA; of an agent "
+				  "that dials others tls.peer_ca)");
 	pthread_mutex_unlock(&context->lock);
 	ERR_clear_error();
 	return ssl;
