@@ -345,7 +345,7 @@ def check_tls(checks):
         done = run("openssl", "verify", "-CAfile", ca, "-purpose", "sslserver", "-verify_hostname", "vcuda-agent.vcuda.svc", cert)
         checks.check("the certificate", done.returncode and done.stderr)
         for there, here in (("/etc/vcuda/tls/tls.crt", cert), ("/etc/vcuda/tls/tls.key", key), ("/etc/vcuda/keys/jwks", keys),
-                            ("/etc/vcuda/http/token", token)):
+                            ("/etc/vcuda/tls-ca/ca.crt", ca), ("/etc/vcuda/http/token", token)):
             checks.check(f"{there} is configured", there not in config)
             config = config.replace(there, str(here))
         tried.write_text(config)

@@ -22,7 +22,7 @@ PODS = {"injected in a": ("a", CLIENT, "10.0.0.1"), "injected in b": ("b", CLIEN
         "plain in a": ("a", {"app": "x"}, "10.0.0.3"), "plain in vcuda": ("vcuda", {}, "10.0.0.4"),
         "prometheus": ("monitoring", {"app.kubernetes.io/name": "prometheus"}, "10.0.0.5"),
         "plain in monitoring": ("monitoring", {"app.kubernetes.io/name": "grafana"}, "10.0.0.6")}
-MACHINE, AGENT, HELM_TEST, REDIS = "192.0.2.9", "10.0.0.8", "10.0.0.9", "10.0.0.10"
+MACHINE, AGENT, HELM_TEST, REDIS, OTHER_AGENT = "192.0.2.9", "10.0.0.8", "10.0.0.9", "10.0.0.10", "10.0.0.11"
 # values: {who: the agent's ports that it reaches}; nobody else reaches any.
 SESSIONS, HTTP = {9997, 9998}, {9999}
 EVERY = SESSIONS | HTTP
@@ -69,13 +69,14 @@ def cluster(values):
     for thing in objects:
         if thing["kind"] == "DaemonSet":
             template = thing["spec"]["template"]
-            pods.append(pod("vcuda", template["metadata"]["labels"], AGENT, template["spec"]))
+            for address in AGENT, OTHER_AGENT:
+                pods.append(pod("vcuda", template["metadata"]["labels"], address, template["spec"]))
         if thing["kind"] == "Deployment":
             template = thing["spec"]["template"]
             pods.append(pod("vcuda", template["metadata"]["labels"], REDIS, template["spec"]))
         if thing["kind"] == "Pod":
             pods.append(pod("vcuda", thing["metadata"]["labels"], HELM_TEST, thing["spec"]))
-    assert len(pods) == len(PODS) + 2 + ("store.redis.enabled=true" in values)
+    assert len(pods) == len(PODS) + 3 + ("store.redis.enabled=true" in values)
     return netpol.Cluster([thing for thing in objects if thing["kind"] == "NetworkPolicy"], pods,
                           [{"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name, **labels}}}
                            for name, labels in NAMESPACES.items()])
@@ -96,6 +97,17 @@ def index(checks):
         checks.check(f"a Redis of theirs: {port}", netpol.allows(made, AGENT, MACHINE, port) != right and f"not {right}")
 
 
+def peers(checks):
+    """Agents reach each other where commands go, and the cluster's DNS; none of both with agent.peers=false."""
+    for values, right in (([], True), (["agent.ports.recv=8"], True), (["agent.peers=false"], False)):
+        made = cluster(values)
+        port = 8 if values == ["agent.ports.recv=8"] else 9998
+        for other in (port, 9997, 9999):
+            checks.check(f"{values}: agent to agent, {other}",
+                         netpol.allows(made, OTHER_AGENT, AGENT, other) != (right and other == port) and "it is not so")
+        checks.check(f"{values}: DNS", netpol.allows(made, AGENT, MACHINE, 53) != right and f"not {right}")
+
+
 def main():
     checks = chart.Checks()
     others = {**{who: one[2] for who, one in PODS.items()}, "helm test": HELM_TEST, "machine": MACHINE}
@@ -112,6 +124,7 @@ def main():
         seen = {who for who, address in others.items() if netpol.allows(made, AGENT, address, 5)}
         checks.check(f"{values}: the agent", seen != wanted and f"reaches {sorted(seen)}, not {sorted(wanted)}")
     index(checks)
+    peers(checks)
     print(f"{checks.passed} passed, {checks.failed} failed")
     sys.exit(checks.failed != 0)
 

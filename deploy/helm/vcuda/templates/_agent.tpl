@@ -31,6 +31,14 @@ http.token_file: /etc/vcuda/http/token
 tls:
   cert: /etc/vcuda/tls/tls.crt
   key: /etc/vcuda/tls/tls.key
+  {{- if include "vcuda.agent.peerCA" . }}
+  peer_ca: /etc/vcuda/tls-ca/ca.crt
+  peer_name: {{ include "vcuda.tls.name" . }}
+  {{- end }}
+{{- end }}
+{{- if and .Values.agent.peers (not (hasKey .Values.agent.config "peers")) }}
+# each address of the agents' service
+peers: [{{ include "vcuda.agents" . | quote }}]
 {{- end }}
 {{- if not (or (hasKey .Values.agent.config "library_path") (hasKey .Values.agent.config "libraries")) }}
 # where the variants of the image have CUDA's libraries
@@ -55,6 +63,11 @@ store:
 {{- with .Values.agent.config }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* "true" or "": agents know each other by the ConfigMap that the chart keeps beside them. */}}
+{{- define "vcuda.agent.peerCA" -}}
+{{- if and .Values.agent.peers (has (include "vcuda.tls.issuer" .) (list "job" "cert-manager" "helm")) }}true{{ end -}}
 {{- end -}}
 
 {{/* "true" or "": agents have tensors with names. */}}
@@ -245,6 +258,9 @@ spec:
         {{- if .Values.tls.enabled }}
         - {name: tls, mountPath: /etc/vcuda/tls, readOnly: true}
         {{- end }}
+        {{- if include "vcuda.agent.peerCA" . }}
+        - {name: tls-ca, mountPath: /etc/vcuda/tls-ca, readOnly: true}
+        {{- end }}
         {{- with $agent.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -289,6 +305,12 @@ spec:
         secretName: {{ .Values.tls.secretName }}
         items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
         defaultMode: 0440
+    {{- end }}
+    {{- if include "vcuda.agent.peerCA" . }}
+    - name: tls-ca
+      configMap:
+        name: {{ .Values.tls.caConfigMap }}
+        items: [{key: ca.crt, path: ca.crt}]
     {{- end }}
     {{- with $agent.extraVolumes }}
     {{- toYaml . | nindent 4 }}
