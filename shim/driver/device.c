@@ -16,6 +16,7 @@
 #include "shim/engine/status.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/peer.h"
+#include "shim/driver/place.h"
 #include "shim/driver/visible.h"
 
 struct devices devices;
@@ -133,6 +134,9 @@ CUresult device_fill(const void *answer, size_t bytes)
 		memcpy(&device, at + i * sizeof(device), sizeof(device));
 		status = device_add(&device);
 	}
+	if (!status && session_here()->index)
+		session_here()->domain_moved = place_part(
+			devices.all, session_here()->first, devices.info.device_count);
 	if (!status)
 		peer_fill(&info, at + info.device_count * sizeof(device),
 			bytes - sizeof(info) - info.device_count * sizeof(device));
@@ -422,7 +426,7 @@ CUresult hand_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 
 CUresult hand_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 {
-	unsigned domain, bus, slot, function;
+	struct place own;
 	unsigned want[4] = {0, 0, 0, 0};
 
 	if (!dev || !pciBusId)
@@ -434,11 +438,10 @@ CUresult hand_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	for (int i = 0; i < devices.count; i++) {
-		if (sscanf(devices.at[i].open.pci_bus_id, "%x:%x:%x.%x", &domain, &bus, &slot,
-			    &function) != 4)
+		if (!place_parse(devices.at[i].open.pci_bus_id, &own))
 			continue;
-		if (domain == want[0] && bus == want[1] && slot == want[2] &&
-			function == want[3]) {
+		if (own.domain == want[0] && own.bus == want[1] && own.device == want[2] &&
+			own.function == want[3]) {
 			*dev = i;
 			return CUDA_SUCCESS;
 		}

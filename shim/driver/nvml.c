@@ -10,6 +10,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
+#include "shim/driver/place.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
 
@@ -150,6 +151,8 @@ CUresult vcuda_nvml_link(int device, unsigned link, struct nvml_link *told)
 		return status;
 	visit = nvml_visit(&device);
 	status = send_vcudaNvmlLink(device, link, told);
+	if (told->known & NVML_LINK_REMOTE_PLACE)
+		told->domain = place_domain(told->domain, session_here()->domain_moved);
 	session_leave(visit);
 	return status;
 }

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "shim/driver/place.h"
+
 #define GPU_PREFIX "GPU-"
 #define MIG_PREFIX "MIG-" /* of a part of a GPU; as long */
 #define PREFIX 4
@@ -34,15 +36,15 @@ static int64_t speed(const struct open_device *device)
 
 static uint64_t place(const struct open_device *device)
 {
-	unsigned domain = 0, bus = 0, slot = 0, function = 0;
+	struct place at;
 	char text[sizeof(device->pci_bus_id) + 1];
 
 	snprintf(text, sizeof(text), "%.*s", (int)sizeof(device->pci_bus_id),
 		device->pci_bus_id);
-	if (sscanf(text, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
+	if (!place_parse(text, &at))
 		return UINT64_MAX;
-	return (uint64_t)domain << 32 | (uint64_t)(bus & 0xffff) << 16 | (slot & 0xff) << 8 |
-	       (function & 0xff);
+	return (uint64_t)at.domain << 32 | (uint64_t)(at.bus & 0xffff) << 16 |
+	       (at.device & 0xff) << 8 | (at.function & 0xff);
 }
 
 static bool before(const struct open_device *a, const struct open_device *b, bool by_place)

@@ -39,9 +39,10 @@ struct session {
 	struct channel_slot *slots;
 	_Atomic uint64_t *counters;
 	struct channel_upcall *upcalls;
-	unsigned index;	 /* in sessions[] */
-	unsigned agents; /* how many the sidecar has */
-	unsigned first;	 /* which of the process' devices is its first */
+	unsigned index;	       /* in sessions[] */
+	unsigned agents;       /* how many the sidecar has */
+	unsigned first;	       /* which of the process' devices is its first */
+	unsigned domain_moved; /* of their PCI places (place.h) */
 	int socket;
 	int doorbell;
 	uint64_t bytes; /* of the segment */

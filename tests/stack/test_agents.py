@@ -3,22 +3,23 @@
 own, what goes between them, and one of them that ends while the others go on (docs/SEVERAL-GPUS.md)."""
 import contextlib
 import os
+import re
 import subprocess
 
-from stack import BIN, BUILD, LOST, Agent, App, Sidecar, environment, folder, kill, one_line, wait_for
+from stack import BIN, BUILD, LOST, ROOT, Agent, App, Sidecar, environment, folder, kill, one_line, wait_for
 
 SPREAD = os.path.join(BUILD, "stack", "spread")
 
 
 @contextlib.contextmanager
-def agents(*gpus, flags=()):
+def agents(*gpus, flags=(), more=()):
     """An agent for each number, with so many GPUs, and a sidecar that has them all."""
     with folder() as path:
         made = []
         for number, count in enumerate(gpus):
             place = os.path.join(path, str(number))
             os.makedirs(place)
-            made.append(Agent(place, env={"VCUDA_SOFTGPU_DEVICES": str(count)}))
+            made.append(Agent(place, *more, env={"VCUDA_SOFTGPU_DEVICES": str(count)}))
         sidecar = Sidecar(path, "+".join(agent.address for agent in made), *flags)
         try:
             yield made, sidecar
@@ -63,12 +64,80 @@ def test_every_switch():
         right(program("all", sidecar, VCUDA_STRICT="1"), "right on 3")
 
 
-def test_programs_of_several_devices():
-    with agents(1, 1) as (_, sidecar):
-        for name in ("peers", "peer-copies", "devices", "contexts", "streams", "symbols", "virtual-memory"):
-            app = App(program=os.path.join(BUILD, "programs", "13", name), socket=sidecar.socket)
-            app.close_stdin()
-            app.right(60)
+# Whatever several devices do. The others of tests/programs need memory that kernels of several agents do not reach.
+SEVERAL = ("peers", "peer-copies", "devices", "streams", "contexts", "symbols", "virtual-memory", "device-query")
+SWITCHES = ("no_post", "no_cache", "no_learn", "no_batch", "no_slab", "no_push", "no_zerocopy", "no_module_cache",
+            "no_userfaultfd", "no_direct", "no_zstd")
+WAYS = {"direct": ("--peers", "127.0.0.1/32:*"), "relayed": ()}
+
+
+def several(sidecar, names=SEVERAL[:4], **env):
+    for name in names:
+        app = App(program=os.path.join(BUILD, "programs", "13", name), socket=sidecar.socket, env=env)
+        app.close_stdin()
+        app.right(60)
+
+
+def switched(way, first, last):
+    with agents(1, 1, more=WAYS[way]) as (made, sidecar):
+        several(sidecar, SEVERAL)
+        for word in SWITCHES[first:last]:
+            several(sidecar, VCUDA_PERF=word)
+        if last is None:
+            several(sidecar, VCUDA_PERF=",".join(SWITCHES))
+            several(sidecar, VCUDA_STRICT="1")
+        joined = [agent.log().count("event=direct.open") for agent in made]
+        assert all(joined), joined
+        assert ("relay.open" in sidecar.log()) == (way == "relayed"), sidecar.log()[-900:]
+
+
+def test_every_switch_is_in_the_shims_list():
+    """SWITCHES are the words that VCUDA_PERF takes."""
+    with open(os.path.join(ROOT, "shim", "driver", "init.c")) as file:
+        assert sorted(re.findall(r'{"(no_\w+)", PERF_', file.read())) == sorted(SWITCHES)
+
+
+def test_programs_of_several_devices_directly():
+    switched("direct", 0, 6)
+
+
+def test_programs_of_several_devices_directly_2():
+    switched("direct", 6, None)
+
+
+def test_programs_of_several_devices_relayed():
+    switched("relayed", 0, 6)
+
+
+def test_programs_of_several_devices_relayed_2():
+    switched("relayed", 6, None)
+
+
+def test_places_are_names():
+    """GPUs of two agents have two PCI places, though each is the first of its machine; a UUID is as it was."""
+    with agents(2, 2) as (_, sidecar):
+        got = subprocess.run([os.path.join(BIN, "vcuda"), "smi"], capture_output=True, text=True, timeout=60,
+                             env=environment({"VCUDA_SOCKET": sidecar.socket}))
+        places = re.findall(r"[0-9A-F]{8}:[0-9A-F]{2}:00.0", got.stdout)
+        assert places == ["00000000:01:00.0", "00000000:02:00.0", "00000100:01:00.0", "00000100:02:00.0"], got
+        order = subprocess.run([os.path.join(BIN, "vcuda"), "doctor", "--json"], capture_output=True, text=True, timeout=60,
+                               env=environment({"VCUDA_SOCKET": sidecar.socket, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}))
+        assert "4 GPUs" in order.stdout, order
+
+
+def test_what_a_further_agent_costs():
+    """At most 13 MiB of shared memory, which the sidecar reserves."""
+    def shared(count):
+        with agents(*[1] * count) as (_, sidecar):
+            app = program("go-on", sidecar)
+            app.line(f"^running on {count}", 30)
+            with open(f"/proc/{app.pid}/smaps") as file:
+                sizes = re.findall(r"memfd:vcuda.*\n(?:.*\n)*?Size: +(\d+) kB", file.read())
+            right(app, "right")
+        return sum(map(int, sizes)) << 10
+    one, two, four = shared(1), shared(2), shared(4)
+    assert one and two > one, (one, two)
+    assert two - one <= 13 << 20 and four - two <= 26 << 20, (one, two, four)
 
 
 def test_the_order_is_that_of_the_list():
