@@ -123,7 +123,11 @@ struct handoff {
 	uint32_t grace_ms;  /* SESSION: how long it outlives its connections; 0: not at all */
 	uint32_t shares;    /* SESSION: 1: it brings memory, no frames (transport/local.h) */
 	uint32_t coded;	    /* SESSION: 1: payloads on stripes may be */
-	uint32_t reserved;
+	/* STATS: connections to other agents' sessions that are open, bytes of copies by them
+	 */
+	uint32_t peers;
+	uint64_t peer_sent;
+	uint64_t peer_received;
 	/* SESSION: of its tenant's together, but for bytes in flight, which are its own part;
 	 * STATS: in use */
 	uint64_t quotas[QUOTAS];

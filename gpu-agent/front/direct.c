@@ -171,6 +171,7 @@ uint32_t direct_join(struct front *front, int fd, const struct hello_from *from,
 		snprintf(text, 192, "the session is ending");
 		return STATUS_NOT_READY;
 	}
+	front->counters.peers_accepted++;
 	log_of(&t.session->subject, LOG_INFO, "direct.accepted", "link=%u peer=%s", t.link,
 		from->peer->text);
 	transport_drop(from->transport, fd);
@@ -221,6 +222,7 @@ static void dial_failed(struct front *front, struct pool_worker *worker, uint32_
 		.device = link,
 		.status = status};
 
+	front->counters.peers_failed++;
 	snprintf(answer.text, sizeof(answer.text), "%s", text);
 	log_of(&worker->session->subject, LOG_INFO, "direct.failed", "link=%u text=\"%s\"",
 		link, answer.text);
@@ -300,6 +302,8 @@ static void dial_done(struct front *front, struct dial_job *job)
 	else if (worker && hand_over(session, job->transport, job->link, job->fd, true))
 		dial_failed(
 			front, worker, job->link, STATUS_NOT_READY, "the session is ending");
+	else if (worker)
+		front->counters.peers_dialed++;
 	if (job->fd >= 0)
 		transport_drop(job->transport, job->fd);
 	free(job);

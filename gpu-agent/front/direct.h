@@ -17,6 +17,8 @@ struct front;
 struct pool_worker;
 struct session;
 
+#define DIRECT_PEERS_MOST 64 /* connections of a session that are believed */
+
 int direct_open(struct front *front, struct error *error);
 void direct_close(struct front *front);
 /* TICKET and DIAL of a worker that has a session. */

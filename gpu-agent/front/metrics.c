@@ -116,12 +116,14 @@ static void print_transports(FILE *out, const struct front *front)
 
 static void print_sessions(FILE *out, const struct front *front)
 {
-	uint64_t states[SESSION_ENDING + 1] = {0}, parked = 0;
+	uint64_t states[SESSION_ENDING + 1] = {0}, parked = 0, peers = 0;
 	const struct counters *c = &front->counters;
 
 	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
 		states[front->sessions[i].state]++;
 		parked += front->sessions[i].resume.parked_at != 0;
+		if (front->sessions[i].state == SESSION_RUNNING)
+			peers += front->sessions[i].peers;
 	}
 	head(out, "vcuda_agent_sessions", "gauge", "Sessions by state.");
 	for (int s = SESSION_WAITING; s <= SESSION_ENDING; s++)
@@ -138,6 +140,13 @@ static void print_sessions(FILE *out, const struct front *front)
 	SOME(out, "vcuda_agent_knocks_total", "counter",
 		"Datagrams that asked for a session's UDP socket.", "result",
 		{"taken", c->knocks_taken}, {"refused", c->knocks_refused});
+	one(out, "vcuda_agent_peers", "gauge",
+		"Open connections between sessions here and ones of other agents.", peers);
+	SOME(out, "vcuda_agent_peer_connections_total", "counter",
+		"Connections between sessions here and ones of other agents, or sidecars that "
+		"stand for them.",
+		"result", {"accepted", c->peers_accepted}, {"dialed", c->peers_dialed},
+		{"failed", c->peers_failed});
 	print_histogram(out, "vcuda_agent_session_wait_seconds",
 		"From a client's HELLO until a worker is there for it.", &c->waits,
 		wait_bounds);
@@ -226,6 +235,9 @@ static void print_traffic(FILE *out, const struct session_stats *t)
 	SOME(out, "vcuda_agent_saved_bytes_total", "counter",
 		"Bytes that did not travel, since payloads were coded.", "direction",
 		{"received", t->saved_received}, {"sent", t->saved_sent});
+	SOME(out, "vcuda_agent_peer_bytes_total", "counter",
+		"Bytes of copies between GPUs of this agent and of others.", "direction",
+		{"received", t->peer_received}, {"sent", t->peer_sent});
 	SOME(out, "vcuda_agent_copy_bytes_total", "counter",
 		"Bytes copied to and from devices.", "direction", {"in", t->copies_in_bytes},
 		{"out", t->copies_out_bytes});

@@ -35,6 +35,8 @@ struct counters {
 	uint64_t peer_faults; /* datagrams of workers that made no sense */
 	uint64_t lease_refused;
 	uint64_t knocks_taken, knocks_refused; /* datagrams that asked for a UDP socket */
+	/* Connections to other agents' sessions (direct.h). */
+	uint64_t peers_accepted, peers_dialed, peers_failed;
 	uint64_t refused_calls[SANDBOX_CALLS_MOST];
 	uint64_t images[IMAGE_FATES], image_bytes[IMAGE_FATES];
 	uint64_t renewed, expired;   /* sessions whose client proved itself anew, or did not */

@@ -541,7 +541,10 @@ void session_stats(struct front *front, struct session *session, const struct ha
 	COUNT_UP(saved_received);
 	COUNT_UP(saved_sent);
 	COUNT_UP(errors);
+	COUNT_UP(peer_sent);
+	COUNT_UP(peer_received);
 #undef COUNT_UP
+	session->peers = h->peers <= DIRECT_PEERS_MOST ? h->peers : DIRECT_PEERS_MOST;
 	front_clean(session->last_error, sizeof(session->last_error), h->last_error,
 		sizeof(h->last_error));
 	tenant_quotas_count(session, h);

@@ -39,7 +39,8 @@ struct session_stats {
 	uint64_t frames_received, frames_sent, bytes_received, bytes_sent;
 	uint64_t launches, copies_in_bytes, copies_out_bytes, errors;
 	uint64_t saved_received,
-		saved_sent; /* bytes that did not travel: payloads were coded */
+		saved_sent;		   /* bytes that did not travel: payloads were coded */
+	uint64_t peer_sent, peer_received; /* of copies to and from other agents' sessions */
 	uint64_t used[HANDOFF_DEVICES];
 };
 
@@ -57,6 +58,7 @@ struct session {
 	int joined[TRANSPORT_FDS]; /* JOINING: the connections behind the first, … */
 	unsigned joined_count;	   /* … and how many have come */
 	uint32_t stripes;	   /* handed over */
+	uint32_t peers; /* connections to other agents' sessions, as the worker says */
 	uint64_t features;
 	uint32_t grace_ms; /* how long it outlives its connections; 0: not at all */
 	struct resume resume;

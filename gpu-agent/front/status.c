@@ -190,6 +190,9 @@ static cJSON *session_json(
 	add_bytes(object, "frames_sent", s->stats.frames_sent);
 	add_bytes(object, "bytes_received", s->stats.bytes_received);
 	add_bytes(object, "bytes_sent", s->stats.bytes_sent);
+	cJSON_AddNumberToObject(object, "peers", s->peers);
+	add_bytes(object, "peer_received_bytes", s->stats.peer_received);
+	add_bytes(object, "peer_sent_bytes", s->stats.peer_sent);
 	add_bytes(object, "saved_received_bytes", s->stats.saved_received);
 	add_bytes(object, "saved_sent_bytes", s->stats.saved_sent);
 	cJSON_AddBoolToObject(object, "coded", s->features & SESSION_FEATURE_ZSTD);

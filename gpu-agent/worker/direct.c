@@ -291,6 +291,15 @@ unsigned direct_fds(struct worker *w, struct pollfd *fds)
 	return n;
 }
 
+uint32_t direct_open_count(const struct worker *w)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; w->direct && i < w->direct->count; i++)
+		n += w->direct->links[i]->state == DIRECT_OPEN;
+	return n;
+}
+
 bool direct_watches(const struct worker *w)
 {
 	const struct direct *d = w->direct;

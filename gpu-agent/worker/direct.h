@@ -96,7 +96,6 @@ struct direct {
 	struct worker_stream *streams[HANDOFF_DEVICES]; /* of copies */
 	struct worker_stream **listeners; /* each waits for an event of the app's */
 	uint32_t listener_count;
-	uint64_t copies_sent, bytes_sent;
 };
 
 /* --- direct.c --- */
@@ -115,6 +114,8 @@ bool direct_turn(struct worker *w);
 unsigned direct_fds(struct worker *w, struct pollfd *fds);
 /* Something of the GPU's, or of staging memory, is awaited. */
 bool direct_watches(const struct worker *w);
+/* How many connections are open. */
+uint32_t direct_open_count(const struct worker *w);
 /* A copy, or a stream, waits for another agent: a call that would wait for all streams within
  * the driver has to wait before it. */
 bool direct_busy(const struct worker *w);

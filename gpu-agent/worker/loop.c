@@ -253,6 +253,7 @@ static void loop_tell_stats(struct worker *w, uint64_t now)
 	w->stats.version = HANDOFF_VERSION;
 	w->stats.what = HANDOFF_STATS;
 	w->stats.libraries = library_used();
+	w->stats.peers = direct_open_count(w);
 	w->stats.device_count = w->device_count;
 	for (uint32_t i = 0; i < w->device_count; i++)
 		w->stats.devices[i].used = w->devices[i].used;

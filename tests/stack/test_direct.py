@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -84,7 +85,7 @@ def step(app):
 
 
 def test_bytes_do_not_visit_the_client():
-    with agents(1, 1) as (_, sidecar):
+    with agents(1, 1) as (made, sidecar):
         app = program(sidecar, "big", "256")
         app.line("^made", 60)
         before = sent(app, sidecar)
@@ -92,8 +93,19 @@ def test_bytes_do_not_visit_the_client():
         app.line("^copied", 120)
         after = sent(app, sidecar)
         assert after - before < 64 << 10, after - before
+        (source, target), size = made, (256 << 20) + 4  # the first copy is of four
+        wait_for(lambda: source.sessions()[0]["peer_sent_bytes"] == size, 5, "the source says so")
+        wait_for(lambda: target.sessions()[0]["peer_received_bytes"] == size, 5, "the destination says so")
+        assert [agent.sessions()[0]["peers"] for agent in made] == [1, 1]
         step(app)
         right(app, seconds=120)
+        said = [agent.http("/metrics") for agent in made]
+        assert f'vcuda_agent_peer_bytes_total{{direction="sent"}} {size}\n' in said[0]
+        assert f'vcuda_agent_peer_bytes_total{{direction="received"}} {size}\n' in said[1]
+        ways = [re.findall(r'peer_connections_total{result="(accepted|dialed)"} 1\n', text) for text in said]
+        assert sorted(ways) == [["accepted"], ["dialed"]], ways
+        for agent in made:
+            wait_for(lambda agent=agent: "vcuda_agent_peers 0\n" in agent.http("/metrics"), 10, "the connection is gone")
 
 
 def test_no_round_trips():

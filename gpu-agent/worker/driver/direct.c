@@ -248,10 +248,7 @@ bool direct_heard(struct worker *w, struct direct_link *l, const struct direct_m
 		return m->what == DIRECT_DONE;
 	switch (m->what) {
 	case DIRECT_READY: copy->ready = true; break;
-	case DIRECT_DONE:
-		w->direct->copies_sent++;
-		direct_copy_end(w, copy);
-		break;
+	case DIRECT_DONE: direct_copy_end(w, copy); break;
 	default: direct_copy_fail(w, copy, COPY_BROKEN, false); break;
 	}
 	return true;

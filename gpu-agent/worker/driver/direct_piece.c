@@ -146,7 +146,7 @@ static void piece_end(struct worker *w, struct direct_piece *piece, CUresult sta
 	if (copy && !status &&
 		direct_say_data(w, copy->link, copy->id, piece->offset, piece->bytes, piece->n,
 			piece->range)) {
-		w->direct->bytes_sent += piece->n;
+		w->stats.peer_sent += piece->n;
 		free(piece);
 		return;
 	}
@@ -260,6 +260,7 @@ void direct_landed(struct worker *w, struct direct_link *l, struct direct_copy *
 	if (!status) {
 		limits_work(w, stream);
 		copy->under_way += m->length;
+		w->stats.peer_received += m->length;
 		if (copy->under_way == copy->total)
 			status = direct_copy_fence(w, copy, stream);
 	}
