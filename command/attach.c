@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #define ATTACH_COPIES 3
 #define ATTACH_STATUS (64u << 10) /* of some hundred programs */
 #define ATTACH_PATIENCE 5	  /* s */
+#define ATTACH_AGENTS 8		  /* between which copies are tried */
 #define ATTACH_SYMBOL(name) ((__typeof__(&name))dlsym(library, #name))
 
 /* Which of COUNT devices reach each other's memory, in words; "": there is one only. */
@@ -41,6 +43,18 @@ static const char *peers(void *library, int count)
 		      : "; none reaches another one's memory, copies between them work";
 }
 
+/* The device's primary context is current then. 0: it cannot be had. */
+static CUdeviceptr memory_on(void *library, int device, size_t bytes, CUcontext *context)
+{
+	CUdeviceptr at = 0;
+
+	if (ATTACH_SYMBOL(cuDevicePrimaryCtxRetain)(context, device) ||
+		ATTACH_SYMBOL(cuCtxSetCurrent)(*context) ||
+		ATTACH_SYMBOL(cuMemAlloc_v2)(&at, bytes))
+		return 0;
+	return at;
+}
+
 static double now(void)
 {
 	struct timespec t;
@@ -54,13 +68,11 @@ static double now(void)
 static double copy_rate(void *library)
 {
 	uint64_t *host = malloc(ATTACH_COPY), x = 88172645463325252u;
-	CUdeviceptr memory = 0;
 	CUcontext context;
+	CUdeviceptr memory = host ? memory_on(library, 0, ATTACH_COPY, &context) : 0;
 	double since = 0;
 
-	if (host && !ATTACH_SYMBOL(cuDevicePrimaryCtxRetain)(&context, 0) &&
-		!ATTACH_SYMBOL(cuCtxSetCurrent)(context) &&
-		!ATTACH_SYMBOL(cuMemAlloc_v2)(&memory, ATTACH_COPY)) {
+	if (memory) {
 		for (size_t i = 0; i < ATTACH_COPY / sizeof(*host); i++) {
 			x ^= x << 13;
 			x ^= x >> 7;
@@ -114,8 +126,58 @@ static void wire(double rate)
 	cJSON_Delete(status);
 }
 
-/* What a program gets, and on further lines how it reaches that. Why it failed is what the
- * library says on stderr. */
+/* Whose GPUs these are. NULL: the library does not say it. */
+static const char *agent_of(void *library, int device)
+{
+	const char *(*agent)(unsigned) =
+		(const char *(*)(unsigned))dlsym(library, "vcuda_nvml_agent");
+	int (*index)(CUdevice) = (int (*)(CUdevice))dlsym(library, "vcuda_nvml_index");
+
+	return agent && index ? agent((unsigned)index(device)) : NULL;
+}
+
+/* The library says on stderr which way a copy between two agents goes. */
+static void try_copy(void *library, int from, int to)
+{
+	CUcontext contexts[2];
+	CUdeviceptr source = memory_on(library, from, 4, &contexts[0]);
+	CUdeviceptr target = source ? memory_on(library, to, 4, &contexts[1]) : 0;
+
+	if (target)
+		ATTACH_SYMBOL(cuMemcpyPeer)(target, contexts[1], source, contexts[0], 4);
+}
+
+/* A line for each agent with its GPUs on stderr, where there are several, and a copy between
+ * the first GPUs of each two. */
+static void agents(void *library, int count)
+{
+	int first[ATTACH_AGENTS], found = 0, last = 0;
+
+	for (int i = 0; i < count; i++) {
+		const char *now = agent_of(library, i);
+		const char *before = i ? agent_of(library, i - 1) : NULL;
+
+		if (!now)
+			return;
+		if ((!before || strcmp(now, before)) && found < ATTACH_AGENTS)
+			first[found++] = i;
+	}
+	for (int i = 0; found > 1 && i < found; i++) {
+		last = (i + 1 < found ? first[i + 1] : count) - 1;
+		if (last == first[i])
+			fprintf(stderr, "vcuda: GPU %d: agent %s\n", last,
+				agent_of(library, last));
+		else
+			fprintf(stderr, "vcuda: GPUs %d to %d: agent %s\n", first[i], last,
+				agent_of(library, last));
+	}
+	for (int i = 0; i < found; i++)
+		for (int j = i + 1; j < found; j++)
+			try_copy(library, first[i], first[j]);
+}
+
+/* What a program gets, and on further lines how it reaches that. What else there is to say, and
+ * why it failed, the library says on stderr. */
 int command_attach(void)
 {
 	char path[PATH_MAX], name[128] = "?";
@@ -142,6 +204,7 @@ int command_attach(void)
 	printf("a program gets %d GPU%s: %s%s%s\n", count, count == 1 ? "" : "s", name,
 		count > 1 ? ", …" : "", peers(library, count));
 	fflush(stdout);
+	agents(library, count);
 	wire(copy_rate(library));
 	return 0;
 }

@@ -184,6 +184,30 @@ static void check_agent(struct doctor *doctor, const char *agent)
 	}
 }
 
+/* "vcuda: session=… WORDS": the words. */
+static const char *debugged(const char *line)
+{
+	const char *said = words(line), *rest = strchr(said, ' ');
+
+	return rest && !strncmp(said, "session=", 8) ? rest + 1 : said;
+}
+
+/* What the attached program said of its agents, and of copies between them. */
+static void say_agents(struct doctor *doctor)
+{
+	char *line, *rest = doctor->err;
+
+	while ((line = strsep(&rest, "\n"))) {
+		const char *said = debugged(line);
+
+		if (!strncmp(said, "GPU ", 4) || !strncmp(said, "GPUs ", 5))
+			say(doctor, RIGHT, "gpus", "%s", said);
+		else if (!strncmp(said, "copies between ", 15))
+			say(doctor, strstr(said, "from agent to agent") ? RIGHT : NOTE, "peers",
+				"%s", said);
+	}
+}
+
 /* As a program does it. Only where nothing is known to be wrong: its text would be the same. */
 static void check_attach(struct doctor *doctor)
 {
@@ -200,6 +224,7 @@ static void check_attach(struct doctor *doctor)
 		*wires++ = 0;
 	if (!ret) {
 		say(doctor, RIGHT, "attach", "%s", doctor->out);
+		say_agents(doctor);
 		while ((line = strsep(&wires, "\n")))
 			if (*line)
 				say(doctor, RIGHT, "wire", "%s", line);

@@ -51,6 +51,7 @@ static const char usage[] =
 
 struct smi_gpu {
 	char name[96], uuid[96], place[32];
+	char agent[280];       /* "": there is one for all */
 	long long total, used; /* bytes */
 	int load, temperature;
 	long long power, limit; /* mW */
@@ -124,6 +125,33 @@ static long long number(const cJSON *object, const char *name)
 		       : UNKNOWN;
 }
 
+/* Whose each GPU is, where there are several agents. */
+static void ask_agents(void *library, struct smi *smi)
+{
+	const char *(*agent)(unsigned) =
+		(const char *(*)(unsigned))dlsym(library, "vcuda_nvml_agent");
+	bool several = false;
+
+	for (int i = 0; agent && i < smi->gpu_count; i++) {
+		const char *name = agent((unsigned)i);
+
+		snprintf(
+			smi->gpus[i].agent, sizeof(smi->gpus[i].agent), "%s", name ? name : "");
+		several |= i && strcmp(smi->gpus[i].agent, smi->gpus[i - 1].agent);
+	}
+	for (int i = 0; !several && i < smi->gpu_count; i++)
+		smi->gpus[i].agent[0] = 0;
+}
+
+/* A process has a session at each of its agents. */
+static bool is_shown(const struct smi *smi, long long pid)
+{
+	for (int i = 0; i < smi->process_count; i++)
+		if (smi->processes[i].pid == pid)
+			return true;
+	return false;
+}
+
 /* Best effort: without a sidecar's status the table has no processes. */
 static void ask_sidecar(struct smi *smi)
 {
@@ -141,7 +169,8 @@ static void ask_sidecar(struct smi *smi)
 	{
 		struct smi_process *process = &smi->processes[smi->process_count];
 
-		if (smi->process_count == SMI_PROCESSES || number(channel, "pid") == getpid())
+		if (smi->process_count == SMI_PROCESSES || number(channel, "pid") == getpid() ||
+			is_shown(smi, number(channel, "pid")))
 			continue;
 		process->pid = number(channel, "pid");
 		process->used = process->gpu = UNKNOWN;
@@ -191,6 +220,7 @@ static int ask_session(struct smi *smi, struct error *error)
 	smi->gpu_count = count < SMI_GPUS ? (int)count : SMI_GPUS;
 	for (unsigned i = 0; i < (unsigned)smi->gpu_count; i++)
 		ask_gpu(library, i, &smi->gpus[i]);
+	ask_agents(library, smi);
 	ask_sidecar(smi);
 	return 0;
 }
@@ -321,6 +351,10 @@ static void print_gpu(const struct smi_gpu *gpu, int index)
 		figure(total, sizeof(total), gpu->total, 1 << 20),
 		figure(load, sizeof(load), gpu->load, 1));
 	row(line);
+	if (gpu->agent[0]) {
+		snprintf(line, sizeof(line), "     agent %.76s", gpu->agent);
+		row(line);
+	}
 }
 
 static void print_table(const struct smi *smi)
@@ -433,6 +467,7 @@ int command_smi(int argc, char **argv)
 		return 0;
 	}
 	for (int i = 0; i < smi.gpu_count; i++)
-		printf("GPU %d: %s (UUID: %s)\n", i, smi.gpus[i].name, smi.gpus[i].uuid);
+		printf("GPU %d: %s (UUID: %s)%s%s\n", i, smi.gpus[i].name, smi.gpus[i].uuid,
+			smi.gpus[i].agent[0] ? " agent " : "", smi.gpus[i].agent);
 	return 0;
 }

@@ -111,6 +111,40 @@ static const char *item_text(const cJSON *object, const char *name, int i)
 	return cJSON_IsString(item) ? item->valuestring : "";
 }
 
+/* A line for each session; of several agents, with the agent. */
+static void print_channels(const cJSON *channels)
+{
+	const cJSON *channel;
+	bool several = false;
+
+	cJSON_ArrayForEach(channel, channels) several |=
+		strcmp(text_of(channel, "agent"), text_of(channels->child, "agent")) != 0;
+	if (cJSON_GetArraySize(channels))
+		printf("%8s  %-5s  %7s  %10s  %10s  %10s  %10s  %9s  %9s  %7s  %8s  %9s  %s\n",
+			"PID", "STATE", "SECONDS", "FRAMES OUT", "MIB OUT", "FRAMES IN",
+			"MIB IN", "IN FLIGHT", "TRANSPORT", "STRIPES", "COMPRESS", "WIRE MB/S",
+			several ? "PROGRAM, AGENT" : "PROGRAM");
+	cJSON_ArrayForEach(channel, channels)
+	{
+		double rate = number(channel, "wire_bytes_per_second");
+		char measured[16] = "-";
+
+		if (rate > 0)
+			snprintf(measured, sizeof(measured), "%.0f", rate / 1e6);
+		printf("%8.0f  %-5s  %7.0f  %10.0f  %10.1f  %10.0f  %10.1f  %9.0f  %9s  %7.0f  "
+		       "%8s  %9s  %s%s%s\n",
+			number(channel, "pid"), text_of(channel, "state"),
+			number(channel, "seconds"), number(channel, "frames_sent"),
+			number(channel, "bytes_sent") / 1048576,
+			number(channel, "frames_received"),
+			number(channel, "bytes_received") / 1048576,
+			number(channel, "in_flight"), text_of(channel, "transport"),
+			number(channel, "lanes"), text_of(channel, "compress"), measured,
+			text_of(channel, "program"), several ? ", " : "",
+			several ? text_of(channel, "agent") : "");
+	}
+}
+
 /* Said of agents that do not reach each other. */
 static void print_relays(const cJSON *root)
 {
@@ -126,7 +160,7 @@ static void print_relays(const cJSON *root)
 int control_print(const char *json)
 {
 	cJSON *root = cJSON_Parse(json);
-	const cJSON *channels = cJSON_GetObjectItemCaseSensitive(root, "channels"), *channel;
+	const cJSON *channels = cJSON_GetObjectItemCaseSensitive(root, "channels");
 	const cJSON *totals = cJSON_GetObjectItemCaseSensitive(root, "totals");
 
 	if (!root)
@@ -144,29 +178,7 @@ int control_print(const char *json)
 		number(totals, "poisoned"), number(totals, "frames_sent"),
 		number(totals, "bytes_sent") / 1048576, number(totals, "frames_received"),
 		number(totals, "bytes_received") / 1048576);
-	if (cJSON_GetArraySize(channels))
-		printf("%8s  %-5s  %7s  %10s  %10s  %10s  %10s  %9s  %9s  %7s  %8s  %9s  %s\n",
-			"PID", "STATE", "SECONDS", "FRAMES OUT", "MIB OUT", "FRAMES IN",
-			"MIB IN", "IN FLIGHT", "TRANSPORT", "STRIPES", "COMPRESS", "WIRE MB/S",
-			"PROGRAM");
-	cJSON_ArrayForEach(channel, channels)
-	{
-		double rate = number(channel, "wire_bytes_per_second");
-		char measured[16] = "-";
-
-		if (rate > 0)
-			snprintf(measured, sizeof(measured), "%.0f", rate / 1e6);
-		printf("%8.0f  %-5s  %7.0f  %10.0f  %10.1f  %10.0f  %10.1f  %9.0f  %9s  %7.0f  "
-		       "%8s  %9s  %s\n",
-			number(channel, "pid"), text_of(channel, "state"),
-			number(channel, "seconds"), number(channel, "frames_sent"),
-			number(channel, "bytes_sent") / 1048576,
-			number(channel, "frames_received"),
-			number(channel, "bytes_received") / 1048576,
-			number(channel, "in_flight"), text_of(channel, "transport"),
-			number(channel, "lanes"), text_of(channel, "compress"), measured,
-			text_of(channel, "program"));
-	}
+	print_channels(channels);
 	print_relays(root);
 	cJSON_Delete(root);
 	return 0;

@@ -61,15 +61,6 @@ static bool session_id(const struct session *session, uint8_t id[16])
 	return true;
 }
 
-static const char *session_address(const struct session *session)
-{
-	const char *chosen = session->page->carry.address;
-
-	return *chosen && memchr(chosen, 0, sizeof(session->page->carry.address))
-		       ? chosen
-		       : session->agent;
-}
-
 static uint32_t pair_counter(uint32_t *counter)
 {
 	if (!*counter)
@@ -126,13 +117,12 @@ static CUresult ask_connect(struct pair *pair, struct session *from, struct sess
 		call.status = CUDA_ERROR_NOT_SUPPORTED;
 	shim_put(&call, &body->session, id, sizeof(id));
 	shim_put(&call, &body->ticket, ticket, 16);
-	shim_put_string(&call, &body->address, session_address(to));
+	shim_put_string(&call, &body->address, session_reached(to));
 	reply = shim_wait(&call, sizeof(*reply));
 	text = reply ? shim_run(&call, &reply->text, &n) : NULL;
 	if (call.status)
-		session_debug("copies between %s and %s go through this process: %.*s",
-			from->agent, to->agent, text ? (int)strnlen(text, n) : 0,
-			text ? text : "");
+		session_debug("agent %s does not dial %s%s%.*s", from->agent, to->agent,
+			text ? ": " : "", text ? (int)strnlen(text, n) : 0, text ? text : "");
 	status = shim_end(&call);
 	session_leave(visit);
 	return status;
@@ -206,8 +196,11 @@ static uint32_t pair_link(struct session *from, struct session *to)
 		status = ask_ticket(pair, a, b, link, ticket);
 		if (!status)
 			status = ask_connect(pair, a, b, link, ticket);
-		if (!status)
+		if (!status) {
+			session_debug("copies between %s and %s go from agent to agent",
+				from->agent, to->agent);
 			return pair->link = link;
+		}
 	}
 	if (low->relays && !ask_relay(pair, low, high, ++direct.links))
 		return pair->link = direct.links;

@@ -24,6 +24,16 @@ const struct open_device *vcuda_nvml_device(unsigned index)
 	return index < devices.info.device_count ? &devices.all[index] : NULL;
 }
 
+const char *vcuda_nvml_agent(unsigned index)
+{
+	return index < devices.info.device_count ? session_reached(devices.home[index]) : NULL;
+}
+
+int vcuda_nvml_index(CUdevice device)
+{
+	return device >= 0 && device < devices.count ? devices.at[device].place : -1;
+}
+
 bool vcuda_nvml_cuda_used(void)
 {
 	return atomic_load(&session_here()->phase) == SESSION_READY && !session_status();

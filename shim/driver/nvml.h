@@ -29,6 +29,11 @@ CUresult vcuda_nvml_join(void);
 const struct open_info *vcuda_nvml_info(void);
 const struct open_device *vcuda_nvml_device(unsigned index);
 
+/* Whose it is: the address at which its agent was reached. NULL: no such device. */
+const char *vcuda_nvml_agent(unsigned index);
+/* What NVML calls the one that CUDA calls DEVICE, once cuInit succeeded; -1: there is none. */
+int vcuda_nvml_index(CUdevice device);
+
 /* cuInit succeeded in this process, and the session is alive. */
 bool vcuda_nvml_cuda_used(void);
 

@@ -71,6 +71,15 @@ void session_debug(const char *format, ...)
 	errno = saved;
 }
 
+const char *session_reached(const struct session *session)
+{
+	const char *chosen = session->page->carry.address;
+
+	return *chosen && memchr(chosen, 0, sizeof(session->page->carry.address))
+		       ? chosen
+		       : session->agent;
+}
+
 void session_because(const char *text)
 {
 	struct session *here = session_here();

@@ -152,6 +152,9 @@ void session_mark_lost(CUresult status, const char *text);
 /* What calls answer now; CUDA_SUCCESS while READY (or while attaching). */
 CUresult session_status(void);
 
+/* Which of the addresses of its agent it was reached at, of an attached one. */
+const char *session_reached(const struct session *session);
+
 /* Why attaching failed, or the session was lost; the first text stays. */
 void session_because(const char *text);
 

@@ -185,6 +185,31 @@ def test_one_of_the_two_may():
         assert [direct(agent) for agent in made] == [1, 1]
 
 
+def test_commands_tell_whose_gpus_and_which_way():
+    """`vcuda doctor`, `smi` and `status` name each GPU's agent; the doctor, how copies between agents go."""
+    def vcuda(*words, **env):
+        return subprocess.run([os.path.join(BIN, "vcuda"), *words], capture_output=True, text=True, timeout=60,
+                              env=environment({"VCUDA_SOCKET": sidecar.socket, **env})).stdout
+
+    for peers, way in ((ANYWHERE, "go from agent to agent"), ("", "go through the sidecar")):
+        with agents(1, 2, peers=peers) as (made, sidecar):
+            one, two = (agent.address for agent in made)
+            said = vcuda("doctor")
+            for line in f"GPU 0: agent {one}", f"GPUs 1 to 2: agent {two}", f"copies between {one} and {two} {way}":
+                assert line + "\n" in said, said
+            reversed_order = vcuda("doctor", CUDA_VISIBLE_DEVICES="2,0")
+            assert f"GPU 0: agent {two}\n" in reversed_order and f"GPU 1: agent {one}\n" in reversed_order, reversed_order
+            assert re.findall(r"agent (\S+)", vcuda("smi")) == [one, two, two]
+            assert re.findall(r"agent (\S+)", vcuda("smi", "-L")) == [one, two, two]
+            app = program(sidecar, "go-on")
+            app.line("^copied", 60)
+            status = vcuda("status")
+            for agent in made:
+                assert f"direct, {agent.address}\n" in status, status
+            assert vcuda("smi").count(str(app.pid)) == 1  # it has two sessions
+            right(app, " 0 wrong")
+
+
 def test_switched_off():
     with agents(1, 1) as (made, sidecar):
         for word in ("copies", "no_direct"), ("copies", "no_post"), ("events", "no_post"), ("copies", "no_batch"), \
