@@ -286,8 +286,8 @@ static void local_hear_one(struct worker *w, const struct local_message *m, int 
 {
 	w->stats.bytes_received += sizeof(*m);
 	switch (m->what) {
-	case LOCAL_PIN: local_pin(w, m, fds[0]); break;
-	case LOCAL_UNPIN: local_unpin(w, m); break;
+	case LOCAL_PIN: local_memory_pin(w, m, fds[0]); break;
+	case LOCAL_UNPIN: local_memory_unpin(w, m); break;
 	case LOCAL_GONE: w->local.gone_at = wait_now(); break;
 	case LOCAL_PING: local_pong(w); break;
 	case LOCAL_ATTACH: local_attach_again(w, fds); break;

@@ -220,7 +220,7 @@ static bool local_kept(struct worker *w, const struct local_message *m, int fd)
 	return old->kept;
 }
 
-void local_pin(struct worker *w, const struct local_message *m, int fd)
+void local_memory_pin(struct worker *w, const struct local_message *m, int fd)
 {
 	struct error error = {0};
 	struct segment *segment = NULL;
@@ -275,7 +275,7 @@ void local_close(struct worker *w)
 	}
 }
 
-void local_unpin(struct worker *w, const struct local_message *m)
+void local_memory_unpin(struct worker *w, const struct local_message *m)
 {
 	if (segments_remove(&w->local.segments, m->segment))
 		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE,

@@ -16,13 +16,13 @@ struct local_segment *local_ours(struct segment *segment);
 bool local_same(const struct local_segment *segment, int fd);
 /* The sidecar's PIN: a segment more, or again. Takes no descriptor; a bad one breaks the
  * session. */
-void local_pin(struct worker *w, const struct local_message *m, int fd);
+void local_memory_pin(struct worker *w, const struct local_message *m, int fd);
 /* Whether the bytes begin in the segment. */
 bool local_holds(const struct segment *segment, const void *bytes);
 /* What was given back goes once nothing uses it. */
 void local_close(struct worker *w);
 /* The sidecar's UNPIN: the segment is not named any more, and goes when nothing uses it. */
-void local_unpin(struct worker *w, const struct local_message *m);
+void local_memory_unpin(struct worker *w, const struct local_message *m);
 /* NULL: too many are out, or they would be more bytes than staging memory has: the GPU is
  * behind.
  */

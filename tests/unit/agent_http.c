@@ -62,8 +62,8 @@ static void json_has_the_documented_fields(void **state)
 	static const char *const session_fields[] = {"session", "state", "pod", "program",
 		"pid", "uid", "peer", "started", "worker_pid", "memory", "frames_received",
 		"frames_sent", "bytes_received", "bytes_sent", "launches", "copies_in_bytes",
-		"copies_out_bytes", "errors", "transport", "lanes", "peers", "peer_received_bytes",
-		"peer_sent_bytes"};
+		"copies_out_bytes", "errors", "transport", "lanes", "peers",
+		"peer_received_bytes", "peer_sent_bytes"};
 	const char *body;
 	cJSON *root, *one;
 
