@@ -206,6 +206,7 @@ int adopt_adopt(struct channel *channel, const struct channel_request *request)
 		request_reply(&server->options, channel->socket, &answer, NULL, 0);
 		return -EACCES;
 	}
+	channel_open(channel);
 	if (request_reply(&server->options, channel->socket, &answer, &channel->doorbell, 1))
 		channel->gone = true;
 	atomic_fetch_add(&server->attached, 1);

@@ -271,6 +271,7 @@ static uint32_t attach_grant(
 	answer.mode = channel->server->options.mode;
 	answer.size = segment->size;
 	memcpy(answer.session, channel->subject.session, sizeof(channel->subject.session));
+	channel_open(channel);
 	if (answer_send(channel, &answer, (int[]){channel->doorbell, segment->fd}, 2) < 0) {
 		error_set(error, 0, "the program went away while it was being attached");
 		channel->gone = true;

@@ -553,17 +553,21 @@ static void channel_stop(struct channel *channel)
 	channel_lose(channel, STATUS_LOST, "the sidecar was stopped");
 }
 
+void channel_open(struct channel *channel)
+{
+	channel->opened_at = wait_now();
+	atomic_store(&channel->transport, "none");
+	if (channel->link)
+		channel_name(channel);
+	atomic_store(&channel->state, CHANNEL_OPEN);
+}
+
 static void channel_serve(struct channel *channel)
 {
 	uint64_t now = wait_now();
 
 	channel->heard_at = channel->said_at = channel->work_at = channel->control_at = now;
-	channel->opened_at = now;
 	channel->out.timing = channel->replies.timing = &channel->timing;
-	atomic_store(&channel->transport, "none");
-	if (channel->link)
-		channel_name(channel);
-	atomic_store(&channel->state, CHANNEL_OPEN);
 	segment_guard(&channel->segments);
 	while (!channel->finished && !channel->stopping)
 		channel_turn(channel);

@@ -82,6 +82,10 @@ struct stripes_setting channel_stripes(struct channel *channel);
 int channel_start(struct server *server, int socket, const struct ucred *peer,
 	const struct channel_request *request, int segment);
 
+/* Everything of the program's is there: other threads find the channel from now on. Before the
+ * program is answered, since its other channels may name this one from then on (relay.c). */
+void channel_open(struct channel *channel);
+
 /* The session is over: tells the app, wakes everybody, closes the link. Once. */
 void channel_lose(struct channel *channel, uint32_t status, const char *text);
 
