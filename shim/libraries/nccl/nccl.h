@@ -57,7 +57,9 @@ struct nccl_making {
 	struct wire_ncclCommInitRank *body;
 };
 
-/* comm.c. Makes those of a group, of one process: either all are made, or none; frees what
+/* comm.c. Its name goes, and its memory. */
+void nccl_comm_drop(struct nccl_comm *comm);
+/* make.c. Makes those of a group, of one process: either all are made, or none; frees what
  * each has. */
 ncclResult_t nccl_make(struct nccl_making *making, uint32_t count);
 /* They are not made after all. */
