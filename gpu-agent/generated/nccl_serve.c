@@ -39,7 +39,7 @@ static const struct library_run runs[] = {
 	sizeof(struct wire_ncclGetUniqueId_reply)),
 	FRAME(ncclCommInitRank, both, serve_ncclCommInitRank,
 	sizeof(struct wire_ncclCommInitRank_reply)),
-	FRAME(ncclCommDestroy, call, serve_ncclCommDestroy,
+	FRAME(ncclCommDestroy, both, serve_ncclCommDestroy,
 	sizeof(struct wire_ncclCommDestroy_reply)),
 	FRAME(ncclGetLastError, call, serve_ncclGetLastError,
 	sizeof(struct wire_ncclGetLastError_reply)),

@@ -19,7 +19,7 @@ def agents(*gpus, flags=(), more=()):
         for number, count in enumerate(gpus):
             place = os.path.join(path, str(number))
             os.makedirs(place)
-            made.append(Agent(place, *more, env={"VCUDA_SOFTGPU_DEVICES": str(count)}))
+            made.append(Agent(place, *more, env={"VCUDA_SOFTGPU_DEVICES": str(count), "VCUDA_SOFTGPU_IDENTITY": place}))
         sidecar = Sidecar(path, "+".join(agent.address for agent in made), *flags)
         try:
             yield made, sidecar

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """NCCL at an agent: what its configuration allows, and what workers may then."""
+import contextlib
+import json
 import os
 import subprocess
 
-from stack import BIN, BUILD, Agent, App, Sidecar, folder
+from stack import BIN, BUILD, Agent, App, Sidecar, folder, kill
+from test_agents import agents
 
 GPUS = {"VCUDA_SOFTGPU_DEVICES": "2"}
 
@@ -47,3 +50,71 @@ def test_an_environment_that_is_not_nccls_is_refused():
     got = subprocess.run([os.path.join(BIN, "gpu-agent"), "--insecure", "--check-config", "--set",
                           "nccl.environment=NCCL_IB_HCA=mlx5_0:1"], capture_output=True, text=True, timeout=20)
     assert not got.returncode, got
+
+
+ALLOWED = ("--set", "nccl.allowed=true", "--set", "nccl.wait=20s")
+
+
+@contextlib.contextmanager
+def two():
+    """A sidecar with two agents of one GPU each, which allow NCCL."""
+    with agents(1, 1, more=ALLOWED) as (made, sidecar):
+        yield made, sidecar
+
+
+def right(sidecar, name, *words, env=None):
+    app = App(*words, socket=sidecar.socket, program=os.path.join(BUILD, "nccl", "13", name), env=env or {})
+    app.right(60)
+    return app.text()
+
+
+def test_ranks_of_a_process_at_two_agents():
+    with two() as (_, sidecar):
+        for name in ("first", "collectives", "errors", "apart"):
+            right(sidecar, name)
+
+
+def test_ranks_at_two_agents_with_every_switch():
+    with two() as (_, sidecar):
+        for word in ("no_post", "no_learn", "no_cache", "no_batch", "no_push"):
+            right(sidecar, "first", env={"VCUDA_PERF": word})
+            right(sidecar, "apart", env={"VCUDA_PERF": word})
+        right(sidecar, "first", env={"VCUDA_STRICT": "1"})
+
+
+def round_trips(sidecar, thing, count):
+    with folder() as path:
+        stats = os.path.join(path, "stats")
+        right(sidecar, "steady", thing, str(count), env={"VCUDA_STATS": stats})
+        with open(stats) as file:
+            return json.load(file)["round_trips"]
+
+
+def test_a_collective_between_two_agents_waits_for_nobody():
+    with two() as (_, sidecar):
+        for thing in ("all_reduce", "exchange"):
+            few, many = round_trips(sidecar, thing, 2), round_trips(sidecar, thing, 52)
+            assert few == many, (thing, few, many)
+
+
+def test_an_agent_of_two_that_does_not_allow_it():
+    """The other one does not wait for its rank."""
+    with folder() as path:
+        made = []
+        for number, more in enumerate(((), ALLOWED)):
+            place = os.path.join(path, str(number))
+            os.makedirs(place)
+            made.append(Agent(place, *more, env={"VCUDA_SOFTGPU_IDENTITY": place}))
+        sidecar = Sidecar(path, "+".join(agent.address for agent in made))
+        app = program("first", socket=sidecar.socket)
+        app.line(r"agent 0: the agent's configuration does not allow NCCL \(nccl.allowed\)", 10)
+        assert app.wait() == 1, app.text()
+
+
+def test_an_agent_that_is_killed_under_a_collective():
+    with two() as (made, sidecar):
+        app = program("apart", "wait", socket=sidecar.socket)
+        app.line("ready", 20)
+        kill(made[1].everyone())
+        app.line("the other rank is an error", 20)
+        assert app.wait() == 0, app.text()

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/engine/session.h"
+#include "shim/engine/statistics.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -48,26 +50,45 @@ static size_t reply_get(const struct front_frame *frame, uint32_t bytes)
 	return take;
 }
 
-static CUresult front_send(const struct front_frame *frame)
+/* The call of the frame; its status says whether there is one. */
+static void call_build(struct shim_call *call, const struct front_frame *frame)
 {
-	struct shim_call call;
-	const void *reply;
-	unsigned char *body = shim_begin(&call, frame->op, frame->body_bytes);
+	unsigned char *body = shim_begin(call, frame->op, frame->body_bytes);
 
-	if (call.status)
-		return shim_end(&call);
+	if (call->status)
+		return;
 	memcpy(body, frame->body, frame->body_bytes);
 	if (mirror_apart)
 		mirror_addresses(body, frame->body_bytes);
 	if (frame->stream_at != FRONT_NO_STREAM) {
-		uint64_t stream = shim_stream(&call, frame->stream);
+		uint64_t stream = shim_stream(call, frame->stream);
 
-		memcpy(call.body + frame->stream_at, &stream, sizeof(stream));
+		memcpy(call->body + frame->stream_at, &stream, sizeof(stream));
 	}
-	call.key_from = frame->key_from;
-	call.key_to = frame->key_to;
+	call->key_from = frame->key_from;
+	call->key_to = frame->key_to;
 	if (frame->status_first)
-		call.lasting = lasting;
+		call->lasting = lasting;
+}
+
+/* What came for it, REPLY or NULL, is the front's; and it is learned. */
+static void call_answered(
+	const struct shim_call *call, const struct front_frame *frame, const void *reply)
+{
+	if (reply && frame->reply)
+		memcpy(frame->reply, reply, reply_get(frame, call->reply_bytes));
+	if (frame->learned && !call->status && !(reply && failed(frame, reply)))
+		shim_learn(call);
+}
+
+static CUresult front_send(const struct front_frame *frame)
+{
+	struct shim_call call;
+	const void *reply;
+
+	call_build(&call, frame);
+	if (call.status)
+		return shim_end(&call);
 	if (frame->post)
 		return shim_post(&call);
 	if (frame->learned && !frame->reply)
@@ -76,10 +97,7 @@ static CUresult front_send(const struct front_frame *frame)
 		return shim_post(&call);
 	reply = frame->cached ? shim_wait_cached(&call, frame->reply_bytes)
 			      : shim_wait(&call, frame->reply_bytes);
-	if (reply && frame->reply)
-		memcpy(frame->reply, reply, reply_get(frame, call.reply_bytes));
-	if (frame->learned && !call.status && !(reply && failed(frame, reply)))
-		shim_learn(&call);
+	call_answered(&call, frame, reply);
 	return shim_end(&call);
 }
 
@@ -105,6 +123,83 @@ EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
 	if (lent)
 		home_lent();
 	return status;
+}
+
+/* ---- several agents at once ---- */
+
+struct front_pending {
+	struct shim_call call;
+};
+
+EXPORT struct front_pending *vcuda_front_begin(
+	const struct front_frame *frame, CUresult *status)
+{
+	struct front_pending *pending = NULL;
+
+	*status = shim_enter(frame->call);
+	if (!*status)
+		*status = pinned_before(frame->body, frame->body_bytes);
+	if (!*status && !(pending = malloc(sizeof(*pending))))
+		*status = CUDA_ERROR_OUT_OF_MEMORY;
+	if (*status)
+		return NULL;
+	call_build(&pending->call, frame);
+	if (!shim_send(&pending->call)) {
+		stats_event(STATS_ROUND_TRIPS);
+		return pending;
+	}
+	*status = shim_end(&pending->call);
+	free(pending);
+	return NULL;
+}
+
+EXPORT bool vcuda_front_wait(struct front_pending *pending, uint64_t ns)
+{
+	return shim_wait_for(&pending->call, ns);
+}
+
+EXPORT CUresult vcuda_front_end(struct front_pending *pending, const struct front_frame *frame)
+{
+	struct shim_call call = pending->call;
+	const void *reply = shim_wait_sent(&call, frame->reply_bytes);
+
+	free(pending);
+	/* Other calls have had the scratch meanwhile; what was learned is in the key. */
+	call.body = (unsigned char *)(uintptr_t)frame->body;
+	call_answered(&call, frame, reply);
+	return shim_end(&call);
+}
+
+EXPORT void vcuda_front_abandon(struct front_pending *pending)
+{
+	free(pending);
+}
+
+EXPORT bool vcuda_front_known(const struct front_frame *frame)
+{
+	struct shim_call call;
+
+	call_build(&call, frame);
+	return !call.status && shim_known(&call);
+}
+
+EXPORT unsigned vcuda_front_home(CUcontext context)
+{
+	const struct context *found =
+		session_count > 1 ? handle_object((uint64_t)(uintptr_t)context, KIND_CUcontext)
+				  : NULL;
+
+	return found ? context_session(found)->index : 0;
+}
+
+EXPORT unsigned vcuda_front_homes(void)
+{
+	return session_count;
+}
+
+EXPORT bool vcuda_front_posts(void)
+{
+	return shim_perf & PERF_POST;
 }
 
 EXPORT bool vcuda_front_keeps(void)

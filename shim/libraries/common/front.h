@@ -37,6 +37,27 @@ struct front_frame {
 
 /* Sends it; the call's status, or the session's. */
 CUresult vcuda_front_send(const struct front_frame *frame);
+
+/* A frame that is under way: several agents are asked at once so. */
+struct front_pending;
+
+/* Sends it, in the current context, to be awaited. NULL: *status says why it was not. */
+struct front_pending *vcuda_front_begin(const struct front_frame *frame, CUresult *status);
+/* In the same context: waits so long at most. True: vcuda_front_end does not wait. */
+bool vcuda_front_wait(struct front_pending *pending, uint64_t ns);
+/* In the same context: waits, fills in the reply, and learns as vcuda_front_send does; the
+ * frame and its body are as they were at the beginning. Frees PENDING. */
+CUresult vcuda_front_end(struct front_pending *pending, const struct front_frame *frame);
+/* Nobody waits for the answer any more. Frees PENDING; its place for answers is lost. */
+void vcuda_front_abandon(struct front_pending *pending);
+/* Whether the frame, of the current context, would be posted now as one that was learned. */
+bool vcuda_front_known(const struct front_frame *frame);
+/* Which of the process' agents has the context; 0 where it has one. */
+unsigned vcuda_front_home(CUcontext context);
+/* Whether what is posted is not awaited; VCUDA_PERF=no_post awaits it. */
+bool vcuda_front_posts(void);
+/* How many agents the process has. */
+unsigned vcuda_front_homes(void);
 /* Whether answers are kept; VCUDA_PERF=no_cache asks each time. */
 bool vcuda_front_keeps(void);
 

@@ -37,6 +37,7 @@ static struct nccl_comm *comm_new(const struct nccl_comm *parent, ncclResult_t *
 	if (parent) {
 		comm->context = parent->context;
 		comm->device = parent->device;
+		ret = cuCtxPushCurrent(parent->context); /* the name's agent is the parent's */
 	} else {
 		ret = vcuda_front_context();
 		if (!ret)
@@ -46,6 +47,8 @@ static struct nccl_comm *comm_new(const struct nccl_comm *parent, ncclResult_t *
 		comm->device = (int)device;
 	}
 	comm->handle = ret ? 0 : vcuda_front_mint(KIND_ncclComm, comm);
+	if (parent && !ret)
+		nccl_leave();
 	if (comm->handle)
 		return comm;
 	*status = nccl_fault(ret ? front_status(&nccl_front, ret) : ncclSystemError,
@@ -265,11 +268,21 @@ static ncclResult_t comm_end(const struct nccl_comm *comm, enum nccl_end end)
 	struct wire_ncclCommDestroy body = {
 		.comm = comm->handle, .major = VCUDA_ABI, .end = end};
 	struct wire_ncclCommDestroy_reply reply = {0};
-	CUresult status =
-		front_ask(OP_ncclCommDestroy, &body, sizeof(body), &reply, sizeof(reply));
+	ncclResult_t gone;
+	CUresult status;
 
-	return nccl_answered(
-		status ? front_status(&nccl_front, status) : (ncclResult_t)reply.plain.status);
+	if (vcuda_front_homes() == 1) {
+		status = front_ask(
+			OP_ncclCommDestroy, &body, sizeof(body), &reply, sizeof(reply));
+		return nccl_answered(status ? front_status(&nccl_front, status)
+					    : (ncclResult_t)reply.plain.status);
+	}
+	/* Ranks at other agents end by calls of their own, which this one must not wait for. */
+	if (!nccl_enter(comm->context, &gone))
+		return gone;
+	status = front_post(OP_ncclCommDestroy, &body, sizeof(body));
+	nccl_leave();
+	return nccl_answered(front_status(&nccl_front, status));
 }
 
 /* The name is no more, whatever the agent answers. */

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "protocol/wire/channel.h"
 #include "shim/libraries/nccl/nccl.h"
 
 static __thread struct group {
@@ -64,10 +65,12 @@ static ncclResult_t body_put(void *body, const struct nccl_operation *o, uint32_
 	return ncclSuccess;
 }
 
-static ncclResult_t body_send(
-	CUcontext context, const void *body, uint32_t count, uint32_t number, bool last)
+/* The frame of COUNT operations, LAST of their group, whose body is at BODY. */
+static struct front_frame frame_of(void *body, uint32_t count, uint32_t number, bool last)
 {
-	struct front_frame frame = {
+	*(struct wire_ncclGroupEnd *)body = (struct wire_ncclGroupEnd){
+		.major = VCUDA_ABI, .count = (uint16_t)count, .more = !last, .group = number};
+	return (struct front_frame){
 		.call = FRONT_COUNTED,
 		.op = OP_ncclGroupEnd,
 		.post = !last,
@@ -77,51 +80,164 @@ static ncclResult_t body_send(
 		.body_bytes = (uint32_t)FRAME_BYTES(count),
 		.stream_at = FRONT_NO_STREAM,
 	};
-	CUcontext popped;
-	CUresult status = cuCtxPushCurrent(context);
-	int answer;
-
-	if (status)
-		return nccl_fault(front_status(&nccl_front, status),
-			"the communicator's context is gone");
-	answer = vcuda_library_frame(&nccl_front, &frame);
-	cuCtxPopCurrent(&popped);
-	return nccl_answered(answer);
 }
 
-/* One frame: COUNT operations, LAST of their group. */
+static ncclResult_t body_send(CUcontext context, struct front_frame *frame)
+{
+	ncclResult_t status;
+
+	if (!nccl_enter(context, &status))
+		return status;
+	status = vcuda_library_frame(&nccl_front, frame);
+	nccl_leave();
+	return nccl_answered(status);
+}
+
 static ncclResult_t frame_send(
 	const struct nccl_operation *o, uint32_t count, uint32_t number, bool last)
 {
 	enum { FEW = 8 };
 	_Alignas(8) unsigned char few[FRAME_BYTES(FEW)];
 	void *body = count <= FEW ? few : malloc(FRAME_BYTES(count));
+	struct front_frame frame;
 	ncclResult_t status;
 
 	if (!body)
 		return nccl_fault(ncclSystemError, "no memory");
-	*(struct wire_ncclGroupEnd *)body = (struct wire_ncclGroupEnd){
-		.major = VCUDA_ABI, .count = (uint16_t)count, .more = !last, .group = number};
+	frame = frame_of(body, count, number, last);
 	status = body_put(body, o, count);
 	if (!status)
-		status = body_send(o->context, body, count, number, last);
+		status = body_send(o->context, &frame);
 	if (body != few)
 		free(body);
 	return status;
 }
 
-static ncclResult_t operations_send(const struct nccl_operation *o, uint32_t count)
+/* Operations at one agent: all frames, or all but the last. *FROM: what the last one has. */
+static ncclResult_t frames_send(const struct nccl_operation *o, uint32_t count, uint32_t number,
+	bool with_last, uint32_t *from)
 {
-	uint32_t most = (uint32_t)NCCL_FRAME_OPERATIONS;
-	uint32_t number = count > most ? nccl_group_number() : 0;
+	uint32_t most = (uint32_t)NCCL_FRAME_OPERATIONS, n;
 	ncclResult_t status = ncclSuccess;
 
-	for (uint32_t at = 0; at < count && !status; at += most) {
-		uint32_t n = count - at < most ? count - at : most;
-
-		status = frame_send(o + at, n, number, at + n == count);
+	for (*from = 0; *from < count && !status; *from += n) {
+		n = count - *from < most ? count - *from : most;
+		if (*from + n == count && !with_last)
+			break;
+		status = frame_send(o + *from, n, number, *from + n == count);
 	}
 	return status;
+}
+
+static uint32_t number_of(uint32_t count)
+{
+	return count > NCCL_FRAME_OPERATIONS ? nccl_group_number() : 0;
+}
+
+/* --- at several agents -------------------------------------------------------------------- */
+
+/* What the agents have of a group, each its operations in the program's order. */
+struct parts {
+	uint32_t count;
+	bool known; /* each agent has done the like before: nobody is waited for */
+	struct part {
+		const struct nccl_operation *operations;
+		uint32_t count, number;
+		void *body;
+		struct library_reply reply;
+	} at[CHANNEL_AGENTS];
+	struct nccl_ask asks[CHANNEL_AGENTS];
+};
+
+/* All but the last frame are under way, and that is ready. */
+static ncclResult_t part_begin(struct parts *p, struct part *part, struct nccl_ask *ask)
+{
+	const struct nccl_operation *o = part->operations;
+	ncclResult_t status;
+	uint32_t from, n;
+
+	part->number = number_of(part->count);
+	status = frames_send(o, part->count, part->number, false, &from);
+	if (status)
+		return status;
+	n = part->count - from;
+	part->body = malloc(FRAME_BYTES(n));
+	if (!part->body)
+		return nccl_fault(ncclSystemError, "no memory");
+	ask->context = o->context;
+	ask->frame = frame_of(part->body, n, part->number, true);
+	ask->frame.reply = &part->reply;
+	ask->frame.reply_bytes = sizeof(part->reply);
+	ask->frame.status_first = true;
+	status = body_put(part->body, o + from, n);
+	if (status || !nccl_enter(ask->context, &status))
+		return status;
+	p->known &= !part->number && vcuda_front_known(&ask->frame);
+	nccl_leave();
+	return ncclSuccess;
+}
+
+/* One for each agent that has some: SORTED has them side by side. */
+static void parts_cut(struct parts *p, const struct nccl_operation *o, uint32_t count,
+	struct nccl_operation *sorted)
+{
+	uint32_t n = 0;
+
+	p->known = true;
+	for (unsigned home = 0; home < vcuda_front_homes() && n < count; home++) {
+		struct part *part = &p->at[p->count];
+
+		part->operations = &sorted[n];
+		for (uint32_t i = 0; i < count; i++)
+			if (vcuda_front_home(o[i].context) == home) {
+				sorted[n++] = o[i];
+				part->count++;
+			}
+		p->count += part->count != 0;
+	}
+}
+
+static ncclResult_t parts_send(struct parts *p)
+{
+	ncclResult_t status = ncclSuccess;
+
+	for (uint32_t i = 0; i < p->count && !status; i++)
+		status = part_begin(p, &p->at[i], &p->asks[i]);
+	if (!status && !p->known)
+		status = nccl_ask_all(p->asks, p->count);
+	else
+		for (uint32_t i = 0; i < p->count && !status; i++)
+			status = body_send(p->asks[i].context, &p->asks[i].frame);
+	for (uint32_t i = 0; i < p->count; i++)
+		free(p->at[i].body);
+	return status;
+}
+
+static ncclResult_t operations_send_apart(const struct nccl_operation *o, uint32_t count)
+{
+	struct nccl_operation *sorted = malloc(count * sizeof(*sorted));
+	struct parts *p = calloc(1, sizeof(*p));
+	ncclResult_t status;
+
+	if (sorted && p) {
+		parts_cut(p, o, count, sorted);
+		status = parts_send(p);
+	} else {
+		status = nccl_fault(ncclSystemError, "no memory");
+	}
+	free(sorted);
+	free(p);
+	return status;
+}
+
+static ncclResult_t operations_send(const struct nccl_operation *o, uint32_t count)
+{
+	uint32_t from;
+
+	for (uint32_t i = 1; i < count && vcuda_front_homes() > 1; i++)
+		if (vcuda_front_home(o[i].context) != vcuda_front_home(o->context))
+			return operations_send_apart(o, count);
+	return frames_send(o, count, number_of(count), true, &from);
 }
 
 /* Keeps the first fault for the group's end. */

@@ -57,6 +57,23 @@ struct nccl_making {
 	struct wire_ncclCommInitRank *body;
 };
 
+/* several.c: a frame that is to be awaited, in a context of its agent. */
+struct nccl_ask {
+	CUcontext context;
+	struct front_frame frame; /* with a reply */
+	ncclResult_t status;	  /* how it went, */
+	bool abandoned;		  /* or whether nobody knows */
+	struct front_pending *pending;
+};
+/* Asks all at once, and waits for all: the first fault, whose text is kept. Once one has failed
+ * the others get a few seconds. */
+ncclResult_t nccl_ask_all(struct nccl_ask *asks, unsigned count);
+/* Whether the agents of these contexts have NCCL, and the same one. */
+ncclResult_t nccl_agree(const CUcontext *contexts, unsigned count);
+/* Makes it current, until nccl_leave(). False: *STATUS says why. */
+bool nccl_enter(CUcontext context, ncclResult_t *status);
+void nccl_leave(void);
+
 /* comm.c. Its name goes, and its memory. */
 void nccl_comm_drop(struct nccl_comm *comm);
 /* make.c. Makes those of a group, of one process: either all are made, or none; frees what

@@ -50,14 +50,23 @@ STUB_EXPORT const char *ncclGetLastError(ncclComm_t comm)
 {
 	struct wire_ncclGetLastError body = {.major = VCUDA_ABI};
 	struct wire_ncclGetLastError_reply reply = {0};
+	const struct nccl_comm *found;
+	ncclResult_t gone;
+	CUresult status;
+	bool entered;
 
 	COUNT(ncclGetLastError);
-	(void)comm; /* natively not looked at either */
 	if (!last_room())
 		return "no memory for the text";
 	if (last_here)
 		return last;
-	if (front_ask(OP_ncclGetLastError, &body, sizeof(body), &reply, sizeof(reply)))
+	/* Natively the communicator is not looked at; here it may say which agent knows. */
+	found = vcuda_front_homes() > 1 && comm ? nccl_find(comm) : NULL;
+	entered = found && nccl_enter(found->context, &gone);
+	status = front_ask(OP_ncclGetLastError, &body, sizeof(body), &reply, sizeof(reply));
+	if (entered)
+		nccl_leave();
+	if (status)
 		snprintf(last, NCCL_TEXT, "the agent does not answer");
 	else
 		memcpy(last, reply.text, NCCL_TEXT);
