@@ -250,8 +250,8 @@ def test_datagrams_of_nobodys_have_no_effect():
         stranger.setblocking(False)
         knock = struct.pack("<QII", SESSION_MAGIC, SESSION_VERSION, 9)
         open_before = len(os.listdir(f"/proc/{agent.front()}/fd"))
-        sent, until = 0, time.monotonic() + 12
-        while time.monotonic() < until and sent < 300000:
+        sent, until = 0, time.monotonic() + 60
+        while time.monotonic() < until and sent < 60000:
             seen, client = way.last[True]
             back, _ = way.last[False]
             if len(seen) == KNOCK and seen[:5] == b"VCUDA":
@@ -270,7 +270,7 @@ def test_datagrams_of_nobodys_have_no_effect():
                 wrong[chance.randrange(len(wrong))] ^= chance.randrange(1, 256)
                 way.udp.sendto(bytes(wrong), client)  # … and the agent's
                 sent += 2
-        assert sent > 50000, sent
+        assert sent >= 60000, sent
         # Those that the socket had room for.
         assert int(re.search(r'knocks_total{result="refused"} (\d+)', agent.http("/metrics")).group(1)) > 1000
         assert not select.select([stranger], [], [], 0)[0], "a stranger was answered"
