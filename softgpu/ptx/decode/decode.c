@@ -202,6 +202,7 @@ static const struct rule rules[] = {
 	{"getctarank", ptx_decode_mapa, ""},
 	{"griddepcontrol", nothing, ""},
 	{"isspacep", ptx_decode_isspacep, ""},
+	{"istypep", ptx_decode_istypep, ""},
 	{"ld", ptx_decode_memory, ""},
 	{"ldmatrix", ptx_decode_matrix, ""},
 	{"ldu", ptx_decode_memory, ""},

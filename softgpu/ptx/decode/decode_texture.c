@@ -322,3 +322,22 @@ void ptx_decode_txq(struct ptx_build *b)
 	}
 	ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 }
+
+/* istypep.type p, a: whether a variable of that type lies there. */
+void ptx_decode_istypep(struct ptx_build *b)
+{
+	const struct ptx_statement *st = &b->st;
+	struct ptx_out out = ptx_out(b, ptx_arg(b, 0), 1, false);
+	uint32_t a = ptx_in(b, ptx_arg(b, 1), 8);
+	struct ptx_ins *ins = ptx_build_emit(b, "istypep");
+
+	ins->d = out.operand;
+	ins->a = a;
+	ins->imm = ptx_has_mod(st, "texref")	   ? PTX_TEXREF
+		   : ptx_has_mod(st, "surfref")	   ? PTX_SURFREF
+		   : ptx_has_mod(st, "samplerref") ? PTX_SAMPLERREF
+						   : PTX_PLAIN;
+	if (ins->imm == PTX_PLAIN)
+		ptx_build_wrong(b, "%.*s: a type is expected", (int)st->text.n, st->text.p);
+	ptx_out_finish(b, &out);
+}

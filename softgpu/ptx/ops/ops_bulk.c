@@ -172,21 +172,15 @@ static uint64_t swizzled(uint64_t at, unsigned swizzle)
 	return at ^ (at >> 3 & ((1u << swizzle) - 1) << 4);
 }
 
-static uint64_t not_a_number(enum bulk_type type)
-{
-	return type == BULK_F16	   ? 0x7fff
-	       : type == BULK_BF16 ? 0x7fff
-	       : type == BULK_F32  ? 0x7fffffff
-				   : UINT64_C(0x7ff8000000000000);
-}
-
 /* The box at the coordinates, to or from `shared`; returns its bytes. */
 static uint32_t move_box(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
 	const struct bulk *bulk, const struct tensor_map *map, const uint64_t *coordinates,
 	uint64_t shared)
 {
 	const uint8_t size = sizes[map->type];
-	uint64_t outside = map->fill_nan && map->type >= BULK_F16 ? not_a_number(map->type) : 0;
+	uint64_t outside = map->fill_nan && map->type >= BULK_F16
+				   ? PTX_OOB_NAN * UINT64_C(0x0001000100010001)
+				   : 0;
 	uint32_t index[5] = {0}, bytes = 0;
 	unsigned k;
 

@@ -6,16 +6,37 @@
 #include "softgpu/ptx/ops/ops.h"
 #include "softgpu/ptx/texture.h"
 
+/* A register holds the number, or where the variable is that does. */
+static const struct ptx_texture *look_up(const struct ptx_warp *w, uint64_t number)
+{
+	const struct ptx_texture *t = ptx_texture_find(number);
+
+	if (!t && ptx_module_opaque(w->block->run->module, number))
+		t = ptx_texture_find(
+			__atomic_load_n((const uint64_t *)(uintptr_t)number, __ATOMIC_RELAXED));
+	return t;
+}
+
 static const struct ptx_texture *find(
 	struct ptx_warp *w, const struct ptx_ins *i, unsigned lane, bool surface)
 {
 	uint64_t number = REG(const uint64_t, a)[lane];
-	const struct ptx_texture *t = ptx_texture_find(number);
+	const struct ptx_texture *t = look_up(w, number);
 
 	if (!t || t->surface != surface)
 		ptx_fault(w, i, PTX_TRAP, "0x%llx is no %s", (unsigned long long)number,
 			surface ? "surface" : "texture");
 	return t;
+}
+
+OP(istypep, "istypep", "x")
+{
+	const struct ptx_module *module = w->block->run->module;
+	uint32_t *p = ptx_pred(w, i->d), is = 0;
+	SRC_A(uint64_t);
+
+	EACH(w->mask) is |= (uint32_t)(ptx_module_opaque(module, a[l]) == i->imm) << l;
+	*p = (*p & ~w->mask) | is;
 }
 
 OP_FLOW(tex, "tex", "x")
@@ -150,7 +171,7 @@ REDUCE(add_u32, "add.u32", uint32_t, old + v) REDUCE(add_u64, "add.u64", uint64_
 	EACH(w->mask)
 	{
 		uint64_t number = REG(const uint64_t, a)[l];
-		const struct ptx_texture *t = ptx_texture_find(number);
+		const struct ptx_texture *t = look_up(w, number);
 
 		if (!t)
 			ptx_fault(w, i, PTX_TRAP, "0x%llx is no texture or surface",

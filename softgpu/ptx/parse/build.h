@@ -271,6 +271,7 @@ void ptx_decode_tensormap(struct ptx_build *b);
 void ptx_decode_matrix(struct ptx_build *b); /* ldmatrix stmatrix mma movmatrix */
 void ptx_decode_tex(struct ptx_build *b);    /* tex tld4 */
 void ptx_decode_txq(struct ptx_build *b);    /* txq suq */
+void ptx_decode_istypep(struct ptx_build *b);
 void ptx_decode_suld(struct ptx_build *b);
 void ptx_decode_sust(struct ptx_build *b);
 void ptx_decode_sured(struct ptx_build *b);

@@ -15,7 +15,7 @@ import tempfile
 
 # How the forms begin that are not served (docs/SOFTGPU.md says so too).
 UNSERVED = (
-    "multimem.", "istypep.", "fma.rn.oob", "cp.async.bulk.tensor.3d.shared::cluster.global.im2col",
+    "multimem.", "cp.async.bulk.tensor.3d.shared::cluster.global.im2col",
     "cp.async.bulk.tensor.4d.shared::cluster.global.im2col",
     "cp.async.bulk.tensor.5d.shared::cluster.global.im2col",
     "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs")
