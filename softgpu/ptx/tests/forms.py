@@ -15,10 +15,7 @@ import tempfile
 
 # How the forms begin that are not served (docs/SOFTGPU.md says so too).
 UNSERVED = (
-    "multimem.", "cp.async.bulk.tensor.3d.shared::cluster.global.im2col",
-    "cp.async.bulk.tensor.4d.shared::cluster.global.im2col",
-    "cp.async.bulk.tensor.5d.shared::cluster.global.im2col",
-    "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs")
+    "multimem.",)
 CHUNK = 2000
 ROUNDS = 20
 # ptxas on a line that it does not take; generic addresses have 64 bits.

@@ -28,8 +28,9 @@ static unsigned char *texels;
 /* 8 by 4, in rows of 64 bytes: two levels, the second one behind the first. */
 static struct ptx_texture make(enum ptx_texel texel, uint32_t channels)
 {
-	return (struct ptx_texture){.levels = {{(uint64_t)(uintptr_t)texels, 64, 256, 8, 4, 1},
-					    {(uint64_t)(uintptr_t)texels + 256, 64, 128, 4, 2, 1}},
+	return (struct ptx_texture){
+		.levels = {{(uint64_t)(uintptr_t)texels, 64, 256, 8, 4, 1},
+			{(uint64_t)(uintptr_t)texels + 256, 64, 128, 4, 2, 1}},
 		.nlevels = 1,
 		.texel = texel,
 		.channels = channels,
@@ -72,8 +73,9 @@ static void test_references(void **state)
 	for (unsigned k = 0; k < 256; k++)
 		texels[k] = (unsigned char)(k + 1);
 	module = text_load("sm_90",
-		".global .u32 plain; .global .texref tx; .global .surfref sf; .global .texref none;\n" HEAD
-		"mov.u64 d0, tx; mov.u64 d1, sf; mov.u64 d2, plain; mov.u32 r9, 2; mov.u32 r8, 1;\n"
+		".global .u32 plain; .global .texref tx; .global .surfref sf; .global .texref "
+		"none;\n" HEAD "mov.u64 d0, tx; mov.u64 d1, sf; mov.u64 d2, plain; mov.u32 r9, "
+		"2; mov.u32 r8, 1;\n"
 		/* Each kind, of each kind of variable, of none, and off by four bytes. */
 		"istypep.texref p0, d0; selp.u32 r0, 1, 0, p0;\n"
 		"istypep.surfref p0, d0; selp.u32 r1, 2, 0, p0; or.b32 r0, r0, r1;\n"
@@ -81,14 +83,19 @@ static void test_references(void **state)
 		"istypep.surfref p0, d1; selp.u32 r1, 8, 0, p0; or.b32 r0, r0, r1;\n"
 		"istypep.texref p0, d1; selp.u32 r1, 16, 0, p0; or.b32 r0, r0, r1;\n"
 		"istypep.texref p0, d2; selp.u32 r1, 32, 0, p0; or.b32 r0, r0, r1;\n"
-		"add.u64 d3, d0, 4; istypep.texref p0, d3; selp.u32 r1, 64, 0, p0; or.b32 r0, r0, r1;\n"
+		"add.u64 d3, d0, 4; istypep.texref p0, d3; selp.u32 r1, 64, 0, p0; or.b32 r0, "
+		"r0, r1;\n"
 		"istypep.texref p0, 0; selp.u32 r1, 128, 0, p0; or.b32 r0, r0, r1;\n"
 		"istypep.texref p0, tn; selp.u32 r1, 256, 0, p0; or.b32 r0, r0, r1;\n"
 		"st.global.u32 [base], r0;\n"
-		"tex.2d.v4.u32.s32 {r0, r1, r2, r3}, [d0, {r9, r8}]; st.global.u32 [base+4], r0;\n"
-		"tex.2d.v4.u32.s32 {r0, r1, r2, r3}, [tx, {r9, r8}]; st.global.u32 [base+8], r0;\n"
-		"tex.2d.v4.u32.s32 {r0, r1, r2, r3}, [tn, {r9, r8}]; st.global.u32 [base+12], r0;\n"
-		"txq.width.b32 r0, [d0]; suq.height.b32 r1, [d1]; st.global.u32 [base+16], r0;\n"
+		"tex.2d.v4.u32.s32 {r0, r1, r2, r3}, [d0, {r9, r8}]; st.global.u32 [base+4], "
+		"r0;\n"
+		"tex.2d.v4.u32.s32 {r0, r1, r2, r3}, [tx, {r9, r8}]; st.global.u32 [base+8], "
+		"r0;\n"
+		"tex.2d.v4.u32.s32 {r0, r1, r2, r3}, [tn, {r9, r8}]; st.global.u32 [base+12], "
+		"r0;\n"
+		"txq.width.b32 r0, [d0]; suq.height.b32 r1, [d1]; st.global.u32 [base+16], "
+		"r0;\n"
 		"st.global.u32 [base+20], r1; suld.b.2d.b8.trap h0, [d1, {r9, r8}];\n"
 		"cvt.u32.u16 r0, h0; st.global.u32 [base+24], r0;\nret; }\n");
 	put_reference(module, "tx", false, number);
