@@ -117,10 +117,138 @@ static void test_references(void **state)
 	ptx_texture_remove(surface);
 }
 
+static void test_fetch_halves_and_questions(void **state)
+{
+	struct ptx_texture t = make(PTX_TEXEL_F32, 4);
+	static const float texel[] = {1.0f, -2.5f, 65520.0f, 0.1f};
+	uint64_t number;
+	struct ptx_module *module;
+
+	(void)state;
+	memcpy(texels, texel, sizeof(texel));
+	t.nlevels = 2;
+	t.normalized = true;
+	number = ptx_texture_add(&t);
+	module = text_load("sm_90", HEAD
+		"mov.u32 r9, 0; tex.2d.v4.f16.s32 {h0, h1, _, h3}, [tn, {r9, r9}];\n"
+		"st.global.u16 [base], h0; st.global.u16 [base+2], h1; st.global.u16 [base+4], "
+		"h3;\n"
+		"tex.2d.v4.f16.s32 {_, _, h2, _}, [tn, {r9, r9}]; st.global.u16 [base+6], h2;\n"
+		"mov.u32 r1, 1; txq.level.width.b32 r0, [tn], r1; st.global.u32 [base+8], r0;\n"
+		"txq.level.height.b32 r0, [tn], 0; st.global.u32 [base+12], r0;\n"
+		"txq.level.width.b32 r0, [tn], 2; st.global.u32 [base+16], r0;\n"
+		"txq.num_samples.b32 r0, [tn]; st.global.u32 [base+20], r0;\n"
+		"txq.level.depth.b32 r0, [tn], -1; st.global.u32 [base+24], r0; ret; }\n");
+	assert_int_equal(launch(module, (struct params){.texture = number}), PTX_OK);
+	assert_int_equal(out[0], 0xc1003c00);
+	assert_int_equal(out[1], 0x7c002e66);
+	assert_int_equal(out[2], 4);
+	assert_int_equal(out[3], 4);
+	assert_int_equal(out[4], 0);
+	assert_int_equal(out[5], 0);
+	assert_int_equal(out[6], 0);
+	ptx_module_free(module);
+	ptx_texture_remove(number);
+}
+
+/* One store of {VALUES} to element 3, 1; the element's first eight bytes. */
+static uint64_t store(enum ptx_texel texel, uint32_t channels, const char *text)
+{
+	struct ptx_texture t = make(texel, channels);
+	struct ptx_module *module = text_load("sm_90", text);
+	uint64_t number, got;
+
+	t.surface = true;
+	number = ptx_texture_add(&t);
+	memset(texels, 0x77, 4096);
+	assert_int_equal(launch(module, (struct params){.surface = number}), PTX_OK);
+	memcpy(&got, texels + 64 + 3 * ptx_texel_bytes(texel) * channels, sizeof(got));
+	ptx_module_free(module);
+	ptx_texture_remove(number);
+	return got;
+}
+
+#define PUT(type, a, b, c, d)                                                                  \
+	HEAD "mov.u32 r1, 3; mov.u32 r2, 1; mov.b32 r4, " a "; mov.b32 r5, " b ";\n"           \
+	     "mov.b32 r6, " c "; mov.b32 r7, " d ";\nsust.p.2d." type                          \
+	     ".b32.zero [sn, {r1, r2}], "
+
+static void test_formatted_stores(void **state)
+{
+	(void)state;
+	/* Numbers that an element cannot hold are its least and greatest. */
+	assert_int_equal(
+		store(PTX_TEXEL_U8, 4,
+			PUT("v4", "300", "7", "0xffffffff", "255") "{r4, r5, r6, r7}; ret; }"),
+		0x77777777ffff07ff);
+	assert_int_equal(
+		store(PTX_TEXEL_S8, 4,
+			PUT("v4", "-300", "-7", "200", "127") "{r4, r5, r6, r7}; ret; }"),
+		0x777777777f7ff980);
+	assert_int_equal(store(PTX_TEXEL_S16, 2,
+				 PUT("v2", "-40000", "40000", "0", "0") "{r4, r5}; ret; }"),
+		0x777777777fff8000);
+	assert_int_equal(store(PTX_TEXEL_F16, 4,
+				 PUT("v4", "0f3f800000", "0fc0200000", "0f7f800000",
+					 "0f00000001") "{r4, r5, r6, r7}; ret; }"),
+		0x00007c00c1003c00);
+	/* More values than the element has, and fewer. */
+	assert_int_equal(
+		store(PTX_TEXEL_U16, 1, PUT("v2", "70000", "9", "0", "0") "{r4, r5}; ret; }"),
+		0x777777777777ffff);
+	assert_int_equal(store(PTX_TEXEL_U32, 2,
+				 HEAD "mov.u32 r1, 3; mov.u32 r2, 1; mov.u32 r4, -1;\n"
+				      "sust.p.2d.b32.trap [sn, {r1, r2}], r4; ret; }"),
+		0x00000000ffffffff);
+	/* Outside: nothing is written, or the nearest element is. */
+	assert_int_equal(store(PTX_TEXEL_U32, 1,
+				 HEAD "mov.u32 r1, 8; mov.u32 r2, 1; mov.u32 r4, 5;\n"
+				      "sust.p.2d.b32.zero [sn, {r1, r2}], r4; ret; }"),
+		0x7777777777777777);
+	assert_int_equal(store(PTX_TEXEL_U32, 1,
+				 HEAD "mov.u32 r1, 99; mov.u32 r2, 1; mov.u32 r4, 5;\n"
+				      "sust.p.2d.b32.clamp [sn, {r1, r2}], r4; ret; }"),
+		0x7777777777777777);
+	assert_int_equal(texels[64 + 7 * 4], 5);
+}
+
+#define REDUCE(op, type, value)                                                                \
+	HEAD "mov.u32 r1, 3; mov.u32 r2, 1; mov.b64 d1, " value "; cvt.u32.u64 r4, d1;\n"      \
+	     "sured.p." op ".2d." type ".trap [sn, {r1, r2}], "
+
+static void test_formatted_reductions(void **state)
+{
+	(void)state;
+	/* 0x77777777 is there; a number with its top bit set is the least only with a sign. */
+	assert_int_equal(
+		store(PTX_TEXEL_U32, 1, REDUCE("min", "b32", "0x80000001") "r4; ret; }"),
+		0x7777777777777777);
+	assert_int_equal(
+		store(PTX_TEXEL_S32, 1, REDUCE("min", "b32", "0x80000001") "r4; ret; }"),
+		0x7777777780000001);
+	assert_int_equal(
+		store(PTX_TEXEL_U32, 1, REDUCE("max", "b32", "0x80000001") "r4; ret; }"),
+		0x7777777780000001);
+	assert_int_equal(store(PTX_TEXEL_U32, 2,
+				 REDUCE("max", "b64", "0x8000000000000001") "d1; ret; }"),
+		0x8000000000000001);
+	assert_int_equal(store(PTX_TEXEL_S32, 2,
+				 REDUCE("max", "b64", "0x8000000000000001") "d1; ret; }"),
+		0x7777777777777777);
+	assert_int_equal(store(PTX_TEXEL_U32, 1, REDUCE("add", "b32", "2") "r4; ret; }"),
+		0x7777777777777779);
+	assert_int_equal(
+		store(PTX_TEXEL_U32, 1, REDUCE("or", "b32", "0x88000000") "r4; ret; }"),
+		0x77777777ff777777);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_references),
+		cmocka_unit_test(test_fetch_halves_and_questions),
+		cmocka_unit_test(test_formatted_stores),
+		cmocka_unit_test(test_formatted_reductions),
 	};
 
 	text_init(1);
