@@ -80,12 +80,6 @@ static void read_parameters(struct ptx_build *b, bool rets)
 	ptx_read_char(b, ')');
 }
 
-/* The parts of ( ... ) are read once to find the name, and once more inside its scope. */
-static void past_group(struct ptx_build *b)
-{
-	ptx_scan_past(&b->scan, ')');
-}
-
 static uint32_t find_or_add_function(struct ptx_build *b, struct ptx_word word)
 {
 	struct ptx_module *module = b->module;
@@ -169,16 +163,17 @@ static void read_function(struct ptx_build *b, bool is_kernel)
 
 		ptx_scan_directive(s, &word); /* .noreturn, .attribute(...) */
 		if (ptx_scan_accept(s, '('))
-			past_group(b);
+			ptx_scan_past_group(s);
 	}
+	/* These are read once to find the name, and once more inside its scope. */
 	if (ptx_scan_accept(s, '(')) {
 		rets = *s;
-		past_group(b);
+		ptx_scan_past_group(s);
 	}
 	name = ptx_read_word(b);
 	if (ptx_scan_accept(s, '(')) {
 		params = *s;
-		past_group(b);
+		ptx_scan_past_group(s);
 	}
 	index = find_or_add_function(b, name);
 	f = &b->module->functions[index];

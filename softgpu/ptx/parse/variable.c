@@ -40,7 +40,7 @@ void ptx_variable_declaration(struct ptx_build *b, struct ptx_declaration *decl)
 							  : PTX_SAMPLERREF;
 		} else if (ptx_word_is(word, "attribute")) {
 			ptx_read_char(b, '(');
-			ptx_scan_past(s, ')');
+			ptx_scan_past_group(s);
 		} else if (ptx_word_is(word, "ptr") || ptx_word_is(word, "global") ||
 			   ptx_word_is(word, "const") || ptx_word_is(word, "shared") ||
 			   ptx_word_is(word, "local") || ptx_word_is(word, "noreturn")) {
@@ -229,7 +229,10 @@ void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
 		end = at + decl.bytes;
 		data_room(b, end);
 		if (ptx_scan_accept(s, '=')) {
-			if (ptx_scan_accept(s, '{'))
+			/* What a texture or sampler is like; nothing that is served asks. */
+			if (decl.opaque && ptx_scan_accept(s, '{'))
+				ptx_scan_past_block(s);
+			else if (ptx_scan_accept(s, '{'))
 				at = read_list(b, at, decl.element, end, decl.is_unsized);
 			else
 				read_value(b, at, decl.element);

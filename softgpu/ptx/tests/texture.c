@@ -242,11 +242,42 @@ static void test_formatted_reductions(void **state)
 		0x77777777ff777777);
 }
 
+static void test_declarations(void **state)
+{
+	struct ptx_module *module;
+
+	(void)state;
+	/* What is said of a sampler and of a variable; and an instruction with a sampler, of
+	 * whose kernel only the launch is refused. */
+	module = text_load("sm_90, texmode_independent",
+		".global .samplerref s = { addr_mode_0 = clamp_to_border, filter_mode = "
+		"nearest };\n"
+		".global .texref t;\n"
+		".global .attribute(.unified(19, 95)) .u32 g = 7;\n"
+		".func .attribute(.unified(0xAB, 0xCD)) f() { ret; }\n" HEAD
+		"mov.u64 d0, s; istypep.samplerref p0, d0; selp.u32 r0, 1, 0, p0; call f;\n"
+		"ld.global.u32 r1, [g].unified; st.global.v2.u32 [base], {r0, r1}; ret; }\n"
+		".visible .entry other(.param .u64 out) { .reg .b32 r<9>;\n"
+		"tex.2d.v4.f32.f32 {r0, r1, r2, r3}, [t, s, {r4, r5}]; ret; }\n");
+	assert_int_equal(launch(module, (struct params){0}), PTX_OK);
+	assert_int_equal(out[0], 1);
+	assert_int_equal(out[1], 7);
+	{
+		struct ptx_error error;
+
+		assert_int_equal(
+			text_launch(module, "other", 1, 1, 0, &out, &error), PTX_NOT_SUPPORTED);
+		assert_non_null(strstr(error.text, "a sampler of its own"));
+	}
+	ptx_module_free(module);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_references),
 		cmocka_unit_test(test_fetch_halves_and_questions),
+		cmocka_unit_test(test_declarations),
 		cmocka_unit_test(test_formatted_stores),
 		cmocka_unit_test(test_formatted_reductions),
 	};
