@@ -80,7 +80,7 @@ def probe(*flags):
 
 
 def test_bad_words():
-    for flags, text in ((("--protocol", "quic"), "none of auto, native and local"),
+    for flags, text in ((("--protocol", "quic"), "none of auto, native, light and local"),
                         (("--local-socket", "relative"), "no absolute path")):
         status_, said = probe("--agent", "127.0.0.1", *flags)
         assert status_ and text in said, said
