@@ -57,6 +57,9 @@ struct local_message {
 	uint32_t captured; /* ATTACH: 1: CHANNEL_FEATURE_CAPTURED */
 	uint64_t size;
 	uint64_t ring, arena, bounce;
+	/* PIN, UNPIN and HELD: the first is which of them this is, from 1 on. Once it is said
+	 * the page's `named` says so, and then the program hears the number; 0: a sidecar that
+	 * does not count them. */
 	uint64_t counts[LOCAL_COUNTS];
 	char text[168]; /* one line, NUL-terminated */
 };
