@@ -184,27 +184,31 @@ static bool has_sign(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane)
 				p, &old, new, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));      \
 		}                                                                              \
 		return i + 1;                                                                  \
-	}
+	}                                                                                      \
+	_Static_assert(sizeof(T) >= 4, "what memory swaps at once")
 
-REDUCE(add_u32, "add.u32", uint32_t, old + v)
-REDUCE(add_u64, "add.u64", uint64_t, old + v)
-REDUCE(min_u32, "min.u32", uint32_t, old < v ? old : v)
-REDUCE(min_s32, "min.s32", int32_t, old < v ? old : v) REDUCE(
-	min_u64, "min.u64", uint64_t, old < v ? old : v) REDUCE(min_s64, "min.s64", int64_t,
-	old < v ? old : v) REDUCE(max_u32, "max.u32", uint32_t, old > v ? old : v)
-	REDUCE(max_s32, "max.s32", int32_t, old > v ? old : v) REDUCE(
-		max_u64, "max.u64", uint64_t, old > v ? old : v) REDUCE(max_s64, "max.s64",
-		int64_t, old > v ? old : v) REDUCE(and_b32, "and.b32", uint32_t, old &v)
-		REDUCE(and_b64, "and.b64", uint64_t, old &v) REDUCE(
-			or_b32, "or.b32", uint32_t, old | v) REDUCE(or_b64, "or.b64", uint64_t,
-			old | v) REDUCE(min_p32, "min.p32", uint32_t, SIGNED_OR_NOT(int32_t, <))
-			REDUCE(max_p32, "max.p32", uint32_t, SIGNED_OR_NOT(int32_t, >)) REDUCE(
-				min_p64, "min.p64", uint64_t, SIGNED_OR_NOT(int64_t, <))
-				REDUCE(max_p64, "max.p64", uint64_t, SIGNED_OR_NOT(int64_t, >))
+REDUCE(add_u32, "add.u32", uint32_t, old + v);
+REDUCE(add_u64, "add.u64", uint64_t, old + v);
+REDUCE(min_u32, "min.u32", uint32_t, old < v ? old : v);
+REDUCE(min_s32, "min.s32", int32_t, old < v ? old : v);
+REDUCE(min_u64, "min.u64", uint64_t, old < v ? old : v);
+REDUCE(min_s64, "min.s64", int64_t, old < v ? old : v);
+REDUCE(max_u32, "max.u32", uint32_t, old > v ? old : v);
+REDUCE(max_s32, "max.s32", int32_t, old > v ? old : v);
+REDUCE(max_u64, "max.u64", uint64_t, old > v ? old : v);
+REDUCE(max_s64, "max.s64", int64_t, old > v ? old : v);
+REDUCE(and_b32, "and.b32", uint32_t, old &v);
+REDUCE(and_b64, "and.b64", uint64_t, old &v);
+REDUCE(or_b32, "or.b32", uint32_t, old | v);
+REDUCE(or_b64, "or.b64", uint64_t, old | v);
+REDUCE(min_p32, "min.p32", uint32_t, SIGNED_OR_NOT(int32_t, <));
+REDUCE(max_p32, "max.p32", uint32_t, SIGNED_OR_NOT(int32_t, >));
+REDUCE(min_p64, "min.p64", uint64_t, SIGNED_OR_NOT(int64_t, <));
+REDUCE(max_p64, "max.p64", uint64_t, SIGNED_OR_NOT(int64_t, >));
 
-	/* ---- questions ---- */
+/* ---- questions ---- */
 
-	OP_FLOW(txq, "txq", "x")
+OP_FLOW(txq, "txq", "x")
 {
 	EACH(w->mask)
 	{
