@@ -88,6 +88,18 @@ int local_say_until(struct link *link, const struct local_message *message, cons
 int local_hear(struct link *link, struct local_hearing *hearing, struct local_message *message,
 	int fds[LOCAL_FDS]);
 
+/* local:// without a path: the agent's socket has a name of its own, of 128 random bits, in the
+ * folder of POSIX shared memory, which containers with hostIPC have in common. */
+#define LOCAL_SHARED "/dev/shm/vcuda-agent-"
+#define LOCAL_SHARED_HEX 32
+#define LOCAL_SHARED_SIZE (sizeof(LOCAL_SHARED) + LOCAL_SHARED_HEX)
+#define LOCAL_SHARED_MOST 16 /* that are looked at */
+
+/* The sockets of that kind that are root's or this user's: their paths, and how many. */
+unsigned local_shared(char paths[LOCAL_SHARED_MOST][LOCAL_SHARED_SIZE]);
+/* Whether PATH is one by its name. */
+bool local_is_shared(const char *path);
+
 /* Whether FD is a file of memory that has SIZE bytes, whole pages, and, where SEALED, can get
  * no shorter. 0, or -EPERM with *error. */
 int local_memory(int fd, uint64_t size, bool sealed, struct error *error);

@@ -116,6 +116,7 @@ REFUSED = [
     (["agent.grace=5m"], [MAP], "agent/grace"),
     (["agent.localSocket=run/vcuda"], [MAP], "agent/localSocket"),
     (["agent.localSocket=/run/vcuda", "agent.config.listen=::"], [MAP], "agent.config.listen: the chart sets this key itself"),
+    (["agent.localSocket=/run/vcuda", "agent.hostIPC=true"], [MAP], "takes the place of agent.localSocket"),
     (["agent.localSocket=/run/vcuda", "agent.kind=Deployment", "agent.replicas=2"], [MAP], "one agent on each node"),
     (["injector.protocol=local"], [MAP], "needs agent.localSocket"),
     (["injector.protocol=light", "tls.enabled=true", "tls.issuer=job"], [MAP], "light goes in the clear"),
@@ -351,6 +352,13 @@ def check_local(checks):
         file.flush()
         tried = run(f"{os.environ.get('BUILD', 'build')}/bin/gpu-agent", "--check-config", "--config", file.name)
         checks.check("the agent takes the socket", tried.returncode and tried.stderr)
+    done = template(["agent.hostIPC=true"], [MAP])
+    things = [thing for thing in yaml.safe_load_all(done.stdout) if thing]
+    config = next((thing["data"]["agent.yaml"] for thing in things
+                   if thing["kind"] == "ConfigMap" and "agent.yaml" in thing["data"]), "{}")
+    shared = next(thing for thing in things if thing["kind"] == "DaemonSet")["spec"]["template"]["spec"]
+    checks.check("agent.hostIPC", yaml.safe_load(config).get("listen") != ",local://" and config)
+    checks.check("the agent's hostIPC", shared.get("hostIPC") is not True or "hostIPC" in spec)
     socket = listen.partition("local://")[2]
     for api in (MAP, KYVERNO[0], KYVERNO[1]):
         text = template(values, [api]).stdout

@@ -9,6 +9,9 @@ ports:
 {{- if .Values.agent.localSocket }}
 # every address, and pods of this node by shared memory
 listen: ",local://{{ include "vcuda.localSocket" . }}"
+{{- else if .Values.agent.hostIPC }}
+# every address, and pods of this node with hostIPC: a socket beside POSIX shared memory
+listen: ",local://"
 {{- end }}
 drain_seconds: {{ .Values.agent.drainSeconds }}
 grace: {{ .Values.agent.grace }}s
@@ -144,6 +147,9 @@ spec:
   serviceAccountName: {{ include "vcuda.serviceAccount" . }}
   automountServiceAccountToken: false
   enableServiceLinks: false
+  {{- if $agent.hostIPC }}
+  hostIPC: true
+  {{- end }}
   {{- if $agent.hostNetwork }}
   hostNetwork: true
   dnsPolicy: ClusterFirstWithHostNet
