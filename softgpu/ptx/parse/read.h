@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the readers of a module share: parse.c (directives and functions) calls
+ * What the readers of a module share: parse.c (directives) calls function.c (functions),
  * variable.c (declarations, initial values) and, at the end, link.c (final addresses).
  */
 #ifndef VCUDA_SOFTGPU_PTX_PARSE_READ_H
@@ -42,6 +42,9 @@ static inline struct ptx_word ptx_read_word(struct ptx_build *b)
 		ptx_build_fail(b, b->scan.line, "a name is expected");
 	return word;
 }
+
+/* Behind .entry or .func: up to the end of its body, or the semicolon. */
+void ptx_read_function(struct ptx_build *b, bool is_kernel);
 
 /* The dotted attributes before a variable's name, then the name and its dimensions. */
 void ptx_variable_declaration(struct ptx_build *b, struct ptx_declaration *decl);
