@@ -106,6 +106,13 @@ struct ptx_relocation {
 	uint32_t base; /* PTX_IN_… */
 };
 
+/* .alias: a function that is declared is another one. */
+struct ptx_alias {
+	struct ptx_alias *next;
+	struct ptx_word name, of;
+	int line;
+};
+
 struct ptx_fixup {
 	uint32_t ins;
 	struct ptx_word label;
@@ -159,6 +166,7 @@ struct ptx_build {
 	uint32_t nrelocations, relocation_room;
 	struct ptx_shared *shared;
 	uint32_t nshared, shared_room;
+	struct ptx_alias *aliases;
 	struct ptx_shared_use *uses, *pairs;
 	uint32_t nuses, use_room;
 	struct ptx_fixup *fixups; /* branches of this function whose label is not resolved */

@@ -18,7 +18,7 @@ static void read_parameters(struct ptx_build *b, bool rets)
 	if (ptx_scan_accept(s, ')'))
 		return;
 	do {
-		struct ptx_declaration decl;
+		struct ptx_declaration decl = {0};
 		struct ptx_symbol *symbol;
 		struct ptx_word word;
 		bool in_reg = false;

@@ -63,6 +63,20 @@ static void read_pragma(struct ptx_build *b)
 	ptx_scan_past(s, ';');
 }
 
+/* .alias name, function; */
+static void read_alias(struct ptx_build *b)
+{
+	struct ptx_alias *alias = ptx_build_alloc(b, sizeof(*alias));
+
+	alias->line = b->scan.line;
+	alias->name = ptx_read_word(b);
+	ptx_read_char(b, ',');
+	alias->of = ptx_read_word(b);
+	ptx_read_char(b, ';');
+	alias->next = b->aliases;
+	b->aliases = alias;
+}
+
 static void read_module(struct ptx_build *b)
 {
 	struct ptx_scan *s = &b->scan;
@@ -123,7 +137,7 @@ static void read_module(struct ptx_build *b)
 		} else if (ptx_word_is(word, "pragma")) {
 			read_pragma(b);
 		} else if (ptx_word_is(word, "alias")) {
-			ptx_scan_past(s, ';');
+			read_alias(b);
 		} else {
 			ptx_build_fail(
 				b, s->line, "unknown directive .%.*s", (int)word.n, word.p);
@@ -171,6 +185,7 @@ struct ptx_module *ptx_parse(
 	if (!setjmp(b->failed)) {
 		read_module(b);
 		read_provided(b);
+		ptx_link_aliases(b);
 		ptx_link_module(b, allocate, arg);
 		ptx_link_kernels(b);
 		ok = true;
