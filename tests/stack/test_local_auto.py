@@ -11,6 +11,7 @@ import sys
 
 from stack import BIN, Agent, App, Sidecar, Skip, environment, folder, kill, wait_for
 from test_local import on_one_machine
+from test_reload import reload, write
 from test_stripes import FOR_EVER
 
 CLIENT = os.path.join(BIN, "vcuda-client")
@@ -182,3 +183,16 @@ def test_no_plan_breaks_it():
     with on_one_machine() as (agent, _):
         status_, said = probe("--agent", f"fault+{agent.address}?delay=1ms")
         assert status_ and "shares memory" in said, said
+
+
+def test_the_name_beside_shared_memory_outlives_a_reload():
+    with folder() as path:
+        file = os.path.join(path, "agent.yaml")
+        write(file, "grace: 10s")
+        agent = in_one_ipc_namespace(path, "agent", "--config", file)
+        write(file, "grace: 20s")
+        reload(agent)
+        assert agent.sockets and agent.sockets <= shared_sockets(), "the socket is what it was"
+        goes_by(Sidecar(path, agent.address, "--ipc", "host"), "local")
+        agent.stop()
+        assert not agent.sockets & shared_sockets(), "its socket goes with it"
