@@ -6,7 +6,12 @@
 #ifndef VCUDA_GPU_AGENT_CONTROL_H
 #define VCUDA_GPU_AGENT_CONTROL_H
 
+#include <errno.h>
 #include <stdint.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/descriptors.h"
 
 enum control_what {
 	/* front -> supervisor */
@@ -57,6 +62,24 @@ struct control {
 	uint32_t libraries;
 	char text[240];
 };
+
+/* What the peer says next: 1, and *fd is the caller's, or -1; 0: nothing now; -EPIPE: it is
+ * gone; -EPROTO: that was no control; -errno. */
+static inline int control_hear(int socket, struct control *c, int *fd)
+{
+	ssize_t n = descriptors_receive(socket, c, sizeof(*c), fd, 1, MSG_DONTWAIT);
+
+	if (n == (ssize_t)sizeof(*c))
+		return 1;
+	if (n == -EAGAIN)
+		return 0;
+	if (n < 0)
+		return (int)n;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	return n ? -EPROTO : -EPIPE;
+}
 
 #define CONTROL_NAME 16 /* bytes of a name, at the beginning of the text */
 

@@ -14,6 +14,7 @@
 #include "common/wait.h"
 #include "protocol/wire/channel.h"
 #include "protocol/wire/status.h"
+#include "transport/local.h"
 
 #define ASK_NS 1500000000ull /* for all of them to answer */
 #define ASK_STACK (256u * 1024)
@@ -191,21 +192,38 @@ static bool agent_identity(const char *address, const struct session_hello *hell
 	return !ret && memcmp(identity, none, sizeof(none)) != 0;
 }
 
-/* The agent at ADDRESS is the one that shares memory with this machine. */
+/* The agent at ADDRESS is one that shares memory with this machine: at HERE. */
 static bool agent_is_here(const struct agents *agents, const char *address,
-	const struct session_hello *hello, uint64_t deadline)
+	const struct session_hello *hello, uint64_t deadline, char here[AGENT_TEXT])
 {
+	char paths[LOCAL_SHARED_MOST][LOCAL_SHARED_SIZE];
 	uint64_t until = wait_now() + ASK_NS;
-	uint8_t there[16], here[16];
+	uint8_t there[16], identity[16];
+	unsigned count = 0;
 
-	if (!agents->local[0] || hello->role ||
-		(strstr(address, "://") && strncmp(address, "native://", 9) &&
-			strncmp(address, "tls://", 6)) ||
-		access(agents->local + strlen(LOCAL_SCHEME), F_OK))
+	if (hello->role || (strstr(address, "://") && strncmp(address, "native://", 9) &&
+				   strncmp(address, "tls://", 6)))
+		return false;
+	if (agents->shared)
+		count = local_shared(paths);
+	else if (!agents->local[0] || access(agents->local + strlen(LOCAL_SCHEME), F_OK))
 		return false;
 	until = until < deadline ? until : deadline;
-	return agent_identity(agents->local, hello, until, here) &&
-	       agent_identity(address, hello, until, there) && !memcmp(here, there, 16);
+	if ((agents->shared && !count) || !agent_identity(address, hello, until, there))
+		return false;
+	if (!agents->shared) {
+		memcpy(here, agents->local, sizeof(agents->local));
+		return agent_identity(here, hello, until, identity) &&
+		       !memcmp(identity, there, 16);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(here, AGENT_TEXT, LOCAL_SCHEME "%.*s", (int)LOCAL_SHARED_SIZE - 1,
+			paths[i]);
+		if (agent_identity(here, hello, until, identity) &&
+			!memcmp(identity, there, 16))
+			return true;
+	}
+	return false;
 }
 
 /* A session at ADDRESS, by shared memory where that can be. As transport_dial. */
@@ -213,8 +231,10 @@ static int agents_open(const struct agents *agents, const char *address,
 	const struct session_hello *hello, struct session_welcome *welcome, uint64_t deadline,
 	struct link **link, struct error *error)
 {
-	if (agent_is_here(agents, address, hello, deadline)) {
-		if (!transport_dial(agents->local, hello, welcome, deadline, link, error))
+	char here[AGENT_TEXT];
+
+	if (agent_is_here(agents, address, hello, deadline, here)) {
+		if (!transport_dial(here, hello, welcome, deadline, link, error))
 			return 0;
 		log_info("agent.local", "agent=%s text=\"%s\"", address, error->text);
 	}
@@ -300,6 +320,9 @@ int agents_keep(
 
 	if (agents->local[0] && !strcmp(agents->local, address))
 		return 0;
+	if (agents->shared && !strncmp(address, LOCAL_SCHEME, strlen(LOCAL_SCHEME)) &&
+		local_is_shared(address + strlen(LOCAL_SCHEME)))
+		return 0;
 	ret = candidates_of(list, &all, error);
 	if (ret < 0)
 		return ret;
@@ -365,6 +388,17 @@ void agents_chosen(struct agents *agents, char chosen[AGENT_TEXT])
 	pthread_mutex_lock(&agents->lock);
 	memcpy(chosen, agents->chosen, AGENT_TEXT);
 	pthread_mutex_unlock(&agents->lock);
+}
+
+void agents_shared(struct agents *agents, const struct link *link, char address[AGENT_TEXT])
+{
+	const struct transport_place *place = &link->place;
+
+	agents_chosen(agents, address);
+	if (place->transport && place->transport->shares &&
+		(agents->local[0] || agents->shared))
+		snprintf(
+			address, AGENT_TEXT, LOCAL_SCHEME "%.120s", (const char *)place->bytes);
 }
 
 /* Of all that the list stands for, but for FAILED, which was tried just now. */

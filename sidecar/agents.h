@@ -38,6 +38,7 @@ struct agents {
 	/* Before the first session: local://PATH, which is tried before an address that the
 	 * same agent answers; "" = none. ONLY: a session over another way is an error. */
 	char local[AGENT_TEXT];
+	bool shared; /* any of local_shared() instead, where this process has hostIPC */
 	bool only;
 };
 #define AGENTS_INIT {.lock = PTHREAD_MUTEX_INITIALIZER, .choosing = PTHREAD_MUTEX_INITIALIZER}
@@ -70,6 +71,9 @@ void agents_forget(struct agents *agents);
  * with; else -errno with *error. Waits for names as agents_dial does. */
 int agents_keep(
 	struct agents *agents, const char *list, const char *address, struct error *error);
+
+/* Who serves the session behind LINK: as agents_chosen, or its socket on this machine. */
+void agents_shared(struct agents *agents, const struct link *link, char address[AGENT_TEXT]);
 
 /* Who that was; "" = nobody yet. */
 void agents_chosen(struct agents *agents, char chosen[AGENT_TEXT]);

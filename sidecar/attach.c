@@ -117,10 +117,7 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 	ret = agents_dial(&server->agents[channel->part], part.agents, &hello, &welcome,
 		deadline, &channel->link, error);
 	if (!ret) {
-		agents_chosen(&server->agents[channel->part], address);
-		if (channel->link->place.transport && channel->link->place.transport->shares &&
-			server->agents[channel->part].local[0])
-			memcpy(address, server->agents[channel->part].local, sizeof(address));
+		agents_shared(&server->agents[channel->part], channel->link, address);
 		resume_init(&channel->resume, address, &hello, &welcome,
 			spread_count(&server->spread) > 1, channel->doorbell);
 		channel->ring.counts = channel->resume.possible;

@@ -86,33 +86,51 @@ int local_attach(struct channel *channel, uint64_t deadline, struct error *error
 				 answer.what);
 }
 
+/* What a number of pinned memory is, and then the page: the worker has heard it, or looks. */
+static int local_name(struct channel *channel, struct local_message *message, const int *fd,
+	uint64_t deadline)
+{
+	uint64_t which = channel->local.named + 1;
+	int ret;
+
+	message->counts[0] = which;
+	ret = local_say_until(channel->link, message, fd, fd ? 1 : 0, deadline);
+	if (ret < 0)
+		return ret;
+	channel->local.named = which;
+	atomic_store_explicit(&channel->page->named, which, memory_order_release);
+	return 0;
+}
+
 int local_resume(struct channel *channel, struct error *error)
 {
-	const struct local_message held = {.what = LOCAL_HELD};
+	struct local_message held = {.what = LOCAL_HELD};
 	uint64_t deadline = wait_now() + ROOM_NS;
 	int ret = local_attach(channel, deadline, error);
 
 	channel->local.unpinned = 0;
+	/* As another sidecar left it, or the program, which then misleads itself. */
+	channel->local.named =
+		atomic_load_explicit(&channel->page->named, memory_order_relaxed);
 	for (uint32_t i = 1; !ret && i <= SEGMENTS_MAX; i++)
 		if (channel->segments.at[i])
 			ret = local_pin(channel, i, error);
 	if (ret < 0)
 		return ret;
-	ret = local_say_until(channel->link, &held, NULL, 0, deadline);
+	ret = local_name(channel, &held, NULL, deadline);
 	return ret < 0 ? error_set(error, -ret, "the agent takes no more memory") : 0;
 }
 
 int local_pin(struct channel *channel, uint32_t number, struct error *error)
 {
 	const struct segment *segment = channel->segments.at[number];
-	const struct local_message pin = {
+	struct local_message pin = {
 		.what = LOCAL_PIN,
 		.segment = number,
 		.sealed = channel->server->options.mode == CHANNEL_POD,
 		.size = segment->size,
 	};
-	int ret = channel->link ? local_say_until(channel->link, &pin, &segment->fd, 1,
-					  wait_now() + ROOM_NS)
+	int ret = channel->link ? local_name(channel, &pin, &segment->fd, wait_now() + ROOM_NS)
 				: -EPIPE;
 
 	return ret < 0 ? error_set(error, -ret, "the agent takes no more memory") : 0;
@@ -120,11 +138,11 @@ int local_pin(struct channel *channel, uint32_t number, struct error *error)
 
 void local_unpin(struct channel *channel, uint32_t number)
 {
-	const struct local_message unpin = {.what = LOCAL_UNPIN, .segment = number};
+	struct local_message unpin = {.what = LOCAL_UNPIN, .segment = number};
 
 	if (!channel->link)
 		return;
-	if (local_say_until(channel->link, &unpin, NULL, 0, wait_now() + ROOM_NS))
+	if (local_name(channel, &unpin, NULL, wait_now() + ROOM_NS))
 		channel_lose(channel, STATUS_LOST, "the agent does not give memory back");
 	else
 		channel->local.unpinned++;

@@ -20,6 +20,7 @@ struct local {
 	bool ended;	   /* END came */
 	bool parting;	   /* GONE is said */
 	unsigned unpinned; /* UNPINs that are not answered */
+	uint64_t named;	   /* the last of what was said of numbers */
 	struct local_hearing hearing;
 };
 

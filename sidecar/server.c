@@ -273,6 +273,9 @@ static void server_agents_init(struct agents *agents, const struct options *opti
 	if (options->local_socket[0] && !options->local_never)
 		snprintf(agents->local, sizeof(agents->local), "local://%s",
 			options->local_socket);
+	/* Then this process may have the folder of shared memory that an agent has. */
+	agents->shared = options->mode == CHANNEL_HOST && !options->local_socket[0] &&
+			 !options->local_never;
 }
 
 int server_run(const struct options *options, struct error *error)

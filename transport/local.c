@@ -6,16 +6,20 @@
  */
 #include "transport/local.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "common/descriptors.h"
+#include "common/unix_socket.h"
 #include "common/wait.h"
 #include "transport/dial.h"
 #include "transport/stream.h"
@@ -26,10 +30,80 @@
 
 extern const struct transport transport_local;
 
+bool local_is_shared(const char *path)
+{
+	const size_t n = strlen(LOCAL_SHARED);
+
+	return !strncmp(path, LOCAL_SHARED, n) &&
+	       strspn(path + n, "0123456789abcdef") == LOCAL_SHARED_HEX &&
+	       !path[n + LOCAL_SHARED_HEX];
+}
+
+unsigned local_shared(char paths[LOCAL_SHARED_MOST][LOCAL_SHARED_SIZE])
+{
+	DIR *folder = opendir("/dev/shm");
+	const struct dirent *entry;
+	struct stat file;
+	unsigned n = 0;
+
+	while (folder && n < LOCAL_SHARED_MOST && (entry = readdir(folder))) {
+		char path[sizeof("/dev/shm/") + sizeof(entry->d_name)];
+
+		snprintf(path, sizeof(path), "/dev/shm/%s", entry->d_name);
+		if (!local_is_shared(path) || lstat(path, &file) || !S_ISSOCK(file.st_mode) ||
+			(file.st_uid && file.st_uid != geteuid()))
+			continue;
+		memcpy(paths[n++], path, LOCAL_SHARED_SIZE);
+	}
+	if (folder)
+		closedir(folder);
+	return n;
+}
+
+/* What agents that were killed left there: nobody listens at it. */
+static void local_sweep(void)
+{
+	char paths[LOCAL_SHARED_MOST][LOCAL_SHARED_SIZE], lock[LOCAL_SHARED_SIZE + 8];
+	unsigned n = local_shared(paths);
+	struct error error;
+
+	for (unsigned i = 0; i < n; i++) {
+		int fd = unix_connect(paths[i], SOCK_STREAM | SOCK_NONBLOCK, &error);
+
+		if (fd >= 0)
+			close(fd);
+		if (fd != -ECONNREFUSED)
+			continue;
+		snprintf(lock, sizeof(lock), "%.*s.lock", (int)LOCAL_SHARED_SIZE - 1, paths[i]);
+		unlink(paths[i]);
+		unlink(lock);
+	}
+}
+
+/* TEXT: what stands behind the path. */
+static int local_listen_shared(
+	const char *text, struct transport_listening *listening, struct error *error)
+{
+	char path[LOCAL_SHARED_SIZE + 32];
+	uint8_t random[LOCAL_SHARED_HEX / 2];
+	int n = snprintf(path, sizeof(path), "%s", LOCAL_SHARED);
+
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return error_set(error, errno, "listen: random numbers");
+	for (size_t i = 0; i < sizeof(random); i++)
+		n += snprintf(path + n, sizeof(path) - (size_t)n, "%02x", random[i]);
+	if (snprintf(path + n, sizeof(path) - (size_t)n, "%s", text) >= (int)sizeof(path) - n)
+		return error_set(error, 0, "local://%.80s: behind ? stands mode=OCTAL", text);
+	local_sweep();
+	return unix_listen_as(&transport_local, path, listening, error);
+}
+
 static int local_listen(
 	const char *text, struct transport_listening *listening, struct error *error)
 {
-	return unix_listen_as(&transport_local, text, listening, error);
+	return !*text || *text == '?'
+		       ? local_listen_shared(text, listening, error)
+		       : unix_listen_as(&transport_local, text, listening, error);
 }
 
 /* Whoever listens there gets the program's memory, and the token first. */

@@ -57,6 +57,9 @@ struct local_message {
 	uint32_t captured; /* ATTACH: 1: CHANNEL_FEATURE_CAPTURED */
 	uint64_t size;
 	uint64_t ring, arena, bounce;
+	/* PIN, UNPIN and HELD: the first is which of them this is, from 1 on. Once it is said
+	 * the page's `named` says so, and then the program hears the number; 0: a sidecar that
+	 * does not count them. */
 	uint64_t counts[LOCAL_COUNTS];
 	char text[168]; /* one line, NUL-terminated */
 };
@@ -84,6 +87,18 @@ int local_say_until(struct link *link, const struct local_message *message, cons
  * nothing now; -ECONNRESET: the peer closed; -EPROTO: it says something else; -errno. */
 int local_hear(struct link *link, struct local_hearing *hearing, struct local_message *message,
 	int fds[LOCAL_FDS]);
+
+/* local:// without a path: the agent's socket has a name of its own, of 128 random bits, in the
+ * folder of POSIX shared memory, which containers with hostIPC have in common. */
+#define LOCAL_SHARED "/dev/shm/vcuda-agent-"
+#define LOCAL_SHARED_HEX 32
+#define LOCAL_SHARED_SIZE (sizeof(LOCAL_SHARED) + LOCAL_SHARED_HEX)
+#define LOCAL_SHARED_MOST 16 /* that are looked at */
+
+/* The sockets of that kind that are root's or this user's: their paths, and how many. */
+unsigned local_shared(char paths[LOCAL_SHARED_MOST][LOCAL_SHARED_SIZE]);
+/* Whether PATH is one by its name. */
+bool local_is_shared(const char *path);
 
 /* Whether FD is a file of memory that has SIZE bytes, whole pages, and, where SEALED, can get
  * no shorter. 0, or -EPERM with *error. */

@@ -199,21 +199,13 @@ static void handle_control(struct front *front, struct control *c, int fd)
 static void control_ready(struct watch *watch, uint32_t mask)
 {
 	struct front *front = watch->owner;
+	struct control c;
+	int fd, ret;
 
 	(void)mask;
-	for (;;) {
-		struct control c;
-		int fd;
-		ssize_t n = descriptors_receive(watch->fd, &c, sizeof(c), &fd, 1, MSG_DONTWAIT);
-
-		if (n == -EAGAIN)
-			return;
-		if (n != (ssize_t)sizeof(c)) {
-			front->done = true;
-			return;
-		}
+	while ((ret = control_hear(watch->fd, &c, &fd)) > 0)
 		handle_control(front, &c, fd);
-	}
+	front->done |= ret < 0;
 }
 
 /* Before anybody is let in: what others hold must be known. */

@@ -274,19 +274,11 @@ static void take_front(struct store *s, int fd)
 static void supervisor_ready(struct watch *watch, uint32_t mask)
 {
 	struct store *s = watch->owner;
+	struct control c;
+	int fd, ret;
 
 	(void)mask;
-	for (;;) {
-		struct control c;
-		int fd;
-		ssize_t n = descriptors_receive(watch->fd, &c, sizeof(c), &fd, 1, MSG_DONTWAIT);
-
-		if (n == -EAGAIN)
-			return;
-		if (n != (ssize_t)sizeof(c)) {
-			s->done = true;
-			return;
-		}
+	while ((ret = control_hear(watch->fd, &c, &fd)) > 0) {
 		if (c.what == CONTROL_BEGIN && !s->begun)
 			begin(s);
 		else if (c.what == CONTROL_STORE && s->begun && fd >= 0) {
@@ -302,6 +294,7 @@ static void supervisor_ready(struct watch *watch, uint32_t mask)
 		if (fd >= 0)
 			close(fd);
 	}
+	s->done |= ret < 0;
 }
 
 /* Tensors' memory; without the sandbox that is required there is none, and who asks is told. */

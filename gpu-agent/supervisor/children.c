@@ -230,15 +230,12 @@ void children_hear_front(struct supervisor *s)
 {
 	struct control c;
 	struct child *child;
-	ssize_t n;
-	int fd;
+	int fd, ret;
 
 	/* A front that died with something unread leaves ECONNRESET before what it said last.
 	 */
-	while ((n = descriptors_receive(s->control, &c, sizeof(c), &fd, 1, MSG_DONTWAIT)) ==
-			(ssize_t)sizeof(c) ||
-		n == -ECONNRESET) {
-		if (n < 0)
+	while ((ret = control_hear(s->control, &c, &fd)) > 0 || ret == -ECONNRESET) {
+		if (ret < 0)
 			continue;
 		if (c.what == CONTROL_KEEP) {
 			keep(s, &c, fd);
@@ -268,7 +265,7 @@ void children_hear_front(struct supervisor *s)
 		default: log_error("front.nonsense", "what=%u", c.what); break;
 		}
 	}
-	if (n == 0) { /* it closed: the rest comes as SIGCHLD */
+	if (ret == -EPIPE) { /* it closed: the rest comes as SIGCHLD */
 		close(s->control);
 		s->control = -1;
 	}

@@ -119,18 +119,12 @@ void store_process_hear(struct supervisor *s)
 {
 	struct control c;
 	uint8_t name[CONTROL_NAME];
-	ssize_t n;
-	int fd;
+	int fd, ret;
 
-	while ((n = descriptors_receive(s->store, &c, sizeof(c), &fd, 1, MSG_DONTWAIT)) > 0 ||
-		n == -ECONNRESET) {
-		if (n < 0)
+	while ((ret = control_hear(s->store, &c, &fd)) > 0 || ret == -ECONNRESET ||
+		ret == -EPROTO) {
+		if (ret < 0)
 			continue;
-		if (n != (ssize_t)sizeof(c)) {
-			if (fd >= 0)
-				close(fd);
-			continue;
-		}
 		memcpy(name, c.text, sizeof(name));
 		if (c.what == CONTROL_KEEP && fd >= 0) {
 			if (!kept_add(&s->kept, STORE_KEPT, name, fd))
@@ -145,7 +139,7 @@ void store_process_hear(struct supervisor *s)
 		else if (c.what == CONTROL_STORE && s->store_join_at == UINT64_MAX)
 			s->store_join_at = wait_now() + JOIN_NS;
 	}
-	if (n == 0) {
+	if (ret == -EPIPE) {
 		close(s->store);
 		s->store = -1;
 	}

@@ -85,6 +85,8 @@ static bool local_name_again(struct worker *w)
 		(uint64_t)((const unsigned char *)e->bulk -
 			   (const unsigned char *)segments_out(&l->segments, e->segment, 0, 0));
 
+	if (!local_news(l))
+		return true;
 	local_control(w);
 	if (w->ended)
 		return false;
@@ -257,6 +259,7 @@ static void local_attach_again(struct worker *w, int fds[LOCAL_FDS])
 	close(l->doorbell);
 	l->doorbell = fds[1];
 	fds[1] = -1;
+	l->named = 0;
 	for (uint32_t i = 1; i <= SEGMENTS_MAX; i++)
 		if (l->segments.at[i])
 			local_ours(l->segments.at[i])->kept = false;
@@ -285,6 +288,8 @@ static void local_held(struct worker *w)
 static void local_hear_one(struct worker *w, const struct local_message *m, int fds[LOCAL_FDS])
 {
 	w->stats.bytes_received += sizeof(*m);
+	if (m->what == LOCAL_PIN || m->what == LOCAL_UNPIN || m->what == LOCAL_HELD)
+		w->local.named = m->counts[0];
 	switch (m->what) {
 	case LOCAL_PIN: local_memory_pin(w, m, fds[0]); break;
 	case LOCAL_UNPIN: local_memory_unpin(w, m); break;

@@ -59,6 +59,7 @@ struct local {
 	struct ring ring;
 	struct segments segments;
 	struct local_hearing hearing;
+	uint64_t named;	      /* the last that was heard of numbers; 0: they are not counted */
 	unsigned char *entry; /* RING_ENTRY_MAX: header and body of the frame that was taken */
 	bool taken;	      /* one was, and its payload was not */
 	struct ring_entry took; /* that one */

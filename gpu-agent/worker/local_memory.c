@@ -374,7 +374,7 @@ void *local_in(struct worker *w, const struct frame_destination *destination, ui
 {
 	const struct segments *segments = &w->local.segments;
 
-	if (destination->segment)
+	if (destination->segment && local_news(&w->local))
 		local_control(w);
 	return segments_in(segments, destination->segment, destination->offset, n);
 }

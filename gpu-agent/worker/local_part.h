@@ -31,6 +31,12 @@ struct staging_range *local_lend(struct local_loans *loans, struct local_segment
 /* The program may use its arena again, as far as frames are acknowledged and nobody reads it.
  */
 void local_captured(struct worker *w);
+/* Whether the sidecar may have said of a number what was not heard yet. */
+static inline bool local_news(const struct local *l)
+{
+	return !l->named ||
+	       atomic_load_explicit(&l->page->named, memory_order_acquire) != l->named;
+}
 /* Where answers may arrive. The sidecar said it before the program could name it, and its
  * number may have been another's before. */
 void *local_in(struct worker *w, const struct frame_destination *destination, uint32_t n);

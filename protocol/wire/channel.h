@@ -148,6 +148,9 @@ struct channel_page {
 	/* Written by the app: the number of the frame whose answer slot TAG is for, before that
 	 * is published; 0 before the slot is used again. */
 	_Alignas(64) _Atomic uint64_t calls[CHANNEL_SLOTS];
+	/* Written by the sidecar of a program that shares memory with its worker: how often it
+	 * has said what a number of pinned memory is (transport/local.h). */
+	_Alignas(64) _Atomic uint64_t named;
 };
 _Static_assert(sizeof(struct channel_page) <= 4096, "one page");
 

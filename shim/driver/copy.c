@@ -29,41 +29,41 @@
 /* ---- one slice, whatever the direction ---- */
 
 /* Bytes from the first to behind the last. False: overflow. */
-static bool copy_extent(const struct shape *s, size_t pitch, size_t slice, size_t *extent)
+static bool copy_extent(const struct shape *s, const struct copy_place *place, size_t *extent)
 {
 	size_t rows, slices;
 
-	return !__builtin_mul_overflow(s->height - 1, pitch, &rows) &&
-	       !__builtin_mul_overflow(s->depth - 1, slice, &slices) &&
+	return !__builtin_mul_overflow(s->height - 1, place->pitch, &rows) &&
+	       !__builtin_mul_overflow(s->depth - 1, place->slice, &slices) &&
 	       !__builtin_add_overflow(rows, slices, extent) &&
 	       !__builtin_add_overflow(*extent, s->width, extent);
 }
 
-bool copy_side_ok(const struct shape *s, uint64_t at, size_t pitch, size_t slice)
+bool copy_place_ok(const struct shape *s, const struct copy_place *place)
 {
 	size_t extent;
 
-	return copy_extent(s, pitch, slice, &extent) && mirror_reaches(at, extent);
+	return copy_extent(s, place, &extent) && mirror_reaches(place->at, extent);
 }
 
 /* As natively, no copy runs over the end of memory that the app has registered. */
-static bool copy_host_ok(const struct shape *s, uint64_t at, size_t pitch, size_t slice)
+static bool copy_host_ok(const struct shape *s, const struct copy_place *place)
 {
 	struct host_range range;
 	size_t extent;
 
-	if (!copy_extent(s, pitch, slice, &extent))
+	if (!copy_extent(s, place, &extent))
 		return false;
-	if (!host_maybe(at) || !host_find((const void *)(uintptr_t)at, &range) ||
+	if (!host_maybe(place->at) || !host_find((const void *)(uintptr_t)place->at, &range) ||
 		!range.registered)
 		return true;
-	return extent <= range.bytes - (at - copy_address(range.base));
+	return extent <= range.bytes - (place->at - copy_address(range.base));
 }
 
 static bool copy_registered_ok(const struct shape *s)
 {
-	return (s->dst_array || copy_host_ok(s, s->dst, s->dst_pitch, s->dst_slice)) &&
-	       (s->src_array || copy_host_ok(s, s->src, s->src_pitch, s->src_slice));
+	return (s->dst.array || copy_host_ok(s, &s->dst)) &&
+	       (s->src.array || copy_host_ok(s, &s->src));
 }
 
 /* Between the app and memory of a device that is not the stream's.  The agent has each device's
@@ -79,7 +79,7 @@ CUresult copy_by_owner(struct shape *s, struct context *owner, uint64_t stream)
 	if (!thread_push(owner))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	status = copy_shape(s, CU_STREAM_LEGACY, false);
-	if (!status && s->dst_side != SIDE_HOST && !stream_number(CU_STREAM_LEGACY, &stream))
+	if (!status && s->dst.side != SIDE_HOST && !stream_number(CU_STREAM_LEGACY, &stream))
 		status = sync_wait(SYNC_STREAM, stream, NULL);
 	thread_pop(&popped);
 	return status;
@@ -92,17 +92,18 @@ static CUresult copy_device(const struct shape *s, uint64_t stream)
 	int dst_device = 0, src_device = 0;
 
 	/* The mirror is every device's. */
-	if (!memory_in_window(s->dst, &dst_device) && memory_in_window(s->src, &src_device))
+	if (!memory_in_window(s->dst.at, &dst_device) &&
+		memory_in_window(s->src.at, &src_device))
 		dst_device = src_device;
-	else if (!memory_in_window(s->src, &src_device))
+	else if (!memory_in_window(s->src.at, &src_device))
 		src_device = dst_device;
 	body = shim_begin(&call, OP_vcudaCopy, sizeof(*body));
-	body->dst = s->dst;
-	body->dstPitch = s->dst_pitch;
-	body->dstSlice = s->dst_slice;
-	body->src = s->src;
-	body->srcPitch = s->src_pitch;
-	body->srcSlice = s->src_slice;
+	body->dst = s->dst.at;
+	body->dstPitch = s->dst.pitch;
+	body->dstSlice = s->dst.slice;
+	body->src = s->src.at;
+	body->srcPitch = s->src.pitch;
+	body->srcSlice = s->src.slice;
 	body->width = s->width;
 	body->height = s->height;
 	body->depth = s->depth;
@@ -121,35 +122,43 @@ static CUresult copy_host(const struct shape *s, uint64_t stream)
 
 	for (size_t z = 0; !status && z < s->depth; z++)
 		for (size_t y = 0; y < s->height; y++)
-			memmove((char *)(uintptr_t)s->dst + z * s->dst_slice + y * s->dst_pitch,
-				(char *)(uintptr_t)s->src + z * s->src_slice + y * s->src_pitch,
+			memmove((char *)(uintptr_t)s->dst.at + z * s->dst.slice +
+					y * s->dst.pitch,
+				(char *)(uintptr_t)s->src.at + z * s->src.slice +
+					y * s->src.pitch,
 				s->width);
 	return status;
 }
 
+static void tidy(const struct shape *s, struct copy_place *place)
+{
+	if (place->array)
+		return;
+	if (s->height == 1)
+		place->pitch = s->width;
+	if (s->depth == 1)
+		place->slice = s->height * place->pitch;
+}
+
 void copy_tidy(struct shape *s)
 {
-	if (s->height == 1 && !s->src_array)
-		s->src_pitch = s->width;
-	if (s->height == 1 && !s->dst_array)
-		s->dst_pitch = s->width;
-	if (s->depth == 1 && !s->src_array)
-		s->src_slice = s->height * s->src_pitch;
-	if (s->depth == 1 && !s->dst_array)
-		s->dst_slice = s->height * s->dst_pitch;
+	tidy(s, &s->src);
+	tidy(s, &s->dst);
 }
 
 struct part_copy copy_app(const struct shape *s)
 {
-	bool in = s->src_side == SIDE_HOST;
+	const bool in = s->src.side == SIDE_HOST;
+	const struct copy_place *host = in ? &s->src : &s->dst,
+				*device = in ? &s->dst : &s->src;
 
-	return (struct part_copy){.host = in ? s->src : s->dst,
-		.host_pitch = in ? s->src_pitch : s->dst_pitch,
-		.host_slice = in ? s->src_slice : s->dst_slice,
-		.device = in ? s->dst : s->src,
-		.device_pitch = in ? s->dst_pitch : s->src_pitch,
-		.device_slice = in ? s->dst_slice : s->src_slice,
-		.device_array = in ? s->dst_array : s->src_array,
+	return (struct part_copy){.host = host->at,
+		.host_pitch = host->pitch,
+		.host_slice = host->slice,
+		.device = device->at,
+		.device_pitch = device->pitch,
+		.device_slice = device->slice,
+		.device_array = device->array,
 		.width = s->width,
 		.height = s->height,
 		.depth = s->depth};
@@ -160,8 +169,8 @@ static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64
 	CUstream hStream, bool async)
 {
 	struct part_copy copy = copy_app(s);
-	enum part_kind kind = s->dst_side != SIDE_HOST	 ? PART_IN
-			      : s->src_side != SIDE_HOST ? PART_OUT
+	enum part_kind kind = s->dst.side != SIDE_HOST	 ? PART_IN
+			      : s->src.side != SIDE_HOST ? PART_OUT
 							 : PART_WITHIN;
 
 	if (!async)
@@ -176,8 +185,9 @@ static struct context *copy_owner(const struct shape *s)
 	struct context *current = context_current(), *owner;
 	int device;
 
-	if (!current || s->src_array || s->dst_array ||
-		!memory_in_window(s->src_side == SIDE_DEVICE ? s->src : s->dst, &device) ||
+	if (!current || s->src.array || s->dst.array ||
+		!memory_in_window(
+			s->src.side == SIDE_DEVICE ? s->src.at : s->dst.at, &device) ||
 		device == current->device)
 		return NULL;
 	owner = &devices.at[device].primary;
@@ -195,53 +205,54 @@ static CUresult copy_between(struct shape *s, CUstream hStream, bool async)
 		return status;
 	copy_tidy(s);
 	/* Addresses are unified: what the caller calls the host's may be a device's. */
-	if (s->dst_side == SIDE_HOST)
-		s->dst_side = copy_side_of(s->dst);
-	if (s->src_side == SIDE_HOST)
-		s->src_side = copy_side_of(s->src);
-	if (s->dst_side == SIDE_DEVICE && !copy_side_ok(s, s->dst, s->dst_pitch, s->dst_slice))
+	if (s->dst.side == SIDE_HOST)
+		s->dst.side = copy_side_of(s->dst.at);
+	if (s->src.side == SIDE_HOST)
+		s->src.side = copy_side_of(s->src.at);
+	if (s->dst.side == SIDE_DEVICE && !copy_place_ok(s, &s->dst))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (s->src_side == SIDE_DEVICE && !copy_side_ok(s, s->src, s->src_pitch, s->src_slice))
+	if (s->src.side == SIDE_DEVICE && !copy_place_ok(s, &s->src))
 		return CUDA_ERROR_INVALID_VALUE;
-	if ((s->src_array || s->dst_array) && !copy_arrays_ok(s))
+	if ((s->src.array || s->dst.array) && !copy_arrays_ok(s))
 		return CUDA_ERROR_INVALID_VALUE;
-	if ((s->dst_side == SIDE_HOST && !s->dst) || (s->src_side == SIDE_HOST && !s->src))
+	if ((s->dst.side == SIDE_HOST && !s->dst.at) ||
+		(s->src.side == SIDE_HOST && !s->src.at))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (session_count > 1 && copy_elsewhere(s))
 		return copy_agents(s, stream, async);
 	graph = capture_graph(stream);
-	if (graph && (s->src_side == SIDE_HOST || s->dst_side == SIDE_HOST))
+	if (graph && (s->src.side == SIDE_HOST || s->dst.side == SIDE_HOST))
 		return copy_captured(s, graph, stream, hStream, async);
-	if (s->src_side != SIDE_HOST && s->dst_side != SIDE_HOST)
-		return s->src_array || s->dst_array ? copy_array_inside(s, stream)
+	if (s->src.side != SIDE_HOST && s->dst.side != SIDE_HOST)
+		return s->src.array || s->dst.array ? copy_array_inside(s, stream)
 						    : copy_device(s, stream);
-	if (s->src_side == SIDE_HOST && s->dst_side == SIDE_HOST)
+	if (s->src.side == SIDE_HOST && s->dst.side == SIDE_HOST)
 		return copy_host(s, stream);
 	owner = copy_owner(s);
 	if (owner)
 		return copy_by_owner(s, owner, stream);
 
-	bool in = s->dst_side != SIDE_HOST;
-	const struct array *array = in ? s->dst_array : s->src_array;
+	bool in = s->dst.side != SIDE_HOST;
+	const struct array *array = in ? s->dst.array : s->src.array;
 
 	stats_copy(in ? STATS_HOST_TO_DEVICE : STATS_DEVICE_TO_HOST,
 		s->width * s->height * s->depth);
 	for (size_t z = 0; z < s->depth && !status; z++) {
-		uint64_t dst = s->dst + z * s->dst_slice, src = s->src + z * s->src_slice;
+		uint64_t dst = s->dst.at + z * s->dst.slice, src = s->src.at + z * s->src.slice;
 		struct rows r = {.host = (void *)(uintptr_t)(in ? src : dst),
-			.host_pitch = in ? s->src_pitch : s->dst_pitch,
+			.host_pitch = in ? s->src.pitch : s->dst.pitch,
 			.device = in ? dst : src,
-			.device_pitch = in ? s->dst_pitch : s->src_pitch,
+			.device_pitch = in ? s->dst.pitch : s->src.pitch,
 			.width = s->width,
 			.height = s->height};
 
 		if (array) {
 			r.array = array;
-			r.host = (unsigned char *)(uintptr_t)(in ? s->src : s->dst) +
-				 z * (in ? s->src_slice : s->dst_slice);
-			r.x = in ? s->dst : s->src;
-			r.y = in ? s->dst_pitch : s->src_pitch;
-			r.z = (in ? s->dst_slice : s->src_slice) + z;
+			r.host = (unsigned char *)(uintptr_t)(in ? s->src.at : s->dst.at) +
+				 z * (in ? s->src.slice : s->dst.slice);
+			r.x = in ? s->dst.at : s->src.at;
+			r.y = in ? s->dst.pitch : s->src.pitch;
+			r.z = (in ? s->dst.slice : s->src.slice) + z;
 		}
 		if (in)
 			status = copy_in(&r, stream, async);
@@ -258,21 +269,19 @@ static bool copy_mirrored(struct shape *s)
 	bool dst, src;
 
 	copy_tidy(s);
-	if (s->dst_side == SIDE_DEVICE && !s->dst_array)
-		host_named(&s->dst, sizeof(s->dst));
-	if (s->src_side == SIDE_DEVICE && !s->src_array)
-		host_named(&s->src, sizeof(s->src));
-	dst = !s->dst_array && mirror_inside(s->dst, 1) &&
-	      copy_side_ok(s, s->dst, s->dst_pitch, s->dst_slice);
-	src = !s->src_array && mirror_inside(s->src, 1) &&
-	      copy_side_ok(s, s->src, s->src_pitch, s->src_slice);
+	if (s->dst.side == SIDE_DEVICE && !s->dst.array)
+		host_named(&s->dst.at, sizeof(s->dst.at));
+	if (s->src.side == SIDE_DEVICE && !s->src.array)
+		host_named(&s->src.at, sizeof(s->src.at));
+	dst = !s->dst.array && mirror_inside(s->dst.at, 1) && copy_place_ok(s, &s->dst);
+	src = !s->src.array && mirror_inside(s->src.at, 1) && copy_place_ok(s, &s->src);
 	if (dst) {
-		s->dst_side = SIDE_DEVICE;
-		s->dst = mirror_address(s->dst);
+		s->dst.side = SIDE_DEVICE;
+		s->dst.at = mirror_address(s->dst.at);
 	}
 	if (src) {
-		s->src_side = SIDE_DEVICE;
-		s->src = mirror_address(s->src);
+		s->src.side = SIDE_DEVICE;
+		s->src.at = mirror_address(s->src.at);
 	}
 	return dst || src;
 }
@@ -310,10 +319,8 @@ enum side copy_side_of(uint64_t address)
 CUresult copy_flat(enum side dst_side, uint64_t dst, enum side src_side, uint64_t src, size_t n,
 	CUstream stream, bool async)
 {
-	struct shape s = {.src_side = src_side,
-		.dst_side = dst_side,
-		.src = src,
-		.dst = dst,
+	struct shape s = {.src = {.side = src_side, .at = src},
+		.dst = {.side = dst_side, .at = dst},
 		.width = n,
 		.height = 1,
 		.depth = 1};

@@ -18,15 +18,19 @@ enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ARRAY };
 
 struct array;
 
-/* What CUDA's descriptors say, checked. Slices are slice_pitch bytes apart. In an array, which
- * tells no addresses, the same three numbers are a place: byte in its row, row, slice. */
+/* Where the bytes of one side lie. Slices are `slice` bytes apart. In an array, which tells
+ * no addresses, the same three numbers are a place: byte in its row, row, slice. */
+struct copy_place {
+	enum side side;
+	const struct array *array;
+	uint64_t at;
+	size_t pitch, slice;
+};
+
+/* What CUDA's descriptors say, checked. */
 struct shape {
-	enum side src_side, dst_side;
-	uint64_t src, dst;
-	size_t src_pitch, dst_pitch;
-	size_t src_slice, dst_slice;
+	struct copy_place src, dst;
 	size_t width, height, depth;
-	const struct array *src_array, *dst_array;
 };
 
 /* Which of the two an address of the unified space is. */
@@ -37,7 +41,7 @@ static inline uint64_t copy_address(const void *host)
 	return (uint64_t)(uintptr_t)host;
 }
 /* All of a side lies in device memory that is live. */
-bool copy_side_ok(const struct shape *s, uint64_t at, size_t pitch, size_t slice);
+bool copy_place_ok(const struct shape *s, const struct copy_place *place);
 /* One row, one slice: their distances are of no matter. */
 void copy_tidy(struct shape *s);
 /* A copy with the app on one side. */

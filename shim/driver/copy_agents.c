@@ -22,30 +22,20 @@
 #define PIECE (8u << 20)
 
 /* In which context a side is; NULL: the app's memory. */
-static struct context *side_home(enum side side, const struct array *array, uint64_t address)
+static struct context *home_of(const struct copy_place *place)
 {
 	int device;
 
-	if (array)
-		return array->context;
-	return side == SIDE_DEVICE && memory_in_window(address, &device)
+	if (place->array)
+		return place->array->context;
+	return place->side == SIDE_DEVICE && memory_in_window(place->at, &device)
 		       ? &devices.at[device].primary
 		       : NULL;
 }
 
-static struct context *source_home(const struct shape *s)
-{
-	return side_home(s->src_side, s->src_array, s->src);
-}
-
-static struct context *target_home(const struct shape *s)
-{
-	return side_home(s->dst_side, s->dst_array, s->dst);
-}
-
 bool copy_elsewhere(const struct shape *s)
 {
-	const struct context *src = source_home(s), *dst = target_home(s);
+	const struct context *src = home_of(&s->src), *dst = home_of(&s->dst);
 
 	return (src && src->session != session_here()) ||
 	       (dst && dst->session != session_here());
@@ -54,7 +44,7 @@ bool copy_elsewhere(const struct shape *s)
 /* One side of a piece, with the process: done when it returns. */
 static CUresult move(struct shape *piece, struct context *home)
 {
-	bool in = piece->dst_side != SIDE_HOST;
+	bool in = piece->dst.side != SIDE_HOST;
 	struct context *popped;
 	CUresult status;
 
@@ -76,59 +66,32 @@ struct cut {
 	void *bytes;
 };
 
-static struct shape cut_source(const struct shape *s, const struct cut *cut)
+/* The piece's place on one side. */
+static struct copy_place cut_place(const struct copy_place *side, const struct cut *cut)
 {
-	struct shape piece = *s;
+	struct copy_place place = *side;
 
-	piece.dst_side = SIDE_HOST;
-	piece.dst_array = NULL;
-	piece.dst = (uintptr_t)cut->bytes;
-	piece.dst_pitch = cut->n;
-	piece.dst_slice = cut->n * cut->rows;
-	piece.src += cut->x;
-	if (s->src_array) {
-		piece.src_pitch += cut->y;
-		piece.src_slice += cut->z;
+	place.at += cut->x;
+	if (place.array) {
+		place.pitch += cut->y;
+		place.slice += cut->z;
 	} else {
-		piece.src += cut->y * s->src_pitch + cut->z * s->src_slice;
+		place.at += cut->y * place.pitch + cut->z * place.slice;
 	}
-	piece.width = cut->n;
-	piece.height = cut->rows;
-	piece.depth = 1;
-	return piece;
-}
-
-static struct shape cut_target(const struct shape *s, const struct cut *cut)
-{
-	struct shape piece = *s;
-
-	piece.src_side = SIDE_HOST;
-	piece.src_array = NULL;
-	piece.src = (uintptr_t)cut->bytes;
-	piece.src_pitch = cut->n;
-	piece.src_slice = cut->n * cut->rows;
-	piece.dst += cut->x;
-	if (s->dst_array) {
-		piece.dst_pitch += cut->y;
-		piece.dst_slice += cut->z;
-	} else {
-		piece.dst += cut->y * s->dst_pitch + cut->z * s->dst_slice;
-	}
-	piece.width = cut->n;
-	piece.height = cut->rows;
-	piece.depth = 1;
-	return piece;
+	return place;
 }
 
 static CUresult relay(const struct shape *s, const struct cut *cut)
 {
-	struct shape piece = cut_source(s, cut);
-	CUresult status = move(&piece, source_home(s));
+	const struct copy_place here = {.side = SIDE_HOST,
+		.at = (uintptr_t)cut->bytes,
+		.pitch = cut->n,
+		.slice = cut->n * cut->rows};
+	struct shape out = {cut_place(&s->src, cut), here, cut->n, cut->rows, 1};
+	struct shape in = {here, cut_place(&s->dst, cut), cut->n, cut->rows, 1};
+	CUresult status = move(&out, home_of(&s->src));
 
-	if (status)
-		return status;
-	piece = cut_target(s, cut);
-	return move(&piece, target_home(s));
+	return status ? status : move(&in, home_of(&s->dst));
 }
 
 /* The next piece: whole rows where one fits, else a part of one. False: that was the last. */
@@ -166,7 +129,7 @@ static CUresult copy_relayed(const struct shape *s, uint64_t stream)
 
 CUresult copy_agents(struct shape *s, uint64_t stream, bool async)
 {
-	struct context *src = source_home(s), *dst = target_home(s);
+	struct context *src = home_of(&s->src), *dst = home_of(&s->dst);
 	CUresult status = CUDA_SUCCESS;
 
 	if (capture_graph(stream)) {

@@ -11,27 +11,30 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/statistics.h"
 
+static bool array_ok(const struct shape *s, const struct copy_place *place)
+{
+	return !place->array || array_holds(&place->array->level, place->at, place->pitch,
+					place->slice, s->width, s->height, s->depth);
+}
+
 bool copy_arrays_ok(const struct shape *s)
 {
-	return (!s->src_array || array_holds(&s->src_array->level, s->src, s->src_pitch,
-					 s->src_slice, s->width, s->height, s->depth)) &&
-	       (!s->dst_array || array_holds(&s->dst_array->level, s->dst, s->dst_pitch,
-					 s->dst_slice, s->width, s->height, s->depth));
+	return array_ok(s, &s->src) && array_ok(s, &s->dst);
 }
 
 struct graph_copy copy_inside(const struct shape *s)
 {
-	return (struct graph_copy){.dst = s->dst,
-		.dst_pitch = s->dst_pitch,
-		.dst_slice = s->dst_slice,
-		.src = s->src,
-		.src_pitch = s->src_pitch,
-		.src_slice = s->src_slice,
+	return (struct graph_copy){.dst = s->dst.at,
+		.dst_pitch = s->dst.pitch,
+		.dst_slice = s->dst.slice,
+		.src = s->src.at,
+		.src_pitch = s->src.pitch,
+		.src_slice = s->src.slice,
 		.width = s->width,
 		.height = s->height,
 		.depth = s->depth,
-		.dst_array = s->dst_array ? s->dst_array->handle : 0,
-		.src_array = s->src_array ? s->src_array->handle : 0};
+		.dst_array = s->dst.array ? s->dst.array->handle : 0,
+		.src_array = s->src.array ? s->src.array->handle : 0};
 }
 
 CUresult copy_array_inside(const struct shape *s, uint64_t stream)
@@ -52,19 +55,20 @@ static bool end_holds(const struct copy_end *end, size_t n)
 	return !end->array || !n || (end->at <= row && n <= row - end->at);
 }
 
+static struct copy_place place_of(const struct copy_end *end, size_t n)
+{
+	return (struct copy_place){.side = end->side,
+		.array = end->array,
+		.at = end->at,
+		.pitch = end->array ? 0 : n,
+		.slice = end->array ? 0 : n};
+}
+
 CUresult copy_array_flat(
 	struct copy_end dst, struct copy_end src, size_t n, CUstream stream, bool async)
 {
-	struct shape s = {.src_side = src.side,
-		.src = src.at,
-		.src_pitch = src.array ? 0 : n,
-		.src_slice = src.array ? 0 : n,
-		.src_array = src.array,
-		.dst_side = dst.side,
-		.dst = dst.at,
-		.dst_pitch = dst.array ? 0 : n,
-		.dst_slice = dst.array ? 0 : n,
-		.dst_array = dst.array,
+	struct shape s = {.src = place_of(&src, n),
+		.dst = place_of(&dst, n),
 		.width = n,
 		.height = 1,
 		.depth = 1};

@@ -10,8 +10,8 @@
 
 /* One side of a descriptor: where its first byte is, and how rows and slices follow. */
 static CUresult side_read(CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch,
-	size_t rows, size_t x, size_t y, size_t z, const struct shape *s, enum side *side,
-	uint64_t *at, size_t *pitch_out, size_t *slice_out)
+	size_t rows, size_t x, size_t y, size_t z, const struct shape *s,
+	struct copy_place *place)
 {
 	size_t need, offset;
 
@@ -29,35 +29,35 @@ static CUresult side_read(CUmemorytype type, const void *host, CUdeviceptr devic
 			return CUDA_ERROR_INVALID_VALUE;
 		rows = y + s->height;
 	}
-	if (__builtin_mul_overflow(pitch, rows, slice_out) ||
-		__builtin_mul_overflow(*slice_out, z, &offset))
+	if (__builtin_mul_overflow(pitch, rows, &place->slice) ||
+		__builtin_mul_overflow(place->slice, z, &offset))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (__builtin_mul_overflow(pitch, y, &need) ||
 		__builtin_add_overflow(offset, need, &offset) ||
 		__builtin_add_overflow(offset, x, &offset))
 		return CUDA_ERROR_INVALID_VALUE;
-	*pitch_out = pitch;
-	*at = type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device;
-	if (!*at)
+	place->pitch = pitch;
+	place->at = type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device;
+	if (!place->at)
 		return s->width && s->height && s->depth ? CUDA_ERROR_INVALID_VALUE
 							 : CUDA_SUCCESS;
-	*side = type == CU_MEMORYTYPE_HOST     ? SIDE_HOST
-		: type == CU_MEMORYTYPE_DEVICE ? SIDE_DEVICE
-					       : copy_side_of(*at);
-	*at += offset;
+	place->side = type == CU_MEMORYTYPE_HOST     ? SIDE_HOST
+		      : type == CU_MEMORYTYPE_DEVICE ? SIDE_DEVICE
+						     : copy_side_of(place->at);
+	place->at += offset;
 	return CUDA_SUCCESS;
 }
 
 /* The same of an array: a place in it. */
-static CUresult side_array(CUarray handle, size_t x, size_t y, size_t z, enum side *side,
-	uint64_t *at, size_t *pitch, size_t *slice, const struct array **array)
+static CUresult side_array(
+	CUarray handle, size_t x, size_t y, size_t z, struct copy_place *place)
 {
-	*array = array_find((uint64_t)(uintptr_t)handle, false);
-	*side = SIDE_ARRAY;
-	*at = x;
-	*pitch = y;
-	*slice = z;
-	if (*array)
+	*place = (struct copy_place){.side = SIDE_ARRAY,
+		.array = array_find((uint64_t)(uintptr_t)handle, false),
+		.at = x,
+		.pitch = y,
+		.slice = z};
+	if (place->array)
 		return CUDA_SUCCESS;
 	return handle ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
 }
@@ -80,20 +80,16 @@ static CUresult shape_3d(const CUDA_MEMCPY3D *p, struct shape *s)
 		return CUDA_ERROR_INVALID_VALUE;
 	*s = (struct shape){.width = p->WidthInBytes, .height = p->Height, .depth = p->Depth};
 	if (p->srcMemoryType == CU_MEMORYTYPE_ARRAY)
-		status = side_array(p->srcArray, p->srcXInBytes, p->srcY, p->srcZ, &s->src_side,
-			&s->src, &s->src_pitch, &s->src_slice, &s->src_array);
+		status = side_array(p->srcArray, p->srcXInBytes, p->srcY, p->srcZ, &s->src);
 	else
 		status = side_read(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch,
-			p->srcHeight, p->srcXInBytes, p->srcY, p->srcZ, s, &s->src_side,
-			&s->src, &s->src_pitch, &s->src_slice);
+			p->srcHeight, p->srcXInBytes, p->srcY, p->srcZ, s, &s->src);
 	if (status)
 		return status;
 	if (p->dstMemoryType == CU_MEMORYTYPE_ARRAY)
-		return side_array(p->dstArray, p->dstXInBytes, p->dstY, p->dstZ, &s->dst_side,
-			&s->dst, &s->dst_pitch, &s->dst_slice, &s->dst_array);
+		return side_array(p->dstArray, p->dstXInBytes, p->dstY, p->dstZ, &s->dst);
 	return side_read(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch, p->dstHeight,
-		p->dstXInBytes, p->dstY, p->dstZ, s, &s->dst_side, &s->dst, &s->dst_pitch,
-		&s->dst_slice);
+		p->dstXInBytes, p->dstY, p->dstZ, s, &s->dst);
 }
 
 CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool async)
@@ -143,18 +139,17 @@ CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_c
 
 	if (status)
 		return status;
-	if (!s.width || !s.height || !s.depth || (!s.src && !s.src_array) ||
-		(!s.dst && !s.dst_array))
+	if (!s.width || !s.height || !s.depth || (!s.src.at && !s.src.array) ||
+		(!s.dst.at && !s.dst.array))
 		return CUDA_ERROR_INVALID_VALUE;
 	copy_tidy(&s);
-	if ((s.dst_side == SIDE_DEVICE && !copy_side_ok(&s, s.dst, s.dst_pitch, s.dst_slice)) ||
-		(s.src_side == SIDE_DEVICE &&
-			!copy_side_ok(&s, s.src, s.src_pitch, s.src_slice)) ||
+	if ((s.dst.side == SIDE_DEVICE && !copy_place_ok(&s, &s.dst)) ||
+		(s.src.side == SIDE_DEVICE && !copy_place_ok(&s, &s.src)) ||
 		!copy_arrays_ok(&s))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (s.src_side == SIDE_HOST || s.dst_side == SIDE_HOST) {
-		*way = s.dst_side != SIDE_HOST	 ? COPY_WAY_IN
-		       : s.src_side != SIDE_HOST ? COPY_WAY_OUT
+	if (s.src.side == SIDE_HOST || s.dst.side == SIDE_HOST) {
+		*way = s.dst.side != SIDE_HOST	 ? COPY_WAY_IN
+		       : s.src.side != SIDE_HOST ? COPY_WAY_OUT
 						 : COPY_WAY_WITHIN;
 		*app = copy_app(&s);
 		return CUDA_SUCCESS;

@@ -218,15 +218,13 @@ struct place {
 	uint32_t flags;
 };
 
-static struct direct_box box_of(const struct shape *s, bool src)
+static struct direct_box box_of(const struct shape *s, const struct copy_place *place)
 {
-	const struct array *array = src ? s->src_array : s->dst_array;
-
 	return (struct direct_box){
-		.array = array ? array->handle : 0,
-		.at = src ? s->src : s->dst,
-		.pitch = src ? s->src_pitch : s->dst_pitch,
-		.slice = src ? s->src_slice : s->dst_slice,
+		.array = place->array ? place->array->handle : 0,
+		.at = place->at,
+		.pitch = place->pitch,
+		.slice = place->slice,
 		.width = s->width,
 		.height = s->height,
 		.depth = s->depth,
@@ -295,7 +293,7 @@ static CUresult other_place(struct context *home, bool async, struct place *plac
 static CUresult copy_post(const struct shape *s, struct context *src, struct context *dst,
 	const struct place *from, const struct place *to, uint32_t link)
 {
-	const struct direct_box src_box = box_of(s, true), dst_box = box_of(s, false);
+	const struct direct_box src_box = box_of(s, &s->src), dst_box = box_of(s, &s->dst);
 	uint64_t id = ++direct.ids;
 	CUresult status = post_end(to, link, id, dst->device, &dst_box, false);
 

@@ -174,6 +174,9 @@ struct ptx_module {
 	unsigned max_registers; /* 0: no limit */
 };
 
+/* What an instruction of textures can name at the address; PTX_PLAIN: nothing. */
+enum ptx_opaque ptx_module_opaque(const struct ptx_module *module, uint64_t address);
+
 /* Registers of one call of a function by some lanes of a warp. */
 struct ptx_frame {
 	struct ptx_frame *parent; /* or the next free one */

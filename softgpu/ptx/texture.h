@@ -65,8 +65,9 @@ struct ptx_fetch {
 	uint8_t level;	/* enum ptx_fetch_level */
 	uint8_t gather; /* tld4: 1 + the component; 0: tex */
 	bool offset;	/* texels are moved by whole numbers */
-	bool half;	/* two results, each a pair of f16 */
+	uint8_t half;	/* enum ptx_fetch_half */
 };
+enum ptx_fetch_half { PTX_WORDS, PTX_HALF_PAIRS, PTX_HALVES };
 enum ptx_fetch_level { PTX_LEVEL_NONE, PTX_LEVEL_GIVEN, PTX_LEVEL_GRAD };
 
 /* The registers of one, 32 bits each, side by side. */
@@ -81,12 +82,15 @@ enum ptx_fetch_register {
 /* What a surface instruction is. Its registers are the four coordinates of above, and four
  * values of 64 bits in a row of their own. */
 enum ptx_surface_outside { PTX_SURFACE_TRAP, PTX_SURFACE_CLAMP, PTX_SURFACE_ZERO };
+/* What the first coordinate counts: bytes, values, or elements, which the values become. */
+enum ptx_surface_unit { PTX_SURFACE_BYTES, PTX_SURFACE_VALUES, PTX_SURFACE_ELEMENTS };
 struct ptx_surface {
 	uint8_t dims;
 	bool layered;
 	uint8_t bytes, count; /* of a value, how many */
 	uint8_t outside;      /* enum ptx_surface_outside: what is done about a byte there */
-	uint8_t reserved[3];
+	uint8_t unit;	      /* enum ptx_surface_unit */
+	uint8_t reserved[2];
 };
 _Static_assert(sizeof(struct ptx_fetch) == 8 && sizeof(struct ptx_surface) == 8, "");
 
@@ -103,8 +107,11 @@ enum ptx_texture_query {
 	PTX_ASK_ADDRESS_0,
 	PTX_ASK_ADDRESS_1,
 	PTX_ASK_ADDRESS_2,
+	PTX_ASK_NOTHING, /* what is 0 of every texture and surface here */
 };
-uint32_t ptx_texture_ask(const struct ptx_texture *t, enum ptx_texture_query query);
+/* LEVEL: of the sizes; one that there is not has none. */
+uint32_t ptx_texture_ask(
+	const struct ptx_texture *t, enum ptx_texture_query query, uint32_t level);
 
 /* NULL: there is no such texture. */
 const struct ptx_texture *ptx_texture_find(uint64_t number);
@@ -113,5 +120,9 @@ const struct ptx_texture *ptx_texture_find(uint64_t number);
 bool ptx_texture_fetch(const struct ptx_texture *t, const struct ptx_fetch *fetch,
 	const uint32_t *in, uint32_t *out);
 uint32_t ptx_texel_bytes(enum ptx_texel texel);
+/* Writes COUNT values as a formatted store does, to the element at P: numbers of the element's
+ * kind in 32 bits each; what the element cannot hold becomes its least or greatest number. */
+void ptx_texture_store(
+	const struct ptx_texture *t, void *p, const uint32_t *values, uint32_t count);
 
 #endif

@@ -114,6 +114,14 @@ REFUSED = [
     (["keeper.schedule=daily"], [MAP], "keeper/schedule"),
     (["injector.grace=3601"], [MAP], "injector/grace"),
     (["agent.grace=5m"], [MAP], "agent/grace"),
+    (["agent.localSocket=run/vcuda"], [MAP], "agent/localSocket"),
+    (["agent.localSocket=/run/vcuda", "agent.config.listen=::"], [MAP], "agent.config.listen: the chart sets this key itself"),
+    (["agent.localSocket=/run/vcuda", "agent.hostIPC=true"], [MAP], "takes the place of agent.localSocket"),
+    (["agent.localSocket=/run/vcuda", "agent.kind=Deployment", "agent.replicas=2"], [MAP], "one agent on each node"),
+    (["injector.protocol=local"], [MAP], "needs agent.localSocket"),
+    (["injector.protocol=light", "tls.enabled=true", "tls.issuer=job"], [MAP], "light goes in the clear"),
+    (["injector.protocol=rdma"], [MAP], "injector/protocol"),
+    (["injector.compress=never"], [MAP], "injector/compress"),
     (["agent.config.grace=5m"], [MAP], "the chart sets this key itself"),
     (["auth.serviceAccount.enabled=true", "tls.enabled=true", "auth.enabled=true"], [MAP], "takes the place of the secrets"),
     (["auth.serviceAccount.configMap=x"], [MAP], "auth.serviceAccount.enabled is false"),
@@ -323,6 +331,41 @@ def check_agent(checks):
         checks.check("the agent takes it", tried.returncode and tried.stderr)
         wrong = run(agent, "--check-config", "--config", file.name, "--set", "memory_reserve=lots")
         checks.check("and not a wrong one", (not wrong.returncode or "memory_reserve" not in wrong.stderr) and wrong.stderr)
+
+
+def check_local(checks):
+    """With agent.localSocket the agent listens in that folder too, and each policy gives the sidecar it."""
+    values = ["agent.localSocket=/run/vcuda"]
+    done = template(values, [MAP])
+    checks.check("agent.localSocket", done.returncode and done.stderr)
+    things = [thing for thing in yaml.safe_load_all(done.stdout) if thing]
+    config = next(thing["data"]["agent.yaml"] for thing in things
+                  if thing["kind"] == "ConfigMap" and "agent.yaml" in thing["data"])
+    listen = yaml.safe_load(config)["listen"]
+    spec = next(thing for thing in things if thing["kind"] == "DaemonSet")["spec"]["template"]["spec"]
+    volume = next((one for one in spec["volumes"] if one["name"] == "local"), None)
+    mount = next((one for one in spec["containers"][0]["volumeMounts"] if one["name"] == "local"), {})
+    checks.check("the agent's folder", volume != {"name": "local", "hostPath": {"path": "/run/vcuda", "type": "Directory"}} and volume)
+    checks.check("the agent listens in it", not listen.startswith(f",local://{mount.get('mountPath')}/") and listen)
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(config)
+        file.flush()
+        tried = run(f"{os.environ.get('BUILD', 'build')}/bin/gpu-agent", "--check-config", "--config", file.name)
+        checks.check("the agent takes the socket", tried.returncode and tried.stderr)
+    done = template(["agent.hostIPC=true"], [MAP])
+    things = [thing for thing in yaml.safe_load_all(done.stdout) if thing]
+    config = next((thing["data"]["agent.yaml"] for thing in things
+                   if thing["kind"] == "ConfigMap" and "agent.yaml" in thing["data"]), "{}")
+    shared = next(thing for thing in things if thing["kind"] == "DaemonSet")["spec"]["template"]["spec"]
+    checks.check("agent.hostIPC", yaml.safe_load(config).get("listen") != ",local://" and config)
+    checks.check("the agent's hostIPC", shared.get("hostIPC") is not True or "hostIPC" in spec)
+    socket = listen.partition("local://")[2]
+    for api in (MAP, KYVERNO[0], KYVERNO[1]):
+        text = template(values, [api]).stdout
+        checks.check(f"the sidecar's socket by {api}", "VCUDA_LOCAL_SOCKET" not in text or socket not in text)
+        checks.check(f"the sidecar's folder by {api}", "tensor-fusion-local" not in text or "/run/vcuda" not in text)
+        text = template([], [api]).stdout
+        checks.check(f"no folder by {api}", "VCUDA_LOCAL_SOCKET" in text or "DirectoryOrCreate" in text)
 
 
 def check_tls(checks):
@@ -581,6 +624,7 @@ def main():
     check_schema(checks)
     check_config_keys(checks)
     check_agent(checks)
+    check_local(checks)
     check_tls(checks)
     check_package(checks)
     check_ipc(checks)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Tensor maps and the copies that take them: boxes inside of a tensor and over its edges, rows
- * whose units change places, boxes stored and added, one fetched for a whole cluster.
+ * whose units change places, boxes stored and added, one fetched for a whole cluster, columns of
+ * pixels as a convolution wants them.
  */
 #include "driver.h"
 
@@ -12,6 +13,7 @@ static ENTRY(cuModuleGetFunction);
 static ENTRY(cuModuleUnload);
 static ENTRY(cuLaunchKernel);
 static ENTRY(cuTensorMapEncodeTiled);
+static ENTRY(cuTensorMapEncodeIm2col);
 
 enum { WIDTH = 100, HEIGHT = 50, PITCH = 128, SIDE = 32, BOX = SIDE * SIDE };
 
@@ -117,6 +119,55 @@ static void share()
 		CHECK_EQ_AT(i, got[i], at(i % SIDE, i % BOX / SIDE));
 }
 
+/* Two images of 6 by 5 pixels of 8 channels, and a filter of 3 by 3 whose base may lie one
+ * pixel outside, as a convolution of the same size has it; every STEP-th place of it. */
+enum { CHANNELS = 8, ACROSS = 6, DOWN = 5, IMAGES = 2, PIXELS = BOX / CHANNELS };
+
+static CUresult encode_pixels(CUtensorMap *map, int lower, int upper, unsigned step)
+{
+	cuuint64_t size[] = {CHANNELS, ACROSS, DOWN, IMAGES};
+	cuuint64_t pitch[] = {CHANNELS * 4, ACROSS * CHANNELS * 4, DOWN * ACROSS * CHANNELS * 4};
+	int lowers[] = {lower, lower}, uppers[] = {upper, upper};
+	cuuint32_t steps[] = {1, step, step, 1};
+
+	return p_cuTensorMapEncodeIm2col(map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 4, tensor, size,
+		pitch, lowers, uppers, CHANNELS, PIXELS, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+		CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+static void columns(unsigned step, unsigned short dw, unsigned short dh)
+{
+	alignas(64) CUtensorMap map;
+	int w = -1, h = -1;
+	void *args[] = {&map, &w, &h, &dw, &dh, &box};
+	int wide = (ACROSS + step - 1) / step, high = (DOWN + step - 1) / step;
+
+	DRIVER(encode_pixels(&map, -1, -1, step));
+	launch("fetch_column", 1, args);
+	CUDA(cudaMemcpy(got, box, BOX * sizeof(*got), cudaMemcpyDeviceToHost));
+	for (int i = 0; i < BOX; i++) {
+		int p = i / CHANNELS, n = p / (wide * high);
+		int x = p % wide * (int)step - 1 + dw;
+		int y = p / wide % high * (int)step - 1 + dh;
+		bool inside = n < IMAGES && x >= 0 && x < ACROSS && y >= 0 && y < DOWN;
+
+		CHECK_EQ_AT(i, got[i],
+			inside ? host[((n * DOWN + y) * ACROSS + x) * CHANNELS + i % CHANNELS]
+			       : 0);
+	}
+}
+
+static void wrong_columns()
+{
+	alignas(64) CUtensorMap map;
+
+	CHECK_EQ(encode_pixels(&map, -129, 0, 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQ(encode_pixels(&map, 0, 128, 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQ(encode_pixels(&map, 0, 0, 9), CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQ(encode_pixels(&map, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
 /* Each in a process of its own, since a copy that is wrong ends its context. */
 static const struct {
 	const char *name;
@@ -133,6 +184,10 @@ static const struct {
 	{"store", [] { put(32, 5, 0); }},
 	{"add", [] { put(80, 30, 1); }},
 	{"share", share},
+	{"a column at the filter's base", [] { columns(1, 0, 0); }},
+	{"a column inside of the filter", [] { columns(1, 2, 1); }},
+	{"a column with strides", [] { columns(2, 1, 2); }},
+	{"columns that cannot be", wrong_columns},
 };
 
 int main(int argc, char **argv)

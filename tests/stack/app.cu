@@ -688,16 +688,26 @@ static int churn(const char *path, size_t operations)
 	return 0;
 }
 
-static int pinned(size_t bytes)
+/* Pinned memory, and so many copies from and to it. */
+static int pinned(size_t bytes, uint32_t rounds)
 {
 	cudaError_t error;
-	void *host;
+	void *host, *device;
 
 	MUST(cudaFree(0));
 	error = cudaHostAlloc(&host, bytes, 0);
 	say("error %d", error);
 	if (!error) {
 		memset(host, 1, bytes);
+		if (rounds)
+			MUST(cudaMalloc(&device, bytes));
+		for (uint32_t i = 0; i < rounds; i++) {
+			MUST(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice));
+			MUST(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost));
+			MUST(cudaStreamSynchronize(0));
+		}
+		if (rounds)
+			say("copied");
 		MUST(cudaFreeHost(host));
 	}
 	return 0;
@@ -768,7 +778,7 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "take-all"))
 		return take_all();
 	if (!strcmp(what, "pinned"))
-		return pinned(number);
+		return pinned(number, argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 0) : 0);
 	fprintf(stderr, "app: no such thing to do: '%s'\n", what);
 	return 2;
 }

@@ -4,8 +4,12 @@ holds here: right results, ends that are noticed, bad input that ends one sessio
 import contextlib
 import os
 import re
+import shutil
+import signal
+import subprocess
+import time
 
-from stack import LOST, Agent, App, Sidecar, folder, kill, wait_for
+from stack import LOST, Agent, App, Sidecar, Skip, folder, kill, wait_for
 from test_stripes import FOR_EVER
 
 
@@ -42,6 +46,33 @@ def test_no_payload_goes_through_a_socket():
         app.close_stdin()
         app.right(60)
         assert worker
+
+
+def test_pinned_payloads_cost_no_question_to_the_sidecar():
+    """What a number of pinned memory is the page says: the worker looks at its socket when that has changed."""
+    if not shutil.which("strace"):
+        raise Skip("needs strace")
+    with on_one_machine() as (agent, sidecar), folder() as path:
+        app = App("pinned", 4096, 1 << 30, socket=sidecar.socket)
+        worker = agent.worker(app)
+        app.line("error 0")
+        before = agent.sessions()[0]["bytes_received"]
+        table = os.path.join(path, "calls")
+        tracer = subprocess.Popen(["strace", "-f", "-c", "-o", table, "-p", str(worker)], stderr=subprocess.DEVNULL)
+        try:
+            time.sleep(1)
+            wait_for(lambda: agent.sessions()[0]["bytes_received"] > before + 1000 * 4096, 60, "a thousand copies more")
+        finally:
+            tracer.send_signal(signal.SIGINT)
+            tracer.wait(30)
+        with open(table, encoding="ascii") as file:
+            calls = {line.split()[-1]: int(line.split()[3]) for line in file if re.search(r" [a-z]\w+$", line)
+                     and line.split()[3].isdigit()}
+        kill(app.pid)
+        if not calls:
+            raise Skip("strace may not trace here")
+        assert calls.get("futex", 0) > 500, calls  # one a round wakes the program
+        assert calls.get("recvmsg", 0) < calls["futex"] / 4, calls
 
 
 def test_killed_program_frees_its_worker():

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """protocol: auto: shared memory where the agent that is named is the one on this machine, and the network where it
 is not."""
+import glob
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 
 from stack import BIN, Agent, App, Sidecar, Skip, environment, folder, kill, wait_for
 from test_local import on_one_machine
+from test_reload import reload, write
 from test_stripes import FOR_EVER
 
 CLIENT = os.path.join(BIN, "vcuda-client")
@@ -74,6 +78,77 @@ def test_a_killed_sidecar_is_followed():
         app.right(60)
 
 
+SHARED = "/dev/shm/vcuda-agent-"
+
+
+def shared_sockets():
+    return {path for path in glob.glob(SHARED + "*") if re.fullmatch(SHARED + "[0-9a-f]{32}", path)}
+
+
+def in_one_ipc_namespace(path, name="agent", *flags):
+    """An agent that listens on TCP and, under a random name, beside POSIX shared memory."""
+    before = shared_sockets()
+    agent = Agent(os.path.join(path, name), "--address", "127.0.0.1,local://", *flags)
+    agent.sockets = shared_sockets() - before
+    return agent
+
+
+def test_where_both_have_host_ipc():
+    with folder() as path:
+        agent = in_one_ipc_namespace(path)
+        assert agent.sockets, "it has a socket"
+        goes_by(Sidecar(path, agent.address, "--ipc", "host"), "local")
+        # Without hostIPC, or where it is not wanted, nobody looks there.
+        goes_by(Sidecar(os.path.join(path, "2"), agent.address), "native")
+        goes_by(Sidecar(os.path.join(path, "3"), agent.address, "--ipc", "host", "--protocol", "native"), "native")
+        # Another agent's is another's.
+        other = Agent(os.path.join(path, "other"), "--address", "127.0.0.1")
+        goes_by(Sidecar(os.path.join(path, "4"), other.address, "--ipc", "host"), "native")
+        agent.stop()
+        assert not agent.sockets & shared_sockets(), "its socket goes with it"
+
+
+def test_host_ipc_after_a_killed_sidecar():
+    with folder() as path:
+        agent = in_one_ipc_namespace(path)
+        first = Sidecar(path, agent.address, "--ipc", "host")
+        app = App("sum", FOR_EVER, 64, socket=first.socket)
+        wait_for(lambda: transport_of(first) == ["local"], 30, "it goes by shared memory")
+        kill(first.pid)
+        first.process.wait(30)
+        second = Sidecar(os.path.join(path, "2"), agent.address, "--ipc", "host", socket=first.socket)
+        wait_for(lambda: "channel.resumed" in second.log(), 30, "the session goes on")
+        wait_for(lambda: transport_of(second) == ["local"], 30, "by shared memory")
+        app.close_stdin()
+        app.right(60)
+        agent.stop()
+
+
+def test_foreign_sockets_beside_shared_memory():
+    if os.geteuid():
+        raise Skip("needs root, to be another user")
+    with folder() as path:
+        mine, foreign = (SHARED + os.urandom(16).hex() for _ in range(2))
+        listener = subprocess.Popen(
+            [sys.executable, "-c", f"import os, socket; os.setuid(65534); s = socket.socket(socket.AF_UNIX); "
+             f"s.bind('{foreign}'); s.listen(); print('up', flush=True); print(len(s.accept()[0].recv(1)))"],
+            stdout=subprocess.PIPE, text=True)
+        try:
+            assert listener.stdout.readline() == "up\n"
+            # What a killed agent left is taken away by the next one, another user's is not, nor asked.
+            with socket.socket(socket.AF_UNIX) as dead:
+                dead.bind(mine)
+            agent = in_one_ipc_namespace(path)
+            assert not os.path.exists(mine) and os.path.exists(foreign)
+            goes_by(Sidecar(path, agent.address, "--ipc", "host"), "local")
+            assert listener.poll() is None, "somebody asked another user's socket"
+            agent.stop()
+        finally:
+            listener.kill()
+            listener.wait(30)
+            os.unlink(foreign)
+
+
 def probe(*flags):
     got = subprocess.run([CLIENT, "probe", *flags], capture_output=True, text=True, timeout=60, env=environment())
     return got.returncode, got.stderr + got.stdout
@@ -108,3 +183,16 @@ def test_no_plan_breaks_it():
     with on_one_machine() as (agent, _):
         status_, said = probe("--agent", f"fault+{agent.address}?delay=1ms")
         assert status_ and "shares memory" in said, said
+
+
+def test_the_name_beside_shared_memory_outlives_a_reload():
+    with folder() as path:
+        file = os.path.join(path, "agent.yaml")
+        write(file, "grace: 10s")
+        agent = in_one_ipc_namespace(path, "agent", "--config", file)
+        write(file, "grace: 20s")
+        reload(agent)
+        assert agent.sockets and agent.sockets <= shared_sockets(), "the socket is what it was"
+        goes_by(Sidecar(path, agent.address, "--ipc", "host"), "local")
+        agent.stop()
+        assert not agent.sockets & shared_sockets(), "its socket goes with it"

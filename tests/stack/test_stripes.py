@@ -146,6 +146,7 @@ def test_a_cut_stripe_ends_the_session_only():
         own.stop()
 
 
+FEATURE_ZSTD = 1
 FEATURE_STRIPES = 4
 FEATURE_BACK = 8
 
@@ -160,8 +161,9 @@ def greet(address, role, session=b"", secret=b"", features=FEATURE_STRIPES):
         got = wire.recv(WELCOME.size - len(data))
         assert got, "closed during the handshake"
         data += got
-    return wire, dict(zip(("magic", "version", "status", "features", "session", "secret",
-                           "reply_port", "stripe"), WELCOME.unpack(data)))
+    told = dict(zip(("magic", "version", "status", "features", "session", "secret", "reply_port",
+                     "stripe", "gpus", "sessions", "free_memory", "text"), WELCOME.unpack(data)))
+    return wire, told | {"text": told["text"].rstrip(b"\0").decode()}
 
 
 @contextlib.contextmanager
@@ -222,9 +224,36 @@ def test_violations_by_stripes_end_their_session():
             for session, secret in ((told["session"], bytes(16)), (bytes(16), told["secret"])):
                 stripe, refused = greet(s.agent.address, 4, session, secret)
                 assert refused["status"] == 800, refused
+                assert refused["text"] == "no session waits for these connections", refused
                 stripe.close()
+        # Another's session, whose name stands in logs, with a secret that is one's own.
+        with raw_session(s.agent.address) as (_, _, mine), raw_session(s.agent.address) as (_, _, other):
+            stripe, refused = greet(s.agent.address, 4, other["session"], mine["secret"])
+            assert refused["status"] == 800 and refused["text"].startswith("no session waits"), refused
+            stripe.close()
             stripes = [greet(s.agent.address, 4, told["session"], told["secret"]) for _ in range(4)]
             assert stripes[3][1]["status"] == 800
             for stripe, _ in stripes:
+                stripe.close()
+        s.app("sum", 3, 64).right()
+
+
+def test_coded_pieces_that_lie_end_their_session():
+    features = FEATURE_STRIPES | FEATURE_ZSTD
+    fill, zstd, planes = b"\1", b"\2", b"\4"
+    with stack() as s:
+        # The head: bytes of the payload, and bytes that come for them.
+        for length, coded, why in ((32, fill + b"\xff", "another length"),  # of 64 bytes, as the frame says
+                                   (64, fill + b"x" * 70, "not what it says"),  # coded to more than it is
+                                   (64, fill + b"xy", "not what it says"),
+                                   (64, zstd + b"no zstd at all", "not what it says"),
+                                   (64, planes + b"\0" * 9, "not what it says"),
+                                   (64, b"\x63" + b"z" * 8, "not what it says")):  # a coding that there is not
+            with raw_session(s.agent.address, features) as (commands, replies, told):
+                stripe, mine = greet(s.agent.address, 4, told["session"], told["secret"], features)
+                assert mine["status"] == 0 and mine["stripe"] == 1, mine
+                stripe.sendall(struct.pack("<II", length, len(coded)) + coded)
+                commands.sendall(frame(POST, payload=b"x" * 64, op=1, flags=0x10, seq=1)[:-64])
+                ends(replies, why)
                 stripe.close()
         s.app("sum", 3, 64).right()

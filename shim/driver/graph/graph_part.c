@@ -188,28 +188,27 @@ void parts_free(struct parts *parts)
 
 /* ---- copies ---- */
 
+static struct copy_place place_of(const struct part_side *side)
+{
+	return (struct copy_place){.side = side->host	 ? SIDE_HOST
+					   : side->array ? SIDE_ARRAY
+							 : SIDE_DEVICE,
+		.array = side->array,
+		.at = side->at,
+		.pitch = side->pitch,
+		.slice = side->slice};
+}
+
 /* In stream order; arrays and memory in any pairing. */
 static CUresult copy_sides(const struct part_side *dst, const struct part_side *src,
 	const struct part_copy *c, CUstream stream)
 {
 	struct shape s = {
-		.src_side = src->host	 ? SIDE_HOST
-			    : src->array ? SIDE_ARRAY
-					 : SIDE_DEVICE,
-		.dst_side = dst->host	 ? SIDE_HOST
-			    : dst->array ? SIDE_ARRAY
-					 : SIDE_DEVICE,
-		.src = src->at,
-		.dst = dst->at,
-		.src_pitch = src->pitch,
-		.dst_pitch = dst->pitch,
-		.src_slice = src->slice,
-		.dst_slice = dst->slice,
+		.src = place_of(src),
+		.dst = place_of(dst),
 		.width = c->width,
 		.height = c->height,
 		.depth = c->depth,
-		.src_array = src->array,
-		.dst_array = dst->array,
 	};
 
 	return copy_shape(&s, stream, true);

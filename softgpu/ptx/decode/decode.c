@@ -41,6 +41,7 @@ static void parse_items(struct ptx_build *b, struct ptx_operand *o, char close, 
 static void parse_operand(struct ptx_build *b, struct ptx_operand *o, unsigned depth)
 {
 	struct ptx_scan *s = &b->scan;
+	struct ptx_word part = {NULL, 0};
 	struct ptx_number n;
 	char c = ptx_scan_peek(s);
 
@@ -52,6 +53,11 @@ static void parse_operand(struct ptx_build *b, struct ptx_operand *o, unsigned d
 		parse_items(b, o, c == '{' ? '}' : c == '(' ? ')' : ']', depth + 1);
 		if (c == '{' && ptx_scan_accept(s, '|') && !ptx_scan_word(s, &o->second))
 			ptx_build_wrong(b, "a second destination is expected");
+		/* [variable].unified: its address is the same on all devices. */
+		if (c == '[' && ptx_scan_accept(s, '.') &&
+			(!ptx_scan_word(s, &part) || !ptx_word_is(part, "unified")))
+			ptx_build_wrong(b, "%.*s: .unified is expected", (int)b->st.text.n,
+				b->st.text.p);
 		return;
 	}
 	if (c == '!') {
@@ -202,6 +208,7 @@ static const struct rule rules[] = {
 	{"getctarank", ptx_decode_mapa, ""},
 	{"griddepcontrol", nothing, ""},
 	{"isspacep", ptx_decode_isspacep, ""},
+	{"istypep", ptx_decode_istypep, ""},
 	{"ld", ptx_decode_memory, ""},
 	{"ldmatrix", ptx_decode_matrix, ""},
 	{"ldu", ptx_decode_memory, ""},

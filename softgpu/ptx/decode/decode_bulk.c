@@ -57,6 +57,16 @@ static void put_tensor(
 		put(b, BULK_AT + k, &o->items[1].items[k], 4);
 }
 
+/* {width, height, depth}: as many as the tensor's rank less two. */
+static void put_offsets(struct ptx_build *b, const struct ptx_operand *o, unsigned rank)
+{
+	if (o->kind != PTX_OPERAND_LIST || o->nitems != rank - 2)
+		ptx_build_wrong(
+			b, "%.*s: the filter's offsets", (int)b->st.text.n, b->st.text.p);
+	for (uint32_t k = 0; k < o->nitems; k++)
+		put(b, BULK_OFFSET + k, &o->items[k], 2);
+}
+
 static void read_mods(struct ptx_build *b, struct bulk *bulk)
 {
 	static const char *const ops[] = {
@@ -73,6 +83,8 @@ static void read_mods(struct ptx_build *b, struct bulk *bulk)
 			bulk->rank = (unsigned)(mod[0] - '0') & 7;
 		else if (!placed && (!strncmp(mod, "shared", 6) || !strcmp(mod, "global")))
 			bulk->to_shared = placed = true, bulk->to_shared = mod[0] == 's';
+		else if (!strcmp(mod, "im2col") || !strcmp(mod, "im2col_no_offs"))
+			bulk->im2col = true;
 		else if (!strncmp(mod, "im2col", 6) || !strncmp(mod, "tile::", 6) ||
 			 !strcmp(mod, "cp_mask"))
 			lacks(b);
@@ -102,6 +114,9 @@ void ptx_decode_bulk(struct ptx_build *b)
 		(bulk.op && !bulk.rank && bulk.type < BULK_U32) ||
 		(ptx_has_mod(st, "tensor") != (bulk.rank != 0)))
 		lacks(b);
+	if (bulk.im2col && bulk.rank < 3)
+		ptx_build_wrong(b, "%.*s: a tensor of rank %u has no pixels", (int)st->text.n,
+			st->text.p, bulk.rank);
 	if (bulk.rank && !bulk.to_shared)
 		put_tensor(b, BULK_TO, ptx_arg(b, 0), bulk.rank);
 	else
@@ -117,6 +132,8 @@ void ptx_decode_bulk(struct ptx_build *b)
 		bulk.has_barrier = true;
 		put_address(b, BULK_BARRIER, ptx_arg(b, next++), 'S');
 	}
+	if (bulk.im2col && bulk.to_shared)
+		put_offsets(b, ptx_arg(b, next++), bulk.rank);
 	if (ptx_has_mod(st, "multicast::cluster")) {
 		bulk.multicast = true;
 		put(b, BULK_BLOCKS, ptx_arg(b, next), 2);

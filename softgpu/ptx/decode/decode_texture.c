@@ -103,19 +103,22 @@ static bool geometry(const struct ptx_statement *st, uint8_t *dims, bool *layere
 }
 
 /* The results, and the predicate that says that they were there. */
-static void results(struct ptx_build *b, uint32_t row, bool half)
+static void results(struct ptx_build *b, uint32_t row, uint8_t half)
 {
 	const struct ptx_operand *d = ptx_arg(b, 0);
 
-	if (d->kind != PTX_OPERAND_LIST || d->nitems > (half ? 2 : 4))
+	if (d->kind != PTX_OPERAND_LIST || d->nitems > (half == PTX_HALF_PAIRS ? 2 : 4))
 		ptx_build_lacks(b, "%.*s: its result", (int)b->st.text.n, b->st.text.p);
 	for (uint32_t k = 0; k < d->nitems; k++) {
 		struct ptx_out out;
+		struct ptx_ins *ins;
 
 		if (ptx_is_sink(&d->items[k]))
 			continue;
-		out = ptx_out(b, &d->items[k], 4, false);
-		move(b, out.operand, row + (PTX_FETCH_RESULT + k) * 4 * PTX_LANES, 4);
+		out = ptx_out(b, &d->items[k], half == PTX_HALVES ? 2 : 4, false);
+		ins = ptx_build_emit(b, half == PTX_HALVES ? "cvt.u16.u32" : "mov.b32");
+		ins->d = out.operand;
+		ins->a = row + (PTX_FETCH_RESULT + k) * 4 * PTX_LANES;
 		ptx_out_finish(b, &out);
 	}
 	if (d->second.n) {
@@ -144,8 +147,11 @@ void ptx_decode_tex(struct ptx_build *b)
 		ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 	type = st->mod[st->nmods - 2];
 	coordinate = st->mod[st->nmods - 1];
-	fetch.half = !strcmp(type, "f16x2");
-	if ((ptx_type_bytes(type) != 4) || ptx_type_bytes(coordinate) != 4)
+	fetch.half = !strcmp(type, "f16x2") ? PTX_HALF_PAIRS
+		     : !strcmp(type, "f16") ? PTX_HALVES
+					    : PTX_WORDS;
+	if (ptx_type_bytes(type) != (fetch.half == PTX_HALVES ? 2 : 4) ||
+		ptx_type_bytes(coordinate) != 4)
 		ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 	fetch.whole = strcmp(coordinate, "f32") != 0;
 	if (st->root.p[1] == 'l') {
@@ -203,8 +209,12 @@ static uint32_t surface(struct ptx_build *b, const struct ptx_operand *address,
 			type = mod;
 	}
 	s->bytes = (uint8_t)ptx_type_bytes(type);
-	if (!ptx_has_mod(st, "b") || !s->bytes || s->bytes > 8 ||
-		!geometry(st, &s->dims, &s->layered, &cube) || cube)
+	if (ptx_has_mod(st, "p"))
+		s->unit = st->root.p[2] == 's'	 ? PTX_SURFACE_ELEMENTS /* sust */
+			  : st->root.p[2] == 'r' ? PTX_SURFACE_VALUES	/* sured */
+						 : PTX_SURFACE_BYTES;
+	if (ptx_has_mod(st, "b") == (s->unit != PTX_SURFACE_BYTES) || !s->bytes ||
+		s->bytes > 8 || !geometry(st, &s->dims, &s->layered, &cube) || cube)
 		ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 	row = row_of(b, 0, 4, PTX_FETCH_REGISTERS);
 	*a = object(b, address);
@@ -264,7 +274,7 @@ void ptx_decode_sust(struct ptx_build *b)
 	for (uint32_t k = 0; k < s.count; k++)
 		move(b, values + k * 8 * PTX_LANES,
 			ptx_in(b, surface_value(b, ptx_arg(b, 1), &s, k), 8), 8);
-	surface_emit(b, "sust", a, row, values, &s);
+	surface_emit(b, s.unit == PTX_SURFACE_ELEMENTS ? "sust.p" : "sust", a, row, values, &s);
 }
 
 /* sured.b.op.geom.type.outside [a, c], v; */
@@ -283,7 +293,9 @@ void ptx_decode_sured(struct ptx_build *b)
 			name = names[k];
 	if (!name || s.bytes < 4)
 		ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
-	if (name[0] == 'm' && (ptx_has_mod(st, "s32") || ptx_has_mod(st, "s64")))
+	if (name[0] == 'm' && s.unit == PTX_SURFACE_VALUES)
+		sign = 'p';
+	else if (name[0] == 'm' && (ptx_has_mod(st, "s32") || ptx_has_mod(st, "s64")))
 		sign = 's';
 	else if (name[1] == 'n' || name[1] == 'r')
 		sign = 'b';
@@ -292,7 +304,7 @@ void ptx_decode_sured(struct ptx_build *b)
 	surface_emit(b, key, a, row, values, &s);
 }
 
-/* txq.query.b32 d, [a]; suq the same. */
+/* txq{.level}.query.b32 d, [a]{, level}; suq the same. */
 void ptx_decode_txq(struct ptx_build *b)
 {
 	static const struct {
@@ -303,22 +315,45 @@ void ptx_decode_txq(struct ptx_build *b)
 		{"num_mipmap_levels", PTX_ASK_LEVELS}, {"channel_data_type", PTX_ASK_TYPE},
 		{"channel_order", PTX_ASK_ORDER}, {"normalized_coords", PTX_ASK_NORMALIZED},
 		{"filter_mode", PTX_ASK_FILTER}, {"addr_mode_0", PTX_ASK_ADDRESS_0},
-		{"addr_mode_1", PTX_ASK_ADDRESS_1}, {"addr_mode_2", PTX_ASK_ADDRESS_2}};
+		{"addr_mode_1", PTX_ASK_ADDRESS_1}, {"addr_mode_2", PTX_ASK_ADDRESS_2},
+		{"num_samples", PTX_ASK_NOTHING}, {"memory_layout", PTX_ASK_NOTHING}};
 	const struct ptx_statement *st = &b->st;
 	struct ptx_out out = ptx_out(b, ptx_arg(b, 0), 4, false);
 	uint32_t a = object(b, ptx_arg(b, 1));
+	uint32_t level = ptx_has_mod(st, "level") ? ptx_in(b, ptx_arg(b, 2), 4)
+						  : ptx_build_constant(b, 4, 0, PTX_FIXED);
 
 	for (size_t k = 0; k < sizeof(queries) / sizeof(queries[0]); k++) {
 		struct ptx_ins *ins;
 
-		if (!ptx_has_mod(st, queries[k].name) || ptx_has_mod(st, "level"))
+		if (!ptx_has_mod(st, queries[k].name))
 			continue;
 		ins = ptx_build_emit(b, "txq");
 		ins->d = out.operand;
 		ins->a = a;
+		ins->b = level;
 		ins->imm = queries[k].query;
 		ptx_out_finish(b, &out);
 		return;
 	}
 	ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
+}
+
+/* istypep.type p, a: whether a variable of that type lies there. */
+void ptx_decode_istypep(struct ptx_build *b)
+{
+	const struct ptx_statement *st = &b->st;
+	struct ptx_out out = ptx_out(b, ptx_arg(b, 0), 1, false);
+	uint32_t a = ptx_in(b, ptx_arg(b, 1), 8);
+	struct ptx_ins *ins = ptx_build_emit(b, "istypep");
+
+	ins->d = out.operand;
+	ins->a = a;
+	ins->imm = ptx_has_mod(st, "texref")	   ? PTX_TEXREF
+		   : ptx_has_mod(st, "surfref")	   ? PTX_SURFREF
+		   : ptx_has_mod(st, "samplerref") ? PTX_SAMPLERREF
+						   : PTX_PLAIN;
+	if (ins->imm == PTX_PLAIN)
+		ptx_build_wrong(b, "%.*s: a type is expected", (int)st->text.n, st->text.p);
+	ptx_out_finish(b, &out);
 }

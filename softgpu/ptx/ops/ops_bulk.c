@@ -140,27 +140,44 @@ static void move(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
 
 /* ---- Tensors ---- */
 
+/* The bytes of a box or column; 0: there is none such. */
+static uint64_t box_bytes(const struct tensor_map *map)
+{
+	uint64_t bytes = sizes[map->type];
+
+	if (map->im2col)
+		return map->rank < 3 || map->box[0] > TENSOR_BOX_MAX ||
+				       map->box[1] > TENSOR_PIXELS_MAX
+			       ? 0
+			       : bytes * map->box[0] * map->box[1];
+	for (unsigned k = 0; k < map->rank; k++) {
+		if (map->box[k] > TENSOR_BOX_MAX || !map->step[k] ||
+			map->step[k] > TENSOR_STRIDE_MAX)
+			return 0;
+		bytes *= (map->box[k] + map->step[k] - 1u) / map->step[k];
+	}
+	return bytes;
+}
+
 /* A kernel may have written the map itself. */
 static struct tensor_map read_map(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
-	uint64_t address, unsigned rank)
+	uint64_t address, const struct bulk *bulk)
 {
 	struct tensor_map map;
 	uint64_t bytes;
 
 	for (unsigned k = 0; k < sizeof(map); k += 8)
 		memcpy((char *)&map + k, ptx_generic(w, i, lane, address + k, 8), 8);
-	if (map.magic != TENSOR_MAGIC || map.rank != rank || map.type >= BULK_TYPES ||
+	if (map.magic != TENSOR_MAGIC || map.rank != bulk->rank || map.type >= BULK_TYPES ||
 		map.swizzle > 3)
-		ptx_fault(w, i, PTX_TRAP, "no map of a tensor of rank %u at 0x%llx", rank,
+		ptx_fault(w, i, PTX_TRAP, "no map of a tensor of rank %u at 0x%llx", bulk->rank,
 			(unsigned long long)address);
-	bytes = sizes[map.type];
-	for (unsigned k = 0; k < rank; k++) {
-		if (!map.box[k] || map.box[k] > TENSOR_BOX_MAX || !map.step[k] ||
-			map.step[k] > TENSOR_STRIDE_MAX)
-			ptx_fault(w, i, PTX_TRAP, "a tensor map with a wrong box");
-		bytes *= (map.box[k] + map.step[k] - 1u) / map.step[k];
-	}
-	if (bytes > PTX_MAX_SHARED || bytes % 16)
+	if (map.im2col != bulk->im2col)
+		ptx_fault(w, i, PTX_TRAP, "the tensor map at 0x%llx is %s",
+			(unsigned long long)address,
+			map.im2col ? "one of im2col" : "none of im2col");
+	bytes = box_bytes(&map);
+	if (!bytes || bytes > PTX_MAX_SHARED || bytes % 16)
 		ptx_fault(w, i, PTX_TRAP, "a tensor map with a box of %llu bytes",
 			(unsigned long long)bytes);
 	return map;
@@ -172,51 +189,53 @@ static uint64_t swizzled(uint64_t at, unsigned swizzle)
 	return at ^ (at >> 3 & ((1u << swizzle) - 1) << 4);
 }
 
-static uint64_t not_a_number(enum bulk_type type)
+/* What moves the elements of one box or column. */
+struct tensor_move {
+	struct ptx_warp *w;
+	const struct ptx_ins *i;
+	unsigned lane;
+	const struct bulk *bulk;
+	const struct tensor_map *map;
+	uint64_t shared; /* where the first one lies */
+	uint32_t bytes;	 /* that are done */
+};
+
+static void move_element(struct tensor_move *m, const int64_t *at)
 {
-	return type == BULK_F16	   ? 0x7fff
-	       : type == BULK_BF16 ? 0x7fff
-	       : type == BULK_F32  ? 0x7fffffff
-				   : UINT64_C(0x7ff8000000000000);
+	const struct tensor_map *map = m->map;
+	const uint8_t size = sizes[map->type];
+	const uint64_t outside = map->fill_nan && map->type >= BULK_F16
+					 ? PTX_OOB_NAN * UINT64_C(0x0001000100010001)
+					 : 0;
+	uint64_t address = map->address;
+	bool inside = true;
+	void *here = ptx_generic(
+		m->w, m->i, m->lane, swizzled(m->shared + m->bytes, map->swizzle), size);
+
+	for (unsigned k = 0; k < map->rank; k++) {
+		inside &= at[k] >= 0 && at[k] <= map->last[k];
+		address += (uint64_t)at[k] * (k ? map->stride[k - 1] : size);
+	}
+	if (!m->bulk->to_shared && inside)
+		store(ptx_generic(m->w, m->i, m->lane, address, size), here, m->bulk->op,
+			map->type);
+	else if (m->bulk->to_shared)
+		store(here, inside ? ptx_generic(m->w, m->i, m->lane, address, size) : &outside,
+			BULK_COPY, map->type);
+	m->bytes += size;
 }
 
-/* The box at the coordinates, to or from `shared`; returns its bytes. */
-static uint32_t move_box(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
-	const struct bulk *bulk, const struct tensor_map *map, const uint64_t *coordinates,
-	uint64_t shared)
+static void move_box(struct tensor_move *m, const uint64_t *coordinates)
 {
-	const uint8_t size = sizes[map->type];
-	uint64_t outside = map->fill_nan && map->type >= BULK_F16 ? not_a_number(map->type) : 0;
-	uint32_t index[5] = {0}, bytes = 0;
+	const struct tensor_map *map = m->map;
+	uint32_t index[5] = {0};
+	int64_t at[5];
 	unsigned k;
 
-	if (shared % 16)
-		ptx_fault(w, i, PTX_MISALIGNED_ADDRESS, "a tensor's box at 0x%llx",
-			(unsigned long long)shared);
-	/* So an H200 does (tests/programs/tensor-copies.cu). */
-	if ((int64_t)(int32_t)coordinates[0] * size % 16)
-		ptx_fault(w, i, PTX_ILLEGAL_INSTRUCTION,
-			"a tensor's box %lld bytes into a row, not a multiple of 16",
-			(long long)(int32_t)coordinates[0] * size);
 	do {
-		uint64_t address = map->address;
-		bool inside = true;
-		void *here;
-
-		for (k = 0; k < map->rank; k++) {
-			int64_t at = (int32_t)coordinates[k] + (int64_t)index[k];
-
-			inside &= at >= 0 && at <= map->last[k];
-			address += (uint64_t)at * (k ? map->stride[k - 1] : size);
-		}
-		here = ptx_generic(w, i, lane, swizzled(shared + bytes, map->swizzle), size);
-		if (!bulk->to_shared && inside)
-			store(ptx_generic(w, i, lane, address, size), here, bulk->op,
-				map->type);
-		else if (bulk->to_shared)
-			store(here, inside ? ptx_generic(w, i, lane, address, size) : &outside,
-				BULK_COPY, map->type);
-		bytes += size;
+		for (k = 0; k < map->rank; k++)
+			at[k] = (int32_t)coordinates[k] + (int64_t)index[k];
+		move_element(m, at);
 		for (k = 0; k < map->rank; k++) {
 			index[k] += k ? map->step[k] : 1;
 			if (index[k] < map->box[k])
@@ -224,7 +243,61 @@ static uint32_t move_box(struct ptx_warp *w, const struct ptx_ins *i, unsigned l
 			index[k] = 0;
 		}
 	} while (k < map->rank);
-	return bytes;
+}
+
+/* Pixel after pixel from the coordinates on: where the filter's base leaves its bounds in
+ * width it goes back and on in height, and so on to the next image.  The offsets are where in
+ * the filter the pixel lies. */
+static void move_column(
+	struct tensor_move *m, const uint64_t *coordinates, const uint64_t *offsets)
+{
+	const struct tensor_map *map = m->map;
+	const unsigned last = map->rank - 1u;
+	int64_t base[5], at[5];
+	unsigned k;
+
+	for (k = 0; k <= last; k++)
+		base[k] = (int32_t)coordinates[k];
+	for (uint32_t pixel = 0; pixel < map->box[1]; pixel++) {
+		for (k = 1; k <= last; k++)
+			at[k] = base[k] +
+				(k < last && m->bulk->to_shared ? (uint16_t)offsets[k - 1] : 0);
+		for (at[0] = base[0]; at[0] < base[0] + map->box[0]; at[0]++)
+			move_element(m, at);
+		for (k = 1; k < last; k++) {
+			base[k] += map->step[k];
+			if (base[k] <= (int64_t)map->last[k] + map->upper[k - 1])
+				break;
+			base[k] = map->lower[k - 1];
+		}
+		if (k == last)
+			base[k]++;
+	}
+}
+
+/* The box or column at the coordinates, to or from `shared`; returns its bytes. */
+static uint32_t move_tensor(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
+	const struct bulk *bulk, const struct operands *o)
+{
+	const uint64_t shared = o->v[bulk->to_shared ? BULK_TO : BULK_FROM];
+	const struct tensor_map map =
+		read_map(w, i, lane, o->v[bulk->to_shared ? BULK_FROM : BULK_TO], bulk);
+	struct tensor_move m = {w, i, lane, bulk, &map, shared, 0};
+	const int64_t first = (int64_t)(int32_t)o->v[BULK_AT] * sizes[map.type];
+
+	if (shared % 16)
+		ptx_fault(w, i, PTX_MISALIGNED_ADDRESS, "a tensor's box at 0x%llx",
+			(unsigned long long)shared);
+	/* So an H200 does (tests/programs/tensor-copies.cu). */
+	if (first % 16)
+		ptx_fault(w, i, PTX_ILLEGAL_INSTRUCTION,
+			"a tensor's box %lld bytes into a row, not a multiple of 16",
+			(long long)first);
+	if (map.im2col)
+		move_column(&m, &o->v[BULK_AT], &o->v[BULK_OFFSET]);
+	else
+		move_box(&m, &o->v[BULK_AT]);
+	return m.bytes;
 }
 
 /* ---- The instruction ---- */
@@ -232,18 +305,12 @@ static uint32_t move_box(struct ptx_warp *w, const struct ptx_ins *i, unsigned l
 static void one_block(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
 	const struct bulk *bulk, const struct operands *o)
 {
-	const uint64_t to = o->v[BULK_TO], from = o->v[BULK_FROM];
 	uint32_t bytes = (uint32_t)o->v[BULK_BYTES];
 
-	if (bulk->rank) {
-		struct tensor_map map =
-			read_map(w, i, lane, bulk->to_shared ? from : to, bulk->rank);
-
-		bytes = move_box(
-			w, i, lane, bulk, &map, &o->v[BULK_AT], bulk->to_shared ? to : from);
-	} else {
-		move(w, i, lane, bulk, to, from, bytes);
-	}
+	if (bulk->rank)
+		bytes = move_tensor(w, i, lane, bulk, o);
+	else
+		move(w, i, lane, bulk, o->v[BULK_TO], o->v[BULK_FROM], bytes);
 	if (bulk->has_barrier) {
 		uint64_t *p = ptx_generic(w, i, lane, o->v[BULK_BARRIER], 8);
 		struct mbarrier bar = mbarrier_read(p);
@@ -315,6 +382,8 @@ static void replace(
 		ptx_fault(w, i, PTX_TRAP, "a field that tensor maps here lack");
 	for (unsigned k = 0; k < sizeof(map); k += 8)
 		memcpy((char *)&map + k, ptx_generic(w, i, lane, at + k, 8), 8);
+	if (map.im2col && i->e == 2)
+		ptx_fault(w, i, PTX_TRAP, "a tensor map of im2col has no box");
 	set_field(&map, i->e, i->f, v);
 	for (unsigned k = 0; k < sizeof(map); k += 8)
 		memcpy(ptx_generic(w, i, lane, at + k, 8), (char *)&map + k, 8);

@@ -102,6 +102,12 @@ INLINE double normal_bf16(double v)
 	return fabs(v) < 0x1p-126 ? copysign(0.0, v) : v;
 }
 
+/* .oob makes 0 of a product with what lies outside of a tensor. */
+INLINE bool outside(uint16_t xh, uint16_t yh)
+{
+	return xh == PTX_OOB_NAN || yh == PTX_OOB_NAN;
+}
+
 /* One handler for the single format and one for the pair: `expr` of the halves xh, yh, zh. */
 #define HALF(id, name, t, count, ...)                                                          \
 	INLINE uint16_t one_##id##_##t(uint16_t xh, uint16_t yh, uint16_t zh)                  \
@@ -146,6 +152,10 @@ INLINE double normal_bf16(double v)
 	HALF(fma_relu, "fma.relu", t, 3, t##_write(positive(add_odd(X(t) * Y(t), Z(t)))))      \
 	HALF(fma_ftz_relu, "fma.ftz.relu", t, 3,                                               \
 		t##_write(normal_##t(positive(add_odd(XF(t) * YF(t), ZF(t))))))                \
+	HALF(fma_oob, "fma.oob", t, 3,                                                         \
+		outside(xh, yh) ? 0 : t##_write(add_odd(X(t) * Y(t), Z(t))))                   \
+	HALF(fma_oob_relu, "fma.oob.relu", t, 3,                                               \
+		outside(xh, yh) ? 0 : t##_write(positive(add_odd(X(t) * Y(t), Z(t)))))         \
 	HALF(flush, "flush", t, 1, flush_##t(xh))                                              \
 	HALF(neg, "neg", t, 1, xh ^ 0x8000)                                                    \
 	HALF(neg_ftz, "neg.ftz", t, 1, flush_##t(xh) ^ 0x8000)                                 \

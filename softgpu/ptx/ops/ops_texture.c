@@ -6,16 +6,37 @@
 #include "softgpu/ptx/ops/ops.h"
 #include "softgpu/ptx/texture.h"
 
+/* A register holds the number, or where the variable is that does. */
+static const struct ptx_texture *look_up(const struct ptx_warp *w, uint64_t number)
+{
+	const struct ptx_texture *t = ptx_texture_find(number);
+
+	if (!t && ptx_module_opaque(w->block->run->module, number))
+		t = ptx_texture_find(
+			__atomic_load_n((const uint64_t *)(uintptr_t)number, __ATOMIC_RELAXED));
+	return t;
+}
+
 static const struct ptx_texture *find(
 	struct ptx_warp *w, const struct ptx_ins *i, unsigned lane, bool surface)
 {
 	uint64_t number = REG(const uint64_t, a)[lane];
-	const struct ptx_texture *t = ptx_texture_find(number);
+	const struct ptx_texture *t = look_up(w, number);
 
 	if (!t || t->surface != surface)
 		ptx_fault(w, i, PTX_TRAP, "0x%llx is no %s", (unsigned long long)number,
 			surface ? "surface" : "texture");
 	return t;
+}
+
+OP(istypep, "istypep", "x")
+{
+	const struct ptx_module *module = w->block->run->module;
+	uint32_t *p = ptx_pred(w, i->d), is = 0;
+	SRC_A(uint64_t);
+
+	EACH(w->mask) is |= (uint32_t)(ptx_module_opaque(module, a[l]) == i->imm) << l;
+	*p = (*p & ~w->mask) | is;
 }
 
 OP_FLOW(tex, "tex", "x")
@@ -53,7 +74,8 @@ static unsigned char *surface_at(struct ptx_warp *w, const struct ptx_ins *i, un
 	uint32_t bytes, first;
 
 	memcpy(&s, &i->imm, sizeof(s));
-	bytes = (uint32_t)s.bytes * s.count;
+	bytes = s.unit == PTX_SURFACE_ELEMENTS ? (uint32_t)element
+					       : (uint32_t)s.bytes * s.count;
 	first = s.layered;
 	for (uint32_t k = 0; k < s.dims; k++)
 		at[k] = (int32_t)row[(first + k) * PTX_LANES + lane];
@@ -62,7 +84,9 @@ static unsigned char *surface_at(struct ptx_warp *w, const struct ptx_ins *i, un
 	size[0] = (int64_t)level->width * element;
 	size[1] = level->height;
 	size[2] = level->depth;
-	if (at[0] % s.bytes)
+	if (s.unit != PTX_SURFACE_BYTES)
+		at[0] *= bytes;
+	else if (at[0] % s.bytes)
 		ptx_fault(w, i, PTX_MISALIGNED_ADDRESS, "misaligned byte %lld of a surface",
 			(long long)at[0]);
 	for (uint32_t k = 0; k < 3; k++) {
@@ -109,7 +133,38 @@ OP_FLOW(sust, "sust", "x"){SURFACE_VALUES({
 		memcpy(p + k * s.bytes, &value[k * PTX_LANES + l], s.bytes);
 })}
 
+OP_FLOW(sust_p, "sust.p", "x")
+{
+	const uint64_t *value = REG(const uint64_t, d);
+	struct ptx_surface s;
+
+	memcpy(&s, &i->imm, sizeof(s));
+	w->at = i;
+	EACH(w->mask)
+	{
+		unsigned char *p = surface_at(w, i, l);
+		uint32_t values[4] = {0};
+
+		for (uint32_t k = 0; k < s.count; k++)
+			values[k] = (uint32_t)value[k * PTX_LANES + l];
+		if (p)
+			ptx_texture_store(find(w, i, l, true), p, values, s.count);
+	}
+	return i + 1;
+}
+
 /* ---- reductions ---- */
+
+/* Of values that a formatted reduction takes as the surface has them. */
+static bool has_sign(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane)
+{
+	const enum ptx_texel texel = find(w, i, lane, true)->texel;
+
+	return texel == PTX_TEXEL_S8 || texel == PTX_TEXEL_S16 || texel == PTX_TEXEL_S32;
+}
+
+#define SIGNED_OR_NOT(T, compare)                                                              \
+	((has_sign(w, i, l) ? (T)old compare(T) v : old compare v) ? old : v)
 
 #define REDUCE(id, name, T, ...)                                                               \
 	OP_FLOW(sured_##id, "sured." name, "x")                                                \
@@ -129,33 +184,43 @@ OP_FLOW(sust, "sust", "x"){SURFACE_VALUES({
 				p, &old, new, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));      \
 		}                                                                              \
 		return i + 1;                                                                  \
-	}
+	}                                                                                      \
+	_Static_assert(sizeof(T) >= 4, "what memory swaps at once")
 
-REDUCE(add_u32, "add.u32", uint32_t, old + v) REDUCE(add_u64, "add.u64", uint64_t, old + v)
-	REDUCE(min_u32, "min.u32", uint32_t, old < v ? old : v) REDUCE(min_s32, "min.s32",
-		int32_t, old < v ? old : v) REDUCE(min_u64, "min.u64", uint64_t,
-		old < v ? old : v) REDUCE(min_s64, "min.s64", int64_t, old < v ? old : v)
-		REDUCE(max_u32, "max.u32", uint32_t, old > v ? old : v) REDUCE(
-			max_s32, "max.s32", int32_t, old > v ? old : v) REDUCE(max_u64,
-			"max.u64", uint64_t, old > v ? old : v) REDUCE(max_s64, "max.s64",
-			int64_t, old > v ? old : v) REDUCE(and_b32, "and.b32", uint32_t, old &v)
-			REDUCE(and_b64, "and.b64", uint64_t, old &v)
-				REDUCE(or_b32, "or.b32", uint32_t, old | v)
-					REDUCE(or_b64, "or.b64", uint64_t, old | v)
+REDUCE(add_u32, "add.u32", uint32_t, old + v);
+REDUCE(add_u64, "add.u64", uint64_t, old + v);
+REDUCE(min_u32, "min.u32", uint32_t, old < v ? old : v);
+REDUCE(min_s32, "min.s32", int32_t, old < v ? old : v);
+REDUCE(min_u64, "min.u64", uint64_t, old < v ? old : v);
+REDUCE(min_s64, "min.s64", int64_t, old < v ? old : v);
+REDUCE(max_u32, "max.u32", uint32_t, old > v ? old : v);
+REDUCE(max_s32, "max.s32", int32_t, old > v ? old : v);
+REDUCE(max_u64, "max.u64", uint64_t, old > v ? old : v);
+REDUCE(max_s64, "max.s64", int64_t, old > v ? old : v);
+REDUCE(and_b32, "and.b32", uint32_t, old &v);
+REDUCE(and_b64, "and.b64", uint64_t, old &v);
+REDUCE(or_b32, "or.b32", uint32_t, old | v);
+REDUCE(or_b64, "or.b64", uint64_t, old | v);
+REDUCE(min_p32, "min.p32", uint32_t, SIGNED_OR_NOT(int32_t, <));
+REDUCE(max_p32, "max.p32", uint32_t, SIGNED_OR_NOT(int32_t, >));
+REDUCE(min_p64, "min.p64", uint64_t, SIGNED_OR_NOT(int64_t, <));
+REDUCE(max_p64, "max.p64", uint64_t, SIGNED_OR_NOT(int64_t, >));
 
-	/* ---- questions ---- */
+/* ---- questions ---- */
 
-	OP_FLOW(txq, "txq", "x")
+OP_FLOW(txq, "txq", "x")
 {
 	EACH(w->mask)
 	{
 		uint64_t number = REG(const uint64_t, a)[l];
-		const struct ptx_texture *t = ptx_texture_find(number);
+		const struct ptx_texture *t = look_up(w, number);
 
 		if (!t)
 			ptx_fault(w, i, PTX_TRAP, "0x%llx is no texture or surface",
 				(unsigned long long)number);
-		REG(uint32_t, d)[l] = ptx_texture_ask(t, (enum ptx_texture_query)i->imm);
+		REG(uint32_t, d)
+		[l] = ptx_texture_ask(
+			t, (enum ptx_texture_query)i->imm, REG(const uint32_t, b)[l]);
 	}
 	return i + 1;
 }

@@ -11,6 +11,10 @@
 #include <stdint.h>
 #include <string.h>
 
+/* PTX's OOB-NaN: what tensor copies put where there is no tensor, over and over in a wider
+ * element.  PTX does not tell its bits; these are what others have read from GPUs. */
+#define PTX_OOB_NAN 0x7ff7u
+
 /* The order of `rounds` in ptx_decode_cvt. */
 enum ptx_rounding {
 	PTX_RN,

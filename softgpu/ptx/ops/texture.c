@@ -442,14 +442,18 @@ bool ptx_texture_fetch(const struct ptx_texture *t, const struct ptx_fetch *fetc
 			memcpy(out + k, &f, sizeof(f));
 		}
 	}
-	if (fetch->half)
+	if (fetch->half == PTX_HALVES)
+		for (uint32_t k = 0; k < 4; k++)
+			out[k] = ptx_half_from(v[k]);
+	else if (fetch->half)
 		for (uint32_t k = 0; k < 2; k++)
 			out[k] = ptx_half_from(v[2 * k]) | (uint32_t)ptx_half_from(v[2 * k + 1])
 								   << 16;
 	return true;
 }
 
-uint32_t ptx_texture_ask(const struct ptx_texture *t, enum ptx_texture_query query)
+uint32_t ptx_texture_ask(
+	const struct ptx_texture *t, enum ptx_texture_query query, uint32_t which)
 {
 	/* PTX has OpenCL's numbers for types and orders of channels. */
 	static const uint16_t whole[] = {
@@ -457,8 +461,10 @@ uint32_t ptx_texture_ask(const struct ptx_texture *t, enum ptx_texture_query que
 	static const uint16_t part[] = {
 		0x10d2, 0x10d0, 0x10d3, 0x10d1, 0x10dc, 0x10d9, 0x10dd, 0x10de};
 	static const uint16_t order[] = {0, 0x10b0, 0x10b2, 0, 0x10b5};
-	const struct ptx_texture_level *level = &t->levels[0];
+	const struct ptx_texture_level *level = &t->levels[which < t->nlevels ? which : 0];
 
+	if (which && which >= t->nlevels)
+		return 0;
 	switch (query) {
 	case PTX_ASK_WIDTH: return level->width;
 	case PTX_ASK_HEIGHT: return level->height;
@@ -469,6 +475,7 @@ uint32_t ptx_texture_ask(const struct ptx_texture *t, enum ptx_texture_query que
 	case PTX_ASK_ORDER: return order[t->channels];
 	case PTX_ASK_NORMALIZED: return t->normalized;
 	case PTX_ASK_FILTER: return t->linear;
+	case PTX_ASK_NOTHING: return 0;
 	default: return t->address[query - PTX_ASK_ADDRESS_0];
 	}
 }

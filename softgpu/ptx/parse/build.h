@@ -106,6 +106,13 @@ struct ptx_relocation {
 	uint32_t base; /* PTX_IN_… */
 };
 
+/* .alias: a function that is declared is another one. */
+struct ptx_alias {
+	struct ptx_alias *next;
+	struct ptx_word name, of;
+	int line;
+};
+
 struct ptx_fixup {
 	uint32_t ins;
 	struct ptx_word label;
@@ -159,6 +166,7 @@ struct ptx_build {
 	uint32_t nrelocations, relocation_room;
 	struct ptx_shared *shared;
 	uint32_t nshared, shared_room;
+	struct ptx_alias *aliases;
 	struct ptx_shared_use *uses, *pairs;
 	uint32_t nuses, use_room;
 	struct ptx_fixup *fixups; /* branches of this function whose label is not resolved */
@@ -271,6 +279,7 @@ void ptx_decode_tensormap(struct ptx_build *b);
 void ptx_decode_matrix(struct ptx_build *b); /* ldmatrix stmatrix mma movmatrix */
 void ptx_decode_tex(struct ptx_build *b);    /* tex tld4 */
 void ptx_decode_txq(struct ptx_build *b);    /* txq suq */
+void ptx_decode_istypep(struct ptx_build *b);
 void ptx_decode_suld(struct ptx_build *b);
 void ptx_decode_sust(struct ptx_build *b);
 void ptx_decode_sured(struct ptx_build *b);

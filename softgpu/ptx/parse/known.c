@@ -8,8 +8,7 @@
 #include "softgpu/ptx/parse/build.h"
 
 /* Sorted. */
-static const char *const opcodes[] = {
-	"clusterlaunchcontrol", "istypep", "multimem", "tcgen05", "wgmma"};
+static const char *const opcodes[] = {"clusterlaunchcontrol", "multimem", "tcgen05", "wgmma"};
 
 /* How the names of special registers begin. */
 static const char *const registers[] = {"%aggr_smem_size", "%clock", "%cluster", "%ctaid",

@@ -120,6 +120,71 @@ void ptx_link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 	}
 }
 
+static struct ptx_function *find_function(struct ptx_build *b, struct ptx_word word, int line)
+{
+	const struct ptx_symbol *symbol = ptx_build_find(b, word);
+	struct ptx_function *f;
+
+	if (!symbol || symbol->kind != PTX_SYM_FUNCTION)
+		ptx_build_fail(
+			b, line, ".alias: there is no function %.*s", (int)word.n, word.p);
+	f = &b->module->functions[symbol->value];
+	if (f->is_kernel)
+		ptx_build_fail(b, line, ".alias: %s is a kernel", f->name);
+	return f;
+}
+
+static void *copy_of(struct ptx_build *b, const void *array, size_t bytes)
+{
+	void *copy = malloc(bytes + 1);
+
+	if (!copy)
+		ptx_build_fail(b, 0, "out of memory");
+	if (bytes)
+		memcpy(copy, array, bytes);
+	return copy;
+}
+
+/* A function of the name that begins where the other one does, and needs what it needs: it
+ * counts as its only callee. What a failure leaves, ptx_module_free takes. */
+static void make_alias(struct ptx_build *b, struct ptx_function *to, struct ptx_function *of)
+{
+	const uint32_t callee = (uint32_t)(of - b->module->functions);
+	struct ptx_function made = *of;
+
+	made.name = to->name;
+	free(to->params);
+	to->params = made.params = NULL;
+	free(to->rets);
+	to->rets = NULL;
+	free(to->callees);
+	to->callees = NULL;
+	to->params = copy_of(b, of->params, of->nparams * sizeof(*of->params));
+	to->rets = copy_of(b, of->rets, of->nrets * sizeof(*of->rets));
+	to->callees = copy_of(b, &callee, sizeof(callee));
+	made.params = to->params;
+	made.rets = to->rets;
+	made.callees = to->callees;
+	made.ncallees = 1;
+	/* It cannot be launched; the other one says why. */
+	made.bad_text = to->bad_text;
+	*to = made;
+}
+
+void ptx_link_aliases(struct ptx_build *b)
+{
+	for (const struct ptx_alias *alias = b->aliases; alias; alias = alias->next) {
+		struct ptx_function *to = find_function(b, alias->name, alias->line);
+		struct ptx_function *of = find_function(b, alias->of, alias->line);
+
+		if (to->is_defined)
+			ptx_build_fail(b, alias->line, ".alias: %s has a body", to->name);
+		if (!of->is_defined)
+			ptx_build_fail(b, alias->line, ".alias: %s has no body", of->name);
+		make_alias(b, to, of);
+	}
+}
+
 /* Local memory that a function and all it calls need; recursion is found on the way. */
 static uint32_t stack_need(struct ptx_module *module, struct ptx_function *f)
 {

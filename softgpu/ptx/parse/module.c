@@ -77,6 +77,19 @@ bool ptx_module_reference(
 	return false;
 }
 
+enum ptx_opaque ptx_module_opaque(const struct ptx_module *module, uint64_t address)
+{
+	const uint64_t at = address - module->block;
+
+	for (uint32_t k = 0; at < module->block_bytes && k < module->nglobals; k++) {
+		const struct ptx_global *g = &module->globals[k];
+
+		if (g->opaque && at - g->offset < g->size && (at - g->offset) % 8 == 0)
+			return g->opaque;
+	}
+	return PTX_PLAIN;
+}
+
 size_t ptx_module_kernel_count(const struct ptx_module *module)
 {
 	return module->nkernels;

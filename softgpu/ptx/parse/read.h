@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the readers of a module share: parse.c (directives and functions) calls
+ * What the readers of a module share: parse.c (directives) calls function.c (functions),
  * variable.c (declarations, initial values) and, at the end, link.c (final addresses).
  */
 #ifndef VCUDA_SOFTGPU_PTX_PARSE_READ_H
@@ -43,7 +43,11 @@ static inline struct ptx_word ptx_read_word(struct ptx_build *b)
 	return word;
 }
 
-/* The dotted attributes before a variable's name, then the name and its dimensions. */
+/* Behind .entry or .func: up to the end of its body, or the semicolon. */
+void ptx_read_function(struct ptx_build *b, bool is_kernel);
+
+/* The dotted attributes before a variable's name, then the name and its dimensions. In a list
+ * the attributes may stand before the first alone: DECL is the one before, or zero. */
 void ptx_variable_declaration(struct ptx_build *b, struct ptx_declaration *decl);
 /* Behind .global or .const, .shared, .reg, .local or .param: up to the semicolon. */
 void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern);
@@ -56,6 +60,8 @@ void ptx_variable_frame(struct ptx_build *b);
 enum ptx_builtin ptx_provided_builtin(struct ptx_word name);
 const char *ptx_provided_text(struct ptx_word name);
 
+/* Functions that are others get what those have. */
+void ptx_link_aliases(struct ptx_build *b);
 /* Takes the block of variables from `allocate`, fills it, and writes final addresses. */
 void ptx_link_module(struct ptx_build *b, ptx_allocate allocate, void *arg);
 /* The list of kernels, and how much local memory each function needs. */

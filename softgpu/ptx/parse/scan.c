@@ -195,7 +195,7 @@ void ptx_scan_past(struct ptx_scan *s, char c)
 	}
 }
 
-void ptx_scan_past_block(struct ptx_scan *s)
+static void past_pair(struct ptx_scan *s, char open, char close)
 {
 	unsigned depth = 1;
 
@@ -204,11 +204,21 @@ void ptx_scan_past_block(struct ptx_scan *s)
 
 		if (c == '"')
 			ptx_scan_past(s, '"');
-		else if (c == '{')
+		else if (c == open)
 			depth++;
-		else if (c == '}')
+		else if (c == close)
 			depth--;
 	}
+}
+
+void ptx_scan_past_block(struct ptx_scan *s)
+{
+	past_pair(s, '{', '}');
+}
+
+void ptx_scan_past_group(struct ptx_scan *s)
+{
+	past_pair(s, '(', ')');
 }
 
 bool ptx_word_is(struct ptx_word word, const char *text)

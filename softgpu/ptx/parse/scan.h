@@ -42,8 +42,9 @@ bool ptx_scan_directive(struct ptx_scan *s, struct ptx_word *word);
 bool ptx_scan_number(struct ptx_scan *s, struct ptx_number *number);
 /* Up to the next C outside strings. */
 void ptx_scan_past(struct ptx_scan *s, char c);
-/* Past the block whose { has been taken. */
+/* Past the block whose { has been taken; the group whose ( has been. */
 void ptx_scan_past_block(struct ptx_scan *s);
+void ptx_scan_past_group(struct ptx_scan *s);
 
 bool ptx_word_is(struct ptx_word word, const char *text);
 

@@ -10,12 +10,11 @@
 
 #define MAX_ARRAY (UINT64_C(1) << 40)
 
-/* The dotted attributes before a variable's name, then the name and its dimensions. */
-void ptx_variable_declaration(struct ptx_build *b, struct ptx_declaration *decl)
+/* The dotted attributes before a variable's name. */
+static void read_type(struct ptx_build *b, struct ptx_declaration *decl)
 {
 	struct ptx_scan *s = &b->scan;
 	struct ptx_word word;
-	uint64_t count = 1, n;
 
 	*decl = (struct ptx_declaration){.vector = 1};
 	while (ptx_scan_accept(s, '.')) {
@@ -40,7 +39,7 @@ void ptx_variable_declaration(struct ptx_build *b, struct ptx_declaration *decl)
 							  : PTX_SAMPLERREF;
 		} else if (ptx_word_is(word, "attribute")) {
 			ptx_read_char(b, '(');
-			ptx_scan_past(s, ')');
+			ptx_scan_past_group(s);
 		} else if (ptx_word_is(word, "ptr") || ptx_word_is(word, "global") ||
 			   ptx_word_is(word, "const") || ptx_word_is(word, "shared") ||
 			   ptx_word_is(word, "local") || ptx_word_is(word, "noreturn")) {
@@ -58,6 +57,19 @@ void ptx_variable_declaration(struct ptx_build *b, struct ptx_declaration *decl)
 	}
 	if (!decl->element)
 		ptx_build_fail(b, s->line, "a declaration without a type");
+	if (!decl->has_align)
+		decl->align = decl->element * decl->vector;
+}
+
+void ptx_variable_declaration(struct ptx_build *b, struct ptx_declaration *decl)
+{
+	struct ptx_scan *s = &b->scan;
+	uint64_t count = 1, n;
+
+	if (ptx_scan_peek(s) == '.' || !decl->element)
+		read_type(b, decl);
+	decl->range = 0;
+	decl->is_unsized = false;
 	decl->name = ptx_read_word(b);
 	if (ptx_scan_accept(s, '<')) {
 		n = ptx_read_int(b);
@@ -80,8 +92,6 @@ void ptx_variable_declaration(struct ptx_build *b, struct ptx_declaration *decl)
 	decl->bytes = (uint64_t)decl->element * decl->vector * count;
 	if (decl->bytes > MAX_ARRAY)
 		ptx_build_fail(b, s->line, "the array is too large");
-	if (!decl->has_align)
-		decl->align = decl->element * decl->vector;
 }
 
 static void put_pointer(struct ptx_build *b, struct ptx_pointer pointer)
@@ -198,7 +208,7 @@ static void add_global(
 void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
 {
 	struct ptx_scan *s = &b->scan;
-	struct ptx_declaration decl;
+	struct ptx_declaration decl = {0};
 	struct ptx_symbol *symbol;
 	uint64_t at, end;
 
@@ -229,7 +239,10 @@ void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
 		end = at + decl.bytes;
 		data_room(b, end);
 		if (ptx_scan_accept(s, '=')) {
-			if (ptx_scan_accept(s, '{'))
+			/* What a texture or sampler is like; nothing that is served asks. */
+			if (decl.opaque && ptx_scan_accept(s, '{'))
+				ptx_scan_past_block(s);
+			else if (ptx_scan_accept(s, '{'))
 				at = read_list(b, at, decl.element, end, decl.is_unsized);
 			else
 				read_value(b, at, decl.element);
@@ -248,7 +261,7 @@ void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
 
 void ptx_variable_shared(struct ptx_build *b, bool is_extern)
 {
-	struct ptx_declaration decl;
+	struct ptx_declaration decl = {0};
 	struct ptx_symbol *symbol;
 
 	do {
@@ -279,19 +292,7 @@ void ptx_variable_registers(struct ptx_build *b)
 	do {
 		struct ptx_symbol *symbol;
 
-		if (ptx_scan_peek(&b->scan) == '.') {
-			ptx_variable_declaration(b, &decl);
-		} else {
-			uint32_t element = decl.element;
-			bool is_pred = decl.is_pred;
-
-			decl = (struct ptx_declaration){.element = element, .is_pred = is_pred};
-			decl.name = ptx_read_word(b);
-			if (ptx_scan_accept(&b->scan, '<')) {
-				decl.range = (uint32_t)ptx_read_int(b);
-				ptx_read_char(b, '>');
-			}
-		}
+		ptx_variable_declaration(b, &decl);
 		symbol = ptx_build_symbol(
 			b, decl.name, decl.range ? PTX_SYM_RANGE : PTX_SYM_REG);
 		symbol->size = decl.is_pred ? 1 : decl.element < 2 ? 2 : decl.element;
@@ -308,7 +309,7 @@ void ptx_variable_registers(struct ptx_build *b)
 
 void ptx_variable_frame(struct ptx_build *b)
 {
-	struct ptx_declaration decl;
+	struct ptx_declaration decl = {0};
 
 	do {
 		struct ptx_symbol *symbol;

@@ -206,6 +206,128 @@ static void test_tensor(void **state)
 	}
 }
 
+/* Two images of 4 by 3 pixels of 8 halves each, one after the other; a filter that may lie one
+ * pixel outside on the left and above, and one inside of the last on the right and below. */
+static struct tensor_map pixels(void)
+{
+	return (struct tensor_map){.magic = TENSOR_MAGIC,
+		.type = BULK_F16,
+		.rank = 4,
+		.im2col = true,
+		.fill_nan = 1,
+		.address = (uint64_t)(uintptr_t)in,
+		.stride = {16, 64, 192},
+		.last = {7, 3, 2, 1},
+		.box = {8, 16},
+		.step = {1, 1, 1, 1},
+		.lower = {-1, -1},
+		.upper = {-1, -1}};
+}
+
+#define COLUMN(how, w, h, n, offsets)                                                          \
+	INIT("1")                                                                              \
+	EXPECT("256")                                                                          \
+	"add.u64 d2, base, 4096; mov.u16 h1, 1; mov.u16 h2, 0; mov.u16 h3, 2; mov.u32 r5, "    \
+	"0;\n"                                                                                 \
+	"mov.u32 r1, " w "; mov.u32 r2, " h "; mov.u32 r6, " n ";\n"                           \
+	"@one cp.async.bulk.tensor.4d.shared::cluster.global." how ".mbarrier::complete_tx::"  \
+	"bytes [data], [d2, {r5, r1, r2, r6}], [bar]" offsets ";\n" WAIT
+
+/* Half a pixel of 16 bytes of each lane. */
+#define TELL_COLUMN                                                                            \
+	"mov.u32 r3, data; mad.lo.u32 r3, t, 8, r3; ld.shared.v2.u32 {r4, r5}, [r3];\n"        \
+	"mad.wide.u32 d1, t, 8, base; st.global.v2.u32 [d1], {r4, r5};\n"
+
+/* Pixel after pixel from the base W, H of image N on, at the offset DW, DH. */
+static void check_column(const struct tensor_map *map, int w, int h, int n, int dw, int dh)
+{
+	const uint16_t *got = (const uint16_t *)out, *from = (const uint16_t *)in;
+
+	for (unsigned p = 0; p < 16; p++) {
+		const int x = w + dw, y = h + dh;
+		const bool inside = x >= 0 && x < 4 && y >= 0 && y < 3 && n < 2;
+
+		for (int c = 0; c < 8; c++)
+			assert_int_equal(got[p * 8 + (unsigned)c],
+				inside ? from[n * 96 + y * 32 + x * 8 + c] : 0x7ff7);
+		w += map->step[1];
+		if (w <= 3 + map->upper[0])
+			continue;
+		w = map->lower[0];
+		h += map->step[2];
+		if (h <= 2 + map->upper[1])
+			continue;
+		h = map->lower[1];
+		n++;
+	}
+}
+
+static void test_columns(void **state)
+{
+	struct tensor_map map = pixels();
+	struct ptx_module *module;
+	struct ptx_error error;
+
+	(void)state;
+	count_up();
+	memset(out, 0, 8192);
+	memcpy(out + 1024, &map, sizeof(map));
+	text_run(HEAD("") COLUMN("im2col", "-1", "-1", "0", ", {h2, h2}") TELL_COLUMN TAIL, 1,
+		32, out);
+	check_column(&map, -1, -1, 0, 0, 0);
+	/* In the middle of the second image, past whose end there is nothing. */
+	text_run(HEAD("") COLUMN("im2col", "1", "1", "1", ", {h3, h1}") TELL_COLUMN TAIL, 1, 32,
+		out);
+	check_column(&map, 1, 1, 1, 2, 1);
+	/* Every other place. */
+	map.step[1] = map.step[2] = 2;
+	memcpy(out + 1024, &map, sizeof(map));
+	text_run(HEAD("") COLUMN("im2col", "-1", "-1", "0", ", {h1, h3}") TELL_COLUMN TAIL, 1,
+		32, out);
+	check_column(&map, -1, -1, 0, 1, 2);
+	/* A map of one kind under an instruction of the other. */
+	module = text_load("sm_90", HEAD("") COLUMN("tile", "0", "0", "0", "") TAIL);
+	assert_int_equal(text_launch(module, NULL, 1, 32, 0, &out, &error), PTX_TRAP);
+	assert_non_null(strstr(error.text, "im2col"));
+	ptx_module_free(module);
+}
+
+static void test_column_back(void **state)
+{
+	struct tensor_map map = pixels();
+	uint16_t *to = (uint16_t *)in;
+
+	(void)state;
+	memset(in, 0, 4096);
+	memset(out, 0, 8192);
+	map.type = BULK_U16;
+	map.lower[0] = map.lower[1] = map.upper[0] = map.upper[1] = 0;
+	memcpy(out + 1024, &map, sizeof(map));
+	/* The last ten pixels of image 0 and the first six of image 1, stored; four pixels more
+	 * at the end of image 1, added; and what would be a third image, nowhere. */
+	text_run(
+		HEAD("") "mov.u32 r3, data; mad.lo.u32 r3, t, 8, r3; shl.b32 r1, t, 16; or.b32 "
+			 "r1, r1, t; st.shared.v2.b32 [r3], {r1, r1};\nbar.sync 0; add.u64 d2, "
+			 "base, 4096; mov.u32 r5, 0; mov.u32 r1, 2; mov.u32 r2, 1; mov.u32 r6, "
+			 "2;\n@one cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs."
+			 "bulk_group [d2, {r5, r1, r5, r5}], [data];\n"
+			 "@one "
+			 "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.im2col_no_offs"
+			 ".bulk_group [d2, {r5, r5, r1, r2}], [data];\n"
+			 "@one cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs."
+			 "bulk_group [d2, {r5, r5, r5, r6}], [data];\n" TAIL,
+		1, 32, out);
+	for (unsigned p = 0; p < 24; p++)
+		for (unsigned c = 0; c < 8; c++) {
+			const unsigned stored = p >= 2 && p < 18 ? (p - 2) * 2 + c / 4 : 0;
+			const unsigned added = p >= 20 ? (p - 20) * 2 + c / 4 : 0;
+
+			assert_int_equal(to[p * 8 + c], stored + added);
+		}
+	for (unsigned k = 192; k < 1024; k++)
+		assert_int_equal(to[k], 0);
+}
+
 static void test_map(void **state)
 {
 	struct tensor_map map = tensor(0);
@@ -277,6 +399,8 @@ int main(void)
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_cluster),
 		cmocka_unit_test(test_tensor),
+		cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_column_back),
 		cmocka_unit_test(test_map),
 		cmocka_unit_test(test_wide_atomics),
 		cmocka_unit_test(test_small_copies),

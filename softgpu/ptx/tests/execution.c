@@ -392,6 +392,89 @@ static void test_places(void **state)
 	ptx_module_free(module);
 }
 
+static void test_aliases(void **state)
+{
+	struct ptx_module *module;
+	struct ptx_error error;
+
+	(void)state;
+	/* Called by its other name before and behind the body, by a pointer, and recursively.
+	 */
+	module = text_load("sm_90",
+		".weak .func (.param .b32 r) foo(.param .b32 a);\n"
+		".shared .u32 seen;\n"
+		".func (.param .b32 r) bar(.param .b32 a) { .reg .b32 x, y; .reg .pred p;\n"
+		"ld.param.b32 x, [a]; st.shared.u32 [seen], x; setp.eq.u32 p, x, 0; mov.u32 y, "
+		"0; @p bra OUT;\n"
+		"sub.u32 y, x, 1; { .param .b32 q, s; st.param.b32 [q], y; call (s), foo, (q); "
+		"ld.param.b32 y, "
+		"[s]; } add.u32 y, y, x;\nOUT: st.param.b32 [r], y; ret; }\n"
+		".alias foo, bar;\n"
+		".visible .entry k(.param .u64 out) { .reg .b64 d, f; .reg .b32 x, y; "
+		"ld.param.u64 d, [out];\n"
+		"{ .param .b32 p, q; st.param.b32 [p], 4; call (q), foo, (p); ld.param.b32 x, "
+		"[q]; }\n"
+		"mov.u64 f, foo; { .param .b32 p, q; st.param.b32 [p], 3; call (q), f, (p), P; "
+		"ld.param.b32 y, "
+		"[q]; }\nP: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+		"st.global.v2.u32 [d], {x, y}; ret; }\n");
+	assert_int_equal(text_launch(module, "k", 1, 1, 0, &out, &error), PTX_OK);
+	assert_int_equal(out[0], 10);
+	assert_int_equal(out[1], 6);
+	ptx_module_free(module);
+}
+
+static void test_lists_of_variables(void **state)
+{
+	(void)state;
+	text_run(".global .align 8 .u32 a, b = 3, c[2] = {4, 5};\n.const .f32 f = 0f3f800000, "
+		 "g = 0f40000000;\n"
+		 ".visible .entry k(.param .u64 out) { .reg .b64 d, e; .reg .b32 r<4>, x, "
+		 "y<2>; .reg .pred p, q;\n"
+		 ".local .u32 l, m[2]; .shared .align 8 .b8 s[4], t;\n"
+		 "ld.param.u64 d, [out]; ld.global.u32 r0, [b]; ld.global.u32 r1, [c+4]; "
+		 "ld.const.b32 x, [g];\n"
+		 "st.local.u32 [m+4], 7; st.local.u32 [l], 1; ld.local.u32 r2, [m+4]; "
+		 "st.shared.u8 [t], 9;\n"
+		 "st.shared.u32 [s], 0; ld.shared.u8 r3, [t]; mov.u64 e, c; cvt.u32.u64 y1, e; "
+		 "and.b32 y1, y1, 7;\n"
+		 "st.global.v4.u32 [d], {r0, r1, r2, r3}; st.global.v2.u32 [d+16], {x, y1}; "
+		 "ret; }\n",
+		1, 1, out);
+	assert_int_equal(out[0], 3);
+	assert_int_equal(out[1], 5);
+	assert_int_equal(out[2], 7);
+	assert_int_equal(out[3], 9);
+	assert_int_equal(out[4], 0x40000000);
+	assert_int_equal(out[5], 0); /* each is aligned as the first says */
+}
+
+static void test_wrong_aliases(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} wrong[] = {
+		{".func foo();\n.alias foo, bar;\n", "there is no function bar"},
+		{".func foo();\n.func bar();\n.alias foo, bar;\n", "bar has no body"},
+		{".func foo() { ret; }\n.func bar() { ret; }\n.alias foo, bar;\n",
+			"foo has a body"},
+		{".func foo();\n.entry bar() { ret; }\n.alias foo, bar;\n", "bar is a kernel"},
+		{".func foo();\n.alias foo foo;\n", "',' is expected"},
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++) {
+		char text[256];
+		struct ptx_error error;
+		int n = snprintf(text, sizeof(text),
+			".version 8.7\n.target sm_90\n.address_size 64\n%s", wrong[k].text);
+
+		assert_null(ptx_module_load(text, (size_t)n, NULL, NULL, &error));
+		assert_int_equal(error.status, PTX_SYNTAX);
+		assert_non_null(strstr(error.text, wrong[k].says));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -404,6 +487,9 @@ int main(void)
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_builtins),
 		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_aliases),
+		cmocka_unit_test(test_wrong_aliases),
+		cmocka_unit_test(test_lists_of_variables),
 	};
 
 	text_init(2);

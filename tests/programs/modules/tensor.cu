@@ -63,6 +63,27 @@ __global__ void fetch_from(const CUtensorMap *map, int x, int y, unsigned *to)
 	fetch_by(map, x, y, to);
 }
 
+/* A column of pixels of a tensor of four dimensions, at an offset in the filter. */
+__global__ void fetch_column(const __grid_constant__ CUtensorMap map, int w, int h,
+	unsigned short dw, unsigned short dh, unsigned *to)
+{
+	__shared__ alignas(1024) unsigned box[BOX_BYTES / 4];
+	__shared__ alignas(8) unsigned long long barrier;
+	unsigned bar = address_of(&barrier);
+
+	barrier_init(bar);
+	if (threadIdx.x == 0)
+		asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::"
+			     "complete_tx::bytes [%0], [%1, {%2, %3, %4, %2}], [%5], {%6, %7};"
+			:
+			: "r"(address_of(box)), "l"(&map), "r"(0), "r"(w), "r"(h), "r"(bar),
+			"h"(dw), "h"(dh)
+			: "memory");
+	barrier_wait(bar);
+	for (unsigned i = threadIdx.x; i < BOX_BYTES / 4; i += blockDim.x)
+		to[i] = box[i];
+}
+
 /* Fills a box with its numbers, and stores it or adds it. */
 __global__ void put(const __grid_constant__ CUtensorMap map, int x, int y, int add)
 {

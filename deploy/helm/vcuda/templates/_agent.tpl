@@ -6,6 +6,13 @@ ports:
   send: {{ .Values.agent.ports.send }}
   recv: {{ .Values.agent.ports.recv }}
   control: {{ .Values.agent.ports.control }}
+{{- if .Values.agent.localSocket }}
+# every address, and pods of this node by shared memory
+listen: ",local://{{ include "vcuda.localSocket" . }}"
+{{- else if .Values.agent.hostIPC }}
+# every address, and pods of this node with hostIPC: a socket beside POSIX shared memory
+listen: ",local://"
+{{- end }}
 drain_seconds: {{ .Values.agent.drainSeconds }}
 grace: {{ .Values.agent.grace }}s
 cache_dir: /var/cache/vcuda/modules
@@ -140,6 +147,9 @@ spec:
   serviceAccountName: {{ include "vcuda.serviceAccount" . }}
   automountServiceAccountToken: false
   enableServiceLinks: false
+  {{- if $agent.hostIPC }}
+  hostIPC: true
+  {{- end }}
   {{- if $agent.hostNetwork }}
   hostNetwork: true
   dnsPolicy: ClusterFirstWithHostNet
@@ -243,6 +253,9 @@ spec:
         - {name: config, mountPath: /etc/vcuda/agent.yaml, subPath: agent.yaml, readOnly: true}
         - {name: cache, mountPath: /var/cache/vcuda}
         - {name: tmp, mountPath: /tmp}
+        {{- if $agent.localSocket }}
+        - {name: local, mountPath: /run/vcuda-local}
+        {{- end }}
         {{- if .Values.auth.enabled }}
         - {name: token, mountPath: /etc/vcuda/token, readOnly: true}
         {{- end }}
@@ -273,6 +286,10 @@ spec:
       {{- toYaml (gt (len $agent.cache) 1 | ternary (omit $agent.cache "emptyDir") $agent.cache) | nindent 6 }}
     - name: tmp
       emptyDir: {}
+    {{- with $agent.localSocket }}
+    - name: local
+      hostPath: {path: {{ . }}, type: Directory}
+    {{- end }}
     {{- if .Values.auth.enabled }}
     - name: token
       secret:

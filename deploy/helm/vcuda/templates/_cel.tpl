@@ -150,12 +150,12 @@ resourceRules:
         ? '{{ $p }}inject-container or exclude-container names a container that the pod has not' : '',
       size(variables.targets) + size(variables.initTargets) == 0
         ? 'tensor-fusion.ai: every container of the pod is skipped or excluded' : '',
-      has(object.spec.volumes) && object.spec.volumes.exists(v, v.name in ['tensor-fusion-libs', 'tensor-fusion-shm', 'tensor-fusion-token'])
-        ? 'tensor-fusion.ai: the pod has a volume of its own called tensor-fusion-libs, -shm or -token' : '',
+      has(object.spec.volumes) && object.spec.volumes.exists(v, v.name in ['tensor-fusion-libs', 'tensor-fusion-shm', 'tensor-fusion-token', 'tensor-fusion-local'])
+        ? 'tensor-fusion.ai: the pod has a volume of its own called tensor-fusion-libs, -shm, -token or -local' : '',
       'tensor-fusion-init' in variables.names || 'tensor-fusion-init' in variables.initNames
         ? 'tensor-fusion.ai: the pod has a container of its own called tensor-fusion-init' : '',
-      (object.spec.containers + variables.inits).exists(c, has(c.volumeMounts) && c.volumeMounts.exists(m, m.name in ['tensor-fusion-libs', 'tensor-fusion-shm', 'tensor-fusion-token']))
-        ? 'tensor-fusion.ai: a container mounts a volume of injection\'s: tensor-fusion-libs, tensor-fusion-shm or tensor-fusion-token' : '',
+      (object.spec.containers + variables.inits).exists(c, has(c.volumeMounts) && c.volumeMounts.exists(m, m.name in ['tensor-fusion-libs', 'tensor-fusion-shm', 'tensor-fusion-token', 'tensor-fusion-local']))
+        ? 'tensor-fusion.ai: a container mounts a volume of injection\'s: tensor-fusion-libs, -shm, -token or -local' : '',
       (object.spec.containers + variables.inits).exists(c, has(c.volumeMounts) && c.volumeMounts.exists(m, m.mountPath.matches({{ include "vcuda.inject.ourPaths" . | squote }})))
         ? 'tensor-fusion.ai: a container mounts something of its own at /lib/vcuda or /run/tensor-fusion' : '',
       has(object.metadata.labels) && object.metadata.labels[?'{{ $p }}component'].orValue('client') != 'client'

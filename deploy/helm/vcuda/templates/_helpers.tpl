@@ -241,3 +241,8 @@ seccompProfile:
 {{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{/* Where the agent of the pod's own node listens, as its pods and the injected ones see it. */}}
+{{- define "vcuda.localSocket" -}}
+/run/vcuda-local/{{ include "vcuda.agent" . }}.sock
+{{- end -}}

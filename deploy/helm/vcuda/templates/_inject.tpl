@@ -45,6 +45,11 @@ sidecar:
     - {name: VCUDA_GPU_COUNT, value: "${gpuCount}"}
     - {name: VCUDA_GPU_SPREAD, value: "${gpuSpread}"}
     - {name: VCUDA_PRIORITY, value: "${priority}"}
+    - {name: VCUDA_PROTOCOL, value: "${protocol}"}
+    {{- if .Values.agent.localSocket }}
+    - {name: VCUDA_LOCAL_SOCKET, value: {{ include "vcuda.localSocket" . }}}
+    {{- end }}
+    - {name: VCUDA_COMPRESS, value: "${compress}"}
     - {name: VCUDA_SHM_SIZE, value: "${shmSize}"}
     - {name: VCUDA_GRACE, value: "${grace}"}
     - {name: VCUDA_LOG_LEVEL, value: "${logLevel}"}
@@ -81,7 +86,14 @@ sidecar:
   volumeMounts:
     - {name: tensor-fusion-shm, mountPath: /run/tensor-fusion}
     - {name: tensor-fusion-token, mountPath: /etc/vcuda/token, readOnly: true}
+    {{- if .Values.agent.localSocket }}
+    - {name: tensor-fusion-local, mountPath: /run/vcuda-local, readOnly: true}
+    {{- end }}
 volumes:
+  {{- if .Values.agent.localSocket }}
+  # The node's folder with its agent's socket, or nothing where the namespace refuses such volumes.
+  - ${localVolume}
+  {{- end }}
   - {name: tensor-fusion-libs, emptyDir: {sizeLimit: 64Mi}}
   - {name: tensor-fusion-shm, emptyDir: {medium: Memory, sizeLimit: "${shmSize}"}}
   {{- $account := .Values.auth.serviceAccount }}
@@ -150,7 +162,12 @@ labels:
 {{- else }}
 - {key: native-sidecar, form: "^false$", takes: "false here: the cluster is older than 1.29, or injector.nativeSidecar is false"}
 {{- end }}
-- {key: protocol, form: "^native$", takes: "native; no other transport is served yet"}
+{{- if .Values.tls.enabled }}
+- {key: protocol, form: "^(auto|native|local)$", takes: "auto, native or local; light goes in the clear, and tls.enabled is set"}
+{{- else }}
+- {key: protocol, form: "^(auto|native|local|light)$", takes: "auto, native, local or light"}
+{{- end }}
+- {key: compress, form: "^(auto|off|always)$", takes: "auto, off or always"}
 - {key: grace, form: "^(0|[1-9][0-9]{0,2}|[12][0-9]{3}|3[0-5][0-9]{2}|3600)$", takes: "seconds from 0 to 3600; 0 switches it off"}
 - {key: log-level, form: "^(error|warn|info|debug)$", takes: "error, warn, info or debug"}
 - {key: server, form: "^[-A-Za-z0-9._:,/+]{1,1000}$", takes: "HOST, HOST:PORT or a list of them, with a comma between (one of them) or + (all of them)"}
@@ -193,6 +210,7 @@ of TensorFusion and its operator; here nothing acts on it (docs/KUBERNETES.md)
 
 {{- define "vcuda.inject.variables" -}}
 {{- $p := "tensor-fusion.ai/" -}}
+{{- $ours := ternary "tensor-fusion-libs,tensor-fusion-shm,tensor-fusion-local" "tensor-fusion-libs,tensor-fusion-shm" (ne .Values.agent.localSocket "") -}}
 {{- $evict := "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes" -}}
 {{- $known := include "vcuda.inject.known" . -}}
 {{- $passed := include "vcuda.inject.passed" . -}}
@@ -322,6 +340,27 @@ of TensorFusion and its operator; here nothing acts on it (docs/KUBERNETES.md)
 - name: gpuSpread
   cel: "variables.annotations[?'{{ $p }}gpu-spread'].orValue('')"
   jmespath: "annotations.\"{{ $p }}gpu-spread\" || ''"
+- name: protocol
+  cel: "variables.annotations[?'{{ $p }}protocol'].orValue('{{ .Values.injector.protocol }}')"
+  jmespath: "annotations.\"{{ $p }}protocol\" || '{{ .Values.injector.protocol }}'"
+- name: compress
+  cel: "variables.annotations[?'{{ $p }}compress'].orValue('{{ .Values.injector.compress }}')"
+  jmespath: "annotations.\"{{ $p }}compress\" || '{{ .Values.injector.compress }}'"
+{{- with .Values.agent.localSocket }}
+# Pod Security's baseline and restricted refuse hostPath: there the pod goes over the network, unless it insists.
+- name: localVolume
+  cel: >-
+    variables.protocol == 'local' || variables.protocol == 'auto'
+    && (namespaceObject == null || !has(namespaceObject.metadata.labels)
+      || namespaceObject.metadata.labels[?'pod-security.kubernetes.io/enforce'].orValue('privileged') == 'privileged')
+    ? {'name': dyn('tensor-fusion-local'), 'hostPath': dyn({'path': dyn('{{ . }}'), 'type': dyn('DirectoryOrCreate')})}
+    : {'name': dyn('tensor-fusion-local'), 'emptyDir': dyn({'sizeLimit': dyn('1Mi')})}
+  # The rule "namespace-local" has written the annotation where the namespace refuses it.
+  jmespath: >-
+    ((protocol == 'local' || protocol == 'auto')
+    && {name: 'tensor-fusion-local', hostPath: {path: '{{ . }}', type: 'DirectoryOrCreate'}})
+    || {name: 'tensor-fusion-local', emptyDir: {sizeLimit: '1Mi'}}
+{{- end }}
 - name: priority
   cel: "variables.annotations[?'{{ $p }}priority'].orValue('')"
   jmespath: "annotations.\"{{ $p }}priority\" || ''"
@@ -411,9 +450,9 @@ of TensorFusion and its operator; here nothing acts on it (docs/KUBERNETES.md)
   jmespath: "(cpuLimit == '' && {memory: memoryLimit}) || {memory: memoryLimit, cpu: cpuLimit}"
 - name: evictable
   cel: >-
-    (variables.annotations[?'{{ $evict }}'].orValue('').replace(' ', '') + ',tensor-fusion-libs,tensor-fusion-shm').split(',', 64)
+    (variables.annotations[?'{{ $evict }}'].orValue('').replace(' ', '') + ',{{ $ours }}').split(',', 64)
     .filter(s, s != '').join(',')
-  jmespath: "join(',', split(join(',', [regex_replace_all('[^-a-z0-9,]', annotations.\"{{ $evict }}\" || '', ''), 'tensor-fusion-libs,tensor-fusion-shm']), ',')[?@ != ''])"
+  jmespath: "join(',', split(join(',', [regex_replace_all('[^-a-z0-9,]', annotations.\"{{ $evict }}\" || '', ''), '{{ $ours }}']), ',')[?@ != ''])"
 - name: defaultContainer
   cel: "variables.annotations[?'kubectl.kubernetes.io/default-container'].orValue(variables.names[0])"
   # Only where there is none: the rule "default-container".

@@ -2,7 +2,7 @@
 
 {{/* The pieces as YAML, with ${name} as Kyverno writes a variable: quoted, but for what is no string. */}}
 {{- define "vcuda.jmespath.piece" -}}
-{{- $text := regexReplaceAll "['\"]?\\$\\{(authOptional|requests|limits)\\}['\"]?" (toYaml .) "<< $1 >>" -}}
+{{- $text := regexReplaceAll "['\"]?\\$\\{(authOptional|requests|limits|localVolume)\\}['\"]?" (toYaml .) "<< $1 >>" -}}
 {{- regexReplaceAll "\\$\\{([A-Za-z]+)\\}" $text "'<< $1 >>'" -}}
 {{- end -}}
 
@@ -119,14 +119,14 @@ any:
       && '{{ $p }}inject-container or exclude-container names a container that the pod has not' || `null`,
       length([targets, initTargets][]) == `0`
       && 'tensor-fusion.ai: every container of the pod is skipped or excluded' || `null`,
-      request.object.spec.volumes[?name == 'tensor-fusion-libs' || name == 'tensor-fusion-shm' || name == 'tensor-fusion-token']
-      && 'tensor-fusion.ai: the pod has a volume of its own called tensor-fusion-libs, -shm or -token' || `null`,
+      request.object.spec.volumes[?name == 'tensor-fusion-libs' || name == 'tensor-fusion-shm' || name == 'tensor-fusion-token' || name == 'tensor-fusion-local']
+      && 'tensor-fusion.ai: the pod has a volume of its own called tensor-fusion-libs, -shm, -token or -local' || `null`,
       ({{ $lists }} | [?name == 'tensor-fusion-init'])
       && 'tensor-fusion.ai: the pod has a container of its own called tensor-fusion-init' || `null`,
-      ({{ $lists }}.volumeMounts[] | [?contains(['tensor-fusion-libs', 'tensor-fusion-shm', 'tensor-fusion-token'], name) && !contains(['/lib/vcuda', '/run/tensor-fusion', '/usr/local/bin/nvidia-smi', '/etc/ld.so.preload'], mountPath)])
-      && 'tensor-fusion.ai: a container mounts a volume of injection\'s: tensor-fusion-libs, tensor-fusion-shm or tensor-fusion-token' || `null`,
+      ({{ $lists }}.volumeMounts[] | [?contains(['tensor-fusion-libs', 'tensor-fusion-shm', 'tensor-fusion-token', 'tensor-fusion-local'], name) && !contains(['/lib/vcuda', '/run/tensor-fusion', '/usr/local/bin/nvidia-smi', '/etc/ld.so.preload'], mountPath)])
+      && 'tensor-fusion.ai: a container mounts a volume of injection\'s: tensor-fusion-libs, -shm, -token or -local' || `null`,
       ({{ $lists }} | [?length(volumeMounts[?mountPath == '/lib/vcuda'] || `[]`) > `1` || length(volumeMounts[?mountPath == '/run/tensor-fusion'] || `[]`) > `1`])
-      && 'tensor-fusion.ai: a container mounts a volume of injection\'s: tensor-fusion-libs, tensor-fusion-shm or tensor-fusion-token' || `null`,
+      && 'tensor-fusion.ai: a container mounts a volume of injection\'s: tensor-fusion-libs, -shm, -token or -local' || `null`,
       ({{ $lists }}.volumeMounts[] | [?!contains(['tensor-fusion-libs', 'tensor-fusion-shm'], name) && regex_match('{{ include "vcuda.inject.ourPaths" . }}', mountPath)])
       && 'tensor-fusion.ai: a container mounts something of its own at /lib/vcuda or /run/tensor-fusion' || `null`,
       (request.object.metadata.labels."{{ $p }}component" || 'client') != 'client'
@@ -316,6 +316,23 @@ spec:
           - op: add
             path: /metadata/annotations/tensor-fusion.ai~1ipc-mode
             value: pod
+    {{- end }}
+    {{- if .Values.agent.localSocket }}
+    # They refuse hostPath too.
+    - name: namespace-local
+      match:
+        {{- include "vcuda.jmespath.match" (dict "secure" true) | nindent 8 }}
+      exclude:
+        {{- include "vcuda.jmespath.exclude" . | nindent 8 }}
+      preconditions:
+        all:
+          - {{ $once }}
+          - {key: "<< request.object.metadata.annotations.\"tensor-fusion.ai/protocol\" || '{{ .Values.injector.protocol }}' >>", operator: Equals, value: auto}
+      mutate:
+        patchesJson6902: |-
+          - op: add
+            path: /metadata/annotations/tensor-fusion.ai~1protocol
+            value: native
     {{- end }}
     - name: default-container
       match: &match
