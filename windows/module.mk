@@ -113,3 +113,5 @@ windows: windows-compiler $(WINDOWS_DLLS) $(WINDOWS)/vcuda.exe ## the client for
 windows-compiler:
 	$(Q)command -v $(WINDOWS_GCC) >/dev/null || { echo "windows: no $(WINDOWS_GCC):" \
 		"apt-get install gcc-mingw-w64-x86-64" >&2; exit 1; }
+
+include windows/tests.mk

@@ -51,14 +51,15 @@ static void put(struct line *line, char c, size_t times)
 	}
 }
 
-/* In quotes; backslashes are doubled where a quote follows. */
+/* In quotes where it needs them; backslashes are doubled where a quote follows. */
 static void put_word(struct line *line, const char *word)
 {
+	bool quotes = !*word || strpbrk(word, " \t\"");
 	size_t slashes = 0;
 
 	if (line->n)
 		put(line, ' ', 1);
-	put(line, '"', 1);
+	put(line, '"', quotes);
 	for (; *word; word++) {
 		if (*word == '\\') {
 			slashes++;
@@ -68,8 +69,8 @@ static void put_word(struct line *line, const char *word)
 		slashes = 0;
 		put(line, *word, 1);
 	}
-	put(line, '\\', 2 * slashes);
-	put(line, '"', 1);
+	put(line, '\\', quotes ? 2 * slashes : slashes);
+	put(line, '"', quotes);
 }
 
 /* ---- the environment ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Mappings: see os.h.  Memory with a descriptor is a section of the paging file, of which each
- * mapping is a view.  What is only reserved costs address space and nothing else.
+ * mapping is a view, or shares one.  What is only reserved costs address space and nothing
+ * else.
  */
 #include <winsock2.h>
 #include <errno.h>
@@ -86,6 +87,68 @@ static DWORD page_access(unsigned access)
 	return access & 2 ? PAGE_READWRITE : access & 1 ? PAGE_READONLY : PAGE_NOACCESS;
 }
 
+/* The view of all of it that whoever maps it anywhere shares: WaitOnAddress and WakeByAddress
+ * meet at an address, not at the memory behind it. */
+static struct view {
+	struct view *next;
+	struct os_object *object;
+	void *at;
+	unsigned users;
+} *views;
+static SRWLOCK views_lock = SRWLOCK_INIT;
+
+/* OBJECT is taken where it is the first. */
+static void *view_shared(struct os_object *object)
+{
+	struct view *view;
+	void *at = NULL;
+
+	AcquireSRWLockExclusive(&views_lock);
+	for (view = views; view && view->object != object; view = view->next)
+		;
+	if (view) {
+		view->users++;
+		at = view->at;
+		os_put(object);
+	} else if ((view = calloc(1, sizeof(*view)))) {
+		at = MapViewOfFile(object->section, FILE_MAP_ALL_ACCESS, 0, 0, 0);
+		*view = (struct view){views, object, at, 1};
+		if (at)
+			views = view;
+		else
+			free(view);
+	}
+	if (!at)
+		os_put(object);
+	ReleaseSRWLockExclusive(&views_lock);
+	return at;
+}
+
+/* 1: it was one and somebody else uses it; 0: it was one, and goes; -1: it is none. */
+static int view_let_go(void *address)
+{
+	struct os_object *object = NULL;
+	struct view **at, *view;
+	int left = -1;
+
+	AcquireSRWLockExclusive(&views_lock);
+	for (at = &views; *at && (*at)->at != address; at = &(*at)->next)
+		;
+	view = *at;
+	if (view)
+		left = --view->users ? 1 : 0;
+	if (!left) {
+		*at = view->next;
+		object = view->object;
+		UnmapViewOfFile(address);
+		free(view);
+	}
+	ReleaseSRWLockExclusive(&views_lock);
+	if (object)
+		os_put(object);
+	return left;
+}
+
 static void *map_memory(void *address, uint64_t size, unsigned access, int fd)
 {
 	struct os_object *object = memory_at(fd);
@@ -93,6 +156,8 @@ static void *map_memory(void *address, uint64_t size, unsigned access, int fd)
 
 	if (!object)
 		return NULL;
+	if (size <= object->size && !address)
+		return view_shared(object);
 	if (size <= object->size)
 		at = MapViewOfFileEx(object->section,
 			access & 2 ? FILE_MAP_ALL_ACCESS : FILE_MAP_READ, 0, 0, size, address);
@@ -123,6 +188,8 @@ int os_unmap(void *address, uint64_t size)
 	MEMORY_BASIC_INFORMATION there;
 
 	(void)size;
+	if (view_let_go(address) >= 0)
+		return 0;
 	errno = EINVAL;
 	if (!VirtualQuery(address, &there, sizeof(there)) || there.AllocationBase != address)
 		return -1;
