@@ -22,7 +22,7 @@ WINDOWS_LIBS := -static -lws2_32 -lsynchronization
 
 # What Linux alone has, or what windows/ has in its place.
 WINDOWS_ABSENT := shim/engine/own_sidecar.c shim/engine/rejoin.c shim/driver/memory/fault_signal.c \
-	shim/driver/memory/fault_userfaultfd.c shim/driver/memory/mirror_usable.c \
+	shim/driver/memory/fault_userfaultfd.c shim/driver/memory/mirror_usable.c shim/driver/memory/share.c \
 	sidecar/adopt.c sidecar/control_client.c sidecar/install.c sidecar/local.c sidecar/main.c \
 	sidecar/metrics.c sidecar/pending.c sidecar/renew.c sidecar/segment.c sidecar/server.c \
 	sidecar/status.c transport/light.c transport/local.c transport/loop.c transport/tls.c \

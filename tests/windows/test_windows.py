@@ -101,6 +101,14 @@ def test_other_libraries_compute_what_they_do_on_linux():
           "cusparse-vectors", "cusparselt-matmul")
 
 
+def test_what_there_is_not_says_so():
+    with agent() as a:
+        text = said(program("absent", env={"VCUDA_AGENT": a.address}))
+    assert text.strip().split("\n") == [
+        "managed memory: 0, 801", "handles of Windows: 0, 801", "descriptors: 0, 801",
+        "pinned memory that a kernel reaches: 42", "the program's own memory that a kernel reaches: 42"], text
+
+
 def test_vcuda_run_starts_it_with_dlls_and_agent():
     with agent() as a:
         text = said(vcuda("run", "--agent", a.address, "--", of_wine(os.path.join(PROGRAMS, "loop.exe")), 3))

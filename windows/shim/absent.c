@@ -89,4 +89,5 @@ static bool cannot(void)
 	return false;
 }
 
+const bool fault_seen;
 const struct fault_way fault_userfaultfd = {.open = cannot}, fault_signal = {.open = cannot};
