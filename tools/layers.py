@@ -89,7 +89,7 @@ ALLOWED = {
     "windows/os": "",
     "windows/compat": "windows/os",
     "windows/client": "common protocol/wire sidecar transport transport/codec windows/os",
-    "windows/shim": "shim/engine shim/driver windows/client windows/os",
+    "windows/shim": "common shim/engine shim/driver windows/client windows/os",
     "windows/fronts": "common",
     "windows/command": "common windows/os",
 

@@ -109,6 +109,12 @@ def test_what_there_is_not_says_so():
         "pinned memory that a kernel reaches: 42", "the program's own memory that a kernel reaches: 42"], text
 
 
+def test_threads_come_and_go():
+    with agent() as a:
+        assert "200 of 200 threads right" in said(program("threads", 50, env={"VCUDA_AGENT": a.address}))
+        wait_for(lambda: not a.sessions(), 5, "the session ended with its program")
+
+
 def test_vcuda_run_starts_it_with_dlls_and_agent():
     with agent() as a:
         text = said(vcuda("run", "--agent", a.address, "--", of_wine(os.path.join(PROGRAMS, "loop.exe")), 3))
