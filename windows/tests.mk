@@ -73,7 +73,7 @@ $(WINDOWS)/prefix/.made:
 	$(Q)command -v $(WINE) >/dev/null || { echo "windows: no wine64: apt-get install wine64" >&2; exit 1; }
 	$(Q)mkdir -p $(@D)
 	$(Q)export WINEPREFIX=$(abspath $(@D)) WINEDEBUG=-all; $(WINE) wineboot -i 2>/dev/null && \
-		$(dir $(WINE))wineserver64 -w
+		$(patsubst %wine64,%wineserver64,$(WINE)) -w
 	$(Q)touch $@
 
 .PHONY: test-windows windows-programs

@@ -12,7 +12,6 @@ struct addrinfo {
 };
 #define ai_addrlen ai_addrlen_
 #define AI_PASSIVE 0x1
-#define AI_NUMERICHOST 0x4
 #define AI_NUMERICSERV 0x8
 #define NI_NUMERICHOST 0x2
 #define NI_NUMERICSERV 0x8
@@ -20,8 +19,6 @@ struct addrinfo {
 #define EAI_AGAIN 11002
 #define EAI_NONAME 11001
 #define EAI_NODATA 11004
-#define EAI_FAIL 11003
-#define EAI_SYSTEM (-11)
 static inline int getaddrinfo(const char *host, const char *service,
 	const struct addrinfo *hints, struct addrinfo **list)
 {

@@ -9,7 +9,6 @@
 #define pollfd os_pollfd
 typedef unsigned long nfds_t;
 #define POLLIN OS_POLLIN
-#define POLLPRI OS_POLLPRI
 #define POLLOUT OS_POLLOUT
 #define POLLERR OS_POLLERR
 #define POLLHUP OS_POLLHUP

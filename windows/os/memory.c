@@ -198,14 +198,6 @@ int os_unmap(void *address, uint64_t size)
 	return VirtualFree(address, 0, MEM_RELEASE) ? 0 : -1;
 }
 
-int os_protect(void *address, uint64_t size, unsigned access)
-{
-	DWORD before;
-
-	errno = ENOMEM;
-	return VirtualProtect(address, size, page_access(access), &before) ? 0 : -1;
-}
-
 bool os_readable_writable(uint64_t from, uint64_t to)
 {
 	const DWORD both = PAGE_READWRITE | PAGE_WRITECOPY | PAGE_EXECUTE_READWRITE |

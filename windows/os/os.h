@@ -46,7 +46,6 @@ struct os_pollfd {
 };
 
 #define OS_POLLIN 0x001
-#define OS_POLLPRI 0x002
 #define OS_POLLOUT 0x004
 #define OS_POLLERR 0x008
 #define OS_POLLHUP 0x010
@@ -70,9 +69,8 @@ int os_set_flags(int fd, int flags);
 /* Until one is ready, NS at the most (UINT64_MAX: for ever). */
 int os_poll(struct os_pollfd *fds, unsigned long count, uint64_t ns);
 int os_eventfd(unsigned count, bool nonblocking);
-/* Both ends of a pair. What connects by AF_UNIX, whatever the path, gets one end, and who
- * serves the other one: by then ACCEPT has it. False: nobody serves, ENOENT. */
-int os_pair(int fds[2]);
+/* What connects by AF_UNIX, whatever the path, gets one end of a pair; by then ACCEPT has the
+ * other one. Nobody serves, or ACCEPT says false: ENOENT. */
 void os_serve(bool (*accept)(int fd));
 
 /* socket.c */
@@ -105,7 +103,6 @@ long long os_memory_transfer(int fd, void *bytes, size_t n, uint64_t at, bool wr
  * only, 1 read, 3 read and write. NULL: errno. */
 void *os_map(void *address, uint64_t size, unsigned access, int fd);
 int os_unmap(void *address, uint64_t size);
-int os_protect(void *address, uint64_t size, unsigned access);
 bool os_readable_writable(uint64_t from, uint64_t to);
 
 /* system.c */

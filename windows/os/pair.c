@@ -50,27 +50,6 @@ bool os_end_closed(struct os_object *end)
 	return closed;
 }
 
-int os_pair(int fds[2])
-{
-	struct os_object *ends[2] = {os_object_new(OS_END), NULL};
-
-	ends[1] = ends[0] ? os_object_new(OS_END) : NULL;
-	if (!ends[1]) {
-		if (ends[0])
-			os_put(ends[0]);
-		return -1;
-	}
-	ends[0]->peer = ends[1];
-	ends[1]->peer = ends[0];
-	fds[0] = os_install(ends[0]);
-	fds[1] = fds[0] < 0 ? -1 : os_install(ends[1]);
-	if (fds[0] < 0)
-		os_put(ends[1]);
-	else if (fds[1] < 0)
-		os_close(fds[0]);
-	return fds[1] < 0 ? -1 : 0;
-}
-
 static bool (*served)(int fd);
 
 void os_serve(bool (*accept)(int fd))

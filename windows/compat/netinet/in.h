@@ -24,11 +24,8 @@ struct sockaddr_in6 {
 	uint32_t sin6_scope_id;
 };
 #define IPPROTO_TCP 6
-#define IPPROTO_UDP 17
 #define IPPROTO_IPV6 41
 #define IPV6_V6ONLY 27
-#define INET_ADDRSTRLEN 22
-#define INET6_ADDRSTRLEN 65
 static inline int in6_is_v4mapped(const struct in6_addr *a)
 {
 	for (int i = 0; i < 10; i++)

@@ -36,7 +36,6 @@ static inline void *mmap(void *at, size_t size, int access, int flags, int fd, l
 	return mapped ? mapped : MAP_FAILED;
 }
 #define munmap(at, size) os_unmap(at, size)
-#define mprotect(at, size, access) os_protect(at, size, (unsigned)(access))
 static inline int memfd_create(const char *name, unsigned flags)
 {
 	(void)name, (void)flags;

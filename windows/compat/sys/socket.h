@@ -46,7 +46,6 @@ static inline struct cmsghdr *CMSG_NXTHDR(const struct msghdr *m, const struct c
 		       : (struct cmsghdr *)next;
 }
 
-#define AF_UNSPEC 0
 #define AF_UNIX 1
 #define AF_INET 2
 #define AF_INET6 23
@@ -68,7 +67,6 @@ static inline struct cmsghdr *CMSG_NXTHDR(const struct msghdr *m, const struct c
 #define SO_SNDBUFFORCE SO_SNDBUF
 #define SO_RCVBUFFORCE SO_RCVBUF
 #define SO_PEERCRED 0x7fff
-#define SHUT_RD 0
 #define SHUT_WR 1
 #define SHUT_RDWR 2
 #define MSG_PEEK OS_MSG_PEEK
