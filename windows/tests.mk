@@ -41,6 +41,7 @@ $(WINDOWS_TESTS)/kernels.h: tests/windows/kernels.cu | $(CACHE)/.complete
 $(eval $(call both_programs,driver,tests/windows/driver.c,-isystem $(CUDA13)/include,nvcuda,$(OBJ)/link/libcuda.so.1))
 $(eval $(call windows_program,loop,tests/windows/loop.c,-isystem $(CUDA13)/include,nvcuda))
 $(eval $(call windows_program,threads,tests/windows/threads.c,-isystem $(CUDA13)/include,nvcuda))
+$(eval $(call windows_program,ipc,tests/windows/ipc.c,-isystem $(CUDA13)/include,nvcuda))
 $(eval $(call windows_program,absent,tests/windows/absent.c,-isystem $(CUDA13)/include,nvcuda))
 $(eval $(call both_programs,nvml,tests/windows/nvml.c,-isystem $(CUDA13)/include -isystem $(NVML)/include,nvml,$(NVML_LIB)))
 $(foreach abi,12 13,$(eval $(call both_programs,runtime$(abi),tests/windows/runtime.c, \

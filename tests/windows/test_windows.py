@@ -115,6 +115,12 @@ def test_threads_come_and_go():
         wait_for(lambda: not a.sessions(), 5, "the session ended with its program")
 
 
+def test_memory_of_one_process_in_another():
+    with agent() as a:
+        text = said(program("ipc", env={"VCUDA_AGENT": a.address}))
+        assert "the child read 41" in text and "the parent reads 42" in text, text
+
+
 def test_vcuda_run_starts_it_with_dlls_and_agent():
     with agent() as a:
         text = said(vcuda("run", "--agent", a.address, "--", of_wine(os.path.join(PROGRAMS, "loop.exe")), 3))
