@@ -84,7 +84,7 @@ include tests/list.mk $(MODULES)
 
 # Their prerequisites are the folders'.
 all: ## every binary and library: build/bin, build/lib
-test: ## every test-… but test-sanitize, test-torch, test-peers and test-numba, on the software GPU; needs nothing else
+test: ## every test-… but test-sanitize, test-torch, test-peers, test-numba and test-windows, on the software GPU; needs nothing else
 fuzz: ## libFuzzer on every parser, FUZZ_SECONDS each (make test replays the corpora)
 
 help: ## this list

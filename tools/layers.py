@@ -85,6 +85,14 @@ ALLOWED = {
     "softgpu/sparselt": "softgpu/sparse",
     "softgpu/nccl": "softgpu/driver softgpu/blas",
 
+    # The client for Windows: shim and sidecar in one library, over a layer that stands for Linux.
+    "windows/os": "",
+    "windows/compat": "windows/os",
+    "windows/client": "common protocol/wire sidecar transport transport/codec windows/os",
+    "windows/shim": "common shim/engine shim/driver windows/client windows/os",
+    "windows/fronts": "common",
+    "windows/command": "common windows/os",
+
     "bench": "common protocol/wire transport softgpu/ptx",
 }
 # What the room of a library may include, one for each stanza in protocol/api/.

@@ -14,7 +14,9 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
 #include "shim/engine/status.h"
+#include "shim/driver/memory/fault.h"
 #include "shim/driver/memory/mirror.h"
+#include "shim/driver/memory/share.h"
 #include "shim/driver/peer.h"
 #include "shim/driver/place.h"
 #include "shim/driver/visible.h"
@@ -229,10 +231,13 @@ CUresult hand_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice 
 	if (!status && attribute_not_served((int)attrib))
 		*pi = 0;
 	if (!status && attrib == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES)
-		*pi &= CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+		*pi &= (int)share_handles;
+	if (!status &&
+		attrib == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED)
+		*pi = *pi && share_handles;
 	if (!status && attrib == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)
 		/* managed.h: device memory, and pages of the program's */
-		*pi = session_count == 1;
+		*pi = session_count == 1 && fault_seen;
 	return status;
 }
 

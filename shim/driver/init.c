@@ -334,7 +334,7 @@ __attribute__((constructor)) static void init_library(void)
 }
 
 /* After the program's own exit handlers and the destructors of whatever links with us. */
-__attribute__((destructor)) static void exit_library(void)
+__attribute__((destructor)) void driver_end(void)
 {
 	if (atomic_load(&session_first.phase) == SESSION_FORKED)
 		return;

@@ -74,4 +74,7 @@ uint16_t context_number(const struct context *context);
 /* The session of its device's agent. */
 struct session *context_session(const struct context *context);
 
+/* Everything that was posted is on its way, and the sessions are over. Once. */
+void driver_end(void);
+
 #endif

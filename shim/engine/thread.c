@@ -15,6 +15,7 @@
 #include "shim/engine/session.h"
 
 struct thread_rest {
+	struct thread_rest *next; /* thread_gone.c's */
 	struct context *stack[THREAD_STACK];
 	unsigned depth;
 	unsigned streams;
@@ -34,15 +35,24 @@ static struct {
 	bool ready;
 } thread_exit = {.once = PTHREAD_ONCE_INIT};
 
+struct thread_rest **thread_rest_next(struct thread_rest *rest)
+{
+	return &rest->next;
+}
+
+void thread_rest_end(struct thread_rest *rest)
+{
+	for (unsigned i = 0; i < rest->streams; i++)
+		stream_end(rest->stream[i].stream);
+	free(rest);
+}
+
 static void thread_end(void *unused)
 {
-	struct thread_rest *rest = thread_self.rest;
-
 	(void)unused;
-	for (unsigned i = 0; rest && i < rest->streams; i++)
-		stream_end(rest->stream[i].stream);
+	if (thread_self.rest)
+		thread_gone(thread_self.rest);
 	handle_recycle();
-	free(rest);
 	thread_self.rest = NULL;
 	if (thread_self.scratch)
 		munmap(thread_self.scratch, THREAD_SCRATCH);

@@ -43,6 +43,12 @@ extern _Thread_local struct thread thread_self __attribute__((tls_model("initial
 /* The scratch; NULL where there is no memory. */
 unsigned char *thread_scratch(void);
 
+/* A thread ends: thread_gone() has thread_rest_end() called for what it kept, by itself or by a
+ * thread that may wait (thread_gone.c). */
+void thread_gone(struct thread_rest *rest);
+void thread_rest_end(struct thread_rest *rest);
+struct thread_rest **thread_rest_next(struct thread_rest *rest);
+
 /* Pushes and pops the thread's context stack. False: full, or empty. */
 bool thread_push(struct context *context);
 bool thread_pop(struct context **context);

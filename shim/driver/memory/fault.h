@@ -48,6 +48,9 @@ struct fault_way {
 };
 extern const struct fault_way fault_userfaultfd, fault_signal;
 
+/* Whether this system has any way at all. */
+extern const bool fault_seen;
+
 /* Chooses a way and starts the thread, once. NULL: none works here. */
 const struct fault_way *fault_open(void);
 

@@ -6,7 +6,6 @@
 #include "shim/driver/memory/mirror.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -255,27 +254,6 @@ static void regions_use(uint64_t at, uint64_t end, bool more)
 			mirror.users[i] += more ? 1 : mirror.users[i] ? -1u : 0;
 }
 
-/* Whether the process may read and write all of [at, end): what it registers may be anything,
- * and is looked at here from other calls and from a thread of ours. */
-static bool memory_usable(uint64_t at, uint64_t end)
-{
-	FILE *maps = fopen("/proc/self/maps", "re");
-	unsigned long from, to;
-	char line[512], mode[8];
-
-	if (!maps)
-		return true;
-	while (at < end && fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%lx-%lx %7s", &from, &to, mode) != 3 || to <= at)
-			continue;
-		if (from > at || mode[0] != 'r' || mode[1] != 'w')
-			break;
-		at = to;
-	}
-	fclose(maps);
-	return at >= end;
-}
-
 CUresult mirror_activate(const void *host, size_t bytes)
 {
 	uint64_t at = page_floor((uintptr_t)host);
@@ -284,7 +262,7 @@ CUresult mirror_activate(const void *host, size_t bytes)
 
 	if (!mirror_served())
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!memory_usable(at, end))
+	if (!mirror_usable(at, end))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&mirror.lock);
 	/* Regions that another piece made may begin or end within its pages. */

@@ -59,7 +59,7 @@ CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProp
 	status = location_check(&poolProps->location, poolProps->allocType);
 	if (status)
 		return status;
-	if (poolProps->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+	if (poolProps->handleTypes & ~share_handles)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (poolProps->maxSize > devices.at[poolProps->location.id].open.total_memory &&
 		poolProps->maxSize > POOL_LARGEST)

@@ -15,6 +15,8 @@
 #include "shim/driver/memory/vmm.h"
 #include "shim/generated/cuda_hand.h"
 
+const unsigned share_handles = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
 static const char memory_magic[8] = "vcudaVMM", pool_magic[8] = "vcudaPOL",
 		  pointer_magic[8] = "vcudaPTR";
 

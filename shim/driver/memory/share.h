@@ -17,6 +17,10 @@ struct share_token {
 	uint64_t bytes;
 };
 
+/* --- share.c --- */
+/* CUmemAllocationHandleType: what memory can be passed on as; 0: nothing. */
+extern const unsigned share_handles;
+
 /* --- ipc.c: the agent's half, one question at a time --- */
 /* A name for the memory with that handle, and back. HANDLE is ours, minted already. */
 CUresult share_name(uint64_t handle, uint8_t name[16]);

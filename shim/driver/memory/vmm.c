@@ -55,10 +55,8 @@ static CUresult prop_check(const CUmemAllocationProp *prop)
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (prop->location.type) {
 	case CU_MEM_LOCATION_TYPE_DEVICE:
-		return prop->requestedHandleTypes &
-				       ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-			       ? CUDA_ERROR_NOT_SUPPORTED
-			       : CUDA_SUCCESS;
+		return prop->requestedHandleTypes & ~share_handles ? CUDA_ERROR_NOT_SUPPORTED
+								   : CUDA_SUCCESS;
 	case CU_MEM_LOCATION_TYPE_HOST:
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA: return CUDA_ERROR_NOT_SUPPORTED;
 	default: return CUDA_ERROR_INVALID_VALUE;

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef VCUDA_COMPAT_SYS_UN_H
+#define VCUDA_COMPAT_SYS_UN_H
+#include <sys/socket.h>
+
+struct sockaddr_un {
+	sa_family_t sun_family;
+	char sun_path[108];
+};
+#endif

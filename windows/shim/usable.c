@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/driver/memory/mirror.h"
+#include "windows/os/os.h"
+
+bool mirror_usable(uint64_t at, uint64_t end)
+{
+	return os_readable_writable(at, end);
+}
