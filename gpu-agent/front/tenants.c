@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "gpu-agent/front/front.h"
+#include "gpu-agent/front/networks.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/supervisor/token.h"
@@ -94,6 +95,8 @@ static bool admit(const struct front *front, const struct agent_tenant *wanted)
 		strcpy(tenant->name, wanted->name);
 	}
 	tenant->known = true;
+	tenant->network = false;
+	tenant->gpus = 0;
 	set_limits(front->config, tenant, wanted->bytes, wanted->sessions);
 	return true;
 }
@@ -105,9 +108,25 @@ static bool asks_no_token(const struct front *front, const struct agent_tokens *
 						  !front->config->service_account.keys[0]);
 }
 
-void tenants_replace(struct front *front, const struct agent_tokens *tokens)
+static void admit_network(struct front *front, const struct agent_network *network)
 {
+	struct agent_tenant wanted = {
+		.bytes = network->is.memory, .sessions = network->is.sessions};
+	struct tenant *tenant;
+
+	strcpy(wanted.name, network->is.name);
+	if (!admit(front, &wanted))
+		return;
+	tenant = find_name(front->tenants, wanted.name);
+	tenant->network = true;
+	tenant->gpus = network->is.gpus;
+}
+
+void tenants_replace(struct front *front, const struct agent_config *config)
+{
+	const struct agent_tokens *tokens = &config->tokens;
 	struct tenants *tenants = front->tenants;
+	const struct agent_network *network;
 
 	memset(&tenants->tokens, 0, sizeof(tenants->tokens));
 	for (unsigned i = 0; i < TENANTS; i++)
@@ -118,6 +137,9 @@ void tenants_replace(struct front *front, const struct agent_tokens *tokens)
 			tenants->tokens.list[tenants->tokens.count++] = tokens->list[i];
 	if (asks_no_token(front, tokens))
 		admit(front, &anybody);
+	networks_take(front, config);
+	for (uint32_t i = 0; (network = networks_at(front, i)); i++)
+		admit_network(front, network);
 }
 
 int tenants_open(struct front *front, struct error *error)
@@ -127,7 +149,7 @@ int tenants_open(struct front *front, struct error *error)
 	front->priorities = priority_configured(front->config);
 	if (!front->tenants)
 		return error_set(error, ENOMEM, "a table of tenants");
-	tenants_replace(front, &front->config->tokens);
+	tenants_replace(front, front->config);
 	return 0;
 }
 
@@ -137,29 +159,49 @@ void tenants_close(struct front *front)
 	front->tenants = NULL;
 }
 
-static struct tenant *owner_of(struct tenants *tenants, const char token[AGENT_TOKEN_MAX + 1])
+static struct tenant *network_of(
+	const struct front *front, const char token[AGENT_TOKEN_MAX + 1])
 {
+	const struct agent_network *network = networks_of_token(front, token);
+
+	return network ? find_name(front->tenants, network->is.name) : NULL;
+}
+
+static struct tenant *owner_of(const struct front *front, const char token[AGENT_TOKEN_MAX + 1])
+{
+	struct tenants *tenants = front->tenants;
+	struct tenant *network = network_of(front, token);
 	int i = token_find(&tenants->tokens, token);
 
-	return i < 0 ? NULL : find_name(tenants, tenants->tokens.list[i].name);
+	return i < 0 ? network : find_name(tenants, tenants->tokens.list[i].name);
+}
+
+const struct tenant *tenants_of_network(const struct front *front, const char *name)
+{
+	const struct tenant *tenant = find_name(front->tenants, name);
+
+	return tenant && tenant->network ? tenant : NULL;
 }
 
 const struct tenant *tenants_of_token(
 	const struct front *front, const char token[AGENT_TOKEN_MAX + 1])
 {
-	return owner_of(front->tenants, token);
+	return owner_of(front, token);
 }
 
 struct tenant *tenants_find(struct front *front, const struct transport *transport,
 	const char token[AGENT_TOKEN_MAX + 1])
 {
 	struct tenants *tenants = front->tenants;
+	struct tenant *network = network_of(front, token);
 
+	if (network)
+		return network;
 	/* A transport that certificates mean nothing to has brought none. */
 	if (front->config->insecure ||
 		(asks_no_token(front, &tenants->tokens) && transport->secure))
 		return find_name(tenants, anybody.name);
-	return owner_of(tenants, token);
+	return owner_of(front, token);
 }
 
 struct tenant *tenants_named(struct front *front, const char *name)
@@ -220,7 +262,7 @@ static bool are_others(const struct front *front)
 /* A client's certificate may name anybody. */
 bool tenants_several(const struct front *front)
 {
-	return are_others(front) || front->config->tls.ca[0];
+	return are_others(front) || front->config->tls.ca[0] || networks_count(front);
 }
 
 uint32_t tenants_may(const struct front *front, const struct tenant *tenant, char text[192])

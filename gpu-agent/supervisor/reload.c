@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "gpu-agent/supervisor/network_settings.h"
 
 #define ENTRIES_MOST 65536
 #define WORDS 3 /* --reload WHAT FD */
@@ -93,6 +94,8 @@ static const char *fixed_key(const struct agent_config *a, const struct agent_co
 		return "max_sessions";
 	if (a->memory_reserve != b->memory_reserve)
 		return "memory_reserve";
+	if (strcmp(a->networks_folder, b->networks_folder))
+		return "networks_folder";
 	return strcmp(a->cache_dir, b->cache_dir) ? "cache_dir" : NULL;
 }
 
@@ -104,6 +107,9 @@ static void keep_running(struct agent_config *config, const struct agent_config 
 	memcpy(config->compiled, old->compiled, sizeof(config->compiled));
 	config->front_restarts = old->front_restarts;
 	config->reloads = old->reloads;
+	for (uint32_t i = 0; i < old->network_count; i++)
+		if (old->networks[i].leaving_until && config->network_count < AGENT_NETWORKS)
+			config->networks[config->network_count++] = old->networks[i];
 }
 
 int reload_ask(
@@ -116,6 +122,7 @@ int reload_ask(
 
 	if (ret)
 		return ret;
+	network_settings_strip(&head.state.config); /* the folder is looked at anyway */
 	key = fixed_key(&head.state.config, config);
 	if (key)
 		return error_set(error, 0, "'%s' is another: a restart changes it", key);
