@@ -187,9 +187,9 @@ int main(int argc, char **argv)
 		return answer < 0 ? fail(1, &error) : answer;
 	}
 	/* A certificate or a signed token that must be there says enough. */
-	if (!config.insecure && !config.network_count && !config.networks_folder[0] &&
-		!config.tls.require && !config.service_account.keys[0] &&
-		!config.tokens.count && token_make(&config.tokens, &error))
+	if (!config.insecure && !config.networks_end && !config.tls.require &&
+		!config.service_account.keys[0] && !config.tokens.count &&
+		token_make(&config.tokens, &error))
 		return fail(1, &error);
 	set_log(&config);
 	return supervisor_main(&config, &reload);

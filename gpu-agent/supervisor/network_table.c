@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +24,8 @@
 #include "gpu-agent/supervisor/token.h"
 
 #define MS 1000000ull
-#define LOOK_NS (500 * MS)
+/* Should inotify not be there, or say nothing: a folder of another machine's. */
+#define LOOK_NS (5000 * MS)
 #define TOKENS_LOOK_NS (5000 * MS)
 /* What the end of a network's sessions may take beyond its time. */
 #define LEAVE_SLACK_NS ((CONTROL_STOP_MS + 3000) * MS)
@@ -205,16 +207,24 @@ uint64_t network_table_tick(struct supervisor *s, uint64_t now)
 
 nfds_t network_table_poll(const struct supervisor *s, struct pollfd *p)
 {
+	p[0] = (struct pollfd){.fd = s->networks.watch, .events = POLLIN};
 	for (uint32_t i = 0; i < s->config->network_count; i++)
-		p[i] = (struct pollfd){.fd = s->networks.at[i].fd, .events = POLLIN};
-	return s->config->network_count;
+		p[1 + i] = (struct pollfd){.fd = s->networks.at[i].fd, .events = POLLIN};
+	return 1 + s->config->network_count;
 }
 
 void network_table_hear(struct supervisor *s, const struct pollfd *p, nfds_t count)
 {
-	for (uint32_t i = 0; i < s->config->network_count && i < count; i++)
-		if (p[i].revents && p[i].fd == s->networks.at[i].fd)
+	char events[4096];
+
+	for (uint32_t i = 0; i < s->config->network_count && 1 + i < count; i++)
+		if (p[1 + i].revents && p[1 + i].fd == s->networks.at[i].fd)
 			network_process_hear(s, i);
+	if (!p[0].revents)
+		return;
+	while (read(s->networks.watch, events, sizeof(events)) > 0)
+		; /* whatever it was, the folder is looked at */
+	s->networks.look_at = 0;
 }
 
 /* --- begin and end ------------------------------------------------------------------------ */
@@ -248,19 +258,32 @@ static int lock_folder(struct supervisor *s, struct error *error)
 		folder, lock.l_pid);
 }
 
+static void watch_folder(struct supervisor *s)
+{
+	if (!s->config->networks_folder[0])
+		return;
+	s->networks.watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (s->networks.watch < 0 ||
+		inotify_add_watch(s->networks.watch, s->config->networks_folder,
+			IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVE | IN_DELETE) < 0)
+		log_warn("networks.watch", "text=\"%s\"", strerror(errno));
+}
+
 int network_table_open(struct supervisor *s, struct error *error)
 {
 	int ret = 0;
 
-	s->networks.lock = -1;
+	s->networks.lock = s->networks.watch = -1;
 	for (uint32_t i = 0; i < AGENT_NETWORKS; i++)
 		s->networks.at[i] = network_table_place();
 	for (uint32_t i = 0; i < s->config->network_count; i++)
 		stat(s->config->networks[i].is.token_file, &s->networks.at[i].token);
 	if (s->config->networks_folder[0])
 		ret = lock_folder(s, error);
-	if (!ret)
-		network_folder_look(s);
+	if (ret)
+		return ret;
+	watch_folder(s);
+	network_folder_look(s);
 	return ret;
 }
 
@@ -306,4 +329,6 @@ void network_table_close(struct supervisor *s)
 	network_state_remove(s->config);
 	if (s->networks.lock >= 0)
 		close(s->networks.lock);
+	if (s->networks.watch >= 0)
+		close(s->networks.watch);
 }

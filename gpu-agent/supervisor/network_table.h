@@ -49,6 +49,7 @@ struct network_table {
 		uint64_t kill_at;
 	} ending[AGENT_NETWORKS]; /* processes that leave their directory */
 	int lock;		  /* of the folder; -1: none */
+	int watch;		  /* inotify's, of the folder; -1: none */
 	uint64_t look_at, tokens_at;
 	uint64_t seen; /* the folder's files, when they were read */
 	bool changed;  /* since people were told (network_state.c) */
@@ -60,7 +61,8 @@ int network_table_open(struct supervisor *s, struct error *error);
 uint64_t network_table_tick(struct supervisor *s, uint64_t now);
 /* Looks at once, whatever seems to be as it was (SIGHUP). */
 void network_table_look_again(struct supervisor *s);
-/* Fills P, which has AGENT_NETWORKS places, and returns how many; then what came. */
+/* Fills P, which has NETWORK_TABLE_POLL places, and returns how many; then what came. */
+#define NETWORK_TABLE_POLL (AGENT_NETWORKS + 1)
 nfds_t network_table_poll(const struct supervisor *s, struct pollfd *p);
 void network_table_hear(struct supervisor *s, const struct pollfd *p, nfds_t count);
 /* What the front says (CONTROL_NETWORK); takes FD. */

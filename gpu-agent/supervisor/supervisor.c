@@ -207,7 +207,7 @@ static void run(struct supervisor *s)
 	while (s->status < 0) {
 		/* First: it may start a front, whose socket is then to be waited for. */
 		uint64_t next = tick(s), now = wait_now();
-		struct pollfd p[4 + AGENT_NETWORKS] = {
+		struct pollfd p[4 + NETWORK_TABLE_POLL] = {
 			{.fd = s->signals, .events = POLLIN},
 			{.fd = s->control, .events = POLLIN},
 			{.fd = s->probe, .events = POLLIN},
@@ -333,12 +333,12 @@ int supervisor_main(struct agent_config *config, const struct reload *reload)
 		fprintf(stderr, "gpu-agent: %s\n", error.text);
 		return 1;
 	}
-	say_start(&s);
 	if (network_table_open(&s, &error)) {
 		fprintf(stderr, "gpu-agent: %s\n", error.text);
 		end_all(&s);
 		return 1;
 	}
+	say_start(&s);
 	store_process_init(&s);
 	children_start_front(&s);
 	children_start_probe(&s);
