@@ -26,6 +26,7 @@ struct networks {
 	struct network_report told[AGENT_NETWORKS]; /* of the same; name "": nothing yet */
 	uint32_t count;
 	uint64_t tell_at;
+	bool draining; /* as it was told */
 };
 
 void networks_take(struct front *front, const struct agent_config *config)
@@ -176,6 +177,13 @@ static void report_of(const struct front *front, const struct agent_network *net
 	memset(report, 0, sizeof(*report));
 	strcpy(report->name, network->is.name);
 	report->state = state_of(front, network, report->text);
+	if (!tenant) {
+		report->state = NETWORK_REFUSED;
+		snprintf(report->text, sizeof(report->text),
+			"sessions of a tenant '%s', who is none of the network's people, run "
+			"here",
+			network->is.name);
+	}
 	describe_driver(front, report->driver, sizeof(report->driver));
 	if (!tenant)
 		return;
@@ -227,9 +235,10 @@ uint64_t networks_tick(struct front *front, uint64_t now)
 		else if (until && until < next)
 			next = until;
 	}
-	if (networks->tell_at > now)
+	if (networks->tell_at > now && networks->draining == front->draining)
 		return networks->tell_at < next ? networks->tell_at : next;
 	networks->tell_at = now + TELL_NS;
+	networks->draining = front->draining;
 	for (uint32_t i = 0; i < networks->count; i++) {
 		struct network_report report;
 		int fd;

@@ -112,8 +112,11 @@ static void admit_network(struct front *front, const struct agent_network *netwo
 {
 	struct agent_tenant wanted = {
 		.bytes = network->is.memory, .sessions = network->is.sessions};
-	struct tenant *tenant;
+	struct tenant *tenant = find_name(front->tenants, network->is.name);
 
+	/* Somebody of that name whom the cluster signed for is here already. */
+	if (tenant && tenant->sessions && !tenant->network)
+		return;
 	strcpy(wanted.name, network->is.name);
 	if (!admit(front, &wanted))
 		return;
@@ -163,17 +166,16 @@ static struct tenant *network_of(
 	const struct front *front, const char token[AGENT_TOKEN_MAX + 1])
 {
 	const struct agent_network *network = networks_of_token(front, token);
+	struct tenant *tenant = network ? find_name(front->tenants, network->is.name) : NULL;
 
-	return network ? find_name(front->tenants, network->is.name) : NULL;
+	return tenant && tenant->network ? tenant : NULL;
 }
 
-static struct tenant *owner_of(const struct front *front, const char token[AGENT_TOKEN_MAX + 1])
+static struct tenant *owner_of(struct tenants *tenants, const char token[AGENT_TOKEN_MAX + 1])
 {
-	struct tenants *tenants = front->tenants;
-	struct tenant *network = network_of(front, token);
 	int i = token_find(&tenants->tokens, token);
 
-	return i < 0 ? network : find_name(tenants, tenants->tokens.list[i].name);
+	return i < 0 ? NULL : find_name(tenants, tenants->tokens.list[i].name);
 }
 
 const struct tenant *tenants_of_network(const struct front *front, const char *name)
@@ -186,7 +188,10 @@ const struct tenant *tenants_of_network(const struct front *front, const char *n
 const struct tenant *tenants_of_token(
 	const struct front *front, const char token[AGENT_TOKEN_MAX + 1])
 {
-	return owner_of(front, token);
+	const struct tenant *network = network_of(front, token);
+	const struct tenant *owner = owner_of(front->tenants, token);
+
+	return network ? network : owner;
 }
 
 struct tenant *tenants_find(struct front *front, const struct transport *transport,
@@ -201,7 +206,7 @@ struct tenant *tenants_find(struct front *front, const struct transport *transpo
 	if (front->config->insecure ||
 		(asks_no_token(front, &tenants->tokens) && transport->secure))
 		return find_name(tenants, anybody.name);
-	return owner_of(front, token);
+	return owner_of(tenants, token);
 }
 
 struct tenant *tenants_named(struct front *front, const char *name)

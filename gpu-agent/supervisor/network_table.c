@@ -254,6 +254,8 @@ static int lock_folder(struct supervisor *s, struct error *error)
 		return 0;
 	if (fcntl(s->networks.lock, F_GETLK, &lock) || lock.l_type == F_UNLCK)
 		lock.l_pid = 0;
+	close(s->networks.lock);
+	s->networks.lock = -1;
 	return error_set(error, 0, "networks_folder: %s is that of another agent (pid %d)",
 		folder, lock.l_pid);
 }
@@ -303,12 +305,19 @@ void network_table_kill(struct supervisor *s)
 	}
 }
 
-static bool are_ending(const struct supervisor *s)
+/* Whether there are some left. */
+static bool reap_ending(struct supervisor *s)
 {
-	for (uint32_t i = 0; i < AGENT_NETWORKS; i++)
-		if (s->networks.ending[i].pid)
-			return true;
-	return false;
+	bool left = false;
+
+	for (uint32_t i = 0; i < AGENT_NETWORKS; i++) {
+		struct network_ending *ending = &s->networks.ending[i];
+
+		if (ending->pid && waitpid(ending->pid, NULL, WNOHANG))
+			ending->pid = 0;
+		left |= ending->pid != 0;
+	}
+	return left;
 }
 
 void network_table_close(struct supervisor *s)
@@ -317,18 +326,13 @@ void network_table_close(struct supervisor *s)
 
 	for (uint32_t i = 0; i < s->config->network_count; i++)
 		network_process_end(s, i);
-	while (are_ending(s) && wait_now() < until) {
-		pid_t pid = waitpid(-1, NULL, WNOHANG);
-
-		if (pid > 0)
-			network_table_reaped(s, pid);
-		else
-			poll(NULL, 0, 5);
-	}
+	while (reap_ending(s) && wait_now() < until)
+		poll(NULL, 0, 5);
 	network_table_kill(s);
-	network_state_remove(s->config);
-	if (s->networks.lock >= 0)
+	if (s->networks.lock >= 0) {
+		network_state_remove(s->config);
 		close(s->networks.lock);
+	}
 	if (s->networks.watch >= 0)
 		close(s->networks.watch);
 }
