@@ -17,6 +17,7 @@
 
 #include "command/command.h"
 #include "command/peer_agent.h"
+#include "command/peer_secrets.h"
 #include "common/cleanup.h"
 #include "common/network.h"
 #include "common/wait.h"
@@ -93,16 +94,6 @@ struct placed {
 	char file_ns[24];
 };
 
-static int check_secrets(const struct network *network, struct error *error)
-{
-	const char *files[] = {network->token_file, network->password_file};
-
-	for (int i = 0; i < 2; i++)
-		if (files[i][0] && access(files[i], R_OK))
-			return error_set(error, errno, "%s", files[i]);
-	return 0;
-}
-
 /* Written whole and then given its name, as the folder's owner's. */
 static int place(struct placed *placed, const char *folder, const struct network *network,
 	struct error *error)
@@ -138,12 +129,14 @@ static int place(struct placed *placed, const char *folder, const struct network
 }
 
 /* As it was: what the agent refuses does not stay. */
-static void take_back(const struct placed *placed)
+static void take_back(const struct placed *placed, const char *folder, const char *name)
 {
-	if (!placed->replaced)
-		unlink(placed->path);
-	else
+	if (placed->replaced) {
 		rename(placed->before, placed->path);
+		return;
+	}
+	unlink(placed->path);
+	peer_secrets_take_back(folder, name);
 }
 
 static void say_joined(const cJSON *network, const char *name)
@@ -235,9 +228,9 @@ static int join(const struct peer *peer, struct error *error)
 		return error_set(error, 0, "peer join wants a NETWORK.yaml");
 	ret = network_read(&network, peer->what, error);
 	if (!ret)
-		ret = check_secrets(&network, error);
-	if (!ret)
 		ret = peer_folder_open(peer->folder, error);
+	if (!ret)
+		ret = peer_secrets_give(peer->folder, &network, error);
 	if (!ret)
 		ret = place(&placed, peer->folder, &network, error);
 	if (ret)
@@ -248,7 +241,7 @@ static int join(const struct peer *peer, struct error *error)
 		fprintf(stderr, "vcuda: an agent runs already: its flags stay as they are\n");
 	ret = pid < 0 ? (int)pid : wait_joined(peer->folder, &placed, network.name, pid, error);
 	if (ret)
-		take_back(&placed);
+		take_back(&placed, peer->folder, network.name);
 	unlink(placed.before);
 	return ret;
 }
@@ -288,11 +281,12 @@ static int wait_left(const struct peer *peer, struct error *error)
 
 static int leave(const struct peer *peer, struct error *error)
 {
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
 	char path[PEER_PATH];
 	cJSON *state;
 	bool configured, leaving;
 
-	if (!peer->what || strchr(peer->what, '/'))
+	if (!peer->what || peer->what[strspn(peer->what, letters)])
 		return error_set(error, 0, "peer leave wants a network's name");
 	snprintf(path, sizeof(path), "%s/%.100s.yaml", peer->folder, peer->what);
 	state = peer_agent_runs(peer->folder) ? peer_agent_state(peer->folder) : NULL;
@@ -309,6 +303,7 @@ static int leave(const struct peer *peer, struct error *error)
 			       ? error_set(error, 0, "this machine is not in a network '%s'",
 					 peer->what)
 			       : error_set(error, errno, "%s", path);
+	peer_secrets_take_back(peer->folder, peer->what);
 	return peer->no_wait ? 0 : wait_left(peer, error);
 }
 

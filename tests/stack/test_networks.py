@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 
-from stack import BIN, MIB, OUT_OF_MEMORY, Agent, App, Sidecar, alive, children, descendants, environment, folder, \
+from stack import BIN, MIB, OUT_OF_MEMORY, Skip, Agent, App, Sidecar, alive, children, descendants, environment, folder, \
     one_line, operator, wait_for
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "store"))
@@ -39,6 +39,12 @@ class Place:
         if name not in self.redis:
             self.redis[name] = Redis()
         return self.redis[name].address
+
+    def redis_of_all(self, name):
+        """That every user of this machine reaches."""
+        path = self.directory(name)[len("unix://"):]
+        os.chmod(os.path.dirname(path), 0o711)
+        os.chmod(path, 0o777)
 
     def network(self, name, directory=None, **more):
         """NETWORK.yaml of its own directory and token."""
@@ -267,6 +273,24 @@ def test_a_directory_that_is_away():
         p.entered("ada")
 
 
+def test_a_directory_with_a_password():
+    """By the ACL of docs/TENSORS.md; a new password needs no restart, and no other process has it."""
+    with place() as p:
+        p.directory("ada")
+        client = p.redis["ada"].client()
+        client("ACL", "SETUSER", "vcuda", "on", ">s3cret", "~tensor*", "~node:*", "+@all", "-@admin", "-@dangerous")
+        client.close()
+        password = p.secret("ada.password", "wrong\n")
+        p.drop("ada", user="vcuda", password_file=password)
+        agent = p.start(gpus=1)
+        wait_for(lambda: "does not let vcuda in" in p.state("ada").get("directory_text", ""), 10, "people are told")
+        p.secret("ada.password", "s3cret\n")
+        p.entered("ada")
+        ok(p.peer("leave", "ada"))
+        assert not p.entries("ada")
+        assert "s3cret" not in agent.log()
+
+
 def test_join_and_leave_a_running_agent():
     with place() as p:
         agent = p.start("--drain", "30", gpus=1)
@@ -349,6 +373,31 @@ def test_join_starts_an_agent_that_ends_with_its_last_network():
         p.peer_fails("join", p.network("ada"), "--", "--driver", "/nowhere", "--ports", "x",
                      needle='the agent ended: --ports: ports: "x" is not SEND,RECV,CONTROL')
         assert not [name for name in os.listdir(p.networks) if name.endswith(".yaml")]
+
+
+def test_root_joins_for_an_agent_of_another_user():
+    """Which can read nothing of root's: it gets copies, and keeps none."""
+    if os.geteuid():
+        raise Skip("for root")
+    nobody = 65534
+    with place() as p:
+        os.chmod(p.path, 0o711)
+        os.chown(p.networks, nobody, nobody)
+        home = os.path.join(p.path, "home")
+        os.mkdir(home)
+        os.chown(home, nobody, nobody)
+        command = ["setpriv", "--reuid", str(nobody), "--regid", str(nobody), "--clear-groups", GPU_AGENT, "--driver", "software",
+                   "--address", "127.0.0.1", "--ports", "0,0,0", "--set", f"networks_folder={p.networks}"]
+        p.agent = Agent(p.path, command=command, env={"HOME": home})
+        p.redis_of_all("ada")
+        ok(p.peer("join", p.network("ada")))
+        p.entered("ada")
+        assert sorted(os.listdir(p.networks)) == [".ada", "ada.yaml", "agent.json", "agent.lock"]
+        with open(os.path.join(p.networks, "agent.json")) as file:
+            p.agent.address = f"127.0.0.1:{json.load(file)['ports']['recv']}"
+        App("sum", 1, socket=p.sidecar("ada").socket).right()
+        ok(p.peer("leave", "ada"))
+        assert sorted(os.listdir(p.networks)) == ["agent.json", "agent.lock"]
 
 
 def test_bad_input_has_a_sentence():
