@@ -99,8 +99,9 @@ static void refuse(struct network_table *n, const char *file, int64_t ns, const 
 
 /* --- the table ---------------------------------------------------------------------------- */
 
-/* What the folder's files say, those that can be read. */
+/* What the folder's files say. */
 struct found {
+	bool bad; /* no network; it was said why */
 	struct agent_network network;
 	struct stat token;
 	int64_t ns;
@@ -132,10 +133,9 @@ static uint32_t read_files(
 			if (!token_read_network(&at->network, &error))
 				at->network.dropped = 1;
 		}
-		if (!at->network.dropped) {
+		at->bad = !at->network.dropped;
+		if (at->bad)
 			refuse(&s->networks, at->file, at->ns, error.text);
-			continue;
-		}
 		n++;
 	}
 	return n;
@@ -144,7 +144,16 @@ static uint32_t read_files(
 static bool is_among(const struct found *found, uint32_t count, const char *name)
 {
 	for (uint32_t i = 0; i < count; i++)
-		if (!strcmp(found[i].network.is.name, name))
+		if (!found[i].bad && !strcmp(found[i].network.is.name, name))
+			return true;
+	return false;
+}
+
+/* A file that cannot be read any more is nobody's wish to leave. */
+static bool is_spoilt(const struct found *found, uint32_t count, const char *file)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (found[i].bad && !strcmp(found[i].file, file))
 			return true;
 	return false;
 }
@@ -173,6 +182,15 @@ static void add(struct supervisor *s, struct agent_config *next, const struct fo
 		return;
 	}
 	refuse(&s->networks, found->file, found->ns, error.text);
+	/* What it was stays. */
+	if (kinship_of(s->config, &found->network) == CHANGED) {
+		const struct agent_network *was = &s->config->networks[network_table_find(
+			s->config, found->network.is.name)];
+
+		if (was->dropped && next->network_count < AGENT_NETWORKS &&
+			!network_settings_fits(next, next->network_count, was, &error))
+			next->networks[next->network_count++] = *was;
+	}
 }
 
 /* The configuration's own, those that are left, and the files'. */
@@ -187,14 +205,14 @@ static void make_list(struct supervisor *s, struct agent_config *next,
 
 		if (!network.dropped || is_among(found, count, network.is.name))
 			continue;
-		if (!network.leaving_until)
+		if (!network.leaving_until && !is_spoilt(found, count, s->networks.at[i].file))
 			network.leaving_until = wait_now() + now->drain_ms * MS;
 		next->networks[next->network_count++] = network;
 	}
 	/* One that comes takes nothing from those that are there. */
 	for (enum kinship kin = SAME; kin <= NEW; kin++)
 		for (uint32_t i = 0; i < count; i++)
-			if (kinship_of(now, &found[i].network) == kin)
+			if (!found[i].bad && kinship_of(now, &found[i].network) == kin)
 				add(s, next, &found[i]);
 }
 
@@ -228,8 +246,8 @@ static void move_places(struct supervisor *s, const struct agent_config *next,
 			!network->leaving_until)
 			places[i].start_at = 0;
 		for (uint32_t f = 0; f < count; f++)
-			if (network->dropped &&
-				!strcmp(found[f].network.is.name, network->is.name)) {
+			if (!memcmp(&found[f].network, network, sizeof(*network))) {
+				strcpy(places[i].file, found[f].file);
 				places[i].file_ns = found[f].ns;
 				places[i].token = found[f].token;
 			}

@@ -30,7 +30,8 @@ struct network_place {
 	bool entered;		      /* its process: the entry is there */
 	char text[160];		      /* why not */
 	struct stat token;	      /* the token file when it was read */
-	int64_t file_ns;	      /* when its file was written; 0: it has none */
+	char file[NAME_MAX + 1];      /* of the folder; "": it has none */
+	int64_t file_ns;	      /* when that was written */
 };
 
 /* A file of the folder that is no network of this agent's. */

@@ -440,6 +440,15 @@ def test_bad_input_has_a_sentence():
         p.peer_fails("join", p.secret("bad.yaml", text.replace("unix://", "http://")), needle="directory is not unix:///PATH or")
         p.peer_fails("join", "/nowhere.yaml", needle="/nowhere.yaml: No such file or directory")
         p.peer_fails("leave", "eve", needle="this machine is not in a network 'eve'")
+        with open(os.path.join(p.networks, "bob.yaml"), "a") as file:
+            file.write("colour: red\n")  # who edits it by hand leaves nothing by a slip
+        refused_now = wait_for(lambda: [line for line in ok(p.peer("list")).splitlines() if line.startswith("bob.yaml")], 5,
+                               "it is shown as refused")
+        assert "unknown key 'colour'" in refused_now[0] and p.state("bob")["state"] == "open"
+        p.drop("bob")
+        p.peer_fails("join", p.secret("bad.yaml", text.replace("name: ada", "name: bob").replace("ada.token", "bob.token") +
+                                      "gpus: 7\n"), needle="wants GPU 7")
+        p.entered("bob")
         assert p.state("bob")["state"] == "open" and not p.state("ada")
         assert sorted(name for name in os.listdir(p.networks) if not name.startswith("agent.")) == ["bob.yaml"]
 
