@@ -194,6 +194,18 @@ static int look_joined(const char *folder, const struct placed *placed, const ch
 	return ret;
 }
 
+/* What keeps it from beginning, as far as it says so. */
+static int still_starting(const char *folder, const char *name, struct error *error)
+{
+	cJSON *state = peer_agent_state(folder);
+	const char *text = peer_text(peer_agent_network(state, name), "text");
+	int ret = error_set(error, 0, "the agent does not join within %d s: %s",
+		(int)(JOIN_NS / MS / 1000), *text ? text : "its log says why");
+
+	cJSON_Delete(state);
+	return ret;
+}
+
 /* PID: an agent that was started for it, or 0. */
 static int wait_joined(const char *folder, const struct placed *placed, const char *name,
 	pid_t pid, struct error *error)
@@ -213,8 +225,19 @@ static int wait_joined(const char *folder, const struct placed *placed, const ch
 		}
 		pause_a_little();
 	}
-	return error_set(error, 0, "the agent does not join within %d s; its log says why",
-		(int)(JOIN_NS / MS / 1000));
+	return still_starting(folder, name, error);
+}
+
+/* A service's, which is not running: an agent of this user's would take its place. */
+static bool owned_by_another(const char *folder, struct error *error)
+{
+	struct stat st;
+
+	if (stat(folder, &st) || st.st_uid == geteuid())
+		return false;
+	error_set(error, 0, "%s is user %u's, and no agent of that user runs: start it first",
+		folder, st.st_uid);
+	return true;
 }
 
 static int join(const struct peer *peer, struct error *error)
@@ -236,7 +259,9 @@ static int join(const struct peer *peer, struct error *error)
 	if (ret)
 		return ret;
 	if (!peer_agent_runs(peer->folder))
-		pid = peer_agent_start(peer->folder, peer->flags, error);
+		pid = owned_by_another(peer->folder, error)
+			      ? -EPERM
+			      : peer_agent_start(peer->folder, peer->flags, error);
 	else if (peer->flags[0])
 		fprintf(stderr, "vcuda: an agent runs already: its flags stay as they are\n");
 	ret = pid < 0 ? (int)pid : wait_joined(peer->folder, &placed, network.name, pid, error);

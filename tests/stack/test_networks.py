@@ -390,6 +390,7 @@ def test_root_joins_for_an_agent_of_another_user():
                    "--address", "127.0.0.1", "--ports", "0,0,0", "--set", f"networks_folder={p.networks}"]
         p.agent = Agent(p.path, command=command, env={"HOME": home})
         p.redis_of_all("ada")
+        wait_for(lambda: os.path.exists(os.path.join(p.networks, "agent.json")), 30, "the agent has the folder")
         ok(p.peer("join", p.network("ada")))
         p.entered("ada")
         assert sorted(os.listdir(p.networks)) == [".ada", "ada.yaml", "agent.json", "agent.lock"]
@@ -398,6 +399,9 @@ def test_root_joins_for_an_agent_of_another_user():
         App("sum", 1, socket=p.sidecar("ada").socket).right()
         ok(p.peer("leave", "ada"))
         assert sorted(os.listdir(p.networks)) == ["agent.json", "agent.lock"]
+        p.agent.stop()
+        p.peer_fails("join", p.network("ada"), needle="user 65534's, and no agent of that user runs: start it first")
+        assert os.listdir(p.networks) == ["agent.lock"]
 
 
 def test_bad_input_has_a_sentence():
