@@ -246,6 +246,8 @@ static int lock_folder(struct supervisor *s, struct error *error)
 			"networks_folder: %s: others than its owner may write there (chmod "
 			"700)",
 			folder);
+	if (st.st_uid && st.st_uid != geteuid())
+		return error_set(error, 0, "networks_folder: %s is another user's", folder);
 	network_folder_path(s, "agent.lock", path);
 	s->networks.lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (s->networks.lock < 0)

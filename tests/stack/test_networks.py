@@ -168,6 +168,9 @@ def test_each_token_sees_its_own():
             if name == "ada":
                 assert entry["address"] == f"10.1.2.3:{agent.ports['recv']}", entry
                 wait_for(lambda: p.entered("ada")["free_bytes"] == str(1024 * MIB - 64 * MIB), 5, "what is left is said")
+        for pid in descendants(agent.pid):  # nothing of a user's runs there
+            with open(f"/proc/{pid}/cmdline") as file:
+                assert file.read().startswith("gpu-agent\0--role\0"), pid
         everything = agent.http("/metrics")
         assert "vcuda_agent_sessions{" in everything and uuids[0] in everything
         for path, token in (("/metrics", ""), ("/v1/sessions", ""), ("/v1/gpus", "token-of-eve")):
@@ -475,6 +478,17 @@ def test_the_configuration_has_networks_too():
         wait_for(lambda: "event=reload.same" in agent.log(), 20, "a token is no reload")
         App("sum", 1, socket=Sidecar(os.path.join(p.path, "new"), agent, "--token-file",
                                      os.path.join(p.path, "ada.token")).socket).right()
+        app = App("bystander", socket=Sidecar(os.path.join(p.path, "lasts"), agent, "--token-file",
+                                              os.path.join(p.path, "ada.token")).socket)
+        app.line("^started", 30)
+        p.network("bob")
+        p.secret("agent.yaml", config.replace("networks:\n", f"networks:\n  - {{name: bob, directory: '{p.directory('bob')}', "
+                                                             "token_file: bob.token}\n"))
+        os.kill(agent.pid, signal.SIGHUP)
+        p.entered("bob", 20)
+        p.entered("ada")
+        App("sum", 1, socket=p.sidecar("bob").socket).right(60)
+        end(app)
         for bad, needle in ((config.replace("    directory", "    colour: red\n    directory"), ":4: unknown key 'colour'"),
                             (config.replace("    token_file: ada.token\n", ""), "networks: 'ada': token_file is missing"),
                             (config.replace("networks:\n", f"networks:\n  - {{name: ada, directory: 'unix:///x', token_file: t}}\n"),
@@ -488,7 +502,7 @@ def test_the_configuration_has_networks_too():
 
 def test_joins_and_leaves_leave_nothing():
     """No process, descriptor or key. `make test-peers` has 1000 of them."""
-    rounds = int(os.environ.get("VCUDA_TEST_JOINS", "16")) // 2
+    rounds = int(os.environ.get("VCUDA_TEST_JOINS", "8")) // 2
     with place() as p:
         agent = p.start(gpus=1)
         files = {name: p.network(name) for name in ("ada", "bob")}
