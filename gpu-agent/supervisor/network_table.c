@@ -62,7 +62,8 @@ static void forget(struct supervisor *s, uint32_t index)
 		behind * sizeof(s->networks.at[0]));
 	s->networks.at[config->network_count] = network_table_place();
 	s->networks.changed = true;
-	s->networks.seen = 0; /* one that could not be beside it may now */
+	s->networks.seen = s->networks.look_at =
+		0; /* one that could not be beside it may now */
 	supervisor_tell_config(s);
 }
 
@@ -87,13 +88,6 @@ void network_table_report(struct supervisor *s, int fd)
 
 /* --- time --------------------------------------------------------------------------------- */
 
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 /* A token file that was written again; a bad one leaves the tokens as they are. */
 static void look_at_tokens(struct supervisor *s)
 {
@@ -106,7 +100,7 @@ static void look_at_tokens(struct supervisor *s)
 		struct error error;
 		struct stat st;
 
-		if (stat(network.is.token_file, &st) || same_file(&st, &at->token))
+		if (stat(network.is.token_file, &st) || supervisor_same_file(&st, &at->token))
 			continue;
 		at->token = st;
 		others = *s->config;

@@ -60,7 +60,7 @@ void supervisor_drain(struct supervisor *s)
 	children_tell(s, &c, -1);
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
+bool supervisor_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
@@ -113,7 +113,7 @@ static void look_at_file(
 	struct stat st = *seen;
 	bool there = tokens->file[0] && !stat(tokens->file, &st);
 
-	if (!tokens->file[0] || (!anyway && (!there || same_file(&st, seen))))
+	if (!tokens->file[0] || (!anyway && (!there || supervisor_same_file(&st, seen))))
 		return;
 	*seen = st;
 	read_tokens(s, tokens);

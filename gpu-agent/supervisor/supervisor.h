@@ -61,6 +61,8 @@ struct supervisor {
 
 /* The front gets tokens and networks anew. */
 void supervisor_tell_config(struct supervisor *s);
+/* Whether a file is what it was. */
+bool supervisor_same_file(const struct stat *a, const struct stat *b);
 /* Ends within drain_ms; called twice: at once. */
 void supervisor_drain(struct supervisor *s);
 
