@@ -203,7 +203,8 @@ static void make_list(struct supervisor *s, struct agent_config *next,
 	for (uint32_t i = 0; i < now->network_count; i++) {
 		struct agent_network network = now->networks[i];
 
-		if (!network.dropped || is_among(found, count, network.is.name))
+		if ((!network.dropped && !network.leaving_until) ||
+			is_among(found, count, network.is.name))
 			continue;
 		if (!network.leaving_until && !is_spoilt(found, count, s->networks.at[i].file))
 			network.leaving_until = wait_now() + now->drain_ms * MS;

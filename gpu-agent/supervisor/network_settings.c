@@ -152,7 +152,7 @@ void network_settings_strip(struct agent_config *config)
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < config->network_count; i++)
-		if (!config->networks[i].dropped)
+		if (!config->networks[i].dropped && !config->networks[i].leaving_until)
 			config->networks[kept++] = config->networks[i];
 	memset(&config->networks[kept], 0,
 		(AGENT_NETWORKS - kept) * sizeof(config->networks[0]));

@@ -33,7 +33,8 @@ int network_settings_check(const struct agent_config *config, struct error *erro
 /* For the front, which dials no directory and reads no file of theirs. */
 void network_settings_hide(struct agent_config *config);
 
-/* Takes those of networks_folder away: what is left is what the file says. */
+/* Takes those of networks_folder, and those that are being left, away: what remains is what the
+ * file says. */
 void network_settings_strip(struct agent_config *config);
 
 #endif

@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/wait.h"
 #include "gpu-agent/supervisor/network_settings.h"
+#include "gpu-agent/supervisor/network_table.h"
 
 #define ENTRIES_MOST 65536
 #define WORDS 3 /* --reload WHAT FD */
@@ -107,9 +109,23 @@ static void keep_running(struct agent_config *config, const struct agent_config 
 	memcpy(config->compiled, old->compiled, sizeof(config->compiled));
 	config->front_restarts = old->front_restarts;
 	config->reloads = old->reloads;
-	for (uint32_t i = 0; i < old->network_count; i++)
-		if (old->networks[i].leaving_until && config->network_count < AGENT_NETWORKS)
-			config->networks[config->network_count++] = old->networks[i];
+}
+
+/* Those that the new configuration has no more are left as with `vcuda peer leave`. What is in
+ * the folder is looked at anyway. */
+static void leave_networks(struct agent_config *config, const struct agent_config *old)
+{
+	for (uint32_t i = 0; i < old->network_count; i++) {
+		struct agent_network network = old->networks[i];
+
+		if ((network.dropped && !network.leaving_until) ||
+			network_table_find(config, network.is.name) >= 0 ||
+			config->network_count == AGENT_NETWORKS)
+			continue;
+		if (!network.leaving_until)
+			network.leaving_until = wait_now() + config->drain_ms * 1000000ull;
+		config->networks[config->network_count++] = network;
+	}
 }
 
 int reload_ask(
@@ -244,6 +260,7 @@ int reload_take(const struct reload *reload, struct agent_config *config,
 	}
 	*state = head.state;
 	keep_running(config, &head.state.config);
+	leave_networks(config, &head.state.config);
 	mark(FD_CLOEXEC, reload->taken, state, *entries);
 	close(reload->taken);
 	return 0;

@@ -467,7 +467,7 @@ def test_the_configuration_has_networks_too():
                  f"    token_file: ada.token\n    gpus: [0]\n    hours: [{clock(-60)}-{clock(60)}]\n" \
                  "tenants: {ada: {priority: low}}\n"
         path = p.secret("agent.yaml", config)
-        agent = p.start("--config", path)
+        agent = p.start("--drain", "30", "--config", path)
         p.entered("ada")
         App("sum", 1, socket=p.sidecar("ada").socket).right()
         p.peer_fails("leave", "ada", needle="ada is in the agent's configuration")
@@ -478,8 +478,8 @@ def test_the_configuration_has_networks_too():
         wait_for(lambda: "event=reload.same" in agent.log(), 20, "a token is no reload")
         App("sum", 1, socket=Sidecar(os.path.join(p.path, "new"), agent, "--token-file",
                                      os.path.join(p.path, "ada.token")).socket).right()
-        app = App("bystander", socket=Sidecar(os.path.join(p.path, "lasts"), agent, "--token-file",
-                                              os.path.join(p.path, "ada.token")).socket)
+        sidecar = Sidecar(os.path.join(p.path, "lasts"), agent, "--token-file", os.path.join(p.path, "ada.token"))
+        app = App("bystander", socket=sidecar.socket)
         app.line("^started", 30)
         p.network("bob")
         p.secret("agent.yaml", config.replace("networks:\n", f"networks:\n  - {{name: bob, directory: '{p.directory('bob')}', "
@@ -488,7 +488,14 @@ def test_the_configuration_has_networks_too():
         p.entered("bob", 20)
         p.entered("ada")
         App("sum", 1, socket=p.sidecar("bob").socket).right(60)
+        # One that is gone from the configuration is left, and its sessions have their time.
+        p.secret("agent.yaml", config.replace("name: ada", "name: bob").replace(p.directory("ada"), p.directory("bob"))
+                 .replace("ada.token", "bob.token"))
+        os.kill(agent.pid, signal.SIGHUP)
+        wait_for(lambda: p.state("ada").get("state") == "leaving", 20, "ada is left")
+        refused(sidecar.socket, "this agent leaves the network 'ada'")
         end(app)
+        wait_for(lambda: not p.state("ada") and p.state("bob")["state"] == "open", 10, "ada is left")
         for bad, needle in ((config.replace("    directory", "    colour: red\n    directory"), ":4: unknown key 'colour'"),
                             (config.replace("    token_file: ada.token\n", ""), "networks: 'ada': token_file is missing"),
                             (config.replace("networks:\n", f"networks:\n  - {{name: ada, directory: 'unix:///x', token_file: t}}\n"),
