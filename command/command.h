@@ -14,6 +14,7 @@ int command_run(int argc, char **argv);
 int command_status(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_attach(void); /* `doctor --attach`: see attach.c */
+int command_peer(int argc, char **argv);
 int command_preload(int argc, char **argv);
 int command_smi(int argc, char **argv);
 int command_stats(int argc, char **argv);

@@ -17,6 +17,7 @@ static const char usage[] =
 	"  vcuda top [--agent HOST]          an agent's sessions, as they change; keys sort\n"
 	"  vcuda tensors --agent HOST        an agent's tensors with names\n"
 	"  vcuda weights push|ls|rm          weights that every pod shares\n"
+	"  vcuda peer join|leave|list        this machine's GPUs for a network of people\n"
 	"  vcuda status [--json]             what the sidecar of this machine or pod does\n"
 	"  vcuda stats [--json]              how long the calls of its programs take, by kind\n"
 	"  vcuda doctor [--json] [PROGRAM]   what is right and what is wrong, a line each\n"
@@ -42,6 +43,7 @@ int main(int argc, char **argv)
 		{"run", command_run},
 		{"status", command_status},
 		{"doctor", command_doctor},
+		{"peer", command_peer},
 		{"preload", command_preload},
 		{"smi", command_smi},
 		{"stats", command_stats},

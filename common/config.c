@@ -77,6 +77,18 @@ static int reader_scalar(struct reader *reader, const yaml_event_t *event)
 	return 0;
 }
 
+/* A mapping in a sequence: its number is a part of the keys. */
+static int reader_element(struct reader *reader, struct level *up, size_t line)
+{
+	int n = snprintf(
+		reader->key + up->key, sizeof(reader->key) - up->key, "[%d]", up->index);
+
+	if (n < 0 || (size_t)n >= sizeof(reader->key) - up->key)
+		return reader_fail(reader, line, "the key is too long");
+	up->index++;
+	return 0;
+}
+
 static int reader_open_level(struct reader *reader, bool sequence, size_t line)
 {
 	struct level *up = reader->depth ? &reader->levels[reader->depth - 1] : NULL;
@@ -88,8 +100,10 @@ static int reader_open_level(struct reader *reader, bool sequence, size_t line)
 		return reader_fail(reader, line, "'key: value' lines are expected, not a list");
 	if (up && up->index < 0 && !up->has_key)
 		return reader_fail(reader, line, "a key must be plain text");
-	if (up && up->index >= 0)
+	if (up && up->index >= 0 && sequence)
 		return reader_fail(reader, line, "only plain values may stand in a list");
+	if (up && up->index >= 0 && reader_element(reader, up, line))
+		return -EINVAL;
 	level = &reader->levels[reader->depth++];
 	*level =
 		(struct level){.key = up ? strlen(reader->key) : 0, .index = sequence ? 0 : -1};
@@ -98,9 +112,15 @@ static int reader_open_level(struct reader *reader, bool sequence, size_t line)
 
 static void reader_close_level(struct reader *reader)
 {
+	struct level *up;
+
 	reader->key[reader->levels[--reader->depth].key] = 0;
-	if (reader->depth)
-		reader->levels[reader->depth - 1].has_key = false;
+	if (!reader->depth)
+		return;
+	up = &reader->levels[reader->depth - 1];
+	up->has_key = false;
+	if (up->index >= 0)
+		reader->key[up->key] = 0;
 }
 
 static int reader_event(struct reader *reader, const yaml_event_t *event)

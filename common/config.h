@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads a YAML file as a flat list of settings: a nested key is joined with dots, an element of
- * a sequence comes with its index.  What a key means is the caller's; each error names file and
- * line.
+ * a sequence comes with its index, a key of a mapping in one is "LIST[INDEX].KEY".  What a key
+ * means is the caller's; each error names file and line.
  */
 #ifndef VCUDA_COMMON_CONFIG_H
 #define VCUDA_COMMON_CONFIG_H

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/network.h"
 #include "common/version.h"
 #include "gpu-agent/handoff.h"
 #include "protocol/wire/session.h"
@@ -30,6 +31,7 @@
 #define AGENT_TOKEN_MAX 255 /* what struct session_hello can carry */
 #define AGENT_TOKEN_HASH 32
 #define AGENT_TOKENS 256
+#define AGENT_NETWORK_TOKENS 8 /* one network's, while it changes them */
 #define AGENT_SESSIONS_MAX 4096
 #define AGENT_BYTES_MAX (1ull << 50) /* of device memory: more is a slip of the pen */
 #define AGENT_PATH 1024
@@ -82,6 +84,16 @@ struct agent_tokens {
 	struct agent_tenant list[AGENT_TOKENS];
 };
 
+/* A network of people who share GPUs (docs/PEERS.md): a tenant of its own, by its name. */
+struct agent_network {
+	struct network is;
+	uint8_t tokens[AGENT_NETWORK_TOKENS][AGENT_TOKEN_HASH];
+	uint32_t token_count;
+	uint32_t dropped;	/* it is from networks_folder; else `networks:` has it */
+	uint64_t leaving_until; /* it is left, and over by then (wait_now); 0: it is not */
+};
+#define AGENT_NETWORKS 16
+
 /* Whose signed tokens are taken (gpu-agent/identity). */
 struct agent_service_account {
 	char keys[AGENT_PATH]; /* JWKS; "" = nobody's */
@@ -105,7 +117,11 @@ struct agent_config {
 	char peer_name[256];	    /* what their certificates must name; "" = their host */
 	struct agent_tokens tokens; /* all zeros in a worker */
 	struct agent_tokens http_tokens; /* of who may see every tenant; as tokens */
-	bool http_tenant_metrics;	 /* /metrics shows tenants to everybody */
+	struct agent_network networks[AGENT_NETWORKS]; /* the first network_count */
+	uint32_t network_count;
+	char networks_folder[AGENT_PATH]; /* of more, that come and go; "": none */
+	bool networks_end;		  /* the agent ends when it is in no network any more */
+	bool http_tenant_metrics;	  /* /metrics shows tenants to everybody */
 	struct agent_service_account service_account;
 	struct agent_limits limits[AGENT_LIMITS]; /* the first limit_count; as tokens */
 	uint32_t limit_count;
@@ -180,6 +196,7 @@ struct reload;
 int supervisor_main(struct agent_config *config, const struct reload *reload);
 int front_main(const struct agent_config *config);
 int store_main(const struct agent_config *config);
+int directory_main(const struct agent_config *config);
 
 /* The worker (worker.c): opens config->driver_path, makes its contexts, says HANDOFF_READY or
  * HANDOFF_FAILED, serves one session and returns.  Called right after exec with affinity,

@@ -18,17 +18,19 @@ enum control_what {
 	CONTROL_START = 1, /* a worker, please; `number` comes back. `libraries`: which it makes
 			      ready (library.h) */
 	CONTROL_KILL = 2,  /* SIGKILL `pid` if it still lives after `ms` */
-	CONTROL_TENANT = 4, /* `pid` begins a session of the tenant `text` */
-	CONTROL_STATE = 3,  /* ready (status 0) or not (text): for the ready file */
-	CONTROL_KEEP = 5,   /* fd, under a name (in the text's place) and `pid`: for the next
-			       front,   should this one die. 0 as `pid`: it goes with no worker */
-	CONTROL_DROP = 6,   /* what was kept under name and `pid` */
+	CONTROL_TENANT = 4,  /* `pid` begins a session of the tenant `text` */
+	CONTROL_STATE = 3,   /* ready (status 0) or not (text): for the ready file */
+	CONTROL_KEEP = 5,    /* fd, under a name (in the text's place) and `pid`: for the next
+				front,   should this one die. 0 as `pid`: it goes with no worker */
+	CONTROL_DROP = 6,    /* what was kept under name and `pid` */
+	CONTROL_NETWORK = 7, /* fd: struct network_report (network.h); and on, to the process
+				that has the network's directory */
 	/* supervisor -> front */
 	CONTROL_STARTED = 16, /* `number`, `pid`; fd: the front's end of the handoff pair */
 	CONTROL_REFUSED = 17, /* `number`, text: no worker could be started */
 	CONTROL_EXITED = 18,  /* `pid`, `status` as waitpid gave it */
 	CONTROL_DRAIN = 19,   /* end within `ms` */
-	CONTROL_TOKENS = 21,  /* fd: the configuration anew, for its tokens */
+	CONTROL_TOKENS = 21,  /* fd: the configuration anew, for its tokens and networks */
 	/* What a front that died left, to the next one before anything else: */
 	CONTROL_KEPT = 23,  /* `pid`, name, fd: as KEEP had it; those with 0 as `pid` first */
 	CONTROL_ADOPT = 24, /* `pid`, fd as with STARTED: a worker that has a session */
@@ -37,6 +39,8 @@ enum control_what {
 	 * DROP, what another one left comes as KEPT, then BEGIN. Without an fd, from the store:
 	 * it lost its front, which may live. */
 	CONTROL_STORE = 26,
+	/* a directory's process -> supervisor */
+	CONTROL_DIRECTORY = 27, /* `status` 0: the entry is there; 1: it is not (text: why) */
 	/* probe -> supervisor -> front */
 	CONTROL_LIBRARY = 20, /* enum agent_library `number`, major `pid`: status 0, it is there
 				 (text: version and path), or -1 (text: why not) */

@@ -83,6 +83,12 @@ static int role_main(const char *role)
 		return sandbox_enter_store(&config, &error) ? fail(1, &error)
 							    : store_main(&config);
 	}
+	if (!strcmp(role, "directory")) {
+		prctl(PR_SET_NAME, "agent-directory");
+		log_open("agent-directory");
+		return sandbox_enter_store(&config, &error) ? fail(1, &error)
+							    : directory_main(&config);
+	}
 	if (!strcmp(role, "probe")) {
 		prctl(PR_SET_NAME, "agent-probe");
 		log_open("agent-probe");
@@ -181,8 +187,9 @@ int main(int argc, char **argv)
 		return answer < 0 ? fail(1, &error) : answer;
 	}
 	/* A certificate or a signed token that must be there says enough. */
-	if (!config.insecure && !config.tls.require && !config.service_account.keys[0] &&
-		!config.tokens.count && token_make(&config.tokens, &error))
+	if (!config.insecure && !config.networks_end && !config.tls.require &&
+		!config.service_account.keys[0] && !config.tokens.count &&
+		token_make(&config.tokens, &error))
 		return fail(1, &error);
 	set_log(&config);
 	return supervisor_main(&config, &reload);

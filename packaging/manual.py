@@ -15,7 +15,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-COMMANDS = {"vcuda": (1, ("run", "smi", "top")), "vcuda-client": (8, ()), "gpu-agent": (8, ())}
+COMMANDS = {"vcuda": (1, ("peer", "run", "smi", "top")), "vcuda-client": (8, ()), "gpu-agent": (8, ())}
+SUBVERBS = {"peer": ("join", "leave", "list")}
 # A page of keys: its section, the document, the heading above its table, where the file is, what it is.
 FILES = {
     "gpu-agent.yaml": ("docs/AGENT.md", "## Configuration", "/etc/vcuda/agent.yaml", "configuration of gpu-agent"),
@@ -128,7 +129,7 @@ def completions(out, binaries):
     verbs = {name: [verb.strip("[]") for verb in found] for name, found in verbs.items()}
     flags = {verb: flags_of(parsed(["", *help_of(binaries["vcuda"], verb)[1:]])[2]) for verb in COMMANDS["vcuda"][1]}
     flags.update(status=["--json"], doctor=["--json"])
-    cases = "\n".join(f"\t\t{verb}) words='{' '.join(found)}' ;;" for verb, found in sorted(flags.items()))
+    cases = "\n".join(f"\t\t{verb}) words='{' '.join((*SUBVERBS.get(verb, ()), *found))}' ;;" for verb, found in sorted(flags.items()))
     with open(f"{out}/vcuda.bash", "w") as file:
         file.write(f"""# Completion for bash of vcuda, vcuda-client and gpu-agent; made by packaging/manual.py.
 _vcuda()
@@ -142,7 +143,7 @@ _vcuda()
 		fi
 	done
 	case ${{COMP_WORDS[COMP_CWORD - 1]}} in
-	*-file | --config | --socket | --cache-dir) compopt -o default; return ;;
+	*-file | --config | --socket | --cache-dir | --folder | join) compopt -o default; return ;;
 	esac
 	case ${{1##*/}} in
 	vcuda-client) words='{' '.join(verbs['vcuda-client'] + words['vcuda-client'])}' ;;
@@ -158,7 +159,10 @@ _vcuda()
 }}
 complete -F _vcuda vcuda vcuda-client gpu-agent
 """)
-    zsh = "\n".join(f"\t\t{verb}) _arguments -s {' '.join(repr(flag) for flag in found)} '*::program:_normal' ;;"
+    def rest(verb):
+        return f"'2:verb:({' '.join(SUBVERBS[verb])})' '*:file:_files'" if verb in SUBVERBS else "'*::program:_normal'"
+
+    zsh = "\n".join(f"\t\t{verb}) _arguments -s {' '.join(repr(flag) for flag in found)} {rest(verb)} ;;"
                     for verb, found in sorted(flags.items()))
     with open(f"{out}/_vcuda", "w") as file:
         file.write(f"""#compdef vcuda vcuda-client gpu-agent

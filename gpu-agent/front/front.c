@@ -26,6 +26,7 @@
 #include "gpu-agent/front/images.h"
 #include "gpu-agent/front/identity.h"
 #include "gpu-agent/front/journal.h"
+#include "gpu-agent/front/networks.h"
 #include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/renew.h"
 #include "gpu-agent/front/refusals.h"
@@ -149,7 +150,7 @@ static void take_tokens(struct front *front, int fd)
 		log_error("tokens.lost", "text=\"%s\"", fd < 0 ? "no memfd" : error.text);
 		return;
 	}
-	tenants_replace(front, &fresh.tokens);
+	tenants_replace(front, &fresh);
 	front->http_tokens = fresh.http_tokens;
 	memset(&fresh, 0, sizeof(fresh));
 }
@@ -301,6 +302,7 @@ int front_main(const struct agent_config *config)
 		next = sooner(next, renew_tick(&front, now));
 		next = sooner(next, refusals_tick(&front, now));
 		next = sooner(next, hello_tick(&front, now));
+		next = sooner(next, networks_tick(&front, now));
 		next = sooner(next, tenants_tick(&front, now));
 		next = sooner(next, timeshare_tick(&front, now));
 		next = sooner(next, tensors_tick(&front, now));
@@ -321,6 +323,7 @@ int front_main(const struct agent_config *config)
 	identity_close(&front);
 	images_close(&front);
 	tenants_close(&front);
+	networks_close(&front);
 	journal_close(&front);
 	free(front.late);
 	free(front.sessions);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The front's state.  Each of its files has a header of its own: hello (connections before they
- * are anybody's), identity (whose they are), tenants (what those may have), session (sessions),
- * pool (workers as the front sees them), lease (what they ask for), sharing (memory that
- * sessions share), direct (connections to other agents), journal and adopt (what the next front
- * must know, and how it takes over), ledger (device memory), images (their cache), quota
- * (limits), http, viewer, metrics and status (what people and Prometheus see), health (whether
- * the loop turns); front.c has start, supervisor and drain.
+ * are anybody's), identity (whose they are), tenants (what those may have), networks (of
+ * people), session (sessions), pool (workers as the front sees them), lease (what they ask
+ * for), sharing (memory that sessions share), direct (connections to other agents), journal and
+ * adopt (what the next front must know, and how it takes over), ledger (device memory), images
+ * (their cache), quota (limits), http, viewer, metrics and status (what people and Prometheus
+ * see), health (whether the loop turns); front.c has start, supervisor and drain.
  *
  * Everything belongs to one thread.  Tables are allocated once, at the start: a client costs no
  * allocation before it brought the token, and a bounded one after.
@@ -35,6 +35,7 @@ struct http;
 struct images;
 struct journal;
 struct key_set;
+struct networks;
 struct pod;
 struct share;
 struct tenants;
@@ -57,6 +58,7 @@ struct front {
 	uint32_t half_open;
 	struct session *sessions;
 	struct tenants *tenants;
+	struct networks *networks;	 /* NULL: it is in none, and never was */
 	struct agent_tokens http_tokens; /* of who may see every tenant (viewer.h) */
 	struct key_set *keys;		 /* of ServiceAccounts; NULL: none are configured */
 	struct pod *pods;		 /* as many as sessions */

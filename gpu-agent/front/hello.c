@@ -155,6 +155,7 @@ static void answer_probe(
 	enum refusal refusal = REFUSAL_NOT_READY;
 	const char *why = "";
 	char waste[192];
+	uint32_t gpus;
 	bool full;
 
 	front->counters.probes++;
@@ -162,25 +163,24 @@ static void answer_probe(
 	welcome.status = session_may(front, from, &refusal, welcome.text);
 	/* Full is no fault: the agent answers, and what runs there goes on. The text says it,
 	 * and with nothing free it is the last that a client of several agents tries. */
-	full = welcome.status && refusal == REFUSAL_QUOTA &&
-	       !quota_may(front, &slot->hello, waste);
+	full = welcome.status && refusal == REFUSAL_QUOTA && !quota_may(front, from, waste);
 	if (full)
 		welcome.status = STATUS_OK;
 	if (!welcome.status && !front_is_ready(front, &why)) {
 		welcome.status = STATUS_NOT_READY;
 		snprintf(welcome.text, sizeof(welcome.text), "%s", why);
 	}
-	welcome.gpus = (uint8_t)front->ledger.device_count;
+	gpus = quota_gpus(front, from->tenant);
+	welcome.gpus = (uint8_t)__builtin_popcount(gpus);
 	/* Of others a tenant hears no more than what is free. */
 	welcome.sessions =
 		tenants_several(front) ? from->tenant->sessions : front->session_count;
 	for (uint32_t d = 0; d < front->ledger.device_count && !full; d++)
-		if (ledger_free(&front->ledger, d) > welcome.free_memory)
-			welcome.free_memory = ledger_free(&front->ledger, d);
+		if (gpus >> d & 1 && quota_free(front, from->tenant, d) > welcome.free_memory)
+			welcome.free_memory = quota_free(front, from->tenant, d);
 	if (!welcome.status && !full) {
 		snprintf(welcome.text, sizeof(welcome.text), "ready: %u %s, %u ready %s",
-			front->ledger.device_count,
-			front->ledger.device_count == 1 ? "GPU" : "GPUs",
+			welcome.gpus, welcome.gpus == 1 ? "GPU" : "GPUs",
 			front->pool.count[WORKER_READY],
 			front->pool.count[WORKER_READY] == 1 ? "worker" : "workers");
 		say_who(from, welcome.text);

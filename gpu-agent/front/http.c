@@ -19,6 +19,7 @@
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/http.h"
+#include "gpu-agent/front/networks.h"
 #include "gpu-agent/front/page.h"
 #include "gpu-agent/front/peers.h"
 #include "gpu-agent/front/status.h"
@@ -149,6 +150,13 @@ static enum MHD_Result respond_to(
 		return refuse(front, connection,
 			"the token is nobody's here: it must be one of the agent's "
 			"http.token_file, or a tenant's\n");
+	/* Sums of a few people's sessions tell each what the others do. */
+	if (!strcmp(url, "/metrics") && !viewer.named && networks_count(front) &&
+		!front->config->http_tenant_metrics)
+		return refuse(front, connection,
+			"this agent is in networks: bring a token (Authorization: Bearer "
+			"TOKEN), "
+			"one of the agent's http.token_file or a network's\n");
 	if (!strcmp(url, "/metrics"))
 		return metrics(front, connection, &viewer);
 	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
+#include "gpu-agent/front/networks.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/identity/jwt.h"
 
@@ -70,6 +71,19 @@ static bool name_tenant(
 		       both ? account : "") < TENANT_NAME;
 }
 
+/* Who is proven otherwise than by a network's token is none of its people. */
+static struct tenant *tenant_named(
+	struct front *front, const struct hello_slot *slot, const char *name)
+{
+	struct tenant *tenant = networks_named(front, name) ? NULL : tenants_named(front, name);
+
+	if (!tenant)
+		nobody(slot, networks_named(front, name)
+				     ? "it names a tenant that is a network, which has a token"
+				     : "there are too many tenants");
+	return tenant;
+}
+
 /* A token that the cluster signed. */
 static bool service_account(
 	struct front *front, struct hello_slot *slot, struct hello_from *from)
@@ -92,9 +106,9 @@ static bool service_account(
 		return false;
 	if (!name_tenant(front, subject.namespace, subject.account, name))
 		return nobody(slot, "the names of namespace and ServiceAccount are too long");
-	from->tenant = tenants_named(front, name);
+	from->tenant = tenant_named(front, slot, name);
 	if (!from->tenant)
-		return nobody(slot, "there are too many tenants");
+		return false;
 	from->proven_ns = (uint64_t)(subject.expires + JWT_SKEW_S - now) * 1000 * FRONT_MS;
 	return true;
 }
@@ -143,7 +157,7 @@ bool identity_of(struct front *front, struct hello_slot *slot, struct hello_from
 		if (!service_account(front, slot, from))
 			return false;
 	} else if (named[0] && !slot->hello.token[0] && !tenants_have_tokens(front)) {
-		from->tenant = tenants_named(front, named);
+		from->tenant = tenant_named(front, slot, named);
 	} else {
 		from->tenant = tenants_find(front, slot->transport, slot->hello.token);
 	}

@@ -529,6 +529,39 @@ static void print_process(FILE *out, const struct front *front)
 		(uint64_t)front->started);
 }
 
+/* Over all tenants: a network's people are not shown what the others make of them. */
+static void print_sums(FILE *out, struct front *front, bool exemplars)
+{
+	one(out, "vcuda_agent_front_restarts_total", "counter", "Fronts that died.",
+		front->config->front_restarts - front->config->reloads);
+	one(out, "vcuda_agent_reloads_total", "counter",
+		"Times that the agent took another binary or configuration.",
+		front->config->reloads);
+	one(out, "vcuda_agent_sessions_renewed_total", "counter",
+		"Sessions whose client proved anew who it is, before that expired.",
+		front->counters.renewed);
+	one(out, "vcuda_agent_sessions_expired_total", "counter",
+		"Sessions that were ended because their client did not.",
+		front->counters.expired);
+	one(out, "vcuda_agent_sessions_adopted_total", "counter",
+		"Sessions that the front took over from one that died.",
+		front->counters.adopted);
+	one(out, "vcuda_agent_insecure", "gauge", "1: everybody is served, without a token.",
+		front->config->insecure);
+	one(out, "vcuda_agent_http_refused_total", "counter",
+		"Requests to the control port without a token that is good.",
+		front->counters.http_refused);
+	print_sessions(out, front);
+	print_tls(out);
+	print_workers(out, front);
+	print_traffic(out, &front->counters.totals);
+	latencies_print(out, &front->counters.latencies, exemplars);
+	print_memory(out, front);
+	print_meters(out, front);
+	tensors_metrics(out, front);
+	print_process(out, front);
+}
+
 char *metrics_text(struct front *front, bool openmetrics, const struct viewer *viewer)
 {
 	static const char *const drivers[] = {[DRIVER_NVIDIA] = "nvidia",
@@ -553,39 +586,13 @@ char *metrics_text(struct front *front, bool openmetrics, const struct viewer *v
 	one(out, "vcuda_agent_draining", "gauge", "1: the agent is ending.", front->draining);
 	one(out, "vcuda_agent_start_time_seconds", "gauge", "When the front started.",
 		(uint64_t)front->started);
-	one(out, "vcuda_agent_front_restarts_total", "counter", "Fronts that died.",
-		front->config->front_restarts - front->config->reloads);
-	one(out, "vcuda_agent_reloads_total", "counter",
-		"Times that the agent took another binary or configuration.",
-		front->config->reloads);
-	one(out, "vcuda_agent_sessions_renewed_total", "counter",
-		"Sessions whose client proved anew who it is, before that expired.",
-		front->counters.renewed);
-	one(out, "vcuda_agent_sessions_expired_total", "counter",
-		"Sessions that were ended because their client did not.",
-		front->counters.expired);
-	one(out, "vcuda_agent_sessions_adopted_total", "counter",
-		"Sessions that the front took over from one that died.",
-		front->counters.adopted);
-	one(out, "vcuda_agent_insecure", "gauge", "1: everybody is served, without a token.",
-		front->config->insecure);
-	one(out, "vcuda_agent_http_refused_total", "counter",
-		"Requests to the control port without a token that is good.",
-		front->counters.http_refused);
-	print_sessions(out, front);
-	print_tls(out);
-	print_workers(out, front);
-	print_traffic(out, &front->counters.totals);
-	latencies_print(out, &front->counters.latencies, openmetrics && viewer->all);
-	print_memory(out, front);
-	print_meters(out, front);
+	if (!viewer->tenant || !viewer->tenant->network)
+		print_sums(out, front, openmetrics && viewer->all);
 	print_pods(out, front, viewer);
 	print_tenants(out, front, viewer);
 	timeshare_metrics(out, front, viewer);
-	tensors_metrics(out, front);
 	priority_metrics(out, front, viewer);
 	tenant_quotas_metrics(out, front, viewer);
-	print_process(out, front);
 	if (fclose(out)) {
 		free(text);
 		return NULL;

@@ -27,20 +27,40 @@ static void identity_of(const struct session_hello *hello, struct pod *pod)
 			pod->identity, sizeof(pod->identity), hello->pod, sizeof(hello->pod));
 }
 
-uint32_t quota_may(const struct front *front, const struct session_hello *hello, char text[192])
+uint32_t quota_gpus(const struct front *front, const struct tenant *tenant)
 {
-	uint32_t there = front->ledger.device_count;
+	uint32_t there = (1u << front->ledger.device_count) - 1;
 
-	if (!there || hello->gpu_count <= there)
+	return tenant->gpus ? tenant->gpus & there : there;
+}
+
+uint64_t quota_free(const struct front *front, const struct tenant *tenant, uint32_t device)
+{
+	const struct ledger_budget *budget = &tenant->budget;
+	uint64_t left = ledger_free(&front->ledger, device), own = UINT64_MAX;
+
+	if (budget->limit)
+		own = budget->limit > budget->lease[device]
+			      ? budget->limit - budget->lease[device]
+			      : 0;
+	return left < own ? left : own;
+}
+
+uint32_t quota_may(const struct front *front, const struct hello_from *from, char text[192])
+{
+	uint32_t there = (uint32_t)__builtin_popcount(quota_gpus(front, from->tenant));
+	uint32_t wanted = from->hello->gpu_count;
+
+	if (!front->ledger.device_count || wanted <= there)
 		return 0;
-	snprintf(
-		text, 192, "%u GPUs are asked for, this agent has %u", hello->gpu_count, there);
+	snprintf(text, 192, "%u GPUs are asked for, this agent has %u%s", wanted, there,
+		from->tenant->gpus ? " for this network" : "");
 	return STATUS_NOT_PERMITTED;
 }
 
 static bool same(const struct pod *a, const struct pod *b)
 {
-	return a->tenant == b->tenant && a->wanted == b->wanted &&
+	return a->tenant == b->tenant && a->wanted == b->wanted && a->allowed == b->allowed &&
 	       a->budget.limit == b->budget.limit && transport_same(&a->peer, &b->peer) &&
 	       !strcmp(a->identity, b->identity);
 }
@@ -70,12 +90,13 @@ struct pod *quota_enter(struct front *front, const struct hello_from *from)
 {
 	struct pod wanted = {
 		.wanted = from->hello->gpu_count,
+		.allowed = from->tenant->gpus,
 		.peer = *from->peer,
 		.tenant = from->tenant,
 		.budget = {.limit = from->hello->memory_limit, .parent = &from->tenant->budget},
 	};
 
-	if (!limited(from->hello))
+	if (!limited(from->hello) && !wanted.allowed)
 		return NULL;
 	identity_of(from->hello, &wanted);
 	return enter(front, &wanted);
@@ -99,17 +120,21 @@ static void quota_leave(struct pod *pod)
 }
 
 /* The freest GPUs, in the order of their numbers. */
-static bool choose(const struct ledger *ledger, struct pod *pod)
+static bool choose(const struct front *front, struct pod *pod)
 {
-	uint32_t count = pod->wanted ? pod->wanted : ledger->device_count, chosen = 0;
+	const struct ledger *ledger = &front->ledger;
+	uint32_t all = (1u << ledger->device_count) - 1, chosen = 0;
+	uint32_t may = pod->allowed ? pod->allowed & all : all;
+	uint32_t there = (uint32_t)__builtin_popcount(may);
+	uint32_t count = pod->wanted ? pod->wanted : there;
 
-	if (count > ledger->device_count)
+	if (!count || count > there)
 		return false;
 	for (uint32_t n = 0; n < count; n++) {
 		uint32_t best = HANDOFF_DEVICES;
 
 		for (uint32_t d = 0; d < ledger->device_count; d++)
-			if (!(chosen >> d & 1) &&
+			if ((may & ~chosen) >> d & 1 &&
 				(best == HANDOFF_DEVICES ||
 					ledger_free(ledger, d) > ledger_free(ledger, best)))
 				best = d;
@@ -126,7 +151,7 @@ bool quota_open_account(struct front *front, struct session *session)
 	struct pod *pod = session->limits;
 	uint32_t devices = 0;
 
-	if (pod && !pod->gpu_count && !choose(&front->ledger, pod))
+	if (pod && !pod->gpu_count && !choose(front, pod))
 		return false;
 	for (uint32_t i = 0; i < quota_gpu_count(front, session); i++)
 		devices |= 1u << quota_gpu(front, session, i);

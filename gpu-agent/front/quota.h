@@ -3,7 +3,7 @@
  * Pods that asked for limits: the sessions that say the same (identity and limits), of one
  * tenant and from one address, share one budget of device memory and see the same GPUs.  A pod
  * is there while it has sessions.  Who asks for nothing is no pod here (NULL) and sees every
- * GPU.
+ * GPU; unless its tenant has some of them only, for then its pod keeps which.
  *
  * All of this is the client's word. It takes from the session that says it and from nobody
  * else: who says other limits, or says them elsewhere, is another pod.
@@ -22,14 +22,19 @@ struct pod {
 	struct transport_peer peer;
 	uint32_t sessions;  /* 0: the entry is free */
 	uint32_t wanted;    /* GPUs; 0 = all */
+	uint32_t allowed;   /* bit d: device d is its tenant's; 0 = all */
 	uint32_t gpu_count; /* chosen; 0 = not yet */
 	uint8_t gpus[HANDOFF_DEVICES];
 	struct ledger_budget budget;
 };
 
+/* The devices that there are for the tenant: bit d for device d. */
+uint32_t quota_gpus(const struct front *front, const struct tenant *tenant);
+/* Bytes of the device that its sessions can still get. */
+uint64_t quota_free(const struct front *front, const struct tenant *tenant, uint32_t device);
+
 /* Whether the GPUs that it wants are there; 0, or a CUresult with text. */
-uint32_t quota_may(
-	const struct front *front, const struct session_hello *hello, char text[192]);
+uint32_t quota_may(const struct front *front, const struct hello_from *from, char text[192]);
 
 /* The pod of a session that begins, counted; NULL: it asks for nothing. */
 struct pod *quota_enter(struct front *front, const struct hello_from *from);

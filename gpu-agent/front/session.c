@@ -20,6 +20,7 @@
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/metrics.h"
+#include "gpu-agent/front/networks.h"
 #include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
@@ -140,11 +141,14 @@ uint32_t session_may(const struct front *front, const struct hello_from *from,
 			all ? "max_sessions" : "max_sessions_per_pod");
 		return STATUS_NOT_PERMITTED;
 	}
+	*refusal = REFUSAL_NOT_READY;
+	if (networks_may(front, from->tenant, text))
+		return STATUS_NOT_READY;
 	*refusal = REFUSAL_QUOTA;
 	if (tenants_may(front, from->tenant, text) ||
 		tenant_quotas_may(front, from->tenant, text))
 		return STATUS_NOT_PERMITTED;
-	return quota_may(front, from->hello, text);
+	return quota_may(front, from, text);
 }
 
 static struct session *session_alloc(struct front *front)
@@ -346,7 +350,7 @@ void session_assign(struct front *front, struct session *session, struct pool_wo
 		snprintf(welcome.text, sizeof(welcome.text),
 			"more GPUs are asked for than the %u "
 			"that this agent has",
-			front->ledger.device_count);
+			(uint32_t)__builtin_popcount(quota_gpus(front, session->tenant)));
 		hello_welcome(session->transport, session->commands.fd, &welcome);
 		give_up(front, session, welcome.text);
 	} else if (!hello_welcome(session->transport, session->commands.fd, &welcome)) {

@@ -97,14 +97,11 @@ static void add_meters(cJSON *object, const struct front *front, uint32_t gpu)
 static void add_memory_of(
 	cJSON *gpu, const struct front *front, uint32_t device, const struct tenant *tenant)
 {
-	uint64_t leased = leased_by(front, device, tenant), limit = tenant->budget.limit;
-	uint64_t left = ledger_free(&front->ledger, device);
+	uint64_t leased = leased_by(front, device, tenant);
 
-	if (limit && left > limit - (leased < limit ? leased : limit))
-		left = limit - (leased < limit ? leased : limit);
 	add_bytes(gpu, "memory_leased_bytes", leased);
 	add_bytes(gpu, "memory_used_bytes", status_used(front, device, tenant));
-	add_bytes(gpu, "memory_free_bytes", left);
+	add_bytes(gpu, "memory_free_bytes", quota_free(front, tenant, device));
 }
 
 static void add_memory(cJSON *gpu, const struct front *front, uint32_t device)
@@ -130,9 +127,12 @@ char *status_gpus(const struct front *front, const struct viewer *viewer)
 	cJSON_AddStringToObject(root, "driver_release", front->pool.driver_release);
 	for (uint32_t i = 0; i < front->ledger.device_count; i++) {
 		const struct ledger_device *d = &front->ledger.devices[i];
-		cJSON *gpu = cJSON_CreateObject();
+		cJSON *gpu;
 		char uuid[48];
 
+		if (!viewer_sees_gpu(front, viewer, i))
+			continue;
+		gpu = cJSON_CreateObject();
 		status_uuid_text(uuid, sizeof(uuid), d->uuid);
 		cJSON_AddNumberToObject(gpu, "index", i);
 		cJSON_AddStringToObject(gpu, "name", d->name);
@@ -177,8 +177,11 @@ static cJSON *session_json(
 	cJSON_AddNumberToObject(object, "resumed", s->resume.times);
 	memory = cJSON_AddArrayToObject(object, "memory");
 	for (uint32_t d = 0; d < front->ledger.device_count; d++) {
-		cJSON *one = cJSON_CreateObject();
+		cJSON *one;
 
+		if (!viewer_sees_gpu(front, viewer, d))
+			continue;
+		one = cJSON_CreateObject();
 		cJSON_AddNumberToObject(one, "gpu", d);
 		add_bytes(one, "leased_bytes", s->account.lease[d]);
 		add_bytes(one, "used_bytes", s->stats.used[d]);

@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "gpu-agent/front/front.h"
+#include "gpu-agent/front/networks.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/supervisor/token.h"
@@ -94,6 +95,8 @@ static bool admit(const struct front *front, const struct agent_tenant *wanted)
 		strcpy(tenant->name, wanted->name);
 	}
 	tenant->known = true;
+	tenant->network = false;
+	tenant->gpus = 0;
 	set_limits(front->config, tenant, wanted->bytes, wanted->sessions);
 	return true;
 }
@@ -105,9 +108,28 @@ static bool asks_no_token(const struct front *front, const struct agent_tokens *
 						  !front->config->service_account.keys[0]);
 }
 
-void tenants_replace(struct front *front, const struct agent_tokens *tokens)
+static void admit_network(struct front *front, const struct agent_network *network)
 {
+	struct agent_tenant wanted = {
+		.bytes = network->is.memory, .sessions = network->is.sessions};
+	struct tenant *tenant = find_name(front->tenants, network->is.name);
+
+	/* Somebody of that name whom the cluster signed for is here already. */
+	if (tenant && tenant->sessions && !tenant->network)
+		return;
+	strcpy(wanted.name, network->is.name);
+	if (!admit(front, &wanted))
+		return;
+	tenant = find_name(front->tenants, wanted.name);
+	tenant->network = true;
+	tenant->gpus = network->is.gpus;
+}
+
+void tenants_replace(struct front *front, const struct agent_config *config)
+{
+	const struct agent_tokens *tokens = &config->tokens;
 	struct tenants *tenants = front->tenants;
+	const struct agent_network *network;
 
 	memset(&tenants->tokens, 0, sizeof(tenants->tokens));
 	for (unsigned i = 0; i < TENANTS; i++)
@@ -118,6 +140,9 @@ void tenants_replace(struct front *front, const struct agent_tokens *tokens)
 			tenants->tokens.list[tenants->tokens.count++] = tokens->list[i];
 	if (asks_no_token(front, tokens))
 		admit(front, &anybody);
+	networks_take(front, config);
+	for (uint32_t i = 0; (network = networks_at(front, i)); i++)
+		admit_network(front, network);
 }
 
 int tenants_open(struct front *front, struct error *error)
@@ -127,7 +152,7 @@ int tenants_open(struct front *front, struct error *error)
 	front->priorities = priority_configured(front->config);
 	if (!front->tenants)
 		return error_set(error, ENOMEM, "a table of tenants");
-	tenants_replace(front, &front->config->tokens);
+	tenants_replace(front, front->config);
 	return 0;
 }
 
@@ -137,6 +162,15 @@ void tenants_close(struct front *front)
 	front->tenants = NULL;
 }
 
+static struct tenant *network_of(
+	const struct front *front, const char token[AGENT_TOKEN_MAX + 1])
+{
+	const struct agent_network *network = networks_of_token(front, token);
+	struct tenant *tenant = network ? find_name(front->tenants, network->is.name) : NULL;
+
+	return tenant && tenant->network ? tenant : NULL;
+}
+
 static struct tenant *owner_of(struct tenants *tenants, const char token[AGENT_TOKEN_MAX + 1])
 {
 	int i = token_find(&tenants->tokens, token);
@@ -144,17 +178,30 @@ static struct tenant *owner_of(struct tenants *tenants, const char token[AGENT_T
 	return i < 0 ? NULL : find_name(tenants, tenants->tokens.list[i].name);
 }
 
+const struct tenant *tenants_of_network(const struct front *front, const char *name)
+{
+	const struct tenant *tenant = find_name(front->tenants, name);
+
+	return tenant && tenant->network ? tenant : NULL;
+}
+
 const struct tenant *tenants_of_token(
 	const struct front *front, const char token[AGENT_TOKEN_MAX + 1])
 {
-	return owner_of(front->tenants, token);
+	const struct tenant *network = network_of(front, token);
+	const struct tenant *owner = owner_of(front->tenants, token);
+
+	return network ? network : owner;
 }
 
 struct tenant *tenants_find(struct front *front, const struct transport *transport,
 	const char token[AGENT_TOKEN_MAX + 1])
 {
 	struct tenants *tenants = front->tenants;
+	struct tenant *network = network_of(front, token);
 
+	if (network)
+		return network;
 	/* A transport that certificates mean nothing to has brought none. */
 	if (front->config->insecure ||
 		(asks_no_token(front, &tenants->tokens) && transport->secure))
@@ -220,7 +267,7 @@ static bool are_others(const struct front *front)
 /* A client's certificate may name anybody. */
 bool tenants_several(const struct front *front)
 {
-	return are_others(front) || front->config->tls.ca[0];
+	return are_others(front) || front->config->tls.ca[0] || networks_count(front);
 }
 
 uint32_t tenants_may(const struct front *front, const struct tenant *tenant, char text[192])

@@ -22,6 +22,8 @@ struct tally;
 struct tenant {
 	char name[sizeof(((struct agent_tenant *)0)->name)]; /* "" = a free entry */
 	bool known;					     /* it has a token */
+	bool network;					     /* networks.h */
+	uint32_t gpus;		     /* bit d: it may have of device d; 0: of all */
 	bool changed;		     /* its sessions are to be told what the others hold */
 	uint32_t sessions, most;     /* running, and how many may; 0 = no limit */
 	struct ledger_budget budget; /* of all its sessions together */
@@ -36,8 +38,9 @@ struct tenant {
 int tenants_open(struct front *front, struct error *error);
 void tenants_close(struct front *front);
 
-/* The tokens of a file that was read again; those of before are no longer good. */
-void tenants_replace(struct front *front, const struct agent_tokens *tokens);
+/* The tokens and networks of a configuration that was read again; those of before are no longer
+ * good. */
+void tenants_replace(struct front *front, const struct agent_config *config);
 
 /* Whose the token is; NULL: nobody's. Without tokens (insecure) everybody is one tenant. */
 struct tenant *tenants_find(struct front *front, const struct transport *transport,
@@ -59,7 +62,9 @@ bool tenants_have_tokens(const struct front *front);
 
 /* Whether there may be more than one: by what is configured, whoever is there now. */
 bool tenants_several(const struct front *front);
-/* Whose the token of the token file is; NULL: nobody's. */
+/* The tenant that a network is; NULL: there is none of that name. */
+const struct tenant *tenants_of_network(const struct front *front, const char *name);
+/* Whose the token of the token file, or of a network, is; NULL: nobody's. */
 const struct tenant *tenants_of_token(
 	const struct front *front, const char token[AGENT_TOKEN_MAX + 1]);
 

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "gpu-agent/front/front.h"
+#include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/supervisor/token.h"
@@ -51,6 +52,12 @@ bool viewer_of(const struct front *front, const char *authorization, struct view
 bool viewer_sees(const struct viewer *viewer, const struct tenant *tenant)
 {
 	return viewer->all || (tenant && viewer->tenant == tenant);
+}
+
+bool viewer_sees_gpu(const struct front *front, const struct viewer *viewer, uint32_t device)
+{
+	return viewer->all || !viewer->tenant ||
+	       (quota_gpus(front, viewer->tenant) >> device & 1);
 }
 
 bool viewer_sees_session(const struct viewer *viewer, const struct session *session)

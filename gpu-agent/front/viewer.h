@@ -12,6 +12,7 @@
 #define VCUDA_GPU_AGENT_FRONT_VIEWER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct front;
 struct session;
@@ -28,6 +29,8 @@ struct viewer {
 bool viewer_of(const struct front *front, const char *authorization, struct viewer *viewer);
 
 bool viewer_sees(const struct viewer *viewer, const struct tenant *tenant);
+/* Whether the device is one that it may know of. */
+bool viewer_sees_gpu(const struct front *front, const struct viewer *viewer, uint32_t device);
 /* A session of those that it sees, in any state but FREE. */
 bool viewer_sees_session(const struct viewer *viewer, const struct session *session);
 

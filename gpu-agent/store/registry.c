@@ -30,6 +30,40 @@ bool registry_ready(const struct registry *registry)
 	return registry->phase == PHASE_READY;
 }
 
+const char *registry_why(const struct registry *registry)
+{
+	return registry->phase == PHASE_READY ? ""
+	       : registry->why[0]	      ? registry->why
+					      : "it is being asked";
+}
+
+void registry_say_about(struct registry *registry, const struct registry_about *about)
+{
+	if (!memcmp(&registry->config.about, about, sizeof(*about)))
+		return;
+	registry->config.about = *about;
+	/* Before that it is said by entering. */
+	if (registry->phase >= PHASE_FILLING && !registry->leaving)
+		fill_renew(registry);
+	registry_arm(registry);
+}
+
+void registry_leave(struct registry *registry)
+{
+	if (registry->leaving)
+		return;
+	registry->leaving = true;
+	if (registry->phase >= PHASE_ENTERING)
+		fill_leave(registry);
+	else
+		registry->left = true; /* there is no entry, or it lapses */
+}
+
+bool registry_left(const struct registry *registry)
+{
+	return registry->left || registry->phase == PHASE_AWAY;
+}
+
 int registry_fd(const struct registry *registry)
 {
 	return registry->epoll;
@@ -54,7 +88,7 @@ void registry_arm(struct registry *registry)
 		until = sooner(until, registry->link.deadline);
 	else if (registry->phase < PHASE_READY)
 		until = sooner(until, registry->step_until);
-	if (registry->phase >= PHASE_FILLING)
+	if (registry->phase >= PHASE_FILLING && !registry->leaving)
 		until = sooner(until, registry->renew_at);
 	if (registry->commands)
 		until = sooner(until, commands_until(registry->commands));
@@ -77,6 +111,8 @@ static void tick(struct registry *registry)
 	if (registry->phase > PHASE_CONNECTING && registry->phase < PHASE_READY &&
 		registry->step_until <= now)
 		registry_link_close(&registry->link, "filling it takes too long");
+	if (registry->leaving)
+		return;
 	if (registry->phase == PHASE_AWAY && registry->retry_at <= now)
 		fill_connect(registry);
 	if (registry->phase >= PHASE_FILLING && registry->renew_at <= now)
@@ -117,6 +153,7 @@ static void closed(struct registry_link *link, const char *why)
 	struct registry *registry = link->owner;
 
 	registry->phase = PHASE_AWAY;
+	registry->left |= registry->leaving;
 	registry->retry_ms = registry->retry_ms ? registry->retry_ms * 2 : 20;
 	if (registry->retry_ms > RETRY_MOST_MS)
 		registry->retry_ms = RETRY_MOST_MS;

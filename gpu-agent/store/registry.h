@@ -110,6 +110,13 @@ struct registry_store {
 	uint32_t (*devices)(void *owner);
 };
 
+/* What the entry of an agent in a network's directory says beside these (docs/PEERS.md). */
+struct registry_about {
+	char network[64]; /* "": the entry is the store's, and says nothing of this */
+	char driver[64], version[32];
+	char free_bytes[22 * 16]; /* of each of its GPUs, ' ' between */
+};
+
 struct registry_config {
 	char address[512];	  /* unix:///PATH or tcp://HOST:PORT */
 	char user[128];		  /* of Redis' ACL; "": the default user */
@@ -120,6 +127,7 @@ struct registry_config {
 	char gpus[1024]; /* UUIDs, ' ' between */
 	uint64_t memory; /* bytes that the store may have */
 	bool commands;	 /* takes commands from the lists */
+	struct registry_about about;
 };
 
 struct registry;
@@ -135,6 +143,18 @@ int registry_fd(const struct registry *registry); /* the registry's; for EPOLLIN
 void registry_turn(struct registry *registry);
 /* Whether a request would be sent now: Redis answers and has been filled. */
 bool registry_ready(const struct registry *registry);
+
+/* "", or why Redis does not serve now. */
+const char *registry_why(const struct registry *registry);
+
+/* The entry says ABOUT from now on: at once where Redis answers, else as soon as it does. */
+void registry_say_about(struct registry *registry, const struct registry_about *about);
+
+/* The entry goes at once, unless it is another's by now: an orderly end. Nothing else may be
+ * asked after it but registry_left(), and registry_turn() to come to it. */
+void registry_leave(struct registry *registry);
+/* Whether there is nothing to wait for any more. */
+bool registry_left(const struct registry *registry);
 
 /* Create-or-get: gives TENSOR (copied) its name, held by HOLDER (""; nobody), unless somebody
  * has it: MADE, HERE, ELSEWHERE, UNLIKE, BAD, AWAY. The memory is there already; after all but

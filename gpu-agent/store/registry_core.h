@@ -61,6 +61,7 @@ struct registry {
 	bool said_away;		 /* in the log */
 	bool stale;		 /* something could not be said: fill once more */
 	bool closing;
+	bool leaving, left; /* registry_leave */
 	/* What waits to be sent, what was sent, and what goes before the waiting after a
 	 * filling. */
 	struct request_list waiting, sent, back;
@@ -88,6 +89,7 @@ void fill_opened(struct registry_link *link);
 /* The index is strange: enters and fills. RELOAD: it has not the scripts either. */
 void fill_again(struct registry *registry, bool reload);
 void fill_renew(struct registry *registry);
+void fill_leave(struct registry *registry);
 /* registry_requests.c. All filled: what waits can go. */
 void requests_go(struct registry *registry);
 /* A filling begins, which says of itself who holds what. */

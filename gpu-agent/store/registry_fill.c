@@ -47,7 +47,9 @@ static void said(struct registry *registry, const struct step *step, const redis
 	struct registry_tensor tensor;
 	struct error error;
 
-	if (reply->type == REDIS_REPLY_ERROR && !strncmp(reply->str, "NOSCRIPT", 8)) {
+	if (registry->leaving) {
+		return; /* what it says is of an entry that goes */
+	} else if (reply->type == REDIS_REPLY_ERROR && !strncmp(reply->str, "NOSCRIPT", 8)) {
 		fill_again(registry, true);
 	} else if (!word) {
 		fail(registry, reply);
@@ -152,6 +154,18 @@ static void walk(struct registry *registry)
 	go(registry, &arguments, SCRIPT_FILLED, "");
 }
 
+/* What the entry says of a network, as the last arguments. */
+static void add_about(struct link_arguments *arguments, const struct registry_about *about)
+{
+	const char *const fields[][2] = {{"network", about->network}, {"driver", about->driver},
+		{"version", about->version}, {"free_bytes", about->free_bytes}};
+
+	for (size_t i = 0; about->network[0] && i < sizeof(fields) / sizeof(fields[0]); i++) {
+		argument_text(arguments, fields[i][0]);
+		argument_text(arguments, fields[i][1]);
+	}
+}
+
 static bool new_token(struct registry *registry)
 {
 	uint8_t bytes[16];
@@ -184,6 +198,7 @@ static void enter(struct registry *registry)
 	argument_text(&arguments, registry->config.gpus);
 	argument_unsigned(&arguments, registry->store->devices(registry->owner));
 	argument_unsigned(&arguments, registry->config.memory);
+	add_about(&arguments, &registry->config.about);
 	go(registry, &arguments, SCRIPT_ENTER, "");
 }
 
@@ -289,7 +304,7 @@ static void renewed(void *argument, const redisReply *reply)
 	const char *word = reply ? registry_word(reply) : NULL;
 	const redisReply *lapsed = reply ? registry_fields(reply) : NULL;
 
-	if (!reply)
+	if (!reply || registry->leaving)
 		return;
 	if (reply->type == REDIS_REPLY_ERROR && !strncmp(reply->str, "NOSCRIPT", 8)) {
 		fill_again(registry, true);
@@ -318,5 +333,21 @@ void fill_renew(struct registry *registry)
 
 	registry->renew_at = registry_ns(REGISTRY_RENEW_MS);
 	registry_script(registry, &arguments, SCRIPT_RENEW);
+	add_about(&arguments, &registry->config.about);
 	registry_link_send(&registry->link, &arguments, renewed, registry);
+}
+
+static void has_left(void *argument, const redisReply *reply)
+{
+	(void)reply; /* one that refuses it has no more to say to us */
+	((struct registry *)argument)->left = true;
+}
+
+void fill_leave(struct registry *registry)
+{
+	struct link_arguments arguments;
+
+	registry_script(registry, &arguments, SCRIPT_LEAVE);
+	if (registry_link_send(&registry->link, &arguments, has_left, registry))
+		registry->left = true;
 }

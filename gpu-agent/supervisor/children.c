@@ -241,6 +241,10 @@ void children_hear_front(struct supervisor *s)
 			keep(s, &c, fd);
 			continue;
 		}
+		if (c.what == CONTROL_NETWORK) {
+			network_table_report(s, fd);
+			continue;
+		}
 		if (fd >= 0)
 			close(fd);
 		switch (c.what) {
@@ -348,6 +352,8 @@ void children_reap(struct supervisor *s)
 			s->probe_pid = 0;
 			continue;
 		}
+		if (network_table_reaped(s, pid))
+			continue;
 		if (pid == s->store_pid) {
 			store_process_ended(s, status);
 			continue;

@@ -132,6 +132,7 @@ void handover_leave(struct supervisor *s)
 	if (s->probe_pid)
 		kill(s->probe_pid, SIGKILL);
 	store_process_stop(s);
+	network_table_kill(s);
 	/* Those without a session were made by the old binary and configuration. */
 	for (size_t i = 0; i < s->room; i++)
 		if (s->children[i].pid && !s->children[i].tenant[0])

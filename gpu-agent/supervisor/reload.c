@@ -12,6 +12,9 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/wait.h"
+#include "gpu-agent/supervisor/network_settings.h"
+#include "gpu-agent/supervisor/network_table.h"
 
 #define ENTRIES_MOST 65536
 #define WORDS 3 /* --reload WHAT FD */
@@ -93,6 +96,8 @@ static const char *fixed_key(const struct agent_config *a, const struct agent_co
 		return "max_sessions";
 	if (a->memory_reserve != b->memory_reserve)
 		return "memory_reserve";
+	if (strcmp(a->networks_folder, b->networks_folder))
+		return "networks_folder";
 	return strcmp(a->cache_dir, b->cache_dir) ? "cache_dir" : NULL;
 }
 
@@ -106,6 +111,23 @@ static void keep_running(struct agent_config *config, const struct agent_config 
 	config->reloads = old->reloads;
 }
 
+/* Those that the new configuration has no more are left as with `vcuda peer leave`. What is in
+ * the folder is looked at anyway. */
+static void leave_networks(struct agent_config *config, const struct agent_config *old)
+{
+	for (uint32_t i = 0; i < old->network_count; i++) {
+		struct agent_network network = old->networks[i];
+
+		if ((network.dropped && !network.leaving_until) ||
+			network_table_find(config, network.is.name) >= 0 ||
+			config->network_count == AGENT_NETWORKS)
+			continue;
+		if (!network.leaving_until)
+			network.leaving_until = wait_now() + config->drain_ms * 1000000ull;
+		config->networks[config->network_count++] = network;
+	}
+}
+
 int reload_ask(
 	const struct reload *reload, const struct agent_config *config, struct error *error)
 {
@@ -116,6 +138,7 @@ int reload_ask(
 
 	if (ret)
 		return ret;
+	network_settings_strip(&head.state.config); /* the folder is looked at anyway */
 	key = fixed_key(&head.state.config, config);
 	if (key)
 		return error_set(error, 0, "'%s' is another: a restart changes it", key);
@@ -237,6 +260,7 @@ int reload_take(const struct reload *reload, struct agent_config *config,
 	}
 	*state = head.state;
 	keep_running(config, &head.state.config);
+	leave_networks(config, &head.state.config);
 	mark(FD_CLOEXEC, reload->taken, state, *entries);
 	close(reload->taken);
 	return 0;

@@ -16,6 +16,7 @@
 #include "common/config.h"
 #include "common/log.h"
 #include "gpu-agent/supervisor/limit_settings.h"
+#include "gpu-agent/supervisor/network_settings.h"
 #include "gpu-agent/supervisor/parse.h"
 #include "gpu-agent/supervisor/settings_values.h"
 #include "gpu-agent/supervisor/token.h"
@@ -119,6 +120,8 @@ static const struct setting settings[] = {
 	{"peers", SPECIAL, 0, 0, 0, settings_peers,
 		"a list of names, *.NAME, addresses and ADDRESS/BITS, each with :PORT or :* "
 		"where it is not 9998"},
+	{"networks_folder", PATH(networks_folder)},
+	{"networks_end", FLAG, AT(networks_end), 0, 0, NULL, "true or false"},
 	{"insecure", FLAG, AT(insecure), 0, 0, NULL, "true or false"},
 	{"warm_workers", NUMBER32, AT(warm_workers), 1, 64, NULL, "a number from 1 to 64"},
 	{"max_sessions", NUMBER32, AT(max_sessions), 1, AGENT_SESSIONS_MAX, NULL,
@@ -340,6 +343,8 @@ static int read_item(void *argument, const struct config_item *item, struct erro
 
 	if (limit_settings_has(item->key) && item->index < 0)
 		return settings_set(r->config, item->key, value, error);
+	if (network_settings_has(item->key))
+		return network_settings_item(r->config, item, error);
 	if (!s || s->set == settings_ports)
 		return unknown_key(item->key, error);
 	seen = &r->seen[s - settings];
@@ -371,7 +376,9 @@ int agent_settings_read(struct agent_config *config, const char *path, struct er
 {
 	struct reader r = {.config = config};
 
-	return config_read(path, read_item, &r, error);
+	int ret = config_read(path, read_item, &r, error);
+
+	return ret ? ret : network_settings_complete(config, path, error);
 }
 
 /* --- completion --------------------------------------------------------------------------- */
@@ -449,6 +456,8 @@ int settings_complete(struct agent_config *config, const char *binary, struct er
 		return error_set(error, 0,
 			"insecure: everybody is to be served, and there is a token; take one "
 			"of them away");
+	if (network_settings_check(config, error))
+		return -EINVAL;
 	if (config->memory_limit && config->lease_initial > config->memory_limit)
 		config->lease_initial = config->memory_limit;
 	return users_check(config, error);

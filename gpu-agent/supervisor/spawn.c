@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "gpu-agent/supervisor/network_settings.h"
 #include "gpu-agent/supervisor/settings.h"
 
 #define WORKER_FILES 1024
@@ -197,6 +198,10 @@ static pid_t spawn_public(const char *role, const struct agent_config *config, i
 	memset(&public.http_tokens, 0, sizeof(public.http_tokens));
 	memset(public.limits, 0, sizeof(public.limits));
 	public.limit_count = 0;
+	if (strcmp(role, "directory")) {
+		memset(public.networks, 0, sizeof(public.networks));
+		public.network_count = 0;
+	}
 	cleanup_close int memory = settings_to_fd(&public, error);
 	if (memory < 0)
 		return memory;
@@ -227,6 +232,24 @@ pid_t spawn_store(const struct agent_config *config, int *own_end, struct error 
 	return spawn_public("store", config, own_end, error);
 }
 
+/* To the sandbox its directory is a registry: the one that it may dial, with its password. */
+pid_t spawn_directory(
+	const struct agent_config *config, uint32_t index, int *own_end, struct error *error)
+{
+	struct agent_config own = *config;
+	struct agent_store *store = &own.store;
+	const struct network *network = &config->networks[index].is;
+
+	memset(own.networks, 0, sizeof(own.networks));
+	own.networks[0].is = *network;
+	own.network_count = 1;
+	memcpy(store->registry, network->directory, sizeof(store->registry));
+	memcpy(store->registry_user, network->user, sizeof(store->registry_user));
+	memcpy(store->registry_password_file, network->password_file,
+		sizeof(store->registry_password_file));
+	return spawn_public("directory", &own, own_end, error);
+}
+
 pid_t spawn_front(
 	const struct agent_config *config, int http, int *own_end, struct error *error)
 {
@@ -235,7 +258,10 @@ pid_t spawn_front(
 	int pair[2];
 	pid_t pid;
 
-	cleanup_close int memory = settings_to_fd(config, error);
+	struct agent_config shown = *config;
+
+	network_settings_hide(&shown);
+	cleanup_close int memory = settings_to_fd(&shown, error);
 	if (memory < 0)
 		return memory;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))

@@ -30,6 +30,10 @@ pid_t spawn_probe(const struct agent_config *config, int *own_end, struct error 
 /* The store of tensors; the same. */
 pid_t spawn_store(const struct agent_config *config, int *own_end, struct error *error);
 
+/* The process of the directory of the network at INDEX; the same. */
+pid_t spawn_directory(
+	const struct agent_config *config, uint32_t index, int *own_end, struct error *error);
+
 /* The front; *own_end is the supervisor's end of the control pair. The pid, or -errno. */
 pid_t spawn_front(
 	const struct agent_config *config, int http, int *own_end, struct error *error);

@@ -26,6 +26,7 @@
 #include "gpu-agent/supervisor/children.h"
 #include "gpu-agent/supervisor/handover.h"
 #include "gpu-agent/supervisor/listening.h"
+#include "gpu-agent/supervisor/network_settings.h"
 #include "gpu-agent/supervisor/spawn.h"
 #include "gpu-agent/supervisor/ready.h"
 #include "gpu-agent/supervisor/store_process.h"
@@ -43,7 +44,7 @@
 /* Processes that are on their way out still hold a place. */
 #define CHILDREN_SLACK 128
 
-static void drain(struct supervisor *s)
+void supervisor_drain(struct supervisor *s)
 {
 	struct control c = {.what = CONTROL_DRAIN, .ms = s->config->drain_ms};
 
@@ -59,32 +60,50 @@ static void drain(struct supervisor *s)
 	children_tell(s, &c, -1);
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
+bool supervisor_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
 	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
+void supervisor_tell_config(struct supervisor *s)
+{
+	static struct agent_config shown;
+	struct error error;
+
+	shown = *s->config;
+	network_settings_hide(&shown);
+	cleanup_close int fd = settings_to_fd(&shown, &error);
+	if (fd < 0)
+		log_error("tokens.lost", "text=\"%s\"", error.text);
+	else
+		children_tell(s, &(struct control){.what = CONTROL_TOKENS}, fd);
+}
+
 /* A bad file is said once, and the tokens stay as they are. */
 static void read_tokens(struct supervisor *s, struct agent_tokens *tokens)
 {
+	static struct agent_tokens before;
 	char path[AGENT_PATH];
 	struct error error;
+	int ret;
 
 	memcpy(path, tokens->file, sizeof(path));
-	if (tokens == &s->config->http_tokens ? token_read_http(tokens, path, &error)
-					      : token_read(tokens, path, &error)) {
+	before = *tokens;
+	ret = tokens == &s->config->http_tokens ? token_read_http(tokens, path, &error)
+						: token_read(tokens, path, &error);
+	if (!ret && network_settings_check(s->config, &error)) {
+		*tokens = before;
+		ret = -EINVAL;
+	}
+	if (ret) {
 		log_error("tokens.bad", "text=\"%s; the tokens of before stay good\"",
 			error.text);
 		return;
 	}
 	log_info("tokens.read", "file=\"%s\" tokens=%u", path, tokens->count);
-	cleanup_close int fd = settings_to_fd(s->config, &error);
-	if (fd < 0)
-		log_error("tokens.lost", "text=\"%s\"", error.text);
-	else
-		children_tell(s, &(struct control){.what = CONTROL_TOKENS}, fd);
+	supervisor_tell_config(s);
 }
 
 /* Reads the file where it is another than SEEN, or where `anyway`. */
@@ -94,7 +113,7 @@ static void look_at_file(
 	struct stat st = *seen;
 	bool there = tokens->file[0] && !stat(tokens->file, &st);
 
-	if (!tokens->file[0] || (!anyway && (!there || same_file(&st, seen))))
+	if (!tokens->file[0] || (!anyway && (!there || supervisor_same_file(&st, seen))))
 		return;
 	*seen = st;
 	read_tokens(s, tokens);
@@ -114,12 +133,14 @@ static void look_at_tokens(struct supervisor *s, uint64_t now)
 static void hang_up(struct supervisor *s)
 {
 	if (s->self->terminal && !s->config->tokens.file[0] &&
-		!s->config->http_tokens.file[0]) {
-		drain(s);
+		!s->config->http_tokens.file[0] && !s->config->networks_folder[0]) {
+		supervisor_drain(s);
 		return;
 	}
 	look_at_file(s, &s->config->tokens, &s->tokens, true);
 	look_at_file(s, &s->config->http_tokens, &s->http_tokens, true);
+	network_table_look_again(s);
+	network_table_tick(s, wait_now());
 	handover_ask(s);
 }
 
@@ -133,14 +154,14 @@ static void handle_signals(struct supervisor *s)
 		else if (info.ssi_signo == SIGHUP)
 			hang_up(s);
 		else
-			drain(s);
+			supervisor_drain(s);
 	}
 }
 
 /* Does what is due; the time of what comes next. */
 static uint64_t tick(struct supervisor *s)
 {
-	uint64_t now = wait_now(), next = s->start_at, asked, store;
+	uint64_t now = wait_now(), next = s->start_at, asked, store, networks;
 	uint64_t ready = ready_tick(s->config, now);
 
 	if (s->start_at <= now && !s->draining) {
@@ -153,6 +174,9 @@ static uint64_t tick(struct supervisor *s)
 	asked = handover_tick(s, now);
 	if (asked < next)
 		next = asked;
+	networks = network_table_tick(s, now);
+	if (networks < next)
+		next = networks;
 	look_at_tokens(s, now);
 	if (s->tokens_at < next)
 		next = s->tokens_at;
@@ -183,19 +207,20 @@ static void run(struct supervisor *s)
 	while (s->status < 0) {
 		/* First: it may start a front, whose socket is then to be waited for. */
 		uint64_t next = tick(s), now = wait_now();
-		struct pollfd p[4] = {
+		struct pollfd p[4 + NETWORK_TABLE_POLL] = {
 			{.fd = s->signals, .events = POLLIN},
 			{.fd = s->control, .events = POLLIN},
 			{.fd = s->probe, .events = POLLIN},
 			{.fd = s->store, .events = POLLIN},
 		};
+		nfds_t count = network_table_poll(s, p + 4);
 		int timeout = -1;
 
 		if (s->status >= 0)
 			break;
 		if (next != UINT64_MAX)
 			timeout = next <= now ? 0 : (int)((next - now) / MS) + 1;
-		if (poll(p, 4, timeout) < 0 && errno != EINTR) {
+		if (poll(p, 4 + count, timeout) < 0 && errno != EINTR) {
 			log_error("agent.poll", "text=\"%s\"", strerror(errno));
 			s->status = 1;
 		}
@@ -205,6 +230,7 @@ static void run(struct supervisor *s)
 			children_hear_probe(s);
 		if (p[3].revents)
 			store_process_hear(s);
+		network_table_hear(s, p + 4, count);
 		if (p[0].revents)
 			handle_signals(s);
 	}
@@ -229,6 +255,7 @@ static int open_signals(struct error *error)
 static void end_all(struct supervisor *s)
 {
 	ready_remove(s->config);
+	network_table_close(s);
 	if (s->front)
 		kill(s->front, SIGKILL);
 	if (s->probe_pid)
@@ -304,6 +331,11 @@ int supervisor_main(struct agent_config *config, const struct reload *reload)
 	}
 	if (begin(&s, &error)) {
 		fprintf(stderr, "gpu-agent: %s\n", error.text);
+		return 1;
+	}
+	if (network_table_open(&s, &error)) {
+		fprintf(stderr, "gpu-agent: %s\n", error.text);
+		end_all(&s);
 		return 1;
 	}
 	say_start(&s);

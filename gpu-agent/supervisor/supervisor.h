@@ -13,6 +13,7 @@
 #include "gpu-agent/agent.h"
 #include "gpu-agent/control.h"
 #include "gpu-agent/supervisor/kept.h"
+#include "gpu-agent/supervisor/network_table.h"
 #include "gpu-agent/supervisor/reload.h"
 
 struct child {
@@ -51,11 +52,19 @@ struct supervisor {
 	uint64_t store_started, store_delay;
 	uint64_t store_at; /* when to start it; UINT64_MAX: there is one, or shall be none */
 	uint64_t store_join_at; /* it lost its front; UINT64_MAX: it did not */
+	struct network_table networks;
 	const struct reload *self;
 	pid_t asked;	      /* who says whether a reload can be; 0: nobody */
 	uint64_t asked_until; /* when it is killed */
 	bool reloading;	      /* as soon as the front is gone */
 };
+
+/* The front gets tokens and networks anew. */
+void supervisor_tell_config(struct supervisor *s);
+/* Whether a file is what it was. */
+bool supervisor_same_file(const struct stat *a, const struct stat *b);
+/* Ends within drain_ms; called twice: at once. */
+void supervisor_drain(struct supervisor *s);
 
 /* Front and store, where there are both, get a connection with each other (children.c). */
 void supervisor_join_store(struct supervisor *s);

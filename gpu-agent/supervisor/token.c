@@ -185,6 +185,31 @@ int token_read_http(struct agent_tokens *tokens, const char *path, struct error 
 	return ret;
 }
 
+int token_read_network(struct agent_network *network, struct error *error)
+{
+	static struct agent_tokens fresh;
+	const char *path = network->is.token_file;
+	int ret = read_file(&fresh, "token_file", path, error);
+
+	for (uint32_t i = 0; !ret && i < fresh.count; i++)
+		if (fresh.list[i].bytes || fresh.list[i].sessions ||
+			strcmp(fresh.list[i].name, TOKEN_TENANT))
+			ret = error_set(error, 0,
+				"token_file: %s: a line of a network's is a token and nothing "
+				"else",
+				path);
+	if (!ret && fresh.count > AGENT_NETWORK_TOKENS)
+		ret = error_set(error, 0, "token_file: %s: more than %d tokens", path,
+			AGENT_NETWORK_TOKENS);
+	if (ret)
+		return ret;
+	memset(network->tokens, 0, sizeof(network->tokens));
+	for (uint32_t i = 0; i < fresh.count; i++)
+		memcpy(network->tokens[i], fresh.list[i].hash, sizeof(network->tokens[i]));
+	network->token_count = fresh.count;
+	return 0;
+}
+
 int token_set(struct agent_tokens *tokens, const char *token)
 {
 	const struct agent_tenant tenant = {.name = TOKEN_TENANT};

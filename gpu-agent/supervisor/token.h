@@ -27,6 +27,10 @@ int token_read(struct agent_tokens *tokens, const char *path, struct error *erro
  * most the name of who has it. */
 int token_read_http(struct agent_tokens *tokens, const char *path, struct error *error);
 
+/* A network's token file: tokens alone, a line each. -errno with *error; then nothing has
+ * changed. */
+int token_read_network(struct agent_network *network, struct error *error);
+
 /* One token alone, of the tenant "default" without a budget, in the place of those there are.
  * -EINVAL where it is empty or too long. */
 int token_set(struct agent_tokens *tokens, const char *token);

@@ -1,9 +1,9 @@
-# Fuzz targets of the sidecar and of `vcuda`: ring, frame, yaml, elf.  `make test` replays the
+# Fuzz targets of the sidecar and of `vcuda`: ring, frame, yaml, elf, network.  `make test` replays the
 # corpus with a plain driver; `make fuzz-sidecar` runs libFuzzer for FUZZ_SECONDS each.
 .PHONY: fuzz-sidecar replay-sidecar
 FUZZ_SECONDS ?= 30
 
-SIDECAR_FUZZ := ring frame yaml elf socket
+SIDECAR_FUZZ := ring frame yaml elf socket network
 SIDECAR_FUZZ_SRCS := tests/fuzz/records.c command/elf.c $(filter-out sidecar/main.c,$(SIDECAR_SRCS)) \
 	$(wildcard common/*.c transport/*.c)
 SIDECAR_REPLAYS := $(foreach t,$(SIDECAR_FUZZ),$(BUILD)/tests/fuzz/sidecar-$(t)-replay)

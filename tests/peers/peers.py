@@ -30,7 +30,8 @@ class Case(unittest.TestCase):
         self.addCleanup(self.redis.close)
         self.addCleanup(clean)
         self.write("token", TOKEN + "\n")
-        self.network = self.write("lab.yaml", f"name: lab\ndirectory: {self.redis.address}\ntoken_file: token\n")
+        self.network = self.write("lab.yaml", f"name: lab\ndirectory: {self.redis.address}\ntoken_file: token\n"
+                                  "address: 10.0.0.2\ngpus: [0, 2-3]\nmemory: 8GiB\nsessions: 4\nhours: 22:00-06:00\n")
 
     def write(self, name, text, mode=0o600):
         path = os.path.join(self.folder, name)

@@ -50,6 +50,13 @@ static void test_keys(void **state)
 	assert_string_equal(seen,
 		"1:a[-1]=1 3:ports.send[-1]=2 4:ports.deep.x[-1]=y 5:list[0]=p "
 		"5:list[1]=q' 6:z[-1]= 7:end[-1]=4 ");
+	assert_int_equal(
+		read_text(
+			"n:\n- {a: 1, l: [p, q]}\n- x\n- a: {b: 2}\n  c: 3\nend: 4\n", &error),
+		0);
+	assert_string_equal(seen,
+		"2:n[0].a[-1]=1 2:n[0].l[0]=p 2:n[0].l[1]=q 3:n[1]=x 4:n[2].a.b[-1]=2 "
+		"5:n[2].c[-1]=3 6:end[-1]=4 ");
 }
 
 static void test_errors_name_the_line(void **state)

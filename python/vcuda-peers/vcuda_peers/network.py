@@ -7,7 +7,9 @@
     password_file: lab.password
     token_file: lab.token              # the agents' token
 
-Paths are relative to the file's folder. It names secrets, so only its owner may read it.
+The same file makes a machine lend its GPUs (`vcuda peer join`); what is for that alone means nothing here:
+address, gpus, memory, sessions, hours. Paths are relative to the file's folder. It names secrets, so only its owner may
+read it.
 """
 import dataclasses
 import os
@@ -32,6 +34,7 @@ class Network:
     password_file: str = ""
 
 
+WORKER = ("address", "gpus", "memory", "sessions", "hours")  # common/network.c reads and checks them
 KEYS = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(Network)}  # name: needed
 
 
@@ -59,9 +62,10 @@ def read(path):
         raise PeersError(f"{path}{f':{mark.line + 1}' if mark else ''}: it is no YAML") from None
     if not isinstance(said, dict):
         raise PeersError(f"{path}: it has no keys; needed are {', '.join(key for key in KEYS if KEYS[key])}")
+    said = {key: value for key, value in said.items() if key not in WORKER}
     for key, value in said.items():
         if key not in KEYS:
-            raise PeersError(f"{path}: unknown key '{key}'; known are {', '.join(KEYS)}")
+            raise PeersError(f"{path}: unknown key '{key}'; known are {', '.join((*KEYS, *WORKER))}")
         if not isinstance(value, str) or not value:
             raise PeersError(f"{path}: {key} is not a text")
     for key, needed in KEYS.items():
