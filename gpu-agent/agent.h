@@ -143,6 +143,7 @@ struct agent_config {
 	char compiled[AGENT_PATH];	/* compiled.h; "" = none. The supervisor fills it in */
 	uint64_t host_memory;	    /* that a worker may have of the machine, 0 = no limit */
 	uint64_t cache_bytes;	    /* the cache's limit */
+	uint64_t upload_cache_bytes; /* of payloads that are kept by content; 0: none are */
 	bool cache_shared;	    /* what one tenant brought is given to all */
 	uint32_t launch_timeout_ms; /* 0 = none */
 	uint32_t warm_libraries;    /* what a worker opens before its session (library.h) */
@@ -180,6 +181,7 @@ struct reload;
 int supervisor_main(struct agent_config *config, const struct reload *reload);
 int front_main(const struct agent_config *config);
 int store_main(const struct agent_config *config);
+int uploads_main(const struct agent_config *config);
 
 /* The worker (worker.c): opens config->driver_path, makes its contexts, says HANDOFF_READY or
  * HANDOFF_FAILED, serves one session and returns.  Called right after exec with affinity,

@@ -32,6 +32,7 @@ enum control_what {
 	 * DROP, what another one left comes as KEPT, then BEGIN. Without an fd, from the store:
 	 * it lost its front, which may live. */
 	CONTROL_STORE = 26,
+	CONTROL_UPLOADS = 27, /* to the front; fd: to agent-uploads (uploads.h) */
 	/* probe -> supervisor -> front */
 	CONTROL_LIBRARY = 20, /* enum agent_library `number`, major `pid`: status 0, it is there
 				 (text: version and path), or -1 (text: why not) */

@@ -72,6 +72,9 @@ enum handoff_what {
 				  session's slot in it */
 	HANDOFF_IMAGE = 28,    /* answer to IMAGE_WANT: bytes, digest; fd: sealed memory, or
 				  none: the cache does not have it */
+	/* fds: of the lane to agent-uploads (uploads.h) that stripe `device`, which comes next,
+	 * has */
+	HANDOFF_UPLOADS = 30,
 	HANDOFF_TICKETED = 42, /* answer to TICKET: device, ticket; status and text */
 	/* fd: another agent's session, connection `device`; text = transport, bytes 1: this end
 	 * dialed it. Or none: status and text say why a DIAL came to nothing */

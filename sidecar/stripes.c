@@ -10,6 +10,9 @@
 
 #define STACK (256u * 1024) /* a TLS handshake is made on it */
 #define DIAL_NS 2000000000ull
+/* Named payloads wait for the stripes: dialing, and pinned memory at the agent. */
+#define HOLD_NS 3000000000ull
+#define FULL_NS 1000000000ull
 
 void stripes_init(struct stripes *stripes, struct link *link, const struct session_hello *hello,
 	const struct session_welcome *welcome, const struct stripes_setting *setting)
@@ -28,31 +31,35 @@ void stripes_init(struct stripes *stripes, struct link *link, const struct sessi
 	stripes->possible =
 		welcome->features & SESSION_FEATURE_STRIPES && stripes->place.transport;
 	stripes->both = welcome->features & SESSION_FEATURE_STRIPES_BACK;
+	stripes->named = stripes->both && welcome->features & SESSION_FEATURE_NAMES;
 	stripes->most = stripes->both ? SESSION_STRIPES : SESSION_STRIPES_ONE_WAY;
 	for (int i = 0; i < SESSION_STRIPES; i++)
 		stripes->at[i].stripes = stripes;
 }
 
-/* All of it, behind its head. 0, or -errno. */
-static int stripe_send(struct stripe *stripe, const struct stripe_piece *piece)
+/* Until *work, which others move, is not SEEN any more. False: it is over. */
+static bool stripe_wait(const struct stripes *stripes, _Atomic uint32_t *work,
+	_Atomic uint32_t *asleep, uint32_t seen)
 {
-	return piece_send(
-		&stripe->sender, stripe->link, piece->bytes, piece->n, &stripe->stripes->stop);
-}
-
-/* Until *tail, which the channel moves, is not HEAD any more. False: it is over. */
-static bool stripe_wait(const struct stripes *stripes, _Atomic uint32_t *tail,
-	_Atomic uint32_t *asleep, uint32_t head)
-{
-	return wait_change(tail, head, asleep, &stripes->stop, stripes->spin) &&
+	return wait_change(work, seen, asleep, &stripes->stop, stripes->spin) &&
 	       !atomic_load(&stripes->stop);
 }
 
-/* One more in a queue that ends at *tail. */
-static void stripe_queued(_Atomic uint32_t *tail, _Atomic uint32_t *asleep)
+/* There is something to do: for who sleeps on *work. */
+static void stripe_work(_Atomic uint32_t *work, _Atomic uint32_t *asleep)
 {
-	atomic_fetch_add_explicit(tail, 1, memory_order_release);
-	wait_changed(tail, asleep);
+	atomic_fetch_add_explicit(work, 1, memory_order_release);
+	wait_changed(work, asleep);
+}
+
+/* The channel looks again at what it held back. */
+static void stripes_tell(struct stripes *stripes)
+{
+	uint64_t one = 1;
+
+	wait_fence();
+	if (atomic_load_explicit(&stripes->held, memory_order_relaxed))
+		(void)!write(stripes->wake, &one, sizeof(one));
 }
 
 static void stripe_broke(struct stripe *stripe, int ret)
@@ -68,22 +75,75 @@ static void stripe_broke(struct stripe *stripe, int ret)
 	(void)!write(stripe->stripes->wake, &one, sizeof(one));
 }
 
-static int stripe_receive(struct stripe *stripe, const struct stripe_place *place)
+/* The payload behind HEAD. */
+static int stripe_receive(
+	struct stripe *stripe, const struct session_piece *head, const struct stripe_place *place)
 {
 	struct piece_receiver *pieces = &stripe->receiver.pieces;
 	unsigned char nowhere[4096];
-	struct session_piece head;
-	int ret = piece_receive_head(pieces, stripe->link, &head);
+	int ret = 0;
 
-	if (ret || head.length != place->n)
-		return ret ? ret : -EPROTO;
+	if (head->length != place->n || pieces->marks)
+		return -EPROTO;
 	if (place->to)
-		return piece_receive(pieces, stripe->link, &head, place->to, NULL);
-	for (uint32_t left = head.coded ? head.coded : place->n, n; left && !ret; left -= n) {
+		return piece_receive(pieces, stripe->link, head, place->to, NULL);
+	for (uint32_t left = head->coded ? head->coded : place->n, n; left && !ret; left -= n) {
 		n = left < sizeof(nowhere) ? left : (uint32_t)sizeof(nowhere);
 		ret = link_receive_all(stripe->link, nowhere, n);
 	}
 	return ret;
+}
+
+/* What the agent says of names that were asked for. */
+static int stripe_hear(struct stripe *stripe, const struct session_piece *head)
+{
+	uint64_t have;
+	int ret = names_await(&stripe->names)
+			  ? piece_receive_plain(&stripe->receiver.pieces, stripe->link, head,
+				    &have, sizeof(have))
+			  : -EPROTO;
+
+	if (ret)
+		return ret;
+	names_hear(&stripe->names, head->length, have);
+	stripe_work(&stripe->work, &stripe->asleep);
+	return 0;
+}
+
+/* Until there is a place for payload N, or an answer to come. False: it is over. */
+static bool receiver_wait(struct stripe *stripe, uint32_t n, bool payload)
+{
+	struct stripe_receiver *r = &stripe->receiver;
+
+	for (;;) {
+		uint32_t work = atomic_load_explicit(&r->work, memory_order_acquire);
+
+		if (atomic_load_explicit(&r->awaited, memory_order_acquire) != n ||
+			(!payload && names_await(&stripe->names)))
+			return !atomic_load(&stripe->stripes->stop);
+		if (!stripe_wait(stripe->stripes, &r->work, &r->asleep, work))
+			return false;
+	}
+}
+
+/* One of either. 1: payload N has landed; 0: none has; -ECANCELED: it is over; or -errno. */
+static int receiver_turn(struct stripe *stripe, uint32_t n)
+{
+	struct stripe_receiver *r = &stripe->receiver;
+	struct session_piece head;
+	int ret;
+
+	if (!receiver_wait(stripe, n, false))
+		return -ECANCELED;
+	ret = piece_receive_head(&r->pieces, stripe->link, &head);
+	if (ret)
+		return ret;
+	if (r->pieces.marks & SESSION_PIECE_ASK)
+		return stripe_hear(stripe, &head);
+	if (!receiver_wait(stripe, n, true))
+		return -ECANCELED;
+	ret = stripe_receive(stripe, &head, &r->places[n % STRIPE_PLACES]);
+	return ret ? ret : 1;
 }
 
 static void *receiver_main(void *argument)
@@ -94,13 +154,17 @@ static void *receiver_main(void *argument)
 	uint64_t one = 1;
 
 	segment_guard(stripes->segments);
-	for (uint32_t n = 0; stripe_wait(stripes, &r->awaited, &r->asleep, n);) {
-		int ret = stripe_receive(stripe, &r->places[n % STRIPE_PLACES]);
+	for (uint32_t n = 0;;) {
+		int ret = receiver_turn(stripe, n);
 
-		if (ret || segment_broken()) {
+		if (ret == -ECANCELED)
+			break;
+		if (ret < 0 || segment_broken()) {
 			stripe_broke(stripe, segment_broken() ? -EFAULT : ret);
 			break;
 		}
+		if (!ret)
+			continue;
 		atomic_store_explicit(&r->landed, ++n, memory_order_release);
 		wait_fence();
 		if (atomic_load_explicit(&stripes->asleep, memory_order_relaxed))
@@ -110,16 +174,26 @@ static void *receiver_main(void *argument)
 	return NULL;
 }
 
-/* Each end says that it is there: an empty piece. 0, or -errno. */
+/* Each end says that it is there: an empty piece. The agent's may bring a seed. 0, or -errno.
+ */
 static int stripe_greet(struct stripe *stripe)
 {
 	const struct stripe_piece nothing = {0};
+	struct session_names names;
 	struct session_piece head;
-	int ret = stripe_send(stripe, &nothing);
+	int ret = piece_send(&stripe->sender, stripe->link, nothing.bytes, nothing.n,
+		&stripe->stripes->stop);
 
 	if (!ret)
 		ret = link_receive_all(stripe->link, &head, sizeof(head));
-	return ret ? ret : head.length ? -EPROTO : 0;
+	if (ret || !head.coded || !stripe->stripes->named)
+		return ret ? ret : head.length ? -EPROTO : 0;
+	if (head.length || head.coded != sizeof(names))
+		return -EPROTO;
+	ret = link_receive_all(stripe->link, &names, sizeof(names));
+	if (!ret)
+		names_begin(&stripe->names, &names);
+	return ret;
 }
 
 static int receiver_start(struct stripe *stripe)
@@ -130,6 +204,7 @@ static int receiver_start(struct stripe *stripe)
 
 	piece_receiver_init(
 		&stripe->receiver.pieces, stripes->coded, &stripes->counts->received);
+	stripe->receiver.pieces.names = stripe->names.on;
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK);
 	ret = pthread_create(&stripe->receiver.thread, &attributes, receiver_main, stripe);
@@ -144,10 +219,75 @@ static bool stripe_idle(const struct stripe *stripe)
 	       atomic_load_explicit(&stripe->tail, memory_order_relaxed);
 }
 
+/* Asks for some of what is queued behind HEAD. 0, 1: it did not, it did; or -errno. */
+static int stripe_ask(struct stripe *stripe, uint32_t head)
+{
+	struct names *names = &stripe->names;
+	uint32_t tail = atomic_load_explicit(&stripe->tail, memory_order_acquire), count;
+	int ret;
+
+	while (names_may_look(names, head, tail)) {
+		const struct stripe_piece *piece = &stripe->queue[names->looked % STRIPE_QUEUE];
+		unsigned char byte;
+
+		names_look(names, piece->bytes, piece->n,
+			stripe->sender.codes && codec_is_fill(piece->bytes, piece->n, &byte));
+	}
+	count = names->count;
+	if (!count)
+		return 0;
+	names_ask(names);
+	ret = piece_send_ask(&stripe->sender, stripe->link, names->question, count,
+		&stripe->stripes->stop);
+	stripe_work(&stripe->receiver.work, &stripe->receiver.asleep);
+	return ret ? ret : 1;
+}
+
+/* Piece number HEAD, as the agent wants it. 0: it has not said; 1; or -errno. */
+static int stripe_send(struct stripe *stripe, uint32_t head)
+{
+	const struct stripe_piece *piece = &stripe->queue[head % STRIPE_QUEUE];
+	const struct session_name *name;
+	enum names_way way = stripe->names.on ? names_of(&stripe->names, head, &name)
+					      : NAMES_AS_IT_IS;
+	int ret;
+
+	if (way == NAMES_UNKNOWN)
+		return 0;
+	if (way == NAMES_NAMED) {
+		ret = piece_send_named(
+			&stripe->sender, stripe->link, name, &stripe->stripes->stop);
+	} else {
+		stripe->sender.marks = way == NAMES_LACKING ? SESSION_PIECE_KEEP : 0;
+		ret = piece_send(&stripe->sender, stripe->link, piece->bytes, piece->n,
+			&stripe->stripes->stop);
+	}
+	return ret ? ret : 1;
+}
+
+/* What there is to do for piece number HEAD and those behind it. As stripe_send. */
+static int stripe_turn(struct stripe *stripe, uint32_t head)
+{
+	int asked = 0, ret;
+
+	if (stripe->names.on) {
+		ret = names_heed(&stripe->names);
+		if (!ret)
+			ret = asked = stripe_ask(stripe, head);
+		if (ret < 0)
+			return ret;
+	}
+	if (stripe_idle(stripe))
+		return 0;
+	ret = stripe_send(stripe, head);
+	/* A question that went out may be answered already. */
+	return ret || !asked ? ret : -EAGAIN;
+}
+
 static int stripe_serve(struct stripe *stripe)
 {
 	struct stripes *stripes = stripe->stripes;
-	uint32_t head = 0;
+	uint32_t head = 0, work;
 	int ret;
 
 	piece_sender_init(&stripe->sender, stripes->compress, &stripes->counts->sent);
@@ -157,16 +297,25 @@ static int stripe_serve(struct stripe *stripe)
 		return ret;
 	/* Before the receiver is there, which may say that it broke. */
 	atomic_store_explicit(&stripe->state, STRIPE_OPEN, memory_order_release);
+	stripes_tell(stripes);
 	if (stripes->both)
 		ret = receiver_start(stripe);
-	while (!ret && stripe_wait(stripes, &stripe->tail, &stripe->asleep, head)) {
-		ret = stripe_send(stripe, &stripe->queue[head % STRIPE_QUEUE]);
+	while (!ret) {
+		work = atomic_load_explicit(&stripe->work, memory_order_acquire);
+		ret = stripe_turn(stripe, head);
 		if (segment_broken())
 			ret = -EFAULT;
-		if (!ret)
+		if (ret > 0) {
+			ret = 0;
 			atomic_store_explicit(&stripe->head, ++head, memory_order_release);
-		if (stripe_idle(stripe))
-			piece_paused(&stripe->sender);
+			stripes_tell(stripes);
+			if (stripe_idle(stripe))
+				piece_paused(&stripe->sender);
+		} else if (ret == -EAGAIN) {
+			ret = 0;
+		} else if (!ret && !stripe_wait(stripes, &stripe->work, &stripe->asleep, work)) {
+			break;
+		}
 	}
 	return ret;
 }
@@ -183,6 +332,7 @@ static void *stripe_main(void *argument)
 		/* The link and the other stripes carry everything; it only takes longer. */
 		log_warn("lane.refused", "text=\"%s\"", error.text);
 		atomic_store(&stripe->state, STRIPE_REFUSED);
+		stripes_tell(stripes);
 		return NULL;
 	}
 	/* Who closes it sees this, or we see that it is to be closed. */
@@ -227,14 +377,22 @@ static bool stripe_put(struct stripe *stripe, const unsigned char *bytes, uint32
 			STRIPE_QUEUE)
 		return false;
 	stripe->queue[tail % STRIPE_QUEUE] = (struct stripe_piece){bytes, n};
-	stripe_queued(&stripe->tail, &stripe->asleep);
+	atomic_store_explicit(&stripe->tail, tail + 1, memory_order_release);
+	stripe_work(&stripe->work, &stripe->asleep);
 	return true;
+}
+
+/* A payload of a large copy: where payloads are named, also the rest behind whole pieces. */
+static bool stripes_large(const struct stripes *stripes, uint32_t n)
+{
+	return n >= SESSION_STRIPE_LEAST ||
+	       (stripes->named && stripes->whole && n >= SESSION_NAMES_LEAST);
 }
 
 /* False: there are none yet. */
 static bool stripes_bulk(struct stripes *stripes, uint32_t n)
 {
-	if (!stripes->possible || n < SESSION_STRIPE_LEAST)
+	if (!stripes->possible || !stripes_large(stripes, n))
 		return false;
 	if (stripes->tried)
 		return true;
@@ -242,6 +400,63 @@ static bool stripes_bulk(struct stripes *stripes, uint32_t n)
 	if (stripes->bulk >= STRIPES_OPEN_AT)
 		stripes_open(stripes);
 	return false;
+}
+
+static unsigned stripes_in(const struct stripes *stripes, enum stripe_state state)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < SESSION_STRIPES; i++)
+		n += atomic_load_explicit(&stripes->at[i].state, memory_order_relaxed) == state;
+	return n;
+}
+
+/* Of those that are open each has as much as it takes. */
+static bool stripes_full(const struct stripes *stripes)
+{
+	for (int i = 0; i < SESSION_STRIPES; i++) {
+		const struct stripe *stripe = &stripes->at[i];
+
+		if (atomic_load_explicit(&stripe->state, memory_order_acquire) == STRIPE_OPEN &&
+			atomic_load_explicit(&stripe->tail, memory_order_relaxed) -
+					atomic_load_explicit(
+						&stripe->head, memory_order_acquire) <
+				STRIPE_QUEUE)
+			return false;
+	}
+	return true;
+}
+
+static bool stripes_awaited(struct stripes *stripes, uint64_t *until)
+{
+	uint64_t now = wait_now();
+
+	if (stripes_in(stripes, STRIPE_OPEN)) {
+		*until = now + FULL_NS;
+		return stripes_full(stripes) && !stripes_broken(stripes);
+	}
+	*until = stripes->hold_until;
+	return now < *until && !stripes_broken(stripes) &&
+	       stripes_in(stripes, STRIPE_DIALING) + stripes_in(stripes, STRIPE_GREETING);
+}
+
+bool stripes_hold(struct stripes *stripes, uint32_t n, uint64_t *until)
+{
+	bool waits;
+
+	if (!stripes->named || !stripes->possible || !stripes_large(stripes, n))
+		return false;
+	if (!stripes->tried) {
+		stripes->hold_until = wait_now() + HOLD_NS;
+		stripes_open(stripes);
+	}
+	/* Who changes what is looked at sees that it is awaited, or we see the change. */
+	atomic_store_explicit(&stripes->held, true, memory_order_relaxed);
+	wait_fence();
+	waits = stripes_awaited(stripes, until);
+	if (!waits)
+		atomic_store_explicit(&stripes->held, false, memory_order_relaxed);
+	return waits;
 }
 
 void stripes_came(struct stripes *stripes, uint32_t n)
@@ -252,7 +467,10 @@ void stripes_came(struct stripes *stripes, uint32_t n)
 
 unsigned stripes_queue(struct stripes *stripes, const unsigned char *bytes, uint32_t n)
 {
-	if (!stripes_bulk(stripes, n))
+	bool bulk = stripes_bulk(stripes, n);
+
+	stripes->whole = n >= FRAME_CHUNK;
+	if (!bulk)
 		return 0;
 	/* The first that has nothing to do: it worked last, and may be awake. */
 	for (int i = 0; i < SESSION_STRIPES; i++)
@@ -291,7 +509,8 @@ int stripes_await(struct stripes *stripes, unsigned number, unsigned char *to, u
 	if (*ticket - atomic_load_explicit(&r->landed, memory_order_acquire) == STRIPE_PLACES)
 		return -EAGAIN;
 	r->places[*ticket % STRIPE_PLACES] = (struct stripe_place){to, n};
-	stripe_queued(&r->awaited, &r->asleep);
+	atomic_store_explicit(&r->awaited, *ticket + 1, memory_order_release);
+	stripe_work(&r->work, &r->asleep);
 	return 0;
 }
 
@@ -318,19 +537,12 @@ bool stripes_idle(const struct stripes *stripes)
 	return true;
 }
 
-static unsigned stripes_in(const struct stripes *stripes, enum stripe_state state)
-{
-	unsigned n = 0;
-
-	for (int i = 0; i < SESSION_STRIPES; i++)
-		n += atomic_load_explicit(&stripes->at[i].state, memory_order_relaxed) == state;
-	return n;
-}
-
 static void counts_add(struct piece_counts *to, const struct piece_counts *counts)
 {
 	atomic_fetch_add(&to->payload, atomic_load(&counts->payload));
 	atomic_fetch_add(&to->wire, atomic_load(&counts->wire));
+	atomic_fetch_add(&to->named, atomic_load(&counts->named));
+	atomic_fetch_add(&to->named_bytes, atomic_load(&counts->named_bytes));
 	for (unsigned kind = 0; kind < CODEC_KINDS; kind++)
 		atomic_fetch_add(&to->pieces[kind], atomic_load(&counts->pieces[kind]));
 }
@@ -371,13 +583,13 @@ void stripes_close(struct stripes *stripes)
 			continue;
 		uint32_t state = atomic_load(&stripe->state);
 
-		wait_wake(&stripe->tail);
+		wait_wake(&stripe->work);
 		if (state >= STRIPE_GREETING)
 			link_shut(stripe->link);
 		pthread_join(stripe->thread, NULL);
 		stripe->started = false;
 		if (stripe->receiver.started) {
-			wait_wake(&stripe->receiver.awaited);
+			wait_wake(&stripe->receiver.work);
 			pthread_join(stripe->receiver.thread, NULL);
 			stripe->receiver.started = false;
 		}

@@ -80,6 +80,7 @@ enum shim_perf {
 	PERF_USERFAULTFD = 1 << 8,  /* no_userfaultfd: managed memory is watched by SIGSEGV */
 	PERF_DIRECT = 1 << 9,	    /* no_direct: nothing goes from agent to agent */
 	PERF_ZSTD = 1 << 10,	    /* no_zstd: payloads travel as they are */
+	PERF_UPLOAD_CACHE = 1 << 11, /* no_upload_cache: and all of them do */
 };
 extern unsigned shim_perf;
 extern bool shim_counting; /* VCUDA_STATS is set */
