@@ -273,7 +273,7 @@ static bool lane_put(
 	return true;
 }
 
-/* False: it says what it may not, or reads no answer. Takes FD. */
+/* False: it says what it may not, or is not there for an answer. Takes FD. */
 static bool end_answer(struct end *end, const struct uploads_request *r, size_t n, int fd)
 {
 	struct uploads_answer answer = {.what = r->what, .slot = r->slot};
@@ -292,8 +292,10 @@ static bool end_answer(struct end *end, const struct uploads_request *r, size_t 
 	}
 	if (fd >= 0)
 		close(fd);
-	return good && send(end->fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_NOSIGNAL) ==
-			       (ssize_t)sizeof(answer);
+	/* Of a worker that ended there may be more to keep. */
+	return good && (send(end->fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_NOSIGNAL) ==
+				       (ssize_t)sizeof(answer) ||
+			       (end->keeps && errno == EPIPE));
 }
 
 void lanes_serve(struct lanes *all)
@@ -315,6 +317,8 @@ void lanes_serve(struct lanes *all)
 	else if (fd >= 0)
 		close(fd);
 	event.events = EPOLLIN | EPOLLONESHOT;
-	if ((!good && n != -EAGAIN) || epoll_ctl(all->events, EPOLL_CTL_MOD, end->fd, &event))
+	/* A peer that ended with something unread: what it said comes behind that. */
+	good |= n == -EAGAIN || n == -ECONNRESET;
+	if (!good || epoll_ctl(all->events, EPOLL_CTL_MOD, end->fd, &event))
 		end_close(end);
 }

@@ -68,13 +68,17 @@ int main(int argc, char **argv)
 	host = pageable.data();
 	if (pinned)
 		MUST(cudaMallocHost((void **)&host, bytes));
-	for (size_t at = 0, n; at < bytes; at += n) {
+	auto step = [&](size_t at) {
+		size_t n = odd && at % 5 ? 768 * 3 : most;
+
+		return n < bytes - at ? n : bytes - at;
+	};
+	for (size_t at = 0, n, half = bytes / 2; at < bytes; at += n) {
 		unsigned char *from = pinned ? host + at : host;
 
-		if (argc > 4 && (!at || (at < bytes / 2 && at + most >= bytes / 2)))
+		n = step(at);
+		if (argc > 4 && (!at || (at < half && at + n >= half)))
 			wait_for_line();
-		n = odd && at % 5 ? 768 * 3 : most;
-		n = n < bytes - at ? n : bytes - at;
 		make(seed, at, from, n);
 		if (pinned)
 			MUST(cudaMemcpyAsync(device + at, from, n, cudaMemcpyHostToDevice, 0));
@@ -86,10 +90,8 @@ int main(int argc, char **argv)
 	MUST(cudaDeviceSynchronize());
 	say("uploaded");
 	for (size_t at = 0, n; at < bytes; at += n) {
-		n = most < bytes - at ? most : bytes - at;
+		n = step(at);
 		MUST(cudaMemcpy(back.data(), device + at, n, cudaMemcpyDeviceToHost));
-		if (odd)
-			continue; /* made in other steps: below */
 		make(seed, at, pageable.data(), n);
 		if (memcmp(back.data(), pageable.data(), n)) {
 			say("wrong: what came back from %zu is not what went", at);

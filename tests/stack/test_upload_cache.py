@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Uploads by content: what a second process uploads again does not travel, and what may not happen with
+it: another tenant's hits, more memory than was allowed, wrong bytes when the process that keeps them is
+killed or the wire is cut in the middle."""
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+
+from proxy import Proxy, cutting
+from stack import BIN, BUILD, Agent, App, Sidecar, children, environment, folder, one_line, stack, wait_for
+
+MIB = 1 << 20
+UPLOADS = os.path.join(BUILD, "stack", "uploads")
+ON = ("--upload-cache", "true")
+
+
+def kept(bytes_):
+    return "--set", f"upload_cache_bytes={bytes_}"
+
+
+def totals(sidecar):
+    got = subprocess.run([os.path.join(BIN, "vcuda-client"), "status", "--json", "--socket", sidecar.socket],
+                         capture_output=True, text=True, timeout=10, env=environment())
+    return json.loads(got.stdout)
+
+
+def upload(sidecar, *words, env=None, during=None):
+    """Bytes that went to the agent, and pieces by name, of a run of `uploads`."""
+    before = totals(sidecar)["totals"]
+    app = App(*words, socket=sidecar.socket, program=UPLOADS, env=env)
+    if during:
+        during(app)
+    app.right(100)
+    wait_for(lambda: not totals(sidecar)["channels"], 30, "the channel is gone")
+    after = totals(sidecar)["totals"]
+    return after["bytes_sent"] - before["bytes_sent"], after["pieces"]["sent"]["named"] - before["pieces"]["sent"]["named"]
+
+
+def figures(agent):
+    """The cache's, as /metrics has them."""
+    return {name: int(value) for name, value in
+            re.findall(r"^vcuda_agent_upload_cache_(\w+) (\d+)$", agent.http("/metrics"), re.M)}
+
+
+def keeper(agent):
+    return wait_for(lambda: children(agent.pid, "agent-uploads"), 30, "agent-uploads is there")[0]
+
+
+def test_what_was_uploaded_before_does_not_travel():
+    with stack(agent=kept("256MiB"), sidecar=ON) as s:
+        for host, mib in (("pageable", 64), ("pinned", 48), ("tensors", 24)):
+            seed = mib
+            sent, named = upload(s.sidecar, seed, mib, host)
+            assert sent > mib * MIB and not named, (host, sent, named)
+            sent, named = upload(s.sidecar, seed, mib, host)
+            assert sent < mib * MIB / 100 and named >= 2 * mib, (host, sent, named)
+        sent, named = upload(s.sidecar, 64, 64, "pageable", env={"VCUDA_PERF": "no_upload_cache"})
+        assert sent > 64 * MIB and not named, (sent, named)
+        got = wait_for(lambda: figures(s.agent)["hits_total"] >= 2 * 136 and figures(s.agent), 10, "hits are counted")
+        assert 135 * MIB < got["bytes"] < 137 * MIB and got["hit_bytes_total"] == got["bytes"], got
+        assert not got["evictions_total"] and got["misses_total"] >= 2 * 136, got
+
+
+def test_a_byte_that_changed_travels():
+    with stack(agent=kept("64MiB"), sidecar=ON) as s:
+        upload(s.sidecar, 1, 16, "pageable")
+        sent, named = upload(s.sidecar, 2, 16, "pageable")
+        assert sent > 16 * MIB and not named, (sent, named)
+
+
+def test_tenants_are_apart():
+    with folder() as path:
+        tokens = os.path.join(path, "tokens")
+        with open(tokens, "w") as file:
+            file.write("token-a a\ntoken-b b\ntoken-a2 a/other\n")
+        agent = Agent(path, "--token-file", tokens, *kept("128MiB"))
+        sidecars = {}
+        for name in ("a", "b", "a2"):
+            with open(os.path.join(path, name), "w") as file:
+                file.write(f"token-{name}")
+            sidecars[name] = Sidecar(os.path.join(path, f"sidecar-{name}"), agent, "--token-file",
+                                     os.path.join(path, name), *ON)
+        hits = {name: upload(sidecars[name], 5, 16, "pageable")[1] for name in ("a", "b", "a2")}
+        # Accounts of one namespace have what it has.
+        assert hits == {"a": 0, "b": 0, "a2": 32}, hits
+        assert upload(sidecars["b"], 5, 16, "pageable")[1] == 32
+        for one in (*sidecars.values(), agent):
+            one.stop()
+
+
+def resident(pid):
+    """KiB of memory that no file has."""
+    with open(f"/proc/{pid}/status") as file:
+        return int(re.search(r"^RssAnon:\s+(\d+)", file.read(), re.M)[1])
+
+
+def test_no_more_is_kept_than_was_allowed():
+    with stack(agent=kept("8MiB"), sidecar=ON) as s:
+        for seed in (1, 2):
+            upload(s.sidecar, seed, 24, "pageable")
+            got = wait_for(lambda: figures(s.agent)["evictions_total"] >= seed * 48 - 16 and figures(s.agent), 10,
+                           f"what was used least makes room: {figures(s.agent)}")
+            assert got["bytes"] <= 8 * MIB, got
+        assert resident(keeper(s.agent)) < 8 * 1024 + 4096, resident(keeper(s.agent))
+        # What came last is there, and nothing before it.
+        _, named = upload(s.sidecar, 2, 24, "pageable")
+        assert not named, named
+
+
+def test_the_process_that_keeps_them_is_killed():
+    with stack(agent=kept("64MiB"), sidecar=ON) as s:
+        upload(s.sidecar, 3, 32, "pageable")
+
+        def die(app):
+            for half in range(2):
+                app.line("waiting", 60)
+                if half:
+                    os.kill(keeper(s.agent), signal.SIGKILL)
+                app.process.stdin.write("\n")
+                app.process.stdin.flush()
+
+        sent, named = upload(s.sidecar, 3, 32, "pageable", "pauses", during=die)
+        assert named and sent > 15 * MIB, (sent, named)
+        first = keeper(s.agent)
+        upload(s.sidecar, 3, 32, "pageable")
+        _, named = upload(s.sidecar, 3, 32, "pageable")
+        assert named == 64 and keeper(s.agent) == first, named
+        # One that does not go on is as good as dead, and what it does later harms nobody.
+        os.kill(first, signal.SIGSTOP)
+        try:
+            upload(s.sidecar, 3, 16, "pageable")
+        finally:
+            os.kill(first, signal.SIGCONT)
+        upload(s.sidecar, 3, 32, "pageable")
+
+
+def test_wires_that_are_cut_within():
+    with contextlib.ExitStack() as exits:
+        s = exits.enter_context(stack(agent=kept("64MiB"), sidecar=ON, between=Proxy))
+        for _ in range(3):
+            with cutting(s.between, 0.05):
+                upload(s.sidecar, 9, 48, "tensors")
+        assert s.between.cuts, "nothing was cut"
+        exits.callback(s.between.close)
+
+
+def test_off():
+    for agent, sidecar in (((), ON), (kept("64MiB"), ())):
+        with stack(agent=agent, sidecar=sidecar) as s:
+            for _ in range(2):
+                sent, named = upload(s.sidecar, 1, 16, "pageable")
+                assert sent > 16 * MIB and not named, (sent, named)
+            assert figures(s.agent)["misses_total"] == 0
+            assert bool(children(s.agent.pid, "agent-uploads")) == bool(agent)
+
+
+def test_bad_words_are_named():
+    one_line([os.path.join(BIN, "vcuda-client"), "probe", "--upload-cache", "perhaps"], "--upload-cache", "perhaps")
+    one_line([os.path.join(BIN, "gpu-agent"), "--set", "upload_cache_bytes=much"], "upload_cache_bytes", "32GiB")
