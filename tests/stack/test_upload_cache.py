@@ -7,8 +7,11 @@ import json
 import os
 import re
 import signal
+import struct
 import subprocess
 
+import test_stripes
+from peer import POST, frame
 from proxy import Proxy, cutting
 from stack import BIN, BUILD, Agent, App, Sidecar, children, environment, folder, one_line, stack, wait_for
 
@@ -145,6 +148,64 @@ def test_wires_that_are_cut_within():
                 upload(s.sidecar, 9, 48, "tensors")
         assert s.between.cuts, "nothing was cut"
         exits.callback(s.between.close)
+
+
+FEATURES = 0x2 | 0x4 | 0x8 | 1 << 13  # RESUME, STRIPES, STRIPES_BACK, NAMES
+ASK, NAMED, KEEP = 1 << 31, 1 << 30, 1 << 29
+NAME = struct.Struct("<QQII")
+
+
+def piece(length, coded, data=b""):
+    return struct.pack("<II", length, coded) + data
+
+
+@contextlib.contextmanager
+def named_stripe(address):
+    """A client of our own that may name payloads: (commands, replies, its first stripe)."""
+    commands, told = test_stripes.greet(address, 1, features=FEATURES, grace_ms=10000)
+    assert told["status"] == 0 and told["features"] == FEATURES, told
+    replies, _ = test_stripes.greet("127.0.0.1:%d" % told["reply_port"], 2, told["session"], told["secret"])
+    stripe, mine = test_stripes.greet(address, 4, told["session"], told["secret"], FEATURES)
+    assert mine["stripe"] == 1, mine
+    try:
+        stripe.settimeout(10)
+        stripe.sendall(bytes(8))
+        greeting = test_stripes.read(stripe, 24)
+        assert greeting[:8] == piece(0, 16), greeting
+        yield commands, replies, stripe
+    finally:
+        for one in (commands, replies, stripe):
+            one.close()
+
+
+def test_a_client_that_lies_harms_itself_alone():
+    name = NAME.pack(1, 2, 4096, 0)
+    lies = (piece(ASK | 1, 23, name[:23]), piece(ASK | 1, 25, name + b"x"), piece(ASK | 65, 65 * 24, name * 65),
+            piece(ASK, 0), piece(NAMED | 4096, 23, name[:23]), piece(NAMED | 4095, 24, name),
+            piece(NAMED | 1 << 22, 24, name), piece(ASK | NAMED | 1, 24, name), piece(KEEP | 2 << 20, 0),
+            piece(KEEP, 0), piece(0, 16, bytes(16)))
+    with stack(agent=kept("64MiB"), sidecar=ON) as s:
+        upload(s.sidecar, 1, 8, "pageable")
+        for lie in lies:
+            with named_stripe(s.agent.address) as (commands, replies, stripe):
+                stripe.sendall(lie)
+                commands.sendall(frame(POST, payload=b"x" * 4096, op=1, flags=0x10, seq=1)[:-4096])
+                test_stripes.ends(replies, "that is not what it says")
+        with named_stripe(s.agent.address) as (commands, replies, stripe):
+            # Names that nothing follows, and other bytes under a name that was asked for.
+            for i in range(300):
+                stripe.sendall(piece(ASK | 1, 24, NAME.pack(i, 2, 4096, 0)))
+                assert test_stripes.read(stripe, 16) == piece(ASK | 1, 8, bytes(8))
+            stripe.sendall(piece(KEEP | 4096, 0, b"y" * 4096))
+            commands.sendall(frame(POST, payload=b"x" * 4096, op=1, flags=0x10, seq=1)[:-4096])
+            wait_for(lambda: figures(s.agent)["bytes"] == 8 * MIB + 4096, 10, "they are kept")
+            stripe.sendall(piece(ASK | 1, 24, NAME.pack(299, 2, 4096, 0)))
+            assert test_stripes.read(stripe, 16) == piece(ASK | 1, 8, bytes(8)), "under the name that they have"
+            # A name that nobody said to be there: the stripe is cut.
+            stripe.sendall(piece(NAMED | 4096, 24, name))
+            commands.sendall(frame(POST, payload=b"x" * 4096, op=1, flags=0x10, seq=2)[:-4096])
+            assert not stripe.recv(1)
+        assert upload(s.sidecar, 1, 8, "pageable")[1] == 16
 
 
 def test_off():
