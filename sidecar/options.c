@@ -366,8 +366,9 @@ static int set_compress(
 static int set_upload_cache(
 	struct options *options, const struct config_item *item, struct error *error)
 {
-	int value;
-	int ret = config_bool(item, &value, error);
+	bool one = !strcmp(item->text, "1");
+	int value = one;
+	int ret = one || !strcmp(item->text, "0") ? 0 : config_bool(item, &value, error);
 
 	if (!ret)
 		options->upload_cache = value;

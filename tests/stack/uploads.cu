@@ -2,8 +2,9 @@
 /* What a program that loads weights does: copies of random bytes to the device, each buffer used for
  * something else as soon as the call returned; then all of them are read back and compared.
  *
- *     uploads SEED MIB HOST [PAUSES]    HOST: pageable, pinned (asynchronous) or tensors (odd sizes)
+ *     uploads SEED MIB HOST [PAUSES]    HOST: pageable, tensors (odd sizes), whole or pinned
  *
+ * whole and pinned (asynchronous): all is made before, and `seconds` says how long the copies took.
  * PAUSES: a line of the standard input is awaited before each half.
  */
 #include <cuda_runtime.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <vector>
 
@@ -42,6 +44,14 @@ static void make(uint64_t seed, uint64_t at, unsigned char *to, size_t n)
 	}
 }
 
+static double now()
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static void wait_for_line()
 {
 	char byte = 0;
@@ -54,15 +64,17 @@ static void wait_for_line()
 int main(int argc, char **argv)
 {
 	if (argc < 4) {
-		fprintf(stderr, "uploads SEED MIB pageable|pinned|tensors [pauses]\n");
+		fprintf(stderr, "uploads SEED MIB pageable|tensors|whole|pinned [pauses]\n");
 		return 2;
 	}
 	const uint64_t seed = strtoull(argv[1], NULL, 0);
 	const size_t bytes = strtoull(argv[2], NULL, 0) << 20;
 	const bool pinned = !strcmp(argv[3], "pinned"), odd = !strcmp(argv[3], "tensors");
+	const bool before = pinned || !strcmp(argv[3], "whole");
 	const size_t most = odd ? 2359296 : 4u << 20; /* a matrix of 768 x 768 floats */
 	unsigned char *device, *host;
-	std::vector<unsigned char> pageable(most), back(most);
+	std::vector<unsigned char> pageable(before && !pinned ? bytes : most), back(most), again(most);
+	double begin;
 
 	MUST(cudaMalloc(&device, bytes));
 	host = pageable.data();
@@ -73,13 +85,19 @@ int main(int argc, char **argv)
 
 		return n < bytes - at ? n : bytes - at;
 	};
+	for (size_t at = 0, n; before && at < bytes; at += n) {
+		n = step(at);
+		make(seed, at, host + at, n);
+	}
+	begin = now();
 	for (size_t at = 0, n, half = bytes / 2; at < bytes; at += n) {
-		unsigned char *from = pinned ? host + at : host;
+		unsigned char *from = before ? host + at : host;
 
 		n = step(at);
 		if (argc > 4 && (!at || (at < half && at + n >= half)))
 			wait_for_line();
-		make(seed, at, from, n);
+		if (!before)
+			make(seed, at, from, n);
 		if (pinned)
 			MUST(cudaMemcpyAsync(device + at, from, n, cudaMemcpyHostToDevice, 0));
 		else
@@ -88,12 +106,12 @@ int main(int argc, char **argv)
 			memset(from, 0xa5, n);
 	}
 	MUST(cudaDeviceSynchronize());
-	say("uploaded");
+	say("seconds %.6f", now() - begin);
 	for (size_t at = 0, n; at < bytes; at += n) {
 		n = step(at);
 		MUST(cudaMemcpy(back.data(), device + at, n, cudaMemcpyDeviceToHost));
-		make(seed, at, pageable.data(), n);
-		if (memcmp(back.data(), pageable.data(), n)) {
+		make(seed, at, again.data(), n);
+		if (memcmp(back.data(), again.data(), n)) {
 			say("wrong: what came back from %zu is not what went", at);
 			return 1;
 		}
