@@ -414,8 +414,8 @@ static void channel_sleep(struct channel *channel, uint64_t now)
 {
 	struct channel_page *page = channel->page;
 	bool held = channel->link && channel->out.held;
-	bool takes = channel->link && outbound_empty(&channel->out) && !channel->broken_at &&
-		     !held;
+	bool takes =
+		channel->link && outbound_empty(&channel->out) && !channel->broken_at && !held;
 	bool cut = resume_is_cut(&channel->resume);
 	bool lands = replies_wait(&channel->replies);
 	uint64_t at = channel_deadline(channel, now);
@@ -425,7 +425,8 @@ static void channel_sleep(struct channel *channel, uint64_t now)
 	struct pollfd fds[5] = {
 		{.fd = channel->gone ? -1 : channel->socket, .events = POLLIN},
 		{.fd = channel->stopping ? -1 : channel->server->stop_fd, .events = POLLIN},
-		{.fd = takes || cut || lands || held ? channel->doorbell : -1, .events = POLLIN},
+		{.fd = takes || cut || lands || held ? channel->doorbell : -1,
+			.events = POLLIN},
 		{.fd = -1},
 		{.fd = -1},
 	};

@@ -126,11 +126,11 @@ static void print_channels(const cJSON *channels)
 	cJSON_ArrayForEach(channel, channels) several |=
 		strcmp(text_of(channel, "agent"), text_of(channels->child, "agent")) != 0;
 	if (cJSON_GetArraySize(channels))
-		printf("%8s  %-5s  %7s  %10s  %10s  %10s  %10s  %9s  %9s  %7s  %8s  %9s  %9s  %s\n",
+		printf("%8s  %-5s  %7s  %10s  %10s  %10s  %10s  %9s  %9s  %7s  %8s  %9s  %9s  "
+		       "%s\n",
 			"PID", "STATE", "SECONDS", "FRAMES OUT", "MIB OUT", "FRAMES IN",
 			"MIB IN", "IN FLIGHT", "TRANSPORT", "STRIPES", "COMPRESS", "NAMED MIB",
-			"WIRE MB/S",
-			several ? "PROGRAM, AGENT" : "PROGRAM");
+			"WIRE MB/S", several ? "PROGRAM, AGENT" : "PROGRAM");
 	cJSON_ArrayForEach(channel, channels)
 	{
 		double rate = number(channel, "wire_bytes_per_second");

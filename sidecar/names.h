@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Payloads by content, of one stripe: which of those that are queued the agent has.  The sender
- * looks at the queue ahead of what it sends, asks, and learns of each piece how it is to go; the
- * receiver only puts the answers down (protocol/wire/session.h).
+ * looks at the queue ahead of what it sends, asks, and learns of each piece how it is to go;
+ * the receiver only puts the answers down (protocol/wire/session.h).
  */
 #ifndef VCUDA_SIDECAR_NAMES_H
 #define VCUDA_SIDECAR_NAMES_H
@@ -36,7 +36,7 @@ struct names {
 		struct session_name name;
 	} pieces[SESSION_NAMES_AHEAD]; /* those that were looked at, by their number */
 	struct session_name question[NAMES_BATCH];
-	uint32_t count;			   /* of names in it */
+	uint32_t count;			  /* of names in it */
 	uint32_t counts[NAMES_QUESTIONS]; /* of those that were asked */
 	/* Between both. */
 	_Atomic uint32_t asked, answers; /* questions, and what came */

@@ -76,8 +76,8 @@ static void stripe_broke(struct stripe *stripe, int ret)
 }
 
 /* The payload behind HEAD. */
-static int stripe_receive(
-	struct stripe *stripe, const struct session_piece *head, const struct stripe_place *place)
+static int stripe_receive(struct stripe *stripe, const struct session_piece *head,
+	const struct stripe_place *place)
 {
 	struct piece_receiver *pieces = &stripe->receiver.pieces;
 	unsigned char nowhere[4096];
@@ -98,10 +98,9 @@ static int stripe_receive(
 static int stripe_hear(struct stripe *stripe, const struct session_piece *head)
 {
 	uint64_t have;
-	int ret = names_await(&stripe->names)
-			  ? piece_receive_plain(&stripe->receiver.pieces, stripe->link, head,
-				    &have, sizeof(have))
-			  : -EPROTO;
+	int ret = names_await(&stripe->names) ? piece_receive_plain(&stripe->receiver.pieces,
+							stripe->link, head, &have, sizeof(have))
+					      : -EPROTO;
 
 	if (ret)
 		return ret;
@@ -237,8 +236,8 @@ static int stripe_ask(struct stripe *stripe, uint32_t head)
 	if (!count)
 		return 0;
 	names_ask(names);
-	ret = piece_send_ask(&stripe->sender, stripe->link, names->question, count,
-		&stripe->stripes->stop);
+	ret = piece_send_ask(
+		&stripe->sender, stripe->link, names->question, count, &stripe->stripes->stop);
 	stripe_work(&stripe->receiver.work, &stripe->receiver.asleep);
 	return ret ? ret : 1;
 }
@@ -248,8 +247,8 @@ static int stripe_send(struct stripe *stripe, uint32_t head)
 {
 	const struct stripe_piece *piece = &stripe->queue[head % STRIPE_QUEUE];
 	const struct session_name *name;
-	enum names_way way = stripe->names.on ? names_of(&stripe->names, head, &name)
-					      : NAMES_AS_IT_IS;
+	enum names_way way =
+		stripe->names.on ? names_of(&stripe->names, head, &name) : NAMES_AS_IT_IS;
 	int ret;
 
 	if (way == NAMES_UNKNOWN)
@@ -313,7 +312,8 @@ static int stripe_serve(struct stripe *stripe)
 				piece_paused(&stripe->sender);
 		} else if (ret == -EAGAIN) {
 			ret = 0;
-		} else if (!ret && !stripe_wait(stripes, &stripe->work, &stripe->asleep, work)) {
+		} else if (!ret &&
+			   !stripe_wait(stripes, &stripe->work, &stripe->asleep, work)) {
 			break;
 		}
 	}

@@ -57,8 +57,8 @@ struct stripe {
 	/* What is to come over it, in that order. */
 	struct stripe_receiver {
 		pthread_t thread;
-		bool started;		  /* the sender's, until it has ended */
-		_Atomic uint32_t landed;  /* received */
+		bool started;		 /* the sender's, until it has ended */
+		_Atomic uint32_t landed; /* received */
 		_Atomic uint32_t awaited;
 		_Atomic uint32_t work; /* awaited, and questions; the receiver sleeps on it */
 		_Atomic uint32_t asleep;

@@ -77,9 +77,8 @@ static int make_pairs(int ends[4])
 
 void uploads_lane(struct front *front, const struct session *session, uint32_t number)
 {
-	struct uploads_lane lane = {.version = UPLOADS_VERSION,
-		.stripe = number,
-		.session = session->number};
+	struct uploads_lane lane = {
+		.version = UPLOADS_VERSION, .stripe = number, .session = session->number};
 	const struct handoff h = {
 		.version = HANDOFF_VERSION, .what = HANDOFF_UPLOADS, .device = number};
 	int ends[4], ret;

@@ -165,8 +165,8 @@ __attribute__((noreturn)) static void become(
 			_exit(126);
 	close_range((unsigned)(AGENT_FD_SOCKET + count), ~0u, 0);
 	/* Only now: what the supervisor keeps may stand at every number up to that. */
-	spawn_limit_files(
-		strcmp(role, "worker") && strcmp(role, "probe") ? SPAWN_FILES_MOST : WORKER_FILES);
+	spawn_limit_files(strcmp(role, "worker") && strcmp(role, "probe") ? SPAWN_FILES_MOST
+									  : WORKER_FILES);
 	execve("/proc/self/exe", argv, env);
 	_exit(127);
 }

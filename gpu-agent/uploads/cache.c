@@ -98,7 +98,8 @@ struct cache *cache_open(uint64_t bytes, struct error *error)
 		cache_close(c);
 		return NULL;
 	}
-	madvise(c->memory, count * PIECE, MADV_HUGEPAGE); /* fewer faults, where there are any */
+	madvise(c->memory, count * PIECE,
+		MADV_HUGEPAGE); /* fewer faults, where there are any */
 	memset(c->bucket, 0xff, c->buckets * sizeof(*c->bucket));
 	c->free = c->used = (struct list){CACHE_NONE, CACHE_NONE};
 	for (uint32_t i = 0; i < c->count; i++)

@@ -240,8 +240,7 @@ static bool lane_give(
 		lane->count--;
 		found = cache_is(cache, piece, &r->names[0]);
 		if (found && pwrite(atomic_load(&lane->memory), cache_bytes(cache, piece),
-				     r->names[0].length,
-				     (off_t)r->slot * UPLOADS_SLOT_BYTES) ==
+				     r->names[0].length, (off_t)r->slot * UPLOADS_SLOT_BYTES) ==
 				     (ssize_t)r->names[0].length) {
 			answer->status = 0;
 			cache_count_hit(cache, piece);

@@ -22,7 +22,7 @@
 
 #define STACK (128u * 1024)
 #define SLOT_BYTES FRAME_PAYLOAD_MAX
-_Static_assert(STRIPE_SLOTS * SLOT_BYTES == UPLOADS_MEMORY, "agent-uploads knows the slots");
+_Static_assert(STRIPE_SLOTS *SLOT_BYTES == UPLOADS_MEMORY, "agent-uploads knows the slots");
 
 static void stripe_ring(struct stripe *stripe)
 {
@@ -81,8 +81,8 @@ static int stripe_greet(struct stripe *stripe)
 	struct iovec iov[2] = {{&empty, sizeof(empty)}, {&names, sizeof(names)}};
 	int ret = atomic_load_explicit(&stripe->both, memory_order_relaxed)
 			  ? -EPROTO
-			  : link_send_all(stripe->link, iov, uploads->began ? 2 : 1, &stripe->cut,
-				    NULL);
+			  : link_send_all(stripe->link, iov, uploads->began ? 2 : 1,
+				    &stripe->cut, NULL);
 
 	if (!ret)
 		atomic_store_explicit(&stripe->both, true, memory_order_release);
@@ -93,8 +93,8 @@ static int stripe_greet(struct stripe *stripe)
 static int stripe_answer(struct stripe *stripe, const struct session_piece *head)
 {
 	struct session_name names[SESSION_NAMES_ASK];
-	struct session_piece answer = {.length = SESSION_PIECE_ASK | head->length,
-		.coded = sizeof(uint64_t)};
+	struct session_piece answer = {
+		.length = SESSION_PIECE_ASK | head->length, .coded = sizeof(uint64_t)};
 	uint64_t have;
 	struct iovec iov[2] = {{&answer, sizeof(answer)}, {&have, sizeof(have)}};
 	int ret = piece_receive_plain(&stripe->pieces, stripe->link, head, names,
@@ -110,7 +110,8 @@ static int stripe_answer(struct stripe *stripe, const struct session_piece *head
 }
 
 /* The next payload, into slot NUMBER. */
-static int stripe_take(struct stripe *stripe, const struct session_piece *piece, uint32_t number)
+static int stripe_take(
+	struct stripe *stripe, const struct session_piece *piece, uint32_t number)
 {
 	struct stripe_slot *slot = &stripe->slots[number];
 	unsigned char *bytes = stripe->base + number * SLOT_BYTES;

@@ -70,8 +70,8 @@ static bool hear(int fd, uint32_t what, struct uploads_answer *answer)
 	       answer->what == what;
 }
 
-static bool request(struct uploads_lane_end *lane, const struct uploads_request *r,
-	int memory, struct uploads_answer *answer)
+static bool request(struct uploads_lane_end *lane, const struct uploads_request *r, int memory,
+	struct uploads_answer *answer)
 {
 	size_t n = offsetof(struct uploads_request, names) + r->count * sizeof(r->names[0]);
 
@@ -105,8 +105,7 @@ uint64_t uploads_ask(
 	return request(lane, &r, -1, &answer) ? answer.have : 0;
 }
 
-bool uploads_give(
-	struct uploads_lane_end *lane, const struct session_name *name, uint32_t slot)
+bool uploads_give(struct uploads_lane_end *lane, const struct session_name *name, uint32_t slot)
 {
 	struct uploads_request r = {.what = UPLOADS_GIVE, .slot = slot, .count = 1};
 	struct uploads_answer answer;

@@ -21,12 +21,12 @@
  * how many bytes it has, and how many stand for them (transport/codec/codec.h).  Each is coded
  * for itself, so what is sent again may be coded otherwise.
  *
- * Where both know SESSION_FEATURE_NAMES, the worker's empty piece on a stripe may bring a struct
- * session_names: payloads of that stripe can be told by their content then.  The sidecar asks
- * (SESSION_PIECE_ASK), as far ahead as it likes, which of some names the agent has bytes for,
- * and is answered by as many bits.  For what the agent has it sends the name (_NAMED), and for
- * the rest the bytes, which the agent is to keep where it can (_KEEP).  Who was told that bytes
- * are there may name them on that stripe until it ends.
+ * Where both know SESSION_FEATURE_NAMES, the worker's empty piece on a stripe may bring a
+ * struct session_names: payloads of that stripe can be told by their content then.  The sidecar
+ * asks (SESSION_PIECE_ASK), as far ahead as it likes, which of some names the agent has bytes
+ * for, and is answered by as many bits.  For what the agent has it sends the name (_NAMED), and
+ * for the rest the bytes, which the agent is to keep where it can (_KEEP).  Who was told that
+ * bytes are there may name them on that stripe until it ends.
  *
  * A token that is longer than HELLO's field, a signed one, comes behind it: the HELLO has
  * SESSION_VERSION_CREDENTIAL for a version then, which an older agent refuses in words, and a

@@ -48,7 +48,7 @@ struct session {
 	int handoff, commands, replies;
 	uint64_t seq;
 	uint32_t stripes;
-	int ends[SESSION_STRIPES]; /* ours of its stripes */
+	int ends[SESSION_STRIPES];     /* ours of its stripes */
 	int lanes[SESSION_STRIPES][2]; /* and of what these ask agent-uploads by; 0: nothing */
 };
 
@@ -186,8 +186,8 @@ static void send_handoff(struct session *s, const struct record *r, const uint8_
 /* An agent-uploads that says beforehand what it will have been asked: payloads may be named. */
 static void open_lane(struct session *s, uint32_t number)
 {
-	static const uint32_t answers[] = {UPLOADS_BEGIN, UPLOADS_ASK, UPLOADS_GIVE, UPLOADS_ASK,
-		UPLOADS_GIVE, UPLOADS_GIVE};
+	static const uint32_t answers[] = {UPLOADS_BEGIN, UPLOADS_ASK, UPLOADS_GIVE,
+		UPLOADS_ASK, UPLOADS_GIVE, UPLOADS_GIVE};
 	const struct handoff h = {
 		.version = HANDOFF_VERSION, .what = HANDOFF_UPLOADS, .device = number};
 	int *lane = s->lanes[s->stripes], theirs[2];
@@ -195,7 +195,8 @@ static void open_lane(struct session *s, uint32_t number)
 	for (int i = 0; i < 2; i++) {
 		int pair[2];
 
-		must(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), "socketpair");
+		must(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair),
+			"socketpair");
 		lane[i] = pair[0];
 		theirs[i] = pair[1];
 	}

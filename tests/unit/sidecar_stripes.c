@@ -2,8 +2,9 @@
  *
  * Stripes between a peer that says what it likes and memory that the program takes away: what
  * comes and goes is right, one that is cut within a payload breaks, and memory that is gone is
- * told apart from that, whether the kernel or the thread itself finds it out.  Where payloads are
- * named, what the agent has does not go, and an agent that answers what nobody asked is left.
+ * told apart from that, whether the kernel or the thread itself finds it out.  Where payloads
+ * are named, what the agent has does not go, and an agent that answers what nobody asked is
+ * left.
  */
 #include <errno.h>
 #include <poll.h>
@@ -324,10 +325,12 @@ static unsigned queue_named(struct bench *b, struct session_name *name)
 	struct session_piece head;
 
 	assert_in_range(number, 1, SESSION_STRIPES);
-	assert_int_equal(recv(peer.fds[number], &head, sizeof(head), MSG_WAITALL), sizeof(head));
+	assert_int_equal(
+		recv(peer.fds[number], &head, sizeof(head), MSG_WAITALL), sizeof(head));
 	assert_int_equal(head.length, SESSION_PIECE_ASK | 1);
 	assert_int_equal(head.coded, sizeof(*name));
-	assert_int_equal(recv(peer.fds[number], name, sizeof(*name), MSG_WAITALL), sizeof(*name));
+	assert_int_equal(
+		recv(peer.fds[number], name, sizeof(*name), MSG_WAITALL), sizeof(*name));
 	return number;
 }
 
@@ -335,7 +338,8 @@ static void answer(unsigned number, uint32_t length, uint32_t coded, uint64_t ha
 {
 	const struct session_piece head = {.length = length, .coded = coded};
 
-	assert_int_equal(send(peer.fds[number], &head, sizeof(head), MSG_NOSIGNAL), sizeof(head));
+	assert_int_equal(
+		send(peer.fds[number], &head, sizeof(head), MSG_NOSIGNAL), sizeof(head));
 	assert_int_equal(
 		send(peer.fds[number], &have, sizeof(have), MSG_NOSIGNAL), sizeof(have));
 }
@@ -359,7 +363,8 @@ static void test_named(void **state)
 		if (i % 2) {
 			assert_int_equal(head.length, SESSION_PIECE_NAMED | BYTES);
 			assert_int_equal(head.coded, sizeof(said));
-			assert_int_equal(recv(peer.fds[number], &said, sizeof(said), MSG_WAITALL),
+			assert_int_equal(
+				recv(peer.fds[number], &said, sizeof(said), MSG_WAITALL),
 				sizeof(said));
 			assert_memory_equal(&said, &name, sizeof(said));
 		} else {
@@ -405,8 +410,10 @@ static void test_marks_from_the_agent(void **state)
 		uint32_t ticket;
 
 		assert_int_equal(
-			stripes_await(&b->stripes, 1, b->segments.at[0]->base, BYTES, &ticket), 0);
-		assert_int_equal(send(peer.fds[1], &head, sizeof(head), MSG_NOSIGNAL), sizeof(head));
+			stripes_await(&b->stripes, 1, b->segments.at[0]->base, BYTES, &ticket),
+			0);
+		assert_int_equal(
+			send(peer.fds[1], &head, sizeof(head), MSG_NOSIGNAL), sizeof(head));
 		assert_true(soon(broken, b));
 		assert_false(first_landed(b));
 		end(state);
@@ -425,8 +432,9 @@ static void test_held(void **state)
 	assert_false(stripes_hold(&b->stripes, 1000, &until));
 	for (unsigned i = 0; i < STRIPE_QUEUE * SESSION_STRIPES; i++) {
 		assert_false(stripes_hold(&b->stripes, FRAME_CHUNK, &until));
-		assert_in_range(stripes_queue(&b->stripes, b->segments.at[0]->base, FRAME_CHUNK),
-			1, SESSION_STRIPES);
+		assert_in_range(
+			stripes_queue(&b->stripes, b->segments.at[0]->base, FRAME_CHUNK), 1,
+			SESSION_STRIPES);
 	}
 	assert_true(stripes_hold(&b->stripes, FRAME_CHUNK, &until));
 	/* The rest of a copy. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What agent-uploads keeps, and what workers say to it: bytes are found under the name that they
- * have, and under no other one, whatever a worker says or changes meanwhile; namespaces are
- * apart; never is more kept than was allowed; nothing that a worker may say ends more than its
- * own lane.
+ * What agent-uploads keeps, and what workers say to it: bytes are found under the name that
+ * they have, and under no other one, whatever a worker says or changes meanwhile; namespaces
+ * are apart; never is more kept than was allowed; nothing that a worker may say ends more than
+ * its own lane.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -344,12 +344,12 @@ static void what_lies_outside(void **state)
 	struct stripe s;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		const struct uploads_request r = {.what = UPLOADS_PUT,
-			.slot = bad[i].slot,
-			.length = bad[i].length};
+		const struct uploads_request r = {
+			.what = UPLOADS_PUT, .slot = bad[i].slot, .length = bad[i].length};
 
 		s = open_stripe(w, "a");
-		assert_true(send(s.end.keep, &r, offsetof(struct uploads_request, names), 0) > 0);
+		assert_true(
+			send(s.end.keep, &r, offsetof(struct uploads_request, names), 0) > 0);
 		assert_over(s.end.keep);
 		close_stripe(&s);
 	}

@@ -10,7 +10,8 @@
 
 #include "protocol/wire/session.h"
 
-/* Of N bytes; where others write to them meanwhile, of none that they ever were, and that is all. */
+/* Of N bytes; where others write to them meanwhile, of none that they ever were, and that is
+ * all. */
 struct session_name name_of(uint64_t seed, const void *bytes, uint32_t n);
 
 #endif

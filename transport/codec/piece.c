@@ -127,8 +127,7 @@ int piece_send_named(struct piece_sender *sender, struct link *link,
 {
 	struct session_piece head = {
 		.length = SESSION_PIECE_NAMED | name->length, .coded = sizeof(*name)};
-	struct iovec iov[2] = {
-		{&head, sizeof(head)}, {(void *)(uintptr_t)name, sizeof(*name)}};
+	struct iovec iov[2] = {{&head, sizeof(head)}, {(void *)(uintptr_t)name, sizeof(*name)}};
 
 	count_named(sender->counts, name->length);
 	return link_send_all(link, iov, 2, stop, NULL);
@@ -137,8 +136,8 @@ int piece_send_named(struct piece_sender *sender, struct link *link,
 int piece_send_ask(struct piece_sender *sender, struct link *link,
 	const struct session_name *names, uint32_t n, const _Atomic bool *stop)
 {
-	struct session_piece head = {.length = SESSION_PIECE_ASK | n,
-		.coded = n * (uint32_t)sizeof(*names)};
+	struct session_piece head = {
+		.length = SESSION_PIECE_ASK | n, .coded = n * (uint32_t)sizeof(*names)};
 	struct iovec iov[2] = {{&head, sizeof(head)}, {(void *)(uintptr_t)names, head.coded}};
 
 	count(&sender->counts->wire, sizeof(head) + head.coded);
