@@ -294,7 +294,7 @@ static bool end_answer(struct end *end, const struct uploads_request *r, size_t 
 	/* Of a worker that ended there may be more to keep. */
 	return good && (send(end->fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_NOSIGNAL) ==
 				       (ssize_t)sizeof(answer) ||
-			       (end->keeps && errno == EPIPE));
+			       (end->keeps && (errno == EPIPE || errno == ECONNRESET)));
 }
 
 void lanes_serve(struct lanes *all)
