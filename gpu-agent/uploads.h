@@ -29,7 +29,7 @@ struct uploads_lane {
 	char space[TENSOR_SPACE];
 };
 
-/* agent-uploads -> front, each second. */
+/* agent-uploads -> front, several times a second. */
 struct uploads_counts {
 	uint32_t version;
 	uint32_t lanes;

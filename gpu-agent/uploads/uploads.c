@@ -23,7 +23,7 @@
 
 #define THREADS_MOST 8
 #define STACK (128u * 1024)
-#define COUNTS_MS 1000
+#define COUNTS_MS 250
 
 static void *serve_main(void *argument)
 {
@@ -82,7 +82,7 @@ static void say_counts(struct lanes *lanes, struct cache *cache)
 
 	cache_counts(cache, &counts);
 	counts.lanes = lanes_count(lanes);
-	/* A front that does not read loses a second's figures, no more. */
+	/* A front that does not read loses these figures, no more. */
 	(void)!send(AGENT_FD_SOCKET, &counts, sizeof(counts), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
