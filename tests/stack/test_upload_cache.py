@@ -118,9 +118,10 @@ def test_no_more_is_kept_than_was_allowed():
                            f"what was used least makes room: {figures(s.agent)}")
             assert got["bytes"] <= 8 * MIB, got
         assert resident(keeper(s.agent)) < 8 * 1024 + 4096, resident(keeper(s.agent))
-        # What came last is there, and nothing before it.
+        # What came last is there until what comes before it has taken its place.
         _, named = upload(s.sidecar, 2, 24, "pageable")
-        assert not named, named
+        assert named <= 16, named
+        assert figures(s.agent)["bytes"] <= 8 * MIB
 
 
 def test_the_process_that_keeps_them_is_killed():
