@@ -158,7 +158,7 @@ static int begin(void **state, bool by_hand, bool named)
 
 	assert_non_null(b);
 	assert_int_equal(
-		segment_create(CHANNEL_HOST, 1 << 20, &b->segments.at[0], NULL, NULL, &error),
+		segment_create(CHANNEL_HOST, 8 << 20, &b->segments.at[0], NULL, NULL, &error),
 		0);
 	b->wake = eventfd(0, EFD_NONBLOCK);
 	peer.count = 0;
@@ -318,10 +318,11 @@ static void test_memory_gone_for_what_goes(void **state)
 	assert_true(stripes_robbed(&b->stripes));
 }
 
-/* Queues a payload of BYTES and reads the question that comes for it. The stripe's number. */
-static unsigned queue_named(struct bench *b, struct session_name *name)
+/* Queues a payload of BYTES at AT and reads the question that comes for it. The stripe's
+ * number. */
+static unsigned queue_named(struct bench *b, const unsigned char *at, struct session_name *name)
 {
-	unsigned number = stripes_queue(&b->stripes, b->segments.at[0]->base, BYTES);
+	unsigned number = stripes_queue(&b->stripes, at, BYTES);
 	struct session_piece head;
 
 	assert_in_range(number, 1, SESSION_STRIPES);
@@ -353,9 +354,11 @@ static void test_named(void **state)
 	unsigned number;
 
 	for (unsigned i = 0; i < 3 * SESSION_STRIPES; i++) {
-		memset(b->segments.at[0]->base, (int)i + 1, BYTES);
-		own = name_of(SEED, b->segments.at[0]->base, BYTES);
-		number = queue_named(b, &name);
+		unsigned char *at = b->segments.at[0]->base + i * BYTES;
+
+		memset(at, (int)i + 1, BYTES);
+		own = name_of(SEED, at, BYTES);
+		number = queue_named(b, at, &name);
 		assert_memory_equal(&name, &own, sizeof(name));
 		answer(number, SESSION_PIECE_ASK | 1, sizeof(uint64_t), i % 2);
 		assert_int_equal(
@@ -391,7 +394,7 @@ static void test_forged_answer(void **state)
 	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
 		struct session_name name;
 		struct bench *b = *state;
-		unsigned number = queue_named(b, &name);
+		unsigned number = queue_named(b, b->segments.at[0]->base, &name);
 
 		answer(number, forged[i].length, forged[i].coded, 1);
 		assert_true(soon(broken, b));
