@@ -11,6 +11,7 @@ import struct
 import subprocess
 
 import test_stripes
+import test_tls
 from peer import POST, frame
 from proxy import Proxy, cutting
 from stack import BIN, BUILD, Agent, App, Sidecar, children, environment, folder, one_line, stack, wait_for
@@ -72,6 +73,22 @@ def test_what_was_uploaded_before_does_not_travel():
         got = wait_for(lambda: figures(s.agent)["hits_total"] >= 2 * 136 and figures(s.agent), 10, "hits are counted")
         assert 135 * MIB < got["bytes"] < 137 * MIB and got["hit_bytes_total"] == got["bytes"], got
         assert not got["evictions_total"] and got["misses_total"] >= 2 * 136, got
+
+
+def test_by_tls_and_by_udp():
+    with test_tls.secured(*kept("32MiB")) as (path, authority, agent):
+        sidecar = test_tls.sidecar_of(path, agent, "--tls-ca", authority.file, *ON)
+        upload(sidecar, 1, 12, "tensors")
+        wait_kept(agent, 12 * MIB - 11520)
+        sent, named = upload(sidecar, 1, 12, "tensors")
+        assert sent < 12 * MIB / 100 and named >= 24, (sent, named)
+    with folder() as path:
+        agent = Agent(path, "--address", "light://127.0.0.1", *kept("32MiB"))
+        sidecar = Sidecar(path, f"light://{agent.address}", *ON)
+        upload(sidecar, 1, 12, "pinned")
+        wait_kept(agent, 12 * MIB)
+        sent, named = upload(sidecar, 1, 12, "pinned")
+        assert sent < 12 * MIB / 100 and named == 24, (sent, named)
 
 
 def test_a_byte_that_changed_travels():
