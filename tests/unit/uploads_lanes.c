@@ -368,6 +368,47 @@ static void what_lies_outside(void **state)
 	assert_int_equal(lanes_count(w->lanes), 0);
 }
 
+/* Requests of any numbers, on lanes with and without memory: what another stripe has is right.
+ */
+static void any_numbers(void **state)
+{
+	static const uint32_t numbers[] = {
+		0, 1, 2, 7, 8, 63, 64, 65, 4096, FRAME_CHUNK, FRAME_CHUNK + 1, UINT32_MAX};
+	const unsigned count = sizeof(numbers) / sizeof(numbers[0]);
+	struct stripe s = open_stripe(*state, "a"), bad = {.memory = -1};
+	struct uploads_answer answers[16];
+
+	keep(&s, 0, FRAME_CHUNK, 9);
+	for (int i = 0; i < 3000; i++) {
+		struct uploads_request r = {.what = (uint32_t)rand() % 6,
+			.slot = numbers[(unsigned)rand() % count],
+			.length = numbers[(unsigned)rand() % count],
+			.count = numbers[(unsigned)rand() % count]};
+		size_t n = (unsigned)rand() % 4 ? offsetof(struct uploads_request, names) +
+							  r.count % 65 * sizeof(r.names[0])
+						: (unsigned)rand() % sizeof(r);
+		int which = rand() % 2, fd;
+
+		if (bad.memory < 0)
+			bad = open_stripe(*state, "a");
+		for (int j = 0; j < 4; j++)
+			r.names[j] = name_of(bad.end.seed, numbers, (uint32_t)rand() % 48);
+		fd = which ? bad.end.keep : bad.end.ask;
+		if (send(fd, &r, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN) {
+			close_stripe(&bad);
+			bad.memory = -1;
+			continue;
+		}
+		(void)!recv(fd, answers, sizeof(answers), MSG_DONTWAIT);
+	}
+	if (bad.memory >= 0)
+		close_stripe(&bad);
+	keep(&s, 0, FRAME_CHUNK, 10);
+	assert_true(has(&s, FRAME_CHUNK, 10));
+	take(&s, FRAME_CHUNK, 10);
+	close_stripe(&s);
+}
+
 /* A stripe that is opened anew: the lane that it had is closed. */
 static void one_lane_for_each_stripe(void **state)
 {
@@ -393,6 +434,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_worker_that_lies, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_makes_no_sense, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_lies_outside, setup, teardown),
+		cmocka_unit_test_setup_teardown(any_numbers, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_lane_for_each_stripe, setup, teardown),
 	};
 
