@@ -10,6 +10,7 @@ import signal
 import struct
 import subprocess
 
+import test_reload
 import test_stripes
 import test_tls
 from peer import POST, frame
@@ -141,19 +142,23 @@ def test_no_more_is_kept_than_was_allowed():
         assert figures(s.agent)["bytes"] <= 8 * MIB
 
 
+def halfway(do):
+    """For `during` of a program with pauses."""
+    def run(app):
+        for half in range(2):
+            app.line("waiting", 60)
+            if half:
+                do()
+            app.process.stdin.write("\n")
+            app.process.stdin.flush()
+    return run
+
+
 def test_the_process_that_keeps_them_is_killed():
     with stack(agent=kept("64MiB"), sidecar=ON) as s:
         upload(s.sidecar, 3, 32, "pageable")
-
-        def die(app):
-            for half in range(2):
-                app.line("waiting", 60)
-                if half:
-                    os.kill(keeper(s.agent), signal.SIGKILL)
-                app.process.stdin.write("\n")
-                app.process.stdin.flush()
-
-        sent, named = upload(s.sidecar, 3, 32, "pageable", "pauses", during=die)
+        sent, named = upload(s.sidecar, 3, 32, "pageable", "pauses",
+                             during=halfway(lambda: os.kill(keeper(s.agent), signal.SIGKILL)))
         assert named and sent > 15 * MIB, (sent, named)
         first = keeper(s.agent)
         upload(s.sidecar, 3, 32, "pageable")
@@ -174,6 +179,23 @@ def test_the_process_that_keeps_them_is_killed():
         finally:
             os.kill(first, signal.SIGCONT)
         upload(s.sidecar, 3, 32, "pageable")
+
+
+def test_a_reload_within():
+    """It empties what is kept; another size holds from then on."""
+    with folder() as path:
+        agent, file = test_reload.configured(path, "upload_cache_bytes: 32MiB")
+        sidecar = Sidecar(path, agent, *ON)
+        upload(sidecar, 4, 16, "pageable")
+        wait_kept(agent, 16 * MIB)
+        first = keeper(agent)
+        test_reload.write(file, "upload_cache_bytes: 8MiB")
+        sent, _ = upload(sidecar, 4, 16, "pageable", "pauses", during=halfway(lambda: test_reload.reload(agent)))
+        assert sent > 7 * MIB, sent
+        wait_for(lambda: keeper(agent) != first, 10, "another agent-uploads")
+        upload(sidecar, 4, 16, "pageable")
+        wait_kept(agent, 7 * MIB)
+        assert figures(agent)["bytes"] <= 8 * MIB, figures(agent)
 
 
 def test_wires_that_are_cut_within():
