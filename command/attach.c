@@ -119,6 +119,8 @@ static void wire(double rate)
 				cJSON_GetObjectItemCaseSensitive(channel, "lanes")),
 			cJSON_GetStringValue(
 				cJSON_GetObjectItemCaseSensitive(channel, "compress")));
+		if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(channel, "upload_cache")))
+			printf(", uploads by content");
 		if (rate > 0)
 			printf(", copies to the device at %.2f GB/s", rate / 1e9);
 		printf("\n");

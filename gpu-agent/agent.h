@@ -157,11 +157,12 @@ struct agent_config {
 	uint16_t gpus[HANDOFF_DEVICES]; /* shows these only, so a worker takes all it sees */
 	char cache_dir[AGENT_PATH];	/* modules by SHA-256 (cache/images.h); "": none */
 	char compiled[AGENT_PATH];	/* compiled.h; "" = none. The supervisor fills it in */
-	uint64_t host_memory;	    /* that a worker may have of the machine, 0 = no limit */
-	uint64_t cache_bytes;	    /* the cache's limit */
-	bool cache_shared;	    /* what one tenant brought is given to all */
-	uint32_t launch_timeout_ms; /* 0 = none */
-	uint32_t warm_libraries;    /* what a worker opens before its session (library.h) */
+	uint64_t host_memory;	     /* that a worker may have of the machine, 0 = no limit */
+	uint64_t cache_bytes;	     /* the cache's limit */
+	uint64_t upload_cache_bytes; /* of payloads that are kept by content; 0: none are */
+	bool cache_shared;	     /* what one tenant brought is given to all */
+	uint32_t launch_timeout_ms;  /* 0 = none */
+	uint32_t warm_libraries;     /* what a worker opens before its session (library.h) */
 	struct agent_nccl {
 		bool allowed; /* workers make connections, and have memory in common */
 		char environment[AGENT_PATH]; /* NAME=VALUE, ':' between */
@@ -197,6 +198,7 @@ int supervisor_main(struct agent_config *config, const struct reload *reload);
 int front_main(const struct agent_config *config);
 int store_main(const struct agent_config *config);
 int directory_main(const struct agent_config *config);
+int uploads_main(const struct agent_config *config);
 
 /* The worker (worker.c): opens config->driver_path, makes its contexts, says HANDOFF_READY or
  * HANDOFF_FAILED, serves one session and returns.  Called right after exec with affinity,

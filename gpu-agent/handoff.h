@@ -54,24 +54,27 @@ enum handoff_what {
 	 * says which of READY's each is, devices[] has lease and others; bytes = limit of each,
 	 * 0 = none. From here on both number them as the session does. */
 	HANDOFF_SESSION = 16,
-	HANDOFF_GRANT = 17,    /* answer to LEASE: device, bytes = the lease's new size */
-	HANDOFF_STOP = 18,     /* end the session (status, text) and exit */
-	HANDOFF_OTHERS = 19,   /* devices[].others changed */
-	HANDOFF_STRIPE = 20,   /* fd: one more connection of the session
-				(protocol/wire/session.h), `device` its number */
-	HANDOFF_PATH = 29,     /* fds: the client comes from another address as well */
-	HANDOFF_SHARED = 21,   /* answer to SHARE: session = its name; status */
-	HANDOFF_GIVEN = 22,    /* answer to WANT: fd, bytes; status */
-	HANDOFF_ADOPTED = 23,  /* another front: the one before it died; bytes = how many did */
-	HANDOFF_MORE = 24,     /* devices[].gpu_ns: as far as the time it may use goes now */
-	HANDOFF_PARK = 25,     /* the client has come back, and has other connections: PARKED is
-				  awaited; device = which attempt */
-	HANDOFF_RESUME = 26,   /* fds: the link's new connections; bytes = how many of the
-				  worker's frames the client has counted */
-	HANDOFF_TALLY = 27,    /* before a SESSION with quotas; fd: struct tally, device = the
-				  session's slot in it */
-	HANDOFF_IMAGE = 28,    /* answer to IMAGE_WANT: bytes, digest; fd: sealed memory, or
-				  none: the cache does not have it */
+	HANDOFF_GRANT = 17,   /* answer to LEASE: device, bytes = the lease's new size */
+	HANDOFF_STOP = 18,    /* end the session (status, text) and exit */
+	HANDOFF_OTHERS = 19,  /* devices[].others changed */
+	HANDOFF_STRIPE = 20,  /* fd: one more connection of the session
+			       (protocol/wire/session.h), `device` its number */
+	HANDOFF_PATH = 29,    /* fds: the client comes from another address as well */
+	HANDOFF_SHARED = 21,  /* answer to SHARE: session = its name; status */
+	HANDOFF_GIVEN = 22,   /* answer to WANT: fd, bytes; status */
+	HANDOFF_ADOPTED = 23, /* another front: the one before it died; bytes = how many did */
+	HANDOFF_MORE = 24,    /* devices[].gpu_ns: as far as the time it may use goes now */
+	HANDOFF_PARK = 25,    /* the client has come back, and has other connections: PARKED is
+				 awaited; device = which attempt */
+	HANDOFF_RESUME = 26,  /* fds: the link's new connections; bytes = how many of the
+				 worker's frames the client has counted */
+	HANDOFF_TALLY = 27,   /* before a SESSION with quotas; fd: struct tally, device = the
+				 session's slot in it */
+	HANDOFF_IMAGE = 28,   /* answer to IMAGE_WANT: bytes, digest; fd: sealed memory, or
+				 none: the cache does not have it */
+	/* fds: of the lane to agent-uploads (uploads.h) that stripe `device`, which comes next,
+	 * has */
+	HANDOFF_UPLOADS = 30,
 	HANDOFF_TICKETED = 42, /* answer to TICKET: device, ticket; status and text */
 	/* fd: another agent's session, connection `device`; text = transport, bytes 1: this end
 	 * dialed it. Or none: status and text say why a DIAL came to nothing */

@@ -89,6 +89,12 @@ static int role_main(const char *role)
 		return sandbox_enter_store(&config, &error) ? fail(1, &error)
 							    : directory_main(&config);
 	}
+	if (!strcmp(role, "uploads")) {
+		prctl(PR_SET_NAME, "agent-uploads");
+		log_open("agent-uploads");
+		return sandbox_enter_uploads(&config, &error) ? fail(1, &error)
+							      : uploads_main(&config);
+	}
 	if (!strcmp(role, "probe")) {
 		prctl(PR_SET_NAME, "agent-probe");
 		log_open("agent-probe");

@@ -5,11 +5,11 @@
 AGENT_FRONT_SRCS := gpu-agent/main.c $(wildcard gpu-agent/supervisor/*.c gpu-agent/front/*.c \
 	gpu-agent/identity/*.c gpu-agent/keeper/*.c \
 	gpu-agent/probe/*.c gpu-agent/sandbox/*.c gpu-agent/cache/*.c)
-AGENT_FRONT_SRCS += $(wildcard gpu-agent/store/*.c)
+AGENT_FRONT_SRCS += $(wildcard gpu-agent/store/*.c gpu-agent/uploads/*.c) transport/codec/name.c
 AGENT_FRONT_OBJS := $(call objects,$(AGENT_FRONT_SRCS))
 AGENT_WORKER_SRCS := $(wildcard gpu-agent/worker/*.c gpu-agent/worker/driver/*.c \
 	gpu-agent/worker/libraries/*/*.c) \
-	$(wildcard gpu-agent/generated/*.c transport/codec/*.c)
+	$(wildcard gpu-agent/generated/*.c) $(filter-out %/name.c,$(wildcard transport/codec/*.c))
 AGENT_OBJS := $(AGENT_FRONT_OBJS) $(call objects,$(AGENT_WORKER_SRCS))
 AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lhiredis -lssl -lcrypto -lzstd -lm -ldl
 

@@ -4,7 +4,7 @@
 # built for the C library that they need; Debian's own archives are for Debian's.
 set -euo pipefail
 cache=${1:?usage: fetch-sources.sh CACHE}
-want="libyaml cjson hiredis openssl libmicrohttpd libzstd lz4 ncurses"
+want="libyaml cjson hiredis openssl libmicrohttpd libzstd lz4 ncurses xxhash"
 
 mkdir -p "$cache"
 exec 9>"$cache/.sources.lock"

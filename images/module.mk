@@ -7,7 +7,8 @@ IMAGES := $(BUILD)/images
 SOURCES := $(CACHE)/sources
 # musl has ints where glibc has size_t, in its macros too: conversions are checked by the other builds.
 PORTABLE_CFLAGS := -std=gnu17 -O2 -g0 $(filter-out -Wconversion,$(WARNINGS)) -Wno-sign-compare -fstack-protector-strong -fno-sanitize=undefined \
-	-D_GNU_SOURCE -I. -isystem $(SOURCES) -isystem $(SOURCES)/libyaml/include -isystem $(SOURCES)/libzstd/lib -pthread
+	-D_GNU_SOURCE -I. -isystem $(SOURCES) -isystem $(SOURCES)/libyaml/include -isystem $(SOURCES)/libzstd/lib \
+	-isystem $(SOURCES)/xxhash -pthread
 YAML_CFLAGS := -O2 -g0 -fno-sanitize=undefined -DYAML_DECLARE_STATIC -DYAML_VERSION_STRING='"0.2.5"' \
 	-DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5
 CLIENT_SRCS := $(wildcard sidecar/*.c transport/*.c transport/codec/*.c transport/tls/*.c common/*.c)

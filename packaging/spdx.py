@@ -20,7 +20,7 @@ import time
 import zipfile
 
 LICENCES = {"cjson": "MIT", "hiredis": "BSD-3-Clause", "libyaml": "MIT", "libmicrohttpd": "LGPL-2.1-or-later", "libzstd": "BSD-3-Clause",
-            "lz4": "BSD-2-Clause", "ncurses": "X11", "openssl": "Apache-2.0",
+            "lz4": "BSD-2-Clause", "ncurses": "X11", "openssl": "Apache-2.0", "xxhash": "BSD-2-Clause",
             "openblas": "BSD-3-Clause AND GPL-3.0-or-later WITH GCC-exception-3.1 AND LGPL-2.1-or-later"}
 
 

@@ -77,6 +77,13 @@ static bool attach_codes(const struct channel *channel)
 		       !(channel->request.features & CHANNEL_FEATURE_PLAIN));
 }
 
+/* Whether its payloads may be told by their content. */
+static bool attach_names(const struct channel *channel)
+{
+	return channel->server->options.upload_cache &&
+	       !(channel->request.features & CHANNEL_FEATURE_UNNAMED);
+}
+
 struct session_hello attach_hello(const struct channel *channel)
 {
 	const struct options *options = &channel->server->options;
@@ -86,6 +93,7 @@ struct session_hello attach_hello(const struct channel *channel)
 		.uid = channel->peer.uid,
 		.features = SESSION_FEATURE_STRIPES | SESSION_FEATURE_STRIPES_BACK |
 			    (attach_codes(channel) ? SESSION_FEATURE_ZSTD : 0) |
+			    (attach_names(channel) ? SESSION_FEATURE_NAMES : 0) |
 			    (options->grace ? SESSION_FEATURE_RESUME : 0) | options->priority,
 		.grace_ms = (uint32_t)options->grace * 1000,
 		.memory_limit = options->vram_limit,

@@ -402,6 +402,8 @@ static uint64_t channel_deadline(const struct channel *channel, uint64_t now)
 		at = sooner(at, now + UPCALLS_NS);
 	if (!channel->broken_at)
 		at = sooner(at, channel->said_at + SAY_NS);
+	if (channel->out.held)
+		at = sooner(at, channel->out.held_until);
 	if (channel->pinged_at)
 		return sooner(at, channel->pinged_at + channel_patience(channel));
 	return sooner(at, channel->heard_at + PING_NS);
@@ -411,7 +413,9 @@ static uint64_t channel_deadline(const struct channel *channel, uint64_t now)
 static void channel_sleep(struct channel *channel, uint64_t now)
 {
 	struct channel_page *page = channel->page;
-	bool takes = channel->link && outbound_empty(&channel->out) && !channel->broken_at;
+	bool held = channel->link && channel->out.held;
+	bool takes =
+		channel->link && outbound_empty(&channel->out) && !channel->broken_at && !held;
 	bool cut = resume_is_cut(&channel->resume);
 	bool lands = replies_wait(&channel->replies);
 	uint64_t at = channel_deadline(channel, now);
@@ -421,7 +425,8 @@ static void channel_sleep(struct channel *channel, uint64_t now)
 	struct pollfd fds[5] = {
 		{.fd = channel->gone ? -1 : channel->socket, .events = POLLIN},
 		{.fd = channel->stopping ? -1 : channel->server->stop_fd, .events = POLLIN},
-		{.fd = takes || cut || lands ? channel->doorbell : -1, .events = POLLIN},
+		{.fd = takes || cut || lands || held ? channel->doorbell : -1,
+			.events = POLLIN},
 		{.fd = -1},
 		{.fd = -1},
 	};

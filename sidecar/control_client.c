@@ -111,6 +111,12 @@ static const char *item_text(const cJSON *object, const char *name, int i)
 	return cJSON_IsString(item) ? item->valuestring : "";
 }
 
+static const cJSON *pieces_sent(const cJSON *channel)
+{
+	return cJSON_GetObjectItemCaseSensitive(
+		cJSON_GetObjectItemCaseSensitive(channel, "pieces"), "sent");
+}
+
 /* A line for each session; of several agents, with the agent. */
 static void print_channels(const cJSON *channels)
 {
@@ -120,26 +126,30 @@ static void print_channels(const cJSON *channels)
 	cJSON_ArrayForEach(channel, channels) several |=
 		strcmp(text_of(channel, "agent"), text_of(channels->child, "agent")) != 0;
 	if (cJSON_GetArraySize(channels))
-		printf("%8s  %-5s  %7s  %10s  %10s  %10s  %10s  %9s  %9s  %7s  %8s  %9s  %s\n",
+		printf("%8s  %-5s  %7s  %10s  %10s  %10s  %10s  %9s  %9s  %7s  %8s  %9s  %9s  "
+		       "%s\n",
 			"PID", "STATE", "SECONDS", "FRAMES OUT", "MIB OUT", "FRAMES IN",
-			"MIB IN", "IN FLIGHT", "TRANSPORT", "STRIPES", "COMPRESS", "WIRE MB/S",
-			several ? "PROGRAM, AGENT" : "PROGRAM");
+			"MIB IN", "IN FLIGHT", "TRANSPORT", "STRIPES", "COMPRESS", "NAMED MIB",
+			"WIRE MB/S", several ? "PROGRAM, AGENT" : "PROGRAM");
 	cJSON_ArrayForEach(channel, channels)
 	{
 		double rate = number(channel, "wire_bytes_per_second");
-		char measured[16] = "-";
+		char measured[16] = "-", named[24] = "-";
 
+		if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(channel, "upload_cache")))
+			snprintf(named, sizeof(named), "%.1f",
+				number(pieces_sent(channel), "named_bytes") / 1048576);
 		if (rate > 0)
 			snprintf(measured, sizeof(measured), "%.0f", rate / 1e6);
 		printf("%8.0f  %-5s  %7.0f  %10.0f  %10.1f  %10.0f  %10.1f  %9.0f  %9s  %7.0f  "
-		       "%8s  %9s  %s%s%s\n",
+		       "%8s  %9s  %9s  %s%s%s\n",
 			number(channel, "pid"), text_of(channel, "state"),
 			number(channel, "seconds"), number(channel, "frames_sent"),
 			number(channel, "bytes_sent") / 1048576,
 			number(channel, "frames_received"),
 			number(channel, "bytes_received") / 1048576,
 			number(channel, "in_flight"), text_of(channel, "transport"),
-			number(channel, "lanes"), text_of(channel, "compress"), measured,
+			number(channel, "lanes"), text_of(channel, "compress"), named, measured,
 			text_of(channel, "program"), several ? ", " : "",
 			several ? text_of(channel, "agent") : "");
 	}

@@ -77,6 +77,13 @@ static void metrics_pieces(FILE *out, const struct stripes_counts *counts)
 				"\"%s\"} %" PRIu64 "\n",
 				ways[way].direction, codec_name((enum codec_kind)kind),
 				atomic_load(&ways[way].counts->pieces[kind]));
+	fprintf(out,
+		"vcuda_sidecar_stripe_pieces_total{direction=\"sent\",coding=\"name\"} %" PRIu64
+		"\n",
+		atomic_load(&counts->sent.named));
+	one(out, "vcuda_sidecar_upload_cache_hit_bytes_total", "counter",
+		"Payloads that did not travel, since the agent had them.",
+		atomic_load(&counts->sent.named_bytes));
 }
 
 char *sidecar_metrics(struct server *server, bool openmetrics)

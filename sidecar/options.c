@@ -58,6 +58,7 @@ const char options_usage[] =
 	"  --priority low|normal|high\n"
 	"                        at most that class of its tenant's (the tenant's own)\n"
 	"  --compress auto|off|always\n"
+	"  --upload-cache true|false\n"
 	"                        payloads on their way: where that is faster (auto)\n"
 	"  --congestion NAME     of TCP, where the kernel allows it: bbr for lines with loss\n"
 	"  --shm-size SIZE       most shared memory in all\n"
@@ -362,6 +363,18 @@ static int set_compress(
 		error, 0, "%s: '%.40s' is not auto, off or always", item->key, item->text);
 }
 
+static int set_upload_cache(
+	struct options *options, const struct config_item *item, struct error *error)
+{
+	bool one = !strcmp(item->text, "1");
+	int value = one;
+	int ret = one || !strcmp(item->text, "0") ? 0 : config_bool(item, &value, error);
+
+	if (!ret)
+		options->upload_cache = value;
+	return ret;
+}
+
 static int set_insecure(
 	struct options *options, const struct config_item *item, struct error *error)
 {
@@ -432,6 +445,8 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		return set_priority(o, item, error);
 	if (!strcmp(key, "compress"))
 		return set_compress(o, item, error);
+	if (!strcmp(key, "upload_cache"))
+		return set_upload_cache(o, item, error);
 	if (!strcmp(key, "congestion"))
 		return set_congestion(o, item, error);
 	if (!strcmp(key, "shm_size"))
@@ -469,7 +484,9 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		"socket_mode protocol local_socket ipc "
 		"pod "
 		"pod_uid label "
-		"vram_limit gpu_count gpu_spread priority compress congestion shm_size ring "
+		"vram_limit gpu_count gpu_spread priority compress upload_cache congestion "
+		"shm_size "
+		"ring "
 		"arena landing "
 		"spin "
 		"max_processes "
@@ -514,6 +531,7 @@ static int options_environment(struct options *options, struct error *error)
 		{"VCUDA_GPU_SPREAD", "gpu_spread"},
 		{"VCUDA_PRIORITY", "priority"},
 		{"VCUDA_COMPRESS", "compress"},
+		{"VCUDA_UPLOAD_CACHE", "upload_cache"},
 		{"VCUDA_CONGESTION", "congestion"},
 		{"VCUDA_SHM_SIZE", "shm_size"},
 		{"VCUDA_GRACE", "grace"},

@@ -36,6 +36,7 @@ struct options {
 	enum spread_kind spread;
 	uint64_t priority; /* features of HELLO that ask for a lower class; 0 = the tenant's */
 	enum controller_mode compress; /* payloads on their way */
+	bool upload_cache;	       /* those that the agent has do not travel */
 	char congestion[16];	       /* of TCP; "": the kernel's default */
 	uint64_t shm_size; /* shared memory of all processes together; 0 = no limit */
 	char label[16];	   /* in what /proc says of shared memory: the pod's UID, or "host" */

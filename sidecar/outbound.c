@@ -44,6 +44,7 @@ int outbound_gather(
 	int taken = 0;
 
 	outbound_clear(out);
+	out->held = false;
 	while (out->count <= OUTBOUND_IOV - 2 &&
 		out->used <= sizeof(out->buffer) - RING_ENTRY_MAX && bulk < OUTBOUND_BULK) {
 		struct ring_entry entry;
@@ -53,6 +54,12 @@ int outbound_gather(
 			return ret;
 		if (!ret)
 			break;
+		out->held = entry.bulk_bytes &&
+			    stripes_hold(stripes, entry.bulk_bytes, &out->held_until);
+		if (out->held) {
+			ring_rewind(ring, entry.header.seq - 1);
+			break;
+		}
 		if (out->timing)
 			timing_taken(out->timing, &entry.header);
 		if (entry.bulk_bytes && outbound_stripe(out, stripes, &entry)) {

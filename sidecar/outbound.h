@@ -25,6 +25,8 @@ struct outbound {
 	size_t used;		/* of buffer */
 	uint64_t frames, bytes; /* sent over the link: frames counted when gathered */
 	struct timing *timing;	/* NULL: nothing is timed */
+	bool held;		/* what comes next waits for the stripes, … */
+	uint64_t held_until;	/* … at the most until then */
 	struct iovec iov[OUTBOUND_IOV + 1];
 	unsigned char buffer[OUTBOUND_BUFFER];
 };

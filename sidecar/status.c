@@ -49,6 +49,8 @@ static void add_pieces_of(cJSON *object, const char *name, const struct piece_co
 	add(one, "saved_bytes", piece_saved(counts));
 	for (unsigned kind = 0; kind < CODEC_KINDS; kind++)
 		add(one, codec_name((enum codec_kind)kind), atomic_load(&counts->pieces[kind]));
+	add(one, "named", atomic_load(&counts->named));
+	add(one, "named_bytes", atomic_load(&counts->named_bytes));
 }
 
 /* What stripes carried, and how. */
@@ -96,6 +98,7 @@ static cJSON *status_channel(struct channel *channel, uint64_t now)
 	cJSON_AddStringToObject(object, "compress",
 		controller_mode_name(
 			channel->stripes.coded ? options->compress : CONTROLLER_OFF));
+	cJSON_AddBoolToObject(object, "upload_cache", channel->stripes.named);
 	add_pieces(object, &channel->pieces);
 	add(object, "wire_bytes_per_second", wire_rate(channel));
 	return object;

@@ -7,9 +7,11 @@
 
 #include "common/log.h"
 #include "common/wait.h"
+#include "sidecar/stripe.h"
 
-#define STACK (256u * 1024) /* a TLS handshake is made on it */
-#define DIAL_NS 2000000000ull
+/* Named payloads wait for the stripes: dialing, and pinned memory at the agent. */
+#define HOLD_NS 3000000000ull
+#define FULL_NS 1000000000ull
 
 void stripes_init(struct stripes *stripes, struct link *link, const struct session_hello *hello,
 	const struct session_welcome *welcome, const struct stripes_setting *setting)
@@ -28,173 +30,10 @@ void stripes_init(struct stripes *stripes, struct link *link, const struct sessi
 	stripes->possible =
 		welcome->features & SESSION_FEATURE_STRIPES && stripes->place.transport;
 	stripes->both = welcome->features & SESSION_FEATURE_STRIPES_BACK;
+	stripes->named = stripes->both && welcome->features & SESSION_FEATURE_NAMES;
 	stripes->most = stripes->both ? SESSION_STRIPES : SESSION_STRIPES_ONE_WAY;
 	for (int i = 0; i < SESSION_STRIPES; i++)
 		stripes->at[i].stripes = stripes;
-}
-
-/* All of it, behind its head. 0, or -errno. */
-static int stripe_send(struct stripe *stripe, const struct stripe_piece *piece)
-{
-	return piece_send(
-		&stripe->sender, stripe->link, piece->bytes, piece->n, &stripe->stripes->stop);
-}
-
-/* Until *tail, which the channel moves, is not HEAD any more. False: it is over. */
-static bool stripe_wait(const struct stripes *stripes, _Atomic uint32_t *tail,
-	_Atomic uint32_t *asleep, uint32_t head)
-{
-	return wait_change(tail, head, asleep, &stripes->stop, stripes->spin) &&
-	       !atomic_load(&stripes->stop);
-}
-
-/* One more in a queue that ends at *tail. */
-static void stripe_queued(_Atomic uint32_t *tail, _Atomic uint32_t *asleep)
-{
-	atomic_fetch_add_explicit(tail, 1, memory_order_release);
-	wait_changed(tail, asleep);
-}
-
-static void stripe_broke(struct stripe *stripe, int ret)
-{
-	uint64_t one = 1;
-
-	if (atomic_load(&stripe->stripes->stop))
-		return;
-	log_warn("lane.broken", "lane=%u text=\"%s\"", stripe->number, strerror(-ret));
-	if (ret == -EFAULT)
-		atomic_store(&stripe->stripes->robbed, true);
-	atomic_store(&stripe->state, STRIPE_BROKEN);
-	(void)!write(stripe->stripes->wake, &one, sizeof(one));
-}
-
-static int stripe_receive(struct stripe *stripe, const struct stripe_place *place)
-{
-	struct piece_receiver *pieces = &stripe->receiver.pieces;
-	unsigned char nowhere[4096];
-	struct session_piece head;
-	int ret = piece_receive_head(pieces, stripe->link, &head);
-
-	if (ret || head.length != place->n)
-		return ret ? ret : -EPROTO;
-	if (place->to)
-		return piece_receive(pieces, stripe->link, &head, place->to, NULL);
-	for (uint32_t left = head.coded ? head.coded : place->n, n; left && !ret; left -= n) {
-		n = left < sizeof(nowhere) ? left : (uint32_t)sizeof(nowhere);
-		ret = link_receive_all(stripe->link, nowhere, n);
-	}
-	return ret;
-}
-
-static void *receiver_main(void *argument)
-{
-	struct stripe *stripe = argument;
-	struct stripes *stripes = stripe->stripes;
-	struct stripe_receiver *r = &stripe->receiver;
-	uint64_t one = 1;
-
-	segment_guard(stripes->segments);
-	for (uint32_t n = 0; stripe_wait(stripes, &r->awaited, &r->asleep, n);) {
-		int ret = stripe_receive(stripe, &r->places[n % STRIPE_PLACES]);
-
-		if (ret || segment_broken()) {
-			stripe_broke(stripe, segment_broken() ? -EFAULT : ret);
-			break;
-		}
-		atomic_store_explicit(&r->landed, ++n, memory_order_release);
-		wait_fence();
-		if (atomic_load_explicit(&stripes->asleep, memory_order_relaxed))
-			(void)!write(stripes->wake, &one, sizeof(one));
-	}
-	segment_guard(NULL);
-	return NULL;
-}
-
-/* Each end says that it is there: an empty piece. 0, or -errno. */
-static int stripe_greet(struct stripe *stripe)
-{
-	const struct stripe_piece nothing = {0};
-	struct session_piece head;
-	int ret = stripe_send(stripe, &nothing);
-
-	if (!ret)
-		ret = link_receive_all(stripe->link, &head, sizeof(head));
-	return ret ? ret : head.length ? -EPROTO : 0;
-}
-
-static int receiver_start(struct stripe *stripe)
-{
-	struct stripes *stripes = stripe->stripes;
-	pthread_attr_t attributes;
-	int ret;
-
-	piece_receiver_init(
-		&stripe->receiver.pieces, stripes->coded, &stripes->counts->received);
-	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, STACK);
-	ret = pthread_create(&stripe->receiver.thread, &attributes, receiver_main, stripe);
-	pthread_attr_destroy(&attributes);
-	stripe->receiver.started = !ret;
-	return -ret;
-}
-
-static bool stripe_idle(const struct stripe *stripe)
-{
-	return atomic_load_explicit(&stripe->head, memory_order_acquire) ==
-	       atomic_load_explicit(&stripe->tail, memory_order_relaxed);
-}
-
-static int stripe_serve(struct stripe *stripe)
-{
-	struct stripes *stripes = stripe->stripes;
-	uint32_t head = 0;
-	int ret;
-
-	piece_sender_init(&stripe->sender, stripes->compress, &stripes->counts->sent);
-	ret = stripes->both ? stripe_greet(stripe) : 0;
-
-	if (ret)
-		return ret;
-	/* Before the receiver is there, which may say that it broke. */
-	atomic_store_explicit(&stripe->state, STRIPE_OPEN, memory_order_release);
-	if (stripes->both)
-		ret = receiver_start(stripe);
-	while (!ret && stripe_wait(stripes, &stripe->tail, &stripe->asleep, head)) {
-		ret = stripe_send(stripe, &stripe->queue[head % STRIPE_QUEUE]);
-		if (segment_broken())
-			ret = -EFAULT;
-		if (!ret)
-			atomic_store_explicit(&stripe->head, ++head, memory_order_release);
-		if (stripe_idle(stripe))
-			piece_paused(&stripe->sender);
-	}
-	return ret;
-}
-
-static void *stripe_main(void *argument)
-{
-	struct stripe *stripe = argument;
-	struct stripes *stripes = stripe->stripes;
-	struct error error = {0};
-	int ret;
-
-	if (stripes->place.transport->open_stripe(&stripes->place, &stripes->hello,
-		    wait_now() + DIAL_NS, &stripe->number, &stripe->link, &error)) {
-		/* The link and the other stripes carry everything; it only takes longer. */
-		log_warn("lane.refused", "text=\"%s\"", error.text);
-		atomic_store(&stripe->state, STRIPE_REFUSED);
-		return NULL;
-	}
-	/* Who closes it sees this, or we see that it is to be closed. */
-	atomic_store(&stripe->state, STRIPE_GREETING);
-	if (atomic_load(&stripes->stop))
-		return NULL;
-	segment_guard(stripes->segments);
-	ret = stripe_serve(stripe);
-	if (ret)
-		stripe_broke(stripe, ret);
-	segment_guard(NULL);
-	return NULL;
 }
 
 static void stripes_open(struct stripes *stripes)
@@ -203,7 +42,7 @@ static void stripes_open(struct stripes *stripes)
 
 	stripes->tried = true;
 	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, STACK);
+	pthread_attr_setstacksize(&attributes, STRIPE_STACK);
 	for (unsigned i = 0; i < stripes->most; i++) {
 		struct stripe *stripe = &stripes->at[i];
 
@@ -227,14 +66,22 @@ static bool stripe_put(struct stripe *stripe, const unsigned char *bytes, uint32
 			STRIPE_QUEUE)
 		return false;
 	stripe->queue[tail % STRIPE_QUEUE] = (struct stripe_piece){bytes, n};
-	stripe_queued(&stripe->tail, &stripe->asleep);
+	atomic_store_explicit(&stripe->tail, tail + 1, memory_order_release);
+	stripe_work(&stripe->work, &stripe->asleep);
 	return true;
+}
+
+/* A payload of a large copy: where payloads are named, also the rest behind whole pieces. */
+static bool stripes_large(const struct stripes *stripes, uint32_t n)
+{
+	return n >= SESSION_STRIPE_LEAST ||
+	       (stripes->named && stripes->whole && n >= SESSION_NAMES_LEAST);
 }
 
 /* False: there are none yet. */
 static bool stripes_bulk(struct stripes *stripes, uint32_t n)
 {
-	if (!stripes->possible || n < SESSION_STRIPE_LEAST)
+	if (!stripes->possible || !stripes_large(stripes, n))
 		return false;
 	if (stripes->tried)
 		return true;
@@ -242,6 +89,63 @@ static bool stripes_bulk(struct stripes *stripes, uint32_t n)
 	if (stripes->bulk >= STRIPES_OPEN_AT)
 		stripes_open(stripes);
 	return false;
+}
+
+static unsigned stripes_in(const struct stripes *stripes, enum stripe_state state)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < SESSION_STRIPES; i++)
+		n += atomic_load_explicit(&stripes->at[i].state, memory_order_relaxed) == state;
+	return n;
+}
+
+/* Of those that are open each has as much as it takes. */
+static bool stripes_full(const struct stripes *stripes)
+{
+	for (int i = 0; i < SESSION_STRIPES; i++) {
+		const struct stripe *stripe = &stripes->at[i];
+
+		if (atomic_load_explicit(&stripe->state, memory_order_acquire) == STRIPE_OPEN &&
+			atomic_load_explicit(&stripe->tail, memory_order_relaxed) -
+					atomic_load_explicit(
+						&stripe->head, memory_order_acquire) <
+				STRIPE_QUEUE)
+			return false;
+	}
+	return true;
+}
+
+static bool stripes_awaited(struct stripes *stripes, uint64_t *until)
+{
+	uint64_t now = wait_now();
+
+	if (stripes_in(stripes, STRIPE_OPEN)) {
+		*until = now + FULL_NS;
+		return stripes_full(stripes) && !stripes_broken(stripes);
+	}
+	*until = stripes->hold_until;
+	return now < *until && !stripes_broken(stripes) &&
+	       stripes_in(stripes, STRIPE_DIALING) + stripes_in(stripes, STRIPE_GREETING);
+}
+
+bool stripes_hold(struct stripes *stripes, uint32_t n, uint64_t *until)
+{
+	bool waits;
+
+	if (!stripes->named || !stripes->possible || !stripes_large(stripes, n))
+		return false;
+	if (!stripes->tried) {
+		stripes->hold_until = wait_now() + HOLD_NS;
+		stripes_open(stripes);
+	}
+	/* Who changes what is looked at sees that it is awaited, or we see the change. */
+	atomic_store_explicit(&stripes->held, true, memory_order_relaxed);
+	wait_fence();
+	waits = stripes_awaited(stripes, until);
+	if (!waits)
+		atomic_store_explicit(&stripes->held, false, memory_order_relaxed);
+	return waits;
 }
 
 void stripes_came(struct stripes *stripes, uint32_t n)
@@ -252,7 +156,10 @@ void stripes_came(struct stripes *stripes, uint32_t n)
 
 unsigned stripes_queue(struct stripes *stripes, const unsigned char *bytes, uint32_t n)
 {
-	if (!stripes_bulk(stripes, n))
+	bool bulk = stripes_bulk(stripes, n);
+
+	stripes->whole = n >= FRAME_CHUNK;
+	if (!bulk)
 		return 0;
 	/* The first that has nothing to do: it worked last, and may be awake. */
 	for (int i = 0; i < SESSION_STRIPES; i++)
@@ -291,7 +198,8 @@ int stripes_await(struct stripes *stripes, unsigned number, unsigned char *to, u
 	if (*ticket - atomic_load_explicit(&r->landed, memory_order_acquire) == STRIPE_PLACES)
 		return -EAGAIN;
 	r->places[*ticket % STRIPE_PLACES] = (struct stripe_place){to, n};
-	stripe_queued(&r->awaited, &r->asleep);
+	atomic_store_explicit(&r->awaited, *ticket + 1, memory_order_release);
+	stripe_work(&r->work, &r->asleep);
 	return 0;
 }
 
@@ -318,19 +226,12 @@ bool stripes_idle(const struct stripes *stripes)
 	return true;
 }
 
-static unsigned stripes_in(const struct stripes *stripes, enum stripe_state state)
-{
-	unsigned n = 0;
-
-	for (int i = 0; i < SESSION_STRIPES; i++)
-		n += atomic_load_explicit(&stripes->at[i].state, memory_order_relaxed) == state;
-	return n;
-}
-
 static void counts_add(struct piece_counts *to, const struct piece_counts *counts)
 {
 	atomic_fetch_add(&to->payload, atomic_load(&counts->payload));
 	atomic_fetch_add(&to->wire, atomic_load(&counts->wire));
+	atomic_fetch_add(&to->named, atomic_load(&counts->named));
+	atomic_fetch_add(&to->named_bytes, atomic_load(&counts->named_bytes));
 	for (unsigned kind = 0; kind < CODEC_KINDS; kind++)
 		atomic_fetch_add(&to->pieces[kind], atomic_load(&counts->pieces[kind]));
 }
@@ -371,13 +272,13 @@ void stripes_close(struct stripes *stripes)
 			continue;
 		uint32_t state = atomic_load(&stripe->state);
 
-		wait_wake(&stripe->tail);
+		wait_wake(&stripe->work);
 		if (state >= STRIPE_GREETING)
 			link_shut(stripe->link);
 		pthread_join(stripe->thread, NULL);
 		stripe->started = false;
 		if (stripe->receiver.started) {
-			wait_wake(&stripe->receiver.awaited);
+			wait_wake(&stripe->receiver.work);
 			pthread_join(stripe->receiver.thread, NULL);
 			stripe->receiver.started = false;
 		}

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "protocol/wire/session.h"
+#include "sidecar/names.h"
 #include "sidecar/segment.h"
 #include "transport/codec/piece.h"
 #include "transport/transport.h"
@@ -43,9 +44,11 @@ struct stripe {
 	struct link *link;
 	_Atomic uint32_t state; /* enum stripe_state */
 	_Atomic uint32_t head;	/* sent */
-	_Atomic uint32_t tail;	/* queued; the sender sleeps on it */
+	_Atomic uint32_t tail;	/* queued */
+	_Atomic uint32_t work;	/* queued, and answers; the sender sleeps on it */
 	_Atomic uint32_t asleep;
 	struct piece_sender sender; /* the thread's */
+	struct names names;
 	struct stripe_piece {
 		const unsigned char *bytes;
 		uint32_t n;
@@ -54,9 +57,10 @@ struct stripe {
 	/* What is to come over it, in that order. */
 	struct stripe_receiver {
 		pthread_t thread;
-		bool started;		  /* the sender's, until it has ended */
-		_Atomic uint32_t landed;  /* received */
-		_Atomic uint32_t awaited; /* the receiver sleeps on it */
+		bool started;		 /* the sender's, until it has ended */
+		_Atomic uint32_t landed; /* received */
+		_Atomic uint32_t awaited;
+		_Atomic uint32_t work; /* awaited, and questions; the receiver sleeps on it */
 		_Atomic uint32_t asleep;
 		struct piece_receiver pieces; /* the thread's */
 		struct stripe_place {
@@ -83,6 +87,10 @@ struct stripes {
 	bool tried;
 	unsigned most; /* that the agent takes */
 	bool coded;    /* the agent knows coded pieces */
+	bool named;    /* and payloads by content: */
+	bool whole;    /* … the last payload was a whole piece of a copy: its rest may come */
+	_Atomic bool held;   /* … the channel waits for room, or for the stripes */
+	uint64_t hold_until; /* … for the latter so long */
 	enum controller_mode compress;
 	struct stripes_counts *counts;
 	_Atomic bool stop;
@@ -115,6 +123,11 @@ void stripes_init(struct stripes *stripes, struct link *link, const struct sessi
 /* Takes N bytes at BYTES, which must stay until the agent has acknowledged the frame. The
  * stripe's number, or 0: they go over the link. */
 unsigned stripes_queue(struct stripes *stripes, const unsigned char *bytes, uint32_t n);
+
+/* Whether a payload of N bytes, the next one, is to wait for what becomes of the stripes: the
+ * agent may have it, and the link does not ask. `wake` is written when it is to be asked again;
+ * *until: when at the latest. */
+bool stripes_hold(struct stripes *stripes, uint32_t n, uint64_t *until);
 
 /* N bytes came over the link: with enough of that, stripes are opened. */
 void stripes_came(struct stripes *stripes, uint32_t n);

@@ -6,7 +6,7 @@ set -euo pipefail
 
 cache=${1:?usage: install-deps.sh CACHE}
 packages="gcc g++ make pkg-config strace python3 python3-venv git clang-19 lld-19 clang-format-19
-	libclang-rt-19-dev libmicrohttpd-dev libcjson-dev libyaml-dev libzstd-dev libssl-dev libncurses-dev
+	libclang-rt-19-dev libmicrohttpd-dev libcjson-dev libyaml-dev libzstd-dev libxxhash-dev libssl-dev libncurses-dev
 	libcmocka-dev spin liblz4-dev libopenblas-dev libfftw3-dev patchelf curl libhiredis-dev redis-server
 	libngtcp2-dev libngtcp2-crypto-gnutls-dev libgnutls28-dev"
 

@@ -51,6 +51,7 @@ ALLOWED = {
         "common gpu-agent gpu-agent/supervisor gpu-agent/front gpu-agent/identity gpu-agent/keeper gpu-agent/probe"
         " gpu-agent/sandbox gpu-agent/cache",
     "gpu-agent/store": "common gpu-agent gpu-agent/front gpu-agent/sandbox",  # the loop of the front is its loop
+    "gpu-agent/uploads": "common transport/codec gpu-agent gpu-agent/sandbox",
     "gpu-agent/cache": "common gpu-agent",
     "gpu-agent/sandbox": "common gpu-agent gpu-agent/cache",
     "gpu-agent/identity": "common",

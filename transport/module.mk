@@ -13,4 +13,4 @@ TRANSPORT_LIGHT_LIBS := $(if $(TRANSPORT_LIGHT_SRCS),-lngtcp2_crypto_gnutls -lng
 TRANSPORT_CODEC_SRCS := $(wildcard transport/codec/*.c)
 TRANSPORT_CODEC_OBJS := $(call objects,$(TRANSPORT_CODEC_SRCS))
 # Loops over bytes, which the compiler makes wide.
-$(OBJ)/transport/codec/planes.o $(OBJ)/transport/codec/codec.o: ALL_CFLAGS += -O3
+$(addprefix $(OBJ)/transport/codec/,planes.o codec.o name.o): ALL_CFLAGS += -O3

@@ -36,6 +36,7 @@
 #include "gpu-agent/front/tensor_socket.h"
 #include "gpu-agent/front/tensor_words.h"
 #include "gpu-agent/front/tensors.h"
+#include "gpu-agent/front/uploads.h"
 #include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/settings.h"
 #include "protocol/wire/status.h"
@@ -178,6 +179,7 @@ static void handle_control(struct front *front, struct control *c, int fd)
 	c->text[sizeof(c->text) - 1] = 0;
 	switch (c->what) {
 	case CONTROL_STORE: tensors_store(front, fd); return;
+	case CONTROL_UPLOADS: uploads_join(front, fd); return;
 	case CONTROL_STARTED: pool_started(front, c, fd); return;
 	case CONTROL_KEPT: adopt_kept(front, c, fd); return;
 	case CONTROL_ADOPT: adopt_worker(front, c, fd); return;
@@ -288,6 +290,7 @@ int front_main(const struct agent_config *config)
 
 	front.config = config;
 	front.tensors.store.fd = -1;
+	front.uploads.process.fd = -1;
 	front.started = time(NULL);
 	front.ledger.limit = config->memory_limit;
 	if (listening_secure(config, &error) || open_all(&front, &error)) {

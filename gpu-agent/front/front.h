@@ -25,6 +25,7 @@
 #include "gpu-agent/front/metrics.h"
 #include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/timeshare.h"
+#include "gpu-agent/uploads.h"
 
 #define FRONT_MS 1000000ull
 #define METER_STALE_NS (20000 * FRONT_MS) /* the meter speaks every 5 s */
@@ -78,6 +79,11 @@ struct front {
 		struct tensors_ask *asks;     /* not answered, in the order of coming */
 		const struct tensor_table *table; /* NULL: none yet */
 	} tensors;
+	/* uploads.h */
+	struct {
+		struct watch process;
+		struct uploads_counts counts; /* as it said last */
+	} uploads;
 	struct pool pool;
 	struct ledger ledger;
 	struct journal *journal; /* NULL: none */

@@ -246,6 +246,20 @@ static void print_traffic(FILE *out, const struct session_stats *t)
 		t->errors);
 }
 
+static void print_uploads(FILE *out, const struct uploads_counts *c)
+{
+	one(out, "vcuda_agent_upload_cache_bytes", "gauge",
+		"Payloads that are kept by content.", c->bytes);
+	one(out, "vcuda_agent_upload_cache_hits_total", "counter",
+		"Pieces of copies that did not travel, since they were there.", c->hits);
+	one(out, "vcuda_agent_upload_cache_hit_bytes_total", "counter", "The same in bytes.",
+		c->hit_bytes);
+	one(out, "vcuda_agent_upload_cache_misses_total", "counter",
+		"Pieces that were asked for and were not there.", c->misses);
+	one(out, "vcuda_agent_upload_cache_evictions_total", "counter",
+		"Pieces that made room for others.", c->evictions);
+}
+
 /* As many as there are tokens, and signed names that have sessions. */
 static void print_tenants(FILE *out, const struct front *front, const struct viewer *viewer)
 {
@@ -555,6 +569,7 @@ static void print_sums(FILE *out, struct front *front, bool exemplars)
 	print_tls(out);
 	print_workers(out, front);
 	print_traffic(out, &front->counters.totals);
+	print_uploads(out, &front->uploads.counts);
 	latencies_print(out, &front->counters.latencies, exemplars);
 	print_memory(out, front);
 	print_meters(out, front);

@@ -28,6 +28,7 @@
 #include "gpu-agent/front/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensors.h"
+#include "gpu-agent/front/uploads.h"
 #include "gpu-agent/supervisor/token.h"
 #include "protocol/wire/status.h"
 
@@ -205,6 +206,7 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 	session->features |= hello->features & from->transport->feature;
 	if (session->grace_ms)
 		session->features |= SESSION_FEATURE_RESUME;
+	session->features = uploads_features(front, session->features, hello->features);
 	session->started = time(NULL);
 	session->begun = now;
 	session->deadline = now + front->config->start_timeout_ms * FRONT_MS;
@@ -484,6 +486,7 @@ uint32_t session_stripe(struct front *front, int fd, const struct hello_from *fr
 	 * what we send: its place in what is encrypted is known when nothing comes of us. */
 	if (most == SESSION_STRIPES)
 		hello_welcome(session->transport, fd, &welcome);
+	uploads_lane(front, session, welcome.stripe);
 	/* Else first: a frame that names the stripe must find it at the worker. */
 	if (!pool_hand_over_stripe(session, welcome.stripe, fd)) {
 		session->stripes++;

@@ -172,6 +172,23 @@ int sandbox_enter_store(const struct agent_config *config, struct error *error)
 	return 0;
 }
 
+int sandbox_enter_uploads(const struct agent_config *config, struct error *error)
+{
+	error->code = 0;
+	sandbox_oom(); /* what it has can be uploaded again */
+	sandbox_hide();
+	if (config->sandbox_off)
+		return 0;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	sandbox_note(SANDBOX_FILES, sandbox_files_none(error));
+	if (error->code)
+		return -error->code;
+	sandbox_note(SANDBOX_CAPABILITIES, sandbox_capabilities());
+	sandbox_note(SANDBOX_CALLS, sandbox_calls_start(false, NULL));
+	entered = true;
+	return 0;
+}
+
 uint32_t sandbox_seal(void)
 {
 	if (entered && !(held & SANDBOX_COUNTED) && sandbox_calls_warm(held & SANDBOX_CONNECTS))

@@ -75,6 +75,9 @@ int sandbox_enter(const struct agent_config *config, int *listener, struct error
  * (`store.registry`), and becomes `store.user` where there is one. 0; -errno with *error. */
 int sandbox_enter_store(const struct agent_config *config, struct error *error);
 
+/* agent-uploads: the same, and it opens no file at all. */
+int sandbox_enter_uploads(const struct agent_config *config, struct error *error);
+
 /* The worker, when the driver is open and before it has a session; the store likewise. The
  * parts that hold. */
 uint32_t sandbox_seal(void);
@@ -87,6 +90,7 @@ void sandbox_device_files(const struct agent_config *config);
  */
 int sandbox_files(const struct agent_config *config, struct error *error);
 int sandbox_files_store(const struct agent_config *config, struct error *error);
+int sandbox_files_none(struct error *error);
 
 /* sandbox_user.c: 0, or -errno with *error. KEY of the configuration wants it. */
 int sandbox_user(const char *key, uint32_t user, struct error *error);

@@ -375,3 +375,11 @@ int sandbox_files_store(const struct agent_config *config, struct error *error)
 	files_allow_password(&rules, config);
 	return files_end(&rules);
 }
+
+int sandbox_files_none(struct error *error)
+{
+	struct rules rules = {.error = error};
+	int ret = files_begin(&rules, false, false);
+
+	return ret ? ret : files_end(&rules);
+}

@@ -27,6 +27,7 @@
 #include "gpu-agent/supervisor/ready.h"
 #include "gpu-agent/supervisor/store_process.h"
 #include "gpu-agent/supervisor/supervisor.h"
+#include "gpu-agent/supervisor/uploads_process.h"
 #include "gpu-agent/supervisor/users.h"
 
 #define MS 1000000ull
@@ -124,6 +125,7 @@ void children_start_front(struct supervisor *s)
 		children_tell(s, &s->libraries[i], -1);
 	hand_on(s);
 	supervisor_join_store(s);
+	uploads_process_join(s);
 }
 
 void children_start_probe(struct supervisor *s)
@@ -356,6 +358,10 @@ void children_reap(struct supervisor *s)
 			continue;
 		if (pid == s->store_pid) {
 			store_process_ended(s, status);
+			continue;
+		}
+		if (pid == s->uploads.pid) {
+			uploads_process_ended(s, status);
 			continue;
 		}
 		if (pid == s->asked) {

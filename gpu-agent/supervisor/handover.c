@@ -15,6 +15,7 @@
 #include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/store_process.h"
+#include "gpu-agent/supervisor/uploads_process.h"
 
 /* It reads a configuration, and says something. */
 #define ANSWER_NS (10000 * 1000000ull)
@@ -133,6 +134,7 @@ void handover_leave(struct supervisor *s)
 		kill(s->probe_pid, SIGKILL);
 	store_process_stop(s);
 	network_table_kill(s);
+	uploads_process_stop(s);
 	/* Those without a session were made by the old binary and configuration. */
 	for (size_t i = 0; i < s->room; i++)
 		if (s->children[i].pid && !s->children[i].tenant[0])
@@ -143,6 +145,7 @@ void handover_leave(struct supervisor *s)
 	if (memory >= 0)
 		reload_exec(s->self, memory, &state, entries, &error);
 	store_process_init(s);
+	uploads_process_init(s);
 	log_error("reload.failed", "text=\"%s; the agent goes on as it was\"", error.text);
 }
 

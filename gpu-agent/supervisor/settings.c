@@ -145,6 +145,8 @@ static const struct setting settings[] = {
 	{"cache_dir", PATH(cache_dir)},
 	{"cache.shared", SPECIAL, 0, 0, 0, settings_cache_shared, "tenant or all"},
 	{"cache_bytes", BYTES, AT(cache_bytes), 0, AGENT_BYTES_MAX, NULL, "bytes like 8GiB"},
+	{"upload_cache_bytes", BYTES, AT(upload_cache_bytes), 0, AGENT_BYTES_MAX, NULL,
+		"bytes like 32GiB (0: none)"},
 	{"worker_cpus", SPECIAL, 0, 0, 0, settings_cpus, "all or a list like [0, 2-5]"},
 	{"worker_users", SPECIAL, 0, 0, 0, users_set, "two numbers like 200000-202000"},
 	{"launch_timeout_ms", NUMBER32, AT(launch_timeout_ms), 0, 86400000, NULL,

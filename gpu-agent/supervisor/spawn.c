@@ -166,8 +166,8 @@ __attribute__((noreturn)) static void become(
 			_exit(126);
 	close_range((unsigned)(AGENT_FD_SOCKET + count), ~0u, 0);
 	/* Only now: what the supervisor keeps may stand at every number up to that. */
-	spawn_limit_files(strcmp(role, "front") && strcmp(role, "store") ? WORKER_FILES
-									 : SPAWN_FILES_MOST);
+	spawn_limit_files(strcmp(role, "worker") && strcmp(role, "probe") ? SPAWN_FILES_MOST
+									  : WORKER_FILES);
 	execve("/proc/self/exe", argv, env);
 	_exit(127);
 }
@@ -248,6 +248,11 @@ pid_t spawn_directory(
 	memcpy(store->registry_password_file, network->password_file,
 		sizeof(store->registry_password_file));
 	return spawn_public("directory", &own, own_end, error);
+}
+
+pid_t spawn_uploads(const struct agent_config *config, int *own_end, struct error *error)
+{
+	return spawn_public("uploads", config, own_end, error);
 }
 
 pid_t spawn_front(

@@ -27,7 +27,8 @@ pid_t spawn_worker(const struct agent_config *config, int *front_end, struct err
 /* The probe for libraries; *own_end is the supervisor's end of the pair. The pid, or -errno. */
 pid_t spawn_probe(const struct agent_config *config, int *own_end, struct error *error);
 
-/* The store of tensors; the same. */
+/* The store of tensors, and the cache of payloads; the same. */
+pid_t spawn_uploads(const struct agent_config *config, int *own_end, struct error *error);
 pid_t spawn_store(const struct agent_config *config, int *own_end, struct error *error);
 
 /* The process of the directory of the network at INDEX; the same. */

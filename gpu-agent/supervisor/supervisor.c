@@ -33,6 +33,7 @@
 #include "gpu-agent/supervisor/settings.h"
 #include "gpu-agent/supervisor/supervisor.h"
 #include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/uploads_process.h"
 #include "gpu-agent/supervisor/users.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
@@ -161,7 +162,7 @@ static void handle_signals(struct supervisor *s)
 /* Does what is due; the time of what comes next. */
 static uint64_t tick(struct supervisor *s)
 {
-	uint64_t now = wait_now(), next = s->start_at, asked, store, networks;
+	uint64_t now = wait_now(), next = s->start_at, asked, store, networks, uploads;
 	uint64_t ready = ready_tick(s->config, now);
 
 	if (s->start_at <= now && !s->draining) {
@@ -171,6 +172,9 @@ static uint64_t tick(struct supervisor *s)
 	store = store_process_tick(s, now);
 	if (store < next)
 		next = store;
+	uploads = uploads_process_tick(s, now);
+	if (uploads < next)
+		next = uploads;
 	asked = handover_tick(s, now);
 	if (asked < next)
 		next = asked;
@@ -262,6 +266,7 @@ static void end_all(struct supervisor *s)
 		kill(s->probe_pid, SIGKILL);
 	if (s->store_pid)
 		kill(s->store_pid, SIGKILL);
+	uploads_process_stop(s);
 	for (size_t i = 0; i < s->room; i++)
 		if (s->children[i].pid)
 			kill(s->children[i].pid, SIGKILL);
@@ -340,6 +345,7 @@ int supervisor_main(struct agent_config *config, const struct reload *reload)
 	}
 	say_start(&s);
 	store_process_init(&s);
+	uploads_process_init(&s);
 	children_start_front(&s);
 	children_start_probe(&s);
 	run(&s);

@@ -53,6 +53,12 @@ struct supervisor {
 	uint64_t store_at; /* when to start it; UINT64_MAX: there is one, or shall be none */
 	uint64_t store_join_at; /* it lost its front; UINT64_MAX: it did not */
 	struct network_table networks;
+	struct {
+		int end;   /* the front's end of its pair; -1: none */
+		pid_t pid; /* 0: none */
+		uint64_t started, delay;
+		uint64_t start_at; /* UINT64_MAX: there is one, or shall be none */
+	} uploads;		   /* uploads_process.h */
 	const struct reload *self;
 	pid_t asked;	      /* who says whether a reload can be; 0: nobody */
 	uint64_t asked_until; /* when it is killed */

@@ -10,16 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/descriptors.h"
 #include "common/log.h"
+#include "gpu-agent/uploads.h"
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/stripe.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define STACK (128u * 1024)
 #define SLOT_BYTES FRAME_PAYLOAD_MAX
+_Static_assert(STRIPE_SLOTS *SLOT_BYTES == UPLOADS_MEMORY, "agent-uploads knows the slots");
 
 static void stripe_ring(struct stripe *stripe)
 {
@@ -30,14 +33,40 @@ static void stripe_ring(struct stripe *stripe)
 		(void)!write(stripe->wake, &one, sizeof(one));
 }
 
+/* Memory that agent-uploads reads and writes, too, and that the driver takes. */
+static bool stripe_allocate_shared(struct stripe *stripe)
+{
+	const struct cuda_driver *cuda = stripe->cuda;
+	void *base;
+	int memory;
+
+	if (stripe->uploads.ask < 0 || !cuda->cuMemHostRegister_v2)
+		return false;
+	memory = uploads_memory(&base);
+	if (memory < 0)
+		return false;
+	if (!cuda->cuMemHostRegister_v2(base, UPLOADS_MEMORY, CU_MEMHOSTREGISTER_PORTABLE)) {
+		stripe->base = base;
+		stripe->memory = memory;
+		return true;
+	}
+	log_warn("uploads.memory", "text=\"the driver does not take shared memory\"");
+	munmap(base, UPLOADS_MEMORY);
+	close(memory);
+	return false;
+}
+
 static bool stripe_allocate(struct stripe *stripe)
 {
 	const struct cuda_driver *cuda = stripe->cuda;
 	void *base = NULL;
 
-	if (cuda->cuCtxSetCurrent(stripe->context) ||
-		cuda->cuMemHostAlloc(
-			&base, (size_t)STRIPE_SLOTS * SLOT_BYTES, CU_MEMHOSTALLOC_PORTABLE))
+	if (cuda->cuCtxSetCurrent(stripe->context))
+		return false;
+	if (stripe_allocate_shared(stripe))
+		return true;
+	if (cuda->cuMemHostAlloc(
+		    &base, (size_t)STRIPE_SLOTS * SLOT_BYTES, CU_MEMHOSTALLOC_PORTABLE))
 		return false;
 	stripe->base = base;
 	return true;
@@ -46,14 +75,65 @@ static bool stripe_allocate(struct stripe *stripe)
 /* The client receives there, and waits until it hears that we are there: once. */
 static int stripe_greet(struct stripe *stripe)
 {
-	struct session_piece nothing = {0};
-	struct iovec iov = {&nothing, sizeof(nothing)};
+	const struct uploads_lane_end *uploads = &stripe->uploads;
+	struct session_names names = {.seed = uploads->seed};
+	struct session_piece empty = {.coded = uploads->began ? sizeof(names) : 0};
+	struct iovec iov[2] = {{&empty, sizeof(empty)}, {&names, sizeof(names)}};
 	int ret = atomic_load_explicit(&stripe->both, memory_order_relaxed)
 			  ? -EPROTO
-			  : link_send_all(stripe->link, &iov, 1, &stripe->cut, NULL);
+			  : link_send_all(stripe->link, iov, uploads->began ? 2 : 1,
+				    &stripe->cut, NULL);
 
 	if (!ret)
 		atomic_store_explicit(&stripe->both, true, memory_order_release);
+	return ret;
+}
+
+/* What the client asks of HEAD's names. */
+static int stripe_answer(struct stripe *stripe, const struct session_piece *head)
+{
+	struct session_name names[SESSION_NAMES_ASK];
+	struct session_piece answer = {
+		.length = SESSION_PIECE_ASK | head->length, .coded = sizeof(uint64_t)};
+	uint64_t have;
+	struct iovec iov[2] = {{&answer, sizeof(answer)}, {&have, sizeof(have)}};
+	int ret = piece_receive_plain(&stripe->pieces, stripe->link, head, names,
+		head->length * (uint32_t)sizeof(names[0]));
+
+	if (ret || !atomic_load_explicit(&stripe->both, memory_order_relaxed))
+		return ret ? ret : -EPROTO;
+	have = uploads_ask(&stripe->uploads, names, head->length);
+	pthread_mutex_lock(&stripe->sending);
+	ret = link_send_all(stripe->link, iov, 2, &stripe->cut, NULL);
+	pthread_mutex_unlock(&stripe->sending);
+	return ret;
+}
+
+/* The next payload, into slot NUMBER. */
+static int stripe_take(
+	struct stripe *stripe, const struct session_piece *piece, uint32_t number)
+{
+	struct stripe_slot *slot = &stripe->slots[number];
+	unsigned char *bytes = stripe->base + number * SLOT_BYTES;
+	uint32_t marks = stripe->pieces.marks;
+	int ret;
+
+	uploads_settle(&stripe->uploads, number);
+	slot->length = piece->length;
+	slot->wire = (uint32_t)sizeof(*piece) + (piece->coded ? piece->coded : piece->length);
+	if (marks & SESSION_PIECE_NAMED) {
+		struct session_name name;
+
+		slot->fill = -1;
+		ret = piece_receive_named(&stripe->pieces, stripe->link, piece, &name);
+		if (ret)
+			return ret;
+		/* It is not there any more: the client is to send all of it again. */
+		return uploads_give(&stripe->uploads, &name, number) ? 0 : -ECONNRESET;
+	}
+	ret = piece_receive(&stripe->pieces, stripe->link, piece, bytes, &slot->fill);
+	if (!ret && marks & SESSION_PIECE_KEEP && slot->fill < 0)
+		uploads_keep(&stripe->uploads, number, piece->length);
 	return ret;
 }
 
@@ -66,41 +146,55 @@ static void stripe_blame(struct stripe *stripe, int ret)
 		atomic_store_explicit(&stripe->failed, true, memory_order_relaxed);
 }
 
+/* Until there is room for payload COUNT. False: it is over. */
+static bool stripe_has_room(struct stripe *stripe, uint32_t count)
+{
+	return wait_change(&stripe->freed, count - STRIPE_SLOTS, &stripe->asleep, &stripe->cut,
+		       stripe->spin_ns) &&
+	       !atomic_load_explicit(&stripe->cut, memory_order_relaxed);
+}
+
+/* Receives for as long as something comes. 0: it was told to end; else -errno. */
+static int stripe_run(struct stripe *stripe)
+{
+	int ret = 0;
+
+	for (uint32_t filled = stripe->taken; !ret;) {
+		struct session_piece piece;
+
+		ret = piece_receive_head(&stripe->pieces, stripe->link, &piece);
+		if (ret)
+			break;
+		if (!piece.length) {
+			ret = piece.coded ? -EPROTO : stripe_greet(stripe);
+			continue;
+		}
+		if (stripe->pieces.marks & SESSION_PIECE_ASK) {
+			ret = stripe_answer(stripe, &piece);
+			continue;
+		}
+		if (!stripe_has_room(stripe, filled))
+			break;
+		ret = stripe_take(stripe, &piece, filled % STRIPE_SLOTS);
+		if (ret)
+			break;
+		atomic_store_explicit(&stripe->filled, ++filled, memory_order_release);
+		stripe_ring(stripe);
+	}
+	return ret;
+}
+
 static void *stripe_main(void *argument)
 {
 	struct stripe *stripe = argument;
-	bool ready = stripe->base || stripe_allocate(stripe);
 
-	if (!ready)
+	if (stripe->base || stripe_allocate(stripe)) {
+		uploads_begin(&stripe->uploads, stripe->memory);
+		stripe->pieces.names = stripe->uploads.began;
+		stripe_blame(stripe, stripe_run(stripe));
+		uploads_end(&stripe->uploads);
+	} else {
 		atomic_store_explicit(&stripe->failed, true, memory_order_relaxed);
-	for (uint32_t filled = stripe->taken; ready;) {
-		struct stripe_slot *slot = &stripe->slots[filled % STRIPE_SLOTS];
-		struct session_piece piece;
-		int ret;
-
-		/* Until the oldest slot is free again. */
-		if (!wait_change(&stripe->freed, filled - STRIPE_SLOTS, &stripe->asleep,
-			    &stripe->cut, stripe->spin_ns) ||
-			atomic_load_explicit(&stripe->cut, memory_order_relaxed))
-			break;
-		ret = piece_receive_head(&stripe->pieces, stripe->link, &piece);
-		if (!ret && !piece.length) {
-			if (stripe_greet(stripe))
-				break;
-			continue;
-		}
-		if (!ret)
-			ret = piece_receive(&stripe->pieces, stripe->link, &piece,
-				stripe->base + filled % STRIPE_SLOTS * SLOT_BYTES, &slot->fill);
-		if (ret) {
-			stripe_blame(stripe, ret);
-			break;
-		}
-		slot->length = piece.length;
-		slot->wire =
-			(uint32_t)sizeof(piece) + (piece.coded ? piece.coded : piece.length);
-		atomic_store_explicit(&stripe->filled, ++filled, memory_order_release);
-		stripe_ring(stripe);
 	}
 	atomic_store_explicit(&stripe->over, true, memory_order_release);
 	stripe_ring(stripe);
@@ -140,14 +234,25 @@ void stripes_cut(struct worker *w)
 	}
 }
 
+static struct stripe *stripe_new(void)
+{
+	struct stripe *stripe = calloc(1, sizeof(*stripe));
+
+	if (!stripe)
+		return NULL;
+	stripe->memory = stripe->uploads.ask = stripe->uploads.keep = -1;
+	pthread_mutex_init(&stripe->sending, NULL);
+	return stripe;
+}
+
 /* One that was cut has its memory, of which the GPU may still read; else a new one. A thread
  * that has not ended waits for the driver, and the loop does not wait for it: it keeps what it
- * has for good. */
+ * has for good.  So does one whose memory agent-uploads may still write to. */
 static struct stripe *stripe_alloc(struct stripe *old)
 {
 	if (!old || !atomic_load_explicit(&old->over, memory_order_acquire) ||
-		!stripe_send_reset(old))
-		return calloc(1, sizeof(*old));
+		old->uploads.unsettled || !stripe_send_reset(old))
+		return stripe_new();
 	pthread_join(old->thread, NULL);
 	piece_receiver_fini(&old->pieces);
 	link_close(old->link);
@@ -160,6 +265,38 @@ static struct stripe *stripe_alloc(struct stripe *old)
 	atomic_store(&old->both, false);
 	atomic_store(&old->cut, false);
 	return old;
+}
+
+static void stripe_drop_uploads(struct worker *w, uint32_t number)
+{
+	for (int i = 0; i < 2; i++)
+		if (w->stripe_uploads[number][i])
+			close(w->stripe_uploads[number][i]);
+	memset(w->stripe_uploads[number], 0, sizeof(w->stripe_uploads[number]));
+}
+
+void stripe_uploads(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS])
+{
+	unsigned count = descriptors_count(fds, TRANSPORT_FDS);
+
+	if (!number || number > SESSION_STRIPES || count != 2) {
+		while (count)
+			close(fds[--count]);
+		return;
+	}
+	stripe_drop_uploads(w, number);
+	memcpy(w->stripe_uploads[number], fds, sizeof(w->stripe_uploads[number]));
+}
+
+/* The lane that came before it, where there is one. */
+static void stripe_join_uploads(struct worker *w, struct stripe *stripe, uint32_t number)
+{
+	stripe->uploads = (struct uploads_lane_end){.ask = -1, .keep = -1};
+	if (!w->stripe_uploads[number][0])
+		return;
+	stripe->uploads.ask = w->stripe_uploads[number][0];
+	stripe->uploads.keep = w->stripe_uploads[number][1];
+	memset(w->stripe_uploads[number], 0, sizeof(w->stripe_uploads[number]));
 }
 
 void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS])
@@ -176,6 +313,8 @@ void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS]
 		return;
 	}
 	stripe = stripe_alloc(w->stripes[number]);
+	if (stripe)
+		stripe_join_uploads(w, stripe, number);
 	if (!stripe)
 		ret = -ENOMEM;
 	else if (w->transport->stripe)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/uploads.h"
 #include "transport/codec/piece.h"
 #include "transport/transport.h"
 
@@ -30,6 +31,9 @@ struct stripe {
 	const struct cuda_driver *cuda;
 	CUcontext context;
 	unsigned char *base; /* STRIPE_SLOTS times FRAME_PAYLOAD_MAX, pinned */
+	int memory;	     /* the same as a file, for agent-uploads; -1: it is none */
+	struct uploads_lane_end uploads; /* the thread's */
+	pthread_mutex_t sending;	 /* the link: answers to names, and payloads */
 	uint64_t spin_ns;
 	uint32_t taken;		 /* the loop's: pieces that frames have claimed */
 	_Atomic uint32_t filled; /* pieces received */
@@ -67,6 +71,8 @@ struct stripe {
 /* Owns the connection, as it was handed over, from then on; ends the session where it cannot.
  */
 void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS]);
+/* The lane to agent-uploads of stripe NUMBER, which is opened next; takes what is there. */
+void stripe_uploads(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS]);
 /* It was opened, and is not cut. */
 bool stripe_there(const struct worker *w, uint32_t number);
 /* Nothing more comes over any of them. */

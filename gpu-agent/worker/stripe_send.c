@@ -15,8 +15,13 @@
 
 static int sender_send(struct stripe *stripe, const struct stripe_piece *piece)
 {
-	return piece_send(
+	int ret;
+
+	pthread_mutex_lock(&stripe->sending);
+	ret = piece_send(
 		&stripe->sender.pieces, stripe->link, piece->bytes, piece->n, &stripe->cut);
+	pthread_mutex_unlock(&stripe->sending);
+	return ret;
 }
 
 static bool sender_idle(const struct stripe *stripe)

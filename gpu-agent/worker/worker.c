@@ -501,6 +501,7 @@ static bool heed(struct worker *w, const struct handoff *message, int fds[TRANSP
 		return true;
 	case HANDOFF_MORE: metering_more(w, message); return true;
 	case HANDOFF_STRIPE: stripe_open(w, message->device, fds); break;
+	case HANDOFF_UPLOADS: stripe_uploads(w, message->device, fds); break;
 	case HANDOFF_PATH: take_path(w, fds); break;
 	case HANDOFF_PARK: park_asked(w, message); break;
 	case HANDOFF_RESUME: park_resume(w, message, fds); break;

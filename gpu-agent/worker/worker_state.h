@@ -267,6 +267,7 @@ struct worker {
 	struct local local; /* the program is on this machine: it has the frames */
 	const struct transport *transport;	     /* that made it */
 	struct stripe *stripes[SESSION_STRIPES + 1]; /* by number */
+	int stripe_uploads[SESSION_STRIPES + 1][2];  /* lanes of those that come; 0: none */
 	bool coded;				     /* payloads on stripes may be */
 	enum controller_mode compress;		     /* ours: OFF where the client knows none */
 	struct piece_counts pieces_received, pieces_sent; /* of all stripes that it had */

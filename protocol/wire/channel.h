@@ -211,6 +211,9 @@ enum channel_mode {
 /* ATTACH, ADOPT: the app asks for RELAY; the answer: it may. */
 #define CHANNEL_FEATURE_RELAY (1ull << 8)
 
+/* ATTACH: the app's payloads are not to be told by their content. */
+#define CHANNEL_FEATURE_UNNAMED (1ull << 9)
+
 #define CHANNEL_AGENTS 64 /* at most */
 
 /* This channel's session and another of the process: the other one, and a ticket of each end's

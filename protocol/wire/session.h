@@ -21,6 +21,13 @@
  * how many bytes it has, and how many stand for them (transport/codec/codec.h).  Each is coded
  * for itself, so what is sent again may be coded otherwise.
  *
+ * Where both know SESSION_FEATURE_NAMES, the worker's empty piece on a stripe may bring a
+ * struct session_names: payloads of that stripe can be told by their content then.  The sidecar
+ * asks (SESSION_PIECE_ASK), as far ahead as it likes, which of some names the agent has bytes
+ * for, and is answered by as many bits.  For what the agent has it sends the name (_NAMED), and
+ * for the rest the bytes, which the agent is to keep where it can (_KEEP).  Who was told that
+ * bytes are there may name them on that stripe until it ends.
+ *
  * A token that is longer than HELLO's field, a signed one, comes behind it: the HELLO has
  * SESSION_VERSION_CREDENTIAL for a version then, which an older agent refuses in words, and a
  * struct session_credential follows it on each connection.
@@ -80,6 +87,9 @@
  * "light"): one more HELLO, of the role SESSION_LIGHT, completes the session. */
 #define SESSION_FEATURE_LIGHT (1ull << 12)
 
+/* Payloads on stripes may be told by their content: bytes that the agent has do not travel. */
+#define SESSION_FEATURE_NAMES (1ull << 13)
+
 #define SESSION_TICKET_MS 10000 /* that a ticket is good for */
 
 #define SESSION_STRIPES 4 /* at most; FRAME_STRIPE_MASK has room for 7 */
@@ -107,6 +117,31 @@ struct session_piece {
 	uint32_t length; /* of the payload behind it, <= FRAME_PAYLOAD_MAX; see 0 at the top */
 	uint32_t coded; /* how many bytes come behind it, < length, where they are coded; else 0
 			 */
+};
+
+/* With SESSION_FEATURE_NAMES, in a piece's `length`, one at the most: */
+#define SESSION_PIECE_ASK (1u << 31)   /* `length` names behind it; the answer: 64 bits */
+#define SESSION_PIECE_NAMED (1u << 30) /* a name behind it, and no payload */
+#define SESSION_PIECE_KEEP (1u << 29)  /* what was asked for, and is not there */
+#define SESSION_PIECE_MARKS (SESSION_PIECE_ASK | SESSION_PIECE_NAMED | SESSION_PIECE_KEEP)
+
+#define SESSION_NAMES_ASK 64u	 /* names in one question; bit 0 of the answer is the first */
+#define SESSION_NAMES_AHEAD 128u /* names that may be asked for and are not sent yet */
+/* The rest of a copy goes over a stripe from so many bytes on: a name has 24, and is asked for
+ * first. */
+#define SESSION_NAMES_LEAST (32u * 1024)
+
+/* XXH3-128 of a payload, with the seed that the worker said. */
+struct session_name {
+	uint64_t low, high;
+	uint32_t length; /* of the payload, <= FRAME_CHUNK */
+	uint32_t reserved;
+};
+
+/* Behind the worker's empty piece, whose `coded` is this struct's size. */
+struct session_names {
+	uint64_t seed;
+	uint64_t reserved;
 };
 
 /* Roles of a later day stand in fields that have no meaning for them: releases under one

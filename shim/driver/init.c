@@ -54,6 +54,7 @@ static void perf_open(void)
 		{"no_userfaultfd", PERF_USERFAULTFD},
 		{"no_direct", PERF_DIRECT},
 		{"no_zstd", PERF_ZSTD},
+		{"no_upload_cache", PERF_UPLOAD_CACHE},
 	};
 	const char *perf = secure_getenv("VCUDA_PERF");
 	const char *strict = secure_getenv("VCUDA_STRICT");
@@ -72,7 +73,7 @@ static void perf_open(void)
 			session_debug(
 				"VCUDA_PERF: \"%.*s\" is none of no_post no_cache no_learn "
 				"no_batch no_slab no_push no_zerocopy no_module_cache "
-				"no_userfaultfd no_direct no_zstd",
+				"no_userfaultfd no_direct no_zstd no_upload_cache",
 				(int)n, perf);
 		perf += n + (perf[n] == ',');
 	}

@@ -341,7 +341,8 @@ static CUresult join(void)
 		.segment = session_here()->index,
 		.features = CHANNEL_FEATURE_ADOPT | CHANNEL_FEATURE_AGENTS |
 			    CHANNEL_FEATURE_CAPTURED | CHANNEL_FEATURE_RELAY |
-			    (shim_perf & PERF_ZSTD ? 0 : CHANNEL_FEATURE_PLAIN)};
+			    (shim_perf & PERF_ZSTD ? 0 : CHANNEL_FEATURE_PLAIN) |
+			    (shim_perf & PERF_UPLOAD_CACHE ? 0 : CHANNEL_FEATURE_UNNAMED)};
 	struct channel_answer answer;
 	cleanup_close int segment = -1;
 	int fds[2];

@@ -69,17 +69,18 @@ enum lock_rank {
 
 /* The optimisations that VCUDA_PERF=no_… switches off; VCUDA_STRICT=1 clears PERF_POST. */
 enum shim_perf {
-	PERF_POST = 1 << 0,	    /* no_post: posts are awaited */
-	PERF_CACHE = 1 << 1,	    /* no_cache: cached calls ask each time */
-	PERF_LEARN = 1 << 2,	    /* no_learn: learned calls are awaited each time */
-	PERF_BATCH = 1 << 3,	    /* no_batch: the doorbell rings for every frame */
-	PERF_SLAB = 1 << 4,	    /* no_slab: every allocation is mapped on its own */
-	PERF_PUSH = 1 << 5,	    /* no_push: queries always ask */
-	PERF_ZEROCOPY = 1 << 6,	    /* no_zerocopy: pinned memory is captured like pageable */
-	PERF_MODULE_CACHE = 1 << 7, /* no_module_cache: module bytes always travel */
-	PERF_USERFAULTFD = 1 << 8,  /* no_userfaultfd: managed memory is watched by SIGSEGV */
-	PERF_DIRECT = 1 << 9,	    /* no_direct: nothing goes from agent to agent */
-	PERF_ZSTD = 1 << 10,	    /* no_zstd: payloads travel as they are */
+	PERF_POST = 1 << 0,	     /* no_post: posts are awaited */
+	PERF_CACHE = 1 << 1,	     /* no_cache: cached calls ask each time */
+	PERF_LEARN = 1 << 2,	     /* no_learn: learned calls are awaited each time */
+	PERF_BATCH = 1 << 3,	     /* no_batch: the doorbell rings for every frame */
+	PERF_SLAB = 1 << 4,	     /* no_slab: every allocation is mapped on its own */
+	PERF_PUSH = 1 << 5,	     /* no_push: queries always ask */
+	PERF_ZEROCOPY = 1 << 6,	     /* no_zerocopy: pinned memory is captured like pageable */
+	PERF_MODULE_CACHE = 1 << 7,  /* no_module_cache: module bytes always travel */
+	PERF_USERFAULTFD = 1 << 8,   /* no_userfaultfd: managed memory is watched by SIGSEGV */
+	PERF_DIRECT = 1 << 9,	     /* no_direct: nothing goes from agent to agent */
+	PERF_ZSTD = 1 << 10,	     /* no_zstd: payloads travel as they are */
+	PERF_UPLOAD_CACHE = 1 << 11, /* no_upload_cache: and all of them do */
 };
 extern unsigned shim_perf;
 extern bool shim_counting; /* VCUDA_STATS is set */

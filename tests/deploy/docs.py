@@ -21,7 +21,8 @@ PREFIX = "tensor-fusion.ai/"
 # Set by injection, or on namespaces and nodes: no annotations of users.
 OURS = {"status", "injected-version", "component", "injection", "gpu"}
 # Annotation: the environment of the sidecar that it becomes.
-REACHES = {"vram-limit": "VCUDA_VRAM_LIMIT", "gpu-count": "VCUDA_GPU_COUNT", "gpu-spread": "VCUDA_GPU_SPREAD", "priority": "VCUDA_PRIORITY", "protocol": "VCUDA_PROTOCOL", "compress": "VCUDA_COMPRESS",
+REACHES = {"vram-limit": "VCUDA_VRAM_LIMIT", "gpu-count": "VCUDA_GPU_COUNT", "gpu-spread": "VCUDA_GPU_SPREAD",
+           "upload-cache": "VCUDA_UPLOAD_CACHE", "priority": "VCUDA_PRIORITY", "protocol": "VCUDA_PROTOCOL", "compress": "VCUDA_COMPRESS",
            "shm-size": "VCUDA_SHM_SIZE",
            "grace": "VCUDA_GRACE", "log-level": "VCUDA_LOG_LEVEL", "server": "VCUDA_AGENT", "ipc-mode": "VCUDA_IPC"}
 

@@ -256,6 +256,7 @@ def check_sidecar(raw, sidecar, ipc, native):
         "VCUDA_SOCKET": "/run/tensor-fusion/vcuda.sock",
         "VCUDA_VRAM_LIMIT": says("vram-limit", ""), "VCUDA_GPU_COUNT": says("gpu-count", ""),
         "VCUDA_GPU_SPREAD": says("gpu-spread", ""),
+        "VCUDA_UPLOAD_CACHE": says("upload-cache", "false"),
         "VCUDA_PRIORITY": says("priority", ""), "VCUDA_PROTOCOL": says("protocol", "auto"),
         "VCUDA_COMPRESS": says("compress", "auto"),
         "VCUDA_SHM_SIZE": says("shm-size", "256Mi"), "VCUDA_GRACE": says("grace", "30"),

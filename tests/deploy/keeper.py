@@ -285,7 +285,7 @@ def sidecar_environment(things, folder, cluster, address, token):
     for item in authority["items"]:
         (folder / item["path"]).write_text(cluster.data("configmap", authority["name"], "team-a")[item["key"]])
     mount = next(one["mountPath"] for one in pieces["sidecar"]["volumeMounts"] if one["name"] == "tensor-fusion-token")
-    said = {"${server}": address, "${ipc}": "pod", "${vramLimit}": "64Mi", "${gpuCount}": "", "${gpuSpread}": "", "${priority}": "", "${protocol}": "auto", "${compress}": "auto", "${shmSize}": "256Mi", "${grace}": "30",
+    said = {"${server}": address, "${ipc}": "pod", "${vramLimit}": "64Mi", "${gpuCount}": "", "${gpuSpread}": "", "${uploadCache}": "false", "${priority}": "", "${protocol}": "auto", "${compress}": "auto", "${shmSize}": "256Mi", "${grace}": "30",
             "${logLevel}": "info", "${tokenFile}": "/etc/vcuda/token/token"}
     env = {}
     for entry in pieces["sidecar"]["env"]:

@@ -444,6 +444,12 @@ def worker_seeds():
     copy = say("vcudaCopyIn", *special("vcudaCopyIn"), payload=bytes(256), stripe=1)
     yield "stripe", begin() + stripe + copy + copy + drain()
     yield "stripe-missing", begin() + copy + drain()
+    # An empty piece, a question of two names, and what the first stands for by its name (SESSION_PIECE_…).
+    name = struct.pack("<QQII", 1, 2, 256, 0)
+    named = bytes(8) + struct.pack("<II", 1 << 31 | 2, 48) + 2 * name + struct.pack("<II", 1 << 30 | 256, 24) + name
+    kept = struct.pack("<II", 1 << 29 | 256, 0) + bytes(range(256))
+    for what, pieces in (("named", named), ("kept", named[:8] + kept), ("both", named + kept), ("unasked", named[:8] + named[64:])):
+        yield f"stripe-{what}", begin() + record(2, pieces, kind=STRIPE) + copy + copy + copy + drain()
     for which in range(6):
         for with_fd in range(2):
             told = record(2 * which + with_fd, struct.pack("<IIII", 0, 1, 0, 0) + bytes(160),

@@ -21,6 +21,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/agent.h"
+#include "gpu-agent/uploads.h"
 #include "gpu-agent/worker/worker.h"
 #include "protocol/wire/channel.h"
 #include "protocol/wire/frame.h"
@@ -47,7 +48,8 @@ struct session {
 	int handoff, commands, replies;
 	uint64_t seq;
 	uint32_t stripes;
-	int ends[SESSION_STRIPES]; /* ours of its stripes */
+	int ends[SESSION_STRIPES];     /* ours of its stripes */
+	int lanes[SESSION_STRIPES][2]; /* and of what these ask agent-uploads by; 0: nothing */
 };
 
 static struct agent_config config;
@@ -181,6 +183,35 @@ static void send_handoff(struct session *s, const struct record *r, const uint8_
 		close(fd);
 }
 
+/* An agent-uploads that says beforehand what it will have been asked: payloads may be named. */
+static void open_lane(struct session *s, uint32_t number)
+{
+	static const uint32_t answers[] = {UPLOADS_BEGIN, UPLOADS_ASK, UPLOADS_GIVE,
+		UPLOADS_ASK, UPLOADS_GIVE, UPLOADS_GIVE};
+	const struct handoff h = {
+		.version = HANDOFF_VERSION, .what = HANDOFF_UPLOADS, .device = number};
+	int *lane = s->lanes[s->stripes], theirs[2];
+
+	for (int i = 0; i < 2; i++) {
+		int pair[2];
+
+		must(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair),
+			"socketpair");
+		lane[i] = pair[0];
+		theirs[i] = pair[1];
+	}
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		const struct uploads_answer answer = {.what = answers[i], .have = 5};
+
+		(void)!send(lane[0], &answer, sizeof(answer), MSG_DONTWAIT);
+	}
+	for (int i = 0; i < 2; i++)
+		shutdown(lane[i], SHUT_WR); /* behind these it is gone */
+	(void)!descriptors_send(s->handoff, &h, sizeof(h), theirs, 2, MSG_DONTWAIT);
+	close(theirs[0]);
+	close(theirs[1]);
+}
+
 static void open_stripe(struct session *s, const struct record *r, const uint8_t *body)
 {
 	struct handoff h = {.version = HANDOFF_VERSION,
@@ -191,6 +222,8 @@ static void open_stripe(struct session *s, const struct record *r, const uint8_t
 	if (s->stripes == SESSION_STRIPES ||
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return;
+	if (r->op & 2)
+		open_lane(s, h.device);
 	(void)!descriptors_send(s->handoff, &h, sizeof(h), &pair[1], 1, MSG_DONTWAIT);
 	close(pair[1]);
 	s->ends[s->stripes++] = pair[0];
@@ -242,8 +275,11 @@ static void finish(struct session *s)
 	close(s->handoff);
 	close(s->commands);
 	close(s->replies);
-	for (uint32_t i = 0; i < s->stripes; i++)
+	for (uint32_t i = 0; i < s->stripes; i++) {
 		close(s->ends[i]);
+		for (int j = 0; j < 2 && s->lanes[i][j]; j++)
+			close(s->lanes[i][j]);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)

@@ -10,7 +10,9 @@ STACK_DIRECT := $(BUILD)/stack/direct
 
 STACK_PAYLOADS := $(BUILD)/stack/payloads
 
-$(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS): $(BUILD)/stack/%: tests/stack/%.cu tests/say.h | $(CACHE)/.complete
+STACK_UPLOADS := $(BUILD)/stack/uploads
+
+$(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS): $(BUILD)/stack/%: tests/stack/%.cu tests/say.h | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared -I . -Xcompiler -pthread $< -o $@ \
@@ -34,7 +36,7 @@ $(BUILD)/stack/libprying-nvidia.so: tests/stack/prying_driver.c $(LIB)/libcuda.s
 		-Wl,--no-as-needed,--allow-shlib-undefined -L$(LIB) -l:libcuda.so.1
 
 # Of the others' programs.
-STACK_PROGRAMS := $(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_DRIVERS) $(BUILD)/static/stripped/13/vector-add $(addprefix $(BUILD)/programs/13/, \
+STACK_PROGRAMS := $(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS) $(STACK_DRIVERS) $(BUILD)/static/stripped/13/vector-add $(addprefix $(BUILD)/programs/13/, \
 	processes streams host-functions async-memory pinned-memory copies-2d peers peer-copies devices device-query symbols contexts \
 	virtual-memory memory-full memory-fragments error-memory)
 

@@ -151,18 +151,22 @@ FEATURE_STRIPES = 4
 FEATURE_BACK = 8
 
 
-def greet(address, role, session=b"", secret=b"", features=FEATURE_STRIPES):
+def read(wire, n):
+    data = b""
+    while len(data) < n:
+        got = wire.recv(n - len(data))
+        assert got, f"closed behind {data}"
+        data += got
+    return data
+
+
+def greet(address, role, session=b"", secret=b"", features=FEATURE_STRIPES, grace_ms=0):
     host, port = address.rsplit(":", 1)
     wire = socket.create_connection((host, int(port)), 10)
     wire.sendall(HELLO.pack(SESSION_MAGIC, SESSION_VERSION, role, features, session, secret, 1, 1, b"test",
-                            b"pod", b"", b"", 0, 0, 0))
-    data = b""
-    while len(data) < WELCOME.size:
-        got = wire.recv(WELCOME.size - len(data))
-        assert got, "closed during the handshake"
-        data += got
+                            b"pod", b"", b"", 0, 0, grace_ms))
     told = dict(zip(("magic", "version", "status", "features", "session", "secret", "reply_port",
-                     "stripe", "gpus", "sessions", "free_memory", "text"), WELCOME.unpack(data)))
+                     "stripe", "gpus", "sessions", "free_memory", "text"), WELCOME.unpack(read(wire, WELCOME.size))))
     return wire, told | {"text": told["text"].rstrip(b"\0").decode()}
 
 

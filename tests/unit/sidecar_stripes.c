@@ -2,7 +2,9 @@
  *
  * Stripes between a peer that says what it likes and memory that the program takes away: what
  * comes and goes is right, one that is cut within a payload breaks, and memory that is gone is
- * told apart from that, whether the kernel or the thread itself finds it out.
+ * told apart from that, whether the kernel or the thread itself finds it out.  Where payloads
+ * are named, what the agent has does not go, and an agent that answers what nobody asked is
+ * left.
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,6 +21,7 @@
 #include <cmocka.h>
 
 #include "sidecar/stripes.h"
+#include "transport/codec/name.h"
 #include "transport/stream.h"
 
 #define BYTES (SESSION_STRIPE_LEAST + 77)
@@ -136,19 +139,26 @@ static bool first_landed(const struct bench *b)
 	return stripes_landed(&b->stripes, 1, 0);
 }
 
-static int begin(void **state, bool by_hand)
+#define SEED 12345
+
+static int begin(void **state, bool by_hand, bool named)
 {
 	const struct session_welcome welcome = {
-		.features = SESSION_FEATURE_STRIPES | SESSION_FEATURE_STRIPES_BACK};
+		.features = SESSION_FEATURE_STRIPES | SESSION_FEATURE_STRIPES_BACK |
+			    (named ? SESSION_FEATURE_NAMES : 0)};
 	const struct session_hello hello = {0};
-	const struct session_piece greeting = {0};
+	const struct {
+		struct session_piece head;
+		struct session_names names;
+	} greeting = {.head.coded = named ? sizeof(greeting.names) : 0, .names.seed = SEED};
+	const ssize_t greeted = named ? sizeof(greeting) : sizeof(greeting.head);
 	struct link link = {.place.transport = &pairs};
 	struct bench *b = calloc(1, sizeof(*b));
 	struct error error;
 
 	assert_non_null(b);
 	assert_int_equal(
-		segment_create(CHANNEL_HOST, 1 << 20, &b->segments.at[0], NULL, NULL, &error),
+		segment_create(CHANNEL_HOST, 8 << 20, &b->segments.at[0], NULL, NULL, &error),
 		0);
 	b->wake = eventfd(0, EFD_NONBLOCK);
 	peer.count = 0;
@@ -170,8 +180,7 @@ static int begin(void **state, bool by_hand)
 		assert_int_equal(
 			recv(peer.fds[i], &heard, sizeof(heard), MSG_WAITALL), sizeof(heard));
 		assert_int_equal(heard.length, 0);
-		assert_int_equal(
-			send(peer.fds[i], &greeting, sizeof(greeting), 0), sizeof(greeting));
+		assert_int_equal(send(peer.fds[i], &greeting, (size_t)greeted, 0), greeted);
 	}
 	assert_true(soon(all_open, b));
 	*state = b;
@@ -180,12 +189,17 @@ static int begin(void **state, bool by_hand)
 
 static int begin_plain(void **state)
 {
-	return begin(state, false);
+	return begin(state, false, false);
+}
+
+static int begin_named(void **state)
+{
+	return begin(state, false, true);
 }
 
 static int begin_by_hand(void **state)
 {
-	return begin(state, true);
+	return begin(state, true, false);
 }
 
 static int end(void **state)
@@ -304,6 +318,133 @@ static void test_memory_gone_for_what_goes(void **state)
 	assert_true(stripes_robbed(&b->stripes));
 }
 
+/* Queues a payload of BYTES at AT and reads the question that comes for it. The stripe's
+ * number. */
+static unsigned queue_named(struct bench *b, const unsigned char *at, struct session_name *name)
+{
+	unsigned number = stripes_queue(&b->stripes, at, BYTES);
+	struct session_piece head;
+
+	assert_in_range(number, 1, SESSION_STRIPES);
+	assert_int_equal(
+		recv(peer.fds[number], &head, sizeof(head), MSG_WAITALL), sizeof(head));
+	assert_int_equal(head.length, SESSION_PIECE_ASK | 1);
+	assert_int_equal(head.coded, sizeof(*name));
+	assert_int_equal(
+		recv(peer.fds[number], name, sizeof(*name), MSG_WAITALL), sizeof(*name));
+	return number;
+}
+
+static void answer(unsigned number, uint32_t length, uint32_t coded, uint64_t have)
+{
+	const struct session_piece head = {.length = length, .coded = coded};
+
+	assert_int_equal(
+		send(peer.fds[number], &head, sizeof(head), MSG_NOSIGNAL), sizeof(head));
+	assert_int_equal(
+		send(peer.fds[number], &have, sizeof(have), MSG_NOSIGNAL), sizeof(have));
+}
+
+static void test_named(void **state)
+{
+	struct bench *b = *state;
+	struct session_name name, said, own;
+	struct session_piece head;
+	static unsigned char bytes[BYTES];
+	unsigned number;
+
+	for (unsigned i = 0; i < 3 * SESSION_STRIPES; i++) {
+		unsigned char *at = b->segments.at[0]->base + i * BYTES;
+
+		memset(at, (int)i + 1, BYTES);
+		own = name_of(SEED, at, BYTES);
+		number = queue_named(b, at, &name);
+		assert_memory_equal(&name, &own, sizeof(name));
+		answer(number, SESSION_PIECE_ASK | 1, sizeof(uint64_t), i % 2);
+		assert_int_equal(
+			recv(peer.fds[number], &head, sizeof(head), MSG_WAITALL), sizeof(head));
+		if (i % 2) {
+			assert_int_equal(head.length, SESSION_PIECE_NAMED | BYTES);
+			assert_int_equal(head.coded, sizeof(said));
+			assert_int_equal(
+				recv(peer.fds[number], &said, sizeof(said), MSG_WAITALL),
+				sizeof(said));
+			assert_memory_equal(&said, &name, sizeof(said));
+		} else {
+			assert_int_equal(head.length, SESSION_PIECE_KEEP | BYTES);
+			assert_int_equal(head.coded, 0);
+			assert_int_equal(
+				recv(peer.fds[number], bytes, BYTES, MSG_WAITALL), BYTES);
+			assert_int_equal(bytes[BYTES - 1], i + 1);
+		}
+	}
+	assert_int_equal(b->counts.sent.named, 3 * SESSION_STRIPES / 2);
+	assert_false(stripes_broken(&b->stripes));
+}
+
+/* Answers that fit no question. */
+static void test_forged_answer(void **state)
+{
+	static const struct {
+		uint32_t length, coded;
+	} forged[] = {{SESSION_PIECE_ASK | 2, 8}, {SESSION_PIECE_ASK | 1, 7},
+		{SESSION_PIECE_ASK | 1, 9}, {SESSION_PIECE_ASK | 65, 8}, {SESSION_PIECE_ASK, 8},
+		{SESSION_PIECE_ASK | SESSION_PIECE_NAMED | 1, 8}};
+
+	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+		struct session_name name;
+		struct bench *b = *state;
+		unsigned number = queue_named(b, b->segments.at[0]->base, &name);
+
+		answer(number, forged[i].length, forged[i].coded, 1);
+		assert_true(soon(broken, b));
+		assert_int_equal(b->counts.sent.named, 0);
+		end(state);
+		begin_named(state);
+	}
+}
+
+/* What only the sidecar may send. */
+static void test_marks_from_the_agent(void **state)
+{
+	for (uint32_t mark = SESSION_PIECE_KEEP; mark; mark <<= 1) {
+		struct bench *b = *state;
+		const struct session_piece head = {.length = mark | BYTES, .coded = 24};
+		uint32_t ticket;
+
+		assert_int_equal(
+			stripes_await(&b->stripes, 1, b->segments.at[0]->base, BYTES, &ticket),
+			0);
+		assert_int_equal(
+			send(peer.fds[1], &head, sizeof(head), MSG_NOSIGNAL), sizeof(head));
+		assert_true(soon(broken, b));
+		assert_false(first_landed(b));
+		end(state);
+		begin_named(state);
+	}
+}
+
+/* A copy's first payloads wait for the stripes; without an answer the rest of them waits, too.
+ */
+static void test_held(void **state)
+{
+	struct bench *b = *state;
+	uint64_t until;
+
+	assert_false(stripes_hold(&b->stripes, BYTES, &until));
+	assert_false(stripes_hold(&b->stripes, 1000, &until));
+	for (unsigned i = 0; i < STRIPE_QUEUE * SESSION_STRIPES; i++) {
+		assert_false(stripes_hold(&b->stripes, FRAME_CHUNK, &until));
+		assert_in_range(
+			stripes_queue(&b->stripes, b->segments.at[0]->base, FRAME_CHUNK), 1,
+			SESSION_STRIPES);
+	}
+	assert_true(stripes_hold(&b->stripes, FRAME_CHUNK, &until));
+	/* The rest of a copy. */
+	assert_true(stripes_hold(&b->stripes, SESSION_NAMES_LEAST, &until));
+	assert_false(stripes_hold(&b->stripes, SESSION_NAMES_LEAST - 1, &until));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +459,10 @@ int main(void)
 		BOTH(test_memory_gone_for_what_comes),
 		BOTH(test_memory_gone_for_what_goes),
 #undef BOTH
+		cmocka_unit_test_setup_teardown(test_named, begin_named, end),
+		cmocka_unit_test_setup_teardown(test_forged_answer, begin_named, end),
+		cmocka_unit_test_setup_teardown(test_marks_from_the_agent, begin_named, end),
+		cmocka_unit_test_setup_teardown(test_held, begin_named, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

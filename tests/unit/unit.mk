@@ -21,6 +21,9 @@ UNIT_LIBS_ring = -lcjson -lzstd -lm
 UNIT_PREFIXES += codec
 UNIT_OBJS_codec = $(call objects,$(wildcard transport/codec/*.c))
 UNIT_LIBS_codec = -lzstd -lm
+UNIT_PREFIXES += uploads
+UNIT_OBJS_uploads = $(call objects,gpu-agent/uploads/cache.c gpu-agent/uploads/lanes.c gpu-agent/worker/uploads.c \
+	transport/codec/name.c)
 UNIT_PREFIXES += resume
 UNIT_OBJS_resume = $(SIDECAR_PARTS) $(call objects,gpu-agent/worker/window.c)
 UNIT_LIBS_resume = -lcjson -lzstd -lm

@@ -18,6 +18,7 @@ uint64_t piece_saved(const struct piece_counts *counts)
 
 	for (unsigned kind = 0; kind < CODEC_KINDS; kind++)
 		payload += atomic_load(&counts->pieces[kind]) * sizeof(struct session_piece);
+	payload += atomic_load(&counts->named) * sizeof(struct session_piece);
 	/* They are written one after the other. */
 	return payload > wire ? payload - wire : 0;
 }
@@ -89,7 +90,7 @@ static uint32_t piece_code(struct piece_sender *sender, const void *bytes, uint3
 int piece_send(struct piece_sender *sender, struct link *link, const void *bytes, uint32_t n,
 	const _Atomic bool *stop)
 {
-	struct session_piece head = {.length = n};
+	struct session_piece head = {.length = n | sender->marks};
 	const unsigned char *coded = NULL;
 	enum codec_kind kind = CODEC_RAW;
 	struct iovec iov[2] = {{&head, sizeof(head)}, {(void *)(uintptr_t)bytes, n}};
@@ -113,6 +114,36 @@ int piece_send(struct piece_sender *sender, struct link *link, const void *bytes
 	return ret;
 }
 
+static void count_named(struct piece_counts *counts, uint32_t n)
+{
+	count(&counts->named, 1);
+	count(&counts->named_bytes, n);
+	count(&counts->payload, n);
+	count(&counts->wire, sizeof(struct session_piece) + sizeof(struct session_name));
+}
+
+int piece_send_named(struct piece_sender *sender, struct link *link,
+	const struct session_name *name, const _Atomic bool *stop)
+{
+	struct session_piece head = {
+		.length = SESSION_PIECE_NAMED | name->length, .coded = sizeof(*name)};
+	struct iovec iov[2] = {{&head, sizeof(head)}, {(void *)(uintptr_t)name, sizeof(*name)}};
+
+	count_named(sender->counts, name->length);
+	return link_send_all(link, iov, 2, stop, NULL);
+}
+
+int piece_send_ask(struct piece_sender *sender, struct link *link,
+	const struct session_name *names, uint32_t n, const _Atomic bool *stop)
+{
+	struct session_piece head = {
+		.length = SESSION_PIECE_ASK | n, .coded = n * (uint32_t)sizeof(*names)};
+	struct iovec iov[2] = {{&head, sizeof(head)}, {(void *)(uintptr_t)names, head.coded}};
+
+	count(&sender->counts->wire, sizeof(head) + head.coded);
+	return link_send_all(link, iov, 2, stop, NULL);
+}
+
 void piece_receiver_init(
 	struct piece_receiver *receiver, bool codes, struct piece_counts *counts)
 {
@@ -132,6 +163,16 @@ int piece_receive_head(
 
 	if (ret)
 		return ret;
+	receiver->marks = receiver->names ? head->length & SESSION_PIECE_MARKS : 0;
+	head->length &= ~receiver->marks;
+	if (receiver->marks & (receiver->marks - 1) || (receiver->marks && !head->length))
+		return -EPROTO;
+	if (receiver->marks & SESSION_PIECE_ASK)
+		return head->length > SESSION_NAMES_ASK ? -EPROTO : 0;
+	if (receiver->marks & SESSION_PIECE_NAMED)
+		return head->length > CODEC_MOST ? -EPROTO : 0;
+	if (receiver->names && !head->length)
+		return head->coded > sizeof(struct session_names) ? -EPROTO : 0;
 	if (!receiver->codes)
 		head->coded = 0; /* reserved then */
 	if (head->length > CODEC_MOST || (head->coded && head->coded >= head->length))
@@ -169,4 +210,23 @@ int piece_receive(struct piece_receiver *receiver, struct link *link,
 		return 0;
 	}
 	return codec_decode(receiver->codec, head->coded, to, head->length);
+}
+
+int piece_receive_plain(struct piece_receiver *receiver, struct link *link,
+	const struct session_piece *head, void *to, uint32_t n)
+{
+	count(&receiver->counts->wire, sizeof(*head) + n);
+	return head->coded == n ? link_receive_all(link, to, n) : -EPROTO;
+}
+
+int piece_receive_named(struct piece_receiver *receiver, struct link *link,
+	const struct session_piece *head, struct session_name *name)
+{
+	int ret = head->coded == sizeof(*name) ? link_receive_all(link, name, sizeof(*name))
+					       : -EPROTO;
+
+	if (ret || name->length != head->length)
+		return ret ? ret : -EPROTO;
+	count_named(receiver->counts, name->length);
+	return 0;
 }

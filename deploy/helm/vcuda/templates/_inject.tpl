@@ -44,6 +44,7 @@ sidecar:
     - {name: VCUDA_VRAM_LIMIT, value: "${vramLimit}"}
     - {name: VCUDA_GPU_COUNT, value: "${gpuCount}"}
     - {name: VCUDA_GPU_SPREAD, value: "${gpuSpread}"}
+    - {name: VCUDA_UPLOAD_CACHE, value: "${uploadCache}"}
     - {name: VCUDA_PRIORITY, value: "${priority}"}
     - {name: VCUDA_PROTOCOL, value: "${protocol}"}
     {{- if .Values.agent.localSocket }}
@@ -149,6 +150,7 @@ labels:
 - {key: vram-limit, form: {{ $from10M | quote }}, takes: "bytes from 10M on, like 4Gi"}
 - {key: gpu-count, form: "^([1-9]|1[0-6])$", takes: "a number from 1 to 16"}
 - {key: gpu-spread, form: "^(never|if-needed|always)$", takes: "never, if-needed or always"}
+- {key: upload-cache, form: "^(true|false)$", takes: "true or false"}
 - {key: priority, form: "^(low|normal|high)$", takes: "low, normal or high"}
 - {key: shm-size, form: {{ $from40M | quote }}, takes: "bytes from 40M on, like 512Mi"}
 - {key: sidecar-memory-request, form: {{ $bytes | quote }}, takes: "bytes, like 64Mi"}
@@ -361,6 +363,9 @@ of TensorFusion and its operator; here nothing acts on it (docs/KUBERNETES.md)
     && {name: 'tensor-fusion-local', hostPath: {path: '{{ . }}', type: 'DirectoryOrCreate'}})
     || {name: 'tensor-fusion-local', emptyDir: {sizeLimit: '1Mi'}}
 {{- end }}
+- name: uploadCache
+  cel: "variables.annotations[?'{{ $p }}upload-cache'].orValue('{{ .Values.injector.uploadCache }}')"
+  jmespath: "annotations.\"{{ $p }}upload-cache\" || '{{ .Values.injector.uploadCache }}'"
 - name: priority
   cel: "variables.annotations[?'{{ $p }}priority'].orValue('')"
   jmespath: "annotations.\"{{ $p }}priority\" || ''"
