@@ -16,6 +16,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/front/copies.h"
 #include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/images.h"
@@ -262,8 +263,10 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 static void handle_tensor(
 	struct front *front, struct pool_worker *worker, const struct tensor_message *ask)
 {
-	if (!worker->session ||
-		(worker->state != WORKER_BUSY && worker->state != WORKER_ENDING))
+	if (worker->copy)
+		copies_heard(front, worker, ask);
+	else if (!worker->session ||
+		 (worker->state != WORKER_BUSY && worker->state != WORKER_ENDING))
 		pool_fault(front, worker, "a question on tensors without a session");
 	else if (!worker->adopted)
 		tensors_ask(front, worker, ask);

@@ -2,7 +2,7 @@
  *
  * The store joined to its index, see index.h.
  */
-#include "gpu-agent/store/index.h"
+#include "gpu-agent/store/index_core.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,8 +13,10 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "gpu-agent/store/calls_core.h"
 #include "gpu-agent/store/index_holder.h"
 #include "gpu-agent/store/registry.h"
+#include "gpu-agent/store/replicas.h"
 
 /* What the index was asked, for a session or for a command. */
 struct asked {
@@ -25,6 +27,7 @@ struct asked {
 	uint64_t ticket;
 	uint8_t id[16];
 	struct tensor_message message;
+	struct tensor_message asked; /* of a session, as the front said it */
 };
 
 static const struct tensor_record *record(const struct store *s, uint32_t i)
@@ -37,7 +40,7 @@ static bool has_name(const struct tensor_record *r)
 	return r->state == TENSOR_CREATED || r->state == TENSOR_SEALED;
 }
 
-static bool full_name(
+bool index_full_name(
 	char out[REGISTRY_NAME + 1], const char *space, const char *name, struct error *error)
 {
 	char all[TENSOR_SPACE + 2 * TENSOR_NAME + 1];
@@ -46,14 +49,25 @@ static bool full_name(
 	return !registry_name(out, REGISTRY_DEFAULT, all, error);
 }
 
-static void about(
+void index_gpu_text(char out[48], const uint8_t gpu[16])
+{
+	size_t n = (size_t)snprintf(out, 48, "GPU-");
+
+	for (unsigned i = 0; i < 16; i++) {
+		const bool dash = i == 4 || i == 6 || i == 8 || i == 10;
+
+		n += (size_t)snprintf(out + n, 48 - n, "%s%02x", dash ? "-" : "", gpu[i]);
+	}
+}
+
+void index_about(
 	const struct tensor_record *r, struct registry_tensor *t, const struct store *s)
 {
 	struct tensor_handle handle;
 	struct error error;
 
 	memset(t, 0, sizeof(*t));
-	full_name(t->name, r->space, r->name, &error);
+	index_full_name(t->name, r->space, r->name, &error);
 	snprintf(t->dtype, sizeof(t->dtype), "%s", tensor_dtype_name(r->dtype));
 	t->dimensions = r->rank;
 	for (uint32_t i = 0; i < r->rank && i < TENSOR_RANK; i++)
@@ -61,14 +75,7 @@ static void about(
 	t->bytes = r->bytes;
 	t->offset = r->offset;
 	t->device = s->memory ? store_memory_device(s->memory, r->gpu) : 0;
-	snprintf(t->gpu_uuid, sizeof(t->gpu_uuid), "GPU-");
-	for (unsigned i = 0; i < 16; i++) {
-		const bool dash = i == 4 || i == 6 || i == 8 || i == 10;
-		size_t n = strlen(t->gpu_uuid);
-
-		snprintf(t->gpu_uuid + n, sizeof(t->gpu_uuid) - n, "%s%02x", dash ? "-" : "",
-			r->gpu[i]);
-	}
+	index_gpu_text(t->gpu_uuid, r->gpu);
 	store_handle(r, &handle);
 	memcpy(t->ipc_handle, &handle, sizeof(handle));
 	t->owner_pid = index_holder_pid(r->owner);
@@ -76,6 +83,8 @@ static void about(
 	t->version = r->version;
 	t->ctime = (int64_t)r->ctime;
 	t->mtime = (int64_t)r->mtime;
+	snprintf(t->share, sizeof(t->share), "%s", r->share);
+	t->replica = (r->flags & TENSOR_REPLICA) != 0;
 }
 
 /* ---- what the table loses ---- */
@@ -86,7 +95,7 @@ void index_dropped(struct store *s, uint32_t index, uint64_t session)
 	struct error error;
 
 	if (!s->registry || !has_name(record(s, index)) ||
-		!full_name(name, record(s, index)->space, record(s, index)->name, &error))
+		!index_full_name(name, record(s, index)->space, record(s, index)->name, &error))
 		return;
 	index_holder_text(holder, session);
 	if (holder[0])
@@ -99,8 +108,26 @@ void index_unnamed(struct store *s, uint32_t index)
 	struct error error;
 
 	if (s->registry && !s->index_knows &&
-		full_name(name, record(s, index)->space, record(s, index)->name, &error))
+		index_full_name(name, record(s, index)->space, record(s, index)->name, &error))
+		registry_yield(s->registry, name, "");
+}
+
+void index_deleted(struct store *s, uint32_t index)
+{
+	char name[REGISTRY_NAME + 1];
+	struct error error;
+
+	if (s->registry &&
+		index_full_name(name, record(s, index)->space, record(s, index)->name, &error))
 		registry_delete(s->registry, name, "", false, NULL, NULL);
+	index_forget(s, index);
+}
+
+void index_forget(struct store *s, uint32_t index)
+{
+	s->index_knows = true;
+	store_table_unname(s, index);
+	s->index_knows = false;
 }
 
 /* ---- what sessions ask ---- */
@@ -112,7 +139,7 @@ bool index_allows(const struct store *s, struct tensor_message *m)
 	const char *slash = strchr(m->name, '/');
 
 	if (!s->registry || m->what != TENSOR_TAKE || !(m->about.flags & TENSOR_MAKE) ||
-		slash || full_name(name, m->space, m->name, &error))
+		slash || index_full_name(name, m->space, m->name, &error))
 		return true;
 	m->status = TENSOR_INVALID_VALUE;
 	snprintf(m->text, sizeof(m->text), "%.150s", error.text);
@@ -148,6 +175,28 @@ static void answer(struct asked *a, const struct registry_result *result, uint32
 	store_say(s, m, m->status ? -1 : s->fds[i]);
 }
 
+/* What another agent has is copied; and a replica that is of nothing any more is none. True:
+ * the question is answered by that. */
+static bool elsewhere(struct asked *a, const struct registry_result *result, uint32_t i)
+{
+	struct store *s = a->store;
+	const bool copy = i != UINT32_MAX && record(s, i)->flags & TENSOR_REPLICA;
+
+	if (copy && result->status == REGISTRY_OK && result->tensor &&
+		!strcmp(result->tensor->node, s->node))
+		s->table->records[i].flags &= ~TENSOR_REPLICA;
+	if (copy &&
+		(result->status == REGISTRY_ELSEWHERE || result->status == REGISTRY_MISSING)) {
+		index_forget(s, i);
+		store_hear(s, &a->asked);
+		return true;
+	}
+	if (result->status != REGISTRY_ELSEWHERE || a->asked.about.flags & TENSOR_NEW)
+		return false;
+	replicas_get(s, &a->asked, result->tensor);
+	return true;
+}
+
 /* Redis has answered what a take or create asked. */
 static void agreed(void *argument, const struct registry_result *result)
 {
@@ -163,7 +212,8 @@ static void agreed(void *argument, const struct registry_result *result)
 		/* It ended meanwhile, and a filling may have come between. */
 		index_dropped(s, i, session);
 	}
-	answer(a, result, i);
+	if (a->command || !elsewhere(a, result, i))
+		answer(a, result, i);
 	free(a);
 }
 
@@ -172,9 +222,15 @@ static void looked(void *argument, const struct registry_result *result)
 {
 	struct asked *a = argument;
 	const struct registry_result missing = {REGISTRY_MISSING, NULL, a->message.text};
+	const bool secret =
+		result->status != REGISTRY_AWAY && strchr(a->asked.name, '/') &&
+		(!result->tensor || !replicas_may_have(a->asked.space, result->tensor));
 
-	/* Here it would be in the table. */
-	answer(a, result->status == REGISTRY_OK ? &missing : result, UINT32_MAX);
+	if (result->status == REGISTRY_ELSEWHERE && !secret)
+		replicas_get(a->store, &a->asked, result->tensor);
+	else /* Here it would be in the table. */
+		answer(a, result->status == REGISTRY_OK || secret ? &missing : result,
+			UINT32_MAX);
 	free(a);
 }
 
@@ -197,7 +253,7 @@ static void ask_take(struct store *s, struct asked *a, uint32_t i, bool made)
 	char holder[REGISTRY_HOLDER + 1];
 	struct registry_tensor tensor;
 
-	about(record(s, i), &tensor, s);
+	index_about(record(s, i), &tensor, s);
 	index_holder_text(holder, a->message.session);
 	if (made)
 		registry_create(s->registry, &tensor, holder, agreed, a);
@@ -205,11 +261,13 @@ static void ask_take(struct store *s, struct asked *a, uint32_t i, bool made)
 		registry_take(s->registry, tensor.name, holder, agreed, a);
 }
 
-static bool own_name(const struct tensor_message *m, char name[REGISTRY_NAME + 1])
+static bool name_of(const struct tensor_message *m, char name[REGISTRY_NAME + 1])
 {
+	struct tensor_message parsed = *m;
+	struct calls_name p = {0};
 	struct error error;
 
-	return !strchr(m->name, '/') && full_name(name, m->space, m->name, &error);
+	return calls_parse_name(&parsed, &p) && index_full_name(name, p.space, p.name, &error);
 }
 
 static void changed(struct store *s, const struct tensor_message *m)
@@ -219,7 +277,7 @@ static void changed(struct store *s, const struct tensor_message *m)
 
 	if (i == UINT32_MAX || !has_name(record(s, i)))
 		return;
-	about(record(s, i), &tensor, s);
+	index_about(record(s, i), &tensor, s);
 	registry_update(s->registry, &tensor, NULL, NULL);
 }
 
@@ -236,7 +294,8 @@ static void no_memory(struct store *s, const struct tensor_message *m, uint32_t 
 	store_say(s, &told, -1);
 }
 
-void index_say(struct store *s, const struct tensor_message *m, int fd, uint32_t holds)
+void index_say(struct store *s, const struct tensor_message *asked,
+	const struct tensor_message *m, int fd, uint32_t holds)
 {
 	char name[REGISTRY_NAME + 1];
 	struct asked *a;
@@ -249,20 +308,24 @@ void index_say(struct store *s, const struct tensor_message *m, int fd, uint32_t
 			no_memory(s, m, i, s->table->hold_count > holds);
 			return;
 		}
+		a->asked = *asked;
 		a->is_new = s->table->hold_count > holds;
 		ask_take(s, a, i, m->about.flags & TENSOR_MADE);
 		return;
 	}
 	if (s->registry && m->what == TENSOR_TAKE && m->status == TENSOR_NOT_FOUND &&
-		own_name(m, name)) {
+		name_of(m, name)) {
 		a = ask(s, m);
-		if (a)
-			registry_take(s->registry, name, "", looked, a);
-		else
+		if (!a) {
 			no_memory(s, m, UINT32_MAX, false);
+			return;
+		}
+		a->asked = *asked;
+		registry_take(s->registry, name, "", looked, a);
 		return;
 	}
-	if (s->registry && !m->status && (m->what == TENSOR_SEAL || m->what == TENSOR_TOUCH))
+	if (s->registry && !m->status &&
+		(m->what == TENSOR_SEAL || m->what == TENSOR_TOUCH || m->what == TENSOR_SHARE))
 		changed(s, m);
 	if (m->status)
 		s->table->counters.refused++;
@@ -329,11 +392,9 @@ static void deleted(void *argument, const struct registry_result *result)
 	uint32_t i = store_table_by_id(a->store, a->id);
 
 	if (result->status == REGISTRY_OK && i != UINT32_MAX && has_name(record(a->store, i))) {
-		a->store->index_knows = true;
 		a->store->table->counters.deleted++;
-		store_table_unname(a->store, i);
+		index_forget(a->store, i);
 		store_table_drop(a->store, i, a->message.session);
-		a->store->index_knows = false;
 	}
 	answer(a, result, i);
 	free(a);
@@ -383,11 +444,21 @@ static void renamed(void *owner, const char *name, const char *node)
 	struct store *s = owner;
 	uint32_t i = find(s, name);
 
-	log_warn("tensor.renamed", "name=\"%s\" node=%s", name, node);
-	s->index_knows = true;
+	if (!node[0] && (i == UINT32_MAX || !(record(s, i)->flags & TENSOR_REPLICA)))
+		return; /* another one has the name by now */
+	if (node[0])
+		log_warn("tensor.renamed", "name=\"%s\" node=%s", name, node);
 	if (i != UINT32_MAX)
-		store_table_unname(s, i);
-	s->index_knows = false;
+		index_forget(s, i);
+}
+
+static void first(void *owner, const char *name)
+{
+	struct store *s = owner;
+	uint32_t i = find(s, name);
+
+	if (i != UINT32_MAX)
+		s->table->records[i].flags &= ~TENSOR_REPLICA;
 }
 
 static bool next(void *owner, uint64_t *cursor, struct registry_tensor *tensor,
@@ -410,7 +481,7 @@ static bool next(void *owner, uint64_t *cursor, struct registry_tensor *tensor,
 		at[n] = texts[n];
 		n += texts[n][0] != 0;
 	}
-	about(record(s, (uint32_t)i), tensor, s);
+	index_about(record(s, (uint32_t)i), tensor, s);
 	*cursor = i + 1;
 	*holders = at;
 	*count = n;
@@ -430,9 +501,26 @@ static void ready(struct watch *watch, uint32_t mask)
 	registry_turn(((struct store *)watch->owner)->registry);
 }
 
+/* Where other agents find this one: HOST or HOST:PORT of the configuration, else its ID where
+ * that is given, else what the index makes of it. */
+static void where(char *out, size_t n, const struct store *s)
+{
+	const char *host = s->config->store.address, *port = strrchr(host, ':');
+
+	if (!host[0])
+		host = s->config->store.node;
+	if (!host[0])
+		out[0] = 0;
+	else if (port && !strchr(port, ']') && (host[0] == '[' || strchr(host, ':') == port))
+		snprintf(out, n, "%s", host);
+	else
+		snprintf(out, n, "%s:%u", host, s->config->bound[LISTEN_RECV]);
+}
+
 int index_open(struct store *s, struct error *error)
 {
-	static const struct registry_store calls = {next, command, gone, renamed, devices};
+	static const struct registry_store calls = {
+		next, command, gone, renamed, first, devices};
 	const struct agent_store *from = &s->config->store;
 	struct registry_config config = {.commands = true, .memory = from->bytes};
 	int ret;
@@ -446,8 +534,9 @@ int index_open(struct store *s, struct error *error)
 	snprintf(config.node, sizeof(config.node), "%s", from->node);
 	if (!config.node[0] && gethostname(config.node, sizeof(config.node) - 1))
 		return error_set(error, errno, "store.node");
-	snprintf(config.at, sizeof(config.at), "%s:%u", config.node,
-		s->config->bound[LISTEN_RECV]);
+	snprintf(s->node, sizeof(s->node), "%s", config.node);
+	where(config.at, sizeof(config.at), s);
+	config.port = s->config->bound[LISTEN_RECV];
 	config.epoch = s->table->epoch;
 	ret = registry_open(&s->registry, &config, &calls, s, error);
 	if (!ret)

@@ -6,12 +6,16 @@
  */
 #include "gpu-agent/store/registry_core.h"
 
+#include <arpa/inet.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 
 #include "common/log.h"
+#include "common/wait.h"
 #include "gpu-agent/store/commands.h"
 #include "gpu-agent/store/registry_record.h"
 
@@ -40,6 +44,18 @@ static void fail(struct registry *registry, const redisReply *reply)
 	registry_link_close(&registry->link, why);
 }
 
+/* A replica is there before what it is of: that may come for as long as an agent may be silent.
+ */
+static bool waited(struct registry *registry)
+{
+	const uint64_t now = wait_now();
+
+	if (!registry->waits_since)
+		registry->waits_since = now;
+	registry->waits = now - registry->waits_since < REGISTRY_ALIVE_MS * 1000000ull;
+	return !registry->waits;
+}
+
 static void said(struct registry *registry, const struct step *step, const redisReply *reply)
 {
 	const char *word = registry_word(reply);
@@ -64,12 +80,18 @@ static void said(struct registry *registry, const struct step *step, const redis
 		log_debug(
 			"registry.filled", "tensors=%llu", (unsigned long long)registry->puts);
 		registry->phase = PHASE_READY;
+		if (!registry->waits)
+			registry->waits_since = 0;
 		requests_go(registry);
 	} else {
 		registry->outstanding--;
 		if (!strcmp(word, "ELSEWHERE") && fields &&
 			!record_read(fields, &tensor, &error))
 			registry->store->renamed(registry->owner, step->name, tensor.node);
+		else if (!strcmp(word, "GONE") || (!strcmp(word, "WAIT") && waited(registry)))
+			registry->store->renamed(registry->owner, step->name, "");
+		else if (!strcmp(word, "FIRST"))
+			registry->store->first(registry->owner, step->name);
 		walk(registry);
 	}
 }
@@ -109,6 +131,7 @@ static void put(struct registry *registry, const struct registry_tensor *tensor,
 
 	registry_script(registry, &arguments, SCRIPT_PUT);
 	argument_text(&arguments, tensor->name);
+	argument_text(&arguments, tensor->replica ? "1" : "");
 	argument_unsigned(&arguments, n);
 	for (size_t i = 0; i < n; i++)
 		argument_text(&arguments, holders[i]);
@@ -163,9 +186,31 @@ static bool new_token(struct registry *registry)
 	return true;
 }
 
+static void where(const struct registry *registry, char *out, size_t n)
+{
+	struct sockaddr_storage own = {0};
+	socklen_t size = sizeof(own);
+	char host[INET6_ADDRSTRLEN];
+
+	if (registry->config.at[0] ||
+		getsockname(registry->link.redis->c.fd, (struct sockaddr *)&own, &size) ||
+		(own.ss_family != AF_INET && own.ss_family != AF_INET6) ||
+		getnameinfo((struct sockaddr *)&own, size, host, sizeof(host), NULL, 0,
+			NI_NUMERICHOST)) {
+		if (registry->config.at[0])
+			snprintf(out, n, "%s", registry->config.at);
+		else
+			snprintf(out, n, "%s:%u", registry->config.node, registry->config.port);
+		return;
+	}
+	snprintf(out, n, own.ss_family == AF_INET ? "%s:%u" : "[%s]:%u", host,
+		registry->config.port);
+}
+
 static void enter(struct registry *registry)
 {
 	struct link_arguments arguments;
+	char at[300];
 
 	if (!new_token(registry)) {
 		registry_link_close(&registry->link, "there are no random numbers");
@@ -175,12 +220,13 @@ static void enter(struct registry *registry)
 	registry->phase = PHASE_ENTERING;
 	registry->round++;
 	registry->cursor = registry->puts = 0;
-	registry->walked = false;
+	registry->walked = registry->waits = false;
 	registry->outstanding = 0;
 	registry->stale = false;
 	registry->step_until = registry_ns(REGISTRY_STEP_MS);
 	registry_script(registry, &arguments, SCRIPT_ENTER);
-	argument_text(&arguments, registry->config.at);
+	where(registry, at, sizeof(at));
+	argument_text(&arguments, at);
 	argument_text(&arguments, registry->config.gpus);
 	argument_unsigned(&arguments, registry->store->devices(registry->owner));
 	argument_unsigned(&arguments, registry->config.memory);
@@ -283,6 +329,40 @@ static void lapsed_replied(void *argument, const redisReply *reply)
 	free(step);
 }
 
+static const redisReply *behind(const redisReply *reply, size_t at, int type)
+{
+	const redisReply *found = at < reply->elements ? reply->element[at] : NULL;
+
+	return found && found->type == type ? found : NULL;
+}
+
+/* What became of this agent's replicas; and when to look whether the next one has lapsed. */
+static void heard(struct registry *registry, const redisReply *reply)
+{
+	const redisReply *words = behind(reply, 2, REDIS_REPLY_ARRAY);
+	const redisReply *soonest = behind(reply, 3, REDIS_REPLY_STRING);
+	unsigned long ms = soonest ? strtoul(soonest->str, NULL, 10) : REGISTRY_RENEW_MS;
+	uint64_t look;
+
+	for (size_t i = 0; words && i < words->elements; i++) {
+		const redisReply *word = behind(words, i, REDIS_REPLY_STRING);
+
+		if (!word || word->len < 2 || word->len > REGISTRY_NAME + 1)
+			continue;
+		if (word->str[0] == '-')
+			registry->store->renamed(registry->owner, word->str + 1, "");
+		else
+			registry->store->first(registry->owner, word->str + 1);
+	}
+	if (ms < REGISTRY_RENEW_MS) {
+		look = registry_ns((unsigned)ms + REGISTRY_LOOK_MS);
+		if (look < registry->renew_at)
+			registry->renew_at = look;
+	}
+	if (registry->waits)
+		registry->stale = true;
+}
+
 static void renewed(void *argument, const redisReply *reply)
 {
 	struct registry *registry = argument;
@@ -310,6 +390,7 @@ static void renewed(void *argument, const redisReply *reply)
 			node->len <= REGISTRY_NODE)
 			lapse(registry, node->str);
 	}
+	heard(registry, reply);
 }
 
 void fill_renew(struct registry *registry)

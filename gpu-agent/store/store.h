@@ -28,6 +28,9 @@ struct store {
 	int fds[TENSORS_MAX];	   /* of each record's memory; -1: none */
 	struct registry *registry; /* the index in Redis; NULL: none (index.h) */
 	struct watch index;
+	char node[REGISTRY_NODE + 1]; /* this agent's ID there */
+	struct replica *replicas;     /* on their way here (replicas.h) */
+	uint64_t replica_numbers;
 	bool index_knows; /* what is done came from there */
 	bool begun;	  /* what the store before left is here */
 	bool done;
@@ -42,6 +45,8 @@ bool store_keep(struct store *store, const uint8_t name[16], int fd);
 void store_let_go(struct store *store, const uint8_t name[16]);
 /* To the front, if there is one; FD stays the caller's, or is -1. */
 void store_say(struct store *store, const struct tensor_message *message, int fd);
+/* What the front asks; also what waited for something. */
+void store_hear(struct store *store, const struct tensor_message *message);
 
 /* --- table.c --- */
 /* The place of NAMESPACE/NAME; UINT32_MAX: nobody has that name. */

@@ -25,6 +25,7 @@
 #include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/sandbox/sandbox.h"
+#include "gpu-agent/worker/copy.h"
 #include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/extra.h"
@@ -423,13 +424,25 @@ static int worker_session(struct worker *w, struct handoff *message)
 {
 	struct error error = {0};
 	int fds[TRANSPORT_FDS];
+	static union {
+		struct handoff handoff;
+		struct tensor_message tensor;
+	} said;
 
 	for (;;) {
 		ssize_t n = descriptors_receive(
-			w->handoff, message, sizeof(*message), fds, TRANSPORT_FDS, 0);
+			w->handoff, &said, sizeof(said), fds, TRANSPORT_FDS, 0);
 
 		if (n == -EINTR)
 			continue;
+		if (n == sizeof(said.tensor) && said.tensor.version == TENSOR_VERSION &&
+			(said.tensor.what == TENSOR_FILL || said.tensor.what == TENSOR_SPILL) &&
+			fds[0] >= 0) {
+			if (!copy_run(w, &said.tensor, fds[0]))
+				return -1;
+			continue;
+		}
+		*message = said.handoff;
 		if (n != sizeof(*message) || message->version != HANDOFF_VERSION ||
 			message->what == HANDOFF_STOP)
 			return -1;
