@@ -35,6 +35,7 @@ enum tensor_what {
 	/* Another agent has brought the ticket `id`; answered: about, gpu, text = that agent;
 	 * fd: the memory. `tag` is the front's. */
 	TENSOR_REDEEM = 21,
+	TENSOR_FELL = 22, /* what lies in the memory of `gpu` is lost, and why: text */
 	/* store -> front */
 	TENSOR_READ_ONLY = 24, /* -> worker of `session`: id is sealed */
 	TENSOR_USED = 25,      /* the store has about.room bytes of `gpu` */

@@ -6,6 +6,7 @@
  */
 #include "gpu-agent/front/copies.h"
 #include "gpu-agent/front/direct.h"
+#include "gpu-agent/front/fallen.h"
 #include "gpu-agent/front/front.h"
 
 #include <errno.h>
@@ -168,6 +169,7 @@ static void take_meter(struct front *front, const struct control *c)
 			continue;
 		front->meters[d] = gpu;
 		front->metered_at[d] = wait_now();
+		fallen_metered(front, d, &gpu);
 	}
 }
 

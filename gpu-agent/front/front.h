@@ -6,7 +6,8 @@
  * sessions share), direct (connections to other agents), copies (tensors by those), journal and
  * adopt (what the next front must know, and how it takes over), ledger (device memory), images
  * (their cache), quota (limits), http, viewer, metrics and status (what people and Prometheus
- * see), health (whether the loop turns); front.c has start, supervisor and drain.
+ * see), fallen (GPUs that are lost), health (whether the loop turns); front.c has start,
+ * supervisor and drain.
  *
  * Everything belongs to one thread.  Tables are allocated once, at the start: a client costs no
  * allocation before it brought the token, and a bounded one after.
@@ -89,6 +90,11 @@ struct front {
 	size_t library_count;
 	struct control_gpu meters[HANDOFF_DEVICES];
 	uint64_t metered_at[HANDOFF_DEVICES]; /* 0: never */
+	struct {
+		char why[96];	   /* "": it has not */
+	} fallen[HANDOFF_DEVICES]; /* fallen.h */
+	uint64_t doubted_at;
+	bool doubts; /* a new worker is to look at the GPUs */
 	bool draining;
 	uint64_t drain_at;	     /* when running sessions are stopped */
 	bool stopped;		     /* they have been */

@@ -360,6 +360,8 @@ void pool_balance(struct front *front, uint64_t now)
 		if (front->sessions[i].state == SESSION_WAITING)
 			wanted++;
 	wanted += copies_waiting(front);
+	if (!wanted && front->doubts)
+		wanted = 1;
 	/* A session that came to nothing gave its worker back, when another one was on its way
 	 * in its place: each holds a context's memory. */
 	while (pool->count[WORKER_READY] > wanted && (worker = find_state(front, WORKER_READY)))

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/fallen.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
@@ -249,6 +250,7 @@ static void introduce(struct front *front)
 	if (say(front, &m)) {
 		front->tensors.introduce = false;
 		front->tensors.ready = true;
+		fallen_tell(front);
 	}
 }
 

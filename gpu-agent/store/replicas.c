@@ -478,3 +478,33 @@ void replicas_redeem(struct store *s, const struct tensor_message *m)
 		snprintf(digits + 2 * k, 3, "%02x", m->id[k]);
 	registry_redeem(s->registry, digits, redeemed, a);
 }
+
+/* ---- the card ---- */
+
+void replicas_fell(struct store *s, const struct tensor_message *m)
+{
+	uint32_t lost = 0;
+
+	for (struct replica *r = s->replicas, *next; r; r = next) {
+		const struct tensor_record *record = record_of(s, r);
+
+		next = r->next;
+		if (record && !memcmp(record->gpu, m->gpu, sizeof(m->gpu)))
+			fail(s, r, TENSOR_NOT_READY, m->text);
+	}
+	for (uint32_t i = 0; i < s->table->count; i++) {
+		const struct tensor_record *record = &s->table->records[i];
+
+		if (memcmp(record->gpu, m->gpu, sizeof(m->gpu)))
+			continue;
+		if (record->state == TENSOR_POOLED)
+			store_table_release(s, i);
+		if (record->state != TENSOR_CREATED && record->state != TENSOR_SEALED)
+			continue;
+		index_lost(s, i, m->text);
+		s->table->counters.lost++;
+		lost++;
+	}
+	if (lost)
+		log_error("tensors.lost", "tensors=%u text=\"%s\"", lost, m->text);
+}

@@ -19,6 +19,9 @@ void replicas_copied(struct store *store, const struct tensor_message *message);
 void replicas_redeem(struct store *store, const struct tensor_message *message);
 /* The session waits for nothing more. */
 void replicas_session_over(struct store *store, uint64_t session);
+/* What lay in the memory of the message's GPU is lost, and why: another agent's replica is the
+ * first from now on, or the index says that it is lost. */
+void replicas_fell(struct store *store, const struct tensor_message *message);
 /* Who copied, and who asked, are not there any more. */
 void replicas_front_gone(struct store *store);
 /* Whether a session of SPACE may have what the index says. */

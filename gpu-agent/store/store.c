@@ -228,6 +228,7 @@ void store_hear(struct store *s, const struct tensor_message *message)
 		return;
 	case TENSOR_COPIED: replicas_copied(s, m); return;
 	case TENSOR_REDEEM: replicas_redeem(s, m); return;
+	case TENSOR_FELL: replicas_fell(s, m); return;
 	default: break;
 	}
 	if (index_allows(s, m))

@@ -134,6 +134,19 @@ void worker_last_error(struct worker *w, CUresult status, const char *call)
 		call ? call : "");
 }
 
+/* The GPU's own errors are not the session's alone. */
+static void say_doubt(struct worker *w, CUresult status)
+{
+	static struct handoff doubt;
+
+	if (!w->link || (status != CUDA_ERROR_ECC_UNCORRECTABLE &&
+				status != CUDA_ERROR_NVLINK_UNCORRECTABLE))
+		return;
+	doubt = (struct handoff){
+		.version = HANDOFF_VERSION, .what = HANDOFF_DOUBT, .status = (uint32_t)status};
+	(void)!send(w->handoff, &doubt, sizeof(doubt), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void worker_note(struct worker *w, CUresult status)
 {
 	if (w->sticky || !worker_is_sticky(status))
@@ -144,6 +157,7 @@ void worker_note(struct worker *w, CUresult status)
 	w->stats.errors++;
 	worker_last_error(w, status, NULL);
 	log_warn("session.fault", "status=%d", (int)status);
+	say_doubt(w, status);
 	if (!w->link)
 		return;
 	output_tell(w); /* what a failed assertion says: the app may wait for nothing more */
@@ -344,6 +358,7 @@ static int worker_prepare(struct worker *w, struct handoff *ready)
 	for (uint32_t i = 0; !status && i < w->device_count; i++) {
 		step = "opening the device";
 		status = worker_open_device(w, i, ready);
+		ready->device = status ? i + 1 : 0;
 	}
 	if (!status) {
 		step = "pinned memory";

@@ -288,10 +288,17 @@ class Replicas(Case):
         self.assertEqual(first.ask("redeem", ticket), "missing")
         self.assertEqual(first.ask("redeem", "cd" * 16), "missing")
 
-    def test_the_first_agent_dies(self):
+    def test_the_first_agent_and_a_replicas_die(self):
         first, second = self.pair()
+        third = self.store("n3")
         self.assertEqual(self.replica(second), "ok")
         second.ask("take", "X", "s1")
+        self.assertEqual(second.status("create", "Z", "u8", "4", "s1"), "made")
+        self.assertEqual(second.status("seal", "Z"), "ok")
+        self.assertEqual(self.replica(third, "Z"), "ok")
+        third.ask("take", "Z", "s1")
+        self.assertEqual((self.client.hash("tensor:Z")["replicas"], self.refcount("Z")), ("n3", 2))
+        third.kill()
         self.assertEqual(first.status("create", "Y", "u8", "4", "s1"), "made")
         first.kill()
         killed = time.monotonic()
@@ -301,6 +308,8 @@ class Replicas(Case):
         self.assertEqual((got["node"], got["state"], got["replicas"], got["gpu_uuid"], got["error"]),
                          ("n2", "sealed", "", "GPU-copy", ""))
         self.assertEqual(self.refcount("X"), 1)
+        eventually("it is marked", lambda: self.client.hash("tensor:Z")["replicas"] == "")
+        self.assertEqual(self.refcount("Z"), 1)
         self.assertEqual(second.status("take", "X", "s2"), "ok")
         eventually("it knows", lambda: second.list() and "first X" in second.unasked)
         again = self.store("n1", 2)
@@ -314,15 +323,6 @@ class Replicas(Case):
         first.kill()
         self.store("n1", 2)
         self.assertEqual(self.client.hash("tensor:X")["node"], "n2")
-
-    def test_a_replicas_agent_dies(self):
-        first, second = self.pair()
-        self.assertEqual(self.replica(second), "ok")
-        second.ask("take", "X", "s1")
-        second.kill()
-        eventually("it is marked", lambda: self.client.hash("tensor:X")["replicas"] == "")
-        self.assertEqual(self.refcount("X"), 1)
-        self.assertEqual(first.status("take", "X", "s2"), "ok")
 
     def test_yield(self):
         first, second = self.pair()
@@ -360,14 +360,6 @@ class Replicas(Case):
                        self.client.hash("tensor:X")["refcount"] == "2")
         self.assertEqual(second.status("take", "X", "s8"), "ok")
         self.assertEqual(self.refcount("X"), 3)
-
-    def test_a_replica_without_its_first_is_dropped(self):
-        first, second = self.pair()
-        self.assertEqual(self.replica(second), "ok")
-        first.kill()
-        self.client("FLUSHALL")
-        eventually("nobody knows it", lambda: second.list()["tensors"] == "0", 30)
-        self.assertEqual(self.client("KEYS", "tensor-replica:*"), [])
 
 
 class FromOutside(Case):

@@ -38,6 +38,11 @@ TEST_LIST += $(patsubst %,store-*=%,$(wildcard tests/store/test_*.py))
 run-store-%: all $(STORE_PROGRAMS)
 	$(Q)BUILD=$(BUILD) timeout 90 tests/stack/run.py --in store --exact $*
 
+# 200 rounds of processes that are killed while a replica is made: minutes, and no part of `make test`.
+.PHONY: test-replica-kills
+test-replica-kills: all $(REGISTRY_STORE) ## replicas: programs and agents' processes killed at random points
+	$(Q)BUILD=$(BUILD) timeout 3600 $(PYTHON) tests/store/replica_kills.py $(ROUNDS)
+
 # Fuzz target: handles and questions.
 TENSORS_FUZZ_SRCS := tests/fuzz/tensors.c $(addprefix gpu-agent/store/,table.c calls.c calls_take.c handle.c pieces.c) $(wildcard common/*.c)
 

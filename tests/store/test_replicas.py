@@ -21,7 +21,7 @@ ANYWHERE = "127.0.0.0/8:*"
 
 
 @contextlib.contextmanager
-def agents(count=2, flags=(), each=(), **more):
+def agents(count=2, flags=(), each=(), more_of=(), **more):
     """Stacks n1, n2, … with one index, which may dial each other. FLAGS: of all, EACH: of one, by number."""
     with contextlib.ExitStack() as stack:
         redis = Redis()
@@ -32,7 +32,7 @@ def agents(count=2, flags=(), each=(), **more):
             s = stack.enter_context(tensors(
                 "--set", f"store.registry={redis.address}", "--set", f"store.node=n{i}", "--set", "store.address=127.0.0.1",
                 "--peers", ANYWHERE,
-                *flags, *own, **more))
+                *flags, *own, **more, **(more_of[i - 1] if i <= len(more_of) else {})))
             s.redis = redis
             made.append(s)
         for i in range(1, count + 1):
@@ -117,7 +117,7 @@ def test_a_get_elsewhere_copies_once():
 def test_ten_at_once_copy_once():
     with agents() as (one, two):
         owner = one.program()
-        size = 24 * MIB
+        size = 6 * MIB
         right = upload(owner, "w", size)
         readers = [two.program() for _ in range(10)]
         for reader in readers:
@@ -324,3 +324,38 @@ def test_store_and_front_die_in_the_middle():
             nothing_left(two)
             right = upload(owner, "w", 16 * MIB, seed=2)
         owner.end()
+
+
+def test_a_card_that_falls():
+    """A kernel of a program's meets the GPU's error, new workers meet it too: what lay there is lost, or another's."""
+    with folder() as place:
+        fallen = os.path.join(place, "fallen")
+        each = ({"agent_env": {"VCUDA_SOFTGPU_FAULT": f"fall-with={fallen}"}}, {})
+        with agents(more_of=each) as (one, two):
+            owner, other, reader = one.program(), one.program(), two.program()
+            right = upload(owner, "w", 3 * MIB)
+            upload(owner, "alone", MIB)
+            owner("mine = vcuda.create('unsealed', 'u8', (4096,))")
+            reader("t = vcuda.get('w')")
+            # What a program alone meets takes nothing from others.
+            other("s = vcuda.get('w')")
+            other.fails("put(s, 1)", 700)
+            other.process.kill()
+            time.sleep(1)
+            assert hash_of(one.redis, "w")["node"] == "n1"
+            with open(fallen, "w"):
+                pass
+            owner.fails("put(mine, 1)", 214)
+            fell = time.monotonic()
+            eventually("they are marked", lambda: hash_of(one.redis, "alone").get("state") == "lost" and
+                       hash_of(one.redis, "w").get("node") == "n2", 20)
+            assert time.monotonic() - fell <= 12
+            assert "fallen" in hash_of(one.redis, "alone")["error"], hash_of(one.redis, "alone")
+            assert digest(reader) == right
+            late = two.program()
+            late.fails("vcuda.get('alone')", 500, "lost", "fallen")
+            late("t = vcuda.get('w')")
+            assert digest(late) == right
+            owner.process.kill()
+            late.end()
+            reader.end()
