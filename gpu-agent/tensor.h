@@ -43,6 +43,9 @@ enum tensor_what {
 	/* fd: memory on `gpu`, for about.bytes of what is called `name` at the agent at `text`,
 	 * which wants the ticket `id`. `tag`: the store's */
 	TENSOR_COPY = 27,
+	/* Behind a COPY without an address, of the same `tag`, and -> worker behind FILL; fd:
+	 * the memory of `gpu` that it is a copy of. */
+	TENSOR_SOURCE = 29,
 	TENSOR_LATER = 28, /* the question is answered when a copy has ended */
 	/* front -> worker; fd: memory. What is copied comes, or goes, by the connection of the
 	 * PEER behind it (handoff.h) */

@@ -27,9 +27,10 @@
 
 enum copy_state {
 	COPY_FREE,
-	COPY_REDEEMING, /* the store looks what the ticket is for */
-	COPY_WAITING,	/* for a worker */
-	COPY_DIALING,	/* it has one */
+	COPY_REDEEMING,	 /* the store looks what the ticket is for */
+	COPY_SOURCELESS, /* what it is a copy of comes yet */
+	COPY_WAITING,	 /* for a worker */
+	COPY_DIALING,	 /* it has one */
 	COPY_RUNNING,
 };
 
@@ -37,8 +38,9 @@ struct copy {
 	enum copy_state state;
 	bool out; /* another agent fetches */
 	uint64_t number;
-	struct tensor_message message; /* COPY, or REDEEM */
-	int memory, connection;	       /* -1: none */
+	struct tensor_message message;	/* COPY, or REDEEM */
+	struct tensor_message from;	/* SOURCE: it is of this agent's other GPU */
+	int memory, source, connection; /* -1: none */
 	const struct transport *transport;
 	struct transport_peer peer;
 	struct pool_worker *worker;
@@ -75,6 +77,7 @@ static struct copy *copy_new(struct front *front, bool out, enum copy_state stat
 			.out = out,
 			.number = COPY_NUMBER | ++front->copies->numbers,
 			.memory = -1,
+			.source = -1,
 			.connection = -1,
 			.until = wait_now() + ns};
 		return c;
@@ -106,6 +109,8 @@ static void copy_close(struct copy *c)
 {
 	if (c->memory >= 0)
 		close(c->memory);
+	if (c->source >= 0)
+		close(c->source);
 	if (c->connection >= 0)
 		transport_drop(c->transport, c->connection);
 	if (c->worker)
@@ -207,6 +212,27 @@ static void run(struct front *front, struct copy *c)
 	c->until = UINT64_MAX; /* the worker's silence is looked at */
 }
 
+/* Both lie here: there is no connection. */
+static void run_local(struct front *front, struct copy *c)
+{
+	struct tensor_message m = c->message;
+	int fd = c->worker->handoff.fd, ret;
+
+	m.what = TENSOR_FILL;
+	ret = descriptors_send(fd, &m, sizeof(m), &c->memory, 1, MSG_DONTWAIT);
+	if (!ret) {
+		pool_set_state(front, c->worker, WORKER_BUSY);
+		ret = descriptors_send(
+			fd, &c->from, sizeof(c->from), &c->source, 1, MSG_DONTWAIT);
+	}
+	if (ret) {
+		copy_failed(front, c, TENSOR_NOT_READY, "the worker takes nothing");
+		return;
+	}
+	c->state = COPY_RUNNING;
+	c->until = UINT64_MAX;
+}
+
 /* Behind the WELCOME the worker speaks. */
 static void run_out(struct front *front, struct copy *c)
 {
@@ -250,6 +276,8 @@ void copies_assign(struct front *front, struct pool_worker *worker)
 	c->state = COPY_DIALING;
 	if (c->out)
 		run_out(front, c);
+	else if (c->source >= 0)
+		run_local(front, c);
 	else
 		dial(front, c);
 }
@@ -321,7 +349,26 @@ void copies_fetch(struct front *front, const struct tensor_message *m, int memor
 	c->message = *m;
 	c->message.text[sizeof(c->message.text) - 1] = 0;
 	c->memory = memory;
+	if (!c->message.text[0])
+		c->state = COPY_SOURCELESS;
 	pool_balance(front, wait_now());
+}
+
+void copies_source(struct front *front, const struct tensor_message *m, int memory)
+{
+	for (uint32_t i = 0; i < COPIES && memory >= 0; i++) {
+		struct copy *c = &front->copies->at[i];
+
+		if (c->state != COPY_SOURCELESS || c->message.tag != m->tag)
+			continue;
+		c->from = *m;
+		c->source = memory;
+		c->state = COPY_WAITING;
+		pool_balance(front, wait_now());
+		return;
+	}
+	if (memory >= 0)
+		close(memory);
 }
 
 void copies_dialed(struct front *front, uint64_t number, int fd,

@@ -26,6 +26,8 @@ struct pool_worker;
 int copies_open(struct front *front, struct error *error);
 /* The store wants one (takes MEMORY), has told what a ticket is for, or is gone. */
 void copies_fetch(struct front *front, const struct tensor_message *m, int memory);
+/* The memory that a copy without an address is of; takes MEMORY. */
+void copies_source(struct front *front, const struct tensor_message *m, int memory);
 void copies_redeemed(struct front *front, const struct tensor_message *m, int memory);
 void copies_store_gone(struct front *front);
 /* A connection in the role COPY. As direct_join: takes FD where it returns 0. */

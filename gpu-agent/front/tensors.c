@@ -315,6 +315,7 @@ static bool take_one(struct front *front, const struct tensor_message *m, int fd
 	switch (m->what) {
 	case TENSOR_READY: take_ready(front, fd); return true;
 	case TENSOR_COPY: copies_fetch(front, m, fd); return true;
+	case TENSOR_SOURCE: copies_source(front, m, fd); return true;
 	case TENSOR_REDEEM: copies_redeemed(front, m, fd); return true;
 	case TENSOR_USED: take_used(front, m); return false;
 	case TENSOR_READ_ONLY: tensor_words_say(front, m, -1); return false;

@@ -216,7 +216,8 @@ static int list(struct store *s, struct tensor_message *m)
 		const struct tensor_record *r = &s->table->records[i];
 
 		if ((r->state != TENSOR_CREATED && r->state != TENSOR_SEALED) ||
-			!calls_may_have(r, m) || strncmp(r->name, m->name, n))
+			r->flags & TENSOR_LOCAL || !calls_may_have(r, m) ||
+			strncmp(r->name, m->name, n))
 			continue;
 		calls_tell(s, m, (uint32_t)i);
 		m->cursor = i + 1;

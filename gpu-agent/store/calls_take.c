@@ -287,6 +287,11 @@ static uint32_t by_name(struct store *s, struct tensor_message *m, int *fd)
 	}
 	i = calls_find(s, m, &p);
 	s->table->counters.misses += i == UINT32_MAX;
+	if (i != UINT32_MAX && memcmp(s->table->records[i].gpu, m->gpu, 16)) {
+		uint32_t here = store_table_find_on(s, p.space, p.name, m->gpu);
+
+		return here == UINT32_MAX ? i : here;
+	}
 	return i;
 }
 

@@ -70,6 +70,7 @@ void index_dropped(struct store *s, uint32_t index, uint64_t session)
 	struct error error;
 
 	if (!s->registry || !index_has_name(index_record(s, index)) ||
+		index_record(s, index)->flags & TENSOR_LOCAL ||
 		!index_full_name(name, index_record(s, index)->space,
 			index_record(s, index)->name, &error))
 		return;
@@ -109,6 +110,19 @@ void index_lost(struct store *s, uint32_t index, const char *why)
 				   index_record(s, index)->name, &error))
 		registry_yield(s->registry, name, why);
 	index_forget(s, index);
+}
+
+void index_moved(struct store *s, uint32_t index)
+{
+	struct registry_tensor tensor;
+
+	if (!s->registry)
+		return;
+	index_about(index_record(s, index), &tensor, s);
+	if (tensor.replica)
+		registry_replica(s->registry, &tensor, NULL, NULL);
+	else
+		registry_update(s->registry, &tensor, NULL, NULL);
 }
 
 void index_forget(struct store *s, uint32_t index)
@@ -169,7 +183,9 @@ static bool next(void *owner, uint64_t *cursor, struct registry_tensor *tensor,
 	size_t n = 0;
 	uint64_t i = *cursor;
 
-	while (i < s->table->count && !index_has_name(index_record(s, (uint32_t)i)))
+	while (i < s->table->count &&
+		(!index_has_name(index_record(s, (uint32_t)i)) ||
+			index_record(s, (uint32_t)i)->flags & TENSOR_LOCAL))
 		i++;
 	if (i >= s->table->count)
 		return false;

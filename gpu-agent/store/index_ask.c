@@ -211,7 +211,8 @@ void index_say(struct store *s, const struct tensor_message *asked,
 	uint32_t i;
 
 	if (s->registry && m->what == TENSOR_TAKE && !m->status &&
-		(i = store_table_by_id(s, m->id)) != UINT32_MAX) {
+		(i = store_table_by_id(s, m->id)) != UINT32_MAX &&
+		!(index_record(s, i)->flags & TENSOR_LOCAL)) {
 		a = ask(s, m);
 		if (!a) {
 			no_memory(s, m, i, s->table->hold_count > holds);
@@ -297,7 +298,8 @@ static void deleted(void *argument, const struct registry_result *result)
 	struct asked *a = argument;
 	uint32_t i = store_table_by_id(a->store, a->id);
 
-	if (result->status == REGISTRY_OK && i != UINT32_MAX && index_has_name(index_record(a->store, i))) {
+	if (result->status == REGISTRY_OK && i != UINT32_MAX &&
+		index_has_name(index_record(a->store, i))) {
 		a->store->table->counters.deleted++;
 		index_forget(a->store, i);
 		store_table_drop(a->store, i, a->message.session);

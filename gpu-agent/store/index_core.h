@@ -33,6 +33,8 @@ bool index_full_name(
 	char out[REGISTRY_NAME + 1], const char *space, const char *name, struct error *error);
 /* Its bytes are lost: its name goes here, and elsewhere if nobody has a replica. */
 void index_lost(struct store *store, uint32_t index, const char *why);
+/* It is on another GPU of this agent now: the index hears it. */
+void index_moved(struct store *store, uint32_t index);
 /* Its name goes here, and the index knows already. */
 void index_forget(struct store *store, uint32_t index);
 

@@ -23,7 +23,10 @@ struct replica {
 	uint64_t number;
 	uint8_t id[16]; /* of the record that it fills */
 	uint8_t ticket[16];
-	char name[REGISTRY_NAME + 1], node[REGISTRY_NODE + 1];
+	uint8_t source[16]; /* of the record on another GPU that it is a copy of; 0: it is not
+			     */
+	bool local;
+	char name[TENSOR_SPACE + TENSOR_NAME], node[REGISTRY_NODE + 1];
 	struct replica_wait *waits;
 };
 
@@ -186,21 +189,17 @@ static void fail_as(struct store *s, struct replica *r, const struct registry_re
 		result->text[0] ? result->text : "it was deleted meanwhile");
 }
 
-/* Redis agrees: it has a name here, and who waited asks anew. */
-static void replicated(void *argument, const struct registry_result *result)
+/* It has a name here, and who waited asks anew. */
+static void finish(struct store *s, struct replica *r, uint32_t i)
 {
-	struct store *s;
-	struct replica *r = asked(argument, &s);
-	uint32_t i = r ? store_table_by_id(s, r->id) : UINT32_MAX;
+	const struct tensor_record *record = &s->table->records[i];
 
-	if (!r)
-		return;
-	if (result->status != REGISTRY_OK || i == UINT32_MAX) {
-		fail_as(s, r, result);
-		return;
-	}
 	unlink_one(s, r);
-	store_table_name(s, i, TENSOR_SEALED);
+	/* One that came in another way is as good. */
+	if (store_table_find_on(s, record->space, record->name, record->gpu) != UINT32_MAX)
+		drop_memory(s, r);
+	else
+		store_table_name(s, i, TENSOR_SEALED);
 	log_info("replica.made", "name=\"%s\" agent=%s bytes=%llu", r->name, r->node,
 		(unsigned long long)s->table->records[i].bytes);
 	for (struct replica_wait *w = r->waits, *next; w; w = next) {
@@ -209,6 +208,33 @@ static void replicated(void *argument, const struct registry_result *result)
 		free(w);
 	}
 	free(r);
+}
+
+/* Redis agrees. */
+static void replicated(void *argument, const struct registry_result *result)
+{
+	struct store *s;
+	struct replica *r = asked(argument, &s);
+	uint32_t i = r ? store_table_by_id(s, r->id) : UINT32_MAX;
+
+	if (!r)
+		return;
+	if (result->status != REGISTRY_OK || i == UINT32_MAX)
+		fail_as(s, r, result);
+	else
+		finish(s, r, i);
+}
+
+/* What it is a copy of still has its name. */
+static void finish_local(struct store *s, struct replica *r)
+{
+	uint32_t i = store_table_by_id(s, r->id), from = store_table_by_id(s, r->source);
+
+	if (i == UINT32_MAX || from == UINT32_MAX ||
+		s->table->records[from].state != TENSOR_SEALED)
+		fail(s, r, TENSOR_NOT_FOUND, "it was deleted meanwhile");
+	else
+		finish(s, r, i);
 }
 
 void replicas_copied(struct store *s, const struct tensor_message *m)
@@ -222,6 +248,10 @@ void replicas_copied(struct store *s, const struct tensor_message *m)
 		return;
 	if (m->status || !record) {
 		fail(s, r, m->status ? m->status : TENSOR_NOT_FOUND, m->text);
+		return;
+	}
+	if (r->local) {
+		finish_local(s, r);
 		return;
 	}
 	a = ask(s, r);
@@ -364,8 +394,8 @@ static struct replica *begin(
 	return r;
 }
 
-/* The replica that is here, which has been shared with the session's namespace since. */
-static bool shared_since(
+/* It is here by now, or has been shared with the session's namespace since it came. */
+static bool is_here(
 	struct store *s, const struct tensor_message *m, const struct registry_tensor *t)
 {
 	char space[REGISTRY_NAMESPACE + 1];
@@ -376,8 +406,7 @@ static bool shared_since(
 	registry_namespace(space, t->name);
 	i = store_table_find(s, space, slash ? slash + 1 : t->name);
 	record = i == UINT32_MAX ? NULL : &s->table->records[i];
-	if (!record || !(record->flags & TENSOR_REPLICA) || calls_may_have(record, m) ||
-		record->ctime != (uint64_t)t->ctime)
+	if (!record || !(record->flags & TENSOR_REPLICA) || record->ctime != (uint64_t)t->ctime)
 		return false;
 	snprintf(record->share, sizeof(record->share), "%s", t->share);
 	return calls_may_have(record, m);
@@ -400,7 +429,7 @@ void replicas_get(
 	} else if (m->about.flags & TENSOR_WRITE) {
 		calls_refuse(&told, TENSOR_NOT_PERMITTED,
 			"'%.100s' is sealed: nobody writes it", t->name);
-	} else if (shared_since(s, m, t)) {
+	} else if (is_here(s, m, t)) {
 		store_hear(s, m);
 		return;
 	} else {
@@ -415,6 +444,109 @@ void replicas_get(
 	}
 	s->table->counters.refused++;
 	store_say(s, &told, -1);
+}
+
+/* ---- another GPU of this agent ---- */
+
+static void say_local(struct store *s, const struct replica *r, uint32_t i, uint32_t from)
+{
+	const struct tensor_record *record = &s->table->records[i];
+	struct tensor_message copy = {
+		.version = TENSOR_VERSION, .what = TENSOR_COPY, .tag = r->number};
+
+	memcpy(copy.gpu, record->gpu, sizeof(copy.gpu));
+	snprintf(copy.name, sizeof(copy.name), "%s", r->name);
+	copy.about.bytes = record->bytes;
+	copy.about.room = record->room;
+	store_say(s, &copy, s->fds[i]);
+	record = &s->table->records[from];
+	copy.what = TENSOR_SOURCE;
+	memcpy(copy.gpu, record->gpu, sizeof(copy.gpu));
+	copy.about.room = record->room;
+	copy.about.offset = record->offset;
+	store_say(s, &copy, s->fds[from]);
+}
+
+/* NULL: *ASKED says why not. */
+static struct replica *begin_local(struct store *s, struct tensor_message *asked, uint32_t from)
+{
+	const struct tensor_record source = s->table->records[from];
+	struct tensor_message m = *asked;
+	struct replica *r = calloc(1, sizeof(*r));
+	struct tensor_record *record;
+	uint32_t i;
+
+	m.status = 0;
+	m.about.flags = 0;
+	memcpy(m.space, source.space, sizeof(m.space));
+	i = r ? calls_memory(s, &m, source.bytes) : UINT32_MAX;
+	/* Making room may have evicted it. */
+	if (i != UINT32_MAX &&
+		memcmp(s->table->records[from].id, source.id, sizeof(source.id))) {
+		store_table_release(s, i);
+		i = UINT32_MAX;
+	}
+	if (i == UINT32_MAX) {
+		calls_refuse(asked, m.status ? m.status : TENSOR_OUT_OF_MEMORY, "%s",
+			m.status ? m.text : "the store has no memory for a copy");
+		free(r);
+		return NULL;
+	}
+	record = &s->table->records[i];
+	record->flags = TENSOR_REPLICA | TENSOR_LOCAL | TENSOR_EVICTABLE;
+	memcpy(record->space, source.space, sizeof(record->space));
+	memcpy(record->name, source.name, sizeof(record->name));
+	record->dtype = source.dtype;
+	record->rank = source.rank;
+	memcpy(record->shape, source.shape, sizeof(record->shape));
+	record->bytes = source.bytes;
+	record->owner = 0;
+	record->version = source.version;
+	record->ctime = source.ctime;
+	record->mtime = source.mtime;
+	memcpy(record->share, source.share, sizeof(record->share));
+	__atomic_store_n(&record->state, TENSOR_COPYING, __ATOMIC_RELEASE);
+	store_table_tell(s, record->gpu);
+	r->local = true;
+	r->number = ++s->replica_numbers;
+	memcpy(r->id, record->id, sizeof(r->id));
+	memcpy(r->source, source.id, sizeof(r->source));
+	snprintf(r->name, sizeof(r->name), "%s/%s", source.space, source.name);
+	snprintf(r->node, sizeof(r->node), "(another GPU)");
+	r->next = s->replicas;
+	s->replicas = r;
+	say_local(s, r, i, from);
+	return numbered(s, s->replica_numbers); /* the front may be gone by now */
+}
+
+bool replicas_local(struct store *s, const struct tensor_message *m)
+{
+	struct tensor_message told = *m;
+	struct calls_name p = {0};
+	char name[TENSOR_SPACE + TENSOR_NAME];
+	struct replica *r;
+	uint32_t i;
+
+	if (m->what != TENSOR_TAKE ||
+		m->about.flags & (TENSOR_BY_HANDLE | TENSOR_WRITE | TENSOR_NEW) ||
+		!calls_parse_name(&told, &p))
+		return false;
+	i = store_table_find(s, p.space, p.name);
+	if (i == UINT32_MAX || !calls_may_have(&s->table->records[i], m) ||
+		s->table->records[i].state != TENSOR_SEALED ||
+		!memcmp(s->table->records[i].gpu, m->gpu, sizeof(m->gpu)))
+		return false;
+	snprintf(name, sizeof(name), "%s/%s", p.space, p.name);
+	r = under_way(s, name, m->gpu);
+	if (!r)
+		r = begin_local(s, &told, i);
+	if (r && wait_for(s, r, m))
+		return true;
+	if (!r && !told.status)
+		return true; /* there is no front that could be told */
+	s->table->counters.refused++;
+	store_say(s, &told, -1);
+	return true;
 }
 
 /* ---- the agent that has it ---- */
@@ -481,6 +613,30 @@ void replicas_redeem(struct store *s, const struct tensor_message *m)
 
 /* ---- the card ---- */
 
+/* A replica on another GPU of this agent takes the place of what lay on one that fell. */
+static bool moved(struct store *s, uint32_t from)
+{
+	struct tensor_record *old = &s->table->records[from];
+
+	if (old->flags & TENSOR_LOCAL)
+		return false;
+	for (uint32_t i = 0; i < s->table->count; i++) {
+		struct tensor_record *record = &s->table->records[i];
+
+		if (!index_has_name(record) || !(record->flags & TENSOR_LOCAL) ||
+			!memcmp(record->gpu, old->gpu, sizeof(old->gpu)) ||
+			strcmp(record->space, old->space) || strcmp(record->name, old->name))
+			continue;
+		record->flags = (record->flags & ~(TENSOR_LOCAL | TENSOR_REPLICA)) |
+				(old->flags & TENSOR_REPLICA);
+		old->flags |= TENSOR_LOCAL;
+		store_table_unname(s, from);
+		index_moved(s, i);
+		return true;
+	}
+	return false;
+}
+
 void replicas_fell(struct store *s, const struct tensor_message *m)
 {
 	uint32_t lost = 0;
@@ -499,7 +655,7 @@ void replicas_fell(struct store *s, const struct tensor_message *m)
 			continue;
 		if (record->state == TENSOR_POOLED)
 			store_table_release(s, i);
-		if (record->state != TENSOR_CREATED && record->state != TENSOR_SEALED)
+		if (!index_has_name(record) || moved(s, i))
 			continue;
 		index_lost(s, i, m->text);
 		s->table->counters.lost++;

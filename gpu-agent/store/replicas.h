@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Replicas: sealed tensors of other agents, copied here once for all who ask.  The index gives
- * a ticket, the front has a worker fetch the bytes from the agent that has them, and what is
- * there whole gets a name here and stands in the index.  Until then it is memory of its
+ * Replicas: sealed tensors of other agents, or of other GPUs of this one, copied once for all
+ * who ask.  The latter go with what they are a copy of, and no index knows them.  The index
+ * gives a ticket, the front has a worker fetch the bytes from the agent that has them, and what
+ * is there whole gets a name here and stands in the index.  Until then it is memory of its
  * namespace without a name (TENSOR_COPYING), which ends with the store, the front or the copy.
  */
 #ifndef VCUDA_GPU_AGENT_STORE_REPLICAS_H
@@ -14,6 +15,9 @@
  * now or when the copy is there or has failed. */
 void replicas_get(struct store *store, const struct tensor_message *asked,
 	const struct registry_tensor *t);
+/* ASKED wants on its GPU what another GPU of this agent has, sealed: it is copied there. False:
+ * it is not that. */
+bool replicas_local(struct store *store, const struct tensor_message *asked);
 /* The front: a copy has ended; or somebody brought a ticket, which is answered. */
 void replicas_copied(struct store *store, const struct tensor_message *message);
 void replicas_redeem(struct store *store, const struct tensor_message *message);

@@ -51,6 +51,9 @@ void store_hear(struct store *store, const struct tensor_message *message);
 /* --- table.c --- */
 /* The place of NAMESPACE/NAME; UINT32_MAX: nobody has that name. */
 uint32_t store_table_find(const struct store *store, const char *space, const char *name);
+/* The same, or its replica on GPU; UINT32_MAX: there is none. */
+uint32_t store_table_find_on(
+	const struct store *store, const char *space, const char *name, const uint8_t gpu[16]);
 uint32_t store_table_by_id(const struct store *store, const uint8_t id[16]);
 /* What programs open it by (handle.c), and back; UINT32_MAX: no tensor has that handle now. */
 void store_handle(const struct tensor_record *record, struct tensor_handle *handle);

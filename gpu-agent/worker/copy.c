@@ -15,19 +15,26 @@
 #include "transport/transport.h"
 
 #define PIECE (4u << 20)
+#define STEP (256u << 20) /* between two words to the front */
 #define BUFFERS 2 /* one is on the wire while the other is on its way to or from the GPU */
 #define SILENT_NS 15000000000ull /* then the other end counts as gone */
 #define TELL_NS 1000000000ull
+
+struct copy_memory {
+	uint32_t device;
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr at;
+	size_t room;
+	bool mapped;
+};
 
 struct copy_job {
 	struct worker *w;
 	struct tensor_message said; /* told at the end */
 	struct link *link;
-	uint32_t device;
-	CUmemGenericAllocationHandle memory;
-	CUdeviceptr at;
-	size_t room;
-	bool mapped;
+	struct tensor_message source; /* of this agent's other GPU, with … */
+	int source_fd;		      /* -1: it comes by the link, or goes */
+	struct copy_memory memory, from;
 	unsigned char *bytes[BUFFERS];
 	CUstream streams[BUFFERS];
 	uint64_t told_at, moved;
@@ -129,42 +136,58 @@ static bool transmit(struct copy_job *j, const void *from, size_t n)
 
 /* ---- the GPU ---- */
 
-static bool find_device(struct copy_job *j)
+static bool find_device(struct copy_job *j, const uint8_t gpu[16], struct copy_memory *m)
 {
-	while (j->device < j->w->device_count &&
-		memcmp(j->w->devices[j->device].open.uuid, j->said.gpu, sizeof(j->said.gpu)))
-		j->device++;
-	return j->device < j->w->device_count ||
+	while (m->device < j->w->device_count &&
+		memcmp(j->w->devices[m->device].open.uuid, gpu, 16))
+		m->device++;
+	return m->device < j->w->device_count ||
 	       failed(j, CUDA_ERROR_INVALID_DEVICE, "the worker has no such GPU");
 }
 
-static bool map(struct copy_job *j, int memory, bool write)
+static bool map(struct copy_job *j, const struct tensor_message *said, int fd, bool write,
+	struct copy_memory *m)
 {
 	struct worker *w = j->w;
-	struct worker_device *d = &w->devices[j->device];
+	struct worker_device *d;
 	CUmemAccessDesc access = {
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = d->device},
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
 		.flags = write ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 			       : CU_MEM_ACCESS_FLAGS_PROT_READ,
 	};
 
-	j->room = j->said.about.room;
-	if (!j->said.about.bytes || j->said.about.offset > j->room ||
-		j->said.about.bytes > j->room - j->said.about.offset)
+	m->room = said->about.room;
+	if (!said->about.bytes || said->about.offset > m->room ||
+		said->about.bytes > m->room - said->about.offset)
 		return failed(j, CUDA_ERROR_INVALID_VALUE, "a copy of no bytes, or too many");
-	if (!good(j, worker_use(w, (uint16_t)CONTEXT_PRIMARY(j->device)), "the context") ||
+	if (!find_device(j, said->gpu, m))
+		return false;
+	d = &w->devices[m->device];
+	access.location.id = d->device;
+	if (!good(j, worker_use(w, (uint16_t)CONTEXT_PRIMARY(m->device)), "the context") ||
 		!good(j,
-			w->cuda.cuMemImportFromShareableHandle(&j->memory,
-				(void *)(intptr_t)memory,
+			w->cuda.cuMemImportFromShareableHandle(&m->handle, (void *)(intptr_t)fd,
 				CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
 			"importing the memory"))
 		return false;
-	if (!good(j, w->cuda.cuMemAddressReserve(&j->at, j->room, d->granularity, 0, 0),
+	if (!good(j, w->cuda.cuMemAddressReserve(&m->at, m->room, d->granularity, 0, 0),
 		    "an address for the memory"))
 		return false;
-	j->mapped = good(j, w->cuda.cuMemMap(j->at, j->room, 0, j->memory, 0), "mapping it");
-	return j->mapped &&
-	       good(j, w->cuda.cuMemSetAccess(j->at, j->room, &access, 1), "reaching it");
+	m->mapped = good(j, w->cuda.cuMemMap(m->at, m->room, 0, m->handle, 0), "mapping it");
+	return m->mapped &&
+	       good(j, w->cuda.cuMemSetAccess(m->at, m->room, &access, 1), "reaching it");
+}
+
+static void unmap(struct copy_job *j, struct copy_memory *m)
+{
+	struct worker *w = j->w;
+
+	if (m->mapped)
+		w->cuda.cuMemUnmap(m->at, m->room);
+	if (m->at)
+		w->cuda.cuMemAddressFree(m->at, m->room);
+	if (m->handle)
+		w->cuda.cuMemRelease(m->handle);
 }
 
 static bool buffers(struct copy_job *j)
@@ -197,12 +220,10 @@ static void clean(struct copy_job *j)
 			w->cuda.cuMemFreeHost(j->bytes[i]);
 		}
 	}
-	if (j->mapped)
-		w->cuda.cuMemUnmap(j->at, j->room);
-	if (j->at)
-		w->cuda.cuMemAddressFree(j->at, j->room);
-	if (j->memory)
-		w->cuda.cuMemRelease(j->memory);
+	unmap(j, &j->memory);
+	unmap(j, &j->from);
+	if (j->source_fd >= 0)
+		close(j->source_fd);
 	link_close(j->link);
 }
 
@@ -233,8 +254,8 @@ static bool fill(struct copy_job *j)
 			!receive(j, j->bytes[i], n) ||
 			!good(j,
 				j->w->cuda.cuMemcpyHtoDAsync(
-					j->at + j->said.about.offset + j->moved, j->bytes[i], n,
-					j->streams[i]),
+					j->memory.at + j->said.about.offset + j->moved,
+					j->bytes[i], n, j->streams[i]),
 				"a copy"))
 			return false;
 		j->moved += n;
@@ -247,11 +268,12 @@ static bool fill(struct copy_job *j)
 
 static bool read_piece(struct copy_job *j, int i, uint64_t at)
 {
-	return at >= j->said.about.bytes || good(j,
-						    j->w->cuda.cuMemcpyDtoHAsync(j->bytes[i],
-							    j->at + j->said.about.offset + at,
-							    piece_at(j, at), j->streams[i]),
-						    "a copy");
+	return at >= j->said.about.bytes ||
+	       good(j,
+		       j->w->cuda.cuMemcpyDtoHAsync(j->bytes[i],
+			       j->memory.at + j->said.about.offset + at, piece_at(j, at),
+			       j->streams[i]),
+		       "a copy");
 }
 
 static bool spill(struct copy_job *j)
@@ -279,10 +301,38 @@ static bool spill(struct copy_job *j)
 					   "the other agent does not say that it has all"));
 }
 
-/* The connection, which the front sends behind the first message. False: the front is gone. */
-static bool connection(struct copy_job *j)
+/* From one GPU of this agent to another. */
+static bool between(struct copy_job *j)
 {
-	static struct handoff h;
+	const struct worker_device *to = &j->w->devices[j->memory.device];
+	const struct worker_device *from = &j->w->devices[j->from.device];
+
+	while (j->moved < j->said.about.bytes) {
+		uint64_t left = j->said.about.bytes - j->moved;
+		size_t n = left < STEP ? (size_t)left : STEP;
+
+		if (!good(j,
+			    j->w->cuda.cuMemcpyPeer(
+				    j->memory.at + j->said.about.offset + j->moved, to->primary,
+				    j->from.at + j->source.about.offset + j->moved,
+				    from->primary, n),
+			    "a copy"))
+			return false;
+		j->moved += n;
+		if (wait_now() - j->told_at >= TELL_NS && !tell(j, TENSOR_MOVED))
+			return failed(j, CUDA_ERROR_SYSTEM_NOT_READY, "the front is gone");
+	}
+	return good(j, j->w->cuda.cuCtxSynchronize(), "a copy");
+}
+
+/* The connection, or the memory of another GPU, which the front sends behind the first message.
+ * False: the front is gone. */
+static bool other_end(struct copy_job *j)
+{
+	static union {
+		struct handoff h;
+		struct tensor_message source;
+	} said;
 	struct error error = {0};
 	int fds[TRANSPORT_FDS];
 	const struct transport *transport;
@@ -290,13 +340,21 @@ static bool connection(struct copy_job *j)
 	ssize_t n;
 
 	do
-		n = descriptors_receive(j->w->handoff, &h, sizeof(h), fds, TRANSPORT_FDS, 0);
+		n = descriptors_receive(
+			j->w->handoff, &said, sizeof(said), fds, TRANSPORT_FDS, 0);
 	while (n == -EINTR);
-	if (n != sizeof(h) || h.version != HANDOFF_VERSION || h.what != HANDOFF_PEER)
+	if (n == sizeof(said.source) && said.source.version == TENSOR_VERSION &&
+		said.source.what == TENSOR_SOURCE && fds[0] >= 0) {
+		j->source = said.source;
+		j->source_fd = fds[0];
+		return true;
+	}
+	if (n != sizeof(said.h) || said.h.version != HANDOFF_VERSION ||
+		said.h.what != HANDOFF_PEER)
 		return false;
 	count = descriptors_count(fds, TRANSPORT_FDS);
-	h.text[sizeof(h.text) - 1] = 0;
-	transport = transport_named(h.text);
+	said.h.text[sizeof(said.h.text) - 1] = 0;
+	transport = transport_named(said.h.text);
 	if (!transport || !count ||
 		transport->link(fds, count, TRANSPORT_AGENT, &j->link, &error)) {
 		while (count)
@@ -310,14 +368,21 @@ static bool connection(struct copy_job *j)
 bool copy_run(struct worker *w, const struct tensor_message *message, int memory)
 {
 	const bool in = message->what == TENSOR_FILL;
-	struct copy_job j = {.w = w, .said = *message, .told_at = wait_now()};
+	struct copy_job j = {.w = w, .said = *message, .told_at = wait_now(), .source_fd = -1};
 	bool there;
 
 	j.said.status = 0;
 	j.said.text[0] = 0;
-	there = connection(&j);
-	if (there && j.link && find_device(&j) && map(&j, memory, in) && buffers(&j))
+	there = other_end(&j);
+	if (there && in && j.source_fd >= 0 && j.source.about.bytes == j.said.about.bytes) {
+		if (map(&j, &j.source, j.source_fd, false, &j.from) &&
+			map(&j, &j.said, memory, true, &j.memory))
+			between(&j);
+	} else if (there && j.link && map(&j, &j.said, memory, in, &j.memory) && buffers(&j)) {
 		(void)(in ? fill(&j) : spill(&j));
+	} else if (there) {
+		failed(&j, CUDA_ERROR_INVALID_VALUE, "a copy from nowhere");
+	}
 	clean(&j);
 	close(memory);
 	return there && tell(&j, TENSOR_MOVED_ALL);

@@ -78,6 +78,7 @@ enum tensor_state {
 #define TENSOR_PACKED (1u << 2)	   /* small, it shares a piece with others of its owner */
 /* Of an answer only: another agent was the first to have it. */
 #define TENSOR_REPLICA (1u << 3)
+#define TENSOR_LOCAL (1u << 4) /* a replica of what is on another GPU of the same agent */
 /* Of a wish only. */
 #define TENSOR_WRITE (1u << 8) /* to be written, while it is not sealed */
 #define TENSOR_NEW (1u << 9)   /* one that is there already is an error */

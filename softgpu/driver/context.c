@@ -129,7 +129,7 @@ static CUresult context_new(struct device *device, unsigned flags, struct CUctx_
 {
 	struct CUctx_st *context;
 
-	if (device_fallen())
+	if (device_fallen(device->ordinal))
 		return CUDA_ERROR_ECC_UNCORRECTABLE;
 	context = calloc(1, sizeof(*context));
 	if (!context)

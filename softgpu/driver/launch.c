@@ -82,7 +82,7 @@ static void launch_run(struct op *base)
 	CUresult result;
 
 	op->ptx.params = op->params; /* the operation may be a copy of a node's */
-	if (device_fallen()) {
+	if (device_fallen(base->context->device->ordinal)) {
 		log_note("kernel %s: the device has fallen", op->function->name);
 		context_fault(base->context, CUDA_ERROR_ECC_UNCORRECTABLE);
 		return;

@@ -191,7 +191,12 @@ bool soft_settings_read(void)
 	return true;
 }
 
-bool device_fallen(void)
+bool device_fallen(int ordinal)
 {
-	return settings.fault_fall[0] && !access(settings.fault_fall, F_OK);
+	char one[sizeof(settings.fault_fall) + 16];
+
+	if (!settings.fault_fall[0])
+		return false;
+	snprintf(one, sizeof(one), "%s.%d", settings.fault_fall, ordinal);
+	return !access(settings.fault_fall, F_OK) || !access(one, F_OK);
 }

@@ -359,3 +359,87 @@ def test_a_card_that_falls():
             owner.process.kill()
             late.end()
             reader.end()
+
+
+def test_another_gpu_of_the_same_agent():
+    """A get on another GPU copies it there once, and goes with what it is of; with an index and without."""
+    two_gpus = {"VCUDA_SOFTGPU_DEVICES": "2"}
+    with tensors(agent_env=two_gpus) as s:
+        owner, reader = s.program(), s.program()
+        owner("t = vcuda.create('open', 'u8', (4096,))")
+        sentence = reader.fails("vcuda.get('open', device=1)", 101)
+        assert sentence.count(" GPU ") == 1 and "not on" in sentence, sentence
+        right = upload(owner, "w", 5 * MIB)
+        for program in (reader, s.program()):
+            program("t = vcuda.get('w', device=1)")
+            program("context(1)")
+            assert digest(program) == right
+            assert program("t.device") == 1
+        assert bytes_of(s.agent)["sealed"] == 12 * MIB, bytes_of(s.agent)
+        assert "vcuda_agent_tensor_replicas 1\n" in s.agent.http("/metrics")
+        assert [t["name"] for t in owner("vcuda.names()")].count("default/w") == 1
+        owner("vcuda.delete('w')")
+        reader.fails("vcuda.get('w', device=1)", 500)
+        assert digest(reader) == right
+        reader.end()
+        program.end()
+        owner.end()
+        nothing_left(s)
+    with agents(more_of=({}, {"agent_env": two_gpus})) as (one, two):
+        owner, reader = one.program(), two.program()
+        right = upload(owner, "w", 5 * MIB)
+        reader("t = vcuda.get('w', device=1)")
+        reader("u = vcuda.get('w', device=0)")
+        assert digest(reader, "u") == right
+        reader("context(1)")
+        assert digest(reader, "t") == right
+        assert copied(one, "out") == 5 * MIB, "the second GPU's came from the first"
+        reader.end()
+        owner("vcuda.delete('w')")
+        owner.end()
+        nothing_left(two)
+
+
+def test_a_card_falls_and_the_other_has_a_replica():
+    with folder() as place:
+        fallen = os.path.join(place, "fallen")
+        env = {"VCUDA_SOFTGPU_DEVICES": "2", "VCUDA_SOFTGPU_FAULT": f"fall-with={fallen}"}
+        with agents(1, agent_env=env) as (one,):
+            owner, reader = one.program(), one.program()
+            right = upload(owner, "w", MIB)
+            upload(owner, "alone", MIB)
+            owner("mine = vcuda.create('unsealed', 'u8', (4096,))")
+            reader("context(1)")
+            reader("t = vcuda.get('w', device=1)")
+            before = hash_of(one.redis, "w")
+            with open(fallen + ".0", "w"):
+                pass
+            owner.fails("put(mine, 1)", 214)
+            eventually("it is on the other one", lambda: hash_of(one.redis, "alone").get("state") == "lost" and
+                       hash_of(one.redis, "w").get("gpu_uuid") != before["gpu_uuid"], 20)
+            after = hash_of(one.redis, "w")
+            assert (after["state"], after["device"], after["node"]) == ("sealed", "1", "n1"), after
+            assert digest(reader) == right
+            reader("u = vcuda.get('w', device=1)")
+            owner.process.kill()
+            reader.end()
+
+
+def test_weights_of_two_agents():
+    """Whoever loads a file first uploads it; the other agent's program waits for that and copies it."""
+    with folder() as place, agents() as (one, two):
+        path, data = os.path.join(place, "model.safetensors"), os.urandom(3 * MIB)
+        head = json.dumps({"w": {"dtype": "U8", "shape": [len(data)], "data_offsets": [0, len(data)]}}).encode()
+        with open(path, "wb") as file:
+            file.write(struct.pack("<Q", len(head)) + head + data)
+        first, second = one.program(), two.program()
+        for program in (first, second):
+            program("import vcuda.weights")
+            program.send(f"whole, parts = vcuda.weights.open_file({path!r})")
+        for program in (first, second):
+            program.answer(60)
+        assert sorted(program("whole.made") for program in (first, second)) == [False, True]
+        assert digest(first, "whole") == digest(second, "whole")
+        assert copied(one, "in") + copied(two, "in") == first("whole.nbytes")
+        first.end()
+        second.end()
