@@ -6,18 +6,16 @@
  */
 #include "gpu-agent/store/registry_core.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/store/commands.h"
 #include "gpu-agent/store/registry_record.h"
+#include "transport/transport.h"
 
 #define PUTS 64	    /* under way at once */
 #define HOLDERS 64u /* in one script */
@@ -186,25 +184,18 @@ static bool new_token(struct registry *registry)
 	return true;
 }
 
+/* Where other agents find this one. */
 static void where(const struct registry *registry, char *out, size_t n)
 {
-	struct sockaddr_storage own = {0};
-	socklen_t size = sizeof(own);
-	char host[INET6_ADDRSTRLEN];
+	const struct registry_config *config = &registry->config;
+	char host[64];
 
-	if (registry->config.at[0] ||
-		getsockname(registry->link.redis->c.fd, (struct sockaddr *)&own, &size) ||
-		(own.ss_family != AF_INET && own.ss_family != AF_INET6) ||
-		getnameinfo((struct sockaddr *)&own, size, host, sizeof(host), NULL, 0,
-			NI_NUMERICHOST)) {
-		if (registry->config.at[0])
-			snprintf(out, n, "%s", registry->config.at);
-		else
-			snprintf(out, n, "%s:%u", registry->config.node, registry->config.port);
-		return;
-	}
-	snprintf(out, n, own.ss_family == AF_INET ? "%s:%u" : "[%s]:%u", host,
-		registry->config.port);
+	if (config->at[0])
+		snprintf(out, n, "%s", config->at);
+	else if (transport_own_address(registry->link.redis->c.fd, host))
+		snprintf(out, n, "%s:%u", config->node, config->port);
+	else
+		snprintf(out, n, "%s:%u", host, config->port);
 }
 
 static void enter(struct registry *registry)

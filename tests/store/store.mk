@@ -40,8 +40,9 @@ run-store-%: all $(STORE_PROGRAMS)
 
 # 200 rounds of processes that are killed while a replica is made: minutes, and no part of `make test`.
 .PHONY: test-replica-kills
-test-replica-kills: all $(REGISTRY_STORE) ## replicas: programs and agents' processes killed at random points
-	$(Q)BUILD=$(BUILD) timeout 3600 $(PYTHON) tests/store/replica_kills.py $(ROUNDS)
+test-replica-kills: run-replica_kills ## replicas: programs and agents' processes killed at random points
+$(call add_test,replica_kills,tests/store/replica_kills.py,all $(REGISTRY_STORE), \
+	BUILD=$(BUILD) timeout 3600 $(PYTHON) tests/store/replica_kills.py $(ROUNDS))
 
 # Fuzz target: handles and questions.
 TENSORS_FUZZ_SRCS := tests/fuzz/tensors.c $(addprefix gpu-agent/store/,table.c calls.c calls_take.c handle.c pieces.c) $(wildcard common/*.c)
