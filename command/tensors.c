@@ -50,7 +50,10 @@ static void print_one(const cJSON *tensor)
 			at += (size_t)snprintf(shape + at, sizeof(shape) - at, "%s%.0f",
 				at ? "x" : "", item->valuedouble);
 	}
-	printf("%-7s %-7s %-20s %12.1f %7.0f  %s/%s\n", text_of(tensor, "state"),
+	printf("%-7s %-7s %-20s %12.1f %7.0f  %s/%s\n",
+		cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(tensor, "replica"))
+			? "replica"
+			: text_of(tensor, "state"),
 		text_of(tensor, "dtype"), shape, number_of(tensor, "bytes") / (1 << 20),
 		number_of(tensor, "holders"), text_of(tensor, "namespace"),
 		text_of(tensor, "name"));

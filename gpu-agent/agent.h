@@ -176,9 +176,11 @@ struct agent_config {
 		char registry[512]; /* unix:///PATH or tcp://HOST:PORT of a Redis; "": none */
 		char registry_user[128]; /* of Redis' ACL; "": the default user */
 		char registry_password_file[AGENT_PATH]; /* "": no password */
-		char node[64];	  /* this agent's ID there; "": the host's name */
-		char socket[108]; /* for processes of this node; "": none */
-		uint32_t user;	  /* that it becomes; 0: the agent's own */
+		char node[64];	   /* this agent's ID there; "": the host's name */
+		char address[160]; /* where other agents find this one; HOST or HOST:PORT; "":
+				      node */
+		char socket[108];  /* for processes of this node; "": none */
+		uint32_t user;	   /* that it becomes; 0: the agent's own */
 	} store;
 	bool sandbox_off;      /* sandbox.h */
 	bool sandbox_required; /* a worker that lacks a part serves nobody */

@@ -56,6 +56,7 @@ struct control_gpu {
 	int64_t memory_used; /* bytes, by whomever */
 	int32_t milliwatts;
 	int32_t celsius;
+	uint32_t xid; /* the last critical one since it was asked; 0: none */
 };
 
 struct control {

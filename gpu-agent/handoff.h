@@ -22,7 +22,8 @@ enum handoff_what {
 	HANDOFF_READY =
 		1, /* driver open, contexts made: fit for a session. devices[], text = driver */
 	HANDOFF_FAILED =
-		2, /* could not get ready: text says why (missing driver, no device …) */
+		2, /* could not get ready: text says why (missing driver, no device …), status,
+		      device = which one's fault it was, from 1; 0 = not one's */
 	HANDOFF_LEASE = 3, /* asks: device, bytes = memory wanted beyond the lease */
 	HANDOFF_STATS = 4, /* once a second while it has a session: counters */
 	HANDOFF_ENDED = 5, /* the session is over; status and text say why, with the last STATS.
@@ -49,6 +50,7 @@ enum handoff_what {
 	/* Tell me when those sessions of my pod that are over by now hold no memory any more;
 	 * device = bits, one a question that is open */
 	HANDOFF_SETTLE = 44,
+	HANDOFF_DOUBT = 46, /* a call ended with an error of the GPU itself: status */
 	/* front -> worker */
 	/* fds: the link's connections; session, text = transport; device_count GPUs: gpus[]
 	 * says which of READY's each is, devices[] has lease and others; bytes = limit of each,

@@ -31,10 +31,29 @@ enum tensor_what {
 	TENSOR_SESSION = 17,  /* `session` runs */
 	TENSOR_END = 18,      /* the holds of all others are dropped */
 	TENSOR_OVER = 19,     /* `session` has ended */
+	TENSOR_COPIED = 20,   /* COPY's `tag` has ended: status, text */
+	/* Another agent has brought the ticket `id`; answered: about, gpu, text = that agent;
+	 * fd: the memory. `tag` is the front's. */
+	TENSOR_REDEEM = 21,
+	TENSOR_FELL = 22, /* what lies in the memory of `gpu` is lost, and why: text */
 	/* store -> front */
 	TENSOR_READ_ONLY = 24, /* -> worker of `session`: id is sealed */
 	TENSOR_USED = 25,      /* the store has about.room bytes of `gpu` */
 	TENSOR_READY = 26,     /* it has read what the one before it left; fd: its table */
+	/* fd: memory on `gpu`, for about.bytes of what is called `name` at the agent at `text`,
+	 * which wants the ticket `id`. `tag`: the store's */
+	TENSOR_COPY = 27,
+	/* Behind a COPY without an address, of the same `tag`, and -> worker behind FILL; fd:
+	 * the memory of `gpu` that it is a copy of. */
+	TENSOR_SOURCE = 29,
+	TENSOR_LATER = 28, /* the question is answered when a copy has ended */
+	/* front -> worker; fd: memory. What is copied comes, or goes, by the connection of the
+	 * PEER behind it (handoff.h) */
+	TENSOR_FILL = 32,
+	TENSOR_SPILL = 33,
+	/* worker -> front, as each second while it copies; `cursor`: bytes so far */
+	TENSOR_MOVED = 34,
+	TENSOR_MOVED_ALL = 35, /* or not: status, text */
 };
 
 struct tensor_message {

@@ -50,7 +50,7 @@ ALLOWED = {
     "gpu-agent/main.c":
         "common gpu-agent gpu-agent/supervisor gpu-agent/front gpu-agent/identity gpu-agent/keeper gpu-agent/probe"
         " gpu-agent/sandbox gpu-agent/cache",
-    "gpu-agent/store": "common gpu-agent gpu-agent/front gpu-agent/sandbox",  # the loop of the front is its loop
+    "gpu-agent/store": "common transport gpu-agent gpu-agent/front gpu-agent/sandbox",  # the loop of the front is its loop
     "gpu-agent/uploads": "common transport/codec gpu-agent gpu-agent/sandbox",
     "gpu-agent/cache": "common gpu-agent",
     "gpu-agent/sandbox": "common gpu-agent gpu-agent/cache",

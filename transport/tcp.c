@@ -163,3 +163,19 @@ int tcp_connect(const char *host, uint16_t port, unsigned seconds, struct error 
 	freeaddrinfo(list);
 	return fd >= 0 ? fd : error_set(error, cause, "%s:%u", host, port);
 }
+
+int transport_own_address(int fd, char host[64])
+{
+	struct sockaddr_storage own = {0};
+	socklen_t size = sizeof(own);
+	char text[INET6_ADDRSTRLEN];
+
+	if (getsockname(fd, (struct sockaddr *)&own, &size))
+		return -errno;
+	if ((own.ss_family != AF_INET && own.ss_family != AF_INET6) ||
+		getnameinfo((struct sockaddr *)&own, size, text, sizeof(text), NULL, 0,
+			NI_NUMERICHOST))
+		return -EAFNOSUPPORT;
+	snprintf(host, 64, own.ss_family == AF_INET ? "%s" : "[%s]", text);
+	return 0;
+}

@@ -309,6 +309,10 @@ int transport_dial(const char *address, const struct session_hello *hello,
 void transport_when_told(
 	void (*told)(void *argument, const struct session_welcome *welcome), void *argument);
 
+/* The address that this end of a connection over IP has, as it stands before ':PORT'. 0, or
+ * -errno: it is none. */
+int transport_own_address(int fd, char host[64]);
+
 /* transport_find and join in one. */
 int transport_join(const char *address, const struct session_hello *hello, uint64_t deadline,
 	const struct transport **transport, struct error *error);

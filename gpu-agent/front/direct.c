@@ -19,6 +19,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/front/copies.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/supervisor/token.h"
@@ -50,6 +51,7 @@ struct direct {
 struct dial_job {
 	uint64_t number; /* of the session that asked */
 	uint32_t link, place;
+	uint64_t patience;
 	int pipe, fd; /* fd: -errno, or the connection */
 	char address[192];
 	const char *peers; /* the configuration's, which stays */
@@ -185,7 +187,7 @@ static void *dial_main(void *argument)
 	struct dial_job *job = argument;
 
 	if (transport_allowed_by_name(job->peers, job->address))
-		job->fd = transport_join(job->address, &job->hello, wait_now() + DIAL_NS,
+		job->fd = transport_join(job->address, &job->hello, wait_now() + job->patience,
 			&job->transport, &job->error);
 	else
 		job->fd = error_set(&job->error, EPERM,
@@ -245,11 +247,41 @@ static int dial_place(const struct direct *d, uint64_t number)
 	return has < DIALS_PER_SESSION ? place : -1;
 }
 
-static void dial(struct front *front, struct pool_worker *worker, const struct handoff *h)
+static int dial_begin(struct front *front, uint64_t number, uint32_t link, const char *address,
+	const struct session_hello *hello, uint64_t patience)
 {
 	struct direct *d = front->direct;
-	int place = dial_place(d, worker->session->number);
-	struct dial_job *job;
+	int place = dial_place(d, number);
+	struct dial_job *job = place >= 0 ? calloc(1, sizeof(*job)) : NULL;
+
+	if (!job)
+		return -EAGAIN;
+	job->place = (uint32_t)place;
+	job->number = number;
+	job->link = link;
+	job->patience = patience;
+	job->pipe = d->pipe;
+	job->peers = front->config->peers;
+	snprintf(job->address, sizeof(job->address), "%s", address);
+	job->hello = *hello;
+	if (dial_start(job)) {
+		explicit_bzero(job, sizeof(*job));
+		free(job);
+		return -EAGAIN;
+	}
+	d->dials[place] = number;
+	return 0;
+}
+
+int direct_dial(struct front *front, uint64_t number, const char *address,
+	const struct session_hello *hello, uint64_t patience_ns)
+{
+	return dial_begin(front, number, 0, address, hello, patience_ns);
+}
+
+static void dial(struct front *front, struct pool_worker *worker, const struct handoff *h)
+{
+	struct session_hello hello = {.role = SESSION_PEER};
 	char address[192];
 
 	front_clean(address, sizeof(address), h->text, sizeof(h->text));
@@ -258,26 +290,13 @@ static void dial(struct front *front, struct pool_worker *worker, const struct h
 			"this agent goes to no other agent (peers: is empty)");
 		return;
 	}
-	job = place >= 0 ? calloc(1, sizeof(*job)) : NULL;
-	if (job) {
-		job->place = (uint32_t)place;
-		job->number = worker->session->number;
-		job->link = h->device;
-		job->pipe = d->pipe;
-		job->peers = front->config->peers;
-		snprintf(job->address, sizeof(job->address), "%s", address);
-		job->hello.role = SESSION_PEER;
-		memcpy(job->hello.session, h->session, sizeof(job->hello.session));
-		memcpy(job->hello.secret, h->ticket, sizeof(job->hello.secret));
-		memcpy(job->hello.source, worker->session->id, sizeof(job->hello.source));
-	}
-	if (!job || dial_start(job)) {
-		free(job);
+	memcpy(hello.session, h->session, sizeof(hello.session));
+	memcpy(hello.secret, h->ticket, sizeof(hello.secret));
+	memcpy(hello.source, worker->session->id, sizeof(hello.source));
+	if (dial_begin(front, worker->session->number, h->device, address, &hello, DIAL_NS))
 		dial_failed(front, worker, h->device, STATUS_NOT_READY,
 			"too many agents are being dialed; try again");
-		return;
-	}
-	d->dials[place] = worker->session->number;
+	explicit_bzero(&hello, sizeof(hello));
 }
 
 static struct session *session_numbered(struct front *front, uint64_t number)
@@ -295,6 +314,11 @@ static void dial_done(struct front *front, struct dial_job *job)
 	struct pool_worker *worker = session ? session->worker : NULL;
 
 	front->direct->dials[job->place] = 0;
+	if (job->number & COPY_NUMBER) {
+		copies_dialed(front, job->number, job->fd, job->transport, job->error.text);
+		free(job);
+		return;
+	}
 	if (worker && job->fd < 0)
 		dial_failed(front, worker, job->link,
 			job->fd == -EPERM ? STATUS_NOT_PERMITTED : STATUS_NOT_READY,

@@ -3,10 +3,11 @@
  * The front's state.  Each of its files has a header of its own: hello (connections before they
  * are anybody's), identity (whose they are), tenants (what those may have), networks (of
  * people), session (sessions), pool (workers as the front sees them), lease (what they ask
- * for), sharing (memory that sessions share), direct (connections to other agents), journal and
- * adopt (what the next front must know, and how it takes over), ledger (device memory), images
- * (their cache), quota (limits), http, viewer, metrics and status (what people and Prometheus
- * see), health (whether the loop turns); front.c has start, supervisor and drain.
+ * for), sharing (memory that sessions share), direct (connections to other agents), copies
+ * (tensors by those), journal and adopt (what the next front must know, and how it takes over),
+ * ledger (device memory), images (their cache), quota (limits), http, viewer, metrics and status
+ * (what people and Prometheus see), fallen (GPUs that are lost), health (whether the loop turns);
+ * front.c has start, supervisor and drain.
  *
  * Everything belongs to one thread.  Tables are allocated once, at the start: a client costs no
  * allocation before it brought the token, and a bounded one after.
@@ -31,6 +32,7 @@
 #define METER_STALE_NS (20000 * FRONT_MS) /* the meter speaks every 5 s */
 
 struct budgets;
+struct copies;
 struct direct;
 struct http;
 struct images;
@@ -96,6 +98,11 @@ struct front {
 	size_t library_count;
 	struct control_gpu meters[HANDOFF_DEVICES];
 	uint64_t metered_at[HANDOFF_DEVICES]; /* 0: never */
+	struct {
+		char why[96];	   /* "": it has not */
+	} fallen[HANDOFF_DEVICES]; /* fallen.h */
+	uint64_t doubted_at;
+	bool doubts; /* a new worker is to look at the GPUs */
 	bool draining;
 	uint64_t drain_at;	     /* when running sessions are stopped */
 	bool stopped;		     /* they have been */
@@ -105,6 +112,7 @@ struct front {
 	struct http *http;
 	struct images *images; /* NULL: no cache */
 	struct direct *direct; /* connections to and from other agents */
+	struct copies *copies; /* of tensors, by those */
 	bool done;
 };
 

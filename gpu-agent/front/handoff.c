@@ -16,7 +16,9 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/front/copies.h"
 #include "gpu-agent/front/direct.h"
+#include "gpu-agent/front/fallen.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/images.h"
 #include "gpu-agent/front/journal.h"
@@ -91,6 +93,7 @@ static void worker_is_ready(struct front *front, struct pool_worker *worker, str
 		front_clean(name, sizeof(name), h->devices[d].name, sizeof(name));
 		memcpy(h->devices[d].name, name, sizeof(name));
 	}
+	fallen_ready(front, h);
 	if (!ledger_same(ledger, h->devices, h->device_count)) {
 		if (ledger->device_count &&
 			(front->session_count || pool->count[WORKER_READY])) {
@@ -137,6 +140,7 @@ static void worker_failed(
 		return;
 	}
 	front_clean(text, sizeof(text), h->text, sizeof(h->text));
+	fallen_failed(front, h);
 	worker->failed = true;
 	pool_expect_end(front, worker, CONTROL_STOP_MS);
 	pool_failed(front, text[0] ? text : "the worker failed and does not say why");
@@ -212,6 +216,12 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 		else
 			pool_fault(front, worker, "LEASE without a session");
 		return;
+	case HANDOFF_DOUBT:
+		if (has_session && fallen_status(h->status))
+			fallen_doubt(front);
+		else
+			pool_fault(front, worker, "DOUBT without a session, or a reason");
+		return;
 	case HANDOFF_SETTLE:
 		if (has_session)
 			lease_settle(front, worker, h);
@@ -262,8 +272,10 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 static void handle_tensor(
 	struct front *front, struct pool_worker *worker, const struct tensor_message *ask)
 {
-	if (!worker->session ||
-		(worker->state != WORKER_BUSY && worker->state != WORKER_ENDING))
+	if (worker->copy)
+		copies_heard(front, worker, ask);
+	else if (!worker->session ||
+		 (worker->state != WORKER_BUSY && worker->state != WORKER_ENDING))
 		pool_fault(front, worker, "a question on tensors without a session");
 	else if (!worker->adopted)
 		tensors_ask(front, worker, ask);

@@ -16,6 +16,7 @@
 
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/front/copies.h"
 #include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/hello.h"
@@ -229,9 +230,11 @@ static void answer_peer(
 	uint32_t status = STATUS_INVALID_VALUE;
 
 	if (slot->roles & TRANSPORT_ROLE(SESSION_COMMANDS))
-		status = direct_join(front, fd, from, &refusal, text);
+		status = slot->hello.role == SESSION_PEER
+				 ? direct_join(front, fd, from, &refusal, text)
+				 : copies_join(front, fd, from, &refusal, text);
 	else
-		say_where(front, SESSION_PEER, text);
+		say_where(front, slot->hello.role, text);
 	if (!status) {
 		release(front, slot);
 	} else if (events_watch(&front->events, &slot->watch, fd, EPOLLIN, hello_ready)) {
@@ -253,7 +256,7 @@ static void decide(struct front *front, struct hello_slot *slot)
 	uint32_t status;
 	int fd;
 
-	if (hello->role == SESSION_PEER) {
+	if (hello->role == SESSION_PEER || hello->role == SESSION_COPY) {
 		answer_peer(front, slot, &from);
 		return;
 	}

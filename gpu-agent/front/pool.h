@@ -14,6 +14,7 @@
 #include "gpu-agent/front/events.h"
 #include "gpu-agent/handoff.h"
 
+struct copy;
 struct front;
 struct session;
 
@@ -22,8 +23,8 @@ enum worker_state {
 	WORKER_ASKED,	 /* the supervisor is starting it */
 	WORKER_STARTING, /* it has a pid, and is not READY yet */
 	WORKER_READY,
-	WORKER_TAKEN,  /* READY, kept for a session that is joining */
-	WORKER_BUSY,   /* serves a session */
+	WORKER_TAKEN,  /* READY, kept for a session that is joining, or a copy */
+	WORKER_BUSY,   /* serves a session, or copies a tensor */
 	WORKER_ENDING, /* told to stop, or gone and not reaped yet */
 	WORKER_STATES
 };
@@ -55,6 +56,7 @@ struct pool_worker {
 	uint64_t refusals_at;
 	bool refusal_logged, refusal_logged_early; /* in the log: of its session, before it */
 	struct session *session;
+	struct copy *copy; /* that it makes (copies.h) */
 };
 
 struct pool {
@@ -91,7 +93,7 @@ int pool_hand_over(
 	struct front *front, struct session *session, const int *fds, unsigned count);
 int pool_hand_over_stripe(struct session *session, uint32_t stripe, int fd);
 int pool_hand_over_path(struct session *session, int fd);
-/* A TAKEN worker whose session did not come about is READY again. */
+/* A TAKEN worker whose session, or copy, did not come about is READY again. */
 void pool_release(struct front *front, struct pool_worker *worker);
 /* Tells a worker to end, and the supervisor to kill it if it does not. */
 void pool_stop(

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/wait.h"
+#include "gpu-agent/front/copies.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"
@@ -69,6 +70,7 @@ static cJSON *tensor_json(const struct tensor_record *r)
 	cJSON_AddBoolToObject(object, "keep", (r->flags & TENSOR_KEEP) != 0);
 	cJSON_AddBoolToObject(object, "evictable", (r->flags & TENSOR_EVICTABLE) != 0);
 	cJSON_AddBoolToObject(object, "packed", (r->flags & TENSOR_PACKED) != 0);
+	cJSON_AddBoolToObject(object, "replica", (r->flags & TENSOR_REPLICA) != 0);
 	cJSON_AddNumberToObject(object, "holders", r->holders);
 	cJSON_AddNumberToObject(object, "version", (double)r->version);
 	cJSON_AddNumberToObject(object, "created", (double)r->ctime / 1e9);
@@ -110,26 +112,31 @@ static void print_bytes(FILE *out, const struct tensor_table *table)
 	static const char *const states[] = {[TENSOR_CREATED] = "created",
 		[TENSOR_SEALED] = "sealed",
 		[TENSOR_GONE] = "deleted",
-		[TENSOR_POOLED] = "pooled"};
-	uint64_t bytes[TENSOR_POOLED + 1] = {0}, count[TENSOR_POOLED + 1] = {0};
+		[TENSOR_POOLED] = "pooled",
+		[TENSOR_COPYING] = "copying"};
+	uint64_t bytes[TENSOR_COPYING + 1] = {0}, count[TENSOR_COPYING + 1] = {0};
+	uint64_t replicas = 0;
 	struct piece_set met = {0};
 	struct tensor_record r;
 
 	for (uint32_t i = 0; i < count_of(table); i++) {
-		if (!read_record(table, i, &r) || r.state > TENSOR_POOLED)
+		if (!read_record(table, i, &r) || r.state > TENSOR_COPYING)
 			continue;
+		replicas += r.state == TENSOR_SEALED && r.flags & TENSOR_REPLICA;
 		bytes[r.state] += piece_met(&met, r.piece) ? 0 : r.room;
 		count[r.state]++;
 	}
 	head(out, "vcuda_agent_tensor_bytes", "gauge",
 		"Memory of the store: of tensors by state, and of its pool.");
-	for (int s = TENSOR_CREATED; s <= TENSOR_POOLED; s++)
+	for (int s = TENSOR_CREATED; s <= TENSOR_COPYING; s++)
 		fprintf(out, "vcuda_agent_tensor_bytes{state=\"%s\"} %" PRIu64 "\n", states[s],
 			bytes[s]);
 	head(out, "vcuda_agent_tensors", "gauge", "Tensors with names, by state.");
 	for (int s = TENSOR_CREATED; s <= TENSOR_GONE; s++)
 		fprintf(out, "vcuda_agent_tensors{state=\"%s\"} %" PRIu64 "\n", states[s],
 			count[s]);
+	head(out, "vcuda_agent_tensor_replicas", "gauge", "Replicas of other agents' tensors.");
+	fprintf(out, "vcuda_agent_tensor_replicas %" PRIu64 "\n", replicas);
 }
 
 static void print_sandbox(FILE *out, uint32_t parts)
@@ -174,5 +181,6 @@ void tensors_metrics(FILE *out, const struct front *front)
 	head(out, "vcuda_agent_store_restarts_total", "counter", "Stores that died.");
 	fprintf(out, "vcuda_agent_store_restarts_total %u\n",
 		table->restarts ? table->restarts - 1 : 0);
+	copies_metrics(out, front);
 	print_sandbox(out, table->sandbox);
 }

@@ -13,6 +13,8 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/fallen.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
@@ -34,6 +36,7 @@ struct tensors_ask {
 	struct tensor_message message;
 	uint64_t since;
 	bool sent;
+	bool later; /* the store has said that it takes longer */
 };
 
 static void send_waiting(struct front *front);
@@ -65,8 +68,9 @@ static void lose_store(struct front *front)
 		a->message.again |= a->sent;
 		if (a->sent)
 			a->since = wait_now();
-		a->sent = false;
+		a->sent = a->later = false;
 	}
+	copies_store_gone(front);
 }
 
 /* False: it does not go out now. */
@@ -81,6 +85,11 @@ static bool say(struct front *front, const struct tensor_message *message)
 	if (ret && ret != -EAGAIN && ret != -ENOBUFS)
 		lose_store(front);
 	return !ret;
+}
+
+bool tensors_tell_store(struct front *front, const struct tensor_message *message)
+{
+	return front->tensors.ready && say(front, message);
 }
 
 static void send_waiting(struct front *front)
@@ -241,6 +250,7 @@ static void introduce(struct front *front)
 	if (say(front, &m)) {
 		front->tensors.introduce = false;
 		front->tensors.ready = true;
+		fallen_tell(front);
 	}
 }
 
@@ -291,6 +301,29 @@ static void take_answer(struct front *front, const struct tensor_message *m, int
 	}
 }
 
+static void note_later(struct front *front, const struct tensor_message *m)
+{
+	for (struct tensors_ask *a = front->tensors.asks; a; a = a->next)
+		if (a->message.worker == m->worker && a->message.tag == m->tag &&
+			a->message.session == m->session)
+			a->later = true;
+}
+
+/* True: FD is taken. */
+static bool take_one(struct front *front, const struct tensor_message *m, int fd)
+{
+	switch (m->what) {
+	case TENSOR_READY: take_ready(front, fd); return true;
+	case TENSOR_COPY: copies_fetch(front, m, fd); return true;
+	case TENSOR_SOURCE: copies_source(front, m, fd); return true;
+	case TENSOR_REDEEM: copies_redeemed(front, m, fd); return true;
+	case TENSOR_USED: take_used(front, m); return false;
+	case TENSOR_READ_ONLY: tensor_words_say(front, m, -1); return false;
+	case TENSOR_LATER: note_later(front, m); return false;
+	default: take_answer(front, m, fd); return false;
+	}
+}
+
 static void store_ready(struct watch *watch, uint32_t mask)
 {
 	struct front *front = watch->owner;
@@ -309,17 +342,7 @@ static void store_ready(struct watch *watch, uint32_t mask)
 			lose_store(front);
 			return;
 		}
-		if (m.what == TENSOR_READY) {
-			take_ready(front, fd);
-			continue;
-		}
-		if (m.what == TENSOR_USED)
-			take_used(front, &m);
-		else if (m.what == TENSOR_READ_ONLY)
-			tensor_words_say(front, &m, -1);
-		else
-			take_answer(front, &m, fd);
-		if (fd >= 0)
+		if (!take_one(front, &m, fd) && fd >= 0)
 			close(fd);
 	}
 }
@@ -343,7 +366,9 @@ uint64_t tensors_tick(struct front *front, uint64_t now)
 	send_waiting(front);
 	for (struct tensors_ask **at = &front->tensors.asks; *at;) {
 		struct tensors_ask *a = *at;
-		uint64_t until = a->since + (a->sent ? ANSWER_NS : AWAY_NS);
+		/* A copy has deadlines of its own, and the store tells its end. */
+		uint64_t until =
+			a->later ? UINT64_MAX : a->since + (a->sent ? ANSWER_NS : AWAY_NS);
 
 		if (until <= now) {
 			*at = a->next;

@@ -30,6 +30,8 @@ void tensors_store(struct front *front, int fd);
 /* The session is over, with all that it holds. */
 void tensors_session_over(struct front *front, const struct session *session);
 void tensors_over(struct front *front, uint64_t session);
+/* Beside what sessions ask: COPIED, REDEEM. False: there is no store that hears it. */
+bool tensors_tell_store(struct front *front, const struct tensor_message *message);
 /* Sends what could not be sent, answers what nobody answers; the next time to look. */
 uint64_t tensors_tick(struct front *front, uint64_t now);
 /* What the store knows, as it is now: records change while they are read. NULL: there was no

@@ -27,6 +27,15 @@ struct meter_memory {
 	unsigned long long total, free, used;
 };
 
+struct meter_event {
+	void *device;
+	unsigned long long type, data;
+	unsigned int instance, compute;
+};
+#define METER_XID 8ull	/* nvmlEventTypeXidCriticalError; the event's data is its number */
+#define METER_EVENTS 64 /* looked at in a turn */
+#define METER_DEVICES 64
+
 struct meter {
 	void *library;
 	int (*init)(void);
@@ -37,6 +46,12 @@ struct meter {
 	int (*memory)(void *device, struct meter_memory *memory);
 	int (*power)(void *device, unsigned int *milliwatts);
 	int (*temperature)(void *device, int sensor, unsigned int *celsius);
+	int (*events_make)(void **set);
+	int (*events_want)(void *device, unsigned long long types, void *set);
+	int (*events_next)(void *set, struct meter_event *event, unsigned int ms);
+	void *events;	      /* NULL: none are told */
+	unsigned int watched; /* devices, from the first on */
+	unsigned int xids[METER_DEVICES];
 };
 
 static void find(const struct meter *meter, const char *name, void *function)
@@ -61,10 +76,45 @@ static bool meter_open(struct meter *meter)
 	find(meter, "nvmlDeviceGetMemoryInfo", &meter->memory);
 	find(meter, "nvmlDeviceGetPowerUsage", &meter->power);
 	find(meter, "nvmlDeviceGetTemperature", &meter->temperature);
+	find(meter, "nvmlEventSetCreate", &meter->events_make);
+	find(meter, "nvmlDeviceRegisterEvents", &meter->events_want);
+	find(meter, "nvmlEventSetWait_v2", &meter->events_next);
 	if (meter->init && meter->count && meter->device && meter->uuid && !meter->init())
 		return true;
 	log_info("meter.missing", "error=\"nvmlInit_v2 does not succeed\"");
 	return false;
+}
+
+/* The device's XIDs are told from now on, where NVML tells them. */
+static void watch_device(struct meter *meter, void *device)
+{
+	if (!meter->events && meter->events_make && meter->events_want && meter->events_next &&
+		meter->events_make(&meter->events))
+		meter->events = NULL;
+	if (meter->events)
+		meter->events_want(device, METER_XID, meter->events);
+}
+
+/* What has happened since the last time. */
+static void hear_events(struct meter *meter, unsigned int count)
+{
+	struct meter_event event;
+	void *device;
+
+	for (unsigned int i = meter->watched; i < count && i < METER_DEVICES; i++) {
+		if (!meter->device(i, &device))
+			watch_device(meter, device);
+		meter->watched = i + 1;
+	}
+	memset(meter->xids, 0, sizeof(meter->xids));
+	for (int n = 0; meter->events && n < METER_EVENTS; n++) {
+		if (meter->events_next(meter->events, &event, 0))
+			return;
+		for (unsigned int i = 0; i < meter->watched; i++)
+			if (event.type == METER_XID && !meter->device(i, &device) &&
+				device == event.device)
+				meter->xids[i] = (unsigned int)event.data;
+	}
 }
 
 /* What is not known of it stays negative. */
@@ -101,6 +151,7 @@ static bool say(const struct meter *meter, unsigned int index, int fd)
 		return true;
 	snprintf(gpu.uuid, sizeof(gpu.uuid), "%.40s", uuid);
 	read_device(meter, device, &gpu);
+	gpu.xid = index < METER_DEVICES ? meter->xids[index] : 0;
 	_Static_assert(sizeof(gpu) <= sizeof(c.text), "it travels in the text's place");
 	memcpy(c.text, &gpu, sizeof(gpu));
 	return send(fd, &c, sizeof(c), MSG_NOSIGNAL) == (ssize_t)sizeof(c);
@@ -121,6 +172,7 @@ void meter_run(const struct agent_config *config, int fd)
 		alarm(METER_STUCK_SECONDS);
 		if (meter.count(&count))
 			return;
+		hear_events(&meter, count);
 		for (unsigned int i = 0; i < count && heard; i++)
 			heard = say(&meter, i, fd);
 		sleep(METER_SECONDS);

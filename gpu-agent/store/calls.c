@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "gpu-agent/store/calls_core.h"
+#include "gpu-agent/store/index.h"
 #include "gpu-agent/store/name.h"
 
 int calls_refuse(struct tensor_message *m, uint32_t status, const char *format, ...)
@@ -126,6 +127,13 @@ static uint32_t find_own(struct store *s, struct tensor_message *m)
 			p.space, p.name, m->space);
 		return UINT32_MAX;
 	}
+	if (i != UINT32_MAX && s->table->records[i].flags & TENSOR_REPLICA) {
+		calls_refuse(m, TENSOR_INVALID_DEVICE,
+			"'%s/%.60s' is another agent's, of which this one has a replica: ask "
+			"that agent",
+			p.space, p.name);
+		return UINT32_MAX;
+	}
 	return i;
 }
 
@@ -186,7 +194,7 @@ static int delete(struct store *s, struct tensor_message *m)
 	}
 	s->table->counters.deleted++;
 	calls_tell(s, m, i);
-	store_table_unname(s, i);
+	index_deleted(s, i);
 	return -1;
 }
 
@@ -208,7 +216,8 @@ static int list(struct store *s, struct tensor_message *m)
 		const struct tensor_record *r = &s->table->records[i];
 
 		if ((r->state != TENSOR_CREATED && r->state != TENSOR_SEALED) ||
-			!calls_may_have(r, m) || strncmp(r->name, m->name, n))
+			r->flags & TENSOR_LOCAL || !calls_may_have(r, m) ||
+			strncmp(r->name, m->name, n))
 			continue;
 		calls_tell(s, m, (uint32_t)i);
 		m->cursor = i + 1;

@@ -23,6 +23,9 @@ bool calls_may_have(const struct tensor_record *r, const struct tensor_message *
 uint32_t calls_find(struct store *s, struct tensor_message *m, const struct calls_name *name);
 /* Answers with what the record says. */
 void calls_tell(const struct store *s, struct tensor_message *m, uint32_t index);
+/* A record with memory of so many bytes, in the account of the message's namespace, on its GPU;
+ * no state yet. UINT32_MAX: refused. */
+uint32_t calls_memory(struct store *s, struct tensor_message *m, uint64_t bytes);
 /* ns since 1970. */
 uint64_t calls_now(void);
 

@@ -157,26 +157,32 @@ static uint32_t memory_for(
 	return i;
 }
 
-static uint32_t create(struct store *s, struct tensor_message *m, const struct calls_name *p)
+uint32_t calls_memory(struct store *s, struct tensor_message *m, uint64_t bytes)
 {
-	uint64_t bytes = tensor_shape_bytes(m->about.dtype, m->about.rank, m->about.shape);
 	uint64_t granularity = s->memory ? store_memory_granularity(s->memory, m->gpu) : 0;
-	struct tensor_record *r;
-	uint32_t i;
 
 	if (!bytes) {
 		calls_refuse(m, TENSOR_INVALID_VALUE,
-			"'%.80s': no such dtype, or a shape of no or too many bytes", p->name);
-		return UINT32_MAX;
-	}
-	if (strcmp(p->space, m->space)) {
-		calls_refuse(m, TENSOR_NOT_PERMITTED, "'%s/%.80s' is not of namespace '%s'",
-			p->space, p->name, m->space);
+			"'%.80s': no such dtype, or a shape of no or too many bytes", m->name);
 		return UINT32_MAX;
 	}
 	if (!granularity) {
 		calls_refuse(m, TENSOR_NOT_READY, "the store has no memory of that GPU: %s",
 			s->memory ? "it does not see it" : s->memory_text);
+		return UINT32_MAX;
+	}
+	return memory_for(s, m, bytes, granularity);
+}
+
+static uint32_t create(struct store *s, struct tensor_message *m, const struct calls_name *p)
+{
+	uint64_t bytes = tensor_shape_bytes(m->about.dtype, m->about.rank, m->about.shape);
+	struct tensor_record *r;
+	uint32_t i;
+
+	if (strcmp(p->space, m->space)) {
+		calls_refuse(m, TENSOR_NOT_PERMITTED, "'%s/%.80s' is not of namespace '%s'",
+			p->space, p->name, m->space);
 		return UINT32_MAX;
 	}
 	if (m->about.flags & TENSOR_PACKED && m->about.flags & TENSOR_EVICTABLE) {
@@ -186,7 +192,7 @@ static uint32_t create(struct store *s, struct tensor_message *m, const struct c
 			p->name);
 		return UINT32_MAX;
 	}
-	i = memory_for(s, m, bytes, granularity);
+	i = calls_memory(s, m, bytes);
 	if (i == UINT32_MAX)
 		return i;
 	r = &s->table->records[i];
@@ -281,6 +287,11 @@ static uint32_t by_name(struct store *s, struct tensor_message *m, int *fd)
 	}
 	i = calls_find(s, m, &p);
 	s->table->counters.misses += i == UINT32_MAX;
+	if (i != UINT32_MAX && memcmp(s->table->records[i].gpu, m->gpu, 16)) {
+		uint32_t here = store_table_find_on(s, p.space, p.name, m->gpu);
+
+		return here == UINT32_MAX ? i : here;
+	}
 	return i;
 }
 

@@ -16,16 +16,18 @@
 /* The table is right. 0 or -errno with *error: the configuration cannot be. */
 int index_open(struct store *store, struct error *error);
 
-/* What the store has answered, MESSAGE and the descriptor FD (the store's), is said: now, or
- * when the index has agreed. HOLDS: how many there were before. */
-void index_say(
-	struct store *store, const struct tensor_message *message, int fd, uint32_t holds);
+/* What the store has answered, MESSAGE and the descriptor FD (the store's), to ASKED is said:
+ * now, or when the index has agreed. HOLDS: how many there were before. */
+void index_say(struct store *store, const struct tensor_message *asked,
+	const struct tensor_message *message, int fd, uint32_t holds);
 /* Whether the index could have the name that MESSAGE asks to make; it is refused otherwise. */
 bool index_allows(const struct store *store, struct tensor_message *message);
 
-/* Of the table: SESSION holds it no longer; it has its name no longer. */
+/* Of the table: SESSION holds it no longer; it has its name no longer, since nobody holds it or
+ * memory is short; nobody is to have that name any more. */
 void index_dropped(struct store *store, uint32_t index, uint64_t session);
 void index_unnamed(struct store *store, uint32_t index);
+void index_deleted(struct store *store, uint32_t index);
 
 /* A holder that a command made: no session of the front's. */
 static inline bool index_made_holder(uint64_t session)

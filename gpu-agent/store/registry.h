@@ -27,6 +27,8 @@
 #define REGISTRY_DIMENSIONS 16
 #define REGISTRY_TEXT 240
 #define REGISTRY_HANDLE 64 /* cudaIpcMemHandle_t */
+#define REGISTRY_SHARE 256 /* bytes of a list of namespaces, with its NUL */
+#define REGISTRY_TICKET 33 /* of one in hexadecimal, with its NUL */
 #define REGISTRY_NODE 63   /* bytes of an agent's ID: letters, digits, '.', '-', '_' */
 #define REGISTRY_BYTES_MAX (1ull << 50)
 #define REGISTRY_DEFAULT "default" /* the namespace of a plain name */
@@ -50,14 +52,21 @@ struct registry_tensor {
 	int64_t ctime, mtime;		  /* ns since 1970 */
 	char replicas[REGISTRY_TEXT + 1]; /* node IDs, ' ' between */
 	char error[REGISTRY_TEXT + 1];
+	char share[REGISTRY_SHARE]; /* namespaces, each with a ',' behind it */
+	bool replica;		    /* the store's: of what another agent has */
 	/* Written by the registry; not looked at in what the store gives. */
 	char node[REGISTRY_NODE + 1];
 	uint64_t epoch;
 	uint64_t refcount;
+	/* Of registry_ticket: where NODE is. Of registry_redeem: for which namespace, at which
+	 * agent. */
+	char address[256];
+	char for_space[REGISTRY_NAMESPACE + 1], by[REGISTRY_NODE + 1];
 };
 
 enum registry_status {
-	REGISTRY_OK,	    /* done; tensor: as it is now, where there is one */
+	REGISTRY_OK,	    /* done; tensor: as it is now, where there is one (its node: who is
+			     * the first to have it) */
 	REGISTRY_MADE,	    /* create: the name is this agent's */
 	REGISTRY_HERE,	    /* create: this agent has it already, alike; the caller holds it */
 	REGISTRY_ELSEWHERE, /* another agent has it: tensor->node, tensor->state */
@@ -103,9 +112,12 @@ struct registry_store {
 	/* A holder that a command made has ended (its process, its time). The store drops what
 	 * it held, and deletes what it owned and nobody else holds. */
 	void (*gone)(void *owner, const char *holder);
-	/* NAME belongs to another agent now (this one's was thought lost, or Redis was empty):
-	 * the store's tensor has no name any more. Its holders keep the memory. */
+	/* NAME belongs to another agent now (this one's was thought lost, or Redis was empty),
+	 * or what the replica here was of is gone (node ""): the store's tensor has no name any
+	 * more. Its holders keep the memory. */
 	void (*renamed)(void *owner, const char *name, const char *node);
+	/* What was a replica is the first of its name now. */
+	void (*first)(void *owner, const char *name);
 	/* Its GPU, for commands: how many devices there are. */
 	uint32_t (*devices)(void *owner);
 };
@@ -122,7 +134,10 @@ struct registry_config {
 	char user[128];		  /* of Redis' ACL; "": the default user */
 	char password_file[1024]; /* its first line; "": none. Read at each connecting */
 	char node[REGISTRY_NODE + 1];
-	char at[256];	 /* where programs find this agent */
+	/* Where programs and other agents find this one; "": port `port` of the address that
+	 * its connection to Redis has. */
+	char at[256];
+	unsigned port;
 	uint64_t epoch;	 /* of this agent's memory: rises when all of it was lost */
 	char gpus[1024]; /* UUIDs, ' ' between */
 	uint64_t memory; /* bytes that the store may have */
@@ -162,8 +177,8 @@ bool registry_left(const struct registry *registry);
 void registry_create(struct registry *registry, const struct registry_tensor *tensor,
 	const char *holder, registry_done done, void *argument);
 
-/* HOLDER holds NAME: OK, ELSEWHERE (and it does not), MISSING, AWAY. With HOLDER "" it is
- * only looked up. */
+/* HOLDER holds NAME, or the replica of it here: OK, ELSEWHERE (and it does not), MISSING, AWAY.
+ * With HOLDER "" it is only looked up. */
 void registry_take(struct registry *registry, const char *name, const char *holder,
 	registry_done done, void *argument);
 
@@ -182,6 +197,25 @@ void registry_update(struct registry *registry, const struct registry_tensor *te
  * HOLDER hold it: HELD. */
 void registry_delete(struct registry *registry, const char *name, const char *holder,
 	bool refuse, registry_done done, void *argument);
+
+/* There is a whole copy of TENSOR (copied) here, as it was when the ticket was got: OK, MISSING
+ * (it is gone meanwhile, or another one), AWAY. */
+void registry_replica(struct registry *registry, const struct registry_tensor *tensor,
+	registry_done done, void *argument);
+
+/* NAME is not here any more, a replica or the first: where it was the first another agent's
+ * replica is from now on; without one it is lost, where WHY says so, or gone. WHY "": only
+ * replicas that are held take its place. Not awaited, as registry_drop. */
+void registry_yield(struct registry *registry, const char *name, const char *why);
+
+/* TICKET, at random, is good for one copy of NAME for namespace SPACE: OK (tensor->address),
+ * MISSING, AWAY. And what a ticket that was brought is for: OK (tensor->for_space, by),
+ * MISSING, AWAY. */
+void registry_ticket(struct registry *registry, const char *name,
+	const char ticket[REGISTRY_TICKET], const char *space, registry_done done,
+	void *argument);
+void registry_redeem(struct registry *registry, const char ticket[REGISTRY_TICKET],
+	registry_done done, void *argument);
 
 /* The answer to a command; goes into its `reply` list. */
 void registry_answer(

@@ -12,8 +12,10 @@
 #include "gpu-agent/store/registry_link.h"
 #include "gpu-agent/store/registry_scripts.h"
 
-#define REGISTRY_RENEW_MS 3000 /* node:ID lives 10 s (registry_common.lua) */
-#define REGISTRY_STEP_MS 5000  /* a part of a filling that takes longer is none */
+#define REGISTRY_RENEW_MS 3000
+#define REGISTRY_ALIVE_MS 10000 /* that node:ID lives (registry_common.lua) */
+#define REGISTRY_LOOK_MS 50	/* behind a key's end */
+#define REGISTRY_STEP_MS 5000	/* a part of a filling that takes longer is none */
 #define REGISTRY_REQUESTS 65536u
 
 enum registry_phase {
@@ -34,8 +36,9 @@ struct request {
 	bool refuse;
 	registry_done done; /* NULL: nobody asks */
 	void *argument;
-	struct registry_tensor tensor; /* the name, or all of it */
-	char holder[REGISTRY_HOLDER + 1];
+	struct registry_tensor tensor;	  /* the name, or all of it */
+	char holder[REGISTRY_HOLDER + 1]; /* or a ticket */
+	char text[REGISTRY_TEXT + 1];	  /* a namespace, or why */
 };
 
 struct request_list {
@@ -68,6 +71,8 @@ struct registry {
 	/* A filling. */
 	uint64_t cursor, puts;
 	bool walked;
+	uint64_t waits_since; /* what replicas are of is not there yet; 0: none waits */
+	bool waits;
 	unsigned outstanding;
 	unsigned
 		round; /* of loading and filling: what is left of an older one is not counted */

@@ -1,10 +1,10 @@
 -- Create-or-get. ARGV: name, holder, fields…
 local name, holder = ARGV[4], ARGV[5]
-local wanted = {}
-for i = 6, #ARGV, 2 do wanted[ARGV[i]] = ARGV[i + 1] end
+local wanted = fields_at(6)
 if strange() then return {'REFILL'} end
 local have, edited = read(name)
 if spoilt(name, have, edited) then return {'EDITED'} end
+have = settle(name, have)
 if have and not dead(have) then
 	if have.dtype ~= wanted.dtype or have.shape ~= wanted.shape then return answer('UNLIKE', name) end
 	if have.node ~= NODE then return answer('ELSEWHERE', name) end
@@ -14,6 +14,6 @@ if have and not dead(have) then
 end
 forget(name, have and have.node)
 if holder ~= '' then redis.call('SADD', holders(name), holder) end
-write(name, 6)
+put_fields(name, wanted)
 redis.call('SADD', 'tensor-of:' .. NODE, name)
 return answer('MADE', name)

@@ -4,6 +4,7 @@ if strange() then return {'REFILL'} end
 local have, edited = read(name)
 if spoilt(name, have, edited) then return {'EDITED'} end
 if not have then return {'MISSING'} end
+have = settle(name, have)
 if not dead(have) then
 	if have.node ~= NODE then return answer('ELSEWHERE', name) end
 	local others = redis.call('SCARD', holders(name)) - redis.call('SISMEMBER', holders(name), holder)

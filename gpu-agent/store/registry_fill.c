@@ -12,8 +12,10 @@
 #include <sys/random.h>
 
 #include "common/log.h"
+#include "common/wait.h"
 #include "gpu-agent/store/commands.h"
 #include "gpu-agent/store/registry_record.h"
+#include "transport/transport.h"
 
 #define PUTS 64	    /* under way at once */
 #define HOLDERS 64u /* in one script */
@@ -38,6 +40,18 @@ static void fail(struct registry *registry, const redisReply *reply)
 	else
 		snprintf(why, sizeof(why), "its answer is none of a script of ours");
 	registry_link_close(&registry->link, why);
+}
+
+/* A replica is there before what it is of: that may come for as long as an agent may be silent.
+ */
+static bool waited(struct registry *registry)
+{
+	const uint64_t now = wait_now();
+
+	if (!registry->waits_since)
+		registry->waits_since = now;
+	registry->waits = now - registry->waits_since < REGISTRY_ALIVE_MS * 1000000ull;
+	return !registry->waits;
 }
 
 static void said(struct registry *registry, const struct step *step, const redisReply *reply)
@@ -66,12 +80,18 @@ static void said(struct registry *registry, const struct step *step, const redis
 		log_debug(
 			"registry.filled", "tensors=%llu", (unsigned long long)registry->puts);
 		registry->phase = PHASE_READY;
+		if (!registry->waits)
+			registry->waits_since = 0;
 		requests_go(registry);
 	} else {
 		registry->outstanding--;
 		if (!strcmp(word, "ELSEWHERE") && fields &&
 			!record_read(fields, &tensor, &error))
 			registry->store->renamed(registry->owner, step->name, tensor.node);
+		else if (!strcmp(word, "GONE") || (!strcmp(word, "WAIT") && waited(registry)))
+			registry->store->renamed(registry->owner, step->name, "");
+		else if (!strcmp(word, "FIRST"))
+			registry->store->first(registry->owner, step->name);
 		walk(registry);
 	}
 }
@@ -111,6 +131,7 @@ static void put(struct registry *registry, const struct registry_tensor *tensor,
 
 	registry_script(registry, &arguments, SCRIPT_PUT);
 	argument_text(&arguments, tensor->name);
+	argument_text(&arguments, tensor->replica ? "1" : "");
 	argument_unsigned(&arguments, n);
 	for (size_t i = 0; i < n; i++)
 		argument_text(&arguments, holders[i]);
@@ -177,9 +198,24 @@ static bool new_token(struct registry *registry)
 	return true;
 }
 
+/* Where other agents find this one. */
+static void where(const struct registry *registry, char *out, size_t n)
+{
+	const struct registry_config *config = &registry->config;
+	char host[64];
+
+	if (config->at[0])
+		snprintf(out, n, "%s", config->at);
+	else if (transport_own_address(registry->link.redis->c.fd, host))
+		snprintf(out, n, "%s:%u", config->node, config->port);
+	else
+		snprintf(out, n, "%s:%u", host, config->port);
+}
+
 static void enter(struct registry *registry)
 {
 	struct link_arguments arguments;
+	char at[300];
 
 	if (!new_token(registry)) {
 		registry_link_close(&registry->link, "there are no random numbers");
@@ -189,12 +225,13 @@ static void enter(struct registry *registry)
 	registry->phase = PHASE_ENTERING;
 	registry->round++;
 	registry->cursor = registry->puts = 0;
-	registry->walked = false;
+	registry->walked = registry->waits = false;
 	registry->outstanding = 0;
 	registry->stale = false;
 	registry->step_until = registry_ns(REGISTRY_STEP_MS);
 	registry_script(registry, &arguments, SCRIPT_ENTER);
-	argument_text(&arguments, registry->config.at);
+	where(registry, at, sizeof(at));
+	argument_text(&arguments, at);
 	argument_text(&arguments, registry->config.gpus);
 	argument_unsigned(&arguments, registry->store->devices(registry->owner));
 	argument_unsigned(&arguments, registry->config.memory);
@@ -298,6 +335,40 @@ static void lapsed_replied(void *argument, const redisReply *reply)
 	free(step);
 }
 
+static const redisReply *behind(const redisReply *reply, size_t at, int type)
+{
+	const redisReply *found = at < reply->elements ? reply->element[at] : NULL;
+
+	return found && found->type == type ? found : NULL;
+}
+
+/* What became of this agent's replicas; and when to look whether the next one has lapsed. */
+static void heard(struct registry *registry, const redisReply *reply)
+{
+	const redisReply *words = behind(reply, 2, REDIS_REPLY_ARRAY);
+	const redisReply *soonest = behind(reply, 3, REDIS_REPLY_STRING);
+	unsigned long ms = soonest ? strtoul(soonest->str, NULL, 10) : REGISTRY_RENEW_MS;
+	uint64_t look;
+
+	for (size_t i = 0; words && i < words->elements; i++) {
+		const redisReply *word = behind(words, i, REDIS_REPLY_STRING);
+
+		if (!word || word->len < 2 || word->len > REGISTRY_NAME + 1)
+			continue;
+		if (word->str[0] == '-')
+			registry->store->renamed(registry->owner, word->str + 1, "");
+		else
+			registry->store->first(registry->owner, word->str + 1);
+	}
+	if (ms < REGISTRY_RENEW_MS) {
+		look = registry_ns((unsigned)ms + REGISTRY_LOOK_MS);
+		if (look < registry->renew_at)
+			registry->renew_at = look;
+	}
+	if (registry->waits)
+		registry->stale = true;
+}
+
 static void renewed(void *argument, const redisReply *reply)
 {
 	struct registry *registry = argument;
@@ -325,6 +396,7 @@ static void renewed(void *argument, const redisReply *reply)
 			node->len <= REGISTRY_NODE)
 			lapse(registry, node->str);
 	}
+	heard(registry, reply);
 }
 
 void fill_renew(struct registry *registry)

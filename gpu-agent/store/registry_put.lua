@@ -1,15 +1,35 @@
--- A tensor as its store knows it, whatever the index says. ARGV: name, number of holders,
+-- A tensor as its store knows it, whatever the index says. ARGV: name, '1' for a replica, number of holders,
 -- holders…, fields…
-local name, n = ARGV[4], tonumber(ARGV[5])
+local name, copy, n = ARGV[4], ARGV[5] == '1', tonumber(ARGV[6])
+local fields = fields_at(7 + n)
 if strange() then return {'REFILL'} end
 local have, edited = read(name)
-if have and not dead(have) and have.node ~= NODE and not spoilt(name, have, edited) then return answer('ELSEWHERE', name) end
-forget(name, have and have.node)
-for i = 1, n do redis.call('SADD', holders(name), ARGV[5 + i]) end
-write(name, 6 + n)
+if not spoilt(name, have, edited) then have = settle(name, have) end
+local here = have and have.node == NODE
+local same = have and have.ctime == fields.ctime
+if copy and not (here and same) then
+	-- Where the first one's agent fills too, it comes yet.
+	if not have then return {'WAIT'} end
+	if not replicate(name, have, fields) then return {'GONE'} end
+	take_holders(name, NODE)
+	for i = 1, n do redis.call('SADD', holders(name), holder_at(NODE, ARGV[6 + i])) end
+	count(name)
+	redis.call('SADD', 'tensor-copied:' .. NODE, name)
+	return {'OK'}
+end
+if have and not dead(have) and not here and not spoilt(name, have, edited) then return answer('ELSEWHERE', name) end
+if same and not edited then
+	take_holders(name, '')
+	redis.call('SREM', 'tensor-of:' .. have.node, name)
+	redis.call('PERSIST', key(name))
+else
+	forget(name, have and have.node)
+end
+for i = 1, n do redis.call('SADD', holders(name), ARGV[6 + i]) end
+put_fields(name, fields)
 if edited and redis.call('HGET', key(name), 'error') == '' then
 	redis.call('HSET', key(name), 'error', 'somebody else had changed this hash; it is written again')
 end
 redis.call('SADD', 'tensor-of:' .. NODE, name)
 redis.call('SADD', 'tensor-fill:' .. NODE, name)
-return {'OK'}
+return {copy and 'FIRST' or 'OK'}

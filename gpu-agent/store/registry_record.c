@@ -75,6 +75,7 @@ void record_fields(struct link_arguments *arguments, const struct registry_tenso
 	put_unsigned(arguments, "version", tensor->version);
 	put_text(arguments, "replicas", tensor->replicas);
 	put_text(arguments, "error", tensor->error);
+	put_text(arguments, "share", tensor->share);
 }
 
 /* Digits alone, as we write them. */
@@ -187,12 +188,16 @@ enum field {
 	FIELDS_NEEDED,
 	FIELD_REPLICAS = FIELDS_NEEDED,
 	FIELD_ERROR,
+	FIELD_SHARE,
+	FIELD_ADDRESS,
+	FIELD_FOR,
+	FIELD_BY,
 	FIELDS
 };
 
 static const char *const names[] = {"name", "dtype", "shape", "device", "bytes", "ipc_handle",
 	"owner_pid", "ctime", "mtime", "node", "gpu_uuid", "state", "epoch", "offset",
-	"version", "refcount", "replicas", "error"};
+	"version", "refcount", "replicas", "error", "share", "address", "for", "by"};
 
 static bool read_field(
 	enum field field, const redisReply *value, struct registry_tensor *tensor)
@@ -230,6 +235,10 @@ static bool read_field(
 	case FIELD_REPLICAS:
 		return read_shown(value, tensor->replicas, sizeof(tensor->replicas));
 	case FIELD_ERROR: return read_shown(value, tensor->error, sizeof(tensor->error));
+	case FIELD_SHARE: return read_text(value, tensor->share, sizeof(tensor->share));
+	case FIELD_ADDRESS: return read_text(value, tensor->address, sizeof(tensor->address));
+	case FIELD_FOR: return read_text(value, tensor->for_space, sizeof(tensor->for_space));
+	case FIELD_BY: return read_text(value, tensor->by, sizeof(tensor->by));
 	default: return true;
 	}
 }

@@ -132,11 +132,11 @@ static const char *sentence(
 
 	out[0] = 0;
 	if (status == REGISTRY_MISSING && tensor)
-		snprintf(out, n, "the tensor is lost: %s", tensor->error);
+		snprintf(out, n, "the tensor is lost: %.240s", tensor->error);
 	else if (status == REGISTRY_MISSING)
 		snprintf(out, n, "there is no tensor with this name");
 	else if (status == REGISTRY_ELSEWHERE)
-		snprintf(out, n, "the agent %s has the tensor", tensor->node);
+		snprintf(out, n, "the agent %.63s has the tensor", tensor->node);
 	else if (status == REGISTRY_HELD)
 		snprintf(out, n, "%llu hold the tensor", (unsigned long long)tensor->refcount);
 	if (status == REGISTRY_UNLIKE) {
@@ -209,7 +209,10 @@ static int transmit(struct registry *registry, const struct request *request)
 	argument_text(&arguments, request->holder);
 	if (request->script == SCRIPT_DELETE)
 		argument_text(&arguments, request->refuse ? "1" : "");
-	if (request->script == SCRIPT_CREATE || request->script == SCRIPT_UPDATE)
+	if (request->script == SCRIPT_YIELD || request->script == SCRIPT_TICKET)
+		argument_text(&arguments, request->text);
+	if (request->script == SCRIPT_CREATE || request->script == SCRIPT_UPDATE ||
+		request->script == SCRIPT_REPLICA)
 		record_fields(&arguments, &request->tensor, registry->config.node,
 			registry->config.epoch, &texts);
 	return registry_link_send(&registry->link, &arguments, replied, registry);
@@ -317,6 +320,44 @@ void registry_delete(struct registry *registry, const char *name, const char *ho
 
 	request->refuse = refuse;
 	submit(registry, request);
+}
+
+void registry_replica(struct registry *registry, const struct registry_tensor *tensor,
+	registry_done done, void *argument)
+{
+	struct request *request =
+		make(registry, SCRIPT_REPLICA, tensor->name, "", done, argument);
+
+	request->tensor = *tensor;
+	submit(registry, request);
+}
+
+void registry_yield(struct registry *registry, const char *name, const char *why)
+{
+	struct request *request;
+
+	if (registry->phase < PHASE_FILLING)
+		return;
+	request = make(registry, SCRIPT_YIELD, name, "", NULL, NULL);
+	request->deadline = NEVER;
+	snprintf(request->text, sizeof(request->text), "%s", why);
+	submit(registry, request);
+}
+
+void registry_ticket(struct registry *registry, const char *name,
+	const char ticket[REGISTRY_TICKET], const char *space, registry_done done,
+	void *argument)
+{
+	struct request *request = make(registry, SCRIPT_TICKET, name, ticket, done, argument);
+
+	snprintf(request->text, sizeof(request->text), "%s", space);
+	submit(registry, request);
+}
+
+void registry_redeem(struct registry *registry, const char ticket[REGISTRY_TICKET],
+	registry_done done, void *argument)
+{
+	submit(registry, make(registry, SCRIPT_REDEEM, "", ticket, done, argument));
 }
 
 /* Takes those that are due, or all drops, out of LIST and ends them. */

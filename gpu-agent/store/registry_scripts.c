@@ -32,6 +32,10 @@ SCRIPT_FILE(script_filled, "registry_filled.lua")
 SCRIPT_FILE(script_renew, "registry_renew.lua")
 SCRIPT_FILE(script_lapsed, "registry_lapsed.lua")
 SCRIPT_FILE(script_leave, "registry_leave.lua")
+SCRIPT_FILE(script_replica, "registry_replica.lua")
+SCRIPT_FILE(script_yield, "registry_yield.lua")
+SCRIPT_FILE(script_ticket, "registry_ticket.lua")
+SCRIPT_FILE(script_redeem, "registry_redeem.lua")
 SCRIPT_FILE(script_begin, "commands_begin.lua")
 SCRIPT_FILE(script_finish, "commands_finish.lua")
 SCRIPT_FILE(script_forward, "commands_forward.lua")
@@ -51,6 +55,10 @@ static const struct {
 	[SCRIPT_RENEW] = {script_renew, script_renew_end},
 	[SCRIPT_LAPSED] = {script_lapsed, script_lapsed_end},
 	[SCRIPT_LEAVE] = {script_leave, script_leave_end},
+	[SCRIPT_REPLICA] = {script_replica, script_replica_end},
+	[SCRIPT_YIELD] = {script_yield, script_yield_end},
+	[SCRIPT_TICKET] = {script_ticket, script_ticket_end},
+	[SCRIPT_REDEEM] = {script_redeem, script_redeem_end},
 	[SCRIPT_BEGIN] = {script_begin, script_begin_end},
 	[SCRIPT_FINISH] = {script_finish, script_finish_end},
 	[SCRIPT_FORWARD] = {script_forward, script_forward_end},

@@ -20,6 +20,7 @@
 #include "common/log.h"
 #include "gpu-agent/control.h"
 #include "gpu-agent/sandbox/sandbox.h"
+#include "gpu-agent/store/replicas.h"
 
 #define MESSAGES_A_TURN 64
 /* The front reads all the time; one that does not for so long is as good as dead. */
@@ -141,6 +142,7 @@ static void lose_front(struct store *s)
 
 	if (fd >= 0)
 		close(fd);
+	replicas_front_gone(s);
 }
 
 /* It may live, and not know that it lost this one: the supervisor joins the two again. */
@@ -207,24 +209,33 @@ static void drop_others(struct store *s)
 }
 
 /* It may be killed in any of these, and the front says it again. */
-static void hear(struct store *s, struct tensor_message *m)
+void store_hear(struct store *s, const struct tensor_message *message)
 {
-	uint32_t what = m->what, holds = s->table->hold_count;
+	struct tensor_message asked = *message, *m = &asked;
+	uint32_t holds = s->table->hold_count;
 	int fd = -1;
 
-	switch (what) {
+	switch (m->what) {
 	case TENSOR_SESSIONS: s->running_count = 0; return;
 	case TENSOR_SESSION: note_running(s, m->session); return;
 	case TENSOR_END:
 		drop_others(s);
 		store_table_tell_sealed(s, UINT32_MAX);
 		return;
-	case TENSOR_OVER: store_table_session_over(s, m->session); return;
+	case TENSOR_OVER:
+		replicas_session_over(s, m->session);
+		store_table_session_over(s, m->session);
+		return;
+	case TENSOR_COPIED: replicas_copied(s, m); return;
+	case TENSOR_REDEEM: replicas_redeem(s, m); return;
+	case TENSOR_FELL: replicas_fell(s, m); return;
 	default: break;
 	}
 	if (index_allows(s, m))
 		fd = store_ask(s, m);
-	index_say(s, m, fd, holds);
+	if (m->status == TENSOR_INVALID_DEVICE && replicas_local(s, message))
+		return;
+	index_say(s, message, m, fd, holds);
 }
 
 static void front_ready(struct watch *watch, uint32_t mask)
@@ -247,7 +258,7 @@ static void front_ready(struct watch *watch, uint32_t mask)
 		m.space[sizeof(m.space) - 1] = 0;
 		m.name[sizeof(m.name) - 1] = 0;
 		m.text[sizeof(m.text) - 1] = 0;
-		hear(s, &m);
+		store_hear(s, &m);
 	}
 }
 

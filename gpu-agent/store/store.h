@@ -28,6 +28,9 @@ struct store {
 	int fds[TENSORS_MAX];	   /* of each record's memory; -1: none */
 	struct registry *registry; /* the index in Redis; NULL: none (index.h) */
 	struct watch index;
+	char node[REGISTRY_NODE + 1]; /* this agent's ID there */
+	struct replica *replicas;     /* on their way here (replicas.h) */
+	uint64_t replica_numbers;
 	bool index_knows; /* what is done came from there */
 	bool begun;	  /* what the store before left is here */
 	bool done;
@@ -42,10 +45,15 @@ bool store_keep(struct store *store, const uint8_t name[16], int fd);
 void store_let_go(struct store *store, const uint8_t name[16]);
 /* To the front, if there is one; FD stays the caller's, or is -1. */
 void store_say(struct store *store, const struct tensor_message *message, int fd);
+/* What the front asks; also what waited for something. */
+void store_hear(struct store *store, const struct tensor_message *message);
 
 /* --- table.c --- */
 /* The place of NAMESPACE/NAME; UINT32_MAX: nobody has that name. */
 uint32_t store_table_find(const struct store *store, const char *space, const char *name);
+/* The same, or its replica on GPU; UINT32_MAX: there is none. */
+uint32_t store_table_find_on(
+	const struct store *store, const char *space, const char *name, const uint8_t gpu[16]);
 uint32_t store_table_by_id(const struct store *store, const uint8_t id[16]);
 /* What programs open it by (handle.c), and back; UINT32_MAX: no tensor has that handle now. */
 void store_handle(const struct tensor_record *record, struct tensor_handle *handle);

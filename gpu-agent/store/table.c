@@ -41,7 +41,21 @@ uint32_t store_table_find(const struct store *s, const char *space, const char *
 
 	for (uint32_t i = 0; i < s->table->count; i++)
 		if (s->table->hash[i] == hash && named(at(s, i)) &&
-			!strcmp(at(s, i)->space, space) && !strcmp(at(s, i)->name, name))
+			!(at(s, i)->flags & TENSOR_LOCAL) && !strcmp(at(s, i)->space, space) &&
+			!strcmp(at(s, i)->name, name))
+			return i;
+	return UINT32_MAX;
+}
+
+uint32_t store_table_find_on(
+	const struct store *s, const char *space, const char *name, const uint8_t gpu[16])
+{
+	uint64_t hash = hash_of(space, name);
+
+	for (uint32_t i = 0; i < s->table->count; i++)
+		if (s->table->hash[i] == hash && named(at(s, i)) &&
+			!memcmp(at(s, i)->gpu, gpu, 16) && !strcmp(at(s, i)->space, space) &&
+			!strcmp(at(s, i)->name, name))
 			return i;
 	return UINT32_MAX;
 }
@@ -128,9 +142,23 @@ void store_table_free(struct store *s, uint32_t index)
 	__atomic_store_n(&r->state, TENSOR_POOLED, __ATOMIC_RELEASE);
 }
 
+/* Nobody finds it any more, nor what it has on other GPUs. */
+static void name_goes(struct store *s, uint32_t index)
+{
+	const struct tensor_record *r = at(s, index);
+
+	if (r->flags & TENSOR_LOCAL)
+		return;
+	index_unnamed(s, index);
+	for (uint32_t i = 0; i < s->table->count; i++)
+		if (i != index && named(at(s, i)) && at(s, i)->flags & TENSOR_LOCAL &&
+			!strcmp(at(s, i)->space, r->space) && !strcmp(at(s, i)->name, r->name))
+			store_table_unname(s, i);
+}
+
 void store_table_unname(struct store *s, uint32_t index)
 {
-	index_unnamed(s, index);
+	name_goes(s, index);
 	s->table->hash[index] = 0;
 	__atomic_store_n(&at(s, index)->state, TENSOR_GONE, __ATOMIC_RELEASE);
 	/* What a command made for nobody was held by its name alone. */
@@ -364,7 +392,7 @@ bool store_table_evict(struct store *s, const uint8_t gpu[16], uint64_t bytes)
 			s->table->counters.evicted++;
 			log_info("tensor.evicted", "name=\"%s/%s\" bytes=%llu", at(s, i)->space,
 				at(s, i)->name, (unsigned long long)at(s, i)->bytes);
-			index_unnamed(s, i);
+			name_goes(s, i);
 		}
 		store_table_release(s, i);
 	}

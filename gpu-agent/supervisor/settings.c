@@ -169,6 +169,8 @@ static const struct setting settings[] = {
 		sizeof(((struct agent_config *)0)->store.socket), NULL,
 		"a path of at most 107 bytes"},
 	{"store.node", TEXT, AT(store.node), 0, 64, NULL, "this agent's ID: at most 63 bytes"},
+	{"store.address", TEXT, AT(store.address), 0, 160, NULL,
+		"HOST or HOST:PORT of at most 159 bytes, where other agents find this one"},
 	{"store.user", NUMBER32, AT(store.user), 0, USERS_MOST, NULL,
 		"a user's number (0: the agent's own)"},
 	{"compress", SPECIAL, 0, 0, 0, settings_compress, "auto, off or always"},

@@ -25,6 +25,7 @@
 #include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/sandbox/sandbox.h"
+#include "gpu-agent/worker/copy.h"
 #include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/extra.h"
@@ -133,6 +134,19 @@ void worker_last_error(struct worker *w, CUresult status, const char *call)
 		call ? call : "");
 }
 
+/* The GPU's own errors are not the session's alone. */
+static void say_doubt(struct worker *w, CUresult status)
+{
+	static struct handoff doubt;
+
+	if (!w->link || (status != CUDA_ERROR_ECC_UNCORRECTABLE &&
+				status != CUDA_ERROR_NVLINK_UNCORRECTABLE))
+		return;
+	doubt = (struct handoff){
+		.version = HANDOFF_VERSION, .what = HANDOFF_DOUBT, .status = (uint32_t)status};
+	(void)!send(w->handoff, &doubt, sizeof(doubt), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void worker_note(struct worker *w, CUresult status)
 {
 	if (w->sticky || !worker_is_sticky(status))
@@ -143,6 +157,7 @@ void worker_note(struct worker *w, CUresult status)
 	w->stats.errors++;
 	worker_last_error(w, status, NULL);
 	log_warn("session.fault", "status=%d", (int)status);
+	say_doubt(w, status);
 	if (!w->link)
 		return;
 	output_tell(w); /* what a failed assertion says: the app may wait for nothing more */
@@ -343,6 +358,7 @@ static int worker_prepare(struct worker *w, struct handoff *ready)
 	for (uint32_t i = 0; !status && i < w->device_count; i++) {
 		step = "opening the device";
 		status = worker_open_device(w, i, ready);
+		ready->device = status ? i + 1 : 0;
 	}
 	if (!status) {
 		step = "pinned memory";
@@ -423,13 +439,25 @@ static int worker_session(struct worker *w, struct handoff *message)
 {
 	struct error error = {0};
 	int fds[TRANSPORT_FDS];
+	static union {
+		struct handoff handoff;
+		struct tensor_message tensor;
+	} said;
 
 	for (;;) {
 		ssize_t n = descriptors_receive(
-			w->handoff, message, sizeof(*message), fds, TRANSPORT_FDS, 0);
+			w->handoff, &said, sizeof(said), fds, TRANSPORT_FDS, 0);
 
 		if (n == -EINTR)
 			continue;
+		if (n == sizeof(said.tensor) && said.tensor.version == TENSOR_VERSION &&
+			(said.tensor.what == TENSOR_FILL || said.tensor.what == TENSOR_SPILL) &&
+			fds[0] >= 0) {
+			if (!copy_run(w, &said.tensor, fds[0]))
+				return -1;
+			continue;
+		}
+		*message = said.handoff;
 		if (n != sizeof(*message) || message->version != HANDOFF_VERSION ||
 			message->what == HANDOFF_STOP)
 			return -1;

@@ -46,6 +46,10 @@
  * end is that agent's front. It has no token; the secret is a ticket that the session's client
  * got for this pair of sessions, good once and for SESSION_TICKET_MS (direct.h).
  *
+ * SESSION_COPY fetches a named tensor for another agent: the secret is a ticket of the index
+ * that both have (docs/TENSORS.md), good once, and what follows the WELCOME is
+ * protocol/wire/copy.h.
+ *
  * A HELLO that is refused gets a WELCOME with status and text, then the connection is closed.
  * The agent decides within SESSION_HELLO_MS, spends one fixed slot on it and starts nothing.
  */
@@ -111,6 +115,7 @@ enum session_role {
 	SESSION_RENEW = 7,  /* who a running session's client is, proven anew */
 	SESSION_PEER = 8,   /* another agent's session of the same process */
 	SESSION_LIGHT = 9,  /* by UDP; or by TCP, since UDP does not get through */
+	SESSION_COPY = 10,  /* another agent's front, which fetches a tensor */
 };
 
 struct session_piece {

@@ -69,12 +69,16 @@ enum tensor_state {
 	TENSOR_SEALED = 2,  /* nobody writes */
 	TENSOR_GONE = 3,    /* without a name, until the last holder has unmapped it */
 	TENSOR_POOLED = 4,  /* memory that the next tensor of that namespace gets */
+	TENSOR_COPYING = 5, /* what another agent has is on its way there */
 };
 
 /* tensor_about.flags, and what a wish says of a tensor that it makes. */
 #define TENSOR_KEEP (1u << 0)	   /* it stays without holders, until it is deleted */
 #define TENSOR_EVICTABLE (1u << 1) /* the same, until memory is short */
 #define TENSOR_PACKED (1u << 2)	   /* small, it shares a piece with others of its owner */
+/* Of an answer only: another agent was the first to have it. */
+#define TENSOR_REPLICA (1u << 3)
+#define TENSOR_LOCAL (1u << 4) /* a replica of what is on another GPU of the same agent */
 /* Of a wish only. */
 #define TENSOR_WRITE (1u << 8) /* to be written, while it is not sealed */
 #define TENSOR_NEW (1u << 9)   /* one that is there already is an error */

@@ -135,12 +135,13 @@ def open_file(path, *, name=None, device=-1, evictable=True, keep=False, seconds
     _context(device)
     until = time.monotonic() + seconds
     while True:
+        whole, elsewhere = None, False
         try:
             whole = get(name, device=device)
         except Error as error:
-            if error.status != 500:
+            if error.status not in (101, 500):
                 raise
-            whole = None
+            elsewhere = error.status == 101  # another agent has it, and somebody there uploads it
         if whole and whole.sealed:
             if whole.nbytes != size:
                 raise _bad(path, f"'{name}' is there with {whole.nbytes} bytes, not {size}")
@@ -148,8 +149,13 @@ def open_file(path, *, name=None, device=-1, evictable=True, keep=False, seconds
         if whole:
             # Held, it would outlive a loader that dies: another one could not take its place.
             whole.close()
-        else:
-            whole = create(name, "u8", (size,), device=device, evictable=evictable, keep=keep)
+        elif not elsewhere:
+            try:
+                whole = create(name, "u8", (size,), device=device, evictable=evictable, keep=keep)
+            except Error as error:
+                if error.status != 101:
+                    raise
+                continue
             if whole.made:
                 _upload(whole, path, at, size)
                 whole.seal()
@@ -158,6 +164,9 @@ def open_file(path, *, name=None, device=-1, evictable=True, keep=False, seconds
         left = until - time.monotonic()
         if left <= 0:
             raise Error(600, f"'{name}' was not loaded by who began it within {seconds} s")
+        if elsewhere:
+            time.sleep(min(left, 0.1))
+            continue
         try:
             wait(name, seconds=min(left, 5), device=device)
         except Error as error:

@@ -127,8 +127,11 @@ static bool flags_valid(unsigned flags)
 
 static CUresult context_new(struct device *device, unsigned flags, struct CUctx_st **out)
 {
-	struct CUctx_st *context = calloc(1, sizeof(*context));
+	struct CUctx_st *context;
 
+	if (device_fallen(device->ordinal))
+		return CUDA_ERROR_ECC_UNCORRECTABLE;
+	context = calloc(1, sizeof(*context));
 	if (!context)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	context->device = device;

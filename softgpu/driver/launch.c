@@ -82,6 +82,11 @@ static void launch_run(struct op *base)
 	CUresult result;
 
 	op->ptx.params = op->params; /* the operation may be a copy of a node's */
+	if (device_fallen(base->context->device->ordinal)) {
+		log_note("kernel %s: the device has fallen", op->function->name);
+		context_fault(base->context, CUDA_ERROR_ECC_UNCORRECTABLE);
+		return;
+	}
 	if (number == settings.fault_launch) {
 		status = PTX_ILLEGAL_ADDRESS;
 		strcpy(error.text, "injected by VCUDA_SOFTGPU_FAULT");

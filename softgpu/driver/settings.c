@@ -128,9 +128,12 @@ static bool read_faults(void)
 			settings.fault_launch = (unsigned)value;
 		else if (good && is(item, length, "hang-launch") && value <= UINT32_MAX)
 			settings.fault_hang = (unsigned)value;
+		else if (equals && is(item, length, "fall-with") &&
+			 strlen(equals + 1) < sizeof(settings.fault_fall))
+			strcpy(settings.fault_fall, equals + 1);
 		else {
 			log_problem("VCUDA_SOFTGPU_FAULT: '%s': expected oom-at=BYTES, "
-				    "launch-fault=N or hang-launch=N",
+				    "launch-fault=N, hang-launch=N or fall-with=FILE",
 				item);
 			return false;
 		}
@@ -186,4 +189,14 @@ bool soft_settings_read(void)
 	settings.timeout_ns = timeout * 1000000;
 	read_identity();
 	return true;
+}
+
+bool device_fallen(int ordinal)
+{
+	char one[sizeof(settings.fault_fall) + 16];
+
+	if (!settings.fault_fall[0])
+		return false;
+	snprintf(one, sizeof(one), "%s.%d", settings.fault_fall, ordinal);
+	return !access(settings.fault_fall, F_OK) || !access(one, F_OK);
 }

@@ -74,11 +74,13 @@ struct settings {
 	size_t fault_oom_at;   /* allocations beyond so many bytes fail; 0 none */
 	unsigned fault_launch; /* the Nth launch faults, from 1; 0 none */
 	unsigned fault_hang;   /* the Nth launch hangs until it is cancelled or times out */
+	char fault_fall[200];  /* such a file, or with .N behind it for device N: fallen */
 	unsigned char identity[16]; /* of the machine, or of the agent; UUIDs are made of it */
 };
 extern struct settings settings;
 /* False where a variable holds nonsense; one line on stderr names it. */
 bool soft_settings_read(void);
+bool device_fallen(int ordinal);
 
 /* settings.c: one line on the log's descriptor, "softgpu: ...".  note: only with
  * VCUDA_SOFTGPU_LOG=1. */

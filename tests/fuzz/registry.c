@@ -127,6 +127,12 @@ static void gone(void *owner, const char *holder)
 	check(!strncmp(holder, "pid:", 4) || !strncmp(holder, "ttl:", 4));
 }
 
+static void first(void *owner, const char *name)
+{
+	(void)owner;
+	(void)name;
+}
+
 static void renamed(void *owner, const char *name, const char *node)
 {
 	(void)owner;
@@ -211,7 +217,8 @@ static void request(struct registry_tensor *tensor, bool was[REQUESTS])
 
 static void as_conversation(uint8_t how, const char *bytes, size_t n)
 {
-	static const struct registry_store store = {next, command, gone, renamed, devices};
+	static const struct registry_store store = {
+		next, command, gone, renamed, first, devices};
 	struct registry_tensor tensor = {.name = "X", .dtype = "u8", .bytes = 1};
 	struct registry_config config = {.node = "n1", .commands = true, .epoch = 1};
 	int peers[PEERS] = {-1, -1, -1, -1}, from;

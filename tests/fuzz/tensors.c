@@ -81,6 +81,11 @@ void store_say(struct store *s, const struct tensor_message *message, int fd)
 	(void)fd;
 }
 
+void index_deleted(struct store *s, uint32_t index)
+{
+	store_table_unname(s, index);
+}
+
 void index_unnamed(struct store *s, uint32_t index)
 {
 	(void)s;

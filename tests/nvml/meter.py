@@ -6,6 +6,7 @@
 """
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stack"))
 sys.dont_write_bytecode = True
@@ -40,6 +41,20 @@ try:
                         for name, value in WANTED.items()] if there else []
             assert figures(agent) == expected, figures(agent)
             agent.stop()
+        # A program's own error (13) is none of the GPU's; one that fell off the bus is.
+        xid = os.path.join(path, "xid")
+        agent = Agent(os.path.join(path, "xids"), "--set", f"libraries.path={nvml}", driver=driver,
+                      env={"VCUDA_SOFTGPU_NODE_UUID": gpu["uuid"], "VCUDA_SOFTGPU_NODE_XID": xid})
+        wait_for(lambda: figures(agent), 10, "the meter speaks")
+        for number in (13, 79):
+            assert "event=gpu.fell" not in agent.log(), agent.log()
+            with open(xid + "+", "w") as file:
+                file.write(str(number))
+            os.rename(xid + "+", xid)
+            if number == 13:
+                time.sleep(6)  # longer than the meter waits
+        wait_for(lambda: "NVML tells XID 79" in agent.log(), 10, "the GPU has fallen")
+        agent.stop()
     print("the metrics say what NVML says")
 finally:
     clean()

@@ -6,6 +6,7 @@
  *     registry_store ADDRESS NODE EPOCH DEVICES [USER PASSWORD_FILE]
  *
  *     create NAME DTYPE 2,3 HOLDER    take NAME HOLDER    drop NAME HOLDER    seal NAME
+ *     replica NAME TICKET SPACE    redeem TICKET    yield NAME WHY
  *     lose NAME WHY    delete NAME HOLDER    force NAME HOLDER (whoever holds it)    list
  *     => NUMBER STATUS [what is known of the tensor | why]
  */
@@ -194,6 +195,52 @@ static void create(struct ask *a, const struct registry_tensor *wanted)
 	registry_create(registry, &tensor->is, a->holder, done, a);
 }
 
+/* The copy is there: it is this store's if the index agrees. */
+static void replicated(void *argument, const struct registry_result *result)
+{
+	struct ask *a = argument;
+
+	if (result->status == REGISTRY_OK) {
+		a->made->number = ++numbers;
+		tensors[numbers] = a->made;
+		bytes_held += a->made->is.bytes;
+	} else {
+		free(a->made);
+	}
+	say(a->number, result);
+	free(a);
+}
+
+/* There is a ticket, and so what to copy. */
+static void ticketed(void *argument, const struct registry_result *result)
+{
+	struct ask *a = argument;
+
+	if (result->status != REGISTRY_OK) {
+		say(a->number, result);
+		free(a);
+		return;
+	}
+	a->made = calloc(1, sizeof(*a->made));
+	a->made->is = *result->tensor;
+	a->made->is.replica = true;
+	snprintf(a->made->is.gpu_uuid, sizeof(a->made->is.gpu_uuid), "GPU-copy");
+	registry_replica(registry, &a->made->is, replicated, a);
+}
+
+static void redeemed(void *argument, const struct registry_result *result)
+{
+	struct ask *a = argument;
+
+	printf("%" PRIu64 " %s", a->number, result->status == REGISTRY_OK ? "ok" : "missing");
+	if (result->tensor)
+		printf(" name=%s for=%s by=%s", result->tensor->name, result->tensor->for_space,
+			result->tensor->by);
+	putchar('\n');
+	fflush(stdout);
+	free(a);
+}
+
 /* What the registry asks of a store. */
 
 static bool next(void *owner, uint64_t *cursor, struct registry_tensor *tensor,
@@ -258,7 +305,18 @@ static uint32_t devices(void *owner)
 	return device_count;
 }
 
-static const struct registry_store store = {next, command, gone, renamed, devices};
+static void first(void *owner, const char *name)
+{
+	struct tensor *tensor = find(name);
+
+	(void)owner;
+	printf("0 first %s\n", name);
+	fflush(stdout);
+	if (tensor)
+		tensor->is.replica = false;
+}
+
+static const struct registry_store store = {next, command, gone, renamed, first, devices};
 
 /* Lines. */
 
@@ -313,6 +371,15 @@ static void line(uint64_t number, char *text)
 	} else if (!strcmp(verb, "delete") || !strcmp(verb, "force")) {
 		registry_delete(registry, name, a, !strcmp(verb, "delete"), done,
 			ask(REGISTRY_DELETE, 0, number, name, a));
+	} else if (!strcmp(verb, "replica")) {
+		registry_ticket(
+			registry, name, a, b, ticketed, ask(REGISTRY_GET, 0, number, name, ""));
+	} else if (!strcmp(verb, "redeem")) {
+		registry_redeem(registry, name, redeemed, ask(REGISTRY_GET, 0, number, "", ""));
+	} else if (!strcmp(verb, "yield")) {
+		if (find(name))
+			find(name)->is.name[0] = 0;
+		registry_yield(registry, name, a);
 	} else if (!strcmp(verb, "list")) {
 		for (uint64_t i = 1; i <= numbers; i++)
 			held += tensors[i] && tensors[i]->is.name[0];

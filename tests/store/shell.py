@@ -29,10 +29,10 @@ def do(status):
         raise vcuda.Error(status, "CUDA")
 
 
-def context():
+def context(device=0):
     c = ctypes.c_void_p()
     do(cuda.cuInit(0))
-    do(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(c), 0))
+    do(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(c), device))
     do(cuda.cuCtxSetCurrent(c))
 
 

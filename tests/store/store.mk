@@ -38,6 +38,12 @@ TEST_LIST += $(patsubst %,store-*=%,$(wildcard tests/store/test_*.py))
 run-store-%: all $(STORE_PROGRAMS)
 	$(Q)BUILD=$(BUILD) timeout 90 tests/stack/run.py --in store --exact $*
 
+# 200 rounds of processes that are killed while a replica is made: minutes, and no part of `make test`.
+.PHONY: test-replica-kills
+test-replica-kills: run-replica_kills ## replicas: programs and agents' processes killed at random points
+$(call add_test,replica_kills,tests/store/replica_kills.py,all $(REGISTRY_STORE), \
+	BUILD=$(BUILD) timeout 3600 $(PYTHON) tests/store/replica_kills.py $(ROUNDS))
+
 # Fuzz target: handles and questions.
 TENSORS_FUZZ_SRCS := tests/fuzz/tensors.c $(addprefix gpu-agent/store/,table.c calls.c calls_take.c handle.c pieces.c) $(wildcard common/*.c)
 

@@ -24,7 +24,7 @@ def test_a_hundred_take_one_piece_and_each_has_its_own_bytes():
         reader("all = vcuda.get([f't{i}' for i in range(100)])")
         assert reader("[every(t) for t in all]") == list(range(100))
         assert reader("vcuda.stat('t7')['packed'], len({t.data % (2 << 20) for t in all})") == (True, 100)
-        assert bytes_of(s.agent) == {"created": 0, "sealed": 2 * MIB, "deleted": 0, "pooled": 0}
+        assert bytes_of(s.agent) == {"created": 0, "sealed": 2 * MIB, "deleted": 0, "pooled": 0, "copying": 0}
         assert listed(s.agent)["t7"]["packed"]
         # Eight MiB would not be enough for each to have two.
         os.kill(store_of(s.agent), signal.SIGKILL)

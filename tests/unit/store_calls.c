@@ -83,6 +83,11 @@ void store_say(struct store *s, const struct tensor_message *message, int fd)
 }
 
 /* No index is configured; yet what it hears of has its name until then, so each once. */
+void index_deleted(struct store *s, uint32_t index)
+{
+	store_table_unname(s, index);
+}
+
 void index_unnamed(struct store *s, uint32_t index)
 {
 	assert_true(s->table->records[index].state == TENSOR_CREATED ||

@@ -19,6 +19,8 @@
 
 #include "common/descriptors.h"
 #include "common/wait.h"
+#include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/fallen.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
@@ -33,6 +35,35 @@ static struct agent_config config;
 static int store = -1;
 
 /* ---- what is not asked for here ---- */
+
+/* No copies are made here, and no GPU falls. */
+void copies_fetch(struct front *f, const struct tensor_message *m, int memory)
+{
+	(void)f;
+	(void)m;
+	if (memory >= 0)
+		close(memory);
+}
+
+void copies_source(struct front *f, const struct tensor_message *m, int memory)
+{
+	copies_fetch(f, m, memory);
+}
+
+void copies_redeemed(struct front *f, const struct tensor_message *m, int memory)
+{
+	copies_fetch(f, m, memory);
+}
+
+void copies_store_gone(struct front *f)
+{
+	(void)f;
+}
+
+void fallen_tell(struct front *f)
+{
+	(void)f;
+}
 
 void pool_fault(struct front *f, struct pool_worker *worker, const char *why)
 {

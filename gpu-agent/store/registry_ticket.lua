@@ -1,0 +1,15 @@
+-- A ticket for a copy of what another agent has, good once and for 10 s. ARGV: name, the ticket, for which
+-- namespace
+local name, ticket, space = ARGV[4], ARGV[5], ARGV[6]
+if strange() then return {'REFILL'} end
+local have, edited = read(name)
+if spoilt(name, have, edited) then return {'EDITED'} end
+if not have then return {'MISSING'} end
+have = settle(name, have)
+if dead(have) then return answer('MISSING', name) end
+redis.call('SET', 'tensor-ticket:' .. ticket, cmsgpack.pack({have.node, name, space, NODE, have.ctime}),
+	'PX', ALIVE_MS)
+local told = answer('OK', name)
+told[2][#told[2] + 1] = 'address'
+told[2][#told[2] + 1] = redis.call('HGET', 'node:' .. have.node, 'address') or ''
+return told
