@@ -128,9 +128,11 @@ static bool read_faults(void)
 			settings.fault_launch = (unsigned)value;
 		else if (good && is(item, length, "hang-launch") && value <= UINT32_MAX)
 			settings.fault_hang = (unsigned)value;
+		else if (good && is(item, length, "wrong-result") && value <= UINT32_MAX)
+			settings.fault_wrong = (unsigned)value;
 		else {
 			log_problem("VCUDA_SOFTGPU_FAULT: '%s': expected oom-at=BYTES, "
-				    "launch-fault=N or hang-launch=N",
+				    "launch-fault=N, hang-launch=N or wrong-result=N",
 				item);
 			return false;
 		}

@@ -136,6 +136,7 @@ struct ptx_launch {
 	const atomic_bool
 		*cancel;  /* looked at between blocks and on backward branches; or NULL */
 	bool cooperative; /* every block resident at once; grid.sync works */
+	atomic_bool *spoil; /* a fault for tests: while false, a store is made wrong; or NULL */
 	/* What kernels are told of the devices: which one runs them, of how many, and
 	 * cudaDeviceGetAttribute (0: it gave a value; or NULL). */
 	int device, devices;
