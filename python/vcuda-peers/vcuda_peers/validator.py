@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -35,9 +36,12 @@ def answers(vcuda, address, token_file):
     return "; ".join(one["text"] for one in checks if one["check"] == "agent" and one["state"] == "wrong")
 
 
-def own_version(vcuda):
-    got = subprocess.run([vcuda, "--version"], capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
-    return got.stdout.split()[1]
+def said_by(vcuda, word):
+    try:
+        return subprocess.run([vcuda, word], capture_output=True, text=True, timeout=30, check=True,
+                              stdin=subprocess.DEVNULL).stdout.split()
+    except (OSError, subprocess.SubprocessError) as error:
+        raise PeersError(f"{vcuda} {word} cannot be run: {error}") from None
 
 
 class Doorkeeper:
@@ -45,7 +49,7 @@ class Doorkeeper:
 
     def __init__(self, path, vcuda, every, bar):
         self.network, self.vcuda, self.every, self.bar = networks.read(path), vcuda, every, bar
-        self.version = own_version(vcuda)
+        self.version = said_by(vcuda, "--version")[1]
         threading.Thread(target=self.loop, daemon=True).start()
 
     def pid(self):
@@ -149,15 +153,15 @@ def wait_for_ports(*ports):
 
 
 def start_actor(network_path, head, options):
-    """In a process of its own: Ray's driver is none of the validator's memory."""
     import ray as engine
+    handler = signal.getsignal(signal.SIGTERM)
     engine.init(address=head, namespace="vcuda-peers", log_to_driver=False, logging_level="ERROR")
     actor = engine.remote(Doorkeeper).options(
         name="validator", lifetime="detached", max_restarts=-1, num_cpus=0,
         resources={"node:__internal_head__": 0.001}).remote(network_path, options.vcuda, options.every, options.bar)
-    pid = engine.get(actor.pid.remote(), timeout=HEAD_PATIENCE)
+    engine.get(actor.pid.remote(), timeout=HEAD_PATIENCE)
     engine.shutdown()
-    return pid
+    signal.signal(signal.SIGTERM, handler)  # Ray has one, too
 
 
 def run(options):
@@ -167,6 +171,8 @@ def run(options):
     os.environ.update(environment(network, make=True))
     vcuda = options.vcuda = shutil.which(options.vcuda) or options.vcuda
     host = socket.gethostname()
+    # Jobs' drivers import PyTorch there, which wants CUDA's libraries; there is no GPU behind these.
+    env = {**os.environ, "LD_PRELOAD": said_by(vcuda, "preload")[0]}
     head, dashboard = f"{options.address}:{options.port}", f"127.0.0.1:{options.dashboard_port}"
     mine = json.dumps({"host": host, "pid": os.getpid(), "head": head, "dashboard": dashboard, "ray": RAY})
     directory.become_validator(network, mine)
@@ -181,7 +187,7 @@ def run(options):
             process = keep.start(ray("--head", "--node-ip-address", options.address, "--port", str(options.port),
                                      "--dashboard-host", "127.0.0.1", "--dashboard-port", str(options.dashboard_port),
                                      "--ray-client-server-port", str(options.port + 1), "--num-gpus", "0",
-                                     "--temp-dir", os.path.join(folder, "ray")), file, dict(os.environ))
+                                     "--temp-dir", os.path.join(folder, "ray")), file, env)
         ends.callback(process.wait)
         ends.callback(process.terminate)
         seats = Seats(network, vcuda, dict(os.environ), folder)
