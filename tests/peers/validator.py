@@ -16,6 +16,7 @@ import time
 import unittest
 
 import psutil
+import yaml
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -226,7 +227,7 @@ class Life(Case):
         # A worker that is killed takes its seat.
         os.kill(bob.pid, signal.SIGKILL)
         eventually("its seat is gone", lambda: self.seats(first) == {ADA}, PATIENCE)
-        eventually("its verdict is gone", lambda: self.redis.cli("EXISTS", "peer:" + BOB) == "0", PATIENCE)
+        eventually("its verdict is gone", lambda: self.redis.cli("EXISTS", "peer:" + BOB) == "0", PATIENCE)  # it failed, maybe
         # A job's status, logs and stop.
         sleeper = self.submit(sys.executable, "-c", "print('begun', flush=True); import time; time.sleep(600)")
         eventually("it runs", lambda: "begun" in self.peers_right("logs", self.network, sleeper), PATIENCE)
@@ -268,6 +269,27 @@ class Life(Case):
         self.assertEqual(*losses)
         self.end(validator)
 
+    def test_the_indexed_jobs_command_in_two_places_has_the_losses_of_one(self):
+        with open(os.path.join(ROOT, "examples", "peers", "job.yaml")) as file:
+            service, job = yaml.safe_load_all(file)
+        pod = job["spec"]["template"]
+        container = pod["spec"]["containers"][0]
+        env = {one["name"]: one["value"] for one in container["env"]}
+        name = service["metadata"]["name"]
+        self.assertEqual(env["FIRST"], f"{job['metadata']['name']}-0.{name}")
+        self.assertEqual((pod["spec"]["subdomain"], service["spec"]["selector"]["job-name"]), (name, job["metadata"]["name"]))
+        command = [word.replace("/srv/", os.path.join(ROOT, "examples", "peers", "")).replace("python3", sys.executable)
+                   for word in container["command"]]
+        pods = []
+        for index in range(job["spec"]["completions"]):
+            agent = self.agent((ADA, BOB)[index])
+            pods.append(start([VCUDA, "run", "--agent", f"{(ADA, BOB)[index]}:{agent.ports['recv']}", "--token-file",
+                               os.path.join(self.folder, "token"), "--", *command], stdout=subprocess.PIPE, text=True,
+                              env=environment({"FIRST": "127.0.0.1", "PORT": str(self.ports[0]), "JOB_COMPLETION_INDEX": str(index)})))
+        said = [pod.communicate(timeout=2 * PATIENCE)[0] for pod in pods]
+        self.assertEqual([pod.returncode for pod in pods], [0, 0], said)
+        self.assertIn("losses [-116.875, ", said[0])
+
     def test_torchrun_with_two_workers_has_the_losses_of_one(self):
         for node in (ADA, BOB):
             self.agent(node)
@@ -301,7 +323,7 @@ class BadInput(Case):
     def test_nodes_from_python(self):
         for kind, path, status, sentence in (("ValidatorNode", "", 1, "/nowhere.yaml: No such file or directory"),
                                              ("WorkerNode", "/nowhere", 1, "vcuda_peers.errors.PeersError: vcuda: No such file or directory")):
-            program = f"import sys, vcuda_peers; sys.exit(vcuda_peers.{kind}('/nowhere.yaml').start().wait(60))"
+            program = f"import sys, vcuda_peers; node = vcuda_peers.{kind}('/nowhere.yaml'); node.start(); sys.exit(node.wait(60))"
             got = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120,
                                  env=environment({"PYTHONPATH": PACKAGE, "PATH": path or os.environ["PATH"]}))
             self.assertEqual(got.returncode, status, got.stderr)

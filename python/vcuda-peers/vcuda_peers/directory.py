@@ -19,6 +19,7 @@ MOST_BYTES, MOST_ITEMS = 1 << 20, 1 << 16  # of one answer
 ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):[0-9]{1,5}")
 ID = re.compile(r"[A-Za-z0-9._-]{1,63}")
 MOST_DEVICES = 64
+NUMBERS = ("failures", "until", "checked", "since")  # of a verdict; the last three are seconds since 1970
 LEASE = 10  # seconds that a validator is one without renewing it
 TAKE = """local there = redis.call('GET', KEYS[1])
 if there and there ~= ARGV[1] then return 0 end
@@ -165,9 +166,12 @@ def workers(network):
 
 
 def verdicts(network):
-    """{worker: what the validator says of it}, as text."""
+    """{worker: what the validator says of it, as text}; {} for what no validator said."""
     with _opened(network) as redis:
-        return {node: _hash(redis, "peer:" + node) for node in redis("SMEMBERS", "peers:" + network.name)}
+        said = {node: _hash(redis, "peer:" + node) for node in redis("SMEMBERS", "peers:" + network.name)}
+    whole = {node: ID.fullmatch(node) and {"state", "reason", "address"} <= set(one)
+             and all(re.fullmatch("[0-9]{1,15}", one.get(key, "")) for key in NUMBERS) for node, one in said.items()}
+    return {node: one if whole[node] else {} for node, one in said.items()}
 
 
 def judge(network, node, verdict, seconds=None):

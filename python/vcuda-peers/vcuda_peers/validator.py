@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -18,9 +19,9 @@ from .errors import PeersError
 from .seats import RAY, Seats, check_ray, environment, ray
 
 FAILURES = 3  # in a row keep a worker out
-PATIENCE = 120  # seconds for the test of one worker
+PATIENCE = 60  # seconds for the test of one worker
 HEAD_PATIENCE = 120
-AT_ONCE = 4
+AT_ONCE = 8
 
 
 def answers(vcuda, address, token_file):
@@ -49,6 +50,7 @@ class Doorkeeper:
 
     def __init__(self, path, vcuda, every, bar):
         self.network, self.vcuda, self.every, self.bar = networks.read(path), vcuda, every, bar
+        self.under_way, self.complaints = {}, {}  # worker: its test; worker: reason
         self.version = said_by(vcuda, "--version")[1]
         threading.Thread(target=self.loop, daemon=True).start()
 
@@ -62,22 +64,27 @@ class Doorkeeper:
                     self.round(pool)
                 except PeersError as error:
                     print(error, flush=True)
-                except BaseException:
+                except BaseException as error:
+                    print(repr(error), flush=True)
                     os._exit(1)  # a fresh process knows better
                 time.sleep(1)
 
     def round(self, pool):
         there = {one.node: one for one in directory.workers(self.network)[0]}
-        said, complaints, now = directory.verdicts(self.network), directory.complaints(self.network), int(time.time())
-        for node, verdict in said.items():
-            if not verdict or node not in there and verdict["failures"] == "0":
+        for node in [node for node, one in self.under_way.items() if one.done()]:
+            self.under_way.pop(node).result()
+        said, now = directory.verdicts(self.network), int(time.time())
+        self.complaints.update(directory.complaints(self.network))
+        for node in set(said) - set(self.under_way):
+            if not said[node] or node not in there and said[node]["failures"] == "0":
                 directory.judge(self.network, node, None)
-            elif node not in there and verdict["state"] != "gone":  # it does not come back as another
-                directory.judge(self.network, node, {**verdict, "state": "gone", "since": now}, self.bar)
-        due = [pool.submit(self.judge, one, said.get(node) or {}, complaints.get(node), now) for node, one in there.items()
-               if node in complaints or self.is_due(one, said.get(node), now)]
-        for one in due:
-            one.result()
+            elif node not in there and said[node]["state"] != "gone":  # it does not come back as another
+                directory.judge(self.network, node, {**said[node], "state": "gone", "since": now},
+                                max(int(said[node]["until"]) - now, 10 * self.every))
+        for node in set(there) - set(self.under_way):
+            if node in self.complaints or self.is_due(there[node], said.get(node), now):
+                self.under_way[node] = pool.submit(self.judge, there[node], said.get(node) or {}, self.complaints.pop(node, None), now)
+        self.complaints = {node: reason for node, reason in self.complaints.items() if node in self.under_way}
 
     def is_due(self, worker, verdict, now):
         if not verdict or now >= int(verdict["checked"]) + self.every:
@@ -98,6 +105,7 @@ class Doorkeeper:
         if complaint is not None and not reason:
             reason = f"tested again, and right: {complaint}"
         kept = {key: verdict[key] for key in ("gpu", "memory_bytes", "round_trip_us", "bytes_per_second") if key in verdict}
+        reason = re.sub("[^ -~]", "?", reason)[:300]  # it goes to terminals
         directory.judge(self.network, worker.node, {
             **(kept if not full else {}), **{key: value for key, value in figures.items() if value}, "state": state,
             "reason": reason, "since": verdict["since"] if verdict.get("state") == state else now, "failures": failures,
@@ -196,6 +204,7 @@ def run(options):
         start_actor(os.path.abspath(options.network), head, options)
         desk = jobs.Desk(network, dashboard)
         print(f"vcuda-peers: {network.name}: Ray's head is {head}, its dashboard http://{dashboard}", flush=True)
+        trouble = ""
         while not lost.wait(1):
             if process.poll() is not None:
                 raise PeersError(f"Ray's head ended with status {process.returncode}")
@@ -203,17 +212,23 @@ def run(options):
                 if not options.no_seats:
                     seats.follow(head)
                 desk.carry()
+                trouble = ""
             except PeersError as error:
-                print(f"vcuda-peers: {error}", file=sys.stderr, flush=True)
+                if trouble != str(error):
+                    trouble = str(error)
+                    print(f"vcuda-peers: {trouble}", file=sys.stderr, flush=True)
         raise PeersError(f"another validator of {network.name} took this one's place")
 
 
 def hold(network, mine, lost):
     """Renews the lease. A directory that is away may come back: who took our place then has it."""
-    while not lost.wait(directory.LEASE / 4):
-        with contextlib.suppress(PeersError):
-            if not directory.renew(network, mine):
-                lost.set()
+    try:
+        while not lost.wait(directory.LEASE / 4):
+            with contextlib.suppress(PeersError):
+                if not directory.renew(network, mine):
+                    break
+    finally:
+        lost.set()
 
 
 def quietly(call, *arguments):

@@ -220,7 +220,7 @@ __attribute__((noinline, cold)) static void spoil(const struct ptx_warp *w, cons
 				EACH(w->mask) * HOST(M, ad[l]) = (M)d[l];                      \
 			}                                                                      \
 		}                                                                              \
-		for (uint32_t k = 0; n > 1 && k < n; k++) {                                        \
+		for (uint32_t k = 0; n > 1 && k < n; k++) {                                    \
 			const R *d = (const R *)(void *)ptx_reg(w, from[k]);                   \
 			EACH(w->mask) * (HOST(M, ad[l]) + k) = (M)d[l];                        \
 		}                                                                              \
