@@ -122,8 +122,9 @@ class Case(peers.Case):
 
     def job(self, name, *states):
         def there():
-            found = {one["job"]: one for one in json.loads(self.peers_right("jobs", self.network, "--json"))}
-            return found[name]["status"] in states
+            found = {one["job"]: one["status"] for one in json.loads(self.peers_right("jobs", self.network, "--json"))}
+            self.assertNotIn(found.get(name), {"FAILED"} - set(states))
+            return found.get(name) in states
         try:
             eventually(f"{name} is {states}", there, PATIENCE)
         except AssertionError as error:
@@ -227,7 +228,7 @@ class Life(Case):
         # A worker that is killed takes its seat.
         os.kill(bob.pid, signal.SIGKILL)
         eventually("its seat is gone", lambda: self.seats(first) == {ADA}, PATIENCE)
-        eventually("its verdict is gone", lambda: self.redis.cli("EXISTS", "peer:" + BOB) == "0", PATIENCE)  # it failed, maybe
+        eventually("its verdict is gone", lambda: self.redis.cli("EXISTS", "peer:" + BOB) == "0", PATIENCE)  # or it failed once
         # A job's status, logs and stop.
         sleeper = self.submit(sys.executable, "-c", "print('begun', flush=True); import time; time.sleep(600)")
         eventually("it runs", lambda: "begun" in self.peers_right("logs", self.network, sleeper), PATIENCE)

@@ -42,6 +42,11 @@ def environment(network, make=False):
             "PYTHONPATH": os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))}
 
 
+def last_line(path):
+    with open(path, errors="replace") as file:
+        return ascii((file.read().strip().splitlines() or ["it says nothing"])[-1])[1:-1][:300]
+
+
 def ray(*words):
     return [sys.executable, "-m", "ray.scripts.scripts", "start", *words, "--block", "--disable-usage-stats",
             "--dashboard-agent-listen-port", "0", "--num-cpus", "1", "--object-store-memory", str(STORE)]
@@ -61,18 +66,26 @@ class Seats:
         self.ending = [one for one in self.ending if one.poll() is None]
         for node, (address, process) in list(self.taken.items()):
             if admitted.get(node) != address or process.poll() is not None:
+                self.say(node, "ends" if process.poll() is None else f"ended by itself: {last_line(self.log(node))}")
                 process.terminate()
                 self.ending.append(process)
                 del self.taken[node]
         for node in sorted(set(admitted) - set(self.taken)):
             if time.monotonic() < self.again.get(node, 0):
                 continue
+            self.say(node, "begins")
             self.again[node] = time.monotonic() + AGAIN
-            with open(os.path.join(self.folder, f"seat-{node}.log"), "w") as log:
+            with open(self.log(node), "w") as log:
                 self.taken[node] = admitted[node], keep.start(
                     [self.vcuda, "run", "--agent", admitted[node], "--token-file", self.network.token_file, "--",
                      *ray("--address", head, "--resources", json.dumps({"worker:" + node: 1}))], log, self.env)
         self.again = {node: at for node, at in self.again.items() if node in there}
+
+    def log(self, node):
+        return os.path.join(self.folder, f"seat-{node}.log")
+
+    def say(self, node, what):
+        print(f"vcuda-peers: {self.network.name}: the seat of {node} {what}", flush=True)
 
     def end(self):
         for process in [process for _, process in self.taken.values()] + self.ending:

@@ -16,7 +16,7 @@ import time
 
 from . import directory, jobs, keep, network as networks
 from .errors import PeersError
-from .seats import RAY, Seats, check_ray, environment, ray
+from .seats import RAY, Seats, check_ray, environment, last_line, ray
 
 FAILURES = 3  # in a row keep a worker out
 PATIENCE = 60  # seconds for the test of one worker
@@ -136,8 +136,7 @@ def wait_for_head(process, dashboard, log):
     host, _, port = dashboard.rpartition(":")
     while True:
         if process.poll() is not None or time.monotonic() > until:
-            with open(log, errors="replace") as file:
-                raise PeersError(f"Ray's head does not start: {(file.read().strip().splitlines() or ['it says nothing'])[-1][:300]}")
+            raise PeersError(f"Ray's head does not start: {last_line(log)}")
         with contextlib.suppress(OSError):
             socket.create_connection((host, int(port)), 1).close()
             return
