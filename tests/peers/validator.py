@@ -135,7 +135,9 @@ class Case(peers.Case):
 class Admission(Case):
     def test_who_lies_is_not_admitted_and_the_reason_is_shown(self):
         self.write("other", "another-token\n")
-        ada, wrong = self.agent(ADA), self.agent(EVE, VCUDA_SOFTGPU_FAULT="wrong-result=5")
+        # The agent's HTTP port is the next one, as it is by default: status asks there.
+        recv, send = free_ports()
+        ada, wrong = self.agent(ADA, "--ports", f"{send},{recv},{recv + 1}"), self.agent(EVE, VCUDA_SOFTGPU_FAULT="wrong-result=5")
         self.agent(BOB, token="other")
         self.entry("liar", ada.address.replace("127.0.0.1", ADA), free_bytes=str(1 << 40))
         self.entry("two", ada.address.replace("127.0.0.1", ADA), devices="2")
@@ -171,6 +173,8 @@ class Admission(Case):
         self.assertEqual({node: one["verdict"] for node, one in shown.items()},
                          {ADA: "admitted", **{node: "refused" for node in reasons}})
         self.assertIn("numbers wrong", self.peers_right("status", self.network))
+        self.assertLessEqual({"launches", "bytes_sent", "bytes_received", "sessions", "free_bytes", "round_trip_us", "gpu"}, set(shown[ADA]))
+        self.assertNotIn("launches", shown[BOB])
         wrong.stop()
         got = self.peers("doctor", self.network, "--vcuda", VCUDA)
         self.assertEqual(got.returncode, 1, got.stdout)
@@ -241,7 +245,7 @@ class Life(Case):
         eventually("it began", lambda: os.path.exists(marks), PATIENCE)
         first.kill()
         began = time.monotonic()
-        second = self.validator(wait=False)
+        second = self.validator("--no-seats", wait=False)
         mine = json.dumps(second.pid)
         eventually("the next has the lease", lambda: f'"pid": {mine},' in self.redis.cli("GET", "validator:lab"), 60)
         took = time.monotonic() - began
@@ -251,7 +255,16 @@ class Life(Case):
         self.job(job, "SUCCEEDED")
         with open(marks) as file:
             self.assertEqual(file.read(), "xx")
-        eventually("its seat is anew", lambda: self.seats(second) == {ADA}, PATIENCE)
+        # A seat that is not the validator's own, as on another machine.
+        self.assertEqual(self.seats(second), set())
+        seat = start([sys.executable, "-m", "vcuda_peers", "seat", self.network, ADA, "--vcuda", VCUDA],
+                     env=environment({"PYTHONPATH": PACKAGE}))
+        look = self.submit(sys.executable, "-c", "import ray, time\nray.init(log_to_driver=False)\n"
+                           f"while 'worker:{ADA}' not in ray.cluster_resources(): time.sleep(1)\n"
+                           "print('GPUs', ray.cluster_resources()['GPU'])")
+        self.assertIn("GPUs 1.0\n", self.job(look, "SUCCEEDED"))
+        self.assertEqual(self.seats(seat), {ADA})
+        self.end(seat)
         eventually("nothing is to be carried on", lambda: self.redis.cli("EXISTS", "peer-jobs:lab") == "0", PATIENCE)
         self.assertTrue(ada.process.poll() is None)
         self.end(second)

@@ -25,6 +25,11 @@ TAKE = """local there = redis.call('GET', KEYS[1])
 if there and there ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1"""
+# At once: who reads meanwhile finds the former verdict, and takes no seat away.
+JUDGE = """redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], unpack(ARGV, 3))
+if ARGV[2] ~= '0' then redis.call('EXPIRE', KEYS[1], ARGV[2]) end
+return redis.call('SADD', KEYS[2], ARGV[1])"""
 GIVE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end return 1"
 
 
@@ -177,14 +182,12 @@ def verdicts(network):
 def judge(network, node, verdict, seconds=None):
     """VERDICT of NODE from now on, for so many seconds; None: there is none any more."""
     with _opened(network) as redis:
-        redis("DEL", "peer:" + node)
         if verdict is None:
+            redis("DEL", "peer:" + node)
             redis("SREM", "peers:" + network.name, node)
             return
-        redis("HSET", "peer:" + node, *(str(word) for pair in verdict.items() for word in pair))
-        if seconds:
-            redis("EXPIRE", "peer:" + node, str(int(seconds)))
-        redis("SADD", "peers:" + network.name, node)
+        words = [str(word) for pair in verdict.items() for word in pair]
+        redis("EVAL", JUDGE, "2", "peer:" + node, "peers:" + network.name, node, str(int(seconds or 0)), *words)
 
 
 def renew(network, said):
