@@ -144,6 +144,7 @@ class Admission(Case):
         self.entry("old", ada.address.replace("127.0.0.1", ADA), version="0.0.9")
         healthy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Healthy)
         threading.Thread(target=healthy.serve_forever, daemon=True).start()
+        self.addCleanup(healthy.server_close)
         self.addCleanup(healthy.shutdown)
         self.entry("healthy", f"127.0.0.1:{healthy.server_port}")
         with socket.socket() as nobody:
