@@ -64,10 +64,10 @@ class Case(peers.Case):
     def leave(self, node):
         self.redis.cli("DEL", "node:" + node)
 
-    def validator(self, *flags, wait=True):
+    def validator(self, *flags, every="600", wait=True):
         log = open(os.path.join(self.folder, "validator.log"), "a")
         self.addCleanup(log.close)
-        process = start([sys.executable, "-m", "vcuda_peers", "validator", self.network, "--vcuda", VCUDA, "--every", "3",
+        process = start([sys.executable, "-m", "vcuda_peers", "validator", self.network, "--vcuda", VCUDA, "--every", every,
                          "--port", str(self.ports[0]), "--dashboard-port", str(self.ports[1]), *flags], stdout=log, stderr=log,
                         env=environment({"PYTHONPATH": PACKAGE}))
         self.addCleanup(self.end, process)
@@ -126,7 +126,7 @@ class Case(peers.Case):
             self.assertNotIn(found.get(name), {"FAILED"} - set(states))
             return found.get(name) in states
         try:
-            eventually(f"{name} is {states}", there, PATIENCE)
+            eventually(f"{name} is {states}", there, 2 * PATIENCE)
         except AssertionError as error:
             raise AssertionError(f"{error}: {self.peers('logs', self.network, name).stdout[-1500:]}\n{self.log()}") from None
         return self.peers_right("logs", self.network, name)
@@ -152,7 +152,7 @@ class Admission(Case):
             port = nobody.getsockname()[1]
         self.entry("nobody", f"127.0.0.1:{port}")
         began = time.monotonic()
-        validator = self.validator()
+        validator = self.validator(every="3")
         reasons = {"liar": "claims 1048576.0 MiB of free memory and has", "two": "it claims 2 GPUs and has 1",
                    "old": "it is version 0.0.9, and this validator", "healthy": "handshake", "nobody": f"127.0.0.1:{port}",
                    BOB: "the token is not the agent's", EVE: "numbers wrong"}
@@ -182,6 +182,10 @@ class Admission(Case):
         for node, right in ((ADA, "ok   "), (BOB, "WRONG"), ("nobody", "WRONG"), ("directory", "ok   "), ("validator", "ok   ")):
             self.assertTrue(any(line.startswith(f"{right}  {node} ") for line in got.stdout.splitlines()), got.stdout)
         self.assertIn(f"127.0.0.1:{port}", got.stdout)
+        # Who judges is killed, and judges again.
+        actors = [one for one in psutil.Process(validator.pid).children(recursive=True) if one.name().startswith("ray::Doorkeep")]
+        self.assertEqual(len(actors), 1)
+        actors[0].kill()
         self.redis.cli("RPUSH", "peer-complaints", json.dumps({"worker": ADA, "reason": "a difference"}), "nonsense")
         self.verdict(ADA, state="admitted", reason="tested again, and right: a difference")
         self.redis.cli("HSET", "node:" + ADA, "version", "0.0.8")
