@@ -24,7 +24,7 @@ import peers  # noqa: E402
 from peers import ADA, BIN, BOB, PACKAGE, ROOT, Agent, clean, environment, eventually  # noqa: E402
 from stack import become_subreaper, start  # noqa: E402
 
-EVE = "127.0.0.4"
+EVE, MAX = "127.0.0.4", "127.0.0.5"
 PATIENCE = 150  # seconds, of a machine that does other things
 VCUDA = os.path.join(BIN, "vcuda")
 
@@ -139,6 +139,7 @@ class Admission(Case):
         recv, send = free_ports()
         ada, wrong = self.agent(ADA, "--ports", f"{send},{recv},{recv + 1}"), self.agent(EVE, VCUDA_SOFTGPU_FAULT="wrong-result=5")
         self.agent(BOB, token="other")
+        self.agent(MAX, VCUDA_SOFTGPU_FAULT="oom-at=30M")  # of the 64 MiB that it says
         self.entry("liar", ada.address.replace("127.0.0.1", ADA), free_bytes=str(1 << 40))
         self.entry("two", ada.address.replace("127.0.0.1", ADA), devices="2")
         self.entry("old", ada.address.replace("127.0.0.1", ADA), version="0.0.9")
@@ -155,7 +156,7 @@ class Admission(Case):
         validator = self.validator(every="3")
         reasons = {"liar": "claims 1048576.0 MiB of free memory and has", "two": "it claims 2 GPUs and has 1",
                    "old": "it is version 0.0.9, and this validator", "healthy": "handshake", "nobody": f"127.0.0.1:{port}",
-                   BOB: "the token is not the agent's", EVE: "numbers wrong"}
+                   BOB: "the token is not the agent's", EVE: "numbers wrong", MAX: "GPU 0: "}
         for node, reason in reasons.items():
             with self.subTest(node):
                 self.assertIn(reason, self.verdict(node, state="refused")["reason"])

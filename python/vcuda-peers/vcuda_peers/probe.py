@@ -96,12 +96,16 @@ class Gpu:
         dense = max(min(DENSE, free // 32) // (8 * PIECES * THREADS), 1) * 8 * PIECES * THREADS
         out, piece = self.allocate(dense), self.allocate(dense)
         if out is None or piece is None:
+            if self.memory() >= 2 * dense:
+                raise Bad(f"{self.name}: of {size(free)} that it says are free nothing could be had")
             return None
         runs = [(piece + k * (dense // PIECES), 8, dense // PIECES // 8) for k in range(PIECES)]
         wanted, had = free * 15 // 16 - 2 * dense if full else 0, 0
         while had < wanted:
             count = min(CHUNK, wanted - had)
             at = self.allocate(count)
+            if at is None and self.memory() < count:
+                break  # others took it meanwhile
             if at is None:
                 raise Bad(f"{self.name}: of {size(free)} that it says are free {size(had + 2 * dense)} could be had")
             if count >= SPARSE:
