@@ -81,10 +81,12 @@ class Doorkeeper:
             elif node not in there and said[node]["state"] != "gone":  # it does not come back as another
                 directory.judge(self.network, node, {**said[node], "state": "gone", "since": now},
                                 max(int(said[node]["until"]) - now, 10 * self.every))
-        for node in set(there) - set(self.under_way):
+        for node in sorted(set(there) - set(self.under_way)):
+            if there[node].address in {there[one].address for one in self.under_way if one in there}:
+                continue  # two IDs of one agent: its memory is there once
             if node in self.complaints or self.is_due(there[node], said.get(node), now):
                 self.under_way[node] = pool.submit(self.judge, there[node], said.get(node) or {}, self.complaints.pop(node, None), now)
-        self.complaints = {node: reason for node, reason in self.complaints.items() if node in self.under_way}
+        self.complaints = {node: reason for node, reason in self.complaints.items() if node in there}
 
     def is_due(self, worker, verdict, now):
         if not verdict or now >= int(verdict["checked"]) + self.every:
