@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import unittest
+import urllib.request
 
 import psutil
 import yaml
@@ -215,8 +216,14 @@ class Admission(Case):
         eventually("no key is left", lambda: not [key for key in self.redis.cli("KEYS", "*").split("\n")
                                                   if "w" in key and key.startswith(("peer:w", "node:w"))], PATIENCE)
         self.assertLessEqual(set(self.redis.cli("SMEMBERS", "peers:lab").split()), {ADA})
-        self.leave(ADA)
-        eventually("no session is left", lambda: not ada.sessions(), PATIENCE)
+        self.end(validator)  # the agent's own entry came back, and has a seat
+
+        def sessions():
+            request = urllib.request.Request(f"http://{ADA}:{ada.ports['control']}/v1/sessions",
+                                             headers={"Authorization": f"Bearer {ada.http_token}"})
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return json.loads(answer.read())["sessions"]
+        eventually("no session is left", lambda: not sessions(), PATIENCE)
 
 
 class Healthy(http.server.BaseHTTPRequestHandler):
