@@ -128,6 +128,17 @@ void blas_beta(struct blas_task *task, enum blas_type scalar, const void *beta)
 		scalar_in(task->type, scalar, task->beta, beta);
 }
 
+/* One bit of the sum, or of the first element of C. */
+static void spoil(struct blas_task *task)
+{
+	unsigned char *at = task->result_bytes ? task->value
+			    : task->c.at       ? blas_member(task, &task->c, 0, 1)
+					       : NULL;
+
+	if (at)
+		at[0] ^= 1;
+}
+
 static void task_run_still(struct blas_task *task)
 {
 	uint32_t bytes = blas_size(task->scalar), beta_bytes = blas_size(task->beta_scalar);
@@ -144,6 +155,8 @@ static void task_run_still(struct blas_task *task)
 	if (task->beta_at)
 		scalar_in(task->type, task->beta_scalar, task->beta, task->beta_at);
 	task->run(task);
+	if (cuSoftgpuTaskSpoils())
+		spoil(task);
 	if (task->result)
 		memcpy(task->result, task->value, task->result_bytes);
 }

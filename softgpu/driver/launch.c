@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "softgpu/driver/graph.h"
+#include "softgpu/driver/task.h"
 
 #define ATTRIBUTES_MAX 64
 #define PARAMS_READ 256 /* of a graph's node, as pointers */
@@ -73,8 +74,18 @@ static enum ptx_status hang(const struct launch_op *op)
 	return PTX_TIMEOUT;
 }
 
+/* Whether the work that now begins is to have a wrong bit. */
+bool cuSoftgpuTaskSpoils(void)
+{
+	static atomic_uint works;
+
+	return settings.fault_wrong &&
+	       (atomic_fetch_add(&works, 1) + 1) % settings.fault_wrong == 0;
+}
+
 static void launch_run(struct op *base)
 {
+	atomic_bool spoilt = false;
 	struct launch_op *op = (struct launch_op *)base;
 	struct ptx_error error = {0};
 	unsigned number = atomic_fetch_add(&launches, 1) + 1;
@@ -82,6 +93,7 @@ static void launch_run(struct op *base)
 	CUresult result;
 
 	op->ptx.params = op->params; /* the operation may be a copy of a node's */
+	op->ptx.spoil = cuSoftgpuTaskSpoils() ? &spoilt : NULL;
 	if (device_fallen(base->context->device->ordinal)) {
 		log_note("kernel %s: the device has fallen", op->function->name);
 		context_fault(base->context, CUDA_ERROR_ECC_UNCORRECTABLE);

@@ -131,9 +131,12 @@ static bool read_faults(void)
 		else if (equals && is(item, length, "fall-with") &&
 			 strlen(equals + 1) < sizeof(settings.fault_fall))
 			strcpy(settings.fault_fall, equals + 1);
+		else if (good && is(item, length, "wrong-result") && value <= UINT32_MAX)
+			settings.fault_wrong = (unsigned)value;
 		else {
 			log_problem("VCUDA_SOFTGPU_FAULT: '%s': expected oom-at=BYTES, "
-				    "launch-fault=N, hang-launch=N or fall-with=FILE",
+				    "launch-fault=N, hang-launch=N, fall-with=FILE or "
+				    "wrong-result=N",
 				item);
 			return false;
 		}

@@ -17,6 +17,8 @@ void cuSoftgpuTaskEnd(void);
 /* Whether all of [address, address + bytes) is the device's, which it is until the task ends.
  */
 bool cuSoftgpuTaskReaches(uint64_t address, uint64_t bytes);
+/* An injected fault: whether the task that now begins is to write a wrong bit. */
+bool cuSoftgpuTaskSpoils(void);
 #pragma GCC visibility pop
 
 #endif

@@ -237,6 +237,7 @@ struct ptx_warp {
 	uint64_t window_base, window_span;
 	const atomic_uchar *denied; /* ptx_denied_set()'s, or NULL */
 	unsigned char device_bit;   /* in it */
+	atomic_bool *spoil;	    /* the launch's, or NULL */
 	uint64_t count;		    /* thread instructions */
 	uint64_t cluster_phase;
 	struct ptx_frame *free_frames;

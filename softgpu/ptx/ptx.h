@@ -134,8 +134,9 @@ struct ptx_launch {
 	const void *params;	 /* param_bytes of them, laid out as ptx_kernel_info says */
 	uint64_t timeout_ns;	 /* 0: none */
 	const atomic_bool
-		*cancel;  /* looked at between blocks and on backward branches; or NULL */
-	bool cooperative; /* every block resident at once; grid.sync works */
+		*cancel;    /* looked at between blocks and on backward branches; or NULL */
+	bool cooperative;   /* every block resident at once; grid.sync works */
+	atomic_bool *spoil; /* a fault for tests: while false, a store is made wrong; or NULL */
 	/* What kernels are told of the devices: which one runs them, of how many, and
 	 * cudaDeviceGetAttribute (0: it gave a value; or NULL). */
 	int device, devices;

@@ -1,9 +1,14 @@
 # tests/peers: python/vcuda-peers over a real Redis. Not part of `make test`: it fetches PyTorch once
 # (tests/torch).
+PEERS_PYTHON := $(CACHE)/torch-2.11.0/bin/python
+
 .PHONY: test-peers
-test-peers: run-peers run-peers_joins ## a model over several people's GPUs (fetches 0.7 GB once)
+test-peers: run-peers run-peers_joins run-peers_validator ## a model over several people's GPUs (fetches 1 GB once)
 $(call add_test,peers,tests/peers/peers.py,all, \
-	tests/torch/install.sh $(CACHE) --peers 2.11.0 && BUILD=$(BUILD) timeout 600 \
-	$(call TORCH_PYTHON,2.11.0) tests/peers/peers.py)
+	tests/torch/install.sh $(CACHE) --peers 2.11.0 && BUILD=$(BUILD) timeout 1200 \
+	$(PEERS_PYTHON) tests/peers/peers.py)
 $(call add_test,peers_joins,tests/stack/test_networks.py,all stack-programs,VCUDA_TEST_JOINS=1000 TEST_LIMIT=500 BUILD=$(BUILD) \
 	timeout 600 tests/stack/run.py --exact networks.joins_and_leaves_leave_nothing)
+$(call add_test,peers_validator,tests/peers/validator.py,all, \
+	tests/torch/install.sh $(CACHE) --peers 2.11.0 && BUILD=$(BUILD) timeout 720 \
+	$(PEERS_PYTHON) tests/peers/validator.py)

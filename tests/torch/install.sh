@@ -59,7 +59,24 @@ for version in $versions; do
 			sniffio==1.3.1 typer==0.20.0 click==8.3.1 shellingham==1.5.4 \
 			matplotlib==3.10.7 contourpy==1.3.3 cycler==0.12.1 fonttools==4.60.1 \
 			kiwisolver==1.4.9 pyparsing==3.2.5 python-dateutil==2.9.0.post0 six==1.17.0
-		[ -z "$peers" ] || install 2.11.0 peers accelerate==1.15.0 psutil==7.2.2 ;;
+		[ -z "$peers" ] || install 2.11.0 peers accelerate==1.15.0 psutil==7.2.2
+		# Ray with its dashboard, jobs and Train.
+		[ -z "$peers" ] || install 2.11.0 ray ray==2.60.0 \
+			aiohappyeyeballs==2.7.1 aiohttp-cors==0.8.1 aiohttp==3.14.5 aiosignal==1.4.0 \
+			annotated-types==0.8.0 attrs==26.1.0 cffi==2.1.1 charset-normalizer==3.5.3 \
+			colorful==0.5.8 cryptography==50.0.2 distlib==0.4.4 frozenlist==1.8.0 \
+			google-api-core==2.44.0 google-auth==2.63.0 googleapis-common-protos==1.76.0 \
+			grpcio==1.85.3 jsonschema-specifications==2025.9.1 jsonschema==4.26.0 \
+			msgpack==1.2.4 multidict==7.2.1 opencensus-context==0.1.3 opencensus==0.11.4 \
+			opentelemetry-api==1.45.2 opentelemetry-exporter-prometheus==0.66b2 \
+			opentelemetry-proto==1.45.2 opentelemetry-sdk==1.45.2 \
+			opentelemetry-semantic-conventions==0.66b2 pandas==3.1.1 \
+			platformdirs==4.14.8 prometheus-client==0.26.0 propcache==0.5.4 \
+			proto-plus==1.29.0 protobuf==7.36.2 py-spy==0.4.3 pyarrow==26.0.1 \
+			pyasn1-modules==0.4.2 pyasn1==0.6.5 pycparser==3.12 pydantic-core==2.46.5 \
+			pydantic==2.13.5 referencing==0.37.0 requests==2.34.2 rpds-py==2026.9.1 \
+			smart-open==9.0.2 tensorboardX==2.6.5 typing-inspection==0.4.5 \
+			urllib3==2.8.0 virtualenv==20.35.4 wrapt==2.5.2 yarl==1.25.1 ;;
 	2.3.1)
 		install 2.3.1 complete $common numpy==1.26.4 torch==2.3.1 \
 			nvidia-cuda-nvrtc-cu12==12.1.105 nvidia-nvjitlink-cu12==12.1.105 \

@@ -120,6 +120,39 @@ static void memory_ends_early(void)
 	step(!cuMemAlloc(&a, 700 << 10));
 }
 
+/* 64 threads each store 6 at their own place, and one more thing in shared memory. */
+static const char sixes[] =
+	".version 7.0\n.target sm_75\n.address_size 64\n"
+	".visible .entry sixes(.param .u64 to)\n{\n"
+	"\t.shared .u32 s;\n\t.reg .u64 %a, %i;\n\t.reg .u32 %t, %v;\n"
+	"\tld.param.u64 %a, [to];\n\tcvta.to.global.u64 %a, %a;\n\tmov.u32 %t, %tid.x;\n"
+	"\tmul.wide.u32 %i, %t, 4;\n\tadd.u64 %a, %a, %i;\n\tmov.u32 %v, 6;\n"
+	"\tst.shared.u32 [s], %v;\n\tst.global.u32 [%a], %v;\n\tret;\n}\n";
+
+static void every_second_launch_is_wrong(void)
+{
+	CUcontext context;
+	CUfunction function;
+	CUmodule module;
+	CUdeviceptr memory;
+	void *params[] = {&memory};
+	unsigned got[64];
+
+	step(!cuInit(0) && !cuCtxCreate(&context, NULL, 0, 0));
+	step(!cuModuleLoadData(&module, sixes));
+	step(!cuModuleGetFunction(&function, module, "sixes"));
+	step(!cuMemAlloc(&memory, sizeof(got)));
+	for (int round = 1; round <= 4; round++) {
+		int wrong = 0;
+
+		step(!cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
+		step(!cuMemcpyDtoH(got, memory, sizeof(got)));
+		for (int k = 0; k < 64; k++)
+			wrong += __builtin_popcount(got[k] ^ 6);
+		step(wrong == (round % 2 ? 0 : 1));
+	}
+}
+
 static void init_is_invalid(void)
 {
 	step(cuInit(0) == CUDA_ERROR_INVALID_VALUE);
@@ -138,6 +171,7 @@ static void injected_faults(void **state)
 		"VCUDA_SOFTGPU_TIMEOUT_MS", "200");
 	run(a_hanging_launch_ends_with_its_context, "VCUDA_SOFTGPU_FAULT", "hang-launch=1",
 		NULL, NULL);
+	run(every_second_launch_is_wrong, "VCUDA_SOFTGPU_FAULT", "wrong-result=2", NULL, NULL);
 	run(memory_ends_early, "VCUDA_SOFTGPU_FAULT", "oom-at=1M,launch-fault=9", NULL, NULL);
 }
 

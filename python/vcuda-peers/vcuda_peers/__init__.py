@@ -9,7 +9,7 @@ The program is started by `vcuda-peers run NETWORK.yaml -- python3 PROGRAM`.
 """
 from .errors import PeersError
 
-__all__ = ["DistributedModel", "PeersError", "UserNode"]
+__all__ = ["DistributedModel", "PeersError", "UserNode", "ValidatorNode", "WorkerNode"]
 
 
 def __getattr__(name):
@@ -17,4 +17,7 @@ def __getattr__(name):
     if name in ("DistributedModel", "UserNode"):
         from . import model
         return getattr(model, name)
+    if name in ("ValidatorNode", "WorkerNode"):
+        from . import nodes
+        return getattr(nodes, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,6 +6,7 @@
     user: lab                          # of Redis' ACL; with password_file
     password_file: lab.password
     token_file: lab.token              # the agents' token
+    ray_token_file: lab.ray-token      # the validator's Ray; that is its name if it is not given
 
 The same file makes a machine lend its GPUs (`vcuda peer join`); what is for that alone means nothing here:
 address, gpus, memory, sessions, hours. Paths are relative to the file's folder. It names secrets, so only its owner may
@@ -32,6 +33,7 @@ class Network:
     token_file: str
     user: str = ""
     password_file: str = ""
+    ray_token_file: str = ""
 
 
 WORKER = ("address", "gpus", "memory", "sessions", "hours")  # common/network.c reads and checks them
@@ -79,7 +81,8 @@ def read(path):
     if "user" in said and "password_file" not in said:
         raise PeersError(f"{path}: user wants a password_file")
     folder = os.path.dirname(os.path.abspath(path))
-    for key in ("token_file", "password_file"):
+    said.setdefault("ray_token_file", said["name"] + ".ray-token")
+    for key in ("token_file", "password_file", "ray_token_file"):
         if key in said:
             said[key] = os.path.join(folder, said[key])
     return Network(**said)

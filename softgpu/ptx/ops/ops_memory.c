@@ -153,6 +153,13 @@ INLINE void resolve_frame(
 	IVDEP LANES ad[l] = host + at + l * stride;
 }
 
+/* An injected fault: the launch's first store is wrong by one bit. */
+__attribute__((noinline, cold)) static void spoil(const struct ptx_warp *w, const uint64_t *ad)
+{
+	if (w->mask && !atomic_exchange(w->spoil, true))
+		*(unsigned char *)(uintptr_t)ad[ptx_first(w->mask)] ^= 1;
+}
+
 #define HOST(T, at) ((T *)(uintptr_t)(at))
 
 #define LOAD(space, t, r, M, R)                                                                \
@@ -212,12 +219,13 @@ INLINE void resolve_frame(
 			} else {                                                               \
 				EACH(w->mask) * HOST(M, ad[l]) = (M)d[l];                      \
 			}                                                                      \
-			return;                                                                \
 		}                                                                              \
-		for (uint32_t k = 0; k < n; k++) {                                             \
+		for (uint32_t k = 0; n > 1 && k < n; k++) {                                    \
 			const R *d = (const R *)(void *)ptx_reg(w, from[k]);                   \
 			EACH(w->mask) * (HOST(M, ad[l]) + k) = (M)d[l];                        \
 		}                                                                              \
+		if (((#space)[0] == 'G' || (#space)[0] == 'A') && w->spoil)                    \
+			spoil(w, ad);                                                          \
 	}
 
 #define LOADS(space)                                                                           \

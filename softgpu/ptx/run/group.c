@@ -85,6 +85,7 @@ struct ptx_group *ptx_group_new(struct ptx_run_state *run)
 			w->window_span = ptx_device_window.span;
 			w->denied = ptx_denied_map;
 			w->device_bit = (unsigned char)(1u << launch->device);
+			w->spoil = launch->spoil;
 			for (uint32_t l = 0; l < PTX_LANES; l++) {
 				uint32_t t = n * PTX_LANES + l;
 

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is told of a network: status and doctor."""
+import contextlib
+import json
+import socket
+import urllib.request
+
+from . import directory, validator
+from .errors import PeersError
+
+MOST_BYTES = 4 << 20
+NUMBERS = ("launches", "bytes_received", "bytes_sent")
+
+
+def _token(network):
+    try:
+        with open(network.token_file) as file:
+            return (file.readline(4096).split() or [""])[0]
+    except (OSError, UnicodeError) as error:
+        raise PeersError(f"{network.token_file}: {getattr(error, 'strerror', None) or 'no text'}") from None
+
+
+def _ask(worker, token, path):
+    """Of its control port, the one behind that of its sessions; {}: not reached, or no token for that."""
+    host, _, port = worker.address.rpartition(":")
+    request = urllib.request.Request(f"http://{host}:{int(port) + 1}{path}", headers={"Authorization": f"Bearer {token}"})
+    with contextlib.suppress(OSError, ValueError):
+        with urllib.request.urlopen(request, timeout=2) as answer:
+            said = json.loads(answer.read(MOST_BYTES))
+            return said if isinstance(said, dict) else {}
+    return {}
+
+
+def _use(worker, token):
+    said, got = {}, _ask(worker, token, "/v1/sessions")
+    with contextlib.suppress(TypeError, KeyError, ValueError):
+        said = {key: sum(int(one[key]) for one in got["sessions"]) for key in NUMBERS}
+        said["sessions"] = len(got["sessions"])
+        said["free_bytes"] = sum(int(one["memory_free_bytes"]) for one in _ask(worker, token, "/v1/gpus")["gpus"])
+    return said
+
+
+def status(network):
+    """{workers, unreadable, away}: away are those with a verdict and without an entry."""
+    good, bad = directory.workers(network)
+    said, token = directory.verdicts(network), _token(network)
+    rows = []
+    for one in good:
+        row = {"node": one.node, "address": one.address, "devices": one.devices, "gpus": one.gpus}
+        if one.free:
+            row["free_bytes"] = sum(one.free)
+        rows.append({**row, "verdict": "unjudged", "reason": "", **_said(said.pop(one.node, {})), **_use(one, token)})
+    return {"workers": rows, "unreadable": bad, "away": [{"node": node, **_said(verdict)} for node, verdict in said.items()]}
+
+
+def _said(verdict):
+    """The validator's, with numbers as numbers."""
+    names = {"state": "verdict", "memory_bytes": "tested_bytes"}
+    return {names.get(key, key): int(value) if value.isdecimal() else value for key, value in verdict.items()
+            if key != "address"}
+
+
+def doctor(network, vcuda):
+    """[(right, what, text)]"""
+    try:
+        good, bad = directory.workers(network)
+    except PeersError as error:
+        return [(False, "directory", str(error))]
+    rows = [(True, "directory", f"{network.directory} serves; {len(good)} workers")]
+    rows += [(False, ascii(node)[1:-1], "its entry in the directory cannot be read") for node in bad]
+    for one in good:
+        wrong = validator.answers(vcuda, one.address, network.token_file)
+        rows.append((not wrong, one.node, wrong or f"{one.address} answers and takes the token"))
+    try:
+        said, _ = directory.validator(network)
+    except PeersError as error:
+        return rows + [(True, "validator", str(error))]
+    host, _, port = said["head"].rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), 5).close()
+        rows.append((True, "validator", f"Ray's head {said['head']} is reached"))
+    except (OSError, ValueError) as error:
+        rows.append((False, "validator", f"Ray's head {said['head']} is not reached: {error}"))
+    return rows

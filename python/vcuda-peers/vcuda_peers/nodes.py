@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""WorkerNode and ValidatorNode: `vcuda peer join` and `leave`, and `vcuda-peers validator`, from Python."""
+import subprocess
+import sys
+
+from . import network as networks
+from .errors import PeersError
+
+
+class _Node:
+    """A context, too: in it the node runs."""
+
+    def __init__(self, network, *arguments):
+        self.network, self.arguments = network, arguments
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class WorkerNode(_Node):
+    """This machine's GPUs are the network's from start() to stop()."""
+
+    def start(self):
+        self._peer("join", *self.arguments, self.network)
+
+    def stop(self):
+        self._peer("leave", networks.read(self.network).name)
+
+    @staticmethod
+    def _peer(*words):
+        try:
+            got = subprocess.run(["vcuda", "peer", *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        except OSError as error:
+            raise PeersError(f"vcuda: {error.strerror}") from None
+        if got.returncode:
+            raise PeersError((got.stderr.strip().splitlines() or [f"vcuda peer {words[0]} ended with {got.returncode}"])[-1])
+
+
+class ValidatorNode(_Node):
+    """The network's validator from start() to stop()."""
+    process = None
+
+    def start(self):
+        if self.is_running():
+            raise PeersError("this ValidatorNode runs already")
+        self.process = subprocess.Popen([sys.executable, "-m", "vcuda_peers", "validator", self.network, *self.arguments],
+                                        stdin=subprocess.DEVNULL)
+
+    def is_running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def wait(self, timeout=None):
+        return self.process.wait(timeout)
+
+    def stop(self):
+        if self.is_running():
+            self.process.terminate()
+            self.process.wait()

@@ -1,0 +1,362 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The validator of python/vcuda-peers: who is admitted, seats, jobs, and what is left when one dies.
+
+    BUILD=build tests/peers/validator.py [CASE ...]      # by a Python with PyTorch and Ray
+"""
+import http.server
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import unittest
+import urllib.request
+
+import psutil
+import yaml
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import peers  # noqa: E402
+from peers import ADA, BIN, BOB, PACKAGE, ROOT, Agent, clean, environment, eventually  # noqa: E402
+from stack import become_subreaper, start  # noqa: E402
+
+EVE, MAX = "127.0.0.4", "127.0.0.5"
+PATIENCE = 150  # seconds, of a machine that does other things
+VCUDA = os.path.join(BIN, "vcuda")
+
+
+def free_ports():
+    """(P, D): P and P + 1 are free, and D."""
+    while True:
+        with socket.socket() as one, socket.socket() as two, socket.socket() as three:
+            one.bind(("", 0))
+            try:
+                two.bind(("", one.getsockname()[1] + 1))
+            except OSError:
+                continue
+            three.bind(("", 0))
+            return one.getsockname()[1], three.getsockname()[1]
+
+
+class Case(peers.Case):
+    def setUp(self):
+        super().setUp()
+        self.ports = free_ports()
+        self.addCleanup(lambda: self.assertEqual([one for one in clean() if one != "redis-server"], [], "left behind"))
+
+    def agent(self, node, *flags, token="token", **env):
+        agent = Agent(os.path.join(self.folder, node), "--address", node, "--token-file", os.path.join(self.folder, token),
+                      "--set", f"store.registry={self.redis.address}", "--set", f"store.node={node}", "--set",
+                      "store.bytes=1MiB", "--set", "nccl.allowed=true", *flags,
+                      env={"VCUDA_SOFTGPU_MEMORY": "64M", "VCUDA_SOFTGPU_IDENTITY": node, **env})
+        eventually(f"{node} is there", lambda: self.redis.cli("EXISTS", "node:" + node) == "1")
+        return agent
+
+    def entry(self, node, address, **more):
+        words = {"address": address, "devices": "1", **more}
+        self.redis.cli("HSET", "node:" + node, *(word for pair in words.items() for word in pair))
+        self.redis.cli("SADD", "tensor-nodes", node)
+
+    def leave(self, node):
+        self.redis.cli("DEL", "node:" + node)
+
+    def validator(self, *flags, every="600", wait=True):
+        log = open(os.path.join(self.folder, "validator.log"), "a")
+        self.addCleanup(log.close)
+        process = start([sys.executable, "-m", "vcuda_peers", "validator", self.network, "--vcuda", VCUDA, "--every", every,
+                         "--port", str(self.ports[0]), "--dashboard-port", str(self.ports[1]), *flags], stdout=log, stderr=log,
+                        env=environment({"PYTHONPATH": PACKAGE}))
+        self.addCleanup(self.end, process)
+        if wait:
+            before = self.log().count("Ray's head is")
+
+            def there():
+                self.assertIsNone(process.poll(), self.log())
+                return self.log().count("Ray's head is") > before
+            eventually("the validator serves", there, PATIENCE)
+        return process
+
+    def log(self):
+        with open(os.path.join(self.folder, "validator.log")) as file:
+            return file.read()
+
+    def end(self, process):
+        if process.poll() is None:
+            process.terminate()
+        process.wait(60)
+
+    def verdict(self, node, **wanted):
+        """What the validator says of NODE when it says WANTED."""
+        def said():
+            flat = self.redis.cli("HGETALL", "peer:" + node).split("\n")
+            got = dict(zip(flat[::2], flat[1::2]))
+            return got if all(got.get(key) == value for key, value in wanted.items()) and got else None
+        try:
+            return eventually(f"{node} is {wanted}", said, PATIENCE)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.redis.cli('HGETALL', 'peer:' + node)}\n{self.log()[-800:]}") from None
+
+    def seats(self, process):
+        """{worker} of seats that the validator has: by their processes."""
+        found = set()
+        for one in psutil.Process(process.pid).children():
+            try:
+                words = one.cmdline()
+            except psutil.NoSuchProcess:
+                continue
+            if "--agent" in words:
+                found.add(json.loads(words[words.index("--resources") + 1]).popitem()[0].removeprefix("worker:"))
+        return found
+
+    def peers_right(self, *words, **more):
+        got = self.peers(*words, **more)
+        self.assertEqual(got.returncode, 0, got.stdout + got.stderr)
+        return got.stdout
+
+    def submit(self, *program, more=()):
+        return self.peers_right("submit", self.network, *more, "--", *program).split()[-1]
+
+    def job(self, name, *states):
+        def there():
+            found = {one["job"]: one["status"] for one in json.loads(self.peers_right("jobs", self.network, "--json"))}
+            self.assertNotIn(found.get(name), {"FAILED"} - set(states))
+            return found.get(name) in states
+        try:
+            eventually(f"{name} is {states}", there, 2 * PATIENCE)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.peers('logs', self.network, name).stdout[-1500:]}\n{self.log()}") from None
+        return self.peers_right("logs", self.network, name)
+
+
+class Admission(Case):
+    def test_who_lies_is_not_admitted_and_the_reason_is_shown(self):
+        self.write("other", "another-token\n")
+        # The agent's HTTP port is the next one, as it is by default: status asks there.
+        recv, send = free_ports()
+        ada, wrong = self.agent(ADA, "--ports", f"{send},{recv},{recv + 1}"), self.agent(EVE, VCUDA_SOFTGPU_FAULT="wrong-result=5")
+        self.agent(BOB, token="other")
+        self.agent(MAX, VCUDA_SOFTGPU_FAULT="oom-at=30M")  # of the 64 MiB that it says
+        self.entry("liar", ada.address.replace("127.0.0.1", ADA), free_bytes=str(1 << 40))
+        self.entry("two", ada.address.replace("127.0.0.1", ADA), devices="2")
+        self.entry("old", ada.address.replace("127.0.0.1", ADA), version="0.0.9")
+        healthy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Healthy)
+        threading.Thread(target=healthy.serve_forever, daemon=True).start()
+        self.addCleanup(healthy.server_close)
+        self.addCleanup(healthy.shutdown)
+        self.entry("healthy", f"127.0.0.1:{healthy.server_port}")
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))
+            port = nobody.getsockname()[1]
+        self.entry("nobody", f"127.0.0.1:{port}")
+        began = time.monotonic()
+        validator = self.validator(every="3")
+        reasons = {"liar": "claims 1048576.0 MiB of free memory and has", "two": "it claims 2 GPUs and has 1",
+                   "old": "it is version 0.0.9, and this validator", "healthy": "handshake", "nobody": f"127.0.0.1:{port}",
+                   BOB: "the token is not the agent's", EVE: "numbers wrong", MAX: "GPU 0: "}
+        for node, reason in reasons.items():
+            with self.subTest(node):
+                self.assertIn(reason, self.verdict(node, state="refused")["reason"])
+        figures = self.verdict(ADA, state="admitted", reason="")
+        self.assertGreater(int(figures["memory_bytes"]), 56 << 20)
+        self.assertGreater(int(figures["round_trip_us"]), 0)
+        self.assertGreater(int(figures["bytes_per_second"]), 0)
+        print(f"all judged {time.monotonic() - began:.0f} s after the validator's start")
+        # Three failures keep one out: it is not tested again, and may as well be right.
+        self.assertGreater(int(self.verdict("old", failures="3")["until"]), time.time() + 3000)
+        self.entry("old", ada.address.replace("127.0.0.1", ADA), version="0.1.0")
+        # Eviction takes the seat.
+        eventually("only the admitted one has a seat", lambda: self.seats(validator) == {ADA}, PATIENCE)
+        said = json.loads(self.peers_right("status", self.network, "--json"))
+        shown = {one["node"]: one for one in said["workers"]}
+        self.assertEqual({node: one["verdict"] for node, one in shown.items()},
+                         {ADA: "admitted", **{node: "refused" for node in reasons}})
+        self.assertIn("numbers wrong", self.peers_right("status", self.network))
+        self.assertLessEqual({"launches", "bytes_sent", "bytes_received", "sessions", "free_bytes", "round_trip_us", "gpu"}, set(shown[ADA]))
+        self.assertNotIn("launches", shown[BOB])
+        wrong.stop()
+        got = self.peers("doctor", self.network, "--vcuda", VCUDA)
+        self.assertEqual(got.returncode, 1, got.stdout)
+        for node, right in ((ADA, "ok   "), (BOB, "WRONG"), ("nobody", "WRONG"), ("directory", "ok   "), ("validator", "ok   ")):
+            self.assertTrue(any(line.startswith(f"{right}  {node} ") for line in got.stdout.splitlines()), got.stdout)
+        self.assertIn(f"127.0.0.1:{port}", got.stdout)
+        # Who judges is killed, and judges again.
+        actors = [one for one in psutil.Process(validator.pid).children(recursive=True) if one.name().startswith("ray::Doorkeep")]
+        self.assertEqual(len(actors), 1)
+        actors[0].kill()
+        self.redis.cli("RPUSH", "peer-complaints", json.dumps({"worker": ADA, "reason": "a difference"}), "nonsense")
+        self.verdict(ADA, state="admitted", reason="tested again, and right: a difference")
+        self.redis.cli("HSET", "node:" + ADA, "version", "0.0.8")
+        self.assertIn("0.0.8", self.verdict(ADA, state="evicted")["reason"])
+        eventually("its seat is gone", lambda: not self.seats(validator), PATIENCE)
+        self.assertEqual(self.verdict("old", failures="3")["state"], "refused")
+        self.end(validator)
+        self.assertEqual(self.redis.cli("EXISTS", "validator:lab"), "0")
+
+    def test_fifty_join_and_leave(self):
+        ada = self.agent(ADA)
+        self.leave(ADA)
+        validator = self.validator()
+        address, most = f"{ADA}:{ada.ports['recv']}", 0
+        for turn in range(10):
+            nodes = [f"w{turn}-{number}" for number in range(5)]
+            for node in nodes:
+                self.entry(node, address)
+            for node in nodes:
+                self.verdict(node, state="admitted")
+            most = max(most, len(self.seats(validator)))
+            for node in nodes:
+                self.leave(node)
+        self.assertGreater(most, 0, "no seat was ever taken")
+        eventually("no seat is left", lambda: self.seats(validator) <= {ADA}, PATIENCE)
+        eventually("no key is left", lambda: not [key for key in self.redis.cli("KEYS", "*").split("\n")
+                                                  if "w" in key and key.startswith(("peer:w", "node:w"))], PATIENCE)
+        self.assertLessEqual(set(self.redis.cli("SMEMBERS", "peers:lab").split()), {ADA})
+        self.end(validator)  # the agent's own entry came back, and has a seat
+
+        def sessions():
+            request = urllib.request.Request(f"http://{ADA}:{ada.ports['control']}/v1/sessions",
+                                             headers={"Authorization": f"Bearer {ada.http_token}"})
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return json.loads(answer.read())["sessions"]
+        eventually("no session is left", lambda: not sessions(), PATIENCE)
+
+
+class Healthy(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"ok\n")
+
+    def log_message(self, *_):
+        pass
+
+
+class Life(Case):
+    def test_one_at_a_time_and_the_next_has_its_jobs(self):
+        ada, bob = self.agent(ADA), self.agent(BOB)
+        first = self.validator()
+        self.refused(self.peers("validator", self.network, "--vcuda", VCUDA), f"lab has a validator: {socket.gethostname()}, process {first.pid}")
+        eventually("two seats", lambda: self.seats(first) == {ADA, BOB}, PATIENCE)
+        # A worker that is killed takes its seat.
+        os.kill(bob.pid, signal.SIGKILL)
+        eventually("its seat is gone", lambda: self.seats(first) == {ADA}, PATIENCE)
+        eventually("its verdict is gone", lambda: self.redis.cli("EXISTS", "peer:" + BOB) == "0", PATIENCE)  # or it failed once
+        # A job's status, logs and stop.
+        sleeper = self.submit(sys.executable, "-c", "print('begun', flush=True); import time; time.sleep(600)")
+        eventually("it runs", lambda: "begun" in self.peers_right("logs", self.network, sleeper), PATIENCE)
+        self.peers_right("stop", self.network, sleeper)
+        self.job(sleeper, "STOPPED")
+        self.refused(self.peers("logs", self.network, "job-nobody"), "Ray says: ")
+        self.refused(self.peers("submit", self.network), "submit wants a program")
+        marks = os.path.join(self.folder, "marks")
+        job = self.submit(sys.executable, "-c", f"import time; open({marks!r}, 'a').write('x'); time.sleep(8)")
+        eventually("it began", lambda: os.path.exists(marks), PATIENCE)
+        first.kill()
+        began = time.monotonic()
+        second = self.validator("--no-seats", wait=False)
+        mine = json.dumps(second.pid)
+        eventually("the next has the lease", lambda: f'"pid": {mine},' in self.redis.cli("GET", "validator:lab"), 60)
+        took = time.monotonic() - began
+        print(f"a killed validator is replaced in {took:.1f} s")
+        self.assertLess(took, 15)
+        eventually("it serves", lambda: self.log().count("Ray's head is") == 2, PATIENCE)
+        self.job(job, "SUCCEEDED")
+        with open(marks) as file:
+            self.assertEqual(file.read(), "xx")
+        # A seat that is not the validator's own, as on another machine.
+        self.assertEqual(self.seats(second), set())
+        seat = start([sys.executable, "-m", "vcuda_peers", "seat", self.network, ADA, "--vcuda", VCUDA],
+                     env=environment({"PYTHONPATH": PACKAGE}))
+        look = self.submit(sys.executable, "-c", "import ray, time\nray.init(log_to_driver=False)\n"
+                           f"while 'worker:{ADA}' not in ray.cluster_resources(): time.sleep(1)\n"
+                           "print('GPUs', ray.cluster_resources()['GPU'])")
+        self.assertIn("GPUs 1.0\n", self.job(look, "SUCCEEDED"))
+        self.assertEqual(self.seats(seat), {ADA})
+        self.end(seat)
+        eventually("nothing is to be carried on", lambda: self.redis.cli("EXISTS", "peer-jobs:lab") == "0", PATIENCE)
+        self.assertTrue(ada.process.poll() is None)
+        self.end(second)
+
+    def test_ray_train_with_two_workers_has_the_losses_of_one(self):
+        for node in (ADA, BOB):
+            self.agent(node)
+        validator = self.validator()
+        eventually("two seats", lambda: self.seats(validator) == {ADA, BOB}, PATIENCE)
+        examples = os.path.join(ROOT, "examples", "peers")
+        losses = []
+        for workers in ("2", "1"):
+            said = self.job(self.submit(sys.executable, "ray_train.py", workers, more=("--working-dir", examples)), "SUCCEEDED")
+            losses.append(json.loads(said.split("losses ", 1)[1].splitlines()[0]))
+        self.assertEqual(len(losses[0]), 4)
+        self.assertEqual(*losses)
+        self.end(validator)
+
+    def test_the_indexed_jobs_command_in_two_places_has_the_losses_of_one(self):
+        with open(os.path.join(ROOT, "examples", "peers", "job.yaml")) as file:
+            service, job = yaml.safe_load_all(file)
+        pod = job["spec"]["template"]
+        container = pod["spec"]["containers"][0]
+        env = {one["name"]: one["value"] for one in container["env"]}
+        name = service["metadata"]["name"]
+        self.assertEqual(env["FIRST"], f"{job['metadata']['name']}-0.{name}")
+        self.assertEqual((pod["spec"]["subdomain"], service["spec"]["selector"]["job-name"]), (name, job["metadata"]["name"]))
+        command = [word.replace("/srv/", os.path.join(ROOT, "examples", "peers", "")).replace("python3", sys.executable)
+                   for word in container["command"]]
+        pods = []
+        for index in range(job["spec"]["completions"]):
+            agent = self.agent((ADA, BOB)[index])
+            pods.append(start([VCUDA, "run", "--agent", f"{(ADA, BOB)[index]}:{agent.ports['recv']}", "--token-file",
+                               os.path.join(self.folder, "token"), "--", *command], stdout=subprocess.PIPE, text=True,
+                              env=environment({"FIRST": "127.0.0.1", "PORT": str(self.ports[0]), "JOB_COMPLETION_INDEX": str(index)})))
+        said = [pod.communicate(timeout=2 * PATIENCE)[0] for pod in pods]
+        self.assertEqual([pod.returncode for pod in pods], [0, 0], said)
+        self.assertIn("losses [-116.875, ", said[0])
+
+    def test_torchrun_with_two_workers_has_the_losses_of_one(self):
+        for node in (ADA, BOB):
+            self.agent(node)
+        losses = []
+        for workers in (f"{ADA},{BOB}", ADA):
+            said = self.peers_right("run", self.network, "--workers", workers, "--vcuda", VCUDA, "--", sys.executable, "-m",
+                                    "torch.distributed.run", "--nproc-per-node", str(workers.count(",") + 1),
+                                    os.path.join(ROOT, "examples", "peers", "torchrun_train.py"), seconds=300)
+            losses.append(json.loads(said.split("losses ", 1)[1].splitlines()[0]))
+        self.assertEqual(*losses)
+
+
+class BadInput(Case):
+    def test_each_has_a_sentence(self):
+        for words in (("jobs", self.network), ("seat", self.network, ADA), ("stop", self.network, "x")):
+            self.refused(self.peers(*words), "lab has no validator: start vcuda-peers validator")
+        said = {"host": "h", "pid": 1, "head": "127.0.0.1:1", "dashboard": "127.0.0.1:1", "ray": "2.59.0"}
+        self.redis.cli("SET", "validator:lab", json.dumps(said))
+        self.refused(self.peers("jobs", self.network), "Ray 2.59.0 is needed, and here is 2.60.0")
+        self.redis.cli("SET", "validator:lab", json.dumps({**said, "ray": "2.60.0"}))
+        self.refused(self.peers("jobs", self.network), "lab.ray-token: No such file or directory: it is made by")
+        self.write("lab.ray-token", "x" * 64, 0o644)
+        self.refused(self.peers("jobs", self.network), "others than its owner may read it (mode 644)")
+        self.redis.cli("SET", "validator:lab", "nonsense")
+        self.refused(self.peers("jobs", self.network), "lab has no validator")
+        self.write("lab.ray-token", "x" * 64)
+        self.redis.kill()
+        self.refused(self.peers("validator", self.network, "--vcuda", VCUDA), "does not serve: ")
+        self.assertIn("WRONG  directory", self.peers("doctor", self.network).stdout)
+
+    def test_nodes_from_python(self):
+        for kind, path, status, sentence in (("ValidatorNode", "", 1, "/nowhere.yaml: No such file or directory"),
+                                             ("WorkerNode", "/nowhere", 1, "vcuda_peers.errors.PeersError: vcuda: No such file or directory")):
+            program = f"import sys, vcuda_peers; node = vcuda_peers.{kind}('/nowhere.yaml'); node.start(); sys.exit(node.wait(60))"
+            got = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120,
+                                 env=environment({"PYTHONPATH": PACKAGE, "PATH": path or os.environ["PATH"]}))
+            self.assertEqual(got.returncode, status, got.stderr)
+            self.assertIn(sentence, got.stderr)
+
+
+if __name__ == "__main__":
+    become_subreaper()
+    unittest.main(verbosity=2)
