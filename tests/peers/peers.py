@@ -6,6 +6,7 @@
 """
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from redis_server import Redis, eventually  # noqa: E402
 from stack import BIN, ROOT, Agent, clean, environment  # noqa: E402
 
 TOKEN = "token-of-the-lab"
-ADA, BOB = "127.0.0.2", "127.0.0.3"
+ADA, BOB, CID, DAN = "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"
 PACKAGE = os.path.join(ROOT, "python", "vcuda-peers")
 
 
@@ -45,6 +46,7 @@ class Case(unittest.TestCase):
                       f"store.registry={self.redis.address}", "--set", f"store.node={node}",
                       "--set", "store.bytes=1MiB",
                       env={"VCUDA_SOFTGPU_MEMORY": str(memory)})
+        agent.node = node
         eventually(f"{node} is there", lambda: self.redis.cli("EXISTS", "node:" + node) == "1")
         return agent
 
@@ -52,9 +54,12 @@ class Case(unittest.TestCase):
         return subprocess.run([sys.executable, "-m", "vcuda_peers", *words], capture_output=True, text=True,
                               timeout=seconds, env=environment({"PYTHONPATH": PACKAGE}), stdin=subprocess.DEVNULL)
 
-    def train(self, *shape, more=()):
+    def run_program(self, program, *words, more=()):
         return self.peers("run", self.network, "--vcuda", os.path.join(BIN, "vcuda"), *more, "--", sys.executable,
-                          os.path.join(HERE, "train.py"), *map(str, shape))
+                          os.path.join(HERE, program), *map(str, words))
+
+    def train(self, *shape, more=()):
+        return self.run_program("train.py", *shape, more=more)
 
     def refused(self, got, sentence):
         self.assertEqual(got.returncode, 1, got.stdout + got.stderr)
@@ -74,6 +79,12 @@ class Training(Case):
         for one in status["workers"]:
             self.assertTrue(one["modules"] and one["allocated_bytes"], status)
 
+    def test_a_model_on_the_meta_device_is_filled_where_it_lies(self):
+        for node in (ADA, BOB):
+            self.worker(node)
+        got = self.run_program("weights.py", self.folder)
+        self.assertEqual((got.returncode, got.stdout), (0, "right\n"), got.stdout + got.stderr)
+
     def test_a_model_that_fits_nowhere_is_refused_with_the_numbers(self):
         for node in (ADA, BOB):
             self.worker(node)
@@ -82,6 +93,55 @@ class Training(Case):
         self.refused(got, "refused: the model needs 320.0 MiB (4 times its 80.0 MiB of weights")
         self.assertIn(ADA + ": ", got.stderr)
         self.assertIn(BOB + ": ", got.stderr)
+
+
+class Failure(Case):
+    def job(self, name, *words, more=()):
+        folder = os.path.join(self.folder, name)
+        os.makedirs(folder, exist_ok=True)
+        return self.run_program("job.py", folder, *words, more=more)
+
+    def final(self, got):
+        self.assertEqual(got.returncode, 0, got.stdout + got.stderr)
+        return got.stdout.split("final ", 1)[1].strip()
+
+    def test_workers_die_in_mid_training(self):
+        """Each in a step that is drawn; what is left resumes from the last checkpoint, to the bits of a job that nobody disturbed."""
+        agents = [self.worker(node) for node in (ADA, BOB, CID, DAN)]
+        undisturbed = self.final(self.job("undisturbed", 12))
+        seed = random.randrange(1 << 32)
+        draw = random.Random(seed)
+        dead, steps = draw.sample(agents, 3), sorted(draw.sample(range(12), 3))
+        with self.subTest(seed=seed):
+            got = self.job("disturbed", 12, *(f"{agent.pid}@{step}" for agent, step in zip(dead, steps)))
+            self.assertEqual(self.final(got), undisturbed, got.stderr)
+            self.assertEqual([int(line.split()[2]) for line in got.stdout.splitlines() if line.startswith("begins")],
+                             [0] + [step // 2 * 2 for step in steps], got.stdout + got.stderr)
+            for agent in dead:
+                self.assertIn(f"PeerLost: lab lost {agent.node}, with", got.stderr)
+
+
+    def test_a_newest_checkpoint_that_is_torn(self):
+        """The one before it is taken, and the job ends with the bits of one that nobody disturbed."""
+        self.worker(ADA)
+        undisturbed = self.final(self.job("undisturbed", 8))
+        self.final(self.job("torn", 6))
+        newest = os.path.join(self.folder, "torn", "checkpoints", "step-000000000006.pt")
+        os.truncate(newest, os.path.getsize(newest) // 2)
+        got = self.job("torn", 8)
+        self.assertIn("begins at 4 on ", got.stdout, got.stderr)
+        self.assertIn(f"the checkpoint {newest} is broken; the one before it is taken", got.stderr)
+        self.assertEqual(self.final(got), undisturbed)
+        self.assertEqual(sorted(os.listdir(os.path.dirname(newest))), [f"step-{step:012}.pt" for step in (6, 8)])
+
+    def test_without_a_retry_the_status_says_that_a_worker_was_lost(self):
+        agent = self.worker(ADA)
+        got = self.job("one", 4, f"{agent.pid}@1", more=("--retries", "0"))
+        self.assertEqual(got.returncode, 75, got.stdout + got.stderr)
+        agent = self.worker(BOB)
+        got = self.job("two", 4, f"{agent.pid}@1", more=("--retries", "1", "--workers", BOB))
+        self.assertEqual(got.returncode, 1, got.stdout + got.stderr)
+        self.assertEqual(got.stderr.splitlines()[-1], "vcuda-peers: lab has no worker left")
 
 
 class Directory(Case):
@@ -134,6 +194,12 @@ class BadInput(Case):
             with self.subTest(sentence):
                 self.refused(self.peers("status", self.write("bad.yaml", text, mode)), sentence)
         self.refused(self.peers("status", "/nowhere.yaml"), "/nowhere.yaml: No such file or directory")
+
+    def test_arguments_of_a_model(self):
+        for node in (ADA, BOB):
+            self.worker(node)
+        got = self.run_program("refusals.py", self.folder)
+        self.assertEqual((got.returncode, got.stdout), (0, "right\n"), got.stdout + got.stderr)
 
     def test_workers(self):
         self.refused(self.train(8, 1, 1), "lab has no worker")

@@ -63,7 +63,7 @@ assert {weight.grad.device.type for weight in model.parameters()} == {"cuda"}
 same(model, remote)
 model.zero_grad()
 same(model, model.step((inputs, targets), mean))
-here = DistributedModel(copy.deepcopy(native))  # to add gradients of pieces up takes a kernel: on the CPU
+here = DistributedModel.of(copy.deepcopy(native))  # to add gradients of pieces up takes a kernel: on the CPU
 here.zero_grad()
 same(here, here.step((inputs, targets), mean, micro_batches=4))
 try:
