@@ -85,6 +85,11 @@ class Training(Case):
         got = self.run_program("weights.py", self.folder)
         self.assertEqual((got.returncode, got.stdout), (0, "right\n"), got.stdout + got.stderr)
 
+    def test_models_and_a_trainer_of_hugging_face_on_the_cpu(self):
+        self.worker(ADA)
+        got = self.run_program("frameworks.py", self.folder)
+        self.assertEqual((got.returncode, got.stdout.splitlines()[-1:]), (0, ["right"]), got.stdout + got.stderr)
+
     def test_a_model_that_fits_nowhere_is_refused_with_the_numbers(self):
         for node in (ADA, BOB):
             self.worker(node)
@@ -142,6 +147,45 @@ class Failure(Case):
         got = self.job("two", 4, f"{agent.pid}@1", more=("--retries", "1", "--workers", BOB))
         self.assertEqual(got.returncode, 1, got.stdout + got.stderr)
         self.assertEqual(got.stderr.splitlines()[-1], "vcuda-peers: lab has no worker left")
+
+
+class Verification(Case):
+    def verified(self, *words):
+        got = self.run_program("verified.py", *words)
+        self.assertEqual(got.returncode, 0, got.stdout + got.stderr)
+        complaints = self.redis.cli("LRANGE", "peer-complaints", "0", "-1").splitlines()
+        self.redis.cli("DEL", "peer-complaints")
+        return json.loads(got.stdout), [json.loads(line)["worker"] for line in complaints if line], got.stderr
+
+    def test_a_wrong_stage_is_found(self):
+        """In its outputs and in its gradients. Of two workers both are named; a third decides."""
+        for node in (ADA, BOB):
+            self.worker(node)
+        status, complaints, _ = self.verified("-", "forward", 1)
+        self.assertEqual((status["state"], status["verified"], status["unverified"], complaints), ("running", 9, 0, []), status)
+        for which in ("forward", "backward"):
+            status, complaints, said = self.verified(BOB, which, 1)
+            self.assertEqual(status["state"], "disputed")
+            self.assertEqual({tuple(sorted(one["workers"])) for one in status["disputes"]}, {(ADA, BOB)})
+            self.assertEqual({one["wrong"] for one in status["disputes"]}, {None})
+            self.assertEqual(len(status["disputes"]), 9 if which == "forward" else 8, status)  # the last one has no gradients
+            self.assertEqual(sorted(set(complaints)), [ADA, BOB])
+            self.assertIn("nobody could decide which is wrong", said)
+        self.worker(CID)
+        for node in (ADA, CID):
+            status, complaints, said = self.verified(node, "forward", 1)
+            self.assertEqual({one["wrong"] for one in status["disputes"]}, {node})
+            self.assertEqual(set(complaints), {node})
+            self.assertIn(f"a third worker says that {node} is wrong", said)
+
+    def test_a_share_is_drawn_by_a_seed(self):
+        for node in (ADA, BOB):
+            self.worker(node)
+        status, complaints, _ = self.verified("-", "forward", 0.3)
+        first = [status["verified"], complaints, status["unverified"]]
+        self.assertEqual(first[1:], [[], 0])
+        self.assertTrue(0 < first[0] < 9, first)
+        self.assertEqual(self.verified("-", "forward", 0.3)[0]["verified"], first[0])
 
 
 class Directory(Case):

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import sys
+import warnings
 
 import accelerate
 import safetensors
@@ -15,6 +16,7 @@ import torch
 
 from . import checkpoint as checkpoints
 from .errors import PeerLost, PeersError
+from .verify import Verifier
 
 # Of a weight's bytes, beside the weight: its gradient, and what the optimizer keeps.
 STATE = {"SGD": 0, "Adam": 2, "AdamW": 2, "NAdam": 2, "RAdam": 2, "RMSprop": 1, "Adagrad": 1, "Adadelta": 2, "Adamax": 2}
@@ -46,6 +48,8 @@ class DistributedModel(torch.nn.Module):
 
     def __call__(self, *arguments, **named):
         with self.job.watch() if self.job else contextlib.nullcontext():
+            if self.job:
+                self.job.draw()
             return super().__call__(*arguments, **named)
 
     def backward(self, loss, **more):
@@ -88,6 +92,7 @@ class DistributedOptimizer:
 class _Steps:
     def step(self, *arguments, **named):
         with self.job.watch():
+            self.job.settle()
             loss = super().step(*arguments, **named)
             self.job.stepped()
             return loss
@@ -103,8 +108,8 @@ class UserNode:
             raise PeersError("this program has no workers: start it with vcuda-peers run NETWORK.yaml -- ...") from None
         self.network, self._tell, self._refused = said["network"], said.get("tell"), said.get("refused", {})
         self.workers = [node for node, devices in said["workers"] for _ in range(devices)]  # of each GPU
-        self._model = self._optimizer = self._folder = self._loss = self._newest = None
-        self._step, self._every = 0, 1
+        self._model = self._optimizer = self._folder = self._loss = self._newest = self._verifier = None
+        self._step, self._every, self._disputes = 0, 1, []
         self._hook, sys.excepthook = sys.excepthook, self._ended
         there = torch.cuda.device_count()
         if there != len(self.workers):
@@ -137,6 +142,24 @@ class UserNode:
             if not gone:
                 raise
             raise PeerLost(f"{self.network} lost {', '.join(gone)}, with the part of the model there") from error
+
+    def draw(self):
+        """Before a forward: whether a second worker computes a stage of it, too."""
+        if self._verifier:
+            self._verifier.draw()
+
+    def settle(self):
+        """What is computed by a second worker is compared now."""
+        if self._verifier:
+            self._verifier.settle()
+
+    def _dispute(self, first, second, wrong):
+        between = f"{first} and {second} differ in a stage of step {self._step}"
+        said = f"{between}; {f'a third worker says that {wrong} is wrong' if wrong else 'nobody could decide which is wrong'}"
+        self._disputes.append({"step": self._step, "workers": [first, second], "wrong": wrong})
+        for worker in [wrong] if wrong else [first, second]:
+            self.tell(complaint={"worker": worker, "reason": said})
+        warnings.warn(f"{self.network}: {said}", stacklevel=2)
 
     def _ended(self, kind, error, trace):
         """An exception that nobody caught: what a lost worker did ends the program with PeerLost's status."""
@@ -207,7 +230,7 @@ class UserNode:
             raise PeersError(f"the weights {weights} have no '{missing[0]}'")
 
     def create_distributed_model(self, model, optimizer=None, *, workers=None, memory=None, training=True, dtype=None,
-                                 weights=None, micro_batches=1, checkpoint=None, every=100, max_retries=None):
+                                 weights=None, micro_batches=1, checkpoint=None, every=100, max_retries=None, verify=0, seed=None):
         """(MODEL over the workers' GPUs, OPTIMIZER to be called with its arguments but the parameters; None for none).
         MODEL itself is moved. docs/PEERS.md has a row for each argument."""
         if isinstance(model, type):
@@ -218,6 +241,10 @@ class UserNode:
             raise PeersError(f"create_distributed_model wants an optimizer's class, like AdamW, not an object of {type(optimizer).__name__}")
         _whole("micro_batches", micro_batches, 1)
         _whole("every", every, 1)
+        if isinstance(verify, bool) or not isinstance(verify, (int, float)) or not 0 <= verify <= 1:
+            raise PeersError(f"verify is not a share of 0 to 1: {verify!r}")
+        if verify and len(set(self.workers)) < 2:
+            raise PeersError(f"verify wants two workers, and {self.network} has {', '.join(set(self.workers)) or 'none'}")
         if not weights and any(p.is_meta for p in model.parameters()):
             raise PeersError("the model is on the meta device: weights=FOLDER says what fills it")
         if checkpoint:
@@ -233,6 +260,7 @@ class UserNode:
             model = self._place(model.to(dtype=dtype) if dtype else model, copies, weights,
                                 self._devices(workers, memory, free), free)
         self._model, self._folder, self._every = DistributedModel.of(model, self, micro_batches), checkpoint, every
+        self._verifier = Verifier(model, verify, seed, self.workers, self._dispute) if verify else None
         self._optimizer = optimizer and DistributedOptimizer(self, model, optimizer)
         return self._model, self._optimizer
 
@@ -260,10 +288,14 @@ class UserNode:
         self._loss = float(loss)
 
     def check_job_status(self):
-        """{network, state, step, loss, checkpoint, workers}: of each GPU its worker, PyTorch's bytes, the pieces there."""
-        pieces = getattr(self._model, "hf_device_map", {})
-        return {"network": self.network, "state": "running" if self._step else "placed" if self._model else "idle",
-                "step": self._step, "loss": self._loss, "checkpoint": self._newest, "workers": [
+        """{network, state, step, loss, checkpoint, verified, unverified, disputes, workers}: of each GPU its worker, PyTorch's
+        bytes there, and the model's pieces."""
+        self.settle()
+        pieces, done = getattr(self._model, "hf_device_map", {}), self._verifier
+        state = "disputed" if self._disputes else "running" if self._step else "placed" if self._model else "idle"
+        return {"network": self.network, "state": state, "step": self._step, "loss": self._loss, "checkpoint": self._newest,
+                "verified": done.checked if done else 0, "unverified": done.unchecked if done else 0,
+                "disputes": list(self._disputes), "workers": [
                     {"worker": node, "device": device, "allocated_bytes": torch.cuda.memory_allocated(device),
                      "modules": [name for name, on in pieces.items() if torch.device(on).index == device]}
                     for device, node in enumerate(self.workers)]}
