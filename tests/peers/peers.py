@@ -4,19 +4,22 @@
 
     BUILD=build tests/peers/peers.py [CASE ...]      # by a Python with PyTorch, accelerate and PyYAML
 """
+import ast
 import json
 import os
 import random
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "store"), os.path.join(HERE, "..", "stack")]
 from redis_server import Redis, eventually  # noqa: E402
-from stack import BIN, ROOT, Agent, clean, environment  # noqa: E402
+from stack import BIN, ROOT, Agent, clean, environment, start  # noqa: E402
 
 TOKEN = "token-of-the-lab"
 ADA, BOB, CID, DAN = "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"
@@ -40,12 +43,12 @@ class Case(unittest.TestCase):
         os.chmod(path, mode)
         return path
 
-    def worker(self, node, memory=64 << 20):
-        """An agent on a loopback address of its own, by which it is in the directory."""
+    def worker(self, node, memory=64 << 20, fault=""):
+        """An agent on a loopback address of its own, by which it is in the directory; its GPU has FAULT."""
         agent = Agent(os.path.join(self.folder, node), "--address", node, "--token-file", os.path.join(self.folder, "token"), "--set",
                       f"store.registry={self.redis.address}", "--set", f"store.node={node}",
                       "--set", "store.bytes=1MiB",
-                      env={"VCUDA_SOFTGPU_MEMORY": str(memory)})
+                      env={"VCUDA_SOFTGPU_MEMORY": str(memory), "VCUDA_SOFTGPU_FAULT": fault})
         agent.node = node
         eventually(f"{node} is there", lambda: self.redis.cli("EXISTS", "node:" + node) == "1")
         return agent
@@ -157,35 +160,97 @@ class Verification(Case):
         self.redis.cli("DEL", "peer-complaints")
         return json.loads(got.stdout), [json.loads(line)["worker"] for line in complaints if line], got.stderr
 
-    def test_a_wrong_stage_is_found(self):
-        """In its outputs and in its gradients. Of two workers both are named; a third decides."""
+    def named(self, found, wrong, count):
+        """That in COUNT disputes between ADA and BOB, or with CID, a third worker said that WRONG is; nobody: both are named."""
+        status, complaints, said = found
+        self.assertEqual((status["state"], len(status["disputes"]), status["unverified"]), ("disputed", count, 0), status)
+        self.assertEqual({one["wrong"] for one in status["disputes"]}, {wrong})
+        self.assertEqual(set(complaints), {wrong} if wrong else {ADA, BOB})
+        self.assertIn(f"a third worker says that {wrong} is wrong" if wrong else "nobody could decide which is wrong", said)
+        for one in status["disputes"]:
+            self.assertIn(f"{' and '.join(one['workers'])} differ in a stage of step {one['step']}", said)
+            self.assertIn(wrong or BOB, one["workers"])
+
+    def test_a_wrong_gpu_is_found(self):
+        """Every product of BOB's GPU is wrong by a bit. Of two workers both are named, a third decides."""
+        for node, fault in ((ADA, ""), (BOB, "wrong-result=1")):
+            self.worker(node, fault=fault)
+        self.named(self.verified("-", "-", 1), None, 9)
+        self.worker(CID)
+        found = self.verified("-", "-", 1)
+        self.named(found, BOB, len(found[0]["disputes"]))
+        self.assertEqual(found[0]["verified"], 9)
+
+    def test_wrong_gradients_are_found(self):
         for node in (ADA, BOB):
             self.worker(node)
-        status, complaints, _ = self.verified("-", "forward", 1)
+        status, complaints, _ = self.verified("-", "-", 1)
         self.assertEqual((status["state"], status["verified"], status["unverified"], complaints), ("running", 9, 0, []), status)
-        for which in ("forward", "backward"):
-            status, complaints, said = self.verified(BOB, which, 1)
-            self.assertEqual(status["state"], "disputed")
-            self.assertEqual({tuple(sorted(one["workers"])) for one in status["disputes"]}, {(ADA, BOB)})
-            self.assertEqual({one["wrong"] for one in status["disputes"]}, {None})
-            self.assertEqual(len(status["disputes"]), 9 if which == "forward" else 8, status)  # the last one has no gradients
-            self.assertEqual(sorted(set(complaints)), [ADA, BOB])
-            self.assertIn("nobody could decide which is wrong", said)
-        self.worker(CID)
-        for node in (ADA, CID):
-            status, complaints, said = self.verified(node, "forward", 1)
-            self.assertEqual({one["wrong"] for one in status["disputes"]}, {node})
-            self.assertEqual(set(complaints), {node})
-            self.assertIn(f"a third worker says that {node} is wrong", said)
+        self.named(self.verified(BOB, "backward", 1), None, 8)  # the ninth forward has no backward
 
     def test_a_share_is_drawn_by_a_seed(self):
         for node in (ADA, BOB):
             self.worker(node)
-        status, complaints, _ = self.verified("-", "forward", 0.3)
+        status, complaints, _ = self.verified("-", "-", 0.3)
         first = [status["verified"], complaints, status["unverified"]]
         self.assertEqual(first[1:], [[], 0])
         self.assertTrue(0 < first[0] < 9, first)
-        self.assertEqual(self.verified("-", "forward", 0.3)[0]["verified"], first[0])
+        self.assertEqual(self.verified("-", "-", 0.3)[0]["verified"], first[0])
+
+
+class Examples(Case):
+    FOLDER = os.path.join(ROOT, "examples", "peers")
+
+    def test_train(self):
+        """The loop of examples/peers: what two workers began, one goes on with, to the losses of one alone."""
+        agents = [self.worker(node) for node in (ADA, BOB)]
+        program = os.path.join(self.FOLDER, "train.py")
+        words = ["--checkpoint", os.path.join(self.folder, "checkpoints"), "--verify", "1"]
+        got = self.run_program(program, *words, "--epochs", 2)
+        self.assertEqual(got.returncode, 0, got.stdout + got.stderr)
+        agents[1].stop()
+        more = self.run_program(program, *words[:2], "--epochs", 4, more=("--workers", ADA))
+        self.assertEqual(more.returncode, 0, more.stdout + more.stderr)
+        whole = self.run_program(program, "--epochs", 4, more=("--workers", ADA))
+        losses = [[line.split()[-1] for line in one.stdout.splitlines() if line.startswith("Epoch")] for one in (got, more, whole)]
+        self.assertEqual(losses[0] + losses[1][2:], losses[2])
+        status = ast.literal_eval(got.stdout.split("Job Status: ", 1)[1])
+        self.assertEqual((status["state"], status["step"], status["verified"], status["unverified"]), ("running", 4, 4, 0), status)
+
+    def test_serve(self):
+        """The server of examples/peers/serve by its one line, but on the CPU: the routes, and an answer."""
+        agents = [self.worker(node) for node in (ADA, BOB)]
+        model = os.path.join(self.folder, "model")
+        os.makedirs(os.path.join(self.folder, "hub"))  # of which /v1/models tells
+        env = environment({"HF_HUB_OFFLINE": "1", "HF_HOME": self.folder})
+        line = [os.path.join(BIN, "vcuda"), "run", "--agent", "+".join(f"{one.node}:{one.ports['recv']}" for one in agents),
+                "--token-file", os.path.join(self.folder, "token"), "--", sys.executable]
+        subprocess.run([*line, os.path.join(self.FOLDER, "serve", "small_model.py"), model], check=True, env=env, timeout=120,
+                       capture_output=True)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        log = self.write("log", "")
+        with open(log, "w") as out:
+            start([*line, os.path.join(os.path.dirname(sys.executable), "transformers"), "serve", "--device", "cpu", "--port",
+                   str(port), model], env=env, stdout=out, stderr=out)
+
+        def ask(path, body=None):
+            request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body and json.dumps(body).encode(),
+                                             {"content-type": "application/json"})
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)
+
+        def there():
+            try:
+                return ask("/v1/models")
+            except OSError:
+                return None
+        eventually("the server is there", there)
+        said = ask("/v1/chat/completions", {"model": model, "max_tokens": 4, "messages": [{"role": "user", "content": "Once"}]})
+        self.assertEqual(said["choices"][0]["message"]["role"], "assistant")
+        self.assertIn(said["usage"]["completion_tokens"], range(1, 5))
+        self.assertIn("choices", ask("/v1/completions", {"model": model, "max_tokens": 4, "prompt": "Once"}))
 
 
 class Directory(Case):

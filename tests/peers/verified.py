@@ -3,7 +3,7 @@
 
     verified.py WRONG PASS SHARE      WRONG: a worker's ID or -; PASS: forward or backward
 
-WRONG's GPU flips a bit of what each layer there gives, or of its gradients, whichever copy of the layer runs there."""
+On WRONG's GPU a bit of what each layer there gives is flipped, or of its gradients, whichever copy of the layer runs there."""
 import json
 import sys
 import warnings
