@@ -254,6 +254,17 @@ class Examples(Case):
 
 
 class Directory(Case):
+    def test_whom_the_validator_refused_is_not_used(self):
+        for node in (ADA, BOB):
+            self.worker(node)
+        verdict = {"state": "evicted", "reason": "wrong products", "address": f"{BOB}:1", "failures": 1, "until": 0, "checked": 1, "since": 1}
+        self.redis.cli("HSET", "peer:" + BOB, *(str(word) for pair in verdict.items() for word in pair))
+        self.redis.cli("SADD", "peers:lab", BOB)
+        got = self.train(1024, 20, 2)
+        self.refused(got, f"and there is {ADA}: ")
+        self.assertTrue(got.stderr.strip().endswith(f"; refused were {BOB} (wrong products)"), got.stderr)
+        self.refused(self.train(8, 1, 1, more=("--workers", BOB)), f"the validator of lab refused '{BOB}': wrong products")
+
     def status(self):
         got = self.peers("status", self.network, "--json")
         self.assertEqual(got.returncode, 0, got.stderr)

@@ -37,6 +37,8 @@ refused("max_retries is not a whole number of 0 or more: -1", layers(), SGD, max
 refused("3 workers are wanted, and lab has 127.0.0.2, 127.0.0.3", layers(), SGD, workers=3)
 refused("the worker 'eve' is wanted", layers(), SGD, workers=["eve"])
 refused("1024.0 MiB are wanted, and there is 127.0.0.2: ", layers(), SGD, memory=1 << 30)
+refused("verify is not a share of 0 to 1: 2", layers(), SGD, verify=2)
+refused("verify wants two workers, and the job has 127.0.0.2", layers(), SGD, verify=0.5, workers=1)
 refused("resume wants a model that was made with checkpoint=FOLDER", layers(), SGD, then=lambda *_: user.resume())
 
 file = os.path.join(folder, "file")
@@ -67,6 +69,12 @@ with open(path, "r+b") as out:
     out.seek(os.path.getsize(path) // 2)
     out.write(b"\xff\x00\xff\x00")
 refused(f"none of the checkpoints in {kept} is whole: {os.path.basename(path)}", layers(), SGD, checkpoint=kept, then=resume)
+
+# Of two workers one.
+model, _ = user.create_distributed_model(layers(), SGD, workers=["127.0.0.3"], micro_batches=2)
+assert {str(weight.device) for weight in model.parameters()} == {"cuda:1"} and model.micro_batches == 2
+model, _ = user.create_distributed_model(layers(), SGD, memory=1 << 20, dtype=torch.float64)
+assert {(weight.device, weight.dtype) for weight in model.parameters()} == {(torch.device("cuda:0"), torch.float64)}
 
 # The meta device.
 with torch.device("meta"):

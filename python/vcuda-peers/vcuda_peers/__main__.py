@@ -90,8 +90,11 @@ def run(options):
         return [options.vcuda, "run", "--agent", "+".join(w.address for w in mine), "--token-file", joined.token_file,
                 "--", *options.program]
 
-    mine = chosen(directory.workers(joined)[0], options.workers, joined.name)
-    sys.exit(running.run(joined, mine, command_of, options.retries))
+    there, refused = running.usable(joined)
+    for node in options.workers.split(","):
+        if node in refused:
+            raise PeersError(f"the validator of {joined.name} refused '{node}': {refused[node]}")
+    sys.exit(running.run(joined, chosen(there, options.workers, joined.name), refused, command_of, options.retries))
 
 
 def main():

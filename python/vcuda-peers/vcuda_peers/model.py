@@ -243,8 +243,6 @@ class UserNode:
         _whole("every", every, 1)
         if isinstance(verify, bool) or not isinstance(verify, (int, float)) or not 0 <= verify <= 1:
             raise PeersError(f"verify is not a share of 0 to 1: {verify!r}")
-        if verify and len(set(self.workers)) < 2:
-            raise PeersError(f"verify wants two workers, and {self.network} has {', '.join(set(self.workers)) or 'none'}")
         if not weights and any(p.is_meta for p in model.parameters()):
             raise PeersError("the model is on the meta device: weights=FOLDER says what fills it")
         if checkpoint:
@@ -257,10 +255,12 @@ class UserNode:
             copies += 1 + (STATE.get(optimizer.__name__, STATE_UNKNOWN) if optimizer else 0)
         with self.watch():
             free = [torch.cuda.mem_get_info(device)[0] for device in range(len(self.workers))]
-            model = self._place(model.to(dtype=dtype) if dtype else model, copies, weights,
-                                self._devices(workers, memory, free), free)
+            mine = {device: self.workers[device] for device in self._devices(workers, memory, free)}
+            if verify and len(set(mine.values())) < 2:
+                raise PeersError(f"verify wants two workers, and the job has {', '.join(set(mine.values()))}")
+            model = self._place(model.to(dtype=dtype) if dtype else model, copies, weights, list(mine), free)
         self._model, self._folder, self._every = DistributedModel.of(model, self, micro_batches), checkpoint, every
-        self._verifier = Verifier(model, verify, seed, self.workers, self._dispute) if verify else None
+        self._verifier = Verifier(model, verify, seed, mine, self._dispute) if verify else None
         self._optimizer = optimizer and DistributedOptimizer(self, model, optimizer)
         return self._model, self._optimizer
 

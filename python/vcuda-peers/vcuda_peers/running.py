@@ -19,6 +19,15 @@ from .errors import PeerLost, PeersError
 MOST_LINE = 1 << 16
 
 
+def usable(joined):
+    """(the workers, but for whom the validator refused; {worker: why it was}). A network may have no validator."""
+    refused = {}
+    with contextlib.suppress(PeersError):  # a user may read nothing but the workers
+        refused = {node: said.get("reason", "") for node, said in directory.verdicts(joined).items()
+                   if said.get("state") in ("refused", "evicted")}
+    return [one for one in directory.workers(joined)[0] if one.node not in refused], refused
+
+
 def answers(worker, seconds=2):
     """Whether WORKER's agent is there: its entry outlives it by 10 s."""
     host, _, port = worker.address.rpartition(":")
@@ -47,7 +56,7 @@ def _once(command, said, hear):
             program.wait(0.2)
 
 
-def run(joined, mine, command_of, retries):
+def run(joined, mine, refused, command_of, retries):
     """The program's exit status in the end. It begins on the workers MINE; COMMAND_OF(workers) is it over them."""
     def hear(what):
         nonlocal retries
@@ -62,14 +71,15 @@ def run(joined, mine, command_of, retries):
     wanted, attempt = {one.node for one in mine}, 0
     with tempfile.TemporaryDirectory(prefix="vcuda-peers-") as folder, open(os.path.join(folder, "tell"), "a+") as said:
         while True:
-            os.environ["VCUDA_PEERS"] = json.dumps({"network": joined.name, "tell": said.name,
+            os.environ["VCUDA_PEERS"] = json.dumps({"network": joined.name, "tell": said.name, "refused": refused,
                                                     "workers": [[one.node, one.devices] for one in mine]})
             status = _once(command_of(mine), said, hear)
             if status != PeerLost.STATUS or attempt >= (retries or 0):
                 return status
             time.sleep(min(2 ** attempt, 20) / 2)  # who starts an agent again has a moment
             attempt += 1
-            mine = [one for one in directory.workers(joined)[0] if one.node in wanted and answers(one)]
+            there, refused = usable(joined)
+            mine = [one for one in there if one.node in wanted and answers(one)]
             if not mine:
                 raise PeersError(f"{joined.name} has no worker left")
             print(f"vcuda-peers: a worker was lost: attempt {attempt} of {retries}, over "

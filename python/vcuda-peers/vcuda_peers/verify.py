@@ -128,6 +128,7 @@ class Verifier:
     """Draws micro-batches and stages by SEED. A difference goes to DISPUTE(first worker, second, who is wrong or None)."""
 
     def __init__(self, model, share, seed, workers, dispute):
+        """WORKERS: {device: its worker} of those that the job may have."""
         self.share, self.random, self.workers, self.dispute, self.job = share, random.Random(seed), workers, dispute, model.job
         self.record, self.checked, self.unchecked, self.kinds = None, 0, 0, {}
         modules, self.stages = dict(model.named_modules()), []
@@ -155,22 +156,26 @@ class Verifier:
         if record is None:
             return
         record.close()
-        first, heard = record.device, []
-        others = list({name: device for device, name in enumerate(self.workers) if name != self.workers[first]}.values())
-        for device in self.random.sample(others, len(others))[:2]:  # the second worker, then who decides
-            if record.out is not None:
-                with contextlib.suppress(*UNCOPIED):
-                    heard.append((device, record.again(device, self.job)))
-            if not heard:
-                self.unchecked += 1
-                return
-            if len(heard) == 1 and self._agree(record.out + record.back, heard[0][1], (first, device)):
-                self.checked += 1
-                return
+        first, name = record.device, self.workers.get
+        others = list({name(device): device for device in self.workers if name(device) != name(first)}.values())
+        second, *third = self.random.sample(others, len(others))[:2]
+        mine, theirs = (record.out or []) + record.back, self._again(record, second)
+        if theirs is None:
+            self.unchecked += 1
+            return
         self.checked += 1
-        (second, theirs), *third = heard
+        if self._agree(mine, theirs, (first, second)):
+            return
         wrong = None
-        for judge, words in third:
-            right = self._agree(record.out + record.back, words, (first, judge)), self._agree(theirs, words, (second, judge))
-            wrong = {(True, False): self.workers[second], (False, True): self.workers[first]}.get(right)
-        self.dispute(self.workers[first], self.workers[second], wrong)
+        for judge in third:
+            said = self._again(record, judge) or []
+            right = self._agree(mine, said, (first, judge)), self._agree(theirs, said, (second, judge))
+            wrong = {(True, False): name(second), (False, True): name(first)}.get(right)
+        self.dispute(name(first), name(second), wrong)
+
+    def _again(self, record, device):
+        """None where it cannot be."""
+        if record.out is not None:
+            with contextlib.suppress(*UNCOPIED):
+                return record.again(device, self.job)
+        return None
