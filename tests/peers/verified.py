@@ -53,9 +53,10 @@ layers = torch.nn.Sequential(*(Layer(WIDTH, WIDTH, bias=False) for _ in range(LA
 model, optimizer = user.create_distributed_model(layers, HostSGD, verify=share, seed=3)
 optimizer(lr=0.1)
 for step in range(STEPS):
-    model.step((torch.randn(4, WIDTH), torch.randn(4, WIDTH)), lambda out, want: (out.cpu() - want).square().mean())
+    loss = model.step((torch.randn(4, WIDTH), torch.randn(4, WIDTH)), lambda out, want: (out.cpu() - want).square().mean())
     optimizer.step()
     optimizer.zero_grad()
+    user.report(loss=loss)
 with torch.no_grad():
     model(torch.randn(4, WIDTH))
 assert all(type(p) is torch.nn.Parameter for p in model.parameters()) and len(list(model.parameters())) == LAYERS

@@ -238,7 +238,8 @@ class UserNode:
         if not isinstance(model, torch.nn.Module) or not any(True for _ in model.parameters()):
             raise PeersError(f"create_distributed_model wants a model with parameters, not {type(model).__name__}")
         if optimizer and not (isinstance(optimizer, type) and issubclass(optimizer, torch.optim.Optimizer)):
-            raise PeersError(f"create_distributed_model wants an optimizer's class, like AdamW, not an object of {type(optimizer).__name__}")
+            raise PeersError("create_distributed_model wants an optimizer's class, like AdamW, not an object of "
+                             f"{type(optimizer).__name__}")
         _whole("micro_batches", micro_batches, 1)
         _whole("every", every, 1)
         if isinstance(verify, bool) or not isinstance(verify, (int, float)) or not 0 <= verify <= 1:

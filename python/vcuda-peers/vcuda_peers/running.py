@@ -4,6 +4,7 @@
 The program has no directory. It writes lines of JSON into a file of ours, `tell` of VCUDA_PEERS.
 """
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from . import directory
 from .errors import PeerLost, PeersError
 
 MOST_LINE = 1 << 16
+PR_SET_PDEATHSIG = 1
 
 
 def usable(joined):
@@ -37,31 +39,41 @@ def answers(worker, seconds=2):
     return False
 
 
+def _with_us():
+    """Of a program before it begins: it ends when we do."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
 def _once(command, said, hear):
     """Its exit status; HEAR gets each object that it wrote into SAID."""
     try:
-        program = subprocess.Popen(command)
+        program = subprocess.Popen(command, preexec_fn=_with_us)
     except OSError as error:
         raise PeersError(f"{command[0]}: {error.strerror}") from None
-    signal.signal(signal.SIGTERM, lambda *_: program.terminate())
-    signal.signal(signal.SIGINT, lambda *_: None)  # a terminal sends it to the program, too
-    while True:
-        status = program.poll()
-        for line in iter(lambda: said.readline(MOST_LINE), ""):
-            with contextlib.suppress(ValueError, AttributeError, TypeError):
-                hear(json.loads(line))
-        if status is not None:
-            return status if status >= 0 else 128 - status
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            program.wait(0.2)
+    mine = {signal.SIGTERM: lambda *_: program.terminate(),
+            signal.SIGINT: lambda *_: None}  # a terminal sends it to the program, too
+    before = {number: signal.signal(number, does) for number, does in mine.items()}
+    try:
+        while True:
+            status = program.poll()
+            for line in iter(lambda: said.readline(MOST_LINE), ""):
+                with contextlib.suppress(ValueError, AttributeError, TypeError):
+                    hear(json.loads(line))
+            if status is not None:
+                return status if status >= 0 else 128 - status
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                program.wait(0.2)
+    finally:
+        for number, does in before.items():
+            signal.signal(number, does)
 
 
 def run(joined, mine, refused, command_of, retries):
     """The program's exit status in the end. It begins on the workers MINE; COMMAND_OF(workers) is it over them."""
     def hear(what):
         nonlocal retries
-        if retries is None:
-            retries = what.get("max_retries")
+        if retries is None and isinstance(what.get("max_retries"), int):
+            retries = what["max_retries"]
         if "complaint" in what:
             try:
                 directory.complain(joined, json.dumps(what["complaint"]))
