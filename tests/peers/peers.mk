@@ -1,10 +1,12 @@
 # tests/peers: python/vcuda-peers over a real Redis. Not part of `make test`: it fetches PyTorch once
 # (tests/torch).
+PEERS_PYTHON := $(CACHE)/torch-2.11.0/bin/python
+
 .PHONY: test-peers
 test-peers: run-peers run-peers_validator ## a model over several people's GPUs (fetches 1 GB once)
 $(call add_test,peers,tests/peers/peers.py,all, \
 	tests/torch/install.sh $(CACHE) --peers 2.11.0 && BUILD=$(BUILD) timeout 1200 \
-	$(call TORCH_PYTHON,2.11.0) tests/peers/peers.py)
+	$(PEERS_PYTHON) tests/peers/peers.py)
 $(call add_test,peers_validator,tests/peers/validator.py,all, \
 	tests/torch/install.sh $(CACHE) --peers 2.11.0 && BUILD=$(BUILD) timeout 720 \
-	$(call TORCH_PYTHON,2.11.0) tests/peers/validator.py)
+	$(PEERS_PYTHON) tests/peers/validator.py)
