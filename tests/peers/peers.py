@@ -4,21 +4,27 @@
 
     BUILD=build tests/peers/peers.py [CASE ...]      # by a Python with PyTorch, accelerate and PyYAML
 """
+import ast
 import json
 import os
+import random
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "store"), os.path.join(HERE, "..", "stack")]
 from redis_server import Redis, eventually  # noqa: E402
-from stack import BIN, ROOT, Agent, clean, environment  # noqa: E402
+from stack import BIN, ROOT, Agent, alive, clean, environment, start  # noqa: E402
 
 TOKEN = "token-of-the-lab"
-ADA, BOB = "127.0.0.2", "127.0.0.3"
+LARGE = os.environ.get("VCUDA_PEERS_LARGE")
+ADA, BOB, CID, DAN = "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"
 PACKAGE = os.path.join(ROOT, "python", "vcuda-peers")
 
 
@@ -40,22 +46,26 @@ class Case(unittest.TestCase):
         os.chmod(path, mode)
         return path
 
-    def worker(self, node, memory=64 << 20):
-        """An agent on a loopback address of its own, by which it is in the directory."""
+    def worker(self, node, memory=64 << 20, fault=""):
+        """An agent on a loopback address of its own, by which it is in the directory; its GPU has FAULT."""
         agent = Agent(os.path.join(self.folder, node), "--address", node, "--token-file", os.path.join(self.folder, "token"), "--set",
                       f"store.registry={self.redis.address}", "--set", f"store.node={node}",
                       "--set", "store.bytes=1MiB",
-                      env={"VCUDA_SOFTGPU_MEMORY": str(memory)})
+                      env={"VCUDA_SOFTGPU_MEMORY": str(memory), "VCUDA_SOFTGPU_FAULT": fault})
+        agent.node = node
         eventually(f"{node} is there", lambda: self.redis.cli("EXISTS", "node:" + node) == "1")
         return agent
 
     def peers(self, *words, seconds=120):
         return subprocess.run([sys.executable, "-m", "vcuda_peers", *words], capture_output=True, text=True,
-                              timeout=seconds, env=environment({"PYTHONPATH": PACKAGE}), stdin=subprocess.DEVNULL)
+                              timeout=seconds * (4 if LARGE else 1), env=environment({"PYTHONPATH": PACKAGE}), stdin=subprocess.DEVNULL)
+
+    def run_program(self, program, *words, more=()):
+        return self.peers("run", self.network, "--vcuda", os.path.join(BIN, "vcuda"), *more, "--", sys.executable,
+                          os.path.join(HERE, program), *map(str, words))
 
     def train(self, *shape, more=()):
-        return self.peers("run", self.network, "--vcuda", os.path.join(BIN, "vcuda"), *more, "--", sys.executable,
-                          os.path.join(HERE, "train.py"), *map(str, shape))
+        return self.run_program("train.py", *shape, more=more)
 
     def refused(self, got, sentence):
         self.assertEqual(got.returncode, 1, got.stdout + got.stderr)
@@ -75,6 +85,30 @@ class Training(Case):
         for one in status["workers"]:
             self.assertTrue(one["modules"] and one["allocated_bytes"], status)
 
+    def test_a_model_that_three_workers_hold_and_none_alone(self):
+        """Its gradients are the CPU's; in one worker it is refused with the numbers. VCUDA_PEERS_LARGE=1: 600 MiB over 3 of 512."""
+        memory, width, count = (512 << 20, 1024, 150) if LARGE else (128 << 20, 512, 90)
+        size = width * width * 4 * count / 2**20
+        for node in (ADA, BOB, CID):
+            self.worker(node, memory)
+        got = self.train(width, count, 4, "SGD")
+        self.assertEqual((got.returncode, got.stdout.splitlines()[-1:]), (0, ["right"]), got.stdout + got.stderr)
+        status = json.loads(got.stdout.split("status ", 1)[1].splitlines()[0])
+        self.assertTrue(all(one["modules"] for one in status["workers"]) and len(status["workers"]) == 3, status)
+        self.refused(self.train(width, count, 4, "SGD", more=("--workers", BOB)), f"refused: the model needs {2 * size:.1f} MiB "
+                     f"(2 times its {size:.1f} MiB of weights, and 10% of a GPU kept free), and there is {BOB}: ")
+
+    def test_a_model_on_the_meta_device_is_filled_where_it_lies(self):
+        for node in (ADA, BOB):
+            self.worker(node)
+        got = self.run_program("weights.py", self.folder)
+        self.assertEqual((got.returncode, got.stdout), (0, "right\n"), got.stdout + got.stderr)
+
+    def test_models_and_a_trainer_of_hugging_face_on_the_cpu(self):
+        self.worker(ADA)
+        got = self.run_program("frameworks.py", self.folder)
+        self.assertEqual((got.returncode, got.stdout.splitlines()[-1:]), (0, ["right"]), got.stdout + got.stderr)
+
     def test_a_model_that_fits_nowhere_is_refused_with_the_numbers(self):
         for node in (ADA, BOB):
             self.worker(node)
@@ -85,7 +119,182 @@ class Training(Case):
         self.assertIn(BOB + ": ", got.stderr)
 
 
+class Failure(Case):
+    def job(self, name, *words, more=()):
+        folder = os.path.join(self.folder, name)
+        os.makedirs(folder, exist_ok=True)
+        return self.run_program("job.py", folder, *words, more=more)
+
+    def final(self, got):
+        self.assertEqual(got.returncode, 0, got.stdout + got.stderr)
+        return got.stdout.split("final ", 1)[1].strip()
+
+    def test_workers_die_in_mid_training(self):
+        """Each in a step that is drawn; what is left resumes from the last checkpoint, to the bits of a job that nobody disturbed."""
+        agents = [self.worker(node) for node in (ADA, BOB, CID, DAN)]
+        undisturbed = self.final(self.job("undisturbed", 12))
+        seed = random.randrange(1 << 32)
+        draw = random.Random(seed)
+        dead, steps = draw.sample(agents, 3), sorted(draw.sample(range(12), 3))
+        with self.subTest(seed=seed):
+            got = self.job("disturbed", 12, *(f"{agent.pid}@{step}" for agent, step in zip(dead, steps)))
+            self.assertEqual(self.final(got), undisturbed, got.stderr)
+            self.assertEqual([int(line.split()[2]) for line in got.stdout.splitlines() if line.startswith("begins")],
+                             [0] + [step // 2 * 2 for step in steps], got.stdout + got.stderr)
+            for agent in dead:
+                self.assertIn(f"PeerLost: lab lost {agent.node}, with", got.stderr)
+
+
+    def test_the_program_ends_with_who_started_it(self):
+        """Also where that is killed; a signal to end is passed on."""
+        self.worker(ADA)
+        program = self.write("program.py", "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)\n")
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            run = start([sys.executable, "-m", "vcuda_peers", "run", self.network, "--vcuda", os.path.join(BIN, "vcuda"), "--",
+                         sys.executable, program], stdout=subprocess.PIPE, text=True, env=environment({"PYTHONPATH": PACKAGE}))
+            pid = int(run.stdout.readline())
+            run.send_signal(number)
+            eventually("the program has ended", lambda: not alive(pid))
+            self.assertEqual(run.wait(60), -9 if number == signal.SIGKILL else 128 + 15)
+
+    def test_a_newest_checkpoint_that_is_torn(self):
+        """The one before it is taken, and the job ends with the bits of one that nobody disturbed."""
+        self.worker(ADA)
+        undisturbed = self.final(self.job("undisturbed", 8))
+        self.final(self.job("torn", 6))
+        newest = os.path.join(self.folder, "torn", "checkpoints", "step-000000000006.pt")
+        os.truncate(newest, os.path.getsize(newest) // 2)
+        got = self.job("torn", 8)
+        self.assertIn("begins at 4 on ", got.stdout, got.stderr)
+        self.assertIn(f"the checkpoint {newest} is broken; the one before it is taken", got.stderr)
+        self.assertEqual(self.final(got), undisturbed)
+        self.assertEqual(sorted(os.listdir(os.path.dirname(newest))), [f"step-{step:012}.pt" for step in (6, 8)])
+
+    def test_without_a_retry_the_status_says_that_a_worker_was_lost(self):
+        agent = self.worker(ADA)
+        got = self.job("one", 4, f"{agent.pid}@1", more=("--retries", "0"))
+        self.assertEqual(got.returncode, 75, got.stdout + got.stderr)
+        agent = self.worker(BOB)
+        got = self.job("two", 4, f"{agent.pid}@1", more=("--retries", "1", "--workers", BOB))
+        self.assertEqual(got.returncode, 1, got.stdout + got.stderr)
+        self.assertEqual(got.stderr.splitlines()[-1], "vcuda-peers: lab has no worker left")
+
+
+class Verification(Case):
+    def verified(self, *words):
+        got = self.run_program("verified.py", *words)
+        self.assertEqual(got.returncode, 0, got.stdout + got.stderr)
+        complaints = self.redis.cli("LRANGE", "peer-complaints", "0", "-1").splitlines()
+        self.redis.cli("DEL", "peer-complaints")
+        return json.loads(got.stdout), [json.loads(line)["worker"] for line in complaints if line], got.stderr
+
+    def named(self, found, wrong, count):
+        """That in COUNT disputes between ADA and BOB, or with CID, a third worker said that WRONG is; nobody: both are named."""
+        status, complaints, said = found
+        self.assertEqual((status["state"], len(status["disputes"]), status["unverified"]), ("disputed", count, 0), status)
+        self.assertEqual({one["wrong"] for one in status["disputes"]}, {wrong})
+        self.assertEqual(set(complaints), {wrong} if wrong else {ADA, BOB})
+        self.assertIn(f"a third worker says that {wrong} is wrong" if wrong else "nobody could decide which is wrong", said)
+        for one in status["disputes"]:
+            self.assertIn(f"{' and '.join(one['workers'])} differ in a stage of step {one['step']}", said)
+            self.assertIn(wrong or BOB, one["workers"])
+
+    def test_a_wrong_gpu_is_found(self):
+        """Every product of BOB's GPU is wrong by a bit. Of two workers both are named, a third decides."""
+        for node, fault in ((ADA, ""), (BOB, "wrong-result=1")):
+            self.worker(node, fault=fault)
+        self.named(self.verified("-", "-", 1), None, 9)
+        self.worker(CID)
+        found = self.verified("-", "-", 1)
+        self.named(found, BOB, len(found[0]["disputes"]))
+        self.assertEqual(found[0]["verified"], 9)
+
+    def test_wrong_gradients_are_found(self):
+        for node in (ADA, BOB):
+            self.worker(node)
+        status, complaints, _ = self.verified("-", "-", 1)
+        self.assertEqual((status["state"], status["verified"], status["unverified"], complaints), ("running", 9, 0, []), status)
+        self.named(self.verified(BOB, "backward", 1), None, 8)  # the ninth forward has no backward
+
+    def test_a_share_is_drawn_by_a_seed(self):
+        for node in (ADA, BOB):
+            self.worker(node)
+        status, complaints, _ = self.verified("-", "-", 0.3)
+        first = [status["verified"], complaints, status["unverified"]]
+        self.assertEqual(first[1:], [[], 0])
+        self.assertTrue(0 < first[0] < 9, first)
+        self.assertEqual(self.verified("-", "-", 0.3)[0]["verified"], first[0])
+        plain = self.verified("-", "-", 0)[0]
+        self.assertEqual((plain["verified"], plain["loss"]), (0, status["loss"]))  # to be looked at changes nothing
+
+
+class Examples(Case):
+    FOLDER = os.path.join(ROOT, "examples", "peers")
+
+    def test_train(self):
+        """The loop of examples/peers: what two workers began, one goes on with, to the losses of one alone."""
+        agents = [self.worker(node) for node in (ADA, BOB)]
+        program = os.path.join(self.FOLDER, "train.py")
+        words = ["--checkpoint", os.path.join(self.folder, "checkpoints"), "--verify", "1"]
+        got = self.run_program(program, *words, "--epochs", 2)
+        self.assertEqual(got.returncode, 0, got.stdout + got.stderr)
+        agents[1].stop()
+        more = self.run_program(program, *words[:2], "--epochs", 4, more=("--workers", ADA))
+        self.assertEqual(more.returncode, 0, more.stdout + more.stderr)
+        whole = self.run_program(program, "--epochs", 4, more=("--workers", ADA))
+        losses = [[line.split()[-1] for line in one.stdout.splitlines() if line.startswith("Epoch")] for one in (got, more, whole)]
+        self.assertEqual(losses[0] + losses[1][2:], losses[2])
+        status = ast.literal_eval(got.stdout.split("Job Status: ", 1)[1])
+        self.assertEqual((status["state"], status["step"], status["verified"], status["unverified"]), ("running", 4, 4, 0), status)
+
+    def test_serve(self):
+        """The server of examples/peers/serve by its one line, but on the CPU: the routes, and an answer."""
+        agents = [self.worker(node) for node in (ADA, BOB)]
+        model = os.path.join(self.folder, "model")
+        os.makedirs(os.path.join(self.folder, "hub"))  # of which /v1/models tells
+        env = environment({"HF_HUB_OFFLINE": "1", "HF_HOME": self.folder})
+        line = [os.path.join(BIN, "vcuda"), "run", "--agent", "+".join(f"{one.node}:{one.ports['recv']}" for one in agents),
+                "--token-file", os.path.join(self.folder, "token"), "--", sys.executable]
+        subprocess.run([*line, os.path.join(self.FOLDER, "serve", "small_model.py"), model], check=True, env=env, timeout=120,
+                       capture_output=True)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        log = self.write("log", "")
+        with open(log, "w") as out:
+            start([*line, os.path.join(os.path.dirname(sys.executable), "transformers"), "serve", "--device", "cpu", "--port",
+                   str(port), model], env=env, stdout=out, stderr=out)
+
+        def ask(path, body=None):
+            request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body and json.dumps(body).encode(),
+                                             {"content-type": "application/json"})
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)
+
+        def there():
+            try:
+                return ask("/v1/models")
+            except OSError:
+                return None
+        eventually("the server is there", there)
+        said = ask("/v1/chat/completions", {"model": model, "max_tokens": 4, "messages": [{"role": "user", "content": "Once"}]})
+        self.assertEqual(said["choices"][0]["message"]["role"], "assistant")
+        self.assertIn(said["usage"]["completion_tokens"], range(1, 5))
+        self.assertIn("choices", ask("/v1/completions", {"model": model, "max_tokens": 4, "prompt": "Once"}))
+
+
 class Directory(Case):
+    def test_whom_the_validator_refused_is_not_used(self):
+        for node in (ADA, BOB):
+            self.worker(node)
+        verdict = {"state": "evicted", "reason": "wrong products", "address": f"{BOB}:1", "failures": 1, "until": 0, "checked": 1, "since": 1}
+        self.redis.cli("HSET", "peer:" + BOB, *(str(word) for pair in verdict.items() for word in pair))
+        self.redis.cli("SADD", "peers:lab", BOB)
+        got = self.train(1024, 20, 2)
+        self.refused(got, f"and there is {ADA}: ")
+        self.assertTrue(got.stderr.strip().endswith(f"; refused were {BOB} (wrong products)"), got.stderr)
+        self.refused(self.train(8, 1, 1, more=("--workers", BOB)), f"the validator of lab refused '{BOB}': wrong products")
+
     def status(self):
         got = self.peers("status", self.network, "--json")
         self.assertEqual(got.returncode, 0, got.stderr)
@@ -135,6 +344,12 @@ class BadInput(Case):
             with self.subTest(sentence):
                 self.refused(self.peers("status", self.write("bad.yaml", text, mode)), sentence)
         self.refused(self.peers("status", "/nowhere.yaml"), "/nowhere.yaml: No such file or directory")
+
+    def test_arguments_of_a_model(self):
+        for node in (ADA, BOB):
+            self.worker(node)
+        got = self.run_program("refusals.py", self.folder)
+        self.assertEqual((got.returncode, got.stdout), (0, "right\n"), got.stdout + got.stderr)
 
     def test_workers(self):
         self.refused(self.train(8, 1, 1), "lab has no worker")

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a user runs: one step over the workers against the same on the CPU.  Weights and data are small whole numbers,
-so that every order of adding gives the same bits; PyTorch's own kernels carry no PTX: the loss is the host's."""
+so that every order of adding gives the same bits; PyTorch's own kernels carry no PTX: the loss is the host's.
+
+    train.py WIDTH LAYERS BATCH [SGD]     more than 4 layers: each weight has one number in a row, or the sums were not whole"""
 import copy
 import json
 import sys
 
 import torch
-from torch.optim import AdamW
+from torch.optim import SGD, AdamW
+from torch.utils.checkpoint import checkpoint
 
 from vcuda_peers import DistributedModel, PeersError, UserNode
 
 WIDTH, LAYERS, BATCH = (int(word) for word in sys.argv[1:4])
+DENSE, KIND = LAYERS <= 4, SGD if "SGD" in sys.argv else AdamW
 
 
 def whole(*shape):
@@ -25,11 +29,11 @@ torch.manual_seed(7)
 native = torch.nn.Sequential(*(torch.nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(LAYERS)))
 with torch.no_grad():
     for weight in native.parameters():
-        weight.copy_(whole(WIDTH, WIDTH))
+        weight.copy_(whole(WIDTH, WIDTH) if DENSE else torch.eye(WIDTH)[torch.randperm(WIDTH)])
 inputs, targets = whole(BATCH, WIDTH), whole(BATCH, WIDTH)
 user = UserNode()
 try:
-    model, optimizer = user.create_distributed_model(copy.deepcopy(native), AdamW)
+    model, optimizer = user.create_distributed_model(copy.deepcopy(native), KIND)
 except PeersError as error:
     sys.exit(f"refused: {error}")
 try:
@@ -63,7 +67,7 @@ assert {weight.grad.device.type for weight in model.parameters()} == {"cuda"}
 same(model, remote)
 model.zero_grad()
 same(model, model.step((inputs, targets), mean))
-here = DistributedModel(copy.deepcopy(native))  # to add gradients of pieces up takes a kernel: on the CPU
+here = DistributedModel.of(copy.deepcopy(native))  # to add gradients of pieces up takes a kernel: on the CPU
 here.zero_grad()
 same(here, here.step((inputs, targets), mean, micro_batches=4))
 try:
@@ -73,6 +77,14 @@ except PeersError as error:
 else:
     sys.exit("micro_batches=0 went through")
 
+model.zero_grad()
+remote = loss_of(checkpoint(model, inputs, use_reentrant=False), targets)
+model.backward(remote)
+same(model, remote)
+
+if not DENSE:
+    print("status " + json.dumps(user.check_job_status()))
+    sys.exit(print("right"))
 with torch.no_grad():  # the gradients' signs, on the host: the weights stay small whole numbers
     for mine, there in zip(native.parameters(), model.parameters()):
         mine -= mine.grad.sign()

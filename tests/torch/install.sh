@@ -76,7 +76,12 @@ for version in $versions; do
 			pyasn1-modules==0.4.2 pyasn1==0.6.5 pycparser==3.12 pydantic-core==2.46.5 \
 			pydantic==2.13.5 referencing==0.37.0 requests==2.34.2 rpds-py==2026.9.1 \
 			smart-open==9.0.2 tensorboardX==2.6.5 typing-inspection==0.4.5 \
-			urllib3==2.8.0 virtualenv==20.35.4 wrapt==2.5.2 yarl==1.25.1 ;;
+			urllib3==2.8.0 virtualenv==20.35.4 wrapt==2.5.2 yarl==1.25.1
+		# transformers serve.
+		[ -z "$peers" ] || install 2.11.0 serving fastapi==0.128.0 starlette==0.50.0 uvicorn==0.40.0 \
+			openai==1.109.1 rich==14.2.0 annotated-doc==0.0.4 annotated-types==0.8.0 \
+			pydantic==2.13.5 pydantic-core==2.46.5 typing-inspection==0.4.5 \
+			jiter==0.12.0 distro==1.9.0 markdown-it-py==4.0.0 pygments==2.19.2 mdurl==0.1.2 ;;
 	2.3.1)
 		install 2.3.1 complete $common numpy==1.26.4 torch==2.3.1 \
 			nvidia-cuda-nvrtc-cu12==12.1.105 nvidia-nvjitlink-cu12==12.1.105 \

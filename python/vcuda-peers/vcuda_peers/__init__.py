@@ -7,9 +7,9 @@
 
 The program is started by `vcuda-peers run NETWORK.yaml -- python3 PROGRAM`.
 """
-from .errors import PeersError
+from .errors import PeerLost, PeersError
 
-__all__ = ["DistributedModel", "PeersError", "UserNode", "ValidatorNode", "WorkerNode"]
+__all__ = ["DistributedModel", "PeerLost", "PeersError", "UserNode", "ValidatorNode", "WorkerNode"]
 
 
 def __getattr__(name):

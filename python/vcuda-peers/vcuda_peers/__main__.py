@@ -2,7 +2,6 @@
 """vcuda-peers VERB NETWORK.yaml: a model over the GPUs of several people's machines."""
 import argparse
 import json
-import os
 import signal
 import sys
 
@@ -81,18 +80,21 @@ def chosen(there, wanted, name):
 
 
 def run(options):
-    """Becomes `vcuda run` over the workers: the program sees their GPUs as cuda:0 and on."""
+    """`vcuda run` over the workers: the program sees their GPUs as cuda:0 and on."""
+    from . import running
     if not options.program:
         raise PeersError("run wants a program: vcuda-peers run NETWORK.yaml -- PROGRAM ...")
     joined = network.read(options.network)
-    mine = chosen(directory.workers(joined)[0], options.workers, joined.name)
-    os.environ["VCUDA_PEERS"] = json.dumps({"network": joined.name, "workers": [[w.node, w.devices] for w in mine]})
-    command = [options.vcuda, "run", "--agent", "+".join(w.address for w in mine), "--token-file", joined.token_file,
-               "--", *options.program]
-    try:
-        os.execvp(command[0], command)
-    except OSError as error:
-        raise PeersError(f"{command[0]}: {error.strerror}") from None
+
+    def command_of(mine):
+        return [options.vcuda, "run", "--agent", "+".join(w.address for w in mine), "--token-file", joined.token_file,
+                "--", *options.program]
+
+    there, refused = running.usable(joined)
+    for node in options.workers.split(","):
+        if node in refused:
+            raise PeersError(f"the validator of {joined.name} refused '{node}': {refused[node]}")
+    sys.exit(running.run(joined, chosen(there, options.workers, joined.name), refused, command_of, options.retries))
 
 
 def main():
@@ -111,7 +113,9 @@ def main():
     as_json, a_job = ("--json", {"action": "store_true"}), ("job", {"metavar": "JOB"})
     verb("status", status, "the workers that are there, and what the validator says of them", as_json)
     verb("run", run, "a program, behind --, with the workers' GPUs",
-         ("--workers", {"default": "", "metavar": "ID,ID", "help": "these, in this order; default: all"}), vcuda=True)
+         ("--workers", {"default": "", "metavar": "ID,ID", "help": "these, in this order; default: all"}),
+         ("--retries", {"type": int, "metavar": "N", "help": "start it again where a worker is lost; default: its max_retries"}),
+         vcuda=True)
     verb("doctor", doctor, "whether directory and workers are reached from here", vcuda=True)
     verb("validator", validator, "judges workers, and has Ray's head and their seats",
          ("--every", {"type": int, "default": 60, "metavar": "SECONDS", "help": "between two tests of a worker (60)"}),

@@ -2,134 +2,301 @@
 """A model in pieces on the GPUs of the program's workers, and its optimizer.
 
 accelerate splits and moves; autograd has a thread for each GPU on the way back.  Nothing here
-computes: what is ours is the count of memory and the names of the workers.
+computes: what is ours is the count of memory, the names of the workers, and what becomes of a job.
 """
+import contextlib
 import json
 import os
+import sys
+import warnings
 
 import accelerate
+import safetensors
 import torch
 
-from .errors import PeersError
+from . import checkpoint as checkpoints
+from .errors import PeerLost, PeersError
+from .verify import Verifier
 
 # Of a weight's bytes, beside the weight: its gradient, and what the optimizer keeps.
 STATE = {"SGD": 0, "Adam": 2, "AdamW": 2, "NAdam": 2, "RAdam": 2, "RMSprop": 1, "Adagrad": 1, "Adadelta": 2, "Adamax": 2}
 STATE_UNKNOWN = 2
 HEADROOM = 0.9  # of the free memory: the rest is for activations and libraries
+GONE = {802, 911}  # cudaError_t of a device whose agent cannot be reached, or ended
 
 
 def _mib(count):
     return f"{count / 2**20:.1f} MiB"
 
 
-def _place(model, copies, workers):
-    """Splits MODEL over all GPUs, COPIES times its bytes in each; PeersError where it does not fit."""
-    free = [torch.cuda.mem_get_info(device)[0] for device in range(torch.cuda.device_count())]
-    room = {device: int(count * HEADROOM / copies) for device, count in enumerate(free)}
-    wanted = sum(p.numel() * p.element_size() for p in model.parameters())
-    kept = sorted(getattr(model, "_no_split_modules", None) or []) or None
-    # An even share first, so that every worker has a part; else what there is.
-    even = accelerate.utils.get_balanced_memory(model, max_memory=dict(room), no_split_module_classes=kept)
-    for limits in (even, room):
-        split = accelerate.infer_auto_device_map(model, max_memory=limits, no_split_module_classes=kept)
-        if not {"cpu", "disk"} & {str(device) for device in split.values()}:
-            return accelerate.dispatch_model(model, split, force_hooks=True)
-    there = ", ".join(f"{name}: {_mib(count)}" for name, count in zip(workers, free))
-    raise PeersError(f"the model needs {_mib(wanted * copies)} ({copies} times its {_mib(wanted)} of weights, and "
-                     f"{1 - HEADROOM:.0%} of a GPU kept free), and there is {there}")
+def _whole(name, value, least):
+    if type(value) is not int or value < least:
+        raise PeersError(f"{name} is not a whole number of {least} or more: {value!r}")
 
 
 class DistributedModel(torch.nn.Module):
-    """MODEL in pieces; what is asked of it is asked of MODEL."""
+    """What a model in pieces can beside what it could: UserNode makes a model's class one of this, too. So whatever asks
+    for the model's own class, names, signature or methods (state_dict, generate, a Trainer) goes on as it did."""
+    job, micro_batches = None, 1
 
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
+    @staticmethod
+    def of(model, job=None, micro_batches=1):
+        kind = type(model)
+        model.__class__ = type(kind.__name__, (DistributedModel, kind), {"__module__": kind.__module__})
+        model.job, model.micro_batches = job, micro_batches
+        return model
 
-    def __getattr__(self, name):
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            return getattr(super().__getattr__("model"), name)
-
-    def forward(self, *arguments, **named):
-        return self.model(*arguments, **named)
+    def __call__(self, *arguments, **named):
+        with self.job.watch() if self.job else contextlib.nullcontext():
+            if self.job:
+                self.job.draw()
+            return super().__call__(*arguments, **named)
 
     def backward(self, loss, **more):
-        loss.backward(**more)
+        with self.job.watch() if self.job else contextlib.nullcontext():
+            loss.backward(**more)
 
-    def state_dict(self, *arguments, **named):
-        """With MODEL's own names, so that it loads without us."""
-        return self.model.state_dict(*arguments, **named)
-
-    def load_state_dict(self, *arguments, **named):
-        return self.model.load_state_dict(*arguments, **named)
-
-    def step(self, batch, loss, micro_batches=1):
+    def step(self, batch, loss, micro_batches=None):
         """Forward and backward of BATCH = (inputs, targets) in so many pieces, whose gradients add up as those of the
         whole would where LOSS is a mean. The loss, as a tensor that has no gradient. Launches are posts, so one thread
         keeps all GPUs busy; the caller steps the optimizer."""
         inputs, targets = batch
-        if not isinstance(micro_batches, int) or not 0 < micro_batches <= len(inputs):
+        micro_batches = self.micro_batches if micro_batches is None else micro_batches
+        if type(micro_batches) is not int or not 0 < micro_batches <= len(inputs):
             raise PeersError(f"micro_batches is not 1 to {len(inputs)}, the size of the batch: {micro_batches!r}")
         total = 0
         for x, y in zip(inputs.tensor_split(micro_batches), targets.tensor_split(micro_batches)):
             part = loss(self(x), y) * (len(x) / len(inputs))
-            part.backward()
+            self.backward(part)
             total = total + part.detach()
         return total
 
 
 class DistributedOptimizer:
-    """KIND over the model's parameters; made by a call without them, then it is KIND's."""
+    """KIND over the model's parameters, whose steps are the job's; made by a call without them, then it is a KIND."""
 
-    def __init__(self, model, kind):
-        self._model, self._kind, self._made = model, kind, None
+    def __init__(self, job, model, kind):
+        self.job, self._model, self._kind = job, model, kind
 
     def __call__(self, **arguments):
-        self._made = self._kind(self._model.parameters(), **arguments)
+        self.__class__ = type(self._kind.__name__, (_Steps, self._kind), {"__module__": self._kind.__module__})
+        self._kind.__init__(self, self._model.parameters(), **arguments)
         return self
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        if self._made is None:
-            raise PeersError(f"the optimizer has no arguments yet: call it once, like optimizer(lr=5e-5), before .{name}")
-        return getattr(self._made, name)
+        raise PeersError(f"the optimizer has no arguments yet: call it once, like optimizer(lr=5e-5), before .{name}")
+
+
+class _Steps:
+    def step(self, *arguments, **named):
+        with self.job.watch():
+            self.job.settle()
+            loss = super().step(*arguments, **named)
+            self.job.stepped()
+            return loss
 
 
 class UserNode:
-    """The user's end: a program that `vcuda-peers run` started."""
+    """The user's end: a program that `vcuda-peers run` started, and its one job."""
 
     def __init__(self):
         try:
             said = json.loads(os.environ["VCUDA_PEERS"])
         except KeyError:
             raise PeersError("this program has no workers: start it with vcuda-peers run NETWORK.yaml -- ...") from None
-        self.network = said["network"]
+        self.network, self._tell, self._refused = said["network"], said.get("tell"), said.get("refused", {})
         self.workers = [node for node, devices in said["workers"] for _ in range(devices)]  # of each GPU
+        self._model = self._optimizer = self._folder = self._loss = self._newest = self._verifier = None
+        self._step, self._every, self._disputes = 0, 1, []
+        self._hook, sys.excepthook = sys.excepthook, self._ended
         there = torch.cuda.device_count()
         if there != len(self.workers):
-            raise PeersError(f"{self.network} offered {len(self.workers)} GPUs and {there} came")
-        self._model = None
+            raise PeerLost(f"{self.network} offered {len(self.workers)} GPUs and {there} came")
 
-    def create_distributed_model(self, model, optimizer=None, *, training=True, dtype=None):
+    def tell(self, **what):
+        """To `vcuda-peers run`, where that has started us."""
+        if self._tell:
+            with open(self._tell, "a") as file:
+                file.write(json.dumps(what) + "\n")
+
+    def lost(self):
+        """The workers that are there no more."""
+        gone = []
+        for device, node in enumerate(self.workers):
+            try:
+                torch.cuda.synchronize(device)
+            except torch.AcceleratorError as error:
+                if error.error_code in GONE and node not in gone:
+                    gone.append(node)
+        return gone
+
+    @contextlib.contextmanager
+    def watch(self):
+        """What fails within it since a worker is gone is PeerLost, which names the worker."""
+        try:
+            yield
+        except RuntimeError as error:
+            gone = self.lost()
+            if not gone:
+                raise
+            raise PeerLost(f"{self.network} lost {', '.join(gone)}, with the part of the model there") from error
+
+    def draw(self):
+        """Before a forward: whether a second worker computes a stage of it, too."""
+        if self._verifier:
+            self._verifier.draw()
+
+    def settle(self):
+        """What is computed by a second worker is compared now."""
+        if self._verifier:
+            self._verifier.settle()
+
+    def _dispute(self, first, second, wrong):
+        between = f"{first} and {second} differ in a stage of step {self._step}"
+        said = f"{between}; {f'a third worker says that {wrong} is wrong' if wrong else 'nobody could decide which is wrong'}"
+        self._disputes.append({"step": self._step, "workers": [first, second], "wrong": wrong})
+        for worker in [wrong] if wrong else [first, second]:
+            self.tell(complaint={"worker": worker, "reason": said})
+        warnings.warn(f"{self.network}: {said}", stacklevel=2)
+
+    def _ended(self, kind, error, trace):
+        """An exception that nobody caught: what a lost worker did ends the program with PeerLost's status."""
+        try:
+            if isinstance(error, RuntimeError):
+                with self.watch():
+                    raise error
+        except PeerLost as lost:
+            error = lost
+        except RuntimeError:
+            pass
+        if not isinstance(error, PeerLost):
+            return self._hook(kind, error, trace)
+        print(f"PeerLost: {error}", file=sys.stderr)
+        raise SystemExit(PeerLost.STATUS)
+
+    def _devices(self, workers, memory, free):
+        """Of the GPUs those of so many WORKERS, or of those that a list names, until MEMORY is reached."""
+        names = list(dict.fromkeys(self.workers))
+        if isinstance(workers, int):
+            _whole("workers", workers, 1)
+            if workers > len(names):
+                raise PeersError(f"{workers} workers are wanted, and {self.network} has {', '.join(names)}")
+            workers = names[:workers]
+        for name in workers or ():
+            if name not in names:
+                raise PeersError(f"the worker '{name}' is wanted, and {self.network} has {', '.join(names)}")
+        devices = [device for device, name in enumerate(self.workers) if workers is None or name in workers]
+        if memory is None:
+            return devices
+        _whole("memory", memory, 1)
+        for count in range(1, len(devices) + 1):
+            if sum(free[device] for device in devices[:count]) >= memory:
+                return devices[:count]
+        raise PeersError(f"{_mib(memory)} are wanted, and {self._there(devices, free)}")
+
+    def _there(self, devices, free):
+        refused = ", ".join(f"{ascii(node)[1:-1][:63]} ({ascii(why)[1:-1][:200]})" for node, why in self._refused.items())
+        return (f"there is {', '.join(f'{self.workers[device]}: {_mib(free[device])}' for device in devices)}"
+                f"{f'; refused were {refused}' if refused else ''}")
+
+    def _place(self, model, copies, weights, devices, free):
+        """Splits MODEL over DEVICES, COPIES times its bytes in each; PeersError where it does not fit."""
+        room = {device: int(free[device] * HEADROOM / copies) for device in devices}
+        wanted = sum(p.numel() * p.element_size() for p in model.parameters())
+        kept = sorted(getattr(model, "_no_split_modules", None) or []) or None
+        # An even share first, so that every worker has a part; else what there is.
+        even = accelerate.utils.get_balanced_memory(model, max_memory=dict(room), no_split_module_classes=kept)
+        for limits in (even, room):
+            split = accelerate.infer_auto_device_map(model, max_memory=limits, no_split_module_classes=kept)
+            if {"cpu", "disk"} & {str(device) for device in split.values()}:
+                continue
+            if weights:
+                self._fill(model, weights, split)
+            return accelerate.dispatch_model(model, split, force_hooks=True)
+        raise PeersError(f"the model needs {_mib(wanted * copies)} ({copies} times its {_mib(wanted)} of weights, and "
+                         f"{1 - HEADROOM:.0%} of a GPU kept free), and {self._there(devices, free)}")
+
+    @staticmethod
+    def _fill(model, weights, split):
+        """Each weight from the safetensors WEIGHTS straight to where it lies."""
+        try:
+            accelerate.load_checkpoint_in_model(model, os.fspath(weights), device_map=split)
+        except (OSError, ValueError, KeyError, safetensors.SafetensorError) as error:
+            raise PeersError(f"the weights {weights}: {str(error).splitlines()[0] if str(error) else error!r}") from None
+        missing = [name for name, p in model.named_parameters() if p.is_meta]
+        if missing:
+            raise PeersError(f"the weights {weights} have no '{missing[0]}'")
+
+    def create_distributed_model(self, model, optimizer=None, *, workers=None, memory=None, training=True, dtype=None,
+                                 weights=None, micro_batches=1, checkpoint=None, every=100, max_retries=None, verify=0, seed=None):
         """(MODEL over the workers' GPUs, OPTIMIZER to be called with its arguments but the parameters; None for none).
-        MODEL itself is moved. TRAINING counts memory for gradients and the optimizer's state."""
+        MODEL itself is moved. docs/PEERS.md has a row for each argument."""
         if isinstance(model, type):
             raise PeersError(f"create_distributed_model wants a model before its optimizer, not the class {model.__name__}")
         if not isinstance(model, torch.nn.Module) or not any(True for _ in model.parameters()):
             raise PeersError(f"create_distributed_model wants a model with parameters, not {type(model).__name__}")
+        if optimizer and not (isinstance(optimizer, type) and issubclass(optimizer, torch.optim.Optimizer)):
+            raise PeersError("create_distributed_model wants an optimizer's class, like AdamW, not an object of "
+                             f"{type(optimizer).__name__}")
+        _whole("micro_batches", micro_batches, 1)
+        _whole("every", every, 1)
+        if isinstance(verify, bool) or not isinstance(verify, (int, float)) or not 0 <= verify <= 1:
+            raise PeersError(f"verify is not a share of 0 to 1: {verify!r}")
+        if not weights and any(p.is_meta for p in model.parameters()):
+            raise PeersError("the model is on the meta device: weights=FOLDER says what fills it")
+        if checkpoint:
+            checkpoints.listed(checkpoint)
+        if max_retries is not None:
+            _whole("max_retries", max_retries, 0)
+            self.tell(max_retries=max_retries)
         copies = 1
         if training:
             copies += 1 + (STATE.get(optimizer.__name__, STATE_UNKNOWN) if optimizer else 0)
-        self._model = DistributedModel(_place(model.to(dtype=dtype) if dtype else model, copies, self.workers))
-        return self._model, optimizer and DistributedOptimizer(self._model, optimizer)
+        with self.watch():
+            free = [torch.cuda.mem_get_info(device)[0] for device in range(len(self.workers))]
+            mine = {device: self.workers[device] for device in self._devices(workers, memory, free)}
+            if verify and len(set(mine.values())) < 2:
+                raise PeersError(f"verify wants two workers, and the job has {', '.join(set(mine.values()))}")
+            model = self._place(model.to(dtype=dtype) if dtype else model, copies, weights, list(mine), free)
+        self._model, self._folder, self._every = DistributedModel.of(model, self, micro_batches), checkpoint, every
+        self._verifier = Verifier(model, verify, seed, mine, self._dispute) if verify else None
+        self._optimizer = optimizer and DistributedOptimizer(self, model, optimizer)
+        return self._model, self._optimizer
+
+    def resume(self):
+        """Brings model and optimizer, made anew, to the newest checkpoint that is whole. Its step; 0 where there is none."""
+        if not self._folder:
+            raise PeersError("resume wants a model that was made with checkpoint=FOLDER")
+        with self.watch():
+            self._step, self._newest = checkpoints.read(self._folder, self._model, self._optimizer)
+        return self._step
+
+    def stepped(self):
+        """The optimizer has made a step."""
+        self._step += 1
+        if self._folder and self._step % self._every == 0:
+            self.save()
+
+    def save(self):
+        """Writes a checkpoint."""
+        with self.watch():
+            self._newest = checkpoints.write(self._folder, self._step, self._model, self._optimizer)
+
+    def report(self, loss):
+        """What check_job_status says of the loss."""
+        self._loss = float(loss)
 
     def check_job_status(self):
-        """{network, state, workers}: of each GPU its worker, bytes that PyTorch has there, and the model's pieces."""
-        pieces = getattr(self._model.model, "hf_device_map", {}) if self._model else {}
-        return {"network": self.network, "state": "placed" if self._model else "idle", "workers": [
-            {"worker": node, "device": device, "allocated_bytes": torch.cuda.memory_allocated(device),
-             "modules": [name for name, on in pieces.items() if torch.device(on).index == device]}
-            for device, node in enumerate(self.workers)]}
+        """{network, state, step, loss, checkpoint, verified, unverified, disputes, workers}: of each GPU its worker, PyTorch's
+        bytes there, and the model's pieces."""
+        self.settle()
+        pieces, done = getattr(self._model, "hf_device_map", {}), self._verifier
+        state = "disputed" if self._disputes else "running" if self._step else "placed" if self._model else "idle"
+        return {"network": self.network, "state": state, "step": self._step, "loss": self._loss, "checkpoint": self._newest,
+                "verified": done.checked if done else 0, "unverified": done.unchecked if done else 0,
+                "disputes": list(self._disputes), "workers": [
+                    {"worker": node, "device": device, "allocated_bytes": torch.cuda.memory_allocated(device),
+                     "modules": [name for name, on in pieces.items() if torch.device(on).index == device]}
+                    for device, node in enumerate(self.workers)]}
