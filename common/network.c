@@ -24,7 +24,8 @@ enum {
 	MEMORY,
 	SESSIONS,
 	GPUS,
-	HOURS
+	HOURS,
+	RAY_TOKEN_FILE /* the users' alone (python/vcuda-peers): passed over */
 };
 #define NEEDED (1u << NAME | 1u << DIRECTORY | 1u << TOKEN_FILE)
 
@@ -39,12 +40,13 @@ static const char *const keys[] = {
 	[SESSIONS] = "sessions",
 	[GPUS] = "gpus",
 	[HOURS] = "hours",
+	[RAY_TOKEN_FILE] = "ray_token_file",
 };
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 
 static int unknown_key(const char *key, struct error *error)
 {
-	char known[160] = "";
+	char known[200] = "";
 	size_t at = 0;
 
 	for (size_t i = 0; i < KEYS; i++)
@@ -272,6 +274,7 @@ static int set_value(
 		n->sessions = (uint32_t)number;
 		return 0;
 	case GPUS: return set_gpus(n, item->text, error);
+	case RAY_TOKEN_FILE: return 0;
 	default: return set_hours(n, item->text, error);
 	}
 }

@@ -41,7 +41,7 @@ enum control_what {
 	CONTROL_STORE = 26,
 	/* a directory's process -> supervisor */
 	CONTROL_DIRECTORY = 27, /* `status` 0: the entry is there; 1: it is not (text: why) */
-	CONTROL_UPLOADS = 28, /* to the front; fd: to agent-uploads (uploads.h) */
+	CONTROL_UPLOADS = 28,	/* to the front; fd: to agent-uploads (uploads.h) */
 	/* probe -> supervisor -> front */
 	CONTROL_LIBRARY = 20, /* enum agent_library `number`, major `pid`: status 0, it is there
 				 (text: version and path), or -1 (text: why not) */

@@ -5,9 +5,9 @@
  * people), session (sessions), pool (workers as the front sees them), lease (what they ask
  * for), sharing (memory that sessions share), direct (connections to other agents), copies
  * (tensors by those), journal and adopt (what the next front must know, and how it takes over),
- * ledger (device memory), images (their cache), quota (limits), http, viewer, metrics and status
- * (what people and Prometheus see), fallen (GPUs that are lost), health (whether the loop turns);
- * front.c has start, supervisor and drain.
+ * ledger (device memory), images (their cache), quota (limits), http, viewer, metrics and
+ * status (what people and Prometheus see), fallen (GPUs that are lost), health (whether the
+ * loop turns); front.c has start, supervisor and drain.
  *
  * Everything belongs to one thread.  Tables are allocated once, at the start: a client costs no
  * allocation before it brought the token, and a bounded one after.

@@ -108,6 +108,11 @@ static void no_name(void *owner, const char *name, const char *node)
 	(void)owner, (void)name, (void)node;
 }
 
+static void no_replica(void *owner, const char *name)
+{
+	(void)owner, (void)name;
+}
+
 static uint32_t devices(void *owner)
 {
 	return ((struct directory *)owner)->devices;
@@ -142,7 +147,7 @@ static void describe(const struct network_report *report, struct registry_about 
 static void enter(struct directory *d, const struct network_report *report)
 {
 	static const struct registry_store calls = {
-		no_tensor, no_command, no_holder, no_name, devices};
+		no_tensor, no_command, no_holder, no_name, no_replica, devices};
 	struct registry_config config = {0};
 	struct error error;
 	struct timespec now;

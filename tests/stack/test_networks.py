@@ -298,7 +298,7 @@ def test_join_and_leave_a_running_agent():
     with place() as p:
         agent = p.start("--drain", "30", gpus=1)
         assert "ada: open, 1 GPU, in the directory unix://" in ok(p.peer("join", p.network("ada")))
-        ok(p.peer("join", p.network("bob")))
+        ok(p.peer("join", p.network("bob", ray_token_file="bob.ray")))  # a key that users alone have
         assert p.entries("ada") and p.entries("bob")
         ada, bob = p.sidecar("ada"), p.sidecar("bob")
         short, long, others = (App("bystander", socket=one.socket) for one in (ada, ada, bob))
