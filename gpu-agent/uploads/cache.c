@@ -289,7 +289,7 @@ void cache_keep(struct cache *c, uint32_t space, uint32_t piece, uint32_t length
 	pthread_mutex_unlock(&c->lock);
 }
 
-void cache_drop(struct cache *c, uint32_t piece)
+void cache_discard(struct cache *c, uint32_t piece)
 {
 	pthread_mutex_lock(&c->lock);
 	list_add(c, &c->free, piece);

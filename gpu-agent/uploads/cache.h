@@ -44,7 +44,7 @@ uint32_t cache_room(struct cache *cache, unsigned char **bytes);
 /* LENGTH bytes stand there now, 1 … FRAME_CHUNK: under the name that they have. */
 void cache_keep(struct cache *cache, uint32_t space, uint32_t piece, uint32_t length);
 /* None do. */
-void cache_drop(struct cache *cache, uint32_t piece);
+void cache_discard(struct cache *cache, uint32_t piece);
 
 void cache_counts(struct cache *cache, struct uploads_counts *counts);
 

@@ -268,7 +268,7 @@ static bool lane_put(
 		    (off_t)r->slot * UPLOADS_SLOT_BYTES) == (ssize_t)r->length)
 		cache_keep(cache, lane->space, piece, r->length);
 	else
-		cache_drop(cache, piece);
+		cache_discard(cache, piece);
 	return true;
 }
 
