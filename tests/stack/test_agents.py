@@ -67,7 +67,7 @@ def test_every_switch():
 # Whatever several devices do. The others of tests/programs need memory that kernels of several agents do not reach.
 SEVERAL = ("peers", "peer-copies", "devices", "streams", "contexts", "symbols", "virtual-memory", "device-query")
 SWITCHES = ("no_post", "no_cache", "no_learn", "no_batch", "no_slab", "no_push", "no_zerocopy", "no_module_cache",
-            "no_userfaultfd", "no_direct", "no_zstd")
+            "no_userfaultfd", "no_direct", "no_zstd", "no_upload_cache")
 WAYS = {"direct": ("--peers", "127.0.0.1/32:*"), "relayed": ()}
 
 
