@@ -11,6 +11,7 @@
 
 #include "common/log.h"
 #include "gpu-agent/supervisor/network_table.h"
+#include "gpu-agent/supervisor/ready.h"
 #include "gpu-agent/supervisor/supervisor.h"
 
 static const char *const states[NETWORK_STATES] = {
@@ -54,15 +55,9 @@ static cJSON *network_json(const struct agent_network *network, const struct net
 static char *print_all(const struct supervisor *s)
 {
 	const struct agent_config *config = s->config;
-	cJSON *root = cJSON_CreateObject(), *list, *ports;
+	cJSON *root = ready_place(config), *list;
 	char *text;
 
-	cJSON_AddNumberToObject(root, "pid", getpid());
-	cJSON_AddStringToObject(root, "address", config->address);
-	ports = cJSON_AddObjectToObject(root, "ports");
-	cJSON_AddNumberToObject(ports, "send", config->bound[LISTEN_SEND]);
-	cJSON_AddNumberToObject(ports, "recv", config->bound[LISTEN_RECV]);
-	cJSON_AddNumberToObject(ports, "control", config->bound[LISTEN_CONTROL]);
 	cJSON_AddNumberToObject(root, "drain_seconds", config->drain_ms / 1000.0);
 	list = cJSON_AddArrayToObject(root, "networks");
 	for (uint32_t i = 0; i < config->network_count; i++)

@@ -19,23 +19,30 @@ static struct {
 	char text[256];
 } again;
 
-void ready_write(const struct agent_config *config, bool ready, const char *text)
+cJSON *ready_place(const struct agent_config *config)
 {
-	char part[AGENT_PATH + 8];
-	cJSON *root, *ports;
-	char *json;
-	FILE *file;
-	bool good;
+	cJSON *root = cJSON_CreateObject(), *ports;
 
-	if (!config->ready_file[0])
-		return;
-	root = cJSON_CreateObject();
 	cJSON_AddNumberToObject(root, "pid", getpid());
 	cJSON_AddStringToObject(root, "address", config->address);
 	ports = cJSON_AddObjectToObject(root, "ports");
 	cJSON_AddNumberToObject(ports, "send", config->bound[LISTEN_SEND]);
 	cJSON_AddNumberToObject(ports, "recv", config->bound[LISTEN_RECV]);
 	cJSON_AddNumberToObject(ports, "control", config->bound[LISTEN_CONTROL]);
+	return root;
+}
+
+void ready_write(const struct agent_config *config, bool ready, const char *text)
+{
+	char part[AGENT_PATH + 8];
+	cJSON *root;
+	char *json;
+	FILE *file;
+	bool good;
+
+	if (!config->ready_file[0])
+		return;
+	root = ready_place(config);
 	cJSON_AddBoolToObject(root, "ready", ready);
 	cJSON_AddStringToObject(root, "text", text);
 	json = cJSON_PrintUnformatted(root);

@@ -7,6 +7,7 @@
 #ifndef VCUDA_GPU_AGENT_SUPERVISOR_READY_H
 #define VCUDA_GPU_AGENT_SUPERVISOR_READY_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,6 +18,8 @@
  * only. */
 void ready_write(const struct agent_config *config, bool ready, const char *text);
 uint64_t ready_tick(const struct agent_config *config, uint64_t now);
+/* A new object with "pid", "address" and "ports": where scripts and people find the agent. */
+cJSON *ready_place(const struct agent_config *config);
 void ready_remove(const struct agent_config *config);
 
 #endif
