@@ -6,7 +6,8 @@
     tests/stack/run.py --exact FILE.NAME   this one
     tests/stack/run.py --in FOLDER …       those of that folder of tests/ instead
 
-A line for each; what a failed one said follows.  A test that leaves a process behind failed.
+A line for each; what a failed one said follows, and comes once more before the last line.  A test that leaves a
+process behind failed.
 """
 import importlib.util
 import os
@@ -76,6 +77,7 @@ def main(words):
         folders, words = words[1:2], words[2:]
         sys.path.insert(0, os.path.join(HERE, "..", *folders))
     count = {"pass": 0, "fail": 0, "skip": 0}
+    failed = []
     signal.signal(signal.SIGALRM, out_of_time)
     stack.become_subreaper()
     for group, name, test in load(folders):
@@ -86,8 +88,11 @@ def main(words):
         count[verdict] += 1
         print(f"{verdict}  {group + ': ' + name.replace('_', ' '):66} "
               f"{time.monotonic() - began:6.2f} s", flush=True)
-        if text:
-            print("    " + text.strip().replace("\n", "\n    "), flush=True)
+        said = "    " + text.strip().replace("\n", "\n    ") + "\n" if text else ""
+        print(said, end="", flush=True)
+        if verdict == "fail":
+            failed.append(f"fail  {group}.{name}\n{said}")
+    print("".join(failed), end="")
     print(f"{count['pass']} passed, {count['fail']} failed, {count['skip']} skipped")
     return count["fail"] > 0 or not sum(count.values())
 

@@ -44,8 +44,10 @@ def test_sessions_that_run_at_once_are_different_users():
         users = {user(worker) for worker in workers}
         assert len(users) == 4 and users <= set(range(FIRST, LAST + 1)), users
         # Those that wait for a session too.
-        everyone = {user(worker) for worker in children(s.agent.pid, "agent-worker")}
-        assert everyone > users and 0 not in everyone, everyone
+        def everyone():
+            return {user(worker) for worker in children(s.agent.pid, "agent-worker")}
+        wait_for(lambda: everyone() > users, 30, "a worker waits for the next session")
+        assert 0 not in everyone(), everyone()
         assert "a user of its own" in s.agent.http("/readyz?verbose")
         kill(workers[0])  # the supervisor reaps and kills what is another user's
         wait_for(lambda: len(s.agent.sessions()) == 3, 30, "its session is over")
