@@ -196,11 +196,24 @@ static void graphs_are_counted(void **state)
 	peer_stop(&p);
 }
 
+static void expect_lost(struct peer *p, const char *reason)
+{
+	char text[256] = "";
+	struct frame_header h;
+
+	do {
+		assert_int_equal(read_all(p->replies, &h, sizeof(h)), 0);
+		assert_true(h.length < sizeof(text));
+		assert_int_equal(read_all(p->replies, text, h.length), 0);
+		text[h.length] = 0;
+	} while (h.kind != FRAME_LOST);
+	assert_int_equal(h.status, CUDA_ERROR_OUT_OF_MEMORY);
+	assert_non_null(strstr(text, reason));
+}
+
 static void a_session_with_too_much_memory_is_over(void **state)
 {
 	struct wire_vcudaEventCreate create = {0};
-	char text[256] = "";
-	struct frame_header h = {0};
 	struct peer p;
 
 	(void)state;
@@ -208,22 +221,41 @@ static void a_session_with_too_much_memory_is_over(void **state)
 	peer_start(&p);
 	peer_host_memory = 0;
 	for (uint32_t i = 1; i < HANDLE_INDEX_MAX; i++) {
-		h = post_header(&p, OP_vcudaEventCreate, sizeof(create));
+		struct frame_header h = post_header(&p, OP_vcudaEventCreate, sizeof(create));
+
 		create.event = handle_make(1, KIND_CUevent, i);
 		if (send(p.commands, &h, sizeof(h), MSG_NOSIGNAL) != sizeof(h) ||
 			send(p.commands, &create, sizeof(create), MSG_NOSIGNAL) !=
 				sizeof(create))
 			break;
 	}
-	do {
-		assert_int_equal(read_all(p.replies, &h, sizeof(h)), 0);
-		assert_true(h.length < sizeof(text));
-		assert_int_equal(read_all(p.replies, text, h.length), 0);
-		text[h.length] = 0;
-	} while (h.kind != FRAME_LOST);
-	assert_int_equal(h.status, CUDA_ERROR_OUT_OF_MEMORY);
-	assert_non_null(strstr(text, "host_memory (64 MiB)"));
+	expect_lost(&p, "host_memory (64 MiB)");
 	peer_stop(&p);
+}
+
+/* The ledger counts what is the agent's; another program on the GPU may have the memory. */
+static void granted_memory_that_is_not_there_ends_the_session(void **state)
+{
+	struct wire_vcudaMemMap map = {.address = WINDOW, .bytes = 1 << 30};
+	struct wire_vcudaVmmCreate create = {
+		.memory = handle_make(1, KIND_CUmemGenericAllocationHandle, 1),
+		.bytes = 1 << 30};
+	struct frame_header h;
+	struct peer p;
+
+	(void)state;
+	setenv("VCUDA_SOFTGPU_MEMORY", "512M", 1);
+	peer_lease = 4ull << 30;
+	for (int named = 0; named < 2; named++) {
+		peer_start(&p);
+		h = named ? post_header(&p, OP_vcudaVmmCreate, sizeof(create))
+			  : post_header(&p, OP_vcudaMemMap, sizeof(map));
+		peer_send(&p, &h, named ? (void *)&create : (void *)&map);
+		expect_lost(&p, "1024 MiB that the agent granted are not free");
+		peer_stop(&p);
+	}
+	peer_lease = 64 << 20;
+	unsetenv("VCUDA_SOFTGPU_MEMORY");
 }
 
 static void lines_of_the_log_are_counted(void **state)
@@ -407,6 +439,7 @@ int main(void)
 		cmocka_unit_test(much_work_is_done),
 		cmocka_unit_test(graphs_are_counted),
 		cmocka_unit_test(a_session_with_too_much_memory_is_over),
+		cmocka_unit_test(granted_memory_that_is_not_there_ends_the_session),
 		cmocka_unit_test(lines_of_the_log_are_counted),
 		cmocka_unit_test(what_nobody_reads_is_dropped),
 		cmocka_unit_test(a_ping_has_no_body),

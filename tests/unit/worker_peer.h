@@ -50,6 +50,9 @@ static const char *peer_driver;
 /* host_memory of the workers that start next. */
 static uint64_t peer_host_memory;
 
+/* The lease of the sessions that begin next, of each device. */
+static uint64_t peer_lease = 64 << 20;
+
 /* The quotas of the sessions that begin next. */
 static uint64_t peer_quotas[QUOTAS];
 
@@ -124,7 +127,7 @@ static void peer_start(struct peer *p)
 	memcpy(session.quotas, peer_quotas, sizeof(session.quotas));
 	for (int i = 0; i < HANDOFF_DEVICES; i++) {
 		session.gpus[i] = (uint8_t)i;
-		session.devices[i].lease = 64 << 20;
+		session.devices[i].lease = peer_lease;
 	}
 	assert_int_equal(descriptors_send(p->handoff, &session, sizeof(session), fds, 2, 0), 0);
 	close(commands[1]);

@@ -94,6 +94,19 @@ CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_
 	return CUDA_SUCCESS;
 }
 
+CUresult memory_create(struct worker *w, CUmemGenericAllocationHandle *memory, uint64_t bytes,
+	const CUmemAllocationProp *prop)
+{
+	CUresult status = w->cuda.cuMemCreate(memory, bytes, prop, 0);
+
+	if (status == CUDA_ERROR_OUT_OF_MEMORY)
+		worker_end(w, status,
+			"%llu MiB that the agent granted are not free on the GPU: something "
+			"that is not the agent's uses its memory",
+			(unsigned long long)(bytes >> 20));
+	return status;
+}
+
 CUresult serve_vcudaMemMap(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaMemMap *req = (const void *)r->body;
@@ -112,7 +125,7 @@ CUresult serve_vcudaMemMap(struct worker *w, struct request *r)
 	if (req->bytes > d->lease - d->used)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	prop.location.id = d->device;
-	status = w->cuda.cuMemCreate(&memory, req->bytes, &prop, 0);
+	status = memory_create(w, &memory, req->bytes, &prop);
 	if (status)
 		return status;
 	status = memory_put(w, (uint32_t)req->device, req->address, req->bytes, memory, NULL);

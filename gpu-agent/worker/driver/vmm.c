@@ -72,7 +72,7 @@ CUresult serve_vcudaVmmCreate(struct worker *w, struct request *r)
 		prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 	if (req->tile_pool)
 		prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
-	status = w->cuda.cuMemCreate(&memory, req->bytes, &prop, 0);
+	status = memory_create(w, &memory, req->bytes, &prop);
 	if (status)
 		return status;
 	status = vmm_adopt(w, r, req->memory, (uint32_t)req->device, memory, req->bytes);
