@@ -3,10 +3,10 @@
 """What uploads by content cost and bring: processes that each upload the same random bytes, with them and
 without in turn; medians of the ratio of their times. `first` has bytes that the agent has not met.
 
-    bench/upload_cache.py [--rate BYTES] [--rounds N] [--mib N] [--host whole|pinned]
+    bench/upload_cache.py [--rate BYTES] [--rounds N] [--mib N] [--host whole|pinned] [--driver software|nvidia]
 
---rate: of the wire, each way (125000000: 1 Gb/s); 0: loopback as it is.  On the software GPU.  Build
-build/stack/uploads first (make build/stack/uploads).
+--rate: of the wire, each way (125000000: 1 Gb/s); 0: loopback as it is.  Build build/stack/uploads first
+(make build/stack/uploads); $BUILD names another folder than build.
 """
 import argparse
 import os
@@ -32,9 +32,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--mib", type=int, default=128)
     parser.add_argument("--host", default="whole", choices=("whole", "pinned"))
+    parser.add_argument("--driver", default="software", choices=("software", "nvidia"))
     words = parser.parse_args()
     with stack.folder() as folder:
-        agent = stack.Agent(folder, "--set", f"upload_cache_bytes={2 * words.mib}MiB")
+        agent = stack.Agent(folder, "--set", f"upload_cache_bytes={2 * words.mib}MiB",
+                            driver=words.driver)
         address = f"fault+native://{agent.address}?rate={words.rate}" if words.rate else agent.address
         sidecars = {mode: stack.Sidecar(os.path.join(folder, mode), address, "--compress", "off",
                                         "--upload-cache", mode) for mode in ("true", "false")}

@@ -38,7 +38,7 @@ cp -L "$cache"/cuda-12.9/lib/libcudart.so.12 "$cache"/cuda-13.0/lib/libcudart.so
 [ -d "$build/nccl" ] && mkdir -p "$folder/nccl" && cp -r "$build"/nccl/. "$folder/nccl/"
 [ -d "$build/cusparse" ] && mkdir -p "$folder/cusparse" && cp -r "$build"/cusparse/. "$folder/cusparse/"
 [ -d "$build/curand" ] && mkdir -p "$folder/curand" && cp -r "$build"/curand/. "$folder/curand/"
-mkdir -p "$folder/stack" && cp "$build"/stack/app "$build"/stack/libprying-nvidia.so "$folder/stack/"
+mkdir -p "$folder/stack" && cp "$build"/stack/app "$build"/stack/uploads "$build"/stack/libprying-nvidia.so "$folder/stack/"
 [ -d "$build/differential" ] && mkdir -p "$folder/differential" && \
 	cp "$build/differential/trace" "$folder/differential/"
 [ -d "$build/bench" ] && cp -r "$build"/bench/. "$folder/bench/"

@@ -4,14 +4,14 @@
 # same GPU (an agent on NVIDIA's driver and a sidecar, over loopback), side by side.
 #
 #	tests/gpu/programs.sh [--dist DIR] [--log DIR] [-jN] [--only native|remote]
-#		[--perf VALUE] [--strict] [--unix] [--memory only|without] [NAME ...]
+#		[--perf VALUE] [--strict] [--unix|--local] [--memory only|without] [NAME ...]
 #
 # Everything comes from DIR (.dist, made by `make dist`).  A row passes if it passes both ways;
 # it is skipped if the program skips itself natively.  Exit status 0 if no row fails.
 # --memory: only the programs that take all of the GPU's memory, which want the GPU to themselves; or all
 # but those. A program may take three minutes: natively each start of the driver takes seconds where
 # several parts share the machine.
-# --unix: agent and sidecar talk over a Unix socket, not over loopback.
+# --unix, --local: agent and sidecar talk over a Unix socket, or by memory that they share, not over loopback.
 
 set -u
 die() {
@@ -26,7 +26,7 @@ arms="native remote"
 options=(-j4 --timeout 180)
 remote_options=()
 names=()
-unix=
+scheme=
 limit=()
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -37,7 +37,7 @@ while [ $# -gt 0 ]; do
 		shift ;;
 	--perf) remote_options+=(--perf "${2:?--perf wants a value}") && shift ;;
 	--strict) remote_options+=(--strict) ;;
-	--unix) unix=yes ;;
+	--unix | --local) scheme=${1#--} ;;
 	--memory)
 		options+=(--memory "${2:?--memory is only or without}")
 		# A card of that size: what is left of the whole one changes when the agent makes the next
@@ -92,14 +92,14 @@ for arm in $arms; do
 		continue
 	fi
 	"$dist/bin/gpu-agent" --driver nvidia --insecure \
-		--address "${unix:+unix://$scratch/agent.sock, }127.0.0.1" --ports 0,0,0 \
+		--address "${scheme:+$scheme://$scratch/agent.sock, }127.0.0.1" --ports 0,0,0 \
 		--warm 4 --ready-file "$scratch/ready.json" >"$log/agent.log" 2>&1 &
 	agent=$!
 	await $agent "$log/agent.log" 60 test -s "$scratch/ready.json"
 	port=$(sed -n 's/.*"recv" *: *\([0-9]*\).*/\1/p' "$scratch/ready.json")
 	[ -n "$port" ] || die "no receive port in $(cat "$scratch/ready.json")"
 	address=127.0.0.1:$port
-	[ -z "$unix" ] || address=unix://$scratch/agent.sock
+	[ -z "$scheme" ] || address=$scheme://$scratch/agent.sock
 	"$dist/bin/vcuda-client" run --agent "$address" --socket "$scratch/vcuda.sock" \
 		"${limit[@]}" \
 		>"$log/sidecar.log" 2>&1 &

@@ -26,8 +26,9 @@ $(STACK_DRIVERS): $(BUILD)/stack/lib%-driver.so: tests/stack/%_driver.c $(LIB)/l
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< \
 		-Wl,--no-as-needed,-rpath,$(abspath $(LIB)) $(LIB)/libvcuda-softgpu.so -pthread
 
-# For tests/gpu/sandbox.sh: the same in front of NVIDIA's libcuda.so.1, wherever the loader finds it.
-STACK_GPU := $(STACK_APP) $(BUILD)/stack/libprying-nvidia.so
+# For tests/gpu and bench/upload_cache.py. libprying-nvidia.so: the same in front of NVIDIA's libcuda.so.1, wherever
+# the loader finds it.
+STACK_GPU := $(STACK_APP) $(STACK_UPLOADS) $(BUILD)/stack/libprying-nvidia.so
 
 $(BUILD)/stack/libprying-nvidia.so: tests/stack/prying_driver.c $(LIB)/libcuda.so.1
 	$(call say,LD,$@)
