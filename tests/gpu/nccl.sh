@@ -13,7 +13,8 @@ set -u
 library_options "$@"
 [ -d "$dist/nccl" ] || die "no $dist/nccl: \`make dist\` makes it"
 library_find 'libnccl.so.2'
-agent_options=(--set nccl.allowed=true)
+# NVLS off, as for programs of this machine: multicast concerns all GPUs of a host, which others use.
+agent_options=(--set nccl.allowed=true --set nccl.environment=NCCL_NVLS_ENABLE=0)
 gpus=1
 [ "$driver" != nvidia ] || gpus=$(find /proc/driver/nvidia/gpus -mindepth 1 -maxdepth 1 2>/dev/null | wc -l)
 library_start

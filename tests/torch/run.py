@@ -122,7 +122,9 @@ def main():
               flush=True)
 
     libraries = [part for part in options.agent_libraries.split(":") if part]
-    settings = ["--warm", "3", "--set", "nccl.allowed=true", "--set", "store.bytes=64MiB"]
+    settings = ["--warm", "3", "--set", "nccl.allowed=true", "--set", "store.bytes=64MiB",
+                # Multicast concerns all GPUs of a host, which others use.
+                "--set", "nccl.environment=NCCL_NVLS_ENABLE=0"]
     if options.driver == "software":
         os.environ["VCUDA_SOFTGPU_MEMORY"] = "512M"  # small, so that filling it is cheap
         os.environ["VCUDA_SOFTGPU_DEVICES"] = "2"
