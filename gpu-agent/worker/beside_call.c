@@ -198,6 +198,14 @@ bool beside_any(const struct worker *w)
 	return w->beside.calls;
 }
 
+bool beside_outside(const struct worker *w)
+{
+	for (struct beside_call *call = w->beside.calls; call; call = call->next)
+		if (!atomic_load(&call->wants))
+			return true;
+	return false;
+}
+
 uint64_t beside_first(const struct worker *w, const struct request *r)
 {
 	uint64_t first = r->header.seq;

@@ -34,6 +34,8 @@ void beside_others(struct worker *w, const struct request *r);
 
 /* Whether any is being served. */
 bool beside_any(const struct worker *w);
+/* Whether one has left the loop's place, and has not asked for it back. */
+bool beside_outside(const struct worker *w);
 /* The frame number of the oldest that is being served, or the request's: what was used by it
  * or later may be in use. */
 uint64_t beside_first(const struct worker *w, const struct request *r);

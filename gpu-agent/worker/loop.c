@@ -366,6 +366,27 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 		worker_control(w);
 }
 
+/* What asks the driver, in each turn. */
+static bool loop_ask_driver(struct worker *w)
+{
+	bool progress = false;
+
+	if (w->kept.closings)
+		closing_poll(w); /* behind a fault, or a call beside the loop */
+	progress |= fence_poll(w);
+	if (local_lends(&w->local))
+		progress |= local_reap(w);
+	if (w->mirror.tag >= 0)
+		progress |= mirror_poll(w);
+	if (w->metering.on)
+		progress |= metering_poll(w);
+	if (w->stripe_count)
+		stripes_reap(w);
+	if (w->direct)
+		progress |= direct_turn(w);
+	return progress;
+}
+
 void loop_run(struct worker *w)
 {
 	uint64_t idle_since = wait_now(), now, looked = idle_since;
@@ -376,25 +397,15 @@ void loop_run(struct worker *w)
 
 		progress |= loop_receive(w);
 		watchdog_enter(w);
-		if (w->kept.closings)
-			closing_poll(w); /* behind a fault, or a call beside the loop */
-		progress |= fence_poll(w);
-		if (local_lends(&w->local))
-			progress |= local_reap(w);
-		if (w->mirror.tag >= 0)
-			progress |= mirror_poll(w);
+		if (!stash_driver_waits(w))
+			progress |= loop_ask_driver(w);
 		progress |= callback_poll(w);
 		progress |= beside_poll(w);
-		if (w->metering.on)
-			progress |= metering_poll(w);
 		if (w->metering.asked)
 			worker_control(w); /* a loop that never sleeps hears it, too */
-		if (w->stripe_count)
-			stripes_reap(w);
-		if (w->direct)
-			progress |= direct_turn(w);
 		now = wait_now();
-		metering_look(w, now);
+		if (!stash_driver_waits(w))
+			metering_look(w, now);
 		watchdog_leave(w);
 		if (w->park.grace) {
 			progress |= reply_relieve(w, now);
@@ -419,7 +430,8 @@ void loop_run(struct worker *w)
 				loop_tell_alive(w, now);
 				loop_listen(w, now);
 			}
-			staging_reap(w, &w->in);
+			if (!stash_driver_waits(w))
+				staging_reap(w, &w->in);
 			if (stripe_send_broken(w))
 				park_or_end(w, CUDA_SUCCESS, "a stripe to the client broke");
 			if (w->fences.first)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/loop.h"
@@ -28,10 +29,16 @@ static bool stash_outstanding(const struct worker *w)
 	return w->callbacks.outstanding && !w->sticky;
 }
 
+bool stash_driver_waits(const struct worker *w)
+{
+	return stash_outstanding(w) && beside_outside(w);
+}
+
 static bool stash_holds(struct worker *w, const struct frame_header *h)
 {
-	return stash_outstanding(w) && (w->kept.issued >= HOST_FUNC_FRAMES || limits_full(w) ||
-					       loop_marked(serve_find(h->op), h, SERVE_WAITS));
+	return stash_outstanding(w) &&
+	       (w->kept.issued >= HOST_FUNC_FRAMES || beside_outside(w) || limits_full(w) ||
+		       loop_marked(serve_find(h->op), h, SERVE_WAITS));
 }
 
 /* A thread of the app waits for the answer: nothing of its own comes behind the frame, and

@@ -9,6 +9,11 @@
 
 struct worker;
 
+/* Whether the driver may be waiting for a host function with a lock held: a library's call
+ * beside the loop has it load kernels or free memory, for which it waits until the GPU is idle
+ * (seen with cuFFT on an H100). Then who calls the driver waits as well. The function's end
+ * comes through the loop, which does until then what needs no driver. */
+bool stash_driver_waits(const struct worker *w);
 /* Whether the frame at hand has to be kept, or to wait for those that are. */
 bool stash_behind(struct worker *w);
 /* What a host function needs to end cannot wait behind it (STREAM_AHEAD). */

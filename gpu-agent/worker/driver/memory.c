@@ -15,6 +15,7 @@
 #include "gpu-agent/worker/driver/vmm.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/stash.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cuda_wire.h"
 
@@ -258,7 +259,7 @@ static uint64_t memory_there(struct worker *w, uint32_t device, uint64_t lease)
 	uint64_t reserve = w->config->memory_reserve, used = w->devices[device].used;
 	size_t free_bytes, total;
 
-	if (worker_use(w, (uint16_t)CONTEXT_PRIMARY(device)) ||
+	if (stash_driver_waits(w) || worker_use(w, (uint16_t)CONTEXT_PRIMARY(device)) ||
 		w->cuda.cuMemGetInfo_v2(&free_bytes, &total))
 		return lease;
 	free_bytes = free_bytes > reserve ? free_bytes - reserve : 0;
