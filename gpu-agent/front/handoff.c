@@ -127,6 +127,7 @@ static void worker_is_ready(struct front *front, struct pool_worker *worker, str
 	pool->text[0] = 0;
 	snprintf(pool->logged, sizeof(pool->logged), "ready");
 	pool->retry_delay = 0;
+	pool->killed = 0;
 	pool_balance(front, wait_now());
 }
 

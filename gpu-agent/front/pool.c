@@ -39,6 +39,7 @@
 #define READY_NS (120000 * FRONT_MS)
 #define RETRY_MIN (250 * FRONT_MS)
 #define RETRY_MAX (10000 * FRONT_MS)
+#define KILLED_MOST 4
 #define POOL_SLACK 64 /* workers on their way out */
 #define STARTS_MAX 8  /* at once: making a context is CPU work of the driver */
 /* A worker that has a session says something each second, whatever its driver does
@@ -251,6 +252,18 @@ static void count_exit(struct front *front, const struct pool_worker *worker, in
 			"worker.crash", "worker=%d signal=%d", worker->pid, WTERMSIG(status));
 }
 
+/* Somebody, or the kernel for want of memory, killed a worker that was starting: that says
+ * nothing of the GPU, so the next one is tried at once and who waits goes on waiting. Not for
+ * ever. */
+static bool killed_in_passing(struct front *front, int status)
+{
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL ||
+		++front->pool.killed > KILLED_MOST)
+		return false;
+	log_warn("worker.killed", "text=\"a worker was killed before it was ready\"");
+	return true;
+}
+
 void pool_exited(struct front *front, const struct control *control)
 {
 	struct pool_worker *worker = NULL;
@@ -286,7 +299,7 @@ void pool_exited(struct front *front, const struct control *control)
 	set_free(front, worker);
 	if (session)
 		session_ended(front, session);
-	if (was_starting && !front->draining) {
+	if (was_starting && !front->draining && !killed_in_passing(front, control->status)) {
 		if (WIFSIGNALED(control->status))
 			snprintf(text, sizeof(text),
 				"a worker was ended by signal %d before it was ready",

@@ -69,6 +69,7 @@ struct pool {
 	char logged[192];  /* said in the log already */
 	uint64_t retry_at; /* not before, when failing */
 	uint64_t retry_delay;
+	uint32_t killed;  /* in a row, before they were ready */
 	uint64_t look_at; /* for workers that say nothing */
 	uint32_t driver_version;
 	char driver_release[32]; /* the driver's own version */

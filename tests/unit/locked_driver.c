@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The software GPU with a lock that a library may hold (gate_libraries.c), and for which queries
- * of events wait, as they do in NVIDIA's driver.  $VCUDA_SOFTGPU_INSIDE is a descriptor of memory
- * in which the library counts itself.  Its function comes before that of the library with which
- * it is linked.
+ * The software GPU with a lock that a library may hold (gate_libraries.c), and for which
+ * queries of events wait, as they do in NVIDIA's driver.  $VCUDA_SOFTGPU_INSIDE is a descriptor
+ * of memory in which the library counts itself.  Its function comes before that of the library
+ * with which it is linked.
  */
 #include <cuda.h>
 #include <dlfcn.h>
