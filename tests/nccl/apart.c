@@ -37,13 +37,32 @@ static void is_sum(const char *what)
 	}
 }
 
+/* A nonblocking one is ready, or its operations are issued. */
+static void made(ncclComm_t comm)
+{
+	ncclResult_t state = ncclInProgress;
+
+	for (int tries = 0; state == ncclInProgress && tries < 20000; tries++) {
+		NCCL(ncclCommGetAsyncError(comm, &state));
+		usleep(500);
+	}
+	if (state)
+		DIE("a nonblocking communicator is %d", (int)state);
+}
+
 static void reduce(ncclComm_t comms[RANKS], const char *what)
 {
+	ncclResult_t status;
+
 	NCCL(ncclGroupStart());
 	for (int i = 0; i < RANKS; i++)
 		NCCL(ncclAllReduce(
 			from[i], to[i], COUNT, ncclFloat, ncclSum, comms[i], sides[i].stream));
-	NCCL(ncclGroupEnd());
+	status = ncclGroupEnd();
+	if (status && status != ncclInProgress)
+		DIE("%s: the group gave %d (%s)", what, (int)status, ncclGetLastError(NULL));
+	for (int i = 0; i < RANKS; i++)
+		made(comms[i]);
 	is_sum(what);
 }
 
@@ -74,18 +93,6 @@ static void split(void)
 	for (int i = 0; i < RANKS; i++)
 		NCCL(ncclCommDestroy(halves[i]));
 	NCCL(ncclCommDestroy(one[0]));
-}
-
-static void made(ncclComm_t comm)
-{
-	ncclResult_t state = ncclInProgress;
-
-	for (int tries = 0; state == ncclInProgress && tries < 20000; tries++) {
-		NCCL(ncclCommGetAsyncError(comm, &state));
-		usleep(500);
-	}
-	if (state)
-		DIE("a nonblocking communicator is %d", (int)state);
 }
 
 static void nonblocking(void)

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A kernel of one GPU reads and writes the memory of another one: what was there when access was
- * enabled and what came after it, plain memory, a variable of a module, a pool's memory and
- * memory that was mapped by hand; and the errors of enabling and disabling. */
+ * enabled and what came after it, plain memory, a pool's memory and memory that was mapped by hand; and the errors of enabling and disabling. */
 #include "check.h"
 #include "driver.h"
 
 static const int N = 4096;
-
-__device__ int variable[N];
 
 __global__ void add(int *to, const int *from, int n)
 {
@@ -92,16 +89,6 @@ static void present_and_future(int owner, int by)
 	CUDA(cudaFree(large));
 	CUDA(cudaFree(before));
 	CUDA(cudaFree(after));
-}
-
-static void variables(int owner, int by)
-{
-	int *at;
-
-	CUDA(cudaSetDevice(owner));
-	CUDA(cudaGetSymbolAddress((void **)&at, variable));
-	number(owner, at, 400);
-	read_and_write(by, at, 400);
 }
 
 /* Access to a pool is its own: it is given and asked for by device. */
@@ -267,7 +254,6 @@ int main()
 	mapped(0, 1);
 	mapped_elsewhere(0, 1);
 	present_and_future(0, 1);
-	variables(0, 1);
 	disabled_and_reset(0, 1);
 	present_and_future(1, 0);
 	return 0;

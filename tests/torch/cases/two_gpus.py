@@ -5,7 +5,7 @@ from check import check, driver, equal
 
 check(torch.cuda.device_count() >= 2, f"{torch.cuda.device_count()} GPUs")
 a, b = torch.device("cuda:0"), torch.device("cuda:1")
-check(not torch.cuda.can_device_access_peer(0, 1), "no peer access is promised")
+check(torch.cuda.can_device_access_peer(0, 1) == torch.cuda.can_device_access_peer(1, 0), "peers are each other's")
 ids = {str(torch.cuda.get_device_properties(d).uuid) for d in (a, b)} if hasattr(
     torch.cuda.get_device_properties(a), "uuid") else {0, 1}
 check(len(ids) == 2, f"two different ones: {ids}")
