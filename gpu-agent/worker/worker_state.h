@@ -91,6 +91,7 @@ struct worker_device {
 	struct mapping *mappings; /* by first granule */
 	/* How often each device was given access to what is mapped without a name (peer.c). */
 	uint16_t reached[HANDOFF_DEVICES];
+	uint32_t captured;	 /* devices that reach it for copies in graphs: a bit each */
 	struct open_device open; /* what vcudaOpen tells */
 };
 

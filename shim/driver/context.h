@@ -37,6 +37,8 @@ struct context {
 	/* It can be used. A primary one that was reset cannot until it is retained again,
 	 * whatever its count. */
 	_Atomic bool live;
+	/* Devices whose memory it was given access to (cuCtxEnablePeerAccess): a bit each. */
+	_Atomic uint64_t reached;
 	/* Frames up to here are known to be done in all streams of this context. */
 	_Atomic uint64_t synced;
 	struct stream *legacy; /* the stream that is 0 */

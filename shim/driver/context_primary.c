@@ -95,6 +95,7 @@ static CUresult context_reset(struct context *primary)
 	graph_context_gone(primary);
 	last = !context_others(primary->device).any;
 	managed_context_gone(primary);
+	atomic_store(&primary->reached, 0);
 	array_reset(primary);
 	if (last)
 		vmm_reset(primary->device);

@@ -11,6 +11,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
+#include "shim/driver/memory/memory.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/thread.h"
 
@@ -100,7 +101,9 @@ static CUresult peer_context(const struct context *peer, bool on)
 
 CUresult hand_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
-	const struct context *context = context_current(), *peer = context_of(peerContext);
+	struct context *context = context_current();
+	const struct context *peer = context_of(peerContext);
+	CUresult status;
 
 	if (!peer)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -109,20 +112,44 @@ CUresult hand_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 	if (!atomic_load(&peer->live))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	/* A device has no access to itself, as NVIDIA's driver puts it (not as cuda.h). */
-	return peer_can(context->device, peer->device) ? peer_context(peer, true)
-						       : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	if (!peer_can(context->device, peer->device))
+		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	status = peer_context(peer, true);
+	if (!status)
+		atomic_fetch_or(&context->reached, 1ull << peer->device);
+	return status;
 }
 
 CUresult hand_cuCtxDisablePeerAccess(CUcontext peerContext)
 {
-	const struct context *context = context_current(), *peer = context_of(peerContext);
+	struct context *context = context_current();
+	const struct context *peer = context_of(peerContext);
+	CUresult status;
 
 	if (!peer)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!atomic_load(&peer->live))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	return peer_can(context->device, peer->device) ? peer_context(peer, false)
-						       : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	if (!peer_can(context->device, peer->device))
+		return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	status = peer_context(peer, false);
+	if (!status)
+		atomic_fetch_and(&context->reached, ~(1ull << peer->device));
+	return status;
+}
+
+bool peer_reaches(const struct context *context, CUdeviceptr ptr)
+{
+	CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = context->device};
+	unsigned long long flags = 0;
+	struct memory_range range;
+	int device;
+
+	if (!memory_in_window(ptr, &device) || device == context->device ||
+		atomic_load(&context->reached) >> device & 1 || !memory_find(ptr, &range) ||
+		range.async)
+		return true;
+	return range.reserved && !hand_cuMemGetAccess(&flags, &here, ptr) && flags;
 }
 
 CUresult peer_pool(CUdevice owner, CUdevice by, bool in)

@@ -15,6 +15,11 @@ struct open_info;
 void peer_fill(const struct open_info *info, const void *answer, size_t bytes);
 /* DEV's kernels can be given access to OTHER's memory. */
 bool peer_can(CUdevice dev, CUdevice other);
+/* Work of the context may use the device memory at PTR: its own device's, a peer's to which it
+ * has access, or memory that was mapped for its device. Of a pool's memory the agent's driver
+ * knows it: true. */
+struct context;
+bool peer_reaches(const struct context *context, CUdeviceptr ptr);
 /* A pool of OWNER's, or memory of another process there, gives BY access, or takes it. A post:
  * the caller has its lock, under which it knows which. */
 CUresult peer_pool(CUdevice owner, CUdevice by, bool in);

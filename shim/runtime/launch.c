@@ -47,9 +47,9 @@ static cudaError_t launch_error(CUresult status, dim3 grid, dim3 block)
 	return cudaErrorInvalidValue;
 }
 
-/* In the context of the STREAM, which is not the thread's but of the same device: the kernel's
- * function there. INVALID_HANDLE: it is the thread's or another device's, or there is no such
- * stream. */
+/* In the context of the STREAM, which is not the thread's: the kernel's function there.
+ * INVALID_HANDLE: it is the thread's, there is no such stream, or it is another device's, to
+ * which CUDA 13's runtime launches (seen on two H100s) and CUDA 12's does not. */
 static CUresult launch_elsewhere(struct symbol *symbol, dim3 grid, dim3 block, void **args,
 	size_t shared, cudaStream_t stream)
 {
@@ -62,8 +62,8 @@ static CUresult launch_elsewhere(struct symbol *symbol, dim3 grid, dim3 block, v
 		cuStreamGetCtx((CUstream)stream, &theirs) || cuCtxGetCurrent(&ours) ||
 		ours == theirs || cuCtxGetDevice(&mine) || cuCtxPushCurrent(theirs))
 		return status;
-	if (!cuCtxGetDevice(&other) && other == mine && !runtime_enter() &&
-		!register_bound(symbol, &function))
+	if (!cuCtxGetDevice(&other) && (CUDART_VERSION >= 13000 || other == mine) &&
+		!runtime_enter() && !register_bound(symbol, &function))
 		status = cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y,
 			block.z, (unsigned)shared, (CUstream)stream, args, NULL);
 	(void)cuCtxPopCurrent(&popped);

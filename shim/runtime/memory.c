@@ -129,7 +129,7 @@ cudaError_t hand_cudaPointerGetAttributes(
 
 	if (!attributes)
 		return cudaErrorInvalidValue;
-	error = runtime_init();
+	error = runtime_enter(); /* which device's work would use it? */
 	if (error)
 		return error;
 

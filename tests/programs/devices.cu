@@ -63,7 +63,8 @@ static void whose(const struct side *a, const struct side *b)
 
 	CUDA(cudaSetDevice(a->device));
 	count_up<<<N / 256, 256, 0, b->stream>>>(b->values, 1);
-	CUDA_IS(cudaErrorInvalidResourceHandle, cudaGetLastError());
+	/* CUDA 13's runtime takes the kernel of the stream's device. */
+	CUDA_IS(CUDART_VERSION < 13000 ? cudaErrorInvalidResourceHandle : cudaSuccess, cudaGetLastError());
 	CUDA_IS(cudaErrorInvalidResourceHandle, cudaEventRecord(b->event, a->stream));
 	CUDA_IS(cudaErrorInvalidResourceHandle, cudaEventRecord(a->event, b->stream));
 	cudaGetLastError();

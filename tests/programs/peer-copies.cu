@@ -23,8 +23,8 @@ static void fill(const struct buffers *b, int seed)
 	for (int i = 0; i < BYTES; i++)
 		bytes[i] = pattern(seed, i);
 	CUDA(cudaMemcpy(b->at[0], bytes, BYTES, cudaMemcpyDefault));
-	CUDA(cudaMemset(b->at[1], 0xee, BYTES));
 	CUDA(cudaSetDevice(1));
+	CUDA(cudaMemset(b->at[1], 0xee, BYTES));
 	CUDA(cudaDeviceSynchronize());
 	CUDA(cudaSetDevice(0));
 	CUDA(cudaDeviceSynchronize());
@@ -137,7 +137,8 @@ static void arrays(const struct buffers *b)
 	CUDA(cudaFreeArray(array));
 }
 
-static void addresses(const struct buffers *b, int current)
+/* REACHED: either device has access to the other's memory; then it can fill it, too. */
+static void addresses(const struct buffers *b, int current, bool reached)
 {
 	cudaPointerAttributes what;
 	unsigned char *pinned, local;
@@ -147,7 +148,11 @@ static void addresses(const struct buffers *b, int current)
 		CUDA(cudaPointerGetAttributes(&what, b->at[i] + 100));
 		CHECK_EQ(what.type, cudaMemoryTypeDevice);
 		CHECK_EQ(what.device, i);
-		CHECK(what.devicePointer == b->at[i] + 100 && !what.hostPointer);
+		CHECK(what.devicePointer == (i == current || reached ? b->at[i] + 100 : NULL));
+		CHECK(!what.hostPointer);
+		CUDA_IS(i == current || reached ? cudaSuccess : cudaErrorInvalidValue,
+			cudaMemset(b->at[i], 0x77, BYTES));
+		cudaGetLastError();
 	}
 	CUDA(cudaMallocHost(&pinned, 4096));
 	CUDA(cudaPointerGetAttributes(&what, pinned));
@@ -159,10 +164,10 @@ static void addresses(const struct buffers *b, int current)
 	CHECK_EQ(what.type, cudaMemoryTypeUnregistered);
 }
 
-static void all(const struct buffers *b)
+static void all(const struct buffers *b, bool reached)
 {
 	for (int current = 0; current < 2; current++) {
-		addresses(b, current);
+		addresses(b, current, reached);
 		linear(b, current);
 		boxes(b, current);
 	}
@@ -183,13 +188,13 @@ int main()
 		CUDA(cudaStreamCreate(&b.stream[i]));
 	}
 	CUDA(cudaDeviceCanAccessPeer(&can, 0, 1));
-	all(&b);
+	all(&b, false);
 	for (int i = 0; can && i < 2; i++) {
 		CUDA(cudaSetDevice(i));
 		CUDA(cudaDeviceEnablePeerAccess(1 - i, 0));
 	}
 	if (can)
-		all(&b);
+		all(&b, true);
 	for (int i = 0; i < 2; i++) {
 		CUDA(cudaSetDevice(i));
 		CUDA(cudaFree(b.at[i]));

@@ -196,9 +196,12 @@ static void events_and_streams(int a, int b)
 	MUST(cudaEventRecord(other, sb));
 	MUST(cudaEventSynchronize(other));
 	GIVES(cudaErrorInvalidResourceHandle, cudaEventElapsedTime(&ms, done, other));
-	/* Copies, fills and frees of the one while the other is current. */
+	/* Copies and frees of the one while the other is current; a fill is its own device's. */
 	MUST(cudaSetDevice(b));
+	GIVES(cudaErrorInvalidValue, cudaMemset(data, 0x22, N * sizeof(*data)));
+	MUST(cudaSetDevice(a));
 	MUST(cudaMemset(data, 0x11, N * sizeof(*data)));
+	MUST(cudaSetDevice(b));
 	MUST(cudaMemcpy(host.data(), data, N * sizeof(*data), cudaMemcpyDeviceToHost));
 	RIGHT(host[0] == 0x11111111 && host[N - 1] == 0x11111111);
 	MUST(cudaMemcpy2D(there, 1024, data, 1024, 512, 100, cudaMemcpyDefault));

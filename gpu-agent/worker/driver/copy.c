@@ -9,6 +9,7 @@
 #include "gpu-agent/worker/driver/array.h"
 #include "gpu-agent/worker/driver/copy.h"
 #include "gpu-agent/worker/driver/graph.h"
+#include "gpu-agent/worker/driver/peer.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/loop.h"
@@ -155,8 +156,7 @@ CUresult copy_host(struct worker *w, const struct worker_stream *stream,
 	return w->cuda.cuMemcpy3DAsync(&c, stream->stream);
 }
 
-/* A capture takes the copies between devices that name both in a struct, and not
- * cuMemcpyPeerAsync. */
+/* A capture takes no copy that names contexts (NVIDIA's driver: 900). */
 static bool copy_captured(const struct worker *w, CUstream stream)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -316,6 +316,7 @@ CUresult serve_vcudaCopy(struct worker *w, struct request *r)
 		req->width, req->height, req->depth);
 	struct copy_side src = copy_side(w, r, req->src, req->srcPitch, req->srcSlice,
 		req->width, req->height, req->depth);
+	bool between = req->dstDevice != req->srcDevice;
 	CUDA_MEMCPY3D c;
 
 	if (req->dstDevice < 0 || (uint32_t)req->dstDevice >= w->device_count ||
@@ -323,15 +324,22 @@ CUresult serve_vcudaCopy(struct worker *w, struct request *r)
 		worker_refuse(r, CUDA_ERROR_INVALID_DEVICE);
 	if (worker_refused(r))
 		return r->refused;
-	if (req->height == 1 && req->depth == 1 && req->dstDevice == req->srcDevice)
+	if (between && copy_captured(w, stream)) {
+		CUresult status = peer_captures(w, req->dst, req->src);
+
+		if (status)
+			return status;
+		between = false;
+	}
+	if (req->height == 1 && req->depth == 1 && !between)
 		return copy_row(w, req->dst, req->src, req->width, stream);
-	if (req->height == 1 && req->depth == 1 && !copy_captured(w, stream))
+	if (req->height == 1 && req->depth == 1)
 		return w->cuda.cuMemcpyPeerAsync(req->dst, w->devices[req->dstDevice].primary,
 			req->src, w->devices[req->srcDevice].primary, req->width, stream);
 	c = copy_shape(req->width, req->height, req->depth);
 	copy_from(&c, &src);
 	copy_to(&c, &dst);
-	if (req->dstDevice != req->srcDevice) {
+	if (between) {
 		CUDA_MEMCPY3D_PEER peer;
 
 		memset(&peer, 0, sizeof(peer));
@@ -359,10 +367,17 @@ void copy_describe(
 		from->dst_slice, from->width, from->height, from->depth);
 	struct copy_side src = copy_side_any(w, r, from->src_array, from->src, from->src_pitch,
 		from->src_slice, from->width, from->height, from->depth);
+	CUresult status;
 
 	*copy = copy_shape(from->width, from->height, from->depth);
 	if (worker_refused(r))
 		return;
+	status = peer_captures(w, dst.array ? w->devices[dst.array->device].window : dst.at,
+		src.array ? w->devices[src.array->device].window : src.at);
+	if (status) {
+		worker_refuse(r, status);
+		return;
+	}
 	copy_from(copy, &src);
 	copy_to(copy, &dst);
 }

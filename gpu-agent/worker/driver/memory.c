@@ -28,6 +28,16 @@ static struct worker_device *memory_device(struct worker *w, struct request *r, 
 	return &w->devices[device];
 }
 
+uint32_t memory_window(const struct worker *w, uint64_t address)
+{
+	uint32_t i = 0;
+
+	while (i < w->device_count &&
+		address - w->devices[i].window >= w->devices[i].window_bytes)
+		i++;
+	return i;
+}
+
 bool memory_granules(const struct worker_device *d, uint64_t address, uint64_t bytes,
 	uint64_t *first, uint64_t *count)
 {

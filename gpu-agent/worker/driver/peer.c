@@ -112,6 +112,25 @@ static CUresult peer_let(struct worker *w, uint32_t owner, uint32_t by, bool in)
 	return status;
 }
 
+CUresult peer_captures(struct worker *w, uint64_t one, uint64_t other)
+{
+	const uint32_t pair[2] = {memory_window(w, one), memory_window(w, other)};
+	CUresult status = CUDA_SUCCESS;
+
+	if (pair[0] == w->device_count || pair[1] == w->device_count || pair[0] == pair[1])
+		return CUDA_SUCCESS;
+	for (int i = 0; i < 2 && !status; i++) {
+		struct worker_device *d = &w->devices[pair[i]];
+
+		if (d->captured >> pair[!i] & 1)
+			continue;
+		status = peer_let(w, pair[i], pair[!i], true);
+		if (!status)
+			d->captured |= 1u << pair[!i];
+	}
+	return status;
+}
+
 static CUresult context_device(struct worker *w, uint16_t context, uint8_t *device)
 {
 	CUdevice found;

@@ -86,24 +86,13 @@ CUresult serve_vcudaVmmCreate(struct worker *w, struct request *r)
 	return CUDA_SUCCESS;
 }
 
-/* Whose window an address is in; device_count: nobody's. */
-static uint32_t vmm_window(const struct worker *w, uint64_t address)
-{
-	uint32_t i = 0;
-
-	while (i < w->device_count &&
-		address - w->devices[i].window >= w->devices[i].window_bytes)
-		i++;
-	return i;
-}
-
 /* In the window of whichever device, which is the one that has access: the driver refuses it
  * where that does not reach the memory's device. */
 CUresult serve_vcudaVmmMap(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaVmmMap *req = (const void *)r->body;
 	struct vmm *m = worker_handle(w, r, req->memory, KIND_CUmemGenericAllocationHandle);
-	uint32_t device = vmm_window(w, req->address);
+	uint32_t device = memory_window(w, req->address);
 	CUresult status;
 
 	if (!m)

@@ -11,6 +11,7 @@
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
+#include "shim/driver/peer.h"
 
 /* What is known about an address: device memory, host memory, or neither. */
 struct pointer {
@@ -99,6 +100,7 @@ static CUresult pointer_attribute(
 	uint64_t base = p->device ? p->range.base : (uint64_t)(uintptr_t)p->pinned.base;
 	size_t bytes = p->device ? p->range.bytes : p->pinned.bytes;
 	uint64_t granule = devices.at[pointer_device(p)].open.granularity;
+	bool reached;
 
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -112,9 +114,13 @@ static CUresult pointer_attribute(
 		*(unsigned *)data = p->device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-		/* With unified addressing a kernel finds pinned memory at its own address. */
-		*(CUdeviceptr *)data = p->device || mirror_served() ? ptr : 0;
-		return p->device || mirror_served() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		/* With unified addressing a kernel finds pinned memory at its own address, and
+		 * no other device's that it has no access to. */
+		reached = p->device ? p->managed || !context_current() ||
+					      peer_reaches(context_current(), ptr)
+				    : mirror_served();
+		*(CUdeviceptr *)data = reached ? ptr : 0;
+		return reached ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		*(void **)data = p->host || p->managed ? (void *)(uintptr_t)ptr : NULL;
 		return p->host || p->managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
