@@ -358,7 +358,12 @@ CUresult hand_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
 	CUresult status = peers_check(dstContext, srcContext);
+	uint64_t stream;
 
+	if (!status)
+		status = stream_number(hStream, &stream);
+	if (!status)
+		status = capture_refuse(stream); /* natively, too: it names contexts */
 	if (status)
 		return status;
 	return copy_flat(

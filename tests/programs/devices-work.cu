@@ -109,6 +109,26 @@ static void graph_on_both()
 	CUDA(cudaFree(b));
 }
 
+/* What names devices is none of a graph's. */
+static void peer_copy_captured()
+{
+	int *a = zeroes(0), *b = zeroes(1);
+	cudaStream_t stream;
+	cudaGraph_t graph;
+
+	CUDA(cudaSetDevice(0));
+	CUDA(cudaStreamCreate(&stream));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+	CUDA_IS(cudaErrorStreamCaptureUnsupported, cudaMemcpyPeerAsync(b, 1, a, 0, N * sizeof(int), stream));
+	CUDA_IS(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream, &graph));
+	cudaGetLastError();
+	CUDA(cudaMemcpyPeerAsync(b, 1, a, 0, N * sizeof(int), stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CUDA(cudaStreamDestroy(stream));
+	CUDA(cudaFree(a));
+	CUDA(cudaFree(b));
+}
+
 static void variable_of_each()
 {
 	int got;
@@ -158,6 +178,7 @@ int main()
 		SKIP("one device only");
 	pinned_for_both();
 	graph_on_both();
+	peer_copy_captured();
 	variable_of_each();
 	about_the_other();
 	return 0;
