@@ -157,7 +157,8 @@ class Admission(Case):
         validator = self.validator(every="3")
         reasons = {"liar": "claims 1048576.0 MiB of free memory and has", "two": "it claims 2 GPUs and has 1",
                    "old": "it is version 0.0.9, and this validator", "healthy": "handshake", "nobody": f"127.0.0.1:{port}",
-                   BOB: "the token is not the agent's", EVE: "numbers wrong", MAX: "GPU 0: "}
+                   BOB: "the token is not the agent's", EVE: "numbers wrong",
+                   MAX: "GPU 0: memory that its agent granted is not there"}
         for node, reason in reasons.items():
             with self.subTest(node):
                 self.assertIn(reason, self.verdict(node, state="refused")["reason"])
