@@ -4,6 +4,7 @@
 
     BUILD=build tests/peers/validator.py [CASE ...]      # by a Python with PyTorch and Ray
 """
+import concurrent.futures
 import http.server
 import json
 import os
@@ -225,6 +226,34 @@ class Admission(Case):
             with urllib.request.urlopen(request, timeout=10) as answer:
                 return json.loads(answer.read())["sessions"]
         eventually("no session is left", lambda: not sessions(), PATIENCE)
+
+
+class Turns(Case):
+    def test_of_two_ids_of_one_agent_none_waits_for_ever(self):
+        """One is tested at a time: the one that waits longer; who is kept out takes no turn."""
+        sys.path.insert(0, PACKAGE)
+        from vcuda_peers import directory, network, validator
+        lab, now, turns = network.read(self.network), int(time.time()), []
+        keeper = validator.Doorkeeper.__new__(validator.Doorkeeper)  # without its thread
+        keeper.network, keeper.every = lab, 60
+        for node in ("a", "b"):
+            self.entry(node, "127.0.0.2:1")
+
+        class Pool:
+            def submit(self, judge, worker, *_):
+                turns.append(worker.node)
+                return concurrent.futures.Future()
+
+        for first, second, wanted in (({"until": now + 3000}, None, "b"), ({}, {"checked": now - 200}, "b"),
+                                      ({"checked": now - 300}, {"checked": now - 200}, "a")):
+            for node, more in (("a", first), ("b", second)):
+                directory.judge(lab, node, None if more is None else {
+                    "state": "refused", "reason": "x", "address": "127.0.0.2:1", "failures": 3, "until": 0,
+                    "checked": now - 100, "since": 1, **more})
+            keeper.under_way, keeper.complaints = {}, {}
+            turns.clear()
+            keeper.round(Pool())
+            self.assertEqual(turns, [wanted])
 
 
 class Healthy(http.server.BaseHTTPRequestHandler):
