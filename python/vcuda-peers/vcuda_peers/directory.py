@@ -14,7 +14,7 @@ import redis.backoff
 import redis.retry
 
 from .errors import PeersError
-from .network import DIRECTORY
+from .network import DIRECTORY, secret
 
 PATIENCE = 5  # seconds for each answer of the directory
 ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):[0-9]{1,5}")
@@ -40,14 +40,6 @@ class Worker:
     version: str = ""
 
 
-def _password(network):
-    try:
-        with open(network.password_file) as file:
-            return file.readline(1024).rstrip("\n")
-    except (OSError, UnicodeError) as error:
-        raise PeersError(f"{network.password_file}: {getattr(error, 'strerror', None) or 'no text'}") from None
-
-
 def _worker(node, said):
     """What NODE says of itself; None where it says nothing that can be."""
     devices = said.get("devices", "")
@@ -67,7 +59,7 @@ def _opened(network):
     got = DIRECTORY.fullmatch(network.directory)
     where = {"unix_socket_path": got["path"]} if got["path"] else {"host": got["host"].strip("[]"),
                                                                    "port": int(got["port"])}
-    password = _password(network) if network.password_file else None
+    password = secret(network.password_file) if network.password_file else None
     try:
         with redis.Redis(**where, username=network.user or None, password=password, protocol=2, retry=ONCE,
                          socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE, decode_responses=True,
