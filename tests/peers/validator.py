@@ -359,6 +359,29 @@ class Life(Case):
         self.assertEqual(*losses)
 
 
+class Nodes(Case):
+    def test_a_worker_node_lends_this_machines_gpu(self):
+        """By the command itself: the agent that it starts is in the directory, computes, and ends with its network."""
+        self.write("lab.yaml", f"name: lab\ndirectory: {self.redis.address}\ntoken_file: token\naddress: {ADA}\n")
+        folder = os.path.join(self.folder, "networks")
+        program = (f"import vcuda_peers\n"
+                   f"flags = ['--driver', 'software', '--address', '{ADA}', '--ports', '0,0,0']\n"
+                   f"with vcuda_peers.WorkerNode({self.network!r}, *flags, folder={folder!r}):\n"
+                   f"    print('joined', flush=True)\n    input()\n")
+        path = os.pathsep.join((BIN, os.environ["PATH"]))
+        node = start([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True,
+                     env=environment({"PYTHONPATH": PACKAGE, "PATH": path, "XDG_CACHE_HOME": self.folder,
+                                      "VCUDA_SOFTGPU_MEMORY": "64M"}))
+        lines = iter(node.stdout.readline, "")
+        self.assertIn("joined\n", lines)
+        self.assertIn(f"node:{ADA}-", self.redis.cli("KEYS", "node:*"))  # its port is not the usual one
+        got = self.train(64, 4, 8)
+        self.assertEqual((got.returncode, got.stdout.splitlines()[-1:]), (0, ["right"]), got.stdout + got.stderr)
+        node.communicate("\n", timeout=PATIENCE)
+        self.assertEqual((node.returncode, self.redis.cli("KEYS", "node:*")), (0, ""))
+        self.refused(self.train(64, 4, 8), "lab has no worker")
+
+
 class BadInput(Case):
     def test_each_has_a_sentence(self):
         for words in (("jobs", self.network), ("seat", self.network, ADA), ("stop", self.network, "x")):
