@@ -228,6 +228,26 @@ class Admission(Case):
         eventually("no session is left", lambda: not sessions(), PATIENCE)
 
 
+class Complaint(Case):
+    def test_a_jobs_complaint_is_looked_into(self):
+        """From `verify`, by `vcuda-peers run` and the directory, to a validator that tests the worker again."""
+        for node in (ADA, BOB):
+            self.agent(node)
+        validator = self.validator("--no-seats")
+        for node in (ADA, BOB):
+            self.verdict(node, state="admitted", reason="")
+        got = self.run_program("verified.py", BOB, "backward", 1)
+        self.assertEqual(got.returncode, 0, got.stdout + got.stderr)
+        self.assertEqual(json.loads(got.stdout)["state"], "disputed")
+        for node in (ADA, BOB):  # the error was put in on the user's side: both GPUs are right
+            eventually(f"{node} is tested again", lambda: self.redis.cli("HGET", "peer:" + node, "reason").startswith(
+                "tested again, and right: ") and "differ in a stage of step" in self.redis.cli("HGET", "peer:" + node, "reason"),
+                PATIENCE)
+            self.verdict(node, state="admitted", failures="0")
+        self.assertEqual(self.redis.cli("EXISTS", "peer-complaints"), "0")
+        self.end(validator)
+
+
 class Turns(Case):
     def test_of_two_ids_of_one_agent_none_waits_for_ever(self):
         """One is tested at a time: the one that waits longer; who is kept out takes no turn."""
