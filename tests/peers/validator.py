@@ -4,6 +4,7 @@
 
     BUILD=build tests/peers/validator.py [CASE ...]      # by a Python with PyTorch and Ray
 """
+import concurrent.futures
 import http.server
 import json
 import os
@@ -157,7 +158,8 @@ class Admission(Case):
         validator = self.validator(every="3")
         reasons = {"liar": "claims 1048576.0 MiB of free memory and has", "two": "it claims 2 GPUs and has 1",
                    "old": "it is version 0.0.9, and this validator", "healthy": "handshake", "nobody": f"127.0.0.1:{port}",
-                   BOB: "the token is not the agent's", EVE: "numbers wrong", MAX: "GPU 0: "}
+                   BOB: "the token is not the agent's", EVE: "numbers wrong",
+                   MAX: "GPU 0: memory that its agent granted is not there"}
         for node, reason in reasons.items():
             with self.subTest(node):
                 self.assertIn(reason, self.verdict(node, state="refused")["reason"])
@@ -224,6 +226,54 @@ class Admission(Case):
             with urllib.request.urlopen(request, timeout=10) as answer:
                 return json.loads(answer.read())["sessions"]
         eventually("no session is left", lambda: not sessions(), PATIENCE)
+
+
+class Complaint(Case):
+    def test_a_jobs_complaint_is_looked_into(self):
+        """From `verify`, by `vcuda-peers run` and the directory, to a validator that tests the worker again."""
+        for node in (ADA, BOB):
+            self.agent(node)
+        validator = self.validator("--no-seats")
+        for node in (ADA, BOB):
+            self.verdict(node, state="admitted", reason="")
+        got = self.run_program("verified.py", BOB, "backward", 1)
+        self.assertEqual(got.returncode, 0, got.stdout + got.stderr)
+        self.assertEqual(json.loads(got.stdout)["state"], "disputed")
+        for node in (ADA, BOB):  # the error was put in on the user's side: both GPUs are right
+            eventually(f"{node} is tested again", lambda: self.redis.cli("HGET", "peer:" + node, "reason").startswith(
+                "tested again, and right: ") and "differ in a stage of step" in self.redis.cli("HGET", "peer:" + node, "reason"),
+                PATIENCE)
+            self.verdict(node, state="admitted", failures="0")
+        self.assertEqual(self.redis.cli("EXISTS", "peer-complaints"), "0")
+        self.end(validator)
+
+
+class Turns(Case):
+    def test_of_two_ids_of_one_agent_none_waits_for_ever(self):
+        """One is tested at a time: the one that waits longer; who is kept out takes no turn."""
+        sys.path.insert(0, PACKAGE)
+        from vcuda_peers import directory, network, validator
+        lab, now, turns = network.read(self.network), int(time.time()), []
+        keeper = validator.Doorkeeper.__new__(validator.Doorkeeper)  # without its thread
+        keeper.network, keeper.every = lab, 60
+        for node in ("a", "b"):
+            self.entry(node, "127.0.0.2:1")
+
+        class Pool:
+            def submit(self, judge, worker, *_):
+                turns.append(worker.node)
+                return concurrent.futures.Future()
+
+        for first, second, wanted in (({"until": now + 3000}, None, "b"), ({}, {"checked": now - 200}, "b"),
+                                      ({"checked": now - 300}, {"checked": now - 200}, "a")):
+            for node, more in (("a", first), ("b", second)):
+                directory.judge(lab, node, None if more is None else {
+                    "state": "refused", "reason": "x", "address": "127.0.0.2:1", "failures": 3, "until": 0,
+                    "checked": now - 100, "since": 1, **more})
+            keeper.under_way, keeper.complaints = {}, {}
+            turns.clear()
+            keeper.round(Pool())
+            self.assertEqual(turns, [wanted])
 
 
 class Healthy(http.server.BaseHTTPRequestHandler):
@@ -327,6 +377,29 @@ class Life(Case):
                                     os.path.join(ROOT, "examples", "peers", "torchrun_train.py"), seconds=300)
             losses.append(json.loads(said.split("losses ", 1)[1].splitlines()[0]))
         self.assertEqual(*losses)
+
+
+class Nodes(Case):
+    def test_a_worker_node_lends_this_machines_gpu(self):
+        """By the command itself: the agent that it starts is in the directory, computes, and ends with its network."""
+        self.write("lab.yaml", f"name: lab\ndirectory: {self.redis.address}\ntoken_file: token\naddress: {ADA}\n")
+        folder = os.path.join(self.folder, "networks")
+        program = (f"import vcuda_peers\n"
+                   f"flags = ['--driver', 'software', '--address', '{ADA}', '--ports', '0,0,0']\n"
+                   f"with vcuda_peers.WorkerNode({self.network!r}, *flags, folder={folder!r}):\n"
+                   f"    print('joined', flush=True)\n    input()\n")
+        path = os.pathsep.join((BIN, os.environ["PATH"]))
+        node = start([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True,
+                     env=environment({"PYTHONPATH": PACKAGE, "PATH": path, "XDG_CACHE_HOME": self.folder,
+                                      "VCUDA_SOFTGPU_MEMORY": "64M"}))
+        lines = iter(node.stdout.readline, "")
+        self.assertIn("joined\n", lines)
+        self.assertIn(f"node:{ADA}-", self.redis.cli("KEYS", "node:*"))  # its port is not the usual one
+        got = self.train(64, 4, 8)
+        self.assertEqual((got.returncode, got.stdout.splitlines()[-1:]), (0, ["right"]), got.stdout + got.stderr)
+        node.communicate("\n", timeout=PATIENCE)
+        self.assertEqual((node.returncode, self.redis.cli("KEYS", "node:*")), (0, ""))
+        self.refused(self.train(64, 4, 8), "lab has no worker")
 
 
 class BadInput(Case):

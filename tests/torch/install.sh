@@ -60,6 +60,7 @@ for version in $versions; do
 			matplotlib==3.10.7 contourpy==1.3.3 cycler==0.12.1 fonttools==4.60.1 \
 			kiwisolver==1.4.9 pyparsing==3.2.5 python-dateutil==2.9.0.post0 six==1.17.0
 		[ -z "$peers" ] || install 2.11.0 peers accelerate==1.15.0 psutil==7.2.2
+		[ -z "$peers" ] || install 2.11.0 redis redis==8.1.0 async-timeout==5.0.1
 		# Ray with its dashboard, jobs and Train.
 		[ -z "$peers" ] || install 2.11.0 ray ray==2.60.0 \
 			aiohappyeyeballs==2.7.1 aiohttp-cors==0.8.1 aiohttp==3.14.5 aiosignal==1.4.0 \

@@ -8,14 +8,15 @@ import contextlib
 import dataclasses
 import json
 import re
-import socket
 import time
 
+import redis.backoff
+import redis.retry
+
 from .errors import PeersError
-from .network import DIRECTORY
+from .network import DIRECTORY, secret
 
 PATIENCE = 5  # seconds for each answer of the directory
-MOST_BYTES, MOST_ITEMS = 1 << 20, 1 << 16  # of one answer
 ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):[0-9]{1,5}")
 ID = re.compile(r"[A-Za-z0-9._-]{1,63}")
 MOST_DEVICES = 64
@@ -25,12 +26,8 @@ TAKE = """local there = redis.call('GET', KEYS[1])
 if there and there ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1"""
-# At once: who reads meanwhile finds the former verdict, and takes no seat away.
-JUDGE = """redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], unpack(ARGV, 3))
-if ARGV[2] ~= '0' then redis.call('EXPIRE', KEYS[1], ARGV[2]) end
-return redis.call('SADD', KEYS[2], ARGV[1])"""
 GIVE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end return 1"
+ONCE = redis.retry.Retry(redis.backoff.NoBackoff(), 0)  # who asks says whether to ask again
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,65 +38,6 @@ class Worker:
     gpus: tuple  # UUIDs
     free: tuple = ()  # bytes of each GPU; (): it does not say
     version: str = ""
-
-
-class _Redis:
-    """As much of Redis' protocol as reading takes."""
-
-    def __init__(self, directory):
-        got = DIRECTORY.fullmatch(directory)
-        if got["path"]:
-            self.socket = socket.socket(socket.AF_UNIX)
-            self.socket.settimeout(PATIENCE)
-            self.socket.connect(got["path"])
-        else:
-            self.socket = socket.create_connection((got["host"].strip("[]"), int(got["port"])), PATIENCE)
-        self.file = self.socket.makefile("rb")
-
-    def close(self):
-        self.file.close()
-        self.socket.close()
-
-    def __call__(self, *words):
-        words = [word.encode() for word in words]
-        self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
-        return self._answer()
-
-    def _number(self, text, most):
-        if not re.fullmatch(rb"-?[0-9]{1,10}", text) or int(text) > most:
-            raise PeersError("its answer is none of Redis")
-        return int(text)
-
-    def _answer(self, nested=False):
-        line = self.file.readline(512)
-        if not line.endswith(b"\r\n"):
-            raise PeersError("it hung up" if not line else "its answer is none of Redis")
-        kind, rest = line[:1], line[1:-2]
-        if kind == b"-":
-            raise PeersError(f"it says '{rest.decode(errors='replace')}'")
-        if kind == b"+":
-            return rest.decode(errors="replace")
-        if kind == b":":
-            return self._number(rest, MOST_BYTES)
-        if kind == b"*" and not nested:
-            return [self._answer(nested=True) for _ in range(self._number(rest, MOST_ITEMS))]
-        if kind != b"$":
-            raise PeersError("its answer is none of Redis")
-        length = self._number(rest, MOST_BYTES)
-        if length < 0:
-            return None
-        text = self.file.read(length + 2)
-        if len(text) != length + 2:
-            raise PeersError("it hung up")
-        return text[:-2].decode(errors="replace")
-
-
-def _password(network):
-    try:
-        with open(network.password_file) as file:
-            return file.readline(1024).rstrip("\n")
-    except (OSError, UnicodeError) as error:
-        raise PeersError(f"{network.password_file}: {getattr(error, 'strerror', None) or 'no text'}") from None
 
 
 def _worker(node, said):
@@ -118,36 +56,30 @@ def _worker(node, said):
 
 @contextlib.contextmanager
 def _opened(network):
-    password = _password(network) if network.password_file else ""
+    got = DIRECTORY.fullmatch(network.directory)
+    where = {"unix_socket_path": got["path"]} if got["path"] else {"host": got["host"].strip("[]"),
+                                                                   "port": int(got["port"])}
+    password = secret(network.password_file) if network.password_file else None
     try:
-        with contextlib.closing(_Redis(network.directory)) as redis:
-            if password:
-                redis("AUTH", *([network.user] if network.user else []), password)
-            yield redis
-    except (OSError, PeersError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise PeersError(f"the directory {network.directory} of {network.name} does not serve: {why}") from None
-
-
-def _hash(redis, key):
-    flat = redis("HGETALL", key)
-    return dict(zip(flat[::2], flat[1::2]))
+        with redis.Redis(**where, username=network.user or None, password=password, protocol=2, retry=ONCE,
+                         socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE, decode_responses=True,
+                         encoding_errors="replace") as client:
+            yield client
+    except redis.RedisError as error:
+        raise PeersError(f"the directory {network.directory} of {network.name} does not serve: {error}") from None
 
 
 def complain(network, text):
     """To the validator, which takes them from this list: JSON {worker, reason}."""
-    with _opened(network) as redis:
-        redis("RPUSH", "peer-complaints", text)
+    with _opened(network) as client:
+        client.rpush("peer-complaints", text)
 
 
 def complaints(network):
     """{worker: reason} of those that came; they are taken."""
     said = {}
-    with _opened(network) as redis:
-        for _ in range(100):
-            text = redis("LPOP", "peer-complaints")
-            if text is None:
-                break
+    with _opened(network) as client:
+        for text in client.lpop("peer-complaints", 100) or ():
             with contextlib.suppress(ValueError, TypeError, KeyError):
                 one = json.loads(text)
                 said[str(one["worker"])] = str(one["reason"])[:200]
@@ -157,9 +89,9 @@ def complaints(network):
 def workers(network):
     """(those that are there, in the order of their IDs; IDs of those whose entry cannot be); PeersError."""
     good, bad = [], []
-    with _opened(network) as redis:
-        for node in sorted(set(redis("SMEMBERS", "tensor-nodes"))):
-            said = _hash(redis, "node:" + node)
+    with _opened(network) as client:
+        for node in sorted(client.smembers("tensor-nodes")):
+            said = client.hgetall("node:" + node)
             if not said or said.get("network", network.name) != network.name:
                 continue  # its 10 s have lapsed; or it is another network's
             one = _worker(node, said)
@@ -172,8 +104,8 @@ def workers(network):
 
 def verdicts(network):
     """{worker: what the validator says of it, as text}; {} for what no validator said."""
-    with _opened(network) as redis:
-        said = {node: _hash(redis, "peer:" + node) for node in redis("SMEMBERS", "peers:" + network.name)}
+    with _opened(network) as client:
+        said = {node: client.hgetall("peer:" + node) for node in client.smembers("peers:" + network.name)}
     whole = {node: ID.fullmatch(node) and {"state", "reason", "address"} <= set(one)
              and all(re.fullmatch("[0-9]{1,15}", one.get(key, "")) for key in NUMBERS) for node, one in said.items()}
     return {node: one if whole[node] else {} for node, one in said.items()}
@@ -181,30 +113,32 @@ def verdicts(network):
 
 def judge(network, node, verdict, seconds=None):
     """VERDICT of NODE from now on, for so many seconds; None: there is none any more."""
-    with _opened(network) as redis:
+    with _opened(network) as client, client.pipeline() as at_once:  # who reads meanwhile finds the former verdict
+        at_once.delete("peer:" + node)
         if verdict is None:
-            redis("DEL", "peer:" + node)
-            redis("SREM", "peers:" + network.name, node)
-            return
-        words = [str(word) for pair in verdict.items() for word in pair]
-        redis("EVAL", JUDGE, "2", "peer:" + node, "peers:" + network.name, node, str(int(seconds or 0)), *words)
+            at_once.srem("peers:" + network.name, node)
+        else:
+            at_once.hset("peer:" + node, mapping=verdict).sadd("peers:" + network.name, node)
+            if seconds:
+                at_once.expire("peer:" + node, seconds)
+        at_once.execute()
 
 
 def renew(network, said):
     """Whether the network's validator is the one that says SAID, for LEASE seconds from now."""
-    with _opened(network) as redis:
-        return redis("EVAL", TAKE, "1", "validator:" + network.name, said, str(LEASE * 1000)) == 1
+    with _opened(network) as client:
+        return client.eval(TAKE, 1, "validator:" + network.name, said, LEASE * 1000) == 1
 
 
 def resign(network, said):
-    with _opened(network) as redis:
-        redis("EVAL", GIVE, "1", "validator:" + network.name, said)
+    with _opened(network) as client:
+        client.eval(GIVE, 1, "validator:" + network.name, said)
 
 
 def validator(network):
     """({host, pid, head, dashboard, ray}, milliseconds that it is one without renewing); PeersError: there is none."""
-    with _opened(network) as redis:
-        said, left = redis("GET", "validator:" + network.name), redis("PTTL", "validator:" + network.name)
+    with _opened(network) as client:
+        said, left = client.get("validator:" + network.name), client.pttl("validator:" + network.name)
     with contextlib.suppress(TypeError, ValueError):
         said = json.loads(said)
         return {key: str(said.get(key, "")) for key in ("host", "pid", "head", "dashboard", "ray")}, left
@@ -227,9 +161,12 @@ def become_validator(network, said):
         time.sleep(0.2)
 
 
-def jobs(network, *change):
-    """{submission id: JSON of how it was submitted}, of those that have not ended, after HSET or HDEL ..."""
-    with _opened(network) as redis:
-        if change:
-            redis(change[0], "peer-jobs:" + network.name, *change[1:])
-        return _hash(redis, "peer-jobs:" + network.name)
+def jobs(network, ended=None, **submitted):
+    """{submission id: JSON of how it was submitted} of those that have not ended; ENDED is no more among them."""
+    key = "peer-jobs:" + network.name
+    with _opened(network) as client:
+        if submitted:
+            client.hset(key, mapping=submitted)
+        if ended:
+            client.hdel(key, ended)
+        return client.hgetall(key)

@@ -47,7 +47,7 @@ class Desk:
                 if name not in known:
                     _submit(self.client, name, json.loads(text))
                 elif known[name].status.is_terminal():
-                    directory.jobs(self.network, "HDEL", name)
+                    directory.jobs(self.network, ended=name)
         except (RuntimeError, ValueError, KeyError, OSError) as error:
             raise PeersError(f"jobs: {str(error).splitlines()[0]}") from None
 
@@ -65,7 +65,7 @@ class Jobs:
             raise PeersError("submit wants a program: vcuda-peers submit NETWORK.yaml -- PROGRAM ...")
         said = {"entrypoint": shlex.join(program), "folder": os.path.abspath(folder) if folder else ""}
         name = self._of(_submit, self.client, "job-" + secrets.token_hex(6), said)
-        directory.jobs(self.network, "HSET", name, json.dumps(said))
+        directory.jobs(self.network, **{name: json.dumps(said)})
         return name
 
     def jobs(self):
@@ -77,7 +77,7 @@ class Jobs:
 
     def stop(self, name):
         self._of(self.client.stop_job, name)
-        directory.jobs(self.network, "HDEL", name)
+        directory.jobs(self.network, ended=name)
 
     def _of(self, call, *arguments):
         try:

@@ -7,17 +7,10 @@ import urllib.request
 
 from . import directory, validator
 from .errors import PeersError
+from .network import secret
 
 MOST_BYTES = 4 << 20
 NUMBERS = ("launches", "bytes_received", "bytes_sent")
-
-
-def _token(network):
-    try:
-        with open(network.token_file) as file:
-            return (file.readline(4096).split() or [""])[0]
-    except (OSError, UnicodeError) as error:
-        raise PeersError(f"{network.token_file}: {getattr(error, 'strerror', None) or 'no text'}") from None
 
 
 def _ask(worker, token, path):
@@ -43,7 +36,7 @@ def _use(worker, token):
 def status(network):
     """{workers, unreadable, away}: away are those with a verdict and without an entry."""
     good, bad = directory.workers(network)
-    said, token = directory.verdicts(network), _token(network)
+    said, token = directory.verdicts(network), (secret(network.token_file).split() or [""])[0]
     rows = []
     for one in good:
         row = {"node": one.node, "address": one.address, "devices": one.devices, "gpus": one.gpus}

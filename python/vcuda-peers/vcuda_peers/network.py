@@ -40,13 +40,25 @@ WORKER = ("address", "gpus", "memory", "sessions", "hours")  # common/network.c 
 KEYS = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(Network)}  # name: needed
 
 
+def check_private(path, mode):
+    if stat.S_ISREG(mode) and mode & 0o077:
+        raise PeersError(f"{path}: others than its owner may read it (mode {mode & 0o777:o}): chmod 600 it")
+
+
+def secret(path):
+    """The password or token in that file: its first line."""
+    try:
+        with open(path) as file:
+            return file.readline(4096).rstrip("\n")
+    except (OSError, UnicodeError) as error:
+        raise PeersError(f"{path}: {getattr(error, 'strerror', None) or 'no text'}") from None
+
+
 def _text(path):
     """Of the file that was looked at, not of one that took its name since."""
     try:
         with open(path, "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if stat.S_ISREG(mode) and mode & 0o077:
-                raise PeersError(f"{path}: others than its owner may read it (mode {mode & 0o777:o}): chmod 600 it")
+            check_private(path, os.fstat(file.fileno()).st_mode)
             raw = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise PeersError(f"{path}: {error.strerror}") from None

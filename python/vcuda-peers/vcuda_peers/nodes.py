@@ -22,22 +22,26 @@ class _Node:
 
 
 class WorkerNode(_Node):
-    """This machine's GPUs are the network's from start() to stop()."""
+    """This machine's GPUs are the network's from start() to stop(). FOLDER is the agent's networks_folder, not that of
+    this user; where start() starts an agent, that has the ARGUMENTS."""
+
+    def __init__(self, network, *arguments, folder=None):
+        super().__init__(network, *arguments)
+        self.folder = ["--folder", folder] if folder else []
 
     def start(self):
-        self._peer("join", *self.arguments, self.network)
+        self._peer("join", self.network, *(["--", *self.arguments] if self.arguments else []))
 
     def stop(self):
         self._peer("leave", networks.read(self.network).name)
 
-    @staticmethod
-    def _peer(*words):
+    def _peer(self, verb, *words):
         try:
-            got = subprocess.run(["vcuda", "peer", *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            got = subprocess.run(["vcuda", "peer", verb, *self.folder, *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         except OSError as error:
             raise PeersError(f"vcuda: {error.strerror}") from None
         if got.returncode:
-            raise PeersError((got.stderr.strip().splitlines() or [f"vcuda peer {words[0]} ended with {got.returncode}"])[-1])
+            raise PeersError((got.stderr.strip().splitlines() or [f"vcuda peer {verb} ended with {got.returncode}"])[-1])
 
 
 class ValidatorNode(_Node):

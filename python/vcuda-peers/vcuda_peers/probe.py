@@ -64,6 +64,8 @@ class Gpu:
 
     def __call__(self, call, *arguments, fine=(0,)):
         status = getattr(self.cuda, call)(*arguments)
+        if status == OUT_OF_MEMORY and status not in fine:  # the worker ended our session so, whatever is called
+            raise Bad(f"{self.name}: memory that its agent granted is not there ({call} failed with error {status})")
         if status not in fine:
             raise Bad(f"{self.name}: {call} failed with error {status}")
         return status

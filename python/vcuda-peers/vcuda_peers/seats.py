@@ -10,6 +10,7 @@ import time
 
 from . import directory, keep
 from .errors import PeersError
+from .network import check_private
 
 RAY = "2.60.0"
 AGAIN = 5  # seconds between two starts of one seat
@@ -35,8 +36,7 @@ def environment(network, make=False):
         mode = os.stat(path).st_mode
     except OSError as error:
         raise PeersError(f"{path}: {error.strerror}: it is made by vcuda-peers validator; copy it from there") from None
-    if mode & 0o077:
-        raise PeersError(f"{path}: others than its owner may read it (mode {mode & 0o777:o}): chmod 600 it")
+    check_private(path, mode)
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     return {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": path, "RAY_USAGE_STATS_ENABLED": "0",
             "PYTHONPATH": os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))}

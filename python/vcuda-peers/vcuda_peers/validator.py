@@ -81,7 +81,10 @@ class Doorkeeper:
             elif node not in there and said[node]["state"] != "gone":  # it does not come back as another
                 directory.judge(self.network, node, {**said[node], "state": "gone", "since": now},
                                 max(int(said[node]["until"]) - now, 10 * self.every))
-        for node in sorted(set(there) - set(self.under_way)):
+        def last(node):  # of two IDs of one agent the one that waits longer is tested first
+            return int((said.get(node) or {}).get("checked", 0)), node
+
+        for node in sorted(set(there) - set(self.under_way), key=last):
             if there[node].address in {there[one].address for one in self.under_way if one in there}:
                 continue  # two IDs of one agent: its memory is there once
             if node in self.complaints or self.is_due(there[node], said.get(node), now):
@@ -89,6 +92,8 @@ class Doorkeeper:
         self.complaints = {node: reason for node, reason in self.complaints.items() if node in there}
 
     def is_due(self, worker, verdict, now):
+        if verdict and verdict["state"] != "gone" and now < int(verdict["until"]):
+            return False  # it is kept out, and takes no turn of another ID of its agent
         if not verdict or now >= int(verdict["checked"]) + self.every:
             return True
         return verdict["state"] == "gone" or verdict["address"] != worker.address
