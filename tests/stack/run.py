@@ -23,7 +23,7 @@ sys.dont_write_bytecode = True
 
 import stack  # noqa: E402
 
-LIMIT = int(os.environ.get("TEST_LIMIT", "60"))  # seconds for one test
+LIMIT = int(os.environ.get("TEST_LIMIT", "120"))  # seconds for one test
 
 
 def load(folders):

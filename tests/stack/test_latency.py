@@ -38,7 +38,7 @@ def client(s, *words):
 def openmetrics(s):
     url = f"http://127.0.0.1:{s.agent.ports['control']}/metrics"
     request = urllib.request.Request(url, headers={"Accept": "application/openmetrics-text; version=1.0.0"})
-    with urllib.request.urlopen(request, timeout=5) as answer:
+    with urllib.request.urlopen(request, timeout=15) as answer:
         assert answer.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
         return answer.read().decode()
 
