@@ -18,6 +18,7 @@
 
 #include "common/descriptors.h"
 #include "common/log.h"
+#include "common/wait.h"
 #include "gpu-agent/control.h"
 #include "gpu-agent/sandbox/sandbox.h"
 #include "gpu-agent/store/replicas.h"
@@ -34,12 +35,19 @@ static bool tell_supervisor(struct store *s, uint32_t what, const uint8_t name[1
 {
 	struct control c = {.what = what};
 	struct pollfd p = {.fd = s->supervisor.fd, .events = POLLOUT};
+	uint64_t end = wait_now() + SUPERVISOR_READS_MS * 1000000ull;
 	int ret;
 
 	memcpy(c.text, name, 16);
-	ret = descriptors_send(p.fd, &c, sizeof(c), &fd, fd >= 0, MSG_DONTWAIT);
-	if (ret == -EAGAIN && poll(&p, 1, SUPERVISOR_READS_MS) == 1)
-		ret = descriptors_send(p.fd, &c, sizeof(c), &fd, fd >= 0, MSG_DONTWAIT);
+	while ((ret = descriptors_send(p.fd, &c, sizeof(c), &fd, fd >= 0, MSG_DONTWAIT)) &&
+		wait_now() < end) {
+		if (ret == -EAGAIN)
+			poll(&p, 1, SUPERVISOR_READS_MS);
+		else if (ret == -ENOBUFS || ret == -ENOMEM)
+			usleep(1000); /* the kernel's, for a moment */
+		else
+			break;
+	}
 	if (ret && ret != -EPIPE && ret != -ECONNRESET)
 		log_warn("supervisor.slow", "what=%u text=\"%s\"", what, strerror(-ret));
 	return !ret;
@@ -52,7 +60,8 @@ bool store_keep(struct store *s, const uint8_t name[16], int fd)
 
 void store_let_go(struct store *s, const uint8_t name[16])
 {
-	tell_supervisor(s, CONTROL_DROP, name, -1);
+	/* The next store finds out what is nobody's; else the memory would stay for ever. */
+	s->done |= !tell_supervisor(s, CONTROL_DROP, name, -1);
 }
 
 static int map_table(struct store *s, int fd)
