@@ -344,7 +344,6 @@ static void quotas_reach_the_worker(void **state)
 	assert_true(all_gone());
 }
 
-/* A probe's answer says how many sessions there are: its tenant's. */
 /* Its worker tells more often than it reads: what it is not told at once comes later. */
 static void a_share_is_told_to_who_reads_late(void **state)
 {
@@ -355,8 +354,10 @@ static void a_share_is_told_to_who_reads_late(void **state)
 	assert_int_equal(client_time(&c), TIMESHARE_QUANTUM_NS);
 	client_echo(&c, "it goes on");
 	client_close(&c);
+	assert_true(all_gone());
 }
 
+/* A probe's answer says how many sessions there are: its tenant's. */
 static void a_probe_counts_its_tenants_sessions(void **state)
 {
 	struct session_hello hello;
