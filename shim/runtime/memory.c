@@ -129,7 +129,7 @@ cudaError_t hand_cudaPointerGetAttributes(
 
 	if (!attributes)
 		return cudaErrorInvalidValue;
-	error = runtime_enter(); /* which device's work would use it? */
+	error = runtime_init();
 	if (error)
 		return error;
 
