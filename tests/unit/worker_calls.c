@@ -334,9 +334,12 @@ static void calls_that_are_kept_have_a_limit(void **state)
 	for (int i = 0; i < CALLS; i++) {
 		h = call_header(&p, OP_vcudaPrimaryReset, sizeof(reset));
 		h.length += PAYLOAD;
-		peer_send(&p, &h, &reset);
-		if (send(p.commands, zeros, PAYLOAD, MSG_NOSIGNAL) != PAYLOAD)
-			break; /* it has ended the session */
+		/* It ends the session at some time, between the two as well. */
+		if (send(p.commands, &h, sizeof(h), MSG_NOSIGNAL) != sizeof(h) ||
+			send(p.commands, &reset, sizeof(reset), MSG_NOSIGNAL) !=
+				sizeof(reset) ||
+			send(p.commands, zeros, PAYLOAD, MSG_NOSIGNAL) != PAYLOAD)
+			break;
 	}
 	assert_int_equal(peer_reply(&p, &h, &lost), 0);
 	assert_true(lost);

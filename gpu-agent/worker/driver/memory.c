@@ -28,7 +28,7 @@ static struct worker_device *memory_device(struct worker *w, struct request *r, 
 	return &w->devices[device];
 }
 
-uint32_t memory_window(const struct worker *w, uint64_t address)
+uint32_t memory_window_of(const struct worker *w, uint64_t address)
 {
 	uint32_t i = 0;
 

@@ -8,7 +8,7 @@
 #include "gpu-agent/worker/worker_state.h"
 
 /* Whose window an address is in; device_count: nobody's. */
-uint32_t memory_window(const struct worker *w, uint64_t address);
+uint32_t memory_window_of(const struct worker *w, uint64_t address);
 /* First granule and count of [address, address + bytes); false where it is not granules of the
  * window. */
 bool memory_granules(const struct worker_device *d, uint64_t address, uint64_t bytes,

@@ -114,7 +114,7 @@ static CUresult peer_let(struct worker *w, uint32_t owner, uint32_t by, bool in)
 
 CUresult peer_captures(struct worker *w, uint64_t one, uint64_t other)
 {
-	const uint32_t pair[2] = {memory_window(w, one), memory_window(w, other)};
+	const uint32_t pair[2] = {memory_window_of(w, one), memory_window_of(w, other)};
 	CUresult status = CUDA_SUCCESS;
 
 	if (pair[0] == w->device_count || pair[1] == w->device_count || pair[0] == pair[1])

@@ -92,7 +92,7 @@ CUresult serve_vcudaVmmMap(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaVmmMap *req = (const void *)r->body;
 	struct vmm *m = worker_handle(w, r, req->memory, KIND_CUmemGenericAllocationHandle);
-	uint32_t device = memory_window(w, req->address);
+	uint32_t device = memory_window_of(w, req->address);
 	CUresult status;
 
 	if (!m)
