@@ -259,7 +259,9 @@ static CUresult join_once(void)
 	if (!session_first.page)
 		return status;
 	if (status) {
-		bye(); /* it was attached, and then refused */
+		rejoin_drop(); /* nobody follows the sidecar when it hears the BYE and hangs up
+				*/
+		bye();	       /* it was attached, and then refused */
 		attach_drop();
 		return status;
 	}

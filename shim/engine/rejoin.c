@@ -308,6 +308,15 @@ static bool follow(void)
 	return outcome == BACK;
 }
 
+static void watch_lost(void)
+{
+	atomic_store(&rejoin_here()->possible, false);
+	pthread_mutex_lock(&session_here()->socket_lock);
+	let_go();
+	pthread_mutex_unlock(&session_here()->socket_lock);
+	session_check();
+}
+
 static void *watch(void *of)
 {
 	thread_self.session = of;
@@ -316,16 +325,16 @@ static void *watch(void *of)
 
 		if (poll(&hangup, 1, WATCH_MS) <= 0)
 			continue;
-		if (hangup.revents & POLLNVAL ||
-			atomic_load(&session_here()->page->state) == CHANNEL_LOST || !follow())
+		if (!rejoin_possible())
 			break;
+		if (hangup.revents & POLLNVAL ||
+			atomic_load(&session_here()->page->state) == CHANNEL_LOST ||
+			!follow()) {
+			watch_lost();
+			break;
+		}
 	}
-	atomic_store(&rejoin_here()->possible, false);
-	pthread_mutex_lock(&session_here()->socket_lock);
-	let_go();
-	pthread_mutex_unlock(&session_here()->socket_lock);
-	session_check();
-	return NULL;
+	return NULL; /* or rejoin_drop() has let go, and the page may be gone */
 }
 
 /* The app's signals are not for this thread. */
