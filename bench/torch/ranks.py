@@ -25,7 +25,7 @@ import sys
 import time
 
 import stack
-from ratios import interval
+from ratios import in_turn, interval
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RANKS = 2
@@ -204,12 +204,7 @@ def compare(words):
         for arm in arms:
             on_exit.callback(arm.stop)
             arm.measure(240)  # what is not counted: making communicators, plans
-        samples = {arm.name: [] for arm in arms}
-        for pair in range(words.pairs):
-            if time.monotonic() - began > words.budget:
-                break
-            for arm in arms if pair % 2 else arms[::-1]:
-                samples[arm.name].append(arm.measure(120))
+        samples = in_turn(arms, words.pairs, began + words.budget)
         return report(samples, words.json)
 
 

@@ -20,7 +20,7 @@ import time
 
 import stack
 from ranks import libraries
-from ratios import interval
+from ratios import in_turn, interval
 
 
 def arm_main():
@@ -97,12 +97,7 @@ def compare(words):
         for arm in arms:
             on_exit.callback(arm.stop)
             arm.measure(240)  # what is not counted: the model comes to its places
-        samples = {arm.name: [] for arm in arms}
-        for pair in range(words.pairs):
-            if time.monotonic() - began > words.budget:
-                break
-            for arm in arms if pair % 2 else arms[::-1]:
-                samples[arm.name].append(arm.measure(120))
+        samples = in_turn(arms, words.pairs, began + words.budget)
     same = True
     for name, got in samples.items():
         ratios = [a["ms"] / b["ms"] for a, b in zip(got, samples["native"])]

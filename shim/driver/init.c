@@ -259,9 +259,9 @@ static CUresult join_once(void)
 	if (!session_first.page)
 		return status;
 	if (status) {
-		rejoin_drop(); /* nobody follows the sidecar when it hears the BYE and hangs up
-				*/
-		bye();	       /* it was attached, and then refused */
+		/* Attached, and then refused. Nobody follows the sidecar when it hangs up. */
+		rejoin_drop();
+		bye();
 		attach_drop();
 		return status;
 	}

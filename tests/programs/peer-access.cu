@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A kernel of one GPU reads and writes the memory of another one: what was there when access was
- * enabled and what came after it, plain memory, a pool's memory and memory that was mapped by hand; and the errors of enabling and disabling. */
+ * enabled and what came after it, plain memory, a pool's memory and memory that was mapped by
+ * hand; and the errors of enabling and disabling. */
 #include "check.h"
 #include "driver.h"
 
