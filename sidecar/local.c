@@ -80,10 +80,11 @@ int local_attach(struct channel *channel, uint64_t deadline, struct error *error
 		return error_set(error, -ret, "agent: its worker, which is to map memory");
 	if (answer.what == LOCAL_END)
 		return error_set(error, 0, "agent: %s", answer.text);
-	return answer.what == LOCAL_ATTACHED
-		       ? 0
-		       : error_set(error, EPROTO, "agent: it says %u before it has the memory",
-				 answer.what);
+	if (answer.what != LOCAL_ATTACHED)
+		return error_set(error, EPROTO, "agent: it says %u before it has the memory",
+			answer.what);
+	atomic_store_explicit(&channel->page->lent_most, answer.size, memory_order_relaxed);
+	return 0;
 }
 
 /* What a number of pinned memory is, and then the page: the worker has heard it, or looks. */

@@ -33,7 +33,8 @@ enum local_what {
 	LOCAL_HELD = 6, /* behind an ATTACH that resumes, and a PIN for each segment that there
 			 * is: any other is no more. No answer */
 	/* worker -> sidecar */
-	LOCAL_ATTACHED = 16,
+	LOCAL_ATTACHED = 16, /* size: the most bytes of a payload in memory with a number, 0
+			      * from a worker that takes FRAME_PAYLOAD_MAX there too */
 	LOCAL_UNPINNED = 17,
 	LOCAL_PONG = 18, /* `counts` so far; also unasked, in a long call */
 	LOCAL_END = 19,	 /* the session is over: status (0: as the program wanted it), text */

@@ -12,7 +12,11 @@
 int ring_consumer_init(struct ring *ring, struct channel_page *page, const void *bytes,
 	uint64_t size, const struct segments *segments)
 {
-	*ring = (struct ring){.page = page, .bytes = bytes, .size = size, .segments = segments};
+	*ring = (struct ring){.page = page,
+		.bytes = bytes,
+		.size = size,
+		.segments = segments,
+		.pinned_most = FRAME_PAYLOAD_MAX};
 	ring->ends = calloc(size / ENTRY_LEAST, sizeof(*ring->ends));
 	return ring->ends ? 0 : -ENOMEM;
 }
@@ -94,7 +98,7 @@ static int ring_check(
 	if (!(header->flags & FRAME_BULK) && header->length > FRAME_BODY_MAX)
 		return error_set(
 			error, EPROTO, "ring: inline frame of %u bytes", header->length);
-	if (header->length - header->body > FRAME_PAYLOAD_MAX)
+	if (header->length - header->body > ring->pinned_most)
 		return error_set(error, EPROTO, "ring: payload of %u bytes",
 			header->length - header->body);
 	if (header->kind == FRAME_CALL && header->tag >= CHANNEL_SLOTS)
@@ -143,6 +147,9 @@ int ring_pop(
 			return error_set(error, EPROTO,
 				"ring: %u bulk bytes for a payload of %u", bulk.length,
 				header->length - header->body);
+		if (!bulk.segment && bulk.length > FRAME_PAYLOAD_MAX)
+			return error_set(
+				error, EPROTO, "ring: payload of %u bytes", bulk.length);
 		entry->bulk =
 			segments_out(ring->segments, bulk.segment, bulk.offset, bulk.length);
 		if (!entry->bulk)

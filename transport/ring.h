@@ -24,6 +24,8 @@ struct ring {
 	const unsigned char *bytes; /* shared */
 	uint64_t size;		    /* power of two */
 	const struct segments *segments;
+	uint32_t pinned_most;  /* of a payload in a segment that is not 0; of others
+				  FRAME_PAYLOAD_MAX */
 	uint64_t taken;	       /* byte count up to which entries were taken */
 	uint64_t released;     /* what page->head says */
 	uint64_t last;	       /* sequence number of the last entry taken, 0 = none */

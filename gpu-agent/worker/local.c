@@ -16,9 +16,23 @@
 
 #define GONE_NS (300 * LOCAL_MS) /* behind the program's end, for what it had published */
 
-/* The payload of the frame that was taken is where the GPU can read it, and nothing but a copy
- * does: what is looked at, is looked at in memory that the program cannot change. */
-static bool local_in_place(struct worker *w)
+enum local_way {
+	LOCAL_COPIED, /* through staging memory */
+	LOCAL_LENT,
+	LOCAL_WAITS, /* as much is lent as may be: what comes next waits, which costs less than
+			a copy */
+};
+
+/* The program's pinned memory takes nothing of ours while the GPU reads it: only a quota bounds
+ * the bytes. The arena is what the program has for all that is under way. */
+static uint32_t local_lend_most(const struct worker *w, uint32_t segment)
+{
+	return segment && !w->quotas[QUOTA_INFLIGHT] ? UINT32_MAX : w->in.size;
+}
+
+/* The payload of the frame that was taken is lent where the GPU can read it, and nothing but a
+ * copy does: what is looked at, is looked at in memory that the program cannot change. */
+static enum local_way local_in_place(struct worker *w)
 {
 	struct local *l = &w->local;
 	const struct ring_entry *e = &l->took;
@@ -28,15 +42,15 @@ static bool local_in_place(struct worker *w)
 	if (!e->bulk || e->bulk_bytes < LOCAL_LEND_LEAST || (!e->segment && !l->separate) ||
 		(r->frame.op != OP_vcudaCopyIn && r->frame.op != OP_vcudaArrayIn) ||
 		!l->segments.at[e->segment])
-		return false;
+		return LOCAL_COPIED;
 	of = local_ours(l->segments.at[e->segment]);
 	/* While it waited its number may have become another's. */
 	if (!of->registered || !local_holds(&of->segment, e->bulk))
-		return false;
-	r->range = local_lend(
-		&l->in, of, e->bulk_bytes, w->in.size, e->segment ? 0 : l->ring.taken);
+		return LOCAL_COPIED;
+	r->range = local_lend(&l->in, of, e->bulk_bytes, local_lend_most(w, e->segment),
+		e->segment ? 0 : l->ring.taken);
 	r->payload = (unsigned char *)e->bulk;
-	return r->range;
+	return r->range ? LOCAL_LENT : LOCAL_WAITS;
 }
 
 /* --- the program ----------------------------------------------------------------------------
@@ -96,19 +110,29 @@ static bool local_name_again(struct worker *w)
 	return e->bulk;
 }
 
-/* Into pinned memory of our own. False: there is no room. */
-static bool local_stage(struct worker *w, uint32_t payload)
+/* Into pinned memory of our own. */
+static enum local_way local_stage(struct worker *w, uint32_t payload)
 {
 	const struct ring_entry *e = &w->local.took;
 	struct receiver *r = &w->receiver;
 
 	r->range = staging_alloc(w, &w->in, payload, &r->payload);
-	r->payload_waits = !r->range;
 	if (!r->range)
-		return false; /* the GPU is behind: the ring waits */
+		return LOCAL_WAITS;
 	memcpy(r->payload,
 		e->bulk ? e->bulk : w->local.entry + sizeof(r->frame) + r->frame.body, payload);
-	return true;
+	return LOCAL_COPIED;
+}
+
+/* False: the GPU is behind, and the ring waits. */
+static bool local_payload(struct worker *w, uint32_t payload)
+{
+	enum local_way way = local_in_place(w);
+
+	if (way == LOCAL_COPIED)
+		way = local_stage(w, payload);
+	w->receiver.payload_waits = way == LOCAL_WAITS;
+	return way != LOCAL_WAITS;
 }
 
 bool local_receive(struct worker *w)
@@ -136,7 +160,7 @@ bool local_receive(struct worker *w)
 	}
 	payload = r->frame.length - r->frame.body;
 	r->payload_waits = false;
-	if (payload && !local_in_place(w) && !local_stage(w, payload))
+	if (payload && !local_payload(w, payload))
 		return false;
 	l->taken = false;
 	r->payload_missing = r->payload_stripe = r->fill = 0;
@@ -249,7 +273,7 @@ void local_resumed(struct worker *w)
 /* The same memory, and another doorbell. */
 static void local_attach_again(struct worker *w, int fds[LOCAL_FDS])
 {
-	const struct local_message answer = {.what = LOCAL_ATTACHED};
+	const struct local_message answer = {.what = LOCAL_ATTACHED, .size = FRAME_LENT_MAX};
 	struct local *l = &w->local;
 
 	if (!l->again || !local_same(local_ours(l->segments.at[0]), fds[0]) || fds[1] < 0) {

@@ -122,6 +122,7 @@ static int local_parts(struct worker *w, const struct local_message *m, struct e
 	l->entry = aligned_alloc(64, (RING_ENTRY_MAX + 63) & ~63ul);
 	ret = ring_consumer_init(
 		&l->ring, l->page, base + layout.ring, layout.ring_size, &l->segments);
+	l->ring.pinned_most = FRAME_LENT_MAX;
 	if (ret < 0 || !l->entry || !l->in.at || !l->out.at)
 		return error_set(error, ENOMEM, "ring");
 	free(w->receiver.body);
@@ -173,7 +174,7 @@ static int local_attach(struct worker *w, struct error *error)
 
 int local_open(struct worker *w, struct error *error)
 {
-	struct local_message answer = {.what = LOCAL_ATTACHED};
+	struct local_message answer = {.what = LOCAL_ATTACHED, .size = FRAME_LENT_MAX};
 	int ret;
 
 	w->local.is = true;

@@ -72,7 +72,7 @@ bool loop_can_serve(struct worker *w)
 		return false;
 	staging_reap(w, &w->out);
 	n = serve_stages(w->receiver.frame.op, w->receiver.body, w->receiver.frame.body);
-	if (n > FRAME_PAYLOAD_MAX)
+	if (n > worker_payload_most(w))
 		return true; /* SERVE_NO_STAGING, or refused */
 	/* Twice: the ring's end may be skipped. */
 	return w->out.used + 2 * (n + STAGING_ALIGN) <= w->out.size &&

@@ -21,8 +21,7 @@
 _Static_assert(QUOTA_LINK_BYTES == STAGING_BYTES, "what a session receives into");
 /* A frame's place in a ring, and as much where the ring's end is skipped: see loop_can_serve.
  */
-_Static_assert(
-	4u << 20 >= 2 * (FRAME_PAYLOAD_MAX + STAGING_ALIGN), "the least that a ring has");
+_Static_assert(4u << 20 >= 2 * (FRAME_LENT_MAX + STAGING_ALIGN), "the least that a ring has");
 _Static_assert(QUOTA_STRIPE_BYTES == STRIPE_SLOTS * FRAME_PAYLOAD_MAX, "and a stripe");
 
 void quotas_tally(struct worker *w, int fd, uint32_t slot)

@@ -63,7 +63,7 @@ struct serve_entry {
 /* By op; NULL where nobody serves it. */
 const struct serve_entry *serve_find(uint16_t op);
 /* Of the body of a frame, `bytes` long, as its description says. How many bytes of staging its
- * answer takes at most; more than FRAME_PAYLOAD_MAX is refused when it is served. */
+ * answer takes at most; more than worker_payload_most is refused when it is served. */
 uint64_t serve_stages(uint16_t op, const void *frame, uint32_t bytes);
 #define SERVE_NO_STAGING UINT64_MAX
 /* The stream by which it overtakes what is kept, where that stream runs ahead; 0: it does not;

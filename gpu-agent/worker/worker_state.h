@@ -342,6 +342,11 @@ struct worker {
 };
 
 CUresult worker_use(struct worker *w, uint16_t context); /* makes it current */
+/* Bytes of a copy that are one frame's payload. */
+static inline uint64_t worker_payload_most(const struct worker *w)
+{
+	return w->local.is ? FRAME_LENT_MAX : FRAME_PAYLOAD_MAX;
+}
 /* Asks the front for BYTES of device memory beyond the lease, for the slot TAG; the answer is
  * memory_granted. 0, or -1 where the front cannot be reached. */
 int worker_ask_lease(struct worker *w, uint32_t device, uint64_t bytes, int tag);

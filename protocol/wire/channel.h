@@ -151,6 +151,10 @@ struct channel_page {
 	/* Written by the sidecar of a program that shares memory with its worker: how often it
 	 * has said what a number of pinned memory is (transport/local.h). */
 	_Alignas(64) _Atomic uint64_t named;
+	/* Likewise, before the app is answered: the most bytes of a payload in pinned memory
+	 * that the worker takes or gives in one frame, where that is more than FRAME_CHUNK;
+	 * else 0. */
+	_Atomic uint64_t lent_most;
 };
 _Static_assert(sizeof(struct channel_page) <= 4096, "one page");
 

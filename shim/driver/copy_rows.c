@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows between the app's memory and the device, cut into pieces of at most FRAME_CHUNK bytes.
- * Towards the device each piece is a post: captured from pageable memory, named where it lies
- * in pinned memory.  Towards the host several pieces are asked for at once and written where
- * the app wants them as they come; the whole counts as one round trip.
+ * Rows between the app's memory and the device, cut into pieces of at most FRAME_CHUNK bytes,
+ * or larger ones of pinned memory that the worker shares. Towards the device each piece is a
+ * post: captured from pageable memory, named where it lies in pinned memory.  Towards the host
+ * several pieces are asked for at once and written where the app wants them as they come; the
+ * whole counts as one round trip.
  */
 #include "shim/driver/copy_rows.h"
 
@@ -28,20 +29,34 @@
 /* Pieces under way towards the host: enough to keep a link busy over its round trip (6 x 512
  * KiB at 5 GB/s are 0.6 ms), and they fit into the bounce buffer. */
 #define COPY_DEPTH 6
+/* A copy that waits, from memory that the worker shares, is worth its round trip from here on:
+ * to capture the bytes costs 0.1 ms a MiB. */
+#define COPY_WAIT_LEAST (1u << 20)
 
 struct piece {
 	size_t row, column;
 	size_t width, rows;
 };
 
-/* Rows without gaps on both sides are one row. */
+/* Rows without gaps on both sides are one row; a piece is as large as over any wire. */
 static void rows_join(struct rows *r)
 {
+	r->piece = FRAME_CHUNK;
 	if (r->height > 1 && r->host_pitch == r->width && r->device_pitch == r->width &&
 		!r->array) {
 		r->width *= r->height;
 		r->height = 1;
 	}
+}
+
+/* One row of pinned memory, which is named where it lies. */
+static bool rows_pinned(struct rows *r, struct frame_bulk *pinned)
+{
+	if (r->height > 1 || !(shim_perf & PERF_ZEROCOPY) ||
+		!shim_pinned(r->host, r->width, pinned))
+		return false;
+	r->piece = session_here()->ring.lent_most;
+	return true;
 }
 
 /* The piece at or behind (row, column); false: none left. */
@@ -51,14 +66,13 @@ static bool piece_next(const struct rows *r, struct piece *piece, size_t row, si
 		return false;
 	piece->row = row;
 	piece->column = column;
-	if (r->width > FRAME_CHUNK || r->height == 1) {
+	if (r->width > r->piece || r->height == 1) {
 		piece->rows = 1;
-		piece->width =
-			r->width - column < FRAME_CHUNK ? r->width - column : FRAME_CHUNK;
+		piece->width = r->width - column < r->piece ? r->width - column : r->piece;
 		return true;
 	}
 	piece->width = r->width;
-	piece->rows = FRAME_CHUNK / r->width;
+	piece->rows = r->piece / r->width;
 	if (piece->rows > r->height - row)
 		piece->rows = r->height - row;
 	return true;
@@ -105,10 +119,14 @@ static void in_begin(const struct rows *r, struct shim_call *call, const struct 
 CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 {
 	size_t row = 0, column = 0;
+	struct frame_bulk pinned;
 	struct piece piece;
 	uint64_t seq = 0;
+	bool lent;
 
 	rows_join(r);
+	lent = (later || r->width >= COPY_WAIT_LEAST) && rows_pinned(r, &pinned) && !later &&
+	       r->piece > FRAME_CHUNK;
 	if (host_busy(r->host)) {
 		CUresult status = sync_wait(SYNC_STREAM, stream, NULL);
 
@@ -123,7 +141,7 @@ CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 		in_begin(r, &call, &piece, stream);
 		if (piece.rows > 1)
 			shim_payload_rows(&call, from, r->host_pitch, piece.width, piece.rows);
-		else if (later)
+		else if (later || lent)
 			shim_payload(&call, from, piece.width);
 		else
 			shim_payload_captured(&call, from, piece.width);
@@ -133,6 +151,8 @@ CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 		seq = call.seq;
 		piece_behind(r, &piece, &row, &column);
 	}
+	if (lent)
+		return sync_wait(SYNC_STREAM, stream, NULL);
 	return later ? CUDA_SUCCESS : order_copied(context_current(), stream, seq);
 }
 
@@ -253,10 +273,12 @@ CUresult copy_out(struct rows *r, uint64_t stream)
 	struct flight flights[COPY_DEPTH];
 	unsigned first = 0, count = 0;
 	size_t row = 0, column = 0;
+	struct frame_bulk pinned;
 	CUresult status = CUDA_SUCCESS;
 	uint64_t seq = 0;
 
 	rows_join(r);
+	rows_pinned(r, &pinned);
 	for (;;) {
 		while (!status && count < COPY_DEPTH) {
 			struct flight *f = &flights[(first + count) % COPY_DEPTH];
@@ -292,8 +314,7 @@ bool copy_out_later(struct rows *r, uint64_t stream, CUresult *status)
 	struct piece piece;
 
 	rows_join(r);
-	if (!(shim_perf & PERF_ZEROCOPY) || !(shim_perf & PERF_POST) || r->height > 1 ||
-		!shim_pinned(r->host, r->width, &pinned))
+	if (!(shim_perf & PERF_POST) || !rows_pinned(r, &pinned))
 		return false;
 	while (piece_next(r, &piece, row, column)) {
 		struct shim_call call;

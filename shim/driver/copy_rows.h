@@ -22,6 +22,7 @@ struct rows {
 	size_t height;
 	const struct array *array; /* not NULL: instead of device memory, from byte … */
 	size_t x, y, z;		   /* … x of row y of slice z on */
+	size_t piece;		   /* bytes of one at most: copy_rows.c's */
 };
 
 /* To the device: posts. LATER: not more than that; else work that comes later is ordered behind

@@ -134,14 +134,14 @@ void shim_put_string(struct shim_call *call, struct wire_run *run, const char *t
 
 void shim_payload(struct shim_call *call, const void *bytes, size_t n)
 {
+	if (n && shim_perf & PERF_ZEROCOPY && !call->captured &&
+		n <= session_here()->ring.lent_most && shim_pinned(bytes, n, &call->bulk))
+		return;
 	if (n > FRAME_PAYLOAD_MAX || n > session_here()->ring.arena_size / 2) {
 		if (!call->status)
 			call->status = CUDA_ERROR_INVALID_VALUE;
 		return;
 	}
-	if (n && shim_perf & PERF_ZEROCOPY && !call->captured &&
-		shim_pinned(bytes, n, &call->bulk))
-		return;
 	call->bulk = (struct frame_bulk){.length = (uint32_t)n};
 	call->payload = bytes;
 }

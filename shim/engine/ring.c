@@ -39,6 +39,7 @@ static struct channel_page page_once(const struct channel_page *page)
 bool ring_init(struct ring *ring, struct channel_page *page, uint64_t segment_bytes)
 {
 	const struct channel_page once = page_once(page);
+	uint64_t lent_most;
 
 	if (once.magic != CHANNEL_MAGIC || once.version != CHANNEL_VERSION ||
 		once.size > segment_bytes)
@@ -73,6 +74,11 @@ bool ring_init(struct ring *ring, struct channel_page *page, uint64_t segment_by
 	ring->slots = once.slots;
 	ring->counters = once.counters;
 	ring->upcalls = once.upcalls;
+	lent_most = atomic_load_explicit(&page->lent_most, memory_order_relaxed);
+	ring->lent_most = FRAME_CHUNK;
+	if (lent_most > FRAME_CHUNK)
+		ring->lent_most =
+			lent_most < FRAME_LENT_MAX ? (uint32_t)lent_most : FRAME_LENT_MAX;
 	return true;
 }
 

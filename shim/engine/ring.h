@@ -38,6 +38,7 @@ struct ring {
 	/* Of the others, as the page said when it was checked; it may say something else now.
 	 */
 	uint64_t bounce, bounce_size, slots, counters, upcalls;
+	uint32_t lent_most; /* of a payload in pinned memory: FRAME_CHUNK … FRAME_LENT_MAX */
 
 	_Alignas(64) _Atomic uint32_t lock; /* 0 free, 1 held, 2 held and someone sleeps */
 	uint64_t tail;			    /* free-running, like page->tail */

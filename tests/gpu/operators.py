@@ -11,7 +11,7 @@ name.  Its result is a digest of what the operator gives and one of the gradient
 Rows whose two native runs differ are left out and counted.  Rows that differ remotely are run five times more
 natively: those that gave more than one answer by then, the remote one among them or not, are left out too, since
 an answer that comes once in a while (atomic additions) can be the same twice.  Processes that answer row by row run
-side by side; a row that takes longer than 30 s, or ends its process, is told as that.  With
+side by side; a row that takes longer than 90 s, or ends its process, is told as that.  With
 --seconds a run ends there: rows that are not done are told as a number.  Exit status 1 if a row
 differs.
 """
@@ -32,7 +32,7 @@ import zlib
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "bench", "torch"))
 TYPES = "float32,float64,complex64,bfloat16"
-ROW_SECONDS = 30
+ROW_SECONDS = 90
 MORE_RUNS = 5  # natively, of rows that differ
 # Operators of these names call cuBLAS, cuFFT, cuSOLVER, cuSPARSE or cuDNN.
 LIBRARIES = (r"linalg|fft|svd|qr|lu|cholesky|lobpcg|eig|solve|inverse|pinv|det$|logdet|matrix_|geqrf|ormqr|"

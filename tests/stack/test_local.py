@@ -75,6 +75,18 @@ def test_pinned_payloads_cost_no_question_to_the_sidecar():
         assert calls.get("recvmsg", 0) < calls["futex"] / 4, calls
 
 
+def test_pinned_memory_goes_in_large_pieces():
+    """64 MiB each way in pieces of about 2 MiB: 34 frames each, where those of a wire are 128."""
+    with on_one_machine() as (agent, sidecar):
+        app = App("pinned", 64 << 20, 1, socket=sidecar.socket)
+        app.line("copied")
+        app.right()
+        said = wait_for(lambda: re.search(r'event=session.end .* frames=(\d+)', agent.log()), 10,
+                        "the agent says what the session was")
+        frames = int(said[1])
+        assert 2 * 34 <= frames < 2 * 34 + 40, frames
+
+
 def test_killed_program_frees_its_worker():
     with on_one_machine() as (agent, sidecar):
         app = App("sum", FOR_EVER, 64, socket=sidecar.socket)

@@ -198,6 +198,41 @@ static void test_bulk(void **state)
 	}
 }
 
+/* Only pinned memory has payloads beyond FRAME_PAYLOAD_MAX, and only where the consumer says
+ * so. */
+static void test_size_of_bulk(void **state)
+{
+	struct bench *b = *state;
+	struct segment pinned = {.base = b->memory, .size = FRAME_LENT_MAX + 1};
+	struct {
+		struct frame_header header;
+		struct frame_bulk bulk;
+	} entry = {{.kind = FRAME_POST, .flags = FRAME_BULK, .magic = FRAME_MAGIC}, {0}};
+	const struct {
+		uint32_t segment, most, length;
+		bool good;
+	} cases[] = {{1, FRAME_PAYLOAD_MAX, FRAME_PAYLOAD_MAX, true},
+		{1, FRAME_PAYLOAD_MAX, FRAME_PAYLOAD_MAX + 1, false},
+		{1, FRAME_LENT_MAX, FRAME_LENT_MAX, true},
+		{1, FRAME_LENT_MAX, FRAME_LENT_MAX + 1, false},
+		{0, FRAME_LENT_MAX, FRAME_PAYLOAD_MAX + 1, false}};
+
+	b->segments.at[1] = &pinned;
+	b->own.size = b->segments.arena_size = FRAME_LENT_MAX;
+	b->segments.arena = 0;
+	assert_int_equal(b->ring.pinned_most, FRAME_PAYLOAD_MAX);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		b->ring.pinned_most = cases[i].most;
+		entry.header.seq = b->ring.last + 1;
+		entry.header.length = entry.bulk.length = cases[i].length;
+		entry.bulk.segment = cases[i].segment;
+		memcpy(b->bytes + (b->ring.taken & (SIZE - 1)), &entry, sizeof(entry));
+		atomic_store(&b->page.tail, b->ring.taken + sizeof(entry));
+		assert_int_equal(take(b), cases[i].good ? 1 : -EPROTO);
+	}
+	b->segments.at[1] = NULL;
+}
+
 /* Each bit of a header that is checked: flipped, it is refused or it changes what comes out; it
  * never changes how far the reader goes beyond what was published. */
 static void test_bit_flips(void **state)
@@ -297,6 +332,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_around_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full_ring, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bulk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_size_of_bulk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bit_flips, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_noise, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_threads, setup, teardown),

@@ -75,12 +75,13 @@ struct copy_side copy_side_any(struct worker *w, struct request *r, uint64_t arr
 		.rows = slice};
 }
 
-static uint64_t copy_packed(struct request *r, uint64_t width, uint64_t height, uint64_t depth)
+static uint64_t copy_packed(const struct worker *w, struct request *r, uint64_t width,
+	uint64_t height, uint64_t depth)
 {
 	uint64_t n;
 
 	if (__builtin_mul_overflow(width, height, &n) || __builtin_mul_overflow(n, depth, &n) ||
-		n > FRAME_PAYLOAD_MAX) {
+		n > worker_payload_most(w)) {
 		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
 		return 0;
 	}
@@ -183,7 +184,7 @@ static CUresult copy_in(struct worker *w, struct request *r, struct worker_strea
 {
 	CUresult status;
 
-	if (copy_packed(r, width, height, depth) != r->payload_bytes)
+	if (copy_packed(w, r, width, height, depth) != r->payload_bytes)
 		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
 	if (worker_refused(r))
 		return r->refused;
@@ -224,7 +225,7 @@ static CUresult copy_out(struct worker *w, struct request *r, struct worker_stre
 	const struct copy_side *side, uint64_t width, uint64_t height, uint64_t depth,
 	const struct frame_destination *destination)
 {
-	uint64_t n = copy_packed(r, width, height, depth);
+	uint64_t n = copy_packed(w, r, width, height, depth);
 	struct pending *p;
 	CUresult status;
 
