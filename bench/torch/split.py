@@ -10,9 +10,11 @@ ratios to the native arm beside.  The words have to be the native ones.  Needs t
 """
 import argparse
 import contextlib
+import faulthandler
 import json
 import os
 import select
+import signal
 import statistics
 import subprocess
 import sys
@@ -25,6 +27,7 @@ from ratios import in_turn, interval
 
 def arm_main():
     """Generates once for each line of standard input."""
+    faulthandler.enable()
     import torch
     from accelerate import dispatch_model, infer_auto_device_map
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -62,7 +65,10 @@ class Arm:
         ready, _, _ = select.select([self.process.stdout], [], [], seconds)
         line = self.process.stdout.readline() if ready else ""
         if not line:
-            raise stack.Failed(f"{self.name} gave no answer: {stack.tail(self.log)}")
+            if self.process.poll() is None:  # where it is, says its log
+                self.process.send_signal(signal.SIGABRT)
+                self.process.wait(20)
+            raise stack.Failed(f"{self.name} gave no answer within {seconds:.0f} s: {stack.tail(self.log, 14)}")
         return json.loads(line)
 
     def stop(self):
@@ -96,7 +102,11 @@ def compare(words):
         arms = [Arm(name, env, name != "native", one.work) for name, env in settings.items()]
         for arm in arms:
             on_exit.callback(arm.stop)
-            arm.measure(240)  # what is not counted: the model comes to its places
+        for arm in arms:
+            # What is not counted: the model comes to its places.
+            first = arm.measure(max(20, began + words.budget - time.monotonic()))
+            print(f"{arm.name}: ready {time.monotonic() - began:.0f} s after the start, the first time "
+                  f"{first['ms'] / 1e3:.1f} s", file=sys.stderr, flush=True)
         samples = in_turn(arms, words.pairs, began + words.budget)
     same = True
     for name, got in samples.items():

@@ -113,26 +113,41 @@ $(OBJ)/programs/stub/libcuda.so: $(PROGRAMS_DIR)/parts/driver-names.txt
 
 ##### The programs #####
 
-$(BUILD)/programs/13/vector-add-%: $(PROGRAMS_DIR)/vector-add.cu $(PROGRAM_HEADERS) | $(CACHE)/.complete
+# What a program is compiled to does not depend on which runtime it is linked with: tests/static links
+# the same objects.
+PROGRAM_OBJ := $(OBJ)/programs/objects
+.PRECIOUS: $(PROGRAM_OBJ)/13/%.o $(PROGRAM_OBJ)/12/%.o
+
+$(PROGRAM_OBJ)/13/vector-add-%.o: $(PROGRAMS_DIR)/vector-add.cu $(PROGRAM_HEADERS) | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(NVCC) $(NVCCFLAGS) $(PROGRAM_FLAGS13_$(@F)) $< -o $@ -L$(CUDA13)/lib
+	$(Q)$(NVCC) $(NVCCFLAGS) $(PROGRAM_FLAGS13_vector-add-$*) -c $< -o $@
 
-$(BUILD)/programs/13/%: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) $$(PROGRAM_PARTS_$$*) \
-		$$(call program_blobs,13,$$*) | $(CACHE)/.complete $(OBJ)/programs/stub/libcuda.so
+$(PROGRAM_OBJ)/13/%.o: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(NVCC) $(NVCCFLAGS) $(PROGRAM_FLAGS13_$*) $(filter %.cu %.o,$^) -o $@ -L$(CUDA13)/lib \
-		-L$(OBJ)/programs/stub $(PROGRAM_LIBS_$*)
+	$(Q)$(NVCC) $(NVCCFLAGS) $(PROGRAM_FLAGS13_$*) -c $< -o $@
 
-# -x cuda would take the objects for sources too, so they go straight to the linker.
-$(BUILD)/programs/12/%: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) $$(PROGRAM_PARTS_$$*) \
-		$$(call program_blobs,12,$$*) | $(CACHE)/.complete $(OBJ)/programs/stub/libcuda.so
+$(PROGRAM_OBJ)/12/%.o: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) | $(CACHE)/.complete
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG_CUDA) $(CLANG_CUDAFLAGS) $(PROGRAM_FLAGS12_$*) $(filter %.cu,$^) \
-		$(addprefix -Xlinker ,$(filter %.o,$^)) -o $@ -L$(CUDA12)/lib -L$(OBJ)/programs/stub -lcudart \
-		$(PROGRAM_LIBS_$*) -lstdc++ -lm
+	$(Q)$(CLANG_CUDA) $(CLANG_CUDAFLAGS) $(PROGRAM_FLAGS12_$*) -c $< -o $@
+
+# The objects of a program: its own, those of its other sources, and what is embedded in it.
+program_objects = $(PROGRAM_OBJ)/$(1)/$(2).o $(patsubst $(PROGRAMS_DIR)/%.cu,$(PROGRAM_OBJ)/$(1)/%.o,$(PROGRAM_PARTS_$(2))) \
+	$(call program_blobs,$(1),$(2))
+
+$(BUILD)/programs/13/%: $$(call program_objects,13,$$*) | $(CACHE)/.complete $(OBJ)/programs/stub/libcuda.so
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) -cudart shared -Xcompiler -pthread $^ -o $@ -L$(CUDA13)/lib -L$(OBJ)/programs/stub \
+		$(PROGRAM_LIBS_$*)
+
+$(BUILD)/programs/12/%: $$(call program_objects,12,$$*) | $(CACHE)/.complete $(OBJ)/programs/stub/libcuda.so
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) -pthread $^ -o $@ -L$(CUDA12)/lib -L$(OBJ)/programs/stub -lcudart $(PROGRAM_LIBS_$*) \
+		-lstdc++ -lm
 
 # The PTX alone, to read and to try the software GPU's decoder on.
 $(OBJ)/programs/ptx/13/%.ptx: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) | $(CACHE)/.complete

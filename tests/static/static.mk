@@ -13,25 +13,23 @@ STATIC_STRIPPED := $(foreach abi,12 13,$(STATIC_DIR)/stripped/$(abi)/vector-add)
 STATIC_LIBS12 := -Xlinker $(CUDA12)/lib/libcudart_static.a -Xlinker $(CUDA12)/lib/libculibos.a \
 	-lstdc++ -lm -lrt -ldl -lpthread
 
-# static_nvcc(KIND,FLAGS)
-define static_nvcc
-$(STATIC_DIR)/$(1)/13/%: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) $$$$(PROGRAM_PARTS_$$$$*) \
-		$$$$(call program_blobs,13,$$$$*) | $(CACHE)/.complete $(OBJ)/programs/stub/libcuda.so
-	$$(call say,NVCC,$$@)
-	$$(Q)mkdir -p $$(@D)
-	$$(Q)$(NVCC) $(STATIC_NVCCFLAGS) $(2) $$(PROGRAM_FLAGS13_$$*) $$(filter %.cu %.o,$$^) -o $$@ \
-		-L$(CUDA13)/lib -L$(OBJ)/programs/stub $$(PROGRAM_LIBS_$$*)
-endef
-$(eval $(call static_nvcc,plain,))
-$(eval $(call static_nvcc,rdc,-rdc=true))
-
-$(STATIC_DIR)/plain/12/%: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) $$(PROGRAM_PARTS_$$*) \
-		$$(call program_blobs,12,$$*) | $(CACHE)/.complete $(OBJ)/programs/stub/libcuda.so
-	$(call say,CLANG,$@)
+$(STATIC_DIR)/rdc/13/%: $(PROGRAMS_DIR)/%.cu $(PROGRAM_HEADERS) $$(PROGRAM_PARTS_$$*) \
+		$$(call program_blobs,13,$$*) | $(CACHE)/.complete $(OBJ)/programs/stub/libcuda.so
+	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG_CUDA) $(CLANG_CUDAFLAGS) $(PROGRAM_FLAGS12_$*) $(filter %.cu,$^) \
-		$(addprefix -Xlinker ,$(filter %.o,$^)) -o $@ -L$(OBJ)/programs/stub $(PROGRAM_LIBS_$*) \
-		$(STATIC_LIBS12)
+	$(Q)$(NVCC) $(STATIC_NVCCFLAGS) -rdc=true $(PROGRAM_FLAGS13_$*) $(filter %.cu %.o,$^) -o $@ \
+		-L$(CUDA13)/lib -L$(OBJ)/programs/stub $(PROGRAM_LIBS_$*)
+
+$(STATIC_DIR)/plain/13/%: $$(call program_objects,13,$$*) | $(CACHE)/.complete $(OBJ)/programs/stub/libcuda.so
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) -cudart static -Xcompiler -pthread $^ -o $@ -L$(CUDA13)/lib -L$(OBJ)/programs/stub \
+		$(PROGRAM_LIBS_$*)
+
+$(STATIC_DIR)/plain/12/%: $$(call program_objects,12,$$*) | $(CACHE)/.complete $(OBJ)/programs/stub/libcuda.so
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) -pthread $^ -o $@ -L$(OBJ)/programs/stub $(PROGRAM_LIBS_$*) $(STATIC_LIBS12)
 
 $(STATIC_DIR)/stripped/%: $(STATIC_DIR)/plain/%
 	$(Q)mkdir -p $(@D)
