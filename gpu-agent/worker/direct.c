@@ -15,6 +15,7 @@
 
 #include "common/descriptors.h"
 #include "common/log.h"
+#include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 
@@ -88,6 +89,7 @@ static CUresult link_make(struct worker *w, struct request *r, uint32_t number,
 	memcpy(l->session, session, sizeof(l->session));
 	direct_say(
 		w, l, DIRECT_HELLO, 0, DIRECT_VERSION); /* before all that frames want said */
+	direct_prepare(w);
 	*made = l;
 	return CUDA_SUCCESS;
 }
@@ -310,4 +312,10 @@ bool direct_watches(const struct worker *w)
 bool direct_busy(const struct worker *w)
 {
 	return w->direct && (w->direct->copies || w->direct->waits);
+}
+
+bool direct_holds(uint16_t op)
+{
+	return op == OP_vcudaDirectSend || op == OP_vcudaDirectReceive ||
+	       op == OP_vcudaDirectAwait;
 }

@@ -119,6 +119,8 @@ uint32_t direct_open_count(const struct worker *w);
 /* A copy, or a stream, waits for another agent: a call that would wait for all streams within
  * the driver has to wait before it. */
 bool direct_busy(const struct worker *w);
+/* Whether a frame of that kind puts a stream before another agent. */
+bool direct_holds(uint16_t op);
 
 /* --- direct_wire.c --- */
 /* Puts a message into the queue; where that cannot be, the connection breaks. */
@@ -140,6 +142,8 @@ void direct_wire_close(struct direct_link *l);
 /* The stream does not go on before direct_release. */
 CUresult direct_hold(struct worker *w, struct worker_stream *stream, struct direct_hold *hold);
 void direct_release(struct worker *w, struct direct_hold *hold);
+/* Some are there, without the driver. */
+CUresult direct_hold_prepare(struct worker *w);
 
 /* --- driver/direct.c, which the above call --- */
 /* A message about a copy, or a signal. False: it is none of those that are awaited. */

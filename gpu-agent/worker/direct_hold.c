@@ -54,16 +54,23 @@ static CUresult hold_block(struct worker *w, struct direct *d)
 	return CUDA_SUCCESS;
 }
 
+CUresult direct_hold_prepare(struct worker *w)
+{
+	struct direct *d = direct_get(w);
+
+	if (!d)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return d->hold_count ? CUDA_SUCCESS : hold_block(w, d);
+}
+
 CUresult direct_hold(struct worker *w, struct worker_stream *stream, struct direct_hold *hold)
 {
 	struct direct *d = direct_get(w);
 	CUresult status;
 
-	if (!d)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!w->cuda.cuStreamWaitValue64)
 		return worker_lacks(w, "cuStreamWaitValue64");
-	status = d->hold_count ? CUDA_SUCCESS : hold_block(w, d);
+	status = direct_hold_prepare(w);
 	if (!status)
 		status = worker_use(w, stream->context);
 	if (status)

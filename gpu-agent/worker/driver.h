@@ -16,6 +16,18 @@ struct request;
 struct worker;
 struct worker_stream;
 
+/* Whether the frame at hand launches a kernel whose code is not on the device yet: the driver
+ * brings it there first, and may wait for all work of the context meanwhile. False where the
+ * driver does not tell. */
+bool launch_loads(struct worker *w);
+
+/* What later frames for other agents need of the driver is made, while no stream waits yet:
+ * with one that waits the driver may wait in cuStreamCreate and cuMemHostAlloc (580.159). */
+void direct_prepare(struct worker *w);
+/* Whether the frame at hand, of direct_holds or a SIGNAL, would have the driver make such a
+ * thing. */
+bool direct_makes(const struct worker *w);
+
 /* Streams. */
 /* Destroys it; nobody waits on it any more. */
 CUresult stream_drop(struct worker *w, struct worker_stream *stream);

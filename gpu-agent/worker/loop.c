@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/worker/beside.h"
+#include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
@@ -147,13 +148,20 @@ static void loop_frame_done(struct worker *w)
 	w->receiver.payload_stripe = 0;
 }
 
-/* A call that waits in the driver for all streams: some of them may wait for another agent,
- * which comes through the loop. What that depends on came before the frame. Behind a fault
- * nothing is waited for: the call may give up what copies are from or to. */
+/* A call that waits in the driver for all streams, or may: some of them may wait for another
+ * agent, which comes through the loop. What that depends on came before the frame. And no
+ * stream begins to wait so while a call beside the loop may be there: the driver holds a lock
+ * meanwhile, which the loop wants. Behind a fault nothing is waited for: the call may give up
+ * what copies are from or to. */
 static bool loop_waits_for_others(struct worker *w)
 {
-	if (!direct_busy(w) || !loop_marked(serve_find(w->receiver.frame.op),
-				       &w->receiver.frame, SERVE_WAITS | SERVE_SLOW))
+	uint16_t op = w->receiver.frame.op;
+
+	if (direct_holds(op) && beside_outside(w))
+		return true;
+	if (!direct_busy(w) || (!loop_marked(serve_find(op), &w->receiver.frame,
+					SERVE_WAITS | SERVE_SLOW | SERVE_IDLES) &&
+				       !launch_loads(w) && !direct_makes(w)))
 		return false;
 	if (!w->sticky)
 		return true;

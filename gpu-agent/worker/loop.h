@@ -11,7 +11,7 @@
 #include "gpu-agent/worker/worker.h"
 
 void loop_run(struct worker *w);
-/* Whether the frame's call has the mark SERVE_SLOW or SERVE_WAITS. */
+/* Whether the frame's call has the mark SERVE_SLOW, SERVE_WAITS or SERVE_IDLES. */
 bool loop_marked(const struct serve_entry *entry, const struct frame_header *h, uint16_t mark);
 /* There is room for what the frame at hand answers. */
 bool loop_can_serve(struct worker *w);

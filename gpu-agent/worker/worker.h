@@ -58,6 +58,7 @@ struct serve_entry {
 #define SERVE_WAITS 32u	    /* waits inside for what was issued before (stash.c) */
 #define SERVE_FIRST 64u	    /* the two above only as FRAME_CALL */
 #define SERVE_ASIDE 128u    /* no CUDA call of the app's: carries off no error of a post */
+#define SERVE_IDLES 256u    /* makes what the driver may wait for an idle GPU with */
 #define SERVE_LIBRARY (SERVE_CALL | SERVE_SLOW | SERVE_WAITS | SERVE_FIRST)
 
 /* By op; NULL where nobody serves it. */

@@ -232,6 +232,8 @@ def flags(entry):
         out.append("SERVE_SLOW")
     if entry.has("waits"):
         out.append("SERVE_WAITS")
+    if entry.has("idles"):
+        out.append("SERVE_IDLES")
     if entry.has("aside"):
         out.append("SERVE_ASIDE")
     return " | ".join(out)

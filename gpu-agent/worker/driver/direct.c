@@ -78,6 +78,41 @@ struct worker_stream *direct_copy_stream(struct worker *w, uint32_t device)
 	return *stream;
 }
 
+/* Where one cannot be had, the frame that needs it says so. */
+void direct_prepare(struct worker *w)
+{
+	for (uint32_t i = 0; i < w->device_count; i++)
+		if (w->contexts[CONTEXT_PRIMARY(i)])
+			direct_copy_stream(w, i);
+	direct_event_prepare(w);
+	direct_hold_prepare(w);
+}
+
+static bool copy_makes(const struct direct *d, uint32_t device, uint32_t flags)
+{
+	return device < HANDOFF_DEVICES &&
+	       (!d->streams[device] || (flags & DIRECT_HOLDS && !d->hold_count));
+}
+
+bool direct_makes(const struct worker *w)
+{
+	const struct direct *d = w->direct;
+	const struct wire_vcudaDirectSend *send = (const void *)w->receiver.body;
+	const struct wire_vcudaDirectReceive *receive = (const void *)w->receiver.body;
+	size_t n = w->receiver.frame.body;
+
+	switch (w->receiver.frame.op) {
+	case OP_vcudaDirectSend:
+		return n >= sizeof(*send) && copy_makes(d, (uint32_t)send->device, send->flags);
+	case OP_vcudaDirectReceive:
+		return n >= sizeof(*receive) &&
+		       copy_makes(d, (uint32_t)receive->device, receive->flags);
+	case OP_vcudaDirectAwait: return !d->hold_count;
+	case OP_vcudaDirectSignal: return !d->listener_count;
+	default: return false;
+	}
+}
+
 /* ---- their frames ---- */
 
 CUresult direct_copy_fence(

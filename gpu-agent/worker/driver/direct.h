@@ -52,5 +52,7 @@ void direct_piece_forget_context(struct worker *w, uint16_t context);
 bool direct_event_heard(struct worker *w, struct direct_link *l, uint64_t id);
 /* Who waits for the other end goes on. */
 void direct_event_fail(struct worker *w, struct direct_link *l);
+/* Streams that listen are there, as many as a program of a few threads has use for. */
+void direct_event_prepare(struct worker *w);
 
 #endif

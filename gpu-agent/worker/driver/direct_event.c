@@ -13,6 +13,7 @@
 #include "gpu-agent/worker/limits.h"
 
 #define LISTENERS_MOST 64u
+#define LISTENERS_FIRST 8u
 
 bool direct_event_heard(struct worker *w, struct direct_link *l, uint64_t id)
 {
@@ -43,29 +44,41 @@ void direct_event_fail(struct worker *w, struct direct_link *l)
 	}
 }
 
-/* A stream that waits for nothing yet. */
-static struct worker_stream *listener(struct worker *w)
+/* One more; NULL: none can be had. */
+static struct worker_stream *listener_new(struct worker *w)
 {
 	struct direct *d = w->direct;
 	struct worker_stream *stream;
 
 	if (!d->listeners)
 		d->listeners = calloc(LISTENERS_MOST, sizeof(struct worker_stream *));
-	if (!d->listeners)
-		return NULL;
+	stream = d->listeners ? stream_own(w, CONTEXT_PRIMARY(0)) : NULL;
+	if (stream)
+		d->listeners[d->listener_count++] = stream;
+	return stream;
+}
+
+void direct_event_prepare(struct worker *w)
+{
+	while (w->direct->listener_count < LISTENERS_FIRST && listener_new(w))
+		;
+}
+
+/* A stream that waits for nothing yet. */
+static struct worker_stream *listener(struct worker *w)
+{
+	struct direct *d = w->direct;
+	struct worker_stream *stream;
+
 	for (uint32_t i = 0; i < d->listener_count; i++)
 		if (d->listeners[i]->work == d->listeners[i]->clean)
 			return d->listeners[i];
-	if (d->listener_count < LISTENERS_MOST) {
-		stream = stream_own(w, CONTEXT_PRIMARY(0));
-		if (stream)
-			d->listeners[d->listener_count++] = stream;
-		return stream;
-	}
+	if (!d->listener_count || (d->listener_count < LISTENERS_MOST && !direct_busy(w)))
+		return listener_new(w);
 	/* All wait: behind the one that began first. */
 	stream = d->listeners[0];
-	memmove(d->listeners, d->listeners + 1, (LISTENERS_MOST - 1) * sizeof(stream));
-	d->listeners[LISTENERS_MOST - 1] = stream;
+	memmove(d->listeners, d->listeners + 1, (d->listener_count - 1) * sizeof(stream));
+	d->listeners[d->listener_count - 1] = stream;
 	return stream;
 }
 

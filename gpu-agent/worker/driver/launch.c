@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/wire/launch.h"
 
@@ -53,6 +54,21 @@ CUresult serve_vcudaOccupancyClusters(struct worker *w, struct request *r)
 		       ? w->cuda.cuOccupancyMaxActiveClusters(
 				 &answer->answer, function, &config)
 		       : worker_lacks(w, "cuOccupancyMaxActiveClusters");
+}
+
+bool launch_loads(struct worker *w)
+{
+	const struct wire_vcudaLaunch *req = (const void *)w->receiver.body;
+	CUfunctionLoadingState state = CU_FUNCTION_LOADING_STATE_LOADED;
+	const struct name *name;
+
+	if (w->receiver.frame.op != OP_vcudaLaunch || w->receiver.frame.body < sizeof(*req) ||
+		!w->cuda.cuFuncIsLoaded)
+		return false;
+	name = names_find(w, req->function, KIND_CUfunction);
+	return name && !worker_use(w, w->receiver.frame.context) &&
+	       !w->cuda.cuFuncIsLoaded(&state, name->object) &&
+	       state == CU_FUNCTION_LOADING_STATE_UNLOADED;
 }
 
 CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
