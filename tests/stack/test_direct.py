@@ -19,7 +19,7 @@ PEER = 8  # a HELLO's role
 
 
 @contextlib.contextmanager
-def agents(*gpus, peers=ANYWHERE, flags=()):
+def agents(*gpus, peers=ANYWHERE, flags=(), driver="software"):
     """An agent for each number, with so many GPUs, that may join the others, and a sidecar that has them all."""
     with folder() as path:
         made = []
@@ -27,7 +27,7 @@ def agents(*gpus, peers=ANYWHERE, flags=()):
             place = os.path.join(path, str(number))
             os.makedirs(place)
             more = ("--peers", peers) if peers else ()
-            made.append(Agent(place, *more, env={"VCUDA_SOFTGPU_DEVICES": str(count)}))
+            made.append(Agent(place, *more, env={"VCUDA_SOFTGPU_DEVICES": str(count)}, driver=driver))
         sidecar = Sidecar(path, "+".join(agent.address for agent in made), *flags)
         try:
             yield made, sidecar
@@ -61,6 +61,13 @@ def test_events():
     with agents(1, 2) as (made, sidecar):
         right(program(sidecar, "events"))
         assert [direct(agent) for agent in made] == [1, 1]
+
+
+def test_a_driver_that_waits_for_an_idle_gpu():
+    """What lets a stream go on comes through the worker's loop: nothing that is made meanwhile may wait there."""
+    for words in (("copies",), ("posts", "50")):
+        with agents(1, 2, driver=os.path.join(BUILD, "stack", "libidling-driver.so")) as (_, sidecar):
+            right(program(sidecar, *words))
 
 
 def test_a_source_that_failed():

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The software GPU, where what makes something waits until the GPU is idle first, as NVIDIA's driver may: a
+ * stream, memory, and the code of a kernel, which comes to the device with its first launch.  Its own functions
+ * come before those of the library that it is linked with.
+ */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define FUNCTIONS 64u
+
+static struct {
+	pthread_mutex_t lock;
+	CUfunction loaded[FUNCTIONS]; /* the program has a few */
+	unsigned count;
+} functions = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void *next(const char *name)
+{
+	return dlsym(RTLD_NEXT, name);
+}
+
+static void idle(void)
+{
+	((__typeof__(&cuCtxSynchronize))next("cuCtxSynchronize"))();
+}
+
+/* With LOAD it is from now on. */
+static bool is_loaded(CUfunction function, bool load)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&functions.lock);
+	for (unsigned i = 0; i < functions.count; i++)
+		found = found || functions.loaded[i] == function;
+	if (!found && load && functions.count < FUNCTIONS)
+		functions.loaded[functions.count++] = function;
+	pthread_mutex_unlock(&functions.lock);
+	return found;
+}
+
+EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+	idle();
+	return ((__typeof__(&cuStreamCreateWithPriority))next("cuStreamCreateWithPriority"))(
+		stream, flags, priority);
+}
+
+EXPORT CUresult cuMemHostAlloc(void **at, size_t bytes, unsigned flags)
+{
+	idle();
+	return ((__typeof__(&cuMemHostAlloc))next("cuMemHostAlloc"))(at, bytes, flags);
+}
+
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+	const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	idle();
+	return ((__typeof__(&cuMemCreate))next("cuMemCreate"))(handle, bytes, prop, flags);
+}
+
+EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
+{
+	*state = is_loaded(function, false) ? CU_FUNCTION_LOADING_STATE_LOADED
+					    : CU_FUNCTION_LOADING_STATE_UNLOADED;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz,
+	unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
+	void **extra)
+{
+	if (!is_loaded(function, true))
+		idle();
+	return ((__typeof__(&cuLaunchKernel))next("cuLaunchKernel"))(
+		function, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
+}
