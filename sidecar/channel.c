@@ -4,18 +4,17 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "sidecar/request.h"
+#include "protocol/wire/status.h"
+#include "sidecar/channel_core.h"
 
 #define MS 1000000ull
 #define SECOND 1000000000ull
 
-#define STACK (256u * 1024)
 #define BUDGET (1u << 20)      /* bytes received a turn */
 #define CONTROL_NS (200000ull) /* how often the socket is looked at while frames flow */
 #define PING_NS (2 * SECOND)   /* silence before a PING */
@@ -29,175 +28,6 @@
 #define TELL_FRAMES 64
 #define TELL_BYTES (1u << 20)
 #define UPCALLS_NS (1 * MS) /* between looks at a full upcall ring: nobody rings for it */
-
-void channel_lose(struct channel *channel, uint32_t status, const char *text)
-{
-	struct channel_page *page = channel->page;
-	struct frame_header header = {
-		.status = status ? status : STATUS_LOST,
-		.seq = channel->ring.acknowledged,
-	};
-	char quoted[300];
-
-	if (!page || atomic_load(&channel->state) == CHANNEL_LOST)
-		return;
-	atomic_store(&channel->state, CHANNEL_LOST);
-	page->lost = header.status;
-	snprintf(page->text, sizeof(page->text), "%s", text);
-	atomic_store_explicit(&page->state, CHANNEL_LOST, memory_order_release);
-	for (uint16_t tag = 0; tag < CHANNEL_SLOTS; tag++) {
-		header.tag = tag;
-		if (ring_waits(&channel->ring, tag))
-			replies_answer(&channel->replies, &header, NULL, 0, 0);
-		else /* its call is still in the ring: it looks at the state */
-			wait_wake(&channel->replies.slots[tag].answered);
-	}
-	atomic_fetch_add(&page->progress, 1);
-	wait_wake(&page->progress);
-	stripes_close(&channel->stripes);
-	replies_drop_input(&channel->replies);
-	link_close(channel->link);
-	channel->link = NULL;
-	if (channel->gone || channel->stopping || channel->parted)
-		return;
-	atomic_fetch_add(&channel->server->lost, 1);
-	log_warn("channel.lost", "app=%d status=%u in_flight=%llu text=%s", channel->peer.pid,
-		header.status, (unsigned long long)ring_in_flight(&channel->ring),
-		log_quote(quoted, sizeof(quoted), text));
-}
-
-/* The program made a file of shared memory shorter: another connection is of no use. */
-static bool channel_robbed(const struct channel *channel)
-{
-	return segment_broken() || stripes_robbed(&channel->stripes);
-}
-
-/* The connections are gone: the session goes on where the agent takes us back. False: it does
- * not. */
-static bool channel_cut(struct channel *channel, uint64_t now, const char *text)
-{
-	if (!channel->resume.possible || channel->gone || channel->stopping ||
-		channel->ring.bye || channel_robbed(channel))
-		return false;
-	stripes_close(&channel->stripes);
-	link_close(channel->link);
-	channel->link = NULL;
-	channel->broken_at = 0;
-	outbound_clear(&channel->out);
-	replies_drop_input(&channel->replies);
-	if (!resume_start(&channel->resume, channel->replies.numbered, now))
-		return false;
-	log_warn("channel.cut", "app=%d in_flight=%llu text=\"%s\"", channel->peer.pid,
-		(unsigned long long)ring_in_flight(&channel->ring), text);
-	return true;
-}
-
-void channel_broke(struct channel *channel, uint64_t now, const char *text)
-{
-	if (!channel_cut(channel, now, text))
-		channel_lose(channel, STATUS_LOST, text);
-}
-
-static void channel_not_resumed(struct channel *channel, const char *text)
-{
-	atomic_fetch_add(&channel->server->resumes_failed, 1);
-	channel_lose(channel, STATUS_LOST, text);
-}
-
-/* The app broke a rule of the channel. */
-static void channel_poison(struct channel *channel, const struct error *error)
-{
-	atomic_fetch_add(&channel->server->poisoned, 1);
-	channel_lose(channel, STATUS_LOST, error->text);
-}
-
-static void channel_poison_robbed(struct channel *channel)
-{
-	struct error error;
-
-	error_set(&error, 0, "the program took shared memory away");
-	channel_poison(channel, &error);
-}
-
-struct stripes_setting channel_stripes(struct channel *channel)
-{
-	return (struct stripes_setting){
-		.segments = &channel->segments,
-		.wake = channel->doorbell,
-		.spin = channel->server->spin,
-		.compress = channel->server->options.compress,
-		.counts = &channel->pieces,
-	};
-}
-
-/* For `status`. One that shares nothing is a Unix socket, whatever its address. */
-static void channel_name(struct channel *channel)
-{
-	const struct transport *transport = channel->link->place.transport;
-	const char *name = transport ? transport->name : "fault";
-
-	if (transport && transport->shares && !channel->local.is)
-		name = "unix";
-	atomic_store(&channel->transport, name);
-}
-
-/* The agent has taken us back, or nobody will. */
-static void channel_resumed(struct channel *channel, uint64_t now)
-{
-	struct resume *resume = &channel->resume;
-	uint64_t taken = resume->welcome.taken;
-	struct stripes_setting setting;
-	char text[400];
-
-	channel->link = resume_finish(resume);
-	if (atomic_load(&channel->state) == CHANNEL_LOST) {
-		link_close(channel->link);
-		channel->link = NULL;
-		return;
-	}
-	if (!channel->link) {
-		snprintf(text, sizeof(text), "the connection broke, and: %s",
-			resume->error.text);
-		channel_not_resumed(channel, text);
-		return;
-	}
-	if (resume->welcome.features & SESSION_FEATURE_LOCAL) {
-		struct error error;
-
-		channel->adopting = false;
-		if (local_resume(channel, &error)) {
-			channel_not_resumed(channel, error.text);
-			return;
-		}
-	} else if (channel->adopting) {
-		struct error error;
-
-		if (adopt_resumed(channel, taken, &error)) {
-			channel_not_resumed(channel, error.text);
-			return;
-		}
-	} else if (ring_rewind(&channel->ring, taken)) {
-		channel_not_resumed(channel, "the agent has taken what was never sent");
-		return;
-	}
-	setting = channel_stripes(channel);
-	stripes_init(
-		&channel->stripes, channel->link, &resume->hello, &resume->welcome, &setting);
-	pthread_mutex_lock(&channel->server->lock);
-	memcpy(channel->renewal.secret, resume->hello.secret, sizeof(resume->hello.secret));
-	channel->renewal.place = channel->link->place;
-	pthread_mutex_unlock(&channel->server->lock);
-	channel_name(channel);
-	channel->told = channel->replies.numbered;
-	channel->told_landed = channel->replies.landed;
-	channel->heard_at = channel->said_at = channel->work_at = now;
-	channel->pinged_at = 0;
-	atomic_fetch_add(&resume->times, 1);
-	atomic_fetch_add(&channel->server->resumed, 1);
-	log_info("channel.resumed", "app=%d after_ms=%llu taken=%llu counted=%llu",
-		channel->peer.pid, (unsigned long long)((now - resume->cut_at) / MS),
-		(unsigned long long)taken, (unsigned long long)channel->replies.numbered);
-}
 
 static void channel_count(struct channel *channel)
 {
@@ -558,16 +388,7 @@ static void channel_stop(struct channel *channel)
 	channel_lose(channel, STATUS_LOST, "the sidecar was stopped");
 }
 
-void channel_open(struct channel *channel)
-{
-	channel->opened_at = wait_now();
-	atomic_store(&channel->transport, "none");
-	if (channel->link)
-		channel_name(channel);
-	atomic_store(&channel->state, CHANNEL_OPEN);
-}
-
-static void channel_serve(struct channel *channel)
+void channel_serve(struct channel *channel)
 {
 	uint64_t now = wait_now();
 
@@ -590,106 +411,4 @@ static void channel_serve(struct channel *channel)
 		(unsigned long long)channel->bytes_received,
 		(unsigned long long)piece_saved(&channel->pieces.sent),
 		(unsigned long long)piece_saved(&channel->pieces.received));
-}
-
-static void channel_free(struct channel *channel)
-{
-	struct server *server = channel->server;
-
-	stripes_close(&channel->stripes); /* nothing is counted any more */
-	pthread_mutex_lock(&server->lock);
-	for (struct channel **at = &server->channels; *at; at = &(*at)->next)
-		if (*at == channel) {
-			*at = channel->next;
-			break;
-		}
-	if (atomic_load(&channel->state) != CHANNEL_OPENING)
-		server->last_process = wait_now();
-	atomic_fetch_add(&server->frames_sent, channel->out.frames);
-	atomic_fetch_add(
-		&server->bytes_sent, channel->out.bytes + stripes_wire(&channel->pieces.sent));
-	atomic_fetch_add(&server->frames_received, channel->replies.frames);
-	atomic_fetch_add(&server->bytes_received,
-		channel->replies.bytes + stripes_wire(&channel->pieces.received));
-	stripes_add(&server->pieces, &channel->pieces);
-	for (int class = 0; class < LATENCY_CLASSES; class ++)
-		latency_merge(&server->latency[class], &channel->timing.classes[class]);
-	pthread_mutex_unlock(&server->lock);
-
-	resume_stop(&channel->resume);
-	link_close(channel->link);
-	local_hearing_fini(&channel->local.hearing);
-	segments_fini(&channel->segments, channel->gone);
-	if (channel->gone_at)
-		atomic_fetch_sub(&server->ending, 1);
-	ring_fini(&channel->ring);
-	if (channel->doorbell >= 0)
-		close(channel->doorbell);
-	if (channel->segment >= 0)
-		close(channel->segment);
-	close(channel->socket);
-	/* A connection that was reset behind BYE may have been cut before it came. */
-	resume_part(&channel->resume, !channel->left &&
-					      !(channel->parted && channel->replies.closed) &&
-					      !channel->replies.lost);
-	free(channel);
-
-	/* Last: the main thread may end the process once all are gone. */
-	pthread_mutex_lock(&server->lock);
-	server->channel_count--;
-	pthread_mutex_unlock(&server->lock);
-	server_wake(server);
-}
-
-static void *channel_main(void *argument)
-{
-	struct channel *channel = argument;
-	const char *pod = channel->server->options.pod;
-
-	for (size_t i = 0; pod[i] && i + 1 < sizeof(channel->subject.pod); i++)
-		channel->subject.pod[i] =
-			pod[i] < ' ' || pod[i] == 127 || pod[i] == '"' ? '?' : pod[i];
-	log_about(&channel->subject);
-	if (!(channel->request.op == CHANNEL_ADOPT ? adopt_adopt(channel, &channel->request)
-						   : attach_attach(channel, &channel->request)))
-		channel_serve(channel);
-	channel_free(channel);
-	return NULL;
-}
-
-int channel_start(struct server *server, int socket, const struct ucred *peer,
-	const struct channel_request *request, int segment)
-{
-	struct channel *channel = calloc(1, sizeof(*channel));
-	pthread_attr_t attributes;
-	pthread_t thread;
-	int ret;
-
-	if (!channel) {
-		close(socket);
-		if (segment >= 0)
-			close(segment);
-		return -ENOMEM;
-	}
-	channel->server = server;
-	channel->socket = socket;
-	channel->peer = *peer;
-	channel->request = *request;
-	channel->segment = segment;
-	channel->doorbell = -1;
-	local_hearing_init(&channel->local.hearing);
-	pthread_mutex_lock(&server->lock);
-	channel->next = server->channels;
-	server->channels = channel;
-	server->channel_count++;
-	pthread_mutex_unlock(&server->lock);
-
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attributes, STACK);
-	ret = pthread_create(&thread, &attributes, channel_main, channel);
-	pthread_attr_destroy(&attributes);
-	if (ret)
-		channel_free(channel);
-	return -ret;
 }

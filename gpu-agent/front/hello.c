@@ -9,10 +9,8 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "common/log.h"
 #include "common/wait.h"
@@ -20,21 +18,16 @@
 #include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/hello_core.h"
 #include "gpu-agent/front/identity.h"
-#include "gpu-agent/front/knock.h"
-#include "gpu-agent/front/peers.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/renew.h"
 #include "gpu-agent/front/resume.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
-#include "gpu-agent/supervisor/token.h"
 #include "protocol/wire/status.h"
 #include "transport/stream.h"
 
-#define ACCEPTS_A_TURN 256
-#define PRESSED 32		     /* at once … */
-#define PRESSED_NS (1000 * FRONT_MS) /* … are too many for so long */
 #define LINGER_NS (1000 * FRONT_MS)
 
 const char *refusal_name(enum refusal refusal)
@@ -57,9 +50,7 @@ const char *refusal_name(enum refusal refusal)
 	return names[refusal];
 }
 
-/* Attempts are counted; one a second is logged. */
-static void count_refusal(
-	struct front *front, enum refusal refusal, const struct transport_peer *peer)
+void hello_refused(struct front *front, enum refusal refusal, const struct transport_peer *peer)
 {
 	static uint64_t logged_at;
 	uint64_t now = wait_now();
@@ -87,7 +78,7 @@ static int release(struct front *front, struct hello_slot *slot)
 	return events_forget(&front->events, &slot->watch);
 }
 
-static void drop(struct front *front, struct hello_slot *slot)
+void hello_drop(struct front *front, struct hello_slot *slot)
 {
 	const struct transport *transport = slot->transport;
 
@@ -109,7 +100,7 @@ static void answer_last(
 	struct front *front, struct hello_slot *slot, const struct session_welcome *welcome)
 {
 	if (!hello_welcome(slot->transport, slot->watch.fd, welcome)) {
-		drop(front, slot);
+		hello_drop(front, slot);
 		return;
 	}
 	stay(slot);
@@ -124,7 +115,7 @@ static void refuse(struct front *front, struct hello_slot *slot, enum refusal re
 		.status = status,
 	};
 
-	count_refusal(front, refusal, &slot->peer);
+	hello_refused(front, refusal, &slot->peer);
 	snprintf(welcome.text, sizeof(welcome.text), "%s", text);
 	answer_last(front, slot, &welcome);
 }
@@ -202,8 +193,6 @@ static void answer_renew(
 	else
 		answer_last(front, slot, &welcome);
 }
-
-static void hello_ready(struct watch *watch, uint32_t mask);
 
 static const char wrong_token[] = "the token is not the agent's; set it on the client's side "
 				  "(token_file)";
@@ -322,8 +311,8 @@ static bool look(struct front *front, struct hello_slot *slot)
 	char text[192];
 
 	if (slot->got >= sizeof(hello->magic) && hello->magic != SESSION_MAGIC) {
-		count_refusal(front, REFUSAL_MAGIC, &slot->peer);
-		drop(front, slot);
+		hello_refused(front, REFUSAL_MAGIC, &slot->peer);
+		hello_drop(front, slot);
 		return false;
 	}
 	if (slot->got >= offsetof(struct session_hello, role) &&
@@ -359,10 +348,10 @@ static void linger(struct front *front, struct hello_slot *slot)
 	}
 	if (n == -EAGAIN)
 		return;
-	drop(front, slot);
+	hello_drop(front, slot);
 }
 
-static void hello_ready(struct watch *watch, uint32_t mask)
+void hello_ready(struct watch *watch, uint32_t mask)
 {
 	struct hello_slot *slot = events_container(watch, struct hello_slot, watch);
 	struct front *front = watch->owner;
@@ -381,86 +370,16 @@ static void hello_ready(struct watch *watch, uint32_t mask)
 		if (n == -EAGAIN)
 			return;
 		if (n == -EPROTO) {
-			count_refusal(front, REFUSAL_TLS, &slot->peer);
+			hello_refused(front, REFUSAL_TLS, &slot->peer);
 			stay(slot);
 			return;
 		}
 		if (n <= 0) {
-			drop(front, slot);
+			hello_drop(front, slot);
 			return;
 		}
 		slot->got += (uint32_t)n;
 	} while (look(front, slot));
-}
-
-static void evict(struct front *front, struct hello_slot *slot)
-{
-	count_refusal(front, REFUSAL_FLOOD, &slot->peer);
-	tcp_stream_reset(slot->watch.fd);
-	drop(front, slot);
-}
-
-static struct hello_slot *make_room(struct front *front, const struct transport_peer *peer)
-{
-	struct hello_slot *slot;
-	struct peers peers;
-
-	peers_begin(&peers, peer);
-	for (int i = 0; i < HELLO_SLOTS; i++) {
-		slot = &front->slots[i];
-		peers_meet(&peers, i, slot->watch.fd >= 0, &slot->peer, slot->since);
-	}
-	slot = &front->slots[peers_choose(&peers, HELLO_PER_ADDRESS)];
-	if (slot->watch.fd >= 0)
-		evict(front, slot);
-	return slot;
-}
-
-/* Whether the connection may cost anything. Each is counted, and none is turned away while
- * there is time for all. */
-static bool affordable(struct front *front, const struct transport_peer *peer, int at_once)
-{
-	uint64_t now = wait_now();
-
-	if (at_once >= PRESSED)
-		front->pressed_until = now + PRESSED_NS;
-	return budgets_charge(front->budgets, peer, now) || now >= front->pressed_until;
-}
-
-static void listener_ready(struct watch *watch, uint32_t mask)
-{
-	struct front *front = watch->owner;
-	size_t which = (size_t)(watch - front->listeners);
-
-	(void)mask;
-	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
-		struct transport_peer peer = {0};
-		struct hello_slot *slot;
-		int fd = front->transports[which]->accept(watch->fd, &peer);
-
-		if (fd < 0)
-			return;
-		if (!affordable(front, &peer, i)) {
-			count_refusal(front, REFUSAL_FLOOD, &peer);
-			tcp_stream_reset(fd);
-			transport_drop(front->transports[which], fd);
-			continue;
-		}
-		slot = make_room(front, &peer);
-		slot->transport = front->transports[which];
-		if (events_watch(&front->events, &slot->watch, fd, EPOLLIN, hello_ready)) {
-			transport_drop(slot->transport, fd);
-			continue;
-		}
-		front->half_open++;
-		slot->roles = front->config->listening.at[which].roles;
-		slot->lingering = false;
-		slot->got = 0;
-		slot->peer = peer;
-		slot->since = wait_now();
-		slot->deadline = slot->since + SESSION_HELLO_MS * FRONT_MS;
-		hello_ready(&slot->watch, EPOLLIN);
-	}
 }
 
 uint64_t hello_tick(struct front *front, uint64_t now)
@@ -474,49 +393,11 @@ uint64_t hello_tick(struct front *front, uint64_t now)
 			continue;
 		if (slot->deadline <= now) {
 			if (!slot->lingering)
-				count_refusal(front, REFUSAL_TIMEOUT, &slot->peer);
-			drop(front, slot);
+				hello_refused(front, REFUSAL_TIMEOUT, &slot->peer);
+			hello_drop(front, slot);
 		} else if (slot->deadline < next) {
 			next = slot->deadline;
 		}
 	}
 	return next;
-}
-
-int hello_open(struct front *front, struct error *error)
-{
-	const struct transport_listening *listening = &front->config->listening;
-
-	front->slots = calloc(HELLO_SLOTS, sizeof(*front->slots));
-	front->budgets = calloc(1, sizeof(*front->budgets));
-	if (!front->slots || !front->budgets)
-		return error_set(error, ENOMEM, "slots for connections");
-	for (unsigned i = 0; i < HELLO_SLOTS; i++)
-		front->slots[i].watch.fd = -1;
-	if (token_random(front->identity, sizeof(front->identity), error))
-		return -EIO;
-	for (unsigned i = 0; i < listening->count; i++) {
-		int fd = AGENT_FD_LISTEN + (int)i, ret;
-
-		front->transports[i] = transport_named(listening->at[i].transport);
-		if (!front->transports[i])
-			return error_set(
-				error, 0, "no transport '%.16s'", listening->at[i].transport);
-		ret = events_watch(&front->events, &front->listeners[i], fd, EPOLLIN,
-			listening->at[i].knocks ? knocks_ready : listener_ready);
-		if (ret)
-			return error_set(error, -ret, "watch the listening socket %d", fd);
-	}
-	return 0;
-}
-
-void hello_close(struct front *front)
-{
-	for (unsigned i = 0; i < HELLO_SLOTS; i++)
-		if (front->slots[i].watch.fd >= 0)
-			drop(front, &front->slots[i]);
-	for (unsigned i = 0; i < front->config->listening.count; i++)
-		close(events_forget(&front->events, &front->listeners[i]));
-	free(front->budgets);
-	free(front->slots);
 }

@@ -17,6 +17,7 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/metrics.h"
+#include "gpu-agent/front/metrics_core.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenant_quotas.h"
@@ -25,16 +26,15 @@
 #include "gpu-agent/front/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
-#define METRICS_PODS 256 /* whose figures are told */
-
-static void head(FILE *out, const char *name, const char *type, const char *help)
+void metrics_head(FILE *out, const char *name, const char *type, const char *help)
 {
 	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void one(FILE *out, const char *name, const char *type, const char *help, uint64_t value)
+void metrics_one(
+	FILE *out, const char *name, const char *type, const char *help, uint64_t value)
 {
-	head(out, name, type, help);
+	metrics_head(out, name, type, help);
 	fprintf(out, "%s %" PRIu64 "\n", name, value);
 }
 
@@ -46,7 +46,7 @@ struct labelled {
 static void some(FILE *out, const char *name, const char *type, const char *help,
 	const char *label, const struct labelled *rows, size_t count)
 {
-	head(out, name, type, help);
+	metrics_head(out, name, type, help);
 	for (size_t i = 0; i < count; i++)
 		fprintf(out, "%s{%s=\"%s\"} %" PRIu64 "\n", name, label, rows[i].value,
 			rows[i].number);
@@ -87,7 +87,7 @@ static void print_histogram(FILE *out, const char *name, const char *help,
 {
 	uint64_t count = 0;
 
-	head(out, name, "histogram", help);
+	metrics_head(out, name, "histogram", help);
 	for (size_t i = 0; i < HISTOGRAM_BOUNDS; i++) {
 		count += h->counts[i];
 		fprintf(out, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name,
@@ -102,7 +102,7 @@ static void print_transports(FILE *out, const struct front *front)
 {
 	const struct transport *transport;
 
-	head(out, "vcuda_agent_sessions_by_transport", "gauge", "Running sessions.");
+	metrics_head(out, "vcuda_agent_sessions_by_transport", "gauge", "Running sessions.");
 	for (size_t t = 0; (transport = transport_at(t)); t++) {
 		unsigned count = 0;
 
@@ -125,14 +125,14 @@ static void print_sessions(FILE *out, const struct front *front)
 		if (front->sessions[i].state == SESSION_RUNNING)
 			peers += front->sessions[i].peers;
 	}
-	head(out, "vcuda_agent_sessions", "gauge", "Sessions by state.");
+	metrics_head(out, "vcuda_agent_sessions", "gauge", "Sessions by state.");
 	for (int s = SESSION_WAITING; s <= SESSION_ENDING; s++)
 		fprintf(out, "vcuda_agent_sessions{state=\"%s\"} %" PRIu64 "\n",
 			session_state_name((enum session_state)s), states[s]);
 	print_transports(out, front);
-	one(out, "vcuda_agent_sessions_total", "counter", "Sessions handed to a worker.",
-		c->sessions);
-	one(out, "vcuda_agent_sessions_parked", "gauge",
+	metrics_one(out, "vcuda_agent_sessions_total", "counter",
+		"Sessions handed to a worker.", c->sessions);
+	metrics_one(out, "vcuda_agent_sessions_parked", "gauge",
 		"Running sessions whose connections are cut.", parked);
 	SOME(out, "vcuda_agent_resumes_total", "counter", "How cut sessions went on.", "result",
 		{"resumed", c->resumes}, {"refused", c->resumes_refused},
@@ -140,7 +140,7 @@ static void print_sessions(FILE *out, const struct front *front)
 	SOME(out, "vcuda_agent_knocks_total", "counter",
 		"Datagrams that asked for a session's UDP socket.", "result",
 		{"taken", c->knocks_taken}, {"refused", c->knocks_refused});
-	one(out, "vcuda_agent_peers", "gauge",
+	metrics_one(out, "vcuda_agent_peers", "gauge",
 		"Open connections between sessions here and ones of other agents.", peers);
 	SOME(out, "vcuda_agent_peer_connections_total", "counter",
 		"Connections between sessions here and ones of other agents, or sidecars that "
@@ -152,14 +152,14 @@ static void print_sessions(FILE *out, const struct front *front)
 		wait_bounds);
 	print_histogram(out, "vcuda_agent_session_duration_seconds",
 		"How long sessions that are over have been.", &c->durations, duration_bounds);
-	one(out, "vcuda_agent_probes_total", "counter", "Probes answered.", c->probes);
-	head(out, "vcuda_agent_handshakes_refused_total", "counter",
+	metrics_one(out, "vcuda_agent_probes_total", "counter", "Probes answered.", c->probes);
+	metrics_head(out, "vcuda_agent_handshakes_refused_total", "counter",
 		"Connections refused, by reason.");
 	for (int r = 0; r < REFUSALS; r++)
 		fprintf(out,
 			"vcuda_agent_handshakes_refused_total{reason=\"%s\"} %" PRIu64 "\n",
 			refusal_name((enum refusal)r), c->refused[r]);
-	one(out, "vcuda_agent_handshakes_half_open", "gauge",
+	metrics_one(out, "vcuda_agent_handshakes_half_open", "gauge",
 		"Connections that have not said who they are.", front->half_open);
 }
 
@@ -168,7 +168,7 @@ static void print_tls(FILE *out)
 	struct transport_tls_counts counts;
 
 	transport_tls_counts(&counts);
-	head(out, "vcuda_agent_tls_handshakes_total", "counter",
+	metrics_head(out, "vcuda_agent_tls_handshakes_total", "counter",
 		"TLS handshakes: whole, shortened by a ticket, refused.");
 	fprintf(out,
 		"vcuda_agent_tls_handshakes_total{kind=\"full\"} %" PRIu64 "\n"
@@ -176,7 +176,7 @@ static void print_tls(FILE *out)
 		"vcuda_agent_tls_handshakes_total{kind=\"refused\"} %" PRIu64 "\n",
 		counts.full, counts.resumed, counts.failed);
 	if (counts.expires)
-		one(out, "vcuda_agent_certificate_expires_seconds", "gauge",
+		metrics_one(out, "vcuda_agent_certificate_expires_seconds", "gauge",
 			"When the agent's certificate ends, as Unix time.",
 			(uint64_t)counts.expires);
 }
@@ -185,42 +185,42 @@ static void print_workers(FILE *out, const struct front *front)
 {
 	const struct counters *c = &front->counters;
 
-	head(out, "vcuda_agent_workers", "gauge", "Worker processes by state.");
+	metrics_head(out, "vcuda_agent_workers", "gauge", "Worker processes by state.");
 	for (int s = WORKER_ASKED; s < WORKER_STATES; s++)
 		fprintf(out, "vcuda_agent_workers{state=\"%s\"} %u\n",
 			worker_state_name((enum worker_state)s), front->pool.count[s]);
-	one(out, "vcuda_agent_worker_starts_total", "counter", "Workers started.",
+	metrics_one(out, "vcuda_agent_worker_starts_total", "counter", "Workers started.",
 		c->worker_starts);
 	SOME(out, "vcuda_agent_worker_exits_total", "counter",
 		"Workers reaped, by how they ended.", "reason", {"clean", c->exits_clean},
 		{"failed", c->exits_failed}, {"signal", c->exits_signal});
-	head(out, "vcuda_agent_worker_sandbox", "gauge",
+	metrics_head(out, "vcuda_agent_worker_sandbox", "gauge",
 		"1: this part of the workers' sandbox holds.");
 	for (uint32_t part = 1; part < SANDBOX_ALL; part <<= 1)
 		fprintf(out, "vcuda_agent_worker_sandbox{part=\"%s\"} %d\n",
 			sandbox_part_name(part), (front->pool.sandbox & part) != 0);
-	head(out, "vcuda_agent_worker_isolation", "gauge",
+	metrics_head(out, "vcuda_agent_worker_isolation", "gauge",
 		"1: what keeps workers in, as a word.");
 	fprintf(out, "vcuda_agent_worker_isolation{mode=\"%s\"} 1\n",
 		sandbox_mode(front->pool.sandbox));
-	one(out, "vcuda_agent_refused_calls_counted", "gauge",
+	metrics_one(out, "vcuda_agent_refused_calls_counted", "gauge",
 		"1: system calls that workers are refused are counted.",
 		(front->pool.sandbox & SANDBOX_COUNTED) != 0);
-	head(out, "vcuda_agent_refused_calls_total", "counter",
+	metrics_head(out, "vcuda_agent_refused_calls_total", "counter",
 		"System calls that workers were refused.");
 	for (unsigned i = 0; sandbox_call_name(i); i++)
 		if (!i || c->refused_calls[i])
 			fprintf(out,
 				"vcuda_agent_refused_calls_total{call=\"%s\"} %" PRIu64 "\n",
 				sandbox_call_name(i), c->refused_calls[i]);
-	one(out, "vcuda_agent_worker_faults_total", "counter",
+	metrics_one(out, "vcuda_agent_worker_faults_total", "counter",
 		"Datagrams of workers that made no sense.", c->peer_faults);
-	head(out, "vcuda_agent_images_total", "counter",
+	metrics_head(out, "vcuda_agent_images_total", "counter",
 		"Images (modules) that workers wanted of the cache, or brought to it.");
 	for (int f = 0; f < IMAGE_FATES; f++)
 		fprintf(out, "vcuda_agent_images_total{result=\"%s\"} %" PRIu64 "\n",
 			image_fate_name((enum image_fate)f), c->images[f]);
-	head(out, "vcuda_agent_image_bytes_total", "counter", "Bytes of the same.");
+	metrics_head(out, "vcuda_agent_image_bytes_total", "counter", "Bytes of the same.");
 	for (int f = 0; f < IMAGE_FATES; f++)
 		fprintf(out, "vcuda_agent_image_bytes_total{result=\"%s\"} %" PRIu64 "\n",
 			image_fate_name((enum image_fate)f), c->image_bytes[f]);
@@ -241,22 +241,23 @@ static void print_traffic(FILE *out, const struct session_stats *t)
 	SOME(out, "vcuda_agent_copy_bytes_total", "counter",
 		"Bytes copied to and from devices.", "direction", {"in", t->copies_in_bytes},
 		{"out", t->copies_out_bytes});
-	one(out, "vcuda_agent_launches_total", "counter", "Kernels launched.", t->launches);
-	one(out, "vcuda_agent_errors_total", "counter", "Refused frames and sticky errors.",
-		t->errors);
+	metrics_one(
+		out, "vcuda_agent_launches_total", "counter", "Kernels launched.", t->launches);
+	metrics_one(out, "vcuda_agent_errors_total", "counter",
+		"Refused frames and sticky errors.", t->errors);
 }
 
 static void print_uploads(FILE *out, const struct uploads_counts *c)
 {
-	one(out, "vcuda_agent_upload_cache_bytes", "gauge",
+	metrics_one(out, "vcuda_agent_upload_cache_bytes", "gauge",
 		"Payloads that are kept by content.", c->bytes);
-	one(out, "vcuda_agent_upload_cache_hits_total", "counter",
+	metrics_one(out, "vcuda_agent_upload_cache_hits_total", "counter",
 		"Pieces of copies that did not travel, since they were there.", c->hits);
-	one(out, "vcuda_agent_upload_cache_hit_bytes_total", "counter", "The same in bytes.",
-		c->hit_bytes);
-	one(out, "vcuda_agent_upload_cache_misses_total", "counter",
+	metrics_one(out, "vcuda_agent_upload_cache_hit_bytes_total", "counter",
+		"The same in bytes.", c->hit_bytes);
+	metrics_one(out, "vcuda_agent_upload_cache_misses_total", "counter",
 		"Pieces that were asked for and were not there.", c->misses);
-	one(out, "vcuda_agent_upload_cache_evictions_total", "counter",
+	metrics_one(out, "vcuda_agent_upload_cache_evictions_total", "counter",
 		"Pieces that made room for others.", c->evictions);
 }
 
@@ -283,14 +284,14 @@ static void print_tenants(FILE *out, const struct front *front, const struct vie
 	};
 	const struct tenant *tenant;
 
-	head(out, "vcuda_agent_tenant_sessions", "gauge", "Sessions of tenants.");
+	metrics_head(out, "vcuda_agent_tenant_sessions", "gauge", "Sessions of tenants.");
 	for (uint32_t i = 0; (tenant = tenants_at(front, i)); i++)
 		if (viewer_sees(viewer, tenant))
 			fprintf(out, "vcuda_agent_tenant_sessions{tenant=\"%s\"} %u\n",
 				tenant->name, tenant->sessions);
 	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
 		if (rows[r].type)
-			head(out, rows[r].name, rows[r].type, rows[r].help);
+			metrics_head(out, rows[r].name, rows[r].type, rows[r].help);
 		for (uint32_t i = 0; (tenant = tenants_at(front, i)); i++) {
 			uint64_t value;
 
@@ -302,203 +303,6 @@ static void print_tenants(FILE *out, const struct front *front, const struct vie
 				tenant->name, rows[r].label, value);
 		}
 	}
-}
-
-static void print_gpu_labels(FILE *out, const struct front *front, uint32_t gpu)
-{
-	const struct ledger_device *d = &front->ledger.devices[gpu];
-
-	fprintf(out, "gpu=\"%u\",UUID=\"", gpu);
-	status_uuid(out, d->uuid);
-	fprintf(out, "\",modelName=\"%s\"", d->name);
-}
-
-static void print_memory(FILE *out, const struct front *front)
-{
-	static const char *const names[][2] = {
-		{"total", "Memory of the device."},
-		{"reserved", "Kept free by configuration."},
-		{"foreign", "Used by others than this agent when last seen."},
-		{"context", "Taken by the contexts of workers."},
-		{"leased", "Leased to sessions."},
-		{"used", "In use by sessions."},
-	};
-
-	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
-		char name[64];
-
-		snprintf(name, sizeof(name), "vcuda_agent_device_memory_%s_bytes", names[n][0]);
-		head(out, name, "gauge", names[n][1]);
-		for (uint32_t i = 0; i < front->ledger.device_count; i++) {
-			const struct ledger_device *d = &front->ledger.devices[i];
-			const uint64_t values[] = {d->total, d->reserve, d->foreign,
-				d->contexts, d->leased, status_used(front, i, NULL)};
-
-			fprintf(out, "%s{", name);
-			print_gpu_labels(out, front, i);
-			fprintf(out, "} %" PRIu64 "\n", values[n]);
-		}
-	}
-	one(out, "vcuda_agent_leases_refused_total", "counter", "Leases that could not grow.",
-		front->counters.lease_refused);
-	one(out, "vcuda_agent_ledger_bugs_total", "counter",
-		"Accounts that did not add up (a bug in the agent).", front->ledger.bugs);
-}
-
-/* --- what the meter says ------------------------------------------------------------------ */
-
-static double busy(const struct control_gpu *gpu)
-{
-	return gpu->busy / 100.0;
-}
-
-static double memory_busy(const struct control_gpu *gpu)
-{
-	return gpu->memory_busy / 100.0;
-}
-
-static double memory_used(const struct control_gpu *gpu)
-{
-	return (double)gpu->memory_used;
-}
-
-static double watts(const struct control_gpu *gpu)
-{
-	return gpu->milliwatts / 1000.0;
-}
-
-static double celsius(const struct control_gpu *gpu)
-{
-	return gpu->celsius;
-}
-
-/* What is not known, or is not said any more, is left out. */
-static void print_meters(FILE *out, const struct front *front)
-{
-	static const struct {
-		const char *name, *help;
-		double (*of)(const struct control_gpu *gpu);
-	} meters[] = {
-		{"vcuda_agent_device_utilization_ratio",
-			"Part of the time in which a kernel ran, by NVML.", busy},
-		{"vcuda_agent_device_memory_utilization_ratio",
-			"Part of the time in which memory was read or written, by NVML.",
-			memory_busy},
-		{"vcuda_agent_device_memory_in_use_bytes", "In use by whomever, by NVML.",
-			memory_used},
-		{"vcuda_agent_device_power_watts", "What the device takes, by NVML.", watts},
-		{"vcuda_agent_device_temperature_celsius", "Of the device, by NVML.", celsius},
-	};
-	uint64_t now = wait_now();
-
-	for (size_t m = 0; m < sizeof(meters) / sizeof(meters[0]); m++) {
-		bool first = true;
-
-		for (uint32_t d = 0; d < front->ledger.device_count; d++) {
-			double value = meters[m].of(&front->meters[d]);
-
-			if (!front->metered_at[d] || value < 0 ||
-				now - front->metered_at[d] > METER_STALE_NS)
-				continue;
-			if (first)
-				head(out, meters[m].name, "gauge", meters[m].help);
-			first = false;
-			fprintf(out, "%s{", meters[m].name);
-			print_gpu_labels(out, front, d);
-			fprintf(out, "} %g\n", value);
-		}
-	}
-}
-
-/* --- by pod ------------------------------------------------------------------------------- */
-
-struct pod_figures {
-	const struct session *one; /* any of its sessions, for the names */
-	uint64_t sessions;
-	uint64_t leased[HANDOFF_DEVICES], used[HANDOFF_DEVICES];
-};
-
-static struct pod_figures *figures_of(
-	struct pod_figures *pods, size_t *count, const struct session *session)
-{
-	for (size_t i = 0; i < *count; i++)
-		if (pods[i].one->tenant == session->tenant &&
-			!strcmp(pods[i].one->pod, session->pod))
-			return &pods[i];
-	if (*count == METRICS_PODS)
-		return NULL;
-	pods[*count] = (struct pod_figures){.one = session};
-	return &pods[(*count)++];
-}
-
-static size_t add_up(
-	const struct front *front, const struct viewer *viewer, struct pod_figures *pods)
-{
-	size_t count = 0;
-
-	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
-		const struct session *s = &front->sessions[i];
-		struct pod_figures *f =
-			viewer_sees_session(viewer, s) ? figures_of(pods, &count, s) : NULL;
-
-		if (!f)
-			continue;
-		f->sessions++;
-		for (uint32_t d = 0; d < front->ledger.device_count; d++) {
-			f->leased[d] += s->account.lease[d];
-			f->used[d] += s->stats.used[d];
-		}
-	}
-	return count;
-}
-
-/* As dcgm-exporter names them. A client says NAMESPACE/NAME, or its host's name. */
-static void print_pod_labels(FILE *out, const struct session *session)
-{
-	const char *slash = strchr(session->pod, '/');
-
-	fprintf(out, "tenant=\"%s\",namespace=\"%.*s\",pod=\"%s\"", session->tenant->name,
-		slash ? (int)(slash - session->pod) : 0, session->pod,
-		slash ? slash + 1 : session->pod);
-}
-
-static void print_pod_memory(FILE *out, const struct front *front, const char *name,
-	const struct pod_figures *pod, const uint64_t bytes[HANDOFF_DEVICES])
-{
-	for (uint32_t d = 0; d < front->ledger.device_count; d++) {
-		if (!(pod->one->account.devices >> d & 1))
-			continue;
-		fprintf(out, "%s{", name);
-		print_gpu_labels(out, front, d);
-		fputc(',', out);
-		print_pod_labels(out, pod->one);
-		fprintf(out, "} %" PRIu64 "\n", bytes[d]);
-	}
-}
-
-static void print_pods(FILE *out, const struct front *front, const struct viewer *viewer)
-{
-	static struct pod_figures pods[METRICS_PODS];
-	size_t count = add_up(front, viewer, pods);
-
-	if (!count)
-		return;
-	head(out, "vcuda_agent_pod_sessions", "gauge", "Sessions by the pod that clients say.");
-	for (size_t i = 0; i < count; i++) {
-		fputs("vcuda_agent_pod_sessions{", out);
-		print_pod_labels(out, pods[i].one);
-		fprintf(out, "} %" PRIu64 "\n", pods[i].sessions);
-	}
-	head(out, "vcuda_agent_pod_memory_used_bytes", "gauge",
-		"Device memory in use by the sessions of a pod.");
-	for (size_t i = 0; i < count; i++)
-		print_pod_memory(out, front, "vcuda_agent_pod_memory_used_bytes", &pods[i],
-			pods[i].used);
-	head(out, "vcuda_agent_pod_memory_leased_bytes", "gauge",
-		"Device memory leased to the sessions of a pod.");
-	for (size_t i = 0; i < count; i++)
-		print_pod_memory(out, front, "vcuda_agent_pod_memory_leased_bytes", &pods[i],
-			pods[i].leased);
 }
 
 /* --- the process -------------------------------------------------------------------------- */
@@ -529,40 +333,41 @@ static void print_process(FILE *out, const struct front *front)
 		fclose(statm);
 	getrusage(RUSAGE_SELF, &usage);
 	getrlimit(RLIMIT_NOFILE, &files);
-	head(out, "process_cpu_seconds_total", "counter", "CPU time of the front.");
+	metrics_head(out, "process_cpu_seconds_total", "counter", "CPU time of the front.");
 	fprintf(out, "process_cpu_seconds_total %.3f\n",
 		(double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
 			(double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
-	one(out, "process_resident_memory_bytes", "gauge", "Memory of the front.",
+	metrics_one(out, "process_resident_memory_bytes", "gauge", "Memory of the front.",
 		pages * (uint64_t)sysconf(_SC_PAGESIZE));
-	one(out, "process_virtual_memory_bytes", "gauge", "Address space of the front.",
+	metrics_one(out, "process_virtual_memory_bytes", "gauge", "Address space of the front.",
 		bytes * (uint64_t)sysconf(_SC_PAGESIZE));
-	one(out, "process_open_fds", "gauge", "Open descriptors of the front.", open_files());
-	one(out, "process_max_fds", "gauge", "How many there may be.", files.rlim_cur);
-	one(out, "process_start_time_seconds", "gauge", "When the front started.",
+	metrics_one(out, "process_open_fds", "gauge", "Open descriptors of the front.",
+		open_files());
+	metrics_one(out, "process_max_fds", "gauge", "How many there may be.", files.rlim_cur);
+	metrics_one(out, "process_start_time_seconds", "gauge", "When the front started.",
 		(uint64_t)front->started);
 }
 
 /* Over all tenants: a network's people are not shown what the others make of them. */
 static void print_sums(FILE *out, struct front *front, bool exemplars)
 {
-	one(out, "vcuda_agent_front_restarts_total", "counter", "Fronts that died.",
+	metrics_one(out, "vcuda_agent_front_restarts_total", "counter", "Fronts that died.",
 		front->config->front_restarts - front->config->reloads);
-	one(out, "vcuda_agent_reloads_total", "counter",
+	metrics_one(out, "vcuda_agent_reloads_total", "counter",
 		"Times that the agent took another binary or configuration.",
 		front->config->reloads);
-	one(out, "vcuda_agent_sessions_renewed_total", "counter",
+	metrics_one(out, "vcuda_agent_sessions_renewed_total", "counter",
 		"Sessions whose client proved anew who it is, before that expired.",
 		front->counters.renewed);
-	one(out, "vcuda_agent_sessions_expired_total", "counter",
+	metrics_one(out, "vcuda_agent_sessions_expired_total", "counter",
 		"Sessions that were ended because their client did not.",
 		front->counters.expired);
-	one(out, "vcuda_agent_sessions_adopted_total", "counter",
+	metrics_one(out, "vcuda_agent_sessions_adopted_total", "counter",
 		"Sessions that the front took over from one that died.",
 		front->counters.adopted);
-	one(out, "vcuda_agent_insecure", "gauge", "1: everybody is served, without a token.",
-		front->config->insecure);
-	one(out, "vcuda_agent_http_refused_total", "counter",
+	metrics_one(out, "vcuda_agent_insecure", "gauge",
+		"1: everybody is served, without a token.", front->config->insecure);
+	metrics_one(out, "vcuda_agent_http_refused_total", "counter",
 		"Requests to the control port without a token that is good.",
 		front->counters.http_refused);
 	print_sessions(out, front);
@@ -571,8 +376,8 @@ static void print_sums(FILE *out, struct front *front, bool exemplars)
 	print_traffic(out, &front->counters.totals);
 	print_uploads(out, &front->uploads.counts);
 	latencies_print(out, &front->counters.latencies, exemplars);
-	print_memory(out, front);
-	print_meters(out, front);
+	metrics_memory(out, front);
+	metrics_meters(out, front);
 	tensors_metrics(out, front);
 	print_process(out, front);
 }
@@ -590,20 +395,21 @@ char *metrics_text(struct front *front, bool openmetrics, const struct viewer *v
 	if (!out)
 		return NULL;
 	journal_counters(front);
-	head(out, "vcuda_agent_info", "gauge", "What this agent is.");
+	metrics_head(out, "vcuda_agent_info", "gauge", "What this agent is.");
 	fprintf(out,
 		"vcuda_agent_info{version=\"%s\",protocol=\"%u\",driver=\"%s\",release=\"%s\"} "
 		"1\n",
 		AGENT_VERSION, SESSION_VERSION, drivers[front->config->driver],
 		front->pool.driver_release);
-	one(out, "vcuda_agent_ready", "gauge", "1: new sessions are served.",
+	metrics_one(out, "vcuda_agent_ready", "gauge", "1: new sessions are served.",
 		front_is_ready(front, &why));
-	one(out, "vcuda_agent_draining", "gauge", "1: the agent is ending.", front->draining);
-	one(out, "vcuda_agent_start_time_seconds", "gauge", "When the front started.",
+	metrics_one(out, "vcuda_agent_draining", "gauge", "1: the agent is ending.",
+		front->draining);
+	metrics_one(out, "vcuda_agent_start_time_seconds", "gauge", "When the front started.",
 		(uint64_t)front->started);
 	if (!viewer->tenant || !viewer->tenant->network)
 		print_sums(out, front, openmetrics && viewer->all);
-	print_pods(out, front, viewer);
+	metrics_pods(out, front, viewer);
 	print_tenants(out, front, viewer);
 	timeshare_metrics(out, front, viewer);
 	priority_metrics(out, front, viewer);

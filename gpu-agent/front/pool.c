@@ -26,12 +26,9 @@
 #include "gpu-agent/front/handoff.h"
 #include "gpu-agent/front/lease.h"
 #include "gpu-agent/front/pool.h"
-#include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/refusals.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/sharing.h"
-#include "gpu-agent/front/tenant_quotas.h"
-#include "gpu-agent/front/tenants.h"
 #include "gpu-agent/sandbox/sandbox.h"
 #include "protocol/wire/status.h"
 
@@ -384,68 +381,6 @@ void pool_balance(struct front *front, uint64_t now)
 		pool_starting(pool) < most)
 		if (!ask_for_worker(front))
 			break;
-}
-
-int pool_hand_over(struct front *front, struct session *session, const int *fds, unsigned count)
-{
-	struct pool_worker *worker = session->worker;
-	struct handoff h = {
-		.version = HANDOFF_VERSION,
-		.what = HANDOFF_SESSION,
-		.device_count = quota_gpu_count(front, session),
-		.bytes = quota_limit(session),
-		.grace_ms = session->grace_ms,
-		.shares = session->features & SESSION_FEATURE_LOCAL ? 1 : 0,
-		.coded = !!(session->features & SESSION_FEATURE_ZSTD),
-	};
-	struct control tenant = {.what = CONTROL_TENANT, .pid = worker->pid};
-	int ret;
-
-	snprintf(h.text, sizeof(h.text), "%s", session->transport->name);
-	memcpy(h.session, session->id, sizeof(h.session));
-	snprintf(h.pod, sizeof(h.pod), "%s", session->pod);
-	for (uint32_t i = 0; i < h.device_count; i++) {
-		h.gpus[i] = (uint8_t)quota_gpu(front, session, i);
-		h.devices[i].lease = session->account.lease[h.gpus[i]];
-	}
-	quota_fill_others(front, session, &h);
-	timeshare_begin(front, session, &h);
-	tenant_quotas_fill(session, &h);
-	if (worker->handoff.fd < 0 || worker->state != WORKER_TAKEN)
-		return -EPIPE;
-	/* First: so that it has them before the client's first call. */
-	snprintf(tenant.text, sizeof(tenant.text), "%s", session->tenant->name);
-	front_tell(front, &tenant);
-	refusals_keep(front, worker);
-	ret = tenant_quotas_tell(front, session);
-	if (ret)
-		return ret;
-	ret = session->transport->handoff(worker->handoff.fd, &h, sizeof(h), fds, count);
-	if (!ret)
-		pool_set_state(front, worker, WORKER_BUSY);
-	return ret;
-}
-
-int pool_hand_over_stripe(struct session *session, uint32_t stripe, int fd)
-{
-	struct handoff h = {
-		.version = HANDOFF_VERSION,
-		.what = HANDOFF_STRIPE,
-		.device = stripe,
-	};
-
-	if (!session->worker || session->worker->handoff.fd < 0)
-		return -EPIPE;
-	return session->transport->handoff(session->worker->handoff.fd, &h, sizeof(h), &fd, 1);
-}
-
-int pool_hand_over_path(struct session *session, int fd)
-{
-	struct handoff h = {.version = HANDOFF_VERSION, .what = HANDOFF_PATH};
-
-	if (!session->worker || session->worker->handoff.fd < 0)
-		return -EPIPE;
-	return session->transport->handoff(session->worker->handoff.fd, &h, sizeof(h), &fd, 1);
 }
 
 void pool_release(struct front *front, struct pool_worker *worker)

@@ -86,8 +86,7 @@ void session_subject(struct session *session)
 	snprintf(session->subject.pod, sizeof(session->subject.pod), "%s", session->pod);
 }
 
-/* The client went away, or was too slow, before the worker had anything from it. */
-static void give_up(struct front *front, struct session *session, const char *why)
+void session_give_up(struct front *front, struct session *session, const char *why)
 {
 	struct pool_worker *worker = session->worker;
 
@@ -105,7 +104,7 @@ static void commands_ready(struct watch *watch, uint32_t mask)
 	struct session *session = events_container(watch, struct session, commands);
 
 	(void)mask;
-	give_up(watch->owner, session, "the client closed the connection");
+	session_give_up(watch->owner, session, "the client closed the connection");
 }
 
 /* The pod is what the client says, but nobody can say it for a pod of another address. */
@@ -294,20 +293,6 @@ static void hand_over(struct front *front, struct session *session)
 		session->program, session->pid);
 }
 
-bool session_is_whole(const struct session *session)
-{
-	return 1 + session->joined_count ==
-	       transport_connections(session->transport, session->features);
-}
-
-bool session_lacks(const struct session *session, uint32_t role)
-{
-	unsigned before = role == SESSION_LIGHT ? 1 : 0;
-
-	return session->joined_count == before && !session_is_whole(session) &&
-	       (role != SESSION_LIGHT || session->features & SESSION_FEATURE_LIGHT);
-}
-
 /* One connection more. */
 static void joined(struct front *front, struct session *session)
 {
@@ -354,9 +339,9 @@ void session_assign(struct front *front, struct session *session, struct pool_wo
 			"that this agent has",
 			(uint32_t)__builtin_popcount(quota_gpus(front, session->tenant)));
 		hello_welcome(session->transport, session->commands.fd, &welcome);
-		give_up(front, session, welcome.text);
+		session_give_up(front, session, welcome.text);
 	} else if (!hello_welcome(session->transport, session->commands.fd, &welcome)) {
-		give_up(front, session, "the client does not take its WELCOME");
+		session_give_up(front, session, "the client does not take its WELCOME");
 	} else {
 		metrics_wait(front, session->subject.session, wait_now() - session->begun);
 		joined(front, session);
@@ -383,123 +368,6 @@ void session_refuse_waiting(struct front *front, const char *text)
 		quota_close_account(front, session);
 		set_free(front, session);
 	}
-}
-
-struct session *session_find(
-	struct front *front, const struct hello_from *from, enum session_state state)
-{
-	const struct session_hello *hello = from->hello;
-	struct session *found = NULL;
-
-	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
-		struct session *session = &front->sessions[i];
-		bool id = token_same(session->id, hello->session, sizeof(session->id));
-		bool secret =
-			token_same(session->secret, hello->secret, sizeof(session->secret));
-		bool next = token_same(
-			session->resume.next, hello->secret, sizeof(session->resume.next));
-
-		if (id && (secret || (next && session->resume.offered)) &&
-			session->state == state &&
-			(!from->tenant || session->tenant == from->tenant) &&
-			session->transport == from->transport)
-			found = session;
-	}
-	if (found)
-		resume_promote(found, hello->secret);
-	return found;
-}
-
-/* A connection that comes too late is no attempt on a secret: a program's stripes are on their
- * way when it ends. */
-uint32_t session_unknown(struct front *front, const struct hello_from *from,
-	enum refusal *refusal, char text[192])
-{
-	const struct session_hello *hello = from->hello;
-	bool late = session_find(front, from, SESSION_ENDING) != NULL;
-
-	for (uint32_t i = 0; i < SESSIONS_LATE && i < front->late_count; i++) {
-		const struct session_late *l = &front->late[i];
-		bool id = token_same(l->id, hello->session, sizeof(l->id));
-		bool secret = token_same(l->secret, hello->secret, sizeof(l->secret));
-
-		late |= id && secret;
-	}
-	*refusal = late ? REFUSAL_LATE : REFUSAL_SECRET;
-	snprintf(text, 192, "%s",
-		late ? "the session is over" : "no session waits for these connections");
-	return STATUS_NOT_PERMITTED;
-}
-
-uint32_t session_join(struct front *front, int fd, const struct hello_from *from,
-	enum refusal *refusal, char text[192])
-{
-	struct session *session = session_find(front, from, SESSION_JOINING);
-	struct session_welcome welcome;
-
-	if (!session)
-		return resume_join(front, fd, from, refusal, text);
-	if (!session_lacks(session, from->hello->role))
-		return session_unknown(front, from, refusal, text);
-	welcome = session_greeting(front, session);
-	*refusal = REFUSAL_NOT_READY;
-	if (!hello_welcome(session->transport, fd, &welcome)) {
-		snprintf(text, 192, "the client does not take its WELCOME");
-		give_up(front, session, text);
-		return STATUS_NOT_READY;
-	}
-	session_joined(front, session, fd);
-	return 0;
-}
-
-uint32_t session_stripe(struct front *front, int fd, const struct hello_from *from,
-	enum refusal *refusal, char text[192])
-{
-	struct session *session = session_find(front, from, SESSION_RUNNING);
-	struct session_welcome welcome;
-	uint32_t most;
-
-	if (!session)
-		return session_unknown(front, from, refusal, text);
-	most = session->features & SESSION_FEATURE_STRIPES_BACK ? SESSION_STRIPES
-								: SESSION_STRIPES_ONE_WAY;
-	*refusal = REFUSAL_SECRET;
-	if (!(session->features & SESSION_FEATURE_STRIPES)) {
-		snprintf(text, 192, "no session takes this stripe");
-		return STATUS_NOT_PERMITTED;
-	}
-	if (session->stripes >= most) {
-		*refusal = REFUSAL_QUOTA;
-		snprintf(text, 192, "the session has its %u stripes", most);
-		return STATUS_NOT_PERMITTED;
-	}
-	if (!tenant_quotas_stripe(front, session)) {
-		*refusal = REFUSAL_QUOTA;
-		snprintf(text, 192, "inflight_bytes of '%s' has no room for another stripe",
-			session->tenant->name);
-		return STATUS_NOT_PERMITTED;
-	}
-	welcome = session_greeting(front, session);
-	welcome.stripe = (uint8_t)(session->stripes + 1);
-	*refusal = REFUSAL_LATE;
-	/* A client that hears the worker greet waits for it. Then the worker sends, too, behind
-	 * what we send: its place in what is encrypted is known when nothing comes of us. */
-	if (most == SESSION_STRIPES)
-		hello_welcome(session->transport, fd, &welcome);
-	uploads_lane(front, session, welcome.stripe);
-	/* Else first: a frame that names the stripe must find it at the worker. */
-	if (!pool_hand_over_stripe(session, welcome.stripe, fd)) {
-		session->stripes++;
-		journal_session(front, session);
-	} else if (most != SESSION_STRIPES) {
-		snprintf(text, 192, "the session is ending");
-		return STATUS_NOT_READY;
-	}
-	/* Who does not take it does not use the stripe either. */
-	if (most != SESSION_STRIPES)
-		hello_welcome(session->transport, fd, &welcome);
-	transport_drop(session->transport, fd);
-	return 0;
 }
 
 void session_ended(struct front *front, struct session *session)
@@ -606,7 +474,7 @@ uint64_t session_tick(struct front *front, uint64_t now)
 				front->config->start_timeout_ms);
 			hello_welcome(session->transport, session->commands.fd, &late);
 		}
-		give_up(front, session,
+		session_give_up(front, session,
 			session->state == SESSION_WAITING ? "no worker in time"
 							  : "not all connections in time");
 	}

@@ -128,6 +128,8 @@ struct session *session_next_waiting(struct front *front);
 void session_assign(struct front *front, struct session *session, struct pool_worker *worker);
 /* Every waiting session is refused with text. */
 void session_refuse_waiting(struct front *front, const char *text);
+/* The client went away, or was too slow, before the worker had anything from it. */
+void session_give_up(struct front *front, struct session *session, const char *why);
 /* The worker is reaped: its session is over, all it held is free. */
 void session_ended(struct front *front, struct session *session);
 void session_stats(struct front *front, struct session *session, const struct handoff *h);

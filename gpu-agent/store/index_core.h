@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files that join the store to its index share (index.c, index_ask.c, replicas.c).
+ * What the files that join the store to its index share (index*.c, replicas*.c).
  */
 #ifndef VCUDA_GPU_AGENT_STORE_INDEX_CORE_H
 #define VCUDA_GPU_AGENT_STORE_INDEX_CORE_H

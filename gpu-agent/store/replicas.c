@@ -12,23 +12,7 @@
 #include "common/log.h"
 #include "gpu-agent/store/calls_core.h"
 #include "gpu-agent/store/index_core.h"
-
-struct replica_wait {
-	struct replica_wait *next;
-	struct tensor_message message; /* as it was asked */
-};
-
-struct replica {
-	struct replica *next;
-	uint64_t number;
-	uint8_t id[16]; /* of the record that it fills */
-	uint8_t ticket[16];
-	uint8_t source[16]; /* of the record on another GPU that it is a copy of; 0: it is not
-			     */
-	bool local;
-	char name[TENSOR_SPACE + TENSOR_NAME], node[REGISTRY_NODE + 1];
-	struct replica_wait *waits;
-};
+#include "gpu-agent/store/replicas_core.h"
 
 /* What the registry is asked: the copy may be no more when it answers. */
 struct replica_ask {
@@ -54,7 +38,7 @@ bool replicas_may_have(const char *space, const struct registry_tensor *t)
 
 /* ---- those under way ---- */
 
-static struct replica *numbered(const struct store *s, uint64_t number)
+struct replica *replicas_numbered(const struct store *s, uint64_t number)
 {
 	struct replica *r = s->replicas;
 
@@ -63,17 +47,18 @@ static struct replica *numbered(const struct store *s, uint64_t number)
 	return r;
 }
 
-static struct tensor_record *record_of(const struct store *s, const struct replica *r)
+struct tensor_record *replicas_record(const struct store *s, const struct replica *r)
 {
 	uint32_t i = store_table_by_id(s, r->id);
 
 	return i == UINT32_MAX ? NULL : &s->table->records[i];
 }
 
-static struct replica *under_way(const struct store *s, const char *name, const uint8_t gpu[16])
+struct replica *replicas_under_way(
+	const struct store *s, const char *name, const uint8_t gpu[16])
 {
 	for (struct replica *r = s->replicas; r; r = r->next) {
-		const struct tensor_record *record = record_of(s, r);
+		const struct tensor_record *record = replicas_record(s, r);
 
 		if (!strcmp(r->name, name) && record && !memcmp(record->gpu, gpu, 16))
 			return r;
@@ -110,7 +95,7 @@ static void drop_memory(struct store *s, const struct replica *r)
 		store_table_release(s, i);
 }
 
-static void fail(struct store *s, struct replica *r, uint32_t status, const char *text)
+void replicas_fail(struct store *s, struct replica *r, uint32_t status, const char *text)
 {
 	char said[TENSOR_TEXT];
 
@@ -176,7 +161,7 @@ static struct replica_ask *ask(struct store *s, const struct replica *r)
 static struct replica *asked(void *argument, struct store **s)
 {
 	struct replica_ask *a = argument;
-	struct replica *r = numbered(a->store, a->number);
+	struct replica *r = replicas_numbered(a->store, a->number);
 
 	*s = a->store;
 	free(a);
@@ -185,12 +170,12 @@ static struct replica *asked(void *argument, struct store **s)
 
 static void fail_as(struct store *s, struct replica *r, const struct registry_result *result)
 {
-	fail(s, r, result->status == REGISTRY_AWAY ? TENSOR_NOT_READY : TENSOR_NOT_FOUND,
+	replicas_fail(s, r,
+		result->status == REGISTRY_AWAY ? TENSOR_NOT_READY : TENSOR_NOT_FOUND,
 		result->text[0] ? result->text : "it was deleted meanwhile");
 }
 
-/* It has a name here, and who waited asks anew. */
-static void finish(struct store *s, struct replica *r, uint32_t i)
+void replicas_finish(struct store *s, struct replica *r, uint32_t i)
 {
 	const struct tensor_record *record = &s->table->records[i];
 
@@ -222,41 +207,30 @@ static void replicated(void *argument, const struct registry_result *result)
 	if (result->status != REGISTRY_OK || i == UINT32_MAX)
 		fail_as(s, r, result);
 	else
-		finish(s, r, i);
-}
-
-/* What it is a copy of still has its name. */
-static void finish_local(struct store *s, struct replica *r)
-{
-	uint32_t i = store_table_by_id(s, r->id), from = store_table_by_id(s, r->source);
-
-	if (i == UINT32_MAX || from == UINT32_MAX ||
-		s->table->records[from].state != TENSOR_SEALED)
-		fail(s, r, TENSOR_NOT_FOUND, "it was deleted meanwhile");
-	else
-		finish(s, r, i);
+		replicas_finish(s, r, i);
 }
 
 void replicas_copied(struct store *s, const struct tensor_message *m)
 {
-	struct replica *r = numbered(s, m->tag);
-	const struct tensor_record *record = r ? record_of(s, r) : NULL;
+	struct replica *r = replicas_numbered(s, m->tag);
+	const struct tensor_record *record = r ? replicas_record(s, r) : NULL;
 	struct registry_tensor t;
 	struct replica_ask *a;
 
 	if (!r)
 		return;
 	if (m->status || !record) {
-		fail(s, r, m->status ? m->status : TENSOR_NOT_FOUND, m->text);
+		replicas_fail(s, r, m->status ? m->status : TENSOR_NOT_FOUND, m->text);
 		return;
 	}
 	if (r->local) {
-		finish_local(s, r);
+		replicas_finish_local(s, r);
 		return;
 	}
 	a = ask(s, r);
 	if (!a) {
-		fail(s, r, TENSOR_OUT_OF_MEMORY, "the store has no memory for the question");
+		replicas_fail(
+			s, r, TENSOR_OUT_OF_MEMORY, "the store has no memory for the question");
 		return;
 	}
 	index_about(record, &t, s);
@@ -291,7 +265,7 @@ static void ticketed(void *argument, const struct registry_result *result)
 	record = &s->table->records[i];
 	why = unlike(record, result->tensor);
 	if (why) {
-		fail(s, r, TENSOR_NOT_READY, why);
+		replicas_fail(s, r, TENSOR_NOT_READY, why);
 		return;
 	}
 	snprintf(r->node, sizeof(r->node), "%s", result->tensor->node);
@@ -307,7 +281,7 @@ static void ticketed(void *argument, const struct registry_result *result)
 
 /* ---- who asks ---- */
 
-static bool wait_for(struct store *s, struct replica *r, const struct tensor_message *asked)
+bool replicas_wait(struct store *s, struct replica *r, const struct tensor_message *asked)
 {
 	struct tensor_message later = *asked;
 	struct replica_wait *w = calloc(1, sizeof(*w));
@@ -433,10 +407,10 @@ void replicas_get(
 		store_hear(s, m);
 		return;
 	} else {
-		r = under_way(s, t->name, m->gpu);
+		r = replicas_under_way(s, t->name, m->gpu);
 		if (!r)
 			r = begin(s, &told, t);
-		if (r && wait_for(s, r, m))
+		if (r && replicas_wait(s, r, m))
 			return;
 		if (r)
 			calls_refuse(&told, TENSOR_OUT_OF_MEMORY,
@@ -444,223 +418,4 @@ void replicas_get(
 	}
 	s->table->counters.refused++;
 	store_say(s, &told, -1);
-}
-
-/* ---- another GPU of this agent ---- */
-
-static void say_local(struct store *s, const struct replica *r, uint32_t i, uint32_t from)
-{
-	const struct tensor_record *record = &s->table->records[i];
-	struct tensor_message copy = {
-		.version = TENSOR_VERSION, .what = TENSOR_COPY, .tag = r->number};
-
-	memcpy(copy.gpu, record->gpu, sizeof(copy.gpu));
-	snprintf(copy.name, sizeof(copy.name), "%s", r->name);
-	copy.about.bytes = record->bytes;
-	copy.about.room = record->room;
-	store_say(s, &copy, s->fds[i]);
-	record = &s->table->records[from];
-	copy.what = TENSOR_SOURCE;
-	memcpy(copy.gpu, record->gpu, sizeof(copy.gpu));
-	copy.about.room = record->room;
-	copy.about.offset = record->offset;
-	store_say(s, &copy, s->fds[from]);
-}
-
-/* NULL: *ASKED says why not. */
-static struct replica *begin_local(struct store *s, struct tensor_message *asked, uint32_t from)
-{
-	const struct tensor_record source = s->table->records[from];
-	struct tensor_message m = *asked;
-	struct replica *r = calloc(1, sizeof(*r));
-	struct tensor_record *record;
-	uint32_t i;
-
-	m.status = 0;
-	m.about.flags = 0;
-	memcpy(m.space, source.space, sizeof(m.space));
-	i = r ? calls_memory(s, &m, source.bytes) : UINT32_MAX;
-	/* Making room may have evicted it. */
-	if (i != UINT32_MAX &&
-		memcmp(s->table->records[from].id, source.id, sizeof(source.id))) {
-		store_table_release(s, i);
-		i = UINT32_MAX;
-	}
-	if (i == UINT32_MAX) {
-		calls_refuse(asked, m.status ? m.status : TENSOR_OUT_OF_MEMORY, "%s",
-			m.status ? m.text : "the store has no memory for a copy");
-		free(r);
-		return NULL;
-	}
-	record = &s->table->records[i];
-	record->flags = TENSOR_REPLICA | TENSOR_LOCAL | TENSOR_EVICTABLE;
-	memcpy(record->space, source.space, sizeof(record->space));
-	memcpy(record->name, source.name, sizeof(record->name));
-	record->dtype = source.dtype;
-	record->rank = source.rank;
-	memcpy(record->shape, source.shape, sizeof(record->shape));
-	record->bytes = source.bytes;
-	record->owner = 0;
-	record->version = source.version;
-	record->ctime = source.ctime;
-	record->mtime = source.mtime;
-	memcpy(record->share, source.share, sizeof(record->share));
-	__atomic_store_n(&record->state, TENSOR_COPYING, __ATOMIC_RELEASE);
-	store_table_tell(s, record->gpu);
-	r->local = true;
-	r->number = ++s->replica_numbers;
-	memcpy(r->id, record->id, sizeof(r->id));
-	memcpy(r->source, source.id, sizeof(r->source));
-	snprintf(r->name, sizeof(r->name), "%s/%s", source.space, source.name);
-	snprintf(r->node, sizeof(r->node), "(another GPU)");
-	r->next = s->replicas;
-	s->replicas = r;
-	say_local(s, r, i, from);
-	return numbered(s, s->replica_numbers); /* the front may be gone by now */
-}
-
-bool replicas_local(struct store *s, const struct tensor_message *m)
-{
-	struct tensor_message told = *m;
-	struct calls_name p = {0};
-	char name[TENSOR_SPACE + TENSOR_NAME];
-	struct replica *r;
-	uint32_t i;
-
-	if (m->what != TENSOR_TAKE ||
-		m->about.flags & (TENSOR_BY_HANDLE | TENSOR_WRITE | TENSOR_NEW) ||
-		!calls_parse_name(&told, &p))
-		return false;
-	i = store_table_find(s, p.space, p.name);
-	if (i == UINT32_MAX || !calls_may_have(&s->table->records[i], m) ||
-		s->table->records[i].state != TENSOR_SEALED ||
-		!memcmp(s->table->records[i].gpu, m->gpu, sizeof(m->gpu)))
-		return false;
-	snprintf(name, sizeof(name), "%s/%s", p.space, p.name);
-	r = under_way(s, name, m->gpu);
-	if (!r)
-		r = begin_local(s, &told, i);
-	if (r && wait_for(s, r, m))
-		return true;
-	if (!r && !told.status)
-		return true; /* there is no front that could be told */
-	s->table->counters.refused++;
-	store_say(s, &told, -1);
-	return true;
-}
-
-/* ---- the agent that has it ---- */
-
-struct redeem {
-	struct store *store;
-	struct tensor_message message;
-};
-
-/* The index says what the ticket was for; the table, whether that may be had. */
-static void redeemed(void *argument, const struct registry_result *result)
-{
-	struct redeem *a = argument;
-	struct store *s = a->store;
-	struct tensor_message *m = &a->message;
-	const struct registry_tensor *t = result->tensor;
-	uint32_t i = UINT32_MAX;
-
-	if (result->status == REGISTRY_OK && t) {
-		char space[REGISTRY_NAMESPACE + 1];
-		const char *slash = strchr(t->name, '/');
-
-		registry_namespace(space, t->name);
-		snprintf(m->space, sizeof(m->space), "%s", t->for_space);
-		i = store_table_find(s, space, slash ? slash + 1 : t->name);
-		if (i != UINT32_MAX && (s->table->records[i].state != TENSOR_SEALED ||
-					       !calls_may_have(&s->table->records[i], m)))
-			i = UINT32_MAX;
-	}
-	if (i == UINT32_MAX) {
-		calls_refuse(m,
-			result->status == REGISTRY_AWAY ? TENSOR_NOT_READY
-							: TENSOR_NOT_PERMITTED,
-			result->status == REGISTRY_AWAY
-				? "the agent's Redis is away"
-				: "the ticket is for nothing that this agent has");
-	} else {
-		m->status = 0;
-		calls_tell(s, m, i);
-		snprintf(m->text, sizeof(m->text), "%s", t->by);
-	}
-	store_say(s, m, i == UINT32_MAX ? -1 : s->fds[i]);
-	free(a);
-}
-
-void replicas_redeem(struct store *s, const struct tensor_message *m)
-{
-	struct redeem *a = s->registry ? calloc(1, sizeof(*a)) : NULL;
-	struct tensor_message told = *m;
-	char digits[REGISTRY_TICKET];
-
-	if (!a) {
-		calls_refuse(&told, TENSOR_NOT_PERMITTED,
-			"this agent has no index of tensors (store.registry)");
-		store_say(s, &told, -1);
-		return;
-	}
-	a->store = s;
-	a->message = *m;
-	for (unsigned k = 0; k < sizeof(m->id); k++)
-		snprintf(digits + 2 * k, 3, "%02x", m->id[k]);
-	registry_redeem(s->registry, digits, redeemed, a);
-}
-
-/* ---- the card ---- */
-
-/* A replica on another GPU of this agent takes the place of what lay on one that fell. */
-static bool moved(struct store *s, uint32_t from)
-{
-	struct tensor_record *old = &s->table->records[from];
-
-	if (old->flags & TENSOR_LOCAL)
-		return false;
-	for (uint32_t i = 0; i < s->table->count; i++) {
-		struct tensor_record *record = &s->table->records[i];
-
-		if (!index_has_name(record) || !(record->flags & TENSOR_LOCAL) ||
-			!memcmp(record->gpu, old->gpu, sizeof(old->gpu)) ||
-			strcmp(record->space, old->space) || strcmp(record->name, old->name))
-			continue;
-		record->flags = (record->flags & ~(TENSOR_LOCAL | TENSOR_REPLICA)) |
-				(old->flags & TENSOR_REPLICA);
-		old->flags |= TENSOR_LOCAL;
-		store_table_unname(s, from);
-		index_moved(s, i);
-		return true;
-	}
-	return false;
-}
-
-void replicas_fell(struct store *s, const struct tensor_message *m)
-{
-	uint32_t lost = 0;
-
-	for (struct replica *r = s->replicas, *next; r; r = next) {
-		const struct tensor_record *record = record_of(s, r);
-
-		next = r->next;
-		if (record && !memcmp(record->gpu, m->gpu, sizeof(m->gpu)))
-			fail(s, r, TENSOR_NOT_READY, m->text);
-	}
-	for (uint32_t i = 0; i < s->table->count; i++) {
-		const struct tensor_record *record = &s->table->records[i];
-
-		if (memcmp(record->gpu, m->gpu, sizeof(m->gpu)))
-			continue;
-		if (record->state == TENSOR_POOLED)
-			store_table_release(s, i);
-		if (!index_has_name(record) || moved(s, i))
-			continue;
-		index_lost(s, i, m->text);
-		s->table->counters.lost++;
-		lost++;
-	}
-	if (lost)
-		log_error("tensors.lost", "tensors=%u text=\"%s\"", lost, m->text);
 }

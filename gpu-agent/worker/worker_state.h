@@ -4,7 +4,7 @@
  * turn), stash (frames that are kept), reply (frames out), staging (pinned memory between
  * socket and GPU), stripe (further connections), window (what was sent and may be asked for
  * again), park (a session whose connections are cut), fence (what waits for the GPU), handle
- * (handles), closing, limits, output, extra, watchdog; worker.c has start and hand-off.
+ * (handles), closing, limits, output, extra, watchdog; worker*.c have start and hand-off.
  * driver.h is what they ask of the serve functions by subject in driver/.
  *
  * Everything belongs to the one loop thread, but for struct callbacks, which the driver's
@@ -363,5 +363,12 @@ bool worker_hear(struct worker *w, uint64_t deadline);
 /* Tells the front why and ends the process. Whoever owns the link calls it. */
 _Noreturn void worker_leave(struct worker *w);
 bool worker_is_sticky(CUresult status);
+
+/* Of worker*.c alone. */
+const char *worker_error_name(struct worker *w, CUresult status);
+/* To the front, as it is but for the version: 0 or -1. */
+int worker_say(struct worker *w, struct handoff *message);
+/* Everything that a session would otherwise wait for. 0, or -1 with ready->text filled in. */
+int worker_prepare(struct worker *w, struct handoff *ready);
 
 #endif

@@ -5,76 +5,12 @@
  * that began ends it.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "softgpu/driver/graph.h"
 
 static struct capture *captures;
 static unsigned long long last_id;
 static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-
-/* ---- sets of nodes ---- */
-
-static bool node_set_grow(struct node_set *set)
-{
-	size_t room = set->room ? 2 * set->room : 2;
-	struct CUgraphNode_st **item = realloc(set->item, room * sizeof(*item));
-	CUgraphEdgeData *data;
-
-	if (!item)
-		return false;
-	set->item = item;
-	data = realloc(set->data, room * sizeof(*data));
-	if (!data)
-		return false;
-	set->data = data;
-	set->room = room;
-	return true;
-}
-
-bool node_set_add_edge(
-	struct node_set *set, struct CUgraphNode_st *node, const CUgraphEdgeData *data)
-{
-	for (size_t i = 0; i < set->count; i++)
-		if (set->item[i] == node)
-			return true;
-	if (set->count == set->room && !node_set_grow(set))
-		return false;
-	set->item[set->count] = node;
-	set->data[set->count++] = data ? *data : (CUgraphEdgeData){0};
-	return true;
-}
-
-bool node_set_add(struct node_set *set, struct CUgraphNode_st *node)
-{
-	return node_set_add_edge(set, node, NULL);
-}
-
-bool node_set_copy(struct node_set *to, const struct node_set *from)
-{
-	to->count = 0;
-	for (size_t i = 0; i < from->count; i++)
-		if (!node_set_add_edge(to, from->item[i], &from->data[i]))
-			return false;
-	return true;
-}
-
-void node_set_free(struct node_set *set)
-{
-	free(set->item);
-	free(set->data);
-	*set = (struct node_set){0};
-}
-
-void node_set_remove(struct node_set *set, const struct CUgraphNode_st *node)
-{
-	for (size_t i = 0; i < set->count; i++)
-		if (set->item[i] == node) {
-			set->item[i] = set->item[--set->count];
-			set->data[i] = set->data[set->count];
-			return;
-		}
-}
 
 /* ---- what a capture forbids ---- */
 
@@ -491,63 +427,6 @@ CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureSta
 	queue_unref(stream);
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
-}
-
-/* Whether one of the edges says more than a list without their data can. */
-static bool tail_lossy(const struct node_set *tail)
-{
-	static const CUgraphEdgeData none;
-
-	for (size_t i = 0; i < tail->count; i++)
-		if (memcmp(&tail->data[i], &none, sizeof(none)))
-			return true;
-	return false;
-}
-
-CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-	cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out,
-	const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
-{
-	struct CUstream_st *stream;
-	CUresult ret = cuStreamIsCapturing(hStream, captureStatus_out);
-
-	if (ret || *captureStatus_out != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-		return ret;
-	ret = soft_stream_find(hStream, &stream);
-	if (ret)
-		return ret;
-	pthread_mutex_lock(&queue_lock);
-	if (stream->capture) {
-		if (id_out)
-			*id_out = stream->capture->id;
-		if (graph_out)
-			*graph_out = stream->capture->graph;
-		if (dependencies_out && !edgeData_out && tail_lossy(&stream->tail))
-			ret = CUDA_ERROR_LOSSY_QUERY;
-		else if (dependencies_out)
-			*dependencies_out = stream->tail.item;
-		if (edgeData_out)
-			*edgeData_out = stream->tail.data;
-		if (numDependencies_out)
-			*numDependencies_out = stream->tail.count;
-	}
-	queue_unref(stream);
-	pthread_mutex_unlock(&queue_lock);
-	return ret;
-}
-
-CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-	cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out,
-	size_t *numDependencies_out)
-{
-	return cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out,
-		dependencies_out, NULL, numDependencies_out);
-}
-
-CUresult cuStreamGetCaptureInfo(
-	CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
-{
-	return cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, NULL, NULL, NULL);
 }
 
 CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/driver/context_core.h"
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/peer.h"
 
@@ -117,7 +118,7 @@ struct CUctx_st *context_with_library(const struct CUlib_st *library)
 	return found;
 }
 
-static bool flags_valid(unsigned flags)
+bool soft_context_flags_valid(unsigned flags)
 {
 	unsigned schedule = flags & CU_CTX_SCHED_MASK;
 
@@ -125,7 +126,7 @@ static bool flags_valid(unsigned flags)
 	       (schedule == 0 || schedule == 1 || schedule == 2 || schedule == 4);
 }
 
-static CUresult context_new(struct device *device, unsigned flags, struct CUctx_st **out)
+CUresult soft_context_new(struct device *device, unsigned flags, struct CUctx_st **out)
 {
 	struct CUctx_st *context;
 
@@ -160,9 +161,7 @@ static CUresult context_new(struct device *device, unsigned flags, struct CUctx_
 	return CUDA_SUCCESS;
 }
 
-/* Ends a context: its work is waited for, then cancelled; what it owns is freed.  context_lock
- * must not be held; the context is out of the list and the table of handles already. */
-static void context_end(struct CUctx_st *context)
+void soft_context_end(struct CUctx_st *context)
 {
 	capture_context_gone(context);
 	if (!queue_drain(context, DRAIN_NS)) {
@@ -204,8 +203,7 @@ static void context_end(struct CUctx_st *context)
 	context_unref(context);
 }
 
-/* context_lock held. */
-static void context_unlist(struct CUctx_st *context)
+void soft_context_unlist(struct CUctx_st *context)
 {
 	struct CUctx_st **at = &contexts;
 
@@ -224,12 +222,12 @@ static CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
 
 	if (!device_initialised())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!pctx || !flags_valid(flags))
+	if (!pctx || !soft_context_flags_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&context_lock);
-	ret = context_new(device, flags, &context);
+	ret = soft_context_new(device, flags, &context);
 	pthread_mutex_unlock(&context_lock);
 	if (ret)
 		return ret;
@@ -280,11 +278,11 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 		pthread_mutex_unlock(&context_lock);
 		return CUDA_ERROR_INVALID_CONTEXT;
 	}
-	context_unlist(ctx);
+	soft_context_unlist(ctx);
 	pthread_mutex_unlock(&context_lock);
 	if (depth && stack[depth - 1] == ctx)
 		context_unref(stack[--depth]);
-	context_end(ctx);
+	soft_context_end(ctx);
 	return CUDA_SUCCESS;
 }
 
@@ -446,7 +444,7 @@ CUresult cuCtxSetFlags(unsigned int flags)
 
 	if (ret)
 		return ret;
-	if (!flags_valid(flags))
+	if (!soft_context_flags_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	context->flags = flags;
 	return CUDA_SUCCESS;
@@ -471,121 +469,4 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx)
 CUresult cuCtxSynchronize(void)
 {
 	return cuCtxSynchronize_v2(NULL);
-}
-
-/* ---- primary contexts ---- */
-
-CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
-{
-	struct device *device = device_get(dev);
-	CUresult ret = CUDA_SUCCESS;
-
-	if (!device_initialised())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!pctx)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&context_lock);
-	if (!device->primary) {
-		ret = context_new(device, device->primary_flags, &device->primary);
-		if (!ret)
-			device->primary->primary = true;
-	}
-	if (!ret) {
-		device->primary_refs++;
-		*pctx = device->primary;
-	}
-	pthread_mutex_unlock(&context_lock);
-	return ret;
-}
-
-/* Takes the primary context off its device once it has no users, or at once; ends it. */
-static CUresult primary_drop(CUdevice dev, bool reset)
-{
-	struct device *device = device_get(dev);
-	struct CUctx_st *context = NULL;
-
-	if (!device_initialised())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&context_lock);
-	if (!reset && !device->primary_refs) {
-		pthread_mutex_unlock(&context_lock);
-		return CUDA_ERROR_INVALID_CONTEXT;
-	}
-	if (reset)
-		device->primary_refs = 0;
-	else
-		device->primary_refs--;
-	if (device->primary && !device->primary_refs) {
-		context = device->primary;
-		device->primary = NULL;
-		context_unlist(context);
-	}
-	pthread_mutex_unlock(&context_lock);
-	if (context)
-		context_end(context);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
-{
-	return primary_drop(dev, false);
-}
-
-CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
-{
-	return primary_drop(dev, false);
-}
-
-CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
-{
-	return primary_drop(dev, true);
-}
-
-CUresult cuDevicePrimaryCtxReset(CUdevice dev)
-{
-	return primary_drop(dev, true);
-}
-
-CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
-{
-	struct device *device = device_get(dev);
-
-	if (!device_initialised())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!flags_valid(flags))
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&context_lock);
-	device->primary_flags = flags;
-	if (device->primary)
-		device->primary->flags = flags;
-	pthread_mutex_unlock(&context_lock);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
-{
-	return cuDevicePrimaryCtxSetFlags_v2(dev, flags);
-}
-
-CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
-{
-	struct device *device = device_get(dev);
-
-	if (!device_initialised())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!flags || !active)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&context_lock);
-	*flags = device->primary_flags;
-	*active = device->primary != NULL;
-	pthread_mutex_unlock(&context_lock);
-	return CUDA_SUCCESS;
 }

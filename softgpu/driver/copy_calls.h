@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies with the stream as an argument, for the calls and their per-thread forms.
+ * Copies with the stream as an argument, for the calls and their per-thread forms; and how
+ * much copies and fills do at once.
  */
 #ifndef VCUDA_SOFTGPU_DRIVER_COPY_CALLS_H
 #define VCUDA_SOFTGPU_DRIVER_COPY_CALLS_H
 
 #include "softgpu/driver/softgpu.h"
+
+/* Up to this size a copy or fill takes less time than waking a thread for it. */
+#define COPY_LIGHT_BYTES (32 * KIB)
+/* How much is done in one hold of the memory lock. */
+#define COPY_HOLD_BYTES (4 * MIB)
 
 CUresult copy_htod(CUdeviceptr dst, const void *src, size_t size, CUstream stream, bool sync);
 CUresult copy_dtoh(void *dst, CUdeviceptr src, size_t size, CUstream stream, bool sync);

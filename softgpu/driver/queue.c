@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "softgpu/driver/graph.h"
+#include "softgpu/driver/queue_core.h"
 
 /* More streams than this with kernels at once take turns.  Kernels that wait for one another
  * need a thread each. */
@@ -29,8 +30,6 @@
 #define WATCH_MIN_NS 20000u
 #define WATCH_MAX_NS 1000000u
 #define WATCH_BATCH 64
-/* queue_submit's answer where the operation became a node of a graph. */
-#define CAPTURED UINT64_MAX
 
 pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -82,8 +81,7 @@ static void list_remove(struct list *list, struct CUstream_st *stream)
 	}
 }
 
-/* Its waits are timed by the monotonic clock (pthread_cond_clockwait wants glibc 2.30). */
-static void cond_begin(pthread_cond_t *cond)
+void queue_cond_begin(pthread_cond_t *cond)
 {
 	pthread_condattr_t attributes;
 
@@ -95,12 +93,12 @@ static void cond_begin(pthread_cond_t *cond)
 
 __attribute__((constructor)) static void lists_begin(void)
 {
-	cond_begin(&work.more);
-	cond_begin(&host.more);
-	cond_begin(&watch.more);
+	queue_cond_begin(&work.more);
+	queue_cond_begin(&host.more);
+	queue_cond_begin(&watch.more);
 }
 
-static void wait_until(pthread_cond_t *cond, uint64_t until)
+void queue_wait_until(pthread_cond_t *cond, uint64_t until)
 {
 	struct timespec time = {
 		.tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000)};
@@ -331,6 +329,12 @@ static void stream_run(struct CUstream_st *stream, uint64_t seq)
 	stream_place(stream, op, false);
 }
 
+void queue_help(struct CUstream_st *stream, uint64_t seq)
+{
+	list_remove(&work, stream);
+	stream_run(stream, seq);
+}
+
 /* ---- threads ---- */
 
 /* An executor, or the thread of the host functions. */
@@ -347,7 +351,7 @@ static void *executor_main(void *arg)
 			continue;
 		}
 		list->idle++;
-		wait_until(&list->more, now_ns() + IDLE_NS);
+		queue_wait_until(&list->more, now_ns() + IDLE_NS);
 		list->idle--;
 		if (!list->count)
 			break;
@@ -391,7 +395,7 @@ static void *watcher_main(void *unused)
 		if (done) {
 			pause = WATCH_MIN_NS;
 		} else {
-			wait_until(&watch.more, now_ns() + pause);
+			queue_wait_until(&watch.more, now_ns() + pause);
 			pause = pause * 2 < WATCH_MAX_NS ? pause * 2 : WATCH_MAX_NS;
 		}
 	}
@@ -449,7 +453,7 @@ uint64_t queue_submit_locked(struct CUstream_st *stream, struct op *op, bool qui
 	op->context = stream->context;
 	op->next = NULL;
 	if (stream->capture)
-		return capture_op(stream, op) ? CAPTURED : 0;
+		return capture_op(stream, op) ? QUEUE_CAPTURED : 0;
 	if (!depend_on_legacy_rules(stream, op)) {
 		for (size_t i = 0; i < op->dep_count; i++)
 			queue_unref(op->deps[i].stream);
@@ -482,112 +486,9 @@ uint64_t queue_submit(struct CUstream_st *stream, struct op *op, bool quiet)
 
 	pthread_mutex_lock(&queue_lock);
 	seq = queue_submit_locked(stream, op, quiet || light);
-	if (seq && seq != CAPTURED && light && stream->state == STREAM_READY &&
-		stream->first->seq == seq) {
-		list_remove(&work, stream);
-		stream_run(stream, seq);
-	}
+	if (seq && seq != QUEUE_CAPTURED && light && stream->state == STREAM_READY &&
+		stream->first->seq == seq)
+		queue_help(stream, seq);
 	pthread_mutex_unlock(&queue_lock);
 	return seq;
-}
-
-/* Waits for SEQ; HELP: runs the stream itself where it can; false after the deadline. */
-static bool wait_for(struct CUstream_st *stream, uint64_t seq, bool help, uint64_t deadline)
-{
-	queue_ref(stream);
-	while (stream->completed < seq) {
-		pthread_cond_t cond;
-		struct waiter waiter = {.seq = seq, .cond = &cond};
-
-		if (help && stream->state == STREAM_READY && stream->first->kind == OP_WORK) {
-			list_remove(&work, stream);
-			stream_run(stream, seq);
-			continue;
-		}
-		cond_begin(&cond);
-		waiter.next = stream->waiters;
-		stream->waiters = &waiter;
-		while (!waiter.done && (!deadline || now_ns() < deadline))
-			if (deadline)
-				wait_until(&cond, deadline);
-			else
-				pthread_cond_wait(&cond, &queue_lock);
-		pthread_cond_destroy(&cond);
-		if (!waiter.done) {
-			struct waiter **at = &stream->waiters;
-
-			while (*at != &waiter)
-				at = &(*at)->next;
-			*at = waiter.next;
-			queue_unref(stream);
-			return false;
-		}
-	}
-	queue_unref(stream);
-	return true;
-}
-
-void queue_wait_locked(struct CUstream_st *stream, uint64_t seq)
-{
-	wait_for(stream, seq, true, 0);
-}
-
-bool queue_idle_locked(const struct CUctx_st *context)
-{
-	for (struct CUstream_st *s = context->streams; s; s = s->next)
-		if (s->first)
-			return false;
-	return true;
-}
-
-/* Streams are waited for one after another; one that was waited for may have new work, which is
- * not asked for, so each is remembered by the number it had at the beginning. */
-bool queue_drain(struct CUctx_st *context, uint64_t deadline_ns)
-{
-	uint64_t deadline = deadline_ns ? now_ns() + deadline_ns : 0;
-	struct op_dep *targets = NULL;
-	size_t count = 0, room = 0;
-	bool done = true;
-
-	pthread_mutex_lock(&queue_lock);
-	for (struct CUstream_st *s = context->streams; s; s = s->next)
-		room += s->first != NULL;
-	if (room)
-		targets = calloc(room, sizeof(*targets));
-	for (struct CUstream_st *s = context->streams; s && targets; s = s->next)
-		if (s->first) {
-			queue_ref(s);
-			targets[count++] = (struct op_dep){s, s->submitted};
-		}
-	for (size_t i = 0; i < count; i++) {
-		if (done)
-			done = wait_for(targets[i].stream, targets[i].seq, !deadline, deadline);
-		queue_unref(targets[i].stream);
-	}
-	/* No memory for the list: wait until nothing at all is left. */
-	while (room && !targets && !queue_idle_locked(context)) {
-		struct CUstream_st *s = context->streams;
-
-		while (!s->first)
-			s = s->next;
-		if (!wait_for(s, s->submitted, !deadline, deadline)) {
-			done = false;
-			break;
-		}
-	}
-	pthread_mutex_unlock(&queue_lock);
-	free(targets);
-	return done;
-}
-
-CUresult queue_run(struct CUstream_st *stream, struct op *op)
-{
-	uint64_t seq;
-
-	pthread_mutex_lock(&queue_lock);
-	seq = queue_submit_locked(stream, op, true);
-	if (seq && seq != CAPTURED)
-		wait_for(stream, seq, true, 0);
-	pthread_mutex_unlock(&queue_lock);
-	return seq ? context_fault_of(stream->context) : CUDA_ERROR_OUT_OF_MEMORY;
 }

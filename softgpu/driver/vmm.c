@@ -4,7 +4,7 @@
  * can be mapped at several addresses; what is released has its pages punched out, so that it
  * reads as zeroes to the next owner.
  */
-#include "softgpu/driver/peer.h"
+#include "softgpu/driver/vmm_core.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,35 +17,20 @@
 #define FILE_SIZE ((uint64_t)1 << 45)
 
 /* Under memory_lock. */
-static int memory_file = -1;
+int soft_memory_file = -1;
 static struct ranges file_ranges;
-
-static void *pointer(uint64_t address)
-{
-	return (void *)(uintptr_t)address;
-}
-
-static bool granular(uint64_t value)
-{
-	return value % GRANULE == 0;
-}
-
-static CUresult initialised(void)
-{
-	return device_initialised() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
-}
 
 static bool file_open(void)
 {
-	if (memory_file >= 0)
+	if (soft_memory_file >= 0)
 		return true;
-	memory_file = memfd_create("vcuda-softgpu", MFD_CLOEXEC);
-	if (memory_file >= 0 && ftruncate(memory_file, (off_t)FILE_SIZE) == 0)
+	soft_memory_file = memfd_create("vcuda-softgpu", MFD_CLOEXEC);
+	if (soft_memory_file >= 0 && ftruncate(soft_memory_file, (off_t)FILE_SIZE) == 0)
 		return true;
 	log_problem("memory file: %s", strerror(errno));
-	if (memory_file >= 0)
-		close(memory_file);
-	memory_file = -1;
+	if (soft_memory_file >= 0)
+		close(soft_memory_file);
+	soft_memory_file = -1;
 	return false;
 }
 
@@ -70,7 +55,7 @@ static CUresult prop_check(const CUmemAllocationProp *prop)
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
 	CUmemAllocationGranularity_flags option)
 {
-	CUresult ret = initialised();
+	CUresult ret = vmm_initialised();
 
 	if (!ret)
 		ret = prop_check(prop);
@@ -90,12 +75,12 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 {
 	uint64_t base = memory_window.base, end = base + memory_window.span, at = 0;
 	struct block *block;
-	CUresult ret = initialised();
+	CUresult ret = vmm_initialised();
 
 	if (ret)
 		return ret;
-	if (!ptr || !size || !granular(size) || flags || (alignment & (alignment - 1)) ||
-		!granular(addr))
+	if (!ptr || !size || !vmm_granular(size) || flags || (alignment & (alignment - 1)) ||
+		!vmm_granular(addr))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (alignment < GRANULE)
 		alignment = GRANULE;
@@ -127,16 +112,11 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 	return ret;
 }
 
-static bool mapped_anywhere(uint64_t start, uint64_t size)
-{
-	return !ranges_free(&memory_mappings, start, size);
-}
-
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
 	struct range *range;
 	struct block *block;
-	CUresult ret = initialised();
+	CUresult ret = vmm_initialised();
 
 	if (ret)
 		return ret;
@@ -144,7 +124,7 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 	range = ranges_find(&memory_blocks, ptr);
 	block = range ? range->owner : NULL;
 	if (!block || block->kind != BLOCK_RESERVATION || block->start != ptr ||
-		block->size != size || mapped_anywhere(ptr, size)) {
+		block->size != size || vmm_mapped_anywhere(ptr, size)) {
 		ret = CUDA_ERROR_INVALID_VALUE;
 	} else {
 		ranges_remove(&memory_blocks, ptr);
@@ -156,8 +136,7 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 
 /* ---- physical memory ---- */
 
-/* memory_lock held for writing. */
-static void physical_unref(struct physical *physical)
+void soft_physical_unref(struct physical *physical)
 {
 	if (--physical->refs)
 		return;
@@ -165,7 +144,7 @@ static void physical_unref(struct physical *physical)
 		/* Who else has it keeps the memory. */
 		close(physical->own_file);
 	} else {
-		fallocate(memory_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		fallocate(soft_memory_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			(off_t)physical->offset, (off_t)physical->size);
 		ranges_remove(&file_ranges, physical->offset);
 	}
@@ -173,9 +152,9 @@ static void physical_unref(struct physical *physical)
 	free(physical);
 }
 
-static struct physical *physical_of(CUmemGenericAllocationHandle handle)
+struct physical *soft_physical_of(CUmemGenericAllocationHandle handle)
 {
-	struct physical *physical = pointer(handle);
+	struct physical *physical = vmm_pointer(handle);
 
 	return object_is(physical, OBJECT_PHYSICAL) ? physical : NULL;
 }
@@ -236,13 +215,13 @@ static CUresult physical_new(CUmemGenericAllocationHandle *handle, size_t size,
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	const CUmemAllocationProp *prop, unsigned long long flags)
 {
-	CUresult ret = initialised();
+	CUresult ret = vmm_initialised();
 
 	if (!ret)
 		ret = prop_check(prop);
 	if (ret)
 		return ret;
-	if (!handle || !size || !granular(size) || flags)
+	if (!handle || !size || !vmm_granular(size) || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	return physical_new(handle, size, prop, -1);
 }
@@ -254,13 +233,13 @@ CUresult cuMemExportToShareableHandle(void *shareableHandle,
 	unsigned long long flags)
 {
 	struct physical *physical;
-	CUresult ret = initialised();
+	CUresult ret = vmm_initialised();
 	int file = -1;
 
 	if (ret)
 		return ret;
 	pthread_rwlock_rdlock(&memory_lock);
-	physical = physical_of(handle);
+	physical = soft_physical_of(handle);
 	if (!shareableHandle || !physical || flags ||
 		handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
 		physical->own_file < 0)
@@ -297,7 +276,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	if (file < 0 && errno != EBADF)
 		return CUDA_ERROR_OUT_OF_MEMORY; /* the process has no descriptor left */
 	size = file < 0 ? -1 : lseek(file, 0, SEEK_END);
-	if (size <= 0 || !granular((uint64_t)size)) {
+	if (size <= 0 || !vmm_granular((uint64_t)size)) {
 		if (file >= 0)
 			close(file);
 		return CUDA_ERROR_INVALID_VALUE;
@@ -313,18 +292,18 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
 	struct physical *physical;
-	CUresult ret = initialised();
+	CUresult ret = vmm_initialised();
 
 	if (ret)
 		return ret;
 	pthread_rwlock_wrlock(&memory_lock);
-	physical = physical_of(handle);
+	physical = soft_physical_of(handle);
 	if (!physical) {
 		ret = CUDA_ERROR_INVALID_VALUE;
 	} else {
 		if (--physical->handles == 0)
 			object_remove(physical);
-		physical_unref(physical);
+		soft_physical_unref(physical);
 	}
 	pthread_rwlock_unlock(&memory_lock);
 	return ret;
@@ -333,7 +312,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
 	struct range *range;
-	CUresult ret = initialised();
+	CUresult ret = vmm_initialised();
 
 	if (ret)
 		return ret;
@@ -362,216 +341,16 @@ CUresult cuMemGetAllocationPropertiesFromHandle(
 	CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
 {
 	struct physical *physical;
-	CUresult ret = initialised();
+	CUresult ret = vmm_initialised();
 
 	if (ret)
 		return ret;
 	pthread_rwlock_rdlock(&memory_lock);
-	physical = physical_of(handle);
+	physical = soft_physical_of(handle);
 	if (!prop || !physical)
 		ret = CUDA_ERROR_INVALID_VALUE;
 	else
 		*prop = physical->prop;
-	pthread_rwlock_unlock(&memory_lock);
-	return ret;
-}
-
-/* ---- mapping ---- */
-
-/* One reservation holds all of it. */
-static bool reserved(uint64_t start, uint64_t size)
-{
-	struct range *range = ranges_find(&memory_blocks, start);
-	struct block *block = range ? range->owner : NULL;
-
-	return block && block->kind == BLOCK_RESERVATION &&
-	       size <= block->start + block->size - start;
-}
-
-CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
-	CUmemGenericAllocationHandle handle, unsigned long long flags)
-{
-	struct mapping *mapping;
-	struct physical *physical;
-	CUresult ret = initialised();
-
-	if (ret)
-		return ret;
-	if (!size || !granular(ptr) || !granular(size) || !granular(offset) || flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	mapping = calloc(1, sizeof(*mapping));
-	if (!mapping)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_rwlock_wrlock(&memory_lock);
-	physical = physical_of(handle);
-	if (!physical || offset > physical->size || size > physical->size - offset ||
-		!reserved(ptr, size) || mapped_anywhere(ptr, size)) {
-		ret = CUDA_ERROR_INVALID_VALUE;
-	} else {
-		*mapping = (struct mapping){
-			.start = ptr, .size = size, .physical = physical, .offset = offset};
-		if (!ranges_insert(&memory_mappings, ptr, size, mapping))
-			ret = CUDA_ERROR_OUT_OF_MEMORY;
-		else
-			physical->refs++;
-	}
-	pthread_rwlock_unlock(&memory_lock);
-	if (ret)
-		free(mapping);
-	return ret;
-}
-
-/* Whether [start, start + size) is whole mappings, one after another. */
-static bool whole_mappings(uint64_t start, uint64_t size)
-{
-	uint64_t end;
-
-	if (!size || __builtin_add_overflow(start, size, &end))
-		return false;
-	for (size_t i = ranges_at(&memory_mappings, start); start < end; i++) {
-		const struct range *range = &memory_mappings.item[i];
-
-		if (i >= memory_mappings.count || range->start != start ||
-			range->size > end - start)
-			return false;
-		start += range->size;
-	}
-	return true;
-}
-
-CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
-{
-	CUresult ret = initialised();
-
-	if (ret)
-		return ret;
-	memory_lock_taking();
-	if (!whole_mappings(ptr, size)) {
-		ret = CUDA_ERROR_INVALID_VALUE;
-	} else if (!memory_decommit(ptr, size)) {
-		ret = CUDA_ERROR_OUT_OF_MEMORY;
-	} else {
-		for (uint64_t at = ptr; at < ptr + size;) {
-			struct mapping *mapping = ranges_find(&memory_mappings, at)->owner;
-
-			ranges_remove(&memory_mappings, at);
-			at += mapping->size;
-			physical_unref(mapping->physical);
-			free(mapping);
-		}
-	}
-	memory_unlock_taking();
-	return ret;
-}
-
-/* Who of those named may read and write. */
-struct access {
-	uint64_t named, read, write;
-	bool host_named;
-	CUmemAccess_flags host;
-};
-
-static CUresult access_read(struct access *access, const CUmemAccessDesc *desc)
-{
-	uint64_t bit;
-
-	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
-		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
-		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (desc->location.type == CU_MEM_LOCATION_TYPE_HOST) {
-		access->host_named = true;
-		access->host = desc->flags;
-		return CUDA_SUCCESS;
-	}
-	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!device_get(desc->location.id))
-		return CUDA_ERROR_INVALID_DEVICE;
-	bit = 1ull << desc->location.id;
-	access->named |= bit;
-	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-		access->read |= bit;
-	if (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-		access->write |= bit;
-	return CUDA_SUCCESS;
-}
-
-/* The process has one set of page tables, so the most that any device may do is what all can;
- * which of them reaches it at all is peer.c's. */
-static CUresult mapping_protect(struct mapping *mapping, const struct access *access)
-{
-	uint64_t offset = mapping->physical->offset + mapping->offset;
-	int file = mapping->physical->own_file;
-	int prot = PROT_NONE;
-
-	mapping->reached_by = (mapping->reached_by & ~access->named) | access->read;
-	mapping->written_by = (mapping->written_by & ~access->named) | access->write;
-	if (access->host_named)
-		mapping->host = access->host;
-	if (mapping->reached_by || mapping->host != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-		prot = PROT_READ;
-	if (mapping->written_by || mapping->host == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-		prot |= PROT_WRITE;
-	peer_mapped(mapping->start, mapping->size, mapping->reached_by);
-	return mmap(pointer(mapping->start), mapping->size, prot, MAP_SHARED | MAP_FIXED,
-		       file >= 0 ? file : memory_file, (off_t)offset) == MAP_FAILED
-		       ? CUDA_ERROR_OUT_OF_MEMORY
-		       : CUDA_SUCCESS;
-}
-
-CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
-{
-	struct access access = {0};
-	CUresult ret = initialised();
-
-	if (ret)
-		return ret;
-	if (!desc || !count)
-		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; !ret && i < count; i++)
-		ret = access_read(&access, &desc[i]);
-	if (ret)
-		return ret;
-	memory_lock_taking();
-	if (!whole_mappings(ptr, size))
-		ret = CUDA_ERROR_INVALID_VALUE;
-	for (uint64_t at = ptr; !ret && at < ptr + size;) {
-		struct mapping *mapping = ranges_find(&memory_mappings, at)->owner;
-
-		ret = mapping_protect(mapping, &access);
-		at += mapping->size;
-	}
-	memory_unlock_taking();
-	return ret;
-}
-
-CUresult cuMemGetAccess(
-	unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
-{
-	struct range *range;
-	CUresult ret = initialised();
-
-	if (ret)
-		return ret;
-	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!device_get(location->id))
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_rwlock_rdlock(&memory_lock);
-	range = ranges_find(&memory_mappings, ptr);
-	if (range) {
-		const struct mapping *mapping = range->owner;
-		uint64_t device = 1ull << location->id;
-
-		*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-		if (mapping->written_by & device)
-			*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-		else if (mapping->reached_by & device)
-			*flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
-	} else {
-		ret = CUDA_ERROR_INVALID_VALUE;
-	}
 	pthread_rwlock_unlock(&memory_lock);
 	return ret;
 }

@@ -26,6 +26,15 @@
 
 const char *client_source = "127.0.0.1";
 
+size_t client_count(const char *text, const char *word)
+{
+	size_t n = 0;
+
+	for (const char *at = text; (at = strstr(at, word)); at += strlen(word))
+		n++;
+	return n;
+}
+
 double now_seconds(void)
 {
 	return (double)wait_now() / 1e9;
@@ -146,6 +155,21 @@ char *agent_log(struct agent *agent)
 
 	snprintf(path, sizeof(path), "%s/log", agent->folder);
 	return read_file(path);
+}
+
+int agent_run(const char *arguments, char *said, size_t n)
+{
+	char command[256];
+	FILE *out;
+	size_t got;
+
+	snprintf(command, sizeof(command), "timeout 5 %s %s 2>&1", getenv("TOY_AGENT"),
+		arguments);
+	out = popen(command, "r");
+	assert_non_null(out);
+	got = fread(said, 1, n - 1, out);
+	said[got] = 0;
+	return WEXITSTATUS(pclose(out));
 }
 
 int client_connect(const char *source, uint16_t port)

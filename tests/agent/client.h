@@ -43,6 +43,8 @@ void agent_end(struct agent *agent, int expected);
 void agent_stop(struct agent *agent);
 /* The log so far, NUL-terminated, to be freed. */
 char *agent_log(struct agent *agent);
+/* Runs $TOY_AGENT with ARGUMENTS to its end, 5 s at most: its exit status, and what it said. */
+int agent_run(const char *arguments, char *said, size_t n);
 
 /* A TCP connection from `source` (127.0.0.x), with a receive deadline of 8 s. */
 int client_connect(const char *source, uint16_t port);
@@ -92,6 +94,9 @@ int http_raw(struct agent *agent, const char *request, size_t n, const char **bo
 uint64_t http_metric(struct agent *agent, const char *name);
 /* Asks until it is `value`, 5 s at most; false where it never was. */
 bool http_metric_becomes(struct agent *agent, const char *name, uint64_t value);
+
+/* How often WORD is in TEXT. */
+size_t client_count(const char *text, const char *word);
 
 double now_seconds(void);
 

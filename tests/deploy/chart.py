@@ -16,150 +16,13 @@ import yaml
 
 import apiserver
 import golden
+from chart_readme import readme
+from chart_values import KYVERNO, MAP, MATRIX, MONITORING, REFUSED
 
 ROOT = pathlib.Path(__file__).parents[2]
 CHART = ROOT / "deploy/helm/vcuda"
 HELM = apiserver.find_binary("helm")
 TOOLS = apiserver.CACHE / "go-bin"
-MAP = "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy"
-KYVERNO = ["kyverno.io/v1/ClusterPolicy", "policies.kyverno.io/v1/MutatingPolicy"]
-MONITORING = "monitoring.coreos.com/v1"
-
-# name: (values, what the cluster has, kinds that must be there, kinds that must not)
-MATRIX = {
-    "plain": (["injector.enabled=false"], [], ["DaemonSet", "Service", "NetworkPolicy", "Pod", "Job"],
-              ["Deployment", "Secret", "MutatingAdmissionPolicy", "ClusterPolicy", "PodMonitor", "Role", "ClusterRole"]),
-    "map": ([], [MAP], ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"], []),
-    "old kyverno": ([], KYVERNO[:1], ["ClusterPolicy"], ["MutatingPolicy"]),
-    "new kyverno": ([], KYVERNO, ["MutatingPolicy", "ValidatingPolicy"], ["ClusterPolicy"]),
-    "kyverno and map": ([], [MAP, *KYVERNO], ["MutatingPolicy"], ["MutatingAdmissionPolicy", "ClusterPolicy"]),
-    "engine by hand": (["injector.engine=clusterpolicy"], [MAP, *KYVERNO], ["ClusterPolicy"], ["MutatingPolicy"]),
-    "software": (["agent.driver=software"], [MAP], ["DaemonSet"], []),
-    "deployment": (["agent.kind=Deployment", "agent.replicas=3"], [MAP], ["Deployment", "PodDisruptionBudget"], ["DaemonSet"]),
-    "one replica": (["agent.kind=Deployment"], [MAP], ["Deployment"], ["PodDisruptionBudget"]),
-    "cache": (["agent.cache.hostPath.path=/var/cache", "agent.cache.hostPath.type=Directory"], [MAP], ["DaemonSet"], []),
-    "fields": (["commonLabels.team=ml", "agent.kind=Deployment", "agent.replicas=2", "agent.topologySpreadConstraints[0].maxSkew=1",
-                "agent.topologySpreadConstraints[0].topologyKey=zone", "agent.topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule",
-                "agent.updateStrategy.type=Recreate", "agent.probes.startup.failureThreshold=600", "agent.extraVolumes[0].name=cuda",
-                "agent.extraVolumes[0].hostPath.path=/usr/local/cuda", "agent.extraVolumeMounts[0].name=cuda",
-                "agent.extraVolumeMounts[0].mountPath=/usr/local/cuda", "injector.probes.startup.failureThreshold=300"],
-               [MAP], ["Deployment"], []),
-    "unchecked": (["agent.checkConfig=false"], [MAP], ["DaemonSet"], ["Job"]),
-    "seed": (["agent.kind=Deployment", "agent.hostNetwork=true", "agent.gpus.resource=nvidia.com/gpu",
-              "agent.nodeSelector.kubernetes\\.io/hostname=gpu-1"], [MAP], ["Deployment"], []),
-    "monitoring": ([], [MAP, MONITORING], ["PodMonitor", "PrometheusRule"], []),
-    "monitoring off": (["metrics.podMonitor.enabled=false", "metrics.prometheusRule.enabled=false"], [MAP, MONITORING],
-                       [], ["PodMonitor", "PrometheusRule"]),
-    "monitoring on": (["metrics.podMonitor.enabled=true", "metrics.prometheusRule.enabled=true",
-                       "metrics.dashboard.enabled=true"], [MAP], ["PodMonitor", "PrometheusRule"], []),
-    "tensors": (["store.bytes=64GiB"], [MAP], ["DaemonSet"], ["Deployment", "Secret"]),
-    "tensors and a Redis": (["store.bytes=64GiB", "store.poolBytes=4GiB", "store.redis.enabled=true"], [MAP],
-                            ["Deployment", "Secret", "Service", "NetworkPolicy"], []),
-    "tensors in a Redis of theirs": (["store.bytes=64GiB", "store.registry=tcp://10.0.0.1:6380", "store.registryUser=vcuda",
-                                      "store.registrySecret=redis"], [MAP], ["DaemonSet"], ["Deployment", "Secret"]),
-    "token": (["auth.enabled=true", "auth.token=abc", "auth.namespaces={a,b}"], [MAP], ["Secret"], []),
-    "tls": (["tls.enabled=true", "tls.namespaces={a,b}"], [MAP], ["Secret", "ConfigMap", "CronJob", "Role", "RoleBinding"],
-            ["Issuer", "Certificate", "ClusterRoleBinding"]),
-    "tls by helm": (["tls.enabled=true", "tls.issuer=helm"], [MAP], ["Secret"], ["CronJob", "Role", "Issuer"]),
-    "keys and tls by the Job": (["tls.enabled=true", "auth.serviceAccount.enabled=true", "keeper.schedule=5 4 * * 1-5"],
-                                [MAP], ["CronJob", "Role", "ClusterRoleBinding"], []),
-    "keys by the Job": (["tls.enabled=true", "tls.issuer=existing", "auth.serviceAccount.enabled=true"], [MAP],
-                        ["CronJob", "Role", "ClusterRoleBinding"], []),
-    "keys by hand": (["tls.enabled=true", "tls.issuer=existing", "auth.serviceAccount.enabled=true", "auth.serviceAccount.jwks=\\{"], [MAP], [],
-                     ["CronJob", "Role", "ClusterRoleBinding"]),
-    "tls of theirs": (["tls.enabled=true", "tls.issuer=existing"], [MAP], [], ["Secret", "CronJob"]),
-    "accounts": (["tls.enabled=true", "auth.serviceAccount.enabled=true", "auth.serviceAccount.configMap=keys",
-                  "auth.serviceAccount.tenant=service_account", "auth.serviceAccount.issuer=https://x.example"], [*KYVERNO], ["Secret"], []),
-    "accounts, old kyverno": (["tls.enabled=true", "auth.serviceAccount.enabled=true", "auth.serviceAccount.configMap=keys"],
-                              KYVERNO[:1], ["ClusterPolicy"], []),
-    "token of theirs": (["auth.enabled=true", "auth.existing=true"], [MAP], [], ["Secret"]),
-    "injector only": (["agent.enabled=false", "injector.server=10.0.0.1:9998"], [MAP], ["MutatingAdmissionPolicy"],
-                      ["DaemonSet", "Service", "ServiceAccount", "NetworkPolicy", "ConfigMap"]),
-    "agent only": (["injector.enabled=false"], [MAP, *KYVERNO], ["DaemonSet"],
-                   ["MutatingAdmissionPolicy", "ClusterPolicy", "MutatingPolicy"]),
-    "network": (["networkPolicy.namespaces={a,b}", "networkPolicy.namespaceSelector.matchLabels.gpu=yes",
-                 "networkPolicy.egress[0].to[0].namespaceSelector.matchLabels.a=b",
-                 "networkPolicy.from[0].podSelector.matchLabels.a=b"], [MAP], ["NetworkPolicy"], []),
-    "network of nobody's": (["networkPolicy.enabled=false"], [MAP], ["DaemonSet"], ["NetworkPolicy"]),
-    "everything": (["fullnameOverride=gpus", "image.registry=registry.example/x/", "image.tag=v9", "image.pullSecrets={one,two}",
-                    "agent.image.suffix=-cuda13", "agent.priorityClassName=system-node-critical", "agent.runtimeClassName=",
-                    "agent.config.memory_reserve=1Gi", "agent.podLabels.team=ml", "agent.serviceAccount.create=false",
-                    "injector.ipcMode=pod", "injector.preloadMode=both", "injector.nvidiaSmi=false", "injector.readinessProbe=false",
-                    "injector.env.TRITON_LIBCUDA_PATH=null", "injector.resources.cpuLimit=2", "service.clusterDomain=cluster.local",
-                    "networkPolicy.from[0].ipBlock.cidr=192.0.2.0/24", "injector.failurePolicy=Ignore",
-                    "extraObjects[0].apiVersion=v1", "extraObjects[0].kind=ConfigMap",
-                    "extraObjects[0].metadata.name=more"], [MAP, MONITORING], ["ConfigMap"], []),
-}
-# values, what the cluster has, what the refusal must say
-REFUSED = [
-    (["injector.engine=mutatingpolicy"], [], "needs Kyverno 1.17"),
-    (["injector.engine=clusterpolicy"], [], "needs Kyverno"),
-    (["injector.engine=map"], [], "needs MutatingAdmissionPolicy"),
-    (["injector.engine=webhook"], [MAP], "injector/engine"),
-    (["agent.enabled=false"], [MAP], "injector.server: name an agent"),
-    (["agent.enabled=false", "injector.enabled=false"], [MAP], "nothing to install"),
-    (["agent.ports.send=9998"], [MAP], "three different ports"),
-    (["agent.replicas=2"], [MAP], "set agent.kind to Deployment"),
-    (["agent.config.driver=software"], [MAP], "the chart sets this key itself"),
-    (["store.redis.enabled=true"], [MAP], "store.bytes is 0"),
-    (["store.registry=tcp://a:1"], [MAP], "store.bytes is 0"),
-    (["store.bytes=1GiB", "store.redis.enabled=true", "store.registry=tcp://a:1"], [MAP], "for one of yours"),
-    (["store.bytes=1GiB", "agent.config.store.node=x"], [MAP], "agent.config.store: the chart sets this key itself"),
-    (["store.bytes=lots"], [MAP], "store/bytes"),
-    (["store.bytes=1GiB", "store.registry=redis://a"], [MAP], "store/registry"),
-    (["auth.token=x"], [MAP], "auth.enabled is false"),
-    (["auth.enabled=true", "auth.existing=true", "auth.token=x"], [MAP], "auth.token is of no use"),
-    (["auth.limits.a.memory=1Gi"], [], "auth.enabled is false"),
-    (["auth.serviceAccount.enabled=true"], [MAP], "needs tls.enabled"),
-    (["keeper.schedule=daily"], [MAP], "keeper/schedule"),
-    (["injector.grace=3601"], [MAP], "injector/grace"),
-    (["agent.grace=5m"], [MAP], "agent/grace"),
-    (["agent.localSocket=run/vcuda"], [MAP], "agent/localSocket"),
-    (["agent.localSocket=/run/vcuda", "agent.config.listen=::"], [MAP], "agent.config.listen: the chart sets this key itself"),
-    (["agent.localSocket=/run/vcuda", "agent.hostIPC=true"], [MAP], "takes the place of agent.localSocket"),
-    (["agent.localSocket=/run/vcuda", "agent.kind=Deployment", "agent.replicas=2"], [MAP], "one agent on each node"),
-    (["injector.protocol=local"], [MAP], "needs agent.localSocket"),
-    (["injector.protocol=light", "tls.enabled=true", "tls.issuer=job"], [MAP], "light goes in the clear"),
-    (["injector.protocol=rdma"], [MAP], "injector/protocol"),
-    (["injector.compress=never"], [MAP], "injector/compress"),
-    (["agent.config.grace=5m"], [MAP], "the chart sets this key itself"),
-    (["auth.serviceAccount.enabled=true", "tls.enabled=true", "auth.enabled=true"], [MAP], "takes the place of the secrets"),
-    (["auth.serviceAccount.configMap=x"], [MAP], "auth.serviceAccount.enabled is false"),
-    (["auth.serviceAccount.seconds=60"], [MAP], "auth/serviceAccount/seconds"),
-    (["tls.namespaces={a}"], [MAP], "agents would speak in the clear"),
-    (["tls.enabled=true", "tls.issuer=existing", "tls.namespaces={a}"], [MAP], "makes no ConfigMap"),
-    (["tls.enabled=true", "tls.issuer=cert-manager"], [MAP], "needs cert-manager"),
-    (["tls.enabled=true", "agent.config.tls.cert=/x"], [MAP], "agent.config.tls: the chart sets this key itself"),
-    (["agent.config.service_account.keys=/x"], [MAP], "the chart sets this key itself"),
-    (["auth.enabled=true", "auth.limits.a.memory=1Gi"], [], "auth.limits.a: only a namespace"),
-    (["auth.enabled=true", "auth.namespaces={a}", "auth.limits.a.memory=lots"], [], "auth/limits/a/memory"),
-    (["auth.enabled=true", "auth.namespaces={a}", "auth.limits.a.sessions=5000"], [], "auth/limits/a/sessions"),
-    (["auth.enabled=true", "auth.existing=true", "auth.limits.a.memory=1Gi"], [], "auth.limits is of no use"),
-    (["auth.enabled=true", "auth.existing=true", "auth.namespaces={a}"], [MAP], "auth.namespaces is of no use"),
-    (["agent.kinds=DaemonSet"], [MAP], "additional properties 'kinds' not allowed"),
-    (["injector.env.LD_LIBRARY_PATH=/x"], [MAP], "at '/injector/env/LD_LIBRARY_PATH'"),
-    (["injector.shmSize=big"], [MAP], "injector/shmSize"),
-    (["injector.shmSize=1Mi"], [MAP], "injector/shmSize"),
-    (["injector.resources.cpu=lots"], [MAP], "injector/resources/cpu"),
-    (["agent.resources.limits.cpu=lots"], [MAP], "agent/resources/limits/cpu"),
-    (["fullnameOverride=Upper"], [MAP], "fullnameOverride"),
-    (["agent.priorityClassName=Upper"], [MAP], "agent/priorityClassName"),
-    (["image.pullSecrets={Upper}"], [MAP], "image/pullSecrets/0"),
-    (["agent.podLabels.a=b c"], [MAP], "agent/podLabels/a"),
-    (["agent.config.memory_reserv=1Gi"], [MAP], "at '/agent/config': additional properties 'memory_reserv' not allowed"),
-    (["injector.env.1X=y"], [MAP], "at '/injector/env': additional properties '1X' not allowed"),
-    (["commonLabels.app\\.kubernetes\\.io/name=x"], [MAP], "the chart sets app.kubernetes.io/name itself"),
-    (["agent.cache.hostPath.path=/a", "agent.cache.persistentVolumeClaim.claimName=b"], [MAP], "agent.cache: one volume source"),
-    (["agent.topologySpreadConstraints[0].maxSkew=1", "agent.topologySpreadConstraints[0].topologyKey=zone",
-      "agent.topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule"], [MAP], "set agent.kind to Deployment"),
-    ([], [], "injector.engine: auto cannot ask a cluster here"),
-    (["agent.driver=amd"], [MAP], "agent/driver"),
-    (["injector.server=a b"], [MAP], "injector/server"),
-    (["networkPolicy.namespaces={a}", "agent.hostNetwork=true"], [MAP], "cannot hold with agent.hostNetwork"),
-    (["networkPolicy.namespaces={a}", "networkPolicy.enabled=false"], [MAP], "every namespace would reach"),
-    (["networkPolicy.from[0].namespaceselector.matchLabels.a=b"], [MAP], "'namespaceselector' not allowed"),
-    (["networkPolicy.from[0].ipBlock.cidr=192.0.2.1"], [MAP], "ipBlock/cidr"),
-]
 
 
 def run(*args, **more):
@@ -555,7 +418,7 @@ def check_generated(checks):
 
 def generated():
     """path: text of every file that is made from the chart."""
-    made = {CHART / "README.md": readme()}
+    made = {CHART / "README.md": readme(CHART)}
     for engine, has in {"clusterpolicy": KYVERNO[0], "mutatingpolicy": KYVERNO[1],
                         "mutatingadmissionpolicy": MAP.replace("v1beta1", "v1")}.items():
         short = "map" if engine.startswith("mutatinga") else engine
@@ -570,36 +433,6 @@ def generated():
             " installed as `helm -n vcuda\n# install vcuda`: other places are in VCUDA_AGENT and `server`.\n"
             + "\n".join(lines) + "\n")
     return made
-
-
-def readme():
-    """The chart's README: README.md.in with a table of all values."""
-    rows, path, comment = [], [], None
-    lines = (CHART / "values.yaml").read_text().splitlines()
-    values = yaml.safe_load("\n".join(lines))
-    covered = None  # a map whose comment speaks for what is in it
-    for line in lines:
-        told = re.match(r"\s*# -- (.*)", line)
-        key = re.match(r"(\s*)([A-Za-z]+):", line)
-        if told:
-            comment = told[1]
-        elif key:
-            path = [*path[:len(key[1]) // 2], key[2]]
-            value = values
-            for part in path:
-                value = value[part] if isinstance(value, dict) else None
-            inside = covered and path[:len(covered)] == covered and path != covered
-            if comment:
-                covered = path if isinstance(value, (dict, list)) and value else covered
-                shown = json.dumps(value)
-                if isinstance(value, (dict, list)) and len(shown) > 40:
-                    shown = "see values.yaml"
-                rows.append(f"| `{'.'.join(path)}` | `{shown}` | {comment} |")
-            elif not isinstance(value, dict) and not inside:
-                sys.exit(f"values.yaml: {'.'.join(path)} has no comment")
-            comment = None
-    text = (CHART / "README.md.in").read_text()
-    return text.replace("@VALUES@", "\n".join(["| value | default | |", "|---|---|---|", *rows]))
 
 
 def main():

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a worker asks of the agent's front, and fronts that die at any moment
- * (gpu-agent/front/adopt.c, lease.c, journal.c; gpu-agent/worker/worker.c: say_again).  The
+ * (gpu-agent/front/adopt.c, lease.c, journal.c; gpu-agent/worker/worker_control.c: say_again).  The
  * supervisor keeps both queues; a front knows what the journal says, and nothing else.  Each wish
  * is answered, by an answer that is its own, and the journal never says less than the worker has.
  *

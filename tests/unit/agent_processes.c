@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The three kinds of process: what each may see, and what happens when one of them is killed,
- * does not start, or is asked to end.
+ * is silent, or is asked to end.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -56,31 +56,6 @@ static bool gone(pid_t pid)
 		if (kill(pid, 0) && errno == ESRCH)
 			return true;
 	return false;
-}
-
-static size_t count_words(const char *text, const char *word)
-{
-	size_t n = 0;
-
-	for (const char *at = text; (at = strstr(at, word)); at += strlen(word))
-		n++;
-	return n;
-}
-
-/* Runs the agent; its exit status, and what it said. */
-static int run_agent(const char *arguments, char *said, size_t n)
-{
-	char command[256];
-	FILE *out;
-	size_t got;
-
-	snprintf(command, sizeof(command), "timeout 5 %s %s 2>&1", getenv("TOY_AGENT"),
-		arguments);
-	out = popen(command, "r");
-	assert_non_null(out);
-	got = fread(said, 1, n - 1, out);
-	said[got] = 0;
-	return WEXITSTATUS(pclose(out));
 }
 
 /* --- what a worker may see ---------------------------------------------------------------- */
@@ -372,7 +347,7 @@ static void a_worker_that_outlives_its_client_is_ended(void **state)
 	assert_true(http_metric_becomes(&agent, running, 0));
 	assert_true(http_metric_becomes(&agent, "vcuda_agent_workers{state=\"ending\"}", 0));
 	log = agent_log(&agent);
-	assert_int_equal(count_words(log, "event=session.outlived"), 1);
+	assert_int_equal(client_count(log, "event=session.outlived"), 1);
 	free(log);
 	agent_stop(&agent);
 }
@@ -441,101 +416,6 @@ static void drain_has_an_end(void **state)
 	client_close(&deaf);
 }
 
-/* --- who gets in -------------------------------------------------------------------------- */
-
-static void start_without_token(const char *folder)
-{
-	setenv("XDG_STATE_HOME", folder, 1);
-	agent_start(&agent, "/toy/ready", (const char *[]){"--set", "token=", NULL});
-	unsetenv("XDG_STATE_HOME");
-}
-
-static void without_a_token_one_is_made_and_asked_for(void **state)
-{
-	char folder[] = "/tmp/agent-state-XXXXXX", path[64], token[64] = "", again[64] = "";
-	struct client c;
-	struct stat st;
-	char *log;
-	FILE *file;
-
-	(void)state;
-	assert_non_null(mkdtemp(folder));
-	snprintf(path, sizeof(path), "%s/vcuda/token", folder);
-	start_without_token(folder);
-	assert_false(client_open(&agent, &c, NULL, NULL));
-	assert_int_equal(c.welcome.status, 800);
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0600);
-	file = fopen(path, "r");
-	assert_int_equal(fscanf(file, "%63s", token), 1);
-	fclose(file);
-	assert_int_equal(strlen(token), 48);
-	assert_true(client_open(&agent, &c, NULL, token));
-	client_close(&c);
-	log = agent_log(&agent);
-	assert_non_null(strstr(log, path));
-	assert_null(strstr(log, token));
-	free(log);
-	agent_stop(&agent);
-
-	start_without_token(folder); /* clients go on with the token that they have */
-	file = fopen(path, "r");
-	assert_int_equal(fscanf(file, "%63s", again), 1);
-	fclose(file);
-	assert_string_equal(token, again);
-	agent_stop(&agent);
-
-	chmod(path, 0644); /* somebody else may know it */
-	{
-		char command[128], said[1024];
-
-		setenv("XDG_STATE_HOME", folder, 1);
-		snprintf(command, sizeof(command), "--address 127.0.0.1 --ports 0,0,0");
-		assert_int_equal(run_agent(command, said, sizeof(said)), 1);
-		unsetenv("XDG_STATE_HOME");
-		assert_non_null(strstr(said, "this user's alone"));
-		assert_int_equal(count_words(said, "\n"), 1);
-	}
-	unlink(path);
-	snprintf(path, sizeof(path), "%s/vcuda", folder);
-	rmdir(path);
-	rmdir(folder);
-}
-
-static void insecure_is_said_aloud(void **state)
-{
-	char said[1024];
-	const char *body;
-	struct client c;
-	char *log;
-
-	(void)state;
-	agent_start(&agent, "/toy/ready", (const char *[]){"--insecure", NULL});
-	assert_true(client_open(&agent, &c, NULL, NULL));
-	client_close(&c);
-	log = agent_log(&agent);
-	assert_non_null(strstr(log, "level=warn part=gpu-agent"));
-	assert_non_null(strstr(log, "event=agent.insecure"));
-	free(log);
-	assert_int_equal(http_metric(&agent, "vcuda_agent_insecure"), 1);
-	assert_int_equal(http_get(&agent, "/readyz?verbose", &body), 200);
-	assert_non_null(strstr(body, "[!] token: none is asked for"));
-	agent_stop(&agent);
-	agent_start(&agent, "/toy/ready", (const char *[]){"--set", "token=x", NULL});
-	assert_int_equal(http_metric(&agent, "vcuda_agent_insecure"), 0);
-	assert_int_equal(http_get(&agent, "/readyz?verbose", &body), 200);
-	assert_non_null(strstr(body, "[+] token\n"));
-	agent_stop(&agent);
-	/* The seeds' command line knows no token, and neither do its clients. */
-	agent_start(&agent, "/toy/ready", (const char *[]){"-n", "native", NULL});
-	assert_true(client_open(&agent, &c, NULL, NULL));
-	client_close(&c);
-	agent_stop(&agent);
-	assert_int_equal(run_agent("--insecure --set token=x", said, sizeof(said)), 1);
-	assert_non_null(
-		strstr(said, "insecure: everybody is to be served, and there is a token"));
-}
-
 /* --- whether it is alive ------------------------------------------------------------------ */
 
 static void liveness_is_asked_where_strangers_cannot(void **state)
@@ -551,137 +431,34 @@ static void liveness_is_asked_where_strangers_cannot(void **state)
 	snprintf(setting, sizeof(setting), "health_socket=%s/s", folder);
 	/* A token file that is just being written is not its affair. */
 	snprintf(flags, sizeof(flags), "--healthy --set %s --token-file /nonexistent", setting);
-	assert_int_equal(run_agent(flags, said, sizeof(said)), 1);
+	assert_int_equal(agent_run(flags, said, sizeof(said)), 1);
 	assert_non_null(strstr(said, "no agent answers at"));
 	agent_start(&agent, "/toy/ready", (const char *[]){"--set", setting, NULL});
-	assert_int_equal(run_agent(flags, said, sizeof(said)), 0);
+	assert_int_equal(agent_run(flags, said, sizeof(said)), 0);
 	assert_string_equal(said, "");
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	for (int i = 0; i < 64; i++)
 		idle[i] = client_connect("127.0.0.9", agent.control);
-	assert_int_equal(run_agent(flags, said, sizeof(said)), 0);
+	assert_int_equal(agent_run(flags, said, sizeof(said)), 0);
 	for (int i = 0; i < 64; i++)
 		close(idle[i]);
 	assert_int_equal(children("agent-front", &front, 1), 1);
 	kill(front, SIGSTOP);
-	assert_int_equal(run_agent(flags, said, sizeof(said)), 1);
+	assert_int_equal(agent_run(flags, said, sizeof(said)), 1);
 	assert_non_null(strstr(said, "does not answer within 2000 ms"));
 	kill(front, SIGCONT);
-	assert_int_equal(run_agent(flags, said, sizeof(said)), 0);
+	assert_int_equal(agent_run(flags, said, sizeof(said)), 0);
 	/* The next front takes the place of one that left it behind. */
 	kill(front, SIGKILL);
 	assert_true(gone(front));
 	assert_true(http_metric_becomes(&agent, "vcuda_agent_front_restarts_total", 1));
-	assert_int_equal(run_agent(flags, said, sizeof(said)), 0);
+	assert_int_equal(agent_run(flags, said, sizeof(said)), 0);
 	agent_stop(&agent);
 	assert_int_equal(access(path, F_OK), -1);
 	rmdir(folder);
-	assert_int_equal(run_agent("--healthy --ports 0,0,0", said, sizeof(said)), 1);
+	assert_int_equal(agent_run("--healthy --ports 0,0,0", said, sizeof(said)), 1);
 	assert_non_null(strstr(said, "health_socket: none"));
-}
-
-/* --- does not start ----------------------------------------------------------------------- */
-
-static void failing_driver_says_why_once(void **state)
-{
-	struct client c;
-	const char *body;
-	char *log;
-
-	(void)state;
-	agent_start(&agent, "/toy/fail", NULL);
-	assert_false(agent.ready);
-	assert_string_equal(agent.text, "the toy has no driver");
-	assert_false(client_open(&agent, &c, NULL, NULL));
-	assert_int_equal(c.welcome.status, 802);
-	assert_string_equal(c.welcome.text, "the toy has no driver");
-	assert_int_equal(http_get(&agent, "/readyz", &body), 503);
-	assert_string_equal(body, "[-] gpu: the toy has no driver\n");
-	assert_int_equal(http_get(&agent, "/healthz", &body), 200);
-	usleep(1500000); /* tries again after 250 and 500 ms, and is silent about it */
-	assert_true(http_metric(&agent, "vcuda_agent_worker_starts_total") >= 2);
-	assert_true(http_metric(&agent, "vcuda_agent_worker_starts_total") <= 5);
-	log = agent_log(&agent);
-	assert_int_equal(count_words(log, "event=worker.failed"), 1);
-	free(log);
-	agent_stop(&agent);
-}
-
-/* The toy has no sandbox at all. */
-static void a_worker_without_the_sandbox_that_is_required_serves_nobody(void **state)
-{
-	struct client c;
-
-	(void)state;
-	agent_start(&agent, "/toy/ready", (const char *[]){"--sandbox", "required", NULL});
-	assert_false(agent.ready);
-	assert_non_null(strstr(agent.text, "sandbox: required, and a worker has only: "));
-	assert_false(client_open(&agent, &c, NULL, NULL));
-	assert_int_equal(c.welcome.status, 802);
-	assert_non_null(strstr(c.welcome.text, "sandbox: required"));
-	assert_int_equal(http_metric(&agent, "vcuda_agent_worker_isolation{mode=\"none\"}"), 1);
-	agent_stop(&agent);
-}
-
-static void crash_at_the_start_is_told(void **state)
-{
-	(void)state;
-	agent_start(&agent, "/toy/crash", NULL);
-	assert_false(agent.ready);
-	assert_string_equal(agent.text, "a worker was ended by signal 6 before it was ready");
-	agent_stop(&agent);
-}
-
-static void clients_wait_for_a_slow_start(void **state)
-{
-	struct client a, b;
-
-	(void)state;
-	agent_start(&agent, "/toy/slow", NULL);
-	assert_true(client_open(&agent, &a, NULL, NULL));
-	assert_true(client_open(&agent, &b, NULL, NULL));
-	client_echo(&b, "worth it");
-	client_close(&a);
-	client_close(&b);
-	agent_stop(&agent);
-
-	agent_start(&agent, "/toy/slow", (const char *[]){"--start-timeout", "100ms", NULL});
-	assert_true(client_open(&agent, &a, NULL, NULL));
-	assert_false(client_open(&agent, &b, NULL, NULL));
-	assert_int_equal(b.welcome.status, 802);
-	assert_non_null(strstr(b.welcome.text, "start_timeout (100 ms)"));
-	client_close(&a);
-	agent_stop(&agent);
-}
-
-static void a_wrong_start_is_one_clear_line(void **state)
-{
-	char said[1024], flags[64];
-
-	(void)state;
-	agent_start(&agent, "/toy/ready", NULL);
-	snprintf(flags, sizeof(flags), "--insecure --address 127.0.0.1 --ports 0,%u,0",
-		agent.recv);
-	assert_int_equal(run_agent(flags, said, sizeof(said)), 1);
-	assert_non_null(strstr(said, "gpu-agent: ports.recv: port "));
-	assert_int_equal(count_words(said, "\n"), 1);
-	agent_stop(&agent);
-	assert_int_equal(run_agent("--frobnicate", said, sizeof(said)), 2);
-	assert_string_equal(
-		said, "gpu-agent: unknown flag '--frobnicate' (--help lists the flags)\n");
-	assert_int_equal(run_agent("--check-config --warm 3", said, sizeof(said)), 0);
-	assert_int_equal(
-		run_agent("--check-config --address 127.0.0.1:80", said, sizeof(said)), 1);
-	assert_string_equal(said, "gpu-agent: listen: '127.0.0.1:80': an address to listen on "
-				  "has no port here (keys: ports)\n");
-	assert_int_equal(
-		run_agent("--check-config --set http.address=ftp://a", said, sizeof(said)), 1);
-	assert_int_equal(strncmp(said, "gpu-agent: http.address: ", 25), 0);
-	assert_int_equal(run_agent("--role worker 4</dev/null", said, sizeof(said)), 2);
-	assert_int_equal(count_words(said, "\n"), 1);
-	assert_int_equal(run_agent("--version", said, sizeof(said)), 0);
-	assert_int_equal(strncmp(said, "gpu-agent ", 10), 0);
 }
 
 int main(void)
@@ -689,8 +466,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(worker_sees_nothing_secret),
 		cmocka_unit_test(token_is_in_no_memory_but_a_hello),
-		cmocka_unit_test(without_a_token_one_is_made_and_asked_for),
-		cmocka_unit_test(insecure_is_said_aloud),
 		cmocka_unit_test(killed_front_is_replaced),
 		cmocka_unit_test(counters_go_on_in_the_next_front),
 		cmocka_unit_test(lease_is_asked_for_again),
@@ -702,11 +477,6 @@ int main(void)
 		cmocka_unit_test(drain_waits_for_sessions),
 		cmocka_unit_test(drain_has_an_end),
 		cmocka_unit_test(liveness_is_asked_where_strangers_cannot),
-		cmocka_unit_test(failing_driver_says_why_once),
-		cmocka_unit_test(a_worker_without_the_sandbox_that_is_required_serves_nobody),
-		cmocka_unit_test(crash_at_the_start_is_told),
-		cmocka_unit_test(clients_wait_for_a_slow_start),
-		cmocka_unit_test(a_wrong_start_is_one_clear_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
