@@ -128,8 +128,8 @@ static void leave_networks(struct agent_config *config, const struct agent_confi
 	}
 }
 
-/* What a token file says is read by itself; another file is another configuration. Where none is
- * named the running agent has made one of its own. */
+/* What a token file says is read by itself; another file is another configuration. Where none
+ * is named the running agent has made one of its own. */
 static void keep_tokens(struct agent_tokens *tokens, const struct agent_tokens *old)
 {
 	if (!tokens->file[0] || !old->file[0] || !strcmp(tokens->file, old->file))

@@ -252,7 +252,7 @@ CUresult context_end(struct context *context)
 	atomic_store(&context->retained, 0);
 	coredump_drop(context);
 	managed_context_gone(context);
-	peer_forget(context);
+	peer_access_ends(context);
 	module_reset(context);
 	order_context_gone(context);
 	stream_reset(context);

@@ -96,7 +96,7 @@ static CUresult context_reset(struct context *primary)
 	graph_context_gone(primary);
 	last = !context_others(primary->device).any;
 	managed_context_gone(primary);
-	peer_forget(primary);
+	peer_access_ends(primary);
 	array_reset(primary);
 	if (last)
 		vmm_reset(primary->device);

@@ -256,8 +256,8 @@ static CUresult launch_pinned(const struct launch *l)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* A kernel of a library belongs to no context: it is launched in the stream's (as CUDA 13 does),
- * which is the current one until stream_lent() if this is true. */
+/* A kernel of a library belongs to no context: it is launched in the stream's (as CUDA 13
+ * does), which is the current one until stream_lent() if this is true. */
 static bool launch_lend(CUfunction f, CUstream handle)
 {
 	const uint64_t kernel = (uint64_t)(uintptr_t)f;

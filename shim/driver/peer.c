@@ -142,7 +142,7 @@ static void pair_drop(size_t i)
 	atomic_store(&gone.context->reached, reached);
 }
 
-void peer_forget(struct context *context)
+void peer_access_ends(struct context *context)
 {
 	pthread_mutex_lock(&given.lock);
 	for (size_t i = given.count; i-- > 0;)

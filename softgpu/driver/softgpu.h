@@ -68,8 +68,8 @@
 struct settings {
 	unsigned devices;	       /* those that the process sees */
 	unsigned numbers[DEVICES_MAX]; /* which of the machine's each one is */
-	size_t memory;	     /* of each device, bytes */
-	uint64_t timeout_ns; /* of a launch; 0 none */
+	size_t memory;		       /* of each device, bytes */
+	uint64_t timeout_ns;	       /* of a launch; 0 none */
 	bool log;
 	int log_fd;
 	size_t fault_oom_at;   /* allocations beyond so many bytes fail; 0 none */
