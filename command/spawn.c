@@ -96,6 +96,8 @@ pid_t spawn_service(char *const argv[], int log)
 	if (pid)
 		return pid < 0 ? -errno : pid;
 	child_begin(parent);
+	/* The program's: the software GPU's agent would take it for its own. */
+	unsetenv("CUDA_VISIBLE_DEVICES");
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	dup2(null, STDIN_FILENO);
 	if (log >= 0) {

@@ -15,6 +15,7 @@
 #include "gpu-agent/front/priority.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/refusals.h"
+#include "gpu-agent/front/renew.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/sharing.h"
 #include "gpu-agent/front/tenant_quotas.h"
@@ -209,6 +210,7 @@ void adopt_end(struct front *front)
 	for (uint32_t i = 0; i < front->config->max_sessions; i++)
 		if (front->sessions[i].state == SESSION_RUNNING)
 			quota_tell_one(front, &front->sessions[i]);
+	renew_revoked(front);
 	if (front->session_count)
 		log_info("front.adopted", "sessions=%u", front->session_count);
 }

@@ -154,6 +154,7 @@ static void take_tokens(struct front *front, int fd)
 		return;
 	}
 	tenants_replace(front, &fresh);
+	renew_revoked(front);
 	front->http_tokens = fresh.http_tokens;
 	memset(&fresh, 0, sizeof(fresh));
 }

@@ -55,3 +55,19 @@ uint64_t renew_tick(struct front *front, uint64_t now)
 	}
 	return next;
 }
+
+void renew_revoked(struct front *front)
+{
+	for (uint32_t i = 0; front->session_count && i < front->config->max_sessions; i++) {
+		struct session *session = &front->sessions[i];
+
+		/* What ends by itself is not renewed, and networks see to their own. */
+		if (session->state != SESSION_RUNNING || session->proven_until ||
+			session->tenant->known || session->tenant->network)
+			continue;
+		log_warn("session.revoked", "number=%" PRIu64 " tenant=%s", session->number,
+			session->tenant->name);
+		pool_stop(front, session->worker, STATUS_NOT_PERMITTED,
+			"the agent has no token of the session's tenant any more");
+	}
+}

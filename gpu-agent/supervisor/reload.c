@@ -101,7 +101,7 @@ static const char *fixed_key(const struct agent_config *a, const struct agent_co
 	return strcmp(a->cache_dir, b->cache_dir) ? "cache_dir" : NULL;
 }
 
-/* What the supervisor fills in, and tokens, which are read by themselves. */
+/* What the supervisor fills in. */
 static void keep_running(struct agent_config *config, const struct agent_config *old)
 {
 	memcpy(config->bound, old->bound, sizeof(config->bound));
@@ -128,6 +128,14 @@ static void leave_networks(struct agent_config *config, const struct agent_confi
 	}
 }
 
+/* What a token file says is read by itself; another file is another configuration. Where none
+ * is named the running agent has made one of its own. */
+static void keep_tokens(struct agent_tokens *tokens, const struct agent_tokens *old)
+{
+	if (!tokens->file[0] || !old->file[0] || !strcmp(tokens->file, old->file))
+		*tokens = *old;
+}
+
 int reload_ask(
 	const struct reload *reload, const struct agent_config *config, struct error *error)
 {
@@ -144,8 +152,8 @@ int reload_ask(
 		return error_set(error, 0, "'%s' is another: a restart changes it", key);
 	same = *config;
 	keep_running(&same, &head.state.config);
-	same.tokens = head.state.config.tokens;
-	same.http_tokens = head.state.config.http_tokens;
+	keep_tokens(&same.tokens, &head.state.config.tokens);
+	keep_tokens(&same.http_tokens, &head.state.config.http_tokens);
 	same.warm_libraries = head.state.config.warm_libraries;
 	return memcmp(&same, &head.state.config, sizeof(same)) ? 0 : RELOAD_SAME;
 }

@@ -20,6 +20,7 @@
 #include "shim/driver/module/module.h"
 #include "shim/driver/memory/share.h"
 #include "shim/driver/order.h"
+#include "shim/driver/peer.h"
 #include "shim/engine/thread.h"
 #include "shim/engine/lock.h"
 
@@ -251,6 +252,7 @@ CUresult context_end(struct context *context)
 	atomic_store(&context->retained, 0);
 	coredump_drop(context);
 	managed_context_gone(context);
+	peer_access_ends(context);
 	module_reset(context);
 	order_context_gone(context);
 	stream_reset(context);

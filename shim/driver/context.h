@@ -37,7 +37,7 @@ struct context {
 	/* It can be used. A primary one that was reset cannot until it is retained again,
 	 * whatever its count. */
 	_Atomic bool live;
-	/* Devices whose memory it was given access to (cuCtxEnablePeerAccess): a bit each. */
+	/* Devices of the contexts that it has access to (peer.c): a bit each. */
 	_Atomic uint64_t reached;
 	/* Frames up to here are known to be done in all streams of this context. */
 	_Atomic uint64_t synced;

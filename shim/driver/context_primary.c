@@ -17,6 +17,7 @@
 #include "shim/driver/module/module.h"
 #include "shim/driver/graph/memory_node.h"
 #include "shim/driver/memory/share.h"
+#include "shim/driver/peer.h"
 #include "shim/driver/stream.h"
 #include "shim/driver/memory/vmm.h"
 
@@ -95,7 +96,7 @@ static CUresult context_reset(struct context *primary)
 	graph_context_gone(primary);
 	last = !context_others(primary->device).any;
 	managed_context_gone(primary);
-	atomic_store(&primary->reached, 0);
+	peer_access_ends(primary);
 	array_reset(primary);
 	if (last)
 		vmm_reset(primary->device);

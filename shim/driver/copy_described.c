@@ -7,6 +7,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/array.h"
 #include "shim/driver/copy.h"
+#include "shim/driver/graph/capture.h"
 
 /* One side of a descriptor: where its first byte is, and how rows and slices follow. */
 static CUresult side_read(CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch,
@@ -162,9 +163,14 @@ CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_c
 CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async)
 {
 	CUDA_MEMCPY3D c;
+	CUresult status;
 
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* As of cuMemcpyPeerAsync: what names contexts is no node. */
+	status = async ? capture_never(stream) : CUDA_SUCCESS;
+	if (status)
+		return status;
 	c = (CUDA_MEMCPY3D){.srcXInBytes = p->srcXInBytes,
 		.srcY = p->srcY,
 		.srcZ = p->srcZ,

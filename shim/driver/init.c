@@ -222,6 +222,15 @@ static CUresult join_one(void)
 	return status;
 }
 
+/* The thread's session, attached or not, is not to be. Nobody follows the sidecar when it hangs
+ * up. */
+static void take_back(void)
+{
+	rejoin_drop();
+	if (session_here()->page)
+		bye();
+}
+
 /* The other agents' sessions, in their order. Where one cannot be had, there is none. */
 static CUresult join_others(void)
 {
@@ -235,13 +244,16 @@ static CUresult join_others(void)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		visit = session_visit(next);
 		status = join_one();
-		if (status && next->page)
-			bye(); /* it was attached, and then refused */
+		if (status)
+			take_back();
 		session_leave(visit);
 		if (!status)
 			continue;
-		for (unsigned i = 0; i + 1 < session_count; i++)
-			bye_at(sessions[i]);
+		for (unsigned i = 0; i + 1 < session_count; i++) {
+			visit = session_visit(sessions[i]);
+			take_back();
+			session_leave(visit);
+		}
 		session_count = 1;
 		memcpy(session_first.text, next->text, sizeof(next->text));
 		session_mark_lost(status, next->text);
@@ -259,9 +271,7 @@ static CUresult join_once(void)
 	if (!session_first.page)
 		return status;
 	if (status) {
-		/* Attached, and then refused. Nobody follows the sidecar when it hangs up. */
-		rejoin_drop();
-		bye();
+		take_back(); /* attached, and then refused */
 		attach_drop();
 		return status;
 	}

@@ -15,6 +15,7 @@
 #include "shim/driver/graph/capture.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
+#include "shim/engine/thread.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/module/module.h"
@@ -255,6 +256,20 @@ static CUresult launch_pinned(const struct launch *l)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+/* A kernel of a library belongs to no context: it is launched in the stream's (as CUDA 13
+ * does), which is the current one until stream_lent() if this is true. */
+static bool launch_lend(CUfunction f, CUstream handle)
+{
+	const uint64_t kernel = (uint64_t)(uintptr_t)f;
+	const struct context *current = thread_self.current;
+	const struct stream *stream;
+
+	if (__builtin_expect(handle_kind(kernel) != KIND_CUkernel, 1) || !current)
+		return false;
+	stream = shim_object_of((uint64_t)(uintptr_t)handle, KIND_CUstream);
+	return stream && stream->context->home != current->home && thread_push(stream->context);
+}
+
 /* Is the function of the context that the stream is in? */
 static bool launch_at_home(const struct launch *l)
 {
@@ -311,10 +326,11 @@ CUresult hand_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int g
 {
 	struct function *function;
 	struct launch l;
+	const bool lent = launch_lend(f, hStream);
 	CUresult status = function_find(f, &function);
 
 	if (status)
-		return context_missing() ?: status;
+		status = context_missing() ?: status;
 	/* Field by field: the attributes are large, and not used here. */
 	l.function = function;
 	l.grid[0] = gridDimX;
@@ -328,10 +344,15 @@ CUresult hand_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int g
 	l.attribute_count = 0;
 	l.params = NULL;
 	l.packed = NULL;
-	status = stream_launched(hStream, &l.stream);
+	if (!status)
+		status = stream_launched(hStream, &l.stream);
 	if (!status)
 		status = launch_params(&l, kernelParams, extra);
-	return status ? status : launch_send(&l);
+	if (!status)
+		status = launch_send(&l);
+	if (__builtin_expect(lent, 0))
+		stream_lent();
+	return status;
 }
 
 CUresult hand_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
@@ -344,15 +365,19 @@ CUresult hand_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 		.block = {blockDimX, blockDimY, blockDimZ},
 		.shared = sharedMemBytes,
 		.flags = LAUNCH_COOPERATIVE};
+	const bool lent = launch_lend(f, hStream);
 	CUresult status = function_find(f, &function);
 
-	if (status)
-		return status;
 	l.function = function;
-	status = stream_launched(hStream, &l.stream);
+	if (!status)
+		status = stream_launched(hStream, &l.stream);
 	if (!status)
 		status = launch_params(&l, kernelParams, NULL);
-	return status ? status : launch_send(&l);
+	if (!status)
+		status = launch_send(&l);
+	if (lent)
+		stream_lent();
+	return status;
 }
 
 /* Attributes that ask for nothing are left out. */
@@ -451,6 +476,8 @@ CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void 
 	stream = config->hStream ? config->hStream : null_stream;
 	status = stream_lend(stream, (uintptr_t)f, &lent)
 			 ?: context_missing() ?: capture_node(stream);
+	if (!status && !lent)
+		lent = launch_lend(f, stream);
 	if (!status)
 		status = launch_config(&l, config, f);
 	if (!status)

@@ -6,6 +6,8 @@
  */
 #include "shim/driver/peer.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
@@ -13,6 +15,7 @@
 #include "shim/driver/context.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/engine/engine.h"
+#include "shim/engine/lock.h"
 #include "shim/engine/thread.h"
 
 /* By device.place and the number that frames have: those of one agent. Filled when the process
@@ -33,6 +36,18 @@ void peer_fill(const struct open_info *info, const void *answer, size_t bytes)
 		memcpy(rows[i], at + i * count * sizeof(struct open_peer),
 			count * sizeof(struct open_peer));
 }
+
+/* Who was given access (cuCtxEnablePeerAccess): a device's memory is reached as long as one of
+ * its contexts is. */
+static struct {
+	pthread_mutex_t lock;
+	struct peer_pair {
+		struct context *context;
+		const struct context *peer;
+	} *pairs;
+	size_t count, room;
+} given = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(peer, given.lock, LOCK_PEER);
 
 /* GPUs of two agents reach nothing of each other. */
 static const struct open_peer *peer_of(CUdevice dev, CUdevice other)
@@ -99,6 +114,43 @@ static CUresult peer_context(const struct context *peer, bool on)
 	return send_vcudaPeerContext(session_context(session_here(), peer->number), on);
 }
 
+/* Room for one more pair. */
+static bool pair_room(void)
+{
+	struct peer_pair *pairs = given.pairs;
+	size_t room = given.room ? 2 * given.room : 16;
+
+	if (given.count < given.room)
+		return true;
+	pairs = realloc(pairs, room * sizeof(*pairs));
+	if (!pairs)
+		return false;
+	given.pairs = pairs;
+	given.room = room;
+	return true;
+}
+
+static void pair_drop(size_t i)
+{
+	struct peer_pair gone = given.pairs[i];
+	uint64_t reached = 0;
+
+	given.pairs[i] = given.pairs[--given.count];
+	for (size_t j = 0; j < given.count; j++)
+		if (given.pairs[j].context == gone.context)
+			reached |= 1ull << given.pairs[j].peer->device;
+	atomic_store(&gone.context->reached, reached);
+}
+
+void peer_access_ends(struct context *context)
+{
+	pthread_mutex_lock(&given.lock);
+	for (size_t i = given.count; i-- > 0;)
+		if (given.pairs[i].context == context || given.pairs[i].peer == context)
+			pair_drop(i);
+	pthread_mutex_unlock(&given.lock);
+}
+
 CUresult hand_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
 	struct context *context = context_current();
@@ -114,9 +166,13 @@ CUresult hand_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 	/* A device has no access to itself, as NVIDIA's driver puts it (not as cuda.h). */
 	if (!peer_can(context->device, peer->device))
 		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-	status = peer_context(peer, true);
-	if (!status)
+	pthread_mutex_lock(&given.lock);
+	status = pair_room() ? peer_context(peer, true) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!status) {
+		given.pairs[given.count++] = (struct peer_pair){context, peer};
 		atomic_fetch_or(&context->reached, 1ull << peer->device);
+	}
+	pthread_mutex_unlock(&given.lock);
 	return status;
 }
 
@@ -132,9 +188,14 @@ CUresult hand_cuCtxDisablePeerAccess(CUcontext peerContext)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (!peer_can(context->device, peer->device))
 		return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	pthread_mutex_lock(&given.lock);
 	status = peer_context(peer, false);
-	if (!status)
-		atomic_fetch_and(&context->reached, ~(1ull << peer->device));
+	for (size_t i = 0; !status && i < given.count; i++)
+		if (given.pairs[i].context == context && given.pairs[i].peer == peer) {
+			pair_drop(i);
+			break;
+		}
+	pthread_mutex_unlock(&given.lock);
 	return status;
 }
 

@@ -20,6 +20,8 @@ bool peer_can(CUdevice dev, CUdevice other);
  * knows it: true. */
 struct context;
 bool peer_reaches(const struct context *context, CUdeviceptr ptr);
+/* The context is gone: nobody has access to it, and it has none. */
+void peer_access_ends(struct context *context);
 /* A pool of OWNER's, or memory of another process there, gives BY access, or takes it. A post:
  * the caller has its lock, under which it knows which. */
 CUresult peer_pool(CUdevice owner, CUdevice by, bool in);

@@ -35,6 +35,7 @@ enum lock_rank {
 	LOCK_MODULE,	   /* of one module: its functions and globals */
 	LOCK_AHEAD,	   /* driver/stream.c: one thread makes a context's stream */
 	LOCK_CONTEXT,	   /* driver/context.c: the contexts */
+	LOCK_PEER,	   /* driver/peer.c: which contexts have access to which */
 	LOCK_ARRAY,	   /* driver/array.c: names of levels */
 	LOCK_ARRAY_MAP,	   /* driver/array_map.c: which memory arrays hold */
 	LOCK_TEXTURE,	   /* driver/texture.c: textures and surfaces */

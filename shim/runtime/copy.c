@@ -391,11 +391,14 @@ cudaError_t hand_cudaMemcpy3DPeerAsync(
 	const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)
 {
 	CUDA_MEMCPY3D copy;
+	CUDA_MEMCPY3D_PEER peer; /* its contexts lie where the other has nothing */
 	cudaError_t error = shape_peer(&copy, p);
 
+	_Static_assert(sizeof(peer) == sizeof(copy), "layout of a copy between devices");
 	if (error || !copy.Depth)
 		return error;
-	return runtime_status(cuMemcpy3DAsync(&copy, (CUstream)stream));
+	memcpy(&peer, &copy, sizeof(peer));
+	return runtime_status(cuMemcpy3DPeerAsync(&peer, (CUstream)stream));
 }
 
 /* ---- Symbols ---- */

@@ -8,6 +8,7 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -38,6 +39,9 @@ static void init(void)
 		init_result = CUDA_ERROR_INVALID_VALUE;
 		return;
 	}
+	init_result = device_choose(getenv("CUDA_VISIBLE_DEVICES"));
+	if (init_result)
+		return;
 	if (settings.devices == 0) {
 		init_result = CUDA_ERROR_NO_DEVICE;
 		return;
@@ -151,8 +155,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 		return ret;
 	if (!uuid)
 		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(uuid->bytes, settings.identity, sizeof(uuid->bytes));
-	uuid->bytes[15] = (char)(uuid->bytes[15] ^ (dev + 1));
+	device_uuid(settings.numbers[dev], (unsigned char *)uuid->bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -211,7 +214,7 @@ CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
 
 static void pci_bus_id(char *text, size_t size, CUdevice dev)
 {
-	snprintf(text, size, "0000:%02X:00.0", (unsigned)dev + 1);
+	snprintf(text, size, "0000:%02X:00.0", settings.numbers[dev] + 1);
 }
 
 CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
@@ -239,10 +242,12 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 		if (sscanf(pciBusId, "%x:%x.%x", &bus, &slot, &function) < 2)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (domain || slot || function || bus == 0 || bus > settings.devices)
-		return CUDA_ERROR_INVALID_DEVICE;
-	*dev = (CUdevice)bus - 1;
-	return CUDA_SUCCESS;
+	for (unsigned i = 0; !domain && !slot && !function && i < settings.devices; i++)
+		if (bus == settings.numbers[i] + 1) {
+			*dev = (CUdevice)i;
+			return CUDA_SUCCESS;
+		}
+	return CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
@@ -372,7 +377,9 @@ CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
 	*pi = 0;
 	switch (attrib) {
 	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *pi = (int)sm_count; return CUDA_SUCCESS;
-	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: *pi = dev + 1; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+		*pi = (int)settings.numbers[dev] + 1;
+		return CUDA_SUCCESS;
 	case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: *pi = dev; return CUDA_SUCCESS;
 	case CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT:
 		*pi = settings.timeout_ns != 0;

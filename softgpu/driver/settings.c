@@ -200,6 +200,6 @@ bool device_fallen(int ordinal)
 
 	if (!settings.fault_fall[0])
 		return false;
-	snprintf(one, sizeof(one), "%s.%d", settings.fault_fall, ordinal);
+	snprintf(one, sizeof(one), "%s.%u", settings.fault_fall, settings.numbers[ordinal]);
 	return !access(settings.fault_fall, F_OK) || !access(one, F_OK);
 }

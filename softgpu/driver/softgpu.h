@@ -66,9 +66,10 @@
 
 /* settings.c: the environment, read once by cuInit. */
 struct settings {
-	unsigned devices;
-	size_t memory;	     /* of each device, bytes */
-	uint64_t timeout_ns; /* of a launch; 0 none */
+	unsigned devices;	       /* those that the process sees */
+	unsigned numbers[DEVICES_MAX]; /* which of the machine's each one is */
+	size_t memory;		       /* of each device, bytes */
+	uint64_t timeout_ns;	       /* of a launch; 0 none */
 	bool log;
 	int log_fd;
 	size_t fault_oom_at;   /* allocations beyond so many bytes fail; 0 none */
@@ -82,6 +83,11 @@ extern struct settings settings;
 /* False where a variable holds nonsense; one line on stderr names it. */
 bool soft_settings_read(void);
 bool device_fallen(int ordinal);
+/* visible.c: LIST (CUDA_VISIBLE_DEVICES, or NULL) leaves of the settings' devices those that it
+ * names, in its order. INVALID_DEVICE: one of them twice. */
+CUresult device_choose(const char *list);
+/* Of the machine's device of that number. */
+void device_uuid(unsigned number, unsigned char uuid[16]);
 
 /* settings.c: one line on the log's descriptor, "softgpu: ...".  note: only with
  * VCUDA_SOFTGPU_LOG=1. */

@@ -2,7 +2,7 @@
 /* What is given to two devices by one process: pinned memory that both reach, a graph whose
  * nodes run on both, a variable that each has its own of, and calls about one while the other
  * one is current. */
-#include "check.h"
+#include "driver.h"
 
 static const int N = 1024;
 
@@ -109,8 +109,40 @@ static void graph_on_both()
 	CUDA(cudaFree(b));
 }
 
+enum peer_way { FLAT, BOX, DRIVER_BOX, PEER_WAYS };
+
+/* One row of N numbers, from A on device 0 to B on device 1. */
+static cudaError_t peer_copy(enum peer_way way, int *b, int *a, cudaStream_t stream)
+{
+	ENTRY(cuMemcpy3DPeerAsync);
+	ENTRY(cuPointerGetAttribute);
+	const size_t bytes = N * sizeof(int);
+	cudaMemcpy3DPeerParms box = {};
+	CUDA_MEMCPY3D_PEER driver = {};
+
+	box.srcPtr = make_cudaPitchedPtr(a, bytes, bytes, 1);
+	box.dstPtr = make_cudaPitchedPtr(b, bytes, bytes, 1);
+	box.dstDevice = 1;
+	box.extent = make_cudaExtent(bytes, 1, 1);
+	driver.srcMemoryType = driver.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	driver.srcDevice = (CUdeviceptr)a;
+	driver.dstDevice = (CUdeviceptr)b;
+	DRIVER(p_cuPointerGetAttribute(
+		&driver.srcContext, CU_POINTER_ATTRIBUTE_CONTEXT, driver.srcDevice));
+	DRIVER(p_cuPointerGetAttribute(
+		&driver.dstContext, CU_POINTER_ATTRIBUTE_CONTEXT, driver.dstDevice));
+	driver.WidthInBytes = driver.srcPitch = driver.dstPitch = bytes;
+	driver.Height = driver.Depth = driver.srcHeight = driver.dstHeight = 1;
+	switch (way) {
+	case FLAT: return cudaMemcpyPeerAsync(b, 1, a, 0, bytes, stream);
+	case BOX: return cudaMemcpy3DPeerAsync(&box, stream);
+	/* The numbers are the runtime's, too. */
+	default: return (cudaError_t)p_cuMemcpy3DPeerAsync(&driver, stream);
+	}
+}
+
 /* What names devices is none of a graph's. */
-static void peer_copy_captured()
+static void peer_copy_captured(enum peer_way way)
 {
 	int *a = zeroes(0), *b = zeroes(1);
 	cudaStream_t stream;
@@ -119,11 +151,13 @@ static void peer_copy_captured()
 	CUDA(cudaSetDevice(0));
 	CUDA(cudaStreamCreate(&stream));
 	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
-	CUDA_IS(cudaErrorStreamCaptureUnsupported, cudaMemcpyPeerAsync(b, 1, a, 0, N * sizeof(int), stream));
+	CUDA_IS(cudaErrorStreamCaptureUnsupported, peer_copy(way, b, a, stream));
 	CUDA_IS(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream, &graph));
 	cudaGetLastError();
-	CUDA(cudaMemcpyPeerAsync(b, 1, a, 0, N * sizeof(int), stream));
+	add_one<<<N / 256, 256, 0, stream>>>(a);
+	CUDA(peer_copy(way, b, a, stream));
 	CUDA(cudaStreamSynchronize(stream));
+	check_all(b, 1);
 	CUDA(cudaStreamDestroy(stream));
 	CUDA(cudaFree(a));
 	CUDA(cudaFree(b));
@@ -178,7 +212,8 @@ int main()
 		SKIP("one device only");
 	pinned_for_both();
 	graph_on_both();
-	peer_copy_captured();
+	for (int way = 0; way < PEER_WAYS; way++)
+		peer_copy_captured((enum peer_way)way);
 	variable_of_each();
 	about_the_other();
 	return 0;

@@ -2,7 +2,7 @@
 /* Streams, events and threads of two devices, as the programming guide says under "Multi-device
  * system": what must be of the current device and what need not be, one device that waits for
  * the other, and a thread for each that works while the other one does. */
-#include "check.h"
+#include "driver.h"
 
 #include <pthread.h>
 
@@ -173,6 +173,81 @@ static void reset_one(const struct side *kept)
 	check_values(kept, 77);
 }
 
+static const char library_text[] = R"(
+.version 7.0
+.target sm_52
+.address_size 64
+.visible .entry set_it(.param .u64 at, .param .u32 value)
+{
+	.reg .u64 %a;
+	.reg .u32 %v;
+	ld.param.u64 %a, [at];
+	ld.param.u32 %v, [value];
+	st.global.u32 [%a], %v;
+	ret;
+}
+)";
+
+/* A library's kernel is launched on the device of the stream, whichever is current; a function
+ * belongs to its context. */
+static void kernel_of_no_device(const struct side *side)
+{
+	ENTRY(cuLibraryLoadData);
+	ENTRY(cuLibraryGetKernel);
+	ENTRY(cuLibraryUnload);
+	ENTRY(cuKernelGetFunction);
+	ENTRY(cuLaunchKernel);
+	ENTRY(cuLaunchKernelEx);
+	ENTRY(cuLaunchCooperativeKernel);
+	ENTRY(cuCtxGetDevice);
+	int *there = side->values, value;
+	cudaStream_t stream = side->stream;
+	void *parameters[] = {&there, &value};
+	CUlaunchConfig config = {};
+	CUfunction function;
+	CUlibrary library;
+	CUdevice current;
+	CUkernel kernel;
+
+	CUDA(cudaSetDevice(0));
+	DRIVER(p_cuLibraryLoadData(&library, library_text, NULL, NULL, 0, NULL, NULL, 0));
+	DRIVER(p_cuLibraryGetKernel(&kernel, library, "set_it"));
+	for (value = 1; value <= 3; value++) {
+		int got = 0;
+
+		config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+		config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+		config.hStream = stream;
+		switch (value) {
+		case 1:
+			DRIVER(p_cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 0, stream,
+				parameters, NULL));
+			break;
+		case 2:
+			DRIVER(p_cuLaunchKernelEx(
+				&config, (CUfunction)kernel, parameters, NULL));
+			break;
+		default:
+			DRIVER(p_cuLaunchCooperativeKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1,
+				0, stream, parameters));
+		}
+		DRIVER(p_cuCtxGetDevice(&current));
+		CHECK_EQ(current, 0);
+		CUDA(cudaStreamSynchronize(stream));
+		CUDA(cudaMemcpy(&got, there, sizeof(got), cudaMemcpyDefault));
+		CHECK_EQ(got, value);
+	}
+	DRIVER(p_cuKernelGetFunction(&function, kernel));
+	DRIVER_IS(CUDA_ERROR_INVALID_HANDLE,
+		p_cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+	DRIVER_IS(CUDA_ERROR_INVALID_HANDLE,
+		p_cuLaunchKernelEx(&config, function, parameters, NULL));
+	DRIVER_IS(CUDA_ERROR_INVALID_HANDLE,
+		p_cuLaunchCooperativeKernel(
+			function, 1, 1, 1, 1, 1, 1, 0, stream, parameters));
+	DRIVER(p_cuLibraryUnload(library));
+}
+
 int main()
 {
 	struct side a, b;
@@ -187,6 +262,7 @@ int main()
 	whose(&b, &a);
 	in_turn(&a, &b);
 	at_once(count);
+	kernel_of_no_device(&b);
 	side_close(&b);
 	reset_one(&a);
 	side_close(&a);

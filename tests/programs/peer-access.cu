@@ -239,6 +239,36 @@ static void disabled_and_reset(int owner, int by)
 	CUDA(cudaDeviceDisablePeerAccess(owner));
 }
 
+/* Access goes with the context that it is to. */
+static void destroyed(int owner, int by)
+{
+	ENTRY(cuCtxDestroy);
+	ENTRY(cuCtxDisablePeerAccess);
+	ENTRY(cuCtxEnablePeerAccess);
+	ENTRY(cuCtxSetCurrent);
+	int *values = numbers(owner, 1100);
+	CUcontext peer;
+
+#if CUDA_VERSION >= 13000
+	ENTRY(cuCtxCreate);
+	DRIVER(p_cuCtxCreate(&peer, NULL, 0, owner));
+#else /* cuda.h has the version before the last one under the plain name */
+	auto p_cuCtxCreate = driver_entry<decltype(&cuCtxCreate)>("cuCtxCreate", 3020);
+	DRIVER(p_cuCtxCreate(&peer, 0, owner));
+#endif
+	DRIVER(p_cuCtxSetCurrent(NULL));
+	CUDA(cudaSetDevice(by));
+	DRIVER(p_cuCtxEnablePeerAccess(peer, 0));
+	DRIVER(p_cuCtxDestroy(peer));
+	DRIVER_IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, p_cuCtxDisablePeerAccess(peer));
+	CUDA_IS(cudaErrorInvalidValue, cudaMemset(values, 1, N * sizeof(int)));
+	cudaGetLastError();
+	CUDA(cudaDeviceEnablePeerAccess(owner, 0));
+	CUDA(cudaMemset(values, 1, N * sizeof(int)));
+	CUDA(cudaDeviceDisablePeerAccess(owner));
+	CUDA(cudaFree(values));
+}
+
 int main()
 {
 	int count, can = 0, native = 0;
@@ -250,10 +280,11 @@ int main()
 		SKIP("no two GPUs that reach each other's memory");
 	CUDA(cudaDeviceGetP2PAttribute(&native, cudaDevP2PAttrNativeAtomicSupported, 1, 0));
 	CHECK(native == 0 || native == 1);
-	/* These two before any access is enabled: they do without. */
+	/* These before any access is enabled: they do without, or with none that lasts. */
 	pools(0, 1);
 	mapped(0, 1);
 	mapped_elsewhere(0, 1);
+	destroyed(0, 1);
 	present_and_future(0, 1);
 	disabled_and_reset(0, 1);
 	present_and_future(1, 0);

@@ -177,7 +177,7 @@ def reporting(command, file):
 def environment(more=None):
     """Ours without what would change a program's ways, and `more`; None takes a name away."""
     env = {name: value for name, value in os.environ.items()
-           if not name.startswith("VCUDA_") and name not in ("REMOTE_GPU_ADDRESS", "LD_PRELOAD")}
+           if not name.startswith("VCUDA_") and name not in ("REMOTE_GPU_ADDRESS", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES")}
     for name, value in (more or {}).items():
         if value is None:
             env.pop(name, None)

@@ -5,7 +5,7 @@ import shutil
 import signal
 
 from proxy import Proxy
-from stack import BIN, LIB, MIB, Agent, App, Sidecar, alive, children, folder, stack, wait_for
+from stack import BIN, LIB, MIB, Agent, App, Sidecar, alive, children, folder, operator, stack, wait_for
 from test_stripes import FOR_EVER
 
 
@@ -126,3 +126,44 @@ def test_a_program_in_the_middle_of_copies_with_its_wire_cut():
             app.close_stdin()
             app.right(30)
             assert "rounds right" in app.text(), app.text()
+
+
+def test_sessions_of_a_tenant_without_a_token_end():
+    """By the token file, and by a configuration that has another one; a tenant with a new token goes on."""
+    def tokens(name, **of):
+        file = os.path.join(path, name)
+        write(file, *(f"{token} {tenant}" for tenant, token in of.items()))
+        os.chmod(file, 0o600)
+        return file
+
+    def session(tenant, of):
+        client = tokens(tenant, **{tenant: of})
+        write(client, of)
+        sidecar = Sidecar(os.path.join(path, "of-" + tenant), agent, "--token-file", client)
+        app = App("bystander", socket=sidecar.socket)
+        app.line("^started", 20)
+        return app
+
+    def revoked(app, tenant):
+        wait_for(lambda: app.pid not in [one["pid"] for one in agent.sessions()], 20, "its session is over")
+        said = [line for line in agent.log().splitlines() if "event=session.revoked" in line]
+        assert said and said[-1].endswith(f"tenant={tenant}"), said
+        app.close_stdin()
+        assert app.wait(20) != 0, app.text()
+
+    with folder() as path:
+        first = tokens("tokens", a="a" * 32, b="b" * 32, c="c" * 32)
+        file = os.path.join(path, "agent.yaml")
+        write(file, f"token_file: {first}")
+        agent = Agent(path, "--config", file, *operator(path))
+        a, b, c = (session(tenant, tenant * 32) for tenant in "abc")
+        tokens("tokens", b="x" * 32, c="c" * 32)
+        revoked(a, "a")
+        assert {one["pid"] for one in agent.sessions()} == {b.pid, c.pid}
+        second = tokens("others", b="y" * 32)
+        write(file, f"token_file: {second}")
+        reload(agent)
+        revoked(c, "c")
+        assert {one["pid"] for one in agent.sessions()} == {b.pid}
+        b.close_stdin()
+        b.right(20)

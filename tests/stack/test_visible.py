@@ -102,3 +102,48 @@ def test_programs_with_two_gpus_changed_round():
                      "devices", "devices-work", "sharing-peers"):
             App(socket=sidecar.socket, program=os.path.join(BUILD, "programs", "13", name),
                 env={"CUDA_VISIBLE_DEVICES": "1,0"}).right(60)
+
+
+def seen(path, name, *flags, **more):
+    """UUIDs of a new agent of 4 software GPUs, and their PCI places."""
+    place = os.path.join(path, name)
+    os.makedirs(place)
+    agent = Agent(place, *flags, env={"VCUDA_SOFTGPU_DEVICES": "4", "VCUDA_SOFTGPU_IDENTITY": path, **more})
+    sidecar = Sidecar(place, agent)
+    places = subprocess.run([os.path.join(BIN, "vcuda"), "smi"], capture_output=True, text=True, timeout=20,
+                            env=environment({"VCUDA_SOCKET": sidecar.socket})).stdout
+    return gpus(sidecar.socket), re.findall(r"00000000:(0\d):00.0", places), sidecar
+
+
+def test_an_agents_gpus():
+    """`gpus:` of an agent's configuration, and what its own environment says."""
+    with folder() as path:
+        uuids, places, _ = seen(path, "all")
+        assert len(set(uuids)) == 4 and places == ["01", "02", "03", "04"], (uuids, places)
+        config = os.path.join(path, "agent.yaml")
+        with open(config, "w") as out:
+            out.write("gpus: [2, 0]\n")
+        got, places, sidecar = seen(path, "two", "--config", config)
+        assert got == [uuids[2], uuids[0]] and places == ["03", "01"], (uuids, got, places)
+        # The program's choice is among those.
+        app = App("limit", 256 * MIB, socket=sidecar.socket,
+                  env={"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "FASTEST_FIRST"})
+        app.line("^sees 1 GPUs", 20)
+        app.close_stdin()
+        app.wait()
+        # The beginning of several names is none's.
+        got, _, _ = seen(path, "named", CUDA_VISIBLE_DEVICES=f"{uuids[3]},{uuids[1].upper()},{uuids[0][:-3]},{uuids[2]}")
+        assert got == [uuids[3], uuids[1]], (uuids, got)
+        got, _, _ = seen(path, "stops", CUDA_VISIBLE_DEVICES="3,9,1")
+        assert got == [uuids[3]], (uuids, got)
+
+
+def test_what_a_program_sees_is_chosen_once():
+    """`vcuda run --software` starts the agent with the program's environment, but for its choice."""
+    with folder() as path:
+        for value, want in (("1,0", 2), ("1", 1)):
+            got = subprocess.run([os.path.join(BIN, "vcuda"), "run", "--software", "--",
+                                  os.path.join(BUILD, "programs", "13", "device-query")], capture_output=True, text=True,
+                                 timeout=60, env=environment({"VCUDA_SOFTGPU_DEVICES": "2", "TMPDIR": path,
+                                                              "CUDA_VISIBLE_DEVICES": value}))
+            assert got.returncode == 0 and got.stdout.count(": vcuda software GPU") == want, (value, got)
