@@ -204,7 +204,7 @@ class Admission(Case):
         self.leave(ADA)
         validator = self.validator()
         address, most = f"{ADA}:{ada.ports['recv']}", 0
-        for turn in range(10):
+        for turn in range(int(os.environ.get("VCUDA_TEST_JOINS", 50)) // 5):
             nodes = [f"w{turn}-{number}" for number in range(5)]
             for node in nodes:
                 self.entry(node, address)

@@ -24,7 +24,7 @@ def status(options):
               *(f"{'-' if number < 0 else number:>{width}}" for number, width in zip(numbers, (9, 9, 7, 7))),
               f" {one['address']}  {one.get('gpu', '')}  {one['reason']}")
     for node in said["unreadable"]:
-        print(f"{ascii(node)[1:-1][:63]:24}    ?  its entry in the directory cannot be read")
+        print(f"{node:24}    ?  its entry in the directory cannot be read")
     for one in said["away"]:
         print(f"{one['node']:24}    -  {one['verdict']:9} {one['reason']}")
 

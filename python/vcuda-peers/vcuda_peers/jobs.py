@@ -48,7 +48,7 @@ class Desk:
                     _submit(self.client, name, json.loads(text))
                 elif known[name].status.is_terminal():
                     directory.jobs(self.network, ended=name)
-        except (RuntimeError, ValueError, KeyError, OSError) as error:
+        except (RuntimeError, ValueError, KeyError, TypeError, OSError) as error:
             raise PeersError(f"jobs: {str(error).splitlines()[0]}") from None
 
 

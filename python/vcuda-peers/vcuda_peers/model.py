@@ -197,7 +197,7 @@ class UserNode:
         raise PeersError(f"{_mib(memory)} are wanted, and {self._there(devices, free)}")
 
     def _there(self, devices, free):
-        refused = ", ".join(f"{ascii(node)[1:-1][:63]} ({ascii(why)[1:-1][:200]})" for node, why in self._refused.items())
+        refused = ", ".join(f"{node} ({why})" for node, why in self._refused.items())
         return (f"there is {', '.join(f'{self.workers[device]}: {_mib(free[device])}' for device in devices)}"
                 f"{f'; refused were {refused}' if refused else ''}")
 

@@ -12,6 +12,8 @@ import time
 
 import numpy
 
+from .said import shown
+
 SPARSE, CHUNK, DENSE, PIECES, THREADS = 2 << 20, 256 << 20, 4 << 20, 16, 256
 OUT_OF_MEMORY = 2
 MASK = (1 << 64) - 1
@@ -148,7 +150,7 @@ def test(claim):
         raise Bad(f"it claims {claim['devices']} GPUs and has {count.value}")
     got = [Gpu(device).test((claim["free"] or [0] * count.value)[device], claim["full"]) for device in range(count.value)]
     got = [one for one in got if one]
-    return {"gpu": ascii(name.value.decode(errors="replace"))[1:-1], "memory_bytes": sum(one["memory_bytes"] for one in got),
+    return {"gpu": shown(name.value.decode(errors="replace")), "memory_bytes": sum(one["memory_bytes"] for one in got),
             "round_trip_us": max((one["round_trip_us"] for one in got), default=0),
             "bytes_per_second": min((one["bytes_per_second"] for one in got), default=0)}
 

@@ -18,6 +18,7 @@ from . import directory
 from .errors import PeerLost, PeersError
 
 MOST_LINE = 1 << 16
+MOST_REFUSED = 64  # of whom the program is told: its environment is small
 PR_SET_PDEATHSIG = 1
 
 
@@ -83,7 +84,8 @@ def run(joined, mine, refused, command_of, retries):
     wanted, attempt = {one.node for one in mine}, 0
     with tempfile.TemporaryDirectory(prefix="vcuda-peers-") as folder, open(os.path.join(folder, "tell"), "a+") as said:
         while True:
-            os.environ["VCUDA_PEERS"] = json.dumps({"network": joined.name, "tell": said.name, "refused": refused,
+            os.environ["VCUDA_PEERS"] = json.dumps({"network": joined.name, "tell": said.name,
+                                                    "refused": dict(list(refused.items())[:MOST_REFUSED]),
                                                     "workers": [[one.node, one.devices] for one in mine]})
             status = _once(command_of(mine), said, hear)
             if status != PeerLost.STATUS or attempt >= (retries or 0):

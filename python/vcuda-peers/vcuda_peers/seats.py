@@ -11,6 +11,7 @@ import time
 from . import directory, keep
 from .errors import PeersError
 from .network import check_private
+from .said import shown
 
 RAY = "2.60.0"
 AGAIN = 5  # seconds between two starts of one seat
@@ -44,7 +45,7 @@ def environment(network, make=False):
 
 def last_line(path):
     with open(path, errors="replace") as file:
-        return ascii((file.read().strip().splitlines() or ["it says nothing"])[-1])[1:-1][:300]
+        return shown((file.read().strip().splitlines() or ["it says nothing"])[-1])
 
 
 def ray(*words):

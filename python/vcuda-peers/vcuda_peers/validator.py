@@ -4,7 +4,6 @@ import concurrent.futures
 import contextlib
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -16,6 +15,7 @@ import time
 
 from . import directory, jobs, keep, network as networks
 from .errors import PeersError
+from .said import shown
 from .seats import RAY, Seats, check_ray, environment, last_line, ray
 
 FAILURES = 3  # in a row keep a worker out
@@ -34,7 +34,7 @@ def answers(vcuda, address, token_file):
         return f"agent {address} does not answer within 30 s"
     except (OSError, ValueError, KeyError) as error:
         raise PeersError(f"{vcuda} doctor cannot be run: {error}") from None
-    return "; ".join(one["text"] for one in checks if one["check"] == "agent" and one["state"] == "wrong")
+    return shown("; ".join(one["text"] for one in checks if one["check"] == "agent" and one["state"] == "wrong"))
 
 
 def said_by(vcuda, word):
@@ -112,10 +112,9 @@ class Doorkeeper:
         if complaint is not None and not reason:
             reason = f"tested again, and right: {complaint}"
         kept = {key: verdict[key] for key in ("gpu", "memory_bytes", "round_trip_us", "bytes_per_second") if key in verdict}
-        reason = re.sub("[^ -~]", "?", reason)[:300]  # it goes to terminals
         directory.judge(self.network, worker.node, {
             **(kept if not full else {}), **{key: value for key, value in figures.items() if value}, "state": state,
-            "reason": reason, "since": verdict["since"] if verdict.get("state") == state else now, "failures": failures,
+            "reason": shown(reason), "since": verdict["since"] if verdict.get("state") == state else now, "failures": failures,
             "until": until, "checked": int(time.time()), "address": worker.address})
 
     def test(self, worker, full):
