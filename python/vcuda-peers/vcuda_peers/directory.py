@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workers of a network: the hashes `node:ID` that agents keep alive in Redis (docs/TENSORS.md), what the validator
-says of them, `peer:ID`, and which validator that is.
+"""The workers of a network: the hashes `node:ID` that agents keep alive in Redis (docs/TENSORS.md), what the
+validator says of them, `peer:ID`, and which validator that is.
 
-What stands there was written by others: of every hash only the fields below are read, none that is long, each must be
-as its form says, and one bad entry hides no other.
+What stands there was written by others: of every hash only the fields below are read, none that is long, each
+must be as its form says, and one bad entry hides no other.
 """
 import contextlib
 import dataclasses
@@ -19,7 +19,8 @@ from .network import DIRECTORY, secret
 from .said import shown
 
 PATIENCE = 5  # seconds for each answer of the directory
-ADDRESS = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,252}|\[[0-9a-fA-F:.]{2,45}\]):(?P<port>[1-9][0-9]{0,4})")
+ADDRESS = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,252}|\[[0-9a-fA-F:.]{2,45}\])"
+                     r":(?P<port>[1-9][0-9]{0,4})")
 ID = re.compile(r"[A-Za-z0-9._-]{1,63}")
 MOST_DEVICES = 64
 MOST_TEXT = 4096  # bytes of a field
@@ -28,8 +29,8 @@ FIGURES = ("memory_bytes", "round_trip_us", "bytes_per_second")  # and these, wh
 LINE, NUMBER = re.compile("[ -~]{0,300}"), re.compile("[0-9]{1,15}")
 ENTRY = {"address": ADDRESS, "devices": re.compile("[0-9]{1,3}"), "gpus": re.compile("[A-Za-z0-9/ -]*"),
          "free_bytes": re.compile("[0-9 ]*"), "version": LINE, "network": LINE}
-VERDICT = {"state": re.compile("admitted|refused|evicted|gone"), "reason": LINE, "address": ADDRESS, "gpu": LINE,
-           **dict.fromkeys(NUMBERS + FIGURES, NUMBER)}
+VERDICT = {"state": re.compile("admitted|refused|evicted|gone"), "reason": LINE, "address": ADDRESS,
+           "gpu": LINE, **dict.fromkeys(NUMBERS + FIGURES, NUMBER)}
 LEASE = 10  # seconds that a validator is one without renewing it
 TAKE = """local there = redis.call('GET', KEYS[1])
 if there and there ~= ARGV[1] then return 0 end
@@ -58,7 +59,8 @@ def _worker(node, said):
     """What NODE says of itself; None where it says nothing that can be."""
     if not said or "devices" not in said or not is_address(said.get("address", "")):
         return None
-    devices, free, gpus = int(said["devices"]), said.get("free_bytes", "").split(), said.get("gpus", "").split()
+    devices = int(said["devices"])
+    free, gpus = said.get("free_bytes", "").split(), said.get("gpus", "").split()
     if not 0 < devices <= MOST_DEVICES or any(each and len(each) != devices for each in (free, gpus)):
         return None
     if not all(map(NUMBER.fullmatch, free)):
@@ -79,11 +81,12 @@ def _opened(network):
                          encoding_errors="replace") as client:
             yield client
     except redis.RedisError as error:
-        raise PeersError(f"the directory {network.directory} of {network.name} does not serve: {error}") from None
+        raise PeersError(f"the directory {network.directory} of {network.name} does not serve: {error}"
+                         ) from None
 
 
 def _hashes(client, prefix, nodes, forms):
-    """{node: {field: text}} of the hashes PREFIX + node that are there; None for one that FORMS do not allow."""
+    """{node: {field: text}} of the hashes PREFIX + node that are there; None for what FORMS do not allow."""
     def asked(command, each):
         with client.pipeline(transaction=False) as at_once:
             for node in each:
@@ -134,7 +137,8 @@ def workers(network):
         said = _hashes(client, "node:", [node for node in names if ID.fullmatch(node)], ENTRY)
     mine = {node: _worker(node, one) for node, one in said.items()  # those of which the 10 s have not lapsed
             if (one or {}).get("network", network.name) == network.name}
-    bad = [node for node, one in mine.items() if not one] + [shown(node, 63) for node in names if not ID.fullmatch(node)]
+    bad = [node for node, one in mine.items() if not one]
+    bad += [shown(node, 63) for node in names if not ID.fullmatch(node)]
     return [one for one in mine.values() if one], bad
 
 
@@ -149,7 +153,7 @@ def verdicts(network):
 
 def judge(network, node, verdict, seconds=None):
     """VERDICT of NODE from now on, for so many seconds; None: there is none any more."""
-    with _opened(network) as client, client.pipeline() as at_once:  # who reads meanwhile finds the former verdict
+    with _opened(network) as client, client.pipeline() as at_once:  # meanwhile there is the former verdict
         at_once.delete("peer:" + node)
         if verdict is None:
             at_once.srem("peers:" + network.name, node)
@@ -172,9 +176,10 @@ def resign(network, said):
 
 
 def validator(network):
-    """({host, pid, head, dashboard, ray}, milliseconds that it is one without renewing); PeersError: there is none."""
+    """({host, pid, head, dashboard, ray}, milliseconds that it is one without renewing); PeersError."""
+    key = "validator:" + network.name
     with _opened(network) as client:
-        said, left = client.getrange("validator:" + network.name, 0, MOST_TEXT), client.pttl("validator:" + network.name)
+        said, left = client.getrange(key, 0, MOST_TEXT), client.pttl(key)
     with contextlib.suppress(AttributeError, RecursionError, ValueError):
         said = json.loads(said)
         said = {key: shown(said.get(key, ""), 260) for key in ("host", "pid", "head", "dashboard", "ray")}
@@ -200,7 +205,7 @@ def become_validator(network, said):
 
 
 def jobs(network, ended=None, **submitted):
-    """{submission id: JSON of how it was submitted} of those that have not ended; ENDED is no more among them."""
+    """{submission id: JSON of how it was submitted} of those that have not ended; ENDED is not among them."""
     key = "peer-jobs:" + network.name
     with _opened(network) as client:
         if submitted:

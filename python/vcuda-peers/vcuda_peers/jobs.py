@@ -19,7 +19,8 @@ def _client(network, dashboard):
     try:
         return JobSubmissionClient("http://" + dashboard)
     except (ConnectionError, RuntimeError) as error:
-        raise PeersError(f"Ray's dashboard http://{dashboard} does not serve: {str(error).splitlines()[0]}") from None
+        raise PeersError(f"Ray's dashboard http://{dashboard} does not serve: {str(error).splitlines()[0]}"
+                         ) from None
 
 
 def _submit(client, name, said):
@@ -83,4 +84,5 @@ class Jobs:
         try:
             return call(*arguments)
         except (RuntimeError, ValueError, OSError) as error:
-            raise PeersError(f"Ray says: {[line for line in str(error).splitlines() if line][-1][:300]}") from None
+            last = [line for line in str(error).splitlines() if line][-1]
+            raise PeersError(f"Ray says: {last[:300]}") from None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m vcuda_peers.keep PROGRAM ...: runs it, and leaves no process of it, whether it ends, we are told to end, or
-who started us does.  Ray's nodes are dozens of processes, some in sessions of their own."""
+"""python -m vcuda_peers.keep PROGRAM ...: runs it, and leaves no process of it, whether it ends, we are told
+to end, or who started us does.  Ray's nodes are dozens of processes, some in sessions of their own."""
 import contextlib
 import ctypes
 import os
@@ -18,8 +18,8 @@ PDEATHSIG, SUBREAPER = 1, 36
 
 def start(command, log, env):
     """COMMAND under us; to end it is to end us."""
-    return subprocess.Popen([sys.executable, "-m", __name__, str(os.getpid()), *command], stdin=subprocess.DEVNULL,
-                            stdout=log, stderr=log, env=env)
+    return subprocess.Popen([sys.executable, "-m", __name__, str(os.getpid()), *command],
+                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
 
 
 def main():

@@ -14,14 +14,15 @@ from .network import secret
 MOST_BYTES = 4 << 20
 PATIENCE = 2  # seconds to connect, and for the whole answer
 AT_ONCE = 16
+ODD = (OSError, OverflowError, ValueError, RecursionError, http.client.HTTPException)  # of what others answer
 NUMBERS = ("launches", "bytes_received", "bytes_sent")
 
 
 def _ask(worker, token, path):
     """Of its control port, the one behind that of its sessions; {}: not reached, or no token for that."""
     host, _, port = worker.address.rpartition(":")
-    asking = http.client.HTTPConnection(host.strip("[]"), int(port) + 1, timeout=PATIENCE)  # follows it nowhere else
-    with contextlib.suppress(OSError, OverflowError, ValueError, RecursionError, http.client.HTTPException), contextlib.closing(asking):
+    asking = http.client.HTTPConnection(host.strip("[]"), int(port) + 1, timeout=PATIENCE)
+    with contextlib.suppress(*ODD), contextlib.closing(asking):  # a redirect is followed nowhere
         asking.connect()
         with _cut(asking.sock):
             asking.request("GET", path, headers={"Authorization": f"Bearer {token}"})
@@ -56,7 +57,8 @@ def _use(worker, token):
     with contextlib.suppress(TypeError, KeyError, ValueError):
         said = {key: sum(_number(one[key]) for one in got["sessions"]) for key in NUMBERS}
         said["sessions"] = len(got["sessions"])
-        said["free_bytes"] = sum(_number(one["memory_free_bytes"]) for one in _ask(worker, token, "/v1/gpus")["gpus"])
+        gpus = _ask(worker, token, "/v1/gpus")["gpus"]
+        said["free_bytes"] = sum(_number(one["memory_free_bytes"]) for one in gpus)
     return said
 
 

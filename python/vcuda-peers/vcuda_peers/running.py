@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program of `vcuda-peers run`: started again where a worker was lost under it, and heard where it complains.
+"""The program of `vcuda-peers run`: started again where a worker was lost under it, heard where it complains.
 
 The program has no directory. It writes lines of JSON into a file of ours, `tell` of VCUDA_PEERS.
 """
@@ -23,7 +23,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def usable(joined):
-    """(the workers, but for whom the validator refused; {worker: why it was}). A network may have no validator."""
+    """(the workers, but for whom the validator refused; {worker: why}). A network may have no validator."""
     refused = {}
     with contextlib.suppress(PeersError):  # a user may read nothing but the workers
         refused = {node: said.get("reason", "") for node, said in directory.verdicts(joined).items()
@@ -70,7 +70,7 @@ def _once(command, said, hear):
 
 
 def run(joined, mine, refused, command_of, retries):
-    """The program's exit status in the end. It begins on the workers MINE; COMMAND_OF(workers) is it over them."""
+    """The program's exit status in the end. It begins on the workers MINE; COMMAND_OF(those) is it there."""
     def hear(what):
         nonlocal retries
         if retries is None and isinstance(what.get("max_retries"), int):
@@ -79,10 +79,12 @@ def run(joined, mine, refused, command_of, retries):
             try:
                 directory.complain(joined, json.dumps(what["complaint"]))
             except PeersError as error:
-                print(f"vcuda-peers: a complaint did not reach the directory: {error}", file=sys.stderr, flush=True)
+                print(f"vcuda-peers: a complaint did not reach the directory: {error}",
+                      file=sys.stderr, flush=True)
 
     wanted, attempt = {one.node for one in mine}, 0
-    with tempfile.TemporaryDirectory(prefix="vcuda-peers-") as folder, open(os.path.join(folder, "tell"), "a+") as said:
+    with (tempfile.TemporaryDirectory(prefix="vcuda-peers-") as folder,
+          open(os.path.join(folder, "tell"), "a+") as said):
         while True:
             os.environ["VCUDA_PEERS"] = json.dumps({"network": joined.name, "tell": said.name,
                                                     "refused": dict(list(refused.items())[:MOST_REFUSED]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The validator: one process holds the lease, Ray's head and the seats; an actor on the head judges the workers."""
+"""The validator: one process holds the lease, Ray's head and the seats; an actor on it judges workers."""
 import concurrent.futures
 import contextlib
 import json
@@ -34,7 +34,8 @@ def answers(vcuda, address, token_file):
         return f"agent {address} does not answer within 30 s"
     except (OSError, ValueError, KeyError) as error:
         raise PeersError(f"{vcuda} doctor cannot be run: {error}") from None
-    return shown("; ".join(one["text"] for one in checks if one["check"] == "agent" and one["state"] == "wrong"))
+    return shown("; ".join(one["text"] for one in checks
+                           if one["check"] == "agent" and one["state"] == "wrong"))
 
 
 def said_by(vcuda, word):
@@ -88,7 +89,8 @@ class Doorkeeper:
             if there[node].address in {there[one].address for one in self.under_way if one in there}:
                 continue  # two IDs of one agent: its memory is there once
             if node in self.complaints or self.is_due(there[node], said.get(node), now):
-                self.under_way[node] = pool.submit(self.judge, there[node], said.get(node) or {}, self.complaints.pop(node, None), now)
+                self.under_way[node] = pool.submit(self.judge, there[node], said.get(node) or {},
+                                                   self.complaints.pop(node, None), now)
         self.complaints = {node: reason for node, reason in self.complaints.items() if node in there}
 
     def is_due(self, worker, verdict, now):
@@ -99,22 +101,22 @@ class Doorkeeper:
         return verdict["state"] == "gone" or verdict["address"] != worker.address
 
     def judge(self, worker, verdict, complaint, now):
-        failures, admitted = int(verdict.get("failures", 0)), verdict.get("state") == "admitted"
+        failures, was = int(verdict.get("failures", 0)), verdict.get("state")
         if now < int(verdict.get("until", 0)):
-            if verdict["state"] == "gone":
+            if was == "gone":
                 directory.judge(self.network, worker.node, {**verdict, "state": "refused", "checked": now})
             return
-        full = not admitted or complaint is not None or verdict["address"] != worker.address
+        full = was != "admitted" or complaint is not None or verdict["address"] != worker.address
         reason, figures = self.test(worker, full)
-        state = "admitted" if not reason else "evicted" if admitted or verdict.get("state") == "evicted" else "refused"
+        state = "admitted" if not reason else "evicted" if was in ("admitted", "evicted") else "refused"
         failures = failures + 1 if reason else 0
         until = int(time.time() + self.bar) if failures >= FAILURES else 0
         if complaint is not None and not reason:
             reason = f"tested again, and right: {complaint}"
-        kept = {key: verdict[key] for key in ("gpu", "memory_bytes", "round_trip_us", "bytes_per_second") if key in verdict}
+        kept = {} if full else {key: verdict[key] for key in ("gpu", *directory.FIGURES) if key in verdict}
         directory.judge(self.network, worker.node, {
-            **(kept if not full else {}), **{key: value for key, value in figures.items() if value}, "state": state,
-            "reason": shown(reason), "since": verdict["since"] if verdict.get("state") == state else now, "failures": failures,
+            **kept, **{key: value for key, value in figures.items() if value}, "state": state,
+            "reason": shown(reason), "since": verdict["since"] if was == state else now, "failures": failures,
             "until": until, "checked": int(time.time()), "address": worker.address})
 
     def test(self, worker, full):
@@ -126,14 +128,16 @@ class Doorkeeper:
             return wrong, {}
         claim = json.dumps({"free": worker.free, "devices": worker.devices, "full": full})
         try:
-            got = subprocess.run([self.vcuda, "run", "--agent", worker.address, "--token-file", self.network.token_file, "--",
+            got = subprocess.run([self.vcuda, "run", "--agent", worker.address,
+                                  "--token-file", self.network.token_file, "--",
                                   sys.executable, "-m", "vcuda_peers.probe", claim],
                                  capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
             said = json.loads(got.stdout)
         except subprocess.TimeoutExpired:
             return f"the test took more than {PATIENCE} s", {}
         except ValueError:
-            return f"the test ended with status {got.returncode}: {(got.stderr.strip().splitlines() or [''])[-1][:200]}", {}
+            last = (got.stderr.strip().splitlines() or [""])[-1]
+            return f"the test ended with status {got.returncode}: {last[:200]}", {}
         return said.pop("bad", ""), said
 
 
@@ -171,7 +175,8 @@ def start_actor(network_path, head, options):
     engine.init(address=head, namespace="vcuda-peers", log_to_driver=False, logging_level="ERROR")
     actor = engine.remote(Doorkeeper).options(
         name="validator", lifetime="detached", max_restarts=-1, num_cpus=0,
-        resources={"node:__internal_head__": 0.001}).remote(network_path, options.vcuda, options.every, options.bar)
+        resources={"node:__internal_head__": 0.001},
+    ).remote(network_path, options.vcuda, options.every, options.bar)
     engine.get(actor.pid.remote(), timeout=HEAD_PATIENCE)
     engine.shutdown()
     signal.signal(signal.SIGTERM, handler)  # Ray has one, too
@@ -191,14 +196,16 @@ def run(options):
     directory.become_validator(network, mine)
     with contextlib.ExitStack() as ends:
         ends.callback(quietly, directory.resign, network, mine)
-        folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="vcuda-peers-", ignore_cleanup_errors=True))
+        folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="vcuda-peers-",
+                                                                ignore_cleanup_errors=True))
         lost = threading.Event()
         threading.Thread(target=hold, args=(network, mine, lost), daemon=True).start()
         wait_for_ports(options.port, options.port + 1, options.dashboard_port)
         log = os.path.join(folder, "head.log")
         with open(log, "w") as file:
-            process = keep.start(ray("--head", "--node-ip-address", options.address, "--port", str(options.port),
-                                     "--dashboard-host", "127.0.0.1", "--dashboard-port", str(options.dashboard_port),
+            process = keep.start(ray("--head", "--node-ip-address", options.address,
+                                     "--port", str(options.port), "--dashboard-host", "127.0.0.1",
+                                     "--dashboard-port", str(options.dashboard_port),
                                      "--ray-client-server-port", str(options.port + 1), "--num-gpus", "0",
                                      "--temp-dir", os.path.join(folder, "ray")), file, env)
         ends.callback(process.wait)
@@ -208,7 +215,8 @@ def run(options):
         wait_for_head(process, dashboard, log)
         start_actor(os.path.abspath(options.network), head, options)
         desk = jobs.Desk(network, dashboard)
-        print(f"vcuda-peers: {network.name}: Ray's head is {head}, its dashboard http://{dashboard}", flush=True)
+        print(f"vcuda-peers: {network.name}: Ray's head is {head}, its dashboard http://{dashboard}",
+              flush=True)
         trouble = ""
         while not lost.wait(1):
             if process.poll() is not None:
