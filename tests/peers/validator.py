@@ -440,9 +440,11 @@ class BadInput(Case):
         self.refused(self.peers("jobs", self.network), "lab.ray-token: No such file or directory: it is made by")
         self.write("lab.ray-token", "x" * 64, 0o644)
         self.refused(self.peers("jobs", self.network), "others than its owner may read it (mode 644)")
-        self.redis.cli("SET", "validator:lab", "nonsense")
-        self.refused(self.peers("jobs", self.network), "lab has no validator")
+        for odd in ("nonsense", "[]", "[" * 4000, json.dumps({**said, "head": "h:1 --x"}), json.dumps({**said, "host": "h" * 5000})):
+            self.redis.cli("SET", "validator:lab", odd)
+            self.refused(self.peers("jobs", self.network), "lab has no validator")
         self.write("lab.ray-token", "x" * 64)
+        self.refused(self.peers("validator", self.network, "--vcuda", VCUDA, "--address", "a b"), "are no HOST and port")
         self.redis.kill()
         self.refused(self.peers("validator", self.network, "--vcuda", VCUDA), "does not serve: ")
         self.assertIn("WRONG  directory", self.peers("doctor", self.network).stdout)

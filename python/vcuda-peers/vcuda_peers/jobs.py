@@ -8,6 +8,7 @@ import time
 
 from . import directory
 from .errors import PeersError
+from .said import last_line
 from .seats import check_ray, environment
 
 EVERY = 5  # seconds between two looks of the validator at its jobs
@@ -84,5 +85,4 @@ class Jobs:
         try:
             return call(*arguments)
         except (RuntimeError, ValueError, OSError) as error:
-            last = [line for line in str(error).splitlines() if line][-1]
-            raise PeersError(f"Ray says: {last[:300]}") from None
+            raise PeersError(f"Ray says: {last_line(str(error))}") from None

@@ -13,7 +13,7 @@ import psutil
 
 PATIENCE = 3  # seconds for an end in order: less than Ray drains a node
 OURS = ("vcuda", "vcuda-client")  # they end behind their program, and leave no file
-PDEATHSIG, SUBREAPER = 1, 36
+PDEATHSIG, SUBREAPER = 1, 36  # of prctl(2)
 
 
 def start(command, log, env):
@@ -22,10 +22,14 @@ def start(command, log, env):
                             stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
 
 
+def end_with_parent():
+    ctypes.CDLL(None).prctl(PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
 def main():
     parent, *command = sys.argv[1:]
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
-    ctypes.CDLL(None).prctl(PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    end_with_parent()
 
     def end(*_):
         sys.exit(0)

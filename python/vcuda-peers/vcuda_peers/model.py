@@ -16,6 +16,7 @@ import torch
 
 from . import checkpoint as checkpoints
 from .errors import PeerLost, PeersError
+from .said import mib
 from .verify import Verifier
 
 # Of a weight's bytes, beside the weight: its gradient, and what the optimizer keeps.
@@ -24,10 +25,6 @@ STATE = {"SGD": 0, "Adam": 2, "AdamW": 2, "NAdam": 2, "RAdam": 2, "RMSprop": 1, 
 STATE_UNKNOWN = 2
 HEADROOM = 0.9  # of the free memory: the rest is for activations and libraries
 GONE = {802, 911}  # cudaError_t of a device whose agent cannot be reached, or ended
-
-
-def _mib(count):
-    return f"{count / 2**20:.1f} MiB"
 
 
 def _whole(name, value, least):
@@ -203,11 +200,11 @@ class UserNode:
         for count in range(1, len(devices) + 1):
             if sum(free[device] for device in devices[:count]) >= memory:
                 return devices[:count]
-        raise PeersError(f"{_mib(memory)} are wanted, and {self._there(devices, free)}")
+        raise PeersError(f"{mib(memory)} are wanted, and {self._there(devices, free)}")
 
     def _there(self, devices, free):
         refused = ", ".join(f"{node} ({why})" for node, why in self._refused.items())
-        return (f"there is {', '.join(f'{self.workers[device]}: {_mib(free[device])}' for device in devices)}"
+        return (f"there is {', '.join(f'{self.workers[device]}: {mib(free[device])}' for device in devices)}"
                 f"{f'; refused were {refused}' if refused else ''}")
 
     def _place(self, model, copies, weights, devices, free):
@@ -225,7 +222,7 @@ class UserNode:
             if weights:
                 self._fill(model, weights, split)
             return accelerate.dispatch_model(model, split, force_hooks=True)
-        raise PeersError(f"the model needs {_mib(wanted * copies)} ({copies} times its {_mib(wanted)} of "
+        raise PeersError(f"the model needs {mib(wanted * copies)} ({copies} times its {mib(wanted)} of "
                          f"weights, and {1 - HEADROOM:.0%} of a GPU kept free), and "
                          f"{self._there(devices, free)}")
 

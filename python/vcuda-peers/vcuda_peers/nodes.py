@@ -5,6 +5,7 @@ import sys
 
 from . import network as networks
 from .errors import PeersError
+from .said import last_line
 
 
 class _Node:
@@ -42,8 +43,7 @@ class WorkerNode(_Node):
         except OSError as error:
             raise PeersError(f"vcuda: {error.strerror}") from None
         if got.returncode:
-            said = got.stderr.strip().splitlines() or [f"vcuda peer {verb} ended with {got.returncode}"]
-            raise PeersError(said[-1])
+            raise PeersError(last_line(got.stderr, f"vcuda peer {verb} ended with {got.returncode}"))
 
 
 class ValidatorNode(_Node):

@@ -13,11 +13,10 @@ import time
 
 import numpy
 
-from .said import shown
+from .said import mib, shown
 
 SPARSE, CHUNK, DENSE, PIECES, THREADS = 2 << 20, 256 << 20, 4 << 20, 16, 256
 OUT_OF_MEMORY = 2
-MASK = (1 << 64) - 1
 STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))  # of SplitMix64
 MIX = "".join(f"shr.u64 %u, %x, {shift}; xor.b64 %x, %x, %u; mul.lo.u64 %x, %x, 0x{factor:x};\n"
               for shift, factor in STEPS)
@@ -52,10 +51,6 @@ def mix(x):
     for shift, factor in STEPS:
         x = (x ^ (x >> numpy.uint64(shift))) * numpy.uint64(factor)
     return x
-
-
-def size(count):
-    return f"{count / 2**20:.1f} MiB"
 
 
 class Gpu:
@@ -104,12 +99,12 @@ class Gpu:
         """Figures; Bad. A GPU whose memory its users have cannot be tested and is as it was."""
         free = self.memory()
         if full and claim and free < claim * 15 // 16:
-            raise Bad(f"{self.name} claims {size(claim)} of free memory and has {size(free)}")
+            raise Bad(f"{self.name} claims {mib(claim)} of free memory and has {mib(free)}")
         dense = max(min(DENSE, free // 32) // (8 * PIECES * THREADS), 1) * 8 * PIECES * THREADS
         out, piece = self.allocate(dense), self.allocate(dense)
         if out is None or piece is None:
             if self.memory() >= 2 * dense:
-                raise Bad(f"{self.name}: of {size(free)} that it says are free nothing could be had")
+                raise Bad(f"{self.name}: of {mib(free)} that it says are free nothing could be had")
             return None
         runs = [(piece + k * (dense // PIECES), 8, dense // PIECES // 8) for k in range(PIECES)]
         wanted, had = free * 15 // 16 - 2 * dense if full else 0, 0
@@ -119,7 +114,7 @@ class Gpu:
             if at is None and self.memory() < count:
                 break  # others took it meanwhile
             if at is None:
-                raise Bad(f"{self.name}: of {size(free)} that it says are free {size(had + 2 * dense)} "
+                raise Bad(f"{self.name}: of {mib(free)} that it says are free {mib(had + 2 * dense)} "
                           "could be had")
             if count >= SPARSE:
                 runs.append((at + secrets.randbelow(SPARSE // 8) * 8, SPARSE, count // SPARSE))

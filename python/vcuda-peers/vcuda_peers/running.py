@@ -4,7 +4,6 @@
 The program has no directory. It writes lines of JSON into a file of ours, `tell` of VCUDA_PEERS.
 """
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -14,12 +13,11 @@ import sys
 import tempfile
 import time
 
-from . import directory
+from . import directory, keep
 from .errors import PeerLost, PeersError
 
 MOST_LINE = 1 << 16
 MOST_REFUSED = 64  # of whom the program is told: its environment is small
-PR_SET_PDEATHSIG = 1
 
 
 def usable(joined):
@@ -40,15 +38,10 @@ def answers(worker, seconds=2):
     return False
 
 
-def _with_us():
-    """Of a program before it begins: it ends when we do."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-
-
 def _once(command, said, hear):
     """Its exit status; HEAR gets each object that it wrote into SAID."""
     try:
-        program = subprocess.Popen(command, preexec_fn=_with_us)
+        program = subprocess.Popen(command, preexec_fn=keep.end_with_parent)
     except OSError as error:
         raise PeersError(f"{command[0]}: {error.strerror}") from None
     mine = {signal.SIGTERM: lambda *_: program.terminate(),

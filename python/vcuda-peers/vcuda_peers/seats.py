@@ -11,7 +11,7 @@ import time
 from . import directory, keep
 from .errors import PeersError
 from .network import check_private
-from .said import shown
+from .said import last_line
 
 RAY = "2.60.0"
 AGAIN = 5  # seconds between two starts of one seat
@@ -45,11 +45,6 @@ def environment(network, make=False):
             "PYTHONPATH": os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))}
 
 
-def last_line(path):
-    with open(path, errors="replace") as file:
-        return shown((file.read().strip().splitlines() or ["it says nothing"])[-1])
-
-
 def ray(*words):
     return [sys.executable, "-m", "ray.scripts.scripts", "start", *words, "--block", "--disable-usage-stats",
             "--dashboard-agent-listen-port", "0", "--num-cpus", "1", "--object-store-memory", str(STORE)]
@@ -71,7 +66,7 @@ class Seats:
         for node, (address, process) in list(self.taken.items()):
             if admitted.get(node) != address or process.poll() is not None:
                 self.say(node, "ends" if process.poll() is None else
-                         f"ended by itself: {last_line(self.log(node))}")
+                         f"ended by itself: {self.last(node)}")
                 process.terminate()
                 self.ending.append(process)
                 del self.taken[node]
@@ -89,6 +84,10 @@ class Seats:
 
     def log(self, node):
         return os.path.join(self.folder, f"seat-{node}.log")
+
+    def last(self, node):
+        with open(self.log(node), errors="replace") as log:
+            return last_line(log.read(), "it says nothing")
 
     def say(self, node, what):
         print(f"vcuda-peers: {self.network.name}: the seat of {node} {what}", flush=True)

@@ -15,8 +15,8 @@ import time
 
 from . import directory, jobs, keep, network as networks
 from .errors import PeersError
-from .said import shown
-from .seats import RAY, Seats, check_ray, environment, last_line, ray
+from .said import last_line, shown
+from .seats import RAY, Seats, check_ray, environment, ray
 
 FAILURES = 3  # in a row keep a worker out
 PATIENCE = 60  # seconds for the test of one worker
@@ -24,11 +24,14 @@ HEAD_PATIENCE = 120
 AT_ONCE = 8
 
 
+def call(*command, seconds=30):
+    return subprocess.run(command, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
+
+
 def answers(vcuda, address, token_file):
     """"": an agent at ADDRESS takes the token; else the sentence that says what is wrong."""
     try:
-        got = subprocess.run([vcuda, "doctor", "--json", "--agent", address, "--token-file", token_file],
-                             capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
+        got = call(vcuda, "doctor", "--json", "--agent", address, "--token-file", token_file)
         checks = json.loads(got.stdout)["checks"]
     except subprocess.TimeoutExpired:
         return f"agent {address} does not answer within 30 s"
@@ -40,8 +43,9 @@ def answers(vcuda, address, token_file):
 
 def said_by(vcuda, word):
     try:
-        return subprocess.run([vcuda, word], capture_output=True, text=True, timeout=30, check=True,
-                              stdin=subprocess.DEVNULL).stdout.split()
+        got = call(vcuda, word)
+        got.check_returncode()
+        return got.stdout.split()
     except (OSError, subprocess.SubprocessError) as error:
         raise PeersError(f"{vcuda} {word} cannot be run: {error}") from None
 
@@ -128,16 +132,13 @@ class Doorkeeper:
             return wrong, {}
         claim = json.dumps({"free": worker.free, "devices": worker.devices, "full": full})
         try:
-            got = subprocess.run([self.vcuda, "run", "--agent", worker.address,
-                                  "--token-file", self.network.token_file, "--",
-                                  sys.executable, "-m", "vcuda_peers.probe", claim],
-                                 capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+            got = call(self.vcuda, "run", "--agent", worker.address, "--token-file", self.network.token_file,
+                       "--", sys.executable, "-m", "vcuda_peers.probe", claim, seconds=PATIENCE)
             said = json.loads(got.stdout)
         except subprocess.TimeoutExpired:
             return f"the test took more than {PATIENCE} s", {}
         except ValueError:
-            last = (got.stderr.strip().splitlines() or [""])[-1]
-            return f"the test ended with status {got.returncode}: {last[:200]}", {}
+            return f"the test ended with status {got.returncode}: {last_line(got.stderr)}", {}
         return said.pop("bad", ""), said
 
 
@@ -146,7 +147,8 @@ def wait_for_head(process, dashboard, log):
     host, _, port = dashboard.rpartition(":")
     while True:
         if process.poll() is not None or time.monotonic() > until:
-            raise PeersError(f"Ray's head does not start: {last_line(log)}")
+            with open(log, errors="replace") as file:
+                raise PeersError(f"Ray's head does not start: {last_line(file.read(), 'it says nothing')}")
         with contextlib.suppress(OSError):
             socket.create_connection((host, int(port)), 1).close()
             return
@@ -192,10 +194,12 @@ def run(options):
     # Jobs' drivers import PyTorch there, which wants CUDA's libraries; there is no GPU behind these.
     env = {**os.environ, "LD_PRELOAD": said_by(vcuda, "preload")[0]}
     head, dashboard = f"{options.address}:{options.port}", f"127.0.0.1:{options.dashboard_port}"
+    if not directory.is_address(head):
+        raise PeersError(f"--address and --port are no HOST and port that others could reach: {head}")
     mine = json.dumps({"host": host, "pid": os.getpid(), "head": head, "dashboard": dashboard, "ray": RAY})
     directory.become_validator(network, mine)
     with contextlib.ExitStack() as ends:
-        ends.callback(quietly, directory.resign, network, mine)
+        ends.callback(directory.resign, network, mine)
         folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="vcuda-peers-",
                                                                 ignore_cleanup_errors=True))
         lost = threading.Event()
@@ -242,8 +246,3 @@ def hold(network, mine, lost):
                     break
     finally:
         lost.set()
-
-
-def quietly(call, *arguments):
-    with contextlib.suppress(PeersError):
-        call(*arguments)
