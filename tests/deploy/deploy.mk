@@ -5,7 +5,7 @@
 DEPLOY := tests/deploy
 DEPLOY_PYTHON = env BUILD=$(BUILD) $(CACHE)/venv/bin/python -B
 
-test-deploy: run-deploy_chart run-deploy_network run-deploy_docs run-deploy_keeper ## the chart: lint, unit tests, many values against schemas, generated files
+test-deploy: run-deploy_chart run-deploy_network run-deploy_docs run-deploy_keeper run-deploy_peers ## the chart: lint, unit tests, many values against schemas, generated files
 # deploy_test(NAME,FILE,TOOLS,SECONDS,ARGUMENTS): a check of its own.
 deploy_test = $(call add_test,deploy_$(1),$(DEPLOY)/$(2).py,all,$(DEPLOY)/tools.sh $(3) && \
 	timeout $(4) $(DEPLOY_PYTHON) $(DEPLOY)/$(2).py $(5))
@@ -13,6 +13,7 @@ $(call deploy_test,chart,chart,yaml helm kubeconform unittest schemas,300)
 $(call deploy_test,network,network,yaml helm,60)
 $(call deploy_test,docs,docs,yaml helm,60)
 $(call deploy_test,keeper,keeper,yaml helm,180)
+$(call deploy_test,peers,peers,yaml helm kubeconform schemas,120)
 $(call deploy_test,injection_map,injection,yaml helm,300,map)
 $(call deploy_test,admission,admission,yaml helm,120)
 $(call deploy_test,injection_kyverno,injection,yaml helm kyverno,900,mutatingpolicy clusterpolicy)

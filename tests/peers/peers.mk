@@ -10,5 +10,5 @@ $(call add_test,peers,tests/peers/peers.py,all, \
 $(call add_test,peers_joins,tests/stack/test_networks.py,all stack-programs,VCUDA_TEST_JOINS=1000 TEST_LIMIT=500 BUILD=$(BUILD) \
 	timeout 600 tests/stack/run.py --exact networks.joins_and_leaves_leave_nothing)
 $(call add_test,peers_validator,tests/peers/validator.py,all, \
-	tests/torch/install.sh $(CACHE) --peers 2.11.0 && BUILD=$(BUILD) timeout 720 \
+	tests/torch/install.sh $(CACHE) --peers 2.11.0 && BUILD=$(BUILD) timeout 900 \
 	$(PEERS_PYTHON) tests/peers/validator.py)

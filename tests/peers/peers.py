@@ -5,6 +5,7 @@
     BUILD=build tests/peers/peers.py [CASE ...]      # by a Python with PyTorch, accelerate and PyYAML
 """
 import ast
+import contextlib
 import json
 import os
 import random
@@ -14,6 +15,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 import urllib.request
 
@@ -283,6 +286,27 @@ class Examples(Case):
         self.assertIn("choices", ask("/v1/completions", {"model": model, "max_tokens": 4, "prompt": "Once"}))
 
 
+def serve(case, answer, asked):
+    """The port of who gives everybody ANSWER; None: a byte now and then, for ever."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    case.addCleanup(listener.close)
+
+    def give(connection):
+        with contextlib.suppress(OSError), connection:
+            asked.append(connection.recv(4096))
+            connection.sendall(answer or b"HTTP/1.0 200 OK\r\n\r\n")
+            while answer is None:
+                connection.sendall(b" ")
+                time.sleep(0.1)
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=give, args=(listener.accept()[0],), daemon=True).start()
+    threading.Thread(target=accept, daemon=True).start()
+    return listener.getsockname()[1]
+
+
 class Directory(Case):
     def test_whom_the_validator_refused_is_not_used(self):
         for node in (ADA, BOB):
@@ -312,14 +336,72 @@ class Directory(Case):
         self.worker(ADA)
         client = self.redis.client()
         self.addCleanup(client.close)
-        lies = ({"address": "x:1 --software", "devices": "1"}, {"address": "h:1", "devices": "1e9"},
-                {"address": "h:1", "devices": "0"}, {"devices": "1"})
-        for number, lie in enumerate(lies):
-            client("SADD", "tensor-nodes", f"liar{number}")
-            client("HSET", f"node:liar{number}", *(word for pair in lie.items() for word in pair))
+        good = {"address": "127.0.0.1:1", "devices": "1"}
+        lies = ({"address": "x:1 --software"}, {"address": "--software:1"}, {"address": "h:65536"}, {"address": "h:0"},
+                {"address": "h:1\n"}, {"address": "h" * 254 + ":1"}, {"devices": "1e9"}, {"devices": "0"}, {"devices": "65"},
+                {"devices": "\u0661"}, {"devices": ""}, {"devices": "1" * 5000}, {"gpus": "GPU-1 GPU-2"}, {"gpus": "\x1b[2J"},
+                {"gpus": "G" * 4097}, {"free_bytes": "-1"}, {"free_bytes": "1 2"}, {"free_bytes": "9" * 4000},
+                {"free_bytes": "1e3"}, {"version": "0.1.0\r"}, {"version": "\x9b"}, {"version": "v" * (64 << 20)},
+                {"version": b"\xff\xfe"}, {"network": "lab\x00"})
+        entries = [{**good, **lie} for lie in lies] + [{"devices": "1"}, {"address": "h:1"}, {"else": "x" * 5000}]
+        for number, entry in enumerate(entries):
+            client("SADD", "tensor-nodes", f"liar{number:02}")
+            client("HSET", f"node:liar{number:02}", *(word for pair in entry.items() for word in pair))
+        types = (("SET", "x"), ("RPUSH", "x"), ("SADD", "x"), ("SETBIT", 8 << 20, 1))
+        for number, (command, *words) in enumerate(types):
+            client("SADD", "tensor-nodes", f"type{number}")
+            client(command, f"node:type{number}", *words)
+        names = {"": "", "a b": "a b", "\x1b]0;owned\x07": "?]0;owned?", "n" * 500: "n" * 63, b"\xff": "?"}
+        for name in names:
+            client("SADD", "tensor-nodes", name)
+            client("HSET", b"node:" + (name if isinstance(name, bytes) else name.encode()), *(w for pair in good.items() for w in pair))
         said = self.status()
         self.assertEqual([one["node"] for one in said["workers"]], [ADA])
-        self.assertEqual(said["unreadable"], [f"liar{number}" for number in range(len(lies))])
+        self.assertEqual(sorted(said["unreadable"]), sorted([
+            *(f"liar{number:02}" for number in range(len(entries))), *(f"type{number}" for number in range(len(types))), *names.values()]))
+        for words in (("status", self.network), ("doctor", self.network, "--vcuda", os.path.join(BIN, "vcuda"))):
+            shown = self.peers(*words).stdout
+            self.assertRegex(shown, r"\A[ -~\n]*\Z")
+            self.assertIn("?]0;owned?", shown)
+            self.assertLess(max(map(len, shown.splitlines())), 400)
+
+    def test_a_verdict_that_no_validator_wrote_is_none(self):
+        self.worker(ADA)
+        client = self.redis.client()
+        self.addCleanup(client.close)
+        good = {"state": "admitted", "reason": "", "address": "127.0.0.1:1", "failures": "0", "until": "0", "checked": "1", "since": "1",
+                "gpu": "4090"}
+        for name, more, verdict in ((ADA, {}, "admitted"), (ADA, {"reason": "\x1b[2J"}, "unjudged"), (ADA, {"state": "best"}, "unjudged"),
+                                    (ADA, {"round_trip_us": "9" * 4400}, "unjudged"), (ADA, {"gpu": "g" * 301}, "unjudged"),
+                                    (ADA, {"address": "x"}, "unjudged"), (ADA, {"until": "soon"}, "unjudged"), ("gone\x07", {}, "unjudged")):
+            client("SADD", "peers:lab", name)
+            client("HSET", f"peer:{name}", *(word for pair in {**good, **more}.items() for word in pair))
+            said = self.status()
+            self.assertEqual([one["verdict"] for one in said["workers"]], [verdict], more)
+            self.assertEqual(said["away"], [])
+            if verdict == "admitted":
+                self.assertEqual(said["workers"][0]["gpu"], "4090")
+            if more:
+                client("DEL", f"peer:{ADA}")
+
+    def test_an_agent_that_answers_anything_hides_no_other(self):
+        """Its control port: `vcuda-peers status` ends soon, and says of it what the directory does."""
+        whole = b"HTTP/1.0 200 OK\r\n\r\n"
+        rows = '{"sessions":[{"launches":%s,"bytes_received":1,"bytes_sent":1}]}'
+        answers = [b"nonsense\r\n\r\n", whole + b"[" * (1 << 20), whole + b"[]", whole + b"\xff", whole + b'{"sessions":{"a":1}}',
+                   b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", b"HTTP/1.0 302 Found\r\nLocation: http://127.0.0.1:1/\r\n\r\n",
+                   *(whole + (rows % one).encode() for one in ("Infinity", "NaN", "-1", "1e300", "9" * 4300, '"1"', "null")), None]
+        asked = []
+        for number, answer in enumerate(answers):
+            port = serve(self, answer, asked)
+            self.redis.cli("SADD", "tensor-nodes", f"odd{number:02}")
+            self.redis.cli("HSET", f"node:odd{number:02}", "address", f"127.0.0.1:{port - 1}", "devices", "1", "free_bytes", "7")
+        began = time.monotonic()
+        said = self.status()
+        self.assertEqual([(one["node"], one["free_bytes"], "launches" in one) for one in said["workers"]],
+                         [(f"odd{number:02}", 7, False) for number in range(len(answers))])
+        self.assertGreaterEqual(len(asked), len(answers))  # it was not for want of asking
+        self.assertLess(time.monotonic() - began, 30)
 
     def test_a_wrong_token_is_refused_by_the_agent(self):
         self.worker(ADA)

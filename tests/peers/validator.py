@@ -204,7 +204,7 @@ class Admission(Case):
         self.leave(ADA)
         validator = self.validator()
         address, most = f"{ADA}:{ada.ports['recv']}", 0
-        for turn in range(10):
+        for turn in range(int(os.environ.get("VCUDA_TEST_JOINS", 50)) // 5):
             nodes = [f"w{turn}-{number}" for number in range(5)]
             for node in nodes:
                 self.entry(node, address)
@@ -367,6 +367,33 @@ class Life(Case):
         self.assertEqual([pod.returncode for pod in pods], [0, 0], said)
         self.assertIn("losses [-116.875, ", said[0])
 
+    def test_a_seat_in_a_pod_is_one(self):
+        """By the manifest's own command, its liveness probe too; the sidecar of its pod is `vcuda run` here."""
+        with open(os.path.join(ROOT, "examples", "peers", "seat.yaml")) as file:
+            pod = yaml.safe_load(file)["spec"]["template"]
+        container, notes = pod["spec"]["containers"][0], pod["metadata"]["annotations"]
+        env = {one["name"]: one["value"] for one in container["env"]}
+        self.assertEqual(notes["tensor-fusion.ai/server"], f"{env['WORKER']}:9998")  # that worker's agent
+        bob = self.agent(BOB)
+        validator = self.validator("--no-seats")
+        smi = os.path.join(self.folder, "bin")
+        os.makedirs(smi)
+        os.symlink(VCUDA, os.path.join(smi, "nvidia-smi"))  # as it is in a pod
+        path = os.pathsep.join((smi, os.path.dirname(sys.executable), os.environ["PATH"]))
+        env |= {"HEAD": f"127.0.0.1:{self.ports[0]}", "WORKER": BOB, "PATH": path, "RAY_AUTH_TOKEN_PATH": f"{self.folder}/lab.ray-token"}
+        line = [VCUDA, "run", "--agent", f"{BOB}:{bob.ports['recv']}", "--token-file", os.path.join(self.folder, "token"), "--"]
+        seat = start([*line, *container["command"]], env=environment(env))
+        look = self.submit(sys.executable, "-c", "import ray, time\nray.init(log_to_driver=False)\n"
+                           f"while 'worker:{BOB}' not in ray.cluster_resources(): time.sleep(1)\n"
+                           "print('GPUs', ray.cluster_resources()['GPU'])")
+        self.assertIn("GPUs 1.0\n", self.job(look, "SUCCEEDED"))
+        self.end(seat)
+        probe = container["livenessProbe"]["exec"]["command"]
+        got = subprocess.run([*line, "sh", "-c", f"{' '.join(probe)} && kill -9 {bob.pid} && sleep 1; {' '.join(probe)}"],
+                             capture_output=True, text=True, timeout=PATIENCE, env=environment({"PATH": path}))
+        self.assertEqual((got.returncode, got.stdout.count("GPU 0: ")), (1, 1), got.stdout + got.stderr)
+        self.end(validator)
+
     def test_torchrun_with_two_workers_has_the_losses_of_one(self):
         for node in (ADA, BOB):
             self.agent(node)
@@ -413,9 +440,11 @@ class BadInput(Case):
         self.refused(self.peers("jobs", self.network), "lab.ray-token: No such file or directory: it is made by")
         self.write("lab.ray-token", "x" * 64, 0o644)
         self.refused(self.peers("jobs", self.network), "others than its owner may read it (mode 644)")
-        self.redis.cli("SET", "validator:lab", "nonsense")
-        self.refused(self.peers("jobs", self.network), "lab has no validator")
+        for odd in ("nonsense", "[]", "[" * 4000, json.dumps({**said, "head": "h:1 --x"}), json.dumps({**said, "host": "h" * 5000})):
+            self.redis.cli("SET", "validator:lab", odd)
+            self.refused(self.peers("jobs", self.network), "lab has no validator")
         self.write("lab.ray-token", "x" * 64)
+        self.refused(self.peers("validator", self.network, "--vcuda", VCUDA, "--address", "a b"), "are no HOST and port")
         self.redis.kill()
         self.refused(self.peers("validator", self.network, "--vcuda", VCUDA), "does not serve: ")
         self.assertIn("WRONG  directory", self.peers("doctor", self.network).stdout)

@@ -15,16 +15,17 @@ def status(options):
     if options.json:
         print(json.dumps(said))
         return
-    print(f"{'WORKER':24} {'GPUS':>4}  {'VERDICT':9} {'FREE MIB':>9} {'LAUNCHES':>9} {'MIB':>7} {'TRIP US':>7}  ADDRESS, GPU, REASON")
+    print(f"{'WORKER':24} {'GPUS':>4}  {'VERDICT':9} {'FREE MIB':>9} {'LAUNCHES':>9} {'MIB':>7}"
+          f" {'TRIP US':>7}  ADDRESS, GPU, REASON")
     for one in said["workers"]:
         moved = one.get("bytes_received", 0) + one.get("bytes_sent", 0) if "launches" in one else None
-        numbers = (one.get("free_bytes", -(1 << 20)) >> 20, one.get("launches", -1), -1 if moved is None else moved >> 20,
-                   one.get("round_trip_us", -1))
+        numbers = (one.get("free_bytes", -(1 << 20)) >> 20, one.get("launches", -1),
+                   -1 if moved is None else moved >> 20, one.get("round_trip_us", -1))
         print(f"{one['node']:24} {one['devices']:4}  {one['verdict']:9}",
               *(f"{'-' if number < 0 else number:>{width}}" for number, width in zip(numbers, (9, 9, 7, 7))),
               f" {one['address']}  {one.get('gpu', '')}  {one['reason']}")
     for node in said["unreadable"]:
-        print(f"{ascii(node)[1:-1][:63]:24}    ?  its entry in the directory cannot be read")
+        print(f"{node:24}    ?  its entry in the directory cannot be read")
     for one in said["away"]:
         print(f"{one['node']:24}    -  {one['verdict']:9} {one['reason']}")
 
@@ -87,14 +88,15 @@ def run(options):
     joined = network.read(options.network)
 
     def command_of(mine):
-        return [options.vcuda, "run", "--agent", "+".join(w.address for w in mine), "--token-file", joined.token_file,
-                "--", *options.program]
+        return [options.vcuda, "run", "--agent", "+".join(w.address for w in mine),
+                "--token-file", joined.token_file, "--", *options.program]
 
     there, refused = running.usable(joined)
     for node in options.workers.split(","):
         if node in refused:
             raise PeersError(f"the validator of {joined.name} refused '{node}': {refused[node]}")
-    sys.exit(running.run(joined, chosen(there, options.workers, joined.name), refused, command_of, options.retries))
+    mine = chosen(there, options.workers, joined.name)
+    sys.exit(running.run(joined, mine, refused, command_of, options.retries))
 
 
 def main():
@@ -114,16 +116,20 @@ def main():
     verb("status", status, "the workers that are there, and what the validator says of them", as_json)
     verb("run", run, "a program, behind --, with the workers' GPUs",
          ("--workers", {"default": "", "metavar": "ID,ID", "help": "these, in this order; default: all"}),
-         ("--retries", {"type": int, "metavar": "N", "help": "start it again where a worker is lost; default: its max_retries"}),
+         ("--retries", {"type": int, "metavar": "N",
+                        "help": "start it again where a worker is lost; default: its max_retries"}),
          vcuda=True)
     verb("doctor", doctor, "whether directory and workers are reached from here", vcuda=True)
     verb("validator", validator, "judges workers, and has Ray's head and their seats",
-         ("--every", {"type": int, "default": 60, "metavar": "SECONDS", "help": "between two tests of a worker (60)"}),
-         ("--bar", {"type": int, "default": 3600, "metavar": "SECONDS", "help": "that three failures keep one out (3600)"}),
+         ("--every", {"type": int, "default": 60, "metavar": "SECONDS",
+                      "help": "between two tests of a worker (60)"}),
+         ("--bar", {"type": int, "default": 3600, "metavar": "SECONDS",
+                    "help": "that three failures keep one out (3600)"}),
          ("--address", {"default": "127.0.0.1", "help": "of Ray's head, for seats on other machines"}),
          ("--port", {"type": int, "default": 6380, "help": "of Ray's head (6380), and the next one"}),
          ("--dashboard-port", {"type": int, "default": 8265, "help": "on loopback (8265)"}),
-         ("--no-seats", {"action": "store_true", "help": "none here: vcuda-peers seat elsewhere"}), vcuda=True)
+         ("--no-seats", {"action": "store_true", "help": "none here: vcuda-peers seat elsewhere"}),
+         vcuda=True)
     verb("seat", seat, "a worker's seat on this machine", ("worker", {"metavar": "WORKER"}), vcuda=True)
     verb("submit", job, "a program, behind --, as a job of Ray's: prints its name",
          ("--working-dir", {"default": "", "metavar": "DIR", "help": "copied to where it runs"}))

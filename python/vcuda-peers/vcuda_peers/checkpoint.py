@@ -19,7 +19,8 @@ def listed(folder):
     """(step, path) of those in FOLDER, the newest first."""
     try:
         os.makedirs(folder, exist_ok=True)
-        found = [(int(got[1]), os.path.join(folder, got[0])) for got in map(NAME.fullmatch, os.listdir(folder)) if got]
+        found = [(int(got[1]), os.path.join(folder, got[0]))
+                 for got in map(NAME.fullmatch, os.listdir(folder)) if got]
     except OSError as error:
         raise PeersError(f"the checkpoints' folder {folder}: {error.strerror}") from None
     return sorted(found, reverse=True)
@@ -60,7 +61,8 @@ def _whole(path):
                 return None
         said = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         return said if {"step", "model", "kind", "optimizer"} <= said.keys() else None
-    except (OSError, ValueError, RuntimeError, AttributeError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile):
+    except (OSError, ValueError, RuntimeError, AttributeError, EOFError, pickle.UnpicklingError,
+            zipfile.BadZipFile):
         return None
 
 
@@ -75,14 +77,17 @@ def read(folder, model, optimizer):
         theirs, mine = _shapes(said["model"]), _shapes(model.state_dict())
         for name in sorted(theirs.keys() | mine.keys()):
             if theirs.get(name) != mine.get(name):
-                raise PeersError(f"{path} is a checkpoint of another model: '{name}' is {theirs.get(name, 'not there')}, "
+                raise PeersError(f"{path} is a checkpoint of another model: "
+                                 f"'{name}' is {theirs.get(name, 'not there')}, "
                                  f"and here {mine.get(name, 'not there')}")
         if said["kind"] != type(optimizer).__name__:
-            raise PeersError(f"{path} is a checkpoint with the optimizer {said['kind']}, and here is {type(optimizer).__name__}")
+            raise PeersError(f"{path} is a checkpoint with the optimizer {said['kind']}, "
+                             f"and here is {type(optimizer).__name__}")
         model.load_state_dict(said["model"])
         if optimizer:
             optimizer.load_state_dict(said["optimizer"])
         return step, path
     if there:
-        raise PeersError(f"none of the checkpoints in {folder} is whole: {', '.join(os.path.basename(p) for _, p in there)}")
+        raise PeersError(f"none of the checkpoints in {folder} is whole: "
+                         f"{', '.join(os.path.basename(p) for _, p in there)}")
     return 0, None

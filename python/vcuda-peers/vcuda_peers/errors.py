@@ -6,5 +6,6 @@ class PeersError(Exception):
 
 
 class PeerLost(PeersError):
-    """A worker is gone, and what it held with it. A program that ends by it is started again (`vcuda-peers run --retries`)."""
+    """A worker is gone, and what it held with it. `vcuda-peers run --retries` starts a program again that
+    ends by it."""
     STATUS = 75  # EX_TEMPFAIL of sysexits.h: the exit status of such a program

@@ -8,6 +8,7 @@ import time
 
 from . import directory
 from .errors import PeersError
+from .said import last_line
 from .seats import check_ray, environment
 
 EVERY = 5  # seconds between two looks of the validator at its jobs
@@ -19,7 +20,8 @@ def _client(network, dashboard):
     try:
         return JobSubmissionClient("http://" + dashboard)
     except (ConnectionError, RuntimeError) as error:
-        raise PeersError(f"Ray's dashboard http://{dashboard} does not serve: {str(error).splitlines()[0]}") from None
+        raise PeersError(f"Ray's dashboard http://{dashboard} does not serve: {str(error).splitlines()[0]}"
+                         ) from None
 
 
 def _submit(client, name, said):
@@ -48,7 +50,7 @@ class Desk:
                     _submit(self.client, name, json.loads(text))
                 elif known[name].status.is_terminal():
                     directory.jobs(self.network, ended=name)
-        except (RuntimeError, ValueError, KeyError, OSError) as error:
+        except (RuntimeError, ValueError, KeyError, TypeError, OSError) as error:
             raise PeersError(f"jobs: {str(error).splitlines()[0]}") from None
 
 
@@ -83,4 +85,4 @@ class Jobs:
         try:
             return call(*arguments)
         except (RuntimeError, ValueError, OSError) as error:
-            raise PeersError(f"Ray says: {[line for line in str(error).splitlines() if line][-1][:300]}") from None
+            raise PeersError(f"Ray says: {last_line(str(error))}") from None

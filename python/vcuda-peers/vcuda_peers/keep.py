@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m vcuda_peers.keep PROGRAM ...: runs it, and leaves no process of it, whether it ends, we are told to end, or
-who started us does.  Ray's nodes are dozens of processes, some in sessions of their own."""
+"""python -m vcuda_peers.keep PROGRAM ...: runs it, and leaves no process of it, whether it ends, we are told
+to end, or who started us does.  Ray's nodes are dozens of processes, some in sessions of their own."""
 import contextlib
 import ctypes
 import os
@@ -13,19 +13,23 @@ import psutil
 
 PATIENCE = 3  # seconds for an end in order: less than Ray drains a node
 OURS = ("vcuda", "vcuda-client")  # they end behind their program, and leave no file
-PDEATHSIG, SUBREAPER = 1, 36
+PDEATHSIG, SUBREAPER = 1, 36  # of prctl(2)
 
 
 def start(command, log, env):
     """COMMAND under us; to end it is to end us."""
-    return subprocess.Popen([sys.executable, "-m", __name__, str(os.getpid()), *command], stdin=subprocess.DEVNULL,
-                            stdout=log, stderr=log, env=env)
+    return subprocess.Popen([sys.executable, "-m", __name__, str(os.getpid()), *command],
+                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+
+
+def end_with_parent():
+    ctypes.CDLL(None).prctl(PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def main():
     parent, *command = sys.argv[1:]
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
-    ctypes.CDLL(None).prctl(PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    end_with_parent()
 
     def end(*_):
         sys.exit(0)

@@ -16,17 +16,15 @@ import torch
 
 from . import checkpoint as checkpoints
 from .errors import PeerLost, PeersError
+from .said import mib
 from .verify import Verifier
 
 # Of a weight's bytes, beside the weight: its gradient, and what the optimizer keeps.
-STATE = {"SGD": 0, "Adam": 2, "AdamW": 2, "NAdam": 2, "RAdam": 2, "RMSprop": 1, "Adagrad": 1, "Adadelta": 2, "Adamax": 2}
+STATE = {"SGD": 0, "Adam": 2, "AdamW": 2, "NAdam": 2, "RAdam": 2, "RMSprop": 1, "Adagrad": 1, "Adadelta": 2,
+         "Adamax": 2}
 STATE_UNKNOWN = 2
 HEADROOM = 0.9  # of the free memory: the rest is for activations and libraries
 GONE = {802, 911}  # cudaError_t of a device whose agent cannot be reached, or ended
-
-
-def _mib(count):
-    return f"{count / 2**20:.1f} MiB"
 
 
 def _whole(name, value, least):
@@ -35,8 +33,9 @@ def _whole(name, value, least):
 
 
 class DistributedModel(torch.nn.Module):
-    """What a model in pieces can beside what it could: UserNode makes a model's class one of this, too. So whatever asks
-    for the model's own class, names, signature or methods (state_dict, generate, a Trainer) goes on as it did."""
+    """What a model in pieces can beside what it could: UserNode makes a model's class one of this, too. So
+    whatever asks for the model's own class, names, signature or methods (state_dict, generate, a Trainer)
+    goes on as it did."""
     job, micro_batches = None, 1
 
     @staticmethod
@@ -57,13 +56,14 @@ class DistributedModel(torch.nn.Module):
             loss.backward(**more)
 
     def step(self, batch, loss, micro_batches=None):
-        """Forward and backward of BATCH = (inputs, targets) in so many pieces, whose gradients add up as those of the
-        whole would where LOSS is a mean. The loss, as a tensor that has no gradient. Launches are posts, so one thread
-        keeps all GPUs busy; the caller steps the optimizer."""
+        """Forward and backward of BATCH = (inputs, targets) in so many pieces, whose gradients add up as
+        those of the whole would where LOSS is a mean. The loss, as a tensor that has no gradient. Launches
+        are posts, so one thread keeps all GPUs busy; the caller steps the optimizer."""
         inputs, targets = batch
         micro_batches = self.micro_batches if micro_batches is None else micro_batches
         if type(micro_batches) is not int or not 0 < micro_batches <= len(inputs):
-            raise PeersError(f"micro_batches is not 1 to {len(inputs)}, the size of the batch: {micro_batches!r}")
+            raise PeersError(f"micro_batches is not 1 to {len(inputs)}, the size of the batch: "
+                             f"{micro_batches!r}")
         total = 0
         for x, y in zip(inputs.tensor_split(micro_batches), targets.tensor_split(micro_batches)):
             part = loss(self(x), y) * (len(x) / len(inputs))
@@ -73,20 +73,22 @@ class DistributedModel(torch.nn.Module):
 
 
 class DistributedOptimizer:
-    """KIND over the model's parameters, whose steps are the job's; made by a call without them, then it is a KIND."""
+    """KIND over the model's parameters, whose steps are the job's; a call without them makes it a KIND."""
 
     def __init__(self, job, model, kind):
         self.job, self._model, self._kind = job, model, kind
 
     def __call__(self, **arguments):
-        self.__class__ = type(self._kind.__name__, (_Steps, self._kind), {"__module__": self._kind.__module__})
-        self._kind.__init__(self, self._model.parameters(), **arguments)
+        kind = self._kind
+        self.__class__ = type(kind.__name__, (_Steps, kind), {"__module__": kind.__module__})
+        kind.__init__(self, self._model.parameters(), **arguments)
         return self
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        raise PeersError(f"the optimizer has no arguments yet: call it once, like optimizer(lr=5e-5), before .{name}")
+        raise PeersError("the optimizer has no arguments yet: call it once, like optimizer(lr=5e-5), "
+                         f"before .{name}")
 
 
 class _Steps:
@@ -105,7 +107,8 @@ class UserNode:
         try:
             said = json.loads(os.environ["VCUDA_PEERS"])
         except KeyError:
-            raise PeersError("this program has no workers: start it with vcuda-peers run NETWORK.yaml -- ...") from None
+            raise PeersError("this program has no workers: start it with vcuda-peers run NETWORK.yaml -- ..."
+                             ) from None
         self.network, self._tell, self._refused = said["network"], said.get("tell"), said.get("refused", {})
         self.workers = [node for node, devices in said["workers"] for _ in range(devices)]  # of each GPU
         self._model = self._optimizer = self._folder = self._loss = self._newest = self._verifier = None
@@ -141,7 +144,8 @@ class UserNode:
             gone = self.lost()
             if not gone:
                 raise
-            raise PeerLost(f"{self.network} lost {', '.join(gone)}, with the part of the model there") from error
+            raise PeerLost(f"{self.network} lost {', '.join(gone)}, with the part of the model there"
+                           ) from error
 
     def draw(self):
         """Before a forward: whether a second worker computes a stage of it, too."""
@@ -154,8 +158,10 @@ class UserNode:
             self._verifier.settle()
 
     def _dispute(self, first, second, wrong):
-        between = f"{first} and {second} differ in a stage of step {self._step}"
-        said = f"{between}; {f'a third worker says that {wrong} is wrong' if wrong else 'nobody could decide which is wrong'}"
+        decided = "nobody could decide which is wrong"
+        if wrong:
+            decided = f"a third worker says that {wrong} is wrong"
+        said = f"{first} and {second} differ in a stage of step {self._step}; {decided}"
         self._disputes.append({"step": self._step, "workers": [first, second], "wrong": wrong})
         for worker in [wrong] if wrong else [first, second]:
             self.tell(complaint={"worker": worker, "reason": said})
@@ -194,11 +200,11 @@ class UserNode:
         for count in range(1, len(devices) + 1):
             if sum(free[device] for device in devices[:count]) >= memory:
                 return devices[:count]
-        raise PeersError(f"{_mib(memory)} are wanted, and {self._there(devices, free)}")
+        raise PeersError(f"{mib(memory)} are wanted, and {self._there(devices, free)}")
 
     def _there(self, devices, free):
-        refused = ", ".join(f"{ascii(node)[1:-1][:63]} ({ascii(why)[1:-1][:200]})" for node, why in self._refused.items())
-        return (f"there is {', '.join(f'{self.workers[device]}: {_mib(free[device])}' for device in devices)}"
+        refused = ", ".join(f"{node} ({why})" for node, why in self._refused.items())
+        return (f"there is {', '.join(f'{self.workers[device]}: {mib(free[device])}' for device in devices)}"
                 f"{f'; refused were {refused}' if refused else ''}")
 
     def _place(self, model, copies, weights, devices, free):
@@ -207,7 +213,8 @@ class UserNode:
         wanted = sum(p.numel() * p.element_size() for p in model.parameters())
         kept = sorted(getattr(model, "_no_split_modules", None) or []) or None
         # An even share first, so that every worker has a part; else what there is.
-        even = accelerate.utils.get_balanced_memory(model, max_memory=dict(room), no_split_module_classes=kept)
+        even = accelerate.utils.get_balanced_memory(model, max_memory=dict(room),
+                                                    no_split_module_classes=kept)
         for limits in (even, room):
             split = accelerate.infer_auto_device_map(model, max_memory=limits, no_split_module_classes=kept)
             if {"cpu", "disk"} & {str(device) for device in split.values()}:
@@ -215,8 +222,9 @@ class UserNode:
             if weights:
                 self._fill(model, weights, split)
             return accelerate.dispatch_model(model, split, force_hooks=True)
-        raise PeersError(f"the model needs {_mib(wanted * copies)} ({copies} times its {_mib(wanted)} of weights, and "
-                         f"{1 - HEADROOM:.0%} of a GPU kept free), and {self._there(devices, free)}")
+        raise PeersError(f"the model needs {mib(wanted * copies)} ({copies} times its {mib(wanted)} of "
+                         f"weights, and {1 - HEADROOM:.0%} of a GPU kept free), and "
+                         f"{self._there(devices, free)}")
 
     @staticmethod
     def _fill(model, weights, split):
@@ -224,21 +232,24 @@ class UserNode:
         try:
             accelerate.load_checkpoint_in_model(model, os.fspath(weights), device_map=split)
         except (OSError, ValueError, KeyError, safetensors.SafetensorError) as error:
-            raise PeersError(f"the weights {weights}: {str(error).splitlines()[0] if str(error) else error!r}") from None
+            said = str(error).splitlines()[0] if str(error) else repr(error)
+            raise PeersError(f"the weights {weights}: {said}") from None
         missing = [name for name, p in model.named_parameters() if p.is_meta]
         if missing:
             raise PeersError(f"the weights {weights} have no '{missing[0]}'")
 
-    def create_distributed_model(self, model, optimizer=None, *, workers=None, memory=None, training=True, dtype=None,
-                                 weights=None, micro_batches=1, checkpoint=None, every=100, max_retries=None, verify=0, seed=None):
-        """(MODEL over the workers' GPUs, OPTIMIZER to be called with its arguments but the parameters; None for none).
-        MODEL itself is moved. docs/PEERS.md has a row for each argument."""
+    def create_distributed_model(self, model, optimizer=None, *, workers=None, memory=None, training=True,
+                                 dtype=None, weights=None, micro_batches=1, checkpoint=None, every=100,
+                                 max_retries=None, verify=0, seed=None):
+        """(MODEL over the workers' GPUs, OPTIMIZER to be called with its arguments but the parameters; None
+        for none). MODEL itself is moved. docs/PEERS.md has a row for each argument."""
+        wants = "create_distributed_model wants"
         if isinstance(model, type):
-            raise PeersError(f"create_distributed_model wants a model before its optimizer, not the class {model.__name__}")
+            raise PeersError(f"{wants} a model before its optimizer, not the class {model.__name__}")
         if not isinstance(model, torch.nn.Module) or not any(True for _ in model.parameters()):
-            raise PeersError(f"create_distributed_model wants a model with parameters, not {type(model).__name__}")
+            raise PeersError(f"{wants} a model with parameters, not {type(model).__name__}")
         if optimizer and not (isinstance(optimizer, type) and issubclass(optimizer, torch.optim.Optimizer)):
-            raise PeersError("create_distributed_model wants an optimizer's class, like AdamW, not an object of "
+            raise PeersError(f"{wants} an optimizer's class, like AdamW, not an object of "
                              f"{type(optimizer).__name__}")
         _whole("micro_batches", micro_batches, 1)
         _whole("every", every, 1)
@@ -260,13 +271,14 @@ class UserNode:
             if verify and len(set(mine.values())) < 2:
                 raise PeersError(f"verify wants two workers, and the job has {', '.join(set(mine.values()))}")
             model = self._place(model.to(dtype=dtype) if dtype else model, copies, weights, list(mine), free)
-        self._model, self._folder, self._every = DistributedModel.of(model, self, micro_batches), checkpoint, every
+        self._model = DistributedModel.of(model, self, micro_batches)
+        self._folder, self._every = checkpoint, every
         self._verifier = Verifier(model, verify, seed, mine, self._dispute) if verify else None
         self._optimizer = optimizer and DistributedOptimizer(self, model, optimizer)
         return self._model, self._optimizer
 
     def resume(self):
-        """Brings model and optimizer, made anew, to the newest checkpoint that is whole. Its step; 0 where there is none."""
+        """Brings model and optimizer, made anew, to the newest checkpoint that is whole. Its step, or 0."""
         if not self._folder:
             raise PeersError("resume wants a model that was made with checkpoint=FOLDER")
         with self.watch():
@@ -289,14 +301,15 @@ class UserNode:
         self._loss = float(loss)
 
     def check_job_status(self):
-        """{network, state, step, loss, checkpoint, verified, unverified, disputes, workers}: of each GPU its worker, PyTorch's
-        bytes there, and the model's pieces."""
+        """{network, state, step, loss, checkpoint, verified, unverified, disputes, workers}: of each GPU its
+        worker, PyTorch's bytes there, and the model's pieces."""
         self.settle()
         pieces, done = getattr(self._model, "hf_device_map", {}), self._verifier
-        state = "disputed" if self._disputes else "running" if self._step else "placed" if self._model else "idle"
-        return {"network": self.network, "state": state, "step": self._step, "loss": self._loss, "checkpoint": self._newest,
-                "verified": done.checked if done else 0, "unverified": done.unchecked if done else 0,
-                "disputes": list(self._disputes), "workers": [
+        state = ("disputed" if self._disputes else "running" if self._step else
+                 "placed" if self._model else "idle")
+        return {"network": self.network, "state": state, "step": self._step, "loss": self._loss,
+                "checkpoint": self._newest, "verified": done.checked if done else 0,
+                "unverified": done.unchecked if done else 0, "disputes": list(self._disputes), "workers": [
                     {"worker": node, "device": device, "allocated_bytes": torch.cuda.memory_allocated(device),
                      "modules": [name for name, on in pieces.items() if torch.device(on).index == device]}
                     for device, node in enumerate(self.workers)]}

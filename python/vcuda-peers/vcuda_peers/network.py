@@ -9,8 +9,8 @@
     ray_token_file: lab.ray-token      # the validator's Ray; that is its name if it is not given
 
 The same file makes a machine lend its GPUs (`vcuda peer join`); what is for that alone means nothing here:
-address, gpus, memory, sessions, hours. Paths are relative to the file's folder. It names secrets, so only its owner may
-read it.
+address, gpus, memory, sessions, hours. Paths are relative to the file's folder. It names secrets, so only its
+owner may read it.
 """
 import dataclasses
 import os
@@ -22,7 +22,8 @@ import yaml
 from .errors import PeersError
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-DIRECTORY = re.compile(r"unix://(?P<path>/.+)|tcp://(?P<host>[^:/\s\[\]]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})")
+DIRECTORY = re.compile(r"unix://(?P<path>/.+)|"
+                       r"tcp://(?P<host>[^:/\s\[\]]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})")
 MOST_BYTES = 1 << 16
 
 
@@ -37,7 +38,8 @@ class Network:
 
 
 WORKER = ("address", "gpus", "memory", "sessions", "hours")  # common/network.c reads and checks them
-KEYS = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(Network)}  # name: needed
+KEYS = {field.name: field.default is dataclasses.MISSING  # name: needed
+        for field in dataclasses.fields(Network)}
 
 
 def check_private(path, mode):

@@ -5,6 +5,7 @@ import sys
 
 from . import network as networks
 from .errors import PeersError
+from .said import last_line
 
 
 class _Node:
@@ -22,8 +23,8 @@ class _Node:
 
 
 class WorkerNode(_Node):
-    """This machine's GPUs are the network's from start() to stop(). FOLDER is the agent's networks_folder, not that of
-    this user; where start() starts an agent, that has the ARGUMENTS."""
+    """This machine's GPUs are the network's from start() to stop(). FOLDER is the agent's networks_folder,
+    not that of this user; where start() starts an agent, that has the ARGUMENTS."""
 
     def __init__(self, network, *arguments, folder=None):
         super().__init__(network, *arguments)
@@ -37,11 +38,12 @@ class WorkerNode(_Node):
 
     def _peer(self, verb, *words):
         try:
-            got = subprocess.run(["vcuda", "peer", verb, *self.folder, *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            got = subprocess.run(["vcuda", "peer", verb, *self.folder, *words], text=True,
+                                 stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         except OSError as error:
             raise PeersError(f"vcuda: {error.strerror}") from None
         if got.returncode:
-            raise PeersError((got.stderr.strip().splitlines() or [f"vcuda peer {verb} ended with {got.returncode}"])[-1])
+            raise PeersError(last_line(got.stderr, f"vcuda peer {verb} ended with {got.returncode}"))
 
 
 class ValidatorNode(_Node):
@@ -51,8 +53,8 @@ class ValidatorNode(_Node):
     def start(self):
         if self.is_running():
             raise PeersError("this ValidatorNode runs already")
-        self.process = subprocess.Popen([sys.executable, "-m", "vcuda_peers", "validator", self.network, *self.arguments],
-                                        stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen([sys.executable, "-m", "vcuda_peers", "validator", self.network,
+                                         *self.arguments], stdin=subprocess.DEVNULL)
 
     def is_running(self):
         return self.process is not None and self.process.poll() is None

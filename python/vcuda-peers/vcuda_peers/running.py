@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program of `vcuda-peers run`: started again where a worker was lost under it, and heard where it complains.
+"""The program of `vcuda-peers run`: started again where a worker was lost under it, heard where it complains.
 
 The program has no directory. It writes lines of JSON into a file of ours, `tell` of VCUDA_PEERS.
 """
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -14,15 +13,15 @@ import sys
 import tempfile
 import time
 
-from . import directory
+from . import directory, keep
 from .errors import PeerLost, PeersError
 
 MOST_LINE = 1 << 16
-PR_SET_PDEATHSIG = 1
+MOST_REFUSED = 64  # of whom the program is told: its environment is small
 
 
 def usable(joined):
-    """(the workers, but for whom the validator refused; {worker: why it was}). A network may have no validator."""
+    """(the workers, but for whom the validator refused; {worker: why}). A network may have no validator."""
     refused = {}
     with contextlib.suppress(PeersError):  # a user may read nothing but the workers
         refused = {node: said.get("reason", "") for node, said in directory.verdicts(joined).items()
@@ -39,15 +38,10 @@ def answers(worker, seconds=2):
     return False
 
 
-def _with_us():
-    """Of a program before it begins: it ends when we do."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-
-
 def _once(command, said, hear):
     """Its exit status; HEAR gets each object that it wrote into SAID."""
     try:
-        program = subprocess.Popen(command, preexec_fn=_with_us)
+        program = subprocess.Popen(command, preexec_fn=keep.end_with_parent)
     except OSError as error:
         raise PeersError(f"{command[0]}: {error.strerror}") from None
     mine = {signal.SIGTERM: lambda *_: program.terminate(),
@@ -69,7 +63,7 @@ def _once(command, said, hear):
 
 
 def run(joined, mine, refused, command_of, retries):
-    """The program's exit status in the end. It begins on the workers MINE; COMMAND_OF(workers) is it over them."""
+    """The program's exit status in the end. It begins on the workers MINE; COMMAND_OF(those) is it there."""
     def hear(what):
         nonlocal retries
         if retries is None and isinstance(what.get("max_retries"), int):
@@ -78,12 +72,15 @@ def run(joined, mine, refused, command_of, retries):
             try:
                 directory.complain(joined, json.dumps(what["complaint"]))
             except PeersError as error:
-                print(f"vcuda-peers: a complaint did not reach the directory: {error}", file=sys.stderr, flush=True)
+                print(f"vcuda-peers: a complaint did not reach the directory: {error}",
+                      file=sys.stderr, flush=True)
 
     wanted, attempt = {one.node for one in mine}, 0
-    with tempfile.TemporaryDirectory(prefix="vcuda-peers-") as folder, open(os.path.join(folder, "tell"), "a+") as said:
+    with (tempfile.TemporaryDirectory(prefix="vcuda-peers-") as folder,
+          open(os.path.join(folder, "tell"), "a+") as said):
         while True:
-            os.environ["VCUDA_PEERS"] = json.dumps({"network": joined.name, "tell": said.name, "refused": refused,
+            os.environ["VCUDA_PEERS"] = json.dumps({"network": joined.name, "tell": said.name,
+                                                    "refused": dict(list(refused.items())[:MOST_REFUSED]),
                                                     "workers": [[one.node, one.devices] for one in mine]})
             status = _once(command_of(mine), said, hear)
             if status != PeerLost.STATUS or attempt >= (retries or 0):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ray's nodes: the head, and for each admitted worker a seat, which is a node with that worker's GPUs on this machine."""
+"""Ray's nodes: the head, and for each admitted worker a seat, a node here with that worker's GPUs."""
 import importlib.metadata
 import json
 import os
@@ -11,6 +11,7 @@ import time
 from . import directory, keep
 from .errors import PeersError
 from .network import check_private
+from .said import last_line
 
 RAY = "2.60.0"
 AGAIN = 5  # seconds between two starts of one seat
@@ -35,16 +36,13 @@ def environment(network, make=False):
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
-        raise PeersError(f"{path}: {error.strerror}: it is made by vcuda-peers validator; copy it from there") from None
+        raise PeersError(f"{path}: {error.strerror}: it is made by vcuda-peers validator; copy it from there"
+                         ) from None
     check_private(path, mode)
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": path, "RAY_USAGE_STATS_ENABLED": "0",
+    return {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": path,
+            "RAY_USAGE_STATS_ENABLED": "0",
             "PYTHONPATH": os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))}
-
-
-def last_line(path):
-    with open(path, errors="replace") as file:
-        return ascii((file.read().strip().splitlines() or ["it says nothing"])[-1])[1:-1][:300]
 
 
 def ray(*words):
@@ -55,18 +53,20 @@ def ray(*words):
 class Seats:
     def __init__(self, network, vcuda, env, folder):
         self.network, self.vcuda, self.env, self.folder = network, vcuda, env, folder
-        self.taken, self.ending, self.again = {}, [], {}  # worker: (address, process); processes; worker: when
+        # worker: (address, process); processes; worker: when
+        self.taken, self.ending, self.again = {}, [], {}
 
     def follow(self, head, only=None):
         """A seat for each admitted worker (of the set ONLY), and none for any other."""
         there = {one.node: one for one in directory.workers(self.network)[0]}
         admitted = {node: there[node].address for node, said in directory.verdicts(self.network).items()
-                    if node in there and said.get("state") == "admitted" and said.get("address") == there[node].address
-                    and (only is None or node in only)}
+                    if node in there and (only is None or node in only)
+                    and said.get("state") == "admitted" and said.get("address") == there[node].address}
         self.ending = [one for one in self.ending if one.poll() is None]
         for node, (address, process) in list(self.taken.items()):
             if admitted.get(node) != address or process.poll() is not None:
-                self.say(node, "ends" if process.poll() is None else f"ended by itself: {last_line(self.log(node))}")
+                self.say(node, "ends" if process.poll() is None else
+                         f"ended by itself: {self.last(node)}")
                 process.terminate()
                 self.ending.append(process)
                 del self.taken[node]
@@ -77,12 +77,17 @@ class Seats:
             self.again[node] = time.monotonic() + AGAIN
             with open(self.log(node), "w") as log:
                 self.taken[node] = admitted[node], keep.start(
-                    [self.vcuda, "run", "--agent", admitted[node], "--token-file", self.network.token_file, "--",
-                     *ray("--address", head, "--resources", json.dumps({"worker:" + node: 1}))], log, self.env)
+                    [self.vcuda, "run", "--agent", admitted[node], "--token-file", self.network.token_file,
+                     "--", *ray("--address", head, "--resources", json.dumps({"worker:" + node: 1}))],
+                    log, self.env)
         self.again = {node: at for node, at in self.again.items() if node in there}
 
     def log(self, node):
         return os.path.join(self.folder, f"seat-{node}.log")
+
+    def last(self, node):
+        with open(self.log(node), errors="replace") as log:
+            return last_line(log.read(), "it says nothing")
 
     def say(self, node, what):
         print(f"vcuda-peers: {self.network.name}: the seat of {node} {what}", flush=True)
@@ -96,7 +101,7 @@ class Seats:
 
 
 def seat(network, node, vcuda):
-    """One worker's seat on this machine, for a validator elsewhere, as long as it is admitted; until we are ended."""
+    """One worker's seat here, for a validator elsewhere, as long as it is admitted; until we are ended."""
     said, _ = directory.validator(network)
     check_ray(said["ray"])
     with tempfile.TemporaryDirectory(prefix="vcuda-peers-") as folder:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The validator: one process holds the lease, Ray's head and the seats; an actor on the head judges the workers."""
+"""The validator: one process holds the lease, Ray's head and the seats; an actor on it judges workers."""
 import concurrent.futures
 import contextlib
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -16,7 +15,8 @@ import time
 
 from . import directory, jobs, keep, network as networks
 from .errors import PeersError
-from .seats import RAY, Seats, check_ray, environment, last_line, ray
+from .said import last_line, shown
+from .seats import RAY, Seats, check_ray, environment, ray
 
 FAILURES = 3  # in a row keep a worker out
 PATIENCE = 60  # seconds for the test of one worker
@@ -24,23 +24,28 @@ HEAD_PATIENCE = 120
 AT_ONCE = 8
 
 
+def call(*command, seconds=30):
+    return subprocess.run(command, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
+
+
 def answers(vcuda, address, token_file):
     """"": an agent at ADDRESS takes the token; else the sentence that says what is wrong."""
     try:
-        got = subprocess.run([vcuda, "doctor", "--json", "--agent", address, "--token-file", token_file],
-                             capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
+        got = call(vcuda, "doctor", "--json", "--agent", address, "--token-file", token_file)
         checks = json.loads(got.stdout)["checks"]
     except subprocess.TimeoutExpired:
         return f"agent {address} does not answer within 30 s"
     except (OSError, ValueError, KeyError) as error:
         raise PeersError(f"{vcuda} doctor cannot be run: {error}") from None
-    return "; ".join(one["text"] for one in checks if one["check"] == "agent" and one["state"] == "wrong")
+    return shown("; ".join(one["text"] for one in checks
+                           if one["check"] == "agent" and one["state"] == "wrong"))
 
 
 def said_by(vcuda, word):
     try:
-        return subprocess.run([vcuda, word], capture_output=True, text=True, timeout=30, check=True,
-                              stdin=subprocess.DEVNULL).stdout.split()
+        got = call(vcuda, word)
+        got.check_returncode()
+        return got.stdout.split()
     except (OSError, subprocess.SubprocessError) as error:
         raise PeersError(f"{vcuda} {word} cannot be run: {error}") from None
 
@@ -88,7 +93,8 @@ class Doorkeeper:
             if there[node].address in {there[one].address for one in self.under_way if one in there}:
                 continue  # two IDs of one agent: its memory is there once
             if node in self.complaints or self.is_due(there[node], said.get(node), now):
-                self.under_way[node] = pool.submit(self.judge, there[node], said.get(node) or {}, self.complaints.pop(node, None), now)
+                self.under_way[node] = pool.submit(self.judge, there[node], said.get(node) or {},
+                                                   self.complaints.pop(node, None), now)
         self.complaints = {node: reason for node, reason in self.complaints.items() if node in there}
 
     def is_due(self, worker, verdict, now):
@@ -99,23 +105,22 @@ class Doorkeeper:
         return verdict["state"] == "gone" or verdict["address"] != worker.address
 
     def judge(self, worker, verdict, complaint, now):
-        failures, admitted = int(verdict.get("failures", 0)), verdict.get("state") == "admitted"
+        failures, was = int(verdict.get("failures", 0)), verdict.get("state")
         if now < int(verdict.get("until", 0)):
-            if verdict["state"] == "gone":
+            if was == "gone":
                 directory.judge(self.network, worker.node, {**verdict, "state": "refused", "checked": now})
             return
-        full = not admitted or complaint is not None or verdict["address"] != worker.address
+        full = was != "admitted" or complaint is not None or verdict["address"] != worker.address
         reason, figures = self.test(worker, full)
-        state = "admitted" if not reason else "evicted" if admitted or verdict.get("state") == "evicted" else "refused"
+        state = "admitted" if not reason else "evicted" if was in ("admitted", "evicted") else "refused"
         failures = failures + 1 if reason else 0
         until = int(time.time() + self.bar) if failures >= FAILURES else 0
         if complaint is not None and not reason:
             reason = f"tested again, and right: {complaint}"
-        kept = {key: verdict[key] for key in ("gpu", "memory_bytes", "round_trip_us", "bytes_per_second") if key in verdict}
-        reason = re.sub("[^ -~]", "?", reason)[:300]  # it goes to terminals
+        kept = {} if full else {key: verdict[key] for key in ("gpu", *directory.FIGURES) if key in verdict}
         directory.judge(self.network, worker.node, {
-            **(kept if not full else {}), **{key: value for key, value in figures.items() if value}, "state": state,
-            "reason": reason, "since": verdict["since"] if verdict.get("state") == state else now, "failures": failures,
+            **kept, **{key: value for key, value in figures.items() if value}, "state": state,
+            "reason": shown(reason), "since": verdict["since"] if was == state else now, "failures": failures,
             "until": until, "checked": int(time.time()), "address": worker.address})
 
     def test(self, worker, full):
@@ -127,14 +132,13 @@ class Doorkeeper:
             return wrong, {}
         claim = json.dumps({"free": worker.free, "devices": worker.devices, "full": full})
         try:
-            got = subprocess.run([self.vcuda, "run", "--agent", worker.address, "--token-file", self.network.token_file, "--",
-                                  sys.executable, "-m", "vcuda_peers.probe", claim],
-                                 capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+            got = call(self.vcuda, "run", "--agent", worker.address, "--token-file", self.network.token_file,
+                       "--", sys.executable, "-m", "vcuda_peers.probe", claim, seconds=PATIENCE)
             said = json.loads(got.stdout)
         except subprocess.TimeoutExpired:
             return f"the test took more than {PATIENCE} s", {}
         except ValueError:
-            return f"the test ended with status {got.returncode}: {(got.stderr.strip().splitlines() or [''])[-1][:200]}", {}
+            return f"the test ended with status {got.returncode}: {last_line(got.stderr)}", {}
         return said.pop("bad", ""), said
 
 
@@ -143,7 +147,8 @@ def wait_for_head(process, dashboard, log):
     host, _, port = dashboard.rpartition(":")
     while True:
         if process.poll() is not None or time.monotonic() > until:
-            raise PeersError(f"Ray's head does not start: {last_line(log)}")
+            with open(log, errors="replace") as file:
+                raise PeersError(f"Ray's head does not start: {last_line(file.read(), 'it says nothing')}")
         with contextlib.suppress(OSError):
             socket.create_connection((host, int(port)), 1).close()
             return
@@ -172,7 +177,8 @@ def start_actor(network_path, head, options):
     engine.init(address=head, namespace="vcuda-peers", log_to_driver=False, logging_level="ERROR")
     actor = engine.remote(Doorkeeper).options(
         name="validator", lifetime="detached", max_restarts=-1, num_cpus=0,
-        resources={"node:__internal_head__": 0.001}).remote(network_path, options.vcuda, options.every, options.bar)
+        resources={"node:__internal_head__": 0.001},
+    ).remote(network_path, options.vcuda, options.every, options.bar)
     engine.get(actor.pid.remote(), timeout=HEAD_PATIENCE)
     engine.shutdown()
     signal.signal(signal.SIGTERM, handler)  # Ray has one, too
@@ -188,18 +194,22 @@ def run(options):
     # Jobs' drivers import PyTorch there, which wants CUDA's libraries; there is no GPU behind these.
     env = {**os.environ, "LD_PRELOAD": said_by(vcuda, "preload")[0]}
     head, dashboard = f"{options.address}:{options.port}", f"127.0.0.1:{options.dashboard_port}"
+    if not directory.is_address(head):
+        raise PeersError(f"--address and --port are no HOST and port that others could reach: {head}")
     mine = json.dumps({"host": host, "pid": os.getpid(), "head": head, "dashboard": dashboard, "ray": RAY})
     directory.become_validator(network, mine)
     with contextlib.ExitStack() as ends:
-        ends.callback(quietly, directory.resign, network, mine)
-        folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="vcuda-peers-", ignore_cleanup_errors=True))
+        ends.callback(directory.resign, network, mine)
+        folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="vcuda-peers-",
+                                                                ignore_cleanup_errors=True))
         lost = threading.Event()
         threading.Thread(target=hold, args=(network, mine, lost), daemon=True).start()
         wait_for_ports(options.port, options.port + 1, options.dashboard_port)
         log = os.path.join(folder, "head.log")
         with open(log, "w") as file:
-            process = keep.start(ray("--head", "--node-ip-address", options.address, "--port", str(options.port),
-                                     "--dashboard-host", "127.0.0.1", "--dashboard-port", str(options.dashboard_port),
+            process = keep.start(ray("--head", "--node-ip-address", options.address,
+                                     "--port", str(options.port), "--dashboard-host", "127.0.0.1",
+                                     "--dashboard-port", str(options.dashboard_port),
                                      "--ray-client-server-port", str(options.port + 1), "--num-gpus", "0",
                                      "--temp-dir", os.path.join(folder, "ray")), file, env)
         ends.callback(process.wait)
@@ -209,7 +219,8 @@ def run(options):
         wait_for_head(process, dashboard, log)
         start_actor(os.path.abspath(options.network), head, options)
         desk = jobs.Desk(network, dashboard)
-        print(f"vcuda-peers: {network.name}: Ray's head is {head}, its dashboard http://{dashboard}", flush=True)
+        print(f"vcuda-peers: {network.name}: Ray's head is {head}, its dashboard http://{dashboard}",
+              flush=True)
         trouble = ""
         while not lost.wait(1):
             if process.poll() is not None:
@@ -235,8 +246,3 @@ def hold(network, mine, lost):
                     break
     finally:
         lost.set()
-
-
-def quietly(call, *arguments):
-    with contextlib.suppress(PeersError):
-        call(*arguments)

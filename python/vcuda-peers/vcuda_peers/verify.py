@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A share of the micro-batches has one stage computed by a second worker, too, forward and backward.
 
-A stage is a piece of the model's hf_device_map. In a micro-batch that is drawn it becomes one node of autograd's graph,
-whose ins and outs, and their gradients, are copied to the host; the second worker computes before the weights change.
+A stage is a piece of the model's hf_device_map. In a micro-batch that is drawn it becomes one node of
+autograd's graph, whose ins and outs, and their gradients, are copied to the host; the second worker computes
+before the weights change.
 """
 import contextlib
 import copy
@@ -15,9 +16,11 @@ import accelerate
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-TOLERANCE = {16: 2e-2, 32: 2e-3, 64: 1e-9}  # by a number's bits, of the largest one: between unlike GPUs or libraries
+# By a number's bits, of the largest one: between unlike GPUs or libraries.
+TOLERANCE = {16: 2e-2, 32: 2e-3, 64: 1e-9}
 CONTAINERS = (torch.nn.ModuleList, torch.nn.ModuleDict)  # are never called: their children are stages
-UNCOPIED = (RuntimeError, pickle.PicklingError, TypeError, AttributeError, EOFError)  # of what cannot be computed twice
+# Of what cannot be computed twice.
+UNCOPIED = (RuntimeError, pickle.PicklingError, TypeError, AttributeError, EOFError)
 
 
 def _kind(device):
@@ -53,8 +56,10 @@ class _Call:
     def __init__(self, forward, tree, leaves, weights, graph):
         self.of = [leaf.detach().requires_grad_() if _learns(leaf) else leaf for leaf in leaves]
         # Not to be kept by who checkpoints around us; and a stage may write to what it is given.
-        with torch.set_grad_enabled(graph), torch.autograd.graph.saved_tensors_hooks(lambda kept: kept, lambda kept: kept):
-            arguments, named = tree_unflatten([leaf.clone() if _learns(leaf) else leaf for leaf in self.of], tree)
+        as_it_is = torch.autograd.graph.saved_tensors_hooks(lambda kept: kept, lambda kept: kept)
+        with torch.set_grad_enabled(graph), as_it_is:
+            given = [leaf.clone() if _learns(leaf) else leaf for leaf in self.of]
+            arguments, named = tree_unflatten(given, tree)
             self.out, self.tree = tree_flatten(forward(*arguments, **named))
         self.of += weights
 
@@ -62,8 +67,8 @@ class _Call:
         """The gradients of leaves and weights, None where there is none."""
         roots = [(leaf, grad.to(leaf.device)) for leaf, grad in zip(self.out, grads) if grad is not None]
         of = [leaf for leaf in self.of if _learns(leaf)]
-        came = iter(torch.autograd.grad([leaf for leaf, _ in roots], of, [grad for _, grad in roots], allow_unused=True,
-                                        retain_graph=True))
+        came = iter(torch.autograd.grad([leaf for leaf, _ in roots], of, [grad for _, grad in roots],
+                                        allow_unused=True, retain_graph=True))
         return [next(came) if _learns(leaf) else None for leaf in self.of]
 
 
@@ -76,7 +81,8 @@ class _Node(torch.autograd.Function):
         if record.out is None:
             ctx.record, record.out = record, _host(call.out)
         out = tuple(leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in call.out)
-        ctx.mark_non_differentiable(*(leaf for leaf, was in zip(out, call.out) if isinstance(leaf, torch.Tensor) and not _learns(was)))
+        ctx.mark_non_differentiable(*(leaf for leaf, was in zip(out, call.out)
+                                      if isinstance(leaf, torch.Tensor) and not _learns(was)))
         return out
 
     @staticmethod
@@ -91,7 +97,8 @@ class _Record:
     """In place of STAGE's forward: what its worker says in the first call."""
 
     def __init__(self, stage, device):
-        self.stage, self.device, self.forward, self.own = stage, device, stage.forward, "forward" in stage.__dict__
+        self.stage, self.device = stage, device
+        self.forward, self.own = stage.forward, "forward" in stage.__dict__
         self.weights = [p for p in stage.parameters() if p.requires_grad]
         self.given = self.out = self.grads = None
         self.back = []
@@ -105,7 +112,8 @@ class _Record:
                 self.given, self.random = kept.getvalue(), torch.cuda.get_rng_state(self.device)
             self.autocast = torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cuda")
         leaves, tree = tree_flatten((arguments, named))
-        return tree_unflatten(_Node.apply(self, tree, torch.is_grad_enabled(), len(leaves), *leaves, *self.weights), self.tree)
+        out = _Node.apply(self, tree, torch.is_grad_enabled(), len(leaves), *leaves, *self.weights)
+        return tree_unflatten(out, self.tree)
 
     def close(self):
         self.stage.forward = self.forward
@@ -115,9 +123,11 @@ class _Record:
     def again(self, device, job):
         """What came out, and the gradients, when DEVICE computes."""
         memo = {id(job): None} | {id(b): b.detach().to(device, copy=True) for b in self.stage.buffers()}
-        memo |= {id(p): torch.nn.Parameter(p.detach().to(device, copy=True), p.requires_grad) for p in self.stage.parameters()}
+        memo |= {id(p): torch.nn.Parameter(p.detach().to(device, copy=True), p.requires_grad)
+                 for p in self.stage.parameters()}
         twin = accelerate.hooks.remove_hook_from_module(copy.deepcopy(self.stage, memo), recurse=True)
-        leaves, tree = tree_flatten(torch.load(io.BytesIO(self.given), map_location=f"cuda:{device}", weights_only=False))
+        given = torch.load(io.BytesIO(self.given), map_location=f"cuda:{device}", weights_only=False)
+        leaves, tree = tree_flatten(given)
         with torch.random.fork_rng([device]), torch.autocast("cuda", *self.autocast):
             torch.cuda.set_rng_state(self.random, device)
             call = _Call(twin, tree, leaves, [memo[id(p)] for p in self.weights], self.grads is not None)
@@ -125,11 +135,13 @@ class _Record:
 
 
 class Verifier:
-    """Draws micro-batches and stages by SEED. A difference goes to DISPUTE(first worker, second, who is wrong or None)."""
+    """Draws micro-batches and stages by SEED. A difference goes to DISPUTE(one worker, other, who is wrong or
+    None)."""
 
     def __init__(self, model, share, seed, workers, dispute):
         """WORKERS: {device: its worker} of those that the job may have."""
-        self.share, self.random, self.workers, self.dispute, self.job = share, random.Random(seed), workers, dispute, model.job
+        self.share, self.random, self.workers = share, random.Random(seed), workers
+        self.dispute, self.job = dispute, model.job
         self.record, self.checked, self.unchecked, self.kinds = None, 0, 0, {}
         modules, self.stages = dict(model.named_modules()), []
         left = [(modules[name], device) for name, device in model.hf_device_map.items() if name in modules]
@@ -157,7 +169,8 @@ class Verifier:
             return
         record.close()
         first, name = record.device, self.workers.get
-        others = list({name(device): device for device in self.workers if name(device) != name(first)}.values())
+        others = list({name(device): device for device in self.workers
+                       if name(device) != name(first)}.values())
         second, *third = self.random.sample(others, len(others))[:2]
         mine, theirs = (record.out or []) + record.back, self._again(record, second)
         if theirs is None:

@@ -19,7 +19,7 @@ cache_dir: /var/cache/vcuda/modules
 log: {{ .Values.agent.logLevel }}
 {{- if .Values.auth.enabled }}
 token_file: /etc/vcuda/token/{{ ternary "token" "tokens" .Values.auth.existing }}
-{{- else if not .Values.auth.serviceAccount.enabled }}
+{{- else if not (or .Values.auth.serviceAccount.enabled .Values.agent.networks) }}
 insecure: true
 {{- end }}
 {{- if .Values.auth.serviceAccount.enabled }}
@@ -67,9 +67,29 @@ store:
   registry_password_file: /etc/vcuda/store/password
   {{- end }}
 {{- end }}
+{{- with .Values.agent.networks }}
+networks:
+{{- range . }}
+- token_file: /etc/vcuda/networks/{{ .name }}.token
+{{- if or .password .user }}
+  password_file: /etc/vcuda/networks/{{ .name }}.password
+{{- end }}
+{{ omit . "token" "password" "secretName" | toYaml | indent 2 }}
+{{- end }}
+{{- end }}
 {{- with .Values.agent.config }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* The Secret of one of agent.networks, by a dict with root and network. */}}
+{{- define "vcuda.network.secret" -}}
+{{- .network.secretName | default (printf "%s-network-%s" (include "vcuda.agent" .root) .network.name) -}}
+{{- end -}}
+
+{{/* "true" or "": a network's agents have the pod's address as their ID, by which they are found. */}}
+{{- define "vcuda.network.node" -}}
+{{- if and .Values.agent.networks (not (dig "store" "node" "" .Values.agent.config)) }}true{{ end -}}
 {{- end -}}
 
 {{/* "true" or "": agents know each other by the ConfigMap that the chart keeps beside them. */}}
@@ -202,8 +222,18 @@ spec:
     - name: gpu-agent
       image: {{ include "vcuda.image" (dict "root" . "image" $agent.image) }}
       imagePullPolicy: {{ .Values.image.pullPolicy }}
-      args: [--config, /etc/vcuda/agent.yaml]
+      args:
+        - --config
+        - /etc/vcuda/agent.yaml
+        {{- if include "vcuda.network.node" . }}
+        - --set
+        - store.node=$(VCUDA_NODE)
+        {{- end }}
       env:
+        {{- if include "vcuda.network.node" . }}
+        - name: VCUDA_NODE
+          valueFrom: {fieldRef: {fieldPath: status.podIP}}
+        {{- end }}
         {{- if and (eq $agent.driver "nvidia") (not $agent.gpus.resource) }}
         - name: NVIDIA_VISIBLE_DEVICES
           value: {{ $agent.gpus.visible | quote }}
@@ -268,6 +298,9 @@ spec:
         {{- if and (include "vcuda.store" .) (include "vcuda.store.secret" .) }}
         - {name: store, mountPath: /etc/vcuda/store, readOnly: true}
         {{- end }}
+        {{- if $agent.networks }}
+        - {name: networks, mountPath: /etc/vcuda/networks, readOnly: true}
+        {{- end }}
         {{- if .Values.tls.enabled }}
         - {name: tls, mountPath: /etc/vcuda/tls, readOnly: true}
         {{- end }}
@@ -315,6 +348,21 @@ spec:
         secretName: {{ include "vcuda.store.secret" . }}
         items: [{key: password, path: password}]
         defaultMode: 0440
+    {{- end }}
+    {{- with $agent.networks }}
+    - name: networks
+      projected:
+        defaultMode: 0440
+        sources:
+          {{- range . }}
+          - secret:
+              name: {{ include "vcuda.network.secret" (dict "root" $ "network" .) }}
+              items:
+                - {key: token, path: {{ .name }}.token}
+                {{- if or .password .user }}
+                - {key: password, path: {{ .name }}.password}
+                {{- end }}
+          {{- end }}
     {{- end }}
     {{- if .Values.tls.enabled }}
     - name: tls

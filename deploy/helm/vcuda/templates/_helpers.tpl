@@ -191,7 +191,7 @@ host, pod or auto, which is left where native sidecars are not: there each pod i
 
 {{/* Of whom sees every tenant's sessions over HTTP, where there can be several: the name of the secret, else nothing. */}}
 {{- define "vcuda.http.secret" -}}
-{{- if and .Values.agent.enabled (or .Values.auth.serviceAccount.enabled (and .Values.auth.enabled (not .Values.auth.existing))) -}}
+{{- if and .Values.agent.enabled (or .Values.agent.networks .Values.auth.serviceAccount.enabled (and .Values.auth.enabled (not .Values.auth.existing))) -}}
 {{- printf "%s-http" (include "vcuda.agent" .) -}}
 {{- end -}}
 {{- end -}}
