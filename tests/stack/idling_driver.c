@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The software GPU, where what makes something waits until the GPU is idle first, as NVIDIA's driver may: a
- * stream, memory, and the code of a kernel, which comes to the device with its first launch.  Its own functions
- * come before those of the library that it is linked with.
+ * The software GPU, where what makes something waits until the GPU is idle first, as NVIDIA's
+ * driver may: a stream, memory, and the code of a kernel, which comes to the device with its
+ * first launch.  Its own functions come before those of the library that it is linked with.
  */
 #include <cuda.h>
 #include <dlfcn.h>
