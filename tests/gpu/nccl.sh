@@ -13,7 +13,7 @@ set -u
 library_options "$@"
 [ -d "$dist/nccl" ] || die "no $dist/nccl: \`make dist\` makes it"
 library_find 'libnccl.so.2'
-# NVLS off, as for programs of this machine: multicast concerns all GPUs of a host, which others use.
+# NVLS off, natively too: multicast concerns all GPUs of a host, which others use.
 agent_options=(--set nccl.allowed=true --set nccl.environment=NCCL_NVLS_ENABLE=0)
 gpus=1
 [ "$driver" != nvidia ] || gpus=$(find /proc/driver/nvidia/gpus -mindepth 1 -maxdepth 1 2>/dev/null | wc -l)
@@ -31,7 +31,7 @@ for program in "$dist"/nccl/13/*; do
 		continue
 	fi
 	if [ -n "$native" ] && [ "$driver" = nvidia ]; then
-		library_row "native $name" env LD_LIBRARY_PATH="$path" "$program"
+		library_row "native $name" env LD_LIBRARY_PATH="$path" NCCL_NVLS_ENABLE=0 "$program"
 	else
 		library_skip "native $name" "no libnccl.so.2 here"
 	fi
