@@ -293,7 +293,7 @@ def test_a_session_ends_with_its_token_unless_there_is_a_new_one():
         def begin(name):
             file = c.file(c.key.token(claims(seconds=1)), name)  # and 10 s for clocks
             sidecar = sidecar_of(c.path, c.agent, "--tls-ca", c.ca.file, "--token-file", file, name="sidecar-" + name)
-            app = App("sum", FOR_EVER, 65536, socket=sidecar.socket)
+            app = App("sum", FOR_EVER, 4096, socket=sidecar.socket)
             wait_for(lambda: any(s["pid"] == app.pid and s["expires"] for s in c.agent.sessions()), 20, "a session")
             return app, file
 
