@@ -27,14 +27,21 @@ WINDOWS_ABSENT := shim/engine/own_sidecar.c shim/engine/rejoin.c shim/engine/thr
 	sidecar/metrics.c sidecar/pending.c sidecar/renew.c sidecar/segment.c sidecar/server.c \
 	sidecar/status.c transport/light.c transport/local.c transport/loop.c transport/tls.c \
 	transport/unix.c transport/codec/codec.c common/config.c common/folder.c \
-	common/instance_lock.c common/openmetrics.c common/unix_socket.c
+	common/instance_lock.c common/network.c common/openmetrics.c common/unix_socket.c
 WINDOWS_SRCS := $(filter-out $(WINDOWS_ABSENT),$(SHIM_SRCS) $(addprefix shim/generated/, \
 	cuda_stubs.c cuda_forms.c cuda_calls.c) $(wildcard sidecar/*.c transport/*.c \
 	transport/codec/*.c common/*.c)) $(wildcard windows/client/*.c windows/shim/*.c)
 
+# A library that is its header alone: Debian's, without the folder that it lies in.
+WINDOWS_XXHASH := $(WINDOWS_OBJ)/include/xxhash.h
+$(WINDOWS_XXHASH): /usr/include/xxhash.h
+	$(Q)mkdir -p $(@D)
+	$(Q)cp $< $@
+WINDOWS_COMPAT += -isystem $(dir $(WINDOWS_XXHASH))
+
 # windows_object(FOLDER,FLAGS): how objects of it are compiled.
 define windows_object
-$$(WINDOWS_OBJ)/$(1)/%.o: %.c | $$(CACHE)/.complete
+$$(WINDOWS_OBJ)/$(1)/%.o: %.c | $$(CACHE)/.complete $$(WINDOWS_XXHASH)
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(WINDOWS_GCC) $(2) -MMD -MP -c $$< -o $$@

@@ -23,6 +23,7 @@ struct sockaddr_in6 {
 	struct in6_addr sin6_addr;
 	uint32_t sin6_scope_id;
 };
+#define INET6_ADDRSTRLEN 65 /* Microsoft's: with a scope and a port */
 #define IPPROTO_TCP 6
 #define IPPROTO_IPV6 41
 #define IPV6_V6ONLY 27
