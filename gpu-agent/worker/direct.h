@@ -142,7 +142,7 @@ void direct_wire_close(struct direct_link *l);
 /* The stream does not go on before direct_release. */
 CUresult direct_hold(struct worker *w, struct worker_stream *stream, struct direct_hold *hold);
 void direct_release(struct worker *w, struct direct_hold *hold);
-/* Some are there, without the driver. */
+/* A page of them, where none is free: direct_hold then asks the driver for no memory. */
 CUresult direct_hold_prepare(struct worker *w);
 
 /* --- driver/direct.c, which the above call --- */

@@ -713,6 +713,30 @@ static int pinned(size_t bytes, uint32_t rounds)
 	return 0;
 }
 
+/* A copy that waits: its source is the program's again when it returns. */
+static int rewritten(size_t bytes, uint32_t rounds)
+{
+	std::vector<unsigned char> back(bytes);
+	unsigned char *host;
+	void *device;
+
+	MUST(cudaHostAlloc((void **)&host, bytes, 0));
+	MUST(cudaMalloc(&device, bytes));
+	for (uint32_t i = 0; i < rounds; i++) {
+		memset(host, (int)(i + 1), bytes);
+		MUST(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice));
+		memset(host, 0, bytes);
+		MUST(cudaMemcpy(back.data(), device, bytes, cudaMemcpyDeviceToHost));
+		for (size_t j = 0; j < bytes; j++)
+			if (back[j] != (unsigned char)(i + 1)) {
+				say("wrong at %zu", j);
+				return 1;
+			}
+	}
+	say("right");
+	return 0;
+}
+
 static int count()
 {
 	int n = 0;
@@ -777,6 +801,8 @@ int main(int argc, char **argv)
 		return churn(argv[2], strtoull(argv[3], NULL, 0));
 	if (!strcmp(what, "take-all"))
 		return take_all();
+	if (!strcmp(what, "rewritten"))
+		return rewritten(number, argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 0) : 1);
 	if (!strcmp(what, "pinned"))
 		return pinned(number, argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 0) : 0);
 	fprintf(stderr, "app: no such thing to do: '%s'\n", what);

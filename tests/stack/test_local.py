@@ -87,6 +87,13 @@ def test_pinned_memory_goes_in_large_pieces():
         assert 2 * 34 <= frames < 2 * 34 + 40, frames
 
 
+def test_a_copy_that_waits_is_done_with_its_source():
+    """From 1 MiB of pinned memory on nothing is copied first: below that, at it and far beyond it."""
+    with on_one_machine() as (_, sidecar):
+        for size in (1 << 20) - 1, 1 << 20, (48 << 20) + 5:
+            App("rewritten", size, 5, socket=sidecar.socket).right()
+
+
 def test_killed_program_frees_its_worker():
     with on_one_machine() as (agent, sidecar):
         app = App("sum", FOR_EVER, 64, socket=sidecar.socket)
