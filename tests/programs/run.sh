@@ -173,5 +173,10 @@ count() {
 }
 [ -z "$results" ] || find "$scratch" -name '*.result' -exec cat {} + >"$results" || exit 2
 failed=$(count fail)
+# Once more where a log that was cut off still has them.
+if [ "$failed" -gt 0 ] && [ ${#chosen[@]} -gt 1 ]; then
+	echo "failed:"
+	grep -lx fail "$scratch"/*.verdict | sed 's/verdict$/line/' | xargs cat
+fi
 echo "$(count pass) passed, $failed failed, $(count skip) skipped"
 [ "$failed" -eq 0 ]
