@@ -72,6 +72,8 @@ def test_cut_again_and_again():
         apps[0].line("^started", 20)
         running = ["running"] * len(apps)
         wait_for(lambda: [one["state"] for one in s.agent.sessions()] == running, 20, "all run")
+        # A session that is cut before the sidecar knows it is begun anew, not resumed.
+        wait_for(lambda: s.sidecar.log().count("event=channel.open") == len(apps), 20, "the sidecar knows all")
         for cuts in range(1, CUTS + 1):
             s.between.cut()
             wait_for(lambda: s.sidecar.log().count("event=channel.resumed") >= cuts * len(apps), 20,
