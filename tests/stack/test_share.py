@@ -87,8 +87,9 @@ def test_hogs_get_what_their_tenants_share_says():
             passed, used, waited, real = [b - a for a, b in zip(before[name], after[name])]
             part = used / passed
             assert part <= shares[name] * 1.1, (name, part)
-            # On a machine that is too busy to give so much, nobody waits for his bucket.
-            assert part >= shares[name] * 0.9 or waited < 0.2 * passed, (name, part, waited)
+            # On a machine that is too busy to give so much, nobody waits for his bucket; one that is
+            # busy now and then makes some launches late.
+            assert part >= shares[name] * (0.9 if BARS else 0.6) or waited < 0.2 * passed, (name, part, waited)
             if DRIVER == "software":  # whose computing is its worker's
                 assert abs(real - used) <= 0.1 * used + 0.02, (name, real, used)
             app.close_stdin()
