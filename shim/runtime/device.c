@@ -36,6 +36,14 @@ cudaError_t hand_cudaSetDevice(int device)
 	return error;
 }
 
+/* Mapping host memory needs no flag since CUDA 3.2, and programs of before still give it; the driver's
+ * function refuses it. */
+static cudaError_t primary_flags(CUdevice device, unsigned flags)
+{
+	return runtime_status(
+		cuDevicePrimaryCtxSetFlags(device, flags & ~(unsigned)cudaDeviceMapHost));
+}
+
 cudaError_t hand_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags)
 {
 	CUdevice driver;
@@ -46,7 +54,7 @@ cudaError_t hand_cudaInitDevice(int device, unsigned int deviceFlags, unsigned i
 		return cudaErrorInvalidValue;
 	error = runtime_device(device, &driver);
 	if (!error && flags)
-		error = runtime_status(cuDevicePrimaryCtxSetFlags(driver, deviceFlags));
+		error = primary_flags(driver, deviceFlags);
 	return error ? error : runtime_primary(device, &context);
 }
 
@@ -80,7 +88,7 @@ cudaError_t hand_cudaSetDeviceFlags(unsigned int flags)
 
 	if (error)
 		return error;
-	return runtime_status(cuDevicePrimaryCtxSetFlags(device, flags));
+	return primary_flags(device, flags);
 }
 
 cudaError_t hand_cudaGetDeviceFlags(unsigned int *flags)

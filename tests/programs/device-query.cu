@@ -152,6 +152,12 @@ int main()
 	CUDA(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
 	CUDA(cudaGetDeviceFlags(&flags));
 	CHECK(flags & cudaDeviceScheduleBlockingSync);
+	/* As programs of before CUDA 3.2 must. */
+	CUDA(cudaSetDeviceFlags(cudaDeviceScheduleYield | cudaDeviceMapHost));
+	CUDA(cudaGetDeviceFlags(&flags));
+	CHECK(flags & cudaDeviceScheduleYield);
+	CUDA_IS(cudaErrorInvalidValue, cudaSetDeviceFlags(1u << 30));
+	(void)cudaGetLastError();
 	memory();
 	pointers();
 	printf("what is said of the devices agrees\n");
