@@ -221,6 +221,8 @@ void capture_forget_node(const struct CUgraphNode_st *node)
 
 	for (struct CUstream_st *s = c ? c->streams : NULL; s; s = s->captured)
 		node_set_remove(&s->tail, node);
+	if (c)
+		node_set_remove(&c->left, node);
 }
 
 /* All its streams leave it.  What becomes of the graph is the caller's matter. */
@@ -236,6 +238,7 @@ static void capture_over(struct capture *c)
 		at = &(*at)->next;
 	*at = c->next;
 	c->graph->capture = NULL;
+	node_set_free(&c->left);
 	free(c);
 }
 
@@ -247,7 +250,9 @@ void soft_capture_stream_gone(struct CUstream_st *stream)
 	if (!c)
 		return;
 	if (c->origin != stream) {
-		c->invalid = true;
+		for (size_t i = 0; i < stream->tail.count; i++)
+			if (!node_set_add(&c->left, stream->tail.item[i]))
+				c->invalid = true;
 		capture_leave(stream);
 		return;
 	}
@@ -359,6 +364,9 @@ static bool capture_joined(const struct capture *c)
 {
 	unsigned mark = graph_mark(&c->origin->tail);
 
+	for (size_t i = 0; i < c->left.count; i++)
+		if (c->left.item[i]->mark != mark)
+			return false;
 	for (struct CUstream_st *s = c->streams; s; s = s->captured)
 		for (size_t i = 0; i < s->tail.count; i++)
 			if (s->tail.item[i]->mark != mark)

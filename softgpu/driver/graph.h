@@ -76,6 +76,7 @@ struct capture {
 	struct CUgraph_st *graph;
 	struct CUstream_st *origin;
 	struct CUstream_st *streams; /* that are part of it, of whatever device */
+	struct node_set left;	     /* the tails of those that were destroyed in it */
 	struct CUctx_st *context;    /* the origin's */
 	CUstreamCaptureMode mode;
 	pthread_t thread;

@@ -156,6 +156,48 @@ static void fork_and_join(unsigned flags)
 	CUDA(cudaStreamDestroy(two));
 }
 
+/* A stream whose work was joined may go before the capture ends; one whose was not spoils it. */
+static void stream_gone(bool joined)
+{
+	Buffers d = buffers();
+	cudaStream_t one, two;
+	cudaEvent_t fork, join;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+
+	CUDA(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking));
+	CUDA(cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking));
+	CUDA(cudaEventCreate(&fork));
+	CUDA(cudaEventCreate(&join));
+	CUDA(cudaStreamBeginCapture(one, cudaStreamCaptureModeGlobal));
+	CUDA(cudaEventRecord(fork, one));
+	CUDA(cudaStreamWaitEvent(two, fork, 0));
+	add<<<N / 256, 256, 0, two>>>(d.out, d.in, 4);
+	LAUNCHED();
+	CUDA(cudaEventRecord(join, two));
+	if (joined)
+		CUDA(cudaStreamWaitEvent(one, join, 0));
+	CUDA(cudaStreamDestroy(two));
+	CUDA(cudaEventDestroy(fork));
+	CUDA(cudaEventDestroy(join));
+	if (!joined) {
+		CHECK(cudaStreamEndCapture(one, &graph) != cudaSuccess);
+		(void)cudaGetLastError();
+		CUDA(cudaStreamDestroy(one));
+		return;
+	}
+	CHECK(state(one) == cudaStreamCaptureStatusActive);
+	CUDA(cudaStreamEndCapture(one, &graph));
+	CUDA(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	give(d, 30);
+	CUDA(cudaGraphLaunch(exec, one));
+	CUDA(cudaStreamSynchronize(one));
+	expect(d, 1, 30, 4);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaStreamDestroy(one));
+}
+
 /* Launches, work before and work behind stay in the stream's order. */
 static void in_order()
 {
@@ -193,6 +235,8 @@ int main()
 	one_stream(cudaStreamCaptureModeRelaxed, cudaStreamDefault);
 	fork_and_join(cudaStreamNonBlocking);
 	fork_and_join(cudaStreamDefault);
+	stream_gone(true);
+	stream_gone(false);
 	in_order();
 	return 0;
 }
