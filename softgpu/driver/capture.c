@@ -380,9 +380,8 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	struct capture *c;
 	CUresult ret;
 
-	if (!phGraph)
-		return CUDA_ERROR_INVALID_VALUE;
-	*phGraph = NULL;
+	if (phGraph)
+		*phGraph = NULL;
 	ret = soft_stream_find(hStream, &stream);
 	if (ret)
 		return ret;
@@ -390,6 +389,8 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	c = stream->capture;
 	if (!c) {
 		ret = CUDA_ERROR_ILLEGAL_STATE;
+	} else if (!phGraph && !c->to_graph) {
+		ret = CUDA_ERROR_INVALID_VALUE;
 	} else if (c->origin != stream) {
 		c->invalid = true;
 		ret = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
@@ -405,9 +406,9 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 		else if (!capture_joined(c))
 			ret = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
 		capture_over(c);
-		if (!ret)
+		if (!ret && phGraph)
 			*phGraph = graph;
-		else if (!kept)
+		else if (ret && !kept)
 			soft_graph_free(graph);
 	}
 	queue_unref(stream);

@@ -369,7 +369,8 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	pthread_mutex_lock(&captures.lock);
 	c = capture_of_stream(stream);
 	status = capture_may_end(c, stream);
-	if (c && !phGraph)
+	/* Of a capture into a graph that was there nobody need hear which that is. */
+	if (c && !phGraph && !c->existing)
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (status && status != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
 		pthread_mutex_unlock(&captures.lock);
@@ -394,11 +395,11 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	/* The first thing that went wrong is what the app is told. */
 	if (fault)
 		status = fault;
-	if (!status)
+	if (!status && phGraph)
 		*phGraph = (CUgraph)(uintptr_t)graph->handle;
-	else if (!existing && ended)
+	else if (status && !existing && ended)
 		hand_cuGraphDestroy((CUgraph)(uintptr_t)graph->handle);
-	else if (!existing)
+	else if (status && !existing)
 		graph_free(graph); /* the worker's is gone too */
 	return status;
 }
