@@ -66,14 +66,15 @@ static CUresult texture_array(struct texture_desc *desc, uint64_t handle, bool m
 	return CUDA_SUCCESS;
 }
 
-/* Linear memory has the formats of whole numbers and floats only. */
+/* Linear memory has the formats of whole numbers and floats only. It may end behind the memory
+ * that it begins in, as natively: what is fetched there is another allocation's, or a fault. */
 static CUresult texture_memory(struct texture_desc *desc, CUdeviceptr at, CUarray_format format,
 	unsigned channels, uint64_t bytes)
 {
 	uint32_t element = array_element((uint32_t)format, channels);
 
 	if (!element || (unsigned)format > CU_AD_FORMAT_FLOAT || !bytes ||
-		!memory_inside(at, bytes))
+		!memory_inside(at, element))
 		return CUDA_ERROR_INVALID_VALUE;
 	desc->place = at;
 	desc->format = (uint32_t)format;

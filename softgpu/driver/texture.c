@@ -71,14 +71,14 @@ static CUresult set_memory(struct ptx_texture *t, const CUDA_RESOURCE_DESC *r)
 	struct ptx_texture_level *level = &t->levels[0];
 	CUresult ret = flat ? set_format(t, r->res.linear.format, r->res.linear.numChannels)
 			    : set_format(t, r->res.pitch2D.format, r->res.pitch2D.numChannels);
-	size_t element = ptx_texel_bytes(t->texel) * t->channels, bytes;
+	size_t element = ptx_texel_bytes(t->texel) * t->channels,
+	       bytes = r->res.linear.sizeInBytes;
 
 	if (ret)
 		return ret;
 	t->nlevels = 1;
 	level->height = level->depth = 1;
 	if (flat) {
-		bytes = r->res.linear.sizeInBytes;
 		if (bytes < element || bytes / element > LINEAR_MOST)
 			return CUDA_ERROR_INVALID_VALUE;
 		t->memory = true;
@@ -95,9 +95,9 @@ static CUresult set_memory(struct ptx_texture *t, const CUDA_RESOURCE_DESC *r)
 		level->width = (uint32_t)r->res.pitch2D.width;
 		level->height = (uint32_t)r->res.pitch2D.height;
 		level->pitch = r->res.pitch2D.pitchInBytes;
-		bytes = level->pitch * (level->height - 1u) + level->width * element;
 	}
-	if (level->address % (flat ? 16 : 512) || !memory_mapped(level->address, bytes))
+	/* Each fetch checks its address. */
+	if (level->address % (flat ? 16 : 512) || !memory_mapped(level->address, element))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

@@ -611,6 +611,30 @@ static void formats()
 	}
 }
 
+/* Linear memory that is said to be longer than it is: what is there is read. */
+static void behind_the_end()
+{
+	const size_t bytes = 4 << 20;
+	cudaTextureObject_t object;
+	cudaResourceDesc resource = {};
+	cudaTextureDesc desc = {};
+	float value = 2.5f, *memory;
+	std::vector<place> places(1);
+
+	CUDA(cudaMalloc(&memory, bytes));
+	CUDA(cudaMemcpy(memory + bytes / 4 - 1, &value, sizeof(value), cudaMemcpyHostToDevice));
+	resource.resType = cudaResourceTypeLinear;
+	resource.res.linear.devPtr = memory;
+	resource.res.linear.desc = cudaCreateChannelDesc<float>();
+	resource.res.linear.sizeInBytes = bytes + 65536;
+	CUDA(cudaCreateTextureObject(&object, &resource, &desc, NULL));
+	places[0].x = (float)(bytes / 4 - 1);
+	if (run(object, FETCH, places)[0].x != value)
+		FAIL("the last float of linear memory is not what was copied there");
+	CUDA(cudaDestroyTextureObject(object));
+	CUDA(cudaFree(memory));
+}
+
 int main(int argc, char **argv)
 {
 	recording = argc > 1 && !strcmp(argv[1], "--record");
@@ -622,6 +646,7 @@ int main(int argc, char **argv)
 	for (int kind = 0; kind < KINDS; kind++)
 		every_setting((enum kind)kind);
 	formats();
+	behind_the_end();
 	if (against)
 		printf("%u values as recorded, %u of them but for the filter's rounding\n",
 			compared, blended_apart);

@@ -354,7 +354,6 @@ static void textures_are_of_what_is_the_sessions(void **state)
 		{OF_ARRAY, .viewed = 1, .view_levels = {0, 1}},
 		{OF_ARRAY, .viewed = 1, .view_levels = {1, 0}},
 		{LINEAR, .place = FIRST, .bytes = 0},
-		{LINEAR, .place = FIRST, .bytes = BYTES + 4},
 		{LINEAR, .place = FIRST, .bytes = UINT64_MAX},
 		{LINEAR, .place = UINT64_MAX, .bytes = 16},
 		{LINEAR, .place = 0x110000000000ull, .bytes = 16},
@@ -375,7 +374,7 @@ static void textures_are_of_what_is_the_sessions(void **state)
 			.bytes = 64},
 		{PITCH, .place = FIRST, .width = 16, .height = 8, .pitch = 1ull << 61,
 			.bytes = 64},
-		{PITCH, .place = FIRST + BYTES - 512, .width = 128, .height = 2, .pitch = 512,
+		{PITCH, .place = FIRST + BYTES, .width = 128, .height = 2, .pitch = 512,
 			.bytes = 64},
 	};
 	struct texture_desc good[] = {{OF_ARRAY},
@@ -384,7 +383,11 @@ static void textures_are_of_what_is_the_sessions(void **state)
 			.flags = CU_TRSF_NORMALIZED_COORDINATES,
 			SAMPLER},
 		{LINEAR, .place = FIRST, .bytes = BYTES},
-		{PITCH, .place = FIRST, .width = 16, .height = 8, .pitch = 512, .bytes = 1}};
+		{PITCH, .place = FIRST, .width = 16, .height = 8, .pitch = 512, .bytes = 1},
+		/* They end behind it, as they may natively. */
+		{LINEAR, .place = FIRST, .bytes = BYTES + 4},
+		{PITCH, .place = FIRST + BYTES - 512, .width = 128, .height = 2, .pitch = 512,
+			.bytes = 64}};
 	struct wire_vcudaTextureDestroy gone = {.texture = TEXTURE(20)};
 	struct wire_vcudaTextureDestroy other = {.texture = ARRAY(1)};
 	struct peer peer, *p = &peer;

@@ -65,7 +65,8 @@ static bool texture_view(const struct texture_desc *from, CUDA_RESOURCE_VIEW_DES
 	return true;
 }
 
-/* Linear memory: all of it is the session's, and of a format that it can have. */
+/* Linear memory: it begins in the session's, and is of a format that it can have. Behind its
+ * end there is nothing but the session's own, as for every kernel. */
 static void texture_memory(struct worker *w, struct request *r, const struct texture_desc *d,
 	CUDA_RESOURCE_DESC *to)
 {
@@ -96,7 +97,7 @@ static void texture_memory(struct worker *w, struct request *r, const struct tex
 		to->res.linear.numChannels = d->channels;
 		to->res.linear.sizeInBytes = d->bytes;
 	}
-	worker_range(w, r, d->place, bytes);
+	worker_range(w, r, d->place, element);
 }
 
 static void texture_resource(struct worker *w, struct request *r, const struct texture_desc *d,
