@@ -36,8 +36,8 @@ cudaError_t hand_cudaSetDevice(int device)
 	return error;
 }
 
-/* Mapping host memory needs no flag since CUDA 3.2, and programs of before still give it; the driver's
- * function refuses it. */
+/* Mapping host memory needs no flag since CUDA 3.2, and programs of before still give it; the
+ * driver's function refuses it. */
 static cudaError_t primary_flags(CUdevice device, unsigned flags)
 {
 	return runtime_status(

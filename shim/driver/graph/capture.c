@@ -181,8 +181,8 @@ void capture_stream_gone(struct stream *stream)
 		return;
 	pthread_mutex_lock(&captures.lock);
 	c = capture_of_stream(stream);
-	/* Another of its streams may go, as natively: whether its work was joined, the agent's driver
-	 * says at the end. */
+	/* Another of its streams may go, as natively: whether its work was joined, the agent's
+	 * driver says at the end. */
 	if (c && c->origin == stream) {
 		/* One that was there before goes too, as natively; a node's stays. */
 		graph = c->existing && c->graph->parent ? NULL : c->graph;
