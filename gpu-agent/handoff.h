@@ -57,7 +57,7 @@ enum handoff_what {
 	 * 0 = none. From here on both number them as the session does. */
 	HANDOFF_SESSION = 16,
 	HANDOFF_GRANT = 17,   /* answer to LEASE: device, bytes = the lease's new size */
-	HANDOFF_STOP = 18,    /* end the session (status, text) and exit */
+	HANDOFF_STOP = 18,    /* end the session (status, text) and exit; the last word */
 	HANDOFF_OTHERS = 19,  /* devices[].others changed */
 	HANDOFF_STRIPE = 20,  /* fd: one more connection of the session
 			       (protocol/wire/session.h), `device` its number */

@@ -167,6 +167,8 @@ static void worker_says_ended(
 	front_clean(text, sizeof(text), h->text, sizeof(h->text));
 	if (worker->session) {
 		note_stats(front, worker, h);
+		/* It told its client, who may not have read so far. */
+		session_set_end(worker->session, h->status, text);
 		log_of(&worker->session->subject, LOG_INFO, "session.ended",
 			"worker=%d status=%u text=\"%s\"", worker->pid, h->status, text);
 	}

@@ -73,6 +73,7 @@ static void set_free(struct front *front, struct session *session)
 	tenant_quotas_leave(front, session);
 	memcpy(late->id, session->id, sizeof(late->id));
 	memcpy(late->secret, session->secret, sizeof(late->secret));
+	late->end = session->end;
 	session->tenant->sessions--;
 	journal_forget(front, session);
 	memset(session, 0, sizeof(*session));
