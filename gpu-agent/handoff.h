@@ -93,6 +93,7 @@ struct handoff_device {
 	uint64_t lease;		 /* SESSION: bytes this session may use from the start */
 	uint64_t used;		 /* STATS */
 	uint64_t others; /* SESSION, OTHERS: what the pod's other sessions have of its limit */
+	uint64_t fell;	 /* READY: the CUresult with which it did not open; 0: it is of use */
 	uint64_t gpu_ns; /* TIME, STATS, MORE; SESSION: what it may use at first, 0 = its time
 			    is counted only */
 };

@@ -182,7 +182,7 @@ static void answer_probe(
 		welcome.status = STATUS_NOT_READY;
 		snprintf(welcome.text, sizeof(welcome.text), "%s", why);
 	}
-	gpus = quota_gpus(front, from->tenant);
+	gpus = quota_good(front, from->tenant);
 	welcome.gpus = (uint8_t)__builtin_popcount(gpus);
 	/* Of others a tenant hears no more than what is free. */
 	welcome.sessions =
