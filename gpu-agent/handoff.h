@@ -57,7 +57,7 @@ enum handoff_what {
 	 * 0 = none. From here on both number them as the session does. */
 	HANDOFF_SESSION = 16,
 	HANDOFF_GRANT = 17,   /* answer to LEASE: device, bytes = the lease's new size */
-	HANDOFF_STOP = 18,    /* end the session (status, text) and exit */
+	HANDOFF_STOP = 18,    /* end the session (status, text) and exit; the last word */
 	HANDOFF_OTHERS = 19,  /* devices[].others changed */
 	HANDOFF_STRIPE = 20,  /* fd: one more connection of the session
 			       (protocol/wire/session.h), `device` its number */
@@ -93,6 +93,7 @@ struct handoff_device {
 	uint64_t lease;		 /* SESSION: bytes this session may use from the start */
 	uint64_t used;		 /* STATS */
 	uint64_t others; /* SESSION, OTHERS: what the pod's other sessions have of its limit */
+	uint64_t fell;	 /* READY: the CUresult with which it did not open; 0: it is of use */
 	uint64_t gpu_ns; /* TIME, STATS, MORE; SESSION: what it may use at first, 0 = its time
 			    is counted only */
 };

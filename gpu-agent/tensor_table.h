@@ -39,7 +39,9 @@ struct tensor_hold {
 };
 
 struct tensor_counters {
-	uint64_t created, hits, misses, sealed, deleted, evicted, lost, refused, pool_hits;
+	uint64_t created, hits, misses, sealed, deleted, evicted, refused, pool_hits;
+	uint64_t unfinished; /* whose owner ended before it was sealed */
+	uint64_t lost;	     /* with a GPU, or another agent that does not come back */
 };
 
 struct tensor_table {

@@ -81,10 +81,27 @@ void channel_broke(struct channel *channel, uint64_t now, const char *text)
 		channel_lose(channel, STATUS_LOST, text);
 }
 
-static void channel_not_resumed(struct channel *channel, const char *text)
+static void channel_not_resumed(struct channel *channel, uint32_t status, const char *text)
 {
 	atomic_fetch_add(&channel->server->resumes_failed, 1);
-	channel_lose(channel, STATUS_LOST, text);
+	channel_lose(channel, status, text);
+}
+
+/* There is no link: the agent ended the session and says why, or nobody knows more than that
+ * the wire is gone. */
+static void channel_not_taken(struct channel *channel)
+{
+	const struct resume *resume = &channel->resume;
+	const struct session_welcome *welcome = &resume->welcome;
+	char text[400];
+
+	if (welcome->status == STATUS_NOT_PERMITTED && welcome->ended) {
+		snprintf(text, sizeof(text), "agent: %s", welcome->text);
+		channel_not_resumed(channel, welcome->ended, text);
+		return;
+	}
+	snprintf(text, sizeof(text), "the connection broke, and: %s", resume->error.text);
+	channel_not_resumed(channel, STATUS_LOST, text);
 }
 
 void channel_poison(struct channel *channel, const struct error *error)
@@ -106,7 +123,6 @@ void channel_resumed(struct channel *channel, uint64_t now)
 	struct resume *resume = &channel->resume;
 	uint64_t taken = resume->welcome.taken;
 	struct stripes_setting setting;
-	char text[400];
 
 	channel->link = resume_finish(resume);
 	if (atomic_load(&channel->state) == CHANNEL_LOST) {
@@ -115,9 +131,7 @@ void channel_resumed(struct channel *channel, uint64_t now)
 		return;
 	}
 	if (!channel->link) {
-		snprintf(text, sizeof(text), "the connection broke, and: %s",
-			resume->error.text);
-		channel_not_resumed(channel, text);
+		channel_not_taken(channel);
 		return;
 	}
 	if (resume->welcome.features & SESSION_FEATURE_LOCAL) {
@@ -125,18 +139,19 @@ void channel_resumed(struct channel *channel, uint64_t now)
 
 		channel->adopting = false;
 		if (local_resume(channel, &error)) {
-			channel_not_resumed(channel, error.text);
+			channel_not_resumed(channel, STATUS_LOST, error.text);
 			return;
 		}
 	} else if (channel->adopting) {
 		struct error error;
 
 		if (adopt_resumed(channel, taken, &error)) {
-			channel_not_resumed(channel, error.text);
+			channel_not_resumed(channel, STATUS_LOST, error.text);
 			return;
 		}
 	} else if (ring_rewind(&channel->ring, taken)) {
-		channel_not_resumed(channel, "the agent has taken what was never sent");
+		channel_not_resumed(
+			channel, STATUS_LOST, "the agent has taken what was never sent");
 		return;
 	}
 	setting = channel_stripes(channel);

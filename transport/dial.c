@@ -192,6 +192,7 @@ static int dial_all(struct dial *dial, struct session_hello *hello,
 
 		if (fd < 0 && *count) {
 			welcome->status = next.status;
+			welcome->ended = next.ended;
 			memcpy(welcome->text, next.text, sizeof(welcome->text));
 		}
 		if (fd < 0)

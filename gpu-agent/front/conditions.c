@@ -97,6 +97,9 @@ static void add_conditions(cJSON *list, const struct front *front, const struct 
 		add(list, front->draining ? "Draining" : "VcudaAgentNotReady",
 			front->draining ? warning : critical, "New sessions are refused: %s.",
 			why);
+	for (uint32_t d = 0; d < front->ledger.device_count; d++)
+		if (front->fallen[d].why[0] && viewer_sees_gpu(front, viewer, d))
+			add(list, "VcudaGpuFallen", critical, "%s.", front->fallen[d].why);
 	if (viewer->all && front->ledger.bugs)
 		add(list, "VcudaLedgerBug", critical,
 			"The accounts of device memory do not add up; the log says where.");

@@ -310,6 +310,7 @@ int front_main(const struct agent_config *config)
 		next = sooner(pool_tick(&front, now), session_tick(&front, now));
 		next = sooner(next, renew_tick(&front, now));
 		next = sooner(next, refusals_tick(&front, now));
+		next = sooner(next, fallen_tick(&front, now));
 		next = sooner(next, hello_tick(&front, now));
 		next = sooner(next, networks_tick(&front, now));
 		next = sooner(next, tenants_tick(&front, now));

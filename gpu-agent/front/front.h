@@ -101,6 +101,7 @@ struct front {
 	struct {
 		char why[96];	   /* "": it has not */
 	} fallen[HANDOFF_DEVICES]; /* fallen.h */
+	uint64_t fallen_look_at;
 	uint64_t doubted_at;
 	bool doubts; /* a new worker is to look at the GPUs */
 	bool draining;

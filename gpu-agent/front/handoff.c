@@ -103,17 +103,21 @@ static void worker_is_ready(struct front *front, struct pool_worker *worker, str
 		}
 		ledger_devices(
 			ledger, h->devices, h->device_count, front->config->memory_reserve);
+		fallen_others(front, h);
 	}
-	for (uint32_t d = 0; d < h->device_count; d++)
+	for (uint32_t d = 0; d < h->device_count; d++) {
 		worker->contexts[d] = h->devices[d].context_memory;
+		worker->lacks |= h->devices[d].fell ? 1u << d : 0;
+	}
 	ledger_context_add(ledger, worker->contexts);
 	worker->counted = true;
 	pool_set_state(front, worker, WORKER_READY);
 	if (!front->session_count && pool_starting(pool) == 0)
 		for (uint32_t d = 0; d < h->device_count; d++)
-			ledger_foreign(ledger, d,
-				h->devices[d].total_memory - h->devices[d].free_memory +
-					h->devices[d].context_memory);
+			if (!h->devices[d].fell)
+				ledger_foreign(ledger, d,
+					h->devices[d].total_memory - h->devices[d].free_memory +
+						h->devices[d].context_memory);
 	note_sandbox(front, h->sandbox);
 	pool->driver_version = h->driver_version;
 	front_clean(pool->driver, sizeof(pool->driver), h->text, sizeof(h->text));
@@ -167,6 +171,8 @@ static void worker_says_ended(
 	front_clean(text, sizeof(text), h->text, sizeof(h->text));
 	if (worker->session) {
 		note_stats(front, worker, h);
+		/* It told its client, who may not have read so far. */
+		session_set_end(worker->session, h->status, text);
 		log_of(&worker->session->subject, LOG_INFO, "session.ended",
 			"worker=%d status=%u text=\"%s\"", worker->pid, h->status, text);
 	}

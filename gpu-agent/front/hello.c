@@ -120,6 +120,26 @@ static void refuse(struct front *front, struct hello_slot *slot, enum refusal re
 	answer_last(front, slot, &welcome);
 }
 
+/* Of a session that was ended: its client hears why, though its worker could not say it. */
+static bool answer_ended(
+	struct front *front, struct hello_slot *slot, const struct hello_from *from)
+{
+	struct session_welcome welcome = {
+		.magic = SESSION_MAGIC,
+		.version = SESSION_VERSION,
+		.status = STATUS_NOT_PERMITTED,
+	};
+	struct session_end end;
+
+	if (!session_told_end(front, from, &end))
+		return false;
+	hello_refused(front, REFUSAL_LATE, &slot->peer);
+	welcome.ended = end.status;
+	snprintf(welcome.text, sizeof(welcome.text), "%s", end.text);
+	answer_last(front, slot, &welcome);
+	return true;
+}
+
 /* Who the client was taken for, and until when: for `vcuda doctor`. */
 static void say_who(const struct hello_from *from, char text[192])
 {
@@ -162,7 +182,7 @@ static void answer_probe(
 		welcome.status = STATUS_NOT_READY;
 		snprintf(welcome.text, sizeof(welcome.text), "%s", why);
 	}
-	gpus = quota_gpus(front, from->tenant);
+	gpus = quota_good(front, from->tenant);
 	welcome.gpus = (uint8_t)__builtin_popcount(gpus);
 	/* Of others a tenant hears no more than what is free. */
 	welcome.sessions =
@@ -243,13 +263,18 @@ static void decide(struct front *front, struct hello_slot *slot)
 	enum refusal refusal = REFUSAL_ROLE;
 	char text[192] = "";
 	uint32_t status;
+	bool known;
 	int fd;
 
 	if (hello->role == SESSION_PEER || hello->role == SESSION_COPY) {
 		answer_peer(front, slot, &from);
 		return;
 	}
-	if (!identity_of(front, slot, &from)) {
+	known = identity_of(front, slot, &from);
+	if ((hello->role == SESSION_RESUME || hello->role == SESSION_REPLIES) &&
+		answer_ended(front, slot, &from))
+		return;
+	if (!known) {
 		refuse(front, slot, REFUSAL_TOKEN, STATUS_NOT_PERMITTED, wrong_token);
 		return;
 	}

@@ -47,7 +47,8 @@ bool ledger_same(
 		return false;
 	for (uint32_t d = 0; d < count; d++)
 		if (memcmp(devices[d].uuid, ledger->devices[d].uuid, sizeof(devices[d].uuid)) ||
-			devices[d].total_memory != ledger->devices[d].total)
+			(!devices[d].fell &&
+				devices[d].total_memory != ledger->devices[d].total))
 			return false;
 	return true;
 }

@@ -45,6 +45,13 @@ void metrics_memory(FILE *out, const struct front *front)
 			fprintf(out, "} %" PRIu64 "\n", values[n]);
 		}
 	}
+	metrics_head(out, "vcuda_agent_device_fallen", "gauge",
+		"1: the device is of no use, and sessions get the others.");
+	for (uint32_t i = 0; i < front->ledger.device_count; i++) {
+		fprintf(out, "vcuda_agent_device_fallen{");
+		metrics_gpu_labels(out, front, i);
+		fprintf(out, "} %d\n", front->fallen[i].why[0] != 0);
+	}
 	metrics_one(out, "vcuda_agent_leases_refused_total", "counter",
 		"Leases that could not grow.", front->counters.lease_refused);
 	metrics_one(out, "vcuda_agent_ledger_bugs_total", "counter",

@@ -192,7 +192,7 @@ static void report_of(const struct front *front, const struct agent_network *net
 		const struct ledger_device *device = &front->ledger.devices[d];
 		struct network_gpu *gpu = &report->gpus[report->gpu_count];
 
-		if (!(quota_gpus(front, tenant) >> d & 1))
+		if (!(quota_good(front, tenant) >> d & 1))
 			continue;
 		memcpy(gpu->uuid, device->uuid, sizeof(gpu->uuid));
 		gpu->total =

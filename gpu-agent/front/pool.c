@@ -116,6 +116,8 @@ void pool_failed(struct front *front, const char *text)
 static int send_worker(
 	struct pool_worker *worker, const struct handoff *h, const int *fds, unsigned count)
 {
+	if (worker->state == WORKER_ENDING)
+		return 0; /* it hears no more */
 	return descriptors_send(worker->handoff.fd, h, sizeof(*h), fds, count, MSG_DONTWAIT);
 }
 
@@ -138,7 +140,11 @@ void pool_stop(
 	if (worker->state == WORKER_ENDING || worker->state < WORKER_STARTING)
 		return;
 	snprintf(h.text, sizeof(h.text), "%s", text);
+	if (worker->session)
+		session_set_end(worker->session, status, text);
 	send_worker(worker, &h, NULL, 0);
+	/* Nothing comes behind it: that is seen without reading what stands before it. */
+	shutdown(worker->handoff.fd, SHUT_WR);
 	pool_expect_end(front, worker, CONTROL_STOP_MS);
 }
 

@@ -57,6 +57,7 @@ struct pool_worker {
 	bool refusal_logged, refusal_logged_early; /* in the log: of its session, before it */
 	struct session *session;
 	struct copy *copy; /* that it makes (copies.h) */
+	uint32_t lacks;	   /* bit d: GPU d had fallen when it got ready */
 };
 
 struct pool {

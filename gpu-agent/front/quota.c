@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gpu-agent/front/fallen.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/pool.h"
@@ -34,6 +35,11 @@ uint32_t quota_gpus(const struct front *front, const struct tenant *tenant)
 	return tenant->gpus ? tenant->gpus & there : there;
 }
 
+uint32_t quota_good(const struct front *front, const struct tenant *tenant)
+{
+	return quota_gpus(front, tenant) & ~fallen_gpus(front);
+}
+
 uint64_t quota_free(const struct front *front, const struct tenant *tenant, uint32_t device)
 {
 	const struct ledger_budget *budget = &tenant->budget;
@@ -48,14 +54,30 @@ uint64_t quota_free(const struct front *front, const struct tenant *tenant, uint
 
 uint32_t quota_may(const struct front *front, const struct hello_from *from, char text[192])
 {
-	uint32_t there = (uint32_t)__builtin_popcount(quota_gpus(front, from->tenant));
+	uint32_t there = (uint32_t)__builtin_popcount(quota_good(front, from->tenant));
+	uint32_t fallen = quota_gpus(front, from->tenant) & fallen_gpus(front);
 	uint32_t wanted = from->hello->gpu_count;
+	const char *why = fallen ? front->fallen[__builtin_ctz(fallen)].why : "";
 
-	if (!front->ledger.device_count || wanted <= there)
+	if (!front->ledger.device_count || (there && wanted <= there))
 		return 0;
-	snprintf(text, 192, "%u GPUs are asked for, this agent has %u%s", wanted, there,
-		from->tenant->gpus ? " for this network" : "");
+	if (!wanted) {
+		snprintf(text, 192, "there is no GPU; %s", why);
+		return STATUS_NOT_READY;
+	}
+	snprintf(text, 192, "%u GPUs are asked for, this agent has %u%s%s%s", wanted, there,
+		from->tenant->gpus ? " for this network" : "", fallen ? "; " : "", why);
 	return STATUS_NOT_PERMITTED;
+}
+
+/* One of those that were chosen for it has fallen: it gets others for its next session. */
+static bool is_hit(const struct front *front, const struct pod *pod)
+{
+	uint32_t gpus = 0;
+
+	for (uint32_t i = 0; i < pod->gpu_count; i++)
+		gpus |= 1u << pod->gpus[i];
+	return gpus & fallen_gpus(front);
 }
 
 static bool same(const struct pod *a, const struct pod *b)
@@ -75,7 +97,7 @@ static struct pod *enter(struct front *front, const struct pod *wanted)
 
 		if (!pod->sessions)
 			unused = unused ? unused : pod;
-		else if (same(pod, wanted))
+		else if (same(pod, wanted) && !is_hit(front, pod))
 			found = pod;
 	}
 	if (!found) { /* one a session at most: there is room */
@@ -124,7 +146,7 @@ static bool choose(const struct front *front, struct pod *pod)
 {
 	const struct ledger *ledger = &front->ledger;
 	uint32_t all = (1u << ledger->device_count) - 1, chosen = 0;
-	uint32_t may = pod->allowed ? pod->allowed & all : all;
+	uint32_t may = (pod->allowed ? pod->allowed & all : all) & ~fallen_gpus(front);
 	uint32_t there = (uint32_t)__builtin_popcount(may);
 	uint32_t count = pod->wanted ? pod->wanted : there;
 
@@ -146,9 +168,41 @@ static bool choose(const struct front *front, struct pod *pod)
 	return true;
 }
 
-bool quota_open_account(struct front *front, struct session *session)
+/* Of a session without limits, which has all: those that are left. */
+static struct pod *enter_rest(struct front *front, const struct session *session)
+{
+	struct pod rest = {
+		.peer = session->peer,
+		.tenant = session->tenant,
+		.budget = {.parent = &session->tenant->budget},
+	};
+
+	snprintf(rest.identity, sizeof(rest.identity), "session %llu",
+		(unsigned long long)session->number);
+	return enter(front, &rest);
+}
+
+/* Since the pod's GPUs were chosen one of them may have fallen. */
+static struct pod *standing(struct front *front, struct session *session)
 {
 	struct pod *pod = session->limits;
+
+	if (!pod)
+		return fallen_gpus(front) ? enter_rest(front, session) : NULL;
+	if (is_hit(front, pod)) {
+		struct pod fresh = *pod;
+
+		fresh.sessions = fresh.gpu_count = 0;
+		memset(fresh.budget.lease, 0, sizeof(fresh.budget.lease));
+		quota_leave(pod);
+		pod = enter(front, &fresh);
+	}
+	return pod;
+}
+
+bool quota_open_account(struct front *front, struct session *session)
+{
+	struct pod *pod = session->limits = standing(front, session);
 	uint32_t devices = 0;
 
 	if (pod && !pod->gpu_count && !choose(front, pod))

@@ -30,6 +30,8 @@ struct pod {
 
 /* The devices that there are for the tenant: bit d for device d. */
 uint32_t quota_gpus(const struct front *front, const struct tenant *tenant);
+/* Of these, the devices that have not fallen. */
+uint32_t quota_good(const struct front *front, const struct tenant *tenant);
 /* Bytes of the device that its sessions can still get. */
 uint64_t quota_free(const struct front *front, const struct tenant *tenant, uint32_t device);
 

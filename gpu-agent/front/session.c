@@ -73,6 +73,7 @@ static void set_free(struct front *front, struct session *session)
 	tenant_quotas_leave(front, session);
 	memcpy(late->id, session->id, sizeof(late->id));
 	memcpy(late->secret, session->secret, sizeof(late->secret));
+	late->end = session->end;
 	session->tenant->sessions--;
 	journal_forget(front, session);
 	memset(session, 0, sizeof(*session));
@@ -337,7 +338,7 @@ void session_assign(struct front *front, struct session *session, struct pool_wo
 		snprintf(welcome.text, sizeof(welcome.text),
 			"more GPUs are asked for than the %u "
 			"that this agent has",
-			(uint32_t)__builtin_popcount(quota_gpus(front, session->tenant)));
+			(uint32_t)__builtin_popcount(quota_good(front, session->tenant)));
 		hello_welcome(session->transport, session->commands.fd, &welcome);
 		session_give_up(front, session, welcome.text);
 	} else if (!hello_welcome(session->transport, session->commands.fd, &welcome)) {

@@ -44,9 +44,16 @@ struct session_stats {
 	uint64_t used[HANDOFF_DEVICES];
 };
 
+/* Why a session ends, for its program. Its worker says so, if it can. */
+struct session_end {
+	uint32_t status; /* CUresult; 0: nobody has anything to say */
+	char text[128];
+};
+
 /* What a session that is over was called: its last connections may still be on their way. */
 struct session_late {
 	uint8_t id[16], secret[16];
+	struct session_end end;
 };
 #define SESSIONS_LATE 1024 /* the last ones that are remembered */
 
@@ -84,6 +91,7 @@ struct session {
 	bool tallied;	   /* it has its slot in its tenant's tally: its place in the table */
 	char last_error[64];
 	uint64_t refused_calls; /* of the system's (refusals.h) */
+	struct session_end end;
 };
 
 int session_open_table(struct front *front, struct error *error);
@@ -100,6 +108,12 @@ void session_watch_client(struct front *front, struct session *session, int fd);
 /* Why a connection with session and secret is none of a session's that takes it. */
 uint32_t session_unknown(struct front *front, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
+/* SESSION ends, and its program is to be told that; what was said first stays. */
+void session_set_end(struct session *session, uint32_t status, const char *text);
+/* Whether FROM, by its secret, is a client of a session that is over or ends, and why it does
+ * is known: *end. Who it is need not be proven, what proved it may be what has ended. */
+bool session_told_end(
+	struct front *front, const struct hello_from *from, struct session_end *end);
 /* A further connection of it: the same rules. */
 uint32_t session_join(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);

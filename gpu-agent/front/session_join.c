@@ -55,21 +55,48 @@ struct session *session_find(
 	return found;
 }
 
-/* A connection that comes too late is no attempt on a secret: a program's stripes are on their
- * way when it ends. */
-uint32_t session_unknown(struct front *front, const struct hello_from *from,
-	enum refusal *refusal, char text[192])
+/* The same among those that are over. */
+static const struct session_late *find_late(
+	const struct front *front, const struct session_hello *hello)
 {
-	const struct session_hello *hello = from->hello;
-	bool late = session_find(front, from, SESSION_ENDING) != NULL;
+	const struct session_late *found = NULL;
 
 	for (uint32_t i = 0; i < SESSIONS_LATE && i < front->late_count; i++) {
 		const struct session_late *l = &front->late[i];
 		bool id = token_same(l->id, hello->session, sizeof(l->id));
 		bool secret = token_same(l->secret, hello->secret, sizeof(l->secret));
 
-		late |= id && secret;
+		if (id && secret)
+			found = l;
 	}
+	return found;
+}
+
+void session_set_end(struct session *session, uint32_t status, const char *text)
+{
+	if (session->end.status || !status)
+		return;
+	session->end.status = status;
+	snprintf(session->end.text, sizeof(session->end.text), "%s", text);
+}
+
+bool session_told_end(
+	struct front *front, const struct hello_from *from, struct session_end *end)
+{
+	const struct session *ending = session_find(front, from, SESSION_ENDING);
+	const struct session_late *late = find_late(front, from->hello);
+
+	*end = ending ? ending->end : late ? late->end : (struct session_end){0};
+	return end->status;
+}
+
+/* A connection that comes too late is no attempt on a secret: a program's stripes are on their
+ * way when it ends. */
+uint32_t session_unknown(struct front *front, const struct hello_from *from,
+	enum refusal *refusal, char text[192])
+{
+	bool late = session_find(front, from, SESSION_ENDING) || find_late(front, from->hello);
+
 	*refusal = late ? REFUSAL_LATE : REFUSAL_SECRET;
 	snprintf(text, 192, "%s",
 		late ? "the session is over" : "no session waits for these connections");

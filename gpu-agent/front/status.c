@@ -137,6 +137,7 @@ char *status_gpus(const struct front *front, const struct viewer *viewer)
 		cJSON_AddNumberToObject(gpu, "index", i);
 		cJSON_AddStringToObject(gpu, "name", d->name);
 		cJSON_AddStringToObject(gpu, "uuid", uuid);
+		cJSON_AddStringToObject(gpu, "fallen", front->fallen[i].why);
 		add_bytes(gpu, "memory_total_bytes", d->total);
 		if (viewer->all)
 			add_memory(gpu, front, i);
@@ -295,6 +296,9 @@ char *status_ready(const struct front *front, bool verbose, bool *ready)
 		else if (verbose)
 			fprintf(out, "[+] %s\n", checks[i].name);
 	}
+	for (uint32_t d = 0; d < front->ledger.device_count; d++)
+		if (front->fallen[d].why[0])
+			fprintf(out, "[!] %s\n", front->fallen[d].why);
 	if (verbose)
 		print_details(out, front);
 	if (*ready)

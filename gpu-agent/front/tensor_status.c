@@ -168,6 +168,7 @@ void tensors_metrics(FILE *out, const struct front *front)
 		{"sealed", table->counters.sealed},
 		{"deleted", table->counters.deleted},
 		{"evicted", table->counters.evicted},
+		{"unfinished", table->counters.unfinished},
 		{"lost", table->counters.lost},
 		{"refused", table->counters.refused},
 		{"pool_hit", table->counters.pool_hits},

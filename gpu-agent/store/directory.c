@@ -113,6 +113,12 @@ static void no_replica(void *owner, const char *name)
 	(void)owner, (void)name;
 }
 
+static void no_loss(void *owner, uint32_t count)
+{
+	(void)owner;
+	(void)count;
+}
+
 static uint32_t devices(void *owner)
 {
 	return ((struct directory *)owner)->devices;
@@ -147,7 +153,7 @@ static void describe(const struct network_report *report, struct registry_about 
 static void enter(struct directory *d, const struct network_report *report)
 {
 	static const struct registry_store calls = {
-		no_tensor, no_command, no_holder, no_name, no_replica, devices};
+		no_tensor, no_command, no_holder, no_name, no_replica, no_loss, devices};
 	struct registry_config config = {0};
 	struct error error;
 	struct timespec now;

@@ -203,6 +203,13 @@ static bool next(void *owner, uint64_t *cursor, struct registry_tensor *tensor,
 	return true;
 }
 
+static void lost(void *owner, uint32_t count)
+{
+	struct store *s = owner;
+
+	s->table->counters.lost += count;
+}
+
 static uint32_t devices(void *owner)
 {
 	const struct store *s = owner;
@@ -235,7 +242,7 @@ static void where(char *out, size_t n, const struct store *s)
 int index_open(struct store *s, struct error *error)
 {
 	static const struct registry_store calls = {
-		next, index_command, gone, renamed, first, devices};
+		next, index_command, gone, renamed, first, lost, devices};
 	const struct agent_store *from = &s->config->store;
 	struct registry_config config = {.commands = true, .memory = from->bytes};
 	int ret;

@@ -118,6 +118,8 @@ struct registry_store {
 	void (*renamed)(void *owner, const char *name, const char *node);
 	/* What was a replica is the first of its name now. */
 	void (*first)(void *owner, const char *name);
+	/* COUNT tensors of an agent whose time has lapsed were marked as lost. */
+	void (*lost)(void *owner, uint32_t count);
 	/* Its GPU, for commands: how many devices there are. */
 	uint32_t (*devices)(void *owner);
 };

@@ -323,23 +323,28 @@ static void lapse(struct registry *registry, const char *node)
 		free(step);
 }
 
-static void lapsed_replied(void *argument, const redisReply *reply)
-{
-	struct step *step = argument;
-	const char *word = reply ? registry_word(reply) : NULL;
-
-	if (word && !strcmp(word, "MORE"))
-		lapse(step->registry, step->name);
-	else if (word && !strcmp(word, "OK"))
-		log_info("registry.lapsed", "node=%s", step->name);
-	free(step);
-}
-
 static const redisReply *behind(const redisReply *reply, size_t at, int type)
 {
 	const redisReply *found = at < reply->elements ? reply->element[at] : NULL;
 
 	return found && found->type == type ? found : NULL;
+}
+
+static void lapsed_replied(void *argument, const redisReply *reply)
+{
+	struct step *step = argument;
+	const char *word = reply ? registry_word(reply) : NULL;
+	const redisReply *count = word ? behind(reply, 1, REDIS_REPLY_INTEGER) : NULL;
+
+	if (count && count->integer > 0 && count->integer <= UINT32_MAX) {
+		step->registry->store->lost(step->registry->owner, (uint32_t)count->integer);
+		log_error("tensors.lost", "tensors=%lld node=%s", count->integer, step->name);
+	}
+	if (word && !strcmp(word, "MORE"))
+		lapse(step->registry, step->name);
+	else if (word && !strcmp(word, "OK"))
+		log_info("registry.lapsed", "node=%s", step->name);
+	free(step);
 }
 
 /* What became of this agent's replicas; and when to look whether the next one has lapsed. */

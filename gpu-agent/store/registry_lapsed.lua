@@ -1,8 +1,8 @@
 -- A node that lapsed: its commands go to the others, replicas become the first of its tensors, what nobody
--- else has is lost. ARGV: that node
-local other, most = ARGV[4], 500
+-- else has is lost; how many, behind the word. ARGV: that node
+local other, most, lost = ARGV[4], 500, 0
 if strange() then return {'REFILL'} end
-if alive(other) then return {'OK'} end
+if alive(other) then return {'OK', 0} end
 for _, list in ipairs({'tensor-taken:' .. other, 'tensor-cmd:' .. other}) do
 	for _ = 1, most do
 		if not redis.call('LMOVE', list, 'tensor:cmd', 'RIGHT', 'RIGHT') then break end
@@ -14,6 +14,7 @@ for _, name in ipairs(redis.call('SRANDMEMBER', of, most)) do
 	if have and have.node == other and have.state ~= 'lost' and not promote(name, have) then
 		lose(name, 'the agent ' .. other .. ' has not renewed node:' .. other .. ' for '
 			.. ALIVE_MS / 1000 .. ' s')
+		lost = lost + 1
 	end
 	redis.call('SMOVE', of, 'tensor-lost:' .. other, name)
 end
@@ -22,6 +23,6 @@ for _, name in ipairs(redis.call('SRANDMEMBER', copies, most)) do
 	redis.call('SREM', copies, name)
 end
 redis.call('EXPIRE', 'tensor-lost:' .. other, LOST_S)
-if redis.call('EXISTS', of, copies, 'tensor-taken:' .. other, 'tensor-cmd:' .. other) > 0 then return {'MORE'} end
+if redis.call('EXISTS', of, copies, 'tensor-taken:' .. other, 'tensor-cmd:' .. other) > 0 then return {'MORE', lost} end
 redis.call('SREM', 'tensor-nodes', other)
-return {'OK'}
+return {'OK', lost}

@@ -210,7 +210,7 @@ static void left(struct store *s, uint32_t index)
 	r->used = ++s->table->clock;
 	if (r->state == TENSOR_CREATED && !r->owner) {
 		/* What nobody will finish. */
-		s->table->counters.lost++;
+		s->table->counters.unfinished++;
 		store_table_unname(s, index);
 	} else if (r->state == TENSOR_SEALED && !r->holders &&
 		   !(r->flags & (TENSOR_KEEP | TENSOR_EVICTABLE))) {

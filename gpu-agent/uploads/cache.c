@@ -12,8 +12,9 @@
 
 #define PIECE FRAME_CHUNK
 
-/* A piece is free, has a name, or neither: it is being filled. Free ones and those that have a
- * name and are held by nobody are in a list each, by `before` and `behind`. */
+/* A piece is free, has a name, or neither: it is being filled. Free ones are in a list, and
+ * those that have a name and are held by nobody in their namespace's, by `before` and `behind`.
+ */
 struct piece {
 	struct session_name name; /* length 0: none */
 	uint32_t space;
@@ -31,6 +32,7 @@ struct space {
 	uint64_t seed;
 	uint32_t inside; /* lanes */
 	uint32_t pieces;
+	struct list used; /* the one that was not wanted for the longest first */
 };
 
 struct cache {
@@ -40,7 +42,7 @@ struct cache {
 	uint32_t buckets; /* a power of two */
 	uint32_t *bucket;
 	struct piece *pieces;
-	struct list free, used; /* used: the one that was not wanted for the longest first */
+	struct list free;
 	struct space spaces[CACHE_SPACES];
 	struct uploads_counts counts;
 };
@@ -101,7 +103,9 @@ struct cache *cache_open(uint64_t bytes, struct error *error)
 	madvise(c->memory, count * PIECE,
 		MADV_HUGEPAGE); /* fewer faults, where there are any */
 	memset(c->bucket, 0xff, c->buckets * sizeof(*c->bucket));
-	c->free = c->used = (struct list){CACHE_NONE, CACHE_NONE};
+	c->free = (struct list){CACHE_NONE, CACHE_NONE};
+	for (uint32_t i = 0; i < CACHE_SPACES; i++)
+		c->spaces[i].used = c->free;
 	for (uint32_t i = 0; i < c->count; i++)
 		list_add(c, &c->free, i);
 	return c;
@@ -195,7 +199,7 @@ static void forget(struct cache *c, uint32_t i)
 	while (*at != i)
 		at = &c->pieces[*at].next;
 	*at = p->next;
-	list_remove(c, &c->used, i);
+	list_remove(c, &c->spaces[p->space].used, i);
 	c->spaces[p->space].pieces--;
 	c->counts.bytes -= p->name.length;
 	c->counts.evictions++;
@@ -213,7 +217,7 @@ uint32_t cache_get(struct cache *c, uint32_t space, const struct session_name *n
 	if (i == CACHE_NONE)
 		c->counts.misses++;
 	else if (!c->pieces[i].held++)
-		list_remove(c, &c->used, i);
+		list_remove(c, &c->spaces[space].used, i);
 	pthread_mutex_unlock(&c->lock);
 	return i;
 }
@@ -233,7 +237,7 @@ void cache_put(struct cache *c, uint32_t piece)
 {
 	pthread_mutex_lock(&c->lock);
 	if (!--c->pieces[piece].held)
-		list_add(c, &c->used, piece);
+		list_add(c, &c->spaces[c->pieces[piece].space].used, piece);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -247,7 +251,25 @@ void cache_count_hit(struct cache *c, uint32_t piece)
 
 /* ---- what is new ---- */
 
-uint32_t cache_room(struct cache *c, unsigned char **bytes)
+/* The namespace that has most: as long as one has more than its equal share, nobody below that
+ * loses anything. Its own pieces go where SPACE has as many. */
+static uint32_t oldest(const struct cache *c, uint32_t space)
+{
+	const struct space *most = NULL;
+
+	for (uint32_t i = 0; i < CACHE_SPACES; i++) {
+		const struct space *s = &c->spaces[i];
+
+		if (s->used.first == CACHE_NONE)
+			continue;
+		if (!most || s->pieces > most->pieces ||
+			(s->pieces == most->pieces && i == space))
+			most = s;
+	}
+	return most ? most->used.first : CACHE_NONE;
+}
+
+uint32_t cache_room(struct cache *c, uint32_t space, unsigned char **bytes)
 {
 	uint32_t i;
 
@@ -256,7 +278,7 @@ uint32_t cache_room(struct cache *c, unsigned char **bytes)
 	if (i != CACHE_NONE) {
 		list_remove(c, &c->free, i);
 	} else {
-		i = c->used.first;
+		i = oldest(c, space);
 		if (i != CACHE_NONE)
 			forget(c, i);
 	}
@@ -282,7 +304,7 @@ void cache_keep(struct cache *c, uint32_t space, uint32_t piece, uint32_t length
 		p->space = space;
 		p->next = *bucket;
 		*bucket = piece;
-		list_add(c, &c->used, piece);
+		list_add(c, &c->spaces[space].used, piece);
 		c->spaces[space].pieces++;
 		c->counts.bytes += length;
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Payloads by content: memory of a fixed size in pieces of FRAME_CHUNK bytes, each under its
- * namespace and its name, least recently used first out.  Nobody else has this memory mapped:
- * bytes are copied in, hashed here once nobody can change them, and copied out.
+ * namespace and its name.  What makes room is the least recently used of the namespace that has
+ * most, so that nobody pushes another one below an equal share.  Nobody else has this memory
+ * mapped: bytes are copied in, hashed here once nobody can change them, and copied out.
  *
  * Any thread, but for opening and closing.
  */
@@ -39,8 +40,8 @@ void cache_put(struct cache *cache, uint32_t piece);
 /* It was given to a worker. */
 void cache_count_hit(struct cache *cache, uint32_t piece);
 
-/* Room for a piece, at *bytes. CACHE_NONE: all are held. */
-uint32_t cache_room(struct cache *cache, unsigned char **bytes);
+/* Room for a piece that SPACE will keep, at *bytes. CACHE_NONE: all are held. */
+uint32_t cache_room(struct cache *cache, uint32_t space, unsigned char **bytes);
 /* LENGTH bytes stand there now, 1 … FRAME_CHUNK: under the name that they have. */
 void cache_keep(struct cache *cache, uint32_t space, uint32_t piece, uint32_t length);
 /* None do. */

@@ -261,7 +261,7 @@ static bool lane_put(
 	if (r->slot >= UPLOADS_SLOTS || !r->length || r->length > FRAME_CHUNK ||
 		atomic_load(&lane->memory) < 0)
 		return false;
-	piece = cache_room(cache, &bytes);
+	piece = cache_room(cache, lane->space, &bytes);
 	if (piece == CACHE_NONE)
 		return true;
 	if (pread(atomic_load(&lane->memory), bytes, r->length,

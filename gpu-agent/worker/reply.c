@@ -21,6 +21,10 @@
 #include "gpu-agent/worker/stripe.h"
 #include "gpu-agent/worker/worker_state.h"
 
+/* Of a client that reads slowly. */
+#define END_LOOKS 50
+#define END_PAUSE_NS 10000000
+
 static void reply_lock(struct worker *w)
 {
 	for (unsigned n = 0; atomic_exchange_explicit(&w->sender.lock, 1, memory_order_acquire);
@@ -196,6 +200,22 @@ int reply_flush_beside(struct worker *w, bool pong)
 	}
 	reply_unlock(w);
 	return ret < 0 ? ret : 0;
+}
+
+void reply_end_beside(struct worker *w)
+{
+	struct frame_header h = {.kind = FRAME_LOST, .status = (uint32_t)w->end_status};
+
+	if (w->local.is) {
+		local_end(w);
+		return;
+	}
+	reply_lock(w);
+	if (!park_is(w) && reply_room(w))
+		reply_add(w, &h, w->end_text, (uint32_t)strlen(w->end_text));
+	reply_unlock(w);
+	for (int i = 0; i < END_LOOKS && !reply_flush_beside(w, false) && reply_waits(w); i++)
+		nanosleep(&(struct timespec){.tv_nsec = END_PAUSE_NS}, NULL);
 }
 
 bool reply_counted(struct worker *w, uint32_t count)

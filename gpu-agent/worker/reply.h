@@ -32,6 +32,8 @@ bool reply_waits(const struct worker *w); /* something has not gone out yet */
 /* For another thread than the loop's: sends what waits, or where nothing does and `pong`, a
  * PONG. 0 or -errno: the link is dead. */
 int reply_flush_beside(struct worker *w, bool pong);
+/* For that thread: the client hears why the session ended, if it reads soon. */
+void reply_end_beside(struct worker *w);
 
 /* The client says that it has counted COUNT frames. False: that cannot be. */
 bool reply_counted(struct worker *w, uint32_t count);

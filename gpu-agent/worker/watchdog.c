@@ -8,8 +8,9 @@
  *   not guess whether a silent worker is busy or gone, silence is death;
  * - keeps what kernels print within its limit;
  * - tells the front each second that this process lives, where the loop cannot;
- * - ends the process where the client is gone and the loop does not notice, or where the client
- *   takes nothing.  The kernel takes the GPU's memory back with the process.
+ * - ends the process where the client is gone and the loop does not notice, where the client
+ *   takes nothing, or where the front ended the session.  The kernel takes the GPU's memory
+ * back with the process.
  *
  * The loop does nothing for it but count (`beat`, odd while it is in a call): no system call
  * and no lock.  So what lasts is known by having lasted: up to WATCHDOG_BUSY_MS in a session
@@ -73,6 +74,15 @@ static void watchdog_watch(struct worker *w, struct watchdog *p, uint64_t now)
 	}
 }
 
+/* What ends the session the loop need not hear first. */
+static void watchdog_hear(struct worker *w)
+{
+	if (!worker_stopped(w))
+		return;
+	reply_end_beside(w);
+	worker_leave(w);
+}
+
 /* Instead of the loop. */
 static void watchdog_speak(struct worker *w, struct watchdog *p, uint64_t now)
 {
@@ -109,8 +119,10 @@ static void *watchdog_run(void *argument)
 		idle = same && !(beat & 1);
 		now = wait_now();
 		watchdog_watch(w, &p, now);
-		if (same && !idle)
+		if (same && !idle) {
+			watchdog_hear(w);
 			watchdog_speak(w, &p, now);
+		}
 		p.beat = beat;
 	}
 	return NULL;

@@ -166,6 +166,7 @@ static int worker_choose(struct worker *w, const struct handoff *message)
 		return -1;
 	for (uint32_t i = 0; i < n; i++)
 		if (message->gpus[i] >= w->device_count ||
+			!w->devices[message->gpus[i]].primary ||
 			(i && message->gpus[i] <= message->gpus[i - 1]))
 			return -1;
 	memcpy(all, w->devices, sizeof(all));
@@ -191,6 +192,8 @@ static int worker_choose(struct worker *w, const struct handoff *message)
 			chosen++;
 			continue;
 		}
+		if (!all[i].primary)
+			continue; /* it has fallen */
 		w->cuda.cuMemAddressFree(all[i].window, all[i].window_bytes);
 		free(all[i].mapped);
 		free(all[i].mappings);

@@ -80,6 +80,12 @@ static void take_path(struct worker *w, const int fds[TRANSPORT_FDS])
 		close(fds[--count]);
 }
 
+static void heed_stop(struct worker *w, const struct handoff *message)
+{
+	worker_end(w, message->status ? (CUresult)message->status : CUDA_ERROR_EXTERNAL_DEVICE,
+		"%.*s", (int)sizeof(message->text) - 1, message->text);
+}
+
 /* True: a figure, behind which there may be more. FDS: what came with it. */
 static bool heed(struct worker *w, const struct handoff *message, int fds[TRANSPORT_FDS])
 {
@@ -104,12 +110,7 @@ static bool heed(struct worker *w, const struct handoff *message, int fds[TRANSP
 	case HANDOFF_TICKETED:
 	case HANDOFF_PEER: direct_answer(w, message, fds); break;
 	case HANDOFF_ADOPTED: say_again(w, message->bytes); break;
-	case HANDOFF_STOP:
-		worker_end(w,
-			message->status ? (CUresult)message->status
-					: CUDA_ERROR_EXTERNAL_DEVICE,
-			"%.*s", (int)sizeof(message->text) - 1, message->text);
-		break;
+	case HANDOFF_STOP: heed_stop(w, message); break;
 	default: break;
 	}
 	return false;
@@ -142,6 +143,25 @@ void worker_control(struct worker *w)
 {
 	for (int i = 0; i < CONTROL_FIGURES && take_control(w); i++)
 		;
+}
+
+bool worker_stopped(struct worker *w)
+{
+	static union {
+		struct handoff handoff;
+		struct tensor_message tensor;
+	} said;
+	struct pollfd last = {.fd = w->handoff, .events = POLLRDHUP};
+	ssize_t n;
+
+	if (poll(&last, 1, 0) <= 0)
+		return false;
+	do {
+		n = recv(w->handoff, &said, sizeof(said), MSG_DONTWAIT);
+		if (n == sizeof(said.handoff) && said.handoff.what == HANDOFF_STOP)
+			heed_stop(w, &said.handoff);
+	} while (n > 0 && !w->ended);
+	return w->ended;
 }
 
 bool worker_hear(struct worker *w, uint64_t deadline)

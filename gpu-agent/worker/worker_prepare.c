@@ -104,6 +104,58 @@ static CUresult worker_open_device(struct worker *w, uint32_t index, struct hand
 	return CUDA_SUCCESS;
 }
 
+/* As the front reads them (front/fallen.c): it is the GPU, and nothing that this worker does.
+ */
+static bool device_fell(CUresult status)
+{
+	return status == CUDA_ERROR_DEVICE_UNAVAILABLE || status == CUDA_ERROR_NO_DEVICE ||
+	       status == CUDA_ERROR_ECC_UNCORRECTABLE ||
+	       status == CUDA_ERROR_NVLINK_UNCORRECTABLE;
+}
+
+/* One that has fallen takes nothing from the others: of it is said what it is. */
+static CUresult worker_open_fallen(
+	struct worker *w, uint32_t index, CUresult fell, struct handoff *ready)
+{
+	struct worker_device *d = &w->devices[index];
+	struct handoff_device *told = &ready->devices[index];
+	size_t total = 0;
+	CUresult status;
+
+	w->contexts[CONTEXT_PRIMARY(index)] = d->primary = NULL;
+	status = w->cuda.cuDeviceGetName(told->name, sizeof(told->name), d->device);
+	if (!status)
+		status = w->cuda.cuDeviceGetUuid((CUuuid *)told->uuid, d->device);
+	if (!status)
+		status = w->cuda.cuDeviceTotalMem(&total, d->device);
+	told->total_memory = total;
+	told->fell = (uint64_t)fell;
+	return status ? fell : CUDA_SUCCESS;
+}
+
+/* All that are of use; *first: the first one. An error where there is none. */
+static CUresult worker_open_devices(struct worker *w, uint32_t *first, struct handoff *ready)
+{
+	CUresult fell = CUDA_ERROR_NO_DEVICE;
+
+	*first = w->device_count;
+	for (uint32_t i = 0; i < w->device_count; i++) {
+		CUresult status = worker_open_device(w, i, ready);
+
+		ready->device = i + 1;
+		if (device_fell(status)) {
+			fell = status;
+			status = worker_open_fallen(w, i, fell, ready);
+		} else if (!status && *first == w->device_count) {
+			*first = i;
+		}
+		if (status)
+			return status;
+	}
+	ready->device = w->device_count == 1 ? 1 : 0;
+	return *first < w->device_count ? CUDA_SUCCESS : fell;
+}
+
 /* NVIDIA's driver has its version in its file's name: libcuda.so.580.95.05. */
 static void driver_release(const struct worker *w, int version, char *text, size_t n)
 {
@@ -127,6 +179,7 @@ int worker_prepare(struct worker *w, struct handoff *ready)
 {
 	struct error error = {0};
 	int count = 0, version = 0;
+	uint32_t first = 0;
 	CUresult status;
 	const char *step;
 
@@ -156,14 +209,14 @@ int worker_prepare(struct worker *w, struct handoff *ready)
 	if (!status && !count)
 		status = CUDA_ERROR_NO_DEVICE;
 	w->device_count = count > HANDOFF_DEVICES ? HANDOFF_DEVICES : (uint32_t)count;
-	for (uint32_t i = 0; !status && i < w->device_count; i++) {
+	if (!status) {
 		step = "opening the device";
-		status = worker_open_device(w, i, ready);
-		ready->device = status ? i + 1 : 0;
+		status = worker_open_devices(w, &first, ready);
 	}
 	if (!status) {
 		step = "pinned memory";
-		worker_use(w, CONTEXT_PRIMARY(0));
+		ready->device = 0;
+		worker_use(w, (uint16_t)CONTEXT_PRIMARY(first));
 		if (staging_open(w, &w->in) || staging_open(w, &w->out))
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 		worker_mirror_open(w);

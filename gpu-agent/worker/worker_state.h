@@ -360,6 +360,9 @@ void worker_control(struct worker *w);
 /* The same where a call waits for what the front says: false, from DEADLINE on (wait_now) or
  * where the session is over. */
 bool worker_hear(struct worker *w, uint64_t deadline);
+/* For another thread, while the loop is in a call: the front has said its last word, and the
+ * session is over by that; what stood before it is of no use any more. */
+bool worker_stopped(struct worker *w);
 /* Tells the front why and ends the process. Whoever owns the link calls it. */
 _Noreturn void worker_leave(struct worker *w);
 bool worker_is_sticky(CUresult status);

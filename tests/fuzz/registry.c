@@ -127,6 +127,12 @@ static void gone(void *owner, const char *holder)
 	check(!strncmp(holder, "pid:", 4) || !strncmp(holder, "ttl:", 4));
 }
 
+static void lost(void *owner, uint32_t count)
+{
+	(void)owner;
+	(void)count;
+}
+
 static void first(void *owner, const char *name)
 {
 	(void)owner;
@@ -218,7 +224,7 @@ static void request(struct registry_tensor *tensor, bool was[REQUESTS])
 static void as_conversation(uint8_t how, const char *bytes, size_t n)
 {
 	static const struct registry_store store = {
-		next, command, gone, renamed, first, devices};
+		next, command, gone, renamed, first, lost, devices};
 	struct registry_tensor tensor = {.name = "X", .dtype = "u8", .bytes = 1};
 	struct registry_config config = {.node = "n1", .commands = true, .epoch = 1};
 	int peers[PEERS] = {-1, -1, -1, -1}, from;

@@ -39,10 +39,11 @@ def said(text):
 
 
 def test_every_metric_of_alerts_and_board_is_exported_with_its_labels():
-    with stack() as s:
+    with stack(agent=("--set", "store.bytes=64MiB")) as s:
         app = s.app("hold", 16 * MIB)
         app.line("^holding", 20)
         wait_for(lambda: s.agent.gpu()["memory_used_bytes"], 5, "the agent's figures")
+        wait_for(lambda: "vcuda_agent_tensors" in s.agent.http("/metrics"), 10, "the store's figures")
         exported = said(s.agent.http("/metrics"))
         exported.update(said(client(s, "metrics")))
         declared = set(re.findall(rf"^# TYPE ({NAME}) ", s.agent.http("/metrics"), re.M))

@@ -316,7 +316,14 @@ static void first(void *owner, const char *name)
 		tensor->is.replica = false;
 }
 
-static const struct registry_store store = {next, command, gone, renamed, first, devices};
+static void lost(void *owner, uint32_t count)
+{
+	(void)owner;
+	printf("0 lost %u\n", count);
+	fflush(stdout);
+}
+
+static const struct registry_store store = {next, command, gone, renamed, first, lost, devices};
 
 /* Lines. */
 

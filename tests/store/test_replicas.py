@@ -48,6 +48,12 @@ def hash_of(redis, name):
         client.close()
 
 
+def lost(*stacks):
+    """As the alert VcudaTensorsLost counts them."""
+    return sum(int(line.rsplit(None, 1)[1]) for s in stacks for line in s.agent.http("/metrics").splitlines()
+               if line.startswith('vcuda_agent_tensor_events_total{event="lost"}'))
+
+
 def copied(s, way, what="vcuda_agent_tensor_copied_bytes_total"):
     for line in s.agent.http("/metrics").splitlines():
         if line.startswith(f'{what}{{way="{way}"'):
@@ -154,6 +160,7 @@ def test_an_agent_that_is_killed():
                    hash_of(two.redis, "w").get("node") == "n2", 20)
         took = time.monotonic() - killed
         assert took <= 12, f"{took:.1f} s"
+        eventually("it is counted", lambda: lost(two, three) == 1)
         assert digest(reader) == right
         late = three.program()
         late("t = vcuda.get('w')")
@@ -351,6 +358,7 @@ def test_a_card_that_falls():
                        hash_of(one.redis, "w").get("node") == "n2", 20)
             assert time.monotonic() - fell <= 12
             assert "fallen" in hash_of(one.redis, "alone")["error"], hash_of(one.redis, "alone")
+            assert lost(one) >= 1 and lost(two) == 0, (lost(one), lost(two))
             assert digest(reader) == right
             late = two.program()
             late.fails("vcuda.get('alone')", 500, "lost", "fallen")

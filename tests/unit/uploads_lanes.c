@@ -2,8 +2,8 @@
  *
  * What agent-uploads keeps, and what workers say to it: bytes are found under the name that
  * they have, and under no other one, whatever a worker says or changes meanwhile; namespaces
- * are apart; never is more kept than was allowed; nothing that a worker may say ends more than
- * its own lane.
+ * are apart, and none pushes another one below its equal share; never is more kept than was
+ * allowed; nothing that a worker may say ends more than its own lane.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -221,8 +221,8 @@ static void the_least_used_goes(void **state)
 	take(&s, FRAME_CHUNK, 100); /* however much came meanwhile */
 	assert_true(has(&t, FRAME_CHUNK, 300 + 3 * PIECES - 1));
 	/* All of it is held: nothing more is kept. */
-	for (uint32_t i = 3 * PIECES - 3; i < 3 * PIECES - 1; i++)
-		assert_true(has(&t, FRAME_CHUNK, 300 + i));
+	assert_true(has(&t, FRAME_CHUNK, 300 + 3 * PIECES - 2));
+	assert_true(has(&s, FRAME_CHUNK, 103)); /* its share: two of four */
 	assert_true(has(&s, FRAME_CHUNK, 100));
 	keep(&s, 0, FRAME_CHUNK, 400);
 	assert_false(has(&s, FRAME_CHUNK, 400));
@@ -234,6 +234,35 @@ static void the_least_used_goes(void **state)
 	}
 	take(&s, FRAME_CHUNK, 400);
 	close_stripe(&s);
+}
+
+static void nobody_pushes_another_one_out(void **state)
+{
+	struct stripe a = open_stripe(*state, "a"), b = open_stripe(*state, "b");
+	struct stripe c = open_stripe(*state, "c"), ask = open_stripe(*state, "a");
+
+	/* Who is alone has all. */
+	for (uint32_t i = 0; i < PIECES; i++)
+		keep(&a, 0, FRAME_CHUNK, 100 + i);
+	for (uint32_t i = 0; i < PIECES; i++)
+		assert_true(has(&ask, FRAME_CHUNK, 100 + i));
+	close_stripe(&ask);
+	for (uint32_t i = 0; i < 5 * PIECES; i++)
+		keep(&b, 0, FRAME_CHUNK, 200 + i);
+	assert_false(has(&a, FRAME_CHUNK, 101)); /* what was above its share */
+	for (uint32_t i = PIECES / 2; i < PIECES; i++) {
+		assert_true(has(&a, FRAME_CHUNK, 100 + i));
+		take(&a, FRAME_CHUNK, 100 + i);
+	}
+	/* Three now: at least one each, whoever comes last. */
+	for (uint32_t i = 0; i < 5 * PIECES; i++)
+		keep(&c, 0, FRAME_CHUNK, 300 + i);
+	assert_true(has(&a, FRAME_CHUNK, 100 + PIECES - 1));
+	assert_true(has(&b, FRAME_CHUNK, 200 + 5 * PIECES - 1));
+	assert_true(has(&c, FRAME_CHUNK, 300 + 5 * PIECES - 1));
+	close_stripe(&a);
+	close_stripe(&b);
+	close_stripe(&c);
 }
 
 static _Atomic bool scribbling;
@@ -438,6 +467,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_kept_is_found, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_least_used_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(nobody_pushes_another_one_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_worker_that_lies, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_makes_no_sense, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_lies_outside, setup, teardown),
