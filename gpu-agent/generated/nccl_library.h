@@ -52,5 +52,6 @@ CUresult serve_ncclCommDeregister(struct worker *w, struct request *r);
 CUresult serve_ncclRedOpCreatePreMulSum(struct worker *w, struct request *r);
 CUresult serve_ncclRedOpDestroy(struct worker *w, struct request *r);
 CUresult serve_ncclGroupEnd(struct worker *w, struct request *r);
+CUresult serve_ncclCommGetUniqueId(struct worker *w, struct request *r);
 
 #endif

@@ -146,12 +146,25 @@ struct wire_ncclGetUniqueId_reply {
 	ncclUniqueId id;
 };
 
+/* By which ranks join the communicator. */
+struct wire_ncclCommGetUniqueId {
+	uint64_t comm;
+	uint32_t major;
+	uint32_t reserved;
+};
+struct wire_ncclCommGetUniqueId_reply {
+	struct library_reply plain;
+	ncclUniqueId id;
+};
+
 /* How a communicator is made. */
 enum nccl_form {
 	NCCL_FORM_RANK,	  /* nranks, rank; behind the struct `count` ids */
 	NCCL_FORM_SPLIT,  /* of `parent`: rank is the key, nranks the color */
 	NCCL_FORM_SHRINK, /* of `parent`: nranks are the flags; behind the struct `count` ranks,
 			   * int32_t each, that are left out */
+	NCCL_FORM_GROW,	  /* of `parent`, where rank is -1, or 0: a rank that joins; nranks, and
+			   * behind the struct the id of who joins or called for it: `count` */
 	NCCL_FORM_LAST
 };
 

@@ -34,12 +34,6 @@ const struct library_front nccl_front = {
 #define NO(name) REFUSED(nccl, ncclResult_t, name)
 #define nccl_refused(call, name, why) front_refused(&nccl_front, call, name, why)
 
-#define WHY "communicators that grow are not served"
-#if VCUDA_ABI == 2
-NO(ncclCommGetUniqueId) NO(ncclCommGrow)
-#endif
-#undef WHY
-
 #define WHY "the agent's NCCL says what it has to say in the agent's log"
 #if VCUDA_ABI == 2
 NO(ncclResetDebugInit)

@@ -122,6 +122,11 @@ static ncclResult_t config_check(const ncclConfig_t *config)
 				 "the configuration is none of NCCL_CONFIG_INITIALIZER's"));
 }
 
+FUNCTION(ncclGetUniqueId, ncclUniqueId *id)
+{
+	return softnccl_call(id);
+}
+
 FUNCTION(ncclCommInitRankConfig, ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
 	ncclConfig_t *config)
 {
@@ -176,6 +181,42 @@ FUNCTION(ncclCommShrink, ncclComm_t comm, int *excluded, int count, ncclComm_t *
 		return group_keep(softnccl_fail(ncclSystemError, "no memory"));
 	memcpy(m.excluded, excluded, (size_t)count * sizeof(*excluded));
 	return make(&m);
+}
+
+FUNCTION(ncclCommGetUniqueId, ncclComm_t comm, ncclUniqueId *id)
+{
+	ncclResult_t status;
+
+	if (!softnccl_is_comm(comm) || !id)
+		return softnccl_fail(ncclInvalidArgument, "no communicator, or no id");
+	if (atomic_exchange(&comm->called, true))
+		return softnccl_fail(
+			ncclInvalidUsage, "the communicator did not grow by its last id yet");
+	status = softnccl_call(id);
+	if (status)
+		comm->called = false;
+	return status;
+}
+
+FUNCTION(ncclCommGrow, ncclComm_t comm, int ranks, const ncclUniqueId *id, int rank,
+	ncclComm_t *to, ncclConfig_t *config)
+{
+	struct softnccl_making m = {.to = to,
+		.parent = comm,
+		.rank = comm ? 0 : rank,
+		.ranks = ranks,
+		.grows = true,
+		.called = id != NULL};
+	ncclResult_t status = config_check(config);
+
+	if (!status && comm && !softnccl_is_comm(comm))
+		status = group_keep(softnccl_fail(ncclInvalidArgument, "no communicator"));
+	if (!status && (ranks <= (comm ? comm->ranks : 0) || (comm ? rank != -1 : !id)))
+		status = group_keep(softnccl_fail(ncclInvalidArgument,
+			"it does not grow to %d ranks, or no id for rank %d", ranks, rank));
+	if (id)
+		m.id = *id;
+	return status ? status : make(&m);
 }
 
 /* --- what is asked ------------------------------------------------------------------------ */

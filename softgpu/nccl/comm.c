@@ -191,9 +191,9 @@ static bool leaves_out(const struct softnccl_making *m, int rank)
 	return false;
 }
 
-/* Tells the parent's ranks who this one is, and hears who they are. */
-static ncclResult_t tell_all(const struct softnccl_making *m, const struct softnccl_rank *self,
-	struct softnccl_rank *all)
+/* Tells the parent's ranks what is said of this one, SIZE bytes, and hears the same of them. */
+static ncclResult_t tell_all(
+	const struct softnccl_making *m, const void *self, void *all, size_t size)
 {
 	struct ncclComm *parent = m->parent;
 	size_t each = (size_t)parent->ranks;
@@ -207,9 +207,9 @@ static ncclResult_t tell_all(const struct softnccl_making *m, const struct softn
 		if (leaves_out(m, i))
 			continue;
 		t[n] = (struct softnccl_transfer){
-			.peer = i, .bytes = (char *)(uintptr_t)self, .count = sizeof(*self)};
+			.peer = i, .bytes = (char *)(uintptr_t)self, .count = size};
 		t[each + (size_t)n++] = (struct softnccl_transfer){
-			.peer = i, .bytes = (char *)&all[i], .count = sizeof(all[i])};
+			.peer = i, .bytes = (char *)all + (size_t)i * size, .count = size};
 	}
 	pthread_mutex_lock(&parent->calls);
 	status = softnccl_exchange(parent, NCCL_CALLS, t, n, t + each, n);
@@ -268,7 +268,7 @@ static ncclResult_t make_split(struct softnccl_making *m)
 	self.color = m->color;
 	self.key = m->key;
 	if (!status)
-		status = tell_all(m, &self, all);
+		status = tell_all(m, &self, all, sizeof(self));
 	if (!status && m->color >= 0) {
 		status = make_of(m, all, listener);
 		listener = -1;
@@ -279,6 +279,48 @@ static ncclResult_t make_split(struct softnccl_making *m)
 	return status;
 }
 
+/* The id that one of the parent's ranks called by; all of them want as many ranks. */
+struct growth {
+	ncclUniqueId id;
+	int32_t ranks;
+	uint32_t called;
+};
+
+static ncclResult_t make_grown(struct softnccl_making *m)
+{
+	struct ncclComm *parent = m->parent;
+	struct growth self = {.id = m->id, .ranks = m->ranks, .called = m->called};
+	struct growth *all = calloc((size_t)parent->ranks, sizeof(*all));
+	ncclResult_t status = all ? tell_all(m, &self, all, sizeof(self))
+				  : softnccl_fail(ncclSystemError, "no memory");
+	int called = 0;
+
+	for (int i = 0; i < parent->ranks && !status; i++) {
+		if (all[i].ranks != m->ranks)
+			status = softnccl_fail(ncclInvalidArgument,
+				"rank %d grows to %d ranks, rank %d to %d", parent->rank,
+				m->ranks, i, all[i].ranks);
+		if (all[i].called && !called++)
+			m->id = all[i].id;
+	}
+	free(all);
+	if (!status && called != 1)
+		status = softnccl_fail(ncclInvalidArgument,
+			"%d of its ranks have the id, and one is to", called);
+	if (status)
+		return status;
+	parent->called = false;
+	m->rank = parent->rank;
+	return make_rank(m);
+}
+
+static ncclResult_t make_one(struct softnccl_making *m)
+{
+	if (!m->parent)
+		return make_rank(m);
+	return m->grows ? make_grown(m) : make_split(m);
+}
+
 static void *making_run(void *argument)
 {
 	struct softnccl_making *m = argument;
@@ -286,7 +328,7 @@ static void *making_run(void *argument)
 	if (cuCtxSetCurrent(m->context))
 		m->status = softnccl_fail(ncclUnhandledCudaError, "the context is gone");
 	else
-		m->status = m->parent ? make_split(m) : make_rank(m);
+		m->status = make_one(m);
 	return NULL;
 }
 

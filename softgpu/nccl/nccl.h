@@ -106,6 +106,7 @@ struct ncclComm {
 	struct softnccl_task *first, **last;
 	bool closing;
 	uint64_t close_by;     /* what is not done then is dropped */
+	_Atomic bool called;   /* there is an id of ncclCommGetUniqueId's that nobody grew by */
 	bool gone;	       /* its thread has ended */
 	pthread_mutex_t calls; /* of the wire NCCL_CALLS */
 	struct softnccl_reduction reductions[NCCL_REDUCTIONS];
@@ -166,6 +167,8 @@ uint64_t softnccl_patience(void);
 
 /* --- meet.c ------------------------------------------------------------------------------- */
 
+/* An id, and a thread behind it that gathers who comes. */
+ncclResult_t softnccl_call(ncclUniqueId *id);
 /* Who this process and the current device are; the listener's address is not filled in. */
 ncclResult_t softnccl_self(struct softnccl_rank *self);
 /* The ranks find each other by the id: fills in table[ranks], own row included. */
@@ -191,8 +194,8 @@ struct softnccl_making {
 	CUcontext context;
 	ncclUniqueId id;
 	int rank, ranks;
-	struct ncclComm *parent; /* of a split or a shrink */
-	bool shrinks;
+	struct ncclComm *parent;     /* of a split, a shrink or a growth */
+	bool shrinks, grows, called; /* called: by the id */
 	int color, key;
 	int *excluded;
 	int excluded_count;

@@ -74,6 +74,14 @@ def test_ranks_of_a_process_at_two_agents():
             right(sidecar, name)
 
 
+def test_a_communicator_grows_over_agents():
+    """By ranks of one process at both, and by four processes, of which two join."""
+    with agents(2, 2, more=ALLOWED) as (_, sidecar):
+        assert "to 4 processes" in right(sidecar, "grow")
+    with two() as (_, sidecar):
+        assert "to 2 processes" in right(sidecar, "grow")
+
+
 def test_ranks_at_two_agents_with_every_switch():
     with two() as (_, sidecar):
         for word in ("no_post", "no_learn", "no_cache", "no_batch", "no_push"):

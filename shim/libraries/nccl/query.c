@@ -164,6 +164,30 @@ STUB_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId)
 	return nccl_answered(status);
 }
 
+STUB_EXPORT ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId)
+{
+	struct wire_ncclCommGetUniqueId body = {.major = VCUDA_ABI};
+	struct wire_ncclCommGetUniqueId_reply reply = {0};
+	const struct nccl_comm *found;
+	ncclResult_t status;
+
+	COUNT(ncclCommGetUniqueId);
+	found = nccl_find(comm);
+	if (!found)
+		return ncclInvalidArgument;
+	if (!uniqueId)
+		return nccl_fault(ncclInvalidArgument, "no place for an id");
+	body.comm = found->handle;
+	if (!nccl_enter(found->context, &status))
+		return status;
+	status = vcuda_library_ask(&nccl_front, OP_ncclCommGetUniqueId, &body, sizeof(body),
+		&reply, sizeof(reply), "ncclCommGetUniqueId");
+	nccl_leave();
+	if (!status)
+		*uniqueId = reply.id;
+	return nccl_answered(status);
+}
+
 /* --- communicators ------------------------------------------------------------------------ */
 
 static ncclResult_t comm_tell(ncclComm_t comm, int *to, int (*what)(const struct nccl_comm *c))
@@ -363,6 +387,7 @@ SECOND(ncclGetErrorString)
 SECOND(ncclCommGetAsyncError)
 SECOND(ncclGetVersion)
 SECOND(ncclGetUniqueId)
+SECOND(ncclCommGetUniqueId)
 SECOND(ncclCommCount)
 SECOND(ncclCommUserRank)
 SECOND(ncclCommCuDevice)

@@ -69,6 +69,17 @@ void nccl_explain(struct nccl_job *job)
 		text && *text ? text : "the agent's NCCL does not say why");
 }
 
+int nccl_lacks(struct nccl_job *job, const char *function)
+{
+	int version = 0;
+
+	if (job->library->ncclGetVersion)
+		job->library->ncclGetVersion(&version);
+	snprintf(job->text, sizeof(job->text), "the agent's NCCL (%d) has no %s", version,
+		function);
+	return ncclInvalidUsage;
+}
+
 static void job_run(struct beside_job *beside)
 {
 	struct nccl_job *job = (struct nccl_job *)beside;

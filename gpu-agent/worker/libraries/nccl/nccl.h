@@ -67,6 +67,8 @@ struct nccl_job {
 CUresult nccl_start(struct worker *w, struct request *r, struct nccl_job *job);
 /* What the library says of the call that just failed on this thread. */
 void nccl_explain(struct nccl_job *job);
+/* The library is too old for a function: what the call answers. */
+int nccl_lacks(struct nccl_job *job, const char *function);
 
 /* What travels in several frames: the parts so far, by the program's number of the group. */
 struct nccl_parts {
