@@ -53,5 +53,6 @@ CUresult serve_ncclRedOpCreatePreMulSum(struct worker *w, struct request *r);
 CUresult serve_ncclRedOpDestroy(struct worker *w, struct request *r);
 CUresult serve_ncclGroupEnd(struct worker *w, struct request *r);
 CUresult serve_ncclCommGetUniqueId(struct worker *w, struct request *r);
+CUresult serve_ncclCommWindowDeregister(struct worker *w, struct request *r);
 
 #endif

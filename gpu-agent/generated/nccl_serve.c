@@ -56,6 +56,8 @@ static const struct library_run runs[] = {
 	FRAME(ncclGroupEnd, learned, serve_ncclGroupEnd, sizeof(struct library_reply)),
 	FRAME(ncclCommGetUniqueId, call, serve_ncclCommGetUniqueId,
 	sizeof(struct wire_ncclCommGetUniqueId_reply)),
+	FRAME(ncclCommWindowDeregister, both, serve_ncclCommWindowDeregister,
+	sizeof(struct wire_ncclCommWindowDeregister_reply)),
 };
 
 const struct serve_entry *nccl_serve_find(uint16_t op)

@@ -8,11 +8,13 @@
 
 #include <driver_types.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "protocol/libraries/plain.h"
 
 typedef struct ncclComm *ncclComm_t;
+typedef struct ncclWindow_vidmem *ncclWindow_t;
 typedef int ncclResult_t;
 typedef int ncclRedOp_t;
 typedef int ncclDataType_t;
@@ -106,6 +108,13 @@ typedef struct {
 	uint64_t userProfilerTag;
 	cudaEvent_t launchCompletionEvent;
 } ncclCollConfig_t;
+
+typedef struct {
+	int opCnt;
+	int peer;
+	int sigIdx;
+	int ctx;
+} ncclWaitSignalDesc_t;
 
 static inline uint32_t nccl_type_bytes(int type)
 {
@@ -278,8 +287,17 @@ enum nccl_function {
 	NCCL_SCATTER,
 	NCCL_SEND,
 	NCCL_RECEIVE,
+	NCCL_PUT_SIGNAL,
+	NCCL_ONLY_SIGNAL,
+	NCCL_WAIT_SIGNAL, /* for `count` signals of one rank */
+	NCCL_WINDOW, /* a window of `count` bytes at `send`; this and what follows is awaited */
 	NCCL_FUNCTIONS
 };
+/* Whether somebody waits for each of them, however often it was done before. */
+static inline bool nccl_asks(unsigned function)
+{
+	return function >= NCCL_WINDOW;
+}
 
 /* An operation: what it is learned by, and what may differ from one to the next. */
 struct nccl_key {
@@ -287,13 +305,18 @@ struct nccl_key {
 	uint8_t function; /* enum nccl_function */
 	uint8_t type;
 	uint8_t magnitude; /* 1 + log2 of its bytes; 0: none */
-	uint8_t reserved;
-	int32_t op;   /* ncclNumOps and more: a reduction of the program's own */
-	int32_t peer; /* or root */
-	uint32_t reserved2;
+	uint8_t context;   /* of a signal */
+	/* ncclNumOps and more: a reduction of the program's own. A signal's index; a window's
+	 * flags. */
+	int32_t op;
+	int32_t peer;	 /* or root */
+	uint32_t window; /* that is put into, or made: the shim's number; not 0 */
 };
 struct nccl_rest {
-	uint64_t send, receive, count, stream;
+	uint64_t send;
+	/* Put: where in the window. Wait: how many of the same call follow directly. */
+	uint64_t receive;
+	uint64_t count, stream;
 };
 /* Then `count` keys, then `count` rests. Where more of the group follows it is posted. */
 struct wire_ncclGroupEnd {
@@ -303,9 +326,23 @@ struct wire_ncclGroupEnd {
 	uint32_t group; /* its number, where it travels in several frames; else 0 */
 	uint32_t reserved;
 };
+/* What posts is told less: the first member. */
 struct wire_ncclGroupEnd_reply {
 	struct library_reply plain;
+	uint64_t windows; /* bit i: the group's window i was made; NCCL_WINDOWS of them at most
+			   */
 };
+#define NCCL_WINDOWS 64u
+
+struct wire_ncclCommWindowDeregister {
+	uint64_t comm;
+	uint32_t major;
+	uint32_t number;
+};
+struct wire_ncclCommWindowDeregister_reply {
+	struct library_reply plain;
+};
+
 /* Operations in one frame. */
 #define NCCL_FRAME_OPERATIONS                                                                  \
 	((FRAME_BODY_MAX - sizeof(struct wire_ncclGroupEnd)) /                                 \

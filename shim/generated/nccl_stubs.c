@@ -52,13 +52,6 @@ NO(ncclCommSuspend) NO(ncclCommResume) NO(ncclCommMemStats)
 #endif
 #undef WHY
 
-#define WHY "windows, which kernels and one-sided operations reach, are not served"
-#if VCUDA_ABI == 2
-NO(ncclCommWindowRegister) NO(ncclCommWindowDeregister) NO(ncclWinGetUserPtr) NO(ncclPutSignal)
-NO(ncclSignal) NO(ncclWaitSignal)
-#endif
-#undef WHY
-
 #define WHY "how long a group takes is not foretold"
 #if VCUDA_ABI == 2
 NO(ncclGroupSimulateEnd)

@@ -21,6 +21,7 @@ void nccl_comm_drop(struct nccl_comm *comm)
 {
 	if (comm->handle)
 		vcuda_front_release(comm->handle);
+	nccl_windows_drop(comm);
 	free(comm);
 }
 
@@ -340,6 +341,7 @@ static ncclResult_t comm_leave(ncclComm_t comm, enum nccl_end end)
 	if (!vcuda_front_release(found->handle))
 		return ncclInvalidArgument; /* another thread was first */
 	status = comm_end(found, end);
+	nccl_windows_drop(found);
 	free(found);
 	return status;
 }

@@ -31,6 +31,7 @@ static void comm_free(struct nccl_comm *comm)
 		comm->registrations = one->next;
 		free(one);
 	}
+	nccl_windows_free(comm);
 	free(comm);
 }
 
@@ -86,15 +87,15 @@ static int make_one(struct nccl_job *job, struct one *o)
 	switch (o->form) {
 	case NCCL_FORM_SPLIT:
 		return !l->ncclCommSplit
-			       ? nccl_lacks(job, "ncclCommSplit")
+			       ? nccl_lacks(l, "ncclCommSplit", job->text)
 			       : l->ncclCommSplit(o->of, o->nranks, o->rank, &o->made, config);
 	case NCCL_FORM_SHRINK:
-		return !l->ncclCommShrink ? nccl_lacks(job, "ncclCommShrink")
+		return !l->ncclCommShrink ? nccl_lacks(l, "ncclCommShrink", job->text)
 					  : l->ncclCommShrink(o->of, o->more, (int)o->count,
 						    &o->made, config, o->nranks);
 	case NCCL_FORM_GROW:
 		return !l->ncclCommGrow
-			       ? nccl_lacks(job, "ncclCommGrow")
+			       ? nccl_lacks(l, "ncclCommGrow", job->text)
 			       : l->ncclCommGrow(o->of, o->nranks, o->count ? id : NULL,
 					 o->rank, &o->made, config);
 	default:
@@ -102,7 +103,7 @@ static int make_one(struct nccl_job *job, struct one *o)
 			return l->ncclCommInitRankConfig(
 				&o->made, o->nranks, *id, o->rank, config);
 		return !l->ncclCommInitRankScalable
-			       ? nccl_lacks(job, "ncclCommInitRankScalable")
+			       ? nccl_lacks(l, "ncclCommInitRankScalable", job->text)
 			       : l->ncclCommInitRankScalable(&o->made, o->nranks, o->rank,
 					 (int)o->count, o->more, config);
 	}

@@ -69,14 +69,13 @@ void nccl_explain(struct nccl_job *job)
 		text && *text ? text : "the agent's NCCL does not say why");
 }
 
-int nccl_lacks(struct nccl_job *job, const char *function)
+int nccl_lacks(const struct nccl_library *library, const char *function, char text[NCCL_TEXT])
 {
 	int version = 0;
 
-	if (job->library->ncclGetVersion)
-		job->library->ncclGetVersion(&version);
-	snprintf(job->text, sizeof(job->text), "the agent's NCCL (%d) has no %s", version,
-		function);
+	if (library->ncclGetVersion)
+		library->ncclGetVersion(&version);
+	snprintf(text, NCCL_TEXT, "the agent's NCCL (%d) has no %s", version, function);
 	return ncclInvalidUsage;
 }
 

@@ -73,7 +73,7 @@ static void calling_work(struct nccl_job *job)
 
 	job->status = job->library->ncclCommGetUniqueId
 			      ? job->library->ncclCommGetUniqueId(c->of, &c->answer.id)
-			      : nccl_lacks(job, job->call);
+			      : nccl_lacks(job->library, job->call, job->text);
 }
 
 static const void *calling_after(struct worker *w, struct nccl_job *job, uint32_t *bytes)
