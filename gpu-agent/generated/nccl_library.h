@@ -54,5 +54,6 @@ CUresult serve_ncclRedOpDestroy(struct worker *w, struct request *r);
 CUresult serve_ncclGroupEnd(struct worker *w, struct request *r);
 CUresult serve_ncclCommGetUniqueId(struct worker *w, struct request *r);
 CUresult serve_ncclCommWindowDeregister(struct worker *w, struct request *r);
+CUresult serve_ncclCommMemStats(struct worker *w, struct request *r);
 
 #endif

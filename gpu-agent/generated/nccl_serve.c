@@ -58,6 +58,8 @@ static const struct library_run runs[] = {
 	sizeof(struct wire_ncclCommGetUniqueId_reply)),
 	FRAME(ncclCommWindowDeregister, both, serve_ncclCommWindowDeregister,
 	sizeof(struct wire_ncclCommWindowDeregister_reply)),
+	FRAME(ncclCommMemStats, call, serve_ncclCommMemStats,
+	sizeof(struct wire_ncclCommMemStats_reply)),
 };
 
 const struct serve_entry *nccl_serve_find(uint16_t op)

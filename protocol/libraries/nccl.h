@@ -54,7 +54,10 @@ enum {
 };
 enum { ncclScalarDevice, ncclScalarHostImmediate };
 
+typedef int ncclCommMemStat_t;
+
 #define NCCL_API_MAGIC 0xcafebeef
+#define NCCL_SIM_MAGIC 0x74685283 /* of a ncclSimInfo_t */
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
 #define NCCL_SPLIT_NOCOLOR (-1)
 #define NCCL_SHRINK_DEFAULT 0
@@ -115,6 +118,13 @@ typedef struct {
 	int sigIdx;
 	int ctx;
 } ncclWaitSignalDesc_t;
+
+typedef struct {
+	size_t size;
+	unsigned int magic;
+	unsigned int version;
+	float estimatedTime;
+} ncclSimInfo_t;
 
 static inline uint32_t nccl_type_bytes(int type)
 {
@@ -291,6 +301,8 @@ enum nccl_function {
 	NCCL_ONLY_SIGNAL,
 	NCCL_WAIT_SIGNAL, /* for `count` signals of one rank */
 	NCCL_WINDOW, /* a window of `count` bytes at `send`; this and what follows is awaited */
+	NCCL_SUSPEND, /* `op`: its flags */
+	NCCL_RESUME,
 	NCCL_FUNCTIONS
 };
 /* Whether somebody waits for each of them, however often it was done before. */
@@ -323,16 +335,28 @@ struct wire_ncclGroupEnd {
 	uint32_t major;
 	uint16_t count;
 	uint16_t more;
-	uint32_t group; /* its number, where it travels in several frames; else 0 */
-	uint32_t reserved;
+	uint32_t group;	   /* its number, where it travels in several frames; else 0 */
+	uint32_t simulate; /* it is not done, but foretold; it is awaited */
 };
 /* What posts is told less: the first member. */
 struct wire_ncclGroupEnd_reply {
 	struct library_reply plain;
-	uint64_t windows; /* bit i: the group's window i was made; NCCL_WINDOWS of them at most
-			   */
+	uint64_t windows; /* bit i: the group's window i was made */
+	float estimate;	  /* of one that is foretold */
+	uint32_t reserved;
 };
+/* Of one group. */
 #define NCCL_WINDOWS 64u
+
+struct wire_ncclCommMemStats {
+	uint64_t comm;
+	uint32_t major;
+	int32_t stat;
+};
+struct wire_ncclCommMemStats_reply {
+	struct library_reply plain;
+	uint64_t value;
+};
 
 struct wire_ncclCommWindowDeregister {
 	uint64_t comm;

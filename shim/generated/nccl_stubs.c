@@ -46,18 +46,6 @@ NO(ncclResetDebugInitInternal)
 #endif
 #undef WHY
 
-#define WHY "NCCL's own memory is not accounted"
-#if VCUDA_ABI == 2
-NO(ncclCommSuspend) NO(ncclCommResume) NO(ncclCommMemStats)
-#endif
-#undef WHY
-
-#define WHY "how long a group takes is not foretold"
-#if VCUDA_ABI == 2
-NO(ncclGroupSimulateEnd)
-#endif
-#undef WHY
-
 #define WHY "the agent's configuration decides how its NCCL talks"
 #if VCUDA_ABI == 2
 NO(ncclSetEncryption)

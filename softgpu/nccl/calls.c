@@ -67,6 +67,16 @@ static ncclResult_t issue(struct issued *issued, int count)
 	return status;
 }
 
+/* Of the group, which is no more. */
+static void group_free(void)
+{
+	for (int i = 0; i < group.making_count; i++)
+		free(group.makings[i].excluded);
+	free(group.makings);
+	free(group.issued);
+	memset(&group, 0, sizeof(group));
+}
+
 FUNCTION(ncclGroupEnd, void)
 {
 	ncclResult_t status;
@@ -80,11 +90,37 @@ FUNCTION(ncclGroupEnd, void)
 		status = softnccl_make(group.makings, group.making_count);
 	if (!status && group.count)
 		status = issue(group.issued, group.count);
-	for (int i = 0; i < group.making_count; i++)
-		free(group.makings[i].excluded);
-	free(group.makings);
-	free(group.issued);
-	memset(&group, 0, sizeof(group));
+	group_free();
+	return status;
+}
+
+typedef struct {
+	size_t size;
+	unsigned magic, version;
+	float microseconds;
+} ncclSimInfo_t;
+#define SIM_MAGIC 0x74685283
+
+/* As if each operation took a while and then went at 1 GB/s; nothing is done. */
+FUNCTION(ncclGroupSimulateEnd, ncclSimInfo_t *info)
+{
+	ncclResult_t status;
+	float all = 0;
+
+	if (!info || !group.depth)
+		return ncclGroupEnd();
+	if (--group.depth)
+		return ncclSuccess;
+	status = group.status;
+	if (!status && (info->magic != SIM_MAGIC || group.making_count))
+		status = softnccl_fail(ncclInvalidArgument, "no place for an estimate");
+	for (int i = 0; i < group.count; i++)
+		all += 10 + (float)(group.issued[i].operation.count *
+				    softnccl_size(group.issued[i].operation.type)) /
+				    1000;
+	if (!status)
+		info->microseconds = all;
+	group_free();
 	return status;
 }
 
@@ -95,7 +131,7 @@ ncclResult_t softnccl_make_later(struct softnccl_making *m)
 	struct softnccl_making *more;
 	ncclResult_t status;
 
-	if ((!m->to && !m->window_to) || cuCtxGetCurrent(&m->context) ||
+	if ((!m->to && !m->window_to && !m->pauses) || cuCtxGetCurrent(&m->context) ||
 		(!m->parent && !m->context))
 		return softnccl_keep(softnccl_fail(
 			ncclInvalidArgument, "no communicator, or no current context"));
@@ -329,6 +365,8 @@ static ncclResult_t check(struct ncclComm *comm, struct softnccl_operation *o)
 
 	if (!softnccl_is_comm(comm))
 		return softnccl_fail(ncclInvalidArgument, "it is no communicator");
+	if (comm->suspended)
+		return softnccl_fail(ncclInvalidUsage, "the communicator is suspended");
 	if (!softnccl_size(o->type))
 		return softnccl_fail(ncclInvalidArgument, "there is no type %d", o->type);
 	if (o->peer < 0 || o->peer >= comm->ranks)

@@ -322,10 +322,22 @@ static ncclResult_t make_grown(struct softnccl_making *m)
 	return make_rank(m);
 }
 
+static ncclResult_t pause_all(const struct softnccl_making *m)
+{
+	ncclResult_t status =
+		softnccl_agree(m->parent, m->suspended, "whether it is suspended or goes on");
+
+	if (!status)
+		m->parent->suspended = m->suspended;
+	return status;
+}
+
 static ncclResult_t make_one(struct softnccl_making *m)
 {
 	if (m->window_to)
 		return softnccl_window_make(m);
+	if (m->pauses)
+		return pause_all(m);
 	if (!m->parent)
 		return make_rank(m);
 	return m->grows ? make_grown(m) : make_split(m);

@@ -134,6 +134,7 @@ struct ncclComm {
 	uint64_t close_by;   /* what is not done then is dropped */
 	_Atomic bool called; /* there is an id of ncclCommGetUniqueId's that nobody grew by */
 	bool gone;	     /* its thread has ended */
+	_Atomic bool suspended; /* its memory is given back: nothing is done in it */
 	ncclWindow_t windows;
 	uint32_t last_window; /* number of the last one */
 	struct softnccl_arrivals arrivals;
@@ -237,6 +238,8 @@ struct softnccl_making {
 	int excluded_count;
 	/* A window instead: one that its rank knows already, and where the program wants it. */
 	ncclWindow_t window, *window_to;
+	/* Or that the parent is suspended, or goes on. */
+	bool pauses, suspended;
 	/* Of the same parent, which are made one after the other. */
 	struct softnccl_making *next;
 	bool follows;
@@ -256,6 +259,9 @@ void softnccl_arrivals_stop(const struct ncclComm *comm);
 void softnccl_arrivals_end(struct ncclComm *comm);
 /* Puts, signals, and waits for signals. */
 ncclResult_t softnccl_one_sided(struct ncclComm *comm, const struct softnccl_operation *o);
+
+/* Each rank tells each a number, and all have the same. */
+ncclResult_t softnccl_agree(struct ncclComm *comm, uint32_t number, const char *what);
 
 /* --- calls.c ------------------------------------------------------------------------------ */
 

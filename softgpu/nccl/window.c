@@ -75,19 +75,17 @@ static void window_drop(ncclWindow_t window)
 	free(window);
 }
 
-/* Each tells each which of its windows this is. */
-ncclResult_t softnccl_window_make(struct softnccl_making *m)
+ncclResult_t softnccl_agree(struct ncclComm *comm, uint32_t number, const char *what)
 {
-	struct ncclComm *comm = m->parent;
 	size_t each = (size_t)comm->ranks;
 	uint32_t *all = calloc(each, sizeof(*all));
 	struct softnccl_transfer *t = calloc(2 * each, sizeof(*t));
-	ncclResult_t status = all && t ? softnccl_arrivals_begin(comm)
-				       : softnccl_fail(ncclSystemError, "no memory");
+	ncclResult_t status =
+		all && t ? ncclSuccess : softnccl_fail(ncclSystemError, "no memory");
 
 	for (int i = 0; i < comm->ranks && !status; i++) {
 		t[i] = (struct softnccl_transfer){
-			.peer = i, .bytes = (char *)&m->window->number, .count = sizeof(*all)};
+			.peer = i, .bytes = (char *)&number, .count = sizeof(*all)};
 		t[each + (size_t)i] = (struct softnccl_transfer){
 			.peer = i, .bytes = (char *)&all[i], .count = sizeof(*all)};
 	}
@@ -97,12 +95,21 @@ ncclResult_t softnccl_window_make(struct softnccl_making *m)
 			comm, NCCL_CALLS, t, comm->ranks, t + each, comm->ranks);
 	pthread_mutex_unlock(&comm->calls);
 	for (int i = 0; i < comm->ranks && !status; i++)
-		if (all[i] != m->window->number)
-			status = softnccl_fail(ncclInvalidUsage,
-				"rank %d makes window %u, rank %d window %u", comm->rank,
-				m->window->number, i, all[i]);
+		if (all[i] != number)
+			status = softnccl_fail(ncclInvalidUsage, "%s: rank %d %u, rank %d %u",
+				what, comm->rank, number, i, all[i]);
 	free(all);
 	free(t);
+	return status;
+}
+
+/* All have as many as this one. */
+ncclResult_t softnccl_window_make(struct softnccl_making *m)
+{
+	ncclResult_t status = softnccl_arrivals_begin(m->parent);
+
+	if (!status)
+		status = softnccl_agree(m->parent, m->window->number, "a window's number");
 	if (status)
 		window_drop(m->window);
 	else

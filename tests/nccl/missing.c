@@ -122,12 +122,38 @@ static void one_sided(void)
 	}
 }
 
+static void memory(void)
+{
+	ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+	void *at[RANKS];
+	uint64_t bytes;
+
+	has("ncclCommMemStats", ncclCommMemStats(sides[0].comm, ncclStatGpuMemTotal, &bytes));
+	NCCL(ncclGroupStart());
+	for (int i = 0; i < RANKS; i++)
+		NCCL(ncclCommSuspend(sides[i].comm, NCCL_SUSPEND_MEM));
+	has("ncclCommSuspend", ncclGroupEnd());
+	NCCL(ncclGroupStart());
+	for (int i = 0; i < RANKS; i++)
+		NCCL(ncclCommResume(sides[i].comm));
+	has("ncclCommResume", ncclGroupEnd());
+	for (int i = 0; i < RANKS; i++)
+		at[i] = memory_on(i, 4);
+	NCCL(ncclGroupStart());
+	for (int i = 0; i < RANKS; i++)
+		NCCL(ncclAllReduce(
+			at[i], at[i], 1, ncclFloat, ncclSum, sides[i].comm, sides[i].stream));
+	has("ncclGroupSimulateEnd", ncclGroupSimulateEnd(&info));
+}
+
 int main(void)
 {
 	ranks_begin();
 	growth();
 	still_adds();
 	one_sided();
+	still_adds();
+	memory();
 	still_adds();
 	ranks_end();
 	printf("%d missing\n", missing);

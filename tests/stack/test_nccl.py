@@ -91,6 +91,11 @@ def test_windows_at_two_agents():
             right(sidecar, "windows", env={"VCUDA_PERF": word})
 
 
+def test_memory_and_estimates_at_two_agents():
+    with two() as (_, sidecar):
+        right(sidecar, "suspend")
+
+
 def missing_of(version):
     """What the programs are told of an agent whose NCCL is that old."""
     with folder() as path:
@@ -105,14 +110,16 @@ def missing_of(version):
 
 GROWTH = {"ncclCommGetUniqueId", "ncclCommGrow"}
 SIGNALS = {"ncclSignal", "ncclWaitSignal"}
+MEMORY = {"ncclCommMemStats", "ncclCommSuspend", "ncclCommResume"}
 
 
 def test_an_older_nccl_says_what_it_lacks():
     with folder() as path:
         sidecar = Sidecar(path, Agent(path, *ALLOWED, env=GPUS))
         assert "0 missing" in right(sidecar, "missing")
-    assert missing_of("2.28") == GROWTH | SIGNALS | {"ncclPutSignal"}
-    assert missing_of("2.18") == GROWTH | SIGNALS | {"ncclCommWindowRegister"}
+    assert missing_of("2.28") == GROWTH | SIGNALS | MEMORY | {"ncclPutSignal"}
+    assert missing_of("2.18") == GROWTH | SIGNALS | MEMORY | {
+        "ncclCommWindowRegister", "ncclGroupSimulateEnd"}
 
 
 def test_ranks_at_two_agents_with_every_switch():

@@ -27,6 +27,7 @@ struct grouping {
 	CUcontext context;
 	struct work *works;
 	uint32_t count;
+	bool foretold;
 	struct wire_ncclGroupEnd_reply answer;
 };
 
@@ -91,6 +92,12 @@ static int signal_do(const struct nccl_library *l, struct work *k, char text[NCC
 				      : l->ncclSignal(key->peer, k->op, key->context, 0, k->of,
 						k->stream);
 	case NCCL_WAIT_SIGNAL: return wait_do(l, k, text);
+	case NCCL_SUSPEND:
+		return !l->ncclCommSuspend ? nccl_lacks(l, "ncclCommSuspend", text)
+					   : l->ncclCommSuspend(k->of, k->op);
+	case NCCL_RESUME:
+		return !l->ncclCommResume ? nccl_lacks(l, "ncclCommResume", text)
+					  : l->ncclCommResume(k->of);
 	default:
 		return !l->ncclCommWindowRegister
 			       ? nccl_lacks(l, "ncclCommWindowRegister", text)
@@ -146,28 +153,37 @@ static uint32_t call_of(const struct work *k)
 	return k->key.function == NCCL_WAIT_SIGNAL ? (uint32_t)k->at + 1 : 1;
 }
 
-static int works_do(
-	const struct nccl_library *l, struct work *works, uint32_t count, char text[NCCL_TEXT])
+/* INFO: they are foretold, and not done; else NULL. */
+static int works_do(const struct nccl_library *l, struct work *works, uint32_t count,
+	ncclSimInfo_t *info, char text[NCCL_TEXT])
 {
 	int status = ncclSuccess, ended;
 
-	if (count == call_of(works))
+	if (info && !l->ncclGroupSimulateEnd)
+		return nccl_lacks(l, "ncclGroupSimulateEnd", text);
+	if (count == call_of(works) && !info)
 		return work_do(l, works, text);
 	status = l->ncclGroupStart();
 	if (status)
 		return status;
 	for (uint32_t i = 0; i < count && !status; i += call_of(&works[i]))
 		status = work_do(l, &works[i], text);
-	ended = l->ncclGroupEnd();
+	ended = info ? l->ncclGroupSimulateEnd(info) : l->ncclGroupEnd();
 	return status ? status : ended;
 }
 
 static void grouping_work(struct nccl_job *job)
 {
 	struct grouping *g = (struct grouping *)job;
+	ncclSimInfo_t info = {.size = sizeof(info),
+		.magic = NCCL_SIM_MAGIC,
+		.version = 22200, /* since when it has these members */
+		.estimatedTime = -1};
 
 	job->cuda->cuCtxSetCurrent(g->context);
-	job->status = works_do(job->library, g->works, g->count, job->text);
+	job->status = works_do(
+		job->library, g->works, g->count, g->foretold ? &info : NULL, job->text);
+	g->answer.estimate = info.estimatedTime;
 }
 
 /* Windows that the library made are the session's; it may make none, and that is no error. */
@@ -203,7 +219,8 @@ static const void *grouping_after(struct worker *w, struct nccl_job *job, uint32
 	return &g->answer;
 }
 
-static CUresult beside(struct worker *w, struct request *r, struct work *works, uint32_t count)
+static CUresult beside(
+	struct worker *w, struct request *r, struct work *works, uint32_t count, bool foretold)
 {
 	struct grouping *g = calloc(1, sizeof(*g));
 
@@ -218,6 +235,7 @@ static CUresult beside(struct worker *w, struct request *r, struct work *works, 
 	g->context = w->contexts[works->comm->context];
 	g->works = works;
 	g->count = count;
+	g->foretold = foretold;
 	for (uint32_t i = 0; i < count; i++)
 		works[i].comm->users++;
 	return nccl_start(w, r, &g->job);
@@ -230,7 +248,7 @@ static CUresult at_once(struct worker *w, struct work *works, uint32_t count)
 	int answer;
 
 	if (!status) {
-		answer = works_do(works->comm->library, works, count, text);
+		answer = works_do(works->comm->library, works, count, NULL, text);
 		for (uint32_t i = 0; i < count && answer; i++)
 			nccl_failed(works[i].comm, answer, "ncclGroupEnd");
 	}
@@ -262,7 +280,9 @@ static bool key_right(const struct nccl_comm *comm, const struct nccl_key *key)
 	case NCCL_PUT_SIGNAL: return nccl_window_of(comm, key->window);
 	case NCCL_WINDOW: return key->window && !nccl_window_of(comm, key->window);
 	case NCCL_ONLY_SIGNAL:
-	case NCCL_WAIT_SIGNAL: return true;
+	case NCCL_WAIT_SIGNAL:
+	case NCCL_SUSPEND:
+	case NCCL_RESUME: return true;
 	default:
 		return key->op < ncclNumOps ||
 		       (number < NCCL_REDUCTIONS && comm->reduces[number]);
@@ -287,7 +307,7 @@ static bool work_get(struct worker *w, struct request *r, const struct nccl_key 
 	const struct nccl_rest *rest, struct work *k)
 {
 	struct nccl_comm *comm = nccl_ready(w, r, key->comm);
-	bool window = key->function == NCCL_WINDOW;
+	bool window = key->function == NCCL_WINDOW, asks = nccl_asks(key->function);
 
 	if (!comm)
 		return false;
@@ -303,7 +323,7 @@ static bool work_get(struct worker *w, struct request *r, const struct nccl_key 
 			       : (const void *)(uintptr_t)rest->send,
 		.receive = (void *)(uintptr_t)rest->receive,
 		.count = rest->count,
-		.stream = window ? NULL : work_stream(w, r, comm, rest->stream),
+		.stream = asks ? NULL : work_stream(w, r, comm, rest->stream),
 		.op = key->op,
 		.at = rest->receive,
 		.window = key->function == NCCL_PUT_SIGNAL ? nccl_window_of(comm, key->window)
@@ -316,13 +336,14 @@ static bool work_get(struct worker *w, struct request *r, const struct nccl_key 
 
 /* Whether calls of several waits are whole and of one communicator, and what is to be awaited
  * is. */
-static bool works_right(const struct work *works, uint32_t count, bool awaited)
+static bool works_right(const struct work *works, uint32_t count, bool awaited, bool foretold)
 {
 	uint32_t windows = 0, n;
 
 	for (uint32_t i = 0; i < count; i += n) {
 		n = call_of(&works[i]);
-		if (n > count - i || (nccl_asks(works[i].key.function) && !awaited))
+		if (n > count - i || (foretold && !awaited) ||
+			(nccl_asks(works[i].key.function) && (!awaited || foretold)))
 			return false;
 		for (uint32_t k = 1; k < n; k++)
 			if (works[i + k].key.function != NCCL_WAIT_SIGNAL ||
@@ -377,7 +398,7 @@ CUresult serve_ncclGroupEnd(struct worker *w, struct request *r)
 	count = parts->count;
 	if (parts != &alone)
 		nccl_parts_end(parts);
-	if (!status && !works_right(works, count, r->header.kind == FRAME_CALL))
+	if (!status && !works_right(works, count, r->header.kind == FRAME_CALL, body->simulate))
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (status) {
 		free(works);
@@ -390,6 +411,6 @@ CUresult serve_ncclGroupEnd(struct worker *w, struct request *r)
 			free(works);
 			return r->refused;
 		}
-	return r->header.kind == FRAME_CALL ? beside(w, r, works, count)
+	return r->header.kind == FRAME_CALL ? beside(w, r, works, count, body->simulate)
 					    : at_once(w, works, count);
 }

@@ -105,6 +105,26 @@ CUresult serve_ncclCommGetUniqueId(struct worker *w, struct request *r)
 	return nccl_start(w, r, &c->job);
 }
 
+CUresult serve_ncclCommMemStats(struct worker *w, struct request *r)
+{
+	const struct wire_ncclCommMemStats *req = (const void *)r->body;
+	struct wire_ncclCommMemStats_reply *answer = (void *)r->answer;
+	struct nccl_comm *comm = nccl_ready(w, r, req->comm);
+	const struct nccl_library *l = comm ? comm->library : NULL;
+	char text[NCCL_TEXT] = "ncclCommMemStats";
+	int status;
+
+	if (!l)
+		return r->refused;
+	status = l->ncclCommMemStats
+			 ? l->ncclCommMemStats(comm->comm, req->stat, &answer->value)
+			 : nccl_lacks(l, "ncclCommMemStats", text);
+	answer->plain.status = (uint32_t)status;
+	if (status)
+		nccl_note_text(text);
+	return CUDA_SUCCESS;
+}
+
 CUresult serve_ncclCommRegister(struct worker *w, struct request *r)
 {
 	const struct wire_ncclCommRegister *req = (const void *)r->body;
