@@ -60,6 +60,7 @@ ALLOWED = {
         "as cuStreamSynchronize waits: until the stream's work ends. A worker's loop makes no such call"),
     ("softgpu/nccl/comm.c", "thread"): (2,
         "threads that make communicators, each step with a deadline; the communicator's, which ends by close_by"),
+    ("softgpu/nccl/window.c", "thread"): (1, "it was told to stop, and its connections are shut"),
     ("softgpu/nccl/task.c", "condition"): (1,
         "the communicator's thread, whose work is to wait for streams; when it closes there is a deadline"),
     ("softgpu/ptx/run/run.c", "condition"): (2,

@@ -52,5 +52,8 @@ CUresult serve_ncclCommDeregister(struct worker *w, struct request *r);
 CUresult serve_ncclRedOpCreatePreMulSum(struct worker *w, struct request *r);
 CUresult serve_ncclRedOpDestroy(struct worker *w, struct request *r);
 CUresult serve_ncclGroupEnd(struct worker *w, struct request *r);
+CUresult serve_ncclCommGetUniqueId(struct worker *w, struct request *r);
+CUresult serve_ncclCommWindowDeregister(struct worker *w, struct request *r);
+CUresult serve_ncclCommMemStats(struct worker *w, struct request *r);
 
 #endif

@@ -54,6 +54,12 @@ static const struct library_run runs[] = {
 	FRAME(ncclRedOpDestroy, post, serve_ncclRedOpDestroy,
 	sizeof(struct wire_ncclRedOpDestroy_reply)),
 	FRAME(ncclGroupEnd, learned, serve_ncclGroupEnd, sizeof(struct library_reply)),
+	FRAME(ncclCommGetUniqueId, call, serve_ncclCommGetUniqueId,
+	sizeof(struct wire_ncclCommGetUniqueId_reply)),
+	FRAME(ncclCommWindowDeregister, both, serve_ncclCommWindowDeregister,
+	sizeof(struct wire_ncclCommWindowDeregister_reply)),
+	FRAME(ncclCommMemStats, call, serve_ncclCommMemStats,
+	sizeof(struct wire_ncclCommMemStats_reply)),
 };
 
 const struct serve_entry *nccl_serve_find(uint16_t op)

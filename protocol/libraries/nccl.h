@@ -8,11 +8,13 @@
 
 #include <driver_types.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "protocol/libraries/plain.h"
 
 typedef struct ncclComm *ncclComm_t;
+typedef struct ncclWindow_vidmem *ncclWindow_t;
 typedef int ncclResult_t;
 typedef int ncclRedOp_t;
 typedef int ncclDataType_t;
@@ -52,7 +54,10 @@ enum {
 };
 enum { ncclScalarDevice, ncclScalarHostImmediate };
 
+typedef int ncclCommMemStat_t;
+
 #define NCCL_API_MAGIC 0xcafebeef
+#define NCCL_SIM_MAGIC 0x74685283 /* of a ncclSimInfo_t */
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
 #define NCCL_SPLIT_NOCOLOR (-1)
 #define NCCL_SHRINK_DEFAULT 0
@@ -107,6 +112,20 @@ typedef struct {
 	cudaEvent_t launchCompletionEvent;
 } ncclCollConfig_t;
 
+typedef struct {
+	int opCnt;
+	int peer;
+	int sigIdx;
+	int ctx;
+} ncclWaitSignalDesc_t;
+
+typedef struct {
+	size_t size;
+	unsigned int magic;
+	unsigned int version;
+	float estimatedTime;
+} ncclSimInfo_t;
+
 static inline uint32_t nccl_type_bytes(int type)
 {
 	static const uint8_t bytes[ncclNumTypes] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
@@ -146,12 +165,25 @@ struct wire_ncclGetUniqueId_reply {
 	ncclUniqueId id;
 };
 
+/* By which ranks join the communicator. */
+struct wire_ncclCommGetUniqueId {
+	uint64_t comm;
+	uint32_t major;
+	uint32_t reserved;
+};
+struct wire_ncclCommGetUniqueId_reply {
+	struct library_reply plain;
+	ncclUniqueId id;
+};
+
 /* How a communicator is made. */
 enum nccl_form {
 	NCCL_FORM_RANK,	  /* nranks, rank; behind the struct `count` ids */
 	NCCL_FORM_SPLIT,  /* of `parent`: rank is the key, nranks the color */
 	NCCL_FORM_SHRINK, /* of `parent`: nranks are the flags; behind the struct `count` ranks,
 			   * int32_t each, that are left out */
+	NCCL_FORM_GROW,	  /* of `parent`, where rank is -1, or 0: a rank that joins; nranks, and
+			   * behind the struct the id of who joins or called for it: `count` */
 	NCCL_FORM_LAST
 };
 
@@ -265,8 +297,19 @@ enum nccl_function {
 	NCCL_SCATTER,
 	NCCL_SEND,
 	NCCL_RECEIVE,
+	NCCL_PUT_SIGNAL,
+	NCCL_ONLY_SIGNAL,
+	NCCL_WAIT_SIGNAL, /* for `count` signals of one rank */
+	NCCL_WINDOW, /* a window of `count` bytes at `send`; this and what follows is awaited */
+	NCCL_SUSPEND, /* `op`: its flags */
+	NCCL_RESUME,
 	NCCL_FUNCTIONS
 };
+/* Whether somebody waits for each of them, however often it was done before. */
+static inline bool nccl_asks(unsigned function)
+{
+	return function >= NCCL_WINDOW;
+}
 
 /* An operation: what it is learned by, and what may differ from one to the next. */
 struct nccl_key {
@@ -274,25 +317,56 @@ struct nccl_key {
 	uint8_t function; /* enum nccl_function */
 	uint8_t type;
 	uint8_t magnitude; /* 1 + log2 of its bytes; 0: none */
-	uint8_t reserved;
-	int32_t op;   /* ncclNumOps and more: a reduction of the program's own */
-	int32_t peer; /* or root */
-	uint32_t reserved2;
+	uint8_t context;   /* of a signal */
+	/* ncclNumOps and more: a reduction of the program's own. A signal's index; a window's
+	 * flags. */
+	int32_t op;
+	int32_t peer;	 /* or root */
+	uint32_t window; /* that is put into, or made: the shim's number; not 0 */
 };
 struct nccl_rest {
-	uint64_t send, receive, count, stream;
+	uint64_t send;
+	/* Put: where in the window. Wait: how many of the same call follow directly. */
+	uint64_t receive;
+	uint64_t count, stream;
 };
 /* Then `count` keys, then `count` rests. Where more of the group follows it is posted. */
 struct wire_ncclGroupEnd {
 	uint32_t major;
 	uint16_t count;
 	uint16_t more;
-	uint32_t group; /* its number, where it travels in several frames; else 0 */
-	uint32_t reserved;
+	uint32_t group;	   /* its number, where it travels in several frames; else 0 */
+	uint32_t simulate; /* it is not done, but foretold; it is awaited */
 };
+/* What posts is told less: the first member. */
 struct wire_ncclGroupEnd_reply {
 	struct library_reply plain;
+	uint64_t windows; /* bit i: the group's window i was made */
+	float estimate;	  /* of one that is foretold */
+	uint32_t reserved;
 };
+/* Of one group. */
+#define NCCL_WINDOWS 64u
+
+struct wire_ncclCommMemStats {
+	uint64_t comm;
+	uint32_t major;
+	int32_t stat;
+};
+struct wire_ncclCommMemStats_reply {
+	struct library_reply plain;
+	uint64_t value;
+};
+
+struct wire_ncclCommWindowDeregister {
+	uint64_t comm;
+	uint32_t major;
+	uint32_t number;
+};
+struct wire_ncclCommWindowDeregister_reply {
+	struct library_reply plain;
+};
+
 /* Operations in one frame. */
 #define NCCL_FRAME_OPERATIONS                                                                  \
 	((FRAME_BODY_MAX - sizeof(struct wire_ncclGroupEnd)) /                                 \

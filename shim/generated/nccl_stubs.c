@@ -34,12 +34,6 @@ const struct library_front nccl_front = {
 #define NO(name) REFUSED(nccl, ncclResult_t, name)
 #define nccl_refused(call, name, why) front_refused(&nccl_front, call, name, why)
 
-#define WHY "communicators that grow are not served"
-#if VCUDA_ABI == 2
-NO(ncclCommGetUniqueId) NO(ncclCommGrow)
-#endif
-#undef WHY
-
 #define WHY "the agent's NCCL says what it has to say in the agent's log"
 #if VCUDA_ABI == 2
 NO(ncclResetDebugInit)
@@ -49,25 +43,6 @@ NO(ncclResetDebugInit)
 #define WHY "no header of NVIDIA declares it"
 #if VCUDA_ABI == 2
 NO(ncclResetDebugInitInternal)
-#endif
-#undef WHY
-
-#define WHY "NCCL's own memory is not accounted"
-#if VCUDA_ABI == 2
-NO(ncclCommSuspend) NO(ncclCommResume) NO(ncclCommMemStats)
-#endif
-#undef WHY
-
-#define WHY "windows, which kernels and one-sided operations reach, are not served"
-#if VCUDA_ABI == 2
-NO(ncclCommWindowRegister) NO(ncclCommWindowDeregister) NO(ncclWinGetUserPtr) NO(ncclPutSignal)
-NO(ncclSignal) NO(ncclWaitSignal)
-#endif
-#undef WHY
-
-#define WHY "how long a group takes is not foretold"
-#if VCUDA_ABI == 2
-NO(ncclGroupSimulateEnd)
 #endif
 #undef WHY
 

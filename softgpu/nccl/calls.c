@@ -29,7 +29,7 @@ static _Thread_local struct {
 	int making_count;
 } group;
 
-static ncclResult_t group_keep(ncclResult_t status)
+ncclResult_t softnccl_keep(ncclResult_t status)
 {
 	if (status && group.depth && !group.status)
 		group.status = status;
@@ -67,6 +67,16 @@ static ncclResult_t issue(struct issued *issued, int count)
 	return status;
 }
 
+/* Of the group, which is no more. */
+static void group_free(void)
+{
+	for (int i = 0; i < group.making_count; i++)
+		free(group.makings[i].excluded);
+	free(group.makings);
+	free(group.issued);
+	memset(&group, 0, sizeof(group));
+}
+
 FUNCTION(ncclGroupEnd, void)
 {
 	ncclResult_t status;
@@ -80,27 +90,55 @@ FUNCTION(ncclGroupEnd, void)
 		status = softnccl_make(group.makings, group.making_count);
 	if (!status && group.count)
 		status = issue(group.issued, group.count);
-	for (int i = 0; i < group.making_count; i++)
-		free(group.makings[i].excluded);
-	free(group.makings);
-	free(group.issued);
-	memset(&group, 0, sizeof(group));
+	group_free();
+	return status;
+}
+
+typedef struct {
+	size_t size;
+	unsigned magic, version;
+	float microseconds;
+} ncclSimInfo_t;
+#define SIM_MAGIC 0x74685283
+
+/* As if each operation took a while and then went at 1 GB/s; nothing is done. */
+FUNCTION(ncclGroupSimulateEnd, ncclSimInfo_t *info)
+{
+	ncclResult_t status;
+	float all = 0;
+
+	if (!info || !group.depth)
+		return ncclGroupEnd();
+	if (--group.depth)
+		return ncclSuccess;
+	status = group.status;
+	if (!status && (info->magic != SIM_MAGIC || group.making_count))
+		status = softnccl_fail(ncclInvalidArgument, "no place for an estimate");
+	for (int i = 0; i < group.count; i++)
+		all += 10 + (float)(group.issued[i].operation.count *
+				    softnccl_size(group.issued[i].operation.type)) /
+				    1000;
+	if (!status)
+		info->microseconds = all;
+	group_free();
 	return status;
 }
 
 /* --- making communicators ----------------------------------------------------------------- */
 
-static ncclResult_t make(struct softnccl_making *m)
+ncclResult_t softnccl_make_later(struct softnccl_making *m)
 {
 	struct softnccl_making *more;
 	ncclResult_t status;
 
-	if (!m->to || cuCtxGetCurrent(&m->context) || (!m->parent && !m->context))
-		return group_keep(softnccl_fail(
+	if ((!m->to && !m->window_to && !m->pauses) || cuCtxGetCurrent(&m->context) ||
+		(!m->parent && !m->context))
+		return softnccl_keep(softnccl_fail(
 			ncclInvalidArgument, "no communicator, or no current context"));
 	if (m->parent)
 		m->context = m->parent->context;
-	*m->to = NULL;
+	if (m->to)
+		*m->to = NULL;
 	if (!group.depth) {
 		status = softnccl_make(m, 1);
 		free(m->excluded);
@@ -108,7 +146,7 @@ static ncclResult_t make(struct softnccl_making *m)
 	}
 	more = realloc(group.makings, (size_t)(group.making_count + 1) * sizeof(*more));
 	if (!more)
-		return group_keep(softnccl_fail(ncclSystemError, "no memory"));
+		return softnccl_keep(softnccl_fail(ncclSystemError, "no memory"));
 	group.makings = more;
 	more[group.making_count++] = *m;
 	return ncclSuccess;
@@ -118,8 +156,13 @@ static ncclResult_t config_check(const ncclConfig_t *config)
 {
 	return !config || config->magic == NCCL_MAGIC
 		       ? ncclSuccess
-		       : group_keep(softnccl_fail(ncclInvalidArgument,
+		       : softnccl_keep(softnccl_fail(ncclInvalidArgument,
 				 "the configuration is none of NCCL_CONFIG_INITIALIZER's"));
+}
+
+FUNCTION(ncclGetUniqueId, ncclUniqueId *id)
+{
+	return softnccl_call(id);
 }
 
 FUNCTION(ncclCommInitRankConfig, ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
@@ -128,7 +171,7 @@ FUNCTION(ncclCommInitRankConfig, ncclComm_t *comm, int ranks, ncclUniqueId id, i
 	struct softnccl_making m = {.to = comm, .id = id, .rank = rank, .ranks = ranks};
 	ncclResult_t status = config_check(config);
 
-	return status ? status : make(&m);
+	return status ? status : softnccl_make_later(&m);
 }
 
 FUNCTION(ncclCommInitRank, ncclComm_t *comm, int ranks, ncclUniqueId id, int rank)
@@ -141,7 +184,7 @@ FUNCTION(ncclCommInitRankScalable, ncclComm_t *comm, int ranks, int rank, int co
 	ncclUniqueId *ids, ncclConfig_t *config)
 {
 	if (!ids || count < 1)
-		return group_keep(softnccl_fail(ncclInvalidArgument, "no id"));
+		return softnccl_keep(softnccl_fail(ncclInvalidArgument, "no id"));
 	return ncclCommInitRankConfig(comm, ranks, ids[0], rank, config);
 }
 
@@ -152,9 +195,9 @@ FUNCTION(ncclCommSplit, ncclComm_t comm, int color, int key, ncclComm_t *to,
 	ncclResult_t status = config_check(config);
 
 	if (!status && (!softnccl_is_comm(comm) || color < -1))
-		status = group_keep(softnccl_fail(
+		status = softnccl_keep(softnccl_fail(
 			ncclInvalidArgument, "no communicator, or no color %d", color));
-	return status ? status : make(&m);
+	return status ? status : softnccl_make_later(&m);
 }
 
 FUNCTION(ncclCommShrink, ncclComm_t comm, int *excluded, int count, ncclComm_t *to,
@@ -164,7 +207,7 @@ FUNCTION(ncclCommShrink, ncclComm_t comm, int *excluded, int count, ncclComm_t *
 	ncclResult_t status = config_check(config);
 
 	if (!status && (!softnccl_is_comm(comm) || !excluded || count < 1 || flags & ~1))
-		status = group_keep(softnccl_fail(ncclInvalidArgument,
+		status = softnccl_keep(softnccl_fail(ncclInvalidArgument,
 			"no communicator, nobody to leave out, or no flags %#x",
 			(unsigned)flags));
 	if (status)
@@ -173,9 +216,45 @@ FUNCTION(ncclCommShrink, ncclComm_t comm, int *excluded, int count, ncclComm_t *
 	m.excluded_count = count;
 	m.excluded = malloc((size_t)count * sizeof(*excluded));
 	if (!m.excluded)
-		return group_keep(softnccl_fail(ncclSystemError, "no memory"));
+		return softnccl_keep(softnccl_fail(ncclSystemError, "no memory"));
 	memcpy(m.excluded, excluded, (size_t)count * sizeof(*excluded));
-	return make(&m);
+	return softnccl_make_later(&m);
+}
+
+FUNCTION(ncclCommGetUniqueId, ncclComm_t comm, ncclUniqueId *id)
+{
+	ncclResult_t status;
+
+	if (!softnccl_is_comm(comm) || !id)
+		return softnccl_fail(ncclInvalidArgument, "no communicator, or no id");
+	if (atomic_exchange(&comm->called, true))
+		return softnccl_fail(
+			ncclInvalidUsage, "the communicator did not grow by its last id yet");
+	status = softnccl_call(id);
+	if (status)
+		comm->called = false;
+	return status;
+}
+
+FUNCTION(ncclCommGrow, ncclComm_t comm, int ranks, const ncclUniqueId *id, int rank,
+	ncclComm_t *to, ncclConfig_t *config)
+{
+	struct softnccl_making m = {.to = to,
+		.parent = comm,
+		.rank = comm ? 0 : rank,
+		.ranks = ranks,
+		.grows = true,
+		.called = id != NULL};
+	ncclResult_t status = config_check(config);
+
+	if (!status && comm && !softnccl_is_comm(comm))
+		status = softnccl_keep(softnccl_fail(ncclInvalidArgument, "no communicator"));
+	if (!status && (ranks <= (comm ? comm->ranks : 0) || (comm ? rank != -1 : !id)))
+		status = softnccl_keep(softnccl_fail(ncclInvalidArgument,
+			"it does not grow to %d ranks, or no id for rank %d", ranks, rank));
+	if (id)
+		m.id = *id;
+	return status ? status : softnccl_make_later(&m);
 }
 
 /* --- what is asked ------------------------------------------------------------------------ */
@@ -286,6 +365,8 @@ static ncclResult_t check(struct ncclComm *comm, struct softnccl_operation *o)
 
 	if (!softnccl_is_comm(comm))
 		return softnccl_fail(ncclInvalidArgument, "it is no communicator");
+	if (comm->suspended)
+		return softnccl_fail(ncclInvalidUsage, "the communicator is suspended");
 	if (!softnccl_size(o->type))
 		return softnccl_fail(ncclInvalidArgument, "there is no type %d", o->type);
 	if (o->peer < 0 || o->peer >= comm->ranks)
@@ -302,18 +383,18 @@ static ncclResult_t check(struct ncclComm *comm, struct softnccl_operation *o)
 	return ncclSuccess;
 }
 
-static ncclResult_t operate(struct ncclComm *comm, struct softnccl_operation o)
+ncclResult_t softnccl_operate(struct ncclComm *comm, struct softnccl_operation o)
 {
 	ncclResult_t status = check(comm, &o);
 	struct issued *more;
 
 	if (status)
-		return group_keep(status);
+		return softnccl_keep(status);
 	if (!group.depth)
 		return softnccl_submit(comm, &o, 1);
 	more = realloc(group.issued, (size_t)(group.count + 1) * sizeof(*more));
 	if (!more)
-		return group_keep(softnccl_fail(ncclSystemError, "no memory"));
+		return softnccl_keep(softnccl_fail(ncclSystemError, "no memory"));
 	group.issued = more;
 	more[group.count++] = (struct issued){.comm = comm, .operation = o};
 	return ncclSuccess;
@@ -322,15 +403,15 @@ static ncclResult_t operate(struct ncclComm *comm, struct softnccl_operation o)
 FUNCTION(ncclAllReduce, const void *send, void *receive, size_t count, int type, int op,
 	ncclComm_t comm, CUstream stream)
 {
-	return operate(comm, (struct softnccl_operation){NCCL_ALL_REDUCE, send, receive, count,
-				     type, op, 0, stream, {0}});
+	return softnccl_operate(comm, (struct softnccl_operation){NCCL_ALL_REDUCE, send,
+					      receive, count, type, op, 0, stream, {0}, 0, 0});
 }
 
 FUNCTION(ncclBroadcast, const void *send, void *receive, size_t count, int type, int root,
 	ncclComm_t comm, CUstream stream)
 {
-	return operate(comm, (struct softnccl_operation){NCCL_BROADCAST, send, receive, count,
-				     type, 0, root, stream, {0}});
+	return softnccl_operate(comm, (struct softnccl_operation){NCCL_BROADCAST, send, receive,
+					      count, type, 0, root, stream, {0}, 0, 0});
 }
 
 FUNCTION(ncclBcast, void *buffer, size_t count, int type, int root, ncclComm_t comm,
@@ -342,55 +423,55 @@ FUNCTION(ncclBcast, void *buffer, size_t count, int type, int root, ncclComm_t c
 FUNCTION(ncclReduce, const void *send, void *receive, size_t count, int type, int op, int root,
 	ncclComm_t comm, CUstream stream)
 {
-	return operate(comm, (struct softnccl_operation){NCCL_REDUCE, send, receive, count,
-				     type, op, root, stream, {0}});
+	return softnccl_operate(comm, (struct softnccl_operation){NCCL_REDUCE, send, receive,
+					      count, type, op, root, stream, {0}, 0, 0});
 }
 
 FUNCTION(ncclAllGather, const void *send, void *receive, size_t count, int type,
 	ncclComm_t comm, CUstream stream)
 {
-	return operate(comm, (struct softnccl_operation){NCCL_ALL_GATHER, send, receive, count,
-				     type, 0, 0, stream, {0}});
+	return softnccl_operate(comm, (struct softnccl_operation){NCCL_ALL_GATHER, send,
+					      receive, count, type, 0, 0, stream, {0}, 0, 0});
 }
 
 FUNCTION(ncclReduceScatter, const void *send, void *receive, size_t count, int type, int op,
 	ncclComm_t comm, CUstream stream)
 {
-	return operate(comm, (struct softnccl_operation){NCCL_REDUCE_SCATTER, send, receive,
-				     count, type, op, 0, stream, {0}});
+	return softnccl_operate(comm, (struct softnccl_operation){NCCL_REDUCE_SCATTER, send,
+					      receive, count, type, op, 0, stream, {0}, 0, 0});
 }
 
 FUNCTION(ncclAlltoAll, const void *send, void *receive, size_t count, int type, ncclComm_t comm,
 	CUstream stream)
 {
-	return operate(comm, (struct softnccl_operation){NCCL_ALL_TO_ALL, send, receive, count,
-				     type, 0, 0, stream, {0}});
+	return softnccl_operate(comm, (struct softnccl_operation){NCCL_ALL_TO_ALL, send,
+					      receive, count, type, 0, 0, stream, {0}, 0, 0});
 }
 
 FUNCTION(ncclGather, const void *send, void *receive, size_t count, int type, int root,
 	ncclComm_t comm, CUstream stream)
 {
-	return operate(comm, (struct softnccl_operation){NCCL_GATHER, send, receive, count,
-				     type, 0, root, stream, {0}});
+	return softnccl_operate(comm, (struct softnccl_operation){NCCL_GATHER, send, receive,
+					      count, type, 0, root, stream, {0}, 0, 0});
 }
 
 FUNCTION(ncclScatter, const void *send, void *receive, size_t count, int type, int root,
 	ncclComm_t comm, CUstream stream)
 {
-	return operate(comm, (struct softnccl_operation){NCCL_SCATTER, send, receive, count,
-				     type, 0, root, stream, {0}});
+	return softnccl_operate(comm, (struct softnccl_operation){NCCL_SCATTER, send, receive,
+					      count, type, 0, root, stream, {0}, 0, 0});
 }
 
 FUNCTION(ncclSend, const void *send, size_t count, int type, int peer, ncclComm_t comm,
 	CUstream stream)
 {
-	return operate(comm, (struct softnccl_operation){
-				     NCCL_SEND, send, NULL, count, type, 0, peer, stream, {0}});
+	return softnccl_operate(comm, (struct softnccl_operation){NCCL_SEND, send, NULL, count,
+					      type, 0, peer, stream, {0}, 0, 0});
 }
 
 FUNCTION(ncclRecv, void *receive, size_t count, int type, int peer, ncclComm_t comm,
 	CUstream stream)
 {
-	return operate(comm, (struct softnccl_operation){NCCL_RECEIVE, NULL, receive, count,
-				     type, 0, peer, stream, {0}});
+	return softnccl_operate(comm, (struct softnccl_operation){NCCL_RECEIVE, NULL, receive,
+					      count, type, 0, peer, stream, {0}, 0, 0});
 }

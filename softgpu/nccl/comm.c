@@ -64,6 +64,7 @@ struct ncclComm *softnccl_comm_new(int rank, int ranks)
 	c->gone = true; /* it has no thread yet */
 	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->table = calloc((size_t)ranks, sizeof(*c->table));
+	c->arrivals.from = calloc((size_t)ranks, sizeof(*c->arrivals.from));
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_mutex_init(&c->calls, NULL);
 	pthread_condattr_init(&monotonic);
@@ -76,7 +77,8 @@ struct ncclComm *softnccl_comm_new(int rank, int ranks)
 		for (int i = 0; c->sockets[wire] && i < ranks; i++)
 			c->sockets[wire][i] = -1;
 	}
-	if (full && c->table && c->wake >= 0 && !cuCtxGetCurrent(&c->context) && c->context) {
+	if (full && c->table && c->arrivals.from && c->wake >= 0 &&
+		!cuCtxGetCurrent(&c->context) && c->context) {
 		c->mark = COMM_MARK;
 		return c;
 	}
@@ -97,6 +99,7 @@ void softnccl_comm_put(struct ncclComm *c)
 	}
 	if (c->wake >= 0)
 		close(c->wake);
+	free(c->arrivals.from);
 	pthread_mutex_destroy(&c->lock);
 	pthread_mutex_destroy(&c->calls);
 	pthread_cond_destroy(&c->more);
@@ -119,18 +122,23 @@ void softnccl_comm_fail(struct ncclComm *comm, ncclResult_t status)
 	atomic_compare_exchange_strong(&comm->error, &none, (int)status);
 }
 
-static bool comm_start(struct ncclComm *comm)
+bool softnccl_thread_begin(pthread_t *thread, void *(*run)(void *), struct ncclComm *comm)
 {
 	sigset_t all, old;
 	int failed;
 
-	comm->gone = false;
-	atomic_fetch_add(&comm->refs, 1);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	failed = pthread_create(&comm->thread, NULL, softnccl_thread, comm);
+	failed = pthread_create(thread, NULL, run, comm);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (!failed)
+	return !failed;
+}
+
+static bool comm_start(struct ncclComm *comm)
+{
+	comm->gone = false;
+	atomic_fetch_add(&comm->refs, 1);
+	if (softnccl_thread_begin(&comm->thread, softnccl_thread, comm))
 		return true;
 	comm->gone = true;
 	softnccl_comm_put(comm);
@@ -191,9 +199,9 @@ static bool leaves_out(const struct softnccl_making *m, int rank)
 	return false;
 }
 
-/* Tells the parent's ranks who this one is, and hears who they are. */
-static ncclResult_t tell_all(const struct softnccl_making *m, const struct softnccl_rank *self,
-	struct softnccl_rank *all)
+/* Tells the parent's ranks what is said of this one, SIZE bytes, and hears the same of them. */
+static ncclResult_t tell_all(
+	const struct softnccl_making *m, const void *self, void *all, size_t size)
 {
 	struct ncclComm *parent = m->parent;
 	size_t each = (size_t)parent->ranks;
@@ -207,9 +215,9 @@ static ncclResult_t tell_all(const struct softnccl_making *m, const struct softn
 		if (leaves_out(m, i))
 			continue;
 		t[n] = (struct softnccl_transfer){
-			.peer = i, .bytes = (char *)(uintptr_t)self, .count = sizeof(*self)};
+			.peer = i, .bytes = (char *)(uintptr_t)self, .count = size};
 		t[each + (size_t)n++] = (struct softnccl_transfer){
-			.peer = i, .bytes = (char *)&all[i], .count = sizeof(all[i])};
+			.peer = i, .bytes = (char *)all + (size_t)i * size, .count = size};
 	}
 	pthread_mutex_lock(&parent->calls);
 	status = softnccl_exchange(parent, NCCL_CALLS, t, n, t + each, n);
@@ -268,7 +276,7 @@ static ncclResult_t make_split(struct softnccl_making *m)
 	self.color = m->color;
 	self.key = m->key;
 	if (!status)
-		status = tell_all(m, &self, all);
+		status = tell_all(m, &self, all, sizeof(self));
 	if (!status && m->color >= 0) {
 		status = make_of(m, all, listener);
 		listener = -1;
@@ -279,15 +287,81 @@ static ncclResult_t make_split(struct softnccl_making *m)
 	return status;
 }
 
+/* The id that one of the parent's ranks called by; all of them want as many ranks. */
+struct growth {
+	ncclUniqueId id;
+	int32_t ranks;
+	uint32_t called;
+};
+
+static ncclResult_t make_grown(struct softnccl_making *m)
+{
+	struct ncclComm *parent = m->parent;
+	struct growth self = {.id = m->id, .ranks = m->ranks, .called = m->called};
+	struct growth *all = calloc((size_t)parent->ranks, sizeof(*all));
+	ncclResult_t status = all ? tell_all(m, &self, all, sizeof(self))
+				  : softnccl_fail(ncclSystemError, "no memory");
+	int called = 0;
+
+	for (int i = 0; i < parent->ranks && !status; i++) {
+		if (all[i].ranks != m->ranks)
+			status = softnccl_fail(ncclInvalidArgument,
+				"rank %d grows to %d ranks, rank %d to %d", parent->rank,
+				m->ranks, i, all[i].ranks);
+		if (all[i].called && !called++)
+			m->id = all[i].id;
+	}
+	free(all);
+	if (!status && called != 1)
+		status = softnccl_fail(ncclInvalidArgument,
+			"%d of its ranks have the id, and one is to", called);
+	if (status)
+		return status;
+	parent->called = false;
+	m->rank = parent->rank;
+	return make_rank(m);
+}
+
+static ncclResult_t pause_all(const struct softnccl_making *m)
+{
+	ncclResult_t status =
+		softnccl_agree(m->parent, m->suspended, "whether it is suspended or goes on");
+
+	if (!status)
+		m->parent->suspended = m->suspended;
+	return status;
+}
+
+static ncclResult_t make_one(struct softnccl_making *m)
+{
+	if (m->window_to)
+		return softnccl_window_make(m);
+	if (m->pauses)
+		return pause_all(m);
+	if (!m->parent)
+		return make_rank(m);
+	return m->grows ? make_grown(m) : make_split(m);
+}
+
 static void *making_run(void *argument)
 {
-	struct softnccl_making *m = argument;
-
-	if (cuCtxSetCurrent(m->context))
-		m->status = softnccl_fail(ncclUnhandledCudaError, "the context is gone");
-	else
-		m->status = m->parent ? make_split(m) : make_rank(m);
+	for (struct softnccl_making *m = argument; m; m = m->next)
+		m->status = cuCtxSetCurrent(m->context) ? softnccl_fail(ncclUnhandledCudaError,
+								  "the context is gone")
+							: make_one(m);
 	return NULL;
+}
+
+/* What is made of one communicator is made in the order of the calls, as at its other ranks. */
+static void makings_order(struct softnccl_making *m, int count)
+{
+	for (int i = 0; i < count; i++)
+		for (int k = i + 1; k < count && m[i].parent; k++)
+			if (m[k].parent == m[i].parent) {
+				m[i].next = &m[k];
+				m[k].follows = true;
+				break;
+			}
 }
 
 ncclResult_t softnccl_make(struct softnccl_making *m, int count)
@@ -296,10 +370,12 @@ ncclResult_t softnccl_make(struct softnccl_making *m, int count)
 	bool *started = calloc((size_t)count, sizeof(*started));
 	ncclResult_t status = ncclSuccess;
 
-	for (int i = 0; i < count && threads && started; i++) {
+	makings_order(m, count);
+	for (int i = 0; i < count; i++)
 		m[i].status = softnccl_fail(ncclSystemError, "no thread");
-		started[i] = !pthread_create(&threads[i], NULL, making_run, &m[i]);
-	}
+	for (int i = 0; i < count && threads && started; i++)
+		started[i] =
+			!m[i].follows && !pthread_create(&threads[i], NULL, making_run, &m[i]);
 	if (!threads || !started)
 		status = softnccl_fail(ncclSystemError, "no memory");
 	for (int i = 0; i < count && !status; i++)
@@ -323,6 +399,7 @@ static ncclResult_t comm_close(struct ncclComm *comm, bool abort)
 		softnccl_comm_fail(comm, ncclInternalError);
 		comm->aborted = true;
 		(void)!write(comm->wake, &one, sizeof(one));
+		softnccl_arrivals_stop(comm);
 	}
 	pthread_mutex_lock(&comm->lock);
 	comm->close_by = softnccl_now() + softnccl_patience();
@@ -330,6 +407,7 @@ static ncclResult_t comm_close(struct ncclComm *comm, bool abort)
 	pthread_cond_broadcast(&comm->more);
 	pthread_mutex_unlock(&comm->lock);
 	pthread_join(comm->thread, NULL);
+	softnccl_arrivals_end(comm);
 	softnccl_comm_put(comm);
 	return ncclSuccess;
 }
@@ -387,5 +465,9 @@ NCCL_EXPORT ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
 	for (int i = 0; i < comm->ranks; i++)
 		if (comm->sockets[NCCL_STREAMS][i] >= 0)
 			shutdown(comm->sockets[NCCL_STREAMS][i], SHUT_RDWR);
+	softnccl_arrivals_stop(comm);
+	pthread_mutex_lock(&comm->lock);
+	pthread_cond_broadcast(&comm->more); /* a task may wait for a signal */
+	pthread_mutex_unlock(&comm->lock);
 	return ncclSuccess;
 }

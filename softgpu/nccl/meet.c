@@ -139,8 +139,7 @@ static bool secret_new(uint8_t secret[16])
 	return getrandom(secret, 16, 0) == 16;
 }
 
-NCCL_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
-NCCL_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
+ncclResult_t softnccl_call(ncclUniqueId *id)
 {
 	struct root *r = id ? calloc(1, sizeof(*r)) : NULL;
 	pthread_attr_t detached;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NCCL between software GPUs.  Each pair of ranks has two TCP connections: one for what streams
- * order, one for what the program's threads do together (split, shrink).  A communicator has a
- * thread, which does one task after the other in the order in which they were issued.  A task
- * is three operations in its stream: one that says that the stream is there, a wait for a word
- * in memory, and one that lets the task go; so no stream's thread ever waits for the network.
+ * NCCL between software GPUs.  Each pair of ranks has three TCP connections: one for what
+ * streams order, one for what the program's threads do together (split, shrink, windows), and
+ * one for what a rank puts into another's window and nobody there receives: a second thread
+ * does.  A communicator has a thread, which does one task after the other in the order in which
+ * they were issued.  A task is three operations in its stream: one that says that the stream is
+ * there, a wait for a word in memory, and one that lets the task go; so no stream's thread ever
+ * waits for the network.
  *
  * What is sent is copied out of the device's memory first, and what came is copied in last: the
  * network never holds memory.  A rank that is gone, or says nothing for long, is the
@@ -78,7 +80,7 @@ struct softnccl_rank {
 	int32_t color, key; /* of a split */
 };
 
-enum softnccl_wire { NCCL_STREAMS, NCCL_CALLS, NCCL_WIRES };
+enum softnccl_wire { NCCL_STREAMS, NCCL_CALLS, NCCL_PUTS, NCCL_WIRES };
 
 typedef struct ncclComm *ncclComm_t;
 struct softnccl_task;
@@ -88,6 +90,30 @@ struct softnccl_reduction {
 	bool used, on_device;
 	int type;
 	uint64_t scalar; /* its address, or its bytes */
+};
+
+typedef struct ncclWindow_vidmem *ncclWindow_t;
+struct ncclWindow_vidmem {
+	struct ncclComm *comm;
+	uint32_t number; /* as all ranks count */
+	int flags;
+	char *address;
+	uint64_t bytes;
+	ncclWindow_t next;
+};
+
+typedef struct {
+	int opCnt, peer, sigIdx, ctx;
+} ncclWaitSignalDesc_t;
+
+/* What other ranks put here. */
+struct softnccl_arrivals {
+	pthread_t thread;
+	bool begun;
+	struct {
+		uint64_t signals; /* that nobody waited for yet */
+		bool gone;
+	} *from; /* by rank */
 };
 
 struct ncclComm {
@@ -105,8 +131,13 @@ struct ncclComm {
 	pthread_cond_t more;
 	struct softnccl_task *first, **last;
 	bool closing;
-	uint64_t close_by;     /* what is not done then is dropped */
-	bool gone;	       /* its thread has ended */
+	uint64_t close_by;   /* what is not done then is dropped */
+	_Atomic bool called; /* there is an id of ncclCommGetUniqueId's that nobody grew by */
+	bool gone;	     /* its thread has ended */
+	_Atomic bool suspended; /* its memory is given back: nothing is done in it */
+	ncclWindow_t windows;
+	uint32_t last_window; /* number of the last one */
+	struct softnccl_arrivals arrivals;
 	pthread_mutex_t calls; /* of the wire NCCL_CALLS */
 	struct softnccl_reduction reductions[NCCL_REDUCTIONS];
 };
@@ -123,6 +154,9 @@ enum softnccl_what {
 	NCCL_SCATTER,
 	NCCL_SEND,
 	NCCL_RECEIVE,
+	NCCL_PUT,    /* and signal */
+	NCCL_SIGNAL, /* alone */
+	NCCL_WAIT,   /* for `count` signals of `peer` */
 };
 struct softnccl_operation {
 	enum softnccl_what what;
@@ -132,6 +166,8 @@ struct softnccl_operation {
 	int type, op, peer;
 	CUstream stream;
 	struct softnccl_reduction own; /* of an operation of the program's */
+	uint32_t window;	       /* that is put into, … */
+	uint64_t at;		       /* … and where */
 };
 
 /* --- error.c ------------------------------------------------------------------------------ */
@@ -166,6 +202,8 @@ uint64_t softnccl_patience(void);
 
 /* --- meet.c ------------------------------------------------------------------------------- */
 
+/* An id, and a thread behind it that gathers who comes. */
+ncclResult_t softnccl_call(ncclUniqueId *id);
 /* Who this process and the current device are; the listener's address is not filled in. */
 ncclResult_t softnccl_self(struct softnccl_rank *self);
 /* The ranks find each other by the id: fills in table[ranks], own row included. */
@@ -180,6 +218,8 @@ bool softnccl_is_comm(const struct ncclComm *comm);
 /* A communicator of the current context; its sockets follow. */
 struct ncclComm *softnccl_comm_new(int rank, int ranks);
 void softnccl_comm_put(struct ncclComm *comm);
+/* A thread of the communicator's; no signal of the program's reaches it. */
+bool softnccl_thread_begin(pthread_t *thread, void *(*run)(void *), struct ncclComm *comm);
 /* Waits for `more`, under the lock. False: it is too late. */
 bool softnccl_comm_wait(struct ncclComm *comm, uint64_t until);
 /* Keeps the first error. */
@@ -191,14 +231,45 @@ struct softnccl_making {
 	CUcontext context;
 	ncclUniqueId id;
 	int rank, ranks;
-	struct ncclComm *parent; /* of a split or a shrink */
-	bool shrinks;
+	struct ncclComm *parent;     /* of a split, a shrink or a growth */
+	bool shrinks, grows, called; /* called: by the id */
 	int color, key;
 	int *excluded;
 	int excluded_count;
+	/* A window instead: one that its rank knows already, and where the program wants it. */
+	ncclWindow_t window, *window_to;
+	/* Or that the parent is suspended, or goes on. */
+	bool pauses, suspended;
+	/* Of the same parent, which are made one after the other. */
+	struct softnccl_making *next;
+	bool follows;
 	ncclResult_t status;
 };
 ncclResult_t softnccl_make(struct softnccl_making *makings, int count);
+
+/* --- window.c ----------------------------------------------------------------------------- */
+
+/* All ranks have it: one that is done first may put into it at once. */
+ncclResult_t softnccl_window_make(struct softnccl_making *making);
+/* Begins to take what others put. */
+ncclResult_t softnccl_arrivals_begin(struct ncclComm *comm);
+/* Nothing arrives and nothing is put any more: nobody waits in it. */
+void softnccl_arrivals_stop(const struct ncclComm *comm);
+/* What it has is freed; the communicator's own thread has ended, or was never there. */
+void softnccl_arrivals_end(struct ncclComm *comm);
+/* Puts, signals, and waits for signals. */
+ncclResult_t softnccl_one_sided(struct ncclComm *comm, const struct softnccl_operation *o);
+
+/* Each rank tells each a number, and all have the same. */
+ncclResult_t softnccl_agree(struct ncclComm *comm, uint32_t number, const char *what);
+
+/* --- calls.c ------------------------------------------------------------------------------ */
+
+/* Keeps a group's first fault. */
+ncclResult_t softnccl_keep(ncclResult_t status);
+/* In a group until its end, else at once. */
+ncclResult_t softnccl_operate(struct ncclComm *comm, struct softnccl_operation o);
+ncclResult_t softnccl_make_later(struct softnccl_making *m);
 
 /* --- task.c ------------------------------------------------------------------------------- */
 
@@ -212,6 +283,9 @@ void *softnccl_thread(void *comm);
 
 ncclResult_t softnccl_run(
 	struct ncclComm *comm, const struct softnccl_operation *operations, int count);
+
+/* Between memory of the host and of the device, whose address DEVICE is. */
+ncclResult_t softnccl_copy(void *to, const void *from, size_t bytes, const void *device);
 
 /* --- number.c ----------------------------------------------------------------------------- */
 

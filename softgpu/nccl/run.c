@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a task does: its collectives, one after the other, then all its sends and receives
- * together.
+ * together, then what is one-sided in the program's order.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct staged {
 	size_t in_bytes, out_bytes;
 };
 
-static ncclResult_t copy(void *to, const void *from, size_t bytes, const void *device)
+ncclResult_t softnccl_copy(void *to, const void *from, size_t bytes, const void *device)
 {
 	bool reached;
 
@@ -64,7 +64,7 @@ static ncclResult_t scale(const struct softnccl_operation *o, char *bytes, size_
 	if (o->own.on_device) {
 		const void *at = (const void *)(uintptr_t)o->own.scalar;
 
-		status = copy(&scalar, at, softnccl_size(o->type), at);
+		status = softnccl_copy(&scalar, at, softnccl_size(o->type), at);
 	}
 	if (!status)
 		softnccl_scale(o->type, bytes, n / softnccl_size(o->type), &scalar);
@@ -82,13 +82,13 @@ static ncclResult_t stage(
 	if (!s->in || !s->out)
 		return softnccl_fail(
 			ncclSystemError, "no memory for %zu bytes", s->in_bytes + s->out_bytes);
-	status = copy(s->in, o->send, s->in_bytes, o->send);
+	status = softnccl_copy(s->in, o->send, s->in_bytes, o->send);
 	return status ? status : scale(o, s->in, s->in_bytes);
 }
 
 static ncclResult_t unstage(const struct softnccl_operation *o, const struct staged *s)
 {
-	return copy(o->receive, s->out, s->out_bytes, o->receive);
+	return softnccl_copy(o->receive, s->out, s->out_bytes, o->receive);
 }
 
 /* --- rounds: with each rank at most one transfer each way --------------------------------- */
@@ -264,13 +264,18 @@ static bool is_single(const struct softnccl_operation *o)
 	return o->what == NCCL_SEND || o->what == NCCL_RECEIVE;
 }
 
+static bool is_one_sided(const struct softnccl_operation *o)
+{
+	return o->what >= NCCL_PUT;
+}
+
 static ncclResult_t run_collectives(
 	struct ncclComm *comm, const struct softnccl_operation *o, struct staged *s, int count)
 {
 	ncclResult_t status = ncclSuccess;
 
 	for (int i = 0; i < count && !status; i++) {
-		if (is_single(&o[i]))
+		if (is_single(&o[i]) || is_one_sided(&o[i]))
 			continue;
 		status = stage(comm, &o[i], &s[i]);
 		if (!status)
@@ -318,6 +323,9 @@ ncclResult_t softnccl_run(struct ncclComm *comm, const struct softnccl_operation
 	status = run_collectives(comm, o, s, count);
 	if (!status)
 		status = run_singles(comm, o, s, count);
+	for (int i = 0; i < count && !status; i++)
+		if (is_one_sided(&o[i]))
+			status = softnccl_one_sided(comm, &o[i]);
 	for (int i = 0; i < count; i++) {
 		free(s[i].in);
 		free(s[i].out);

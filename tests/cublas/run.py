@@ -34,7 +34,8 @@ FAMILIES = {
                "shape": 3}, "backend"),
     "cusparse": ({"spmv": 0, "spmm": 0, "spsv": 0, "elements": 0, "spgemm": 2}, "products"),
     "cusparselt": ({"linear": 0, "plan": 0, "search": 1}, "matmul"),
-    "nccl": ({"all_reduce": 0, "alone": 0, "exchange": 0, "scale": 0, "what": 0, "error": 1}, "first"),
+    "nccl": ({"all_reduce": 0, "alone": 0, "exchange": 0, "scale": 0, "what": 0, "error": 1,
+              "put_signal": 0}, "first"),
     "cusolver": ({"solve": 0, "qr": 0, "eigen": 0, "svd": 0, "range": 1, "sparse": 0}, "lu"),
 }
 ABIS = {"cudnn": (8, 9), "cusolver": (11, 12), "nccl": (13,)}  # of the others 12 and 13

@@ -25,9 +25,8 @@ FAMILIES = (("nvrtc|cupti", None, None), ("cublasLt", "cublasLt", None),
             ("p?nccl", "nccl", "libnccl.so.2"),
             ("cusolver|nvshmem|cuFile", "without a front", None),
             ("__cuda", "__cuda", None), ("cuda", "cuda", None), ("cu[A-Z]", "cu", "libcuda.so.1"))
-# Refused: what PyTorch's symmetric memory uses, and an estimate that nothing of PyTorch's asks for by itself.
-REFUSED = {"ncclCommWindowRegister", "ncclCommWindowDeregister", "ncclDevCommCreate", "ncclDevCommDestroy",
-           "ncclGroupSimulateEnd"}
+# Refused: what PyTorch's symmetric memory hands to kernels.
+REFUSED = {"ncclDevCommCreate", "ncclDevCommDestroy"}
 
 
 def exported(folder):

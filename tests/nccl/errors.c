@@ -128,6 +128,51 @@ static void counts(void)
 	}
 }
 
+/* What NVIDIA's does not look at: a rank and a signal that do not exist, and a put beyond the
+ * window, which is an error of the communicator that it arrives at. */
+static void beyond(void)
+{
+	ncclWindow_t windows[RANKS];
+	ncclWaitSignalDesc_t far = {.opCnt = 1, .peer = RANKS};
+	ncclComm_t comms[RANKS];
+	ncclResult_t error = ncclSuccess;
+	void *at[RANKS];
+
+	NCCL(ncclCommInitAll(comms, RANKS, NULL));
+	NCCL(ncclGroupStart());
+	for (int i = 0; i < RANKS; i++) {
+		use(i);
+		NCCL(ncclMemAlloc(&at[i], 4096));
+		NCCL(ncclCommWindowRegister(
+			comms[i], at[i], 4096, &windows[i], NCCL_WIN_COLL_SYMMETRIC));
+	}
+	NCCL(ncclGroupEnd());
+	ANSWERS(ncclPutSignal(at[0], 1, ncclInt8, RANKS, windows[0], 0, 0, 0, 0, comms[0],
+			sides[0].stream),
+		ncclInvalidArgument);
+	ANSWERS(ncclPutSignal(at[0], 1, ncclInt8, 1, windows[1], 0, 0, 0, 0, comms[0],
+			sides[0].stream),
+		ncclInvalidArgument);
+	ANSWERS(ncclPutSignal(memory[0], 1, ncclInt8, 1, windows[0], 0, 0, 0, 0, comms[0],
+			sides[0].stream),
+		ncclInvalidArgument);
+	ANSWERS(ncclSignal(1, 1, 0, 0, comms[0], sides[0].stream), ncclInvalidArgument);
+	ANSWERS(ncclSignal(1, 0, 999, 0, comms[0], sides[0].stream), ncclInvalidArgument);
+	ANSWERS(ncclWaitSignal(1, &far, comms[0], sides[0].stream), ncclInvalidArgument);
+	ANSWERS(ncclCommWindowDeregister(comms[0], windows[1]), ncclInvalidArgument);
+	NCCL(ncclPutSignal(
+		at[0], 64, ncclInt8, 1, windows[0], 4090, 0, 0, 0, comms[0], sides[0].stream));
+	for (int i = 0; i < 300 && !error; i++) {
+		NCCL(ncclCommGetAsyncError(comms[1], &error));
+		usleep(20000);
+	}
+	ANSWERS(error, ncclInvalidUsage);
+	for (int i = 0; i < RANKS; i++) {
+		NCCL(ncclCommAbort(comms[i]));
+		NCCL(ncclMemFree(at[i]));
+	}
+}
+
 int main(void)
 {
 	ranks_begin();
@@ -138,6 +183,7 @@ int main(void)
 	devices();
 	nonblocking();
 	ranks_wait();
+	beyond();
 	counts();
 	puts("refused as they should be");
 	return 0;

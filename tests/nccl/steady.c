@@ -7,6 +7,7 @@
 enum { COUNT = 256 };
 
 static void *from[RANKS], *to[RANKS];
+static ncclWindow_t windows[RANKS];
 
 static void all_reduce(void)
 {
@@ -52,6 +53,36 @@ static void scale(void)
 	NCCL(ncclGroupEnd());
 }
 
+/* Into each other's window, and a wait for it. */
+static void put_signal(void)
+{
+	ncclWaitSignalDesc_t from_other = {.opCnt = 1};
+
+	NCCL(ncclGroupStart());
+	for (int i = 0; i < RANKS; i++)
+		NCCL(ncclPutSignal(from[i], COUNT, ncclInt8, !i, windows[i], COUNT, 0, 0, 0,
+			sides[i].comm, sides[i].stream));
+	NCCL(ncclGroupEnd());
+	NCCL(ncclGroupStart());
+	for (int i = 0; i < RANKS; i++) {
+		from_other.peer = !i;
+		NCCL(ncclWaitSignal(1, &from_other, sides[i].comm, sides[i].stream));
+	}
+	NCCL(ncclGroupEnd());
+}
+
+static void windows_begin(void)
+{
+	NCCL(ncclGroupStart());
+	for (int i = 0; i < RANKS; i++) {
+		use(i);
+		NCCL(ncclMemAlloc(&from[i], COUNT * sizeof(float)));
+		NCCL(ncclCommWindowRegister(sides[i].comm, from[i], COUNT * sizeof(float),
+			&windows[i], NCCL_WIN_COLL_SYMMETRIC));
+	}
+	NCCL(ncclGroupEnd());
+}
+
 static void what(void)
 {
 	int number;
@@ -75,7 +106,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} things[] = {{"all_reduce", all_reduce}, {"alone", alone}, {"exchange", exchange},
-		{"scale", scale}, {"what", what}, {"error", error}};
+		{"scale", scale}, {"what", what}, {"error", error}, {"put_signal", put_signal}};
 
 	if (argc != 3)
 		DIE("usage: steady THING COUNT");
@@ -85,6 +116,8 @@ int main(int argc, char **argv)
 		to[i] = memory_on(i, COUNT * sizeof(float));
 		CUDA(cuMemsetD8((CUdeviceptr)(uintptr_t)from[i], 0, COUNT * sizeof(float)));
 	}
+	if (!strcmp(argv[1], "put_signal"))
+		windows_begin();
 	for (size_t i = 0; i < sizeof(things) / sizeof(things[0]); i++)
 		for (int n = 0; !strcmp(argv[1], things[i].name) && n < atoi(argv[2]); n++)
 			things[i].run();

@@ -36,6 +36,14 @@ $(BUILD)/stack/libprying-nvidia.so: tests/stack/prying_driver.c $(LIB)/libcuda.s
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< -pthread \
 		-Wl,--no-as-needed,--allow-shlib-undefined -L$(LIB) -l:libcuda.so.1
 
+# NCCLs of the software GPU that lack what NVIDIA's of that version lack.
+STACK_NCCLS := $(patsubst tests/stack/%.map,$(BUILD)/stack/%/libnccl.so.2,$(wildcard tests/stack/nccl-*.map))
+
+$(STACK_NCCLS): $(BUILD)/stack/%/libnccl.so.2: tests/stack/%.map $(NCCL_OBJS) $(LIB)/libvcuda-softgpu.so
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-rpath,$(abspath $(LIB)) -Wl,--version-script,$< -o $@ $(NCCL_OBJS) 		-L$(LIB) -lvcuda-softgpu -lm
+
 # Of the others' programs.
 STACK_PROGRAMS := $(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS) $(STACK_DRIVERS) $(BUILD)/static/stripped/13/vector-add $(addprefix $(BUILD)/programs/13/, \
 	processes streams host-functions async-memory pinned-memory copies-2d peers peer-copies devices device-query symbols contexts \
@@ -43,7 +51,8 @@ STACK_PROGRAMS := $(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) 
 
 .PHONY: test-stack stack-programs
 stack-programs: $(STACK_PROGRAMS) $(BUILD)/cudnn/9/steady $(BUILD)/cublas/12/products \
-	$(BUILD)/cublas/13/products $(addprefix $(BUILD)/nccl/13/,first processes collectives errors apart steady)
+	$(BUILD)/cublas/13/products $(addprefix $(BUILD)/nccl/13/,first processes collectives errors apart grow windows missing suspend steady) \
+	$(STACK_NCCLS)
 test: test-stack
 build-tests: stack-programs
 test-stack: all stack-programs ## kills, crowds, bad input, ways in, faults: real processes

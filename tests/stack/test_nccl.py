@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 
 from stack import BIN, BUILD, Agent, App, Sidecar, folder, kill
@@ -74,6 +75,53 @@ def test_ranks_of_a_process_at_two_agents():
             right(sidecar, name)
 
 
+def test_a_communicator_grows_over_agents():
+    """By ranks of one process at both, and by four processes, of which two join."""
+    with agents(2, 2, more=ALLOWED) as (_, sidecar):
+        assert "to 4 processes" in right(sidecar, "grow")
+    with two() as (_, sidecar):
+        assert "to 2 processes" in right(sidecar, "grow")
+
+
+def test_windows_at_two_agents():
+    """Ranks of one process, and of two, put into each other's memory."""
+    with two() as (_, sidecar):
+        right(sidecar, "windows")
+        for word in ("no_post", "no_learn", "no_cache"):
+            right(sidecar, "windows", env={"VCUDA_PERF": word})
+
+
+def test_memory_and_estimates_at_two_agents():
+    with two() as (_, sidecar):
+        right(sidecar, "suspend")
+
+
+def missing_of(version):
+    """What the programs are told of an agent whose NCCL is that old."""
+    with folder() as path:
+        library = os.path.join(BUILD, "stack", f"nccl-{version}")
+        agent = Agent(path, *ALLOWED, "--set", f"libraries.nccl={library}", env=GPUS,
+                      driver=os.path.join(BUILD, "lib", "libvcuda-softgpu.so"))
+        sidecar = Sidecar(path, agent)
+        found = set(re.findall("missing: (.*)", right(sidecar, "missing")))
+        right(sidecar, "first")
+        return found
+
+
+GROWTH = {"ncclCommGetUniqueId", "ncclCommGrow"}
+SIGNALS = {"ncclSignal", "ncclWaitSignal"}
+MEMORY = {"ncclCommMemStats", "ncclCommSuspend", "ncclCommResume"}
+
+
+def test_an_older_nccl_says_what_it_lacks():
+    with folder() as path:
+        sidecar = Sidecar(path, Agent(path, *ALLOWED, env=GPUS))
+        assert "0 missing" in right(sidecar, "missing")
+    assert missing_of("2.28") == GROWTH | SIGNALS | MEMORY | {"ncclPutSignal"}
+    assert missing_of("2.18") == GROWTH | SIGNALS | MEMORY | {
+        "ncclCommWindowRegister", "ncclGroupSimulateEnd"}
+
+
 def test_ranks_at_two_agents_with_every_switch():
     with two() as (_, sidecar):
         for word in ("no_post", "no_learn", "no_cache", "no_batch", "no_push"):
@@ -92,7 +140,7 @@ def round_trips(sidecar, thing, count):
 
 def test_a_collective_between_two_agents_waits_for_nobody():
     with two() as (_, sidecar):
-        for thing in ("all_reduce", "exchange"):
+        for thing in ("all_reduce", "exchange", "put_signal"):
             few, many = round_trips(sidecar, thing, 2), round_trips(sidecar, thing, 52)
             assert few == many, (thing, few, many)
 

@@ -21,6 +21,7 @@ void nccl_comm_drop(struct nccl_comm *comm)
 {
 	if (comm->handle)
 		vcuda_front_release(comm->handle);
+	nccl_windows_drop(comm);
 	free(comm);
 }
 
@@ -261,6 +262,50 @@ STUB_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList,
 	return nccl_note_making(&m);
 }
 
+/* What NCCL says of the arguments; NULL: nothing. */
+static const char *grow_fault(const struct nccl_comm *parent, int nranks, int rank, bool id)
+{
+	if (nranks < 1 || nranks > NCCL_RANKS || (parent && nranks <= parent->nranks))
+		return "a communicator that grows has more ranks than before";
+	if (parent)
+		return rank == -1 ? NULL
+				  : "a rank that it has keeps its number, which is -1 here";
+	if (!id)
+		return "a rank that joins needs the id of ncclCommGetUniqueId";
+	return rank >= 0 && rank < nranks ? NULL : "a rank that joins has a number of its own";
+}
+
+STUB_EXPORT ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId,
+	int rank, ncclComm_t *newcomm, ncclConfig_t *config)
+{
+	const struct nccl_comm *parent = NULL;
+	struct nccl_making m;
+	ncclResult_t status;
+	const char *fault;
+
+	COUNT(ncclCommGrow);
+	if (!newcomm)
+		return nccl_fault(ncclInvalidArgument, "no place for a communicator");
+	*newcomm = NULL;
+	if (comm) {
+		parent = nccl_find(comm);
+		if (!parent)
+			return ncclInvalidArgument;
+	}
+	fault = grow_fault(parent, nRanks, rank, uniqueId);
+	if (fault)
+		return nccl_fault(
+			ncclInvalidArgument, "rank %d of %d: %s", rank, nRanks, fault);
+	status = making_begin(&m, NCCL_FORM_GROW, newcomm, parent, config, uniqueId,
+		uniqueId ? sizeof(*uniqueId) : 0, uniqueId != NULL);
+	if (status)
+		return status;
+	m.body->nranks = m.comm->nranks = nRanks;
+	m.body->rank = rank;
+	m.comm->rank = parent ? parent->rank : rank;
+	return nccl_note_making(&m);
+}
+
 /* --- their end ---------------------------------------------------------------------------- */
 
 static ncclResult_t comm_end(const struct nccl_comm *comm, enum nccl_end end)
@@ -296,6 +341,7 @@ static ncclResult_t comm_leave(ncclComm_t comm, enum nccl_end end)
 	if (!vcuda_front_release(found->handle))
 		return ncclInvalidArgument; /* another thread was first */
 	status = comm_end(found, end);
+	nccl_windows_drop(found);
 	free(found);
 	return status;
 }
@@ -340,6 +386,7 @@ SECOND(ncclCommInitRankScalable)
 SECOND(ncclCommInitAll)
 SECOND(ncclCommSplit)
 SECOND(ncclCommShrink)
+SECOND(ncclCommGrow)
 SECOND(ncclCommDestroy)
 SECOND(ncclCommAbort)
 SECOND(ncclCommFinalize)

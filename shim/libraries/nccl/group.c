@@ -65,16 +65,32 @@ static ncclResult_t body_put(void *body, const struct nccl_operation *o, uint32_
 	return ncclSuccess;
 }
 
-/* The frame of COUNT operations, LAST of their group, whose body is at BODY. */
-static struct front_frame frame_of(void *body, uint32_t count, uint32_t number, bool last)
+/* What is awaited each time: some of the operations, or a group that is only foretold. */
+enum asks { ASKS_NOTHING, ASKS_SOME, ASKS_ESTIMATE };
+
+static enum asks operations_ask(const struct nccl_operation *o, uint32_t count)
 {
-	*(struct wire_ncclGroupEnd *)body = (struct wire_ncclGroupEnd){
-		.major = VCUDA_ABI, .count = (uint16_t)count, .more = !last, .group = number};
+	uint32_t i = 0;
+
+	while (i < count && !nccl_asks(o[i].key.function))
+		i++;
+	return i < count ? ASKS_SOME : ASKS_NOTHING;
+}
+
+/* The frame of COUNT operations, LAST of their group, whose body is at BODY. */
+static struct front_frame frame_of(
+	void *body, uint32_t count, uint32_t number, bool last, enum asks asks)
+{
+	*(struct wire_ncclGroupEnd *)body = (struct wire_ncclGroupEnd){.major = VCUDA_ABI,
+		.count = (uint16_t)count,
+		.more = !last,
+		.group = number,
+		.simulate = asks == ASKS_ESTIMATE};
 	return (struct front_frame){
 		.call = FRONT_COUNTED,
 		.op = OP_ncclGroupEnd,
 		.post = !last,
-		.learned = last && !number,
+		.learned = last && !number && !asks,
 		.body = body,
 		.key_to = (uint32_t)KEYS_BYTES(count),
 		.body_bytes = (uint32_t)FRAME_BYTES(count),
@@ -93,8 +109,9 @@ static ncclResult_t body_send(CUcontext context, struct front_frame *frame)
 	return nccl_answered(status);
 }
 
-static ncclResult_t frame_send(
-	const struct nccl_operation *o, uint32_t count, uint32_t number, bool last)
+/* REPLY: of the group's end, where some of it is asked. */
+static ncclResult_t frame_send(const struct nccl_operation *o, uint32_t count, uint32_t number,
+	bool last, enum asks asks, struct wire_ncclGroupEnd_reply *reply)
 {
 	enum { FEW = 8 };
 	_Alignas(8) unsigned char few[FRAME_BYTES(FEW)];
@@ -104,7 +121,11 @@ static ncclResult_t frame_send(
 
 	if (!body)
 		return nccl_fault(ncclSystemError, "no memory");
-	frame = frame_of(body, count, number, last);
+	frame = frame_of(body, count, number, last, asks);
+	if (last && asks) {
+		frame.reply = reply;
+		frame.reply_bytes = sizeof(*reply);
+	}
 	status = body_put(body, o, count);
 	if (!status)
 		status = body_send(o->context, &frame);
@@ -113,9 +134,10 @@ static ncclResult_t frame_send(
 	return status;
 }
 
-/* Operations at one agent: all frames, or all but the last. *FROM: what the last one has. */
+/* Operations at one agent: all frames, with a REPLY to the last or NULL, or all but the last.
+ * *FROM: what the last one has. */
 static ncclResult_t frames_send(const struct nccl_operation *o, uint32_t count, uint32_t number,
-	bool with_last, uint32_t *from)
+	bool with_last, enum asks asks, struct wire_ncclGroupEnd_reply *reply, uint32_t *from)
 {
 	uint32_t most = (uint32_t)NCCL_FRAME_OPERATIONS, n;
 	ncclResult_t status = ncclSuccess;
@@ -124,7 +146,7 @@ static ncclResult_t frames_send(const struct nccl_operation *o, uint32_t count, 
 		n = count - *from < most ? count - *from : most;
 		if (*from + n == count && !with_last)
 			break;
-		status = frame_send(o + *from, n, number, *from + n == count);
+		status = frame_send(o + *from, n, number, *from + n == count, asks, reply);
 	}
 	return status;
 }
@@ -140,11 +162,13 @@ static uint32_t number_of(uint32_t count)
 struct parts {
 	uint32_t count;
 	bool known; /* each agent has done the like before: nobody is waited for */
+	bool foretold;
 	struct part {
 		const struct nccl_operation *operations;
 		uint32_t count, number;
+		enum asks asks;
 		void *body;
-		struct library_reply reply;
+		struct wire_ncclGroupEnd_reply reply;
 	} at[CHANNEL_AGENTS];
 	struct nccl_ask asks[CHANNEL_AGENTS];
 };
@@ -157,7 +181,8 @@ static ncclResult_t part_begin(struct parts *p, struct part *part, struct nccl_a
 	uint32_t from, n;
 
 	part->number = number_of(part->count);
-	status = frames_send(o, part->count, part->number, false, &from);
+	part->asks = p->foretold ? ASKS_ESTIMATE : operations_ask(o, part->count);
+	status = frames_send(o, part->count, part->number, false, part->asks, NULL, &from);
 	if (status)
 		return status;
 	n = part->count - from;
@@ -165,14 +190,14 @@ static ncclResult_t part_begin(struct parts *p, struct part *part, struct nccl_a
 	if (!part->body)
 		return nccl_fault(ncclSystemError, "no memory");
 	ask->context = o->context;
-	ask->frame = frame_of(part->body, n, part->number, true);
+	ask->frame = frame_of(part->body, n, part->number, true, part->asks);
 	ask->frame.reply = &part->reply;
-	ask->frame.reply_bytes = sizeof(part->reply);
+	ask->frame.reply_bytes = part->asks ? sizeof(part->reply) : sizeof(part->reply.plain);
 	ask->frame.status_first = true;
 	status = body_put(part->body, o + from, n);
 	if (status || !nccl_enter(ask->context, &status))
 		return status;
-	p->known &= !part->number && vcuda_front_known(&ask->frame);
+	p->known &= !part->number && !part->asks && vcuda_front_known(&ask->frame);
 	nccl_leave();
 	return ncclSuccess;
 }
@@ -208,36 +233,58 @@ static ncclResult_t parts_send(struct parts *p)
 	else
 		for (uint32_t i = 0; i < p->count && !status; i++)
 			status = body_send(p->asks[i].context, &p->asks[i].frame);
-	for (uint32_t i = 0; i < p->count; i++)
+	for (uint32_t i = 0; i < p->count; i++) {
+		bool answered = !p->asks[i].status && !p->asks[i].abandoned;
+
+		nccl_windows_made(p->at[i].operations, p->at[i].count, status,
+			answered ? p->at[i].reply.windows : 0);
 		free(p->at[i].body);
+	}
 	return status;
 }
 
-static ncclResult_t operations_send_apart(const struct nccl_operation *o, uint32_t count)
+/* ESTIMATE: NULL, or the longest of the agents'. */
+static ncclResult_t operations_send_apart(
+	const struct nccl_operation *o, uint32_t count, float *estimate)
 {
 	struct nccl_operation *sorted = malloc(count * sizeof(*sorted));
 	struct parts *p = calloc(1, sizeof(*p));
 	ncclResult_t status;
 
 	if (sorted && p) {
+		p->foretold = estimate != NULL;
 		parts_cut(p, o, count, sorted);
 		status = parts_send(p);
+		for (uint32_t i = 0; i < p->count && estimate; i++)
+			if (p->at[i].reply.estimate > *estimate)
+				*estimate = p->at[i].reply.estimate;
 	} else {
 		status = nccl_fault(ncclSystemError, "no memory");
+		nccl_windows_made(o, count, status, 0);
 	}
 	free(sorted);
 	free(p);
 	return status;
 }
 
-static ncclResult_t operations_send(const struct nccl_operation *o, uint32_t count)
+/* ESTIMATE: how long they would take, and they are not done; else NULL. */
+static ncclResult_t operations_send(
+	const struct nccl_operation *o, uint32_t count, float *estimate)
 {
+	struct wire_ncclGroupEnd_reply reply = {0};
+	enum asks asks = estimate ? ASKS_ESTIMATE : operations_ask(o, count);
+	ncclResult_t status;
 	uint32_t from;
 
 	for (uint32_t i = 1; i < count && vcuda_front_homes() > 1; i++)
 		if (vcuda_front_home(o[i].context) != vcuda_front_home(o->context))
-			return operations_send_apart(o, count);
-	return frames_send(o, count, number_of(count), true, &from);
+			return operations_send_apart(o, count, estimate);
+	status = frames_send(o, count, number_of(count), true, asks, &reply, &from);
+	if (estimate)
+		*estimate = reply.estimate;
+	else if (asks)
+		nccl_windows_made(o, count, status, status ? 0 : reply.windows);
+	return status;
 }
 
 /* Keeps the first fault for the group's end. */
@@ -248,25 +295,27 @@ ncclResult_t nccl_group_fault(ncclResult_t status)
 	return status;
 }
 
-ncclResult_t nccl_note(const struct nccl_operation *o)
+ncclResult_t nccl_note(const struct nccl_operation *o, uint32_t count)
 {
 	struct nccl_operation *more;
 	uint32_t room;
 
 	if (!group.depth)
-		return operations_send(o, 1);
-	if (group.count == NCCL_OPERATIONS)
+		return operations_send(o, count, NULL);
+	if (count > NCCL_OPERATIONS - group.count)
 		return nccl_group_fault(nccl_fault(ncclInvalidUsage,
 			"a group has more than %u operations", NCCL_OPERATIONS));
-	if (group.count == group.room) {
-		room = group.room ? 2 * group.room : 16;
+	if (group.count + count > group.room) {
+		room = 2 * group.room > group.count + count ? 2 * group.room
+							    : group.count + count + 16;
 		more = realloc(group.operations, room * sizeof(*more));
 		if (!more)
 			return nccl_group_fault(nccl_fault(ncclSystemError, "no memory"));
 		group.operations = more;
 		group.room = room;
 	}
-	group.operations[group.count++] = *o;
+	memcpy(group.operations + group.count, o, count * sizeof(*o));
+	group.count += count;
 	return ncclSuccess;
 }
 
@@ -287,16 +336,30 @@ ncclResult_t nccl_note_making(const struct nccl_making *making)
 	return ncclSuccess;
 }
 
+static bool windows_fit(const struct group *g)
+{
+	uint32_t windows = 0;
+
+	for (uint32_t i = 0; i < g->count; i++)
+		windows += g->operations[i].window != NULL;
+	return windows <= NCCL_WINDOWS;
+}
+
 static ncclResult_t group_send(struct group *g)
 {
 	ncclResult_t status = g->status;
 
+	if (!status && !windows_fit(g))
+		status = nccl_fault(
+			ncclInvalidUsage, "a group makes more than %u windows", NCCL_WINDOWS);
 	if (status)
 		nccl_unmake(g->makings, g->making_count);
 	else if (g->making_count)
 		status = nccl_make(g->makings, g->making_count);
 	if (!status && g->count)
-		status = operations_send(g->operations, g->count);
+		status = operations_send(g->operations, g->count, NULL);
+	else
+		nccl_windows_made(g->operations, g->count, status, 0);
 	free(g->makings);
 	free(g->operations);
 	return status;
@@ -323,5 +386,51 @@ STUB_EXPORT ncclResult_t ncclGroupEnd(void)
 	return group_send(&whole);
 }
 
+/* Whether all of it can be foretold: what makes or changes something is not asked for that. */
+static bool foretells(const struct group *g)
+{
+	return !g->making_count && operations_ask(g->operations, g->count) == ASKS_NOTHING;
+}
+
+/* Of a group that was noted: nothing of it is done. */
+static ncclResult_t group_foretell(struct group *g, ncclSimInfo_t *info)
+{
+	ncclResult_t status = g->status;
+	float estimate = 0;
+
+	if (!status && (info->magic != NCCL_SIM_MAGIC || info->size < sizeof(*info)))
+		status = nccl_fault(ncclInvalidArgument,
+			"the information was not made by NCCL_SIM_INFO_INITIALIZER");
+	if (!status && !foretells(g))
+		status = nccl_fault(ncclInvalidUsage,
+			"how long it takes to make something is not foretold");
+	if (!status && g->count)
+		status = operations_send(g->operations, g->count, &estimate);
+	else
+		nccl_windows_made(g->operations, g->count, status, 0);
+	nccl_unmake(g->makings, g->making_count);
+	if (!status && g->count)
+		info->estimatedTime = estimate;
+	free(g->makings);
+	free(g->operations);
+	return status;
+}
+
+STUB_EXPORT ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
+{
+	struct group whole;
+
+	COUNT(ncclGroupSimulateEnd);
+	if (!group.depth)
+		return nccl_fault(
+			ncclInvalidUsage, "ncclGroupSimulateEnd without ncclGroupStart");
+	if (--group.depth)
+		return ncclSuccess;
+	whole = group;
+	group = (struct group){0};
+	return simInfo ? group_foretell(&whole, simInfo) : group_send(&whole);
+}
+
 SECOND(ncclGroupStart)
 SECOND(ncclGroupEnd)
+SECOND(ncclGroupSimulateEnd)

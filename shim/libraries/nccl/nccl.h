@@ -26,6 +26,8 @@ struct nccl_comm {
 	_Atomic bool making;   /* a nonblocking one: the agent has not said that it is made */
 	_Atomic uint32_t next; /* number of a registration */
 	_Atomic uint64_t reductions[NCCL_REDUCTIONS / 64]; /* of the program's own: in use */
+	struct nccl_window *windows;			   /* window.c's, under its lock */
+	_Atomic bool windowless; /* the agent's NCCL answered that it makes none */
 };
 
 /* The program's communicator; NULL, and that is noted as the last error: it is none. */
@@ -40,12 +42,21 @@ ncclResult_t nccl_fault(ncclResult_t status, const char *format, ...)
 /* The same of what the agent answered: it knows why. */
 ncclResult_t nccl_answered(ncclResult_t status);
 
+/* The power of two of an operation's bytes, by which it is learned. */
+static inline uint8_t nccl_magnitude(uint64_t bytes)
+{
+	return bytes ? (uint8_t)(64 - __builtin_clzll(bytes)) : 0;
+}
+
 /* An operation as it was called. */
 struct nccl_operation {
 	struct nccl_key key;
 	struct nccl_rest rest; /* but for the stream */
 	CUstream stream;
 	CUcontext context; /* the communicator's */
+	/* NCCL_WINDOW: what becomes the program's at TO. */
+	struct nccl_window *window;
+	ncclWindow_t *to;
 };
 
 /* One rank of a communicator that is to be made. */
@@ -81,12 +92,17 @@ void nccl_comm_drop(struct nccl_comm *comm);
 ncclResult_t nccl_make(struct nccl_making *making, uint32_t count);
 /* They are not made after all. */
 void nccl_unmake(struct nccl_making *making, uint32_t count);
-/* group.c. In a group they are noted, else done. */
-ncclResult_t nccl_note(const struct nccl_operation *operation);
+/* group.c. In a group they are noted, else done; COUNT of one call. */
+ncclResult_t nccl_note(const struct nccl_operation *operations, uint32_t count);
 ncclResult_t nccl_note_making(const struct nccl_making *making);
 bool nccl_in_group(void);
 /* The first fault in a group is what the group's end answers; returns it. */
 ncclResult_t nccl_group_fault(ncclResult_t status);
+/* window.c. The answer to operations of which some make windows: MADE has a bit for each. */
+void nccl_windows_made(const struct nccl_operation *operations, uint32_t count,
+	ncclResult_t status, uint64_t made);
+/* Their communicator goes. */
+void nccl_windows_drop(struct nccl_comm *comm);
 /* A number that no other group of this process has, for one that travels in several frames. */
 uint32_t nccl_group_number(void);
 

@@ -70,11 +70,6 @@ static ncclResult_t called_check(const struct called *c, const struct nccl_comm 
 	return ncclSuccess;
 }
 
-static uint8_t magnitude(uint64_t bytes)
-{
-	return bytes ? (uint8_t)(64 - __builtin_clzll(bytes)) : 0;
-}
-
 static ncclResult_t called_do(const struct called *c)
 {
 	const struct nccl_comm *comm = nccl_find(c->comm);
@@ -89,7 +84,8 @@ static ncclResult_t called_do(const struct called *c)
 				.comm = comm->handle,
 				.function = (uint8_t)c->function,
 				.type = (uint8_t)c->type,
-				.magnitude = magnitude(c->count * nccl_type_bytes(c->type)),
+				.magnitude =
+					nccl_magnitude(c->count * nccl_type_bytes(c->type)),
 				.op = c->op,
 				.peer = c->peer,
 			},
@@ -102,7 +98,7 @@ static ncclResult_t called_do(const struct called *c)
 		.stream = c->stream,
 		.context = comm->context,
 	};
-	return nccl_note(&o);
+	return nccl_note(&o, 1);
 }
 
 /* What one collective may be told beside: how NCCL is to do it. The agent's NCCL decides that;

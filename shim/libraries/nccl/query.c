@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is asked: versions, ids, errors and what a communicator is; memory; reductions of the
+ * What is asked: versions, ids, errors and what a communicator is; reductions of the
  * program's own; registrations.
  */
 #include <stdarg.h>
@@ -164,6 +164,30 @@ STUB_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId)
 	return nccl_answered(status);
 }
 
+STUB_EXPORT ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId)
+{
+	struct wire_ncclCommGetUniqueId body = {.major = VCUDA_ABI};
+	struct wire_ncclCommGetUniqueId_reply reply = {0};
+	const struct nccl_comm *found;
+	ncclResult_t status;
+
+	COUNT(ncclCommGetUniqueId);
+	found = nccl_find(comm);
+	if (!found)
+		return ncclInvalidArgument;
+	if (!uniqueId)
+		return nccl_fault(ncclInvalidArgument, "no place for an id");
+	body.comm = found->handle;
+	if (!nccl_enter(found->context, &status))
+		return status;
+	status = vcuda_library_ask(&nccl_front, OP_ncclCommGetUniqueId, &body, sizeof(body),
+		&reply, sizeof(reply), "ncclCommGetUniqueId");
+	nccl_leave();
+	if (!status)
+		*uniqueId = reply.id;
+	return nccl_answered(status);
+}
+
 /* --- communicators ------------------------------------------------------------------------ */
 
 static ncclResult_t comm_tell(ncclComm_t comm, int *to, int (*what)(const struct nccl_comm *c))
@@ -213,32 +237,7 @@ STUB_EXPORT ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device)
 	return comm_tell(comm, device, device_of);
 }
 
-/* --- memory ------------------------------------------------------------------------------- */
-
-STUB_EXPORT ncclResult_t ncclMemAlloc(void **ptr, size_t size)
-{
-	CUdeviceptr address = 0;
-	CUresult status;
-
-	COUNT(ncclMemAlloc);
-	if (!ptr || !size)
-		return nccl_fault(ncclInvalidArgument, "no place for memory, or 0 bytes of it");
-	status = vcuda_front_context();
-	if (!status)
-		status = cuMemAlloc(&address, size);
-	if (status)
-		return nccl_fault(front_status(&nccl_front, status), "no device memory");
-	*ptr = (void *)(uintptr_t)address;
-	return ncclSuccess;
-}
-
-STUB_EXPORT ncclResult_t ncclMemFree(void *ptr)
-{
-	COUNT(ncclMemFree);
-	if (ptr && cuMemFree((CUdeviceptr)(uintptr_t)ptr))
-		return nccl_fault(ncclInvalidArgument, "no memory of ncclMemAlloc's");
-	return ncclSuccess;
-}
+/* --- registrations ------------------------------------------------------------------------ */
 
 STUB_EXPORT ncclResult_t ncclCommRegister(
 	const ncclComm_t comm, void *buff, size_t size, void **handle)
@@ -363,11 +362,10 @@ SECOND(ncclGetErrorString)
 SECOND(ncclCommGetAsyncError)
 SECOND(ncclGetVersion)
 SECOND(ncclGetUniqueId)
+SECOND(ncclCommGetUniqueId)
 SECOND(ncclCommCount)
 SECOND(ncclCommUserRank)
 SECOND(ncclCommCuDevice)
-SECOND(ncclMemAlloc)
-SECOND(ncclMemFree)
 SECOND(ncclCommRegister)
 SECOND(ncclCommDeregister)
 SECOND(ncclRedOpCreatePreMulSum)

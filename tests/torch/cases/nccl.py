@@ -1,5 +1,5 @@
 # torch.distributed's nccl backend between two processes with a GPU each: collectives, sends and receives, a group of
-# ranks, and training of a linear model in parallel, whose losses are those of one process on the CPU. Once with
+# ranks, memory that is a window, and training of a linear model in parallel, whose losses are those of one process on the CPU. Once with
 # the devices by number, and once as launchers hand them out, one visible to each, by its UUID.
 # needs: 2 GPUs
 # needs: 2.11
@@ -77,11 +77,30 @@ def collectives(rank):
     equal(d, mine + other, "all_reduce of another group")
 
 
+def windows(rank, device):
+    """Memory that is a window of all ranks, as PyTorch registers it: ncclMemAlloc's where the GPU has multicast,
+    without which PyTorch does not ask for that."""
+    backend = dist.group.WORLD._get_backend(device)
+    try:
+        pool = torch.cuda.MemPool(backend.mem_allocator)
+    except RuntimeError:
+        pool = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(pool):
+        d = torch.empty(1024, device=device)
+    d.copy_(torch.arange(1024.) + 100 * rank)
+    backend.register_mem_pool(pool, symm=True)
+    dist.all_reduce(d)
+    equal(d, 2 * torch.arange(1024.) + 100, "all_reduce in a window")
+    backend.deregister_mem_pool(pool)
+    del d
+
+
 def run(rank):
     device = torch.device("cuda", rank if torch.cuda.device_count() == 2 else 0)
     torch.cuda.set_device(device)
     dist.init_process_group("nccl", device_id=device)
     collectives(rank)
+    windows(rank, device)
     losses = together(rank)
     equal(torch.tensor(losses), torch.tensor(alone()), "the losses", 1e-5)
     dist.destroy_process_group()

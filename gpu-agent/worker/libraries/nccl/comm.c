@@ -31,6 +31,7 @@ static void comm_free(struct nccl_comm *comm)
 		comm->registrations = one->next;
 		free(one);
 	}
+	nccl_windows_free(comm);
 	free(comm);
 }
 
@@ -77,26 +78,32 @@ struct making {
 	struct wire_ncclCommInitRank_reply answer;
 };
 
-static int make_one(const struct nccl_library *l, struct one *o)
+static int make_one(struct nccl_job *job, struct one *o)
 {
+	const struct nccl_library *l = job->library;
 	ncclConfig_t *config = o->configured ? &o->config : NULL;
 	const ncclUniqueId *id = o->more;
 
 	switch (o->form) {
 	case NCCL_FORM_SPLIT:
 		return !l->ncclCommSplit
-			       ? ncclInvalidUsage
+			       ? nccl_lacks(l, "ncclCommSplit", job->text)
 			       : l->ncclCommSplit(o->of, o->nranks, o->rank, &o->made, config);
 	case NCCL_FORM_SHRINK:
-		return !l->ncclCommShrink ? ncclInvalidUsage
+		return !l->ncclCommShrink ? nccl_lacks(l, "ncclCommShrink", job->text)
 					  : l->ncclCommShrink(o->of, o->more, (int)o->count,
 						    &o->made, config, o->nranks);
+	case NCCL_FORM_GROW:
+		return !l->ncclCommGrow
+			       ? nccl_lacks(l, "ncclCommGrow", job->text)
+			       : l->ncclCommGrow(o->of, o->nranks, o->count ? id : NULL,
+					 o->rank, &o->made, config);
 	default:
 		if (o->count == 1)
 			return l->ncclCommInitRankConfig(
 				&o->made, o->nranks, *id, o->rank, config);
 		return !l->ncclCommInitRankScalable
-			       ? ncclInvalidUsage
+			       ? nccl_lacks(l, "ncclCommInitRankScalable", job->text)
 			       : l->ncclCommInitRankScalable(&o->made, o->nranks, o->rank,
 					 (int)o->count, o->more, config);
 	}
@@ -114,9 +121,9 @@ static void making_work(struct nccl_job *job)
 		if (job->cuda->cuCtxSetCurrent(m->ones[i].context))
 			job->status = ncclUnhandledCudaError;
 		else
-			job->status = make_one(l, &m->ones[i]);
+			job->status = make_one(job, &m->ones[i]);
 	}
-	if (job->status)
+	if (job->status && !job->text[0])
 		nccl_explain(job);
 	if (m->count > 1) {
 		ended = l->ncclGroupEnd();
@@ -181,14 +188,33 @@ static const void *making_after(struct worker *w, struct nccl_job *job, uint32_t
 	return &m->answer;
 }
 
+/* What lies behind the struct, by the form. */
+static const struct behind {
+	uint32_t least, most, each;
+} behind[NCCL_FORM_LAST] = {
+	[NCCL_FORM_RANK] = {1, NCCL_IDS, sizeof(ncclUniqueId)},
+	[NCCL_FORM_SHRINK] = {1, NCCL_EXCLUDED, sizeof(int32_t)},
+	[NCCL_FORM_GROW] = {0, 1, sizeof(ncclUniqueId)},
+};
+
+/* Whether there may be such a rank; one that a communicator has keeps its own when it grows. */
+static bool ranks_right(const struct wire_ncclCommInitRank *body)
+{
+	if (body->form != NCCL_FORM_RANK && body->form != NCCL_FORM_GROW)
+		return true;
+	if (body->nranks < 1 || body->nranks > NCCL_RANKS)
+		return false;
+	if (body->form == NCCL_FORM_GROW && body->parent)
+		return body->rank == -1;
+	return body->rank >= 0 && body->rank < body->nranks && body->count;
+}
+
 /* What the frame says, checked. False: refused. */
 static bool one_get(struct worker *w, struct request *r, const struct nccl_library *l,
 	const struct wire_ncclCommInitRank *body, struct one *o)
 {
-	size_t each = body->form == NCCL_FORM_RANK ? sizeof(ncclUniqueId) : sizeof(int32_t);
-	uint32_t most = body->form == NCCL_FORM_RANK	 ? NCCL_IDS
-			: body->form == NCCL_FORM_SHRINK ? NCCL_EXCLUDED
-							 : 0;
+	const struct behind *b = &behind[body->form < NCCL_FORM_LAST ? body->form : 0];
+	size_t each = b->each;
 
 	*o = (struct one){.form = body->form,
 		.nranks = body->nranks,
@@ -196,17 +222,15 @@ static bool one_get(struct worker *w, struct request *r, const struct nccl_libra
 		.count = body->count,
 		.configured = body->configured,
 		.config = body->config};
-	if (body->form >= NCCL_FORM_LAST || body->count > most || (most && !body->count) ||
+	if (body->form >= NCCL_FORM_LAST || body->count > b->most || body->count < b->least ||
 		r->header.body != sizeof(*body) + body->count * each ||
 		r->header.context >= CONTEXT_MAX || !w->contexts[r->header.context] ||
-		(body->form == NCCL_FORM_RANK &&
-			(body->nranks < 1 || body->nranks > NCCL_RANKS || body->rank < 0 ||
-				body->rank >= body->nranks)) ||
-		body->net_name[NCCL_NAME - 1] || body->comm_name[NCCL_NAME - 1] ||
+		!ranks_right(body) || body->net_name[NCCL_NAME - 1] ||
+		body->comm_name[NCCL_NAME - 1] ||
 		(body->configured && (body->config.size > sizeof(o->config) ||
 					     body->config.magic != NCCL_API_MAGIC)))
 		return false;
-	if (body->form != NCCL_FORM_RANK) {
+	if (body->form != NCCL_FORM_RANK && (body->form != NCCL_FORM_GROW || body->parent)) {
 		o->parent = nccl_ready(w, r, body->parent);
 		o->of = o->parent ? o->parent->comm : NULL;
 	}

@@ -69,6 +69,16 @@ void nccl_explain(struct nccl_job *job)
 		text && *text ? text : "the agent's NCCL does not say why");
 }
 
+int nccl_lacks(const struct nccl_library *library, const char *function, char text[NCCL_TEXT])
+{
+	int version = 0;
+
+	if (library->ncclGetVersion)
+		library->ncclGetVersion(&version);
+	snprintf(text, NCCL_TEXT, "the agent's NCCL (%d) has no %s", version, function);
+	return ncclInvalidUsage;
+}
+
 static void job_run(struct beside_job *beside)
 {
 	struct nccl_job *job = (struct nccl_job *)beside;

@@ -18,6 +18,12 @@ struct nccl_registration {
 	struct nccl_registration *next;
 };
 
+struct nccl_window {
+	uint32_t number;
+	ncclWindow_t window; /* the library's */
+	struct nccl_window *next;
+};
+
 struct nccl_comm {
 	const struct nccl_library *library;
 	ncclComm_t comm; /* the library's; NULL: it was not made, or is ended */
@@ -31,6 +37,7 @@ struct nccl_comm {
 	ncclRedOp_t reductions[NCCL_REDUCTIONS];
 	bool reduces[NCCL_REDUCTIONS];
 	struct nccl_registration *registrations;
+	struct nccl_window *windows;
 };
 
 /* The library; NULL: r->refused or the answer says why. */
@@ -67,6 +74,17 @@ struct nccl_job {
 CUresult nccl_start(struct worker *w, struct request *r, struct nccl_job *job);
 /* What the library says of the call that just failed on this thread. */
 void nccl_explain(struct nccl_job *job);
+/* The library is too old for a function: what the call answers, and why in TEXT. */
+int nccl_lacks(const struct nccl_library *library, const char *function, char text[NCCL_TEXT]);
+
+/* --- window.c ------------------------------------------------------------------------------
+ */
+
+/* The library's window of that number; NULL: there is none. */
+ncclWindow_t nccl_window_of(const struct nccl_comm *comm, uint32_t number);
+/* Notes one that was made. */
+bool nccl_window_put(struct nccl_comm *comm, uint32_t number, ncclWindow_t window);
+void nccl_windows_free(struct nccl_comm *comm); /* what is noted of them */
 
 /* What travels in several frames: the parts so far, by the program's number of the group. */
 struct nccl_parts {

@@ -59,6 +59,72 @@ CUresult serve_ncclGetUniqueId(struct worker *w, struct request *r)
 	return nccl_start(w, r, &i->job);
 }
 
+/* It may tell other ranks. */
+struct calling {
+	struct nccl_job job;
+	struct nccl_comm *comm;
+	ncclComm_t of;
+	struct wire_ncclCommGetUniqueId_reply answer;
+};
+
+static void calling_work(struct nccl_job *job)
+{
+	struct calling *c = (struct calling *)job;
+
+	job->status = job->library->ncclCommGetUniqueId
+			      ? job->library->ncclCommGetUniqueId(c->of, &c->answer.id)
+			      : nccl_lacks(job->library, job->call, job->text);
+}
+
+static const void *calling_after(struct worker *w, struct nccl_job *job, uint32_t *bytes)
+{
+	struct calling *c = (struct calling *)job;
+
+	(void)w;
+	nccl_comm_put(c->comm);
+	c->answer.plain.status = (uint32_t)job->status;
+	*bytes = sizeof(c->answer);
+	return &c->answer;
+}
+
+CUresult serve_ncclCommGetUniqueId(struct worker *w, struct request *r)
+{
+	const struct wire_ncclCommGetUniqueId *req = (const void *)r->body;
+	struct nccl_comm *comm = nccl_ready(w, r, req->comm);
+	struct calling *c = comm ? calloc(1, sizeof(*c)) : NULL;
+
+	if (!c)
+		return comm ? CUDA_ERROR_OUT_OF_MEMORY : r->refused;
+	c->job.library = comm->library;
+	c->job.call = "ncclCommGetUniqueId";
+	c->job.work = calling_work;
+	c->job.after = calling_after;
+	c->comm = comm;
+	c->of = comm->comm;
+	comm->users++;
+	return nccl_start(w, r, &c->job);
+}
+
+CUresult serve_ncclCommMemStats(struct worker *w, struct request *r)
+{
+	const struct wire_ncclCommMemStats *req = (const void *)r->body;
+	struct wire_ncclCommMemStats_reply *answer = (void *)r->answer;
+	struct nccl_comm *comm = nccl_ready(w, r, req->comm);
+	const struct nccl_library *l = comm ? comm->library : NULL;
+	char text[NCCL_TEXT] = "ncclCommMemStats";
+	int status;
+
+	if (!l)
+		return r->refused;
+	status = l->ncclCommMemStats
+			 ? l->ncclCommMemStats(comm->comm, req->stat, &answer->value)
+			 : nccl_lacks(l, "ncclCommMemStats", text);
+	answer->plain.status = (uint32_t)status;
+	if (status)
+		nccl_note_text(text);
+	return CUDA_SUCCESS;
+}
+
 CUresult serve_ncclCommRegister(struct worker *w, struct request *r)
 {
 	const struct wire_ncclCommRegister *req = (const void *)r->body;
