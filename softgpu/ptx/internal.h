@@ -220,8 +220,9 @@ struct ptx_warp {
 	struct ptx_frame *frame;
 	int budget; /* backward branches before it must yield */
 	bool yielded;
-	bool forced; /* the next .sync runs without the lanes that cannot come */
-	bool rotate; /* the running fragment spun too long: another one's turn */
+	bool released; /* it came last to a barrier */
+	bool forced;   /* the next .sync runs without the lanes that cannot come */
+	bool rotate;   /* the running fragment spun too long: another one's turn */
 	uint64_t tick;
 	uint32_t live; /* lanes that have not exited */
 	uint32_t born;
@@ -273,6 +274,7 @@ struct ptx_block {
 	void *local;
 	size_t local_bytes;
 	struct ptx_barrier barriers[PTX_MAX_BARRIERS];
+	bool passed; /* one of them, since the block began */
 };
 
 /* The blocks of one cluster, run by one worker in turn. */

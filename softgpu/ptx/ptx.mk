@@ -3,7 +3,8 @@
 # The files of handlers are compiled twice, for any x86-64 and for x86-64-v3 (AVX2, FMA); which
 # one runs is decided at start (ptx_op.c).
 
-PTX_TWICE := $(addprefix softgpu/ptx/ops/,ops_int.c ops_bits.c ops_float.c ops_cvt.c ops_memory.c)
+PTX_TWICE := $(addprefix softgpu/ptx/ops/,ops_int.c ops_bits.c ops_float.c ops_half.c ops_cvt.c \
+	ops_memory.c)
 PTX_PLAIN := $(filter-out $(PTX_TWICE),$(wildcard \
 	$(addprefix softgpu/ptx/,parse/*.c decode/*.c ops/*.c run/*.c)))
 

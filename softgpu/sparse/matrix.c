@@ -34,11 +34,11 @@ static int compressed_new(struct sparse_matrix **out, int format, int64_t rows, 
 	int64_t nnz, const void *offsets, const void *indices, const void *values,
 	int offset_type, int index_type, int base, int type)
 {
-	if ((format == SPARSE_CSR ? rows : cols) > 0 && !offsets)
+	/* Where a matrix is still to be found, all its arrays may be given later. */
+	if (nnz > 0 && (format == SPARSE_CSR ? rows : cols) > 0 && !offsets)
 		return SPARSE_INVALID_VALUE;
 	if (format == SPARSE_CSR && offset_type != index_type)
 		return SPARSE_NOT_SUPPORTED; /* as natively (H200, 2026-11-23) */
-	/* The columns of a matrix whose number is still to be found are given later. */
 	return matrix_new(out,
 		(struct sparse_matrix){
 			.format = format,

@@ -101,9 +101,17 @@ static CUresult front_send(const struct front_frame *frame)
 	return shim_end(&call);
 }
 
+/* Libraries work by the runtime, so a thread that has no context yet gets the runtime's. */
+static CUresult front_enter(unsigned call)
+{
+	CUresult status = shim_enter(call);
+
+	return status || thread_self.current ? status : vcuda_front_context();
+}
+
 EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
 {
-	CUresult status = shim_enter(frame->call);
+	CUresult status = front_enter(frame->call);
 	uint64_t handle = 0;
 	bool lent;
 
@@ -136,7 +144,7 @@ EXPORT struct front_pending *vcuda_front_begin(
 {
 	struct front_pending *pending = NULL;
 
-	*status = shim_enter(frame->call);
+	*status = front_enter(frame->call);
 	if (!*status)
 		*status = pinned_before(frame->body, frame->body_bytes);
 	if (!*status && !(pending = malloc(sizeof(*pending))))

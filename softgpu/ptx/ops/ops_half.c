@@ -28,19 +28,38 @@ INLINE uint16_t bf16_write(double v)
 	return ptx_bf16_from(v);
 }
 
-/* x + y, rounded to odd: the last bit says that something was lost below it. */
-INLINE double add_odd(double x, double y)
+/* The plain sums and products, in float where that is right: it has two bits more than twice
+ * those of either format, so rounding a sum twice is rounding it once, and the product of two
+ * f16 is exact. */
+INLINE uint16_t f16_add(uint16_t xh, uint16_t yh)
 {
-	double sum = x + y, part = sum - x, lost = (x - (sum - part)) + (y - part);
-	uint64_t bits;
+	return ptx_half_of(ptx_float_bits(ptx_half_to_float(xh) + ptx_half_to_float(yh)));
+}
 
-	if (lost == 0.0 || !(fabs(sum) < (double)INFINITY) || lost != lost)
-		return sum;
-	memcpy(&bits, &sum, sizeof(bits));
-	if (!(bits & 1))
-		bits += (lost > 0.0) == (sum > 0.0) ? UINT64_C(1) : UINT64_MAX;
-	memcpy(&sum, &bits, sizeof(sum));
-	return sum;
+INLINE uint16_t f16_mul(uint16_t xh, uint16_t yh)
+{
+	return ptx_half_of(ptx_float_bits(ptx_half_to_float(xh) * ptx_half_to_float(yh)));
+}
+
+INLINE uint16_t f16_fma(uint16_t xh, uint16_t yh, uint16_t zh)
+{
+	return ptx_half_of(ptx_float_bits(ptx_add_odd_float(
+		ptx_half_to_float(xh) * ptx_half_to_float(yh), ptx_half_to_float(zh))));
+}
+
+INLINE uint16_t bf16_add(uint16_t xh, uint16_t yh)
+{
+	return ptx_bf16_of(ptx_float_bits(ptx_bf16_to_float(xh) + ptx_bf16_to_float(yh)));
+}
+
+INLINE uint16_t bf16_mul(uint16_t xh, uint16_t yh)
+{
+	return bf16_write(bf16_read(xh) * bf16_read(yh));
+}
+
+INLINE uint16_t bf16_fma(uint16_t xh, uint16_t yh, uint16_t zh)
+{
+	return bf16_write(ptx_add_odd(bf16_read(xh) * bf16_read(yh), bf16_read(zh)));
 }
 
 INLINE double least(double x, double y)
@@ -108,8 +127,9 @@ INLINE bool outside(uint16_t xh, uint16_t yh)
 	return xh == PTX_OOB_NAN || yh == PTX_OOB_NAN;
 }
 
-/* One handler for the single format and one for the pair: `expr` of the halves xh, yh, zh. */
-#define HALF(id, name, t, count, ...)                                                          \
+/* One handler for the single format and one for the pair: `expr` of the halves xh, yh, zh.
+ * `put` goes through lanes, `put_pairs` through the halves of lanes. */
+#define HALF_BY(put, put_pairs, id, name, t, count, ...)                                       \
 	INLINE uint16_t one_##id##_##t(uint16_t xh, uint16_t yh, uint16_t zh)                  \
 	{                                                                                      \
 		(void)xh, (void)yh, (void)zh;                                                  \
@@ -117,45 +137,54 @@ INLINE bool outside(uint16_t xh, uint16_t yh)
 	}                                                                                      \
 	OP(id##_##t, name "." #t, count == 1 ? "22" : count == 2 ? "222" : "2222")             \
 	{                                                                                      \
-		DST(uint16_t);                                                                 \
-		SRC_A(uint16_t);                                                               \
-		const uint16_t *b = count > 1 ? REG(const uint16_t, b) : a;                    \
-		const uint16_t *c = count > 2 ? REG(const uint16_t, c) : a;                    \
-		EACH(w->mask) d[l] = one_##id##_##t(a[l], b[l], c[l]);                         \
+		HALVES(count);                                                                 \
+		put(uint16_t, one_##id##_##t(a[l], b[l], c[l]));                               \
 	}                                                                                      \
 	OP(id##_##t##x2, name "." #t "x2", count == 1 ? "44" : count == 2 ? "444" : "4444")    \
 	{                                                                                      \
-		DST(uint32_t);                                                                 \
-		SRC_A(uint32_t);                                                               \
-		const uint32_t *b = count > 1 ? REG(const uint32_t, b) : a;                    \
-		const uint32_t *c = count > 2 ? REG(const uint32_t, c) : a;                    \
-		EACH(w->mask)                                                                  \
-		{                                                                              \
-			const uint32_t x = a[l], y = b[l], z = c[l];                           \
-			const uint32_t low =                                                   \
-				one_##id##_##t((uint16_t)x, (uint16_t)y, (uint16_t)z);         \
-			d[l] = low | (uint32_t)one_##id##_##t((uint16_t)(x >> 16),             \
-					     (uint16_t)(y >> 16), (uint16_t)(z >> 16))         \
-					     << 16;                                            \
-		}                                                                              \
+		HALVES(count);                                                                 \
+		put_pairs(one_##id##_##t(a[l], b[l], c[l]));                                   \
 	}
 
+#define HALVES(count)                                                                          \
+	DST(uint16_t);                                                                         \
+	SRC_A(uint16_t);                                                                       \
+	const uint16_t *b = count > 1 ? REG(const uint16_t, b) : a;                            \
+	const uint16_t *c = count > 2 ? REG(const uint16_t, c) : a
+
+#define PUT_PAIRS(...)                                                                         \
+	IVDEP for (unsigned l = 0; l < 2 * PTX_LANES; l++)                                     \
+	{                                                                                      \
+		uint16_t r_ = (__VA_ARGS__);                                                   \
+		d[l] = full || (m >> l / 2 & 1) ? r_ : d[l];                                   \
+	}
+#define HALF(...) HALF_BY(PUT, PUT_PAIRS, __VA_ARGS__)
+
+/* What calls a function of libm. */
+#define PUT_EACH(T, ...) EACH(w->mask) d[l] = (__VA_ARGS__)
+#define PUT_EACH_PAIR(...)                                                                     \
+	for (unsigned l = 0; l < 2 * PTX_LANES; l++)                                           \
+		if (m >> l / 2 & 1)                                                            \
+			d[l] = (__VA_ARGS__);
+#define HALF_DEAR(...) HALF_BY(PUT_EACH, PUT_EACH_PAIR, __VA_ARGS__)
+
 #define HALF_FORMAT(t)                                                                         \
-	HALF(add, "add", t, 2, t##_write(add_odd(X(t), Y(t))))                                 \
-	HALF(sub, "sub", t, 2, t##_write(add_odd(X(t), -Y(t))))                                \
-	HALF(mul, "mul", t, 2, t##_write(X(t) * Y(t)))                                         \
-	HALF(fma, "fma", t, 3, t##_write(add_odd(X(t) * Y(t), Z(t))))                          \
-	HALF(add_ftz, "add.ftz", t, 2, t##_write(normal_##t(add_odd(XF(t), YF(t)))))           \
-	HALF(sub_ftz, "sub.ftz", t, 2, t##_write(normal_##t(add_odd(XF(t), -YF(t)))))          \
+	HALF(add, "add", t, 2, t##_add(xh, yh))                                                \
+	HALF(sub, "sub", t, 2, t##_add(xh, yh ^ 0x8000))                                       \
+	HALF(mul, "mul", t, 2, t##_mul(xh, yh))                                                \
+	HALF(fma, "fma", t, 3, t##_fma(xh, yh, zh))                                            \
+	HALF(add_ftz, "add.ftz", t, 2, t##_write(normal_##t(ptx_add_odd(XF(t), YF(t)))))       \
+	HALF(sub_ftz, "sub.ftz", t, 2, t##_write(normal_##t(ptx_add_odd(XF(t), -YF(t)))))      \
 	HALF(mul_ftz, "mul.ftz", t, 2, t##_write(normal_##t(XF(t) * YF(t))))                   \
-	HALF(fma_ftz, "fma.ftz", t, 3, t##_write(normal_##t(add_odd(XF(t) * YF(t), ZF(t)))))   \
-	HALF(fma_relu, "fma.relu", t, 3, t##_write(positive(add_odd(X(t) * Y(t), Z(t)))))      \
+	HALF(fma_ftz, "fma.ftz", t, 3,                                                         \
+		t##_write(normal_##t(ptx_add_odd(XF(t) * YF(t), ZF(t)))))                      \
+	HALF(fma_relu, "fma.relu", t, 3, t##_write(positive(ptx_add_odd(X(t) * Y(t), Z(t)))))  \
 	HALF(fma_ftz_relu, "fma.ftz.relu", t, 3,                                               \
-		t##_write(normal_##t(positive(add_odd(XF(t) * YF(t), ZF(t))))))                \
+		t##_write(normal_##t(positive(ptx_add_odd(XF(t) * YF(t), ZF(t))))))            \
 	HALF(fma_oob, "fma.oob", t, 3,                                                         \
-		outside(xh, yh) ? 0 : t##_write(add_odd(X(t) * Y(t), Z(t))))                   \
+		outside(xh, yh) ? 0 : t##_write(ptx_add_odd(X(t) * Y(t), Z(t))))               \
 	HALF(fma_oob_relu, "fma.oob.relu", t, 3,                                               \
-		outside(xh, yh) ? 0 : t##_write(positive(add_odd(X(t) * Y(t), Z(t)))))         \
+		outside(xh, yh) ? 0 : t##_write(positive(ptx_add_odd(X(t) * Y(t), Z(t)))))     \
 	HALF(flush, "flush", t, 1, flush_##t(xh))                                              \
 	HALF(neg, "neg", t, 1, xh ^ 0x8000)                                                    \
 	HALF(neg_ftz, "neg.ftz", t, 1, flush_##t(xh) ^ 0x8000)                                 \
@@ -192,9 +221,9 @@ INLINE bool outside(uint16_t xh, uint16_t yh)
 	HALF(max_ftz_nan_xorsign, "max.ftz.NaN.xorsign.abs", t, 2,                             \
 		t##_write(both(XF(t), YF(t), most(fabs(XF(t)), fabs(YF(t))))) |                \
 			((xh ^ yh) & 0x8000))                                                  \
-	HALF(ex2, "ex2", t, 1, t##_write(exp2(X(t))))                                          \
-	HALF(ex2_ftz, "ex2.ftz", t, 1, flush_##t(t##_write(exp2(XF(t)))))                      \
-	HALF(tanh, "tanh", t, 1, t##_write(tanh(X(t))))
+	HALF_DEAR(ex2, "ex2", t, 1, t##_write(exp2(X(t))))                                     \
+	HALF_DEAR(ex2_ftz, "ex2.ftz", t, 1, flush_##t(t##_write(exp2(XF(t)))))                 \
+	HALF_DEAR(tanh, "tanh", t, 1, t##_write(tanh(X(t))))
 
 #define X(t) t##_read(xh)
 #define Y(t) t##_read(yh)

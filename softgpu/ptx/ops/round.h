@@ -128,43 +128,122 @@ static inline double ptx_unround(uint32_t bits, const struct ptx_format *f)
 	return minus ? -v : v;
 }
 
-/* Half precision without tables: exact. */
-static inline float ptx_half_to_float(uint16_t h)
-{
-	uint32_t sign = (uint32_t)(h & 0x8000) << 16, bits;
-	uint32_t exponent = h >> 10 & 31, mantissa = h & 1023;
-	float v;
+/* ---- f16 and bf16 without a branch or a call, so that loops over lanes become vectors ---- */
 
-	if (exponent == 31) {
-		bits = mantissa ? 0x7fffffffu : sign | 0x7f800000u;
-	} else if (exponent) {
-		bits = sign | (exponent + 112) << 23 | mantissa << 13;
-	} else {
-		v = (float)mantissa * 0x1p-24f;
-		memcpy(&bits, &v, sizeof(bits));
-		bits |= sign;
-	}
-	memcpy(&v, &bits, sizeof(v));
-	return v;
+#ifndef INLINE /* as in ops.h */
+#define INLINE static inline __attribute__((always_inline))
+#endif
+
+INLINE uint32_t ptx_float_bits(float v)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	return bits;
 }
 
-static inline uint16_t ptx_half_from(double v)
+INLINE float ptx_bits_float(uint32_t bits)
 {
-	return (uint16_t)ptx_round(v, &ptx_f16, PTX_RN, false);
-}
-
-static inline float ptx_bf16_to_float(uint16_t h)
-{
-	uint32_t bits = (uint32_t)h << 16;
 	float v;
 
 	memcpy(&v, &bits, sizeof(v));
 	return v;
 }
 
-static inline uint16_t ptx_bf16_from(double v)
+INLINE float ptx_half_to_float(uint16_t h)
 {
-	return (uint16_t)ptx_round(v, &ptx_bf16, PTX_RN, false);
+	uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
+	uint32_t least = ptx_float_bits((float)(h & 1023) * 0x1p-24f) | sign;
+	uint32_t large = rest & 0x7fffff ? 0x7fffffffu : 0x7f800000u | sign;
+	uint32_t bits = (rest + (112u << 23)) | sign;
+
+	bits = rest < 1u << 23 ? least : bits;
+	return ptx_bits_float(rest < 31u << 23 ? bits : large);
+}
+
+INLINE uint64_t ptx_double_bits(double v)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	return bits;
+}
+
+/* `near` is a rounded number, of its sign, and `lost` what rounding took from it.  Bit 1:
+ * `near` lies beyond the number, as seen from 0; bit 0: it is not the number.  0 where that is
+ * NaN. */
+INLINE uint64_t ptx_lost(double near, double lost)
+{
+	uint64_t bits = ptx_double_bits(lost == lost ? lost : 0.0), some = bits << 1;
+
+	some = (some | (0 - some)) >> 63;
+	return some | (some & (bits ^ ptx_double_bits(near)) >> 63) << 1;
+}
+
+/* Rounded to odd: the bits of the float next to v towards 0, with the last one set if that is
+ * not v.  A format of fewer bits rounds it as it would round v. */
+INLINE uint32_t ptx_float_odd(double v)
+{
+	float near = (float)v;
+	uint32_t lost = (uint32_t)ptx_lost(v, v - (double)near);
+
+	return (ptx_float_bits(near) - (lost >> 1)) | (lost & 1);
+}
+
+/* x + y, rounded to odd in the same way. */
+INLINE double ptx_add_odd(double x, double y)
+{
+	double sum = x + y, part = sum - x;
+	uint64_t lost = ptx_lost(sum, (x - (sum - part)) + (y - part)), bits;
+
+	bits = (ptx_double_bits(sum) - (lost >> 1)) | (lost & 1);
+	memcpy(&sum, &bits, sizeof(sum));
+	return sum;
+}
+
+/* The same in float. */
+INLINE float ptx_add_odd_float(float x, float y)
+{
+	float sum = x + y, part = sum - x, lost = (x - (sum - part)) + (y - part);
+	uint32_t bits = ptx_float_bits(lost == lost ? lost : 0.0f), some = bits << 1;
+
+	some = (some | (0 - some)) >> 31;
+	bits = ptx_float_bits(sum) - (some & (bits ^ ptx_float_bits(sum)) >> 31);
+	return ptx_bits_float(bits | some);
+}
+
+INLINE uint16_t ptx_half_of(uint32_t bits)
+{
+	uint32_t sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+	/* Adding this leaves the bits of the result at the end of the sum's. */
+	uint32_t least = ptx_float_bits(ptx_bits_float(rest) + 0.5f) - ptx_float_bits(0.5f);
+	uint32_t half = (rest - (112u << 23) + 0xfff + (rest >> 13 & 1)) >> 13;
+
+	half = rest < 113u << 23 ? least : half;
+	half = rest < 143u << 23 ? half : 0x7c00;
+	return (uint16_t)(rest > 0x7f800000u ? 0x7fff : half | sign);
+}
+
+INLINE uint16_t ptx_half_from(double v)
+{
+	return ptx_half_of(ptx_float_odd(v));
+}
+
+INLINE float ptx_bf16_to_float(uint16_t h)
+{
+	return ptx_bits_float((uint32_t)h << 16);
+}
+
+INLINE uint16_t ptx_bf16_of(uint32_t bits)
+{
+	uint32_t half = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+
+	return (uint16_t)((bits & 0x7fffffff) > 0x7f800000u ? 0x7fff : half);
+}
+
+INLINE uint16_t ptx_bf16_from(double v)
+{
+	return ptx_bf16_of(ptx_float_odd(v));
 }
 
 #endif

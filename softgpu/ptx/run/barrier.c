@@ -52,6 +52,7 @@ static void release(struct ptx_block *b, uint32_t id)
 		}
 	}
 	memset(bar, 0, sizeof(*bar));
+	b->passed = true;
 }
 
 void ptx_barrier_arrive(struct ptx_warp *w, const struct ptx_ins *i, uint32_t barrier,
@@ -70,8 +71,10 @@ void ptx_barrier_arrive(struct ptx_warp *w, const struct ptx_ins *i, uint32_t ba
 		w->cur->wait = PTX_AT_BARRIER;
 		w->cur->barrier = barrier;
 	}
-	if (complete(w->block, bar))
+	if (complete(w->block, bar)) {
 		release(w->block, barrier);
+		w->released = true;
+	}
 }
 
 /* After lanes have left: who waited for all may have them. */

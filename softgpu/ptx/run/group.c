@@ -126,6 +126,7 @@ bool ptx_group_start(struct ptx_group *group, uint64_t index)
 		b->ctaid[2] = origin[2] + k / launch->cluster[0] / launch->cluster[1];
 		b->live_threads = 0;
 		memset(b->barriers, 0, sizeof(b->barriers));
+		b->passed = false;
 		for (uint32_t n = 0; n < b->nwarps; n++) {
 			struct ptx_warp *w = &b->warps[n];
 			struct ptx_frame *frame = ptx_frame_new(w, run->function, NULL);
@@ -157,9 +158,12 @@ enum ptx_turn ptx_group_turn(struct ptx_worker *worker, struct ptx_group *group,
 
 		for (uint32_t k = 0; k < group->nblocks; k++) {
 			struct ptx_block *b = &group->blocks[k];
+			bool down = b->passed;
 
 			for (uint32_t n = 0; n < b->nwarps; n++) {
-				struct ptx_warp *w = &b->warps[n];
+				/* Many programs read after a barrier what their first warp
+				 * soon writes again, and a GPU lets them: it comes last. */
+				struct ptx_warp *w = &b->warps[down ? b->nwarps - 1 - n : n];
 
 				if (!w->live || !ptx_warp_ready(w))
 					continue;

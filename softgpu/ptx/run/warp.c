@@ -341,12 +341,13 @@ static const struct ptx_ins *next_stop(const struct ptx_warp *w, const struct pt
 	return stop;
 }
 
-/* Runs the warp until it ends, waits, or has had its turn (w->yielded). */
+/* Runs the warp until it ends, waits, lets others go from a barrier, or has had its turn
+ * (w->yielded). */
 void ptx_warp_run(struct ptx_warp *w)
 {
 	int turns = TURNS;
 
-	w->yielded = false;
+	w->yielded = w->released = false;
 	w->budget = BUDGET_ALONE;
 	while (w->live) {
 		struct ptx_fragment *f;
@@ -382,6 +383,8 @@ void ptx_warp_run(struct ptx_warp *w)
 			} while (i);
 		}
 		w->count += n * ptx_popcount(w->mask);
+		if (w->released)
+			return;
 		if (w->budget <= 0) {
 			w->rotate = true;
 			if (!stop || --turns <= 0) {

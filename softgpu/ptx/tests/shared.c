@@ -2,6 +2,7 @@
  *
  * Shared memory is a kernel's: it has the variables that it and what it calls name, also where
  * those of all kernels of the module would not fit a block; two that it has never overlap.
+ * After a barrier every warp reads before the first one goes on to write.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -119,6 +120,36 @@ static void too_much_is_said_with_its_kernel(void **state)
 	assert_string_equal(error.text, "large has too much shared memory");
 }
 
+/* Each warp's number, seven times it in the second round, is summed by the first thread. */
+#define ROUND(factor, sum)                                                                     \
+	"mul.lo.u32 r3, warp, " factor "; @lead st.shared.u32 [own], r3; bar.sync 0;\n"        \
+	"@first ld.shared.v4.u32 {r4, r5, r6, r7}, [s];\n"                                     \
+	"@first add.u32 r4, r4, r5; @first add.u32 r6, r6, r7; @first add.u32 r4, r4, r6;\n"   \
+	"@first st.shared.u32 [s], r4; bar.sync 0;\nld.shared.u32 " sum ", [s];\n"
+
+/* A usual sum over a block, which lacks a barrier before its memory is used again. */
+static void the_first_warp_comes_last(void **state)
+{
+	struct ptx_module *module = text_load("sm_80",
+		KERNEL("k") ".shared .align 16 .b8 s[16];\n"
+			    ".reg .b32 warp, own, one, two; .reg .pred lead, first;\n"
+			    "shr.u32 warp, t, 5; mov.u32 own, s; mad.lo.u32 own, warp, 4, "
+			    "own;\n"
+			    "and.b32 r1, t, 31; setp.eq.u32 lead, r1, 0;\n"
+			    "setp.eq.u32 first, t, 0; add.u32 warp, warp, 1;\n" ROUND(
+				    "1", "one")
+				    ROUND("7", "two") "mad.lo.u32 sum, two, 1000, one;\n" END);
+	struct ptx_error error;
+	uint64_t param = (uint64_t)(uintptr_t)out;
+
+	(void)state;
+	memset(out, 0, 512);
+	assert_int_equal(text_launch(module, "k", 1, 128, 0, &param, &error), PTX_OK);
+	for (uint32_t k = 0; k < 128; k++)
+		assert_int_equal(out[k], 70 * 1000 + 10);
+	ptx_module_free(module);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +157,7 @@ int main(void)
 		cmocka_unit_test(what_is_called_has_its_place_in_each),
 		cmocka_unit_test(by_address_all_are_there),
 		cmocka_unit_test(too_much_is_said_with_its_kernel),
+		cmocka_unit_test(the_first_warp_comes_last),
 	};
 
 	text_init(1);
