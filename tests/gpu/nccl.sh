@@ -26,7 +26,7 @@ for program in "$dist"/nccl/13/*; do
 		library_skip "$name" "NVIDIA's waits for ever where a rank or a count is wrong"
 		continue
 	fi
-	if [ "$name" != one ] && [ "$gpus" -lt 2 ]; then
+	if [ "$name" != one ] && [ "$name" != params ] && [ "$gpus" -lt 2 ]; then
 		library_skip "$name" "needs two GPUs"
 		continue
 	fi
