@@ -55,5 +55,7 @@ CUresult serve_ncclGroupEnd(struct worker *w, struct request *r);
 CUresult serve_ncclCommGetUniqueId(struct worker *w, struct request *r);
 CUresult serve_ncclCommWindowDeregister(struct worker *w, struct request *r);
 CUresult serve_ncclCommMemStats(struct worker *w, struct request *r);
+CUresult serve_ncclParamBind(struct worker *w, struct request *r);
+CUresult serve_ncclParamGetAllParameterKeys(struct worker *w, struct request *r);
 
 #endif

@@ -60,6 +60,10 @@ static const struct library_run runs[] = {
 	sizeof(struct wire_ncclCommWindowDeregister_reply)),
 	FRAME(ncclCommMemStats, call, serve_ncclCommMemStats,
 	sizeof(struct wire_ncclCommMemStats_reply)),
+	FRAME(ncclParamBind, cached, serve_ncclParamBind,
+	sizeof(struct wire_ncclParamBind_reply)),
+	FRAME(ncclParamGetAllParameterKeys, call, serve_ncclParamGetAllParameterKeys,
+	sizeof(struct wire_ncclParamGetAllParameterKeys_reply)),
 };
 
 const struct serve_entry *nccl_serve_find(uint16_t op)

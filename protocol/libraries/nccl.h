@@ -55,6 +55,7 @@ enum {
 enum { ncclScalarDevice, ncclScalarHostImmediate };
 
 typedef int ncclCommMemStat_t;
+typedef struct ncclParamHandle *ncclParamHandle_t;
 
 #define NCCL_API_MAGIC 0xcafebeef
 #define NCCL_SIM_MAGIC 0x74685283 /* of a ncclSimInfo_t */
@@ -356,6 +357,46 @@ struct wire_ncclCommMemStats {
 struct wire_ncclCommMemStats_reply {
 	struct library_reply plain;
 	uint64_t value;
+};
+
+/* A parameter of the agent's NCCL: what it is, and its value. */
+enum nccl_param {
+	NCCL_PARAM_OTHER, /* only as bytes and as a text */
+	NCCL_PARAM_I8,
+	NCCL_PARAM_I16,
+	NCCL_PARAM_I32,
+	NCCL_PARAM_I64,
+	NCCL_PARAM_U8,
+	NCCL_PARAM_U16,
+	NCCL_PARAM_U32,
+	NCCL_PARAM_U64,
+	NCCL_PARAM_TEXT
+};
+#define NCCL_KEY 64 /* bytes of a key, its NUL included */
+struct wire_ncclParamBind {
+	uint32_t major;
+	uint32_t reserved;
+	char key[NCCL_KEY];
+};
+struct wire_ncclParamBind_reply {
+	struct library_reply plain;
+	uint32_t type;	/* enum nccl_param */
+	uint32_t bytes; /* of `value` */
+	unsigned char value[NCCL_TEXT];
+	char text[NCCL_TEXT];
+};
+
+/* Keys from that one on, as many as fit, each with its NUL. */
+struct wire_ncclParamGetAllParameterKeys {
+	uint32_t major;
+	uint32_t from;
+};
+#define NCCL_KEYS_BYTES 1536
+struct wire_ncclParamGetAllParameterKeys_reply {
+	struct library_reply plain;
+	uint32_t count; /* of all */
+	uint32_t here;
+	char keys[NCCL_KEYS_BYTES];
 };
 
 struct wire_ncclCommWindowDeregister {

@@ -29,6 +29,7 @@ enum lock_rank {
 	LOCK_PLAN,	   /* libraries/cudnn/plan.c: the plans that are kept */
 	LOCK_OWN,	   /* libraries/cudnn/own.c: handles of the front's own */
 	LOCK_LEGACY,	   /* libraries/cublas/legacy.c: the handles of cublasInit */
+	LOCK_PARAM,	   /* libraries/nccl/param.c: what is known of the agent's NCCL */
 	LOCK_WINDOW,	   /* libraries/nccl/window.c: a communicator's windows */
 	LOCK_INIT,	   /* driver/init.c: one thread attaches and opens the session */
 	LOCK_CAPTURE,	   /* driver/graph/capture.c: the captures */

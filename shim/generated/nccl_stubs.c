@@ -36,7 +36,7 @@ const struct library_front nccl_front = {
 
 #define WHY "the agent's NCCL says what it has to say in the agent's log"
 #if VCUDA_ABI == 2
-NO(ncclResetDebugInit)
+NO(ncclResetDebugInit) NO(ncclParamDumpAll)
 #endif
 #undef WHY
 
@@ -49,15 +49,6 @@ NO(ncclResetDebugInitInternal)
 #define WHY "the agent's configuration decides how its NCCL talks"
 #if VCUDA_ABI == 2
 NO(ncclSetEncryption)
-#endif
-#undef WHY
-
-#define WHY "the parameters of the agent's NCCL are not told"
-#if VCUDA_ABI == 2
-NO(ncclParamBind) NO(ncclParamGetI8) NO(ncclParamGetI16) NO(ncclParamGetI32)
-NO(ncclParamGetI64) NO(ncclParamGetU8) NO(ncclParamGetU16) NO(ncclParamGetU32)
-NO(ncclParamGetU64) NO(ncclParamGetStr) NO(ncclParamGet) NO(ncclParamGetParameter)
-NO(ncclParamGetAllParameterKeys) NO(ncclParamDumpAll)
 #endif
 #undef WHY
 

@@ -19,6 +19,17 @@ gpus=1
 [ "$driver" != nvidia ] || gpus=$(find /proc/driver/nvidia/gpus -mindepth 1 -maxdepth 1 2>/dev/null | wc -l)
 library_start
 native=$(library_native libnccl.so.2)
+# What a program needs that older libraries lack: 2.29 and 2.30 brought it. `missing` says what the agent lacks.
+needs() {
+	case $1 in
+	grow) echo ncclCommGrow ;;
+	windows) echo ncclPutSignal ;;
+	suspend) echo ncclCommSuspend ;;
+	params) echo ncclParamBind ;;
+	esac
+}
+has() { [ -n "$native" ] && grep -qaw "$1" "$native/libnccl.so.2"; }
+
 for program in "$dist"/nccl/13/*; do
 	name=${program##*/}
 	[ "$name" != steady ] || continue # what one call costs: it wants words
@@ -26,11 +37,18 @@ for program in "$dist"/nccl/13/*; do
 		library_skip "$name" "NVIDIA's waits for ever where a rank or a count is wrong"
 		continue
 	fi
-	if [ "$name" != one ] && [ "$gpus" -lt 2 ]; then
+	if [ "$name" != one ] && [ "$name" != params ] && [ "$gpus" -lt 2 ]; then
 		library_skip "$name" "needs two GPUs"
 		continue
 	fi
-	if [ -n "$native" ] && [ "$driver" = nvidia ]; then
+	wanted=$(needs "$name")
+	if [ -n "$wanted" ] && [ "$driver" = nvidia ] && ! has "$wanted"; then
+		library_skip "$name" "this libnccl has no $wanted"
+		continue
+	fi
+	if [ "$name" = missing ]; then
+		library_skip "native $name" "is about agents"
+	elif [ -n "$native" ] && [ "$driver" = nvidia ]; then
 		library_row "native $name" env LD_LIBRARY_PATH="$path" NCCL_NVLS_ENABLE=0 "$program"
 	else
 		library_skip "native $name" "no libnccl.so.2 here"

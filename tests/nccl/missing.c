@@ -125,9 +125,14 @@ static void one_sided(void)
 static void memory(void)
 {
 	ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+	ncclParamHandle_t param;
+	const char **keys;
+	int count;
 	void *at[RANKS];
 	uint64_t bytes;
 
+	has("ncclParamBind", ncclParamBind(&param, "NCCL_DEBUG"));
+	has("ncclParamGetAllParameterKeys", ncclParamGetAllParameterKeys(&keys, &count));
 	has("ncclCommMemStats", ncclCommMemStats(sides[0].comm, ncclStatGpuMemTotal, &bytes));
 	NCCL(ncclGroupStart());
 	for (int i = 0; i < RANKS; i++)

@@ -5,6 +5,7 @@ import contextlib
 import os
 import re
 import subprocess
+import sys
 
 from stack import BIN, BUILD, LOST, ROOT, Agent, App, Sidecar, environment, folder, kill, one_line, wait_for
 
@@ -227,6 +228,29 @@ def test_two_names_of_one_agent():
         port = agent.ports["recv"]
         sidecar = Sidecar(path, f"127.0.0.1:{port}+native://127.0.0.1:{port}")
         refused(sidecar, "are one and the same", 800)
+
+
+ASKS = """import ctypes
+print("cuInit gave", ctypes.CDLL("libcuda.so.1").cuInit(0), flush=True)
+input()
+"""
+
+
+def test_sessions_that_are_refused_are_taken_back():
+    """While the program goes on no agent has one, and nobody in it follows a sidecar that hangs up."""
+    with folder() as path:
+        agent = Agent(path)
+        port = agent.ports["recv"]
+        sidecar = Sidecar(path, f"127.0.0.1:{port}+native://127.0.0.1:{port}")
+        app = App("-c", ASKS, program=sys.executable, socket=sidecar.socket)
+        app.line("cuInit gave 800", 30)
+        wait_for(lambda: not agent.sessions(), 10, "the sessions are gone")
+        sidecar.stop()
+        wait_for(lambda: len(os.listdir(f"/proc/{app.pid}/task")) == 1, 10, "its threads are gone")
+        assert "sidecar" not in app.text().split("cuInit gave")[1], app.text()
+        assert app.process.poll() is None, app.text()
+        app.close_stdin()
+        app.wait(30)
 
 
 def test_sixty_four_gpus_and_one_more():

@@ -96,6 +96,14 @@ def test_memory_and_estimates_at_two_agents():
         right(sidecar, "suspend")
 
 
+def test_parameters_are_those_of_the_agents_environment():
+    with folder() as path:
+        agent = Agent(path, *ALLOWED, "--set", "nccl.environment=NCCL_BUFFSIZE=12345", env=GPUS)
+        sidecar = Sidecar(path, agent)
+        assert "12 parameters" in right(sidecar, "params", env={"NCCL_BUFFSIZE": "99"})
+        assert "NCCL_BUFFSIZE=12345" in right(sidecar, "params", "NCCL_BUFFSIZE", env={"NCCL_BUFFSIZE": "99"})
+
+
 def missing_of(version):
     """What the programs are told of an agent whose NCCL is that old."""
     with folder() as path:
@@ -110,15 +118,16 @@ def missing_of(version):
 
 GROWTH = {"ncclCommGetUniqueId", "ncclCommGrow"}
 SIGNALS = {"ncclSignal", "ncclWaitSignal"}
-MEMORY = {"ncclCommMemStats", "ncclCommSuspend", "ncclCommResume"}
+LATER = {"ncclCommMemStats", "ncclCommSuspend", "ncclCommResume", "ncclParamBind",
+         "ncclParamGetAllParameterKeys"}
 
 
 def test_an_older_nccl_says_what_it_lacks():
     with folder() as path:
         sidecar = Sidecar(path, Agent(path, *ALLOWED, env=GPUS))
         assert "0 missing" in right(sidecar, "missing")
-    assert missing_of("2.28") == GROWTH | SIGNALS | MEMORY | {"ncclPutSignal"}
-    assert missing_of("2.18") == GROWTH | SIGNALS | MEMORY | {
+    assert missing_of("2.28") == GROWTH | SIGNALS | LATER | {"ncclPutSignal"}
+    assert missing_of("2.18") == GROWTH | SIGNALS | LATER | {
         "ncclCommWindowRegister", "ncclGroupSimulateEnd"}
 
 

@@ -379,6 +379,21 @@ static CUresult works_get(struct worker *w, struct request *r, struct nccl_parts
 	return CUDA_SUCCESS;
 }
 
+/* A communicator or a window may have been ended between two of the group's frames. */
+static bool works_still(
+	struct worker *w, struct request *r, const struct work *works, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct nccl_key *key = &works[i].key;
+		const struct nccl_comm *comm = nccl_ready(w, r, key->comm);
+
+		if (!comm || (key->function == NCCL_PUT_SIGNAL &&
+				     !nccl_window_of(comm, key->window)))
+			return false;
+	}
+	return !worker_refused(r);
+}
+
 CUresult serve_ncclGroupEnd(struct worker *w, struct request *r)
 {
 	const struct wire_ncclGroupEnd *body = (const void *)r->body;
@@ -404,13 +419,10 @@ CUresult serve_ncclGroupEnd(struct worker *w, struct request *r)
 		free(works);
 		return status;
 	}
-	/* A communicator may have been ended between two of the group's frames. */
-	for (uint32_t i = 0; i < count; i++)
-		if (body->group &&
-			(!nccl_ready(w, r, works[i].key.comm) || worker_refused(r))) {
-			free(works);
-			return r->refused;
-		}
+	if (body->group && !works_still(w, r, works, count)) {
+		free(works);
+		return r->refused ? r->refused : CUDA_ERROR_INVALID_HANDLE;
+	}
 	return r->header.kind == FRAME_CALL ? beside(w, r, works, count, body->simulate)
 					    : at_once(w, works, count);
 }
