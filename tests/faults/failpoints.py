@@ -3,8 +3,8 @@
 """The n-th call that may fail does (failpoint.c), for n = 1, 2, 3 … until nothing is left to fail: a clear
 error or success, never a crash, a hang, a wrong result or something left behind.
 
-    tests/faults/failpoints.py                      all: sidecar, front, worker, supervisor, store, in each state of a
-                                                    program; and starting
+    tests/faults/failpoints.py                      all: sidecar, front, worker, supervisor, store, uploads, in each state
+                                                    of a program, over TCP and, of three, over UDP (light-…); and starting
     tests/faults/failpoints.py --short              some of the points of each
     tests/faults/failpoints.py --only front --state pin --from 40 --to 60
 """
@@ -24,7 +24,8 @@ from stack import Agent, BIN, BUILD, alive, become_subreaper, clean, environment
 LIBRARY = os.path.join(BUILD, "faults", "libfailpoint.so")
 POINT = struct.Struct("<IIIIii16s32sQ")
 ALLOWED = ("right", 2, 100, 802, 911)
-SERVING = ("sidecar", "front", "worker", "supervisor", "store")
+SERVING = ("sidecar", "front", "worker", "supervisor", "store", "uploads", "light-sidecar", "light-front", "light-worker")
+CHILDREN = ("front", "worker", "store", "uploads")
 STARTING = ("start-sidecar", "start-agent")
 STATES = ("launch", "upload", "download", "module", "pin", "callback", "capture", "tensor")
 STEPS = 3    # that a program does in its state; the first is the same in all
@@ -60,11 +61,14 @@ class FailRig(Rig):
     """A rig of which one process has the library."""
 
     def __init__(self, path, who):
-        self.point = Point(os.path.join(path, "point"), who if who in ("front", "worker", "store") else "")
-        self.who = who
-        agent = who != "sidecar"
-        super().__init__(path, between=False, agent=("--set", "store.bytes=64MiB"),
-                         agent_env=self.point.env if agent else None,
+        light, self.who = who.startswith("light-"), who.removeprefix("light-")
+        self.point = Point(os.path.join(path, "point"), self.who if self.who in CHILDREN else "")
+        agent = self.who != "sidecar"
+        # What is kept by content is less than a program sends.
+        kept = ("--set", "upload_cache_bytes=4MiB") if who == "uploads" else ()
+        super().__init__(path, between=False, agent=("--set", "store.bytes=64MiB", *kept),
+                         agent_env=self.point.env if agent else None, scheme="light://" if light else "",
+                         victim=("--upload-cache", "true") if kept else (),
                          victim_env=None if agent else self.point.env)
 
     def crashed(self):
@@ -103,6 +107,8 @@ def serve_once(rig, n, state):
     app = rig.app(state, STEPS, stdin_ends=True)
     try:
         got = outcome(app, 60)
+    except AssertionError as error:
+        raise AssertionError(f"{rig.point.disarm()[2]}: {error}: {rig.sidecar.log()[-300:]}") from None
     finally:
         hit, count, what = rig.point.disarm()
     assert got in ALLOWED, f"{what}: got {got}: {app.text()[-300:]}"
@@ -183,7 +189,8 @@ class Points:
 
     def __init__(self, who, step, states):
         self.who, self.step, self.rig, self.stack = who, step, None, None
-        self.states = [""] if who in STARTING else ["tensor"] if who == "store" else states
+        only = {"store": ["tensor"], "uploads": ["upload"]}
+        self.states = [""] if who in STARTING else only.get(who, states)
         self.count, self.results, self.failures = 0, {}, []
 
     def rig_now(self):

@@ -36,16 +36,17 @@ def mounted(where, size, command):
 
 
 class Rig:
-    """VICTIM: more flags of the sidecar of the programs that faults are injected into."""
+    """VICTIM: more flags of the sidecar of the programs that faults are injected into.  SCHEME: how it comes to the
+    agent, where nothing is between."""
 
     def __init__(self, path, seed=0, small=False, victim=(), agent=(), between=True, agent_env=None,
-                 victim_env=None):
-        self.folder, self.small = path, small and may_mount()
+                 victim_env=None, scheme=""):
+        self.folder, self.small, self.scheme = path, small and may_mount(), scheme
         cache = os.path.join(path, "agent", "cache")
         os.makedirs(cache, exist_ok=True)
         self.steps, self.steps_at, self.numbers = os.path.join(path, "steps"), 0, {}
         ready = os.path.join(path, "agent", "ready.json")
-        command = [os.path.join(BIN, "gpu-agent"), "--driver", DRIVER, "--address", "127.0.0.1", "--ports",
+        command = [os.path.join(BIN, "gpu-agent"), "--driver", DRIVER, "--address", scheme + "127.0.0.1", "--ports",
                    "0,0,0", "--drain", "0", "--cache-dir", cache, "--ready-file", ready, "--insecure", *agent]
         command = reporting(command, self.steps)
         self.agent = Agent(path, env=agent_env, ready=False, command=mounted(cache, "64m", command)
@@ -70,7 +71,7 @@ class Rig:
         os.makedirs(os.path.dirname(where), exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             os.remove(where)
-        address = (self.proxy or self.agent).address
+        address = self.scheme + (self.proxy or self.agent).address
         command = [os.path.join(BIN, "vcuda-client"), "run", "--agent", address, "--socket", where,
                    *self.victim_flags]
         if self.small:

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -19,10 +20,24 @@
 #include <cmocka.h>
 
 #include "common/wait.h"
+#include "transport/light/flow.h"
 #include "transport/light/light.h"
 #include "transport/light/pump.h"
 
 #define PATIENCE_NS 30000000000ull
+
+static int refused; /* the errno of the next sendmsg, once; 0: it is the kernel's */
+
+/* In libc's place. */
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	if (refused) {
+		errno = refused;
+		refused = 0;
+		return -1;
+	}
+	return syscall(SYS_sendmsg, fd, message, flags);
+}
 
 struct ends {
 	struct link *client, *agent;
@@ -242,6 +257,31 @@ static void test_a_killed_peer_is_noticed(void **state)
 	ends_close(&e);
 }
 
+static void test_a_kernel_short_of_memory_loses_no_bytes(void **state)
+{
+	static const int short_of_memory[] = {ENOBUFS, ENOMEM};
+	struct flow flow = {0};
+	char text[8] = {0};
+	int pair[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(flow_open(&flow, pair[0]), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_true(flow_take(&flow, (const unsigned char *)"bytes", 5));
+		refused = short_of_memory[i];
+		assert_int_equal(flow_drain(&flow), 0);
+		assert_int_equal(flow_drain(&flow), 5);
+		assert_int_equal(recv(pair[1], text, sizeof(text), MSG_DONTWAIT), 5);
+		assert_string_equal(text, "bytes");
+	}
+	/* Who does not read any more gets nothing, and keeps nobody waiting. */
+	close(pair[1]);
+	assert_true(flow_take(&flow, (const unsigned char *)"bytes", 5));
+	assert_int_equal(flow_drain(&flow), 5);
+	flow_close(&flow);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +289,7 @@ int main(void)
 		cmocka_unit_test(test_stripes_are_streams_of_their_own),
 		cmocka_unit_test(test_what_was_sent_last_arrives_before_the_end),
 		cmocka_unit_test(test_a_killed_peer_is_noticed),
+		cmocka_unit_test(test_a_kernel_short_of_memory_loses_no_bytes),
 	};
 
 	alarm(120);

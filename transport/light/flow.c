@@ -130,7 +130,8 @@ size_t flow_drain(struct flow *flow)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && errno == EAGAIN)
+		/* The kernel may be short of memory for a moment. */
+		if (n < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM))
 			return total;
 		/* Nobody reads any more: it goes nowhere. */
 		if (n < 0)
