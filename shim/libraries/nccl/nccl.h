@@ -84,6 +84,9 @@ ncclResult_t nccl_agree(const CUcontext *contexts, unsigned count);
 /* Makes it current, until nccl_leave(). False: *STATUS says why. */
 bool nccl_enter(CUcontext context, ncclResult_t *status);
 void nccl_leave(void);
+/* A library's question (vcuda_library_ask), to the agent of the context. */
+ncclResult_t nccl_ask_at(CUcontext context, uint16_t op, const void *body, size_t body_bytes,
+	void *reply, size_t reply_bytes, const char *name);
 
 /* comm.c. Its name goes, and its memory. */
 void nccl_comm_drop(struct nccl_comm *comm);

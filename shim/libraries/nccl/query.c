@@ -178,14 +178,11 @@ STUB_EXPORT ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniq
 	if (!uniqueId)
 		return nccl_fault(ncclInvalidArgument, "no place for an id");
 	body.comm = found->handle;
-	if (!nccl_enter(found->context, &status))
-		return status;
-	status = vcuda_library_ask(&nccl_front, OP_ncclCommGetUniqueId, &body, sizeof(body),
+	status = nccl_ask_at(found->context, OP_ncclCommGetUniqueId, &body, sizeof(body),
 		&reply, sizeof(reply), "ncclCommGetUniqueId");
-	nccl_leave();
 	if (!status)
 		*uniqueId = reply.id;
-	return nccl_answered(status);
+	return status;
 }
 
 /* --- communicators ------------------------------------------------------------------------ */

@@ -26,6 +26,18 @@ void nccl_leave(void)
 	cuCtxPopCurrent(&popped);
 }
 
+ncclResult_t nccl_ask_at(CUcontext context, uint16_t op, const void *body, size_t body_bytes,
+	void *reply, size_t reply_bytes, const char *name)
+{
+	ncclResult_t status;
+
+	if (!nccl_enter(context, &status))
+		return status;
+	status = vcuda_library_ask(&nccl_front, op, body, body_bytes, reply, reply_bytes, name);
+	nccl_leave();
+	return nccl_answered(status);
+}
+
 /* The agent's own text, since ncclGetLastError will ask the one that is current then. */
 static ncclResult_t failed_at(ncclResult_t status, CUcontext context)
 {

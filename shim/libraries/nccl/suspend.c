@@ -52,14 +52,11 @@ STUB_EXPORT ncclResult_t ncclCommMemStats(
 	if (!value)
 		return nccl_fault(ncclInvalidArgument, "no place for an answer");
 	body.comm = found->handle;
-	if (!nccl_enter(found->context, &status))
-		return status;
-	status = vcuda_library_ask(&nccl_front, OP_ncclCommMemStats, &body, sizeof(body),
-		&reply, sizeof(reply), "ncclCommMemStats");
-	nccl_leave();
+	status = nccl_ask_at(found->context, OP_ncclCommMemStats, &body, sizeof(body), &reply,
+		sizeof(reply), "ncclCommMemStats");
 	if (!status)
 		*value = reply.value;
-	return nccl_answered(status);
+	return status;
 }
 
 SECOND(ncclCommSuspend)

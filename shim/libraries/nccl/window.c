@@ -168,7 +168,6 @@ STUB_EXPORT ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t 
 	struct wire_ncclCommWindowDeregister_reply reply = {0};
 	const struct nccl_comm *found;
 	struct nccl_window *one;
-	ncclResult_t status;
 
 	COUNT(ncclCommWindowDeregister);
 	found = nccl_find(comm);
@@ -181,12 +180,8 @@ STUB_EXPORT ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t 
 	body.comm = found->handle;
 	body.number = one->number;
 	free(one);
-	if (!nccl_enter(found->context, &status))
-		return status;
-	status = vcuda_library_ask(&nccl_front, OP_ncclCommWindowDeregister, &body,
-		sizeof(body), &reply, sizeof(reply), "ncclCommWindowDeregister");
-	nccl_leave();
-	return nccl_answered(status);
+	return nccl_ask_at(found->context, OP_ncclCommWindowDeregister, &body, sizeof(body),
+		&reply, sizeof(reply), "ncclCommWindowDeregister");
 }
 
 STUB_EXPORT ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr)
