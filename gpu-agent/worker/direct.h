@@ -72,6 +72,8 @@ struct direct_link {
 struct direct_hold {
 	uint64_t *at; /* NULL: nothing is held */
 	CUdeviceptr address;
+	const struct worker_stream *stream; /* NULL: it is gone */
+	uint64_t work;			    /* of the stream, when it began to wait */
 };
 
 /* A stream waits for a SIGNAL. */
@@ -142,6 +144,8 @@ void direct_wire_close(struct direct_link *l);
 /* The stream does not go on before direct_release. */
 CUresult direct_hold(struct worker *w, struct worker_stream *stream, struct direct_hold *hold);
 void direct_release(struct worker *w, struct direct_hold *hold);
+/* It is held, and much was put on its stream since. */
+bool direct_hold_deep(const struct direct_hold *hold);
 /* A page of them, where none is free: direct_hold then asks the driver for no memory. */
 CUresult direct_hold_prepare(struct worker *w);
 
@@ -163,6 +167,10 @@ void direct_fail_all(struct worker *w, struct direct_link *l);
 void direct_give_up(struct worker *w);
 /* Behind a fence (PENDING_DIRECT). */
 void direct_passed(struct worker *w, struct pending *p, CUresult status);
+/* A stream that waits has so much behind it that the driver's queue may be full soon: the loop
+ * would wait in the driver for a message that it has to read itself. */
+bool direct_deep(const struct worker *w);
+void direct_stream_gone(struct worker *w, const struct worker_stream *stream);
 /* All copies up to number SERIAL are done. */
 bool direct_done_up_to(const struct worker *w, uint64_t serial);
 /* The streams of that context go. */

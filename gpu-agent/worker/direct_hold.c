@@ -12,6 +12,9 @@
 
 #define BLOCK_HOLDS 512u /* a page of them */
 #define BLOCKS_MOST 256u /* so many streams wait at once at the most: 131072 */
+/* Pieces of work behind a stream that waits: the drivers of GPUs block at 1024 launches, and
+ * the work of one frame may be several. */
+#define WORK_BEHIND 256u
 
 /* Another page of holds. */
 static CUresult hold_block(struct worker *w, struct direct *d)
@@ -49,7 +52,8 @@ static CUresult hold_block(struct worker *w, struct direct *d)
 		uint64_t *at = (uint64_t *)base + i;
 
 		__atomic_store_n(at, 0, __ATOMIC_RELEASE);
-		d->holds[d->hold_count++] = (struct direct_hold){at, address + i * sizeof(*at)};
+		d->holds[d->hold_count++] =
+			(struct direct_hold){.at = at, .address = address + i * sizeof(*at)};
 	}
 	return CUDA_SUCCESS;
 }
@@ -78,6 +82,8 @@ CUresult direct_hold(struct worker *w, struct worker_stream *stream, struct dire
 	*hold = d->holds[--d->hold_count];
 	/* A piece of work of its own, behind what the stream's fences have seen. */
 	limits_work(w, stream);
+	hold->stream = stream;
+	hold->work = stream->work;
 	status = w->cuda.cuStreamWaitValue64(stream->stream, hold->address,
 		__atomic_load_n(hold->at, __ATOMIC_RELAXED) + 1, CU_STREAM_WAIT_VALUE_GEQ);
 	if (status) {
@@ -96,4 +102,9 @@ void direct_release(struct worker *w, struct direct_hold *hold)
 	__atomic_fetch_add(hold->at, 1, __ATOMIC_RELEASE);
 	d->holds[d->hold_count++] = *hold;
 	hold->at = NULL;
+}
+
+bool direct_hold_deep(const struct direct_hold *hold)
+{
+	return hold->at && hold->stream && hold->stream->work - hold->work >= WORK_BEHIND;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/limits.h"
@@ -62,6 +63,7 @@ void limits_stream_gone(struct worker *w, struct worker_stream *stream)
 		fence_event_put(w, stream->context, stream->mark);
 	stream->mark = NULL;
 	metering_gone(w, stream);
+	direct_stream_gone(w, stream);
 	if (w->deep == stream)
 		w->deep = NULL;
 }

@@ -148,11 +148,11 @@ static void loop_frame_done(struct worker *w)
 	w->receiver.payload_stripe = 0;
 }
 
-/* A call that waits in the driver for all streams, or may: some of them may wait for another
- * agent, which comes through the loop. What that depends on came before the frame. And no
- * stream begins to wait so while a call beside the loop may be there: the driver holds a lock
- * meanwhile, which the loop wants. Behind a fault nothing is waited for: the call may give up
- * what copies are from or to. */
+/* A call that waits in the driver for all streams, or for room behind one, or may: some of them
+ * may wait for another agent, which comes through the loop. What that depends on came before
+ * the frame. And no stream begins to wait so while a call beside the loop may be there: the
+ * driver holds a lock meanwhile, which the loop wants. Behind a fault nothing is waited for:
+ * the call may give up what copies are from or to. */
 static bool loop_waits_for_others(struct worker *w)
 {
 	uint16_t op = w->receiver.frame.op;
@@ -161,7 +161,7 @@ static bool loop_waits_for_others(struct worker *w)
 		return true;
 	if (!direct_busy(w) || (!loop_marked(serve_find(op), &w->receiver.frame,
 					SERVE_WAITS | SERVE_SLOW | SERVE_IDLES) &&
-				       !launch_loads(w) && !direct_makes(w)))
+				       !launch_loads(w) && !direct_makes(w) && !direct_deep(w)))
 		return false;
 	if (!w->sticky)
 		return true;

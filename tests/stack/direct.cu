@@ -6,6 +6,7 @@
  *	big N    one copy of N MiB and another one back, awaited once
  *	posts N  N copies and waits for events, each way, and one wait for them all
  *	events   streams that wait for each other's events, which are gated
+ *	deep N   N launches behind a wait, and as many behind a copy
  *	fault    a copy from a device behind an error of its own; the other one's stream goes on
  *	go-on    copies until stdin is closed; says how many went right, and each first error */
 #include <cuda.h>
@@ -375,6 +376,27 @@ static void waits(int a, int b)
 	two.end();
 }
 
+/* So many launches behind a wait. */
+static void behind(int a, int b, uint32_t launches)
+{
+	side one(a), two(b);
+
+	two.make(0);
+	one.make(1, 300000000);
+	MUST(cudaEventRecord(one.event, one.stream));
+	two.use();
+	MUST(cudaStreamWaitEvent(two.stream, one.event, 0));
+	for (uint32_t i = 1; i <= launches; i++)
+		fill<<<1, 256, 0, two.stream>>>(two.data, 256, i);
+	MUST(cudaMemcpyPeerAsync(one.data, a, two.data, b, 1024, two.stream));
+	for (uint32_t i = 1; i <= launches; i++)
+		fill<<<1, 256, 0, two.stream>>>(two.data, 256, i + 1);
+	RIGHT(counts(two.read(256), launches + 1));
+	RIGHT(counts(one.read(256), launches));
+	one.end();
+	two.end();
+}
+
 /* A context of the program's own waits, and is destroyed: others wait as before. */
 static void passing(int a, int b)
 {
@@ -430,6 +452,18 @@ static int events()
 	waits(0, last);
 	waits(last, 0);
 	rounds(0, last);
+	say("right");
+	return 0;
+}
+
+static int deep(uint32_t launches)
+{
+	int last;
+
+	MUST(cudaGetDeviceCount(&last));
+	last--;
+	behind(0, last, launches);
+	behind(last, 0, launches);
 	say("right");
 	return 0;
 }
@@ -554,6 +588,8 @@ int main(int argc, char **argv)
 
 	if (!strcmp(what, "big"))
 		return big(strtoul(argv[2], NULL, 10));
+	if (!strcmp(what, "deep"))
+		return deep((uint32_t)strtoul(argv[2], NULL, 10));
 	if (!strcmp(what, "posts"))
 		return posts((uint32_t)strtoul(argv[2], NULL, 10));
 	if (!strcmp(what, "fault"))

@@ -2,7 +2,8 @@
  *
  * The software GPU, where what makes something waits until the GPU is idle first, as NVIDIA's
  * driver may: a stream, memory, and the code of a kernel, which comes to the device with its
- * first launch.  Its own functions come before those of the library that it is linked with.
+ * first launch; and a stream that has 1024 launches has no room for more.  Its own functions
+ * come before those of the library that it is linked with.
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -11,12 +12,22 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define FUNCTIONS 64u
+#define STREAMS 64u
+#define MARKED 64u
+#define MARKS 16u
 
 static struct {
 	pthread_mutex_t lock;
 	CUfunction loaded[FUNCTIONS]; /* the program has a few */
 	unsigned count;
 } functions = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Of the worker's one thread that launches. */
+static struct {
+	CUstream stream;
+	unsigned launches;
+	CUevent marks[MARKS]; /* each behind MARKED launches more */
+} queues[STREAMS];
 
 static void *next(const char *name)
 {
@@ -69,12 +80,37 @@ EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction functio
 	return CUDA_SUCCESS;
 }
 
+/* One more launch on STREAM, once there is room for it. */
+static void queue(CUstream stream)
+{
+	CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+	unsigned at = 0, mark;
+
+	((__typeof__(&cuStreamIsCapturing))next("cuStreamIsCapturing"))(stream, &capture);
+	if (capture)
+		return;
+	while (at < STREAMS - 1 && queues[at].stream && queues[at].stream != stream)
+		at++;
+	queues[at].stream = stream;
+	if (queues[at].launches++ % MARKED)
+		return;
+	mark = queues[at].launches / MARKED % MARKS;
+	if (!queues[at].marks[mark])
+		((__typeof__(&cuEventCreate))next("cuEventCreate"))(
+			&queues[at].marks[mark], CU_EVENT_DISABLE_TIMING);
+	else
+		((__typeof__(&cuEventSynchronize))next("cuEventSynchronize"))(
+			queues[at].marks[mark]);
+	((__typeof__(&cuEventRecord))next("cuEventRecord"))(queues[at].marks[mark], stream);
+}
+
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz,
 	unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
 	void **extra)
 {
 	if (!is_loaded(function, true))
 		idle();
+	queue(stream);
 	return ((__typeof__(&cuLaunchKernel))next("cuLaunchKernel"))(
 		function, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
 }

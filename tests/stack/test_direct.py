@@ -65,7 +65,7 @@ def test_events():
 
 def test_a_driver_that_waits_for_an_idle_gpu():
     """What lets a stream go on comes through the worker's loop: nothing that is made meanwhile may wait there."""
-    for words in (("copies",), ("posts", "50")):
+    for words in (("copies",), ("posts", "50"), ("deep", "3000")):
         with agents(1, 2, driver=os.path.join(BUILD, "stack", "libidling-driver.so")) as (_, sidecar):
             right(program(sidecar, *words))
 

@@ -64,6 +64,31 @@ void direct_copy_fail(struct worker *w, struct direct_copy *copy, CUresult statu
 		direct_say(w, l, DIRECT_FAILED, id, (uint64_t)status);
 }
 
+bool direct_deep(const struct worker *w)
+{
+	const struct direct *d = w->direct;
+
+	for (const struct direct_wait *wait = d ? d->waits : NULL; wait; wait = wait->next)
+		if (direct_hold_deep(&wait->hold))
+			return true;
+	for (const struct direct_copy *copy = d ? d->copies : NULL; copy; copy = copy->next)
+		if (direct_hold_deep(&copy->hold))
+			return true;
+	return false;
+}
+
+void direct_stream_gone(struct worker *w, const struct worker_stream *stream)
+{
+	struct direct *d = w->direct;
+
+	for (struct direct_wait *wait = d ? d->waits : NULL; wait; wait = wait->next)
+		if (wait->hold.stream == stream)
+			wait->hold.stream = NULL;
+	for (struct direct_copy *copy = d ? d->copies : NULL; copy; copy = copy->next)
+		if (copy->hold.stream == stream)
+			copy->hold.stream = NULL;
+}
+
 bool direct_done_up_to(const struct worker *w, uint64_t serial)
 {
 	return !w->direct->copies || w->direct->copies->serial > serial;
