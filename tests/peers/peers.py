@@ -79,7 +79,7 @@ class Case(unittest.TestCase):
 class Training(Case):
     def test_one_step_over_two_workers_is_that_of_the_cpu(self):
         for node in (ADA, BOB):
-            self.worker(node)
+            self.worker(node, 256 << 20)  # PyTorch gives each stream's products a workspace
         got = self.train(64, 4, 8)
         self.assertEqual(got.returncode, 0, got.stdout + got.stderr)
         self.assertIn("right", got.stdout.splitlines())

@@ -70,6 +70,13 @@ same(model, model.step((inputs, targets), mean))
 here = DistributedModel.of(copy.deepcopy(native))  # to add gradients of pieces up takes a kernel: on the CPU
 here.zero_grad()
 same(here, here.step((inputs, targets), mean, micro_batches=4))
+if DENSE:  # on the GPUs, each piece on its own streams; what is the inputs' needs no sums there
+    model.requires_grad_(False)
+    wanted_here, mine = (inputs.clone().requires_grad_() for _ in range(2))
+    grad, = torch.autograd.grad(loss_of(native(wanted_here), targets), wanted_here)
+    assert model.step((mine, targets), mean, micro_batches=4).item() == loss.item()
+    assert torch.equal(mine.grad, grad), "the gradients of the inputs, in pieces"
+    model.requires_grad_(True)
 try:
     model.step((inputs, targets), mean, micro_batches=0)
 except PeersError as error:

@@ -5,6 +5,7 @@ accelerate splits and moves; autograd has a thread for each GPU on the way back.
 computes: what is ours is the count of memory, the names of the workers, and what becomes of a job.
 """
 import contextlib
+import functools
 import json
 import os
 import sys
@@ -53,23 +54,65 @@ class DistributedModel(torch.nn.Module):
 
     def backward(self, loss, **more):
         with self.job.watch() if self.job else contextlib.nullcontext():
-            loss.backward(**more)
+            torch.autograd.backward(loss, **more)
 
     def step(self, batch, loss, micro_batches=None):
         """Forward and backward of BATCH = (inputs, targets) in so many pieces, whose gradients add up as
-        those of the whole would where LOSS is a mean. The loss, as a tensor that has no gradient. Launches
-        are posts, so one thread keeps all GPUs busy; the caller steps the optimizer."""
+        those of the whole would where LOSS is a mean. The loss, as a tensor that has no gradient; the caller
+        steps the optimizer. Launches are posts, so one thread keeps all GPUs busy: each piece has streams of
+        its own, all forwards come first, and one backward goes through the pieces by autograd's thread of each
+        GPU. They want the memory of the whole batch. Who verifies has one piece after the other."""
         inputs, targets = batch
         micro_batches = self.micro_batches if micro_batches is None else micro_batches
         if type(micro_batches) is not int or not 0 < micro_batches <= len(inputs):
             raise PeersError(f"micro_batches is not 1 to {len(inputs)}, the size of the batch: "
                              f"{micro_batches!r}")
-        total = 0
-        for x, y in zip(inputs.tensor_split(micro_batches), targets.tensor_split(micro_batches)):
-            part = loss(self(x), y) * (len(x) / len(inputs))
-            self.backward(part)
-            total = total + part.detach()
-        return total
+        in_turn = micro_batches == 1 or (self.job and self.job.verifies())
+        parts, streams = [], _Streams([] if in_turn else self.parameters(), micro_batches)
+        for piece, (x, y) in enumerate(zip(inputs.tensor_split(micro_batches), targets.tensor_split(micro_batches))):
+            with streams.of(piece):
+                parts.append(loss(self(x), y) * (len(x) / len(inputs)))
+            if in_turn:
+                self.backward(parts[piece])
+        if not in_turn:
+            self.backward(parts)
+        streams.join()
+        return sum(part.detach() for part in parts)
+
+
+@functools.cache
+def _stream(device, piece):
+    """The same in every step: PyTorch keeps memory for each stream."""
+    return torch.cuda.Stream(device)
+
+
+class _Streams:
+    """Of each piece of a batch, one for each GPU that WEIGHTS lie on. They begin behind the current streams, which
+    wait for them at join(): what one side has freed is not used by the other too early."""
+
+    def __init__(self, weights, pieces):
+        self._devices = sorted({weight.device.index for weight in weights if weight.is_cuda})
+        if self._devices and hasattr(torch.autograd.graph, "set_warn_on_accumulate_grad_stream_mismatch"):
+            torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)  # they do: each piece has its own
+        self._pieces = [[_stream(device, piece) for device in self._devices] for piece in range(pieces)]
+        for mine in self._pieces:
+            for stream in mine:
+                stream.wait_stream(torch.cuda.current_stream(stream.device))
+
+    @contextlib.contextmanager
+    def of(self, piece):
+        with contextlib.ExitStack() as current:
+            if self._devices:
+                device = torch.cuda.current_device()
+                for stream in self._pieces[piece]:
+                    current.enter_context(torch.cuda.stream(stream))
+                current.enter_context(torch.cuda.device(device))  # which a stream's context has changed
+            yield
+
+    def join(self):
+        for mine in self._pieces:
+            for stream in mine:
+                torch.cuda.current_stream(stream.device).wait_stream(stream)
 
 
 class DistributedOptimizer:
@@ -151,6 +194,9 @@ class UserNode:
         """Before a forward: whether a second worker computes a stage of it, too."""
         if self._verifier:
             self._verifier.draw()
+
+    def verifies(self):
+        return self._verifier is not None
 
     def settle(self):
         """What is computed by a second worker is compared now."""
