@@ -41,6 +41,8 @@ for program in "$dist"/nccl/13/*; do
 		library_skip "$name" "needs two GPUs"
 		continue
 	fi
+	words=()
+	[ "$name $driver" != "processes nvidia" ] || words=(alive)
 	wanted=$(needs "$name")
 	if [ -n "$wanted" ] && [ "$driver" = nvidia ] && ! has "$wanted"; then
 		library_skip "$name" "this libnccl has no $wanted"
@@ -49,10 +51,10 @@ for program in "$dist"/nccl/13/*; do
 	if [ "$name" = missing ]; then
 		library_skip "native $name" "is about agents"
 	elif [ -n "$native" ] && [ "$driver" = nvidia ]; then
-		library_row "native $name" env LD_LIBRARY_PATH="$path" NCCL_NVLS_ENABLE=0 "$program"
+		library_row "native $name" env LD_LIBRARY_PATH="$path" NCCL_NVLS_ENABLE=0 "$program" "${words[@]+"${words[@]}"}"
 	else
 		library_skip "native $name" "no libnccl.so.2 here"
 	fi
-	library_row "remote $name" remote "$program"
+	library_row "remote $name" remote "$program" "${words[@]+"${words[@]}"}"
 done
 library_end

@@ -2,6 +2,8 @@
  *
  * Ranks in two processes, which meet by an id; one that dies, and one that comes on a device
  * that another has.
+ *
+ *	processes alive     without the one that dies, which NVIDIA does not see over NVLink
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -160,6 +162,10 @@ int main(int argc, char **argv)
 	}
 	both("add", 1, 0);
 	both("same", 0, 0);
+	if (argc == 2 && !strcmp(argv[1], "alive")) {
+		puts("two processes added; one device for both is an error");
+		return 0;
+	}
 	both("lose", 1, 128 + SIGKILL);
 	puts("two processes added; one device for both, and a rank that died, are errors");
 	return 0;
