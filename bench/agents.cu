@@ -4,8 +4,9 @@
  * events.  An ordinary CUDA program: tests/gpu/agents.sh runs it natively, where both may be one
  * device, and with two agents.
  *
- *     agents MIB     one JSON object: GB/s of MIB copies, µs of a small copy and of an event wait
- *                    (medians), and how many bytes were wrong
+ *     agents MIB     one JSON object: GB/s of MIB copies and of a kernel that reads MIB of the other
+ *                    device's memory (0: it cannot), µs of a small copy and of an event wait
+ *                    (medians), and how many words were wrong
  */
 #include <algorithm>
 #include <chrono>
@@ -25,7 +26,7 @@
 		}                                                                                  \
 	} while (0)
 
-enum { ROUNDS = 7, HOPS = 50 };
+enum { ROUNDS = 7, HOPS = 50, SALTS = 3 };
 
 static double now(void)
 {
@@ -109,12 +110,38 @@ static double wait(const end &a, const end &b)
 	return (now() - began) / HOPS;
 }
 
-/* Words that are not what was copied, each round with other ones. */
-static uint32_t wrong_words(const end &from, const end &to, uint32_t n)
+/* Seconds of a kernel on TO that reads all of FROM's memory. */
+static double read_peer(const end &from, const end &to, uint32_t n, uint32_t salt)
 {
-	uint32_t wrong;
+	double began;
 
-	for (uint32_t salt = 1; salt <= 3; salt++) {
+	CHECK(cudaSetDevice(to.device));
+	CHECK(cudaStreamSynchronize(to.stream));
+	began = now();
+	compare<<<1024, 256, 0, to.stream>>>(from.data, n, salt, to.wrong);
+	CHECK(cudaGetLastError());
+	CHECK(cudaStreamSynchronize(to.stream));
+	return now() - began;
+}
+
+/* Whether kernels on TO reach FROM's memory from now on. */
+static int reaches(const end &from, const end &to)
+{
+	int can = 0;
+
+	if (from.device == to.device)
+		return 0;
+	CHECK(cudaDeviceCanAccessPeer(&can, to.device, from.device));
+	CHECK(cudaSetDevice(to.device));
+	if (can)
+		CHECK(cudaDeviceEnablePeerAccess(from.device, 0));
+	return can;
+}
+
+/* Counts words that are not what was copied, each round other ones. */
+static void copy_and_compare(const end &from, const end &to, uint32_t n)
+{
+	for (uint32_t salt = 1; salt <= SALTS; salt++) {
 		CHECK(cudaSetDevice(from.device));
 		fill<<<64, 256, 0, from.stream>>>(from.data, n, salt);
 		CHECK(cudaGetLastError());
@@ -124,15 +151,14 @@ static uint32_t wrong_words(const end &from, const end &to, uint32_t n)
 		CHECK(cudaGetLastError());
 		CHECK(cudaStreamSynchronize(to.stream));
 	}
-	CHECK(cudaMemcpy(&wrong, to.wrong, 4, cudaMemcpyDeviceToHost));
-	return wrong;
 }
 
 int main(int argc, char **argv)
 {
 	long mib = argc > 1 ? atol(argv[1]) : 256;
-	std::vector<double> large, small, waits;
-	int devices;
+	std::vector<double> large, small, waits, kernels;
+	uint32_t wrong;
+	int devices, peers;
 
 	if (mib < 1 || mib > 4096) {
 		fprintf(stderr, "agents: '%s' is not a number of MiB from 1 to 4096\n", argv[1]);
@@ -141,15 +167,21 @@ int main(int argc, char **argv)
 	CHECK(cudaGetDeviceCount(&devices));
 	const uint32_t n = (uint32_t)(mib << 18);
 	const end from = end_on(0, n), to = end_on(devices - 1, n);
-	const uint32_t wrong = wrong_words(from, to, n);
 
+	copy_and_compare(from, to, n);
+	peers = reaches(from, to);
 	for (int i = 0; i < ROUNDS; i++) {
 		large.push_back(copy(from, to, (size_t)n * 4));
 		small.push_back(copy(from, to, 4096));
 		waits.push_back(wait(from, to));
+		if (peers)
+			kernels.push_back(read_peer(from, to, n, SALTS));
 	}
-	printf("{\"devices\": %d, \"gbps\": %.3f, \"small_us\": %.1f, \"wait_us\": %.1f, \"wrong\": %u}\n",
-		devices, (double)n * 4 / median(large) / 1e9, median(small) * 1e6,
+	CHECK(cudaMemcpy(&wrong, to.wrong, 4, cudaMemcpyDeviceToHost));
+	printf("{\"devices\": %d, \"gbps\": %.3f, \"kernel_gbps\": %.3f, \"small_us\": %.1f, "
+		"\"wait_us\": %.1f, \"wrong\": %u}\n",
+		devices, (double)n * 4 / median(large) / 1e9,
+		peers ? (double)n * 4 / median(kernels) / 1e9 : 0, median(small) * 1e6,
 		median(waits) * 1e6, wrong);
 	return wrong != 0;
 }
