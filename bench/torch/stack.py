@@ -101,16 +101,18 @@ class Stack:
                 process.kill()
                 process.wait()
 
+    def address(self, delay_us=0):
+        """Of the agent, over a wire that takes DELAY_US longer there and back."""
+        address = f"127.0.0.1:{self.ports['recv']}"
+        return f"fault+native://{address}?delay={delay_us}us" if delay_us else address
+
     def sidecar(self, delay_us=0):
         """The socket of a sidecar whose wire takes DELAY_US longer there and back."""
         if delay_us not in self.sockets:
             socket = f"{self.work}/vcuda-{delay_us}.sock"
-            address = f"127.0.0.1:{self.ports['recv']}"
-            if delay_us:
-                address = f"fault+native://{address}?delay={delay_us}us"
             name = f"sidecar-{delay_us}"
             process = self.start(name, self.client, [
-                self.binary("vcuda-client"), "run", "--agent", address, "--socket", socket])
+                self.binary("vcuda-client"), "run", "--agent", self.address(delay_us), "--socket", socket])
             self.wait(process, socket, 30, name)
             self.sockets[delay_us] = socket
         return self.sockets[delay_us]
@@ -121,6 +123,16 @@ class Stack:
                    TRITON_LIBCUDA_PATH=os.path.join(self.folder, "lib"))
         env.update(more)
         return env
+
+    def env_with(self, others, delay_us=0, **more):
+        """The same for a program that has this agent's GPUs and those of OTHERS, as one process's."""
+        name = f"sidecar-{len(self.processes)}"
+        socket = f"{self.work}/{name}.sock"
+        agents = "+".join(one.address(delay_us) for one in (self, *others))
+        process = self.start(name, self.client, [
+            self.binary("vcuda-client"), "run", "--agent", agents, "--socket", socket])
+        self.wait(process, socket, 30, name)
+        return self.env(VCUDA_SOCKET=socket, **more)
 
     def metrics(self):
         """The agent's counters, {name with labels: value}."""
