@@ -24,7 +24,7 @@ BESIDE = re.compile(rb"\.\./([A-Za-z0-9_+.-]+)")
 
 def listed(git, under):
     """{path: (mode, name of the blob, size)}; a blob that a partial clone has not got is no file."""
-    text = subprocess.run(["git", "--git-dir", git, "ls-tree", "-r", "-l", "-z", "HEAD", under + "/"],
+    text = subprocess.run(["git", "--git-dir", git, "ls-tree", "-r", "-l", "-z", "HEAD", os.path.join(under, "")],
                           stdout=subprocess.PIPE, check=True).stdout.decode()
     found = {}
     for line in filter(None, text.split("\0")):
@@ -49,6 +49,17 @@ class Blobs:
     def close(self):
         self.cat.stdin.close()
         self.cat.wait()
+
+
+def write(path, contents, left):
+    """A tar of CONTENTS, {path: (mode, bytes)}; says what was LEFT out of it, "SIZE PATH" each."""
+    with tarfile.open(path, "w:xz", preset=9) as tar:
+        for name, (mode, content) in sorted(contents.items()):
+            info = tarfile.TarInfo(name)
+            info.mode, info.size = mode, len(content)
+            tar.addfile(info, io.BytesIO(content))
+    print("\n".join(sorted(left, key=lambda line: -int(line.split()[0]))))
+    print(f"{len(contents)} files, {os.path.getsize(path) / 1e6:.1f} MB; left out: {len(left)}")
 
 
 def main():
@@ -86,18 +97,10 @@ def main():
         if folder(path).encode() in beside and path not in contents and "/" in path[len(args.under) + 1:]:
             take(path)
     blobs.close()
-    with tarfile.open(args.file, "w:xz", preset=9) as tar:
-        def add(path, mode, content):
-            info = tarfile.TarInfo(path)
-            info.mode, info.size = mode, len(content)
-            tar.addfile(info, io.BytesIO(content))
-        if args.order:
-            with open(args.order, "rb") as file:
-                add("ORDER", 0o644, file.read())
-        for path, (mode, content) in sorted(contents.items()):
-            add(path, mode, content)
-    print("\n".join(sorted(set(left), key=lambda line: -int(line.split()[0]))))
-    print(f"{len(contents)} files, {os.path.getsize(args.file) / 1e6:.1f} MB; left out: {len(set(left))}")
+    if args.order:
+        with open(args.order, "rb") as file:
+            contents["ORDER"] = (0o644, file.read())
+    write(args.file, contents, left)
     return 0
 
 
