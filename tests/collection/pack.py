@@ -22,19 +22,6 @@ SOURCE = re.compile(r"\.(cu|cuh|c|cc|cpp|cxx|h|hh|hpp|inl|inc|mk)$|/(Makefile|ma
 BESIDE = re.compile(rb"\.\./([A-Za-z0-9_+.-]+)")
 
 
-def listed(git, under):
-    """{path: (mode, name of the blob, size)}; a blob that a partial clone has not got is no file."""
-    text = subprocess.run(["git", "--git-dir", git, "ls-tree", "-r", "-l", "-z", "HEAD", os.path.join(under, "")],
-                          stdout=subprocess.PIPE, check=True).stdout.decode()
-    found = {}
-    for line in filter(None, text.split("\0")):
-        about, path = line.split("\t", 1)
-        mode, kind, name, size = about.split()
-        if kind == "blob" and mode != "120000" and size.isdigit():
-            found[path] = (int(mode[-3:], 8), name, int(size))
-    return found
-
-
 class Blobs:
     def __init__(self, git):
         self.cat = subprocess.Popen(["git", "--git-dir", git, "cat-file", "--batch"],
@@ -49,6 +36,26 @@ class Blobs:
     def close(self):
         self.cat.stdin.close()
         self.cat.wait()
+
+
+def listed(git, under):
+    """{path: (mode, name of the blob, size)}; a link is the file that it leads to.  What a partial clone
+    has not got has no size, and is no file."""
+    text = subprocess.run(["git", "--git-dir", git, "ls-tree", "-r", "-l", "-z", "HEAD", os.path.join(under, "")],
+                          stdout=subprocess.PIPE, check=True).stdout.decode()
+    found, links = {}, {}
+    for line in filter(None, text.split("\0")):
+        about, path = line.split("\t", 1)
+        mode, kind, name, size = about.split()
+        if kind == "blob" and size.isdigit():
+            (links if mode == "120000" else found)[path] = (int(mode[-3:], 8), name, int(size))
+    blobs = Blobs(git)
+    for path, (_, name, _) in links.items():
+        target = os.path.normpath(os.path.join(os.path.dirname(path), (blobs.read(name) or b"").decode()))
+        if target in found:
+            found[path] = found[target]
+    blobs.close()
+    return found
 
 
 def write(path, contents, left):
