@@ -57,8 +57,8 @@ class Classes(unittest.TestCase):
     def collection(self, work, *options):
         done = subprocess.run([os.path.join(HERE, "..", "gpu", "collection.py"), "--sources", f"{work}/c.tar.xz",
                                "--dist", DIST, "--driver", "software", "--work", f"{work}/work", "--log",
-                               f"{work}/log", "--jobs", "4", "--builders", "2", "--limit", "6", *options],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=200, check=False)
+                               f"{work}/log", "--jobs", "4", "--builders", "2", "--limit", "12", *options],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=150, check=False)
         with open(f"{work}/log/results.json", encoding="utf-8") as file:
             return done.returncode, done.stdout.decode(), json.load(file)
 

@@ -3,4 +3,4 @@
 .PHONY: test-collection
 test: test-collection
 test-collection: run-collection_classes ## how programs of a collection end, natively and remotely
-$(call add_test,collection_classes,tests/collection/classes.py,all,timeout 200 tests/collection/classes.py $(BUILD))
+$(call add_test,collection_classes,tests/collection/classes.py,all,timeout 400 tests/collection/classes.py $(BUILD))

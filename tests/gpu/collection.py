@@ -14,7 +14,7 @@ What did not end the same is tried once more at the end, with fewer beside it: o
 GPU's memory.  --seconds is a hard end: what is not finished then counts as not begun.  --work keeps what
 is built and what came of it: a second call goes on there; names that are given run again.
 
-At the end: a table, and in --log one file for each program that is not the same, with both texts, and
+At the end: a table, and in --log the whole of it, one file for each program that is not the same, with both texts, and
 results.json with the seconds of every run.  Exit status 0 if no program failed that runs natively.
 
 --driver software stands in for a GPU: the nvcc of `make deps`, natively is `vcuda run --software`.
@@ -321,8 +321,10 @@ def unpack(args):
     return args.names or found
 
 
-def write_logs(args, results):
+def write_logs(args, results, whole):
     os.makedirs(args.log, exist_ok=True)
+    with open(os.path.join(args.log, "table.txt"), "w", encoding="utf-8") as file:
+        file.write(whole + "\n")
 
     def cut(text):
         return text if len(text) <= MOST_LOG else text[:MOST_LOG // 2] + "\n…\n" + text[-MOST_LOG // 2:]
@@ -351,32 +353,31 @@ def write_logs(args, results):
         shutil.copy(path, args.log)
 
 
-def table(names, results):
-    by_class = collections.defaultdict(list)
+def table(names, results, short):
+    """(text, whether all that run natively are the same); SHORT: below 8000 characters"""
+    by_class, lines = collections.defaultdict(list), []
     for name in names:
         by_class[results.get(name, {"ended": "not begun"})["ended"]].append(name)
-    print()
     for ended, what in CLASSES.items():
         some = by_class[ended]
-        said = ""
-        if some and ended != "same":
-            said = ": " + " ".join(some)
-            said = said if len(said) < 1200 else said[:1200].rsplit(" ", 1)[0] + " …"
-        print(f"{len(some):5} {what}{said}")
+        said = ": " + " ".join(some) if some and ended != "same" else ""
+        most = 700 if ended in COUNTED else 350
+        if short and len(said) > most:
+            said = said[:most].rsplit(" ", 1)[0] + " …"
+        lines.append(f"{len(some):5} {what}{said}")
     for ended in ("remote fails", "text differs"):
-        for name in by_class[ended][:20]:
-            print(f"  {name}: {results[name]['why'][:150]}")
+        lines += [f"  {name}: {results[name]['why'][:130]}" for name in by_class[ended][:9 if short else None]]
     ratios = sorted((found["remote"]["seconds"] / found["natives"][0]["seconds"], name)
                     for name, found in results.items() if name in names and found["ended"] in ("same", "text differs")
                     and found["natives"][0]["seconds"] > 0.5)
     if ratios:
         worst = ", ".join(f"{name} {ratio:.2f} ({results[name]['natives'][0]['seconds']:.1f} s)"
-                          for ratio, name in ratios[:-6:-1])
-        print(f"remote/native time of {len(ratios)} that take more than 0.5 s: median "
-              f"{statistics.median(ratio for ratio, _ in ratios):.2f}, worst {worst}")
+                          for ratio, name in (ratios[:-6:-1] if short else ratios[::-1]))
+        lines.append(f"remote/native time of {len(ratios)} that take more than 0.5 s: median "
+                     f"{statistics.median(ratio for ratio, _ in ratios):.2f}, worst {worst}")
     counted = sum(len(by_class[ended]) for ended in COUNTED)
-    print(f"{len(by_class['same'])} of {counted} that run natively are the same, of {len(names)} programs")
-    return counted == len(by_class["same"])
+    lines.append(f"{len(by_class['same'])} of {counted} that run natively are the same, of {len(names)} programs")
+    return "\n".join(lines), counted == len(by_class["same"])
 
 
 def main():
@@ -415,8 +416,10 @@ def main():
         alive = all(process.poll() is None for process in served.processes)
     if not alive:
         print("THE AGENT OR THE SIDECAR ENDED: see agent.log, sidecar-0.log")
-    passed = table(names, collection.results)
-    write_logs(args, collection.results)
+    text, passed = table(names, collection.results, short=True)
+    print("\n" + text)
+    whole, _ = table(names, collection.results, short=False)
+    write_logs(args, collection.results, whole)
     return 0 if passed and alive else 1
 
 
