@@ -74,7 +74,7 @@ class Classes(unittest.TestCase):
             self.assertEqual(found["late"]["tries"], 2)
             with open(f"{work}/log/wrong.txt", encoding="utf-8") as file:
                 log = file.read()
-            self.assertIn("sum 5", log)
+            self.assertIn("natively 'sum 5', remotely 'sum 4'", log)
             self.assertIn("sum 4", log)
             self.assertFalse(os.path.exists(f"{work}/log/alike.txt"))
             _, text, again = self.collection(work)

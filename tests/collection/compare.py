@@ -36,11 +36,12 @@ def runs(one, other):
         yield tag == "equal", one[a:b], other[c:d]
 
 
-def same(natives, remote):
-    """Whether a REMOTE text is one that this program says natively, by the texts of several native runs."""
+def unlike(natives, remote):
+    """What a REMOTE text says that this program does not say natively, by the texts of several native runs,
+    for people; None: nothing."""
     natives, remote = [plain(text) for text in natives], plain(remote)
     if any(sorted(native) == sorted(remote) for native in natives):
-        return True
+        return None
     stable, varying = natives[0], collections.Counter()
     for other in natives[1:]:
         kept = []
@@ -55,15 +56,10 @@ def same(natives, remote):
         if at < len(stable) and line == stable[at]:
             at += 1
         elif not varying[shape(line)]:
-            return False
-    return at == len(stable)
+            expected = stable[at] if at < len(stable) else "(no more)"
+            return f"natively {expected[:90]!r}, remotely {line[:90]!r}"
+    return None if at == len(stable) else f"natively {stable[at][:90]!r}, not remotely"
 
 
-def difference(native, remote):
-    """The first line that differs, for people."""
-    one, other = plain(native), plain(remote)
-    for i in range(max(len(one), len(other))):
-        a, b = (lines[i] if i < len(lines) else "(no more)" for lines in (one, other))
-        if a != b:
-            return f"natively {a[:90]!r}, remotely {b[:90]!r}"
-    return "the order of the lines"
+def same(natives, remote):
+    return unlike(natives, remote) is None

@@ -234,18 +234,18 @@ class Collection:
             return
         limit = max(self.args.limit, 3 * first["seconds"])
         remote = self.machine.run(name, "remote", limit, 0)
-        ended, why = "same", ""
+        ended = "same"
         if None in remote["ends"]:
             ended, why = "remote too slow", f"{first['seconds']:.1f} s natively"
         elif remote["ends"] != first["ends"]:
             ended, why = "remote fails", f"{remote['ends']} {last_line(remote['text'])}"
         else:
-            while not compare.same([one["text"] for one in natives], remote["text"]):
+            while why := compare.unlike([one["text"] for one in natives], remote["text"]):
                 if len(natives) == 3:
-                    ended, why = "text differs", compare.difference(first["text"], remote["text"])
+                    ended = "text differs"
                     break
                 natives.append(self.machine.run(name, "native", limit, len(natives)))
-        self.note(name, ended, tries=tries, why=why, natives=natives, remote=remote)
+        self.note(name, ended, tries=tries, why=why or "", natives=natives, remote=remote)
 
     def all(self, names):
         """Builds by some, runs by others as soon as something is built; then once more what was not the same."""
