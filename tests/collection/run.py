@@ -25,6 +25,8 @@ import signal
 import subprocess
 import sys
 
+import pack
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "vcuda")
@@ -51,27 +53,16 @@ REASONS = {
 
 def copy_out(git, under, work):
     """The files of the repository; those that it has not got (of a partial clone) are left out."""
-    listed = subprocess.run(["git", "--git-dir", git, "ls-tree", "-r", "-z", "HEAD", under],
-                            stdout=subprocess.PIPE, check=True).stdout.decode()
-    with subprocess.Popen(["git", "--git-dir", git, "cat-file", "--batch"],
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as cat:
-        for line in filter(None, listed.split("\0")):
-            about, path = line.split("\t", 1)
-            mode, kind, name = about.split()
-            target = os.path.join(work, path)
-            if kind != "blob" or mode == "120000" or os.path.exists(target):
-                continue
-            cat.stdin.write(f"{name}\n".encode())
-            cat.stdin.flush()
-            head = cat.stdout.readline().split()
-            if head[1] != b"blob":
-                continue
-            content = cat.stdout.read(int(head[2]) + 1)[:-1]
+    blobs = pack.Blobs(git)
+    for path, (mode, name, _) in pack.listed(git, under).items():
+        target = os.path.join(work, path)
+        content = None if os.path.exists(target) else blobs.read(name)
+        if content is not None:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(target, "wb") as file:
                 file.write(content)
-            os.chmod(target, int(mode[-3:], 8))
-        cat.stdin.close()
+            os.chmod(target, mode)
+    blobs.close()
 
 
 def toolkit(work, build):
@@ -103,6 +94,20 @@ def run(command, folder, limit, env, log):
                 return None
 
 
+def missing(folder, variables, env):
+    """The first file that its arguments name and that is not there."""
+    text = subprocess.run(["make", "-nk", *variables, "LAUNCHER=LAUNCHED", "run"], cwd=folder, env=env,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          check=False).stdout.decode(errors="replace")
+    for line in text.splitlines():
+        words = line.split("LAUNCHED", 1)[1].split()[1:] if "LAUNCHED" in line else []
+        for word in words:
+            if ("/" in word and word[0] not in "-/" and "out" not in word and
+                    not os.path.exists(os.path.join(folder, word))):
+                return word
+    return None
+
+
 class Collection:
     def __init__(self, args):
         self.args = args
@@ -116,19 +121,6 @@ class Collection:
         return run(["make", *self.variables, f"LAUNCHER={HERE}/launch.py", *rule], folder, limit,
                    dict(self.env, **env), log)
 
-    def missing(self, folder):
-        """The first file that its arguments name and that is not there."""
-        text = subprocess.run(["make", "-nk", *self.variables, "LAUNCHER=LAUNCHED", "run"],
-                              cwd=folder, env=self.env, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, check=False).stdout.decode(errors="replace")
-        for line in text.splitlines():
-            words = line.split("LAUNCHED", 1)[1].split()[1:] if "LAUNCHED" in line else []
-            for word in words:
-                if ("/" in word and word[0] not in "-/" and "out" not in word and
-                        not os.path.exists(os.path.join(folder, word))):
-                    return word
-        return None
-
     def one(self, name):
         folder = os.path.join(self.args.work, self.args.under, name + self.args.suffix)
         log = os.path.join(self.results, name + ".log")
@@ -138,7 +130,7 @@ class Collection:
         with open(makefile, encoding="utf-8", errors="replace") as file:
             if MPI.search(file.read()):
                 return {"ended": "mpi"}
-        absent = self.missing(folder)
+        absent = missing(folder, self.variables, self.env)
         if absent:
             return {"ended": "data", "why": absent}
         if self.make(folder, [], BUILD_SECONDS, log):
