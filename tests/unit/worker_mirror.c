@@ -3,6 +3,9 @@
  * The mirror of host memory in a real worker: where it may lie, how much there may be of it,
  * what is written to it and told of it, and clients that say something else.
  */
+#include <errno.h>
+#include <sys/uio.h>
+
 #include "protocol/wire/mirror.h"
 #include "tests/unit/worker_peer.h"
 
@@ -166,6 +169,48 @@ static void runs_lie_in_what_is_mapped(void **state)
 	peer_stop(p);
 }
 
+/* Writes there as nothing can that the worker knows of. */
+static void poke(uint64_t address, uint64_t value)
+{
+	const struct iovec from = {&value, sizeof(value)};
+	const struct iovec to = {(void *)(uintptr_t)address, sizeof(value)};
+
+	if (process_vm_writev(p->worker, &from, 1, &to, 1, 0) < 0 && errno == EPERM)
+		skip(); /* not root */
+}
+
+/* To release one of many must not cost a look through all of them. */
+static void memory_is_looked_through_once(void **state)
+{
+	uint32_t bytes;
+
+	(void)state;
+	peer_start(p);
+	assert_int_equal(map(HOST, 4 * PAGE), CUDA_SUCCESS);
+	assert_int_equal(fetch(SYNC_CONTEXT, MIRROR_FETCH_MAX, &bytes), CUDA_SUCCESS);
+	poke(HOST, 5);
+	assert_int_equal(map(HOST + 8 * PAGE, PAGE), CUDA_SUCCESS);
+	assert_int_equal(fetch(SYNC_CONTEXT, MIRROR_FETCH_MAX, &bytes), CUDA_SUCCESS);
+	assert_int_equal(bytes, sizeof(struct mirror_answer));
+	assert_int_equal(unmap(HOST + 8 * PAGE), CUDA_SUCCESS);
+	assert_int_equal(fetch(SYNC_CONTEXT, MIRROR_FETCH_MAX, &bytes), CUDA_SUCCESS);
+	assert_int_equal(bytes, sizeof(struct mirror_answer));
+	/* Whatever else was asked may have written. */
+	assert_int_equal(fill(HOST + 2 * PAGE, 8), CUDA_SUCCESS);
+	assert_int_equal(fetch(SYNC_CONTEXT, MIRROR_FETCH_MAX, &bytes), CUDA_SUCCESS);
+	assert_int_equal(bytes,
+		sizeof(struct mirror_answer) + mirror_run_bytes(1) + mirror_run_bytes(4));
+	/* While something runs every look is one. */
+	begin_function(p);
+	assert_int_equal(fetch(SYNC_NONE, MIRROR_FETCH_MAX, &bytes), CUDA_SUCCESS);
+	poke(HOST, 6);
+	assert_int_equal(fetch(SYNC_NONE, MIRROR_FETCH_MAX, &bytes), CUDA_SUCCESS);
+	assert_int_equal(bytes, sizeof(struct mirror_answer) + mirror_run_bytes(1));
+	end_function(p);
+	expect_alive(p);
+	peer_stop(p);
+}
+
 static void one_wait_at_a_time(void **state)
 {
 	struct wire_vcudaMirrorWait wait = {0};
@@ -199,6 +244,7 @@ int main(void)
 		cmocka_unit_test(nothing_but_its_own_addresses),
 		cmocka_unit_test(no_more_than_its_share),
 		cmocka_unit_test(runs_lie_in_what_is_mapped),
+		cmocka_unit_test(memory_is_looked_through_once),
 		cmocka_unit_test(one_wait_at_a_time),
 	};
 

@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 
 #include "common/log.h"
+#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/quotas.h"
@@ -267,7 +269,8 @@ CUresult serve_vcudaMirrorWrite(struct worker *w, struct request *r)
 /* Whether nothing that the worker was given is running, or waits to. */
 static bool mirror_idle(struct worker *w)
 {
-	bool idle = !w->kept.stash.used && !w->callbacks.outstanding;
+	bool idle = !w->kept.stash.used && !w->callbacks.outstanding && !beside_outside(w) &&
+		    !direct_busy(w);
 
 	for (struct worker_stream *s = w->streams; s && idle; s = s->next) {
 		uint64_t work = s->work;
@@ -281,6 +284,12 @@ static bool mirror_idle(struct worker *w)
 	return idle;
 }
 
+/* As it was when a look found that nothing ran: no kernel can have written since. */
+static bool mirror_unwritten(const struct worker *w)
+{
+	return w->mirror.unwritten_at == w->mirror.frames + 1;
+}
+
 /* Fills in an answer of at most CAPACITY bytes; how long it is. */
 static uint32_t mirror_fill(
 	struct worker *w, unsigned char *bytes, uint64_t capacity, bool idle)
@@ -290,8 +299,12 @@ static uint32_t mirror_fill(
 	struct mirror_runs runs = {
 		.to = bytes + sizeof(*answer), .room = (uint32_t)(capacity - sizeof(*answer))};
 
-	mirror_gather_stable(&runs, m->spare, m->views, m->count, &m->cursor);
-	mirror_sent(&runs, m->views, m->count);
+	if (!mirror_unwritten(w)) {
+		mirror_gather_stable(&runs, m->spare, m->views, m->count, &m->cursor);
+		mirror_sent(&runs, m->views, m->count);
+		if (idle && !runs.full)
+			m->unwritten_at = m->frames + 1;
+	}
 	*answer = (struct mirror_answer){.number = ++m->answers,
 		.bytes = runs.used,
 		.more = runs.full,
@@ -306,7 +319,8 @@ static bool mirror_capacity_ok(uint64_t capacity)
 
 void mirror_finish(struct worker *w, struct pending *p)
 {
-	uint32_t n = mirror_fill(w, p->bytes, p->length, false);
+	uint32_t n =
+		mirror_fill(w, p->bytes, p->length, !mirror_unwritten(w) && mirror_idle(w));
 
 	reply_payload(
 		w, FRAME_REPLY, p->tag, CUDA_SUCCESS, &p->destination, p->bytes, n, p->range);
@@ -385,7 +399,8 @@ bool mirror_poll(struct worker *w)
 		idle = mirror_idle(w); /* before the look: what ran has been written */
 	}
 	now = wait_now();
-	if (!mirror_differs(m) && !idle && now - m->parked_at < MIRROR_WAIT_NS) {
+	if ((mirror_unwritten(w) || !mirror_differs(m)) && !idle &&
+		now - m->parked_at < MIRROR_WAIT_NS) {
 		m->looked_at = wait_now();
 		m->look_ns = m->looked_at - now;
 		return false;
