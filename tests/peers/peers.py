@@ -35,12 +35,15 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="vcuda-peers-")
         self.addCleanup(shutil.rmtree, self.folder)
+        self.addCleanup(self.clean)  # waits for what is our child: after Redis, which is one
         self.redis = Redis()
         self.addCleanup(self.redis.close)
-        self.addCleanup(clean)
         self.write("token", TOKEN + "\n")
         self.network = self.write("lab.yaml", f"name: lab\ndirectory: {self.redis.address}\ntoken_file: token\n"
                                   "address: 10.0.0.2\ngpus: [0, 2-3]\nmemory: 8GiB\nsessions: 4\nhours: 22:00-06:00\n")
+
+    def clean(self):
+        clean()
 
     def write(self, name, text, mode=0o600):
         path = os.path.join(self.folder, name)
