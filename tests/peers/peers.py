@@ -152,16 +152,20 @@ class Failure(Case):
 
 
     def test_the_program_ends_with_who_started_it(self):
-        """Also where that is killed; a signal to end is passed on."""
+        """Also where that is killed; a signal to end is passed on. A folder that a killed one left the next removes."""
         self.worker(ADA)
+        temporary = os.path.join(self.folder, "temporary")
+        os.makedirs(temporary)
         program = self.write("program.py", "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)\n")
         for number in (signal.SIGKILL, signal.SIGTERM):
             run = start([sys.executable, "-m", "vcuda_peers", "run", self.network, "--vcuda", os.path.join(BIN, "vcuda"), "--",
-                         sys.executable, program], stdout=subprocess.PIPE, text=True, env=environment({"PYTHONPATH": PACKAGE}))
+                         sys.executable, program], stdout=subprocess.PIPE, text=True,
+                        env=environment({"PYTHONPATH": PACKAGE, "TMPDIR": temporary}))
             pid = int(run.stdout.readline())
             run.send_signal(number)
             eventually("the program has ended", lambda: not alive(pid))
             self.assertEqual(run.wait(60), -9 if number == signal.SIGKILL else 128 + 15)
+            self.assertEqual(len(os.listdir(temporary)), 1 if number == signal.SIGKILL else 0)
 
     def test_a_newest_checkpoint_that_is_torn(self):
         """The one before it is taken, and the job ends with the bits of one that nobody disturbed."""

@@ -311,8 +311,7 @@ class Life(Case):
         first.kill()
         began = time.monotonic()
         second = self.validator("--no-seats", wait=False)
-        mine = json.dumps(second.pid)
-        eventually("the next has the lease", lambda: f'"pid": {mine},' in self.redis.cli("GET", "validator:lab"), 60)
+        eventually("the next has the lease", lambda: f'"pid":{second.pid},' in self.redis.cli("GET", "validator:lab"), 60)
         took = time.monotonic() - began
         print(f"a killed validator is replaced in {took:.1f} s")
         self.assertLess(took, 15)

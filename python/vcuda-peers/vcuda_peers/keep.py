@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m vcuda_peers.keep PROGRAM ...: runs it, and leaves no process of it, whether it ends, we are told
-to end, or who started us does.  Ray's nodes are dozens of processes, some in sessions of their own."""
+"""python -m vcuda_peers.keep PARENT PROGRAM ...: runs it, and leaves no process of it, whether it ends, we
+are told to end, or our PARENT does.  Ray's nodes are dozens of processes, some in sessions of their own."""
 import contextlib
 import ctypes
+import fcntl
+import glob
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import psutil
@@ -14,12 +18,33 @@ import psutil
 PATIENCE = 3  # seconds for an end in order: less than Ray drains a node
 OURS = ("vcuda", "vcuda-client")  # they end behind their program, and leave no file
 PDEATHSIG, SUBREAPER = 1, 36  # of prctl(2)
+PREFIX, LOCK = "vcuda-peers-", "lock"
 
 
-def start(command, log, env):
-    """COMMAND under us; to end it is to end us."""
-    return subprocess.Popen([sys.executable, "-m", __name__, str(os.getpid()), *command],
-                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+def _sweep():
+    """Removes the folders of those that were killed, and of whose children none is left."""
+    for lock in glob.glob(os.path.join(tempfile.gettempdir(), PREFIX + "*", LOCK)):
+        with contextlib.suppress(OSError), open(lock) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(os.path.dirname(lock), ignore_errors=True)
+
+
+@contextlib.contextmanager
+def own_folder():
+    """(A folder as long as we are, a file: who has that open keeps the folder)"""
+    _sweep()
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
+        with open(os.path.join(folder, "new"), "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            os.rename(file.name, os.path.join(folder, LOCK))
+            yield folder, file
+    _sweep()  # of whose children some lived before
+
+
+def start(command, log, env, kept):
+    """COMMAND under us, and the folder of KEPT; to end it is to end us."""
+    return subprocess.Popen([sys.executable, "-m", __name__, str(os.getpid()), *command], env=env,
+                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[kept.fileno()])
 
 
 def end_with_parent():
@@ -30,41 +55,25 @@ def main():
     parent, *command = sys.argv[1:]
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     end_with_parent()
-
-    def end(*_):
-        sys.exit(0)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, end)
+        signal.signal(number, lambda *_: sys.exit(0))
     if os.getppid() != int(parent):
         return  # it was faster
     program = subprocess.Popen(command)
     try:
-        status = program.wait()
-        sys.exit(status if status >= 0 else 128 - status)
+        sys.exit(program.wait())
     finally:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         program.terminate()
-        until = time.monotonic() + PATIENCE
-        while left := _descendants():
-            over = time.monotonic() - until
-            for one, name in left:
-                if over > PATIENCE or over > 0 and name not in OURS:
-                    with contextlib.suppress(psutil.NoSuchProcess):
+        us, began = psutil.Process(), time.monotonic()
+        while left := us.children(recursive=True):
+            over = time.monotonic() - began
+            for one in left:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    if over > 2 * PATIENCE or over > PATIENCE and one.name() not in OURS:
                         one.kill()
-            time.sleep(0.05)
-
-
-def _descendants():
-    """[(process, its name)], those who only wait to be reaped not among them."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    found = []
-    for one in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            found.append((one, one.name()))
-    return found
+            psutil.wait_procs(left, 0.1)  # those whose parent ended are ours to reap
 
 
 if __name__ == "__main__":
