@@ -6,6 +6,7 @@ Numbers are hashed into memory, and out of it into others that this CPU knows: o
 that the GPU claims to have free (full), and a dense piece.  Prints JSON: {"bad": sentence}, or figures."""
 import ctypes
 import json
+import pathlib
 import secrets
 import statistics
 import sys
@@ -17,30 +18,8 @@ from .errors import mib, shown
 
 SPARSE, CHUNK, DENSE, PIECES, THREADS = 2 << 20, 256 << 20, 4 << 20, 16, 256
 OUT_OF_MEMORY = 2
+PTX = pathlib.Path(__file__).with_name("probe.ptx")
 STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))  # of SplitMix64
-MIX = "".join(f"shr.u64 %u, %x, {shift}; xor.b64 %x, %x, %u; mul.lo.u64 %x, %x, 0x{factor:x};\n"
-              for shift, factor in STEPS)
-# from == 0: to[i * stride] = mix(first + i), else to[i] = mix(from[i * stride] ^ first)
-PTX = f""".version 7.0
-.target sm_50
-.address_size 64
-.visible .entry answer(
-.param .u64 to, .param .u64 from, .param .u64 stride, .param .u64 first, .param .u64 count) {{
-.reg .b64 %to, %from, %stride, %x, %i, %u, %count; .reg .b32 %t, %b, %n; .reg .pred %p;
-ld.param.u64 %count, [count]; ld.param.u64 %to, [to]; ld.param.u64 %from, [from];
-ld.param.u64 %stride, [stride]; ld.param.u64 %x, [first];
-mov.u32 %t, %tid.x; mov.u32 %b, %ctaid.x; mov.u32 %n, %ntid.x; mad.lo.u32 %t, %b, %n, %t; cvt.u64.u32 %i, %t;
-setp.ge.u64 %p, %i, %count; @%p ret;
-setp.ne.u64 %p, %from, 0;
-@%p bra out;
-add.u64 %x, %x, %i;
-mad.lo.u64 %to, %i, %stride, %to;
-bra mix;
-out: mad.lo.u64 %from, %i, %stride, %from; ld.global.u64 %u, [%from];
-xor.b64 %x, %x, %u; mad.lo.u64 %to, %i, 8, %to;
-mix: {MIX} st.global.u64 [%to], %x; ret;
-}}
-"""
 
 
 class Bad(Exception):
@@ -60,7 +39,7 @@ class Gpu:
         self("cuInit", 0)
         self("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self("cuCtxSetCurrent", context)
-        self("cuModuleLoadData", ctypes.byref(module), PTX.encode())
+        self("cuModuleLoadData", ctypes.byref(module), PTX.read_bytes())
         self("cuModuleGetFunction", ctypes.byref(self.answer), module, b"answer")
         self.free, self.had = self.memory(), 0
 
