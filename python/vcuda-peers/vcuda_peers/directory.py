@@ -87,7 +87,7 @@ def reached(address, seconds=2):
     try:
         socket.create_connection((host.strip("[]"), int(port)), seconds).close()
         return ""
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a name can be none
         return str(error)
 
 

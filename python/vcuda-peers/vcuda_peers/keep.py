@@ -23,10 +23,12 @@ PREFIX, LOCK = "vcuda-peers-", "lock"
 
 def _sweep():
     """Removes the folders of those that were killed, and of whose children none is left."""
-    for lock in glob.glob(os.path.join(tempfile.gettempdir(), PREFIX + "*", LOCK)):
-        with contextlib.suppress(OSError), open(lock) as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(os.path.dirname(lock), ignore_errors=True)
+    for folder in glob.glob(os.path.join(tempfile.gettempdir(), PREFIX + "*")):
+        with contextlib.suppress(OSError):
+            if os.lstat(folder).st_uid == os.getuid():  # nobody else's, nor a link of his
+                with open(os.path.join(folder, LOCK)) as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
