@@ -373,23 +373,22 @@ class Directory(Case):
             self.assertLess(max(map(len, shown.splitlines())), 400)
 
     def test_a_verdict_that_no_validator_wrote_is_none(self):
-        self.worker(ADA)
         client = self.redis.client()
         self.addCleanup(client.close)
         good = {"state": "admitted", "reason": "", "address": "127.0.0.1:1", "failures": "0", "until": "0", "checked": "1", "since": "1",
                 "gpu": "4090"}
-        for name, more, verdict in ((ADA, {}, "admitted"), (ADA, {"reason": "\x1b[2J"}, "unjudged"), (ADA, {"state": "best"}, "unjudged"),
-                                    (ADA, {"round_trip_us": "9" * 4400}, "unjudged"), (ADA, {"gpu": "g" * 301}, "unjudged"),
-                                    (ADA, {"address": "x"}, "unjudged"), (ADA, {"until": "soon"}, "unjudged"), ("gone\x07", {}, "unjudged")):
-            client("SADD", "peers:lab", name)
-            client("HSET", f"peer:{name}", *(word for pair in {**good, **more}.items() for word in pair))
-            said = self.status()
-            self.assertEqual([one["verdict"] for one in said["workers"]], [verdict], more)
-            self.assertEqual(said["away"], [])
-            if verdict == "admitted":
-                self.assertEqual(said["workers"][0]["gpu"], "4090")
-            if more:
-                client("DEL", f"peer:{ADA}")
+        odd = ({"reason": "\x1b[2J"}, {"state": "best"}, {"round_trip_us": "9" * 4400}, {"gpu": "g" * 301}, {"address": "x"},
+               {"until": "soon"}, {"until": "-1"}, {"failures": "9" * 16})
+        for number, more in enumerate(({}, *odd)):
+            client("SADD", "tensor-nodes", f"worker{number}")
+            client("HSET", f"node:worker{number}", "address", "127.0.0.1:1", "devices", "1")
+            client("SADD", "peers:lab", f"worker{number}")
+            client("HSET", f"peer:worker{number}", *(word for pair in {**good, **more}.items() for word in pair))
+        client("SADD", "peers:lab", "gone\x07")
+        client("HSET", "peer:gone\x07", *(word for pair in good.items() for word in pair))
+        said = self.status()
+        self.assertEqual([one["verdict"] for one in said["workers"]], ["admitted"] + ["unjudged"] * len(odd))
+        self.assertEqual((said["workers"][0]["gpu"], said["away"]), ("4090", []))
 
     def test_an_agent_that_answers_anything_hides_no_other(self):
         """Its control port: `vcuda-peers status` ends soon, and says of it what the directory does."""
