@@ -49,10 +49,8 @@ def ray(*words):
 
 
 class Seats:
-    """FOLDER and KEPT are keep.own_folder's."""
-
-    def __init__(self, network, vcuda, folder, kept):
-        self.network, self.vcuda, self.folder, self.kept = network, vcuda, folder, kept
+    def __init__(self, network, vcuda, folder):
+        self.network, self.vcuda, self.folder = network, vcuda, folder
         self.taken, self.ending = {}, []  # {worker: (address, process, since)}; processes
 
     def follow(self, head, only=None):
@@ -64,26 +62,17 @@ class Seats:
         for node, (address, process, since) in list(self.taken.items()):
             ended = process.poll() is not None
             if admitted.get(node) != address or ended and time.monotonic() > since + AGAIN:
-                self.say(node, f"ended by itself: {self.last(node)}" if ended else "ends")
+                self.say(node, f"ended by itself: {self.folder.last('seat-' + node)}" if ended else "ends")
                 process.terminate()
                 self.ending.append(process)
                 del self.taken[node]
         self.ending = [one for one in self.ending if one.poll() is None]
         for node in sorted(set(admitted) - set(self.taken)):
             self.say(node, "begins")
-            with open(self.log(node), "w") as log:
-                process = keep.start([self.vcuda, "run", "--agent", admitted[node], "--token-file",
-                                      self.network.token_file, "--", *ray("--address", head, "--resources",
-                                                                          json.dumps({"worker:" + node: 1}))],
-                                     log, os.environ, self.kept)
+            process = self.folder.start("seat-" + node, [
+                self.vcuda, "run", "--agent", admitted[node], "--token-file", self.network.token_file, "--",
+                *ray("--address", head, "--resources", json.dumps({"worker:" + node: 1}))], os.environ)
             self.taken[node] = admitted[node], process, time.monotonic()
-
-    def log(self, node):
-        return os.path.join(self.folder, f"seat-{node}.log")
-
-    def last(self, node):
-        with open(self.log(node), errors="replace") as log:
-            return last_line(log.read(), "it says nothing")
 
     def say(self, node, what):
         print(f"vcuda-peers: {self.network.name}: the seat of {node} {what}", flush=True)
@@ -100,8 +89,8 @@ def seat(network, node, vcuda):
     """One worker's seat here, for a validator elsewhere, as long as it is admitted; until we are ended."""
     check_ray(directory.validator(network).ray)
     take_token(network)
-    with keep.own_folder() as (folder, kept):
-        seats = Seats(network, vcuda, folder, kept)
+    with keep.own_folder() as folder:
+        seats = Seats(network, vcuda, folder)
         try:
             while True:
                 seats.follow(directory.validator(network).head, node)

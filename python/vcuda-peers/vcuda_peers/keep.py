@@ -15,6 +15,8 @@ import time
 
 import psutil
 
+from .errors import last_line
+
 PATIENCE = 3  # seconds for an end in order: less than Ray drains a node
 OURS = ("vcuda", "vcuda-client")  # they end behind their program, and leave no file
 PDEATHSIG, SUBREAPER = 1, 36  # of prctl(2)
@@ -33,20 +35,33 @@ def _sweep():
 
 @contextlib.contextmanager
 def own_folder():
-    """(A folder as long as we are, a file: who has that open keeps the folder)"""
+    """A Folder for as long as we are."""
     _sweep()
-    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
-        with open(os.path.join(folder, "new"), "w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            os.rename(file.name, os.path.join(folder, LOCK))
-            yield folder, file
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as path:
+        with open(os.path.join(path, "new"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            os.rename(lock.name, os.path.join(path, LOCK))
+            yield Folder(path, lock)
     _sweep()  # of whose children some lived before
 
 
-def start(command, log, env, kept):
-    """COMMAND under us, and the folder of KEPT; to end it is to end us."""
-    return subprocess.Popen([sys.executable, "-m", __name__, str(os.getpid()), *command], env=env,
-                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[kept.fileno()])
+class Folder:
+    """It stays while somebody has LOCK open."""
+
+    def __init__(self, path, lock):
+        self.path, self.lock = path, lock
+
+    def start(self, name, command, env):
+        """COMMAND under us, whose output is NAME.log; to end it is to end us."""
+        with open(os.path.join(self.path, name + ".log"), "w") as log:
+            return subprocess.Popen([sys.executable, "-m", __name__, str(os.getpid()), *command], env=env,
+                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                    pass_fds=[self.lock.fileno()])
+
+    def last(self, name):
+        """The last that it said."""
+        with open(os.path.join(self.path, name + ".log"), errors="replace") as log:
+            return last_line(log.read(), "it says nothing")
 
 
 def end_with_parent():

@@ -75,7 +75,7 @@ def run(network, names, retries, vcuda, program):
     there, refused = usable(network)
     first = mine = chosen(network, there, refused, names)
     attempt = 0
-    with keep.own_folder() as (folder, _), open(os.path.join(folder, "tell"), "a+") as said:
+    with keep.own_folder() as folder, open(os.path.join(folder.path, "tell"), "a+") as said:
         while True:
             os.environ["VCUDA_PEERS"] = json.dumps({"network": network.name, "tell": said.name,
                                                     "refused": dict(list(refused.items())[:MOST_REFUSED]),

@@ -54,9 +54,6 @@ class Doorkeeper:
         self.version = call(vcuda, "--version").stdout.split()[1]
         threading.Thread(target=self.loop, daemon=True).start()
 
-    def pid(self):
-        return os.getpid()
-
     def loop(self):
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             while True:
@@ -163,21 +160,18 @@ def wait_for_ports(*addresses):
 
 
 @contextlib.contextmanager
-def ray_head(host, port, dashboard, env, folder, kept):
+def ray_head(host, port, dashboard, env, folder):
     """The process of Ray's head, when it serves."""
     wait_for_ports(f"{host}:{port}", f"{host}:{port + 1}", dashboard)
-    until, log = time.monotonic() + HEAD_PATIENCE, os.path.join(folder, "head.log")
-    with open(log, "w") as file:
-        process = keep.start(ray("--head", "--node-ip-address", host, "--port", str(port), "--num-gpus", "0",
-                                 "--dashboard-host", "127.0.0.1", "--dashboard-port", dashboard.split(":")[1],
-                                 "--ray-client-server-port", str(port + 1),
-                                 "--temp-dir", os.path.join(folder, "ray")), file, env, kept)
+    until = time.monotonic() + HEAD_PATIENCE
+    process = folder.start("head", ray(
+        "--head", "--node-ip-address", host, "--port", str(port), "--ray-client-server-port", str(port + 1),
+        "--dashboard-host", "127.0.0.1", "--dashboard-port", dashboard.split(":")[1], "--num-gpus", "0",
+        "--temp-dir", os.path.join(folder.path, "ray")), env)
     try:
         while directory.reached(dashboard):
             if process.poll() is not None or time.monotonic() > until:
-                with open(log, errors="replace") as file:
-                    said = last_line(file.read(), "it says nothing")
-                raise PeersError(f"Ray's head does not start: {said}")
+                raise PeersError(f"Ray's head does not start: {folder.last('head')}")
             time.sleep(0.2)
         yield process
     finally:
@@ -192,7 +186,7 @@ def start_actor(head, *arguments):
     actor = engine.remote(Doorkeeper).options(
         name="validator", lifetime="detached", max_restarts=-1, num_cpus=0,
         resources={"node:__internal_head__": 0.001}).remote(*arguments)
-    engine.get(actor.pid.remote(), timeout=HEAD_PATIENCE)
+    engine.get(actor.__ray_ready__.remote(), timeout=HEAD_PATIENCE)
     engine.shutdown()
     signal.signal(signal.SIGTERM, handler)  # Ray has one, too
 
@@ -215,10 +209,10 @@ def run(network, vcuda, every, bar, address, port, dashboard_port, no_seats):
                          ) from None
     with contextlib.ExitStack() as held:
         lost = held.enter_context(lease(network, mine))
-        folder, kept = held.enter_context(keep.own_folder())
-        process = held.enter_context(ray_head(
-            address, port, dashboard, {**os.environ, "LD_PRELOAD": preload.stdout.strip()}, folder, kept))
-        seats = Seats(network, vcuda, folder, kept)
+        folder = held.enter_context(keep.own_folder())
+        env = {**os.environ, "LD_PRELOAD": preload.stdout.strip()}
+        process = held.enter_context(ray_head(address, port, dashboard, env, folder))
+        seats = Seats(network, vcuda, folder)
         held.callback(seats.end)
         start_actor(head, network, vcuda, every, bar)
         jobs = Jobs(network, dashboard)
