@@ -35,12 +35,15 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="vcuda-peers-")
         self.addCleanup(shutil.rmtree, self.folder)
+        self.addCleanup(self.clean)  # waits for what is our child: after Redis, which is one
         self.redis = Redis()
         self.addCleanup(self.redis.close)
-        self.addCleanup(clean)
         self.write("token", TOKEN + "\n")
         self.network = self.write("lab.yaml", f"name: lab\ndirectory: {self.redis.address}\ntoken_file: token\n"
                                   "address: 10.0.0.2\ngpus: [0, 2-3]\nmemory: 8GiB\nsessions: 4\nhours: 22:00-06:00\n")
+
+    def clean(self):
+        clean()
 
     def write(self, name, text, mode=0o600):
         path = os.path.join(self.folder, name)
@@ -149,16 +152,20 @@ class Failure(Case):
 
 
     def test_the_program_ends_with_who_started_it(self):
-        """Also where that is killed; a signal to end is passed on."""
+        """Also where that is killed; a signal to end is passed on. A folder that a killed one left the next removes."""
         self.worker(ADA)
+        temporary = os.path.join(self.folder, "temporary")
+        os.makedirs(temporary)
         program = self.write("program.py", "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)\n")
         for number in (signal.SIGKILL, signal.SIGTERM):
             run = start([sys.executable, "-m", "vcuda_peers", "run", self.network, "--vcuda", os.path.join(BIN, "vcuda"), "--",
-                         sys.executable, program], stdout=subprocess.PIPE, text=True, env=environment({"PYTHONPATH": PACKAGE}))
+                         sys.executable, program], stdout=subprocess.PIPE, text=True,
+                        env=environment({"PYTHONPATH": PACKAGE, "TMPDIR": temporary}))
             pid = int(run.stdout.readline())
             run.send_signal(number)
             eventually("the program has ended", lambda: not alive(pid))
             self.assertEqual(run.wait(60), -9 if number == signal.SIGKILL else 128 + 15)
+            self.assertEqual(len(os.listdir(temporary)), 1 if number == signal.SIGKILL else 0)
 
     def test_a_newest_checkpoint_that_is_torn(self):
         """The one before it is taken, and the job ends with the bits of one that nobody disturbed."""
@@ -366,23 +373,22 @@ class Directory(Case):
             self.assertLess(max(map(len, shown.splitlines())), 400)
 
     def test_a_verdict_that_no_validator_wrote_is_none(self):
-        self.worker(ADA)
         client = self.redis.client()
         self.addCleanup(client.close)
         good = {"state": "admitted", "reason": "", "address": "127.0.0.1:1", "failures": "0", "until": "0", "checked": "1", "since": "1",
                 "gpu": "4090"}
-        for name, more, verdict in ((ADA, {}, "admitted"), (ADA, {"reason": "\x1b[2J"}, "unjudged"), (ADA, {"state": "best"}, "unjudged"),
-                                    (ADA, {"round_trip_us": "9" * 4400}, "unjudged"), (ADA, {"gpu": "g" * 301}, "unjudged"),
-                                    (ADA, {"address": "x"}, "unjudged"), (ADA, {"until": "soon"}, "unjudged"), ("gone\x07", {}, "unjudged")):
-            client("SADD", "peers:lab", name)
-            client("HSET", f"peer:{name}", *(word for pair in {**good, **more}.items() for word in pair))
-            said = self.status()
-            self.assertEqual([one["verdict"] for one in said["workers"]], [verdict], more)
-            self.assertEqual(said["away"], [])
-            if verdict == "admitted":
-                self.assertEqual(said["workers"][0]["gpu"], "4090")
-            if more:
-                client("DEL", f"peer:{ADA}")
+        odd = ({"reason": "\x1b[2J"}, {"state": "best"}, {"round_trip_us": "9" * 4400}, {"gpu": "g" * 301}, {"address": "x"},
+               {"until": "soon"}, {"until": "-1"}, {"failures": "9" * 16})
+        for number, more in enumerate(({}, *odd)):
+            client("SADD", "tensor-nodes", f"worker{number}")
+            client("HSET", f"node:worker{number}", "address", "127.0.0.1:1", "devices", "1")
+            client("SADD", "peers:lab", f"worker{number}")
+            client("HSET", f"peer:worker{number}", *(word for pair in {**good, **more}.items() for word in pair))
+        client("SADD", "peers:lab", "gone\x07")
+        client("HSET", "peer:gone\x07", *(word for pair in good.items() for word in pair))
+        said = self.status()
+        self.assertEqual([one["verdict"] for one in said["workers"]], ["admitted"] + ["unjudged"] * len(odd))
+        self.assertEqual((said["workers"][0]["gpu"], said["away"]), ("4090", []))
 
     def test_an_agent_that_answers_anything_hides_no_other(self):
         """Its control port: `vcuda-peers status` ends soon, and says of it what the directory does."""

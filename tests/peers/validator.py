@@ -8,6 +8,7 @@ import concurrent.futures
 import http.server
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -48,7 +49,11 @@ class Case(peers.Case):
     def setUp(self):
         super().setUp()
         self.ports = free_ports()
-        self.addCleanup(lambda: self.assertEqual([one for one in clean() if one != "redis-server"], [], "left behind"))
+        self.client = self.redis.client()  # a redis-cli for each look would want a good part of a core
+        self.addCleanup(self.client.close)
+
+    def clean(self):
+        self.assertEqual(clean(), [], "left behind")
 
     def agent(self, node, *flags, token="token", **env):
         agent = Agent(os.path.join(self.folder, node), "--address", node, "--token-file", os.path.join(self.folder, token),
@@ -94,8 +99,7 @@ class Case(peers.Case):
     def verdict(self, node, **wanted):
         """What the validator says of NODE when it says WANTED."""
         def said():
-            flat = self.redis.cli("HGETALL", "peer:" + node).split("\n")
-            got = dict(zip(flat[::2], flat[1::2]))
+            got = self.client.hash("peer:" + node)
             return got if all(got.get(key) == value for key, value in wanted.items()) and got else None
         try:
             return eventually(f"{node} is {wanted}", said, PATIENCE)
@@ -122,13 +126,22 @@ class Case(peers.Case):
     def submit(self, *program, more=()):
         return self.peers_right("submit", self.network, *more, "--", *program).split()[-1]
 
-    def job(self, name, *states):
-        def there():
-            found = {one["job"]: one["status"] for one in json.loads(self.peers_right("jobs", self.network, "--json"))}
-            self.assertNotIn(found.get(name), {"FAILED"} - set(states))
-            return found.get(name) in states
+    def job(self, name, state, meanwhile=lambda: None):
+        """What it printed, when it is in STATE. The dashboard is asked: a command that imports Ray wants a core for seconds."""
+        with open(os.path.join(self.folder, "lab.ray-token")) as file:
+            token = file.read().strip()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.ports[1]}/api/jobs/{name}", headers={"Authorization": f"Bearer {token}"})
+
+        def ended():
+            meanwhile()
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    status = json.load(answer)["status"]
+            except OSError:
+                return None  # the next validator has not submitted it yet
+            return status in {state, "FAILED"} and status
         try:
-            eventually(f"{name} is {states}", there, 2 * PATIENCE)
+            self.assertEqual(eventually(f"{name} is {state}", ended, 2 * PATIENCE), state)
         except AssertionError as error:
             raise AssertionError(f"{error}: {self.peers('logs', self.network, name).stdout[-1500:]}\n{self.log()}") from None
         return self.peers_right("logs", self.network, name)
@@ -200,52 +213,98 @@ class Admission(Case):
         self.assertEqual(self.redis.cli("EXISTS", "validator:lab"), "0")
 
     def test_fifty_join_and_leave(self):
-        ada = self.agent(ADA)
-        self.leave(ADA)
+        """IDs of two agents. The first five are there until all have seats, the others go when they are admitted."""
+        agents = [self.agent(node) for node in (ADA, BOB)]
         validator = self.validator()
-        address, most = f"{ADA}:{ada.ports['recv']}", 0
         for turn in range(int(os.environ.get("VCUDA_TEST_JOINS", 50)) // 5):
             nodes = [f"w{turn}-{number}" for number in range(5)]
-            for node in nodes:
-                self.entry(node, address)
+            for number, node in enumerate(nodes):
+                self.entry(node, f"{(ADA, BOB)[number % 2]}:{agents[number % 2].ports['recv']}")
+            if not turn:
+                eventually("all have seats", lambda: self.seats(validator) >= set(nodes), PATIENCE)
             for node in nodes:
                 self.verdict(node, state="admitted")
-            most = max(most, len(self.seats(validator)))
-            for node in nodes:
                 self.leave(node)
-        self.assertGreater(most, 0, "no seat was ever taken")
-        eventually("no seat is left", lambda: self.seats(validator) <= {ADA}, PATIENCE)
+        eventually("no seat is left", lambda: self.seats(validator) <= {ADA, BOB}, PATIENCE)
         eventually("no key is left", lambda: not [key for key in self.redis.cli("KEYS", "*").split("\n")
                                                   if "w" in key and key.startswith(("peer:w", "node:w"))], PATIENCE)
-        self.assertLessEqual(set(self.redis.cli("SMEMBERS", "peers:lab").split()), {ADA})
-        self.end(validator)  # the agent's own entry came back, and has a seat
+        self.assertLessEqual(set(self.redis.cli("SMEMBERS", "peers:lab").split()), {ADA, BOB})
+        self.end(validator)
 
-        def sessions():
-            request = urllib.request.Request(f"http://{ADA}:{ada.ports['control']}/v1/sessions",
-                                             headers={"Authorization": f"Bearer {ada.http_token}"})
+        def sessions(node, agent):
+            request = urllib.request.Request(f"http://{node}:{agent.ports['control']}/v1/sessions",
+                                             headers={"Authorization": f"Bearer {agent.http_token}"})
             with urllib.request.urlopen(request, timeout=10) as answer:
                 return json.loads(answer.read())["sessions"]
-        eventually("no session is left", lambda: not sessions(), PATIENCE)
+        eventually("no session is left", lambda: not any(map(sessions, (ADA, BOB), agents)), PATIENCE)
 
 
-class Complaint(Case):
-    def test_a_jobs_complaint_is_looked_into(self):
-        """From `verify`, by `vcuda-peers run` and the directory, to a validator that tests the worker again."""
-        for node in (ADA, BOB):
-            self.agent(node)
+class Elsewhere(Case):
+    """A validator without seats of its own, whose head serves all of this."""
+
+    def test_a_complaint_seats_and_ray_train(self):
+        ada, bob = self.agent(ADA), self.agent(BOB)
         validator = self.validator("--no-seats")
         for node in (ADA, BOB):
             self.verdict(node, state="admitted", reason="")
+        self.assertEqual(self.seats(validator), set())
+        self.a_jobs_complaint_is_looked_into()
+        seat = start([sys.executable, "-m", "vcuda_peers", "seat", self.network, ADA, "--vcuda", VCUDA],
+                     env=environment({"PYTHONPATH": PACKAGE}))
+        eventually("it has its seat", lambda: self.seats(seat) == {ADA}, PATIENCE)
+        pod, probe = self.a_seat_in_a_pod(bob)
+        self.ray_train_with_two_workers_has_the_losses_of_one()
+        self.end(pod)
+        got = subprocess.run([*probe[0], f"{probe[1]} && kill -9 {bob.pid} && sleep 1; {probe[1]}"], capture_output=True, text=True,
+                             timeout=PATIENCE, env=environment({"PATH": probe[2]}))
+        self.assertEqual((got.returncode, got.stdout.count("GPU 0: ")), (1, 1), got.stdout + got.stderr)
+        self.assertIsNone(ada.process.poll())
+        self.end(seat)
+        self.end(validator)
+
+    def a_jobs_complaint_is_looked_into(self):
+        """From `verify`, by `vcuda-peers run` and the directory, to a validator that tests the worker again."""
         got = self.run_program("verified.py", BOB, "backward", 1)
         self.assertEqual(got.returncode, 0, got.stdout + got.stderr)
         self.assertEqual(json.loads(got.stdout)["state"], "disputed")
         for node in (ADA, BOB):  # the error was put in on the user's side: both GPUs are right
-            eventually(f"{node} is tested again", lambda: self.redis.cli("HGET", "peer:" + node, "reason").startswith(
-                "tested again, and right: ") and "differ in a stage of step" in self.redis.cli("HGET", "peer:" + node, "reason"),
-                PATIENCE)
+            eventually(f"{node} is tested again", lambda: re.match("tested again, and right: .* differ in a stage of step",
+                                                                   self.client.hash("peer:" + node)["reason"]), PATIENCE)
             self.verdict(node, state="admitted", failures="0")
         self.assertEqual(self.redis.cli("EXISTS", "peer-complaints"), "0")
-        self.end(validator)
+
+    def a_seat_in_a_pod(self, bob):
+        """By the manifest's own command; the sidecar of its pod is `vcuda run` here. (It, (a command before, its liveness probe, PATH))"""
+        with open(os.path.join(ROOT, "examples", "peers", "seat.yaml")) as file:
+            pod = yaml.safe_load(file)["spec"]["template"]
+        container, notes = pod["spec"]["containers"][0], pod["metadata"]["annotations"]
+        env = {one["name"]: one["value"] for one in container["env"]}
+        self.assertEqual(notes["tensor-fusion.ai/server"], f"{env['WORKER']}:9998")  # that worker's agent
+        smi = os.path.join(self.folder, "bin")
+        os.makedirs(smi)
+        os.symlink(VCUDA, os.path.join(smi, "nvidia-smi"))  # as it is in a pod
+        path = os.pathsep.join((smi, os.path.dirname(sys.executable), os.environ["PATH"]))
+        env |= {"HEAD": f"127.0.0.1:{self.ports[0]}", "WORKER": BOB, "PATH": path, "RAY_AUTH_TOKEN_PATH": f"{self.folder}/lab.ray-token"}
+        line = [VCUDA, "run", "--agent", f"{BOB}:{bob.ports['recv']}", "--token-file", os.path.join(self.folder, "token"), "--"]
+        seats = []
+
+        def begin():  # and again, as kubelet does: on a busy machine Ray gives up a node that wants more than 30 s
+            if not seats or seats[-1].poll() is not None:
+                seats.append(start([*line, *container["command"]], env=environment(env)))
+        look = self.submit(sys.executable, "-c", "import ray, time\nray.init(log_to_driver=False)\n"
+                           f"while not {{'worker:{ADA}', 'worker:{BOB}'}} <= set(ray.cluster_resources()): time.sleep(1)\n"
+                           "print('GPUs', ray.cluster_resources()['GPU'])")
+        self.assertIn("GPUs 2.0\n", self.job(look, "SUCCEEDED", begin))
+        return seats[-1], ([*line, "sh", "-c"], " ".join(container["livenessProbe"]["exec"]["command"]), path)
+
+    def ray_train_with_two_workers_has_the_losses_of_one(self):
+        examples = os.path.join(ROOT, "examples", "peers")
+        losses = []
+        for workers in ("2", "1"):
+            said = self.job(self.submit(sys.executable, "ray_train.py", workers, more=("--working-dir", examples)), "SUCCEEDED")
+            losses.append(json.loads(said.split("losses ", 1)[1].splitlines()[0]))
+        self.assertEqual(len(losses[0]), 4)
+        self.assertEqual(*losses)
 
 
 class Turns(Case):
@@ -290,27 +349,33 @@ class Life(Case):
     def test_one_at_a_time_and_the_next_has_its_jobs(self):
         ada, bob = self.agent(ADA), self.agent(BOB)
         first = self.validator()
-        self.refused(self.peers("validator", self.network, "--vcuda", VCUDA), f"lab has a validator: {socket.gethostname()}, process {first.pid}")
-        eventually("two seats", lambda: self.seats(first) == {ADA, BOB}, PATIENCE)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            another = pool.submit(self.peers, "validator", self.network, "--vcuda", VCUDA)
+            eventually("two seats", lambda: self.seats(first) == {ADA, BOB}, PATIENCE)
+            self.refused(another.result(), f"lab has a validator: {socket.gethostname()}, process {first.pid}")
         # A worker that is killed takes its seat.
         os.kill(bob.pid, signal.SIGKILL)
         eventually("its seat is gone", lambda: self.seats(first) == {ADA}, PATIENCE)
         eventually("its verdict is gone", lambda: self.redis.cli("EXISTS", "peer:" + BOB) == "0", PATIENCE)  # or it failed once
         # A job's status, logs and stop.
-        sleeper = self.submit(sys.executable, "-c", "print('begun', flush=True); import time; time.sleep(600)")
-        eventually("it runs", lambda: "begun" in self.peers_right("logs", self.network, sleeper), PATIENCE)
+        marks, began = os.path.join(self.folder, "marks"), os.path.join(self.folder, "began")
+        sleeper = self.submit(sys.executable, "-c", f"print('begun', flush=True); open({began!r}, 'w'); import time; time.sleep(600)")
+        eventually("it runs", lambda: os.path.exists(began), PATIENCE)
+        self.assertIn("begun", self.peers_right("logs", self.network, sleeper))
+        self.assertEqual([(one["job"], one["status"]) for one in json.loads(self.peers_right("jobs", self.network, "--json"))],
+                         [(sleeper, "RUNNING")])
         self.peers_right("stop", self.network, sleeper)
         self.job(sleeper, "STOPPED")
         self.refused(self.peers("logs", self.network, "job-nobody"), "Ray says: ")
         self.refused(self.peers("submit", self.network), "submit wants a program")
-        marks = os.path.join(self.folder, "marks")
-        job = self.submit(sys.executable, "-c", f"import time; open({marks!r}, 'a').write('x'); time.sleep(8)")
+        job = self.submit(sys.executable, "-c", f"import os, time; again = os.path.exists({marks!r})\n"
+                          f"open({marks!r}, 'a').write('x')\nif not again: time.sleep(600)")
         eventually("it began", lambda: os.path.exists(marks), PATIENCE)
+        folder = next(os.path.dirname(one.path) for one in psutil.Process(first.pid).open_files() if one.path.endswith("/lock"))
         first.kill()
         began = time.monotonic()
         second = self.validator("--no-seats", wait=False)
-        mine = json.dumps(second.pid)
-        eventually("the next has the lease", lambda: f'"pid": {mine},' in self.redis.cli("GET", "validator:lab"), 60)
+        eventually("the next has the lease", lambda: f'"pid":{second.pid},' in self.redis.cli("GET", "validator:lab"), 60)
         took = time.monotonic() - began
         print(f"a killed validator is replaced in {took:.1f} s")
         self.assertLess(took, 15)
@@ -318,33 +383,10 @@ class Life(Case):
         self.job(job, "SUCCEEDED")
         with open(marks) as file:
             self.assertEqual(file.read(), "xx")
-        # A seat that is not the validator's own, as on another machine.
-        self.assertEqual(self.seats(second), set())
-        seat = start([sys.executable, "-m", "vcuda_peers", "seat", self.network, ADA, "--vcuda", VCUDA],
-                     env=environment({"PYTHONPATH": PACKAGE}))
-        look = self.submit(sys.executable, "-c", "import ray, time\nray.init(log_to_driver=False)\n"
-                           f"while 'worker:{ADA}' not in ray.cluster_resources(): time.sleep(1)\n"
-                           "print('GPUs', ray.cluster_resources()['GPU'])")
-        self.assertIn("GPUs 1.0\n", self.job(look, "SUCCEEDED"))
-        self.assertEqual(self.seats(seat), {ADA})
-        self.end(seat)
         eventually("nothing is to be carried on", lambda: self.redis.cli("EXISTS", "peer-jobs:lab") == "0", PATIENCE)
         self.assertTrue(ada.process.poll() is None)
         self.end(second)
-
-    def test_ray_train_with_two_workers_has_the_losses_of_one(self):
-        for node in (ADA, BOB):
-            self.agent(node)
-        validator = self.validator()
-        eventually("two seats", lambda: self.seats(validator) == {ADA, BOB}, PATIENCE)
-        examples = os.path.join(ROOT, "examples", "peers")
-        losses = []
-        for workers in ("2", "1"):
-            said = self.job(self.submit(sys.executable, "ray_train.py", workers, more=("--working-dir", examples)), "SUCCEEDED")
-            losses.append(json.loads(said.split("losses ", 1)[1].splitlines()[0]))
-        self.assertEqual(len(losses[0]), 4)
-        self.assertEqual(*losses)
-        self.end(validator)
+        self.assertFalse(os.path.exists(folder), "what the killed one left is gone")
 
     def test_the_indexed_jobs_command_in_two_places_has_the_losses_of_one(self):
         with open(os.path.join(ROOT, "examples", "peers", "job.yaml")) as file:
@@ -366,33 +408,6 @@ class Life(Case):
         said = [pod.communicate(timeout=2 * PATIENCE)[0] for pod in pods]
         self.assertEqual([pod.returncode for pod in pods], [0, 0], said)
         self.assertIn("losses [-116.875, ", said[0])
-
-    def test_a_seat_in_a_pod_is_one(self):
-        """By the manifest's own command, its liveness probe too; the sidecar of its pod is `vcuda run` here."""
-        with open(os.path.join(ROOT, "examples", "peers", "seat.yaml")) as file:
-            pod = yaml.safe_load(file)["spec"]["template"]
-        container, notes = pod["spec"]["containers"][0], pod["metadata"]["annotations"]
-        env = {one["name"]: one["value"] for one in container["env"]}
-        self.assertEqual(notes["tensor-fusion.ai/server"], f"{env['WORKER']}:9998")  # that worker's agent
-        bob = self.agent(BOB)
-        validator = self.validator("--no-seats")
-        smi = os.path.join(self.folder, "bin")
-        os.makedirs(smi)
-        os.symlink(VCUDA, os.path.join(smi, "nvidia-smi"))  # as it is in a pod
-        path = os.pathsep.join((smi, os.path.dirname(sys.executable), os.environ["PATH"]))
-        env |= {"HEAD": f"127.0.0.1:{self.ports[0]}", "WORKER": BOB, "PATH": path, "RAY_AUTH_TOKEN_PATH": f"{self.folder}/lab.ray-token"}
-        line = [VCUDA, "run", "--agent", f"{BOB}:{bob.ports['recv']}", "--token-file", os.path.join(self.folder, "token"), "--"]
-        seat = start([*line, *container["command"]], env=environment(env))
-        look = self.submit(sys.executable, "-c", "import ray, time\nray.init(log_to_driver=False)\n"
-                           f"while 'worker:{BOB}' not in ray.cluster_resources(): time.sleep(1)\n"
-                           "print('GPUs', ray.cluster_resources()['GPU'])")
-        self.assertIn("GPUs 1.0\n", self.job(look, "SUCCEEDED"))
-        self.end(seat)
-        probe = container["livenessProbe"]["exec"]["command"]
-        got = subprocess.run([*line, "sh", "-c", f"{' '.join(probe)} && kill -9 {bob.pid} && sleep 1; {' '.join(probe)}"],
-                             capture_output=True, text=True, timeout=PATIENCE, env=environment({"PATH": path}))
-        self.assertEqual((got.returncode, got.stdout.count("GPU 0: ")), (1, 1), got.stdout + got.stderr)
-        self.end(validator)
 
     def test_torchrun_with_two_workers_has_the_losses_of_one(self):
         for node in (ADA, BOB):

@@ -1,152 +1,137 @@
 # SPDX-License-Identifier: Apache-2.0
 """vcuda-peers VERB NETWORK.yaml: a model over the GPUs of several people's machines."""
-import argparse
 import json
 import signal
 import sys
+from typing import Annotated, Optional
 
-from . import directory, network
-from .errors import PeersError
+import typer
+
+from . import network as networks
+from .errors import PeersError, mib
+
+# Each verb imports what it wants: `vcuda-peers status` waits for no Ray.
 
 
-def status(options):
+def _wanted(context: typer.Context, program: Optional[list[str]]):
+    if not program:
+        verb = context.command.name
+        raise PeersError(f"{verb} wants a program: vcuda-peers {verb} NETWORK.yaml -- PROGRAM ...")
+    return program
+
+
+Network = Annotated[networks.Network, typer.Argument(metavar="NETWORK.yaml", parser=networks.read)]
+Program = Annotated[Optional[list[str]], typer.Argument(metavar="-- PROGRAM ...", callback=_wanted)]
+Vcuda = Annotated[str, typer.Option(help="the command vcuda")]
+Json = Annotated[bool, typer.Option("--json")]
+Job = Annotated[str, typer.Argument(metavar="JOB")]
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+
+
+def _show(rows, *columns):
+    table = [columns, *([str(row.get(column, "-")) for column in columns] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table)]
+    for row in table:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
+
+
+@app.command()
+def status(network: Network, as_json: Json = False):
+    """The workers that are there, and what the validator says of them."""
     from . import look
-    said = look.status(network.read(options.network))
-    if options.json:
-        print(json.dumps(said))
-        return
-    print(f"{'WORKER':24} {'GPUS':>4}  {'VERDICT':9} {'FREE MIB':>9} {'LAUNCHES':>9} {'MIB':>7}"
-          f" {'TRIP US':>7}  ADDRESS, GPU, REASON")
-    for one in said["workers"]:
-        moved = one.get("bytes_received", 0) + one.get("bytes_sent", 0) if "launches" in one else None
-        numbers = (one.get("free_bytes", -(1 << 20)) >> 20, one.get("launches", -1),
-                   -1 if moved is None else moved >> 20, one.get("round_trip_us", -1))
-        print(f"{one['node']:24} {one['devices']:4}  {one['verdict']:9}",
-              *(f"{'-' if number < 0 else number:>{width}}" for number, width in zip(numbers, (9, 9, 7, 7))),
-              f" {one['address']}  {one.get('gpu', '')}  {one['reason']}")
-    for node in said["unreadable"]:
-        print(f"{node:24}    ?  its entry in the directory cannot be read")
-    for one in said["away"]:
-        print(f"{one['node']:24}    -  {one['verdict']:9} {one['reason']}")
+    said = look.status(network)
+    if as_json:
+        return print(json.dumps(said))
+    unreadable = [{"node": node, "reason": "its entry in the directory cannot be read"}
+                  for node in said["unreadable"]]
+    rows = [{key: mib(value) if "bytes" in key else value for key, value in row.items()}
+            for row in [*said["workers"], *unreadable, *said["away"]]]
+    _show(rows, "node", "devices", "verdict", "free_bytes",
+          "launches", "bytes_received", "bytes_sent", "round_trip_us", "address", "gpu", "reason")
 
 
-def doctor(options):
-    from . import look
-    rows = look.doctor(network.read(options.network), options.vcuda)
-    for right, what, text in rows:
-        print(f"{'ok   ' if right else 'WRONG'}  {what:24}  {text}")
-    sys.exit(0 if all(right for right, _, _ in rows) else 1)
-
-
-def validator(options):
-    from . import validator as it
-    it.run(options)
-
-
-def seat(options):
-    from . import seats
-    seats.seat(network.read(options.network), options.worker, options.vcuda)
-
-
-def job(options):
-    from . import jobs
-    mine = jobs.Jobs(network.read(options.network))
-    if options.verb == "submit":
-        print(mine.submit(options.program, options.working_dir))
-    elif options.verb == "logs":
-        sys.stdout.write(mine.logs(options.job))
-    elif options.verb == "stop":
-        mine.stop(options.job)
-    elif options.json:
-        print(json.dumps(mine.jobs()))
-    else:
-        for one in mine.jobs():
-            print(f"{one['job']:24} {one['status']:10} {one['entrypoint']}")
-
-
-def chosen(there, wanted, name):
-    """The workers of the list WANTED ("": all), in its order."""
-    if not there:
-        raise PeersError(f"{name} has no worker")
-    if not wanted:
-        return there
-    known = {one.node: one for one in there}
-    names = wanted.split(",")
-    for node in names:
-        if node not in known:
-            raise PeersError(f"{name} has no worker '{node}'; there are {', '.join(known)}")
-        if names.count(node) > 1:
-            raise PeersError(f"--workers names '{node}' twice")
-    return [known[node] for node in names]
-
-
-def run(options):
-    """`vcuda run` over the workers: the program sees their GPUs as cuda:0 and on."""
+@app.command()
+def run(network: Network, program: Program = None,
+        workers: Annotated[str, typer.Option(metavar="ID,ID", help="these, in this order; else all")] = "",
+        retries: Annotated[Optional[int], typer.Option(
+            help="start it again where a worker is lost; default: its max_retries")] = None,
+        vcuda: Vcuda = "vcuda"):
+    """A program, behind --, with the workers' GPUs: it sees them as cuda:0 and on."""
     from . import running
-    if not options.program:
-        raise PeersError("run wants a program: vcuda-peers run NETWORK.yaml -- PROGRAM ...")
-    joined = network.read(options.network)
+    sys.exit(running.run(network, workers.split(",") if workers else [], retries, vcuda, program))
 
-    def command_of(mine):
-        return [options.vcuda, "run", "--agent", "+".join(w.address for w in mine),
-                "--token-file", joined.token_file, "--", *options.program]
 
-    there, refused = running.usable(joined)
-    for node in options.workers.split(","):
-        if node in refused:
-            raise PeersError(f"the validator of {joined.name} refused '{node}': {refused[node]}")
-    mine = chosen(there, options.workers, joined.name)
-    sys.exit(running.run(joined, mine, refused, command_of, options.retries))
+@app.command()
+def doctor(network: Network, vcuda: Vcuda = "vcuda"):
+    """Whether directory and workers are reached from here."""
+    from . import look
+    rows = look.doctor(network, vcuda)
+    _show([{"state": "WRONG" if wrong else "ok", "what": what, "text": wrong or right}
+           for what, wrong, right in rows], "state", "what", "text")
+    sys.exit(any(wrong for _, wrong, _ in rows))
+
+
+@app.command()
+def validator(network: Network, vcuda: Vcuda = "vcuda",
+              every: Annotated[int, typer.Option(help="seconds between two tests of a worker")] = 60,
+              bar: Annotated[int, typer.Option(help="seconds that three failures keep one out")] = 3600,
+              address: Annotated[str, typer.Option(
+                  help="of Ray's head, for seats on other machines")] = "127.0.0.1",
+              port: Annotated[int, typer.Option(help="of Ray's head, and the next one")] = 6380,
+              dashboard_port: Annotated[int, typer.Option(help="on loopback")] = 8265,
+              no_seats: Annotated[bool, typer.Option(
+                  "--no-seats", help="none here: vcuda-peers seat elsewhere")] = False):
+    """Judges workers, and has Ray's head and their seats."""
+    from . import validator as it
+    it.run(network, vcuda, every, bar, address, port, dashboard_port, no_seats)
+
+
+@app.command()
+def seat(network: Network, worker: str, vcuda: Vcuda = "vcuda"):
+    """A worker's seat on this machine."""
+    from . import engine
+    engine.seat(network, worker, vcuda)
+
+
+@app.command()
+def submit(network: Network, program: Program = None, working_dir: Annotated[str, typer.Option(
+        metavar="DIR", help="copied to where it runs")] = ""):
+    """A program, behind --, as a job of Ray's: prints its name."""
+    print(_jobs(network).submit(program, working_dir))
+
+
+@app.command()
+def jobs(network: Network, as_json: Json = False):
+    """The jobs."""
+    found = _jobs(network).jobs()
+    if as_json:
+        return print(json.dumps(found))
+    _show(found, "job", "status", "entrypoint")
+
+
+@app.command()
+def logs(network: Network, job: Job):
+    """What a job printed."""
+    sys.stdout.write(_jobs(network).logs(job))
+
+
+@app.command()
+def stop(network: Network, job: Job):
+    """Ends a job."""
+    _jobs(network).stop(job)
+
+
+def _jobs(network):
+    from .engine import Jobs
+    return Jobs.of(network)
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="vcuda-peers", description=__doc__)
-    verbs = parser.add_subparsers(required=True, dest="verb")
-
-    def verb(name, does, help, *flags, vcuda=False):
-        one = verbs.add_parser(name, help=help)
-        one.add_argument("network", metavar="NETWORK.yaml")
-        for flag, more in flags:
-            one.add_argument(flag, **more)
-        if vcuda:
-            one.add_argument("--vcuda", default="vcuda", help="the command vcuda")
-        one.set_defaults(do=does)
-
-    as_json, a_job = ("--json", {"action": "store_true"}), ("job", {"metavar": "JOB"})
-    verb("status", status, "the workers that are there, and what the validator says of them", as_json)
-    verb("run", run, "a program, behind --, with the workers' GPUs",
-         ("--workers", {"default": "", "metavar": "ID,ID", "help": "these, in this order; default: all"}),
-         ("--retries", {"type": int, "metavar": "N",
-                        "help": "start it again where a worker is lost; default: its max_retries"}),
-         vcuda=True)
-    verb("doctor", doctor, "whether directory and workers are reached from here", vcuda=True)
-    verb("validator", validator, "judges workers, and has Ray's head and their seats",
-         ("--every", {"type": int, "default": 60, "metavar": "SECONDS",
-                      "help": "between two tests of a worker (60)"}),
-         ("--bar", {"type": int, "default": 3600, "metavar": "SECONDS",
-                    "help": "that three failures keep one out (3600)"}),
-         ("--address", {"default": "127.0.0.1", "help": "of Ray's head, for seats on other machines"}),
-         ("--port", {"type": int, "default": 6380, "help": "of Ray's head (6380), and the next one"}),
-         ("--dashboard-port", {"type": int, "default": 8265, "help": "on loopback (8265)"}),
-         ("--no-seats", {"action": "store_true", "help": "none here: vcuda-peers seat elsewhere"}),
-         vcuda=True)
-    verb("seat", seat, "a worker's seat on this machine", ("worker", {"metavar": "WORKER"}), vcuda=True)
-    verb("submit", job, "a program, behind --, as a job of Ray's: prints its name",
-         ("--working-dir", {"default": "", "metavar": "DIR", "help": "copied to where it runs"}))
-    verb("jobs", job, "the jobs", as_json)
-    verb("logs", job, "what a job printed", a_job)
-    verb("stop", job, "ends a job", a_job)
-    words = sys.argv[1:]
-    at = words.index("--") if "--" in words else len(words)
-    options = parser.parse_args(words[:at])
-    options.program = words[at + 1:]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # what was started is ended
     try:
-        options.do(options)
+        app()
     except PeersError as error:
         sys.exit(f"vcuda-peers: {error}")
-    except KeyboardInterrupt:
-        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -26,20 +26,23 @@ def listed(folder):
     return sorted(found, reverse=True)
 
 
+def _sync(path):
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
 def write(folder, step, model, optimizer):
     path, part = os.path.join(folder, f"step-{step:012}.pt"), os.path.join(folder, "next.part")
     try:
         with open(part, "wb") as file:
             torch.save({"step": step, "model": model.state_dict(), "kind": type(optimizer).__name__,
                         "optimizer": optimizer.state_dict() if optimizer else None}, file)
-            file.flush()
-            os.fsync(file.fileno())
+        _sync(part)
         os.rename(part, path)
-        names = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(names)
-        finally:
-            os.close(names)
+        _sync(folder)
     except OSError as error:
         raise PeersError(f"the checkpoint {path}: {error.strerror}") from None
     for _, old in listed(folder)[KEPT:]:

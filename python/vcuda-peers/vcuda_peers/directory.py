@@ -6,117 +6,135 @@ What stands there was written by others: of every hash only the fields below are
 must be as its form says, and one bad entry hides no other.
 """
 import contextlib
-import dataclasses
-import json
 import re
+import socket
 import time
+import urllib.parse
+from typing import Annotated, Literal
 
 import redis.backoff
 import redis.retry
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
-from .errors import PeersError
-from .network import DIRECTORY, secret
-from .said import shown
+from .errors import PeersError, shown
+from .network import PORT, secret
 
 PATIENCE = 5  # seconds for each answer of the directory
-ADDRESS = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,252}|\[[0-9a-fA-F:.]{2,45}\])"
-                     r":(?P<port>[1-9][0-9]{0,4})")
+ADDRESS = rf"^(?:[A-Za-z0-9_][A-Za-z0-9._-]{{0,252}}|\[[0-9a-fA-F:.]{{2,45}}\]):{PORT}$"
 ID = re.compile(r"[A-Za-z0-9._-]{1,63}")
-MOST_DEVICES = 64
 MOST_TEXT = 4096  # bytes of a field
-NUMBERS = ("failures", "until", "checked", "since")  # of a verdict; the last three are seconds since 1970
-FIGURES = ("memory_bytes", "round_trip_us", "bytes_per_second")  # and these, where the worker was tested
-LINE, NUMBER = re.compile("[ -~]{0,300}"), re.compile("[0-9]{1,15}")
-ENTRY = {"address": ADDRESS, "devices": re.compile("[0-9]{1,3}"), "gpus": re.compile("[A-Za-z0-9/ -]*"),
-         "free_bytes": re.compile("[0-9 ]*"), "version": LINE, "network": LINE}
-VERDICT = {"state": re.compile("admitted|refused|evicted|gone"), "reason": LINE, "address": ADDRESS,
-           "gpu": LINE, **dict.fromkeys(NUMBERS + FIGURES, NUMBER)}
 LEASE = 10  # seconds that a validator is one without renewing it
+# Whether validator KEYS[1] is ARGV[1], for ARGV[2] ms from now; 0: no longer.
 TAKE = """local there = redis.call('GET', KEYS[1])
 if there and there ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1"""
-GIVE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end return 1"
+redis.call('SET', KEYS[1], ARGV[1])
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])"""
 ONCE = redis.retry.Retry(redis.backoff.NoBackoff(), 0)  # who asks says whether to ask again
 
+Address = Annotated[str, Field(pattern=ADDRESS)]
+Line = Annotated[str, Field(pattern="^[ -~]*$", max_length=300)]
+Count = Annotated[int, Field(ge=0, lt=10 ** 15)]
 
-@dataclasses.dataclass(frozen=True)
-class Worker:
+
+class Worker(BaseModel):
+    """What an agent says of itself."""
+    address: Address  # HOST:PORT
+    devices: int = Field(ge=1, le=64)
+    gpus: Annotated[list[Annotated[str, Field(pattern="^[A-Za-z0-9/-]+$")]], BeforeValidator(str.split)] = []
+    free_bytes: Annotated[list[Count], BeforeValidator(str.split)] = []  # of each GPU; []: it does not say
+    version: Line = ""
+    network: Line = ""
     node: str
-    address: str  # HOST:PORT of its agent
-    devices: int
-    gpus: tuple  # UUIDs
-    free: tuple = ()  # bytes of each GPU; (): it does not say
-    version: str = ""
+
+    @model_validator(mode="after")
+    def _each_has_one(self):
+        if any(each and len(each) != self.devices for each in (self.free_bytes, self.gpus)):
+            raise ValueError("not one for each GPU")
+        return self
 
 
-def is_address(text):
-    got = ADDRESS.fullmatch(text)
-    return bool(got) and int(got["port"]) < 65536
+class Verdict(BaseModel):
+    """The validator's; the times are seconds since 1970."""
+    state: Literal["admitted", "refused", "evicted"]
+    reason: Line
+    address: Address
+    failures: Count  # in a row
+    until: Count  # it is not tested before
+    checked: Count
+    since: Count
+    gpu: Line = ""
+    memory_bytes: Count = 0
+    round_trip_us: Count = 0
+    bytes_per_second: Count = 0
 
 
-def _worker(node, said):
-    """What NODE says of itself; None where it says nothing that can be."""
-    if not said or "devices" not in said or not is_address(said.get("address", "")):
-        return None
-    devices = int(said["devices"])
-    free, gpus = said.get("free_bytes", "").split(), said.get("gpus", "").split()
-    if not 0 < devices <= MOST_DEVICES or any(each and len(each) != devices for each in (free, gpus)):
-        return None
-    if not all(map(NUMBER.fullmatch, free)):
-        return None
-    return Worker(node, said["address"], devices, tuple(gpus), tuple(map(int, free)),
-                  said.get("version", "").split(" ")[0][:63])
+class Complaint(BaseModel):
+    worker: str
+    reason: str
+
+
+class Validator(BaseModel):
+    host: Line
+    pid: int
+    head: Address  # of Ray
+    dashboard: Address
+    ray: Line  # its version
+
+
+def reached(address, seconds=2):
+    """"": somebody listens there; else why not."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), seconds).close()
+        return ""
+    except (OSError, ValueError) as error:  # a name can be none
+        return str(error)
 
 
 @contextlib.contextmanager
 def _opened(network):
-    got = DIRECTORY.fullmatch(network.directory)
-    where = {"unix_socket_path": got["path"]} if got["path"] else {"host": got["host"].strip("[]"),
-                                                                   "port": int(got["port"])}
     password = secret(network.password_file) if network.password_file else None
     try:
-        with redis.Redis(**where, username=network.user or None, password=password, protocol=2, retry=ONCE,
-                         socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE, decode_responses=True,
-                         encoding_errors="replace") as client:
+        with redis.Redis.from_url(
+                urllib.parse.quote(network.directory.replace("tcp://", "redis://"), safe=":/[]"),
+                username=network.user or None, password=password, protocol=2, retry=ONCE,
+                socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE, decode_responses=True,
+                encoding_errors="replace") as client:
             yield client
     except redis.RedisError as error:
         raise PeersError(f"the directory {network.directory} of {network.name} does not serve: {error}"
                          ) from None
 
 
-def _hashes(client, prefix, nodes, forms):
-    """{node: {field: text}} of the hashes PREFIX + node that are there; None for what FORMS do not allow."""
-    def asked(command, each):
+def _hashes(client, prefix, nodes, form):
+    """{node: what FORM makes of the hash PREFIX + node, None where it cannot be} of those that are there."""
+    def asked(nodes, *commands):  # in one round trip
         with client.pipeline(transaction=False) as at_once:
-            for node in each:
-                command(at_once, prefix + node)
-            return at_once.execute(raise_on_error=False)
+            for node in nodes:
+                for command, *fields in commands:
+                    at_once.execute_command(command, prefix + node, *fields)
+            answers = iter(at_once.execute(raise_on_error=False))
+        return [(node, [next(answers) for _ in commands]) for node in nodes]
 
-    def lengths(at_once, key):
-        at_once.hlen(key)
-        for field in forms:
-            at_once.hstrlen(key, field)
-
-    said, width = {}, 1 + len(forms)
-    got = asked(lengths, nodes)
-    for node, (count, *long) in zip(nodes, (got[at:at + width] for at in range(0, len(got), width))):
+    said, short, fields = {}, [], [field for field in form.model_fields if field != "node"]
+    for node, (count, *long) in asked(nodes, ["HLEN"], *(["HSTRLEN", field] for field in fields)):
         if isinstance(count, redis.ResponseError) and not str(count).startswith("WRONGTYPE"):
             raise count
         if count:
-            said[node] = {} if isinstance(count, int) and max(long) <= MOST_TEXT else None
-    there = [node for node, one in said.items() if one is not None]
-    for node, values in zip(there, asked(lambda at_once, key: at_once.hmget(key, *forms), there)):
-        one = {} if isinstance(values, redis.ResponseError) else {
-            field: value for field, value in zip(forms, values) if value is not None}
-        said[node] = one if all(forms[field].fullmatch(value) for field, value in one.items()) else None
+            said[node] = None
+        if isinstance(count, int) and count and max(long) <= MOST_TEXT:
+            short.append(node)
+    for node, [values] in asked(short, ["HMGET", *fields]):
+        with contextlib.suppress(ValidationError, TypeError):  # it may be no hash any more
+            values = {field: value for field, value in zip(fields, values) if value is not None}
+            said[node] = form.model_validate({"node": node, **values})
     return said
 
 
-def complain(network, text):
+def complain(network, complaint):
     """To the validator, which takes them from this list: JSON {worker, reason}."""
     with _opened(network) as client:
-        client.rpush("peer-complaints", text)
+        client.rpush("peer-complaints", complaint)
 
 
 def complaints(network):
@@ -124,9 +142,9 @@ def complaints(network):
     said = {}
     with _opened(network) as client:
         for text in client.lpop("peer-complaints", 100) or ():
-            with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
-                one = json.loads(text[:MOST_TEXT])
-                said[str(one["worker"])] = shown(one["reason"], 200)
+            with contextlib.suppress(ValidationError):
+                one = Complaint.model_validate_json(text[:MOST_TEXT])
+                said[one.worker] = shown(one.reason, 200)
     return said
 
 
@@ -134,29 +152,25 @@ def workers(network):
     """(those that are there, in the order of their IDs; IDs of those whose entry cannot be); PeersError."""
     with _opened(network) as client:
         names = sorted(client.smembers("tensor-nodes"))
-        said = _hashes(client, "node:", [node for node in names if ID.fullmatch(node)], ENTRY)
-    mine = {node: _worker(node, one) for node, one in said.items()  # those of which the 10 s have not lapsed
-            if (one or {}).get("network", network.name) == network.name}
-    bad = [node for node, one in mine.items() if not one]
+        said = _hashes(client, "node:", list(filter(ID.fullmatch, names)), Worker)
+    bad = [node for node, one in said.items() if not one]
     bad += [shown(node, 63) for node in names if not ID.fullmatch(node)]
-    return [one for one in mine.values() if one], bad
+    return [one for one in said.values() if one and one.network in ("", network.name)], bad
 
 
 def verdicts(network):
-    """{worker: what the validator says of it, as text}; {} for what no validator said."""
+    """{worker: what the validator says of it}; None for what no validator said."""
     with _opened(network) as client:
         names = client.smembers("peers:" + network.name)
-        said = _hashes(client, "peer:", [node for node in names if ID.fullmatch(node)], VERDICT)
-    needed = {"state", "reason", "address", *NUMBERS}
-    return {node: said[node] if needed <= set(said.get(node) or ()) else {} for node in names}
+        said = _hashes(client, "peer:", list(filter(ID.fullmatch, names)), Verdict)
+    return {node: said.get(node) for node in names}
 
 
 def judge(network, node, verdict, seconds=None):
-    """VERDICT of NODE from now on, for so many seconds; None: there is none any more."""
-    with _opened(network) as client, client.pipeline() as at_once:  # meanwhile there is the former verdict
-        at_once.delete("peer:" + node)
+    """VERDICT of NODE from now on, for so many seconds; what it does not say stays. None: there is none."""
+    with _opened(network) as client, client.pipeline() as at_once:
         if verdict is None:
-            at_once.srem("peers:" + network.name, node)
+            at_once.delete("peer:" + node).srem("peers:" + network.name, node)
         else:
             at_once.hset("peer:" + node, mapping=verdict).sadd("peers:" + network.name, node)
             if seconds:
@@ -164,43 +178,29 @@ def judge(network, node, verdict, seconds=None):
         at_once.execute()
 
 
-def renew(network, said):
-    """Whether the network's validator is the one that says SAID, for LEASE seconds from now."""
+def renew(network, said, seconds=LEASE):
+    """Whether the network's validator is the one that says SAID, for so long from now; 0: no longer."""
     with _opened(network) as client:
-        return client.eval(TAKE, 1, "validator:" + network.name, said, LEASE * 1000) == 1
-
-
-def resign(network, said):
-    with contextlib.suppress(PeersError), _opened(network) as client:  # it lapses by itself, too
-        client.eval(GIVE, 1, "validator:" + network.name, said)
+        return client.eval(TAKE, 1, "validator:" + network.name, said, seconds * 1000) == 1
 
 
 def validator(network):
-    """({host, pid, head, dashboard, ray}, milliseconds that it is one without renewing); PeersError."""
-    key = "validator:" + network.name
+    """PeersError where there is none."""
     with _opened(network) as client:
-        said, left = client.getrange(key, 0, MOST_TEXT), client.pttl(key)
-    with contextlib.suppress(AttributeError, RecursionError, ValueError):
-        said = json.loads(said)
-        said = {key: shown(said.get(key, ""), 260) for key in ("host", "pid", "head", "dashboard", "ray")}
-        if is_address(said["head"]) and is_address(said["dashboard"]):
-            return said, left
-    raise PeersError(f"{network.name} has no validator: start vcuda-peers validator")
+        said = client.getrange("validator:" + network.name, 0, MOST_TEXT)
+    try:
+        return Validator.model_validate_json(said)
+    except ValidationError:
+        raise PeersError(f"{network.name} has no validator: start vcuda-peers validator") from None
 
 
 def become_validator(network, said):
     """Takes a dead one's place when its lease is over; PeersError where one lives."""
-    before, until = None, time.monotonic() + 2 * LEASE
+    until = time.monotonic() + LEASE + 1
     while not renew(network, said):
-        try:
-            other, left = validator(network)
-        except PeersError:
-            other, left = None, before  # it lapsed meanwhile; or what stands there is none
-        if other and before is not None and left > before:
-            raise PeersError(f"{network.name} has a validator: {other['host']}, process {other['pid']}")
-        before = left
         if time.monotonic() > until:
-            raise PeersError(f"{network.name}'s validator:{network.name} cannot be taken: it has no lease")
+            other = validator(network)
+            raise PeersError(f"{network.name} has a validator: {other.host}, process {other.pid}")
         time.sleep(0.2)
 
 

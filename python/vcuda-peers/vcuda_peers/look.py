@@ -1,65 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is told of a network: status and doctor."""
-import concurrent.futures
-import contextlib
-import http.client
-import json
-import socket
-import threading
+import asyncio
+
+import httpx
+from pydantic import BaseModel, create_model
 
 from . import directory, validator
+from .directory import Count
 from .errors import PeersError
 from .network import secret
 
 MOST_BYTES = 4 << 20
-PATIENCE = 2  # seconds to connect, and for the whole answer
-AT_ONCE = 16
-ODD = (OSError, OverflowError, ValueError, RecursionError, http.client.HTTPException)  # of what others answer
-NUMBERS = ("launches", "bytes_received", "bytes_sent")
+PATIENCE = 2  # seconds for a whole answer, however often a byte comes
 
 
-def _ask(worker, token, path):
-    """Of its control port, the one behind that of its sessions; {}: not reached, or no token for that."""
+class Session(BaseModel, strict=True):
+    launches: Count
+    bytes_received: Count
+    bytes_sent: Count
+
+
+class Gpu(BaseModel, strict=True):
+    memory_free_bytes: Count
+
+
+async def _ask(client, worker, what, form):
+    """Of its control port, the one behind that of its sessions."""
     host, _, port = worker.address.rpartition(":")
-    asking = http.client.HTTPConnection(host.strip("[]"), int(port) + 1, timeout=PATIENCE)
-    with contextlib.suppress(*ODD), contextlib.closing(asking):  # a redirect is followed nowhere
-        asking.connect()
-        with _cut(asking.sock):
-            asking.request("GET", path, headers={"Authorization": f"Bearer {token}"})
-            answer = asking.getresponse()
-            said = json.loads(answer.read(MOST_BYTES)) if answer.status == 200 else {}
-            return said if isinstance(said, dict) else {}
-    return {}
+    url = f"http://{host}:{int(port) + 1}/v1/{what}"
+    async with asyncio.timeout(PATIENCE), client.stream("GET", url) as got:
+        text = b""
+        async for piece in got.raise_for_status().aiter_raw():
+            text += piece
+            if len(text) > MOST_BYTES:
+                raise ValueError
+        return create_model("Answer", **{what: list[form]}).model_validate_json(text)
 
 
-@contextlib.contextmanager
-def _cut(connection):
-    """It ends when PATIENCE does, however often a byte comes."""
-    def cut():
-        with contextlib.suppress(OSError):
-            connection.shutdown(socket.SHUT_RDWR)
-    timer = threading.Timer(PATIENCE, cut)
-    timer.start()
+async def _use(client, worker):
+    """{}: it is not reached, its answer is none, or there is no token for that."""
     try:
-        yield
-    finally:
-        timer.cancel()
+        sessions = (await _ask(client, worker, "sessions", Session)).sessions
+        gpus = (await _ask(client, worker, "gpus", Gpu)).gpus
+    except (OSError, ValueError, httpx.HTTPError, httpx.InvalidURL):
+        return {}
+    return {"sessions": len(sessions), "free_bytes": sum(one.memory_free_bytes for one in gpus),
+            **{key: sum(getattr(one, key) for one in sessions) for key in Session.model_fields}}
 
 
-def _number(value):
-    if not isinstance(value, (int, float)) or not 0 <= value < 1 << 63:
-        raise ValueError
-    return int(value)
-
-
-def _use(worker, token):
-    said, got = {}, _ask(worker, token, "/v1/sessions")
-    with contextlib.suppress(TypeError, KeyError, ValueError):
-        said = {key: sum(_number(one[key]) for one in got["sessions"]) for key in NUMBERS}
-        said["sessions"] = len(got["sessions"])
-        gpus = _ask(worker, token, "/v1/gpus")["gpus"]
-        said["free_bytes"] = sum(_number(one["memory_free_bytes"]) for one in gpus)
-    return said
+async def _uses(workers, token):
+    async with httpx.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE,
+                                 trust_env=False) as client:
+        return await asyncio.gather(*(_use(client, one) for one in workers))
 
 
 def status(network):
@@ -67,42 +59,35 @@ def status(network):
     good, bad = directory.workers(network)
     said, token = directory.verdicts(network), (secret(network.token_file).split() or [""])[0]
     rows = []
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        for one, use in zip(good, pool.map(lambda one: _use(one, token), good)):
-            row = {"node": one.node, "address": one.address, "devices": one.devices, "gpus": one.gpus}
-            if one.free:
-                row["free_bytes"] = sum(one.free)
-            rows.append({**row, "verdict": "unjudged", "reason": "", **_said(said.pop(one.node, {})), **use})
+    for one, use in zip(good, asyncio.run(_uses(good, token))):
+        row = {"node": one.node, "address": one.address, "devices": one.devices, "gpus": one.gpus}
+        if one.free_bytes:
+            row["free_bytes"] = sum(one.free_bytes)
+        rows.append({**row, "verdict": "unjudged", "reason": "", **_said(said.pop(one.node, None)), **use})
     away = [{"node": node, **_said(verdict)} for node, verdict in said.items() if verdict]
     return {"workers": rows, "unreadable": bad, "away": away}
 
 
 def _said(verdict):
-    """The validator's, with numbers as numbers."""
     names = {"state": "verdict", "memory_bytes": "tested_bytes"}
-    return {names.get(key, key): int(value) if key in directory.NUMBERS + directory.FIGURES else value
-            for key, value in verdict.items() if key != "address"}
+    fields = verdict.model_dump(exclude={"address"}, exclude_unset=True) if verdict else {}
+    return {names.get(key, key): value for key, value in fields.items()}
 
 
 def doctor(network, vcuda):
-    """[(right, what, text)]"""
+    """[(what, what is wrong with it or "", what it is if nothing is)]"""
     try:
         good, bad = directory.workers(network)
     except PeersError as error:
-        return [(False, "directory", str(error))]
-    rows = [(True, "directory", f"{network.directory} serves; {len(good)} workers")]
-    rows += [(False, node, "its entry in the directory cannot be read") for node in bad]
-    for one in good:
-        wrong = validator.answers(vcuda, one.address, network.token_file)
-        rows.append((not wrong, one.node, wrong or f"{one.address} answers and takes the token"))
+        return [("directory", str(error), "")]
+    rows = [("directory", "", f"{network.directory} serves; {len(good)} workers")]
+    rows += [(node, "its entry in the directory cannot be read", "") for node in bad]
+    rows += [(one.node, validator.answers(vcuda, one.address, network.token_file),
+              f"{one.address} answers and takes the token") for one in good]
     try:
-        said, _ = directory.validator(network)
+        head = directory.validator(network).head
     except PeersError as error:
-        return rows + [(True, "validator", str(error))]
-    host, _, port = said["head"].rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), 5).close()
-        rows.append((True, "validator", f"Ray's head {said['head']} is reached"))
-    except (OSError, ValueError) as error:
-        rows.append((False, "validator", f"Ray's head {said['head']} is not reached: {error}"))
-    return rows
+        return rows + [("validator", "", str(error))]
+    wrong = directory.reached(head)
+    return rows + [("validator", wrong and f"Ray's head {head} is not reached: {wrong}",
+                    f"Ray's head {head} is reached")]

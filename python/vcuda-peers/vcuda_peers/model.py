@@ -16,8 +16,7 @@ import safetensors
 import torch
 
 from . import checkpoint as checkpoints
-from .errors import PeerLost, PeersError
-from .said import mib
+from .errors import PeerLost, PeersError, mib
 from .verify import Verifier
 
 # Of a weight's bytes, beside the weight: its gradient, and what the optimizer keeps.
@@ -167,28 +166,28 @@ class UserNode:
             with open(self._tell, "a") as file:
                 file.write(json.dumps(what) + "\n")
 
-    def lost(self):
-        """The workers that are there no more."""
-        gone = []
+    def _lost(self):
+        """PeerLost, which names the workers that are there no more; None where all are."""
+        gone = {}
         for device, node in enumerate(self.workers):
             try:
                 torch.cuda.synchronize(device)
             except torch.AcceleratorError as error:
-                if error.error_code in GONE and node not in gone:
-                    gone.append(node)
-        return gone
+                if error.error_code in GONE:
+                    gone[node] = device
+        said = f"{self.network} lost {', '.join(gone)}, with the part of the model there"
+        return PeerLost(said) if gone else None
 
     @contextlib.contextmanager
     def watch(self):
-        """What fails within it since a worker is gone is PeerLost, which names the worker."""
+        """What fails within it since a worker is gone is PeerLost."""
         try:
             yield
         except RuntimeError as error:
-            gone = self.lost()
-            if not gone:
-                raise
-            raise PeerLost(f"{self.network} lost {', '.join(gone)}, with the part of the model there"
-                           ) from error
+            lost = self._lost()
+            if lost:
+                raise lost from error
+            raise
 
     def draw(self):
         """Before a forward: whether a second worker computes a stage of it, too."""
@@ -215,17 +214,10 @@ class UserNode:
 
     def _ended(self, kind, error, trace):
         """An exception that nobody caught: what a lost worker did ends the program with PeerLost's status."""
-        try:
-            if isinstance(error, RuntimeError):
-                with self.watch():
-                    raise error
-        except PeerLost as lost:
-            error = lost
-        except RuntimeError:
-            pass
-        if not isinstance(error, PeerLost):
+        lost = self._lost() if isinstance(error, RuntimeError) else error
+        if not isinstance(lost, PeerLost):
             return self._hook(kind, error, trace)
-        print(f"PeerLost: {error}", file=sys.stderr)
+        print(f"PeerLost: {lost}", file=sys.stderr)
         raise SystemExit(PeerLost.STATUS)
 
     def _devices(self, workers, memory, free):

@@ -8,38 +8,39 @@
     token_file: lab.token              # the agents' token
     ray_token_file: lab.ray-token      # the validator's Ray; that is its name if it is not given
 
-The same file makes a machine lend its GPUs (`vcuda peer join`); what is for that alone means nothing here:
-address, gpus, memory, sessions, hours. Paths are relative to the file's folder. It names secrets, so only its
-owner may read it.
+The same file makes a machine lend its GPUs (`vcuda peer join`); what is for that alone means nothing here.
+Paths are relative to the file's folder. It names secrets, so only its owner may read it.
 """
-import dataclasses
 import os
-import re
 import stat
+from typing import Annotated, Any
 
 import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import PeersError
 
-NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-DIRECTORY = re.compile(r"unix://(?P<path>/.+)|"
-                       r"tcp://(?P<host>[^:/\s\[\]]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})")
+PORT = "(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+DIRECTORY = rf"^(?:unix:///.+|tcp://(?:[^:/\s\[\]]+|\[[0-9a-fA-F:.]+\]):{PORT})$"
 MOST_BYTES = 1 << 16
+Text = Annotated[str, Field(min_length=1, description="a text")]
 
 
-@dataclasses.dataclass(frozen=True)
-class Network:
-    name: str
-    directory: str
-    token_file: str
-    user: str = ""
-    password_file: str = ""
-    ray_token_file: str = ""
-
-
-WORKER = ("address", "gpus", "memory", "sessions", "hours")  # common/network.c reads and checks them
-KEYS = {field.name: field.default is dataclasses.MISSING  # name: needed
-        for field in dataclasses.fields(Network)}
+class Network(BaseModel):
+    """A description says what a value has to be."""
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    name: str = Field(pattern="^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+                      description="1 to 63 of a-z, 0-9 and '-'")
+    directory: str = Field(pattern=DIRECTORY, description="unix:///PATH or tcp://HOST:PORT")
+    token_file: Text
+    user: Text = ""
+    password_file: Text = ""
+    ray_token_file: Text = ""
+    address: Any = None  # this and what follows is the worker's: common/network.c reads and checks it
+    gpus: Any = None
+    memory: Any = None
+    sessions: Any = None
+    hours: Any = None
 
 
 def check_private(path, mode):
@@ -56,47 +57,37 @@ def secret(path):
         raise PeersError(f"{path}: {getattr(error, 'strerror', None) or 'no text'}") from None
 
 
-def _text(path):
-    """Of the file that was looked at, not of one that took its name since."""
-    try:
-        with open(path, "rb") as file:
-            check_private(path, os.fstat(file.fileno()).st_mode)
-            raw = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise PeersError(f"{path}: {error.strerror}") from None
-    if len(raw) > MOST_BYTES:
-        raise PeersError(f"{path}: longer than {MOST_BYTES} bytes")
-    return raw
+def _sentence(error):
+    """Of the first of pydantic's errors."""
+    key = error["loc"][0]
+    if error["type"] == "missing":
+        return f"{key} is missing"
+    if error["type"] == "extra_forbidden":
+        return f"unknown key '{key}'; known are {', '.join(Network.model_fields)}"
+    return f"{key} is not {Network.model_fields[key].description}: '{error['input']}'"
 
 
 def read(path):
     """The network of that file, with absolute paths; PeersError."""
     try:
-        said = yaml.safe_load(_text(path))
+        with open(path, "rb") as file:
+            check_private(path, os.fstat(file.fileno()).st_mode)  # not of one that took its name since
+            raw = file.read(MOST_BYTES + 1)
+        if len(raw) > MOST_BYTES:
+            raise PeersError(f"{path}: longer than {MOST_BYTES} bytes")
+        said = yaml.safe_load(raw)
+        if not isinstance(said, dict):
+            raise PeersError(f"{path}: it has no keys; needed are name, directory, token_file")
+        network = Network(**{str(key): value for key, value in said.items()})
+    except OSError as error:
+        raise PeersError(f"{path}: {error.strerror}") from None
+    except ValidationError as error:
+        raise PeersError(f"{path}: {_sentence(error.errors()[0])}") from None
     except (yaml.YAMLError, UnicodeError) as error:
         mark = getattr(error, "problem_mark", None)
         raise PeersError(f"{path}{f':{mark.line + 1}' if mark else ''}: it is no YAML") from None
-    if not isinstance(said, dict):
-        raise PeersError(f"{path}: it has no keys; needed are {', '.join(key for key in KEYS if KEYS[key])}")
-    said = {key: value for key, value in said.items() if key not in WORKER}
-    for key, value in said.items():
-        if key not in KEYS:
-            raise PeersError(f"{path}: unknown key '{key}'; known are {', '.join((*KEYS, *WORKER))}")
-        if not isinstance(value, str) or not value:
-            raise PeersError(f"{path}: {key} is not a text")
-    for key, needed in KEYS.items():
-        if needed and key not in said:
-            raise PeersError(f"{path}: {key} is missing")
-    if not NAME.fullmatch(said["name"]):
-        raise PeersError(f"{path}: name is not 1 to 63 of a-z, 0-9 and '-': '{said['name']}'")
-    got = DIRECTORY.fullmatch(said["directory"])
-    if not got or (got["port"] and not 0 < int(got["port"]) < 65536):
-        raise PeersError(f"{path}: directory is not unix:///PATH or tcp://HOST:PORT: '{said['directory']}'")
-    if "user" in said and "password_file" not in said:
+    if network.user and not network.password_file:
         raise PeersError(f"{path}: user wants a password_file")
-    folder = os.path.dirname(os.path.abspath(path))
-    said.setdefault("ray_token_file", said["name"] + ".ray-token")
-    for key in ("token_file", "password_file", "ray_token_file"):
-        if key in said:
-            said[key] = os.path.join(folder, said[key])
-    return Network(**said)
+    folder, files = os.path.dirname(os.path.abspath(path)), {"ray_token_file": network.name + ".ray-token"}
+    files |= {key: value for key, value in network if key.endswith("_file") and value}
+    return network.model_copy(update={key: os.path.join(folder, name) for key, name in files.items()})

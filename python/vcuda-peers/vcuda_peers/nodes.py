@@ -4,15 +4,11 @@ import subprocess
 import sys
 
 from . import network as networks
-from .errors import PeersError
-from .said import last_line
+from .errors import PeersError, last_line
 
 
 class _Node:
     """A context, too: in it the node runs."""
-
-    def __init__(self, network, *arguments):
-        self.network, self.arguments = network, arguments
 
     def __enter__(self):
         self.start()
@@ -27,11 +23,11 @@ class WorkerNode(_Node):
     not that of this user; where start() starts an agent, that has the ARGUMENTS."""
 
     def __init__(self, network, *arguments, folder=None):
-        super().__init__(network, *arguments)
+        self.network, self.arguments = network, ["--", *arguments] if arguments else []
         self.folder = ["--folder", folder] if folder else []
 
     def start(self):
-        self._peer("join", self.network, *(["--", *self.arguments] if self.arguments else []))
+        self._peer("join", self.network, *self.arguments)
 
     def stop(self):
         self._peer("leave", networks.read(self.network).name)
@@ -48,13 +44,15 @@ class WorkerNode(_Node):
 
 class ValidatorNode(_Node):
     """The network's validator from start() to stop()."""
-    process = None
+
+    def __init__(self, network, *arguments):
+        self.command = [sys.executable, "-m", "vcuda_peers", "validator", network, *arguments]
+        self.process = None
 
     def start(self):
         if self.is_running():
             raise PeersError("this ValidatorNode runs already")
-        self.process = subprocess.Popen([sys.executable, "-m", "vcuda_peers", "validator", self.network,
-                                         *self.arguments], stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL)
 
     def is_running(self):
         return self.process is not None and self.process.poll() is None
