@@ -164,39 +164,41 @@ __attribute__((noinline, cold)) static void spoil(const struct ptx_warp *w, cons
 
 /* A lane's vector moves as a whole, as on a GPU: the blocks of a scan leave a sum and whether
  * it is there in one vector of 16 bytes for the others, which would see half of it. */
-typedef uint64_t whole __attribute__((vector_size(16), may_alias));
-typedef uint64_t half __attribute__((may_alias));
+typedef uint64_t whole16 __attribute__((vector_size(16), may_alias));
+typedef uint64_t whole8 __attribute__((may_alias));
+typedef uint32_t whole4 __attribute__((may_alias));
+typedef uint16_t whole2 __attribute__((may_alias));
+
+#define LOAD_WHOLE(n)                                                                          \
+	if (size == n && !(at & (n - 1))) {                                                    \
+		const whole##n v = *HOST(const volatile whole##n, at);                         \
+		memcpy(to, &v, n);                                                             \
+		return;                                                                        \
+	}
+#define STORE_WHOLE(n)                                                                         \
+	if (size == n && !(at & (n - 1))) {                                                    \
+		whole##n v;                                                                    \
+		memcpy(&v, from, n);                                                           \
+		*HOST(volatile whole##n, at) = v;                                              \
+		return;                                                                        \
+	}
 
 INLINE void load_whole(void *to, uint64_t at, size_t size)
 {
-	if (size == 16 && !(at & 15)) {
-		const whole v = *HOST(const volatile whole, at);
-
-		memcpy(to, &v, sizeof(v));
-	} else if (size == 8 && !(at & 7)) {
-		const half v = *HOST(const volatile half, at);
-
-		memcpy(to, &v, sizeof(v));
-	} else {
-		memcpy(to, HOST(const void, at), size);
-	}
+	LOAD_WHOLE(16)
+	LOAD_WHOLE(8)
+	LOAD_WHOLE(4)
+	LOAD_WHOLE(2)
+	memcpy(to, HOST(const void, at), size);
 }
 
 INLINE void store_whole(uint64_t at, const void *from, size_t size)
 {
-	if (size == 16 && !(at & 15)) {
-		whole v;
-
-		memcpy(&v, from, sizeof(v));
-		*HOST(volatile whole, at) = v;
-	} else if (size == 8 && !(at & 7)) {
-		half v;
-
-		memcpy(&v, from, sizeof(v));
-		*HOST(volatile half, at) = v;
-	} else {
-		memcpy(HOST(void, at), from, size);
-	}
+	STORE_WHOLE(16)
+	STORE_WHOLE(8)
+	STORE_WHOLE(4)
+	STORE_WHOLE(2)
+	memcpy(HOST(void, at), from, size);
 }
 
 #define LOAD(space, t, r, M, R)                                                                \
