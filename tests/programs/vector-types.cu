@@ -66,6 +66,28 @@ __global__ void records(record *data)
 	data[threadIdx.x] = r;
 }
 
+/* Half of the blocks leave a number twice in one vector, the others look whether both are the same: a
+ * vector moves as a whole, on which CUB's scans rely. */
+__global__ void whole_vectors(ulonglong2 *vector, unsigned long long *torn)
+{
+	for (unsigned long long i = 0; i < 100000; i++) {
+		unsigned long long one = blockIdx.x / 2 << 20 | i, other = one;
+
+		if (blockIdx.x % 2) {
+			asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(vector),
+				"l"(one), "l"(other)
+				: "memory");
+			continue;
+		}
+		asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+			     : "=l"(one), "=l"(other)
+			     : "l"(vector)
+			     : "memory");
+		if (one != other)
+			atomicAdd(torn, 1);
+	}
+}
+
 int main()
 {
 	char *memory, *result;
@@ -107,6 +129,13 @@ int main()
 		CHECK_EQ_AT(i, is, was - 1);
 		CHECK(!memcmp(&got[32 * N + 16 * i + 8], &host[32 * N + 16 * i], 8));
 	}
+
+	unsigned long long torn;
+	CUDA(cudaMemset(memory, 0, 64));
+	whole_vectors<<<16, 1>>>((ulonglong2 *)memory, (unsigned long long *)(memory + 32));
+	LAUNCHED();
+	CUDA(cudaMemcpy(&torn, memory + 32, sizeof(torn), cudaMemcpyDeviceToHost));
+	CHECK_EQ(torn, 0ull);
 
 	int *ints = (int *)host.data(), *got_ints = (int *)got.data();
 	for (int i = 0; i < N; i++)

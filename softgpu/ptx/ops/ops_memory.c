@@ -162,6 +162,45 @@ __attribute__((noinline, cold)) static void spoil(const struct ptx_warp *w, cons
 
 #define HOST(T, at) ((T *)(uintptr_t)(at))
 
+/* A lane's vector moves as a whole, as on a GPU: the blocks of a scan leave a sum and whether
+ * it is there in one vector of 16 bytes for the others, which would see half of it. */
+typedef uint64_t whole16 __attribute__((vector_size(16), may_alias));
+typedef uint64_t whole8 __attribute__((may_alias));
+typedef uint32_t whole4 __attribute__((may_alias));
+typedef uint16_t whole2 __attribute__((may_alias));
+
+#define LOAD_WHOLE(n)                                                                          \
+	if (size == n && !(at & (n - 1))) {                                                    \
+		const whole##n v = *HOST(const volatile whole##n, at);                         \
+		memcpy(to, &v, n);                                                             \
+		return;                                                                        \
+	}
+#define STORE_WHOLE(n)                                                                         \
+	if (size == n && !(at & (n - 1))) {                                                    \
+		whole##n v;                                                                    \
+		memcpy(&v, from, n);                                                           \
+		*HOST(volatile whole##n, at) = v;                                              \
+		return;                                                                        \
+	}
+
+INLINE void load_whole(void *to, uint64_t at, size_t size)
+{
+	LOAD_WHOLE(16)
+	LOAD_WHOLE(8)
+	LOAD_WHOLE(4)
+	LOAD_WHOLE(2)
+	memcpy(to, HOST(const void, at), size);
+}
+
+INLINE void store_whole(uint64_t at, const void *from, size_t size)
+{
+	STORE_WHOLE(16)
+	STORE_WHOLE(8)
+	STORE_WHOLE(4)
+	STORE_WHOLE(2)
+	memcpy(HOST(void, at), from, size);
+}
+
 #define LOAD(space, t, r, M, R)                                                                \
 	OP(ld_##space##_##t##_##r, "ld." #space "." #t "." #r, "x")                            \
 	{                                                                                      \
@@ -190,9 +229,12 @@ __attribute__((noinline, cold)) static void spoil(const struct ptx_warp *w, cons
 			}                                                                      \
 			return;                                                                \
 		}                                                                              \
-		for (uint32_t k = 0; k < n; k++) {                                             \
-			R *d = (R *)(void *)ptx_reg(w, to[k]);                                 \
-			EACH(w->mask) d[l] = (R) * (HOST(const M, ad[l]) + k);                 \
+		EACH(w->mask)                                                                  \
+		{                                                                              \
+			M v[32 / sizeof(M)] = {0};                                             \
+			load_whole(v, ad[l], sizeof(M) * n);                                   \
+			for (uint32_t k = 0; k < n; k++)                                       \
+				((R *)(void *)ptx_reg(w, to[k]))[l] = (R)v[k];                 \
 		}                                                                              \
 	}
 #define STORE(space, t, r, M, R)                                                               \
@@ -220,10 +262,15 @@ __attribute__((noinline, cold)) static void spoil(const struct ptx_warp *w, cons
 				EACH(w->mask) * HOST(M, ad[l]) = (M)d[l];                      \
 			}                                                                      \
 		}                                                                              \
-		for (uint32_t k = 0; n > 1 && k < n; k++) {                                    \
-			const R *d = (const R *)(void *)ptx_reg(w, from[k]);                   \
-			EACH(w->mask) * (HOST(M, ad[l]) + k) = (M)d[l];                        \
-		}                                                                              \
+		if (n > 1)                                                                     \
+			EACH(w->mask)                                                          \
+			{                                                                      \
+				M v[32 / sizeof(M)] = {0};                                     \
+				for (uint32_t k = 0; k < n; k++)                               \
+					v[k] = (M)((const R *)(const void *)ptx_reg(           \
+						w, from[k]))[l];                               \
+				store_whole(ad[l], v, sizeof(M) * n);                          \
+			}                                                                      \
 		if (((#space)[0] == 'G' || (#space)[0] == 'A') && w->spoil)                    \
 			spoil(w, ad);                                                          \
 	}
