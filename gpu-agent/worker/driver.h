@@ -31,8 +31,14 @@ bool direct_makes(const struct worker *w);
 /* Streams. */
 /* Destroys it; nobody waits on it any more. */
 CUresult stream_drop(struct worker *w, struct worker_stream *stream);
+/* What a stream of the worker's own is for. Streams share the GPU's few channels with others of
+ * their priority, behind each other in the order of what they are given. The program's may be
+ * held until another agent says something, and copies, which that may depend on, are given
+ * their pieces later; what listens for an event may wait for such a stream, too. So each kind
+ * has a priority of its own. */
+enum own_stream { OWN_COPIES, OWN_LISTENS };
 /* One of the worker's own, which waits for no other; NULL: none can be had. */
-struct worker_stream *stream_own(struct worker *w, uint16_t context);
+struct worker_stream *stream_own(struct worker *w, uint16_t context, enum own_stream what);
 void context_stream_init(struct worker *w, uint16_t context);
 /* Nothing can be recorded in it now: it is part of a capture, or would be drawn into one. */
 bool capture_of(struct worker *w, const struct worker_stream *stream);

@@ -70,6 +70,13 @@ def test_a_driver_that_waits_for_an_idle_gpu():
             right(program(sidecar, *words))
 
 
+def test_streams_that_share_a_channel():
+    """Nothing that lets a stream go on is put behind it: what the worker does by itself has channels of its own."""
+    for words in (("copies",), ("posts", "50"), ("deep", "3000")):
+        with agents(1, 2, driver=os.path.join(BUILD, "stack", "libchannel-driver.so")) as (_, sidecar):
+            right(program(sidecar, *words))
+
+
 def test_a_source_that_failed():
     """An end that cannot be asked for its part leaves the other one's stream as it was."""
     with agents(1, 1) as (_, sidecar):

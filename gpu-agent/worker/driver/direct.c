@@ -99,7 +99,7 @@ struct worker_stream *direct_copy_stream(struct worker *w, uint32_t device)
 	struct worker_stream **stream = &w->direct->streams[device];
 
 	if (!*stream)
-		*stream = stream_own(w, (uint16_t)CONTEXT_PRIMARY(device));
+		*stream = stream_own(w, (uint16_t)CONTEXT_PRIMARY(device), OWN_COPIES);
 	return *stream;
 }
 

@@ -52,7 +52,7 @@ static struct worker_stream *listener_new(struct worker *w)
 
 	if (!d->listeners)
 		d->listeners = calloc(LISTENERS_MOST, sizeof(struct worker_stream *));
-	stream = d->listeners ? stream_own(w, CONTEXT_PRIMARY(0)) : NULL;
+	stream = d->listeners ? stream_own(w, CONTEXT_PRIMARY(0), OWN_LISTENS) : NULL;
 	if (stream)
 		d->listeners[d->listener_count++] = stream;
 	return stream;

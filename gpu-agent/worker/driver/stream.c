@@ -58,13 +58,15 @@ void context_stream_init(struct worker *w, uint16_t context)
 	stream_link(w, stream);
 }
 
-struct worker_stream *stream_own(struct worker *w, uint16_t context)
+struct worker_stream *stream_own(struct worker *w, uint16_t context, enum own_stream what)
 {
 	struct worker_stream *stream = calloc(1, sizeof(*stream));
+	int least = 0, priority = 0; /* the greatest is the lowest number */
 
 	if (!stream || worker_use(w, context) ||
-		w->cuda.cuStreamCreateWithPriority(
-			&stream->stream, CU_STREAM_NON_BLOCKING, 0)) {
+		w->cuda.cuCtxGetStreamPriorityRange(&least, &priority) ||
+		w->cuda.cuStreamCreateWithPriority(&stream->stream, CU_STREAM_NON_BLOCKING,
+			what == OWN_LISTENS && priority < least ? priority + 1 : priority)) {
 		free(stream);
 		return NULL;
 	}
