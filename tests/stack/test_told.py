@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 
-from stack import BUILD, NOT_PERMITTED, Agent, App, Sidecar, alive, folder, kill, wait_for
+from stack import BUILD, LOST, NOT_PERMITTED, Agent, App, Sidecar, alive, folder, kill, stack, wait_for
 
 SLOW = os.path.join(BUILD, "stack", "libslow-driver.so")  # loading a module takes 9 s
 
@@ -39,8 +39,8 @@ def hears_why(agent, sidecar, app):
     assert 'refused_total{reason="secret"} 0' in agent.http("/metrics")
 
 
-def test_a_stopped_workers_program_is_told_by_the_front():
-    with tenant() as (agent, sidecar, revoke):
+def stopped(*flags):
+    with tenant(*flags) as (agent, sidecar, revoke):
         app = App("bystander", socket=sidecar.socket)
         app.line("^started", 30)
         worker = agent.worker(app)
@@ -48,6 +48,10 @@ def test_a_stopped_workers_program_is_told_by_the_front():
         revoke()
         hears_why(agent, sidecar, app)
         assert not alive(worker)
+
+
+def test_a_stopped_workers_program_is_told_by_the_front():
+    stopped()
 
 
 def sleeps(pid):
@@ -73,3 +77,38 @@ def test_a_program_whose_worker_is_in_a_call_is_told():
 
 def test_it_is_told_without_a_grace_too():
     in_a_call("--grace", "0")
+
+
+def test_a_stopped_workers_program_is_told_without_a_grace():
+    stopped("--grace", "0")
+
+
+def killed(*flags):
+    """Nobody ended the session: its worker died."""
+    with stack(sidecar=flags) as s:
+        app = s.app("calls")
+        app.line("^calling", 30)
+        kill(s.agent.worker(app))
+        got = app.line(r"error (\d+) at|gave (\d+) ", 30)
+        assert int(got[1] or got[2]) == LOST, got[0]
+        wait_for(lambda: "the session's worker was ended by signal 9" in s.sidecar.log(), 5,
+                 "the sidecar says why: " + s.sidecar.log())
+        assert 'refused_total{reason="secret"} 0' in s.agent.http("/metrics")
+        s.app("sum", 3, 64).right(30)
+
+
+def test_a_killed_workers_program_is_told():
+    killed()
+
+
+def test_a_killed_workers_program_is_told_without_a_grace():
+    killed("--grace", "0")
+
+
+def test_a_cut_wire_without_a_grace_is_told_as_that():
+    with stack(sidecar=("--grace", "0"), scheme="fault+native://{}?cut-after=60") as s:
+        app = s.app("calls")
+        got = app.line(r"error (\d+) at|gave (\d+) ", 30)
+        assert int(got[1] or got[2]) == LOST, got[0]
+        wait_for(lambda: "event=channel.lost" in s.sidecar.log(), 5, "the sidecar says so")
+        assert "worker" not in s.sidecar.log().partition("event=channel.lost")[2], s.sidecar.log()
