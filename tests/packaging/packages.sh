@@ -120,6 +120,10 @@ done
 for package in vcuda-libs vcuda vcuda-client gpu-agent; do
 	check "$package: what its files need" satisfied $package
 done
+for package in vcuda-client gpu-agent; do # of a header alone no dependency tells
+	check "$package: its SBOM and copyright name xxhash" sh -c "'$root/packaging/spdx.py' /nonexistent '$build/deb/$package'_*.deb |
+		grep '\"pkg:deb/debian/xxhash@[0-9]' >/dev/null && grep -q '^Files: xxhash' '$scratch/unpacked/$package/usr/share/doc/$package/copyright' || echo no"
+done
 check "bash reads its completion" bash -n "$scratch/vcuda.bash"
 check "zsh reads its completion" zsh -n "$scratch/_vcuda"
 check "bash: vcuda weights " offers push vcuda weights '""'
