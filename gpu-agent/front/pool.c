@@ -325,6 +325,10 @@ void pool_exited(struct front *front, const struct control *control)
 			snprintf(text, sizeof(text),
 				"a worker was ended by signal %d before it was ready",
 				WTERMSIG(control->status));
+		else if (WEXITSTATUS(control->status) == AGENT_EXIT_NO_EXEC)
+			snprintf(text, sizeof(text),
+				"no worker can be started: the system does not execute the "
+				"agent's program");
 		else
 			snprintf(text, sizeof(text),
 				"a worker exited with status %d before it was ready",

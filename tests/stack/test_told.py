@@ -3,9 +3,10 @@
 front in time, test_reload.py and test_identity.py tell.)"""
 import contextlib
 import os
+import shutil
 import signal
 
-from stack import BUILD, LOST, NOT_PERMITTED, Agent, App, Sidecar, alive, folder, kill, stack, wait_for
+from stack import BIN, BUILD, LOST, NOT_PERMITTED, NOT_READY, Agent, App, Sidecar, alive, folder, kill, stack, wait_for
 
 SLOW = os.path.join(BUILD, "stack", "libslow-driver.so")  # loading a module takes 9 s
 
@@ -103,6 +104,26 @@ def test_a_killed_workers_program_is_told():
 
 def test_a_killed_workers_program_is_told_without_a_grace():
     killed("--grace", "0")
+
+
+def test_a_program_hears_that_no_worker_can_be_executed():
+    with folder() as path:
+        program = os.path.join(path, "gpu-agent")
+        shutil.copy(os.path.join(BIN, "gpu-agent"), program)
+        agent = Agent(path, command=[
+            program, "--driver", os.path.join(BUILD, "lib", "libvcuda-softgpu.so"), "--insecure", "--address", "127.0.0.1",
+            "--ports", "0,0,0", "--warm", "1", "--drain", "0", "--ready-file", os.path.join(path, "agent", "ready.json")])
+        wait_for(lambda: agent.read_ports() and agent.is_ready, 60, "the agent is ready")
+        os.chmod(program, 0o644)
+        sidecar = Sidecar(path, agent.address, "--attach-timeout", "3")
+        App("sum", 3, 64, socket=sidecar.socket).right(30)  # by the worker that was there
+        wait_for(lambda: "event=agent.not_ready" in agent.log(), 30, "the next one does not come")
+        App("sum", 3, 64, socket=sidecar.socket).line(f"gave {NOT_READY} ", 30)
+        wait_for(lambda: "no worker can be started: the system does not execute the agent's program" in sidecar.log(), 5,
+                 "the sidecar says why: " + sidecar.log())
+        os.chmod(program, 0o755)
+        wait_for(lambda: agent.read_ports() and agent.is_ready, 30, "it comes by itself")
+        App("sum", 3, 64, socket=sidecar.socket).right(30)
 
 
 def test_a_cut_wire_without_a_grace_is_told_as_that():
