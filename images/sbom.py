@@ -104,7 +104,7 @@ for folder, folders, names in os.walk(rootfs):
                       "checksums": [{"algorithm": "SHA256", "checksumValue": sha256(path)}],
                       "licenseConcluded": licensed.get(entry, "NOASSERTION"),
                       "copyrightText": "NOASSERTION"})
-        if "/deps/" in place or entry == "busybox":
+        if "/deps/" in place or entry in ("busybox", "redis-server"):
             found = debian_of(place)
             if found:
                 packages[found[0]] = package(*found, "Organization: Debian", "NOASSERTION",

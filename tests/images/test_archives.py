@@ -105,7 +105,7 @@ class Archives(unittest.TestCase):
         image = Image("gpu-agent")
         places = list(image.files) + list(image.links)
         self.assertEqual([p for p in places if re.search(r"/lib(cuda|nvidia)[^/]*\.so", p)], [])
-        for name in ("gpu-agent", "vcuda", "vcuda-client"):
+        for name in ("gpu-agent", "vcuda", "vcuda-client", "vcuda-top"):
             self.assertEqual(image.links["/usr/local/bin/" + name], "/opt/vcuda/bin/" + name)
         config = image.config["config"]
         self.assertEqual(config["User"], "65532:65532")
