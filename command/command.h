@@ -6,6 +6,7 @@
 #ifndef VCUDA_COMMAND_COMMAND_H
 #define VCUDA_COMMAND_COMMAND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/error.h"
@@ -31,6 +32,8 @@ int preload_list(char *list, size_t n, struct error *error);
 /* The legacy' forms: vcuda -n native …, vcuda -role server|client …. */
 int command_legacy(int argc, char **argv);
 
+/* VERB --help: prints it, and there is nothing else to do. */
+bool command_helped(int argc, char **argv, const char *usage);
 /* "vcuda: TEXT" on stderr; returns STATUS. */
 int command_complain(const struct error *error, int status);
 

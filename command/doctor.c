@@ -412,17 +412,23 @@ static int parse(int argc, char **argv, struct doctor *doctor, struct error *err
 				argv[i + 1];
 			i++;
 		} else if (argv[i][0] == '-' || doctor->program) {
-			return error_set(error, 0,
-				"doctor: what is '%s'? vcuda doctor [--json] [--agent "
-				"HOST[:PORT]] "
-				"[--token-file FILE] [PROGRAM]",
-				argv[i]);
+			return error_set(
+				error, 0, "doctor: what is '%s'? vcuda doctor --help", argv[i]);
 		} else {
 			doctor->program = argv[i];
 		}
 	}
 	return 0;
 }
+
+static const char usage[] =
+	"vcuda doctor [--json] [--agent HOST[:PORT]] [--token-file FILE] [PROGRAM]\n"
+	"\n"
+	"  --agent HOST[:PORT]  that agent is asked; else the sidecar that is running and its\n"
+	"                       own\n"
+	"  --token-file FILE    as whom; else $VCUDA_TOKEN_FILE\n"
+	"  --json               the checks as JSON\n"
+	"  PROGRAM              whether it can be served: what it links, its GPU code\n";
 
 int command_doctor(int argc, char **argv)
 {
@@ -432,6 +438,8 @@ int command_doctor(int argc, char **argv)
 	char agent[4096] = "";
 	cJSON *root;
 
+	if (command_helped(argc, argv, usage))
+		return 0;
 	if (argc == 2 && !strcmp(argv[1], "--attach"))
 		return command_attach();
 	if (parse(argc, argv, &doctor, &error) < 0)

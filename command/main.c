@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "common/version.h"
 
-static const char usage[] =
+static const char every[] =
 	"vcuda: any program uses any GPU as if it were its own\n"
 	"\n"
 	"  vcuda run [--software | --agent HOST[:PORT]] [--token-file FILE] -- PROGRAM …\n"
@@ -26,12 +26,20 @@ static const char usage[] =
 	"  vcuda -n native|light -s SEND -r RECV -p CONTROL                       an agent\n"
 	"  vcuda -role server|client -ip HOST -net native|light -send_port P -recv_port P\n"
 	"\n"
-	"  vcuda --help, vcuda --version; vcuda run --help\n";
+	"  vcuda --help, vcuda --version; vcuda COMMAND --help\n";
 
 int command_complain(const struct error *error, int status)
 {
 	fprintf(stderr, "vcuda: %s\n", error->text);
 	return status;
+}
+
+bool command_helped(int argc, char **argv, const char *usage)
+{
+	if (argc < 2 || strcmp(argv[1], "--help") != 0)
+		return false;
+	fputs(usage, stdout);
+	return true;
 }
 
 int main(int argc, char **argv)
@@ -62,7 +70,7 @@ int main(int argc, char **argv)
 	if (!strcmp(name, "ptxas"))
 		return command_ptxas(argc, argv);
 	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
-		fputs(usage, stdout);
+		fputs(every, stdout);
 		return argc < 2 ? 2 : 0;
 	}
 	if (!strcmp(argv[1], "--version")) {

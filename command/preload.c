@@ -53,12 +53,17 @@ int preload_list(char *list, size_t n, struct error *error)
 	return 0;
 }
 
+static const char usage[] = "vcuda preload\n"
+			    "\n"
+			    "  LD_PRELOAD=$(vcuda preload) PROGRAM …   as vcuda run does it\n";
+
 int command_preload(int argc, char **argv)
 {
 	char list[PRELOAD_MAX];
 	struct error error;
 
-	(void)argv;
+	if (command_helped(argc, argv, usage))
+		return 0;
 	if (argc > 1) {
 		error_set(&error, 0, "preload: takes no arguments");
 		return command_complain(&error, 2);

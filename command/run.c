@@ -33,6 +33,8 @@ static const char usage[] =
 	"  --software         on this machine's CPU: starts an agent with the software GPU\n"
 	"  --agent HOST[:PORT]  on that agent's GPUs; more than once: on all of theirs, in\n"
 	"                     this order\n"
+	"  --token-file FILE  the token that the agent asks for; else $VCUDA_TOKEN_FILE\n"
+	"  --verbose          what its sidecar, and the agent of --software, log\n"
 	"  neither            through the sidecar that is running ($VCUDA_SOCKET)\n";
 
 /* One more agent, all of which the program gets. */
@@ -192,10 +194,8 @@ int command_run(int argc, char **argv)
 	int program = argc, signals, status = 1;
 	pid_t pid;
 
-	if (argc > 1 && !strcmp(argv[1], "--help")) {
-		fputs(usage, stdout);
+	if (command_helped(argc, argv, usage))
 		return 0;
-	}
 	if (parse(argc, argv, &wish, &program, &error) < 0)
 		return command_complain(&error, 2);
 	/* Before anything is started: a signal meanwhile is passed on or ends us in order. */

@@ -108,6 +108,10 @@ static int ask(cJSON **root, struct error *error)
 	return *root ? 0 : error_set(error, 0, "stats: the sidecar's answer is no JSON");
 }
 
+static const char usage[] = "vcuda stats [--json]\n"
+			    "\n"
+			    "  --json   as the sidecar writes it, with names of calls\n";
+
 int command_stats(int argc, char **argv)
 {
 	bool json = argc == 2 && !strcmp(argv[1], "--json");
@@ -116,6 +120,8 @@ int command_stats(int argc, char **argv)
 	struct error error;
 	cJSON *root = NULL;
 
+	if (command_helped(argc, argv, usage))
+		return 0;
 	if (argc > 1 && !json) {
 		error_set(&error, 0, "stats: what is '%s'? vcuda stats [--json]", argv[1]);
 		return command_complain(&error, 2);

@@ -10,12 +10,18 @@
 #include "command/command.h"
 #include "command/spawn.h"
 
+static const char usage[] = "vcuda status [--json]\n"
+			    "\n"
+			    "  --json   as the sidecar writes it\n";
+
 int command_status(int argc, char **argv)
 {
 	char program[PATH_MAX];
 	struct error error;
 	char *json = NULL;
 
+	if (command_helped(argc, argv, usage))
+		return 0;
 	if (argc == 2 && !strcmp(argv[1], "--json"))
 		json = "--json";
 	else if (argc > 1) {

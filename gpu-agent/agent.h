@@ -28,6 +28,8 @@
 #define AGENT_FD_HTTP 5		   /* front: the control port's listening socket */
 #define AGENT_FD_LISTEN 6	   /* front: those of config->listening from here on */
 
+#define AGENT_EXIT_NO_EXEC 127 /* of a process that was to become one of ours */
+
 #define AGENT_TOKEN_MAX 255 /* what struct session_hello can carry */
 #define AGENT_TOKEN_HASH 32
 #define AGENT_TOKENS 256

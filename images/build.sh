@@ -65,6 +65,8 @@ client_files() { # FOLDER: what `vcuda-client install` copies
 client_licences() { # FOLDER
 	cp "$cache/sources/libyaml/License" "$1/libyaml.LICENSE"
 	cp "$cache/sources/cjson/LICENSE" "$1/cJSON.LICENSE"
+	cp "$cache/sources/libzstd/LICENSE" "$1/zstd.LICENSE"
+	cp "$cache/sources/xxhash/LICENSE" "$1/xxhash.LICENSE"
 	cp "$cache/sources/openssl/LICENSE.txt" "$1/OpenSSL.LICENSE"
 }
 
@@ -110,13 +112,14 @@ rootfs_gpu-agent() { # [IMAGE]
 	local o=$r/opt/vcuda
 	mkdir -p "$o/bin" "$o/lib/deps" "$r/usr/local/bin" "$r/etc/vcuda" "$r/var/cache/vcuda" \
 		"$r/run/vcuda"
-	install -m 755 "$build"/bin/{gpu-agent,vcuda,vcuda-client} "$o/bin/"
+	install -m 755 "$build"/bin/{gpu-agent,vcuda,vcuda-client,vcuda-top} "$o/bin/"
 	install -m 755 "$build"/lib/libvcuda-softgpu*.so "$o/lib/"
 	closure "$o/lib/deps" "$o"/bin/* "$o"/lib/*.so
 	strip --strip-unneeded "$o"/bin/* "$o"/lib/*.so
-	for name in gpu-agent vcuda vcuda-client; do ln -s /opt/vcuda/bin/$name "$r/usr/local/bin/$name"; done
+	for name in gpu-agent vcuda vcuda-client vcuda-top; do ln -s /opt/vcuda/bin/$name "$r/usr/local/bin/$name"; done
 	printf '# docs/AGENT.md says what may stand here.\nlibrary_path: /opt/vcuda/cuda/lib\n' \
 		>"$r/etc/vcuda/agent.yaml"
+	cp "$cache/sources/xxhash/LICENSE" "$r/usr/share/doc/vcuda/xxhash.LICENSE"
 	chmod 1777 "$r/var/cache/vcuda" "$r/run/vcuda"
 }
 

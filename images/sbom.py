@@ -3,7 +3,7 @@
 """sbom.py NAME VERSION ROOTFS SOURCES [PACKAGES]: what an image holds, as SPDX 2.3 JSON on stdout.
 
 Files of ROOTFS that came from a Debian package are found by the machine's dpkg (SHA-256 of the file
-against the one that the package installed); the two libraries of SOURCES are linked into the client.
+against the one that the package installed); the libraries of SOURCES are linked into the client.
 PACKAGES: `dpkg-query` lines of the base image, where it was made here.  Nothing in it depends on when
 or where it was made.
 """
@@ -104,20 +104,24 @@ for folder, folders, names in os.walk(rootfs):
                       "checksums": [{"algorithm": "SHA256", "checksumValue": sha256(path)}],
                       "licenseConcluded": licensed.get(entry, "NOASSERTION"),
                       "copyrightText": "NOASSERTION"})
-        if "/deps/" in place or entry == "busybox":
+        if "/deps/" in place or entry in ("busybox", "redis-server"):
             found = debian_of(place)
             if found:
                 packages[found[0]] = package(*found, "Organization: Debian", "NOASSERTION",
                                              f"{place} is a copy out of it")
-for library, license in (("libyaml", "MIT"), ("cjson", "MIT"), ("openssl", "Apache-2.0")):
-    if name.startswith("client"):
-        with open(os.path.join(sources, library, "VERSION")) as file:
-            packages[library] = package(library, file.read().strip(), "Organization: Debian",
-                                        license, "linked into vcuda-client" +
-                                        (" and vcuda" if library != "openssl" else ""))
+# What has no file of its own here: sources that are compiled into programs.
 if name.startswith("client"):
+    for library, license, where in (("libyaml", "MIT", "vcuda-client and vcuda"), ("cjson", "MIT", "vcuda-client and vcuda"),
+                                    ("libzstd", "BSD-3-Clause", "vcuda-client"), ("xxhash", "BSD-2-Clause", "vcuda-client"),
+                                    ("openssl", "Apache-2.0", "vcuda-client")):
+        with open(os.path.join(sources, library, "VERSION")) as file:
+            packages[library] = package(library, file.read().strip(), "Organization: Debian", license, f"linked into {where}")
     packages["musl"] = package("musl", "1.2.5", "Organization: musl libc", "MIT",
                                "linked into vcuda-client; as Zig 0.14.1 brings it")
+if name.startswith("gpu-agent"):
+    header = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", "libxxhash-dev"], capture_output=True, text=True).stdout
+    packages["xxhash"] = package("xxhash", header or "NOASSERTION", "Organization: Debian", "BSD-2-Clause",
+                                 "its header is compiled into gpu-agent and vcuda-client")
 if listing:
     with open(listing) as file:
         for line in file:

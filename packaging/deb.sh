@@ -71,7 +71,7 @@ stage() {
 # What each package is: its description's first line and the rest, and what it needs beside its libraries.
 about() {
 	case $1 in
-	vcuda) needs="vcuda-libs (= $version), vcuda-client (= $version)" suggests="gpu-agent"
+	vcuda) needs="vcuda-libs (= $version), vcuda-client (= $version)" suggests="gpu-agent, python3"
 		short="CUDA programs on the GPUs of other machines"
 		long="The command vcuda: runs a program of CUDA, which was never changed, on a GPU in
 another machine, and says what is right and what is wrong there." ;;
@@ -94,8 +94,9 @@ libraries_of() { # FOLDER: the packages of the libraries that its binaries need
 	local binaries
 	mkdir -p "$work/shlibs/debian"
 	printf 'Source: vcuda\n\nPackage: vcuda\nArchitecture: amd64\n' >"$work/shlibs/debian/control"
-	mapfile -t binaries < <(find "$1/usr/bin" "$1/usr/lib/vcuda" -maxdepth 1 -type f 2>/dev/null)
-	(cd "$work/shlibs" && dpkg-shlibdeps -O --warnings=0 "${binaries[@]}" 2> >(grep -v "can.t extract name" >&2)) |
+	mapfile -t binaries < <(find "$1/usr/bin" "$1/usr/lib/vcuda" -type f ! -name '*.py' 2>/dev/null)
+	# What is preloaded is of no package yet.
+	(cd "$work/shlibs" && dpkg-shlibdeps -O --warnings=0 --ignore-missing-info -l"$work/all/lib/vcuda" "${binaries[@]}" 2> >(grep -v "can.t extract name" >&2)) |
 		sed -n 's/^shlibs:Depends=//p'
 }
 

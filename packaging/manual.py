@@ -8,6 +8,7 @@ keys in docs/, and the paragraphs of packaging/man.
 BIN holds the built commands. OUT gets man/NAME.SECTION.gz, vcuda.bash and _vcuda. Needs go-md2man.
 """
 import gzip
+import itertools
 import os
 import re
 import subprocess
@@ -15,8 +16,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-COMMANDS = {"vcuda": (1, ("peer", "run", "smi", "top")), "vcuda-client": (8, ()), "gpu-agent": (8, ())}
-SUBVERBS = {"peer": ("join", "leave", "list")}
+COMMANDS = {"vcuda": 1, "vcuda-client": 8, "gpu-agent": 8}  # and the section of its page
 # A page of keys: its section, the document, the heading above its table, where the file is, what it is.
 FILES = {
     "gpu-agent.yaml": ("docs/AGENT.md", "## Configuration", "/etc/vcuda/agent.yaml", "configuration of gpu-agent"),
@@ -34,17 +34,30 @@ def parsed(lines):
     title = lines[0].partition(": ")[2].rstrip(".")
     forms, options, open_now = [], [], None
     for line in lines[1:]:
-        option = re.match(r"^  (-\S.*?)(?:  +(.*)| +([a-zä-ü(…].*))?$", line)
-        usage = re.match(r"^(?:usage: |       |  )((?:vcuda|vcuda-client|gpu-agent)\b.*)$", line)
+        option = re.match(r"^  (-\S.*?)(?:  +(.*))?$", line)
+        usage = re.match(r"^(?:usage: |       |  |)((?:vcuda|vcuda-client|gpu-agent)\b.*)$", line)
         if usage:
             forms.append(list(re.match(r"(.*?)(?:   +(.*))?$", usage[1]).groups()))
             open_now = forms[-1]
         elif option and option[1].startswith("-"):
-            options.append([option[1], option[2] or option[3] or ""])
+            options.append([option[1], option[2] or ""])
             open_now = options[-1]
         elif line.startswith("   ") and open_now:
             open_now[1] = f"{open_now[1] or ''} {line.strip()}".strip()
+        else:
+            open_now = None
     return title, forms, options
+
+
+def verbs_of(name, binary):
+    """The words that may stand first, as the forms of the command have them."""
+    found = {form.split()[1].strip("[]") for form, _ in parsed(help_of(binary))[1] if re.match(rf"{name} \[?[a-z]+\]?( |$)", form)}
+    return sorted(found)
+
+
+def subverbs_of(name, verb, lines):
+    """Where a verb takes another word first: vcuda peer join."""
+    return sorted({found[1] for line in lines if (found := re.match(rf"{name} {verb} ([a-z]+)( |$)", line))})
 
 
 def escaped(text):
@@ -66,23 +79,23 @@ def paragraphs(name):
 
 
 def command_page(name, binary):
-    section, subcommands = COMMANDS[name]
     title, forms, options = parsed(help_of(binary))
-    for word in subcommands:
-        lines = help_of(binary, word)
-        _, _, more = parsed(["", *lines[1:]])
+    longer = {}  # forms, as a verb's own help has them
+    for word in verbs_of(name, binary) if name == "vcuda" else ():
+        _, longer[word], more = parsed(["", *help_of(binary, word)])
         options += [[f"{word}: {option}", text] for option, text in more]
     own = paragraphs(name)
     end = own.index("\n# ")  # of its description
     text = [f"# NAME\n\n{name} - {title}\n", "# SYNOPSIS\n"]
-    text += [f"{bold_words(form)}\n" for form, _ in forms]
+    synopsis = [more for form, _ in forms for more, _ in longer.get(form.split()[1], [(form, "")])]
+    text += [f"{bold_words(form)}\n" for form in synopsis]
     text.append(own[:end])
-    told = [(bold_words(form), escaped(what)) for form, what in forms if what]
+    told = [(bold_words(form), escaped(what)) for form, what in itertools.chain(forms, *longer.values()) if what]
     if told:
         text += ["# COMMANDS\n", definitions(told)]
     if options:
         text += ["# OPTIONS\n", definitions((f"**{escaped(option)}**", escaped(what)) for option, what in options)]
-    return section, "\n".join([*text, own[end:]])
+    return COMMANDS[name], "\n".join([*text, own[end:]])
 
 
 def table_under(document, heading):
@@ -117,19 +130,19 @@ def write_page(out, name, section, text, version):
         packed.write(page.encode())
 
 
-def flags_of(options):
+def flags_of(texts):
     """Each flag as it is typed."""
-    return sorted({flag for option, _ in options for flag in re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", option)})
+    return sorted({flag for text in texts for flag in re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", text)})
 
 
 def completions(out, binaries):
-    words = {name: [*flags_of(parsed(help_of(binary))[2]), "--help", "--version"] for name, binary in binaries.items()}
-    verbs = {name: sorted({form.split()[1] for form, _ in parsed(help_of(binary))[1] if re.match(rf"{name} \[?[a-z]+\]?( |$)", form)})
+    words = {name: sorted({*flags_of(option for option, _ in parsed(help_of(binary))[2]), "--help", "--version"})
              for name, binary in binaries.items()}
-    verbs = {name: [verb.strip("[]") for verb in found] for name, found in verbs.items()}
-    flags = {verb: flags_of(parsed(["", *help_of(binaries["vcuda"], verb)[1:]])[2]) for verb in COMMANDS["vcuda"][1]}
-    flags.update(status=["--json"], doctor=["--json"])
-    cases = "\n".join(f"\t\t{verb}) words='{' '.join((*SUBVERBS.get(verb, ()), *found))}' ;;" for verb, found in sorted(flags.items()))
+    verbs = {name: verbs_of(name, binary) for name, binary in binaries.items()}
+    helps = {verb: help_of(binaries["vcuda"], verb) for verb in verbs["vcuda"]}
+    flags = {verb: flags_of(lines) for verb, lines in helps.items()}
+    subverbs = {verb: found for verb, lines in helps.items() if (found := subverbs_of("vcuda", verb, lines))}
+    cases = "\n".join(f"\t\t{verb}) words='{' '.join((*subverbs.get(verb, ()), *found))}' ;;" for verb, found in flags.items())
     with open(f"{out}/vcuda.bash", "w") as file:
         file.write(f"""# Completion for bash of vcuda, vcuda-client and gpu-agent; made by packaging/manual.py.
 _vcuda()
@@ -143,7 +156,7 @@ _vcuda()
 		fi
 	done
 	case ${{COMP_WORDS[COMP_CWORD - 1]}} in
-	*-file | --config | --socket | --cache-dir | --folder | join) compopt -o default; return ;;
+	*-file | --config | --socket | --cache-dir | --folder | join | push) compopt -o default; return ;;
 	esac
 	case ${{1##*/}} in
 	vcuda-client) words='{' '.join(verbs['vcuda-client'] + words['vcuda-client'])}' ;;
@@ -160,10 +173,10 @@ _vcuda()
 complete -F _vcuda vcuda vcuda-client gpu-agent
 """)
     def rest(verb):
-        return f"'2:verb:({' '.join(SUBVERBS[verb])})' '*:file:_files'" if verb in SUBVERBS else "'*::program:_normal'"
+        return f"'2:verb:({' '.join(subverbs[verb])})' '*:file:_files'" if verb in subverbs else "'*::program:_normal'"
 
     zsh = "\n".join(f"\t\t{verb}) _arguments -s {' '.join(repr(flag) for flag in found)} {rest(verb)} ;;"
-                    for verb, found in sorted(flags.items()))
+                    for verb, found in flags.items())
     with open(f"{out}/_vcuda", "w") as file:
         file.write(f"""#compdef vcuda vcuda-client gpu-agent
 # Completion for zsh; made by packaging/manual.py.

@@ -65,12 +65,25 @@ def linked(libraries):
             yield package(name, version, "Organization: Debian", LICENCES[name], f"pkg:deb/debian/{name}@{version}?arch=source")
 
 
+# Of a header alone: dpkg finds no library of it that a package would depend on.
+COMPILED_IN = {"vcuda-client": ("xxhash",), "gpu-agent": ("xxhash",)}
+
+
+def compiled_in(path):
+    for name in COMPILED_IN.get(field(path, "Package"), ()):
+        version = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", f"lib{name}-dev"], capture_output=True, text=True,
+                                 check=True, timeout=20).stdout
+        yield package(name, version, "Organization: Debian", LICENCES[name], f"pkg:deb/debian/{name}@{version}?arch=source")
+
+
 def needs(path, libraries, files):
     """[(package, how the product is related to it)]."""
     if path.endswith(".deb"):
         for need in filter(None, field(path, "Depends").split(", ")):
             name, bound = re.match(r"(\S+)(?: \((.*)\))?", need).groups()
             yield package(name, bound or "NOASSERTION", "NOASSERTION", "NOASSERTION", f"pkg:deb/debian/{name}"), "DEPENDS_ON"
+        for found in compiled_in(path):
+            yield found, "CONTAINS"
     elif any(place.endswith("Chart.yaml") for place, _ in files):
         values = next(data for place, data in files if place == "vcuda/Chart.yaml").decode()
         for name, tag in re.findall(r"image: ghcr\.io/vcuda/([\w-]+):(\S+)", values):

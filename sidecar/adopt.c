@@ -138,7 +138,8 @@ static bool adopt_session(struct channel *channel, struct channel_carry *carry,
 	explicit_bzero(&hello, sizeof(hello));
 	explicit_bzero(&welcome, sizeof(welcome));
 	channel->resume.possible = resume_start(&channel->resume, channel->replies.numbered,
-		wait_now() - (away < grace ? away : grace) * MS);
+		wait_now() - (away < grace ? away : grace) * MS,
+		"the sidecar was started again");
 	return channel->resume.possible;
 }
 

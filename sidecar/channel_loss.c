@@ -55,12 +55,11 @@ bool channel_robbed(const struct channel *channel)
 	return segment_broken() || stripes_robbed(&channel->stripes);
 }
 
-/* The connections are gone: the session goes on where the agent takes us back. False: it does
- * not. */
+/* The connections are gone: the session goes on where the agent takes us back, or is lost with
+ * what the agent says of it. False: it is lost. */
 static bool channel_cut(struct channel *channel, uint64_t now, const char *text)
 {
-	if (!channel->resume.possible || channel->gone || channel->stopping ||
-		channel->ring.bye || channel_robbed(channel))
+	if (channel->gone || channel->stopping || channel->ring.bye || channel_robbed(channel))
 		return false;
 	stripes_close(&channel->stripes);
 	link_close(channel->link);
@@ -68,7 +67,7 @@ static bool channel_cut(struct channel *channel, uint64_t now, const char *text)
 	channel->broken_at = 0;
 	outbound_clear(&channel->out);
 	replies_drop_input(&channel->replies);
-	if (!resume_start(&channel->resume, channel->replies.numbered, now))
+	if (!resume_start(&channel->resume, channel->replies.numbered, now, text))
 		return false;
 	log_warn("channel.cut", "app=%d in_flight=%llu text=\"%s\"", channel->peer.pid,
 		(unsigned long long)ring_in_flight(&channel->ring), text);
@@ -83,7 +82,7 @@ void channel_broke(struct channel *channel, uint64_t now, const char *text)
 
 static void channel_not_resumed(struct channel *channel, uint32_t status, const char *text)
 {
-	atomic_fetch_add(&channel->server->resumes_failed, 1);
+	atomic_fetch_add(&channel->server->resumes_failed, channel->resume.possible);
 	channel_lose(channel, status, text);
 }
 
@@ -98,6 +97,10 @@ static void channel_not_taken(struct channel *channel)
 	if (welcome->status == STATUS_NOT_PERMITTED && welcome->ended) {
 		snprintf(text, sizeof(text), "agent: %s", welcome->text);
 		channel_not_resumed(channel, welcome->ended, text);
+		return;
+	}
+	if (!resume->possible) {
+		channel_not_resumed(channel, STATUS_LOST, resume->cut.text);
 		return;
 	}
 	snprintf(text, sizeof(text), "the connection broke, and: %s", resume->error.text);

@@ -53,8 +53,9 @@ const char options_usage[] =
 	"  --priority low|normal|high\n"
 	"                        at most that class of its tenant's (the tenant's own)\n"
 	"  --compress auto|off|always\n"
-	"  --upload-cache true|false\n"
 	"                        payloads on their way: where that is faster (auto)\n"
+	"  --upload-cache true|false   what the agent has of large copies does not go again "
+	"(false)\n"
 	"  --congestion NAME     of TCP, where the kernel allows it: bbr for lines with loss\n"
 	"  --shm-size SIZE       most shared memory in all\n"
 	"  --label TEXT          in what /proc/PID/maps says of shared memory (pod mode)\n"
@@ -75,7 +76,7 @@ const char options_usage[] =
 	"                        else it is lost (30; 0: at once)\n"
 	"  --idle-exit S         end after S seconds without a process\n"
 	"  --dumpable 1          its user may attach a debugger, and gets core dumps (0)\n"
-	"  --log error|warn|info|debug\n"
+	"  --log error|warn|info|debug   what its log has (info)\n"
 	"  --log-format text|json   of its log: logfmt or JSON, a line an event\n"
 	"  --json, --help, --version\n";
 

@@ -22,6 +22,9 @@
 #define CLOSED_SEVERAL_NS                                                                      \
 	(250 * MS) /* of several agents: the program goes on with the others */
 #define PART_NS (2000 * MS)
+#define ASK_NS                                                                                 \
+	(500 * MS) /* its program waits for that, and a black hole is to take 8 s at most */
+#define ASKS 3
 
 void resume_init(struct resume *resume, const char *address, const struct session_hello *hello,
 	const struct session_welcome *welcome, bool several, int wake)
@@ -129,29 +132,58 @@ static bool attempt(struct resume *resume, uint64_t until, uint64_t *closed_sinc
 	return wait_now() >= until;
 }
 
-static void *resume_main(void *argument)
+/* A session without a grace is not resumed, but the agent may know why it is over: as soon as
+ * it has seen its worker's end, which may be after we have. */
+static void ask_why(struct resume *resume)
 {
-	struct resume *resume = argument;
-	uint64_t until = resume->cut_at + resume->grace, closed_since = 0;
-	uint64_t pause = PAUSE_LEAST_NS, one = 1;
+	uint64_t until = wait_now() + ASK_NS;
 
-	transport_when_told(heard_secret, resume);
+	for (int i = 0; i < ASKS && !atomic_load(&resume->stop); i++) {
+		if (i)
+			pause_for(resume, PAUSE_LEAST_NS);
+		if (transport_dial(resume->address, &resume->hello, &resume->welcome, until,
+			    &resume->link, &resume->error))
+			break;
+		link_close(resume->link);
+		resume->link = NULL;
+	}
+}
+
+static void dial_until_taken(struct resume *resume)
+{
+	uint64_t until = resume->cut_at + resume->grace, closed_since = 0;
+	uint64_t pause = PAUSE_LEAST_NS;
+
 	while (!attempt(resume, until, &closed_since) && !atomic_load(&resume->stop)) {
 		log_debug("resume.again", "text=\"%s\"", resume->error.text);
 		pause_for(resume, pause);
 		pause = 2 * pause < PAUSE_MOST_NS ? 2 * pause : PAUSE_MOST_NS;
 	}
+}
+
+static void *resume_main(void *argument)
+{
+	struct resume *resume = argument;
+	uint64_t one = 1;
+
+	transport_when_told(heard_secret, resume);
+	if (resume->possible)
+		dial_until_taken(resume);
+	else
+		ask_why(resume);
 	atomic_store(&resume->state, resume->link ? RESUME_DONE : RESUME_FAILED);
 	(void)!write(resume->wake, &one, sizeof(one));
 	return NULL;
 }
 
-bool resume_start(struct resume *resume, uint64_t received, uint64_t now)
+bool resume_start(struct resume *resume, uint64_t received, uint64_t now, const char *text)
 {
 	pthread_attr_t attributes;
 
-	resume->hello.role = SESSION_RESUME;
+	resume->hello.role = resume->possible ? SESSION_RESUME : SESSION_END;
 	resume->hello.counted = received;
+	memset(&resume->welcome, 0, sizeof(resume->welcome));
+	error_set(&resume->cut, 0, "%s", text);
 	resume->cut_at = now;
 	resume->link = NULL;
 	atomic_store(&resume->stop, 0);

@@ -22,7 +22,7 @@ enum resume_state {
 	RESUME_IDLE,
 	RESUME_DIALING,
 	RESUME_DONE,   /* link and welcome are there */
-	RESUME_FAILED, /* nobody will come back: error */
+	RESUME_FAILED, /* nobody will come back: welcome.ended, or error */
 };
 
 struct resume {
@@ -42,7 +42,7 @@ struct resume {
 	uint32_t serves; /* as in there */
 	struct link *link;
 	struct session_welcome welcome;
-	struct error error;
+	struct error error, cut;
 };
 
 /* After the session was opened at ADDRESS with HELLO and WELCOME. SEVERAL: the program has
@@ -56,9 +56,10 @@ void resume_carry(struct resume *resume, struct channel_page *page, int fd);
 /* The same with a page in which another sidecar said CARRY, a copy. */
 void resume_carried(struct resume *resume, const struct channel_carry *carry, int fd);
 
-/* The connections are gone, RECEIVED of the worker's frames were counted. False: there is no
- * thread to dial. */
-bool resume_start(struct resume *resume, uint64_t received, uint64_t now);
+/* The connections are gone, as TEXT says; RECEIVED of the worker's frames were counted. Where
+ * the session cannot be resumed, the agent is asked why it is over. False: there is no thread
+ * to dial. */
+bool resume_start(struct resume *resume, uint64_t received, uint64_t now, const char *text);
 
 /* RESUME_DONE or RESUME_FAILED ends here: the link, which is the caller's, or NULL with
  * resume->error. */

@@ -271,7 +271,8 @@ static void decide(struct front *front, struct hello_slot *slot)
 		return;
 	}
 	known = identity_of(front, slot, &from);
-	if ((hello->role == SESSION_RESUME || hello->role == SESSION_REPLIES) &&
+	if ((hello->role == SESSION_RESUME || hello->role == SESSION_REPLIES ||
+		    hello->role == SESSION_END) &&
 		answer_ended(front, slot, &from))
 		return;
 	if (!known) {

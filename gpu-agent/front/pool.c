@@ -267,6 +267,22 @@ static bool killed_in_passing(struct front *front, int status)
 	return true;
 }
 
+/* What a worker could not say any more. */
+static void tell_exit(struct session *session, int status)
+{
+	char text[sizeof(session->end.text)];
+
+	if (WIFSIGNALED(status))
+		snprintf(text, sizeof(text), "the session's worker was ended by signal %d (%s)",
+			WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status))
+		snprintf(text, sizeof(text), "the session's worker exited with status %d",
+			WEXITSTATUS(status));
+	else
+		return;
+	session_set_end(session, STATUS_LOST, text);
+}
+
 void pool_exited(struct front *front, const struct control *control)
 {
 	struct pool_worker *worker = NULL;
@@ -300,13 +316,19 @@ void pool_exited(struct front *front, const struct control *control)
 	session = worker->session;
 	was_starting = !worker->counted && !worker->failed;
 	set_free(front, worker);
-	if (session)
+	if (session) {
+		tell_exit(session, control->status);
 		session_ended(front, session);
+	}
 	if (was_starting && !front->draining && !killed_in_passing(front, control->status)) {
 		if (WIFSIGNALED(control->status))
 			snprintf(text, sizeof(text),
 				"a worker was ended by signal %d before it was ready",
 				WTERMSIG(control->status));
+		else if (WEXITSTATUS(control->status) == AGENT_EXIT_NO_EXEC)
+			snprintf(text, sizeof(text),
+				"no worker can be started: the system does not execute the "
+				"agent's program");
 		else
 			snprintf(text, sizeof(text),
 				"a worker exited with status %d before it was ready",

@@ -95,8 +95,15 @@ bool session_told_end(
 uint32_t session_unknown(struct front *front, const struct hello_from *from,
 	enum refusal *refusal, char text[192])
 {
-	bool late = session_find(front, from, SESSION_ENDING) || find_late(front, from->hello);
+	bool ending = session_find(front, from, SESSION_ENDING);
+	bool late = ending || find_late(front, from->hello);
 
+	if (ending && from->hello->role == SESSION_RESUME) {
+		/* Its client may have seen the worker's end before we know how that was. */
+		*refusal = REFUSAL_LATE;
+		snprintf(text, 192, "the session is ending");
+		return STATUS_NOT_READY;
+	}
 	*refusal = late ? REFUSAL_LATE : REFUSAL_SECRET;
 	snprintf(text, 192, "%s",
 		late ? "the session is over" : "no session waits for these connections");

@@ -169,7 +169,7 @@ __attribute__((noreturn)) static void become(
 	spawn_limit_files(strcmp(role, "worker") && strcmp(role, "probe") ? SPAWN_FILES_MOST
 									  : WORKER_FILES);
 	execve("/proc/self/exe", argv, env);
-	_exit(127);
+	_exit(AGENT_EXIT_NO_EXEC);
 }
 
 static pid_t start(

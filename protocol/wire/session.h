@@ -41,7 +41,8 @@
  * session, secret and how many of the worker's frames were counted, WELCOME a new secret and
  * the number of the last frame that the worker took over; the reply connection joins as ever,
  * and is what ends the old secret.  SESSION_END says that nobody will come back.  A session
- * that the agent ended meanwhile is refused with `ended`: what its program is to be told.
+ * that ended meanwhile is refused with `ended`: what its program is to be told; without a grace
+ * END is how that is asked.
  *
  * Between agents.  SESSION_PEER joins a running session to one of another agent's: the dialing
  * end is that agent's front. It has no token; the secret is a ticket that the session's client
@@ -198,8 +199,8 @@ struct session_welcome {
 	union {
 		uint32_t sessions;   /* … how many sessions run, … */
 		uint32_t granted_ms; /* to COMMANDS: the grace, at most as asked */
-		uint32_t ended; /* to RESUME and what joins it, refused: the status that the
-				   session ended with, why is the text; 0: not known */
+		uint32_t ended; /* to RESUME, what joins it, and END, refused: the status that
+				   the session ended with, why is the text; 0: not known */
 	};
 	union {
 		uint64_t free_memory; /* … and what the freest GPU has to give */

@@ -15,6 +15,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
@@ -38,6 +39,11 @@ def find_binary(name):
         if (folder / name).exists():
             return str(folder / name)
     return shutil.which(name)
+
+
+def server(name):
+    return find_binary(name) or sys.exit(
+        f"no {name} here: {'apt install etcd-server' if name == 'etcd' else 'tests/cluster/build.sh builds it'}")
 
 
 def free_ports(count):
@@ -79,12 +85,12 @@ class Apiserver:
         key = str(self.folder / "key.pem")
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
         (self.folder / "tokens").write_text("let-me-in,test,test,system:masters\n")
-        self.spawn(find_binary("etcd"), "--data-dir", str(self.folder / "etcd"),
+        self.spawn(server("etcd"), "--data-dir", str(self.folder / "etcd"),
                    "--listen-client-urls", f"http://127.0.0.1:{client}",
                    "--advertise-client-urls", f"http://127.0.0.1:{client}",
                    "--listen-peer-urls", f"http://127.0.0.1:{peer}", "--log-level", "error",
                    "--unsafe-no-fsync" if " 3.4" not in self.etcd_version() else "--quota-backend-bytes=0")
-        self.spawn(find_binary("kube-apiserver"), f"--etcd-servers=http://127.0.0.1:{client}",
+        self.spawn(server("kube-apiserver"), f"--etcd-servers=http://127.0.0.1:{client}",
                    f"--cert-dir={self.folder}", f"--secure-port={port}", "--bind-address=127.0.0.1",
                    "--service-account-issuer=https://kubernetes.default.svc",
                    f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}",
@@ -106,7 +112,7 @@ class Apiserver:
                 time.sleep(0.2)
 
     def etcd_version(self):
-        return subprocess.run([find_binary("etcd"), "--version"], capture_output=True, text=True,
+        return subprocess.run([server("etcd"), "--version"], capture_output=True, text=True,
                               check=True).stdout
 
     def tail(self):

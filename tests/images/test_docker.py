@@ -124,6 +124,9 @@ class Docker(unittest.TestCase):
         self.assertEqual(status, 127)
         self.assertIn("libcudart", out)
 
+    def test_the_agents_sessions_are_seen_from_its_own_container(self):
+        self.assertIn("sessions", docker("exec", self.agent(), "vcuda", "top", "--once")[1])
+
     def test_a_stopped_agent_ends_by_itself(self):
         agent = self.agent()
         docker("stop", "-t", "20", agent)  # ends it by force after that: status 137

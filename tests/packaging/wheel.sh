@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The Python wheel: nothing in it needs a glibc newer than 2.17 or a library that it has not, the same bytes come
 # twice, and in a fresh virtual environment an ordinary user, without a compiler and without the network, installs
-# it and runs a program, with an agent of his own and with a software GPU that ends with the program.
+# it and runs programs, with an agent of his own and with a software GPU that ends with the program.
 #
 #	tests/packaging/wheel.sh BUILD CACHE
 set -uo pipefail
@@ -24,7 +24,7 @@ verdict() { # 0|1 WHAT
 
 chmod 755 "$scratch"
 mkdir "$scratch/user" "$scratch/unpacked"
-cp "$build"/wheel/*.whl "$root/tests/packaging/train.py" "$scratch/user/"
+cp "$build"/wheel/*.whl "$root"/tests/packaging/{train,upload}.py "$scratch/user/"
 wheel=$(ls "$scratch"/user/*.whl)
 
 ##### What is in it #####
@@ -75,7 +75,7 @@ verdict $? "vcuda run --software: $said"
 
 # An agent of his own, in a process of its own, as on another machine.
 user sh -c 'umask 077; head -c 24 /dev/urandom | base64 >token'
-user "$bin/gpu-agent" --driver software --address 127.0.0.1 --ports 0,0,0 --token-file token \
+user "$bin/gpu-agent" --driver software --address 127.0.0.1 --ports 0,0,0 --token-file token --set upload_cache_bytes=64MiB \
 	--ready-file "$scratch/user/ready.json" >"$scratch/agent.log" 2>&1 &
 agent=$!
 for _ in $(seq 200); do [ -s "$scratch/user/ready.json" ] && break; sleep 0.1; done
@@ -84,6 +84,23 @@ said=$(user "$bin/vcuda" run --agent "127.0.0.1:$port" --token-file token -- "$b
 [ "$said" = "the line is 3.000 x + 0.500" ]
 verdict $? "vcuda run --agent: $said"
 control=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["ports"]["control"])' "$scratch/user/ready.json")
+# Uploads by content: the second process's bytes need not travel.
+kept() { # NAME: the agent's figure
+	python3 - "$control" "$1" <<-'PYTHON'
+	import re, sys, urllib.request
+	page = urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/metrics", timeout=10).read().decode()
+	print(re.search(rf"^vcuda_agent_upload_cache_{sys.argv[2]} (\d+)$", page, re.M)[1])
+	PYTHON
+}
+for _ in 1 2; do
+	said=$(user env VCUDA_UPLOAD_CACHE=1 "$bin/vcuda" run --agent "127.0.0.1:$port" --token-file token -- "$bin/python" upload.py 2>&1)
+	[ "$said" = "the same bytes" ]
+	verdict $? "vcuda run with VCUDA_UPLOAD_CACHE=1: $said"
+	for _ in $(seq 100); do [ "$(kept bytes)" -lt $((16 << 20)) ] || break; sleep 0.1; done # the last may still be hashed
+done
+hits=$(kept hit_bytes_total)
+[ "$hits" -gt $((15 << 20)) ]
+verdict $? "of 16 MiB that were brought before, $hits bytes did not travel"
 said=$(user "$bin/vcuda" top --once --agent "127.0.0.1:$control" 2>&1)
 grep -q "sessions" <<<"$said"
 verdict $? "vcuda top --once: $said"
@@ -95,7 +112,11 @@ verdict $? "vcuda top on a screen: $said"
 said=$(user "$bin/vcuda" run --agent "127.0.0.1:$port" -- "$bin/python" train.py 2>&1)
 [ $? -ne 0 ]
 verdict $? "vcuda run --agent without a token: $said"
-for name in cublas cudnn curand cusolver cusparse cusparselt; do
+# All that the build has, but cuFFT.
+names=$(cd "$build/lib" && printf '%s\n' libvcuda-softgpu-*.so | sed 's/.*-//; s/\.so$//' | grep -vx cufft)
+[ "$(wc -l <<<"$names")" -ge 7 ]
+verdict $? "the software GPU's libraries: $names"
+for name in $names; do
 	said=$(user "$bin/python" -c "import ctypes; ctypes.CDLL('$scratch/user/venv/lib/vcuda/libvcuda-softgpu-$name.so')" 2>&1)
 	verdict $? "the software GPU's $name loads: $said"
 done

@@ -2,8 +2,8 @@
  *
  * The software GPU with one hardware channel for each priority of a context: what streams of
  * one priority have runs in the order in which it was given, as on NVIDIA's GPUs once there are
- * more streams than channels (CUDA_DEVICE_MAX_CONNECTIONS).  Its own functions come before those
- * of the library that it is linked with.
+ * more streams than channels (CUDA_DEVICE_MAX_CONNECTIONS).  Its own functions come before
+ * those of the library that it is linked with.
  */
 #include <cuda.h>
 #include <dlfcn.h>
