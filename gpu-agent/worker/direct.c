@@ -165,7 +165,7 @@ static void answer_connect(
 	if (l->tag < 0)
 		return;
 	snprintf(answer.text, sizeof(answer.text), "%s", text);
-	reply_send(w, (uint16_t)l->tag, status, &answer, sizeof(answer));
+	reply_aside(w, (uint16_t)l->tag, status, &answer, sizeof(answer));
 	l->tag = -1;
 }
 
@@ -179,7 +179,7 @@ static void answer_ticket(struct worker *w, struct direct_link *l, const struct 
 	if (l->tag < 0)
 		return;
 	memcpy(answer.ticket, h->ticket, sizeof(answer.ticket));
-	reply_send(w, (uint16_t)l->tag, (CUresult)h->status, &answer, sizeof(answer));
+	reply_aside(w, (uint16_t)l->tag, (CUresult)h->status, &answer, sizeof(answer));
 	l->tag = -1;
 	if (h->status)
 		direct_break(w, l, "there is no ticket");

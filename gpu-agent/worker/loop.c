@@ -43,7 +43,7 @@ bool loop_marked(const struct serve_entry *entry, const struct frame_header *h, 
 }
 
 /* The wait is over when the answer is there; a refusal is an answer too. `aside`: no CUDA call
- * of the app's, which must not carry off an error of a post. */
+ * of the app's. */
 static void loop_answer(struct worker *w, struct request *r, bool aside, CUresult status)
 {
 	if (r->refused && !status)
@@ -51,14 +51,9 @@ static void loop_answer(struct worker *w, struct request *r, bool aside, CUresul
 	if (status)
 		worker_note(w, status);
 	if (r->header.kind == FRAME_CALL) {
-		CUresult deferred = w->deferred;
-
-		if (aside)
-			w->deferred = CUDA_SUCCESS;
 		if (!r->later || status)
-			reply_send(w, r->header.tag, status, r->answer, r->answer_bytes);
-		if (aside)
-			w->deferred = deferred;
+			(aside ? reply_aside : reply_send)(
+				w, r->header.tag, status, r->answer, r->answer_bytes);
 	} else if (status && !w->deferred) {
 		w->deferred = status;
 	}

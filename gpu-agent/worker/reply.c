@@ -94,6 +94,15 @@ void reply_send(struct worker *w, uint16_t tag, CUresult status, const void *bod
 	reply_frame(w, &h, body, n);
 }
 
+void reply_aside(struct worker *w, uint16_t tag, CUresult status, const void *body, uint32_t n)
+{
+	CUresult deferred = w->deferred;
+
+	w->deferred = CUDA_SUCCESS;
+	reply_send(w, tag, status, body, n);
+	w->deferred = deferred;
+}
+
 void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresult status,
 	const struct frame_destination *destination, const void *bytes, uint32_t n,
 	struct staging_range *range)

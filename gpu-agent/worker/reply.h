@@ -21,6 +21,9 @@ struct worker;
 
 bool reply_room(const struct worker *w);
 void reply_send(struct worker *w, uint16_t tag, CUresult status, const void *body, uint32_t n);
+/* The same of a question of the shim's own: an error of a post is for a call of the program's.
+ */
+void reply_aside(struct worker *w, uint16_t tag, CUresult status, const void *body, uint32_t n);
 void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresult status,
 	const struct frame_destination *destination, const void *bytes, uint32_t n,
 	struct staging_range *range);
