@@ -37,6 +37,8 @@ struct words {
 static struct words want;
 static uint32_t steps, confirmed;
 static struct words *device;
+static void *there; /* memory of the last device: another agent's */
+static int last_device;
 static std::atomic<uint32_t> called;
 
 __attribute__((noreturn)) static void failed(const char *what, cudaError_t error)
@@ -45,7 +47,7 @@ __attribute__((noreturn)) static void failed(const char *what, cudaError_t error
 	int value, bad = 0;
 
 	say("error %d confirmed %u given %u in %s", error, confirmed, steps, what);
-	if (device && error == 911) {
+	if (device && error == 911 && !there) { /* of two agents one may be as it was */
 		bad += cudaMalloc(&block, 4096) != error;
 		bad += cudaMemcpy(&value, device, 4, cudaMemcpyDeviceToHost) != error;
 		bad += cudaDeviceSynchronize() != error;
@@ -175,6 +177,33 @@ static void download_round(void)
 	MUST(cudaMemcpy(host.data(), bulk[0], BULK, cudaMemcpyDeviceToHost));
 	confirmed = steps;
 	compare(host, 1, "what came from the device");
+}
+
+static void between_setup(void)
+{
+	int count;
+
+	host.resize(MIB / 4);
+	MUST(cudaMalloc(&bulk[0], MIB));
+	MUST(cudaGetDeviceCount(&count));
+	last_device = count - 1;
+	MUST(cudaSetDevice(last_device));
+	MUST(cudaMalloc(&there, MIB));
+	MUST(cudaSetDevice(0));
+}
+
+/* There, and back to where nothing is left of it. */
+static void between_round(void)
+{
+	fill(host, steps);
+	MUST(cudaMemcpy(bulk[0], host.data(), MIB, cudaMemcpyHostToDevice));
+	MUST(cudaMemcpyPeerAsync(there, last_device, bulk[0], 0, MIB, 0));
+	MUST(cudaMemsetAsync(bulk[0], 0, MIB, 0));
+	MUST(cudaMemcpyPeerAsync(bulk[0], 0, there, last_device, MIB, 0));
+	MUST(cudaMemcpy(host.data(), bulk[0], MIB, cudaMemcpyDeviceToHost));
+	confirmed = steps;
+	compare(host, steps, "what was at the other agent");
+	one_step(0);
 }
 
 static void wait_round(void)
@@ -352,6 +381,7 @@ static const struct {
 	{"callback", callback_round},
 	{"pin", pin_round},
 	{"tensor", tensor_round},
+	{"between", between_round},
 	{"ending", launch_round},
 	{"hostile", pace_round},
 };
@@ -374,6 +404,8 @@ int main(int argc, char **argv)
 	MUST(cudaMemset(device, 0, sizeof(*device)));
 	if (round == upload_round || round == download_round)
 		bulk_setup();
+	else if (round == between_round)
+		between_setup();
 	one_step(0);
 	confirm();
 	say("in %s", argv[1]);

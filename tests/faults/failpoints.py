@@ -4,7 +4,9 @@
 error or success, never a crash, a hang, a wrong result or something left behind.
 
     tests/faults/failpoints.py                      all: sidecar, front, worker, supervisor, store, uploads, in each state
-                                                    of a program, over TCP and, of three, over UDP (light-…); and starting
+                                                    of a program, over TCP and, of three, over UDP (light-…); with copies
+                                                    from agent to agent (direct-…) or through the program (relay-…); and
+                                                    starting
     tests/faults/failpoints.py --short              some of the points of each
     tests/faults/failpoints.py --only front --state pin --from 40 --to 60
 """
@@ -18,13 +20,16 @@ import subprocess
 import sys
 import time
 
-from rig import Rig, outcome
+from rig import ANYWHERE, Rig, outcome
 from stack import Agent, BIN, BUILD, alive, become_subreaper, clean, environment, folder, wait_for
 
 LIBRARY = os.path.join(BUILD, "faults", "libfailpoint.so")
 POINT = struct.Struct("<IIIIii16s32sQ")
 ALLOWED = ("right", 2, 100, 802, 911)
-SERVING = ("sidecar", "front", "worker", "supervisor", "store", "uploads", "light-sidecar", "light-front", "light-worker")
+BETWEEN = ("direct-sidecar", "direct-front", "direct-worker", "relay-sidecar", "relay-worker")
+BROKEN = 304  # a copy between agents whose connection broke
+SERVING = ("sidecar", "front", "worker", "supervisor", "store", "uploads", "light-sidecar", "light-front", "light-worker",
+           *BETWEEN)
 CHILDREN = ("front", "worker", "store", "uploads")
 STARTING = ("start-sidecar", "start-agent")
 STATES = ("launch", "upload", "download", "module", "pin", "callback", "capture", "tensor")
@@ -61,13 +66,16 @@ class FailRig(Rig):
     """A rig of which one process has the library."""
 
     def __init__(self, path, who):
-        light, self.who = who.startswith("light-"), who.removeprefix("light-")
+        how, _, self.who = who.rpartition("-")
+        beside = who in BETWEEN
         self.point = Point(os.path.join(path, "point"), self.who if self.who in CHILDREN else "")
         agent = self.who != "sidecar"
         # What is kept by content is less than a program sends.
         kept = ("--set", "upload_cache_bytes=4MiB") if who == "uploads" else ()
-        super().__init__(path, between=False, agent=("--set", "store.bytes=64MiB", *kept),
-                         agent_env=self.point.env if agent else None, scheme="light://" if light else "",
+        super().__init__(path, between=False,
+                         agent=("--set", "store.bytes=64MiB", *kept, *(("--peers", ANYWHERE) if beside else ())),
+                         agent_env=self.point.env if agent else None, scheme="light://" if how == "light" else "",
+                         beside=beside, app_env={"VCUDA_PERF": "no_direct"} if how == "relay" else None,
                          victim=("--upload-cache", "true") if kept else (),
                          victim_env=None if agent else self.point.env)
 
@@ -111,7 +119,7 @@ def serve_once(rig, n, state):
         raise AssertionError(f"{rig.point.disarm()[2]}: {error}: {rig.sidecar.log()[-300:]}") from None
     finally:
         hit, count, what = rig.point.disarm()
-    assert got in ALLOWED, f"{what}: got {got}: {app.text()[-300:]}"
+    assert got in ALLOWED or (got == BROKEN and state == "between"), f"{what}: got {got}: {app.text()[-300:]}"
     for who in (rig.agent, rig.sidecar, rig.quiet):
         assert who.process.poll() is None, f"{what}: {type(who).__name__} ended: {who.log()[-300:]}"
     crash = rig.crashed()
@@ -189,7 +197,7 @@ class Points:
 
     def __init__(self, who, step, states):
         self.who, self.step, self.rig, self.stack = who, step, None, None
-        only = {"store": ["tensor"], "uploads": ["upload"]}
+        only = {"store": ["tensor"], "uploads": ["upload"], **dict.fromkeys(BETWEEN, ["between"])}
         self.states = [""] if who in STARTING else only.get(who, states)
         self.count, self.results, self.failures = 0, {}, []
 

@@ -22,6 +22,7 @@ from stack import (App, Agent, BIN, BUILD, Sidecar, alive, children, descendants
 PROGRAM = os.path.join(BUILD, "faults", "app")
 DRIVER = os.path.join(BUILD, "faults", "libcounting-driver.so")
 GONE = "gone"
+ANYWHERE = "127.0.0.1/32:*"  # of an agent's --peers
 UNCOUNTED = ("capture", "module")  # states whose steps the driver does not see as launches
 
 
@@ -37,11 +38,13 @@ def mounted(where, size, command):
 
 class Rig:
     """VICTIM: more flags of the sidecar of the programs that faults are injected into.  SCHEME: how it comes to the
-    agent, where nothing is between."""
+    agent, where nothing is between.  BESIDE: these programs have a GPU of a second agent, too."""
 
     def __init__(self, path, seed=0, small=False, victim=(), agent=(), between=True, agent_env=None,
-                 victim_env=None, scheme=""):
+                 victim_env=None, scheme="", beside=False, app_env=None):
         self.folder, self.small, self.scheme = path, small and may_mount(), scheme
+        self.app_env = app_env or {}
+        self.beside = Agent(os.path.join(path, "beside"), "--peers", ANYWHERE) if beside else None
         cache = os.path.join(path, "agent", "cache")
         os.makedirs(cache, exist_ok=True)
         self.steps, self.steps_at, self.numbers = os.path.join(path, "steps"), 0, {}
@@ -72,6 +75,8 @@ class Rig:
         with contextlib.suppress(FileNotFoundError):
             os.remove(where)
         address = self.scheme + (self.proxy or self.agent).address
+        if self.beside:
+            address += "+" + self.beside.address
         command = [os.path.join(BIN, "vcuda-client"), "run", "--agent", address, "--socket", where,
                    *self.victim_flags]
         if self.small:
@@ -80,7 +85,7 @@ class Rig:
 
     def app(self, *words, stdin_ends=False):
         # Silence is not what is tested, and the machine may be busy.
-        app = App(*words, socket=self.sidecar.socket, program=PROGRAM, env={"VCUDA_SIDECAR_TIMEOUT": "20"})
+        app = App(*words, socket=self.sidecar.socket, program=PROGRAM, env={"VCUDA_SIDECAR_TIMEOUT": "20", **self.app_env})
         if stdin_ends:
             app.close_stdin()
         return app
@@ -109,6 +114,7 @@ class Rig:
             "free": self.agent.gpu()["memory_free_bytes"],
             "names": len([name for name in os.listdir("/dev/shm") if "vcuda" in name]),
             "segments": self.segments(),
+            "beside": [len(self.beside.sessions()), self.beside.gpu()["memory_free_bytes"]] if self.beside else [],
         }
 
     def segments(self):
