@@ -26,7 +26,7 @@ from stack import Agent, BIN, BUILD, alive, become_subreaper, clean, environment
 LIBRARY = os.path.join(BUILD, "faults", "libfailpoint.so")
 POINT = struct.Struct("<IIIIii16s32sQ")
 ALLOWED = ("right", 2, 100, 802, 911)
-BETWEEN = ("direct-sidecar", "direct-front", "direct-worker", "relay-sidecar", "relay-worker")
+BETWEEN = ("direct-worker", "direct-sidecar", "direct-front", "relay-worker", "relay-sidecar")
 BROKEN = 304  # a copy between agents whose connection broke
 SERVING = ("sidecar", "front", "worker", "supervisor", "store", "uploads", "light-sidecar", "light-front", "light-worker",
            *BETWEEN)
@@ -259,7 +259,8 @@ def main():
     args = parser.parse_args()
     become_subreaper()
     began, total, failures = time.monotonic(), 0, 0
-    for who in [args.only] if args.only else [*SERVING, *STARTING]:
+    everyone = [who for who in (*SERVING, *STARTING) if not args.short or who not in BETWEEN[1:4]]
+    for who in [args.only] if args.only else everyone:
         states = [args.state] if args.state else STATES
         points = Points(who, 41 if args.short else args.step, states[:3] if args.short else states)
         points.run(args.first, min(args.last, 120) if args.short else args.last)
