@@ -83,7 +83,7 @@ class Training(Case):
     def test_one_step_over_two_workers_is_that_of_the_cpu(self):
         for node in (ADA, BOB):
             self.worker(node, 256 << 20)  # PyTorch gives each stream's products a workspace
-        got = self.train(64, 4, 8)
+        got = self.train(64, 4, 8, "pieces")
         self.assertEqual(got.returncode, 0, got.stdout + got.stderr)
         self.assertIn("right", got.stdout.splitlines())
         status = json.loads(got.stdout.split("status ", 1)[1].splitlines()[0])

@@ -2,7 +2,7 @@
 """What a user runs: one step over the workers against the same on the CPU.  Weights and data are small whole numbers,
 so that every order of adding gives the same bits; PyTorch's own kernels carry no PTX: the loss is the host's.
 
-    train.py WIDTH LAYERS BATCH [SGD]     more than 4 layers: each weight has one number in a row, or the sums were not whole"""
+    train.py WIDTH LAYERS BATCH [SGD] [pieces]     more than 4 layers: each weight has one number in a row, or the sums were not whole"""
 import copy
 import json
 import sys
@@ -70,7 +70,7 @@ same(model, model.step((inputs, targets), mean))
 here = DistributedModel.of(copy.deepcopy(native))  # to add gradients of pieces up takes a kernel: on the CPU
 here.zero_grad()
 same(here, here.step((inputs, targets), mean, micro_batches=4))
-if DENSE:  # on the GPUs, each piece on its own streams; what is the inputs' needs no sums there
+if "pieces" in sys.argv:  # on the GPUs, each on its own streams; what is the inputs' needs no sums there
     model.requires_grad_(False)
     wanted_here, mine = (inputs.clone().requires_grad_() for _ in range(2))
     grad, = torch.autograd.grad(loss_of(native(wanted_here), targets), wanted_here)

@@ -14,7 +14,7 @@ import time
 
 import numpy
 
-from .errors import mib, shown
+from .errors import SHORT, mib, shown
 
 SPARSE, CHUNK, DENSE, PIECES, THREADS = 2 << 20, 256 << 20, 4 << 20, 16, 256
 OUT_OF_MEMORY = 2
@@ -64,7 +64,7 @@ class Gpu:
         if not status:
             self.had += count
         elif self.memory() >= count:
-            raise Bad(f"{self.name}: of {mib(self.free)} that it says are free {mib(self.had)} could be had")
+            raise Bad(f"{self.name}: of {mib(self.free)} that it says are free {mib(self.had)} {SHORT}")
         return None if status else at.value
 
     def launch(self, to, source, stride, first, count):

@@ -14,8 +14,9 @@ import time
 
 from . import directory, keep
 from .engine import RAY, Jobs, Seats, check_ray, ray, take_token
-from .errors import PeersError, last_line, shown
+from .errors import SHORT, PeersError, last_line, shown
 
+RENEWED = 4  # seconds after which a worker has said anew what it has
 FAILURES = 3  # in a row keep a worker out
 PATIENCE = 60  # seconds for the test of one worker
 HEAD_PATIENCE = 120
@@ -112,6 +113,14 @@ class Doorkeeper:
         wrong = answers(self.vcuda, worker.address, self.network.token_file)
         if wrong:
             return wrong, {}
+        reason, figures = self.probe(worker, full)
+        if reason.endswith(SHORT):  # a job that took it, and has ended, may be younger than what the worker said
+            time.sleep(RENEWED)
+            newest = {one.node: one for one in directory.workers(self.network)[0]}.get(worker.node, worker)
+            reason, figures = self.probe(newest, full)
+        return reason, figures
+
+    def probe(self, worker, full):
         claim = json.dumps({"free": worker.free_bytes, "devices": worker.devices, "full": full})
         try:
             got = call(self.vcuda, "run", "--agent", worker.address, "--token-file", self.network.token_file,
