@@ -104,8 +104,7 @@ void loop_serve_frame(struct worker *w)
 	} else {
 		if (r.header.context && !(entry->flags & SERVE_NO_CONTEXT))
 			status = worker_use(w, r.header.context);
-		w->mirror.frames +=
-			r.header.op < OP_vcudaMirrorMap || r.header.op > OP_vcudaMirrorWait;
+		w->mirror.unwritten &= MIRROR_OP(r.header.op);
 		memset(answer, 0, entry->reply_bytes);
 		r.answer_bytes = entry->reply_bytes;
 		if (!status) {

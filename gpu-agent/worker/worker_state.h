@@ -231,8 +231,7 @@ struct worker_mirror {
 	struct frame_destination destination;
 	uint64_t parked_at, looked_at, asked_at; /* when */
 	uint64_t look_ns;			 /* what a look cost */
-	/* Frames but the mirror's own; so many had been when a look found that nothing ran. */
-	uint64_t frames, unwritten_at;
+	bool unwritten; /* a look found that nothing ran, and no frame but its own came since */
 };
 
 struct worker {

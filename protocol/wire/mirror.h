@@ -21,6 +21,8 @@
 #include <string.h>
 
 #define MIRROR_PAGE 4096u
+/* A call of the mirror's own (generated/vcuda_ops.h has their numbers). */
+#define MIRROR_OP(op) ((op) >= OP_vcudaMirrorMap && (op) <= OP_vcudaMirrorWait)
 #define MIRROR_WRITE_MAX (32u * 1024) /* runs in one vcudaMirrorWrite */
 #define MIRROR_FETCH_MAX (64u * 1024) /* answer of a wait, and the first of a fetch … */
 #define MIRROR_BULK_MAX (512u * 1024) /* … and of those that follow it */

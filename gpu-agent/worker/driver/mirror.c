@@ -284,12 +284,6 @@ static bool mirror_idle(struct worker *w)
 	return idle;
 }
 
-/* As it was when a look found that nothing ran: no kernel can have written since. */
-static bool mirror_unwritten(const struct worker *w)
-{
-	return w->mirror.unwritten_at == w->mirror.frames + 1;
-}
-
 /* Fills in an answer of at most CAPACITY bytes; how long it is. */
 static uint32_t mirror_fill(
 	struct worker *w, unsigned char *bytes, uint64_t capacity, bool idle)
@@ -299,11 +293,10 @@ static uint32_t mirror_fill(
 	struct mirror_runs runs = {
 		.to = bytes + sizeof(*answer), .room = (uint32_t)(capacity - sizeof(*answer))};
 
-	if (!mirror_unwritten(w)) {
+	if (!m->unwritten) {
 		mirror_gather_stable(&runs, m->spare, m->views, m->count, &m->cursor);
 		mirror_sent(&runs, m->views, m->count);
-		if (idle && !runs.full)
-			m->unwritten_at = m->frames + 1;
+		m->unwritten = idle && !runs.full;
 	}
 	*answer = (struct mirror_answer){.number = ++m->answers,
 		.bytes = runs.used,
@@ -320,7 +313,7 @@ static bool mirror_capacity_ok(uint64_t capacity)
 void mirror_finish(struct worker *w, struct pending *p)
 {
 	uint32_t n =
-		mirror_fill(w, p->bytes, p->length, !mirror_unwritten(w) && mirror_idle(w));
+		mirror_fill(w, p->bytes, p->length, !w->mirror.unwritten && mirror_idle(w));
 
 	reply_payload(
 		w, FRAME_REPLY, p->tag, CUDA_SUCCESS, &p->destination, p->bytes, n, p->range);
@@ -399,7 +392,7 @@ bool mirror_poll(struct worker *w)
 		idle = mirror_idle(w); /* before the look: what ran has been written */
 	}
 	now = wait_now();
-	if ((mirror_unwritten(w) || !mirror_differs(m)) && !idle &&
+	if ((m->unwritten || !mirror_differs(m)) && !idle &&
 		now - m->parked_at < MIRROR_WAIT_NS) {
 		m->looked_at = wait_now();
 		m->look_ns = m->looked_at - now;

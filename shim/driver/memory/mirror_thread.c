@@ -38,7 +38,7 @@ LOCK_RANK(mirror_thread, thread.lock, LOCK_TEND);
 
 void mirror_posted(uint16_t op)
 {
-	if (op >= OP_vcudaMirrorMap && op <= OP_vcudaMirrorWait)
+	if (MIRROR_OP(op))
 		return;
 	atomic_fetch_add(&thread.work, 1);
 	if (atomic_load(&thread.sleeping))
