@@ -13,9 +13,9 @@ those of a run that nobody disturbed.  Needs two GPUs.  Ray is not used: the wor
 """
 import argparse
 import contextlib
+import faulthandler
 import json
 import os
-import select
 import statistics
 import subprocess
 import sys
@@ -23,7 +23,6 @@ import tempfile
 import time
 
 import stack
-from ranks import libraries
 from ratios import in_turn, interval
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -85,6 +84,7 @@ def stepper(shape, plain, checkpoint=None):
 
 def arm_main(words):
     """Three steps for each line of standard input, which says of how many micro-batches."""
+    faulthandler.enable()
     import torch
     step, _ = stepper(words.shape, words.plain)
     devices = range(torch.cuda.device_count())
@@ -118,35 +118,15 @@ def workers(*names):
             "PYTHONPATH": PACKAGE, "PYTHONUNBUFFERED": "1"}
 
 
-class Arm:
-    def __init__(self, name, env, mask, shape, log, plain=False):
-        command = [sys.executable, os.path.abspath(__file__), "--arm", "--shape", shape, *(["--plain"] if plain else [])]
-        self.name, self.log, self.micro = name, f"{log}/{name}.log", 1
-        with open(self.log, "w") as file:
-            self.process = subprocess.Popen(stack.masked(command) if mask else command, env=env, text=True, bufsize=1,
-                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file)
-
-    def measure(self, seconds):
-        self.process.stdin.write(f"{self.micro}\n")
-        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
-        line = self.process.stdout.readline() if ready else ""
-        if not line:
-            raise stack.Failed(f"{self.name} gave no answer: {stack.tail(self.log, 8)}")
-        return json.loads(line)
-
-    def stop(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+def started(name, env, words, log, plain=False):
+    command = [sys.executable, os.path.abspath(__file__), "--arm", "--shape", words.shape, *(["--plain"] if plain else [])]
+    return stack.Arm(name, command, env, "VCUDA_SOCKET" in env, log, line="1")
 
 
 def agent(on_exit, words, gpu):
     """Which has GPU, and of its memory 16 GiB."""
     return on_exit.enter_context(stack.Stack(
-        words.dist, "nvidia", None, libraries(),
+        words.dist, "nvidia", None, stack.library_folders(),
         ("--warm", "1", "--set", f"gpus={gpu}", "--memory-limit", "16GiB", "--peers", "127.0.0.1:*"), pin=False))
 
 
@@ -164,19 +144,19 @@ def compare(words):
         a, b = agent(on_exit, words, 0), agent(on_exit, words, 1)
         far, other = agent(on_exit, words, 0), agent(on_exit, words, 1)
         native = dict(os.environ, **workers("card-0", "card-1"))
-        arms = [Arm("one-card", native, False, words.shape, log, plain=True), Arm("native", native, False, words.shape, log),
-                Arm("two-agents", a.env_with([b], **workers("a", "b")), True, words.shape, log),
-                Arm("far", far.env_with([other], words.rtt, VCUDA_STATS="1", **workers("far", "other")), True, words.shape, log)]
+        arms = [started("one-card", native, words, log, plain=True), started("native", native, words, log),
+                started("two-agents", a.env_with([b], **workers("a", "b")), words, log),
+                started("far", far.env_with([other], words.rtt, VCUDA_STATS="1", **workers("far", "other")), words, log)]
         for arm in arms:
             on_exit.callback(arm.stop)
         first = {arm.name: arm.measure(150) for arm in arms}
         one_card, native_arm, two, slow = arms
         whole = in_turn([one_card, native_arm, two], words.pairs, until)
         for arm in (native_arm, two):
-            arm.micro = MICRO
+            arm.line = str(MICRO)
             first[arm.name + " in pieces"] = arm.measure(60)
         pieces = in_turn([native_arm, two], words.pairs, until)
-        two.micro = 1
+        two.line = "1"
         late = in_turn([two, slow], 2, until)
     losses = {name: sum((one["losses"] for one in got), first[name]["losses"])
               for name, got in {**whole, "far": late["far"]}.items()}

@@ -13,14 +13,11 @@ so that it has products by hand in place of BERT.
 """
 import argparse
 import contextlib
-import glob
+import faulthandler
 import json
 import os
-import select
-import site
 import socket
 import statistics
-import subprocess
 import sys
 import time
 
@@ -73,6 +70,7 @@ def multiplied():
 
 def rank_main(words):
     """Measures once for each line of standard input."""
+    faulthandler.enable()
     import torch
     import torch.distributed as dist
     torch.cuda.set_device(int(os.environ["LOCAL_GPU"]))
@@ -121,46 +119,25 @@ class Arm:
 
     def __init__(self, name, environments, words, mask, log):
         self.name, port = name, str(free_port())
-        self.processes = []
-        for rank, env in enumerate(environments):
-            command = [sys.executable, os.path.abspath(__file__), "--rank", "--driver", words.driver,
-                       *(["--small"] if words.small else [])]
-            env = dict(env, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, WORLD_SIZE=str(RANKS), RANK=str(rank))
-            with open(f"{log}/{name}-{rank}.log", "w") as file:
-                self.processes.append(subprocess.Popen(
-                    stack.masked(command) if mask else command, env=env, text=True, bufsize=1,
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file))
-        self.log = log
+        command = [sys.executable, os.path.abspath(__file__), "--rank", "--driver", words.driver,
+                   *(["--small"] if words.small else [])]
+        together = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(RANKS)}
+        self.ranks = [stack.Arm(f"{name}-{rank}", command, dict(env, **together, RANK=str(rank)), mask, log)
+                      for rank, env in enumerate(environments)]
 
     def measure(self, seconds):
-        for process in self.processes:
-            process.stdin.write("measure\n")
-        answers = []
-        for rank, process in enumerate(self.processes):
-            ready, _, _ = select.select([process.stdout], [], [], seconds)
-            line = process.stdout.readline() if ready else ""
-            if not line:
-                raise stack.Failed(f"{self.name}, rank {rank}, gave no answer: "
-                                   f"{stack.tail(f'{self.log}/{self.name}-{rank}.log')}")
-            answers.append(json.loads(line))
+        for rank in self.ranks:
+            rank.ask()
+        answers = [rank.answer(seconds) for rank in self.ranks]
         return {"step_ms": max(one["step_ms"] for one in answers),
                 "reduce_gbps": min(one["reduce_gbps"] for one in answers),
                 "losses": [one["losses"] for one in answers]}
 
     def stop(self):
-        for process in self.processes:
-            process.stdin.close()
-        for process in self.processes:
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def libraries():
-    """Folders of the NVIDIA libraries that this Python has, for the agent."""
-    return [path for folder in site.getsitepackages() for path in sorted(glob.glob(f"{folder}/nvidia/*/lib"))]
+        for rank in self.ranks:
+            rank.end()  # of all, before one is waited for
+        for rank in self.ranks:
+            rank.stop()
 
 
 def report(samples, file):
@@ -189,7 +166,7 @@ def compare(words):
         env["VCUDA_SOFTGPU_DEVICES"] = os.environ["VCUDA_SOFTGPU_DEVICES"] = str(RANKS)
     with contextlib.ExitStack() as on_exit:
         def agent(*flags):
-            return on_exit.enter_context(stack.Stack(words.dist, words.driver, None, libraries() if nvidia else (),
+            return on_exit.enter_context(stack.Stack(words.dist, words.driver, None, stack.library_folders() if nvidia else (),
                                                      (*NCCL, *flags), pin=False))
         both, apart = agent(), []
         for rank in range(RANKS):

@@ -424,9 +424,7 @@ def libraries(options):
     given = [part for part in options.agent_libraries.split(":") if part]
     if given or options.driver != "nvidia":
         return given
-    import glob
-    import site
-    return [path for folder in site.getsitepackages() for path in sorted(glob.glob(f"{folder}/nvidia/*/lib"))]
+    return stack.library_folders()
 
 
 def main():

@@ -15,8 +15,6 @@ import contextlib
 import faulthandler
 import json
 import os
-import select
-import signal
 import statistics
 import subprocess
 import sys
@@ -24,7 +22,6 @@ import tempfile
 import time
 
 import stack
-from ranks import libraries
 from ratios import in_turn, interval
 
 
@@ -76,37 +73,14 @@ def arm_main(shape):
         print(json.dumps({"ms": 1e3 * (time.perf_counter() - start), "words": got, "devices": devices}), flush=True)
 
 
-class Arm:
-    def __init__(self, name, env, mask, log, shape):
-        command = [sys.executable, os.path.abspath(__file__), "--arm", "--shape", shape]
-        self.name, self.log = name, f"{log}/{name}.log"
-        with open(self.log, "w") as file:
-            self.process = subprocess.Popen(stack.masked(command) if mask else command, env=env, text=True,
-                                            bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file)
-
-    def measure(self, seconds):
-        self.process.stdin.write("generate\n")
-        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
-        line = self.process.stdout.readline() if ready else ""
-        if not line:
-            if self.process.poll() is None:  # where it is, says its log
-                self.process.send_signal(signal.SIGABRT)
-                self.process.wait(20)
-            raise stack.Failed(f"{self.name} gave no answer within {seconds:.0f} s: {stack.tail(self.log, 14)}")
-        return json.loads(line)
-
-    def stop(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+def started(name, env, log, shape):
+    command = [sys.executable, os.path.abspath(__file__), "--arm", "--shape", shape]
+    return stack.Arm(name, command, env, name != "native", log)
 
 
 def two_agents(on_exit, words):
     """The environment of a program that has a GPU of each of two agents."""
-    first, second = [on_exit.enter_context(stack.Stack(words.dist, "nvidia", None, libraries(),
+    first, second = [on_exit.enter_context(stack.Stack(words.dist, "nvidia", None, stack.library_folders(),
                                                        ("--warm", "2", "--set", f"gpus={gpu}", "--peers", "127.0.0.1:*"),
                                                        pin=False)) for gpu in range(2)]
     return first.env_with([second])
@@ -122,7 +96,7 @@ def ready(arm, began, seconds):
 def side_by_side(words, settings, log, until):
     began = time.monotonic()
     with contextlib.ExitStack() as on_exit:
-        arms = [Arm(name, env, name != "native", log, words.shape) for name, env in settings.items()]
+        arms = [started(name, env, log, words.shape) for name, env in settings.items()]
         for arm in arms:
             on_exit.callback(arm.stop)
         for arm in arms:
@@ -148,7 +122,7 @@ def one_by_one(words, settings, log, until):
                 break
             memory_is_back()
             began = time.monotonic()
-            arm = Arm(name, settings[name], name != "native", log, words.shape)
+            arm = started(name, settings[name], log, words.shape)
             try:
                 ready(arm, began, 120)
                 samples[name] += [arm.measure(60) for _ in range(3)]
@@ -163,7 +137,7 @@ def compare(words):
         settings = {"native": dict(os.environ)}
         log = tempfile.mkdtemp(prefix="vcuda-split-")
         if words.shape == "small":
-            one = on_exit.enter_context(stack.Stack(words.dist, "nvidia", None, libraries(), ("--warm", "2"), pin=False))
+            one = on_exit.enter_context(stack.Stack(words.dist, "nvidia", None, stack.library_folders(), ("--warm", "2"), pin=False))
             settings["one-agent"] = one.env()
         settings["two-agents"] = two_agents(on_exit, words)
         samples = (side_by_side if words.shape == "small" else one_by_one)(words, settings, log, until)

@@ -2,10 +2,13 @@
 """An agent and its sidecars, started from a folder as `make dist` (or build/) makes it, and the
 environment that a program wants to run through them.  bench/torch and tests/torch start the same.
 """
+import glob
 import json
 import os
 import re
+import select
 import signal
+import site
 import subprocess
 import tempfile
 import time
@@ -33,6 +36,11 @@ def tail(path, lines=4):
             return " | ".join(file.read().strip().splitlines()[-lines:])
     except OSError:
         return ""
+
+
+def library_folders():
+    """Folders of the NVIDIA libraries that this Python has, for the agent."""
+    return [path for folder in site.getsitepackages() for path in sorted(glob.glob(f"{folder}/nvidia/*/lib"))]
 
 
 class Stack:
@@ -170,3 +178,41 @@ class Stack:
 def masked(command):
     """COMMAND without the GPU's device files; needs root."""
     return ["unshare", "-m", "sh", "-c", MASK, "sh", *command]
+
+
+class Arm:
+    """A program that lives through the run and measures in turn: for each LINE it prints a JSON object."""
+
+    def __init__(self, name, command, env, mask, log, line="measure"):
+        self.name, self.log, self.line = name, f"{log}/{name}.log", line
+        with open(self.log, "w") as file:
+            self.process = subprocess.Popen(masked(command) if mask else command, env=env, text=True, bufsize=1,
+                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file)
+
+    def ask(self):
+        self.process.stdin.write(f"{self.line}\n")
+
+    def answer(self, seconds):
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        line = self.process.stdout.readline() if ready else ""
+        if not line:
+            if self.process.poll() is None:  # where it is, says its log: faulthandler
+                self.process.send_signal(signal.SIGABRT)
+                self.process.wait(20)
+            raise Failed(f"{self.name} gave no answer within {seconds:.0f} s: {tail(self.log, 14)}")
+        return json.loads(line)
+
+    def measure(self, seconds):
+        self.ask()
+        return self.answer(seconds)
+
+    def end(self):
+        self.process.stdin.close()
+
+    def stop(self):
+        self.end()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()

@@ -29,7 +29,6 @@ import queue
 import resource
 import shutil
 import signal
-import site
 import statistics
 import subprocess
 import sys
@@ -105,7 +104,7 @@ class Machine:
         """Folders with libraries of CUDA that are Python packages, for the compiler and the loader."""
         links = os.path.join(self.args.work, "link")
         os.makedirs(links, exist_ok=True)
-        folders = [folder for place in site.getsitepackages() for folder in sorted(glob.glob(f"{place}/nvidia/*/lib"))]
+        folders = stack.library_folders()
         for folder in folders:
             for path in glob.glob(f"{folder}/lib*.so.*"):
                 link = os.path.join(links, os.path.basename(path).split(".so.")[0] + ".so")
@@ -404,8 +403,7 @@ def main():
     os.makedirs(os.path.join(args.work, "logs"), exist_ok=True)
     shutil.rmtree(os.path.join(args.work, "stack"), ignore_errors=True)
     names = unpack(args)
-    libraries = [] if args.driver == "software" else ["/usr/local/cuda/lib64", *(
-        folder for place in site.getsitepackages() for folder in sorted(glob.glob(f"{place}/nvidia/*/lib")))]
+    libraries = [] if args.driver == "software" else ["/usr/local/cuda/lib64", *stack.library_folders()]
     with stack.Stack(args.dist, args.driver, log=os.path.join(args.work, "stack"), libraries=libraries,
                      options=["--warm", str(max(1, args.jobs // 2))], pin=False) as served:
         machine = Machine(args, served)
