@@ -20,13 +20,14 @@ import subprocess
 import sys
 import time
 
-from rig import ANYWHERE, Rig, outcome
-from stack import Agent, BIN, BUILD, alive, become_subreaper, clean, environment, folder, wait_for
+from rig import Rig, outcome
+from stack import ANYWHERE, Agent, BIN, BUILD, alive, become_subreaper, clean, environment, folder, wait_for
 
 LIBRARY = os.path.join(BUILD, "faults", "libfailpoint.so")
 POINT = struct.Struct("<IIIIii16s32sQ")
 ALLOWED = ("right", 2, 100, 802, 911)
 BETWEEN = ("direct-worker", "direct-sidecar", "direct-front", "relay-worker", "relay-sidecar")
+NOT_SHORT = BETWEEN[1:4]  # the first and the last differ most
 BROKEN = 304  # a copy between agents whose connection broke
 SERVING = ("sidecar", "front", "worker", "supervisor", "store", "uploads", "light-sidecar", "light-front", "light-worker",
            *BETWEEN)
@@ -259,7 +260,7 @@ def main():
     args = parser.parse_args()
     become_subreaper()
     began, total, failures = time.monotonic(), 0, 0
-    everyone = [who for who in (*SERVING, *STARTING) if not args.short or who not in BETWEEN[1:4]]
+    everyone = [who for who in (*SERVING, *STARTING) if not args.short or who not in NOT_SHORT]
     for who in [args.only] if args.only else everyone:
         states = [args.state] if args.state else STATES
         points = Points(who, 41 if args.short else args.step, states[:3] if args.short else states)

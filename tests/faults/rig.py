@@ -16,13 +16,12 @@ sys.path[:0] = [os.path.join(HERE, "..", "stack"), os.path.join(HERE, "..", "pee
 sys.dont_write_bytecode = True
 
 from proxy import Proxy  # noqa: E402
-from stack import (App, Agent, BIN, BUILD, Sidecar, alive, children, descendants, kill, reporting,  # noqa: E402
+from stack import (ANYWHERE, App, Agent, BIN, BUILD, Sidecar, alive, children, descendants, kill, reporting,  # noqa: E402
                    stat_of, started, wait_for)
 
 PROGRAM = os.path.join(BUILD, "faults", "app")
 DRIVER = os.path.join(BUILD, "faults", "libcounting-driver.so")
 GONE = "gone"
-ANYWHERE = "127.0.0.1/32:*"  # of an agent's --peers
 UNCOUNTED = ("capture", "module")  # states whose steps the driver does not see as launches
 
 

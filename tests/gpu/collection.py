@@ -118,7 +118,7 @@ class Machine:
     def arch(self, folder):
         with open(os.path.join(folder, "Makefile"), encoding="utf-8", errors="replace") as file:
             values = [line.split("=", 1)[1].strip() for line in file if line.split("=")[0].strip(" :?") == "ARCH"]
-        return f"ARCH={self.args.arch.lstrip('sm_')}" if any(v.isdigit() for v in values) else f"ARCH={self.args.arch}"
+        return f"ARCH={self.args.arch.removeprefix('sm_')}" if any(v.isdigit() for v in values) else f"ARCH={self.args.arch}"
 
     def command(self, folder, *rule):
         return ["make", "-s", "--no-print-directory", *self.variables, self.arch(folder), *rule]

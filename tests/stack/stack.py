@@ -24,6 +24,7 @@ BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
 BIN, LIB = os.path.join(BUILD, "bin"), os.path.join(BUILD, "lib")
 PROGRAM = os.path.join(BUILD, "stack", "app")
 MIB = 1 << 20
+ANYWHERE = "127.0.0.1/32:*"  # of an agent's --peers: whom it dials
 
 # cudaError_t
 OUT_OF_MEMORY, NO_DEVICE, ILLEGAL_ADDRESS, TIMEOUT, ASSERT, NOT_READY = 2, 100, 700, 702, 710, 802

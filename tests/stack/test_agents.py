@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from stack import BIN, BUILD, LOST, ROOT, Agent, App, Sidecar, environment, folder, kill, one_line, wait_for
+from stack import ANYWHERE, BIN, BUILD, LOST, ROOT, Agent, App, Sidecar, environment, folder, kill, one_line, wait_for
 
 SPREAD = os.path.join(BUILD, "stack", "spread")
 
@@ -69,7 +69,7 @@ def test_every_switch():
 SEVERAL = ("peers", "peer-copies", "devices", "streams", "contexts", "symbols", "virtual-memory", "device-query")
 SWITCHES = ("no_post", "no_cache", "no_learn", "no_batch", "no_slab", "no_push", "no_zerocopy", "no_module_cache",
             "no_userfaultfd", "no_direct", "no_zstd", "no_upload_cache")
-WAYS = {"direct": ("--peers", "127.0.0.1/32:*"), "relayed": ()}
+WAYS = {"direct": ("--peers", ANYWHERE), "relayed": ()}
 
 
 def several(sidecar, names=SEVERAL[:4], **env):

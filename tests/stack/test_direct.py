@@ -10,11 +10,10 @@ import threading
 import time
 
 from peer import HELLO, SESSION_MAGIC, SESSION_VERSION, WELCOME, read_exact
-from stack import BIN, BUILD, LOST, NOT_PERMITTED, Agent, App, Sidecar, environment, folder, kill, now, soon, wait_for
+from stack import ANYWHERE, BIN, BUILD, LOST, NOT_PERMITTED, Agent, App, Sidecar, environment, folder, kill, now, soon, wait_for
 from test_tls import Authority, agent_flags
 
 DIRECT = os.path.join(BUILD, "stack", "direct")
-ANYWHERE = "127.0.0.1/32:*"
 PEER = 8  # a HELLO's role
 
 
