@@ -60,12 +60,10 @@ static void loop_answer(struct worker *w, struct request *r, bool aside, CUresul
 }
 
 /* A serve function that puts bytes for the host on their way needs staging for them. */
-bool loop_can_serve(struct worker *w)
+bool loop_has_staging(struct worker *w)
 {
 	uint64_t n;
 
-	if (!reply_room(w))
-		return false;
 	staging_reap(w, &w->out);
 	n = serve_stages(w->receiver.frame.op, w->receiver.body, w->receiver.frame.body);
 	if (n > worker_payload_most(w))
@@ -73,6 +71,11 @@ bool loop_can_serve(struct worker *w)
 	/* Twice: the ring's end may be skipped. */
 	return w->out.used + 2 * (n + STAGING_ALIGN) <= w->out.size &&
 	       w->out.count < STAGING_RANGES;
+}
+
+bool loop_can_serve(struct worker *w)
+{
+	return reply_room(w) && loop_has_staging(w);
 }
 
 void loop_serve_frame(struct worker *w)
@@ -403,6 +406,7 @@ void loop_run(struct worker *w)
 		watchdog_enter(w);
 		if (!stash_driver_waits(w))
 			progress |= loop_ask_driver(w);
+		stash_tell(w);
 		progress |= callback_poll(w);
 		progress |= beside_poll(w);
 		if (w->metering.asked)

@@ -34,22 +34,32 @@ struct staging_range *staging_alloc(
 		if (s->count == STAGING_RANGES || need + skip > s->size - s->used)
 			return NULL;
 	}
+	range = &s->ranges[(s->first + s->count++) % STAGING_RANGES];
+	range->begin = s->head;
 	if (skip)
 		s->head = 0;
-	range = &s->ranges[(s->first + s->count++) % STAGING_RANGES];
 	range->bytes = need + skip;
 	range->event = NULL;
 	atomic_store_explicit(&range->held, STAGING_FRAME, memory_order_relaxed);
 	*bytes = s->base + s->head;
 	s->head = (s->head + need) % s->size;
 	s->used += need + skip;
-	range->end = s->head;
 	return range;
 }
 
 void staging_done(struct staging_range *range)
 {
 	atomic_fetch_and_explicit(&range->held, ~STAGING_FRAME, memory_order_release);
+}
+
+bool staging_untake(struct staging *s, struct staging_range *range)
+{
+	if (!s->count || range != &s->ranges[(s->first + s->count - 1) % STAGING_RANGES])
+		return false;
+	s->head = range->begin;
+	s->used -= range->bytes;
+	s->count--;
+	return true;
 }
 
 void staging_sending(struct staging_range *range)

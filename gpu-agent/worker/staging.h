@@ -22,7 +22,7 @@ struct worker;
 
 /* A ring of pinned memory, taken and released in order. */
 struct staging_range {
-	uint32_t end;	/* ring position behind it */
+	uint32_t begin; /* ring position of `head` before it was taken */
 	uint32_t bytes; /* with the skipped tail of the ring, if any */
 	CUevent event;	/* not NULL: busy until it is done */
 	uint16_t context;
@@ -43,6 +43,8 @@ int staging_open(struct worker *w, struct staging *s);
 struct staging_range *staging_alloc(
 	struct worker *w, struct staging *s, uint32_t n, unsigned char **bytes);
 void staging_done(struct staging_range *range);
+/* As if RANGE had not been taken. False: it is not the one that was taken last. */
+bool staging_untake(struct staging *s, struct staging_range *range);
 /* A stripe sends it (the loop's thread), and has sent it (any thread). */
 void staging_sending(struct staging_range *range);
 void staging_sent(struct staging_range *range);

@@ -12,6 +12,7 @@
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/loop.h"
+#include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/stash.h"
 #include "gpu-agent/worker/worker_state.h"
@@ -21,6 +22,10 @@
  * wait comes through the loop. */
 #define HOST_FUNC_FRAMES 256
 #define STASH_MAX (64u << 20)
+/* With more than so many bytes kept the app's threads wait until they are few again: what they
+ * have sent meanwhile (rings, arenas, sockets) fits below STASH_MAX. */
+#define STASH_MUCH (16u << 20)
+#define STASH_LITTLE (1u << 20)
 
 /* The driver waits for host functions. Behind a fault they never run, and it waits for nothing.
  */
@@ -34,18 +39,49 @@ bool stash_driver_waits(const struct worker *w)
 	return stash_outstanding(w) && beside_outside(w);
 }
 
+/* Staging that is behind the host function is released by nothing else: without room in it the
+ * function's end could not be read, nor taken. */
+static bool stash_staging(struct worker *w, const struct frame_header *h)
+{
+	if (h->length > h->body) {
+		staging_reap(w, &w->in);
+		if (w->in.used > w->in.size / 2)
+			return false;
+	}
+	return loop_has_staging(w);
+}
+
+/* The frame is the receiver's. */
 static bool stash_holds(struct worker *w, const struct frame_header *h)
 {
 	return stash_outstanding(w) &&
 	       (w->kept.issued >= HOST_FUNC_FRAMES || beside_outside(w) || limits_full(w) ||
-		       loop_marked(serve_find(h->op), h, SERVE_WAITS));
+		       loop_marked(serve_find(h->op), h, SERVE_WAITS) || !stash_staging(w, h));
 }
 
 /* A thread of the app waits for the answer: nothing of its own comes behind the frame, and
  * other threads' frames need not wait for it. */
-static bool stash_parks(const struct frame_header *h)
+static bool stash_parks(struct worker *w, const struct frame_header *h)
 {
-	return h->kind == FRAME_CALL && loop_marked(serve_find(h->op), h, SERVE_WAITS);
+	return h->kind == FRAME_CALL &&
+	       (loop_marked(serve_find(h->op), h, SERVE_WAITS) || !loop_has_staging(w));
+}
+
+static size_t stash_bytes(const struct worker *w)
+{
+	return w->kept.stash.used - w->kept.stash.at + w->kept.parked.used - w->kept.parked.at;
+}
+
+void stash_tell(struct worker *w)
+{
+	size_t bytes = stash_bytes(w);
+
+	if (w->kept.told ? bytes > STASH_LITTLE : bytes <= STASH_MUCH)
+		return;
+	if (!reply_room(w))
+		return;
+	w->kept.told = !w->kept.told;
+	reply_update(w, COUNTER_KEPT, w->kept.told ? bytes : 0);
 }
 
 bool stash_behind(struct worker *w)
@@ -72,9 +108,7 @@ static bool stash_room(struct worker *w, struct stash *s, size_t need)
 	size_t room = s->room ? s->room : 1u << 20;
 	unsigned char *bytes;
 
-	if (w->kept.stash.used - w->kept.stash.at + w->kept.parked.used - w->kept.parked.at +
-			need >
-		STASH_MAX)
+	if (stash_bytes(w) + need > STASH_MAX)
 		return false;
 	if (!w->kept.body)
 		w->kept.body = aligned_alloc(64, FRAME_BODY_MAX);
@@ -114,13 +148,15 @@ static void stash_add(
 
 bool stash_keep(struct worker *w)
 {
-	bool parks = !w->kept.stash.used && stash_parks(&w->receiver.frame);
+	bool parks = !w->kept.stash.used && stash_parks(w, &w->receiver.frame);
 
 	if (!w->callbacks.outstanding)
 		return false;
 	loop_fill_payload(w);
 	stash_add(w, parks ? &w->kept.parked : &w->kept.stash, w->receiver.body,
 		w->receiver.payload);
+	if (staging_untake(&w->in, w->receiver.range))
+		w->receiver.range = NULL;
 	return true;
 }
 
@@ -138,7 +174,7 @@ static bool stash_serve_first(struct worker *w, struct stash *s)
 	payload = w->receiver.frame.length - w->receiver.frame.body;
 	rest = at + sizeof(w->receiver.frame) + w->receiver.frame.body;
 	if (stash_holds(w, &w->receiver.frame)) {
-		if (s == &w->kept.parked || !stash_parks(&w->receiver.frame))
+		if (s == &w->kept.parked || !stash_parks(w, &w->receiver.frame))
 			return false;
 		stash_add(w, &w->kept.parked, w->receiver.body, rest);
 	} else {

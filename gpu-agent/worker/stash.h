@@ -21,6 +21,8 @@ bool stash_overtakes(struct worker *w);
 /* Keeps the frame at hand for later. false: it can wait where it is, since nothing has to come
  * through to here. */
 bool stash_keep(struct worker *w);
+/* Lets the app know whether much is kept (COUNTER_KEPT). */
+void stash_tell(struct worker *w);
 /* Serves those that can be served now, while what the socket has brought of another stays as it
  * is. false: there was none. */
 bool stash_serve(struct worker *w);

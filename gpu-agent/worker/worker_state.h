@@ -196,6 +196,7 @@ struct kept {
 	} stash, parked;     /* frames for later; parked: calls, which keep back nothing */
 	unsigned char *body; /* of the one being served, aligned */
 	uint32_t issued;     /* frames issued while one was outstanding */
+	bool told;	     /* the app knows that much is kept */
 	struct closing *closings, **closings_tail; /* until none is outstanding */
 	uint32_t closing_count;
 };

@@ -45,6 +45,9 @@ enum channel_counter {
 	 * before a sync is answered and before COUNTER_ERROR. COUNTER_OUTPUT + enum output. */
 	COUNTER_OUTPUT = 2,
 	COUNTER_OUTPUT_ERRORS = 3,
+	/* Bytes of frames that the worker keeps behind host functions, where they are so many
+	 * that the app's threads are to wait; else 0. */
+	COUNTER_KEPT = 4,
 	COUNTER_FIRST_FREE = 16,
 };
 

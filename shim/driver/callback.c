@@ -58,7 +58,7 @@ static struct {
 	struct callback *waiting[CALLBACK_BUCKETS];
 	uint64_t last_ticket;
 	bool running[CHANNEL_AGENTS]; /* a thread for each session */
-	_Atomic uint64_t outstanding;
+	_Atomic uint64_t issued, outstanding;
 	_Atomic uint32_t thread; /* its gettid() */
 } callbacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(callback, callbacks.lock, LOCK_CALLBACK);
@@ -66,6 +66,18 @@ LOCK_RANK(callback, callbacks.lock, LOCK_CALLBACK);
 bool callback_outstanding(void)
 {
 	return atomic_load(&callbacks.outstanding) != 0;
+}
+
+uint64_t callback_issued(void)
+{
+	return atomic_load(&callbacks.issued);
+}
+
+/* Before it is sent. */
+static void callback_issue(void)
+{
+	atomic_fetch_add(&callbacks.outstanding, 1);
+	atomic_fetch_add(&callbacks.issued, 1);
 }
 
 uint32_t callback_thread_id(void)
@@ -169,7 +181,7 @@ CUresult callback_node_launched(uint64_t ticket, const struct parts *parts, size
 	callback = *at;
 	if (callback) {
 		callback->launches++;
-		atomic_fetch_add(&callbacks.outstanding, 1);
+		callback_issue();
 	}
 	if (callback && launch) {
 		*callback->last = launch;
@@ -334,7 +346,7 @@ static CUresult callback_keep(struct callback *callback)
 		callback->next = callbacks.waiting[ticket % CALLBACK_BUCKETS];
 		callbacks.waiting[ticket % CALLBACK_BUCKETS] = callback;
 		if (!callback->node)
-			atomic_fetch_add(&callbacks.outstanding, 1);
+			callback_issue();
 	}
 	pthread_mutex_unlock(&callbacks.lock);
 	if (status)

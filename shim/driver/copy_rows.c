@@ -13,6 +13,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/array.h"
+#include "shim/driver/callback.h"
 #include "shim/driver/context.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
@@ -32,6 +33,11 @@
 /* A copy that waits, from memory that the worker shares, is worth its round trip from here on:
  * to capture the bytes costs 0.1 ms a MiB. */
 #define COPY_WAIT_LEAST (1u << 20)
+
+/* A larger copy from pageable memory waits, as natively, until its stream is done, where a host
+ * function may be what the stream waits for: its bytes would take the agent's staging, through
+ * which the function's end has to come. */
+#define COPY_CAPTURE_MOST (64u << 10)
 
 struct piece {
 	size_t row, column;
@@ -116,17 +122,29 @@ static void in_begin(const struct rows *r, struct shim_call *call, const struct 
 	}
 }
 
+/* Before a piece: *KNOWN of the app's host functions came before the stream was waited for. */
+static CUresult in_after_functions(const struct rows *r, uint64_t stream, uint64_t *known)
+{
+	uint64_t issued = callback_issued();
+
+	if (r->width * r->height <= COPY_CAPTURE_MOST || issued == *known ||
+		!callback_outstanding())
+		return CUDA_SUCCESS;
+	*known = issued;
+	return sync_wait(SYNC_STREAM, stream, NULL);
+}
+
 CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 {
 	size_t row = 0, column = 0;
 	struct frame_bulk pinned;
 	struct piece piece;
-	uint64_t seq = 0;
-	bool lent;
+	uint64_t seq = 0, functions = 0;
+	bool in_place, lent;
 
 	rows_join(r);
-	lent = (later || r->width >= COPY_WAIT_LEAST) && rows_pinned(r, &pinned) && !later &&
-	       r->piece > FRAME_CHUNK;
+	in_place = (later || r->width >= COPY_WAIT_LEAST) && rows_pinned(r, &pinned);
+	lent = in_place && !later && r->piece > FRAME_CHUNK;
 	if (host_busy(r->host)) {
 		CUresult status = sync_wait(SYNC_STREAM, stream, NULL);
 
@@ -136,8 +154,11 @@ CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 	while (piece_next(r, &piece, row, column)) {
 		const unsigned char *from = r->host + piece.row * r->host_pitch + piece.column;
 		struct shim_call call;
-		CUresult status;
+		CUresult status =
+			in_place ? CUDA_SUCCESS : in_after_functions(r, stream, &functions);
 
+		if (status)
+			return status;
 		in_begin(r, &call, &piece, stream);
 		if (piece.rows > 1)
 			shim_payload_rows(&call, from, r->host_pitch, piece.width, piece.rows);

@@ -27,6 +27,15 @@ bool shim_counting;
 /* A thread that finds no memory for its own scratch writes here; its call fails. */
 static unsigned char scratch_shared[THREAD_SCRATCH];
 
+/* Behind a fault nothing is kept. */
+static bool few_kept(void *session)
+{
+	struct session *of = session;
+
+	return !atomic_load_explicit(&of->counters[COUNTER_KEPT], memory_order_relaxed) ||
+	       atomic_load_explicit(&of->counters[COUNTER_ERROR], memory_order_relaxed);
+}
+
 CUresult shim_enter(unsigned call)
 {
 	struct session *here = session_here();
@@ -57,6 +66,8 @@ CUresult shim_enter(unsigned call)
 		output_fetch();
 		return status_wire((uint32_t)error);
 	}
+	if (__builtin_expect(!few_kept(here), 0))
+		return shim_wait_until(few_kept, here);
 	return CUDA_SUCCESS;
 }
 
