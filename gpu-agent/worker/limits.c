@@ -14,6 +14,7 @@
 #include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/issued.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/quotas.h"
@@ -53,6 +54,7 @@ void limits_work(struct worker *w, struct worker_stream *stream)
 {
 	if (++stream->work - stream->marked >= w->depth)
 		w->deep = stream;
+	issued_work(w, stream);
 	if (!stream->busy)
 		metering_work(w, stream);
 }
@@ -64,6 +66,7 @@ void limits_stream_gone(struct worker *w, struct worker_stream *stream)
 	stream->mark = NULL;
 	metering_gone(w, stream);
 	direct_stream_gone(w, stream);
+	issued_stream_gone(w, stream);
 	if (w->deep == stream)
 		w->deep = NULL;
 }

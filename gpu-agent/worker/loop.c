@@ -16,6 +16,7 @@
 #include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/issued.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/local.h"
 #include "gpu-agent/worker/loop.h"
@@ -181,8 +182,7 @@ static bool loop_call(struct worker *w, bool behind)
 	if ((!behind && limits_full(w)) || loop_waits_for_others(w) || !loop_can_serve(w))
 		return false;
 	loop_serve_frame(w);
-	if (w->callbacks.outstanding)
-		w->kept.issued++;
+	issued_frame(w);
 	return true;
 }
 

@@ -10,6 +10,7 @@
 
 #include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/handle.h"
+#include "gpu-agent/worker/issued.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/loop.h"
 #include "gpu-agent/worker/reply.h"
@@ -17,10 +18,6 @@
 #include "gpu-agent/worker/stash.h"
 #include "gpu-agent/worker/worker_state.h"
 
-/* While a host function is outstanding, so many frames are issued at the most: the driver's
- * queue (1024 launches) must never be what the loop blocks on, since the frame that ends the
- * wait comes through the loop. */
-#define HOST_FUNC_FRAMES 256
 #define STASH_MAX (64u << 20)
 /* With more than so many bytes kept the app's threads wait until they are few again: what they
  * have sent meanwhile (rings, arenas, sockets) fits below STASH_MAX. */
@@ -55,7 +52,7 @@ static bool stash_staging(struct worker *w, const struct frame_header *h)
 static bool stash_holds(struct worker *w, const struct frame_header *h)
 {
 	return stash_outstanding(w) &&
-	       (w->kept.issued >= HOST_FUNC_FRAMES || beside_outside(w) || limits_full(w) ||
+	       (beside_outside(w) || issued_full(w) || limits_full(w) ||
 		       loop_marked(serve_find(h->op), h, SERVE_WAITS) || !stash_staging(w, h));
 }
 
@@ -190,8 +187,7 @@ static bool stash_serve_first(struct worker *w, struct stash *s)
 			memcpy(w->receiver.payload, rest, payload);
 		loop_serve_frame(w);
 		loop_range_done(w);
-		if (w->callbacks.outstanding)
-			w->kept.issued++;
+		issued_frame(w);
 	}
 	s->at += sizeof(w->receiver.frame) + w->receiver.frame.length;
 	if (s->at == s->used)

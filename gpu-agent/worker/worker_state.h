@@ -71,6 +71,12 @@ struct worker_stream {
 	uint64_t metered; /* `work` that its GPU time is known of (metering.c) */
 	uint32_t busy;	  /* its GPU time is being counted, as that of device busy - 1 */
 	struct worker_stream *next, **link;
+	struct { /* while a host function is outstanding (issued.c) */
+		struct worker_stream *next, **link; /* link: NULL unless it is listed */
+		uint32_t pieces;		    /* of work that may wait behind it */
+		uint32_t marked;		    /* so many are before `mark` */
+		CUevent mark;			    /* NULL: none */
+	} issued;
 };
 
 struct vmm; /* memory with a name (vmm.c) */
@@ -195,8 +201,12 @@ struct kept {
 		size_t at, used, room;
 	} stash, parked;     /* frames for later; parked: calls, which keep back nothing */
 	unsigned char *body; /* of the one being served, aligned */
-	uint32_t issued;     /* frames issued while one was outstanding */
-	bool told;	     /* the app knows that much is kept */
+	struct issued {	     /* while one was outstanding (issued.c) */
+		struct worker_stream *streams;
+		uint32_t count, look; /* pieces of work and frames; the streams are looked at */
+		bool named;	      /* the frame at hand named a stream */
+	} issued;
+	bool told;				   /* the app knows that much is kept */
 	struct closing *closings, **closings_tail; /* until none is outstanding */
 	uint32_t closing_count;
 };

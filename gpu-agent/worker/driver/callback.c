@@ -12,6 +12,7 @@
 #include "gpu-agent/worker/driver/graph.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/handle.h"
+#include "gpu-agent/worker/issued.h"
 #include "gpu-agent/worker/reply.h"
 
 struct host_func {
@@ -117,7 +118,7 @@ static void callback_done(struct worker *w, uint64_t ticket)
 		if (w->callbacks.outstanding && !--w->callbacks.outstanding) {
 			uint64_t none;
 
-			w->kept.issued = 0;
+			issued_over(w);
 			/* Nobody looks at it any more: it must not keep the loop awake. */
 			(void)!read(c->wake, &none, sizeof(none));
 		}
