@@ -1,7 +1,8 @@
 # The PTX interpreter: PTX_OBJS for whoever links it, its tests and its benchmark.
 #
 # The files of handlers are compiled twice, for any x86-64 and for x86-64-v3 (AVX2, FMA); which
-# one runs is decided at start (ptx_op.c).
+# one runs is decided at start (op.c). With a sanitizer once: they take the compiler longest, and what it
+# looks at is the same.
 
 PTX_TWICE := $(addprefix softgpu/ptx/ops/,ops_int.c ops_bits.c ops_float.c ops_half.c ops_cvt.c \
 	ops_memory.c)
@@ -9,7 +10,7 @@ PTX_PLAIN := $(filter-out $(PTX_TWICE),$(wildcard \
 	$(addprefix softgpu/ptx/,parse/*.c decode/*.c ops/*.c run/*.c)))
 
 PTX_OBJS := $(call objects,$(PTX_PLAIN)) \
-	$(patsubst %.c,$(OBJ)/%.base.o,$(PTX_TWICE)) $(patsubst %.c,$(OBJ)/%.v3.o,$(PTX_TWICE))
+	$(patsubst %.c,$(OBJ)/%.base.o,$(PTX_TWICE)) $(if $(SAN),,$(patsubst %.c,$(OBJ)/%.v3.o,$(PTX_TWICE)))
 
 # No contraction (PTX says where fma is), no errno; lanes are read as several types.
 PTX_CFLAGS := $(if $(SAN),-O1,-O3) -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -fwrapv
@@ -19,7 +20,7 @@ $(PTX_OBJS): CFLAGS := $(CFLAGS) -fPIC $(PTX_CFLAGS)
 # zig cc spells it with underscores.
 PTX_V3 ?= -march=x86-64-v3
 # Handlers that check themselves are slow to compile: less of each, and its body once.
-PTX_CHECKED := -DINLINE='static inline'
+PTX_CHECKED := -DINLINE='static inline' -DPTX_BASE_ALONE
 $(PTX_OBJS): CPPFLAGS += $(if $(SAN),$(PTX_CHECKED))
 
 $(OBJ)/softgpu/%.base.o: softgpu/%.c | $(CACHE)/.complete
@@ -47,12 +48,12 @@ $(BUILD)/tests/ptx_load: $(OBJ)/softgpu/ptx/tests/load.o $(PTX_OBJS)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lm -o $@
 
-# The handlers are compiled twice: both are tested where the processor has AVX2.
+# Both forms of the handlers are tested where the processor has AVX2.
 .PHONY: test-ptx
 test: test-ptx
 test-ptx: $(PTX_TESTS:$(BUILD)/tests/%=run-%) ## the PTX interpreter
 $(foreach test,$(notdir $(PTX_TESTS)),$(call add_test,$(test),softgpu/ptx/tests/$(test:ptx_%=%).c, \
-	$(BUILD)/tests/$(test),timeout 300 $$< && VCUDA_PTX_ISA=base timeout 300 $$<))
+	$(BUILD)/tests/$(test),timeout 300 $$< $(if $(SAN),,&& VCUDA_PTX_ISA=base timeout 300 $$<)))
 
 # What PTX is, NVIDIA's assembler says.
 test-ptx: run-ptx_forms

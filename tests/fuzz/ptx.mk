@@ -12,8 +12,7 @@ $(call add_test,replay_ptx,tests/fuzz/ptx.c,$(BUILD)/tests/fuzz/ptx-replay, \
 
 # With the handlers, as what loads is run.
 PTX_FUZZ_OBJS := $(call fuzz_objects,tests/fuzz/ptx.c tests/fuzz/ptx_mutate.c $(PTX_PLAIN)) \
-	$(patsubst %.c,$(FUZZ_OBJ)/%.base.o,$(PTX_TWICE)) \
-	$(patsubst %.c,$(FUZZ_OBJ)/%.v3.o,$(PTX_TWICE))
+	$(patsubst %.c,$(FUZZ_OBJ)/%.base.o,$(PTX_TWICE))
 $(PTX_FUZZ_OBJS): FUZZ_CFLAGS += -fwrapv -fno-strict-aliasing -ffp-contract=off -Wno-pass-failed \
 	-fno-sanitize=alignment,float-cast-overflow -DBUDGET_ALONE=300 $(PTX_CHECKED)
 
@@ -21,11 +20,6 @@ $(FUZZ_OBJ)/%.base.o: %.c | $(CACHE)/.complete
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) -DPTX_ISA=base $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
-
-$(FUZZ_OBJ)/%.v3.o: %.c | $(CACHE)/.complete
-	$(call say,CLANG,$@)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(CPPFLAGS) -DPTX_ISA=v3 $(FUZZ_CFLAGS) -march=x86-64-v3 -MMD -MP -c $< -o $@
 
 $(BUILD)/tests/fuzz/ptx-libfuzzer: $(PTX_FUZZ_OBJS)
 	$(call say,CLANG,$@)

@@ -14,8 +14,10 @@ extern const struct ptx_op __start_ptx_ops_any[] __attribute__((visibility("hidd
 extern const struct ptx_op __stop_ptx_ops_any[] __attribute__((visibility("hidden")));
 extern const struct ptx_op __start_ptx_ops_base[] __attribute__((visibility("hidden")));
 extern const struct ptx_op __stop_ptx_ops_base[] __attribute__((visibility("hidden")));
+#ifndef PTX_BASE_ALONE
 extern const struct ptx_op __start_ptx_ops_v3[] __attribute__((visibility("hidden")));
 extern const struct ptx_op __stop_ptx_ops_v3[] __attribute__((visibility("hidden")));
+#endif
 
 static const struct ptx_op *table[BUCKETS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -40,20 +42,28 @@ static void enter(const struct ptx_op *first, const struct ptx_op *end)
 	}
 }
 
-static void fill(void)
+/* False: there is none, or not for this processor. */
+static bool enter_v3(void)
 {
+#ifdef PTX_BASE_ALONE
+	return false;
+#else
 	const char *isa = getenv("VCUDA_PTX_ISA");
-	bool v3;
 
 	__builtin_cpu_init();
-	v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-	     __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("bmi");
-	if (isa && !strcmp(isa, "base"))
-		v3 = false;
+	if ((isa && !strcmp(isa, "base")) || !__builtin_cpu_supports("avx2") ||
+		!__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2") ||
+		!__builtin_cpu_supports("bmi"))
+		return false;
+	enter(__start_ptx_ops_v3, __stop_ptx_ops_v3);
+	return true;
+#endif
+}
+
+static void fill(void)
+{
 	enter(__start_ptx_ops_any, __stop_ptx_ops_any);
-	if (v3)
-		enter(__start_ptx_ops_v3, __stop_ptx_ops_v3);
-	else
+	if (!enter_v3())
 		enter(__start_ptx_ops_base, __stop_ptx_ops_base);
 }
 
