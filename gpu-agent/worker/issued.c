@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The driver's queue (1024 launches) must never be what the loop blocks on while a host function
- * is outstanding, since the frame that ends the wait comes through the loop.  So what may wait
- * behind the function is counted: the work of each stream until an event behind it is done, so
- * that streams that do not wait for the function go on, and every frame that names no stream.
+ * The driver's queue (1024 launches) must never be what the loop blocks on while a host
+ * function is outstanding, since the frame that ends the wait comes through the loop.  So what
+ * may wait behind the function is counted: the work of each stream until an event behind it is
+ * done, so that streams that do not wait for the function go on, and every frame that names no
+ * stream.
  */
 #include "gpu-agent/worker/issued.h"
 

@@ -65,13 +65,10 @@ bool loop_has_staging(struct worker *w)
 {
 	uint64_t n;
 
-	staging_reap(w, &w->out);
 	n = serve_stages(w->receiver.frame.op, w->receiver.body, w->receiver.frame.body);
 	if (n > worker_payload_most(w))
 		return true; /* SERVE_NO_STAGING, or refused */
-	/* Twice: the ring's end may be skipped. */
-	return w->out.used + 2 * (n + STAGING_ALIGN) <= w->out.size &&
-	       w->out.count < STAGING_RANGES;
+	return staging_fits(w, &w->out, (uint32_t)n);
 }
 
 bool loop_can_serve(struct worker *w)

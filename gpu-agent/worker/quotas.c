@@ -19,9 +19,8 @@
 #define TRIES 8
 
 _Static_assert(QUOTA_LINK_BYTES == STAGING_BYTES, "what a session receives into");
-/* A frame's place in a ring, and as much where the ring's end is skipped: see loop_can_serve.
- */
-_Static_assert(4u << 20 >= 2 * (FRAME_LENT_MAX + STAGING_ALIGN), "the least that a ring has");
+/* The largest frame has a place beside another one (loop_has_staging). */
+_Static_assert(4u << 20 >= 2 * (FRAME_LENT_MAX + STAGING_ALIGN), "the least that staging has");
 _Static_assert(QUOTA_STRIPE_BYTES == STRIPE_SLOTS * FRAME_PAYLOAD_MAX, "and a stripe");
 
 void quotas_tally(struct worker *w, int fd, uint32_t slot)
@@ -48,7 +47,7 @@ int quotas_begin(struct worker *w, const struct handoff *session)
 		if (session->quotas[q] && q != QUOTA_INFLIGHT && !w->tally)
 			return -1;
 	memcpy(w->quotas, session->quotas, sizeof(w->quotas));
-	/* The rings are empty. Who sends more waits until something of them is done. */
+	/* Nothing is in them yet. Who sends more waits until something of them is done. */
 	if (inflight && inflight < STAGING_BYTES)
 		w->in.size = w->out.size = (uint32_t)inflight & ~(STAGING_ALIGN - 1);
 	if (w->quotas[QUOTA_LOG]) {

@@ -245,7 +245,7 @@ bool reply_relieve(struct worker *w, uint64_t now)
 
 	if (window->counted != w->sender.relieved || window_waits(window) ||
 		!window_gone(window) || stripes_sending(w) ||
-		(reply_room(w) && w->out.used <= w->out.size / 2)) {
+		(reply_room(w) && !staging_half_busy(w, &w->out))) {
 		w->sender.relieved = window->counted;
 		w->sender.relieved_at = now;
 		return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pinned memory between socket and GPU: rings, taken in order and released in order.
+ * Pinned memory between socket and GPU.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_STAGING_H
 #define VCUDA_GPU_AGENT_WORKER_STAGING_H
@@ -20,37 +20,47 @@ struct worker;
 #define STAGING_FRAME 1u  /* held by its frame, until staging_done */
 #define STAGING_STRIPE 2u /* held by a thread that sends it, until staging_sent */
 
-/* A ring of pinned memory, taken and released in order. */
 struct staging_range {
-	uint32_t begin; /* ring position of `head` before it was taken */
-	uint32_t bytes; /* with the skipped tail of the ring, if any */
-	CUevent event;	/* not NULL: busy until it is done */
+	uint32_t at, bytes;
+	struct staging_range *next,
+		*previous; /* by address; next: of those that are free, too */
+	CUevent event;	   /* not NULL: busy until it is done */
 	uint16_t context;
 	_Atomic uint32_t held; /* STAGING_…; 0: nobody reads it any more */
 };
 
+/* Ranges are taken behind one another and round, as from a ring, but one that is busy for long
+ * holds up no other: what is done behind it is found where there is no room else. */
 struct staging {
 	unsigned char *base;
 	uint32_t size;
-	uint32_t head; /* next free byte */
 	uint32_t used;
-	struct staging_range *ranges; /* STAGING_RANGES, FIFO */
-	uint32_t first, count;
+	uint32_t count;
+	struct staging_range *ranges; /* STAGING_RANGES */
+	struct staging_range *first;  /* by address */
+	struct staging_range *last;   /* the one taken last, or before it by address */
+	struct staging_range *free;
+	uint64_t sweep_at; /* not before that are all looked at; ns */
 };
 
 int staging_open(struct worker *w, struct staging *s);
 /* NULL: no room now. */
 struct staging_range *staging_alloc(
 	struct worker *w, struct staging *s, uint32_t n, unsigned char **bytes);
+/* Whether there is room for N bytes. */
+bool staging_fits(struct worker *w, struct staging *s, uint32_t n);
+/* Whether more than half of it is busy. */
+bool staging_half_busy(struct worker *w, struct staging *s);
 void staging_done(struct staging_range *range);
-/* As if RANGE had not been taken. False: it is not the one that was taken last. */
-bool staging_untake(struct staging *s, struct staging_range *range);
+/* Gives back at once what nothing was put on a stream for. False: RANGE is none of S's. */
+bool staging_free(struct staging *s, struct staging_range *range);
 /* A stripe sends it (the loop's thread), and has sent it (any thread). */
 void staging_sending(struct staging_range *range);
 void staging_sent(struct staging_range *range);
 /* Busy until what was put on `stream` so far is done. */
 CUresult staging_busy(
 	struct worker *w, struct staging_range *range, uint16_t context, CUstream stream);
+/* Gives back what is done, in the order in which it was taken, up to what is busy. */
 void staging_reap(struct worker *w, struct staging *s);
 /* The context is done with, and so are its events. */
 void staging_forget(struct worker *w, struct staging *s, uint16_t context);

@@ -40,12 +40,7 @@ bool stash_driver_waits(const struct worker *w)
  * function's end could not be read, nor taken. */
 static bool stash_staging(struct worker *w, const struct frame_header *h)
 {
-	if (h->length > h->body) {
-		staging_reap(w, &w->in);
-		if (w->in.used > w->in.size / 2)
-			return false;
-	}
-	return loop_has_staging(w);
+	return (h->length == h->body || !staging_half_busy(w, &w->in)) && loop_has_staging(w);
 }
 
 /* The frame is the receiver's. */
@@ -152,7 +147,7 @@ bool stash_keep(struct worker *w)
 	loop_fill_payload(w);
 	stash_add(w, parks ? &w->kept.parked : &w->kept.stash, w->receiver.body,
 		w->receiver.payload);
-	if (staging_untake(&w->in, w->receiver.range))
+	if (staging_free(&w->in, w->receiver.range))
 		w->receiver.range = NULL;
 	return true;
 }

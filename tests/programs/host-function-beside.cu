@@ -68,13 +68,15 @@ int main()
 	CUDA(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
 	CUDA(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
 	CUDA(cudaEventCreate(&event));
-	CUDA(cudaMalloc(&device, N));
+	CUDA(cudaMalloc(&device, N + 4096));
 	CUDA(cudaMalloc(&sum, sizeof(*sum)));
-	CUDA(cudaMallocHost(&pinned, 2 * N));
+	CUDA(cudaMallocHost(&pinned, 2 * N + 4096));
 	memcpy(pinned, sent.data(), N);
 	launches(second, sum); /* loads the kernel, which would wait for the function */
 
 	CUDA(cudaLaunchHostFunc(first, until_done, NULL));
+	CUDA(cudaMemcpyAsync(pinned + 2 * N, device, 4096, cudaMemcpyDeviceToHost, first));
+	CUDA(cudaMemcpyAsync(device + N, sent.data(), 4096, cudaMemcpyHostToDevice, first));
 	launches(second, sum);
 	for (size_t piece : {(size_t)4096, (size_t)65536, (size_t)N}) {
 		copies(second, device, sent.data(), got.data(), piece);
