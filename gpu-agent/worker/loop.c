@@ -60,15 +60,21 @@ static void loop_answer(struct worker *w, struct request *r, bool aside, CUresul
 	}
 }
 
-/* A serve function that puts bytes for the host on their way needs staging for them. */
+/* A serve function that puts bytes for the host on their way needs staging for them. More than
+ * there can be: SERVE_NO_STAGING, or it is refused. */
+static uint64_t loop_bytes_out(const struct worker *w)
+{
+	return serve_stages(w->receiver.frame.op, w->receiver.body, w->receiver.frame.body);
+}
+
+bool loop_stages(const struct worker *w)
+{
+	return loop_bytes_out(w) <= worker_payload_most(w);
+}
+
 bool loop_has_staging(struct worker *w)
 {
-	uint64_t n;
-
-	n = serve_stages(w->receiver.frame.op, w->receiver.body, w->receiver.frame.body);
-	if (n > worker_payload_most(w))
-		return true; /* SERVE_NO_STAGING, or refused */
-	return staging_fits(w, &w->out, (uint32_t)n);
+	return !loop_stages(w) || staging_fits(w, &w->out, (uint32_t)loop_bytes_out(w));
 }
 
 bool loop_can_serve(struct worker *w)

@@ -15,8 +15,9 @@ void loop_run(struct worker *w);
 bool loop_marked(const struct serve_entry *entry, const struct frame_header *h, uint16_t mark);
 /* There is room for what the frame at hand answers. */
 bool loop_can_serve(struct worker *w);
-/* The same, of staging alone. */
+/* The same, of staging alone; and whether it takes some. */
 bool loop_has_staging(struct worker *w);
+bool loop_stages(const struct worker *w);
 /* Serves it and answers; loop_range_done: its payload is done with then. */
 void loop_serve_frame(struct worker *w);
 void loop_range_done(struct worker *w);

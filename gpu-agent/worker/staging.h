@@ -22,9 +22,9 @@ struct worker;
 
 struct staging_range {
 	uint32_t at, bytes;
-	struct staging_range *next,
-		*previous; /* by address; next: of those that are free, too */
-	CUevent event;	   /* not NULL: busy until it is done */
+	/* By address. `next` is also that of those that are free. */
+	struct staging_range *next, *previous;
+	CUevent event; /* not NULL: busy until it is done */
 	uint16_t context;
 	_Atomic uint32_t held; /* STAGING_…; 0: nobody reads it any more */
 };

@@ -36,11 +36,14 @@ bool stash_driver_waits(const struct worker *w)
 	return stash_outstanding(w) && beside_outside(w);
 }
 
-/* Staging that is behind the host function is released by nothing else: without room in it the
- * function's end could not be read, nor taken. */
+/* Staging that is behind the host function is released by nothing else. Half of it stays for
+ * what the function needs to end: without it its end could not be read, nor could the copies be
+ * served of a stream that goes ahead. */
 static bool stash_staging(struct worker *w, const struct frame_header *h)
 {
-	return (h->length == h->body || !staging_half_busy(w, &w->in)) && loop_has_staging(w);
+	if (h->length > h->body && staging_half_busy(w, &w->in))
+		return false;
+	return !loop_stages(w) || (!staging_half_busy(w, &w->out) && loop_has_staging(w));
 }
 
 /* The frame is the receiver's. */
@@ -56,7 +59,7 @@ static bool stash_holds(struct worker *w, const struct frame_header *h)
 static bool stash_parks(struct worker *w, const struct frame_header *h)
 {
 	return h->kind == FRAME_CALL &&
-	       (loop_marked(serve_find(h->op), h, SERVE_WAITS) || !loop_has_staging(w));
+	       (loop_marked(serve_find(h->op), h, SERVE_WAITS) || !stash_staging(w, h));
 }
 
 static size_t stash_bytes(const struct worker *w)

@@ -109,6 +109,7 @@ static void callback_done(struct worker *w, uint64_t ticket)
 {
 	struct callbacks *c = &w->callbacks;
 	struct host_func *f;
+	bool last = false;
 
 	pthread_mutex_lock(&c->lock);
 	for (f = c->waiting; f && f->ticket != ticket; f = f->next)
@@ -118,13 +119,15 @@ static void callback_done(struct worker *w, uint64_t ticket)
 		if (w->callbacks.outstanding && !--w->callbacks.outstanding) {
 			uint64_t none;
 
-			issued_over(w);
+			last = true;
 			/* Nobody looks at it any more: it must not keep the loop awake. */
 			(void)!read(c->wake, &none, sizeof(none));
 		}
 		pthread_cond_broadcast(&c->done);
 	}
 	pthread_mutex_unlock(&c->lock);
+	if (last)
+		issued_over(w);
 }
 
 CUresult serve_vcudaHostFuncDone(struct worker *w, struct request *r)
