@@ -51,6 +51,7 @@ struct node_launch {
 	struct context *context;
 	struct parts parts;
 	size_t at; /* the node's own place */
+	struct part_runs *runs;
 };
 
 static struct {
@@ -111,8 +112,10 @@ static struct callback *callback_pop(uint64_t ticket)
 
 static void node_launch_free(struct node_launch *launch)
 {
-	if (launch)
+	if (launch) {
 		parts_free(&launch->parts);
+		part_runs_put(launch->runs);
+	}
 	free(launch);
 }
 
@@ -140,7 +143,8 @@ static void callback_node_free(struct callback *callback)
 }
 
 /* *OUT: NULL where the graph has no copies with the app. */
-static CUresult node_launch_new(const struct parts *parts, size_t at, struct node_launch **out)
+static CUresult node_launch_new(
+	const struct parts *parts, size_t at, struct part_runs *runs, struct node_launch **out)
 {
 	struct node_launch *launch;
 	bool copies = false;
@@ -160,6 +164,8 @@ static CUresult node_launch_new(const struct parts *parts, size_t at, struct nod
 		return status ? status : CUDA_ERROR_OUT_OF_MEMORY;
 	launch->context = context_current();
 	launch->at = at;
+	launch->runs = runs;
+	atomic_fetch_add(&runs->refs, 1);
 	if (!parts_copy(&launch->parts, parts)) {
 		node_launch_free(launch);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -168,11 +174,12 @@ static CUresult node_launch_new(const struct parts *parts, size_t at, struct nod
 	return CUDA_SUCCESS;
 }
 
-CUresult callback_node_launched(uint64_t ticket, const struct parts *parts, size_t place)
+CUresult callback_node_launched(
+	uint64_t ticket, const struct parts *parts, size_t place, struct part_runs *runs)
 {
 	struct node_launch *launch;
 	struct callback **at, *callback;
-	CUresult status = node_launch_new(parts, place, &launch);
+	CUresult status = node_launch_new(parts, place, runs, &launch);
 
 	if (status)
 		return status;
@@ -215,7 +222,7 @@ static void node_launch_copy(const struct node_launch *launch, enum part_kind ki
 
 	thread_set(launch->context);
 	if (!stream_ahead(launch->context, &ahead)) {
-		parts_move(&launch->parts, kind, launch->at, ahead);
+		parts_move(&launch->parts, kind, launch->at, launch->runs, ahead);
 		hand_cuStreamSynchronize(ahead);
 	}
 	thread_set(NULL);
@@ -258,8 +265,10 @@ static void callback_run(uint64_t ticket)
 
 	if (callback) {
 		launch = callback->node ? node_launch_pop(callback) : NULL;
-		if (launch)
+		if (launch) {
 			node_launch_copy(launch, PART_OUT);
+			launch->runs->begun[launch->at] = true;
+		}
 		mirror_after();
 		thread_self.in_callback = true;
 		if (callback->on_stream)
@@ -426,7 +435,7 @@ static CUresult callback_captured(
 	if (status)
 		return status;
 	status = send_vcudaHostFunc(stream, part->number);
-	if (!status && parts_add(&graph->parts, part, graph->handle, GRAPH_NO_NODE))
+	if (!status && parts_add_captured(&graph->parts, part, graph, stream))
 		return CUDA_SUCCESS;
 	part_put(part);
 	return status ? status : CUDA_ERROR_OUT_OF_MEMORY;

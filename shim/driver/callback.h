@@ -11,9 +11,11 @@
 #include <stdint.h>
 
 /* A host node's function, kept under its ticket. It is launched once more, as part AT of PARTS,
- * in the thread's context; its last graph is gone. */
+ * in the thread's context, RUNS being the launch's; its last graph is gone. */
 struct parts;
-CUresult callback_node_launched(uint64_t ticket, const struct parts *parts, size_t at);
+struct part_runs;
+CUresult callback_node_launched(
+	uint64_t ticket, const struct parts *parts, size_t at, struct part_runs *runs);
 void callback_node_drop(uint64_t ticket);
 
 /* Is there one that has not run to its end? */

@@ -30,6 +30,7 @@ struct stream {
 	_Atomic uint64_t synced; /* frames up to here are known to be done in this stream */
 	_Atomic uint64_t joined; /* order.c: it waits for such copies up to this frame */
 	uint64_t capture;	 /* capture.c: the one that it is part of; 0: none */
+	uint64_t line;		 /* while it captures: see struct part_place (graph.h) */
 	struct watch watch;
 };
 

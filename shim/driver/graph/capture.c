@@ -88,7 +88,39 @@ bool capture_record(struct event *event, uint64_t stream, bool external)
 /* With the lock held: the stream becomes part of it. */
 static void capture_join(struct capture *c, struct stream *stream)
 {
+	if (stream->capture != c->id)
+		stream->line = ++captures.last_line;
 	stream->capture = c->id;
+}
+
+uint64_t capture_line_new(void)
+{
+	uint64_t line;
+
+	pthread_mutex_lock(&captures.lock);
+	line = ++captures.last_line;
+	pthread_mutex_unlock(&captures.lock);
+	return line;
+}
+
+uint64_t capture_line(uint64_t stream)
+{
+	uint64_t line = 0;
+
+	pthread_mutex_lock(&captures.lock);
+	if (capture_of_number(stream))
+		line = ((struct stream *)shim_object_of(stream, KIND_CUstream))->line;
+	pthread_mutex_unlock(&captures.lock);
+	return line;
+}
+
+void capture_line_ends(uint64_t stream)
+{
+	pthread_mutex_lock(&captures.lock);
+	if (capture_of_number(stream))
+		((struct stream *)shim_object_of(stream, KIND_CUstream))->line =
+			++captures.last_line;
+	pthread_mutex_unlock(&captures.lock);
 }
 
 CUresult capture_wait(struct event *event, uint64_t number, bool external)
@@ -275,7 +307,7 @@ CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode, struct graph 
 	c->graph->capturing = true;
 	c->next = captures.first;
 	captures.first = c;
-	stream->capture = c->id;
+	capture_join(c, stream);
 	atomic_fetch_add(&captures.open, 1);
 	pthread_mutex_unlock(&captures.lock);
 

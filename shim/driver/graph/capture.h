@@ -24,7 +24,7 @@ extern struct captures {
 	/* 0, as almost always: none of what follows need be asked. */
 	_Atomic uint32_t open;
 	struct capture *first;
-	uint64_t last_id;
+	uint64_t last_id, last_line;
 } captures;
 static inline bool capture_any(void)
 {
@@ -43,6 +43,12 @@ CUresult capture_never(CUstream stream);
 CUresult capture_elsewhere(CUstream stream);
 /* The graph that the stream captures into; NULL: it does not. */
 struct graph *capture_graph(uint64_t stream);
+/* A new line (struct part_place). */
+uint64_t capture_line_new(void);
+/* The stream's; 0: it does not capture. It ends where the program says what the stream's next
+ * node comes behind. */
+uint64_t capture_line(uint64_t stream);
+void capture_line_ends(uint64_t stream);
 /* A call that a stream cannot capture: UNSUPPORTED, and the capture is invalid; SUCCESS where
  * the stream does not capture. */
 CUresult capture_refuse(uint64_t stream);

@@ -200,6 +200,8 @@ CUresult hand_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode
 	body = dependencyData ? shim_begin(&call, OP_vcudaCaptureUpdateEdges, sizeof(*body))
 			      : shim_begin(&call, OP_vcudaCaptureUpdate,
 					sizeof(struct wire_vcudaCaptureUpdate));
+	if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+		capture_line_ends(stream);
 	body->stream = stream;
 	body->graph = graph->handle;
 	body->flags = flags;

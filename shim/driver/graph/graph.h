@@ -70,11 +70,18 @@ struct part_place {
 	struct part *part;
 	uint64_t graph;
 	uint32_t node;
-	bool off; /* the node is switched off */
+	bool off;      /* the node is switched off */
+	uint64_t line; /* each part of a line comes behind the one before it; 0: of none */
 };
 struct parts {
 	struct part_place *places;
 	size_t count, room;
+};
+
+/* One launch: which of the host nodes have begun, by their places among its parts. */
+struct part_runs {
+	_Atomic uint32_t refs;
+	bool begun[]; /* the thread's that runs host functions */
 };
 
 struct graph_node {
@@ -96,8 +103,10 @@ struct graph {
 	uint32_t edge_count;
 	bool edges_known;
 	struct parts parts;
-	uint16_t context; /* that was current when it was made, whatever its nodes are in */
-	bool lost;	  /* it went with that: only its name is left, to be destroyed */
+	uint64_t line;	   /* of the node that the app added last (struct part_place) */
+	uint32_t line_end; /* that node */
+	uint16_t context;  /* that was current when it was made, whatever its nodes are in */
+	bool lost;	   /* it went with that: only its name is left, to be destroyed */
 	bool capturing;
 	bool pruned; /* nodes are gone: the count says nothing */
 	bool has_conditional;
@@ -184,11 +193,16 @@ CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_c
 /* The node's copy between device and stand-in. */
 void part_inside(const struct part *part, struct graph_copy *inside);
 bool parts_add(struct parts *parts, struct part *part, uint64_t graph, uint32_t node);
+/* Captured on a stream: its number is not known. */
+bool parts_add_captured(
+	struct parts *parts, struct part *part, const struct graph *graph, uint64_t stream);
 bool parts_copy(struct parts *to, const struct parts *from);
 /* The graph's, and those of the graphs that its conditional nodes decide about. */
 bool parts_copy_all(struct parts *to, const struct graph *graph);
 /* The memory that they have of that context goes with it. */
 void parts_context_gone(const struct parts *parts, const struct context *context);
+/* What is behind what is not known any more. */
+void graph_lines_end(struct graph *graph);
 /* The others keep their order. */
 void parts_remove(struct parts *parts, size_t at);
 void parts_free(struct parts *parts);
@@ -206,7 +220,9 @@ CUresult part_copy_captured(struct graph *graph, enum part_kind kind,
 	const struct part_copy *copy, CUstream stream);
 /* For the host node at place AT: what comes before it is fetched (PART_OUT), or what comes
  * behind it is filled anew (PART_IN); copies within the app's memory go with those. */
-CUresult parts_move(const struct parts *parts, enum part_kind kind, size_t at, CUstream stream);
+CUresult parts_move(const struct parts *parts, enum part_kind kind, size_t at,
+	const struct part_runs *runs, CUstream stream);
+void part_runs_put(struct part_runs *runs);
 /* Before and behind a launch. */
 CUresult parts_fill(const struct parts *parts, CUstream stream);
 CUresult parts_fetch(const struct parts *parts, CUstream stream, uint64_t seq);

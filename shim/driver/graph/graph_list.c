@@ -397,6 +397,8 @@ CUresult graph_edges_change(CUgraph hGraph, bool remove, const CUgraphNode *from
 		status = edges_post(graph, remove, from + i, to + i, data ? data + i : NULL, n);
 	}
 	graph->edges_known = false;
+	if (remove)
+		graph_lines_end(graph);
 	return status;
 }
 
@@ -432,6 +434,7 @@ CUresult hand_cuGraphDestroyNode(CUgraphNode hNode)
 	}
 	graph->types[number] = GRAPH_NO_NODE;
 	graph->pruned = true;
+	graph_lines_end(graph);
 	graph->nodes[number] = NULL;
 	graph->edges_known = false;
 	graph_node_free(node);

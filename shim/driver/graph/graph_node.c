@@ -13,6 +13,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/context.h"
+#include "shim/driver/graph/capture.h"
 #include "shim/driver/memop.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
@@ -336,12 +337,26 @@ static bool numbers_twice(const uint32_t *numbers, size_t n, uint32_t count)
 	return twice;
 }
 
+/* The line of node NUMBER, which is behind AFTER. */
+static uint64_t node_line(struct graph *graph, const uint32_t *after, size_t n, uint32_t number)
+{
+	bool goes_on = false;
+
+	for (size_t i = 0; graph->line && i < n; i++)
+		goes_on |= after[i] == graph->line_end;
+	if (!goes_on)
+		graph->line = capture_line_new();
+	graph->line_end = number;
+	return graph->line;
+}
+
 CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 	const CUgraphEdgeData *data, size_t n, struct node_params *p, CUresult status)
 {
 	struct graph *graph = graph_find(hGraph);
 	bool with_data = edges_have_data(data, n);
 	uint32_t *after = NULL, number;
+	uint64_t line = 0;
 
 	/* As natively: a kernel that is none, where the node goes, and only then the rest. */
 	if (status != CUDA_ERROR_INVALID_HANDLE &&
@@ -354,6 +369,8 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 	number = graph ? graph->count : 0;
 	if (!status)
 		status = add_send(graph, after, with_data ? 0 : n, p);
+	if (!status)
+		line = node_line(graph, after, with_data ? 0 : n, number);
 	free(after);
 	if (status) {
 		node_params_free(p);
@@ -366,10 +383,12 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 		child_move(graph, number, p->child);
 	else if (p->child && !parts_copy(&graph->parts, &p->child->parts))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
-	if (p->part && parts_add(&graph->parts, p->part, graph->handle, number))
+	if (p->part && parts_add(&graph->parts, p->part, graph->handle, number)) {
+		graph->parts.places[graph->parts.count - 1].line = line;
 		p->part = NULL;
-	else if (p->part)
+	} else if (p->part) {
 		status = CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	node_params_free(p);
 	*phGraphNode = graph_node_name(graph, number);
 	if (!*phGraphNode)

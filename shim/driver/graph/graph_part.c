@@ -11,6 +11,7 @@
 #include "shim/driver/copy.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
+#include "shim/driver/graph/capture.h"
 #include "shim/driver/graph/graph.h"
 #include "shim/driver/graph/memory_node.h"
 #include "shim/driver/graph/user_object.h"
@@ -142,6 +143,15 @@ bool parts_add(struct parts *parts, struct part *part, uint64_t graph, uint32_t 
 	return true;
 }
 
+bool parts_add_captured(
+	struct parts *parts, struct part *part, const struct graph *graph, uint64_t stream)
+{
+	if (!parts_add(parts, part, graph->handle, GRAPH_NO_NODE))
+		return false;
+	parts->places[parts->count - 1].line = capture_line(stream);
+	return true;
+}
+
 bool parts_copy(struct parts *to, const struct parts *from)
 {
 	for (size_t i = 0; i < from->count; i++) {
@@ -149,6 +159,7 @@ bool parts_copy(struct parts *to, const struct parts *from)
 
 		if (!parts_add(to, place->part, place->graph, place->node))
 			return false;
+		to->places[to->count - 1].line = place->line;
 		part_get(place->part);
 	}
 	return true;
@@ -168,6 +179,13 @@ bool parts_copy_all(struct parts *to, const struct graph *graph)
 			return false;
 	}
 	return true;
+}
+
+void graph_lines_end(struct graph *graph)
+{
+	for (size_t i = 0; i < graph->parts.count; i++)
+		graph->parts.places[i].line = 0;
+	graph->line = 0;
 }
 
 void parts_remove(struct parts *parts, size_t at)
@@ -354,6 +372,7 @@ CUresult part_copy_captured(
 	struct part_copy shape;
 	struct part *part;
 	bool whole = true;
+	uint64_t number;
 	CUresult status = CUDA_SUCCESS;
 
 	/* What is written in another shape has to be in the app's memory first: a host function
@@ -376,7 +395,9 @@ CUresult part_copy_captured(
 	shape = (struct part_copy){
 		.width = inside.width, .height = inside.height, .depth = inside.depth};
 	status = copy_sides(&dst, &src, &shape, stream);
-	if (!status && parts_add(&graph->parts, part, graph->handle, GRAPH_NO_NODE))
+	if (!status)
+		status = stream_number(stream, &number);
+	if (!status && parts_add_captured(&graph->parts, part, graph, number))
 		return CUDA_SUCCESS;
 	part_put(part);
 	return status ? status : CUDA_ERROR_OUT_OF_MEMORY;
@@ -419,28 +440,64 @@ static CUresult part_move(const struct parts *parts, size_t at, enum part_kind k
 				: copy_sides(&packed, &host, &part->copy, stream);
 }
 
-CUresult parts_move(const struct parts *parts, enum part_kind kind, size_t at, CUstream stream)
+/* What is at AT comes before a host function of its line (RUNS: one that has begun): that finds
+ * it in the app's memory, and what the function writes there stays. */
+static bool part_delivered(const struct parts *parts, size_t at, const struct part_runs *runs)
+{
+	for (size_t i = at + 1; parts->places[at].line && i < parts->count; i++) {
+		const struct part_place *place = &parts->places[i];
+
+		if (place->part->kind == PART_HOST && !place->off &&
+			place->line == parts->places[at].line && (!runs || runs->begun[i]))
+			return true;
+	}
+	return false;
+}
+
+CUresult parts_move(const struct parts *parts, enum part_kind kind, size_t at,
+	const struct part_runs *runs, CUstream stream)
 {
 	CUresult status = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < parts->count && !status; i++)
-		if ((kind == PART_OUT) == (i < at))
+		if (kind == PART_OUT ? i < at && !part_delivered(parts, i, runs) : i >= at)
 			status = part_move(parts, i, kind, WHEN_AROUND, stream);
 	return status;
 }
 
+static struct part_runs *part_runs_new(const struct parts *parts)
+{
+	struct part_runs *runs = calloc(1, sizeof(*runs) + parts->count);
+
+	if (runs)
+		atomic_init(&runs->refs, 1);
+	return runs;
+}
+
+void part_runs_put(struct part_runs *runs)
+{
+	if (runs && atomic_fetch_sub(&runs->refs, 1) == 1)
+		free(runs);
+}
+
 CUresult parts_fill(const struct parts *parts, CUstream stream)
 {
+	struct part_runs *runs = NULL;
 	CUresult status = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < parts->count && !status; i++) {
 		const struct part *part = parts->places[i].part;
 
-		if (part->kind == PART_HOST)
-			status = callback_node_launched(part->number, parts, i);
-		else
+		if (part->kind != PART_HOST) {
 			status = part_move(parts, i, PART_IN, WHEN_FILLED, stream);
+			continue;
+		}
+		if (!runs)
+			runs = part_runs_new(parts);
+		status = runs ? callback_node_launched(part->number, parts, i, runs)
+			      : CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	part_runs_put(runs);
 	return status;
 }
 
@@ -466,7 +523,7 @@ CUresult parts_fetch(const struct parts *parts, CUstream stream, uint64_t seq)
 
 		if (part->kind == PART_RECORD)
 			part_recorded(part, stream, seq);
-		else
+		else if (!part_delivered(parts, i, NULL))
 			status = part_move(parts, i, PART_OUT, WHEN_FETCHED, stream);
 	}
 	return status;
