@@ -480,10 +480,26 @@ void part_runs_put(struct part_runs *runs)
 		free(runs);
 }
 
+/* Whether the launch reads the app's memory. */
+static bool parts_read(const struct parts *parts)
+{
+	for (size_t i = 0; i < parts->count; i++) {
+		const struct part *part = parts->places[i].part;
+
+		if (part->kind == PART_IN || part->kind == PART_WITHIN || part->read)
+			return true;
+	}
+	return false;
+}
+
 CUresult parts_fill(const struct parts *parts, CUstream stream)
 {
 	struct part_runs *runs = NULL;
 	CUresult status = CUDA_SUCCESS;
+
+	/* What is before the launch may write what that reads. */
+	if (callback_outstanding() && parts_read(parts))
+		status = hand_cuStreamSynchronize(stream);
 
 	for (size_t i = 0; i < parts->count && !status; i++) {
 		const struct part *part = parts->places[i].part;

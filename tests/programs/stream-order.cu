@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Random work on one stream, some of it captured and launched several times: copies between
+ * device, pinned, pageable and mapped memory, fills, kernels and host functions, whole and in
+ * part.  A model on the CPU does the same in the order of the stream; every byte is compared.
+ *
+ *     stream-order [SEED [COUNT [INTS]]]     COUNT seeds from SEED on, buffers of INTS numbers
+ */
+#include "check.h"
+
+#include <vector>
+
+enum { DEVICE = 4, PINNED = 3, PAGEABLE = 2, HOST = PINNED + PAGEABLE + 1, MAPPED = HOST - 1 };
+enum { ROW = 16, PART = 8 }; /* rows of two-dimensional copies, and what is copied of each */
+
+enum kind { IN, OUT, KERNEL, FUNCTION, FILL, INSIDE, ON_MAPPED, ROWS_IN, ROWS_OUT, KINDS };
+
+struct work {
+	enum kind kind;
+	unsigned device, other, host, from;
+	int value;
+	size_t at, n;
+};
+
+static uint32_t state;
+
+static uint32_t below(uint32_t n)
+{
+	state = state * 1664525u + 1013904223u;
+	return (state >> 8) % n;
+}
+
+__global__ void change(int *data, int value, size_t n)
+{
+	for (size_t i = threadIdx.x + blockIdx.x * blockDim.x; i < n;
+		i += (size_t)blockDim.x * gridDim.x)
+		data[i] = data[i] * 3 + value;
+}
+
+struct function {
+	const int *from;
+	int *to;
+	int value;
+	size_t n;
+};
+
+static void CUDART_CB call(void *argument)
+{
+	const function *f = (const function *)argument;
+
+	for (size_t i = 0; i < f->n; i++)
+		f->to[i] = f->from[i] * 5 + f->value;
+}
+
+class buffers {
+public:
+	explicit buffers(size_t n) : n(n)
+	{
+		for (int **p : {&device[0], &device[1], &device[2], &device[3]}) {
+			CUDA(cudaMalloc(p, n * sizeof(int)));
+			CUDA(cudaMemset(*p, 0, n * sizeof(int)));
+		}
+		for (unsigned h = 0; h < HOST; h++) {
+			if (h < PINNED)
+				CUDA(cudaMallocHost(&host[h], n * sizeof(int)));
+			else if (h < MAPPED)
+				host[h] = (int *)malloc(n * sizeof(int));
+			else
+				CUDA(cudaHostAlloc(
+					&host[h], n * sizeof(int), cudaHostAllocMapped));
+			host_model[h].resize(n);
+			for (size_t i = 0; i < n; i++)
+				host[h][i] = host_model[h][i] = (int)(h * 100 + i);
+		}
+		for (auto &model : device_model)
+			model.assign(n, 0);
+		CUDA(cudaHostGetDevicePointer((void **)&mapped, host[MAPPED], 0));
+		CUDA(cudaDeviceSynchronize());
+	}
+	~buffers()
+	{
+		for (int *p : device)
+			CUDA(cudaFree(p));
+		for (unsigned h = 0; h < HOST; h++)
+			if (h >= PINNED && h < MAPPED)
+				free(host[h]);
+			else
+				CUDA(cudaFreeHost(host[h]));
+		for (function *f : functions)
+			delete f;
+	}
+
+	work random_work() const
+	{
+		work w = {(enum kind)below(KINDS), below(DEVICE), below(DEVICE), below(HOST),
+			below(HOST), (int)below(1000), 0, n};
+
+		if (w.kind == ROWS_IN || w.kind == ROWS_OUT) {
+			w.n = ROW * (1 + below((uint32_t)(n / ROW)));
+		} else if (below(2)) {
+			w.at = below((uint32_t)(n / 2));
+			w.n = 1 + below((uint32_t)(n / 2) - 1);
+		}
+		return w;
+	}
+
+	/* Where NVIDIA's driver may read pageable memory early, the stream is waited for. */
+	bool reads_early(const work &w) const
+	{
+		return (w.kind == IN || w.kind == ROWS_IN) && w.host >= PINNED &&
+		       w.host < MAPPED;
+	}
+
+	void issue(const work &w, cudaStream_t stream)
+	{
+		int *d = device[w.device] + w.at, *h = host[w.host] + w.at;
+		size_t bytes = w.n * sizeof(int), pitch = ROW * sizeof(int),
+		       part = PART * sizeof(int);
+
+		switch (w.kind) {
+		case IN:
+			CUDA(cudaMemcpyAsync(d, h, bytes, cudaMemcpyHostToDevice, stream));
+			break;
+		case OUT:
+			CUDA(cudaMemcpyAsync(h, d, bytes, cudaMemcpyDeviceToHost, stream));
+			break;
+		case KERNEL: change<<<2, 64, 0, stream>>>(d, w.value, w.n); break;
+		case ON_MAPPED:
+			change<<<2, 64, 0, stream>>>(mapped + w.at, w.value, w.n);
+			break;
+		case FUNCTION:
+			functions.push_back(
+				new function{host[w.from] + w.at, h, w.value, w.n});
+			CUDA(cudaLaunchHostFunc(stream, call, functions.back()));
+			break;
+		case FILL: CUDA(cudaMemsetAsync(d, w.value & 255, bytes, stream)); break;
+		case INSIDE:
+			if (w.device != w.other)
+				CUDA(cudaMemcpyAsync(d, device[w.other] + w.at, bytes,
+					cudaMemcpyDeviceToDevice, stream));
+			break;
+		case ROWS_IN:
+			CUDA(cudaMemcpy2DAsync(d, pitch, h, pitch, part, w.n / ROW,
+				cudaMemcpyHostToDevice, stream));
+			break;
+		case ROWS_OUT:
+			CUDA(cudaMemcpy2DAsync(h, pitch, d, pitch, part, w.n / ROW,
+				cudaMemcpyDeviceToHost, stream));
+			break;
+		case KINDS: break;
+		}
+		LAUNCHED();
+	}
+
+	void follow(const work &w)
+	{
+		std::vector<int> &d = device_model[w.device], &h = host_model[w.host];
+
+		for (size_t i = w.at; i < w.at + w.n; i++) {
+			bool in_part = i % ROW < PART;
+
+			switch (w.kind) {
+			case IN: d[i] = h[i]; break;
+			case OUT: h[i] = d[i]; break;
+			case KERNEL: d[i] = d[i] * 3 + w.value; break;
+			case ON_MAPPED:
+				host_model[MAPPED][i] = host_model[MAPPED][i] * 3 + w.value;
+				break;
+			case FUNCTION: h[i] = host_model[w.from][i] * 5 + w.value; break;
+			case FILL: d[i] = 0x01010101 * (w.value & 255); break;
+			case INSIDE: d[i] = device_model[w.other][i]; break;
+			case ROWS_IN: d[i] = in_part ? h[i] : d[i]; break;
+			case ROWS_OUT: h[i] = in_part ? d[i] : h[i]; break;
+			case KINDS: break;
+			}
+		}
+	}
+
+	void compare()
+	{
+		std::vector<int> got(n);
+
+		CUDA(cudaDeviceSynchronize());
+		for (unsigned h = 0; h < HOST; h++)
+			for (size_t i = 0; i < n; i++)
+				CHECK_EQ_AT(i, host[h][i], host_model[h][i]);
+		for (unsigned d = 0; d < DEVICE; d++) {
+			CUDA(cudaMemcpy(
+				got.data(), device[d], n * sizeof(int), cudaMemcpyDefault));
+			for (size_t i = 0; i < n; i++)
+				CHECK_EQ_AT(i, got[i], device_model[d][i]);
+		}
+	}
+
+private:
+	size_t n;
+	int *device[DEVICE], *host[HOST], *mapped;
+	std::vector<int> device_model[DEVICE], host_model[HOST];
+	std::vector<function *> functions;
+};
+
+static void launch(buffers &all, const std::vector<work> &list, cudaStream_t stream)
+{
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	for (const work &w : list)
+		all.issue(w, stream);
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	for (unsigned times = 1 + below(3); times > 0; times--) {
+		CUDA(cudaGraphLaunch(exec, stream));
+		for (const work &w : list)
+			all.follow(w);
+	}
+	if (below(2))
+		all.compare();
+	CUDA(cudaStreamSynchronize(stream));
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+}
+
+static void at_once(buffers &all, const std::vector<work> &list, cudaStream_t stream)
+{
+	for (const work &w : list) {
+		if (all.reads_early(w))
+			CUDA(cudaStreamSynchronize(stream));
+		all.issue(w, stream);
+		all.follow(w);
+	}
+	if (below(2))
+		all.compare();
+}
+
+static void run(uint32_t seed, size_t n, int rounds)
+{
+	cudaStream_t stream;
+	buffers all(n);
+
+	state = seed;
+	CUDA(cudaStreamCreateWithFlags(
+		&stream, below(2) ? cudaStreamNonBlocking : cudaStreamDefault));
+	for (int r = 0; r < rounds; r++) {
+		std::vector<work> list(1 + below(12));
+
+		for (work &w : list)
+			w = all.random_work();
+		if (below(2))
+			at_once(all, list, stream);
+		else
+			launch(all, list, stream);
+	}
+	all.compare();
+	CUDA(cudaStreamDestroy(stream));
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t seed = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 0) : 1;
+	unsigned count = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 0) : 12;
+	size_t n = argc > 3 ? strtoul(argv[3], NULL, 0) : 0;
+
+	for (uint32_t i = seed; i < seed + count; i++) {
+		size_t size = n ? n : i % 6 ? 256 : 300000;
+
+		printf("seed %u, %zu numbers\n", i, size);
+		run(i, size, size > 4096 ? 5 : 20);
+	}
+	return 0;
+}
