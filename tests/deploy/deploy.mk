@@ -13,6 +13,7 @@ $(call deploy_test,chart,chart,yaml helm kubeconform unittest schemas,300)
 $(call deploy_test,network,network,yaml helm,60)
 $(call deploy_test,docs,docs,yaml helm,60)
 $(call deploy_test,keeper,keeper,yaml helm,180)
+run-deploy_keeper: $(BUILD)/stack/app # it keeps that one's session
 $(call deploy_test,peers,peers,yaml helm kubeconform schemas,120)
 $(call deploy_test,injection_map,injection,yaml helm,300,map)
 $(call deploy_test,admission,admission,yaml helm,120)
