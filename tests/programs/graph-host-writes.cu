@@ -207,6 +207,42 @@ static void with_nodes(int *host)
 	CUDA(cudaFree(device));
 }
 
+/* One graph twice in another one, the second behind the first: the function comes before the copy
+ * to what it reads, so that it sees what the one before it copied. */
+static void as_children(int *host)
+{
+	numbers n = {host, 1, 10, 0, 0};
+	cudaHostNodeParams function = {add, &n};
+	cudaGraphNode_t call, out, first, second;
+	cudaGraph_t child, graph;
+	cudaGraphExec_t exec;
+	int *device;
+
+	CUDA(cudaMalloc(&device, sizeof(int)));
+	CUDA(cudaMemset(device, 0, sizeof(int)));
+	CUDA(cudaGraphCreate(&child, 0));
+	CUDA(cudaGraphAddHostNode(&call, child, NULL, 0, &function));
+	CUDA(cudaGraphAddMemcpyNode1D(
+		&out, child, &call, 1, host, device, sizeof(int), cudaMemcpyDeviceToHost));
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddChildGraphNode(&first, graph, NULL, 0, child));
+	CUDA(cudaGraphAddChildGraphNode(&second, graph, &first, 1, child));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	for (int r = 0; r < LAUNCHES; r++) {
+		host[0] = -100;
+		CUDA(cudaMemset(device, r, 1));
+		CUDA(cudaDeviceSynchronize());
+		CUDA(cudaGraphLaunch(exec, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		CHECK_EQ_AT(r, n.seen, r);
+		CHECK_EQ_AT(r, host[0], r);
+	}
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaGraphDestroy(child));
+	CUDA(cudaFree(device));
+}
+
 int main()
 {
 	std::vector<int> pageable(LARGE);
@@ -223,6 +259,7 @@ int main()
 		two_functions(host);
 		on_a_branch(host);
 		with_nodes(host);
+		as_children(host);
 	}
 	CUDA(cudaFreeHost(pinned));
 	CUDA(cudaStreamDestroy(stream));

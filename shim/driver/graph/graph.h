@@ -197,6 +197,8 @@ bool parts_add(struct parts *parts, struct part *part, uint64_t graph, uint32_t 
 bool parts_add_captured(
 	struct parts *parts, struct part *part, const struct graph *graph, uint64_t stream);
 bool parts_copy(struct parts *to, const struct parts *from);
+/* As parts of a child graph, which may be there more than once: in lines of their own. */
+bool parts_copy_child(struct parts *to, const struct parts *from);
 /* The graph's, and those of the graphs that its conditional nodes decide about. */
 bool parts_copy_all(struct parts *to, const struct graph *graph);
 /* The memory that they have of that context goes with it. */

@@ -165,6 +165,26 @@ bool parts_copy(struct parts *to, const struct parts *from)
 	return true;
 }
 
+bool parts_copy_child(struct parts *to, const struct parts *from)
+{
+	size_t first = to->count;
+	uint64_t known = capture_line_new();
+
+	if (!parts_copy(to, from))
+		return false;
+	for (size_t i = first; i < to->count; i++) {
+		uint64_t old = to->places[i].line, line;
+
+		if (!old || old > known)
+			continue;
+		line = capture_line_new();
+		for (size_t k = i; k < to->count; k++)
+			if (to->places[k].line == old)
+				to->places[k].line = line;
+	}
+	return true;
+}
+
 bool parts_copy_all(struct parts *to, const struct graph *graph)
 {
 	if (!parts_copy(to, &graph->parts))
