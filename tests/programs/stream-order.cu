@@ -13,7 +13,19 @@
 enum { DEVICE = 4, PINNED = 3, PAGEABLE = 2, HOST = PINNED + PAGEABLE + 1, MAPPED = HOST - 1 };
 enum { ROW = 16, PART = 8 }; /* rows of two-dimensional copies, and what is copied of each */
 
-enum kind { IN, OUT, KERNEL, FUNCTION, FILL, INSIDE, ON_MAPPED, ROWS_IN, ROWS_OUT, KINDS };
+enum kind {
+	IN,
+	OUT,
+	KERNEL,
+	FUNCTION,
+	FILL,
+	INSIDE,
+	ACROSS,
+	ON_MAPPED,
+	ROWS_IN,
+	ROWS_OUT,
+	KINDS
+};
 
 struct work {
 	enum kind kind;
@@ -107,6 +119,8 @@ public:
 	/* Where NVIDIA's driver may read pageable memory early, the stream is waited for. */
 	bool reads_early(const work &w) const
 	{
+		if (w.kind == ACROSS)
+			return true;
 		return (w.kind == IN || w.kind == ROWS_IN) && w.host >= PINNED &&
 		       w.host < MAPPED;
 	}
@@ -139,6 +153,11 @@ public:
 				CUDA(cudaMemcpyAsync(d, device[w.other] + w.at, bytes,
 					cudaMemcpyDeviceToDevice, stream));
 			break;
+		case ACROSS:
+			if (w.host != w.from)
+				CUDA(cudaMemcpyAsync(h, host[w.from] + w.at, bytes,
+					cudaMemcpyHostToHost, stream));
+			break;
 		case ROWS_IN:
 			CUDA(cudaMemcpy2DAsync(d, pitch, h, pitch, part, w.n / ROW,
 				cudaMemcpyHostToDevice, stream));
@@ -169,6 +188,7 @@ public:
 			case FUNCTION: h[i] = host_model[w.from][i] * 5 + w.value; break;
 			case FILL: d[i] = 0x01010101 * (w.value & 255); break;
 			case INSIDE: d[i] = device_model[w.other][i]; break;
+			case ACROSS: h[i] = host_model[w.from][i]; break;
 			case ROWS_IN: d[i] = in_part ? h[i] : d[i]; break;
 			case ROWS_OUT: h[i] = in_part ? d[i] : h[i]; break;
 			case KINDS: break;

@@ -58,6 +58,7 @@ struct part {
 	size_t bytes;
 	uint64_t number; /* HOST: ticket; RECORD: event; USER: how many references */
 	bool behind;	 /* WITHIN: made behind a launch, since it reads what that brings */
+	bool called;	 /* WITHIN: made by a host function behind the node */
 	struct user_object *user;
 	struct graph_memory *held; /* ALLOC, FREE */
 	/* THROUGH: the OUT whose stand-in the node reads, `memory` being where; referenced. */

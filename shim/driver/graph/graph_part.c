@@ -16,6 +16,7 @@
 #include "shim/driver/graph/memory_node.h"
 #include "shim/driver/graph/user_object.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/mirror.h"
 #include "shim/driver/stream.h"
 
 /* Either side of a copy as cuMemcpy3D has it; places are in the app's memory or the device's.
@@ -384,6 +385,46 @@ static void CUDA_CB part_settled(void *unused)
 	(void)unused;
 }
 
+/* A host function: PART's copy from one place of the app's memory to another. The launch holds
+ * the part meanwhile. */
+static void CUDA_CB part_copy_within(void *part)
+{
+	const struct part_copy *c = &((const struct part *)part)->copy;
+	struct part_side from = side_host(c), to = side_within(c);
+
+	for (size_t z = 0; z < c->depth; z++)
+		for (size_t y = 0; y < c->height; y++)
+			memmove((void *)(uintptr_t)(to.at + z * to.slice + y * to.pitch),
+				(const void *)(uintptr_t)(from.at + z * from.slice +
+							  y * from.pitch),
+				c->width);
+}
+
+/* A copy within the app's memory behind the graph's parts so far: neither before the launch,
+ * nor behind the last host function, nor behind the launch is the moment for it. */
+static bool part_needs_function(const struct parts *parts, const struct part *part)
+{
+	struct part_side from = side_host(&part->copy), to = side_within(&part->copy);
+	unsigned functions = 0;
+
+	if (mirror_inside(from.at, 1) || mirror_inside(to.at, 1))
+		return true; /* kernels may write and read there */
+	if (part_behind(parts, part))
+		return false;
+	for (size_t i = 0; i < parts->count; i++) {
+		const struct part *other = parts->places[i].part;
+		struct part_side written = other->kind == PART_OUT ? side_host(&other->copy)
+								   : side_within(&other->copy);
+
+		functions += other->kind == PART_HOST;
+		if ((other->kind == PART_OUT ||
+			    (other->kind == PART_WITHIN && other->behind)) &&
+			sides_meet(&to, &part->copy, &written, &other->copy))
+			return true;
+	}
+	return functions > 1;
+}
+
 CUresult part_copy_captured(
 	struct graph *graph, enum part_kind kind, const struct part_copy *copy, CUstream stream)
 {
@@ -417,8 +458,10 @@ CUresult part_copy_captured(
 	status = copy_sides(&dst, &src, &shape, stream);
 	if (!status)
 		status = stream_number(stream, &number);
+	part->called = kind == PART_WITHIN && part_needs_function(&graph->parts, part);
 	if (!status && parts_add_captured(&graph->parts, part, graph, number))
-		return CUDA_SUCCESS;
+		return part->called ? hand_cuLaunchHostFunc(stream, part_copy_within, part)
+				    : CUDA_SUCCESS;
 	part_put(part);
 	return status ? status : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -449,7 +492,7 @@ static CUresult part_move(const struct parts *parts, size_t at, enum part_kind k
 	if (parts->places[at].off)
 		return CUDA_SUCCESS;
 	if (part->kind == PART_WITHIN) {
-		if (part->behind != (kind == PART_OUT) ||
+		if (part->called || part->behind != (kind == PART_OUT) ||
 			(when == WHEN_FILLED && part_has_function(parts, at)))
 			return CUDA_SUCCESS;
 		return copy_sides(&within, &host, &part->copy, stream);
