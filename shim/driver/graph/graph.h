@@ -221,6 +221,7 @@ CUresult part_copy_new(enum part_kind kind, const struct part_copy *copy,
 bool part_is(const struct part *part, const struct graph_copy *inside);
 CUresult part_copy_captured(struct graph *graph, enum part_kind kind,
 	const struct part_copy *copy, CUstream stream);
+/* graph_launch.c */
 /* For the host node at place AT: what comes before it is fetched (PART_OUT), or what comes
  * behind it is filled anew (PART_IN); copies within the app's memory go with those. */
 CUresult parts_move(const struct parts *parts, enum part_kind kind, size_t at,

@@ -8,56 +8,15 @@
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/array.h"
 #include "shim/driver/callback.h"
-#include "shim/driver/copy.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/graph/graph.h"
 #include "shim/driver/graph/memory_node.h"
+#include "shim/driver/graph/part_side.h"
 #include "shim/driver/graph/user_object.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
-#include "shim/driver/stream.h"
-
-/* Either side of a copy as cuMemcpy3D has it; places are in the app's memory or the device's.
- */
-struct part_side {
-	bool host;
-	uint64_t at;
-	size_t pitch, slice;
-	const struct array *array;
-};
-
-static struct part_side side_packed(const struct part *part)
-{
-	const struct part_copy *c = &part->copy;
-
-	return (struct part_side){
-		.at = part->memory, .pitch = c->width, .slice = c->width * c->height};
-}
-
-static struct part_side side_device(const struct part_copy *c)
-{
-	return (struct part_side){.at = c->device,
-		.pitch = c->device_pitch,
-		.slice = c->device_slice,
-		.array = c->device_array};
-}
-
-/* Of a copy within the app's memory: where it goes. */
-static struct part_side side_within(const struct part_copy *c)
-{
-	struct part_side side = side_device(c);
-
-	side.host = true;
-	return side;
-}
-
-static struct part_side side_host(const struct part_copy *c)
-{
-	return (struct part_side){
-		.host = true, .at = c->host, .pitch = c->host_pitch, .slice = c->host_slice};
-}
 
 struct part *part_new(enum part_kind kind)
 {
@@ -93,33 +52,22 @@ void part_put(struct part *part)
 	free(part);
 }
 
-static uint64_t side_end(const struct part_side *s, const struct part_copy *c)
-{
-	return s->at + (c->depth - 1) * s->slice + (c->height - 1) * s->pitch + c->width;
-}
-
-static bool sides_meet(const struct part_side *a, const struct part_copy *ac,
-	const struct part_side *b, const struct part_copy *bc)
-{
-	return a->at < side_end(b, bc) && b->at < side_end(a, ac);
-}
-
 /* A copy within the app's memory reads what the graph brings there before it, behind the last
  * host function. */
 static bool part_behind(const struct parts *parts, const struct part *part)
 {
-	struct part_side from = side_host(&part->copy);
+	struct part_side from = part_side_host(&part->copy);
 
 	for (size_t i = parts->count; i-- > 0;) {
 		const struct part *other = parts->places[i].part;
-		struct part_side to = other->kind == PART_OUT ? side_host(&other->copy)
-							      : side_within(&other->copy);
+		struct part_side to = other->kind == PART_OUT ? part_side_host(&other->copy)
+							      : part_side_within(&other->copy);
 
 		if (other->kind == PART_HOST)
 			return false;
 		if ((other->kind == PART_OUT ||
 			    (other->kind == PART_WITHIN && other->behind)) &&
-			sides_meet(&from, &part->copy, &to, &other->copy))
+			part_sides_meet(&from, &part->copy, &to, &other->copy))
 			return true;
 	}
 	return false;
@@ -227,38 +175,12 @@ void parts_free(struct parts *parts)
 
 /* ---- copies ---- */
 
-static struct copy_place place_of(const struct part_side *side)
-{
-	return (struct copy_place){.side = side->host	 ? SIDE_HOST
-					   : side->array ? SIDE_ARRAY
-							 : SIDE_DEVICE,
-		.array = side->array,
-		.at = side->at,
-		.pitch = side->pitch,
-		.slice = side->slice};
-}
-
-/* In stream order; arrays and memory in any pairing. */
-static CUresult copy_sides(const struct part_side *dst, const struct part_side *src,
-	const struct part_copy *c, CUstream stream)
-{
-	struct shape s = {
-		.src = place_of(src),
-		.dst = place_of(dst),
-		.width = c->width,
-		.height = c->height,
-		.depth = c->depth,
-	};
-
-	return copy_shape(&s, stream, true);
-}
-
 /* The graph's last part behind its last host function that writes what COPY reads of the app's
  * memory. *WHOLE: all of it, in one piece. NULL: none does. */
 static struct part *part_writer(
 	const struct parts *parts, const struct part_copy *copy, bool *whole)
 {
-	struct part_side from = side_host(copy);
+	struct part_side from = part_side_host(copy);
 
 	for (size_t i = parts ? parts->count : 0; i-- > 0;) {
 		struct part *other = parts->places[i].part;
@@ -269,11 +191,12 @@ static struct part *part_writer(
 			return NULL;
 		if (other->kind != PART_OUT && (other->kind != PART_WITHIN || !other->behind))
 			continue;
-		to = other->kind == PART_OUT ? side_host(c) : side_within(c);
-		if (!sides_meet(&from, copy, &to, c))
+		to = other->kind == PART_OUT ? part_side_host(c) : part_side_within(c);
+		if (!part_sides_meet(&from, copy, &to, c))
 			continue;
-		*whole = other->kind == PART_OUT && side_end(&to, c) - to.at == other->bytes &&
-			 from.at >= to.at && side_end(&from, copy) <= side_end(&to, c);
+		*whole = other->kind == PART_OUT &&
+			 part_side_end(&to, c) - to.at == other->bytes && from.at >= to.at &&
+			 part_side_end(&from, copy) <= part_side_end(&to, c);
 		return other;
 	}
 	return NULL;
@@ -344,13 +267,13 @@ bool part_is(const struct part *part, const struct graph_copy *inside)
 void part_inside(const struct part *part, struct graph_copy *inside)
 {
 	const struct part_copy *c = &part->copy;
-	struct part_side packed = side_packed(part), device = side_device(c);
+	struct part_side packed = part_side_packed(part), device = part_side_device(c);
 	struct part_side dst = part->kind == PART_OUT ? packed : device;
 	struct part_side src = part->kind == PART_OUT ? device : packed;
 
 	/* The writer's stand-in lies as the app's memory does. */
 	if (part->kind == PART_THROUGH) {
-		src = side_host(c);
+		src = part_side_host(c);
 		src.at = part->memory;
 	}
 
@@ -390,7 +313,7 @@ static void CUDA_CB part_settled(void *unused)
 static void CUDA_CB part_copy_within(void *part)
 {
 	const struct part_copy *c = &((const struct part *)part)->copy;
-	struct part_side from = side_host(c), to = side_within(c);
+	struct part_side from = part_side_host(c), to = part_side_within(c);
 
 	for (size_t z = 0; z < c->depth; z++)
 		for (size_t y = 0; y < c->height; y++)
@@ -404,7 +327,7 @@ static void CUDA_CB part_copy_within(void *part)
  * nor behind the last host function, nor behind the launch is the moment for it. */
 static bool part_needs_function(const struct parts *parts, const struct part *part)
 {
-	struct part_side from = side_host(&part->copy), to = side_within(&part->copy);
+	struct part_side from = part_side_host(&part->copy), to = part_side_within(&part->copy);
 	unsigned functions = 0;
 
 	if (mirror_inside(from.at, 1) || mirror_inside(to.at, 1))
@@ -413,13 +336,14 @@ static bool part_needs_function(const struct parts *parts, const struct part *pa
 		return false;
 	for (size_t i = 0; i < parts->count; i++) {
 		const struct part *other = parts->places[i].part;
-		struct part_side written = other->kind == PART_OUT ? side_host(&other->copy)
-								   : side_within(&other->copy);
+		struct part_side written = other->kind == PART_OUT
+						   ? part_side_host(&other->copy)
+						   : part_side_within(&other->copy);
 
 		functions += other->kind == PART_HOST;
 		if ((other->kind == PART_OUT ||
 			    (other->kind == PART_WITHIN && other->behind)) &&
-			sides_meet(&to, &part->copy, &written, &other->copy))
+			part_sides_meet(&to, &part->copy, &written, &other->copy))
 			return true;
 	}
 	return functions > 1;
@@ -455,7 +379,7 @@ CUresult part_copy_captured(
 		.array = inside.src_array ? copy->device_array : NULL};
 	shape = (struct part_copy){
 		.width = inside.width, .height = inside.height, .depth = inside.depth};
-	status = copy_sides(&dst, &src, &shape, stream);
+	status = part_sides_copy(&dst, &src, &shape, stream);
 	if (!status)
 		status = stream_number(stream, &number);
 	part->called = kind == PART_WITHIN && part_needs_function(&graph->parts, part);
@@ -464,146 +388,4 @@ CUresult part_copy_captured(
 				    : CUDA_SUCCESS;
 	part_put(part);
 	return status ? status : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-/* ---- a launch ---- */
-
-/* A host function comes before the place: it may write what is copied there. */
-static bool part_has_function(const struct parts *parts, size_t at)
-{
-	while (at-- > 0)
-		if (parts->places[at].part->kind == PART_HOST)
-			return true;
-	return false;
-}
-
-/* When a part is moved: before the launch, around a host function, behind the launch. */
-enum part_when { WHEN_FILLED, WHEN_AROUND, WHEN_FETCHED };
-
-/* Moves the part at place AT if it is of the kind: one that fills the graph (PART_IN) or that
- * is fetched from it (PART_OUT). */
-static CUresult part_move(const struct parts *parts, size_t at, enum part_kind kind,
-	enum part_when when, CUstream stream)
-{
-	const struct part *part = parts->places[at].part;
-	struct part_side packed = side_packed(part), host = side_host(&part->copy);
-	struct part_side within = side_within(&part->copy);
-
-	if (parts->places[at].off)
-		return CUDA_SUCCESS;
-	if (part->kind == PART_WITHIN) {
-		if (part->called || part->behind != (kind == PART_OUT) ||
-			(when == WHEN_FILLED && part_has_function(parts, at)))
-			return CUDA_SUCCESS;
-		return copy_sides(&within, &host, &part->copy, stream);
-	}
-	if (part->kind != kind && !(part->kind == PART_OUT && part->read && kind == PART_IN))
-		return CUDA_SUCCESS;
-	return kind == PART_OUT ? copy_sides(&host, &packed, &part->copy, stream)
-				: copy_sides(&packed, &host, &part->copy, stream);
-}
-
-/* What is at AT comes before a host function of its line (RUNS: one that has begun): that finds
- * it in the app's memory, and what the function writes there stays. */
-static bool part_delivered(const struct parts *parts, size_t at, const struct part_runs *runs)
-{
-	for (size_t i = at + 1; parts->places[at].line && i < parts->count; i++) {
-		const struct part_place *place = &parts->places[i];
-
-		if (place->part->kind == PART_HOST && !place->off &&
-			place->line == parts->places[at].line && (!runs || runs->begun[i]))
-			return true;
-	}
-	return false;
-}
-
-CUresult parts_move(const struct parts *parts, enum part_kind kind, size_t at,
-	const struct part_runs *runs, CUstream stream)
-{
-	CUresult status = CUDA_SUCCESS;
-
-	for (size_t i = 0; i < parts->count && !status; i++)
-		if (kind == PART_OUT ? i < at && !part_delivered(parts, i, runs) : i >= at)
-			status = part_move(parts, i, kind, WHEN_AROUND, stream);
-	return status;
-}
-
-static struct part_runs *part_runs_new(const struct parts *parts)
-{
-	struct part_runs *runs = calloc(1, sizeof(*runs) + parts->count);
-
-	if (runs)
-		atomic_init(&runs->refs, 1);
-	return runs;
-}
-
-void part_runs_put(struct part_runs *runs)
-{
-	if (runs && atomic_fetch_sub(&runs->refs, 1) == 1)
-		free(runs);
-}
-
-/* Whether the launch reads the app's memory. */
-static bool parts_read(const struct parts *parts)
-{
-	for (size_t i = 0; i < parts->count; i++) {
-		const struct part *part = parts->places[i].part;
-
-		if (part->kind == PART_IN || part->kind == PART_WITHIN || part->read)
-			return true;
-	}
-	return false;
-}
-
-CUresult parts_fill(const struct parts *parts, CUstream stream)
-{
-	struct part_runs *runs = NULL;
-	CUresult status = CUDA_SUCCESS;
-
-	/* What is before the launch may write what that reads. */
-	if (callback_outstanding() && parts_read(parts))
-		status = hand_cuStreamSynchronize(stream);
-
-	for (size_t i = 0; i < parts->count && !status; i++) {
-		const struct part *part = parts->places[i].part;
-
-		if (part->kind != PART_HOST) {
-			status = part_move(parts, i, PART_IN, WHEN_FILLED, stream);
-			continue;
-		}
-		if (!runs)
-			runs = part_runs_new(parts);
-		status = runs ? callback_node_launched(part->number, parts, i, runs)
-			      : CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	part_runs_put(runs);
-	return status;
-}
-
-static void part_recorded(const struct part *part, CUstream stream, uint64_t seq)
-{
-	struct event *event = shim_object_of(part->number, KIND_CUevent);
-	uint64_t number = 0;
-
-	if (!event)
-		return;
-	stream_plain(stream, &number);
-	atomic_store(&event->stream, number);
-	atomic_store(&event->capture, 0);
-	atomic_store(&event->recorded, seq);
-}
-
-CUresult parts_fetch(const struct parts *parts, CUstream stream, uint64_t seq)
-{
-	CUresult status = CUDA_SUCCESS;
-
-	for (size_t i = 0; i < parts->count && !status; i++) {
-		const struct part *part = parts->places[i].part;
-
-		if (part->kind == PART_RECORD)
-			part_recorded(part, stream, seq);
-		else if (!part_delivered(parts, i, NULL))
-			status = part_move(parts, i, PART_OUT, WHEN_FETCHED, stream);
-	}
-	return status;
 }
