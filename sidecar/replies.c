@@ -182,6 +182,7 @@ void replies_drop_input(struct replies *replies)
 	replies->at = replies->n = 0;
 	replies->first = replies->count = 0;
 	replies->in_payload = replies->upcalls_full = replies->ping = replies->losing = false;
+	replies->overlaps = false;
 }
 
 /* An answer that came before, though nobody could count it any more: the program has it, and
@@ -195,6 +196,30 @@ static bool replies_had(const struct replies *replies, const struct frame_header
 		       replies->given_call != replies->ring->calls[header->tag]);
 }
 
+/* Whether another stripe is still to bring bytes to the same place: of copies to one place the
+ * last stays. What comes by one stripe lands in its order. */
+static bool replies_overlap(
+	const struct replies *replies, const struct frame_destination *destination, uint32_t n)
+{
+	for (uint32_t i = 0; i < replies->count; i++) {
+		const struct replies_frame *ahead =
+			&replies->ahead[(replies->first + i) % REPLIES_AHEAD];
+		struct frame_destination theirs;
+
+		if (!ahead->stripe || ahead->done || ahead->stripe == replies->frame.stripe)
+			continue;
+		memcpy(&theirs, ahead->body, sizeof(theirs));
+		if (theirs.segment == destination->segment &&
+			theirs.offset < destination->offset + n &&
+			destination->offset <
+				theirs.offset + (ahead->header.length - ahead->header.body) &&
+			!stripes_landed(replies->stripes, ahead->stripe, ahead->ticket))
+			return true;
+	}
+	return false;
+}
+
+/* 1: it has to wait, and stays. */
 static int replies_land(struct replies *replies, struct error *error)
 {
 	struct replies_frame *frame = &replies->frame;
@@ -209,6 +234,9 @@ static int replies_land(struct replies *replies, struct error *error)
 		return error_set(error, EPROTO,
 			"agent: %u bytes for %llu of segment %u, which is no bounce buffer",
 			payload, (unsigned long long)destination.offset, destination.segment);
+	replies->overlaps = replies->land && replies_overlap(replies, &destination, payload);
+	if (replies->overlaps)
+		return 1;
 	if (!frame->stripe) {
 		replies->left = payload;
 		replies->in_payload = true;
@@ -248,7 +276,7 @@ bool replies_ready(const struct replies *replies)
 
 bool replies_paused(const struct replies *replies)
 {
-	return replies->upcalls_full || replies->lost || replies->losing ||
+	return replies->upcalls_full || replies->overlaps || replies->lost || replies->losing ||
 	       replies->count == REPLIES_AHEAD || (replies->count && replies->again);
 }
 
@@ -370,7 +398,7 @@ ssize_t replies_receive(
 	ssize_t ret;
 
 	if (replies->upcalls_full || replies->count) {
-		replies->upcalls_full = false;
+		replies->upcalls_full = replies->overlaps = false;
 		ret = replies_settle(replies, error);
 		if (ret < 0)
 			return ret;

@@ -46,6 +46,7 @@ struct replies {
 	struct timing *timing;	 /* NULL: nothing is timed */
 	uint64_t upcall_tail;
 	bool upcalls_full; /* reading pauses until the app takes some */
+	bool overlaps;	   /* reading pauses until a stripe has brought what lies there first */
 	bool ping;	   /* a PING came: answer it */
 	bool closed;	   /* the agent did, in order */
 	bool lost;	   /* FRAME_LOST came: status and text */

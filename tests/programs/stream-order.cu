@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Random work on one stream, some of it captured and launched several times: copies between
- * device, pinned, pageable and mapped memory, fills, kernels and host functions, whole and in
- * part.  A model on the CPU does the same in the order of the stream; every byte is compared.
+ * Random work on one stream or on two branches with memory of their own, some of it captured and
+ * launched several times: copies between device, pinned, pageable and mapped memory, fills,
+ * kernels and host functions, whole and in part.  A model on the CPU does the same in the order
+ * of the stream; every byte is compared.
  *
  *     stream-order [SEED [COUNT [INTS]]]     COUNT seeds from SEED on, buffers of INTS numbers
  */
@@ -29,6 +30,7 @@ enum kind {
 
 struct work {
 	enum kind kind;
+	unsigned branch;
 	unsigned device, other, host, from;
 	int value;
 	size_t at, n;
@@ -104,8 +106,8 @@ public:
 
 	work random_work() const
 	{
-		work w = {(enum kind)below(KINDS), below(DEVICE), below(DEVICE), below(HOST),
-			below(HOST), (int)below(1000), 0, n};
+		work w = {(enum kind)below(KINDS), 0, below(DEVICE), below(DEVICE),
+			below(HOST), below(HOST), (int)below(1000), 0, n};
 
 		if (w.kind == ROWS_IN || w.kind == ROWS_OUT) {
 			w.n = ROW * (1 + below((uint32_t)(n / ROW)));
@@ -114,6 +116,19 @@ public:
 			w.n = 1 + below((uint32_t)(n / 2) - 1);
 		}
 		return w;
+	}
+
+	/* Puts W on a branch: of device, pinned and pageable memory each has its own, and the mapped
+	 * memory is the first one's. */
+	static void to_branch(work &w)
+	{
+		static const unsigned hosts[2][3] = {{0, PINNED, MAPPED}, {1, 2, PINNED + 1}};
+
+		w.branch = w.kind == ON_MAPPED ? 0 : below(2);
+		w.device = 2 * w.branch + w.device % 2;
+		w.other = 2 * w.branch + w.other % 2;
+		w.host = hosts[w.branch][w.host % 3];
+		w.from = hosts[w.branch][w.from % 3];
 	}
 
 	/* Where NVIDIA's driver may read pageable memory early, the stream is waited for. */
@@ -219,60 +234,84 @@ private:
 	std::vector<function *> functions;
 };
 
-static void launch(buffers &all, const std::vector<work> &list, cudaStream_t stream)
+struct streams {
+	cudaStream_t branch[2];
+	cudaEvent_t event;
+};
+
+/* BEFORE: the second branch begins behind the first one; else the first goes on behind both. */
+static void join(const streams &on, bool before)
+{
+	CUDA(cudaEventRecord(on.event, on.branch[!before]));
+	CUDA(cudaStreamWaitEvent(on.branch[before], on.event, 0));
+}
+
+static void launch(buffers &all, const std::vector<work> &list, const streams &on)
 {
 	cudaGraphExec_t exec;
 	cudaGraph_t graph;
 
-	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	CUDA(cudaStreamBeginCapture(on.branch[0], cudaStreamCaptureModeThreadLocal));
+	join(on, true);
 	for (const work &w : list)
-		all.issue(w, stream);
-	CUDA(cudaStreamEndCapture(stream, &graph));
+		all.issue(w, on.branch[w.branch]);
+	join(on, false);
+	CUDA(cudaStreamEndCapture(on.branch[0], &graph));
 	CUDA(cudaGraphInstantiate(&exec, graph, 0));
 	for (unsigned times = 1 + below(3); times > 0; times--) {
-		CUDA(cudaGraphLaunch(exec, stream));
+		CUDA(cudaGraphLaunch(exec, on.branch[0]));
 		for (const work &w : list)
 			all.follow(w);
 	}
 	if (below(2))
 		all.compare();
-	CUDA(cudaStreamSynchronize(stream));
+	CUDA(cudaStreamSynchronize(on.branch[0]));
 	CUDA(cudaGraphExecDestroy(exec));
 	CUDA(cudaGraphDestroy(graph));
 }
 
-static void at_once(buffers &all, const std::vector<work> &list, cudaStream_t stream)
+static void at_once(buffers &all, const std::vector<work> &list, const streams &on)
 {
+	join(on, true);
 	for (const work &w : list) {
 		if (all.reads_early(w))
-			CUDA(cudaStreamSynchronize(stream));
-		all.issue(w, stream);
+			CUDA(cudaStreamSynchronize(on.branch[w.branch]));
+		all.issue(w, on.branch[w.branch]);
 		all.follow(w);
 	}
+	join(on, false);
 	if (below(2))
 		all.compare();
 }
 
 static void run(uint32_t seed, size_t n, int rounds)
 {
-	cudaStream_t stream;
 	buffers all(n);
+	streams on;
 
 	state = seed;
-	CUDA(cudaStreamCreateWithFlags(
-		&stream, below(2) ? cudaStreamNonBlocking : cudaStreamDefault));
+	for (cudaStream_t &stream : on.branch)
+		CUDA(cudaStreamCreateWithFlags(
+			&stream, below(2) ? cudaStreamNonBlocking : cudaStreamDefault));
+	CUDA(cudaEventCreateWithFlags(&on.event, cudaEventDisableTiming));
 	for (int r = 0; r < rounds; r++) {
 		std::vector<work> list(1 + below(12));
+		bool two = below(2);
 
-		for (work &w : list)
+		for (work &w : list) {
 			w = all.random_work();
+			if (two)
+				buffers::to_branch(w);
+		}
 		if (below(2))
-			at_once(all, list, stream);
+			at_once(all, list, on);
 		else
-			launch(all, list, stream);
+			launch(all, list, on);
 	}
 	all.compare();
-	CUDA(cudaStreamDestroy(stream));
+	CUDA(cudaEventDestroy(on.event));
+	for (cudaStream_t stream : on.branch)
+		CUDA(cudaStreamDestroy(stream));
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a launch copies between the app's memory and a graph's stand-ins: before it, around its host
- * functions and behind it.
+ * What a launch copies between the app's memory and a graph's stand-ins: before it, around its
+ * host functions and behind it.
  */
 #include <stdlib.h>
 

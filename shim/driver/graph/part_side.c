@@ -59,7 +59,6 @@ static struct copy_place place_of(const struct part_side *side)
 		.slice = side->slice};
 }
 
-
 CUresult part_sides_copy(const struct part_side *dst, const struct part_side *src,
 	const struct part_copy *c, CUstream stream)
 {

@@ -18,7 +18,8 @@ struct part_side {
 
 /* The stand-in. */
 struct part_side part_side_packed(const struct part *part);
-/* The device's side, and the app's; WITHIN: of the app's memory where it goes, and comes from. */
+/* The device's side, and the app's; WITHIN: of the app's memory where it goes, and comes from.
+ */
 struct part_side part_side_device(const struct part_copy *c);
 struct part_side part_side_within(const struct part_copy *c);
 struct part_side part_side_host(const struct part_copy *c);

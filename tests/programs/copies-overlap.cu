@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Copies to the same pinned memory, one behind the other on a stream: large and small ones, whole
+ * and in part.  What is there in the end is what the last of them brought, byte by byte.
+ */
+#include "check.h"
+
+#include <vector>
+
+enum { N = 3 << 20, SOURCES = 4, ROUNDS = 100, COPIES = 12 };
+
+static uint32_t state = 1;
+
+static uint32_t below(uint32_t n)
+{
+	state = state * 1664525u + 1013904223u;
+	return (state >> 8) % n;
+}
+
+int main()
+{
+	unsigned char *device[SOURCES], *pinned;
+	std::vector<unsigned char> want(N);
+	cudaStream_t stream;
+
+	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CUDA(cudaMallocHost(&pinned, N));
+	for (int i = 0; i < SOURCES; i++) {
+		std::vector<unsigned char> bytes(N);
+
+		for (size_t k = 0; k < N; k++)
+			bytes[k] = (unsigned char)(k * 7 + k / 997 + 61 * i);
+		CUDA(cudaMalloc(&device[i], N));
+		CUDA(cudaMemcpy(device[i], bytes.data(), N, cudaMemcpyHostToDevice));
+	}
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int c = 0; c < COPIES; c++) {
+			unsigned which = below(SOURCES), kind = below(3);
+			size_t n = kind == 0 ? 1 + below(4096) : kind == 1 ? 1 + below(N) : N;
+			size_t at = below((uint32_t)(N - n + 1));
+
+			CUDA(cudaMemcpyAsync(pinned + at, device[which] + at, n,
+				cudaMemcpyDeviceToHost, stream));
+			for (size_t k = at; k < at + n; k++)
+				want[k] = (unsigned char)(k * 7 + k / 997 + 61 * which);
+		}
+		CUDA(cudaStreamSynchronize(stream));
+		if (memcmp(pinned, want.data(), N))
+			for (size_t k = 0; k < N; k++)
+				CHECK_EQ_AT(k, (int)pinned[k], (int)want[k]);
+	}
+	for (unsigned char *p : device)
+		CUDA(cudaFree(p));
+	CUDA(cudaFreeHost(pinned));
+	CUDA(cudaStreamDestroy(stream));
+	printf("the last copy was the last\n");
+	return 0;
+}
