@@ -7,7 +7,7 @@
 
 #include <vector>
 
-enum { N = 3 << 20, SOURCES = 4, ROUNDS = 100, COPIES = 12 };
+enum { N = 3 << 20, SOURCES = 4, ROUNDS = 100, COPIES = 12, STREAMS = 8, PART = 4096 };
 
 static uint32_t state = 1;
 
@@ -15,6 +15,55 @@ static uint32_t below(uint32_t n)
 {
 	state = state * 1664525u + 1013904223u;
 	return (state >> 8) % n;
+}
+
+__global__ void late(unsigned char *data, unsigned char value)
+{
+	long long begin = clock64();
+
+	while (clock64() - begin < 20000000)
+		;
+	for (size_t i = threadIdx.x; i < PART; i += blockDim.x)
+		data[i] = value;
+}
+
+/* Several streams have a part each of one allocation. What one of them copies there, it copies
+ * back, though others that came later are done. */
+static void back_from_there()
+{
+	unsigned char *pinned, *device[STREAMS], *back;
+	std::vector<unsigned char> got(PART);
+	cudaStream_t streams[STREAMS];
+
+	CUDA(cudaMallocHost(&pinned, STREAMS * PART));
+	CUDA(cudaMalloc(&back, PART));
+	for (int i = 0; i < STREAMS; i++) {
+		CUDA(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+		CUDA(cudaMalloc(&device[i], PART));
+	}
+	for (int others = 1; others < STREAMS; others++) {
+		memset(pinned, 0, STREAMS * PART);
+		late<<<1, 32, 0, streams[0]>>>(device[0], (unsigned char)others);
+		LAUNCHED();
+		CUDA(cudaMemcpyAsync(
+			pinned, device[0], PART, cudaMemcpyDeviceToHost, streams[0]));
+		for (int i = 1; i <= others; i++) {
+			CUDA(cudaMemcpyAsync(pinned + i * PART, device[i], PART,
+				cudaMemcpyDeviceToHost, streams[i]));
+			CUDA(cudaStreamSynchronize(streams[i]));
+		}
+		CUDA(cudaMemcpyAsync(back, pinned, PART, cudaMemcpyHostToDevice, streams[0]));
+		CUDA(cudaStreamSynchronize(streams[0]));
+		CUDA(cudaMemcpy(got.data(), back, PART, cudaMemcpyDeviceToHost));
+		for (int i = 0; i < PART; i++)
+			CHECK_EQ_AT(i, (int)got[i], others);
+	}
+	for (int i = 0; i < STREAMS; i++) {
+		CUDA(cudaFree(device[i]));
+		CUDA(cudaStreamDestroy(streams[i]));
+	}
+	CUDA(cudaFree(back));
+	CUDA(cudaFreeHost(pinned));
 }
 
 int main()
@@ -53,6 +102,7 @@ int main()
 		CUDA(cudaFree(p));
 	CUDA(cudaFreeHost(pinned));
 	CUDA(cudaStreamDestroy(stream));
+	back_from_there();
 	printf("the last copy was the last\n");
 	return 0;
 }

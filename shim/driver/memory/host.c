@@ -269,22 +269,49 @@ bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk)
 	return found;
 }
 
+/* With the lock held: forgets the copies of PIECE that are known to be done. */
+static void outs_reap(struct host_piece *piece)
+{
+	struct context *context = context_current();
+	uint64_t all = context ? atomic_load(&context->synced) : 0;
+
+	for (unsigned i = 0; i < HOST_OUTS; i++) {
+		struct host_out *out = &piece->outs[i];
+		struct stream *stream = out->seq ? stream_find(out->stream) : NULL;
+
+		if (all >= out->seq || (stream && atomic_load(&stream->synced) >= out->seq))
+			out->seq = 0;
+	}
+	if (all >= piece->outs_lost)
+		piece->outs_lost = 0;
+}
+
 void host_written_later(const void *host, uint64_t stream, uint64_t seq)
 {
 	struct host_piece *piece;
+	struct host_out *free = NULL;
 
 	pthread_mutex_lock(&pinned.lock);
 	piece = host_piece_at(host);
-	if (piece) {
-		piece->out_seq = seq;
-		piece->out_stream = stream;
+	for (unsigned i = 0; piece && i < HOST_OUTS; i++) {
+		struct host_out *out = &piece->outs[i];
+
+		if (out->seq && out->stream == stream) {
+			free = out;
+			break;
+		}
+		if (!out->seq && !free)
+			free = out;
 	}
+	if (piece && !free)
+		piece->outs_lost = seq; /* then the whole context says when it is done */
+	else if (piece)
+		*free = (struct host_out){stream, seq};
 	pthread_mutex_unlock(&pinned.lock);
 }
 
 bool host_busy(const void *host)
 {
-	struct context *context = context_current();
 	struct host_piece *piece;
 	bool busy = false;
 
@@ -296,13 +323,10 @@ bool host_busy(const void *host)
 	if (piece && piece->segment && piece->segment->session != session_here()) {
 		busy = callback_outstanding();
 	} else if (piece) {
-		struct stream *stream = stream_find(piece->out_stream);
-
-		if (piece->out_seq &&
-			((stream && atomic_load(&stream->synced) >= piece->out_seq) ||
-				(context && atomic_load(&context->synced) >= piece->out_seq)))
-			piece->out_seq = 0;
-		busy = piece->out_seq || callback_outstanding();
+		outs_reap(piece);
+		busy = piece->outs_lost || callback_outstanding();
+		for (unsigned i = 0; i < HOST_OUTS && !busy; i++)
+			busy = piece->outs[i].seq;
 	}
 	pthread_mutex_unlock(&pinned.lock);
 	return busy;

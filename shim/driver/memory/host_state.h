@@ -30,6 +30,9 @@ struct host_segment {
 	struct blocks map; /* shared ones */
 };
 
+/* Streams with copies to one allocation at a time, of which each is known by itself. */
+#define HOST_OUTS 4
+
 struct host_piece {
 	unsigned char *base;
 	size_t bytes;
@@ -40,8 +43,10 @@ struct host_piece {
 	struct host_segment *segment; /* NULL: registered */
 	bool active;		      /* kernels reach it (mirror.h) … */
 	bool apart;		      /* … or cannot */
-	uint64_t out_seq; /* the last copy from the device that was not awaited; 0: none */
-	uint64_t out_stream;
+	struct host_out { /* the last copies from the device that were not awaited */
+		uint64_t stream, seq; /* seq 0: none */
+	} outs[HOST_OUTS];
+	uint64_t outs_lost; /* of one that found no place there */
 };
 
 struct pinned {
