@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Random work on one stream or on two branches with memory of their own, some of it captured and
+ * Random work on one stream, on two that wait for one another, or on two branches with memory of
+ * their own, some of it captured and
  * launched several times: copies between device, pinned, pageable and mapped memory, fills,
  * kernels and host functions, whole and in part.  A model on the CPU does the same in the order
  * of the stream; every byte is compared.
@@ -270,10 +271,17 @@ static void launch(buffers &all, const std::vector<work> &list, const streams &o
 	CUDA(cudaGraphDestroy(graph));
 }
 
-static void at_once(buffers &all, const std::vector<work> &list, const streams &on)
+/* ONE_BY_ONE: what is on the one stream waits for what came before it on the other. */
+static void at_once(
+	buffers &all, const std::vector<work> &list, const streams &on, bool one_by_one)
 {
+	unsigned last = 0;
+
 	join(on, true);
 	for (const work &w : list) {
+		if (one_by_one && w.branch != last)
+			join(on, w.branch);
+		last = w.branch;
 		if (all.reads_early(w))
 			CUDA(cudaStreamSynchronize(on.branch[w.branch]));
 		all.issue(w, on.branch[w.branch]);
@@ -296,17 +304,19 @@ static void run(uint32_t seed, size_t n, int rounds)
 	CUDA(cudaEventCreateWithFlags(&on.event, cudaEventDisableTiming));
 	for (int r = 0; r < rounds; r++) {
 		std::vector<work> list(1 + below(12));
-		bool two = below(2);
+		bool two = below(2), graph = below(2), one_by_one = !two && !graph;
 
 		for (work &w : list) {
 			w = all.random_work();
 			if (two)
 				buffers::to_branch(w);
+			else if (one_by_one)
+				w.branch = below(2);
 		}
-		if (below(2))
-			at_once(all, list, on);
-		else
+		if (graph)
 			launch(all, list, on);
+		else
+			at_once(all, list, on, one_by_one);
 	}
 	all.compare();
 	CUDA(cudaEventDestroy(on.event));
