@@ -18,7 +18,7 @@ struct closing {
 	struct closing *next;
 };
 
-static bool closing_waits(const struct worker *w)
+bool closing_waits(const struct worker *w)
 {
 	/* Behind a fault host functions never run, and nothing waits for them. */
 	return (w->callbacks.outstanding && !w->sticky) || beside_any(w);

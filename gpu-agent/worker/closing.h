@@ -19,6 +19,8 @@ struct worker;
 CUresult closing_do(
 	struct worker *w, CUresult (*close)(struct worker *w, void *object), void *object);
 void closing_poll(struct worker *w);
+/* Whether a call in which the driver waits for the whole context has to wait itself. */
+bool closing_waits(const struct worker *w);
 /* Whether there are so many. */
 bool closing_full(const struct worker *w);
 

@@ -4,6 +4,7 @@
  * the GPU: see local.h.
  */
 #include "gpu-agent/worker/local_part.h"
+#include "gpu-agent/worker/closing.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -264,7 +265,8 @@ void local_close(struct worker *w)
 		struct segment *segment = *at;
 		bool quiet = local_ours(segment)->quiet;
 
-		if (local_used(w, segment)) {
+		/* The driver waits for the context until it forgets the memory. */
+		if (local_used(w, segment) || closing_waits(w)) {
 			at = &segment->next;
 			continue;
 		}
@@ -353,7 +355,7 @@ bool local_reap(struct worker *w)
 	if (some)
 		local_captured(w);
 	some |= local_reap_some(w, &w->local.out);
-	if (some && w->local.segments.closing)
+	if (w->local.segments.closing)
 		local_close(w);
 	return some;
 }

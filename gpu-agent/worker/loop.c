@@ -384,7 +384,7 @@ static bool loop_ask_driver(struct worker *w)
 	if (w->kept.closings)
 		closing_poll(w); /* behind a fault, or a call beside the loop */
 	progress |= fence_poll(w);
-	if (local_lends(&w->local))
+	if (local_lends(&w->local) || w->local.segments.closing)
 		progress |= local_reap(w);
 	if (w->mirror.tag >= 0)
 		progress |= mirror_poll(w);
