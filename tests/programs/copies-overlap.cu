@@ -66,6 +66,52 @@ static void back_from_there()
 	CUDA(cudaFreeHost(pinned));
 }
 
+/* What another device has yet to copy there: this one has waited for itself alone. */
+static void from_another_device()
+{
+	unsigned char *pinned, *there, *back;
+	std::vector<unsigned char> got(PART);
+	cudaStream_t copies, reads;
+	cudaEvent_t copied;
+	int count;
+
+	CUDA(cudaGetDeviceCount(&count));
+	if (count < 2)
+		return;
+	CUDA(cudaHostAlloc(&pinned, PART, cudaHostAllocPortable));
+	CUDA(cudaMalloc(&back, PART));
+	CUDA(cudaStreamCreateWithFlags(&reads, cudaStreamNonBlocking));
+	CUDA(cudaSetDevice(1));
+	CUDA(cudaMalloc(&there, PART));
+	CUDA(cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking));
+	CUDA(cudaEventCreate(&copied));
+	for (int round = 1; round < 4; round++) {
+		memset(pinned, 0, PART);
+		CUDA(cudaSetDevice(1));
+		late<<<1, 32, 0, copies>>>(there, (unsigned char)round);
+		LAUNCHED();
+		CUDA(cudaMemcpyAsync(pinned, there, PART, cudaMemcpyDeviceToHost, copies));
+		CUDA(cudaEventRecord(copied, copies));
+		CUDA(cudaSetDevice(0));
+		CUDA(cudaMemset(back, 0, PART));
+		CUDA(cudaDeviceSynchronize());
+		CUDA(cudaStreamWaitEvent(reads, copied, 0));
+		CUDA(cudaMemcpyAsync(back, pinned, PART, cudaMemcpyHostToDevice, reads));
+		CUDA(cudaStreamSynchronize(reads));
+		CUDA(cudaMemcpy(got.data(), back, PART, cudaMemcpyDeviceToHost));
+		for (int i = 0; i < PART; i++)
+			CHECK_EQ_AT(i, (int)got[i], round);
+	}
+	CUDA(cudaFree(back));
+	CUDA(cudaFreeHost(pinned));
+	CUDA(cudaStreamDestroy(reads));
+	CUDA(cudaSetDevice(1));
+	CUDA(cudaFree(there));
+	CUDA(cudaStreamDestroy(copies));
+	CUDA(cudaEventDestroy(copied));
+	CUDA(cudaSetDevice(0));
+}
+
 int main()
 {
 	unsigned char *device[SOURCES], *pinned;
@@ -103,6 +149,7 @@ int main()
 	CUDA(cudaFreeHost(pinned));
 	CUDA(cudaStreamDestroy(stream));
 	back_from_there();
+	from_another_device();
 	printf("the last copy was the last\n");
 	return 0;
 }

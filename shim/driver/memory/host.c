@@ -269,25 +269,33 @@ bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk)
 	return found;
 }
 
+/* Whether OUT is known to be done. What a context has waited for says nothing of another one's.
+ */
+static bool out_done(const struct host_out *out, const struct context *context, bool by_stream)
+{
+	bool here = context && context->number == out->context;
+	struct stream *stream =
+		by_stream && (here || out->stream) ? stream_find(out->stream) : NULL;
+
+	return (here && atomic_load(&context->synced) >= out->seq) ||
+	       (stream && atomic_load(&stream->synced) >= out->seq);
+}
+
 /* With the lock held: forgets the copies of PIECE that are known to be done. */
 static void outs_reap(struct host_piece *piece)
 {
 	struct context *context = context_current();
-	uint64_t all = context ? atomic_load(&context->synced) : 0;
 
-	for (unsigned i = 0; i < HOST_OUTS; i++) {
-		struct host_out *out = &piece->outs[i];
-		struct stream *stream = out->seq ? stream_find(out->stream) : NULL;
-
-		if (all >= out->seq || (stream && atomic_load(&stream->synced) >= out->seq))
-			out->seq = 0;
-	}
-	if (all >= piece->outs_lost)
-		piece->outs_lost = 0;
+	for (unsigned i = 0; i < HOST_OUTS; i++)
+		if (out_done(&piece->outs[i], context, true))
+			piece->outs[i].seq = 0;
+	if (out_done(&piece->lost, context, false))
+		piece->lost.seq = 0;
 }
 
 void host_written_later(const void *host, uint64_t stream, uint64_t seq)
 {
+	const struct host_out now = {stream, seq, thread_self.number};
 	struct host_piece *piece;
 	struct host_out *free = NULL;
 
@@ -296,17 +304,19 @@ void host_written_later(const void *host, uint64_t stream, uint64_t seq)
 	for (unsigned i = 0; piece && i < HOST_OUTS; i++) {
 		struct host_out *out = &piece->outs[i];
 
-		if (out->seq && out->stream == stream) {
+		if (out->seq && out->stream == stream && out->context == now.context) {
 			free = out;
 			break;
 		}
 		if (!out->seq && !free)
 			free = out;
 	}
-	if (piece && !free)
-		piece->outs_lost = seq; /* then the whole context says when it is done */
+	if (piece && free)
+		*free = now;
+	else if (piece && (!piece->lost.seq || piece->lost.context == now.context))
+		piece->lost = now;
 	else if (piece)
-		*free = (struct host_out){stream, seq};
+		piece->lost.context = CONTEXT_NONE; /* of two: never known to be done */
 	pthread_mutex_unlock(&pinned.lock);
 }
 
@@ -324,7 +334,7 @@ bool host_busy(const void *host)
 		busy = callback_outstanding();
 	} else if (piece) {
 		outs_reap(piece);
-		busy = piece->outs_lost || callback_outstanding();
+		busy = piece->lost.seq || callback_outstanding();
 		for (unsigned i = 0; i < HOST_OUTS && !busy; i++)
 			busy = piece->outs[i].seq;
 	}

@@ -45,8 +45,9 @@ struct host_piece {
 	bool apart;		      /* … or cannot */
 	struct host_out { /* the last copies from the device that were not awaited */
 		uint64_t stream, seq; /* seq 0: none */
-	} outs[HOST_OUTS];
-	uint64_t outs_lost; /* of one that found no place there */
+		uint16_t context;
+	} outs[HOST_OUTS],
+		lost; /* lost: one that found no place there; its stream says nothing */
 };
 
 struct pinned {
