@@ -16,27 +16,13 @@
 /* Pieces of work between two looks at the streams. */
 #define ISSUED_LOOK 64
 
-static bool issued_on(const struct worker_stream *stream)
-{
-	return stream->issued.link != NULL;
-}
-
 void issued_work(struct worker *w, struct worker_stream *stream)
 {
-	struct issued *issued = &w->kept.issued;
-
 	if (!w->callbacks.outstanding)
 		return;
-	if (!issued_on(stream)) {
-		stream->issued.next = issued->streams;
-		stream->issued.link = &issued->streams;
-		if (stream->issued.next)
-			stream->issued.next->issued.link = &stream->issued.next;
-		issued->streams = stream;
-	}
 	stream->issued.pieces++;
-	issued->count++;
-	issued->named = true;
+	w->kept.issued.count++;
+	w->kept.issued.named = true;
 }
 
 void issued_frame(struct worker *w)
@@ -89,7 +75,7 @@ bool issued_full(struct worker *w)
 
 	if (issued->count < issued->look)
 		return false;
-	for (struct worker_stream *s = issued->streams; s; s = s->issued.next)
+	for (struct worker_stream *s = w->streams; s; s = s->next)
 		issued_look(w, s);
 	issued->look = issued->count + ISSUED_LOOK;
 	if (issued->look > ISSUED_MOST)
@@ -99,20 +85,13 @@ bool issued_full(struct worker *w)
 
 void issued_stream_gone(struct worker *w, struct worker_stream *stream)
 {
-	if (!issued_on(stream))
-		return;
 	issued_mark_put(w, stream);
 	issued_done(w, stream, stream->issued.pieces);
-	*stream->issued.link = stream->issued.next;
-	if (stream->issued.next)
-		stream->issued.next->issued.link = stream->issued.link;
-	stream->issued.next = NULL;
-	stream->issued.link = NULL;
 }
 
 void issued_over(struct worker *w)
 {
-	while (w->kept.issued.streams)
-		issued_stream_gone(w, w->kept.issued.streams);
+	for (struct worker_stream *s = w->streams; s; s = s->next)
+		issued_stream_gone(w, s);
 	w->kept.issued = (struct issued){.look = ISSUED_LOOK};
 }

@@ -4,7 +4,6 @@
  * the GPU: see local.h.
  */
 #include "gpu-agent/worker/local_part.h"
-#include "gpu-agent/worker/closing.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/local.h"
 #include "gpu-agent/worker/park.h"
 #include "gpu-agent/worker/reply.h"

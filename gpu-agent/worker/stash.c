@@ -46,20 +46,23 @@ static bool stash_staging(struct worker *w, const struct frame_header *h)
 	return !loop_stages(w) || (!staging_half_busy(w, &w->out) && loop_has_staging(w));
 }
 
-/* The frame is the receiver's. */
+/* The frame, which is the receiver's, would wait for the function itself. */
+static bool stash_waits(struct worker *w, const struct frame_header *h)
+{
+	return loop_marked(serve_find(h->op), h, SERVE_WAITS) || !stash_staging(w, h);
+}
+
 static bool stash_holds(struct worker *w, const struct frame_header *h)
 {
 	return stash_outstanding(w) &&
-	       (beside_outside(w) || issued_full(w) || limits_full(w) ||
-		       loop_marked(serve_find(h->op), h, SERVE_WAITS) || !stash_staging(w, h));
+	       (beside_outside(w) || issued_full(w) || limits_full(w) || stash_waits(w, h));
 }
 
 /* A thread of the app waits for the answer: nothing of its own comes behind the frame, and
  * other threads' frames need not wait for it. */
 static bool stash_parks(struct worker *w, const struct frame_header *h)
 {
-	return h->kind == FRAME_CALL &&
-	       (loop_marked(serve_find(h->op), h, SERVE_WAITS) || !stash_staging(w, h));
+	return h->kind == FRAME_CALL && stash_waits(w, h);
 }
 
 static size_t stash_bytes(const struct worker *w)

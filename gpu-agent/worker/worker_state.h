@@ -71,11 +71,10 @@ struct worker_stream {
 	uint64_t metered; /* `work` that its GPU time is known of (metering.c) */
 	uint32_t busy;	  /* its GPU time is being counted, as that of device busy - 1 */
 	struct worker_stream *next, **link;
-	struct { /* while a host function is outstanding (issued.c) */
-		struct worker_stream *next, **link; /* link: NULL unless it is listed */
-		uint32_t pieces;		    /* of work that may wait behind it */
-		uint32_t marked;		    /* so many are before `mark` */
-		CUevent mark;			    /* NULL: none */
+	struct {		 /* while a host function is outstanding (issued.c) */
+		uint32_t pieces; /* of work that may wait behind it */
+		uint32_t marked; /* so many are before `mark` */
+		CUevent mark;	 /* NULL: none */
 	} issued;
 };
 
@@ -202,7 +201,6 @@ struct kept {
 	} stash, parked;     /* frames for later; parked: calls, which keep back nothing */
 	unsigned char *body; /* of the one being served, aligned */
 	struct issued {	     /* while one was outstanding (issued.c) */
-		struct worker_stream *streams;
 		uint32_t count, look; /* pieces of work and frames; the streams are looked at */
 		bool named;	      /* the frame at hand named a stream */
 	} issued;

@@ -103,23 +103,34 @@ uint64_t capture_line_new(void)
 	return line;
 }
 
+/* With the lock held: the stream of that number, if it captures. */
+static struct stream *stream_that_captures(uint64_t number)
+{
+	struct stream *stream = number ? shim_object_of(number, KIND_CUstream) : NULL;
+
+	return capture_of_stream(stream) ? stream : NULL;
+}
+
 uint64_t capture_line(uint64_t stream)
 {
-	uint64_t line = 0;
+	const struct stream *found;
+	uint64_t line;
 
 	pthread_mutex_lock(&captures.lock);
-	if (capture_of_number(stream))
-		line = ((struct stream *)shim_object_of(stream, KIND_CUstream))->line;
+	found = stream_that_captures(stream);
+	line = found ? found->line : 0;
 	pthread_mutex_unlock(&captures.lock);
 	return line;
 }
 
 void capture_line_ends(uint64_t stream)
 {
+	struct stream *found;
+
 	pthread_mutex_lock(&captures.lock);
-	if (capture_of_number(stream))
-		((struct stream *)shim_object_of(stream, KIND_CUstream))->line =
-			++captures.last_line;
+	found = stream_that_captures(stream);
+	if (found)
+		found->line = ++captures.last_line;
 	pthread_mutex_unlock(&captures.lock);
 }
 

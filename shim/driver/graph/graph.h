@@ -194,6 +194,8 @@ CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_c
 /* The node's copy between device and stand-in. */
 void part_inside(const struct part *part, struct graph_copy *inside);
 bool parts_add(struct parts *parts, struct part *part, uint64_t graph, uint32_t node);
+bool parts_add_line(
+	struct parts *parts, struct part *part, uint64_t graph, uint32_t node, uint64_t line);
 /* Captured on a stream: its number is not known. */
 bool parts_add_captured(
 	struct parts *parts, struct part *part, const struct graph *graph, uint64_t stream);

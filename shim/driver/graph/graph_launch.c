@@ -87,13 +87,14 @@ void part_runs_put(struct part_runs *runs)
 		free(runs);
 }
 
-/* Whether the launch reads the app's memory. */
+/* Whether the app's memory is read when the launch is posted. */
 static bool parts_read(const struct parts *parts)
 {
 	for (size_t i = 0; i < parts->count; i++) {
 		const struct part *part = parts->places[i].part;
 
-		if (part->kind == PART_IN || part->kind == PART_WITHIN || part->read)
+		if (part->kind == PART_IN || part->read ||
+			(part->kind == PART_WITHIN && !part->called))
 			return true;
 	}
 	return false;
@@ -107,7 +108,6 @@ CUresult parts_fill(const struct parts *parts, CUstream stream)
 	/* What is before the launch may write what that reads. */
 	if (callback_outstanding() && parts_read(parts))
 		status = hand_cuStreamSynchronize(stream);
-
 	for (size_t i = 0; i < parts->count && !status; i++) {
 		const struct part *part = parts->places[i].part;
 

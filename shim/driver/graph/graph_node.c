@@ -383,12 +383,10 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 		child_move(graph, number, p->child);
 	else if (p->child && !parts_copy_child(&graph->parts, &p->child->parts))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
-	if (p->part && parts_add(&graph->parts, p->part, graph->handle, number)) {
-		graph->parts.places[graph->parts.count - 1].line = line;
+	if (p->part && parts_add_line(&graph->parts, p->part, graph->handle, number, line))
 		p->part = NULL;
-	} else if (p->part) {
+	else if (p->part)
 		status = CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	node_params_free(p);
 	*phGraphNode = graph_node_name(graph, number);
 	if (!*phGraphNode)

@@ -92,13 +92,19 @@ bool parts_add(struct parts *parts, struct part *part, uint64_t graph, uint32_t 
 	return true;
 }
 
+bool parts_add_line(
+	struct parts *parts, struct part *part, uint64_t graph, uint32_t node, uint64_t line)
+{
+	if (!parts_add(parts, part, graph, node))
+		return false;
+	parts->places[parts->count - 1].line = line;
+	return true;
+}
+
 bool parts_add_captured(
 	struct parts *parts, struct part *part, const struct graph *graph, uint64_t stream)
 {
-	if (!parts_add(parts, part, graph->handle, GRAPH_NO_NODE))
-		return false;
-	parts->places[parts->count - 1].line = capture_line(stream);
-	return true;
+	return parts_add_line(parts, part, graph->handle, GRAPH_NO_NODE, capture_line(stream));
 }
 
 bool parts_copy(struct parts *to, const struct parts *from)
@@ -106,9 +112,8 @@ bool parts_copy(struct parts *to, const struct parts *from)
 	for (size_t i = 0; i < from->count; i++) {
 		const struct part_place *place = &from->places[i];
 
-		if (!parts_add(to, place->part, place->graph, place->node))
+		if (!parts_add_line(to, place->part, place->graph, place->node, place->line))
 			return false;
-		to->places[to->count - 1].line = place->line;
 		part_get(place->part);
 	}
 	return true;

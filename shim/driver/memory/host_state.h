@@ -46,8 +46,8 @@ struct host_piece {
 	struct host_out { /* the last copies from the device that were not awaited */
 		uint64_t stream, seq; /* seq 0: none */
 		uint16_t context;
-	} outs[HOST_OUTS],
-		lost; /* lost: one that found no place there; its stream says nothing */
+	} outs[HOST_OUTS];
+	struct host_out lost; /* one that found no place there: its stream says nothing */
 };
 
 struct pinned {
