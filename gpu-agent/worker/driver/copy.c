@@ -220,6 +220,21 @@ CUresult serve_vcudaArrayIn(struct worker *w, struct request *r)
 	return copy_in(w, r, stream, &dst, req->width, req->height, req->depth);
 }
 
+/* Whether bytes for the same place wait in staging: the GPU must not write there before them.
+ */
+static bool copy_staged_for(
+	const struct worker *w, const struct frame_destination *destination, uint64_t n)
+{
+	for (const struct pending *p = w->fences.first; p; p = p->next)
+		if (p->what == PENDING_COPY_OUT && p->range >= w->out.ranges &&
+			p->range < w->out.ranges + STAGING_RANGES &&
+			p->destination.segment == destination->segment &&
+			p->destination.offset < destination->offset + n &&
+			destination->offset < p->destination.offset + p->length)
+			return true;
+	return false;
+}
+
 /* From SIDE, which is checked, to the app's DESTINATION when it is done. */
 static CUresult copy_out(struct worker *w, struct request *r, struct worker_stream *stream,
 	const struct copy_side *side, uint64_t width, uint64_t height, uint64_t depth,
@@ -234,7 +249,7 @@ static CUresult copy_out(struct worker *w, struct request *r, struct worker_stre
 	p = fence_new(w, PENDING_COPY_OUT, stream->context);
 	if (!p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (w->local.is)
+	if (w->local.is && !copy_staged_for(w, destination, n))
 		p->range = local_place(w, destination, (uint32_t)n, &p->bytes);
 	/* The loop has made sure that there is room (loop_can_serve). */
 	if (!p->range)
