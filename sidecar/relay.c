@@ -290,6 +290,7 @@ static void end_init(struct relay_end *end, const struct channel *channel,
 	snprintf(end->address, sizeof(end->address), "%s", channel->resume.address);
 	if (!strncmp(end->address, LOCAL, strlen(LOCAL)))
 		agents_chosen(&channel->server->agents[channel->part], end->address);
+	transport_plain(end->address);
 	memcpy(end->session, channel->subject.session, sizeof(end->session));
 	hello->role = SESSION_PEER;
 	memcpy(hello->session, channel->resume.hello.session, sizeof(hello->session));

@@ -216,6 +216,14 @@ int transport_dial(const char *address, const struct session_hello *hello,
 		rest_of(address, transport), hello, welcome, deadline, link, error);
 }
 
+void transport_plain(char *address)
+{
+	if (strncmp(address, FAULT, strlen(FAULT)) != 0)
+		return;
+	memmove(address, address + strlen(FAULT), strlen(address) - strlen(FAULT) + 1);
+	address[strcspn(address, "?")] = 0;
+}
+
 int transport_join(const char *address, const struct session_hello *hello, uint64_t deadline,
 	const struct transport **transport, struct error *error)
 {

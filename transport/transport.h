@@ -313,6 +313,10 @@ void transport_when_told(
  * -errno: it is none. */
 int transport_own_address(int fd, char host[64]);
 
+/* Takes a fault plan off ADDRESS: it is for the wire between a sidecar and an agent, not for
+ * connections that others make to that agent. */
+void transport_plain(char *address);
+
 /* transport_find and join in one. */
 int transport_join(const char *address, const struct session_hello *hello, uint64_t deadline,
 	const struct transport **transport, struct error *error);

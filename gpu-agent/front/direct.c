@@ -263,6 +263,7 @@ static int dial_begin(struct front *front, uint64_t number, uint32_t link, const
 	job->pipe = d->pipe;
 	job->peers = front->config->peers;
 	snprintf(job->address, sizeof(job->address), "%s", address);
+	transport_plain(job->address);
 	job->hello = *hello;
 	if (dial_start(job)) {
 		explicit_bzero(job, sizeof(*job));

@@ -18,8 +18,9 @@ PEER = 8  # a HELLO's role
 
 
 @contextlib.contextmanager
-def agents(*gpus, peers=ANYWHERE, flags=(), driver="software"):
-    """An agent for each number, with so many GPUs, that may join the others, and a sidecar that has them all."""
+def agents(*gpus, peers=ANYWHERE, flags=(), driver="software", wire="{}"):
+    """An agent for each number, with so many GPUs, that may join the others, and a sidecar that has them all over
+    such a wire."""
     with folder() as path:
         made = []
         for number, count in enumerate(gpus):
@@ -27,7 +28,7 @@ def agents(*gpus, peers=ANYWHERE, flags=(), driver="software"):
             os.makedirs(place)
             more = ("--peers", peers) if peers else ()
             made.append(Agent(place, *more, env={"VCUDA_SOFTGPU_DEVICES": str(count)}, driver=driver))
-        sidecar = Sidecar(path, "+".join(agent.address for agent in made), *flags)
+        sidecar = Sidecar(path, "+".join(wire.format(agent.address) for agent in made), *flags)
         try:
             yield made, sidecar
         except AssertionError as error:
@@ -157,6 +158,15 @@ def test_an_agent_goes_only_where_it_may():
                 assert count == turn and size > turn << 20, (count, size)
             assert all("peers:" in agent.log() for agent in made)
             assert sidecar.log().count("neither of these agents may dial the other") == 1
+
+
+def test_the_plan_of_a_wire():
+    """It is for the sidecar's wire to an agent: agents join one another without it, and so does a relay."""
+    for peers in (ANYWHERE, ""):
+        with agents(1, 1, peers=peers, wire="fault+native://{}?delay=1ms") as (made, sidecar):
+            right(program(sidecar, "copies"))
+            assert [direct(agent) for agent in made] == [1, 1]
+            assert relayed(sidecar)[0] == (not peers)
 
 
 def test_events_relayed():
