@@ -120,7 +120,7 @@ def drop(_):
 def result(order):
     import torch
     run_it = build(order)
-    values = {key: value if isinstance(value, torch.Tensor) else torch.tensor(value)
+    values = {key: value.cpu() if isinstance(value, torch.Tensor) else torch.tensor(value)
               for key, value in run_it().items()}
     torch.save(values, order["file"])
     return {}

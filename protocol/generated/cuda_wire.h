@@ -170,7 +170,7 @@ struct wire_cuOccupancyAvailableDynamicSMemPerBlock_reply {
 };
 _Static_assert(sizeof(struct wire_cuOccupancyAvailableDynamicSMemPerBlock_reply) == 8, "");
 
-/* call 271 */
+/* cached 271 */
 struct wire_cuTensorMapEncodeTiled {
 	uint32_t tensorDataType;
 	uint32_t tensorRank;
@@ -190,7 +190,7 @@ struct wire_cuTensorMapEncodeTiled_reply {
 };
 _Static_assert(sizeof(struct wire_cuTensorMapEncodeTiled_reply) == 128, "");
 
-/* call 272 */
+/* cached 272 */
 struct wire_cuTensorMapEncodeIm2col {
 	uint32_t tensorDataType;
 	uint32_t tensorRank;
@@ -213,7 +213,7 @@ struct wire_cuTensorMapEncodeIm2col_reply {
 };
 _Static_assert(sizeof(struct wire_cuTensorMapEncodeIm2col_reply) == 128, "");
 
-/* call 273 */
+/* cached 273 */
 struct wire_cuTensorMapEncodeIm2colWide {
 	uint32_t tensorDataType;
 	uint32_t tensorRank;

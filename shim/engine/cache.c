@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cached and learned calls: what was answered once, by op, context and body.
+ * Cached and learned calls: what was answered once, by agent, op, context and body.
  */
 #include "shim/engine/cache.h"
 
@@ -9,18 +9,21 @@
 #include <string.h>
 
 #include "shim/engine/engine.h"
+#include "shim/engine/session.h"
 #include "shim/engine/thread.h"
 #include "shim/engine/lock.h"
 
 #define CACHE_BUCKETS 1024
-/* Beyond that many answers or lessons, new ones are not kept: a program that asks for ever new
- * keys gains nothing from a cache. */
+/* Of so many answers and lessons. Beyond that a new one takes the place of the one in its
+ * bucket that was not used for longest: a program that asks for ever new keys keeps what it
+ * uses. */
 #define CACHE_MAX 65536
 
 struct cached {
 	struct cached *next;
 	uint64_t hash;
 	uint16_t op, context;
+	uint16_t session;
 	bool lesson; /* a learned call that succeeded; no answer is kept */
 	uint32_t key_bytes, reply_bytes;
 	unsigned char bytes[]; /* key, then reply */
@@ -28,7 +31,7 @@ struct cached {
 
 static struct {
 	pthread_mutex_t lock;
-	struct cached *buckets[CACHE_BUCKETS];
+	struct cached *buckets[CACHE_BUCKETS]; /* what was used last comes first */
 	uint32_t count;
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(cache, cache.lock, LOCK_CACHE);
@@ -70,15 +73,37 @@ static uint64_t key_hash(const struct shim_call *call)
 /* With the lock held. */
 static struct cached *cache_find(const struct shim_call *call, uint64_t hash)
 {
-	struct cached *c = cache.buckets[hash % CACHE_BUCKETS];
+	struct cached **bucket = &cache.buckets[hash % CACHE_BUCKETS], **at = bucket, *c;
+	unsigned session = session_here()->index;
 	uint32_t bytes;
 	const unsigned char *key = key_of(call, &bytes);
 
-	for (; c; c = c->next)
+	for (; (c = *at); at = &c->next)
 		if (c->hash == hash && c->op == call->op && c->context == call->context &&
-			c->key_bytes == bytes && !memcmp(c->bytes, key, bytes))
-			return c;
+			c->session == session && c->key_bytes == bytes &&
+			!memcmp(c->bytes, key, bytes)) {
+			*at = c->next;
+			c->next = *bucket;
+			return *bucket = c;
+		}
 	return NULL;
+}
+
+/* With the lock held: room for one more in the bucket. */
+static bool cache_room(struct cached **bucket)
+{
+	struct cached **last = bucket;
+
+	if (cache.count < CACHE_MAX)
+		return true;
+	if (!*last)
+		return false;
+	while ((*last)->next)
+		last = &(*last)->next;
+	free(*last);
+	*last = NULL;
+	cache.count--;
+	return true;
 }
 
 static void cache_keep(const struct shim_call *call, uint64_t hash, bool lesson)
@@ -89,8 +114,7 @@ static void cache_keep(const struct shim_call *call, uint64_t hash, bool lesson)
 	struct cached *c;
 
 	pthread_mutex_lock(&cache.lock);
-	c = cache_find(call, hash);
-	if (!c && cache.count < CACHE_MAX)
+	if (!cache_find(call, hash) && cache_room(&cache.buckets[hash % CACHE_BUCKETS]))
 		c = malloc(sizeof(*c) + bytes + reply);
 	else
 		c = NULL;
@@ -98,6 +122,7 @@ static void cache_keep(const struct shim_call *call, uint64_t hash, bool lesson)
 		c->hash = hash;
 		c->op = call->op;
 		c->context = call->context;
+		c->session = (uint16_t)session_here()->index;
 		c->lesson = lesson;
 		c->key_bytes = bytes;
 		c->reply_bytes = reply;

@@ -914,7 +914,7 @@ STUB_CAPTURED(current, capture_unsafe_slow(), cuSurfObjectDestroy, hand_cuSurfOb
 STUB(current, cuSurfObjectGetResourceDesc, hand_cuSurfObjectGetResourceDesc,
 	(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject), (pResDesc, surfObject));
 
-/* call 271 */
+/* cached 271 */
 static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -944,7 +944,7 @@ static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 	body->l2Promotion = (uint32_t)l2Promotion;
 	body->oobFill = (uint32_t)oobFill;
 
-	reply = shim_wait(&call, sizeof(*reply));
+	reply = shim_wait_cached(&call, sizeof(*reply));
 	if (reply)
 		memcpy(tensorMap, reply->tensorMap, sizeof(reply->tensorMap));
 	return shim_end(&call);
@@ -958,7 +958,7 @@ STUB(ready, cuTensorMapEncodeTiled, send_cuTensorMapEncodeTiled, (CUtensorMap *t
 	globalDim, globalStrides, boxDim, elementStrides, interleave, swizzle, l2Promotion,
 	oobFill));
 
-/* call 272 */
+/* cached 272 */
 static CUresult send_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -996,7 +996,7 @@ static CUresult send_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 	body->l2Promotion = (uint32_t)l2Promotion;
 	body->oobFill = (uint32_t)oobFill;
 
-	reply = shim_wait(&call, sizeof(*reply));
+	reply = shim_wait_cached(&call, sizeof(*reply));
 	if (reply)
 		memcpy(tensorMap, reply->tensorMap, sizeof(reply->tensorMap));
 	return shim_end(&call);
@@ -1012,7 +1012,7 @@ STUB(ready, cuTensorMapEncodeIm2col, send_cuTensorMapEncodeIm2col, (CUtensorMap 
 	globalDim, globalStrides, pixelBoxLowerCorner, pixelBoxUpperCorner, channelsPerPixel,
 	pixelsPerColumn, elementStrides, interleave, swizzle, l2Promotion, oobFill));
 
-/* call 273 */
+/* cached 273 */
 static CUresult send_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 		CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
@@ -1048,7 +1048,7 @@ static CUresult send_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 	body->l2Promotion = (uint32_t)l2Promotion;
 	body->oobFill = (uint32_t)oobFill;
 
-	reply = shim_wait(&call, sizeof(*reply));
+	reply = shim_wait_cached(&call, sizeof(*reply));
 	if (reply)
 		memcpy(tensorMap, reply->tensorMap, sizeof(reply->tensorMap));
 	return shim_end(&call);

@@ -20,7 +20,7 @@ WANT = {  # round trips of one
     "launch": 0, "malloc_free": 0, "malloc_async": 0, "stream": 0, "event": 0, "record": 0,
     "record_context": 0, "fill": 0, "copy_pageable": 0, "copy_pinned": 0, "copy_batch": 0, "copy_on_device": 0,
     "copy_back_pinned": 0, "copy_array": 0,
-    "ask": 0, "setting": 0, "synchronize": 1, "wait_event": 1, "copy_back": 1, "item": 1,
+    "ask": 0, "encode": 0, "setting": 0, "synchronize": 1, "wait_event": 1, "copy_back": 1, "item": 1,
     "step": 1, "capture": 2, "replay": 0, "replay_copies": 0, "replay_large": 0,
     "build": 1,
 }
@@ -29,7 +29,7 @@ FIRST = {"product": 1, "layer": 2, "transform": 2, "solution": 3, "eigenvalues":
 FLAG_TURNS = 10000
 FLAG_MOST = 3  # more where a look comes between what belongs together
 OFF = {  # what switching an optimisation off costs, so that the switches are known to switch
-    ("no_post", "launch"): 1, ("no_cache", "ask"): 1, ("no_learn", "setting"): 1,
+    ("no_post", "launch"): 1, ("no_cache", "ask"): 1, ("no_cache", "encode"): 1, ("no_learn", "setting"): 1,
     ("no_push", "item"): 2, ("no_post", "replay"): 1,
 }
 

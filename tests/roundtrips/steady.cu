@@ -142,6 +142,20 @@ static void ask(state *, int)
 	CUDA(cudaGetLastError());
 }
 
+/* One of a few tensor maps, which a library makes anew for each launch. */
+static void encode(state *s, int i)
+{
+	static ENTRY(cuTensorMapEncodeTiled);
+	alignas(64) CUtensorMap map;
+	cuuint64_t size[] = {16, 16}, pitch[] = {64};
+	cuuint32_t side[] = {8, 8}, step[] = {1, 1};
+
+	DRIVER(p_cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 2,
+		s->device + i % 4 * 64, size, pitch, side, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+		CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+}
+
 /* A setter that can be refused: awaited until the driver has taken it once. */
 static void setting(state *, int i)
 {
@@ -287,6 +301,7 @@ static const struct {
 	{"copy_on_device", copy_on_device},
 	{"copy_back_pinned", copy_back_pinned},
 	{"ask", ask},
+	{"encode", encode},
 	{"setting", setting},
 	{"synchronize", synchronize},
 	{"wait_event", wait_event},
