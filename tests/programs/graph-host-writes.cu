@@ -54,8 +54,10 @@ static cudaGraphExec_t ended(cudaStream_t from)
 	return exec;
 }
 
-/* Adds one on the device, and ten in a function; the last copy has both. */
-static void round_trips(int *host, int count, bool busy)
+/* Adds one on the device, and ten in a function; the last copy has both. A node that copies from
+ * pageable memory may read it before a function that comes before the node: NVIDIA's driver does
+ * with some of the bytes. */
+static void round_trips(int *host, int count, bool busy, bool early)
 {
 	std::vector<int> got(count);
 	numbers n = {host, count, 10, 0, 0};
@@ -91,7 +93,8 @@ static void round_trips(int *host, int count, bool busy)
 		CHECK_EQ_AT(r, host[count / 2], r + 1);
 		CUDA(cudaMemcpy(
 			got.data(), device, count * sizeof(int), cudaMemcpyDeviceToHost));
-		CHECK_EQ_AT(r, got[count - 1], 11 * (r + 1));
+		if (!early)
+			CHECK_EQ_AT(r, got[count - 1], 11 * (r + 1));
 		CHECK_EQ_AT(r, got[count / 2], r + 1);
 	}
 	CUDA(cudaGraphExecDestroy(exec));
@@ -247,14 +250,17 @@ int main()
 {
 	std::vector<int> pageable(LARGE);
 	int *pinned;
+	const bool native = getenv("VCUDA_TEST_NATIVE");
 
 	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
 	CUDA(cudaMallocHost(&pinned, LARGE * sizeof(int)));
 	for (int *host : {pageable.data(), pinned}) {
+		const bool early = native && host == pageable.data();
+
 		for (bool busy : {false, true}) {
-			round_trips(host, 1000, busy);
-			round_trips(host, LARGE, busy);
+			round_trips(host, 1000, busy, early);
+			round_trips(host, LARGE, busy, early);
 		}
 		two_functions(host);
 		on_a_branch(host);
