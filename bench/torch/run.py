@@ -374,10 +374,10 @@ def profile(bench, name):
     print(f"frames {counts['frames'] / steps:.1f}, sent {counts['bytes_sent'] / steps:.0f} bytes, "
           f"received {counts['bytes_received'] / steps:.0f} bytes, "
           f"errors {counts['errors']} (a step, or all)")
-    print(f"\n{'calls a step':44}{'verb':>9}{'count':>12}")
+    print(f"\n{'calls a step':44}{'verb':>9}{'count':>12}{'round trips':>14}")
     calls = sorted(counts["calls"].items(), key=lambda call: -call[1]["count"])
     for call, what in calls[:40]:
-        print(f"{call:44}{what['verb']:>9}{what['count'] / steps:>12.3f}")
+        print(f"{call:44}{what['verb']:>9}{what['count'] / steps:>12.3f}{what['round_trips'] / steps:>14.3f}")
     print("\nthe agent's counters, difference over the whole measurement")
     for key in sorted(after):
         if after[key] != before.get(key, 0.0) and "seconds" not in key:

@@ -21,6 +21,7 @@ struct wire {
 
 static struct {
 	_Atomic uint64_t calls[CALL_LAST];
+	_Atomic uint64_t waits[CALL_LAST]; /* round trips that were this call's */
 	_Atomic uint64_t events[STATS_EVENTS];
 	_Atomic uint64_t copies[STATS_COPIES];
 	_Atomic uint64_t copy_bytes[STATS_COPIES];
@@ -28,10 +29,14 @@ static struct {
 	struct wire before; /* what the wire had carried when counting began */
 } counted;
 
+/* The thread's last call, which is the one that waits; 0: it made none. */
+static _Thread_local unsigned last_call;
+
 static const char *const copy_names[] = {
 	"host_to_device", "device_to_host", "device_to_device"};
 static const char *const event_names[] = {"round_trips", "local_round_trips", "stalls",
-	"errors", "answer_wait_ns", "stall_ns", "mirror_bytes_sent", "mirror_bytes_received"};
+	"errors", "answer_wait_ns", "stall_ns", "mirror_bytes_sent", "mirror_bytes_received",
+	"mirror_waits"};
 
 void stats_open(void)
 {
@@ -41,8 +46,10 @@ void stats_open(void)
 
 void shim_count_slow(unsigned call)
 {
-	if (call < CALL_LAST)
-		atomic_fetch_add_explicit(&counted.calls[call], 1, memory_order_relaxed);
+	if (call >= CALL_LAST)
+		return;
+	atomic_fetch_add_explicit(&counted.calls[call], 1, memory_order_relaxed);
+	last_call = call;
 }
 
 /* The runtime front counts its calls here too. */
@@ -54,8 +61,11 @@ void vcuda_count(unsigned call)
 
 void stats_event(enum stats_event event)
 {
-	if (shim_counting)
-		atomic_fetch_add_explicit(&counted.events[event], 1, memory_order_relaxed);
+	if (!shim_counting)
+		return;
+	atomic_fetch_add_explicit(&counted.events[event], 1, memory_order_relaxed);
+	if (event == STATS_ROUND_TRIPS)
+		atomic_fetch_add_explicit(&counted.waits[last_call], 1, memory_order_relaxed);
 }
 
 void stats_mirrored(enum stats_event direction, uint64_t bytes)
@@ -121,9 +131,12 @@ static void print_json(FILE *out)
 	for (unsigned i = 0; i < CALL_LAST; i++) {
 		if (!counted.calls[i])
 			continue;
-		fprintf(out, "%s\n  \"%s\": {\"verb\": \"%s\", \"count\": %llu}", comma,
-			cuda_calls[i].name, cuda_calls[i].verb,
-			(unsigned long long)counted.calls[i]);
+		fprintf(out,
+			"%s\n  \"%s\": {\"verb\": \"%s\", \"count\": %llu, "
+			"\"round_trips\": %llu}",
+			comma, cuda_calls[i].name, cuda_calls[i].verb,
+			(unsigned long long)counted.calls[i],
+			(unsigned long long)counted.waits[i]);
 		comma = ",";
 	}
 	fprintf(out, "},\n");
@@ -145,11 +158,14 @@ static void print_table(FILE *out)
 {
 	struct wire wire = wire_counters();
 
-	fprintf(out, "vcuda statistics (process %d)\n", (int)getpid());
+	fprintf(out, "vcuda statistics (process %d): calls, and how many answers of the agent they "
+		     "waited for\n",
+		(int)getpid());
 	for (unsigned i = 0; i < CALL_LAST; i++)
 		if (counted.calls[i])
-			fprintf(out, "  %-44s %-8s %10llu\n", cuda_calls[i].name,
-				cuda_calls[i].verb, (unsigned long long)counted.calls[i]);
+			fprintf(out, "  %-44s %-8s %10llu %10llu\n", cuda_calls[i].name,
+				cuda_calls[i].verb, (unsigned long long)counted.calls[i],
+				(unsigned long long)counted.waits[i]);
 	for (int i = 0; i < STATS_EVENTS; i++)
 		fprintf(out, "  %-53s %10llu\n", event_names[i],
 			(unsigned long long)counted.events[i]);
@@ -219,7 +235,7 @@ int vcuda_stats_begin(void)
 		return -1;
 	shim_counting = false;
 	for (unsigned i = 0; i < CALL_LAST; i++)
-		counted.calls[i] = 0;
+		counted.calls[i] = counted.waits[i] = 0;
 	for (int i = 0; i < STATS_EVENTS; i++)
 		counted.events[i] = 0;
 	for (int i = 0; i < STATS_COPIES; i++)
