@@ -3,8 +3,8 @@
 """A GPT-2 that vcuda_peers trains with AdamW over two GPUs: natively, and over two agents of 16 GiB, none of which
 holds it; natively on one card, too, without the package.  The losses have to be the native ones on two cards, bit for bit.
 
-    bench/torch/peers.py [--dist .dist] [--shape xl|small] [--pairs 5] [--budget SECONDS] [--rtt 5000] [--lost]
-                         [--json FILE]
+    bench/torch/peers.py [--dist .dist] [--shape xl|small] [--length WORDS] [--pairs 5] [--budget SECONDS]
+                         [--rtt 5000] [--lost] [--json FILE]
 
 Every arm's process lives through the run and measures in turn: steps of the whole batch, steps of four micro-batches, and
 what a step costs with RTT microseconds more to and fro.  With --lost instead: one of two agents is killed at step 50 of
@@ -35,16 +35,16 @@ PEER_LOST = 75
 
 ##### The program #####
 
-def parts(shape):
-    """The model, and its batch; the same in every process."""
+def parts(shape, length):
+    """The model, and its batch of samples of LENGTH words; the same in every process."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
-    layers, width, heads, samples, length = SHAPES[shape]
+    layers, width, heads, samples, usual = SHAPES[shape]
     torch.manual_seed(3)
     model = GPT2LMHeadModel(GPT2Config(n_layer=layers, n_embd=width, n_head=heads, resid_pdrop=0, embd_pdrop=0,
                                        attn_pdrop=0, use_cache=False))
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    return model.train(), torch.randint(0, 50257, (samples, length))
+    return model.train(), torch.randint(0, 50257, (samples, length or usual))
 
 
 def mean_loss(out, words):
@@ -52,10 +52,10 @@ def mean_loss(out, words):
     return torch.nn.functional.cross_entropy(out.logits[:, :-1].flatten(0, 1), words[:, 1:].flatten())
 
 
-def stepper(shape, plain, checkpoint=None):
+def stepper(shape, plain, checkpoint=None, length=None):
     """step(micro_batches): its loss, on the GPU; the first step's number; what says how much memory there was."""
     import torch
-    model, words = parts(shape)
+    model, words = parts(shape, length)
     words = words.to("cuda:0")
     done = 0
     if plain:
@@ -86,7 +86,7 @@ def arm_main(words):
     """Three steps for each line of standard input, which says of how many micro-batches."""
     faulthandler.enable()
     import torch
-    step, _ = stepper(words.shape, words.plain)
+    step, _ = stepper(words.shape, words.plain, length=words.length)
     devices = range(torch.cuda.device_count())
     for line in sys.stdin:
         if not line.strip():
@@ -119,7 +119,8 @@ def workers(*names):
 
 
 def started(name, env, words, log, plain=False):
-    command = [sys.executable, os.path.abspath(__file__), "--arm", "--shape", words.shape, *(["--plain"] if plain else [])]
+    command = [sys.executable, os.path.abspath(__file__), "--arm", "--shape", words.shape, *(["--plain"] if plain else []),
+               *(["--length", str(words.length)] if words.length else [])]
     return stack.Arm(name, command, env, "VCUDA_SOCKET" in env, log, line="1")
 
 
@@ -152,12 +153,11 @@ def compare(words):
         first = {arm.name: arm.measure(150) for arm in arms}
         one_card, native_arm, two, slow = arms
         whole = in_turn([one_card, native_arm, two], words.pairs, until)
+        late = in_turn([two, slow], 2, until)
         for arm in (native_arm, two):
             arm.line = str(MICRO)
             first[arm.name + " in pieces"] = arm.measure(60)
         pieces = in_turn([native_arm, two], words.pairs, until)
-        two.line = "1"
-        late = in_turn([two, slow], 2, until)
     losses = {name: sum((one["losses"] for one in got), first[name]["losses"])
               for name, got in {**whole, "far": late["far"]}.items()}
     whole["far"] = late["far"]
@@ -223,6 +223,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--dist", default=os.path.join(HERE, "..", "..", ".dist"))
     parser.add_argument("--shape", choices=SHAPES, default="xl")
+    parser.add_argument("--length", type=int, help="words of a sample")
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--budget", type=float, default=200)
     parser.add_argument("--rtt", type=int, default=5000, help="microseconds")

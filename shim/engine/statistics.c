@@ -29,14 +29,15 @@ static struct {
 	struct wire before; /* what the wire had carried when counting began */
 } counted;
 
-/* The thread's last call, which is the one that waits; 0: it made none. */
+/* One more than the number of the thread's last call, which is the one that waits; 0: it is a
+ * thread of the shim, which makes none. */
 static _Thread_local unsigned last_call;
 
 static const char *const copy_names[] = {
 	"host_to_device", "device_to_host", "device_to_device"};
 static const char *const event_names[] = {"round_trips", "local_round_trips", "stalls",
 	"errors", "answer_wait_ns", "stall_ns", "mirror_bytes_sent", "mirror_bytes_received",
-	"mirror_waits"};
+	"own_waits"};
 
 void stats_open(void)
 {
@@ -49,7 +50,7 @@ void shim_count_slow(unsigned call)
 	if (call >= CALL_LAST)
 		return;
 	atomic_fetch_add_explicit(&counted.calls[call], 1, memory_order_relaxed);
-	last_call = call;
+	last_call = call + 1;
 }
 
 /* The runtime front counts its calls here too. */
@@ -63,9 +64,12 @@ void stats_event(enum stats_event event)
 {
 	if (!shim_counting)
 		return;
+	if (event == STATS_ROUND_TRIPS && !last_call)
+		event = STATS_OWN_WAITS;
+	else if (event == STATS_ROUND_TRIPS)
+		atomic_fetch_add_explicit(
+			&counted.waits[last_call - 1], 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&counted.events[event], 1, memory_order_relaxed);
-	if (event == STATS_ROUND_TRIPS)
-		atomic_fetch_add_explicit(&counted.waits[last_call], 1, memory_order_relaxed);
 }
 
 void stats_mirrored(enum stats_event direction, uint64_t bytes)
@@ -158,8 +162,9 @@ static void print_table(FILE *out)
 {
 	struct wire wire = wire_counters();
 
-	fprintf(out, "vcuda statistics (process %d): calls, and how many answers of the agent they "
-		     "waited for\n",
+	fprintf(out,
+		"vcuda statistics (process %d): calls, and how many answers of the agent they "
+		"waited for\n",
 		(int)getpid());
 	for (unsigned i = 0; i < CALL_LAST; i++)
 		if (counted.calls[i])

@@ -23,7 +23,7 @@ enum stats_event {
 	STATS_STALL_NS,		 /* … and in stalls */
 	STATS_MIRROR_OUT,	 /* bytes that kept memory which kernels reach in step … */
 	STATS_MIRROR_IN,	 /* … towards the program */
-	STATS_MIRROR_WAITS,	 /* answers that a thread of the shim waited for to do so */
+	STATS_OWN_WAITS,	 /* answers that threads of the shim waited for */
 	STATS_EVENTS
 };
 

@@ -112,7 +112,7 @@ def main():
                 few, many = (statistics(build, folder,
                                         [f"{build}/programs/13/mapped-flags", str(n)])
                              for n in (FEW, FLAG_TURNS))
-                cost = sum(many[key] - few[key] for key in ("round_trips", "mirror_waits")) / (FLAG_TURNS - FEW)
+                cost = sum(many[key] - few[key] for key in ("round_trips", "own_waits")) / (FLAG_TURNS - FEW)
                 sent = many["mirror_bytes_sent"] - few["mirror_bytes_sent"]
                 right = cost <= FLAG_MOST and sent < (FLAG_TURNS - FEW) * 1000
                 result("flag", right, f"{cost:g} round trips, {sent / (FLAG_TURNS - FEW):g} bytes sent")
