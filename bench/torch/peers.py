@@ -4,12 +4,13 @@
 holds it; natively on one card, too, without the package.  The losses have to be the native ones on two cards, bit for bit.
 
     bench/torch/peers.py [--dist .dist] [--shape xl|small] [--length WORDS] [--pairs 5] [--budget SECONDS]
-                         [--rtt 5000] [--lost] [--json FILE]
+                         [--rtt 5000] [--lost | --share] [--json FILE]
 
 Every arm's process lives through the run and measures in turn: steps of the whole batch, steps of four micro-batches, and
 what a step costs with RTT microseconds more to and fro.  With --lost instead: one of two agents is killed at step 50 of
 100, the program ends with PeerLost, and goes on from its last checkpoint with a third agent; the losses have to be
-those of a run that nobody disturbed.  Needs two GPUs.  Ray is not used: the workers are handed out by hand.
+those of a run that nobody disturbed.  With --share all agents have the first GPU, and only what more time to and fro
+costs is measured.  Else it needs two GPUs.  Ray is not used: the workers are handed out by hand.
 """
 import argparse
 import contextlib
@@ -181,6 +182,25 @@ def compare(words):
     return losses["two-agents"] == losses["native"] and losses["far"] == losses["native"][:len(losses["far"])]
 
 
+def share(words):
+    """Agents that share one GPU: the same work over a wire that takes longer."""
+    until = time.monotonic() + words.budget
+    log = tempfile.mkdtemp(prefix="vcuda-peers-bench-")
+    with contextlib.ExitStack() as on_exit:
+        a, b = agent(on_exit, words, 0), agent(on_exit, words, 0)
+        arms = [started("two-agents", a.env_with([b], **workers("a", "b")), words, log),
+                started("far", a.env_with([b], words.rtt, VCUDA_STATS="1", **workers("a", "b")), words, log)]
+        for arm in arms:
+            on_exit.callback(arm.stop)
+        first = {arm.name: arm.measure(150) for arm in arms}
+        got = in_turn(arms, words.pairs, until)
+    for name, one in got.items():
+        print(f"{name:12}first step {first[name]['ms']:.0f} ms, {max(one[-1]['mib'])} MiB of a GPU")
+        row(name, one, got["two-agents"], "two agents (bar 1.25)")
+    print(stack.tail(f"{log}/far.log", 60).replace(" | ", "\n"))
+    return first["far"]["losses"] == first["two-agents"]["losses"]
+
+
 ##### A lost agent #####
 
 def run(env, words, folder, kill=None):
@@ -228,6 +248,7 @@ def main():
     parser.add_argument("--budget", type=float, default=200)
     parser.add_argument("--rtt", type=int, default=5000, help="microseconds")
     parser.add_argument("--lost", action="store_true")
+    parser.add_argument("--share", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--checkpoint")
@@ -239,7 +260,7 @@ def main():
     if words.train:
         return train_main(words)
     try:
-        return 0 if (lost if words.lost else compare)(words) else 1
+        return 0 if (lost if words.lost else share if words.share else compare)(words) else 1
     except stack.Failed as failure:
         sys.exit(f"peers: {failure}")
 
