@@ -18,6 +18,7 @@
 #include "shim/driver/callback.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/context.h"
+#include "shim/driver/function_order.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
@@ -33,7 +34,8 @@
 struct callback {
 	struct callback *next;
 	uint64_t ticket;
-	CUhostFn function; /* one of the two */
+	struct function_issued issued; /* of a function that is no node */
+	CUhostFn function;	       /* one of the two */
 	CUstreamCallback on_stream;
 	CUstream stream;
 	void *argument;
@@ -59,27 +61,9 @@ static struct {
 	struct callback *waiting[CALLBACK_BUCKETS];
 	uint64_t last_ticket;
 	bool running[CHANNEL_AGENTS]; /* a thread for each session */
-	_Atomic uint64_t issued, outstanding;
-	_Atomic uint32_t thread; /* its gettid() */
+	_Atomic uint32_t thread;      /* its gettid() */
 } callbacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(callback, callbacks.lock, LOCK_CALLBACK);
-
-bool callback_outstanding(void)
-{
-	return atomic_load(&callbacks.outstanding) != 0;
-}
-
-uint64_t callback_issued(void)
-{
-	return atomic_load(&callbacks.issued);
-}
-
-/* Before it is sent. */
-static void callback_issue(void)
-{
-	atomic_fetch_add(&callbacks.outstanding, 1);
-	atomic_fetch_add(&callbacks.issued, 1);
-}
 
 uint32_t callback_thread_id(void)
 {
@@ -188,7 +172,7 @@ CUresult callback_node_launched(
 	callback = *at;
 	if (callback) {
 		callback->launches++;
-		callback_issue();
+		function_begun(NULL);
 	}
 	if (callback && launch) {
 		*callback->last = launch;
@@ -281,7 +265,7 @@ static void callback_run(uint64_t ticket)
 		if (launch)
 			node_launch_copy(launch, PART_IN);
 		node_launch_free(launch);
-		atomic_fetch_sub(&callbacks.outstanding, 1);
+		function_ended(callback->node ? NULL : &callback->issued);
 		if (callback->node)
 			callback_node_ran(ticket);
 		else
@@ -355,7 +339,7 @@ static CUresult callback_keep(struct callback *callback)
 		callback->next = callbacks.waiting[ticket % CALLBACK_BUCKETS];
 		callbacks.waiting[ticket % CALLBACK_BUCKETS] = callback;
 		if (!callback->node)
-			callback_issue();
+			function_begun(&callback->issued);
 	}
 	pthread_mutex_unlock(&callbacks.lock);
 	if (status)
@@ -417,10 +401,13 @@ static CUresult callback_add(struct callback *callback, CUstream stream)
 	body = shim_begin(&call, OP_vcudaHostFunc, sizeof(*body));
 	body->stream = shim_stream(&call, stream);
 	body->ticket = ticket;
+	function_order_issued(body->stream, callback->issued.number);
 	status = shim_post(&call);
 	if (status) {
-		atomic_fetch_sub(&callbacks.outstanding, 1);
-		free(callback_pop(ticket));
+		callback = callback_pop(ticket);
+		if (callback)
+			function_ended(&callback->issued);
+		free(callback);
 	}
 	return status;
 }

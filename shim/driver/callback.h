@@ -18,10 +18,6 @@ CUresult callback_node_launched(
 	uint64_t ticket, const struct parts *parts, size_t at, struct part_runs *runs);
 void callback_node_drop(uint64_t ticket);
 
-/* Is there one that has not run to its end? */
-bool callback_outstanding(void);
-/* How many there were so far. */
-uint64_t callback_issued(void);
 /* gettid() of the thread that runs host functions; 0: none does yet. */
 uint32_t callback_thread_id(void);
 

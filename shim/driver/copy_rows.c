@@ -13,7 +13,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/array.h"
-#include "shim/driver/callback.h"
+#include "shim/driver/function_order.h"
 #include "shim/driver/context.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
@@ -125,10 +125,10 @@ static void in_begin(const struct rows *r, struct shim_call *call, const struct 
 /* Before a piece: *KNOWN of the app's host functions came before the stream was waited for. */
 static CUresult in_after_functions(const struct rows *r, uint64_t stream, uint64_t *known)
 {
-	uint64_t issued = callback_issued();
+	uint64_t issued = function_issued();
 
 	if (r->width * r->height <= COPY_CAPTURE_MOST || issued == *known ||
-		!callback_outstanding())
+		!function_outstanding())
 		return CUDA_SUCCESS;
 	*known = issued;
 	return sync_wait(SYNC_STREAM, stream, NULL);
@@ -145,9 +145,11 @@ CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 	rows_join(r);
 	in_place = (later || r->width >= COPY_WAIT_LEAST) && rows_pinned(r, &pinned);
 	lent = in_place && !later && r->piece > FRAME_CHUNK;
-	if (host_busy(r->host)) {
-		CUresult status = sync_wait(SYNC_STREAM, stream, NULL);
+	if (host_busy(r->host, stream)) {
+		CUresult status = order_arrive(context_current(), stream);
 
+		if (!status)
+			status = sync_wait(SYNC_STREAM, stream, NULL);
 		if (status)
 			return status;
 	}

@@ -14,6 +14,7 @@
 #include "shim/driver/direct.h"
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/graph/capture.h"
+#include "shim/driver/function_order.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/stream.h"
@@ -142,6 +143,8 @@ CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint
 		call.status = CUDA_ERROR_INVALID_HANDLE;
 	if (!call.status)
 		captured = capture_record(event, stream, flags & CU_EVENT_RECORD_EXTERNAL);
+	if (!call.status && !captured)
+		function_order_recorded(event, stream);
 	status = shim_post(&call);
 	if (!status && !captured) {
 		atomic_store(&event->stream, stream);
@@ -185,6 +188,7 @@ static CUresult event_await_elsewhere(struct event *event, CUstream hStream)
 	}
 	if (status)
 		return status;
+	function_order_awaited(number, event);
 	recorded = atomic_load(&event->recorded);
 	if (event_known(event, recorded) || direct_await(event, number, &status))
 		return status;
@@ -223,6 +227,9 @@ CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int F
 	if (!call.status)
 		call.status = capture_wait(
 			event, body->hStream, Flags & (unsigned)CU_EVENT_WAIT_EXTERNAL);
+	function_order_awaited(body->hStream, event);
+	if (Flags)
+		function_order_unknown(); /* a graph waits for it, wherever it is launched */
 	return shim_post(&call);
 }
 
@@ -246,6 +253,7 @@ CUresult event_record_context(struct context *context, CUevent hEvent)
 	status = capture_refuse_context(context);
 	if (status)
 		return status;
+	function_order_recorded_context(event);
 	visit = session_visit(context->session);
 	body = shim_begin(&call, OP_cuCtxRecordEvent, sizeof(*body));
 	call.context = context->number;
@@ -286,6 +294,7 @@ CUresult event_await_context(struct context *context, CUevent hEvent)
 		status = CUDA_ERROR_NOT_SUPPORTED;
 	if (status)
 		return status;
+	function_order_awaited_context(event);
 	visit = session_visit(context->session);
 	body = shim_begin(&call, OP_cuCtxWaitEvent, sizeof(*body));
 	call.context = context->number;

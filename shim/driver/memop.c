@@ -14,6 +14,7 @@
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/stream.h"
 #include "shim/engine/driver.h"
+#include "shim/driver/function_order.h"
 #include "shim/engine/engine.h"
 
 #define WRITE_FLAGS 0u /* these versions have none */
@@ -52,6 +53,7 @@ CUresult memop_check(const CUstreamBatchMemOpParams *ops, size_t n)
 {
 	CUresult status = pinned_before(ops, n * sizeof(*ops));
 
+	function_order_unknown();
 	for (size_t i = 0; i < n && !status; i++)
 		if (!memop_ok(&ops[i]))
 			status = CUDA_ERROR_INVALID_VALUE;
@@ -73,6 +75,7 @@ static CUresult value_begin(
 	uint64_t number;
 	CUresult status = stream_plain(stream, &number);
 
+	function_order_unknown();
 	if (!status && unknown)
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (!status)

@@ -13,6 +13,7 @@
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/function_order.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"
 
@@ -61,6 +62,28 @@ static CUresult order_wait(struct context *context, uint64_t later)
 	return shim_post(&call);
 }
 
+CUresult order_arrive(struct context *context, uint64_t stream)
+{
+	struct shim_call call;
+	struct wire_cuEventRecord *record;
+	CUresult status;
+	uint16_t number = context->number;
+
+	context = context->home;
+	pthread_mutex_lock(&order_lock);
+	status = order_event(context);
+	if (!status) {
+		record = shim_begin(&call, OP_cuEventRecord, sizeof(*record));
+		record->hEvent = context->order_event;
+		record->hStream = stream;
+		if (!stream)
+			call.context = number;
+		status = shim_post(&call);
+	}
+	pthread_mutex_unlock(&order_lock);
+	return status;
+}
+
 static bool order_known_done(const struct context *context, uint64_t seq)
 {
 	struct stream *stream = NULL;
@@ -95,6 +118,7 @@ CUresult order_copied(struct context *context, uint64_t stream, uint64_t seq)
 	uint16_t number = context->number;
 	uint64_t before;
 
+	function_order_copied(stream);
 	context = context->home;
 	pthread_mutex_lock(&order_lock);
 	before = atomic_load(&context->loose);

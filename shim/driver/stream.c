@@ -224,20 +224,12 @@ struct stream *stream_find(uint64_t number)
 	return context ? context->legacy : NULL;
 }
 
-static void raise_to(_Atomic uint64_t *at, uint64_t value)
-{
-	uint64_t now = atomic_load(at);
-
-	while (now < value && !atomic_compare_exchange_weak(at, &now, value))
-		;
-}
-
 void stream_synced(uint64_t number, uint64_t seq)
 {
 	struct stream *stream = stream_find(number);
 
 	if (stream)
-		raise_to(&stream->synced, seq);
+		stream_raise(&stream->synced, seq);
 }
 
 static CUresult stream_destroy(struct stream *stream)

@@ -27,10 +27,11 @@ struct stream {
 	uint64_t id;
 	unsigned flags;
 	int priority;
-	_Atomic uint64_t synced; /* frames up to here are known to be done in this stream */
-	_Atomic uint64_t joined; /* order.c: it waits for such copies up to this frame */
-	uint64_t capture;	 /* capture.c: the one that it is part of; 0: none */
-	uint64_t line;		 /* while it captures: see struct part_place (graph.h) */
+	_Atomic uint64_t synced;    /* frames up to here are known to be done in this stream */
+	_Atomic uint64_t joined;    /* order.c: it waits for such copies up to this frame */
+	_Atomic uint64_t functions; /* function_order.c: it is behind those up to this one */
+	uint64_t capture;	    /* capture.c: the one that it is part of; 0: none */
+	uint64_t line;		    /* while it captures: see struct part_place (graph.h) */
 	struct watch watch;
 };
 
@@ -38,13 +39,23 @@ struct event {
 	uint64_t handle;
 	struct context *context;
 	unsigned flags;
-	_Atomic uint64_t recorded; /* number of the frame that recorded it last; 0: never */
-	_Atomic uint64_t stream;   /* where: handle, 0 = legacy */
-	_Atomic uint64_t done;	   /* the recording known to be done */
-	_Atomic uint64_t capture;  /* it was recorded in that one last; 0: in none */
+	_Atomic uint64_t recorded;  /* number of the frame that recorded it last; 0: never */
+	_Atomic uint64_t stream;    /* where: handle, 0 = legacy */
+	_Atomic uint64_t done;	    /* the recording known to be done */
+	_Atomic uint64_t functions; /* function_order.c: what it was recorded behind */
+	_Atomic uint64_t capture;   /* it was recorded in that one last; 0: in none */
 	_Atomic bool shared; /* with another process: it is not recorded any more (ipc.c) */
 	struct watch watch;
 };
+
+/* *AT becomes VALUE unless it is more. */
+static inline void stream_raise(_Atomic uint64_t *at, uint64_t value)
+{
+	uint64_t now = atomic_load(at);
+
+	while (now < value && !atomic_compare_exchange_weak(at, &now, value))
+		;
+}
 
 /* From now on it is another process's too. INVALID_VALUE: it was not made for that. */
 CUresult event_share(CUevent hEvent);

@@ -54,6 +54,7 @@ enum lock_rank {
 	LOCK_TEND,	   /* driver/memory/mirror_thread.c: it is started once */
 	LOCK_OUTPUT,	   /* driver/output.c: what kernels print */
 	LOCK_CALLBACK,	   /* driver/callback.c: host functions */
+	LOCK_FUNCTIONS,	   /* driver/function_order.c: those that are outstanding */
 	LOCK_GRAPH_MEMORY, /* driver/graph/memory_node.c: memory that graphs own */
 	LOCK_DUE,	   /* driver/graph/user_object.c: destructors that are due */
 	LOCK_FAULT,	   /* driver/memory/fault.c: touches of managed memory */

@@ -10,6 +10,7 @@
  */
 #include "check.h"
 
+#include <unistd.h>
 #include <vector>
 
 enum { DEVICE = 4, PINNED = 3, PAGEABLE = 2, HOST = PINNED + PAGEABLE + 1, MAPPED = HOST - 1 };
@@ -63,13 +64,16 @@ static void CUDART_CB call(void *argument)
 {
 	const function *f = (const function *)argument;
 
+	if (f->value % 4 == 0)
+		usleep(500); /* what comes behind it is issued meanwhile */
 	for (size_t i = 0; i < f->n; i++)
 		f->to[i] = f->from[i] * 5 + f->value;
 }
 
 class buffers {
 public:
-	explicit buffers(size_t n) : n(n)
+	/* REACHED: kernels get some of the host's memory, too. */
+	buffers(size_t n, bool reached) : n(n)
 	{
 		for (int **p : {&device[0], &device[1], &device[2], &device[3]}) {
 			CUDA(cudaMalloc(p, n * sizeof(int)));
@@ -81,15 +85,16 @@ public:
 			else if (h < MAPPED)
 				host[h] = (int *)malloc(n * sizeof(int));
 			else
-				CUDA(cudaHostAlloc(
-					&host[h], n * sizeof(int), cudaHostAllocMapped));
+				CUDA(cudaHostAlloc(&host[h], n * sizeof(int),
+					reached ? cudaHostAllocMapped : cudaHostAllocDefault));
 			host_model[h].resize(n);
 			for (size_t i = 0; i < n; i++)
 				host[h][i] = host_model[h][i] = (int)(h * 100 + i);
 		}
 		for (auto &model : device_model)
 			model.assign(n, 0);
-		CUDA(cudaHostGetDevicePointer((void **)&mapped, host[MAPPED], 0));
+		if (reached)
+			CUDA(cudaHostGetDevicePointer((void **)&mapped, host[MAPPED], 0));
 		CUDA(cudaDeviceSynchronize());
 	}
 	~buffers()
@@ -110,6 +115,8 @@ public:
 		work w = {(enum kind)below(KINDS), 0, below(DEVICE), below(DEVICE),
 			below(HOST), below(HOST), (int)below(1000), 0, n};
 
+		if (w.kind == ON_MAPPED && !mapped)
+			w.kind = IN;
 		if (w.kind == ROWS_IN || w.kind == ROWS_OUT) {
 			w.n = ROW * (1 + below((uint32_t)(n / ROW)));
 		} else if (below(2)) {
@@ -236,7 +243,7 @@ public:
 
 private:
 	size_t n;
-	int *device[DEVICE], *host[HOST], *mapped;
+	int *device[DEVICE], *host[HOST], *mapped = NULL;
 	std::vector<int> device_model[DEVICE], host_model[HOST];
 	std::vector<function *> functions;
 };
@@ -314,7 +321,7 @@ static void at_once(
 
 static void run(uint32_t seed, size_t n, int rounds)
 {
-	buffers all(n);
+	buffers all(n, seed % 2);
 	streams on;
 
 	state = seed;

@@ -3,6 +3,8 @@
  * in round trips is the difference between two runs (roundtrips.py). */
 #include "../programs/driver.h"
 
+#include <unistd.h>
+
 enum { BYTES = 4096, WARM = 20 };
 
 __global__ void touch(int *data, int value)
@@ -118,6 +120,23 @@ static void copy_batch(state *s, int i)
 	CUDA(cudaMemcpyBatchAsync(
 		dsts, srcs, sizes, 2, &attributes, &first, 1, NULL, s->stream));
 #endif
+}
+
+static void CUDART_CB take_a_while(void *)
+{
+	usleep(300000);
+}
+
+/* From pinned memory, while a host function is outstanding that the stream is not behind. */
+static void copy_beside_function(state *s, int i)
+{
+	static cudaStream_t other;
+
+	if (!other)
+		CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	if (!i)
+		CUDA(cudaLaunchHostFunc(other, take_a_while, NULL));
+	CUDA(cudaMemcpyAsync(s->device, s->pinned, 64, cudaMemcpyHostToDevice, s->stream));
 }
 
 static void copy_on_device(state *s, int)
@@ -298,6 +317,7 @@ static const struct {
 	{"copy_pinned", copy_pinned},
 	{"copy_array", copy_array},
 	{"copy_batch", copy_batch},
+	{"copy_beside_function", copy_beside_function},
 	{"copy_on_device", copy_on_device},
 	{"copy_back_pinned", copy_back_pinned},
 	{"ask", ask},

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "shim/generated/cuda_hand.h"
+#include "shim/driver/function_order.h"
+#include "shim/driver/order.h"
 #include "shim/driver/callback.h"
 #include "shim/driver/graph/graph.h"
 #include "shim/driver/graph/part_side.h"
@@ -104,10 +106,16 @@ CUresult parts_fill(const struct parts *parts, CUstream stream)
 {
 	struct part_runs *runs = NULL;
 	CUresult status = CUDA_SUCCESS;
+	uint64_t number;
 
 	/* What is before the launch may write what that reads. */
-	if (callback_outstanding() && parts_read(parts))
-		status = hand_cuStreamSynchronize(stream);
+	if (function_outstanding() && parts_read(parts)) {
+		status = stream_plain(stream, &number);
+		if (!status)
+			status = order_arrive(context_current(), number);
+		if (!status)
+			status = hand_cuStreamSynchronize(stream);
+	}
 	for (size_t i = 0; i < parts->count && !status; i++) {
 		const struct part *part = parts->places[i].part;
 
@@ -120,6 +128,8 @@ CUresult parts_fill(const struct parts *parts, CUstream stream)
 		status = runs ? callback_node_launched(part->number, parts, i, runs)
 			      : CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	if (runs && !stream_plain(stream, &number))
+		function_order_issued(number, function_issued());
 	part_runs_put(runs);
 	return status;
 }
@@ -132,6 +142,7 @@ static void part_recorded(const struct part *part, CUstream stream, uint64_t seq
 	if (!event)
 		return;
 	stream_plain(stream, &number);
+	function_order_recorded(event, number);
 	atomic_store(&event->stream, number);
 	atomic_store(&event->capture, 0);
 	atomic_store(&event->recorded, seq);

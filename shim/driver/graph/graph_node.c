@@ -16,6 +16,7 @@
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memop.h"
 #include "shim/engine/driver.h"
+#include "shim/driver/function_order.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/module/module.h"
@@ -225,6 +226,8 @@ CUresult node_params_event(struct node_params *p, uint32_t type, CUevent event)
 		if (!p->part)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		p->part->number = handle;
+	} else {
+		function_order_unknown(); /* the graph waits, wherever it is launched */
 	}
 	return params_number(p, type, handle);
 }

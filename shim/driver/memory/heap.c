@@ -10,7 +10,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
-#include "shim/driver/callback.h"
+#include "shim/driver/function_order.h"
 #include "shim/driver/context.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/engine/engine.h"
@@ -92,7 +92,7 @@ static CUresult lease_ask(struct window *w, uint64_t size)
 
 CUresult heap_lease(struct window *w, uint64_t size)
 {
-	bool functions = callback_outstanding();
+	bool functions = function_outstanding();
 	CUresult status = CUDA_SUCCESS;
 
 	if (lease_has(w, size))

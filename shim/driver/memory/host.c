@@ -18,7 +18,7 @@
 
 #include "shim/generated/cuda_hand.h"
 #include "shim/engine/blocks.h"
-#include "shim/driver/callback.h"
+#include "shim/driver/function_order.h"
 #include "shim/driver/context.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/engine/driver.h"
@@ -320,21 +320,22 @@ void host_written_later(const void *host, uint64_t stream, uint64_t seq)
 	pthread_mutex_unlock(&pinned.lock);
 }
 
-bool host_busy(const void *host)
+bool host_busy(const void *host, uint64_t stream)
 {
 	struct host_piece *piece;
-	bool busy = false;
+	bool busy;
 
 	if (!atomic_load_explicit(&pinned.piece_count, memory_order_relaxed))
 		return false;
+	busy = function_outstanding() && function_outstanding_to(function_order_last(stream));
 	pthread_mutex_lock(&pinned.lock);
 	piece = host_piece_at(host);
-	/* Only its own agent writes to it unawaited. */
-	if (piece && piece->segment && piece->segment->session != session_here()) {
-		busy = callback_outstanding();
-	} else if (piece) {
+	if (!piece) {
+		busy = false;
+	} else if (!piece->segment || piece->segment->session == session_here()) {
+		/* Only its own agent writes to it unawaited. */
 		outs_reap(piece);
-		busy = piece->lost.seq || callback_outstanding();
+		busy |= piece->lost.seq != 0;
 		for (unsigned i = 0; i < HOST_OUTS && !busy; i++)
 			busy = piece->outs[i].seq;
 	}

@@ -28,10 +28,10 @@ struct host_range {
 
 /* The device will write to this memory: a copy that is not awaited, frame SEQ on STREAM. */
 void host_written_later(const void *host, uint64_t stream, uint64_t seq);
-/* May the device, or a host function, still write to [host, host + bytes)? Then a copy that
- * reads it must wait for its own stream first: bytes are taken when the copy is posted, not
- * when the stream comes to it. */
-bool host_busy(const void *host);
+/* May the device, or a host function that STREAM is behind, still write to pinned memory? Then
+ * a copy on the stream that reads it must wait for the stream first: bytes are taken when the
+ * copy is posted, not when the stream comes to it. */
+bool host_busy(const void *host, uint64_t stream);
 
 /* Where all pieces lie: [low, low + span); span 0: there are none. */
 extern struct host_extent {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "shim/generated/vcuda_send.h"
-#include "shim/driver/callback.h"
+#include "shim/driver/function_order.h"
 #include "shim/driver/context.h"
 #include "shim/driver/memory/globals.h"
 #include "shim/driver/memory/heap.h"
@@ -23,7 +23,7 @@ CUresult memory_drain(int device, uint64_t *kept)
 
 	*kept = 0;
 	pthread_mutex_lock(&heap.lock);
-	if (!callback_outstanding())
+	if (!function_outstanding())
 		status = freed_drain(device);
 	else
 		freed_reap();
