@@ -69,6 +69,10 @@ CUresult order_arrive(struct context *context, uint64_t stream)
 	CUresult status;
 	uint16_t number = context->number;
 
+	/* That is behind nothing; and who runs a host function on it must not wait for a thread
+	 * that waits, with the lock, until functions have ended. */
+	if (stream && stream == context->ahead)
+		return CUDA_SUCCESS;
 	context = context->home;
 	pthread_mutex_lock(&order_lock);
 	status = order_event(context);
