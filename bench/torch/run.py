@@ -3,7 +3,7 @@
 """PyTorch natively and through vcuda, side by side, from one run on one machine with a GPU.
 
     bench/torch/run.py [--dist .dist] [--only poly,t5] [--pairs 7] [--rtt 0,50,200,1000]
-                       [--json FILE] [--check] [--profile WORKLOAD] [--budget SECONDS]
+                       [--local] [--json FILE] [--check] [--profile WORKLOAD] [--budget SECONDS]
 
 Starts an agent (upper half of the cores) and a sidecar (lower half), and two processes that live
 through the run (arm.py): one native on the lower half, one remote on the same cores with
@@ -392,6 +392,7 @@ def options_of():
     parser.add_argument("--only", help="workloads: " + ", ".join(names))
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--rtt", default="0,50,200,1000", help="added round trips, in us")
+    parser.add_argument("--local", action="store_true", help="agent and sidecar share memory (local://)")
     parser.add_argument("--json", help="everything that was measured, into this file")
     parser.add_argument("--log", help="a folder for the logs of all parts")
     parser.add_argument("--check", action="store_true", help="compare results, not times")
@@ -435,7 +436,7 @@ def main():
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_gpu_autotune_level=0"
     try:
         with stack.Stack(options.dist, options.driver, options.log, libraries(options),
-                         ("--warm", "2")) as served:
+                         ("--warm", "2"), local=options.local) as served:
             bench = Bench(options, served)
             try:
                 hello = {}

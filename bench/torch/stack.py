@@ -46,7 +46,7 @@ def library_folders():
 class Stack:
     """with Stack(folder, driver) as stack: stack.env(), stack.sidecar(delay_us=200)"""
 
-    def __init__(self, folder, driver="nvidia", log=None, libraries=(), options=(), pin=True):
+    def __init__(self, folder, driver="nvidia", log=None, libraries=(), options=(), pin=True, local=False):
         self.folder = os.path.abspath(folder)
         self.driver, self.libraries, self.options = driver, libraries, options
         self.work = log or tempfile.mkdtemp(prefix="vcuda-torch-")
@@ -54,6 +54,7 @@ class Stack:
         self.client, self.server = halves()
         self.pin, self.processes, self.sockets = pin, [], {}
         self.ports = {}
+        self.local = f"local://{self.work}/agent.sock" if local else None
 
     def binary(self, name):
         return os.path.join(self.folder, "bin", name)
@@ -86,7 +87,7 @@ class Stack:
                     [*self.libraries, *filter(None, [env.get("LD_LIBRARY_PATH")])])
             agent = self.start("agent", self.server, [
                 self.binary("gpu-agent"), "--driver", self.driver, "--insecure", "--address",
-                "127.0.0.1", "--ports", "0,0,0", "--ready-file", ready, *self.options], env)
+                f"{self.local}, 127.0.0.1" if self.local else "127.0.0.1", "--ports", "0,0,0", "--ready-file", ready, *self.options], env)
             self.wait(agent, ready, 60, "agent")
             with open(ready) as file:
                 self.ports = json.load(file)["ports"]
@@ -110,7 +111,9 @@ class Stack:
                 process.wait()
 
     def address(self, delay_us=0):
-        """Of the agent, over a wire that takes DELAY_US longer there and back."""
+        """Of the agent, over a wire that takes DELAY_US longer there and back, or by memory that it shares."""
+        if self.local and not delay_us:
+            return self.local
         address = f"127.0.0.1:{self.ports['recv']}"
         return f"fault+native://{address}?delay={delay_us}us" if delay_us else address
 

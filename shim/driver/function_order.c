@@ -12,8 +12,7 @@
 
 static struct {
 	_Atomic uint64_t issued, outstanding;
-	_Atomic uint64_t blocking; /* behind these are streams that wait for the legacy one … */
-	_Atomic uint64_t all;	   /* … and every stream */
+	_Atomic uint64_t all; /* every stream is behind these */
 	_Atomic bool unknown;
 	pthread_mutex_t lock; /* of the rest: the outstanding ones */
 	struct function_issued *oldest, *newest;
@@ -81,25 +80,15 @@ uint64_t function_issued(void)
 
 /* ---- which a stream is behind ---- */
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static bool blocking(const struct stream *stream)
-{
-	return !(stream->flags & CU_STREAM_NON_BLOCKING);
-}
-
 uint64_t function_order_last(uint64_t number)
 {
 	const struct stream *stream = stream_find(number);
-	uint64_t last;
+	uint64_t own, all = atomic_load(&functions.all);
 
 	if (!stream || atomic_load(&functions.unknown) || mirror_any())
 		return UINT64_MAX;
-	last = larger(atomic_load(&stream->functions), atomic_load(&functions.all));
-	return blocking(stream) ? larger(last, atomic_load(&functions.blocking)) : last;
+	own = atomic_load(&stream->functions);
+	return own > all ? own : all;
 }
 
 void function_order_issued(uint64_t number, uint64_t function)
@@ -107,8 +96,6 @@ void function_order_issued(uint64_t number, uint64_t function)
 	struct stream *stream = stream_find(number);
 
 	stream_raise(stream ? &stream->functions : &functions.all, function);
-	if (stream && blocking(stream))
-		stream_raise(&functions.blocking, function);
 }
 
 void function_order_recorded(struct event *event, uint64_t stream)
@@ -139,12 +126,8 @@ void function_order_awaited_context(const struct event *event)
 
 void function_order_copied(uint64_t stream)
 {
-	uint64_t last;
-
-	if (!function_outstanding())
-		return;
-	last = function_order_last(stream);
-	stream_raise(&functions.all, last);
+	if (function_outstanding())
+		stream_raise(&functions.all, function_order_last(stream));
 }
 
 void function_order_unknown(void)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The host functions that are outstanding, and which of them the work of a stream may come
- * behind: by its own functions, by events that it waits for, by graphs, and by streams that
- * wait for one another as CUDA's legacy stream has it. Functions are known by their numbers,
- * from 1 on. What a program orders by memory that kernels and the host share, or that a stream
- * waits for, is not followed: then any function may be before any work.
+ * behind: by its own functions, by events that it waits for, and by graphs. The legacy stream
+ * orders no functions, as natively: a stream counts as idle while a function is all that it
+ * waits for. Functions are known by their numbers, from 1 on. What a program orders by memory
+ * that kernels and the host share, or that a stream waits for, is not followed: then any
+ * function may be before any work.
  */
 #ifndef VCUDA_SHIM_DRIVER_FUNCTION_ORDER_H
 #define VCUDA_SHIM_DRIVER_FUNCTION_ORDER_H

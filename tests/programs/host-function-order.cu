@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A copy from pinned memory takes what host functions wrote that come before it, in whatever way
- * they do: on its stream, by events, by the legacy stream, by graphs, or because the program has
- * waited.
+ * they do: on its stream, by events, by graphs, or because the program has waited.  The legacy
+ * stream orders no functions: it takes a stream to be idle while a function is all it waits for.
  */
 #include "check.h"
 
@@ -21,7 +21,6 @@ static void CUDART_CB write(void *)
 
 struct streams {
 	cudaStream_t one, two, three; /* which wait for no other */
-	cudaStream_t plain;	      /* and one that waits for the legacy stream */
 	cudaEvent_t event, other;
 };
 
@@ -59,21 +58,6 @@ static void over_three(const streams &s)
 	wait(s.two, s.one, s.event);
 	wait(s.three, s.two, s.other);
 	copy(s.three);
-}
-
-/* The legacy stream and others wait for one another's work, of which a function is none. */
-static void after_legacy(const streams &s)
-{
-	CUDA(cudaLaunchHostFunc(cudaStreamLegacy, write, NULL));
-	CUDA(cudaMemsetAsync(device + COUNT, 0, sizeof(int), cudaStreamLegacy));
-	copy(s.plain);
-}
-
-static void on_legacy(const streams &s)
-{
-	CUDA(cudaLaunchHostFunc(s.plain, write, NULL));
-	CUDA(cudaMemsetAsync(device + COUNT, 0, sizeof(int), s.plain));
-	copy(cudaStreamLegacy);
 }
 
 /* The copy that waits is on the function's stream; the next one on another. */
@@ -145,12 +129,11 @@ int main()
 
 	for (cudaStream_t *stream : {&s.one, &s.two, &s.three})
 		CUDA(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
-	CUDA(cudaStreamCreate(&s.plain));
 	for (cudaEvent_t *event : {&s.event, &s.other})
 		CUDA(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
 	CUDA(cudaMalloc(&device, (COUNT + 1) * sizeof(int)));
 	CUDA(cudaMallocHost(&host, COUNT * sizeof(int)));
-	for (auto issue : {on_one_stream, over_three, after_legacy, on_legacy,
+	for (auto issue : {on_one_stream, over_three,
 		     after_a_copy_that_waits, in_a_graph, recorded_by_a_graph, awaited_by_a_graph})
 		for (int times = 0; times < 2; times++)
 			check(issue, s);

@@ -14,7 +14,7 @@
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "shim/driver/callback.h"
+#include "shim/driver/function_order.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
@@ -160,7 +160,7 @@ struct context *context_current(void)
 	return current;
 }
 
-bool callback_outstanding(void)
+bool function_outstanding(void)
 {
 	return outstanding;
 }
