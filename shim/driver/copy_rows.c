@@ -146,10 +146,8 @@ CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 	in_place = (later || r->width >= COPY_WAIT_LEAST) && rows_pinned(r, &pinned);
 	lent = in_place && !later && r->piece > FRAME_CHUNK;
 	if (host_busy(r->host, stream)) {
-		CUresult status = order_arrive(context_current(), stream);
+		CUresult status = sync_wait(SYNC_STREAM, stream, NULL);
 
-		if (!status)
-			status = sync_wait(SYNC_STREAM, stream, NULL);
 		if (status)
 			return status;
 	}

@@ -62,32 +62,6 @@ static CUresult order_wait(struct context *context, uint64_t later)
 	return shim_post(&call);
 }
 
-CUresult order_arrive(struct context *context, uint64_t stream)
-{
-	struct shim_call call;
-	struct wire_cuEventRecord *record;
-	CUresult status;
-	uint16_t number = context->number;
-
-	/* That is behind nothing; and who runs a host function on it must not wait for a thread
-	 * that waits, with the lock, until functions have ended. */
-	if (stream && stream == context->ahead)
-		return CUDA_SUCCESS;
-	context = context->home;
-	pthread_mutex_lock(&order_lock);
-	status = order_event(context);
-	if (!status) {
-		record = shim_begin(&call, OP_cuEventRecord, sizeof(*record));
-		record->hEvent = context->order_event;
-		record->hStream = stream;
-		if (!stream)
-			call.context = number;
-		status = shim_post(&call);
-	}
-	pthread_mutex_unlock(&order_lock);
-	return status;
-}
-
 static bool order_known_done(const struct context *context, uint64_t seq)
 {
 	struct stream *stream = NULL;

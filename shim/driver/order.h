@@ -27,9 +27,6 @@ static inline CUresult order_join(struct context *context, struct stream *stream
 		return CUDA_SUCCESS;
 	return order_join_slow(context, stream);
 }
-/* Gives the stream something to do, so that who waits for it waits for what comes before its
- * next work, too: a stream without work is done, whatever it is behind. */
-CUresult order_arrive(struct context *context, uint64_t stream);
 /* The stream is about to capture: nothing of this is left to do on it, or on the legacy one. */
 CUresult order_drain(struct context *context, uint64_t stream);
 /* The stream is about to be destroyed. */

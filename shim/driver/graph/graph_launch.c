@@ -7,7 +7,6 @@
 
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/function_order.h"
-#include "shim/driver/order.h"
 #include "shim/driver/callback.h"
 #include "shim/driver/graph/graph.h"
 #include "shim/driver/graph/part_side.h"
@@ -109,13 +108,8 @@ CUresult parts_fill(const struct parts *parts, CUstream stream)
 	uint64_t number;
 
 	/* What is before the launch may write what that reads. */
-	if (function_outstanding() && parts_read(parts)) {
-		status = stream_plain(stream, &number);
-		if (!status)
-			status = order_arrive(context_current(), number);
-		if (!status)
-			status = hand_cuStreamSynchronize(stream);
-	}
+	if (function_outstanding() && parts_read(parts))
+		status = hand_cuStreamSynchronize(stream);
 	for (size_t i = 0; i < parts->count && !status; i++) {
 		const struct part *part = parts->places[i].part;
 
