@@ -82,9 +82,14 @@ uint64_t function_issued(void)
 
 uint64_t function_order_last(uint64_t number)
 {
-	const struct stream *stream = stream_find(number);
-	uint64_t own, all = atomic_load(&functions.all);
+	const struct stream *stream;
+	uint64_t own, all;
 
+	/* As in most programs, which record events often. */
+	if (!function_issued())
+		return 0;
+	stream = stream_find(number);
+	all = atomic_load(&functions.all);
 	if (!stream || atomic_load(&functions.unknown) || mirror_any())
 		return UINT64_MAX;
 	own = atomic_load(&stream->functions);
@@ -116,7 +121,10 @@ static uint64_t event_last(const struct event *event)
 
 void function_order_awaited(uint64_t stream, const struct event *event)
 {
-	function_order_issued(stream, event_last(event));
+	uint64_t last = event_last(event);
+
+	if (last)
+		function_order_issued(stream, last);
 }
 
 void function_order_awaited_context(const struct event *event)
