@@ -139,8 +139,9 @@ $(LIB)/libcuda.so.1: $(NAMES_DIR)/libcuda.map shim/front.py shim/holder.ld
 		-rpath '$$ORIGIN:/lib/vcuda:/usr/local/lib/vcuda' $(OBJ)/plain-stub/libcuda.so -o $@
 all: $(LIB)/libcuda.so.1
 
-# A library to link a test with: the SONAME and the names of NVIDIA's, and nothing behind them.
-$(OBJ)/link/%: shim/front.py
+# A library to link a test with: the SONAME and the names of NVIDIA's, and nothing behind them. What is linked with
+# one needs headers too, so it waits for `make deps` here.
+$(OBJ)/link/%: shim/front.py | $(CACHE)/.complete
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(PYTHON) shim/front.py symbols $(call map_of,$*) >$@.s
