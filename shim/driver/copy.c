@@ -18,6 +18,7 @@
 #include "shim/driver/graph/graph.h"
 #include "shim/engine/driver.h"
 #include "shim/driver/memory/host.h"
+#include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/order.h"
@@ -194,7 +195,7 @@ static struct context *copy_owner(const struct shape *s)
 	return atomic_load(&owner->live) ? owner : NULL;
 }
 
-static CUresult copy_between(struct shape *s, CUstream hStream, bool async)
+static CUresult copy_sided(struct shape *s, CUstream hStream, bool async)
 {
 	struct context *owner;
 	struct graph *graph;
@@ -259,6 +260,28 @@ static CUresult copy_between(struct shape *s, CUstream hStream, bool async)
 		else if (!async || !copy_out_later(&r, stream, &status))
 			status = copy_out(&r, stream);
 	}
+	return status;
+}
+
+static uint64_t copy_named(const struct copy_place *place)
+{
+	return place->array ? 0 : place->at;
+}
+
+static CUresult copy_between(struct shape *s, CUstream hStream, bool async)
+{
+	struct managed_named dst = {0}, src = {0};
+	CUresult status;
+
+	if (__builtin_expect(!managed_any, 1))
+		return copy_sided(s, hStream, async);
+	status = managed_name(hStream, copy_named(&s->dst), &dst);
+	if (!status)
+		status = managed_name(hStream, copy_named(&s->src), &src);
+	if (!status)
+		status = copy_sided(s, hStream, async);
+	managed_name_end(&src);
+	managed_name_end(&dst);
 	return status;
 }
 

@@ -14,11 +14,11 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/thread.h"
 #include "shim/driver/memory/host.h"
+#include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
 
-/* HEIGHT rows of WIDTH elements, PITCH bytes apart. */
-CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
+static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
 	size_t width, size_t height, CUstream stream)
 {
 	const struct stream *found;
@@ -47,6 +47,19 @@ CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 		return status;
 	return send_vcudaFill(
 		mirror_address(dst), pitch, value, element, width, height, number);
+}
+
+/* HEIGHT rows of WIDTH elements, PITCH bytes apart. */
+CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
+	size_t width, size_t height, CUstream stream)
+{
+	struct managed_named named;
+	CUresult status = managed_name(stream, dst, &named);
+
+	if (!status)
+		status = fill(dst, pitch, value, element, width, height, stream);
+	managed_name_end(&named);
+	return status;
 }
 
 CUresult memory_fill_awaited(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,

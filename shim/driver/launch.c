@@ -17,6 +17,7 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/thread.h"
 #include "shim/driver/memory/host.h"
+#include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/module/module.h"
 #include "shim/driver/stream.h"
@@ -199,24 +200,31 @@ static void launch_write(const struct launch *l, unsigned char *to)
 	}
 }
 
-/* Pinned memory that a parameter names: kernels reach it from now on. */
-static void launch_names(const struct launch *l)
+static CUresult launch_named(const void *words, size_t bytes)
+{
+	if (session_count == 1 && host_any())
+		host_named(words, bytes);
+	return managed_words(words, bytes);
+}
+
+/* Pinned and managed memory that a parameter names: kernels reach it from now on. */
+static CUresult launch_names(const struct launch *l)
 {
 	const struct function *f = l->function;
+	CUresult status = CUDA_SUCCESS;
 
-	if (l->packed) {
-		host_named(l->packed, l->param_bytes);
-		return;
-	}
-	for (uint32_t i = 0; l->params && i < f->layout_count; i++) {
+	if (l->packed)
+		return launch_named(l->packed, l->param_bytes);
+	for (uint32_t i = 0; l->params && i < f->layout_count && !status; i++) {
 		uint64_t word;
 
 		if (f->layout[i].size < 8)
 			continue;
 		memcpy(&word, l->params[i], 8);
-		if (f->layout[i].size > 8 || __builtin_expect(host_maybe(word), 0))
-			host_named(l->params[i], f->layout[i].size);
+		if (f->layout[i].size > 8 || host_maybe(word) || managed_near(word))
+			status = launch_named(l->params[i], f->layout[i].size);
 	}
+	return status;
 }
 
 /* A pointer into pinned memory, which no kernel of several agents reaches. One within a
@@ -244,14 +252,14 @@ static bool launch_points_out(const struct launch *l)
 	return false;
 }
 
-static CUresult launch_pinned(const struct launch *l)
+static CUresult launch_reach(const struct launch *l)
 {
-	if (session_count == 1) {
-		launch_names(l);
-		return mirror_before();
+	CUresult status;
+
+	if (session_count == 1 || !launch_points_out(l)) {
+		status = launch_names(l);
+		return status || session_count > 1 ? status : mirror_before();
 	}
-	if (!launch_points_out(l))
-		return CUDA_SUCCESS;
 	logs_add("cuLaunchKernel", "kernels of several agents do not reach host memory");
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -293,8 +301,8 @@ static CUresult launch_send(const struct launch *l)
 		status = cluster_asked_fits(l);
 	if (!status && l->flags & LAUNCH_COOPERATIVE)
 		status = launch_check_cooperative(l);
-	if (!status && host_any())
-		status = launch_pinned(l);
+	if (!status && (host_any() || managed_any))
+		status = launch_reach(l);
 	if (status) {
 		/* As natively, it spoils the capture that it would be a node of. */
 		(void)capture_refuse(l->stream);

@@ -43,8 +43,8 @@ CUresult function_find(CUfunction function, struct function **out);
 /* What crosses for it. */
 uint64_t function_handle(const struct function *function);
 
-/* Before a frame whose body may name pinned memory: that becomes the agent's too, and what the
- * app has written there goes first. */
+/* Before a frame whose body may name pinned memory, or managed memory: that becomes the agent's
+ * too, and what the app has written there goes first. */
 CUresult pinned_before(const void *body, size_t bytes);
 /* Of what the agent has a mirror: how many regions. Where there are some, mirror_posted is told
  * of each frame that was sent; a frame is sent under some of the shim's locks, so it takes

@@ -20,6 +20,7 @@
 #include "shim/engine/blocks.h"
 #include "shim/driver/function_order.h"
 #include "shim/driver/context.h"
+#include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
@@ -390,8 +391,10 @@ void host_named(const void *words, size_t bytes)
 
 CUresult pinned_before(const void *body, size_t bytes)
 {
-	if (!host_any())
-		return CUDA_SUCCESS;
+	CUresult status = managed_words(body, bytes);
+
+	if (status || !host_any())
+		return status;
 	host_named(body, bytes);
 	return mirror_before();
 }

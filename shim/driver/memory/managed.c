@@ -315,9 +315,7 @@ static void raise_to(_Atomic uint64_t *at, uint64_t value)
 		;
 }
 
-/* Copies that the program got between managed_push and the work itself (the call read its own
- * arguments there) are older than what the work makes. */
-static void evict_clean(struct region *r)
+void managed_evict_clean(struct region *r)
 {
 	for (size_t at = 0, run; at < r->pages.count && r->pages.present; at += run) {
 		run = pages_run(&r->pages, at, r->pages.count - at);
@@ -337,6 +335,6 @@ void managed_sent(uint16_t op, uint64_t seq)
 	pthread_mutex_lock(&managed.lock);
 	for (size_t i = 0; i < managed.count; i++)
 		if (managed.regions[i]->attach == CU_MEM_ATTACH_GLOBAL)
-			evict_clean(managed.regions[i]);
+			managed_evict_clean(managed.regions[i]);
 	pthread_mutex_unlock(&managed.lock);
 }

@@ -52,6 +52,21 @@ void managed_reach(const void *from, size_t n, bool write);
 /* Before work on that stream of the current context, where managed_any: the device gets what is
  * new. */
 CUresult managed_push(uint64_t stream);
+/* --- managed_named.c: work may name what is not attached for it, as where a device has
+ * concurrent access. --- */
+/* Around a copy or a fill that names an address, before the stream is asked for its number: the
+ * device gets what is new there, and the program waits for what is written there. What is
+ * attached to the host or to another stream stays so. */
+struct managed_named {
+	uint64_t address;
+	bool apart; /* not attached for it */
+};
+CUresult managed_name(CUstream stream, uint64_t address, struct managed_named *named);
+void managed_name_end(const struct managed_named *named);
+/* Before other work whose arguments are these words: what is attached to the host and named by
+ * one of them is attached to all streams from now on, since nobody knows when such work ends.
+ */
+CUresult managed_words(const void *words, size_t bytes);
 /* A host function has run: the device gets what it wrote, before its stream goes on. */
 void managed_push_callback(void);
 

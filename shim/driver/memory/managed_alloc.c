@@ -285,6 +285,8 @@ CUresult managed_alloc(
 	status = region_place(r);
 	if (!status) {
 		pthread_mutex_lock(&managed.lock);
+		if (attach != CU_MEM_ATTACH_GLOBAL)
+			atomic_store(&managed.apart, true);
 		status = region_open(r);
 		if (status)
 			region_unplace(r);

@@ -364,6 +364,8 @@ CUresult hand_cuStreamAttachMemAsync(
 		r->attach = flags;
 		r->stream = stream;
 		atomic_store(&managed.touched, true);
+		if (flags != CU_MEM_ATTACH_GLOBAL)
+			atomic_store(&managed.apart, true);
 	}
 	pthread_mutex_unlock(&managed.lock);
 	return status;

@@ -63,6 +63,7 @@ extern struct managed {
 	uint64_t last_id;
 	_Atomic uint64_t low, high; /* all regions that ever were lie in there */
 	_Atomic bool touched;	    /* some region has pages for managed_push */
+	_Atomic bool apart;	    /* some region is, or was, not attached to all streams */
 	_Atomic uint64_t epoch;	    /* rises with all work */
 	_Atomic uint64_t worked;    /* number of the last frame that began work */
 } managed;
@@ -96,6 +97,9 @@ CUresult managed_push_pages(struct region *r, size_t first, size_t n, enum push 
  * printing. SEQ may be NULL. */
 CUresult managed_wait(
 	const struct context *context, uint32_t scope, uint64_t handle, uint64_t *seq);
+/* With the lock held: copies that the program got between managed_push and the work itself (the
+ * call read its own arguments there) are older than what the work makes. */
+void managed_evict_clean(struct region *r);
 /* All work of the context that could have touched managed memory is done. Without the lock. */
 CUresult managed_sync(struct context *context);
 /* The program touched a page. On a thread of fault.c, and the second one only what can be done
