@@ -33,7 +33,7 @@
 
 static bool mapped[GRANULES];
 static uint64_t last_ticket, confirmed, mapped_bytes, lease, most_mapped;
-static unsigned asked, posts;
+static unsigned asked, posts, maps;
 static bool confirm_at_once;
 static bool grants;	 /* the front, as much as is asked for */
 static bool outstanding; /* a host function */
@@ -43,9 +43,9 @@ static struct {
 } waiting[100000];
 static unsigned waiting_first, waiting_next;
 
-static void confirm_all(void)
+static void confirm_before(unsigned next)
 {
-	for (; waiting_first < waiting_next; waiting_first++) {
+	for (; waiting_first < next; waiting_first++) {
 		uint64_t first = (waiting[waiting_first].address - WINDOW) / GRANULE;
 
 		for (uint64_t i = 0; i < waiting[waiting_first].bytes / GRANULE; i++) {
@@ -55,6 +55,11 @@ static void confirm_all(void)
 		}
 		confirmed = waiting[waiting_first].ticket;
 	}
+}
+
+static void confirm_all(void)
+{
+	confirm_before(waiting_next);
 }
 
 uint64_t completion_read(uint32_t counter)
@@ -91,6 +96,7 @@ CUresult shim_post(struct shim_call *call)
 		const struct wire_vcudaMemMap *map = (const void *)body;
 		uint64_t first = (map->address - WINDOW) / GRANULE;
 
+		maps++;
 		assert_int_equal(map->address % GRANULE, 0);
 		assert_int_equal(map->bytes % GRANULE, 0);
 		for (uint64_t i = 0; i < map->bytes / GRANULE; i++) {
@@ -284,6 +290,33 @@ static void test_steady_state(void **state)
 	confirm_at_once = false;
 }
 
+/* Nor with one that is BEHIND steps behind, whose chunks come and go as a library's do that
+ * takes its workspace anew in each call. */
+static void test_workspaces(void **state)
+{
+	enum { BEHIND = 4, STEPS = 1000 };
+	static const size_t sizes[] = {256000, 8000, 32000};
+	unsigned posted[STEPS], maps_before = 0;
+	CUdeviceptr at[3];
+
+	(void)state;
+	confirm_all();
+	for (int i = 0; i < STEPS; i++) {
+		if (i == 100)
+			maps_before = maps;
+		for (int j = 0; j < 3; j++)
+			assert_int_equal(
+				memory_alloc(0, sizes[j], false, &at[j]), CUDA_SUCCESS);
+		for (int j = 0; j < 3; j++)
+			assert_int_equal(memory_free(at[j]), CUDA_SUCCESS);
+		posted[i] = waiting_next;
+		if (i >= BEHIND)
+			confirm_before(posted[i - BEHIND]);
+	}
+	assert_int_equal(maps, maps_before);
+	confirm_all();
+}
+
 static void test_out_of_memory_is_told_at_the_call(void **state)
 {
 	CUdeviceptr at, big;
@@ -409,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_quarantine),
 		cmocka_unit_test(test_steady_state),
+		cmocka_unit_test(test_workspaces),
 		cmocka_unit_test(test_out_of_memory_is_told_at_the_call),
 		cmocka_unit_test(test_addresses_that_are_nobodys),
 		cmocka_unit_test(test_a_host_function_is_not_waited_for),

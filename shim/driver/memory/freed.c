@@ -119,7 +119,7 @@ void freed_ticket_chunks(int device)
 
 	if (!q->unticketed)
 		return;
-	q->unticketed = 0;
+	freed_ticketed(q);
 	freed_post(device, 0, 0, ++q->last_ticket);
 }
 
@@ -128,8 +128,7 @@ void freed_unmap(struct window *w, uint64_t address, uint64_t size)
 	int device = (int)(w - heap.windows);
 	struct freed_queue *q = freed_queue(device);
 
-	/* Chunks freed before wait for q->last_ticket + 1: this one is it. */
-	q->unticketed = 0;
+	freed_ticketed(q);
 	freed_post(device, address, size, ++q->last_ticket);
 	freed_push(&(struct freed){.ticket = q->last_ticket,
 		.address = address,
@@ -148,6 +147,7 @@ CUresult freed_drain(int device)
 	struct freed_queue *q = freed_queue(device);
 	CUresult status = CUDA_SUCCESS;
 
+	slab_trim(&heap.windows[device]);
 	freed_ticket_chunks(device);
 	/* Twice: slabs that become empty only then go to the worker with one more ticket. */
 	for (int i = 0; !status && i < 2 && q->first != q->next; i++) {
@@ -156,8 +156,10 @@ CUresult freed_drain(int device)
 
 		status = shim_wait_until(all_unmapped, &ticket);
 		session_leave(visit);
-		if (!status)
+		if (!status) {
 			freed_reap();
+			slab_trim(&heap.windows[device]);
+		}
 	}
 	return status;
 }

@@ -22,8 +22,13 @@
 #define SLAB_BYTES (BLOCKS_MAX * SLAB_UNIT) /* 2 MiB: the granularity of NVIDIA's devices */
 /* Larger ones get granules of their own: half a slab, so at most half of one is lost. */
 #define SLAB_LARGEST (SLAB_BYTES / 2)
-/* Freed chunks wait for a ticket together: one post for so many. */
+/* Freed chunks wait for a ticket together: one post for so many, or for so much of a slab, so
+ * that the next chunks find room in it. */
 #define FREED_BATCH 64
+#define FREED_BYTES (SLAB_BYTES / 4)
+/* Slabs that stay when they are empty: to map and unmap memory holds up the worker for longer
+ * than many launches take. */
+#define SLABS_SPARE 4
 
 enum block_kind { BLOCK_WHOLE, BLOCK_SLAB, BLOCK_RESERVED };
 
@@ -77,6 +82,7 @@ struct freed_queue {
 	struct freed *list; /* [first, next) */
 	size_t first, next, room;
 	uint32_t unticketed; /* chunks since the last ticket */
+	uint64_t unticketed_bytes;
 	uint64_t last_ticket;
 };
 
@@ -112,8 +118,10 @@ CUresult heap_lease(struct window *w, uint64_t size);
 CUresult slab_alloc(struct window *w, size_t bytes, bool async, CUdeviceptr *address);
 /* The first unit of the chunk around an address; BLOCKS_NONE: no live chunk there. */
 uint32_t slab_start(const struct block *block, uint64_t address);
-/* An empty slab goes back, but its owner's last one stays for the next small allocation. */
+/* An empty slab goes back where its owner has SLABS_SPARE others that are empty. */
 void slab_free(struct block *block);
+/* All empty ones go back, but an owner's last one stays for the next small allocation. */
+void slab_trim(struct window *w);
 /* Gives a slab back with all that is in it. */
 void slab_drop(struct block *block);
 
@@ -127,6 +135,12 @@ struct freed_queue *freed_queue(int device);
 CUresult freed_post(int device, uint64_t address, uint64_t bytes, uint64_t ticket);
 /* Makes free whatever the worker has confirmed. */
 void freed_reap(void);
+/* Chunks freed so far wait for q->last_ticket + 1, which is about to be posted. */
+static inline void freed_ticketed(struct freed_queue *q)
+{
+	q->unticketed = 0;
+	q->unticketed_bytes = 0;
+}
 /* The slab is to go: no chunk of it waits any more. */
 void freed_forget(const struct block *slab);
 /* Posts the ticket of the chunks that wait for one at the device's agent. */

@@ -154,7 +154,9 @@ CUresult memory_free(CUdeviceptr address)
 					SLAB_UNIT,
 				.slab = block,
 				.device = block->device});
-			if (++q->unticketed >= FREED_BATCH)
+			q->unticketed_bytes += block->slab->bytes[unit];
+			if (++q->unticketed >= FREED_BATCH ||
+				q->unticketed_bytes >= FREED_BYTES)
 				freed_ticket_chunks(block->device);
 			status = CUDA_SUCCESS;
 		}
@@ -266,7 +268,7 @@ static void reservation_free(struct window *w, struct block *block)
 	heap_granules_set(w, block->base, block->size, NULL);
 	w->reservations--;
 	/* Work in flight must not meet the next owner there. */
-	q->unticketed = 0;
+	freed_ticketed(q);
 	freed_post(block->device, 0, 0, ++q->last_ticket);
 	freed_push(&(struct freed){.ticket = q->last_ticket,
 		.address = block->base,

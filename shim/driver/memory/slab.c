@@ -75,15 +75,30 @@ uint32_t slab_start(const struct block *block, uint64_t address)
 									      : BLOCKS_NONE;
 }
 
+/* How many others there are that the same owner's chunks are cut from. */
+static unsigned slab_others(const struct block *block, bool empty)
+{
+	unsigned n = 0;
+
+	for (const struct block *o = heap.windows[block->device].slabs; o; o = o->next)
+		n += o != block && o->context == block->context && o->async == block->async &&
+		     (!empty || !o->slab->live);
+	return n;
+}
+
 void slab_free(struct block *block)
 {
-	const struct block *other = heap.windows[block->device].slabs;
-
-	while (other && (other == block || other->context != block->context ||
-				other->async != block->async))
-		other = other->next;
-	if (other)
+	if (slab_others(block, true) >= SLABS_SPARE)
 		slab_drop(block);
+}
+
+void slab_trim(struct window *w)
+{
+	for (struct block *block = w->slabs, *next; block; block = next) {
+		next = block->next;
+		if (!block->slab->live && slab_others(block, false))
+			slab_drop(block);
+	}
 }
 
 void slab_drop(struct block *block)
