@@ -317,6 +317,47 @@ static void test_workspaces(void **state)
 	confirm_all();
 }
 
+/* A whole block stays mapped for the next of its size, but not before its ticket, nor where
+ * others may have it; what is told as free is so, and where memory is short it goes. */
+static void test_spares(void **state)
+{
+	const size_t bytes = 3 * GRANULE - 5;
+	CUdeviceptr first, second, third, big;
+	uint64_t kept, before;
+	unsigned maps_before;
+
+	(void)state;
+	confirm_all();
+	assert_int_equal(memory_drain(0, &kept), CUDA_SUCCESS);
+	before = mapped_bytes;
+	assert_int_equal(memory_alloc(0, bytes, false, &first), CUDA_SUCCESS);
+	assert_int_equal(memory_free(first), CUDA_SUCCESS);
+	assert_false(memory_find(first, &(struct memory_range){0}));
+	assert_int_equal(memory_free(first), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(memory_alloc(0, bytes, false, &second), CUDA_SUCCESS);
+	assert_int_not_equal(second, first);
+	confirm_all();
+	maps_before = maps;
+	assert_int_equal(memory_alloc(0, bytes - 100, false, &third), CUDA_SUCCESS);
+	assert_int_equal(third, first);
+	assert_int_equal(maps, maps_before);
+	memory_shared(second);
+	assert_int_equal(memory_free(second), CUDA_SUCCESS);
+	assert_int_equal(memory_free(third), CUDA_SUCCESS);
+	confirm_all();
+	assert_int_equal(mapped_bytes, before + 3 * GRANULE);
+	assert_int_equal(memory_drain(0, &kept), CUDA_SUCCESS);
+	assert_int_equal(mapped_bytes, before);
+	assert_int_equal(kept, 0);
+
+	assert_int_equal(memory_alloc(0, bytes, false, &first), CUDA_SUCCESS);
+	assert_int_equal(memory_free(first), CUDA_SUCCESS);
+	assert_int_equal(memory_alloc(0, lease - before, false, &big), CUDA_SUCCESS);
+	assert_int_equal(memory_free(big), CUDA_SUCCESS);
+	assert_int_equal(memory_drain(0, &kept), CUDA_SUCCESS);
+	assert_int_equal(mapped_bytes, before);
+}
+
 static void test_out_of_memory_is_told_at_the_call(void **state)
 {
 	CUdeviceptr at, big;
@@ -443,6 +484,7 @@ int main(void)
 		cmocka_unit_test(test_quarantine),
 		cmocka_unit_test(test_steady_state),
 		cmocka_unit_test(test_workspaces),
+		cmocka_unit_test(test_spares),
 		cmocka_unit_test(test_out_of_memory_is_told_at_the_call),
 		cmocka_unit_test(test_addresses_that_are_nobodys),
 		cmocka_unit_test(test_a_host_function_is_not_waited_for),

@@ -65,6 +65,10 @@ static void freed_done(const struct freed *freed)
 			slab_free(freed->slab);
 		return;
 	}
+	if (freed->whole) {
+		spare_put(freed->whole);
+		return;
+	}
 	w->mapped -= freed->backed;
 	free_extents_put(&w->free, (freed->address - w->base) / w->granularity,
 		freed->size / w->granularity);
@@ -137,6 +141,12 @@ void freed_unmap(struct window *w, uint64_t address, uint64_t size)
 		.device = device});
 }
 
+static void heap_trim(struct window *w)
+{
+	slab_trim(w);
+	spare_trim(w);
+}
+
 static bool all_unmapped(void *ticket)
 {
 	return completion_read(COUNTER_UNMAPPED) >= *(uint64_t *)ticket;
@@ -147,7 +157,7 @@ CUresult freed_drain(int device)
 	struct freed_queue *q = freed_queue(device);
 	CUresult status = CUDA_SUCCESS;
 
-	slab_trim(&heap.windows[device]);
+	heap_trim(&heap.windows[device]);
 	freed_ticket_chunks(device);
 	/* Twice: slabs that become empty only then go to the worker with one more ticket. */
 	for (int i = 0; !status && i < 2 && q->first != q->next; i++) {
@@ -158,7 +168,7 @@ CUresult freed_drain(int device)
 		session_leave(visit);
 		if (!status) {
 			freed_reap();
-			slab_trim(&heap.windows[device]);
+			heap_trim(&heap.windows[device]);
 		}
 	}
 	return status;

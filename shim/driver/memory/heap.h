@@ -45,20 +45,23 @@ struct block {
 	int device;
 	uint16_t context; /* that it goes with: heap_owner() */
 	bool async;	  /* a pool's, or a graph's */
+	bool plain;	  /* memory_alloc's, and nobody else has it mapped */
 	uint64_t base;
 	uint64_t size; /* granules, in bytes */
 	uint64_t bytes;
 	uint64_t id;
 	struct slab *slab;
-	struct block *next; /* of the device's slabs */
+	struct block *next; /* of the device's slabs, or spares */
 };
 
-/* Waits for its ticket: granules whose memory goes (slab NULL), or a chunk of a slab. */
+/* Waits for its ticket: a chunk of a slab, a whole block that stays mapped, or granules whose
+ * memory goes (both NULL). */
 struct freed {
 	uint64_t ticket;
 	uint64_t address;
 	uint64_t size;
 	struct block *slab;
+	struct block *whole;
 	uint64_t backed; /* bytes that no longer count against the lease */
 	int device;
 };
@@ -73,6 +76,8 @@ struct window {
 	struct block **granule;
 	struct free_extents free; /* free granules */
 	struct block *slabs;
+	struct block *spares;  /* freed, confirmed, and mapped: spare.c */
+	uint64_t spare_bytes;  /* with those that are not confirmed yet */
 	uint32_t reservations; /* blocks of that kind */
 	bool reserved;	       /* the app's own mappings are kept out */
 };
@@ -124,6 +129,17 @@ void slab_free(struct block *block);
 void slab_trim(struct window *w);
 /* Gives a slab back with all that is in it. */
 void slab_drop(struct block *block);
+
+/* --- spare.c --- */
+/* The program has freed the block: it stays mapped once the worker has confirmed that.  False:
+ * it is to be unmapped. */
+bool spare_keep(struct block *block);
+/* That was confirmed. */
+void spare_put(struct block *block);
+/* One of SIZE bytes that fits the allocation; NULL: none. */
+struct block *spare_get(struct window *w, uint64_t size, bool async);
+/* All that are confirmed go. */
+void spare_trim(struct window *w);
 
 /* --- freed.c --- */
 /* Remembers what waits for its ticket.  False: no memory for that, so it is never used again.

@@ -100,6 +100,7 @@ static CUresult share_range(
 
 	memset(handle, 0, sizeof(*handle));
 	pthread_mutex_lock(&shared.lock);
+	memory_shared(range->base);
 	status = call_export(range, handle);
 	pthread_mutex_unlock(&shared.lock);
 	memcpy(handle->magic, magic, sizeof(handle->magic));

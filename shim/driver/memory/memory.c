@@ -30,6 +30,7 @@ CUresult memory_drain(int device, uint64_t *kept)
 	for (size_t i = q->first; i < q->next; i++)
 		if (q->list[i].device == device)
 			*kept += q->list[i].backed;
+	*kept += heap.windows[device].spare_bytes;
 	pthread_mutex_unlock(&heap.lock);
 	return status;
 }
@@ -49,10 +50,15 @@ CUresult memory_alloc(int device, size_t bytes, bool async, CUdeviceptr *address
 	if (bytes <= SLAB_LARGEST && shim_perf & PERF_SLAB) {
 		status = slab_alloc(w, bytes, async, address);
 	} else {
-		block = heap_block_new(w, BLOCK_WHOLE,
-			(bytes + w->granularity - 1) / w->granularity * w->granularity,
-			FREE_EXTENTS_NONE, async, &status);
+		uint64_t size = (bytes + w->granularity - 1) / w->granularity * w->granularity;
+
+		status = CUDA_SUCCESS;
+		block = spare_get(w, size, async);
+		if (!block)
+			block = heap_block_new(
+				w, BLOCK_WHOLE, size, FREE_EXTENTS_NONE, async, &status);
 		if (block) {
+			block->plain = true;
 			block->bytes = bytes;
 			*address = block->base;
 		}
@@ -139,7 +145,8 @@ CUresult memory_free(CUdeviceptr address)
 	freed_reap();
 	block = heap_block_at(address, &w);
 	if (block && block->kind == BLOCK_WHOLE && block->base == address) {
-		heap_block_free(block);
+		if (!spare_keep(block))
+			heap_block_free(block);
 		status = CUDA_SUCCESS;
 	} else if (block && block->kind == BLOCK_SLAB) {
 		unit = slab_start(block, address);
@@ -163,6 +170,18 @@ CUresult memory_free(CUdeviceptr address)
 	}
 	pthread_mutex_unlock(&heap.lock);
 	return status;
+}
+
+void memory_shared(CUdeviceptr address)
+{
+	struct window *w;
+	struct block *block;
+
+	pthread_mutex_lock(&heap.lock);
+	block = heap_block_at(address, &w);
+	if (block)
+		block->plain = false;
+	pthread_mutex_unlock(&heap.lock);
 }
 
 /* ---- looking up ---- */
@@ -283,6 +302,8 @@ void memory_context_gone(const struct context *context, bool last)
 	uint64_t count = w->bytes / w->granularity, granules;
 
 	pthread_mutex_lock(&heap.lock);
+	freed_reap();
+	spare_trim(w);
 	for (uint64_t i = 0; (w->mapped || w->reservations) && i < count; i += granules) {
 		struct block *block = w->granule[i];
 
