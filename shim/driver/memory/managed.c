@@ -299,6 +299,8 @@ static bool op_works(uint16_t op)
 	case OP_vcudaCopyIn:
 	case OP_vcudaCopy:
 	case OP_vcudaFill:
+	case OP_vcudaArrayCopy:
+	case OP_vcudaDirectReceive:
 	case OP_vcudaHostFunc: return true;
 	case OP_cuEventRecord:
 	case OP_cuEventRecordWithFlags:

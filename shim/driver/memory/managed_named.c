@@ -60,16 +60,28 @@ void managed_name_end(const struct managed_named *named)
 	pthread_mutex_unlock(&managed.lock);
 }
 
+/* The work's stream has been asked already, and what it waits for is settled. So what is new
+ * goes at once, on a stream that waits for nothing, behind all that came before: the zeroes
+ * that the memory began with, for one. */
 static CUresult attach_to_all(uint64_t address)
 {
+	struct context *context = NULL;
 	CUresult status = CUDA_SUCCESS;
 	struct region *r;
 
 	pthread_mutex_lock(&managed.lock);
 	r = managed_region(address);
+	if (r && r->attach == CU_MEM_ATTACH_HOST)
+		context = r->context;
+	pthread_mutex_unlock(&managed.lock);
+	if (context)
+		status = managed_sync(context);
+	if (!context || status)
+		return status;
+	pthread_mutex_lock(&managed.lock);
+	r = managed_region(address);
 	if (r && r->attach == CU_MEM_ATTACH_HOST) {
 		r->attach = CU_MEM_ATTACH_GLOBAL;
-		/* What its stream has to wait for may have been settled already. */
 		status = managed_push_pages(r, 0, r->pages.count, PUSH_AT_ONCE);
 		atomic_store(&managed.touched, true);
 	}
