@@ -12,9 +12,8 @@ from generator import api, library
 
 MAJORS = (8, 9)
 HEADERS = ("cudnn.h", "cudnn_status.h", "cudnn_backend.h", "cudnn_attributes.h")  # ours
-# Fused operations are refused, and counts are of the newest version.
-NOT_OURS = re.compile(r"CUDNN_(PARAM|SCALAR|PTR|FUSED|BN_FINALIZE_STATISTICS_)|_COUNTS?$|"
-                      r"CUDNN_STATUS_|CUDNN_(GNN|CAUSAL_CONV1D)")
+# Graph neural networks are refused, the statuses of each major are compared apart, and counts are of the newest version.
+NOT_OURS = re.compile(r"_COUNTS?$|CUDNN_STATUS_|CUDNN_GNN")
 
 
 def headers(folder):
