@@ -352,7 +352,6 @@ static void test_upcalls_pause_and_go_on(void **state)
 	assert_int_equal(receive(b), -EPROTO);
 }
 
-/* A sidecar before this one counted 4 frames; CALL is to whom it was giving the fifth. */
 /* One that stands behind a stripe's payload and finds no room: nobody is to be awake for it. */
 static void test_an_upcall_without_room_behind_a_stripe(void **state)
 {
@@ -389,6 +388,7 @@ static void test_an_upcall_without_room_behind_a_stripe(void **state)
 	free(stripes);
 }
 
+/* A sidecar before this one counted 4 frames; CALL is to whom it was giving the fifth. */
 static void adopt(struct bench *b, uint64_t call)
 {
 	b->page.carry.counted = 4;
