@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The store of tensors alone in the test's process: its memory, the supervisor that keeps
- * descriptors and the index are the test's. Included once in a program: it defines what they are.
+ * descriptors and the index are the test's. Included once in a program: it defines what they
+ * are.
  */
 #ifndef VCUDA_TESTS_UNIT_STORE_ALONE_H
 #define VCUDA_TESTS_UNIT_STORE_ALONE_H
