@@ -91,24 +91,28 @@ static bool awake(struct copy_job *j, uint64_t *heard, bool send)
 	return true;
 }
 
+/* What the link answered, RET, adds to DONE, or is waited for. */
+static bool step(struct copy_job *j, ssize_t ret, size_t *done, uint64_t *heard, bool send)
+{
+	if (ret > 0) {
+		*done += (size_t)ret;
+		*heard = wait_now();
+	} else if (ret != -EAGAIN) {
+		return failed(j, CUDA_ERROR_SYSTEM_NOT_READY,
+			"the other agent went away in the middle of the copy");
+	}
+	return (ret > 0 && *heard - j->told_at < TELL_NS) || awake(j, heard, send);
+}
+
 static bool receive(struct copy_job *j, void *to, size_t n)
 {
 	uint64_t heard = wait_now();
 	size_t got = 0;
 
-	while (got < n) {
-		ssize_t ret = link_receive(j->link, (char *)to + got, n - got);
-
-		if (ret > 0) {
-			got += (size_t)ret;
-			heard = wait_now();
-		} else if (ret != -EAGAIN) {
-			return failed(j, CUDA_ERROR_SYSTEM_NOT_READY,
-				"the other agent went away in the middle of the copy");
-		}
-		if ((ret < 0 || heard - j->told_at >= TELL_NS) && !awake(j, &heard, false))
+	while (got < n)
+		if (!step(j, link_receive(j->link, (char *)to + got, n - got), &got, &heard,
+			    false))
 			return false;
-	}
 	return true;
 }
 
@@ -119,16 +123,8 @@ static bool transmit(struct copy_job *j, const void *from, size_t n)
 
 	while (sent < n) {
 		struct iovec piece = {(void *)(uintptr_t)((const char *)from + sent), n - sent};
-		ssize_t ret = link_send(j->link, &piece, 1);
 
-		if (ret > 0) {
-			sent += (size_t)ret;
-			heard = wait_now();
-		} else if (ret != -EAGAIN) {
-			return failed(j, CUDA_ERROR_SYSTEM_NOT_READY,
-				"the other agent went away in the middle of the copy");
-		}
-		if ((ret < 0 || heard - j->told_at >= TELL_NS) && !awake(j, &heard, true))
+		if (!step(j, link_send(j->link, &piece, 1), &sent, &heard, true))
 			return false;
 	}
 	return true;
