@@ -144,6 +144,12 @@ def test_bad_input_has_a_sentence():
         p.peer_fails("join", p.secret("bad.yaml", text.replace("unix://", "http://")), needle="directory is not unix:///PATH or")
         p.peer_fails("join", "/nowhere.yaml", needle="/nowhere.yaml: No such file or directory")
         p.peer_fails("leave", "eve", needle="this machine is not in a network 'eve'")
+        os.chmod(p.networks, 0o770)
+        anybodys = f"{p.networks}: others than its owner may write there: chmod 700 it"
+        p.peer_fails("join", good, needle=anybodys)
+        one_line([GPU_AGENT, "--driver", "software", "--address", "127.0.0.1", "--ports", "0,0,0", "--set",
+                  f"networks_folder={p.networks}"], f"networks_folder: {anybodys}")
+        os.chmod(p.networks, 0o700)
         with open(os.path.join(p.networks, "bob.yaml"), "a") as file:
             file.write("colour: red\n")  # who edits it by hand leaves nothing by a slip
         refused_now = wait_for(lambda: [line for line in ok(p.peer("list")).splitlines() if line.startswith("bob.yaml")], 5,
