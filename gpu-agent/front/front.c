@@ -4,7 +4,7 @@
  * HTTP.  It never opens a CUDA library.  When it dies the supervisor starts another under the
  * same ports, which takes the sessions over (adopt.h).
  */
-#include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/tensor_copy.h"
 #include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/fallen.h"
 #include "gpu-agent/front/front.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/wait.h"
-#include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/tensor_copy.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"

@@ -13,7 +13,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/tensor_copy.h"
 #include "gpu-agent/front/fallen.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/quota.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/worker/copy.h"
+#include "gpu-agent/worker/tensor_copy.h"
 
 #include <poll.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/worker/worker_state.h"
-#include "protocol/wire/copy.h"
+#include "protocol/wire/tensor_copy.h"
 #include "transport/transport.h"
 
 #define PIECE (4u << 20)

@@ -4,8 +4,8 @@
  * that has it sends a head, then its bytes; the one that fetches answers with one byte when it
  * has all of them.
  */
-#ifndef VCUDA_PROTOCOL_WIRE_COPY_H
-#define VCUDA_PROTOCOL_WIRE_COPY_H
+#ifndef VCUDA_PROTOCOL_WIRE_TENSOR_COPY_H
+#define VCUDA_PROTOCOL_WIRE_TENSOR_COPY_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/tensor_copy.h"
 
 #include <errno.h>
 #include <inttypes.h>
