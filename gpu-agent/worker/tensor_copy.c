@@ -235,12 +235,12 @@ static size_t piece_at(const struct copy_job *j, uint64_t at)
 static bool fill(struct copy_job *j)
 {
 	const uint64_t bytes = j->said.about.bytes;
-	const uint8_t all = COPY_ALL;
-	struct copy_head head;
+	const uint8_t all = TENSOR_COPY_ALL;
+	struct tensor_copy_head head;
 
 	if (!receive(j, &head, sizeof(head)))
 		return false;
-	if (head.magic != COPY_MAGIC || head.bytes != bytes)
+	if (head.magic != TENSOR_COPY_MAGIC || head.bytes != bytes)
 		return failed(
 			j, CUDA_ERROR_SYSTEM_NOT_READY, "the other agent sends another tensor");
 	for (int i = 0; j->moved < bytes; i = (i + 1) % BUFFERS) {
@@ -275,7 +275,7 @@ static bool read_piece(struct copy_job *j, int i, uint64_t at)
 static bool spill(struct copy_job *j)
 {
 	const uint64_t bytes = j->said.about.bytes;
-	const struct copy_head head = {.magic = COPY_MAGIC, .bytes = bytes};
+	const struct tensor_copy_head head = {.magic = TENSOR_COPY_MAGIC, .bytes = bytes};
 	uint8_t all = 0;
 
 	for (int i = 0; i < BUFFERS; i++)
@@ -293,8 +293,9 @@ static bool spill(struct copy_job *j)
 		j->moved += n;
 	}
 	return receive(j, &all, 1) &&
-	       (all == COPY_ALL || failed(j, CUDA_ERROR_SYSTEM_NOT_READY,
-					   "the other agent does not say that it has all"));
+	       (all == TENSOR_COPY_ALL ||
+		       failed(j, CUDA_ERROR_SYSTEM_NOT_READY,
+			       "the other agent does not say that it has all"));
 }
 
 /* From one GPU of this agent to another. */
@@ -361,7 +362,7 @@ static bool other_end(struct copy_job *j)
 	return true;
 }
 
-bool copy_run(struct worker *w, const struct tensor_message *message, int memory)
+bool tensor_copy_run(struct worker *w, const struct tensor_message *message, int memory)
 {
 	const bool in = message->what == TENSOR_FILL;
 	struct copy_job j = {.w = w, .said = *message, .told_at = wait_now(), .source_fd = -1};

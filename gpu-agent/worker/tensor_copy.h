@@ -15,6 +15,6 @@ struct worker;
 
 /* FILL or SPILL, with MEMORY, which is taken; the connection comes behind it. False: the agent
  * is gone. */
-bool copy_run(struct worker *w, const struct tensor_message *message, int memory);
+bool tensor_copy_run(struct worker *w, const struct tensor_message *message, int memory);
 
 #endif

@@ -222,7 +222,7 @@ static int worker_session(struct worker *w, struct handoff *message)
 		if (n == sizeof(said.tensor) && said.tensor.version == TENSOR_VERSION &&
 			(said.tensor.what == TENSOR_FILL || said.tensor.what == TENSOR_SPILL) &&
 			fds[0] >= 0) {
-			if (!copy_run(w, &said.tensor, fds[0]))
+			if (!tensor_copy_run(w, &said.tensor, fds[0]))
 				return -1;
 			continue;
 		}

@@ -9,14 +9,14 @@
 
 #include <stdint.h>
 
-#define COPY_MAGIC 0x31595043u /* "CPY1" */
-#define COPY_ALL 0xA1u	       /* the answer */
+#define TENSOR_COPY_MAGIC 0x31595043u /* "CPY1" */
+#define TENSOR_COPY_ALL 0xA1u	      /* the answer */
 
-struct copy_head {
+struct tensor_copy_head {
 	uint32_t magic;
 	uint32_t reserved;
 	uint64_t bytes; /* that follow */
 };
-_Static_assert(sizeof(struct copy_head) == 16, "");
+_Static_assert(sizeof(struct tensor_copy_head) == 16, "");
 
 #endif
