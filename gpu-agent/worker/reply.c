@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames to the app, which window.c keeps: the socket takes headers, bodies and payloads by one
- * gathered send.  Whoever wants to answer asks reply_room first: a slow reader stops the taking
- * of frames, never the process.
+ * Frames to the app, which send_window.c keeps: the socket takes headers, bodies and payloads
+ * by one gathered send.  Whoever wants to answer asks reply_room first: a slow reader stops the
+ * taking of frames, never the process.
  *
  * The loop adds and sends; while it is in a call that does not return, the thread of watchdog.c
  * sends what is ready (reply_flush_beside).  A lock of one word, free but for that time, is

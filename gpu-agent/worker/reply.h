@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames to the app: made here, kept in a window (window.h), sent over the link.
+ * Frames to the app: made here, kept in a window (send_window.h), sent over the link.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_REPLY_H
 #define VCUDA_GPU_AGENT_WORKER_REPLY_H

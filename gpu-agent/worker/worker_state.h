@@ -30,7 +30,7 @@
 #include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/stripe.h"
-#include "gpu-agent/worker/window.h"
+#include "gpu-agent/worker/send_window.h"
 #include "gpu-agent/worker/worker.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"

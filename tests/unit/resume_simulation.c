@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "gpu-agent/worker/staging.h"
-#include "gpu-agent/worker/window.h"
+#include "gpu-agent/worker/send_window.h"
 #include "sidecar/replies.h"
 #include "transport/ring.h"
 
