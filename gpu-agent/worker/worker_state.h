@@ -132,7 +132,7 @@ struct receiver {
 /* Frames to the app (reply.c): all of it under `lock`; what is _Atomic is looked at without. */
 struct sender {
 	_Atomic uint32_t lock;
-	struct window window;
+	struct send_window window;
 	uint64_t seq; /* what the last frame acknowledged */
 	_Atomic uint64_t sent_bytes;
 	uint32_t relieved;    /* what the client had counted when there was room last, … */
