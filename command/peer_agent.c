@@ -12,6 +12,7 @@
 
 #include "command/spawn.h"
 #include "common/cleanup.h"
+#include "common/folder.h"
 
 #define STATE_MOST (1u << 20)
 #define FLAGS_MOST 64
@@ -32,23 +33,10 @@ int peer_folder(char folder[1024], struct error *error)
 
 int peer_folder_open(const char *folder, struct error *error)
 {
-	char path[PEER_PATH];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%s", folder);
-	for (char *at = path + 1; (at = strchr(at, '/')); at++) {
-		*at = 0;
-		mkdir(path, 0700); /* who cannot be made is told below */
-		*at = '/';
-	}
-	if (mkdir(folder, 0700) && errno != EEXIST)
-		return error_set(error, errno, "%s", folder);
-	if (stat(folder, &st))
-		return error_set(error, errno, "%s", folder);
-	if (!S_ISDIR(st.st_mode) || st.st_mode & 022)
-		return error_set(error, 0,
-			"%s: others than its owner may write there: chmod 700 it", folder);
-	return 0;
+	folder_make(folder); /* what cannot be made is told by the next */
+	return folder_own(folder, &st, error);
 }
 
 bool peer_agent_runs(const char *folder)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 
 int folder_make(const char *folder)
 {
@@ -22,4 +21,14 @@ int folder_make(const char *folder)
 			*at = '/';
 		}
 	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+}
+
+int folder_own(const char *folder, struct stat *st, struct error *error)
+{
+	if ((mkdir(folder, 0700) && errno != EEXIST) || stat(folder, st))
+		return error_set(error, errno, "%s", folder);
+	if (!S_ISDIR(st->st_mode) || st->st_mode & 022)
+		return error_set(error, 0,
+			"%s: others than its owner may write there: chmod 700 it", folder);
+	return 0;
 }

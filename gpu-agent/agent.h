@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the three kinds of process of gpu-agent share: the configuration and their entry points.
+ * What the kinds of process of gpu-agent share: the configuration and their entry points.
  *
  * The configuration is one flat struct without pointers.  The supervisor fills it in
  * (settings.c), and an exec'ed front or worker reads it from an inherited memfd: nobody parses

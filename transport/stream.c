@@ -157,12 +157,12 @@ void stream_congestion(const char *name)
 
 static void choose_congestion(int fd)
 {
-	static atomic_bool said;
+	static atomic_bool logged_once;
 
 	if (!congestion[0] ||
 		!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion,
 			(socklen_t)strlen(congestion)) ||
-		(errno != ENOENT && errno != EPERM) || atomic_exchange(&said, true))
+		(errno != ENOENT && errno != EPERM) || atomic_exchange(&logged_once, true))
 		return;
 	log_warn("tcp.congestion", "name=%s text=\"%s\"", congestion,
 		errno == ENOENT

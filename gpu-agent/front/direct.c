@@ -19,7 +19,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/tensor_copy.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/supervisor/token.h"
@@ -316,7 +316,8 @@ static void dial_done(struct front *front, struct dial_job *job)
 
 	front->direct->dials[job->place] = 0;
 	if (job->number & COPY_NUMBER) {
-		copies_dialed(front, job->number, job->fd, job->transport, job->error.text);
+		tensor_copy_dialed(
+			front, job->number, job->fd, job->transport, job->error.text);
 		free(job);
 		return;
 	}

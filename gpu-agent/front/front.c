@@ -4,7 +4,7 @@
  * HTTP.  It never opens a CUDA library.  When it dies the supervisor starts another under the
  * same ports, which takes the sessions over (adopt.h).
  */
-#include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/tensor_copy.h"
 #include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/fallen.h"
 #include "gpu-agent/front/front.h"
@@ -277,7 +277,7 @@ static int open_all(struct front *front, struct error *error)
 	if (!ret)
 		ret = direct_open(front, error);
 	if (!ret)
-		ret = copies_open(front, error);
+		ret = tensor_copy_open(front, error);
 	if (!ret)
 		ret = http_open(front, AGENT_FD_HTTP, error);
 	if (!ret)
@@ -316,7 +316,7 @@ int front_main(const struct agent_config *config)
 		next = sooner(next, tenants_tick(&front, now));
 		next = sooner(next, timeshare_tick(&front, now));
 		next = sooner(next, tensors_tick(&front, now));
-		next = sooner(next, copies_tick(&front, now));
+		next = sooner(next, tensor_copy_tick(&front, now));
 		next = sooner(next, tensor_socket_tick(&front, now));
 		next = sooner(next, tensor_words_tick(&front, now));
 		next = sooner(next, drain_tick(&front, now));

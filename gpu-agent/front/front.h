@@ -32,7 +32,7 @@
 #define METER_STALE_NS (20000 * FRONT_MS) /* the meter speaks every 5 s */
 
 struct budgets;
-struct copies;
+struct tensor_copies;
 struct direct;
 struct http;
 struct images;
@@ -111,9 +111,9 @@ struct front {
 	char sent_text[192];
 	time_t started;
 	struct http *http;
-	struct images *images; /* NULL: no cache */
-	struct direct *direct; /* connections to and from other agents */
-	struct copies *copies; /* of tensors, by those */
+	struct images *images;	      /* NULL: no cache */
+	struct direct *direct;	      /* connections to and from other agents */
+	struct tensor_copies *copies; /* of tensors, by those */
 	bool done;
 };
 

@@ -16,7 +16,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/tensor_copy.h"
 #include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/fallen.h"
 #include "gpu-agent/front/front.h"
@@ -280,7 +280,7 @@ static void handle_tensor(
 	struct front *front, struct pool_worker *worker, const struct tensor_message *ask)
 {
 	if (worker->copy)
-		copies_heard(front, worker, ask);
+		tensor_copy_heard(front, worker, ask);
 	else if (!worker->session ||
 		 (worker->state != WORKER_BUSY && worker->state != WORKER_ENDING))
 		pool_fault(front, worker, "a question on tensors without a session");

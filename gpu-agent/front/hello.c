@@ -14,7 +14,7 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/tensor_copy.h"
 #include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/hello.h"
@@ -241,7 +241,7 @@ static void answer_peer(
 	if (slot->roles & TRANSPORT_ROLE(SESSION_COMMANDS))
 		status = slot->hello.role == SESSION_PEER
 				 ? direct_join(front, fd, from, &refusal, text)
-				 : copies_join(front, fd, from, &refusal, text);
+				 : tensor_copy_join(front, fd, from, &refusal, text);
 	else
 		say_where(front, slot->hello.role, text);
 	if (!status) {

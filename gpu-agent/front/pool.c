@@ -21,7 +21,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/probe/library.h"
-#include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/tensor_copy.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/handoff.h"
 #include "gpu-agent/front/lease.h"
@@ -81,7 +81,7 @@ static void set_free(struct front *front, struct pool_worker *worker)
 	if (fd >= 0)
 		close(fd);
 	refusals_end(front, worker);
-	copies_worker_gone(front, worker);
+	tensor_copy_worker_gone(front, worker);
 	if (worker->counted)
 		ledger_context_remove(&front->ledger, worker->contexts);
 	pool_set_state(front, worker, WORKER_FREE);
@@ -387,9 +387,9 @@ void pool_balance(struct front *front, uint64_t now)
 		pool_set_state(front, worker, WORKER_TAKEN);
 		session_assign(front, session, worker);
 	}
-	while (copies_waiting(front) && (worker = find_state(front, WORKER_READY))) {
+	while (tensor_copy_waiting(front) && (worker = find_state(front, WORKER_READY))) {
 		pool_set_state(front, worker, WORKER_TAKEN);
-		copies_assign(front, worker);
+		tensor_copy_assign(front, worker);
 	}
 	if (front->draining || (pool->failing && now < pool->retry_at))
 		return;
@@ -397,7 +397,7 @@ void pool_balance(struct front *front, uint64_t now)
 	for (uint32_t i = 0; i < front->config->max_sessions && front->session_count; i++)
 		if (front->sessions[i].state == SESSION_WAITING)
 			wanted++;
-	wanted += copies_waiting(front);
+	wanted += tensor_copy_waiting(front);
 	if (!wanted && front->doubts)
 		wanted = 1;
 	/* A session that came to nothing gave its worker back, when another one was on its way

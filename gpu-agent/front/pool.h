@@ -14,7 +14,7 @@
 #include "gpu-agent/front/events.h"
 #include "gpu-agent/handoff.h"
 
-struct copy;
+struct tensor_copy;
 struct front;
 struct session;
 
@@ -56,8 +56,8 @@ struct pool_worker {
 	uint64_t refusals_at;
 	bool refusal_logged, refusal_logged_early; /* in the log: of its session, before it */
 	struct session *session;
-	struct copy *copy; /* that it makes (copies.h) */
-	uint32_t lacks;	   /* bit d: GPU d had fallen when it got ready */
+	struct tensor_copy *copy; /* that it makes (tensor_copy.h) */
+	uint32_t lacks;		  /* bit d: GPU d had fallen when it got ready */
 };
 
 struct pool {

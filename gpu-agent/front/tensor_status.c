@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/wait.h"
-#include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/tensor_copy.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"
@@ -182,6 +182,6 @@ void tensors_metrics(FILE *out, const struct front *front)
 	head(out, "vcuda_agent_store_restarts_total", "counter", "Stores that died.");
 	fprintf(out, "vcuda_agent_store_restarts_total %u\n",
 		table->restarts ? table->restarts - 1 : 0);
-	copies_metrics(out, front);
+	tensor_copy_metrics(out, front);
 	print_sandbox(out, table->sandbox);
 }

@@ -13,7 +13,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/tensor_copy.h"
 #include "gpu-agent/front/fallen.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/quota.h"
@@ -70,7 +70,7 @@ static void lose_store(struct front *front)
 			a->since = wait_now();
 		a->sent = a->later = false;
 	}
-	copies_store_gone(front);
+	tensor_copy_store_gone(front);
 }
 
 /* False: it does not go out now. */
@@ -314,9 +314,9 @@ static bool take_one(struct front *front, const struct tensor_message *m, int fd
 {
 	switch (m->what) {
 	case TENSOR_READY: take_ready(front, fd); return true;
-	case TENSOR_COPY: copies_fetch(front, m, fd); return true;
-	case TENSOR_SOURCE: copies_source(front, m, fd); return true;
-	case TENSOR_REDEEM: copies_redeemed(front, m, fd); return true;
+	case TENSOR_COPY: tensor_copy_fetch(front, m, fd); return true;
+	case TENSOR_SOURCE: tensor_copy_source(front, m, fd); return true;
+	case TENSOR_REDEEM: tensor_copy_redeemed(front, m, fd); return true;
 	case TENSOR_USED: take_used(front, m); return false;
 	case TENSOR_READ_ONLY: tensor_words_say(front, m, -1); return false;
 	case TENSOR_LATER: note_later(front, m); return false;

@@ -24,6 +24,12 @@ bool index_full_name(
 	return !registry_name(out, REGISTRY_DEFAULT, all, error);
 }
 
+void index_refuse(struct store *s, const struct tensor_message *refusal)
+{
+	s->table->counters.refused++;
+	store_say(s, refusal, -1);
+}
+
 void index_gpu_text(char out[48], const uint8_t gpu[16])
 {
 	size_t n = (size_t)snprintf(out, 48, "GPU-");

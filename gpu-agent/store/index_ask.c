@@ -64,9 +64,11 @@ static void answer(struct asked *a, const struct registry_result *result, uint32
 							   : TENSOR_NOT_FOUND;
 		snprintf(m->text, sizeof(m->text), "%.150s",
 			result->text[0] ? result->text : "the tensor was deleted meanwhile");
-		s->table->counters.refused++;
 	}
-	store_say(s, m, m->status ? -1 : s->fds[i]);
+	if (m->status)
+		index_refuse(s, m);
+	else
+		store_say(s, m, s->fds[i]);
 }
 
 /* What another agent has is copied; and a replica that is of nothing any more is none. True:
@@ -137,8 +139,7 @@ static void looked_whose(void *argument, const struct registry_result *result)
 		index_first(a->store, result->tensor->name);
 		store_hear(a->store, &a->asked);
 	} else {
-		a->store->table->counters.refused++;
-		store_say(a->store, &a->message, -1);
+		index_refuse(a->store, &a->message);
 	}
 	free(a);
 }
@@ -199,8 +200,7 @@ static void no_memory(struct store *s, const struct tensor_message *m, uint32_t 
 		store_table_drop(s, i, m->session);
 	told.status = TENSOR_OUT_OF_MEMORY;
 	snprintf(told.text, sizeof(told.text), "the store has no memory for the question");
-	s->table->counters.refused++;
-	store_say(s, &told, -1);
+	index_refuse(s, &told);
 }
 
 void index_say(struct store *s, const struct tensor_message *asked,
@@ -244,8 +244,9 @@ void index_say(struct store *s, const struct tensor_message *asked,
 		(m->what == TENSOR_SEAL || m->what == TENSOR_TOUCH || m->what == TENSOR_SHARE))
 		changed(s, m);
 	if (m->status)
-		s->table->counters.refused++;
-	store_say(s, m, m->status ? -1 : fd);
+		index_refuse(s, m);
+	else
+		store_say(s, m, fd);
 }
 
 /* ---- what Redis' commands ask ---- */

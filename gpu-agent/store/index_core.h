@@ -37,5 +37,7 @@ void index_lost(struct store *store, uint32_t index, const char *why);
 void index_moved(struct store *store, uint32_t index);
 /* Its name goes here, and the index knows already. */
 void index_forget(struct store *store, uint32_t index);
+/* A question is answered with a refusal, which is counted. */
+void index_refuse(struct store *store, const struct tensor_message *refusal);
 
 #endif

@@ -155,6 +155,28 @@ local function settle(name, have)
 	return have and dead(have) and promote(name, have) or have
 end
 
+local function answer(status, name)
+	return {status, name and redis.call('HGETALL', key(name)) or {}}
+end
+
+-- What the index has of the name; the second is what the script answers in its place.
+local function known(name)
+	if strange() then return nil, {'REFILL'} end
+	local have, edited = read(name)
+	if spoilt(name, have, edited) then return nil, {'EDITED'} end
+	return have
+end
+
+-- The same where somebody answers for it.
+local function living(name)
+	local have, instead = known(name)
+	if instead then return nil, instead end
+	if not have then return nil, {'MISSING'} end
+	have = settle(name, have)
+	if dead(have) then return nil, answer('MISSING', name) end
+	return have
+end
+
 local function has_replica(name) return redis.call('HEXISTS', replicas(name), NODE) == 1 end
 
 -- This node's replica, with fields. False: the tensor is another one, or none that can have one.
@@ -172,8 +194,4 @@ local function lose(name, why)
 	redis.call('DEL', holders(name), replicas(name))
 	put_fields(name, {state = 'lost', error = why, mtime = now[1] .. string.format('%06d000', now[2])})
 	redis.call('EXPIRE', key(name), LOST_S)
-end
-
-local function answer(status, name)
-	return {status, name and redis.call('HGETALL', key(name)) or {}}
 end

@@ -1,9 +1,8 @@
 -- Create-or-get. ARGV: name, holder, fields…
 local name, holder = ARGV[4], ARGV[5]
 local wanted = fields_at(6)
-if strange() then return {'REFILL'} end
-local have, edited = read(name)
-if spoilt(name, have, edited) then return {'EDITED'} end
+local have, instead = known(name)
+if instead then return instead end
 have = settle(name, have)
 if have and not dead(have) then
 	if have.dtype ~= wanted.dtype or have.shape ~= wanted.shape then return answer('UNLIKE', name) end

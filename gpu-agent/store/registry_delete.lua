@@ -1,8 +1,7 @@
 -- ARGV: name, holder, '1': not where others than the holder hold it
 local name, holder, refuse = ARGV[4], ARGV[5], ARGV[6]
-if strange() then return {'REFILL'} end
-local have, edited = read(name)
-if spoilt(name, have, edited) then return {'EDITED'} end
+local have, instead = known(name)
+if instead then return instead end
 if not have then return {'MISSING'} end
 have = settle(name, have)
 if not dead(have) then

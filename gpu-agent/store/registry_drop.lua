@@ -1,8 +1,7 @@
 -- ARGV: name, holder
 local name, holder = ARGV[4], ARGV[5]
-if strange() then return {'REFILL'} end
-local have, edited = read(name)
-if spoilt(name, have, edited) then return {'EDITED'} end
+local have, instead = known(name)
+if instead then return instead end
 if have and have.node ~= NODE and has_replica(name) then
 	holder = holder_at(NODE, holder)
 elseif not have or have.node ~= NODE or have.epoch ~= EPOCH then

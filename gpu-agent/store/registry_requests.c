@@ -275,14 +275,35 @@ static void submit(struct registry *registry, struct request *request)
 	registry_arm(registry);
 }
 
-void registry_create(struct registry *registry, const struct registry_tensor *tensor,
-	const char *holder, registry_done done, void *argument)
+/* With all that is known of the tensor. */
+static void submit_tensor(struct registry *registry, enum script script,
+	const struct registry_tensor *tensor, const char *holder, registry_done done,
+	void *argument)
 {
-	struct request *request =
-		make(registry, SCRIPT_CREATE, tensor->name, holder, done, argument);
+	struct request *request = make(registry, script, tensor->name, holder, done, argument);
 
 	request->tensor = *tensor;
 	submit(registry, request);
+}
+
+/* Nobody waits for it. The filling that is to come reads it from the store. */
+static void submit_after(struct registry *registry, enum script script, const char *name,
+	const char *holder, const char *text)
+{
+	struct request *request;
+
+	if (registry->phase < PHASE_FILLING)
+		return;
+	request = make(registry, script, name, holder, NULL, NULL);
+	request->deadline = NEVER;
+	snprintf(request->text, sizeof(request->text), "%s", text);
+	submit(registry, request);
+}
+
+void registry_create(struct registry *registry, const struct registry_tensor *tensor,
+	const char *holder, registry_done done, void *argument)
+{
+	submit_tensor(registry, SCRIPT_CREATE, tensor, holder, done, argument);
 }
 
 void registry_take(struct registry *registry, const char *name, const char *holder,
@@ -293,24 +314,13 @@ void registry_take(struct registry *registry, const char *name, const char *hold
 
 void registry_drop(struct registry *registry, const char *name, const char *holder)
 {
-	struct request *request;
-
-	/* The filling that is to come reads it from the store. */
-	if (registry->phase < PHASE_FILLING)
-		return;
-	request = make(registry, SCRIPT_DROP, name, holder, NULL, NULL);
-	request->deadline = NEVER;
-	submit(registry, request);
+	submit_after(registry, SCRIPT_DROP, name, holder, "");
 }
 
 void registry_update(struct registry *registry, const struct registry_tensor *tensor,
 	registry_done done, void *argument)
 {
-	struct request *request =
-		make(registry, SCRIPT_UPDATE, tensor->name, "", done, argument);
-
-	request->tensor = *tensor;
-	submit(registry, request);
+	submit_tensor(registry, SCRIPT_UPDATE, tensor, "", done, argument);
 }
 
 void registry_delete(struct registry *registry, const char *name, const char *holder,
@@ -325,23 +335,12 @@ void registry_delete(struct registry *registry, const char *name, const char *ho
 void registry_replica(struct registry *registry, const struct registry_tensor *tensor,
 	registry_done done, void *argument)
 {
-	struct request *request =
-		make(registry, SCRIPT_REPLICA, tensor->name, "", done, argument);
-
-	request->tensor = *tensor;
-	submit(registry, request);
+	submit_tensor(registry, SCRIPT_REPLICA, tensor, "", done, argument);
 }
 
 void registry_yield(struct registry *registry, const char *name, const char *why)
 {
-	struct request *request;
-
-	if (registry->phase < PHASE_FILLING)
-		return;
-	request = make(registry, SCRIPT_YIELD, name, "", NULL, NULL);
-	request->deadline = NEVER;
-	snprintf(request->text, sizeof(request->text), "%s", why);
-	submit(registry, request);
+	submit_after(registry, SCRIPT_YIELD, name, "", why);
 }
 
 void registry_ticket(struct registry *registry, const char *name,

@@ -1,12 +1,8 @@
 -- A ticket for a copy of what another agent has, good once and for 10 s. ARGV: name, the ticket, for which
 -- namespace
 local name, ticket, space = ARGV[4], ARGV[5], ARGV[6]
-if strange() then return {'REFILL'} end
-local have, edited = read(name)
-if spoilt(name, have, edited) then return {'EDITED'} end
-if not have then return {'MISSING'} end
-have = settle(name, have)
-if dead(have) then return answer('MISSING', name) end
+local have, instead = living(name)
+if instead then return instead end
 redis.call('SET', 'tensor-ticket:' .. ticket, cmsgpack.pack({have.node, name, space, NODE, have.ctime}),
 	'PX', ALIVE_MS)
 local told = answer('OK', name)

@@ -1,8 +1,7 @@
 -- This agent has it no longer; others may. ARGV: name, '', why it is lost ('': nobody held it, it is not)
 local name, why = ARGV[4], ARGV[6]
-if strange() then return {'REFILL'} end
-local have, edited = read(name)
-if spoilt(name, have, edited) then return {'EDITED'} end
+local have, instead = known(name)
+if instead then return instead end
 if not have then return {'MISSING'} end
 if have.node ~= NODE then
 	unreplicate(name, NODE)

@@ -72,8 +72,7 @@ static void refuse(
 	struct tensor_message told = *asked;
 
 	calls_refuse(&told, status, "%s", text);
-	s->table->counters.refused++;
-	store_say(s, &told, -1);
+	index_refuse(s, &told);
 }
 
 /* Takes it out of the list; its waits stay. */
@@ -416,6 +415,5 @@ void replicas_get(
 			calls_refuse(&told, TENSOR_OUT_OF_MEMORY,
 				"the store has no memory for the question");
 	}
-	s->table->counters.refused++;
-	store_say(s, &told, -1);
+	index_refuse(s, &told);
 }

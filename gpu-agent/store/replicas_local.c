@@ -108,8 +108,7 @@ bool replicas_local(struct store *s, const struct tensor_message *m)
 		return true;
 	if (!r && !told.status)
 		return true; /* there is no front that could be told */
-	s->table->counters.refused++;
-	store_say(s, &told, -1);
+	index_refuse(s, &told);
 	return true;
 }
 

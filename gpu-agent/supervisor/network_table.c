@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/folder.h"
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/control.h"
@@ -230,16 +231,10 @@ static int lock_folder(struct supervisor *s, struct error *error)
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	char path[AGENT_PATH * 2];
 	struct stat st;
+	int ret = folder_own(folder, &st, error);
 
-	if (mkdir(folder, 0700) && errno != EEXIST)
-		return error_set(error, errno, "networks_folder: %s", folder);
-	if (stat(folder, &st))
-		return error_set(error, errno, "networks_folder: %s", folder);
-	if (!S_ISDIR(st.st_mode) || st.st_mode & 022)
-		return error_set(error, 0,
-			"networks_folder: %s: others than its owner may write there (chmod "
-			"700)",
-			folder);
+	if (ret)
+		return error_wrap(error, ret, "networks_folder");
 	if (st.st_uid && st.st_uid != geteuid())
 		return error_set(error, 0, "networks_folder: %s is another user's", folder);
 	network_folder_path(s, "agent.lock", path);

@@ -334,7 +334,7 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 		/* It waits for room, not for bytes; or for the client's count among them. */
 		if (!loop_awaits_count(w))
 			fds[0].fd = -1;
-		if (w->park.grace && window_gone(&w->sender.window))
+		if (w->park.grace && send_window_gone(&w->sender.window))
 			wake = now + RELIEVE_NS;
 	} else if (stripe)
 		fds[0] = (struct pollfd){.fd = stripe->wake, .events = POLLIN};

@@ -208,7 +208,7 @@ bool loop_fill(struct worker *w)
 
 bool loop_awaits_count(const struct worker *w)
 {
-	return w->park.grace && window_gone(&w->sender.window) && w->receiver.have_frame &&
+	return w->park.grace && send_window_gone(&w->sender.window) && w->receiver.have_frame &&
 	       !w->receiver.payload_missing && w->receiver.end - w->receiver.at < RECEIVE_BYTES;
 }
 
@@ -216,7 +216,7 @@ bool loop_look_ahead(struct worker *w)
 {
 	uint32_t at = w->receiver.at, counted = w->sender.window.counted;
 
-	if (!w->park.grace || !window_gone(&w->sender.window))
+	if (!w->park.grace || !send_window_gone(&w->sender.window))
 		return false;
 	loop_fill(w);
 	if (w->receiver.at < at)

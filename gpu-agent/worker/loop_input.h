@@ -21,8 +21,8 @@ bool loop_fill(struct worker *w);
 /* The frame at hand cannot be served for want of room, which the client's count would make, and
  * that can be read yet. */
 bool loop_awaits_count(const struct worker *w);
-/* The frame cannot be served for want of room in the window, and behind it may stand what makes
- * some: the client's count. True: it did. */
+/* The frame cannot be served for want of room in the send window, and behind it may stand what
+ * makes some: the client's count. True: it did. */
 bool loop_look_ahead(struct worker *w);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A session whose connections are cut is parked: its work on the GPU goes on, what it answers
- * gathers in the window, and nothing more is read, until the client comes back with other
+ * gathers in the send window, and nothing more is read, until the client comes back with other
  * connections or the grace is over (docs/RESUME.md).  The loop parks between two turns only, so
  * that a frame was taken over or was not.
  */

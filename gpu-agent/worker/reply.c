@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames to the app, which window.c keeps: the socket takes headers, bodies and payloads by one
- * gathered send.  Whoever wants to answer asks reply_room first: a slow reader stops the taking
- * of frames, never the process.
+ * Frames to the app, which send_window.c keeps: the socket takes headers, bodies and payloads
+ * by one gathered send.  Whoever wants to answer asks reply_room first: a slow reader stops the
+ * taking of frames, never the process.
  *
  * The loop adds and sends; while it is in a call that does not return, the thread of watchdog.c
  * sends what is ready (reply_flush_beside).  A lock of one word, free but for that time, is
@@ -43,12 +43,12 @@ static void reply_unlock(struct worker *w)
 
 bool reply_room(const struct worker *w)
 {
-	return w->local.is ? local_room(w) : window_room(&w->sender.window);
+	return w->local.is ? local_room(w) : send_window_room(&w->sender.window);
 }
 
 bool reply_waits(const struct worker *w)
 {
-	return window_waits(&w->sender.window);
+	return send_window_waits(&w->sender.window);
 }
 
 /* Under the lock. */
@@ -62,7 +62,7 @@ static void reply_add(struct worker *w, struct frame_header *h, const void *body
 	h->seq = w->sender.seq;
 	h->body = n;
 	h->length += n;
-	window_add(&w->sender.window, h, body);
+	send_window_add(&w->sender.window, h, body);
 }
 
 /* The loop's: takes the lock, and acknowledges what was taken. */
@@ -129,7 +129,7 @@ void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresul
 	h.flags = (uint8_t)(stripe << FRAME_STRIPE_SHIFT);
 	reply_begin(w);
 	reply_add(w, &h, destination, sizeof(*destination));
-	window_payload(&w->sender.window, bytes, n, range, stripe);
+	send_window_payload(&w->sender.window, bytes, n, range, stripe);
 	reply_unlock(w);
 }
 
@@ -163,8 +163,8 @@ static int reply_push(struct worker *w)
 	struct iovec iov[PIECES];
 	int progress = 0;
 
-	while (window_waits(&w->sender.window)) {
-		int count = window_next(&w->sender.window, iov, PIECES);
+	while (send_window_waits(&w->sender.window)) {
+		int count = send_window_next(&w->sender.window, iov, PIECES);
 		ssize_t sent = link_send(w->link, iov, count);
 
 		if (sent == -EAGAIN)
@@ -176,7 +176,7 @@ static int reply_push(struct worker *w)
 			atomic_load_explicit(&w->sender.sent_bytes, memory_order_relaxed) +
 				(uint64_t)sent,
 			memory_order_relaxed);
-		window_sent(&w->sender.window, (size_t)sent);
+		send_window_sent(&w->sender.window, (size_t)sent);
 	}
 	return progress;
 }
@@ -234,17 +234,17 @@ bool reply_counted(struct worker *w, uint32_t count)
 	if (count == w->sender.window.counted)
 		return true;
 	reply_lock(w);
-	ret = window_counted(&w->sender.window, count);
+	ret = send_window_counted(&w->sender.window, count);
 	reply_unlock(w);
 	return !ret;
 }
 
 bool reply_relieve(struct worker *w, uint64_t now)
 {
-	struct window *window = &w->sender.window;
+	struct send_window *window = &w->sender.window;
 
-	if (window->counted != w->sender.relieved || window_waits(window) ||
-		!window_gone(window) || stripes_sending(w) ||
+	if (window->counted != w->sender.relieved || send_window_waits(window) ||
+		!send_window_gone(window) || stripes_sending(w) ||
 		(reply_room(w) && !staging_half_busy(w, &w->out))) {
 		w->sender.relieved = window->counted;
 		w->sender.relieved_at = now;
@@ -253,7 +253,7 @@ bool reply_relieve(struct worker *w, uint64_t now)
 	if (now - w->sender.relieved_at < RELIEVE_NS)
 		return false;
 	reply_lock(w);
-	window_drop(window);
+	send_window_drop(window);
 	reply_unlock(w);
 	log_debug("window.dropped", "through=%u", window->dropped);
 	return true;
@@ -272,7 +272,7 @@ int reply_resume(struct worker *w, struct link *link, uint32_t counted)
 	int ret;
 
 	reply_lock(w);
-	ret = window_rewind(&w->sender.window, counted);
+	ret = send_window_rewind(&w->sender.window, counted);
 	if (!ret) {
 		link_close(w->link);
 		w->link = link;

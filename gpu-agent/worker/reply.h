@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames to the app: made here, kept in a window (window.h), sent over the link.
+ * Frames to the app: made here, kept in a window (send_window.h), sent over the link.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_REPLY_H
 #define VCUDA_GPU_AGENT_WORKER_REPLY_H
@@ -46,7 +46,7 @@ bool reply_relieve(struct worker *w, uint64_t now);
 /* The link is dead, and nothing is sent from here on … */
 void reply_cut(struct worker *w);
 /* … until another takes its place, over which goes what is behind frame number COUNTED. 0: LINK
- * is the worker's; else window_rewind's, and nothing changed. */
+ * is the worker's; else send_window_rewind's, and nothing changed. */
 int reply_resume(struct worker *w, struct link *link, uint32_t counted);
 /* The client closed a connection, or it broke. Any thread. */
 bool reply_hung_up(struct worker *w);

@@ -21,7 +21,7 @@
 #include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/sandbox/sandbox.h"
-#include "gpu-agent/worker/copy.h"
+#include "gpu-agent/worker/tensor_copy.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/local.h"
@@ -222,7 +222,7 @@ static int worker_session(struct worker *w, struct handoff *message)
 		if (n == sizeof(said.tensor) && said.tensor.version == TENSOR_VERSION &&
 			(said.tensor.what == TENSOR_FILL || said.tensor.what == TENSOR_SPILL) &&
 			fds[0] >= 0) {
-			if (!copy_run(w, &said.tensor, fds[0]))
+			if (!tensor_copy_run(w, &said.tensor, fds[0]))
 				return -1;
 			continue;
 		}

@@ -30,7 +30,7 @@
 #include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/stripe.h"
-#include "gpu-agent/worker/window.h"
+#include "gpu-agent/worker/send_window.h"
 #include "gpu-agent/worker/worker.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
@@ -132,7 +132,7 @@ struct receiver {
 /* Frames to the app (reply.c): all of it under `lock`; what is _Atomic is looked at without. */
 struct sender {
 	_Atomic uint32_t lock;
-	struct window window;
+	struct send_window window;
 	uint64_t seq; /* what the last frame acknowledged */
 	_Atomic uint64_t sent_bytes;
 	uint32_t relieved;    /* what the client had counted when there was room last, … */

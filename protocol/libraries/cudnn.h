@@ -2,8 +2,8 @@
  *
  * cuDNN as both ends know it: the types of its ABI (9, and what 8 has beside them; no header of
  * NVIDIA's is needed to build). Enumerations are `int`, as the ABI has them. The numbers are
- * the same in 8 and 9 but for the statuses: ours are 9's, unless CUDNN_ABI is 8 (a program for
- * 8); cudnn_status_to_8 and _from_8 translate. The graph API's own are in cudnn_backend.h.
+ * the same in 8 and 9 but for the statuses (cudnn_status.h). The graph API's own are in
+ * cudnn_backend.h.
  */
 #ifndef VCUDA_PROTOCOL_LIBRARIES_CUDNN_H
 #define VCUDA_PROTOCOL_LIBRARIES_CUDNN_H
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "protocol/libraries/cudnn_backend.h"
+#include "protocol/libraries/cudnn_status.h"
 
 typedef struct cudnnContext *cudnnHandle_t;
 typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
@@ -39,84 +40,6 @@ typedef struct cudnnFusedOpsConstParamStruct *cudnnFusedOpsConstParamPack_t;
 typedef struct cudnnFusedOpsVariantParamStruct *cudnnFusedOpsVariantParamPack_t;
 typedef struct cudnnFusedOpsPlanStruct *cudnnFusedOpsPlan_t;
 typedef struct cudnnRuntimeTag_t cudnnRuntimeTag_t;
-
-typedef int cudnnStatus_t;
-#if defined(CUDNN_ABI) && CUDNN_ABI == 8
-enum {
-	CUDNN_STATUS_SUCCESS = 0,
-	CUDNN_STATUS_NOT_INITIALIZED = 1,
-	CUDNN_STATUS_ALLOC_FAILED = 2,
-	CUDNN_STATUS_BAD_PARAM = 3,
-	CUDNN_STATUS_INTERNAL_ERROR = 4,
-	CUDNN_STATUS_INVALID_VALUE = 5,
-	CUDNN_STATUS_ARCH_MISMATCH = 6,
-	CUDNN_STATUS_MAPPING_ERROR = 7,
-	CUDNN_STATUS_EXECUTION_FAILED = 8,
-	CUDNN_STATUS_NOT_SUPPORTED = 9,
-	CUDNN_STATUS_LICENSE_ERROR = 10,
-	CUDNN_STATUS_RUNTIME_PREREQUISITE_MISSING = 11,
-	CUDNN_STATUS_RUNTIME_IN_PROGRESS = 12,
-	CUDNN_STATUS_RUNTIME_FP_OVERFLOW = 13,
-	CUDNN_STATUS_VERSION_MISMATCH = 14
-};
-#else
-enum {
-	CUDNN_STATUS_SUCCESS = 0,
-	CUDNN_STATUS_NOT_INITIALIZED = 1001,
-	CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH = 1002,
-	CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH = 1003,
-	CUDNN_STATUS_DEPRECATED = 1004,
-	CUDNN_STATUS_LICENSE_ERROR = 1005,
-	CUDNN_STATUS_RUNTIME_IN_PROGRESS = 1006,
-	CUDNN_STATUS_RUNTIME_FP_OVERFLOW = 1007,
-	CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED = 1008,
-	CUDNN_STATUS_BAD_PARAM = 2000,
-	CUDNN_STATUS_BAD_PARAM_NULL_POINTER = 2002,
-	CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER = 2003,
-	CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED = 2004,
-	CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND = 2005,
-	CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT = 2006,
-	CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH = 2007,
-	CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH = 2008,
-	CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES = 2009,
-	CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE = 2010,
-	CUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH = 2011,
-	CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE = 2012,
-	CUDNN_STATUS_NOT_SUPPORTED = 3000,
-	CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN = 3001,
-	CUDNN_STATUS_NOT_SUPPORTED_SHAPE = 3002,
-	CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE = 3003,
-	CUDNN_STATUS_NOT_SUPPORTED_LAYOUT = 3004,
-	CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDA_DRIVER = 3005,
-	CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDART = 3006,
-	CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH = 3007,
-	CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING = 3008,
-	CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE = 3009,
-	CUDNN_STATUS_NOT_SUPPORTED_SHARED_MEMORY_INSUFFICIENT = 3010,
-	CUDNN_STATUS_NOT_SUPPORTED_PADDING = 3011,
-	CUDNN_STATUS_NOT_SUPPORTED_BAD_LAUNCH_PARAM = 3012,
-	CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API = 3013,
-	CUDNN_STATUS_NOT_SUPPORTED_INVALID_DYNAMIC_SHAPE = 3014,
-	CUDNN_STATUS_INTERNAL_ERROR = 4000,
-	CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED = 4001,
-	CUDNN_STATUS_INTERNAL_ERROR_UNEXPECTED_VALUE = 4002,
-	CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED = 4003,
-	CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED = 4004,
-	CUDNN_STATUS_INTERNAL_ERROR_BAD_LAUNCH_PARAM = 4005,
-	CUDNN_STATUS_INTERNAL_ERROR_TEXTURE_CREATION_FAILED = 4006,
-	CUDNN_STATUS_EXECUTION_FAILED = 5000,
-	CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER = 5001,
-	CUDNN_STATUS_EXECUTION_FAILED_CUBLAS = 5002,
-	CUDNN_STATUS_EXECUTION_FAILED_CUDART = 5003,
-	CUDNN_STATUS_EXECUTION_FAILED_CURAND = 5004,
-	CUDNN_STATUS_ALLOC_FAILED = 4003,
-	CUDNN_STATUS_INVALID_VALUE = 2001,
-	CUDNN_STATUS_ARCH_MISMATCH = 3007,
-	CUDNN_STATUS_MAPPING_ERROR = 4006,
-	CUDNN_STATUS_RUNTIME_PREREQUISITE_MISSING = 3008,
-	CUDNN_STATUS_VERSION_MISMATCH = 1002
-};
-#endif
 
 typedef int cudnnErrQueryMode_t;
 enum {
@@ -479,45 +402,5 @@ typedef struct {
 } cudnnDebug_t;
 typedef void (*cudnnCallback_t)(
 	cudnnSeverity_t sev, void *udata, const cudnnDebug_t *dbg, const char *msg);
-
-/* cuDNN 8's number for a status of 9's, and the other way round. */
-static inline int cudnn_status_to_8(int status)
-{
-	switch (status) {
-	case 0: return 0;
-	case 1001: return 1;  /* NOT_INITIALIZED */
-	case 4003: return 2;  /* ALLOC_FAILED */
-	case 2000: return 3;  /* BAD_PARAM */
-	case 4000: return 4;  /* INTERNAL_ERROR */
-	case 2001: return 5;  /* INVALID_VALUE */
-	case 3007: return 6;  /* ARCH_MISMATCH */
-	case 4006: return 7;  /* MAPPING_ERROR */
-	case 5000: return 8;  /* EXECUTION_FAILED */
-	case 3000: return 9;  /* NOT_SUPPORTED */
-	case 1005: return 10; /* LICENSE_ERROR */
-	case 3008: return 11; /* RUNTIME_PREREQUISITE_MISSING */
-	case 1006: return 12; /* RUNTIME_IN_PROGRESS */
-	case 1007: return 13; /* RUNTIME_FP_OVERFLOW */
-	case 1002: return 14; /* VERSION_MISMATCH */
-	default: break;
-	}
-	switch (status / 1000) { /* the kinds that only 9 tells apart */
-	case 1: return 1;
-	case 2: return 3;
-	case 3: return 9;
-	case 5: return 8;
-	default: return 4;
-	}
-}
-
-static inline int cudnn_status_from_8(int status)
-{
-	static const int newer[] = {0, 1001, 4003, 2000, 4000, 2001, 3007, 4006, 5000, 3000,
-		1005, 3008, 1006, 1007, 1002};
-
-	if (status < 0 || (size_t)status >= sizeof(newer) / sizeof(newer[0]))
-		return 4000; /* INTERNAL_ERROR */
-	return newer[status];
-}
 
 #endif

@@ -50,7 +50,7 @@
  *
  * SESSION_COPY fetches a named tensor for another agent: the secret is a ticket of the index
  * that both have (docs/TENSORS.md), good once, and what follows the WELCOME is
- * protocol/wire/copy.h.
+ * protocol/wire/tensor_copy.h.
  *
  * A HELLO that is refused gets a WELCOME with status and text, then the connection is closed.
  * The agent decides within SESSION_HELLO_MS, spends one fixed slot on it and starts nothing.

@@ -9,11 +9,12 @@ import time
 import urllib.request
 
 import node
+import node_process
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
 CHART = os.path.join(ROOT, "deploy", "helm", "vcuda")
-HELM = os.path.join(node.CACHE, "go-bin", "helm")
+HELM = os.path.join(node_process.CACHE, "go-bin", "helm")
 SYSTEM, SPACE = "vcuda-system", "programs"
 with open(os.path.join(ROOT, "common", "version.h")) as version:
     VERSION = re.search(r'VCUDA_VERSION "(.*)"', version.read()).group(1)

@@ -16,6 +16,7 @@ import yaml
 
 import apiserver
 import golden
+import injected
 from chart_readme import readme
 from chart_values import KYVERNO, MAP, MATRIX, MONITORING, REFUSED
 
@@ -439,7 +440,7 @@ def main():
     if sys.argv[1:] == ["--write"]:
         built = pathlib.Path(os.environ.get("BUILD", "build")) / "lib/preload.list"
         (CHART / "files/preload").write_text(built.read_text())
-        golden.preload(golden.injection.LIST, golden.injection.preload_list())
+        golden.preload(injected.LIST, injected.preload_list())
         for path, text in generated().items():
             path.write_text(text)
         return

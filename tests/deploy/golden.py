@@ -6,7 +6,7 @@
     golden.py --write    # makes golden files and test files of the policies as they are now
 
 The two engines share the golden files, since both must make the same pod.  Writing fails where they
-do not, or where a pod is not what injection.py works out on its own.
+do not, or where a pod is not what injected.py works out on its own.
 """
 import copy
 import json
@@ -20,6 +20,7 @@ import tempfile
 import yaml
 
 import injection
+from injected import P, annotations
 
 ROOT = pathlib.Path(__file__).parents[2]
 PODS = ROOT / "tests/deploy/pods"
@@ -72,7 +73,7 @@ def test_file(engine):
     lines += [f"  - {UP}tests/deploy/seed/annotated.yaml", "results:"]
     for case in injected:
         who = ENGINES[engine]
-        if injection.annotations(case.pod).get(injection.P + "native-sidecar") == "false":
+        if annotations(case.pod).get(P + "native-sidecar") == "false":
             who = [line.replace("pod-native", "pod-plain") for line in who]
         if case.namespace == "wide":  # what that namespace wants is a policy of its own where CEL is
             who = [line.replace("vcuda-inject", "vcuda-inject-namespace") if "isMutatingPolicy: true" in who else line
@@ -137,7 +138,7 @@ def dump(thing):
 
 
 def problem_of(case, golden):
-    """What injection.py says against a golden pod; None if nothing."""
+    """What injected.py says against a golden pod; None if nothing."""
     try:
         injection.judge(case, golden, case.pod, False)
     except (AssertionError, KeyError, IndexError, TypeError) as problem:

@@ -28,7 +28,7 @@ $(BUILD)/tests/fuzz/agent-tls-libfuzzer: $(call fuzz_objects,$(wildcard transpor
 
 # What the description makes (seeds.py); a target without has its corpus alone.
 AGENT_SEEDS := $(BUILD)/tests/fuzz/seeds-handoff
-$(AGENT_SEEDS)/.made: tests/fuzz/seeds.py
+$(AGENT_SEEDS)/.made: $(wildcard tests/fuzz/seed*.py)
 	$(Q)rm -rf $(@D)
 	$(Q)$(PYTHON) tests/fuzz/seeds.py handoff $(@D)
 	$(Q)touch $@

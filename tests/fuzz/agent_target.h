@@ -14,7 +14,7 @@
 /* The front; made at the first call. */
 struct front *target_front(void);
 
-/* Connects to listener 0, 1 or 2 (enum agent_listener), sends the bytes, ends its sending side,
+/* Connects to listener 0, 1 or 2 (enum agent_port), sends the bytes, ends its sending side,
  * and turns the front's loop until it closed the connection or waits for more. */
 void target_send(int listener, const uint8_t *bytes, size_t n);
 

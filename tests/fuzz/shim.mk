@@ -31,7 +31,7 @@ VICTIM_SRCS := tests/fuzz/shim_victim.c $(addprefix tests/fuzz/,conversation.c f
 	common/descriptors.c $(SHIM_TEST_SRCS)
 VICTIM_SEEDS := $(BUILD)/tests/fuzz/seeds-victim
 
-$(VICTIM_SEEDS)/.made: tests/fuzz/seeds.py
+$(VICTIM_SEEDS)/.made: $(wildcard tests/fuzz/seed*.py)
 	$(Q)rm -rf $(@D)
 	$(Q)$(PYTHON) tests/fuzz/seeds.py victim $(@D)
 	$(Q)touch $@

@@ -25,7 +25,7 @@ $(BUILD)/tests/fuzz/sidecar-socket-libfuzzer: $(FUZZ_OBJ)/tests/fuzz/conversatio
 
 # What the description makes (seeds.py); a target without has its corpus alone.
 SIDECAR_SEEDS := $(BUILD)/tests/fuzz/seeds-socket
-$(SIDECAR_SEEDS)/.made: tests/fuzz/seeds.py
+$(SIDECAR_SEEDS)/.made: $(wildcard tests/fuzz/seed*.py)
 	$(Q)rm -rf $(@D)
 	$(Q)$(PYTHON) tests/fuzz/seeds.py socket $(@D)
 	$(Q)touch $@

@@ -13,7 +13,7 @@ WORKER_SEEDS := $(BUILD)/tests/fuzz/seeds-worker
 # The software GPU beside it has the address sanitizer alone.
 FUZZ_GPU := $(BUILD)/fuzz/softgpu
 
-$(WORKER_SEEDS)/.made: tests/fuzz/seeds.py $(wildcard protocol/generated/*.h protocol/generated/*_list.inc gpu-agent/generated/*_serve.c)
+$(WORKER_SEEDS)/.made: $(wildcard tests/fuzz/seed*.py) $(wildcard protocol/generated/*.h protocol/generated/*_list.inc gpu-agent/generated/*_serve.c)
 	$(Q)rm -rf $(@D)
 	$(Q)$(PYTHON) tests/fuzz/seeds.py worker $(@D)
 	$(Q)touch $@

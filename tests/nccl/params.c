@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The parameters of the agent's NCCL: all keys, each by its handle and as a text, and what is
- * asked again is the same; a key that does not exist, and a type that is another, are refused.
+ * asked again is the same, by two threads at once too; a key that does not exist, and a type
+ * that is another, are refused.
  */
 #include "tests/nccl/check.h"
+
+#include <pthread.h>
 
 /* One getter of all takes it, and says what the text does. */
 static int typed(ncclParamHandle_t h, const char *text)
@@ -64,6 +67,31 @@ static void look(const char *key)
 		DIE("%s: %s, then %s", key, text, again);
 }
 
+static pthread_barrier_t together;
+
+static void *bind(void *key)
+{
+	ncclParamHandle_t h;
+
+	pthread_barrier_wait(&together);
+	NCCL(ncclParamBind(&h, key));
+	return h;
+}
+
+/* The first to ask for it, both of them. */
+static void two_bind(const char *key)
+{
+	void *here, *there;
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, bind, (void *)(uintptr_t)key))
+		DIE("no thread");
+	here = bind((void *)(uintptr_t)key);
+	pthread_join(thread, &there);
+	if (here != there)
+		DIE("%s: a handle for each of two threads", key);
+}
+
 int main(int argc, char **argv)
 {
 	ncclParamHandle_t h;
@@ -79,6 +107,9 @@ int main(int argc, char **argv)
 	NCCL(ncclParamGetAllParameterKeys(&keys, &count));
 	if (count < 1)
 		DIE("%d parameters", count);
+	pthread_barrier_init(&together, NULL, 2);
+	for (int i = 0; i < count; i++)
+		two_bind(keys[i]);
 	for (int i = 0; i < count; i++)
 		look(keys[i]);
 	NCCL(ncclParamGetAllParameterKeys(&again, &same));

@@ -11,9 +11,9 @@ from constants import enumerators, raw
 from generator import api, library
 
 MAJORS = (8, 9)
-# Fused operations are refused, and counts are of the newest version.
-NOT_OURS = re.compile(r"CUDNN_(PARAM|SCALAR|PTR|FUSED|BN_FINALIZE_STATISTICS_)|_COUNTS?$|"
-                      r"CUDNN_STATUS_|CUDNN_(GNN|CAUSAL_CONV1D)")
+HEADERS = ("cudnn.h", "cudnn_status.h", "cudnn_backend.h", "cudnn_attributes.h")  # ours
+# Graph neural networks are refused, the statuses of each major are compared apart, and counts are of the newest version.
+NOT_OURS = re.compile(r"_COUNTS?$|CUDNN_STATUS_|CUDNN_GNN")
 
 
 def headers(folder):
@@ -28,8 +28,7 @@ def text_of(folder):
 
 def ours(folder):
     """Ours are constants as they stand; the statuses of the two majors are in one file."""
-    text = "".join(raw(os.path.join(folder, f))
-                   for f in ("cudnn.h", "cudnn_backend.h", "cudnn_attributes.h"))
+    text = "".join(raw(os.path.join(folder, f)) for f in HEADERS)
     old, new = re.findall(r"\benum\s*\{([^}]*CUDNN_STATUS_SUCCESS[^}]*)\}", text)
     statuses = {8: enumerators(f"enum {{{old}}}"), 9: enumerators(f"enum {{{new}}}")}
     return enumerators(text), statuses
@@ -73,6 +72,6 @@ def differences(description, cache, protocol):
                 if known.get(name) != value:
                     out.append(f"cudnn.h {major}: {name} is {value}, ours {known.get(name)}")
     return out + constants.differences(
-        [os.path.join(protocol, f) for f in ("cudnn.h", "cudnn_backend.h", "cudnn_attributes.h")],
+        [os.path.join(protocol, f) for f in HEADERS],
         {f"cuDNN {major}": headers(os.path.join(cache, f"cudnn-{major}")) for major in MAJORS},
         skip=r"CUDNN_STATUS_|\w+_COUNTS?$")

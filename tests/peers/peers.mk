@@ -7,8 +7,8 @@ test-peers: run-peers run-peers_joins run-peers_validator ## a model over severa
 $(call add_test,peers,tests/peers/peers.py,all, \
 	tests/torch/install.sh $(CACHE) --peers 2.11.0 && BUILD=$(BUILD) timeout 1200 \
 	$(PEERS_PYTHON) tests/peers/peers.py)
-$(call add_test,peers_joins,tests/stack/test_networks.py,all stack-programs,VCUDA_TEST_JOINS=1000 TEST_LIMIT=500 BUILD=$(BUILD) \
-	timeout 600 tests/stack/run.py --exact networks.joins_and_leaves_leave_nothing)
+$(call add_test,peers_joins,tests/stack/test_peer.py,all stack-programs,VCUDA_TEST_JOINS=1000 TEST_LIMIT=500 BUILD=$(BUILD) \
+	timeout 600 tests/stack/run.py --exact peer.joins_and_leaves_leave_nothing)
 $(call add_test,peers_validator,tests/peers/validator.py,all, \
 	tests/torch/install.sh $(CACHE) --peers 2.11.0 && BUILD=$(BUILD) timeout 900 \
 	$(PEERS_PYTHON) tests/peers/validator.py)

@@ -12,9 +12,9 @@ $(REGISTRY_STORE): $(call objects,tests/store/registry_store.c $(REGISTRY_SRCS) 
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REGISTRY_LIBS)
 
 test: test-registry
-test-registry: run-registry ## the registry of tensors, over a real Redis
-$(call add_test,registry,tests/store/registry.py,$(REGISTRY_STORE), \
-	BUILD=$(BUILD) timeout 600 $(PYTHON) tests/store/registry.py)
+test-registry: run-registry run-registry_replicas run-registry_commands ## the registry of tensors, over a real Redis
+$(foreach test,registry registry_replicas registry_commands,$(call add_test,$(test),tests/store/$(test).py, \
+	$(REGISTRY_STORE),BUILD=$$(BUILD) timeout 600 $$(PYTHON) tests/store/$(test).py))
 
 # Fuzz target: commands, answers, conversations.
 REGISTRY_FUZZ_SRCS := tests/fuzz/registry.c $(REGISTRY_SRCS) $(wildcard common/*.c transport/*.c)

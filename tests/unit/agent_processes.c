@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The three kinds of process: what each may see, and what happens when one of them is killed,
+ * Supervisor, front and worker: what each may see, and what happens when one of them is killed,
  * is silent, or is asked to end.
  */
 #include <dirent.h>

@@ -3,85 +3,10 @@
  * Tenants: the budget of a token holds whatever its clients say, what they say takes from
  * nobody else, and a token file that is written again is taken up.
  */
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
 #include "gpu-agent/front/timeshare.h"
-#include "tests/agent/client.h"
+#include "tests/unit/agent_tenants.h"
 
 #define MIB (1ull << 20)
-
-static struct agent agent;
-static char path[] = "/tmp/agent-tenants-XXXXXX", http_path[64], http_flag[96];
-
-static void write_to(const char *name, const char *text)
-{
-	FILE *file = fopen(name, "w");
-
-	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
-	assert_int_equal(fclose(file), 0);
-}
-
-static void put(const char *text)
-{
-	write_to(path, text);
-}
-
-static int start(void **state)
-{
-	(void)state;
-	put("token-a a 128MiB 3\n"
-	    "token-b b 64MiB\n"
-	    "token-c c\n");
-	write_to(http_path, "token-all operator\n");
-	snprintf(http_flag, sizeof(http_flag), "http.token_file=%s", http_path);
-	agent_start(&agent, "/toy/ready",
-		(const char *[]){"--token-file", path, "--set", "max_sessions=12", "--set",
-			http_flag, "--set", "tenants.b.handles=100", "--set",
-			"tenants.b.inflight_bytes=36MiB", "--set", "tenants.c.gpu_share=0.5",
-			NULL});
-	return 0;
-}
-
-static int stop(void **state)
-{
-	(void)state;
-	agent_stop(&agent);
-	return 0;
-}
-
-static bool all_gone(void)
-{
-	return http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"running\"}", 0) &&
-	       http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"ending\"}", 0);
-}
-
-static void say(struct session_hello *hello, const char *token, const char *pod, uint64_t limit)
-{
-	client_hello(hello, SESSION_COMMANDS);
-	strcpy(hello->token, token);
-	strcpy(hello->pod, pod);
-	strcpy(hello->pod_uid, pod);
-	hello->memory_limit = limit;
-}
-
-static bool open_as(struct client *client, const char *token, const char *pod, uint64_t limit)
-{
-	struct session_hello hello;
-
-	say(&hello, token, pod, limit);
-	return client_open_as(&agent, client, &hello);
-}
 
 /* Leaving the limit out, and other names: 64 MiB are 64 MiB. */
 static void budget_holds_whatever_is_said(void **state)
@@ -234,60 +159,6 @@ static void session_is_joined_by_its_tenant_alone(void **state)
 	assert_true(all_gone());
 }
 
-/* What two tenants with a session each, who sees all, and nobody may see of them. */
-static void a_tenant_sees_itself_alone(void **state)
-{
-	static const char *const shown[] = {"/v1/sessions", "/v1/gpus", "/v1/agent"};
-	struct client a, b;
-	const char *body;
-
-	(void)state;
-	assert_true(open_as(&a, "token-a", "space-a/pod-a", 0));
-	assert_true(open_as(&b, "token-b", "space-b/pod-b", 0));
-	client_say(a.commands, "T", 1); /* 1 MiB used, 5 launches */
-	assert_true(http_metric_becomes(&agent, "vcuda_agent_launches_total", 5));
-	for (int i = 0; i < 3; i++) {
-		assert_int_equal(http_get(&agent, shown[i], &body), 401);
-		assert_memory_equal(body, "this agent has several tenants", 30);
-		assert_ptr_equal(strchr(body, '\n') + 1, body + strlen(body));
-		assert_int_equal(http_get_as(&agent, shown[i], "token-x", &body), 401);
-		assert_memory_equal(body, "the token is nobody's", 21);
-	}
-	assert_int_equal(http_get_as(&agent, "/metrics", "token-x", &body), 401);
-	assert_int_equal(http_get_as(&agent, "/healthz", "token-x", &body), 200);
-
-	assert_int_equal(http_get_as(&agent, "/v1/sessions", "token-a", &body), 200);
-	assert_non_null(strstr(body, "space-a/pod-a"));
-	assert_null(strstr(body, "space-b"));
-	assert_null(strstr(body, "\"session\""));
-	assert_int_equal(http_get_as(&agent, "/v1/gpus", "token-b", &body), 200);
-	assert_non_null(strstr(body, "\"memory_used_bytes\":\t0,"));
-	assert_non_null(strstr(body, "\"memory_free_bytes\":\t67108864"));
-	assert_null(strstr(body, "foreign"));
-	assert_int_equal(http_get_as(&agent, "/v1/gpus", "token-a", &body), 200);
-	assert_non_null(strstr(body, "\"memory_used_bytes\":\t1048576,"));
-	assert_int_equal(http_get_as(&agent, "/v1/agent", "token-a", &body), 200);
-	assert_non_null(strstr(body, "\"sessions\":\t1,"));
-	assert_non_null(strstr(body, "\"max_sessions\":\t3,"));
-	assert_int_equal(http_get_as(&agent, "/v1/sessions", "token-all", &body), 200);
-	assert_non_null(strstr(body, "space-a/pod-a"));
-	assert_non_null(strstr(body, "space-b/pod-b"));
-
-	assert_int_equal(http_get(&agent, "/metrics", &body), 200);
-	assert_null(strstr(body, "{tenant=\""));
-	assert_null(strstr(body, "pod="));
-	assert_int_equal(http_get_as(&agent, "/metrics", "token-a", &body), 200);
-	assert_non_null(strstr(body, "vcuda_agent_tenant_launches_total{tenant=\"a\"} 5\n"));
-	assert_non_null(strstr(body, "namespace=\"space-a\",pod=\"pod-a\""));
-	assert_null(strstr(body, "tenant=\"b\""));
-	assert_null(strstr(body, "pod-b"));
-	assert_int_equal(http_get_as(&agent, "/metrics", "token-all", &body), 200);
-	assert_non_null(strstr(body, "tenant=\"a\"") ? strstr(body, "tenant=\"b\"") : NULL);
-	client_close(&a);
-	client_close(&b);
-	assert_true(all_gone());
-}
-
 /* What the configuration says reaches the tenant's workers, and what they say of it is shown.
  */
 static void quotas_reach_the_worker(void **state)
@@ -393,29 +264,6 @@ static bool becomes(const char *token, bool good)
 	return false;
 }
 
-/* http.tenant_metrics; and one tenant alone is asked nothing. */
-static void tenants_may_be_shown_to_everybody(void **state)
-{
-	struct agent other;
-	struct client client;
-	const char *body;
-
-	(void)state;
-	agent_start(&other, "/toy/ready",
-		(const char *[]){
-			"--token-file", path, "--set", "http.tenant_metrics=true", NULL});
-	assert_int_equal(http_get(&other, "/metrics", &body), 200);
-	assert_non_null(strstr(body, "vcuda_agent_tenant_sessions{tenant=\"a\"} 0"));
-	assert_int_equal(http_get(&other, "/v1/sessions", &body), 401);
-	agent_stop(&other);
-	agent_start(&other, "/toy/ready", (const char *[]){"--set", "token=alone", NULL});
-	assert_true(client_open(&other, &client, "space/one", "alone"));
-	assert_int_equal(http_get(&other, "/v1/sessions", &body), 200);
-	assert_non_null(strstr(body, "space/one"));
-	client_close(&client);
-	agent_stop(&other);
-}
-
 static void a_file_written_again_is_taken_up(void **state)
 {
 	struct client running, late;
@@ -487,21 +335,11 @@ int main(void)
 		cmocka_unit_test(a_share_is_left_for_other_tenants),
 		cmocka_unit_test(shares_are_left_for_others),
 		cmocka_unit_test(session_is_joined_by_its_tenant_alone),
-		cmocka_unit_test(a_tenant_sees_itself_alone),
 		cmocka_unit_test(quotas_reach_the_worker),
 		cmocka_unit_test(a_share_is_told_to_who_reads_late),
 		cmocka_unit_test(a_probe_counts_its_tenants_sessions),
-		cmocka_unit_test(tenants_may_be_shown_to_everybody),
 		cmocka_unit_test(a_file_written_again_is_taken_up),
 	};
-	int fd = mkstemp(path), ret;
 
-	if (fd < 0)
-		return 1;
-	close(fd);
-	snprintf(http_path, sizeof(http_path), "%s.http", path);
-	ret = cmocka_run_group_tests(tests, start, stop);
-	unlink(path);
-	unlink(http_path);
-	return ret;
+	return cmocka_run_group_tests(tests, start, stop);
 }

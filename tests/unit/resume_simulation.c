@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "gpu-agent/worker/staging.h"
-#include "gpu-agent/worker/window.h"
+#include "gpu-agent/worker/send_window.h"
 #include "sidecar/replies.h"
 #include "transport/ring.h"
 
@@ -189,7 +189,7 @@ static void sidecar_receives(void)
 
 /* --- the worker --------------------------------------------------------------------------- */
 
-static struct window window;
+static struct send_window window;
 static uint64_t taken, raised; /* commands; upcalls made */
 static uint32_t executed[OPERATIONS + 1];
 static unsigned char input[INPUT];
@@ -218,7 +218,7 @@ static void worker_answers(const struct frame_header *command)
 	struct frame_destination destination = {.offset = command->tag * 512u};
 
 	if (busy[range] || chance(2)) {
-		window_add(&window, &h, NULL);
+		send_window_add(&window, &h, NULL);
 		return;
 	}
 	busy[range] = true;
@@ -226,8 +226,8 @@ static void worker_answers(const struct frame_header *command)
 		staging[range][i] = byte_of((uint32_t)command->seq, i);
 	h.body = sizeof(destination);
 	h.length = h.body + n;
-	window_add(&window, &h, &destination);
-	window_payload(&window, staging[range], n, &ranges[range], false);
+	send_window_add(&window, &h, &destination);
+	send_window_payload(&window, staging[range], n, &ranges[range], false);
 }
 
 static void worker_says(uint8_t kind)
@@ -236,21 +236,21 @@ static void worker_says(uint8_t kind)
 	struct frame_update update = {.index = 7, .value = taken};
 	struct frame_upcall upcall = {.what = 1};
 
-	if (!window_room(&window) || raised - upcalled > CHANNEL_UPCALLS / 2)
+	if (!send_window_room(&window) || raised - upcalled > CHANNEL_UPCALLS / 2)
 		return;
 	if (kind == FRAME_UPCALL)
 		upcall.value = ++raised;
 	h.body = h.length = kind == FRAME_UPDATE   ? sizeof(update)
 			    : kind == FRAME_UPCALL ? sizeof(upcall)
 						   : 0;
-	window_add(&window, &h, kind == FRAME_UPDATE ? (void *)&update : (void *)&upcall);
+	send_window_add(&window, &h, kind == FRAME_UPDATE ? (void *)&update : (void *)&upcall);
 }
 
 static void worker_takes(const struct frame_header *h)
 {
 	uint32_t count = h->kind == FRAME_TAKEN ? (uint32_t)h->seq : h->status;
 
-	MUST(!window_counted(&window, count));
+	MUST(!send_window_counted(&window, count));
 	if (h->kind == FRAME_TAKEN)
 		return;
 	MUST(h->seq == taken + 1);
@@ -267,10 +267,10 @@ static void worker_receives(void)
 	struct frame_header h;
 	size_t at = 0;
 
-	if (!window_room(&window))
+	if (!send_window_room(&window))
 		return;
 	have += wire_get(&commands, input + have, 1 + chance(2000));
-	while (have - at >= sizeof(h) && window_room(&window)) {
+	while (have - at >= sizeof(h) && send_window_room(&window)) {
 		memcpy(&h, input + at, sizeof(h));
 		if (have - at < sizeof(h) + h.length)
 			break;
@@ -284,7 +284,7 @@ static void worker_receives(void)
 static void worker_sends(void)
 {
 	struct iovec iov[8];
-	int count = window_next(&window, iov, 8);
+	int count = send_window_next(&window, iov, 8);
 	size_t all = 0, n, left;
 
 	for (int i = 0; i < count; i++)
@@ -298,7 +298,7 @@ static void worker_sends(void)
 		wire_put(&answers, iov[i].iov_base, one);
 		left -= one;
 	}
-	window_sent(&window, n);
+	send_window_sent(&window, n);
 }
 
 /* --- cuts --------------------------------------------------------------------------------- */
@@ -318,7 +318,7 @@ static void the_wire_breaks(void)
 static bool the_client_comes_back(void)
 {
 	/* An attempt may come to nothing at any point: after the worker was told, too. */
-	int ret = window_rewind(&window, (uint32_t)replies.numbered);
+	int ret = send_window_rewind(&window, (uint32_t)replies.numbered);
 
 	if (ret == -ENODATA && window.drops)
 		return false;
@@ -334,7 +334,7 @@ static bool the_client_comes_back(void)
 
 static void begin(void)
 {
-	struct window fresh = {
+	struct send_window fresh = {
 		.bytes = window.bytes, .segments = window.segments, .keeps = true};
 
 	state = seed * 0x2545f4914f6cdd1dull + 1;
@@ -389,7 +389,7 @@ static bool step(bool breaks, bool drops)
 		worker_says((const uint8_t[]){
 			FRAME_ACK, FRAME_PING, FRAME_UPDATE, FRAME_UPCALL}[chance(4)]);
 	else if (what < 99 && drops)
-		window_drop(&window);
+		send_window_drop(&window);
 	else if (breaks)
 		the_wire_breaks();
 	program_looks();
@@ -399,7 +399,7 @@ static bool step(bool breaks, bool drops)
 static bool all_done(void)
 {
 	return made == OPERATIONS && taken == OPERATIONS && answered == calls &&
-	       !window_waits(&window) && upcalled == raised &&
+	       !send_window_waits(&window) && upcalled == raised &&
 	       (uint32_t)replies.numbered == window.numbered;
 }
 
@@ -422,8 +422,8 @@ static int run_seed(void)
 	for (uint32_t i = 1; i <= OPERATIONS; i++)
 		MUST(executed[i] == 1);
 	/* Nothing is kept that the sidecar has counted. */
-	MUST(!window_counted(&window, (uint32_t)replies.numbered));
-	MUST(!window_count(&window));
+	MUST(!send_window_counted(&window, (uint32_t)replies.numbered));
+	MUST(!send_window_count(&window));
 	for (uint32_t i = 0; i < RANGES; i++)
 		MUST(!busy[i]);
 	return 1;
@@ -434,7 +434,7 @@ int main(int argc, char **argv)
 	uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : 2000, whole = 0;
 	uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
 
-	if (window_open(&window))
+	if (send_window_open(&window))
 		return 1;
 	for (seed = first; seed < first + seeds; seed++)
 		whole += (uint64_t)run_seed();

@@ -19,7 +19,7 @@
 
 #include "common/descriptors.h"
 #include "common/wait.h"
-#include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/tensor_copy.h"
 #include "gpu-agent/front/fallen.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/quota.h"
@@ -37,7 +37,7 @@ static int store = -1;
 /* ---- what is not asked for here ---- */
 
 /* No copies are made here, and no GPU falls. */
-void copies_fetch(struct front *f, const struct tensor_message *m, int memory)
+void tensor_copy_fetch(struct front *f, const struct tensor_message *m, int memory)
 {
 	(void)f;
 	(void)m;
@@ -45,17 +45,17 @@ void copies_fetch(struct front *f, const struct tensor_message *m, int memory)
 		close(memory);
 }
 
-void copies_source(struct front *f, const struct tensor_message *m, int memory)
+void tensor_copy_source(struct front *f, const struct tensor_message *m, int memory)
 {
-	copies_fetch(f, m, memory);
+	tensor_copy_fetch(f, m, memory);
 }
 
-void copies_redeemed(struct front *f, const struct tensor_message *m, int memory)
+void tensor_copy_redeemed(struct front *f, const struct tensor_message *m, int memory)
 {
-	copies_fetch(f, m, memory);
+	tensor_copy_fetch(f, m, memory);
 }
 
-void copies_store_gone(struct front *f)
+void tensor_copy_store_gone(struct front *f)
 {
 	(void)f;
 }

@@ -1,45 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * While a library prepares something for long (behind a gate: a plan of cuFFT, a graph of
- * cuDNN, sizes of cuSOLVER and cuSPARSE), the worker serves the session's other calls; each
- * gets its answer, and what it uses stays: a context or stream that goes waits for what is
- * being prepared in it, a handle that is destroyed ends behind it.
+ * cuDNN, sizes of cuSOLVER and cuSPARSE), the worker serves the session's other calls, and each
+ * gets its answer.
  */
-#include "gpu-agent/worker/closing.h"
-#include "protocol/generated/cudnn_ops.h"
-#include "protocol/generated/cudnn_wire.h"
 #include "protocol/generated/cufft_ops.h"
-#include "protocol/generated/cusolver_ops.h"
-#include "protocol/generated/cusolver_wire.h"
 #include "protocol/generated/cusparse_ops.h"
 #include "protocol/generated/cusparse_wire.h"
-#include "protocol/libraries/cudnn_backend.h"
-#include "protocol/libraries/cudnn_tree.h"
 #include "protocol/libraries/cufft.h"
-#include "protocol/libraries/items.h"
-#include "tests/unit/worker_peer.h"
+#include "tests/unit/worker_beside.h"
 
 #include <fcntl.h>
-
-static int gate, passed; /* the test's end of the pipe, and the library's */
-
-/* What a worker that ended left in the pipe would open it for the next one. */
-static int gate_shut(void **state)
-{
-	struct pollfd end = {.fd = passed, .events = POLLIN};
-	char byte;
-
-	(void)state;
-	while (poll(&end, 1, 0) == 1)
-		assert_int_equal(read(passed, &byte, 1), 1);
-	return 0;
-}
-
-static void gate_open(unsigned plans)
-{
-	while (plans--)
-		assert_int_equal(write(gate, "", 1), 1);
-}
 
 static struct cufft_content content(int64_t n)
 {
@@ -156,77 +127,12 @@ static void a_client_that_goes_is_not_waited_for(void **state)
 /* --- calls that travel as items, and cuDNN's graphs -----------------------------------------
  */
 
-static uint64_t handle_of(enum handle_kind kind, uint32_t number)
-{
-	return handle_make(1, kind, number);
-}
-
-/* The wire structs of what makes a handle are alike. */
-static uint64_t open_handle(
-	struct peer *p, uint16_t op, enum handle_kind kind, uint32_t major, uint32_t number)
-{
-	struct wire_cudnnCreate body = {
-		.state.handle = handle_of(kind, number), .major = major};
-	const struct library_reply *reply = (const void *)peer_body;
-
-	assert_int_equal(CALL_OF(op, body), CUDA_SUCCESS);
-	assert_int_equal(reply->status, 0);
-	return body.state.handle;
-}
-
-static void send_call(struct peer *p, uint16_t op, uint16_t tag, const void *body, size_t n)
-{
-	struct frame_header h = call_header(p, op, (uint32_t)n);
-
-	h.tag = tag;
-	peer_send(p, &h, body);
-}
-
-/* The library's status, in the answer of the call with that tag. */
-static uint32_t expect_answer(struct peer *p, uint16_t tag)
-{
-	const struct library_reply *reply = (const void *)peer_body;
-	struct frame_header h;
-	bool lost;
-
-	assert_int_equal(peer_reply(p, &h, &lost), 0);
-	assert_false(lost);
-	assert_int_equal(h.tag, tag);
-	assert_int_equal(h.status, CUDA_SUCCESS);
-	return reply->status;
-}
-
-static void ask_solver(struct peer *p, uint16_t tag, uint64_t handle, uint64_t stream)
-{
-	LIBRARY_BODY(3, 1)
-	body = {.head = {.state = {.handle = handle, .stream = stream}, .key_words = 3},
-		.key = {tag, tag, tag}};
-
-	send_call(p, OP_cusolverDnSgetrf_bufferSize, tag, &body, sizeof(body));
-}
-
 static void ask_sparse(struct peer *p, uint16_t tag, uint64_t handle)
 {
 	LIBRARY_BODY(3, 2)
 	body = {.head = {.state.handle = handle, .key_words = 3}, .key = {tag, tag, 0}};
 
 	send_call(p, OP_cusparseXcsrsort_bufferSizeExt, tag, &body, sizeof(body));
-}
-
-/* Is a tensor with that name any good? The library finalizes it. */
-static void ask_dnn(struct peer *p, uint16_t tag, uint64_t handle)
-{
-	struct {
-		struct wire_vcudaCudnnAsk fixed;
-		uint32_t tree[6];
-	} body = {.fixed = {.handle = handle,
-			  .attribute = CUDNN_ASK_NOTHING,
-			  .tree_bytes = sizeof(body.tree),
-			  .tree = {sizeof(body.fixed), sizeof(body.tree)}},
-		.tree = {1, CUDNN_BACKEND_TENSOR_DESCRIPTOR | 1u << 16,
-			CUDNN_ATTR_TENSOR_UNIQUE_ID | CUDNN_TYPE_INT64 << 16, 1, tag, 0}};
-
-	send_call(p, OP_vcudaCudnnAsk, tag, &body, sizeof(body));
 }
 
 static void every_library_prepares_beside_the_loop(void **state)
@@ -291,159 +197,6 @@ static void a_handle_is_one_calls_at_a_time(void **state)
 	peer_stop(&p);
 }
 
-static void a_destroyed_handle_ends_behind_its_call(void **state)
-{
-	struct wire_cusolverDnDestroy destroy = {0};
-	struct peer p;
-
-	(void)state;
-	peer_start(&p);
-	destroy.state.handle =
-		open_handle(&p, OP_cusolverDnCreate, KIND_cusolverDnHandle, 12, 1);
-	ask_solver(&p, 1, destroy.state.handle, 0);
-	send_post(&p, OP_cusolverDnDestroy, &destroy, sizeof(destroy));
-	expect_alive(&p);
-	ask_solver(&p, 2, destroy.state.handle, 0); /* its name is gone at once */
-	{
-		struct frame_header h;
-		bool lost;
-
-		assert_int_equal(peer_reply(&p, &h, &lost), 0);
-		assert_int_equal(h.tag, 2);
-		assert_int_equal(h.status, CUDA_ERROR_INVALID_HANDLE);
-	}
-	gate_open(1);
-	assert_int_equal(expect_answer(&p, 1), 0);
-	expect_alive(&p);
-	peer_stop(&p);
-}
-
-/* Calls that overlap without end would keep open for good what is destroyed meanwhile. */
-static void what_waits_to_be_closed_has_an_end(void **state)
-{
-	struct wire_cusolverDnDestroy destroy = {0};
-	uint64_t first, second;
-	struct frame_header h;
-	struct peer p;
-	bool lost;
-
-	(void)state;
-	peer_start(&p);
-	first = open_handle(&p, OP_cusolverDnCreate, KIND_cusolverDnHandle, 12, 1);
-	second = open_handle(&p, OP_cusolverDnCreate, KIND_cusolverDnHandle, 12, 2);
-	ask_solver(&p, 1, first, 0);
-	for (uint32_t i = 0; i < CLOSINGS_MOST; i++) {
-		destroy.state.handle =
-			open_handle(&p, OP_cusolverDnCreate, KIND_cusolverDnHandle, 12, 3 + i);
-		send_post(&p, OP_cusolverDnDestroy, &destroy, sizeof(destroy));
-	}
-	/* It is served by the loop: what comes behind it is answered behind it. */
-	ask_solver(&p, 2, second, 0);
-	gate_open(2);
-	assert_int_equal(peer_reply(&p, &h, &lost), 0);
-	assert_int_equal(h.tag, 2);
-	assert_int_equal(expect_answer(&p, 1), 0);
-	expect_alive(&p);
-	/* All of them are closed now, and calls overlap again. */
-	ask_solver(&p, 1, first, 0);
-	expect_alive(&p);
-	gate_open(1);
-	assert_int_equal(expect_answer(&p, 1), 0);
-	peer_stop(&p);
-}
-
-static void a_stream_that_goes_waits(void **state)
-{
-	struct wire_vcudaStreamCreate create = {.stream = handle_of(KIND_CUstream, 7)};
-	struct wire_vcudaStreamDestroy destroy = {.stream = create.stream};
-	struct peer p;
-	uint64_t solver;
-
-	(void)state;
-	peer_start(&p);
-	solver = open_handle(&p, OP_cusolverDnCreate, KIND_cusolverDnHandle, 12, 1);
-	send_post(&p, OP_vcudaStreamCreate, &create, sizeof(create));
-	ask_solver(&p, 1, solver, create.stream);
-	expect_alive(&p);
-	send_post(&p, OP_vcudaStreamDestroy, &destroy, sizeof(destroy));
-	gate_open(1);
-	assert_int_equal(expect_answer(&p, 1), 0);
-	expect_alive(&p);
-	peer_stop(&p);
-}
-
-/* All that was made in it goes, and what asked is answered. */
-static void a_context_that_goes_waits(void **state)
-{
-	struct wire_vcudaPrimaryReset reset = {.device = 0};
-	struct peer p;
-	uint64_t dnn;
-
-	(void)state;
-	peer_start(&p);
-	dnn = open_handle(&p, OP_cudnnCreate, KIND_cudnnHandle, 9, 1);
-	ask_dnn(&p, 1, dnn);
-	ask_dnn(&p, 2, dnn);
-	expect_alive(&p);
-	send_call(&p, OP_vcudaPrimaryReset, 3, &reset, sizeof(reset));
-	gate_open(2);
-	for (int i = 0; i < 3; i++) {
-		struct frame_header h;
-		bool lost;
-
-		assert_int_equal(peer_reply(&p, &h, &lost), 0);
-		assert_false(lost);
-		assert_int_equal(h.status, CUDA_SUCCESS);
-	}
-	expect_alive(&p);
-	peer_stop(&p);
-}
-
-/* A handle of a context, which a call in another one keeps from ending, ends before it. */
-static void a_handle_that_waits_goes_with_its_context(void **state)
-{
-	struct wire_vcudaContextCreate create = {.number = CONTEXT_CREATED};
-	struct wire_vcudaContextDestroy gone = {.number = CONTEXT_CREATED};
-	struct wire_cusolverDnCreate open = {
-		.state.handle = handle_of(KIND_cusolverDnHandle, 2), .major = 12};
-	struct wire_cusolverDnDestroy destroy = {.state.handle = open.state.handle};
-	struct frame_header h;
-	struct peer p;
-	uint64_t solver;
-	bool lost;
-
-	(void)state;
-	peer_start(&p);
-	solver = open_handle(&p, OP_cusolverDnCreate, KIND_cusolverDnHandle, 12, 1);
-	assert_int_equal(peer_status(&p, OP_vcudaContextCreate, &create, sizeof(create)), 0);
-	h = call_header(&p, OP_cusolverDnCreate, sizeof(open));
-	h.context = CONTEXT_CREATED;
-	peer_send(&p, &h, &open);
-	assert_int_equal(peer_reply(&p, &h, &lost), 0);
-	assert_int_equal(h.status, CUDA_SUCCESS);
-	ask_solver(&p, 1, solver, 0);
-	expect_alive(&p);
-	h = call_header(&p, OP_cusolverDnDestroy, sizeof(destroy));
-	h.kind = FRAME_POST;
-	h.context = CONTEXT_CREATED;
-	peer_send(&p, &h, &destroy);
-	expect_alive(&p);
-	send_post(&p, OP_vcudaContextDestroy, &gone, sizeof(gone));
-	usleep(200000); /* the gate opens behind it */
-	gate_open(1);
-	assert_int_equal(expect_answer(&p, 1), 0);
-	for (int i = 0; i < 2; i++) {
-		struct wire_vcudaSync body = {.scope = SYNC_CONTEXT};
-
-		h = call_header(&p, OP_vcudaSync, sizeof(body));
-		peer_send(&p, &h, &body);
-		assert_int_equal(peer_reply(&p, &h, &lost), 0);
-		assert_int_equal(h.status, CUDA_SUCCESS);
-		assert_int_equal(h.deferred, CUDA_SUCCESS);
-	}
-	peer_stop(&p);
-}
-
 /* The library waits for the GPU, which waits for a host function of the app, and for the
  * driver's lock waits who asks it anything: the function's end has to be heard all the same,
  * and what came meanwhile is done. */
@@ -485,22 +238,8 @@ int main(void)
 		cmocka_unit_test_setup(every_library_prepares_beside_the_loop, gate_shut),
 		cmocka_unit_test_setup(graphs_are_made_one_after_the_other, gate_shut),
 		cmocka_unit_test_setup(a_handle_is_one_calls_at_a_time, gate_shut),
-		cmocka_unit_test_setup(a_destroyed_handle_ends_behind_its_call, gate_shut),
-		cmocka_unit_test_setup(what_waits_to_be_closed_has_an_end, gate_shut),
-		cmocka_unit_test_setup(a_stream_that_goes_waits, gate_shut),
-		cmocka_unit_test_setup(a_context_that_goes_waits, gate_shut),
-		cmocka_unit_test_setup(a_handle_that_waits_goes_with_its_context, gate_shut),
 		cmocka_unit_test(a_library_waits_for_a_host_function),
 	};
-	char number[16];
-	int ends[2];
 
-	if (pipe(ends))
-		return 1;
-	gate = ends[1];
-	passed = ends[0];
-	snprintf(number, sizeof(number), "%d", ends[0]);
-	setenv("VCUDA_SOFTGPU_GATE", number, 1);
-	peer_driver = getenv("GATED_DRIVER");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return gate_make() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

@@ -23,17 +23,24 @@
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/worker/worker_state.h"
 
+CUresult context_new_check(const struct worker *w, int32_t device, uint32_t number)
+{
+	if (device < 0 || (uint32_t)device >= w->device_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (number < CONTEXT_CREATED || number >= CONTEXT_MAX || w->contexts[number])
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
 CUresult serve_vcudaContextCreate(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaContextCreate *req = (const void *)r->body;
 	CUcontext context;
 	CUresult status;
 
-	if (req->device < 0 || (uint32_t)req->device >= w->device_count)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (req->number < CONTEXT_CREATED || req->number >= CONTEXT_MAX ||
-		w->contexts[req->number])
-		return CUDA_ERROR_INVALID_VALUE;
+	status = context_new_check(w, req->device, req->number);
+	if (status)
+		return status;
 	status = extra_context(w, (uint16_t)req->number, (uint32_t)req->device);
 	if (status)
 		return status;

@@ -200,17 +200,12 @@ static CUresult graph_host_nodes(struct worker *w, CUgraph graph, uint32_t depth
 {
 	enum { DEPTH = 16 };
 	CUgraphNode *nodes;
-	size_t count = 0;
-	CUresult status = w->cuda.cuGraphGetNodes(graph, NULL, &count);
+	size_t count;
+	CUresult status;
 
-	if (status || !count || depth == DEPTH)
-		return status;
-	if (count > GRAPH_NODES_MAX)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	nodes = calloc(count, sizeof(CUgraphNode));
-	if (!nodes)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = w->cuda.cuGraphGetNodes(graph, nodes, &count);
+	if (depth == DEPTH)
+		return CUDA_SUCCESS;
+	status = graph_nodes_read(w, graph, &nodes, &count);
 	for (size_t i = 0; i < count && !status; i++) {
 		CUgraphNodeType type;
 		CUgraph child;

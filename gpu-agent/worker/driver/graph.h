@@ -41,6 +41,8 @@ struct worker_exec {
 
 /* The graph behind a handle; refuses. */
 struct worker_graph *graph_of(struct worker *w, struct request *r, uint64_t handle);
+/* All that the driver says it has. NODES is the caller's to free, with an error too. */
+CUresult graph_nodes_read(struct worker *w, CUgraph graph, CUgraphNode **nodes, size_t *count);
 /* Its node by number; refuses. */
 CUgraphNode graph_node(struct request *r, struct worker_graph *graph, uint32_t number);
 /* Numbers the nodes that the driver has and the table does not. */

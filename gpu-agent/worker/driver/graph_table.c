@@ -110,23 +110,31 @@ bool graph_add_number(struct worker_graph *graph, CUgraphNode node)
 	return true;
 }
 
+CUresult graph_nodes_read(struct worker *w, CUgraph graph, CUgraphNode **nodes, size_t *count)
+{
+	CUresult status;
+
+	*nodes = NULL;
+	*count = 0;
+	if (!w->cuda.cuGraphGetNodes)
+		return worker_lacks(w, "cuGraphGetNodes");
+	status = w->cuda.cuGraphGetNodes(graph, NULL, count);
+	if (status || !*count)
+		return status;
+	if (*count > GRAPH_NODES_MAX)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*nodes = calloc(*count, sizeof(CUgraphNode));
+	if (!*nodes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return w->cuda.cuGraphGetNodes(graph, *nodes, count);
+}
+
 CUresult graph_refresh(struct worker *w, struct worker_graph *graph)
 {
 	CUgraphNode *nodes;
-	size_t count = 0;
-	CUresult status;
+	size_t count;
+	CUresult status = graph_nodes_read(w, graph->graph, &nodes, &count);
 
-	if (!w->cuda.cuGraphGetNodes)
-		return worker_lacks(w, "cuGraphGetNodes");
-	status = w->cuda.cuGraphGetNodes(graph->graph, NULL, &count);
-	if (status || !count)
-		return status;
-	if (count > GRAPH_NODES_MAX)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	nodes = calloc(count, sizeof(CUgraphNode));
-	if (!nodes)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = w->cuda.cuGraphGetNodes(graph->graph, nodes, &count);
 	for (size_t i = 0; i < count && !status; i++)
 		if (graph_number_of(graph, nodes[i]) == GRAPH_NO_NODE &&
 			!graph_add_number(graph, nodes[i]))

@@ -156,11 +156,9 @@ CUresult serve_vcudaGreenCreate(struct worker *w, struct request *r)
 	CUcontext context;
 	CUresult status;
 
-	if (req->device < 0 || (uint32_t)req->device >= w->device_count)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (req->number < CONTEXT_CREATED || req->number >= CONTEXT_MAX ||
-		w->contexts[req->number])
-		return CUDA_ERROR_INVALID_VALUE;
+	status = context_new_check(w, req->device, req->number);
+	if (status)
+		return status;
 	if (!req->descriptor || req->descriptor > w->greens.descriptor_count)
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	if (!w->cuda.cuGreenCtxCreate || !w->cuda.cuCtxFromGreenCtx ||

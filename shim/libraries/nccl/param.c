@@ -23,13 +23,18 @@ static struct {
 } params = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(nccl_params, params.lock, LOCK_PARAM);
 
-static struct ncclParamHandle *param_kept(const char *key)
+/* The one of that key, and if there is none FRESH. */
+static struct ncclParamHandle *param_keep(const char *key, struct ncclParamHandle *fresh)
 {
 	struct ncclParamHandle *p;
 
 	pthread_mutex_lock(&params.lock);
 	for (p = params.first; p && strcmp(p->key, key); p = p->next)
 		;
+	if (!p && fresh) {
+		fresh->next = params.first;
+		params.first = p = fresh;
+	}
 	pthread_mutex_unlock(&params.lock);
 	return p;
 }
@@ -38,7 +43,7 @@ static struct ncclParamHandle *param_kept(const char *key)
 static struct ncclParamHandle *param_find(const char *key, ncclResult_t *status)
 {
 	struct wire_ncclParamBind body = {.major = VCUDA_ABI};
-	struct ncclParamHandle *p = param_kept(key);
+	struct ncclParamHandle *kept, *p = param_keep(key, NULL);
 
 	*status = ncclSuccess;
 	if (p)
@@ -61,11 +66,10 @@ static struct ncclParamHandle *param_find(const char *key, ncclResult_t *status)
 		return NULL;
 	}
 	p->is.text[NCCL_TEXT - 1] = 0;
-	pthread_mutex_lock(&params.lock);
-	p->next = params.first;
-	params.first = p;
-	pthread_mutex_unlock(&params.lock);
-	return p;
+	kept = param_keep(key, p);
+	if (kept != p)
+		free(p); /* another thread has asked meanwhile */
+	return kept;
 }
 
 STUB_EXPORT ncclResult_t ncclParamBind(ncclParamHandle_t *out, const char *key)

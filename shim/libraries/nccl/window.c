@@ -209,10 +209,12 @@ STUB_EXPORT ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, vo
 
 #define MOST_CONTEXTS 256
 
-/* What all of them look at. */
+/* What all of them look at; no communicator is told of by nccl_find. */
 static ncclResult_t signal_check(const struct nccl_comm *comm, const char *name, int peer,
 	int index, int context, unsigned flags)
 {
+	if (!comm)
+		return ncclInvalidArgument;
 	if (comm->making)
 		return nccl_fault(
 			ncclInvalidUsage, "%s: the communicator is not made yet", name);
@@ -252,8 +254,7 @@ STUB_EXPORT ncclResult_t ncclPutSignal(const void *localbuff, size_t count,
 
 	COUNT(ncclPutSignal);
 	found = nccl_find(comm);
-	status = found ? signal_check(found, "ncclPutSignal", peer, sigIdx, ctx, flags)
-		       : ncclInvalidArgument;
+	status = signal_check(found, "ncclPutSignal", peer, sigIdx, ctx, flags);
 	if (!status && (!each || !localbuff || count > INT64_MAX / each))
 		status = nccl_fault(ncclInvalidArgument,
 			"ncclPutSignal: no memory of %zu elements of type %d", count, datatype);
@@ -279,8 +280,7 @@ STUB_EXPORT ncclResult_t ncclSignal(
 
 	COUNT(ncclSignal);
 	found = nccl_find(comm);
-	status = found ? signal_check(found, "ncclSignal", peer, sigIdx, ctx, flags)
-		       : ncclInvalidArgument;
+	status = signal_check(found, "ncclSignal", peer, sigIdx, ctx, flags);
 	if (status)
 		return nccl_group_fault(status);
 	o = signal_of(found, NCCL_ONLY_SIGNAL, peer, sigIdx, ctx, stream);

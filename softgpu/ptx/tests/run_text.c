@@ -113,3 +113,18 @@ void text_run(const char *text, uint32_t blocks, uint32_t threads, void *memory)
 		fail_msg("line %d: %s", error.line, error.text);
 	ptx_module_free(module);
 }
+
+void text_number(void *at, const char *type, unsigned value)
+{
+	static const uint16_t halves[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600};
+	float f = (float)value;
+	uint32_t bits;
+
+	memcpy(&bits, &f, sizeof(bits));
+	if (!strcmp(type, "f16"))
+		memcpy(at, &halves[value], 2);
+	else if (!strcmp(type, "bf16"))
+		memcpy(at, (const char *)&bits + 2, 2);
+	else
+		memcpy(at, &bits, 4);
+}

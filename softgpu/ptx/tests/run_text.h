@@ -28,4 +28,7 @@ enum ptx_status text_launch(struct ptx_module *module, const char *kernel, uint3
 /* Load, launch with one pointer as parameter, free; the launch must work. */
 void text_run(const char *text, uint32_t blocks, uint32_t threads, void *memory);
 
+/* Writes a number below 7 as "f16", "bf16" or else f32. */
+void text_number(void *at, const char *type, unsigned value);
+
 #endif

@@ -4,19 +4,19 @@
  * that has it sends a head, then its bytes; the one that fetches answers with one byte when it
  * has all of them.
  */
-#ifndef VCUDA_PROTOCOL_WIRE_COPY_H
-#define VCUDA_PROTOCOL_WIRE_COPY_H
+#ifndef VCUDA_PROTOCOL_WIRE_TENSOR_COPY_H
+#define VCUDA_PROTOCOL_WIRE_TENSOR_COPY_H
 
 #include <stdint.h>
 
-#define COPY_MAGIC 0x31595043u /* "CPY1" */
-#define COPY_ALL 0xA1u	       /* the answer */
+#define TENSOR_COPY_MAGIC 0x31595043u /* "CPY1" */
+#define TENSOR_COPY_ALL 0xA1u	      /* the answer */
 
-struct copy_head {
+struct tensor_copy_head {
 	uint32_t magic;
 	uint32_t reserved;
 	uint64_t bytes; /* that follow */
 };
-_Static_assert(sizeof(struct copy_head) == 16, "");
+_Static_assert(sizeof(struct tensor_copy_head) == 16, "");
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/worker/window.h"
+#include "gpu-agent/worker/send_window.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,53 +23,54 @@ static void set(_Atomic uint32_t *to, uint32_t value)
 	atomic_store_explicit(to, value, memory_order_relaxed);
 }
 
-static uint32_t used(const struct window *window)
+static uint32_t used(const struct send_window *window)
 {
 	return atomic_load_explicit(&window->used, memory_order_relaxed);
 }
 
-static struct window_segment *segment(const struct window *window, uint32_t i)
+static struct send_window_segment *segment(const struct send_window *window, uint32_t i)
 {
-	return &window->segments[(window->first + i) % WINDOW_SEGMENTS];
+	return &window->segments[(window->first + i) % SEND_WINDOW_SEGMENTS];
 }
 
-int window_open(struct window *window)
+int send_window_open(struct send_window *window)
 {
-	window->bytes = malloc(WINDOW_BYTES_MOST);
-	window->segments = calloc(WINDOW_SEGMENTS, sizeof(*window->segments));
+	window->bytes = malloc(SEND_WINDOW_BYTES_MOST);
+	window->segments = calloc(SEND_WINDOW_SEGMENTS, sizeof(*window->segments));
 	return window->bytes && window->segments ? 0 : -ENOMEM;
 }
 
-static struct window_segment *append(struct window *window)
+static struct send_window_segment *append(struct send_window *window)
 {
-	struct window_segment *s = segment(window, window_count(window));
+	struct send_window_segment *s = segment(window, send_window_count(window));
 
-	set(&window->count, window_count(window) + 1);
-	*s = (struct window_segment){.last = window->numbered};
+	set(&window->count, send_window_count(window) + 1);
+	*s = (struct send_window_segment){.last = window->numbered};
 	return s;
 }
 
-void window_add(struct window *window, const struct frame_header *header, const void *body)
+void send_window_add(
+	struct send_window *window, const struct frame_header *header, const void *body)
 {
 	uint32_t need = (uint32_t)sizeof(*header) + header->body, skip = 0;
-	uint32_t count = window_count(window);
-	struct window_segment *s = NULL;
+	uint32_t count = send_window_count(window);
+	struct send_window_segment *s = NULL;
 	unsigned char *at;
 
-	if (window->head + need > WINDOW_BYTES_MOST) {
-		skip = WINDOW_BYTES_MOST - window->head;
+	if (window->head + need > SEND_WINDOW_BYTES_MOST) {
+		skip = SEND_WINDOW_BYTES_MOST - window->head;
 		window->head = 0;
 	}
 	at = window->bytes + window->head;
 	memcpy(at, header, sizeof(*header));
 	if (header->body)
 		memcpy(at + sizeof(*header), body, header->body);
-	window->head = (window->head + need) % WINDOW_BYTES_MOST;
+	window->head = (window->head + need) % SEND_WINDOW_BYTES_MOST;
 	set(&window->used, used(window) + need + skip);
 	window->numbered += is_numbered(header);
 
 	/* Frames that lie side by side go out as one piece. */
-	if (window_waits(window))
+	if (send_window_waits(window))
 		s = segment(window, count - 1);
 	if (!s || !s->ring_bytes || skip || s->bytes + s->length != at) {
 		s = append(window);
@@ -80,10 +81,10 @@ void window_add(struct window *window, const struct frame_header *header, const 
 	s->last = window->numbered;
 }
 
-void window_payload(struct window *window, const void *bytes, uint32_t n,
+void send_window_payload(struct send_window *window, const void *bytes, uint32_t n,
 	struct staging_range *range, bool beside)
 {
-	struct window_segment *s = append(window);
+	struct send_window_segment *s = append(window);
 
 	s->bytes = bytes;
 	s->length = n;
@@ -91,13 +92,13 @@ void window_payload(struct window *window, const void *bytes, uint32_t n,
 	s->beside = beside;
 }
 
-int window_next(const struct window *window, struct iovec *iov, int most)
+int send_window_next(const struct send_window *window, struct iovec *iov, int most)
 {
-	uint32_t count = window_count(window);
+	uint32_t count = send_window_count(window);
 	int n = 0;
 
-	for (uint32_t i = window_gone(window); i < count && n < most; i++) {
-		struct window_segment *s = segment(window, i);
+	for (uint32_t i = send_window_gone(window); i < count && n < most; i++) {
+		struct send_window_segment *s = segment(window, i);
 
 		if (!s->beside)
 			iov[n++] = (struct iovec){
@@ -107,33 +108,33 @@ int window_next(const struct window *window, struct iovec *iov, int most)
 }
 
 /* The oldest goes. */
-static void release_first(struct window *window)
+static void release_first(struct send_window *window)
 {
-	struct window_segment *s = segment(window, 0);
+	struct send_window_segment *s = segment(window, 0);
 
 	set(&window->used, used(window) - s->ring_bytes);
 	if (s->range)
 		staging_done(s->range);
-	window->first = (window->first + 1) % WINDOW_SEGMENTS;
-	set(&window->count, window_count(window) - 1);
-	if (window_gone(window))
-		set(&window->sent, window_gone(window) - 1);
-	if (!window_count(window))
+	window->first = (window->first + 1) % SEND_WINDOW_SEGMENTS;
+	set(&window->count, send_window_count(window) - 1);
+	if (send_window_gone(window))
+		set(&window->sent, send_window_gone(window) - 1);
+	if (!send_window_count(window))
 		window->head = 0;
 }
 
-static void release_counted(struct window *window)
+static void release_counted(struct send_window *window)
 {
-	while (window_gone(window) && !behind(segment(window, 0)->last, window->counted))
+	while (send_window_gone(window) && !behind(segment(window, 0)->last, window->counted))
 		release_first(window);
 }
 
-void window_sent(struct window *window, size_t n)
+void send_window_sent(struct send_window *window, size_t n)
 {
-	uint32_t gone = window_gone(window), count = window_count(window);
+	uint32_t gone = send_window_gone(window), count = send_window_count(window);
 
 	while (gone < count) {
-		struct window_segment *s = segment(window, gone);
+		struct send_window_segment *s = segment(window, gone);
 		uint32_t left = s->beside ? 0 : s->length - s->done;
 
 		if (n < left) {
@@ -151,7 +152,7 @@ void window_sent(struct window *window, size_t n)
 	release_counted(window);
 }
 
-int window_counted(struct window *window, uint32_t count)
+int send_window_counted(struct send_window *window, uint32_t count)
 {
 	if (behind(count, window->numbered))
 		return -EPROTO;
@@ -164,7 +165,7 @@ int window_counted(struct window *window, uint32_t count)
 
 /* How many frames that count begin in S, which are the ring's bytes; with N: only before that
  * one of them, and *at is where it begins. */
-static uint32_t walk(const struct window_segment *s, uint32_t n, uint32_t *at)
+static uint32_t walk(const struct send_window_segment *s, uint32_t n, uint32_t *at)
 {
 	uint32_t numbered = 0;
 
@@ -180,7 +181,7 @@ static uint32_t walk(const struct window_segment *s, uint32_t n, uint32_t *at)
 }
 
 /* The stripes are gone: everything goes over the link. */
-static void without_stripes(struct window *window, struct window_segment *s)
+static void without_stripes(struct send_window *window, struct send_window_segment *s)
 {
 	s->done = 0;
 	s->beside = false;
@@ -195,9 +196,9 @@ static void without_stripes(struct window *window, struct window_segment *s)
 	}
 }
 
-int window_rewind(struct window *window, uint32_t count)
+int send_window_rewind(struct send_window *window, uint32_t count)
 {
-	struct window_segment *s;
+	struct send_window_segment *s;
 	uint32_t begin, whole, at;
 
 	if (window->drops && behind(window->dropped, count))
@@ -205,12 +206,12 @@ int window_rewind(struct window *window, uint32_t count)
 	if (behind(window->counted, count) || behind(count, window->numbered))
 		return -EPROTO;
 	window->counted = count;
-	while (window_count(window) && !behind(segment(window, 0)->last, count))
+	while (send_window_count(window) && !behind(segment(window, 0)->last, count))
 		release_first(window);
 	set(&window->sent, 0);
-	for (uint32_t i = 0; i < window_count(window); i++)
+	for (uint32_t i = 0; i < send_window_count(window); i++)
 		without_stripes(window, segment(window, i));
-	if (!window_count(window))
+	if (!send_window_count(window))
 		return 0;
 	s = segment(window, 0);
 	whole = walk(s, UINT32_MAX, &at);
@@ -220,11 +221,11 @@ int window_rewind(struct window *window, uint32_t count)
 	return 0;
 }
 
-bool window_drop(struct window *window)
+bool send_window_drop(struct send_window *window)
 {
-	bool any = window_gone(window) > 0;
+	bool any = send_window_gone(window) > 0;
 
-	while (window_gone(window)) {
+	while (send_window_gone(window)) {
 		window->dropped = segment(window, 0)->last;
 		window->drops = true;
 		release_first(window);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/copies.h"
+#include "gpu-agent/front/tensor_copy.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -34,7 +34,7 @@ enum copy_state {
 	COPY_RUNNING,
 };
 
-struct copy {
+struct tensor_copy {
 	enum copy_state state;
 	bool out; /* another agent fetches */
 	uint64_t number;
@@ -47,33 +47,34 @@ struct copy {
 	uint64_t until;
 };
 
-struct copies {
-	struct copy at[2 * COPIES];
+struct tensor_copies {
+	struct tensor_copy at[2 * COPIES];
 	uint64_t numbers;
-	struct copies_counts {
+	struct tensor_copy_counts {
 		uint64_t done, failed, bytes;
 	} in, out;
 };
 
-int copies_open(struct front *front, struct error *error)
+int tensor_copy_open(struct front *front, struct error *error)
 {
 	front->copies = calloc(1, sizeof(*front->copies));
 	return front->copies ? 0 : error_set(error, ENOMEM, "copies between agents");
 }
 
-static struct copies_counts *counts(struct front *front, const struct copy *c)
+static struct tensor_copy_counts *counts(struct front *front, const struct tensor_copy *c)
 {
 	return c->out ? &front->copies->out : &front->copies->in;
 }
 
-static struct copy *copy_new(struct front *front, bool out, enum copy_state state, uint64_t ns)
+static struct tensor_copy *copy_new(
+	struct front *front, bool out, enum copy_state state, uint64_t ns)
 {
 	for (uint32_t i = out ? COPIES : 0; i < (out ? 2 * COPIES : COPIES); i++) {
-		struct copy *c = &front->copies->at[i];
+		struct tensor_copy *c = &front->copies->at[i];
 
 		if (c->state != COPY_FREE)
 			continue;
-		*c = (struct copy){.state = state,
+		*c = (struct tensor_copy){.state = state,
 			.out = out,
 			.number = COPY_NUMBER | ++front->copies->numbers,
 			.memory = -1,
@@ -85,7 +86,7 @@ static struct copy *copy_new(struct front *front, bool out, enum copy_state stat
 	return NULL;
 }
 
-static struct copy *numbered(const struct front *front, uint64_t number)
+static struct tensor_copy *numbered(const struct front *front, uint64_t number)
 {
 	for (uint32_t i = 0; i < 2 * COPIES; i++)
 		if (front->copies->at[i].state != COPY_FREE &&
@@ -105,7 +106,7 @@ static uint32_t running(const struct front *front, bool out)
 }
 
 /* The place is free; the worker, where it has one, is the caller's. */
-static void copy_close(struct copy *c)
+static void copy_close(struct tensor_copy *c)
 {
 	if (c->memory >= 0)
 		close(c->memory);
@@ -119,7 +120,7 @@ static void copy_close(struct copy *c)
 }
 
 /* What the other end reads instead of bytes. */
-static void refuse(const struct copy *c, uint32_t status, const char *text)
+static void refuse(const struct tensor_copy *c, uint32_t status, const char *text)
 {
 	struct session_welcome welcome = {
 		.magic = SESSION_MAGIC, .version = SESSION_VERSION, .status = status};
@@ -128,7 +129,7 @@ static void refuse(const struct copy *c, uint32_t status, const char *text)
 	hello_welcome(c->transport, c->connection, &welcome);
 }
 
-static void copy_failed(struct front *front, struct copy *c, uint32_t status, const char *text)
+static void fail(struct front *front, struct tensor_copy *c, uint32_t status, const char *text)
 {
 	struct pool_worker *worker = c->worker;
 	struct tensor_message told = c->message;
@@ -156,7 +157,7 @@ static void copy_failed(struct front *front, struct copy *c, uint32_t status, co
 
 /* ---- the worker ---- */
 
-uint32_t copies_waiting(const struct front *front)
+uint32_t tensor_copy_waiting(const struct front *front)
 {
 	uint32_t waits[2] = {0, 0}, n = 0;
 
@@ -170,12 +171,12 @@ uint32_t copies_waiting(const struct front *front)
 	return n;
 }
 
-static struct copy *next_waiting(const struct front *front)
+static struct tensor_copy *next_waiting(const struct front *front)
 {
-	struct copy *found = NULL;
+	struct tensor_copy *found = NULL;
 
 	for (uint32_t i = 0; i < 2 * COPIES; i++) {
-		struct copy *c = &front->copies->at[i];
+		struct tensor_copy *c = &front->copies->at[i];
 
 		if (c->state == COPY_WAITING && running(front, c->out) < RUNNING &&
 			(!found || c->number < found->number))
@@ -185,7 +186,7 @@ static struct copy *next_waiting(const struct front *front)
 }
 
 /* The worker gets memory and connection, in this order. */
-static void run(struct front *front, struct copy *c)
+static void run(struct front *front, struct tensor_copy *c)
 {
 	struct tensor_message m = c->message;
 	struct handoff h = {.version = HANDOFF_VERSION, .what = HANDOFF_PEER};
@@ -202,7 +203,7 @@ static void run(struct front *front, struct copy *c)
 			c->worker->handoff.fd, &h, sizeof(h), &c->connection, 1);
 	}
 	if (ret) {
-		copy_failed(front, c, TENSOR_NOT_READY, "the worker takes nothing");
+		fail(front, c, TENSOR_NOT_READY, "the worker takes nothing");
 		return;
 	}
 	transport_drop(c->transport, c->connection);
@@ -213,7 +214,7 @@ static void run(struct front *front, struct copy *c)
 }
 
 /* Both lie here: there is no connection. */
-static void run_local(struct front *front, struct copy *c)
+static void run_local(struct front *front, struct tensor_copy *c)
 {
 	struct tensor_message m = c->message;
 	int fd = c->worker->handoff.fd, ret;
@@ -226,7 +227,7 @@ static void run_local(struct front *front, struct copy *c)
 			fd, &c->from, sizeof(c->from), &c->source, 1, MSG_DONTWAIT);
 	}
 	if (ret) {
-		copy_failed(front, c, TENSOR_NOT_READY, "the worker takes nothing");
+		fail(front, c, TENSOR_NOT_READY, "the worker takes nothing");
 		return;
 	}
 	c->state = COPY_RUNNING;
@@ -234,19 +235,19 @@ static void run_local(struct front *front, struct copy *c)
 }
 
 /* Behind the WELCOME the worker speaks. */
-static void run_out(struct front *front, struct copy *c)
+static void run_out(struct front *front, struct tensor_copy *c)
 {
 	const struct session_welcome welcome = {
 		.magic = SESSION_MAGIC, .version = SESSION_VERSION};
 
 	if (!hello_welcome(c->transport, c->connection, &welcome)) {
-		copy_failed(front, c, TENSOR_NOT_READY, "the other agent is gone");
+		fail(front, c, TENSOR_NOT_READY, "the other agent is gone");
 		return;
 	}
 	run(front, c);
 }
 
-static void dial(struct front *front, struct copy *c)
+static void dial(struct front *front, struct tensor_copy *c)
 {
 	struct session_hello hello = {.role = SESSION_COPY};
 	int ret;
@@ -257,15 +258,15 @@ static void dial(struct front *front, struct copy *c)
 		      ? direct_dial(front, c->number, c->message.text, &hello, DIAL_NS)
 		      : -EPERM;
 	if (ret)
-		copy_failed(front, c, ret == -EPERM ? TENSOR_NOT_PERMITTED : TENSOR_NOT_READY,
+		fail(front, c, ret == -EPERM ? TENSOR_NOT_PERMITTED : TENSOR_NOT_READY,
 			ret == -EPERM ? "this agent goes to no other agent (peers: is empty)"
 				      : "too many agents are being dialed; try again");
 	explicit_bzero(&hello, sizeof(hello));
 }
 
-void copies_assign(struct front *front, struct pool_worker *worker)
+void tensor_copy_assign(struct front *front, struct pool_worker *worker)
 {
-	struct copy *c = next_waiting(front);
+	struct tensor_copy *c = next_waiting(front);
 
 	if (!c) {
 		pool_release(front, worker);
@@ -282,10 +283,10 @@ void copies_assign(struct front *front, struct pool_worker *worker)
 		dial(front, c);
 }
 
-void copies_heard(
+void tensor_copy_heard(
 	struct front *front, struct pool_worker *worker, const struct tensor_message *m)
 {
-	struct copy *c = worker->copy;
+	struct tensor_copy *c = worker->copy;
 	struct tensor_message told;
 	char text[TENSOR_TEXT];
 
@@ -298,7 +299,7 @@ void copies_heard(
 		return;
 	front_clean(text, sizeof(text), m->text, sizeof(m->text));
 	if (m->status) {
-		copy_failed(front, c, m->status, text);
+		fail(front, c, m->status, text);
 		return;
 	}
 	counts(front, c)->done++;
@@ -316,22 +317,22 @@ void copies_heard(
 	pool_balance(front, wait_now());
 }
 
-void copies_worker_gone(struct front *front, struct pool_worker *worker)
+void tensor_copy_worker_gone(struct front *front, struct pool_worker *worker)
 {
-	struct copy *c = worker->copy;
+	struct tensor_copy *c = worker->copy;
 
 	if (!c)
 		return;
 	c->worker = NULL;
 	worker->copy = NULL;
-	copy_failed(front, c, TENSOR_NOT_READY, "the worker that copied has ended");
+	fail(front, c, TENSOR_NOT_READY, "the worker that copied has ended");
 }
 
 /* ---- to here ---- */
 
-void copies_fetch(struct front *front, const struct tensor_message *m, int memory)
+void tensor_copy_fetch(struct front *front, const struct tensor_message *m, int memory)
 {
-	struct copy *c = copy_new(front, false, COPY_WAITING, BEGIN_NS);
+	struct tensor_copy *c = copy_new(front, false, COPY_WAITING, BEGIN_NS);
 	struct tensor_message told = *m;
 
 	if (!c || memory < 0) {
@@ -354,10 +355,10 @@ void copies_fetch(struct front *front, const struct tensor_message *m, int memor
 	pool_balance(front, wait_now());
 }
 
-void copies_source(struct front *front, const struct tensor_message *m, int memory)
+void tensor_copy_source(struct front *front, const struct tensor_message *m, int memory)
 {
 	for (uint32_t i = 0; i < COPIES && memory >= 0; i++) {
-		struct copy *c = &front->copies->at[i];
+		struct tensor_copy *c = &front->copies->at[i];
 
 		if (c->state != COPY_SOURCELESS || c->message.tag != m->tag)
 			continue;
@@ -371,10 +372,10 @@ void copies_source(struct front *front, const struct tensor_message *m, int memo
 		close(memory);
 }
 
-void copies_dialed(struct front *front, uint64_t number, int fd,
+void tensor_copy_dialed(struct front *front, uint64_t number, int fd,
 	const struct transport *transport, const char *text)
 {
-	struct copy *c = numbered(front, number);
+	struct tensor_copy *c = numbered(front, number);
 
 	if (!c || c->state != COPY_DIALING) {
 		if (fd >= 0)
@@ -382,8 +383,7 @@ void copies_dialed(struct front *front, uint64_t number, int fd,
 		return;
 	}
 	if (fd < 0) {
-		copy_failed(
-			front, c, fd == -EPERM ? TENSOR_NOT_PERMITTED : TENSOR_NOT_READY, text);
+		fail(front, c, fd == -EPERM ? TENSOR_NOT_PERMITTED : TENSOR_NOT_READY, text);
 		return;
 	}
 	c->transport = transport;
@@ -393,11 +393,11 @@ void copies_dialed(struct front *front, uint64_t number, int fd,
 
 /* ---- from here ---- */
 
-uint32_t copies_join(struct front *front, int fd, const struct hello_from *from,
+uint32_t tensor_copy_join(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192])
 {
 	struct tensor_message ask = {.version = TENSOR_VERSION, .what = TENSOR_REDEEM};
-	struct copy *c = copy_new(front, true, COPY_REDEEMING, REDEEM_NS);
+	struct tensor_copy *c = copy_new(front, true, COPY_REDEEMING, REDEEM_NS);
 
 	*refusal = REFUSAL_NOT_READY;
 	if (!c) {
@@ -417,9 +417,9 @@ uint32_t copies_join(struct front *front, int fd, const struct hello_from *from,
 	return 0;
 }
 
-void copies_redeemed(struct front *front, const struct tensor_message *m, int memory)
+void tensor_copy_redeemed(struct front *front, const struct tensor_message *m, int memory)
 {
-	struct copy *c = numbered(front, m->tag);
+	struct tensor_copy *c = numbered(front, m->tag);
 
 	if (!c || c->state != COPY_REDEEMING) {
 		if (memory >= 0)
@@ -429,7 +429,7 @@ void copies_redeemed(struct front *front, const struct tensor_message *m, int me
 	c->message = *m;
 	c->memory = memory;
 	if (m->status || memory < 0) {
-		copy_failed(front, c, m->status ? m->status : STATUS_NOT_READY, m->text);
+		fail(front, c, m->status ? m->status : STATUS_NOT_READY, m->text);
 		return;
 	}
 	log_info("copy.asked", "name=\"%s\" agent=%s peer=%s", m->name, m->text, c->peer.text);
@@ -440,28 +440,28 @@ void copies_redeemed(struct front *front, const struct tensor_message *m, int me
 
 /* ---- the end ---- */
 
-void copies_store_gone(struct front *front)
+void tensor_copy_store_gone(struct front *front)
 {
 	for (uint32_t i = 0; front->copies && i < 2 * COPIES; i++) {
-		struct copy *c = &front->copies->at[i];
+		struct tensor_copy *c = &front->copies->at[i];
 
 		/* The next one knows nothing of what was on its way here. */
 		if (c->state != COPY_FREE && (!c->out || c->state == COPY_REDEEMING))
-			copy_failed(front, c, TENSOR_NOT_READY, "the agent's store has ended");
+			fail(front, c, TENSOR_NOT_READY, "the agent's store has ended");
 	}
 }
 
-uint64_t copies_tick(struct front *front, uint64_t now)
+uint64_t tensor_copy_tick(struct front *front, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 
 	for (uint32_t i = 0; i < 2 * COPIES; i++) {
-		struct copy *c = &front->copies->at[i];
+		struct tensor_copy *c = &front->copies->at[i];
 
 		if (c->state == COPY_FREE)
 			continue;
 		if (c->until <= now)
-			copy_failed(front, c, TENSOR_NOT_READY,
+			fail(front, c, TENSOR_NOT_READY,
 				c->state == COPY_WAITING ? "no worker was free for it in time"
 							 : "nobody answered in time");
 		else if (c->until < next)
@@ -470,11 +470,11 @@ uint64_t copies_tick(struct front *front, uint64_t now)
 	return next;
 }
 
-void copies_metrics(FILE *out, const struct front *front)
+void tensor_copy_metrics(FILE *out, const struct front *front)
 {
 	const struct {
 		const char *way;
-		const struct copies_counts *counts;
+		const struct tensor_copy_counts *counts;
 	} ways[] = {{"in", &front->copies->in}, {"out", &front->copies->out}};
 
 	fputs("# HELP vcuda_agent_tensor_copies_total Tensors copied from (in) and to (out) "

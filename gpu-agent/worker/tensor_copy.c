@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/worker/copy.h"
+#include "gpu-agent/worker/tensor_copy.h"
 
 #include <poll.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/worker/worker_state.h"
-#include "protocol/wire/copy.h"
+#include "protocol/wire/tensor_copy.h"
 #include "transport/transport.h"
 
 #define PIECE (4u << 20)
@@ -91,24 +91,28 @@ static bool awake(struct copy_job *j, uint64_t *heard, bool send)
 	return true;
 }
 
+/* What the link answered, RET, adds to DONE, or is waited for. */
+static bool step(struct copy_job *j, ssize_t ret, size_t *done, uint64_t *heard, bool send)
+{
+	if (ret > 0) {
+		*done += (size_t)ret;
+		*heard = wait_now();
+	} else if (ret != -EAGAIN) {
+		return failed(j, CUDA_ERROR_SYSTEM_NOT_READY,
+			"the other agent went away in the middle of the copy");
+	}
+	return (ret > 0 && *heard - j->told_at < TELL_NS) || awake(j, heard, send);
+}
+
 static bool receive(struct copy_job *j, void *to, size_t n)
 {
 	uint64_t heard = wait_now();
 	size_t got = 0;
 
-	while (got < n) {
-		ssize_t ret = link_receive(j->link, (char *)to + got, n - got);
-
-		if (ret > 0) {
-			got += (size_t)ret;
-			heard = wait_now();
-		} else if (ret != -EAGAIN) {
-			return failed(j, CUDA_ERROR_SYSTEM_NOT_READY,
-				"the other agent went away in the middle of the copy");
-		}
-		if ((ret < 0 || heard - j->told_at >= TELL_NS) && !awake(j, &heard, false))
+	while (got < n)
+		if (!step(j, link_receive(j->link, (char *)to + got, n - got), &got, &heard,
+			    false))
 			return false;
-	}
 	return true;
 }
 
@@ -119,16 +123,8 @@ static bool transmit(struct copy_job *j, const void *from, size_t n)
 
 	while (sent < n) {
 		struct iovec piece = {(void *)(uintptr_t)((const char *)from + sent), n - sent};
-		ssize_t ret = link_send(j->link, &piece, 1);
 
-		if (ret > 0) {
-			sent += (size_t)ret;
-			heard = wait_now();
-		} else if (ret != -EAGAIN) {
-			return failed(j, CUDA_ERROR_SYSTEM_NOT_READY,
-				"the other agent went away in the middle of the copy");
-		}
-		if ((ret < 0 || heard - j->told_at >= TELL_NS) && !awake(j, &heard, true))
+		if (!step(j, link_send(j->link, &piece, 1), &sent, &heard, true))
 			return false;
 	}
 	return true;
@@ -239,12 +235,12 @@ static size_t piece_at(const struct copy_job *j, uint64_t at)
 static bool fill(struct copy_job *j)
 {
 	const uint64_t bytes = j->said.about.bytes;
-	const uint8_t all = COPY_ALL;
-	struct copy_head head;
+	const uint8_t all = TENSOR_COPY_ALL;
+	struct tensor_copy_head head;
 
 	if (!receive(j, &head, sizeof(head)))
 		return false;
-	if (head.magic != COPY_MAGIC || head.bytes != bytes)
+	if (head.magic != TENSOR_COPY_MAGIC || head.bytes != bytes)
 		return failed(
 			j, CUDA_ERROR_SYSTEM_NOT_READY, "the other agent sends another tensor");
 	for (int i = 0; j->moved < bytes; i = (i + 1) % BUFFERS) {
@@ -279,7 +275,7 @@ static bool read_piece(struct copy_job *j, int i, uint64_t at)
 static bool spill(struct copy_job *j)
 {
 	const uint64_t bytes = j->said.about.bytes;
-	const struct copy_head head = {.magic = COPY_MAGIC, .bytes = bytes};
+	const struct tensor_copy_head head = {.magic = TENSOR_COPY_MAGIC, .bytes = bytes};
 	uint8_t all = 0;
 
 	for (int i = 0; i < BUFFERS; i++)
@@ -297,8 +293,9 @@ static bool spill(struct copy_job *j)
 		j->moved += n;
 	}
 	return receive(j, &all, 1) &&
-	       (all == COPY_ALL || failed(j, CUDA_ERROR_SYSTEM_NOT_READY,
-					   "the other agent does not say that it has all"));
+	       (all == TENSOR_COPY_ALL ||
+		       failed(j, CUDA_ERROR_SYSTEM_NOT_READY,
+			       "the other agent does not say that it has all"));
 }
 
 /* From one GPU of this agent to another. */
@@ -365,7 +362,7 @@ static bool other_end(struct copy_job *j)
 	return true;
 }
 
-bool copy_run(struct worker *w, const struct tensor_message *message, int memory)
+bool tensor_copy_run(struct worker *w, const struct tensor_message *message, int memory)
 {
 	const bool in = message->what == TENSOR_FILL;
 	struct copy_job j = {.w = w, .said = *message, .told_at = wait_now(), .source_fd = -1};

@@ -5,11 +5,11 @@
  * them.  Headers and bodies are copied into a ring, payloads go as they lie.  It knows no
  * connection: reply.c sends what it says comes next.
  *
- * What _Atomic is may be looked at by any thread; all else, and each function but window_room,
- * is for one at a time (reply.c has a lock).
+ * What _Atomic is may be looked at by any thread; all else, and each function but
+ * send_window_room, is for one at a time (reply.c has a lock).
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_WINDOW_H
-#define VCUDA_GPU_AGENT_WORKER_WINDOW_H
+#ifndef VCUDA_GPU_AGENT_WORKER_SEND_WINDOW_H
+#define VCUDA_GPU_AGENT_WORKER_SEND_WINDOW_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,17 +19,17 @@
 
 #include "protocol/wire/frame.h"
 
-#define WINDOW_BYTES_MOST (512u * 1024) /* headers and bodies */
-#define WINDOW_SEGMENTS 1024
-#define WINDOW_MARGIN 16 /* frames that may be added without looking again */
+#define SEND_WINDOW_BYTES_MOST (512u * 1024) /* headers and bodies */
+#define SEND_WINDOW_SEGMENTS 1024
+#define SEND_WINDOW_MARGIN 16 /* frames that may be added without looking again */
 
 struct staging_range;
 
-struct window {
-	unsigned char *bytes; /* WINDOW_BYTES_MOST, a ring */
+struct send_window {
+	unsigned char *bytes; /* SEND_WINDOW_BYTES_MOST, a ring */
 	uint32_t head;
 	_Atomic uint32_t used;
-	struct window_segment {
+	struct send_window_segment {
 		const unsigned char *bytes;
 		uint32_t length, done;	     /* done: sent */
 		uint32_t ring_bytes;	     /* of `bytes` of the window that it holds */
@@ -48,53 +48,54 @@ struct window {
 };
 
 /* 0 or -ENOMEM. */
-int window_open(struct window *window);
+int send_window_open(struct send_window *window);
 
-/* A frame, whose header is complete. Where it has a payload, window_payload comes next. */
-void window_add(struct window *window, const struct frame_header *header, const void *body);
-/* BESIDE: a stripe brings it, as the header says; after window_rewind the link does. */
-void window_payload(struct window *window, const void *bytes, uint32_t n,
+/* A frame, whose header is complete. Where it has a payload, send_window_payload comes next. */
+void send_window_add(
+	struct send_window *window, const struct frame_header *header, const void *body);
+/* BESIDE: a stripe brings it, as the header says; after send_window_rewind the link does. */
+void send_window_payload(struct send_window *window, const void *bytes, uint32_t n,
 	struct staging_range *range, bool beside);
 
 /* What is to be sent next: at most MOST pieces, their number. */
-int window_next(const struct window *window, struct iovec *iov, int most);
+int send_window_next(const struct send_window *window, struct iovec *iov, int most);
 /* N bytes of that went out. */
-void window_sent(struct window *window, size_t n);
+void send_window_sent(struct send_window *window, size_t n);
 
 /* The client has counted COUNT frames (the low 32 bits); what it said before may come late. 0,
  * or -EPROTO: there were never so many. */
-int window_counted(struct window *window, uint32_t count);
+int send_window_counted(struct send_window *window, uint32_t count);
 
 /* Everything behind frame number COUNT is to be sent again. 0; -EPROTO: there were never so
  * many, or it said more before; -ENODATA: some of that was dropped. */
-int window_rewind(struct window *window, uint32_t count);
+int send_window_rewind(struct send_window *window, uint32_t count);
 
 /* Lets go what was sent and not counted: a session that is cut before the client counts that
  * far is lost. False: there is none. */
-bool window_drop(struct window *window);
+bool send_window_drop(struct send_window *window);
 
-static inline uint32_t window_count(const struct window *window)
+static inline uint32_t send_window_count(const struct send_window *window)
 {
 	return atomic_load_explicit(&window->count, memory_order_relaxed);
 }
-static inline uint32_t window_gone(const struct window *window)
+static inline uint32_t send_window_gone(const struct send_window *window)
 {
 	return atomic_load_explicit(&window->sent, memory_order_relaxed);
 }
 
 /* Other threads only send: what there is room for now there is room for later. */
-static inline bool window_room(const struct window *window)
+static inline bool send_window_room(const struct send_window *window)
 {
-	return window_count(window) + WINDOW_MARGIN < WINDOW_SEGMENTS &&
+	return send_window_count(window) + SEND_WINDOW_MARGIN < SEND_WINDOW_SEGMENTS &&
 	       atomic_load_explicit(&window->used, memory_order_relaxed) +
-			       WINDOW_MARGIN * 4096 <
-		       WINDOW_BYTES_MOST;
+			       SEND_WINDOW_MARGIN * 4096 <
+		       SEND_WINDOW_BYTES_MOST;
 }
 
 /* Something has not gone out yet. */
-static inline bool window_waits(const struct window *window)
+static inline bool send_window_waits(const struct send_window *window)
 {
-	return window_count(window) != window_gone(window);
+	return send_window_count(window) != send_window_gone(window);
 }
 
 #endif
