@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a pointer tells of the memory behind it: the pool that it was allocated from, whether that
- * is the device's current one or not, the handles that it can be exported as, and the access that
- * the device has. */
+ * is the device's current one or not, the handles that it can be exported as, the access that the
+ * device has, and whether cudaIpcGetMemHandle takes it. */
 #include "driver.h"
 
 struct told {
 	CUmemoryPool pool;
 	unsigned long long handles;
 	unsigned access;
+	bool ipc;
 };
 
 static struct told tell(const void *pointer)
@@ -15,12 +16,25 @@ static struct told tell(const void *pointer)
 	ENTRY(cuPointerGetAttribute);
 	CUdeviceptr at = (CUdeviceptr)pointer;
 	struct told t;
+	unsigned ipc = 0;
 
 	DRIVER(p_cuPointerGetAttribute(&t.pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at));
 	DRIVER(p_cuPointerGetAttribute(
 		&t.handles, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, at));
 	DRIVER(p_cuPointerGetAttribute(&t.access, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, at));
+	DRIVER(p_cuPointerGetAttribute(
+		&ipc, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, at));
+	t.ipc = ipc & 1;
 	return t;
+}
+
+/* Whether it can be shared is told and done alike. */
+static void shares(void *pointer, bool can)
+{
+	cudaIpcMemHandle_t handle;
+
+	CHECK_EQ(tell(pointer).ipc, can);
+	CUDA_IS(can ? cudaSuccess : cudaErrorInvalidValue, cudaIpcGetMemHandle(&handle, pointer));
 }
 
 static void pools(void)
@@ -45,6 +59,8 @@ static void pools(void)
 	CUDA(cudaDeviceSetMemPool(0, plain));
 	CHECK(tell(allocated).pool == NULL);
 	CHECK_EQ(tell(allocated).access, 3u);
+	shares(from_own, false);
+	shares(allocated, true);
 	CUDA(cudaFreeAsync(from_own, 0));
 	CUDA(cudaFreeAsync(from_default, 0));
 	CUDA(cudaDeviceSynchronize());
@@ -86,6 +102,7 @@ static void mapped(void)
 	CHECK_EQ(tell((void *)(at + size + 256)).handles,
 		(unsigned long long)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	CHECK(tell((void *)at).pool == NULL);
+	shares((void *)(at + size), false);
 	DRIVER(p_cuMemUnmap(at, 2 * size));
 	DRIVER(p_cuMemRelease(plain));
 	DRIVER(p_cuMemRelease(shared));
@@ -94,8 +111,13 @@ static void mapped(void)
 
 int main(void)
 {
+	void *managed;
+
 	CUDA(cudaFree(0));
 	pools();
 	mapped();
+	CUDA(cudaMallocManaged(&managed, 4096));
+	shares(managed, false);
+	CUDA(cudaFree(managed));
 	return 0;
 }
