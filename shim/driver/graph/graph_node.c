@@ -163,7 +163,8 @@ CUresult node_params_fill(struct node_params *p, const CUDA_MEMSET_NODE_PARAMS *
 	if (!fill || !fill->width || !fill->height ||
 		(fill->elementSize != 1 && fill->elementSize != 2 && fill->elementSize != 4) ||
 		__builtin_mul_overflow(fill->width, fill->elementSize, &row) ||
-		(fill->height > 1 && fill->pitch < row) ||
+		fill->dst % fill->elementSize ||
+		(fill->height > 1 && (fill->pitch < row || fill->pitch % fill->elementSize)) ||
 		__builtin_mul_overflow(fill->height - 1, fill->pitch, &extent) ||
 		__builtin_add_overflow(extent, row, &extent) ||
 		!memory_inside(fill->dst, extent))

@@ -428,6 +428,7 @@ CUresult hand_cuGraphExecChildGraphNodeSetParams(
 	/* Whose parts would go and whose would come is not kept apart. */
 	if (child && child->parts.count)
 		status = CUDA_ERROR_NOT_SUPPORTED;
+	p.awaited = true; /* it must have the nodes and edges of the one that is there */
 	return node_set(hNode, &hGraphExec, &p, status);
 }
 

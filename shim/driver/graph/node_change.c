@@ -12,7 +12,7 @@
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 
-static CUresult set_post(const struct graph_node *node, const struct graph_exec *exec,
+static CUresult set_send(const struct graph_node *node, const struct graph_exec *exec,
 	const struct node_params *p)
 {
 	struct wire_vcudaGraphSet *body;
@@ -28,7 +28,10 @@ static CUresult set_post(const struct graph_node *node, const struct graph_exec 
 	body->type = p->type;
 	body->bytes = (uint32_t)p->size;
 	shim_put(&call, &body->params, p->bytes, p->size);
-	return shim_post(&call);
+	if (!p->awaited)
+		return shim_post(&call);
+	shim_wait(&call, 0);
+	return shim_end(&call);
 }
 
 CUresult node_get_all(
@@ -159,7 +162,7 @@ CUresult node_set(
 	if (!status) {
 		parts = exec ? &exec->parts : &node->graph->parts;
 		place = node_place(node, parts);
-		status = set_post(node, exec, p);
+		status = set_send(node, exec, p);
 	}
 	if (!status && place) {
 		if (p->part) {
