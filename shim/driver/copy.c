@@ -20,6 +20,7 @@
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
+#include "shim/driver/memop.h"
 #include "shim/driver/order.h"
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
@@ -272,6 +273,9 @@ static bool copy_mirrored(struct shape *s)
 	if (s->dst.side == SIDE_DEVICE && !s->dst.array)
 		host_named(&s->dst.at, sizeof(s->dst.at));
 	if (s->src.side == SIDE_DEVICE && !s->src.array)
+		host_named(&s->src.at, sizeof(s->src.at));
+	/* The program may mean to write it before it lets the stream go on. */
+	if (s->src.side == SIDE_HOST && memop_gates())
 		host_named(&s->src.at, sizeof(s->src.at));
 	dst = !s->dst.array && mirror_inside(s->dst.at, 1) && copy_place_ok(s, &s->dst);
 	src = !s->src.array && mirror_inside(s->src.at, 1) && copy_place_ok(s, &s->src);
