@@ -263,9 +263,7 @@ static CUresult copy_between(struct shape *s, CUstream hStream, bool async)
 	return status;
 }
 
-/* Memory that kernels reach is the device's in a copy, which thus reads it, or writes it, when
- * the stream comes to it. True: a side of the copy is such. */
-static bool copy_mirrored(struct shape *s)
+bool copy_mirrored(struct shape *s)
 {
 	bool dst, src;
 

@@ -143,7 +143,7 @@ CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_c
 	if (!s.width || !s.height || !s.depth || (!s.src.at && !s.src.array) ||
 		(!s.dst.at && !s.dst.array))
 		return CUDA_ERROR_INVALID_VALUE;
-	copy_tidy(&s);
+	(void)copy_mirrored(&s);
 	if ((s.dst.side == SIDE_DEVICE && !copy_place_ok(&s, &s.dst)) ||
 		(s.src.side == SIDE_DEVICE && !copy_place_ok(&s, &s.src)) ||
 		!copy_arrays_ok(&s))

@@ -61,4 +61,9 @@ CUresult node_get_all(
 /* The part of a node; NULL: it has none there. */
 struct part_place *node_place(const struct graph_node *node, struct parts *parts);
 
+/* Before the graph is made executable. What copies from or to pinned memory that a kernel was
+ * not known to reach when they came becomes the device's own copy, in the order of the nodes.
+ */
+CUresult graph_reach(struct graph *graph);
+
 #endif

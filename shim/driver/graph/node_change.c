@@ -9,7 +9,9 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/graph/graph_node.h"
+#include "shim/driver/memory/mirror.h"
 #include "shim/engine/driver.h"
+#include "shim/generated/cuda_hand.h"
 #include "shim/engine/engine.h"
 
 static CUresult set_send(const struct graph_node *node, const struct graph_exec *exec,
@@ -179,5 +181,41 @@ CUresult node_set(
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	node_params_free(p);
+	return status;
+}
+
+/* A copy with memory that kernels reach. */
+static bool part_reached(const struct part *part)
+{
+	return (part->kind == PART_IN || part->kind == PART_OUT ||
+		       part->kind == PART_THROUGH) &&
+	       mirror_inside(part->copy.host, 1);
+}
+
+CUresult graph_reach(struct graph *graph)
+{
+	CUresult status = CUDA_SUCCESS;
+	CUDA_MEMCPY3D copy;
+	bool some = false;
+
+	for (size_t i = 0; mirror_any() && i < graph->parts.count; i++)
+		some |= part_reached(graph->parts.places[i].part);
+	for (uint32_t i = 0; some && i < graph->count && !status; i++) {
+		CUgraphNode name;
+		const struct part_place *place;
+		uint32_t type;
+
+		if (graph_node_type(graph, i, &type) || type != CU_GRAPH_NODE_TYPE_MEMCPY)
+			continue;
+		name = graph_node_name(graph, i);
+		if (!name)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		place = node_place(graph_node_find(name), &graph->parts);
+		if (!place || !part_reached(place->part))
+			continue;
+		status = hand_cuGraphMemcpyNodeGetParams(name, &copy);
+		if (!status)
+			status = hand_cuGraphMemcpyNodeSetParams(name, &copy);
+	}
 	return status;
 }
