@@ -149,6 +149,49 @@ static void built(cudaStream_t stream)
 	put(m);
 }
 
+/* Copies of an executable graph change to memory that kernels have, and have not, reached. */
+static void changed(cudaStream_t stream)
+{
+	memory one = get(), two = get();
+	cudaGraphNode_t last = NULL, out, back;
+	void *arguments[] = {&one.device, &one.base};
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+	int base = 50;
+
+	CUDA(cudaMemcpy(one.base, &base, sizeof(base), cudaMemcpyHostToDevice));
+	CUDA(cudaGraphCreate(&graph, 0));
+	then_kernel(graph, &last, (void *)fill, arguments);
+	then_copy(graph, &last, one.pinned, one.device);
+	out = last;
+	then_add(graph, &last, one.pinned, one.pinned);
+	then_copy(graph, &last, one.other, one.device);
+	back = last;
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	check(one.pinned, 51);
+	check(one.other, 50);
+	/* The first copy's memory is reached, the second's is not; then the other way round. */
+	CUDA(cudaGraphExecMemcpyNodeSetParams1D(
+		exec, out, two.pinned, one.device, N * sizeof(int), cudaMemcpyDeviceToHost));
+	CUDA(cudaGraphExecMemcpyNodeSetParams1D(
+		exec, back, two.other, one.device, N * sizeof(int), cudaMemcpyDeviceToHost));
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	check(two.pinned, 50);
+	check(two.other, 50);
+	CUDA(cudaGraphExecMemcpyNodeSetParams1D(
+		exec, back, one.pinned, one.device, N * sizeof(int), cudaMemcpyDeviceToHost));
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	check(one.pinned, 50);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	put(one);
+	put(two);
+}
+
 int main(void)
 {
 	cudaStream_t stream;
@@ -156,6 +199,7 @@ int main(void)
 	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	captured(stream);
 	built(stream);
+	changed(stream);
 	CUDA(cudaStreamDestroy(stream));
 	return 0;
 }

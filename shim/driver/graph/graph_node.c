@@ -141,7 +141,7 @@ CUresult node_params_copy(
 	p->type = CU_GRAPH_NODE_TYPE_MEMCPY;
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = copy_node(copy, &way, &inside, &app);
+	status = copy_node(copy, p->stands, &way, &inside, &app);
 	if (status == CUDA_ERROR_INVALID_HANDLE) /* of an array; nodes have no such answer */
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!status && way != COPY_WAY_INSIDE) {

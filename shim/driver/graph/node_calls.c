@@ -304,6 +304,7 @@ CUresult hand_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode
 
 	if (node_context_gone(ctx))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	exec_copy_begin(&p, hGraphExec, hNode, copyParams);
 	return node_set(hNode, &hGraphExec, &p,
 		node_params_copy(&p, copyParams, NULL) ?: node_context(ctx));
 }
