@@ -130,9 +130,8 @@ static void then_copy(cudaGraph_t graph, cudaGraphNode_t *last, int *to, int *fr
 	*last = node;
 }
 
-static void built(cudaStream_t stream)
+static cudaGraph_t build(memory &m)
 {
-	memory m = get();
 	void *arguments[] = {&m.device, &m.base};
 	cudaGraphNode_t last = NULL;
 	cudaGraph_t graph;
@@ -145,6 +144,27 @@ static void built(cudaStream_t stream)
 	then_copy(graph, &last, m.device, m.pinned);
 	then_add(graph, &last, m.other, m.device);
 	then_copy(graph, &last, m.out, m.other);
+	return graph;
+}
+
+static void built(cudaStream_t stream)
+{
+	memory m = get();
+
+	launches(build(m), m, stream);
+	put(m);
+}
+
+/* As the child of another graph. */
+static void inside(cudaStream_t stream)
+{
+	memory m = get();
+	cudaGraph_t child = build(m), graph;
+	cudaGraphNode_t node;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+	CUDA(cudaGraphDestroy(child));
 	launches(graph, m, stream);
 	put(m);
 }
@@ -199,6 +219,7 @@ int main(void)
 	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	captured(stream);
 	built(stream);
+	inside(stream);
 	changed(stream);
 	CUDA(cudaStreamDestroy(stream));
 	return 0;

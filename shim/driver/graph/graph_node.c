@@ -238,6 +238,7 @@ CUresult node_params_child(
 {
 	struct graph *graph = graph_find(child);
 	struct graph_child bytes;
+	CUresult status;
 
 	p->type = CU_GRAPH_NODE_TYPE_GRAPH;
 	if (!graph || graph->capturing || ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
@@ -248,6 +249,10 @@ CUresult node_params_child(
 	/* It is a node's already, or runs by itself. */
 	if (p->move && (graph->parent || shim_object_of(graph->exec, KIND_CUgraphExec)))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* The node's clone has no names for its nodes, by which they could be set. */
+	status = graph_reach(graph);
+	if (status)
+		return status;
 	p->child = graph;
 	p->awaited = p->move;
 	bytes = (struct graph_child){.graph = graph->handle, .move = p->move};

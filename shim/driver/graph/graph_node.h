@@ -67,8 +67,9 @@ struct part_place *node_place(const struct graph_node *node, struct parts *parts
  * device memory, as a stand-in is, to the program's, nor back. */
 void exec_copy_begin(
 	struct node_params *p, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy);
-/* Before the graph is made executable. What copies from or to pinned memory that a kernel was
- * not known to reach when they came becomes the device's own copy, in the order of the nodes.
+/* Before the graph is made executable, or another one's child. What copies from or to pinned
+ * memory that a kernel was not known to reach when they came becomes the device's own copy, in
+ * the order of the nodes.
  */
 CUresult graph_reach(struct graph *graph);
 

@@ -214,7 +214,9 @@ CUresult graph_reach(struct graph *graph)
 	CUDA_MEMCPY3D copy;
 	bool some = false;
 
-	for (size_t i = 0; mirror_any() && i < graph->parts.count; i++)
+	if (!mirror_any())
+		return CUDA_SUCCESS;
+	for (size_t i = 0; i < graph->parts.count; i++)
 		some |= part_reached(graph->parts.places[i].part);
 	for (uint32_t i = 0; some && i < graph->count && !status; i++) {
 		CUgraphNode name;
@@ -233,5 +235,8 @@ CUresult graph_reach(struct graph *graph)
 		if (!status)
 			status = hand_cuGraphMemcpyNodeSetParams(name, &copy);
 	}
+	for (struct graph *body = graph->children; body && !status; body = body->sibling)
+		if (body->body)
+			status = graph_recount(body) ?: graph_reach(body);
 	return status;
 }
