@@ -26,6 +26,7 @@ LOOSE = {
     "shim/driver/memory/managed.c": {"managed_any": "read on the path of each copy, without the lock"},
     "shim/driver/memory/mirror.c": {"mirror_regions": "read on the path of each launch, without the lock",
                                     "mirror_apart": "the same"},
+    "shim/driver/memop.c": {"gates": "set once; read on the path of each copy"},
     "shim/driver/order.c": {"order_lock": "a lock; what it guards is in struct context"},
     "shim/driver/sync.c": {"last_value": "numbers that are given out once"},
     "shim/driver/tensor.c": {"lock": "one question at a time; it guards no memory"},

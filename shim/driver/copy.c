@@ -21,6 +21,7 @@
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
+#include "shim/driver/memop.h"
 #include "shim/driver/order.h"
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
@@ -285,9 +286,7 @@ static CUresult copy_between(struct shape *s, CUstream hStream, bool async)
 	return status;
 }
 
-/* Memory that kernels reach is the device's in a copy, which thus reads it, or writes it, when
- * the stream comes to it. True: a side of the copy is such. */
-static bool copy_mirrored(struct shape *s)
+bool copy_mirrored(struct shape *s)
 {
 	bool dst, src;
 
@@ -295,6 +294,9 @@ static bool copy_mirrored(struct shape *s)
 	if (s->dst.side == SIDE_DEVICE && !s->dst.array)
 		host_named(&s->dst.at, sizeof(s->dst.at));
 	if (s->src.side == SIDE_DEVICE && !s->src.array)
+		host_named(&s->src.at, sizeof(s->src.at));
+	/* The program may mean to write it before it lets the stream go on. */
+	if (s->src.side == SIDE_HOST && memop_gates())
 		host_named(&s->src.at, sizeof(s->src.at));
 	dst = !s->dst.array && mirror_inside(s->dst.at, 1) && copy_place_ok(s, &s->dst);
 	src = !s->src.array && mirror_inside(s->src.at, 1) && copy_place_ok(s, &s->src);

@@ -44,6 +44,9 @@ static inline uint64_t copy_address(const void *host)
 bool copy_place_ok(const struct shape *s, const struct copy_place *place);
 /* One row, one slice: their distances are of no matter. */
 void copy_tidy(struct shape *s);
+/* The same, and memory that kernels reach is the device's in a copy, which thus reads it, or
+ * writes it, when the stream comes to it. True: a side of the copy is such. */
+bool copy_mirrored(struct shape *s);
 /* A copy with the app on one side. */
 struct part_copy copy_app(const struct shape *s);
 /* Does it: posts, or with !ASYNC towards the host waits. */

@@ -132,8 +132,8 @@ CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool async)
 	return copy_shape(&s, stream, async);
 }
 
-CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_copy *inside,
-	struct part_copy *app)
+CUresult copy_node(const CUDA_MEMCPY3D *copy, bool stands, enum copy_way *way,
+	struct graph_copy *inside, struct part_copy *app)
 {
 	struct shape s;
 	CUresult status = shape_3d(copy, &s);
@@ -143,7 +143,10 @@ CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_c
 	if (!s.width || !s.height || !s.depth || (!s.src.at && !s.src.array) ||
 		(!s.dst.at && !s.dst.array))
 		return CUDA_ERROR_INVALID_VALUE;
-	copy_tidy(&s);
+	if (stands)
+		copy_tidy(&s);
+	else
+		(void)copy_mirrored(&s);
 	if ((s.dst.side == SIDE_DEVICE && !copy_place_ok(&s, &s.dst)) ||
 		(s.src.side == SIDE_DEVICE && !copy_place_ok(&s, &s.src)) ||
 		!copy_arrays_ok(&s))

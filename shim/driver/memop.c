@@ -5,11 +5,13 @@
  */
 #include "shim/driver/memop.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "shim/driver/forms.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
+#include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/stream.h"
@@ -68,9 +70,25 @@ CUresult memop_old(CUstream stream)
 	return status ? status : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+static _Atomic bool gates;
+
+bool memop_gates(void)
+{
+	return atomic_load_explicit(&gates, memory_order_relaxed);
+}
+
+/* A stream waits for a value at ADDRESS. */
+static void gate(CUdeviceptr address)
+{
+	struct host_range range;
+
+	if (!memop_gates() && host_find((const void *)(uintptr_t)address, &range))
+		atomic_store(&gates, true);
+}
+
 /* *ADDRESS becomes what the agent knows it by. UNKNOWN: flags that there are not. */
 static CUresult value_begin(
-	CUstream stream, unsigned unknown, CUdeviceptr *address, size_t bytes)
+	CUstream stream, unsigned unknown, CUdeviceptr *address, size_t bytes, bool wait)
 {
 	uint64_t number;
 	CUresult status = stream_plain(stream, &number);
@@ -82,6 +100,8 @@ static CUresult value_begin(
 		status = pinned_before(address, sizeof(*address));
 	if (!status && !address_ok(*address, bytes))
 		status = CUDA_ERROR_INVALID_VALUE;
+	if (!status && wait)
+		gate(*address);
 	*address = mirror_address(*address);
 	return status;
 }
@@ -100,7 +120,8 @@ _Static_assert(sizeof(struct wire_cuStreamWriteValue64_v2) ==
 static CUresult value_32(uint16_t op, CUstream stream, CUdeviceptr addr, cuuint32_t value,
 	unsigned flags, unsigned known)
 {
-	CUresult status = value_begin(stream, flags & ~known, &addr, sizeof(value));
+	CUresult status = value_begin(
+		stream, flags & ~known, &addr, sizeof(value), op == OP_cuStreamWaitValue32_v2);
 	struct wire_cuStreamWriteValue32_v2 *body;
 	struct shim_call call;
 
@@ -117,7 +138,8 @@ static CUresult value_32(uint16_t op, CUstream stream, CUdeviceptr addr, cuuint3
 static CUresult value_64(uint16_t op, CUstream stream, CUdeviceptr addr, cuuint64_t value,
 	unsigned flags, unsigned known)
 {
-	CUresult status = value_begin(stream, flags & ~known, &addr, sizeof(value));
+	CUresult status = value_begin(
+		stream, flags & ~known, &addr, sizeof(value), op == OP_cuStreamWaitValue64_v2);
 	struct wire_cuStreamWriteValue64_v2 *body;
 	struct shim_call call;
 
@@ -162,6 +184,7 @@ static void memop_addresses(CUstreamBatchMemOpParams *ops, size_t n)
 		switch ((int)ops[i].operation) {
 		case CU_STREAM_MEM_OP_WAIT_VALUE_32:
 		case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+			gate(ops[i].waitValue.address);
 			ops[i].waitValue.address = mirror_address(ops[i].waitValue.address);
 			break;
 		case CU_STREAM_MEM_OP_WRITE_VALUE_32:

@@ -6,10 +6,14 @@
 #define VCUDA_SHIM_DRIVER_MEMOP_H
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* What is wrong with N of them, INVALID_VALUE; pinned memory that they name becomes the agent's
  * too, and its errors are answered as well. */
 CUresult memop_check(const CUstreamBatchMemOpParams *ops, size_t n);
+/* A stream has waited for a value in pinned memory, of which the program ends the wait: what
+ * copies behind it read, it may write until then. */
+bool memop_gates(void);
 
 #endif

@@ -15,7 +15,9 @@
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/array.h"
 #include "shim/driver/context.h"
+#include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/mirror.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"
 #include "shim/generated/cuda_hand.h"
@@ -73,10 +75,11 @@ static CUresult texture_memory(struct texture_desc *desc, CUdeviceptr at, CUarra
 {
 	uint32_t element = array_element((uint32_t)format, channels);
 
+	host_named(&at, sizeof(at));
 	if (!element || (unsigned)format > CU_AD_FORMAT_FLOAT || !bytes ||
-		!memory_inside(at, element))
+		!mirror_reaches(at, element))
 		return CUDA_ERROR_INVALID_VALUE;
-	desc->place = at;
+	desc->place = mirror_address(at);
 	desc->format = (uint32_t)format;
 	desc->channels = channels;
 	desc->bytes = bytes;

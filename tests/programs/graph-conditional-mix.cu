@@ -209,6 +209,21 @@ static void unused(cudaStream_t stream)
 	CUDA(cudaGraphDestroy(graph));
 }
 
+/* A graph with a conditional node is not cloned, and the call itself says so. */
+static void clones(void)
+{
+	cudaGraphConditionalHandle handle;
+	cudaGraph_t graph, body, clone;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphConditionalHandleCreate(&handle, graph, 0, cudaGraphCondAssignDefault));
+	conditional(graph, NULL, handle, cudaGraphCondTypeIf, &body);
+	CUDA_IS(cudaErrorNotSupported, cudaGraphClone(&clone, graph));
+	(void)cudaGetLastError();
+	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaGraphDestroy(graph));
+}
+
 int main()
 {
 	cudaStream_t stream;
@@ -217,6 +232,7 @@ int main()
 	mixed(stream);
 	captured(stream);
 	unused(stream);
+	clones();
 	CUDA(cudaStreamDestroy(stream));
 	return 0;
 }

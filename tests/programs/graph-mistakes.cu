@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Wrong arguments of graph calls: a node behind another one twice, parameters of another type of
- * node, an executable graph of another graph, a list without room; and what such a call leaves in
- * the program's variables.
+ * node, an executable graph of another graph, a list without room, an edge that is there; and what
+ * such a call leaves in the program's variables. The call itself tells, and no later one.
  */
 #include "check.h"
+
+#if CUDART_VERSION >= 13000
+#define EDGE_DATA NULL,
+#else
+#define EDGE_DATA
+#endif
 
 __global__ void one(int *at)
 {
@@ -141,6 +147,84 @@ static void executables(cudaGraph_t graph, cudaGraphNode_t kernel, cudaGraphNode
 	CUDA(cudaGraphDestroy(other));
 }
 
+static void edges()
+{
+	cudaGraphNode_t a, b, ends[2], from[2], to[2];
+	size_t count = 0;
+	cudaGraph_t graph;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddEmptyNode(&a, graph, NULL, 0));
+	CUDA(cudaGraphAddEmptyNode(&b, graph, &a, 1));
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphAddDependencies(graph, &a, &b, EDGE_DATA 1));
+	CUDA(cudaDeviceSynchronize());
+	ends[0] = a;
+	ends[1] = b;
+	CUDA(cudaGraphAddEmptyNode(&b, graph, NULL, 0));
+	from[0] = ends[0];
+	from[1] = ends[1];
+	to[0] = to[1] = b;
+	CUDA(cudaGraphAddDependencies(graph, from, to, EDGE_DATA 2));
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphAddDependencies(graph, from, to, EDGE_DATA 2));
+	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaGraphGetEdges(graph, NULL, NULL, EDGE_DATA &count));
+	CHECK_EQ(count, 3u);
+	CUDA(cudaGraphDestroy(graph));
+}
+
+/* A fill of 4 bytes an element, at an address or of a pitch that they do not fit. */
+static void fills()
+{
+	cudaMemsetParams fill = {};
+	cudaGraphNode_t node;
+	cudaGraph_t graph;
+	char *memory;
+
+	CUDA(cudaMalloc(&memory, 256));
+	CUDA(cudaGraphCreate(&graph, 0));
+	fill.dst = memory + 2;
+	fill.elementSize = 4;
+	fill.width = 4;
+	fill.height = 1;
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphAddMemsetNode(&node, graph, NULL, 0, &fill));
+	CUDA(cudaDeviceSynchronize());
+	fill.dst = memory;
+	fill.height = 2;
+	fill.pitch = 34;
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphAddMemsetNode(&node, graph, NULL, 0, &fill));
+	CUDA(cudaDeviceSynchronize());
+	fill.pitch = 36;
+	CUDA(cudaGraphAddMemsetNode(&node, graph, NULL, 0, &fill));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaFree(memory));
+}
+
+/* Another child for an executable graph must have the nodes of the one that it has. */
+static void children()
+{
+	cudaGraph_t graph, child, same, larger;
+	cudaGraphNode_t node, more;
+	cudaGraphExec_t exec;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphCreate(&child, 0));
+	kernel_node(child);
+	CUDA(cudaGraphClone(&same, child));
+	CUDA(cudaGraphClone(&larger, child));
+	CUDA(cudaGraphAddEmptyNode(&more, larger, NULL, 0));
+	CUDA(cudaGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CUDA(cudaGraphExecChildGraphNodeSetParams(exec, node, same));
+	CUDA_IS(cudaErrorGraphExecUpdateFailure,
+		cudaGraphExecChildGraphNodeSetParams(exec, node, larger));
+	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaGraphLaunch(exec, 0));
+	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaGraphExecDestroy(exec));
+	for (cudaGraph_t one : {graph, child, same, larger})
+		CUDA(cudaGraphDestroy(one));
+}
+
 int main()
 {
 	cudaGraphNode_t kernel, host;
@@ -154,6 +238,9 @@ int main()
 	types(graph, kernel, host);
 	lists(graph, kernel, host);
 	executables(graph, kernel, host);
+	edges();
+	fills();
+	children();
 	(void)cudaGetLastError();
 	CUDA(cudaGraphDestroy(graph));
 	CUDA(cudaFree(data));

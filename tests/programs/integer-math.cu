@@ -4,7 +4,7 @@
 
 #include <vector>
 
-enum { N = 2048, RESULTS = 26, THREADS = 128 };
+enum { N = 2048, RESULTS = 26, WIDE_RESULTS = 8, THREADS = 128 };
 
 struct operands {
 	uint64_t a, b;
@@ -38,6 +38,52 @@ __host__ __device__ void plain(operands in, uint64_t *o)
 	o[14] = (a & b) ^ (a | ~b);
 	o[15] = x / 10 + x % 1000 + (uint64_t)(int64_t)(sx / 7);
 }
+
+/* Products and quotients of 128 bits; of divisors of every length. clang has no division of 128 bits
+ * for the device. */
+#ifdef __NVCC__
+__host__ __device__ void wide(operands in, uint64_t *o)
+{
+	__int128 x = (__int128)(int64_t)in.a * (int64_t)(in.b | 1);
+	unsigned __int128 u = (unsigned __int128)x;
+	unsigned __int128 y = ((unsigned __int128)in.b << 64 | in.a | 1) >> in.b % 127;
+
+	y |= !y;
+	for (int i = 0; i < WIDE_RESULTS / 4; i++) {
+		unsigned __int128 q = i ? u % y : u / y;
+		__int128 s = i ? x % (__int128)1000000007 : x / (__int128)(in.a | 1);
+
+		o[4 * i] = (uint64_t)q;
+		o[4 * i + 1] = (uint64_t)(q >> 64);
+		o[4 * i + 2] = (uint64_t)s;
+		o[4 * i + 3] = (uint64_t)((unsigned __int128)s >> 64);
+	}
+}
+
+__global__ void compute_wide(const operands *in, uint64_t *out)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	wide(in[i], out + i * WIDE_RESULTS);
+}
+
+static void check_wide(const std::vector<operands> &in, const operands *device_in)
+{
+	std::vector<uint64_t> got(N * WIDE_RESULTS);
+	uint64_t want[WIDE_RESULTS], *out;
+
+	CUDA(cudaMalloc(&out, got.size() * sizeof(uint64_t)));
+	compute_wide<<<N / THREADS, THREADS>>>(device_in, out);
+	LAUNCHED();
+	CUDA(cudaMemcpy(got.data(), out, got.size() * sizeof(uint64_t), cudaMemcpyDeviceToHost));
+	for (int i = 0; i < N; i++) {
+		wide(in[i], want);
+		for (int j = 0; j < WIDE_RESULTS; j++)
+			CHECK_EQ_AT(i, got[i * WIDE_RESULTS + j], want[j]);
+	}
+	CUDA(cudaFree(out));
+}
+#endif
 
 /* The device's own functions; their meaning is spelt out in special_here(). */
 __global__ void compute(const operands *in, uint64_t *out)
@@ -133,6 +179,9 @@ int main()
 					(unsigned long long)got[i * RESULTS + j],
 					(unsigned long long)want[j]);
 	}
+#ifdef __NVCC__
+	check_wide(in, device_in);
+#endif
 	CUDA(cudaFree(device_in));
 	CUDA(cudaFree(device_out));
 	printf("integers are right\n");

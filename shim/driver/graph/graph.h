@@ -187,8 +187,9 @@ enum copy_way {
 	COPY_WAY_OUT = PART_OUT,
 	COPY_WAY_WITHIN = PART_WITHIN
 };
-CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_copy *inside,
-	struct part_copy *app);
+/* STANDS: memory that kernels reach is the app's as well. */
+CUresult copy_node(const CUDA_MEMCPY3D *copy, bool stands, enum copy_way *way,
+	struct graph_copy *inside, struct part_copy *app);
 
 /* graph_part.c */
 /* The node's copy between device and stand-in. */

@@ -13,6 +13,7 @@
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/graph/graph.h"
+#include "shim/driver/graph/graph_node.h"
 #include "shim/driver/graph/memory_node.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/stream.h"
@@ -89,7 +90,7 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 		return status;
 	if (!phGraphExec || !graph || graph->body)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = graph_recount(graph);
+	status = graph_recount(graph) ?: graph_reach(graph);
 	if (status)
 		return status;
 	instantiateParams->hErrNode_out = NULL;
@@ -416,7 +417,7 @@ CUresult hand_cuGraphExecUpdate_v2(
 	resultInfo->errorNode = resultInfo->errorFromNode = NULL;
 	if (!exec || !graph)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = graph_recount(graph);
+	status = graph_recount(graph) ?: graph_reach(graph);
 	if (status)
 		return status;
 	resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR;

@@ -354,7 +354,8 @@ CUresult hand_cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
 
 /* ---- changes ---- */
 
-static CUresult edges_post(struct graph *graph, bool remove, const CUgraphNode *from,
+/* Awaited: whether there is such an edge already is for the driver to say. */
+static CUresult edges_send(struct graph *graph, bool remove, const CUgraphNode *from,
 	const CUgraphNode *to, const CUgraphEdgeData *data, size_t n)
 {
 	struct graph_edge edges[EDGES_A_FRAME];
@@ -375,9 +376,6 @@ static CUresult edges_post(struct graph *graph, bool remove, const CUgraphNode *
 	body->remove = remove;
 	body->count = (uint32_t)n;
 	shim_put(&call, &body->edges, edges, n * sizeof(*edges));
-	if (!remove)
-		return shim_post(&call);
-	/* Whether there was such an edge is for the driver to say. */
 	shim_wait(&call, 0);
 	return shim_end(&call);
 }
@@ -394,7 +392,7 @@ CUresult graph_edges_change(CUgraph hGraph, bool remove, const CUgraphNode *from
 		return CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0, n; i < count && !status; i += n) {
 		n = count - i < EDGES_A_FRAME ? count - i : EDGES_A_FRAME;
-		status = edges_post(graph, remove, from + i, to + i, data ? data + i : NULL, n);
+		status = edges_send(graph, remove, from + i, to + i, data ? data + i : NULL, n);
 	}
 	graph->edges_known = false;
 	if (remove)

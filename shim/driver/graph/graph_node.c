@@ -141,7 +141,7 @@ CUresult node_params_copy(
 	p->type = CU_GRAPH_NODE_TYPE_MEMCPY;
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = copy_node(copy, &way, &inside, &app);
+	status = copy_node(copy, p->stands, &way, &inside, &app);
 	if (status == CUDA_ERROR_INVALID_HANDLE) /* of an array; nodes have no such answer */
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!status && way != COPY_WAY_INSIDE) {
@@ -163,7 +163,8 @@ CUresult node_params_fill(struct node_params *p, const CUDA_MEMSET_NODE_PARAMS *
 	if (!fill || !fill->width || !fill->height ||
 		(fill->elementSize != 1 && fill->elementSize != 2 && fill->elementSize != 4) ||
 		__builtin_mul_overflow(fill->width, fill->elementSize, &row) ||
-		(fill->height > 1 && fill->pitch < row) ||
+		fill->dst % fill->elementSize ||
+		(fill->height > 1 && (fill->pitch < row || fill->pitch % fill->elementSize)) ||
 		__builtin_mul_overflow(fill->height - 1, fill->pitch, &extent) ||
 		__builtin_add_overflow(extent, row, &extent) ||
 		!memory_inside(fill->dst, extent))
@@ -237,6 +238,7 @@ CUresult node_params_child(
 {
 	struct graph *graph = graph_find(child);
 	struct graph_child bytes;
+	CUresult status;
 
 	p->type = CU_GRAPH_NODE_TYPE_GRAPH;
 	if (!graph || graph->capturing || ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
@@ -247,6 +249,10 @@ CUresult node_params_child(
 	/* It is a node's already, or runs by itself. */
 	if (p->move && (graph->parent || shim_object_of(graph->exec, KIND_CUgraphExec)))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* The node's clone has no names for its nodes, by which they could be set. */
+	status = graph_reach(graph);
+	if (status)
+		return status;
 	p->child = graph;
 	p->awaited = p->move;
 	bytes = (struct graph_child){.graph = graph->handle, .move = p->move};

@@ -15,6 +15,7 @@ struct node_params {
 	struct part *part;   /* what stays here; NULL: nothing */
 	struct graph *child; /* GRAPH */
 	bool move;	     /* the child itself, not a clone */
+	bool stands;	     /* MEMCPY: a stand-in, though kernels reach the memory */
 	bool awaited;	     /* only the driver knows whether it can be */
 };
 
@@ -60,5 +61,16 @@ CUresult node_get_all(
 	const struct graph_node *node, uint32_t type, unsigned char **params, size_t *bytes);
 /* The part of a node; NULL: it has none there. */
 struct part_place *node_place(const struct graph_node *node, struct parts *parts);
+
+/* Before a copy of an executable graph gets other parameters. One with a stand-in keeps to
+ * that, and another one to memory that kernels reach: NVIDIA's driver lets no node go from
+ * device memory, as a stand-in is, to the program's, nor back. */
+void exec_copy_begin(
+	struct node_params *p, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy);
+/* Before the graph is made executable, or another one's child. What copies from or to pinned
+ * memory that a kernel was not known to reach when they came becomes the device's own copy, in
+ * the order of the nodes.
+ */
+CUresult graph_reach(struct graph *graph);
 
 #endif

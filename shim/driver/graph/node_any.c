@@ -174,6 +174,8 @@ CUresult hand_cuGraphExecNodeSetParams(
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return hand_cuGraphExecChildGraphNodeSetParams(
 			hGraphExec, hNode, nodeParams->graph.graph);
+	if (nodeParams->type == CU_GRAPH_NODE_TYPE_MEMCPY)
+		exec_copy_begin(&p, hGraphExec, hNode, &nodeParams->memcpy.copyParams);
 	return node_set(hNode, &hGraphExec, &p, any_params(&p, nodeParams, NULL));
 }
 

@@ -304,6 +304,7 @@ CUresult hand_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode
 
 	if (node_context_gone(ctx))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	exec_copy_begin(&p, hGraphExec, hNode, copyParams);
 	return node_set(hNode, &hGraphExec, &p,
 		node_params_copy(&p, copyParams, NULL) ?: node_context(ctx));
 }
@@ -428,6 +429,7 @@ CUresult hand_cuGraphExecChildGraphNodeSetParams(
 	/* Whose parts would go and whose would come is not kept apart. */
 	if (child && child->parts.count)
 		status = CUDA_ERROR_NOT_SUPPORTED;
+	p.awaited = true; /* it must have the nodes and edges of the one that is there */
 	return node_set(hNode, &hGraphExec, &p, status);
 }
 

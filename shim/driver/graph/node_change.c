@@ -9,10 +9,13 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/graph/graph_node.h"
+#include "shim/driver/memory/host.h"
+#include "shim/driver/memory/mirror.h"
 #include "shim/engine/driver.h"
+#include "shim/generated/cuda_hand.h"
 #include "shim/engine/engine.h"
 
-static CUresult set_post(const struct graph_node *node, const struct graph_exec *exec,
+static CUresult set_send(const struct graph_node *node, const struct graph_exec *exec,
 	const struct node_params *p)
 {
 	struct wire_vcudaGraphSet *body;
@@ -28,7 +31,10 @@ static CUresult set_post(const struct graph_node *node, const struct graph_exec 
 	body->type = p->type;
 	body->bytes = (uint32_t)p->size;
 	shim_put(&call, &body->params, p->bytes, p->size);
-	return shim_post(&call);
+	if (!p->awaited)
+		return shim_post(&call);
+	shim_wait(&call, 0);
+	return shim_end(&call);
 }
 
 CUresult node_get_all(
@@ -159,7 +165,7 @@ CUresult node_set(
 	if (!status) {
 		parts = exec ? &exec->parts : &node->graph->parts;
 		place = node_place(node, parts);
-		status = set_post(node, exec, p);
+		status = set_send(node, exec, p);
 	}
 	if (!status && place) {
 		if (p->part) {
@@ -176,5 +182,61 @@ CUresult node_set(
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	node_params_free(p);
+	return status;
+}
+
+void exec_copy_begin(
+	struct node_params *p, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy)
+{
+	struct graph_exec *changed = graph_exec_find(exec);
+	struct graph_node *there = graph_node_find(node);
+
+	p->stands = changed && there && node_place(there, &changed->parts);
+	if (!copy || p->stands)
+		return;
+	if (copy->srcMemoryType == CU_MEMORYTYPE_HOST)
+		host_named(&copy->srcHost, sizeof(copy->srcHost));
+	if (copy->dstMemoryType == CU_MEMORYTYPE_HOST)
+		host_named(&copy->dstHost, sizeof(copy->dstHost));
+}
+
+/* A copy with memory that kernels reach. */
+static bool part_reached(const struct part *part)
+{
+	return (part->kind == PART_IN || part->kind == PART_OUT ||
+		       part->kind == PART_THROUGH) &&
+	       mirror_inside(part->copy.host, 1);
+}
+
+CUresult graph_reach(struct graph *graph)
+{
+	CUresult status = CUDA_SUCCESS;
+	CUDA_MEMCPY3D copy;
+	bool some = false;
+
+	if (!mirror_any())
+		return CUDA_SUCCESS;
+	for (size_t i = 0; i < graph->parts.count; i++)
+		some |= part_reached(graph->parts.places[i].part);
+	for (uint32_t i = 0; some && i < graph->count && !status; i++) {
+		CUgraphNode name;
+		const struct part_place *place;
+		uint32_t type;
+
+		if (graph_node_type(graph, i, &type) || type != CU_GRAPH_NODE_TYPE_MEMCPY)
+			continue;
+		name = graph_node_name(graph, i);
+		if (!name)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		place = node_place(graph_node_find(name), &graph->parts);
+		if (!place || !part_reached(place->part))
+			continue;
+		status = hand_cuGraphMemcpyNodeGetParams(name, &copy);
+		if (!status)
+			status = hand_cuGraphMemcpyNodeSetParams(name, &copy);
+	}
+	for (struct graph *body = graph->children; body && !status; body = body->sibling)
+		if (body->body)
+			status = graph_recount(body) ?: graph_reach(body);
 	return status;
 }

@@ -321,6 +321,21 @@ void host_written_later(const void *host, uint64_t stream, uint64_t seq)
 	pthread_mutex_unlock(&pinned.lock);
 }
 
+/* With the lock held: copies to PIECE may be outstanding. */
+static bool outs_pending(struct host_piece *piece)
+{
+	bool some;
+
+	/* Only its own agent writes to it unawaited. */
+	if (piece->segment && piece->segment->session != session_here())
+		return false;
+	outs_reap(piece);
+	some = piece->lost.seq != 0;
+	for (unsigned i = 0; i < HOST_OUTS && !some; i++)
+		some = piece->outs[i].seq;
+	return some;
+}
+
 bool host_busy(const void *host, uint64_t stream)
 {
 	struct host_piece *piece;
@@ -331,15 +346,7 @@ bool host_busy(const void *host, uint64_t stream)
 	busy = function_outstanding() && function_outstanding_to(function_order_last(stream));
 	pthread_mutex_lock(&pinned.lock);
 	piece = host_piece_at(host);
-	if (!piece) {
-		busy = false;
-	} else if (!piece->segment || piece->segment->session == session_here()) {
-		/* Only its own agent writes to it unawaited. */
-		outs_reap(piece);
-		busy |= piece->lost.seq != 0;
-		for (unsigned i = 0; i < HOST_OUTS && !busy; i++)
-			busy = piece->outs[i].seq;
-	}
+	busy = piece && (busy || outs_pending(piece));
 	pthread_mutex_unlock(&pinned.lock);
 	return busy;
 }
@@ -357,14 +364,43 @@ static CUresult piece_activate(struct host_piece *piece)
 	return status;
 }
 
+/* Waits for a copy from the device that was not awaited. */
+static void out_wait(const struct host_out *out)
+{
+	bool here = out->context == thread_self.number;
+
+	if (!out->seq)
+		return;
+	if (here && (!out->stream || stream_find(out->stream))) {
+		if (!capture_graph(out->stream))
+			(void)sync_wait(SYNC_STREAM, out->stream, NULL);
+	} else if (!capture_any()) {
+		(void)sync_wait(SYNC_CONTEXT, 0, NULL);
+	}
+}
+
 /* AGAIN: though it could not the last time. */
 static CUresult reach(uint64_t address, bool again)
 {
+	const void *host = (const void *)(uintptr_t)address;
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
+	struct host_out outs[HOST_OUTS + 1];
 	struct host_piece *piece;
 
 	pthread_mutex_lock(&pinned.lock);
-	piece = host_piece_at((const void *)(uintptr_t)address);
+	piece = host_piece_at(host);
+	/* The mirror begins with what the program has there, so what is to be copied there
+	 * before comes first. An error of the device is told by what comes next. */
+	if (piece && !piece->active && (again || !piece->apart) && outs_pending(piece)) {
+		memcpy(outs, piece->outs, sizeof(piece->outs));
+		outs[HOST_OUTS] = piece->lost;
+		outs[HOST_OUTS].context = CONTEXT_NONE;
+		pthread_mutex_unlock(&pinned.lock);
+		for (unsigned i = 0; i <= HOST_OUTS; i++)
+			out_wait(&outs[i]);
+		pthread_mutex_lock(&pinned.lock);
+		piece = host_piece_at(host);
+	}
 	if (piece && (again || !piece->apart))
 		status = piece_activate(piece);
 	pthread_mutex_unlock(&pinned.lock);

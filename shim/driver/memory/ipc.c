@@ -22,6 +22,7 @@
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
+#include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/share.h"
 #include "shim/driver/peer.h"
@@ -111,10 +112,13 @@ static CUresult share_range(
 CUresult hand_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
 	struct memory_handle handle;
+	struct managed_range managed;
 	struct memory_range range;
 	CUresult status;
 
-	if (!pHandle || !memory_find(dptr, &range) || range.async || range.global)
+	/* What IS_LEGACY_CUDA_IPC_CAPABLE says of it too. */
+	if (!pHandle || !memory_find(dptr, &range) || range.async || range.global ||
+		range.reserved || managed_find(dptr, &managed))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = share_range(&range, memory_magic, &handle);
 	if (!status)

@@ -11,6 +11,8 @@
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
+#include "shim/driver/memory/pool.h"
+#include "shim/driver/memory/vmm.h"
 #include "shim/driver/peer.h"
 
 /* What is known about an address: device memory, host memory, or neither. */
@@ -94,12 +96,31 @@ static int pointer_device(const struct pointer *p)
 	return number && number <= CONTEXT_CREATED ? device_of_primary(number) : 0;
 }
 
+/* Of the current context's device; mappings have only what cuMemSetAccess gave. */
+static CUresult pointer_access(unsigned *flags, CUdeviceptr ptr, const struct pointer *p)
+{
+	struct context *context = context_current();
+	CUmemLocation device = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+		.id = context ? context->device : pointer_device(p)};
+	unsigned long long access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	CUresult status = CUDA_SUCCESS;
+
+	if (p->device && p->range.reserved)
+		status = hand_cuMemGetAccess(&access, &device, ptr);
+	else if (p->device && !p->managed && context && !peer_reaches(context, ptr))
+		access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	if (!status)
+		*flags = (unsigned)access;
+	return status;
+}
+
 static CUresult pointer_attribute(
 	void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const struct pointer *p)
 {
 	uint64_t base = p->device ? p->range.base : (uint64_t)(uintptr_t)p->pinned.base;
 	size_t bytes = p->device ? p->range.bytes : p->pinned.bytes;
 	uint64_t granule = devices.at[pointer_device(p)].open.granularity;
+	CUmemAllocationProp prop;
 	bool reached;
 
 	switch (attribute) {
@@ -149,15 +170,14 @@ static CUresult pointer_attribute(
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)data = bytes; return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-		*(uint64_t *)data = 0;
+		*(uint64_t *)data =
+			p->device && p->range.reserved && vmm_about_mapped(ptr, &prop)
+				? (uint64_t)prop.requestedHandleTypes
+				: 0;
 		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-		*(unsigned *)data = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
-		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return pointer_access(data, ptr, p);
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		*(CUmemoryPool *)data = NULL;
-		if (p->device && p->range.async)
-			return hand_cuDeviceGetMemPool((CUmemoryPool *)data, p->range.device);
+		*(CUmemoryPool *)data = p->device && p->range.async ? pool_holding(base) : NULL;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
 		*(size_t *)data = (base % granule + bytes + granule - 1) / granule * granule;

@@ -175,6 +175,18 @@ bool pool_forget(CUdeviceptr address)
 	return piece != NULL;
 }
 
+CUmemoryPool pool_holding(CUdeviceptr base)
+{
+	struct pool_piece *piece;
+	uint64_t handle;
+
+	pthread_mutex_lock(&pools.lock);
+	piece = *pool_piece_find(base);
+	handle = piece ? piece->pool->handle : 0;
+	pthread_mutex_unlock(&pools.lock);
+	return (CUmemoryPool)(uintptr_t)handle;
+}
+
 void pool_reset(int device)
 {
 	struct memory_range range;

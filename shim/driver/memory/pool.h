@@ -18,6 +18,8 @@ void pool_stream_gone(uint64_t stream);
 void pool_context_gone(uint16_t context);
 /* cuMemFree of memory from a pool: false if it is none. */
 bool pool_forget(CUdeviceptr address);
+/* The pool that memory at BASE was allocated from; NULL: a graph's, or given back. */
+CUmemoryPool pool_holding(CUdeviceptr base);
 /* A context of the device is gone, and so is what has no memory any more. */
 void pool_reset(int device);
 

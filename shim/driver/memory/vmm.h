@@ -17,6 +17,8 @@ void vmm_reset(int device);
 bool vmm_mapped(CUdeviceptr address, size_t bytes);
 /* What it is; false: no such handle. */
 bool vmm_about(CUmemGenericAllocationHandle handle, CUmemAllocationProp *prop, size_t *bytes);
+/* The same of what is mapped at an address; false: nothing is. */
+bool vmm_about_mapped(CUdeviceptr address, CUmemAllocationProp *prop);
 /* Memory that is mapped into an array counts as mapped until it is let go. INVALID_VALUE: no
  * such handle, or no tile pool of that device. */
 struct vmm_memory;

@@ -293,6 +293,18 @@ CUresult hand_cuMemGetAccess(
 		       : CUDA_ERROR_INVALID_VALUE;
 }
 
+bool vmm_about_mapped(CUdeviceptr address, CUmemAllocationProp *prop)
+{
+	const struct vmm_memory *m;
+
+	pthread_mutex_lock(&vmm.lock);
+	m = mapped_at(address);
+	if (m)
+		*prop = m->prop;
+	pthread_mutex_unlock(&vmm.lock);
+	return m != NULL;
+}
+
 CUresult hand_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
 	struct vmm_memory *m;

@@ -174,7 +174,9 @@ SAD(s32, "4444", int32_t, uint32_t)
 SAD(u64, "8888", uint64_t, uint64_t)
 SAD(s64, "8888", int64_t, uint64_t)
 
-/* Carries: one bit a lane, at the start of the frame's registers. */
+/* Carries: one bit a lane, at the start of the frame's registers. A subtraction is a + ~b + 1,
+ * so that its carry says that nothing was borrowed: NVIDIA's division of 128 bits adds it (addc
+ * behind subc.cc), though PTX calls it a borrow. */
 #define CARRY ((uint32_t *)(void *)w->base[0])
 #define SET_CARRY(carry) (*CARRY = full ? (carry) : (((carry) & m) | (*CARRY & ~m)))
 
@@ -216,7 +218,7 @@ SAD(s64, "8888", int64_t, uint64_t)
 		SRC_A(T);                                                                      \
 		SRC_B(T);                                                                      \
 		uint32_t out = 0;                                                              \
-		LANES out |= (uint32_t)(a[l] < b[l]) << l;                                     \
+		LANES out |= (uint32_t)(a[l] >= b[l]) << l;                                    \
 		PUT(T, a[l] - b[l]);                                                           \
 		SET_CARRY(out);                                                                \
 	}                                                                                      \
@@ -226,7 +228,7 @@ SAD(s64, "8888", int64_t, uint64_t)
 		SRC_A(T);                                                                      \
 		SRC_B(T);                                                                      \
 		const uint32_t in = *CARRY;                                                    \
-		PUT(T, a[l] - b[l] - (in >> l & 1));                                           \
+		PUT(T, a[l] - b[l] - (~in >> l & 1));                                          \
 	}                                                                                      \
 	OP(subc_cc_b##n, "subc.cc.b" #n, form)                                                 \
 	{                                                                                      \
@@ -235,8 +237,8 @@ SAD(s64, "8888", int64_t, uint64_t)
 		SRC_B(T);                                                                      \
 		const uint32_t in = *CARRY;                                                    \
 		uint32_t out = 0;                                                              \
-		LANES out |= (uint32_t)((in >> l & 1) ? a[l] <= b[l] : a[l] < b[l]) << l;      \
-		PUT(T, a[l] - b[l] - (in >> l & 1));                                           \
+		LANES out |= (uint32_t)((in >> l & 1) ? a[l] >= b[l] : a[l] > b[l]) << l;      \
+		PUT(T, a[l] - b[l] - (~in >> l & 1));                                          \
 		SET_CARRY(out);                                                                \
 	}
 CARRIES(32, "444", "4444", uint32_t)

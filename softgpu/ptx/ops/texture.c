@@ -160,9 +160,12 @@ static bool texel(const struct ptx_texture *t, const struct ptx_texture_level *l
 	}
 	address = level->address + (uint64_t)at[2] * level->slice +
 		  (uint64_t)at[1] * level->pitch + (uint64_t)at[0] * size;
-	if (address - ptx_device_window.base > ptx_device_window.span - size ||
-		ptx_denied(ptx_current->warp, address))
+	if (address - ptx_device_window.base > ptx_device_window.span - size) {
+		if (!ptx_outside(address, size))
+			return false;
+	} else if (ptx_denied(ptx_current->warp, address)) {
 		return false;
+	}
 	for (uint32_t k = 0; k < t->channels && k < 4; k++)
 		v[k] = channel(t, (const unsigned char *)(uintptr_t)address, k);
 	for (uint32_t k = t->channels; k < 4; k++)
