@@ -95,14 +95,19 @@ static bool is_host(const char *text, size_t n)
 	return n && n < 254 && strspn(text, name) >= n;
 }
 
-static int set_directory(char *directory, size_t room, const char *text, struct error *error)
+bool network_is_redis(const char *text)
 {
 	const char *host = text + 6, *colon = strrchr(text, ':');
-	bool path = !strncmp(text, "unix:///", 8) && text[8] && strlen(text + 7) < 108;
-	bool tcp = !strncmp(text, "tcp://", 6) && port_of(host) && colon > host &&
-		   is_host(host, (size_t)(colon - host));
 
-	if (strlen(text) >= room || (!path && !tcp))
+	if (!strncmp(text, "unix:///", 8))
+		return text[8] && strlen(text + 7) < 108;
+	return !strncmp(text, "tcp://", 6) && port_of(host) && colon > host &&
+	       is_host(host, (size_t)(colon - host));
+}
+
+static int set_directory(char *directory, size_t room, const char *text, struct error *error)
+{
+	if (strlen(text) >= room || !network_is_redis(text))
 		return error_set(error, 0,
 			"directory is not unix:///PATH or tcp://HOST:PORT: '%.100s'", text);
 	strcpy(directory, text);

@@ -7,6 +7,7 @@
 #ifndef VCUDA_COMMON_NETWORK_H
 #define VCUDA_COMMON_NETWORK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -40,6 +41,9 @@ struct network {
 	struct network_hours hours[NETWORK_HOURS];
 	uint32_t keys; /* which were given, while it is read */
 };
+
+/* Whether TEXT is a Redis: unix:///PATH or tcp://HOST:PORT. */
+bool network_is_redis(const char *text);
 
 /* One key of it, KEY in the place of item->key. -EINVAL with *error naming the key. */
 int network_set(struct network *network, const char *key, const struct config_item *item,

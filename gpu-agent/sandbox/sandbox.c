@@ -138,13 +138,19 @@ int sandbox_enter(const struct agent_config *config, int *listener, struct error
 	if (!(held & SANDBOX_FILES))
 		compiled_leave(); /* others could write there */
 	sandbox_note(SANDBOX_CAPABILITIES, sandbox_capabilities());
-	sandbox_note(SANDBOX_CALLS, sandbox_calls_start(config->nccl.allowed, listener));
+	sandbox_note(SANDBOX_CALLS, sandbox_calls_start(config->nccl.allowed, false, listener));
 	if (*listener >= 0)
 		held |= SANDBOX_COUNTED;
 	if (config->nccl.allowed)
 		held |= SANDBOX_CONNECTS;
 	entered = true;
 	return 0;
+}
+
+/* An agent-directory, which has a registry too, has no memory and takes no commands. */
+bool sandbox_store_watches(const struct agent_config *config)
+{
+	return config->store.registry[0] && config->store.bytes;
 }
 
 int sandbox_enter_store(const struct agent_config *config, struct error *error)
@@ -165,7 +171,8 @@ int sandbox_enter_store(const struct agent_config *config, struct error *error)
 		return -error->code;
 	sandbox_note(SANDBOX_CAPABILITIES, sandbox_capabilities());
 	/* A registry at a Unix socket is a connection too. */
-	sandbox_note(SANDBOX_CALLS, sandbox_calls_start(config->store.registry[0], NULL));
+	sandbox_note(SANDBOX_CALLS, sandbox_calls_start(config->store.registry[0],
+					    sandbox_store_watches(config), NULL));
 	if (config->store.registry[0])
 		held |= SANDBOX_CONNECTS;
 	entered = true;
@@ -184,7 +191,7 @@ int sandbox_enter_uploads(const struct agent_config *config, struct error *error
 	if (error->code)
 		return -error->code;
 	sandbox_note(SANDBOX_CAPABILITIES, sandbox_capabilities());
-	sandbox_note(SANDBOX_CALLS, sandbox_calls_start(false, NULL));
+	sandbox_note(SANDBOX_CALLS, sandbox_calls_start(false, false, NULL));
 	entered = true;
 	return 0;
 }

@@ -72,7 +72,9 @@ int sandbox_enter(const struct agent_config *config, int *listener, struct error
 
 /* agent-store, before it opens the driver: the same for a process in which no tenant's code
  * runs, but which reads what workers and a registry say. It may also reach its registry
- * (`store.registry`), and becomes `store.user` where there is one. 0; -errno with *error. */
+ * (`store.registry`), whose commands name processes that it watches, and becomes `store.user`
+ * where there is one. 0; -errno with *error. */
+bool sandbox_store_watches(const struct agent_config *config);
 int sandbox_enter_store(const struct agent_config *config, struct error *error);
 
 /* agent-uploads: the same, and it opens no file at all. */
@@ -96,8 +98,9 @@ int sandbox_files_none(struct error *error);
 int sandbox_user(const char *key, uint32_t user, struct error *error);
 
 /* sandbox_calls.c: likewise. The first before there are other threads; the second for all, and
- * only where the first gave no listener: where LISTENER is NULL, nobody is asked. */
-int sandbox_calls_start(bool connects, int *listener);
+ * only where the first gave no listener: where LISTENER is NULL, nobody is asked. WATCHES:
+ * other processes' ends, by pidfd_open. */
+int sandbox_calls_start(bool connects, bool watches, int *listener);
 int sandbox_calls_warm(bool connects);
 
 /* The front: whether a call is refused only once the worker is ready; its place among those

@@ -268,8 +268,12 @@ static int calls_install(struct program *p, unsigned flags)
 	return !ret || flags & SECCOMP_FILTER_FLAG_NEW_LISTENER ? (int)ret : -ESRCH;
 }
 
-static void say_start(struct program *p)
+static void say_start(struct program *p, bool watches)
 {
+	if (watches) {
+		say(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1);
+		say_allowed(p);
+	}
 	SAY_REFUSE(p, never);
 	say_of_process(p);
 	say_prctl(p);
@@ -283,7 +287,7 @@ static void say_warm(struct program *p, bool connects)
 	say_clone(p);
 }
 
-int sandbox_calls_start(bool connects, int *listener)
+int sandbox_calls_start(bool connects, bool watches, int *listener)
 {
 	static struct program all = {.refusal = SECCOMP_RET_USER_NOTIF},
 			      p = {.refusal = REFUSED};
@@ -291,7 +295,7 @@ int sandbox_calls_start(bool connects, int *listener)
 	if (listener)
 		*listener = -1;
 	say_head(&all);
-	say_start(&all);
+	say_start(&all, watches);
 	say_warm(&all, connects);
 	say_allowed(&all);
 	if (listener && !SANDBOX_SANITIZER)
@@ -301,7 +305,7 @@ int sandbox_calls_start(bool connects, int *listener)
 	if (listener && *listener >= 0)
 		return 0;
 	say_head(&p);
-	say_start(&p);
+	say_start(&p, watches);
 	say_allowed(&p);
 	return calls_install(&p, 0);
 }
@@ -375,7 +379,7 @@ _Static_assert(1 + sizeof(never) / sizeof(never[0]) +
 
 #else
 
-int sandbox_calls_start(bool connects, int *listener)
+int sandbox_calls_start(bool connects, bool watches, int *listener)
 {
 	(void)connects;
 	if (listener)

@@ -124,6 +124,14 @@ static const struct place resolver_places[] = {
 	{"/run/systemd/resolve", READ},
 };
 
+/* When a process that a registry's command names began. What tells more of one (memory,
+ * environment, descriptors) the kernel keeps for who may trace it, and a confined process may
+ * not.
+ */
+static const struct place watched_places[] = {
+	{"/proc", READ_FILE},
+};
+
 struct rules {
 	int fd;
 	uint64_t handled;
@@ -371,6 +379,9 @@ int sandbox_files_store(const struct agent_config *config, struct error *error)
 	if (dials)
 		files_allow_places(&rules, resolver_places,
 			sizeof(resolver_places) / sizeof(resolver_places[0]));
+	if (sandbox_store_watches(config))
+		files_allow_places(&rules, watched_places,
+			sizeof(watched_places) / sizeof(watched_places[0]));
 	files_allow_configured(&rules, config);
 	files_allow_password(&rules, config);
 	return files_end(&rules);

@@ -159,7 +159,7 @@ static const struct setting settings[] = {
 		TENSORS_MAX, NULL, "a number, 1-4096"},
 	{"store.pool_bytes", BYTES, AT(store.pool_bytes), 0, AGENT_BYTES_MAX, NULL,
 		"bytes like 4GiB (0: none)"},
-	{"store.registry", TEXT, AT(store.registry), 0, 512, NULL,
+	{"store.registry", SPECIAL, 0, 0, 0, settings_registry,
 		"a Redis: unix:///PATH or tcp://HOST:PORT"},
 	{"store.registry_user", TEXT, AT(store.registry_user), 0, 128, NULL,
 		"a user of Redis' ACL"},

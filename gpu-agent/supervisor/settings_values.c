@@ -11,6 +11,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/network.h"
 #include "gpu-agent/supervisor/parse.h"
 #include "gpu-agent/supervisor/token.h"
 
@@ -164,6 +165,15 @@ int settings_account_tenant(struct agent_config *config, const char *value)
 {
 	config->service_account.by_account = !strcmp(value, "service_account");
 	return config->service_account.by_account || !strcmp(value, "namespace") ? 0 : -EINVAL;
+}
+
+int settings_registry(struct agent_config *config, const char *value)
+{
+	if (strlen(value) >= sizeof(config->store.registry) ||
+		(*value && !network_is_redis(value)))
+		return -EINVAL;
+	strcpy(config->store.registry, value);
+	return 0;
 }
 
 int settings_ports(struct agent_config *config, const char *value)

@@ -243,6 +243,7 @@ pid_t spawn_directory(
 	memset(own.networks, 0, sizeof(own.networks));
 	own.networks[0].is = *network;
 	own.network_count = 1;
+	store->bytes = 0;
 	memcpy(store->registry, network->directory, sizeof(store->registry));
 	memcpy(store->registry_user, network->user, sizeof(store->registry_user));
 	memcpy(store->registry_password_file, network->password_file,

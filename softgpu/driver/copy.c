@@ -41,14 +41,16 @@ static bool extent(size_t pitch, size_t rows, const struct copy *copy, uint64_t 
 	return true;
 }
 
-static bool sides_mapped_locked(const struct copy *copy)
+static bool sides_reached_locked(const struct copy *copy)
 {
 	uint64_t src = 0, dst = 0;
 
 	extent(copy->src_pitch, copy->src_height, copy, &src);
 	extent(copy->dst_pitch, copy->dst_height, copy, &dst);
 	return (!memory_in_window(copy->src) || memory_mapped_locked(copy->src, src)) &&
-	       (!memory_in_window(copy->dst) || memory_mapped_locked(copy->dst, dst));
+	       (!memory_in_window(copy->dst) ||
+		       (memory_mapped_locked(copy->dst, dst) &&
+			       memory_writable_locked(copy->dst, dst)));
 }
 
 static uint64_t place(uint64_t base, size_t pitch, size_t rows, size_t slice, size_t row)
@@ -56,14 +58,14 @@ static uint64_t place(uint64_t base, size_t pitch, size_t rows, size_t slice, si
 	return base + (slice * rows + row) * pitch;
 }
 
-/* The one loop.  False if memory went away under it. */
+/* The one loop.  False if memory went away under it, or may be read only. */
 static bool copy_do(const struct copy *copy)
 {
 	size_t held = 0;
 	bool mapped;
 
 	pthread_rwlock_rdlock(&memory_lock);
-	mapped = sides_mapped_locked(copy);
+	mapped = sides_reached_locked(copy);
 	for (size_t z = 0; mapped && z < copy->depth; z++) {
 		for (size_t y = 0; mapped && y < copy->height; y++) {
 			uint64_t src =
@@ -82,7 +84,7 @@ static bool copy_do(const struct copy *copy)
 				held = 0;
 				pthread_rwlock_unlock(&memory_lock);
 				pthread_rwlock_rdlock(&memory_lock);
-				mapped = sides_mapped_locked(copy);
+				mapped = sides_reached_locked(copy);
 			}
 		}
 	}

@@ -22,10 +22,11 @@ static void *pointer(uint64_t address)
 	return (void *)(uintptr_t)address;
 }
 
-static bool fill_mapped_locked(const struct fill_op *op)
+static bool fill_reached_locked(const struct fill_op *op)
 {
-	return memory_mapped_locked(
-		op->dst, op->pitch * (op->height - 1) + op->width * op->element);
+	const uint64_t size = op->pitch * (op->height - 1) + op->width * op->element;
+
+	return memory_mapped_locked(op->dst, size) && memory_writable_locked(op->dst, size);
 }
 
 static void fill_row(uint64_t dst, const struct fill_op *op, size_t at, size_t n)
@@ -56,7 +57,7 @@ static void fill_run(struct op *base)
 	bool mapped;
 
 	pthread_rwlock_rdlock(&memory_lock);
-	mapped = fill_mapped_locked(op);
+	mapped = fill_reached_locked(op);
 	for (size_t y = 0; mapped && y < op->height; y++)
 		for (size_t at = 0, n; mapped && at < op->width; at += n) {
 			n = op->width - at;
@@ -69,7 +70,7 @@ static void fill_run(struct op *base)
 			held = 0;
 			pthread_rwlock_unlock(&memory_lock);
 			pthread_rwlock_rdlock(&memory_lock);
-			mapped = fill_mapped_locked(op);
+			mapped = fill_reached_locked(op);
 		}
 	pthread_rwlock_unlock(&memory_lock);
 	if (!mapped)

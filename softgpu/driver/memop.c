@@ -56,7 +56,8 @@ static bool value_run(const CUstreamBatchMemOpParams *p, struct CUctx_st *contex
 	/* Address and value lie at the same place in waits and writes. */
 	at = (void *)(uintptr_t)p->waitValue.address;
 	pthread_rwlock_rdlock(&memory_lock);
-	mapped = memory_mapped_locked(p->waitValue.address, wide ? 8 : 4);
+	mapped = memory_mapped_locked(p->waitValue.address, wide ? 8 : 4) &&
+		 (is_wait(p) || memory_writable_locked(p->waitValue.address, wide ? 8 : 4));
 	if (mapped && is_wait(p)) {
 		now = wide ? __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE)
 			   : __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);

@@ -249,6 +249,8 @@ CUresult memory_release(uint64_t address, enum block_kind kind);
 void memory_release_context(const struct CUctx_st *context);
 /* Whether all of [address, address + size) is mapped; memory_lock held. */
 bool memory_mapped_locked(uint64_t address, uint64_t size);
+/* Of what is mapped: whether nothing of it may be read only (vmm_map.c). */
+bool memory_writable_locked(uint64_t address, uint64_t size);
 bool memory_mapped(uint64_t address, uint64_t size);
 /* Whether a device has access to what is mapped there; other memory every device's copies
  * reach. */

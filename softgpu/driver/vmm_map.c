@@ -128,6 +128,11 @@ static CUresult access_read(struct access *access, const CUmemAccessDesc *desc)
 	return CUDA_SUCCESS;
 }
 
+static bool mapping_written(const struct mapping *mapping)
+{
+	return mapping->written_by || mapping->host == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
 /* The process has one set of page tables, so the most that any device may do is what all can;
  * which of them reaches it at all is peer.c's. */
 static CUresult mapping_protect(struct mapping *mapping, const struct access *access)
@@ -142,13 +147,26 @@ static CUresult mapping_protect(struct mapping *mapping, const struct access *ac
 		mapping->host = access->host;
 	if (mapping->reached_by || mapping->host != CU_MEM_ACCESS_FLAGS_PROT_NONE)
 		prot = PROT_READ;
-	if (mapping->written_by || mapping->host == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+	if (mapping_written(mapping))
 		prot |= PROT_WRITE;
 	peer_mapped(mapping->start, mapping->size, mapping->reached_by);
 	return mmap(vmm_pointer(mapping->start), mapping->size, prot, MAP_SHARED | MAP_FIXED,
 		       file >= 0 ? file : soft_memory_file, (off_t)offset) == MAP_FAILED
 		       ? CUDA_ERROR_OUT_OF_MEMORY
 		       : CUDA_SUCCESS;
+}
+
+bool memory_writable_locked(uint64_t address, uint64_t size)
+{
+	for (size_t i = ranges_at(&memory_mappings, address); i < memory_mappings.count; i++) {
+		const struct range *range = &memory_mappings.item[i];
+
+		if (range->start >= address && range->start - address >= size)
+			return true;
+		if (!mapping_written(range->owner))
+			return false;
+	}
+	return true;
 }
 
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -70,6 +71,27 @@ def test_redis_cli_alone_makes_a_tensor_that_a_program_maps():
         late = s.program()
         late.fails("vcuda.get('X')", 500)
         late.end()
+
+
+def test_a_process_of_the_node_holds_what_a_command_made():
+    """The store is confined, and sees other processes all the same when they end."""
+    with joined() as s:
+        sleeper = subprocess.Popen(["sleep", "1000"])
+        try:
+            command = {"op": "create", "name": "P", "dtype": "u8", "shape": [16], "pid": sleeper.pid, "reply": "answers"}
+            s.redis.cli("LPUSH", "tensor:cmd", json.dumps(command))
+            answer = json.loads(eventually("an answer", lambda: s.redis.cli("RPOP", "answers")))
+            assert (answer.get("owner_pid"), answer.get("refcount")) == (sleeper.pid, 1), answer
+            store = store_of(s.agent)
+            os.kill(store, signal.SIGKILL)
+            wait_for(lambda: store_of(s.agent) != store, 30, "there is another store")
+            s.redis.cli("LPUSH", "tensor:cmd", json.dumps({"op": "get", "name": "P", "reply": "answers"}))
+            answer = json.loads(eventually("an answer", lambda: s.redis.cli("RPOP", "answers")))
+            assert (answer["status"], answer.get("refcount")) == ("ok", 1), answer
+        finally:
+            sleeper.kill()
+            sleeper.wait()
+        eventually("its process is gone", lambda: s.redis.cli("EXISTS", "tensor:P") == "0")
 
 
 def test_redis_away_is_802_and_what_is_held_stays():

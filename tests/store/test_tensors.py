@@ -46,6 +46,24 @@ def test_a_kernel_that_writes_a_sealed_tensor_ends_with_700_and_changes_nothing(
         assert readers[1]("every(a)") == 9
 
 
+def test_nor_does_a_copy_or_a_fill():
+    """Of any kind; a worker that crashed would be 911."""
+    with tensors() as s:
+        owner = s.program()
+        owner("a = vcuda.create('a', 'u8', (2 << 20,)); fill(a, 9); a.seal()")
+        for line in ("upload(a, b'12345678')", "upload(a, bytes(2 << 20))", "fill(a, 1)",
+                     "do(cuda.cuMemsetD32_v2(ctypes.c_uint64(a.data), 1, ctypes.c_size_t(4))); do(cuda.cuCtxSynchronize())",
+                     "do(cuda.cuMemcpyDtoD_v2(ctypes.c_uint64(a.data), ctypes.c_uint64(a.data + 4096), ctypes.c_size_t(64)));"
+                     " do(cuda.cuCtxSynchronize())",
+                     "do(cuda.cuStreamWriteValue32_v2(None, ctypes.c_uint64(a.data), 1, 0)); do(cuda.cuCtxSynchronize())"):
+            reader = s.program()
+            reader("a = vcuda.get('a')")
+            reader.fails(line + "; do(cuda.cuCtxSynchronize())", 700)
+            reader.close_stdin()
+            assert owner("every(a)") == 9, line
+        owner.end()
+
+
 def test_a_store_that_is_killed_loses_no_byte():
     with tensors() as s:
         owner, reader = s.program(), s.program()

@@ -156,6 +156,18 @@ static void errors_name_file_and_line(void **state)
 	read_bad("gpus: [0, 0]\n", 1, "is not all or a list");
 	read_bad("gpus: [0, x]\n", 1, "is not all or a list");
 	read_bad("worker_cpus: 3-1\n", 1, "is not all or a list");
+	for (const char *const *wrong = (const char *const[]){"http://x", "tcp://host",
+		     "tcp://host:99999", "tcp://:6379", "tcp://host:6379/0", "unix://r.sock",
+		     "unix:///", "/run/redis.sock", NULL};
+		*wrong; wrong++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "store: {registry: \"%s\"}\n", *wrong);
+		read_bad(text, 1, "is not a Redis: unix:///PATH or tcp://HOST:PORT");
+	}
+	read_good("store: {registry: \"tcp://[::1]:6379\"}\n");
+	read_good("store: {registry: \"unix:///run/redis.sock\"}\n");
+	read_good("store: {registry: \"\"}\n");
 	read_bad("log: loud\n", 1, "error, warn, info or debug");
 	read_bad("warm_workers: [1]\n", 1, "not a list");
 	read_bad("listen: a\nlisten: b\n", 2, "'listen' is given twice");
