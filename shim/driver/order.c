@@ -151,28 +151,39 @@ CUresult order_join_slow(struct stream *stream)
 	return status;
 }
 
-CUresult order_drain(uint64_t stream)
+/* Waits for such copies; with ONLY where they are in that stream or a legacy one alone. */
+static CUresult order_settle(struct session *session, const uint64_t *only)
 {
-	struct session *session = session_here();
 	struct context *context, *popped;
 	CUresult status;
-	uint64_t at;
+	uint64_t at, seq;
 	bool left;
 
 	pthread_mutex_lock(&order_lock);
 	at = session->order.stream;
 	context = session->order.context;
-	left = order_left(session) && (at == stream || !at);
+	left = order_left(session) && (!only || at == *only || !at);
 	pthread_mutex_unlock(&order_lock);
 	if (!left)
 		return CUDA_SUCCESS;
-	if (at)
-		return hand_cuStreamSynchronize((CUstream)(uintptr_t)at);
 	if (!thread_push(context))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = hand_cuStreamSynchronize(CU_STREAM_LEGACY);
+	status = sync_wait(SYNC_STREAM, at, &seq);
+	if (!status)
+		stream_synced(at, seq);
 	thread_pop(&popped);
 	return status;
+}
+
+CUresult order_drain(uint64_t stream)
+{
+	return order_settle(session_here(), &stream);
+}
+
+CUresult order_share(struct session *session)
+{
+	atomic_store(&session->order.shared, true);
+	return order_settle(session, NULL);
 }
 
 void order_stream_gone(struct stream *stream)

@@ -4,6 +4,8 @@
  * the copy's own stream could overtake them.  A program that copied and then launched on a
  * non-blocking stream, or on another device that reaches that memory, relies on their being
  * done: such a stream is made to wait for the copy, on the device, when it is next used.
+ * Another process of which the program knows that it has the memory cannot be made to: where
+ * memory is shared, these copies are awaited.
  */
 #ifndef VCUDA_SHIM_DRIVER_ORDER_H
 #define VCUDA_SHIM_DRIVER_ORDER_H
@@ -15,6 +17,13 @@
 
 /* Frame SEQ was a synchronous copy to the device on that stream of the context, not awaited. */
 CUresult order_copied(struct context *context, uint64_t stream, uint64_t seq);
+/* The session's memory, or some of it, is another process's, too, from now on: what was copied
+ * is there when this returns, and when each later copy does. */
+CUresult order_share(struct session *session);
+static inline bool order_shared(const struct session *session)
+{
+	return atomic_load_explicit(&session->order.shared, memory_order_relaxed);
+}
 /* For work of SESSION that is on no stream: true where it has to come behind such copies, with
  * the stream that has them, of context number *CONTEXT where it is 0. */
 bool order_loose(struct session *session, uint64_t *stream, uint16_t *context);

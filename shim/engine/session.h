@@ -76,6 +76,7 @@ struct session {
 		_Atomic uint64_t loose;	 /* its frame; 0: none */
 		struct context *context; /* and where it is */
 		uint64_t stream;	 /* 0: the legacy one of that context */
+		_Atomic bool shared;	 /* they are awaited */
 	} order;
 };
 extern struct session session_first;
