@@ -41,12 +41,8 @@ struct context {
 	_Atomic uint64_t reached;
 	/* Frames up to here are known to be done in all streams of this context. */
 	_Atomic uint64_t synced;
-	struct stream *legacy; /* the stream that is 0 */
-	/* order.c: the last copy that other streams must not overtake, and where it is. */
-	_Atomic uint64_t loose;
-	uint64_t loose_stream;
-	uint16_t loose_number; /* whose legacy stream that is, where it is 0 */
-	uint64_t order_event;
+	struct stream *legacy;	   /* the stream that is 0 */
+	uint64_t order_event;	   /* order.c; 0: none yet */
 	uint64_t ahead;		   /* stream_ahead()'s; 0: none yet */
 	struct coredump *coredump; /* coredump.c; NULL: what the process says */
 };

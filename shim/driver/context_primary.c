@@ -16,6 +16,7 @@
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/module/module.h"
 #include "shim/driver/graph/memory_node.h"
+#include "shim/driver/order.h"
 #include "shim/driver/memory/share.h"
 #include "shim/driver/peer.h"
 #include "shim/driver/stream.h"
@@ -85,6 +86,7 @@ static CUresult context_reset(struct context *primary)
 	bool last;
 
 	host_context_drain(primary);
+	order_context_gone(primary);
 	visit = session_visit(primary->session);
 	status = send_vcudaPrimaryReset(device_wire(primary->device));
 	session_leave(visit);

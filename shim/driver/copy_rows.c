@@ -172,7 +172,7 @@ CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 		seq = call.seq;
 		piece_behind(r, &piece, &row, &column);
 	}
-	if (lent)
+	if (lent || (!later && order_shared(session_here())))
 		return sync_wait(SYNC_STREAM, stream, NULL);
 	return later ? CUDA_SUCCESS : order_copied(context_current(), stream, seq);
 }

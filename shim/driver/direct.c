@@ -278,7 +278,7 @@ static CUresult other_place(struct context *home, bool async, struct place *plac
 
 	*place = (struct place){.session = home->session, .context = home->number};
 	if (async) {
-		if (order_loose(home, &place->stream, &place->context))
+		if (order_loose(home->session, &place->stream, &place->context))
 			place->flags = DIRECT_BEHIND;
 		return CUDA_SUCCESS;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See order.h.  Green contexts are one with their primary context here.  A context remembers
- * one stream with such copies; where a second one gets some, it is made to wait for the first,
- * so that waiting for it is waiting for both.
+ * See order.h.  A session remembers one stream with such copies; where a second one gets some,
+ * it is made to wait for the first, so that waiting for it is waiting for both: on another
+ * device, too, whose kernels and copies may reach what was copied.
  */
 #include "shim/driver/order.h"
 
@@ -20,7 +20,8 @@
 static pthread_mutex_t order_lock = PTHREAD_MUTEX_INITIALIZER;
 LOCK_RANK(order, order_lock, LOCK_ORDER);
 
-/* The context's own event, made when it is first needed. */
+/* An event of the context's own, made when it is first needed. Green contexts have that of
+ * their primary one. */
 static CUresult order_event(struct context *context)
 {
 	struct shim_call call;
@@ -38,144 +39,175 @@ static CUresult order_event(struct context *context)
 	return shim_post(&call);
 }
 
-/* With the lock held: LATER waits for what the stream with such copies has so far. */
-static CUresult order_wait(struct context *context, uint64_t later)
+/* With the lock held: stream LATER, where it is 0 the legacy one of CONTEXT, waits for what the
+ * stream with such copies has so far. */
+static CUresult order_wait(
+	const struct session *session, const struct context *context, uint64_t later)
 {
+	struct context *home = session->order.context->home;
 	struct shim_call call;
 	struct wire_cuEventRecord *record;
 	struct wire_cuStreamWaitEvent *wait;
-	CUresult status = order_event(context);
+	CUresult status = order_event(home);
 
 	if (status)
 		return status;
 	record = shim_begin(&call, OP_cuEventRecord, sizeof(*record));
-	record->hEvent = context->order_event;
-	record->hStream = context->loose_stream;
-	if (!context->loose_stream)
-		call.context = context->loose_number;
+	record->hEvent = home->order_event;
+	record->hStream = session->order.stream;
+	call.context = session->order.context->number;
 	status = shim_post(&call);
 	if (status)
 		return status;
 	wait = shim_begin(&call, OP_cuStreamWaitEvent, sizeof(*wait));
 	wait->hStream = later;
-	wait->hEvent = context->order_event;
+	wait->hEvent = home->order_event;
+	call.context = context->number;
 	return shim_post(&call);
 }
 
-static bool order_known_done(const struct context *context, uint64_t seq)
+static bool order_known_done(const struct session *session, uint64_t seq)
 {
-	struct stream *stream = NULL;
+	const struct context *context = session->order.context;
+	const struct stream *stream =
+		session->order.stream ? shim_object_of(session->order.stream, KIND_CUstream)
+				      : context->legacy;
 
-	if (context->loose_stream)
-		stream = shim_object_of(context->loose_stream, KIND_CUstream);
-	else if (context->loose_number == context->number)
-		stream = context->legacy;
-
-	return atomic_load(&context->synced) >= seq ||
+	return atomic_load(&context->home->synced) >= seq ||
+	       atomic_load(&context->synced) >= seq ||
 	       (stream && atomic_load(&stream->synced) >= seq);
 }
 
-bool order_loose(struct context *context, uint64_t *stream, uint16_t *number)
+/* With the lock held: the frame of such a copy that may not be done; 0: there is none. */
+static uint64_t order_left(const struct session *session)
 {
-	uint64_t loose;
+	uint64_t loose = atomic_load(&session->order.loose);
+
+	return loose && !order_known_done(session, loose) ? loose : 0;
+}
+
+bool order_loose(struct session *session, uint64_t *stream, uint16_t *context)
+{
 	bool some;
 
-	context = context->home;
 	pthread_mutex_lock(&order_lock);
-	loose = atomic_load(&context->loose);
-	some = loose && !order_known_done(context, loose);
-	*stream = context->loose_stream;
-	*number = some ? context->loose_number : context->number;
+	some = order_left(session);
+	if (some) {
+		*stream = session->order.stream;
+		*context = session->order.context->number;
+	}
 	pthread_mutex_unlock(&order_lock);
 	return some;
 }
 
-CUresult order_copied(struct context *context, uint64_t stream, uint64_t seq)
+/* The stream that has them itself, or one that waits for it anyway: the legacy one and the
+ * blocking ones of a context. */
+static bool order_behind(const struct session *session, const struct stream *stream)
 {
-	CUresult status = CUDA_SUCCESS;
-	uint16_t number = context->number;
-	uint64_t before;
+	const struct stream *last =
+		session->order.stream ? shim_object_of(session->order.stream, KIND_CUstream)
+				      : session->order.context->legacy;
 
-	function_order_copied(stream);
-	context = context->home;
+	return stream == last ||
+	       (last && stream->context == last->context &&
+		       (!stream->handle || !last->handle) &&
+		       !((stream->flags | last->flags) & CU_STREAM_NON_BLOCKING));
+}
+
+CUresult order_copied(struct context *context, uint64_t number, uint64_t seq)
+{
+	struct session *session = context->session;
+	struct stream *stream =
+		number ? shim_object_of(number, KIND_CUstream) : context->legacy;
+	CUresult status = CUDA_SUCCESS;
+
+	function_order_copied(number);
 	pthread_mutex_lock(&order_lock);
-	before = atomic_load(&context->loose);
-	if (before &&
-		(context->loose_stream != stream ||
-			(!stream && context->loose_number != number)) &&
-		!order_known_done(context, before))
-		status = order_wait(context, stream);
-	context->loose_stream = stream;
-	context->loose_number = number;
-	if (before < seq)
-		atomic_store(&context->loose, seq);
+	if (stream && order_left(session) && !order_behind(session, stream))
+		status = order_wait(session, context, number);
+	session->order.context = context;
+	session->order.stream = number;
+	if (atomic_load(&session->order.loose) < seq)
+		atomic_store(&session->order.loose, seq);
+	if (stream)
+		stream_raise(&stream->joined, seq);
 	pthread_mutex_unlock(&order_lock);
 	return status;
 }
 
-CUresult order_join_slow(struct context *context, struct stream *stream)
+CUresult order_join_slow(struct stream *stream)
 {
+	struct session *session = stream->context->session;
 	CUresult status = CUDA_SUCCESS;
 	uint64_t loose;
-	bool blocking = !(stream->flags & CU_STREAM_NON_BLOCKING) &&
-			stream->context->number == context->loose_number;
 
 	pthread_mutex_lock(&order_lock);
-	loose = atomic_load(&context->loose);
-	/* The legacy stream and the blocking ones wait for one another anyway. */
-	if (stream->handle != context->loose_stream && stream->handle &&
-		!(blocking && !context->loose_stream) && !order_known_done(context, loose))
-		status = order_wait(context, stream->handle);
+	loose = atomic_load(&session->order.loose);
+	if (order_left(session) && !order_behind(session, stream))
+		status = order_wait(session, stream->context, stream->handle);
 	if (!status)
-		atomic_store(&stream->joined, loose);
+		stream_raise(&stream->joined, loose);
 	pthread_mutex_unlock(&order_lock);
 	return status;
 }
 
-CUresult order_drain(struct context *context, uint64_t stream)
+/* Waits for such copies; with ONLY where they are in that stream or a legacy one alone. */
+static CUresult order_settle(struct session *session, const uint64_t *only)
 {
-	uint64_t at;
+	struct context *context, *popped;
+	CUresult status;
+	uint64_t at, seq;
 	bool left;
 
-	context = context->home;
 	pthread_mutex_lock(&order_lock);
-	at = context->loose_stream;
-	left = (at == stream || !at) && atomic_load(&context->loose) &&
-	       !order_known_done(context, atomic_load(&context->loose));
+	at = session->order.stream;
+	context = session->order.context;
+	left = order_left(session) && (!only || at == *only || !at);
 	pthread_mutex_unlock(&order_lock);
 	if (!left)
 		return CUDA_SUCCESS;
-	return at ? hand_cuStreamSynchronize((CUstream)(uintptr_t)at)
-		  : hand_cuStreamSynchronize(CU_STREAM_LEGACY);
+	if (!thread_push(context))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = sync_wait(SYNC_STREAM, at, &seq);
+	if (!status)
+		stream_synced(at, seq);
+	thread_pop(&popped);
+	return status;
 }
 
-void order_stream_gone(struct context *context, uint64_t stream)
+CUresult order_drain(uint64_t stream)
 {
-	uint16_t number = context->number;
+	return order_settle(session_here(), &stream);
+}
 
-	context = context->home;
+CUresult order_share(struct session *session)
+{
+	atomic_store(&session->order.shared, true);
+	return order_settle(session, NULL);
+}
+
+void order_stream_gone(struct stream *stream)
+{
+	struct session *session = stream->context->session;
+
 	pthread_mutex_lock(&order_lock);
-	if (context->loose_stream == stream) {
-		if (!order_known_done(context, atomic_load(&context->loose)))
-			order_wait(context, 0);
-		context->loose_stream = 0;
-		context->loose_number = number;
+	if (stream->handle && session->order.stream == stream->handle) {
+		if (order_left(session))
+			order_wait(session, stream->context, 0);
+		session->order.stream = 0;
 	}
 	pthread_mutex_unlock(&order_lock);
 }
 
 void order_context_gone(struct context *context)
 {
-	struct context *home = context->home;
-	struct stream *stream;
+	struct session *session = context->session;
 
 	pthread_mutex_lock(&order_lock);
-	stream = shim_object_of(home->loose_stream, KIND_CUstream);
-	if (home->loose_stream ? stream && stream->context == context
-			       : home->loose_number == context->number) {
-		home->loose_stream = 0;
-		home->loose_number = home->number;
-		atomic_store(&home->loose, 0);
+	if (session->order.context == context) {
+		session->order.context = NULL;
+		session->order.stream = 0;
+		atomic_store(&session->order.loose, 0);
 	}
 	pthread_mutex_unlock(&order_lock);
 }

@@ -151,7 +151,7 @@ static CUresult stream_use(CUstream stream, uint64_t *number, bool work)
 		if (status)
 			return status;
 	}
-	return found ? order_join(found->context->home, found) : CUDA_SUCCESS;
+	return order_join(found ? found : context_current()->legacy);
 }
 
 CUresult stream_number(CUstream stream, uint64_t *number)
@@ -239,7 +239,7 @@ static CUresult stream_destroy(struct stream *stream)
 	capture_stream_gone(stream);
 	if (!handle_release(handle))
 		return CUDA_ERROR_INVALID_HANDLE;
-	order_stream_gone(stream->context, handle);
+	order_stream_gone(stream);
 	pool_stream_gone(handle);
 	managed_stream_gone(handle);
 	completion_put(stream->watch.counter);
@@ -319,8 +319,6 @@ void stream_reset(struct context *context)
 		handle_release(context->order_event);
 	context->order_event = 0;
 	context->ahead = 0;
-	context->loose_stream = 0;
-	atomic_store(&context->loose, 0);
 }
 
 /* Greatest is the lower number. */

@@ -10,6 +10,7 @@
 
 #include "shim/driver/context.h"
 #include "shim/driver/memory/vmm.h"
+#include "shim/driver/order.h"
 #include "shim/driver/peer.h"
 #include "shim/driver/tensor.h"
 #include "shim/engine/engine.h"
@@ -140,6 +141,8 @@ CUresult tensor_handle_open(CUdeviceptr *address, const CUipcMemHandle *from)
 	if (device < 0 || (device != context->device && !peer_can(context->device, device)))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	status = tensor_begin(&device, "cuIpcOpenMemHandle");
+	if (!status)
+		status = order_share(devices.at[device].session);
 	if (status)
 		return status;
 	tensor_lock();

@@ -23,6 +23,8 @@
 #include "shim/engine/ring.h"
 #include "shim/engine/thread.h"
 
+struct context;
+
 enum session_phase {
 	SESSION_NONE = 0, /* not attached */
 	SESSION_READY = 1,
@@ -70,6 +72,12 @@ struct session {
 		pthread_mutex_t lock;
 		struct blocks map;
 	} completions;
+	struct { /* shim/driver/order.c: the last copy that nothing must overtake; its lock */
+		_Atomic uint64_t loose;	 /* its frame; 0: none */
+		struct context *context; /* and where it is */
+		uint64_t stream;	 /* 0: the legacy one of that context */
+		_Atomic bool shared;	 /* they are awaited */
+	} order;
 };
 extern struct session session_first;
 /* All, in the order of the agents: they are made while the first call joins, and stay. */

@@ -174,7 +174,7 @@ test-programs: all programs ## every program of tests/programs, through shim, si
 test-switches: run-switches ## the same results with every optimisation switched off
 $(call add_test,switches,$(PROGRAMS_DIR)/switches.sh,all programs,$(PROGRAMS_DIR)/switches.sh)
 # What uses several devices, with two and with four, and with every optimisation switched off.
-PROGRAMS_SEVERAL := devices devices-work peers peer-access peer-copies peer-fault sharing-peers
+PROGRAMS_SEVERAL := devices devices-order devices-work peers peer-access peer-copies peer-fault sharing-order sharing-peers
 test: run-switches_several
 $(call add_test,switches_several,$(PROGRAMS_DIR)/switches.sh,all $(foreach abi,12 13, \
 	$(PROGRAMS_SEVERAL:%=$(BUILD)/programs/$(abi)/%)),VCUDA_SOFTGPU_DEVICES=4 \

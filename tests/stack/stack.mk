@@ -46,7 +46,7 @@ $(STACK_NCCLS): $(BUILD)/stack/%/libnccl.so.2: tests/stack/%.map $(NCCL_OBJS) $(
 
 # Of the others' programs.
 STACK_PROGRAMS := $(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS) $(STACK_DRIVERS) $(BUILD)/static/stripped/13/vector-add $(addprefix $(BUILD)/programs/13/, \
-	processes streams host-functions async-memory pinned-memory copies-2d peers peer-copies devices device-query symbols contexts \
+	processes streams host-functions async-memory pinned-memory copies-2d peers peer-copies devices devices-order device-query symbols contexts \
 	virtual-memory memory-full memory-fragments error-memory)
 
 .PHONY: test-stack stack-programs

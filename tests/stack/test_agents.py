@@ -66,13 +66,13 @@ def test_every_switch():
 
 
 # Whatever several devices do. The others of tests/programs need memory that kernels of several agents do not reach.
-SEVERAL = ("peers", "peer-copies", "devices", "streams", "contexts", "symbols", "virtual-memory", "device-query")
+SEVERAL = ("peers", "peer-copies", "devices", "devices-order", "streams", "contexts", "symbols", "virtual-memory", "device-query")
 SWITCHES = ("no_post", "no_cache", "no_learn", "no_batch", "no_slab", "no_push", "no_zerocopy", "no_module_cache",
             "no_userfaultfd", "no_direct", "no_zstd", "no_upload_cache")
 WAYS = {"direct": ("--peers", ANYWHERE), "relayed": ()}
 
 
-def several(sidecar, names=SEVERAL[:4], **env):
+def several(sidecar, names=SEVERAL[:5], **env):
     for name in names:
         app = App(program=os.path.join(BUILD, "programs", "13", name), socket=sidecar.socket, env=env)
         app.close_stdin()

@@ -99,7 +99,7 @@ def test_programs_with_two_gpus_changed_round():
         agent = Agent(path, env={"VCUDA_SOFTGPU_DEVICES": "2"})
         sidecar = Sidecar(path, agent)
         for name in ("peers", "contexts", "pinned-memory", "virtual-memory", "peer-access", "peer-fault", "peer-copies",
-                     "devices", "devices-work", "sharing-peers"):
+                     "devices", "devices-order", "devices-work", "sharing-peers"):
             App(socket=sidecar.socket, program=os.path.join(BUILD, "programs", "13", name),
                 env={"CUDA_VISIBLE_DEVICES": "1,0"}).right(60)
 

@@ -287,7 +287,7 @@ CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode, struct graph 
 		return CUDA_ERROR_INVALID_VALUE;
 	status = capture_may_begin(hStream, &number);
 	if (!status)
-		status = order_drain(context, number);
+		status = order_drain(number);
 	if (status)
 		return status;
 	stream = shim_object_of(number, KIND_CUstream);

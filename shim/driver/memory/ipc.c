@@ -21,6 +21,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
+#include "shim/driver/order.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
@@ -97,8 +98,10 @@ static CUresult call_export(const struct memory_range *range, struct memory_hand
 static CUresult share_range(
 	const struct memory_range *range, const char magic[8], struct memory_handle *handle)
 {
-	CUresult status;
+	CUresult status = order_share(devices.at[range->device].session);
 
+	if (status)
+		return status;
 	memset(handle, 0, sizeof(*handle));
 	pthread_mutex_lock(&shared.lock);
 	memory_shared(range->base);
@@ -174,6 +177,9 @@ static CUresult open_memory(
 			*base = o->base;
 			return CUDA_SUCCESS;
 		}
+	status = order_share(devices.at[device].session);
+	if (status)
+		return status;
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -330,9 +336,11 @@ CUresult share_name(uint64_t handle, uint8_t name[16])
 	struct wire_vcudaVmmExport *body;
 	struct shim_call call;
 	const void *told;
-	CUresult status;
+	CUresult status = order_share(session_here());
 	size_t n = 0;
 
+	if (status)
+		return status;
 	pthread_mutex_lock(&shared.lock);
 	body = shim_begin(&call, OP_vcudaVmmExport, sizeof(*body));
 	body->memory = handle;
@@ -349,9 +357,12 @@ CUresult share_name(uint64_t handle, uint8_t name[16])
 
 CUresult share_import(uint64_t handle, int device, const uint8_t name[16], uint64_t bytes)
 {
-	struct session_visit visit = device_visit(device);
-	CUresult status;
+	CUresult status = order_share(devices.at[device].session);
+	struct session_visit visit;
 
+	if (status)
+		return status;
+	visit = device_visit(device);
 	pthread_mutex_lock(&shared.lock);
 	status = send_vcudaVmmImport(handle, device_wire(device), name, bytes);
 	pthread_mutex_unlock(&shared.lock);

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A copy from the host that CUDA calls synchronous is done when it returns, for another device,
+ * too: whatever that device does next, a copy in each form or a kernel that reaches the memory,
+ * finds what was copied, though the first device was busy when the copy was asked for. */
+#include "driver.h"
+
+static const int N = 4096, BUSY = 2000000;
+
+__global__ void busy(unsigned *out, int turns)
+{
+	unsigned x = 1;
+
+	for (int i = 0; i < turns; i++)
+		x = x * 1664525 + i;
+	*out = x;
+}
+
+__global__ void read(int *to, const int *from)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	to[i] = from[i];
+}
+
+static struct {
+	int *values;
+	cudaStream_t stream;
+	unsigned *junk;
+} here[2];
+
+static void way_peer(cudaStream_t stream)
+{
+	CUDA(cudaMemcpyPeerAsync(
+		here[1].values, 1, here[0].values, 0, N * sizeof(int), stream));
+}
+
+static void way_default(cudaStream_t stream)
+{
+	CUDA(cudaMemcpyAsync(here[1].values, here[0].values, N * sizeof(int),
+		cudaMemcpyDefault, stream));
+}
+
+static void way_rows(cudaStream_t stream)
+{
+	CUDA(cudaMemcpy2DAsync(here[1].values, N, here[0].values, N, N, sizeof(int),
+		cudaMemcpyDefault, stream));
+}
+
+static void way_kernel(cudaStream_t stream)
+{
+	int can;
+
+	CUDA(cudaDeviceCanAccessPeer(&can, 1, 0));
+	if (!can)
+		return way_peer(stream);
+	CUDA(cudaDeviceEnablePeerAccess(0, 0));
+	read<<<N / 256, 256, 0, stream>>>(here[1].values, here[0].values);
+	CUDA(cudaStreamSynchronize(stream));
+	CUDA(cudaDeviceDisablePeerAccess(0));
+}
+
+static void check(const int *source, int *got, void (*way)(cudaStream_t), cudaStream_t stream)
+{
+	CUDA(cudaSetDevice(0));
+	busy<<<1, 1>>>(here[0].junk, BUSY);
+	CUDA(cudaMemcpy(here[0].values, source, N * sizeof(int), cudaMemcpyHostToDevice));
+	CUDA(cudaSetDevice(1));
+	way(stream);
+	CUDA(cudaMemcpyAsync(
+		got, here[1].values, N * sizeof(int), cudaMemcpyDeviceToHost, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	for (int i = 0; i < N; i++)
+		CHECK_EQ_AT(i, got[i], source[i]);
+	CUDA(cudaSetDevice(0));
+	CUDA(cudaDeviceSynchronize());
+}
+
+/* The first device's copies are before those of a stream that is gone. */
+static void check_gone(const int *source, int *got)
+{
+	cudaStream_t stream;
+
+	CUDA(cudaSetDevice(0));
+	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	busy<<<1, 1>>>(here[0].junk, BUSY);
+	CUDA(cudaMemcpy(here[0].values, source, N * sizeof(int), cudaMemcpyHostToDevice));
+	CUDA(cudaSetDevice(1));
+	CUDA(cudaMemcpy(here[1].values, source, sizeof(int), cudaMemcpyHostToDevice));
+	CUDA(cudaStreamDestroy(stream));
+	way_peer(here[1].stream);
+	CUDA(cudaMemcpyAsync(got, here[1].values, N * sizeof(int), cudaMemcpyDeviceToHost,
+		here[1].stream));
+	CUDA(cudaStreamSynchronize(here[1].stream));
+	for (int i = 0; i < N; i++)
+		CHECK_EQ_AT(i, got[i], source[i]);
+}
+
+int main()
+{
+	void (*const ways[])(cudaStream_t) = {way_peer, way_default, way_rows, way_kernel};
+	int devices, *pinned, *got, *pageable = (int *)malloc(N * sizeof(int)), next = 0;
+
+	CUDA(cudaGetDeviceCount(&devices));
+	if (devices < 2)
+		SKIP("one device only");
+	for (int device = 0; device < 2; device++) {
+		CUDA(cudaSetDevice(device));
+		CUDA(cudaMalloc(&here[device].values, N * sizeof(int)));
+		CUDA(cudaMalloc(&here[device].junk, sizeof(unsigned)));
+		CUDA(cudaStreamCreateWithFlags(&here[device].stream, cudaStreamNonBlocking));
+		busy<<<1, 1>>>(here[device].junk, 1);
+		read<<<N / 256, 256>>>(here[device].values, here[device].values);
+		CUDA(cudaDeviceSynchronize());
+	}
+	CUDA(cudaMallocHost(&pinned, N * sizeof(int)));
+	CUDA(cudaMallocHost(&got, N * sizeof(int)));
+	for (auto way : ways) {
+		int *const sources[] = {pageable, pinned};
+
+		for (int *source : sources) {
+			cudaStream_t const streams[] = {here[1].stream, cudaStreamLegacy};
+
+			for (cudaStream_t stream : streams) {
+				for (int i = 0; i < N; i++)
+					source[i] = ++next;
+				check(source, got, way, stream);
+			}
+		}
+	}
+	for (int i = 0; i < N; i++)
+		pageable[i] = ++next;
+	check_gone(pageable, got);
+	return 0;
+}
