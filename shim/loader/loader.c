@@ -72,7 +72,7 @@ bool loader_is_ours(const char *path)
 	char real[PATH_MAX];
 	const char *file = realpath(path, real) ? strrchr(real, '/') : NULL;
 
-	/* This library itself stands for libcudart.so.12 (utilities.mk). */
+	/* This library itself stands for libcudart.so.12 (loader.mk). */
 	return file && (!strncmp(file, "/libvcuda", 9) || !strcmp(file, "/libutilities.so"));
 }
 

@@ -4,32 +4,9 @@
  * truncation or flipped bit makes the reader leave the bytes that it was given.
  */
 #include "softgpu/driver/fatbin.h"
-#include "tests/unit/softgpu_test.h"
+#include "tests/unit/softgpu_images.h"
 
 #include <elf.h>
-#include <stdio.h>
-
-static unsigned char *load(const char *name, size_t *size)
-{
-	char path[512];
-	unsigned char *bytes;
-	FILE *file;
-	long end;
-
-	snprintf(path, sizeof(path), "%s/%s", IMAGES, name);
-	file = fopen(path, "rb");
-	assert_non_null(file);
-	fseek(file, 0, SEEK_END);
-	end = ftell(file);
-	rewind(file);
-	bytes = malloc((size_t)end + 1);
-	assert_true(end > 0 && bytes);
-	assert_int_equal(fread(bytes, 1, (size_t)end, file), end);
-	fclose(file);
-	bytes[end] = 0;
-	*size = (size_t)end;
-	return bytes;
-}
 
 /* Expands all that is in there; the sum keeps the compiler from leaving it out. */
 static size_t walk(const void *data, size_t size)

@@ -10,7 +10,8 @@
 
 #include "tests/unit/softgpu_test.h"
 
-static inline char *load(const char *name)
+/* An image's bytes with a NUL behind them, and how many; SIZE may be NULL. */
+static inline void *load(const char *name, size_t *size)
 {
 	char path[512];
 	char *bytes;
@@ -24,15 +25,17 @@ static inline char *load(const char *name)
 	end = ftell(file);
 	rewind(file);
 	bytes = calloc(1, (size_t)end + 1);
-	assert_non_null(bytes);
+	assert_true(end > 0 && bytes);
 	assert_int_equal(fread(bytes, 1, (size_t)end, file), end);
 	fclose(file);
+	if (size)
+		*size = (size_t)end;
 	return bytes;
 }
 
 static inline CUmodule module_of(const char *name)
 {
-	char *image = load(name);
+	char *image = load(name, NULL);
 	CUmodule module;
 
 	ok(cuModuleLoadData(&module, image));

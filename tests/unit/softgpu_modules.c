@@ -119,7 +119,7 @@ static void machine_code_is_refused(void **state)
 	char log[256] = "";
 	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *values[] = {log, (void *)sizeof(log)};
-	char *image = load("kernels.cubin");
+	char *image = load("kernels.cubin", NULL);
 	CUlibrary library;
 	CUmodule module;
 
@@ -157,7 +157,7 @@ static void machine_code_in_a_fat_binary_loads_but_does_not_run(void **state)
 static void libraries_belong_to_no_context(void **state)
 {
 	CUcontext first, second;
-	char *image = load("zstd.fatbin");
+	char *image = load("zstd.fatbin", NULL);
 	CUlibrary library, home;
 	CUkernel kernel, all[16];
 	CUfunction one, two;
