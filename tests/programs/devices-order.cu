@@ -2,8 +2,8 @@
 /* A copy from the host that CUDA calls synchronous is done when it returns, for another device,
  * too: whatever that device does next, a copy in each form or a kernel that reaches the memory,
  * finds what was copied, though the first device was busy when the copy was asked for.
- * cudaMemcpyPeer is in order with what both devices have to do, and do later, whichever of the
- * two is current. */
+ * cudaMemcpyPeer is in order with what both devices have to do, and do later, whichever is
+ * current. */
 #include "driver.h"
 
 static const int N = 4096, BUSY = 2000000;
@@ -28,7 +28,7 @@ static struct {
 	int *values;
 	cudaStream_t stream;
 	unsigned *junk;
-} here[2];
+} here[3];
 
 static void way_peer(cudaStream_t stream)
 {
@@ -115,9 +115,8 @@ static int first_of(const int *values, int device)
 	return got;
 }
 
-static void check_serialized(int from, int current)
+static void check_serialized(int from, int to, int current)
 {
-	const int to = 1 - from;
 	int *const source = here[from].values, *const out = here[to].values;
 
 	/* What the source has to do before, and what the destination does later. */
@@ -145,7 +144,9 @@ int main()
 	CUDA(cudaGetDeviceCount(&devices));
 	if (devices < 2)
 		SKIP("one device only");
-	for (int device = 0; device < 2; device++) {
+	if (devices > 3)
+		devices = 3;
+	for (int device = 0; device < devices; device++) {
 		CUDA(cudaSetDevice(device));
 		CUDA(cudaMalloc(&here[device].values, N * sizeof(int)));
 		CUDA(cudaMalloc(&here[device].junk, sizeof(unsigned)));
@@ -173,7 +174,9 @@ int main()
 	for (int i = 0; i < N; i++)
 		pageable[i] = ++next;
 	check_gone(pageable, got);
-	for (int way = 0; way < 4; way++)
-		check_serialized(way & 1, way >> 1);
+	for (int from = 0; from < devices; from++)
+		for (int to = 0; to < devices; to++)
+			for (int current = 0; from != to && current < devices; current++)
+				check_serialized(from, to, current);
 	return 0;
 }
