@@ -166,6 +166,38 @@ struct part_copy copy_app(const struct shape *s)
 		.depth = s->depth};
 }
 
+static bool place_device(const struct copy_place *place, int *device)
+{
+	if (!place->array)
+		return memory_in_window(place->at, device);
+	*device = place->array->context->device;
+	return true;
+}
+
+/* Within the agent's memory. One that CUDA calls synchronous is in order with what the devices
+ * of both sides have to do, whichever is current. */
+static CUresult copy_on_agent(const struct shape *s, uint64_t stream, bool async)
+{
+	const struct copy_place *const places[] = {&s->src, &s->dst};
+	struct context *current = context_current(), *other;
+	bool elsewhere = false;
+	CUresult status;
+	int device;
+
+	for (int i = 0; i < 2 && !async && devices.count > 1; i++) {
+		if (!place_device(places[i], &device) || device == current->device)
+			continue;
+		other = &devices.at[device].primary;
+		status = atomic_load(&other->live) ? order_after(other, stream) : CUDA_SUCCESS;
+		if (status)
+			return status;
+		elsewhere = true;
+	}
+	status = s->src.array || s->dst.array ? copy_array_inside(s, stream)
+					      : copy_device(s, stream);
+	return status || !elsewhere ? status : order_copied(current, stream, shim_sequence());
+}
+
 /* In a graph the app's side is read or written at every launch, pinned or not. */
 static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64_t stream,
 	CUstream hStream, bool async)
@@ -226,8 +258,7 @@ static CUresult copy_sided(struct shape *s, CUstream hStream, bool async)
 	if (graph && (s->src.side == SIDE_HOST || s->dst.side == SIDE_HOST))
 		return copy_captured(s, graph, stream, hStream, async);
 	if (s->src.side != SIDE_HOST && s->dst.side != SIDE_HOST)
-		return s->src.array || s->dst.array ? copy_array_inside(s, stream)
-						    : copy_device(s, stream);
+		return copy_on_agent(s, stream, async);
 	if (s->src.side == SIDE_HOST && s->dst.side == SIDE_HOST)
 		return copy_host(s, stream);
 	owner = copy_owner(s);

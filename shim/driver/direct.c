@@ -315,10 +315,20 @@ bool direct_copy(const struct shape *s, struct context *src, struct context *dst
 			     .context = thread_self.number,
 			     .flags = DIRECT_BEHIND | DIRECT_HOLDS},
 		     other;
+	struct context *end;
+	bool elsewhere;
 	uint32_t link;
 
 	if ((!sends && dst->session != here) || !src->primary || !dst->primary)
 		return false;
+	/* Its end here may be another device's than the stream: see other_place(). */
+	end = sends ? src : dst;
+	elsewhere = !async && end->device != context_current()->device;
+	if (elsewhere) {
+		*status = order_after(end, stream);
+		if (*status)
+			return true;
+	}
 	pthread_mutex_lock(&direct.lock);
 	link = pair_link(src->session, dst->session);
 	if (link) {
@@ -328,6 +338,8 @@ bool direct_copy(const struct shape *s, struct context *src, struct context *dst
 				sends ? &other : &own, link);
 	}
 	pthread_mutex_unlock(&direct.lock);
+	if (link && !*status && elsewhere)
+		*status = order_copied(context_current(), stream, shim_sequence());
 	if (link && !*status)
 		stats_copy(STATS_DEVICE_TO_DEVICE, s->width * s->height * s->depth);
 	return link;

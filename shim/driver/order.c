@@ -39,12 +39,12 @@ static CUresult order_event(struct context *context)
 	return shim_post(&call);
 }
 
-/* With the lock held: stream LATER, where it is 0 the legacy one of CONTEXT, waits for what the
- * stream with such copies has so far. */
+/* With the lock held: stream LATER of CONTEXT waits for what stream EARLIER of BEFORE has so
+ * far; 0 is the legacy one of either. */
 static CUresult order_wait(
-	const struct session *session, const struct context *context, uint64_t later)
+	struct context *before, uint64_t earlier, const struct context *context, uint64_t later)
 {
-	struct context *home = session->order.context->home;
+	struct context *home = before->home;
 	struct shim_call call;
 	struct wire_cuEventRecord *record;
 	struct wire_cuStreamWaitEvent *wait;
@@ -54,8 +54,8 @@ static CUresult order_wait(
 		return status;
 	record = shim_begin(&call, OP_cuEventRecord, sizeof(*record));
 	record->hEvent = home->order_event;
-	record->hStream = session->order.stream;
-	call.context = session->order.context->number;
+	record->hStream = earlier;
+	call.context = before->number;
 	status = shim_post(&call);
 	if (status)
 		return status;
@@ -64,6 +64,13 @@ static CUresult order_wait(
 	wait->hEvent = home->order_event;
 	call.context = context->number;
 	return shim_post(&call);
+}
+
+/* The same for the stream that has such copies. */
+static CUresult order_wait_copied(
+	const struct session *session, const struct context *context, uint64_t later)
+{
+	return order_wait(session->order.context, session->order.stream, context, later);
 }
 
 static bool order_known_done(const struct session *session, uint64_t seq)
@@ -124,7 +131,7 @@ CUresult order_copied(struct context *context, uint64_t number, uint64_t seq)
 	function_order_copied(number);
 	pthread_mutex_lock(&order_lock);
 	if (stream && order_left(session) && !order_behind(session, stream))
-		status = order_wait(session, context, number);
+		status = order_wait_copied(session, context, number);
 	session->order.context = context;
 	session->order.stream = number;
 	if (atomic_load(&session->order.loose) < seq)
@@ -144,9 +151,27 @@ CUresult order_join_slow(struct stream *stream)
 	pthread_mutex_lock(&order_lock);
 	loose = atomic_load(&session->order.loose);
 	if (order_left(session) && !order_behind(session, stream))
-		status = order_wait(session, stream->context, stream->handle);
+		status = order_wait_copied(session, stream->context, stream->handle);
 	if (!status)
 		stream_raise(&stream->joined, loose);
+	pthread_mutex_unlock(&order_lock);
+	return status;
+}
+
+CUresult order_after(struct context *other, uint64_t stream)
+{
+	struct context *current = context_current(), *popped;
+	CUresult status;
+	uint64_t legacy;
+
+	if (!thread_push(other))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = stream_number(CU_STREAM_LEGACY, &legacy);
+	thread_pop(&popped);
+	if (status)
+		return status;
+	pthread_mutex_lock(&order_lock);
+	status = order_wait(other, legacy, current, stream);
 	pthread_mutex_unlock(&order_lock);
 	return status;
 }
@@ -193,7 +218,7 @@ void order_stream_gone(struct stream *stream)
 	pthread_mutex_lock(&order_lock);
 	if (stream->handle && session->order.stream == stream->handle) {
 		if (order_left(session))
-			order_wait(session, stream->context, 0);
+			order_wait_copied(session, stream->context, 0);
 		session->order.stream = 0;
 	}
 	pthread_mutex_unlock(&order_lock);

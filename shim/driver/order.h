@@ -15,8 +15,12 @@
 #include "shim/driver/stream.h"
 #include "shim/engine/session.h"
 
-/* Frame SEQ was a synchronous copy to the device on that stream of the context, not awaited. */
+/* Frame SEQ was a synchronous copy to the device, or one of another device's memory, on that
+ * stream of the context, not awaited. */
 CUresult order_copied(struct context *context, uint64_t stream, uint64_t seq);
+/* What STREAM of the current context gets next is behind what the legacy stream of another
+ * context of its session has so far. */
+CUresult order_after(struct context *other, uint64_t stream);
 /* The session's memory, or some of it, is another process's, too, from now on: what was copied
  * is there when this returns, and when each later copy does. */
 CUresult order_share(struct session *session);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A copy from the host that CUDA calls synchronous is done when it returns, for another device,
  * too: whatever that device does next, a copy in each form or a kernel that reaches the memory,
- * finds what was copied, though the first device was busy when the copy was asked for. */
+ * finds what was copied, though the first device was busy when the copy was asked for.
+ * cudaMemcpyPeer is in order with what both devices have to do, and do later, whichever is
+ * current. */
 #include "driver.h"
 
 static const int N = 4096, BUSY = 2000000;
@@ -26,7 +28,7 @@ static struct {
 	int *values;
 	cudaStream_t stream;
 	unsigned *junk;
-} here[2];
+} here[3];
 
 static void way_peer(cudaStream_t stream)
 {
@@ -95,6 +97,45 @@ static void check_gone(const int *source, int *got)
 		CHECK_EQ_AT(i, got[i], source[i]);
 }
 
+__global__ void busy_set(int *out, int value, int turns)
+{
+	unsigned x = 1;
+
+	for (int i = 0; i < turns; i++)
+		x = x * 1664525 + i;
+	*out = x == 7 ? 0 : value;
+}
+
+static int first_of(const int *values, int device)
+{
+	int got;
+
+	CUDA(cudaSetDevice(device));
+	CUDA(cudaMemcpy(&got, values, sizeof(got), cudaMemcpyDeviceToHost));
+	return got;
+}
+
+static void check_serialized(int from, int to, int current)
+{
+	int *const source = here[from].values, *const out = here[to].values;
+
+	/* What the source has to do before, and what the destination does later. */
+	CUDA(cudaSetDevice(from));
+	busy_set<<<1, 1>>>(source, 10 + current, BUSY);
+	CUDA(cudaSetDevice(current));
+	CUDA(cudaMemcpyPeer(out, to, source, from, sizeof(int)));
+	CHECK_EQ(first_of(out, to), 10 + current);
+	/* What the destination has to do before, and what the source does later. */
+	CUDA(cudaSetDevice(to));
+	busy_set<<<1, 1>>>(out, 20, BUSY);
+	CUDA(cudaSetDevice(current));
+	CUDA(cudaMemcpyPeer(out, to, source, from, sizeof(int)));
+	CUDA(cudaSetDevice(from));
+	CUDA(cudaMemset(source, 1, sizeof(int)));
+	CHECK_EQ(first_of(source, from), 0x01010101);
+	CHECK_EQ(first_of(out, to), 10 + current);
+}
+
 int main()
 {
 	void (*const ways[])(cudaStream_t) = {way_peer, way_default, way_rows, way_kernel};
@@ -103,12 +144,15 @@ int main()
 	CUDA(cudaGetDeviceCount(&devices));
 	if (devices < 2)
 		SKIP("one device only");
-	for (int device = 0; device < 2; device++) {
+	if (devices > 3)
+		devices = 3;
+	for (int device = 0; device < devices; device++) {
 		CUDA(cudaSetDevice(device));
 		CUDA(cudaMalloc(&here[device].values, N * sizeof(int)));
 		CUDA(cudaMalloc(&here[device].junk, sizeof(unsigned)));
 		CUDA(cudaStreamCreateWithFlags(&here[device].stream, cudaStreamNonBlocking));
 		busy<<<1, 1>>>(here[device].junk, 1);
+		busy_set<<<1, 1>>>(here[device].values, 1, 1);
 		read<<<N / 256, 256>>>(here[device].values, here[device].values);
 		CUDA(cudaDeviceSynchronize());
 	}
@@ -130,5 +174,9 @@ int main()
 	for (int i = 0; i < N; i++)
 		pageable[i] = ++next;
 	check_gone(pageable, got);
+	for (int from = 0; from < devices; from++)
+		for (int to = 0; to < devices; to++)
+			for (int current = 0; from != to && current < devices; current++)
+				check_serialized(from, to, current);
 	return 0;
 }

@@ -114,6 +114,13 @@ def test_programs_of_several_devices_relayed_2():
     switched("relayed", 6, None)
 
 
+def test_order_of_three_devices():
+    """A copy is in order with the devices of both sides, of which one may be another of the current one's agent."""
+    for more in WAYS.values():
+        with agents(2, 1, more=more) as (_, sidecar):
+            several(sidecar, ("devices-order",))
+
+
 def test_places_are_names():
     """GPUs of two agents have two PCI places, though each is the first of its machine; a UUID is as it was."""
     with agents(2, 2) as (_, sidecar):
