@@ -109,6 +109,8 @@ static const struct limit_key {
 	{"priority", set_priority, "low, normal or high"},
 };
 
+_Static_assert(sizeof(keys) / sizeof(keys[0]) + QUOTAS == LIMIT_KEYS, "one key more or less");
+
 static const struct limit_key *find_key(const char *key)
 {
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
@@ -168,5 +170,35 @@ int limit_settings_set(
 	if (known ? known->set(limits, value) : set_quota(limits, quota, value))
 		return error_set(error, 0, "%.80s: '%.20s' is not %s", key, value,
 			known ? known->takes : quota_rows[quota].takes);
+	return 0;
+}
+
+/* Which of all keys of all tenants it is; the tenant is there. */
+static unsigned number_of(const struct agent_config *config, const char *key)
+{
+	const char *name = key + sizeof(prefix) - 1, *dot = strrchr(name, '.');
+	const struct limit_key *known = find_key(dot + 1);
+	const size_t n = (size_t)(dot - name);
+	uint32_t at = 0;
+
+	while (at + 1 < config->limit_count &&
+		(strlen(config->limits[at].name) != n ||
+			memcmp(config->limits[at].name, name, n)))
+		at++;
+	return at * LIMIT_KEYS +
+	       (known ? (unsigned)(known - keys) + QUOTAS : (unsigned)find_quota(dot + 1));
+}
+
+int limit_settings_read(struct agent_config *config, bool seen[LIMITS_SEEN], const char *key,
+	const char *value, struct error *error)
+{
+	unsigned at;
+
+	if (limit_settings_set(config, key, value, error))
+		return -EINVAL;
+	at = number_of(config, key);
+	if (seen[at])
+		return error_set(error, 0, "'%s' is given twice", key);
+	seen[at] = true;
 	return 0;
 }

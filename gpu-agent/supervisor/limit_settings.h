@@ -15,4 +15,10 @@ bool limit_settings_has(const char *key);
 int limit_settings_set(
 	struct agent_config *config, const char *key, const char *value, struct error *error);
 
+/* The same of a file, where a key stands once: SEEN has which did, none at first. */
+#define LIMIT_KEYS (4 + QUOTAS)
+#define LIMITS_SEEN (AGENT_LIMITS * LIMIT_KEYS)
+int limit_settings_read(struct agent_config *config, bool seen[LIMITS_SEEN], const char *key,
+	const char *value, struct error *error);
+
 #endif

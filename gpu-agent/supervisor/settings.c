@@ -320,7 +320,7 @@ int settings_set(
 
 struct reader {
 	struct agent_config *config;
-	bool seen[SETTINGS];
+	bool seen[SETTINGS], of_tenants[LIMITS_SEEN];
 	char list[CONFIG_LIST_MAX]; /* the sequence so far, with commas between */
 };
 
@@ -346,7 +346,7 @@ static int read_item(void *argument, const struct config_item *item, struct erro
 	size_t at;
 
 	if (limit_settings_has(item->key) && item->index < 0)
-		return settings_set(r->config, item->key, value, error);
+		return limit_settings_read(r->config, r->of_tenants, item->key, value, error);
 	if (network_settings_has(item->key))
 		return network_settings_item(r->config, item, error);
 	if (!s || s->set == settings_ports)

@@ -100,6 +100,13 @@ class Tensor:
         return plain.view(getattr(torch, _TORCH[self.dtype])).reshape(self.shape)
 
 
+def _text(name):
+    """C would end it at a NUL, and take another one."""
+    if "\0" in name:
+        raise Error(1, f"{name!r} has a NUL")
+    return name.encode()
+
+
 def _dtype(dtype):
     if dtype not in DTYPES:
         raise Error(1, f"there is no dtype '{dtype}'; there are {', '.join(DTYPES)}")
@@ -116,7 +123,7 @@ def _shape(shape):
 def create(name, dtype, shape, *, device=-1, keep=False, evictable=False, packed=False, new=False):
     """Makes the tensor, or opens it where it is there with that dtype and shape (Tensor.made says)."""
     raw, shape = _Tensor(), _shape(shape)
-    call("vcuda_tensor_create", name.encode(), _dtype(dtype), len(shape), (ctypes.c_int64 * 8)(*shape), device,
+    call("vcuda_tensor_create", _text(name), _dtype(dtype), len(shape), (ctypes.c_int64 * 8)(*shape), device,
          (KEEP if keep else 0) | (EVICTABLE if evictable else 0) | (PACKED if packed else 0) | (NEW if new else 0), ctypes.byref(raw))
     return Tensor(name, raw)
 
@@ -126,7 +133,7 @@ def get(names, *, device=-1, write=False):
     single = isinstance(names, str)
     wanted = [names] if single else list(names)
     raw = (_Tensor * max(1, len(wanted)))()
-    call("vcuda_tensor_get", (ctypes.c_char_p * max(1, len(wanted)))(*[n.encode() for n in wanted]),
+    call("vcuda_tensor_get", (ctypes.c_char_p * max(1, len(wanted)))(*[_text(n) for n in wanted]),
          ctypes.c_size_t(len(wanted)), device, WRITE if write else 0, raw)
     tensors = [Tensor(name, _Tensor.from_buffer_copy(one)) for name, one in zip(wanted, raw)]
     return tensors[0] if single else tensors
@@ -134,17 +141,17 @@ def get(names, *, device=-1, write=False):
 
 def delete(name, *, device=-1):
     """The name goes at once, the memory with its last holder."""
-    call("vcuda_tensor_delete", name.encode(), device)
+    call("vcuda_tensor_delete", _text(name), device)
 
 
 def touch(name, *, device=-1):
     """Its version and mtime rise."""
-    call("vcuda_tensor_touch", name.encode(), device)
+    call("vcuda_tensor_touch", _text(name), device)
 
 
 def share(name, namespace, *, device=-1):
     """Programs of that namespace may open it once it is sealed; "*": of every one."""
-    call("vcuda_tensor_share", name.encode(), namespace.encode(), device)
+    call("vcuda_tensor_share", _text(name), _text(namespace), device)
 
 
 def _told(raw):
@@ -156,7 +163,7 @@ def _told(raw):
 
 def stat(name, *, device=-1):
     raw = _Stat()
-    call("vcuda_tensor_stat", name.encode(), device, ctypes.byref(raw))
+    call("vcuda_tensor_stat", _text(name), device, ctypes.byref(raw))
     return _told(raw)
 
 
@@ -165,7 +172,7 @@ def names(prefix="", *, device=-1):
     cursor, found = ctypes.c_uint64(), []
     while True:
         raw = _Stat()
-        status = _library().vcuda_tensor_list(prefix.encode(), device, ctypes.byref(cursor), ctypes.byref(raw))
+        status = _library().vcuda_tensor_list(_text(prefix), device, ctypes.byref(cursor), ctypes.byref(raw))
         if status == 500:
             return found
         if status:
@@ -176,7 +183,7 @@ def names(prefix="", *, device=-1):
 def wait(name, *, seconds=60, device=-1):
     """Until it is sealed; what stat() tells then."""
     raw = _Stat()
-    call("vcuda_tensor_wait", name.encode(), device, min(int(seconds * 1000), 0xffffffff), ctypes.byref(raw))
+    call("vcuda_tensor_wait", _text(name), device, min(int(seconds * 1000), 0xffffffff), ctypes.byref(raw))
     return _told(raw)
 
 

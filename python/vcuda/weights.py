@@ -20,7 +20,7 @@ import os
 import struct
 import time
 
-from . import DTYPES, Tensor, create, get, wait
+from . import _TORCH, DTYPES, Tensor, create, get, wait
 from .library import Error
 
 _SAFETENSORS = {"F64": "f64", "F32": "f32", "F16": "f16", "BF16": "bf16", "F8_E4M3": "f8e4m3", "F8_E5M2": "f8e5m2",
@@ -44,7 +44,12 @@ class Part:
     __dlpack_device__ = Tensor.__dlpack_device__
     __dlpack__ = Tensor.__dlpack__
     __cuda_array_interface__ = Tensor.__cuda_array_interface__
-    torch = Tensor.torch
+
+    def torch(self):
+        if self.nbytes:
+            return Tensor.torch(self)
+        import torch
+        return torch.empty(self.shape, dtype=getattr(torch, _TORCH[self.dtype]), device=torch.device("cuda", self.device))
 
     def __repr__(self):
         return f"<vcuda.Part '{self.name}' {self.dtype} {self.shape} of '{self.whole.name}'>"
@@ -77,17 +82,22 @@ def header(path):
             dtype, shape = _SAFETENSORS[one["dtype"]], one["shape"]
             first, end = one["data_offsets"]
             count = 1
-            for dimension in shape:
-                if not isinstance(dimension, int) or dimension < 0:
-                    raise ValueError
-                count *= dimension
-            if type(first) is not int or type(end) is not int:
+            if type(shape) is not list or any(type(n) is not int or n < 0 for n in (*shape, first, end)):
                 raise ValueError
+            for dimension in shape:
+                count *= dimension
             if not 0 <= first <= end <= data or end - first != count * _BYTES[dtype] or len(shape) > 8:
                 raise ValueError
         except (KeyError, TypeError, ValueError):
             raise _bad(path, f"tensor '{name}' has a dtype, a shape or a place that cannot be") from None
         parts[name] = dtype, shape, first, end - first
+    at = 0
+    for name, (_, _, first, nbytes) in sorted(parts.items(), key=lambda part: part[1][2:]):
+        if first != at:
+            raise _bad(path, f"tensor '{name}' begins at byte {first}, and what is before it ends at {at}")
+        at += nbytes
+    if at != data:
+        raise _bad(path, f"it has {data} bytes of data, and its tensors {at}")
     if not data:
         raise _bad(path, "has no data")
     return parts, 8 + n, data, hashlib.sha256(start + text).hexdigest()
@@ -177,7 +187,7 @@ def open_file(path, *, name=None, device=-1, evictable=True, keep=False, seconds
 def load_parts(path, **more):
     """{name: Part}, for DLPack, the CUDA array interface or .torch()."""
     whole, parts = open_file(path, **more)
-    return {name: Part(whole, name, *one) for name, one in parts.items() if one[3]}
+    return {name: Part(whole, name, *one) for name, one in parts.items()}
 
 
 def load_file(path, **more):

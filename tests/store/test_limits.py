@@ -88,6 +88,10 @@ def test_bad_input_is_a_sentence_that_names_it():
                 ("vcuda.create('', 'u8', (1,))", 1, "1 to 256 bytes"),
                 ("vcuda.create('x' * 257, 'u8', (1,))", 1, "257"),
                 (r"vcuda.create('x\x01', 'u8', (1,))", 1, "control character"),
+                *((line, 1, "has a NUL") for line in (
+                    r"vcuda.create('x\0y', 'u8', (1,))", r"vcuda.get('a\0')", r"vcuda.get(['a', 'a\0b'])", r"vcuda.delete('a\0b')",
+                    r"vcuda.share('a', '*\0')", r"vcuda.touch('a\0b')", r"vcuda.stat('a\0b')", r"vcuda.names('a\0')",
+                    r"vcuda.wait('a\0b')")),
                 ("vcuda.create('x/y/z', 'u8', (1,))", 1, "x/y/z"),
                 ("vcuda.create('other/z', 'u8', (1,))", 800, "namespace 'default'"),
                 ("vcuda.create('b', 'u8', (1 << 40,))", 2, "store.bytes"),

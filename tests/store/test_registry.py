@@ -9,7 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from redis_server import Redis, eventually  # noqa: E402
-from tensors import store_of, tensors, wait_for  # noqa: E402
+from tensors import Failed, store_of, tensors, wait_for  # noqa: E402
 
 
 @contextlib.contextmanager
@@ -109,6 +109,30 @@ def test_redis_away_is_802_and_what_is_held_stays():
         s.redis.cli("FLUSHALL")
         eventually("the registry is whole", lambda: hash_of(s.redis, "a").get("refcount") == "1" and
                    hash_of(s.redis, "b").get("refcount") == "1")
+        assert owner("every(a)") == 5
+        owner.end()
+
+
+def test_keys_of_the_index_that_are_something_else_are_made_anew():
+    with joined() as s:
+        owner = s.program()
+        owner("a = vcuda.create('a', 'u8', (4096,)); fill(a, 5)")
+        for i, key in enumerate(("tensor-of:n1", "tensor-nodes", "tensor-copies:n1", "tensor-lost:n1", "tensor:cmd", "tensor-cmd:n1",
+                                 "tensor-taken:n1")):
+            s.redis.cli("SET", key, "x")  # whatever it was
+            s.redis.cli("HSET", "node:n1", "token", "x")  # and somebody enters
+
+            def made():
+                try:
+                    return owner(f"b = vcuda.create('b{i}', 'u8', (16,), keep=True)") is None
+                except Failed as error:
+                    assert error.status == 802, error
+            eventually(f"{key} is right again", made)
+            eventually("and the index is whole", lambda: hash_of(s.redis, "a").get("refcount") == "1")
+            assert s.redis.cli("TYPE", key) != "string", key
+        s.redis.cli("LPUSH", "tensor:cmd", json.dumps({"op": "get", "name": "a", "reply": "answers"}))
+        answer = json.loads(eventually("an answer", lambda: s.redis.cli("RPOP", "answers")))
+        assert answer["status"] == "ok", answer
         assert owner("every(a)") == 5
         owner.end()
 

@@ -29,7 +29,7 @@ def test_the_first_one_uploads_and_the_others_map():
     with folder() as path, tensors() as s:
         file = os.path.join(path, "m.safetensors")
         size = safetensors(file, {"a": ("F32", [256, 1024], bytes(range(256)) * 4096), "b": ("BF16", [3], b"abcdef"),
-                                  "c": ("F8_E4M3", [2 * MIB], b"\x07" * 2 * MIB)})
+                                  "none": ("F32", [0, 3], b""), "c": ("F8_E4M3", [2 * MIB], b"\x07" * 2 * MIB)})
         load = f"from vcuda import weights; w, parts = weights.open_file({file!r})"
         first = s.program()
         first(load)
@@ -40,6 +40,7 @@ def test_the_first_one_uploads_and_the_others_map():
             assert one("w.made, w.writable") == (False, False)
             assert one(f"p = weights.load_parts({file!r})") is None
             assert one("p['b'].shape, p['b'].dtype, download(p['b'])") == ((3,), "bf16", b"abcdef")
+            assert one("p['none'].shape, p['none'].nbytes") == ((0, 3), 0)
             assert one("every(p['c']), download(p['a'])[:256] == bytes(range(256))") == (7, True)
         # What is told of copies comes once a second, by the workers.
         wait_for(lambda: sent(s.agent) >= size, 30, "the upload was counted")
@@ -79,7 +80,10 @@ def test_files_that_are_none():
         for text, data in ((b"", b""), (b"{", b"abcd"), (b"[]", b"abcd"), (b"{}", b""),
                            *((json.dumps({"a": dict(good, **bad)}).encode(), b"abcd") for bad in (
                                {"dtype": "U9"}, {"shape": [5]}, {"shape": [-4]}, {"shape": "4"}, {"shape": [1] * 9},
-                               {"data_offsets": [0, 5]}, {"data_offsets": [-1, 3]}, {"data_offsets": [4]}, {"data_offsets": [0.0, 4.0]}))):
+                               {"data_offsets": [0, 5]}, {"data_offsets": [-1, 3]}, {"data_offsets": [4]}, {"data_offsets": [0.0, 4.0]}, {"shape": {"4": 1}}, {"shape": [True, 4]},
+                               {"shape": [3], "data_offsets": [0, 3]}, {"shape": [3], "data_offsets": [1, 4]})),
+                           *((json.dumps({"a": dict(good, shape=[2], data_offsets=[0, 2]), "b": b}).encode(), b"abcd") for b in (
+                               dict(good, shape=[2], data_offsets=[1, 3]), dict(good, shape=[1], data_offsets=[3, 4])))):
             with open(file, "wb") as out:
                 out.write(struct.pack("<Q", len(text)) + text + data)
             one.fails(f"weights.open_file({file!r})", 1, "m.safetensors")

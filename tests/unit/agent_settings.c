@@ -178,6 +178,12 @@ static void errors_name_file_and_line(void **state)
 	read_bad("libraries:\n  cudnn: /a/libcublas.so.12\n", 2, "libcudnn.so.MAJOR");
 	read_bad("libraries:\n  cublas: /a/libcublas.so\n", 2, "libcublas.so.MAJOR");
 	read_bad("libraries:\n  cuart: /a\n", 2, "unknown key 'libraries.cuart'");
+	read_bad("tenants:\n  a: {handles: 20, gpu_share: 0.5}\n  b: {gpu_share: 0.1}\n"
+		 "  a: {gpu_share: 0.6}\n",
+		4, "'tenants.a.gpu_share' is given twice");
+	read_bad("tenants: {b: {handles: 20}, a: {handles: 20, modules: 2, handles: 30}}\n", 1,
+		"'tenants.a.handles' is given twice");
+	read_good("tenants: {b: {handles: 20}, a: {handles: 20, modules: 2, sessions: 3}}\n");
 	read_bad("library_path: /a\nlibraries: {path: /b}\n", 2, "given twice");
 	read_bad("- a\n", 1, "list");
 	read_bad("listen: 'a\n", 2, "");
