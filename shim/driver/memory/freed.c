@@ -41,14 +41,17 @@ bool freed_push(const struct freed *freed)
 }
 
 /* The ticket's post. The lock is held, so tickets are in the ring in their order. */
-CUresult freed_post(int device, uint64_t address, uint64_t bytes, uint64_t ticket)
+uint64_t freed_post(int device, uint64_t address, uint64_t bytes)
 {
+	struct freed_queue *q = freed_queue(device);
 	struct session_visit visit = device_visit(device);
-	CUresult status;
 
-	status = send_vcudaMemUnmap(device_wire(device), address, bytes, ticket);
+	q->unticketed = 0;
+	q->unticketed_bytes = 0;
+	/* Where it fails the session is lost, and so is what waits. */
+	send_vcudaMemUnmap(device_wire(device), address, bytes, ++q->last_ticket);
 	session_leave(visit);
-	return status;
+	return q->last_ticket;
 }
 
 static void freed_done(const struct freed *freed)
@@ -119,22 +122,15 @@ void freed_forget(const struct block *slab)
 
 void freed_ticket_chunks(int device)
 {
-	struct freed_queue *q = freed_queue(device);
-
-	if (!q->unticketed)
-		return;
-	freed_ticketed(q);
-	freed_post(device, 0, 0, ++q->last_ticket);
+	if (freed_queue(device)->unticketed)
+		freed_post(device, 0, 0);
 }
 
 void freed_unmap(struct window *w, uint64_t address, uint64_t size)
 {
 	int device = (int)(w - heap.windows);
-	struct freed_queue *q = freed_queue(device);
 
-	freed_ticketed(q);
-	freed_post(device, address, size, ++q->last_ticket);
-	freed_push(&(struct freed){.ticket = q->last_ticket,
+	freed_push(&(struct freed){.ticket = freed_post(device, address, size),
 		.address = address,
 		.size = size,
 		.backed = size,
@@ -159,7 +155,8 @@ CUresult freed_drain(int device)
 
 	heap_trim(&heap.windows[device]);
 	freed_ticket_chunks(device);
-	/* Twice: slabs that become empty only then go to the worker with one more ticket. */
+	/* Twice: slabs that become empty only then, and blocks that were to stay, go to the
+	 * worker with one more ticket. */
 	for (int i = 0; !status && i < 2 && q->first != q->next; i++) {
 		struct session_visit visit = device_visit(device);
 		uint64_t ticket = q->last_ticket;

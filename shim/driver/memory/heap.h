@@ -76,6 +76,7 @@ struct window {
 	struct block **granule;
 	struct free_extents free; /* free granules */
 	struct block *slabs;
+	uint32_t empty_slabs;  /* of them */
 	struct block *spares;  /* freed, confirmed, and mapped: spare.c */
 	uint64_t spare_bytes;  /* with those that are not confirmed yet */
 	uint32_t reservations; /* blocks of that kind */
@@ -123,7 +124,7 @@ CUresult heap_lease(struct window *w, uint64_t size);
 CUresult slab_alloc(struct window *w, size_t bytes, bool async, CUdeviceptr *address);
 /* The first unit of the chunk around an address; BLOCKS_NONE: no live chunk there. */
 uint32_t slab_start(const struct block *block, uint64_t address);
-/* An empty slab goes back where its owner has SLABS_SPARE others that are empty. */
+/* It has become empty, and goes back where SLABS_SPARE others of the device are. */
 void slab_free(struct block *block);
 /* All empty ones go back, but an owner's last one stays for the next small allocation. */
 void slab_trim(struct window *w);
@@ -147,16 +148,11 @@ void spare_trim(struct window *w);
 bool freed_push(const struct freed *freed);
 /* The queue of the device's agent. */
 struct freed_queue *freed_queue(int device);
-/* Posts a ticket, and the bytes that the worker unmaps with it (0: none). */
-CUresult freed_post(int device, uint64_t address, uint64_t bytes, uint64_t ticket);
+/* Posts the next ticket, for which all chunks that were freed so far wait too, and the bytes
+ * that the worker unmaps with it (0: none). Which it is. */
+uint64_t freed_post(int device, uint64_t address, uint64_t bytes);
 /* Makes free whatever the worker has confirmed. */
 void freed_reap(void);
-/* Chunks freed so far wait for q->last_ticket + 1, which is about to be posted. */
-static inline void freed_ticketed(struct freed_queue *q)
-{
-	q->unticketed = 0;
-	q->unticketed_bytes = 0;
-}
 /* The slab is to go: no chunk of it waits any more. */
 void freed_forget(const struct block *slab);
 /* Posts the ticket of the chunks that wait for one at the device's agent. */

@@ -35,6 +35,12 @@ CUresult memory_drain(int device, uint64_t *kept)
 	return status;
 }
 
+/* What BYTES take in granules of their own. */
+static uint64_t whole_granules(const struct window *w, size_t bytes)
+{
+	return (bytes + w->granularity - 1) / w->granularity * w->granularity;
+}
+
 CUresult memory_alloc(int device, size_t bytes, bool async, CUdeviceptr *address)
 {
 	struct window *w = &heap.windows[device];
@@ -50,13 +56,11 @@ CUresult memory_alloc(int device, size_t bytes, bool async, CUdeviceptr *address
 	if (bytes <= SLAB_LARGEST && shim_perf & PERF_SLAB) {
 		status = slab_alloc(w, bytes, async, address);
 	} else {
-		uint64_t size = (bytes + w->granularity - 1) / w->granularity * w->granularity;
-
 		status = CUDA_SUCCESS;
-		block = spare_get(w, size, async);
+		block = spare_get(w, whole_granules(w, bytes), async);
 		if (!block)
-			block = heap_block_new(
-				w, BLOCK_WHOLE, size, FREE_EXTENTS_NONE, async, &status);
+			block = heap_block_new(w, BLOCK_WHOLE, whole_granules(w, bytes),
+				FREE_EXTENTS_NONE, async, &status);
 		if (block) {
 			block->plain = true;
 			block->bytes = bytes;
@@ -77,9 +81,8 @@ CUresult memory_alloc_whole(int device, size_t bytes, CUdeviceptr *address, bool
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&heap.lock);
 	freed_reap();
-	block = heap_block_new(w, BLOCK_WHOLE,
-		(bytes + w->granularity - 1) / w->granularity * w->granularity,
-		FREE_EXTENTS_NONE, false, &status);
+	block = heap_block_new(
+		w, BLOCK_WHOLE, whole_granules(w, bytes), FREE_EXTENTS_NONE, false, &status);
 	if (block) {
 		block->bytes = bytes;
 		*address = block->base;
@@ -282,14 +285,10 @@ void memory_global(int device, CUdeviceptr address, size_t bytes)
 /* With the lock held: its addresses are free once what was posted before is done. */
 static void reservation_free(struct window *w, struct block *block)
 {
-	struct freed_queue *q = freed_queue(block->device);
-
 	heap_granules_set(w, block->base, block->size, NULL);
 	w->reservations--;
 	/* Work in flight must not meet the next owner there. */
-	freed_ticketed(q);
-	freed_post(block->device, 0, 0, ++q->last_ticket);
-	freed_push(&(struct freed){.ticket = q->last_ticket,
+	freed_push(&(struct freed){.ticket = freed_post(block->device, 0, 0),
 		.address = block->base,
 		.size = block->size,
 		.device = block->device});

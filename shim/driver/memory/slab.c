@@ -23,6 +23,7 @@ static struct block *slab_new(struct window *w, bool async, CUresult *status)
 	block->slab = slab;
 	block->next = w->slabs;
 	w->slabs = block;
+	w->empty_slabs++;
 	return block;
 }
 
@@ -48,7 +49,8 @@ CUresult slab_alloc(struct window *w, size_t bytes, bool async, CUdeviceptr *add
 			return status;
 		unit = blocks_alloc(&block->slab->map, units);
 	}
-	block->slab->live++;
+	if (!block->slab->live++)
+		w->empty_slabs--;
 	block->slab->starts[unit / 64] |= 1ull << unit % 64;
 	block->slab->bytes[unit] = (uint32_t)bytes;
 	block->slab->id[unit] = ++heap.last_id;
@@ -75,28 +77,28 @@ uint32_t slab_start(const struct block *block, uint64_t address)
 									      : BLOCKS_NONE;
 }
 
-/* How many others there are that the same owner's chunks are cut from. */
-static unsigned slab_others(const struct block *block, bool empty)
-{
-	unsigned n = 0;
-
-	for (const struct block *o = heap.windows[block->device].slabs; o; o = o->next)
-		n += o != block && o->context == block->context && o->async == block->async &&
-		     (!empty || !o->slab->live);
-	return n;
-}
-
 void slab_free(struct block *block)
 {
-	if (slab_others(block, true) >= SLABS_SPARE)
+	if (++heap.windows[block->device].empty_slabs > SLABS_SPARE)
 		slab_drop(block);
+}
+
+/* Whether the owner has another one. */
+static bool slab_other(const struct block *block)
+{
+	const struct block *other = heap.windows[block->device].slabs;
+
+	while (other && (other == block || other->context != block->context ||
+				other->async != block->async))
+		other = other->next;
+	return other;
 }
 
 void slab_trim(struct window *w)
 {
-	for (struct block *block = w->slabs, *next; block; block = next) {
+	for (struct block *block = w->slabs, *next; block && w->empty_slabs; block = next) {
 		next = block->next;
-		if (!block->slab->live && slab_others(block, false))
+		if (!block->slab->live && slab_other(block))
 			slab_drop(block);
 	}
 }
@@ -108,6 +110,8 @@ void slab_drop(struct block *block)
 	while (*at != block)
 		at = &(*at)->next;
 	*at = block->next;
+	if (!block->slab->live)
+		heap.windows[block->device].empty_slabs--;
 	free(block->slab);
 	heap_block_free(block);
 }

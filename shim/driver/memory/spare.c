@@ -15,8 +15,7 @@
 bool spare_keep(struct block *block)
 {
 	struct window *w = &heap.windows[block->device];
-	struct freed_queue *q = freed_queue(block->device);
-	const struct freed freed = {.ticket = q->last_ticket + 1,
+	const struct freed freed = {.ticket = freed_queue(block->device)->last_ticket + 1,
 		.address = block->base,
 		.size = block->size,
 		.whole = block,
@@ -27,8 +26,7 @@ bool spare_keep(struct block *block)
 		return false;
 	heap_granules_set(w, block->base, block->size, NULL);
 	w->spare_bytes += block->size;
-	freed_ticketed(q);
-	freed_post(block->device, 0, 0, ++q->last_ticket);
+	freed_post(block->device, 0, 0);
 	return true;
 }
 
