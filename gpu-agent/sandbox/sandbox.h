@@ -70,11 +70,13 @@ void sandbox_hide(void);
  * -1. */
 int sandbox_enter(const struct agent_config *config, int *listener, struct error *error);
 
+/* Whether agent-store may see which processes of the node there are: it takes commands that
+ * name them. */
+bool sandbox_store_watches(const struct agent_config *config);
 /* agent-store, before it opens the driver: the same for a process in which no tenant's code
  * runs, but which reads what workers and a registry say. It may also reach its registry
  * (`store.registry`), whose commands name processes that it watches, and becomes `store.user`
  * where there is one. 0; -errno with *error. */
-bool sandbox_store_watches(const struct agent_config *config);
 int sandbox_enter_store(const struct agent_config *config, struct error *error);
 
 /* agent-uploads: the same, and it opens no file at all. */
