@@ -41,6 +41,7 @@ static void *window_memory(void)
 	close(shared);
 	CUDA(cuMemRelease(memory));
 	CUDA(cuMemsetD8((CUdeviceptr)(uintptr_t)at, 0xee, BYTES));
+	CUDA(cuCtxSynchronize()); /* the ranks' streams do not wait for a fill */
 	return at;
 }
 
