@@ -93,6 +93,7 @@ static void check_runs(cudaGraph_t graph, cudaStream_t stream)
 	int host[2];
 
 	CUDA(cudaMemset(data, 0, 2 * sizeof(int)));
+	CUDA(cudaDeviceSynchronize()); /* other streams do not wait for the fill */
 	CUDA(cudaGraphInstantiate(&exec, graph, 0));
 	CUDA(cudaGraphLaunch(exec, stream));
 	CUDA(cudaStreamSynchronize(stream));
@@ -163,6 +164,7 @@ int main()
 		SKIP("no such edges here");
 	CUDA(cudaMalloc(&data, 2 * sizeof(int)));
 	CUDA(cudaMemset(data, 0, 2 * sizeof(int)));
+	CUDA(cudaDeviceSynchronize()); /* other streams do not wait for the fill */
 	CUDA(cudaGraphCreate(&graph, 0));
 	a = kernel(graph, (void *)first);
 	b = kernel(graph, (void *)second);

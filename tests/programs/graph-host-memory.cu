@@ -25,6 +25,7 @@ static int *device_ints(int count)
 
 	CUDA(cudaMalloc(&p, count * sizeof(int)));
 	CUDA(cudaMemset(p, 0, count * sizeof(int)));
+	CUDA(cudaDeviceSynchronize()); /* other streams do not wait for the fill */
 	return p;
 }
 

@@ -184,6 +184,7 @@ static void with_nodes(int *host)
 
 	CUDA(cudaMalloc(&device, sizeof(int)));
 	CUDA(cudaMemset(device, 0, sizeof(int)));
+	CUDA(cudaDeviceSynchronize()); /* other streams do not wait for the fill */
 	kernel.func = (void *)add_one;
 	kernel.gridDim = kernel.blockDim = dim3(1);
 	kernel.kernelParams = args;
@@ -223,6 +224,7 @@ static void as_children(int *host)
 
 	CUDA(cudaMalloc(&device, sizeof(int)));
 	CUDA(cudaMemset(device, 0, sizeof(int)));
+	CUDA(cudaDeviceSynchronize()); /* other streams do not wait for the fill */
 	CUDA(cudaGraphCreate(&child, 0));
 	CUDA(cudaGraphAddHostNode(&call, child, NULL, 0, &function));
 	CUDA(cudaGraphAddMemcpyNode1D(

@@ -124,6 +124,7 @@ static void nodes(cudaStream_t stream)
 	CUDA(cudaGraphNodeGetEnabled(exec, kernel, &enabled));
 	CHECK(!enabled);
 	CUDA(cudaMemset(b, 0, N * sizeof(int)));
+	CUDA(cudaDeviceSynchronize()); /* other streams do not wait for the fill */
 	CUDA(cudaGraphLaunch(exec, stream));
 	CUDA(cudaStreamSynchronize(stream));
 	for (int i = 0; i < N; i++)

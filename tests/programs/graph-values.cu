@@ -79,6 +79,7 @@ static void added()
 	CUgraphNodeType type;
 
 	CUDA(cudaMemset(data, 0, 16));
+	CUDA(cudaDeviceSynchronize()); /* other streams do not wait for the fill */
 	CUDA(cudaGraphCreate(&graph, 0));
 	DRIVER(p_cuGraphAddBatchMemOpNode(&node, (CUgraph)graph, NULL, 0, &params));
 	/* The runtime has no name for it. */
