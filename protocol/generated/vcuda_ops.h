@@ -117,6 +117,7 @@ enum vcuda_op {
 	OP_vcudaDirectSignal = 234,
 	OP_vcudaDirectAwait = 235,
 	OP_vcudaDirectCancel = 236,
+	OP_vcudaCaptureEndListed = 237,
 };
 
 #endif

@@ -1229,4 +1229,19 @@ struct wire_vcudaDirectCancel {
 };
 _Static_assert(sizeof(struct wire_vcudaDirectCancel) == 16, "");
 
+/* call 237 */
+struct wire_vcudaCaptureEndListed {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureEndListed) == 16, "");
+struct wire_vcudaCaptureEndListed_reply {
+	uint32_t nodes;
+	uint32_t types;
+	uint32_t edges;
+	struct wire_run list; /* at most 1900 x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureEndListed_reply) == 24, "");
+
 #endif

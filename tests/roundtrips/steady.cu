@@ -245,6 +245,20 @@ static void capture(state *s, int)
 	CUDA(cudaGraphExecDestroy(capture_once(s, false)));
 }
 
+/* As XLA does where it captures a library's work: is there anything in it? */
+static void capture_looked(state *s, int i)
+{
+	cudaGraph_t graph;
+	size_t roots;
+
+	CUDA(cudaStreamBeginCapture(s->stream, cudaStreamCaptureModeGlobal));
+	launch(s, i);
+	CUDA(cudaStreamEndCapture(s->stream, &graph));
+	CUDA(cudaGraphGetRootNodes(graph, NULL, &roots));
+	CHECK_EQ(roots, (size_t)1);
+	CUDA(cudaGraphDestroy(graph));
+}
+
 static void replay(state *s, int)
 {
 	if (!s->graph)
@@ -329,6 +343,7 @@ static const struct {
 	{"item", item},
 	{"step", step},
 	{"capture", capture},
+	{"capture_looked", capture_looked},
 	{"replay", replay},
 	{"replay_copies", replay_copies},
 	{"replay_large", replay_large},

@@ -219,12 +219,9 @@ _Static_assert(offsetof(struct wire_vcudaCaptureBeginEdges, data) ==
 		       sizeof(struct wire_vcudaCaptureBegin),
 	"");
 
-CUresult serve_vcudaCaptureEnd(struct worker *w, struct request *r)
+static CUresult capture_end(struct worker *w, struct request *r, struct worker_stream *stream,
+	struct worker_graph *graph)
 {
-	const struct wire_vcudaCaptureEnd *req = (const void *)r->body;
-	struct wire_vcudaCaptureEnd_reply *answer = (void *)r->answer;
-	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
-	struct worker_graph *graph = graph_of(w, r, req->graph);
 	CUgraph ended = NULL;
 	CUresult status;
 
@@ -241,9 +238,39 @@ CUresult serve_vcudaCaptureEnd(struct worker *w, struct request *r)
 		status = graph_refresh(w, graph);
 	else if (!graph->kept || !graph->parent)
 		graph_drop_object(w, graph); /* the driver has destroyed it */
+	return status;
+}
+
+CUresult serve_vcudaCaptureEnd(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCaptureEnd *req = (const void *)r->body;
+	struct wire_vcudaCaptureEnd_reply *answer = (void *)r->answer;
+	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
+	struct worker_graph *graph = graph_of(w, r, req->graph);
+	CUresult status = capture_end(w, r, stream, graph);
+
 	if (!status)
 		answer->nodes = graph->count;
 	return status;
+}
+
+CUresult serve_vcudaCaptureEndListed(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCaptureEndListed *req = (const void *)r->body;
+	struct wire_vcudaCaptureEndListed_reply *answer = (void *)r->answer;
+	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
+	struct worker_graph *graph = graph_of(w, r, req->graph);
+	unsigned char list[GRAPH_LIST_BYTES];
+	CUresult status = capture_end(w, r, stream, graph);
+	size_t bytes;
+
+	if (status)
+		return status;
+	answer->nodes = graph->count;
+	bytes = graph_list_whole(w, graph, list, &answer->types, &answer->edges);
+	if (bytes)
+		memcpy(worker_out(r, &answer->list, bytes), list, bytes);
+	return r->refused;
 }
 
 void worker_capture_stream_gone(struct worker *w, struct worker_stream *stream)

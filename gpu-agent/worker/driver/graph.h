@@ -52,6 +52,12 @@ bool graph_add_number(struct worker_graph *graph, CUgraphNode node);
 void graph_remove_number(struct worker_graph *graph, uint32_t number);
 /* GRAPH_NO_NODE: not in the table. */
 uint32_t graph_number_of(const struct worker_graph *graph, CUgraphNode node);
+
+/* All types (uint32_t) and then all edges (struct graph_edge) into TO, GRAPH_LIST_BYTES long,
+ * and how many there are of each; how many bytes. 0 where they have no room, or the driver
+ * does not tell. The graph is refreshed. */
+size_t graph_list_whole(struct worker *w, struct worker_graph *graph, unsigned char *to,
+	uint32_t *types, uint32_t *edges);
 /* Node numbers as the driver's nodes, malloc'ed; NULL where there are none, or refused. */
 CUgraphNode *graph_nodes_in(
 	struct request *r, struct worker_graph *graph, const uint32_t *numbers, uint32_t count);

@@ -7,6 +7,18 @@
 
 #include "gpu-agent/worker/driver/graph.h"
 
+/* GRAPH_NO_NODE: it is gone. */
+static CUresult node_type(
+	struct worker *w, const struct worker_graph *graph, uint32_t number, uint32_t *type)
+{
+	CUgraphNodeType of = (CUgraphNodeType)0;
+	CUgraphNode node = graph->nodes[number];
+	CUresult status = node ? w->cuda.cuGraphNodeGetType(node, &of) : CUDA_SUCCESS;
+
+	*type = node ? (uint32_t)of : GRAPH_NO_NODE;
+	return status;
+}
+
 static CUresult list_types(struct worker *w, struct request *r, struct worker_graph *graph,
 	uint32_t first, struct wire_vcudaGraphList_reply *answer)
 {
@@ -15,13 +27,8 @@ static CUresult list_types(struct worker *w, struct request *r, struct worker_gr
 	CUresult status = graph_refresh(w, graph);
 
 	answer->total = graph->count;
-	for (uint32_t i = first; i < graph->count && answer->count < ROOM && !status; i++) {
-		CUgraphNodeType type = (CUgraphNodeType)0;
-
-		if (graph->nodes[i])
-			status = w->cuda.cuGraphNodeGetType(graph->nodes[i], &type);
-		types[answer->count++] = graph->nodes[i] ? (uint32_t)type : GRAPH_NO_NODE;
-	}
+	for (uint32_t i = first; i < graph->count && answer->count < ROOM && !status; i++)
+		status = node_type(w, graph, i, &types[answer->count++]);
 	if (!status && answer->count)
 		memcpy(worker_out(r, &answer->list, answer->count * sizeof(*types)), types,
 			answer->count * sizeof(*types));
@@ -52,6 +59,23 @@ static CUresult edges_get(struct worker *w, CUgraph graph, struct edges *e)
 	return cuda->cuGraphGetEdges_v2(graph, e->from, e->to, e->data, &e->count);
 }
 
+static void edges_free(struct edges *e)
+{
+	free(e->from);
+	free(e->to);
+	free(e->data);
+}
+
+static struct graph_edge edge_of(
+	const struct worker_graph *graph, const struct edges *e, size_t i)
+{
+	struct graph_edge edge = {.from = graph_number_of(graph, e->from[i]),
+		.to = graph_number_of(graph, e->to[i])};
+
+	memcpy(edge.data, &e->data[i], sizeof(edge.data));
+	return edge;
+}
+
 static CUresult list_edges(struct worker *w, struct request *r, struct worker_graph *graph,
 	uint32_t first, struct wire_vcudaGraphList_reply *answer)
 {
@@ -61,20 +85,38 @@ static CUresult list_edges(struct worker *w, struct request *r, struct worker_gr
 	CUresult status = edges_get(w, graph->graph, &e);
 
 	answer->total = (uint32_t)e.count;
-	for (size_t i = first; !status && i < e.count && answer->count < ROOM; i++) {
-		struct graph_edge *edge = &list[answer->count++];
-
-		edge->from = graph_number_of(graph, e.from[i]);
-		edge->to = graph_number_of(graph, e.to[i]);
-		memcpy(edge->data, &e.data[i], sizeof(edge->data));
-	}
+	for (size_t i = first; !status && i < e.count && answer->count < ROOM; i++)
+		list[answer->count++] = edge_of(graph, &e, i);
 	if (!status && answer->count)
 		memcpy(worker_out(r, &answer->list, answer->count * sizeof(*list)), list,
 			answer->count * sizeof(*list));
-	free(e.from);
-	free(e.to);
-	free(e.data);
+	edges_free(&e);
 	return status;
+}
+
+size_t graph_list_whole(struct worker *w, struct worker_graph *graph, unsigned char *to,
+	uint32_t *types, uint32_t *edges)
+{
+	size_t each = sizeof(uint32_t), bytes = graph->count * each;
+	struct edges e = {0};
+	bool whole = bytes <= GRAPH_LIST_BYTES && !edges_get(w, graph->graph, &e) &&
+		     e.count <= (GRAPH_LIST_BYTES - bytes) / sizeof(struct graph_edge);
+
+	for (uint32_t i = 0; i < graph->count && whole; i++) {
+		uint32_t type;
+
+		whole = !node_type(w, graph, i, &type);
+		memcpy(to + i * each, &type, each);
+	}
+	for (size_t i = 0; i < e.count && whole; i++, bytes += sizeof(struct graph_edge)) {
+		struct graph_edge edge = edge_of(graph, &e, i);
+
+		memcpy(to + bytes, &edge, sizeof(edge));
+	}
+	*types = whole ? graph->count : 0;
+	*edges = whole ? (uint32_t)e.count : 0;
+	edges_free(&e);
+	return whole ? bytes : 0;
 }
 
 CUresult serve_vcudaGraphList(struct worker *w, struct request *r)
@@ -123,9 +165,7 @@ CUresult serve_vcudaGraphEdges(struct worker *w, struct request *r)
 					       graph->graph, e.from, e.to, e.data, req->count)
 				     : cuda->cuGraphAddDependencies_v2(
 					       graph->graph, e.from, e.to, e.data, req->count);
-	free(e.from);
-	free(e.to);
-	free(e.data);
+	edges_free(&e);
 	return status;
 }
 

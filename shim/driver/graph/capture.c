@@ -210,6 +210,7 @@ static void capture_close(struct capture *c)
 	*at = c->next;
 	atomic_fetch_sub(&captures.open, 1);
 	c->graph->capturing = false;
+	c->graph->edges_known = false; /* those of before, where it was there before */
 	free(c->tail);
 	free(c->edges);
 	free(c);
@@ -389,12 +390,47 @@ static CUresult capture_may_end(struct capture *c, const struct stream *stream)
 	return CUDA_SUCCESS;
 }
 
-CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
+static CUresult capture_end(uint64_t stream, struct graph *graph, bool *ended)
 {
 	const struct wire_vcudaCaptureEnd_reply *reply;
 	struct wire_vcudaCaptureEnd *body;
-	bool ended, existing;
 	struct shim_call call;
+
+	body = shim_begin(&call, OP_vcudaCaptureEnd, sizeof(*body));
+	body->stream = stream;
+	body->graph = graph->handle;
+	reply = shim_wait(&call, sizeof(*reply));
+	*ended = reply != NULL;
+	if (reply)
+		graph->count = reply->nodes;
+	return shim_end(&call);
+}
+
+/* NOT_SUPPORTED: the agent is older, and nothing was done. */
+static CUresult capture_end_listed(uint64_t stream, struct graph *graph, bool *ended)
+{
+	const struct wire_vcudaCaptureEndListed_reply *reply;
+	struct wire_vcudaCaptureEndListed *body;
+	struct shim_call call;
+
+	body = shim_begin(&call, OP_vcudaCaptureEndListed, sizeof(*body));
+	body->stream = stream;
+	body->graph = graph->handle;
+	reply = shim_wait(&call, sizeof(*reply));
+	*ended = reply != NULL;
+	if (reply) {
+		size_t bytes;
+		const void *list = shim_run(&call, &reply->list, &bytes);
+
+		graph->count = reply->nodes;
+		graph_listed(graph, list, bytes, reply->types, reply->edges);
+	}
+	return shim_end(&call);
+}
+
+CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
+{
+	bool ended, existing;
 	struct stream *stream;
 	struct graph *graph;
 	struct capture *c;
@@ -427,14 +463,11 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	capture_close(c);
 	pthread_mutex_unlock(&captures.lock);
 
-	body = shim_begin(&call, OP_vcudaCaptureEnd, sizeof(*body));
-	body->stream = number;
-	body->graph = graph->handle;
-	reply = shim_wait(&call, sizeof(*reply));
-	ended = reply != NULL;
-	if (reply)
-		graph->count = reply->nodes;
-	status = shim_end(&call);
+	graph->captured = true;
+	status = captures.listed ? capture_end_listed(number, graph, &ended)
+				 : CUDA_ERROR_NOT_SUPPORTED;
+	if (status == CUDA_ERROR_NOT_SUPPORTED)
+		status = capture_end(number, graph, &ended);
 	/* The first thing that went wrong is what the app is told. */
 	if (fault)
 		status = fault;

@@ -25,6 +25,8 @@ extern struct captures {
 	_Atomic uint32_t open;
 	struct capture *first;
 	uint64_t last_id, last_line;
+	/* The program looks at what it captured: the end of a capture brings it along. */
+	atomic_bool listed;
 } captures;
 static inline bool capture_any(void)
 {

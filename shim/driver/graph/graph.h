@@ -109,7 +109,8 @@ struct graph {
 	uint16_t context;  /* that was current when it was made, whatever its nodes are in */
 	bool lost;	   /* it went with that: only its name is left, to be destroyed */
 	bool capturing;
-	bool pruned; /* nodes are gone: the count says nothing */
+	bool captured; /* a capture has ended in it */
+	bool pruned;   /* nodes are gone: the count says nothing */
 	bool has_conditional;
 	bool body;	      /* of a conditional node */
 	bool has_memory;      /* nodes that allocate or free: it is not cloned, nor cut */
@@ -170,6 +171,10 @@ bool exec_has_node(const struct graph_exec *exec, const struct graph_node *node)
 CUresult graph_node_type(struct graph *graph, uint32_t number, uint32_t *type);
 /* Whether it has nodes, and only those that CUDA allows in a graph launched from the device. */
 bool graph_for_device(struct graph *graph);
+/* A capture into it has ended, and its agent told all TYPES and EDGES (LIST, BYTES long; as
+ * vcudaCaptureEndListed has them). What does not hold together is asked for later. */
+void graph_listed(struct graph *graph, const unsigned char *list, size_t bytes, uint32_t types,
+	uint32_t edges);
 /* How many nodes it has, where a capture adds some. */
 CUresult graph_recount(struct graph *graph);
 /* A node that the app added. */

@@ -12,6 +12,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
 #include "shim/engine/engine.h"
+#include "shim/driver/graph/capture.h"
 #include "shim/driver/graph/graph.h"
 
 #define EDGES_A_FRAME 1024
@@ -81,6 +82,43 @@ static CUresult list_fetch(const struct graph *graph, enum graph_list what, uint
 	return CUDA_SUCCESS;
 }
 
+/* What the worker has an empty node for. */
+static void types_of_memory(struct graph *graph)
+{
+	for (size_t i = 0; graph->has_memory && i < graph->parts.count; i++) {
+		const struct part_place *place = &graph->parts.places[i];
+		enum part_kind kind = place->part->kind;
+
+		if (place->graph == graph->handle && place->node < graph->types_known &&
+			(kind == PART_ALLOC || kind == PART_FREE))
+			graph->types[place->node] = kind == PART_ALLOC
+							    ? CU_GRAPH_NODE_TYPE_MEM_ALLOC
+							    : CU_GRAPH_NODE_TYPE_MEM_FREE;
+	}
+}
+
+void graph_listed(struct graph *graph, const unsigned char *list, size_t bytes, uint32_t types,
+	uint32_t edges)
+{
+	size_t before = types * sizeof(*graph->types);
+	struct graph_edge *all;
+
+	if (!types || types != graph->count || before > bytes ||
+		edges > (bytes - before) / sizeof(*all) || !types_room(graph, types))
+		return;
+	all = malloc(edges * sizeof(*all) + 1);
+	if (!all)
+		return;
+	memcpy(graph->types, list, before);
+	memcpy(all, list + before, edges * sizeof(*all));
+	graph->types_known = types;
+	types_of_memory(graph);
+	free(graph->edges);
+	graph->edges = all;
+	graph->edge_count = edges;
+	graph->edges_known = true;
+}
+
 static CUresult graph_know_types(struct graph *graph)
 {
 	uint32_t count, total;
@@ -100,17 +138,7 @@ static CUresult graph_know_types(struct graph *graph)
 	}
 	memcpy(graph->types + graph->types_known, list, count * sizeof(uint32_t));
 	graph->types_known += count;
-	/* What the worker has an empty node for. */
-	for (size_t i = 0; graph->has_memory && i < graph->parts.count; i++) {
-		const struct part_place *place = &graph->parts.places[i];
-		enum part_kind kind = place->part->kind;
-
-		if (place->graph == graph->handle && place->node < graph->types_known &&
-			(kind == PART_ALLOC || kind == PART_FREE))
-			graph->types[place->node] = kind == PART_ALLOC
-							    ? CU_GRAPH_NODE_TYPE_MEM_ALLOC
-							    : CU_GRAPH_NODE_TYPE_MEM_FREE;
-	}
+	types_of_memory(graph);
 	if (graph->count < graph->types_known)
 		graph->count = graph->types_known;
 	free(list);
@@ -149,6 +177,8 @@ static CUresult graph_know_edges(struct graph *graph)
 
 	if (graph->edges_known && !graph->capturing)
 		return CUDA_SUCCESS;
+	if (graph->captured)
+		captures.listed = true;
 	status = graph_know_types(graph); /* which numbers everything that an edge can name */
 	if (!status)
 		status = list_fetch(graph, GRAPH_EDGES, 0, sizeof(struct graph_edge), &list,
