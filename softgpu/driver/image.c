@@ -139,9 +139,9 @@ CUresult soft_image_read(
 		}
 	}
 	n = size == SIZE_MAX ? strlen(data) : strnlen(data, size);
-	/* Anything else must be PTX; one look before the parser, since INVALID_IMAGE says more.
+	/* Anything else must be PTX; one look before the parser, which says what a text lacks.
 	 */
-	if (!memmem(data, n, ".version", 8))
+	if (!memmem(data, n, ".version", 8) && !memmem(data, n, ".target", 7))
 		return CUDA_ERROR_INVALID_IMAGE;
 	image->text = malloc(n + 1);
 	if (!image->text)

@@ -34,6 +34,12 @@ __global__ void beyond_shared(int *out, int index)
 	*out = *(volatile int *)((char *)part + (size_t)index * 4096);
 }
 
+/* A pointer to a function that is none. */
+__global__ void astray(int *out, size_t address)
+{
+	*out = ((int (*)(int))address)(*out);
+}
+
 struct fault {
 	const char *name;
 	cudaError_t first, other; /* OTHER is as good */
@@ -46,6 +52,7 @@ static const fault faults[] = {
 	{"assert", cudaErrorAssert, cudaErrorAssert},
 	{"trap", cudaErrorLaunchFailure, cudaErrorIllegalInstruction},
 	{"beyond-shared", cudaErrorIllegalAddress, cudaErrorLaunchFailure},
+	{"astray", cudaErrorInvalidPc, cudaErrorInvalidPc},
 };
 
 static int child(const char *name)
@@ -69,6 +76,8 @@ static int child(const char *name)
 		asserts<<<2, 32>>>(6);
 	else if (!strcmp(name, "trap"))
 		traps<<<1, 1>>>();
+	else if (!strcmp(name, "astray"))
+		astray<<<1, 1>>>(device, 0x123456780);
 	else
 		beyond_shared<<<1, 32>>>(device, 1 << 8); /* 1 MiB on */
 	LAUNCHED(); /* the launch itself was fine */

@@ -47,6 +47,21 @@ static void refused(void)
 	text.replace(text.find("7.0"), 3, "99.0");
 	CHECK_EQ((int)load(text.c_str(), &log), (int)CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 	CHECK(!log.empty());
+	text = good;
+	text.replace(0, text.find('\n') + 1, "");
+	CHECK_EQ((int)load(text.c_str(), &log), (int)CUDA_ERROR_INVALID_PTX);
+	CHECK(!log.empty());
+	text = good;
+	text.replace(text.find(".target"), sizeof(".target sm_75"), "");
+	CHECK_EQ((int)load(text.c_str(), &log), (int)CUDA_ERROR_INVALID_PTX);
+	CHECK(!log.empty());
+	text = good;
+	text.insert(text.find(".visible"), ".extern .func absent(.param .b32 a);\n");
+	CHECK_EQ((int)load(text.c_str(), &log), (int)CUDA_SUCCESS); /* nobody calls it */
+	text.replace(text.find("ret;"), 4,
+		"{ .param .b32 p; st.param.b32 [p], %v; call absent, (p); }\nret;");
+	CHECK_EQ((int)load(text.c_str(), &log), (int)CUDA_ERROR_INVALID_PTX);
+	CHECK(log.find("Unresolved extern function 'absent'") != std::string::npos);
 	CHECK_EQ((int)load("nothing of this is a module", &log), (int)CUDA_ERROR_INVALID_IMAGE);
 }
 

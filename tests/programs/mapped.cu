@@ -158,19 +158,40 @@ static void elsewhere(int n, cudaStream_t stream)
 	munmap(at, size);
 }
 
-/* Memory that is not there, or not to be written, cannot be mapped; nothing else is disturbed. */
+static void registers_not(void *at, size_t size)
+{
+	CUDA_IS(cudaErrorInvalidValue, cudaHostRegister(at, size, cudaHostRegisterDefault));
+	CUDA_IS(cudaErrorInvalidValue, cudaHostRegister(at, size, cudaHostRegisterMapped));
+	CUDA_IS(cudaErrorInvalidValue, cudaGetLastError());
+	CUDA_IS(cudaErrorHostMemoryNotRegistered, cudaHostUnregister(at));
+	(void)cudaGetLastError();
+}
+
+/* Memory that is not there, in part too, or not to be written, is not registered; nothing else
+ * is disturbed. */
 static void unusable()
 {
 	size_t size = 65536;
-	void *at = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *device;
+	char *at = (char *)mmap(
+		NULL, 3 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int read_only;
 
 	CHECK(at != MAP_FAILED);
-	if (cudaHostRegister(at, size, cudaHostRegisterMapped) == cudaSuccess) {
-		CHECK(cudaHostGetDevicePointer(&device, at, 0) != cudaSuccess);
-		CUDA(cudaHostUnregister(at));
+	CHECK(mprotect(at, size, PROT_NONE) == 0);
+	registers_not(at, size);
+	CHECK(munmap(at + 2 * size, size) == 0);
+	registers_not(at + 2 * size, size);
+	registers_not(at + size + 100, size);
+	registers_not((void *)0x1000, 1);
+	CHECK(mprotect(at + size, size, PROT_READ) == 0);
+	registers_not(at + size, size);
+	CUDA(cudaDeviceGetAttribute(
+		&read_only, cudaDevAttrHostRegisterReadOnlySupported, 0));
+	if (read_only) {
+		CUDA(cudaHostRegister(at + size, size, cudaHostRegisterReadOnly));
+		CUDA(cudaHostUnregister(at + size));
 	}
-	(void)cudaGetLastError();
-	munmap(at, size);
+	munmap(at, 2 * size);
 	side_by_side();
 }
 

@@ -8,7 +8,7 @@
 enum { SMALL = 1000, LARGE = 3 << 20 };
 
 struct gift {
-	cudaIpcMemHandle_t small, large, again;
+	cudaIpcMemHandle_t small, beside, large, again;
 	cudaIpcEventHandle_t event;
 };
 
@@ -33,13 +33,14 @@ static int child()
 {
 	struct gift gift;
 	cudaIpcMemHandle_t forged;
-	int *small, *large, *again;
+	int *small, *beside, *large, *again;
 	cudaEvent_t event;
 
 	CHECK(read(0, &gift, sizeof(gift)) == (ssize_t)sizeof(gift));
 	CUDA(cudaIpcOpenEventHandle(&event, gift.event));
 	CUDA(cudaStreamWaitEvent(0, event, 0));
 	CUDA(cudaIpcOpenMemHandle((void **)&small, gift.small, cudaIpcMemLazyEnablePeerAccess));
+	CUDA(cudaIpcOpenMemHandle((void **)&beside, gift.beside, cudaIpcMemLazyEnablePeerAccess));
 	CUDA(cudaIpcOpenMemHandle((void **)&large, gift.large, cudaIpcMemLazyEnablePeerAccess));
 	CUDA(cudaIpcOpenMemHandle((void **)&again, gift.again, cudaIpcMemLazyEnablePeerAccess));
 	CHECK(again == large);
@@ -58,7 +59,14 @@ static int child()
 		cudaSuccess);
 	(void)cudaGetLastError();
 
+	/* What is opened is closed, not freed, as often as it was opened, and nothing beside it. */
+	CUDA_IS(cudaErrorInvalidValue, cudaFree(large));
+	CUDA_IS(cudaErrorInvalidValue, cudaFree(small));
 	CUDA(cudaIpcCloseMemHandle(small));
+	CUDA_IS(cudaErrorInvalidValue, cudaIpcCloseMemHandle(small));
+	(void)cudaGetLastError();
+	expect(beside, SMALL, 3);
+	CUDA(cudaIpcCloseMemHandle(beside));
 	CUDA(cudaIpcCloseMemHandle(large));
 	CUDA(cudaIpcCloseMemHandle(large));
 	CHECK(cudaIpcCloseMemHandle(large) != cudaSuccess);
@@ -69,7 +77,7 @@ static int child()
 
 int main(int argc, char **argv)
 {
-	int to[2], from[2], status, *before, *small, *large;
+	int to[2], from[2], status, *before, *small, *beside, *large, *own;
 	const char *const command[] = {argv[0], "--child", NULL};
 	struct gift gift;
 	posix_spawn_file_actions_t actions;
@@ -81,20 +89,27 @@ int main(int argc, char **argv)
 		return child();
 	CUDA(cudaMalloc((void **)&before, 4096)); /* so that the small one is not at a start */
 	CUDA(cudaMalloc((void **)&small, SMALL * sizeof(int)));
+	CUDA(cudaMalloc((void **)&beside, SMALL * sizeof(int)));
 	CUDA(cudaMalloc((void **)&large, LARGE * sizeof(int)));
 	std::vector<int> host(LARGE);
 	for (int i = 0; i < LARGE; i++)
 		host[i] = i;
 	CUDA(cudaMemcpy(small, host.data(), SMALL * sizeof(int), cudaMemcpyHostToDevice));
+	CUDA(cudaMemcpy(beside, host.data(), SMALL * sizeof(int), cudaMemcpyHostToDevice));
 	CUDA(cudaMemcpy(large, host.data(), LARGE * sizeof(int), cudaMemcpyHostToDevice));
 	CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess));
 	CUDA(cudaEventRecord(event, 0)); /* as often as one likes before it is shared, and after */
 	CUDA(cudaIpcGetEventHandle(&gift.event, event));
 	add<<<(SMALL + 255) / 256, 256>>>(small, SMALL, 1);
+	add<<<(SMALL + 255) / 256, 256>>>(beside, SMALL, 3);
 	add<<<(LARGE + 255) / 256, 256>>>(large, LARGE, 1);
 	CUDA(cudaEventRecord(event, 0));
 	CUDA(cudaIpcGetMemHandle(&gift.small, small));
+	CUDA(cudaIpcGetMemHandle(&gift.beside, beside));
 	CUDA(cudaIpcGetMemHandle(&gift.large, large));
+	CUDA_IS(cudaErrorDeviceUninitialized, cudaIpcOpenMemHandle((void **)&own, gift.small,
+		cudaIpcMemLazyEnablePeerAccess));
+	(void)cudaGetLastError();
 	CUDA(cudaIpcGetMemHandle(&gift.again, large + 5));
 	/* What was there is there. */
 	expect(small, SMALL, 1);
@@ -124,6 +139,7 @@ int main(int argc, char **argv)
 	expect(large, LARGE, 21);
 	CUDA(cudaFree(large));
 	CUDA(cudaFree(small));
+	CUDA(cudaFree(beside));
 	CUDA(cudaFree(before));
 	CUDA(cudaEventDestroy(event));
 	return 0;

@@ -216,7 +216,18 @@ static void events_and_streams(int a, int b)
 	MUST(cudaStreamDestroy(sb));
 }
 
-/* A graph is one agent's: a capture does not take in another one's event. */
+static void ends_invalid(cudaStream_t stream)
+{
+	cudaGraph_t graph;
+	cudaStreamCaptureStatus status;
+
+	MUST(cudaStreamIsCapturing(stream, &status));
+	RIGHT(status == cudaStreamCaptureStatusInvalidated);
+	GIVES(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream, &graph));
+	(void)cudaGetLastError();
+}
+
+/* A graph is one agent's: a capture does not take in another one's event, which ends it. */
 static void captures(int a, int b)
 {
 	cudaStream_t sa, sb;
@@ -232,10 +243,13 @@ static void captures(int a, int b)
 	linger<<<1, 1, 0, sa>>>(0);
 	MUST(cudaEventRecord(mark, sa));
 	GIVES(cudaErrorStreamCaptureUnsupported, cudaStreamWaitEvent(sb, mark, 0));
-	cudaStreamEndCapture(sa, &graph);
-	(void)cudaGetLastError();
-	if (graph)
-		MUST(cudaGraphDestroy(graph));
+	ends_invalid(sa);
+	MUST(cudaEventRecord(mark, sa));
+	MUST(cudaSetDevice(b));
+	MUST(cudaStreamBeginCapture(sb, cudaStreamCaptureModeRelaxed));
+	GIVES(cudaErrorStreamCaptureUnsupported, cudaStreamWaitEvent(sb, mark, 0));
+	ends_invalid(sb);
+	MUST(cudaSetDevice(a));
 	/* One that stays on its device is served, and destroyed from the other. */
 	MUST(cudaStreamBeginCapture(sa, cudaStreamCaptureModeRelaxed));
 	linger<<<1, 1, 0, sa>>>(0);

@@ -198,15 +198,16 @@ int os_unmap(void *address, uint64_t size)
 	return VirtualFree(address, 0, MEM_RELEASE) ? 0 : -1;
 }
 
-bool os_readable_writable(uint64_t from, uint64_t to)
+bool os_usable(uint64_t from, uint64_t to, bool write)
 {
 	const DWORD both = PAGE_READWRITE | PAGE_WRITECOPY | PAGE_EXECUTE_READWRITE |
 			   PAGE_EXECUTE_WRITECOPY;
+	const DWORD usable = both | (write ? 0 : PAGE_READONLY | PAGE_EXECUTE_READ);
 	MEMORY_BASIC_INFORMATION there;
 
 	while (from < to) {
 		if (!VirtualQuery((void *)(uintptr_t)from, &there, sizeof(there)) ||
-			there.State != MEM_COMMIT || !(there.Protect & both) ||
+			there.State != MEM_COMMIT || !(there.Protect & usable) ||
 			there.Protect & PAGE_GUARD)
 			return false;
 		from = (uint64_t)(uintptr_t)there.BaseAddress + there.RegionSize;

@@ -103,7 +103,7 @@ long long os_memory_transfer(int fd, void *bytes, size_t n, uint64_t at, bool wr
  * only, 1 read, 3 read and write. NULL: errno. */
 void *os_map(void *address, uint64_t size, unsigned access, int fd);
 int os_unmap(void *address, uint64_t size);
-bool os_readable_writable(uint64_t from, uint64_t to);
+bool os_usable(uint64_t from, uint64_t to, bool write);
 
 /* system.c */
 void os_futex_wait(volatile uint32_t *word, uint32_t value, uint64_t ns);

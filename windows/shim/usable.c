@@ -2,7 +2,7 @@
 #include "shim/driver/memory/mirror.h"
 #include "windows/os/os.h"
 
-bool mirror_usable(uint64_t at, uint64_t end)
+bool mirror_usable(uint64_t at, uint64_t end, bool write)
 {
-	return os_readable_writable(at, end);
+	return os_usable(at, end, write);
 }

@@ -161,20 +161,28 @@ CUresult hand_cuMemFreeHost(void *p)
 	return p ? piece_release(p, false, CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
 }
 
+/* A driver that pins the pages faults where one is missing, or may not be written. */
+static bool range_registers(const void *p, size_t bytes, unsigned flags)
+{
+	int device;
+
+	/* Nor is device memory the program's, or memory of a device that is not NVIDIA's here.
+	 */
+	return p && bytes && (uintptr_t)p + bytes >= (uintptr_t)p &&
+	       !(flags & ~HOST_REGISTER_FLAGS) && !memory_in_window((uintptr_t)p, &device) &&
+	       mirror_usable((uintptr_t)p, (uintptr_t)p + bytes,
+		       !(flags & CU_MEMHOSTREGISTER_READ_ONLY));
+}
+
 CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
 	struct host_piece piece = {.base = p, .bytes = bytesize, .flags = Flags};
 	CUresult status = CUDA_SUCCESS;
 	long below;
-	int device;
 
 	if (!context_current())
 		return context_missing();
-	/* Nor is device memory the program's, or memory of a device that is not NVIDIA's here.
-	 */
-	if (!p || !bytesize || (uintptr_t)p + bytesize < (uintptr_t)p ||
-		Flags & (unsigned)CU_MEMHOSTREGISTER_IOMEMORY || Flags & ~HOST_REGISTER_FLAGS ||
-		memory_in_window((uintptr_t)p, &device))
+	if (!range_registers(p, bytesize, Flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pinned.lock);
 	below = host_piece_below((unsigned char *)p + bytesize - 1);

@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
@@ -40,9 +42,17 @@ struct memory_handle {
 	uint8_t uuid[16]; /* the device's */
 	uint64_t bytes;	  /* of all that has the name */
 	uint64_t offset;  /* of the allocation in it */
-	uint64_t reserved;
+	uint64_t giver;	  /* the process that gave it (this_process) */
 };
 _Static_assert(sizeof(struct memory_handle) == sizeof(CUipcMemHandle), "");
+
+/* A pointer that was opened: several allocations may lie in what one name stands for. */
+struct opened_pointer {
+	uint64_t offset;
+	unsigned count; /* times it was opened and not closed */
+	bool pooled;	/* of a pool: cuMemFree closes it, and not cuIpcCloseMemHandle */
+	struct opened_pointer *next;
+};
 
 /* What this process has open: a name is mapped once. */
 struct opened {
@@ -50,7 +60,7 @@ struct opened {
 	int device;
 	CUdeviceptr base;
 	size_t bytes;
-	unsigned count; /* times it was opened and not closed */
+	struct opened_pointer *pointers;
 	uint64_t peers; /* other devices that it was opened for, a bit for each CUdevice */
 	struct opened *next;
 };
@@ -59,10 +69,26 @@ static struct {
 	pthread_mutex_t lock; /* held over the calls, which the worker takes one at a time */
 	struct opened *opened;
 	_Atomic unsigned count; /* of them; read without the lock too */
+	uint64_t process;	/* when it first asked which it is; 0: it did not */
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(ipc, shared.lock, LOCK_IPC);
 
 /* ---- memory ---- */
+
+/* A number that no other process of the pod has, a fork of this one neither. It opens nothing:
+ * a guessed one is refused what it could not use. */
+static uint64_t this_process(void)
+{
+	struct timespec now;
+
+	pthread_mutex_lock(&shared.lock);
+	if (!shared.process) {
+		clock_gettime(CLOCK_REALTIME, &now);
+		shared.process = ((uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec) | 1;
+	}
+	pthread_mutex_unlock(&shared.lock);
+	return shared.process + ((uint64_t)getpid() << 40);
+}
 
 static CUresult call_export(const struct memory_range *range, struct memory_handle *handle)
 {
@@ -103,6 +129,7 @@ static CUresult share_range(
 	if (status)
 		return status;
 	memset(handle, 0, sizeof(*handle));
+	handle->giver = this_process();
 	pthread_mutex_lock(&shared.lock);
 	memory_shared(range->base);
 	status = call_export(range, handle);
@@ -159,23 +186,50 @@ static void opened_free(struct opened *o)
 	for (int i = 0; i < devices.count; i++)
 		if (o->peers >> i & 1)
 			peer_pool(o->device, i, false);
+	while (o->pointers) {
+		struct opened_pointer *next = o->pointers->next;
+
+		free(o->pointers);
+		o->pointers = next;
+	}
 	free(o);
 }
 
-static CUresult open_memory(
-	const struct memory_handle *handle, int device, int by, CUdeviceptr *base)
+/* One more opening of the pointer at OFFSET. */
+static CUresult pointer_open(struct opened *o, uint64_t offset, bool pooled)
+{
+	struct opened_pointer *p = o->pointers;
+
+	while (p && (p->offset != offset || p->pooled != pooled))
+		p = p->next;
+	if (!p) {
+		p = calloc(1, sizeof(*p));
+		if (!p)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		*p = (struct opened_pointer){
+			.offset = offset, .pooled = pooled, .next = o->pointers};
+		o->pointers = p;
+	}
+	p->count++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult open_memory(const struct memory_handle *handle, int device, int by, bool pooled,
+	CUdeviceptr *address)
 {
 	struct opened *o;
 	CUresult status;
 
 	for (o = shared.opened; o; o = o->next)
 		if (o->device == device && !memcmp(o->name, handle->name, sizeof(o->name))) {
+			if (handle->offset >= o->bytes)
+				return CUDA_ERROR_INVALID_VALUE;
 			status = open_for(o, by);
-			if (status)
-				return status;
-			o->count++;
-			*base = o->base;
-			return CUDA_SUCCESS;
+			if (!status)
+				status = pointer_open(o, handle->offset, pooled);
+			if (!status)
+				*address = o->base + handle->offset;
+			return status;
 		}
 	status = order_share(devices.at[device].session);
 	if (status)
@@ -191,8 +245,9 @@ static CUresult open_memory(
 	memcpy(o->name, handle->name, sizeof(o->name));
 	o->device = device;
 	o->bytes = handle->bytes;
-	o->count = 1;
 	status = open_for(o, by);
+	if (!status)
+		status = pointer_open(o, handle->offset, pooled);
 	if (status) { /* nobody got its address: nobody would close it */
 		memory_free(o->base);
 		opened_free(o);
@@ -201,7 +256,7 @@ static CUresult open_memory(
 	o->next = shared.opened;
 	shared.opened = o;
 	shared.count++;
-	*base = o->base;
+	*address = o->base + handle->offset;
 	return CUDA_SUCCESS;
 }
 
@@ -210,7 +265,6 @@ CUresult hand_cuIpcOpenMemHandle_v2(
 {
 	struct context *context = context_current();
 	struct memory_handle memory;
-	CUdeviceptr base = 0;
 	CUresult status;
 	int device;
 
@@ -222,16 +276,15 @@ CUresult hand_cuIpcOpenMemHandle_v2(
 		memcmp(memory.magic, memory_magic, sizeof(memory.magic)) ||
 		memory.offset >= memory.bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!context)
+	/* A process does not open what it gave itself. */
+	if (!context || memory.giver == this_process())
 		return CUDA_ERROR_INVALID_CONTEXT;
 	device = device_named(memory.uuid, context->device);
 	if (device < 0 || (device != context->device && !peer_can(context->device, device)))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	pthread_mutex_lock(&shared.lock);
-	status = open_memory(&memory, device, context->device, &base);
+	status = open_memory(&memory, device, context->device, false, pdptr);
 	pthread_mutex_unlock(&shared.lock);
-	if (!status)
-		*pdptr = base + memory.offset;
 	return status;
 }
 
@@ -254,29 +307,52 @@ void ipc_reset(void)
 	pthread_mutex_unlock(&shared.lock);
 }
 
-CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr)
+/* With the lock held: one opening less of the pointer at OFFSET. False: it is not open so. */
+static bool pointer_close(struct opened *o, uint64_t offset, bool pooled)
+{
+	for (struct opened_pointer **at = &o->pointers; *at; at = &(*at)->next) {
+		struct opened_pointer *p = *at;
+
+		if (p->offset != offset || p->pooled != pooled)
+			continue;
+		if (!--p->count) {
+			*at = p->next;
+			free(p);
+		}
+		return true;
+	}
+	return false;
+}
+
+static CUresult close_memory(CUdeviceptr address, bool pooled)
 {
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
+	struct opened **at = &shared.opened, *o;
 
-	if (tensor_handle_close(dptr, &status))
-		return status;
 	pthread_mutex_lock(&shared.lock);
-	for (struct opened **at = &shared.opened; *at; at = &(*at)->next) {
-		struct opened *o = *at;
-
-		if (dptr - o->base >= o->bytes)
-			continue;
+	while (*at && address - (*at)->base >= (*at)->bytes)
+		at = &(*at)->next;
+	o = *at;
+	if (o && pointer_close(o, address - o->base, pooled)) {
 		status = CUDA_SUCCESS;
-		if (!--o->count) {
+		if (!o->pointers) {
 			*at = o->next;
 			shared.count--;
 			status = memory_free(o->base);
 			opened_free(o);
 		}
-		break;
 	}
 	pthread_mutex_unlock(&shared.lock);
 	return status;
+}
+
+CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr)
+{
+	CUresult status;
+
+	if (tensor_handle_close(dptr, &status))
+		return status;
+	return close_memory(dptr, false);
 }
 
 /* ---- for share.c ---- */
@@ -299,7 +375,6 @@ CUresult share_open_pointer(
 	int device, const char magic[8], const void *from, CUdeviceptr *address)
 {
 	struct memory_handle memory;
-	CUdeviceptr base = 0;
 	CUresult status;
 
 	memcpy(&memory, from, sizeof(memory));
@@ -308,10 +383,8 @@ CUresult share_open_pointer(
 		memcmp(memory.uuid, devices.at[device].open.uuid, sizeof(memory.uuid)))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&shared.lock);
-	status = open_memory(&memory, device, device, &base);
+	status = open_memory(&memory, device, device, true, address);
 	pthread_mutex_unlock(&shared.lock);
-	if (!status)
-		*address = base + memory.offset;
 	return status;
 }
 
@@ -326,7 +399,7 @@ bool share_close_pointer(CUdeviceptr address, CUresult *status)
 		opened = address - o->base < o->bytes;
 	pthread_mutex_unlock(&shared.lock);
 	if (opened)
-		*status = hand_cuIpcCloseMemHandle(address);
+		*status = close_memory(address, true);
 	return opened;
 }
 

@@ -262,7 +262,7 @@ CUresult mirror_activate(const void *host, size_t bytes)
 
 	if (!mirror_served())
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!mirror_usable(at, end))
+	if (!mirror_usable(at, end, true))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&mirror.lock);
 	/* Regions that another piece made may begin or end within its pages. */

@@ -62,9 +62,9 @@ bool mirror_inside(uint64_t address, size_t bytes);
 /* All of [address, + bytes) is live device memory or active: work at the agent may use it. */
 bool mirror_reaches(uint64_t address, size_t bytes);
 
-/* mirror_usable.c: whether the process may read and write all of [at, end): what it registers
+/* mirror_usable.c: whether the process may read (and WRITE) all of [at, end): what it registers
  * may be anything, and is looked at from other calls and from a thread of ours. */
-bool mirror_usable(uint64_t at, uint64_t end);
+bool mirror_usable(uint64_t at, uint64_t end, bool write);
 
 /* What kernels know an address of active memory by: it is another where the agent has something
  * else at that of registered memory. */

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-bool mirror_usable(uint64_t at, uint64_t end)
+bool mirror_usable(uint64_t at, uint64_t end, bool write)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	unsigned long from, to;
@@ -17,7 +17,7 @@ bool mirror_usable(uint64_t at, uint64_t end)
 	while (at < end && fgets(line, sizeof(line), maps)) {
 		if (sscanf(line, "%lx-%lx %7s", &from, &to, mode) != 3 || to <= at)
 			continue;
-		if (from > at || mode[0] != 'r' || mode[1] != 'w')
+		if (from > at || mode[0] != 'r' || (write && mode[1] != 'w'))
 			break;
 		at = to;
 	}

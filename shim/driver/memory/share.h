@@ -29,7 +29,8 @@ CUresult share_import(uint64_t handle, int device, const uint8_t name[16], uint6
 CUresult share_pointer(CUdeviceptr address, const char magic[8], void *out);
 CUresult share_open_pointer(
 	int device, const char magic[8], const void *from, CUdeviceptr *address);
-/* False: that was not opened so. */
+/* False: another process's memory is not there. What was opened by cuIpcOpenMemHandle is not
+ * closed so: *STATUS says it. */
 bool share_close_pointer(CUdeviceptr address, CUresult *status);
 
 /* A context is gone: what was opened in it is not open any more. */

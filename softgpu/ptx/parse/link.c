@@ -213,10 +213,38 @@ static uint32_t stack_need(struct ptx_module *module, struct ptx_function *f)
 	return f->stack_bytes;
 }
 
+/* Whatever a kernel may call must be there: what is declared only, and what only functions
+ * that no kernel reaches would call, need not be. */
+static void check_callees(struct ptx_build *b)
+{
+	struct ptx_module *module = b->module;
+	uint32_t *todo = ptx_build_alloc(b, (module->nfunctions + 1) * sizeof(*todo));
+	bool *seen = ptx_build_alloc(b, module->nfunctions + 1);
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < module->nfunctions; k++) {
+		seen[k] = module->functions[k].is_kernel;
+		if (seen[k])
+			todo[n++] = k;
+	}
+	while (n) {
+		const struct ptx_function *f = &module->functions[todo[--n]];
+
+		if (!f->is_defined && !f->is_kernel && !f->builtin)
+			ptx_build_fail(b, 0, "Unresolved extern function '%s'", f->name);
+		for (uint32_t k = 0; k < f->ncallees; k++)
+			if (!seen[f->callees[k]]) {
+				seen[f->callees[k]] = true;
+				todo[n++] = f->callees[k];
+			}
+	}
+}
+
 void ptx_link_kernels(struct ptx_build *b)
 {
 	struct ptx_module *module = b->module;
 
+	check_callees(b);
 	for (uint32_t k = 0; k < module->nfunctions; k++) {
 		(void)stack_need(module, &module->functions[k]);
 		module->nkernels +=

@@ -145,7 +145,9 @@ static void read_module(struct ptx_build *b)
 		is_extern = false;
 	}
 	if (!b->module->version)
-		ptx_build_fail(b, 1, "not PTX: no .version");
+		ptx_build_fail(b, 1, "Missing .version directive");
+	if (!b->module->target)
+		ptx_build_fail(b, 1, "Missing .target directive");
 }
 
 /* What is declared, not defined, and provided in PTX; its lines are no line of the module. */

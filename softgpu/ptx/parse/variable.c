@@ -105,7 +105,9 @@ static void put_pointer(struct ptx_build *b, struct ptx_pointer pointer)
 static void read_value(struct ptx_build *b, uint64_t at, uint32_t element)
 {
 	struct ptx_scan *s = &b->scan;
-	struct ptx_pointer pointer = {.at = at, .bytes = (uint8_t)element, .line = s->line};
+	/* Of a wider element it is the lower half, as a number is. */
+	struct ptx_pointer pointer = {
+		.at = at, .bytes = element < 8 ? (uint8_t)element : 8, .line = s->line};
 	struct ptx_number number;
 	struct ptx_word word;
 	bool inside = false;

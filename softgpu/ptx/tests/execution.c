@@ -245,7 +245,7 @@ static void test_calls(void **state)
 static void test_memory(void **state)
 {
 	struct ptx_module *module;
-	uint64_t address;
+	uint64_t address, wide[4] = {0, 0, 7, 0};
 	size_t size;
 
 	(void)state;
@@ -299,7 +299,8 @@ static void test_memory(void **state)
 		".u64 pg = generic(b)+4;\n"
 		".global .align 4 .b8 b[8] = {1, 0, 0, 0, 2}; .const .align 4 .f32 c[2] = "
 		"{0f3F800000, 2.0};\n"
-		".visible .global .align 4 .u32 m[2][2] = {{1, 2}, {3, 4}};\n" HEAD
+		".visible .global .align 4 .u32 m[2][2] = {{1, 2}, {3, 4}};\n"
+		".visible .global .align 16 .b128 wide[2] = {m, 7};\n" HEAD
 		"ld.global.u64 d1, [pa]; ld.u32 r4, [d1]; ld.global.u64 d2, [pg]; ld.u32 r5, "
 		"[d2];\n"
 		"ld.const.f32 f1, [c+4]; cvt.rzi.u32.f32 r6, f1; ld.global.u32 r7, [m+12];\n"
@@ -310,6 +311,9 @@ static void test_memory(void **state)
 	assert_true(ptx_module_global(module, "m", &address, &size));
 	assert_int_equal(size, 16);
 	assert_int_equal(((const uint32_t *)(uintptr_t)address)[2], 3);
+	wide[0] = address;
+	assert_true(ptx_module_global(module, "wide", &address, &size));
+	assert_memory_equal((const void *)(uintptr_t)address, wide, sizeof(wide));
 	assert_false(ptx_module_global(module, "none", &address, &size));
 	ptx_module_free(module);
 }

@@ -233,8 +233,12 @@ static void test_not_ptx(void **state)
 			PTX_SYNTAX, 5},
 		{".version 8.0\n.entry k() {\nret;", PTX_SYNTAX, 3},
 		{".version 8.0\n.global .u32 x[4] = {1,2,3,4,5};\n", PTX_SYNTAX, 2},
-		{".version 8.0\n.global .u64 x = nowhere;\n", PTX_NO_MEMORY, 0},
-		{".version 8.0\n.global .u32 x;\n", PTX_NO_MEMORY, 0},
+		{".version 8.0\n.target sm_80\n.global .u64 x = nowhere;\n", PTX_NO_MEMORY, 0},
+		{".version 8.0\n.target sm_80\n.global .u32 x;\n", PTX_NO_MEMORY, 0},
+		{".target sm_80\n.entry k() { ret; }\n", PTX_SYNTAX, 1},
+		{".version 8.0\n.entry k() { ret; }\n", PTX_SYNTAX, 1},
+		{".version 8.0\n.target sm_80\n.extern .func f();\n.entry k() { call f; }\n",
+			PTX_SYNTAX, 0},
 		{".version 8.0\n.entry k() {\n@9 ret;\n}", PTX_SYNTAX, 3},
 	};
 
