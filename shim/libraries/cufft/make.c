@@ -46,6 +46,7 @@ static bool content_make(
 	list_copy(said, c->in_embed, said->in_embed);
 	list_copy(said, c->out_embed, said->out_embed);
 	if (plan) {
+		c->callbacks = plan->content.callbacks;
 		c->properties = plan->content.properties;
 		memcpy(c->property, plan->content.property, sizeof(c->property));
 	}
