@@ -158,7 +158,8 @@ STUB(library, cufftResult, __cufftXtSetJITCallback_12_7, hand___cufftXtSetJITCal
 #define NO(name) REFUSED(cufft, cufftResult, name)
 #define cufft_refused(call, name, why) front_refused(&cufft_front, call, name, why)
 
-#define WHY "cuFFT on several GPUs: not served"
+#define WHY "cuFFT on several GPUs of one process: make a plan for each GPU, with " \
+	"cufftPlanMany a part of the batch"
 NO(cufftXtSetGPUs) NO(cufftXtMalloc) NO(cufftXtMemcpy) NO(cufftXtFree)
 NO(cufftXtExecDescriptorC2C) NO(cufftXtExecDescriptorR2C) NO(cufftXtExecDescriptorC2R)
 NO(cufftXtExecDescriptorZ2Z) NO(cufftXtExecDescriptorD2Z) NO(cufftXtExecDescriptorZ2D)
@@ -169,7 +170,8 @@ NO(cufftXtQueryPlan) NO(cufftXtExecDescriptor)
 NO(cufftDebug) NO(cufftXtMakePlanGuru64)
 #undef WHY
 
-#define WHY "parts for a program's own kernels (cufft_device.h): not served"
+#define WHY "code for the kernels that cuFFTDx builds: build them beside NVIDIA's " \
+	"libcufft, what is built runs here"
 #if VCUDA_ABI == 12
 NO(cufftDescriptionCreate) NO(cufftDescriptionDestroy) NO(cufftDescriptionGetTraitInt64)
 NO(cufftDescriptionSetTraitInt64) NO(cufftDeviceCreate) NO(cufftDeviceDestroy)
