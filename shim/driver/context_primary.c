@@ -201,3 +201,12 @@ CUresult hand_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int 
 	*active = atomic_load(&device->primary.live);
 	return CUDA_SUCCESS;
 }
+
+int context_wanted(void)
+{
+	const struct context *context = thread_self.current;
+
+	if (!context)
+		return 0;
+	return context->primary && !atomic_load(&context->live) ? context->device : -1;
+}

@@ -56,6 +56,10 @@ void mirror_posted(uint16_t op);
 extern _Atomic bool mirror_apart;
 void mirror_addresses(void *words, size_t bytes);
 
+/* The device whose primary context a thread is to get that works by the runtime: the first
+ * where it has none, its own where that was reset, which leaves it current; -1: neither. */
+int context_wanted(void);
+
 /* CUDA_SUCCESS: the thread has a current context. INVALID_CONTEXT: it has none;
  * CONTEXT_IS_DESTROYED: it has one that is no more. */
 CUresult context_missing(void);

@@ -2249,7 +2249,8 @@ NO(cusparseZcsr2csr_compress)
 #endif
 #undef WHY
 
-#define WHY "experimental (CUSPARSE_ENABLE_EXPERIMENTAL_API): not served"
+#define WHY "experimental (CUSPARSE_ENABLE_EXPERIMENTAL_API): use cusparseSpMV, and a " \
+	"kernel for an operator"
 #if VCUDA_ABI == 12
 NO(cusparseSpMV_createDescr) NO(cusparseSpMV_destroyDescr) NO(cusparseSpMVDescrSetParam)
 NO(cusparseSpMVDescrGetParam) NO(cusparseSpMVGeneric) NO(cusparseSpMVGeneric_bufferSize)

@@ -11,11 +11,13 @@ PARITY_OBJS := $(call objects,tests/parity/generated.c common/error.c \
 
 PARITY_LIBS := $(CUDA_LIB) $(FRONT12_LIB) $(FRONT13_LIB)
 
-test-parity: run-parity_headers run-parity_language run-parity_generated
+test-parity: run-parity_headers run-parity_language run-parity_refused run-parity_generated
 $(call add_test,parity_headers,tests/parity/parity.py,$(PARITY_LIBS) | $(CACHE)/.complete, \
 	timeout 300 $(PYTHON) tests/parity/parity.py $(CACHE) $(PARITY_LIBS))
 $(call add_test,parity_language,tests/parity/language.py,, \
 	timeout 300 $(PYTHON) tests/parity/language.py)
+$(call add_test,parity_refused,tests/parity/refused.py,, \
+	timeout 60 $(PYTHON) tests/parity/refused.py)
 $(call add_test,parity_generated,tests/parity/generated.c,$(PARITY)/generated,timeout 180 $$<)
 
 # What the test does not bring, the hand-written halves, aborts if it is called.

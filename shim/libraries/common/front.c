@@ -233,15 +233,12 @@ EXPORT CUresult vcuda_front_context(void)
 {
 	CUcontext context = NULL;
 	CUresult status = cuInit(0);
+	int device = status ? -1 : context_wanted();
 
-	if (!status)
-		status = cuCtxGetCurrent(&context);
-	if (!status && !context) {
-		status = cuDevicePrimaryCtxRetain(&context, 0);
-		if (!status)
-			status = cuCtxSetCurrent(context);
-	}
-	return status;
+	if (device < 0)
+		return status;
+	status = cuDevicePrimaryCtxRetain(&context, device);
+	return status ? status : cuCtxSetCurrent(context);
 }
 
 EXPORT CUresult vcuda_front_stream(CUstream stream, uint64_t *number)

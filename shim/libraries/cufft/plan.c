@@ -53,7 +53,8 @@ cufftResult hand_cufftCreate(cufftHandle *handle)
 /* The agent that knows the plan is that of its context. */
 static CUresult plan_end(cufftHandle number, const struct plan *plan)
 {
-	struct wire_cufftDestroy body = {.plan = number};
+	struct wire_cufftDestroy body = {
+		.plan = plan->made ? number : 0, .callbacks = plan->content.callbacks};
 	CUcontext context = NULL;
 	CUresult posted;
 
@@ -74,7 +75,7 @@ cufftResult hand_cufftDestroy(cufftHandle number)
 	/* Of two threads that destroy it one finds it. */
 	if (!plan || !atomic_compare_exchange_strong(&plans[number], &plan, NULL))
 		return CUFFT_INVALID_PLAN;
-	if (plan->made)
+	if (plan->made || plan->content.callbacks)
 		posted = plan_end(number, plan);
 	fft_area(plan, 0, false);
 	free(plan);
