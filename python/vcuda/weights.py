@@ -32,6 +32,7 @@ SAMPLES, SAMPLE = 64, 4096
 IDENTITY = b"vcudafil"  # behind the data, before the two digests
 IDENTITY_BYTES = len(IDENTITY) + 64
 PIECE = 16 << 20
+ALIGNED = 256  # as memory of the driver's is
 
 
 class Part:
@@ -106,6 +107,20 @@ def header(path):
     return parts, 8 + n, data, hashlib.sha256(start + text).hexdigest()
 
 
+def _layout(parts, size):
+    """The parts at their places in memory; what to copy, as (place in the file's data, place, bytes); all bytes.  A file may
+    have a tensor where its dtype cannot be read from: kernels want addresses that are multiples of an element's bytes."""
+    if all(first % _BYTES[dtype] == 0 for dtype, _, first, nbytes in parts.values() if nbytes):
+        return parts, [(0, 0, size)], size
+    placed, copies, at = {}, [], 0
+    for name, (dtype, shape, first, nbytes) in parts.items():
+        at = -(-at // ALIGNED) * ALIGNED
+        placed[name] = dtype, shape, at, nbytes
+        copies.append((first, at, nbytes))
+        at += nbytes
+    return placed, copies, at
+
+
 def _identity(path, at, size, digest):
     """What tells the file from others, as it stands in memory behind its data."""
     content = hashlib.sha256()
@@ -123,8 +138,8 @@ def _name(identity, size):
 
 def name_of(path):
     """The name under which the file's weights are known."""
-    _, at, size, digest = header(path)
-    return _name(_identity(path, at, size, digest), size)
+    parts, at, size, digest = header(path)
+    return _name(_identity(path, at, size, digest), _layout(parts, size)[2])
 
 
 def _copy_in(to, source, n, path):
@@ -133,12 +148,14 @@ def _copy_in(to, source, n, path):
         raise Error(status, f"{os.fspath(path)}: the upload failed")
 
 
-def _upload(whole, path, at, size, identity):
+def _upload(whole, path, at, copies, size, identity):
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as data:
         view = (ctypes.c_char * len(data)).from_buffer(data)
         try:
-            for done in range(0, size, PIECE):
-                _copy_in(whole.data + done, ctypes.c_void_p(ctypes.addressof(view) + at + done), min(PIECE, size - done), path)
+            for first, place, nbytes in copies:
+                for done in range(0, nbytes, PIECE):
+                    source = ctypes.c_void_p(ctypes.addressof(view) + at + first + done)
+                    _copy_in(whole.data + place + done, source, min(PIECE, nbytes - done), path)
         finally:
             del view
     _copy_in(whole.data + size, ctypes.c_char_p(identity), IDENTITY_BYTES, path)
@@ -168,6 +185,7 @@ def open_file(path, *, name=None, device=-1, evictable=True, keep=False, seconds
     """The whole file as one sealed tensor of bytes (Tensor.made: by this call), and its parts."""
     parts, at, size, digest = header(path)
     identity = _identity(path, at, size, digest)
+    parts, copies, size = _layout(parts, size)
     name = name or _name(identity, size)
     _context(device)
     until = time.monotonic() + seconds
@@ -193,7 +211,7 @@ def open_file(path, *, name=None, device=-1, evictable=True, keep=False, seconds
                     raise
                 continue
             if whole.made:
-                _upload(whole, path, at, size, identity)
+                _upload(whole, path, at, copies, size, identity)
                 whole.seal()
                 return whole, parts
             whole.close()

@@ -78,6 +78,26 @@ def test_a_name_that_was_told_is_of_one_file():
         second.fails(f"weights.open_file({one!r}, name='other')", 1, "was not made of this file")
 
 
+def test_a_tensor_that_is_not_aligned_in_its_file_is_in_memory():
+    """The order of a safetensors file is its writer's: an element may begin anywhere."""
+    with folder() as path, tensors() as s:
+        file = os.path.join(path, "m.safetensors")
+        sizes = {"U8": 1, "F64": 8, "F32": 4, "BF16": 2, "I64": 8, "F16": 2}
+        content = {f"{kind}{i}": (kind, [n], bytes((7 * i + j) % 251 for j in range(n * sizes[kind])))
+                   for i, (kind, n) in enumerate((("U8", 3), ("F64", 500), ("F32", 1001), ("U8", 1), ("BF16", 77), ("F32", 0), ("I64", 2),
+                                                  ("F16", 5000), ("U8", 5), ("F64", 1)))}
+        safetensors(file, content)
+        first, second = s.program(), s.program()
+        for one, made in ((first, True), (second, False)):
+            one(f"from vcuda import weights; parts = weights.load_parts({file!r})")
+            assert one("parts['F64' + '1'].whole.made") is made
+            for name, (kind, shape, data) in content.items():
+                assert one(f"parts[{name!r}].shape") == tuple(shape)
+                if data:
+                    assert one(f"parts[{name!r}].__dlpack_device__()[0], parts[{name!r}].data % {sizes[kind]}") == (2, 0), name
+                    assert one(f"download(parts[{name!r}])") == data, name
+
+
 def test_a_loader_that_dies_is_replaced_by_one_that_waits():
     with folder() as path, tensors() as s:
         file = os.path.join(path, "m.safetensors")
