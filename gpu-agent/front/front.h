@@ -84,7 +84,8 @@ struct front {
 	/* uploads.h */
 	struct {
 		struct watch process;
-		struct uploads_counts counts; /* as it said last */
+		struct uploads_counts counts; /* as it said last, with those before it */
+		struct uploads_counts before; /* totals of the processes that are gone */
 	} uploads;
 	struct pool pool;
 	struct ledger ledger;

@@ -25,6 +25,7 @@ static void lose(struct front *front)
 		close(fd);
 	front->uploads.counts.lanes = 0;
 	front->uploads.counts.bytes = 0;
+	front->uploads.before = front->uploads.counts;
 }
 
 static void process_ready(struct watch *watch, uint32_t mask)
@@ -44,6 +45,10 @@ static void process_ready(struct watch *watch, uint32_t mask)
 			lose(front);
 			return;
 		}
+		counts.hits += front->uploads.before.hits;
+		counts.hit_bytes += front->uploads.before.hit_bytes;
+		counts.misses += front->uploads.before.misses;
+		counts.evictions += front->uploads.before.evictions;
 		front->uploads.counts = counts;
 	}
 }

@@ -8,7 +8,8 @@
 
 The first process that asks makes one allocation for the file, uploads it and seals it; others wait for
 that and map it.  A file is named by its header's SHA-256 and by samples of its content, so that a copy of
-it elsewhere is the same and another training step is not.  One that dies while it uploads leaves
+it elsewhere is the same and another training step is not; both stand behind its data too, so that a name that was
+told is not taken for another file's.  One that dies while it uploads leaves
 nothing, and the next one that waits takes its place.
 """
 import contextlib
@@ -28,7 +29,10 @@ _SAFETENSORS = {"F64": "f64", "F32": "f32", "F16": "f16", "BF16": "bf16", "F8_E4
 _BYTES = dict(zip(DTYPES, (8, 4, 2, 2, 1, 1, 8, 4, 2, 1, 1, 1)))
 HEADER_MAX = 100 << 20  # as safetensors has it
 SAMPLES, SAMPLE = 64, 4096
+IDENTITY = b"vcudafil"  # behind the data, before the two digests
+IDENTITY_BYTES = len(IDENTITY) + 64
 PIECE = 16 << 20
+ALIGNED = 256  # as memory of the driver's is
 
 
 class Part:
@@ -103,30 +107,69 @@ def header(path):
     return parts, 8 + n, data, hashlib.sha256(start + text).hexdigest()
 
 
-def name_of(path):
-    """The name under which the file's weights are known."""
-    _, at, size, digest = header(path)
+def _layout(parts, size):
+    """The parts at their places in memory; what to copy, as (place in the file's data, place, bytes); all bytes.  A file may
+    have a tensor where its dtype cannot be read from: kernels want addresses that are multiples of an element's bytes."""
+    if all(first % _BYTES[dtype] == 0 for dtype, _, first, nbytes in parts.values() if nbytes):
+        return parts, [(0, 0, size)], size
+    placed, copies, at = {}, [], 0
+    for name, (dtype, shape, first, nbytes) in parts.items():
+        at = -(-at // ALIGNED) * ALIGNED
+        placed[name] = dtype, shape, at, nbytes
+        copies.append((first, at, nbytes))
+        at += nbytes
+    return placed, copies, at
+
+
+def _identity(path, at, size, digest):
+    """What tells the file from others, as it stands in memory behind its data."""
     content = hashlib.sha256()
     with open(path, "rb") as file:
         for i in range(SAMPLES):
             file.seek(at + (size - min(size, SAMPLE)) * i // (SAMPLES - 1))
             content.update(file.read(SAMPLE))
-    return f"weights.{digest[:32]}.{content.hexdigest()[:16]}.{size}"
+    return IDENTITY + bytes.fromhex(digest) + content.digest()
 
 
-def _upload(whole, path, at, size):
-    driver = ctypes.CDLL("libcuda.so.1")
+def _name(identity, size):
+    header_digest, content = identity[len(IDENTITY):-32], identity[-32:]
+    return f"weights.{header_digest.hex()[:32]}.{content.hex()[:16]}.{size + IDENTITY_BYTES}"
+
+
+def name_of(path):
+    """The name under which the file's weights are known."""
+    parts, at, size, digest = header(path)
+    return _name(_identity(path, at, size, digest), _layout(parts, size)[2])
+
+
+def _copy_in(to, source, n, path):
+    status = ctypes.CDLL("libcuda.so.1").cuMemcpyHtoD_v2(ctypes.c_uint64(to), source, ctypes.c_size_t(n))
+    if status:
+        raise Error(status, f"{os.fspath(path)}: the upload failed")
+
+
+def _upload(whole, path, at, copies, size, identity):
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as data:
         view = (ctypes.c_char * len(data)).from_buffer(data)
         try:
-            for done in range(0, size, PIECE):
-                n = min(PIECE, size - done)
-                status = driver.cuMemcpyHtoD_v2(ctypes.c_uint64(whole.data + done),
-                                                ctypes.c_void_p(ctypes.addressof(view) + at + done), ctypes.c_size_t(n))
-                if status:
-                    raise Error(status, f"{path}: the upload failed at byte {done}")
+            for first, place, nbytes in copies:
+                for done in range(0, nbytes, PIECE):
+                    source = ctypes.c_void_p(ctypes.addressof(view) + at + first + done)
+                    _copy_in(whole.data + place + done, source, min(PIECE, nbytes - done), path)
         finally:
             del view
+    _copy_in(whole.data + size, ctypes.c_char_p(identity), IDENTITY_BYTES, path)
+
+
+def _check(whole, path, size, identity):
+    """A name that was told says nothing of what is under it."""
+    there = ctypes.create_string_buffer(IDENTITY_BYTES)
+    if whole.nbytes == size + IDENTITY_BYTES:
+        status = ctypes.CDLL("libcuda.so.1").cuMemcpyDtoH_v2(there, ctypes.c_uint64(whole.data + size), ctypes.c_size_t(IDENTITY_BYTES))
+        if status:
+            raise Error(status, f"{os.fspath(path)}: what '{whole.name}' is could not be read")
+    if there.raw != identity:
+        raise _bad(path, f"'{whole.name}' is there already, and was not made of this file")
 
 
 def _context(device):
@@ -140,8 +183,10 @@ def _context(device):
 
 def open_file(path, *, name=None, device=-1, evictable=True, keep=False, seconds=600):
     """The whole file as one sealed tensor of bytes (Tensor.made: by this call), and its parts."""
-    parts, at, size, _ = header(path)
-    name = name or name_of(path)
+    parts, at, size, digest = header(path)
+    identity = _identity(path, at, size, digest)
+    parts, copies, size = _layout(parts, size)
+    name = name or _name(identity, size)
     _context(device)
     until = time.monotonic() + seconds
     while True:
@@ -153,21 +198,20 @@ def open_file(path, *, name=None, device=-1, evictable=True, keep=False, seconds
                 raise
             elsewhere = error.status == 101  # another agent has it, and somebody there uploads it
         if whole and whole.sealed:
-            if whole.nbytes != size:
-                raise _bad(path, f"'{name}' is there with {whole.nbytes} bytes, not {size}")
+            _check(whole, path, size, identity)
             return whole, parts
         if whole:
             # Held, it would outlive a loader that dies: another one could not take its place.
             whole.close()
         elif not elsewhere:
             try:
-                whole = create(name, "u8", (size,), device=device, evictable=evictable, keep=keep)
+                whole = create(name, "u8", (size + IDENTITY_BYTES,), device=device, evictable=evictable, keep=keep)
             except Error as error:
                 if error.status != 101:
                     raise
                 continue
             if whole.made:
-                _upload(whole, path, at, size)
+                _upload(whole, path, at, copies, size, identity)
                 whole.seal()
                 return whole, parts
             whole.close()

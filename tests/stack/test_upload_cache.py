@@ -181,6 +181,26 @@ def test_the_process_that_keeps_them_is_killed():
         upload(s.sidecar, 3, 32, "pageable")
 
 
+def test_totals_do_not_fall_with_the_process_that_counts():
+    with stack(agent=kept("64MiB"), sidecar=ON) as s:
+        for _ in range(2):
+            upload(s.sidecar, 3, 16, "pageable")
+            wait_kept(s.agent, 16 * MIB)
+        wait_for(lambda: figures(s.agent)["hits_total"] == 32, 20, "the hits are counted")
+        for hits in 32, 64:
+            before, first = figures(s.agent), keeper(s.agent)
+            os.kill(first, signal.SIGKILL)
+            wait_for(lambda: keeper(s.agent) != first, 30, "another agent-uploads")
+            wait_for(lambda: figures(s.agent)["bytes"] == 0, 20, "what it kept is gone")
+            upload(s.sidecar, 3, 16, "pageable")
+            wait_kept(s.agent, 16 * MIB)
+            after = figures(s.agent)
+            assert all(after[name] >= before[name] for name in before if name.endswith("_total")), (before, after)
+            assert after["misses_total"] > before["misses_total"], (before, after)
+            upload(s.sidecar, 3, 16, "pageable")
+            wait_for(lambda: figures(s.agent)["hits_total"] == hits + 32, 20, f"the new hits are added: {figures(s.agent)}")
+
+
 def test_a_reload_within():
     """It empties what is kept; another size holds from then on."""
     with folder() as path:

@@ -33,7 +33,7 @@ def test_the_first_one_uploads_and_the_others_map():
         load = f"from vcuda import weights; w, parts = weights.open_file({file!r})"
         first = s.program()
         first(load)
-        assert first("w.made, w.nbytes") == (True, size)
+        assert first("w.made, w.nbytes - weights.IDENTITY_BYTES") == (True, size)
         others = [s.program() for _ in range(3)]
         for one in others:
             one(load)
@@ -59,16 +59,55 @@ def test_other_content_is_another_name():
         assert len(names) == 3
 
 
+def test_a_name_that_was_told_is_of_one_file():
+    with folder() as path, tensors() as s:
+        one, two, other = (os.path.join(path, name + ".safetensors") for name in ("one", "two", "other"))
+        for file, name, byte in ((one, "a", b"\1"), (two, "a", b"\2"), (other, "b", b"\1")):
+            safetensors(file, {name: ("U8", [MIB], byte * MIB)})
+        first, second = s.program(), s.program()
+        first(f"from vcuda import weights; w, parts = weights.open_file({one!r}, name='mine')")
+        second("from vcuda import weights")
+        for file in two, other:
+            second.fails(f"weights.open_file({file!r}, name='mine')", 1, "'mine' is there already, and was not made of this file")
+            got = weights(s, "push", "--name", "mine", file)
+            assert got.returncode == 1 and "was not made of this file" in got.stderr and "Traceback" not in got.stderr, got
+        second(f"w, parts = weights.open_file({one!r}, name='mine')")
+        assert second("w.made, every(weights.Part(w, 'a', *parts['a']))") == (False, 1)
+        # One that no file made.
+        first("other = vcuda.create('other', 'u8', (1 << 20,)); other.seal()")
+        second.fails(f"weights.open_file({one!r}, name='other')", 1, "was not made of this file")
+
+
+def test_a_tensor_that_is_not_aligned_in_its_file_is_in_memory():
+    """The order of a safetensors file is its writer's: an element may begin anywhere."""
+    with folder() as path, tensors() as s:
+        file = os.path.join(path, "m.safetensors")
+        sizes = {"U8": 1, "F64": 8, "F32": 4, "BF16": 2, "I64": 8, "F16": 2}
+        content = {f"{kind}{i}": (kind, [n], bytes((7 * i + j) % 251 for j in range(n * sizes[kind])))
+                   for i, (kind, n) in enumerate((("U8", 3), ("F64", 500), ("F32", 1001), ("U8", 1), ("BF16", 77), ("F32", 0), ("I64", 2),
+                                                  ("F16", 5000), ("U8", 5), ("F64", 1)))}
+        safetensors(file, content)
+        first, second = s.program(), s.program()
+        for one, made in ((first, True), (second, False)):
+            one(f"from vcuda import weights; parts = weights.load_parts({file!r})")
+            assert one("parts['F64' + '1'].whole.made") is made
+            for name, (kind, shape, data) in content.items():
+                assert one(f"parts[{name!r}].shape") == tuple(shape)
+                if data:
+                    assert one(f"parts[{name!r}].__dlpack_device__()[0], parts[{name!r}].data % {sizes[kind]}") == (2, 0), name
+                    assert one(f"download(parts[{name!r}])") == data, name
+
+
 def test_a_loader_that_dies_is_replaced_by_one_that_waits():
     with folder() as path, tensors() as s:
         file = os.path.join(path, "m.safetensors")
         safetensors(file, {"a": ("U8", [1 << 20], b"\x05" * (1 << 20))})
         dies, waits = s.program(), s.program()
-        dies(f"from vcuda import weights; w = vcuda.create(weights.name_of({file!r}), 'u8', (1 << 20,))")
+        dies(f"from vcuda import weights; w = vcuda.create(weights.name_of({file!r}), 'u8', ((1 << 20) + weights.IDENTITY_BYTES,))")
         waits.send(f"from vcuda import weights; w, parts = weights.open_file({file!r})")
         kill(dies.pid)
         waits.answer(60)
-        assert waits("w.made, every(w)") == (True, 5)
+        assert waits("w.made, every(weights.Part(w, 'a', *parts['a']))") == (True, 5)
 
 
 def test_files_that_are_none():
@@ -116,7 +155,7 @@ def test_the_command_pushes_lists_and_removes():
         one = s.program()
         one("from vcuda import weights")
         one(f"w, parts = weights.open_file({model!r} + '/b.safetensors')")
-        assert one("w.made, every(w)") == (False, 2)
+        assert one("w.made, every(weights.Part(w, 'b', *parts['b']))") == (False, 2)
         got = weights(s, "push", "--name", "mine", "--keep", os.path.join(model, "a.safetensors"))
         assert got.returncode == 0, got
         lines = weights(s, "ls", "").stdout.splitlines()

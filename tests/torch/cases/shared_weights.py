@@ -49,6 +49,7 @@ got = vcuda.load_file(one, evictable=False)
 for name, tensor in every.items():
     check(got[name].dtype == tensor.dtype and got[name].is_cuda, name)
     equal(got[name].cpu().view(torch.uint8), tensor.view(torch.uint8), name)
+    check(got[name].data_ptr() % tensor.element_size() == 0, f"{name} is aligned, wherever the file has it")
 
 torch.manual_seed(1)
 reference = Model(tie=True).to(torch.bfloat16)
