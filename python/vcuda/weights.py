@@ -198,7 +198,11 @@ def open_file(path, *, name=None, device=-1, evictable=True, keep=False, seconds
                 raise
             elsewhere = error.status == 101  # another agent has it, and somebody there uploads it
         if whole and whole.sealed:
-            _check(whole, path, size, identity)
+            try:
+                _check(whole, path, size, identity)
+            except Exception:
+                whole.close()
+                raise
             return whole, parts
         if whole:
             # Held, it would outlive a loader that dies: another one could not take its place.
