@@ -66,7 +66,7 @@ static int parse(
 		} else if (!strcmp(argv[i], "--verbose") || !strcmp(argv[i], "-v")) {
 			wish->verbose = true;
 		} else if (!strcmp(argv[i], "--agent") || !strcmp(argv[i], "--token-file")) {
-			if (!value)
+			if (!value || !*value)
 				return error_set(error, 0, "run: %s needs a value", argv[i]);
 			if (argv[i][2] == 't')
 				wish->token_file = value;

@@ -41,8 +41,10 @@ int tcp_parse_host(const char *text, uint16_t default_port, char *host, uint16_t
 		end = colon ? colon : text + strlen(text);
 		after = end;
 	}
+	/* What no name and no address has, in brackets or not, would only fail to be found. */
 	if (end == start || (size_t)(end - start) >= 256 ||
-		memchr(start, '/', (size_t)(end - start)))
+		strspn(start, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+			      "-._:%") < (size_t)(end - start))
 		return parse_fail(text, error);
 	*port = default_port;
 	if (*after) {

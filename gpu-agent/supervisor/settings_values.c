@@ -176,6 +176,24 @@ int settings_registry(struct agent_config *config, const char *value)
 	return 0;
 }
 
+/* Its host is looked at with that of `listen`, which it is where it is empty. */
+int settings_http_address(struct agent_config *config, const char *value)
+{
+	if (strlen(value) >= sizeof(config->http_address) || strpbrk(value, ", \t"))
+		return -EINVAL;
+	strcpy(config->http_address, value);
+	return 0;
+}
+
+int settings_store_socket(struct agent_config *config, const char *value)
+{
+	/* The store has another working directory. */
+	if (strlen(value) >= sizeof(config->store.socket) || (*value && *value != '/'))
+		return -EINVAL;
+	strcpy(config->store.socket, value);
+	return 0;
+}
+
 int settings_ports(struct agent_config *config, const char *value)
 {
 	const char *at = value;

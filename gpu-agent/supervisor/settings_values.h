@@ -20,6 +20,8 @@ int settings_sandbox(struct agent_config *config, const char *value);
 int settings_compress(struct agent_config *config, const char *value);
 int settings_congestion(struct agent_config *config, const char *value);
 int settings_account_tenant(struct agent_config *config, const char *value);
+int settings_store_socket(struct agent_config *config, const char *value);
+int settings_http_address(struct agent_config *config, const char *value);
 int settings_registry(struct agent_config *config, const char *value);
 /* "9997,9998,9999" of the flag --ports. */
 int settings_ports(struct agent_config *config, const char *value);

@@ -25,14 +25,31 @@ static enum CBLAS_DIAG unit(int diag)
 	return diag == BLAS_UNIT ? CblasUnit : CblasNonUnit;
 }
 
-/* The task for A, B and C; the callers fill in the rest. */
+static bool op_right(int op)
+{
+	return op >= 0 && op <= BLAS_OP_C;
+}
+
+/* Of side, triangle and diagonal. */
+static bool one_of_two(int value)
+{
+	return !(value & ~1);
+}
+
+/* The leading dimension of a matrix of so many rows. */
+static bool rows_fit(int ld, int rows)
+{
+	return ld >= blas_max(1, rows);
+}
+
+/* The task for A, B and C; the callers fill in the rest. RIGHT: what they say of it besides. */
 static struct blas_task *matrices(void *h, void (*run)(struct blas_task *), enum blas_type type,
-	const void *alpha, const void *beta, int m, int n, int *status)
+	const void *alpha, const void *beta, int m, int n, bool right, int *status)
 {
 	struct blas_task *t;
 
-	if (m < 0 || n < 0) {
-		*status = BLAS_INVALID_VALUE;
+	if (!h || m < 0 || n < 0 || !right) {
+		*status = h ? BLAS_INVALID_VALUE : BLAS_NOT_INITIALIZED;
 		return NULL;
 	}
 	t = blas_new(h, run, type, type, alpha, beta, status);
@@ -107,7 +124,9 @@ static void ger_run(struct blas_task *t)
 		int lda, const void *x, int incx, const void *beta, void *y, int incy)         \
 	{                                                                                      \
 		int status;                                                                    \
-		struct blas_task *t = matrices(h, gemv_run, TYPE, alpha, beta, m, n, &status); \
+		struct blas_task *t = matrices(h, gemv_run, TYPE, alpha, beta, m, n,           \
+			op_right(op) && alpha && beta && incx && incy && rows_fit(lda, m),     \
+			&status);                                                              \
                                                                                                \
 		if (!t)                                                                        \
 			return status;                                                         \
@@ -132,7 +151,8 @@ GEMV(cublasZgemv_v2, BLAS_C64)
 		int incx, const void *y, int incy, void *a, int lda)                           \
 	{                                                                                      \
 		int status;                                                                    \
-		struct blas_task *t = matrices(h, ger_run, TYPE, alpha, NULL, m, n, &status);  \
+		struct blas_task *t = matrices(h, ger_run, TYPE, alpha, NULL, m, n,            \
+			alpha && incx && incy && rows_fit(lda, m), &status);                   \
                                                                                                \
 		if (!t)                                                                        \
 			return status;                                                         \
@@ -206,9 +226,12 @@ static int triangle(void *h, void (*run)(struct blas_task *), enum blas_type typ
 	struct blas_task *t;
 	int status;
 
-	if (lda < blas_max(1, how[0] == BLAS_LEFT ? m : n) || ldc < blas_max(1, m) || batch < 0)
-		return BLAS_INVALID_VALUE;
-	t = matrices(h, run, type, alpha, NULL, m, n, &status);
+	t = matrices(h, run, type, alpha, NULL, m, n,
+		one_of_two(how[0]) && one_of_two(how[1]) && op_right(how[2]) &&
+			one_of_two(how[3]) && alpha && batch >= 0 &&
+			rows_fit(lda, how[0] == BLAS_LEFT ? m : n) && rows_fit(ldc, m) &&
+			(!b || rows_fit(ldb, m)),
+		&status);
 	if (!t)
 		return status;
 	t->side = how[0];
@@ -309,7 +332,11 @@ static void syrk_run(struct blas_task *t)
 		const void *beta, void *c, int ldc)                                            \
 	{                                                                                      \
 		int status;                                                                    \
-		struct blas_task *t = matrices(h, symm_run, TYPE, alpha, beta, m, n, &status); \
+		struct blas_task *t = matrices(h, symm_run, TYPE, alpha, beta, m, n,           \
+			one_of_two(side) && one_of_two(uplo) && alpha && beta &&               \
+				rows_fit(lda, side == BLAS_LEFT ? m : n) &&                    \
+				rows_fit(ldb, m) && rows_fit(ldc, m),                          \
+			&status);                                                              \
                                                                                                \
 		if (!t)                                                                        \
 			return status;                                                         \
@@ -330,8 +357,11 @@ static void syrk_run(struct blas_task *t)
 		const void *alpha, const void *a, int lda, const void *beta, void *c, int ldc) \
 	{                                                                                      \
 		int status;                                                                    \
-		struct blas_task *t =                                                          \
-			matrices(h, syrk_run, TYPE, alpha, beta, k < 0 ? k : n, n, &status);   \
+		struct blas_task *t = matrices(h, syrk_run, TYPE, alpha, beta, n, n,           \
+			k >= 0 && one_of_two(uplo) && op_right(op) && alpha && beta &&         \
+				!(op == BLAS_OP_C && blas_is_complex(TYPE)) &&                 \
+				rows_fit(lda, op ? k : n) && rows_fit(ldc, n),                 \
+			&status);                                                              \
                                                                                                \
 		if (!t)                                                                        \
 			return status;                                                         \
@@ -422,7 +452,12 @@ static void dgmm_run(struct blas_task *t)
 		int ldb, void *c, int ldc)                                                     \
 	{                                                                                      \
 		int status;                                                                    \
-		struct blas_task *t = matrices(h, geam_run, TYPE, alpha, beta, m, n, &status); \
+		struct blas_task *t = matrices(h, geam_run, TYPE, alpha, beta, m, n,           \
+			op_right(op_a) && op_right(op_b) && alpha && beta &&                   \
+				rows_fit(lda, op_a ? n : m) && rows_fit(ldb, op_b ? n : m) &&  \
+				rows_fit(ldc, m) && !(a == c && (op_a || lda != ldc)) &&       \
+				!(b == c && (op_b || ldb != ldc)),                             \
+			&status);                                                              \
                                                                                                \
 		if (!t)                                                                        \
 			return status;                                                         \
@@ -442,7 +477,8 @@ static void dgmm_run(struct blas_task *t)
 		int lda, const void *x, int incx, void *c, int ldc)                            \
 	{                                                                                      \
 		int status;                                                                    \
-		struct blas_task *t = matrices(h, dgmm_run, TYPE, NULL, NULL, m, n, &status);  \
+		struct blas_task *t = matrices(h, dgmm_run, TYPE, NULL, NULL, m, n,            \
+			one_of_two(side) && rows_fit(lda, m) && rows_fit(ldc, m), &status);    \
                                                                                                \
 		if (!t)                                                                        \
 			return status;                                                         \

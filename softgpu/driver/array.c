@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arrays of every shape.  Of formats there are whole numbers, floats and NV12; compressed ones,
- * and those whose memory is mapped later as a whole, are NOT_SUPPORTED.
+ * Arrays of every shape.  Of formats there are whole numbers, also normalized ones, floats and
+ * NV12; compressed ones, and those whose memory is mapped later as a whole, are NOT_SUPPORTED.
  */
 #include "softgpu/driver/array.h"
 
@@ -29,10 +29,29 @@ static pthread_mutex_t array_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUarray_st *arrays;
 static struct CUmipmappedArray_st *mipmapped;
 
+CUarray_format array_whole(CUarray_format format, unsigned *channels)
+{
+	static const uint8_t counts[] = {1, 2, 4};
+	static const CUarray_format whole[] = {CU_AD_FORMAT_UNSIGNED_INT8,
+		CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_SIGNED_INT8,
+		CU_AD_FORMAT_SIGNED_INT16};
+	unsigned at = (unsigned)format - CU_AD_FORMAT_UNORM_INT8X1;
+
+	*channels = 0;
+	if (at > CU_AD_FORMAT_SNORM_INT16X4 - CU_AD_FORMAT_UNORM_INT8X1)
+		return format;
+	*channels = counts[at % 3];
+	return whole[at / 3];
+}
+
 size_t array_element(CUarray_format format, unsigned channels)
 {
+	unsigned fixed;
 	size_t size;
 
+	format = array_whole(format, &fixed);
+	if (fixed && fixed != channels)
+		return 0;
 	switch (format) {
 	case CU_AD_FORMAT_UNSIGNED_INT8:
 	case CU_AD_FORMAT_SIGNED_INT8: size = 1; break;
@@ -71,7 +90,8 @@ static bool shape_ok(const CUDA_ARRAY3D_DESCRIPTOR *d)
 static CUresult desc_check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
 	if (d->Flags & ~(unsigned)FLAGS ||
-		((unsigned)d->Format >= 0x50 && d->Format != CU_AD_FORMAT_NV12))
+		((unsigned)d->Format >= 0x50 && d->Format != CU_AD_FORMAT_NV12 &&
+			!array_element(d->Format, d->NumChannels)))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (d->Flags & CUDA_ARRAY3D_SPARSE && !sparse_shape(d))
 		return CUDA_ERROR_NOT_SUPPORTED;

@@ -38,6 +38,9 @@ void sparse_release(const struct CUarray_st *array);
 
 /* Bytes of an element of whole numbers or floats; 0: another format, or no such channels. */
 size_t array_element(CUarray_format format, unsigned channels);
+/* The whole numbers that a normalized format (UNORM, SNORM) has, and of how many channels it
+ * is; any other format itself, and 0. */
+CUarray_format array_whole(CUarray_format format, unsigned *channels);
 /* The arrays of a context that ends; their memory goes with its other memory. */
 void array_release_context(const struct CUctx_st *context);
 /* reference.c: the references of a module, or those of a context that no module has. */

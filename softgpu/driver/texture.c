@@ -32,10 +32,12 @@ static struct texture *textures;
 
 static CUresult set_format(struct ptx_texture *t, CUarray_format format, unsigned channels)
 {
+	unsigned fixed;
+
 	if (!array_element(format, channels))
 		return CUDA_ERROR_INVALID_VALUE;
 	t->channels = channels;
-	switch (format) {
+	switch (array_whole(format, &fixed)) {
 	case CU_AD_FORMAT_UNSIGNED_INT8: t->texel = PTX_TEXEL_U8; break;
 	case CU_AD_FORMAT_SIGNED_INT8: t->texel = PTX_TEXEL_S8; break;
 	case CU_AD_FORMAT_UNSIGNED_INT16: t->texel = PTX_TEXEL_U16; break;

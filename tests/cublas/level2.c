@@ -383,6 +383,27 @@ static void wrong(void)
 		CUBLAS_STATUS_INVALID_VALUE);
 	BLAS_IS(cublasSsymv_v2(handle, 0, 4, &one, a.device, 3, x.device, 1, &one, x.device, 1),
 		CUBLAS_STATUS_INVALID_VALUE);
+	BLAS_IS(cublasSgemv_v2(
+			NULL, 0, 4, 4, &one, a.device, 4, x.device, 1, &one, x.device, 1),
+		CUBLAS_STATUS_NOT_INITIALIZED);
+	BLAS_IS(cublasSgemv_v2(
+			handle, 0, 4, 4, &one, a.device, 4, x.device, 0, &one, x.device, 1),
+		CUBLAS_STATUS_INVALID_VALUE);
+	BLAS_IS(cublasSgemv_v2(
+			handle, 0, 4, 4, &one, a.device, 4, x.device, 1, &one, x.device, 0),
+		CUBLAS_STATUS_INVALID_VALUE);
+	BLAS_IS(cublasSgemv_v2(
+			handle, 0, 4, 4, &one, a.device, 3, x.device, 1, &one, x.device, 1),
+		CUBLAS_STATUS_INVALID_VALUE);
+	BLAS_IS(cublasSgemv_v2(
+			handle, 0, 4, -4, &one, a.device, 4, x.device, 1, &one, x.device, 1),
+		CUBLAS_STATUS_INVALID_VALUE);
+	BLAS_IS(cublasSger_v2(handle, 4, 4, &one, x.device, 0, x.device, 1, a.device, 4),
+		CUBLAS_STATUS_INVALID_VALUE);
+	BLAS_IS(cublasSger_v2(handle, 4, 4, &one, x.device, 1, x.device, 0, a.device, 4),
+		CUBLAS_STATUS_INVALID_VALUE);
+	BLAS_IS(cublasSger_v2(handle, 4, 4, &one, x.device, 1, x.device, 1, a.device, 3),
+		CUBLAS_STATUS_INVALID_VALUE);
 	BLAS_IS(cublasStbmv_v2(handle, 0, 0, 0, 4, -1, a.device, 4, x.device, 1),
 		CUBLAS_STATUS_INVALID_VALUE);
 	BLAS_IS(cublasStpsv_v2(handle, 0, 0, 0, 4, a.device, x.device, 0),

@@ -240,6 +240,18 @@ static void wrong(void)
 	BLAS_IS(cublasCsyr2k_v2(
 			handle, 0, 0, 4, -1, &one, a.device, 4, a.device, 4, &one, a.device, 4),
 		CUBLAS_STATUS_INVALID_VALUE);
+	BLAS_IS(cublasCsymm_v2(
+			handle, 0, 0, 4, 4, &one, a.device, 4, a.device, 3, &one, a.device, 4),
+		CUBLAS_STATUS_INVALID_VALUE);
+	BLAS_IS(cublasCsyrk_v2(handle, 0, 0, 4, 4, &one, a.device, 3, &one, a.device, 4),
+		CUBLAS_STATUS_INVALID_VALUE);
+	BLAS_IS(cublasCtrsm_v2(handle, 0, 0, 0, 0, 4, -1, &one, a.device, 4, a.device, 4),
+		CUBLAS_STATUS_INVALID_VALUE);
+	BLAS_IS(cublasCgeam(
+			handle, 0, 0, 4, 4, &one, a.device, 3, &one, a.device, 4, a.device, 4),
+		CUBLAS_STATUS_INVALID_VALUE);
+	BLAS_IS(cublasCdgmm(handle, 0, 4, 4, a.device, 3, a.device, 1, a.device, 4),
+		CUBLAS_STATUS_INVALID_VALUE);
 	matrix_free(&a);
 }
 

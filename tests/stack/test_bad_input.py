@@ -74,7 +74,9 @@ def test_agent_unknown_argument():
 def test_flag_without_a_value():
     one_line([AGENT, "--ports"], "--ports wants S,R,C", status=2)
     one_line([CLIENT, "--agent"], "--agent needs a value", status=2)
-    one_line([VCUDA, "run", "--agent"], "--agent needs a value", status=2)
+    for flag in "--agent", "--token-file":
+        one_line([VCUDA, "run", flag], flag + " needs a value", status=2)
+        one_line([VCUDA, "run", flag, "", "--", "true"], flag + " needs a value", status=2)
     one_line([VCUDA, "-role", "server", "-send_port"], "-send_port needs a value", status=2)
 
 
@@ -91,6 +93,15 @@ def test_flag_with_a_bad_value():
     one_line([VCUDA, "-role", "cook"], "cook", "server or client", status=2)
     one_line([VCUDA, "-role", "client"], "-ip HOST", status=2)
     one_line([VCUDA, "run"], "which program", status=2)
+
+
+def test_addresses_and_paths_that_cannot_be():
+    for key, value, wants in (("http.address", "a b", "one address to listen on"),
+                              ("http.address", "a;b", "is not HOST, HOST:PORT"),
+                              ("store.socket", "run/tensors.sock", "an absolute path"),
+                              ("peers", "a;b", "a list of names"),
+                              ("worker_cpus", "", "all or a list")):
+        one_line([AGENT, "--set", f"{key}={value}", "--check-config"], key, value, wants)
 
 
 def test_busy_port():
