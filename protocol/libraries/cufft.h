@@ -52,6 +52,8 @@ enum {
 /* Of one callback, with its name: LTO-IR of a function is some KiB. */
 #define CUFFT_CALLBACK_MOST (16u << 20)
 #define CUFFT_CALLBACK_NAME 4096u
+/* Of all that the agent holds for a program at once. */
+#define CUFFT_CALLBACKS_HELD (64u << 20)
 
 /* Which call said what a plan is: the library gets it by the same. */
 enum cufft_form {

@@ -61,6 +61,31 @@ static void refused(void)
 	FFT(cufftDestroy(plan));
 }
 
+#define LARGE ((size_t)15 << 20)
+#define PLANS 5
+
+/* More than the agent holds at once is refused to the plan for which there is no room. */
+static void too_much(void)
+{
+	cufftHandle plan[PLANS];
+	void *bytes = calloc(1, LARGE);
+	cufftResult status;
+	size_t area;
+
+	for (int i = 0; i < PLANS; i++) {
+		FFT(cufftCreate(&plan[i]));
+		FFT(cufftXtSetJITCallback(
+			plan[i], "store", bytes, LARGE, CUFFT_CB_ST_COMPLEX, NULL));
+	}
+	status = cufftMakePlan1d(plan[PLANS - 1], N, CUFFT_C2C, 1, &area);
+	if (!status)
+		DIE("a plan with nothing for code was made");
+	EXPECTED(cufftMakePlan1d(plan[PLANS - 1], N, CUFFT_C2C, 1, &area), CUFFT_ALLOC_FAILED);
+	for (int i = 0; i < PLANS; i++)
+		FFT(cufftDestroy(plan[i]));
+	free(bytes);
+}
+
 int main(void)
 {
 	struct numbers data = numbers_new(2 * N, false);
@@ -76,6 +101,9 @@ int main(void)
 		if (!whole || whole == CUFFT_NOT_SUPPORTED || whole == CUFFT_INVALID_VALUE)
 			DIE("a plan with what cannot be linked: %d", whole);
 	}
+	too_much();
+	if (made_with(&code, sizeof(code)) != whole)
+		DIE("a plan after too much: not %d", whole);
 	code.entries[ENTRIES - 2].bytes++;
 	torn = made_with(&code, sizeof(code));
 	if (!torn)

@@ -8,8 +8,8 @@
 #include <string.h>
 
 struct callback {
-	char *bytes; /* its name, and LTO-IR behind it; NULL: there is none of this type */
-	uint64_t got, total;
+	char *bytes;	     /* its name, and LTO-IR behind it; NULL: there was no memory */
+	uint64_t got, total; /* 0: there is none of this type */
 	uint32_t name;
 	bool informed;
 	void *info;
@@ -25,6 +25,7 @@ struct cufft_callbacks {
 
 static struct cufft_callbacks *sets;
 static uint32_t set_count; /* at most CUFFT_PLANS: each is for a plan */
+static uint64_t held;	   /* bytes of all */
 
 static struct cufft_callbacks **set_find(uint16_t context, uint32_t number)
 {
@@ -51,15 +52,26 @@ static struct cufft_callbacks *set_of(uint16_t context, uint32_t number)
 	return set;
 }
 
-static bool callback_begin(struct callback *c, const struct wire_cufftXtSetJITCallback *body)
+static void callback_drop(struct callback *c)
 {
+	if (c->bytes)
+		held -= c->total;
 	free(c->bytes);
-	*c = (struct callback){.bytes = malloc(body->total),
-		.total = body->total,
+	*c = (struct callback){0};
+}
+
+/* Nobody waits for its answer: that there is no memory, the call that makes the plan says. */
+static void callback_begin(struct callback *c, const struct wire_cufftXtSetJITCallback *body)
+{
+	callback_drop(c);
+	*c = (struct callback){.total = body->total,
 		.name = body->name,
 		.informed = body->informed,
 		.info = (void *)(uintptr_t)body->caller_info};
-	return c->bytes;
+	if (body->total <= CUFFT_CALLBACKS_HELD - held)
+		c->bytes = malloc(body->total);
+	if (c->bytes)
+		held += c->total;
 }
 
 int cufft_callbacks_add(uint16_t context, const struct wire_cufftXtSetJITCallback *body,
@@ -75,12 +87,12 @@ int cufft_callbacks_add(uint16_t context, const struct wire_cufftXtSetJITCallbac
 		body->name > CUFFT_CALLBACK_NAME || body->name >= body->total)
 		return CUFFT_INVALID_VALUE;
 	c = &set->callback[body->type];
-	if (!body->at && !callback_begin(c, body))
-		return CUFFT_ALLOC_FAILED;
-	if (!c->bytes || body->at != c->got || body->total != c->total ||
-		bytes > c->total - c->got)
+	if (!body->at)
+		callback_begin(c, body);
+	if (body->at != c->got || body->total != c->total || bytes > c->total - c->got)
 		return CUFFT_INVALID_VALUE;
-	memcpy(c->bytes + c->got, piece, bytes);
+	if (c->bytes)
+		memcpy(c->bytes + c->got, piece, bytes);
 	c->got += bytes;
 	return CUFFT_SUCCESS;
 }
@@ -99,7 +111,7 @@ void cufft_callbacks_put(struct cufft_callbacks *set)
 	if (!set || --set->refs)
 		return;
 	for (int i = 0; i < CUFFT_CALLBACKS; i++)
-		free(set->callback[i].bytes);
+		callback_drop(&set->callback[i]);
 	free(set);
 }
 
@@ -141,6 +153,8 @@ static int callback_set(
 	void **info = c->informed ? &c->info : NULL;
 	int version = 0;
 
+	if (!c->bytes)
+		return CUFFT_ALLOC_FAILED;
 	if (c->got != c->total || memchr(c->bytes, 0, c->name) != c->bytes + c->name - 1)
 		return CUFFT_INVALID_VALUE;
 	if (l->__cufftXtSetJITCallback_12_7)
@@ -157,7 +171,7 @@ int cufft_callbacks_set(
 	int status = CUFFT_SUCCESS;
 
 	for (int type = 0; set && !status && type < CUFFT_CALLBACKS; type++)
-		if (set->callback[type].bytes)
+		if (set->callback[type].total)
 			status = callback_set(library, plan, &set->callback[type], type);
 	return status;
 }
