@@ -10,7 +10,7 @@ import signal
 import time
 import unittest
 
-from redis_server import Redis, eventually
+from redis_server import Redis, RedisError, eventually
 from registry_case import SEED, Case
 
 
@@ -155,6 +155,26 @@ class Losses(Case):
         self.assertIn("somebody else has changed", store.ask("take", "yours", "s"))
         self.assertEqual(self.client("GET", "tensor:mine"), b"a text")
         self.whole(store, names)
+
+    def test_an_index_edited_by_hand_that_nobody_asks(self):
+        """The agent finds it when it renews its key."""
+        store = self.store()
+        names = self.fill(store, 20)
+        was = {name: self.client.hash("tensor:" + name) for name in names}
+
+        def as_it_was():
+            try:
+                return (len(self.client("SMEMBERS", "tensor-of:n1")) == len(names) and
+                        all({**self.client.hash("tensor:" + name), "error": ""} == was[name] for name in names))
+            except RedisError:  # a key is of another kind
+                return False
+        for edit in (("DEL", "tensor:T0"), ("HSET", "tensor:T1", "bytes", "999"), ("DEL", "tensor-holders:T2"),
+                     ("SET", "tensor:T3", "a text"), ("SET", "tensor-of:n1", "a text")):
+            self.client(*edit)
+            eventually(f"{edit} is mended", as_it_was)
+            self.whole(store, names)
+        for name in names:
+            self.assertEqual(store.status("take", name, "b"), "ok")
 
     def test_an_agent_is_gone_and_comes_back(self):
         store, other = self.store("n1"), self.store("n2")
