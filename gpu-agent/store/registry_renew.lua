@@ -20,7 +20,8 @@ local function damaged()
 		end
 	end
 	local turn = redis.call('SSCAN', of, redis.call('HGET', mine, 'read') or '0', 'COUNT', READ_MOST)
-	redis.call('HSET', mine, 'read', turn[1])
+	-- A key that has lapsed would not lapse again.
+	if redis.call('EXISTS', mine) == 1 then redis.call('HSET', mine, 'read', turn[1]) end
 	for _, name in ipairs(turn[2]) do
 		local have, edited = read(name)
 		if not have or edited then return true end
