@@ -25,6 +25,7 @@ from rig import GONE, Rig, kill, outcome
 from stack import MIB, become_subreaper, clean, folder
 
 RSS_MOST = 1 * MIB  # what a daemon may have more after a loop
+REST_EVERY = 60  # seconds of the soak between two looks at memory
 # What a running program does not notice, and what may be repeated for hours.
 HARMLESS = ["cut", "cut-frame", "cut-inside", "cut-bulk", "no-road", "stall", "slow-wire", "jitter",
             "cut-on-jitter", "front-kill", "front-kill+cut", "front-stop", "sidecar-stop"]
@@ -199,10 +200,12 @@ def slope(samples):
 
 
 def soak(minutes, rng, programs):
-    """Random programs, each for some seconds; random faults each few seconds; some programs killed."""
+    """Random programs, each for some seconds; random faults each few seconds; some programs killed. Once a minute all
+    of them end: what agent and sidecar have then is theirs to keep, and not a program's, nor a cut wire's frames."""
     with folder() as path:
-        rig, began, running, ended, faults = Rig(path), time.monotonic(), [], 0, 0
-        until, samples, fault_at = began + 60 * minutes, [], began + 2
+        rig, running, ended, faults = Rig(path), [], 0, 0
+        until, samples, fault_at = time.monotonic() + 60 * minutes, [], time.monotonic() + 2
+        rest_at = time.monotonic() + REST_EVERY
         states = [name for name in STATES if name != "ending"]
 
         def end_one(app):
@@ -213,6 +216,12 @@ def soak(minutes, rng, programs):
             assert got != GONE or app.doomed, "gone by itself"
             rig.once(app, app.state)
             rig.forget(app)
+
+        def rest():
+            while running:
+                end_one(running.pop())
+            rig.at_rest(60)
+            samples.append((time.monotonic(), resident(rig)[:2]))
         while time.monotonic() < until:
             now = time.monotonic()
             while len(running) < programs:
@@ -220,28 +229,28 @@ def soak(minutes, rng, programs):
                 app = rig.app(state)
                 app.state, app.until, app.doomed = state, now + rng.uniform(0.2, 10), rng.random() < 0.2
                 running.append(app)
+                ended += 1
             for app in [one for one in running if now > one.until or one.process.poll() is not None]:
                 running.remove(app)
                 if app.doomed:
                     kill(app.pid)
                 end_one(app)
-                ended += 1
             if now > fault_at:
                 FAULTS[rng.choice(HARMLESS)].inject(rig, None, rng)
                 faults += 1
                 fault_at = time.monotonic() + rng.uniform(1, 4)
-                front = rig.agent.front()
-                samples.append((time.monotonic(), [resident(rig)[i] for i in (0, 1)]))
-                assert front, "no front"
+                assert rig.agent.front(), "no front"
             rig.bystander_lives()
+            if now > rest_at:
+                rest()
+                rest_at = time.monotonic() + REST_EVERY
             time.sleep(0.02)
-        for app in running:
-            end_one(app)
-            ended += 1
-        rig.at_rest(60)
+        rest()
         grown = [slope([(t, r[i]) for t, r in samples[len(samples) // 4:]]) for i in (0, 1)]
         rig.close()
         rig.proxy.close()
+        for i, who in enumerate(("agent", "sidecar")):
+            print(f"soak: KiB of {who} at rest: " + " ".join(str(r[i] >> 10) for _, r in samples))
         print(f"soak: {minutes:g} minutes, {programs} programs at once, {ended} ended, {faults} faults: every "
               f"result right, nothing left; memory of agent and sidecar {grown[0]:+.2f} and {grown[1]:+.2f} % "
               f"an hour")
