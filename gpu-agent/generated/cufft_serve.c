@@ -41,10 +41,6 @@ static const struct library_run runs[] = {
 	FRAME(cufftDestroy, post, serve_cufftDestroy, sizeof(struct wire_cufftDestroy_reply)),
 	FRAME(cufftGetVersion, cached, serve_cufftGetVersion,
 	sizeof(struct wire_cufftGetVersion_reply)),
-	FRAME(cufftXtSetJITCallback, post, serve_cufftXtSetJITCallback,
-	sizeof(struct wire_cufftXtSetJITCallback_reply)),
-	FRAME(cufftXtSetCallbackSharedSize, call, serve_cufftXtSetCallbackSharedSize,
-	sizeof(struct wire_cufftXtSetCallbackSharedSize_reply)),
 };
 
 const struct serve_entry *cufft_serve_find(uint16_t op)

@@ -76,9 +76,6 @@ cufftResult cufftXtSetCallback(cufftHandle plan, void **callback_routine,
 cufftResult cufftXtClearCallback(cufftHandle plan, cufftXtCallbackType cbType);
 cufftResult cufftXtSetCallbackSharedSize(cufftHandle plan, cufftXtCallbackType cbType,
 		size_t sharedSize);
-cufftResult cufftXtSetJITCallback(cufftHandle plan, const char *lto_callback_symbol_name,
-		const void *lto_callback_fatbin, size_t lto_callback_fatbin_size,
-		cufftXtCallbackType type, void **caller_info);
 #define PROTOTYPE_cufftXtMakePlanMany(name) \
 	cufftResult name(cufftHandle plan, int rank, long long int *n, long long int *inembed, \
 			long long int istride, long long int idist, cudaDataType inputtype, \
@@ -90,9 +87,6 @@ PROTOTYPE_cufftXtMakePlanMany(cufftXtGetSizeMany);
 cufftResult cufftXtExec(cufftHandle plan, void *input, void *output, int direction);
 cufftResult cufftXtSetWorkAreaPolicy(cufftHandle plan, cufftXtWorkAreaPolicy policy,
 		size_t *workSize);
-cufftResult __cufftXtSetJITCallback_12_7(cufftHandle plan, const char *lto_callback_symbol_name,
-		const void *lto_callback_fatbin, size_t lto_callback_fatbin_size,
-		cufftXtCallbackType type, void **caller_info);
 
 #ifdef __cplusplus
 }

@@ -27,7 +27,6 @@ enum {
 	CUFFT_SUCCESS = 0,
 	CUFFT_INVALID_PLAN = 1,
 	CUFFT_ALLOC_FAILED = 2,
-	CUFFT_INVALID_TYPE = 3,
 	CUFFT_INVALID_VALUE = 4,
 	CUFFT_NO_WORKSPACE = 13,
 	CUFFT_NOT_IMPLEMENTED = 14,
@@ -48,12 +47,6 @@ enum {
 #define CUFFT_RANK 3
 #define CUFFT_PROPERTIES 4 /* cufftProperty, from 1 on */
 #define CUFFT_POLICIES 3   /* cufftXtWorkAreaPolicy, from 0 on */
-#define CUFFT_CALLBACKS 8  /* cufftXtCallbackType, from 0 on */
-/* Of one callback, with its name: LTO-IR of a function is some KiB. */
-#define CUFFT_CALLBACK_MOST (16u << 20)
-#define CUFFT_CALLBACK_NAME 4096u
-/* Of all that the agent holds for a program at once. */
-#define CUFFT_CALLBACKS_HELD (64u << 20)
 
 /* Which call said what a plan is: the library gets it by the same. */
 enum cufft_form {
@@ -90,10 +83,8 @@ struct cufft_content {
 	uint32_t properties; /* bit p - 1: property p is set */
 	uint32_t policy;     /* of the work area, and 1; 0: none was set */
 	uint32_t limited;    /* the policy came with a limit */
-	uint32_t callbacks;  /* the number of their set; 0: none */
-	uint32_t reserved;
 };
-_Static_assert(sizeof(struct cufft_content) == 8 * 25, "");
+_Static_assert(sizeof(struct cufft_content) == 8 * 24, "");
 
 /* How much work area the plan needs; the agent has prepared it. */
 struct wire_cufftXtGetSizeMany {
@@ -131,31 +122,9 @@ struct wire_cufftXtExec_reply {
 	struct library_reply plain;
 };
 
-/* A piece of a callback's name, its NUL, and its LTO-IR behind that; it follows. */
-struct wire_cufftXtSetJITCallback {
-	uint64_t at, total; /* of name and LTO-IR */
-	uint64_t caller_info;
-	uint32_t set;	   /* of callbacks: what a plan's content names */
-	uint32_t type;	   /* cufftXtCallbackType */
-	uint32_t name;	   /* bytes, with the NUL */
-	uint32_t informed; /* there is a caller_info */
-};
-struct wire_cufftXtSetJITCallback_reply {
-	struct library_reply plain;
-};
-
-struct wire_cufftXtSetCallbackSharedSize {
-	uint64_t bytes;
-	int32_t plan;
-	uint32_t type;
-};
-struct wire_cufftXtSetCallbackSharedSize_reply {
-	struct library_reply plain;
-};
-
 struct wire_cufftDestroy {
-	int32_t plan;	    /* 0: it was not made */
-	uint32_t callbacks; /* the set that ends with it, or 0 */
+	int32_t plan;
+	uint32_t reserved;
 };
 struct wire_cufftDestroy_reply {
 	struct library_reply plain;

@@ -63,40 +63,6 @@ static void shrinks(bool own)
 	CUDA(cudaFree(area));
 }
 
-#define MANY 64
-#define LARGE (1 << 21)
-
-/* Where there is no memory for a larger work area, the plan keeps what it has. */
-static void full(void)
-{
-	void *held[MANY];
-	size_t bytes, now = 1, want = (size_t)1 << 40, most = 1;
-	cufftHandle plan;
-	int count = 0;
-
-	FFT(cufftPlan1d(&plan, LARGE, CUFFT_C2C, 1));
-	FFT(cufftGetSize(plan, &bytes));
-	FFT(cufftXtSetWorkAreaPolicy(plan, CUFFT_WORKAREA_MINIMAL, NULL));
-	FFT(cufftGetSize(plan, &now));
-	while (count < MANY && want > (size_t)1 << 21) {
-		if (cudaMalloc(&held[count], want) == cudaSuccess)
-			count++;
-		else
-			want /= 2;
-	}
-	(void)cudaGetLastError();
-	if (now < bytes)
-		EXPECTED(cufftXtSetWorkAreaPolicy(plan, CUFFT_WORKAREA_PERFORMANCE, &most),
-			CUFFT_ALLOC_FAILED);
-	FFT(cufftGetSize(plan, &bytes));
-	if (bytes != now)
-		DIE("%zu bytes of work area, not %zu", bytes, now);
-	while (count)
-		CUDA(cudaFree(held[--count]));
-	FFT(cufftXtSetWorkAreaPolicy(plan, CUFFT_WORKAREA_MINIMAL, NULL));
-	FFT(cufftDestroy(plan));
-}
-
 int main(void)
 {
 	cufftHandle plan;
@@ -105,7 +71,6 @@ int main(void)
 	data = numbers_new(2 * N, false);
 	shrinks(true);
 	shrinks(false);
-	full();
 	FFT(cufftCreate(&plan));
 	FFT_IS(cufftXtSetWorkAreaPolicy(plan, CUFFT_WORKAREA_MINIMAL, NULL),
 		CUFFT_INVALID_PLAN);

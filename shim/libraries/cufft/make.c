@@ -46,7 +46,6 @@ static bool content_make(
 	list_copy(said, c->in_embed, said->in_embed);
 	list_copy(said, c->out_embed, said->out_embed);
 	if (plan) {
-		c->callbacks = plan->content.callbacks;
 		c->properties = plan->content.properties;
 		memcpy(c->property, plan->content.property, sizeof(c->property));
 	}
@@ -111,6 +110,8 @@ static cufftResult plan_name(cufftHandle number, struct plan *plan)
 	struct wire_cufftXtMakePlanMany body = {.content = plan->content, .plan = number};
 	CUresult status;
 
+	if (!area_make(plan, plan->area_bytes))
+		return CUFFT_ALLOC_FAILED;
 	status = cuCtxGetCurrent(&plan->context);
 	if (!status)
 		status = front_post(OP_cufftXtMakePlanMany, &body, sizeof(body));
@@ -135,8 +136,6 @@ static cufftResult plan_make(
 	plan->content = content;
 	plan->digest = content_digest(&content);
 	*bytes = plan->area_bytes;
-	if (!area_make(plan, plan->area_bytes))
-		return CUFFT_ALLOC_FAILED;
 	return plan_name(number, plan);
 }
 
@@ -282,13 +281,11 @@ cufftResult hand_cufftXtSetWorkAreaPolicy(
 	status = ask(&content, CUFFT_WHAT_PLAN, "cufftXtSetWorkAreaPolicy", &bytes, limit);
 	if (status)
 		return status;
-	plan->no_allocation |= plan->area && !plan->own_area; /* the program's stays */
-	if (!area_make(plan, bytes))
-		return CUFFT_ALLOC_FAILED;
 	posted = front_post(OP_cufftDestroy, &before, sizeof(before));
 	if (posted)
 		return front_status(&cufft_front, posted);
 	plan->made = false;
+	plan->no_allocation |= plan->area && !plan->own_area; /* the program's stays */
 	plan->content = content;
 	plan->digest = content_digest(&content);
 	plan->area_bytes = bytes;

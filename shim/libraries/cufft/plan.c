@@ -53,8 +53,7 @@ cufftResult hand_cufftCreate(cufftHandle *handle)
 /* The agent that knows the plan is that of its context. */
 static CUresult plan_end(cufftHandle number, const struct plan *plan)
 {
-	struct wire_cufftDestroy body = {
-		.plan = plan->made ? number : 0, .callbacks = plan->content.callbacks};
+	struct wire_cufftDestroy body = {.plan = number};
 	CUcontext context = NULL;
 	CUresult posted;
 
@@ -75,7 +74,7 @@ cufftResult hand_cufftDestroy(cufftHandle number)
 	/* Of two threads that destroy it one finds it. */
 	if (!plan || !atomic_compare_exchange_strong(&plans[number], &plan, NULL))
 		return CUFFT_INVALID_PLAN;
-	if (plan->made || plan->content.callbacks)
+	if (plan->made)
 		posted = plan_end(number, plan);
 	fft_area(plan, 0, false);
 	free(plan);
@@ -179,6 +178,31 @@ cufftResult hand_cufftGetPlanPropertyInt64(
 		return status ? status : CUFFT_INVALID_VALUE;
 	*value = plan->content.property[property - 1];
 	return CUFFT_SUCCESS;
+}
+
+/* ---- callbacks that are device functions of the program's ---- */
+
+/* Only NVIDIA's static library links with them: its dynamic one answers so whatever it is
+ * given. */
+cufftResult hand_cufftXtSetCallback(
+	cufftHandle number, void **routine, cufftXtCallbackType type, void **caller_info)
+{
+	(void)number, (void)routine, (void)type, (void)caller_info;
+	return CUFFT_NOT_IMPLEMENTED;
+}
+
+cufftResult hand_cufftXtClearCallback(cufftHandle number, cufftXtCallbackType type)
+{
+	(void)number, (void)type;
+	return CUFFT_NOT_IMPLEMENTED;
+}
+
+/* No plan has a callback that could use it. */
+cufftResult hand_cufftXtSetCallbackSharedSize(
+	cufftHandle number, cufftXtCallbackType type, size_t bytes)
+{
+	(void)number, (void)type, (void)bytes;
+	return CUFFT_INVALID_PLAN;
 }
 
 /* ---- versions ---- */

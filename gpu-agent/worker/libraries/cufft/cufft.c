@@ -21,7 +21,6 @@ void cufft_forget(uint16_t context)
 		if (named[i] && named[i]->context == context)
 			named[i] = NULL;
 	cufft_plans_forget(context);
-	cufft_callbacks_forget(context);
 }
 
 static bool content_valid(const struct cufft_content *c)
@@ -41,47 +40,17 @@ static const struct cufft_library *content_library(
 	return NULL;
 }
 
-/* False: the content names a set that is not there. */
-static bool callbacks_hold(const struct request *r, const struct cufft_content *c,
-	struct cufft_callbacks **callbacks)
-{
-	*callbacks = c->callbacks ? cufft_callbacks_get(r->header.context, c->callbacks) : NULL;
-	return *callbacks || !c->callbacks;
-}
-
-static int size_get(const struct request *r, const struct cufft_library *l,
-	const struct wire_cufftXtGetSizeMany *body, size_t *bytes)
-{
-	struct cufft_callbacks *callbacks;
-	int status;
-
-	if (!callbacks_hold(r, &body->content, &callbacks))
-		return CUFFT_INVALID_VALUE;
-	beside_leave(r);
-	status = cufft_size(
-		l, &body->content, callbacks, body->what == CUFFT_WHAT_ESTIMATE, bytes);
-	beside_enter(r);
-	cufft_callbacks_put(callbacks);
-	return status;
-}
-
 static struct cufft_plan *plan_get(struct worker *w, const struct request *r,
 	const struct cufft_library *l, const struct cufft_content *c, int *status)
 {
 	struct cufft_plan *plan = cufft_plan_find(r->header.context, c);
-	struct cufft_callbacks *callbacks;
 
 	*status = CUFFT_SUCCESS;
 	if (plan)
 		return plan;
-	if (!callbacks_hold(r, c, &callbacks)) {
-		*status = CUFFT_INVALID_VALUE;
-		return NULL;
-	}
 	beside_leave(r);
-	plan = cufft_plan_make(l, c, callbacks, status);
+	plan = cufft_plan_make(l, c, status);
 	beside_enter(r);
-	cufft_callbacks_put(callbacks);
 	return plan ? cufft_plan_keep(w, r->header.context, plan) : NULL;
 }
 
@@ -107,7 +76,10 @@ CUresult serve_cufftXtGetSizeMany(struct worker *w, struct request *r)
 		bytes = made ? made->bytes : 0;
 		answer->limit = made ? made->limit : 0;
 	} else {
-		status = size_get(r, l, body, &bytes);
+		beside_leave(r);
+		status = cufft_size(
+			l, &body->content, body->what == CUFFT_WHAT_ESTIMATE, &bytes);
+		beside_enter(r);
 	}
 	answer->bytes = bytes;
 	return plain_status(r, &cufft_plain, status);
@@ -136,10 +108,7 @@ CUresult serve_cufftDestroy(struct worker *w, struct request *r)
 {
 	const struct wire_cufftDestroy *body = (const void *)r->body;
 
-	cufft_callbacks_end(r->header.context, body->callbacks);
 	/* Its context, and it, may be gone already. */
-	if (!body->plan)
-		return CUDA_SUCCESS;
 	if (body->plan < 1 || body->plan > CUFFT_PLANS)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (named[body->plan]) {
@@ -211,31 +180,6 @@ CUresult serve_cufftXtExec(struct worker *w, struct request *r)
 		return r->refused;
 	status = plan_set(p, stream, p->bytes ? body->area : 0);
 	return plain_status(r, &cufft_plain, status ? status : plan_exec(p, body));
-}
-
-CUresult serve_cufftXtSetJITCallback(struct worker *w, struct request *r)
-{
-	const struct wire_cufftXtSetJITCallback *body = (const void *)r->body;
-
-	(void)w;
-	return plain_status(r, &cufft_plain,
-		cufft_callbacks_add(
-			r->header.context, body, body + 1, r->header.body - sizeof(*body)));
-}
-
-CUresult serve_cufftXtSetCallbackSharedSize(struct worker *w, struct request *r)
-{
-	const struct wire_cufftXtSetCallbackSharedSize *body = (const void *)r->body;
-	struct cufft_plan *p =
-		body->plan >= 1 && body->plan <= CUFFT_PLANS ? named[body->plan] : NULL;
-
-	if (!p || p->context != r->header.context || !p->content.callbacks)
-		return plain_status(r, &cufft_plain, CUFFT_INVALID_PLAN);
-	if (!p->library->cufftXtSetCallbackSharedSize)
-		return plain_without(w, r, &cufft_plain, "cufftXtSetCallbackSharedSize");
-	return plain_status(r, &cufft_plain,
-		p->library->cufftXtSetCallbackSharedSize(
-			p->handle, (int)body->type, body->bytes));
 }
 
 CUresult serve_cufftGetVersion(struct worker *w, struct request *r)

@@ -96,8 +96,8 @@ static int plan_estimate(
 }
 
 /* A plan of the library's without a work area, as the content's properties say. */
-static int plan_create(const struct cufft_library *l, const struct cufft_content *c,
-	struct cufft_callbacks *callbacks, cufftHandle *plan)
+static int plan_create(
+	const struct cufft_library *l, const struct cufft_content *c, cufftHandle *plan)
 {
 	int status = l->cufftCreate(plan);
 
@@ -107,8 +107,6 @@ static int plan_create(const struct cufft_library *l, const struct cufft_content
 	for (int i = 0; !status && i < CUFFT_PROPERTIES; i++)
 		if (c->properties & 1u << i)
 			status = CALL(cufftSetPlanPropertyInt64, *plan, i + 1, c->property[i]);
-	if (!status)
-		status = cufft_callbacks_set(l, *plan, callbacks);
 	if (status)
 		l->cufftDestroy(*plan);
 	return status;
@@ -128,15 +126,15 @@ static int plan_limit(struct cufft_plan *p)
 	return status ? status : CALL(cufftGetSize, p->handle, &p->bytes);
 }
 
-int cufft_size(const struct cufft_library *l, const struct cufft_content *c,
-	struct cufft_callbacks *callbacks, bool estimate, size_t *bytes)
+int cufft_size(const struct cufft_library *l, const struct cufft_content *c, bool estimate,
+	size_t *bytes)
 {
 	cufftHandle plan;
 	int status;
 
 	if (estimate)
 		return plan_estimate(l, c, bytes);
-	status = plan_create(l, c, callbacks, &plan);
+	status = plan_create(l, c, &plan);
 	if (status)
 		return status;
 	status = plan_size(l, plan, c, bytes);
@@ -155,12 +153,12 @@ struct cufft_plan *cufft_plan_find(uint16_t context, const struct cufft_content 
 	return p;
 }
 
-struct cufft_plan *cufft_plan_make(const struct cufft_library *l, const struct cufft_content *c,
-	struct cufft_callbacks *callbacks, int *status)
+struct cufft_plan *cufft_plan_make(
+	const struct cufft_library *l, const struct cufft_content *c, int *status)
 {
 	struct cufft_plan *p = calloc(1, sizeof(*p));
 
-	*status = p ? plan_create(l, c, callbacks, &p->handle) : CUFFT_ALLOC_FAILED;
+	*status = p ? plan_create(l, c, &p->handle) : CUFFT_ALLOC_FAILED;
 	if (*status) {
 		free(p);
 		return NULL;

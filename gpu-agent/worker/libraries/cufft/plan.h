@@ -8,7 +8,6 @@
 #define VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUFFT_PLAN_H
 
 #include "gpu-agent/generated/cufft_library.h"
-#include "gpu-agent/worker/libraries/cufft/callback.h"
 #include "gpu-agent/worker/libraries/common/plain.h"
 
 struct cufft_plan {
@@ -30,15 +29,15 @@ struct cufft_plan {
 struct cufft_plan *cufft_plan_find(uint16_t context, const struct cufft_content *content);
 /* A plan of the library's, not kept yet; the context is current. May run on any thread. NULL:
  * the library's status says why. */
-struct cufft_plan *cufft_plan_make(const struct cufft_library *library,
-	const struct cufft_content *content, struct cufft_callbacks *callbacks, int *status);
+struct cufft_plan *cufft_plan_make(
+	const struct cufft_library *library, const struct cufft_content *content, int *status);
 /* Keeps one that was made; the plan that is kept for the content from now on. */
 struct cufft_plan *cufft_plan_keep(struct worker *w, uint16_t context, struct cufft_plan *made);
 /* What was made and is not kept, in its context. */
 void cufft_plan_drop(struct cufft_plan *made);
 /* The library's number for what only asks. */
 int cufft_size(const struct cufft_library *library, const struct cufft_content *content,
-	struct cufft_callbacks *callbacks, bool estimate, size_t *bytes);
+	bool estimate, size_t *bytes);
 /* Destroys what no number stands for and was not used lately. */
 void cufft_plans_trim(struct worker *w);
 /* Those of a context that is going, and current. */
