@@ -71,11 +71,6 @@ cufftResult cufftGetPlanPropertyInt64(cufftHandle plan, cufftProperty property,
 		long long int *returnPtrValue);
 cufftResult cufftResetPlanProperty(cufftHandle plan, cufftProperty property);
 cufftResult cufftXtSetWorkArea(cufftHandle plan, void **workArea);
-cufftResult cufftXtSetCallback(cufftHandle plan, void **callback_routine,
-		cufftXtCallbackType cbType, void **caller_info);
-cufftResult cufftXtClearCallback(cufftHandle plan, cufftXtCallbackType cbType);
-cufftResult cufftXtSetCallbackSharedSize(cufftHandle plan, cufftXtCallbackType cbType,
-		size_t sharedSize);
 #define PROTOTYPE_cufftXtMakePlanMany(name) \
 	cufftResult name(cufftHandle plan, int rank, long long int *n, long long int *inembed, \
 			long long int istride, long long int idist, cudaDataType inputtype, \
@@ -85,8 +80,6 @@ cufftResult cufftXtSetCallbackSharedSize(cufftHandle plan, cufftXtCallbackType c
 PROTOTYPE_cufftXtMakePlanMany(cufftXtMakePlanMany);
 PROTOTYPE_cufftXtMakePlanMany(cufftXtGetSizeMany);
 cufftResult cufftXtExec(cufftHandle plan, void *input, void *output, int direction);
-cufftResult cufftXtSetWorkAreaPolicy(cufftHandle plan, cufftXtWorkAreaPolicy policy,
-		size_t *workSize);
 
 #ifdef __cplusplus
 }

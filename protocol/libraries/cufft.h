@@ -16,8 +16,6 @@ typedef int cufftHandle;
 typedef int cufftResult;
 typedef int cufftType;
 typedef int cufftProperty;
-typedef int cufftXtCallbackType;
-typedef int cufftXtWorkAreaPolicy;
 typedef float cufftReal;
 typedef double cufftDoubleReal;
 typedef cuComplex cufftComplex;
@@ -29,7 +27,6 @@ enum {
 	CUFFT_ALLOC_FAILED = 2,
 	CUFFT_INVALID_VALUE = 4,
 	CUFFT_NO_WORKSPACE = 13,
-	CUFFT_NOT_IMPLEMENTED = 14,
 	CUFFT_NOT_SUPPORTED = 16,
 };
 
@@ -46,7 +43,6 @@ enum {
 #define CUFFT_PLANS 4096
 #define CUFFT_RANK 3
 #define CUFFT_PROPERTIES 4 /* cufftProperty, from 1 on */
-#define CUFFT_POLICIES 3   /* cufftXtWorkAreaPolicy, from 0 on */
 
 /* Which call said what a plan is: the library gets it by the same. */
 enum cufft_form {
@@ -72,7 +68,6 @@ struct cufft_content {
 	int64_t in_embed[CUFFT_RANK], out_embed[CUFFT_RANK];
 	int64_t in_stride, in_dist, out_stride, out_dist, batch;
 	int64_t property[CUFFT_PROPERTIES];
-	uint64_t limit; /* of the work area, where a policy is set; see `limited` */
 	uint32_t major;
 	uint32_t form; /* enum cufft_form */
 	int32_t rank;
@@ -81,10 +76,8 @@ struct cufft_content {
 	int32_t out_type;    /* of CUFFT_FORM_XT, and … */
 	int32_t run_type;    /* … this */
 	uint32_t properties; /* bit p - 1: property p is set */
-	uint32_t policy;     /* of the work area, and 1; 0: none was set */
-	uint32_t limited;    /* the policy came with a limit */
 };
-_Static_assert(sizeof(struct cufft_content) == 8 * 24, "");
+_Static_assert(sizeof(struct cufft_content) == 8 * 22, "");
 
 /* How much work area the plan needs; the agent has prepared it. */
 struct wire_cufftXtGetSizeMany {
@@ -95,7 +88,6 @@ struct wire_cufftXtGetSizeMany {
 struct wire_cufftXtGetSizeMany_reply {
 	struct library_reply plain;
 	uint64_t bytes;
-	uint64_t limit; /* as the library left it */
 };
 
 /* The plan of this content is called `plan`. */

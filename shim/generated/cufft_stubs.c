@@ -115,14 +115,6 @@ STUB(library, cufftResult, cufftResetPlanProperty, hand_cufftResetPlanProperty,
 	(cufftHandle plan, cufftProperty property), (plan, property))
 STUB(library, cufftResult, cufftXtSetWorkArea, hand_cufftXtSetWorkArea, (cufftHandle plan,
 	void **workArea), (plan, workArea))
-STUB(library, cufftResult, cufftXtSetCallback, hand_cufftXtSetCallback, (cufftHandle plan,
-	void **callback_routine, cufftXtCallbackType cbType, void **caller_info), (plan,
-	callback_routine, cbType, caller_info))
-STUB(library, cufftResult, cufftXtClearCallback, hand_cufftXtClearCallback, (cufftHandle plan,
-	cufftXtCallbackType cbType), (plan, cbType))
-STUB(library, cufftResult, cufftXtSetCallbackSharedSize, hand_cufftXtSetCallbackSharedSize,
-	(cufftHandle plan, cufftXtCallbackType cbType, size_t sharedSize), (plan, cbType,
-	sharedSize))
 STUB(library, cufftResult, cufftXtMakePlanMany, hand_cufftXtMakePlanMany, (cufftHandle plan,
 	int rank, long long int *n, long long int *inembed, long long int istride,
 	long long int idist, cudaDataType inputtype, long long int *onembed,
@@ -139,9 +131,6 @@ STUB(library, cufftResult, cufftXtGetSizeMany, hand_cufftXtGetSizeMany, (cufftHa
 	workSize, executiontype))
 STUB(library, cufftResult, cufftXtExec, hand_cufftXtExec, (cufftHandle plan, void *input,
 	void *output, int direction), (plan, input, output, direction))
-STUB(library, cufftResult, cufftXtSetWorkAreaPolicy, hand_cufftXtSetWorkAreaPolicy,
-	(cufftHandle plan, cufftXtWorkAreaPolicy policy, size_t *workSize), (plan, policy,
-	workSize))
 
 #define NO(name) REFUSED(cufft, cufftResult, name)
 #define cufft_refused(call, name, why) front_refused(&cufft_front, call, name, why)
@@ -154,11 +143,18 @@ NO(cufftXtExecDescriptorZ2Z) NO(cufftXtExecDescriptorD2Z) NO(cufftXtExecDescript
 NO(cufftXtQueryPlan) NO(cufftXtExecDescriptor)
 #undef WHY
 
-#define WHY "load and store callbacks are code of the program's: not served"
+#define WHY "load and store callbacks are not served: use a kernel before or behind the " \
+	"transform"
+NO(cufftXtSetCallback) NO(cufftXtClearCallback) NO(cufftXtSetCallbackSharedSize)
 NO(cufftXtSetJITCallback)
 #if VCUDA_ABI == 11
 NO(__cufftXtSetJITCallback_12_7)
 #endif
+#undef WHY
+
+#define WHY "the agent's library chooses how large a work area is: give one of " \
+	"cufftGetSize by cufftSetWorkArea"
+NO(cufftXtSetWorkAreaPolicy)
 #undef WHY
 
 #define WHY "no header of NVIDIA declares it"

@@ -62,9 +62,8 @@ static uint64_t content_digest(const struct cufft_content *c)
 	return digest;
 }
 
-/* LIMIT, or NULL: where a policy's limit goes as the library left it. */
-static cufftResult ask(const struct cufft_content *c, enum cufft_what what, const char *name,
-	size_t *bytes, size_t *limit)
+static cufftResult ask(
+	const struct cufft_content *c, enum cufft_what what, const char *name, size_t *bytes)
 {
 	struct wire_cufftXtGetSizeMany body = {.content = *c, .what = what};
 	struct wire_cufftXtGetSizeMany_reply reply = {0};
@@ -86,32 +85,20 @@ static cufftResult ask(const struct cufft_content *c, enum cufft_what what, cons
 		vcuda_front_missing(name, cufft_front.name, cufft_front.logged_once);
 	if (!status)
 		*bytes = reply.bytes;
-	if (!status && limit)
-		*limit = reply.limit;
 	return status;
-}
-
-/* False: there is no memory, and the plan has the work area that it had. */
-static bool area_make(struct plan *plan, size_t bytes)
-{
-	CUdeviceptr area = 0;
-
-	if (plan->no_allocation)
-		return true;
-	if (bytes && cuMemAlloc(&area, bytes))
-		return false;
-	if (bytes || plan->own_area)
-		fft_area(plan, area, bytes > 0);
-	return true;
 }
 
 static cufftResult plan_name(cufftHandle number, struct plan *plan)
 {
 	struct wire_cufftXtMakePlanMany body = {.content = plan->content, .plan = number};
+	CUdeviceptr area = 0;
 	CUresult status;
 
-	if (!area_make(plan, plan->area_bytes))
-		return CUFFT_ALLOC_FAILED;
+	if (!plan->no_allocation && plan->area_bytes) {
+		if (cuMemAlloc(&area, plan->area_bytes))
+			return CUFFT_ALLOC_FAILED;
+		fft_area(plan, area, true);
+	}
 	status = cuCtxGetCurrent(&plan->context);
 	if (!status)
 		status = front_post(OP_cufftXtMakePlanMany, &body, sizeof(body));
@@ -130,7 +117,7 @@ static cufftResult plan_make(
 		return CUFFT_INVALID_PLAN;
 	if (!bytes || !content_make(&content, plan, said))
 		return CUFFT_INVALID_VALUE;
-	status = ask(&content, CUFFT_WHAT_PLAN, name, &plan->area_bytes, NULL);
+	status = ask(&content, CUFFT_WHAT_PLAN, name, &plan->area_bytes);
 	if (status)
 		return status;
 	plan->content = content;
@@ -168,7 +155,7 @@ static cufftResult size_get(
 		return CUFFT_INVALID_PLAN;
 	if (!bytes || !content_make(&content, plan, said))
 		return CUFFT_INVALID_VALUE;
-	return ask(&content, CUFFT_WHAT_SIZE, name, bytes, NULL);
+	return ask(&content, CUFFT_WHAT_SIZE, name, bytes);
 }
 
 static cufftResult estimate(const struct said *said, const char *name, size_t *bytes)
@@ -177,7 +164,7 @@ static cufftResult estimate(const struct said *said, const char *name, size_t *b
 
 	if (!bytes || !content_make(&content, NULL, said))
 		return CUFFT_INVALID_VALUE;
-	return ask(&content, CUFFT_WHAT_ESTIMATE, name, bytes, NULL);
+	return ask(&content, CUFFT_WHAT_ESTIMATE, name, bytes);
 }
 
 /* The four forms with ints: their parameters, and what these say. */
@@ -257,37 +244,4 @@ cufftResult hand_cufftXtMakePlanMany(XT)
 cufftResult hand_cufftXtGetSizeMany(XT)
 {
 	return size_get(plan, SAID_XT, "cufftXtGetSizeMany", bytes);
-}
-
-/* The plan becomes another, which has the policy: its number is given anew. */
-cufftResult hand_cufftXtSetWorkAreaPolicy(
-	cufftHandle number, cufftXtWorkAreaPolicy policy, size_t *limit)
-{
-	struct plan *plan = fft_plan(number);
-	struct wire_cufftDestroy before = {.plan = number};
-	struct cufft_content content;
-	cufftResult status;
-	CUresult posted;
-	size_t bytes;
-
-	if (!plan || !plan->made)
-		return CUFFT_INVALID_PLAN;
-	if (policy < 0 || policy >= CUFFT_POLICIES)
-		return CUFFT_INVALID_VALUE;
-	content = plan->content;
-	content.policy = (uint32_t)policy + 1;
-	content.limited = limit ? 1 : 0;
-	content.limit = limit ? *limit : 0;
-	status = ask(&content, CUFFT_WHAT_PLAN, "cufftXtSetWorkAreaPolicy", &bytes, limit);
-	if (status)
-		return status;
-	posted = front_post(OP_cufftDestroy, &before, sizeof(before));
-	if (posted)
-		return front_status(&cufft_front, posted);
-	plan->made = false;
-	plan->no_allocation |= plan->area && !plan->own_area; /* the program's stays */
-	plan->content = content;
-	plan->digest = content_digest(&content);
-	plan->area_bytes = bytes;
-	return plan_name(number, plan);
 }

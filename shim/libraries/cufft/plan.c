@@ -180,31 +180,6 @@ cufftResult hand_cufftGetPlanPropertyInt64(
 	return CUFFT_SUCCESS;
 }
 
-/* ---- callbacks that are device functions of the program's ---- */
-
-/* Only NVIDIA's static library links with them: its dynamic one answers so whatever it is
- * given. */
-cufftResult hand_cufftXtSetCallback(
-	cufftHandle number, void **routine, cufftXtCallbackType type, void **caller_info)
-{
-	(void)number, (void)routine, (void)type, (void)caller_info;
-	return CUFFT_NOT_IMPLEMENTED;
-}
-
-cufftResult hand_cufftXtClearCallback(cufftHandle number, cufftXtCallbackType type)
-{
-	(void)number, (void)type;
-	return CUFFT_NOT_IMPLEMENTED;
-}
-
-/* No plan has a callback that could use it. */
-cufftResult hand_cufftXtSetCallbackSharedSize(
-	cufftHandle number, cufftXtCallbackType type, size_t bytes)
-{
-	(void)number, (void)type, (void)bytes;
-	return CUFFT_INVALID_PLAN;
-}
-
 /* ---- versions ---- */
 
 /* That of the agent's library, once the program has begun to use CUDA: to begin it here would

@@ -26,8 +26,7 @@ void cufft_forget(uint16_t context)
 static bool content_valid(const struct cufft_content *c)
 {
 	return c->form < CUFFT_FORM_LAST && c->rank >= 1 && c->rank <= CUFFT_RANK &&
-	       c->embeds < 4 && c->properties < 1u << CUFFT_PROPERTIES &&
-	       c->policy <= CUFFT_POLICIES && c->limited <= 1;
+	       c->embeds < 4 && c->properties < 1u << CUFFT_PROPERTIES;
 }
 
 /* The library for a content; NULL: r->refused or the answer says why. */
@@ -74,7 +73,6 @@ CUresult serve_cufftXtGetSizeMany(struct worker *w, struct request *r)
 	if (plan) {
 		made = plan_get(w, r, l, &body->content, &status);
 		bytes = made ? made->bytes : 0;
-		answer->limit = made ? made->limit : 0;
 	} else {
 		beside_leave(r);
 		status = cufft_size(

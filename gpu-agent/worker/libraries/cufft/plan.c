@@ -112,20 +112,6 @@ static int plan_create(
 	return status;
 }
 
-/* What is told of the work area once the library has made the plan. */
-static int plan_limit(struct cufft_plan *p)
-{
-	const struct cufft_library *l = p->library;
-	int status;
-
-	if (!p->content.policy)
-		return CUFFT_SUCCESS;
-	p->limit = p->content.limit;
-	status = CALL(cufftXtSetWorkAreaPolicy, p->handle, (int)p->content.policy - 1,
-		p->content.limited ? &p->limit : NULL);
-	return status ? status : CALL(cufftGetSize, p->handle, &p->bytes);
-}
-
 int cufft_size(const struct cufft_library *l, const struct cufft_content *c, bool estimate,
 	size_t *bytes)
 {
@@ -159,19 +145,18 @@ struct cufft_plan *cufft_plan_make(
 	struct cufft_plan *p = calloc(1, sizeof(*p));
 
 	*status = p ? plan_create(l, c, &p->handle) : CUFFT_ALLOC_FAILED;
+	if (!*status) {
+		*status = plan_make(l, p->handle, c, &p->bytes);
+		if (*status)
+			l->cufftDestroy(p->handle);
+	}
 	if (*status) {
 		free(p);
 		return NULL;
 	}
 	p->library = l;
 	p->content = *c;
-	*status = plan_make(l, p->handle, c, &p->bytes);
-	if (!*status)
-		*status = plan_limit(p);
-	if (!*status)
-		return p;
-	cufft_plan_drop(p);
-	return NULL;
+	return p;
 }
 
 void cufft_plan_drop(struct cufft_plan *made)

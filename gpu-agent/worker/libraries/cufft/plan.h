@@ -15,7 +15,6 @@ struct cufft_plan {
 	const struct cufft_library *library;
 	struct cufft_content content;
 	size_t bytes; /* of the work area that it needs */
-	size_t limit; /* as the library left it when it took the content's policy */
 	CUstream stream;
 	CUdeviceptr area;
 	cufftHandle handle;
