@@ -184,6 +184,7 @@ static CUresult event_await_elsewhere(struct event *event, CUstream hStream)
 
 	if (!status && (capture_graph(number) || atomic_load(&event->capture))) {
 		logs_add("cuStreamWaitEvent", "a capture does not span several agents");
+		/* That of the stream is invalid, and that in which the event was recorded. */
 		(void)capture_refuse(number);
 		(void)capture_event(event);
 		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
