@@ -51,6 +51,30 @@ static int wrong(const unsigned char *bytes, int value)
 	return count;
 }
 
+static void touches(void *bytes)
+{
+	CHECK_EQ(*(unsigned char *)bytes, 22);
+}
+
+/* A host function that has looked at a page waits for no work: only it does. */
+static void behind_function(unsigned char *device, unsigned char *plain, cudaStream_t stream)
+{
+	unsigned char *its, *held;
+
+	CUDA(cudaMallocManaged(&its, BYTES, cudaMemAttachGlobal));
+	CUDA(cudaMallocManaged(&held, BYTES, cudaMemAttachHost));
+	CUDA(cudaMemsetAsync(its, 22, BYTES, stream));
+	CUDA(cudaLaunchHostFunc(stream, touches, its));
+	CUDA(cudaStreamSynchronize(stream));
+	memset(held, 23, BYTES);
+	memset(plain, 24, BYTES);
+	late<<<1, 256>>>(device, BYTES, 25);
+	CUDA(cudaMemcpy(held, plain, BYTES, cudaMemcpyHostToDevice));
+	CHECK_EQ(wrong(held, 24), 0);
+	CUDA(cudaFree(its));
+	CUDA(cudaFree(held));
+}
+
 static unsigned char *attached(unsigned flags)
 {
 	unsigned char *data;
@@ -179,6 +203,7 @@ int main()
 	copies_from(its, device, plain);
 	copies_to(its, device, plain, other);
 	copies_to(its, device, plain, stream);
+	behind_function(device, plain, stream);
 	kernels(cudaMemAttachHost, device, stream);
 	kernels(cudaMemAttachHost, device, other);
 	CUDA(cudaDeviceSynchronize());
