@@ -55,6 +55,7 @@ struct step {
 	struct branch *branch; /* CONDITIONAL; referenced */
 	bool disabled;
 	uint64_t shape; /* what an update must not change: type and edges */
+	size_t inside;	/* GRAPH: so many steps behind it are its child's */
 };
 struct CUgraphExec_st {
 	unsigned refs;		  /* one for the handle, one a launch that is not done */

@@ -91,7 +91,7 @@ static CUresult exec_add(struct CUgraphExec_st *exec, const struct CUgraphNode_s
  * circle. */
 static CUresult exec_flatten(struct CUgraphExec_st *exec, const struct CUgraph_st *graph)
 {
-	size_t *missing = calloc(graph->count + 1, sizeof(*missing)), done = 0;
+	size_t *missing = calloc(graph->count + 1, sizeof(*missing)), done = 0, at;
 	bool moved = true;
 	CUresult ret = missing ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 
@@ -108,9 +108,12 @@ static CUresult exec_flatten(struct CUgraphExec_st *exec, const struct CUgraph_s
 				ready = !missing[node->after.item[d]->index];
 			if (!ready)
 				continue;
+			at = exec->count;
 			ret = exec_add(exec, node);
-			if (!ret && node->child)
+			if (!ret && node->child) {
 				ret = exec_flatten(exec, node->child);
+				exec->steps[at].inside = exec->count - at - 1;
+			}
 			missing[i] = 0;
 			moved = true;
 			done++;

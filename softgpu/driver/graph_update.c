@@ -213,7 +213,7 @@ CUresult cuGraphExecChildGraphNodeSetParams(
 		ret = exec_new(childGraph, 0, &fresh);
 	if (!ret) {
 		at = (size_t)(step - hGraphExec->steps) + 1;
-		if (fresh->count > hGraphExec->count - at)
+		if (fresh->count != step->inside)
 			ret = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 	}
 	for (size_t i = 0; !ret && i < fresh->count; i++)

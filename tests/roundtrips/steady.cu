@@ -259,6 +259,31 @@ static void capture_looked(state *s, int i)
 	CUDA(cudaGraphDestroy(graph));
 }
 
+/* As XLA does with a command buffer whose library calls were captured once for each set of
+ * addresses: another child graph, then a launch. */
+static void replay_child(state *s, int i)
+{
+	static cudaGraph_t children[2], graph;
+	static cudaGraphNode_t node;
+
+	for (int j = 0; j < 2 && !s->graph; j++) {
+		size_t roots;
+
+		CUDA(cudaStreamBeginCapture(s->stream, cudaStreamCaptureModeGlobal));
+		for (int k = 0; k < 3; k++)
+			launch(s, j);
+		CUDA(cudaStreamEndCapture(s->stream, &children[j]));
+		CUDA(cudaGraphGetRootNodes(children[j], NULL, &roots));
+	}
+	if (!s->graph) {
+		CUDA(cudaGraphCreate(&graph, 0));
+		CUDA(cudaGraphAddChildGraphNode(&node, graph, NULL, 0, children[0]));
+		CUDA(cudaGraphInstantiate(&s->graph, graph, 0));
+	}
+	CUDA(cudaGraphExecChildGraphNodeSetParams(s->graph, node, children[i % 2]));
+	CUDA(cudaGraphLaunch(s->graph, s->stream));
+}
+
 static void replay(state *s, int)
 {
 	if (!s->graph)
@@ -344,6 +369,7 @@ static const struct {
 	{"step", step},
 	{"capture", capture},
 	{"capture_looked", capture_looked},
+	{"replay_child", replay_child},
 	{"replay", replay},
 	{"replay_copies", replay_copies},
 	{"replay_large", replay_large},

@@ -69,6 +69,7 @@ void graph_free(struct graph *graph)
 		if (graph->nodes[i])
 			graph_node_free(graph->nodes[i]);
 	parts_free(&graph->parts);
+	shapes_free(&graph->shapes);
 	free(graph->nodes);
 	free(graph->types);
 	free(graph->edges);

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "protocol/wire/graph.h"
+#include "shim/driver/graph/graph_shape.h"
 
 struct context;
 struct stream;
@@ -104,6 +105,7 @@ struct graph {
 	uint32_t edge_count;
 	bool edges_known;
 	struct parts parts;
+	struct graph_shapes shapes; /* of its child graphs' nodes, as they were added */
 	uint64_t line;	   /* of the node that the app added last (struct part_place) */
 	uint32_t line_end; /* that node */
 	uint16_t context;  /* that was current when it was made, whatever its nodes are in */
@@ -136,6 +138,7 @@ struct graph_exec {
 	uint16_t context; /* as a graph's */
 	bool lost;
 	struct parts parts;
+	struct graph_shapes shapes;
 	uint64_t stream; /* launched there last */
 	bool launched;
 	bool marked; /* the event below is recorded behind the last launch */

@@ -50,6 +50,7 @@ static void exec_free(struct graph_exec *exec)
 {
 	handle_release(exec->handle);
 	parts_free(&exec->parts);
+	shapes_free(&exec->shapes);
 	free(exec->off);
 	free(exec);
 }
@@ -65,6 +66,7 @@ static struct graph_exec *exec_new(const struct graph *graph, uint64_t flags)
 	exec->id = graph_id_new();
 	exec->flags = flags;
 	exec->context = thread_self.number;
+	shapes_take(&exec->shapes, graph);
 	exec->handle = shim_mint(KIND_CUgraphExec, exec);
 	if (exec->handle && parts_copy_all(&exec->parts, graph))
 		return exec;

@@ -386,6 +386,8 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 		return status;
 	}
 	graph_added(graph, p->type);
+	if (p->child && !p->move)
+		shapes_put(&graph->shapes, number, p->child);
 	graph->has_memory |= p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
 			     p->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
 	if (p->child && p->move)

@@ -12,6 +12,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
+#include "shim/driver/graph/capture.h"
 #include "shim/driver/graph/graph_node.h"
 #include "shim/driver/module/module.h"
 
@@ -421,6 +422,8 @@ CUresult hand_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 CUresult hand_cuGraphExecChildGraphNodeSetParams(
 	CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
 {
+	const struct graph_node *node = graph_node_find(hNode);
+	struct graph_exec *exec = graph_exec_find(hGraphExec);
 	struct graph *child = graph_find(childGraph);
 	struct node_params p = {0};
 	CUresult status;
@@ -429,8 +432,19 @@ CUresult hand_cuGraphExecChildGraphNodeSetParams(
 	/* Whose parts would go and whose would come is not kept apart. */
 	if (child && child->parts.count)
 		status = CUDA_ERROR_NOT_SUPPORTED;
-	p.awaited = true; /* it must have the nodes and edges of the one that is there */
-	return node_set(hNode, &hGraphExec, &p, status);
+	/* It must have the nodes and edges of the one that is there. */
+	p.awaited = !node || !exec || !child || node->graph->handle != exec->graph ||
+		    child->context != exec->context ||
+		    !shapes_same(&exec->shapes, node->number, child);
+	status = node_set(hNode, &hGraphExec, &p, status);
+	if (status || !p.awaited || node->graph->handle != exec->graph)
+		return status;
+	/* The driver took it, so that is the shape. The next one captured comes with its own.
+	 */
+	shapes_put(&exec->shapes, node->number, child);
+	if (child->captured)
+		captures.listed = true;
+	return CUDA_SUCCESS;
 }
 
 CUresult hand_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,

@@ -187,9 +187,8 @@ static bool way_next(struct fault *fault)
 		if (n == (ssize_t)sizeof(message)) {
 			if (message.event != UFFD_EVENT_PAGEFAULT)
 				continue;
-			*fault = (struct fault){
-				.address = message.arg.pagefault.address &
-					   ~(uint64_t)(PAGE_BYTES - 1),
+			*fault = (struct fault){.address = message.arg.pagefault.address &
+							   ~(uint64_t)(PAGE_BYTES - 1),
 				.write = message.arg.pagefault.flags &
 					 (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP),
 				.thread = message.arg.pagefault.feat.ptid};

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Executable graphs get other child graphs: one of the same nodes and edges is launched from then
+ * on, another one is refused at once and changes nothing. */
+#include "check.h"
+
+__global__ void set(int *at, int value)
+{
+	*at = value;
+}
+
+__global__ void add(int *at, int value)
+{
+	*at += value;
+}
+
+static int *data;
+static cudaStream_t stream, second;
+
+static void begin()
+{
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+}
+
+static cudaGraph_t end()
+{
+	cudaGraph_t graph;
+	size_t roots;
+
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphGetRootNodes(graph, NULL, &roots));
+	CHECK(roots > 0);
+	return graph;
+}
+
+/* VALUE, then KERNELS - 1 times 1 more. */
+static cudaGraph_t chain(int value, int kernels)
+{
+	begin();
+	set<<<1, 1, 0, stream>>>(data, value);
+	for (int i = 1; i < kernels; i++)
+		add<<<1, 1, 0, stream>>>(data, 1);
+	return end();
+}
+
+/* Three kernels, two of them side by side. */
+static cudaGraph_t forked()
+{
+	cudaEvent_t begun, ended;
+
+	CUDA(cudaEventCreate(&begun));
+	CUDA(cudaEventCreate(&ended));
+	begin();
+	set<<<1, 1, 0, stream>>>(data, 5);
+	CUDA(cudaEventRecord(begun, stream));
+	CUDA(cudaStreamWaitEvent(second, begun));
+	add<<<1, 1, 0, second>>>(data + 1, 1);
+	CUDA(cudaEventRecord(ended, second));
+	add<<<1, 1, 0, stream>>>(data, 1);
+	CUDA(cudaStreamWaitEvent(stream, ended));
+	CUDA(cudaEventDestroy(begun));
+	CUDA(cudaEventDestroy(ended));
+	return end();
+}
+
+static cudaGraph_t filled(int byte)
+{
+	begin();
+	CUDA(cudaMemsetAsync(data, byte, 4, stream));
+	add<<<1, 1, 0, stream>>>(data, 1);
+	return end();
+}
+
+static cudaGraph_t copied(int *from)
+{
+	begin();
+	CUDA(cudaMemcpyAsync(data, from, 4, cudaMemcpyDeviceToDevice, stream));
+	add<<<1, 1, 0, stream>>>(data, 1);
+	return end();
+}
+
+static void launch(cudaGraphExec_t exec, int value)
+{
+	int got = -1;
+
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaMemcpyAsync(&got, data, 4, cudaMemcpyDeviceToHost, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CHECK_EQ(got, value);
+}
+
+static void refused(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraph_t child)
+{
+	CUDA_IS(cudaErrorGraphExecUpdateFailure,
+		cudaGraphExecChildGraphNodeSetParams(exec, node, child));
+	(void)cudaGetLastError();
+}
+
+static cudaGraphExec_t around(cudaGraph_t child, cudaGraph_t *graph, cudaGraphNode_t *node)
+{
+	cudaGraphExec_t exec;
+
+	CUDA(cudaGraphCreate(graph, 0));
+	CUDA(cudaGraphAddChildGraphNode(node, *graph, NULL, 0, child));
+	CUDA(cudaGraphInstantiate(&exec, *graph, 0));
+	return exec;
+}
+
+static void kernels()
+{
+	cudaGraph_t one = chain(10, 2), two = chain(20, 2), longer = chain(30, 3), wide = forked();
+	cudaGraph_t graph;
+	cudaGraphNode_t node;
+	cudaGraphExec_t exec = around(one, &graph, &node);
+
+	launch(exec, 11);
+	for (int i = 0; i < 3; i++) {
+		CUDA(cudaGraphExecChildGraphNodeSetParams(exec, node, two));
+		launch(exec, 21);
+		refused(exec, node, longer);
+		launch(exec, 21);
+		refused(exec, node, wide);
+		CUDA(cudaGraphExecChildGraphNodeSetParams(exec, node, one));
+		launch(exec, 11);
+	}
+	/* The one that is in there now may go. */
+	CUDA(cudaGraphExecChildGraphNodeSetParams(exec, node, two));
+	CUDA(cudaGraphDestroy(two));
+	launch(exec, 21);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	/* As many nodes, other edges. */
+	exec = around(longer, &graph, &node);
+	launch(exec, 32);
+	refused(exec, node, wide);
+	launch(exec, 32);
+	CUDA(cudaGraphExecDestroy(exec));
+	for (cudaGraph_t each : {one, longer, wide, graph})
+		CUDA(cudaGraphDestroy(each));
+}
+
+/* What the node has is changed before it is made executable. */
+static void grown()
+{
+	cudaGraph_t one = chain(10, 2), longer = chain(30, 3), graph, inside;
+	cudaGraphNode_t node, last[2], more;
+	cudaGraphExec_t exec;
+	cudaKernelNodeParams params = {};
+	int value = 7;
+	void *arguments[] = {&data, &value};
+	size_t n = 2;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddChildGraphNode(&node, graph, NULL, 0, one));
+	CUDA(cudaGraphChildGraphNodeGetGraph(node, &inside));
+	CUDA(cudaGraphGetNodes(inside, last, &n));
+	CHECK_EQ(n, (size_t)2);
+	params.func = (void *)add;
+	params.gridDim = params.blockDim = dim3(1);
+	params.kernelParams = arguments;
+	CUDA(cudaGraphAddKernelNode(&more, inside, &last[1], 1, &params));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	launch(exec, 18);
+	refused(exec, node, one);
+	launch(exec, 18);
+	CUDA(cudaGraphExecChildGraphNodeSetParams(exec, node, longer));
+	launch(exec, 32);
+	CUDA(cudaGraphExecDestroy(exec));
+	for (cudaGraph_t each : {one, longer, graph})
+		CUDA(cudaGraphDestroy(each));
+}
+
+static void fills_and_copies()
+{
+	cudaGraph_t one = filled(1), two = filled(2), graph;
+	cudaGraphNode_t node;
+	cudaGraphExec_t exec = around(one, &graph, &node);
+	int values[2] = {100, 200}, *from;
+
+	launch(exec, 0x01010102);
+	CUDA(cudaGraphExecChildGraphNodeSetParams(exec, node, two));
+	launch(exec, 0x02020203);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+
+	CUDA(cudaMalloc(&from, sizeof(values)));
+	CUDA(cudaMemcpy(from, values, sizeof(values), cudaMemcpyHostToDevice));
+	cudaGraph_t first = copied(from), other = copied(from + 1);
+	exec = around(first, &graph, &node);
+	launch(exec, 101);
+	CUDA(cudaGraphExecChildGraphNodeSetParams(exec, node, other));
+	launch(exec, 201);
+	refused(exec, node, one);
+	launch(exec, 201);
+	CUDA(cudaGraphExecDestroy(exec));
+	for (cudaGraph_t each : {one, two, first, other, graph})
+		CUDA(cudaGraphDestroy(each));
+	CUDA(cudaFree(from));
+}
+
+int main()
+{
+	CUDA(cudaMalloc(&data, 2 * sizeof(int)));
+	CUDA(cudaMemset(data, 0, 2 * sizeof(int)));
+	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CUDA(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
+	CUDA(cudaDeviceSynchronize());
+	kernels();
+	grown();
+	fills_and_copies();
+	CUDA(cudaStreamDestroy(stream));
+	CUDA(cudaStreamDestroy(second));
+	CUDA(cudaFree(data));
+	return 0;
+}
