@@ -73,6 +73,15 @@ static bool format_wide(CUarray_format format)
 	return format == CU_AD_FORMAT_UNSIGNED_INT32 || format == CU_AD_FORMAT_SIGNED_INT32;
 }
 
+/* Whole numbers that are read as parts of one, compressed or not. */
+static bool format_normalized(CUarray_format format)
+{
+	return (format >= CU_AD_FORMAT_UNORM_INT8X1 && format <= CU_AD_FORMAT_SNORM_INT16X4) ||
+	       (format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_BC5_SNORM) ||
+	       format == CU_AD_FORMAT_BC7_UNORM || format == CU_AD_FORMAT_BC7_UNORM_SRGB ||
+	       format == CU_AD_FORMAT_UNORM_INT_101010_2;
+}
+
 /* The read mode says something of whole numbers only. */
 static cudaError_t sampler_to(
 	CUDA_TEXTURE_DESC *to, const struct cudaTextureDesc *from, CUarray_format format)
@@ -82,9 +91,10 @@ static cudaError_t sampler_to(
 	memset(to, 0, sizeof(*to));
 	if (from->filterMode == cudaFilterModeLinear && (integers || format_wide(format)))
 		return cudaErrorInvalidFilterSetting;
-	if (from->readMode == cudaReadModeNormalizedFloat &&
-		(format_wide(format) || format == CU_AD_FORMAT_HALF ||
-			format == CU_AD_FORMAT_FLOAT))
+	if (from->readMode == cudaReadModeNormalizedFloat
+			? format_wide(format) || format == CU_AD_FORMAT_HALF ||
+				  format == CU_AD_FORMAT_FLOAT
+			: format_normalized(format))
 		return cudaErrorInvalidNormSetting;
 	for (int i = 0; i < 3; i++)
 		to->addressMode[i] = (CUaddress_mode)from->addressMode[i];
@@ -162,9 +172,11 @@ static void sampler_back(
 	for (int i = 0; i < 3; i++)
 		to->addressMode[i] = (enum cudaTextureAddressMode)from->addressMode[i];
 	to->filterMode = (enum cudaTextureFilterMode)from->filterMode;
-	to->readMode = format_float(format) || from->flags & CU_TRSF_READ_AS_INTEGER
-			       ? cudaReadModeElementType
-			       : cudaReadModeNormalizedFloat;
+	to->readMode =
+		!format_normalized(format) &&
+				(format_float(format) || from->flags & CU_TRSF_READ_AS_INTEGER)
+			? cudaReadModeElementType
+			: cudaReadModeNormalizedFloat;
 	to->sRGB = (from->flags & CU_TRSF_SRGB) != 0;
 	to->normalizedCoords = (from->flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
 	to->disableTrilinearOptimization =

@@ -139,10 +139,12 @@ CUresult soft_image_read(
 		}
 	}
 	n = size == SIZE_MAX ? strlen(data) : strnlen(data, size);
-	/* Anything else must be PTX; one look before the parser, which says what a text lacks.
-	 */
-	if (!memmem(data, n, ".version", 8) && !memmem(data, n, ".target", 7))
+	/* Anything else must be PTX, which NVIDIA's driver knows by this; what else a text
+	 * lacks the parser says. */
+	if (!memmem(data, n, ".version", 8)) {
+		jit_log_error(log, "neither PTX (it has no .version) nor a binary");
 		return CUDA_ERROR_INVALID_IMAGE;
+	}
 	image->text = malloc(n + 1);
 	if (!image->text)
 		return CUDA_ERROR_OUT_OF_MEMORY;

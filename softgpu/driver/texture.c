@@ -151,10 +151,12 @@ static CUresult set_sampler(struct ptx_texture *t, const CUDA_TEXTURE_DESC *d)
 	t->bias = d->mipmapLevelBias;
 	t->least = d->minMipmapLevelClamp;
 	t->most = d->maxMipmapLevelClamp;
-	/* What is read as a whole number cannot be blended. */
-	if (t->linear && (t->texel == PTX_TEXEL_U32 || t->texel == PTX_TEXEL_S32 ||
-				 (t->integers && t->texel < PTX_TEXEL_F16)))
+	if (t->linear && (t->texel == PTX_TEXEL_U32 || t->texel == PTX_TEXEL_S32))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* What is read as a whole number is not blended, and the driver takes it all the same:
+	 * it is the runtime that refuses it. */
+	if (t->integers && t->texel < PTX_TEXEL_F16)
+		t->linear = false;
 	/* A level is a share of the whole texture only where coordinates are. */
 	if (t->nlevels > 1 && !t->normalized)
 		return CUDA_ERROR_INVALID_VALUE;

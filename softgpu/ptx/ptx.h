@@ -34,7 +34,6 @@ enum ptx_status {
 	PTX_TRAP,   /* CUDA_ERROR_LAUNCH_FAILED (719) */
 	PTX_ILLEGAL_INSTRUCTION, /* CUDA_ERROR_ILLEGAL_INSTRUCTION (715) */
 	PTX_STACK_ERROR, /* CUDA_ERROR_HARDWARE_STACK_ERROR (714): call depth, local memory */
-	PTX_INVALID_PC,	 /* CUDA_ERROR_INVALID_PC (718): a call of what is no function */
 	PTX_TIMEOUT,	 /* CUDA_ERROR_LAUNCH_TIMEOUT (702) */
 	PTX_INVALID, /* launch arguments: zero or too many threads, too much shared memory */
 };

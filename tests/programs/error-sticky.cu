@@ -52,7 +52,7 @@ static const fault faults[] = {
 	{"assert", cudaErrorAssert, cudaErrorAssert},
 	{"trap", cudaErrorLaunchFailure, cudaErrorIllegalInstruction},
 	{"beyond-shared", cudaErrorIllegalAddress, cudaErrorLaunchFailure},
-	{"astray", cudaErrorInvalidPc, cudaErrorInvalidPc},
+	{"astray", cudaErrorIllegalAddress, cudaErrorIllegalAddress},
 };
 
 static int child(const char *name)

@@ -194,15 +194,15 @@ static void changed(cudaStream_t stream)
 	check(one.other, 50);
 	/* The first copy's memory is reached, the second's is not; then the other way round. */
 	CUDA(cudaGraphExecMemcpyNodeSetParams1D(
-		exec, out, two.pinned, one.device, N * sizeof(int), cudaMemcpyDeviceToHost));
+		exec, out, two.pinned, one.device, N * sizeof(int), cudaMemcpyDefault));
 	CUDA(cudaGraphExecMemcpyNodeSetParams1D(
-		exec, back, two.other, one.device, N * sizeof(int), cudaMemcpyDeviceToHost));
+		exec, back, two.other, one.device, N * sizeof(int), cudaMemcpyDefault));
 	CUDA(cudaGraphLaunch(exec, stream));
 	CUDA(cudaStreamSynchronize(stream));
 	check(two.pinned, 50);
 	check(two.other, 50);
 	CUDA(cudaGraphExecMemcpyNodeSetParams1D(
-		exec, back, one.pinned, one.device, N * sizeof(int), cudaMemcpyDeviceToHost));
+		exec, back, one.pinned, one.device, N * sizeof(int), cudaMemcpyDefault));
 	CUDA(cudaGraphLaunch(exec, stream));
 	CUDA(cudaStreamSynchronize(stream));
 	check(one.pinned, 50);

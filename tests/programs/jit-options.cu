@@ -49,6 +49,10 @@ static void refused(void)
 	CHECK(!log.empty());
 	text = good;
 	text.replace(0, text.find('\n') + 1, "");
+	CHECK_EQ((int)load(text.c_str(), &log), (int)CUDA_ERROR_INVALID_IMAGE); /* PTX begins with it */
+	CHECK(!log.empty());
+	text = good;
+	text.replace(text.find("sm_75"), 5, "sm_150");
 	CHECK_EQ((int)load(text.c_str(), &log), (int)CUDA_ERROR_INVALID_PTX);
 	CHECK(!log.empty());
 	text = good;
@@ -63,6 +67,7 @@ static void refused(void)
 	CHECK_EQ((int)load(text.c_str(), &log), (int)CUDA_ERROR_INVALID_PTX);
 	CHECK(log.find("Unresolved extern function 'absent'") != std::string::npos);
 	CHECK_EQ((int)load("nothing of this is a module", &log), (int)CUDA_ERROR_INVALID_IMAGE);
+	CHECK(!log.empty());
 }
 
 static void told(void)

@@ -36,6 +36,10 @@ template <typename T, cudaChannelFormatKind KIND> static void reads(float4 *devi
 	resource.resType = cudaResourceTypeArray;
 	resource.res.array.array = array;
 	how.readMode = cudaReadModeElementType;
+	CUDA_IS(cudaErrorInvalidNormSetting,
+		cudaCreateTextureObject(&texture, &resource, &how, NULL));
+	(void)cudaGetLastError();
+	how.readMode = cudaReadModeNormalizedFloat;
 	CUDA(cudaCreateTextureObject(&texture, &resource, &how, NULL));
 	fetch<<<1, WIDTH>>>(texture, device);
 	LAUNCHED();

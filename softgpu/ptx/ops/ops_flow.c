@@ -91,7 +91,7 @@ OP_FLOW(call_indirect, "call.indirect", "!")
 	if (a[l] != target)
 		others |= 1u << l;
 	if (target < PTX_CODE_BASE || target % 16 || index >= module->nfunctions)
-		ptx_fault(w, i, PTX_INVALID_PC, "a call to 0x%llx, which is no function",
+		ptx_fault(w, i, PTX_ILLEGAL_ADDRESS, "a call to 0x%llx, which is no function",
 			(unsigned long long)target);
 	if (others)
 		ptx_warp_split(w, others, i);

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+/* Of PTX 9.0, the newest whose targets are known. */
+#define TARGET_NEWEST 121
+
 /* The number that stands at `from` of the word, up to three digits. */
 static unsigned digits(const struct ptx_word *word, uint32_t from)
 {
@@ -110,8 +113,12 @@ static void read_module(struct ptx_build *b)
 
 			do {
 				text = ptx_read_word(b);
-				if (text.n > 3 && !memcmp(text.p, "sm_", 3))
-					b->module->target = (int)digits(&text, 3);
+				if (text.n <= 3 || memcmp(text.p, "sm_", 3))
+					continue;
+				b->module->target = (int)digits(&text, 3);
+				if (b->module->target > TARGET_NEWEST)
+					ptx_build_fail(b, s->line, "Unsupported .target %.*s",
+						(int)text.n, text.p);
 			} while (ptx_scan_accept(s, ','));
 		} else if (ptx_word_is(word, "address_size")) {
 			if (ptx_read_int(b) != 64)

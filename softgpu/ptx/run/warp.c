@@ -147,8 +147,8 @@ const struct ptx_ins *ptx_warp_call(struct ptx_warp *w, const struct ptx_ins *i,
 		return w->stop ? ptx_warp_branch(w, i, i + 1, w->mask) : i + 1;
 	}
 	if (!callee->is_defined)
-		ptx_fault(
-			w, i, PTX_INVALID_PC, "a call of %s, which has no body", callee->name);
+		ptx_fault(w, i, PTX_ILLEGAL_ADDRESS, "a call of %s, which has no body",
+			callee->name);
 	if (frame->depth >= PTX_MAX_CALL_DEPTH)
 		ptx_fault(w, i, PTX_STACK_ERROR, "calls nested %u deep in %s", frame->depth,
 			callee->name);
