@@ -42,6 +42,7 @@ def main():
     parser.add_argument("--native", action="store_true", help="make the native traces here")
     parser.add_argument("--twice", action="store_true", help="compare two remote runs: both must tell the same")
     parser.add_argument("--record", help="keep the native traces in this file")
+    parser.add_argument("--record-only", action="store_true", help="and make no remote ones")
     parser.add_argument("--perf", default="", help="VCUDA_PERF of the remote program")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--count", type=int, default=450, help="how many seeds")
@@ -63,6 +64,8 @@ def main():
             with tarfile.open(options.record, "w:xz") as archive:
                 for seed in sorted(os.listdir(native), key=int):
                     archive.add(os.path.join(native, seed), seed)
+        if options.record_only:
+            return 0
     elif not options.twice:
         with tarfile.open(RECORDED) as archive:
             archive.extractall(native, filter="data")
