@@ -19,10 +19,13 @@ cudaError_t hand_cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec, cud
 		return cudaErrorInvalidValue;
 	if (error)
 		return error;
-	params.flags = instantiateParams->flags;
-	params.hUploadStream =
-		(CUstream)(instantiateParams->uploadStream ? instantiateParams->uploadStream
-							   : null_stream);
+	/* What a refused call does not answer stays as it was. */
+	params = (CUDA_GRAPH_INSTANTIATE_PARAMS){.flags = instantiateParams->flags,
+		.hUploadStream = (CUstream)(instantiateParams->uploadStream
+						    ? instantiateParams->uploadStream
+						    : null_stream),
+		.hErrNode_out = (CUgraphNode)instantiateParams->errNode_out,
+		.result_out = (CUgraphInstantiateResult)instantiateParams->result_out};
 	error = runtime_status(cuGraphInstantiateWithParams(
 		(CUgraphExec *)pGraphExec, (CUgraph)graph, &params));
 	instantiateParams->errNode_out = (cudaGraphNode_t)params.hErrNode_out;

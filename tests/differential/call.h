@@ -15,6 +15,7 @@ struct Argument {
 	unsigned char *buffer = NULL, *before = NULL;
 	size_t size = 0, unit = 8;
 	handle_class made = CLASSES;
+	bool quiet = false; /* what is in it is not told */
 };
 
 template <typename T> T to(Argument *argument)
@@ -44,6 +45,7 @@ struct Call {
 	int thread;
 	std::vector<Argument *> arguments;
 	struct slot *given = NULL; /* the last handle or address that was drawn */
+	std::function<void(unsigned)> after = NULL; /* tells more of what was answered */
 
 	uint64_t draw(uint64_t below)
 	{
@@ -73,7 +75,8 @@ struct Call {
 
 		argument->kind = kind;
 		argument->size = size;
-		argument->buffer = (unsigned char *)malloc(BUFFER);
+		/* A tensor map lies at a multiple of 64. */
+		argument->buffer = (unsigned char *)aligned_alloc(64, BUFFER);
 		argument->before = (unsigned char *)malloc(size);
 		memset(argument->buffer, fill, BUFFER);
 		argument->bits = (uint64_t)argument->buffer;
@@ -83,7 +86,8 @@ struct Call {
 	struct slot *slot_of(handle_class kind)
 	{
 		struct slot *slot = &slots[kind][draw(SLOTS)];
-		bool stale = one_in(3000);
+		/* An address that is free may be anything's by now. */
+		bool stale = one_in(3000) && kind < CLASS_pinned;
 
 		for (int i = 0; i < SLOTS && !slot->live && !stale; i++)
 			slot = &slots[kind][(slot - slots[kind] + 1) % SLOTS];
@@ -92,7 +96,14 @@ struct Call {
 	uint64_t handle_bits(handle_class kind, std::string *shown)
 	{
 		uint64_t dice = draw(40);
-		struct slot *slot = slot_of(kind);
+		struct slot *slot = kind == CLASS_node ? node_slot() : slot_of(kind);
+
+		if (kind == CLASS_graph && (is("Add") || is("ToGraph")) && one_in(5)) {
+			struct slot *body = slot_of(CLASS_body);
+
+			slot = body ? body : slot;
+			kind = body ? CLASS_body : kind;
+		}
 
 		if (kind == CLASS_stream && dice >= 5 && dice < 14) {
 			uint64_t special = dice < 8 ? 0 : dice < 11 ? 1 : 2;
@@ -131,16 +142,24 @@ struct Call {
 	}
 	uint64_t device_bits(std::string *shown)
 	{
-		static const uint64_t offsets[] = {0, 0, 0, 0, 4, 256, 1, 4096, 65536, 65532};
+		/* Beyond the end of an allocation NVIDIA's driver takes an address for one of
+		 * the host. */
+		static const uint64_t offsets[] = {
+			0, 0, 0, 0, 0, 0, 0, 4, 4, 256, 256, 1, 1, 4096, 4096, 65536, 65532};
 		struct slot *slot = slot_of(CLASS_memory);
+		struct slot *managed = slot_of(CLASS_managed);
+		const bool other = managed && one_in(8);
 		uint64_t offset = offsets[draw(COUNT(offsets))], dice = draw(30);
 
 		if (!slot || dice == 0) {
 			*shown = "0";
 			return 0;
 		}
+		slot = other ? managed : slot;
 		given = slot;
-		*shown = name_new(CLASS_memory, slot->value) +
+		if (slot->variable && offset > 4)
+			offset = 0;
+		*shown = name_new(other ? CLASS_managed : CLASS_memory, slot->value) +
 			 (offset ? "+" + std::to_string(offset) : "");
 		return slot->value + offset;
 	}
@@ -170,7 +189,7 @@ struct Call {
 			0, 1, 3, 4, 16, 64, 100, 512, 4096, 65536, 65537, 1 << 20};
 		static const uint64_t huge[] = {0, 1, 4, 512, 4096, 65536, 1 << 20, 2 << 20,
 			64 << 20, 1ull << 40, ~0ull};
-		static const uint64_t flags[] = {0, 0, 0, 1, 2, 3, 4, 8, 16, 0xffffffff};
+		static const uint64_t flags[] = {0, 0, 0, 1, 2, 3, 4, 6, 8, 16, 0xffffffff};
 		static const uint64_t shape[] = {0, 1, 4, 16, 64, 256, 512};
 		static const uint64_t grid[] = {0, 1, 1, 1, 2, 32, 64, 1024, 1025, 65536};
 		static const uint64_t small[] = {0, 1, 1, 2, 3};
@@ -241,7 +260,10 @@ struct Call {
 	{
 		/* Where NVIDIA's own libraries do not look whether there is an address. */
 		static const char *const trusting[] = {"Attribute", "GetDevice", "SetParams",
-			"ExchangeStream", "GetLoadingMode", "Occupancy", "GetName", "Params"};
+			"ExchangeStream", "GetLoadingMode", "Occupancy", "GetName", "Params",
+			"Access", "Green", "Resource", "Batch", "Link", "ChooseDevice", "Ipc",
+			"AddNode", "MemRange", "CaptureInfo", "UserObjectCreate", "Shareable",
+			"Pointer", "Requirements"};
 
 		for (const char *part : trusting)
 			if (is(part))
@@ -311,6 +333,8 @@ struct Call {
 	}
 
 #include "structs.inc"
+#include "nodes.inc"
+#include "families.inc"
 
 	/* ---- what came of it ---- */
 	static void forget_class(handle_class kind)
@@ -319,14 +343,31 @@ struct Call {
 			slot.live = false;
 		names[kind].clear();
 	}
+	static void forget_owned(uint64_t green)
+	{
+		for (auto &kind : slots)
+			for (struct slot &slot : kind)
+				if (slot.live && slot.owner == green) {
+					slot.live = false;
+					for (auto &known : names)
+						known.erase(slot.value);
+				}
+	}
 	/* What a driver may give again is a new thing then; and of what went with it nothing is
 	 * drawn. */
 	void forget(enum gone gone)
 	{
 		if (gone == GONE_NOTHING)
 			return;
+		if (gone == GONE_ALL)
+			waited = 0;
 		if (given) {
-			given->live = false;
+			/* Another slot may have the same: of what is gone nothing is drawn by
+			 * chance. */
+			for (auto &kind : slots)
+				for (struct slot &slot : kind)
+					if (slot.value == given->value)
+						slot.live = false;
 			for (auto &known : names)
 				known.erase(given->value);
 		}
@@ -337,8 +378,13 @@ struct Call {
 				forget_class((handle_class)kind);
 			if (gone != GONE_FAMILY || !family)
 				continue;
-			if (kind == CLASS_graph || kind == CLASS_node)
+			if (kind == CLASS_graph || kind == CLASS_node || kind == CLASS_body) {
 				forget_class(CLASS_node);
+				forget_class(CLASS_body);
+				forget_class(CLASS_conditional);
+			}
+			if (kind == CLASS_green)
+				forget_owned(given->value);
 			if (kind == CLASS_mipmapped)
 				forget_class(CLASS_array);
 			if (kind == CLASS_pool)
@@ -410,11 +456,16 @@ struct Call {
 				uint64_t value = *(uint64_t *)argument->buffer;
 				struct slot *slot = &slots[argument->made][draw(SLOTS)];
 
-				if (value > 2) {
+				if (value > 2 || argument->made == CLASS_conditional) {
+					const bool green = given >= slots[CLASS_green] &&
+							   given < slots[CLASS_green] + SLOTS;
+
 					fprintf(out, " -> %s",
 						name_new(argument->made, value).c_str());
-					slot->value = value;
-					slot->live = true;
+					*slot = {value, true, green ? given->value : 0,
+						made_node(),
+						is("Global") || is("GetManaged") ||
+							is("Symbol")};
 				} else {
 					fprintf(out, " -> %llu", (unsigned long long)value);
 				}
@@ -423,7 +474,7 @@ struct Call {
 
 				if ((uint64_t)text != 0xa5a5a5a5a5a5a5a5u)
 					fprintf(out, " -> \"%s\"", text ? text : "NULL");
-			} else if (argument->buffer && argument->bits &&
+			} else if (argument->buffer && argument->bits && !argument->quiet &&
 				   argument->kind != Argument::BUFFER_IN) {
 				std::string text = changed(argument);
 
@@ -431,6 +482,8 @@ struct Call {
 					fprintf(out, " ->%s", text.c_str());
 			}
 		}
+		if (after)
+			after(status);
 		fputc('\n', out);
 		fflush(out);
 		if (status == 0)

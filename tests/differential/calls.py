@@ -18,6 +18,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "protocol"))
 import generate  # noqa: E402
+from drawn import DRAWN  # noqa: E402
 
 # C type -> class of handles.  One class has one set of slots: the runtime's handles are the driver's.
 HANDLES = {
@@ -33,6 +34,8 @@ HANDLES = {
     "cudaMipmappedArray_t": "mipmapped", "cudaMipmappedArray_const_t": "mipmapped",
     "CUtexObject": "texture", "cudaTextureObject_t": "texture", "CUsurfObject": "surface",
     "cudaSurfaceObject_t": "surface", "CUuserObject": "user", "cudaUserObject_t": "user",
+    "CUgreenCtx": "green", "CUdevResourceDesc": "description",
+    "CUgraphConditionalHandle": "conditional", "cudaGraphConditionalHandle": "conditional",
 }
 # Structs that trace.cu has a maker for; every other one is zeros.
 MADE = {
@@ -43,6 +46,7 @@ MADE = {
     "cudaMemcpy3DParms", "cudaKernelNodeParams", "cudaMemsetParams", "cudaHostNodeParams",
     "cudaMemPoolProps", "cudaMemAccessDesc", "cudaMemLocation", "cudaResourceDesc",
     "cudaTextureDesc", "cudaChannelFormatDesc", "cudaExtent", "cudaPitchedPtr",
+    "CUDA_BATCH_MEM_OP_NODE_PARAMS", "CUDA_GRAPH_INSTANTIATE_PARAMS", "cudaGraphInstantiateParams",
 }
 VALUES = {"dim3", "CUmemLocation", "cudaMemLocation", "cudaExtent", "cudaPitchedPtr"}
 INTEGERS = {
@@ -55,45 +59,23 @@ INTEGERS = {
 LEFT_OUT = [
     (r"cuGL|cudaGL|cuEGL|cudaEGL|cuVDPAU|cudaVDPAU|cuGraphics|cudaGraphics|cu\w*D3D", "graphics"),
     (r"cu\w*External|cuda\w*External|cu\w*NvSci|cuda\w*NvSci", "another program's memory"),
-    (r"cu(da)?Checkpoint|cuCoredump|cuLogs|cudaLogs|cu(da)?Profiler|cudaProfiler", "of the whole process"),
-    (r"cuMulticast|cuLogicalEndpoint|cuMemDecompress|cuMem\w*Shareable|cuMemGetHandleForAddressRange"
-     r"|cudaMemPool\w*Shareable|cuMemPool\w*Pointer|cudaMemPool\w*Pointer", "needs a second process or GPU"),
-    (r"cu(da)?Ipc", "needs a second process"),
-    (r"cuStreamWaitValue|cuStreamBatchMemOp|cu\w*BatchMemOp", "may wait for ever"),
-    (r"cuGetExportTable|cuGetProcAddress|cudaGetDriverEntryPoint|cudaGetExportTable", "answers a pointer to code"),
+    (r"cu(da)?Checkpoint|cu(da)?Profiler", "of the whole process"),
+    (r"cu(da)?LogsDumpToFile", "writes a file"),
+    (r"cuMulticast(?!GetGranularity)|cuLogicalEndpoint|cuMemDecompress|cuMemBatchDecompress"
+     r"|cuMemGetHandleForAddressRange", "needs a second GPU, or what reaches the GPU from beside it"),
+    (r"cuGetExportTable|cudaGetExportTable", "answers a table of functions"),
     (r"cuLaunchGrid|cuLaunch$|cuParam|cuFuncSetBlockShape|cuFuncSetSharedSize|cu\w*MultiDevice", "of CUDA 3"),
     (r"cu\w*TexRef|cu\w*SurfRef|cuda\w*Texture\w*Reference|cudaBindTexture|cuda\w*Surface\w*Reference",
      "of CUDA 4"),
-    (r"cu\w*Advise|cu\w*Prefetch|cu\w*MemAllocManaged|cudaMallocManaged|cu\w*MemRange|cuda\w*MemRange"
-     r"|cu\w*StreamAttachMem|cudaStreamAttachMem", "managed memory: the moments of its copies differ"),
-    (r"cu(da)?(Mem|Malloc)\w*Host(Register|Unregister)|cuMemHostUnregister", "memory of the trace itself"),
-    (r"cu\w*AsyncNotification|cuda\w*AsyncNotification", "calls back at any time"),
-    (r"cuCtxDetach|cuCtxAttach|cuInit|cuThreadExit|cudaThread|cuCtxSetFlags", "the frame of a trace"),
-    (r"cuModuleLoad|cuLibraryLoad|cudaLibraryLoad|cuLink", "trace.cu makes these itself"),
-    (r"cuPointerGetAttributes", "an array of pointers"),
-    (r"cu(da)?Memcpy3DPeer|cuGraphKernelNode[SG]etParams$|cuGraphAddKernelNode$|cuGraphExecKernelNodeSetParams$",
-     "structs of other shapes"),
-    (r"cuTensorMap", "128 bytes that are the driver's own"),
-    (r"cuGreenCtx|cuDevResource|cuDevSm|cu\w*DevResource|cuCtxFromGreenCtx|cuStreamGetGreenCtx"
-     r"|cuda\w*ExecutionC|cudaDev\w*Resource|cuda\w*DevResource", "resources with pointers in them"),
-    (r"cuArrayGetSparse|cuMipmappedArrayGetSparse|cudaArrayGetSparse|cudaMipmappedArrayGetSparse"
-     r"|cuMemMapArrayAsync", "sparse arrays"),
-    (r"cu\w*Batch|cuda\w*Batch", "arrays of structs"),
-    (r"cu\w*Callback|cuda\w*Callback|cudaLaunchHostFunc|cuLaunchHostFunc", "trace.cu's own order"),
-    (r"cuda\w*Conditional|cu\w*Conditional", "a body graph"),
-    (r"cudaGetDeviceProperties|cuDeviceGetProperties|cudaInitDevice|cudaSetValidDevices"
-     r"|cudaChooseDevice|cudaSetDeviceFlags", "of the machine"),
-    (r"cudaMemcpyFromSymbol|cudaMemcpyToSymbol|cudaGetSymbol|cuda\w*Symbol", "symbols"),
-    (r"__cuda|cudaLaunchKernelExC|cudaGetFuncBySymbol|cudaGetKernel|cudaFuncGetName|cudaFunc\w*", "of the compiler"),
-    (r"cudaArrayGetMemoryRequirements|cuArrayGetMemoryRequirements|cu\w*MemoryRequirements"
-     r"|cuda\w*MemoryRequirements", "sizes are the card's"),
-    (r"cu(da)?GraphAddNode|cu(da)?GraphNodeSetParams|cu(da)?GraphExecNodeSetParams"
-     r"|cu(da)?GraphInstantiateWithParams|cu(da)?GraphNodeGetParams", "unions"),
+    (r"cu\w*AsyncNotification|cuda\w*AsyncNotification|cu(da)?Logs\w*Callback", "calls back at any time"),
+    (r"cuCtxDetach|cuCtxAttach|cuInit|cuThreadExit|cudaThread(Exit|Sync|Get|Set)", "the frame of a trace"),
+    (r"cuMemMapArrayAsync", "tiles of sparse arrays"),
+    (r"__cuda|cudaFuncGetName", "of the compiler"),
 ]
 # What a call that succeeds takes with it.
 GONE = [
     (r"CtxDestroy|CtxReset|DeviceReset|PrimaryCtxRelease|ThreadExit", "GONE_ALL"),
-    (r"GraphDestroy|GraphRemove|MipmappedArrayDestroy|FreeMipmapped|ModuleUnload|LibraryUnload|GraphExecDestroy"
+    (r"GreenCtxDestroy|GraphDestroy|GraphRemove|MipmappedArrayDestroy|FreeMipmapped|ModuleUnload|LibraryUnload|GraphExecDestroy"
      r"|PoolDestroy", "GONE_FAMILY"),
     (r"Destroy|Free|Release|Unload|MemUnmap", "GONE_IT"),
     (r"", "GONE_NOTHING"),
@@ -112,6 +94,8 @@ def enums():
             for name in (match[1], match[3], match[1].removesuffix("_enum")):
                 if name:
                     found.setdefault(name, names)
+    for name in ("CUkernelNodeAttrID", "CUstreamAttrID"):
+        found[name] = found["CUlaunchAttributeID"]
     return found
 
 
@@ -129,6 +113,9 @@ def draw(param, known, function):
     spaced = " ".join(re.sub(r"\b(const|enum|struct)\b", "", param.type).split())
     constant, name = "const" in param.type, param.name
     base, stars = param.base.removeprefix("enum ").removeprefix("struct ").strip(), param.stars
+    for functions, names, drawn in DRAWN:
+        if re.fullmatch(functions, function) and re.fullmatch(names, name):
+            return drawn.format(base) if "<{}>" in drawn else drawn
     if "(" in param.declaration or "[" in param.declaration:
         raise Cannot(param.declaration)
     if stars == 0:
@@ -183,6 +170,12 @@ def draw(param, known, function):
     raise Cannot(f"{spaced} {plain} {name}")
 
 
+def copy_kind(params):
+    """For the direction of a copy: what its ends are, where they are addresses; arrays and symbols are the GPU's."""
+    ends = {param.name: f"a{i}" for i, param in enumerate(params) if param.base == "void"}
+    return f'call.copy_kind({ends.get("dst", "nullptr")}, {ends.get("src", "nullptr")})'
+
+
 def rows_of(description, known):
     """{name: the C++ function that calls it}, {name: why it is left out}"""
     rows, left = {}, {}
@@ -201,7 +194,9 @@ def rows_of(description, known):
         if why:
             left[entry.name] = why
             continue
-        gone = next(what for pattern, what in GONE if re.search(pattern, entry.name))
+        drawn = [copy_kind(entry.params) if "cudaMemcpyKind" in param.type else one
+                 for param, one in zip(entry.params, drawn)]
+        gone = gone_of(entry.name)
         types = ", ".join(param.type for param in entry.params) or "void"
         given = ", ".join(f"to<{param.type}>(a{i})" for i, param in enumerate(entry.params))
         rows[entry.name] = (f"static void call_{entry.name}(Call &call)\n{{\n"
@@ -209,6 +204,10 @@ def rows_of(description, known):
                             + f"\tcall.prepare();\n\tauto f = (unsigned (*)({types}))call.function;\n"
                             f"\tcall.result(f({given}), {gone});\n}}\n")
     return rows, left
+
+
+def gone_of(name):
+    return next(what for pattern, what in GONE if re.search(pattern, name))
 
 
 def main():
@@ -228,7 +227,7 @@ def main():
     out = ["// Made by tests/differential/calls.py.", ""]
     out += [f"static const long long values_{name}[] = {{{', '.join(known[name])}}};" for name in used]
     out += ["", *(rows[name] for name in names), "static const struct function functions[] = {"]
-    out += [f'\t{{"{name}", call_{name}}},' for name in names] + ["};", ""]
+    out += [f'\t{{"{name}", call_{name}, {gone_of(name)}}},' for name in names] + ["};", ""]
     with open(sys.argv[1], "w") as file:
         file.write("\n".join(out))
 

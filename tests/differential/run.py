@@ -6,6 +6,7 @@
                                                           the software GPU
     tests/differential/run.py --driver nvidia --native    on a machine with a GPU: native, then remote
     … --record FILE                                       keeps the native traces, as native.tar.xz is
+    tests/differential/run.py --twice                     remote twice: what tells of the run itself is a mistake
     … --perf no_post,no_cache                             with optimisations off (VCUDA_PERF)
 
 Exit status 1 if a call differs undeclared, or if a sequence does not come to its end that did natively.
@@ -39,10 +40,12 @@ def main():
     parser.add_argument("--dist", default=os.path.join(root, "build"))
     parser.add_argument("--driver", default="software", help="of the agent: nvidia or software")
     parser.add_argument("--native", action="store_true", help="make the native traces here")
+    parser.add_argument("--twice", action="store_true", help="compare two remote runs: both must tell the same")
     parser.add_argument("--record", help="keep the native traces in this file")
+    parser.add_argument("--record-only", action="store_true", help="and make no remote ones")
     parser.add_argument("--perf", default="", help="VCUDA_PERF of the remote program")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
-    parser.add_argument("--count", type=int, default=300, help="how many seeds")
+    parser.add_argument("--count", type=int, default=450, help="how many seeds")
     parser.add_argument("--calls", type=int, default=300, help="calls of each")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for each side")
     parser.add_argument("--show", type=int, default=3, help="examples of each function that differs")
@@ -61,11 +64,14 @@ def main():
             with tarfile.open(options.record, "w:xz") as archive:
                 for seed in sorted(os.listdir(native), key=int):
                     archive.add(os.path.join(native, seed), seed)
-    else:
+        if options.record_only:
+            return 0
+    elif not options.twice:
         with tarfile.open(RECORDED) as archive:
             archive.extractall(native, filter="data")
     with stack.Stack(options.dist, options.driver, options=("--warm", "4"), pin=False) as served:
-        trace(program, options, other, served.env(VCUDA_PERF=options.perf))
+        for side in (native, other) if options.twice else (other,):
+            trace(program, options, side, served.env(VCUDA_PERF=options.perf))
     return compare.report(native, other, os.path.join(HERE, "declared.txt"), options.show, options.first, options.count,
                           (options.driver, *options.perf.split(",")))
 

@@ -15,6 +15,7 @@
 struct function {
 	const char *name;
 	void (*call)(Call &);
+	enum gone gone;
 };
 
 #include "calls.inc"
@@ -63,7 +64,7 @@ static void call_on(int thread, const struct function *function, uint64_t random
 /* ---- a sequence ---- */
 
 /* What a sequence is about: parts of the names of its functions, three calls of four. */
-static const char *const themes[][9] = {
+static const char *const themes[][10] = {
 	{"Stream", "Event", "Launch", "Synchronize", NULL},
 	{"Graph", "Capture", NULL},
 	{"Graph", "Node", NULL},
@@ -77,6 +78,16 @@ static const char *const themes[][9] = {
 		"MemRetain", NULL},
 	{"Limit", "Cache", "Config", "Attribute", "Flags", "Error", NULL},
 	{"cuda", NULL},
+	{"Managed", "Prefetch", "Advise", "MemRange", "AttachMem", "Discard", "MemcpyAsync", "PointerGet", NULL},
+	{"BatchMemOp", "WaitValue", "WriteValue", "MemcpyBatch", "Memcpy3DBatch", "GraphLaunch", "GraphInstantiate",
+		"Synchronize", NULL},
+	{"Conditional", "AddNode", "NodeSetParams", "InstantiateWith", "GraphLaunch", "GraphCreate", "ToGraph",
+		"GraphNodeGetType", NULL},
+	{"Green", "DevResource", "DevSm", "StreamGet", "EventRecord", "CtxFrom", "CtxGet", NULL},
+	{"Ipc", "Shareable", "MemPoolImport", "MemPoolExport", "PoolCreate", "MemCreate", "EventCreate",
+		"FromPool", NULL},
+	{"Link", "Load", "Tensor", "Symbol", "ProcAddress", "EntryPoint", "Func", NULL},
+	{"Coredump", "Logs", "Register", "UserObject", "Callback", "HostFunc", "Requirements", "Sparse", NULL},
 };
 
 static bool is_about(const struct function *function, const char *const *theme)
@@ -96,7 +107,7 @@ static void *load(void)
 
 static void put(handle_class kind, int index, const void *value)
 {
-	slots[kind][index] = {(uint64_t)value, true};
+	slots[kind][index] = {(uint64_t)value, true, 0, -1, false};
 	name_new(kind, (uint64_t)value);
 }
 
@@ -151,6 +162,38 @@ static void begin(void *library, uint64_t *random)
 	}
 }
 
+/* Of what the rarer families need, what few other calls would make. */
+static void begin_more(void *library, bool green)
+{
+	enum { WAITED = 16 << 20 };
+	CUdeviceptr memory;
+	CUdevResource resource;
+	CUdevResourceDesc description;
+	CUlinkState link;
+	CUgreenCtx part;
+	CUdeviceptr managed;
+
+	/* In the middle of its own: what is written beside another allocation's end is not on it. */
+	if (!((decltype(&cuMemAlloc_v2))dlsym(library, "cuMemAlloc_v2"))(&memory, WAITED) &&
+		!((decltype(&cuMemsetD32_v2))dlsym(library, "cuMemsetD32_v2"))(
+			memory + WAITED / 2, 1, 1024) &&
+		!DRIVER(library, cuCtxSynchronize)())
+		waited = memory + WAITED / 2;
+	if (!DRIVER(library, cuDeviceGetDevResource)(0, &resource, CU_DEV_RESOURCE_TYPE_SM)) {
+		resources[0] = resource;
+		if (!DRIVER(library, cuDevResourceGenerateDesc)(&description, &resource, 1))
+			put(CLASS_description, 0, description);
+		if (green && slots[CLASS_description][0].live &&
+			!DRIVER(library, cuGreenCtxCreate)(
+				&part, description, 0, CU_GREEN_CTX_DEFAULT_STREAM))
+			put(CLASS_green, 0, part);
+	}
+	if (!((decltype(&cuLinkCreate_v2))dlsym(library, "cuLinkCreate_v2"))(0, NULL, NULL, &link))
+		put(CLASS_link, 0, link);
+	if (!DRIVER(library, cuMemAllocManaged)(&managed, 2 << 20, CU_MEM_ATTACH_GLOBAL))
+		put(CLASS_managed, 0, (void *)managed);
+}
+
 static void sequence(uint64_t seed, int calls)
 {
 	uint64_t random = seed * 0x2545f4914f6cdd1du;
@@ -175,6 +218,8 @@ static void sequence(uint64_t seed, int calls)
 		if (is_about(&function, theme))
 			about.push_back(&function);
 	begin(library, &random);
+	if (slots[CLASS_memory][0].live)
+		begin_more(library, !strcmp(theme[0], "Green"));
 	for (int i = 0; i < THREADS; i++)
 		threads.emplace_back(thread_main, i);
 	for (int i = 0; i < calls; i++) {
@@ -186,12 +231,27 @@ static void sequence(uint64_t seed, int calls)
 			? about[(dice >> 16) % about.size()]
 			: &functions[(dice >> 16) % COUNT(functions)];
 
+		/* What takes others with it is called less often, or nothing is left for most calls. */
+		for (uint64_t keep = (dice >> 40) % 8; function->gone >= GONE_FAMILY && keep > (function->gone == GONE_ALL ? 1 : 3);)
+			function = function + 1 < functions + COUNT(functions) ? function + 1 : functions;
 		/* A thread that has never had a context is not the rule. */
 		call_on(thread, function, own, library);
 	}
 	fprintf(out, "end\n");
 	fflush(out);
 	_exit(0);
+}
+
+/* Some calls write files, others read one. */
+static void own_folder(unsigned long seed)
+{
+	const std::string name = std::to_string(seed);
+	FILE *file = mkdir(name.c_str(), 0700) || chdir(name.c_str()) ? NULL : fopen("image.ptx", "w");
+
+	if (!file || fputs(image, file) < 0 || fclose(file)) {
+		perror("image.ptx");
+		_exit(1);
+	}
 }
 
 int main(int argc, char **argv)
@@ -202,10 +262,12 @@ int main(int argc, char **argv)
 	}
 	const unsigned long first = strtoul(argv[1], NULL, 0), count = strtoul(argv[2], NULL, 0);
 	const int calls = atoi(argv[3]);
+	const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	const unsigned long parallel = cores > 8 ? (unsigned long)cores : 8;
 	unsigned long started = 0, running = 0;
 
 	while (started < count || running) {
-		if (started < count && running < PARALLEL) {
+		if (started < count && running < parallel) {
 			const unsigned long seed = first + started++;
 			const pid_t child = fork();
 
@@ -221,6 +283,7 @@ int main(int argc, char **argv)
 					perror(path.c_str());
 					_exit(1);
 				}
+				own_folder(seed);
 				alarm(SECONDS);
 				sequence(seed, calls);
 			}

@@ -200,6 +200,10 @@ static void unused(cudaStream_t stream)
 	CHECK_EQ((int)params.result_out, (int)cudaGraphInstantiateConditionalHandleUnused);
 #endif
 	CHECK(cudaGraphInstantiate(&exec, graph, 0) != cudaSuccess);
+	/* Without a graph there is no node to blame. */
+	params.errNode_out = NULL;
+	CHECK(cudaGraphInstantiateWithParams(&exec, NULL, &params) != cudaSuccess);
+	CHECK(!params.errNode_out);
 	(void)cudaGetLastError();
 	conditional(graph, NULL, handle, cudaGraphCondTypeIf, &body);
 	CUDA(cudaGraphInstantiate(&exec, graph, 0));

@@ -74,7 +74,7 @@ static void added()
 	CUDA_BATCH_MEM_OP_NODE_PARAMS params = params_of(ops, 3), got = {};
 	cudaGraph_t graph;
 	cudaGraphExec_t exec;
-	CUgraphNode node;
+	CUgraphNode node, refused;
 	cudaGraphNodeType runtime_type;
 	CUgraphNodeType type;
 
@@ -82,6 +82,11 @@ static void added()
 	CUDA(cudaDeviceSynchronize()); /* other streams do not wait for the fill */
 	CUDA(cudaGraphCreate(&graph, 0));
 	DRIVER(p_cuGraphAddBatchMemOpNode(&node, (CUgraph)graph, NULL, 0, &params));
+	/* There are no flags, and the call itself says so. */
+	params.flags = 1;
+	CHECK(p_cuGraphAddBatchMemOpNode(&refused, (CUgraph)graph, NULL, 0, &params) != CUDA_SUCCESS);
+	CHECK(p_cuGraphBatchMemOpNodeSetParams(node, &params) != CUDA_SUCCESS);
+	params.flags = 0;
 	/* The runtime has no name for it. */
 	CUDA_IS(cudaErrorUnknown, cudaGraphNodeGetType((cudaGraphNode_t)node, &runtime_type));
 	(void)cudaGetLastError();
