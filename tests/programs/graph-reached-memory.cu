@@ -68,6 +68,7 @@ static void launches(cudaGraph_t graph, memory m, cudaStream_t stream)
 		int base = 1000 * k;
 
 		CUDA(cudaMemcpy(m.base, &base, sizeof(base), cudaMemcpyHostToDevice));
+		CUDA(cudaDeviceSynchronize()); /* a small copy may end behind its call */
 		CUDA(cudaGraphLaunch(exec, stream));
 		CUDA(cudaStreamSynchronize(stream));
 		check(m.pinned, base + 2);
@@ -180,6 +181,7 @@ static void changed(cudaStream_t stream)
 	int base = 50;
 
 	CUDA(cudaMemcpy(one.base, &base, sizeof(base), cudaMemcpyHostToDevice));
+	CUDA(cudaDeviceSynchronize());
 	CUDA(cudaGraphCreate(&graph, 0));
 	then_kernel(graph, &last, (void *)fill, arguments);
 	then_copy(graph, &last, one.pinned, one.device);

@@ -196,8 +196,12 @@ void exec_copy_begin(
 		return;
 	if (copy->srcMemoryType == CU_MEMORYTYPE_HOST)
 		host_named(&copy->srcHost, sizeof(copy->srcHost));
+	else if (copy->srcMemoryType == CU_MEMORYTYPE_UNIFIED)
+		host_named(&copy->srcDevice, sizeof(copy->srcDevice));
 	if (copy->dstMemoryType == CU_MEMORYTYPE_HOST)
 		host_named(&copy->dstHost, sizeof(copy->dstHost));
+	else if (copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED)
+		host_named(&copy->dstDevice, sizeof(copy->dstDevice));
 }
 
 /* A copy with memory that kernels reach. */
