@@ -50,6 +50,7 @@ enum lock_rank {
 	LOCK_MANAGED,	   /* driver/memory/managed.c: managed memory */
 	LOCK_MEMORY,	   /* driver/memory/heap.c: windows, allocations */
 	LOCK_HOST,	   /* driver/memory/host.c: pinned memory */
+	LOCK_MIRROR_LIST,  /* driver/memory/mirror.c: who changes what is active */
 	LOCK_MIRROR,	   /* driver/memory/mirror.c: memory that kernels reach */
 	LOCK_TEND,	   /* driver/memory/mirror_thread.c: it is started once */
 	LOCK_OUTPUT,	   /* driver/output.c: what kernels print */

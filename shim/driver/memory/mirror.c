@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * See mirror.h.  One lock covers the list of what is active, its shadows, and each look at the
- * memory; an answer of the agent is taken over in the order in which it gave them.
+ * memory; an answer of the agent is taken over in the order in which it gave them.  Who changes
+ * the list holds another as well, under which he asks the agent: it may answer only once a host
+ * function has ended, and around one the memory is looked at.
  */
 #include "shim/driver/memory/mirror.h"
 
@@ -30,6 +32,7 @@
 #define MIRROR_TURN_NS 5000000000ull
 
 static struct {
+	pthread_mutex_t changes; /* of the list; before the other one */
 	pthread_mutex_t lock;
 	struct mirror_view *views; /* by address */
 	unsigned *users;	   /* of each: how often it was activated */
@@ -38,7 +41,8 @@ static struct {
 	uint64_t window, window_bytes;
 	_Atomic uint64_t taken; /* answers taken over */
 	unsigned char runs[MIRROR_WRITE_MAX], spare[MIRROR_WRITE_MAX];
-} mirror = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} mirror = {.changes = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(mirror_list, mirror.changes, LOCK_MIRROR_LIST);
 LOCK_RANK(mirror, mirror.lock, LOCK_MIRROR);
 
 _Atomic uint32_t mirror_regions;
@@ -137,7 +141,7 @@ static uint64_t view_left(const struct mirror_view *view, uint64_t address)
 	return from < view->bytes ? view->bytes - from : 0;
 }
 
-/* With the lock held: the region around such an address; NULL: none. */
+/* With either lock held: the region around such an address; NULL: none. */
 static struct mirror_view *region_at(uint64_t address)
 {
 	for (size_t i = 0; i < mirror.count; i++)
@@ -163,8 +167,29 @@ static void region_insert(const struct mirror_view *view)
 		atomic_store(&mirror_apart, true);
 }
 
-/* With the lock held: where the agent puts it. Where it has something else at the address,
- * APART allows another, in the window. */
+static uint64_t pages_get(uint64_t bytes)
+{
+	uint64_t page;
+
+	pthread_mutex_lock(&mirror.lock);
+	page = free_extents_get(&mirror.free, bytes / MIRROR_PAGE);
+	pthread_mutex_unlock(&mirror.lock);
+	return page;
+}
+
+/* Those of a view that does not lie where the program has it. */
+static void pages_put(const struct mirror_view *view)
+{
+	if (view->address == view_host(view))
+		return;
+	pthread_mutex_lock(&mirror.lock);
+	free_extents_put(&mirror.free, (view->address - mirror.window) / MIRROR_PAGE,
+		view->bytes / MIRROR_PAGE);
+	pthread_mutex_unlock(&mirror.lock);
+}
+
+/* Changing: where the agent puts it. Where it has something else at the address, APART allows
+ * another, in the window. */
 static CUresult region_place(struct mirror_view *view, bool apart)
 {
 	CUresult status = region_map(view->address, view->bytes);
@@ -172,24 +197,28 @@ static CUresult region_place(struct mirror_view *view, bool apart)
 
 	if (status != CUDA_ERROR_MAP_FAILED || !apart)
 		return status;
-	page = free_extents_get(&mirror.free, view->bytes / MIRROR_PAGE);
+	page = pages_get(view->bytes);
 	if (page == FREE_EXTENTS_NONE)
 		return status;
 	view->address = mirror.window + page * MIRROR_PAGE;
 	status = region_map(view->address, view->bytes);
 	if (status)
-		free_extents_put(&mirror.free, page, view->bytes / MIRROR_PAGE);
+		pages_put(view);
 	return status;
 }
 
-/* With the lock held: pages that are not active become so. */
+/* Changing: pages that are not active become so. */
 static CUresult region_add(uint64_t host, uint64_t bytes, bool apart)
 {
 	struct mirror_view view = {
 		.live = (void *)(uintptr_t)host, .address = host, .bytes = bytes};
 	CUresult status;
+	bool room;
 
-	if (!region_room())
+	pthread_mutex_lock(&mirror.lock);
+	room = region_room();
+	pthread_mutex_unlock(&mirror.lock);
+	if (!room)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	view.shadow = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -197,7 +226,9 @@ static CUresult region_add(uint64_t host, uint64_t bytes, bool apart)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	status = region_place(&view, apart);
 	if (!status) {
+		pthread_mutex_lock(&mirror.lock);
 		region_insert(&view);
+		pthread_mutex_unlock(&mirror.lock);
 		return CUDA_SUCCESS;
 	}
 	munmap(view.shadow, bytes);
@@ -209,27 +240,39 @@ static CUresult region_add(uint64_t host, uint64_t bytes, bool apart)
 	return status;
 }
 
-/* With the lock held: those of the regions that nobody uses go. */
-static void regions_tidy(void)
+/* Takes one region that nobody uses out of the list. False: there is none. */
+static bool region_take(struct mirror_view *view)
 {
-	for (size_t i = 0; i < mirror.count;) {
-		if (mirror.users[i]) {
-			i++;
-			continue;
-		}
-		region_unmap(mirror.views[i].address);
-		if (mirror.views[i].address != view_host(&mirror.views[i]))
-			free_extents_put(&mirror.free,
-				(mirror.views[i].address - mirror.window) / MIRROR_PAGE,
-				mirror.views[i].bytes / MIRROR_PAGE);
-		munmap(mirror.views[i].shadow, mirror.views[i].bytes);
+	size_t i = 0;
+	bool found;
+
+	pthread_mutex_lock(&mirror.lock);
+	while (i < mirror.count && mirror.users[i])
+		i++;
+	found = i < mirror.count;
+	if (found) {
+		*view = mirror.views[i];
 		mirror.count--;
 		memmove(&mirror.views[i], &mirror.views[i + 1],
 			(mirror.count - i) * sizeof(*mirror.views));
 		memmove(&mirror.users[i], &mirror.users[i + 1],
 			(mirror.count - i) * sizeof(*mirror.users));
+		atomic_store(&mirror_regions, (uint32_t)mirror.count);
 	}
-	atomic_store(&mirror_regions, (uint32_t)mirror.count);
+	pthread_mutex_unlock(&mirror.lock);
+	return found;
+}
+
+/* Changing: those of the regions that nobody uses go. */
+static void regions_tidy(void)
+{
+	struct mirror_view view;
+
+	while (region_take(&view)) {
+		region_unmap(view.address);
+		pages_put(&view);
+		munmap(view.shadow, view.bytes);
+	}
 }
 
 static uint64_t page_floor(uint64_t address)
@@ -237,7 +280,7 @@ static uint64_t page_floor(uint64_t address)
 	return address & ~(uint64_t)(MIRROR_PAGE - 1);
 }
 
-/* With the lock held: where the next region begins behind an address, END at the most. */
+/* Changing: where the next region begins behind an address, END at the most. */
 static uint64_t region_next(uint64_t host, uint64_t end)
 {
 	for (size_t i = 0; i < mirror.count; i++)
@@ -246,12 +289,14 @@ static uint64_t region_next(uint64_t host, uint64_t end)
 	return end;
 }
 
-/* With the lock held: counts one user more, or less, of the regions in [at, end). */
+/* Changing: counts one user more, or less, of the regions in [at, end). */
 static void regions_use(uint64_t at, uint64_t end, bool more)
 {
+	pthread_mutex_lock(&mirror.lock);
 	for (size_t i = 0; i < mirror.count; i++)
 		if (view_host(&mirror.views[i]) < end && view_end(&mirror.views[i]) > at)
 			mirror.users[i] += more ? 1 : mirror.users[i] ? -1u : 0;
+	pthread_mutex_unlock(&mirror.lock);
 }
 
 CUresult mirror_activate(const void *host, size_t bytes)
@@ -264,8 +309,9 @@ CUresult mirror_activate(const void *host, size_t bytes)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!mirror_usable(at, end, true))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&mirror.lock);
-	/* Regions that another piece made may begin or end within its pages. */
+	pthread_mutex_lock(&mirror.changes);
+	/* Regions that another piece made may begin or end within its pages. Nobody else
+	 * changes the list meanwhile, so that it can be looked at. */
 	for (uint64_t from = at, to; from < end && !status; from = to) {
 		struct mirror_view *there = region_at(from);
 
@@ -273,20 +319,19 @@ CUresult mirror_activate(const void *host, size_t bytes)
 		if (!there)
 			status = region_add(from, to - from, from == at && to == end);
 	}
-	if (status)
-		regions_tidy();
-	else
+	if (!status)
 		regions_use(at, end, true);
-	pthread_mutex_unlock(&mirror.lock);
+	regions_tidy();
+	pthread_mutex_unlock(&mirror.changes);
 	return status ? status : mirror_thread_start();
 }
 
 void mirror_deactivate(const void *host, size_t bytes)
 {
-	pthread_mutex_lock(&mirror.lock);
+	pthread_mutex_lock(&mirror.changes);
 	regions_use(page_floor((uintptr_t)host), (uintptr_t)host + bytes, false);
 	regions_tidy();
-	pthread_mutex_unlock(&mirror.lock);
+	pthread_mutex_unlock(&mirror.changes);
 }
 
 bool mirror_inside(uint64_t address, size_t bytes)
