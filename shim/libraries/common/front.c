@@ -280,6 +280,18 @@ EXPORT void vcuda_front_missing(const char *call, const char *library, int *logg
 	errno = saved;
 }
 
+EXPORT void vcuda_front_older(const char *call, int *logged)
+{
+	int saved = errno;
+
+	if (!__atomic_exchange_n(logged, 1, __ATOMIC_RELAXED))
+		dprintf(STDERR_FILENO,
+			"vcuda: %s failed: the agent is older than this client and does not "
+			"know the call; update it\n",
+			call);
+	errno = saved;
+}
+
 EXPORT void vcuda_front_debug(const char *text)
 {
 	session_debug("%s", text);

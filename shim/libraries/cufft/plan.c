@@ -36,7 +36,7 @@ cufftResult hand_cufftCreate(cufftHandle *handle)
 	plan = calloc(1, sizeof(*plan));
 	if (!plan)
 		return CUFFT_ALLOC_FAILED;
-	plan->content.major = VCUDA_ABI;
+	plan->content.plain.major = VCUDA_ABI;
 	for (int i = 0; i < CUFFT_PLANS; i++) {
 		unsigned number = atomic_fetch_add(&next, 1) % CUFFT_PLANS + 1;
 		struct plan *none = NULL;
@@ -53,7 +53,8 @@ cufftResult hand_cufftCreate(cufftHandle *handle)
 /* The agent that knows the plan is that of its context. */
 static CUresult plan_end(cufftHandle number, const struct plan *plan)
 {
-	struct wire_cufftDestroy body = {.plan = number};
+	struct wire_cufftDestroy body = {
+		.plan = plan->made ? number : 0, .callbacks = plan->content.extra.callbacks};
 	CUcontext context = NULL;
 	CUresult posted;
 
@@ -74,7 +75,7 @@ cufftResult hand_cufftDestroy(cufftHandle number)
 	/* Of two threads that destroy it one finds it. */
 	if (!plan || !atomic_compare_exchange_strong(&plans[number], &plan, NULL))
 		return CUFFT_INVALID_PLAN;
-	if (plan->made)
+	if (plan->made || plan->content.extra.callbacks)
 		posted = plan_end(number, plan);
 	fft_area(plan, 0, false);
 	free(plan);
@@ -151,9 +152,9 @@ static cufftResult property_set(
 		return status;
 	if (plan->made)
 		return CUFFT_NOT_SUPPORTED;
-	plan->content.property[property - 1] = value;
-	plan->content.properties &= ~bit;
-	plan->content.properties |= set ? bit : 0;
+	plan->content.plain.property[property - 1] = value;
+	plan->content.plain.properties &= ~bit;
+	plan->content.plain.properties |= set ? bit : 0;
 	return CUFFT_SUCCESS;
 }
 
@@ -176,7 +177,7 @@ cufftResult hand_cufftGetPlanPropertyInt64(
 
 	if (status || !value)
 		return status ? status : CUFFT_INVALID_VALUE;
-	*value = plan->content.property[property - 1];
+	*value = plan->content.plain.property[property - 1];
 	return CUFFT_SUCCESS;
 }
 

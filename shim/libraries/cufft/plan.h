@@ -16,7 +16,7 @@ struct plan {
 	CUdeviceptr area;
 	size_t area_bytes; /* that it needs */
 	uint64_t digest;   /* of the content */
-	struct cufft_content content;
+	struct cufft_whole content;
 	bool made;
 	bool own_area;	    /* to be freed with it */
 	bool no_allocation; /* the program brings the work area */
