@@ -66,7 +66,7 @@ struct fft_shape {
 
 struct fft_plan {
 	_Atomic unsigned refs; /* the program's, and each task's */
-	_Atomic bool failed;   /* a task met memory that is not the device's */
+	_Atomic bool failed;   /* a task met memory that is not the device's, untold */
 	bool made, own_area;
 	bool no_allocation;
 	bool callbacks; /* it cannot be made */
