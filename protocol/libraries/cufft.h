@@ -18,6 +18,9 @@ typedef int cufftType;
 typedef int cufftProperty;
 typedef int cufftXtCallbackType;
 typedef int cufftXtWorkAreaPolicy;
+typedef int cufftXtSubFormat;
+typedef int cufftXtCopyType;
+typedef int cufftXtQueryType;
 typedef float cufftReal;
 typedef double cufftDoubleReal;
 typedef cuComplex cufftComplex;
@@ -29,6 +32,11 @@ enum {
 	CUFFT_ALLOC_FAILED = 2,
 	CUFFT_INVALID_TYPE = 3,
 	CUFFT_INVALID_VALUE = 4,
+	CUFFT_INTERNAL_ERROR = 5,
+	CUFFT_EXEC_FAILED = 6,
+	CUFFT_SETUP_FAILED = 7,
+	CUFFT_INVALID_SIZE = 8,
+	CUFFT_INVALID_DEVICE = 11,
 	CUFFT_NO_WORKSPACE = 13,
 	CUFFT_NOT_IMPLEMENTED = 14,
 	CUFFT_NOT_SUPPORTED = 16,
@@ -42,6 +50,62 @@ enum {
 	CUFFT_Z2D = 0x6c,
 	CUFFT_Z2Z = 0x69,
 };
+
+/* ---- several GPUs: what programs see ---- */
+
+enum {
+	CUFFT_XT_FORMAT_INPUT,
+	CUFFT_XT_FORMAT_OUTPUT,
+	CUFFT_XT_FORMAT_INPLACE,
+	CUFFT_XT_FORMAT_INPLACE_SHUFFLED,
+	CUFFT_XT_FORMAT_1D_INPUT_SHUFFLED,
+};
+
+enum { CUFFT_COPY_HOST_TO_DEVICE, CUFFT_COPY_DEVICE_TO_HOST, CUFFT_COPY_DEVICE_TO_DEVICE };
+enum { CUFFT_QUERY_1D_FACTORS };
+#define CUFFT_FORWARD (-1)
+#define CUFFT_INVERSE 1
+
+#define CUDA_XT_DESCRIPTOR_VERSION 0x01000000
+#define MAX_CUDA_DESCRIPTOR_GPUS 64
+
+typedef struct cudaXtDesc_t {
+	int version;
+	int nGPUs;
+	int GPUs[MAX_CUDA_DESCRIPTOR_GPUS];
+	void *data[MAX_CUDA_DESCRIPTOR_GPUS];
+	size_t size[MAX_CUDA_DESCRIPTOR_GPUS];
+	void *cudaXtState;
+} cudaXtDesc;
+
+typedef enum libFormat_t { LIB_FORMAT_CUFFT, LIB_FORMAT_UNDEFINED } libFormat;
+
+typedef struct cudaLibXtDesc_t {
+	int version;
+	cudaXtDesc *descriptor;
+	libFormat library;
+	int subFormat;
+	void *libDescriptor;
+} cudaLibXtDesc;
+
+typedef struct cufftXt1dFactors_t {
+	long long int size;
+	long long int stringCount;
+	long long int stringLength;
+	long long int substringLength;
+	long long int factor1;
+	long long int factor2;
+	long long int stringMask;
+	long long int substringMask;
+	long long int factor1Mask;
+	long long int factor2Mask;
+	int stringShift;
+	int substringShift;
+	int factor1Shift;
+	int factor2Shift;
+} cufftXt1dFactors;
+
+/* ---- plans ---- */
 
 /* Plans of a program at once; their numbers are from 1 to here. */
 #define CUFFT_PLANS 4096

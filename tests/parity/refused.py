@@ -16,8 +16,6 @@ MOST = 0.05
 # Reason as the description has it: why the group is not counted.
 GROUPS = {
     "cufft": {
-        "cuFFT on several GPUs of one process: make a plan for each GPU, with cufftPlanMany a part of the batch":
-            "one feature, whose descriptors and memory are the library's own on several GPUs; open in COVERAGE.md",
         "code for the kernels that cuFFTDx builds: build them beside NVIDIA's libcufft, what is built runs here":
             "needed where a program is built, not where it runs",
     },

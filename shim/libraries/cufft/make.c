@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "shim/libraries/cufft/plan.h"
+#include "shim/libraries/cufft/multi.h"
 
 /* A form's arguments; the lists are of int or, where `wide`, of long long int. */
 struct said {
@@ -174,26 +174,34 @@ static cufftResult plan_name(cufftHandle number, struct plan *plan)
 	return front_status(&cufft_front, status);
 }
 
+cufftResult fft_plan_make(
+	cufftHandle number, const struct cufft_whole *content, const char *name, size_t *bytes)
+{
+	struct plan *plan = fft_plan(number);
+	cufftResult status = ask(content, CUFFT_WHAT_PLAN, name, &plan->area_bytes, NULL);
+
+	if (status)
+		return status;
+	plan->content = *content;
+	plan->digest = content_digest(content);
+	*bytes = plan->area_bytes;
+	if (!area_make(plan, plan->area_bytes))
+		return CUFFT_ALLOC_FAILED;
+	return plan_name(number, plan);
+}
+
 static cufftResult plan_make(
 	cufftHandle number, const struct said *said, const char *name, size_t *bytes)
 {
 	struct plan *plan = fft_plan(number);
 	struct cufft_whole content;
-	cufftResult status;
 
 	if (!plan || plan->made) /* once for each plan, as NVIDIA documents it */
 		return CUFFT_INVALID_PLAN;
 	if (!bytes || !content_make(&content, plan, said))
 		return CUFFT_INVALID_VALUE;
-	status = ask(&content, CUFFT_WHAT_PLAN, name, &plan->area_bytes, NULL);
-	if (status)
-		return status;
-	plan->content = content;
-	plan->digest = content_digest(&content);
-	*bytes = plan->area_bytes;
-	if (!area_make(plan, plan->area_bytes))
-		return CUFFT_ALLOC_FAILED;
-	return plan_name(number, plan);
+	return plan->multi ? fft_multi_make(plan, &content, name, bytes)
+			   : fft_plan_make(number, &content, name, bytes);
 }
 
 static cufftResult plan_new(cufftHandle *number, const struct said *said, const char *name)
@@ -215,6 +223,11 @@ static cufftResult plan_new(cufftHandle *number, const struct said *said, const 
 	return status;
 }
 
+cufftResult fft_plan_size(const struct cufft_whole *content, const char *name, size_t *bytes)
+{
+	return ask(content, CUFFT_WHAT_SIZE, name, bytes, NULL);
+}
+
 static cufftResult size_get(
 	cufftHandle number, const struct said *said, const char *name, size_t *bytes)
 {
@@ -225,7 +238,8 @@ static cufftResult size_get(
 		return CUFFT_INVALID_PLAN;
 	if (!bytes || !content_make(&content, plan, said))
 		return CUFFT_INVALID_VALUE;
-	return ask(&content, CUFFT_WHAT_SIZE, name, bytes, NULL);
+	return plan->multi ? fft_multi_size(plan, &content, name, bytes)
+			   : fft_plan_size(&content, name, bytes);
 }
 
 static cufftResult estimate(const struct said *said, const char *name, size_t *bytes)
@@ -331,6 +345,8 @@ cufftResult hand_cufftXtSetWorkAreaPolicy(
 		return CUFFT_INVALID_PLAN;
 	if (policy < 0 || policy >= CUFFT_POLICIES)
 		return CUFFT_INVALID_VALUE;
+	if (plan->multi)
+		return CUFFT_NOT_SUPPORTED;
 	content = plan->content;
 	content.extra.policy = (uint32_t)policy + 1;
 	content.extra.limited = limit ? 1 : 0;

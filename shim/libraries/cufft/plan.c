@@ -2,7 +2,7 @@
  *
  * Plans: their numbers, what they are set to, and their ends; versions.
  */
-#include "shim/libraries/cufft/plan.h"
+#include "shim/libraries/cufft/multi.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -75,7 +75,9 @@ cufftResult hand_cufftDestroy(cufftHandle number)
 	/* Of two threads that destroy it one finds it. */
 	if (!plan || !atomic_compare_exchange_strong(&plans[number], &plan, NULL))
 		return CUFFT_INVALID_PLAN;
-	if (plan->made || plan->content.extra.callbacks)
+	if (plan->multi)
+		fft_multi_end(plan);
+	else if (plan->made || plan->content.extra.callbacks)
 		posted = plan_end(number, plan);
 	fft_area(plan, 0, false);
 	free(plan);
@@ -106,16 +108,25 @@ cufftResult hand_cufftSetWorkArea(cufftHandle number, void *area)
 {
 	struct plan *plan = fft_plan(number);
 
-	if (!plan)
+	if (!plan || plan->multi)
 		return CUFFT_INVALID_PLAN;
 	fft_area(plan, (CUdeviceptr)(uintptr_t)area, false);
 	return CUFFT_SUCCESS;
 }
 
-/* One for each GPU of the plan, which has one. */
+/* One for each GPU of the plan. */
 cufftResult hand_cufftXtSetWorkArea(cufftHandle number, void **areas)
 {
-	return areas ? hand_cufftSetWorkArea(number, areas[0]) : CUFFT_INVALID_VALUE;
+	const struct plan *plan = fft_plan(number);
+
+	if (!plan || (plan->multi && !plan->made))
+		return CUFFT_INVALID_PLAN;
+	if (!areas)
+		return CUFFT_INVALID_VALUE;
+	if (!plan->multi)
+		return hand_cufftSetWorkArea(number, areas[0]);
+	fft_multi_areas(plan, areas);
+	return CUFFT_SUCCESS;
 }
 
 cufftResult hand_cufftGetSize(cufftHandle number, size_t *bytes)
@@ -126,7 +137,10 @@ cufftResult hand_cufftGetSize(cufftHandle number, size_t *bytes)
 		return CUFFT_INVALID_PLAN;
 	if (!bytes)
 		return CUFFT_INVALID_VALUE;
-	*bytes = plan->area_bytes;
+	if (plan->multi)
+		fft_multi_sizes(plan, bytes);
+	else
+		*bytes = plan->area_bytes;
 	return CUFFT_SUCCESS;
 }
 
