@@ -19,7 +19,7 @@ static void parts_make(size_t first, size_t second)
 	parts = (cudaXtDesc){.nGPUs = 2, .size = {first, second}};
 	for (int g = 0; g < 2; g++) {
 		parts.GPUs[g] = both_gpus[g];
-		CUDA(cudaSetDevice(g));
+		CUDA(cudaSetDevice(both_gpus[g]));
 		CUDA(cudaMalloc(&parts.data[g], parts.size[g]));
 	}
 	mine.subFormat = CUFFT_XT_FORMAT_INPLACE;
@@ -56,7 +56,7 @@ static void as_cupy(int batch)
 		EXPECTED(cufftXtExecDescriptorC2C(plan, &mine, &mine, CUFFT_FORWARD),
 			CUFFT_NO_WORKSPACE);
 	for (int g = 0; g < 2; g++) {
-		CUDA(cudaSetDevice(g));
+		CUDA(cudaSetDevice(both_gpus[g]));
 		if (work[g])
 			CUDA(cudaMalloc(&area[g], work[g]));
 		CUDA(cudaMemcpy(parts.data[g], host + (g ? half : 0), parts.size[g],
@@ -96,6 +96,7 @@ static void out_of_place(void)
 	float *in = calloc(all, sizeof(*in)), *out = calloc(all, sizeof(*out));
 	cufftHandle forward = plan_of(&there), inverse;
 	cudaLibXtDesc *real, *half;
+	cufftResult done;
 
 	back.inverse = true;
 	inverse = plan_of(&back);
@@ -104,12 +105,15 @@ static void out_of_place(void)
 	FFT(cufftXtMalloc(forward, &real, CUFFT_XT_FORMAT_INPUT));
 	FFT(cufftXtMalloc(forward, &half, CUFFT_XT_FORMAT_OUTPUT));
 	FFT(cufftXtMemcpy(forward, real, in, CUFFT_COPY_HOST_TO_DEVICE));
-	FFT(cufftXtExecDescriptorR2C(forward, real, half));
+	done = cufftXtExecDescriptorR2C(forward, real, half);
 	half->subFormat = CUFFT_XT_FORMAT_INPUT; /* of the way back */
 	real->subFormat = CUFFT_XT_FORMAT_OUTPUT;
-	FFT(cufftXtExecDescriptorC2R(inverse, half, real));
-	FFT(cufftXtMemcpy(inverse, out, real, CUFFT_COPY_DEVICE_TO_HOST));
-	for (size_t i = 0; i < all; i++)
+	if (!done)
+		done = cufftXtExecDescriptorC2R(inverse, half, real);
+	EXPECTED(done, CUFFT_SUCCESS); /* NVIDIA's header has it otherwise */
+	if (!done)
+		FFT(cufftXtMemcpy(inverse, out, real, CUFFT_COPY_DEVICE_TO_HOST));
+	for (size_t i = 0; !done && i < all; i++)
 		near("out of place", i, out[i] / 21, in[i], 1, false);
 	FFT(cufftXtFree(real));
 	FFT(cufftXtFree(half));
@@ -126,14 +130,18 @@ static void from_a_spectrum(cufftXtSubFormat format)
 	double *host = calloc(host_bytes(&s), 1);
 	cufftHandle plan = plan_of(&s);
 	cudaLibXtDesc *data;
+	cufftResult done;
 
 	for (size_t i = 0; i < spectrum(&s); i++)
 		host[2 * i] = 1;
 	FFT(cufftXtMalloc(plan, &data, format));
-	FFT(cufftXtMemcpy(plan, data, host, CUFFT_COPY_HOST_TO_DEVICE));
-	FFT(cufftXtExecDescriptorZ2D(plan, data, data));
-	FFT(cufftXtMemcpy(plan, host, data, CUFFT_COPY_DEVICE_TO_HOST));
-	for (size_t i = 0; i < numbers(&s); i++)
+	done = cufftXtMemcpy(plan, data, host, CUFFT_COPY_HOST_TO_DEVICE);
+	if (!done)
+		done = cufftXtExecDescriptorZ2D(plan, data, data);
+	EXPECTED(done, CUFFT_SUCCESS); /* NVIDIA's may take one order only */
+	if (!done)
+		FFT(cufftXtMemcpy(plan, host, data, CUFFT_COPY_DEVICE_TO_HOST));
+	for (size_t i = 0; !done && i < numbers(&s); i++)
 		near("from a spectrum", i, host_at(&s, host, i), i ? 0 : (double)numbers(&s),
 			numbers(&s), true);
 	FFT(cufftXtFree(data));
@@ -201,7 +209,7 @@ static void wrong_order(void)
 	FFT(cufftXtSetGPUs(plan, 2, both_gpus));
 	EXPECTED(cufftXtMalloc(plan, &data, CUFFT_XT_FORMAT_INPLACE), CUFFT_INVALID_PLAN);
 	FFT(plan_make(plan, &line, work));
-	FFT_IS(cufftXtSetGPUs(plan, 2, both_gpus), CUFFT_INVALID_PLAN);
+	EXPECTED(cufftXtSetGPUs(plan, 2, both_gpus), CUFFT_INVALID_PLAN);
 	EXPECTED(plan_make(plan, &line, work), CUFFT_INVALID_PLAN);
 	EXPECTED(cufftSetWorkArea(plan, &work), CUFFT_INVALID_PLAN);
 	EXPECTED(cufftXtSetWorkAreaPolicy(plan, CUFFT_WORKAREA_MINIMAL, NULL),
@@ -239,7 +247,7 @@ static void wrong_descriptors(void)
 	data->descriptor->GPUs[1] = 4711;
 	EXPECTED(cufftXtMemcpy(plan, host, data, CUFFT_COPY_DEVICE_TO_HOST),
 		CUFFT_INVALID_DEVICE);
-	data->descriptor->GPUs[1] = 1;
+	data->descriptor->GPUs[1] = both_gpus[1];
 	data->descriptor->size[1]--;
 	EXPECTED(cufftXtMemcpy(plan, host, data, CUFFT_COPY_DEVICE_TO_HOST),
 		CUFFT_INVALID_VALUE);

@@ -213,7 +213,7 @@ int main(void)
 
 	if (!two_gpus())
 		return 0;
-	CUDA(cudaSetDevice(1));
+	CUDA(cudaSetDevice(both_gpus[1]));
 	for (int wide = 0; wide < 2; wide++) {
 		complex_case(1, 1, 64, 1, wide);
 		complex_case(1, 1, 1024, 1, wide);
@@ -231,8 +231,8 @@ int main(void)
 	line_redistributed(64);
 	line_redistributed(512);
 	CUDA(cudaGetDevice(&device));
-	if (device != 1)
-		DIE("device %d is current, not 1", device);
+	if (device != both_gpus[1])
+		DIE("device %d is current, not %d", device, both_gpus[1]);
 	puts("ok");
 	return 0;
 }

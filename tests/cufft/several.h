@@ -15,15 +15,21 @@ struct shape {
 
 static int both_gpus[2] = {0, 1};
 
-/* False, and a line: there are not two that cuFFT takes together. */
+/* Where there is one GPU, that one twice. False, and a line: cuFFT does not take them. */
 static inline bool two_gpus(void)
 {
+	cufftHandle plan;
+	cufftResult taken;
 	int count;
 
 	CUDA(cudaGetDeviceCount(&count));
-	if (count < 2)
-		puts("skip: this machine has one GPU");
-	return count >= 2;
+	both_gpus[1] = count > 1;
+	FFT(cufftCreate(&plan));
+	taken = cufftXtSetGPUs(plan, 2, both_gpus);
+	FFT(cufftDestroy(plan));
+	if (taken)
+		TELL("GPUs %d and %d: %d", both_gpus[0], both_gpus[1], taken);
+	return !taken;
 }
 
 static inline cufftType type_of(const struct shape *s)

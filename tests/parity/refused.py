@@ -17,7 +17,7 @@ MOST = 0.05
 GROUPS = {
     "cufft": {
         "code for the kernels that cuFFTDx builds: build them beside NVIDIA's libcufft, what is built runs here":
-            "needed where a program is built, not where it runs",
+            "experimental host functions whose answers are LTO-IR for a compiler: needed where a program is built, not where it runs",
     },
     "nccl": {
         "kernels that communicate by themselves are not served":
