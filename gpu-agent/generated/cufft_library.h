@@ -46,5 +46,8 @@ CUresult serve_cufftXtMakePlanMany(struct worker *w, struct request *r);
 CUresult serve_cufftXtExec(struct worker *w, struct request *r);
 CUresult serve_cufftDestroy(struct worker *w, struct request *r);
 CUresult serve_cufftGetVersion(struct worker *w, struct request *r);
+CUresult serve_cufftXtSetJITCallback(struct worker *w, struct request *r);
+CUresult serve_cufftXtSetCallbackSharedSize(struct worker *w, struct request *r);
+CUresult serve_cufftXtSetWorkAreaPolicy(struct worker *w, struct request *r);
 
 #endif

@@ -41,6 +41,12 @@ static const struct library_run runs[] = {
 	FRAME(cufftDestroy, post, serve_cufftDestroy, sizeof(struct wire_cufftDestroy_reply)),
 	FRAME(cufftGetVersion, cached, serve_cufftGetVersion,
 	sizeof(struct wire_cufftGetVersion_reply)),
+	FRAME(cufftXtSetJITCallback, post, serve_cufftXtSetJITCallback,
+	sizeof(struct wire_cufftXtSetJITCallback_reply)),
+	FRAME(cufftXtSetCallbackSharedSize, call, serve_cufftXtSetCallbackSharedSize,
+	sizeof(struct wire_cufftXtSetCallbackSharedSize_reply)),
+	FRAME(cufftXtSetWorkAreaPolicy, both, serve_cufftXtSetWorkAreaPolicy,
+	sizeof(struct wire_cufftXtSetWorkAreaPolicy_reply)),
 };
 
 const struct serve_entry *cufft_serve_find(uint16_t op)

@@ -70,7 +70,32 @@ cufftResult cufftSetPlanPropertyInt64(cufftHandle plan, cufftProperty property,
 cufftResult cufftGetPlanPropertyInt64(cufftHandle plan, cufftProperty property,
 		long long int *returnPtrValue);
 cufftResult cufftResetPlanProperty(cufftHandle plan, cufftProperty property);
+cufftResult cufftXtSetGPUs(cufftHandle handle, int nGPUs, int *whichGPUs);
+cufftResult cufftXtMalloc(cufftHandle plan, cudaLibXtDesc **descriptor,
+		cufftXtSubFormat format);
+cufftResult cufftXtMemcpy(cufftHandle plan, void *dstPointer, void *srcPointer,
+		cufftXtCopyType type);
+cufftResult cufftXtFree(cudaLibXtDesc *descriptor);
 cufftResult cufftXtSetWorkArea(cufftHandle plan, void **workArea);
+cufftResult cufftXtExecDescriptorC2C(cufftHandle plan, cudaLibXtDesc *input,
+		cudaLibXtDesc *output, int direction);
+#define PROTOTYPE_cufftXtExecDescriptorR2C(name) \
+	cufftResult name(cufftHandle plan, cudaLibXtDesc *input, cudaLibXtDesc *output)
+PROTOTYPE_cufftXtExecDescriptorR2C(cufftXtExecDescriptorR2C);
+PROTOTYPE_cufftXtExecDescriptorR2C(cufftXtExecDescriptorC2R);
+cufftResult cufftXtExecDescriptorZ2Z(cufftHandle plan, cudaLibXtDesc *input,
+		cudaLibXtDesc *output, int direction);
+PROTOTYPE_cufftXtExecDescriptorR2C(cufftXtExecDescriptorD2Z);
+PROTOTYPE_cufftXtExecDescriptorR2C(cufftXtExecDescriptorZ2D);
+cufftResult cufftXtQueryPlan(cufftHandle plan, void *queryStruct, cufftXtQueryType queryType);
+cufftResult cufftXtSetCallback(cufftHandle plan, void **callback_routine,
+		cufftXtCallbackType cbType, void **caller_info);
+cufftResult cufftXtClearCallback(cufftHandle plan, cufftXtCallbackType cbType);
+cufftResult cufftXtSetCallbackSharedSize(cufftHandle plan, cufftXtCallbackType cbType,
+		size_t sharedSize);
+cufftResult cufftXtSetJITCallback(cufftHandle plan, const char *lto_callback_symbol_name,
+		const void *lto_callback_fatbin, size_t lto_callback_fatbin_size,
+		cufftXtCallbackType type, void **caller_info);
 #define PROTOTYPE_cufftXtMakePlanMany(name) \
 	cufftResult name(cufftHandle plan, int rank, long long int *n, long long int *inembed, \
 			long long int istride, long long int idist, cudaDataType inputtype, \
@@ -80,6 +105,13 @@ cufftResult cufftXtSetWorkArea(cufftHandle plan, void **workArea);
 PROTOTYPE_cufftXtMakePlanMany(cufftXtMakePlanMany);
 PROTOTYPE_cufftXtMakePlanMany(cufftXtGetSizeMany);
 cufftResult cufftXtExec(cufftHandle plan, void *input, void *output, int direction);
+cufftResult cufftXtExecDescriptor(cufftHandle plan, cudaLibXtDesc *input, cudaLibXtDesc *output,
+		int direction);
+cufftResult cufftXtSetWorkAreaPolicy(cufftHandle plan, cufftXtWorkAreaPolicy policy,
+		size_t *workSize);
+cufftResult __cufftXtSetJITCallback_12_7(cufftHandle plan, const char *lto_callback_symbol_name,
+		const void *lto_callback_fatbin, size_t lto_callback_fatbin_size,
+		cufftXtCallbackType type, void **caller_info);
 
 #ifdef __cplusplus
 }

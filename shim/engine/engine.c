@@ -484,16 +484,15 @@ uint64_t shim_address(struct shim_call *call, uint64_t address)
 
 uint64_t shim_stream(struct shim_call *call, CUstream stream)
 {
-	bool may_send = (stream && stream != CU_STREAM_LEGACY) || managed_any;
 	struct aside aside;
 	uint64_t number = 0;
 	CUresult status;
 
-	if (may_send && !aside_put(&aside, call))
+	/* The legacy one too comes behind copies of another device's. */
+	if (!aside_put(&aside, call))
 		return 0;
 	status = stream_number(stream, &number);
-	if (may_send)
-		aside_back(&aside, call);
+	aside_back(&aside, call);
 	if (status && !call->status)
 		call->status = status;
 	return number;

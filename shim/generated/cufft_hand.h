@@ -71,7 +71,35 @@ cufftResult hand_cufftSetPlanPropertyInt64(cufftHandle plan, cufftProperty prope
 cufftResult hand_cufftGetPlanPropertyInt64(cufftHandle plan, cufftProperty property,
 		long long int *returnPtrValue);
 cufftResult hand_cufftResetPlanProperty(cufftHandle plan, cufftProperty property);
+cufftResult hand_cufftXtSetGPUs(cufftHandle handle, int nGPUs, int *whichGPUs);
+cufftResult hand_cufftXtMalloc(cufftHandle plan, cudaLibXtDesc **descriptor,
+		cufftXtSubFormat format);
+cufftResult hand_cufftXtMemcpy(cufftHandle plan, void *dstPointer, void *srcPointer,
+		cufftXtCopyType type);
+cufftResult hand_cufftXtFree(cudaLibXtDesc *descriptor);
 cufftResult hand_cufftXtSetWorkArea(cufftHandle plan, void **workArea);
+cufftResult hand_cufftXtExecDescriptorC2C(cufftHandle plan, cudaLibXtDesc *input,
+		cudaLibXtDesc *output, int direction);
+cufftResult hand_cufftXtExecDescriptorR2C(cufftHandle plan, cudaLibXtDesc *input,
+		cudaLibXtDesc *output);
+cufftResult hand_cufftXtExecDescriptorC2R(cufftHandle plan, cudaLibXtDesc *input,
+		cudaLibXtDesc *output);
+cufftResult hand_cufftXtExecDescriptorZ2Z(cufftHandle plan, cudaLibXtDesc *input,
+		cudaLibXtDesc *output, int direction);
+cufftResult hand_cufftXtExecDescriptorD2Z(cufftHandle plan, cudaLibXtDesc *input,
+		cudaLibXtDesc *output);
+cufftResult hand_cufftXtExecDescriptorZ2D(cufftHandle plan, cudaLibXtDesc *input,
+		cudaLibXtDesc *output);
+cufftResult hand_cufftXtQueryPlan(cufftHandle plan, void *queryStruct,
+		cufftXtQueryType queryType);
+cufftResult hand_cufftXtSetCallback(cufftHandle plan, void **callback_routine,
+		cufftXtCallbackType cbType, void **caller_info);
+cufftResult hand_cufftXtClearCallback(cufftHandle plan, cufftXtCallbackType cbType);
+cufftResult hand_cufftXtSetCallbackSharedSize(cufftHandle plan, cufftXtCallbackType cbType,
+		size_t sharedSize);
+cufftResult hand_cufftXtSetJITCallback(cufftHandle plan, const char *lto_callback_symbol_name,
+		const void *lto_callback_fatbin, size_t lto_callback_fatbin_size,
+		cufftXtCallbackType type, void **caller_info);
 cufftResult hand_cufftXtMakePlanMany(cufftHandle plan, int rank, long long int *n,
 		long long int *inembed, long long int istride, long long int idist,
 		cudaDataType inputtype, long long int *onembed, long long int ostride,
@@ -83,5 +111,12 @@ cufftResult hand_cufftXtGetSizeMany(cufftHandle plan, int rank, long long int *n
 		long long int odist, cudaDataType outputtype, long long int batch,
 		size_t *workSize, cudaDataType executiontype);
 cufftResult hand_cufftXtExec(cufftHandle plan, void *input, void *output, int direction);
+cufftResult hand_cufftXtExecDescriptor(cufftHandle plan, cudaLibXtDesc *input,
+		cudaLibXtDesc *output, int direction);
+cufftResult hand_cufftXtSetWorkAreaPolicy(cufftHandle plan, cufftXtWorkAreaPolicy policy,
+		size_t *workSize);
+cufftResult hand___cufftXtSetJITCallback_12_7(cufftHandle plan,
+		const char *lto_callback_symbol_name, const void *lto_callback_fatbin,
+		size_t lto_callback_fatbin_size, cufftXtCallbackType type, void **caller_info);
 
 #endif

@@ -113,8 +113,46 @@ STUB(library, cufftResult, cufftGetPlanPropertyInt64, hand_cufftGetPlanPropertyI
 	property, returnPtrValue))
 STUB(library, cufftResult, cufftResetPlanProperty, hand_cufftResetPlanProperty,
 	(cufftHandle plan, cufftProperty property), (plan, property))
+STUB(library, cufftResult, cufftXtSetGPUs, hand_cufftXtSetGPUs, (cufftHandle handle, int nGPUs,
+	int *whichGPUs), (handle, nGPUs, whichGPUs))
+STUB(library, cufftResult, cufftXtMalloc, hand_cufftXtMalloc, (cufftHandle plan,
+	cudaLibXtDesc **descriptor, cufftXtSubFormat format), (plan, descriptor, format))
+STUB(library, cufftResult, cufftXtMemcpy, hand_cufftXtMemcpy, (cufftHandle plan,
+	void *dstPointer, void *srcPointer, cufftXtCopyType type), (plan, dstPointer,
+	srcPointer, type))
+STUB(library, cufftResult, cufftXtFree, hand_cufftXtFree, (cudaLibXtDesc *descriptor),
+	(descriptor))
 STUB(library, cufftResult, cufftXtSetWorkArea, hand_cufftXtSetWorkArea, (cufftHandle plan,
 	void **workArea), (plan, workArea))
+STUB(library, cufftResult, cufftXtExecDescriptorC2C, hand_cufftXtExecDescriptorC2C,
+	(cufftHandle plan, cudaLibXtDesc *input, cudaLibXtDesc *output, int direction), (plan,
+	input, output, direction))
+STUB(library, cufftResult, cufftXtExecDescriptorR2C, hand_cufftXtExecDescriptorR2C,
+	(cufftHandle plan, cudaLibXtDesc *input, cudaLibXtDesc *output), (plan, input, output))
+STUB(library, cufftResult, cufftXtExecDescriptorC2R, hand_cufftXtExecDescriptorC2R,
+	(cufftHandle plan, cudaLibXtDesc *input, cudaLibXtDesc *output), (plan, input, output))
+STUB(library, cufftResult, cufftXtExecDescriptorZ2Z, hand_cufftXtExecDescriptorZ2Z,
+	(cufftHandle plan, cudaLibXtDesc *input, cudaLibXtDesc *output, int direction), (plan,
+	input, output, direction))
+STUB(library, cufftResult, cufftXtExecDescriptorD2Z, hand_cufftXtExecDescriptorD2Z,
+	(cufftHandle plan, cudaLibXtDesc *input, cudaLibXtDesc *output), (plan, input, output))
+STUB(library, cufftResult, cufftXtExecDescriptorZ2D, hand_cufftXtExecDescriptorZ2D,
+	(cufftHandle plan, cudaLibXtDesc *input, cudaLibXtDesc *output), (plan, input, output))
+STUB(library, cufftResult, cufftXtQueryPlan, hand_cufftXtQueryPlan, (cufftHandle plan,
+	void *queryStruct, cufftXtQueryType queryType), (plan, queryStruct, queryType))
+STUB(library, cufftResult, cufftXtSetCallback, hand_cufftXtSetCallback, (cufftHandle plan,
+	void **callback_routine, cufftXtCallbackType cbType, void **caller_info), (plan,
+	callback_routine, cbType, caller_info))
+STUB(library, cufftResult, cufftXtClearCallback, hand_cufftXtClearCallback, (cufftHandle plan,
+	cufftXtCallbackType cbType), (plan, cbType))
+STUB(library, cufftResult, cufftXtSetCallbackSharedSize, hand_cufftXtSetCallbackSharedSize,
+	(cufftHandle plan, cufftXtCallbackType cbType, size_t sharedSize), (plan, cbType,
+	sharedSize))
+STUB(library, cufftResult, cufftXtSetJITCallback, hand_cufftXtSetJITCallback, (cufftHandle plan,
+	const char *lto_callback_symbol_name, const void *lto_callback_fatbin,
+	size_t lto_callback_fatbin_size, cufftXtCallbackType type, void **caller_info), (plan,
+	lto_callback_symbol_name, lto_callback_fatbin, lto_callback_fatbin_size, type,
+	caller_info))
 STUB(library, cufftResult, cufftXtMakePlanMany, hand_cufftXtMakePlanMany, (cufftHandle plan,
 	int rank, long long int *n, long long int *inembed, long long int istride,
 	long long int idist, cudaDataType inputtype, long long int *onembed,
@@ -131,31 +169,22 @@ STUB(library, cufftResult, cufftXtGetSizeMany, hand_cufftXtGetSizeMany, (cufftHa
 	workSize, executiontype))
 STUB(library, cufftResult, cufftXtExec, hand_cufftXtExec, (cufftHandle plan, void *input,
 	void *output, int direction), (plan, input, output, direction))
+STUB(library, cufftResult, cufftXtExecDescriptor, hand_cufftXtExecDescriptor, (cufftHandle plan,
+	cudaLibXtDesc *input, cudaLibXtDesc *output, int direction), (plan, input, output,
+	direction))
+STUB(library, cufftResult, cufftXtSetWorkAreaPolicy, hand_cufftXtSetWorkAreaPolicy,
+	(cufftHandle plan, cufftXtWorkAreaPolicy policy, size_t *workSize), (plan, policy,
+	workSize))
+#if VCUDA_ABI == 11
+STUB(library, cufftResult, __cufftXtSetJITCallback_12_7, hand___cufftXtSetJITCallback_12_7,
+	(cufftHandle plan, const char *lto_callback_symbol_name,
+	const void *lto_callback_fatbin, size_t lto_callback_fatbin_size,
+	cufftXtCallbackType type, void **caller_info), (plan, lto_callback_symbol_name,
+	lto_callback_fatbin, lto_callback_fatbin_size, type, caller_info))
+#endif
 
 #define NO(name) REFUSED(cufft, cufftResult, name)
 #define cufft_refused(call, name, why) front_refused(&cufft_front, call, name, why)
-
-#define WHY "cuFFT on several GPUs of one process: make a plan for each GPU, with " \
-	"cufftPlanMany a part of the batch"
-NO(cufftXtSetGPUs) NO(cufftXtMalloc) NO(cufftXtMemcpy) NO(cufftXtFree)
-NO(cufftXtExecDescriptorC2C) NO(cufftXtExecDescriptorR2C) NO(cufftXtExecDescriptorC2R)
-NO(cufftXtExecDescriptorZ2Z) NO(cufftXtExecDescriptorD2Z) NO(cufftXtExecDescriptorZ2D)
-NO(cufftXtQueryPlan) NO(cufftXtExecDescriptor)
-#undef WHY
-
-#define WHY "load and store callbacks are not served: use a kernel before or behind the " \
-	"transform"
-NO(cufftXtSetCallback) NO(cufftXtClearCallback) NO(cufftXtSetCallbackSharedSize)
-NO(cufftXtSetJITCallback)
-#if VCUDA_ABI == 11
-NO(__cufftXtSetJITCallback_12_7)
-#endif
-#undef WHY
-
-#define WHY "the agent's library chooses how large a work area is: give one of " \
-	"cufftGetSize by cufftSetWorkArea"
-NO(cufftXtSetWorkAreaPolicy)
-#undef WHY
 
 #define WHY "no header of NVIDIA declares it"
 NO(cufftDebug) NO(cufftXtMakePlanGuru64)

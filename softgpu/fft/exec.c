@@ -32,8 +32,7 @@ static bool side_reaches(
 	uint32_t bytes = fft_bytes(s, out);
 	uint64_t all;
 
-	return !((uintptr_t)at % bytes) &&
-	       !__builtin_mul_overflow(fft_extent(s, side, out), bytes, &all) &&
+	return !__builtin_mul_overflow(fft_extent(s, side, out), bytes, &all) &&
 	       cuSoftgpuTaskReaches((uint64_t)(uintptr_t)at, all);
 }
 
@@ -108,8 +107,14 @@ static int plan_type(const struct fft_shape *s)
 							    : FFT_C2R);
 }
 
+/* What no kernel could load or store. */
+static bool misaligned(const struct fft_shape *s, const void *in, const void *out)
+{
+	return (uintptr_t)in % fft_bytes(s, false) || (uintptr_t)out % fft_bytes(s, true);
+}
+
 static int exec_check(
-	const struct fft_plan *plan, int type, const void *in, const void *out, int direction)
+	struct fft_plan *plan, int type, const void *in, const void *out, int direction)
 {
 	bool halves = plan->shape.number < FFT_F32;
 
@@ -117,13 +122,14 @@ static int exec_check(
 		return FFT_INVALID_PLAN;
 	if (type != ANY_TYPE && (halves || type != plan_type(&plan->shape)))
 		return FFT_INVALID_TYPE;
-	if (!in || !out)
+	if (!in || !out || misaligned(&plan->shape, in, out))
 		return FFT_INVALID_VALUE;
 	if (plan->shape.kind == FFT_COMPLEX && direction != 1 && direction != -1)
 		return FFT_INVALID_VALUE;
 	if (plan->area_bytes && !plan->area)
 		return FFT_NO_WORKSPACE;
-	return plan->failed ? FFT_EXEC_FAILED : FFT_SUCCESS;
+	/* Told once: the agent keeps the plan for those that a program makes later. */
+	return atomic_exchange(&plan->failed, false) ? FFT_EXEC_FAILED : FFT_SUCCESS;
 }
 
 static int exec(int number, int type, void *in, void *out, int direction)

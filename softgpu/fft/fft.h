@@ -36,6 +36,7 @@ enum {
 	FFT_INVALID_SIZE = 8,
 	FFT_NO_WORKSPACE = 13,
 	FFT_NOT_SUPPORTED = 16,
+	FFT_MISSING_DEPENDENCY = 17,
 };
 
 /* cufftType */
@@ -65,9 +66,10 @@ struct fft_shape {
 
 struct fft_plan {
 	_Atomic unsigned refs; /* the program's, and each task's */
-	_Atomic bool failed;   /* a task met memory that is not the device's */
+	_Atomic bool failed;   /* a task met memory that is not the device's, untold */
 	bool made, own_area;
 	bool no_allocation;
+	bool callbacks; /* it cannot be made */
 	CUstream stream;
 	CUdeviceptr area;
 	size_t area_bytes;

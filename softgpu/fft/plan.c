@@ -186,6 +186,8 @@ static int plan_do(
 	if (!plan)
 		return FFT_INVALID_PLAN;
 	status = bytes ? fft_shape_make(&shape, arguments) : FFT_INVALID_VALUE;
+	if (!status && plan->callbacks)
+		status = FFT_MISSING_DEPENDENCY;
 	if (!status)
 		status = what == MAKE ? plan_make(plan, &shape, bytes)
 				      : area_give(&shape, bytes);
@@ -234,6 +236,30 @@ FFT_CALL(cufftGetSizeMany64, MANY64_PARAMETERS)
 	struct fft_arguments a = {ARGUMENTS};
 
 	return fft_types(&a, type) ? plan_do(SIZE, number, &a, bytes) : FFT_INVALID_TYPE;
+}
+
+/* A transform here gets by with whatever work area there is. */
+FFT_CALL(cufftXtSetWorkAreaPolicy, int number, int policy, size_t *limit)
+{
+	struct fft_plan *plan = fft_plan_get(number);
+	int status = FFT_SUCCESS;
+	size_t most;
+
+	if (!plan)
+		return FFT_INVALID_PLAN;
+	most = plan->made ? fft_shape_area(&plan->shape) : 0;
+	if (!plan->made)
+		status = FFT_INVALID_PLAN;
+	else if (policy == 0) /* CUFFT_WORKAREA_MINIMAL */
+		plan->area_bytes = 0;
+	else if (policy == 1 && limit) /* …_USER */
+		plan->area_bytes = *limit < most ? *limit : most;
+	else if (policy == 2) /* …_PERFORMANCE */
+		plan->area_bytes = most;
+	else
+		status = FFT_INVALID_VALUE;
+	fft_plan_drop(plan);
+	return status;
 }
 
 FFT_CALL(cufftGetSize, int number, size_t *bytes)

@@ -6,7 +6,7 @@ CUFFT_TESTS := $(foreach abi,12 13,$(addprefix $(BUILD)/cufft/$(abi)/,$(CUFFT_TE
 
 # cufft_test(CUDA,CUFFT)
 define cufft_test
-$$(BUILD)/cufft/$(1)/%: tests/cufft/%.c tests/cufft/check.h tests/die.h \
+$$(BUILD)/cufft/$(1)/%: tests/cufft/%.c tests/cufft/check.h tests/cufft/several.h tests/die.h \
 		$$(OBJ)/link/libcufft.so.$(2) | $$(CACHE)/.complete
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)

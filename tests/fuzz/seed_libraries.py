@@ -144,4 +144,13 @@ def cufft_bodies():
     for what, form, rank in ((1, 5, 1), (2, 3, 1), (0, 0, 1), (0, 4, 3), (0, 9, 1), (0, 5, 4), (7, 5, 1)):
         yield f"cufft-asked-{what}-{form}-{rank}", frame(
             "cufftXtGetSizeMany", content(16, rank, form) + struct.pack("<II", what, 0), CALL)
+    for policy, limited, callbacks in ((1, 0, 0), (2, 1, 0), (4, 0, 0), (1, 2, 0), (0, 0, 1)):
+        extra = content(64) + struct.pack("<Q4I", 64, policy, limited, callbacks, 0)
+        asked = frame("cufftXtSetWorkAreaPolicy", extra + struct.pack("<Ii", 0, 0), CALL)
+        yield f"cufft-extra-{policy}-{limited}-{callbacks}", asked + \
+            frame("cufftXtSetWorkAreaPolicy", extra + struct.pack("<Ii", 0, 9), POST)
+    for at, total, size in ((0, 68, 68), (0, 68, 32), (32, 68, 36), (0, 1 << 30, 8), (0, 5, 5)):
+        piece = struct.pack("<3Q4I", at, total, 0, 1, 0, 5, 0) + b"load\0" + bytes(size - 5)
+        yield f"cufft-callback-{at}-{total}-{size}", frame("cufftXtSetJITCallback", piece, CALL) + \
+            frame("cufftXtSetJITCallback", piece, POST) + frame("cufftDestroy", struct.pack("<iI", 0, 1), POST)
     yield "cufft-none", frame("cufftXtExec", run(5, 0), CALL) + frame("cufftXtExec", run(-1, 0), POST)

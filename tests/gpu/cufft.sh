@@ -16,7 +16,7 @@ library_find 'libcufft.so.1[12]'
 library_start
 for abi in 12 13; do
 	native=$(library_native libcufft.so.$((abi - 1)))
-	for program in transforms forms statuses captured threads devices host-functions; do
+	for program in transforms forms statuses captured threads devices host-functions work-area callbacks several-gpus several-calls; do
 		if [ -n "$native" ] && [ "$driver" = nvidia ]; then
 			library_row "native cufft/$abi/$program" env \
 				LD_LIBRARY_PATH="$native:$dist/native" "$dist/cufft/$abi/$program"

@@ -72,7 +72,7 @@ NvSci or nvJitLink were left out; 139 were built.
 | end with 0 and say so | 97 |
 | not done in 90 s: by size, among them every GEMM by tensor cores and three sparse solvers, which are dense here (docs/SOFTGPU.md) | 28 |
 | ask NVRTC for machine code, which the software GPU does not run | 9 |
-| cuFFT over several GPUs, and its callbacks: refused (docs/COVERAGE.md) | 3 |
+| cuFFT over several GPUs, and its callbacks: refused that day; the former is served since | 3 |
 | waive themselves: compressed memory; concurrent managed access | 2 |
 
 Five of the 97 failed before what they found was mended: `cudaSetDeviceFlags(cudaDeviceMapHost)`, the attributes of pools that are shared, a stream that is

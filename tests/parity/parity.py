@@ -317,7 +317,7 @@ def libraries(description, cache):
         "cufft.api against cufft.h, cufftXt.h and libcufft": lambda: fft(description, cache),
         "cufft.h against NVIDIA's": lambda: constants.differences(
             [os.path.join(generate.HERE, "libraries", "cufft.h")],
-            {f"cufft.h {major}": [os.path.join(cache, f"cufft-{major}", "cufft.h")]
+            {f"cufft.h {major}": [os.path.join(cache, f"cufft-{major}", file) for file in ("cufft.h", "cufftXt.h", "cudalibxt.h")]
              for major in (11, 12)}),
         "cusolver.api against cuSOLVER's headers and libcusolver": lambda: solver(description, cache),
         "cusolver.h against NVIDIA's": lambda: constants.differences(

@@ -16,12 +16,8 @@ MOST = 0.05
 # Reason as the description has it: why the group is not counted.
 GROUPS = {
     "cufft": {
-        "cuFFT on several GPUs of one process: make a plan for each GPU, with cufftPlanMany a part of the batch":
-            "one feature, whose descriptors and memory are the library's own on several GPUs; open in COVERAGE.md",
-        "load and store callbacks are not served: use a kernel before or behind the transform":
-            "one feature; code of the program's has to reach the agent's library before it makes a plan",
         "code for the kernels that cuFFTDx builds: build them beside NVIDIA's libcufft, what is built runs here":
-            "needed where a program is built, not where it runs",
+            "experimental host functions whose answers are LTO-IR for a compiler: needed where a program is built, not where it runs",
     },
     "nccl": {
         "kernels that communicate by themselves are not served":

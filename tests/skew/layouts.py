@@ -67,9 +67,20 @@ def description(texts):
     version = int(re.search(r"#define SESSION_VERSION (\d+)u", whole)[1])
     opcodes = {name: int(number) for name, number in re.findall(r"\bOP_(\w+) = (\d+)", whole)}
     opcodes.update((name, int(number)) for name, number in re.findall(r"\bSENT\((\w+), \w+, (\d+)\)", whole))
-    structs = {name: without_unions(" ".join(members.split())) for name, members in
-               re.findall(r"^struct (wire_\w+|session_\w+|frame\w*) \{\n(.*?)^\};", whole, re.M | re.S)}
-    return version, opcodes, structs
+    every = {name: without_unions(" ".join(members.split())) for name, members in
+             re.findall(r"^struct (\w+) \{\n(.*?)^\};", whole, re.M | re.S)}
+    return version, opcodes, travelling(every)
+
+
+def travelling(every):
+    """Of all structs the frames', and those that these have for members."""
+    found, left = {}, [name for name in every if re.match("wire_|session_|frame", name)]
+    while left:
+        name = left.pop()
+        if name in every and name not in found:
+            found[name] = every[name]
+            left += re.findall(r"\bstruct (\w+) \w", every[name])
+    return found
 
 
 def faults(before, now):
@@ -87,7 +98,8 @@ def faults(before, now):
 
 
 def check_self():
-    base = {"a.h": "#define SESSION_VERSION 4u\nenum { OP_one = 7, };\nstruct wire_one {\n\tuint32_t a;\n\tuint32_t reserved;\n};\n",
+    base = {"a.h": "#define SESSION_VERSION 4u\nenum { OP_one = 7, };\nstruct wire_one {\n\tuint32_t a;\n\tstruct part p;\n\tuint32_t reserved;\n};\n"
+            "struct part {\n\tuint32_t c;\n};\nstruct local {\n\tuint32_t d;\n};\n",
             "b.inc": "SENT(two, call, 9)\n"}
     before = description(base)
     for text, old, new, wanted in (
@@ -98,6 +110,7 @@ def check_self():
             ("a.h", "\tuint32_t a;", "\tunion {\n\t\tuint32_t a;\n\t\tuint64_t b;\n\t};", 1),
             ("a.h", "\tuint32_t a;", "\tunion {\n\t\tuint32_t a;\n\t\tuint8_t b[4];\n\t};", 0),
             ("a.h", "\tuint32_t a;", "\tunion {\n\t\tuint32_t a;\n\t\tuint8_t b[5];\n\t};", 1),
+            ("a.h", "uint32_t c", "uint64_t c", 1), ("a.h", "uint32_t d", "uint64_t d", 0),
             ("a.h", "uint32_t reserved", "uint32_t named", 0), ("a.h", "uint32_t reserved", "uint16_t named", 1)):
         changed = {**base, text: base[text].replace(old, new) if old else base[text]}
         got = list(faults(before, description(changed)))
@@ -105,7 +118,7 @@ def check_self():
             sys.exit(f"layouts.py: {old!r} -> {new!r}: {got}")
     if list(faults(before, description({**base, "a.h": base["a.h"].replace("4u", "5u").replace("7", "8")}))):
         sys.exit("layouts.py: another number of the protocol may have other layouts")
-    print("skew: 14 descriptions, each judged right")
+    print("skew: 16 descriptions, each judged right")
 
 
 def main():

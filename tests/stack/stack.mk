@@ -51,7 +51,7 @@ STACK_PROGRAMS := $(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) 
 
 .PHONY: test-stack stack-programs
 stack-programs: $(STACK_PROGRAMS) $(BUILD)/cudnn/9/steady $(BUILD)/cublas/12/products \
-	$(BUILD)/cublas/13/products $(addprefix $(BUILD)/nccl/13/,first processes collectives errors apart grow windows missing suspend params steady) \
+	$(BUILD)/cublas/13/products $(addprefix $(BUILD)/cufft/13/several-,gpus calls) $(addprefix $(BUILD)/nccl/13/,first processes collectives errors apart grow windows missing suspend params steady) \
 	$(STACK_NCCLS)
 test: test-stack
 build-tests: stack-programs

@@ -114,6 +114,14 @@ def test_programs_of_several_devices_relayed_2():
     switched("relayed", 6, None)
 
 
+def test_plans_of_cufft_on_two_agents():
+    """cuFFT's plans on several GPUs: parts, exchanges and strings of two agents, joined directly or by the sidecar."""
+    for more in WAYS.values():
+        with agents(1, 1, more=more) as (_, sidecar):
+            for name in ("several-gpus", "several-calls"):
+                right(App(program=os.path.join(BUILD, "cufft", "13", name), socket=sidecar.socket), "ok")
+
+
 def test_order_of_three_devices():
     """A copy is in order with the devices of both sides, of which one may be another of the current one's agent."""
     for more in WAYS.values():

@@ -38,6 +38,7 @@ enum {
 	INVALID_PLAN = 1,
 	INVALID_TYPE = 3,
 	INVALID_VALUE = 4,
+	EXEC_FAILED = 6,
 	INVALID_SIZE = 8,
 	NO_WORKSPACE = 13
 };
@@ -352,6 +353,30 @@ static void wrong_arguments_have_their_status(void **state)
 	ok(cuMemFree((CUdeviceptr)(uintptr_t)area));
 }
 
+/* What one transform could not reach is told once, and the plan does others. */
+static void a_plan_outlives_wrong_addresses(void **state)
+{
+	char *area = device(4096), *beyond = (char *)((uintptr_t)1 << 60);
+	float got[2 * 16];
+	int plan;
+
+	(void)state;
+	ok(cuMemsetD8((CUdeviceptr)(uintptr_t)area, 0, 4096));
+	ok(cuMemsetD32((CUdeviceptr)(uintptr_t)area, 0x3f800000, 1));
+	is(cufftPlan1d(&plan, 16, C2C, 1), 0);
+	is(cufftExecC2C(plan, area + 4, area + 512, FORWARD), INVALID_VALUE);
+	is(cufftExecC2C(plan, area, area + 513, FORWARD), INVALID_VALUE);
+	is(cufftExecC2C(plan, area, beyond, FORWARD), 0);
+	ok(cuCtxSynchronize());
+	is(cufftExecC2C(plan, area, area + 512, FORWARD), EXEC_FAILED);
+	is(cufftExecC2C(plan, area, area + 512, FORWARD), 0);
+	ok(cuMemcpyDtoH(got, (CUdeviceptr)(uintptr_t)(area + 512), sizeof(got)));
+	for (int i = 0; i < 32; i++)
+		assert_true(got[i] == (i % 2 ? 0 : 1));
+	is(cufftDestroy(plan), 0);
+	ok(cuMemFree((CUdeviceptr)(uintptr_t)area));
+}
+
 /* The transform comes after what was put into its stream before it. */
 static void a_graph_repeats_a_transform(void **state)
 {
@@ -395,6 +420,7 @@ int main(void)
 		cmocka_unit_test(a_layout_says_where_elements_lie),
 		cmocka_unit_test(halves_are_computed_wider),
 		cmocka_unit_test(wrong_arguments_have_their_status),
+		cmocka_unit_test(a_plan_outlives_wrong_addresses),
 		cmocka_unit_test(a_graph_repeats_a_transform),
 	};
 

@@ -53,18 +53,21 @@ static size_t reply_get(const struct front_frame *frame, uint32_t bytes)
 /* The call of the frame; its status says whether there is one. */
 static void call_build(struct shim_call *call, const struct front_frame *frame)
 {
+	bool streams = frame->stream_at != FRONT_NO_STREAM;
+	uint64_t stream = 0;
+	/* First: frames that order the stream are built where this one is. */
+	CUresult status = streams ? stream_number(frame->stream, &stream) : CUDA_SUCCESS;
 	unsigned char *body = shim_begin(call, frame->op, frame->body_bytes);
 
+	if (!call->status)
+		call->status = status;
 	if (call->status)
 		return;
 	memcpy(body, frame->body, frame->body_bytes);
 	if (mirror_apart)
 		mirror_addresses(body, frame->body_bytes);
-	if (frame->stream_at != FRONT_NO_STREAM) {
-		uint64_t stream = shim_stream(call, frame->stream);
-
-		memcpy(call->body + frame->stream_at, &stream, sizeof(stream));
-	}
+	if (streams)
+		memcpy(body + frame->stream_at, &stream, sizeof(stream));
 	call->key_from = frame->key_from;
 	call->key_to = frame->key_to;
 	if (frame->status_first)
@@ -277,6 +280,18 @@ EXPORT void vcuda_front_missing(const char *call, const char *library, int *logg
 			"vcuda: %s failed: the agent has no usable %s (its log and "
 			"/readyz?verbose say more)\n",
 			call, library);
+	errno = saved;
+}
+
+EXPORT void vcuda_front_older(const char *call, int *logged)
+{
+	int saved = errno;
+
+	if (!__atomic_exchange_n(logged, 1, __ATOMIC_RELAXED))
+		dprintf(STDERR_FILENO,
+			"vcuda: %s failed: the agent is older than this client and does not "
+			"know the call; update it\n",
+			call);
 	errno = saved;
 }
 

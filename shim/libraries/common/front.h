@@ -112,6 +112,8 @@ CUresult vcuda_front_refused(unsigned call, const char *name, const char *reason
 /* CALL failed since the agent has no LIBRARY ("libcublas.so.12"): told on stderr, once where
  * SAID, the caller's, is 0 at first. A status alone would not say what to do. */
 void vcuda_front_missing(const char *call, const char *library, int *logged);
+/* CALL failed since the agent is of a release that does not know its frame: told likewise. */
+void vcuda_front_older(const char *call, int *logged);
 /* A line for VCUDA_DEBUG. */
 void vcuda_front_debug(const char *text);
 void vcuda_count(unsigned call);

@@ -15,8 +15,7 @@ static uint32_t places(const void *in, const void *out)
 	       (in == out ? 1u << 16 : 0);
 }
 
-/* TYPE: of the plans that the call takes; 0: any. */
-static cufftResult exec(cufftHandle number, int type, void *in, void *out, int direction)
+cufftResult fft_exec(cufftHandle number, int type, void *in, void *out, int direction)
 {
 	const struct plan *plan = fft_plan(number);
 	struct wire_cufftXtExec body = {
@@ -40,6 +39,8 @@ static cufftResult exec(cufftHandle number, int type, void *in, void *out, int d
 
 	if (!plan || !plan->made)
 		return CUFFT_INVALID_PLAN;
+	if (plan->multi) /* as NVIDIA's says it */
+		return CUFFT_INTERNAL_ERROR;
 	if (!in || !out)
 		return CUFFT_INVALID_VALUE;
 	if (plan->area_bytes && !plan->area)
@@ -52,19 +53,19 @@ static cufftResult exec(cufftHandle number, int type, void *in, void *out, int d
 
 cufftResult hand_cufftXtExec(cufftHandle plan, void *input, void *output, int direction)
 {
-	return exec(plan, 0, input, output, direction);
+	return fft_exec(plan, 0, input, output, direction);
 }
 
 #define EXEC_COMPLEX(LETTERS, IN, OUT)                                                         \
 	cufftResult hand_cufftExec##LETTERS(                                                   \
 		cufftHandle plan, IN *idata, OUT *odata, int direction)                        \
 	{                                                                                      \
-		return exec(plan, CUFFT_##LETTERS, idata, odata, direction);                   \
+		return fft_exec(plan, CUFFT_##LETTERS, idata, odata, direction);               \
 	}
 #define EXEC_REAL(LETTERS, IN, OUT)                                                            \
 	cufftResult hand_cufftExec##LETTERS(cufftHandle plan, IN *idata, OUT *odata)           \
 	{                                                                                      \
-		return exec(plan, CUFFT_##LETTERS, idata, odata, 0);                           \
+		return fft_exec(plan, CUFFT_##LETTERS, idata, odata, 0);                       \
 	}
 EXEC_COMPLEX(C2C, cufftComplex, cufftComplex)
 EXEC_COMPLEX(Z2Z, cufftDoubleComplex, cufftDoubleComplex)

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "shim/libraries/cufft/plan.h"
+#include "shim/libraries/cufft/multi.h"
 
 /* A form's arguments; the lists are of int or, where `wide`, of long long int. */
 struct said {
@@ -26,10 +26,13 @@ static void list_copy(const struct said *said, int64_t *to, const void *from)
 
 /* False: it is none that a plan can have. PLAN: NULL where there is none. */
 static bool content_make(
-	struct cufft_content *c, const struct plan *plan, const struct said *said)
+	struct cufft_whole *whole, const struct plan *plan, const struct said *said)
 {
+	struct cufft_content *c = &whole->plain;
+
 	if (said->rank < 1 || said->rank > CUFFT_RANK || !said->n)
 		return false;
+	whole->extra = (struct cufft_extra){0};
 	*c = (struct cufft_content){.major = VCUDA_ABI,
 		.form = said->form,
 		.rank = said->rank,
@@ -46,26 +49,46 @@ static bool content_make(
 	list_copy(said, c->in_embed, said->in_embed);
 	list_copy(said, c->out_embed, said->out_embed);
 	if (plan) {
-		c->properties = plan->content.properties;
-		memcpy(c->property, plan->content.property, sizeof(c->property));
+		whole->extra.callbacks = plan->content.extra.callbacks;
+		c->properties = plan->content.plain.properties;
+		memcpy(c->property, plan->content.plain.property, sizeof(c->property));
 	}
 	return true;
 }
 
-static uint64_t content_digest(const struct cufft_content *c)
+static bool content_plain(const struct cufft_whole *c)
+{
+	return !c->extra.policy && !c->extra.callbacks;
+}
+
+/* Of a plain content that of the content alone, as it always was. */
+static uint64_t content_digest(const struct cufft_whole *c)
 {
 	const unsigned char *at = (const void *)c;
+	size_t bytes = content_plain(c) ? sizeof(c->plain) : sizeof(*c);
 	uint64_t digest = 14695981039346656037u; /* FNV-1a */
 
-	for (size_t i = 0; i < sizeof(*c); i++)
+	for (size_t i = 0; i < bytes; i++)
 		digest = (digest ^ at[i]) * 1099511628211u;
 	return digest;
 }
 
-static cufftResult ask(
-	const struct cufft_content *c, enum cufft_what what, const char *name, size_t *bytes)
+static cufftResult ask_framed(struct front_frame *frame, const char *name)
 {
-	struct wire_cufftXtGetSizeMany body = {.content = *c, .what = what};
+	const struct library_reply *reply = frame->reply;
+	CUresult context = vcuda_front_context();
+	cufftResult status = context ? front_status(&cufft_front, context)
+				     : vcuda_library_frame(&cufft_front, frame);
+
+	if (reply->flags & LIBRARY_ABSENT)
+		vcuda_front_missing(name, cufft_front.name, cufft_front.logged_once);
+	return status;
+}
+
+static cufftResult ask_plain(
+	const struct cufft_whole *c, enum cufft_what what, const char *name, size_t *bytes)
+{
+	struct wire_cufftXtGetSizeMany body = {.content = c->plain, .what = what};
 	struct wire_cufftXtGetSizeMany_reply reply = {0};
 	struct front_frame frame = {
 		.call = FRONT_COUNTED,
@@ -77,53 +100,108 @@ static cufftResult ask(
 		.reply = &reply,
 		.reply_bytes = sizeof(reply),
 	};
-	CUresult context = vcuda_front_context();
-	cufftResult status = context ? front_status(&cufft_front, context)
-				     : vcuda_library_frame(&cufft_front, &frame);
+	cufftResult status = ask_framed(&frame, name);
 
-	if (reply.plain.flags & LIBRARY_ABSENT)
-		vcuda_front_missing(name, cufft_front.name, cufft_front.logged_once);
 	if (!status)
 		*bytes = reply.bytes;
 	return status;
 }
 
+static cufftResult ask_extra(const struct cufft_whole *c, enum cufft_what what,
+	const char *name, size_t *bytes, size_t *limit)
+{
+	struct wire_cufftXtSetWorkAreaPolicy body = {
+		.content = c->plain, .extra = c->extra, .what = what};
+	struct wire_cufftXtSetWorkAreaPolicy_reply reply = {0};
+	struct front_frame frame = {
+		.call = FRONT_COUNTED,
+		.op = OP_cufftXtSetWorkAreaPolicy,
+		.cached = true,
+		.body = &body,
+		.body_bytes = sizeof(body),
+		.stream_at = FRONT_NO_STREAM,
+		.reply = &reply,
+		.reply_bytes = sizeof(reply),
+	};
+	static int logged;
+	cufftResult status = ask_framed(&frame, name);
+
+	/* The library's own answer would stand in the reply. */
+	if (status == CUFFT_NOT_SUPPORTED && !reply.plain.status)
+		vcuda_front_older(name, &logged);
+	if (!status)
+		*bytes = reply.bytes;
+	if (!status && limit)
+		*limit = reply.limit;
+	return status;
+}
+
+/* LIMIT, or NULL: where a policy's limit goes as the library left it. */
+static cufftResult ask(const struct cufft_whole *c, enum cufft_what what, const char *name,
+	size_t *bytes, size_t *limit)
+{
+	return content_plain(c) ? ask_plain(c, what, name, bytes)
+				: ask_extra(c, what, name, bytes, limit);
+}
+
+/* False: there is no memory, and the plan has the work area that it had. */
+static bool area_make(struct plan *plan, size_t bytes)
+{
+	CUdeviceptr area = 0;
+
+	if (plan->no_allocation)
+		return true;
+	if (bytes && cuMemAlloc(&area, bytes))
+		return false;
+	if (bytes || plan->own_area)
+		fft_area(plan, area, bytes > 0);
+	return true;
+}
+
 static cufftResult plan_name(cufftHandle number, struct plan *plan)
 {
-	struct wire_cufftXtMakePlanMany body = {.content = plan->content, .plan = number};
-	CUdeviceptr area = 0;
-	CUresult status;
+	const struct cufft_whole *c = &plan->content;
+	struct wire_cufftXtMakePlanMany body = {.content = c->plain, .plan = number};
+	struct wire_cufftXtSetWorkAreaPolicy more = {
+		.content = c->plain, .extra = c->extra, .plan = number};
+	CUresult status = cuCtxGetCurrent(&plan->context);
 
-	if (!plan->no_allocation && plan->area_bytes) {
-		if (cuMemAlloc(&area, plan->area_bytes))
-			return CUFFT_ALLOC_FAILED;
-		fft_area(plan, area, true);
-	}
-	status = cuCtxGetCurrent(&plan->context);
-	if (!status)
+	if (!status && content_plain(c))
 		status = front_post(OP_cufftXtMakePlanMany, &body, sizeof(body));
+	else if (!status)
+		status = front_post(OP_cufftXtSetWorkAreaPolicy, &more, sizeof(more));
 	plan->made = !status;
 	return front_status(&cufft_front, status);
+}
+
+cufftResult fft_plan_make(
+	cufftHandle number, const struct cufft_whole *content, const char *name, size_t *bytes)
+{
+	struct plan *plan = fft_plan(number);
+	cufftResult status = ask(content, CUFFT_WHAT_PLAN, name, &plan->area_bytes, NULL);
+
+	if (status)
+		return status;
+	plan->content = *content;
+	plan->digest = content_digest(content);
+	*bytes = plan->area_bytes;
+	if (!area_make(plan, plan->area_bytes))
+		return CUFFT_ALLOC_FAILED;
+	return plan_name(number, plan);
 }
 
 static cufftResult plan_make(
 	cufftHandle number, const struct said *said, const char *name, size_t *bytes)
 {
 	struct plan *plan = fft_plan(number);
-	struct cufft_content content;
-	cufftResult status;
+	struct cufft_whole content;
 
 	if (!plan || plan->made) /* once for each plan, as NVIDIA documents it */
 		return CUFFT_INVALID_PLAN;
 	if (!bytes || !content_make(&content, plan, said))
 		return CUFFT_INVALID_VALUE;
-	status = ask(&content, CUFFT_WHAT_PLAN, name, &plan->area_bytes);
-	if (status)
-		return status;
-	plan->content = content;
-	plan->digest = content_digest(&content);
-	*bytes = plan->area_bytes;
-	return plan_name(number, plan);
+	return plan->multi ? fft_multi_make(plan, &content, name, bytes)
+			   : fft_plan_make(number, &content, name, bytes);
 }
 
 static cufftResult plan_new(cufftHandle *number, const struct said *said, const char *name)
@@ -145,26 +223,32 @@ static cufftResult plan_new(cufftHandle *number, const struct said *said, const 
 	return status;
 }
 
+cufftResult fft_plan_size(const struct cufft_whole *content, const char *name, size_t *bytes)
+{
+	return ask(content, CUFFT_WHAT_SIZE, name, bytes, NULL);
+}
+
 static cufftResult size_get(
 	cufftHandle number, const struct said *said, const char *name, size_t *bytes)
 {
 	struct plan *plan = fft_plan(number);
-	struct cufft_content content;
+	struct cufft_whole content;
 
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	if (!bytes || !content_make(&content, plan, said))
 		return CUFFT_INVALID_VALUE;
-	return ask(&content, CUFFT_WHAT_SIZE, name, bytes);
+	return plan->multi ? fft_multi_size(plan, &content, name, bytes)
+			   : fft_plan_size(&content, name, bytes);
 }
 
 static cufftResult estimate(const struct said *said, const char *name, size_t *bytes)
 {
-	struct cufft_content content;
+	struct cufft_whole content;
 
 	if (!bytes || !content_make(&content, NULL, said))
 		return CUFFT_INVALID_VALUE;
-	return ask(&content, CUFFT_WHAT_ESTIMATE, name, bytes);
+	return ask(&content, CUFFT_WHAT_ESTIMATE, name, bytes, NULL);
 }
 
 /* The four forms with ints: their parameters, and what these say. */
@@ -244,4 +328,41 @@ cufftResult hand_cufftXtMakePlanMany(XT)
 cufftResult hand_cufftXtGetSizeMany(XT)
 {
 	return size_get(plan, SAID_XT, "cufftXtGetSizeMany", bytes);
+}
+
+/* The plan becomes another, which has the policy: its number is given anew. */
+cufftResult hand_cufftXtSetWorkAreaPolicy(
+	cufftHandle number, cufftXtWorkAreaPolicy policy, size_t *limit)
+{
+	struct plan *plan = fft_plan(number);
+	struct wire_cufftDestroy before = {.plan = number};
+	struct cufft_whole content;
+	cufftResult status;
+	CUresult posted;
+	size_t bytes;
+
+	if (!plan || !plan->made)
+		return CUFFT_INVALID_PLAN;
+	if (policy < 0 || policy >= CUFFT_POLICIES)
+		return CUFFT_INVALID_VALUE;
+	if (plan->multi)
+		return CUFFT_NOT_SUPPORTED;
+	content = plan->content;
+	content.extra.policy = (uint32_t)policy + 1;
+	content.extra.limited = limit ? 1 : 0;
+	content.extra.limit = limit ? *limit : 0;
+	status = ask(&content, CUFFT_WHAT_PLAN, "cufftXtSetWorkAreaPolicy", &bytes, limit);
+	if (status)
+		return status;
+	plan->no_allocation |= plan->area && !plan->own_area; /* the program's stays */
+	if (!area_make(plan, bytes))
+		return CUFFT_ALLOC_FAILED;
+	posted = front_post(OP_cufftDestroy, &before, sizeof(before));
+	if (posted)
+		return front_status(&cufft_front, posted);
+	plan->made = false;
+	plan->content = content;
+	plan->digest = content_digest(&content);
+	plan->area_bytes = bytes;
+	return plan_name(number, plan);
 }

@@ -2,7 +2,7 @@
  *
  * Plans: their numbers, what they are set to, and their ends; versions.
  */
-#include "shim/libraries/cufft/plan.h"
+#include "shim/libraries/cufft/multi.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ cufftResult hand_cufftCreate(cufftHandle *handle)
 	plan = calloc(1, sizeof(*plan));
 	if (!plan)
 		return CUFFT_ALLOC_FAILED;
-	plan->content.major = VCUDA_ABI;
+	plan->content.plain.major = VCUDA_ABI;
 	for (int i = 0; i < CUFFT_PLANS; i++) {
 		unsigned number = atomic_fetch_add(&next, 1) % CUFFT_PLANS + 1;
 		struct plan *none = NULL;
@@ -53,7 +53,8 @@ cufftResult hand_cufftCreate(cufftHandle *handle)
 /* The agent that knows the plan is that of its context. */
 static CUresult plan_end(cufftHandle number, const struct plan *plan)
 {
-	struct wire_cufftDestroy body = {.plan = number};
+	struct wire_cufftDestroy body = {
+		.plan = plan->made ? number : 0, .callbacks = plan->content.extra.callbacks};
 	CUcontext context = NULL;
 	CUresult posted;
 
@@ -74,7 +75,9 @@ cufftResult hand_cufftDestroy(cufftHandle number)
 	/* Of two threads that destroy it one finds it. */
 	if (!plan || !atomic_compare_exchange_strong(&plans[number], &plan, NULL))
 		return CUFFT_INVALID_PLAN;
-	if (plan->made)
+	if (plan->multi)
+		fft_multi_end(plan);
+	else if (plan->made || plan->content.extra.callbacks)
 		posted = plan_end(number, plan);
 	fft_area(plan, 0, false);
 	free(plan);
@@ -105,16 +108,25 @@ cufftResult hand_cufftSetWorkArea(cufftHandle number, void *area)
 {
 	struct plan *plan = fft_plan(number);
 
-	if (!plan)
+	if (!plan || plan->multi)
 		return CUFFT_INVALID_PLAN;
 	fft_area(plan, (CUdeviceptr)(uintptr_t)area, false);
 	return CUFFT_SUCCESS;
 }
 
-/* One for each GPU of the plan, which has one. */
+/* One for each GPU of the plan. */
 cufftResult hand_cufftXtSetWorkArea(cufftHandle number, void **areas)
 {
-	return areas ? hand_cufftSetWorkArea(number, areas[0]) : CUFFT_INVALID_VALUE;
+	const struct plan *plan = fft_plan(number);
+
+	if (!plan || (plan->multi && !plan->made))
+		return CUFFT_INVALID_PLAN;
+	if (!areas)
+		return CUFFT_INVALID_VALUE;
+	if (!plan->multi)
+		return hand_cufftSetWorkArea(number, areas[0]);
+	fft_multi_areas(plan, areas);
+	return CUFFT_SUCCESS;
 }
 
 cufftResult hand_cufftGetSize(cufftHandle number, size_t *bytes)
@@ -125,7 +137,10 @@ cufftResult hand_cufftGetSize(cufftHandle number, size_t *bytes)
 		return CUFFT_INVALID_PLAN;
 	if (!bytes)
 		return CUFFT_INVALID_VALUE;
-	*bytes = plan->area_bytes;
+	if (plan->multi)
+		fft_multi_sizes(plan, bytes);
+	else
+		*bytes = plan->area_bytes;
 	return CUFFT_SUCCESS;
 }
 
@@ -151,9 +166,9 @@ static cufftResult property_set(
 		return status;
 	if (plan->made)
 		return CUFFT_NOT_SUPPORTED;
-	plan->content.property[property - 1] = value;
-	plan->content.properties &= ~bit;
-	plan->content.properties |= set ? bit : 0;
+	plan->content.plain.property[property - 1] = value;
+	plan->content.plain.properties &= ~bit;
+	plan->content.plain.properties |= set ? bit : 0;
 	return CUFFT_SUCCESS;
 }
 
@@ -176,7 +191,7 @@ cufftResult hand_cufftGetPlanPropertyInt64(
 
 	if (status || !value)
 		return status ? status : CUFFT_INVALID_VALUE;
-	*value = plan->content.property[property - 1];
+	*value = plan->content.plain.property[property - 1];
 	return CUFFT_SUCCESS;
 }
 

@@ -96,8 +96,8 @@ static int plan_estimate(
 }
 
 /* A plan of the library's without a work area, as the content's properties say. */
-static int plan_create(
-	const struct cufft_library *l, const struct cufft_content *c, cufftHandle *plan)
+static int plan_create(const struct cufft_library *l, const struct cufft_whole *c,
+	struct cufft_callbacks *callbacks, cufftHandle *plan)
 {
 	int status = l->cufftCreate(plan);
 
@@ -105,30 +105,48 @@ static int plan_create(
 		return status;
 	status = l->cufftSetAutoAllocation(*plan, 0);
 	for (int i = 0; !status && i < CUFFT_PROPERTIES; i++)
-		if (c->properties & 1u << i)
-			status = CALL(cufftSetPlanPropertyInt64, *plan, i + 1, c->property[i]);
+		if (c->plain.properties & 1u << i)
+			status = CALL(
+				cufftSetPlanPropertyInt64, *plan, i + 1, c->plain.property[i]);
+	if (!status)
+		status = cufft_callbacks_set(l, *plan, callbacks);
 	if (status)
 		l->cufftDestroy(*plan);
 	return status;
 }
 
-int cufft_size(const struct cufft_library *l, const struct cufft_content *c, bool estimate,
-	size_t *bytes)
+/* What is told of the work area once the library has made the plan. */
+static int plan_limit(struct cufft_plan *p)
+{
+	const struct cufft_extra *extra = &p->content.extra;
+	const struct cufft_library *l = p->library;
+	int status;
+
+	if (!extra->policy)
+		return CUFFT_SUCCESS;
+	p->limit = extra->limit;
+	status = CALL(cufftXtSetWorkAreaPolicy, p->handle, (int)extra->policy - 1,
+		extra->limited ? &p->limit : NULL);
+	return status ? status : CALL(cufftGetSize, p->handle, &p->bytes);
+}
+
+int cufft_size(const struct cufft_library *l, const struct cufft_whole *c,
+	struct cufft_callbacks *callbacks, bool estimate, size_t *bytes)
 {
 	cufftHandle plan;
 	int status;
 
 	if (estimate)
-		return plan_estimate(l, c, bytes);
-	status = plan_create(l, c, &plan);
+		return plan_estimate(l, &c->plain, bytes);
+	status = plan_create(l, c, callbacks, &plan);
 	if (status)
 		return status;
-	status = plan_size(l, plan, c, bytes);
+	status = plan_size(l, plan, &c->plain, bytes);
 	l->cufftDestroy(plan);
 	return status;
 }
 
-struct cufft_plan *cufft_plan_find(uint16_t context, const struct cufft_content *c)
+struct cufft_plan *cufft_plan_find(uint16_t context, const struct cufft_whole *c)
 {
 	struct cufft_plan *p = plans;
 
@@ -139,24 +157,25 @@ struct cufft_plan *cufft_plan_find(uint16_t context, const struct cufft_content 
 	return p;
 }
 
-struct cufft_plan *cufft_plan_make(
-	const struct cufft_library *l, const struct cufft_content *c, int *status)
+struct cufft_plan *cufft_plan_make(const struct cufft_library *l, const struct cufft_whole *c,
+	struct cufft_callbacks *callbacks, int *status)
 {
 	struct cufft_plan *p = calloc(1, sizeof(*p));
 
-	*status = p ? plan_create(l, c, &p->handle) : CUFFT_ALLOC_FAILED;
-	if (!*status) {
-		*status = plan_make(l, p->handle, c, &p->bytes);
-		if (*status)
-			l->cufftDestroy(p->handle);
-	}
+	*status = p ? plan_create(l, c, callbacks, &p->handle) : CUFFT_ALLOC_FAILED;
 	if (*status) {
 		free(p);
 		return NULL;
 	}
 	p->library = l;
 	p->content = *c;
-	return p;
+	*status = plan_make(l, p->handle, &c->plain, &p->bytes);
+	if (!*status)
+		*status = plan_limit(p);
+	if (!*status)
+		return p;
+	cufft_plan_drop(p);
+	return NULL;
 }
 
 void cufft_plan_drop(struct cufft_plan *made)
