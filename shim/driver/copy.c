@@ -23,6 +23,7 @@
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/memop.h"
 #include "shim/driver/order.h"
+#include "shim/driver/peer.h"
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
 #include "shim/driver/stream.h"
@@ -68,9 +69,9 @@ static bool copy_registered_ok(const struct shape *s)
 	       (s->src.array || copy_host_ok(s, &s->src));
 }
 
-/* Between the app and memory of a device that is not the stream's.  The agent has each device's
- * memory mapped for that one only, so the owner copies, between what the stream has to do
- * before and what comes after. */
+/* Between the app and memory of a device that is not the stream's, or within such memory.  The
+ * agent has each device's memory mapped for that one only, so the owner copies, between what
+ * the stream has to do before and what comes after. */
 CUresult copy_by_owner(struct shape *s, struct context *owner, uint64_t stream)
 {
 	CUresult status = sync_wait(SYNC_STREAM, stream, NULL);
@@ -212,17 +213,21 @@ static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64
 	return part_copy_captured(graph, kind, &copy, hStream);
 }
 
-/* The primary context of the device whose memory it is, where that is another than the
+/* The primary context of the device whose memory it is, where that is one other than the
  * stream's. */
 static struct context *copy_owner(const struct shape *s)
 {
 	struct context *current = context_current(), *owner;
-	int device;
+	int device, other;
 
 	if (!current || s->src.array || s->dst.array ||
 		!memory_in_window(
 			s->src.side == SIDE_DEVICE ? s->src.at : s->dst.at, &device) ||
 		device == current->device)
+		return NULL;
+	if (s->src.side == SIDE_DEVICE && s->dst.side == SIDE_DEVICE &&
+		(!memory_in_window(s->dst.at, &other) || other != device ||
+			(peer_reaches(current, s->dst.at) && peer_reaches(current, s->src.at))))
 		return NULL;
 	owner = &devices.at[device].primary;
 	return atomic_load(&owner->live) ? owner : NULL;
@@ -257,8 +262,11 @@ static CUresult copy_sided(struct shape *s, CUstream hStream, bool async)
 	graph = capture_graph(stream);
 	if (graph && (s->src.side == SIDE_HOST || s->dst.side == SIDE_HOST))
 		return copy_captured(s, graph, stream, hStream, async);
-	if (s->src.side != SIDE_HOST && s->dst.side != SIDE_HOST)
-		return copy_on_agent(s, stream, async);
+	if (s->src.side != SIDE_HOST && s->dst.side != SIDE_HOST) {
+		owner = graph ? NULL : copy_owner(s);
+		return owner ? copy_by_owner(s, owner, stream)
+			     : copy_on_agent(s, stream, async);
+	}
 	if (s->src.side == SIDE_HOST && s->dst.side == SIDE_HOST)
 		return copy_host(s, stream);
 	owner = copy_owner(s);

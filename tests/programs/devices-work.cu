@@ -184,6 +184,39 @@ static void count(void *number)
 	++*(int *)number;
 }
 
+/* Within the memory of a device that is not the current one, and to which it has no access. */
+static void copies_within_the_other()
+{
+	int *from = zeroes(0), *to = zeroes(0);
+	cudaStream_t stream;
+
+	CUDA(cudaSetDevice(1));
+	CUDA(cudaStreamCreate(&stream));
+	for (int turn = 1; turn < 4; turn++) {
+		CUDA(cudaSetDevice(0));
+		CUDA(cudaMemset(from, turn, N * sizeof(int)));
+		CUDA(cudaDeviceSynchronize());
+		CUDA(cudaSetDevice(1));
+		if (turn == 1)
+			CUDA(cudaMemcpy(to, from, N * sizeof(int), cudaMemcpyDeviceToDevice));
+		else if (turn == 2)
+			CUDA(cudaMemcpyAsync(
+				to, from, N * sizeof(int), cudaMemcpyDefault, stream));
+		else
+			CUDA(cudaMemcpy2DAsync(to, 64, from, 64, 64, N / 16,
+				cudaMemcpyDeviceToDevice, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		CUDA(cudaDeviceSynchronize());
+		CUDA(cudaSetDevice(0));
+		CUDA(cudaDeviceSynchronize());
+		check_all(to, turn * 0x01010101);
+	}
+	CUDA(cudaSetDevice(1));
+	CUDA(cudaStreamDestroy(stream));
+	CUDA(cudaFree(from));
+	CUDA(cudaFree(to));
+}
+
 static void about_the_other()
 {
 	int called = 0, *values = zeroes(1), *pooled;
@@ -215,6 +248,7 @@ int main()
 	for (int way = 0; way < PEER_WAYS; way++)
 		peer_copy_captured((enum peer_way)way);
 	variable_of_each();
+	copies_within_the_other();
 	about_the_other();
 	return 0;
 }
