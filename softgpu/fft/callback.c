@@ -59,7 +59,7 @@ FFT_CALL(cufftXtSetJITCallback, int number, const char *symbol, const void *code
 		status = FFT_INVALID_PLAN;
 	else if (type < 0 || type >= TYPES)
 		status = FFT_INVALID_TYPE;
-	else if (!symbol || !*symbol || !code || !bytes || !code_whole(code, bytes))
+	else if ((symbol && !*symbol) || !code || !bytes || !code_whole(code, bytes))
 		status = FFT_INVALID_VALUE;
 	else
 		plan->callbacks = true;

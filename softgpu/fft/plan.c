@@ -254,8 +254,8 @@ FFT_CALL(cufftXtSetWorkAreaPolicy, int number, int policy, size_t *limit)
 		plan->area_bytes = 0;
 	else if (policy == 1 && limit) /* …_USER */
 		plan->area_bytes = *limit < most ? *limit : most;
-	else if (policy == 2) /* …_PERFORMANCE */
-		plan->area_bytes = most;
+	else if (policy == 2) /* …_PERFORMANCE: cuFFT 12 on an H200 answers so */
+		status = FFT_INVALID_PLAN;
 	else
 		status = FFT_INVALID_VALUE;
 	fft_plan_drop(plan);

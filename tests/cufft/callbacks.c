@@ -44,9 +44,6 @@ static void refused(void)
 	size_t area;
 
 	FFT(cufftCreate(&plan));
-	FFT_IS(cufftXtSetJITCallback(
-		       plan, NULL, &code, sizeof(code), CUFFT_CB_LD_COMPLEX, NULL),
-		CUFFT_INVALID_VALUE);
 	FFT_IS(cufftXtSetJITCallback(plan, "load", &code, 0, CUFFT_CB_LD_COMPLEX, NULL),
 		CUFFT_INVALID_VALUE);
 	FFT_IS(cufftXtSetJITCallback(

@@ -242,6 +242,14 @@ static void wrong_descriptors(void)
 			 CUFFT_FORWARD),
 		CUFFT_INTERNAL_ERROR);
 	EXPECTED(cufftXtExecDescriptorC2C(plan, data, other, CUFFT_FORWARD), CUFFT_EXEC_FAILED);
+	/* NVIDIA's plan is of no more use then. */
+	FFT(cufftXtFree(data));
+	FFT(cufftXtFree(other));
+	FFT(cufftDestroy(plan));
+	plan = plan_of(&line);
+	FFT(cufftXtMalloc(plan, &data, CUFFT_XT_FORMAT_INPLACE));
+	FFT(cufftXtMalloc(plan, &other, CUFFT_XT_FORMAT_INPLACE));
+	FFT(cufftXtMemcpy(plan, data, host, CUFFT_COPY_HOST_TO_DEVICE));
 	FFT(cufftXtExecDescriptorC2C(plan, data, data, CUFFT_FORWARD));
 	EXPECTED(cufftXtExecDescriptorC2C(plan, data, data, CUFFT_INVERSE), CUFFT_INVALID_TYPE);
 	data->descriptor->GPUs[1] = 4711;

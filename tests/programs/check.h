@@ -143,3 +143,11 @@ inline int wait_exit(pid_t pid)
 		fail_at(__FILE__, __LINE__, "cannot wait for a child");
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
+
+/* A copy from pageable memory that CUDA calls synchronous returns when the bytes are on their
+ * way. Here they are there for all that comes later; of NVIDIA's driver that is not asked. */
+inline void copied()
+{
+	if (getenv("VCUDA_TEST_NATIVE"))
+		CUDA(cudaDeviceSynchronize());
+}

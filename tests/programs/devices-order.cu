@@ -66,6 +66,7 @@ static void check(const int *source, int *got, void (*way)(cudaStream_t), cudaSt
 	CUDA(cudaSetDevice(0));
 	busy<<<1, 1>>>(here[0].junk, BUSY);
 	CUDA(cudaMemcpy(here[0].values, source, N * sizeof(int), cudaMemcpyHostToDevice));
+	copied();
 	CUDA(cudaSetDevice(1));
 	way(stream);
 	CUDA(cudaMemcpyAsync(
@@ -86,8 +87,10 @@ static void check_gone(const int *source, int *got)
 	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	busy<<<1, 1>>>(here[0].junk, BUSY);
 	CUDA(cudaMemcpy(here[0].values, source, N * sizeof(int), cudaMemcpyHostToDevice));
+	copied();
 	CUDA(cudaSetDevice(1));
 	CUDA(cudaMemcpy(here[1].values, source, sizeof(int), cudaMemcpyHostToDevice));
+	copied();
 	CUDA(cudaStreamDestroy(stream));
 	way_peer(here[1].stream);
 	CUDA(cudaMemcpyAsync(got, here[1].values, N * sizeof(int), cudaMemcpyDeviceToHost,

@@ -24,6 +24,7 @@ static void put(int *to, int value, const int *source)
 		((int *)source)[i] = value + i;
 	busy<<<1, 1>>>(junk, BUSY);
 	CUDA(cudaMemcpy(to, source, N * sizeof(int), cudaMemcpyHostToDevice));
+	copied();
 }
 
 static void expect(const int *from, int value, cudaStream_t stream)

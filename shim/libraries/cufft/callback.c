@@ -73,7 +73,8 @@ static cufftResult callback_send(struct plan *plan, struct wire_cufftXtSetJITCal
 	both = malloc(head->total);
 	if (!both)
 		return CUFFT_ALLOC_FAILED;
-	memcpy(both, symbol, head->name);
+	if (head->name)
+		memcpy(both, symbol, head->name);
 	memcpy(both + head->name, code, bytes);
 	head->set = plan->content.extra.callbacks;
 	while (!head->set)
@@ -99,10 +100,11 @@ static cufftResult callback_set(cufftHandle number, const char *symbol, const vo
 		return CUFFT_INVALID_PLAN;
 	if (type < 0 || type >= CUFFT_CALLBACKS)
 		return CUFFT_INVALID_TYPE;
-	if (!symbol || !code || !bytes || strlen(symbol) >= CUFFT_CALLBACK_NAME ||
+	/* Without a name it is taken as well, natively. */
+	if (!code || !bytes || (symbol && strlen(symbol) >= CUFFT_CALLBACK_NAME) ||
 		bytes > CUFFT_CALLBACK_MOST - CUFFT_CALLBACK_NAME)
 		return CUFFT_INVALID_VALUE;
-	head.name = (uint32_t)strlen(symbol) + 1;
+	head.name = symbol ? (uint32_t)strlen(symbol) + 1 : 0;
 	head.total = head.name + bytes;
 	return callback_send(plan, &head, symbol, code, bytes);
 }

@@ -83,8 +83,8 @@ int cufft_callbacks_add(uint16_t context, const struct wire_cufftXtSetJITCallbac
 	if (!set)
 		return CUFFT_ALLOC_FAILED;
 	if (body->type >= CUFFT_CALLBACKS || set->refs > 1 ||
-		body->total > CUFFT_CALLBACK_MOST || !body->name ||
-		body->name > CUFFT_CALLBACK_NAME || body->name >= body->total)
+		body->total > CUFFT_CALLBACK_MOST || body->name > CUFFT_CALLBACK_NAME ||
+		body->name >= body->total)
 		return CUFFT_INVALID_VALUE;
 	c = &set->callback[body->type];
 	if (!body->at)
@@ -151,18 +151,20 @@ static int callback_set(
 	void *code = c->bytes + c->name;
 	size_t bytes = c->total - c->name;
 	void **info = c->informed ? &c->info : NULL;
+	const char *symbol = c->name ? c->bytes : NULL;
 	int version = 0;
 
 	if (!c->bytes)
 		return CUFFT_ALLOC_FAILED;
-	if (c->got != c->total || memchr(c->bytes, 0, c->name) != c->bytes + c->name - 1)
+	if (c->got != c->total ||
+		(c->name && memchr(c->bytes, 0, c->name) != c->bytes + c->name - 1))
 		return CUFFT_INVALID_VALUE;
 	if (l->__cufftXtSetJITCallback_12_7)
-		return l->__cufftXtSetJITCallback_12_7(plan, c->bytes, code, bytes, type, info);
+		return l->__cufftXtSetJITCallback_12_7(plan, symbol, code, bytes, type, info);
 	if (!l->cufftXtSetJITCallback || !l->cufftGetVersion || l->cufftGetVersion(&version) ||
 		version < 12000)
 		return CUFFT_NOT_SUPPORTED;
-	return l->cufftXtSetJITCallback(plan, c->bytes, code, bytes, type, info);
+	return l->cufftXtSetJITCallback(plan, symbol, code, bytes, type, info);
 }
 
 int cufft_callbacks_set(
