@@ -16,6 +16,7 @@ import sys
 import time
 
 from rig import Rig, outcome
+from hostile_sessions import HANDSHAKES, SENTENCES
 from hostile_client import (ALL, COMMANDS, END, NOBODY, PROBE, RENEW, REPLIES, RESUME, STRIPE, TAKEN, Client, hello)
 from peer import ACK, BULK, CALL, DATA, FRAME, HELLO, LOST, PAD, PING, POST, REPLY, UPDATE, frame
 from stack import become_subreaper, clean, folder, wait_for
@@ -251,6 +252,8 @@ def run(rig, group, name, case):
             assert app.process.poll() is not None, "its program hangs"
         else:
             case(client)
+            if group not in ("before", "frames"):
+                client.leave()
     finally:
         client.close()
     rig.bystander_lives()
@@ -265,7 +268,8 @@ def run(rig, group, name, case):
 def main(words):
     become_subreaper()
     cases = [("before", name, case) for name, case in BEFORE.items()]
-    cases += [("frames", name, case) for name, case in FRAMES.items()]
+    cases += [("handshake", name, case) for name, case in HANDSHAKES.items()]
+    cases += [("frames", name, case) for name, case in {**FRAMES, **SENTENCES}.items()]
     cases += [("worker", name, None) for name in WORKER]
     if words == ["--short"]:
         cases, words = cases[3::7], []

@@ -23,7 +23,7 @@ class Client:
     """The sidecar's half, by hand."""
 
     def __init__(self, rig):
-        self.rig, self.open, self.seq = rig, [], 0
+        self.rig, self.open, self.seq, self.secret = rig, [], 0, None
 
     def dial(self, port="recv"):
         s = socket.create_connection(("127.0.0.1", self.rig.agent.ports[port]), timeout=10)
@@ -82,6 +82,11 @@ class Client:
             except OSError:
                 return
         raise AssertionError("the session goes on")
+
+    def leave(self):
+        """In order: the agent is not to wait for its grace's end."""
+        if self.secret:
+            self.welcome(self.say(hello(END, session=self.session, secret=self.secret)))
 
     def close(self):
         for s in self.open:
