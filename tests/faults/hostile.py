@@ -5,7 +5,7 @@ dies at most, the neighbour's results are right, and agent, front and the neighb
 processes as before.
 
     tests/faults/hostile.py [WORD ...]      the cases that have one of the words in their names
-    tests/faults/hostile.py --short         every seventh
+    tests/faults/hostile.py --short         every tenth
 """
 import contextlib
 import os
@@ -16,6 +16,8 @@ import sys
 import time
 
 from rig import Rig, outcome
+from hostile_calls import CALLS
+from hostile_values import VALUES
 from hostile_sessions import HANDSHAKES, SENTENCES
 from hostile_client import (ALL, COMMANDS, END, NOBODY, PROBE, RENEW, REPLIES, RESUME, STRIPE, TAKEN, Client, hello)
 from peer import ACK, BULK, CALL, DATA, FRAME, HELLO, LOST, PAD, PING, POST, REPLY, UPDATE, frame
@@ -269,10 +271,11 @@ def main(words):
     become_subreaper()
     cases = [("before", name, case) for name, case in BEFORE.items()]
     cases += [("handshake", name, case) for name, case in HANDSHAKES.items()]
+    cases += [("calls", name, case) for name, case in {**CALLS, **VALUES}.items()]
     cases += [("frames", name, case) for name, case in {**FRAMES, **SENTENCES}.items()]
     cases += [("worker", name, None) for name in WORKER]
     if words == ["--short"]:
-        cases, words = cases[3::7], []
+        cases, words = cases[3::10], []
     cases = [one for one in cases if not words or any(word in f"{one[0]}: {one[1]}" for word in words)]
     failed, began, rig, stack = 0, time.monotonic(), None, contextlib.ExitStack()
     for group, name, case in cases:
