@@ -85,6 +85,7 @@ static void channel_free(struct channel *channel)
 					      !(channel->parted && channel->replies.closed) &&
 					      !channel->replies.lost);
 	free(channel);
+	atomic_store(&server->freed, true);
 
 	/* Last: the main thread may end the process once all are gone. */
 	pthread_mutex_lock(&server->lock);

@@ -2,6 +2,7 @@
 #include "sidecar/server.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,6 +31,12 @@
 /* Nothing came for so long: the spare segment, some milliseconds of work, takes no processor
  * from a session that is being opened. */
 #define SPARE_PAUSE_MS 20
+/* What malloc keeps of what was freed. Each program and each cut is a new thread, and malloc
+ * would have up to eight arenas for each processor, each with what its busiest time left there;
+ * frames allocate nothing, so a few serve. A channel is large and freed by another thread than
+ * asked for it: as a mapping of its own it leaves no hole. */
+#define HEAP_ARENAS 4
+#define HEAP_MAPPED (128 * 1024) /* bytes; said, it does not rise with what is freed */
 
 void server_wake(struct server *server)
 {
@@ -122,6 +129,13 @@ static void server_prepare(struct server *server)
 	segment_free(spare);
 }
 
+/* Likewise: the next program is in no hurry yet, and nobody needs what the last one had. */
+static void server_trim(struct server *server)
+{
+	if (atomic_exchange(&server->freed, false))
+		malloc_trim(0);
+}
+
 static void server_accept(struct server *server, int listen_fd, uint64_t now)
 {
 	for (int i = 0; i < 16; i++) {
@@ -192,6 +206,7 @@ static void server_loop(struct server *server, int signal_fd)
 		n = poll(fds, count, SPARE_PAUSE_MS);
 		if (!n) {
 			server_prepare(server);
+			server_trim(server);
 			n = poll(fds, count, at > now ? (int)((at - now) / 1000000) + 1 : 0);
 		}
 		if (n < 0)
@@ -247,6 +262,8 @@ static int server_open(struct server *server, int *signal_fd, struct error *erro
 	sigset_t set;
 
 	raise_descriptors();
+	mallopt(M_ARENA_MAX, HEAP_ARENAS);
+	mallopt(M_MMAP_THRESHOLD, HEAP_MAPPED);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ,
 		SIG_IGN); /* a limit on files holds for shared memory: an error, no end */

@@ -47,6 +47,7 @@ struct server {
 	unsigned channel_count;	 /* threads */
 	uint64_t last_process;	 /* when one was attached last; ns */
 	struct segment *spare;	 /* as large as a channel's own */
+	_Atomic bool freed;	 /* a channel is gone: there is memory to give back */
 	_Atomic unsigned ending; /* channels whose program is gone, but not its memory */
 	/* Totals, for `status`. */
 	_Atomic uint64_t attached, refused, poisoned, lost, resumed, resumes_failed;

@@ -31,10 +31,12 @@
 #include "gpu-agent/supervisor/users.h"
 
 #define MS 1000000ull
-/* A front that dies young again and again is started again after 50, 100 … 800 ms. */
+/* A front that dies young again and again is started again after 50, 100 … ms. The most leaves
+ * it the time to begin and to take the sessions over within a second. */
 #define FRONT_YOUNG_NS (5000 * MS)
 #define FRONT_DELAY_MIN (50 * MS)
-#define FRONT_DELAY_MAX (800 * MS)
+#define FRONT_DELAY_MAX (200 * MS)
+#define FRONT_NO_PROCESS (800 * MS) /* where the system has none to give */
 /* After so many that died young in turn, and of themselves, what they were left with may be
  * why: the sessions end. */
 #define FRONT_YOUNG_MOST 3
@@ -115,7 +117,7 @@ void children_start_front(struct supervisor *s)
 
 	if (pid < 0) {
 		log_error("front.start", "text=\"%s\"", error.text);
-		s->start_at = wait_now() + FRONT_DELAY_MAX;
+		s->start_at = wait_now() + FRONT_NO_PROCESS;
 		return;
 	}
 	s->front = pid;

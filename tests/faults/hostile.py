@@ -5,103 +5,25 @@ dies at most, the neighbour's results are right, and agent, front and the neighb
 processes as before.
 
     tests/faults/hostile.py [WORD ...]      the cases that have one of the words in their names
-    tests/faults/hostile.py --short         every seventh
+    tests/faults/hostile.py --short         every tenth
 """
 import contextlib
 import os
 import random
 import re
-import socket
 import struct
 import sys
 import time
 
 from rig import Rig, outcome
-from peer import (ACK, BULK, BYE, CALL, DATA, FRAME, HELLO, LOST, PAD, PING, POST, REPLY, SESSION_MAGIC,
-                  SESSION_VERSION, UPDATE, WELCOME, frame, read_exact)
+from hostile_calls import CALLS
+from hostile_values import VALUES
+from hostile_sessions import HANDSHAKES, SENTENCES
+from hostile_client import (ALL, COMMANDS, END, NOBODY, PROBE, RENEW, REPLIES, RESUME, STRIPE, TAKEN, Client, hello)
+from peer import ACK, BULK, CALL, DATA, FRAME, HELLO, LOST, PAD, PING, POST, REPLY, UPDATE, frame
 from stack import become_subreaper, clean, folder, wait_for
 
-COMMANDS, REPLIES, PROBE, STRIPE, RESUME, END, RENEW = range(1, 8)
-TAKEN, ALL = 35, 2 ** 64 - 1
-RESUMES, STRIPES = 1 << 1, 1 << 2
-NOBODY = bytes(16)
 OPS = 2000  # more than there are
-
-
-def hello(role=COMMANDS, magic=SESSION_MAGIC, version=SESSION_VERSION, features=RESUMES | STRIPES, session=NOBODY,
-          secret=NOBODY, pid=1, uid=1, program=b"hostile", pod=b"ns/hostile", pod_uid=b"", token=b"", memory=0,
-          gpus=0, grace=2000):
-    return HELLO.pack(magic, version, role, features, session, secret, pid, uid, program, pod, pod_uid, token,
-                      memory, gpus, grace)
-
-
-class Client:
-    """The sidecar's half, by hand."""
-
-    def __init__(self, rig):
-        self.rig, self.open, self.seq = rig, [], 0
-
-    def dial(self, port="recv"):
-        s = socket.create_connection(("127.0.0.1", self.rig.agent.ports[port]), timeout=10)
-        self.open.append(s)
-        return s
-
-    def say(self, data, port="recv"):
-        """A connection that said it."""
-        s = self.dial(port)
-        with contextlib.suppress(OSError):
-            s.sendall(data)
-        return s
-
-    def welcome(self, s):
-        """WELCOME, or None where the agent closed."""
-        try:
-            return WELCOME.unpack(read_exact(s, WELCOME.size, 10))
-        except (OSError, EOFError):
-            return None
-
-    def refused(self, data, port="recv"):
-        got = self.welcome(self.say(data, port))
-        assert got is None or got[2], "the agent let it in"
-
-    def begin(self, **more):
-        self.commands = self.say(hello(**more))
-        got = self.welcome(self.commands)
-        assert got and not got[2], f"not let in: {got}"
-        self.session, self.secret = got[4], got[5]
-        self.replies = self.say(hello(REPLIES, session=self.session, secret=self.secret), "send")
-        got = self.welcome(self.replies)
-        assert got and not got[2], f"no second connection: {got}"
-        return self
-
-    def post(self, kind=POST, body=b"", payload=b"", seq=None, **more):
-        """One frame; numbered where its kind is."""
-        if seq is None:
-            self.seq += kind in (POST, CALL, BYE)
-            seq = self.seq if kind in (POST, CALL, BYE) else 0
-        self.raw(frame(kind, body, payload, seq=seq, **more))
-
-    def raw(self, data):
-        with contextlib.suppress(OSError):
-            self.commands.sendall(data)
-
-    def over(self, seconds=10):
-        """The worker said LOST, or closed."""
-        end = time.monotonic() + seconds
-        self.replies.settimeout(1)
-        while time.monotonic() < end:
-            try:
-                if not self.replies.recv(1 << 16):
-                    return
-            except socket.timeout:
-                continue
-            except OSError:
-                return
-        raise AssertionError("the session goes on")
-
-    def close(self):
-        for s in self.open:
-            s.close()
 
 
 # --- before there is a session ---
@@ -332,6 +254,8 @@ def run(rig, group, name, case):
             assert app.process.poll() is not None, "its program hangs"
         else:
             case(client)
+            if group not in ("before", "frames"):
+                client.leave()
     finally:
         client.close()
     rig.bystander_lives()
@@ -346,10 +270,12 @@ def run(rig, group, name, case):
 def main(words):
     become_subreaper()
     cases = [("before", name, case) for name, case in BEFORE.items()]
-    cases += [("frames", name, case) for name, case in FRAMES.items()]
+    cases += [("handshake", name, case) for name, case in HANDSHAKES.items()]
+    cases += [("calls", name, case) for name, case in {**CALLS, **VALUES}.items()]
+    cases += [("frames", name, case) for name, case in {**FRAMES, **SENTENCES}.items()]
     cases += [("worker", name, None) for name in WORKER]
     if words == ["--short"]:
-        cases, words = cases[3::7], []
+        cases, words = cases[3::10], []
     cases = [one for one in cases if not words or any(word in f"{one[0]}: {one[1]}" for word in words)]
     failed, began, rig, stack = 0, time.monotonic(), None, contextlib.ExitStack()
     for group, name, case in cases:

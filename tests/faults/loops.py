@@ -221,6 +221,7 @@ def soak(minutes, rng, programs):
             while running:
                 end_one(running.pop())
             rig.at_rest(60)
+            time.sleep(1)  # the sidecar gives memory back when it has nothing else to do
             samples.append((time.monotonic(), resident(rig)[:2]))
         while time.monotonic() < until:
             now = time.monotonic()

@@ -7,6 +7,7 @@ and calls clean() after each test, which finds what the test left behind.  Nothi
 a fixed time: wait_for() polls.
 """
 import contextlib
+import functools
 import ctypes
 import json
 import os
@@ -331,6 +332,7 @@ class App:
         assert status == 0, f"exit status {status}: {self.text()[-600:]}"
 
 
+@functools.cache
 def preloaded():
     got = subprocess.run([os.path.join(BIN, "vcuda"), "preload"], capture_output=True, text=True,
                          timeout=10, env=environment())

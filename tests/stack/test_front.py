@@ -153,3 +153,18 @@ def test_again_and_again():
         wait_for(lambda: not s.agent.sessions(), 5, "no session is left")
         wait_for(lambda: len(os.listdir(f"/proc/{s.agent.pid}/fd")) < descriptors, 5,
                  "what was kept for the sessions is closed")
+
+
+def test_one_that_dies_again_and_again_is_not_waited_for_long():
+    """A second is what a front has to be back: of that it waits a fifth, and begins in the rest."""
+    with stack() as s:
+        app = s.app("bystander")
+        app.line("^started")
+        for _ in range(8):
+            another_front(s)
+        waited = [int(ms) for ms in re.findall("event=front.died .*restart_ms=([0-9]+)", s.agent.log())]
+        assert len(waited) == 8 and waited[0] == 0, waited
+        assert max(waited) <= 200, f"waits of {waited} ms"
+        assert len(s.agent.sessions()) == 1
+        app.close_stdin()
+        app.right()
