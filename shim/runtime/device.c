@@ -50,10 +50,8 @@ cudaError_t hand_cudaInitDevice(int device, unsigned int deviceFlags, unsigned i
 	CUcontext context;
 	cudaError_t error;
 
-	if (flags & ~(unsigned)cudaInitDeviceFlagsAreValid)
-		return cudaErrorInvalidValue;
 	error = runtime_device(device, &driver);
-	if (!error && flags)
+	if (!error && flags & cudaInitDeviceFlagsAreValid)
 		error = primary_flags(driver, deviceFlags);
 	return error ? error : runtime_primary(device, &context);
 }
