@@ -87,7 +87,7 @@ CUresult hand_cuDeviceGetDevResource(
 CUresult hand_cuCtxGetDevResource(
 	CUcontext hCtx, CUdevResource *resource, CUdevResourceType type)
 {
-	struct context *context = hCtx ? context_of(hCtx) : context_current();
+	struct context *context = context_of(hCtx);
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;

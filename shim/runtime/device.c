@@ -63,10 +63,13 @@ cudaError_t hand_cudaSetValidDevices(int *device_arr, int len)
 	CUdevice device;
 	CUcontext current = NULL;
 	cudaError_t error = runtime_init();
+	int count = 0;
 
+	if (!error)
+		error = runtime_status(cuDeviceGetCount(&count));
 	if (error)
 		return error;
-	if (len < 0 || (len && !device_arr))
+	if (len < 0 || len > count || (len && !device_arr))
 		return cudaErrorInvalidValue;
 	for (int i = 0; i < len; i++) {
 		error = runtime_device(device_arr[i], &device);

@@ -55,7 +55,7 @@ static CUresult any_params(
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return node_params_event(
 			p, CU_GRAPH_NODE_TYPE_EVENT_RECORD, any->eventRecord.event);
-	default: return CUDA_ERROR_NOT_SUPPORTED;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 

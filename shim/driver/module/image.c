@@ -142,6 +142,8 @@ CUresult image_read(const char *path, void **bytes, size_t *size)
 	size_t at = 0;
 	char *text;
 
+	if (!*path)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (fd < 0 || fstat(fd, &status))
 		return errno == ENOENT || errno == ENOTDIR ? CUDA_ERROR_FILE_NOT_FOUND
 							   : CUDA_ERROR_OPERATING_SYSTEM;
