@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "shim/generated/vcuda_send.h"
+#include "shim/driver/context.h"
 #include "shim/driver/graph/graph_node.h"
 #include "shim/engine/engine.h"
 #include "shim/generated/cuda_hand.h"
@@ -19,6 +20,8 @@ CUresult hand_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_o
 
 	if (!pHandle_out || !graph || flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!ctx && !context_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!node_context_ok(ctx))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return send_vcudaConditionalCreate(
