@@ -123,9 +123,11 @@ CUresult image_whole(const void *image, unsigned char **copy)
 {
 	const void *const *parts;
 	uint32_t kind;
-	size_t n;
+	size_t n = 1;
 
-	image = image_find(image, &kind, &n, &parts);
+	/* Of an empty text it is said when something is looked for in it, as natively. */
+	if (*(const char *)image)
+		image = image_find(image, &kind, &n, &parts);
 	if (!image || n > SIZE_MAX / 2)
 		return CUDA_ERROR_INVALID_IMAGE;
 	*copy = calloc(1, n + 64); /* readable as far as any header */
