@@ -437,7 +437,7 @@ CUresult hand_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 
 	if (!fn)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = stream_number(hStream, &stream);
+	status = capture_node(hStream) ?: stream_number(hStream, &stream);
 	if (status)
 		return status;
 	graph = capture_graph(stream);
@@ -469,7 +469,7 @@ CUresult hand_cuStreamAddCallback(
 
 	if (!callback || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = stream_number(hStream, &number);
+	status = capture_never(hStream) ?: stream_number(hStream, &number);
 	if (!status)
 		status = capture_refuse(number);
 	if (status)

@@ -203,7 +203,7 @@ CUresult hand_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, 
 {
 	if (!device_of(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (numParams && !paramsArray)
+	if (!pctx || (numParams && !paramsArray))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (numParams)
 		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
@@ -215,6 +215,8 @@ CUresult hand_cuCtxCreate_v4(
 {
 	if (!device_of(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
 	/* As on a device without MPS, and with no graphics to share a queue with. */
 	if (ctxCreateParams && ctxCreateParams->cigParams)
 		return CUDA_ERROR_NOT_SUPPORTED;

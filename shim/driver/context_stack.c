@@ -131,10 +131,10 @@ CUresult hand_cuCtxSetFlags(unsigned int flags)
 {
 	struct context *context = context_current();
 
-	if (flags & ~CONTEXT_FLAGS)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!context_flags_valid(flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (context->primary)
 		atomic_store(&devices.at[context->device].primary_flags, flags);
 	else

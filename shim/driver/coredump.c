@@ -116,7 +116,7 @@ static CUresult coredump_get(
 	if (context && context->coredump && context->coredump->set >> attrib & 1)
 		from = context->coredump;
 	bytes = is_text(setting) ? strlen(field(from, setting)) + 1 : setting->bytes;
-	if (*size < bytes)
+	if (*size < bytes || (!is_text(setting) && *size != bytes))
 		status = CUDA_ERROR_INVALID_VALUE;
 	else
 		memcpy(value, field(from, setting), bytes);
@@ -128,7 +128,7 @@ static CUresult coredump_get(
 static CUresult coredump_put(
 	struct coredump *to, const struct setting *setting, const void *value, size_t size)
 {
-	if (size < (is_text(setting) ? 1 : setting->bytes))
+	if (is_text(setting) ? !size : size != setting->bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!is_text(setting)) {
 		memcpy(field(to, setting), value, setting->bytes);
@@ -179,8 +179,9 @@ CUresult hand_cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, siz
 {
 	struct context *context = context_current();
 
-	return context ? coredump_get(context, attrib, value, size)
-		       : CUDA_ERROR_INVALID_CONTEXT;
+	if (!context && setting_of(attrib))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return coredump_get(context, attrib, value, size);
 }
 
 CUresult hand_cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size)
@@ -192,8 +193,9 @@ CUresult hand_cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, siz
 {
 	struct context *context = context_current();
 
-	return context ? coredump_set(context, attrib, value, size)
-		       : CUDA_ERROR_INVALID_CONTEXT;
+	if (!context && setting_of(attrib))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return coredump_set(context, attrib, value, size);
 }
 
 CUresult hand_cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size)

@@ -87,7 +87,7 @@ CUresult hand_cuDeviceGetDevResource(
 CUresult hand_cuCtxGetDevResource(
 	CUcontext hCtx, CUdevResource *resource, CUdevResourceType type)
 {
-	struct context *context = hCtx ? context_of(hCtx) : context_current();
+	struct context *context = context_of(hCtx);
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -101,6 +101,8 @@ CUresult hand_cuGreenCtxGetDevResource(
 {
 	struct context *context = green_of(hCtx);
 
+	if (type != CU_DEV_RESOURCE_TYPE_SM)
+		return CUDA_ERROR_INVALID_RESOURCE_TYPE;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return resource_get(context->device, context->number, resource, type);
@@ -200,12 +202,21 @@ static CUresult green_ask(struct context *context, const void *argument)
 	return status;
 }
 
+/* The descriptor of all that the device has. */
+static CUresult descriptor_whole(CUdevice dev, CUdevResourceDesc *desc)
+{
+	CUdevResource whole;
+
+	return hand_cuDeviceGetDevResource(dev, &whole, CU_DEV_RESOURCE_TYPE_SM)
+		       ?: hand_cuDevResourceGenerateDesc(desc, &whole, 1);
+}
+
 CUresult hand_cuGreenCtxCreate(
 	CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
 {
-	uint64_t number = (uint64_t)(uintptr_t)desc;
-	struct green_wish wish = {number >> 8, flags};
+	struct green_wish wish = {.flags = flags};
 	struct context *context;
+	uint64_t number;
 	CUcontext primary;
 	CUresult status;
 
@@ -213,6 +224,11 @@ CUresult hand_cuGreenCtxCreate(
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device_of(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
+	status = desc ? CUDA_SUCCESS : descriptor_whole(dev, &desc);
+	if (status)
+		return status;
+	number = (uint64_t)(uintptr_t)desc;
+	wish.descriptor = number >> 8;
 	if (!wish.descriptor || (int)(number & 0xff) - 1 != device_wire(dev))
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	status = hand_cuDevicePrimaryCtxRetain(&primary, dev);
@@ -279,6 +295,8 @@ CUresult hand_cuGreenCtxStreamCreate(
 	struct context *context = green_of(greenCtx), *before = thread_self.current;
 	CUresult status;
 
+	if (phStream) /* as NVIDIA's driver leaves it where it fails */
+		*phStream = (CUstream)UINTPTR_MAX;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (flags != CU_STREAM_NON_BLOCKING)

@@ -12,6 +12,7 @@
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
 #include "shim/driver/memory/host.h"
+#include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/stream.h"
@@ -20,15 +21,25 @@
 #include "shim/engine/engine.h"
 
 #define WRITE_FLAGS 0u /* these versions have none */
-#define WAIT_FLAGS (unsigned)(CU_STREAM_WAIT_VALUE_NOR | CU_STREAM_WAIT_VALUE_FLUSH)
+#define WAIT_FLAGS (unsigned)CU_STREAM_WAIT_VALUE_NOR
 
-/* As natively, not in memory from a pool. */
+/* As natively, not in memory from a pool, nor in managed memory. */
 static bool address_ok(CUdeviceptr address, size_t bytes)
 {
+	struct managed_range managed;
 	struct memory_range range;
 
 	return address % bytes == 0 && mirror_reaches(address, bytes) &&
-	       !(memory_find(address, &range) && range.async);
+	       !(memory_find(address, &range) && range.async) &&
+	       !managed_find(address, &managed);
+}
+
+/* No device says that it can flush what others wrote to it. */
+static bool flushes(const CUstreamBatchMemOpParams *op)
+{
+	return (op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+		       op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64) &&
+	       op->waitValue.flags & CU_STREAM_WAIT_VALUE_FLUSH;
 }
 
 static bool memop_ok(const CUstreamBatchMemOpParams *op)
@@ -57,7 +68,9 @@ CUresult memop_check(const CUstreamBatchMemOpParams *ops, size_t n)
 
 	function_order_unknown();
 	for (size_t i = 0; i < n && !status; i++)
-		if (!memop_ok(&ops[i]))
+		if (flushes(&ops[i]))
+			status = CUDA_ERROR_NOT_SUPPORTED;
+		else if (!memop_ok(&ops[i]))
 			status = CUDA_ERROR_INVALID_VALUE;
 	return status;
 }
@@ -95,7 +108,9 @@ static CUresult value_begin(
 
 	function_order_unknown();
 	if (!status && unknown)
-		status = CUDA_ERROR_INVALID_VALUE;
+		status = unknown & CU_STREAM_WAIT_VALUE_FLUSH && wait
+				 ? CUDA_ERROR_NOT_SUPPORTED
+				 : CUDA_ERROR_INVALID_VALUE;
 	if (!status)
 		status = pinned_before(address, sizeof(*address));
 	if (!status && !address_ok(*address, bytes))
@@ -196,6 +211,24 @@ static void memop_addresses(CUstreamBatchMemOpParams *ops, size_t n)
 	}
 }
 
+/* NVIDIA's driver leaves its own word of each in the app's array. */
+static void memop_aliases(CUstreamBatchMemOpParams *ops, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		switch ((int)ops[i].operation) {
+		case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+		case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+			ops[i].waitValue.alias = ops[i].waitValue.address;
+			break;
+		case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+		case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+			ops[i].writeValue.alias = ops[i].writeValue.address;
+			break;
+		default: break;
+		}
+	}
+}
+
 CUresult hand_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 	CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
@@ -217,5 +250,8 @@ CUresult hand_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 	body->count = count;
 	shim_put(&call, &body->paramArray, ops, count * sizeof(*ops));
 	body->flags = flags;
-	return shim_post(&call);
+	status = shim_post(&call);
+	if (!status)
+		memop_aliases(paramArray, count);
+	return status;
 }

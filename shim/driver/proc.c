@@ -24,7 +24,8 @@ CUresult hand_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersio
 	bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 	CUdriverProcAddressQueryResult result = CU_GET_PROC_ADDRESS_SUCCESS;
 
-	if (!symbol || !pfn ||
+	/* Of a later major version than any driver is. */
+	if (!symbol || !pfn || cudaVersion / 1000 > CUDA_VERSION / 1000 ||
 		flags & ~(cuuint64_t)(CU_GET_PROC_ADDRESS_LEGACY_STREAM |
 				      CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM))
 		return CUDA_ERROR_INVALID_VALUE;

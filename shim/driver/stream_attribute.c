@@ -51,12 +51,16 @@ CUresult hand_cuStreamSetAttribute(
 	uint64_t number;
 	CUresult status;
 
-	/* As natively, before the stream is looked at. */
-	if (!param || !attribute_known(attr))
+	if (!param)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = capture_node(hStream);
 	if (status)
 		return status;
+	/* As natively, before the stream is looked at. */
+	if (!attribute_known(attr) ||
+		(attr == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN &&
+			(unsigned)param->memSyncDomain > CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE))
+		return CUDA_ERROR_INVALID_VALUE;
 	body = shim_begin(&call, OP_cuStreamSetAttribute, sizeof(*body));
 	body->hStream = shim_stream(&call, hStream);
 	body->attr = (uint32_t)attr;

@@ -1599,14 +1599,13 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuStreamWaitEvent_ptsz,
 	hand_cuStreamWaitEvent, (CUstream hStream, CUevent hEvent, unsigned int Flags),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, hEvent, Flags));
-STUB_STREAM(ready, hStream, capture_never(hStream), cuStreamAddCallback,
-	hand_cuStreamAddCallback, (CUstream hStream, CUstreamCallback callback, void *userData,
-	unsigned int flags), (hStream, callback, userData, flags));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD), cuStreamAddCallback_ptsz,
-	hand_cuStreamAddCallback, (CUstream hStream, CUstreamCallback callback, void *userData,
-	unsigned int flags), (hStream ? hStream : CU_STREAM_PER_THREAD, callback, userData,
-	flags));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamAddCallback, hand_cuStreamAddCallback,
+	(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags),
+	(hStream, callback, userData, flags));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamAddCallback_ptsz, hand_cuStreamAddCallback, (CUstream hStream,
+	CUstreamCallback callback, void *userData, unsigned int flags),
+	(hStream ? hStream : CU_STREAM_PER_THREAD, callback, userData, flags));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamAttachMemAsync, hand_cuStreamAttachMemAsync,
 	(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags), (hStream, dptr,
 	length, flags));
@@ -1661,12 +1660,11 @@ STUB(ready, cuLaunchKernelEx, hand_cuLaunchKernelEx, (const CUlaunchConfig *conf
 STUB(ready, cuLaunchKernelEx_ptsz, hand_cuLaunchKernelEx, (const CUlaunchConfig *config,
 	CUfunction f, void **kernelParams, void **extra), (config, f, kernelParams, extra,
 	CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuLaunchHostFunc, hand_cuLaunchHostFunc,
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuLaunchHostFunc, hand_cuLaunchHostFunc,
 	(CUstream hStream, CUhostFn fn, void *userData), (hStream, fn, userData));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuLaunchHostFunc_ptsz,
-	hand_cuLaunchHostFunc, (CUstream hStream, CUhostFn fn, void *userData),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, fn, userData));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuLaunchHostFunc_ptsz, hand_cuLaunchHostFunc, (CUstream hStream, CUhostFn fn,
+	void *userData), (hStream ? hStream : CU_STREAM_PER_THREAD, fn, userData));
 CUresult cuLaunchHostFunc_v2(CUstream hStream, CUhostFn fn, void *userData,
 		unsigned int syncMode);
 STUB_STREAM(ready, hStream, capture_node(hStream), cuLaunchHostFunc_v2,

@@ -23,7 +23,9 @@ cudaError_t runtime_entry_point(const char *symbol, void **funcPtr, unsigned ver
 	CUresult status;
 	cudaError_t error;
 
-	if (!symbol || !*symbol || !funcPtr || flags > cudaEnablePerThreadDefaultStream)
+	if (!symbol || !funcPtr ||
+		flags & ~(unsigned long long)(cudaEnableLegacyStream |
+					      cudaEnablePerThreadDefaultStream))
 		return cudaErrorInvalidValue;
 	*funcPtr = NULL;
 	error = runtime_init();

@@ -258,17 +258,18 @@ cudaError_t runtime_graph_add_node(cudaGraphNode_t *pGraphNode, cudaGraph_t grap
 	return error;
 }
 
+/* Of the current context: it makes none current. */
 cudaError_t hand_cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pHandle_out,
 	cudaGraph_t graph, unsigned int defaultLaunchValue, unsigned int flags)
 {
 	CUgraphConditionalHandle handle;
-	cudaError_t error = runtime_enter();
+	cudaError_t error = runtime_init();
 
 	if (!pHandle_out)
 		return cudaErrorInvalidValue;
 	if (!error)
-		error = runtime_status(cuGraphConditionalHandleCreate(&handle, (CUgraph)graph,
-			runtime_thread.bound, defaultLaunchValue, flags));
+		error = runtime_status(cuGraphConditionalHandleCreate(
+			&handle, (CUgraph)graph, NULL, defaultLaunchValue, flags));
 	if (!error)
 		*pHandle_out = handle;
 	return error;

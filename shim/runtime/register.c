@@ -374,11 +374,11 @@ cudaError_t hand_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAdd
 
 cudaError_t hand_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr)
 {
-	cudaError_t error;
+	cudaFunction_t found;
+	cudaError_t error = runtime_enter();
 
 	if (!functionPtr)
-		return cudaErrorInvalidValue;
-	error = runtime_enter();
+		functionPtr = &found; /* natively no error */
 	if (!error)
 		error = register_function(symbolPtr, (CUfunction *)functionPtr);
 	if (!error && !register_handle(*functionPtr, SYMBOL_FUNCTION))

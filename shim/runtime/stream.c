@@ -48,13 +48,25 @@ cudaError_t hand_cudaStreamGetDevice(cudaStream_t hStream, int *device)
 _Static_assert(
 	sizeof(cudaLaunchAttributeValue) == sizeof(CUlaunchAttributeValue), "attribute layout");
 
-/* One that is refused makes no context current, as natively. */
+static bool attribute_known(cudaLaunchAttributeID attr)
+{
+	return attr == cudaLaunchAttributeAccessPolicyWindow ||
+	       attr == cudaLaunchAttributeSynchronizationPolicy ||
+	       attr == cudaLaunchAttributePriority ||
+	       attr == cudaLaunchAttributeMemSyncDomainMap ||
+	       attr == cudaLaunchAttributeMemSyncDomain;
+}
+
+/* One that is refused makes no context current, as natively; what streams have not is refused
+ * while they capture too. */
 cudaError_t hand_cudaStreamSetAttribute(
 	cudaStream_t stream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param)
 {
 	bool borrowed;
 	cudaError_t error = runtime_borrow(&borrowed);
 
+	if (!error && !attribute_known(attr))
+		error = cudaErrorInvalidValue;
 	if (!error)
 		error = runtime_status(cuStreamSetAttribute((CUstream)stream,
 			(CUstreamAttrID)attr, (const CUstreamAttrValue *)param));

@@ -19,7 +19,6 @@ struct CUlinkState_st {
 	struct link_text libraries; /* what is taken only if another input calls it */
 	struct jit_log log;
 	char *result;
-	unsigned count;
 };
 
 static CUresult link_check(CUlinkState state)
@@ -137,8 +136,6 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 		!link_text_add(&state->text, image.text, image.text_size))
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	image_free(&image);
-	if (!ret)
-		state->count++;
 	return ret;
 }
 
@@ -203,7 +200,7 @@ CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 
 	if (ret)
 		return ret;
-	if (!cubinOut || !state->count)
+	if (!cubinOut)
 		return CUDA_ERROR_INVALID_VALUE;
 	ret = take_from_libraries(state, &missing, &n);
 	if (ret)

@@ -305,11 +305,13 @@ bool link_text_add(struct link_text *text, const char *input, size_t n)
 
 char *link_text_finish(const struct link_text *text, unsigned max_registers)
 {
+	static const char nothing[] = ".version 6.0\n.target sm_50\n.address_size 64\n";
 	struct out out = {0};
 	struct renames *renames;
 	char limit[64];
 
-	put(&out, "", 0);
+	/* Of nothing: an image without functions. */
+	put(&out, nothing, text->count ? 0 : sizeof(nothing) - 1);
 	if (max_registers)
 		put(&out, limit,
 			(size_t)snprintf(limit, sizeof(limit), PTX_PRAGMA_REGISTERS " %u\";\n",

@@ -8,21 +8,29 @@
 #include <stdlib.h>
 
 #include "shim/generated/vcuda_send.h"
+#include "shim/driver/context.h"
 #include "shim/driver/graph/graph_node.h"
 #include "shim/engine/engine.h"
+#include "shim/engine/thread.h"
 #include "shim/generated/cuda_hand.h"
 
 CUresult hand_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out,
 	CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags)
 {
+	struct context *context = ctx ? context_of(ctx) : context_current();
+	struct context *before = thread_self.current;
 	struct graph *graph = graph_find(hGraph);
+	CUresult status;
 
 	if (!pHandle_out || !graph || flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!node_context_ok(ctx))
-		return CUDA_ERROR_NOT_SUPPORTED;
-	return send_vcudaConditionalCreate(
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	thread_set(context);
+	status = send_vcudaConditionalCreate(
 		graph->handle, defaultLaunchValue, flags, pHandle_out);
+	thread_set(before);
+	return status;
 }
 
 /* What a node is asked for, and the array that the app was given. */

@@ -85,7 +85,11 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	CUresult status, failed = CUDA_SUCCESS;
 	bool made = false;
 
-	if (!instantiateParams || instantiateParams->flags & ~GRAPH_FLAGS)
+	if (!instantiateParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	instantiateParams->hErrNode_out = NULL;
+	instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+	if (instantiateParams->flags & ~GRAPH_FLAGS)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = context_missing() ?: capture_unsafe();
 	if (status)
@@ -95,8 +99,6 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	status = graph_recount(graph) ?: graph_reach(graph);
 	if (status)
 		return status;
-	instantiateParams->hErrNode_out = NULL;
-	instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
 	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH &&
 		!graph_for_device(graph))
 		return CUDA_ERROR_INVALID_VALUE;

@@ -198,7 +198,7 @@ CUresult node_params_batch(struct node_params *p, const CUDA_BATCH_MEM_OP_NODE_P
 	size_t size;
 
 	p->type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-	if (!batch || batch->flags || batch->count > GRAPH_BATCH_MAX ||
+	if (!batch || !batch->ctx || batch->flags || batch->count > GRAPH_BATCH_MAX ||
 		(batch->count && !batch->paramArray))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = memop_check(batch->paramArray, batch->count);

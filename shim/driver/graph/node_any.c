@@ -55,7 +55,7 @@ static CUresult any_params(
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return node_params_event(
 			p, CU_GRAPH_NODE_TYPE_EVENT_RECORD, any->eventRecord.event);
-	default: return CUDA_ERROR_NOT_SUPPORTED;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
@@ -66,7 +66,8 @@ CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 	struct graph *graph = graph_find(hGraph);
 	struct node_params p = {0};
 
-	if (!nodeParams || !graph)
+	/* Whether a kernel is one comes before where it goes, as in node_add. */
+	if (!nodeParams || (!graph && nodeParams->type != CU_GRAPH_NODE_TYPE_KERNEL))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		return node_add_conditional(phGraphNode, hGraph, dependencies, dependencyData,
@@ -80,7 +81,7 @@ CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 			numDependencies, &p,
 			node_params_free_memory(&p, graph, nodeParams->free.dptr));
 	return node_add(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, &p,
-		any_params(&p, nodeParams, &graph->parts));
+		any_params(&p, nodeParams, graph ? &graph->parts : NULL));
 }
 
 static CUresult any_get_fill(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS_v2 *to)
@@ -156,11 +157,18 @@ CUresult hand_cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodePar
 CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
 	struct node_params p = {0};
+	CUgraphNodeType type;
+	CUresult status;
 
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
-		return CUDA_ERROR_NOT_SUPPORTED;
+	if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+		status = hand_cuGraphNodeGetType(hNode, &type);
+		if (status)
+			return status;
+		return type == CU_GRAPH_NODE_TYPE_GRAPH ? CUDA_ERROR_NOT_SUPPORTED
+							: CUDA_ERROR_INVALID_VALUE;
+	}
 	return node_set(hNode, NULL, &p, any_params(&p, nodeParams, NULL));
 }
 

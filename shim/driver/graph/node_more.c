@@ -65,7 +65,8 @@ CUresult hand_cuGraphBatchMemOpNodeSetParams(
 CUresult hand_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 	const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-	struct node_params p = {0};
+	/* How many there are, and which, may not change: the driver's to say. */
+	struct node_params p = {.awaited = true};
 
 	return node_set(hNode, &hGraphExec, &p, node_params_batch(&p, nodeParams));
 }

@@ -239,9 +239,11 @@ CUresult hand_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsig
 	for (size_t i = 0; i < from->parts.count; i++)
 		if (from->parts.places[i].part->user == found)
 			held += from->parts.places[i].part->number;
-	if (held < count)
+	/* Of one that the graph does not hold at all nothing is released, and natively that is
+	 * no error. */
+	if (held && held < count)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < from->parts.count && count;) {
+	for (size_t i = 0; held && i < from->parts.count && count;) {
 		unsigned gone = from->parts.places[i].part->user == found
 					? graph_unhold(from, i, count)
 					: 0;
@@ -249,5 +251,5 @@ CUresult hand_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsig
 		count -= gone;
 		i += !gone;
 	}
-	return count ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+	return held && count ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }

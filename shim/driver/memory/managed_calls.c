@@ -343,14 +343,14 @@ CUresult hand_cuStreamAttachMemAsync(
 	bool single = flags == CU_MEM_ATTACH_SINGLE;
 	struct region *r;
 	uint64_t stream;
-	CUresult status;
+	CUresult status = capture_never(hStream); /* before its arguments, as natively */
 
+	if (status)
+		return status;
 	if ((!single && flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) ||
 		(single && (!hStream || hStream == CU_STREAM_LEGACY)))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = stream_waited(hStream, &stream);
-	if (!status)
-		status = capture_refuse(stream);
 	if (status)
 		return status;
 	pthread_mutex_lock(&managed.lock);

@@ -123,9 +123,11 @@ CUresult image_whole(const void *image, unsigned char **copy)
 {
 	const void *const *parts;
 	uint32_t kind;
-	size_t n;
+	size_t n = 1;
 
-	image = image_find(image, &kind, &n, &parts);
+	/* Of an empty text it is said when something is looked for in it, as natively. */
+	if (*(const char *)image)
+		image = image_find(image, &kind, &n, &parts);
 	if (!image || n > SIZE_MAX / 2)
 		return CUDA_ERROR_INVALID_IMAGE;
 	*copy = calloc(1, n + 64); /* readable as far as any header */
@@ -142,6 +144,8 @@ CUresult image_read(const char *path, void **bytes, size_t *size)
 	size_t at = 0;
 	char *text;
 
+	if (!*path)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (fd < 0 || fstat(fd, &status))
 		return errno == ENOENT || errno == ENOTDIR ? CUDA_ERROR_FILE_NOT_FOUND
 							   : CUDA_ERROR_OPERATING_SYSTEM;

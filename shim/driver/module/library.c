@@ -35,6 +35,8 @@ CUresult hand_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_opti
 	for (unsigned i = 0; i < numLibraryOptions; i++)
 		if (libraryOptions[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
 			preserved = !libraryOptionValues || libraryOptionValues[i];
+		else if ((unsigned)libraryOptions[i] >= CU_LIBRARY_NUM_OPTIONS)
+			return CUDA_ERROR_INVALID_VALUE;
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -70,16 +72,18 @@ CUresult hand_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
 	void *image;
 	CUresult status;
 
-	(void)libraryOptions;
-	(void)libraryOptionValues;
-	(void)numLibraryOptions;
 	if (!library || !fileName)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = image_read(fileName, &image, NULL);
 	if (status)
 		return status;
-	status = hand_cuLibraryLoadData(
-		library, image, jitOptions, jitOptionsValues, numJitOptions, NULL, NULL, 0);
+	/* What is read from a file is not the program's to preserve. */
+	for (unsigned i = 0; libraryOptions && i < numLibraryOptions; i++)
+		if (libraryOptions[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
+			status = CUDA_ERROR_INVALID_VALUE;
+	if (!status)
+		status = hand_cuLibraryLoadData(library, image, jitOptions, jitOptionsValues,
+			numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
 	free(image);
 	return status;
 }

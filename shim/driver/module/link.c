@@ -146,6 +146,8 @@ CUresult hand_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const cha
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!link_of(state))
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (link_of(state)->result)
+		return CUDA_ERROR_INVALID_VALUE;
 	status = image_read(path, &bytes, &size);
 	if (status)
 		return status;
@@ -210,25 +212,25 @@ CUresult hand_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!cubinOut)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!link->result) {
-		status = complete(link, &size);
-		if (status)
-			return status;
-		if (!size || size > LINK_RESULT_MAX)
-			return status_of(CAUSE_VIOLATION);
-		link->result = calloc(1, size + 1);
-		if (!link->result)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		link->size = size;
-		for (size_t at = 0, n; !status && at < size; at += n) {
-			n = size - at < FRAME_CHUNK ? size - at : FRAME_CHUNK;
-			status = read_piece(link, at, n);
-		}
-		if (status) {
-			free(link->result);
-			link->result = NULL;
-			return status;
-		}
+	if (link->result)
+		return CUDA_ERROR_INVALID_HANDLE; /* it is complete */
+	status = complete(link, &size);
+	if (status)
+		return status;
+	if (!size || size > LINK_RESULT_MAX)
+		return status_of(CAUSE_VIOLATION);
+	link->result = calloc(1, size + 1);
+	if (!link->result)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	link->size = size;
+	for (size_t at = 0, n; !status && at < size; at += n) {
+		n = size - at < FRAME_CHUNK ? size - at : FRAME_CHUNK;
+		status = read_piece(link, at, n);
+	}
+	if (status) {
+		free(link->result);
+		link->result = NULL;
+		return status;
 	}
 	*cubinOut = link->result;
 	if (sizeOut)

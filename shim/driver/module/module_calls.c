@@ -52,6 +52,8 @@ CUresult hand_cuModuleLoad(CUmodule *module, const char *fname)
 
 	if (!module || !fname)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!context_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
 	status = image_read(fname, &image, NULL);
 	if (status)
 		return status;

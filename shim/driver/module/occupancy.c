@@ -65,6 +65,8 @@ CUresult hand_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *b
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
+		return CUDA_ERROR_INVALID_VALUE;
 	status = function_find(func, &function);
 	if (status)
 		return status;
@@ -98,7 +100,7 @@ CUresult hand_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *b
 			break;
 	}
 	if (!best)
-		return CUDA_ERROR_INVALID_VALUE;
+		*minGridSize = 0; /* none fits, and natively that is no error */
 	*blockSize = best;
 	return CUDA_SUCCESS;
 }
