@@ -34,8 +34,8 @@ cudaError_t hand_cudaMallocManaged(void **devPtr, size_t size, unsigned int flag
 	/* The driver refuses to allocate nothing, NVIDIA's runtime does not. */
 	error = size ? RUNTIME_DRIVER(cuMemAllocManaged(&address, size, flags))
 		     : runtime_enter();
-	if (!error)
-		*devPtr = (void *)address;
+	/* Nothing where it failed, as NVIDIA's. */
+	*devPtr = (void *)address;
 	return error;
 }
 
