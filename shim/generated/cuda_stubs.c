@@ -336,9 +336,9 @@ STUB(lasting, cuDeviceGetByPCIBusId, hand_cuDeviceGetByPCIBusId, (CUdevice *dev,
 	const char *pciBusId), (dev, pciBusId));
 STUB(lasting, cuDeviceGetPCIBusId, hand_cuDeviceGetPCIBusId, (char *pciBusId, int len,
 	CUdevice dev), (pciBusId, len, dev));
-STUB(ready, cuIpcGetEventHandle, hand_cuIpcGetEventHandle, (CUipcEventHandle *pHandle,
+STUB(current, cuIpcGetEventHandle, hand_cuIpcGetEventHandle, (CUipcEventHandle *pHandle,
 	CUevent event), (pHandle, event));
-STUB(ready, cuIpcOpenEventHandle, hand_cuIpcOpenEventHandle, (CUevent *phEvent,
+STUB(current, cuIpcOpenEventHandle, hand_cuIpcOpenEventHandle, (CUevent *phEvent,
 	CUipcEventHandle handle), (phEvent, handle));
 STUB(ready, cuIpcGetMemHandle, hand_cuIpcGetMemHandle, (CUipcMemHandle *pHandle,
 	CUdeviceptr dptr), (pHandle, dptr));
@@ -437,16 +437,19 @@ STUB(ready, cuMemGetMemPool, hand_cuMemGetMemPool, (CUmemoryPool *pool, CUmemLoc
 STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemSetMemPool, hand_cuMemSetMemPool,
 	(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool), (location, type,
 	pool));
-STUB(ready, cuMemPoolExportToShareableHandle, hand_cuMemPoolExportToShareableHandle,
-	(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
-	unsigned long long flags), (handle_out, pool, handleType, flags));
-STUB(ready, cuMemPoolImportFromShareableHandle, hand_cuMemPoolImportFromShareableHandle,
-	(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType,
-	unsigned long long flags), (pool_out, handle, handleType, flags));
-STUB(ready, cuMemPoolExportPointer, hand_cuMemPoolExportPointer,
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemPoolExportToShareableHandle,
+	hand_cuMemPoolExportToShareableHandle, (void *handle_out, CUmemoryPool pool,
+	CUmemAllocationHandleType handleType, unsigned long long flags), (handle_out, pool,
+	handleType, flags));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemPoolImportFromShareableHandle,
+	hand_cuMemPoolImportFromShareableHandle, (CUmemoryPool *pool_out, void *handle,
+	CUmemAllocationHandleType handleType, unsigned long long flags), (pool_out, handle,
+	handleType, flags));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemPoolExportPointer, hand_cuMemPoolExportPointer,
 	(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr), (shareData_out, ptr));
-STUB(ready, cuMemPoolImportPointer, hand_cuMemPoolImportPointer, (CUdeviceptr *ptr_out,
-	CUmemoryPool pool, CUmemPoolPtrExportData *shareData), (ptr_out, pool, shareData));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemPoolImportPointer, hand_cuMemPoolImportPointer,
+	(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData), (ptr_out,
+	pool, shareData));
 ANSWERS(ready, cuMulticastAddDevice, CUDA_ERROR_INVALID_VALUE);
 ANSWERS(ready, cuMulticastBindMem, CUDA_ERROR_INVALID_VALUE);
 ANSWERS(ready, cuMulticastBindMem_v2, CUDA_ERROR_INVALID_VALUE);
