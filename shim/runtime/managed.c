@@ -92,7 +92,8 @@ static CUmemLocation location_of_device(int device)
 cudaError_t hand_cudaMemAdvise(
 	const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device)
 {
-	return advise(devPtr, count, advice, location_of_device(device));
+	return RUNTIME_DRIVER(
+		cuMemAdvise((CUdeviceptr)devPtr, count, (CUmem_advise)advice, device));
 }
 
 cudaError_t hand_cudaMemAdvise_v2(const void *devPtr, size_t count,
