@@ -156,6 +156,24 @@ static void many()
 	}
 }
 
+/* Nothing is copied from or to behind its end, where the program may have no page. */
+static void ends()
+{
+	unsigned char *data, *plain, host[16];
+
+	CUDA(cudaMallocManaged(&data, 65536));
+	CUDA(cudaMalloc(&plain, 1 << 20));
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaMemcpyAsync(plain, data, 65537, cudaMemcpyDefault, 0));
+	CUDA_IS(cudaErrorInvalidValue, cudaMemcpy(data + 1, plain, 65536, cudaMemcpyDefault));
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaMemcpy(host, data + 65530, 16, cudaMemcpyDefault));
+	(void)cudaGetLastError();
+	CUDA(cudaMemcpy(plain, data, 65536, cudaMemcpyDefault));
+	CUDA(cudaFree(plain));
+	CUDA(cudaFree(data));
+}
+
 int main()
 {
 	const int n = 50000;
@@ -176,6 +194,7 @@ int main()
 	CUDA(cudaFree(plain));
 	CUDA(cudaFree(data));
 	attachment(n);
+	ends();
 	many();
 	return 0;
 }
