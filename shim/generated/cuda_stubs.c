@@ -1177,6 +1177,8 @@ STUB(early, cuLogsDumpToFile, hand_cuLogsDumpToFile, (CUlogIterator *iterator,
 	const char *pathToFile, unsigned int flags), (iterator, pathToFile, flags));
 STUB(early, cuLogsDumpToMemory, hand_cuLogsDumpToMemory, (CUlogIterator *iterator, char *buffer,
 	size_t *size, unsigned int flags), (iterator, buffer, size, flags));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemHostRegister, hand_cuMemHostRegister, (void *p,
+	size_t bytesize, unsigned int Flags), (p, bytesize, Flags));
 ANSWERS(ready, cuGraphicsResourceSetMapFlags, CUDA_ERROR_INVALID_HANDLE);
 STUB(lasting, cuDeviceTotalMem, hand_cuDeviceTotalMem, (unsigned int *bytes, CUdevice dev),
 	(bytes, dev));
@@ -2026,8 +2028,6 @@ CUresult cuProfilerStart(void);
 STUB(lasting, cuProfilerStart, hand_cuProfilerStart, (void), ());
 CUresult cuProfilerStop(void);
 STUB(lasting, cuProfilerStop, hand_cuProfilerStop, (void), ());
-STUB(ready, cuMemHostRegister, hand_cuMemHostRegister_v2, (void *p, size_t bytesize,
-	unsigned int Flags), (p, bytesize, Flags));
 STUB(ready, cuLinkCreate, hand_cuLinkCreate_v2, (unsigned int numOptions, CUjit_option *options,
 	void **optionValues, CUlinkState *stateOut), (numOptions, options, optionValues,
 	stateOut));

@@ -50,10 +50,9 @@ cudaError_t hand_cudaInitDevice(int device, unsigned int deviceFlags, unsigned i
 	CUcontext context;
 	cudaError_t error;
 
-	if (flags & ~(unsigned)cudaInitDeviceFlagsAreValid)
-		return cudaErrorInvalidValue;
 	error = runtime_device(device, &driver);
-	if (!error && flags)
+	/* NVIDIA's runtime does not look at other flags. */
+	if (!error && flags & cudaInitDeviceFlagsAreValid)
 		error = primary_flags(driver, deviceFlags);
 	return error ? error : runtime_primary(device, &context);
 }
@@ -65,10 +64,13 @@ cudaError_t hand_cudaSetValidDevices(int *device_arr, int len)
 	CUdevice device;
 	CUcontext current = NULL;
 	cudaError_t error = runtime_init();
+	int count = 0;
 
+	if (!error)
+		error = runtime_status(cuDeviceGetCount(&count));
 	if (error)
 		return error;
-	if (len < 0 || (len && !device_arr))
+	if (len < 0 || len > count || (len && !device_arr))
 		return cudaErrorInvalidValue;
 	for (int i = 0; i < len; i++) {
 		error = runtime_device(device_arr[i], &device);
