@@ -226,17 +226,33 @@ static void advise(struct page_advice *page, CUmem_advise advice, const CUmemLoc
 	}
 }
 
+static bool advice_known(CUmem_advise advice)
+{
+	return advice >= CU_MEM_ADVISE_SET_READ_MOSTLY &&
+	       advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+}
+
+/* Whether it is about a place. */
+static bool advice_where(CUmem_advise advice)
+{
+	return advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+	       advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+	       advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+}
+
 static CUresult advise_range(
 	CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
-	bool where = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
-		     advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
-		     advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 	struct page_advice *pages;
 	struct span span;
-	CUresult status = where ? location_check(&location) : CUDA_SUCCESS;
+	CUresult status;
 
-	if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
+	if (!context_current())
+		return context_missing();
+	status = capture_unsafe();
+	if (!status && advice_where(advice))
+		status = location_check(&location);
+	if (!advice_known(advice))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&managed.lock);
 	if (!status)
@@ -252,11 +268,10 @@ static CUresult advise_range(
 CUresult hand_cuMemAdvise_v2(
 	CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
-	CUresult status = location_named(&location)
-				  ? advise_range(devPtr, count, advice, location)
-				  : CUDA_ERROR_INVALID_VALUE;
-
-	return status == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : status;
+	if (!advice_known(advice) || !location_named(&location) ||
+		(advice_where(advice) && location_check(&location)))
+		return CUDA_ERROR_INVALID_VALUE;
+	return advise_range(devPtr, count, advice, location);
 }
 
 CUresult hand_cuMemAdvise(
