@@ -340,11 +340,11 @@ STUB(current, cuIpcGetEventHandle, hand_cuIpcGetEventHandle, (CUipcEventHandle *
 	CUevent event), (pHandle, event));
 STUB(current, cuIpcOpenEventHandle, hand_cuIpcOpenEventHandle, (CUevent *phEvent,
 	CUipcEventHandle handle), (phEvent, handle));
-STUB(ready, cuIpcGetMemHandle, hand_cuIpcGetMemHandle, (CUipcMemHandle *pHandle,
+STUB(current, cuIpcGetMemHandle, hand_cuIpcGetMemHandle, (CUipcMemHandle *pHandle,
 	CUdeviceptr dptr), (pHandle, dptr));
-STUB(ready, cuIpcOpenMemHandle_v2, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
+STUB(current, cuIpcOpenMemHandle_v2, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
 	CUipcMemHandle handle, unsigned int Flags), (pdptr, handle, Flags));
-STUB(ready, cuIpcCloseMemHandle, hand_cuIpcCloseMemHandle, (CUdeviceptr dptr), (dptr));
+STUB(current, cuIpcCloseMemHandle, hand_cuIpcCloseMemHandle, (CUdeviceptr dptr), (dptr));
 STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemHostRegister_v2, hand_cuMemHostRegister_v2,
 	(void *p, size_t bytesize, unsigned int Flags), (p, bytesize, Flags));
 STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemHostUnregister, hand_cuMemHostUnregister,
@@ -467,9 +467,8 @@ ANSWERS(ready, cuLogicalEndpointExport, CUDA_ERROR_INVALID_VALUE);
 ANSWERS(ready, cuLogicalEndpointQuery, CUDA_ERROR_INVALID_VALUE);
 STUB(lasting, cuPointerGetAttribute, hand_cuPointerGetAttribute, (void *data,
 	CUpointer_attribute attribute, CUdeviceptr ptr), (data, attribute, ptr));
-STUB_CAPTURED(current, capture_unsafe_slow(), cuMemAdvise_v2, hand_cuMemAdvise_v2,
-	(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location),
-	(devPtr, count, advice, location));
+STUB(ready, cuMemAdvise_v2, hand_cuMemAdvise_v2, (CUdeviceptr devPtr, size_t count,
+	CUmem_advise advice, CUmemLocation location), (devPtr, count, advice, location));
 STUB(current, cuMemRangeGetAttribute, hand_cuMemRangeGetAttribute, (void *data, size_t dataSize,
 	CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count), (data, dataSize,
 	attribute, devPtr, count));
@@ -1782,9 +1781,8 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemPrefetchAsync_v2_ptsz, hand_cuMemPrefetchAsync_v2, (CUdeviceptr devPtr,
 	size_t count, CUmemLocation location, unsigned int flags, CUstream hStream), (devPtr,
 	count, location, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_unsafe_slow(), cuMemAdvise, hand_cuMemAdvise,
-	(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device), (devPtr,
-	count, advice, device));
+STUB(ready, cuMemAdvise, hand_cuMemAdvise, (CUdeviceptr devPtr, size_t count,
+	CUmem_advise advice, CUdevice device), (devPtr, count, advice, device));
 STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemPrefetchBatchAsync,
 	hand_cuMemPrefetchBatchAsync, (CUdeviceptr *dptrs, size_t *sizes, size_t count,
 	CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,

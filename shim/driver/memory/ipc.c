@@ -279,7 +279,7 @@ CUresult hand_cuIpcOpenMemHandle_v2(
 	if (pdptr && !(Flags & ~(unsigned)CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) &&
 		tensor_handle_is(&handle))
 		return tensor_handle_open(pdptr, &handle);
-	if (!pdptr || Flags & ~(unsigned)CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
+	if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
 		memcmp(memory.magic, memory_magic, sizeof(memory.magic)) ||
 		memory.offset >= memory.bytes)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -363,6 +363,13 @@ CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr)
 }
 
 /* ---- for share.c ---- */
+
+void share_pool_name(CUmemoryPool pool, uint8_t name[16])
+{
+	const uint64_t words[2] = {this_process(), (uint64_t)(uintptr_t)pool};
+
+	memcpy(name, words, sizeof(words));
+}
 
 CUresult share_pointer(CUdeviceptr address, const char magic[8], void *out)
 {

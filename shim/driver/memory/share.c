@@ -102,13 +102,11 @@ CUresult hand_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool po
 	bool shareable, imported;
 	int device;
 
-	if (!handle_out || flags || !pool_sharing(pool, &device, &shareable, &imported))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!shareable)
+	if (!handle_out || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+		!pool_sharing(pool, &device, &shareable, &imported) || !shareable)
 		return CUDA_ERROR_INVALID_VALUE;
 	token_begin(&token, pool_magic, device);
+	share_pool_name(pool, token.name);
 	return token_write(&token, handle_out);
 }
 
@@ -125,7 +123,7 @@ CUresult hand_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *h
 	if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = token_read(handle, pool_magic, &token, &device);
-	return status ? status : pool_import(device, pool_out);
+	return status ? status : pool_import(device, token.name, pool_out);
 }
 
 CUresult hand_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
