@@ -174,6 +174,29 @@ static void ends()
 	CUDA(cudaFree(data));
 }
 
+/* A capture that allows it goes on when managed memory is allocated, which begins as zeroes. */
+static void captured()
+{
+	cudaStream_t stream;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	int *data;
+
+	CUDA(cudaStreamCreate(&stream));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+	CUDA(cudaMallocManaged(&data, 4096));
+	add<<<4, 256, 0, stream>>>(data, 1024, 3);
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CHECK_EQ(data[1023], 3);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaFree(data));
+	CUDA(cudaStreamDestroy(stream));
+}
+
 int main()
 {
 	const int n = 50000;
@@ -195,6 +218,7 @@ int main()
 	CUDA(cudaFree(data));
 	attachment(n);
 	ends();
+	captured();
 	many();
 	return 0;
 }
