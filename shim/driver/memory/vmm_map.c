@@ -140,6 +140,8 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	CUresult status;
 	size_t i;
 
+	if (!ptr)
+		return CUDA_ERROR_INVALID_VALUE;
 	/* A part of it, as natively, wherever it is to be. */
 	pthread_mutex_lock(&vmm.lock);
 	m = vmm_memory_of(handle);
