@@ -284,10 +284,11 @@ static CUresult array_call_ask(const struct array *array, uint32_t flag, enum ar
 	const void *from;
 	size_t got;
 
-	if (!array)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!answer || !(array->desc.flags & flag))
+	/* As NVIDIA's driver, which asks about the device only then. */
+	if (!answer || !array || !(array->desc.flags & flag))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(device))
+		return CUDA_ERROR_INVALID_DEVICE;
 	body = shim_begin(&call, OP_vcudaArrayAsk, sizeof(*body));
 	body->array = array->handle;
 	body->what = what;
@@ -316,8 +317,6 @@ CUresult hand_cuMipmappedArrayGetSparseProperties(
 CUresult hand_cuArrayGetMemoryRequirements(
 	CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array, CUdevice device)
 {
-	if (!device_of(device))
-		return CUDA_ERROR_INVALID_DEVICE;
 	return array_call_ask(array_find((uint64_t)(uintptr_t)array, false), ARRAY_DEFERRED,
 		ARRAY_ASK_REQUIREMENTS, device, memoryRequirements,
 		sizeof(*memoryRequirements));
@@ -327,8 +326,6 @@ CUresult hand_cuMipmappedArrayGetMemoryRequirements(
 	CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap,
 	CUdevice device)
 {
-	if (!device_of(device))
-		return CUDA_ERROR_INVALID_DEVICE;
 	return array_call_ask(array_find((uint64_t)(uintptr_t)mipmap, true), ARRAY_DEFERRED,
 		ARRAY_ASK_REQUIREMENTS, device, memoryRequirements,
 		sizeof(*memoryRequirements));

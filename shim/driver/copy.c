@@ -63,6 +63,18 @@ static bool copy_host_ok(const struct shape *s, const struct copy_place *place)
 	return extent <= range.bytes - (place->at - copy_address(range.base));
 }
 
+/* Nor over the end of managed memory, behind which the program may have no page. */
+static bool copy_managed_ok(const struct shape *s, const struct copy_place *place)
+{
+	struct managed_range range;
+	size_t extent;
+
+	if (place->array || !managed_find(place->at, &range) || range.variable)
+		return true;
+	return copy_extent(s, place, &extent) &&
+	       extent <= range.bytes - (place->at - range.base);
+}
+
 static bool copy_registered_ok(const struct shape *s)
 {
 	return (s->dst.array || copy_host_ok(s, &s->dst)) &&
@@ -251,6 +263,8 @@ static CUresult copy_sided(struct shape *s, CUstream hStream, bool async)
 	if (s->dst.side == SIDE_DEVICE && !copy_place_ok(s, &s->dst))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (s->src.side == SIDE_DEVICE && !copy_place_ok(s, &s->src))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (managed_any && (!copy_managed_ok(s, &s->dst) || !copy_managed_ok(s, &s->src)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((s->src.array || s->dst.array) && !copy_arrays_ok(s))
 		return CUDA_ERROR_INVALID_VALUE;

@@ -5,6 +5,8 @@
  * read when the call returns.
  */
 #include "shim/driver/forms.h"
+#include "shim/driver/context.h"
+#include "shim/driver/graph/capture.h"
 #include "shim/engine/engine.h"
 
 #define FAILED_NONE SIZE_MAX
@@ -16,10 +18,15 @@ static bool order_valid(CUmemcpySrcAccessOrder order)
 	       order == CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
-/* CUDA has no batches in the legacy stream. */
-static bool stream_valid(CUstream stream)
+/* What NVIDIA's driver looks at first: CUDA has no batches in the legacy stream, of which only
+ * the explicit one has *FAILED written. */
+static CUresult batch_begin(CUstream stream, size_t *failed)
 {
-	return stream && stream != CU_STREAM_LEGACY;
+	if (stream && failed)
+		*failed = FAILED_NONE;
+	if (!stream || stream == CU_STREAM_LEGACY)
+		return CUDA_ERROR_INVALID_VALUE;
+	return context_current() ? capture_node(stream) : context_missing();
 }
 
 /* Attributes k are those of the copies from indices[k] on. */
@@ -67,12 +74,11 @@ CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size
 	size_t count, const CUmemcpyAttributes *attrs, const size_t *indices, size_t n,
 	size_t *failed, CUstream stream)
 {
-	CUresult status = CUDA_SUCCESS;
+	CUresult status = batch_begin(stream, failed);
 
-	if (failed)
-		*failed = FAILED_NONE;
-	if (!dsts || !srcs || !sizes || !count || !stream_valid(stream) ||
-		!attributes_valid(attrs, indices, n, count))
+	if (status)
+		return status;
+	if (!dsts || !srcs || !sizes || !count || !attributes_valid(attrs, indices, n, count))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0, k = 0; !status && i < count; i++) {
 		if (k + 1 < n && indices[k + 1] == i)
@@ -200,11 +206,11 @@ static CUresult copy_one_3d(const CUDA_MEMCPY3D_BATCH_OP *op, CUstream stream)
 CUresult copy_batch_3d(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed,
 	unsigned long long flags, CUstream stream)
 {
-	CUresult status = CUDA_SUCCESS;
+	CUresult status = batch_begin(stream, failed);
 
-	if (failed)
-		*failed = FAILED_NONE;
-	if (!count || !ops || flags || !stream_valid(stream))
+	if (status)
+		return status;
+	if (!count || !ops || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; !status && i < count; i++) {
 		status = copy_one_3d(&ops[i], stream);

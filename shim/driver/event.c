@@ -79,10 +79,8 @@ CUresult event_share(CUevent hEvent)
 {
 	struct event *event = event_of(hEvent);
 
-	if (!event)
+	if (!event || !(event->flags & CU_EVENT_INTERPROCESS))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!(event->flags & CU_EVENT_INTERPROCESS))
-		return CUDA_ERROR_INVALID_VALUE;
 	atomic_store(&event->shared, true);
 	return CUDA_SUCCESS;
 }
@@ -372,10 +370,31 @@ CUresult hand_cuEventQuery(CUevent hEvent)
 	return status;
 }
 
+static CUresult event_await(struct event *event)
+{
+	uint64_t recorded = atomic_load(&event->recorded);
+	CUresult status;
+
+	if (shim_perf & PERF_PUSH && event_known(event, recorded))
+		return CUDA_SUCCESS;
+	status = sync_wait(SYNC_EVENT, event->handle, NULL);
+	if (!status)
+		atomic_store(&event->done, recorded);
+	return status;
+}
+
+CUresult event_done(CUevent hEvent)
+{
+	struct event *event = event_of(hEvent);
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return atomic_load(&event->capture) ? CUDA_SUCCESS : event_await(event);
+}
+
 CUresult hand_cuEventSynchronize(CUevent hEvent)
 {
 	struct event *event = event_of(hEvent);
-	uint64_t recorded;
 	CUresult status;
 
 	if (!event)
@@ -383,13 +402,5 @@ CUresult hand_cuEventSynchronize(CUevent hEvent)
 	status = capture_unsafe();
 	if (!status)
 		status = capture_event(event);
-	if (status)
-		return status;
-	recorded = atomic_load(&event->recorded);
-	if (shim_perf & PERF_PUSH && event_known(event, recorded))
-		return CUDA_SUCCESS;
-	status = sync_wait(SYNC_EVENT, event->handle, NULL);
-	if (!status)
-		atomic_store(&event->done, recorded);
-	return status;
+	return status ? status : event_await(event);
 }

@@ -474,6 +474,7 @@ CUresult hand_cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile,
 		unsigned int flags);
 CUresult hand_cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size,
 		unsigned int flags);
+CUresult hand_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags);
 CUresult hand_cuDeviceTotalMem(unsigned int *bytes, CUdevice dev);
 CUresult hand_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
 		unsigned int flags, CUdevice dev);

@@ -336,15 +336,15 @@ STUB(lasting, cuDeviceGetByPCIBusId, hand_cuDeviceGetByPCIBusId, (CUdevice *dev,
 	const char *pciBusId), (dev, pciBusId));
 STUB(lasting, cuDeviceGetPCIBusId, hand_cuDeviceGetPCIBusId, (char *pciBusId, int len,
 	CUdevice dev), (pciBusId, len, dev));
-STUB(ready, cuIpcGetEventHandle, hand_cuIpcGetEventHandle, (CUipcEventHandle *pHandle,
+STUB(current, cuIpcGetEventHandle, hand_cuIpcGetEventHandle, (CUipcEventHandle *pHandle,
 	CUevent event), (pHandle, event));
-STUB(ready, cuIpcOpenEventHandle, hand_cuIpcOpenEventHandle, (CUevent *phEvent,
+STUB(current, cuIpcOpenEventHandle, hand_cuIpcOpenEventHandle, (CUevent *phEvent,
 	CUipcEventHandle handle), (phEvent, handle));
-STUB(ready, cuIpcGetMemHandle, hand_cuIpcGetMemHandle, (CUipcMemHandle *pHandle,
+STUB(current, cuIpcGetMemHandle, hand_cuIpcGetMemHandle, (CUipcMemHandle *pHandle,
 	CUdeviceptr dptr), (pHandle, dptr));
-STUB(ready, cuIpcOpenMemHandle_v2, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
+STUB(current, cuIpcOpenMemHandle_v2, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
 	CUipcMemHandle handle, unsigned int Flags), (pdptr, handle, Flags));
-STUB(ready, cuIpcCloseMemHandle, hand_cuIpcCloseMemHandle, (CUdeviceptr dptr), (dptr));
+STUB(current, cuIpcCloseMemHandle, hand_cuIpcCloseMemHandle, (CUdeviceptr dptr), (dptr));
 STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemHostRegister_v2, hand_cuMemHostRegister_v2,
 	(void *p, size_t bytesize, unsigned int Flags), (p, bytesize, Flags));
 STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemHostUnregister, hand_cuMemHostUnregister,
@@ -437,16 +437,19 @@ STUB(ready, cuMemGetMemPool, hand_cuMemGetMemPool, (CUmemoryPool *pool, CUmemLoc
 STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemSetMemPool, hand_cuMemSetMemPool,
 	(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool), (location, type,
 	pool));
-STUB(ready, cuMemPoolExportToShareableHandle, hand_cuMemPoolExportToShareableHandle,
-	(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
-	unsigned long long flags), (handle_out, pool, handleType, flags));
-STUB(ready, cuMemPoolImportFromShareableHandle, hand_cuMemPoolImportFromShareableHandle,
-	(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType,
-	unsigned long long flags), (pool_out, handle, handleType, flags));
-STUB(ready, cuMemPoolExportPointer, hand_cuMemPoolExportPointer,
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemPoolExportToShareableHandle,
+	hand_cuMemPoolExportToShareableHandle, (void *handle_out, CUmemoryPool pool,
+	CUmemAllocationHandleType handleType, unsigned long long flags), (handle_out, pool,
+	handleType, flags));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemPoolImportFromShareableHandle,
+	hand_cuMemPoolImportFromShareableHandle, (CUmemoryPool *pool_out, void *handle,
+	CUmemAllocationHandleType handleType, unsigned long long flags), (pool_out, handle,
+	handleType, flags));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemPoolExportPointer, hand_cuMemPoolExportPointer,
 	(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr), (shareData_out, ptr));
-STUB(ready, cuMemPoolImportPointer, hand_cuMemPoolImportPointer, (CUdeviceptr *ptr_out,
-	CUmemoryPool pool, CUmemPoolPtrExportData *shareData), (ptr_out, pool, shareData));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemPoolImportPointer, hand_cuMemPoolImportPointer,
+	(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData), (ptr_out,
+	pool, shareData));
 ANSWERS(ready, cuMulticastAddDevice, CUDA_ERROR_INVALID_VALUE);
 ANSWERS(ready, cuMulticastBindMem, CUDA_ERROR_INVALID_VALUE);
 ANSWERS(ready, cuMulticastBindMem_v2, CUDA_ERROR_INVALID_VALUE);
@@ -466,10 +469,10 @@ STUB(lasting, cuPointerGetAttribute, hand_cuPointerGetAttribute, (void *data,
 	CUpointer_attribute attribute, CUdeviceptr ptr), (data, attribute, ptr));
 STUB(ready, cuMemAdvise_v2, hand_cuMemAdvise_v2, (CUdeviceptr devPtr, size_t count,
 	CUmem_advise advice, CUmemLocation location), (devPtr, count, advice, location));
-STUB(ready, cuMemRangeGetAttribute, hand_cuMemRangeGetAttribute, (void *data, size_t dataSize,
+STUB(current, cuMemRangeGetAttribute, hand_cuMemRangeGetAttribute, (void *data, size_t dataSize,
 	CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count), (data, dataSize,
 	attribute, devPtr, count));
-STUB(ready, cuMemRangeGetAttributes, hand_cuMemRangeGetAttributes, (void **data,
+STUB(current, cuMemRangeGetAttributes, hand_cuMemRangeGetAttributes, (void **data,
 	size_t *dataSizes, CUmem_range_attribute *attributes, size_t numAttributes,
 	CUdeviceptr devPtr, size_t count), (data, dataSizes, attributes, numAttributes, devPtr,
 	count));
@@ -1173,6 +1176,8 @@ STUB(early, cuLogsDumpToFile, hand_cuLogsDumpToFile, (CUlogIterator *iterator,
 	const char *pathToFile, unsigned int flags), (iterator, pathToFile, flags));
 STUB(early, cuLogsDumpToMemory, hand_cuLogsDumpToMemory, (CUlogIterator *iterator, char *buffer,
 	size_t *size, unsigned int flags), (iterator, buffer, size, flags));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemHostRegister, hand_cuMemHostRegister, (void *p,
+	size_t bytesize, unsigned int Flags), (p, bytesize, Flags));
 ANSWERS(ready, cuGraphicsResourceSetMapFlags, CUDA_ERROR_INVALID_HANDLE);
 STUB(lasting, cuDeviceTotalMem, hand_cuDeviceTotalMem, (unsigned int *bytes, CUdevice dev),
 	(bytes, dev));
@@ -1444,44 +1449,40 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy3DPeerAsync_ptsz,
 	copy_3d_peer, (const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy,
 	hStream ? hStream : CU_STREAM_PER_THREAD, true));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyBatchAsync, hand_cuMemcpyBatchAsync,
+STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemcpyBatchAsync, hand_cuMemcpyBatchAsync,
 	(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 	CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
 	CUstream hStream), (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx,
 	hStream));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyBatchAsync_ptsz,
-	hand_cuMemcpyBatchAsync, (CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
-	size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
-	size_t *failIdx, CUstream hStream), (dsts, srcs, sizes, count, attrs, attrsIdxs,
-	numAttrs, failIdx, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DBatchAsync,
-	hand_cuMemcpy3DBatchAsync, (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
-	size_t *failIdx, unsigned long long flags, CUstream hStream), (numOps, opList, failIdx,
-	flags, hStream));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy3DBatchAsync_ptsz,
-	hand_cuMemcpy3DBatchAsync, (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
-	size_t *failIdx, unsigned long long flags, CUstream hStream), (numOps, opList, failIdx,
-	flags, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyBatchAsync_v2,
-	hand_cuMemcpyBatchAsync_v2, (CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
-	size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
-	CUstream hStream), (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyBatchAsync_v2_ptsz,
-	hand_cuMemcpyBatchAsync_v2, (CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
-	size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
-	CUstream hStream), (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs,
+STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuMemcpyBatchAsync_ptsz, hand_cuMemcpyBatchAsync, (CUdeviceptr *dsts, CUdeviceptr *srcs,
+	size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
+	size_t numAttrs, size_t *failIdx, CUstream hStream), (dsts, srcs, sizes, count, attrs,
+	attrsIdxs, numAttrs, failIdx, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemcpy3DBatchAsync, hand_cuMemcpy3DBatchAsync,
+	(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
+	unsigned long long flags, CUstream hStream), (numOps, opList, failIdx, flags, hStream));
+STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuMemcpy3DBatchAsync_ptsz, hand_cuMemcpy3DBatchAsync, (size_t numOps,
+	CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags,
+	CUstream hStream), (numOps, opList, failIdx, flags,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DBatchAsync_v2,
+STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemcpyBatchAsync_v2, hand_cuMemcpyBatchAsync_v2,
+	(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+	CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream), (dsts,
+	srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream));
+STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuMemcpyBatchAsync_v2_ptsz, hand_cuMemcpyBatchAsync_v2, (CUdeviceptr *dsts,
+	CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
+	size_t *attrsIdxs, size_t numAttrs, CUstream hStream), (dsts, srcs, sizes, count, attrs,
+	attrsIdxs, numAttrs, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemcpy3DBatchAsync_v2,
 	hand_cuMemcpy3DBatchAsync_v2, (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 	unsigned long long flags, CUstream hStream), (numOps, opList, flags, hStream));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy3DBatchAsync_v2_ptsz,
-	hand_cuMemcpy3DBatchAsync_v2, (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
-	unsigned long long flags, CUstream hStream), (numOps, opList, flags,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuMemcpy3DBatchAsync_v2_ptsz, hand_cuMemcpy3DBatchAsync_v2, (size_t numOps,
+	CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream), (numOps,
+	opList, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
 CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size,
 		CUmemcpyAttributes *attr, CUstream hStream);
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyWithAttributesAsync,
@@ -1606,13 +1607,13 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamAddCallback_ptsz, hand_cuStreamAddCallback, (CUstream hStream,
 	CUstreamCallback callback, void *userData, unsigned int flags),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, callback, userData, flags));
-STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamAttachMemAsync, hand_cuStreamAttachMemAsync,
-	(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags), (hStream, dptr,
-	length, flags));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
-	cuStreamAttachMemAsync_ptsz, hand_cuStreamAttachMemAsync, (CUstream hStream,
-	CUdeviceptr dptr, size_t length, unsigned int flags),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, dptr, length, flags));
+STUB_STREAM(ready, hStream, capture_never(hStream), cuStreamAttachMemAsync,
+	hand_cuStreamAttachMemAsync, (CUstream hStream, CUdeviceptr dptr, size_t length,
+	unsigned int flags), (hStream, dptr, length, flags));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD), cuStreamAttachMemAsync_ptsz,
+	hand_cuStreamAttachMemAsync, (CUstream hStream, CUdeviceptr dptr, size_t length,
+	unsigned int flags), (hStream ? hStream : CU_STREAM_PER_THREAD, dptr, length, flags));
 STUB_STREAM(ready, hStream, capture_never(hStream) ?: capture_elsewhere(hStream), cuStreamQuery,
 	hand_cuStreamQuery, (CUstream hStream), (hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
@@ -1764,50 +1765,46 @@ STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
 	hand_cuStreamBatchMemOp_v2, (CUstream stream, unsigned int count,
 	CUstreamBatchMemOpParams *paramArray, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemPrefetchAsync, hand_cuMemPrefetchAsync,
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuMemPrefetchAsync, hand_cuMemPrefetchAsync,
 	(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream), (devPtr,
 	count, dstDevice, hStream));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemPrefetchAsync_ptsz,
-	hand_cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
-	CUstream hStream), (devPtr, count, dstDevice,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuMemPrefetchAsync_ptsz, hand_cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count,
+	CUdevice dstDevice, CUstream hStream), (devPtr, count, dstDevice,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemPrefetchAsync_v2,
-	hand_cuMemPrefetchAsync_v2, (CUdeviceptr devPtr, size_t count, CUmemLocation location,
-	unsigned int flags, CUstream hStream), (devPtr, count, location, flags, hStream));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemPrefetchAsync_v2_ptsz,
-	hand_cuMemPrefetchAsync_v2, (CUdeviceptr devPtr, size_t count, CUmemLocation location,
-	unsigned int flags, CUstream hStream), (devPtr, count, location, flags,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuMemPrefetchAsync_v2, hand_cuMemPrefetchAsync_v2,
+	(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
+	CUstream hStream), (devPtr, count, location, flags, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuMemPrefetchAsync_v2_ptsz, hand_cuMemPrefetchAsync_v2, (CUdeviceptr devPtr,
+	size_t count, CUmemLocation location, unsigned int flags, CUstream hStream), (devPtr,
+	count, location, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB(ready, cuMemAdvise, hand_cuMemAdvise, (CUdeviceptr devPtr, size_t count,
 	CUmem_advise advice, CUdevice device), (devPtr, count, advice, device));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemPrefetchBatchAsync,
+STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemPrefetchBatchAsync,
 	hand_cuMemPrefetchBatchAsync, (CUdeviceptr *dptrs, size_t *sizes, size_t count,
 	CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
 	unsigned long long flags, CUstream hStream), (dptrs, sizes, count, prefetchLocs,
 	prefetchLocIdxs, numPrefetchLocs, flags, hStream));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemPrefetchBatchAsync_ptsz,
-	hand_cuMemPrefetchBatchAsync, (CUdeviceptr *dptrs, size_t *sizes, size_t count,
-	CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
-	unsigned long long flags, CUstream hStream), (dptrs, sizes, count, prefetchLocs,
-	prefetchLocIdxs, numPrefetchLocs, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemDiscardBatchAsync,
-	hand_cuMemDiscardBatchAsync, (CUdeviceptr *dptrs, size_t *sizes, size_t count,
-	unsigned long long flags, CUstream hStream), (dptrs, sizes, count, flags, hStream));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemDiscardBatchAsync_ptsz,
-	hand_cuMemDiscardBatchAsync, (CUdeviceptr *dptrs, size_t *sizes, size_t count,
-	unsigned long long flags, CUstream hStream), (dptrs, sizes, count, flags,
+STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuMemPrefetchBatchAsync_ptsz, hand_cuMemPrefetchBatchAsync, (CUdeviceptr *dptrs,
+	size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+	size_t numPrefetchLocs, unsigned long long flags, CUstream hStream), (dptrs, sizes,
+	count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemDiscardAndPrefetchBatchAsync,
+STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemDiscardBatchAsync, hand_cuMemDiscardBatchAsync,
+	(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
+	CUstream hStream), (dptrs, sizes, count, flags, hStream));
+STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuMemDiscardBatchAsync_ptsz, hand_cuMemDiscardBatchAsync, (CUdeviceptr *dptrs,
+	size_t *sizes, size_t count, unsigned long long flags, CUstream hStream), (dptrs, sizes,
+	count, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemDiscardAndPrefetchBatchAsync,
 	hand_cuMemDiscardAndPrefetchBatchAsync, (CUdeviceptr *dptrs, size_t *sizes,
 	size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 	size_t numPrefetchLocs, unsigned long long flags, CUstream hStream), (dptrs, sizes,
 	count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemDiscardAndPrefetchBatchAsync_ptsz, hand_cuMemDiscardAndPrefetchBatchAsync,
 	(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
 	size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
@@ -2027,8 +2024,6 @@ CUresult cuProfilerStart(void);
 STUB(lasting, cuProfilerStart, hand_cuProfilerStart, (void), ());
 CUresult cuProfilerStop(void);
 STUB(lasting, cuProfilerStop, hand_cuProfilerStop, (void), ());
-STUB(ready, cuMemHostRegister, hand_cuMemHostRegister_v2, (void *p, size_t bytesize,
-	unsigned int Flags), (p, bytesize, Flags));
 STUB(ready, cuLinkCreate, hand_cuLinkCreate_v2, (unsigned int numOptions, CUjit_option *options,
 	void **optionValues, CUlinkState *stateOut), (numOptions, options, optionValues,
 	stateOut));

@@ -312,6 +312,8 @@ cudaError_t hand_cudaMipmappedArrayGetSparseProperties(
 cudaError_t hand_cudaArrayGetMemoryRequirements(
 	struct cudaArrayMemoryRequirements *memoryRequirements, cudaArray_t array, int device)
 {
+	if (memoryRequirements)
+		*memoryRequirements = (struct cudaArrayMemoryRequirements){0};
 	return RUNTIME_DRIVER(cuArrayGetMemoryRequirements(
 		(CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements, array_driver(array),
 		device));
@@ -321,6 +323,8 @@ cudaError_t hand_cudaMipmappedArrayGetMemoryRequirements(
 	struct cudaArrayMemoryRequirements *memoryRequirements, cudaMipmappedArray_t mipmap,
 	int device)
 {
+	if (memoryRequirements)
+		*memoryRequirements = (struct cudaArrayMemoryRequirements){0};
 	return RUNTIME_DRIVER(cuMipmappedArrayGetMemoryRequirements(
 		(CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements,
 		(CUmipmappedArray)(uintptr_t)mipmap, device));

@@ -51,6 +51,7 @@ cudaError_t hand_cudaInitDevice(int device, unsigned int deviceFlags, unsigned i
 	cudaError_t error;
 
 	error = runtime_device(device, &driver);
+	/* NVIDIA's runtime does not look at other flags. */
 	if (!error && flags & cudaInitDeviceFlagsAreValid)
 		error = primary_flags(driver, deviceFlags);
 	return error ? error : runtime_primary(device, &context);

@@ -34,8 +34,8 @@ cudaError_t hand_cudaMallocManaged(void **devPtr, size_t size, unsigned int flag
 	/* The driver refuses to allocate nothing, NVIDIA's runtime does not. */
 	error = size ? RUNTIME_DRIVER(cuMemAllocManaged(&address, size, flags))
 		     : runtime_enter();
-	if (!error)
-		*devPtr = (void *)address;
+	/* Nothing where it failed, as NVIDIA's. */
+	*devPtr = (void *)address;
 	return error;
 }
 
@@ -92,7 +92,8 @@ static CUmemLocation location_of_device(int device)
 cudaError_t hand_cudaMemAdvise(
 	const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device)
 {
-	return advise(devPtr, count, advice, location_of_device(device));
+	return RUNTIME_DRIVER(
+		cuMemAdvise((CUdeviceptr)devPtr, count, (CUmem_advise)advice, device));
 }
 
 cudaError_t hand_cudaMemAdvise_v2(const void *devPtr, size_t count,

@@ -156,6 +156,47 @@ static void many()
 	}
 }
 
+/* Nothing is copied from or to behind its end, where the program may have no page. */
+static void ends()
+{
+	unsigned char *data, *plain, host[16];
+
+	CUDA(cudaMallocManaged(&data, 65536));
+	CUDA(cudaMalloc(&plain, 1 << 20));
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaMemcpyAsync(plain, data, 65537, cudaMemcpyDefault, 0));
+	CUDA_IS(cudaErrorInvalidValue, cudaMemcpy(data + 1, plain, 65536, cudaMemcpyDefault));
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaMemcpy(host, data + 65530, 16, cudaMemcpyDefault));
+	(void)cudaGetLastError();
+	CUDA(cudaMemcpy(plain, data, 65536, cudaMemcpyDefault));
+	CUDA(cudaFree(plain));
+	CUDA(cudaFree(data));
+}
+
+/* A capture that allows it goes on when managed memory is allocated, which begins as zeroes. */
+static void captured()
+{
+	cudaStream_t stream;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	int *data;
+
+	CUDA(cudaStreamCreate(&stream));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+	CUDA(cudaMallocManaged(&data, 4096));
+	add<<<4, 256, 0, stream>>>(data, 1024, 3);
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CHECK_EQ(data[1023], 3);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaFree(data));
+	CUDA(cudaStreamDestroy(stream));
+}
+
 int main()
 {
 	const int n = 50000;
@@ -176,6 +217,8 @@ int main()
 	CUDA(cudaFree(plain));
 	CUDA(cudaFree(data));
 	attachment(n);
+	ends();
+	captured();
 	many();
 	return 0;
 }

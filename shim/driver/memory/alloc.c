@@ -75,11 +75,13 @@ CUresult hand_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int
 	struct context *context = context_current();
 	CUresult status;
 
-	if (!dptr || !bytesize ||
-		(flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
+	*dptr = 0;
 	if (!context)
 		return context_missing();
+	if (!bytesize || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+		return CUDA_ERROR_INVALID_VALUE;
 	status = capture_unsafe();
 	return status ? status : managed_alloc(context->home, bytesize, flags, dptr);
 }

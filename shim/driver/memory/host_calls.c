@@ -31,7 +31,7 @@
 		   CU_MEMHOSTALLOC_WRITECOMBINED)
 #define HOST_REGISTER_FLAGS                                                                    \
 	(unsigned)(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |                \
-		   CU_MEMHOSTREGISTER_READ_ONLY)
+		   CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)
 
 CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
@@ -189,12 +189,21 @@ CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 	if (below >= 0 &&
 		pinned.pieces[below].base + pinned.pieces[below].bytes > (unsigned char *)p)
 		status = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	else if (Flags & CU_MEMHOSTREGISTER_IOMEMORY)
+		status = CUDA_ERROR_INVALID_VALUE;
 	else if (!host_piece_add(&piece))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_unlock(&pinned.lock);
 	if (!status && Flags & CU_MEMHOSTREGISTER_DEVICEMAP)
 		host_reach((uintptr_t)p);
 	return status;
+}
+
+/* It knows two flags, and does not look at others. */
+CUresult hand_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
+{
+	return hand_cuMemHostRegister_v2(p, bytesize,
+		Flags & (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
 }
 
 CUresult hand_cuMemHostUnregister(void *p)

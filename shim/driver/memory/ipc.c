@@ -46,6 +46,13 @@ struct memory_handle {
 };
 _Static_assert(sizeof(struct memory_handle) == sizeof(CUipcMemHandle), "");
 
+struct event_handle {
+	char magic[8];
+	uint64_t giver; /* as a memory_handle's */
+	uint8_t unused[48];
+};
+_Static_assert(sizeof(struct event_handle) == sizeof(CUipcEventHandle), "");
+
 /* A pointer that was opened: several allocations may lie in what one name stands for. */
 struct opened_pointer {
 	uint64_t offset;
@@ -272,7 +279,7 @@ CUresult hand_cuIpcOpenMemHandle_v2(
 	if (pdptr && !(Flags & ~(unsigned)CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) &&
 		tensor_handle_is(&handle))
 		return tensor_handle_open(pdptr, &handle);
-	if (!pdptr || Flags & ~(unsigned)CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
+	if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
 		memcmp(memory.magic, memory_magic, sizeof(memory.magic)) ||
 		memory.offset >= memory.bytes)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -356,6 +363,13 @@ CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr)
 }
 
 /* ---- for share.c ---- */
+
+void share_pool_name(CUmemoryPool pool, uint8_t name[16])
+{
+	const uint64_t words[2] = {this_process(), (uint64_t)(uintptr_t)pool};
+
+	memcpy(name, words, sizeof(words));
+}
 
 CUresult share_pointer(CUdeviceptr address, const char magic[8], void *out)
 {
@@ -447,26 +461,35 @@ CUresult share_import(uint64_t handle, int device, const uint8_t name[16], uint6
 
 CUresult hand_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 {
+	struct event_handle handle = {.unused = {0}};
 	CUresult status;
 
-	if (!pHandle)
+	if (!pHandle || !event)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = event_share(event);
 	if (!status)
-		status = hand_cuEventSynchronize(event);
+		status = event_done(event);
 	if (status)
 		return status;
-	memset(pHandle, 0, sizeof(*pHandle));
-	memcpy(pHandle, event_magic, sizeof(event_magic));
+	memcpy(handle.magic, event_magic, sizeof(event_magic));
+	handle.giver = this_process();
+	memcpy(pHandle, &handle, sizeof(handle));
 	return CUDA_SUCCESS;
 }
 
 CUresult hand_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 {
+	struct event_handle event;
 	CUresult status;
 
-	if (!phEvent || memcmp(&handle, event_magic, sizeof(event_magic)))
+	memcpy(&event, &handle, sizeof(event));
+	if (!phEvent)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (memcmp(event.magic, event_magic, sizeof(event_magic)))
+		return CUDA_ERROR_MAP_FAILED;
+	/* A process does not open what it gave itself. */
+	if (event.giver == this_process())
+		return CUDA_ERROR_INVALID_CONTEXT;
 	/* One that was never recorded is done. */
 	status = hand_cuEventCreate(phEvent, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
 	return status ? status : event_share(*phEvent);

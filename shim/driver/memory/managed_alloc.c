@@ -10,6 +10,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/context.h"
+#include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/managed_part.h"
 #include "shim/driver/memory/memory.h"
@@ -196,16 +197,19 @@ static CUresult post_zeroes(const struct region *r)
 {
 	struct shim_call call;
 	struct wire_vcudaFill *body = shim_begin(&call, OP_vcudaFill, sizeof(*body));
+	/* The legacy stream must not be used while one that waits for it captures. */
+	const uint64_t stream = capture_any() ? r->context->ahead : 0;
 	CUresult status;
 
 	call.context = r->context->number;
+	body->stream = stream;
 	body->dst = r->base;
 	body->pitch = r->bytes;
 	body->element = 4;
 	body->width = r->bytes / 4;
 	body->height = 1;
 	status = shim_post(&call);
-	return status ? status : order_copied(r->context, 0, call.seq);
+	return status ? status : order_copied(r->context, stream, call.seq);
 }
 
 /* ---- the interface ---- */

@@ -62,6 +62,13 @@ static CUresult location_check(const CUmemLocation *location)
 	}
 }
 
+/* Whether it may be one: looked at before a capture and the device are. */
+static bool location_named(const CUmemLocation *location)
+{
+	return location->type >= CU_MEM_LOCATION_TYPE_DEVICE &&
+	       location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
 /* As the older functions name it, and as attributes tell it. */
 static CUmemLocation location_of(CUdevice device)
 {
@@ -100,13 +107,18 @@ static CUresult prefetch(CUdeviceptr at, size_t count, const CUmemLocation *loca
 CUresult hand_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
 	unsigned int flags, CUstream hStream)
 {
-	CUresult status = flags ? CUDA_ERROR_INVALID_VALUE : location_check(&location);
+	CUresult status;
 	uint64_t stream;
 
+	if (flags || !location_named(&location))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = capture_never(hStream);
+	if (!status && !devPtr)
+		status = CUDA_ERROR_INVALID_VALUE;
+	if (!status)
+		status = location_check(&location);
 	if (!status)
 		status = stream_waited(hStream, &stream);
-	if (!status)
-		status = capture_refuse(stream);
 	if (status)
 		return status;
 	pthread_mutex_lock(&managed.lock);
@@ -121,10 +133,20 @@ CUresult hand_cuMemPrefetchAsync(
 	return hand_cuMemPrefetchAsync_v2(devPtr, count, location_of(dstDevice), 0, hStream);
 }
 
-static CUresult batch_check(const CUdeviceptr *at, const size_t *sizes, size_t count)
+/* In the order that NVIDIA's driver looks at them in: CUDA has no such batches in the legacy
+ * stream, and no stream captures one. */
+static CUresult batch_check(const CUdeviceptr *at, const size_t *sizes, size_t count,
+	unsigned long long flags, CUstream stream)
 {
-	CUresult status = count && at && sizes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	CUresult status;
 
+	if (!at || !sizes || flags || !stream || stream == CU_STREAM_LEGACY)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context_current())
+		return context_missing();
+	status = capture_never(stream);
+	if (!status && !count)
+		status = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; !status && i < count; i++) {
 		uint64_t first = at[i], bytes = sizes[i];
 		struct span span;
@@ -140,14 +162,19 @@ CUresult hand_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t 
 	CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
 	unsigned long long flags, CUstream hStream)
 {
-	CUresult status = batch_check(dptrs, sizes, count);
+	CUresult status = batch_check(dptrs, sizes, count, flags, hStream);
 	size_t at = 0;
 
-	if (status || flags || !prefetchLocs || !prefetchLocIdxs || !numPrefetchLocs ||
-		numPrefetchLocs > count || prefetchLocIdxs[0])
+	if (status)
+		return status;
+	if (!prefetchLocs || !prefetchLocIdxs || !numPrefetchLocs || numPrefetchLocs > count ||
+		prefetchLocIdxs[0])
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 1; i < numPrefetchLocs; i++)
 		if (prefetchLocIdxs[i] <= prefetchLocIdxs[i - 1] || prefetchLocIdxs[i] >= count)
+			return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < numPrefetchLocs; i++)
+		if (location_check(&prefetchLocs[i]))
 			return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; !status && i < count; i++) {
 		while (at + 1 < numPrefetchLocs && prefetchLocIdxs[at + 1] <= i)
@@ -163,11 +190,9 @@ CUresult hand_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t c
 	unsigned long long flags, CUstream hStream)
 {
 	uint64_t stream;
-	CUresult status = flags ? CUDA_ERROR_INVALID_VALUE : batch_check(dptrs, sizes, count);
+	CUresult status = batch_check(dptrs, sizes, count, flags, hStream);
 
-	if (!status)
-		status = stream_waited(hStream, &stream);
-	return status ? status : capture_refuse(stream);
+	return status ? status : stream_waited(hStream, &stream);
 }
 
 CUresult hand_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
@@ -201,17 +226,33 @@ static void advise(struct page_advice *page, CUmem_advise advice, const CUmemLoc
 	}
 }
 
-CUresult hand_cuMemAdvise_v2(
+static bool advice_known(CUmem_advise advice)
+{
+	return advice >= CU_MEM_ADVISE_SET_READ_MOSTLY &&
+	       advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+}
+
+/* Whether it is about a place. */
+static bool advice_where(CUmem_advise advice)
+{
+	return advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+	       advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+	       advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+}
+
+static CUresult advise_range(
 	CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
-	bool where = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
-		     advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
-		     advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 	struct page_advice *pages;
 	struct span span;
-	CUresult status = where ? location_check(&location) : CUDA_SUCCESS;
+	CUresult status;
 
-	if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
+	if (!context_current())
+		return context_missing();
+	status = capture_unsafe();
+	if (!status && advice_where(advice))
+		status = location_check(&location);
+	if (!advice_known(advice))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&managed.lock);
 	if (!status)
@@ -223,10 +264,20 @@ CUresult hand_cuMemAdvise_v2(
 	return status ? status : pages ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* No device is an invalid value here, and an invalid device to the older function. */
+CUresult hand_cuMemAdvise_v2(
+	CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
+{
+	if (!advice_known(advice) || !location_named(&location) ||
+		(advice_where(advice) && location_check(&location)))
+		return CUDA_ERROR_INVALID_VALUE;
+	return advise_range(devPtr, count, advice, location);
+}
+
 CUresult hand_cuMemAdvise(
 	CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 {
-	return hand_cuMemAdvise_v2(devPtr, count, advice, location_of(device));
+	return advise_range(devPtr, count, advice, location_of(device));
 }
 
 /* ---- attributes ---- */
@@ -296,6 +347,15 @@ static int32_t span_attribute(CUmem_range_attribute which, const struct span *sp
 	return value;
 }
 
+static bool range_askable(const void *data, size_t bytes, CUmem_range_attribute attribute)
+{
+	return data && attribute >= CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY &&
+	       attribute <= CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID &&
+	       (attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY
+			       ? bytes && bytes % sizeof(int32_t) == 0
+			       : bytes == sizeof(int32_t));
+}
+
 /* The program's own memory is not touched under the lock: it may be managed. */
 CUresult hand_cuMemRangeGetAttribute(void *data, size_t dataSize,
 	CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count)
@@ -305,9 +365,7 @@ CUresult hand_cuMemRangeGetAttribute(void *data, size_t dataSize,
 	int32_t value = 0;
 	CUresult status;
 
-	if (!data || attribute < CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ||
-		attribute > CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID ||
-		(list ? !dataSize || dataSize % sizeof(value) : dataSize != sizeof(value)))
+	if (!range_askable(data, dataSize, attribute))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&managed.lock);
 	status = span_find(devPtr, count, &span);
@@ -329,6 +387,10 @@ CUresult hand_cuMemRangeGetAttributes(void **data, size_t *dataSizes,
 				  ? CUDA_SUCCESS
 				  : CUDA_ERROR_INVALID_VALUE;
 
+	/* All or none. */
+	for (size_t i = 0; !status && i < numAttributes; i++)
+		if (!range_askable(data[i], dataSizes[i], attributes[i]))
+			status = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; !status && i < numAttributes; i++)
 		status = hand_cuMemRangeGetAttribute(
 			data[i], dataSizes[i], attributes[i], devPtr, count);
@@ -348,7 +410,7 @@ CUresult hand_cuStreamAttachMemAsync(
 	if (status)
 		return status;
 	if ((!single && flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) ||
-		(single && (!hStream || hStream == CU_STREAM_LEGACY)))
+		(single && !hStream))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = stream_waited(hStream, &stream);
 	if (status)

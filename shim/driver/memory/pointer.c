@@ -201,6 +201,26 @@ CUresult hand_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, C
 	return pointer_attribute(data, attribute, ptr, &p);
 }
 
+/* NVIDIA's cuPointerGetAttributes writes four bytes of these. */
+static bool attribute_boolean(CUpointer_attribute attribute)
+{
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return true;
+	default: return false;
+	}
+}
+
+static bool attribute_known(CUpointer_attribute attribute)
+{
+	return attribute >= CU_POINTER_ATTRIBUTE_CONTEXT &&
+	       attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
+}
+
 /* The null value of an attribute, for pointers that CUDA does not know. */
 static CUresult pointer_null(void *data, CUpointer_attribute attribute)
 {
@@ -219,10 +239,11 @@ static CUresult pointer_null(void *data, CUpointer_attribute attribute)
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: *(uint64_t *)data = 0; return CUDA_SUCCESS;
+	/* They have none: NVIDIA's driver leaves what is there. */
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return CUDA_SUCCESS;
 	default: return CUDA_ERROR_NOT_SUPPORTED;
 	}
 }
@@ -237,8 +258,10 @@ CUresult hand_cuPointerGetAttributes(unsigned int numAttributes,
 	for (unsigned i = 0; i < numAttributes; i++) {
 		CUresult status;
 
-		if (!data[i])
+		if (!data[i] || !attribute_known(attributes[i]))
 			return CUDA_ERROR_INVALID_VALUE;
+		if (attribute_boolean(attributes[i]))
+			memset(data[i], 0, sizeof(uint32_t));
 		if (p.device || p.host)
 			status = pointer_attribute(data[i], attributes[i], ptr, &p);
 		else

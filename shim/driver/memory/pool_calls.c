@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/driver/forms.h"
 #include "shim/driver/memory/pool.h"
@@ -75,15 +76,53 @@ CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProp
 
 /* ---- shared with other processes ---- */
 
-CUresult pool_import(int device, CUmemoryPool *pool)
-{
-	struct pool *made = pool_new(device);
+struct imported {
+	const uint8_t *name;
+	struct pool *pool;
+};
 
-	if (!made)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	made->imported = true;
-	*pool = (CUmemoryPool)(uintptr_t)made->handle;
-	return CUDA_SUCCESS;
+static void imported_matches(void *object, void *argument)
+{
+	struct imported *wanted = argument;
+	struct pool *pool = object;
+
+	if (pool && pool->imported && !memcmp(pool->name, wanted->name, sizeof(pool->name)))
+		wanted->pool = pool;
+}
+
+/* An older vcuda gave its pools no name. */
+CUresult pool_import(int device, const uint8_t name[16], CUmemoryPool *pool)
+{
+	static const uint8_t none[16];
+	struct imported wanted = {.name = name};
+
+	pthread_mutex_lock(&pools.lock);
+	if (memcmp(name, none, sizeof(none)) != 0)
+		handle_each(KIND_CUmemoryPool, imported_matches, &wanted);
+	if (!wanted.pool) {
+		wanted.pool = pool_new(device);
+		if (wanted.pool) {
+			wanted.pool->imported = true;
+			memcpy(wanted.pool->name, name, sizeof(wanted.pool->name));
+		}
+	}
+	if (wanted.pool) {
+		wanted.pool->imports++;
+		*pool = (CUmemoryPool)(uintptr_t)wanted.pool->handle;
+	}
+	pthread_mutex_unlock(&pools.lock);
+	return wanted.pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* False: it is another import's still. */
+static bool import_ends(struct pool *pool)
+{
+	bool last;
+
+	pthread_mutex_lock(&pools.lock);
+	last = !pool->imports || !--pool->imports;
+	pthread_mutex_unlock(&pools.lock);
+	return last;
 }
 
 bool pool_sharing(CUmemoryPool pool, int *device, bool *shareable, bool *imported)
@@ -115,7 +154,11 @@ CUresult hand_cuMemPoolDestroy(CUmemoryPool pool)
 {
 	struct pool *gone = pool_of(pool);
 
-	if (!gone || gone->is_default || !handle_release(gone->handle))
+	if (!gone || gone->is_default)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!import_ends(gone))
+		return CUDA_SUCCESS;
+	if (!handle_release(gone->handle))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pools.lock);
 	pool_trim(gone, gone->used);

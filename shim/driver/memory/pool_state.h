@@ -17,9 +17,11 @@ struct pool {
 	uint64_t handle;
 	int device;
 	bool is_default;
-	bool shareable; /* with other processes (share.c) */
-	bool imported;	/* another process's: nothing is allocated from it */
-	uint64_t most;	/* bytes that it may have; 0: any number */
+	bool shareable;	  /* with other processes (share.c) */
+	bool imported;	  /* nothing is allocated from it */
+	uint8_t name[16]; /* of an imported one: whose it is */
+	unsigned imports; /* and how often it was, less how often it was destroyed */
+	uint64_t most;	  /* bytes that it may have; 0: any number */
 	uint64_t threshold;
 	uint64_t used, used_high;	  /* bytes that the app has */
 	uint64_t reserved, reserved_high; /* and those that are kept for reuse too */

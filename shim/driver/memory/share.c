@@ -41,9 +41,10 @@ static CUresult token_read(
 {
 	int fd = (int)(uintptr_t)handle;
 
+	/* What NVIDIA's driver says of a descriptor that is none of its own. */
 	if (pread(fd, token, sizeof(*token), 0) != (ssize_t)sizeof(*token) ||
 		memcmp(token->magic, magic, sizeof(token->magic)))
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_ERROR_UNKNOWN;
 	for (*device = 0; *device < devices.count; ++*device)
 		if (!memcmp(token->uuid, devices.at[*device].open.uuid, sizeof(token->uuid)))
 			return CUDA_SUCCESS;
@@ -68,10 +69,8 @@ CUresult hand_cuMemExportToShareableHandle(void *shareableHandle,
 	CUresult status;
 	size_t bytes;
 
-	if (!shareableHandle || flags)
+	if (!shareableHandle || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!vmm_about(handle, &prop, &bytes) ||
 		!(prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -88,10 +87,8 @@ CUresult hand_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handl
 	CUresult status;
 	int device;
 
-	if (!handle)
+	if (!handle || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	status = token_read(osHandle, memory_magic, &token, &device);
 	return status ? status : vmm_import(device, token.name, token.bytes, handle);
 }
@@ -105,13 +102,11 @@ CUresult hand_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool po
 	bool shareable, imported;
 	int device;
 
-	if (!handle_out || flags || !pool_sharing(pool, &device, &shareable, &imported))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!shareable)
+	if (!handle_out || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+		!pool_sharing(pool, &device, &shareable, &imported) || !shareable)
 		return CUDA_ERROR_INVALID_VALUE;
 	token_begin(&token, pool_magic, device);
+	share_pool_name(pool, token.name);
 	return token_write(&token, handle_out);
 }
 
@@ -124,10 +119,11 @@ CUresult hand_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *h
 
 	if (!pool_out || flags)
 		return CUDA_ERROR_INVALID_VALUE;
+	*pool_out = NULL;
 	if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CUDA_ERROR_INVALID_VALUE;
 	status = token_read(handle, pool_magic, &token, &device);
-	return status ? status : pool_import(device, pool_out);
+	return status ? status : pool_import(device, token.name, pool_out);
 }
 
 CUresult hand_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
@@ -143,8 +139,10 @@ CUresult hand_cuMemPoolImportPointer(
 	bool shareable, imported;
 	int device;
 
-	if (!ptr_out || !shareData || !pool_sharing(pool, &device, &shareable, &imported) ||
-		!imported)
+	if (!ptr_out || !shareData || !pool_sharing(pool, &device, &shareable, &imported))
+		return CUDA_ERROR_INVALID_VALUE;
+	*ptr_out = 0;
+	if (!imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	return share_open_pointer(device, pointer_magic, shareData, ptr_out);
 }

@@ -25,6 +25,8 @@ extern const unsigned share_handles;
 /* A name for the memory with that handle, and back. HANDLE is ours, minted already. */
 CUresult share_name(uint64_t handle, uint8_t name[16]);
 CUresult share_import(uint64_t handle, int device, const uint8_t name[16], uint64_t bytes);
+/* A name for the pool that no other has. */
+void share_pool_name(CUmemoryPool pool, uint8_t name[16]);
 /* An allocation as 64 bytes that another process opens. */
 CUresult share_pointer(CUdeviceptr address, const char magic[8], void *out);
 CUresult share_open_pointer(
@@ -39,8 +41,9 @@ void ipc_reset(void);
 /* --- pool.c --- */
 /* The pool's device and whether it was made to be shared; false: no pool. */
 bool pool_sharing(CUmemoryPool pool, int *device, bool *shareable, bool *imported);
-/* Another process's pool, from which nothing is allocated. */
-CUresult pool_import(int device, CUmemoryPool *pool);
+/* A shared pool, from which nothing is allocated: the same each time for the same NAME, and
+ * destroyed as often as it was imported. A name of zeroes is none. */
+CUresult pool_import(int device, const uint8_t name[16], CUmemoryPool *pool);
 /* The address is a live allocation of a pool that can be shared. */
 bool pool_shares(CUdeviceptr address);
 

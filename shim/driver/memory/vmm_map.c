@@ -140,8 +140,16 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	CUresult status;
 	size_t i;
 
-	if (!flags && offset && vmm_memory_of(handle))
-		return CUDA_ERROR_NOT_SUPPORTED; /* as natively, wherever it is to be */
+	if (!ptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* A part of it, as natively, wherever it is to be. */
+	pthread_mutex_lock(&vmm.lock);
+	m = vmm_memory_of(handle);
+	status = !flags && m && (offset || size != m->size) ? CUDA_ERROR_NOT_SUPPORTED
+							    : CUDA_SUCCESS;
+	pthread_mutex_unlock(&vmm.lock);
+	if (status)
+		return status;
 	if (flags || !size || ptr + size < ptr || !memory_find(ptr, &range) ||
 		!range.reserved || ptr + size > range.base + range.bytes ||
 		(ptr | size) % devices.at[range.device].open.granularity)
@@ -162,11 +170,13 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	return status;
 }
 
-/* One or more whole mappings, or a part of a reservation where nothing is mapped. */
+/* One or more whole mappings, or what begins in a reservation where nothing is mapped: where it
+ * ends does not matter then, as natively. */
 CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
 	struct memory_range range;
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
+	uint64_t end;
 	size_t i, n;
 
 	if (!size || ptr + size < ptr || !memory_find(ptr, &range) || !range.reserved)
@@ -174,8 +184,8 @@ CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
 	pthread_mutex_lock(&vmm.lock);
 	i = vmm_mapping_from(ptr);
 	n = covering(i, ptr, size, true);
-	if ((i == vmm.mapping_count || vmm.mappings[i].base >= ptr + size) &&
-		ptr + size <= range.base + range.bytes)
+	end = ptr + size < range.base + range.bytes ? ptr + size : range.base + range.bytes;
+	if (i == vmm.mapping_count || vmm.mappings[i].base >= end)
 		status = CUDA_SUCCESS;
 	if (n) {
 		status = post_unmap(vmm.mappings[i].device, ptr, size);
