@@ -38,6 +38,26 @@
 #define HEAP_ARENAS 4
 #define HEAP_MAPPED (128 * 1024) /* bytes; said, it does not rise with what is freed */
 
+#ifdef __GLIBC__
+static void heap_begin(void)
+{
+	mallopt(M_ARENA_MAX, HEAP_ARENAS);
+	mallopt(M_MMAP_THRESHOLD, HEAP_MAPPED);
+}
+
+static void heap_trim(void)
+{
+	malloc_trim(0);
+}
+#else /* musl's has one heap, and gives back what it can */
+static void heap_begin(void)
+{
+}
+static void heap_trim(void)
+{
+}
+#endif
+
 void server_wake(struct server *server)
 {
 	uint64_t one = 1;
@@ -133,7 +153,7 @@ static void server_prepare(struct server *server)
 static void server_trim(struct server *server)
 {
 	if (atomic_exchange(&server->freed, false))
-		malloc_trim(0);
+		heap_trim();
 }
 
 static void server_accept(struct server *server, int listen_fd, uint64_t now)
@@ -262,8 +282,7 @@ static int server_open(struct server *server, int *signal_fd, struct error *erro
 	sigset_t set;
 
 	raise_descriptors();
-	mallopt(M_ARENA_MAX, HEAP_ARENAS);
-	mallopt(M_MMAP_THRESHOLD, HEAP_MAPPED);
+	heap_begin();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ,
 		SIG_IGN); /* a limit on files holds for shared memory: an error, no end */

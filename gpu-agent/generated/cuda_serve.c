@@ -815,7 +815,7 @@ static const struct serve_entry entries[] = {
 	 sizeof(struct wire_vcudaGreenDescriptor_reply), SERVE_CALL | SERVE_NO_CONTEXT,
 	 serve_vcudaGreenDescriptor, "vcudaGreenDescriptor"},
 	{OP_vcudaGreenCreate, sizeof(struct wire_vcudaGreenCreate), 0,
-	 SERVE_CALL | SERVE_NO_CONTEXT | SERVE_SLOW, serve_vcudaGreenCreate,
+	 SERVE_CALL | SERVE_NO_CONTEXT | SERVE_SLOW | SERVE_WAITS, serve_vcudaGreenCreate,
 	 "vcudaGreenCreate"},
 	{OP_vcudaVmmExport, sizeof(struct wire_vcudaVmmExport),
 	 sizeof(struct wire_vcudaVmmExport_reply), SERVE_CALL | SERVE_NO_CONTEXT,

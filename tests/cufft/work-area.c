@@ -70,11 +70,17 @@ static void full(void)
 	void *held[MANY];
 	size_t bytes, now = 1, want = (size_t)1 << 40;
 	cufftHandle plan;
+	cufftResult least;
 	int count = 0;
 
 	FFT(cufftPlan1d(&plan, LARGE, CUFFT_C2C, 1));
 	FFT(cufftGetSize(plan, &bytes));
-	FFT(cufftXtSetWorkAreaPolicy(plan, CUFFT_WORKAREA_MINIMAL, NULL));
+	least = cufftXtSetWorkAreaPolicy(plan, CUFFT_WORKAREA_MINIMAL, NULL);
+	EXPECTED(least, CUFFT_SUCCESS); /* cuFFT 12 has no smaller plan of that size */
+	if (least) {
+		FFT(cufftDestroy(plan));
+		return;
+	}
 	FFT(cufftGetSize(plan, &now));
 	while (count < MANY && want > (size_t)1 << 21) {
 		if (cudaMalloc(&held[count], want) == cudaSuccess)
