@@ -73,14 +73,25 @@ static uint64_t content_digest(const struct cufft_whole *c)
 	return digest;
 }
 
-static cufftResult ask_framed(struct front_frame *frame, const char *name)
+/* A question whose answer is kept. The reply begins with a struct library_reply. */
+static cufftResult ask_kept(uint16_t op, const void *body, uint32_t body_bytes, void *reply,
+	size_t reply_bytes, const char *name)
 {
-	const struct library_reply *reply = frame->reply;
+	struct front_frame frame = {
+		.call = FRONT_COUNTED,
+		.op = op,
+		.cached = true,
+		.body = body,
+		.body_bytes = body_bytes,
+		.stream_at = FRONT_NO_STREAM,
+		.reply = reply,
+		.reply_bytes = reply_bytes,
+	};
 	CUresult context = vcuda_front_context();
 	cufftResult status = context ? front_status(&cufft_front, context)
-				     : vcuda_library_frame(&cufft_front, frame);
+				     : vcuda_library_frame(&cufft_front, &frame);
 
-	if (reply->flags & LIBRARY_ABSENT)
+	if (((const struct library_reply *)reply)->flags & LIBRARY_ABSENT)
 		vcuda_front_missing(name, cufft_front.name, cufft_front.logged_once);
 	return status;
 }
@@ -90,17 +101,8 @@ static cufftResult ask_plain(
 {
 	struct wire_cufftXtGetSizeMany body = {.content = c->plain, .what = what};
 	struct wire_cufftXtGetSizeMany_reply reply = {0};
-	struct front_frame frame = {
-		.call = FRONT_COUNTED,
-		.op = OP_cufftXtGetSizeMany,
-		.cached = true,
-		.body = &body,
-		.body_bytes = sizeof(body),
-		.stream_at = FRONT_NO_STREAM,
-		.reply = &reply,
-		.reply_bytes = sizeof(reply),
-	};
-	cufftResult status = ask_framed(&frame, name);
+	cufftResult status = ask_kept(
+		OP_cufftXtGetSizeMany, &body, sizeof(body), &reply, sizeof(reply), name);
 
 	if (!status)
 		*bytes = reply.bytes;
@@ -113,18 +115,9 @@ static cufftResult ask_extra(const struct cufft_whole *c, enum cufft_what what,
 	struct wire_cufftXtSetWorkAreaPolicy body = {
 		.content = c->plain, .extra = c->extra, .what = what};
 	struct wire_cufftXtSetWorkAreaPolicy_reply reply = {0};
-	struct front_frame frame = {
-		.call = FRONT_COUNTED,
-		.op = OP_cufftXtSetWorkAreaPolicy,
-		.cached = true,
-		.body = &body,
-		.body_bytes = sizeof(body),
-		.stream_at = FRONT_NO_STREAM,
-		.reply = &reply,
-		.reply_bytes = sizeof(reply),
-	};
 	static int logged;
-	cufftResult status = ask_framed(&frame, name);
+	cufftResult status = ask_kept(
+		OP_cufftXtSetWorkAreaPolicy, &body, sizeof(body), &reply, sizeof(reply), name);
 
 	/* The library's own answer would stand in the reply. */
 	if (status == CUFFT_NOT_SUPPORTED && !reply.plain.status)
