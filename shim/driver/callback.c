@@ -470,8 +470,6 @@ CUresult hand_cuStreamAddCallback(
 	if (!callback || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = capture_never(hStream) ?: stream_number(hStream, &number);
-	if (!status)
-		status = capture_refuse(number);
 	if (status)
 		return status;
 	added = calloc(1, sizeof(*added));

@@ -425,6 +425,8 @@ CUresult hand_cuGraphExecChildGraphNodeSetParams(
 	const struct graph_node *node = graph_node_find(hNode);
 	struct graph_exec *exec = graph_exec_find(hGraphExec);
 	struct graph *child = graph_find(childGraph);
+	/* Its own node, not one of a graph inside it. */
+	bool own = node && exec && node->graph->handle == exec->graph;
 	struct node_params p = {0};
 	CUresult status;
 
@@ -433,14 +435,12 @@ CUresult hand_cuGraphExecChildGraphNodeSetParams(
 	if (child && child->parts.count)
 		status = CUDA_ERROR_NOT_SUPPORTED;
 	/* It must have the nodes and edges of the one that is there. */
-	p.awaited = !node || !exec || !child || node->graph->handle != exec->graph ||
-		    child->context != exec->context ||
+	p.awaited = !own || !child || child->context != exec->context ||
 		    !shapes_same(&exec->shapes, node->number, child);
 	status = node_set(hNode, &hGraphExec, &p, status);
-	if (status || !p.awaited || node->graph->handle != exec->graph)
+	if (status || !p.awaited || !own)
 		return status;
-	/* The driver took it, so that is the shape. The next one captured comes with its own.
-	 */
+	/* The driver took it, so that is the shape; the next captured one brings its own. */
 	shapes_put(&exec->shapes, node->number, child);
 	if (child->captured)
 		captures.listed = true;
