@@ -232,7 +232,7 @@ static struct context *copy_owner(const struct shape *s)
 	struct context *current = context_current(), *owner;
 	int device, other;
 
-	if (!current || s->src.array || s->dst.array ||
+	if (devices.count == 1 || !current || s->src.array || s->dst.array ||
 		!memory_in_window(
 			s->src.side == SIDE_DEVICE ? s->src.at : s->dst.at, &device) ||
 		device == current->device)

@@ -41,7 +41,7 @@ struct fault_way {
 	bool (*let_write)(uint64_t at, size_t bytes);
 	bool (*forbid_write)(uint64_t at, size_t bytes);
 	bool (*evict)(uint64_t at, void *view, size_t bytes);
-	/* Waits for the next touch. False: there will be none. */
+	/* Waits for the next touch and fills in all of *FAULT. False: there will be none. */
 	bool (*next)(struct fault *fault);
 	/* The thread goes on; not MANAGED: it touched other memory. */
 	void (*done)(const struct fault *fault, bool managed);

@@ -319,9 +319,10 @@ CUresult mirror_activate(const void *host, size_t bytes)
 		if (!there)
 			status = region_add(from, to - from, from == at && to == end);
 	}
-	if (!status)
+	if (status)
+		regions_tidy();
+	else
 		regions_use(at, end, true);
-	regions_tidy();
 	pthread_mutex_unlock(&mirror.changes);
 	return status ? status : mirror_thread_start();
 }
