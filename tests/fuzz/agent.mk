@@ -1,7 +1,6 @@
 # Fuzz targets of the agent's front.  `make test-agent` replays the corpus with a plain driver;
 # `make fuzz-agent` runs libFuzzer for FUZZ_SECONDS each (clang, address sanitizer).
 .PHONY: fuzz-agent
-FUZZ_SECONDS ?= 30
 
 AGENT_FUZZ := hello http handoff jwt tls
 AGENT_FUZZ_SRCS := tests/fuzz/agent_target.c tests/fuzz/records.c tests/agent/toy_worker.c \
@@ -40,10 +39,8 @@ $(call add_test,replay_handoff_seeds,tests/fuzz/handoff.c, \
 	$(BUILD)/tests/fuzz/agent-handoff-replay $(AGENT_SEEDS)/.made, \
 	FUZZ_CUTS=0 timeout 180 $$< $(AGENT_SEEDS))
 
-fuzz: fuzz-agent
-fuzz-agent: $(foreach t,$(AGENT_FUZZ),$(BUILD)/tests/fuzz/agent-$(t)-libfuzzer) $(AGENT_SEEDS)/.made
-	$(Q)for t in $(AGENT_FUZZ); do mkdir -p $(BUILD)/tests/fuzz/found-$$t; \
-		$(BUILD)/tests/fuzz/agent-$$t-libfuzzer -max_total_time=$(FUZZ_SECONDS) \
-		-max_len=12000 -timeout=10 -verbosity=0 -print_final_stats=1 \
-		-artifact_prefix=$(BUILD)/tests/fuzz/ $(BUILD)/tests/fuzz/found-$$t \
-		tests/fuzz/corpus/$$t $$(ls -d $(BUILD)/tests/fuzz/seeds-$$t 2>/dev/null) || exit 1; done
+fuzz-agent: $(AGENT_FUZZ:%=fuzz-%)
+$(foreach t,$(filter-out handoff,$(AGENT_FUZZ)),$(call add_fuzz,$(t),$(BUILD)/tests/fuzz/agent-$(t)-libfuzzer, \
+	tests/fuzz/corpus/$(t),-max_len=12000 -timeout=10))
+$(call add_fuzz,handoff,$(BUILD)/tests/fuzz/agent-handoff-libfuzzer $(AGENT_SEEDS)/.made, \
+	tests/fuzz/corpus/handoff $(AGENT_SEEDS),-max_len=12000 -timeout=10)

@@ -1,7 +1,5 @@
 # The fuzz target of coded payloads.  `make test` replays the corpus with a plain driver;
 # `make fuzz-codec` runs libFuzzer for FUZZ_SECONDS.
-.PHONY: fuzz-codec
-FUZZ_SECONDS ?= 30
 
 CODEC_FUZZ_SRCS := tests/fuzz/codec.c $(wildcard transport/codec/*.c transport/*.c common/*.c)
 
@@ -19,9 +17,4 @@ test: run-replay_codec
 $(call add_test,replay_codec,tests/fuzz/codec.c,$(BUILD)/tests/fuzz/codec-replay, \
 	timeout 180 $$< tests/fuzz/corpus/codec)
 
-fuzz: fuzz-codec
-fuzz-codec: $(BUILD)/tests/fuzz/codec-libfuzzer
-	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-codec
-	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 -verbosity=0 \
-		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/ \
-		$(BUILD)/tests/fuzz/found-codec tests/fuzz/corpus/codec
+$(call add_fuzz,codec,$(BUILD)/tests/fuzz/codec-libfuzzer,tests/fuzz/corpus/codec,-max_len=8192 -timeout=10)

@@ -1,7 +1,5 @@
 # The fuzz target of cuDNN's half in the worker.  `make test` replays the corpus with a plain driver;
 # `make fuzz-cudnn` runs libFuzzer for FUZZ_SECONDS.
-.PHONY: fuzz-cudnn
-FUZZ_SECONDS ?= 30
 
 CUDNN_FUZZ_SRCS := tests/fuzz/cudnn.c tests/fuzz/no_beside.c $(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c gpu-agent/worker/quotas.c gpu-agent/probe/library.c \
 	$(wildcard gpu-agent/worker/libraries/common/*.c) \
@@ -22,9 +20,4 @@ test: run-replay_cudnn
 $(call add_test,replay_cudnn,tests/fuzz/cudnn.c,$(BUILD)/tests/fuzz/cudnn-replay, \
 	timeout 180 $$< tests/fuzz/corpus/cudnn)
 
-fuzz: fuzz-cudnn
-fuzz-cudnn: $(BUILD)/tests/fuzz/cudnn-libfuzzer
-	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-cudnn
-	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 -verbosity=0 \
-		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/ \
-		$(BUILD)/tests/fuzz/found-cudnn tests/fuzz/corpus/cudnn
+$(call add_fuzz,cudnn,$(BUILD)/tests/fuzz/cudnn-libfuzzer,tests/fuzz/corpus/cudnn,-max_len=8192 -timeout=10)

@@ -1,5 +1,4 @@
 # The fuzz target of the PTX interpreter: any text as a module.
-.PHONY: fuzz-ptx
 test-ptx: run-replay_ptx
 
 $(BUILD)/tests/fuzz/ptx-replay: $(OBJ)/tests/fuzz/ptx.o $(OBJ)/tests/fuzz/agent_replay.o $(PTX_OBJS)
@@ -37,9 +36,5 @@ $(BUILD)/tests/fuzz/ptx-seeds/%.ptx: tests/programs/%.cu | $(CACHE)/.complete
 	$(Q)mkdir -p $(@D)
 	$(Q)$(NVCC) $(filter-out -gencode%,$(NVCCFLAGS)) $(PROGRAM_FLAGS13_$*) -arch=compute_90 --ptx $< -o $@
 
-fuzz: fuzz-ptx
-fuzz-ptx: $(BUILD)/tests/fuzz/ptx-libfuzzer $(PTX_SEEDS)
-	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-ptx
-	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=20000 -timeout=10 -verbosity=0 \
-		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/ \
-		$(BUILD)/tests/fuzz/found-ptx tests/fuzz/corpus/ptx $(BUILD)/tests/fuzz/ptx-seeds
+$(call add_fuzz,ptx,$(BUILD)/tests/fuzz/ptx-libfuzzer $(PTX_SEEDS), \
+	tests/fuzz/corpus/ptx $(BUILD)/tests/fuzz/ptx-seeds,-max_len=20000 -timeout=10)

@@ -1,7 +1,6 @@
 # The fuzz targets of the shim.  Its fat binary walker, whose corpus is what nvcc makes for the unit
 # tests of the software GPU; and all of it as the victim of a hostile sidecar.
 .PHONY: fuzz-shim replay-shim
-FUZZ_SECONDS ?= 30
 
 $(BUILD)/tests/fuzz/shim-fatbin-replay: $(call objects,tests/fuzz/shim_fatbin.c \
 		tests/fuzz/agent_replay.c shim/driver/module/fatbin.c)
@@ -20,12 +19,9 @@ replay-shim: run-replay_shim_fatbin run-replay_victim
 $(call add_test,replay_shim_fatbin,tests/fuzz/shim_fatbin.c, \
 	$(BUILD)/tests/fuzz/shim-fatbin-replay $(SOFTGPU_IMAGES),timeout 180 $$< $(BUILD)/tests/images)
 
-fuzz: fuzz-shim
-fuzz-shim: $(BUILD)/tests/fuzz/shim-fatbin-libfuzzer $(SOFTGPU_IMAGES)
-	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-shim-fatbin
-	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=20000 -timeout=10 -verbosity=0 \
-		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/ \
-		$(BUILD)/tests/fuzz/found-shim-fatbin $(BUILD)/tests/images
+fuzz-shim: fuzz-shim-fatbin fuzz-victim
+$(call add_fuzz,shim-fatbin,$(BUILD)/tests/fuzz/shim-fatbin-libfuzzer $(SOFTGPU_IMAGES),$(BUILD)/tests/images, \
+	-max_len=20000 -timeout=10)
 
 VICTIM_SRCS := tests/fuzz/shim_victim.c $(addprefix tests/fuzz/,conversation.c forked.c records.c) \
 	common/descriptors.c $(SHIM_TEST_SRCS)
@@ -47,15 +43,10 @@ $(BUILD)/tests/fuzz/shim-victim-libfuzzer: $(call fuzz_objects,$(VICTIM_SRCS))
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -Wl,--wrap=_exit -o $@ $^ -ldl
 
-.PHONY: fuzz-victim
 $(call add_test,replay_victim,tests/fuzz/shim_victim.c, \
 	$(BUILD)/tests/fuzz/shim-victim-replay $(VICTIM_SEEDS)/.made, \
 	for folder in $(VICTIM_SEEDS) tests/fuzz/corpus/victim; do \
 	FUZZ_CUTS=0 timeout 300 $$< $$$$folder || exit 1; done)
 
-fuzz: fuzz-victim
-fuzz-victim: $(BUILD)/tests/fuzz/shim-victim-libfuzzer $(VICTIM_SEEDS)/.made
-	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-victim
-	$(Q)ASAN_OPTIONS=detect_leaks=0 $< -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=100 \
-		-verbosity=0 -print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/victim- \
-		$(BUILD)/tests/fuzz/found-victim tests/fuzz/corpus/victim $(VICTIM_SEEDS)
+$(call add_fuzz,victim,$(BUILD)/tests/fuzz/shim-victim-libfuzzer $(VICTIM_SEEDS)/.made, \
+	tests/fuzz/corpus/victim $(VICTIM_SEEDS),-max_len=8192 -timeout=100,ASAN_OPTIONS=detect_leaks=0)

@@ -1,7 +1,6 @@
 # Fuzz targets of the sidecar and of `vcuda`: ring, frame, yaml, elf, network.  `make test` replays the
 # corpus with a plain driver; `make fuzz-sidecar` runs libFuzzer for FUZZ_SECONDS each.
 .PHONY: fuzz-sidecar replay-sidecar
-FUZZ_SECONDS ?= 30
 
 SIDECAR_FUZZ := ring frame yaml elf socket network
 SIDECAR_FUZZ_SRCS := tests/fuzz/records.c command/elf.c $(filter-out sidecar/main.c,$(SIDECAR_SRCS)) \
@@ -38,10 +37,8 @@ $(call add_test,replay_socket_seeds,tests/fuzz/socket.c, \
 	$(BUILD)/tests/fuzz/sidecar-socket-replay $(SIDECAR_SEEDS)/.made, \
 	FUZZ_CUTS=0 timeout 180 $$< $(SIDECAR_SEEDS))
 
-fuzz: fuzz-sidecar
-fuzz-sidecar: $(foreach t,$(SIDECAR_FUZZ),$(BUILD)/tests/fuzz/sidecar-$(t)-libfuzzer) $(SIDECAR_SEEDS)/.made
-	$(Q)for t in $(SIDECAR_FUZZ); do mkdir -p $(BUILD)/tests/fuzz/found-$$t; \
-		$(BUILD)/tests/fuzz/sidecar-$$t-libfuzzer -max_total_time=$(FUZZ_SECONDS) \
-		-max_len=8192 -timeout=10 -verbosity=0 -print_final_stats=1 \
-		-artifact_prefix=$(BUILD)/tests/fuzz/ $(BUILD)/tests/fuzz/found-$$t \
-		tests/fuzz/corpus/$$t $$(ls -d $(BUILD)/tests/fuzz/seeds-$$t 2>/dev/null) || exit 1; done
+fuzz-sidecar: $(SIDECAR_FUZZ:%=fuzz-%)
+$(foreach t,$(filter-out socket,$(SIDECAR_FUZZ)),$(call add_fuzz,$(t),$(BUILD)/tests/fuzz/sidecar-$(t)-libfuzzer, \
+	tests/fuzz/corpus/$(t),-max_len=8192 -timeout=10))
+$(call add_fuzz,socket,$(BUILD)/tests/fuzz/sidecar-socket-libfuzzer $(SIDECAR_SEEDS)/.made, \
+	tests/fuzz/corpus/socket $(SIDECAR_SEEDS),-max_len=8192 -timeout=10)

@@ -1,6 +1,5 @@
 # The fuzz target of the fat binary reader.  Its corpus is what nvcc makes for the unit tests.
 .PHONY: fuzz-softgpu
-FUZZ_SECONDS ?= 30
 
 $(BUILD)/tests/fuzz/fatbin-replay: $(call objects,tests/fuzz/fatbin.c tests/fuzz/agent_replay.c \
 		softgpu/driver/fatbin.c softgpu/driver/archive.c)
@@ -17,11 +16,9 @@ $(BUILD)/tests/fuzz/fatbin-libfuzzer: tests/fuzz/fatbin.c softgpu/driver/fatbin.
 
 test-softgpu: run-replay_fatbin
 $(call add_test,replay_fatbin,tests/fuzz/fatbin.c,$(BUILD)/tests/fuzz/fatbin-replay \
-	$(SOFTGPU_IMAGES),timeout 180 $$< $(BUILD)/tests/images)
+	$(SOFTGPU_IMAGES),for folder in $(BUILD)/tests/images tests/fuzz/corpus/fatbin; do \
+	timeout 180 $$< $$$$folder || exit 1; done)
 
-fuzz: fuzz-softgpu
-fuzz-softgpu: $(BUILD)/tests/fuzz/fatbin-libfuzzer $(SOFTGPU_IMAGES)
-	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-fatbin
-	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=20000 -timeout=10 -verbosity=0 \
-		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/ \
-		$(BUILD)/tests/fuzz/found-fatbin $(BUILD)/tests/images
+fuzz-softgpu: fuzz-fatbin
+$(call add_fuzz,fatbin,$(BUILD)/tests/fuzz/fatbin-libfuzzer $(SOFTGPU_IMAGES), \
+	$(BUILD)/tests/images tests/fuzz/corpus/fatbin,-max_len=20000 -timeout=10)

@@ -2,8 +2,6 @@
 # what the front says.  Its seeds are made from the description (seeds.py).  `make test` replays them
 # with a plain driver; `make fuzz-worker` runs libFuzzer for FUZZ_SECONDS, both sides with the address
 # sanitizer.
-.PHONY: fuzz-worker
-FUZZ_SECONDS ?= 30
 
 WORKER_FUZZ_SRCS := tests/fuzz/worker.c $(addprefix tests/fuzz/,conversation.c forked.c records.c) \
 	$(AGENT_WORKER_SRCS) \
@@ -40,11 +38,8 @@ $(call add_test,replay_worker,tests/fuzz/worker.c, \
 	for folder in $(WORKER_SEEDS) tests/fuzz/corpus/worker; do \
 	SOFTGPU=$(abspath $(SOFTGPU_LIB)) FUZZ_CUTS=0 timeout 300 $$< $$$$folder || exit 1; done)
 
-fuzz: fuzz-worker
-fuzz-worker: $(BUILD)/tests/fuzz/worker-libfuzzer $(WORKER_SEEDS)/.made fuzz-softgpu-libraries
-	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-worker
-	$(Q)SOFTGPU=$(abspath $(FUZZ_GPU)/lib/libvcuda-softgpu.so) \
-		ASAN_OPTIONS=detect_leaks=0:allow_user_segv_handler=1:allocator_may_return_null=1 \
-		$< -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -len_control=0 -timeout=100 -verbosity=0 \
-		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/worker- \
-		$(BUILD)/tests/fuzz/found-worker tests/fuzz/corpus/worker $(WORKER_SEEDS)
+$(call add_fuzz,worker, \
+	$(BUILD)/tests/fuzz/worker-libfuzzer $(WORKER_SEEDS)/.made fuzz-softgpu-libraries, \
+	tests/fuzz/corpus/worker $(WORKER_SEEDS),-max_len=65536 -len_control=0 -timeout=100, \
+	SOFTGPU=$(abspath $(FUZZ_GPU)/lib/libvcuda-softgpu.so) \
+	ASAN_OPTIONS=detect_leaks=0:allow_user_segv_handler=1:allocator_may_return_null=1)

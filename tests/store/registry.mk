@@ -33,9 +33,4 @@ test-registry: run-replay_registry
 $(call add_test,replay_registry,tests/fuzz/registry.c,$(BUILD)/tests/fuzz/registry-replay, \
 	timeout 180 $$< tests/fuzz/corpus/registry)
 
-.PHONY: fuzz-registry
-fuzz: fuzz-registry
-fuzz-registry: $(BUILD)/tests/fuzz/registry-libfuzzer
-	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-registry
-	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 -verbosity=0 -print_final_stats=1 \
-		-artifact_prefix=$(BUILD)/tests/fuzz/ $(BUILD)/tests/fuzz/found-registry tests/fuzz/corpus/registry
+$(call add_fuzz,registry,$(BUILD)/tests/fuzz/registry-libfuzzer,tests/fuzz/corpus/registry,-max_len=8192 -timeout=10)

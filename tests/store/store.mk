@@ -61,9 +61,4 @@ test-store: run-replay_tensors
 $(call add_test,replay_tensors,tests/fuzz/tensors.c,$(BUILD)/tests/fuzz/tensors-replay, \
 	timeout 60 $$< tests/fuzz/corpus/tensors)
 
-.PHONY: fuzz-tensors
-fuzz: fuzz-tensors
-fuzz-tensors: $(BUILD)/tests/fuzz/tensors-libfuzzer
-	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-tensors
-	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -verbosity=0 -print_final_stats=1 \
-		-artifact_prefix=$(BUILD)/tests/fuzz/ $(BUILD)/tests/fuzz/found-tensors tests/fuzz/corpus/tensors
+$(call add_fuzz,tensors,$(BUILD)/tests/fuzz/tensors-libfuzzer,tests/fuzz/corpus/tensors,-max_len=4096 -timeout=10)
