@@ -2,7 +2,8 @@
  *
  * Fuzz target: coded payloads of a peer that violates the protocol.  The first four bytes say
  * how long the payload is to be, the rest is what came for it; nothing behind the payload may
- * be written. The rest is a payload, too: what it is coded to must come back as it was.
+ * be written, and what comes out depends on nothing else. The rest is a payload, too: what it
+ * is coded to must come back as it was.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define GUARD 64
+#define ALIKE 65536u /* payloads up to there are decoded twice */
 
 static void must(bool holds)
 {
@@ -34,6 +36,33 @@ static void decode(struct codec *codec, const uint8_t *data, uint32_t size, uint
 	for (int i = 0; i < GUARD; i++)
 		must(to[n + (uint32_t)i] == 0xa5);
 	free(to);
+}
+
+/* What the codec still has of other payloads, and what stands behind what came, must not
+ * matter. */
+static int decode_among(struct codec *codec, const uint8_t *data, uint32_t size,
+	unsigned char *to, uint32_t n, unsigned char old)
+{
+	const uint32_t behind = size + ALIKE < CODEC_MOST ? ALIKE : CODEC_MOST - size;
+	const unsigned char *coded;
+
+	memset(to, old, n);
+	codec_encode(codec, CODEC_ZSTD, to, n, &coded);
+	memset(codec_input(codec) + size, old, behind);
+	memcpy(codec_input(codec), data, size);
+	return codec_decode(codec, size, to, n);
+}
+
+static void decode_alike(struct codec *codec, const uint8_t *data, uint32_t size, uint32_t n)
+{
+	static unsigned char once[ALIKE], again[ALIKE];
+	int ret;
+
+	if (n < 4 || n > ALIKE)
+		return;
+	ret = decode_among(codec, data, size, once, n, 0);
+	must(ret == decode_among(codec, data, size, again, n, 0xff));
+	must(ret || !memcmp(once, again, n));
 }
 
 static void there_and_back(struct codec *codec, struct codec *other, enum codec_kind kind,
@@ -71,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size -= 4;
 	n %= CODEC_MOST + 2;
 	decode(codec, data, (uint32_t)size, n);
+	decode_alike(codec, data, (uint32_t)size, n);
 	if (!size)
 		return 0;
 	codec_guess(codec, data, (uint32_t)size, &guess);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The ring's consumer on any bytes.  The input is a program: 0 writes bytes into the ring, 1
- * moves the tail, 2 takes, 3 acknowledges.  What must hold whatever comes: the reader stays
- * within what was published, hands out only memory of the arena, and never releases what was
- * not taken.
+ * moves the tail, 2 takes, 3 acknowledges, 4 publishes the header of a frame that would be
+ * next, and 5 one that lies in a field.  What must hold whatever comes: the reader stays within
+ * what was published, hands out only memory of the arena, and never releases what was not
+ * taken.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +25,7 @@ struct bench {
 	struct segment own;
 	struct segments segments;
 	struct ring ring;
+	uint64_t seq; /* of the last frame that was published by its header */
 	unsigned char out[RING_ENTRY_MAX];
 };
 
@@ -54,10 +56,38 @@ static int take(struct bench *b)
 	return ret;
 }
 
+/* VALUE: a body of so many bytes, and of which kind the frame is; in LIES each bit is a field.
+ */
+static void publish(struct bench *b, uint16_t value, uint8_t lies)
+{
+	static const uint8_t kinds[] = {FRAME_POST, FRAME_CALL, FRAME_PAD, FRAME_BYE};
+	uint64_t tail = atomic_load(&b->page.tail), at = tail % SIZE, need;
+	struct frame_header header = {.body = value & 1023,
+		.length = (value & 1023u) + (lies & 1 ? 512 : 0),
+		.kind = kinds[value >> 10 & 3],
+		.flags = value >> 12 & FRAME_BULK,
+		.seq = ++b->seq + (lies >> 1 & 1),
+		.tag = value >> 13 | (lies & 4 ? 0x8000 : 0),
+		.magic = FRAME_MAGIC + (lies >> 3 & 1)};
+	struct frame_bulk bulk = {
+		.offset = ARENA + (lies & 16 ? 31 : 0), .length = lies & 16 ? 40 : 8};
+
+	if (header.flags)
+		header.length += bulk.length;
+	need = sizeof(header) + header.body + (header.flags ? sizeof(bulk) : 0);
+	if (header.kind == FRAME_PAD)
+		need = SIZE - at;
+	if (at + sizeof(header) <= SIZE)
+		memcpy(b->bytes + at, &header, sizeof(header));
+	if (header.flags && at + sizeof(header) + sizeof(bulk) <= SIZE)
+		memcpy(b->bytes + at + sizeof(header), &bulk, sizeof(bulk));
+	atomic_store(&b->page.tail, tail + ((need + 15) & ~15ull));
+}
+
 static void run(struct bench *b, const uint8_t *data, size_t n)
 {
 	while (n >= 3) {
-		uint8_t what = data[0] & 3;
+		uint8_t what = data[0] & 7, lies = data[0] >> 3;
 		uint16_t value = (uint16_t)(data[1] | data[2] << 8);
 
 		data += 3;
@@ -76,10 +106,14 @@ static void run(struct bench *b, const uint8_t *data, size_t n)
 			n -= length;
 		} else if (what == 1) {
 			atomic_fetch_add(&b->page.tail, (uint64_t)(int16_t)value);
+		} else if (what == 4) {
+			publish(b, value, 0);
+		} else if (what == 5) {
+			publish(b, value, lies);
 		} else if (what == 2) {
 			if (take(b) < 0)
 				return;
-		} else if (ring_acknowledge(&b->ring, value) < 0) {
+		} else if (what == 3 && ring_acknowledge(&b->ring, value) < 0) {
 			return;
 		}
 	}
@@ -93,6 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	b.own = (struct segment){.base = b.memory, .size = sizeof(b.memory)};
 	b.segments.at[0] = &b.own;
 	b.segments.arena = b.segments.arena_size = ARENA;
+	b.seq = 0;
 	memset(&b.page, 0, sizeof(b.page));
 	if (b.bytes && !ring_consumer_init(&b.ring, &b.page, b.bytes, SIZE, &b.segments))
 		run(&b, data, n);
