@@ -21,6 +21,9 @@ struct node_params {
 
 /* A graph is of the context that it is built in: NULL, or the current one. */
 bool node_context_ok(CUcontext ctx);
+CUresult node_context(CUcontext ctx);
+/* It was destroyed, which is told before all else. */
+bool node_context_gone(CUcontext ctx);
 /* Checks and packs; whatever comes of it, node_add or node_set ends it. */
 CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS *k);
 /* PARTS: those of the graph to which it is added; NULL: it changes one that is there. */
@@ -62,9 +65,9 @@ CUresult node_get_all(
 /* The part of a node; NULL: it has none there. */
 struct part_place *node_place(const struct graph_node *node, struct parts *parts);
 
-/* Before a copy of an executable graph gets other parameters. One with a stand-in keeps to
- * that, and another one to memory that kernels reach: NVIDIA's driver lets no node go from
- * device memory, as a stand-in is, to the program's, nor back. */
+/* node_copy.c: before a copy of an executable graph gets other parameters. One with a stand-in
+ * keeps to that, and another one to memory that kernels reach: NVIDIA's driver lets no node go
+ * from device memory, as a stand-in is, to the program's, nor back. */
 void exec_copy_begin(
 	struct node_params *p, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy);
 /* Before the graph is made executable, or another one's child. What copies from or to pinned

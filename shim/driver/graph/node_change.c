@@ -9,7 +9,6 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/graph/graph_node.h"
-#include "shim/driver/memory/host.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/engine/driver.h"
 #include "shim/generated/cuda_hand.h"
@@ -183,25 +182,6 @@ CUresult node_set(
 	}
 	node_params_free(p);
 	return status;
-}
-
-void exec_copy_begin(
-	struct node_params *p, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy)
-{
-	struct graph_exec *changed = graph_exec_find(exec);
-	struct graph_node *there = graph_node_find(node);
-
-	p->stands = changed && there && node_place(there, &changed->parts);
-	if (!copy || p->stands)
-		return;
-	if (copy->srcMemoryType == CU_MEMORYTYPE_HOST)
-		host_named(&copy->srcHost, sizeof(copy->srcHost));
-	else if (copy->srcMemoryType == CU_MEMORYTYPE_UNIFIED)
-		host_named(&copy->srcDevice, sizeof(copy->srcDevice));
-	if (copy->dstMemoryType == CU_MEMORYTYPE_HOST)
-		host_named(&copy->dstHost, sizeof(copy->dstHost));
-	else if (copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED)
-		host_named(&copy->dstDevice, sizeof(copy->dstDevice));
 }
 
 /* A copy with memory that kernels reach. */
