@@ -90,7 +90,8 @@ struct graph_node {
 	uint64_t handle;
 	struct graph *graph;
 	uint32_t number;
-	void *storage; /* what GetParams pointed to last */
+	void *storage;	     /* what GetParams pointed to last */
+	CUDA_MEMCPY3D *copy; /* as the app described it; NULL: not known */
 };
 
 struct graph {
@@ -123,6 +124,13 @@ struct graph {
 	uint32_t parent_node;
 };
 
+/* Which kinds of memory the copy of an executable graph's node is between. */
+struct graph_kinds {
+	uint64_t graph;
+	uint32_t node;
+	CUmemorytype from, to;
+};
+
 /* A node that is switched off. */
 struct graph_off {
 	uint64_t graph;
@@ -144,6 +152,8 @@ struct graph_exec {
 	bool marked; /* the event below is recorded behind the last launch */
 	struct graph_off *off;
 	size_t off_count;
+	struct graph_kinds *kinds; /* of copies that the app described */
+	size_t kinds_count;
 	uint64_t event; /* orders launches on different streams */
 };
 
@@ -168,6 +178,11 @@ CUresult graph_numbers(
 struct graph_exec *graph_exec_find(CUgraphExec exec);
 /* Whether EXEC (NULL: no) was made from the graph that the node is in. */
 bool exec_has_node(const struct graph_exec *exec, const struct graph_node *node);
+
+/* node_copy.c: of the nodes that GRAPH has now, for an executable graph of it. */
+bool exec_take_kinds(struct graph_exec *exec, const struct graph *graph);
+/* The clone's nodes are described as those that they were made of. */
+void graph_clone_copies(struct graph *clone, const struct graph *graph);
 
 /* graph_list.c */
 /* The type of a node; GRAPH_NO_NODE: it is gone. */

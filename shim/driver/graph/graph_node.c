@@ -139,6 +139,7 @@ CUresult node_params_copy(
 	CUresult status;
 
 	p->type = CU_GRAPH_NODE_TYPE_MEMCPY;
+	p->copy = copy;
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = copy_node(copy, p->stands, &way, &inside, &app);
@@ -365,6 +366,7 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 {
 	struct graph *graph = graph_find(hGraph);
 	bool with_data = edges_have_data(data, n);
+	const CUDA_MEMCPY3D *copy = p->copy;
 	uint32_t *after = NULL, number;
 	uint64_t line = 0;
 
@@ -403,6 +405,8 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 	*phGraphNode = graph_node_name(graph, number);
 	if (!*phGraphNode)
 		status = CUDA_ERROR_OUT_OF_MEMORY;
+	else
+		node_describe(graph->nodes[number], copy);
 	/* Edges that say more than before and behind are added by themselves. */
 	for (size_t i = 0; with_data && i < n && !status; i++)
 		status = hand_cuGraphAddDependencies_v2(

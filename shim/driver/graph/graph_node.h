@@ -12,11 +12,12 @@ struct node_params {
 	uint32_t type; /* CUgraphNodeType */
 	unsigned char *bytes;
 	size_t size;
-	struct part *part;   /* what stays here; NULL: nothing */
-	struct graph *child; /* GRAPH */
-	bool move;	     /* the child itself, not a clone */
-	bool stands;	     /* MEMCPY: a stand-in, though kernels reach the memory */
-	bool awaited;	     /* only the driver knows whether it can be */
+	struct part *part;	   /* what stays here; NULL: nothing */
+	struct graph *child;	   /* GRAPH */
+	bool move;		   /* the child itself, not a clone */
+	bool stands;		   /* MEMCPY: a stand-in, though kernels reach the memory */
+	bool awaited;		   /* only the driver knows whether it can be */
+	const CUDA_MEMCPY3D *copy; /* MEMCPY: the app's description */
 };
 
 /* A graph is of the context that it is built in: NULL, or the current one. */
@@ -24,6 +25,11 @@ bool node_context_ok(CUcontext ctx);
 CUresult node_context(CUcontext ctx);
 /* It was destroyed, which is told before all else. */
 bool node_context_gone(CUcontext ctx);
+/* node_copy.c: what the app says of the copy; NULL: nothing. */
+void node_describe(struct graph_node *node, const CUDA_MEMCPY3D *copy);
+/* Whether the node's copy in EXEC is known to be between other kinds of memory. */
+bool exec_copy_other(const struct graph_exec *exec, const struct graph_node *node,
+	const CUDA_MEMCPY3D *copy);
 /* Checks and packs; whatever comes of it, node_add or node_set ends it. */
 CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS *k);
 /* PARTS: those of the graph to which it is added; NULL: it changes one that is there. */

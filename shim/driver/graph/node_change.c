@@ -159,7 +159,8 @@ CUresult node_set(
 	 * known here. */
 	if (!node || (hExec && !exec_has_node(exec, node)) ||
 		(node->number < node->graph->types_known &&
-			node->graph->types[node->number] != p->type))
+			node->graph->types[node->number] != p->type) ||
+		(exec && exec_copy_other(exec, node, p->copy)))
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (!status) {
 		parts = exec ? &exec->parts : &node->graph->parts;
@@ -180,6 +181,8 @@ CUresult node_set(
 		else
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	if (!status && !exec)
+		node_describe(node, p->copy);
 	node_params_free(p);
 	return status;
 }

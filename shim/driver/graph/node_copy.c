@@ -2,10 +2,78 @@
  *
  * Copies as nodes: adding, asking and changing them.
  */
+#include <stdlib.h>
+
 #include "shim/driver/context.h"
 #include "shim/driver/graph/graph_node.h"
 #include "shim/driver/memory/host.h"
 #include "shim/generated/cuda_hand.h"
+
+/* ---- as the app describes them ---- */
+
+void node_describe(struct graph_node *node, const CUDA_MEMCPY3D *copy)
+{
+	if (copy && !node->copy)
+		node->copy = malloc(sizeof(*node->copy));
+	if (copy && node->copy)
+		*node->copy = *copy;
+}
+
+void graph_clone_copies(struct graph *clone, const struct graph *graph)
+{
+	for (uint32_t i = 0; i < graph->room; i++)
+		if (graph->nodes[i] && graph->nodes[i]->copy && graph_node_name(clone, i))
+			node_describe(clone->nodes[i], graph->nodes[i]->copy);
+}
+
+static size_t copies_count(const struct graph *graph)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < graph->room; i++)
+		n += graph->nodes[i] && graph->nodes[i]->copy;
+	for (const struct graph *child = graph->children; child; child = child->sibling)
+		n += copies_count(child);
+	return n;
+}
+
+static void kinds_take(struct graph_exec *exec, const struct graph *graph)
+{
+	for (uint32_t i = 0; i < graph->room; i++) {
+		const CUDA_MEMCPY3D *copy = graph->nodes[i] ? graph->nodes[i]->copy : NULL;
+
+		if (copy)
+			exec->kinds[exec->kinds_count++] = (struct graph_kinds){
+				graph->handle, i, copy->srcMemoryType, copy->dstMemoryType};
+	}
+	for (const struct graph *child = graph->children; child; child = child->sibling)
+		kinds_take(exec, child);
+}
+
+bool exec_take_kinds(struct graph_exec *exec, const struct graph *graph)
+{
+	size_t n = copies_count(graph);
+
+	exec->kinds = n ? malloc(n * sizeof(*exec->kinds)) : NULL;
+	if (exec->kinds)
+		kinds_take(exec, graph);
+	return exec->kinds || !n;
+}
+
+bool exec_copy_other(
+	const struct graph_exec *exec, const struct graph_node *node, const CUDA_MEMCPY3D *copy)
+{
+	for (size_t i = 0; copy && i < exec->kinds_count; i++) {
+		const struct graph_kinds *kinds = &exec->kinds[i];
+
+		if (kinds->graph == node->graph->handle && kinds->node == node->number)
+			return kinds->from != copy->srcMemoryType ||
+			       kinds->to != copy->dstMemoryType;
+	}
+	return false;
+}
+
+/* ---- calls ---- */
 
 CUresult node_context(CUcontext ctx)
 {
@@ -74,21 +142,57 @@ static void copy_names_array(CUmemorytype *type, CUarray *name, size_t *x, size_
 	*device = 0;
 }
 
-CUresult hand_cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
+/* The app's memory again, in place of what stands in for it. */
+static void copy_names_app(CUDA_MEMCPY3D *to, const struct part *part)
 {
-	struct graph_node *node = graph_node_find(hNode);
+	const struct part_copy *copy = &part->copy;
+
+	if (part->kind == PART_WITHIN) {
+		to->dstMemoryType = CU_MEMORYTYPE_HOST;
+		to->dstDevice = 0;
+		to->dstHost = (void *)(uintptr_t)copy->device;
+		to->dstPitch = copy->device_pitch;
+		to->dstHeight = copy->device_slice / copy->device_pitch;
+		to->WidthInBytes = copy->width;
+		to->Height = copy->height;
+		to->Depth = copy->depth;
+	}
+	if (part->kind != PART_OUT) {
+		to->srcMemoryType = CU_MEMORYTYPE_HOST;
+		to->srcDevice = 0;
+		to->srcHost = (const void *)(uintptr_t)copy->host;
+		to->srcPitch = copy->host_pitch;
+		to->srcHeight = copy->host_slice / copy->host_pitch;
+	} else {
+		to->dstMemoryType = CU_MEMORYTYPE_HOST;
+		to->dstDevice = 0;
+		to->dstHost = (void *)(uintptr_t)copy->host;
+		to->dstPitch = copy->host_pitch;
+		to->dstHeight = copy->host_slice / copy->host_pitch;
+	}
+}
+
+/* Nothing is said of rows where there is but one, packed. */
+static void copy_names_row(
+	const CUDA_MEMCPY3D *copy, CUmemorytype type, size_t *pitch, size_t *rows)
+{
+	if (type != CU_MEMORYTYPE_ARRAY && copy->Height == 1 && copy->Depth == 1 &&
+		*pitch == copy->WidthInBytes)
+		*pitch = *rows = 0;
+}
+
+/* One that was captured, or is in a graph inside of a node. */
+static CUresult copy_ask(const struct graph_node *node, CUDA_MEMCPY3D *to)
+{
 	const struct part *part;
 	struct graph_copy c;
 	size_t n;
-	CUresult status;
+	CUresult status = node_get(node, CU_GRAPH_NODE_TYPE_MEMCPY, &c, sizeof(c), &n);
 
-	if (!node || !nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	status = node_get(node, CU_GRAPH_NODE_TYPE_MEMCPY, &c, sizeof(c), &n);
 	if (status)
 		return status;
 	part = copy_part(&node->graph->parts, &c);
-	*nodeParams = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+	*to = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
 		.srcDevice = c.src,
 		.srcPitch = c.src_pitch,
 		.srcHeight = c.src_pitch ? c.src_slice / c.src_pitch : c.height,
@@ -100,39 +204,29 @@ CUresult hand_cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeP
 		.Height = c.height,
 		.Depth = c.depth};
 	if (c.src_array)
-		copy_names_array(&nodeParams->srcMemoryType, &nodeParams->srcArray,
-			&nodeParams->srcXInBytes, &nodeParams->srcY, &nodeParams->srcZ,
-			&nodeParams->srcDevice, c.src_array, c.src, c.src_pitch, c.src_slice);
+		copy_names_array(&to->srcMemoryType, &to->srcArray, &to->srcXInBytes, &to->srcY,
+			&to->srcZ, &to->srcDevice, c.src_array, c.src, c.src_pitch,
+			c.src_slice);
 	if (c.dst_array)
-		copy_names_array(&nodeParams->dstMemoryType, &nodeParams->dstArray,
-			&nodeParams->dstXInBytes, &nodeParams->dstY, &nodeParams->dstZ,
-			&nodeParams->dstDevice, c.dst_array, c.dst, c.dst_pitch, c.dst_slice);
-	if (!part)
-		return CUDA_SUCCESS;
-	/* The app's memory again, in place of what stands in for it. */
-	if (part->kind == PART_WITHIN) {
-		nodeParams->dstMemoryType = CU_MEMORYTYPE_HOST;
-		nodeParams->dstDevice = 0;
-		nodeParams->dstHost = (void *)(uintptr_t)part->copy.device;
-		nodeParams->dstPitch = part->copy.device_pitch;
-		nodeParams->dstHeight = part->copy.device_slice / part->copy.device_pitch;
-		nodeParams->WidthInBytes = part->copy.width;
-		nodeParams->Height = part->copy.height;
-		nodeParams->Depth = part->copy.depth;
-	}
-	if (part->kind != PART_OUT) {
-		nodeParams->srcMemoryType = CU_MEMORYTYPE_HOST;
-		nodeParams->srcDevice = 0;
-		nodeParams->srcHost = (const void *)(uintptr_t)part->copy.host;
-		nodeParams->srcPitch = part->copy.host_pitch;
-		nodeParams->srcHeight = part->copy.host_slice / part->copy.host_pitch;
-	} else {
-		nodeParams->dstMemoryType = CU_MEMORYTYPE_HOST;
-		nodeParams->dstDevice = 0;
-		nodeParams->dstHost = (void *)(uintptr_t)part->copy.host;
-		nodeParams->dstPitch = part->copy.host_pitch;
-		nodeParams->dstHeight = part->copy.host_slice / part->copy.host_pitch;
-	}
+		copy_names_array(&to->dstMemoryType, &to->dstArray, &to->dstXInBytes, &to->dstY,
+			&to->dstZ, &to->dstDevice, c.dst_array, c.dst, c.dst_pitch,
+			c.dst_slice);
+	if (part)
+		copy_names_app(to, part);
+	copy_names_row(to, to->srcMemoryType, &to->srcPitch, &to->srcHeight);
+	copy_names_row(to, to->dstMemoryType, &to->dstPitch, &to->dstHeight);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
+{
+	const struct graph_node *node = graph_node_find(hNode);
+
+	if (!node || !nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!node->copy)
+		return copy_ask(node, nodeParams);
+	*nodeParams = *node->copy;
 	return CUDA_SUCCESS;
 }
 
