@@ -51,6 +51,7 @@ void graph_node_free(struct graph_node *node)
 	handle_release(node->handle);
 	free(node->storage);
 	free(node->copy);
+	free(node->batch);
 	free(node);
 }
 

@@ -37,6 +37,8 @@ enum part_kind {
 	PART_ALLOC,   /* memory of the graph's own: memory_node.c */
 	PART_FREE,    /* it, or another graph's, is freed */
 	PART_USER,    /* references to a user object: user_object.c */
+	PART_NOWHERE, /* values in no memory in which there can be some: it cannot be launched
+		       */
 };
 
 /* A copy with one side in the app's memory, or both. */
@@ -90,8 +92,10 @@ struct graph_node {
 	uint64_t handle;
 	struct graph *graph;
 	uint32_t number;
-	void *storage;	     /* what GetParams pointed to last */
-	CUDA_MEMCPY3D *copy; /* as the app described it; NULL: not known */
+	void *storage; /* what GetParams pointed to last */
+	/* As the app described it; NULL: not known, or it is of another type. */
+	CUDA_MEMCPY3D *copy;
+	CUDA_BATCH_MEM_OP_NODE_PARAMS *batch; /* its array lies behind it */
 };
 
 struct graph {

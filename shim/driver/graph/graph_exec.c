@@ -290,6 +290,8 @@ CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 	}
 	if (!exec->parts.count)
 		return exec_post(exec, stream, &seq);
+	if (exec_has(exec, PART_NOWHERE, PART_NOWHERE))
+		return CUDA_ERROR_INVALID_VALUE;
 	status = memory_nodes_launch(
 		&exec->parts, exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
 	if (status)

@@ -192,8 +192,21 @@ CUresult node_params_host(struct node_params *p, const CUDA_HOST_NODE_PARAMS *ho
 	return status ? status : params_number(p, CU_GRAPH_NODE_TYPE_HOST, p->part->number);
 }
 
+/* What is nowhere travels as address 0, which a driver takes for a node, too. */
+static CUresult batch_place(struct node_params *p, CUstreamBatchMemOpParams *op)
+{
+	if (memop_reached(op))
+		return CUDA_SUCCESS;
+	op->waitValue.address = 0;
+	p->awaited = true; /* an agent of before takes no such address */
+	if (!p->part)
+		p->part = part_new(PART_NOWHERE);
+	return p->part ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult node_params_batch(struct node_params *p, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch)
 {
+	CUstreamBatchMemOpParams *ops;
 	struct graph_batch head;
 	CUresult status;
 	size_t size;
@@ -202,7 +215,7 @@ CUresult node_params_batch(struct node_params *p, const CUDA_BATCH_MEM_OP_NODE_P
 	if (!batch || !batch->ctx || batch->flags || batch->count > GRAPH_BATCH_MAX ||
 		(batch->count && !batch->paramArray))
 		return CUDA_ERROR_INVALID_VALUE;
-	status = memop_check(batch->paramArray, batch->count);
+	status = memop_check_node(batch->paramArray, batch->count);
 	if (status)
 		return status;
 	if (!node_context_ok(batch->ctx))
@@ -211,10 +224,14 @@ CUresult node_params_batch(struct node_params *p, const CUDA_BATCH_MEM_OP_NODE_P
 	size = batch->count * sizeof(*batch->paramArray);
 	if (!params_set(p, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, NULL, sizeof(head) + size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	p->batch = batch;
 	memcpy(p->bytes, &head, sizeof(head));
-	if (size)
-		memcpy(p->bytes + sizeof(head), batch->paramArray, size);
-	return CUDA_SUCCESS;
+	ops = (CUstreamBatchMemOpParams *)(void *)(p->bytes + sizeof(head));
+	for (unsigned i = 0; i < batch->count && !status; i++) {
+		ops[i] = batch->paramArray[i];
+		status = batch_place(p, &ops[i]);
+	}
+	return status;
 }
 
 CUresult node_params_event(struct node_params *p, uint32_t type, CUevent event)
@@ -366,6 +383,7 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 {
 	struct graph *graph = graph_find(hGraph);
 	bool with_data = edges_have_data(data, n);
+	const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch = p->batch;
 	const CUDA_MEMCPY3D *copy = p->copy;
 	uint32_t *after = NULL, number;
 	uint64_t line = 0;
@@ -405,8 +423,10 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 	*phGraphNode = graph_node_name(graph, number);
 	if (!*phGraphNode)
 		status = CUDA_ERROR_OUT_OF_MEMORY;
-	else
+	if (*phGraphNode) {
 		node_describe(graph->nodes[number], copy);
+		node_describe_batch(graph->nodes[number], batch);
+	}
 	/* Edges that say more than before and behind are added by themselves. */
 	for (size_t i = 0; with_data && i < n && !status; i++)
 		status = hand_cuGraphAddDependencies_v2(

@@ -12,12 +12,14 @@ struct node_params {
 	uint32_t type; /* CUgraphNodeType */
 	unsigned char *bytes;
 	size_t size;
-	struct part *part;	   /* what stays here; NULL: nothing */
-	struct graph *child;	   /* GRAPH */
-	bool move;		   /* the child itself, not a clone */
-	bool stands;		   /* MEMCPY: a stand-in, though kernels reach the memory */
-	bool awaited;		   /* only the driver knows whether it can be */
-	const CUDA_MEMCPY3D *copy; /* MEMCPY: the app's description */
+	struct part *part;   /* what stays here; NULL: nothing */
+	struct graph *child; /* GRAPH */
+	bool move;	     /* the child itself, not a clone */
+	bool stands;	     /* MEMCPY: a stand-in, though kernels reach the memory */
+	bool awaited;	     /* only the driver knows whether it can be */
+	/* The app's description: MEMCPY, BATCH_MEM_OP. */
+	const CUDA_MEMCPY3D *copy;
+	const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch;
 };
 
 /* A graph is of the context that it is built in: NULL, or the current one. */
@@ -25,8 +27,9 @@ bool node_context_ok(CUcontext ctx);
 CUresult node_context(CUcontext ctx);
 /* It was destroyed, which is told before all else. */
 bool node_context_gone(CUcontext ctx);
-/* node_copy.c: what the app says of the copy; NULL: nothing. */
+/* node_copy.c, node_more.c: what the app says of the node; NULL: nothing. */
 void node_describe(struct graph_node *node, const CUDA_MEMCPY3D *copy);
+void node_describe_batch(struct graph_node *node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch);
 /* Whether the node's copy in EXEC is known to be between other kinds of memory. */
 bool exec_copy_other(const struct graph_exec *exec, const struct graph_node *node,
 	const CUDA_MEMCPY3D *copy);

@@ -181,8 +181,10 @@ CUresult node_set(
 		else
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (!status && !exec)
+	if (!status && !exec) {
 		node_describe(node, p->copy);
+		node_describe_batch(node, p->batch);
+	}
 	node_params_free(p);
 	return status;
 }

@@ -21,9 +21,14 @@ void node_describe(struct graph_node *node, const CUDA_MEMCPY3D *copy)
 
 void graph_clone_copies(struct graph *clone, const struct graph *graph)
 {
-	for (uint32_t i = 0; i < graph->room; i++)
-		if (graph->nodes[i] && graph->nodes[i]->copy && graph_node_name(clone, i))
-			node_describe(clone->nodes[i], graph->nodes[i]->copy);
+	for (uint32_t i = 0; i < graph->room; i++) {
+		const struct graph_node *node = graph->nodes[i];
+
+		if (!node || (!node->copy && !node->batch) || !graph_node_name(clone, i))
+			continue;
+		node_describe(clone->nodes[i], node->copy);
+		node_describe_batch(clone->nodes[i], node->batch);
+	}
 }
 
 static size_t copies_count(const struct graph *graph)
