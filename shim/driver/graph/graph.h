@@ -119,6 +119,7 @@ struct graph {
 	bool captured; /* a capture has ended in it */
 	bool pruned;   /* nodes are gone: the count says nothing */
 	bool has_conditional;
+	bool has_handle;      /* of a condition */
 	bool body;	      /* of a conditional node */
 	bool has_memory;      /* nodes that allocate or free: it is not cloned, nor cut */
 	uint64_t exec;	      /* made of such a one last: there may be one at a time */

@@ -106,9 +106,8 @@ CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS
 	status = function_find(k->func ? k->func : (CUfunction)k->kern, &f);
 	if (status)
 		return status;
-	status = launch_fits(f, (unsigned[3]){k->gridDimX, k->gridDimY, k->gridDimZ},
-		(unsigned[3]){k->blockDimX, k->blockDimY, k->blockDimZ}, k->sharedMemBytes,
-		false);
+	status = launch_fits_node(f, (unsigned[3]){k->gridDimX, k->gridDimY, k->gridDimZ},
+		(unsigned[3]){k->blockDimX, k->blockDimY, k->blockDimZ}, k->sharedMemBytes);
 	if (status)
 		return status;
 	if (!params_set(
@@ -263,7 +262,7 @@ CUresult node_params_child(
 	if (!graph || graph->capturing || ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
 		return CUDA_ERROR_INVALID_VALUE;
 	p->move = ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
-	if (graph->has_conditional || (graph->has_memory && !p->move))
+	if (graph->has_conditional || graph->has_handle || (graph->has_memory && !p->move))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	/* It is a node's already, or runs by itself. */
 	if (p->move && (graph->parent || shim_object_of(graph->exec, KIND_CUgraphExec)))
@@ -378,6 +377,15 @@ static uint64_t node_line(struct graph *graph, const uint32_t *after, size_t n, 
 	return graph->line;
 }
 
+/* A kernel that is none, or in clusters that it does not fit into; a graph that is nobody's
+ * child. */
+static bool told_at_once(uint32_t type, CUresult status)
+{
+	return status == CUDA_ERROR_INVALID_HANDLE ||
+	       status == CUDA_ERROR_INVALID_CLUSTER_SIZE ||
+	       (type == CU_GRAPH_NODE_TYPE_GRAPH && status == CUDA_ERROR_NOT_SUPPORTED);
+}
+
 CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 	const CUgraphEdgeData *data, size_t n, struct node_params *p, CUresult status)
 {
@@ -388,8 +396,8 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 	uint32_t *after = NULL, number;
 	uint64_t line = 0;
 
-	/* As natively: a kernel that is none, where the node goes, and only then the rest. */
-	if (status != CUDA_ERROR_INVALID_HANDLE &&
+	/* As natively: what is told at once, where the node goes, and only then the rest. */
+	if (!told_at_once(p->type, status) &&
 		(!phGraphNode || !graph || graph_numbers(graph, dependencies, n, &after) ||
 			numbers_twice(after, n, graph->count) ||
 			(p->child && graph_within(graph, p->child))))
