@@ -75,6 +75,12 @@ static struct graph_exec *exec_new(const struct graph *graph, uint64_t flags)
 	return NULL;
 }
 
+/* It has memory nodes, of which one executable graph has the memory. */
+static bool graph_taken(const struct graph *graph)
+{
+	return graph->has_memory && shim_object_of(graph->exec, KIND_CUgraphExec);
+}
+
 CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 	CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams, CUstream null_stream)
 {
@@ -84,6 +90,7 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	struct graph_exec *exec;
 	struct shim_call call;
 	CUresult status, failed = CUDA_SUCCESS;
+	CUstream upload;
 	bool made = false;
 
 	if (!instantiateParams)
@@ -92,7 +99,13 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
 	if (instantiateParams->flags & ~GRAPH_FLAGS)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = context_missing() ?: capture_unsafe();
+	/* An upload is work of its stream, which is what a capture may forbid then. */
+	upload = instantiateParams->hUploadStream ? instantiateParams->hUploadStream
+						  : null_stream;
+	status = context_missing()
+			 ?: instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD
+			    ? capture_never(upload)
+			    : capture_unsafe();
 	if (status)
 		return status;
 	if (!phGraphExec || !graph || graph->body)
@@ -103,8 +116,9 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH &&
 		!graph_for_device(graph))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* That a condition is no node's is told before, by the driver. */
 	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH ||
-		(graph->has_memory && shim_object_of(graph->exec, KIND_CUgraphExec)))
+		(graph_taken(graph) && (graph->has_conditional || !graph->has_handle)))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	exec = exec_new(graph, instantiateParams->flags);
 	if (!exec)
@@ -138,9 +152,7 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	if (graph->has_memory)
 		graph->exec = exec->handle;
 	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
-		status = cuGraphUpload(*phGraphExec, instantiateParams->hUploadStream
-							     ? instantiateParams->hUploadStream
-							     : null_stream);
+		status = cuGraphUpload(*phGraphExec, upload);
 	return status;
 }
 
@@ -416,10 +428,11 @@ CUresult hand_cuGraphExecUpdate_v2(
 	struct graph *graph = graph_find(hGraph);
 	CUresult status, failed = CUDA_SUCCESS;
 	struct wire_vcudaGraphUpdate *body;
+	CUgraphExecUpdateResultInfo unasked;
 	struct shim_call call;
 
 	if (!resultInfo)
-		return CUDA_ERROR_INVALID_VALUE;
+		resultInfo = &unasked;
 	resultInfo->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	resultInfo->errorNode = resultInfo->errorFromNode = NULL;
 	if (!exec || !graph)
@@ -427,6 +440,8 @@ CUresult hand_cuGraphExecUpdate_v2(
 	status = graph_recount(graph) ?: graph_reach(graph);
 	if (status)
 		return status;
+	if (!graph_allocates(graph) && graph->exec != exec->handle && graph_taken(graph))
+		return CUDA_ERROR_NOT_SUPPORTED; /* as to instantiate it once more */
 	resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR;
 	if (graph_allocates(graph)) {
 		resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
@@ -468,7 +483,8 @@ CUresult hand_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 
 	if (!exec || !flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* As NVIDIA's driver, which does not tell this one. */
-	*flags = exec->flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+	/* As NVIDIA's driver, which does not tell these. */
+	*flags = exec->flags & ~(uint64_t)(CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY |
+					   CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD);
 	return CUDA_SUCCESS;
 }
