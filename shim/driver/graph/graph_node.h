@@ -46,8 +46,7 @@ CUresult node_params_event(struct node_params *p, uint32_t type, CUevent event);
 CUresult node_params_child(
 	struct node_params *p, CUgraph child, CUgraphChildGraphNodeOwnership ownership);
 CUresult node_params_empty(struct node_params *p);
-/* memory_node.c; ALLOC learns its address. */
-CUresult node_params_alloc(struct node_params *p, CUDA_MEM_ALLOC_NODE_PARAMS *alloc);
+/* memory_node.c */
 CUresult node_params_free_memory(
 	struct node_params *p, const struct graph *graph, CUdeviceptr address);
 
@@ -56,6 +55,10 @@ void node_params_free(struct node_params *p);
 /* STATUS: what packing them said; nothing is sent where it is not SUCCESS. DATA may be NULL. */
 CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 	const CUgraphEdgeData *data, size_t n, struct node_params *p, CUresult status);
+/* memory_node.c; where it succeeds ALLOC learns its address. */
+CUresult node_add_alloc(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t n,
+	CUDA_MEM_ALLOC_NODE_PARAMS *alloc);
 /* conditional.c */
 CUresult node_add_conditional(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t n,

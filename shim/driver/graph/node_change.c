@@ -147,6 +147,14 @@ struct part_place *node_place(const struct graph_node *node, struct parts *parts
 	return node_place_captured(node, type, parts);
 }
 
+static CUresult node_is(const struct graph_node *node, uint32_t type)
+{
+	uint32_t found;
+	CUresult status = graph_node_type(node->graph, node->number, &found);
+
+	return status || found == type ? status : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult node_set(
 	CUgraphNode hNode, const CUgraphExec *hExec, struct node_params *p, CUresult status)
 {
@@ -165,7 +173,9 @@ CUresult node_set(
 	if (!status) {
 		parts = exec ? &exec->parts : &node->graph->parts;
 		place = node_place(node, parts);
-		status = set_send(node, exec, p);
+		/* Drivers have no call that sets an empty node. */
+		status = p->type == CU_GRAPH_NODE_TYPE_EMPTY ? node_is(node, p->type)
+							     : set_send(node, exec, p);
 	}
 	if (!status && place) {
 		if (p->part) {
