@@ -80,8 +80,8 @@ static CUresult cluster_asked_fits(const struct launch *l)
 	return CUDA_SUCCESS;
 }
 
-CUresult launch_fits(const struct function *f, const unsigned grid[3], const unsigned block[3],
-	unsigned shared, bool cooperative)
+static CUresult blocks_fit(const struct function *f, const unsigned grid[3],
+	const unsigned block[3], unsigned shared, bool cooperative)
 {
 	const struct function_info *info = &f->info;
 	const int *limits = devices.at[module_context(f->module)->device].open.attributes;
@@ -102,7 +102,24 @@ CUresult launch_fits(const struct function *f, const unsigned grid[3], const uns
 				 ->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
 		return cooperative ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
 				   : CUDA_ERROR_INVALID_VALUE;
-	return cluster_required_fits(info, grid);
+	return CUDA_SUCCESS;
+}
+
+CUresult launch_fits(const struct function *f, const unsigned grid[3], const unsigned block[3],
+	unsigned shared, bool cooperative)
+{
+	return blocks_fit(f, grid, block, shared, cooperative)
+		       ?: cluster_required_fits(&f->info, grid);
+}
+
+CUresult launch_fits_node(const struct function *f, const unsigned grid[3],
+	const unsigned block[3], unsigned shared)
+{
+	CUresult status = blocks_fit(f, grid, block, shared, false);
+
+	if (status || f->info.attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] <= 0)
+		return status;
+	return cluster_required_fits(&f->info, grid);
 }
 
 /* All blocks of a cooperative launch must be resident at once. The occupancy is a cached call.

@@ -42,19 +42,30 @@ static bool flushes(const CUstreamBatchMemOpParams *op)
 	       op->waitValue.flags & CU_STREAM_WAIT_VALUE_FLUSH;
 }
 
+/* How many bytes the operation waits for or writes; 0: it is another. */
+static size_t memop_bytes(const CUstreamBatchMemOpParams *op)
+{
+	switch ((int)op->operation) {
+	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32: return 4;
+	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64: return 8;
+	default: return 0;
+	}
+}
+
+/* But for where it is. */
 static bool memop_ok(const CUstreamBatchMemOpParams *op)
 {
 	switch ((int)op->operation) {
 	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
 	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
 		return !(op->waitValue.flags & ~WAIT_FLAGS) &&
-		       address_ok(op->waitValue.address,
-			       op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ? 4 : 8);
+		       op->waitValue.address % memop_bytes(op) == 0;
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
 		return !(op->writeValue.flags & ~WRITE_FLAGS) &&
-		       address_ok(op->writeValue.address,
-			       op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ? 4 : 8);
+		       op->writeValue.address % memop_bytes(op) == 0;
 	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return true;
 	case CU_STREAM_MEM_OP_BARRIER:
 		return op->memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU;
@@ -62,7 +73,18 @@ static bool memop_ok(const CUstreamBatchMemOpParams *op)
 	}
 }
 
-CUresult memop_check(const CUstreamBatchMemOpParams *ops, size_t n)
+_Static_assert(offsetof(CUstreamBatchMemOpParams, waitValue.address) ==
+		       offsetof(CUstreamBatchMemOpParams, writeValue.address),
+	"where an operation is");
+
+bool memop_reached(const CUstreamBatchMemOpParams *op)
+{
+	size_t bytes = memop_bytes(op);
+
+	return !bytes || address_ok(op->waitValue.address, bytes);
+}
+
+static CUresult check(const CUstreamBatchMemOpParams *ops, size_t n, bool anywhere)
 {
 	CUresult status = pinned_before(ops, n * sizeof(*ops));
 
@@ -70,9 +92,19 @@ CUresult memop_check(const CUstreamBatchMemOpParams *ops, size_t n)
 	for (size_t i = 0; i < n && !status; i++)
 		if (flushes(&ops[i]))
 			status = CUDA_ERROR_NOT_SUPPORTED;
-		else if (!memop_ok(&ops[i]))
+		else if (!memop_ok(&ops[i]) || (!anywhere && !memop_reached(&ops[i])))
 			status = CUDA_ERROR_INVALID_VALUE;
 	return status;
+}
+
+CUresult memop_check(const CUstreamBatchMemOpParams *ops, size_t n)
+{
+	return check(ops, n, false);
+}
+
+CUresult memop_check_node(const CUstreamBatchMemOpParams *ops, size_t n)
+{
+	return check(ops, n, true);
 }
 
 CUresult memop_old(CUstream stream)

@@ -312,11 +312,19 @@ cudaError_t hand_cudaMipmappedArrayGetSparseProperties(
 cudaError_t hand_cudaArrayGetMemoryRequirements(
 	struct cudaArrayMemoryRequirements *memoryRequirements, cudaArray_t array, int device)
 {
+	cudaError_t error;
+	bool borrowed;
+
 	if (memoryRequirements)
 		*memoryRequirements = (struct cudaArrayMemoryRequirements){0};
-	return RUNTIME_DRIVER(cuArrayGetMemoryRequirements(
-		(CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements, array_driver(array),
-		device));
+	/* It makes no context current. */
+	error = runtime_borrow(&borrowed);
+	if (!error)
+		error = runtime_status(cuArrayGetMemoryRequirements(
+			(CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements,
+			array_driver(array), device));
+	runtime_return(borrowed);
+	return error;
 }
 
 cudaError_t hand_cudaMipmappedArrayGetMemoryRequirements(

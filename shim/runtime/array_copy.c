@@ -325,6 +325,36 @@ cudaError_t hand_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size
 
 /* ---- boxes ---- */
 
+void copy_from_end(CUDA_MEMCPY3D *copy, CUmemorytype type, const struct cudaPitchedPtr *end,
+	const struct cudaPos *at)
+{
+	copy->srcMemoryType = type;
+	if (type == CU_MEMORYTYPE_HOST)
+		copy->srcHost = end->ptr;
+	else
+		copy->srcDevice = (CUdeviceptr)end->ptr;
+	copy->srcPitch = end->pitch;
+	copy->srcHeight = end->ysize;
+	copy->srcXInBytes = at->x;
+	copy->srcY = at->y;
+	copy->srcZ = at->z;
+}
+
+void copy_to_end(CUDA_MEMCPY3D *copy, CUmemorytype type, const struct cudaPitchedPtr *end,
+	const struct cudaPos *at)
+{
+	copy->dstMemoryType = type;
+	if (type == CU_MEMORYTYPE_HOST)
+		copy->dstHost = end->ptr;
+	else
+		copy->dstDevice = (CUdeviceptr)end->ptr;
+	copy->dstPitch = end->pitch;
+	copy->dstHeight = end->ysize;
+	copy->dstXInBytes = at->x;
+	copy->dstY = at->y;
+	copy->dstZ = at->z;
+}
+
 static cudaError_t array_unit(cudaArray_t array, size_t *bytes)
 {
 	CUDA_ARRAY3D_DESCRIPTOR desc;
@@ -366,36 +396,29 @@ cudaError_t array_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
 	/* Nothing is copied between whatever arrays, from and to anywhere. */
 	if (!p->extent.width || !p->extent.height || !p->extent.depth)
 		return cudaSuccess;
+	if ((unsigned)p->kind > cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
 	/* The box counts elements of the array. */
 	unit = p->srcArray ? from : to;
 	if (p->srcArray && p->dstArray && from != to)
 		return cudaErrorInvalidValue;
 	if (__builtin_mul_overflow(p->extent.width, unit, &copy->WidthInBytes) ||
-		__builtin_mul_overflow(p->srcPos.x, from, &copy->srcXInBytes) ||
-		__builtin_mul_overflow(p->dstPos.x, to, &copy->dstXInBytes))
+		p->srcPos.x > SIZE_MAX / from || p->dstPos.x > SIZE_MAX / to)
 		return cudaErrorInvalidValue;
-	copy->srcMemoryType = p->srcArray ? CU_MEMORYTYPE_ARRAY : copy_source_type(p->kind);
-	copy->dstMemoryType = p->dstArray ? CU_MEMORYTYPE_ARRAY : copy_target_type(p->kind);
 	if (!p->srcArray)
 		error = box_memory(&p->srcPtr, &p->srcPos, &p->extent);
 	if (!error && !p->dstArray)
 		error = box_memory(&p->dstPtr, &p->dstPos, &p->extent);
 	if (error)
 		return error;
+	copy_from_end(copy, p->srcArray ? CU_MEMORYTYPE_ARRAY : copy_source_type(p->kind),
+		&p->srcPtr, &p->srcPos);
+	copy_to_end(copy, p->dstArray ? CU_MEMORYTYPE_ARRAY : copy_target_type(p->kind),
+		&p->dstPtr, &p->dstPos);
 	copy->srcArray = array_driver(p->srcArray);
-	copy->srcHost = p->srcPtr.ptr;
-	copy->srcDevice = (CUdeviceptr)p->srcPtr.ptr;
-	copy->srcPitch = p->srcPtr.pitch;
-	copy->srcHeight = p->srcPtr.ysize;
-	copy->srcY = p->srcPos.y;
-	copy->srcZ = p->srcPos.z;
 	copy->dstArray = array_driver(p->dstArray);
-	copy->dstHost = p->dstPtr.ptr;
-	copy->dstDevice = (CUdeviceptr)p->dstPtr.ptr;
-	copy->dstPitch = p->dstPtr.pitch;
-	copy->dstHeight = p->dstPtr.ysize;
-	copy->dstY = p->dstPos.y;
-	copy->dstZ = p->dstPos.z;
+	copy->srcXInBytes *= from;
+	copy->dstXInBytes *= to;
 	copy->Height = p->extent.height;
 	copy->Depth = p->extent.width && p->extent.height ? p->extent.depth : 0;
 	return cudaSuccess;

@@ -231,6 +231,13 @@ static bool plane_fits(const struct cudaPitchedPtr *end, const struct cudaPos *a
 	       (extent->depth <= 1 || y <= end->ysize);
 }
 
+/* The height of a plane, which a box in a single one need not fit into. */
+static size_t rows_told(const struct cudaPitchedPtr *end, const struct cudaPos *at,
+	const struct cudaExtent *extent)
+{
+	return extent->depth > 1 || at->y + extent->height <= end->ysize ? end->ysize : 0;
+}
+
 /* cudaSuccess with copy->Depth 0: nothing to do. */
 static cudaError_t shape_3d(CUDA_MEMCPY3D *copy, const struct cudaPitchedPtr *dst,
 	const struct cudaPos *dstPos, const struct cudaPitchedPtr *src,
@@ -248,22 +255,10 @@ static cudaError_t shape_3d(CUDA_MEMCPY3D *copy, const struct cudaPitchedPtr *ds
 	if (!plane_fits(dst, dstPos, extent) || !plane_fits(src, srcPos, extent))
 		return cudaErrorInvalidPitchValue;
 
-	copy->srcXInBytes = srcPos->x;
-	copy->srcY = srcPos->y;
-	copy->srcZ = srcPos->z;
-	copy->srcMemoryType = copy_source_type(kind);
-	copy->srcHost = src->ptr;
-	copy->srcDevice = (CUdeviceptr)src->ptr;
-	copy->srcPitch = src->pitch;
-	copy->srcHeight = extent->depth > 1 ? src->ysize : 0;
-	copy->dstXInBytes = dstPos->x;
-	copy->dstY = dstPos->y;
-	copy->dstZ = dstPos->z;
-	copy->dstMemoryType = copy_target_type(kind);
-	copy->dstHost = dst->ptr;
-	copy->dstDevice = (CUdeviceptr)dst->ptr;
-	copy->dstPitch = dst->pitch;
-	copy->dstHeight = extent->depth > 1 ? dst->ysize : 0;
+	copy_from_end(copy, copy_source_type(kind), src, srcPos);
+	copy_to_end(copy, copy_target_type(kind), dst, dstPos);
+	copy->srcHeight = rows_told(src, srcPos, extent);
+	copy->dstHeight = rows_told(dst, dstPos, extent);
 	copy->WidthInBytes = extent->width;
 	copy->Height = extent->height;
 	copy->Depth = extent->depth;
@@ -288,11 +283,8 @@ cudaError_t copy_row(
 	CUDA_MEMCPY3D *copy, void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)
 {
 	struct cudaMemcpy3DParms p = {
-		.srcPtr = {.ptr = (void *)(uintptr_t)src,
-			.pitch = count,
-			.xsize = count,
-			.ysize = 1},
-		.dstPtr = {.ptr = dst, .pitch = count, .xsize = count, .ysize = 1},
+		.srcPtr = {.ptr = (void *)(uintptr_t)src},
+		.dstPtr = {.ptr = dst},
 		.extent = {.width = count, .height = 1, .depth = 1},
 		.kind = kind,
 	};

@@ -14,6 +14,11 @@ CUmemorytype copy_target_type(enum cudaMemcpyKind kind);
  * an array. */
 bool copy_row_fits(const struct cudaPitchedPtr *end, const struct cudaPos *at,
 	const struct cudaExtent *extent);
+/* One end of a copy, as the driver describes it. */
+void copy_from_end(CUDA_MEMCPY3D *copy, CUmemorytype type, const struct cudaPitchedPtr *end,
+	const struct cudaPos *at);
+void copy_to_end(CUDA_MEMCPY3D *copy, CUmemorytype type, const struct cudaPitchedPtr *end,
+	const struct cudaPos *at);
 /* A descriptor of the runtime's as the driver's. Depth 0: there is nothing to copy. */
 cudaError_t copy_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p);
 /* COUNT bytes in a row. */

@@ -41,13 +41,11 @@ cudaError_t hand_cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGr
 	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
 	cudaError_t error = hGraphExec ? runtime_enter() : runtime_init();
 
-	if (!resultInfo)
-		return cudaErrorInvalidValue;
 	if (error)
 		return error;
 	error = runtime_status(
 		cuGraphExecUpdate((CUgraphExec)hGraphExec, (CUgraph)hGraph, &info));
-	if (error && error != cudaErrorGraphExecUpdateFailure)
+	if (!resultInfo || (error && error != cudaErrorGraphExecUpdateFailure))
 		return error;
 	resultInfo->result = (enum cudaGraphExecUpdateResult)info.result;
 	resultInfo->errorNode = (cudaGraphNode_t)info.errorNode;

@@ -32,6 +32,24 @@ static cudaError_t copy_set_exec(cudaGraphExec_t exec, cudaGraphNode_t node,
 		(CUgraphExec)exec, (CUgraphNode)node, copy, runtime_thread.bound));
 }
 
+/* A node copies something, of which it is asked first. */
+static cudaError_t copy_box(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
+{
+	cudaError_t error = runtime_enter();
+
+	if (!error && (!p || !p->extent.width || !p->extent.height || !p->extent.depth))
+		error = cudaErrorInvalidValue;
+	return error ? error : copy_parms(copy, p);
+}
+
+/* Of a variable even a copy of nothing has to go one of the ways that there are. */
+static cudaError_t copy_row_ways(
+	CUDA_MEMCPY3D *copy, void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)
+{
+	return (unsigned)kind > cudaMemcpyDefault ? cudaErrorInvalidMemcpyDirection
+						  : copy_row(copy, dst, src, count, kind);
+}
+
 /* To and from a variable. */
 static cudaError_t copy_to(CUDA_MEMCPY3D *copy, const void *symbol, const void *src,
 	size_t count, size_t offset, enum cudaMemcpyKind kind)
@@ -40,7 +58,7 @@ static cudaError_t copy_to(CUDA_MEMCPY3D *copy, const void *symbol, const void *
 	cudaError_t error =
 		copy_symbol(symbol, offset, count, kind, cudaMemcpyDeviceToHost, &address);
 
-	return error ? error : copy_row(copy, address, src, count, kind);
+	return error ? error : copy_row_ways(copy, address, src, count, kind);
 }
 
 static cudaError_t copy_from(CUDA_MEMCPY3D *copy, void *dst, const void *symbol, size_t count,
@@ -50,7 +68,7 @@ static cudaError_t copy_from(CUDA_MEMCPY3D *copy, void *dst, const void *symbol,
 	cudaError_t error =
 		copy_symbol(symbol, offset, count, kind, cudaMemcpyHostToDevice, &address);
 
-	return error ? error : copy_row(copy, dst, address, count, kind);
+	return error ? error : copy_row_ways(copy, dst, address, count, kind);
 }
 
 cudaError_t hand_cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
@@ -58,7 +76,7 @@ cudaError_t hand_cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t
 	const struct cudaMemcpy3DParms *pNodeParams)
 {
 	CUDA_MEMCPY3D copy;
-	cudaError_t error = copy_parms(&copy, pNodeParams);
+	cudaError_t error = copy_box(&copy, pNodeParams);
 
 	return copy_add(pGraphNode, graph, pDependencies, numDependencies, &copy, error);
 }
@@ -67,7 +85,7 @@ cudaError_t hand_cudaGraphMemcpyNodeSetParams(
 	cudaGraphNode_t node, const struct cudaMemcpy3DParms *pNodeParams)
 {
 	CUDA_MEMCPY3D copy;
-	cudaError_t error = copy_parms(&copy, pNodeParams);
+	cudaError_t error = copy_box(&copy, pNodeParams);
 
 	return copy_set(node, &copy, error);
 }
@@ -76,7 +94,7 @@ cudaError_t hand_cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec,
 	cudaGraphNode_t node, const struct cudaMemcpy3DParms *pNodeParams)
 {
 	CUDA_MEMCPY3D copy;
-	cudaError_t error = copy_parms(&copy, pNodeParams);
+	cudaError_t error = copy_box(&copy, pNodeParams);
 
 	return copy_set_exec(hGraphExec, node, &copy, error);
 }
@@ -168,14 +186,27 @@ cudaError_t hand_cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t hGra
 	return copy_set_exec(hGraphExec, node, &copy, error);
 }
 
-static struct cudaPitchedPtr copy_end(CUmemorytype type, const void *host, CUdeviceptr device,
-	size_t pitch, size_t rows, size_t width)
+/* NVIDIA's runtime keeps no width. */
+static struct cudaPitchedPtr copy_end(
+	CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch, size_t rows)
 {
 	return (struct cudaPitchedPtr){
 		.ptr = type == CU_MEMORYTYPE_HOST ? (void *)(uintptr_t)host : (void *)device,
 		.pitch = pitch,
-		.xsize = width,
 		.ysize = rows};
+}
+
+static enum cudaMemcpyKind copy_kind(const CUDA_MEMCPY3D *copy)
+{
+	bool from = copy->srcMemoryType == CU_MEMORYTYPE_HOST;
+	bool to = copy->dstMemoryType == CU_MEMORYTYPE_HOST;
+
+	if (copy->srcMemoryType == CU_MEMORYTYPE_UNIFIED ||
+		copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED)
+		return cudaMemcpyDefault;
+	if (from)
+		return to ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice;
+	return to ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice;
 }
 
 cudaError_t hand_cudaGraphMemcpyNodeGetParams(
@@ -183,7 +214,6 @@ cudaError_t hand_cudaGraphMemcpyNodeGetParams(
 {
 	CUDA_MEMCPY3D copy;
 	cudaError_t error = runtime_enter();
-	bool from, to;
 
 	if (!pNodeParams)
 		return cudaErrorInvalidValue;
@@ -191,17 +221,14 @@ cudaError_t hand_cudaGraphMemcpyNodeGetParams(
 		error = runtime_status(cuGraphMemcpyNodeGetParams((CUgraphNode)node, &copy));
 	if (error)
 		return error;
-	from = copy.srcMemoryType == CU_MEMORYTYPE_HOST;
-	to = copy.dstMemoryType == CU_MEMORYTYPE_HOST;
-	*pNodeParams = (struct cudaMemcpy3DParms){
-		.srcPos = {copy.srcXInBytes, copy.srcY, copy.srcZ},
-		.srcPtr = copy_end(copy.srcMemoryType, copy.srcHost, copy.srcDevice,
-			copy.srcPitch, copy.srcHeight, copy.WidthInBytes),
-		.dstPos = {copy.dstXInBytes, copy.dstY, copy.dstZ},
-		.dstPtr = copy_end(copy.dstMemoryType, copy.dstHost, copy.dstDevice,
-			copy.dstPitch, copy.dstHeight, copy.WidthInBytes),
-		.extent = {copy.WidthInBytes, copy.Height, copy.Depth},
-		.kind = from ? (to ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice)
-			     : (to ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice)};
+	*pNodeParams =
+		(struct cudaMemcpy3DParms){.srcPos = {copy.srcXInBytes, copy.srcY, copy.srcZ},
+			.srcPtr = copy_end(copy.srcMemoryType, copy.srcHost, copy.srcDevice,
+				copy.srcPitch, copy.srcHeight),
+			.dstPos = {copy.dstXInBytes, copy.dstY, copy.dstZ},
+			.dstPtr = copy_end(copy.dstMemoryType, copy.dstHost, copy.dstDevice,
+				copy.dstPitch, copy.dstHeight),
+			.extent = {copy.WidthInBytes, copy.Height, copy.Depth},
+			.kind = copy_kind(&copy)};
 	return array_parms_back(pNodeParams, &copy);
 }

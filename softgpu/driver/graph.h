@@ -180,7 +180,10 @@ CUresult fill_op_new(const CUDA_MEMSET_NODE_PARAMS *params, struct op **op);
 void fill_op_read(const struct op *op, CUDA_MEMSET_NODE_PARAMS *params);
 CUresult host_op_new(const CUDA_HOST_NODE_PARAMS *params, struct op **op);
 void host_op_read(const struct op *op, CUDA_HOST_NODE_PARAMS *params);
-CUresult batch_op_new(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, struct op **op);
+/* NODE: where it is, a launch sees. */
+CUresult batch_op_new(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, bool node, struct op **op);
+/* Whether an executable graph's node may become the other: only addresses and values differ. */
+bool batch_op_like(const struct op *a, const struct op *b);
 void batch_op_read(struct op *op, CUDA_BATCH_MEM_OP_NODE_PARAMS *params);
 
 /* A kernel's attributes. queue_lock held. */

@@ -212,7 +212,7 @@ CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
 	struct op *op;
-	CUresult ret = batch_op_new(nodeParams, &op);
+	CUresult ret = batch_op_new(nodeParams, true, &op);
 
 	return ret ? ret
 		   : node_add(phGraphNode, hGraph, dependencies, numDependencies,
@@ -229,7 +229,7 @@ CUresult cuGraphBatchMemOpNodeSetParams(
 	CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
 	struct op *op;
-	CUresult ret = batch_op_new(nodeParams, &op);
+	CUresult ret = batch_op_new(nodeParams, true, &op);
 
 	return ret ? ret : node_set(hNode, op);
 }

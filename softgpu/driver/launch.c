@@ -102,7 +102,13 @@ static int attribute(int *value, int attribute, int device)
 
 static void launch_drop(struct op *op)
 {
+	module_put(((struct launch_op *)op)->function->module);
 	free(op);
+}
+
+static void launch_copied(struct op *op)
+{
+	module_get(((struct launch_op *)op)->function->module);
 }
 
 /* The largest cluster that fits; every dimension divides the grid. */
@@ -222,9 +228,11 @@ static CUresult launch_op(const struct launch *launch, struct CUctx_st *context,
 	op->op.kind = OP_WORK;
 	op->op.run = launch_run;
 	op->op.drop = launch_drop;
+	op->op.copied = launch_copied;
 	op->op.bytes = (uint32_t)(sizeof(*op) + info->param_bytes);
 	op->op.node = CU_GRAPH_NODE_TYPE_KERNEL;
 	op->function = launch->function;
+	module_get(op->function->module);
 	op->ptx = launch->ptx;
 	op->hints = launch->hints;
 	op->ptx.kernel = launch->function->kernel;
@@ -323,7 +331,9 @@ CUresult launch_op_new(const CUDA_KERNEL_NODE_PARAMS *p, struct op **out)
 	launch.ptx.block[1] = p->blockDimY;
 	launch.ptx.block[2] = p->blockDimZ;
 	launch.dynamic_shared = p->sharedMemBytes;
-	launch_cluster(&launch);
+	/* As NVIDIA's driver: a cluster without a width is none to a node. */
+	if (launch.function->info.cluster[0] || launch.function->cluster[0])
+		launch_cluster(&launch);
 	ret = launch_op(&launch, context, p->kernelParams, p->extra, &op);
 	if (!ret)
 		*out = &op->op;

@@ -93,7 +93,7 @@ static void batch_drop(struct op *op)
 	free(op);
 }
 
-static CUresult value_check(const CUstreamBatchMemOpParams *p)
+static CUresult value_check(const CUstreamBatchMemOpParams *p, bool node)
 {
 	size_t size = is_wide(p) ? 8 : 4;
 	unsigned allowed = 1;
@@ -107,7 +107,8 @@ static CUresult value_check(const CUstreamBatchMemOpParams *p)
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64: break;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (p->waitValue.address % size || !memory_mapped(p->waitValue.address, size) ||
+	if (p->waitValue.address % size ||
+		(!node && !memory_mapped(p->waitValue.address, size)) ||
 		p->waitValue.flags & ~allowed)
 		return CUDA_ERROR_INVALID_VALUE;
 	return is_wait(p) && p->waitValue.flags & CU_STREAM_WAIT_VALUE_FLUSH
@@ -115,7 +116,7 @@ static CUresult value_check(const CUstreamBatchMemOpParams *p)
 		       : CUDA_SUCCESS;
 }
 
-CUresult batch_op_new(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, struct op **out)
+CUresult batch_op_new(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, bool node, struct op **out)
 {
 	struct batch_op *op;
 	bool waits = false;
@@ -129,7 +130,7 @@ CUresult batch_op_new(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, struct op **o
 	op->count = params->count;
 	for (unsigned i = 0; i < op->count && !ret; i++) {
 		op->ops[i] = params->paramArray[i];
-		ret = value_check(&op->ops[i]);
+		ret = value_check(&op->ops[i], node);
 		waits |= is_wait(&op->ops[i]);
 	}
 	if (ret) {
@@ -145,6 +146,22 @@ CUresult batch_op_new(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, struct op **o
 	op->op.node = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
 	*out = &op->op;
 	return CUDA_SUCCESS;
+}
+
+bool batch_op_like(const struct op *a, const struct op *b)
+{
+	const struct batch_op *one = (const struct batch_op *)a;
+	const struct batch_op *two = (const struct batch_op *)b;
+
+	if (one->count != two->count)
+		return false;
+	for (unsigned i = 0; i < one->count; i++)
+		if (one->ops[i].operation != two->ops[i].operation ||
+			(one->ops[i].operation == CU_STREAM_MEM_OP_BARRIER &&
+				one->ops[i].memoryBarrier.flags !=
+					two->ops[i].memoryBarrier.flags))
+			return false;
+	return true;
 }
 
 void batch_op_read(struct op *base, CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
@@ -164,7 +181,7 @@ static CUresult batch_submit(CUstream handle, const CUDA_BATCH_MEM_OP_NODE_PARAM
 
 	if (ret)
 		return ret;
-	ret = batch_op_new(params, &op);
+	ret = batch_op_new(params, false, &op);
 	if (!ret && !queue_submit(stream, op, false))
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	stream_done(stream);

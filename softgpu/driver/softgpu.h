@@ -314,12 +314,13 @@ struct op {
 	enum op_kind kind;
 	/* WORK, HOST: without a lock.  MARK: under queue_lock.  May be NULL. */
 	void (*run)(struct op *op);
-	bool (*poll)(struct op *op); /* WATCH: without a lock; must be quick */
-	void (*drop)(struct op *op); /* frees the op; under queue_lock */
-	bool always;		     /* run even on a faulted context */
-	bool light;		     /* quicker done than handed to a thread */
-	uint32_t bytes;		     /* of the whole operation, to copy it; 0: it cannot be */
-	CUgraphNodeType node;	     /* what it is in a graph */
+	bool (*poll)(struct op *op);   /* WATCH: without a lock; must be quick */
+	void (*drop)(struct op *op);   /* frees the op; under queue_lock */
+	void (*copied)(struct op *op); /* to a copy, before all else; NULL: it holds nothing */
+	bool always;		       /* run even on a faulted context */
+	bool light;		       /* quicker done than handed to a thread */
+	uint32_t bytes;		       /* of the whole operation, to copy it; 0: it cannot be */
+	CUgraphNodeType node;	       /* what it is in a graph */
 	struct CUctx_st *context;
 	/* The queue's own. */
 	struct op *next;
@@ -449,6 +450,8 @@ struct CUmod_st {
 	struct CUfunc_st *functions;
 	size_t function_count;
 	char *image; /* the PTX text, NUL-terminated; owned */
+	atomic_uint
+		refs; /* one for the handle, one a launch or a graph's node that it is for */
 };
 /* The text buffers that JIT options name. */
 struct jit_log {
@@ -465,6 +468,9 @@ CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 CUresult module_from_names(
 	struct CUctx_st *context, const char *names, size_t size, struct CUmod_st **module);
 void module_free(struct CUmod_st *module);
+/* What is launched, and the nodes of graphs, keep the code of a module that is unloaded. */
+void module_get(struct CUmod_st *module);
+void module_put(struct CUmod_st *module);
 /* The part that PTX is chosen for. */
 #define IMAGE_ARCH 80
 /* The bytes of an image that may be a fat binary, an ELF file or PTX text: what to load. */

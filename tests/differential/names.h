@@ -227,8 +227,9 @@ static std::string word_text(uint64_t word)
 				return name;
 		}
 	}
-	/* Of this process: another one at each run. */
-	if (word >> 40 >= 0x55 && word >> 40 < 0x80)
+	/* Of this process: another one at each run; what vcuda chooses for the device begins
+	 * with 0x11. */
+	if ((word >> 40 >= 0x55 && word >> 40 < 0x80) || word >> 40 == 0x11)
 		return "0xaddress";
 	snprintf(text, sizeof(text), word < 1000000 ? "%llu" : "0x%llx",
 		(unsigned long long)word);

@@ -345,6 +345,52 @@ static void node_within_the_program(cudaStream_t stream)
 	CUDA(cudaGraphDestroy(graph));
 }
 
+/* A node tells its copy as it was described, and an executable graph's keeps to the kinds of
+ * memory that it was described with. */
+static void as_described()
+{
+	static int host[N];
+	cudaMemcpy3DParms params = {}, zero = {};
+	cudaGraph_t graph, clone;
+	cudaGraphExec_t exec;
+	cudaGraphNode_t node, other;
+	int *data;
+
+	CUDA(cudaMalloc(&data, N * sizeof(int)));
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddMemcpyNode1D(
+		&node, graph, NULL, 0, data, host, sizeof(host), cudaMemcpyDefault));
+	CUDA(cudaGraphClone(&clone, graph));
+	CUDA(cudaGraphNodeFindInClone(&other, node, clone));
+	for (int i = 0; i < 2; i++) {
+		CUDA(cudaGraphMemcpyNodeGetParams(i ? other : node, &params));
+		CHECK_EQ(params.kind, cudaMemcpyDefault);
+		CHECK(params.srcPtr.ptr == host && params.dstPtr.ptr == data);
+		CHECK(!params.srcPtr.pitch && !params.srcPtr.xsize && !params.srcPtr.ysize);
+		CHECK(params.extent.width == sizeof(host) && params.extent.height == 1);
+	}
+	CUDA(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK_EQ(cudaGraphExecMemcpyNodeSetParams1D(
+			 exec, node, data, host, sizeof(host), cudaMemcpyHostToDevice),
+		cudaErrorInvalidValue);
+	CUDA(cudaGraphExecMemcpyNodeSetParams1D(
+		exec, node, data + 1, host, sizeof(int), cudaMemcpyDefault));
+	CUDA(cudaGraphMemcpyNodeSetParams1D(
+		node, data, host, sizeof(int), cudaMemcpyHostToDevice));
+	CUDA(cudaGraphMemcpyNodeGetParams(node, &params));
+	CHECK_EQ(params.kind, cudaMemcpyHostToDevice);
+	/* Nothing that is copied nowhere. */
+	zero.kind = (cudaMemcpyKind)77;
+	CHECK_EQ(cudaGraphMemcpyNodeSetParams(node, &zero), cudaErrorInvalidValue);
+	CHECK_EQ(cudaGraphMemcpyNodeSetParams1D(node, data, host, 4, zero.kind),
+		cudaErrorInvalidMemcpyDirection);
+	cudaGetLastError();
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(clone));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaFree(data));
+}
+
 /* The same executable graph on two streams: the second launch waits for the first. */
 static void two_streams()
 {
@@ -379,6 +425,7 @@ int main()
 	pageable(stream);
 	within_the_program(stream);
 	node_within_the_program(stream);
+	as_described();
 	two_streams();
 	CUDA(cudaStreamDestroy(stream));
 	return 0;

@@ -4,7 +4,7 @@
  * node, an executable graph of another graph, a list without room, an edge that is there; and what
  * such a call leaves in the program's variables. The call itself tells, and no later one.
  */
-#include "check.h"
+#include "driver.h"
 
 #if CUDART_VERSION >= 13000
 #define EDGE_DATA NULL,
@@ -225,6 +225,64 @@ static void children()
 		CUDA(cudaGraphDestroy(one));
 }
 
+/* What an executable graph with an upload asks: its stream, not whether something captures. */
+static void uploads(cudaGraph_t graph)
+{
+	ENTRY(cuGraphInstantiateWithParams);
+	ENTRY(cuGraphExecGetFlags);
+	CUDA_GRAPH_INSTANTIATE_PARAMS params = {};
+	cudaStream_t capturing, other;
+	cudaGraph_t captured;
+	CUgraphExec exec;
+	cuuint64_t flags;
+
+	CUDA(cudaStreamCreateWithFlags(&capturing, cudaStreamNonBlocking));
+	CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	CUDA(cudaStreamBeginCapture(capturing, cudaStreamCaptureModeGlobal));
+	params.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+	params.hUploadStream = (CUstream)other;
+	DRIVER(p_cuGraphInstantiateWithParams(&exec, (CUgraph)graph, &params));
+	CHECK_EQ((int)params.result_out, (int)CUDA_GRAPH_INSTANTIATE_SUCCESS);
+	DRIVER(p_cuGraphExecGetFlags(exec, &flags));
+	CHECK_EQ(flags, 0u);
+	CUDA(cudaStreamEndCapture(capturing, &captured));
+	CUDA(cudaGraphDestroy(captured));
+	CUDA(cudaGraphExecDestroy((cudaGraphExec_t)exec));
+	/* The stream that captures is none for it, and no executable graph is left. */
+	CUDA(cudaStreamBeginCapture(capturing, cudaStreamCaptureModeGlobal));
+	params.hUploadStream = (CUstream)capturing;
+	exec = NULL;
+	DRIVER_IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+		p_cuGraphInstantiateWithParams(&exec, (CUgraph)graph, &params));
+	CHECK(!exec && params.result_out == CUDA_GRAPH_INSTANTIATE_ERROR);
+	CUDA_IS(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(capturing, &captured));
+	CUDA(cudaStreamDestroy(capturing));
+	CUDA(cudaStreamDestroy(other));
+}
+
+/* Memory of a device that there is not, and an address that nobody learns. */
+static void memory(cudaGraph_t graph)
+{
+	ENTRY(cuGraphAddMemAllocNode);
+	CUDA_MEM_ALLOC_NODE_PARAMS params = {};
+	CUgraphNode node, nowhere = NULL;
+
+	params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+	params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	params.poolProps.location.id = 99;
+	params.bytesize = 4096;
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE,
+		p_cuGraphAddMemAllocNode(&node, (CUgraph)graph, NULL, 0, &params));
+	params.poolProps.location.id = 0;
+	params.dptr = 7;
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE,
+		p_cuGraphAddMemAllocNode(&node, (CUgraph)graph, &nowhere, 1, &params));
+	CHECK_EQ(params.dptr, 7u);
+	params.poolProps.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	DRIVER_IS(CUDA_ERROR_NOT_SUPPORTED,
+		p_cuGraphAddMemAllocNode(&node, (CUgraph)graph, NULL, 0, &params));
+}
+
 int main()
 {
 	cudaGraphNode_t kernel, host;
@@ -241,6 +299,8 @@ int main()
 	edges();
 	fills();
 	children();
+	uploads(graph);
+	memory(graph);
 	(void)cudaGetLastError();
 	CUDA(cudaGraphDestroy(graph));
 	CUDA(cudaFree(data));

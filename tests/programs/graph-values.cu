@@ -170,6 +170,39 @@ static void captured()
 	CUDA(cudaGraphDestroy(graph));
 }
 
+/* A node may say where its values are later: until then its graph cannot be launched. */
+static void nowhere()
+{
+	CUstreamBatchMemOpParams ops[] = {write_op(0, 7), write_op(1, 9)};
+	CUDA_BATCH_MEM_OP_NODE_PARAMS params = params_of(ops, 2), got = {};
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	CUgraphNode node;
+
+	ops[1].writeValue.address = 0;
+	CUDA(cudaGraphCreate(&graph, 0));
+	DRIVER(p_cuGraphAddBatchMemOpNode(&node, (CUgraph)graph, NULL, 0, &params));
+	DRIVER(p_cuGraphBatchMemOpNodeGetParams(node, &got));
+	CHECK(got.count == 2 && got.paramArray[0].writeValue.address == at(0));
+	CHECK(!got.paramArray[1].writeValue.address);
+	ops[0].writeValue.address = at(0) + 1;
+	CHECK_EQ((int)p_cuGraphBatchMemOpNodeSetParams(node, &params), (int)CUDA_ERROR_INVALID_VALUE);
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphLaunch(exec, stream));
+	(void)cudaGetLastError();
+	ops[0] = write_op(0, 7);
+	ops[1] = write_op(1, 9);
+	params.count = 1; /* as many and the same as before */
+	CHECK_EQ((int)p_cuGraphExecBatchMemOpNodeSetParams((CUgraphExec)exec, node, &params),
+		(int)CUDA_ERROR_INVALID_VALUE);
+	params.count = 2;
+	DRIVER(p_cuGraphExecBatchMemOpNodeSetParams((CUgraphExec)exec, node, &params));
+	run(exec);
+	CHECK_EQ(word(1), 9u);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+}
+
 int main()
 {
 	CUDA(cudaMalloc(&data, 16));
@@ -178,6 +211,7 @@ int main()
 	added();
 	waits();
 	captured();
+	nowhere();
 	CUDA(cudaStreamDestroy(stream));
 	CUDA(cudaFree(data));
 	return 0;

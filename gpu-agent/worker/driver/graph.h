@@ -82,9 +82,9 @@ void copy_check_fill(struct worker *w, struct request *r, uint64_t at, uint64_t 
 	uint32_t element, uint64_t width, uint64_t height);
 
 /* stream.c: one operation of a batch, checked as the call is that does the same alone; refuses.
- */
+ * NOWHERE: it may be at address 0, of a node that is not to be launched. */
 void stream_value(struct worker *w, struct request *r, const CUstreamBatchMemOpParams *from,
-	CUstreamBatchMemOpParams *to);
+	CUstreamBatchMemOpParams *to, bool nowhere);
 
 /* callback.c: what a host node calls; its argument is the ticket. */
 void CUDA_CB callback_run_node(void *ticket);

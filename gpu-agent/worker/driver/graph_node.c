@@ -128,7 +128,7 @@ static void params_batch(struct worker *w, struct request *r, const unsigned cha
 	if (!p->batch.paramArray)
 		worker_refuse(r, CUDA_ERROR_OUT_OF_MEMORY);
 	for (uint32_t i = 0; i < batch->count && !worker_refused(r); i++)
-		stream_value(w, r, &given[i], &p->batch.paramArray[i]);
+		stream_value(w, r, &given[i], &p->batch.paramArray[i], true);
 }
 
 static void params_read(struct worker *w, struct request *r, uint32_t type,

@@ -190,23 +190,29 @@ CUresult serve_cuCtxWaitEvent(struct worker *w, struct request *r)
 /* ---- values in memory ---- */
 
 /* What CUDA keeps for its own use (an alias) is not the client's to say. */
+static CUdeviceptr value_range(
+	struct worker *w, struct request *r, CUdeviceptr address, size_t bytes, bool nowhere)
+{
+	return nowhere && !address ? 0 : worker_range(w, r, address, bytes);
+}
+
 void stream_value(struct worker *w, struct request *r, const CUstreamBatchMemOpParams *from,
-	CUstreamBatchMemOpParams *to)
+	CUstreamBatchMemOpParams *to, bool nowhere)
 {
 	memset(to, 0, sizeof(*to));
 	to->operation = from->operation;
 	switch (from->operation) {
 	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
 	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-		to->waitValue.address = worker_range(w, r, from->waitValue.address,
-			from->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ? 4 : 8);
+		to->waitValue.address = value_range(w, r, from->waitValue.address,
+			from->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ? 4 : 8, nowhere);
 		to->waitValue.value64 = from->waitValue.value64;
 		to->waitValue.flags = from->waitValue.flags;
 		break;
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-		to->writeValue.address = worker_range(w, r, from->writeValue.address,
-			from->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ? 4 : 8);
+		to->writeValue.address = value_range(w, r, from->writeValue.address,
+			from->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ? 4 : 8, nowhere);
 		to->writeValue.value64 = from->writeValue.value64;
 		to->writeValue.flags = from->writeValue.flags;
 		break;
@@ -233,7 +239,7 @@ CUresult serve_cuStreamBatchMemOp_v2(struct worker *w, struct request *r)
 	if (req->count > BATCH)
 		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
 	for (uint32_t i = 0; i < req->count && !worker_refused(r); i++)
-		stream_value(w, r, &given[i], &checked[i]);
+		stream_value(w, r, &given[i], &checked[i], false);
 	if (worker_refused(r))
 		return r->refused;
 	if (!w->cuda.cuStreamBatchMemOp_v2)

@@ -30,6 +30,8 @@ CUresult hand_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_o
 	status = send_vcudaConditionalCreate(
 		graph->handle, defaultLaunchValue, flags, pHandle_out);
 	thread_set(before);
+	if (!status)
+		graph->has_handle = true;
 	return status;
 }
 
@@ -94,7 +96,10 @@ CUresult node_add_conditional(CUgraphNode *phGraphNode, CUgraph hGraph,
 	uint32_t number;
 	CUresult status;
 
-	if (!graph || !phGraphNode || !conditional_valid(params))
+	/* Its context before all else. */
+	if (!params->ctx)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!graph || !phGraphNode || !params->handle || !conditional_valid(params))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!node_context_ok(params->ctx))
 		return CUDA_ERROR_NOT_SUPPORTED;

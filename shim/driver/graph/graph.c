@@ -50,6 +50,8 @@ void graph_node_free(struct graph_node *node)
 {
 	handle_release(node->handle);
 	free(node->storage);
+	free(node->copy);
+	free(node->batch);
 	free(node);
 }
 
@@ -239,9 +241,11 @@ CUresult hand_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 		status = graph_make(clone, GRAPH_CLONE, graph->handle, 0);
 	if (status)
 		graph_free(clone);
-	else
-		*phGraphClone = (CUgraph)(uintptr_t)clone->handle;
-	return status;
+	if (status)
+		return status;
+	graph_clone_copies(clone, graph);
+	*phGraphClone = (CUgraph)(uintptr_t)clone->handle;
+	return CUDA_SUCCESS;
 }
 
 /* A clone's nodes have the numbers of those that they were made from. */

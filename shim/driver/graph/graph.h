@@ -37,6 +37,8 @@ enum part_kind {
 	PART_ALLOC,   /* memory of the graph's own: memory_node.c */
 	PART_FREE,    /* it, or another graph's, is freed */
 	PART_USER,    /* references to a user object: user_object.c */
+	PART_NOWHERE, /* values in no memory in which there can be some: it cannot be launched
+		       */
 };
 
 /* A copy with one side in the app's memory, or both. */
@@ -91,6 +93,9 @@ struct graph_node {
 	struct graph *graph;
 	uint32_t number;
 	void *storage; /* what GetParams pointed to last */
+	/* As the app described it; NULL: not known, or it is of another type. */
+	CUDA_MEMCPY3D *copy;
+	CUDA_BATCH_MEM_OP_NODE_PARAMS *batch; /* its array lies behind it */
 };
 
 struct graph {
@@ -114,6 +119,7 @@ struct graph {
 	bool captured; /* a capture has ended in it */
 	bool pruned;   /* nodes are gone: the count says nothing */
 	bool has_conditional;
+	bool has_handle;      /* of a condition */
 	bool body;	      /* of a conditional node */
 	bool has_memory;      /* nodes that allocate or free: it is not cloned, nor cut */
 	uint64_t exec;	      /* made of such a one last: there may be one at a time */
@@ -121,6 +127,13 @@ struct graph {
 	struct graph *parent; /* a child graph; NULL: the app's own */
 	struct graph *children, *sibling;
 	uint32_t parent_node;
+};
+
+/* Which kinds of memory the copy of an executable graph's node is between. */
+struct graph_kinds {
+	uint64_t graph;
+	uint32_t node;
+	CUmemorytype from, to;
 };
 
 /* A node that is switched off. */
@@ -144,6 +157,8 @@ struct graph_exec {
 	bool marked; /* the event below is recorded behind the last launch */
 	struct graph_off *off;
 	size_t off_count;
+	struct graph_kinds *kinds; /* of copies that the app described */
+	size_t kinds_count;
 	uint64_t event; /* orders launches on different streams */
 };
 
@@ -168,6 +183,11 @@ CUresult graph_numbers(
 struct graph_exec *graph_exec_find(CUgraphExec exec);
 /* Whether EXEC (NULL: no) was made from the graph that the node is in. */
 bool exec_has_node(const struct graph_exec *exec, const struct graph_node *node);
+
+/* node_copy.c: of the nodes that GRAPH has now, for an executable graph of it. */
+bool exec_take_kinds(struct graph_exec *exec, const struct graph *graph);
+/* The clone's nodes are described as those that they were made of. */
+void graph_clone_copies(struct graph *clone, const struct graph *graph);
 
 /* graph_list.c */
 /* The type of a node; GRAPH_NO_NODE: it is gone. */

@@ -52,6 +52,7 @@ static void exec_free(struct graph_exec *exec)
 	parts_free(&exec->parts);
 	shapes_free(&exec->shapes);
 	free(exec->off);
+	free(exec->kinds);
 	free(exec);
 }
 
@@ -68,10 +69,16 @@ static struct graph_exec *exec_new(const struct graph *graph, uint64_t flags)
 	exec->context = thread_self.number;
 	shapes_take(&exec->shapes, graph);
 	exec->handle = shim_mint(KIND_CUgraphExec, exec);
-	if (exec->handle && parts_copy_all(&exec->parts, graph))
+	if (exec->handle && parts_copy_all(&exec->parts, graph) && exec_take_kinds(exec, graph))
 		return exec;
 	exec_free(exec);
 	return NULL;
+}
+
+/* It has memory nodes, of which one executable graph has the memory. */
+static bool graph_taken(const struct graph *graph)
+{
+	return graph->has_memory && shim_object_of(graph->exec, KIND_CUgraphExec);
 }
 
 CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
@@ -83,6 +90,7 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	struct graph_exec *exec;
 	struct shim_call call;
 	CUresult status, failed = CUDA_SUCCESS;
+	CUstream upload;
 	bool made = false;
 
 	if (!instantiateParams)
@@ -91,7 +99,13 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
 	if (instantiateParams->flags & ~GRAPH_FLAGS)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = context_missing() ?: capture_unsafe();
+	/* An upload is work of its stream, which is what a capture may forbid then. */
+	upload = instantiateParams->hUploadStream ? instantiateParams->hUploadStream
+						  : null_stream;
+	status = context_missing()
+			 ?: instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD
+			    ? capture_never(upload)
+			    : capture_unsafe();
 	if (status)
 		return status;
 	if (!phGraphExec || !graph || graph->body)
@@ -102,8 +116,9 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH &&
 		!graph_for_device(graph))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* That a condition is no node's is told before, by the driver. */
 	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH ||
-		(graph->has_memory && shim_object_of(graph->exec, KIND_CUgraphExec)))
+		(graph_taken(graph) && (graph->has_conditional || !graph->has_handle)))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	exec = exec_new(graph, instantiateParams->flags);
 	if (!exec)
@@ -137,9 +152,7 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	if (graph->has_memory)
 		graph->exec = exec->handle;
 	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
-		status = cuGraphUpload(*phGraphExec, instantiateParams->hUploadStream
-							     ? instantiateParams->hUploadStream
-							     : null_stream);
+		status = cuGraphUpload(*phGraphExec, upload);
 	return status;
 }
 
@@ -289,6 +302,8 @@ CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 	}
 	if (!exec->parts.count)
 		return exec_post(exec, stream, &seq);
+	if (exec_has(exec, PART_NOWHERE, PART_NOWHERE))
+		return CUDA_ERROR_INVALID_VALUE;
 	status = memory_nodes_launch(
 		&exec->parts, exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
 	if (status)
@@ -413,10 +428,11 @@ CUresult hand_cuGraphExecUpdate_v2(
 	struct graph *graph = graph_find(hGraph);
 	CUresult status, failed = CUDA_SUCCESS;
 	struct wire_vcudaGraphUpdate *body;
+	CUgraphExecUpdateResultInfo unasked;
 	struct shim_call call;
 
 	if (!resultInfo)
-		return CUDA_ERROR_INVALID_VALUE;
+		resultInfo = &unasked;
 	resultInfo->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	resultInfo->errorNode = resultInfo->errorFromNode = NULL;
 	if (!exec || !graph)
@@ -424,6 +440,8 @@ CUresult hand_cuGraphExecUpdate_v2(
 	status = graph_recount(graph) ?: graph_reach(graph);
 	if (status)
 		return status;
+	if (!graph_allocates(graph) && graph->exec != exec->handle && graph_taken(graph))
+		return CUDA_ERROR_NOT_SUPPORTED; /* as to instantiate it once more */
 	resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR;
 	if (graph_allocates(graph)) {
 		resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
@@ -465,7 +483,8 @@ CUresult hand_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 
 	if (!exec || !flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* As NVIDIA's driver, which does not tell this one. */
-	*flags = exec->flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+	/* As NVIDIA's driver, which does not tell these. */
+	*flags = exec->flags & ~(uint64_t)(CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY |
+					   CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD);
 	return CUDA_SUCCESS;
 }

@@ -106,9 +106,8 @@ CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS
 	status = function_find(k->func ? k->func : (CUfunction)k->kern, &f);
 	if (status)
 		return status;
-	status = launch_fits(f, (unsigned[3]){k->gridDimX, k->gridDimY, k->gridDimZ},
-		(unsigned[3]){k->blockDimX, k->blockDimY, k->blockDimZ}, k->sharedMemBytes,
-		false);
+	status = launch_fits_node(f, (unsigned[3]){k->gridDimX, k->gridDimY, k->gridDimZ},
+		(unsigned[3]){k->blockDimX, k->blockDimY, k->blockDimZ}, k->sharedMemBytes);
 	if (status)
 		return status;
 	if (!params_set(
@@ -139,6 +138,7 @@ CUresult node_params_copy(
 	CUresult status;
 
 	p->type = CU_GRAPH_NODE_TYPE_MEMCPY;
+	p->copy = copy;
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = copy_node(copy, p->stands, &way, &inside, &app);
@@ -191,8 +191,21 @@ CUresult node_params_host(struct node_params *p, const CUDA_HOST_NODE_PARAMS *ho
 	return status ? status : params_number(p, CU_GRAPH_NODE_TYPE_HOST, p->part->number);
 }
 
+/* What is nowhere travels as address 0, which a driver takes for a node, too. */
+static CUresult batch_place(struct node_params *p, CUstreamBatchMemOpParams *op)
+{
+	if (memop_reached(op))
+		return CUDA_SUCCESS;
+	op->waitValue.address = 0;
+	p->awaited = true; /* an agent of before takes no such address */
+	if (!p->part)
+		p->part = part_new(PART_NOWHERE);
+	return p->part ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult node_params_batch(struct node_params *p, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch)
 {
+	CUstreamBatchMemOpParams *ops;
 	struct graph_batch head;
 	CUresult status;
 	size_t size;
@@ -201,7 +214,7 @@ CUresult node_params_batch(struct node_params *p, const CUDA_BATCH_MEM_OP_NODE_P
 	if (!batch || !batch->ctx || batch->flags || batch->count > GRAPH_BATCH_MAX ||
 		(batch->count && !batch->paramArray))
 		return CUDA_ERROR_INVALID_VALUE;
-	status = memop_check(batch->paramArray, batch->count);
+	status = memop_check_node(batch->paramArray, batch->count);
 	if (status)
 		return status;
 	if (!node_context_ok(batch->ctx))
@@ -210,10 +223,14 @@ CUresult node_params_batch(struct node_params *p, const CUDA_BATCH_MEM_OP_NODE_P
 	size = batch->count * sizeof(*batch->paramArray);
 	if (!params_set(p, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, NULL, sizeof(head) + size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	p->batch = batch;
 	memcpy(p->bytes, &head, sizeof(head));
-	if (size)
-		memcpy(p->bytes + sizeof(head), batch->paramArray, size);
-	return CUDA_SUCCESS;
+	ops = (CUstreamBatchMemOpParams *)(void *)(p->bytes + sizeof(head));
+	for (unsigned i = 0; i < batch->count && !status; i++) {
+		ops[i] = batch->paramArray[i];
+		status = batch_place(p, &ops[i]);
+	}
+	return status;
 }
 
 CUresult node_params_event(struct node_params *p, uint32_t type, CUevent event)
@@ -245,7 +262,7 @@ CUresult node_params_child(
 	if (!graph || graph->capturing || ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
 		return CUDA_ERROR_INVALID_VALUE;
 	p->move = ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
-	if (graph->has_conditional || (graph->has_memory && !p->move))
+	if (graph->has_conditional || graph->has_handle || (graph->has_memory && !p->move))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	/* It is a node's already, or runs by itself. */
 	if (p->move && (graph->parent || shim_object_of(graph->exec, KIND_CUgraphExec)))
@@ -360,16 +377,27 @@ static uint64_t node_line(struct graph *graph, const uint32_t *after, size_t n, 
 	return graph->line;
 }
 
+/* A kernel that is none, or in clusters that it does not fit into; a graph that is nobody's
+ * child. */
+static bool told_at_once(uint32_t type, CUresult status)
+{
+	return status == CUDA_ERROR_INVALID_HANDLE ||
+	       status == CUDA_ERROR_INVALID_CLUSTER_SIZE ||
+	       (type == CU_GRAPH_NODE_TYPE_GRAPH && status == CUDA_ERROR_NOT_SUPPORTED);
+}
+
 CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 	const CUgraphEdgeData *data, size_t n, struct node_params *p, CUresult status)
 {
 	struct graph *graph = graph_find(hGraph);
 	bool with_data = edges_have_data(data, n);
+	const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch = p->batch;
+	const CUDA_MEMCPY3D *copy = p->copy;
 	uint32_t *after = NULL, number;
 	uint64_t line = 0;
 
-	/* As natively: a kernel that is none, where the node goes, and only then the rest. */
-	if (status != CUDA_ERROR_INVALID_HANDLE &&
+	/* As natively: what is told at once, where the node goes, and only then the rest. */
+	if (!told_at_once(p->type, status) &&
 		(!phGraphNode || !graph || graph_numbers(graph, dependencies, n, &after) ||
 			numbers_twice(after, n, graph->count) ||
 			(p->child && graph_within(graph, p->child))))
@@ -403,6 +431,10 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 	*phGraphNode = graph_node_name(graph, number);
 	if (!*phGraphNode)
 		status = CUDA_ERROR_OUT_OF_MEMORY;
+	if (*phGraphNode) {
+		node_describe(graph->nodes[number], copy);
+		node_describe_batch(graph->nodes[number], batch);
+	}
 	/* Edges that say more than before and behind are added by themselves. */
 	for (size_t i = 0; with_data && i < n && !status; i++)
 		status = hand_cuGraphAddDependencies_v2(

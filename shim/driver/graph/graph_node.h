@@ -17,10 +17,22 @@ struct node_params {
 	bool move;	     /* the child itself, not a clone */
 	bool stands;	     /* MEMCPY: a stand-in, though kernels reach the memory */
 	bool awaited;	     /* only the driver knows whether it can be */
+	/* The app's description: MEMCPY, BATCH_MEM_OP. */
+	const CUDA_MEMCPY3D *copy;
+	const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch;
 };
 
 /* A graph is of the context that it is built in: NULL, or the current one. */
 bool node_context_ok(CUcontext ctx);
+CUresult node_context(CUcontext ctx);
+/* It was destroyed, which is told before all else. */
+bool node_context_gone(CUcontext ctx);
+/* node_copy.c, node_more.c: what the app says of the node; NULL: nothing. */
+void node_describe(struct graph_node *node, const CUDA_MEMCPY3D *copy);
+void node_describe_batch(struct graph_node *node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch);
+/* Whether the node's copy in EXEC is known to be between other kinds of memory. */
+bool exec_copy_other(const struct graph_exec *exec, const struct graph_node *node,
+	const CUDA_MEMCPY3D *copy);
 /* Checks and packs; whatever comes of it, node_add or node_set ends it. */
 CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS *k);
 /* PARTS: those of the graph to which it is added; NULL: it changes one that is there. */
@@ -34,8 +46,7 @@ CUresult node_params_event(struct node_params *p, uint32_t type, CUevent event);
 CUresult node_params_child(
 	struct node_params *p, CUgraph child, CUgraphChildGraphNodeOwnership ownership);
 CUresult node_params_empty(struct node_params *p);
-/* memory_node.c; ALLOC learns its address. */
-CUresult node_params_alloc(struct node_params *p, CUDA_MEM_ALLOC_NODE_PARAMS *alloc);
+/* memory_node.c */
 CUresult node_params_free_memory(
 	struct node_params *p, const struct graph *graph, CUdeviceptr address);
 
@@ -44,6 +55,10 @@ void node_params_free(struct node_params *p);
 /* STATUS: what packing them said; nothing is sent where it is not SUCCESS. DATA may be NULL. */
 CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 	const CUgraphEdgeData *data, size_t n, struct node_params *p, CUresult status);
+/* memory_node.c; where it succeeds ALLOC learns its address. */
+CUresult node_add_alloc(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t n,
+	CUDA_MEM_ALLOC_NODE_PARAMS *alloc);
 /* conditional.c */
 CUresult node_add_conditional(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t n,
@@ -62,9 +77,9 @@ CUresult node_get_all(
 /* The part of a node; NULL: it has none there. */
 struct part_place *node_place(const struct graph_node *node, struct parts *parts);
 
-/* Before a copy of an executable graph gets other parameters. One with a stand-in keeps to
- * that, and another one to memory that kernels reach: NVIDIA's driver lets no node go from
- * device memory, as a stand-in is, to the program's, nor back. */
+/* node_copy.c: before a copy of an executable graph gets other parameters. One with a stand-in
+ * keeps to that, and another one to memory that kernels reach: NVIDIA's driver lets no node go
+ * from device memory, as a stand-in is, to the program's, nor back. */
 void exec_copy_begin(
 	struct node_params *p, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy);
 /* Before the graph is made executable, or another one's child. What copies from or to pinned

@@ -19,6 +19,7 @@ struct graph_memory {
 	struct graph_memory *next;
 	CUdeviceptr address;
 	size_t bytes;
+	size_t most; /* of its pool, as the app said */
 	int device;
 	uint16_t context; /* memory_range's */
 	uint32_t refs;	  /* parts */
@@ -310,7 +311,8 @@ CUresult memory_node_capture_free(struct graph *graph, uint64_t stream, CUdevice
 
 /* ---- nodes ---- */
 
-CUresult node_params_alloc(struct node_params *p, CUDA_MEM_ALLOC_NODE_PARAMS *alloc)
+static CUresult node_params_alloc(
+	struct node_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *alloc)
 {
 	struct device *device;
 	CUresult status;
@@ -318,12 +320,13 @@ CUresult node_params_alloc(struct node_params *p, CUDA_MEM_ALLOC_NODE_PARAMS *al
 	if (!alloc || !alloc->bytesize ||
 		alloc->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
 		alloc->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-		alloc->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
 		(alloc->accessDescCount && !alloc->accessDescs))
 		return CUDA_ERROR_INVALID_VALUE;
 	device = device_of(alloc->poolProps.location.id);
 	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
+		return CUDA_ERROR_INVALID_VALUE;
+	if (alloc->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	/* Devices do not reach one another's memory. */
 	for (size_t i = 0; i < alloc->accessDescCount; i++)
 		if (alloc->accessDescs[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
@@ -332,7 +335,7 @@ CUresult node_params_alloc(struct node_params *p, CUDA_MEM_ALLOC_NODE_PARAMS *al
 	status = alloc_part((int)(device - devices.at), alloc->bytesize, &p->part);
 	if (status)
 		return status;
-	alloc->dptr = p->part->held->address;
+	p->part->held->most = alloc->poolProps.maxSize;
 	p->type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
 	return CUDA_SUCCESS;
 }
@@ -344,14 +347,26 @@ CUresult node_params_free_memory(
 	return graph ? free_part(graph, address, &p->part) : CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult node_add_alloc(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t n,
+	CUDA_MEM_ALLOC_NODE_PARAMS *alloc)
+{
+	struct node_params p = {0};
+	CUresult status = node_params_alloc(&p, alloc);
+	CUdeviceptr address = status ? 0 : p.part->held->address;
+
+	status = node_add(phGraphNode, hGraph, dependencies, data, n, &p, status);
+	if (!status)
+		alloc->dptr = address;
+	return status;
+}
+
 CUresult hand_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies,
 	CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
 {
-	struct node_params p = {0};
-
-	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
-		node_params_alloc(&p, nodeParams));
+	return node_add_alloc(
+		phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams);
 }
 
 static bool graph_has_nodes(const struct graph *graph, const CUgraphNode *nodes, size_t n)
@@ -395,13 +410,16 @@ static const struct graph_memory *memory_of_node(CUgraphNode hNode, enum part_ki
 CUresult hand_cuGraphMemAllocNodeGetParams(
 	CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
 {
+	static const CUmemAccessDesc none;
 	const struct graph_memory *m = memory_of_node(hNode, PART_ALLOC);
 
 	if (!m || !params_out)
 		return CUDA_ERROR_INVALID_VALUE;
 	*params_out = (CUDA_MEM_ALLOC_NODE_PARAMS){
 		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = m->device}},
+			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = m->device},
+			.maxSize = m->most},
+		.accessDescs = &none, /* there is a list, of none */
 		.bytesize = m->bytes,
 		.dptr = m->address};
 	return CUDA_SUCCESS;

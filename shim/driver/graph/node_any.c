@@ -26,19 +26,18 @@ static CUresult any_params(
 		/* Versions 2 and 3 of the struct are the same. */
 		return node_params_kernel(p, (const void *)&any->kernel);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		if (any->memcpy.flags || !node_context_ok(any->memcpy.copyCtx))
+		if (any->memcpy.flags)
 			return CUDA_ERROR_NOT_SUPPORTED;
-		return node_params_copy(p, &any->memcpy.copyParams, parts);
+		return node_params_copy(p, &any->memcpy.copyParams, parts)
+			       ?: node_context(any->memcpy.copyCtx);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
-		if (!node_context_ok(any->memset.ctx))
-			return CUDA_ERROR_NOT_SUPPORTED;
 		fill = (CUDA_MEMSET_NODE_PARAMS){.dst = any->memset.dst,
 			.pitch = any->memset.pitch,
 			.value = any->memset.value,
 			.elementSize = any->memset.elementSize,
 			.width = any->memset.width,
 			.height = any->memset.height};
-		return node_params_fill(p, &fill);
+		return node_params_fill(p, &fill) ?: node_context(any->memset.ctx);
 	case CU_GRAPH_NODE_TYPE_HOST:
 		host = (CUDA_HOST_NODE_PARAMS){
 			.fn = any->host.fn, .userData = any->host.userData};
@@ -66,16 +65,15 @@ CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 	struct graph *graph = graph_find(hGraph);
 	struct node_params p = {0};
 
-	/* Whether a kernel is one comes before where it goes, as in node_add. */
-	if (!nodeParams || (!graph && nodeParams->type != CU_GRAPH_NODE_TYPE_KERNEL))
+	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		return node_add_conditional(phGraphNode, hGraph, dependencies, dependencyData,
 			numDependencies, &nodeParams->conditional);
 	/* Versions 1 and 2 of the struct are the same; it learns the address. */
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-		return node_add(phGraphNode, hGraph, dependencies, dependencyData,
-			numDependencies, &p, node_params_alloc(&p, (void *)&nodeParams->alloc));
+		return node_add_alloc(phGraphNode, hGraph, dependencies, dependencyData,
+			numDependencies, (void *)&nodeParams->alloc);
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
 		return node_add(phGraphNode, hGraph, dependencies, dependencyData,
 			numDependencies, &p,
@@ -154,6 +152,13 @@ CUresult hand_cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodePar
 	}
 }
 
+/* Nodes that stay as they were added. */
+static bool any_fixed(CUgraphNodeType type)
+{
+	return type == CU_GRAPH_NODE_TYPE_GRAPH || type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+	       type == CU_GRAPH_NODE_TYPE_MEM_FREE || type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+}
+
 CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
 	struct node_params p = {0};
@@ -162,12 +167,12 @@ CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodePar
 
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+	if (any_fixed(nodeParams->type)) {
 		status = hand_cuGraphNodeGetType(hNode, &type);
 		if (status)
 			return status;
-		return type == CU_GRAPH_NODE_TYPE_GRAPH ? CUDA_ERROR_NOT_SUPPORTED
-							: CUDA_ERROR_INVALID_VALUE;
+		return type == nodeParams->type ? CUDA_ERROR_NOT_SUPPORTED
+						: CUDA_ERROR_INVALID_VALUE;
 	}
 	return node_set(hNode, NULL, &p, any_params(&p, nodeParams, NULL));
 }

@@ -9,7 +9,6 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/graph/graph_node.h"
-#include "shim/driver/memory/host.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/engine/driver.h"
 #include "shim/generated/cuda_hand.h"
@@ -148,6 +147,14 @@ struct part_place *node_place(const struct graph_node *node, struct parts *parts
 	return node_place_captured(node, type, parts);
 }
 
+static CUresult node_is(const struct graph_node *node, uint32_t type)
+{
+	uint32_t found;
+	CUresult status = graph_node_type(node->graph, node->number, &found);
+
+	return status || found == type ? status : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult node_set(
 	CUgraphNode hNode, const CUgraphExec *hExec, struct node_params *p, CUresult status)
 {
@@ -160,12 +167,15 @@ CUresult node_set(
 	 * known here. */
 	if (!node || (hExec && !exec_has_node(exec, node)) ||
 		(node->number < node->graph->types_known &&
-			node->graph->types[node->number] != p->type))
+			node->graph->types[node->number] != p->type) ||
+		(exec && exec_copy_other(exec, node, p->copy)))
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (!status) {
 		parts = exec ? &exec->parts : &node->graph->parts;
 		place = node_place(node, parts);
-		status = set_send(node, exec, p);
+		/* Drivers have no call that sets an empty node. */
+		status = p->type == CU_GRAPH_NODE_TYPE_EMPTY ? node_is(node, p->type)
+							     : set_send(node, exec, p);
 	}
 	if (!status && place) {
 		if (p->part) {
@@ -181,27 +191,12 @@ CUresult node_set(
 		else
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	if (!status && !exec) {
+		node_describe(node, p->copy);
+		node_describe_batch(node, p->batch);
+	}
 	node_params_free(p);
 	return status;
-}
-
-void exec_copy_begin(
-	struct node_params *p, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy)
-{
-	struct graph_exec *changed = graph_exec_find(exec);
-	struct graph_node *there = graph_node_find(node);
-
-	p->stands = changed && there && node_place(there, &changed->parts);
-	if (!copy || p->stands)
-		return;
-	if (copy->srcMemoryType == CU_MEMORYTYPE_HOST)
-		host_named(&copy->srcHost, sizeof(copy->srcHost));
-	else if (copy->srcMemoryType == CU_MEMORYTYPE_UNIFIED)
-		host_named(&copy->srcDevice, sizeof(copy->srcDevice));
-	if (copy->dstMemoryType == CU_MEMORYTYPE_HOST)
-		host_named(&copy->dstHost, sizeof(copy->dstHost));
-	else if (copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED)
-		host_named(&copy->dstDevice, sizeof(copy->dstDevice));
 }
 
 /* A copy with memory that kernels reach. */

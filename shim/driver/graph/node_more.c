@@ -12,17 +12,52 @@
 #include "shim/driver/context.h"
 #include "shim/driver/graph/graph_node.h"
 #include "shim/engine/engine.h"
+#include "shim/engine/thread.h"
 
 /* ---- values in memory ---- */
+
+void node_describe_batch(struct graph_node *node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch)
+{
+	size_t bytes = batch ? batch->count * sizeof(*batch->paramArray) : 0;
+	CUDA_BATCH_MEM_OP_NODE_PARAMS *kept = batch ? malloc(sizeof(*kept) + bytes) : NULL;
+
+	if (!batch)
+		return;
+	if (kept) {
+		*kept = *batch;
+		kept->paramArray = (CUstreamBatchMemOpParams *)(void *)(kept + 1);
+		if (bytes)
+			memcpy(kept->paramArray, batch->paramArray, bytes);
+	}
+	free(node->batch);
+	node->batch = kept;
+}
+
+/* The call is made in the context that it names, of the same device; which was current before.
+ */
+static struct context *batch_enter(const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch)
+{
+	struct context *context = batch && batch->ctx ? context_of(batch->ctx) : NULL;
+	struct context *before = thread_self.current;
+
+	if (context && atomic_load(&context->live) &&
+		(!before || before->device == context->device))
+		thread_set(context);
+	return before;
+}
 
 CUresult hand_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies,
 	const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
+	struct context *before = batch_enter(nodeParams);
 	struct node_params p = {0};
+	CUresult status;
 
-	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
+	status = node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
 		node_params_batch(&p, nodeParams));
+	thread_set(before);
+	return status;
 }
 
 /* The array stays with the node until it is asked again, as CUDA's does until it changes. */
@@ -37,6 +72,10 @@ CUresult hand_cuGraphBatchMemOpNodeGetParams(
 
 	if (!node || !nodeParams_out)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (node->batch) {
+		*nodeParams_out = *node->batch;
+		return CUDA_SUCCESS;
+	}
 	status = node_get_all(node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, &bytes, &n);
 	if (status)
 		return status;
@@ -57,9 +96,12 @@ CUresult hand_cuGraphBatchMemOpNodeGetParams(
 CUresult hand_cuGraphBatchMemOpNodeSetParams(
 	CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
+	struct context *before = batch_enter(nodeParams);
 	struct node_params p = {0};
+	CUresult status = node_set(hNode, NULL, &p, node_params_batch(&p, nodeParams));
 
-	return node_set(hNode, NULL, &p, node_params_batch(&p, nodeParams));
+	thread_set(before);
+	return status;
 }
 
 CUresult hand_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,

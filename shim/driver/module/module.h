@@ -104,5 +104,8 @@ CUresult library_function(uint64_t kernel, struct function **out);
  */
 CUresult launch_fits(const struct function *f, const unsigned grid[3], const unsigned block[3],
 	unsigned shared, bool cooperative);
+/* A graph's node: NVIDIA's driver takes a cluster without a width for none there. */
+CUresult launch_fits_node(const struct function *f, const unsigned grid[3],
+	const unsigned block[3], unsigned shared);
 
 #endif
