@@ -60,6 +60,7 @@ static struct CUmod_st *module_new(struct CUctx_st *context, size_t count)
 		return NULL;
 	}
 	module->function_count = count;
+	module->refs = 1;
 	module->context = context;
 	context_ref(context);
 	for (size_t i = 0; i < count; i++) {
@@ -69,7 +70,25 @@ static struct CUmod_st *module_new(struct CUctx_st *context, size_t count)
 	return module;
 }
 
-/* What the module owns; it is in no list any more. */
+void module_ref(struct CUmod_st *module)
+{
+	atomic_fetch_add(&module->refs, 1);
+}
+
+void module_unref(struct CUmod_st *module)
+{
+	if (atomic_fetch_sub(&module->refs, 1) > 1)
+		return;
+	for (size_t i = 0; i < module->function_count; i++)
+		free(module->functions[i].name);
+	if (module->ptx)
+		ptx_module_free(module->ptx);
+	context_unref(module->context);
+	free(module->functions);
+	free(module);
+}
+
+/* What the module has on its device; it is in no list any more. */
 static void module_delete(struct CUmod_st *module)
 {
 	uint64_t block = 0;
@@ -77,19 +96,13 @@ static void module_delete(struct CUmod_st *module)
 
 	object_remove(module);
 	reference_release_module(module);
-	for (size_t i = 0; i < module->function_count; i++) {
+	for (size_t i = 0; i < module->function_count; i++)
 		object_remove(&module->functions[i]);
-		free(module->functions[i].name);
-	}
-	if (module->ptx) {
+	if (module->ptx)
 		block = ptx_module_block(module->ptx, &size);
-		ptx_module_free(module->ptx);
-	}
 	if (block)
 		memory_release(block, BLOCK_DEVICE);
-	context_unref(module->context);
-	free(module->functions);
-	free(module);
+	module_unref(module);
 }
 
 void module_free(struct CUmod_st *module)

@@ -314,12 +314,13 @@ struct op {
 	enum op_kind kind;
 	/* WORK, HOST: without a lock.  MARK: under queue_lock.  May be NULL. */
 	void (*run)(struct op *op);
-	bool (*poll)(struct op *op); /* WATCH: without a lock; must be quick */
-	void (*drop)(struct op *op); /* frees the op; under queue_lock */
-	bool always;		     /* run even on a faulted context */
-	bool light;		     /* quicker done than handed to a thread */
-	uint32_t bytes;		     /* of the whole operation, to copy it; 0: it cannot be */
-	CUgraphNodeType node;	     /* what it is in a graph */
+	bool (*poll)(struct op *op);   /* WATCH: without a lock; must be quick */
+	void (*drop)(struct op *op);   /* frees the op; under queue_lock */
+	void (*copied)(struct op *op); /* a copy takes what it holds; may be NULL */
+	bool always;		       /* run even on a faulted context */
+	bool light;		       /* quicker done than handed to a thread */
+	uint32_t bytes;		       /* of the whole operation, to copy it; 0: it cannot be */
+	CUgraphNodeType node;	       /* what it is in a graph */
 	struct CUctx_st *context;
 	/* The queue's own. */
 	struct op *next;
@@ -442,6 +443,7 @@ struct CUfunc_st {
 	CUfunc_cache cache_config;
 };
 struct CUmod_st {
+	atomic_uint refs;	  /* one while it is loaded, one a launch that may come yet */
 	struct CUctx_st *context; /* referenced */
 	struct CUmod_st *next;
 	struct ptx_module *ptx;	  /* NULL: machine code only */
@@ -465,6 +467,9 @@ CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 CUresult module_from_names(
 	struct CUctx_st *context, const char *names, size_t size, struct CUmod_st **module);
 void module_free(struct CUmod_st *module);
+/* Graphs may have kernels of a module that is unloaded. */
+void module_ref(struct CUmod_st *module);
+void module_unref(struct CUmod_st *module);
 /* The part that PTX is chosen for. */
 #define IMAGE_ARCH 80
 /* The bytes of an image that may be a fat binary, an ELF file or PTX text: what to load. */
