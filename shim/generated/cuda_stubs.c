@@ -618,15 +618,15 @@ STUB(ready, cuGraphAddEventRecordNode, hand_cuGraphAddEventRecordNode,
 	numDependencies, event));
 STUB(ready, cuGraphEventRecordNodeGetEvent, hand_cuGraphEventRecordNodeGetEvent,
 	(CUgraphNode hNode, CUevent *event_out), (hNode, event_out));
-STUB(ready, cuGraphEventRecordNodeSetEvent, hand_cuGraphEventRecordNodeSetEvent,
-	(CUgraphNode hNode, CUevent event), (hNode, event));
+STUB(ready, cuGraphEventRecordNodeSetEvent, graph_event_set, (CUgraphNode hNode, CUevent event),
+	(hNode, NULL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
 STUB(ready, cuGraphAddEventWaitNode, hand_cuGraphAddEventWaitNode, (CUgraphNode *phGraphNode,
 	CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event),
 	(phGraphNode, hGraph, dependencies, numDependencies, event));
 STUB(ready, cuGraphEventWaitNodeGetEvent, hand_cuGraphEventWaitNodeGetEvent, (CUgraphNode hNode,
 	CUevent *event_out), (hNode, event_out));
-STUB(ready, cuGraphEventWaitNodeSetEvent, hand_cuGraphEventWaitNodeSetEvent, (CUgraphNode hNode,
-	CUevent event), (hNode, event));
+STUB(ready, cuGraphEventWaitNodeSetEvent, graph_event_set, (CUgraphNode hNode, CUevent event),
+	(hNode, NULL, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 ANSWERS(ready, cuGraphAddExternalSemaphoresSignalNode, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphExternalSemaphoresSignalNodeGetParams, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphExternalSemaphoresSignalNodeSetParams, CUDA_ERROR_INVALID_HANDLE);
@@ -952,7 +952,7 @@ static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 		memcpy(tensorMap, reply->tensorMap, sizeof(reply->tensorMap));
 	return shim_end(&call);
 }
-STUB(ready, cuTensorMapEncodeTiled, send_cuTensorMapEncodeTiled, (CUtensorMap *tensorMap,
+STUB(current, cuTensorMapEncodeTiled, send_cuTensorMapEncodeTiled, (CUtensorMap *tensorMap,
 	CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 	const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const cuuint32_t *boxDim,
 	const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
@@ -1004,7 +1004,7 @@ static CUresult send_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 		memcpy(tensorMap, reply->tensorMap, sizeof(reply->tensorMap));
 	return shim_end(&call);
 }
-STUB(ready, cuTensorMapEncodeIm2col, send_cuTensorMapEncodeIm2col, (CUtensorMap *tensorMap,
+STUB(current, cuTensorMapEncodeIm2col, send_cuTensorMapEncodeIm2col, (CUtensorMap *tensorMap,
 	CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 	const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
 	const int *pixelBoxLowerCorner, const int *pixelBoxUpperCorner,
@@ -1056,7 +1056,7 @@ static CUresult send_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 		memcpy(tensorMap, reply->tensorMap, sizeof(reply->tensorMap));
 	return shim_end(&call);
 }
-STUB(ready, cuTensorMapEncodeIm2colWide, send_cuTensorMapEncodeIm2colWide,
+STUB(current, cuTensorMapEncodeIm2colWide, send_cuTensorMapEncodeIm2colWide,
 	(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
 	void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
 	int pixelBoxLowerCornerWidth, int pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel,
@@ -1087,8 +1087,8 @@ static CUresult send_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *glo
 		memcpy(tensorMap, reply->tensorMap, sizeof(reply->tensorMap));
 	return shim_end(&call);
 }
-STUB(ready, cuTensorMapReplaceAddress, send_cuTensorMapReplaceAddress, (CUtensorMap *tensorMap,
-	void *globalAddress), (tensorMap, globalAddress));
+STUB(current, cuTensorMapReplaceAddress, send_cuTensorMapReplaceAddress,
+	(CUtensorMap *tensorMap, void *globalAddress), (tensorMap, globalAddress));
 STUB(lasting, cuDeviceCanAccessPeer, hand_cuDeviceCanAccessPeer, (int *canAccessPeer,
 	CUdevice dev, CUdevice peerDev), (canAccessPeer, dev, peerDev));
 STUB(current, cuCtxEnablePeerAccess, hand_cuCtxEnablePeerAccess, (CUcontext peerContext,

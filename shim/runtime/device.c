@@ -57,12 +57,11 @@ cudaError_t hand_cudaInitDevice(int device, unsigned int deviceFlags, unsigned i
 	return error ? error : runtime_primary(device, &context);
 }
 
-/* The order of the list is the order of preference; a thread that has not chosen yet takes the
- * first. */
+/* The order of the list is the order of preference.  The thread has no context afterwards:
+ * the next call that needs one takes the first of them. */
 cudaError_t hand_cudaSetValidDevices(int *device_arr, int len)
 {
 	CUdevice device;
-	CUcontext current = NULL;
 	cudaError_t error = runtime_init();
 	int count = 0;
 
@@ -77,9 +76,9 @@ cudaError_t hand_cudaSetValidDevices(int *device_arr, int len)
 		if (error)
 			return error;
 	}
-	if (len && cuCtxGetCurrent(&current) == CUDA_SUCCESS && !current)
+	if (len)
 		runtime_thread.chosen = device_arr[0];
-	return cudaSuccess;
+	return runtime_status(cuCtxSetCurrent(NULL));
 }
 
 cudaError_t hand_cudaSetDeviceFlags(unsigned int flags)
