@@ -1243,6 +1243,7 @@ ANSWERS(ready, cuGraphicsResourceGetMappedPointer, CUDA_ERROR_INVALID_HANDLE);
 STUB(ready, cuCtxDestroy, context_destroy_first, (CUcontext ctx), (ctx));
 STUB(lasting, cuCtxPopCurrent, context_pop_first, (CUcontext *pctx), (pctx));
 STUB(lasting, cuCtxPushCurrent, context_push_first, (CUcontext ctx), (ctx));
+STUB(ready, cuDevicePrimaryCtxReset, primary_reset_first, (CUdevice dev), (dev));
 STUB(lasting, cuDevicePrimaryCtxSetFlags, primary_flags_first, (CUdevice dev,
 	unsigned int flags), (dev, flags));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyHtoD_v2, copy_flat,
@@ -2044,7 +2045,6 @@ STUB(ready, cuEventElapsedTime, hand_cuEventElapsedTime_v2, (float *pMillisecond
 	CUevent hStart, CUevent hEnd), (pMilliseconds, hStart, hEnd));
 STUB(lasting, cuDevicePrimaryCtxRelease, hand_cuDevicePrimaryCtxRelease_v2, (CUdevice dev),
 	(dev));
-STUB(ready, cuDevicePrimaryCtxReset, hand_cuDevicePrimaryCtxReset_v2, (CUdevice dev), (dev));
 STUB(lasting, cuDeviceGetUuid, hand_cuDeviceGetUuid_v2, (CUuuid *uuid, CUdevice dev), (uuid,
 	dev));
 STUB(ready, cuIpcOpenMemHandle, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
