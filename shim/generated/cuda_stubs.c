@@ -1601,10 +1601,10 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuStreamWaitEvent_ptsz,
 	hand_cuStreamWaitEvent, (CUstream hStream, CUevent hEvent, unsigned int Flags),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, hEvent, Flags));
-STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamAddCallback, hand_cuStreamAddCallback,
+STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuStreamAddCallback, hand_cuStreamAddCallback,
 	(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags),
 	(hStream, callback, userData, flags));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamAddCallback_ptsz, hand_cuStreamAddCallback, (CUstream hStream,
 	CUstreamCallback callback, void *userData, unsigned int flags),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, callback, userData, flags));
@@ -1946,10 +1946,12 @@ STUB(ready, cuGraphRemoveDependencies, hand_cuGraphRemoveDependencies, (CUgraph 
 STUB(ready, cuGraphAddNode, hand_cuGraphAddNode_v2, (CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams),
 	(phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams));
-STUB_STREAM(ready, dstStream, capture_node(dstStream) ?: capture_node(srcStream),
-	cuStreamCopyAttributes, hand_cuStreamCopyAttributes, (CUstream dstStream,
-	CUstream srcStream), (dstStream, srcStream));
-STUB_STREAM(ready, dstStream ? dstStream : CU_STREAM_PER_THREAD,
+STUB_STREAM(ready, stream_serving(dstStream, srcStream),
+	capture_node(dstStream) ?: capture_node(srcStream), cuStreamCopyAttributes,
+	hand_cuStreamCopyAttributes, (CUstream dstStream, CUstream srcStream), (dstStream,
+	srcStream));
+STUB_STREAM(ready, stream_serving(dstStream ? dstStream : CU_STREAM_PER_THREAD,
+	srcStream ? srcStream : CU_STREAM_PER_THREAD),
 	capture_node(dstStream ? dstStream : CU_STREAM_PER_THREAD) ?:
 	capture_node(srcStream ? srcStream : CU_STREAM_PER_THREAD),
 	cuStreamCopyAttributes_ptsz, hand_cuStreamCopyAttributes, (CUstream dstStream,
