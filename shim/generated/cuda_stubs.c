@@ -2021,8 +2021,8 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, unsigned int flags), (hStream ? hStream : CU_STREAM_PER_THREAD,
 	dependencies, dependencyData, numDependencies, flags));
-STUB(early, cuGetProcAddress, hand_cuGetProcAddress_v2, (const char *symbol, void **pfn,
-	int cudaVersion, cuuint64_t flags), (symbol, pfn, cudaVersion, flags, NULL));
+STUB(early, cuGetProcAddress, proc_first, (const char *symbol, void **pfn, int cudaVersion,
+	cuuint64_t flags), (symbol, pfn, cudaVersion, flags));
 CUresult cuProfilerStart(void);
 STUB(lasting, cuProfilerStart, hand_cuProfilerStart, (void), ());
 CUresult cuProfilerStop(void);
