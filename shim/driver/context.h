@@ -29,7 +29,7 @@ struct context {
 	bool primary;
 	bool first; /* of the first cuCtxCreate: nobody else has the device meanwhile */
 	int device;
-	unsigned flags;
+	_Atomic unsigned flags;
 	_Atomic unsigned retained; /* primary: how often; created: 1 while it lives */
 	/* How often it was made current and not popped: one that another call replaced
 	 * counts on, as natively. */
@@ -54,7 +54,7 @@ struct device {
 	unsigned agent;		 /* which of the sessions */
 	int number;		 /* what the worker calls it: device_wire() */
 	struct context primary;
-	_Atomic unsigned primary_flags;
+	_Atomic unsigned primary_flags; /* that its next one begins with */
 };
 
 extern struct devices {

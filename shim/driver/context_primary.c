@@ -27,9 +27,13 @@ static void others_look(void *object, void *argument)
 	const struct context *context = object;
 	struct context_others *others = argument;
 
-	if (context->device != others->device || context != context->home || context->primary ||
+	if (context->device != others->device || context->primary ||
 		!atomic_load(&context->live))
 		return;
+	if (context != context->home) {
+		others->green = true;
+		return;
+	}
 	others->any = true;
 	others->first |= context->first;
 }
@@ -71,6 +75,8 @@ CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!status) {
 		atomic_fetch_add(&primary->retained, 1);
+		if (!atomic_load(&primary->live))
+			atomic_store(&primary->flags, atomic_load(&device->primary_flags));
 		atomic_store(&primary->live, true);
 		*pctx = context_handle(primary);
 	}
@@ -133,6 +139,7 @@ CUresult hand_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 	return status;
 }
 
+/* FORGET: none of the references is left. */
 static CUresult primary_reset(CUdevice dev, bool forget)
 {
 	struct device *device = device_of(dev);
@@ -141,23 +148,31 @@ static CUresult primary_reset(CUdevice dev, bool forget)
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&contexts.lock);
-	atomic_store(&device->primary_flags, 0);
-	if (device->primary.handle && atomic_load(&device->primary.live)) {
+	if (context_others(dev).green)
+		status = CUDA_ERROR_NOT_PERMITTED;
+	else
+		atomic_store(&device->primary_flags, 0);
+	if (!status && device->primary.handle && atomic_load(&device->primary.live))
 		status = context_reset(&device->primary);
-		if (!status && forget)
-			atomic_store(&device->primary.retained, 1);
-	}
+	if (!status && forget)
+		atomic_store(&device->primary.retained, 0);
 	pthread_mutex_unlock(&contexts.lock);
 	return status;
 }
 
 CUresult hand_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
+	return primary_reset(dev, false);
+}
+
+/* Before CUDA 11. */
+CUresult primary_reset_first(CUdevice dev)
+{
 	return primary_reset(dev, true);
 }
 
 /* The runtime front's: as natively, cudaDeviceReset gives back the runtime's reference and
- * leaves the program's, where the driver's own call leaves one of all. */
+ * leaves the program's. */
 __attribute__((visibility("default"))) CUresult vcuda_primary_reset(CUdevice dev);
 CUresult vcuda_primary_reset(CUdevice dev)
 {
@@ -175,6 +190,7 @@ CUresult hand_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* They say how the app's threads wait, which the shim decides for itself. */
 	atomic_store(&device->primary_flags, flags);
+	atomic_store(&device->primary.flags, flags);
 	return CUDA_SUCCESS;
 }
 

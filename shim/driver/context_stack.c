@@ -55,6 +55,8 @@ CUresult context_pop_first(CUcontext *pctx)
 {
 	const struct context *context = thread_self.current;
 
+	if (context && context->green)
+		return CUDA_ERROR_INVALID_CONTEXT;
 	if (context && (atomic_load(&context->retained) > 1 ||
 			       (context->primary && !atomic_load(&context->live))))
 		return CUDA_SUCCESS;
@@ -117,11 +119,11 @@ CUresult hand_cuCtxGetFlags(unsigned int *flags)
 	/* Of one that is no more too. */
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	context = context->home; /* a green one has the primary one's */
 	if (!context->primary)
-		*flags = context->flags;
+		*flags = atomic_load(&context->flags);
 	else if (atomic_load(&context->live))
-		*flags = atomic_load(&devices.at[context->device].primary_flags) |
-			 CU_CTX_MAP_HOST;
+		*flags = atomic_load(&context->flags) | CU_CTX_MAP_HOST;
 	else /* what was set since is the next one's */
 		*flags = 0;
 	return CUDA_SUCCESS;
@@ -135,10 +137,7 @@ CUresult hand_cuCtxSetFlags(unsigned int flags)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!context_flags_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (context->primary)
-		atomic_store(&devices.at[context->device].primary_flags, flags);
-	else
-		context->flags = flags;
+	atomic_store(&context->home->flags, flags);
 	return CUDA_SUCCESS;
 }
 

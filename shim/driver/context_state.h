@@ -34,6 +34,7 @@ struct context_others {
 	int device;
 	bool any;
 	bool first; /* and one of the first cuCtxCreate's */
+	bool green; /* there are green contexts, which are parts of the primary one */
 };
 struct context_others context_others(int device);
 

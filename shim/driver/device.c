@@ -303,10 +303,10 @@ CUresult hand_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 
 CUresult hand_cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev)
 {
-	if (!device_of(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
+	if (!luid || !deviceNodeMask)
+		return CUDA_ERROR_INVALID_VALUE;
 	/* Windows only. */
-	return luid && deviceNodeMask ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+	return device_of(dev) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult hand_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)

@@ -25,6 +25,8 @@ CUresult context_destroy_first(CUcontext ctx);
 CUresult context_push_first(CUcontext ctx);
 CUresult context_pop_first(CUcontext *pctx);
 CUresult primary_flags_first(CUdevice dev, unsigned flags);
+CUresult primary_reset_first(CUdevice dev);
+CUresult proc_first(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags);
 
 /* N bytes; `async`: the app does not wait for memory that is not pinned. */
 CUresult copy_flat(enum side dst_side, uint64_t dst, enum side src_side, uint64_t src, size_t n,

@@ -352,6 +352,8 @@ CUresult hand_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *p
 	struct context *context;
 	CUresult status;
 
+	if (!pCtx && !pGreenCtx)
+		return CUDA_ERROR_INVALID_VALUE;
 	status = green_of_stream(hStream, &context);
 	if (status)
 		return status;

@@ -3,6 +3,7 @@
  * cuGetProcAddress, from the generated table; and cuGetExportTable, which answers for no table:
  * they are NVIDIA's private ones.
  */
+#include "shim/driver/forms.h"
 #include "shim/driver/procs.h"
 
 #include <dlfcn.h>
@@ -40,11 +41,18 @@ CUresult hand_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersio
 		result = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
 	else
 		*pfn = per_thread && best->per_thread ? best->per_thread : best->function;
-	if (symbolStatus) {
+	if (symbolStatus)
 		*symbolStatus = result;
-		return CUDA_SUCCESS;
-	}
-	return result == CU_GET_PROC_ADDRESS_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	return CUDA_SUCCESS;
+}
+
+/* Before CUDA 12: what is not there is an error. */
+CUresult proc_first(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
+{
+	CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
+	CUresult status = hand_cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, &found);
+
+	return !status && found != CU_GET_PROC_ADDRESS_SUCCESS ? CUDA_ERROR_NOT_FOUND : status;
 }
 
 /* NVIDIA's own libraries (NVML, cuBLAS) ask too and live without an answer, or fail with an

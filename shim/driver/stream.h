@@ -82,6 +82,11 @@ CUresult stream_plain(CUstream stream, uint64_t *number);
  * stream_lent(), and *LENT true. INVALID_HANDLE: FIRST, the call's first handle, is not that
  * agent's. */
 CUresult stream_lend(CUstream stream, uint64_t first, bool *lent);
+/* Which of two that is: none serves where one is the current context's. */
+static inline CUstream stream_serving(CUstream one, CUstream two)
+{
+	return (uintptr_t)two > (uintptr_t)CU_STREAM_PER_THREAD ? one : two;
+}
 void stream_lent(void);
 /* The priority that cuStreamGetPriority tells; out of range is clamped, as CUDA does. */
 void stream_prioritise(uint64_t number, int priority);

@@ -28,19 +28,9 @@ CUresult hand_cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_o
 	return graph_event_get(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event_out);
 }
 
-CUresult hand_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
-{
-	return graph_event_set(hNode, NULL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
-}
-
 CUresult hand_cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
 	return graph_event_get(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event_out);
-}
-
-CUresult hand_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
-{
-	return graph_event_set(hNode, NULL, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
 CUresult hand_cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies,

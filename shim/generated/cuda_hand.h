@@ -279,11 +279,9 @@ CUresult hand_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 CUresult hand_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
 CUresult hand_cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out);
-CUresult hand_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event);
 CUresult hand_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
 CUresult hand_cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out);
-CUresult hand_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event);
 CUresult hand_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);

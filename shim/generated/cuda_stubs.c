@@ -618,15 +618,15 @@ STUB(ready, cuGraphAddEventRecordNode, hand_cuGraphAddEventRecordNode,
 	numDependencies, event));
 STUB(ready, cuGraphEventRecordNodeGetEvent, hand_cuGraphEventRecordNodeGetEvent,
 	(CUgraphNode hNode, CUevent *event_out), (hNode, event_out));
-STUB(ready, cuGraphEventRecordNodeSetEvent, hand_cuGraphEventRecordNodeSetEvent,
-	(CUgraphNode hNode, CUevent event), (hNode, event));
+STUB(ready, cuGraphEventRecordNodeSetEvent, graph_event_set, (CUgraphNode hNode, CUevent event),
+	(hNode, NULL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
 STUB(ready, cuGraphAddEventWaitNode, hand_cuGraphAddEventWaitNode, (CUgraphNode *phGraphNode,
 	CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event),
 	(phGraphNode, hGraph, dependencies, numDependencies, event));
 STUB(ready, cuGraphEventWaitNodeGetEvent, hand_cuGraphEventWaitNodeGetEvent, (CUgraphNode hNode,
 	CUevent *event_out), (hNode, event_out));
-STUB(ready, cuGraphEventWaitNodeSetEvent, hand_cuGraphEventWaitNodeSetEvent, (CUgraphNode hNode,
-	CUevent event), (hNode, event));
+STUB(ready, cuGraphEventWaitNodeSetEvent, graph_event_set, (CUgraphNode hNode, CUevent event),
+	(hNode, NULL, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 ANSWERS(ready, cuGraphAddExternalSemaphoresSignalNode, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphExternalSemaphoresSignalNodeGetParams, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphExternalSemaphoresSignalNodeSetParams, CUDA_ERROR_INVALID_HANDLE);
@@ -952,7 +952,7 @@ static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 		memcpy(tensorMap, reply->tensorMap, sizeof(reply->tensorMap));
 	return shim_end(&call);
 }
-STUB(ready, cuTensorMapEncodeTiled, send_cuTensorMapEncodeTiled, (CUtensorMap *tensorMap,
+STUB(current, cuTensorMapEncodeTiled, send_cuTensorMapEncodeTiled, (CUtensorMap *tensorMap,
 	CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 	const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const cuuint32_t *boxDim,
 	const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
@@ -1004,7 +1004,7 @@ static CUresult send_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 		memcpy(tensorMap, reply->tensorMap, sizeof(reply->tensorMap));
 	return shim_end(&call);
 }
-STUB(ready, cuTensorMapEncodeIm2col, send_cuTensorMapEncodeIm2col, (CUtensorMap *tensorMap,
+STUB(current, cuTensorMapEncodeIm2col, send_cuTensorMapEncodeIm2col, (CUtensorMap *tensorMap,
 	CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
 	const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
 	const int *pixelBoxLowerCorner, const int *pixelBoxUpperCorner,
@@ -1056,7 +1056,7 @@ static CUresult send_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 		memcpy(tensorMap, reply->tensorMap, sizeof(reply->tensorMap));
 	return shim_end(&call);
 }
-STUB(ready, cuTensorMapEncodeIm2colWide, send_cuTensorMapEncodeIm2colWide,
+STUB(current, cuTensorMapEncodeIm2colWide, send_cuTensorMapEncodeIm2colWide,
 	(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
 	void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
 	int pixelBoxLowerCornerWidth, int pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel,
@@ -1087,8 +1087,8 @@ static CUresult send_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *glo
 		memcpy(tensorMap, reply->tensorMap, sizeof(reply->tensorMap));
 	return shim_end(&call);
 }
-STUB(ready, cuTensorMapReplaceAddress, send_cuTensorMapReplaceAddress, (CUtensorMap *tensorMap,
-	void *globalAddress), (tensorMap, globalAddress));
+STUB(current, cuTensorMapReplaceAddress, send_cuTensorMapReplaceAddress,
+	(CUtensorMap *tensorMap, void *globalAddress), (tensorMap, globalAddress));
 STUB(lasting, cuDeviceCanAccessPeer, hand_cuDeviceCanAccessPeer, (int *canAccessPeer,
 	CUdevice dev, CUdevice peerDev), (canAccessPeer, dev, peerDev));
 STUB(current, cuCtxEnablePeerAccess, hand_cuCtxEnablePeerAccess, (CUcontext peerContext,
@@ -1243,6 +1243,7 @@ ANSWERS(ready, cuGraphicsResourceGetMappedPointer, CUDA_ERROR_INVALID_HANDLE);
 STUB(ready, cuCtxDestroy, context_destroy_first, (CUcontext ctx), (ctx));
 STUB(lasting, cuCtxPopCurrent, context_pop_first, (CUcontext *pctx), (pctx));
 STUB(lasting, cuCtxPushCurrent, context_push_first, (CUcontext ctx), (ctx));
+STUB(ready, cuDevicePrimaryCtxReset, primary_reset_first, (CUdevice dev), (dev));
 STUB(lasting, cuDevicePrimaryCtxSetFlags, primary_flags_first, (CUdevice dev,
 	unsigned int flags), (dev, flags));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyHtoD_v2, copy_flat,
@@ -1600,10 +1601,10 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuStreamWaitEvent_ptsz,
 	hand_cuStreamWaitEvent, (CUstream hStream, CUevent hEvent, unsigned int Flags),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, hEvent, Flags));
-STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamAddCallback, hand_cuStreamAddCallback,
+STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuStreamAddCallback, hand_cuStreamAddCallback,
 	(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags),
 	(hStream, callback, userData, flags));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamAddCallback_ptsz, hand_cuStreamAddCallback, (CUstream hStream,
 	CUstreamCallback callback, void *userData, unsigned int flags),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, callback, userData, flags));
@@ -1945,10 +1946,12 @@ STUB(ready, cuGraphRemoveDependencies, hand_cuGraphRemoveDependencies, (CUgraph 
 STUB(ready, cuGraphAddNode, hand_cuGraphAddNode_v2, (CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams),
 	(phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams));
-STUB_STREAM(ready, dstStream, capture_node(dstStream) ?: capture_node(srcStream),
-	cuStreamCopyAttributes, hand_cuStreamCopyAttributes, (CUstream dstStream,
-	CUstream srcStream), (dstStream, srcStream));
-STUB_STREAM(ready, dstStream ? dstStream : CU_STREAM_PER_THREAD,
+STUB_STREAM(ready, stream_serving(dstStream, srcStream),
+	capture_node(dstStream) ?: capture_node(srcStream), cuStreamCopyAttributes,
+	hand_cuStreamCopyAttributes, (CUstream dstStream, CUstream srcStream), (dstStream,
+	srcStream));
+STUB_STREAM(ready, stream_serving(dstStream ? dstStream : CU_STREAM_PER_THREAD,
+	srcStream ? srcStream : CU_STREAM_PER_THREAD),
 	capture_node(dstStream ? dstStream : CU_STREAM_PER_THREAD) ?:
 	capture_node(srcStream ? srcStream : CU_STREAM_PER_THREAD),
 	cuStreamCopyAttributes_ptsz, hand_cuStreamCopyAttributes, (CUstream dstStream,
@@ -2018,8 +2021,8 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, unsigned int flags), (hStream ? hStream : CU_STREAM_PER_THREAD,
 	dependencies, dependencyData, numDependencies, flags));
-STUB(early, cuGetProcAddress, hand_cuGetProcAddress_v2, (const char *symbol, void **pfn,
-	int cudaVersion, cuuint64_t flags), (symbol, pfn, cudaVersion, flags, NULL));
+STUB(early, cuGetProcAddress, proc_first, (const char *symbol, void **pfn, int cudaVersion,
+	cuuint64_t flags), (symbol, pfn, cudaVersion, flags));
 CUresult cuProfilerStart(void);
 STUB(lasting, cuProfilerStart, hand_cuProfilerStart, (void), ());
 CUresult cuProfilerStop(void);
@@ -2044,7 +2047,6 @@ STUB(ready, cuEventElapsedTime, hand_cuEventElapsedTime_v2, (float *pMillisecond
 	CUevent hStart, CUevent hEnd), (pMilliseconds, hStart, hEnd));
 STUB(lasting, cuDevicePrimaryCtxRelease, hand_cuDevicePrimaryCtxRelease_v2, (CUdevice dev),
 	(dev));
-STUB(ready, cuDevicePrimaryCtxReset, hand_cuDevicePrimaryCtxReset_v2, (CUdevice dev), (dev));
 STUB(lasting, cuDeviceGetUuid, hand_cuDeviceGetUuid_v2, (CUuuid *uuid, CUdevice dev), (uuid,
 	dev));
 STUB(ready, cuIpcOpenMemHandle, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,

@@ -238,6 +238,14 @@ cudaError_t hand_cudaGraphAddMemsetNode(cudaGraphNode_t *pGraphNode, cudaGraph_t
 		const struct cudaMemsetParams *pMemsetParams);
 cudaError_t hand_cudaGraphMemsetNodeSetParams(cudaGraphNode_t node,
 		const struct cudaMemsetParams *pNodeParams);
+cudaError_t hand_cudaGraphAddEventRecordNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies,
+		cudaEvent_t event);
+cudaError_t hand_cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
+cudaError_t hand_cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies,
+		cudaEvent_t event);
+cudaError_t hand_cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
 cudaError_t hand_cudaDeviceGraphMemTrim(int device);
 cudaError_t hand_cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr,
 		void *value);

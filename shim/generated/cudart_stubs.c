@@ -375,18 +375,18 @@ STUB(cudaMemSetMemPool, RUNTIME_ANYWHERE, (struct cudaMemLocation *location,
 	(cuMemSetMemPool((CUmemLocation *)location, (CUmemAllocationType)type,
 	(CUmemoryPool)memPool)))
 #endif
-STUB(cudaMemPoolExportToShareableHandle, RUNTIME_DRIVER, (void *shareableHandle,
+STUB(cudaMemPoolExportToShareableHandle, RUNTIME_ANYWHERE, (void *shareableHandle,
 	cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType, unsigned int flags),
 	(cuMemPoolExportToShareableHandle(shareableHandle, (CUmemoryPool)memPool,
 	(CUmemAllocationHandleType)handleType, (unsigned long long)flags)))
-STUB(cudaMemPoolImportFromShareableHandle, RUNTIME_DRIVER, (cudaMemPool_t *memPool,
+STUB(cudaMemPoolImportFromShareableHandle, RUNTIME_ANYWHERE, (cudaMemPool_t *memPool,
 	void *shareableHandle, enum cudaMemAllocationHandleType handleType, unsigned int flags),
 	(cuMemPoolImportFromShareableHandle((CUmemoryPool *)memPool, shareableHandle,
 	(CUmemAllocationHandleType)handleType, (unsigned long long)flags)))
-STUB(cudaMemPoolExportPointer, RUNTIME_DRIVER, (struct cudaMemPoolPtrExportData *exportData,
+STUB(cudaMemPoolExportPointer, RUNTIME_ANYWHERE, (struct cudaMemPoolPtrExportData *exportData,
 	void *ptr), (cuMemPoolExportPointer((CUmemPoolPtrExportData *)exportData,
 	(CUdeviceptr)ptr)))
-STUB(cudaMemPoolImportPointer, RUNTIME_DRIVER, (void **ptr, cudaMemPool_t memPool,
+STUB(cudaMemPoolImportPointer, RUNTIME_ANYWHERE, (void **ptr, cudaMemPool_t memPool,
 	struct cudaMemPoolPtrExportData *exportData),
 	(cuMemPoolImportPointer((CUdeviceptr *)ptr, (CUmemoryPool)memPool,
 	(CUmemPoolPtrExportData *)exportData)))
@@ -542,25 +542,23 @@ STUB(cudaGraphAddEmptyNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode, cudaGr
 	const cudaGraphNode_t *pDependencies, size_t numDependencies),
 	(cuGraphAddEmptyNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
 	(const CUgraphNode *)pDependencies, numDependencies)))
-STUB(cudaGraphAddEventRecordNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode,
-	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
-	cudaEvent_t event), (cuGraphAddEventRecordNode((CUgraphNode *)pGraphNode,
-	(CUgraph)graph, (const CUgraphNode *)pDependencies, numDependencies, (CUevent)event)))
+STUB(cudaGraphAddEventRecordNode, hand_cudaGraphAddEventRecordNode,
+	(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
+	size_t numDependencies, cudaEvent_t event), (pGraphNode, graph, pDependencies,
+	numDependencies, event))
 STUB(cudaGraphEventRecordNodeGetEvent, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	cudaEvent_t *event_out), (cuGraphEventRecordNodeGetEvent((CUgraphNode)node,
 	(CUevent *)event_out)))
-STUB(cudaGraphEventRecordNodeSetEvent, RUNTIME_DRIVER, (cudaGraphNode_t node,
-	cudaEvent_t event), (cuGraphEventRecordNodeSetEvent((CUgraphNode)node,
-	(CUevent)event)))
-STUB(cudaGraphAddEventWaitNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-	const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaEvent_t event),
-	(cuGraphAddEventWaitNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
-	(const CUgraphNode *)pDependencies, numDependencies, (CUevent)event)))
+STUB(cudaGraphEventRecordNodeSetEvent, hand_cudaGraphEventRecordNodeSetEvent,
+	(cudaGraphNode_t node, cudaEvent_t event), (node, event))
+STUB(cudaGraphAddEventWaitNode, hand_cudaGraphAddEventWaitNode, (cudaGraphNode_t *pGraphNode,
+	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
+	cudaEvent_t event), (pGraphNode, graph, pDependencies, numDependencies, event))
 STUB(cudaGraphEventWaitNodeGetEvent, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	cudaEvent_t *event_out), (cuGraphEventWaitNodeGetEvent((CUgraphNode)node,
 	(CUevent *)event_out)))
-STUB(cudaGraphEventWaitNodeSetEvent, RUNTIME_DRIVER, (cudaGraphNode_t node, cudaEvent_t event),
-	(cuGraphEventWaitNodeSetEvent((CUgraphNode)node, (CUevent)event)))
+STUB(cudaGraphEventWaitNodeSetEvent, hand_cudaGraphEventWaitNodeSetEvent, (cudaGraphNode_t node,
+	cudaEvent_t event), (node, event))
 ANSWERS(cudaGraphAddExternalSemaphoresSignalNode, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaGraphExternalSemaphoresSignalNodeGetParams, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaGraphExternalSemaphoresSignalNodeSetParams, cudaErrorInvalidResourceHandle)
@@ -804,13 +802,13 @@ STUB(cudaGraphConditionalHandleCreate, hand_cudaGraphConditionalHandleCreate,
 	(cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph,
 	unsigned int defaultLaunchValue, unsigned int flags), (pHandle_out, graph,
 	defaultLaunchValue, flags))
-STUB(cudaLibraryLoadData, RUNTIME_DRIVER, (cudaLibrary_t *library, const void *code,
+STUB(cudaLibraryLoadData, RUNTIME_ANYWHERE, (cudaLibrary_t *library, const void *code,
 	enum cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
 	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
 	unsigned int numLibraryOptions), (cuLibraryLoadData((CUlibrary *)library, code,
 	(CUjit_option *)jitOptions, jitOptionsValues, numJitOptions,
 	(CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions)))
-STUB(cudaLibraryLoadFromFile, RUNTIME_DRIVER, (cudaLibrary_t *library, const char *fileName,
+STUB(cudaLibraryLoadFromFile, RUNTIME_ANYWHERE, (cudaLibrary_t *library, const char *fileName,
 	enum cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
 	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
 	unsigned int numLibraryOptions), (cuLibraryLoadFromFile((CUlibrary *)library, fileName,

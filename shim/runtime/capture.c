@@ -36,7 +36,7 @@ cudaError_t runtime_capture_info(cudaStream_t stream,
 	return cudaSuccess;
 }
 
-/* The driver keeps the thread's mode, also before there is a context. */
+/* The driver keeps the thread's mode. */
 cudaError_t hand_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 {
 	CUstreamCaptureMode exchanged;
@@ -44,7 +44,7 @@ cudaError_t hand_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode 
 
 	if (!mode)
 		return cudaErrorInvalidValue;
-	error = runtime_init();
+	error = runtime_enter();
 	if (error)
 		return error;
 	exchanged = (CUstreamCaptureMode)*mode;

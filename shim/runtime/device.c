@@ -57,12 +57,11 @@ cudaError_t hand_cudaInitDevice(int device, unsigned int deviceFlags, unsigned i
 	return error ? error : runtime_primary(device, &context);
 }
 
-/* The order of the list is the order of preference; a thread that has not chosen yet takes the
- * first. */
+/* The order of the list is the order of preference.  The thread has no context afterwards:
+ * the next call that needs one takes the first of them. */
 cudaError_t hand_cudaSetValidDevices(int *device_arr, int len)
 {
 	CUdevice device;
-	CUcontext current = NULL;
 	cudaError_t error = runtime_init();
 	int count = 0;
 
@@ -77,20 +76,36 @@ cudaError_t hand_cudaSetValidDevices(int *device_arr, int len)
 		if (error)
 			return error;
 	}
-	if (len && cuCtxGetCurrent(&current) == CUDA_SUCCESS && !current)
+	if (len)
 		runtime_thread.chosen = device_arr[0];
-	return cudaSuccess;
+	return runtime_status(cuCtxSetCurrent(NULL));
+}
+
+/* What is about primary contexts is refused where a context of the program's own is current.
+ * A green one is part of the primary one. */
+static cudaError_t primary_only(void)
+{
+	CUcontext current = NULL;
+	CUgreenCtx green = NULL;
+
+	if (cuCtxGetCurrent(&current) || !current || runtime_thread.primary)
+		return cudaSuccess;
+	return !cuStreamGetGreenCtx(CU_STREAM_LEGACY, &green) && green
+		       ? cudaSuccess
+		       : cudaErrorIncompatibleDriverContext;
 }
 
 cudaError_t hand_cudaSetDeviceFlags(unsigned int flags)
 {
+	const unsigned wait = flags & (unsigned)cudaDeviceScheduleMask;
 	CUdevice device;
 	int ordinal;
 	cudaError_t error = runtime_current_device(&ordinal, &device);
 
-	if (error)
-		return error;
-	return primary_flags(device, flags);
+	if (!error && !(flags & ~(unsigned)cudaDeviceMask) && !(wait & (wait - 1)))
+		error = primary_only();
+	/* Since CUDA 12 it makes the device the thread's. */
+	return error ?: primary_flags(device, flags) ?: runtime_enter();
 }
 
 cudaError_t hand_cudaGetDeviceFlags(unsigned int *flags)
@@ -193,7 +208,7 @@ cudaError_t hand_cudaDeviceGetPCIBusId(char *pciBusId, int len, int device)
 cudaError_t hand_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags)
 {
 	CUcontext peer;
-	cudaError_t error = runtime_enter();
+	cudaError_t error = runtime_enter() ?: primary_only();
 
 	if (!error)
 		error = runtime_primary(peerDevice, &peer);
@@ -205,11 +220,8 @@ cudaError_t hand_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags)
 cudaError_t hand_cudaDeviceDisablePeerAccess(int peerDevice)
 {
 	CUcontext peer;
-	cudaError_t error = runtime_enter();
+	cudaError_t error = runtime_enter() ?: primary_only();
 
-	/* Access is between primary contexts. */
-	if (!error && !runtime_thread.primary)
-		error = cudaErrorIncompatibleDriverContext;
 	if (!error)
 		error = runtime_primary(peerDevice, &peer);
 	return error ? error : runtime_status(cuCtxDisablePeerAccess(peer));

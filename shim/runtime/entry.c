@@ -36,7 +36,7 @@ cudaError_t runtime_entry_point(const char *symbol, void **funcPtr, unsigned ver
 	if (!flags && null_stream == cudaStreamPerThread)
 		flags = cudaEnablePerThreadDefaultStream;
 	status = cuGetProcAddress_v2(symbol, funcPtr, (int)version, flags, &found);
-	if (driverStatus)
+	if (driverStatus && (!status || status == CUDA_ERROR_NOT_FOUND))
 		*driverStatus = (enum cudaDriverEntryPointQueryResult)found;
 	/* A name that is not there is no error: the status says so. */
 	if (status == CUDA_ERROR_NOT_FOUND) {

@@ -9,7 +9,45 @@
 #include "shim/runtime/copy.h"
 #include "shim/runtime/register.h"
 
-/* ---- empty nodes, child graphs, events ---- */
+/* ---- events ---- */
+
+/* That there is none is told before a context is made current. */
+static cudaError_t event_enter(cudaEvent_t event)
+{
+	return event ? runtime_enter() : runtime_init() ?: cudaErrorInvalidValue;
+}
+
+cudaError_t hand_cudaGraphAddEventRecordNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaEvent_t event)
+{
+	return event_enter(event)
+		       ?: runtime_status(cuGraphAddEventRecordNode((CUgraphNode *)pGraphNode,
+				  (CUgraph)graph, (const CUgraphNode *)pDependencies,
+				  numDependencies, (CUevent)event));
+}
+
+cudaError_t hand_cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
+{
+	return event_enter(event)
+		       ?: runtime_status(cuGraphEventRecordNodeSetEvent(
+				  (CUgraphNode)node, (CUevent)event));
+}
+
+cudaError_t hand_cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaEvent_t event)
+{
+	return event_enter(event)
+		       ?: runtime_status(cuGraphAddEventWaitNode((CUgraphNode *)pGraphNode,
+				  (CUgraph)graph, (const CUgraphNode *)pDependencies,
+				  numDependencies, (CUevent)event));
+}
+
+cudaError_t hand_cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
+{
+	return event_enter(event)
+		       ?: runtime_status(cuGraphEventWaitNodeSetEvent(
+				  (CUgraphNode)node, (CUevent)event));
+}
 
 /* ---- kernels ---- */
 

@@ -365,7 +365,6 @@ cudaError_t hand_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAdd
 
 	if (!kernelPtr)
 		return cudaErrorInvalidValue;
-	/* It makes no context current. */
 	error = runtime_borrow(&borrowed);
 	if (!error)
 		error = register_kernel(entryFuncAddr, (CUkernel *)kernelPtr);

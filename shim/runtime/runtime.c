@@ -379,6 +379,12 @@ cudaError_t runtime_reset(void)
 	context = atomic_exchange(&primary.contexts[ordinal], NULL);
 	error = runtime_status(vcuda_primary_reset ? vcuda_primary_reset(device)
 						   : cuDevicePrimaryCtxReset(device));
+	/* A green context keeps the primary one: told where that is the current one only. */
+	if (error == cudaErrorNotPermitted) {
+		atomic_store(&primary.contexts[ordinal], context);
+		pthread_mutex_unlock(&primary.lock);
+		return runtime_thread.primary ? error : cudaSuccess;
+	}
 	if (runtime_sticky(error)) {
 		atomic_store(&primary.reset_behind_fault, true);
 		error = cudaSuccess;

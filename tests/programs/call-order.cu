@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Which of several mistakes a call tells: a context that is not there, a pitch before a direction,
- * an array that is not there, a copy of nothing; and what happens to a context that is reset.
+ * an array that is not there, a copy of nothing; which calls make no context current; and what happens to a
+ * context that is reset.
  */
 #include "driver.h"
 
@@ -15,6 +16,8 @@ static void without_a_context()
 	ENTRY(cuCtxGetLimit);
 	ENTRY(cuCtxSetCacheConfig);
 	ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor);
+	ENTRY(cuTensorMapReplaceAddress);
+	alignas(64) CUtensorMap map = {};
 	CUdeviceptr memory = 1;
 	size_t limit;
 	int blocks;
@@ -28,6 +31,57 @@ static void without_a_context()
 	DRIVER_IS(CUDA_ERROR_INVALID_CONTEXT, p_cuCtxSetCacheConfig((CUfunc_cache)4711));
 	DRIVER_IS(CUDA_ERROR_INVALID_CONTEXT,
 		p_cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, NULL, 32, 0));
+	DRIVER_IS(CUDA_ERROR_INVALID_CONTEXT, p_cuTensorMapReplaceAddress(&map, (void *)1));
+}
+
+static bool has_context()
+{
+	ENTRY(cuCtxGetCurrent);
+	CUcontext current;
+
+	DRIVER(p_cuCtxGetCurrent(&current));
+	return current != NULL;
+}
+
+/* Calls of the runtime after which a thread without a context still has none. */
+static void none_made_current()
+{
+	cudaMemPoolPtrExportData data = {};
+	cudaArraySparseProperties sparse;
+	cudaArrayMemoryRequirements needed;
+	cudaPointerAttributes attributes;
+	cudaGraphNode_t node;
+	cudaMemPool_t pool;
+	cudaStream_t stream;
+	cudaGraph_t graph;
+	int devices[] = {0};
+	void *memory;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaStreamCreate(&stream));
+	CHECK(has_context());
+	CUDA(cudaSetValidDevices(devices, 1));
+	CHECK(!has_context());
+	CUDA(cudaPointerGetAttributes(&attributes, NULL));
+	CUDA_IS(cudaErrorInvalidValue, cudaMemPoolExportPointer(&data, NULL));
+	CUDA_IS(cudaErrorInvalidValue, cudaMemPoolImportPointer(&memory, NULL, &data));
+	CHECK(cudaMemPoolImportFromShareableHandle(&pool, (void *)-1,
+		      cudaMemHandleTypePosixFileDescriptor, 0) != cudaSuccess);
+	CUDA_IS(cudaErrorInvalidValue, cudaArrayGetSparseProperties(&sparse, NULL));
+	CUDA_IS(cudaErrorInvalidValue, cudaArrayGetMemoryRequirements(&needed, NULL, 0));
+	CUDA_IS(cudaErrorInvalidValue, cudaMipmappedArrayGetSparseProperties(&sparse, NULL));
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaMipmappedArrayGetMemoryRequirements(&needed, NULL, 0));
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaGraphAddEventRecordNode(&node, graph, NULL, 0, NULL));
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphAddEventWaitNode(&node, graph, NULL, 0, NULL));
+	(void)cudaGetLastError();
+	CHECK(!has_context());
+	CUDA(cudaStreamDestroy(stream));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaMalloc(&memory, 64));
+	CHECK(has_context());
+	CUDA(cudaFree(memory));
 }
 
 static void copies()
@@ -135,6 +189,7 @@ int main()
 {
 	CUDA(cudaFree(0));
 	std::thread(without_a_context).join();
+	std::thread(none_made_current).join();
 	copies();
 	neighbours();
 	arrays();

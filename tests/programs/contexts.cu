@@ -62,6 +62,25 @@ static void primary(CUdevice device)
 	CUDA(cudaSetDevice(0));
 	CUDA(cudaFree(0));
 	CHECK(current() == context);
+
+	/* A context's flags are its own, and the device's those that its next one begins with. */
+	ENTRY(cuCtxSetFlags);
+	DRIVER(p_cuCtxSetFlags(CU_CTX_SCHED_SPIN));
+	DRIVER(cuCtxGetFlags(&flags));
+	CHECK_EQ(flags & CU_CTX_SCHED_MASK, (unsigned)CU_CTX_SCHED_SPIN);
+	DRIVER(cuDevicePrimaryCtxGetState(device, &flags, &active));
+	CHECK_EQ(flags & CU_CTX_SCHED_MASK, 0u);
+	CUDA(cudaSetDeviceFlags(cudaDeviceScheduleYield));
+	DRIVER(cuCtxGetFlags(&flags));
+	CHECK_EQ(flags & CU_CTX_SCHED_MASK, (unsigned)CU_CTX_SCHED_YIELD);
+
+	/* What is about primary contexts, with another one current. */
+	again = create(device, 0);
+	CUDA_IS(cudaErrorIncompatibleDriverContext, cudaSetDeviceFlags(0));
+	CUDA_IS(cudaErrorIncompatibleDriverContext, cudaDeviceEnablePeerAccess(99, 1));
+	CUDA_IS(cudaErrorIncompatibleDriverContext, cudaDeviceDisablePeerAccess(0));
+	(void)cudaGetLastError();
+	DRIVER(cuCtxDestroy(again));
 	DRIVER(cuDevicePrimaryCtxRelease(device));
 }
 

@@ -77,6 +77,7 @@ int main(void)
 	ENTRY(cuDevResourceGenerateDesc);
 	ENTRY(cuDevSmResourceSplitByCount);
 	ENTRY(cuDeviceGetDevResource);
+	ENTRY(cuDevicePrimaryCtxReset);
 	ENTRY(cuGreenCtxCreate);
 	ENTRY(cuGreenCtxDestroy);
 	ENTRY(cuGreenCtxGetDevResource);
@@ -169,6 +170,10 @@ int main(void)
 	expect(in, 49);
 	events(green[0], green[1], stream, in, out);
 	DRIVER(p_cuStreamDestroy(stream));
+	/* The primary context is not reset under its parts. */
+	DRIVER_IS(CUDA_ERROR_NOT_PERMITTED, p_cuDevicePrimaryCtxReset(device));
+	CUDA_IS(cudaErrorNotPermitted, cudaDeviceReset());
+	(void)cudaGetLastError();
 	DRIVER(p_cuGreenCtxDestroy(green[0]));
 	DRIVER(p_cuGreenCtxDestroy(green[1]));
 

@@ -113,6 +113,27 @@ static void by_runtime(int *device)
 	CUDA(cudaLibraryUnload(library));
 }
 
+/* Code that cannot be loaded is no mistake until something of it is asked for. */
+static void of_no_use()
+{
+	CUDA(cudaFree(0));
+	cudaLibrary_t library;
+	cudaKernel_t kernel;
+	cudaJitOption option = cudaJitMaxRegisters;
+	void *none = NULL;
+	unsigned count = 1;
+
+	CUDA(cudaLibraryLoadData(&library, "neither text nor code", NULL, NULL, 0, NULL, NULL, 0));
+	CUDA(cudaLibraryGetKernelCount(&count, library));
+	CHECK_EQ(count, 0u);
+	CUDA(cudaLibraryEnumerateKernels(&kernel, 1, library));
+	CUDA_IS(cudaErrorInvalidKernelImage, cudaLibraryGetKernel(&kernel, library, "reverse"));
+	CUDA(cudaLibraryUnload(library));
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaLibraryLoadData(&library, module_ptx, &option, &none, 1, NULL, NULL, 0));
+	(void)cudaGetLastError();
+}
+
 int main()
 {
 	int *device;
@@ -120,6 +141,7 @@ int main()
 	CUDA(cudaMalloc(&device, N * sizeof(int)));
 	by_driver(device);
 	by_runtime(device);
+	of_no_use();
 	CUDA(cudaFree(device));
 	printf("libraries are right\n");
 	return 0;

@@ -13,6 +13,10 @@ static CUstream stream;
 static CUdeviceptr memory;
 static CUevent event;
 
+static void CUDA_CB called(CUstream, CUresult, void *)
+{
+}
+
 static void without_context()
 {
 	unsigned flags, value = 0;
@@ -30,6 +34,8 @@ static void without_context()
 	ENTRY(cuStreamBeginCapture);
 	ENTRY(cuStreamEndCapture);
 	ENTRY(cuGraphDestroy);
+	ENTRY(cuStreamCopyAttributes);
+	ENTRY(cuStreamAddCallback);
 	CUgraph graph;
 
 	DRIVER(p_cuCtxSetCurrent(NULL));
@@ -48,6 +54,11 @@ static void without_context()
 	DRIVER(p_cuGraphDestroy(graph));
 	/* The legacy stream is of no context by itself. */
 	DRIVER_IS(CUDA_ERROR_INVALID_CONTEXT, p_cuMemsetD32Async(memory, 77, 1, NULL));
+	DRIVER(p_cuStreamCopyAttributes(stream, stream));
+	DRIVER_IS(CUDA_ERROR_INVALID_CONTEXT, p_cuStreamCopyAttributes(stream, NULL));
+	DRIVER_IS(CUDA_ERROR_INVALID_CONTEXT, p_cuStreamCopyAttributes(stream, CU_STREAM_PER_THREAD));
+	DRIVER_IS(CUDA_ERROR_INVALID_CONTEXT, p_cuStreamAddCallback(NULL, called, NULL, 0));
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuStreamAddCallback(NULL, called, NULL, 1));
 	DRIVER(p_cuCtxGetCurrent(&found));
 	CHECK(!found);
 }

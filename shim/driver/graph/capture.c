@@ -449,7 +449,7 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	c = capture_of_stream(stream);
 	status = capture_may_end(c, stream);
 	/* Of a capture into a graph that was there nobody need hear which that is. */
-	if (c && !phGraph && !c->existing)
+	if (!status && !phGraph && !c->existing && !c->invalid)
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (status && status != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
 		pthread_mutex_unlock(&captures.lock);

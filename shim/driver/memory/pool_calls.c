@@ -325,12 +325,12 @@ CUresult pool_tell(CUmemoryPool *out, CUdevice dev, struct pool *(*which)(int de
 {
 	struct pool *pool;
 
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
 	/* NVIDIA's driver has two numbers for one mistake. */
 	if (!device_of(dev))
 		return which == pool_default ? CUDA_ERROR_INVALID_DEVICE
 					     : CUDA_ERROR_INVALID_VALUE;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pools.lock);
 	pool = which(dev);
 	pthread_mutex_unlock(&pools.lock);

@@ -259,6 +259,10 @@ CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, 
 		case CU_JIT_GLOBAL_SYMBOL_NAMES: symbols.names = values[i]; break;
 		case CU_JIT_GLOBAL_SYMBOL_ADDRESSES: symbols.addresses = values[i]; break;
 		case CU_JIT_GLOBAL_SYMBOL_COUNT: symbols.count = (uint32_t)value; break;
+		case CU_JIT_MAX_REGISTERS:
+			if (!(uint32_t)value)
+				return CUDA_ERROR_INVALID_VALUE;
+			/* fallthrough */
 		default:
 			if (jit->count == sizeof(jit->options) / sizeof(jit->options[0]))
 				return CUDA_ERROR_INVALID_VALUE;

@@ -91,27 +91,47 @@ CUresult hand_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const cha
 	return kernel_make(from, name, pKernel);
 }
 
+/* The library's module, for who counts its kernels: code that cannot be loaded has none, which
+ * is no error (*OUT is NULL then). */
+static CUresult counted_module(struct library *library, CUmodule *out)
+{
+	struct module *module;
+	CUresult status = library_module_anywhere(library, &module);
+
+	*out = status ? NULL : (CUmodule)(uintptr_t)module_handle(module);
+	switch (status) {
+	case CUDA_ERROR_INVALID_IMAGE:
+	case CUDA_ERROR_NO_BINARY_FOR_GPU:
+	case CUDA_ERROR_INVALID_PTX:
+	case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+	case CUDA_ERROR_INVALID_SOURCE: return CUDA_SUCCESS;
+	default: return status;
+	}
+}
+
 CUresult hand_cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
 {
 	struct library *library = library_of(lib);
-	struct module *module;
+	CUmodule module;
 	CUresult status;
 
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!library)
 		return CUDA_ERROR_INVALID_HANDLE;
-	status = library_module_anywhere(library, &module);
-	if (status)
-		return status;
-	return hand_cuModuleGetFunctionCount(count, (CUmodule)(uintptr_t)module_handle(module));
+	status = counted_module(library, &module);
+	if (!status && module)
+		return hand_cuModuleGetFunctionCount(count, module);
+	if (!status)
+		*count = 0;
+	return status;
 }
 
 CUresult hand_cuLibraryEnumerateKernels(
 	CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
 {
 	struct library *library = library_of(lib);
-	struct module *module;
+	CUmodule module;
 	CUfunction *functions;
 	unsigned count = 0;
 	CUresult status;
@@ -122,10 +142,9 @@ CUresult hand_cuLibraryEnumerateKernels(
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!numKernels)
 		return CUDA_SUCCESS;
-	status = library_module_anywhere(library, &module);
-	if (!status)
-		status = hand_cuModuleGetFunctionCount(
-			&count, (CUmodule)(uintptr_t)module_handle(module));
+	status = counted_module(library, &module);
+	if (!status && module)
+		status = hand_cuModuleGetFunctionCount(&count, module);
 	if (status)
 		return status;
 	if (!count)
@@ -133,8 +152,7 @@ CUresult hand_cuLibraryEnumerateKernels(
 	functions = calloc(count, sizeof(CUfunction));
 	if (!functions)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = hand_cuModuleEnumerateFunctions(
-		functions, count, (CUmodule)(uintptr_t)module_handle(module));
+	status = hand_cuModuleEnumerateFunctions(functions, count, module);
 	/* NVIDIA's driver tells a library's kernels from the last of its module to the first.
 	 */
 	for (unsigned i = 0; !status && i < numKernels && i < count; i++) {
