@@ -79,7 +79,8 @@ cudaError_t hand_cudaSetValidDevices(int *device_arr, int len)
 	}
 	if (len && cuCtxGetCurrent(&current) == CUDA_SUCCESS && !current)
 		runtime_thread.chosen = device_arr[0];
-	return cudaSuccess;
+	/* The thread has no context until the next call that needs one, as natively. */
+	return runtime_status(cuCtxSetCurrent(NULL));
 }
 
 cudaError_t hand_cudaSetDeviceFlags(unsigned int flags)

@@ -364,7 +364,7 @@ cudaError_t hand_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAdd
 
 	if (!kernelPtr)
 		return cudaErrorInvalidValue;
-	error = runtime_enter();
+	error = runtime_init(); /* a kernel is of no context */
 	if (!error)
 		error = register_kernel(entryFuncAddr, (CUkernel *)kernelPtr);
 	if (!error && !register_handle(*kernelPtr, SYMBOL_HANDLE))
