@@ -9,6 +9,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/context.h"
 #include "shim/driver/graph/capture.h"
+#include "shim/driver/memory/host.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/managed_part.h"
 #include "shim/driver/stream.h"
@@ -27,7 +28,7 @@ static CUresult span_find(CUdeviceptr at, size_t count, struct span *span)
 	struct region *r = count ? managed_region(at) : NULL;
 	size_t last;
 
-	if (!r || count > r->base + r->bytes - at)
+	if (!r || at - r->base > r->asked || count > r->base + r->asked - at)
 		return CUDA_ERROR_INVALID_VALUE;
 	span->region = r;
 	span->first = (at - r->base) / PAGE_BYTES;
@@ -57,7 +58,7 @@ static CUresult location_check(const CUmemLocation *location)
 	case CU_MEM_LOCATION_TYPE_HOST:
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return CUDA_SUCCESS;
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-		return location->id >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		return host_numa(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
@@ -74,13 +75,19 @@ static CUmemLocation location_of(CUdevice device)
 {
 	return (CUmemLocation){.type = device == CU_DEVICE_CPU ? CU_MEM_LOCATION_TYPE_HOST
 							       : CU_MEM_LOCATION_TYPE_DEVICE,
-		.id = device == CU_DEVICE_CPU ? 0 : device};
+		.id = device};
 }
 
 /* ---- prefetching ---- */
 
 /* Towards the device the pages are posted now. Towards the program nothing moves before it
  * touches them, then they come in large pieces: their stream may have much to do before. */
+/* What attributes tell of a place: the host has no number but that of the older functions. */
+static int32_t location_id(const CUmemLocation *location)
+{
+	return location->type == CU_MEM_LOCATION_TYPE_HOST ? CU_DEVICE_CPU : location->id;
+}
+
 static CUresult prefetch(CUdeviceptr at, size_t count, const CUmemLocation *location)
 {
 	bool device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
@@ -95,7 +102,7 @@ static CUresult prefetch(CUdeviceptr at, size_t count, const CUmemLocation *loca
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < span.n; i++) {
 		advice[i].prefetched_type = (uint8_t)location->type;
-		advice[i].prefetched = location->id;
+		advice[i].prefetched = location_id(location);
 	}
 	if (device)
 		return managed_push_pages(span.region, span.first, span.n,
@@ -113,7 +120,7 @@ CUresult hand_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocat
 	if (flags || !location_named(&location))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = capture_never(hStream);
-	if (!status && !devPtr)
+	if (!status && (!devPtr || !count))
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (!status)
 		status = location_check(&location);
@@ -215,7 +222,7 @@ static void advise(struct page_advice *page, CUmem_advise advice, const CUmemLoc
 	case CU_MEM_ADVISE_UNSET_READ_MOSTLY: page->read_mostly = false; break;
 	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
 		page->preferred_type = (uint8_t)location->type;
-		page->preferred = location->id;
+		page->preferred = location_id(location);
 		break;
 	case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
 		page->preferred_type = 0;
@@ -232,12 +239,23 @@ static bool advice_known(CUmem_advise advice)
 	       advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 }
 
+/* Who accesses it is a device, or the host as a whole. */
+static bool advice_access(CUmem_advise advice)
+{
+	return advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+	       advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+}
+
 /* Whether it is about a place. */
 static bool advice_where(CUmem_advise advice)
 {
-	return advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
-	       advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
-	       advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+	return advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice_access(advice);
+}
+
+static bool location_numa(const CUmemLocation *location)
+{
+	return location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+	       location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 }
 
 static CUresult advise_range(
@@ -269,7 +287,8 @@ CUresult hand_cuMemAdvise_v2(
 	CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
 	if (!advice_known(advice) || !location_named(&location) ||
-		(advice_where(advice) && location_check(&location)))
+		(advice_where(advice) && location_check(&location)) ||
+		(advice_access(advice) && location_numa(&location)))
 		return CUDA_ERROR_INVALID_VALUE;
 	return advise_range(devPtr, count, advice, location);
 }
@@ -405,10 +424,8 @@ CUresult hand_cuStreamAttachMemAsync(
 	bool single = flags == CU_MEM_ATTACH_SINGLE;
 	struct region *r;
 	uint64_t stream;
-	CUresult status = capture_never(hStream); /* before its arguments, as natively */
+	CUresult status;
 
-	if (status)
-		return status;
 	if ((!single && flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) ||
 		(single && !hStream))
 		return CUDA_ERROR_INVALID_VALUE;
