@@ -86,7 +86,7 @@ static CUmemLocation location_of_device(int device)
 {
 	return (CUmemLocation){.type = device == cudaCpuDeviceId ? CU_MEM_LOCATION_TYPE_HOST
 								 : CU_MEM_LOCATION_TYPE_DEVICE,
-		.id = device == cudaCpuDeviceId ? 0 : device};
+		.id = device};
 }
 
 cudaError_t hand_cudaMemAdvise(

@@ -82,12 +82,6 @@ static CUmemLocation location_of(CUdevice device)
 
 /* Towards the device the pages are posted now. Towards the program nothing moves before it
  * touches them, then they come in large pieces: their stream may have much to do before. */
-/* What attributes tell of a place: the host has no number but that of the older functions. */
-static int32_t location_id(const CUmemLocation *location)
-{
-	return location->type == CU_MEM_LOCATION_TYPE_HOST ? CU_DEVICE_CPU : location->id;
-}
-
 static CUresult prefetch(CUdeviceptr at, size_t count, const CUmemLocation *location)
 {
 	bool device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
@@ -102,7 +96,7 @@ static CUresult prefetch(CUdeviceptr at, size_t count, const CUmemLocation *loca
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < span.n; i++) {
 		advice[i].prefetched_type = (uint8_t)location->type;
-		advice[i].prefetched = location_id(location);
+		advice[i].prefetched = location->id;
 	}
 	if (device)
 		return managed_push_pages(span.region, span.first, span.n,
@@ -222,7 +216,7 @@ static void advise(struct page_advice *page, CUmem_advise advice, const CUmemLoc
 	case CU_MEM_ADVISE_UNSET_READ_MOSTLY: page->read_mostly = false; break;
 	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
 		page->preferred_type = (uint8_t)location->type;
-		page->preferred = location_id(location);
+		page->preferred = location->id;
 		break;
 	case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
 		page->preferred_type = 0;

@@ -156,7 +156,8 @@ static CUresult pointer_attribute(
 		*(bool *)data = p->device && !p->managed && !p->range.async &&
 				!p->range.global && !p->range.reserved && !share_opened(ptr);
 		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+	/* What is managed is in order with the program anyway. */
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *(bool *)data = p->managed; return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
 		*(bool *)data = false;
