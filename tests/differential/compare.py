@@ -47,7 +47,7 @@ def call_of(line):
 
 
 WHERE = re.compile(r"(software|no_slab): ")
-NAME = re.compile(r"\b([a-z]+)#(\d+)")
+NAME = re.compile(r"\b([a-z][a-z-]*)#(\d+)")
 OWN = re.compile(r"0 -> (memory#\d+)(?![+\d])")
 MAKES = re.compile(r"Add\w+Node|Create|Clone|Instantiate|Alloc|EndCapture")
 SUMS = re.compile(r"T\d cu(da)?(Device)?(GetGraphMemAttribute|MemPoolGetAttribute)\(")

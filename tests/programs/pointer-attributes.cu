@@ -118,11 +118,40 @@ static void mapped(void)
 	DRIVER(p_cuMemAddressFree(at, 2 * size));
 }
 
+/* Memory is shared for the first time behind all work, for which a capture is not ended: natively it
+ * is shared then, and over the network only once the capture is over. */
+static void captured(void)
+{
+	cudaIpcMemHandle_t handle;
+	cudaError_t error;
+	cudaStream_t stream;
+	cudaGraph_t graph;
+	void *shared, *fresh;
+
+	CUDA(cudaStreamCreate(&stream));
+	CUDA(cudaMalloc(&shared, 4 << 20));
+	CUDA(cudaMalloc(&fresh, 4 << 20));
+	CUDA(cudaIpcGetMemHandle(&handle, shared));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+	CUDA(cudaMemsetAsync(shared, 1, 4096, stream));
+	CUDA(cudaIpcGetMemHandle(&handle, shared));
+	error = cudaIpcGetMemHandle(&handle, fresh);
+	CHECK(error == cudaSuccess || error == cudaErrorStreamCaptureUnsupported);
+	(void)cudaGetLastError();
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaIpcGetMemHandle(&handle, fresh));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaFree(shared));
+	CUDA(cudaFree(fresh));
+	CUDA(cudaStreamDestroy(stream));
+}
+
 int main(void)
 {
 	void *managed;
 
 	CUDA(cudaFree(0));
+	captured();
 	pools();
 	mapped();
 	CUDA(cudaMallocManaged(&managed, 4096));
