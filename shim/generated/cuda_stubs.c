@@ -336,13 +336,13 @@ STUB(lasting, cuDeviceGetByPCIBusId, hand_cuDeviceGetByPCIBusId, (CUdevice *dev,
 	const char *pciBusId), (dev, pciBusId));
 STUB(lasting, cuDeviceGetPCIBusId, hand_cuDeviceGetPCIBusId, (char *pciBusId, int len,
 	CUdevice dev), (pciBusId, len, dev));
-STUB(current, cuIpcGetEventHandle, hand_cuIpcGetEventHandle, (CUipcEventHandle *pHandle,
+STUB(ready, cuIpcGetEventHandle, hand_cuIpcGetEventHandle, (CUipcEventHandle *pHandle,
 	CUevent event), (pHandle, event));
 STUB(current, cuIpcOpenEventHandle, hand_cuIpcOpenEventHandle, (CUevent *phEvent,
 	CUipcEventHandle handle), (phEvent, handle));
 STUB(current, cuIpcGetMemHandle, hand_cuIpcGetMemHandle, (CUipcMemHandle *pHandle,
 	CUdeviceptr dptr), (pHandle, dptr));
-STUB(current, cuIpcOpenMemHandle_v2, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
+STUB(ready, cuIpcOpenMemHandle_v2, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
 	CUipcMemHandle handle, unsigned int Flags), (pdptr, handle, Flags));
 STUB(current, cuIpcCloseMemHandle, hand_cuIpcCloseMemHandle, (CUdeviceptr dptr), (dptr));
 STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemHostRegister_v2, hand_cuMemHostRegister_v2,
@@ -1608,13 +1608,15 @@ STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamAddCallback_ptsz, hand_cuStreamAddCallback, (CUstream hStream,
 	CUstreamCallback callback, void *userData, unsigned int flags),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, callback, userData, flags));
-STUB_STREAM(ready, hStream, capture_never(hStream), cuStreamAttachMemAsync,
-	hand_cuStreamAttachMemAsync, (CUstream hStream, CUdeviceptr dptr, size_t length,
-	unsigned int flags), (hStream, dptr, length, flags));
+STUB_STREAM(ready, hStream, capture_never(hStream) ?: capture_elsewhere(hStream),
+	cuStreamAttachMemAsync, hand_cuStreamAttachMemAsync, (CUstream hStream,
+	CUdeviceptr dptr, size_t length, unsigned int flags), (hStream, dptr, length, flags));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD), cuStreamAttachMemAsync_ptsz,
-	hand_cuStreamAttachMemAsync, (CUstream hStream, CUdeviceptr dptr, size_t length,
-	unsigned int flags), (hStream ? hStream : CU_STREAM_PER_THREAD, dptr, length, flags));
+	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD) ?:
+	capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuStreamAttachMemAsync_ptsz, hand_cuStreamAttachMemAsync, (CUstream hStream,
+	CUdeviceptr dptr, size_t length, unsigned int flags),
+	(hStream ? hStream : CU_STREAM_PER_THREAD, dptr, length, flags));
 STUB_STREAM(ready, hStream, capture_never(hStream) ?: capture_elsewhere(hStream), cuStreamQuery,
 	hand_cuStreamQuery, (CUstream hStream), (hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
@@ -1991,15 +1993,15 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemFreeAsync_ptsz, hand_cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream), (dptr,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuMemAllocAsync, hand_cuMemAllocAsync,
+STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemAllocAsync, hand_cuMemAllocAsync,
 	(CUdeviceptr *dptr, size_t bytesize, CUstream hStream), (dptr, bytesize, hStream));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS, cuMemAllocAsync_ptsz,
-	hand_cuMemAllocAsync, (CUdeviceptr *dptr, size_t bytesize, CUstream hStream), (dptr,
-	bytesize, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuMemAllocFromPoolAsync, hand_cuMemAllocFromPoolAsync,
-	(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream), (dptr,
-	bytesize, pool, hStream));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuMemAllocAsync_ptsz, hand_cuMemAllocAsync, (CUdeviceptr *dptr, size_t bytesize,
+	CUstream hStream), (dptr, bytesize, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemAllocFromPoolAsync,
+	hand_cuMemAllocFromPoolAsync, (CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
+	CUstream hStream), (dptr, bytesize, pool, hStream));
+STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemAllocFromPoolAsync_ptsz, hand_cuMemAllocFromPoolAsync, (CUdeviceptr *dptr,
 	size_t bytesize, CUmemoryPool pool, CUstream hStream), (dptr, bytesize, pool,
 	hStream ? hStream : CU_STREAM_PER_THREAD));

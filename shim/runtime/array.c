@@ -294,6 +294,7 @@ _Static_assert(
 			sizeof(CUDA_ARRAY_MEMORY_REQUIREMENTS),
 	"what an array needs");
 
+/* The array says where it is: as natively, nothing becomes current. */
 cudaError_t hand_cudaArrayGetSparseProperties(
 	struct cudaArraySparseProperties *sparseProperties, cudaArray_t array)
 {

@@ -86,7 +86,7 @@ static CUmemLocation location_of_device(int device)
 {
 	return (CUmemLocation){.type = device == cudaCpuDeviceId ? CU_MEM_LOCATION_TYPE_HOST
 								 : CU_MEM_LOCATION_TYPE_DEVICE,
-		.id = device == cudaCpuDeviceId ? 0 : device};
+		.id = device};
 }
 
 cudaError_t hand_cudaMemAdvise(
@@ -116,10 +116,11 @@ cudaError_t hand_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count,
 
 #endif
 
+/* As natively, what ranges are is asked in the context that there is. */
 cudaError_t hand_cudaMemRangeGetAttribute(void *data, size_t dataSize,
 	enum cudaMemRangeAttribute attribute, const void *devPtr, size_t count)
 {
-	return RUNTIME_DRIVER(cuMemRangeGetAttribute(
+	return RUNTIME_ANYWHERE(cuMemRangeGetAttribute(
 		data, dataSize, (CUmem_range_attribute)attribute, (CUdeviceptr)devPtr, count));
 }
 
@@ -129,7 +130,7 @@ cudaError_t hand_cudaMemRangeGetAttributes(void **data, size_t *dataSizes,
 	enum cudaMemRangeAttribute *attributes, size_t numAttributes, const void *devPtr,
 	size_t count)
 {
-	return RUNTIME_DRIVER(
+	return RUNTIME_ANYWHERE(
 		cuMemRangeGetAttributes(data, dataSizes, (CUmem_range_attribute *)attributes,
 			numAttributes, (CUdeviceptr)devPtr, count));
 }

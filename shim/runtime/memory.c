@@ -80,13 +80,13 @@ cudaError_t hand_cudaHostAlloc(void **pHost, size_t size, unsigned int flags)
 {
 	cudaError_t error;
 
-	if (!pHost)
-		return cudaErrorInvalidValue;
 	error = runtime_enter();
 	if (error)
 		return error;
-	*pHost = NULL;
-	return size ? runtime_status(cuMemHostAlloc(pHost, size, flags)) : cudaSuccess;
+	if (pHost)
+		*pHost = NULL;
+	return size || !pHost ? runtime_status(cuMemHostAlloc(pHost, size, flags))
+			      : cudaSuccess;
 }
 
 cudaError_t hand_cudaFreeHost(void *ptr)

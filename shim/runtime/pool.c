@@ -15,6 +15,13 @@ _Static_assert(
 _Static_assert(
 	(int)cudaMemPoolAttrUsedMemHigh == CU_MEMPOOL_ATTR_USED_MEM_HIGH, "pool attributes");
 
+/* A stream of the program's own has its context. */
+static cudaError_t stream_enter(cudaStream_t stream)
+{
+	return (uintptr_t)stream > (uintptr_t)CU_STREAM_PER_THREAD ? runtime_init()
+								   : runtime_enter();
+}
+
 cudaError_t hand_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream)
 {
 	CUdeviceptr address = 0;
@@ -22,7 +29,7 @@ cudaError_t hand_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStrea
 
 	if (!devPtr)
 		return cudaErrorInvalidValue;
-	error = runtime_enter();
+	error = stream_enter(hStream);
 	if (!error)
 		error = runtime_status(cuMemAllocAsync(&address, size, (CUstream)hStream));
 	*devPtr = (void *)address; /* NULL where it failed, as natively */
@@ -37,7 +44,7 @@ cudaError_t hand_cudaMallocFromPoolAsync(
 
 	if (!ptr)
 		return cudaErrorInvalidValue;
-	error = runtime_enter();
+	error = stream_enter(stream);
 	if (!error)
 		error = runtime_status(cuMemAllocFromPoolAsync(
 			&address, size, (CUmemoryPool)memPool, (CUstream)stream));
@@ -47,10 +54,7 @@ cudaError_t hand_cudaMallocFromPoolAsync(
 
 cudaError_t hand_cudaFreeAsync(void *devPtr, cudaStream_t hStream)
 {
-	/* A stream of the program's own has its context. */
-	cudaError_t error = (uintptr_t)hStream > (uintptr_t)CU_STREAM_PER_THREAD
-				    ? runtime_init()
-				    : runtime_enter();
+	cudaError_t error = stream_enter(hStream);
 
 	return error ?: runtime_status(cuMemFreeAsync((CUdeviceptr)devPtr, (CUstream)hStream));
 }

@@ -47,7 +47,7 @@ def call_of(line):
 
 
 WHERE = re.compile(r"(software|no_slab): ")
-NAME = re.compile(r"\b([a-z]+)#(\d+)")
+NAME = re.compile(r"\b([a-z][a-z-]*)#(\d+)")
 OWN = re.compile(r"0 -> (memory#\d+)(?![+\d])")
 MAKES = re.compile(r"Add\w+Node|Create|Clone|Instantiate|Alloc|EndCapture")
 SUMS = re.compile(r"T\d cu(da)?(Device)?(GetGraphMemAttribute|MemPoolGetAttribute)\(")
@@ -95,17 +95,21 @@ class Doubt:
     BROKEN = re.compile(r"T\d cudaGraphKernelNodeSetParams\((node#\d+), \{add_one .*\) = 1\b")
     RESETS = re.compile(r"T\d cuDevicePrimaryCtxReset(?:_v2)?\(0\) = 0\b")
     CAPTURES = re.compile(r"T\d cu(?:da)?StreamBeginCaptureToGraph\((stream#\d+), (graph#\d+),.*\) = 0\b")
+    # Such allocations lie side by side natively, and a range may go on in the next.
+    SMALL = re.compile(r"T\d cu(?:MemAlloc|daMalloc)Managed\(&, (\d+), \d+\) = 0 -> (managed#\d+)$")
+    SMALL_BYTES = 65536
     ENDS = re.compile(r"T\d cu(?:da)?StreamEndCapture\((stream#\d+),.*-> (graph#\d+)")
 
     def __init__(self):
         self.faulted = self.reset = False
         self.doubtful = [set(), set()]  # names, natively and here
         self.captures = [{}, {}]  # {stream: the graph that it captures into}
-        self.answered, self.broken = set(), set()
+        self.answered, self.broken, self.small = set(), set(), set()
 
     def called(self, one):
         """The native call as declared.txt names it: gone-event#5 is a handle of one that was destroyed before,
-        half-node#1 a kernel's node that could not be set to other parameters."""
+        half-node#1 a kernel's node that could not be set to other parameters, small-managed#1 an allocation beside
+        others."""
         call = one.partition(") = ")[0][3:] + ")"
         for kind, number in sorted(set(NAME.findall(call))):
             name = f"{kind}#{number}"
@@ -113,6 +117,8 @@ class Doubt:
                 call = re.sub(rf"\b{name}\b", f"gone-{name}", call)
             if name in self.broken:
                 call = re.sub(rf"\b{name}\b", f"half-{name}", call)
+            if name in self.small:
+                call = re.sub(rf"\b{name}\b", f"small-{name}", call)
         return call
 
     def follows(self, lines):
@@ -137,8 +143,12 @@ class Doubt:
                 if match and not all(own):
                     doubtful.add(match[1])
             return
+        if any(f"{kind}#{number}" in self.small for kind, number in NAME.findall(call_of(lines[0]))):
+            for doubtful in self.doubtful:
+                doubtful |= self.small
         for line, doubtful, captures in zip(lines, self.doubtful, self.captures):
-            for part, kinds in ((call_of(line), self.HOLDERS), (answer_of(line), None)):
+            maps = {"memory"} if function_of(line) == "cuMemMap" else set()
+            for part, kinds in ((call_of(line), self.HOLDERS | maps), (answer_of(line), None)):
                 for kind, number in NAME.findall(part):
                     name = f"{kind}#{number}"
                     if kinds is None or kind in kinds:
@@ -153,6 +163,8 @@ class Doubt:
         self.answered |= {f"{kind}#{number}" for kind, number in NAME.findall(answer_of(lines[0]))}
         if match := self.BROKEN.match(lines[0]):
             self.broken.add(match[1])
+        if (match := self.SMALL.match(lines[0])) and int(match[1]) < self.SMALL_BYTES:
+            self.small.add(match[2])
         for line, doubtful, captures in zip(lines, self.doubtful, self.captures):
             if any(f"{kind}#{number}" in doubtful for kind, number in NAME.findall(call_of(line))):
                 doubtful.update(f"{kind}#{number}" for kind, number in NAME.findall(answer_of(line))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Managed memory: prefetching, advice and what ranges say of it, attachment, pointers, many small
  * allocations, and calls that are wrong. */
+#include <thread>
+
 #include "check.h"
 
 #if CUDART_VERSION >= 13000
@@ -51,6 +53,9 @@ static void prefetching(int *data, int n)
 		CHECK_EQ_AT(i, data[i], i + 1);
 	CHECK_EQ(attribute(cudaMemRangeAttributeLastPrefetchLocation, data, bytes),
 		cudaCpuDeviceId);
+	/* The host has the number that it was named with: to the older function no other. */
+	CHECK_EQ(attribute(cudaMemRangeAttributeLastPrefetchLocationId, data, bytes),
+		CUDART_VERSION >= 13000 ? 0 : cudaCpuDeviceId);
 	CUDA(PREFETCH(data, bytes / 2, 0));
 	CUDA(cudaDeviceSynchronize());
 	CHECK_EQ(attribute(cudaMemRangeAttributeLastPrefetchLocation, data, 1), 0);
@@ -172,6 +177,29 @@ static void ends()
 	CUDA(cudaMemcpy(plain, data, 65536, cudaMemcpyDefault));
 	CUDA(cudaFree(plain));
 	CUDA(cudaFree(data));
+	/* Nor is a range told that does, though the program has the page's rest. */
+	CUDA(cudaMallocManaged(&data, 100));
+	CHECK_EQ(attribute(cudaMemRangeAttributeReadMostly, data, 100), 0);
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaMemRangeGetAttribute(
+			host, sizeof(int), cudaMemRangeAttributeReadMostly, data, 101));
+	CUDA_IS(cudaErrorNotSupported, cudaFreeAsync(data, 0));
+	(void)cudaGetLastError();
+	CUDA(cudaFree(data));
+}
+
+/* A question makes no context current. */
+static void alone(int *data)
+{
+	cudaError_t error = cudaSuccess;
+
+	std::thread([&] {
+		int value;
+
+		error = cudaMemRangeGetAttribute(&value, sizeof(value),
+			cudaMemRangeAttributeReadMostly, data, sizeof(int));
+	}).join();
+	CHECK_EQ((int)error, (int)cudaErrorDeviceUninitialized);
 }
 
 /* A capture that allows it goes on when managed memory is allocated, which begins as zeroes. */
@@ -208,6 +236,7 @@ int main()
 	prefetching(data, n);
 	advice(data, n * sizeof(int));
 	pointers(data);
+	alone(data);
 	CUDA(cudaMalloc(&plain, 4096));
 	CUDA_IS(cudaErrorInvalidValue, cudaMemRangeGetAttribute(&value, sizeof(value),
 					       cudaMemRangeAttributeReadMostly, plain, 4096));

@@ -64,6 +64,11 @@ int main()
 	round_trips((int *)raw, n, stream);
 	CUDA(cudaHostRegister(raw + 100, n * sizeof(int) + 8, cudaHostRegisterPortable));
 	round_trips((int *)(raw + 100), n, stream);
+	/* Elsewhere in it than where it begins it is no address of a registration. */
+	CUDA_IS(cudaErrorInvalidValue, cudaHostUnregister(raw + 104));
+	/* Pages that are registered to be written are not read only too. */
+	CUDA_IS(cudaErrorInvalidValue, cudaHostRegister(raw + 90, 10, cudaHostRegisterReadOnly));
+	(void)cudaGetLastError();
 	CUDA(cudaHostUnregister(raw + 100));
 	free(raw);
 

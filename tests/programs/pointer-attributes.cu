@@ -16,7 +16,7 @@ static struct told tell(const void *pointer)
 	ENTRY(cuPointerGetAttribute);
 	CUdeviceptr at = (CUdeviceptr)pointer;
 	struct told t;
-	unsigned ipc = 0;
+	unsigned ipc = ~0u;
 
 	DRIVER(p_cuPointerGetAttribute(&t.pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at));
 	DRIVER(p_cuPointerGetAttribute(
@@ -24,7 +24,8 @@ static struct told tell(const void *pointer)
 	DRIVER(p_cuPointerGetAttribute(&t.access, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, at));
 	DRIVER(p_cuPointerGetAttribute(
 		&ipc, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, at));
-	t.ipc = ipc & 1;
+	CHECK(ipc <= 1); /* all of it is written, as natively */
+	t.ipc = ipc;
 	return t;
 }
 
@@ -78,11 +79,13 @@ static void mapped(void)
 	ENTRY(cuMemUnmap);
 	ENTRY(cuMemRelease);
 	ENTRY(cuMemAddressFree);
+	ENTRY(cuMemGetAddressRange);
+	ENTRY(cuPointerGetAttribute);
 	CUmemAllocationProp prop = {};
 	CUmemAccessDesc access = {};
 	CUmemGenericAllocationHandle plain, shared;
-	CUdeviceptr at;
-	size_t size;
+	CUdeviceptr at, base;
+	size_t size, length;
 
 	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
 	prop.location.type = access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -104,9 +107,43 @@ static void mapped(void)
 	CHECK(tell((void *)at).pool == NULL);
 	shares((void *)(at + size), false);
 	DRIVER(p_cuMemUnmap(at, 2 * size));
+	/* Reserved addresses are nothing. */
+	CHECK(p_cuPointerGetAttribute(&length, CU_POINTER_ATTRIBUTE_RANGE_SIZE, at) ==
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK(p_cuMemGetAddressRange(&base, &length, at) == CUDA_ERROR_NOT_FOUND);
+	CUDA_IS(cudaErrorHostMemoryNotRegistered, cudaHostUnregister((void *)at));
+	(void)cudaGetLastError();
 	DRIVER(p_cuMemRelease(plain));
 	DRIVER(p_cuMemRelease(shared));
 	DRIVER(p_cuMemAddressFree(at, 2 * size));
+}
+
+/* Memory is shared for the first time behind all work, for which a capture is not ended: natively it
+ * is shared then, and over the network only once the capture is over. */
+static void captured(void)
+{
+	cudaIpcMemHandle_t handle;
+	cudaError_t error;
+	cudaStream_t stream;
+	cudaGraph_t graph;
+	void *shared, *fresh;
+
+	CUDA(cudaStreamCreate(&stream));
+	CUDA(cudaMalloc(&shared, 4 << 20));
+	CUDA(cudaMalloc(&fresh, 4 << 20));
+	CUDA(cudaIpcGetMemHandle(&handle, shared));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+	CUDA(cudaMemsetAsync(shared, 1, 4096, stream));
+	CUDA(cudaIpcGetMemHandle(&handle, shared));
+	error = cudaIpcGetMemHandle(&handle, fresh);
+	CHECK(error == cudaSuccess || error == cudaErrorStreamCaptureUnsupported);
+	(void)cudaGetLastError();
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaIpcGetMemHandle(&handle, fresh));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaFree(shared));
+	CUDA(cudaFree(fresh));
+	CUDA(cudaStreamDestroy(stream));
 }
 
 int main(void)
@@ -114,6 +151,7 @@ int main(void)
 	void *managed;
 
 	CUDA(cudaFree(0));
+	captured();
 	pools();
 	mapped();
 	CUDA(cudaMallocManaged(&managed, 4096));

@@ -239,9 +239,46 @@ static void addresses_alone(const driver &d)
 	DRIVER(d.p_cuMemGetAccess(&flags, &d.access.location, other));
 	CHECK_EQ(flags, (unsigned long long)CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	DRIVER(d.p_cuMemUnmap(other, d.granule));
-	DRIVER(d.p_cuMemRelease(memory));
 	DRIVER(d.p_cuMemAddressFree(other, d.granule));
+	/* What is not mapped between two mappings, and behind them, goes with them. */
+	DRIVER(d.p_cuMemMap(at + d.granule, d.granule, 0, memory, 0));
+	DRIVER(d.p_cuMemMap(at + 4 * d.granule, d.granule, 0, memory, 0));
+	CHECK(d.p_cuMemUnmap(at, d.granule + 4096) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(d.p_cuMemUnmap(at + d.granule + 1, 8 * d.granule) == CUDA_ERROR_INVALID_VALUE);
+	DRIVER(d.p_cuMemUnmap(at, 7 * d.granule));
+	CHECK(d.p_cuMemGetAccess(&flags, &d.access.location, at + d.granule) ==
+		CUDA_ERROR_INVALID_VALUE);
+	DRIVER(d.p_cuMemMap(at + 4 * d.granule, d.granule, 0, memory, 0));
+	DRIVER(d.p_cuMemUnmap(at + 4 * d.granule, d.granule));
+	DRIVER(d.p_cuMemRelease(memory));
 	DRIVER(d.p_cuMemAddressFree(at, much));
+}
+
+/* What cannot be is told apart from what is not served. */
+static void wrong(const driver &d)
+{
+	CUmemAllocationProp prop = d.prop;
+	CUmemAccessDesc access = d.access;
+	CUmemGenericAllocationHandle memory;
+	CUdeviceptr at;
+
+	prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+	prop.location.id = -1;
+	CHECK(d.p_cuMemCreate(&memory, d.granule, &prop, 0) == CUDA_ERROR_INVALID_VALUE);
+	prop.location.type = CU_MEM_LOCATION_TYPE_HOST;
+	prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	CHECK(d.p_cuMemCreate(&memory, d.granule, &prop, 0) == CUDA_ERROR_INVALID_VALUE);
+	DRIVER(d.p_cuMemAddressReserve(&at, d.granule, 0, 0, 0));
+	DRIVER(d.p_cuMemCreate(&memory, d.granule, &d.prop, 0));
+	DRIVER(d.p_cuMemMap(at, d.granule, 0, memory, 0));
+	access.location.id = 99;
+	CHECK(d.p_cuMemSetAccess(at, d.granule, &access, 1) == CUDA_ERROR_INVALID_VALUE);
+	access = d.access;
+	access.flags = (CUmemAccess_flags)4;
+	CHECK(d.p_cuMemSetAccess(at, d.granule, &access, 1) == CUDA_ERROR_INVALID_VALUE);
+	DRIVER(d.p_cuMemUnmap(at, d.granule));
+	DRIVER(d.p_cuMemRelease(memory));
+	DRIVER(d.p_cuMemAddressFree(at, d.granule));
 }
 
 int main()
@@ -254,6 +291,7 @@ int main()
 	places(d);
 	too_much(d);
 	addresses_alone(d);
+	wrong(d);
 	expandable(d, 1);
 	CUDA(cudaFree(d.wrong));
 	CUDA(cudaDeviceSynchronize());

@@ -78,10 +78,10 @@ CUresult hand_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int
 	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	*dptr = 0;
-	if (!context)
-		return context_missing();
 	if (!bytesize || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return context_missing();
 	status = capture_unsafe();
 	return status ? status : managed_alloc(context->home, bytesize, flags, dptr);
 }

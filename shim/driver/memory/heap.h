@@ -46,6 +46,7 @@ struct block {
 	uint16_t context; /* that it goes with: heap_owner() */
 	bool async;	  /* a pool's, or a graph's */
 	bool plain;	  /* memory_alloc's, and nobody else has it mapped */
+	bool shared;	  /* others may have it mapped */
 	uint64_t base;
 	uint64_t size; /* granules, in bytes */
 	uint64_t bytes;

@@ -11,6 +11,7 @@
 #include <cuda.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -245,6 +246,15 @@ bool host_find(const void *host, struct host_range *range)
 			.registered = !piece->segment};
 	pthread_mutex_unlock(&pinned.lock);
 	return piece != NULL;
+}
+
+bool host_numa(int node)
+{
+	char path[48];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%d", node);
+	/* Kernels without NUMA have no such folder, and one node. */
+	return !node || (node > 0 && !access(path, F_OK));
 }
 
 bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk)

@@ -60,6 +60,8 @@ void host_named(const void *words, size_t bytes);
 void host_context_drain(struct context *context);
 void host_context_gone(const struct context *context);
 
+/* Whether the program's machine has that NUMA node. */
+bool host_numa(int node);
 /* The allocation or registration around an address. */
 bool host_find(const void *host, struct host_range *range);
 

@@ -7,6 +7,7 @@
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/host_state.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/vmm.h"
 #include <cuda.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -174,6 +175,28 @@ static bool range_registers(const void *p, size_t bytes, unsigned flags)
 		       !(flags & CU_MEMHOSTREGISTER_READ_ONLY));
 }
 
+/* With the lock held: whether a page of what is to be read only is registered for writing, with
+ * other bytes of it. */
+static bool pages_written(const struct host_piece *piece)
+{
+	uintptr_t first = (uintptr_t)piece->base / HOST_PAGE * HOST_PAGE;
+	uintptr_t end =
+		((uintptr_t)piece->base + piece->bytes - 1) / HOST_PAGE * HOST_PAGE + HOST_PAGE;
+	long at = piece->flags & CU_MEMHOSTREGISTER_READ_ONLY
+			  ? host_piece_below((void *)(end - 1))
+			  : -1;
+
+	for (; at >= 0; at--) {
+		const struct host_piece *other = &pinned.pieces[at];
+
+		if ((uintptr_t)other->base + other->bytes <= first)
+			return false;
+		if (!(other->flags & CU_MEMHOSTREGISTER_READ_ONLY))
+			return true;
+	}
+	return false;
+}
+
 CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
 	struct host_piece piece = {.base = p, .bytes = bytesize, .flags = Flags};
@@ -189,7 +212,7 @@ CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 	if (below >= 0 &&
 		pinned.pieces[below].base + pinned.pieces[below].bytes > (unsigned char *)p)
 		status = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-	else if (Flags & CU_MEMHOSTREGISTER_IOMEMORY)
+	else if (Flags & CU_MEMHOSTREGISTER_IOMEMORY || pages_written(&piece))
 		status = CUDA_ERROR_INVALID_VALUE;
 	else if (!host_piece_add(&piece))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
@@ -206,13 +229,18 @@ CUresult hand_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 		Flags & (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
 }
 
+/* An address within what is known is no address of what is registered, elsewhere it is not
+ * registered. */
 CUresult hand_cuMemHostUnregister(void *p)
 {
 	struct memory_range range;
+	struct host_range host;
+	bool known = !p || host_find(p, &host) ||
+		     (memory_find((uintptr_t)p, &range) &&
+			     (!range.reserved || vmm_mapped((uintptr_t)p, 1)));
 
-	if (!p || (memory_find((uintptr_t)p, &range) && range.base == (uintptr_t)p))
-		return CUDA_ERROR_INVALID_VALUE;
-	return piece_release(p, true, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	return piece_release(p, true,
+		known ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 CUresult hand_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)

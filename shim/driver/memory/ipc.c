@@ -2,13 +2,8 @@
  *
  * Sharing between processes of one pod on one agent.
  *
- * Memory: the agent gives what an allocation lies in a random name, which the handle carries,
- * and maps it for whoever brings the name, at an address that that process's shim chooses.
- *
- * Events: a shared event is always done on every side, so nothing has to travel.  A handle is
- * given away once what the event stands for is done, and recording one that is shared first
- * waits for what the stream has to do (shim/driver/event.c): whoever learns of the recording
- * finds that work done.
+ * The agent gives what an allocation lies in a random name, which the handle carries, and maps
+ * it for whoever brings the name, at an address that that process's shim chooses.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,6 +18,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
+#include "shim/driver/graph/capture.h"
 #include "shim/driver/order.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/managed.h"
@@ -34,7 +30,7 @@
 #include "shim/driver/tensor.h"
 #include "shim/engine/lock.h"
 
-static const char memory_magic[8] = "vcudaMEM", event_magic[8] = "vcudaEVT";
+static const char memory_magic[8] = "vcudaMEM";
 
 struct memory_handle {
 	char magic[8];
@@ -42,16 +38,9 @@ struct memory_handle {
 	uint8_t uuid[16]; /* the device's */
 	uint64_t bytes;	  /* of all that has the name */
 	uint64_t offset;  /* of the allocation in it */
-	uint64_t giver;	  /* the process that gave it (this_process) */
+	uint64_t giver;	  /* the process that gave it (share_process) */
 };
 _Static_assert(sizeof(struct memory_handle) == sizeof(CUipcMemHandle), "");
-
-struct event_handle {
-	char magic[8];
-	uint64_t giver; /* as a memory_handle's */
-	uint8_t unused[48];
-};
-_Static_assert(sizeof(struct event_handle) == sizeof(CUipcEventHandle), "");
 
 /* A pointer that was opened: several allocations may lie in what one name stands for. */
 struct opened_pointer {
@@ -80,11 +69,7 @@ static struct {
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(ipc, shared.lock, LOCK_IPC);
 
-/* ---- memory ---- */
-
-/* A number that no other process of the pod has, a fork of this one neither. It opens nothing:
- * a guessed one is refused what it could not use. */
-static uint64_t this_process(void)
+uint64_t share_process(void)
 {
 	struct timespec now;
 
@@ -136,7 +121,7 @@ static CUresult share_range(
 	if (status)
 		return status;
 	memset(handle, 0, sizeof(*handle));
-	handle->giver = this_process();
+	handle->giver = share_process();
 	pthread_mutex_lock(&shared.lock);
 	memory_shared(range->base);
 	status = call_export(range, handle);
@@ -153,10 +138,14 @@ CUresult hand_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 	struct memory_range range;
 	CUresult status;
 
-	/* What IS_LEGACY_CUDA_IPC_CAPABLE says of it too. */
+	/* What IS_LEGACY_CUDA_IPC_CAPABLE says of it too. Another process's is not passed on.
+	 */
 	if (!pHandle || !memory_find(dptr, &range) || range.async || range.global ||
-		range.reserved || managed_find(dptr, &managed))
+		range.reserved || managed_find(dptr, &managed) || share_opened(dptr))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* It comes to lie elsewhere, behind all work: that would end what captures. */
+	if (capture_any() && !memory_is_shared(range.base))
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	status = share_range(&range, memory_magic, &handle);
 	if (!status)
 		memcpy(pHandle, &handle, sizeof(handle));
@@ -279,12 +268,15 @@ CUresult hand_cuIpcOpenMemHandle_v2(
 	if (pdptr && !(Flags & ~(unsigned)CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) &&
 		tensor_handle_is(&handle))
 		return tensor_handle_open(pdptr, &handle);
-	if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
-		memcmp(memory.magic, memory_magic, sizeof(memory.magic)) ||
+	if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return context_missing();
+	if (memcmp(memory.magic, memory_magic, sizeof(memory.magic)) ||
 		memory.offset >= memory.bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* A process does not open what it gave itself. */
-	if (!context || memory.giver == this_process())
+	if (memory.giver == share_process())
 		return CUDA_ERROR_INVALID_CONTEXT;
 	device = device_named(memory.uuid, context->device);
 	if (device < 0 || (device != context->device && !peer_can(context->device, device)))
@@ -366,7 +358,7 @@ CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr)
 
 void share_pool_name(CUmemoryPool pool, uint8_t name[16])
 {
-	const uint64_t words[2] = {this_process(), (uint64_t)(uintptr_t)pool};
+	const uint64_t words[2] = {share_process(), (uint64_t)(uintptr_t)pool};
 
 	memcpy(name, words, sizeof(words));
 }
@@ -402,7 +394,7 @@ CUresult share_open_pointer(
 	return status;
 }
 
-bool share_close_pointer(CUdeviceptr address, CUresult *status)
+bool share_opened(CUdeviceptr address)
 {
 	bool opened = false;
 
@@ -412,6 +404,13 @@ bool share_close_pointer(CUdeviceptr address, CUresult *status)
 	for (struct opened *o = shared.opened; o && !opened; o = o->next)
 		opened = address - o->base < o->bytes;
 	pthread_mutex_unlock(&shared.lock);
+	return opened;
+}
+
+bool share_close_pointer(CUdeviceptr address, CUresult *status)
+{
+	bool opened = share_opened(address);
+
 	if (opened)
 		*status = close_memory(address, true);
 	return opened;
@@ -455,42 +454,4 @@ CUresult share_import(uint64_t handle, int device, const uint8_t name[16], uint6
 	pthread_mutex_unlock(&shared.lock);
 	session_leave(visit);
 	return status;
-}
-
-/* ---- events ---- */
-
-CUresult hand_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
-{
-	struct event_handle handle = {.unused = {0}};
-	CUresult status;
-
-	if (!pHandle || !event)
-		return CUDA_ERROR_INVALID_VALUE;
-	status = event_share(event);
-	if (!status)
-		status = event_done(event);
-	if (status)
-		return status;
-	memcpy(handle.magic, event_magic, sizeof(event_magic));
-	handle.giver = this_process();
-	memcpy(pHandle, &handle, sizeof(handle));
-	return CUDA_SUCCESS;
-}
-
-CUresult hand_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
-{
-	struct event_handle event;
-	CUresult status;
-
-	memcpy(&event, &handle, sizeof(event));
-	if (!phEvent)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (memcmp(event.magic, event_magic, sizeof(event_magic)))
-		return CUDA_ERROR_MAP_FAILED;
-	/* A process does not open what it gave itself. */
-	if (event.giver == this_process())
-		return CUDA_ERROR_INVALID_CONTEXT;
-	/* One that was never recorded is done. */
-	status = hand_cuEventCreate(phEvent, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
-	return status ? status : event_share(*phEvent);
 }

@@ -9,6 +9,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/context.h"
 #include "shim/driver/graph/capture.h"
+#include "shim/driver/memory/host.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/managed_part.h"
 #include "shim/driver/stream.h"
@@ -27,7 +28,7 @@ static CUresult span_find(CUdeviceptr at, size_t count, struct span *span)
 	struct region *r = count ? managed_region(at) : NULL;
 	size_t last;
 
-	if (!r || count > r->base + r->bytes - at)
+	if (!r || at - r->base > r->asked || count > r->base + r->asked - at)
 		return CUDA_ERROR_INVALID_VALUE;
 	span->region = r;
 	span->first = (at - r->base) / PAGE_BYTES;
@@ -57,7 +58,7 @@ static CUresult location_check(const CUmemLocation *location)
 	case CU_MEM_LOCATION_TYPE_HOST:
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return CUDA_SUCCESS;
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-		return location->id >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		return host_numa(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
@@ -74,7 +75,7 @@ static CUmemLocation location_of(CUdevice device)
 {
 	return (CUmemLocation){.type = device == CU_DEVICE_CPU ? CU_MEM_LOCATION_TYPE_HOST
 							       : CU_MEM_LOCATION_TYPE_DEVICE,
-		.id = device == CU_DEVICE_CPU ? 0 : device};
+		.id = device};
 }
 
 /* ---- prefetching ---- */
@@ -113,7 +114,7 @@ CUresult hand_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocat
 	if (flags || !location_named(&location))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = capture_never(hStream);
-	if (!status && !devPtr)
+	if (!status && (!devPtr || !count))
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (!status)
 		status = location_check(&location);
@@ -232,12 +233,23 @@ static bool advice_known(CUmem_advise advice)
 	       advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 }
 
+/* Who accesses it is a device, or the host as a whole. */
+static bool advice_access(CUmem_advise advice)
+{
+	return advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+	       advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+}
+
 /* Whether it is about a place. */
 static bool advice_where(CUmem_advise advice)
 {
-	return advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
-	       advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
-	       advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+	return advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice_access(advice);
+}
+
+static bool location_numa(const CUmemLocation *location)
+{
+	return location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+	       location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 }
 
 static CUresult advise_range(
@@ -269,7 +281,8 @@ CUresult hand_cuMemAdvise_v2(
 	CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
 	if (!advice_known(advice) || !location_named(&location) ||
-		(advice_where(advice) && location_check(&location)))
+		(advice_where(advice) && location_check(&location)) ||
+		(advice_access(advice) && location_numa(&location)))
 		return CUDA_ERROR_INVALID_VALUE;
 	return advise_range(devPtr, count, advice, location);
 }
@@ -405,10 +418,8 @@ CUresult hand_cuStreamAttachMemAsync(
 	bool single = flags == CU_MEM_ATTACH_SINGLE;
 	struct region *r;
 	uint64_t stream;
-	CUresult status = capture_never(hStream); /* before its arguments, as natively */
+	CUresult status;
 
-	if (status)
-		return status;
 	if ((!single && flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) ||
 		(single && !hStream))
 		return CUDA_ERROR_INVALID_VALUE;

@@ -182,9 +182,24 @@ void memory_shared(CUdeviceptr address)
 
 	pthread_mutex_lock(&heap.lock);
 	block = heap_block_at(address, &w);
-	if (block)
+	if (block) {
 		block->plain = false;
+		block->shared = true;
+	}
 	pthread_mutex_unlock(&heap.lock);
+}
+
+bool memory_is_shared(CUdeviceptr address)
+{
+	struct window *w;
+	struct block *block;
+	bool shared;
+
+	pthread_mutex_lock(&heap.lock);
+	block = heap_block_at(address, &w);
+	shared = block && block->shared;
+	pthread_mutex_unlock(&heap.lock);
+	return shared;
 }
 
 /* ---- looking up ---- */

@@ -57,6 +57,7 @@ void memory_context_gone(const struct context *context, bool last);
 /* --- for memory that processes share (ipc.c) --- */
 /* Others may have the allocation around an address mapped from now on. */
 void memory_shared(CUdeviceptr address);
+bool memory_is_shared(CUdeviceptr address);
 /* Another process's memory of BYTES (granules) that the agent knows by NAME, at an address of
  * our own; it goes by memory_free. */
 CUresult memory_import(int device, const uint8_t name[16], size_t bytes, CUdeviceptr *address);

@@ -12,6 +12,7 @@
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/memory/pool.h"
+#include "shim/driver/memory/share.h"
 #include "shim/driver/memory/vmm.h"
 #include "shim/driver/peer.h"
 
@@ -37,6 +38,11 @@ static struct pointer pointer_look(CUdeviceptr ptr)
 			.id = managed.id,
 			.device = managed.context->device,
 			.context = managed.context->number};
+	} else if (p.device && !p.managed) {
+		/* Reserved alone, or behind the end of managed memory, it is nothing. */
+		p.device = p.range.reserved
+				   ? vmm_mapped(ptr, 1)
+				   : !managed_find(p.range.base, &managed) || managed.variable;
 	}
 	if (!p.device)
 		p.host = host_find((const void *)(uintptr_t)ptr, &p.pinned);
@@ -148,9 +154,10 @@ static CUresult pointer_attribute(
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(bool *)data = p->managed; return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 		*(bool *)data = p->device && !p->managed && !p->range.async &&
-				!p->range.global && !p->range.reserved;
+				!p->range.global && !p->range.reserved && !share_opened(ptr);
 		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+	/* What is managed is in order with the program anyway. */
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *(bool *)data = p->managed; return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
 		*(bool *)data = false;
@@ -192,16 +199,7 @@ static CUresult pointer_attribute(
 	}
 }
 
-CUresult hand_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
-{
-	struct pointer p = pointer_look(ptr);
-
-	if (!data || (!p.device && !p.host))
-		return CUDA_ERROR_INVALID_VALUE;
-	return pointer_attribute(data, attribute, ptr, &p);
-}
-
-/* NVIDIA's cuPointerGetAttributes writes four bytes of these. */
+/* NVIDIA's driver writes four bytes of these, which cuda.h calls boolean. */
 static bool attribute_boolean(CUpointer_attribute attribute)
 {
 	switch (attribute) {
@@ -215,6 +213,17 @@ static bool attribute_boolean(CUpointer_attribute attribute)
 	}
 }
 
+CUresult hand_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	struct pointer p = pointer_look(ptr);
+
+	if (!data || (!p.device && !p.host))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (attribute_boolean(attribute))
+		memset(data, 0, sizeof(uint32_t));
+	return pointer_attribute(data, attribute, ptr, &p);
+}
+
 static bool attribute_known(CUpointer_attribute attribute)
 {
 	return attribute >= CU_POINTER_ATTRIBUTE_CONTEXT &&
@@ -222,7 +231,7 @@ static bool attribute_known(CUpointer_attribute attribute)
 }
 
 /* The null value of an attribute, for pointers that CUDA does not know. */
-static CUresult pointer_null(void *data, CUpointer_attribute attribute)
+static CUresult pointer_null(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -237,10 +246,11 @@ static CUresult pointer_null(void *data, CUpointer_attribute attribute)
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: *(uint64_t *)data = 0; return CUDA_SUCCESS;
+	/* What is of no device is the program's. */
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER: *(uint64_t *)data = ptr; return CUDA_SUCCESS;
 	/* They have none: NVIDIA's driver leaves what is there. */
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return CUDA_SUCCESS;
@@ -265,7 +275,7 @@ CUresult hand_cuPointerGetAttributes(unsigned int numAttributes,
 		if (p.device || p.host)
 			status = pointer_attribute(data[i], attributes[i], ptr, &p);
 		else
-			status = pointer_null(data[i], attributes[i]);
+			status = pointer_null(data[i], attributes[i], ptr);
 		/* Host memory has no device pointer and so on: null, not an error here. */
 		if (status && status != CUDA_ERROR_INVALID_VALUE)
 			return status;

@@ -12,6 +12,7 @@
 
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/graph/capture.h"
+#include "shim/driver/memory/managed.h"
 #include "shim/driver/graph/memory_node.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
@@ -269,6 +270,8 @@ static CUresult alloc_captured(CUdeviceptr *dptr, CUstream stream)
 
 	if (dptr)
 		*dptr = 0;
+	if (!context_current())
+		return context_missing();
 	if (!capture_any())
 		return CUDA_SUCCESS;
 	status = capture_node(stream);
@@ -314,8 +317,6 @@ CUresult hand_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStre
 
 	if (status)
 		return status;
-	if (!context)
-		return CUDA_ERROR_INVALID_CONTEXT;
 	pthread_mutex_lock(&pools.lock);
 	pool = pool_current(context->device);
 	pthread_mutex_unlock(&pools.lock);
@@ -335,6 +336,7 @@ CUresult hand_cuMemAllocFromPoolAsync(
 
 CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
+	struct managed_range managed;
 	struct pool_piece **at, *piece;
 	struct graph *graph;
 	uint64_t stream;
@@ -345,6 +347,8 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	graph = capture_graph(stream);
 	if (graph)
 		return memory_node_capture_free(graph, stream, dptr);
+	if (managed_find(dptr, &managed) && managed.base == dptr)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (graph_memory_free(dptr, &status))
 		return status;
 	pthread_mutex_lock(&pools.lock);

@@ -15,6 +15,7 @@
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
+#include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/share.h"
 #include "shim/driver/peer.h"
@@ -44,9 +45,19 @@ static CUresult location_check(const CUmemLocation *location, CUmemAllocationTyp
 			return CUDA_ERROR_INVALID_VALUE;
 		return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-		return location->id < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+		return host_numa(location->id) ? CUDA_ERROR_NOT_SUPPORTED
+					       : CUDA_ERROR_INVALID_VALUE;
 	default: return CUDA_ERROR_NOT_SUPPORTED;
 	}
+}
+
+/* Managed memory is shared with no other process and has no most, and what is anywhere on the
+ * host has no handle. */
+static bool props_contradict(const CUmemPoolProps *props)
+{
+	if (props->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED)
+		return props->handleTypes || props->maxSize;
+	return props->location.type == CU_MEM_LOCATION_TYPE_HOST && props->handleTypes;
 }
 
 CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
@@ -55,7 +66,8 @@ CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProp
 	CUresult status;
 
 	if (!pool || !poolProps ||
-		(int)poolProps->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA)
+		(int)poolProps->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+		props_contradict(poolProps))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = location_check(&poolProps->location, poolProps->allocType);
 	if (status)
@@ -186,7 +198,7 @@ CUresult hand_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 	struct pool *p = pool_of(pool);
 	CUresult status = CUDA_SUCCESS;
 
-	if (!p || !value)
+	if (!p || !value || p->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pools.lock);
 	switch (attr) {
@@ -221,7 +233,7 @@ CUresult hand_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 	struct pool *p = pool_of(pool);
 	CUresult status = CUDA_SUCCESS;
 
-	if (!p || !value)
+	if (!p || !value || p->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pools.lock);
 	switch (attr) {
@@ -307,7 +319,8 @@ CUresult hand_cuMemPoolGetAccess(
 
 	if (!p || !flags || !location)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (location->type == CU_MEM_LOCATION_TYPE_HOST) {
+	if (location->type == CU_MEM_LOCATION_TYPE_HOST ||
+		location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA) {
 		*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE; /* pools are of devices here */
 		return CUDA_SUCCESS;
 	}

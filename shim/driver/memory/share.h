@@ -31,6 +31,11 @@ void share_pool_name(CUmemoryPool pool, uint8_t name[16]);
 CUresult share_pointer(CUdeviceptr address, const char magic[8], void *out);
 CUresult share_open_pointer(
 	int device, const char magic[8], const void *from, CUdeviceptr *address);
+/* A number that no other process of the pod has, a fork of this one neither. It opens nothing:
+ * a guessed one is refused what it could not use. */
+uint64_t share_process(void);
+/* Another process's memory is there. */
+bool share_opened(CUdeviceptr address);
 /* False: another process's memory is not there. What was opened by cuIpcOpenMemHandle is not
  * closed so: *STATUS says it. */
 bool share_close_pointer(CUdeviceptr address, CUresult *status);

@@ -17,6 +17,7 @@
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
+#include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/share.h"
 #include "shim/engine/lock.h"
@@ -57,8 +58,13 @@ static CUresult prop_check(const CUmemAllocationProp *prop)
 	case CU_MEM_LOCATION_TYPE_DEVICE:
 		return prop->requestedHandleTypes & ~share_handles ? CUDA_ERROR_NOT_SUPPORTED
 								   : CUDA_SUCCESS;
+	/* Memory of the program's machine that the GPU works in is pinned, or managed. */
 	case CU_MEM_LOCATION_TYPE_HOST:
-	case CU_MEM_LOCATION_TYPE_HOST_NUMA: return CUDA_ERROR_NOT_SUPPORTED;
+		return prop->requestedHandleTypes ? CUDA_ERROR_INVALID_VALUE
+						  : CUDA_ERROR_NOT_SUPPORTED;
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+		return host_numa(prop->location.id) ? CUDA_ERROR_NOT_SUPPORTED
+						    : CUDA_ERROR_INVALID_VALUE;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }

@@ -41,9 +41,8 @@ static struct vmm_memory *mapped_at(CUdeviceptr address)
 									: NULL;
 }
 
-/* The mappings from the I-th on that cover [ptr, ptr + size) without a gap; 0: they do not.
- * WHOLE: and reach no further. */
-static size_t covering(size_t i, CUdeviceptr ptr, size_t size, bool whole)
+/* The mappings from the I-th on that cover [ptr, ptr + size) without a gap; 0: they do not. */
+static size_t covering(size_t i, CUdeviceptr ptr, size_t size)
 {
 	CUdeviceptr at = ptr;
 	size_t n = 0;
@@ -51,7 +50,7 @@ static size_t covering(size_t i, CUdeviceptr ptr, size_t size, bool whole)
 	for (; i + n < vmm.mapping_count && at < ptr + size; n++) {
 		const struct vmm_mapping *m = &vmm.mappings[i + n];
 
-		if (m->base > at || (whole && (m->base < at || m->base + m->size > ptr + size)))
+		if (m->base > at)
 			return 0;
 		at = m->base + m->size;
 	}
@@ -63,7 +62,7 @@ bool vmm_mapped(CUdeviceptr address, size_t bytes)
 	bool mapped;
 
 	pthread_mutex_lock(&vmm.lock);
-	mapped = covering(vmm_mapping_from(address), address, bytes, false) != 0;
+	mapped = covering(vmm_mapping_from(address), address, bytes) != 0;
 	pthread_mutex_unlock(&vmm.lock);
 	return mapped;
 }
@@ -170,32 +169,48 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	return status;
 }
 
-/* One or more whole mappings, or what begins in a reservation where nothing is mapped: where it
- * ends does not matter then, as natively. */
+/* With the lock held: those of the mappings [i, end) that lie side by side, in one frame. */
+static CUresult unmap_run(size_t *i, size_t end)
+{
+	struct vmm_mapping *first = &vmm.mappings[*i];
+	CUdeviceptr at = first->base;
+	CUresult status;
+	size_t last = *i;
+
+	for (; last < end && vmm.mappings[last].base == at &&
+		vmm.mappings[last].device == first->device;
+		last++)
+		at += vmm.mappings[last].size;
+	status = post_unmap(first->device, first->base, at - first->base);
+	for (; *i < last; ++*i) {
+		vmm.mappings[*i].memory->mappings--;
+		vmm_memory_done(vmm.mappings[*i].memory);
+	}
+	return status;
+}
+
+/* Whole mappings from a reservation on; what is not mapped between and behind them does not
+ * matter, as natively. */
 CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
 	struct memory_range range;
-	CUresult status = CUDA_ERROR_INVALID_VALUE;
-	uint64_t end;
-	size_t i, n;
+	CUresult status = CUDA_SUCCESS;
+	size_t i, end;
 
 	if (!size || ptr + size < ptr || !memory_find(ptr, &range) || !range.reserved)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmm.lock);
-	i = vmm_mapping_from(ptr);
-	n = covering(i, ptr, size, true);
-	end = ptr + size < range.base + range.bytes ? ptr + size : range.base + range.bytes;
-	if (i == vmm.mapping_count || vmm.mappings[i].base >= end)
-		status = CUDA_SUCCESS;
-	if (n) {
-		status = post_unmap(vmm.mappings[i].device, ptr, size);
-		for (size_t k = i; k < i + n; k++) {
-			vmm.mappings[k].memory->mappings--;
-			vmm_memory_done(vmm.mappings[k].memory);
-		}
-		vmm.mapping_count -= n;
-		memmove(vmm.mappings + i, vmm.mappings + i + n,
-			(vmm.mapping_count - i) * sizeof(*vmm.mappings));
+	i = end = vmm_mapping_from(ptr);
+	for (; !status && end < vmm.mapping_count && vmm.mappings[end].base < ptr + size; end++)
+		if (vmm.mappings[end].base < ptr ||
+			vmm.mappings[end].base + vmm.mappings[end].size > ptr + size)
+			status = CUDA_ERROR_INVALID_VALUE; /* a part of it */
+	if (!status) {
+		for (size_t at = i; at < end;)
+			status = unmap_run(&at, end) ?: status;
+		memmove(vmm.mappings + i, vmm.mappings + end,
+			(vmm.mapping_count - end) * sizeof(*vmm.mappings));
+		vmm.mapping_count -= end - i;
 	}
 	pthread_mutex_unlock(&vmm.lock);
 	return status;
@@ -208,10 +223,16 @@ static CUresult access_check(const CUmemAccessDesc *desc, const struct vmm_mappi
 	bool own = desc->location.id == mapping->device;
 	int where = mapping->memory->device;
 
+	if (desc->location.type < CU_MEM_LOCATION_TYPE_DEVICE ||
+		desc->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT ||
+		(desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+			!device_of(desc->location.id)) ||
+		(desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+			desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+			desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!device_of(desc->location.id))
-		return CUDA_ERROR_INVALID_DEVICE;
 	if (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return own || desc->location.id == where || peer_can(desc->location.id, where)
 			       ? CUDA_SUCCESS
@@ -250,7 +271,7 @@ CUresult hand_cuMemSetAccess(
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmm.lock);
 	i = vmm_mapping_from(ptr);
-	n = covering(i, ptr, size, false);
+	n = covering(i, ptr, size);
 	if (!n)
 		status = CUDA_ERROR_INVALID_VALUE;
 	for (size_t k = 0; !status && k < count; k++)
