@@ -21,6 +21,8 @@ struct op *graph_op_copy(const struct op *op)
 	copy->stream = NULL;
 	copy->deps = NULL;
 	copy->dep_count = copy->dep_room = copy->dep_done = 0;
+	if (copy->copied)
+		copy->copied(copy);
 	return copy;
 }
 

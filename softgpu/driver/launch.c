@@ -102,7 +102,13 @@ static int attribute(int *value, int attribute, int device)
 
 static void launch_drop(struct op *op)
 {
+	module_put(((struct launch_op *)op)->function->module);
 	free(op);
+}
+
+static void launch_copied(struct op *copy)
+{
+	module_get(((struct launch_op *)copy)->function->module);
 }
 
 /* The largest cluster that fits; every dimension divides the grid. */
@@ -222,9 +228,11 @@ static CUresult launch_op(const struct launch *launch, struct CUctx_st *context,
 	op->op.kind = OP_WORK;
 	op->op.run = launch_run;
 	op->op.drop = launch_drop;
+	op->op.copied = launch_copied;
 	op->op.bytes = (uint32_t)(sizeof(*op) + info->param_bytes);
 	op->op.node = CU_GRAPH_NODE_TYPE_KERNEL;
 	op->function = launch->function;
+	module_get(op->function->module);
 	op->ptx = launch->ptx;
 	op->hints = launch->hints;
 	op->ptx.kernel = launch->function->kernel;

@@ -6,6 +6,7 @@
  * are asked for, which a launch does.
  */
 #include "softgpu/driver/array.h"
+#include "softgpu/driver/launch_core.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +60,7 @@ static struct CUmod_st *module_new(struct CUctx_st *context, size_t count)
 		free(module);
 		return NULL;
 	}
+	atomic_init(&module->references, 1);
 	module->function_count = count;
 	module->context = context;
 	context_ref(context);
@@ -69,6 +71,23 @@ static struct CUmod_st *module_new(struct CUctx_st *context, size_t count)
 	return module;
 }
 
+void module_get(struct CUmod_st *module)
+{
+	atomic_fetch_add(&module->references, 1);
+}
+
+void module_put(struct CUmod_st *module)
+{
+	if (atomic_fetch_sub(&module->references, 1) > 1)
+		return;
+	for (size_t i = 0; i < module->function_count; i++)
+		free(module->functions[i].name);
+	if (module->ptx)
+		ptx_module_free(module->ptx);
+	free(module->functions);
+	free(module);
+}
+
 /* What the module owns; it is in no list any more. */
 static void module_delete(struct CUmod_st *module)
 {
@@ -77,19 +96,14 @@ static void module_delete(struct CUmod_st *module)
 
 	object_remove(module);
 	reference_release_module(module);
-	for (size_t i = 0; i < module->function_count; i++) {
+	for (size_t i = 0; i < module->function_count; i++)
 		object_remove(&module->functions[i]);
-		free(module->functions[i].name);
-	}
-	if (module->ptx) {
+	if (module->ptx)
 		block = ptx_module_block(module->ptx, &size);
-		ptx_module_free(module->ptx);
-	}
 	if (block)
 		memory_release(block, BLOCK_DEVICE);
 	context_unref(module->context);
-	free(module->functions);
-	free(module);
+	module_put(module);
 }
 
 void module_free(struct CUmod_st *module)

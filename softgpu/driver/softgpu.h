@@ -314,12 +314,13 @@ struct op {
 	enum op_kind kind;
 	/* WORK, HOST: without a lock.  MARK: under queue_lock.  May be NULL. */
 	void (*run)(struct op *op);
-	bool (*poll)(struct op *op); /* WATCH: without a lock; must be quick */
-	void (*drop)(struct op *op); /* frees the op; under queue_lock */
-	bool always;		     /* run even on a faulted context */
-	bool light;		     /* quicker done than handed to a thread */
-	uint32_t bytes;		     /* of the whole operation, to copy it; 0: it cannot be */
-	CUgraphNodeType node;	     /* what it is in a graph */
+	bool (*poll)(struct op *op);	 /* WATCH: without a lock; must be quick */
+	void (*drop)(struct op *op);	 /* frees the op; under queue_lock */
+	void (*copied)(struct op *copy); /* what the copy holds too; may be NULL */
+	bool always;			 /* run even on a faulted context */
+	bool light;			 /* quicker done than handed to a thread */
+	uint32_t bytes;	      /* of the whole operation, to copy it; 0: it cannot be */
+	CUgraphNodeType node; /* what it is in a graph */
 	struct CUctx_st *context;
 	/* The queue's own. */
 	struct op *next;
@@ -426,8 +427,6 @@ CUresult copy_linear(uint64_t dst, enum copy_side dst_side, uint64_t src,
 /* The side that an address of the unified space is on. */
 enum copy_side soft_copy_side_of(uint64_t address);
 
-/* fatbin.c has its own header. */
-
 /* module.c */
 struct CUfunc_st {
 	struct CUmod_st *module;
@@ -448,7 +447,8 @@ struct CUmod_st {
 	struct CUlib_st *library; /* that it is an instance of, or NULL */
 	struct CUfunc_st *functions;
 	size_t function_count;
-	char *image; /* the PTX text, NUL-terminated; owned */
+	char *image;		/* the PTX text, NUL-terminated; owned */
+	atomic_uint references; /* module_get() */
 };
 /* The text buffers that JIT options name. */
 struct jit_log {

@@ -68,6 +68,44 @@ static void bad_modules(CUmodule module)
 	CHECK(strlen(log) > 0);
 }
 
+/* A graph's node outlasts the module of its function: it is read, copied and destroyed, and what
+ * else there is works. */
+static void node_outlasts(void)
+{
+	ENTRY(cuModuleLoadData);
+	ENTRY(cuModuleUnload);
+	ENTRY(cuModuleGetFunction);
+	ENTRY(cuGraphCreate);
+	ENTRY(cuGraphAddKernelNode);
+	ENTRY(cuGraphKernelNodeGetParams);
+	ENTRY(cuGraphClone);
+	ENTRY(cuGraphDestroy);
+	ENTRY(cuCtxSynchronize);
+	CUmodule module;
+	CUgraph graph, clone;
+	CUgraphNode node;
+	CUDA_KERNEL_NODE_PARAMS params = {}, got = {};
+	long long unused[4] = {};
+	void *arguments[] = {unused, unused, unused, unused};
+
+	DRIVER(p_cuModuleLoadData(&module, module_ptx));
+	DRIVER(p_cuModuleGetFunction(&params.func, module, "nothing"));
+	params.kernelParams = arguments;
+	params.gridDimX = 3;
+	params.blockDimX = 64;
+	params.gridDimY = params.gridDimZ = params.blockDimY = params.blockDimZ = 1;
+	DRIVER(p_cuGraphCreate(&graph, 0));
+	DRIVER(p_cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
+	DRIVER(p_cuModuleUnload(module));
+	DRIVER(p_cuGraphKernelNodeGetParams(node, &got));
+	CHECK_EQ(got.gridDimX, 3u);
+	CHECK_EQ(got.blockDimX, 64u);
+	DRIVER(p_cuGraphClone(&clone, graph));
+	DRIVER(p_cuGraphDestroy(graph));
+	DRIVER(p_cuGraphDestroy(clone));
+	DRIVER(p_cuCtxSynchronize());
+}
+
 int main()
 {
 	const int n = 1000;
@@ -148,6 +186,7 @@ int main()
 	DRIVER(p_cuModuleUnload(second));
 
 	bad_modules(module);
+	node_outlasts();
 	DRIVER(p_cuModuleUnload(module));
 	DRIVER(p_cuMemFree(in));
 	DRIVER(p_cuMemFree(out));
