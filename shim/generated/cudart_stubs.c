@@ -375,18 +375,18 @@ STUB(cudaMemSetMemPool, RUNTIME_ANYWHERE, (struct cudaMemLocation *location,
 	(cuMemSetMemPool((CUmemLocation *)location, (CUmemAllocationType)type,
 	(CUmemoryPool)memPool)))
 #endif
-STUB(cudaMemPoolExportToShareableHandle, RUNTIME_DRIVER, (void *shareableHandle,
+STUB(cudaMemPoolExportToShareableHandle, RUNTIME_ANYWHERE, (void *shareableHandle,
 	cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType, unsigned int flags),
 	(cuMemPoolExportToShareableHandle(shareableHandle, (CUmemoryPool)memPool,
 	(CUmemAllocationHandleType)handleType, (unsigned long long)flags)))
-STUB(cudaMemPoolImportFromShareableHandle, RUNTIME_DRIVER, (cudaMemPool_t *memPool,
+STUB(cudaMemPoolImportFromShareableHandle, RUNTIME_ANYWHERE, (cudaMemPool_t *memPool,
 	void *shareableHandle, enum cudaMemAllocationHandleType handleType, unsigned int flags),
 	(cuMemPoolImportFromShareableHandle((CUmemoryPool *)memPool, shareableHandle,
 	(CUmemAllocationHandleType)handleType, (unsigned long long)flags)))
-STUB(cudaMemPoolExportPointer, RUNTIME_DRIVER, (struct cudaMemPoolPtrExportData *exportData,
+STUB(cudaMemPoolExportPointer, RUNTIME_ANYWHERE, (struct cudaMemPoolPtrExportData *exportData,
 	void *ptr), (cuMemPoolExportPointer((CUmemPoolPtrExportData *)exportData,
 	(CUdeviceptr)ptr)))
-STUB(cudaMemPoolImportPointer, RUNTIME_DRIVER, (void **ptr, cudaMemPool_t memPool,
+STUB(cudaMemPoolImportPointer, RUNTIME_ANYWHERE, (void **ptr, cudaMemPool_t memPool,
 	struct cudaMemPoolPtrExportData *exportData),
 	(cuMemPoolImportPointer((CUdeviceptr *)ptr, (CUmemoryPool)memPool,
 	(CUmemPoolPtrExportData *)exportData)))

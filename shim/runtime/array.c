@@ -297,14 +297,14 @@ _Static_assert(
 cudaError_t hand_cudaArrayGetSparseProperties(
 	struct cudaArraySparseProperties *sparseProperties, cudaArray_t array)
 {
-	return RUNTIME_DRIVER(cuArrayGetSparseProperties(
+	return RUNTIME_ANYWHERE(cuArrayGetSparseProperties(
 		(CUDA_ARRAY_SPARSE_PROPERTIES *)sparseProperties, array_driver(array)));
 }
 
 cudaError_t hand_cudaMipmappedArrayGetSparseProperties(
 	struct cudaArraySparseProperties *sparseProperties, cudaMipmappedArray_t mipmap)
 {
-	return RUNTIME_DRIVER(cuMipmappedArrayGetSparseProperties(
+	return RUNTIME_ANYWHERE(cuMipmappedArrayGetSparseProperties(
 		(CUDA_ARRAY_SPARSE_PROPERTIES *)sparseProperties,
 		(CUmipmappedArray)(uintptr_t)mipmap));
 }
@@ -314,7 +314,7 @@ cudaError_t hand_cudaArrayGetMemoryRequirements(
 {
 	if (memoryRequirements)
 		*memoryRequirements = (struct cudaArrayMemoryRequirements){0};
-	return RUNTIME_DRIVER(cuArrayGetMemoryRequirements(
+	return RUNTIME_ANYWHERE(cuArrayGetMemoryRequirements(
 		(CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements, array_driver(array),
 		device));
 }
@@ -325,7 +325,7 @@ cudaError_t hand_cudaMipmappedArrayGetMemoryRequirements(
 {
 	if (memoryRequirements)
 		*memoryRequirements = (struct cudaArrayMemoryRequirements){0};
-	return RUNTIME_DRIVER(cuMipmappedArrayGetMemoryRequirements(
+	return RUNTIME_ANYWHERE(cuMipmappedArrayGetMemoryRequirements(
 		(CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements,
 		(CUmipmappedArray)(uintptr_t)mipmap, device));
 }

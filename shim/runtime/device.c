@@ -77,9 +77,11 @@ cudaError_t hand_cudaSetValidDevices(int *device_arr, int len)
 		if (error)
 			return error;
 	}
-	if (len && cuCtxGetCurrent(&current) == CUDA_SUCCESS && !current)
+	error = runtime_status(cuCtxGetCurrent(&current));
+	if (!error && len && !current)
 		runtime_thread.chosen = device_arr[0];
-	return cudaSuccess;
+	/* The thread's device is chosen anew, as natively: what was current is not any more. */
+	return error ? error : runtime_status(cuCtxSetCurrent(NULL));
 }
 
 cudaError_t hand_cudaSetDeviceFlags(unsigned int flags)
