@@ -46,6 +46,7 @@ static CUresult side_read(CUmemorytype type, const void *host, CUdeviceptr devic
 		      : type == CU_MEMORYTYPE_DEVICE ? SIDE_DEVICE
 						     : copy_side_of(place->at);
 	place->at += offset;
+	place->before = offset;
 	return CUDA_SUCCESS;
 }
 
