@@ -198,7 +198,8 @@ def stub(api, entry):
         if entry.streams:
             of = [a for p, a in zip(entry.params, arguments(entry, twin)) if p in entry.streams]
             stream = of[0] if len(of) == 1 else f"stream_serving({', '.join(of)})"
-            out += text.row("STUB_UNBOUND" if entry.has("unbound") else "STUB_STREAM", moment(entry), stream, capture_checks(entry, twin), *rest) + ";\n"
+            form = next((form for form in ("named", "unbound") if entry.has(form)), "stream")
+            out += text.row(f"STUB_{form.upper()}", moment(entry), stream, capture_checks(entry, twin), *rest) + ";\n"
         elif asked := capture_checks(entry, twin):
             out += text.row("STUB_CAPTURED", moment(entry), asked, *rest) + ";\n"
         else:

@@ -49,18 +49,21 @@ bool copy_place_ok(const struct shape *s, const struct copy_place *place)
 	return copy_extent(s, place, &extent) && mirror_reaches(place->at, extent);
 }
 
-/* As natively, no copy runs over the end of memory that the app has registered. */
+/* As natively, no copy runs over the end of memory that the app has registered: of the one that
+ * the descriptor names, wherever in it the copy begins. */
 static bool copy_host_ok(const struct shape *s, const struct copy_place *place)
 {
+	const uint64_t named = place->at - place->before;
 	struct host_range range;
 	size_t extent;
 
-	if (!copy_extent(s, place, &extent))
+	if (!copy_extent(s, place, &extent) ||
+		__builtin_add_overflow(extent, place->before, &extent))
 		return false;
-	if (!host_maybe(place->at) || !host_find((const void *)(uintptr_t)place->at, &range) ||
+	if (!host_maybe(named) || !host_find((const void *)(uintptr_t)named, &range) ||
 		!range.registered)
 		return true;
-	return extent <= range.bytes - (place->at - copy_address(range.base));
+	return extent <= range.bytes - (named - copy_address(range.base));
 }
 
 /* Nor over the end of managed memory, behind which the program may have no page. */

@@ -25,6 +25,7 @@ struct copy_place {
 	const struct array *array;
 	uint64_t at;
 	size_t pitch, slice;
+	size_t before; /* bytes from where the descriptor says that the memory begins */
 };
 
 /* What CUDA's descriptors say, checked. */

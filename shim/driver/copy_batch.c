@@ -18,15 +18,55 @@ static bool order_valid(CUmemcpySrcAccessOrder order)
 	       order == CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
+static bool flags_valid(unsigned flags)
+{
+	return !(flags & ~(unsigned)CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE);
+}
+
 /* What NVIDIA's driver looks at first: CUDA has no batches in the legacy stream, of which only
- * the explicit one has *FAILED written. */
+ * the explicit one has *FAILED written. A stream that was made is an invalid value where the
+ * thread has no current context. */
 static CUresult batch_begin(CUstream stream, size_t *failed)
 {
+	CUresult status = context_missing();
+
 	if (stream && failed)
 		*failed = FAILED_NONE;
 	if (!stream || stream == CU_STREAM_LEGACY)
 		return CUDA_ERROR_INVALID_VALUE;
-	return context_current() ? capture_node(stream) : context_missing();
+	if (status == CUDA_ERROR_INVALID_CONTEXT && stream != CU_STREAM_PER_THREAD)
+		return CUDA_ERROR_INVALID_VALUE;
+	return status ? status : capture_node(stream);
+}
+
+/* A batch is no node; the capture goes on without it. */
+static CUresult batch_captured(CUstream stream)
+{
+	CUstreamCaptureStatus capture;
+
+	if (!capture_any() || hand_cuStreamIsCapturing(stream, &capture) ||
+		capture == CU_STREAM_CAPTURE_STATUS_NONE)
+		return CUDA_SUCCESS;
+	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+/* Of the places only a device is looked for. */
+static bool place_valid(const CUmemLocation *place)
+{
+	switch (place->type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE: return place->id >= 0 && place->id < devices.count;
+	case CU_MEM_LOCATION_TYPE_INVALID:
+	case CU_MEM_LOCATION_TYPE_HOST:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return true;
+	default: return false;
+	}
+}
+
+static bool attribute_valid(const CUmemcpyAttributes *attr)
+{
+	return order_valid(attr->srcAccessOrder) && flags_valid(attr->flags) &&
+	       place_valid(&attr->srcLocHint) && place_valid(&attr->dstLocHint);
 }
 
 /* Attributes k are those of the copies from indices[k] on. */
@@ -36,7 +76,7 @@ static bool attributes_valid(
 	if (!attrs || !indices || !n || n > count || indices[0])
 		return false;
 	for (size_t k = 0; k < n; k++)
-		if (!order_valid(attrs[k].srcAccessOrder) || indices[k] >= count ||
+		if (!attribute_valid(&attrs[k]) || indices[k] >= count ||
 			(k && indices[k] <= indices[k - 1]))
 			return false;
 	return true;
@@ -70,6 +110,25 @@ static CUresult copy_one(CUdeviceptr dst, CUdeviceptr src, size_t n,
 	return status;
 }
 
+/* The copies one after the other; *FAILED is the first that cannot be. */
+static CUresult copies(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
+	size_t count, const CUmemcpyAttributes *attrs, const size_t *indices, size_t n,
+	size_t *failed, CUstream stream)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	for (size_t i = 0, k = 0; !status && i < count; i++) {
+		if (k + 1 < n && indices[k + 1] == i)
+			k++;
+		status = sizes[i] ? copy_one(dsts[i], srcs[i], sizes[i],
+					    attrs[k].srcAccessOrder, stream)
+				  : CUDA_ERROR_INVALID_VALUE;
+		if (status && failed)
+			*failed = i;
+	}
+	return status;
+}
+
 CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
 	size_t count, const CUmemcpyAttributes *attrs, const size_t *indices, size_t n,
 	size_t *failed, CUstream stream)
@@ -80,22 +139,22 @@ CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size
 		return status;
 	if (!dsts || !srcs || !sizes || !count || !attributes_valid(attrs, indices, n, count))
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0, k = 0; !status && i < count; i++) {
-		if (k + 1 < n && indices[k + 1] == i)
-			k++;
-		status = copy_one(dsts[i], srcs[i], sizes[i], attrs[k].srcAccessOrder, stream);
-		if (status && failed)
-			*failed = i;
-	}
-	return status;
+	status = batch_captured(stream);
+	return status ? status
+		      : copies(dsts, srcs, sizes, count, attrs, indices, n, failed, stream);
 }
 
 CUresult copy_with_attributes(CUdeviceptr dst, CUdeviceptr src, size_t n,
 	const CUmemcpyAttributes *attr, CUstream stream)
 {
+	CUresult status = batch_begin(stream, NULL);
 	size_t first = 0;
 
-	return copy_batch(&dst, &src, &n, 1, attr, &first, 1, NULL, stream);
+	if (status)
+		return status;
+	if (!attributes_valid(attr, &first, 1, 1))
+		return CUDA_ERROR_INVALID_VALUE;
+	return copies(&dst, &src, &n, 1, attr, &first, 1, NULL, stream);
 }
 
 /* ---- in three dimensions ---- */
@@ -168,8 +227,7 @@ static CUresult copy_one_3d(const CUDA_MEMCPY3D_BATCH_OP *op, CUstream stream)
 
 	if (status)
 		return status;
-	if (!order_valid(op->srcAccessOrder) || !op->extent.width || !op->extent.height ||
-		!op->extent.depth || !place_read(&op->src, &op->extent, element, &src) ||
+	if (!place_read(&op->src, &op->extent, element, &src) ||
 		!place_read(&op->dst, &op->extent, element, &dst) ||
 		__builtin_mul_overflow(op->extent.width, element, &width))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -203,6 +261,32 @@ static CUresult copy_one_3d(const CUDA_MEMCPY3D_BATCH_OP *op, CUstream stream)
 	return status;
 }
 
+static bool operand_valid(const CUmemcpy3DOperand *operand)
+{
+	return operand->type == CU_MEMCPY_OPERAND_TYPE_POINTER ||
+	       operand->type == CU_MEMCPY_OPERAND_TYPE_ARRAY;
+}
+
+static bool op_valid(const CUDA_MEMCPY3D_BATCH_OP *op)
+{
+	return operand_valid(&op->src) && operand_valid(&op->dst) && op->extent.width &&
+	       op->extent.height && op->extent.depth && order_valid(op->srcAccessOrder) &&
+	       flags_valid(op->flags);
+}
+
+/* Whether the copies make sense in themselves; only of one that does not *FAILED tells. */
+static CUresult ops_check(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (op_valid(&ops[i]))
+			continue;
+		if (failed)
+			*failed = i;
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
 CUresult copy_batch_3d(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed,
 	unsigned long long flags, CUstream stream)
 {
@@ -212,10 +296,10 @@ CUresult copy_batch_3d(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *
 		return status;
 	if (!count || !ops || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; !status && i < count; i++) {
+	status = ops_check(count, ops, failed);
+	if (!status)
+		status = batch_captured(stream);
+	for (size_t i = 0; !status && i < count; i++)
 		status = copy_one_3d(&ops[i], stream);
-		if (status && failed)
-			*failed = i;
-	}
 	return status;
 }

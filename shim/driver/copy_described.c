@@ -46,6 +46,7 @@ static CUresult side_read(CUmemorytype type, const void *host, CUdeviceptr devic
 		      : type == CU_MEMORYTYPE_DEVICE ? SIDE_DEVICE
 						     : copy_side_of(place->at);
 	place->at += offset;
+	place->before = offset;
 	return CUDA_SUCCESS;
 }
 
@@ -166,14 +167,9 @@ CUresult copy_node(const CUDA_MEMCPY3D *copy, bool stands, enum copy_way *way,
 CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async)
 {
 	CUDA_MEMCPY3D c;
-	CUresult status;
 
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* As of cuMemcpyPeerAsync: what names contexts is no node. */
-	status = async ? capture_never(stream) : CUDA_SUCCESS;
-	if (status)
-		return status;
 	c = (CUDA_MEMCPY3D){.srcXInBytes = p->srcXInBytes,
 		.srcY = p->srcY,
 		.srcZ = p->srcZ,

@@ -18,6 +18,16 @@
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
 
+/* Nor does a fill run over the end of managed memory, behind which the program may have no
+ * page. */
+static bool fill_managed_ok(CUdeviceptr dst, size_t extent)
+{
+	struct managed_range range;
+
+	return !managed_any || !managed_find(dst, &range) || range.variable ||
+	       extent <= range.bytes - (dst - range.base);
+}
+
 static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
 	size_t width, size_t height, CUstream stream)
 {
@@ -35,7 +45,8 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 	if (dst % element || pitch % element || __builtin_mul_overflow(width, element, &row) ||
 		(height > 1 && pitch < row) ||
 		__builtin_mul_overflow(height - 1, pitch, &extent) ||
-		__builtin_add_overflow(extent, row, &extent) || !mirror_reaches(dst, extent))
+		__builtin_add_overflow(extent, row, &extent) || !mirror_reaches(dst, extent) ||
+		!fill_managed_ok(dst, extent))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* A kernel of the driver's fills, which wants access as all do: INVALID_VALUE on two
 	 * H100s. */

@@ -80,21 +80,29 @@
 /* The same, of a call on STREAM: where the thread has no current context, the stream's
  * serves. */
 #define STUB_STREAM(when, stream, captured, name, function, parameters, arguments)             \
-	STUB_LENT(CUDA_ERROR_INVALID_CONTEXT, when, stream, captured, name, function,          \
-		parameters, arguments)
+	STUB_LENT(true, true, CUDA_ERROR_INVALID_CONTEXT, when, stream, captured, name,        \
+		function, parameters, arguments)
 /* The same, of a call that says itself what it lacks where nothing serves. */
 #define STUB_UNBOUND(when, stream, captured, name, function, parameters, arguments)            \
-	STUB_LENT(CUDA_SUCCESS, when, stream, captured, name, function, parameters, arguments)
+	STUB_LENT(true, true, CUDA_SUCCESS, when, stream, captured, name, function,            \
+		parameters, arguments)
+/* The same, of a call that there is on no legacy stream, and in a current context only. */
+#define STUB_NAMED(when, stream, captured, name, function, parameters, arguments)              \
+	STUB_LENT(stream, thread_self.current, CUDA_SUCCESS, when, stream, captured, name,     \
+		function, parameters, arguments)
 
-#define STUB_LENT(none, when, stream, captured, name, function, parameters, arguments)         \
+/* VALID: what comes before all else; SERVES: whether the stream's context may; NONE: the answer
+ * where the thread then has no context, unless the function says so itself. */
+#define STUB_LENT(                                                                             \
+	valid, serves, none, when, stream, captured, name, function, parameters, arguments)    \
 	STUB_EXPORT CUresult name parameters                                                   \
 	{                                                                                      \
-		CUresult status = STUB_##when(name);                                           \
+		CUresult status = (valid) ? STUB_##when(name) : CUDA_ERROR_INVALID_VALUE;      \
 		bool lent = false;                                                             \
                                                                                                \
 		if (status)                                                                    \
 			return status;                                                         \
-		if (__builtin_expect(!thread_self.plain, 0)) {                                 \
+		if (__builtin_expect(!thread_self.plain, 0) && (serves)) {                     \
 			status = stream_lend(stream, STUB_HOME(STUB_FIRST arguments), &lent);  \
 			if (!thread_self.current && (none))                                    \
 				return none;                                                   \

@@ -354,10 +354,10 @@ STUB_CAPTURED(current, capture_unsafe_slow(), cuArrayCreate_v2, hand_cuArrayCrea
 	pAllocateArray));
 STUB(ready, cuArrayGetDescriptor_v2, hand_cuArrayGetDescriptor_v2,
 	(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray), (pArrayDescriptor, hArray));
-STUB(ready, cuArrayGetSparseProperties, hand_cuArrayGetSparseProperties,
+STUB(early, cuArrayGetSparseProperties, hand_cuArrayGetSparseProperties,
 	(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array), (sparseProperties,
 	array));
-STUB(ready, cuMipmappedArrayGetSparseProperties, hand_cuMipmappedArrayGetSparseProperties,
+STUB(early, cuMipmappedArrayGetSparseProperties, hand_cuMipmappedArrayGetSparseProperties,
 	(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap),
 	(sparseProperties, mipmap));
 STUB(ready, cuArrayGetMemoryRequirements, hand_cuArrayGetMemoryRequirements,
@@ -1440,47 +1440,47 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream),
 	(dstDevice, dstContext, srcDevice, srcContext, ByteCount,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpy3DPeer, copy_3d_peer,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy3DPeer, copy_3d_peer,
 	(const CUDA_MEMCPY3D_PEER *pCopy), (pCopy, CU_STREAM_LEGACY, false));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpy3DPeer_ptds, copy_3d_peer,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy3DPeer_ptds, copy_3d_peer,
 	(const CUDA_MEMCPY3D_PEER *pCopy), (pCopy, CU_STREAM_PER_THREAD, false));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DPeerAsync, copy_3d_peer,
+STUB_STREAM(ready, hStream, capture_never(hStream), cuMemcpy3DPeerAsync, copy_3d_peer,
 	(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy, hStream, true));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy3DPeerAsync_ptsz,
+	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy3DPeerAsync_ptsz,
 	copy_3d_peer, (const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy,
 	hStream ? hStream : CU_STREAM_PER_THREAD, true));
-STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemcpyBatchAsync, hand_cuMemcpyBatchAsync,
+STUB_NAMED(ready, hStream, CUDA_SUCCESS, cuMemcpyBatchAsync, hand_cuMemcpyBatchAsync,
 	(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 	CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
 	CUstream hStream), (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx,
 	hStream));
-STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+STUB_NAMED(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemcpyBatchAsync_ptsz, hand_cuMemcpyBatchAsync, (CUdeviceptr *dsts, CUdeviceptr *srcs,
 	size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 	size_t numAttrs, size_t *failIdx, CUstream hStream), (dsts, srcs, sizes, count, attrs,
 	attrsIdxs, numAttrs, failIdx, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemcpy3DBatchAsync, hand_cuMemcpy3DBatchAsync,
+STUB_NAMED(ready, hStream, CUDA_SUCCESS, cuMemcpy3DBatchAsync, hand_cuMemcpy3DBatchAsync,
 	(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
 	unsigned long long flags, CUstream hStream), (numOps, opList, failIdx, flags, hStream));
-STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+STUB_NAMED(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemcpy3DBatchAsync_ptsz, hand_cuMemcpy3DBatchAsync, (size_t numOps,
 	CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags,
 	CUstream hStream), (numOps, opList, failIdx, flags,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemcpyBatchAsync_v2, hand_cuMemcpyBatchAsync_v2,
+STUB_NAMED(ready, hStream, CUDA_SUCCESS, cuMemcpyBatchAsync_v2, hand_cuMemcpyBatchAsync_v2,
 	(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 	CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream), (dsts,
 	srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream));
-STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+STUB_NAMED(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemcpyBatchAsync_v2_ptsz, hand_cuMemcpyBatchAsync_v2, (CUdeviceptr *dsts,
 	CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
 	size_t *attrsIdxs, size_t numAttrs, CUstream hStream), (dsts, srcs, sizes, count, attrs,
 	attrsIdxs, numAttrs, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemcpy3DBatchAsync_v2,
-	hand_cuMemcpy3DBatchAsync_v2, (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
-	unsigned long long flags, CUstream hStream), (numOps, opList, flags, hStream));
-STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+STUB_NAMED(ready, hStream, CUDA_SUCCESS, cuMemcpy3DBatchAsync_v2, hand_cuMemcpy3DBatchAsync_v2,
+	(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
+	CUstream hStream), (numOps, opList, flags, hStream));
+STUB_NAMED(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemcpy3DBatchAsync_v2_ptsz, hand_cuMemcpy3DBatchAsync_v2, (size_t numOps,
 	CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream), (numOps,
 	opList, flags, hStream ? hStream : CU_STREAM_PER_THREAD));

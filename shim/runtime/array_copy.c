@@ -20,6 +20,7 @@ struct end {
 	void *memory;
 	size_t x, y; /* in the array: bytes, rows */
 	size_t row;  /* bytes of one of its rows */
+	size_t rows;
 	size_t pitch;
 };
 
@@ -30,9 +31,11 @@ static cudaError_t end_array(struct end *end, cudaArray_const_t array, size_t x,
 
 	*end = (struct end){
 		.array = array_driver(array), .type = CU_MEMORYTYPE_ARRAY, .x = x, .y = y};
-	if (!error)
-		end->row = desc.Width * array_element_bytes(desc.Format, desc.NumChannels);
-	return error;
+	if (error)
+		return error;
+	end->row = desc.Width * array_element_bytes(desc.Format, desc.NumChannels);
+	end->rows = desc.Height ? desc.Height : 1;
+	return cudaSuccess;
 }
 
 /* KIND: of the copy; FROM: it is the source. */
@@ -149,17 +152,28 @@ cudaError_t hand_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_
 		dst, dpitch, src, wOffset, hOffset, width, height, kind, true, stream);
 }
 
+static bool end_holds_rectangle(const struct end *end, size_t width, size_t height)
+{
+	return end->x <= end->row && width <= end->row - end->x && end->y <= end->rows &&
+	       height <= end->rows - end->y;
+}
+
 /* Both sides of a copy between arrays. */
 static cudaError_t both_arrays(struct end *to, cudaArray_t dst, size_t dst_x, size_t dst_y,
-	struct end *from, cudaArray_const_t src, size_t src_x, size_t src_y,
-	enum cudaMemcpyKind kind)
+	struct end *from, cudaArray_const_t src, size_t src_x, size_t src_y, size_t width,
+	size_t height, enum cudaMemcpyKind kind)
 {
 	cudaError_t error;
 
 	if (kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
 		return cudaErrorInvalidMemcpyDirection;
+	error = end_array(from, src, src_x, src_y);
+	if (error)
+		return error;
 	error = end_array(to, dst, dst_x, dst_y);
-	return error ? error : end_array(from, src, src_x, src_y);
+	/* As natively, the source's bounds come before there is an array to copy to. */
+	return error && !end_holds_rectangle(from, width, height) ? cudaErrorInvalidValue
+								  : error;
 }
 
 cudaError_t hand_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst,
@@ -171,8 +185,8 @@ cudaError_t hand_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, si
 
 	if (error || !width || !height)
 		return error;
-	error = both_arrays(
-		&to, dst, wOffsetDst, hOffsetDst, &from, src, wOffsetSrc, hOffsetSrc, kind);
+	error = both_arrays(&to, dst, wOffsetDst, hOffsetDst, &from, src, wOffsetSrc,
+		hOffsetSrc, width, height, kind);
 	return error ? error : end_copy(&to, &from, width, height, false, null_stream);
 }
 
@@ -225,7 +239,9 @@ static cudaError_t bytes_checked(cudaError_t error, struct end *dst, struct end 
 {
 	if (error)
 		return error;
-	/* An offset beyond its row is in a later one. */
+	if ((dst->array && dst->x > dst->row) || (src->array && src->x > src->row))
+		return copy_captured(stream) ?: cudaErrorInvalidValue;
+	/* An offset at the end of its row is in the next one. */
 	end_move(dst, 0);
 	end_move(src, 0);
 	return bytes_copy(dst, src, count, async, stream);
@@ -286,13 +302,11 @@ cudaError_t hand_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size
 }
 
 /* Has the array that many bytes from its end on? */
-static bool end_holds(const struct end *end, cudaArray_const_t array, size_t count)
+static bool end_holds(const struct end *end, size_t count)
 {
-	CUDA_ARRAY3D_DESCRIPTOR desc;
 	size_t bytes, from, to;
 
-	return !cuArray3DGetDescriptor(&desc, array_driver(array)) &&
-	       !__builtin_mul_overflow(end->row, desc.Height ? desc.Height : 1, &bytes) &&
+	return !__builtin_mul_overflow(end->row, end->rows, &bytes) &&
 	       !__builtin_mul_overflow(end->row, end->y, &from) &&
 	       !__builtin_add_overflow(from, end->x, &from) &&
 	       !__builtin_add_overflow(from, count, &to) && to <= bytes;
@@ -309,14 +323,13 @@ cudaError_t hand_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size
 		return error;
 	if (kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
 		return cudaErrorInvalidMemcpyDirection;
-	/* No node can be made of it: what a capture forbids comes before the arrays, as
-	 * natively. Freeing nothing asks whether unsafe calls are forbidden. */
-	error = runtime_status(cuMemFree(0)) ?: copy_captured(null_stream);
-	if (error)
-		return error;
 	error = end_array(&from, src, wOffsetSrc, hOffsetSrc);
+	/* No node can be made of it: what a capture forbids comes before the places, as
+	 * natively. Freeing nothing asks whether unsafe calls are forbidden. */
+	if (!error)
+		error = runtime_status(cuMemFree(0)) ?: copy_captured(null_stream);
 	/* As natively, before it is seen whether there is an array to copy to. */
-	if (!error && !end_holds(&from, src, count))
+	if (!error && !end_holds(&from, count))
 		error = cudaErrorInvalidValue;
 	if (!error)
 		error = end_array(&to, dst, wOffsetDst, hOffsetDst);
@@ -383,6 +396,8 @@ cudaError_t array_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
 	memset(copy, 0, sizeof(*copy));
 	if ((p->srcArray && p->srcPtr.ptr) || (p->dstArray && p->dstPtr.ptr))
 		return cudaErrorInvalidValue;
+	if ((unsigned)p->kind > cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
 	/* NVIDIA's runtime holds the direction against a source alone. */
 	if (p->extent.width && p->extent.height && p->extent.depth && p->srcArray &&
 		copy_source_type(p->kind) == CU_MEMORYTYPE_HOST)

@@ -8,7 +8,6 @@
 #include "shim/runtime/array.h"
 #include "shim/runtime/forms.h"
 #include "shim/generated/cuda_calls.h"
-#include "shim/runtime/register.h"
 #include "shim/runtime/copy.h"
 
 #include <string.h>
@@ -376,7 +375,9 @@ cudaError_t hand_cudaMemcpy3DPeer(
 	CUDA_MEMCPY3D copy;
 	cudaError_t error = shape_peer(&copy, p);
 
-	return error ? error : copy_3d(&copy, null_stream);
+	if (error || copy.Depth)
+		return error ? error : copy_3d(&copy, null_stream);
+	return copy_captured(null_stream);
 }
 
 cudaError_t hand_cudaMemcpy3DPeerAsync(
@@ -387,96 +388,8 @@ cudaError_t hand_cudaMemcpy3DPeerAsync(
 	cudaError_t error = shape_peer(&copy, p);
 
 	_Static_assert(sizeof(peer) == sizeof(copy), "layout of a copy between devices");
-	if (error || !copy.Depth)
+	if (error)
 		return error;
 	memcpy(&peer, &copy, sizeof(peer));
 	return runtime_status(cuMemcpy3DPeerAsync(&peer, (CUstream)stream));
-}
-
-/* ---- Symbols ---- */
-
-/* The address of COUNT bytes at OFFSET of a variable. */
-static cudaError_t symbol_range(const void *symbol, size_t offset, size_t count, void **address)
-{
-	CUdeviceptr base;
-	size_t size;
-	cudaError_t error = runtime_enter();
-
-	if (!error)
-		error = register_variable(symbol, &base, &size);
-	if (error)
-		return error;
-	if (offset > size || count > size - offset)
-		return cudaErrorInvalidValue;
-	*address = (void *)(base + offset);
-	return cudaSuccess;
-}
-
-/* The same for a copy, which may neither stay on the host nor go the way `away`. */
-cudaError_t copy_symbol(const void *symbol, size_t offset, size_t count,
-	enum cudaMemcpyKind kind, enum cudaMemcpyKind away, void **address)
-{
-	cudaError_t error = symbol_range(symbol, offset, count, address);
-
-	if (!error && (kind == cudaMemcpyHostToHost || kind == away))
-		error = cudaErrorInvalidMemcpyDirection;
-	return error;
-}
-
-cudaError_t hand_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count,
-	size_t offset, enum cudaMemcpyKind kind, cudaStream_t null_stream)
-{
-	void *address;
-	cudaError_t error =
-		copy_symbol(symbol, offset, count, kind, cudaMemcpyDeviceToHost, &address);
-
-	return error ? error : runtime_copy(address, src, count, kind, null_stream);
-}
-
-cudaError_t hand_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
-	size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-	void *address;
-	cudaError_t error =
-		copy_symbol(symbol, offset, count, kind, cudaMemcpyDeviceToHost, &address);
-
-	return error ? error : runtime_copy_async(address, src, count, kind, stream);
-}
-
-cudaError_t hand_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count,
-	size_t offset, enum cudaMemcpyKind kind, cudaStream_t null_stream)
-{
-	void *address;
-	cudaError_t error =
-		copy_symbol(symbol, offset, count, kind, cudaMemcpyHostToDevice, &address);
-
-	return error ? error : runtime_copy(dst, address, count, kind, null_stream);
-}
-
-cudaError_t hand_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count,
-	size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-	void *address;
-	cudaError_t error =
-		copy_symbol(symbol, offset, count, kind, cudaMemcpyHostToDevice, &address);
-
-	return error ? error : runtime_copy_async(dst, address, count, kind, stream);
-}
-
-cudaError_t hand_cudaGetSymbolAddress(void **devPtr, const void *symbol)
-{
-	if (!devPtr)
-		return cudaErrorInvalidValue;
-	return symbol_range(symbol, 0, 0, devPtr);
-}
-
-cudaError_t hand_cudaGetSymbolSize(size_t *size, const void *symbol)
-{
-	CUdeviceptr base;
-	cudaError_t error;
-
-	if (!size)
-		return cudaErrorInvalidValue;
-	error = runtime_enter();
-	return error ? error : register_variable(symbol, &base, size);
 }

@@ -128,6 +128,33 @@ static void rectangles(cudaArray_t array, cudaArray_t other, cudaStream_t stream
 	(void)cudaGetLastError();
 }
 
+/* What is wrong, in NVIDIA's order. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static void refused(cudaArray_t array)
+{
+	std::vector<int> in = numbers(W * H, 1);
+	cudaMemcpy3DParms box = {};
+
+	/* An offset may be at the end of its row, not beyond it. */
+	CUDA(cudaMemcpyToArray(array, W * 4, 0, in.data(), 4, cudaMemcpyHostToDevice));
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaMemcpyToArray(array, W * 4 + 4, 0, in.data(), 4, cudaMemcpyHostToDevice));
+	/* The source's bounds, then whether there is an array to copy to. */
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaMemcpy2DArrayToArray(NULL, 0, 0, array, 4, 0, W * 4, 1));
+	CUDA_IS(cudaErrorInvalidResourceHandle,
+		cudaMemcpy2DArrayToArray(NULL, 0, 0, array, 0, 0, W * 4, 1));
+	/* A direction that there is not, before the bounds. */
+	box.srcPtr = make_cudaPitchedPtr(in.data(), W * 4, W, H);
+	box.dstArray = array;
+	box.extent = make_cudaExtent(W + 1, H, 1);
+	box.kind = (cudaMemcpyKind)77;
+	CUDA_IS(cudaErrorInvalidMemcpyDirection, cudaMemcpy3D(&box));
+	(void)cudaGetLastError();
+}
+#pragma GCC diagnostic pop
+
 /* Boxes: places in an array are elements, in memory bytes. */
 static void boxes()
 {
@@ -329,6 +356,7 @@ int main()
 	CUDA(cudaMallocArray(&other, &ints, W, H));
 	bytes(array);
 	rectangles(array, other, stream);
+	refused(array);
 	boxes();
 	large(stream);
 	levels();

@@ -86,6 +86,12 @@ static void legacy()
 	CUDA_IS(cudaErrorStreamCaptureInvalidated, cudaMemsetAsync(NULL, 0, 4, stream));
 	ends(stream, cudaErrorStreamCaptureInvalidated);
 
+	/* To ask the legacy stream ends no capture. */
+	stream = capturing(cudaStreamCaptureModeRelaxed, cudaStreamDefault);
+	CUDA_IS(cudaErrorStreamCaptureImplicit, cudaStreamIsCapturing(0, &status));
+	CUDA(cudaMemsetAsync(data, 0, 4, stream));
+	ends(stream, cudaSuccess);
+
 	/* What a launch by attributes names is the stream that captures, not the legacy one. */
 	stream = capturing(cudaStreamCaptureModeRelaxed, cudaStreamDefault);
 	launch_with_config(stream);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Copies in batches: bytes of every direction by one call, with the attributes of each part; and
  * of rows and slices. */
-#include "check.h"
+#include "driver.h"
 
 #include <vector>
 
@@ -115,6 +115,115 @@ static void rows(cudaStream_t stream)
 	CUDA(cudaFree(device));
 }
 
+/* The forms of CUDA 12.8, which tell of which copy it is what is wrong. */
+typedef CUresult (*batch_call)(CUdeviceptr *, CUdeviceptr *, size_t *, size_t,
+	CUmemcpyAttributes *, size_t *, size_t, size_t *, CUstream);
+typedef CUresult (*batch_3d_call)(
+	size_t, CUDA_MEMCPY3D_BATCH_OP *, size_t *, unsigned long long, CUstream);
+
+enum { NONE = -1, UNWRITTEN = 7 };
+
+static void flat_refused(CUstream stream)
+{
+	batch_call batch = driver_entry<batch_call>("cuMemcpyBatchAsync", 12080);
+	CUmemcpyAttributes attr = {}, bad[4] = {};
+	unsigned char host[64] = {};
+	CUdeviceptr device, dsts[2], srcs[2] = {(CUdeviceptr)host, (CUdeviceptr)host};
+	size_t sizes[2] = {4, 4}, at = 0, failed;
+	ENTRY(cuMemAlloc);
+	ENTRY(cuMemFree);
+	ENTRY(cuStreamBeginCapture);
+	ENTRY(cuStreamEndCapture);
+	ENTRY(cuGraphDestroy);
+	CUgraph graph;
+
+#define REFUSED(status, index, call)                                                           \
+	do {                                                                                   \
+		failed = UNWRITTEN;                                                            \
+		DRIVER_IS(status, call);                                                       \
+		CHECK_EQ((long long)failed, (long long)(index));                               \
+	} while (0)
+	DRIVER(p_cuMemAlloc(&device, 64));
+	dsts[0] = device, dsts[1] = device + 4;
+	attr.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+	attr.srcLocHint.type = attr.dstLocHint.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	attr.flags = CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE;
+	REFUSED(CUDA_SUCCESS, NONE, batch(dsts, srcs, sizes, 2, &attr, &at, 1, &failed, stream));
+	attr.flags = 0;
+
+	/* Attributes come before the copies, and are of none. */
+	for (CUmemcpyAttributes &wrong : bad)
+		wrong = attr;
+	bad[0].flags = 2;
+	bad[1].srcLocHint.id = 99;
+	bad[2].dstLocHint.type = (CUmemLocationType)5;
+	bad[3].srcAccessOrder = (CUmemcpySrcAccessOrder)4;
+	srcs[0] = 0;
+	for (CUmemcpyAttributes &wrong : bad)
+		REFUSED(CUDA_ERROR_INVALID_VALUE, NONE,
+			batch(dsts, srcs, sizes, 2, &wrong, &at, 1, &failed, stream));
+	REFUSED(CUDA_ERROR_INVALID_VALUE, 0,
+		batch(dsts, srcs, sizes, 2, &attr, &at, 1, &failed, stream));
+	srcs[0] = srcs[1];
+	sizes[1] = 0;
+	REFUSED(CUDA_ERROR_INVALID_VALUE, 1,
+		batch(dsts, srcs, sizes, 2, &attr, &at, 1, &failed, stream));
+	sizes[1] = 4;
+	REFUSED(CUDA_ERROR_INVALID_VALUE, UNWRITTEN,
+		batch(dsts, srcs, sizes, 2, &attr, &at, 1, &failed, NULL));
+
+	DRIVER(p_cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	REFUSED(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, NONE,
+		batch(dsts, srcs, sizes, 2, &attr, &at, 1, &failed, stream));
+	DRIVER(p_cuStreamEndCapture(stream, &graph)); /* which goes on */
+	DRIVER(p_cuGraphDestroy(graph));
+	DRIVER(p_cuMemFree(device));
+}
+
+static void rows_refused(CUstream stream)
+{
+	batch_3d_call batch = driver_entry<batch_3d_call>("cuMemcpy3DBatchAsync", 12080);
+	CUDA_MEMCPY3D_BATCH_OP ops[2] = {};
+	unsigned char host[64] = {};
+	CUcontext context;
+	CUdeviceptr device;
+	size_t failed;
+	ENTRY(cuMemAlloc);
+	ENTRY(cuMemFree);
+	ENTRY(cuCtxPopCurrent);
+	ENTRY(cuCtxPushCurrent);
+
+	DRIVER(p_cuMemAlloc(&device, 64));
+	for (CUDA_MEMCPY3D_BATCH_OP &op : ops) {
+		op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+		op.src.op.ptr.ptr = (CUdeviceptr)host;
+		op.dst.op.ptr.ptr = device;
+		op.extent = {4, 2, 1};
+		op.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+	}
+	/* What is wrong in a copy itself is told before the others are looked at … */
+	ops[0].dst.op.ptr.ptr = 0;
+	ops[1].flags = 2;
+	REFUSED(CUDA_ERROR_INVALID_VALUE, 1, batch(2, ops, &failed, 0, stream));
+	ops[1].flags = 1;
+	ops[1].extent.depth = 0;
+	REFUSED(CUDA_ERROR_INVALID_VALUE, 1, batch(2, ops, &failed, 0, stream));
+	ops[1].extent.depth = 1;
+	ops[1].dst.type = (CUmemcpy3DOperandType)3;
+	REFUSED(CUDA_ERROR_INVALID_VALUE, 1, batch(2, ops, &failed, 0, stream));
+	/* … and of what it names no number is. */
+	ops[1].dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+	REFUSED(CUDA_ERROR_INVALID_VALUE, NONE, batch(2, ops, &failed, 0, stream));
+	ops[0].dst.op.ptr.ptr = device;
+	REFUSED(CUDA_SUCCESS, NONE, batch(2, ops, &failed, 0, stream));
+	/* The stream's context is not the thread's. */
+	DRIVER(p_cuCtxPopCurrent(&context));
+	REFUSED(CUDA_ERROR_INVALID_VALUE, NONE, batch(2, ops, &failed, 0, stream));
+	REFUSED(CUDA_ERROR_INVALID_CONTEXT, NONE, batch(2, ops, &failed, 0, CU_STREAM_PER_THREAD));
+	DRIVER(p_cuCtxPushCurrent(context));
+	DRIVER(p_cuMemFree(device));
+}
+
 int main(void)
 {
 	cudaStream_t stream;
@@ -122,6 +231,8 @@ int main(void)
 	CUDA(cudaStreamCreate(&stream));
 	flat(stream);
 	rows(stream);
+	flat_refused(stream);
+	rows_refused(stream);
 	CUDA(cudaStreamDestroy(stream));
 	return 0;
 }

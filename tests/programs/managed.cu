@@ -38,6 +38,8 @@ static void filled(int n)
 
 	CUDA(cudaMallocManaged(&data, n * sizeof(int)));
 	CUDA(cudaMemset(data, 0, n * sizeof(int)));
+	CUDA_IS(cudaErrorInvalidValue, cudaMemset(data + n - 1, 0, 2 * sizeof(int)));
+	(void)cudaGetLastError();
 	CUDA(cudaDeviceSynchronize());
 	data[n / 2] = 5;
 	add_all(data, n, 1, 0);

@@ -32,6 +32,27 @@ static void round_trips(int *host, int n, cudaStream_t stream)
 	CUDA(cudaFree(device));
 }
 
+/* A copy that names registered memory stays in that, wherever in it it begins. */
+static void described(char *raw)
+{
+	cudaMemcpy3DParms box = {};
+	char *device;
+
+	CUDA(cudaMalloc(&device, 4096));
+	CUDA(cudaHostRegister(raw, 64, cudaHostRegisterDefault));
+	box.srcPtr = make_cudaPitchedPtr(raw, 64, 64, 4);
+	box.srcPos = make_cudaPos(0, 1, 0);
+	box.dstPtr = make_cudaPitchedPtr(device, 64, 64, 4);
+	box.extent = make_cudaExtent(16, 2, 1);
+	box.kind = cudaMemcpyHostToDevice;
+	CUDA_IS(cudaErrorInvalidValue, cudaMemcpy3D(&box));
+	(void)cudaGetLastError();
+	box.srcPtr.ptr = raw + 64;
+	CUDA(cudaMemcpy3D(&box));
+	CUDA(cudaHostUnregister(raw));
+	CUDA(cudaFree(device));
+}
+
 int main()
 {
 	const int n = 30000;
@@ -70,6 +91,7 @@ int main()
 	CUDA_IS(cudaErrorInvalidValue, cudaHostRegister(raw + 90, 10, cudaHostRegisterReadOnly));
 	(void)cudaGetLastError();
 	CUDA(cudaHostUnregister(raw + 100));
+	described(raw);
 	free(raw);
 
 	for (int i = 0; i < 100; i++) {

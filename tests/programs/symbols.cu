@@ -101,6 +101,15 @@ int main()
 		cudaMemcpyToSymbol(coefficients, values, sizeof(values), sizeof(float)));
 	CUDA_IS(cudaErrorInvalidSymbol,
 		cudaGetSymbolAddress(&address, (const void *)&number));
+	CUDA_IS(cudaErrorInvalidSymbol, cudaGetSymbolAddress(NULL, (const void *)&number));
+	CUDA_IS(cudaErrorInvalidSymbol, cudaGetSymbolSize(NULL, (const void *)&number));
+	/* A direction that there is not comes after the bounds where the copy waits, else before. */
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaMemcpyToSymbol(counter, values, 8, 0, (cudaMemcpyKind)77));
+	CUDA_IS(cudaErrorInvalidMemcpyDirection,
+		cudaMemcpyToSymbolAsync(counter, values, 8, 0, (cudaMemcpyKind)77, stream));
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaMemcpyToSymbolAsync(counter, values, 8, 0, cudaMemcpyDefault, stream));
 	(void)cudaGetLastError();
 	CUDA(cudaStreamDestroy(stream));
 	CUDA(cudaFree(from));

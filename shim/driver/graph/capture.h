@@ -37,6 +37,8 @@ static inline bool capture_any(void)
 /* Before work on a stream (NULL or its handle 0: the context's legacy one): INVALIDATED where
  * its capture is, IMPLICIT on the legacy stream while one that waits for it captures. */
 CUresult capture_use(const struct context *context, const struct stream *stream);
+/* The same of the legacy stream, for who only asks whether it captures: no capture ends. */
+CUresult capture_asked(const struct context *context);
 /* What a stub asks first (captured() in cuda.api). node: as capture_use(); never: UNSUPPORTED
  * where the stream captures, even if its capture is invalid already. */
 CUresult capture_node(CUstream stream);

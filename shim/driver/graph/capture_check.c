@@ -11,7 +11,7 @@ static _Thread_local CUstreamCaptureMode thread_mode __attribute__((tls_model("i
 
 struct blocking {
 	const struct context *context;
-	bool found;
+	bool ends, found;
 };
 
 static void capture_blocking(void *object, void *argument)
@@ -26,7 +26,7 @@ static void capture_blocking(void *object, void *argument)
 	c = capture_of_stream(stream);
 	if (!c)
 		return;
-	c->invalid = true;
+	c->invalid |= blocking->ends;
 	blocking->found = true;
 }
 
@@ -34,7 +34,7 @@ static void capture_blocking(void *object, void *argument)
  * wait for it. False: there is none. */
 static bool captures_end_around_legacy(const struct context *context)
 {
-	struct blocking blocking = {.context = context};
+	struct blocking blocking = {.context = context, .ends = true};
 
 	handle_each(KIND_CUstream, capture_blocking, &blocking);
 	return blocking.found;
@@ -56,6 +56,18 @@ CUresult capture_use(const struct context *context, const struct stream *stream)
 	}
 	pthread_mutex_unlock(&captures.lock);
 	return status;
+}
+
+CUresult capture_asked(const struct context *context)
+{
+	struct blocking blocking = {.context = context};
+
+	if (!capture_any())
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&captures.lock);
+	handle_each(KIND_CUstream, capture_blocking, &blocking);
+	pthread_mutex_unlock(&captures.lock);
+	return blocking.found ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
 }
 
 CUresult capture_node(CUstream stream)

@@ -22,7 +22,7 @@ CUresult hand_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captu
 	if (!captureStatus)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!status && !number)
-		status = capture_node(CU_STREAM_LEGACY);
+		status = capture_asked(context_current());
 	if (status)
 		return status;
 	*captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
