@@ -26,21 +26,22 @@ $(BUILD)/tests/fuzz/agent-tls-replay: $(call objects,$(wildcard transport/tls/*.
 $(BUILD)/tests/fuzz/agent-tls-libfuzzer: $(call fuzz_objects,$(wildcard transport/tls/*.c))
 
 # What the description makes (seeds.py); a target without has its corpus alone.
-AGENT_SEEDS := $(BUILD)/tests/fuzz/seeds-handoff
-$(AGENT_SEEDS)/.made: $(wildcard tests/fuzz/seed*.py)
+AGENT_SEEDED := hello handoff
+agent_seeds = $(if $(filter $(1),$(AGENT_SEEDED)),$(BUILD)/tests/fuzz/seeds-$(1))
+$(AGENT_SEEDED:%=$(BUILD)/tests/fuzz/seeds-%/.made): $(BUILD)/tests/fuzz/seeds-%/.made: \
+		$(wildcard tests/fuzz/seed*.py) protocol/wire/session.h
 	$(Q)rm -rf $(@D)
-	$(Q)$(PYTHON) tests/fuzz/seeds.py handoff $(@D)
+	$(Q)$(PYTHON) tests/fuzz/seeds.py $* $(@D)
 	$(Q)touch $@
 
-test-agent: $(AGENT_FUZZ:%=run-replay_%) run-replay_handoff_seeds
+test-agent: $(AGENT_FUZZ:%=run-replay_%) $(AGENT_SEEDED:%=run-replay_%_seeds)
 $(foreach t,$(AGENT_FUZZ),$(call add_test,replay_$(t),tests/fuzz/$(t).c, \
 	$(BUILD)/tests/fuzz/agent-$(t)-replay,timeout 180 $$< tests/fuzz/corpus/$(t)))
-$(call add_test,replay_handoff_seeds,tests/fuzz/handoff.c, \
-	$(BUILD)/tests/fuzz/agent-handoff-replay $(AGENT_SEEDS)/.made, \
-	FUZZ_CUTS=0 timeout 180 $$< $(AGENT_SEEDS))
+$(foreach t,$(AGENT_SEEDED),$(call add_test,replay_$(t)_seeds,tests/fuzz/$(t).c, \
+	$(BUILD)/tests/fuzz/agent-$(t)-replay $(call agent_seeds,$(t))/.made, \
+	FUZZ_CUTS=0 timeout 180 $$< $(call agent_seeds,$(t))))
 
 fuzz-agent: $(AGENT_FUZZ:%=fuzz-%)
-$(foreach t,$(filter-out handoff,$(AGENT_FUZZ)),$(call add_fuzz,$(t),$(BUILD)/tests/fuzz/agent-$(t)-libfuzzer, \
-	tests/fuzz/corpus/$(t),-max_len=12000 -timeout=10))
-$(call add_fuzz,handoff,$(BUILD)/tests/fuzz/agent-handoff-libfuzzer $(AGENT_SEEDS)/.made, \
-	tests/fuzz/corpus/handoff $(AGENT_SEEDS),-max_len=12000 -timeout=10)
+$(foreach t,$(AGENT_FUZZ),$(call add_fuzz,$(t), \
+	$(BUILD)/tests/fuzz/agent-$(t)-libfuzzer $(patsubst %,%/.made,$(call agent_seeds,$(t))), \
+	tests/fuzz/corpus/$(t) $(call agent_seeds,$(t)),-max_len=12000 -timeout=10))

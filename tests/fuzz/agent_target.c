@@ -17,6 +17,11 @@
 #include "gpu-agent/supervisor/settings.h"
 #include "gpu-agent/front/http.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/front/direct.h"
+#include "gpu-agent/front/identity.h"
+#include "gpu-agent/front/renew.h"
+#include "gpu-agent/front/tensor_copy.h"
+#include "gpu-agent/front/tensors.h"
 #include "gpu-agent/supervisor/token.h"
 #include "transport/tcp.h"
 #include "transport/transport.h"
@@ -59,6 +64,7 @@ struct front *target_front(void)
 	/* So that GPU time is counted (TIME of a worker). */
 	must(settings_set(&config, "tenants.*.gpu_share", "0.5", &error), "share");
 	front.config = &config;
+	front.tensors.store.fd = front.uploads.process.fd = -1;
 	/* The descriptors that a front is started with. */
 	alarm_restarts();
 	must(transport_listen("127.0.0.1", &config.listening, &error), "listen");
@@ -79,8 +85,11 @@ struct front *target_front(void)
 	must(events_watch(&front.events, &front.control, pair[0], EPOLLIN, control_ready),
 		"watch");
 	must(tenants_open(&front, &error), "tenants");
+	must(identity_open(&front, &error), "identity");
 	must(session_open_table(&front, &error), "sessions");
 	must(pool_open(&front, &error), "pool");
+	must(direct_open(&front, &error), "direct");
+	must(tensor_copy_open(&front, &error), "copies");
 	must(hello_open(&front, &error), "hello");
 	must(http_open(&front, AGENT_FD_HTTP, &error), "http");
 	return &front;
@@ -94,8 +103,11 @@ void target_turn(uint64_t ns)
 	events_turn(&front->events, now + ns);
 	hello_tick(front, now);
 	session_tick(front, now);
+	renew_tick(front, now);
 	pool_tick(front, now);
 	tenants_tick(front, now);
+	tensors_tick(front, now);
+	tensor_copy_tick(front, now);
 	http_tick(front);
 }
 

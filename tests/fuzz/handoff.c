@@ -17,6 +17,8 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/front/journal.h"
+#include "gpu-agent/front/sharing.h"
 #include "tests/fuzz/agent_target.h"
 #include "tests/fuzz/conversation.h"
 
@@ -27,7 +29,8 @@
 #define GIB (1ull << 30)
 
 enum record_kind {
-	RECORD_DATAGRAM, /* `op`: which; the body: all behind `what` */
+	RECORD_DATAGRAM, /* `op`: which, its bits 8 and 9: a name, devices; the body: all behind
+			  * `what` */
 	RECORD_RAW,	 /* of any length */
 	RECORD_EXIT,	 /* the worker ends */
 	RECORD_GONE,	 /* its client ends */
@@ -69,6 +72,16 @@ static void worker_start(int i)
 	pool_started(front, &c, pair[0]);
 }
 
+/* As many devices as there can be, all alike but for their names. */
+static void devices_make(struct handoff *h)
+{
+	for (uint8_t d = 0; d < HANDOFF_DEVICES; d++) {
+		memset(h->devices[d].uuid, 7 + d, sizeof(h->devices[d].uuid));
+		h->devices[d].total_memory = h->devices[d].free_memory = 64 * GIB;
+		h->devices[d].context_memory = GIB / 4;
+	}
+}
+
 static void worker_ready(int i)
 {
 	struct handoff h = {.version = HANDOFF_VERSION,
@@ -76,11 +89,7 @@ static void worker_ready(int i)
 		.device_count = 2,
 		.text = "a driver"};
 
-	for (uint8_t d = 0; d < 2; d++) {
-		memset(h.devices[d].uuid, 7 + d, sizeof(h.devices[d].uuid));
-		h.devices[d].total_memory = h.devices[d].free_memory = 64 * GIB;
-		h.devices[d].context_memory = GIB / 4;
-	}
+	devices_make(&h);
 	must(!descriptors_send(ends[i].fd, &h, sizeof(h), NULL, 0, 0), "READY");
 	target_turn(SHORT_NS);
 }
@@ -158,6 +167,8 @@ static void say(int i, const struct record *r, const uint8_t *body)
 	unsigned count = r->context % 3;
 
 	descriptors_made(fds, count);
+	if (r->op & 512)
+		devices_make(&h);
 	memcpy((char *)&h + head, body, n);
 	h.what = kinds[r->op % KINDS];
 	if (r->op & 256)
@@ -219,12 +230,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	for (uint32_t d = 0; d < front->ledger.device_count; d++)
 		must(!front->ledger.devices[d].leased && !front->ledger.devices[d].contexts,
 			"memory is left");
+	for (uint32_t i = 0; i < JOURNAL_SHARES; i++)
+		must(!sharing_has(front, i), "shared memory is left");
 	return 0;
 }
 
 size_t make_record(uint8_t *out, size_t most)
 {
-	struct record r = {.op = (uint16_t)(record_random(KINDS) | 256 * record_random(2)),
+	struct record r = {.op = (uint16_t)(record_random(KINDS) | 256 * record_random(4)),
 		.stripe = (uint8_t)record_random(WORKERS),
 		.context = (uint16_t)record_random(3),
 		.body = (uint16_t)(record_random(4) ? 88 : sizeof(struct handoff) - 8)};

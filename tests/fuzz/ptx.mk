@@ -25,11 +25,11 @@ $(BUILD)/tests/fuzz/ptx-libfuzzer: $(PTX_FUZZ_OBJS)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -pthread -o $@ $^ -lm
 
-# Real texts to begin with: what NVIDIA's compiler makes of the test programs.  In a few seconds all
-# of them would not be read.
+# Real texts to begin with: what NVIDIA's compiler makes of the test programs, but for the one that has no
+# text.  In a few seconds all of them would not be read.
 PTX_SEED_PROGRAMS := $(if $(filter 1 2 3 4 5,$(FUZZ_SECONDS)), \
 	$(addprefix tests/programs/,instructions.cu textures.cu warp.cu wmma.cu), \
-	$(wildcard tests/programs/*.cu))
+	$(filter-out tests/programs/machine-code.cu,$(wildcard tests/programs/*.cu)))
 PTX_SEEDS := $(PTX_SEED_PROGRAMS:tests/programs/%.cu=$(BUILD)/tests/fuzz/ptx-seeds/%.ptx)
 $(BUILD)/tests/fuzz/ptx-seeds/%.ptx: tests/programs/%.cu | $(CACHE)/.complete
 	$(call say,NVCC,$@)

@@ -2,18 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fuzzers' seeds, made from the description: a well-formed conversation for each operation.
 
-    tests/fuzz/seeds.py worker|handoff|socket|victim FOLDER
+    tests/fuzz/seeds.py worker|hello|handoff|socket|victim FOLDER
 
 Frames are made by seed_frames.py, calls of libraries by seed_libraries.py.
 """
 import os
 import random
+import re
 import struct
 import sys
 
 from seed_frames import HANDOFF, OPS, PLAIN, RAW, STRIPE, STRUCTS, before, begin, drain, entries, pack, \
-    payload_of, record, say, special
+    payload_of, read, record, say, special, ROOT
 from seed_libraries import cudnn_bodies, cufft_bodies, cusparse_bodies, cusparselt_bodies, fixed_bodies
+
+
+SESSION_H = os.path.join(ROOT, "protocol/wire/session.h")
 
 
 def long_seeds(parts, count=32, most=60000, ops=120):
@@ -72,6 +76,28 @@ def worker_seeds():
             yield f"handoff-{which}-{with_fd}", begin() + told + drain()
 
 
+# A client's first words, on either port (the first byte); versions as the header has them.
+def hello_seeds():
+    versions = [int(v) for v in re.findall(r"SESSION_VERSION\w* (\d+)u", read(SESSION_H))]
+
+    def hello(role, port=1, version=versions[0], token=b"t", behind=b"", **more):
+        fields = {"features": 0, "session": bytes(16), "limit": 0, "gpus": 0, "grace": 0} | more
+        return bytes([port]) + struct.pack(
+            "<QIIQ16s16sII64s128s40s256sQII", 0x4144554356, version, role, fields["features"], fields["session"],
+            bytes(16), 1, 1, b"program", b"default/pod", b"", token, fields["limit"], fields["gpus"],
+            fields["grace"]) + behind
+    for role in (*range(1, 11), 0, 31, 33):
+        for port in (0, 1):
+            yield f"role-{role}-{port}", hello(role, port)
+        yield f"features-{role}", hello(role, features=(1 << 64) - 1, session=b"\1" * 16, grace=1000)
+    yield "token", hello(1, token=b"another")
+    yield "limits", hello(1, limit=1 << 20, gpus=64)
+    yield "behind", hello(1, behind=bytes(64))
+    for length in (1, 16, 4096, 0xffffffff):
+        yield f"credential-{length}", hello(1, version=versions[1], token=b"",
+                                            behind=struct.pack("<II", length, 0) + b"x" * min(length, 4096))
+
+
 # What a worker says (gpu-agent/handoff.h, the target's `kinds`), and the bytes of struct handoff
 # behind `what`: status, device_count, device, driver_version, bytes, session, gpus …
 SAYS = ["ready", "failed", "lease", "stats", "ended", "share", "unshare", "want", "alive", "none"]
@@ -97,6 +123,8 @@ def handoff_seeds():
         yield f"share-bytes-{memory}", told("share", memory=memory, fds=1) + \
             told("want", 1, shared=1) + told("unshare", 1, shared=1) + told("unshare", shared=1)
     yield "raw", record(0, b"short", kind=1) + record(0, bytes(8000), kind=1, stripe=1)
+    for count in (1, 2, 16):
+        yield f"ready-devices-{count}", told("ready", worker=2, count=count, shared=2)
     for worker in range(3):
         yield f"exit-{worker}", told("lease", worker, memory=1 << 30) + \
             record(0, kind=2, stripe=worker) + told("stats", worker)
@@ -178,7 +206,7 @@ def victim_seeds():
 
 
 def main(target, folder):
-    makers = {"worker": worker_seeds, "handoff": handoff_seeds, "socket": socket_seeds,
+    makers = {"worker": worker_seeds, "hello": hello_seeds, "handoff": handoff_seeds, "socket": socket_seeds,
               "victim": victim_seeds}
     os.makedirs(folder, exist_ok=True)
     count = 0
