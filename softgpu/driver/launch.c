@@ -331,6 +331,7 @@ CUresult launch_op_new(const CUDA_KERNEL_NODE_PARAMS *p, struct op **out)
 	launch.ptx.block[1] = p->blockDimY;
 	launch.ptx.block[2] = p->blockDimZ;
 	launch.dynamic_shared = p->sharedMemBytes;
+	launch.hints.domain_map.remote = 1;
 	/* As NVIDIA's driver: a cluster without a width is none to a node. */
 	if (launch.function->info.cluster[0] || launch.function->cluster[0])
 		launch_cluster(&launch);
