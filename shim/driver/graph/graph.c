@@ -244,6 +244,7 @@ CUresult hand_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 	if (status)
 		return status;
 	graph_clone_copies(clone, graph);
+	graph_clone_types(clone, graph);
 	*phGraphClone = (CUgraph)(uintptr_t)clone->handle;
 	return CUDA_SUCCESS;
 }

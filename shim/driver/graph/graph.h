@@ -198,6 +198,8 @@ bool graph_for_device(struct graph *graph);
  * vcudaCaptureEndListed has them). What does not hold together is asked for later. */
 void graph_listed(struct graph *graph, const unsigned char *list, size_t bytes, uint32_t types,
 	uint32_t edges);
+/* What is known of the nodes' types is known of a clone's. */
+void graph_clone_types(struct graph *clone, const struct graph *graph);
 /* How many nodes it has, where a capture adds some. */
 CUresult graph_recount(struct graph *graph);
 /* A node that the app added. */

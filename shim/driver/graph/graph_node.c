@@ -259,11 +259,13 @@ CUresult node_params_child(
 	CUresult status;
 
 	p->type = CU_GRAPH_NODE_TYPE_GRAPH;
-	if (!graph || graph->capturing || ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+	if (!graph || ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
 		return CUDA_ERROR_INVALID_VALUE;
 	p->move = ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
 	if (graph->has_conditional || graph->has_handle || (graph->has_memory && !p->move))
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (graph->capturing)
+		return CUDA_ERROR_INVALID_VALUE;
 	/* It is a node's already, or runs by itself. */
 	if (p->move && (graph->parent || shim_object_of(graph->exec, KIND_CUgraphExec)))
 		return CUDA_ERROR_INVALID_VALUE;

@@ -165,7 +165,8 @@ CUresult node_set(
 
 	/* The node before its new parameters, as natively. Of captured ones the type may not be
 	 * known here. */
-	if (!node || (hExec && !exec_has_node(exec, node)) ||
+	if (!node || (hExec && !exec) ||
+		(exec && p->type != CU_GRAPH_NODE_TYPE_EMPTY && !exec_has_node(exec, node)) ||
 		(node->number < node->graph->types_known &&
 			node->graph->types[node->number] != p->type) ||
 		(exec && exec_copy_other(exec, node, p->copy)))
