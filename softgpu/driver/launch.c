@@ -335,7 +335,9 @@ CUresult launch_op_new(const CUDA_KERNEL_NODE_PARAMS *p, struct op **out)
 	/* As NVIDIA's driver: a cluster without a width is none to a node. */
 	if (launch.function->info.cluster[0] || launch.function->cluster[0])
 		launch_cluster(&launch);
-	ret = launch_op(&launch, context, p->kernelParams, p->extra, &op);
+	/* Of whatever context: a node brings its own. */
+	ret = launch_op(
+		&launch, launch.function->module->context, p->kernelParams, p->extra, &op);
 	if (!ret)
 		*out = &op->op;
 	return ret;
