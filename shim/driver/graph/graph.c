@@ -346,6 +346,18 @@ CUresult hand_cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int *graphId)
 	return CUDA_SUCCESS;
 }
 
+CUresult hand_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
+{
+	struct graph_exec *exec = graph_exec_find(hGraphExec);
+
+	if (!exec || !flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* As NVIDIA's driver, which does not tell these. */
+	*flags = exec->flags & ~(uint64_t)(CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY |
+					   CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD);
+	return CUDA_SUCCESS;
+}
+
 CUresult hand_cuGraphNodeGetContainingGraph(CUgraphNode hNode, CUgraph *phGraph)
 {
 	const struct graph_node *node = graph_node_find(hNode);
