@@ -51,6 +51,7 @@ void graph_node_free(struct graph_node *node)
 	handle_release(node->handle);
 	free(node->storage);
 	free(node->copy);
+	free(node->fill);
 	free(node->batch);
 	free(node);
 }
@@ -243,7 +244,7 @@ CUresult hand_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 		graph_free(clone);
 	if (status)
 		return status;
-	graph_clone_copies(clone, graph);
+	graph_clone_described(clone, graph);
 	graph_clone_types(clone, graph);
 	*phGraphClone = (CUgraph)(uintptr_t)clone->handle;
 	return CUDA_SUCCESS;

@@ -52,7 +52,7 @@ static void exec_free(struct graph_exec *exec)
 	parts_free(&exec->parts);
 	shapes_free(&exec->shapes);
 	free(exec->off);
-	free(exec->kinds);
+	free(exec->kept);
 	free(exec);
 }
 
@@ -69,7 +69,7 @@ static struct graph_exec *exec_new(const struct graph *graph, uint64_t flags)
 	exec->context = thread_self.number;
 	shapes_take(&exec->shapes, graph);
 	exec->handle = shim_mint(KIND_CUgraphExec, exec);
-	if (exec->handle && parts_copy_all(&exec->parts, graph) && exec_take_kinds(exec, graph))
+	if (exec->handle && parts_copy_all(&exec->parts, graph) && exec_take_kept(exec, graph))
 		return exec;
 	exec_free(exec);
 	return NULL;
