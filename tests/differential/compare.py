@@ -94,8 +94,8 @@ class Doubt:
     HOLDERS = {"graph", "node", "exec", "pool"}  # of state that a call changes without a name for it
     BROKEN = re.compile(r"T\d cudaGraphKernelNodeSetParams\((node#\d+), \{add_one .*\) = 1\b")
     RESETS = re.compile(r"T\d cuDevicePrimaryCtxReset(?:_v2)?\(0\) = 0\b")
-    CAPTURES = re.compile(r"T\d cu(?:da)?StreamBeginCaptureToGraph\((stream#\d+), (graph#\d+),.*\) = 0\b")
-    LOSES = re.compile(r"T\d cu(?:da)?StreamDestroy(?:_v2)?\((stream#\d+)\) = 0\b")
+    CAPTURES = re.compile(r"T\d cu(?:da)?StreamBeginCaptureToGraph\((\S+), (graph#\d+),.*\) = 0\b")
+    LOSES = re.compile(r"T\d cu(?:da)?Stream(?:Destroy(?:_v2)?\((stream#\d+)\) = 0|EndCapture\((\S+), .*\) = 901)\b")
     NODES = re.compile(r"T\d cu(?:da)?GraphAdd\w*\(\S+, (graph#\d+),.*\) = 0 -> (node#\d+)")
     ENDS = re.compile(r"T\d cu(?:da)?StreamEndCapture\((stream#\d+),.*-> (graph#\d+)")
 
@@ -160,7 +160,7 @@ class Doubt:
         if match := self.NODES.match(lines[0]):
             self.inside[match[2]] = match[1]
         if match := self.LOSES.match(lines[0]):
-            self.lost.update({self.captures[0].get(match[1])} - {None})
+            self.lost.update({self.captures[0].get(match[1] or match[2])} - {None})
         if match := self.BROKEN.match(lines[0]):
             self.broken.add(match[1])
         for line, doubtful, captures in zip(lines, self.doubtful, self.captures):
