@@ -38,10 +38,15 @@ static bool few_kept(void *session)
 
 CUresult shim_enter(unsigned call)
 {
+	shim_count(call);
+	return shim_ready();
+}
+
+CUresult shim_ready(void)
+{
 	struct session *here = session_here();
 	uint64_t error;
 
-	shim_count(call);
 	handle_recycle();
 	if (__builtin_expect(
 		    atomic_load_explicit(&here->phase, memory_order_acquire) != SESSION_READY,

@@ -95,6 +95,8 @@ extern bool shim_counting; /* VCUDA_STATS is set */
  * return. `call` is CALL_… of shim/generated/cuda_calls.h. Functions that work before
  * cuInit use shim_count alone. */
 CUresult shim_enter(unsigned call);
+/* The same without counting, for what looks at arguments before cuInit. */
+CUresult shim_ready(void);
 /* The same for what the process itself knows: neither a fault on the device nor a lost session
  * keeps it from answering. Natively such calls succeed then, and programs that clean up after
  * an error rely on it. */

@@ -594,7 +594,7 @@ STUB(ready, cuGraphAddMemsetNode, hand_cuGraphAddMemsetNode, (CUgraphNode *phGra
 	dependencies, numDependencies, memsetParams, ctx));
 STUB(ready, cuGraphMemsetNodeGetParams, hand_cuGraphMemsetNodeGetParams, (CUgraphNode hNode,
 	CUDA_MEMSET_NODE_PARAMS *nodeParams), (hNode, nodeParams));
-STUB(ready, cuGraphMemsetNodeSetParams, hand_cuGraphMemsetNodeSetParams, (CUgraphNode hNode,
+STUB(early, cuGraphMemsetNodeSetParams, hand_cuGraphMemsetNodeSetParams, (CUgraphNode hNode,
 	const CUDA_MEMSET_NODE_PARAMS *nodeParams), (hNode, nodeParams));
 STUB(ready, cuGraphAddHostNode, hand_cuGraphAddHostNode, (CUgraphNode *phGraphNode,
 	CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
@@ -612,20 +612,20 @@ STUB(ready, cuGraphChildGraphNodeGetGraph, hand_cuGraphChildGraphNodeGetGraph,
 STUB(ready, cuGraphAddEmptyNode, hand_cuGraphAddEmptyNode, (CUgraphNode *phGraphNode,
 	CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies), (phGraphNode,
 	hGraph, dependencies, numDependencies));
-STUB(ready, cuGraphAddEventRecordNode, hand_cuGraphAddEventRecordNode,
+STUB(early, cuGraphAddEventRecordNode, hand_cuGraphAddEventRecordNode,
 	(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 	size_t numDependencies, CUevent event), (phGraphNode, hGraph, dependencies,
 	numDependencies, event));
 STUB(ready, cuGraphEventRecordNodeGetEvent, hand_cuGraphEventRecordNodeGetEvent,
 	(CUgraphNode hNode, CUevent *event_out), (hNode, event_out));
-STUB(ready, cuGraphEventRecordNodeSetEvent, graph_event_set, (CUgraphNode hNode, CUevent event),
+STUB(early, cuGraphEventRecordNodeSetEvent, graph_event_set, (CUgraphNode hNode, CUevent event),
 	(hNode, NULL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
-STUB(ready, cuGraphAddEventWaitNode, hand_cuGraphAddEventWaitNode, (CUgraphNode *phGraphNode,
+STUB(early, cuGraphAddEventWaitNode, hand_cuGraphAddEventWaitNode, (CUgraphNode *phGraphNode,
 	CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event),
 	(phGraphNode, hGraph, dependencies, numDependencies, event));
 STUB(ready, cuGraphEventWaitNodeGetEvent, hand_cuGraphEventWaitNodeGetEvent, (CUgraphNode hNode,
 	CUevent *event_out), (hNode, event_out));
-STUB(ready, cuGraphEventWaitNodeSetEvent, graph_event_set, (CUgraphNode hNode, CUevent event),
+STUB(early, cuGraphEventWaitNodeSetEvent, graph_event_set, (CUgraphNode hNode, CUevent event),
 	(hNode, NULL, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 ANSWERS(ready, cuGraphAddExternalSemaphoresSignalNode, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphExternalSemaphoresSignalNodeGetParams, CUDA_ERROR_INVALID_HANDLE);
@@ -704,7 +704,7 @@ STUB(ready, cuGraphRemoveDependencies_v2, hand_cuGraphRemoveDependencies_v2, (CU
 	const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData,
 	size_t numDependencies), (hGraph, from, to, edgeData, numDependencies));
 STUB(ready, cuGraphDestroyNode, hand_cuGraphDestroyNode, (CUgraphNode hNode), (hNode));
-STUB(ready, cuGraphInstantiateWithFlags, hand_cuGraphInstantiateWithFlags,
+STUB(early, cuGraphInstantiateWithFlags, hand_cuGraphInstantiateWithFlags,
 	(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags), (phGraphExec,
 	hGraph, flags));
 STUB(ready, cuGraphExecGetFlags, hand_cuGraphExecGetFlags, (CUgraphExec hGraphExec,
@@ -739,7 +739,7 @@ STUB(ready, cuGraphNodeGetEnabled, hand_cuGraphNodeGetEnabled, (CUgraphExec hGra
 STUB_CAPTURED(lasting, capture_unsafe_slow(), cuGraphExecDestroy, hand_cuGraphExecDestroy,
 	(CUgraphExec hGraphExec), (hGraphExec));
 STUB(lasting, cuGraphDestroy, hand_cuGraphDestroy, (CUgraph hGraph), (hGraph));
-STUB(ready, cuGraphExecUpdate_v2, hand_cuGraphExecUpdate_v2, (CUgraphExec hGraphExec,
+STUB(early, cuGraphExecUpdate_v2, hand_cuGraphExecUpdate_v2, (CUgraphExec hGraphExec,
 	CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo), (hGraphExec, hGraph,
 	resultInfo));
 STUB(ready, cuGraphKernelNodeCopyAttributes, hand_cuGraphKernelNodeCopyAttributes,
@@ -1916,7 +1916,7 @@ STUB(ready, cuGraphInstantiateWithParams_ptsz, hand_cuGraphInstantiateWithParams
 	(CUgraphExec *phGraphExec, CUgraph hGraph,
 	CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams), (phGraphExec, hGraph,
 	instantiateParams, CU_STREAM_PER_THREAD));
-STUB(ready, cuGraphExecUpdate, hand_cuGraphExecUpdate, (CUgraphExec hGraphExec, CUgraph hGraph,
+STUB(early, cuGraphExecUpdate, hand_cuGraphExecUpdate, (CUgraphExec hGraphExec, CUgraph hGraph,
 	CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out), (hGraphExec,
 	hGraph, hErrorNode_out, updateResult_out));
 STUB_STREAM(ready, hStream, capture_never(hStream), cuGraphUpload, hand_cuGraphUpload,

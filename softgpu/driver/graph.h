@@ -174,6 +174,7 @@ bool defaults_op_new(const struct CUgraphExec_st *exec, struct op **op);
 /* Operations made from node parameters, and the way back. Without queue_lock. */
 CUresult launch_op_new(const CUDA_KERNEL_NODE_PARAMS *params, struct op **op);
 void launch_op_read(struct op *op, CUDA_KERNEL_NODE_PARAMS *params);
+bool launch_op_loaded(const struct op *op); /* its module is */
 CUresult copy_op_new(const CUDA_MEMCPY3D *params, struct op **op);
 void copy_op_read(const struct op *op, CUDA_MEMCPY3D *params);
 CUresult fill_op_new(const CUDA_MEMSET_NODE_PARAMS *params, struct op **op);

@@ -435,13 +435,20 @@ CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 
 /* ---- attributes of kernel nodes ---- */
 
+/* With the kernel there still. */
+static bool kernel_node(CUgraphNode node)
+{
+	return object_is(node, OBJECT_NODE) && node->type == CU_GRAPH_NODE_TYPE_KERNEL &&
+	       launch_op_loaded(node->op);
+}
+
 CUresult cuGraphKernelNodeSetAttribute(
 	CUgraphNode hNode, CUlaunchAttributeID attr, const CUlaunchAttributeValue *value)
 {
 	CUresult ret = CUDA_ERROR_INVALID_VALUE;
 
 	pthread_mutex_lock(&queue_lock);
-	if (value && object_is(hNode, OBJECT_NODE) && hNode->type == CU_GRAPH_NODE_TYPE_KERNEL)
+	if (value && kernel_node(hNode))
 		ret = launch_op_attribute(hNode->op, attr, value);
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
@@ -453,8 +460,7 @@ CUresult cuGraphKernelNodeGetAttribute(
 	CUresult ret = CUDA_ERROR_INVALID_VALUE;
 
 	pthread_mutex_lock(&queue_lock);
-	if (value_out && object_is(hNode, OBJECT_NODE) &&
-		hNode->type == CU_GRAPH_NODE_TYPE_KERNEL)
+	if (value_out && kernel_node(hNode))
 		ret = launch_op_attribute_read(hNode->op, attr, value_out);
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
@@ -465,9 +471,7 @@ CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 	CUresult ret = CUDA_ERROR_INVALID_VALUE;
 
 	pthread_mutex_lock(&queue_lock);
-	if (object_is(dst, OBJECT_NODE) && object_is(src, OBJECT_NODE) &&
-		dst->type == CU_GRAPH_NODE_TYPE_KERNEL &&
-		src->type == CU_GRAPH_NODE_TYPE_KERNEL) {
+	if (kernel_node(dst) && kernel_node(src)) {
 		launch_op_keep_attributes(dst->op, src->op);
 		ret = CUDA_SUCCESS;
 	}

@@ -331,10 +331,13 @@ CUresult launch_op_new(const CUDA_KERNEL_NODE_PARAMS *p, struct op **out)
 	launch.ptx.block[1] = p->blockDimY;
 	launch.ptx.block[2] = p->blockDimZ;
 	launch.dynamic_shared = p->sharedMemBytes;
+	launch.hints.domain_map.remote = 1;
 	/* As NVIDIA's driver: a cluster without a width is none to a node. */
 	if (launch.function->info.cluster[0] || launch.function->cluster[0])
 		launch_cluster(&launch);
-	ret = launch_op(&launch, context, p->kernelParams, p->extra, &op);
+	/* Of whatever context: a node brings its own. */
+	ret = launch_op(
+		&launch, launch.function->module->context, p->kernelParams, p->extra, &op);
 	if (!ret)
 		*out = &op->op;
 	return ret;

@@ -29,11 +29,7 @@ CUresult launch_attribute_set(struct ptx_launch *ptx, struct hints *hints,
 		hints->domain_map = value->memSyncDomainMap;
 		break;
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: hints->domain = value->memSyncDomain; break;
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-		hints->preferred[0] = value->preferredClusterDim.x;
-		hints->preferred[1] = value->preferredClusterDim.y;
-		hints->preferred[2] = value->preferredClusterDim.z;
-		break;
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: break; /* a hint */
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
 		hints->carveout = value->sharedMemCarveout;
 		break;
@@ -47,6 +43,19 @@ CUresult launch_attribute_set(struct ptx_launch *ptx, struct hints *hints,
 	return CUDA_SUCCESS;
 }
 
+bool launch_op_loaded(const struct op *base)
+{
+	return object_is(((const struct launch_op *)base)->function, OBJECT_FUNCTION);
+}
+
+/* Those that a node has on an H200, and the two domains that there are. */
+static bool node_attribute(CUlaunchAttributeID id, const CUlaunchAttributeValue *value)
+{
+	return id != CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION &&
+	       (id != CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN ||
+		       (unsigned)value->memSyncDomain <= CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE);
+}
+
 CUresult launch_op_attribute(
 	struct op *base, CUlaunchAttributeID id, const CUlaunchAttributeValue *value)
 {
@@ -55,7 +64,9 @@ CUresult launch_op_attribute(
 		.dynamic_shared = op->ptx.dynamic_shared,
 		.function = op->function,
 		.hints = op->hints};
-	CUresult ret = launch_attribute_set(&launch.ptx, &launch.hints, id, value);
+	CUresult ret = node_attribute(id, value)
+			       ? launch_attribute_set(&launch.ptx, &launch.hints, id, value)
+			       : CUDA_ERROR_INVALID_VALUE;
 
 	if (!ret)
 		ret = launch_check(&launch);
@@ -95,11 +106,6 @@ CUresult launch_op_attribute_read(
 		v.memSyncDomainMap = hints->domain_map;
 		break;
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: v.memSyncDomain = hints->domain; break;
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-		v.preferredClusterDim.x = hints->preferred[0];
-		v.preferredClusterDim.y = hints->preferred[1];
-		v.preferredClusterDim.z = hints->preferred[2];
-		break;
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
 		v.sharedMemCarveout = hints->carveout;
 		break;

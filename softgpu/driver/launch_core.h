@@ -17,7 +17,6 @@ struct hints {
 	CUclusterSchedulingPolicy cluster_policy;
 	CUlaunchMemSyncDomainMap domain_map;
 	CUlaunchMemSyncDomain domain;
-	unsigned preferred[3];
 	unsigned carveout;
 	bool has_cluster; /* set as an attribute */
 };

@@ -94,7 +94,9 @@ class Doubt:
     HOLDERS = {"graph", "node", "exec", "pool"}  # of state that a call changes without a name for it
     BROKEN = re.compile(r"T\d cudaGraphKernelNodeSetParams\((node#\d+), \{add_one .*\) = 1\b")
     RESETS = re.compile(r"T\d cuDevicePrimaryCtxReset(?:_v2)?\(0\) = 0\b")
-    CAPTURES = re.compile(r"T\d cu(?:da)?StreamBeginCaptureToGraph\((stream#\d+), (graph#\d+),.*\) = 0\b")
+    CAPTURES = re.compile(r"T\d cu(?:da)?StreamBeginCaptureToGraph\((\S+), (graph#\d+),.*\) = 0\b")
+    LOSES = re.compile(r"T\d cu(?:da)?Stream(?:Destroy(?:_v2)?\((stream#\d+)\) = 0|EndCapture\((\S+), .*\) = 901)\b")
+    NODES = re.compile(r"T\d cu(?:da)?GraphAdd\w*\(\S+, (graph#\d+),.*\) = 0 -> (node#\d+)")
     # Such allocations lie side by side natively, and a range may go on in the next.
     SMALL = re.compile(r"T\d cu(?:MemAlloc|daMalloc)Managed\(&, (\d+), \d+\) = 0 -> (managed#\d+)$")
     SMALL_BYTES = 65536
@@ -104,12 +106,13 @@ class Doubt:
         self.faulted = self.reset = False
         self.doubtful = [set(), set()]  # names, natively and here
         self.captures = [{}, {}]  # {stream: the graph that it captures into}
-        self.answered, self.broken, self.small = set(), set(), set()
+        self.answered, self.broken, self.lost, self.small = set(), set(), set(), set()
+        self.inside = {}  # {node: its graph}, natively
 
     def called(self, one):
         """The native call as declared.txt names it: gone-event#5 is a handle of one that was destroyed before,
-        half-node#1 a kernel's node that could not be set to other parameters, small-managed#1 an allocation beside
-        others."""
+        half-node#1 a kernel's node that could not be set to other parameters, lost-node#1 one of a graph that went
+        with the stream that captured into it, small-managed#1 an allocation beside others."""
         call = one.partition(") = ")[0][3:] + ")"
         for kind, number in sorted(set(NAME.findall(call))):
             name = f"{kind}#{number}"
@@ -119,6 +122,8 @@ class Doubt:
                 call = re.sub(rf"\b{name}\b", f"half-{name}", call)
             if name in self.small:
                 call = re.sub(rf"\b{name}\b", f"small-{name}", call)
+            if self.inside.get(name) in self.lost:
+                call = re.sub(rf"\b{name}\b", f"lost-{name}", call)
         return call
 
     def follows(self, lines):
@@ -161,6 +166,10 @@ class Doubt:
         self.faulted |= status_of(lines[0]) == "700"
         self.reset |= self.RESETS.match(lines[0]) is not None
         self.answered |= {f"{kind}#{number}" for kind, number in NAME.findall(answer_of(lines[0]))}
+        if match := self.NODES.match(lines[0]):
+            self.inside[match[2]] = match[1]
+        if match := self.LOSES.match(lines[0]):
+            self.lost.update({self.captures[0].get(match[1] or match[2])} - {None})
         if match := self.BROKEN.match(lines[0]):
             self.broken.add(match[1])
         if (match := self.SMALL.match(lines[0])) and int(match[1]) < self.SMALL_BYTES:

@@ -227,7 +227,7 @@ static std::string word_text(uint64_t word)
 				return name;
 		}
 	}
-	/* Of this process: another one at each run; what vcuda chooses for the device begins
+	/* Of this process: another one at each run. Those that the software GPU chooses begin
 	 * with 0x11. */
 	if ((word >> 40 >= 0x55 && word >> 40 < 0x80) || word >> 40 == 0x11)
 		return "0xaddress";

@@ -391,6 +391,37 @@ static void as_described()
 	CUDA(cudaFree(data));
 }
 
+/* A fill of one row stays one, and of several none of their sizes changes. */
+static void fills_keep_rows()
+{
+	cudaMemsetParams fill = {};
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	cudaGraphNode_t one, two;
+	char *data;
+
+	CUDA(cudaMalloc(&data, 256));
+	fill.dst = data;
+	fill.elementSize = 1;
+	fill.width = fill.pitch = 16;
+	fill.height = 1;
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddMemsetNode(&one, graph, NULL, 0, &fill));
+	fill.height = 2;
+	CUDA(cudaGraphAddMemsetNode(&two, graph, NULL, 0, &fill));
+	CUDA(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphExecMemsetNodeSetParams(exec, one, &fill));
+	fill.value = 7;
+	CUDA(cudaGraphExecMemsetNodeSetParams(exec, two, &fill));
+	fill.width = 8;
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphExecMemsetNodeSetParams(exec, two, &fill));
+	(void)cudaGetLastError();
+	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaFree(data));
+}
+
 /* The same executable graph on two streams: the second launch waits for the first. */
 static void two_streams()
 {
@@ -426,6 +457,7 @@ int main()
 	within_the_program(stream);
 	node_within_the_program(stream);
 	as_described();
+	fills_keep_rows();
 	two_streams();
 	CUDA(cudaStreamDestroy(stream));
 	return 0;

@@ -283,8 +283,17 @@ static void not_allowed()
 static void attributes()
 {
 	unsigned long long value = 1, zero = 0;
+	cudaMemAllocNodeParams params = alloc_params(64);
+	cudaGraphNode_t node;
+	cudaGraph_t graph;
 
 	CUDA(cudaDeviceGraphMemTrim(0));
+	/* Nothing is reserved for what was never launched. */
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddMemAllocNode(&node, graph, NULL, 0, &params));
+	CUDA(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrReservedMemCurrent, &value));
+	CHECK_EQ(value, 0ull);
+	CUDA(cudaGraphDestroy(graph));
 	CUDA(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrReservedMemCurrent, &value));
 	CHECK_EQ(value, 0ull);
 	CUDA(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrUsedMemHigh, &value));

@@ -225,6 +225,21 @@ static void children()
 		CUDA(cudaGraphDestroy(one));
 }
 
+/* A clone's nodes are of the types that the others are, and the call itself says so. */
+static void clones(cudaGraph_t graph, cudaGraphNode_t kernel)
+{
+	cudaHostNodeParams host = {nothing, NULL};
+	cudaGraphNode_t node;
+	cudaGraph_t clone;
+
+	CUDA(cudaGraphClone(&clone, graph));
+	CUDA(cudaGraphNodeFindInClone(&node, kernel, clone));
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphHostNodeSetParams(node, &host));
+	(void)cudaGetLastError();
+	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaGraphDestroy(clone));
+}
+
 /* What an executable graph with an upload asks: its stream, not whether something captures. */
 static void uploads(cudaGraph_t graph)
 {
@@ -299,6 +314,7 @@ int main()
 	edges();
 	fills();
 	children();
+	clones(graph, kernel);
 	uploads(graph);
 	memory(graph);
 	(void)cudaGetLastError();

@@ -51,6 +51,7 @@ void graph_node_free(struct graph_node *node)
 	handle_release(node->handle);
 	free(node->storage);
 	free(node->copy);
+	free(node->fill);
 	free(node->batch);
 	free(node);
 }
@@ -243,7 +244,8 @@ CUresult hand_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 		graph_free(clone);
 	if (status)
 		return status;
-	graph_clone_copies(clone, graph);
+	graph_clone_described(clone, graph);
+	graph_clone_types(clone, graph);
 	*phGraphClone = (CUgraph)(uintptr_t)clone->handle;
 	return CUDA_SUCCESS;
 }
@@ -342,6 +344,18 @@ CUresult hand_cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int *graphId)
 	if (!exec || !graphId)
 		return CUDA_ERROR_INVALID_VALUE;
 	*graphId = exec->id;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
+{
+	struct graph_exec *exec = graph_exec_find(hGraphExec);
+
+	if (!exec || !flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* As NVIDIA's driver, which does not tell these. */
+	*flags = exec->flags & ~(uint64_t)(CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY |
+					   CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD);
 	return CUDA_SUCCESS;
 }
 

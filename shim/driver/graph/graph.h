@@ -95,6 +95,7 @@ struct graph_node {
 	void *storage; /* what GetParams pointed to last */
 	/* As the app described it; NULL: not known, or it is of another type. */
 	CUDA_MEMCPY3D *copy;
+	CUDA_MEMSET_NODE_PARAMS *fill;
 	CUDA_BATCH_MEM_OP_NODE_PARAMS *batch; /* its array lies behind it */
 };
 
@@ -129,11 +130,13 @@ struct graph {
 	uint32_t parent_node;
 };
 
-/* Which kinds of memory the copy of an executable graph's node is between. */
-struct graph_kinds {
+/* What a node of an executable graph keeps: which kinds of memory its copy is between, how
+ * large its fill is. */
+struct graph_kept {
 	uint64_t graph;
 	uint32_t node;
 	CUmemorytype from, to;
+	CUDA_MEMSET_NODE_PARAMS fill;
 };
 
 /* A node that is switched off. */
@@ -157,8 +160,8 @@ struct graph_exec {
 	bool marked; /* the event below is recorded behind the last launch */
 	struct graph_off *off;
 	size_t off_count;
-	struct graph_kinds *kinds; /* of copies that the app described */
-	size_t kinds_count;
+	struct graph_kept *kept; /* of copies and fills that the app described */
+	size_t kept_count;
 	uint64_t event; /* orders launches on different streams */
 };
 
@@ -185,9 +188,9 @@ struct graph_exec *graph_exec_find(CUgraphExec exec);
 bool exec_has_node(const struct graph_exec *exec, const struct graph_node *node);
 
 /* node_copy.c: of the nodes that GRAPH has now, for an executable graph of it. */
-bool exec_take_kinds(struct graph_exec *exec, const struct graph *graph);
+bool exec_take_kept(struct graph_exec *exec, const struct graph *graph);
 /* The clone's nodes are described as those that they were made of. */
-void graph_clone_copies(struct graph *clone, const struct graph *graph);
+void graph_clone_described(struct graph *clone, const struct graph *graph);
 
 /* graph_list.c */
 /* The type of a node; GRAPH_NO_NODE: it is gone. */
@@ -198,6 +201,8 @@ bool graph_for_device(struct graph *graph);
  * vcudaCaptureEndListed has them). What does not hold together is asked for later. */
 void graph_listed(struct graph *graph, const unsigned char *list, size_t bytes, uint32_t types,
 	uint32_t edges);
+/* What is known of the nodes' types is known of a clone's. */
+void graph_clone_types(struct graph *clone, const struct graph *graph);
 /* How many nodes it has, where a capture adds some. */
 CUresult graph_recount(struct graph *graph);
 /* A node that the app added. */

@@ -52,7 +52,7 @@ static void exec_free(struct graph_exec *exec)
 	parts_free(&exec->parts);
 	shapes_free(&exec->shapes);
 	free(exec->off);
-	free(exec->kinds);
+	free(exec->kept);
 	free(exec);
 }
 
@@ -69,7 +69,7 @@ static struct graph_exec *exec_new(const struct graph *graph, uint64_t flags)
 	exec->context = thread_self.number;
 	shapes_take(&exec->shapes, graph);
 	exec->handle = shim_mint(KIND_CUgraphExec, exec);
-	if (exec->handle && parts_copy_all(&exec->parts, graph) && exec_take_kinds(exec, graph))
+	if (exec->handle && parts_copy_all(&exec->parts, graph) && exec_take_kept(exec, graph))
 		return exec;
 	exec_free(exec);
 	return NULL;
@@ -148,12 +148,18 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 			graph_gone(handle);
 		return status;
 	}
+	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) {
+		status = cuGraphUpload((CUgraphExec)(uintptr_t)exec->handle, upload);
+		if (status) {
+			instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+			(void)hand_cuGraphExecDestroy((CUgraphExec)(uintptr_t)exec->handle);
+			return status;
+		}
+	}
 	*phGraphExec = (CUgraphExec)(uintptr_t)exec->handle;
 	if (graph->has_memory)
 		graph->exec = exec->handle;
-	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
-		status = cuGraphUpload(*phGraphExec, upload);
-	return status;
+	return CUDA_SUCCESS;
 }
 
 CUresult hand_cuGraphInstantiateWithFlags(
@@ -161,10 +167,15 @@ CUresult hand_cuGraphInstantiateWithFlags(
 {
 	CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags};
 
-	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
-		return CUDA_ERROR_INVALID_VALUE; /* it has no stream to say */
-	return hand_cuGraphInstantiateWithParams(
-		phGraphExec, hGraph, &params, CU_STREAM_LEGACY);
+	CUresult status;
+
+	/* An upload has no stream here. */
+	if (flags & ~GRAPH_FLAGS || flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = shim_ready();
+	return status ? status
+		      : hand_cuGraphInstantiateWithParams(
+				phGraphExec, hGraph, &params, CU_STREAM_LEGACY);
 }
 
 CUresult hand_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
@@ -435,6 +446,9 @@ CUresult hand_cuGraphExecUpdate_v2(
 		resultInfo = &unasked;
 	resultInfo->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	resultInfo->errorNode = resultInfo->errorFromNode = NULL;
+	status = shim_ready();
+	if (status)
+		return status;
 	if (!exec || !graph)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = graph_recount(graph) ?: graph_reach(graph);
@@ -475,16 +489,4 @@ CUresult hand_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
 	if (updateResult_out)
 		*updateResult_out = info.result;
 	return status;
-}
-
-CUresult hand_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
-{
-	struct graph_exec *exec = graph_exec_find(hGraphExec);
-
-	if (!exec || !flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	/* As NVIDIA's driver, which does not tell these. */
-	*flags = exec->flags & ~(uint64_t)(CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY |
-					   CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD);
-	return CUDA_SUCCESS;
 }

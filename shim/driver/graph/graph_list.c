@@ -14,6 +14,7 @@
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/graph/graph.h"
+#include "shim/driver/memory/host.h"
 
 #define EDGES_A_FRAME 1024
 
@@ -150,12 +151,30 @@ CUresult graph_recount(struct graph *graph)
 	return graph->capturing ? graph_know_types(graph) : CUDA_SUCCESS;
 }
 
+/* The device's own launches cannot wait for memory that the program can page out. */
+static bool parts_pageable(const struct parts *parts)
+{
+	struct host_range range;
+
+	for (size_t i = 0; i < parts->count; i++) {
+		const struct part *part = parts->places[i].part;
+
+		if ((part->kind == PART_IN || part->kind == PART_OUT ||
+			    part->kind == PART_WITHIN) &&
+			!host_find((const void *)(uintptr_t)part->copy.host, &range))
+			return true;
+	}
+	return false;
+}
+
 bool graph_for_device(struct graph *graph)
 {
 	bool some = false;
 
 	if (graph_know_types(graph))
 		return true;
+	if (parts_pageable(&graph->parts))
+		return false;
 	for (uint32_t i = 0; i < graph->types_known; i++) {
 		if (graph->types[i] == GRAPH_NO_NODE)
 			continue;
@@ -201,6 +220,14 @@ CUresult graph_node_type(struct graph *graph, uint32_t number, uint32_t *type)
 		return CUDA_ERROR_INVALID_VALUE;
 	*type = graph->types[number];
 	return CUDA_SUCCESS;
+}
+
+void graph_clone_types(struct graph *clone, const struct graph *graph)
+{
+	if (!graph->types_known || !types_room(clone, graph->types_known))
+		return;
+	memcpy(clone->types, graph->types, graph->types_known * sizeof(*clone->types));
+	clone->types_known = graph->types_known;
 }
 
 void graph_added(struct graph *graph, uint32_t type)

@@ -169,6 +169,7 @@ CUresult node_params_fill(struct node_params *p, const CUDA_MEMSET_NODE_PARAMS *
 		__builtin_add_overflow(extent, row, &extent) ||
 		!memory_inside(fill->dst, extent))
 		return CUDA_ERROR_INVALID_VALUE;
+	p->fill = *fill;
 	bytes = (struct graph_fill){.dst = fill->dst,
 		.pitch = fill->pitch,
 		.value = fill->value,
@@ -259,11 +260,13 @@ CUresult node_params_child(
 	CUresult status;
 
 	p->type = CU_GRAPH_NODE_TYPE_GRAPH;
-	if (!graph || graph->capturing || ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+	if (!graph || ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
 		return CUDA_ERROR_INVALID_VALUE;
 	p->move = ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
 	if (graph->has_conditional || graph->has_handle || (graph->has_memory && !p->move))
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (graph->capturing)
+		return CUDA_ERROR_INVALID_VALUE;
 	/* It is a node's already, or runs by itself. */
 	if (p->move && (graph->parent || shim_object_of(graph->exec, KIND_CUgraphExec)))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -391,8 +394,7 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 {
 	struct graph *graph = graph_find(hGraph);
 	bool with_data = edges_have_data(data, n);
-	const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch = p->batch;
-	const CUDA_MEMCPY3D *copy = p->copy;
+	const struct node_params said = *p; /* its description outlives it */
 	uint32_t *after = NULL, number;
 	uint64_t line = 0;
 
@@ -431,10 +433,8 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 	*phGraphNode = graph_node_name(graph, number);
 	if (!*phGraphNode)
 		status = CUDA_ERROR_OUT_OF_MEMORY;
-	if (*phGraphNode) {
-		node_describe(graph->nodes[number], copy);
-		node_describe_batch(graph->nodes[number], batch);
-	}
+	if (*phGraphNode)
+		node_describe(graph->nodes[number], &said);
 	/* Edges that say more than before and behind are added by themselves. */
 	for (size_t i = 0; with_data && i < n && !status; i++)
 		status = hand_cuGraphAddDependencies_v2(

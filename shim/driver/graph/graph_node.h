@@ -17,9 +17,10 @@ struct node_params {
 	bool move;	     /* the child itself, not a clone */
 	bool stands;	     /* MEMCPY: a stand-in, though kernels reach the memory */
 	bool awaited;	     /* only the driver knows whether it can be */
-	/* The app's description: MEMCPY, BATCH_MEM_OP. */
+	/* The app's description: MEMCPY, BATCH_MEM_OP, MEMSET (element size 0: none). */
 	const CUDA_MEMCPY3D *copy;
 	const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch;
+	CUDA_MEMSET_NODE_PARAMS fill;
 };
 
 /* A graph is of the context that it is built in: NULL, or the current one. */
@@ -27,12 +28,11 @@ bool node_context_ok(CUcontext ctx);
 CUresult node_context(CUcontext ctx);
 /* It was destroyed, which is told before all else. */
 bool node_context_gone(CUcontext ctx);
-/* node_copy.c, node_more.c: what the app says of the node; NULL: nothing. */
-void node_describe(struct graph_node *node, const CUDA_MEMCPY3D *copy);
-void node_describe_batch(struct graph_node *node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch);
-/* Whether the node's copy in EXEC is known to be between other kinds of memory. */
-bool exec_copy_other(const struct graph_exec *exec, const struct graph_node *node,
-	const CUDA_MEMCPY3D *copy);
+/* node_described.c: what the app says of the node. */
+void node_describe(struct graph_node *node, const struct node_params *said);
+/* Whether what the node in EXEC keeps is known to be otherwise in P. */
+bool exec_kept_other(const struct graph_exec *exec, const struct graph_node *node,
+	const struct node_params *p);
 /* Checks and packs; whatever comes of it, node_add or node_set ends it. */
 CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS *k);
 /* PARTS: those of the graph to which it is added; NULL: it changes one that is there. */

@@ -25,7 +25,8 @@ struct graph_memory {
 	uint32_t refs;	  /* parts */
 	uint64_t pass;	  /* of launches: the one that found where it is allocated */
 	bool allocated;
-	bool lost; /* in a reset of its device */
+	bool reserved; /* it was allocated once: from then on CUDA counts it */
+	bool lost;     /* in a reset of its device */
 };
 
 struct usage {
@@ -73,6 +74,9 @@ static void memory_allocated(struct graph_memory *m, bool allocated)
 	if (m->allocated == allocated)
 		return;
 	m->allocated = allocated;
+	if (allocated && !m->reserved)
+		usage_add(&u->reserved, &u->reserved_high, m->bytes);
+	m->reserved |= allocated;
 	if (allocated)
 		usage_add(&u->used, &u->used_high, m->bytes);
 	else
@@ -90,7 +94,8 @@ static bool memory_over(struct graph_memory *m)
 		at = &(*at)->next;
 	*at = m->next;
 	atomic_fetch_sub(&memories.count, 1);
-	memories.usage[m->device].reserved -= m->bytes;
+	if (m->reserved)
+		memories.usage[m->device].reserved -= m->bytes;
 	return true;
 }
 
@@ -129,7 +134,6 @@ static struct part *memory_part(enum part_kind kind, struct graph_memory *m)
 static CUresult alloc_part(int device, size_t bytes, struct part **out)
 {
 	struct graph_memory *m = calloc(1, sizeof(*m));
-	struct usage *u = &memories.usage[device];
 	struct memory_range range;
 	CUresult status;
 
@@ -153,7 +157,6 @@ static CUresult alloc_part(int device, size_t bytes, struct part **out)
 	m->next = *memory_bucket(m->address);
 	*memory_bucket(m->address) = m;
 	atomic_fetch_add(&memories.count, 1);
-	usage_add(&u->reserved, &u->reserved_high, bytes);
 	pthread_mutex_unlock(&memories.lock);
 	return CUDA_SUCCESS;
 }

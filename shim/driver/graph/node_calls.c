@@ -215,9 +215,11 @@ CUresult hand_cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PAR
 CUresult hand_cuGraphMemsetNodeSetParams(
 	CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
+	/* That there is no such node is told even before cuInit. */
+	CUresult status = graph_node_find(hNode) ? shim_ready() : CUDA_ERROR_INVALID_VALUE;
 	struct node_params p = {0};
 
-	return node_set(hNode, NULL, &p, node_params_fill(&p, nodeParams));
+	return status ? status : node_set(hNode, NULL, &p, node_params_fill(&p, nodeParams));
 }
 
 CUresult hand_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
@@ -324,24 +326,31 @@ CUresult hand_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		node_params_empty(&p));
 }
 
-/* ---- events ---- */
+/* ---- events: that there is none is told even before cuInit ---- */
+
+static CUresult event_add(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t n, uint32_t type, CUevent event)
+{
+	CUresult status = event ? shim_ready() : CUDA_ERROR_INVALID_VALUE;
+	struct node_params p = {0};
+
+	return status ? status
+		      : node_add(phGraphNode, hGraph, dependencies, NULL, n, &p,
+				node_params_event(&p, type, event));
+}
 
 CUresult hand_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
-	struct node_params p = {0};
-
-	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
-		node_params_event(&p, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
+	return event_add(phGraphNode, hGraph, dependencies, numDependencies,
+		CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
 }
 
 CUresult hand_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
-	struct node_params p = {0};
-
-	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
-		node_params_event(&p, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
+	return event_add(phGraphNode, hGraph, dependencies, numDependencies,
+		CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
 CUresult graph_event_get(CUgraphNode hNode, uint32_t type, CUevent *event)
@@ -362,7 +371,8 @@ CUresult graph_event_get(CUgraphNode hNode, uint32_t type, CUevent *event)
 CUresult graph_event_set(
 	CUgraphNode hNode, const CUgraphExec *exec, uint32_t type, CUevent event)
 {
+	CUresult status = event ? shim_ready() : CUDA_ERROR_INVALID_VALUE;
 	struct node_params p = {0};
 
-	return node_set(hNode, exec, &p, node_params_event(&p, type, event));
+	return status ? status : node_set(hNode, exec, &p, node_params_event(&p, type, event));
 }

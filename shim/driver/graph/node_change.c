@@ -165,10 +165,11 @@ CUresult node_set(
 
 	/* The node before its new parameters, as natively. Of captured ones the type may not be
 	 * known here. */
-	if (!node || (hExec && !exec_has_node(exec, node)) ||
+	if (!node || (hExec && !exec) ||
+		(exec && p->type != CU_GRAPH_NODE_TYPE_EMPTY && !exec_has_node(exec, node)) ||
 		(node->number < node->graph->types_known &&
 			node->graph->types[node->number] != p->type) ||
-		(exec && exec_copy_other(exec, node, p->copy)))
+		(exec && exec_kept_other(exec, node, p)))
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (!status) {
 		parts = exec ? &exec->parts : &node->graph->parts;
@@ -191,10 +192,8 @@ CUresult node_set(
 		else
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (!status && !exec) {
-		node_describe(node, p->copy);
-		node_describe_batch(node, p->batch);
-	}
+	if (!status && !exec)
+		node_describe(node, p);
 	node_params_free(p);
 	return status;
 }

@@ -2,83 +2,10 @@
  *
  * Copies as nodes: adding, asking and changing them.
  */
-#include <stdlib.h>
-
 #include "shim/driver/context.h"
 #include "shim/driver/graph/graph_node.h"
 #include "shim/driver/memory/host.h"
 #include "shim/generated/cuda_hand.h"
-
-/* ---- as the app describes them ---- */
-
-void node_describe(struct graph_node *node, const CUDA_MEMCPY3D *copy)
-{
-	if (copy && !node->copy)
-		node->copy = malloc(sizeof(*node->copy));
-	if (copy && node->copy)
-		*node->copy = *copy;
-}
-
-void graph_clone_copies(struct graph *clone, const struct graph *graph)
-{
-	for (uint32_t i = 0; i < graph->room; i++) {
-		const struct graph_node *node = graph->nodes[i];
-
-		if (!node || (!node->copy && !node->batch) || !graph_node_name(clone, i))
-			continue;
-		node_describe(clone->nodes[i], node->copy);
-		node_describe_batch(clone->nodes[i], node->batch);
-	}
-}
-
-static size_t copies_count(const struct graph *graph)
-{
-	size_t n = 0;
-
-	for (uint32_t i = 0; i < graph->room; i++)
-		n += graph->nodes[i] && graph->nodes[i]->copy;
-	for (const struct graph *child = graph->children; child; child = child->sibling)
-		n += copies_count(child);
-	return n;
-}
-
-static void kinds_take(struct graph_exec *exec, const struct graph *graph)
-{
-	for (uint32_t i = 0; i < graph->room; i++) {
-		const CUDA_MEMCPY3D *copy = graph->nodes[i] ? graph->nodes[i]->copy : NULL;
-
-		if (copy)
-			exec->kinds[exec->kinds_count++] = (struct graph_kinds){
-				graph->handle, i, copy->srcMemoryType, copy->dstMemoryType};
-	}
-	for (const struct graph *child = graph->children; child; child = child->sibling)
-		kinds_take(exec, child);
-}
-
-bool exec_take_kinds(struct graph_exec *exec, const struct graph *graph)
-{
-	size_t n = copies_count(graph);
-
-	exec->kinds = n ? malloc(n * sizeof(*exec->kinds)) : NULL;
-	if (exec->kinds)
-		kinds_take(exec, graph);
-	return exec->kinds || !n;
-}
-
-bool exec_copy_other(
-	const struct graph_exec *exec, const struct graph_node *node, const CUDA_MEMCPY3D *copy)
-{
-	for (size_t i = 0; copy && i < exec->kinds_count; i++) {
-		const struct graph_kinds *kinds = &exec->kinds[i];
-
-		if (kinds->graph == node->graph->handle && kinds->node == node->number)
-			return kinds->from != copy->srcMemoryType ||
-			       kinds->to != copy->dstMemoryType;
-	}
-	return false;
-}
-
-/* ---- calls ---- */
 
 CUresult node_context(CUcontext ctx)
 {

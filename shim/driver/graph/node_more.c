@@ -16,23 +16,6 @@
 
 /* ---- values in memory ---- */
 
-void node_describe_batch(struct graph_node *node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch)
-{
-	size_t bytes = batch ? batch->count * sizeof(*batch->paramArray) : 0;
-	CUDA_BATCH_MEM_OP_NODE_PARAMS *kept = batch ? malloc(sizeof(*kept) + bytes) : NULL;
-
-	if (!batch)
-		return;
-	if (kept) {
-		*kept = *batch;
-		kept->paramArray = (CUstreamBatchMemOpParams *)(void *)(kept + 1);
-		if (bytes)
-			memcpy(kept->paramArray, batch->paramArray, bytes);
-	}
-	free(node->batch);
-	node->batch = kept;
-}
-
 /* The call is made in the context that it names, of the same device; which was current before.
  */
 static struct context *batch_enter(const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch)
