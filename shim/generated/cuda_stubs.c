@@ -279,15 +279,15 @@ STUB(ready, cuLibraryGetKernelCount, hand_cuLibraryGetKernelCount, (unsigned int
 	CUlibrary lib), (count, lib));
 STUB(ready, cuLibraryEnumerateKernels, hand_cuLibraryEnumerateKernels, (CUkernel *kernels,
 	unsigned int numKernels, CUlibrary lib), (kernels, numKernels, lib));
-STUB(ready, cuLibraryGetModule, hand_cuLibraryGetModule, (CUmodule *pMod, CUlibrary library),
+STUB(looks, cuLibraryGetModule, hand_cuLibraryGetModule, (CUmodule *pMod, CUlibrary library),
 	(pMod, library));
 STUB(ready, cuKernelGetFunction, hand_cuKernelGetFunction, (CUfunction *pFunc, CUkernel kernel),
 	(pFunc, kernel));
 STUB(ready, cuKernelGetLibrary, hand_cuKernelGetLibrary, (CUlibrary *pLib, CUkernel kernel),
 	(pLib, kernel));
-STUB(ready, cuLibraryGetGlobal, hand_cuLibraryGetGlobal, (CUdeviceptr *dptr, size_t *bytes,
+STUB(looks, cuLibraryGetGlobal, hand_cuLibraryGetGlobal, (CUdeviceptr *dptr, size_t *bytes,
 	CUlibrary library, const char *name), (dptr, bytes, library, name));
-STUB(ready, cuLibraryGetManaged, hand_cuLibraryGetManaged, (CUdeviceptr *dptr, size_t *bytes,
+STUB(looks, cuLibraryGetManaged, hand_cuLibraryGetManaged, (CUdeviceptr *dptr, size_t *bytes,
 	CUlibrary library, const char *name), (dptr, bytes, library, name));
 STUB(ready, cuLibraryGetUnifiedFunction, hand_cuLibraryGetUnifiedFunction, (void **fptr,
 	CUlibrary library, const char *symbol), (fptr, library, symbol));
@@ -299,7 +299,7 @@ STUB(ready, cuKernelSetCacheConfig, hand_cuKernelSetCacheConfig, (CUkernel kerne
 	CUfunc_cache config, CUdevice dev), (kernel, config, dev));
 STUB(ready, cuKernelGetName, hand_cuKernelGetName, (const char **name, CUkernel hfunc), (name,
 	hfunc));
-STUB(ready, cuKernelGetParamInfo, hand_cuKernelGetParamInfo, (CUkernel kernel,
+STUB(looks, cuKernelGetParamInfo, hand_cuKernelGetParamInfo, (CUkernel kernel,
 	size_t paramIndex, size_t *paramOffset, size_t *paramSize), (kernel, paramIndex,
 	paramOffset, paramSize));
 CUresult cuKernelGetParamCount(CUkernel kernel, size_t *paramCount);
@@ -354,10 +354,10 @@ STUB_CAPTURED(current, capture_unsafe_slow(), cuArrayCreate_v2, hand_cuArrayCrea
 	pAllocateArray));
 STUB(ready, cuArrayGetDescriptor_v2, hand_cuArrayGetDescriptor_v2,
 	(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray), (pArrayDescriptor, hArray));
-STUB(ready, cuArrayGetSparseProperties, hand_cuArrayGetSparseProperties,
+STUB(looks, cuArrayGetSparseProperties, hand_cuArrayGetSparseProperties,
 	(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array), (sparseProperties,
 	array));
-STUB(ready, cuMipmappedArrayGetSparseProperties, hand_cuMipmappedArrayGetSparseProperties,
+STUB(looks, cuMipmappedArrayGetSparseProperties, hand_cuMipmappedArrayGetSparseProperties,
 	(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap),
 	(sparseProperties, mipmap));
 STUB(ready, cuArrayGetMemoryRequirements, hand_cuArrayGetMemoryRequirements,
@@ -594,7 +594,7 @@ STUB(ready, cuGraphAddMemsetNode, hand_cuGraphAddMemsetNode, (CUgraphNode *phGra
 	dependencies, numDependencies, memsetParams, ctx));
 STUB(ready, cuGraphMemsetNodeGetParams, hand_cuGraphMemsetNodeGetParams, (CUgraphNode hNode,
 	CUDA_MEMSET_NODE_PARAMS *nodeParams), (hNode, nodeParams));
-STUB(ready, cuGraphMemsetNodeSetParams, hand_cuGraphMemsetNodeSetParams, (CUgraphNode hNode,
+STUB(looks, cuGraphMemsetNodeSetParams, hand_cuGraphMemsetNodeSetParams, (CUgraphNode hNode,
 	const CUDA_MEMSET_NODE_PARAMS *nodeParams), (hNode, nodeParams));
 STUB(ready, cuGraphAddHostNode, hand_cuGraphAddHostNode, (CUgraphNode *phGraphNode,
 	CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
@@ -612,20 +612,20 @@ STUB(ready, cuGraphChildGraphNodeGetGraph, hand_cuGraphChildGraphNodeGetGraph,
 STUB(ready, cuGraphAddEmptyNode, hand_cuGraphAddEmptyNode, (CUgraphNode *phGraphNode,
 	CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies), (phGraphNode,
 	hGraph, dependencies, numDependencies));
-STUB(ready, cuGraphAddEventRecordNode, hand_cuGraphAddEventRecordNode,
+STUB(looks, cuGraphAddEventRecordNode, hand_cuGraphAddEventRecordNode,
 	(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 	size_t numDependencies, CUevent event), (phGraphNode, hGraph, dependencies,
 	numDependencies, event));
 STUB(ready, cuGraphEventRecordNodeGetEvent, hand_cuGraphEventRecordNodeGetEvent,
 	(CUgraphNode hNode, CUevent *event_out), (hNode, event_out));
-STUB(ready, cuGraphEventRecordNodeSetEvent, graph_event_set, (CUgraphNode hNode, CUevent event),
+STUB(looks, cuGraphEventRecordNodeSetEvent, graph_event_set, (CUgraphNode hNode, CUevent event),
 	(hNode, NULL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
-STUB(ready, cuGraphAddEventWaitNode, hand_cuGraphAddEventWaitNode, (CUgraphNode *phGraphNode,
+STUB(looks, cuGraphAddEventWaitNode, hand_cuGraphAddEventWaitNode, (CUgraphNode *phGraphNode,
 	CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event),
 	(phGraphNode, hGraph, dependencies, numDependencies, event));
 STUB(ready, cuGraphEventWaitNodeGetEvent, hand_cuGraphEventWaitNodeGetEvent, (CUgraphNode hNode,
 	CUevent *event_out), (hNode, event_out));
-STUB(ready, cuGraphEventWaitNodeSetEvent, graph_event_set, (CUgraphNode hNode, CUevent event),
+STUB(looks, cuGraphEventWaitNodeSetEvent, graph_event_set, (CUgraphNode hNode, CUevent event),
 	(hNode, NULL, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 ANSWERS(ready, cuGraphAddExternalSemaphoresSignalNode, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphExternalSemaphoresSignalNodeGetParams, CUDA_ERROR_INVALID_HANDLE);
@@ -704,7 +704,7 @@ STUB(ready, cuGraphRemoveDependencies_v2, hand_cuGraphRemoveDependencies_v2, (CU
 	const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData,
 	size_t numDependencies), (hGraph, from, to, edgeData, numDependencies));
 STUB(ready, cuGraphDestroyNode, hand_cuGraphDestroyNode, (CUgraphNode hNode), (hNode));
-STUB(ready, cuGraphInstantiateWithFlags, hand_cuGraphInstantiateWithFlags,
+STUB(looks, cuGraphInstantiateWithFlags, hand_cuGraphInstantiateWithFlags,
 	(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags), (phGraphExec,
 	hGraph, flags));
 STUB(ready, cuGraphExecGetFlags, hand_cuGraphExecGetFlags, (CUgraphExec hGraphExec,
@@ -2042,7 +2042,7 @@ STUB(ready, cuTexRefSetAddress2D_v2, hand_cuTexRefSetAddress2D_v3, (CUtexref hTe
 	dptr, Pitch));
 STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuStreamDestroy, hand_cuStreamDestroy_v2,
 	(CUstream hStream), (hStream));
-STUB(ready, cuEventDestroy, hand_cuEventDestroy_v2, (CUevent hEvent), (hEvent));
+STUB(looks, cuEventDestroy, hand_cuEventDestroy_v2, (CUevent hEvent), (hEvent));
 STUB(ready, cuEventElapsedTime, hand_cuEventElapsedTime_v2, (float *pMilliseconds,
 	CUevent hStart, CUevent hEnd), (pMilliseconds, hStart, hEnd));
 STUB(lasting, cuDevicePrimaryCtxRelease, hand_cuDevicePrimaryCtxRelease_v2, (CUdevice dev),
