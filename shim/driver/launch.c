@@ -452,34 +452,29 @@ static CUresult launch_clusters(
 	int *answer, CUfunction f, const CUlaunchConfig *config, bool largest)
 {
 	struct launch l = {0};
+	bool lent = false;
 	CUresult status;
 
-	if (!answer || !f)
+	if (!answer || !f || !config)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = launch_config(&l, config, f);
+	status = stream_lend(config->hStream, (uintptr_t)f, &lent)
+			 ?: context_missing() ?: launch_config(&l, config, f);
 	if (!status && config->hStream && config->hStream != CU_STREAM_LEGACY)
 		status = capture_node(config->hStream);
-	if (status)
-		return status;
-	return send_vcudaOccupancyClusters(function_handle(l.function), l.grid[0], l.grid[1],
-		l.grid[2], l.block[0], l.block[1], l.block[2], l.shared, largest,
-		(uint32_t)(l.attribute_count * sizeof(l.attributes[0])), l.attributes, answer);
+	if (!status)
+		status = send_vcudaOccupancyClusters(function_handle(l.function), l.grid[0],
+			l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2], l.shared,
+			largest, (uint32_t)(l.attribute_count * sizeof(l.attributes[0])),
+			l.attributes, answer);
+	if (lent)
+		stream_lent();
+	return status;
 }
 
 CUresult hand_cuOccupancyMaxActiveClusters(
 	int *numClusters, CUfunction func, const CUlaunchConfig *config)
 {
-	bool lent = false;
-	CUresult status;
-
-	if (!numClusters || !func || !config)
-		return CUDA_ERROR_INVALID_VALUE;
-	status = stream_lend(config->hStream, (uintptr_t)func, &lent)
-			 ?: context_missing()
-			 ?: launch_clusters(numClusters, func, config, false);
-	if (lent)
-		stream_lent();
-	return status;
+	return launch_clusters(numClusters, func, config, false);
 }
 
 CUresult hand_cuOccupancyMaxPotentialClusterSize(

@@ -392,6 +392,24 @@ static struct stream *stream_object(
 	return stream;
 }
 
+static bool stream_is_green(const struct stream *stream)
+{
+	return stream->context->green && stream == stream->context->legacy;
+}
+
+/* Of a green context the legacy stream is one of its own that blocks no other, and the thread's
+ * own stream is none that anything is told of. */
+static struct stream *stream_told(
+	CUstream handle, CUresult (*captured)(CUstream stream), CUresult *status)
+{
+	struct stream *stream = stream_object(handle, captured, status);
+
+	if (!stream || handle != CU_STREAM_PER_THREAD || !stream->context->green)
+		return stream;
+	*status = CUDA_ERROR_INVALID_HANDLE;
+	return NULL;
+}
+
 CUresult hand_cuStreamGetPriority(CUstream hStream, int *priority)
 {
 	CUresult status;
@@ -399,7 +417,7 @@ CUresult hand_cuStreamGetPriority(CUstream hStream, int *priority)
 
 	if (!priority)
 		return CUDA_ERROR_INVALID_VALUE;
-	stream = stream_object(hStream, capture_node, &status);
+	stream = stream_told(hStream, capture_node, &status);
 	if (stream)
 		*priority = stream->priority;
 	return status;
@@ -412,7 +430,7 @@ CUresult hand_cuStreamGetId(CUstream hStream, unsigned long long *streamId)
 
 	if (!streamId)
 		return CUDA_ERROR_INVALID_VALUE;
-	stream = stream_object(hStream, capture_never, &status);
+	stream = stream_told(hStream, capture_never, &status);
 	if (stream)
 		*streamId = stream->id;
 	return status;
@@ -425,9 +443,9 @@ CUresult hand_cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	stream = stream_object(hStream, capture_never, &status);
+	stream = stream_told(hStream, capture_never, &status);
 	if (stream)
-		*flags = stream->flags;
+		*flags = stream_is_green(stream) ? CU_STREAM_NON_BLOCKING : stream->flags;
 	return status;
 }
 
@@ -438,7 +456,7 @@ CUresult hand_cuStreamGetDevice(CUstream hStream, CUdevice *device)
 
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
-	stream = stream_object(hStream, capture_never, &status);
+	stream = stream_told(hStream, capture_never, &status);
 	if (stream)
 		*device = stream->context->device;
 	return status;

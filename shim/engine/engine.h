@@ -104,6 +104,13 @@ CUresult shim_enter_lasting(unsigned call);
 /* As shim_enter, for what is the current context's: without one the arguments are not looked
  * at. */
 CUresult shim_enter_current(unsigned call);
+/* As shim_enter, for what may come before cuInit, since nothing that it is given can be. */
+static inline CUresult shim_enter_looking(unsigned call)
+{
+	CUresult status = shim_enter(call);
+
+	return status == CUDA_ERROR_NOT_INITIALIZED ? CUDA_SUCCESS : status;
+}
 void shim_count_slow(unsigned call);
 static inline void shim_count(unsigned call)
 {

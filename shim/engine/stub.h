@@ -21,6 +21,7 @@
 #define STUB_ready(name) shim_enter(CALL_##name)
 #define STUB_lasting(name) shim_enter_lasting(CALL_##name)
 #define STUB_current(name) shim_enter_current(CALL_##name)
+#define STUB_looks(name) shim_enter_looking(CALL_##name)
 
 /* The first argument, where that names something of one context: it is done there where that is
  * another agent's. (What is passed by number, as device addresses are, is looked at by hand.)

@@ -279,15 +279,15 @@ STUB(ready, cuLibraryGetKernelCount, hand_cuLibraryGetKernelCount, (unsigned int
 	CUlibrary lib), (count, lib));
 STUB(ready, cuLibraryEnumerateKernels, hand_cuLibraryEnumerateKernels, (CUkernel *kernels,
 	unsigned int numKernels, CUlibrary lib), (kernels, numKernels, lib));
-STUB(ready, cuLibraryGetModule, hand_cuLibraryGetModule, (CUmodule *pMod, CUlibrary library),
+STUB(looks, cuLibraryGetModule, hand_cuLibraryGetModule, (CUmodule *pMod, CUlibrary library),
 	(pMod, library));
 STUB(ready, cuKernelGetFunction, hand_cuKernelGetFunction, (CUfunction *pFunc, CUkernel kernel),
 	(pFunc, kernel));
 STUB(ready, cuKernelGetLibrary, hand_cuKernelGetLibrary, (CUlibrary *pLib, CUkernel kernel),
 	(pLib, kernel));
-STUB(ready, cuLibraryGetGlobal, hand_cuLibraryGetGlobal, (CUdeviceptr *dptr, size_t *bytes,
+STUB(looks, cuLibraryGetGlobal, hand_cuLibraryGetGlobal, (CUdeviceptr *dptr, size_t *bytes,
 	CUlibrary library, const char *name), (dptr, bytes, library, name));
-STUB(ready, cuLibraryGetManaged, hand_cuLibraryGetManaged, (CUdeviceptr *dptr, size_t *bytes,
+STUB(looks, cuLibraryGetManaged, hand_cuLibraryGetManaged, (CUdeviceptr *dptr, size_t *bytes,
 	CUlibrary library, const char *name), (dptr, bytes, library, name));
 STUB(ready, cuLibraryGetUnifiedFunction, hand_cuLibraryGetUnifiedFunction, (void **fptr,
 	CUlibrary library, const char *symbol), (fptr, library, symbol));
@@ -299,7 +299,7 @@ STUB(ready, cuKernelSetCacheConfig, hand_cuKernelSetCacheConfig, (CUkernel kerne
 	CUfunc_cache config, CUdevice dev), (kernel, config, dev));
 STUB(ready, cuKernelGetName, hand_cuKernelGetName, (const char **name, CUkernel hfunc), (name,
 	hfunc));
-STUB(ready, cuKernelGetParamInfo, hand_cuKernelGetParamInfo, (CUkernel kernel,
+STUB(looks, cuKernelGetParamInfo, hand_cuKernelGetParamInfo, (CUkernel kernel,
 	size_t paramIndex, size_t *paramOffset, size_t *paramSize), (kernel, paramIndex,
 	paramOffset, paramSize));
 CUresult cuKernelGetParamCount(CUkernel kernel, size_t *paramCount);
@@ -2044,7 +2044,7 @@ STUB(ready, cuTexRefSetAddress2D_v2, hand_cuTexRefSetAddress2D_v3, (CUtexref hTe
 	dptr, Pitch));
 STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuStreamDestroy, hand_cuStreamDestroy_v2,
 	(CUstream hStream), (hStream));
-STUB(ready, cuEventDestroy, hand_cuEventDestroy_v2, (CUevent hEvent), (hEvent));
+STUB(looks, cuEventDestroy, hand_cuEventDestroy_v2, (CUevent hEvent), (hEvent));
 STUB(ready, cuEventElapsedTime, hand_cuEventElapsedTime_v2, (float *pMilliseconds,
 	CUevent hStart, CUevent hEnd), (pMilliseconds, hStart, hEnd));
 STUB(lasting, cuDevicePrimaryCtxRelease, hand_cuDevicePrimaryCtxRelease_v2, (CUdevice dev),

@@ -226,7 +226,7 @@ STUB(cudaFuncSetCacheConfig, hand_cudaFuncSetCacheConfig, (const void *func,
 	enum cudaFuncCache cacheConfig), (func, cacheConfig))
 STUB(cudaFuncGetAttributes, hand_cudaFuncGetAttributes, (struct cudaFuncAttributes *attr,
 	const void *func), (attr, func))
-STUB(cudaFuncSetAttribute, hand_cudaFuncSetAttribute, (const void *func,
+STUB_STRAIGHT(cudaError_t, cudaFuncSetAttribute, hand_cudaFuncSetAttribute, (const void *func,
 	enum cudaFuncAttribute attr, int value), (func, attr, value))
 STUB(cudaFuncGetName, hand_cudaFuncGetName, (const char **name, const void *func), (name,
 	func))

@@ -107,13 +107,20 @@ static cudaError_t set_attribute(const void *func, CUfunction_attribute attribut
 		     : runtime_status(cuKernelSetAttribute(attribute, value, kernel, device));
 }
 
+/* As in NVIDIA's runtime its success clears the last error.  The exported stub ends in a jump
+ * here, so the caller is the program. */
 cudaError_t hand_cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value)
 {
+	cudaError_t error;
+
 	/* The rest are read only. */
 	if ((int)attr < cudaFuncAttributeMaxDynamicSharedMemorySize ||
 		(int)attr >= cudaFuncAttributeMax)
-		return cudaErrorInvalidValue;
-	return set_attribute(func, (CUfunction_attribute)attr, value);
+		error = cudaErrorInvalidValue;
+	else
+		error = set_attribute(func, (CUfunction_attribute)attr, value);
+	runtime_remember(error, __builtin_return_address(0));
+	return error;
 }
 
 cudaError_t hand_cudaKernelSetAttributeForDevice(

@@ -154,7 +154,6 @@ static CUresult clusters(CUfunction func, const CUlaunchConfig *config,
 	if (ret)
 		return ret;
 	if (!config || !config->gridDimX || !config->gridDimY || !config->gridDimZ ||
-		!config->blockDimX || !config->blockDimY || !config->blockDimZ ||
 		(config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < config->numAttrs; i++)
@@ -165,6 +164,8 @@ static CUresult clusters(CUfunction func, const CUlaunchConfig *config,
 	*blocks = (unsigned)size;
 	if (!size && !function_cluster_fits(*function, config))
 		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	if (!config->blockDimX || !config->blockDimY || !config->blockDimZ)
+		return CUDA_ERROR_INVALID_VALUE;
 	return size <= function_cluster_most(*function) ? CUDA_SUCCESS
 							: CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }

@@ -2,6 +2,8 @@
 /* Contexts by the driver API: created, pushed, popped, current by thread, primary ones counted. */
 #include "driver.h"
 
+#include <dlfcn.h>
+
 #include <thread>
 
 static CUcontext create(CUdevice device, unsigned flags)
@@ -94,6 +96,11 @@ int main()
 	CUcontext none = (CUcontext)&device;
 	DRIVER_IS(CUDA_ERROR_NOT_INITIALIZED, cuCtxGetCurrent(&none));
 	DRIVER_IS(CUDA_ERROR_NOT_INITIALIZED, cuDeviceGet(&device, 0));
+	/* Some look at what they are given first. */
+	CUmodule module;
+	auto module_of = (decltype(&cuLibraryGetModule))dlsym(RTLD_DEFAULT, "cuLibraryGetModule");
+	CHECK(module_of != NULL);
+	DRIVER_IS(CUDA_ERROR_INVALID_HANDLE, module_of(&module, NULL));
 	DRIVER(cuInit(0));
 	DRIVER(cuDeviceGet(&device, 0));
 	CHECK(current() == NULL);

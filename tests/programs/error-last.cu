@@ -24,6 +24,14 @@ int main()
 	CUDA_IS(cudaErrorInvalidValue, cudaGetLastError());
 	CUDA(cudaGetLastError());
 
+	/* That of this one does, as natively. */
+	CUDA_IS(cudaErrorInvalidValue, cudaMemset(NULL, 0, 1));
+	CUDA(cudaFuncSetAttribute(nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 64));
+	CUDA(cudaPeekAtLastError());
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaFuncSetAttribute(nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, -1));
+	CUDA_IS(cudaErrorInvalidValue, cudaGetLastError());
+
 	/* The later of two is the one kept. */
 	CUDA_IS(cudaErrorInvalidValue, cudaMemset(NULL, 0, 1));
 	CUDA_IS(cudaErrorInvalidDevice, cudaSetDevice(-1));

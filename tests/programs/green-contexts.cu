@@ -170,6 +170,15 @@ int main(void)
 	expect(in, 49);
 	events(green[0], green[1], stream, in, out);
 	DRIVER(p_cuStreamDestroy(stream));
+	/* A part has a legacy stream of its own, and no stream of the thread. */
+	DRIVER(p_cuCtxFromGreenCtx(&was, green[0]));
+	DRIVER(p_cuCtxSetCurrent(was));
+	unsigned flags = 0;
+	CUDA(cudaStreamGetFlags(cudaStreamLegacy, &flags));
+	CHECK_EQ(flags, (unsigned)cudaStreamNonBlocking);
+	CUDA_IS(cudaErrorInvalidResourceHandle, cudaStreamGetFlags(cudaStreamPerThread, &flags));
+	(void)cudaGetLastError();
+	DRIVER(p_cuCtxSetCurrent(primary));
 	/* The primary context is not reset under its parts. */
 	DRIVER_IS(CUDA_ERROR_NOT_PERMITTED, p_cuDevicePrimaryCtxReset(device));
 	CUDA_IS(cudaErrorNotPermitted, cudaDeviceReset());
