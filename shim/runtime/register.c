@@ -361,12 +361,14 @@ cudaError_t hand___cudaGetKernel(cudaKernel_t *kernel, const void *func)
 cudaError_t hand_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr)
 {
 	cudaError_t error;
+	bool borrowed;
 
 	if (!kernelPtr)
 		return cudaErrorInvalidValue;
-	error = runtime_init(); /* a kernel is of no context */
+	error = runtime_borrow(&borrowed);
 	if (!error)
 		error = register_kernel(entryFuncAddr, (CUkernel *)kernelPtr);
+	runtime_return(borrowed);
 	if (!error && !register_handle(*kernelPtr, SYMBOL_HANDLE))
 		error = cudaErrorMemoryAllocation;
 	return error;
