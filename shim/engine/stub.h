@@ -89,8 +89,8 @@
 		parameters, arguments)
 /* The same, of a call that there is on no legacy stream, and in a current context only. */
 #define STUB_NAMED(when, stream, captured, name, function, parameters, arguments)              \
-	STUB_LENT(stream, thread_self.current, CUDA_SUCCESS, when, stream, captured, name,     \
-		function, parameters, arguments)
+	STUB_LENT((stream) != NULL, thread_self.current, CUDA_SUCCESS, when, stream, captured, \
+		name, function, parameters, arguments)
 
 /* VALID: what comes before all else; SERVES: whether the stream's context may; NONE: the answer
  * where the thread then has no context, unless the function says so itself. */

@@ -30,7 +30,12 @@ int main()
 	cudaMemPool_t pool;
 	int number = 1, first = 0;
 	void *pointer;
+	cudaGraph_t graph;
+	cudaGraphNode_t node;
+	cudaEvent_t event;
 
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaEventCreate(&event));
 	CUDA(cudaMallocArray(&array, &floats, 16, 4));
 	leaves(cudaSuccess, true, [&] { return cudaMemcpyToSymbol(counter, &number, sizeof(number)); });
 	/* A copy of nothing looks at none of its arguments. */
@@ -49,6 +54,10 @@ int main()
 	});
 	leaves(cudaErrorInvalidValue, false, [&] { return cudaMemPoolImportPointer(&pointer, NULL, &data); });
 	leaves(cudaErrorInvalidValue, false, [&] { return cudaMemPoolExportPointer(&data, NULL); });
+	leaves(cudaErrorInvalidValue, false, [&] { return cudaGraphEventRecordNodeSetEvent(NULL, NULL); });
+	leaves(cudaErrorInvalidValue, false,
+		[&] { return cudaGraphAddEventWaitNode(&node, graph, NULL, 0, NULL); });
+	leaves(cudaErrorInvalidValue, true, [&] { return cudaGraphEventWaitNodeSetEvent(NULL, event); });
 	leaves(cudaSuccess, false, [&] {
 		CUDA(cudaFree(0));
 		return cudaSetValidDevices(&first, 1);
@@ -58,5 +67,7 @@ int main()
 		return cudaFree(0);
 	});
 	CUDA(cudaFreeArray(array));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaEventDestroy(event));
 	return 0;
 }

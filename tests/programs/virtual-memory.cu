@@ -107,6 +107,10 @@ static void expandable(driver &d, size_t n)
 		handle = d.create(segment);
 	for (size_t i = 0; i < SEGMENTS; i++)
 		DRIVER(d.p_cuMemMap(base + i * segment, segment, 0, handles[i], 0));
+	/* Nobody has been let to it yet. */
+	CUDA_IS(cudaErrorInvalidValue, cudaMemset((void *)base, 0, 4));
+	CUDA_IS(cudaErrorInvalidValue, cudaMemcpy((void *)base, (void *)(base + segment), 4, cudaMemcpyDefault));
+	(void)cudaGetLastError();
 	DRIVER(d.p_cuMemSetAccess(base, SEGMENTS * segment, &d.access, 1));
 	d.write(base, SEGMENTS * segment, 1000);
 	d.right(base, SEGMENTS * segment, 1000);

@@ -258,7 +258,7 @@ bool memory_inside(CUdeviceptr address, size_t bytes)
 		if (!memory_find(address, &range))
 			return false;
 		here = range.base + range.bytes - address;
-		if (range.reserved && !vmm_mapped(address, bytes < here ? bytes : here))
+		if (range.reserved && !vmm_accessible(address, bytes < here ? bytes : here))
 			return false;
 		if (bytes <= here)
 			return true;

@@ -15,6 +15,9 @@ void vmm_reset(int device);
 
 /* There is memory behind all of [address, address + bytes). */
 bool vmm_mapped(CUdeviceptr address, size_t bytes);
+/* And cuMemSetAccess has let a device to all of it: else natively no copy or fill reaches it.
+ */
+bool vmm_accessible(CUdeviceptr address, size_t bytes);
 /* What it is; false: no such handle. */
 bool vmm_about(CUmemGenericAllocationHandle handle, CUmemAllocationProp *prop, size_t *bytes);
 /* The same of what is mapped at an address; false: nothing is. */

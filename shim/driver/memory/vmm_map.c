@@ -67,6 +67,20 @@ bool vmm_mapped(CUdeviceptr address, size_t bytes)
 	return mapped;
 }
 
+bool vmm_accessible(CUdeviceptr address, size_t bytes)
+{
+	size_t i, n;
+
+	pthread_mutex_lock(&vmm.lock);
+	i = vmm_mapping_from(address);
+	n = covering(i, address, bytes);
+	for (size_t k = i; k < i + n; k++)
+		if (!vmm.mappings[k].accessible && !vmm.mappings[k].peers)
+			n = 0;
+	pthread_mutex_unlock(&vmm.lock);
+	return n != 0;
+}
+
 static bool mapping_insert(size_t i, const struct vmm_mapping *mapping)
 {
 	if (vmm.mapping_count == vmm.mapping_room) {
