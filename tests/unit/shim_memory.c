@@ -152,7 +152,7 @@ CUresult shim_wait_until(bool (*done)(void *argument), void *argument)
 }
 
 /* Nothing here is mapped into a reservation. */
-bool vmm_mapped(CUdeviceptr address, size_t bytes)
+bool vmm_accessible(CUdeviceptr address, size_t bytes)
 {
 	(void)address;
 	(void)bytes;
