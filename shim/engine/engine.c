@@ -36,12 +36,6 @@ static bool few_kept(void *session)
 	       atomic_load_explicit(&of->counters[COUNTER_ERROR], memory_order_relaxed);
 }
 
-CUresult shim_enter(unsigned call)
-{
-	shim_count(call);
-	return shim_ready();
-}
-
 CUresult shim_ready(void)
 {
 	struct session *here = session_here();

@@ -90,13 +90,24 @@ enum shim_perf {
 extern unsigned shim_perf;
 extern bool shim_counting; /* VCUDA_STATS is set */
 
-/* Starts every exported function: counts the call, makes sure that the process has not forked
- * since cuInit, that cuInit was called and the session is alive. CUDA_SUCCESS or what to
- * return. `call` is CALL_… of shim/generated/cuda_calls.h. Functions that work before
- * cuInit use shim_count alone. */
-CUresult shim_enter(unsigned call);
-/* The same without counting, for what looks at arguments before cuInit. */
+void shim_count_slow(unsigned call);
+static inline void shim_count(unsigned call)
+{
+	if (__builtin_expect(shim_counting, 0))
+		shim_count_slow(call);
+}
+
+/* That the process has not forked since cuInit, that cuInit was called, and the session is
+ * alive. CUDA_SUCCESS or what to return. */
 CUresult shim_ready(void);
+/* Starts every exported function: counts the call, and shim_ready(). `call` is CALL_… of
+ * shim/generated/cuda_calls.h. Functions that work before cuInit use shim_count alone, and
+ * those that first look at arguments shim_ready() behind that. */
+static inline CUresult shim_enter(unsigned call)
+{
+	shim_count(call);
+	return shim_ready();
+}
 /* The same for what the process itself knows: neither a fault on the device nor a lost session
  * keeps it from answering. Natively such calls succeed then, and programs that clean up after
  * an error rely on it. */
@@ -104,18 +115,13 @@ CUresult shim_enter_lasting(unsigned call);
 /* As shim_enter, for what is the current context's: without one the arguments are not looked
  * at. */
 CUresult shim_enter_current(unsigned call);
-/* As shim_enter, for what may come before cuInit, since nothing that it is given can be. */
+/* As shim_enter, for what may come before cuInit: nothing that it is given can be there then.
+ */
 static inline CUresult shim_enter_looking(unsigned call)
 {
 	CUresult status = shim_enter(call);
 
 	return status == CUDA_ERROR_NOT_INITIALIZED ? CUDA_SUCCESS : status;
-}
-void shim_count_slow(unsigned call);
-static inline void shim_count(unsigned call)
-{
-	if (__builtin_expect(shim_counting, 0))
-		shim_count_slow(call);
 }
 
 /* A call under construction. Lives on the caller's stack. */
