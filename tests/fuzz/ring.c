@@ -2,10 +2,11 @@
  *
  * The ring's consumer on any bytes.  The input is a program: 0 writes bytes into the ring, 1
  * moves the tail, 2 takes, 3 acknowledges, 4 publishes the header of a frame that would be
- * next, and 5 one that lies in a field.  What must hold whatever comes: the reader stays within
- * what was published, hands out only memory of the arena, and never releases what was not
- * taken.
+ * next, 5 one that lies in a field, 6 writes one to the ring's start.  What must hold whatever
+ * comes: the reader stays within what was published, hands out only memory of the arena, and
+ * never releases what was not taken.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -57,11 +58,11 @@ static int take(struct bench *b)
 }
 
 /* VALUE: a body of so many bytes, and of which kind the frame is; in LIES each bit is a field.
- */
-static void publish(struct bench *b, uint16_t value, uint8_t lies)
+ * HERE: at the tail, which moves; else at the ring's start. */
+static void publish(struct bench *b, uint16_t value, uint8_t lies, bool here)
 {
 	static const uint8_t kinds[] = {FRAME_POST, FRAME_CALL, FRAME_PAD, FRAME_BYE};
-	uint64_t tail = atomic_load(&b->page.tail), at = tail % SIZE, need;
+	uint64_t tail = atomic_load(&b->page.tail), at = here ? tail % SIZE : 0, need;
 	struct frame_header header = {.body = value & 1023,
 		.length = (value & 1023u) + (lies & 1 ? 512 : 0),
 		.kind = kinds[value >> 10 & 3],
@@ -75,13 +76,14 @@ static void publish(struct bench *b, uint16_t value, uint8_t lies)
 	if (header.flags)
 		header.length += bulk.length;
 	need = sizeof(header) + header.body + (header.flags ? sizeof(bulk) : 0);
-	if (header.kind == FRAME_PAD)
+	if (header.kind == FRAME_PAD && !(lies & 1))
 		need = SIZE - at;
 	if (at + sizeof(header) <= SIZE)
 		memcpy(b->bytes + at, &header, sizeof(header));
 	if (header.flags && at + sizeof(header) + sizeof(bulk) <= SIZE)
 		memcpy(b->bytes + at + sizeof(header), &bulk, sizeof(bulk));
-	atomic_store(&b->page.tail, tail + ((need + 15) & ~15ull));
+	if (here)
+		atomic_store(&b->page.tail, tail + ((need + 15) & ~15ull));
 }
 
 static void run(struct bench *b, const uint8_t *data, size_t n)
@@ -107,9 +109,11 @@ static void run(struct bench *b, const uint8_t *data, size_t n)
 		} else if (what == 1) {
 			atomic_fetch_add(&b->page.tail, (uint64_t)(int16_t)value);
 		} else if (what == 4) {
-			publish(b, value, 0);
+			publish(b, value, 0, true);
 		} else if (what == 5) {
-			publish(b, value, lies);
+			publish(b, value, lies, true);
+		} else if (what == 6) {
+			publish(b, value, lies, false);
 		} else if (what == 2) {
 			if (take(b) < 0)
 				return;
