@@ -49,7 +49,7 @@ def make_tree():
 
 
 def make(goal, log, *more):
-    done = subprocess.run(["make", "--no-print-directory", "BUILD=build", *more, goal], cwd=TREE, text=True,
+    done = subprocess.run(["make", "--no-print-directory", "BUILD=build", *more, goal], cwd=TREE, text=True, errors="replace",
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     log.write_text(done.stdout)
     return done.returncode == 0, done.stdout

@@ -192,6 +192,8 @@ def victim_seeds():
         yield f"ones-{call}", right * call + record(0, b"\xff" * 64, kind=ANSWER, context=0)
         yield f"runs-{call}", right * call + record(0, struct.pack("<8I", *[2000, 200] * 4),
                                                     kind=ANSWER, context=0)
+        yield f"runs-long-{call}", right * call + record(0, struct.pack("<8I", *[0, 1 << 30] * 4),
+                                                         kind=ANSWER, context=0)
     for at in range(0, 64 + 300, 8):
         yield f"open-{at}", record(0, b"\xff" * 8, kind=OPEN, context=at) + right
     for at in range(0, 64, 4):
@@ -199,6 +201,8 @@ def victim_seeds():
     yield "join-short", record(0, kind=JOIN, stripe=1)
     for at in range(0, 900, 24):
         yield f"page-{at}", right * 3 + record(0, b"\xff" * 8, kind=PAGE, context=at) + right
+    for at in range(0, 160, 8):  # before the program has looked
+        yield f"page-first-{at}", record(0, struct.pack("<Q", 1 << 30), kind=PAGE, context=at) + right
     for at in (16, 256, 17000, 20000, 33000):
         yield f"segment-{at}", right * 5 + record(0, b"\xff" * 256, kind=SEGMENT, context=at) + right
     yield "lost", right * 9 + record(0, kind=LOST) + right
