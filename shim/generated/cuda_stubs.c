@@ -354,10 +354,10 @@ STUB_CAPTURED(current, capture_unsafe_slow(), cuArrayCreate_v2, hand_cuArrayCrea
 	pAllocateArray));
 STUB(ready, cuArrayGetDescriptor_v2, hand_cuArrayGetDescriptor_v2,
 	(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray), (pArrayDescriptor, hArray));
-STUB(early, cuArrayGetSparseProperties, hand_cuArrayGetSparseProperties,
+STUB(looks, cuArrayGetSparseProperties, hand_cuArrayGetSparseProperties,
 	(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array), (sparseProperties,
 	array));
-STUB(early, cuMipmappedArrayGetSparseProperties, hand_cuMipmappedArrayGetSparseProperties,
+STUB(looks, cuMipmappedArrayGetSparseProperties, hand_cuMipmappedArrayGetSparseProperties,
 	(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap),
 	(sparseProperties, mipmap));
 STUB(ready, cuArrayGetMemoryRequirements, hand_cuArrayGetMemoryRequirements,
