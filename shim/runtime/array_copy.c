@@ -411,8 +411,6 @@ cudaError_t array_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
 	/* Nothing is copied between whatever arrays, from and to anywhere. */
 	if (!p->extent.width || !p->extent.height || !p->extent.depth)
 		return cudaSuccess;
-	if ((unsigned)p->kind > cudaMemcpyDefault)
-		return cudaErrorInvalidMemcpyDirection;
 	/* The box counts elements of the array. */
 	unit = p->srcArray ? from : to;
 	if (p->srcArray && p->dstArray && from != to)

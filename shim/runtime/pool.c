@@ -15,13 +15,6 @@ _Static_assert(
 _Static_assert(
 	(int)cudaMemPoolAttrUsedMemHigh == CU_MEMPOOL_ATTR_USED_MEM_HIGH, "pool attributes");
 
-/* A stream of the program's own has its context. */
-static cudaError_t stream_enter(cudaStream_t stream)
-{
-	return (uintptr_t)stream > (uintptr_t)CU_STREAM_PER_THREAD ? runtime_init()
-								   : runtime_enter();
-}
-
 cudaError_t hand_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream)
 {
 	CUdeviceptr address = 0;
@@ -29,7 +22,7 @@ cudaError_t hand_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStrea
 
 	if (!devPtr)
 		return cudaErrorInvalidValue;
-	error = stream_enter(hStream);
+	error = runtime_enter_for(hStream);
 	if (!error)
 		error = runtime_status(cuMemAllocAsync(&address, size, (CUstream)hStream));
 	*devPtr = (void *)address; /* NULL where it failed, as natively */
@@ -44,7 +37,7 @@ cudaError_t hand_cudaMallocFromPoolAsync(
 
 	if (!ptr)
 		return cudaErrorInvalidValue;
-	error = stream_enter(stream);
+	error = runtime_enter_for(stream);
 	if (!error)
 		error = runtime_status(cuMemAllocFromPoolAsync(
 			&address, size, (CUmemoryPool)memPool, (CUstream)stream));
@@ -54,7 +47,7 @@ cudaError_t hand_cudaMallocFromPoolAsync(
 
 cudaError_t hand_cudaFreeAsync(void *devPtr, cudaStream_t hStream)
 {
-	cudaError_t error = stream_enter(hStream);
+	cudaError_t error = runtime_enter_for(hStream);
 
 	return error ?: runtime_status(cuMemFreeAsync((CUdeviceptr)devPtr, (CUstream)hStream));
 }

@@ -114,8 +114,15 @@ static inline cudaError_t runtime_enter(void)
 	return runtime_enter_slow();
 }
 
-/* The same for a function after which the thread has no current context natively if it had
- * none: runtime_return() gives it back. */
+/* The same on STREAM: one of the program's own brings its context, and none becomes current. */
+static inline cudaError_t runtime_enter_for(cudaStream_t stream)
+{
+	return (uintptr_t)stream > (uintptr_t)CU_STREAM_PER_THREAD ? runtime_init()
+								   : runtime_enter();
+}
+
+/* As runtime_enter for a function after which the thread has no current context natively if it
+ * had none: runtime_return() gives it back. */
 cudaError_t runtime_borrow(bool *borrowed);
 void runtime_return(bool borrowed);
 

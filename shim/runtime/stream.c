@@ -26,10 +26,7 @@ cudaError_t hand_cudaStreamGetDevice(cudaStream_t hStream, int *device)
 {
 	CUdevice found, other;
 	int count;
-	/* A stream of the program's own has its context. */
-	cudaError_t error = (uintptr_t)hStream > (uintptr_t)CU_STREAM_PER_THREAD
-				    ? runtime_init()
-				    : runtime_enter();
+	cudaError_t error = runtime_enter_for(hStream);
 
 	if (!device)
 		return cudaErrorInvalidValue;

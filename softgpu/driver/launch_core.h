@@ -35,11 +35,6 @@ struct launch_op {
 	_Alignas(16) unsigned char params[];
 };
 
-/* A reference for an operation that runs a function of the module: a graph's nodes outlast it.
- * What is left of it until the last goes is the struct, its functions and their code. */
-void module_get(struct CUmod_st *module);
-void module_put(struct CUmod_st *module);
-
 /* Whether the function may be launched so. */
 CUresult launch_check(const struct launch *launch);
 /* Every block resident at once: as many as the occupancy says. */

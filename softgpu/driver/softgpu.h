@@ -468,7 +468,9 @@ CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 CUresult module_from_names(
 	struct CUctx_st *context, const char *names, size_t size, struct CUmod_st **module);
 void module_free(struct CUmod_st *module);
-/* What is launched, and the nodes of graphs, keep the code of a module that is unloaded. */
+/* A reference for an operation that runs a function of the module: what is launched and the
+ * nodes of graphs outlast it.  Until the last goes, the struct, its functions and their code
+ * stay. */
 void module_get(struct CUmod_st *module);
 void module_put(struct CUmod_st *module);
 /* The part that PTX is chosen for. */

@@ -166,7 +166,6 @@ CUresult hand_cuGraphInstantiateWithFlags(
 	CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
 	CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags};
-
 	CUresult status;
 
 	/* An upload has no stream here. */
