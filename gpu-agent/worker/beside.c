@@ -41,6 +41,14 @@ void beside_awake(void)
 	(void)!write(wake, &one, sizeof(one)); /* full: the loop is awake anyway */
 }
 
+/* A job may be seen to have ended, and be gone, before its thread wakes the loop. */
+void beside_heard(void)
+{
+	uint64_t count;
+
+	(void)!read(wake, &count, sizeof(count));
+}
+
 static void *beside_main(void *argument)
 {
 	struct beside_thread *thread = argument;
@@ -126,12 +134,11 @@ static void beside_join(struct beside_job *job)
 bool beside_poll(struct worker *w)
 {
 	struct beside_job **at = &jobs;
-	bool told = false;
-	uint64_t count;
+	bool told;
 
 	if (!jobs)
 		return false;
-	(void)!read(wake, &count, sizeof(count));
+	beside_heard();
 	told = beside_turns(w);
 	while (*at && reply_room(w)) {
 		struct beside_job *job = *at;

@@ -50,5 +50,7 @@ void beside_forget(struct worker *w, uint16_t context);
 int beside_wake(void);
 /* Makes it so. Any thread of a job. */
 void beside_awake(void);
+/* It was: it is not readable any more until the next one. */
+void beside_heard(void);
 
 #endif

@@ -374,6 +374,8 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 		local_control(w);
 	if (fds[2].revents)
 		worker_control(w);
+	if (fds[4].revents)
+		beside_heard();
 }
 
 /* What asks the driver, in each turn. */

@@ -11,6 +11,58 @@
 #include "tests/unit/worker_beside.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+/* Shared with the worker, whose calls of the C library these are too. */
+static struct watched {
+	_Atomic bool hold;	/* a thread of a job that wakes the loop waits … */
+	_Atomic bool held;	/* … and says that it does, … */
+	_Atomic bool woke;	/* … or did. */
+	_Atomic unsigned ready; /* ppoll that found something, of its loop */
+} *watched;
+
+ssize_t write(int fd, const void *bytes, size_t n)
+{
+	bool late = watched && watched->hold && n == sizeof(uint64_t) && gettid() != getpid();
+	ssize_t written;
+
+	for (int i = 0; late && watched->hold && i < PATIENCE_MS; i++) {
+		watched->held = true;
+		usleep(1000);
+	}
+	written = syscall(SYS_write, fd, bytes, n);
+	if (late)
+		watched->woke = true;
+	return written;
+}
+
+int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	struct timespec left = timeout ? *timeout : (struct timespec){0};
+	int found = (int)syscall(SYS_ppoll, fds, n, timeout ? &left : NULL, mask, _NSIG / 8);
+
+	if (watched && found > 0)
+		watched->ready++;
+	return found;
+}
+
+/* What ppoll is with _FORTIFY_SOURCE. */
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+	const sigset_t *mask, size_t bytes);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+	const sigset_t *mask, size_t bytes)
+{
+	(void)bytes;
+	return ppoll(fds, n, timeout, mask);
+}
+
+static void wait_until(const _Atomic bool *flag)
+{
+	for (int i = 0; i < PATIENCE_MS && !*flag; i++)
+		usleep(1000);
+	assert_true(*flag);
+}
 
 static struct cufft_content content(int64_t n)
 {
@@ -88,6 +140,33 @@ static void many_are_all_answered(void **state)
 	for (uint16_t i = 0; i < MANY; i++)
 		ask(&p, i, 200 + i);
 	expect_each_of(&p, 0, MANY - 1);
+	peer_stop(&p);
+}
+
+/* The loop sees by itself that the job has ended, before its thread wakes it. The wake that
+ * comes then is heard once: the loop of a session without work sleeps. */
+static void a_late_wake_is_heard_once(void **state)
+{
+	const struct wire_vcudaSync sync = {.scope = SYNC_CONTEXT};
+	struct peer p;
+	unsigned ready;
+
+	(void)state;
+	peer_start(&p);
+	ask(&p, 1, 600);
+	expect_alive(&p);
+	watched->hold = true;
+	gate_open(1);
+	wait_until(&watched->held);
+	send_call(&p, OP_vcudaSync, 2, &sync, sizeof(sync));
+	expect_each_of(&p, 1, 2);
+	watched->hold = false;
+	wait_until(&watched->woke);
+	expect_alive(&p);
+	ready = watched->ready;
+	assert_int_not_equal(ready, 0); /* it is this ppoll that the loop calls */
+	usleep(100000);
+	assert_in_range(watched->ready - ready, 0, 20);
 	peer_stop(&p);
 }
 
@@ -233,6 +312,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(others_are_served_meanwhile, gate_shut),
 		cmocka_unit_test_setup(many_are_all_answered, gate_shut),
+		cmocka_unit_test_setup(a_late_wake_is_heard_once, gate_shut),
 		cmocka_unit_test_setup(two_alike_are_one, gate_shut),
 		cmocka_unit_test_setup(a_client_that_goes_is_not_waited_for, gate_shut),
 		cmocka_unit_test_setup(every_library_prepares_beside_the_loop, gate_shut),
@@ -241,5 +321,9 @@ int main(void)
 		cmocka_unit_test(a_library_waits_for_a_host_function),
 	};
 
+	watched = mmap(NULL, sizeof(*watched), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (watched == MAP_FAILED)
+		return 1;
 	return gate_make() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }
