@@ -20,8 +20,9 @@
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
 
-/* Between two looks at the program's memory: at once while something changes, then ever
- * longer. */
+/* Between two looks at the program's memory: short while things change, then ever longer, and
+ * so from one wait to the next. Kernels often name a page by chance (what a structure holds
+ * where nothing was written), and nothing ever changes there that another thread waits for. */
 #define THREAD_LOOK_NS 20000u
 #define THREAD_LOOK_MOST_NS 1000000u
 /* A look may take that part of the time. */
@@ -65,11 +66,19 @@ static CUresult park(struct parked *parked)
 	return shim_send(&parked->call);
 }
 
-/* Looks at the program's memory until the wait is answered. */
-static CUresult tend(struct parked *parked)
+/* The pause behind one look, or one answer. */
+static void pause_adapt(uint64_t *pause, bool changed)
 {
-	uint64_t pause = THREAD_LOOK_NS;
+	*pause = changed ? *pause / 4 : *pause + *pause / 4;
+	if (*pause < THREAD_LOOK_NS)
+		*pause = THREAD_LOOK_NS;
+	if (*pause > THREAD_LOOK_MOST_NS)
+		*pause = THREAD_LOOK_MOST_NS;
+}
 
+/* Looks at the program's memory until the wait is answered. */
+static CUresult tend(struct parked *parked, uint64_t *pause)
+{
 	for (;;) {
 		uint64_t from = wait_now(), took;
 		bool changed;
@@ -78,11 +87,9 @@ static CUresult tend(struct parked *parked)
 		if (status)
 			return status;
 		took = wait_now() - from;
-		pause = changed ? THREAD_LOOK_NS : pause + pause / 4;
-		if (pause > THREAD_LOOK_MOST_NS)
-			pause = THREAD_LOOK_MOST_NS;
+		pause_adapt(pause, changed);
 		if (shim_wait_for(&parked->call,
-			    pause > THREAD_PART * took ? pause : THREAD_PART * took))
+			    *pause > THREAD_PART * took ? *pause : THREAD_PART * took))
 			return CUDA_SUCCESS;
 		if (!ready())
 			return CUDA_ERROR_NOT_READY;
@@ -90,17 +97,19 @@ static CUresult tend(struct parked *parked)
 }
 
 /* One wait, to its end. */
-static CUresult follow(struct parked *parked, bool *idle)
+static CUresult follow(struct parked *parked, uint64_t *pause, bool *idle)
 {
 	struct mirror_answer answer = {0};
 	CUresult status = park(parked), tended;
 
-	tended = status ? status : tend(parked);
+	tended = status ? status : tend(parked, pause);
 	if (!status)
 		shim_wait_sent(&parked->call, 0);
 	if (!parked->call.status && parked->call.received <= MIRROR_FETCH_MAX)
 		parked->call.status = mirror_take_over(
 			shim_segment(parked->bounce), parked->call.received, &answer);
+	if (answer.bytes)
+		pause_adapt(pause, true);
 	*idle = answer.idle;
 	status = shim_end(&parked->call);
 	return status ? status : tended;
@@ -109,6 +118,7 @@ static CUresult follow(struct parked *parked, bool *idle)
 static void *thread_main(void *unused)
 {
 	struct parked parked = {0};
+	uint64_t pause = THREAD_LOOK_NS;
 	uint32_t done = 0;
 
 	(void)unused;
@@ -120,12 +130,16 @@ static void *thread_main(void *unused)
 		bool idle;
 
 		if (work == done || !mirror_any()) {
+			/* The next work is often near: until then no call has to wake us. */
+			wait_sleep(&thread.work, work, pause);
+			if (atomic_load(&thread.work) != work)
+				continue;
 			atomic_store(&thread.sleeping, 1);
 			wait_sleep(&thread.work, work, THREAD_IDLE_NS);
 			atomic_store(&thread.sleeping, 0);
 			continue;
 		}
-		if (follow(&parked, &idle))
+		if (follow(&parked, &pause, &idle))
 			break;
 		if (idle)
 			done = work;
