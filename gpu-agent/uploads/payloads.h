@@ -7,8 +7,8 @@
  *
  * Any thread, but for opening and closing.
  */
-#ifndef VCUDA_GPU_AGENT_UPLOADS_CACHE_H
-#define VCUDA_GPU_AGENT_UPLOADS_CACHE_H
+#ifndef VCUDA_GPU_AGENT_UPLOADS_PAYLOADS_H
+#define VCUDA_GPU_AGENT_UPLOADS_PAYLOADS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/uploads/cache.h"
+#include "gpu-agent/uploads/payloads.h"
 
 #include <errno.h>
 #include <pthread.h>
