@@ -1,6 +1,6 @@
 # tests/unit/store_*.c: the store with memory that the test makes.
 UNIT_PREFIXES += store
-UNIT_OBJS_store = $(call objects,gpu-agent/store/table.c gpu-agent/store/calls.c \
+UNIT_OBJS_store = $(call objects,gpu-agent/store/tensor_table.c gpu-agent/store/calls.c \
 	gpu-agent/store/calls_take.c gpu-agent/store/handle.c \
 	gpu-agent/store/pieces.c)
 
