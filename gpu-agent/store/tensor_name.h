@@ -2,8 +2,8 @@
  *
  * The characters that a tensor's name may have, with an index in Redis or without.
  */
-#ifndef VCUDA_GPU_AGENT_STORE_NAME_H
-#define VCUDA_GPU_AGENT_STORE_NAME_H
+#ifndef VCUDA_GPU_AGENT_STORE_TENSOR_NAME_H
+#define VCUDA_GPU_AGENT_STORE_TENSOR_NAME_H
 
 #include <stddef.h>
 #include <stdint.h>
