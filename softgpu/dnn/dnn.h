@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "softgpu/dnn/names.h"
+#include "softgpu/dnn/constants.h"
 
 /* Begins the definition of an exported function that returns a status. */
 #define DNN_CALL(NAME, ...)                                                                    \

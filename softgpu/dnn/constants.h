@@ -2,8 +2,8 @@
  *
  * The numbers of cuDNN 9's ABI that the software library knows, under their own names.
  */
-#ifndef VCUDA_SOFTGPU_DNN_NAMES_H
-#define VCUDA_SOFTGPU_DNN_NAMES_H
+#ifndef VCUDA_SOFTGPU_DNN_CONSTANTS_H
+#define VCUDA_SOFTGPU_DNN_CONSTANTS_H
 
 /* cudnnStatus_t */
 enum {
