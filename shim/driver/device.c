@@ -18,7 +18,7 @@
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/memory/share.h"
 #include "shim/driver/peer.h"
-#include "shim/driver/place.h"
+#include "shim/driver/pci.h"
 #include "shim/driver/visible.h"
 
 struct devices devices;
