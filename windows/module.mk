@@ -110,7 +110,7 @@ $(eval $(call windows_dll,nvml,$(NVML_MAP),$(patsubst %.c,$(WINDOWS_OBJ)/nvml/%.
 
 ##### Targets #####
 
-$(WINDOWS)/vcuda.exe: windows/command/main.c windows/os/place.h common/version.h
+$(WINDOWS)/vcuda.exe: windows/command/main.c windows/os/agent_address.h common/version.h
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(WINDOWS_GCC) $(WINDOWS_CFLAGS) -o $@ $< -static

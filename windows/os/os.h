@@ -114,7 +114,7 @@ const char *os_program(void); /* its file's name without folder and .exe */
 int os_module_of(const void *address, char *path, size_t size); /* 0: its file is PATH */
 int os_hostname(char *name, size_t size);
 const char *os_strerror(int code);
-/* The agent that a vcuda.exe -role client of this user names (place.h). */
+/* The agent that a vcuda.exe -role client of this user names (agent_address.h). */
 bool os_place(char *agent, size_t size);
 /* FUNCTION is called by exit(), of whichever C library the program has, if anything has
  * connected by then. */

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "windows/os/os.h"
-#include "windows/os/place.h"
+#include "windows/os/agent_address.h"
 
 void os_futex_wait(volatile uint32_t *word, uint32_t value, uint64_t ns)
 {
