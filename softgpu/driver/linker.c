@@ -8,7 +8,7 @@
 #include "softgpu/driver/softgpu.h"
 
 #include "softgpu/driver/fatbin.h"
-#include "softgpu/driver/link_text.h"
+#include "softgpu/driver/linker_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
