@@ -45,7 +45,7 @@ ALLOWED = {
     ("gpu-agent/worker/beside.c", "semaphore"): (1, "a thread whose work is to wait for jobs"),
     ("gpu-agent/worker/beside_call.c", "semaphore"): (1,
         "the loop for a call that is served in its place, as if it served it; that call for the loop's next turn"),
-    ("gpu-agent/worker/driver/callback.c", "condition"): (1,
+    ("gpu-agent/worker/driver/host_function.c", "condition"): (1,
         "a thread of the driver's, until the program ran its host function; callback_over at the "
         "session's end"),
     ("gpu-agent/worker/worker.c", "signal"): (1, "the other thread is in worker_leave and ends the process"),

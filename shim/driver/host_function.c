@@ -15,7 +15,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
-#include "shim/driver/callback.h"
+#include "shim/driver/host_function.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/context.h"
 #include "shim/driver/function_order.h"
