@@ -21,8 +21,8 @@ WINDOWS_COMPAT = -Iwindows/compat $(WINDOWS_CFLAGS) -Wno-attributes -Wno-format 
 WINDOWS_LIBS := -static -lws2_32 -lsynchronization
 
 # What Linux alone has, or what windows/ has in its place.
-WINDOWS_ABSENT := shim/engine/own_sidecar.c shim/engine/rejoin.c shim/engine/thread_gone.c shim/driver/memory/fault_signal.c \
-	shim/driver/memory/fault_userfaultfd.c shim/driver/memory/mirror_usable.c shim/driver/memory/share.c \
+WINDOWS_ABSENT := shim/engine/own_sidecar.c shim/engine/rejoin.c shim/engine/thread_gone.c shim/driver/memory/page_fault_signal.c \
+	shim/driver/memory/page_fault_userfaultfd.c shim/driver/memory/mirror_usable.c shim/driver/memory/share.c \
 	sidecar/adopt.c sidecar/control_client.c sidecar/install.c sidecar/local.c sidecar/main.c \
 	sidecar/metrics.c sidecar/pending.c sidecar/renew.c sidecar/segment.c sidecar/server.c \
 	sidecar/status.c transport/light.c transport/local.c transport/loop.c transport/tls.c \

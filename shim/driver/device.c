@@ -14,7 +14,7 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
 #include "shim/engine/status.h"
-#include "shim/driver/memory/fault.h"
+#include "shim/driver/memory/page_fault.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/memory/share.h"
 #include "shim/driver/peer.h"

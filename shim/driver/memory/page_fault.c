@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chooses a way of watching, and hears of all touches: see fault.h.
+ * Chooses a way of watching, and hears of all touches: see page_fault.h.
  *
  * A touch may have to wait for the device, and the device for a host function, which may touch
  * managed memory itself: so one thread hears of touches and serves those of host functions, and
  * another serves all others, in their order.
  */
-#include "shim/driver/memory/fault.h"
+#include "shim/driver/memory/page_fault.h"
 
 #include <pthread.h>
 #include <signal.h>

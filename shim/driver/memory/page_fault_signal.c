@@ -2,7 +2,8 @@
  *
  * Watching by SIGSEGV, where the kernel lets us have no userfaultfd.  The pages lie in a memory
  * file that is mapped twice: for the program, protected, and for us.  The handler only asks the
- * thread of fault.c and waits: whatever the program was in the middle of, that thread is not.
+ * thread of page_fault.c and waits: whatever the program was in the middle of, that thread is
+ * not.
  *
  * Faults that are none of ours go to the program's own action, which libutilities.so keeps
  * behind ours (common/guard.h); without it, to the one that was set when we came.
@@ -19,7 +20,7 @@
 
 #include "common/guard.h"
 #include "common/wait.h"
-#include "shim/driver/memory/fault.h"
+#include "shim/driver/memory/page_fault.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/pages.h"
 #include "shim/engine/thread.h"

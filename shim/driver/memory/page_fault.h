@@ -8,8 +8,8 @@
  * Addresses and sizes are multiples of the page.  Nothing here takes a lock, so a page that is
  * installed while another thread's is evicted is the caller's to keep apart.
  */
-#ifndef VCUDA_SHIM_DRIVER_MEMORY_FAULT_H
-#define VCUDA_SHIM_DRIVER_MEMORY_FAULT_H
+#ifndef VCUDA_SHIM_DRIVER_MEMORY_PAGE_FAULT_H
+#define VCUDA_SHIM_DRIVER_MEMORY_PAGE_FAULT_H
 
 #include <stdbool.h>
 #include <stddef.h>

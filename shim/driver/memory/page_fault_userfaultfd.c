@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shim/driver/memory/fault.h"
+#include "shim/driver/memory/page_fault.h"
 #include "shim/driver/memory/pages.h"
 
 #ifndef MAP_FIXED_NOREPLACE
