@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 
 static struct {
 	pthread_mutex_t lock;

@@ -26,7 +26,7 @@
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "protocol/wire/status.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 
 #define LINGER_NS (1000 * FRONT_MS)
 

@@ -21,7 +21,7 @@
 #include "protocol/wire/frame.h"
 #include "transport/fault.h"
 #include "transport/loop.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 #include "transport/tcp.h"
 #include "transport/transport.h"
 

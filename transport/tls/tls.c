@@ -16,7 +16,7 @@
 #include "common/wait.h"
 #include "transport/dial.h"
 #include "transport/native.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 #include "transport/tcp.h"
 #include "transport/tls/connection.h"
 #include "transport/tls/context.h"

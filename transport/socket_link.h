@@ -3,8 +3,8 @@
  * A link over connected stream sockets: what the links and stripes of native and loop are once
  * the handshake is over.  One socket for each direction, or one for both.
  */
-#ifndef VCUDA_TRANSPORT_STREAM_H
-#define VCUDA_TRANSPORT_STREAM_H
+#ifndef VCUDA_TRANSPORT_SOCKET_LINK_H
+#define VCUDA_TRANSPORT_SOCKET_LINK_H
 
 #include "transport/transport.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 
 #include <errno.h>
 #include <fcntl.h>
