@@ -20,7 +20,7 @@
 #include "common/wait.h"
 #include "protocol/wire/frame.h"
 #include "transport/fault.h"
-#include "transport/loop.h"
+#include "transport/loopback.h"
 #include "transport/socket_link.h"
 #include "transport/tcp.h"
 #include "transport/transport.h"

@@ -2,8 +2,8 @@
  *
  * loop://NAME: both ends in one process, over socket pairs.  A test plays the agent.
  */
-#ifndef VCUDA_TRANSPORT_LOOP_H
-#define VCUDA_TRANSPORT_LOOP_H
+#ifndef VCUDA_TRANSPORT_LOOPBACK_H
+#define VCUDA_TRANSPORT_LOOPBACK_H
 
 #include "transport/transport.h"
 

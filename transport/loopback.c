@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/loop.h"
+#include "transport/loopback.h"
 
 #include <errno.h>
 #include <pthread.h>
