@@ -19,7 +19,7 @@
 #include "transport/socket_link.h"
 #include "transport/tcp.h"
 #include "transport/tls/connection.h"
-#include "transport/tls/context.h"
+#include "transport/tls/tls_context.h"
 #include "transport/tls/link.h"
 
 #define STREAMS 2 /* connections of a link */

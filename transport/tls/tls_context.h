@@ -4,8 +4,8 @@
  * The files are looked at again with the next connection, at most once a second; new ones that
  * do not fit are said in the log, and the old ones stay.
  */
-#ifndef VCUDA_TRANSPORT_TLS_CONTEXT_H
-#define VCUDA_TRANSPORT_TLS_CONTEXT_H
+#ifndef VCUDA_TRANSPORT_TLS_TLS_CONTEXT_H
+#define VCUDA_TRANSPORT_TLS_TLS_CONTEXT_H
 
 #include <openssl/types.h>
 

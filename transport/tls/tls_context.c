@@ -3,7 +3,7 @@
  * One version, one cipher suite: there is nothing to negotiate, and so nothing to be negotiated
  * down.
  */
-#include "transport/tls/context.h"
+#include "transport/tls/tls_context.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
