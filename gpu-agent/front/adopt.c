@@ -11,7 +11,7 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/handoff.h"
 #include "gpu-agent/front/journal.h"
-#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/priority.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/refusals.h"

@@ -29,7 +29,7 @@
 #include "gpu-agent/front/identity.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/networks.h"
-#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/renew.h"
 #include "gpu-agent/front/refusals.h"
 #include "gpu-agent/front/session.h"

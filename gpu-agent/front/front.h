@@ -24,7 +24,7 @@
 #include "gpu-agent/front/events.h"
 #include "gpu-agent/front/ledger.h"
 #include "gpu-agent/front/metrics.h"
-#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/timeshare.h"
 #include "gpu-agent/uploads.h"
 

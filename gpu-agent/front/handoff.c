@@ -23,7 +23,7 @@
 #include "gpu-agent/front/images.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/lease.h"
-#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/refusals.h"
 #include "gpu-agent/front/resume.h"

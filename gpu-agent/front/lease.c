@@ -12,7 +12,7 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/lease.h"
-#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/quota.h"
 
 #define LEASE_WAIT_NS                                                                          \

@@ -11,7 +11,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"

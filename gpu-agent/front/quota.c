@@ -7,7 +7,7 @@
 #include "gpu-agent/front/fallen.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/hello.h"
-#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "protocol/wire/status.h"

@@ -21,7 +21,7 @@
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/metrics.h"
 #include "gpu-agent/front/networks.h"
-#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/sharing.h"

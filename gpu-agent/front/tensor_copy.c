@@ -14,7 +14,7 @@
 #include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/handoff.h"
-#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/tensors.h"
 #include "protocol/wire/status.h"
 

@@ -10,7 +10,7 @@
 #include "common/descriptors.h"
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tensor_socket.h"
 

@@ -8,7 +8,7 @@
 
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/handoff.h"
-#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/refusals.h"
 #include "gpu-agent/front/session.h"

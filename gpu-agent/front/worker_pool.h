@@ -2,8 +2,8 @@
  *
  * Workers as the front sees them: asked for, started, taken, handed a session, reaped.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_POOL_H
-#define VCUDA_GPU_AGENT_FRONT_POOL_H
+#ifndef VCUDA_GPU_AGENT_FRONT_WORKER_POOL_H
+#define VCUDA_GPU_AGENT_FRONT_WORKER_POOL_H
 
 #include <stdbool.h>
 #include <stdint.h>
