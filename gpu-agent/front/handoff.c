@@ -31,7 +31,7 @@
 #include "gpu-agent/front/sharing.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensors.h"
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/sandbox/sandbox.h"
 #include "protocol/wire/status.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/wait.h"
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"

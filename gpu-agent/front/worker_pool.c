@@ -20,7 +20,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/front/tensor_copy.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/handoff.h"

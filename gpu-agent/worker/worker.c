@@ -19,7 +19,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "gpu-agent/cache/compiled.h"
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/sandbox/sandbox.h"
 #include "gpu-agent/worker/tensor_copy.h"
 #include "gpu-agent/worker/driver.h"

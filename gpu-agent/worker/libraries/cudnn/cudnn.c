@@ -5,7 +5,7 @@
  */
 #include "gpu-agent/worker/libraries/cudnn/cudnn.h"
 
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/libraries/cudnn/graph.h"
 #include "protocol/generated/cudnn_wire.h"

@@ -4,8 +4,8 @@
  * what `libraries:` of the configuration names for that library, then `libraries.path` and
  * where the loader looks; with the software GPU, beside it.
  */
-#ifndef VCUDA_GPU_AGENT_PROBE_LIBRARY_H
-#define VCUDA_GPU_AGENT_PROBE_LIBRARY_H
+#ifndef VCUDA_GPU_AGENT_PROBE_LIBRARY_SEARCH_H
+#define VCUDA_GPU_AGENT_PROBE_LIBRARY_SEARCH_H
 
 #include "common/error.h"
 #include "gpu-agent/agent.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 
 #include <errno.h>
 #include <stdio.h>
