@@ -2,8 +2,8 @@
  *
  * Values as people write them, in the configuration and in the token file.
  */
-#ifndef VCUDA_GPU_AGENT_SUPERVISOR_PARSE_H
-#define VCUDA_GPU_AGENT_SUPERVISOR_PARSE_H
+#ifndef VCUDA_GPU_AGENT_SUPERVISOR_PARSE_VALUE_H
+#define VCUDA_GPU_AGENT_SUPERVISOR_PARSE_VALUE_H
 
 #include <stdint.h>
 
