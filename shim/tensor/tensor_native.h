@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Tensors with names for processes of the agent's node, which do not run under vcuda: asked
- * over the agent's Unix socket (native_socket.c), mapped by the machine's own driver
- * (native_driver.c).  native.c has the functions of include/vcuda/tensor.h, one at a time.
+ * over the agent's Unix socket (tensor_native_socket.c), mapped by the machine's own driver
+ * (tensor_native_driver.c).  tensor_native.c has the functions of include/vcuda/tensor.h, one
+ * at a time.
  */
-#ifndef VCUDA_SHIM_TENSOR_NATIVE_H
-#define VCUDA_SHIM_TENSOR_NATIVE_H
+#ifndef VCUDA_SHIM_TENSOR_TENSOR_NATIVE_H
+#define VCUDA_SHIM_TENSOR_TENSOR_NATIVE_H
 
 #include <cuda.h>
 #include <stdbool.h>
@@ -31,14 +32,14 @@ __attribute__((format(printf, 2, 3))) int native_fail(int status, const char *fo
 /* The agent says that the tensor is sealed. */
 void native_sealed(const uint8_t id[16]);
 
-/* --- native_socket.c --- */
+/* --- tensor_native_socket.c --- */
 /* Asks FRAME, which becomes the answer; *FD: the descriptor that came with it, or -1. Connects
  * where that is not done. A status, with its sentence. */
 int native_ask(struct tensor_socket_frame *frame, int *fd);
 /* The number of the connection; another one has dropped what this one held. */
 uint64_t native_connection(void);
 
-/* --- native_driver.c --- */
+/* --- tensor_native_driver.c --- */
 /* The machine's driver; *DEVICE (-1: of the current context, or 0) is one of it. */
 int native_driver(int *device);
 void native_gpu(CUdevice device, uint8_t gpu[16]);

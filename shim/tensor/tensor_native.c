@@ -5,7 +5,7 @@
  * where it is not, these ask the agent of this node, and map its memory by the machine's own
  * driver.
  */
-#include "shim/tensor/native.h"
+#include "shim/tensor/tensor_native.h"
 
 #include <pthread.h>
 #include <stdarg.h>

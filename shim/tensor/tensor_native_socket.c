@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The connection to the agent of this node.  One question at a time, under native.c's lock.
+ * The connection to the agent of this node.  One question at a time, under tensor_native.c's
+ * lock.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "shim/tensor/native.h"
+#include "shim/tensor/tensor_native.h"
 
 /* The agent answers within 30 s, whatever its store does. */
 #define ANSWER_S 35

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/tensor/native.h"
+#include "shim/tensor/tensor_native.h"
 
 #define DEVICES 64
 
