@@ -25,7 +25,7 @@ WINDOWS_ABSENT := shim/engine/own_sidecar.c shim/engine/rejoin.c shim/engine/thr
 	shim/driver/memory/page_fault_userfaultfd.c shim/driver/memory/mirror_usable.c shim/driver/memory/share.c \
 	sidecar/adopt.c sidecar/control_client.c sidecar/install.c sidecar/local.c sidecar/main.c \
 	sidecar/metrics.c sidecar/pending.c sidecar/renew.c sidecar/segment.c sidecar/server.c \
-	sidecar/status.c transport/light.c transport/local.c transport/loopback.c transport/tls.c \
+	sidecar/state.c transport/light.c transport/local.c transport/loopback.c transport/tls.c \
 	transport/unix.c transport/codec/codec.c common/config.c common/folder.c \
 	common/instance_lock.c common/network.c common/openmetrics.c common/unix_socket.c
 WINDOWS_SRCS := $(filter-out $(WINDOWS_ABSENT),$(SHIM_SRCS) $(addprefix shim/generated/, \

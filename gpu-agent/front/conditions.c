@@ -12,7 +12,7 @@
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/session.h"
-#include "gpu-agent/front/status.h"
+#include "gpu-agent/front/state.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensors.h"
 #include "gpu-agent/front/viewer.h"

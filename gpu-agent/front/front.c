@@ -33,7 +33,7 @@
 #include "gpu-agent/front/renew.h"
 #include "gpu-agent/front/refusals.h"
 #include "gpu-agent/front/session.h"
-#include "gpu-agent/front/status.h"
+#include "gpu-agent/front/state.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensor_socket.h"
 #include "gpu-agent/front/tensor_words.h"

@@ -22,7 +22,7 @@
 #include "gpu-agent/front/networks.h"
 #include "gpu-agent/front/page.h"
 #include "gpu-agent/front/peers.h"
-#include "gpu-agent/front/status.h"
+#include "gpu-agent/front/state.h"
 #include "gpu-agent/front/tensors.h"
 #include "gpu-agent/front/viewer.h"
 #include "transport/tcp.h"

@@ -19,7 +19,7 @@
 #include "gpu-agent/front/metrics.h"
 #include "gpu-agent/front/metrics_core.h"
 #include "gpu-agent/front/session.h"
-#include "gpu-agent/front/status.h"
+#include "gpu-agent/front/state.h"
 #include "gpu-agent/front/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensors.h"

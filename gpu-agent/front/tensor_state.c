@@ -11,7 +11,7 @@
 #include "common/wait.h"
 #include "gpu-agent/front/tensor_copy.h"
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/status.h"
+#include "gpu-agent/front/state.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensors.h"
 #include "gpu-agent/front/viewer.h"

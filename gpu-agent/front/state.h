@@ -2,8 +2,8 @@
  *
  * The agent's state as JSON, for programs and for the page.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_STATUS_H
-#define VCUDA_GPU_AGENT_FRONT_STATUS_H
+#ifndef VCUDA_GPU_AGENT_FRONT_STATE_H
+#define VCUDA_GPU_AGENT_FRONT_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  *
  * The sidecar's state in text: what `vcuda-client status`, `metrics` and `calls` print.
  */
-#ifndef VCUDA_SIDECAR_STATUS_H
-#define VCUDA_SIDECAR_STATUS_H
+#ifndef VCUDA_SIDECAR_STATE_H
+#define VCUDA_SIDECAR_STATE_H
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
