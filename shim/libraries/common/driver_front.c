@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See front.h.
+ * See driver_front.h.
  */
-#include "shim/libraries/common/front.h"
+#include "shim/libraries/common/driver_front.h"
 
 #include <errno.h>
 #include <stdatomic.h>

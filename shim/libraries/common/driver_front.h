@@ -4,8 +4,8 @@
  * the session: one frame, sent by what was learned or awaited.  They are libraries of their
  * own, so these are exported, under names that no library of NVIDIA's has.
  */
-#ifndef VCUDA_SHIM_LIBRARIES_COMMON_FRONT_H
-#define VCUDA_SHIM_LIBRARIES_COMMON_FRONT_H
+#ifndef VCUDA_SHIM_LIBRARIES_COMMON_DRIVER_FRONT_H
+#define VCUDA_SHIM_LIBRARIES_COMMON_DRIVER_FRONT_H
 
 #include <cuda.h>
 #include <stdbool.h>
