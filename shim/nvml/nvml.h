@@ -9,8 +9,8 @@
  * does). Devices are those of the session, in CUDA's order, and their handles are addresses of
  * `slots`. What the agent does not know is NVML_ERROR_NOT_SUPPORTED, never a made-up value.
  */
-#ifndef VCUDA_SHIM_NVML_FRONT_H
-#define VCUDA_SHIM_NVML_FRONT_H
+#ifndef VCUDA_SHIM_NVML_NVML_H
+#define VCUDA_SHIM_NVML_NVML_H
 
 #include <stdint.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What every function of the front stands on: see front.h.  Also nvmlInit and nvmlShutdown,
+ * What every function of the front stands on: see nvml.h.  Also nvmlInit and nvmlShutdown,
  * which count, as NVIDIA's do; the session stays when the count is 0, since CUDA may come next.
  */
-#include "shim/nvml/front.h"
+#include "shim/nvml/nvml.h"
 
 #include <limits.h>
 #include <stdatomic.h>
