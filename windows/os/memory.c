@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "windows/os/object.h"
+#include "windows/os/descriptor_object.h"
 
 int os_memory_create(void)
 {

@@ -59,7 +59,7 @@ struct os_pollfd {
 #define OS_MSG_NOSIGNAL 0x4000
 #define OS_MSG_CMSG_CLOEXEC 0x40000000
 
-/* descriptor.c; files go to the C library. */
+/* descriptors.c; files go to the C library. */
 int os_close(int fd);
 int os_read(int fd, void *bytes, unsigned n);
 int os_write(int fd, const void *bytes, unsigned n);

@@ -2,8 +2,8 @@
  *
  * What a descriptor of os.h stands for: for the files of this folder only, after <winsock2.h>.
  */
-#ifndef VCUDA_WINDOWS_OS_OBJECT_H
-#define VCUDA_WINDOWS_OS_OBJECT_H
+#ifndef VCUDA_WINDOWS_OS_DESCRIPTOR_OBJECT_H
+#define VCUDA_WINDOWS_OS_DESCRIPTOR_OBJECT_H
 
 #include <stdatomic.h>
 

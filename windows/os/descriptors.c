@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "windows/os/object.h"
+#include "windows/os/descriptor_object.h"
 
 #define ROOM 16384 /* descriptors of a process */
 #define NONBLOCK 0x800
