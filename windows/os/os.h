@@ -94,7 +94,7 @@ const char *os_inet_ntop(int family, const void *address, char *text, size_t siz
 /* An errno of Winsock's, as Linux has it. */
 int os_socket_errno(void);
 
-/* memory.c */
+/* mapping.c */
 int os_memory_create(void);
 int os_memory_resize(int fd, uint64_t size);
 int64_t os_memory_size(int fd); /* -1: it is none */
@@ -105,7 +105,7 @@ void *os_map(void *address, uint64_t size, unsigned access, int fd);
 int os_unmap(void *address, uint64_t size);
 bool os_usable(uint64_t from, uint64_t to, bool write);
 
-/* system.c */
+/* os.c */
 void os_futex_wait(volatile uint32_t *word, uint32_t value, uint64_t ns);
 void os_futex_wake(volatile uint32_t *word);
 uint32_t os_thread_id(void);
