@@ -6,7 +6,7 @@
 #ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_CONFIG_H
 #define VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_CONFIG_H
 
-#include "gpu-agent/worker/libraries/cudnn/graph.h"
+#include "gpu-agent/worker/libraries/cudnn/backend.h"
 #include "protocol/libraries/cudnn_found.h"
 
 /* A tree put together here: words, as many as there is room for; `used` counts them all. */

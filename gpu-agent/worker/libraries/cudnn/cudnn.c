@@ -7,7 +7,7 @@
 
 #include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/worker/beside_call.h"
-#include "gpu-agent/worker/libraries/cudnn/graph.h"
+#include "gpu-agent/worker/libraries/cudnn/backend.h"
 #include "protocol/generated/cudnn_wire.h"
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/worker/worker_state.h"

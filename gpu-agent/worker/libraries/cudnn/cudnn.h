@@ -3,7 +3,7 @@
  * cuDNN on the worker: what the serve functions of cudnn.api
  * (gpu-agent/generated/cudnn_serve.c) stand on beside the items of common/items.h.
  *
- * cudnn.c has the library and its handles, descriptor.c real descriptors by content, graph.c
+ * cudnn.c has the library and its handles, descriptor.c real descriptors by content, backend.c
  * the graph API.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_CUDNN_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes and keeps descriptors of the graph API: see graph.h.  The least lately used ones
+ * Makes and keeps descriptors of the graph API: see backend.h.  The least lately used ones
  * that nothing refers to go when there are many.
  *
  * Graphs and plans are made with a handle of the worker's own: the app may destroy the one that
@@ -9,7 +9,7 @@
  * What may last, finalizing, happens outside of the loop's place (beside_call.h); what is kept
  * here is one call's at a time.
  */
-#include "gpu-agent/worker/libraries/cudnn/graph.h"
+#include "gpu-agent/worker/libraries/cudnn/backend.h"
 
 #include <stdlib.h>
 #include <string.h>

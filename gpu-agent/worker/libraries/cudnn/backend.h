@@ -4,8 +4,8 @@
  * (protocol/libraries/cudnn_tree.h) is checked as a whole, and every node gets a digest of what
  * it is and refers to; a node that was made before is not made again.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_GRAPH_H
-#define VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_GRAPH_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_BACKEND_H
+#define VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_BACKEND_H
 
 #include "gpu-agent/worker/libraries/cudnn/cudnn.h"
 #include "protocol/libraries/cudnn_tree.h"
