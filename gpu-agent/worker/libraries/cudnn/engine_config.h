@@ -3,8 +3,8 @@
  * Engine configurations: what one consists of, and keeping it by what the app will name it by,
  * the graph, the engine and its knobs, so that a plan is made with the very one that was found.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_CONFIG_H
-#define VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_CONFIG_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_ENGINE_CONFIG_H
+#define VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_ENGINE_CONFIG_H
 
 #include "gpu-agent/worker/libraries/cudnn/backend.h"
 #include "protocol/libraries/cudnn_found.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/worker/libraries/cudnn/config.h"
+#include "gpu-agent/worker/libraries/cudnn/engine_config.h"
 
 #include <stdlib.h>
 #include <string.h>
