@@ -280,7 +280,8 @@ ncclResult_t softnccl_submit(
 /* The communicator's thread. */
 void *softnccl_thread(void *comm);
 
-/* --- run.c -------------------------------------------------------------------------------- */
+/* --- collective.c
+ * -------------------------------------------------------------------------------- */
 
 ncclResult_t softnccl_run(
 	struct ncclComm *comm, const struct softnccl_operation *operations, int count);
