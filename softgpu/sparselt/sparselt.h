@@ -9,8 +9,8 @@
  * A compressed matrix has, for each row of op(A) or column of op(B) and each four numbers of
  * it, the two that are kept, and after all of those four bits with their places.
  */
-#ifndef VCUDA_SOFTGPU_SPARSELT_LT_H
-#define VCUDA_SOFTGPU_SPARSELT_LT_H
+#ifndef VCUDA_SOFTGPU_SPARSELT_SPARSELT_H
+#define VCUDA_SOFTGPU_SPARSELT_SPARSELT_H
 
 #include "softgpu/sparse/sparse.h"
 
