@@ -63,7 +63,7 @@ ALLOWED = {
     ("softgpu/nccl/window.c", "thread"): (1, "it was told to stop, and its connections are shut"),
     ("softgpu/nccl/task.c", "condition"): (1,
         "the communicator's thread, whose work is to wait for streams; when it closes there is a deadline"),
-    ("softgpu/ptx/run/run.c", "condition"): (2,
+    ("softgpu/ptx/run/launch.c", "condition"): (2,
         "threads whose work is to wait for kernels; and a launch for those that are in its blocks"),
 }
 
