@@ -124,7 +124,7 @@ struct handoff {
 	char text[192];
 	char pod[128];	    /* SESSION: for the worker's log */
 	char release[32];   /* READY: the driver's own version, "580.95.05"; "" = not known */
-	uint32_t libraries; /* STATS: which were used (library.h) */
+	uint32_t libraries; /* STATS: which were used (library_search.h) */
 	uint32_t sandbox;   /* READY: what keeps the worker in (sandbox.h) */
 	uint32_t grace_ms;  /* SESSION: how long it outlives its connections; 0: not at all */
 	uint32_t shares;    /* SESSION: 1: it brings memory, no frames (transport/local.h) */

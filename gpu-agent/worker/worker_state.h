@@ -175,7 +175,7 @@ struct uploads {
 	uint64_t bytes;
 };
 
-/* Host functions (driver/callback.c). */
+/* Host functions (driver/host_function.c). */
 struct callbacks {
 	pthread_mutex_t lock;
 	pthread_cond_t done;

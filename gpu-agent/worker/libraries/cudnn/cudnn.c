@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cuDNN's library and handles: see cudnn.h.  The library is opened when the first handle of
- * that major is made (for 8, that of 9 where only it is there: library.h).
+ * that major is made (for 8, that of 9 where only it is there: library_search.h).
  */
 #include "gpu-agent/worker/libraries/cudnn/cudnn.h"
 
