@@ -124,7 +124,7 @@ SHIM_COMMON = {"common/wait.h", "common/cleanup.h", "common/guard.h"}
 NO_NETWORK = ("sidecar", "gpu-agent")
 NETWORK = re.compile(r"\b(socket|getaddrinfo|getnameinfo|getpeername|getsockname)\(|\bsockaddr|\bin6?_addr\b|"
                      r"\bIPPROTO_|\bTCP_[A-Z]|<netdb\.h>|<netinet/|<arpa/inet\.h>")
-NETWORK_EXCEPTIONS = {"gpu-agent/front/http.c": "libmicrohttpd takes an accepted socket with its address"}
+NETWORK_EXCEPTIONS = {"gpu-agent/front/http/http.c": "libmicrohttpd takes an accepted socket with its address"}
 # Rooms that must not know a library of NVIDIA's, nor that CUDA has types.
 NO_CUDA = ("common", "transport", "sidecar", "gpu-agent/front", "gpu-agent/supervisor",
            "gpu-agent/sandbox", "gpu-agent/cache", "gpu-agent/identity")
@@ -274,7 +274,7 @@ def test(found):
             sys.exit(f"layers.py --test: {include} is not found: {what}")
     if not any("take it out" in f for f in faults_of([i for i in found if "sandbox" not in i[2]])[0]):
         sys.exit("layers.py --test: a line that nothing uses is not found")
-    network = [("gpu-agent/front/http.c", 1, "struct sockaddr"), ("sidecar/stripes.c", 7, "fd = socket(AF_INET"),
+    network = [("gpu-agent/front/http/http.c", 1, "struct sockaddr"), ("sidecar/stripes.c", 7, "fd = socket(AF_INET"),
                ("gpu-agent/front/hello.c", 9, "TCP_NODELAY"), ("transport/native.c", 3, "getaddrinfo(")]
     if len(network_faults(network)) != 2 or len(network_faults(network[1:])) != 3:
         sys.exit(f"layers.py --test: the network is not seen: {network_faults(network)}")

@@ -23,7 +23,7 @@
 #include "gpu-agent/control.h"
 #include "gpu-agent/front/events.h"
 #include "gpu-agent/front/ledger.h"
-#include "gpu-agent/front/metrics.h"
+#include "gpu-agent/front/http/metrics.h"
 #include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/timeshare.h"
 #include "gpu-agent/uploads.h"
@@ -61,12 +61,13 @@ struct front {
 	uint32_t half_open;
 	struct session *sessions;
 	struct tenants *tenants;
-	struct networks *networks;	 /* NULL: it is in none, and never was */
-	struct agent_tokens http_tokens; /* of who may see every tenant (viewer.h) */
-	struct key_set *keys;		 /* of ServiceAccounts; NULL: none are configured */
-	struct pod *pods;		 /* as many as sessions */
-	struct share *shares;		 /* SHARES of them, made with the first */
-	struct session_late *late;	 /* a ring of SESSIONS_LATE */
+	struct networks *networks; /* NULL: it is in none, and never was */
+	struct agent_tokens
+		http_tokens;  /* of who may see every tenant (gpu-agent/front/http/viewer.h) */
+	struct key_set *keys; /* of ServiceAccounts; NULL: none are configured */
+	struct pod *pods;     /* as many as sessions */
+	struct share *shares; /* SHARES of them, made with the first */
+	struct session_late *late; /* a ring of SESSIONS_LATE */
 	uint64_t late_count;
 	uint32_t session_count; /* not FREE */
 	uint64_t next_session;

@@ -6,7 +6,7 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
-#include "gpu-agent/front/viewer.h"
+#include "gpu-agent/front/http/viewer.h"
 #include "protocol/wire/session.h"
 
 const char *priority_name(enum agent_priority priority)

@@ -19,7 +19,7 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/journal.h"
-#include "gpu-agent/front/metrics.h"
+#include "gpu-agent/front/http/metrics.h"
 #include "gpu-agent/front/networks.h"
 #include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/quota.h"

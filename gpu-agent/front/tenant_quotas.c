@@ -15,7 +15,7 @@
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
-#include "gpu-agent/front/viewer.h"
+#include "gpu-agent/front/http/viewer.h"
 #include "gpu-agent/tally.h"
 #include "protocol/wire/status.h"
 

@@ -9,7 +9,7 @@
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
-#include "gpu-agent/front/viewer.h"
+#include "gpu-agent/front/http/viewer.h"
 
 #define CORES_MAX 256 /* that a software GPU computes with: a second cannot have more */
 #define LATE_NS (FRONT_MS * 1000) /* that a worker's word may be on its way */

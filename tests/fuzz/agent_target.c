@@ -15,7 +15,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/supervisor/settings.h"
-#include "gpu-agent/front/http.h"
+#include "gpu-agent/front/http/http.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/identity.h"

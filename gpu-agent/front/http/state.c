@@ -12,11 +12,11 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
-#include "gpu-agent/front/state.h"
+#include "gpu-agent/front/http/state.h"
 #include "gpu-agent/front/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensors.h"
-#include "gpu-agent/front/viewer.h"
+#include "gpu-agent/front/http/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
 void status_uuid_text(char *out, size_t n, const uint8_t uuid[16])

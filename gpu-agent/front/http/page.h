@@ -2,8 +2,8 @@
  *
  * The status page for people: files that are part of the binary and ask for /v1.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_PAGE_H
-#define VCUDA_GPU_AGENT_FRONT_PAGE_H
+#ifndef VCUDA_GPU_AGENT_FRONT_HTTP_PAGE_H
+#define VCUDA_GPU_AGENT_FRONT_HTTP_PAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -18,13 +18,13 @@
 
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/http.h"
+#include "gpu-agent/front/http/http.h"
 #include "gpu-agent/front/networks.h"
-#include "gpu-agent/front/page.h"
+#include "gpu-agent/front/http/page.h"
 #include "gpu-agent/front/peers.h"
-#include "gpu-agent/front/state.h"
+#include "gpu-agent/front/http/state.h"
 #include "gpu-agent/front/tensors.h"
-#include "gpu-agent/front/viewer.h"
+#include "gpu-agent/front/http/viewer.h"
 #include "transport/tcp.h"
 
 #define HTTP_CONNECTIONS 64

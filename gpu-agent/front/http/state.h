@@ -2,8 +2,8 @@
  *
  * The agent's state as JSON, for programs and for the page.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_STATE_H
-#define VCUDA_GPU_AGENT_FRONT_STATE_H
+#ifndef VCUDA_GPU_AGENT_FRONT_HTTP_STATE_H
+#define VCUDA_GPU_AGENT_FRONT_HTTP_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,6 +24,7 @@ void status_uuid_text(char *out, size_t n, const uint8_t uuid[16]);
 char *status_gpus(const struct front *front, const struct viewer *viewer);
 char *status_sessions(const struct front *front, const struct viewer *viewer);
 char *status_ready(const struct front *front, bool verbose, bool *ready);
-char *status_agent(const struct front *front, const struct viewer *viewer); /* conditions.c */
+char *status_agent(const struct front *front,
+	const struct viewer *viewer); /* gpu-agent/front/http/conditions.c */
 
 #endif

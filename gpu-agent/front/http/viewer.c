@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/viewer.h"
+#include "gpu-agent/front/http/viewer.h"
 
 #include <string.h>
 #include <strings.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/metrics_core.h"
+#include "gpu-agent/front/http/metrics_core.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
 

@@ -2,7 +2,7 @@
  *
  * The files of page/, as they lie there.
  */
-#include "gpu-agent/front/page.h"
+#include "gpu-agent/front/http/page.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #define PAGE_FILE(symbol, file)                                                                \
 	__asm__(".section .rodata\n"                                                           \
 		".global " #symbol "\n.hidden " #symbol "\n" #symbol ":\n"                     \
-		".incbin \"gpu-agent/front/page/" file "\"\n"                                  \
+		".incbin \"gpu-agent/front/http/page/" file "\"\n"                             \
 		".global " #symbol "_end\n.hidden " #symbol "_end\n" #symbol "_end:\n"         \
 		".previous\n");                                                                \
 	extern const char symbol[], symbol##_end[];

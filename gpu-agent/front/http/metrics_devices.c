@@ -7,8 +7,8 @@
 
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/metrics_core.h"
-#include "gpu-agent/front/state.h"
+#include "gpu-agent/front/http/metrics_core.h"
+#include "gpu-agent/front/http/state.h"
 
 void metrics_gpu_labels(FILE *out, const struct front *front, uint32_t gpu)
 {

@@ -2,22 +2,22 @@
  *
  * What the front counts, and /metrics.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_METRICS_H
-#define VCUDA_GPU_AGENT_FRONT_METRICS_H
+#ifndef VCUDA_GPU_AGENT_FRONT_HTTP_METRICS_H
+#define VCUDA_GPU_AGENT_FRONT_HTTP_METRICS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/images.h"
-#include "gpu-agent/front/latency.h"
+#include "gpu-agent/front/http/latency.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
 struct front;
 struct viewer;
 
-/* Of times; the bounds are metrics.c's. */
+/* Of times; the bounds are gpu-agent/front/http/metrics.c's. */
 #define HISTOGRAM_BOUNDS 9
 struct histogram {
 	uint64_t counts[HISTOGRAM_BOUNDS + 1]; /* each by itself; the last: beyond all bounds */

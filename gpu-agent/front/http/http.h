@@ -2,8 +2,8 @@
  *
  * The control port: HTTP for probes, Prometheus and people.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_HTTP_H
-#define VCUDA_GPU_AGENT_FRONT_HTTP_H
+#ifndef VCUDA_GPU_AGENT_FRONT_HTTP_HTTP_H
+#define VCUDA_GPU_AGENT_FRONT_HTTP_HTTP_H
 
 #include <stdint.h>
 

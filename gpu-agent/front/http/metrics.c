@@ -16,14 +16,14 @@
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/journal.h"
-#include "gpu-agent/front/metrics.h"
-#include "gpu-agent/front/metrics_core.h"
+#include "gpu-agent/front/http/metrics.h"
+#include "gpu-agent/front/http/metrics_core.h"
 #include "gpu-agent/front/session.h"
-#include "gpu-agent/front/state.h"
+#include "gpu-agent/front/http/state.h"
 #include "gpu-agent/front/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensors.h"
-#include "gpu-agent/front/viewer.h"
+#include "gpu-agent/front/http/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
 void metrics_head(FILE *out, const char *name, const char *type, const char *help)

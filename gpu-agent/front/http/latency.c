@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/latency.h"
+#include "gpu-agent/front/http/latency.h"
 
 #include <time.h>
 

@@ -12,10 +12,10 @@
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/session.h"
-#include "gpu-agent/front/state.h"
+#include "gpu-agent/front/http/state.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensors.h"
-#include "gpu-agent/front/viewer.h"
+#include "gpu-agent/front/http/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
 #define CONDITION_WAIT_NS (10000 * FRONT_MS) /* as the alerts have it */

@@ -3,8 +3,8 @@
  * How long workers needed to serve, of all sessions together, with a session to look at for
  * each bucket.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_LATENCY_H
-#define VCUDA_GPU_AGENT_FRONT_LATENCY_H
+#ifndef VCUDA_GPU_AGENT_FRONT_HTTP_LATENCY_H
+#define VCUDA_GPU_AGENT_FRONT_HTTP_LATENCY_H
 
 #include <stdbool.h>
 

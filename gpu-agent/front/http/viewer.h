@@ -8,8 +8,8 @@
  * machine's own addresses are no exception: other tenants' programs may run there, and what a
  * proxy forwards comes from there.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_VIEWER_H
-#define VCUDA_GPU_AGENT_FRONT_VIEWER_H
+#ifndef VCUDA_GPU_AGENT_FRONT_HTTP_VIEWER_H
+#define VCUDA_GPU_AGENT_FRONT_HTTP_VIEWER_H
 
 #include <stdbool.h>
 #include <stdint.h>
