@@ -4,9 +4,9 @@
  * HTTP.  It never opens a CUDA library.  When it dies the supervisor starts another under the
  * same ports, which takes the sessions over (adopt.h).
  */
-#include "gpu-agent/front/tensor_copy.h"
+#include "gpu-agent/front/tensor/tensor_copy.h"
 #include "gpu-agent/front/direct.h"
-#include "gpu-agent/front/fallen.h"
+#include "gpu-agent/front/tensor/fallen.h"
 #include "gpu-agent/front/front.h"
 
 #include <errno.h>
@@ -35,9 +35,9 @@
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/http/state.h"
 #include "gpu-agent/front/tenants.h"
-#include "gpu-agent/front/tensor_socket.h"
-#include "gpu-agent/front/tensor_words.h"
-#include "gpu-agent/front/tensors.h"
+#include "gpu-agent/front/tensor/tensor_socket.h"
+#include "gpu-agent/front/tensor/tensor_words.h"
+#include "gpu-agent/front/tensor/tensors.h"
 #include "gpu-agent/front/uploads.h"
 #include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/settings.h"

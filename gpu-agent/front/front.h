@@ -71,7 +71,7 @@ struct front {
 	uint64_t late_count;
 	uint32_t session_count; /* not FREE */
 	uint64_t next_session;
-	/* tensors.h */
+	/* gpu-agent/front/tensor/tensors.h */
 	struct {
 		struct watch store;
 		bool ready;		      /* it has read what the store before it left */
@@ -102,7 +102,7 @@ struct front {
 	uint64_t metered_at[HANDOFF_DEVICES]; /* 0: never */
 	struct {
 		char why[96];	   /* "": it has not */
-	} fallen[HANDOFF_DEVICES]; /* fallen.h */
+	} fallen[HANDOFF_DEVICES]; /* gpu-agent/front/tensor/fallen.h */
 	uint64_t fallen_look_at;
 	uint64_t doubted_at;
 	bool doubts; /* a new worker is to look at the GPUs */

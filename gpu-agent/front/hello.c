@@ -14,7 +14,7 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/front/tensor_copy.h"
+#include "gpu-agent/front/tensor/tensor_copy.h"
 #include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/hello.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu-agent/front/fallen.h"
+#include "gpu-agent/front/tensor/fallen.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/worker_pool.h"

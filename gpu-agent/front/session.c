@@ -27,7 +27,7 @@
 #include "gpu-agent/front/sharing.h"
 #include "gpu-agent/front/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
-#include "gpu-agent/front/tensors.h"
+#include "gpu-agent/front/tensor/tensors.h"
 #include "gpu-agent/front/uploads.h"
 #include "gpu-agent/supervisor/token.h"
 #include "protocol/wire/status.h"

@@ -21,7 +21,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/probe/library_search.h"
-#include "gpu-agent/front/tensor_copy.h"
+#include "gpu-agent/front/tensor/tensor_copy.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/handoff.h"
 #include "gpu-agent/front/lease.h"

@@ -19,14 +19,14 @@
 
 #include "common/descriptors.h"
 #include "common/wait.h"
-#include "gpu-agent/front/tensor_copy.h"
-#include "gpu-agent/front/fallen.h"
+#include "gpu-agent/front/tensor/tensor_copy.h"
+#include "gpu-agent/front/tensor/fallen.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
-#include "gpu-agent/front/tensor_socket.h"
-#include "gpu-agent/front/tensor_words.h"
-#include "gpu-agent/front/tensors.h"
+#include "gpu-agent/front/tensor/tensor_socket.h"
+#include "gpu-agent/front/tensor/tensor_words.h"
+#include "gpu-agent/front/tensor/tensors.h"
 
 #define SESSIONS 2000u
 

@@ -14,7 +14,7 @@
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/http/state.h"
 #include "gpu-agent/front/tenants.h"
-#include "gpu-agent/front/tensors.h"
+#include "gpu-agent/front/tensor/tensors.h"
 #include "gpu-agent/front/http/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
 

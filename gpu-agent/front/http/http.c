@@ -23,7 +23,7 @@
 #include "gpu-agent/front/http/page.h"
 #include "gpu-agent/front/peers.h"
 #include "gpu-agent/front/http/state.h"
-#include "gpu-agent/front/tensors.h"
+#include "gpu-agent/front/tensor/tensors.h"
 #include "gpu-agent/front/http/viewer.h"
 #include "transport/tcp.h"
 

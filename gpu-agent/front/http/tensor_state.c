@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "common/wait.h"
-#include "gpu-agent/front/tensor_copy.h"
+#include "gpu-agent/front/tensor/tensor_copy.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/http/state.h"
 #include "gpu-agent/front/tenants.h"
-#include "gpu-agent/front/tensors.h"
+#include "gpu-agent/front/tensor/tensors.h"
 #include "gpu-agent/front/http/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
 #include "gpu-agent/tensor_pieces.h"

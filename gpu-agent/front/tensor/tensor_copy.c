@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/tensor_copy.h"
+#include "gpu-agent/front/tensor/tensor_copy.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/handoff.h"
 #include "gpu-agent/front/worker_pool.h"
-#include "gpu-agent/front/tensors.h"
+#include "gpu-agent/front/tensor/tensors.h"
 #include "protocol/wire/status.h"
 
 #define COPIES 64  /* of each way, those that wait among them */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/tensor_words.h"
+#include "gpu-agent/front/tensor/tensor_words.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/session.h"
-#include "gpu-agent/front/tensor_socket.h"
+#include "gpu-agent/front/tensor/tensor_socket.h"
 
 /* A worker that reads nothing for so long is stuck; the driver may keep it for seconds. */
 #define PATIENCE_NS (30000 * FRONT_MS)

@@ -3,8 +3,8 @@
  * Tensors with names for processes of this node (protocol/wire/tensor_socket.h): each
  * connection is a holder like a session, with a number of the same kind.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_TENSOR_SOCKET_H
-#define VCUDA_GPU_AGENT_FRONT_TENSOR_SOCKET_H
+#ifndef VCUDA_GPU_AGENT_FRONT_TENSOR_TENSOR_SOCKET_H
+#define VCUDA_GPU_AGENT_FRONT_TENSOR_TENSOR_SOCKET_H
 
 #include <stdbool.h>
 #include <stdint.h>

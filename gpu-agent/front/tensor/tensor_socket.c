@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/tensor_socket.h"
+#include "gpu-agent/front/tensor/tensor_socket.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/tenants.h"
-#include "gpu-agent/front/tensors.h"
+#include "gpu-agent/front/tensor/tensors.h"
 #include "protocol/wire/tensor_socket.h"
 
 /* A process says who it is at once. */

@@ -4,8 +4,8 @@
  * whose a question is (session, namespace, GPU), keeps it until it is answered, and asks the
  * next store anew where one dies.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_TENSORS_H
-#define VCUDA_GPU_AGENT_FRONT_TENSORS_H
+#ifndef VCUDA_GPU_AGENT_FRONT_TENSOR_TENSORS_H
+#define VCUDA_GPU_AGENT_FRONT_TENSOR_TENSORS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * that have none, and no more.  What NVML says, and what a new worker finds, counts.  Sessions
  * get the other GPUs; a new worker looks now and then whether one is of use again.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_FALLEN_H
-#define VCUDA_GPU_AGENT_FRONT_FALLEN_H
+#ifndef VCUDA_GPU_AGENT_FRONT_TENSOR_FALLEN_H
+#define VCUDA_GPU_AGENT_FRONT_TENSOR_FALLEN_H
 
 #include "gpu-agent/control.h"
 #include "gpu-agent/handoff.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/tensors.h"
+#include "gpu-agent/front/tensor/tensors.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,14 +13,14 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/front/tensor_copy.h"
-#include "gpu-agent/front/fallen.h"
+#include "gpu-agent/front/tensor/tensor_copy.h"
+#include "gpu-agent/front/tensor/fallen.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
-#include "gpu-agent/front/tensor_socket.h"
-#include "gpu-agent/front/tensor_words.h"
+#include "gpu-agent/front/tensor/tensor_socket.h"
+#include "gpu-agent/front/tensor/tensor_words.h"
 
 /* Without a store a question waits so long; one that was sent to a store that lives, longer:
  * the driver makes memory. */

@@ -5,8 +5,8 @@
  * the others wait.  The one that fetches dials (direct.h) what the index says, if `peers:`
  * names it; the one that has it asks its store what the ticket is for.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_TENSOR_COPY_H
-#define VCUDA_GPU_AGENT_FRONT_TENSOR_COPY_H
+#ifndef VCUDA_GPU_AGENT_FRONT_TENSOR_TENSOR_COPY_H
+#define VCUDA_GPU_AGENT_FRONT_TENSOR_TENSOR_COPY_H
 
 #include <stdbool.h>
 #include <stdint.h>
