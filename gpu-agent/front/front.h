@@ -22,10 +22,10 @@
 #include "gpu-agent/agent.h"
 #include "gpu-agent/control.h"
 #include "gpu-agent/front/events.h"
-#include "gpu-agent/front/ledger.h"
+#include "gpu-agent/front/ledger/ledger.h"
 #include "gpu-agent/front/http/metrics.h"
 #include "gpu-agent/front/worker_pool.h"
-#include "gpu-agent/front/timeshare.h"
+#include "gpu-agent/front/ledger/timeshare.h"
 #include "gpu-agent/uploads.h"
 
 #define FRONT_MS 1000000ull

@@ -20,7 +20,7 @@
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/hello_core.h"
 #include "gpu-agent/front/identity.h"
-#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/ledger/quota.h"
 #include "gpu-agent/front/renew.h"
 #include "gpu-agent/front/resume.h"
 #include "gpu-agent/front/session.h"

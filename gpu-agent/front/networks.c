@@ -12,7 +12,7 @@
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/worker_pool.h"
-#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/ledger/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/network.h"

@@ -10,7 +10,7 @@
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/session.h"
-#include "gpu-agent/front/tenant_quotas.h"
+#include "gpu-agent/front/ledger/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/uploads.h"
 #include "gpu-agent/supervisor/token.h"

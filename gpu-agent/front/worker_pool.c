@@ -24,7 +24,7 @@
 #include "gpu-agent/front/tensor/tensor_copy.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/handoff.h"
-#include "gpu-agent/front/lease.h"
+#include "gpu-agent/front/ledger/lease.h"
 #include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/refusals.h"
 #include "gpu-agent/front/session.h"

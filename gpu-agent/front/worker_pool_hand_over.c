@@ -9,12 +9,12 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/handoff.h"
 #include "gpu-agent/front/worker_pool.h"
-#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/ledger/quota.h"
 #include "gpu-agent/front/refusals.h"
 #include "gpu-agent/front/session.h"
-#include "gpu-agent/front/tenant_quotas.h"
+#include "gpu-agent/front/ledger/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
-#include "gpu-agent/front/timeshare.h"
+#include "gpu-agent/front/ledger/timeshare.h"
 
 int pool_hand_over(struct front *front, struct session *session, const int *fds, unsigned count)
 {

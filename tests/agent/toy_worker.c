@@ -25,7 +25,7 @@
 
 #include "common/descriptors.h"
 #include "gpu-agent/agent.h"
-#include "gpu-agent/front/timeshare.h"
+#include "gpu-agent/front/ledger/timeshare.h"
 #include "gpu-agent/tally.h"
 
 #define TOY_MEMORY (64ull << 30)

@@ -20,7 +20,7 @@
 #include "gpu-agent/front/http/metrics_core.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/http/state.h"
-#include "gpu-agent/front/tenant_quotas.h"
+#include "gpu-agent/front/ledger/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensor/tensors.h"
 #include "gpu-agent/front/http/viewer.h"

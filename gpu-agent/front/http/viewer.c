@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/ledger/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/supervisor/token.h"

@@ -20,14 +20,14 @@
  * Times in ns. A worker's figures are a tenant's word: they must grow, and not faster than a
  * machine can compute.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_TIMESHARE_H
-#define VCUDA_GPU_AGENT_FRONT_TIMESHARE_H
+#ifndef VCUDA_GPU_AGENT_FRONT_LEDGER_TIMESHARE_H
+#define VCUDA_GPU_AGENT_FRONT_LEDGER_TIMESHARE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "gpu-agent/front/priority.h"
+#include "gpu-agent/front/ledger/priority.h"
 #include "gpu-agent/handoff.h"
 
 #define TIMESHARE_BURST_NS 100000000  /* of a whole GPU */

@@ -4,8 +4,8 @@
  * those who have some (gpu-agent/tally.h), gives both to each session's worker, which keeps
  * them, and tells what is in use and what was refused.  Bytes in flight it gives out itself.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_TENANT_QUOTAS_H
-#define VCUDA_GPU_AGENT_FRONT_TENANT_QUOTAS_H
+#ifndef VCUDA_GPU_AGENT_FRONT_LEDGER_TENANT_QUOTAS_H
+#define VCUDA_GPU_AGENT_FRONT_LEDGER_TENANT_QUOTAS_H
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/timeshare.h"
+#include "gpu-agent/front/ledger/timeshare.h"
 
 #include <inttypes.h>
 
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/worker_pool.h"
-#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/ledger/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/http/viewer.h"

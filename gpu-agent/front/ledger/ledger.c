@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/ledger.h"
+#include "gpu-agent/front/ledger/ledger.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * What workers ask for: more device memory for their sessions, and word of when that of others
  * is back.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_LEASE_H
-#define VCUDA_GPU_AGENT_FRONT_LEASE_H
+#ifndef VCUDA_GPU_AGENT_FRONT_LEDGER_LEASE_H
+#define VCUDA_GPU_AGENT_FRONT_LEDGER_LEASE_H
 
 #include <stdint.h>
 

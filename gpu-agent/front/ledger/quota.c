@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/ledger/quota.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/priority.h"
+#include "gpu-agent/front/ledger/priority.h"
 
 #include <inttypes.h>
 

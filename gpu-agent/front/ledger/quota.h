@@ -8,8 +8,8 @@
  * All of this is the client's word. It takes from the session that says it and from nobody
  * else: who says other limits, or says them elsewhere, is another pod.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_QUOTA_H
-#define VCUDA_GPU_AGENT_FRONT_QUOTA_H
+#ifndef VCUDA_GPU_AGENT_FRONT_LEDGER_QUOTA_H
+#define VCUDA_GPU_AGENT_FRONT_LEDGER_QUOTA_H
 
 #include <stdbool.h>
 #include <stdint.h>

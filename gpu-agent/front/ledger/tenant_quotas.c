@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/tenant_quotas.h"
+#include "gpu-agent/front/ledger/tenant_quotas.h"
 
 #include <errno.h>
 #include <fcntl.h>

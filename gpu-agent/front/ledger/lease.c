@@ -11,9 +11,9 @@
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/journal.h"
-#include "gpu-agent/front/lease.h"
+#include "gpu-agent/front/ledger/lease.h"
 #include "gpu-agent/front/worker_pool.h"
-#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/ledger/quota.h"
 
 #define LEASE_WAIT_NS                                                                          \
 	(3000 * FRONT_MS) /* a worker that is told to stop is killed before that */

@@ -10,8 +10,8 @@
  * put in quarantine: it gets nothing more, and what it holds stays spoken for until it is
  * closed. Plain memory, no system call, one thread.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_LEDGER_H
-#define VCUDA_GPU_AGENT_FRONT_LEDGER_H
+#ifndef VCUDA_GPU_AGENT_FRONT_LEDGER_LEDGER_H
+#define VCUDA_GPU_AGENT_FRONT_LEDGER_LEDGER_H
 
 #include <stdbool.h>
 #include <stdint.h>
