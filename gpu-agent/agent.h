@@ -63,7 +63,7 @@ struct agent_tenant {
 	uint32_t reserved;
 };
 
-/* Whose work goes first at a GPU (front/priority.h); 0: not said. */
+/* Whose work goes first at a GPU (front/ledger/priority.h); 0: not said. */
 enum agent_priority { PRIORITY_LOW = 1, PRIORITY_NORMAL, PRIORITY_HIGH, PRIORITIES };
 
 /* What the configuration gives to a tenant, by its name (`tenants.NAME.…`). */

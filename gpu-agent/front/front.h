@@ -61,17 +61,16 @@ struct front {
 	uint32_t half_open;
 	struct session *sessions;
 	struct tenants *tenants;
-	struct networks *networks; /* NULL: it is in none, and never was */
-	struct agent_tokens
-		http_tokens;  /* of who may see every tenant (gpu-agent/front/http/viewer.h) */
-	struct key_set *keys; /* of ServiceAccounts; NULL: none are configured */
-	struct pod *pods;     /* as many as sessions */
-	struct share *shares; /* SHARES of them, made with the first */
-	struct session_late *late; /* a ring of SESSIONS_LATE */
+	struct networks *networks;	 /* NULL: it is in none, and never was */
+	struct agent_tokens http_tokens; /* of who may see every tenant (http/viewer.h) */
+	struct key_set *keys;		 /* of ServiceAccounts; NULL: none are configured */
+	struct pod *pods;		 /* as many as sessions */
+	struct share *shares;		 /* SHARES of them, made with the first */
+	struct session_late *late;	 /* a ring of SESSIONS_LATE */
 	uint64_t late_count;
 	uint32_t session_count; /* not FREE */
 	uint64_t next_session;
-	/* gpu-agent/front/tensor/tensors.h */
+	/* tensor/tensors.h */
 	struct {
 		struct watch store;
 		bool ready;		      /* it has read what the store before it left */
@@ -102,7 +101,7 @@ struct front {
 	uint64_t metered_at[HANDOFF_DEVICES]; /* 0: never */
 	struct {
 		char why[96];	   /* "": it has not */
-	} fallen[HANDOFF_DEVICES]; /* gpu-agent/front/tensor/fallen.h */
+	} fallen[HANDOFF_DEVICES]; /* tensor/fallen.h */
 	uint64_t fallen_look_at;
 	uint64_t doubted_at;
 	bool doubts; /* a new worker is to look at the GPUs */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A place for a connection where there are few and anybody may come (hello.c,
- * gpu-agent/front/http/http.c): a free one; where the peer has his share, the oldest of his
+ * http/http.c): a free one; where the peer has his share, the oldest of his
  * own; where all are taken, the oldest.  Who asks at once needs his place for a moment, so
  * silence is what loses it.
  */

@@ -56,7 +56,7 @@ struct pool_worker {
 	uint64_t refusals_at;
 	bool refusal_logged, refusal_logged_early; /* in the log: of its session, before it */
 	struct session *session;
-	struct tensor_copy *copy; /* that it makes (gpu-agent/front/tensor/tensor_copy.h) */
+	struct tensor_copy *copy; /* that it makes (tensor/tensor_copy.h) */
 	uint32_t lacks;		  /* bit d: GPU d had fallen when it got ready */
 };
 

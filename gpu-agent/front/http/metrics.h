@@ -17,7 +17,7 @@
 struct front;
 struct viewer;
 
-/* Of times; the bounds are gpu-agent/front/http/metrics.c's. */
+/* Of times; the bounds are metrics.c's. */
 #define HISTOGRAM_BOUNDS 9
 struct histogram {
 	uint64_t counts[HISTOGRAM_BOUNDS + 1]; /* each by itself; the last: beyond all bounds */

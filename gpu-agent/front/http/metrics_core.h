@@ -18,7 +18,7 @@ void metrics_head(FILE *out, const char *name, const char *type, const char *hel
 void metrics_one(
 	FILE *out, const char *name, const char *type, const char *help, uint64_t value);
 
-/* gpu-agent/front/http/metrics_devices.c */
+/* metrics_devices.c */
 
 /* Which GPU a value is of: labels without braces. */
 void metrics_gpu_labels(FILE *out, const struct front *front, uint32_t gpu);
@@ -26,7 +26,7 @@ void metrics_memory(FILE *out, const struct front *front);
 /* What is not known, or is not said any more, is left out. */
 void metrics_meters(FILE *out, const struct front *front);
 
-/* gpu-agent/front/http/metrics_pods.c: of the sessions that the viewer sees. */
+/* metrics_pods.c: of the sessions that the viewer sees. */
 void metrics_pods(FILE *out, const struct front *front, const struct viewer *viewer);
 
 #endif

@@ -24,7 +24,6 @@ void status_uuid_text(char *out, size_t n, const uint8_t uuid[16]);
 char *status_gpus(const struct front *front, const struct viewer *viewer);
 char *status_sessions(const struct front *front, const struct viewer *viewer);
 char *status_ready(const struct front *front, bool verbose, bool *ready);
-char *status_agent(const struct front *front,
-	const struct viewer *viewer); /* gpu-agent/front/http/conditions.c */
+char *status_agent(const struct front *front, const struct viewer *viewer); /* conditions.c */
 
 #endif

@@ -7,7 +7,7 @@
  * may have to wait gets no more at once; and what the GPU has begun is not stopped.
  *
  * Classes count where the configuration gives one to anybody (`tenants.NAME.priority`): the
- * time of every session is told as it goes then (gpu-agent/front/ledger/timeshare.h), and a
+ * time of every session is told as it goes then (timeshare.h), and a
  * session that is not told of as working holds nobody up.  Times in ns.
  */
 #ifndef VCUDA_GPU_AGENT_FRONT_LEDGER_PRIORITY_H

@@ -40,7 +40,7 @@ const struct tensor_table *tensors_table(const struct front *front);
 /* The namespace of a tenant's tensors: the part of its name that is one. */
 void tensors_space(const struct tenant *tenant, char space[TENSOR_SPACE]);
 
-/* gpu-agent/front/http/tensor_state.c: /v1/tensors as VIEWER sees it, to be freed; and lines of
+/* http/tensor_state.c: /v1/tensors as VIEWER sees it, to be freed; and lines of
  * /metrics. */
 char *status_tensors(const struct front *front, const struct viewer *viewer);
 void tensors_metrics(FILE *out, const struct front *front);
