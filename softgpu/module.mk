@@ -3,7 +3,7 @@
 # PTX_OBJS, the interpreter's objects.
 include softgpu/ptx/ptx.mk
 
-SOFTGPU_SRCS := $(wildcard softgpu/driver/*.c)
+SOFTGPU_SRCS := $(wildcard softgpu/driver/*.c softgpu/driver/*/*.c)
 
 SOFTGPU_LIB := $(LIB)/libvcuda-softgpu.so
 

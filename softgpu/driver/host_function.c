@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 struct host_op {
 	struct op op;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 #include "softgpu/driver/peer.h"
 #include "softgpu/driver/task.h"
 

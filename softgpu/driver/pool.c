@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 #include "softgpu/driver/peer.h"
 
 /* Under memory_lock. */

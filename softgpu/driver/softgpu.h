@@ -337,7 +337,7 @@ struct waiter {
 	bool done;
 	pthread_cond_t *cond;
 };
-/* graph.h; here since streams and events hold them. */
+/* graph/graph.h; here since streams and events hold them. */
 struct node_set {
 	struct CUgraphNode_st **item;
 	CUgraphEdgeData *data; /* of each: what the edge from it says */
@@ -364,7 +364,7 @@ struct CUstream_st {
 	struct waiter wait;
 	CUstreamAttrValue policy; /* CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY */
 	CUstreamAttrValue window, domain_map, domain;
-	struct capture *capture;      /* goes on; under queue_lock, as all of graph.h */
+	struct capture *capture;      /* goes on; under queue_lock, as all of graph/graph.h */
 	struct CUstream_st *captured; /* the next one of that capture */
 	struct node_set tail;	      /* what the next node waits for */
 };

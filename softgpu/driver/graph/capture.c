@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 static struct capture *captures;
 static unsigned long long last_id;

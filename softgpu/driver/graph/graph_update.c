@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 static struct step *exec_find(struct CUgraphExec_st *exec, const struct CUgraphNode_st *node)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 #define PAGE_BYTES 4096u
 #define PAGE_WORDS (PAGE_BYTES / sizeof(uint32_t))

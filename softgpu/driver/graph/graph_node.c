@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 static CUresult set_of(CUgraph graph, const CUgraphNode *nodes, size_t n, struct node_set *set)
 {

@@ -9,8 +9,8 @@
  *
  * Everything here is under queue_lock, unless it says otherwise.
  */
-#ifndef VCUDA_SOFTGPU_DRIVER_GRAPH_H
-#define VCUDA_SOFTGPU_DRIVER_GRAPH_H
+#ifndef VCUDA_SOFTGPU_DRIVER_GRAPH_GRAPH_H
+#define VCUDA_SOFTGPU_DRIVER_GRAPH_GRAPH_H
 
 #include "softgpu/driver/softgpu.h"
 

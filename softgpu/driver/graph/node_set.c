@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 static bool node_set_grow(struct node_set *set)
 {

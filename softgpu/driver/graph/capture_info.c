@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 /* Whether one of the edges says more than a list without their data can. */
 static bool tail_lossy(const struct node_set *tail)

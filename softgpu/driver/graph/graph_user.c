@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 struct CUuserObject_st {
 	void *pointer;

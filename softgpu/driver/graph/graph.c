@@ -2,7 +2,7 @@
  *
  * Graphs: nodes, what they wait for, and how they are changed.
  */
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>

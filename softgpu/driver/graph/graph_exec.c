@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 static void step_end(struct step *step)
 {

@@ -2,7 +2,7 @@
  *
  * Lists of a graph's nodes and edges, for the program.
  */
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 static CUgraphEdgeData edge_data(
 	const struct CUgraphNode_st *from, const struct CUgraphNode_st *to)
