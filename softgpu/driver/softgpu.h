@@ -180,7 +180,7 @@ CUresult context_check(CUcontext context);
 /* A context that has a module of the library, referenced; or NULL. */
 struct CUctx_st *context_with_library(const struct CUlib_st *library);
 
-/* ranges.c: disjoint address ranges in order. */
+/* memory/ranges.c: disjoint address ranges in order. */
 struct range {
 	uint64_t start;
 	uint64_t size;
@@ -202,7 +202,7 @@ bool ranges_free(const struct ranges *ranges, uint64_t start, uint64_t size);
 uint64_t ranges_gap(const struct ranges *ranges, uint64_t size, uint64_t align, uint64_t low,
 	uint64_t high);
 
-/* memory.c: the window and what lies in it. */
+/* memory/memory.c: the window and what lies in it. */
 enum block_kind {
 	BLOCK_DEVICE,	   /* cuMemAlloc, pools, module globals */
 	BLOCK_HOST,	   /* cuMemHostAlloc: pinned memory, reachable by kernels */
@@ -229,7 +229,7 @@ struct registered {
 };
 extern pthread_rwlock_t memory_lock;
 extern struct ranges memory_blocks;	/* of struct block, in the window */
-extern struct ranges memory_mappings;	/* of struct mapping (vmm.c), in the window */
+extern struct ranges memory_mappings;	/* of struct mapping (memory/vmm.c), in the window */
 extern struct ranges memory_registered; /* of struct registered, host addresses */
 extern struct ptx_window memory_window;
 
@@ -249,7 +249,7 @@ CUresult memory_release(uint64_t address, enum block_kind kind);
 void memory_release_context(const struct CUctx_st *context);
 /* Whether all of [address, address + size) is mapped; memory_lock held. */
 bool memory_mapped_locked(uint64_t address, uint64_t size);
-/* Of what is mapped: whether nothing of it may be read only (vmm_map.c). */
+/* Of what is mapped: whether nothing of it may be read only (memory/vmm_map.c). */
 bool memory_writable_locked(uint64_t address, uint64_t size);
 bool memory_mapped(uint64_t address, uint64_t size);
 /* Whether a device has access to what is mapped there; other memory every device's copies
@@ -266,7 +266,7 @@ void memory_zone(const struct device *device, uint64_t *from, uint64_t *to);
 /* PROT_NONE again, its pages gone; memory_lock_taking() was called. */
 bool memory_decommit(uint64_t start, size_t span);
 
-/* vmm.c */
+/* memory/vmm.c */
 struct physical {
 	struct device *device;
 	size_t size;
@@ -293,7 +293,7 @@ static inline CUmemAccess_flags mapping_access(const struct mapping *mapping)
 				     : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 }
 
-/* pool.c */
+/* memory/pool.c */
 struct CUmemPoolHandle_st *soft_pool_default(struct device *device);
 /* Accounting, memory_lock held for writing. */
 void pool_took(struct CUmemPoolHandle_st *pool, size_t size);

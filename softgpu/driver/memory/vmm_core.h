@@ -3,8 +3,8 @@
  * What the files of virtual memory management share: vmm.c has addresses and physical memory,
  * vmm_map.c where the one is mapped to the other, and for whom.
  */
-#ifndef VCUDA_SOFTGPU_DRIVER_VMM_CORE_H
-#define VCUDA_SOFTGPU_DRIVER_VMM_CORE_H
+#ifndef VCUDA_SOFTGPU_DRIVER_MEMORY_VMM_CORE_H
+#define VCUDA_SOFTGPU_DRIVER_MEMORY_VMM_CORE_H
 
 #include "softgpu/driver/softgpu.h"
 

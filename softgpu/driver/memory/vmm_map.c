@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "softgpu/driver/peer.h"
-#include "softgpu/driver/vmm_core.h"
+#include "softgpu/driver/memory/vmm_core.h"
 
 /* One reservation holds all of it. */
 static bool reserved(uint64_t start, uint64_t size)

@@ -4,7 +4,7 @@
  * can be mapped at several addresses; what is released has its pages punched out, so that it
  * reads as zeroes to the next owner.
  */
-#include "softgpu/driver/vmm_core.h"
+#include "softgpu/driver/memory/vmm_core.h"
 
 #include <errno.h>
 #include <fcntl.h>
