@@ -427,9 +427,9 @@ CUresult copy_linear(uint64_t dst, enum copy_side dst_side, uint64_t src,
 /* The side that an address of the unified space is on. */
 enum copy_side soft_copy_side_of(uint64_t address);
 
-/* fatbin.c has its own header. */
+/* module/fatbin.c has its own header. */
 
-/* module.c */
+/* module/module.c */
 struct CUfunc_st {
 	struct CUmod_st *module;
 	struct ptx_kernel *kernel; /* NULL: machine code only */
@@ -500,7 +500,7 @@ CUresult function_set_attribute(
 /* Blocks of the largest cluster that it may be launched in. */
 unsigned function_cluster_most(const struct CUfunc_st *function);
 
-/* library.c */
+/* module/library.c */
 CUresult soft_library_function(
 	CUkernel kernel, struct CUctx_st *context, struct CUfunc_st **function);
 void library_forget(struct CUmod_st *module);

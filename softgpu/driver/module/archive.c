@@ -3,7 +3,7 @@
  * Libraries of device code: an archive of the host's object files, each with a fat binary in a
  * section of its own.
  */
-#include "softgpu/driver/fatbin.h"
+#include "softgpu/driver/module/fatbin.h"
 
 #include <ar.h>
 #include <elf.h>

@@ -2,8 +2,8 @@
  *
  * Several PTX texts made one.
  */
-#ifndef VCUDA_SOFTGPU_DRIVER_LINKER_TEXT_H
-#define VCUDA_SOFTGPU_DRIVER_LINKER_TEXT_H
+#ifndef VCUDA_SOFTGPU_DRIVER_MODULE_LINKER_TEXT_H
+#define VCUDA_SOFTGPU_DRIVER_MODULE_LINKER_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
  * payload size u64 @8, compressed size u32 @16, architecture u32 @28, flags u64 @40, size once
  * expanded u64 @56 (only with a compression flag).
  */
-#include "softgpu/driver/fatbin.h"
+#include "softgpu/driver/module/fatbin.h"
 
 #include <elf.h>
 #include <lz4.h>

@@ -4,7 +4,7 @@
  * end in ';' or in a body in braces; each is read as words (names, directives, the rest), and
  * only its linkage and its name matter here.
  */
-#include "softgpu/driver/linker_text.h"
+#include "softgpu/driver/module/linker_text.h"
 
 #include "softgpu/ptx/ptx.h"
 

@@ -5,8 +5,8 @@
  * checked against the size given; nothing is trusted.  Depends on no other part, for the fuzz
  * target.
  */
-#ifndef VCUDA_SOFTGPU_DRIVER_FATBIN_H
-#define VCUDA_SOFTGPU_DRIVER_FATBIN_H
+#ifndef VCUDA_SOFTGPU_DRIVER_MODULE_FATBIN_H
+#define VCUDA_SOFTGPU_DRIVER_MODULE_FATBIN_H
 
 #include <elf.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
  * What a load call is given (PTX text, a fat binary, its wrapper, an ELF file: the first bytes
  * tell) and the text buffers that its JIT options name.
  */
-#include "softgpu/driver/fatbin.h"
+#include "softgpu/driver/module/fatbin.h"
 #include "softgpu/driver/softgpu.h"
 
 #include <errno.h>

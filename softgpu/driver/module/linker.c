@@ -7,8 +7,8 @@
  */
 #include "softgpu/driver/softgpu.h"
 
-#include "softgpu/driver/fatbin.h"
-#include "softgpu/driver/linker_text.h"
+#include "softgpu/driver/module/fatbin.h"
+#include "softgpu/driver/module/linker_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
