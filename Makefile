@@ -132,6 +132,7 @@ lint: ## layout of the C files, syntax of the scripts, layers between the folder
 	$(Q)! git ls-files -s '*.py' '*.sh' | grep ^100644 | cut -f 2 | xargs -r grep -lm1 '^#!' || \
 		{ echo "lint: these have a #! line: chmod +x" >&2; exit 1; }
 	$(Q)tools/layers.py --test
+	$(Q)tools/stems.py --test
 	$(Q)tools/locks.py --test
 	$(Q)tools/waits.py --test
 	$(Q)$(MAKE) --no-print-directory check check-tests
