@@ -14,7 +14,7 @@
 
 static bool limited(const struct session_hello *hello)
 {
-	return hello->memory_limit || hello->gpu_count;
+	return hello->vram_limit || hello->gpu_count;
 }
 
 /* The UID, or the name where it brings none. */
@@ -115,7 +115,7 @@ struct pod *quota_enter(struct front *front, const struct hello_from *from)
 		.allowed = from->tenant->gpus,
 		.peer = *from->peer,
 		.tenant = from->tenant,
-		.budget = {.limit = from->hello->memory_limit, .parent = &from->tenant->budget},
+		.budget = {.limit = from->hello->vram_limit, .parent = &from->tenant->budget},
 	};
 
 	if (!limited(from->hello) && !wanted.allowed)

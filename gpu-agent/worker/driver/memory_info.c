@@ -17,7 +17,7 @@ void memory_limited(
 	const struct worker *w, uint32_t device, uint64_t *free_bytes, uint64_t *total)
 {
 	const struct worker_device *d = &w->devices[device];
-	uint64_t left = w->memory_limit;
+	uint64_t left = w->vram_limit;
 
 	if (!left)
 		return;
