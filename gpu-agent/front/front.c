@@ -36,7 +36,7 @@
 #include "gpu-agent/front/http/state.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensor/tensor_socket.h"
-#include "gpu-agent/front/tensor/tensor_words.h"
+#include "gpu-agent/front/tensor/tensor_outbound.h"
 #include "gpu-agent/front/tensor/tensors.h"
 #include "gpu-agent/front/uploads.h"
 #include "gpu-agent/supervisor/listening.h"

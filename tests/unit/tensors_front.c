@@ -25,7 +25,7 @@
 #include "gpu-agent/front/ledger/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tensor/tensor_socket.h"
-#include "gpu-agent/front/tensor/tensor_words.h"
+#include "gpu-agent/front/tensor/tensor_outbound.h"
 #include "gpu-agent/front/tensor/tensors.h"
 
 #define SESSIONS 2000u

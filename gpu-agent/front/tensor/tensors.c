@@ -20,7 +20,7 @@
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensor/tensor_socket.h"
-#include "gpu-agent/front/tensor/tensor_words.h"
+#include "gpu-agent/front/tensor/tensor_outbound.h"
 
 /* Without a store a question waits so long; one that was sent to a store that lives, longer:
  * the driver makes memory. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/tensor/tensor_words.h"
+#include "gpu-agent/front/tensor/tensor_outbound.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  * What the store says to sessions, in its order: what a worker, or a process of the node, does
  * not take at once waits here.
  */
-#ifndef VCUDA_GPU_AGENT_FRONT_TENSOR_TENSOR_WORDS_H
-#define VCUDA_GPU_AGENT_FRONT_TENSOR_TENSOR_WORDS_H
+#ifndef VCUDA_GPU_AGENT_FRONT_TENSOR_TENSOR_OUTBOUND_H
+#define VCUDA_GPU_AGENT_FRONT_TENSOR_TENSOR_OUTBOUND_H
 
 #include <stdint.h>
 
