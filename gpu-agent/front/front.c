@@ -318,7 +318,7 @@ int front_main(const struct agent_config *config)
 		next = sooner(next, tensors_tick(&front, now));
 		next = sooner(next, tensor_copy_tick(&front, now));
 		next = sooner(next, tensor_socket_tick(&front, now));
-		next = sooner(next, tensor_words_tick(&front, now));
+		next = sooner(next, tensor_outbound_tick(&front, now));
 		next = sooner(next, drain_tick(&front, now));
 		next = sooner(next, http_tick(&front));
 		report_state(&front);

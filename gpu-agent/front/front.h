@@ -44,7 +44,7 @@ struct share;
 struct tenants;
 struct tensor_table;
 struct tensor_socket;
-struct tensor_word;
+struct tensor_outbound;
 struct tensors_ask;
 
 struct front {
@@ -73,12 +73,12 @@ struct front {
 	/* tensor/tensors.h */
 	struct {
 		struct watch store;
-		bool ready;		      /* it has read what the store before it left */
-		bool introduce;		      /* it is to be told which sessions run: */
-		uint32_t introduced;	      /* as many; 0: it does not know that it is told */
-		struct tensor_word *words;    /* to sessions that read slowly */
-		struct tensor_socket *socket; /* for processes of the node; NULL: none */
-		struct tensors_ask *asks;     /* not answered, in the order of coming */
+		bool ready;	     /* it has read what the store before it left */
+		bool introduce;	     /* it is to be told which sessions run: */
+		uint32_t introduced; /* as many; 0: it does not know that it is told */
+		struct tensor_outbound *outbound; /* to sessions that read slowly */
+		struct tensor_socket *socket;	  /* for processes of the node; NULL: none */
+		struct tensors_ask *asks;	  /* not answered, in the order of coming */
 		const struct tensor_table *table; /* NULL: none yet */
 	} tensors;
 	/* uploads.h */

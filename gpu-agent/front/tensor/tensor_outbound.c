@@ -20,8 +20,8 @@
 #define SOON_NS FRONT_MS
 #define RARELY_NS (50 * FRONT_MS)
 
-struct tensor_word {
-	struct tensor_word *next;
+struct tensor_outbound {
+	struct tensor_outbound *next;
 	struct tensor_message message;
 	int fd; /* a copy; -1: none */
 	uint64_t since;
@@ -55,26 +55,28 @@ static bool deliver(struct front *front, const struct tensor_message *m, int fd)
 	return true;
 }
 
-static bool waits(const struct front *front, const struct tensor_word *until, uint64_t session)
+static bool waits(
+	const struct front *front, const struct tensor_outbound *until, uint64_t session)
 {
-	for (const struct tensor_word *w = front->tensors.words; w && w != until; w = w->next)
+	for (const struct tensor_outbound *w = front->tensors.outbound; w && w != until;
+		w = w->next)
 		if (w->message.session == session)
 			return true;
 	return false;
 }
 
-uint32_t tensor_words_answers(const struct front *front, uint64_t session)
+uint32_t tensor_outbound_answers(const struct front *front, uint64_t session)
 {
 	uint32_t count = 0;
 
-	for (const struct tensor_word *w = front->tensors.words; w; w = w->next)
+	for (const struct tensor_outbound *w = front->tensors.outbound; w; w = w->next)
 		count += w->message.session == session && w->message.what != TENSOR_READ_ONLY;
 	return count;
 }
 
-static void drop(struct tensor_word **at)
+static void drop(struct tensor_outbound **at)
 {
-	struct tensor_word *w = *at;
+	struct tensor_outbound *w = *at;
 
 	*at = w->next;
 	if (w->fd >= 0)
@@ -82,9 +84,9 @@ static void drop(struct tensor_word **at)
 	free(w);
 }
 
-void tensor_words_say(struct front *front, const struct tensor_message *m, int fd)
+void tensor_outbound_send(struct front *front, const struct tensor_message *m, int fd)
 {
-	struct tensor_word **tail = &front->tensors.words, *w;
+	struct tensor_outbound **tail = &front->tensors.outbound, *w;
 	struct pool_worker *worker;
 
 	if (!waits(front, NULL, m->session) && deliver(front, m, fd))
@@ -107,9 +109,9 @@ void tensor_words_say(struct front *front, const struct tensor_message *m, int f
 	*tail = w;
 }
 
-void tensor_words_over(struct front *front, uint64_t session)
+void tensor_outbound_over(struct front *front, uint64_t session)
 {
-	for (struct tensor_word **at = &front->tensors.words; *at;) {
+	for (struct tensor_outbound **at = &front->tensors.outbound; *at;) {
 		if ((*at)->message.session == session)
 			drop(at);
 		else
@@ -117,12 +119,12 @@ void tensor_words_over(struct front *front, uint64_t session)
 	}
 }
 
-uint64_t tensor_words_tick(struct front *front, uint64_t now)
+uint64_t tensor_outbound_tick(struct front *front, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 
-	for (struct tensor_word **at = &front->tensors.words; *at;) {
-		struct tensor_word *w = *at;
+	for (struct tensor_outbound **at = &front->tensors.outbound; *at;) {
+		struct tensor_outbound *w = *at;
 		struct pool_worker *worker;
 		uint64_t soon = w->since + SOON_NS >= now ? now + SOON_NS : now + RARELY_NS;
 

@@ -13,12 +13,12 @@
 struct front;
 
 /* To who has the message's session; nobody: it is dropped. FD stays the caller's, or is -1. */
-void tensor_words_say(struct front *front, const struct tensor_message *message, int fd);
+void tensor_outbound_send(struct front *front, const struct tensor_message *message, int fd);
 /* Answers that wait for the session: it may not ask for ever without reading. */
-uint32_t tensor_words_answers(const struct front *front, uint64_t session);
+uint32_t tensor_outbound_answers(const struct front *front, uint64_t session);
 /* The session is over: what waits for it goes. */
-void tensor_words_over(struct front *front, uint64_t session);
+void tensor_outbound_over(struct front *front, uint64_t session);
 /* Says what can be said now; the next time to look. */
-uint64_t tensor_words_tick(struct front *front, uint64_t now);
+uint64_t tensor_outbound_tick(struct front *front, uint64_t now);
 
 #endif

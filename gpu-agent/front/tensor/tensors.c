@@ -52,7 +52,7 @@ static void answer_refused(struct front *front, const struct tensors_ask *ask, c
 
 	m.status = TENSOR_NOT_READY;
 	snprintf(m.text, sizeof(m.text), "%s", text);
-	tensor_words_say(front, &m, -1);
+	tensor_outbound_send(front, &m, -1);
 }
 
 /* ---- to the store ---- */
@@ -118,7 +118,7 @@ void tensors_space(const struct tenant *tenant, char space[TENSOR_SPACE])
 /* What the session asked and has not read the answer of. */
 static uint32_t under_way(const struct front *front, uint64_t session)
 {
-	uint32_t count = tensor_words_answers(front, session);
+	uint32_t count = tensor_outbound_answers(front, session);
 
 	for (const struct tensors_ask *a = front->tensors.asks; a; a = a->next)
 		count += a->message.session == session;
@@ -183,7 +183,7 @@ bool tensors_ask_for(struct front *front, const struct tensor_message *ask, uint
 			return false;
 		m.status = TENSOR_INVALID_DEVICE;
 		snprintf(m.text, sizeof(m.text), "this agent does not have that GPU");
-		tensor_words_say(front, &m, -1);
+		tensor_outbound_send(front, &m, -1);
 		return true;
 	}
 	if (gpu == front->ledger.device_count)
@@ -211,7 +211,7 @@ void tensors_over(struct front *front, uint64_t session)
 		*at = a->next;
 		free(a);
 	}
-	tensor_words_over(front, session);
+	tensor_outbound_over(front, session);
 	/* The store may have been told that it runs. */
 	front->tensors.introduced = 0;
 	/* A store that does not hear it now asks who runs (READY). */
@@ -295,7 +295,7 @@ static void take_answer(struct front *front, const struct tensor_message *m, int
 			a->message.session != m->session || !a->sent)
 			continue;
 		*at = a->next;
-		tensor_words_say(front, m, fd);
+		tensor_outbound_send(front, m, fd);
 		free(a);
 		return;
 	}
@@ -318,7 +318,7 @@ static bool take_one(struct front *front, const struct tensor_message *m, int fd
 	case TENSOR_SOURCE: tensor_copy_source(front, m, fd); return true;
 	case TENSOR_REDEEM: tensor_copy_redeemed(front, m, fd); return true;
 	case TENSOR_USED: take_used(front, m); return false;
-	case TENSOR_READ_ONLY: tensor_words_say(front, m, -1); return false;
+	case TENSOR_READ_ONLY: tensor_outbound_send(front, m, -1); return false;
 	case TENSOR_LATER: note_later(front, m); return false;
 	default: take_answer(front, m, fd); return false;
 	}
