@@ -49,7 +49,7 @@ enum handoff_what {
 	HANDOFF_DIAL = 41,   /* to session `session` of the agent at `text`, with `ticket` */
 	/* Tell me when those sessions of my pod that are over by now hold no memory any more;
 	 * device = bits, one a question that is open */
-	HANDOFF_SETTLE = 44,
+	HANDOFF_DRAIN = 44,
 	HANDOFF_DOUBT = 46, /* a call ended with an error of the GPU itself: status */
 	/* front -> worker */
 	/* fds: the link's connections; session, text = transport; device_count GPUs: gpus[]
@@ -81,7 +81,7 @@ enum handoff_what {
 	/* fd: another agent's session, connection `device`; text = transport, bytes 1: this end
 	 * dialed it. Or none: status and text say why a DIAL came to nothing */
 	HANDOFF_PEER = 43,
-	HANDOFF_SETTLED = 45, /* answer to SETTLE: its device */
+	HANDOFF_DRAINED = 45, /* answer to DRAIN: its device */
 };
 
 struct handoff_device {

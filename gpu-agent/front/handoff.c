@@ -194,7 +194,7 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 	if (worker->adopted &&
 		(h->what == HANDOFF_LEASE || h->what == HANDOFF_SHARE ||
 			h->what == HANDOFF_WANT || h->what == HANDOFF_IMAGE_WANT ||
-			h->what == HANDOFF_SETTLE))
+			h->what == HANDOFF_DRAIN))
 		return;
 	switch (h->what) {
 	case HANDOFF_AGAIN:
@@ -229,11 +229,11 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 		else
 			pool_fault(front, worker, "DOUBT without a session, or a reason");
 		return;
-	case HANDOFF_SETTLE:
+	case HANDOFF_DRAIN:
 		if (has_session)
-			lease_settle(front, worker, h);
+			lease_drain(front, worker, h);
 		else
-			pool_fault(front, worker, "SETTLE without a session");
+			pool_fault(front, worker, "DRAIN without a session");
 		return;
 	case HANDOFF_TIME:
 		if (has_session)

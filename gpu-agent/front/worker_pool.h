@@ -43,9 +43,9 @@ struct pool_worker {
 	uint64_t wishes[HANDOFF_DEVICES];
 	uint64_t wishes_until;		  /* 0: none */
 	uint64_t ending_since;		  /* ENDING: from when on */
-	uint32_t settles;		  /* SETTLE: the questions that wait, 0 = none … */
-	uint64_t settles_asked;		  /* … when the last of them came … */
-	uint64_t settles_until;		  /* … and until when they wait */
+	uint32_t drains;		  /* DRAIN: the questions that wait, 0 = none … */
+	uint64_t drains_asked;		  /* … when the last of them came … */
+	uint64_t drains_until;		  /* … and until when they wait */
 	uint32_t silent;		  /* looks since it said anything */
 	bool adopted;			  /* what it asks is not heard until it said AGAIN */
 	uint32_t image_wants, image_puts; /* on their way (images.c), and bytes of the latter */

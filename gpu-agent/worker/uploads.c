@@ -115,7 +115,7 @@ bool uploads_give(struct uploads_lane_end *lane, const struct session_name *name
 		return false;
 	if (request(lane, &r, -1, &answer))
 		return !answer.status;
-	lane->unsettled = true;
+	lane->may_write = true;
 	return false;
 }
 
@@ -132,7 +132,7 @@ void uploads_keep(struct uploads_lane_end *lane, uint32_t slot, uint32_t n)
 		lane->kept |= 1u << slot;
 }
 
-void uploads_settle(struct uploads_lane_end *lane, uint32_t slot)
+void uploads_drain(struct uploads_lane_end *lane, uint32_t slot)
 {
 	while (lane->kept & 1u << slot) {
 		struct uploads_answer answer;

@@ -16,7 +16,7 @@ struct uploads_lane_end {
 	uint64_t seed;	/* of names */
 	uint32_t kept;	/* bits: slots that agent-uploads may still read */
 	bool began;	/* the peer may be told that there is one */
-	bool unsettled; /* it may still write to a slot */
+	bool may_write; /* it may still write to a slot */
 };
 
 /* Memory for the stripe's slots that both processes have: its descriptor, or -errno. */
@@ -33,9 +33,9 @@ uint64_t uploads_ask(
 bool uploads_give(
 	struct uploads_lane_end *lane, const struct session_name *name, uint32_t slot);
 
-/* N bytes in SLOT, which it may keep; before the slot is used again: uploads_settle. */
+/* N bytes in SLOT, which it may keep; before the slot is used again: uploads_drain. */
 void uploads_keep(struct uploads_lane_end *lane, uint32_t slot, uint32_t n);
-void uploads_settle(struct uploads_lane_end *lane, uint32_t slot);
+void uploads_drain(struct uploads_lane_end *lane, uint32_t slot);
 
 void uploads_end(struct uploads_lane_end *lane);
 

@@ -146,7 +146,7 @@ static void keep(struct stripe *s, uint32_t slot, uint32_t n, uint32_t seed)
 {
 	fill(s->base + slot * UPLOADS_SLOT_BYTES, n, seed);
 	uploads_keep(&s->end, slot, n);
-	uploads_settle(&s->end, slot);
+	uploads_drain(&s->end, slot);
 }
 
 static bool has(struct stripe *s, uint32_t n, uint32_t seed)
@@ -293,7 +293,7 @@ static void a_worker_that_lies(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, scribble, liar.base), 0);
 	for (int i = 0; i < 300; i++) {
 		uploads_keep(&liar.end, 0, FRAME_CHUNK);
-		uploads_settle(&liar.end, 0);
+		uploads_drain(&liar.end, 0);
 		for (uint32_t seed = 1; seed <= 2; seed++)
 			if (has(&s, FRAME_CHUNK, seed)) {
 				take(&s, FRAME_CHUNK, seed);
@@ -394,7 +394,7 @@ static void what_lies_outside(void **state)
 	assert_true(has(&s, FRAME_CHUNK, 77));
 	assert_int_equal(ftruncate(s.memory, 0), 0);
 	uploads_keep(&s.end, 1, FRAME_CHUNK);
-	uploads_settle(&s.end, 1);
+	uploads_drain(&s.end, 1);
 	assert_true(s.end.keep >= 0);
 	assert_int_equal(ftruncate(s.memory, UPLOADS_MEMORY), 0);
 	take(&s, FRAME_CHUNK, 77);

@@ -47,7 +47,7 @@ static bool lease_answer(struct front *front, struct pool_worker *worker, uint32
 }
 
 /* A session of the same pod was over before that, and its worker is not reaped yet. */
-static bool lease_unsettled(
+static bool lease_undrained(
 	const struct front *front, const struct session *session, uint64_t before)
 {
 	for (uint32_t i = 0; i < front->pool.room; i++) {
@@ -63,35 +63,35 @@ static bool lease_unsettled(
 }
 
 /* Natively a process is gone when its memory is. */
-static void lease_settled(struct front *front, struct pool_worker *worker, uint64_t now)
+static void lease_drained(struct front *front, struct pool_worker *worker, uint64_t now)
 {
 	struct handoff h = {
-		.version = HANDOFF_VERSION, .what = HANDOFF_SETTLED, .device = worker->settles};
+		.version = HANDOFF_VERSION, .what = HANDOFF_DRAINED, .device = worker->drains};
 
-	if (!worker->settles ||
-		(worker->state == WORKER_BUSY && now < worker->settles_until &&
+	if (!worker->drains ||
+		(worker->state == WORKER_BUSY && now < worker->drains_until &&
 			front->pool.count[WORKER_ENDING] &&
-			lease_unsettled(front, worker->session, worker->settles_asked)))
+			lease_undrained(front, worker->session, worker->drains_asked)))
 		return;
-	worker->settles = 0;
+	worker->drains = 0;
 	if (pool_say(worker, &h))
-		pool_fault(front, worker, "the worker does not take its SETTLED");
+		pool_fault(front, worker, "the worker does not take its DRAINED");
 }
 
-void lease_settle(struct front *front, struct pool_worker *worker, const struct handoff *h)
+void lease_drain(struct front *front, struct pool_worker *worker, const struct handoff *h)
 {
 	uint64_t now = wait_now();
 
-	if (!worker->settles)
-		worker->settles_until = now + LEASE_WAIT_NS;
-	worker->settles |= h->device;
-	worker->settles_asked = now;
-	lease_settled(front, worker, now);
+	if (!worker->drains)
+		worker->drains_until = now + LEASE_WAIT_NS;
+	worker->drains |= h->device;
+	worker->drains_asked = now;
+	lease_drained(front, worker, now);
 }
 
 uint64_t lease_due(const struct pool_worker *worker)
 {
-	uint64_t due = worker->settles ? worker->settles_until : UINT64_MAX;
+	uint64_t due = worker->drains ? worker->drains_until : UINT64_MAX;
 
 	return worker->wishes_until && worker->wishes_until < due ? worker->wishes_until : due;
 }
@@ -104,7 +104,7 @@ void lease_retry(struct front *front, struct pool_worker *worker, uint64_t now)
 	bool waits = false;
 
 	if (worker->session)
-		lease_settled(front, worker, now);
+		lease_drained(front, worker, now);
 	if (!worker->wishes_until || !worker->session)
 		return;
 	for (uint32_t d = 0; d < HANDOFF_DEVICES; d++)

@@ -19,7 +19,7 @@ void lease_wanted(struct front *front, struct pool_worker *worker, const struct 
 void lease_retry(struct front *front, struct pool_worker *worker, uint64_t now);
 /* When the next of them has waited long enough; UINT64_MAX: none waits. */
 uint64_t lease_due(const struct pool_worker *worker);
-/* A worker that has a session asks when the memory of those before it is back (SETTLE). */
-void lease_settle(struct front *front, struct pool_worker *worker, const struct handoff *h);
+/* A worker that has a session asks when the memory of those before it is back (DRAIN). */
+void lease_drain(struct front *front, struct pool_worker *worker, const struct handoff *h);
 
 #endif

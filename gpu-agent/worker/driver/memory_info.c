@@ -55,7 +55,7 @@ static bool memory_ask(struct worker *w, uint32_t questions)
 	struct handoff *ask = &w->stats;
 
 	ask->version = HANDOFF_VERSION;
-	ask->what = HANDOFF_SETTLE;
+	ask->what = HANDOFF_DRAIN;
 	ask->device = questions;
 	return send(w->handoff, ask, sizeof(*ask), MSG_NOSIGNAL) == sizeof(*ask);
 }
@@ -73,7 +73,7 @@ CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r)
 	return CUDA_SUCCESS;
 }
 
-void memory_settled(struct worker *w, uint32_t questions)
+void memory_drained(struct worker *w, uint32_t questions)
 {
 	for (uint32_t n = 0; n < 32; n++) {
 		struct wire_cuMemGetInfo_v2_reply reply = {0};
