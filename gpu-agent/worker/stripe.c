@@ -129,7 +129,7 @@ static int stripe_take(
 		if (ret)
 			return ret;
 		/* It is not there any more: the client is to send all of it again. */
-		return uploads_give(&stripe->uploads, &name, number) ? 0 : -ECONNRESET;
+		return uploads_get(&stripe->uploads, &name, number) ? 0 : -ECONNRESET;
 	}
 	ret = piece_receive(&stripe->pieces, stripe->link, piece, bytes, &slot->fill);
 	if (!ret && marks & SESSION_PIECE_KEEP && slot->fill < 0)

@@ -105,9 +105,9 @@ uint64_t uploads_ask(
 	return request(lane, &r, -1, &answer) ? answer.have : 0;
 }
 
-bool uploads_give(struct uploads_lane_end *lane, const struct session_name *name, uint32_t slot)
+bool uploads_get(struct uploads_lane_end *lane, const struct session_name *name, uint32_t slot)
 {
-	struct uploads_request r = {.what = UPLOADS_GIVE, .slot = slot, .count = 1};
+	struct uploads_request r = {.what = UPLOADS_GET, .slot = slot, .count = 1};
 	struct uploads_answer answer;
 
 	r.names[0] = *name;

@@ -30,8 +30,7 @@ uint64_t uploads_ask(
 	struct uploads_lane_end *lane, const struct session_name *names, uint32_t count);
 
 /* What it said to have, into SLOT. False: it is gone. */
-bool uploads_give(
-	struct uploads_lane_end *lane, const struct session_name *name, uint32_t slot);
+bool uploads_get(struct uploads_lane_end *lane, const struct session_name *name, uint32_t slot);
 
 /* N bytes in SLOT, which it may keep; before the slot is used again: uploads_drain. */
 void uploads_keep(struct uploads_lane_end *lane, uint32_t slot, uint32_t n);
