@@ -29,6 +29,7 @@
 #include <cuda.h>
 #pragma GCC visibility pop
 
+#include "softgpu/driver/memory/ranges.h"
 #include "softgpu/ptx/ptx.h"
 
 /* gcc's name for it, with clang too. */
@@ -179,28 +180,6 @@ CUresult context_fault_of(const struct CUctx_st *context);
 CUresult context_check(CUcontext context);
 /* A context that has a module of the library, referenced; or NULL. */
 struct CUctx_st *context_with_library(const struct CUlib_st *library);
-
-/* memory/ranges.c: disjoint address ranges in order. */
-struct range {
-	uint64_t start;
-	uint64_t size;
-	void *owner;
-};
-struct ranges {
-	struct range *item;
-	size_t count;
-	size_t room;
-};
-bool ranges_insert(struct ranges *ranges, uint64_t start, uint64_t size, void *owner);
-void ranges_remove(struct ranges *ranges, uint64_t start);
-/* The range that holds ADDRESS, or NULL.  Valid until the next change. */
-struct range *ranges_find(const struct ranges *ranges, uint64_t address);
-/* The first range that ends beyond ADDRESS: where a walk upwards begins; count if none. */
-size_t ranges_at(const struct ranges *ranges, uint64_t address);
-bool ranges_free(const struct ranges *ranges, uint64_t start, uint64_t size);
-/* The lowest gap of SIZE in [low, high), aligned; 0 where there is none. */
-uint64_t ranges_gap(const struct ranges *ranges, uint64_t size, uint64_t align, uint64_t low,
-	uint64_t high);
 
 /* memory/memory.c: the window and what lies in it. */
 enum block_kind {
