@@ -127,11 +127,14 @@ install: all ## into DESTDIR/PREFIX
 lint: ## layout of the C files, syntax of the scripts, layers between the folders, generated code, the list of tests
 	$(Q)git ls-files '*.c' '*.h' | grep -v '/generated/' | \
 		xargs $(CLANG_FORMAT) --dry-run -Werror
+	$(Q)git ls-files '*.c' '*.h' | grep -v '/generated/' | xargs wc -l | \
+		awk '$$2 != "total" && $$1 > 500 {print "lint: more than 500 lines: " $$2; bad = 1} END {exit bad}' >&2
 	$(Q)$(PYTHON) -m py_compile $$(git ls-files '*.py')
 	$(Q)for script in .ci/run $$(git ls-files '*.sh'); do bash -n $$script || exit 1; done
 	$(Q)! git ls-files -s '*.py' '*.sh' | grep ^100644 | cut -f 2 | xargs -r grep -lm1 '^#!' || \
 		{ echo "lint: these have a #! line: chmod +x" >&2; exit 1; }
 	$(Q)tools/layers.py --test
+	$(Q)tools/stems.py --test
 	$(Q)tools/locks.py --test
 	$(Q)tools/waits.py --test
 	$(Q)$(MAKE) --no-print-directory check check-tests

@@ -81,7 +81,7 @@ static void all(int fd, void *buffer, size_t n, int sending)
 	}
 }
 
-/* As the links of vcuda are (transport/stream.c). */
+/* As the links of vcuda are (transport/socket_link.c). */
 static void tune(int fd)
 {
 	int one = 1, buffer = 4 << 20;

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 #include "transport/tls/link.h"
 
 struct end {

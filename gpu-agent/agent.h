@@ -46,7 +46,7 @@ enum agent_driver {
 	DRIVER_FILE = 2,     /* a library by path */
 };
 
-/* NVIDIA's libraries that workers open (library.h). */
+/* NVIDIA's libraries that workers open (library_search.h). */
 enum agent_library {
 #define LIBRARY_ROW(id, ...) LIBRARY_##id,
 #include "gpu-agent/generated/libraries.inc"
@@ -63,7 +63,7 @@ struct agent_tenant {
 	uint32_t reserved;
 };
 
-/* Whose work goes first at a GPU (front/priority.h); 0: not said. */
+/* Whose work goes first at a GPU (front/ledger/priority.h); 0: not said. */
 enum agent_priority { PRIORITY_LOW = 1, PRIORITY_NORMAL, PRIORITY_HIGH, PRIORITIES };
 
 /* What the configuration gives to a tenant, by its name (`tenants.NAME.…`). */
@@ -164,7 +164,7 @@ struct agent_config {
 	uint64_t upload_cache_bytes; /* of payloads that are kept by content; 0: none are */
 	bool cache_shared;	     /* what one tenant brought is given to all */
 	uint32_t launch_timeout_ms;  /* 0 = none */
-	uint32_t warm_libraries;     /* what a worker opens before its session (library.h) */
+	uint32_t warm_libraries; /* what a worker opens before its session (library_search.h) */
 	struct agent_nccl {
 		bool allowed; /* workers make connections, and have memory in common */
 		char environment[AGENT_PATH]; /* NAME=VALUE, ':' between */

@@ -16,7 +16,7 @@
 enum control_what {
 	/* front -> supervisor */
 	CONTROL_START = 1, /* a worker, please; `number` comes back. `libraries`: which it makes
-			      ready (library.h) */
+			      ready (library_search.h) */
 	CONTROL_KILL = 2,  /* SIGKILL `pid` if it still lives after `ms` */
 	CONTROL_TENANT = 4,  /* `pid` begins a session of the tenant `text` */
 	CONTROL_STATE = 3,   /* ready (status 0) or not (text): for the ready file */

@@ -49,7 +49,7 @@ enum handoff_what {
 	HANDOFF_DIAL = 41,   /* to session `session` of the agent at `text`, with `ticket` */
 	/* Tell me when those sessions of my pod that are over by now hold no memory any more;
 	 * device = bits, one a question that is open */
-	HANDOFF_SETTLE = 44,
+	HANDOFF_DRAIN = 44,
 	HANDOFF_DOUBT = 46, /* a call ended with an error of the GPU itself: status */
 	/* front -> worker */
 	/* fds: the link's connections; session, text = transport; device_count GPUs: gpus[]
@@ -81,7 +81,7 @@ enum handoff_what {
 	/* fd: another agent's session, connection `device`; text = transport, bytes 1: this end
 	 * dialed it. Or none: status and text say why a DIAL came to nothing */
 	HANDOFF_PEER = 43,
-	HANDOFF_SETTLED = 45, /* answer to SETTLE: its device */
+	HANDOFF_DRAINED = 45, /* answer to DRAIN: its device */
 };
 
 struct handoff_device {
@@ -124,7 +124,7 @@ struct handoff {
 	char text[192];
 	char pod[128];	    /* SESSION: for the worker's log */
 	char release[32];   /* READY: the driver's own version, "580.95.05"; "" = not known */
-	uint32_t libraries; /* STATS: which were used (library.h) */
+	uint32_t libraries; /* STATS: which were used (library_search.h) */
 	uint32_t sandbox;   /* READY: what keeps the worker in (sandbox.h) */
 	uint32_t grace_ms;  /* SESSION: how long it outlives its connections; 0: not at all */
 	uint32_t shares;    /* SESSION: 1: it brings memory, no frames (transport/local.h) */

@@ -18,7 +18,7 @@
 #include "gpu-agent/agent.h"
 #include "gpu-agent/front/health.h"
 #include "gpu-agent/front/journal.h"
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/identity/key_set.h"
 #include "gpu-agent/keeper/keeper.h"

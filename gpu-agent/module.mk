@@ -2,7 +2,7 @@
 # the driver that is configured.
 
 # Everything but the worker; tests link it with a toy worker of their own.
-AGENT_FRONT_SRCS := gpu-agent/main.c $(wildcard gpu-agent/supervisor/*.c gpu-agent/front/*.c \
+AGENT_FRONT_SRCS := gpu-agent/main.c $(wildcard gpu-agent/supervisor/*.c gpu-agent/front/*.c gpu-agent/front/*/*.c \
 	gpu-agent/identity/*.c gpu-agent/keeper/*.c \
 	gpu-agent/probe/*.c gpu-agent/sandbox/*.c gpu-agent/cache/*.c)
 AGENT_FRONT_SRCS += $(wildcard gpu-agent/store/*.c gpu-agent/uploads/*.c) transport/codec/name.c
@@ -19,7 +19,7 @@ $(addprefix $(OBJ)/gpu-agent/worker/driver/,nvml.o nvml_pair.o): CPPFLAGS += -is
 # Their bytes come by .incbin, which the compiler's list of dependencies does not know.
 $(OBJ)/gpu-agent/store/registry_scripts.o $(FUZZ_OBJ)/gpu-agent/store/registry_scripts.o: \
 	$(wildcard gpu-agent/store/*.lua)
-$(OBJ)/gpu-agent/front/page.o: $(wildcard gpu-agent/front/page/*)
+$(OBJ)/gpu-agent/front/http/page.o: $(wildcard gpu-agent/front/http/page/*)
 
 all: $(BIN)/gpu-agent
 

@@ -41,7 +41,7 @@ enum uploads_what {
 	/* worker, the first pair; each is answered */
 	UPLOADS_BEGIN = 1, /* fd: the stripe's memory, a memfd of UPLOADS_MEMORY bytes */
 	UPLOADS_ASK = 2,   /* names[count]: which are there? They stay for this stripe */
-	UPLOADS_GIVE = 3,  /* names[0] into `slot`; it stays for nobody then */
+	UPLOADS_GET = 3,   /* names[0] into `slot`; it stays for nobody then */
 	/* the second pair; each is answered, with `slot` */
 	UPLOADS_PUT = 4, /* the first `length` bytes of `slot` */
 };

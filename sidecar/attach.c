@@ -96,7 +96,7 @@ struct session_hello attach_hello(const struct channel *channel)
 			    (attach_names(channel) ? SESSION_FEATURE_NAMES : 0) |
 			    (options->grace ? SESSION_FEATURE_RESUME : 0) | options->priority,
 		.grace_ms = (uint32_t)options->grace * 1000,
-		.memory_limit = options->vram_limit,
+		.vram_limit = options->vram_limit,
 		.gpu_count = (uint32_t)options->gpu_count,
 	};
 

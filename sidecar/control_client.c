@@ -201,7 +201,7 @@ static struct session_hello probe_hello(const struct options *options)
 		.pid = (uint32_t)getpid(),
 		.uid = getuid(),
 		.program = "probe",
-		.memory_limit = options->vram_limit};
+		.vram_limit = options->vram_limit};
 
 	memcpy(hello.pod, options->pod, sizeof(hello.pod));
 	memcpy(hello.pod_uid, options->pod_uid, sizeof(hello.pod_uid));

@@ -11,7 +11,7 @@
 #include "common/log.h"
 #include "sidecar/channel.h"
 #include "sidecar/request.h"
-#include "sidecar/status.h"
+#include "sidecar/state.h"
 
 #define PENDING_NS 5000000000ull /* for the first request */
 #define PENDING_PROCESS 64	 /* channels that one process may have: it needs one */

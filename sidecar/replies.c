@@ -282,7 +282,7 @@ bool replies_paused(const struct replies *replies)
 
 /* The frames ahead whose payloads are here, in their order. Bytes that stripes brought for
  * them, or -EPROTO. */
-static ssize_t replies_settle(struct replies *replies, struct error *error)
+static ssize_t replies_finish_ready(struct replies *replies, struct error *error)
 {
 	ssize_t landed = 0;
 
@@ -399,7 +399,7 @@ ssize_t replies_receive(
 
 	if (replies->upcalls_full || replies->count) {
 		replies->upcalls_full = replies->overlaps = false;
-		ret = replies_settle(replies, error);
+		ret = replies_finish_ready(replies, error);
 		if (ret < 0)
 			return ret;
 		total = (size_t)ret;

@@ -3,7 +3,7 @@
 # PTX_OBJS, the interpreter's objects.
 include softgpu/ptx/ptx.mk
 
-SOFTGPU_SRCS := $(wildcard softgpu/driver/*.c)
+SOFTGPU_SRCS := $(wildcard softgpu/driver/*.c softgpu/driver/*/*.c)
 
 SOFTGPU_LIB := $(LIB)/libvcuda-softgpu.so
 
@@ -58,7 +58,7 @@ $(BUILD)/tests/images/kernels.cubin: SOFTGPU_IMAGE_FLAGS := -cubin -arch=sm_80
 $(SOFTGPU_TEST_OBJS): CPPFLAGS += -DIMAGES='"$(abspath $(BUILD)/tests/images)"'
 
 # The reader of fat binaries is not exported: its test takes the object.
-$(BUILD)/tests/softgpu_fatbin: $(OBJ)/softgpu/driver/fatbin.o
+$(BUILD)/tests/softgpu_fatbin: $(OBJ)/softgpu/driver/module/fatbin.o
 $(BUILD)/tests/softgpu_fatbin: SOFTGPU_TEST_LIBS := -lzstd -llz4
 
 # Tasks of the libraries beside the driver.

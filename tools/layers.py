@@ -6,8 +6,9 @@
 
 A room is a folder with one subject (its README.md says which); a file belongs to the room with the
 longest name that it lies in, and generated code to the room of what it was generated from.  Each
-include that its room is not allowed is named with its line; so is a circle between rooms, a room
-that is not in this table, and a line of this table that nothing uses any more.  Exit status 1 then.
+include that its room is not allowed is named with its line; so is a circle between rooms, one of headers
+within a room, a room that is not in this table, and a line of this table that nothing uses any more.
+Exit status 1 then.
 
     tools/layers.py           checks
     tools/layers.py --test    shows that it would find each kind of fault
@@ -124,7 +125,7 @@ SHIM_COMMON = {"common/wait.h", "common/cleanup.h", "common/guard.h"}
 NO_NETWORK = ("sidecar", "gpu-agent")
 NETWORK = re.compile(r"\b(socket|getaddrinfo|getnameinfo|getpeername|getsockname)\(|\bsockaddr|\bin6?_addr\b|"
                      r"\bIPPROTO_|\bTCP_[A-Z]|<netdb\.h>|<netinet/|<arpa/inet\.h>")
-NETWORK_EXCEPTIONS = {"gpu-agent/front/http.c": "libmicrohttpd takes an accepted socket with its address"}
+NETWORK_EXCEPTIONS = {"gpu-agent/front/http/http.c": "libmicrohttpd takes an accepted socket with its address"}
 # Rooms that must not know a library of NVIDIA's, nor that CUDA has types.
 NO_CUDA = ("common", "transport", "sidecar", "gpu-agent/front", "gpu-agent/supervisor",
            "gpu-agent/sandbox", "gpu-agent/cache", "gpu-agent/identity")
@@ -220,7 +221,7 @@ def rooms_like(room):
 
 def faults_of(found):
     """The faults of (file, number, header, quoted)…, and how many files there were."""
-    faults, edges, used, excused, files = [], {}, set(), set(), set()
+    faults, edges, headers, used, excused, files = [], {}, {}, set(), set(), set()
     for file, number, header, quoted in found:
         files.add(file)
         room = room_of(file)
@@ -234,6 +235,8 @@ def faults_of(found):
         if "/" not in header:
             continue
         target = room_of(header)
+        if file.endswith(".h"):
+            headers.setdefault(file, set()).add(header)
         if (file, header) in EXCEPTIONS:
             excused.add((file, header))
             continue
@@ -246,6 +249,9 @@ def faults_of(found):
     got = circle(edges)
     if got:
         faults.append("a circle of rooms: " + " -> ".join(got))
+    got = circle(headers)
+    if got:
+        faults.append("a circle of headers: " + " -> ".join(got))
     for room in ALLOWED:
         for target in ALLOWED[room].split():
             if not any((alike, target) in used for alike in rooms_like(room)):
@@ -267,6 +273,7 @@ def test(found):
             ("shim/libraries/cublas/handle.c", 1, "shim/libraries/cudnn/cudnn.h", True),
         "must not include common/config.h": ("shim/engine/ring.c", 1, "common/config.h", True),
         "a circle of rooms": ("shim/engine/ring.c", 1, "shim/driver/stream.h", True),
+        "a circle of headers": ("gpu-agent/front/events.h", 1, "gpu-agent/front/front.h", True),
         "lies in no room": ("shim/new.c", 1, "stdio.h", False),
     }
     for what, include in cases.items():
@@ -274,7 +281,7 @@ def test(found):
             sys.exit(f"layers.py --test: {include} is not found: {what}")
     if not any("take it out" in f for f in faults_of([i for i in found if "sandbox" not in i[2]])[0]):
         sys.exit("layers.py --test: a line that nothing uses is not found")
-    network = [("gpu-agent/front/http.c", 1, "struct sockaddr"), ("sidecar/stripes.c", 7, "fd = socket(AF_INET"),
+    network = [("gpu-agent/front/http/http.c", 1, "struct sockaddr"), ("sidecar/stripes.c", 7, "fd = socket(AF_INET"),
                ("gpu-agent/front/hello.c", 9, "TCP_NODELAY"), ("transport/native.c", 3, "getaddrinfo(")]
     if len(network_faults(network)) != 2 or len(network_faults(network[1:])) != 3:
         sys.exit(f"layers.py --test: the network is not seen: {network_faults(network)}")

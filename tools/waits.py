@@ -45,11 +45,11 @@ ALLOWED = {
     ("gpu-agent/worker/beside.c", "semaphore"): (1, "a thread whose work is to wait for jobs"),
     ("gpu-agent/worker/beside_call.c", "semaphore"): (1,
         "the loop for a call that is served in its place, as if it served it; that call for the loop's next turn"),
-    ("gpu-agent/worker/driver/callback.c", "condition"): (1,
+    ("gpu-agent/worker/driver/host_function.c", "condition"): (1,
         "a thread of the driver's, until the program ran its host function; callback_over at the "
         "session's end"),
     ("gpu-agent/worker/worker.c", "signal"): (1, "the other thread is in worker_leave and ends the process"),
-    ("shim/driver/memory/fault.c", "condition"): (1, "a thread whose work is to wait for faults"),
+    ("shim/driver/memory/page_fault.c", "condition"): (1, "a thread whose work is to wait for faults"),
     ("shim/engine/own_sidecar.c", "child"): (1, "the child forks and exits at once"),
     ("sidecar/agents.c", "thread"): (1, "each asks its agent with a deadline"),
     ("gpu-agent/worker/stripe.c", "thread"): (1, "joined when it said that it is over"),
@@ -63,7 +63,7 @@ ALLOWED = {
     ("softgpu/nccl/window.c", "thread"): (1, "it was told to stop, and its connections are shut"),
     ("softgpu/nccl/task.c", "condition"): (1,
         "the communicator's thread, whose work is to wait for streams; when it closes there is a deadline"),
-    ("softgpu/ptx/run/run.c", "condition"): (2,
+    ("softgpu/ptx/run/launch.c", "condition"): (2,
         "threads whose work is to wait for kernels; and a launch for those that are in its blocks"),
 }
 

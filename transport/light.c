@@ -13,7 +13,7 @@
 
 #include "common/log.h"
 #include "transport/native.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 #include "transport/tcp.h"
 
 /* --- the agent's end ---------------------------------------------------------------------- */

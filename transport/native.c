@@ -17,7 +17,7 @@
 #include "common/wait.h"
 #include "transport/dial.h"
 #include "transport/resolve.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 #include "transport/tcp.h"
 
 /* An address that swallows packets must leave time for the others of a list.  A SYN that got

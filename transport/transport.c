@@ -10,7 +10,7 @@
 #include "common/wait.h"
 #include "transport/fault.h"
 #include "transport/native.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 
 /* clang-format off */
 /* One more transport: a row here, for its transport_NAME. */

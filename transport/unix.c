@@ -20,7 +20,7 @@
 #include "common/unix_socket.h"
 #include "common/wait.h"
 #include "transport/dial.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 #include "transport/unix.h"
 
 #define UNIX_MODE 0660

@@ -21,11 +21,11 @@ WINDOWS_COMPAT = -Iwindows/compat $(WINDOWS_CFLAGS) -Wno-attributes -Wno-format 
 WINDOWS_LIBS := -static -lws2_32 -lsynchronization
 
 # What Linux alone has, or what windows/ has in its place.
-WINDOWS_ABSENT := shim/engine/own_sidecar.c shim/engine/rejoin.c shim/engine/thread_gone.c shim/driver/memory/fault_signal.c \
-	shim/driver/memory/fault_userfaultfd.c shim/driver/memory/mirror_usable.c shim/driver/memory/share.c \
+WINDOWS_ABSENT := shim/engine/own_sidecar.c shim/engine/rejoin.c shim/engine/thread_gone.c shim/driver/memory/page_fault_signal.c \
+	shim/driver/memory/page_fault_userfaultfd.c shim/driver/memory/mirror_usable.c shim/driver/memory/share.c \
 	sidecar/adopt.c sidecar/control_client.c sidecar/install.c sidecar/local.c sidecar/main.c \
 	sidecar/metrics.c sidecar/pending.c sidecar/renew.c sidecar/segment.c sidecar/server.c \
-	sidecar/status.c transport/light.c transport/local.c transport/loop.c transport/tls.c \
+	sidecar/state.c transport/light.c transport/local.c transport/loopback.c transport/tls.c \
 	transport/unix.c transport/codec/codec.c common/config.c common/folder.c \
 	common/instance_lock.c common/network.c common/openmetrics.c common/unix_socket.c
 WINDOWS_SRCS := $(filter-out $(WINDOWS_ABSENT),$(SHIM_SRCS) $(addprefix shim/generated/, \
@@ -110,7 +110,7 @@ $(eval $(call windows_dll,nvml,$(NVML_MAP),$(patsubst %.c,$(WINDOWS_OBJ)/nvml/%.
 
 ##### Targets #####
 
-$(WINDOWS)/vcuda.exe: windows/command/main.c windows/os/place.h common/version.h
+$(WINDOWS)/vcuda.exe: windows/command/main.c windows/os/agent_address.h common/version.h
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(WINDOWS_GCC) $(WINDOWS_CFLAGS) -o $@ $< -static

@@ -11,14 +11,14 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/handoff.h"
 #include "gpu-agent/front/journal.h"
-#include "gpu-agent/front/pool.h"
-#include "gpu-agent/front/priority.h"
-#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/worker_pool.h"
+#include "gpu-agent/front/ledger/priority.h"
+#include "gpu-agent/front/ledger/quota.h"
 #include "gpu-agent/front/refusals.h"
 #include "gpu-agent/front/renew.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/sharing.h"
-#include "gpu-agent/front/tenant_quotas.h"
+#include "gpu-agent/front/ledger/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
 
 static struct journal_session *find_session(struct front *front, pid_t worker)

@@ -19,7 +19,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/front/tensor_copy.h"
+#include "gpu-agent/front/tensor/tensor_copy.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/supervisor/token.h"

@@ -23,8 +23,8 @@ int direct_open(struct front *front, struct error *error);
 void direct_close(struct front *front);
 /* TICKET and DIAL of a worker that has a session. */
 void direct_request(struct front *front, struct pool_worker *worker, const struct handoff *h);
-/* Dials for NUMBER, a session's or a copy's (tensor_copy.h), and says HELLO. 0; -EAGAIN: too
- * many are being dialed. */
+/* Dials for NUMBER, a session's or a copy's (tensor/tensor_copy.h), and says
+ * HELLO. 0; -EAGAIN: too many are being dialed. */
 int direct_dial(struct front *front, uint64_t number, const char *address,
 	const struct session_hello *hello, uint64_t patience_ns);
 /* A connection in the role PEER, which brings a ticket and no token. Takes FD where it returns

@@ -4,9 +4,9 @@
  * HTTP.  It never opens a CUDA library.  When it dies the supervisor starts another under the
  * same ports, which takes the sessions over (adopt.h).
  */
-#include "gpu-agent/front/tensor_copy.h"
+#include "gpu-agent/front/tensor/tensor_copy.h"
 #include "gpu-agent/front/direct.h"
-#include "gpu-agent/front/fallen.h"
+#include "gpu-agent/front/tensor/fallen.h"
 #include "gpu-agent/front/front.h"
 
 #include <errno.h>
@@ -24,20 +24,20 @@
 #include "gpu-agent/front/adopt.h"
 #include "gpu-agent/front/health.h"
 #include "gpu-agent/front/hello.h"
-#include "gpu-agent/front/http.h"
+#include "gpu-agent/front/http/http.h"
 #include "gpu-agent/front/images.h"
 #include "gpu-agent/front/identity.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/networks.h"
-#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/renew.h"
 #include "gpu-agent/front/refusals.h"
 #include "gpu-agent/front/session.h"
-#include "gpu-agent/front/status.h"
+#include "gpu-agent/front/http/state.h"
 #include "gpu-agent/front/tenants.h"
-#include "gpu-agent/front/tensor_socket.h"
-#include "gpu-agent/front/tensor_words.h"
-#include "gpu-agent/front/tensors.h"
+#include "gpu-agent/front/tensor/tensor_socket.h"
+#include "gpu-agent/front/tensor/tensor_outbound.h"
+#include "gpu-agent/front/tensor/tensors.h"
 #include "gpu-agent/front/uploads.h"
 #include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/settings.h"
@@ -318,7 +318,7 @@ int front_main(const struct agent_config *config)
 		next = sooner(next, tensors_tick(&front, now));
 		next = sooner(next, tensor_copy_tick(&front, now));
 		next = sooner(next, tensor_socket_tick(&front, now));
-		next = sooner(next, tensor_words_tick(&front, now));
+		next = sooner(next, tensor_outbound_tick(&front, now));
 		next = sooner(next, drain_tick(&front, now));
 		next = sooner(next, http_tick(&front));
 		report_state(&front);

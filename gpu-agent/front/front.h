@@ -22,10 +22,10 @@
 #include "gpu-agent/agent.h"
 #include "gpu-agent/control.h"
 #include "gpu-agent/front/events.h"
-#include "gpu-agent/front/ledger.h"
-#include "gpu-agent/front/metrics.h"
-#include "gpu-agent/front/pool.h"
-#include "gpu-agent/front/timeshare.h"
+#include "gpu-agent/front/ledger/ledger.h"
+#include "gpu-agent/front/http/metrics.h"
+#include "gpu-agent/front/worker_pool.h"
+#include "gpu-agent/front/ledger/timeshare.h"
 #include "gpu-agent/uploads.h"
 
 #define FRONT_MS 1000000ull
@@ -44,7 +44,7 @@ struct share;
 struct tenants;
 struct tensor_table;
 struct tensor_socket;
-struct tensor_word;
+struct tensor_outbound;
 struct tensors_ask;
 
 struct front {
@@ -62,7 +62,7 @@ struct front {
 	struct session *sessions;
 	struct tenants *tenants;
 	struct networks *networks;	 /* NULL: it is in none, and never was */
-	struct agent_tokens http_tokens; /* of who may see every tenant (viewer.h) */
+	struct agent_tokens http_tokens; /* of who may see every tenant (http/viewer.h) */
 	struct key_set *keys;		 /* of ServiceAccounts; NULL: none are configured */
 	struct pod *pods;		 /* as many as sessions */
 	struct share *shares;		 /* SHARES of them, made with the first */
@@ -70,15 +70,15 @@ struct front {
 	uint64_t late_count;
 	uint32_t session_count; /* not FREE */
 	uint64_t next_session;
-	/* tensors.h */
+	/* tensor/tensors.h */
 	struct {
 		struct watch store;
-		bool ready;		      /* it has read what the store before it left */
-		bool introduce;		      /* it is to be told which sessions run: */
-		uint32_t introduced;	      /* as many; 0: it does not know that it is told */
-		struct tensor_word *words;    /* to sessions that read slowly */
-		struct tensor_socket *socket; /* for processes of the node; NULL: none */
-		struct tensors_ask *asks;     /* not answered, in the order of coming */
+		bool ready;	     /* it has read what the store before it left */
+		bool introduce;	     /* it is to be told which sessions run: */
+		uint32_t introduced; /* as many; 0: it does not know that it is told */
+		struct tensor_outbound *outbound; /* to sessions that read slowly */
+		struct tensor_socket *socket;	  /* for processes of the node; NULL: none */
+		struct tensors_ask *asks;	  /* not answered, in the order of coming */
 		const struct tensor_table *table; /* NULL: none yet */
 	} tensors;
 	/* uploads.h */
@@ -101,7 +101,7 @@ struct front {
 	uint64_t metered_at[HANDOFF_DEVICES]; /* 0: never */
 	struct {
 		char why[96];	   /* "": it has not */
-	} fallen[HANDOFF_DEVICES]; /* fallen.h */
+	} fallen[HANDOFF_DEVICES]; /* tensor/fallen.h */
 	uint64_t fallen_look_at;
 	uint64_t doubted_at;
 	bool doubts; /* a new worker is to look at the GPUs */

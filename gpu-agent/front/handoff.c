@@ -16,22 +16,22 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/front/tensor_copy.h"
+#include "gpu-agent/front/tensor/tensor_copy.h"
 #include "gpu-agent/front/direct.h"
-#include "gpu-agent/front/fallen.h"
+#include "gpu-agent/front/tensor/fallen.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/images.h"
 #include "gpu-agent/front/journal.h"
-#include "gpu-agent/front/lease.h"
-#include "gpu-agent/front/pool.h"
-#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/ledger/lease.h"
+#include "gpu-agent/front/worker_pool.h"
+#include "gpu-agent/front/ledger/quota.h"
 #include "gpu-agent/front/refusals.h"
 #include "gpu-agent/front/resume.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/sharing.h"
 #include "gpu-agent/front/tenants.h"
-#include "gpu-agent/front/tensors.h"
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/front/tensor/tensors.h"
+#include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/sandbox/sandbox.h"
 #include "protocol/wire/status.h"
 
@@ -194,7 +194,7 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 	if (worker->adopted &&
 		(h->what == HANDOFF_LEASE || h->what == HANDOFF_SHARE ||
 			h->what == HANDOFF_WANT || h->what == HANDOFF_IMAGE_WANT ||
-			h->what == HANDOFF_SETTLE))
+			h->what == HANDOFF_DRAIN))
 		return;
 	switch (h->what) {
 	case HANDOFF_AGAIN:
@@ -229,11 +229,11 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 		else
 			pool_fault(front, worker, "DOUBT without a session, or a reason");
 		return;
-	case HANDOFF_SETTLE:
+	case HANDOFF_DRAIN:
 		if (has_session)
-			lease_settle(front, worker, h);
+			lease_drain(front, worker, h);
 		else
-			pool_fault(front, worker, "SETTLE without a session");
+			pool_fault(front, worker, "DRAIN without a session");
 		return;
 	case HANDOFF_TIME:
 		if (has_session)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What handoff.c (what workers say) and pool.c (which workers there are) have of each other.
+ * What handoff.c (what workers say) and worker_pool.c (which workers there are) have of each
+ * other.
  */
 #ifndef VCUDA_GPU_AGENT_FRONT_HANDOFF_H
 #define VCUDA_GPU_AGENT_FRONT_HANDOFF_H
 
 #include <stdint.h>
 
-#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/worker_pool.h"
 
 /* The callback of a worker's socket. */
 void handoff_ready(struct watch *watch, uint32_t mask);

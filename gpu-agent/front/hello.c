@@ -14,19 +14,19 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/front/tensor_copy.h"
+#include "gpu-agent/front/tensor/tensor_copy.h"
 #include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/hello_core.h"
 #include "gpu-agent/front/identity.h"
-#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/ledger/quota.h"
 #include "gpu-agent/front/renew.h"
 #include "gpu-agent/front/resume.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "protocol/wire/status.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 
 #define LINGER_NS (1000 * FRONT_MS)
 

@@ -15,7 +15,7 @@
 #include "gpu-agent/front/knock.h"
 #include "gpu-agent/front/peers.h"
 #include "gpu-agent/supervisor/token.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 
 #define ACCEPTS_A_TURN 256
 #define PRESSED 32		     /* at once … */

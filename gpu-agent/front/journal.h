@@ -16,9 +16,9 @@
 #include <sys/types.h>
 
 #include "gpu-agent/control.h"
-#include "gpu-agent/front/ledger.h"
-#include "gpu-agent/front/metrics.h"
-#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/ledger/ledger.h"
+#include "gpu-agent/front/http/metrics.h"
+#include "gpu-agent/front/ledger/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
 

@@ -7,7 +7,7 @@
 
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/hello.h"
-#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/resume.h"
 #include "gpu-agent/front/session.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A place for a connection where there are few and anybody may come (hello.c, http.c): a free
- * one; where the peer has his share, the oldest of his own; where all are taken, the
- * oldest.  Who asks at once needs his place for a moment, so silence is what loses it.
+ * A place for a connection where there are few and anybody may come (hello.c,
+ * http/http.c): a free one; where the peer has his share, the oldest of his
+ * own; where all are taken, the oldest.  Who asks at once needs his place for a moment, so
+ * silence is what loses it.
  */
 #ifndef VCUDA_GPU_AGENT_FRONT_PEERS_H
 #define VCUDA_GPU_AGENT_FRONT_PEERS_H

@@ -16,7 +16,7 @@
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/journal.h"
-#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/supervisor/token.h"
 #include "protocol/wire/status.h"

@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/networks.h"
-#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/ledger/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/supervisor/token.h"
 #include "protocol/wire/status.h"

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/timeshare.h"
+#include "gpu-agent/front/ledger/timeshare.h"
 
 #define TENANTS (2 * AGENT_TOKENS) /* with those that are on their way out */
 #define TENANTS_TELL_NS (100 * FRONT_MS)

@@ -8,7 +8,7 @@
 #define VCUDA_AGENT_GENERATED_CUBLAS_LIBRARY_H
 
 #include "common/error.h"
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/worker/worker.h"
 #include "protocol/generated/cublas_api.h"
 

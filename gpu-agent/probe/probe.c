@@ -12,7 +12,7 @@
 
 #include "common/log.h"
 #include "gpu-agent/control.h"
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/probe/meter.h"
 
 /* A file that cannot be read must not hold a process for ever. */

@@ -10,7 +10,7 @@
 
 #include "gpu-agent/store/calls_core.h"
 #include "gpu-agent/store/index.h"
-#include "gpu-agent/store/name.h"
+#include "gpu-agent/store/tensor_name.h"
 
 int calls_refuse(struct tensor_message *m, uint32_t status, const char *format, ...)
 {

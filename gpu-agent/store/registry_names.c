@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "gpu-agent/store/name.h"
+#include "gpu-agent/store/tensor_name.h"
 
 /* One of Kubernetes', or a tenant's of a token file. */
 static bool is_namespace(const char *text, size_t n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The store's state.  One thread.  store.c has the loop and the other processes, table.c the
- * records, calls.c what is asked.
+ * The store's state.  One thread.  store.c has the loop and the other processes, tensor_table.c
+ * the records, calls.c what is asked.
  */
 #ifndef VCUDA_GPU_AGENT_STORE_STORE_H
 #define VCUDA_GPU_AGENT_STORE_STORE_H
@@ -48,7 +48,7 @@ void store_say(struct store *store, const struct tensor_message *message, int fd
 /* What the front asks; also what waited for something. */
 void store_hear(struct store *store, const struct tensor_message *message);
 
-/* --- table.c --- */
+/* --- tensor_table.c --- */
 /* The place of NAMESPACE/NAME; UINT32_MAX: nobody has that name. */
 uint32_t store_table_find(const struct store *store, const char *space, const char *name);
 /* The same, or its replica on GPU; UINT32_MAX: there is none. */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu-agent/supervisor/parse.h"
+#include "gpu-agent/supervisor/parse_value.h"
 
 static const char prefix[] = "tenants.";
 

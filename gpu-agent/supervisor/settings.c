@@ -17,7 +17,7 @@
 #include "common/log.h"
 #include "gpu-agent/supervisor/limit_settings.h"
 #include "gpu-agent/supervisor/network_settings.h"
-#include "gpu-agent/supervisor/parse.h"
+#include "gpu-agent/supervisor/parse_value.h"
 #include "gpu-agent/supervisor/settings_values.h"
 #include "gpu-agent/supervisor/token.h"
 #include "gpu-agent/supervisor/users.h"

@@ -12,7 +12,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/network.h"
-#include "gpu-agent/supervisor/parse.h"
+#include "gpu-agent/supervisor/parse_value.h"
 #include "gpu-agent/supervisor/token.h"
 
 int settings_driver(struct agent_config *config, const char *value)

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "gpu-agent/supervisor/parse.h"
+#include "gpu-agent/supervisor/parse_value.h"
 #include "gpu-agent/supervisor/supervisor.h"
 
 int users_set(struct agent_config *config, const char *value)

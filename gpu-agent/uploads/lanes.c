@@ -225,7 +225,7 @@ static bool lane_ask(struct lane *lane, const struct uploads_request *r, size_t 
 
 /* Names come in the order in which they were told of; what was skipped is not wanted any more.
  */
-static bool lane_give(
+static bool lane_get(
 	struct lane *lane, const struct uploads_request *r, struct uploads_answer *answer)
 {
 	struct cache *cache = lane->lanes->cache;
@@ -283,9 +283,9 @@ static bool end_answer(struct end *end, const struct uploads_request *r, size_t 
 		fd = -1;
 	} else if (r->what == UPLOADS_ASK && !end->keeps) {
 		good = lane_ask(end->lane, r, n, &answer);
-	} else if (r->what == UPLOADS_GIVE && !end->keeps) {
+	} else if (r->what == UPLOADS_GET && !end->keeps) {
 		good = n >= offsetof(struct uploads_request, names[1]) &&
-		       lane_give(end->lane, r, &answer);
+		       lane_get(end->lane, r, &answer);
 	} else if (r->what == UPLOADS_PUT && end->keeps) {
 		good = lane_put(end->lane, r, &answer);
 	}

@@ -5,7 +5,7 @@
 #ifndef VCUDA_GPU_AGENT_UPLOADS_LANES_H
 #define VCUDA_GPU_AGENT_UPLOADS_LANES_H
 
-#include "gpu-agent/uploads/cache.h"
+#include "gpu-agent/uploads/payloads.h"
 
 #define LANES_MOST 16384 /* 4096 sessions with 4 stripes */
 

@@ -48,8 +48,8 @@ bool capture_of(struct worker *w, const struct worker_stream *stream);
 /* Memory. */
 void memory_unmap(struct worker *w, struct pending *p);
 void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult status);
-/* SETTLED: memory of sessions that were over when those questions (bits) came is back. */
-void memory_settled(struct worker *w, uint32_t questions);
+/* DRAINED: memory of sessions that were over when those questions (bits) came is back. */
+void memory_drained(struct worker *w, uint32_t questions);
 void memory_ask_again(struct worker *w);
 
 /* Memory shared with other sessions: SHARED and GIVEN; FD is -1 or taken over. */

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "common/log.h"
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/worker/beside.h"
 #include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/closing.h"

@@ -118,7 +118,7 @@ static int stripe_take(
 	uint32_t marks = stripe->pieces.marks;
 	int ret;
 
-	uploads_settle(&stripe->uploads, number);
+	uploads_drain(&stripe->uploads, number);
 	slot->length = piece->length;
 	slot->wire = (uint32_t)sizeof(*piece) + (piece->coded ? piece->coded : piece->length);
 	if (marks & SESSION_PIECE_NAMED) {
@@ -129,7 +129,7 @@ static int stripe_take(
 		if (ret)
 			return ret;
 		/* It is not there any more: the client is to send all of it again. */
-		return uploads_give(&stripe->uploads, &name, number) ? 0 : -ECONNRESET;
+		return uploads_get(&stripe->uploads, &name, number) ? 0 : -ECONNRESET;
 	}
 	ret = piece_receive(&stripe->pieces, stripe->link, piece, bytes, &slot->fill);
 	if (!ret && marks & SESSION_PIECE_KEEP && slot->fill < 0)
@@ -251,7 +251,7 @@ static struct stripe *stripe_new(void)
 static struct stripe *stripe_alloc(struct stripe *old)
 {
 	if (!old || !atomic_load_explicit(&old->over, memory_order_acquire) ||
-		old->uploads.unsettled || !stripe_send_reset(old))
+		old->uploads.may_write || !stripe_send_reset(old))
 		return stripe_new();
 	pthread_join(old->thread, NULL);
 	piece_receiver_fini(&old->pieces);

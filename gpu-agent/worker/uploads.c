@@ -105,9 +105,9 @@ uint64_t uploads_ask(
 	return request(lane, &r, -1, &answer) ? answer.have : 0;
 }
 
-bool uploads_give(struct uploads_lane_end *lane, const struct session_name *name, uint32_t slot)
+bool uploads_get(struct uploads_lane_end *lane, const struct session_name *name, uint32_t slot)
 {
-	struct uploads_request r = {.what = UPLOADS_GIVE, .slot = slot, .count = 1};
+	struct uploads_request r = {.what = UPLOADS_GET, .slot = slot, .count = 1};
 	struct uploads_answer answer;
 
 	r.names[0] = *name;
@@ -115,7 +115,7 @@ bool uploads_give(struct uploads_lane_end *lane, const struct session_name *name
 		return false;
 	if (request(lane, &r, -1, &answer))
 		return !answer.status;
-	lane->unsettled = true;
+	lane->may_write = true;
 	return false;
 }
 
@@ -132,7 +132,7 @@ void uploads_keep(struct uploads_lane_end *lane, uint32_t slot, uint32_t n)
 		lane->kept |= 1u << slot;
 }
 
-void uploads_settle(struct uploads_lane_end *lane, uint32_t slot)
+void uploads_drain(struct uploads_lane_end *lane, uint32_t slot)
 {
 	while (lane->kept & 1u << slot) {
 		struct uploads_answer answer;

@@ -16,7 +16,7 @@ struct uploads_lane_end {
 	uint64_t seed;	/* of names */
 	uint32_t kept;	/* bits: slots that agent-uploads may still read */
 	bool began;	/* the peer may be told that there is one */
-	bool unsettled; /* it may still write to a slot */
+	bool may_write; /* it may still write to a slot */
 };
 
 /* Memory for the stripe's slots that both processes have: its descriptor, or -errno. */
@@ -30,12 +30,11 @@ uint64_t uploads_ask(
 	struct uploads_lane_end *lane, const struct session_name *names, uint32_t count);
 
 /* What it said to have, into SLOT. False: it is gone. */
-bool uploads_give(
-	struct uploads_lane_end *lane, const struct session_name *name, uint32_t slot);
+bool uploads_get(struct uploads_lane_end *lane, const struct session_name *name, uint32_t slot);
 
-/* N bytes in SLOT, which it may keep; before the slot is used again: uploads_settle. */
+/* N bytes in SLOT, which it may keep; before the slot is used again: uploads_drain. */
 void uploads_keep(struct uploads_lane_end *lane, uint32_t slot, uint32_t n);
-void uploads_settle(struct uploads_lane_end *lane, uint32_t slot);
+void uploads_drain(struct uploads_lane_end *lane, uint32_t slot);
 
 void uploads_end(struct uploads_lane_end *lane);
 

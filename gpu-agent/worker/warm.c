@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu-agent/worker/warm.h"
 
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 
 static void (*const warm[AGENT_LIBRARIES])(const struct worker *w, uint32_t major) = {
 #define LIBRARY_ROW(id, family, ...) [LIBRARY_##id] = family##_warm,

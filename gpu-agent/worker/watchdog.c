@@ -37,7 +37,7 @@
  * back. */
 #define WATCHDOG_GONE_MS 2000
 /* A client that takes nothing for so long is as good as gone; so does the kernel's timeout
- * (STREAM_GONE_MS in transport/stream.c) where it knows. */
+ * (STREAM_GONE_MS in transport/socket_link.c) where it knows. */
 #define WATCHDOG_UNREAD_MS 60000
 
 struct watchdog {

@@ -19,7 +19,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "gpu-agent/cache/compiled.h"
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/sandbox/sandbox.h"
 #include "gpu-agent/worker/tensor_copy.h"
 #include "gpu-agent/worker/driver.h"
@@ -174,15 +174,15 @@ static int worker_choose(struct worker *w, const struct handoff *message)
 	memset(w->contexts, 0, sizeof(w->contexts));
 	w->streams = NULL;
 	w->device_count = n;
-	w->memory_limit = message->bytes;
+	w->vram_limit = message->bytes;
 	for (uint32_t i = 0; i < n; i++) {
 		struct worker_device *d = &w->devices[i];
 
 		*d = all[message->gpus[i]];
 		d->lease = message->devices[i].lease;
 		d->others = message->devices[i].others;
-		if (w->memory_limit && w->memory_limit < d->open.total_memory)
-			d->open.total_memory = w->memory_limit;
+		if (w->vram_limit && w->vram_limit < d->open.total_memory)
+			d->open.total_memory = w->vram_limit;
 		w->contexts[CONTEXT_PRIMARY(i)] = d->primary;
 		context_stream_init(w, (uint16_t)CONTEXT_PRIMARY(i));
 	}

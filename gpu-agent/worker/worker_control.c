@@ -93,7 +93,7 @@ static bool heed(struct worker *w, const struct handoff *message, int fds[TRANSP
 	case HANDOFF_GRANT:
 		memory_granted(w, message->device, message->bytes, (CUresult)message->status);
 		break;
-	case HANDOFF_SETTLED: memory_settled(w, message->device); break;
+	case HANDOFF_DRAINED: memory_drained(w, message->device); break;
 	case HANDOFF_OTHERS:
 		for (uint32_t i = 0; i < message->device_count && i < w->device_count; i++)
 			w->devices[i].others = message->devices[i].others;

@@ -104,7 +104,8 @@ static CUresult worker_open_device(struct worker *w, uint32_t index, struct hand
 	return CUDA_SUCCESS;
 }
 
-/* As the front reads them (front/fallen.c): it is the GPU, and nothing that this worker does.
+/* As the front reads them (front/tensor/fallen.c): it is the GPU, and nothing that this worker
+ * does.
  */
 static bool device_fell(CUresult status)
 {

@@ -175,7 +175,7 @@ struct uploads {
 	uint64_t bytes;
 };
 
-/* Host functions (driver/callback.c). */
+/* Host functions (driver/host_function.c). */
 struct callbacks {
 	pthread_mutex_t lock;
 	pthread_cond_t done;
@@ -252,7 +252,7 @@ struct worker {
 
 	uint32_t device_count;
 	struct worker_device devices[HANDOFF_DEVICES];
-	uint64_t memory_limit; /* of each GPU, for all sessions of the pod together; 0 = none */
+	uint64_t vram_limit; /* of each GPU, for all sessions of the pod together; 0 = none */
 
 	CUcontext contexts[CONTEXT_MAX];
 	struct worker_stream legacy[CONTEXT_MAX];

@@ -108,7 +108,7 @@ def driver_list(api):
         "FUNCTION(NAME) for what the agent asks of libcuda, and VERSION(NAME, PARAMETERS) where\n"
         "cuda.h declares a newer version only.",
         text.packed([text.row("VERSION", e.name, text.grouped(text.parameters(e))) if superseded(api, e)
-                     else f"FUNCTION({e.name})" for e in offered(api)], "FUNCTION"))
+                     else f"FUNCTION({e.name})" for e in offered(api)], "FUNCTION", by_subject=True))
 
 
 class Serve:

@@ -208,7 +208,7 @@ def maps(api):
 def library_header(api, family):
     out = text.head(f"The agent's {stem(api, family)}, opened at run time: its functions by name.",
                     f"VCUDA_AGENT_GENERATED_{family.upper()}_LIBRARY_H",
-                    ['"common/error.h"', '"gpu-agent/probe/library.h"', '"gpu-agent/worker/worker.h"'] +
+                    ['"common/error.h"', '"gpu-agent/probe/library_search.h"', '"gpu-agent/worker/worker.h"'] +
                     text.includes(f"{family}_api.h"))
     out += f"\nstruct {family}_library {{\n\tvoid *library;\n" + \
         listed(family, *["__typeof__(name) *name;"] * 2)

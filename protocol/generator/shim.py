@@ -290,7 +290,7 @@ def calls_source(_api):
 def calls_list(api):
     own = exported(api.of("cuda")) + runtime_exported(api.of("cudart"))
     rows = [f"CALL({name}, {e.verb})" for e, name, _ in own]
-    out = text.table("CALL(NAME, VERB) for every exported function.", text.packed(rows, "CALL"))
+    out = text.table("CALL(NAME, VERB) for every exported function.", text.packed(rows, "CALL", by_subject=True))
     if not api.libraries:
         return out
     out += "#define SENT(name, verb, op) CALL(name, verb)\n#define LOCAL CALL\n#define OTHER CALL\n"

@@ -147,17 +147,18 @@ def table(about, rows):
     return head(about) + "\n".join(rows) + "\n"
 
 
-def packed(rows, *macros):
-    """The rows of a list; those of MACROS, which are names and nothing else, as many on a line as fit."""
-    out, run = [], []
+def packed(rows, *macros, by_subject=False):
+    """The rows of a list; those of MACROS, which are names and nothing else, as many on a line as fit.  BY_SUBJECT:
+    a line has names of one subject (cuCtx…, cuMem…), so that one more name moves those of its own subject only."""
+    out, run, subject = [], [], None
     for row in rows + [""]:
-        if row.startswith(tuple(f"{macro}(" for macro in macros)):
-            run.append(row)
-            continue
-        if run:
+        packs = row.startswith(tuple(f"{macro}(" for macro in macros))
+        of = (not by_subject or re.search(r"[a-z]+[A-Z][a-z]*|$", row)[0]) if packs else None
+        if run and of != subject:
             out.append(wrap("", run, "", indent="", separator="").lstrip())
             run = []
-        out.append(row)
+        subject = of
+        (run if packs else out).append(row)
     return out[:-1]
 
 

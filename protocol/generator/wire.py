@@ -132,7 +132,7 @@ def operations(api):
     """The name of each opcode, for people."""
     own = [family for family in api.ops if family not in api.libraries]
     entries = sorted((e for family in own for e in crossing(api, family)), key=lambda e: e.op)
-    rows = text.packed([f"OPERATION({e.op}, {e.name})" for e in entries], "OPERATION")
+    rows = text.packed([f"OPERATION({e.op}, {e.name})" for e in entries], "OPERATION", by_subject=True)
     rows += ["#define SENT(name, verb, op) OPERATION(op, name)", "#define LOCAL(name, verb)",
              "#define OTHER(name, verb)"]
     rows += [f"#include {text.includes(f'{family}_list.inc')[0]}" for family in api.libraries]

@@ -171,8 +171,8 @@ struct session_hello {
 	};
 	char token[256]; /* NUL-terminated; compared in constant time */
 	union {
-		uint64_t memory_limit; /* bytes they may have of each GPU together; 0: any */
-		uint64_t counted;      /* RESUME: how many of the worker's frames */
+		uint64_t vram_limit; /* bytes they may have of each GPU together; 0: any */
+		uint64_t counted;    /* RESUME: how many of the worker's frames */
 	};
 	uint32_t gpu_count; /* GPUs that they see; 0 = all */
 	union {

@@ -14,11 +14,11 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
 #include "shim/engine/status.h"
-#include "shim/driver/memory/fault.h"
+#include "shim/driver/memory/page_fault.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/memory/share.h"
 #include "shim/driver/peer.h"
-#include "shim/driver/place.h"
+#include "shim/driver/pci.h"
 #include "shim/driver/visible.h"
 
 struct devices devices;

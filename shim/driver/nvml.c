@@ -10,7 +10,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
-#include "shim/driver/place.h"
+#include "shim/driver/pci.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
 

@@ -177,7 +177,7 @@ CUresult order_after(struct context *other, uint64_t stream)
 }
 
 /* Waits for such copies; with ONLY where they are in that stream or a legacy one alone. */
-static CUresult order_settle(struct session *session, const uint64_t *only)
+static CUresult order_drain_streams(struct session *session, const uint64_t *only)
 {
 	struct context *context, *popped;
 	CUresult status;
@@ -202,13 +202,13 @@ static CUresult order_settle(struct session *session, const uint64_t *only)
 
 CUresult order_drain(uint64_t stream)
 {
-	return order_settle(session_here(), &stream);
+	return order_drain_streams(session_here(), &stream);
 }
 
 CUresult order_share(struct session *session)
 {
 	atomic_store(&session->order.shared, true);
-	return order_settle(session, NULL);
+	return order_drain_streams(session, NULL);
 }
 
 void order_stream_gone(struct stream *stream)

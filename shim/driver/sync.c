@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Waiting for the device, and asking whether it is done.  A query that has to ask arms a
- * counter, which the agent sets when the work is done: a program that polls costs one round
- * trip, not one a turn.
+ * Waiting for the device, and asking whether it is done.  A query that is not answered here
+ * sends one call: the agent answers it, and will set a completion counter when the work is
+ * done. So a program that polls costs one round trip, not one for each query.
  */
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "shim/driver/place.h"
+#include "shim/driver/pci.h"
 
 #define GPU_PREFIX "GPU-"
 #define MIG_PREFIX "MIG-" /* of a part of a GPU; as long */

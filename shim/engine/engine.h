@@ -54,11 +54,11 @@ enum lock_rank {
 	LOCK_MIRROR,	   /* driver/memory/mirror.c: memory that kernels reach */
 	LOCK_TEND,	   /* driver/memory/mirror_thread.c: it is started once */
 	LOCK_OUTPUT,	   /* driver/output.c: what kernels print */
-	LOCK_CALLBACK,	   /* driver/callback.c: host functions */
+	LOCK_CALLBACK,	   /* driver/host_function.c: host functions */
 	LOCK_FUNCTIONS,	   /* driver/function_order.c: those that are outstanding */
 	LOCK_GRAPH_MEMORY, /* driver/graph/memory_node.c: memory that graphs own */
 	LOCK_DUE,	   /* driver/graph/user_object.c: destructors that are due */
-	LOCK_FAULT,	   /* driver/memory/fault.c: touches of managed memory */
+	LOCK_FAULT,	   /* driver/memory/page_fault.c: touches of managed memory */
 	LOCK_DIRECT,	   /* driver/direct.c: the order of what two agents do */
 	LOCK_ORDER,	   /* driver/order.c: which streams wait for which */
 	LOCK_COMPLETION,   /* engine/completion.c: counters that are given out */

@@ -44,7 +44,7 @@ struct session {
 	unsigned index;	       /* in sessions[] */
 	unsigned agents;       /* how many the sidecar has */
 	unsigned first;	       /* which of the process' devices is its first */
-	unsigned domain_moved; /* of their PCI places (place.h) */
+	unsigned domain_moved; /* of their PCI places (pci.h) */
 	int socket;
 	int doorbell;
 	uint64_t bytes; /* of the segment */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "shim/nvml/front.h"
+#include "shim/nvml/nvml.h"
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *deviceCount)
 {

@@ -3,7 +3,7 @@
  * The fabric of NVLink switches that a device belongs to, in the three forms of its struct;
  * field values, many in one call; what can be asked about MIG without an instance's handle.
  */
-#include "shim/nvml/front.h"
+#include "shim/nvml/nvml.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * What changes while a device works, and its settings: each function asks the worker for the
  * facts it tells.
  */
-#include "shim/nvml/front.h"
+#include "shim/nvml/nvml.h"
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t handle, nvmlMemory_t *memory)
 {

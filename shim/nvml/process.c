@@ -6,7 +6,7 @@
  */
 #include <unistd.h>
 
-#include "shim/nvml/front.h"
+#include "shim/nvml/nvml.h"
 
 #define NO_INSTANCE 0xffffffffu
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "shim/nvml/front.h"
+#include "shim/nvml/nvml.h"
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {

@@ -3,7 +3,7 @@
  * What devices are to each other: the way between two, whether they reach each other's memory,
  * and NVLinks.  All of it is the agent's machine's; what it does not know is not supported.
  */
-#include "shim/nvml/front.h"
+#include "shim/nvml/nvml.h"
 
 #include <stdio.h>
 #include <string.h>

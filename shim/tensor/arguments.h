@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the functions of include/vcuda/tensor.h check and tell alike, under vcuda
- * (shim/driver/tensor*.c) and natively (native.c).  A sentence goes to WHY, which has SENTENCE
- * bytes.
+ * (shim/driver/tensor*.c) and natively (tensor_native.c).  A sentence goes to WHY, which has
+ * SENTENCE bytes.
  */
 #ifndef VCUDA_SHIM_TENSOR_ARGUMENTS_H
 #define VCUDA_SHIM_TENSOR_ARGUMENTS_H

@@ -95,7 +95,7 @@ bool backend_pointwise_backward(int mode);
 double backend_pointwise_value(
 	const struct backend_pointwise *pointwise, double x, double b, double t, int64_t index);
 
-/* ---- graph.c ---- */
+/* ---- operation_graph.c ---- */
 
 /* Runs a plan's graph in the handle's stream on what a variant pack names. */
 int backend_execute(struct dnn_handle *handle, const struct backend_descriptor *plan,

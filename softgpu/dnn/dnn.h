@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "softgpu/dnn/names.h"
+#include "softgpu/dnn/constants.h"
 
 /* Begins the definition of an exported function that returns a status. */
 #define DNN_CALL(NAME, ...)                                                                    \
@@ -108,7 +108,7 @@ double *dnn_load_as(struct dnn_job *job, const struct dnn_tensor *tensor,
 void dnn_store(struct dnn_job *job, const struct dnn_tensor *tensor, void *at,
 	const double *values, double alpha, double beta);
 
-/* ---- descriptor.c ---- */
+/* ---- tensor_descriptor.c ---- */
 
 /* Whether it has dimensions, strides and a type that are served. */
 bool dnn_tensor_right(const struct dnn_tensor *tensor);

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 /* Sides of what a device of this capability can have. */
 #define SIDE_1D 131072

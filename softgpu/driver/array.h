@@ -30,8 +30,8 @@ struct CUmipmappedArray_st {
 	struct CUarray_st levels[ARRAY_LEVELS];
 };
 
-/* sparse.c: arrays whose memory is mapped tile by tile.  What such an array may look like; its
- * addresses; and their end. */
+/* array_map.c: arrays whose memory is mapped tile by tile.  What such an array may look like;
+ * its addresses; and their end. */
 bool sparse_shape(const CUDA_ARRAY3D_DESCRIPTOR *desc);
 CUresult sparse_reserve(struct CUarray_st *array);
 void sparse_release(const struct CUarray_st *array);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "softgpu/driver/context_core.h"
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 #include "softgpu/driver/peer.h"
 
 #define STACK_MAX 256

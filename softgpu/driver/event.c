@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 /* All under queue_lock. */
 struct CUevent_st {

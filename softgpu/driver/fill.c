@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "softgpu/driver/copy_calls.h"
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 struct fill_op {
 	struct op op;

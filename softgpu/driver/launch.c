@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 #include "softgpu/driver/launch_core.h"
 #include "softgpu/driver/task.h"
 

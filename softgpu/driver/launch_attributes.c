@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 #include "softgpu/driver/launch_core.h"
 
 CUresult launch_attribute_set(struct ptx_launch *ptx, struct hints *hints,

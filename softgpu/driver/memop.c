@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 #define BATCH_MAX 256
 

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 #include "softgpu/driver/queue_core.h"
 
 /* More streams than this with kernels at once take turns.  Kernels that wait for one another

@@ -29,6 +29,7 @@
 #include <cuda.h>
 #pragma GCC visibility pop
 
+#include "softgpu/driver/memory/ranges.h"
 #include "softgpu/ptx/ptx.h"
 
 /* gcc's name for it, with clang too. */
@@ -180,29 +181,7 @@ CUresult context_check(CUcontext context);
 /* A context that has a module of the library, referenced; or NULL. */
 struct CUctx_st *context_with_library(const struct CUlib_st *library);
 
-/* ranges.c: disjoint address ranges in order. */
-struct range {
-	uint64_t start;
-	uint64_t size;
-	void *owner;
-};
-struct ranges {
-	struct range *item;
-	size_t count;
-	size_t room;
-};
-bool ranges_insert(struct ranges *ranges, uint64_t start, uint64_t size, void *owner);
-void ranges_remove(struct ranges *ranges, uint64_t start);
-/* The range that holds ADDRESS, or NULL.  Valid until the next change. */
-struct range *ranges_find(const struct ranges *ranges, uint64_t address);
-/* The first range that ends beyond ADDRESS: where a walk upwards begins; count if none. */
-size_t ranges_at(const struct ranges *ranges, uint64_t address);
-bool ranges_free(const struct ranges *ranges, uint64_t start, uint64_t size);
-/* The lowest gap of SIZE in [low, high), aligned; 0 where there is none. */
-uint64_t ranges_gap(const struct ranges *ranges, uint64_t size, uint64_t align, uint64_t low,
-	uint64_t high);
-
-/* memory.c: the window and what lies in it. */
+/* memory/memory.c: the window and what lies in it. */
 enum block_kind {
 	BLOCK_DEVICE,	   /* cuMemAlloc, pools, module globals */
 	BLOCK_HOST,	   /* cuMemHostAlloc: pinned memory, reachable by kernels */
@@ -229,7 +208,7 @@ struct registered {
 };
 extern pthread_rwlock_t memory_lock;
 extern struct ranges memory_blocks;	/* of struct block, in the window */
-extern struct ranges memory_mappings;	/* of struct mapping (vmm.c), in the window */
+extern struct ranges memory_mappings;	/* of struct mapping (memory/vmm.c), in the window */
 extern struct ranges memory_registered; /* of struct registered, host addresses */
 extern struct ptx_window memory_window;
 
@@ -249,7 +228,7 @@ CUresult memory_release(uint64_t address, enum block_kind kind);
 void memory_release_context(const struct CUctx_st *context);
 /* Whether all of [address, address + size) is mapped; memory_lock held. */
 bool memory_mapped_locked(uint64_t address, uint64_t size);
-/* Of what is mapped: whether nothing of it may be read only (vmm_map.c). */
+/* Of what is mapped: whether nothing of it may be read only (memory/vmm_map.c). */
 bool memory_writable_locked(uint64_t address, uint64_t size);
 bool memory_mapped(uint64_t address, uint64_t size);
 /* Whether a device has access to what is mapped there; other memory every device's copies
@@ -266,7 +245,7 @@ void memory_zone(const struct device *device, uint64_t *from, uint64_t *to);
 /* PROT_NONE again, its pages gone; memory_lock_taking() was called. */
 bool memory_decommit(uint64_t start, size_t span);
 
-/* vmm.c */
+/* memory/vmm.c */
 struct physical {
 	struct device *device;
 	size_t size;
@@ -293,7 +272,7 @@ static inline CUmemAccess_flags mapping_access(const struct mapping *mapping)
 				     : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 }
 
-/* pool.c */
+/* memory/pool.c */
 struct CUmemPoolHandle_st *soft_pool_default(struct device *device);
 /* Accounting, memory_lock held for writing. */
 void pool_took(struct CUmemPoolHandle_st *pool, size_t size);
@@ -337,7 +316,7 @@ struct waiter {
 	bool done;
 	pthread_cond_t *cond;
 };
-/* graph.h; here since streams and events hold them. */
+/* graph/graph.h; here since streams and events hold them. */
 struct node_set {
 	struct CUgraphNode_st **item;
 	CUgraphEdgeData *data; /* of each: what the edge from it says */
@@ -364,7 +343,7 @@ struct CUstream_st {
 	struct waiter wait;
 	CUstreamAttrValue policy; /* CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY */
 	CUstreamAttrValue window, domain_map, domain;
-	struct capture *capture;      /* goes on; under queue_lock, as all of graph.h */
+	struct capture *capture;      /* goes on; under queue_lock, as all of graph/graph.h */
 	struct CUstream_st *captured; /* the next one of that capture */
 	struct node_set tail;	      /* what the next node waits for */
 };
@@ -427,9 +406,9 @@ CUresult copy_linear(uint64_t dst, enum copy_side dst_side, uint64_t src,
 /* The side that an address of the unified space is on. */
 enum copy_side soft_copy_side_of(uint64_t address);
 
-/* fatbin.c has its own header. */
+/* module/fatbin.c has its own header. */
 
-/* module.c */
+/* module/module.c */
 struct CUfunc_st {
 	struct CUmod_st *module;
 	struct ptx_kernel *kernel; /* NULL: machine code only */
@@ -500,7 +479,7 @@ CUresult function_set_attribute(
 /* Blocks of the largest cluster that it may be launched in. */
 unsigned function_cluster_most(const struct CUfunc_st *function);
 
-/* library.c */
+/* module/library.c */
 CUresult soft_library_function(
 	CUkernel kernel, struct CUctx_st *context, struct CUfunc_st **function);
 void library_forget(struct CUmod_st *module);

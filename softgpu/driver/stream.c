@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 #define PRIORITY_LEAST 0
 #define PRIORITY_GREATEST (-5)

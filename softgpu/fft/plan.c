@@ -151,7 +151,7 @@ FFT_CALL(cufftResetPlanProperty, int number, int property)
 
 /* ---- making ---- */
 
-static int area_give(const struct fft_shape *shape, size_t *bytes)
+static int area_size(const struct fft_shape *shape, size_t *bytes)
 {
 	*bytes = fft_shape_area(shape);
 	return FFT_SUCCESS;
@@ -171,7 +171,7 @@ static int plan_make(struct fft_plan *plan, const struct fft_shape *shape, size_
 	}
 	plan->shape = *shape;
 	plan->made = true;
-	return area_give(shape, bytes);
+	return area_size(shape, bytes);
 }
 
 enum what { MAKE, SIZE };
@@ -190,7 +190,7 @@ static int plan_do(
 		status = FFT_MISSING_DEPENDENCY;
 	if (!status)
 		status = what == MAKE ? plan_make(plan, &shape, bytes)
-				      : area_give(&shape, bytes);
+				      : area_size(&shape, bytes);
 	fft_plan_drop(plan);
 	return status;
 }

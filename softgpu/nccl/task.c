@@ -29,7 +29,7 @@ static struct words {
 } *words;
 static pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static uint32_t *words_take(struct words *w)
+static uint32_t *word_alloc(struct words *w)
 {
 	for (unsigned i = 0; i < WORDS / 64; i++) {
 		unsigned bit;
@@ -51,7 +51,7 @@ static uint32_t *word_get(void)
 
 	pthread_mutex_lock(&words_lock);
 	for (w = words; w && !word; w = w->next)
-		word = words_take(w);
+		word = word_alloc(w);
 	if (!word && (w = calloc(1, sizeof(*w)))) {
 		if (cuMemHostAlloc(&at, WORDS * sizeof(uint32_t), CU_MEMHOSTALLOC_PORTABLE)) {
 			free(w);
@@ -59,7 +59,7 @@ static uint32_t *word_get(void)
 			w->at = at;
 			w->next = words;
 			words = w;
-			word = words_take(w);
+			word = word_alloc(w);
 		}
 	}
 	pthread_mutex_unlock(&words_lock);

@@ -88,7 +88,7 @@ enum ptx_builtin {
 	PTX_ASSERTFAIL,
 	PTX_MALLOC,
 	PTX_FREE,
-	/* The device runtime (run/runtime.c). */
+	/* The device runtime (run/device_runtime.c). */
 	PTX_RUNTIME_BUFFER,
 	PTX_RUNTIME_BUFFER_OF, /* with what is launched */
 	PTX_RUNTIME_LAUNCH,
@@ -367,7 +367,7 @@ struct ptx_frame *ptx_frame_new(
 	struct ptx_warp *w, const struct ptx_function *function, struct ptx_frame *parent);
 void ptx_frames_free(struct ptx_warp *w);
 
-/* The blocks that run together (run/group.c): a cluster. NULL: no memory. */
+/* The blocks that run together (run/cluster.c): a cluster. NULL: no memory. */
 struct ptx_group *ptx_group_new(struct ptx_run_state *run);
 void ptx_group_free(struct ptx_group *group);
 /* Puts the group at the start of its `index`-th cluster. False: no memory. */
@@ -417,7 +417,7 @@ const void *ptx_argument_at(struct ptx_warp *w, const struct ptx_call *call, uns
 	uint32_t index, size_t size);
 void ptx_result(struct ptx_warp *w, const struct ptx_call *call, unsigned lane, uint64_t value);
 
-/* The device runtime (run/runtime.c): one call of one lane. */
+/* The device runtime (run/device_runtime.c): one call of one lane. */
 void ptx_runtime_call(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
 	enum ptx_builtin what, const struct ptx_call *call);
 /* Takes what the grid launched, in the order in which it runs, to the head of `todo`. */

@@ -114,7 +114,7 @@ struct rand_order {
 	const struct rand_discrete *discrete;
 };
 
-/* engine.c. False: no memory. */
+/* generate.c. False: no memory. */
 bool rand_engine_begin(struct rand_engine *e, const struct rand_settings *set);
 void rand_engine_end(struct rand_engine *e);
 void rand_engine_fill(struct rand_engine *e, const struct rand_order *order, void *to);

@@ -231,7 +231,7 @@ CALL(cusolverDnXgeqrf, struct solver_handle *h, SOLVER_PARAMS, int64_t m, int64_
 		h, solver_type_of(type), m, n, a, lda, tau, (struct rest){work, bytes, info});
 }
 
-/* ---- what the reductions to two and three diagonals leave (reduce.c) ---- */
+/* ---- what the reductions to two and three diagonals leave (diagonals.c) ---- */
 
 static bool orgbr_valid(int side, int m, int n, int k, int lda)
 {

@@ -74,7 +74,7 @@ void legacy_count(struct sparse_task *task, struct legacy_count *count, int64_t 
  * failed. */
 int64_t legacy_nnz(struct sparse_task *task, const int *offsets, int64_t lines);
 
-/* blocks_by_column.c: cusparse?gebsr2gebsc of a TYPE. */
+/* bsr_by_column.c: cusparse?gebsr2gebsc of a TYPE. */
 int legacy_gebsr2gebsc(struct sparse_handle *h, int type, int mb, int nb, int nnzb,
 	const void *values, const int *offsets, const int *indices, int rows, int cols,
 	void *to_values, int *to_indices, int *to_offsets, int action, int base);

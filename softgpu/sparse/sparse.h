@@ -211,8 +211,8 @@ bool sparse_put_offsets(struct sparse_task *task, const struct sparse_matrix *ma
 bool sparse_put(struct sparse_task *task, const struct sparse_matrix *matrix,
 	struct sparse_entries *entries, const sparse_number *values, sparse_number beta);
 
-/* The same of a BSR matrix, in blocks.c: blocks lie where entries are. The number of blocks, or
- * -1 where the handle fails; places and, unless NULL, values. */
+/* The same of a BSR matrix, in bsr_convert.c: blocks lie where entries are. The number of
+ * blocks, or -1 where the handle fails; places and, unless NULL, values. */
 int64_t sparse_put_block_offsets(struct sparse_task *task, const struct sparse_matrix *matrix,
 	const struct sparse_entries *entries);
 bool sparse_put_blocks(struct sparse_task *task, const struct sparse_matrix *matrix,

@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "softgpu/sparselt/lt.h"
+#include "softgpu/sparselt/sparselt.h"
 
 struct lt_lines lt_lines(const struct lt_matrix *m, bool is_a, int op)
 {

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "softgpu/sparselt/lt.h"
+#include "softgpu/sparselt/sparselt.h"
 
 #define LT_MAJOR 0
 #define LT_MINOR 8

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "softgpu/sparselt/lt.h"
+#include "softgpu/sparselt/sparselt.h"
 
 struct product {
 	struct lt_matmul plan;

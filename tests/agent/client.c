@@ -289,7 +289,7 @@ uint64_t client_lease(struct client *client)
 	return order(client, "L");
 }
 
-void client_settled(struct client *client)
+void client_drained(struct client *client)
 {
 	assert_int_equal(order(client, "I"), 5);
 }

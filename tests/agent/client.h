@@ -66,7 +66,7 @@ extern const char *client_source;
 uint64_t client_lease(struct client *client);
 /* Its worker asks the front whether the sessions of its pod that are over are gone, and has its
  * answer. */
-void client_settled(struct client *client);
+void client_drained(struct client *client);
 /* Its worker says that the session is over, and exits half a second later; its pid. */
 pid_t client_end_slowly(struct client *client);
 /* The quota of handles that its worker was given. */

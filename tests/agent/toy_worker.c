@@ -25,7 +25,7 @@
 
 #include "common/descriptors.h"
 #include "gpu-agent/agent.h"
-#include "gpu-agent/front/timeshare.h"
+#include "gpu-agent/front/ledger/timeshare.h"
 #include "gpu-agent/tally.h"
 
 #define TOY_MEMORY (64ull << 30)
@@ -147,13 +147,13 @@ static void ask_lease(int out)
 		exit(0);
 }
 
-static void ask_settled(int out)
+static void ask_drained(int out)
 {
-	struct handoff h, ask = {.what = HANDOFF_SETTLE, .device = 5};
+	struct handoff h, ask = {.what = HANDOFF_DRAIN, .device = 5};
 
 	say(&ask);
 	hear_answer(&h, &ask, -1);
-	if (h.what != HANDOFF_SETTLED || h.device != 5 || send(out, "5\n", 2, MSG_NOSIGNAL) < 0)
+	if (h.what != HANDOFF_DRAINED || h.device != 5 || send(out, "5\n", 2, MSG_NOSIGNAL) < 0)
 		exit(1);
 }
 
@@ -222,7 +222,7 @@ static void obey(char order, int out)
 
 	switch (order) {
 	case 'L': ask_lease(out); break;
-	case 'I': ask_settled(out); break;
+	case 'I': ask_drained(out); break;
 	case 'D': end_slowly(out);
 	case 'H': share(out); break;
 	case 'Q': tell_quota(out); break;

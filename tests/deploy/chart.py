@@ -380,7 +380,7 @@ def check_http(checks):
 
 def check_names(checks):
     """Names that other parts of the project own."""
-    source = "".join(file.read_text() for file in [*sorted((ROOT / "gpu-agent/front").glob("*.c")),
+    source = "".join(file.read_text() for file in [*sorted((ROOT / "gpu-agent/front").glob("**/*.c")),
                                                        ROOT / "common/latency.c"])
     metrics = set(re.findall(r"\b(vcuda_agent_[a-z_]+)", source))
     metrics |= {f"vcuda_agent_device_memory_{kind}_bytes" for kind in re.findall(r'^\t\t\{"([a-z]+)", "', source, re.M)}

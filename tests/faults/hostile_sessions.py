@@ -12,7 +12,7 @@ from peer import BYE, CALL, FRAME, HELLO, LOST, PING, PONG, POST, REPLY, frame, 
 
 PEER, LIGHT, COPY = 8, 9, 10
 FIELDS = ["magic", "version", "role", "features", "session", "secret", "pid", "uid", "program", "pod", "pod_uid", "token",
-          "memory_limit", "gpu_count", "grace_ms"]
+          "vram_limit", "gpu_count", "grace_ms"]
 WIDTHS = [8, 4, 4, 8, 16, 16, 4, 4, 64, 128, 40, 256, 8, 4, 4]
 BRIEF = 100  # ms that a session outlives its client
 NO_SESSION, OVER = "no session waits for these connections", "the session is over"

@@ -2,7 +2,7 @@
  *
  * Fuzz target: any bytes as a fat binary, as a machine code file, and as an archive.
  */
-#include "softgpu/driver/fatbin.h"
+#include "softgpu/driver/module/fatbin.h"
 
 #include <stdlib.h>
 

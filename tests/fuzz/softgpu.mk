@@ -2,13 +2,13 @@
 .PHONY: fuzz-softgpu
 
 $(BUILD)/tests/fuzz/fatbin-replay: $(call objects,tests/fuzz/fatbin.c tests/fuzz/agent_replay.c \
-		softgpu/driver/fatbin.c softgpu/driver/archive.c)
+		softgpu/driver/module/fatbin.c softgpu/driver/module/archive.c)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lzstd -llz4
 
-$(BUILD)/tests/fuzz/fatbin-libfuzzer: tests/fuzz/fatbin.c softgpu/driver/fatbin.c \
-		softgpu/driver/archive.c
+$(BUILD)/tests/fuzz/fatbin-libfuzzer: tests/fuzz/fatbin.c softgpu/driver/module/fatbin.c \
+		softgpu/driver/module/archive.c
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined \

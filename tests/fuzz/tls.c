@@ -20,7 +20,7 @@
 
 #include "common/log.h"
 #include "transport/tls/connection.h"
-#include "transport/tls/context.h"
+#include "transport/tls/tls_context.h"
 
 #define PIECE 97
 

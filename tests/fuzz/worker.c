@@ -186,8 +186,8 @@ static void send_handoff(struct session *s, const struct record *r, const uint8_
 /* An agent-uploads that says beforehand what it will have been asked: payloads may be named. */
 static void open_lane(struct session *s, uint32_t number)
 {
-	static const uint32_t answers[] = {UPLOADS_BEGIN, UPLOADS_ASK, UPLOADS_GIVE,
-		UPLOADS_ASK, UPLOADS_GIVE, UPLOADS_GIVE};
+	static const uint32_t answers[] = {
+		UPLOADS_BEGIN, UPLOADS_ASK, UPLOADS_GET, UPLOADS_ASK, UPLOADS_GET, UPLOADS_GET};
 	const struct handoff h = {
 		.version = HANDOFF_VERSION, .what = HANDOFF_UPLOADS, .device = number};
 	int *lane = s->lanes[s->stripes], theirs[2];

@@ -45,7 +45,7 @@ $(call add_test,replica_kills,tests/store/replica_kills.py,all $(REGISTRY_STORE)
 	BUILD=$(BUILD) timeout 3600 $(PYTHON) tests/store/replica_kills.py $(ROUNDS))
 
 # Fuzz target: handles and questions.
-TENSORS_FUZZ_SRCS := tests/fuzz/tensors.c $(addprefix gpu-agent/store/,table.c calls.c calls_take.c handle.c pieces.c) $(wildcard common/*.c)
+TENSORS_FUZZ_SRCS := tests/fuzz/tensors.c $(addprefix gpu-agent/store/,tensor_table.c calls.c calls_take.c handle.c pieces.c) $(wildcard common/*.c)
 
 $(BUILD)/tests/fuzz/tensors-replay: $(call objects,$(TENSORS_FUZZ_SRCS) tests/fuzz/agent_replay.c)
 	$(call say,LINK,$@)

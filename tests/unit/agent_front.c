@@ -332,11 +332,11 @@ static void who_asks_waits_for_the_pods_programs_that_ended(void **state)
 	(void)state;
 	assert_true(client_open(&agent, &first, "x/one", NULL));
 	assert_true(client_open(&agent, &second, "x/one", NULL));
-	client_settled(&second);
+	client_drained(&second);
 	pid = client_end_slowly(&first);
 	assert_true(pid > 0);
 	/* The front hears of the end when it hears of anything after it. */
-	client_settled(&second);
+	client_drained(&second);
 	assert_int_equal(kill(pid, 0), -1);
 	client_close(&first);
 	client_close(&second);

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "gpu-agent/front/ledger.h"
+#include "gpu-agent/front/ledger/ledger.h"
 
 #define MIB (1ull << 20)
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 
 struct table {
 	char path[64];

@@ -3,7 +3,7 @@
  * Tenants: the budget of a token holds whatever its clients say, what they say takes from
  * nobody else, and a token file that is written again is taken up.
  */
-#include "gpu-agent/front/timeshare.h"
+#include "gpu-agent/front/ledger/timeshare.h"
 #include "tests/unit/agent_tenants.h"
 
 #define MIB (1ull << 20)

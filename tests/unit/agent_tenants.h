@@ -81,7 +81,7 @@ static inline void say(
 	strcpy(hello->token, token);
 	strcpy(hello->pod, pod);
 	strcpy(hello->pod_uid, pod);
-	hello->memory_limit = limit;
+	hello->vram_limit = limit;
 }
 
 static inline bool open_as(

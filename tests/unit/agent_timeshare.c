@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "gpu-agent/agent.h"
-#include "gpu-agent/front/timeshare.h"
+#include "gpu-agent/front/ledger/timeshare.h"
 
 #define MS 1000000ull
 #define SECOND (1000 * MS)

@@ -14,7 +14,7 @@
 
 #include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/libraries/cudnn/graph.h"
+#include "gpu-agent/worker/libraries/cudnn/backend.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cudnn_wire.h"

@@ -2,12 +2,12 @@
 # find what it is after (SAN= overrides).
 SHIM_UNIT := $(BUILD)/tests
 SHIM_UNIT_FLAGS = $(filter-out -fsanitize%,$(ALL_CFLAGS)) $(CPPFLAGS) -U_FORTIFY_SOURCE
-SHIM_UNIT_TESTS := shim_blocks shim_cache shim_mirror_runs shim_sha256 shim_handle shim_ring shim_fatbin shim_memory shim_visible shim_place shim_pages
+SHIM_UNIT_TESTS := shim_blocks shim_cache shim_mirror_runs shim_sha256 shim_handle shim_ring shim_fatbin shim_memory shim_visible shim_pci shim_pages
 
 SHIM_UNIT_SAN_shim_handle := thread
 SHIM_UNIT_SAN_shim_ring := thread
 SHIM_UNIT_LIBS_shim_sha256 := -lcrypto
-SHIM_UNIT_WITH_visible := shim/driver/place.c
+SHIM_UNIT_WITH_visible := shim/driver/pci.c
 SHIM_UNIT_WITH_memory := $(addprefix shim/driver/memory/,heap.c slab.c spare.c freed.c)
 
 # Of the part's name, which is its file's in whatever room.

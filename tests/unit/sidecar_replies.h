@@ -20,7 +20,7 @@
 
 #include "sidecar/replies.h"
 #include "sidecar/stripes.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 
 #define RING 4096u
 #define LAND 256u

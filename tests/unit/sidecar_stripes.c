@@ -22,7 +22,7 @@
 
 #include "sidecar/stripes.h"
 #include "transport/codec/name.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 
 #define BYTES (SESSION_STRIPE_LEAST + 77)
 #define PATIENCE 3000 /* times 10 ms */

@@ -3,7 +3,7 @@
  * Reading fat binaries and machine code that nvcc made: what is in them is found, and no
  * truncation or flipped bit makes the reader leave the bytes that it was given.
  */
-#include "softgpu/driver/fatbin.h"
+#include "softgpu/driver/module/fatbin.h"
 #include "tests/unit/softgpu_images.h"
 
 #include <elf.h>

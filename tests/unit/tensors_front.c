@@ -19,14 +19,14 @@
 
 #include "common/descriptors.h"
 #include "common/wait.h"
-#include "gpu-agent/front/tensor_copy.h"
-#include "gpu-agent/front/fallen.h"
+#include "gpu-agent/front/tensor/tensor_copy.h"
+#include "gpu-agent/front/tensor/fallen.h"
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/ledger/quota.h"
 #include "gpu-agent/front/session.h"
-#include "gpu-agent/front/tensor_socket.h"
-#include "gpu-agent/front/tensor_words.h"
-#include "gpu-agent/front/tensors.h"
+#include "gpu-agent/front/tensor/tensor_socket.h"
+#include "gpu-agent/front/tensor/tensor_outbound.h"
+#include "gpu-agent/front/tensor/tensors.h"
 
 #define SESSIONS 2000u
 
@@ -241,11 +241,11 @@ static void words_for_one_that_reads_slowly_keep_their_order(void **state)
 	m.session = front.sessions[1].number;
 	for (m.tag = 0; m.tag < 500; m.tag++) {
 		/* Every seventh is an answer that brings a descriptor. */
-		tensor_words_say(&front, &m, m.tag % 7 ? -1 : 0);
+		tensor_outbound_send(&front, &m, m.tag % 7 ? -1 : 0);
 		if (m.tag % 2)
 			continue;
 		m.session++; /* to nobody */
-		tensor_words_say(&front, &m, -1);
+		tensor_outbound_send(&front, &m, -1);
 		m.session--;
 	}
 	while (next < 500) {
@@ -253,7 +253,7 @@ static void words_for_one_that_reads_slowly_keep_their_order(void **state)
 
 		assert_true(wait_now() < until);
 		if (n == -EAGAIN) {
-			assert_true(tensor_words_tick(&front, wait_now()) || next == 500);
+			assert_true(tensor_outbound_tick(&front, wait_now()) || next == 500);
 			continue;
 		}
 		assert_int_equal(n, sizeof(m));
@@ -263,12 +263,12 @@ static void words_for_one_that_reads_slowly_keep_their_order(void **state)
 			close(fd);
 		next++;
 	}
-	assert_null(front.tensors.words);
+	assert_null(front.tensors.outbound);
 	for (int i = 0; i < 100; i++)
-		tensor_words_say(&front, &m, 0);
-	assert_non_null(front.tensors.words);
-	tensor_words_over(&front, m.session);
-	assert_null(front.tensors.words);
+		tensor_outbound_send(&front, &m, 0);
+	assert_non_null(front.tensors.outbound);
+	tensor_outbound_over(&front, m.session);
+	assert_null(front.tensors.outbound);
 	close(pair[0]);
 	close(pair[1]);
 	front.pool.room = 0;
@@ -296,16 +296,16 @@ static void who_does_not_read_may_not_ask_for_ever(void **state)
 	while (tensors_ask_for(&front, &m, 10))
 		assert_true(++asked < 100);
 	assert_true(asked >= 10);
-	assert_int_equal(tensor_words_answers(&front, m.session), 10);
+	assert_int_equal(tensor_outbound_answers(&front, m.session), 10);
 	/* Nor for a GPU that the agent does not have, which the front itself refuses. */
 	m.what = TENSOR_TAKE;
 	m.gpu[0] = 0xee;
 	assert_false(tensors_ask_for(&front, &m, 10));
-	assert_int_equal(tensor_words_answers(&front, m.session), 10);
+	assert_int_equal(tensor_outbound_answers(&front, m.session), 10);
 	close(pair[0]);
 	close(pair[1]);
 	tensors_session_over(&front, &front.sessions[1]);
-	assert_null(front.tensors.words);
+	assert_null(front.tensors.outbound);
 	front.pool.room = 0;
 	end();
 }

@@ -20,8 +20,8 @@
 #include "common/wait.h"
 #include "protocol/wire/frame.h"
 #include "transport/fault.h"
-#include "transport/loop.h"
-#include "transport/stream.h"
+#include "transport/loopback.h"
+#include "transport/socket_link.h"
 #include "transport/tcp.h"
 #include "transport/transport.h"
 

@@ -22,7 +22,7 @@
 #include "common/unix_socket.h"
 #include "common/wait.h"
 #include "transport/dial.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 #include "transport/transport.h"
 
 #define PATIENCE_NS 10000000000ull

@@ -146,7 +146,7 @@ static void keep(struct stripe *s, uint32_t slot, uint32_t n, uint32_t seed)
 {
 	fill(s->base + slot * UPLOADS_SLOT_BYTES, n, seed);
 	uploads_keep(&s->end, slot, n);
-	uploads_settle(&s->end, slot);
+	uploads_drain(&s->end, slot);
 }
 
 static bool has(struct stripe *s, uint32_t n, uint32_t seed)
@@ -164,7 +164,7 @@ static void take(struct stripe *s, uint32_t n, uint32_t seed)
 
 	fill(bytes, n, seed);
 	memset(s->base + 7 * UPLOADS_SLOT_BYTES, 0, n);
-	assert_true(uploads_give(&s->end, &name, 7));
+	assert_true(uploads_get(&s->end, &name, 7));
 	assert_memory_equal(s->base + 7 * UPLOADS_SLOT_BYTES, bytes, n);
 	free(bytes);
 }
@@ -195,7 +195,7 @@ static void what_is_kept_is_found(void **state)
 	shorter = name_for(&a, FRAME_CHUNK, 1);
 	assert_int_equal(uploads_ask(&other.end, &shorter, 1), 0);
 	/* Nothing is given that was not told of, and once only. */
-	assert_false(uploads_give(&b.end, &shorter, 0));
+	assert_false(uploads_get(&b.end, &shorter, 0));
 	close_stripe(&a);
 	close_stripe(&b);
 	close_stripe(&other);
@@ -293,7 +293,7 @@ static void a_worker_that_lies(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, scribble, liar.base), 0);
 	for (int i = 0; i < 300; i++) {
 		uploads_keep(&liar.end, 0, FRAME_CHUNK);
-		uploads_settle(&liar.end, 0);
+		uploads_drain(&liar.end, 0);
 		for (uint32_t seed = 1; seed <= 2; seed++)
 			if (has(&s, FRAME_CHUNK, seed)) {
 				take(&s, FRAME_CHUNK, seed);
@@ -362,7 +362,7 @@ static void what_makes_no_sense(void **state)
 		r.count = 0;
 	}
 	/* Before there is memory. */
-	r = (struct uploads_request){.what = UPLOADS_GIVE, .count = 1};
+	r = (struct uploads_request){.what = UPLOADS_GET, .count = 1};
 	say(w, 0, &r, sizeof(r), -1);
 	r = (struct uploads_request){.what = UPLOADS_PUT, .length = 1};
 	say(w, 1, &r, head, -1);
@@ -394,7 +394,7 @@ static void what_lies_outside(void **state)
 	assert_true(has(&s, FRAME_CHUNK, 77));
 	assert_int_equal(ftruncate(s.memory, 0), 0);
 	uploads_keep(&s.end, 1, FRAME_CHUNK);
-	uploads_settle(&s.end, 1);
+	uploads_drain(&s.end, 1);
 	assert_true(s.end.keep >= 0);
 	assert_int_equal(ftruncate(s.memory, UPLOADS_MEMORY), 0);
 	take(&s, FRAME_CHUNK, 77);

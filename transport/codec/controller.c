@@ -9,7 +9,7 @@
 #define WEIGHT 0.25	       /* of what was seen last */
 #define FORGET (1.0 / 512)     /* of what was not seen again, for each payload */
 #define PROBE_NS 250000000u    /* of coding without a full socket */
-#define PROBE_BYTES (8u << 20) /* twice a socket's buffer (transport/stream.c) */
+#define PROBE_BYTES (8u << 20) /* twice a socket's buffer (transport/socket_link.c) */
 #define ALWAYS_RATIO 1.04      /* codec_encode gives up below 32/31 */
 
 /* What one core of 2 GHz does, until it is seen. */

@@ -14,7 +14,7 @@
 #include "common/descriptors.h"
 #include "transport/light/knock.h"
 #include "transport/light/pump.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 
 static bool is_udp(int fd)
 {

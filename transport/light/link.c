@@ -11,7 +11,7 @@
 #include "transport/light/light.h"
 #include "transport/light/pump_state.h"
 #include "transport/light/udp.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 
 #define OPEN_NS (1600 * MILLISECOND)
 

@@ -15,7 +15,7 @@
 #include "common/wait.h"
 #include "transport/light/light.h"
 #include "transport/light/udp.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 
 #define STACK (256u * 1024)
 /* Nothing came for so long, and something is on its way: the client knocks, since its address

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 #include "transport/tls/connection_core.h"
 
 #define BUCKETS 256

@@ -9,7 +9,7 @@
 #include <openssl/types.h>
 
 #include "transport/tls/connection.h"
-#include "transport/tls/context.h"
+#include "transport/tls/tls_context.h"
 
 struct tls_connection {
 	struct tls_connection *next;

@@ -14,7 +14,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "protocol/wire/status.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 #include "transport/tls/certificate.h"
 #include "transport/tls/connection_core.h"
 

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 
 /* What one system call moves: more does not pay, and less than 64 KiB costs (bench/tls). */
 #define READ_AHEAD (128u * 1024)

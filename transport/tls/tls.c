@@ -16,10 +16,10 @@
 #include "common/wait.h"
 #include "transport/dial.h"
 #include "transport/native.h"
-#include "transport/stream.h"
+#include "transport/socket_link.h"
 #include "transport/tcp.h"
 #include "transport/tls/connection.h"
-#include "transport/tls/context.h"
+#include "transport/tls/tls_context.h"
 #include "transport/tls/link.h"
 
 #define STREAMS 2 /* connections of a link */

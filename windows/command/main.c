@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/version.h"
-#include "windows/os/place.h"
+#include "windows/os/agent_address.h"
 
 #define WRONG 2	      /* exit status: the command line */
 #define NOT_FOUND 127 /* … there is no such program */

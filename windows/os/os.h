@@ -59,7 +59,7 @@ struct os_pollfd {
 #define OS_MSG_NOSIGNAL 0x4000
 #define OS_MSG_CMSG_CLOEXEC 0x40000000
 
-/* descriptor.c; files go to the C library. */
+/* descriptors.c; files go to the C library. */
 int os_close(int fd);
 int os_read(int fd, void *bytes, unsigned n);
 int os_write(int fd, const void *bytes, unsigned n);
@@ -94,7 +94,7 @@ const char *os_inet_ntop(int family, const void *address, char *text, size_t siz
 /* An errno of Winsock's, as Linux has it. */
 int os_socket_errno(void);
 
-/* memory.c */
+/* mapping.c */
 int os_memory_create(void);
 int os_memory_resize(int fd, uint64_t size);
 int64_t os_memory_size(int fd); /* -1: it is none */
@@ -105,7 +105,7 @@ void *os_map(void *address, uint64_t size, unsigned access, int fd);
 int os_unmap(void *address, uint64_t size);
 bool os_usable(uint64_t from, uint64_t to, bool write);
 
-/* system.c */
+/* os.c */
 void os_futex_wait(volatile uint32_t *word, uint32_t value, uint64_t ns);
 void os_futex_wake(volatile uint32_t *word);
 uint32_t os_thread_id(void);
@@ -114,7 +114,7 @@ const char *os_program(void); /* its file's name without folder and .exe */
 int os_module_of(const void *address, char *path, size_t size); /* 0: its file is PATH */
 int os_hostname(char *name, size_t size);
 const char *os_strerror(int code);
-/* The agent that a vcuda.exe -role client of this user names (place.h). */
+/* The agent that a vcuda.exe -role client of this user names (agent_address.h). */
 bool os_place(char *agent, size_t size);
 /* FUNCTION is called by exit(), of whichever C library the program has, if anything has
  * connected by then. */

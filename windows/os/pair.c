@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "windows/os/object.h"
+#include "windows/os/descriptor_object.h"
 
 static void message_free(struct os_message *message)
 {

@@ -5,7 +5,7 @@
 #include <winsock2.h>
 #include <errno.h>
 
-#include "windows/os/object.h"
+#include "windows/os/descriptor_object.h"
 
 #define POLL_MOST 160
 

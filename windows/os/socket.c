@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "windows/os/object.h"
+#include "windows/os/descriptor_object.h"
 
 #define PARTS 64 /* of a send */
 #define SCM_RIGHTS_ 1

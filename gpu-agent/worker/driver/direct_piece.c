@@ -83,7 +83,7 @@ static struct copy_side cut_side(const struct direct_copy *copy, const struct cu
 
 /* What began could not be told the end of: it is waited for, since its staging memory is
  * another's next. Nothing but copies is on the stream, and these wait for nothing. */
-static void copy_settle(struct worker *w, struct worker_stream *stream)
+static void copy_drain(struct worker *w, struct worker_stream *stream)
 {
 	if (stream && !worker_use(w, stream->context))
 		worker_note(w, w->cuda.cuStreamSynchronize(stream->stream));
@@ -114,7 +114,7 @@ static int piece_begin(struct worker *w, struct direct_copy *copy)
 	if (!status)
 		status = w->cuda.cuEventRecord(event, stream->stream);
 	if (status) {
-		copy_settle(w, stream);
+		copy_drain(w, stream);
 		if (event)
 			fence_event_put(w, stream->context, event);
 		free(piece);
@@ -254,7 +254,7 @@ void direct_landed(struct worker *w, struct direct_link *l, struct direct_copy *
 	if (!status)
 		status = staging_busy(w, range, stream->context, stream->stream);
 	if (!range->event) { /* else it is busy until that is done */
-		copy_settle(w, stream);
+		copy_drain(w, stream);
 		staging_done(range);
 	}
 	if (!status) {

@@ -328,7 +328,7 @@ CUresult serve_cuGraphLaunch(struct worker *w, struct request *r)
 	if (status || !exec->host_nodes || captured)
 		return status;
 	w->callbacks.outstanding += exec->host_nodes;
-	/* As behind a host function on a stream: callback.c. */
+	/* As behind a host function on a stream: host_function.c. */
 	look = fence_new(w, PENDING_LOOK, stream->context);
 	if (look && !fence_stream(w, look, stream))
 		fence_push(w, look);

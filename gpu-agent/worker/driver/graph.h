@@ -86,7 +86,7 @@ void copy_check_fill(struct worker *w, struct request *r, uint64_t at, uint64_t 
 void stream_value(struct worker *w, struct request *r, const CUstreamBatchMemOpParams *from,
 	CUstreamBatchMemOpParams *to, bool nowhere);
 
-/* callback.c: what a host node calls; its argument is the ticket. */
+/* host_function.c: what a host node calls; its argument is the ticket. */
 void CUDA_CB callback_run_node(void *ticket);
 
 /* A graph or an executable graph whose context goes. */

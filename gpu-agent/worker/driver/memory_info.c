@@ -17,7 +17,7 @@ void memory_limited(
 	const struct worker *w, uint32_t device, uint64_t *free_bytes, uint64_t *total)
 {
 	const struct worker_device *d = &w->devices[device];
-	uint64_t left = w->memory_limit;
+	uint64_t left = w->vram_limit;
 
 	if (!left)
 		return;
@@ -55,7 +55,7 @@ static bool memory_ask(struct worker *w, uint32_t questions)
 	struct handoff *ask = &w->stats;
 
 	ask->version = HANDOFF_VERSION;
-	ask->what = HANDOFF_SETTLE;
+	ask->what = HANDOFF_DRAIN;
 	ask->device = questions;
 	return send(w->handoff, ask, sizeof(*ask), MSG_NOSIGNAL) == sizeof(*ask);
 }
@@ -73,7 +73,7 @@ CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r)
 	return CUDA_SUCCESS;
 }
 
-void memory_settled(struct worker *w, uint32_t questions)
+void memory_drained(struct worker *w, uint32_t questions)
 {
 	for (uint32_t n = 0; n < 32; n++) {
 		struct wire_cuMemGetInfo_v2_reply reply = {0};

@@ -353,7 +353,7 @@ static void tell_limit(struct worker *w, uint32_t index, struct wish *wish)
 	uint64_t total = (uint64_t)values[NVML_FACT_MEMORY_TOTAL];
 	const uint64_t all = 1ull << NVML_FACT_MEMORY_TOTAL | 1ull << NVML_FACT_MEMORY_FREE;
 
-	if (!w->memory_limit || (wish->facts->known & all) != all)
+	if (!w->vram_limit || (wish->facts->known & all) != all)
 		return;
 	memory_limited(w, index, &free_bytes, &total);
 	tell(wish, NVML_FACT_MEMORY_TOTAL, total);

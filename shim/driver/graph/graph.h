@@ -32,7 +32,7 @@ enum part_kind {
 	PART_OUT,     /* to it, behind one */
 	PART_WITHIN,  /* from one place of it to another */
 	PART_THROUGH, /* from it what the graph has copied there: see `source` */
-	PART_HOST,    /* a host function: callback.c */
+	PART_HOST,    /* a host function: host_function.c */
 	PART_RECORD,  /* an event that a launch records */
 	PART_ALLOC,   /* memory of the graph's own: memory_node.c */
 	PART_FREE,    /* it, or another graph's, is freed */
@@ -208,9 +208,9 @@ CUresult graph_recount(struct graph *graph);
 /* A node that the app added. */
 void graph_added(struct graph *graph, uint32_t type);
 
-/* callback.c: what a host node calls; false: the ticket is none of the app's. */
+/* host_function.c: what a host node calls; false: the ticket is none of the app's. */
 bool callback_node_read(uint64_t ticket, CUhostFn *function, void **argument);
-/* callback.c: a part for a host node's function. */
+/* host_function.c: a part for a host node's function. */
 CUresult callback_node_new(CUhostFn function, void *argument, struct part **part);
 
 /* copy_described.c: a copy between device and device (*INSIDE), or with the app. */

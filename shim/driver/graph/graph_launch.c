@@ -7,7 +7,7 @@
 
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/function_order.h"
-#include "shim/driver/callback.h"
+#include "shim/driver/host_function.h"
 #include "shim/driver/graph/graph.h"
 #include "shim/driver/graph/part_side.h"
 #include "shim/driver/stream.h"

@@ -7,7 +7,7 @@
 
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/array.h"
-#include "shim/driver/callback.h"
+#include "shim/driver/host_function.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/capture.h"
@@ -308,7 +308,7 @@ void part_inside(const struct part *part, struct graph_copy *inside)
 		.depth = c->depth};
 }
 
-static void CUDA_CB part_settled(void *unused)
+static void CUDA_CB part_drained(void *unused)
 {
 	(void)unused;
 }
@@ -368,7 +368,7 @@ CUresult part_copy_captured(
 	/* What is written in another shape has to be in the app's memory first: a host function
 	 * sees to that. */
 	if (kind == PART_IN && part_writer(&graph->parts, copy, &whole) && !whole)
-		status = hand_cuLaunchHostFunc(stream, part_settled, NULL);
+		status = hand_cuLaunchHostFunc(stream, part_drained, NULL);
 	if (!status)
 		status = part_copy_new(kind, copy, &graph->parts, &part);
 	if (status)

@@ -16,7 +16,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/context.h"
 #include "shim/driver/graph/capture.h"
-#include "shim/driver/memory/fault.h"
+#include "shim/driver/memory/page_fault.h"
 #include "shim/driver/memory/managed_part.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/pages.h"

@@ -6,8 +6,9 @@
  *
  * The pages travel one by one, when somebody needs them: what the program has written is posted
  * before work that could read it, and from then on the program has no page; what it touches is
- * fetched, behind all work (fault.h).  So it never sees a page that is older than the device's,
- * and a touch while the device works waits for it, where natively the program would be killed.
+ * fetched, behind all work (page_fault.h).  So it never sees a page that is older than the
+ * device's, and a touch while the device works waits for it, where natively the program would
+ * be killed.
  *
  * A program without managed memory pays one branch a frame.
  */

@@ -60,7 +60,7 @@ void managed_name_end(const struct managed_named *named)
 	pthread_mutex_unlock(&managed.lock);
 }
 
-/* The work's stream has been asked already, and what it waits for is settled. So what is new
+/* The work's stream has been asked already, and what it waits for is done. So what is new
  * goes at once, on a stream that waits for nothing, behind all that came before: the zeroes
  * that the memory began with, for one. */
 static CUresult attach_to_all(uint64_t address)

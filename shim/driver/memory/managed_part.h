@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shim/driver/memory/fault.h"
+#include "shim/driver/memory/page_fault.h"
 #include "shim/driver/memory/pages.h"
 
 /* What the program advised of a page, and where it was prefetched to last: types and numbers of
@@ -102,8 +102,8 @@ CUresult managed_wait(
 void managed_evict_clean(struct region *r);
 /* All work of the context that could have touched managed memory is done. Without the lock. */
 CUresult managed_sync(struct context *context);
-/* The program touched a page. On a thread of fault.c, and the second one only what can be done
- * without waiting: false, and nothing was done. */
+/* The program touched a page. On a thread of page_fault.c, and the second one only what can be
+ * done without waiting: false, and nothing was done. */
 void managed_touch(const struct fault *fault);
 bool managed_touch_now(const struct fault *fault);
 

@@ -38,7 +38,7 @@ void spare_put(struct block *block)
 	w->spares = block;
 }
 
-static struct block *spare_take(struct window *w, struct block **at)
+static struct block *spare_unlink(struct window *w, struct block **at)
 {
 	struct block *block = *at;
 
@@ -56,7 +56,7 @@ struct block *spare_get(struct window *w, uint64_t size, bool async)
 	for (struct block **at = &w->spares; *at; at = &(*at)->next) {
 		if ((*at)->size != size || (*at)->context != owner || (*at)->async != async)
 			continue;
-		block = spare_take(w, at);
+		block = spare_unlink(w, at);
 		block->id = ++heap.last_id;
 		heap_granules_set(w, block->base, block->size, block);
 		return block;
@@ -67,5 +67,5 @@ struct block *spare_get(struct window *w, uint64_t size, bool async)
 void spare_trim(struct window *w)
 {
 	while (w->spares)
-		heap_block_free(spare_take(w, &w->spares));
+		heap_block_free(spare_unlink(w, &w->spares));
 }

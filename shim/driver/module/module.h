@@ -46,7 +46,7 @@ CUresult image_whole(const void *image, unsigned char **copy);
 /* A file's bytes, malloc'ed, with zeros behind them; SIZE may be NULL. */
 CUresult image_read(const char *path, void **bytes, size_t *size);
 
-/* Links the parts, fat binaries up to a NULL, for DEVICE, whose context is current (link.c):
+/* Links the parts, fat binaries up to a NULL, for DEVICE, whose context is current (linker.c):
  * `nvcc -rdc=true` links for the architectures it is told, and the driver for all others. */
 CUresult link_parts(const void *const *parts, int device, struct image *out);
 

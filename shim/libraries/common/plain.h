@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "protocol/libraries/plain.h"
-#include "shim/libraries/common/front.h"
+#include "shim/libraries/common/driver_front.h"
 
 #define library_count vcuda_count /* for the rows of stub.h */
 

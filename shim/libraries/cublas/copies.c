@@ -4,7 +4,7 @@
  */
 #include "shim/libraries/cublas/forms.h"
 #include "shim/generated/cublas_hand.h"
-#include "shim/libraries/common/front.h"
+#include "shim/libraries/common/driver_front.h"
 
 /* `count` pieces of `bytes`, so many bytes apart on either side. */
 static cublasStatus_t copy(enum cublas_direction direction, uint64_t bytes, int64_t count,

@@ -9,7 +9,7 @@
 
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"
-#include "shim/libraries/common/front.h"
+#include "shim/libraries/common/driver_front.h"
 #include "shim/libraries/cublas/forms.h"
 
 /* The contexts that cublasInit was called in.  An id is never given twice. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The cuBLASLt front, once for each ABI: a library that stands on the driver front
- * (shim/libraries/common/front.h).  Descriptors live in the bytes of the app's own structs, so
- * that an app may make them where it likes, and travel by content with each call.  What is
- * asked about them is cached by that content; products are learned by it and posted from then
- * on.
+ * (shim/libraries/common/driver_front.h).  Descriptors live in the bytes of the app's own
+ * structs, so that an app may make them where it likes, and travel by content with each call.
+ * What is asked about them is cached by that content; products are learned by it and posted
+ * from then on.
  */
 #ifndef VCUDA_SHIM_LIBRARIES_CUBLASLT_CUBLASLT_H
 #define VCUDA_SHIM_LIBRARIES_CUBLASLT_CUBLASLT_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The cuDNN front, once for each major: a library that stands on the driver front
- * (shim/libraries/common/front.h). Descriptors are content, kept here; they travel with the
- * calls that use them (protocol/libraries/cudnn_body.h). A call is learned by them and all that
- * it passes by value, and posted from then on; sizes are asked once for each content.
+ * (shim/libraries/common/driver_front.h). Descriptors are content, kept here; they travel with
+ * the calls that use them (protocol/libraries/cudnn_body.h). A call is learned by them and all
+ * that it passes by value, and posted from then on; sizes are asked once for each content.
  *
  * Generated stubs (shim/generated/cudnn_stubs.c) begin a call, put its items and send it
  * (shim/libraries/common/items.h). The graph API is in backend.h.

@@ -7,7 +7,7 @@
 
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"
-#include "shim/libraries/common/front.h"
+#include "shim/libraries/common/driver_front.h"
 #include "shim/libraries/cudnn/cudnn.h"
 #include "protocol/generated/cudnn_api.h"
 

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "protocol/generated/cudnn_api.h"
-#include "shim/libraries/common/front.h"
+#include "shim/libraries/common/driver_front.h"
 #include "shim/libraries/cudnn/forms.h"
 
 #if VCUDA_ABI == 8 /* 9 has neither the calls nor the search */

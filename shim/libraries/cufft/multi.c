@@ -41,7 +41,7 @@ cufftResult hand_cufftXtSetGPUs(cufftHandle number, int count, int *devices)
 
 /* ---- the work area of each GPU ---- */
 
-static void areas_give(const struct fft_gpu *gpu)
+static void areas_set(const struct fft_gpu *gpu)
 {
 	CUdeviceptr behind = gpu->area ? gpu->area + gpu->buffer_bytes : 0;
 
@@ -56,7 +56,7 @@ static void area_set(struct fft_gpu *gpu, CUdeviceptr area, bool own)
 		cuMemFree(gpu->area);
 	gpu->area = area;
 	gpu->own_area = own;
-	areas_give(gpu);
+	areas_set(gpu);
 }
 
 void fft_multi_areas(const struct plan *plan, void **areas)

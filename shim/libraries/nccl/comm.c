@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Communicators: the calls that have them made (make.c), and their end.
+ * Communicators: the calls that have them made (comm_make.c), and their end.
  */
 #include <stdlib.h>
 #include <string.h>

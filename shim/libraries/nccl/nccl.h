@@ -90,7 +90,7 @@ ncclResult_t nccl_ask_at(CUcontext context, uint16_t op, const void *body, size_
 
 /* comm.c. Its name goes, and its memory. */
 void nccl_comm_drop(struct nccl_comm *comm);
-/* make.c. Makes those of a group, of one process: either all are made, or none; frees what
+/* comm_make.c. Makes those of a group, of one process: either all are made, or none; frees what
  * each has. */
 ncclResult_t nccl_make(struct nccl_making *making, uint32_t count);
 /* They are not made after all. */

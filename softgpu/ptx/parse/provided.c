@@ -118,7 +118,7 @@ DONE:
 }
 )";
 
-/* The handle of a condition is the address of its word (softgpu/driver/conditional.c). */
+/* The handle of a condition is the address of its word (softgpu/driver/graph/conditional.c). */
 static const char set_conditional[] = R"(
 .visible .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value)
 {

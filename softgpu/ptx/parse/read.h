@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the readers of a module share: parse.c (directives) calls function.c (functions),
- * variable.c (declarations, initial values) and, at the end, link.c (final addresses).
+ * variable.c (declarations, initial values) and, at the end, relocate.c (final addresses).
  */
 #ifndef VCUDA_SOFTGPU_PTX_PARSE_READ_H
 #define VCUDA_SOFTGPU_PTX_PARSE_READ_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The functions that every device program may call without bringing them: vprintf, assert,
- * malloc and free (those of the device runtime: runtime.c).  Arguments lie in the lanes' local
- * memory, as the call left them.
+ * malloc and free (those of the device runtime: device_runtime.c).  Arguments lie in the lanes'
+ * local memory, as the call left them.
  */
 #include <inttypes.h>
 #include <pthread.h>

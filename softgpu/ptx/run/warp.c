@@ -222,7 +222,7 @@ static void remove_fragment(struct ptx_warp *w, struct ptx_fragment *f)
 }
 
 /* Lets go who has all that it waited for, joins who stands together. */
-static void settle(struct ptx_warp *w)
+static void reconverge(struct ptx_warp *w)
 {
 	for (uint32_t k = 0; k < w->nfragments;) {
 		struct ptx_fragment *f = &w->fragments[k];
@@ -355,7 +355,7 @@ void ptx_warp_run(struct ptx_warp *w)
 		const struct ptx_ins *i, *stop;
 		uint64_t n = 0;
 
-		settle(w);
+		reconverge(w);
 		f = choose(w);
 		if (!f)
 			return;

@@ -66,8 +66,7 @@ static void test_divergence(void **state)
 	EACH(32, 5 + (k & 3));
 }
 
-/* Each lane takes a lock that another lane of its warp may hold; and a lane waits for a flag
- * that a lane behind it sets. */
+/* A lane takes a lock that its warp may hold, or waits for a flag that a later one sets. */
 static void test_progress(void **state)
 {
 	(void)state;
@@ -402,8 +401,7 @@ static void test_aliases(void **state)
 	struct ptx_error error;
 
 	(void)state;
-	/* Called by its other name before and behind the body, by a pointer, and recursively.
-	 */
+	/* Called by its other name before and behind the body, by a pointer, by itself. */
 	module = text_load("sm_90",
 		".weak .func (.param .b32 r) foo(.param .b32 a);\n"
 		".shared .u32 seen;\n"

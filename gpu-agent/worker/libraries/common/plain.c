@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/worker_state.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cuDNN's library and handles: see cudnn.h.  The library is opened when the first handle of
- * that major is made (for 8, that of 9 where only it is there: library.h).
+ * that major is made (for 8, that of 9 where only it is there: library_search.h).
  */
 #include "gpu-agent/worker/libraries/cudnn/cudnn.h"
 
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/worker/beside_call.h"
-#include "gpu-agent/worker/libraries/cudnn/graph.h"
+#include "gpu-agent/worker/libraries/cudnn/backend.h"
 #include "protocol/generated/cudnn_wire.h"
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/worker/worker_state.h"

@@ -3,7 +3,7 @@
  * cuDNN on the worker: what the serve functions of cudnn.api
  * (gpu-agent/generated/cudnn_serve.c) stand on beside the items of common/items.h.
  *
- * cudnn.c has the library and its handles, descriptors.c real descriptors by content, graph.c
+ * cudnn.c has the library and its handles, descriptor.c real descriptors by content, backend.c
  * the graph API.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_CUDNN_H
@@ -40,7 +40,7 @@ cudnnStatus_t cudnn_handle_new(const struct request *r, const struct cudnn_libra
 /* They go. */
 void cudnn_warm_forget(void);
 
-/* --- descriptors by content (descriptors.c) ------------------------------------------
+/* --- descriptors by content (descriptor.c) ------------------------------------------
  */
 
 /* What came for one: its words, and its ints where the kind has some. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "gpu-agent/worker/beside_call.h"
-#include "gpu-agent/worker/libraries/cudnn/config.h"
+#include "gpu-agent/worker/libraries/cudnn/engine_config.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define RESULTS_MAX 1024

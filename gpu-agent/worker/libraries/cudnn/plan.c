@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "gpu-agent/worker/closing.h"
-#include "gpu-agent/worker/libraries/cudnn/graph.h"
+#include "gpu-agent/worker/libraries/cudnn/backend.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define TENSORS_MAX 512

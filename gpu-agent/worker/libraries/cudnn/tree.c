@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads trees of the graph API: see graph.h.  The bytes are an app's; nothing of them is
+ * Reads trees of the graph API: see backend.h.  The bytes are an app's; nothing of them is
  * believed.
  */
 #include <openssl/evp.h>
 #include <string.h>
 
-#include "gpu-agent/worker/libraries/cudnn/graph.h"
+#include "gpu-agent/worker/libraries/cudnn/backend.h"
 
 /* Digest of the node's words, with the digests of the nodes it names behind them: a number in a
  * tree means nothing in another. */

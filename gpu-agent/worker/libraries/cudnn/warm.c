@@ -9,7 +9,7 @@
 
 #include "gpu-agent/worker/beside_call.h"
 #include "gpu-agent/worker/libraries/cudnn/cudnn.h"
-#include "gpu-agent/probe/library.h"
+#include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/libraries/cudnn_attributes.h"
 #include "protocol/libraries/cudnn_backend.h"

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Linking PTX: the inputs' texts one after another under the first one's header.  What an input
+ * keeps to itself (definitions that are neither .visible nor .weak nor .common) is renamed
+ * where another input has the same name; what it declares .extern and another defines is left
+ * out.
+ */
+#include "softgpu/driver/softgpu.h"
+
+#include "softgpu/driver/module/fatbin.h"
+#include "softgpu/driver/module/linker_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct CUlinkState_st {
+	struct link_text text;
+	struct link_text libraries; /* what is taken only if another input calls it */
+	struct jit_log log;
+	char *result;
+};
+
+static CUresult link_check(CUlinkState state)
+{
+	if (!device_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return object_is(state, OBJECT_LINK) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues,
+	CUlinkState *stateOut)
+{
+	struct CUlinkState_st *state;
+	struct CUctx_st *context;
+	CUresult ret = soft_context_current(&context);
+
+	if (ret)
+		return ret;
+	if (!stateOut || (numOptions && (!options || !optionValues)))
+		return CUDA_ERROR_INVALID_VALUE;
+	state = calloc(1, sizeof(*state));
+	if (!state)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!object_add(state, OBJECT_LINK)) {
+		free(state);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	jit_log_init(&state->log, numOptions, options, optionValues);
+	*stateOut = state;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues,
+	CUlinkState *stateOut)
+{
+	return cuLinkCreate_v2(numOptions, options, optionValues, stateOut);
+}
+
+/* libcudadevrt, which nvcc links into a program whose kernels launch kernels: the interpreter
+ * has its functions, and nobody calls what else is in it. */
+static bool is_device_runtime(const struct image *image)
+{
+	static const char name[] = "__cudaCDP2GetParameterBufferV2";
+
+	return link_text_defines(image->text, name, strlen(name));
+}
+
+/* The PTX of an archive's members; one without any has nothing to give here. */
+static CUresult add_library(struct CUlinkState_st *state, const void *data, size_t size)
+{
+	const void *member, *fat;
+	size_t at = 0, n, room;
+	CUresult ret = CUDA_SUCCESS;
+
+	if (!fatbin_archive_next(data, size, &at, &member, &n))
+		return CUDA_ERROR_INVALID_IMAGE;
+	do {
+		struct fatbin_entry entry;
+		size_t expanded;
+		char *text;
+
+		fat = fatbin_of_object(member, n, &room);
+		room = fat ? soft_fatbin_size(fat, room) : 0;
+		if (!room || !fatbin_pick_ptx(fat, room, IMAGE_ARCH, &entry))
+			continue;
+		text = fatbin_expand(&entry, &expanded);
+		if (!text)
+			ret = CUDA_ERROR_INVALID_IMAGE;
+		else if (!link_text_add(&state->libraries, text, expanded))
+			ret = CUDA_ERROR_OUT_OF_MEMORY;
+		free(text);
+	} while (!ret && fatbin_archive_next(data, size, &at, &member, &n));
+	return ret;
+}
+
+CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
+	const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+	struct image image;
+	size_t room;
+	char line[200];
+	CUresult ret = link_check(state);
+
+	(void)numOptions, (void)options, (void)optionValues;
+	if (ret)
+		return ret;
+	if (!data || !size || state->result)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (type) {
+	case CU_JIT_INPUT_PTX:
+	case CU_JIT_INPUT_FATBINARY:
+	case CU_JIT_INPUT_OBJECT: break;
+	case CU_JIT_INPUT_LIBRARY: return add_library(state, data, size);
+	case CU_JIT_INPUT_CUBIN:
+	case CU_JIT_INPUT_NVVM:
+		snprintf(line, sizeof(line), "link: %s: only PTX can be linked",
+			name ? name : "input");
+		jit_log_error(&state->log, line);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (type == CU_JIT_INPUT_OBJECT && fatbin_of_object(data, size, &room)) {
+		data = (void *)(uintptr_t)fatbin_of_object(data, size, &room);
+		size = room;
+	}
+	ret = soft_image_read(data, size, &image, &state->log);
+	if (!ret && !image.text) {
+		snprintf(line, sizeof(line),
+			"link: %s: machine code only: only PTX can be linked",
+			name ? name : "input");
+		jit_log_error(&state->log, line);
+		ret = CUDA_ERROR_NO_BINARY_FOR_GPU;
+	}
+	if (!ret && !is_device_runtime(&image) &&
+		!link_text_add(&state->text, image.text, image.text_size))
+		ret = CUDA_ERROR_OUT_OF_MEMORY;
+	image_free(&image);
+	return ret;
+}
+
+CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size,
+	const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+	return cuLinkAddData_v2(
+		state, type, data, size, name, numOptions, options, optionValues);
+}
+
+CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
+	unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+	size_t size;
+	void *data;
+	CUresult ret = link_check(state);
+
+	if (!ret)
+		ret = image_read_file(path, &data, &size);
+	if (ret)
+		return ret;
+	ret = cuLinkAddData_v2(
+		state, type, data, size, path, numOptions, options, optionValues);
+	free(data);
+	return ret;
+}
+
+CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
+	unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+	return cuLinkAddFile_v2(state, type, path, numOptions, options, optionValues);
+}
+
+/* Takes from the libraries what is missing, until nothing is or they do not have it. */
+static CUresult take_from_libraries(
+	struct CUlinkState_st *state, const char **missing, size_t *n)
+{
+	struct link_text *libraries = &state->libraries;
+
+	while ((*missing = link_text_missing(&state->text, n))) {
+		size_t i = 0;
+
+		while (i < libraries->count &&
+			!link_text_defines(libraries->inputs[i], *missing, *n))
+			i++;
+		if (i == libraries->count)
+			return CUDA_SUCCESS;
+		if (!link_text_add(
+			    &state->text, libraries->inputs[i], strlen(libraries->inputs[i])))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* The image is the linked PTX; cuModuleLoadData takes it.  It lives as long as the state. */
+CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
+{
+	CUresult ret = link_check(state);
+	const char *missing;
+	char line[200];
+	size_t n;
+
+	if (ret)
+		return ret;
+	if (!cubinOut)
+		return CUDA_ERROR_INVALID_VALUE;
+	ret = take_from_libraries(state, &missing, &n);
+	if (ret)
+		return ret;
+	if (missing) {
+		snprintf(line, sizeof(line), "link: undefined reference to '%.*s'",
+			(int)(n < 150 ? n : 150), missing);
+		jit_log_error(&state->log, line);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	if (!state->result)
+		state->result = link_text_finish(&state->text, state->log.max_registers);
+	if (!state->result)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*cubinOut = state->result;
+	if (sizeOut)
+		*sizeOut = strlen(state->result) + 1;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLinkDestroy(CUlinkState state)
+{
+	CUresult ret = link_check(state);
+
+	if (ret)
+		return ret;
+	object_remove(state);
+	link_text_fini(&state->text);
+	link_text_fini(&state->libraries);
+	free(state->result);
+	free(state);
+	return CUDA_SUCCESS;
+}

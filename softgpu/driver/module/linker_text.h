@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Several PTX texts made one.
+ */
+#ifndef VCUDA_SOFTGPU_DRIVER_MODULE_LINKER_TEXT_H
+#define VCUDA_SOFTGPU_DRIVER_MODULE_LINKER_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct link_text {
+	char **inputs; /* NUL-terminated copies */
+	size_t count;
+};
+
+/* Adds a copy of TEXT; false: no memory. */
+bool link_text_add(struct link_text *text, const char *input, size_t n);
+/* The linked text, malloc'ed; NULL: no memory.  MAX_REGISTERS of a thread; 0: no limit. */
+char *link_text_finish(const struct link_text *text, unsigned max_registers);
+/* The first function that is declared and nowhere defined, *n bytes long; NULL: none. */
+const char *link_text_missing(const struct link_text *text, size_t *n);
+/* Whether a text (it ends in NUL) has a definition of the function for others to use. */
+bool link_text_defines(const char *input, const char *name, size_t n);
+void link_text_fini(struct link_text *text);
+
+#endif
