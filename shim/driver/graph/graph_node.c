@@ -119,6 +119,7 @@ CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS
 		.block = {k->blockDimX, k->blockDimY, k->blockDimZ},
 		.shared = k->sharedMemBytes,
 		.param_bytes = f->info.param_bytes};
+	p->kernel = *kernel;
 	return kernel_pack(f, k, p->bytes + sizeof(*kernel), f->info.param_bytes);
 }
 
