@@ -267,6 +267,24 @@ static void captured()
 	CUDA(cudaGraphExecDestroy(exec));
 }
 
+/* What has a condition is neither cloned nor another's child, node or not. */
+static void only_once()
+{
+	cudaGraphNode_t node;
+	cudaGraph_t graph, other, clone;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphCreate(&other, 0));
+	CUDA(cudaGraphClone(&clone, graph));
+	CUDA(cudaGraphDestroy(clone));
+	handle_of(graph, 1, 0);
+	CUDA_IS(cudaErrorNotSupported, cudaGraphClone(&clone, graph));
+	CUDA_IS(cudaErrorNotSupported, cudaGraphAddChildGraphNode(&node, other, NULL, 0, graph));
+	(void)cudaGetLastError();
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaGraphDestroy(other));
+}
+
 int main()
 {
 	CUmodule module;
@@ -288,6 +306,7 @@ int main()
 	loop();
 	nested();
 	captured();
+	only_once();
 	CUDA(cudaStreamDestroy(stream));
 	return 0;
 }
