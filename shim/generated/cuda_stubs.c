@@ -929,7 +929,8 @@ static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 	struct wire_cuTensorMapEncodeTiled *body;
 	const struct wire_cuTensorMapEncodeTiled_reply *reply;
 
-	if (!tensorMap || !globalDim || !globalStrides || !boxDim || !elementStrides)
+	if (!tensorMap || !globalDim || !globalStrides || !boxDim || !elementStrides ||
+	    tensorRank < 1)
 		return CUDA_ERROR_INVALID_VALUE;
 
 	body = shim_begin(&call, OP_cuTensorMapEncodeTiled, sizeof(*body));
@@ -976,7 +977,7 @@ static CUresult send_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 	const struct wire_cuTensorMapEncodeIm2col_reply *reply;
 
 	if (!tensorMap || !globalDim || !globalStrides || !pixelBoxLowerCorner ||
-	    !pixelBoxUpperCorner || !elementStrides)
+	    !pixelBoxUpperCorner || !elementStrides || tensorRank < 2)
 		return CUDA_ERROR_INVALID_VALUE;
 
 	body = shim_begin(&call, OP_cuTensorMapEncodeIm2col, sizeof(*body));
@@ -1029,7 +1030,7 @@ static CUresult send_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 	struct wire_cuTensorMapEncodeIm2colWide *body;
 	const struct wire_cuTensorMapEncodeIm2colWide_reply *reply;
 
-	if (!tensorMap || !globalDim || !globalStrides || !elementStrides)
+	if (!tensorMap || !globalDim || !globalStrides || !elementStrides || tensorRank < 1)
 		return CUDA_ERROR_INVALID_VALUE;
 
 	body = shim_begin(&call, OP_cuTensorMapEncodeIm2colWide, sizeof(*body));
