@@ -157,6 +157,9 @@ static CUresult send_cuCtxSetCacheConfig(CUfunc_cache config)
 
 	status = shim_learned(&call);
 	shim_forget(OP_cuCtxGetCacheConfig);
+	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessor);
+	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+	shim_forget(OP_cuOccupancyAvailableDynamicSMemPerBlock);
 	return status;
 }
 STUB_CAPTURED(current, capture_unsafe_slow(), cuCtxSetCacheConfig, send_cuCtxSetCacheConfig,
@@ -511,12 +514,17 @@ static CUresult send_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 {
 	struct shim_call call;
 	struct wire_cuFuncSetCacheConfig *body;
+	CUresult status;
 
 	body = shim_begin(&call, OP_cuFuncSetCacheConfig, sizeof(*body));
 	body->hfunc = shim_function(&call, hfunc);
 	body->config = (uint32_t)config;
 
-	return shim_learned(&call);
+	status = shim_learned(&call);
+	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessor);
+	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+	shim_forget(OP_cuOccupancyAvailableDynamicSMemPerBlock);
+	return status;
 }
 STUB(ready, cuFuncSetCacheConfig, send_cuFuncSetCacheConfig, (CUfunction hfunc,
 	CUfunc_cache config), (hfunc, config));

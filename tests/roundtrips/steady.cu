@@ -340,6 +340,16 @@ static void build(state *s, int)
 	CUDA(cudaGraphDestroy(graph));
 }
 
+/* How much of the multiprocessor's memory a kernel prefers changes how many of its blocks run. */
+static void ask_configured(state *, int i)
+{
+	int blocks;
+
+	CUDA(cudaFuncSetCacheConfig(
+		touch, i % 2 ? cudaFuncCachePreferL1 : cudaFuncCachePreferShared));
+	CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, touch, 32, 0));
+}
+
 /* NVIDIA's driver looks into a module that is gone: what its kernel's node was given is known here,
  * and so is that it is no other node. */
 static void read_unloaded(state *, int)
@@ -399,6 +409,7 @@ static const struct {
 	{"copy_on_device", copy_on_device},
 	{"copy_back_pinned", copy_back_pinned},
 	{"ask", ask},
+	{"ask_configured", ask_configured},
 	{"encode", encode},
 	{"setting", setting},
 	{"synchronize", synchronize},
