@@ -39,11 +39,17 @@ def arguments(entry, twin):
 
 
 def checks(entry):
-    """Pointers that must not be NULL."""
-    names = [p.name for p in entry.params if p.mark in ("in", "out", "inout", "str")]
-    if not names:
+    """Pointers that must not be NULL, and counts from which more is taken away than there is."""
+    refused = [f"!{p.name}" for p in entry.params if p.mark in ("in", "out", "inout", "str")]
+    least = {}
+    for p in entry.params:
+        if p.mark in ("in", "inout") and p.size and " - " in p.size:
+            count, less = p.size.split(" - ")
+            least[count] = max(least.get(count, 0), int(less))
+    refused += [f"{count} < {less}" for count, less in least.items()]
+    if not refused:
         return ""
-    condition = text.wrap("\tif (", [f"!{n}" for n in names], ")", "\t    ", " ||")
+    condition = text.wrap("\tif (", refused, ")", "\t    ", " ||")
     return condition + "\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
 
 

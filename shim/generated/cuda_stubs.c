@@ -157,6 +157,9 @@ static CUresult send_cuCtxSetCacheConfig(CUfunc_cache config)
 
 	status = shim_learned(&call);
 	shim_forget(OP_cuCtxGetCacheConfig);
+	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessor);
+	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+	shim_forget(OP_cuOccupancyAvailableDynamicSMemPerBlock);
 	return status;
 }
 STUB_CAPTURED(current, capture_unsafe_slow(), cuCtxSetCacheConfig, send_cuCtxSetCacheConfig,
@@ -511,12 +514,17 @@ static CUresult send_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 {
 	struct shim_call call;
 	struct wire_cuFuncSetCacheConfig *body;
+	CUresult status;
 
 	body = shim_begin(&call, OP_cuFuncSetCacheConfig, sizeof(*body));
 	body->hfunc = shim_function(&call, hfunc);
 	body->config = (uint32_t)config;
 
-	return shim_learned(&call);
+	status = shim_learned(&call);
+	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessor);
+	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+	shim_forget(OP_cuOccupancyAvailableDynamicSMemPerBlock);
+	return status;
 }
 STUB(ready, cuFuncSetCacheConfig, send_cuFuncSetCacheConfig, (CUfunction hfunc,
 	CUfunc_cache config), (hfunc, config));
@@ -929,7 +937,8 @@ static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 	struct wire_cuTensorMapEncodeTiled *body;
 	const struct wire_cuTensorMapEncodeTiled_reply *reply;
 
-	if (!tensorMap || !globalDim || !globalStrides || !boxDim || !elementStrides)
+	if (!tensorMap || !globalDim || !globalStrides || !boxDim || !elementStrides ||
+	    tensorRank < 1)
 		return CUDA_ERROR_INVALID_VALUE;
 
 	body = shim_begin(&call, OP_cuTensorMapEncodeTiled, sizeof(*body));
@@ -976,7 +985,7 @@ static CUresult send_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 	const struct wire_cuTensorMapEncodeIm2col_reply *reply;
 
 	if (!tensorMap || !globalDim || !globalStrides || !pixelBoxLowerCorner ||
-	    !pixelBoxUpperCorner || !elementStrides)
+	    !pixelBoxUpperCorner || !elementStrides || tensorRank < 2)
 		return CUDA_ERROR_INVALID_VALUE;
 
 	body = shim_begin(&call, OP_cuTensorMapEncodeIm2col, sizeof(*body));
@@ -1029,7 +1038,7 @@ static CUresult send_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 	struct wire_cuTensorMapEncodeIm2colWide *body;
 	const struct wire_cuTensorMapEncodeIm2colWide_reply *reply;
 
-	if (!tensorMap || !globalDim || !globalStrides || !elementStrides)
+	if (!tensorMap || !globalDim || !globalStrides || !elementStrides || tensorRank < 1)
 		return CUDA_ERROR_INVALID_VALUE;
 
 	body = shim_begin(&call, OP_cuTensorMapEncodeIm2colWide, sizeof(*body));

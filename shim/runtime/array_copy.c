@@ -152,16 +152,10 @@ cudaError_t hand_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_
 		dst, dpitch, src, wOffset, hOffset, width, height, kind, true, stream);
 }
 
-static bool end_holds_rectangle(const struct end *end, size_t width, size_t height)
-{
-	return end->x <= end->row && width <= end->row - end->x && end->y <= end->rows &&
-	       height <= end->rows - end->y;
-}
-
 /* Both sides of a copy between arrays. */
 static cudaError_t both_arrays(struct end *to, cudaArray_t dst, size_t dst_x, size_t dst_y,
-	struct end *from, cudaArray_const_t src, size_t src_x, size_t src_y, size_t width,
-	size_t height, enum cudaMemcpyKind kind)
+	struct end *from, cudaArray_const_t src, size_t src_x, size_t src_y,
+	enum cudaMemcpyKind kind)
 {
 	cudaError_t error;
 
@@ -170,10 +164,11 @@ static cudaError_t both_arrays(struct end *to, cudaArray_t dst, size_t dst_x, si
 	error = end_array(from, src, src_x, src_y);
 	if (error)
 		return error;
-	error = end_array(to, dst, dst_x, dst_y);
-	/* As natively, the source's bounds come before there is an array to copy to. */
-	return error && !end_holds_rectangle(from, width, height) ? cudaErrorInvalidValue
-								  : error;
+	if (dst)
+		return end_array(to, dst, dst_x, dst_y);
+	/* As natively, only the driver minds that there is no array to copy to. */
+	*to = (struct end){.type = CU_MEMORYTYPE_ARRAY, .x = dst_x, .y = dst_y};
+	return cudaSuccess;
 }
 
 cudaError_t hand_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst,
@@ -185,8 +180,8 @@ cudaError_t hand_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, si
 
 	if (error || !width || !height)
 		return error;
-	error = both_arrays(&to, dst, wOffsetDst, hOffsetDst, &from, src, wOffsetSrc,
-		hOffsetSrc, width, height, kind);
+	error = both_arrays(
+		&to, dst, wOffsetDst, hOffsetDst, &from, src, wOffsetSrc, hOffsetSrc, kind);
 	return error ? error : end_copy(&to, &from, width, height, false, null_stream);
 }
 

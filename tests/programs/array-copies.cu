@@ -140,10 +140,10 @@ static void refused(cudaArray_t array)
 	CUDA(cudaMemcpyToArray(array, W * 4, 0, in.data(), 4, cudaMemcpyHostToDevice));
 	CUDA_IS(cudaErrorInvalidValue,
 		cudaMemcpyToArray(array, W * 4 + 4, 0, in.data(), 4, cudaMemcpyHostToDevice));
-	/* The source's bounds, then whether there is an array to copy to. */
-	CUDA_IS(cudaErrorInvalidValue,
-		cudaMemcpy2DArrayToArray(NULL, 0, 0, array, 4, 0, W * 4, 1));
+	/* No array to copy from is another mistake than none to copy to. */
 	CUDA_IS(cudaErrorInvalidResourceHandle,
+		cudaMemcpy2DArrayToArray(array, 0, 0, NULL, 0, 0, W * 4, 1));
+	CUDA_IS(cudaErrorInvalidValue,
 		cudaMemcpy2DArrayToArray(NULL, 0, 0, array, 0, 0, W * 4, 1));
 	/* A direction that there is not, before the bounds. */
 	box.srcPtr = make_cudaPitchedPtr(in.data(), W * 4, W, H);

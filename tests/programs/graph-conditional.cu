@@ -267,6 +267,36 @@ static void captured()
 	CUDA(cudaGraphExecDestroy(exec));
 }
 
+/* What has a condition is neither cloned nor another's child, node or not, and its node stays as it
+ * is. */
+static void only_once()
+{
+	cudaGraphConditionalHandle handle;
+	cudaGraphNodeParams params = {};
+	cudaGraphNode_t node, last;
+	cudaGraph_t graph, other, clone;
+	cudaGraphExec_t exec;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphCreate(&other, 0));
+	CUDA(cudaGraphClone(&clone, graph));
+	CUDA(cudaGraphDestroy(clone));
+	handle = handle_of(graph, 1, 0);
+	CUDA_IS(cudaErrorNotSupported, cudaGraphClone(&clone, graph));
+	CUDA_IS(cudaErrorNotSupported, cudaGraphAddChildGraphNode(&node, other, NULL, 0, graph));
+	params = conditional_params(handle, cudaGraphCondTypeIf, 1);
+	CUDA(add_node(&node, graph, NULL, &params));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CUDA(cudaGraphAddEmptyNode(&last, graph, &node, 1));
+	CUDA_IS(cudaErrorNotSupported, cudaGraphExecNodeSetParams(exec, node, &params));
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphExecNodeSetParams(exec, last, &params));
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphExecNodeSetParams(exec, NULL, &params));
+	(void)cudaGetLastError();
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaGraphDestroy(other));
+}
+
 int main()
 {
 	CUmodule module;
@@ -288,6 +318,7 @@ int main()
 	loop();
 	nested();
 	captured();
+	only_once();
 	CUDA(cudaStreamDestroy(stream));
 	return 0;
 }

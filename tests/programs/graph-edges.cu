@@ -151,6 +151,27 @@ static void captured(const cudaGraphEdgeData &edge)
 	CUDA(cudaStreamDestroy(stream));
 }
 
+/* Behind what is no kernel there is no such edge, and then no node either. */
+static void refused(const cudaGraphEdgeData &edge)
+{
+	cudaGraphNodeParams params = {};
+	cudaGraphNode_t empty, node = NULL;
+	cudaGraph_t graph;
+	size_t count;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddEmptyNode(&empty, graph, NULL, 0));
+	params.type = cudaGraphNodeTypeHost;
+	params.host.fn = [](void *) {};
+	CUDA_IS(cudaErrorInvalidValue,
+		WITH_DATA(cudaGraphAddNode)(&node, graph, &empty, &edge, 1, &params));
+	(void)cudaGetLastError();
+	CHECK(!node);
+	CUDA(cudaGraphGetNodes(graph, NULL, &count));
+	CHECK_EQ(count, (size_t)1);
+	CUDA(cudaGraphDestroy(graph));
+}
+
 int main()
 {
 	cudaGraph_t graph;
@@ -192,6 +213,7 @@ int main()
 	CUDA(cudaGraphExecDestroy(exec));
 	CUDA(cudaGraphDestroy(graph));
 	captured(edge);
+	refused(edge);
 	CUDA(cudaFree(data));
 	return 0;
 }

@@ -37,6 +37,26 @@ static int attribute(cudaMemRangeAttribute which, const void *p, size_t bytes)
 	return value;
 }
 
+/* A batch's place keeps the number that it was named with. */
+static void batched(int *data, size_t bytes)
+{
+#if CUDART_VERSION >= 13000
+	cudaMemLocation host = at(cudaCpuDeviceId);
+	cudaStream_t stream;
+	void *where = data;
+	size_t first = 0;
+
+	CUDA(cudaStreamCreate(&stream));
+	CUDA(cudaMemPrefetchBatchAsync(&where, &bytes, 1, &host, &first, 1, 0, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CUDA(cudaStreamDestroy(stream));
+	CHECK_EQ(attribute(cudaMemRangeAttributeLastPrefetchLocationId, data, bytes), 0);
+#else
+	(void)data;
+	(void)bytes;
+#endif
+}
+
 static void prefetching(int *data, int n)
 {
 	size_t bytes = n * sizeof(int);
@@ -53,9 +73,10 @@ static void prefetching(int *data, int n)
 		CHECK_EQ_AT(i, data[i], i + 1);
 	CHECK_EQ(attribute(cudaMemRangeAttributeLastPrefetchLocation, data, bytes),
 		cudaCpuDeviceId);
-	/* The host has the number that it was named with: to the older function no other. */
+	/* The host has no number of its own, whichever it was named with by one call. */
 	CHECK_EQ(attribute(cudaMemRangeAttributeLastPrefetchLocationId, data, bytes),
-		CUDART_VERSION >= 13000 ? 0 : cudaCpuDeviceId);
+		cudaCpuDeviceId);
+	batched(data, bytes);
 	CUDA(PREFETCH(data, bytes / 2, 0));
 	CUDA(cudaDeviceSynchronize());
 	CHECK_EQ(attribute(cudaMemRangeAttributeLastPrefetchLocation, data, 1), 0);

@@ -68,48 +68,6 @@ static void bad_modules(CUmodule module)
 	CHECK(strlen(log) > 0);
 }
 
-/* A graph may have a kernel of a module that is gone: it can be read, and destroyed. */
-static void unloaded_under_a_graph()
-{
-	ENTRY(cuModuleLoadData);
-	ENTRY(cuModuleGetFunction);
-	ENTRY(cuModuleUnload);
-	ENTRY(cuGraphCreate);
-	ENTRY(cuGraphAddKernelNode);
-	ENTRY(cuGraphKernelNodeGetParams);
-	ENTRY(cuGraphInstantiateWithFlags);
-	ENTRY(cuGraphExecDestroy);
-	ENTRY(cuGraphDestroy);
-	CUDA_KERNEL_NODE_PARAMS params = {}, read = {};
-	static const char small[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
-				    ".visible .entry small()\n{ ret; }\n";
-	CUmodule others[16], module;
-	long long number = 0;
-	void *arguments[] = {&number, &number, &number};
-	CUgraphNode node;
-	CUgraphExec exec;
-	CUgraph graph;
-
-	DRIVER(p_cuModuleLoadData(&module, module_ptx));
-	DRIVER(p_cuModuleGetFunction(&params.func, module, "nothing"));
-	params.kernelParams = arguments;
-	params.gridDimX = 3;
-	params.gridDimY = params.gridDimZ = 1;
-	params.blockDimX = params.blockDimY = params.blockDimZ = 1;
-	DRIVER(p_cuGraphCreate(&graph, 0));
-	DRIVER(p_cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
-	DRIVER(p_cuGraphInstantiateWithFlags(&exec, graph, 0));
-	DRIVER(p_cuModuleUnload(module));
-	for (CUmodule &other : others) /* where the one that is gone was */
-		DRIVER(p_cuModuleLoadData(&other, small));
-	DRIVER(p_cuGraphKernelNodeGetParams(node, &read));
-	CHECK_EQ(read.gridDimX, 3u);
-	DRIVER(p_cuGraphExecDestroy(exec));
-	DRIVER(p_cuGraphDestroy(graph));
-	for (CUmodule other : others)
-		DRIVER(p_cuModuleUnload(other));
-}
-
 int main()
 {
 	const int n = 1000;
@@ -190,7 +148,6 @@ int main()
 	DRIVER(p_cuModuleUnload(second));
 
 	bad_modules(module);
-	unloaded_under_a_graph();
 	DRIVER(p_cuModuleUnload(module));
 	DRIVER(p_cuMemFree(in));
 	DRIVER(p_cuMemFree(out));

@@ -87,10 +87,15 @@ int main()
 	round_trips((int *)(raw + 100), n, stream);
 	/* Elsewhere in it than where it begins it is no address of a registration. */
 	CUDA_IS(cudaErrorInvalidValue, cudaHostUnregister(raw + 104));
-	/* Pages that are registered to be written are not read only too. */
-	CUDA_IS(cudaErrorInvalidValue, cudaHostRegister(raw + 90, 10, cudaHostRegisterReadOnly));
-	(void)cudaGetLastError();
+	/* A page whose first byte is registered to be written is not read only too; it does not matter
+	 * what is behind. */
+	CUDA(cudaHostRegister(raw + 90, 10, cudaHostRegisterReadOnly));
+	CUDA(cudaHostUnregister(raw + 90));
 	CUDA(cudaHostUnregister(raw + 100));
+	CUDA(cudaHostRegister(raw, 3, cudaHostRegisterDefault));
+	CUDA_IS(cudaErrorInvalidValue, cudaHostRegister(raw + 3, 16, cudaHostRegisterReadOnly));
+	(void)cudaGetLastError();
+	CUDA(cudaHostUnregister(raw));
 	described(raw);
 	free(raw);
 

@@ -119,6 +119,18 @@ static void share()
 		CHECK_EQ_AT(i, got[i], at(i % SIDE, i % BOX / SIDE));
 }
 
+static CUresult encode_rank(unsigned rank)
+{
+	alignas(64) CUtensorMap map;
+	cuuint64_t size[] = {4}, pitch[] = {16};
+	cuuint32_t ones[] = {1};
+
+	return p_cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_UINT32, rank, tensor,
+		size, pitch, ones, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+		CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
 /* Two images of 6 by 5 pixels of 8 channels, and a filter of 3 by 3 whose base may lie one
  * pixel outside, as a convolution of the same size has it; every STEP-th place of it. */
 enum { CHANNELS = 8, ACROSS = 6, DOWN = 5, IMAGES = 2, PIXELS = BOX / CHANNELS };
@@ -166,6 +178,7 @@ static void wrong_columns()
 	CHECK_EQ(encode_pixels(&map, 0, 128, 1), CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQ(encode_pixels(&map, 0, 0, 9), CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQ(encode_pixels(&map, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQ(encode_rank(0), CUDA_ERROR_INVALID_VALUE);
 }
 
 /* Each in a process of its own, since a copy that is wrong ends its context. */

@@ -340,6 +340,55 @@ static void build(state *s, int)
 	CUDA(cudaGraphDestroy(graph));
 }
 
+/* How much of the multiprocessor's memory a kernel prefers changes how many of its blocks run. */
+static void ask_configured(state *, int i)
+{
+	int blocks;
+
+	CUDA(cudaFuncSetCacheConfig(
+		touch, i % 2 ? cudaFuncCachePreferL1 : cudaFuncCachePreferShared));
+	CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, touch, 32, 0));
+}
+
+/* NVIDIA's driver looks into a module that is gone: what its kernel's node was given is known here,
+ * and so is that it is no other node. */
+static void read_unloaded(state *, int)
+{
+	ENTRY(cuGraphAddKernelNode);
+	ENTRY(cuGraphClone);
+	ENTRY(cuGraphCreate);
+	ENTRY(cuGraphKernelNodeGetParams);
+	ENTRY(cuGraphMemsetNodeGetParams);
+	ENTRY(cuGraphNodeFindInClone);
+	ENTRY(cuModuleGetFunction);
+	ENTRY(cuModuleLoadData);
+	ENTRY(cuModuleUnload);
+	static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+				   ".visible .entry gone()\n{ ret; }\n";
+	static CUgraphNode node;
+	CUDA_KERNEL_NODE_PARAMS read = {};
+	CUDA_MEMSET_NODE_PARAMS fill;
+
+	if (!node) {
+		CUgraph graph, clone;
+		CUmodule module;
+
+		DRIVER(p_cuModuleLoadData(&module, text));
+		DRIVER(p_cuModuleGetFunction(&read.func, module, "gone"));
+		read.gridDimX = 3;
+		read.gridDimY = read.gridDimZ = 1;
+		read.blockDimX = read.blockDimY = read.blockDimZ = 1;
+		DRIVER(p_cuGraphCreate(&graph, 0));
+		DRIVER(p_cuGraphAddKernelNode(&node, graph, NULL, 0, &read));
+		DRIVER(p_cuGraphClone(&clone, graph));
+		DRIVER(p_cuGraphNodeFindInClone(&node, node, clone));
+		DRIVER(p_cuModuleUnload(module));
+	}
+	DRIVER(p_cuGraphKernelNodeGetParams(node, &read));
+	CHECK(!read.func && read.gridDimX == 3);
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuGraphMemsetNodeGetParams(node, &fill));
+}
+
 static const struct {
 	const char *name;
 	void (*run)(state *, int);
@@ -360,6 +409,7 @@ static const struct {
 	{"copy_on_device", copy_on_device},
 	{"copy_back_pinned", copy_back_pinned},
 	{"ask", ask},
+	{"ask_configured", ask_configured},
 	{"encode", encode},
 	{"setting", setting},
 	{"synchronize", synchronize},
@@ -374,6 +424,7 @@ static const struct {
 	{"replay_copies", replay_copies},
 	{"replay_large", replay_large},
 	{"build", build},
+	{"read_unloaded", read_unloaded},
 };
 
 int main(int argc, char **argv)

@@ -256,6 +256,40 @@ static void linked_texts_run_together(void **state)
 	is(cuLinkDestroy(link), CUDA_ERROR_INVALID_HANDLE);
 }
 
+/* A graph may have a kernel of a module that is gone: it can be read, and destroyed. */
+static void a_node_outlives_its_module(void **state)
+{
+	CUDA_KERNEL_NODE_PARAMS params = {.gridDimX = 3,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 1,
+		.blockDimY = 1,
+		.blockDimZ = 1};
+	CUDA_KERNEL_NODE_PARAMS read = {0};
+	CUmodule others[16], module;
+	char text[256];
+	CUgraphNode node;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	(void)state;
+	snprintf(text, sizeof(text), PTX_OF_ONE, "");
+	ok(cuModuleLoadData(&module, text));
+	ok(cuModuleGetFunction(&params.func, module, "k"));
+	ok(cuGraphCreate(&graph, 0));
+	ok(cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
+	ok(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	ok(cuModuleUnload(module));
+	for (int i = 0; i < 16; i++) /* where the one that is gone was */
+		ok(cuModuleLoadData(&others[i], text));
+	ok(cuGraphKernelNodeGetParams(node, &read));
+	assert_int_equal(read.gridDimX, 3);
+	ok(cuGraphExecDestroy(exec));
+	ok(cuGraphDestroy(graph));
+	for (int i = 0; i < 16; i++)
+		ok(cuModuleUnload(others[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +300,7 @@ int main(void)
 		cmocka_unit_test(machine_code_in_a_fat_binary_loads_but_does_not_run),
 		cmocka_unit_test(libraries_belong_to_no_context),
 		cmocka_unit_test(linked_texts_run_together),
+		cmocka_unit_test(a_node_outlives_its_module),
 	};
 
 	return cmocka_run_group_tests(tests, context_setup, context_teardown);

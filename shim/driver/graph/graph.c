@@ -223,7 +223,7 @@ CUresult hand_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 
 	if (!phGraphClone || !graph)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (graph->has_memory || graph->has_conditional)
+	if (graph->has_memory || graph->has_conditional || graph->has_handle)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	status = graph_recount(graph);
 	if (status)

@@ -97,6 +97,7 @@ struct graph_node {
 	CUDA_MEMCPY3D *copy;
 	CUDA_MEMSET_NODE_PARAMS *fill;
 	CUDA_BATCH_MEM_OP_NODE_PARAMS *batch; /* its array lies behind it */
+	struct graph_kernel kernel;	      /* function 0: not known */
 };
 
 struct graph {

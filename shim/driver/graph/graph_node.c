@@ -119,6 +119,7 @@ CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS
 		.block = {k->blockDimX, k->blockDimY, k->blockDimZ},
 		.shared = k->sharedMemBytes,
 		.param_bytes = f->info.param_bytes};
+	p->kernel = *kernel;
 	return kernel_pack(f, k, p->bytes + sizeof(*kernel), f->info.param_bytes);
 }
 
@@ -396,6 +397,7 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 	bool with_data = edges_have_data(data, n);
 	const struct node_params said = *p; /* its description outlives it */
 	uint32_t *after = NULL, number;
+	CUgraphNode node;
 	uint64_t line = 0;
 
 	/* As natively: what is told at once, where the node goes, and only then the rest. */
@@ -430,14 +432,18 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 	else if (p->part)
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	node_params_free(p);
-	*phGraphNode = graph_node_name(graph, number);
-	if (!*phGraphNode)
-		status = CUDA_ERROR_OUT_OF_MEMORY;
-	if (*phGraphNode)
-		node_describe(graph->nodes[number], &said);
-	/* Edges that say more than before and behind are added by themselves. */
+	node = graph_node_name(graph, number);
+	if (!node)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	node_describe(graph->nodes[number], &said);
+	/* Edges that say more than before and behind are added by themselves: there is no node
+	 * where one cannot be. */
 	for (size_t i = 0; with_data && i < n && !status; i++)
 		status = hand_cuGraphAddDependencies_v2(
-			hGraph, &dependencies[i], phGraphNode, &data[i], 1);
+			hGraph, &dependencies[i], &node, &data[i], 1);
+	if (with_data && status)
+		hand_cuGraphDestroyNode(node);
+	else
+		*phGraphNode = node;
 	return status;
 }

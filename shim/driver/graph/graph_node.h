@@ -17,10 +17,12 @@ struct node_params {
 	bool move;	     /* the child itself, not a clone */
 	bool stands;	     /* MEMCPY: a stand-in, though kernels reach the memory */
 	bool awaited;	     /* only the driver knows whether it can be */
-	/* The app's description: MEMCPY, BATCH_MEM_OP, MEMSET (element size 0: none). */
+	/* The app's description: MEMCPY, BATCH_MEM_OP, MEMSET (element size 0: none), KERNEL
+	 * (function 0: none). */
 	const CUDA_MEMCPY3D *copy;
 	const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch;
 	CUDA_MEMSET_NODE_PARAMS fill;
+	struct graph_kernel kernel;
 };
 
 /* A graph is of the context that it is built in: NULL, or the current one. */

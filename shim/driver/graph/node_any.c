@@ -177,6 +177,19 @@ CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodePar
 	return node_set(hNode, NULL, &p, any_params(&p, nodeParams, NULL));
 }
 
+/* A conditional node stays as it is. */
+static CUresult exec_conditional(CUgraphExec exec, CUgraphNode hNode)
+{
+	struct graph_node *node = graph_node_find(hNode);
+	uint32_t type;
+
+	return graph_exec_find(exec) && node &&
+			       !graph_node_type(node->graph, node->number, &type) &&
+			       type == CU_GRAPH_NODE_TYPE_CONDITIONAL
+		       ? CUDA_ERROR_NOT_SUPPORTED
+		       : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult hand_cuGraphExecNodeSetParams(
 	CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
@@ -187,6 +200,8 @@ CUresult hand_cuGraphExecNodeSetParams(
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return hand_cuGraphExecChildGraphNodeSetParams(
 			hGraphExec, hNode, nodeParams->graph.graph);
+	if (nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		return exec_conditional(hGraphExec, hNode);
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_MEMCPY)
 		exec_copy_begin(&p, hGraphExec, hNode, &nodeParams->memcpy.copyParams);
 	return node_set(hNode, &hGraphExec, &p, any_params(&p, nodeParams, NULL));

@@ -78,7 +78,24 @@ static CUresult kernel_pointers(struct graph_node *node, const struct function *
 	return CUDA_SUCCESS;
 }
 
-/* Of a library's own kernel there is no function here: `func` is NULL then. */
+/* Without F, a function of the app's, `func` is NULL. */
+static CUDA_KERNEL_NODE_PARAMS kernel_said(
+	const struct graph_kernel *k, const struct function *f)
+{
+	return (CUDA_KERNEL_NODE_PARAMS){
+		.func = (CUfunction)(uintptr_t)(f ? f->handle : 0),
+		.gridDimX = k->grid[0],
+		.gridDimY = k->grid[1],
+		.gridDimZ = k->grid[2],
+		.blockDimX = k->block[0],
+		.blockDimY = k->block[1],
+		.blockDimZ = k->block[2],
+		.sharedMemBytes = k->shared,
+		.ctx = f ? (CUcontext)(uintptr_t)module_context(f->module)->handle : NULL,
+	};
+}
+
+/* Of a library's own kernel there is no function here. */
 CUresult hand_cuGraphKernelNodeGetParams_v2(
 	CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
@@ -91,6 +108,11 @@ CUresult hand_cuGraphKernelNodeGetParams_v2(
 
 	if (!node || !nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* NVIDIA's driver looks into a module that is gone. */
+	if (node->kernel.function && !shim_object_of(node->kernel.function, KIND_CUfunction)) {
+		*nodeParams = kernel_said(&node->kernel, NULL);
+		return CUDA_SUCCESS;
+	}
 	status = node_get_all(node, CU_GRAPH_NODE_TYPE_KERNEL, &bytes, &n);
 	if (status)
 		return status;
@@ -100,17 +122,7 @@ CUresult hand_cuGraphKernelNodeGetParams_v2(
 	}
 	memcpy(&k, bytes, sizeof(k));
 	f = shim_object_of(k.function, KIND_CUfunction);
-	*nodeParams = (CUDA_KERNEL_NODE_PARAMS){
-		.func = (CUfunction)(uintptr_t)(f ? k.function : 0),
-		.gridDimX = k.grid[0],
-		.gridDimY = k.grid[1],
-		.gridDimZ = k.grid[2],
-		.blockDimX = k.block[0],
-		.blockDimY = k.block[1],
-		.blockDimZ = k.block[2],
-		.sharedMemBytes = k.shared,
-		.ctx = f ? (CUcontext)(uintptr_t)module_context(f->module)->handle : NULL,
-	};
+	*nodeParams = kernel_said(&k, f);
 	if (f && f->layout_count)
 		status = kernel_pointers(
 			node, f, bytes + sizeof(k), n - sizeof(k), &nodeParams->kernelParams);

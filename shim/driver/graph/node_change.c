@@ -43,6 +43,8 @@ CUresult node_get_all(
 	unsigned char *to = NULL;
 	CUresult status;
 
+	if (node->number < node->graph->types_known && node->graph->types[node->number] != type)
+		return CUDA_ERROR_INVALID_VALUE;
 	do {
 		const struct wire_vcudaGraphGet_reply *reply;
 		struct wire_vcudaGraphGet *body;

@@ -45,6 +45,8 @@ void node_describe(struct graph_node *node, const struct node_params *said)
 	node->copy = copy;
 	node->fill = fill;
 	describe_batch(node, said->batch);
+	if (said->kernel.function)
+		node->kernel = said->kernel;
 }
 
 void graph_clone_described(struct graph *clone, const struct graph *graph)
@@ -53,11 +55,14 @@ void graph_clone_described(struct graph *clone, const struct graph *graph)
 		const struct graph_node *node = graph->nodes[i];
 		struct node_params said = {0};
 
-		if (!node || (!node->copy && !node->fill && !node->batch) ||
+		if (!node ||
+			(!node->copy && !node->fill && !node->batch &&
+				!node->kernel.function) ||
 			!graph_node_name(clone, i))
 			continue;
 		said.copy = node->copy;
 		said.batch = node->batch;
+		said.kernel = node->kernel;
 		if (node->fill)
 			said.fill = *node->fill;
 		node_describe(clone->nodes[i], &said);

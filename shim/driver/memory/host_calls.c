@@ -175,26 +175,17 @@ static bool range_registers(const void *p, size_t bytes, unsigned flags)
 		       !(flags & CU_MEMHOSTREGISTER_READ_ONLY));
 }
 
-/* With the lock held: whether a page of what is to be read only is registered for writing, with
- * other bytes of it. */
-static bool pages_written(const struct host_piece *piece)
+/* With the lock held: whether what is to be read only begins in a page whose first byte is
+ * registered for writing. That is what NVIDIA's driver looks at: other bytes of the page do not
+ * matter. */
+static bool page_written(const struct host_piece *piece)
 {
-	uintptr_t first = (uintptr_t)piece->base / HOST_PAGE * HOST_PAGE;
-	uintptr_t end =
-		((uintptr_t)piece->base + piece->bytes - 1) / HOST_PAGE * HOST_PAGE + HOST_PAGE;
-	long at = piece->flags & CU_MEMHOSTREGISTER_READ_ONLY
-			  ? host_piece_below((void *)(end - 1))
-			  : -1;
+	uintptr_t page = (uintptr_t)piece->base / HOST_PAGE * HOST_PAGE;
+	const struct host_piece *other = piece->flags & CU_MEMHOSTREGISTER_READ_ONLY
+						 ? host_piece_at((void *)page)
+						 : NULL;
 
-	for (; at >= 0; at--) {
-		const struct host_piece *other = &pinned.pieces[at];
-
-		if ((uintptr_t)other->base + other->bytes <= first)
-			return false;
-		if (!(other->flags & CU_MEMHOSTREGISTER_READ_ONLY))
-			return true;
-	}
-	return false;
+	return other && !(other->flags & CU_MEMHOSTREGISTER_READ_ONLY);
 }
 
 CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
@@ -212,7 +203,7 @@ CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 	if (below >= 0 &&
 		pinned.pieces[below].base + pinned.pieces[below].bytes > (unsigned char *)p)
 		status = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-	else if (Flags & CU_MEMHOSTREGISTER_IOMEMORY || pages_written(&piece))
+	else if (Flags & CU_MEMHOSTREGISTER_IOMEMORY || page_written(&piece))
 		status = CUDA_ERROR_INVALID_VALUE;
 	else if (!host_piece_add(&piece))
 		status = CUDA_ERROR_OUT_OF_MEMORY;

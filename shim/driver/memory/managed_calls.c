@@ -78,6 +78,15 @@ static CUmemLocation location_of(CUdevice device)
 		.id = device};
 }
 
+/* The host has the number of the older functions, whichever it is named with. (A batch keeps
+ * what it was given, as natively.) */
+static CUmemLocation location_single(CUmemLocation location)
+{
+	if (location.type == CU_MEM_LOCATION_TYPE_HOST)
+		location.id = CU_DEVICE_CPU;
+	return location;
+}
+
 /* ---- prefetching ---- */
 
 /* Towards the device the pages are posted now. Towards the program nothing moves before it
@@ -105,13 +114,13 @@ static CUresult prefetch(CUdeviceptr at, size_t count, const CUmemLocation *loca
 	return CUDA_SUCCESS;
 }
 
-CUresult hand_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
-	unsigned int flags, CUstream hStream)
+static CUresult prefetch_async(
+	CUdeviceptr devPtr, size_t count, CUmemLocation location, CUstream hStream)
 {
 	CUresult status;
 	uint64_t stream;
 
-	if (flags || !location_named(&location))
+	if (!location_named(&location))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = capture_never(hStream);
 	if (!status && (!devPtr || !count))
@@ -126,6 +135,13 @@ CUresult hand_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocat
 	status = prefetch(devPtr, count, &location);
 	pthread_mutex_unlock(&managed.lock);
 	return status;
+}
+
+CUresult hand_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+	unsigned int flags, CUstream hStream)
+{
+	return flags ? CUDA_ERROR_INVALID_VALUE
+		     : prefetch_async(devPtr, count, location_single(location), hStream);
 }
 
 CUresult hand_cuMemPrefetchAsync(
@@ -180,8 +196,7 @@ CUresult hand_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t 
 	for (size_t i = 0; !status && i < count; i++) {
 		while (at + 1 < numPrefetchLocs && prefetchLocIdxs[at + 1] <= i)
 			at++;
-		status = hand_cuMemPrefetchAsync_v2(
-			dptrs[i], sizes[i], prefetchLocs[at], 0, hStream);
+		status = prefetch_async(dptrs[i], sizes[i], prefetchLocs[at], hStream);
 	}
 	return status;
 }
@@ -284,7 +299,7 @@ CUresult hand_cuMemAdvise_v2(
 		(advice_where(advice) && location_check(&location)) ||
 		(advice_access(advice) && location_numa(&location)))
 		return CUDA_ERROR_INVALID_VALUE;
-	return advise_range(devPtr, count, advice, location);
+	return advise_range(devPtr, count, advice, location_single(location));
 }
 
 CUresult hand_cuMemAdvise(

@@ -19,6 +19,14 @@ CUresult function_attribute(const struct function *function, int attribute, int 
 	return CUDA_SUCCESS;
 }
 
+/* How many blocks run depends on what functions are set to. */
+static void occupancy_forget(void)
+{
+	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessor);
+	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+	shim_forget(OP_cuOccupancyAvailableDynamicSMemPerBlock);
+}
+
 CUresult function_set(struct function *function, int attribute, int value)
 {
 	struct shim_call call;
@@ -59,9 +67,7 @@ CUresult function_set(struct function *function, int attribute, int value)
 	status = shim_post(&call);
 	if (!status)
 		function->info.attributes[attribute] = value;
-	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessor);
-	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
-	shim_forget(OP_cuOccupancyAvailableDynamicSMemPerBlock);
+	occupancy_forget();
 	return status;
 }
 
@@ -69,13 +75,16 @@ CUresult function_cache_config(struct function *function, CUfunc_cache config)
 {
 	struct shim_call call;
 	struct wire_cuFuncSetCacheConfig *body;
+	CUresult status;
 
 	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	body = shim_begin(&call, OP_cuFuncSetCacheConfig, sizeof(*body));
 	body->hfunc = function->handle;
 	body->config = (uint32_t)config;
-	return shim_post(&call);
+	status = shim_post(&call);
+	occupancy_forget();
+	return status;
 }
 
 CUresult function_param(
