@@ -87,6 +87,7 @@ static void as_answers(const char *bytes, size_t n)
 			check(error.text[0]);
 		else
 			check_tensor(&tensor);
+		check(tensor.dimensions <= REGISTRY_DIMENSIONS); /* refused or not */
 		if (registry_word(reply))
 			registry_fields(reply);
 		registry_link_functions.freeObject(reply);

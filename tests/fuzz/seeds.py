@@ -192,8 +192,8 @@ def victim_seeds():
         yield f"ones-{call}", right * call + record(0, b"\xff" * 64, kind=ANSWER, context=0)
         yield f"runs-{call}", right * call + record(0, struct.pack("<8I", *[2000, 200] * 4),
                                                     kind=ANSWER, context=0)
-        yield f"runs-long-{call}", right * call + record(0, struct.pack("<8I", *[0, 1 << 30] * 4),
-                                                         kind=ANSWER, context=0)
+        # Wherever in the answer a run is described: it is longer than what there is of the segment behind it.
+        yield f"runs-long-{call}", right * call + record(0, struct.pack("<2I", 0, 1 << 30) * 64, kind=ANSWER, context=0)
     for at in range(0, 64 + 300, 8):
         yield f"open-{at}", record(0, b"\xff" * 8, kind=OPEN, context=at) + right
     for at in range(0, 64, 4):

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sidecar's memory when its programs are gone: not what its busiest moment had, however many programs there were
 and however often their connections broke."""
+import os
+
 from proxy import Proxy
 from stack import MIB, stack, wait_for
 
+PAGE = 4096
 ARENA = 64 * MIB  # malloc's: as large, and at a multiple of that
 PROGRAMS = 24
 CUTS = 3
@@ -38,6 +41,16 @@ def heap(sidecar):
     return size, arenas
 
 
+def stacks(sidecar):
+    """(how many threads' stacks are mapped, how many threads there are): a stack has a page before it that is none's."""
+    size, last = 0, None
+    for first, behind, rights, name, _ in mappings(sidecar.pid):
+        if last and rights == "rw-p" and not name and last[2] == "---p" and last[1] == first:
+            size += last[1] - last[0] == PAGE
+        last = (first, behind, rights)
+    return size, len(os.listdir(f"/proc/{sidecar.pid}/task")) - 1  # the first one's has a name
+
+
 def test_programs_and_cuts_leave_no_memory_behind_in_the_sidecar():
     with stack(between=Proxy) as s:
         for _ in range(2):
@@ -56,11 +69,12 @@ def test_programs_and_cuts_leave_no_memory_behind_in_the_sidecar():
         last = []
 
         def given_back():
-            last[:] = heap(s.sidecar)
-            return last[0] <= MOST
+            last[:] = *heap(s.sidecar), *stacks(s.sidecar)
+            return last[0] <= MOST and last[2] <= last[3]
         try:
             wait_for(given_back, 10, "the memory is given back")
         except AssertionError:
-            raise AssertionError(f"{last[0] >> 10} KiB of heap, not {MOST >> 10}, in {last[1]} arenas") from None
+            raise AssertionError(f"{last[0] >> 10} KiB of heap, not {MOST >> 10}, in {last[1]} arenas; {last[2]} stacks of "
+                                 f"{last[3]} threads") from None
         assert last[1] <= ARENAS, f"{last[1]} arenas"
         s.between.close()
