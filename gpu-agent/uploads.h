@@ -29,13 +29,23 @@ struct uploads_lane {
 	char space[TENSOR_SPACE];
 };
 
-/* agent-uploads -> front, several times a second. */
+/* agent-uploads -> front, several times a second. front -> agent-uploads: the totals of those
+ * before it, which it says with its own from then on, so that the next front has them, too. */
 struct uploads_counts {
 	uint32_t version;
 	uint32_t lanes;
-	uint64_t bytes; /* that are kept */
+	uint64_t bytes;	    /* that are kept */
+	uint64_t has_those; /* it was told */
 	uint64_t hits, hit_bytes, misses, evictions;
 };
+
+static inline void uploads_add(struct uploads_counts *to, const struct uploads_counts *totals)
+{
+	to->hits += totals->hits;
+	to->hit_bytes += totals->hit_bytes;
+	to->misses += totals->misses;
+	to->evictions += totals->evictions;
+}
 
 enum uploads_what {
 	/* worker, the first pair; each is answered */
@@ -64,5 +74,7 @@ struct uploads_answer {
 		uint64_t seed; /* BEGIN */
 	};
 };
+
+_Static_assert(sizeof(struct uploads_lane) != sizeof(struct uploads_counts), "told apart");
 
 #endif

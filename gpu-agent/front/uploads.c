@@ -45,20 +45,26 @@ static void process_ready(struct watch *watch, uint32_t mask)
 			lose(front);
 			return;
 		}
-		counts.hits += front->uploads.before.hits;
-		counts.hit_bytes += front->uploads.before.hit_bytes;
-		counts.misses += front->uploads.before.misses;
-		counts.evictions += front->uploads.before.evictions;
+		if (!counts.has_those)
+			uploads_add(&counts, &front->uploads.before);
 		front->uploads.counts = counts;
 	}
 }
 
 void uploads_join(struct front *front, int fd)
 {
+	const struct uploads_counts *before = &front->uploads.before;
+
 	lose(front);
-	if (fd >= 0 && events_watch(&front->events, &front->uploads.process, fd, EPOLLIN,
-			       process_ready))
+	if (fd < 0)
+		return;
+	if (events_watch(&front->events, &front->uploads.process, fd, EPOLLIN, process_ready)) {
 		close(fd);
+		return;
+	}
+	/* Where it does not go they are added here. */
+	if (before->hits || before->misses || before->evictions)
+		(void)!send(fd, before, sizeof(*before), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 uint64_t uploads_features(const struct front *front, uint64_t features, uint64_t asked)

@@ -228,7 +228,7 @@ static bool fits(struct tensor_message *m, const struct tensor_record *r)
 {
 	const struct tensor_about *want = &m->about;
 
-	if (memcmp(r->gpu, m->gpu, 16)) {
+	if (memcmp(r->gpu, m->gpu, 16) && !(want->flags & TENSOR_PEER)) {
 		calls_refuse(m, TENSOR_INVALID_DEVICE,
 			"'%s/%.60s' is on GPU %02x%02x%02x%02x, not on %02x%02x%02x%02x",
 			r->space, r->name, r->gpu[0], r->gpu[1], r->gpu[2], r->gpu[3],
@@ -301,11 +301,12 @@ int calls_take(struct store *s, struct tensor_message *m)
 	uint32_t i = m->about.flags & TENSOR_BY_HANDLE ? by_handle(s, m) : by_name(s, m, &fd);
 	uint32_t wants = m->about.flags;
 	struct tensor_record *r;
-	bool writes;
+	bool writes, peer;
 
 	if (i == UINT32_MAX)
 		return fd;
 	r = &s->table->records[i];
+	peer = memcmp(r->gpu, m->gpu, sizeof(m->gpu)) != 0;
 	/* The store that made it died before it said so. */
 	if (m->again && wants & TENSOR_MAKE && r->owner == m->session)
 		m->about.flags &= ~TENSOR_NEW;
@@ -327,6 +328,8 @@ int calls_take(struct store *s, struct tensor_message *m)
 			m, TENSOR_OUT_OF_MEMORY, "the store has its %u holders", TENSOR_HOLDS);
 	s->table->counters.hits++;
 	calls_tell(s, m, i);
+	if (peer)
+		m->about.flags |= TENSOR_PEER;
 	if (writes)
 		m->about.flags |= TENSOR_WRITABLE;
 	if (m->again && wants & TENSOR_MAKE && r->owner == m->session &&

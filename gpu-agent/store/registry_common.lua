@@ -58,6 +58,18 @@ local function spoilt(name, have, edited)
 		or redis.call('SISMEMBER', 'tensor-of:' .. NODE, name) == 1)
 end
 
+-- How many names a set of a node's has ('of', 'copies') stands in its entry, too, from its last filling on: one that
+-- somebody deleted, or took a name out of, is noticed by that.
+local function enlist(set, node, name)
+	if redis.call('SADD', 'tensor-' .. set .. ':' .. node, name) == 0 then return end
+	if redis.pcall('HEXISTS', 'node:' .. node, set) == 1 then redis.pcall('HINCRBY', 'node:' .. node, set, 1) end
+end
+
+local function delist(set, node, name)
+	if redis.call('SREM', 'tensor-' .. set .. ':' .. node, name) == 0 then return end
+	if redis.pcall('HEXISTS', 'node:' .. node, set) == 1 then redis.pcall('HINCRBY', 'node:' .. node, set, -1) end
+end
+
 local function count(name)
 	redis.call('HSET', key(name), 'refcount', tostring(redis.call('SCARD', holders(name))))
 end
@@ -105,16 +117,16 @@ end
 
 local function forget(name, node)
 	for _, other in ipairs(kind(replicas(name), 'hash') and redis.call('HKEYS', replicas(name)) or {}) do
-		redis.call('SREM', 'tensor-copies:' .. other, name)
+		delist('copies', other, name)
 		tell(other, '-', name)
 	end
 	redis.call('DEL', key(name), holders(name), replicas(name))
-	if node then redis.call('SREM', 'tensor-of:' .. node, name) end
+	if node then delist('of', node, name) end
 end
 
 -- The node has no replica of it any more.
 local function unreplicate(name, node)
-	redis.call('SREM', 'tensor-copies:' .. node, name)
+	delist('copies', node, name)
 	if redis.call('HDEL', replicas(name), node) == 0 then return end
 	take_holders(name, node)
 	if redis.call('EXISTS', key(name)) == 1 then put_fields(name, {}) end
@@ -132,9 +144,9 @@ local function promote(name, have, held)
 			take_holders(name, '')
 			for _, holder in ipairs(mine) do redis.call('SADD', holders(name), holder) end
 			redis.call('HDEL', replicas(name), node)
-			redis.call('SREM', 'tensor-copies:' .. node, name)
-			if have.node then redis.call('SREM', 'tensor-of:' .. have.node, name) end
-			redis.call('SADD', 'tensor-of:' .. node, name)
+			delist('copies', node, name)
+			if have.node then delist('of', have.node, name) end
+			enlist('of', node, name)
 			tell(node, '+', name)
 			fields.version, fields.share = have.version, have.share or ''
 			put_fields(name, fields)
@@ -184,7 +196,7 @@ local function replicate(name, have, fields)
 	if not have or dead(have) or have.node == NODE or have.state ~= 'sealed'
 		or have.ctime ~= fields.ctime then return false end
 	redis.call('HSET', replicas(name), NODE, cmsgpack.pack(fields))
-	redis.call('SADD', 'tensor-copies:' .. NODE, name)
+	enlist('copies', NODE, name)
 	put_fields(name, {})
 	return true
 end

@@ -14,5 +14,5 @@ end
 forget(name, have and have.node)
 if holder ~= '' then redis.call('SADD', holders(name), holder) end
 put_fields(name, wanted)
-redis.call('SADD', 'tensor-of:' .. NODE, name)
+enlist('of', NODE, name)
 return answer('MADE', name)

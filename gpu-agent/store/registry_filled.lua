@@ -16,4 +16,5 @@ end
 redis.call('DEL', of, lost, copies)
 if redis.call('EXISTS', fill) == 1 then redis.call('RENAME', fill, of) end
 if redis.call('EXISTS', copied) == 1 then redis.call('RENAME', copied, copies) end
+redis.call('HSET', 'node:' .. NODE, 'of', redis.call('SCARD', of), 'copies', redis.call('SCARD', copies))
 return {'OK'}

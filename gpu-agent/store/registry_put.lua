@@ -20,7 +20,7 @@ end
 if have and not dead(have) and not here and not spoilt(name, have, edited) then return answer('ELSEWHERE', name) end
 if same and not edited then
 	take_holders(name, '')
-	redis.call('SREM', 'tensor-of:' .. have.node, name)
+	delist('of', have.node, name)
 	redis.call('PERSIST', key(name))
 else
 	forget(name, have and have.node)
@@ -30,6 +30,6 @@ put_fields(name, fields)
 if edited and redis.call('HGET', key(name), 'error') == '' then
 	redis.call('HSET', key(name), 'error', 'somebody else had changed this hash; it is written again')
 end
-redis.call('SADD', 'tensor-of:' .. NODE, name)
+enlist('of', NODE, name)
 redis.call('SADD', 'tensor-fill:' .. NODE, name)
 return {copy and 'FIRST' or 'OK'}

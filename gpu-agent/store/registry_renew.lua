@@ -6,6 +6,10 @@ local READ_MOST = 512
 local function damaged()
 	local of, copies, mine = 'tensor-of:' .. NODE, 'tensor-copies:' .. NODE, 'node:' .. NODE
 	if not kind(of, 'set') or not kind(copies, 'set') then return true end
+	for set, field in pairs({[of] = 'of', [copies] = 'copies'}) do
+		local said = redis.call('HGET', mine, field)
+		if said and tonumber(said) ~= redis.call('SCARD', set) then return true end
+	end
 	for _, set in ipairs({of, copies}) do
 		local names = redis.call('SMEMBERS', set)
 		for first = 1, #names, 1000 do

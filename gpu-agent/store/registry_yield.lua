@@ -10,7 +10,7 @@ elseif have.state ~= 'lost' and not promote(name, have, why == '') then
 		forget(name, NODE)
 	else
 		for _, other in ipairs(redis.call('HKEYS', replicas(name))) do unreplicate(name, other) end
-		redis.call('SREM', 'tensor-of:' .. NODE, name)
+		delist('of', NODE, name)
 		lose(name, why)
 	end
 end

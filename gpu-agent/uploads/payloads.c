@@ -325,3 +325,12 @@ void cache_counts(struct cache *c, struct uploads_counts *counts)
 	pthread_mutex_unlock(&c->lock);
 	counts->version = UPLOADS_VERSION;
 }
+
+void cache_count_those(struct cache *c, const struct uploads_counts *totals)
+{
+	pthread_mutex_lock(&c->lock);
+	if (!c->counts.has_those)
+		uploads_add(&c->counts, totals);
+	c->counts.has_those = 1;
+	pthread_mutex_unlock(&c->lock);
+}

@@ -48,5 +48,7 @@ void cache_keep(struct cache *cache, uint32_t space, uint32_t piece, uint32_t le
 void cache_discard(struct cache *cache, uint32_t piece);
 
 void cache_counts(struct cache *cache, struct uploads_counts *counts);
+/* From now on they have TOTALS in them, once. */
+void cache_count_those(struct cache *cache, const struct uploads_counts *totals);
 
 #endif

@@ -52,24 +52,30 @@ static int start_threads(struct lanes *lanes)
 }
 
 /* False: the supervisor and every front are gone. */
-static bool hear(struct lanes *lanes)
+static bool hear(struct lanes *lanes, struct cache *cache)
 {
 	for (;;) {
-		struct uploads_lane lane;
+		union {
+			struct uploads_lane lane;
+			struct uploads_counts counts;
+		} said;
+		struct uploads_lane *lane = &said.lane;
 		int fds[2];
 		ssize_t n = descriptors_receive(
-			AGENT_FD_SOCKET, &lane, sizeof(lane), fds, 2, MSG_DONTWAIT);
+			AGENT_FD_SOCKET, &said, sizeof(said), fds, 2, MSG_DONTWAIT);
 
 		if (n == -EAGAIN)
 			return true;
 		if (n <= 0)
 			return false;
-		if (n == (ssize_t)sizeof(lane) && lane.version == UPLOADS_VERSION &&
+		if (n == (ssize_t)sizeof(*lane) && lane->version == UPLOADS_VERSION &&
 			fds[0] >= 0 && fds[1] >= 0) {
-			lane.space[sizeof(lane.space) - 1] = 0;
-			lanes_open(lanes, &lane, fds);
+			lane->space[sizeof(lane->space) - 1] = 0;
+			lanes_open(lanes, lane, fds);
 			continue;
 		}
+		if (n == (ssize_t)sizeof(said.counts) && said.counts.version == UPLOADS_VERSION)
+			cache_count_those(cache, &said.counts);
 		for (int i = 0; i < 2; i++)
 			if (fds[i] >= 0)
 				close(fds[i]);
@@ -115,7 +121,7 @@ int uploads_main(const struct agent_config *config)
 			say_counts(lanes, cache);
 			said_at = now;
 		}
-		if (poll(&p, 1, COUNTS_MS) > 0 && !hear(lanes))
+		if (poll(&p, 1, COUNTS_MS) > 0 && !hear(lanes, cache))
 			return 0;
 	}
 }

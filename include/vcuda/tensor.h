@@ -57,6 +57,9 @@ enum vcuda_dtype {
 #define VCUDA_TENSOR_REPLICA 0x8u
 #define VCUDA_TENSOR_WRITE 0x100u /* get: to be written, while it is not sealed */
 #define VCUDA_TENSOR_NEW 0x200u	  /* create: one that is there already is an error */
+/* get: what is on another GPU of the agent, which DEVICE reaches, is mapped from there instead
+ * of copied, sealed or not. Of what comes back: it is. */
+#define VCUDA_TENSOR_PEER 0x1000u
 /* What comes back in flags, beside the first four. */
 #define VCUDA_TENSOR_OWNED 0x10000u    /* this process may seal it */
 #define VCUDA_TENSOR_WRITABLE 0x20000u /* its memory can be written, until it is sealed */
@@ -94,8 +97,8 @@ int vcuda_tensor_create(const char *name, uint32_t dtype, uint32_t rank, const i
 	int device, uint32_t flags, struct vcuda_tensor *tensor);
 
 /* Opens COUNT of them, or none. 500: one is not there; 800: it is sealed and to be written;
- * 101: it is on another GPU, or at another agent, and not sealed: what is sealed is copied here
- * first, once for all. */
+ * 101: it is on another GPU (without PEER), or at another agent, and not sealed: what is sealed
+ * is copied here first, once for all. */
 int vcuda_tensor_get(const char *const *names, size_t count, int device, uint32_t flags,
 	struct vcuda_tensor *tensors);
 

@@ -86,6 +86,9 @@ enum tensor_state {
 #define TENSOR_BY_HANDLE                                                                       \
 	(1u << 11) /* get what the name says as a handle, in hexadecimal; it is written if the \
 		      session may */
+/* One on another GPU of the agent is mapped from there where the session's GPU reaches that.
+ * Of an answer: it is. */
+#define TENSOR_PEER (1u << 12)
 /* Of an answer only. */
 #define TENSOR_OWNED (1u << 16)	   /* the asking session may seal it */
 #define TENSOR_WRITABLE (1u << 17) /* what is mapped of it may be written */

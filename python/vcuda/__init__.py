@@ -22,8 +22,8 @@ _TYPESTR = {"f64": "<f8", "f32": "<f4", "f16": "<f2", "i64": "<i8", "i32": "<i4"
 _TORCH = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f8e4m3": "float8_e4m3fn",
           "f8e5m2": "float8_e5m2", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8",
           "bool": "bool"}
-KEEP, EVICTABLE, PACKED, WRITE, NEW, OWNED, WRITABLE, MADE, SEALED = (
-    0x1, 0x2, 0x4, 0x100, 0x200, 0x10000, 0x20000, 0x40000, 0x80000)
+KEEP, EVICTABLE, PACKED, WRITE, NEW, PEER, OWNED, WRITABLE, MADE, SEALED = (
+    0x1, 0x2, 0x4, 0x100, 0x200, 0x1000, 0x10000, 0x20000, 0x40000, 0x80000)
 
 __all__ = ["create", "get", "delete", "touch", "share", "stat", "names", "wait", "Tensor", "Error", "DTYPES",
            "empty", "load", "load_file", "load_parts"]
@@ -46,6 +46,7 @@ class Tensor:
     writable = property(lambda self: bool(self._open().flags & WRITABLE))
     made = property(lambda self: bool(self._open().flags & MADE))
     sealed = property(lambda self: bool(self._open().flags & SEALED))
+    peer = property(lambda self: bool(self._open().flags & PEER))
 
     def _open(self):
         if not self._raw.data:
@@ -128,13 +129,14 @@ def create(name, dtype, shape, *, device=-1, keep=False, evictable=False, packed
     return Tensor(name, raw)
 
 
-def get(names, *, device=-1, write=False):
-    """Opens the tensor of that name, or a list of them for a list of names: all or none."""
+def get(names, *, device=-1, write=False, peer=False):
+    """Opens the tensor of that name, or a list of them for a list of names: all or none. With `peer` what is on another GPU
+    of the agent, which `device` reaches, is mapped from there instead of copied (Tensor.peer says)."""
     single = isinstance(names, str)
     wanted = [names] if single else list(names)
     raw = (_Tensor * max(1, len(wanted)))()
     call("vcuda_tensor_get", (ctypes.c_char_p * max(1, len(wanted)))(*[_text(n) for n in wanted]),
-         ctypes.c_size_t(len(wanted)), device, WRITE if write else 0, raw)
+         ctypes.c_size_t(len(wanted)), device, (WRITE if write else 0) | (PEER if peer else 0), raw)
     tensors = [Tensor(name, _Tensor.from_buffer_copy(one)) for name, one in zip(wanted, raw)]
     return tensors[0] if single else tensors
 

@@ -247,7 +247,7 @@ EXPORT int vcuda_tensor_get(const char *const *names, size_t count, int device, 
 
 	if (status)
 		return (int)status;
-	if (!names || !tensors || flags & ~VCUDA_TENSOR_WRITE)
+	if (!names || !tensors || flags & ~(VCUDA_TENSOR_WRITE | VCUDA_TENSOR_PEER))
 		return (int)tensor_fail(CUDA_ERROR_INVALID_VALUE,
 			"vcuda_tensor_get: no names, no place for tensors, or flags 0x%x that "
 			"are not get's",

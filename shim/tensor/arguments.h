@@ -24,7 +24,7 @@
 
 _Static_assert((int)VCUDA_BOOL == (int)TENSOR_BOOL && VCUDA_TENSOR_RANK == TENSOR_RANK, "");
 _Static_assert(VCUDA_TENSOR_KEEP == TENSOR_KEEP && VCUDA_TENSOR_MADE == TENSOR_MADE, "");
-_Static_assert(VCUDA_TENSOR_PACKED == TENSOR_PACKED, "");
+_Static_assert(VCUDA_TENSOR_PACKED == TENSOR_PACKED && VCUDA_TENSOR_PEER == TENSOR_PEER, "");
 _Static_assert(VCUDA_TENSOR_NEW == TENSOR_NEW && VCUDA_TENSOR_WRITE == TENSOR_WRITE, "");
 _Static_assert(sizeof(((struct vcuda_tensor_stat *)0)->name) >= 64 + TENSOR_NAME, "");
 

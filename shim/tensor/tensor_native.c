@@ -188,11 +188,12 @@ EXPORT int vcuda_tensor_create(const char *name, uint32_t dtype, uint32_t rank,
 EXPORT int vcuda_tensor_get(const char *const *names, size_t count, int device, uint32_t flags,
 	struct vcuda_tensor *tensors)
 {
-	const struct tensor_about about = {.flags = flags};
+	/* Whom this process's GPU reaches is not asked here: what is elsewhere is copied. */
+	const struct tensor_about about = {.flags = flags & ~VCUDA_TENSOR_PEER};
 	size_t done = 0;
 	int status;
 
-	if (!names || !tensors || flags & ~VCUDA_TENSOR_WRITE)
+	if (!names || !tensors || flags & ~(VCUDA_TENSOR_WRITE | VCUDA_TENSOR_PEER))
 		return native_fail(CUDA_ERROR_INVALID_VALUE,
 			"vcuda_tensor_get: no names, no place for tensors, or flags 0x%x that "
 			"are not get's",

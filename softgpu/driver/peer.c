@@ -132,7 +132,7 @@ CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDe
 		return ret;
 	if (!canAccessPeer)
 		return CUDA_ERROR_INVALID_VALUE;
-	*canAccessPeer = dev != peerDev;
+	*canAccessPeer = dev != peerDev && !settings.fault_no_peers;
 	return CUDA_SUCCESS;
 }
 

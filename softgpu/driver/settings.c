@@ -131,12 +131,14 @@ static bool read_faults(void)
 		else if (equals && is(item, length, "fall-with") &&
 			 strlen(equals + 1) < sizeof(settings.fault_fall))
 			strcpy(settings.fault_fall, equals + 1);
+		else if (good && is(item, length, "no-peers"))
+			settings.fault_no_peers = true;
 		else if (good && is(item, length, "wrong-result") && value <= UINT32_MAX)
 			settings.fault_wrong = (unsigned)value;
 		else {
 			log_problem("VCUDA_SOFTGPU_FAULT: '%s': expected oom-at=BYTES, "
-				    "launch-fault=N, hang-launch=N, fall-with=FILE or "
-				    "wrong-result=N",
+				    "launch-fault=N, hang-launch=N, fall-with=FILE, "
+				    "no-peers=1 or wrong-result=N",
 				item);
 			return false;
 		}

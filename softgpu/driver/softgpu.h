@@ -77,6 +77,7 @@ struct settings {
 	unsigned fault_launch; /* the Nth launch faults, from 1; 0 none */
 	unsigned fault_wrong;  /* every Nth launch or product writes a wrong bit; 0 none */
 	unsigned fault_hang;   /* the Nth launch hangs until it is cancelled or times out */
+	bool fault_no_peers;   /* devices say that they do not reach each other's memory */
 	char fault_fall[200];  /* such a file, or with .N behind it for device N: fallen */
 	unsigned char identity[16]; /* of the machine, or of the agent; UUIDs are made of it */
 };

@@ -199,6 +199,12 @@ def test_totals_do_not_fall_with_the_process_that_counts():
             assert after["misses_total"] > before["misses_total"], (before, after)
             upload(s.sidecar, 3, 16, "pageable")
             wait_for(lambda: figures(s.agent)["hits_total"] == hits + 32, 20, f"the new hits are added: {figures(s.agent)}")
+        # Nor with a front that added them up.
+        before, front = figures(s.agent), s.agent.front()
+        os.kill(front, signal.SIGKILL)
+        wait_for(lambda: s.agent.front() != front, 30, "there is another front")
+        wait_for(lambda: s.agent.read_ports() and s.agent.is_ready, 30, "it is ready")
+        wait_for(lambda: figures(s.agent) == before, 20, f"it has what was counted: {before}")
 
 
 def test_a_reload_within():

@@ -171,7 +171,8 @@ class Losses(Case):
             except RedisError:  # a key is of another kind
                 return False
         for edit in (("DEL", "tensor:T0"), ("HSET", "tensor:T1", "bytes", "999"), ("DEL", "tensor-holders:T2"),
-                     ("SET", "tensor:T3", "a text"), ("SET", "tensor-of:n1", "a text")):
+                     ("SET", "tensor:T3", "a text"), ("SET", "tensor-of:n1", "a text"),
+                     ("DEL", "tensor-of:n1"), ("SREM", "tensor-of:n1", "T4", "T5")):
             self.client(*edit)
             eventually(f"{edit} is mended", as_it_was)
             self.whole(store, names)

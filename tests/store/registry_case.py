@@ -30,3 +30,13 @@ class Case(unittest.TestCase):
         got = self.client.hash("tensor:" + name)
         self.assertEqual(int(got["refcount"]), self.client("SCARD", "tensor-holders:" + name))
         return int(got["refcount"])
+
+    def check_counts(self):
+        """How many names an agent's sets have stands in its entry: were it wrong, each renewal would fill anew."""
+        client = self.redis.client()
+        for key in client("KEYS", "node:*"):
+            entry = client.hash(key.decode())
+            for name in ("of", "copies"):
+                if name in entry:
+                    self.assertEqual(int(entry[name]), client("SCARD", f"tensor-{name}:{key.decode()[5:]}"), entry)
+        client.close()

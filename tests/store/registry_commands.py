@@ -15,6 +15,9 @@ from registry_case import SEED, Case
 
 
 class FromOutside(Case):
+    def tearDown(self):
+        self.check_counts()
+
     def test_redis_cli_alone(self):
         self.store()
         command = {"op": "create", "name": "X", "dtype": "f32", "shape": [2, 3], "device": 0}

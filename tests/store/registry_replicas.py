@@ -17,6 +17,9 @@ class Replicas(Case):
     """What a second agent has of a sealed tensor, and what is left when either agent is gone."""
     tickets = 0
 
+    def tearDown(self):
+        self.check_counts()
+
     def replica(self, store, name="X", space="default"):
         Replicas.tickets += 1
         return store.ask("replica", name, f"{Replicas.tickets:032x}", space).split()[0]
@@ -39,6 +42,8 @@ class Replicas(Case):
         self.assertEqual((got["node"], got["replicas"]), ("n1", "n2"))
         self.assertEqual(second.status("take", "X", "s1"), "ok")
         self.assertEqual(self.refcount("X"), 2, "each agent has sessions of its own numbers")
+        self.client("DEL", "tensor-copies:n2")
+        eventually("somebody's hand is noticed", lambda: self.of("n2") == ["X"])
         second.say("drop", "X", "s1")
         self.assertEqual(second.status("take", "X", "s2"), "ok")
         self.assertEqual(self.refcount("X"), 2)

@@ -407,6 +407,54 @@ def test_another_gpu_of_the_same_agent():
         nothing_left(two)
 
 
+def test_another_gpu_that_reaches_it_maps_it():
+    """Where the caller says so and peers reach each other: no copy, and the same rights."""
+    with tensors(agent_env={"VCUDA_SOFTGPU_DEVICES": "2"}) as s:
+        owner, reader, writer = s.program(), s.program(), s.program()
+        right = upload(owner, "w", 5 * MIB)
+        owner("o = vcuda.create('open', 'u8', (4096,)); fill(o, 3)")
+        assert owner("t.peer") is False
+        for program in (reader, writer):
+            program("t = vcuda.get('w', device=1, peer=True)")
+            program("context(1)")
+            assert digest(program) == right
+            assert program("t.device, t.peer, t.writable") == (1, True, False)
+        writer("o = vcuda.get('open', device=1, peer=True, write=True)")
+        writer("put(o, 0x04040404)")
+        assert owner("download(o)[:5]") == bytes((4, 4, 4, 4, 3))
+        assert bytes_of(s.agent)["sealed"] == 6 * MIB and bytes_of(s.agent)["created"] == 2 * MIB, bytes_of(s.agent)
+        assert "vcuda_agent_tensor_replicas 0\n" in s.agent.http("/metrics")
+        owner("o.seal()")
+        wait_for(lambda: reader("vcuda.stat('open')['sealed']"), 10, "it is sealed")
+        reader("o = vcuda.get('open', device=1, peer=True)")
+        assert reader("download(o)[:5]") == bytes((4, 4, 4, 4, 3))
+        reader.fails("put(o, 1)", 700)
+        # It holds the memory like any other.
+        owner("vcuda.delete('w')")
+        owner.end()
+        assert digest(writer) == right
+        writer.end()
+        reader.process.kill()
+        nothing_left(s)
+    with tensors(agent_env={"VCUDA_SOFTGPU_DEVICES": "2", "VCUDA_SOFTGPU_FAULT": "no-peers=1"}) as s:
+        owner, reader = s.program(), s.program()
+        right = upload(owner, "w", 5 * MIB)
+        owner("o = vcuda.create('open', 'u8', (4096,))")
+        sentence = reader.fails("vcuda.get('open', device=1, peer=True)", 101)
+        assert sentence.count(" GPU ") == 1 and "not on" in sentence, sentence
+        reader("t, u = vcuda.get(['w', 'w'], device=1, peer=True)")
+        reader("context(1)")
+        assert digest(reader) == right and reader("t.peer") is False
+        assert bytes_of(s.agent)["sealed"] == 12 * MIB, bytes_of(s.agent)
+        wait_for(lambda: [t["holders"] for t in json.loads(s.agent.http("/v1/tensors"))["tensors"]
+                          if t["name"] == "w"] == [1, 1], 10, "its owner holds the first, the reader the copy alone")
+        owner("vcuda.delete('w')")
+        owner.end()
+        assert digest(reader) == right
+        reader.end()
+        nothing_left(s)
+
+
 def test_a_card_falls_and_the_other_has_a_replica():
     with folder() as place:
         fallen = os.path.join(place, "fallen")

@@ -282,25 +282,45 @@ CUresult serve_vcudaTensorDo(struct worker *w, struct request *r)
 
 /* ---- answers ---- */
 
+/* The session's GPU of that UUID, which the one that asked reaches; `device_count`: none. */
+static uint32_t reached(const struct worker *w, const uint8_t gpu[16])
+{
+	CUdevice asked = w->devices[tensors.device].device;
+
+	for (uint32_t i = 0; i < w->device_count; i++) {
+		int can = 0;
+
+		if (memcmp(w->devices[i].open.uuid, gpu, 16))
+			continue;
+		if (w->cuda.cuDeviceCanAccessPeer)
+			w->cuda.cuDeviceCanAccessPeer(&can, asked, w->devices[i].device);
+		return can ? i : w->device_count;
+	}
+	return w->device_count;
+}
+
 /* The store's memory becomes the session's, under the handle that it was asked for. */
 static CUresult import(
 	struct worker *w, const struct tensor_message *m, uint64_t handle, int fd)
 {
 	struct request r = {.refused = CUDA_SUCCESS};
 	CUmemGenericAllocationHandle memory;
-	struct worker_device *d = &w->devices[tensors.device];
+	bool peer = m->about.flags & TENSOR_PEER;
+	uint32_t device = peer ? reached(w, m->gpu) : tensors.device;
+	struct worker_device *d = &w->devices[device];
 	struct vmm *tensor;
 	CUresult status;
 
-	if (fd < 0 || !m->about.room || m->about.room % d->granularity)
+	if (fd < 0 || device == w->device_count || !m->about.room ||
+		m->about.room % d->granularity)
 		return CUDA_ERROR_UNKNOWN;
-	status = worker_use(w, (uint16_t)CONTEXT_PRIMARY(tensors.device));
+	status = worker_use(w, (uint16_t)CONTEXT_PRIMARY(device));
 	if (!status)
 		status = w->cuda.cuMemImportFromShareableHandle(&memory, (void *)(intptr_t)fd,
 			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	if (status)
 		return status;
-	status = vmm_adopt(w, &r, handle, tensors.device, memory, m->about.room);
+	status = vmm_adopt(w, &r, handle, device, memory, m->about.room);
 	if (status) {
 		w->cuda.cuMemRelease(memory);
 		return status;
@@ -356,6 +376,22 @@ static void reply_do(struct worker *w, const struct tensor_message *m)
 
 	memcpy(reply.text, m->text, sizeof(reply.text));
 	reply_send(w, tensors.tag, CUDA_SUCCESS, &reply, sizeof(reply));
+}
+
+/* It lies on a GPU that the session's does not reach: a copy is asked for. */
+static bool take_copy(struct worker *w, uint32_t i, const struct tensor_message *m)
+{
+	struct tensor_message *asked = &tensors.asked[i];
+
+	if (m->status || !(m->about.flags & TENSOR_PEER) ||
+		reached(w, m->gpu) != w->device_count)
+		return false;
+	closing_add(w, m->id, tensors.device); /* the store counts it as held */
+	asked->about.flags &= ~TENSOR_PEER;
+	asked->again = 0;
+	asked->tag = ++tensors.next;
+	say(w, asked);
+	return true;
 }
 
 static void take_answer(struct worker *w, uint32_t i, const struct tensor_message *m, int fd)
@@ -418,7 +454,8 @@ void tensor_answer(struct worker *w, const struct tensor_message *m, int fd)
 	} else if (m->what != TENSOR_CLOSE || !closing_answered(w, m->tag)) {
 		while (i < tensors.count && (tensors.done[i] || tensors.asked[i].tag != m->tag))
 			i++;
-		if (tensors.op && i < tensors.count) {
+		if (tensors.op && i < tensors.count &&
+			!(tensors.op == OP_vcudaTensorTake && take_copy(w, i, m))) {
 			tensors.done[i] = true;
 			if (tensors.op == OP_vcudaTensorTake)
 				take_answer(w, i, m, fd);
