@@ -13,11 +13,10 @@
 #define LOOK_NS (30000 * FRONT_MS)  /* between looks whether one is of use again */
 #define DOUBT_NS (10000 * FRONT_MS) /* a hostile worker costs new ones so often */
 
-/* As CUDA numbers them: DEVICE_UNAVAILABLE, NO_DEVICE, ECC_UNCORRECTABLE, NVLINK_UNCORRECTABLE.
- */
 bool fallen_status(uint32_t status)
 {
-	return status == 46 || status == 100 || status == 214 || status == 220;
+	return status == STATUS_UNAVAILABLE || status == STATUS_NO_DEVICE ||
+	       status == STATUS_ECC || status == STATUS_NVLINK;
 }
 
 /* NVIDIA's numbers, of those behind which the GPU's memory is gone, or is of no use before a
