@@ -101,6 +101,10 @@ int main()
 	auto module_of = (decltype(&cuLibraryGetModule))dlsym(RTLD_DEFAULT, "cuLibraryGetModule");
 	CHECK(module_of != NULL);
 	DRIVER_IS(CUDA_ERROR_INVALID_HANDLE, module_of(&module, NULL));
+	CUipcEventHandle shared;
+	auto share = (decltype(&cuIpcGetEventHandle))dlsym(RTLD_DEFAULT, "cuIpcGetEventHandle");
+	CHECK(share != NULL);
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, share(&shared, NULL));
 	DRIVER(cuInit(0));
 	DRIVER(cuDeviceGet(&device, 0));
 	CHECK(current() == NULL);
