@@ -29,11 +29,13 @@ CUresult context_push_first(CUcontext ctx)
 {
 	struct context *context = context_of(ctx);
 
-	/* Only one that is current to no thread, or is no more. */
-	return context && (context->primary || (atomic_load(&context->live) &&
-						       atomic_load(&context->attached)))
-		       ? CUDA_ERROR_INVALID_CONTEXT
-		       : hand_cuCtxPushCurrent_v2(ctx);
+	/* Only one of the program's own that cuCtxPopCurrent has given back or that is current
+	 * to no thread, or is no more. */
+	if (context && !atomic_exchange(&context->floating, false) &&
+		(context->primary || context->green ||
+			(atomic_load(&context->live) && atomic_load(&context->attached))))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return hand_cuCtxPushCurrent_v2(ctx);
 }
 
 CUresult hand_cuCtxPopCurrent_v2(CUcontext *pctx)
@@ -53,14 +55,18 @@ CUresult hand_cuCtxPopCurrent_v2(CUcontext *pctx)
  * primary one that was reset. */
 CUresult context_pop_first(CUcontext *pctx)
 {
-	const struct context *context = thread_self.current;
+	struct context *context = thread_self.current;
+	CUresult status;
 
 	if (context && context->green)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (context && (atomic_load(&context->retained) > 1 ||
 			       (context->primary && !atomic_load(&context->live))))
 		return CUDA_SUCCESS;
-	return hand_cuCtxPopCurrent_v2(pctx);
+	status = hand_cuCtxPopCurrent_v2(pctx);
+	if (!status && !context->primary)
+		atomic_store(&context->floating, true);
+	return status;
 }
 
 CUresult hand_cuCtxSetCurrent(CUcontext ctx)

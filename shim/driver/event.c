@@ -248,10 +248,10 @@ CUresult event_record_context(struct context *context, CUevent hEvent)
 	if (!event || (event->context != context &&
 			      !(context->green && event->context->home == context->home)))
 		return CUDA_ERROR_INVALID_HANDLE;
-	/* What a shared event stands for would have to be done before (event_drain). */
-	if (event->flags & CU_EVENT_INTERPROCESS)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	status = capture_refuse_context(context);
+	/* What a shared event stands for would have to be done before (event_drain). */
+	if (!status && event->flags & CU_EVENT_INTERPROCESS)
+		status = CUDA_ERROR_NOT_SUPPORTED;
 	if (status)
 		return status;
 	function_order_recorded_context(event);

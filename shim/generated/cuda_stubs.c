@@ -339,7 +339,7 @@ STUB(lasting, cuDeviceGetByPCIBusId, hand_cuDeviceGetByPCIBusId, (CUdevice *dev,
 	const char *pciBusId), (dev, pciBusId));
 STUB(lasting, cuDeviceGetPCIBusId, hand_cuDeviceGetPCIBusId, (char *pciBusId, int len,
 	CUdevice dev), (pciBusId, len, dev));
-STUB(ready, cuIpcGetEventHandle, hand_cuIpcGetEventHandle, (CUipcEventHandle *pHandle,
+STUB(looks, cuIpcGetEventHandle, hand_cuIpcGetEventHandle, (CUipcEventHandle *pHandle,
 	CUevent event), (pHandle, event));
 STUB(current, cuIpcOpenEventHandle, hand_cuIpcOpenEventHandle, (CUevent *phEvent,
 	CUipcEventHandle handle), (phEvent, handle));

@@ -47,25 +47,37 @@ static cudaError_t launch_error(CUresult status, dim3 grid, dim3 block)
 	return cudaErrorInvalidValue;
 }
 
-/* In the context of the STREAM, which is not the thread's: the kernel's function there.
- * INVALID_HANDLE: it is the thread's, there is no such stream, or it is another device's, to
- * which CUDA 13's runtime launches (seen on two H100s) and CUDA 12's does not. */
-static CUresult launch_elsewhere(struct symbol *symbol, dim3 grid, dim3 block, void **args,
-	size_t shared, cudaStream_t stream)
+/* Makes the context of the STREAM current, to be popped, and says the kernel's FUNCTION there.
+ * False: it is the thread's, there is no such stream, or it is another device's, to which CUDA
+ * 13's runtime launches (seen on two H100s) and CUDA 12's does not. */
+static bool elsewhere(struct symbol *symbol, cudaStream_t stream, CUfunction *function)
 {
-	CUresult status = CUDA_ERROR_INVALID_HANDLE;
 	CUcontext theirs, ours, popped;
-	CUfunction function;
 	CUdevice mine, other;
 
 	if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread ||
 		cuStreamGetCtx((CUstream)stream, &theirs) || cuCtxGetCurrent(&ours) ||
 		ours == theirs || cuCtxGetDevice(&mine) || cuCtxPushCurrent(theirs))
-		return status;
+		return false;
 	if (!cuCtxGetDevice(&other) && (CUDART_VERSION >= 13000 || other == mine) &&
-		!runtime_enter() && !register_bound(symbol, &function))
-		status = cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y,
-			block.z, (unsigned)shared, (CUstream)stream, args, NULL);
+		!runtime_enter() && !register_bound(symbol, function))
+		return true;
+	(void)cuCtxPopCurrent(&popped);
+	return false;
+}
+
+/* INVALID_HANDLE: there is no such place. */
+static CUresult launch_elsewhere(struct symbol *symbol, dim3 grid, dim3 block, void **args,
+	size_t shared, cudaStream_t stream)
+{
+	CUfunction function;
+	CUcontext popped;
+	CUresult status;
+
+	if (!elsewhere(symbol, stream, &function))
+		return CUDA_ERROR_INVALID_HANDLE;
+	status = cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+		(unsigned)shared, (CUstream)stream, args, NULL);
 	(void)cuCtxPopCurrent(&popped);
 	return status;
 }
@@ -223,7 +235,9 @@ cudaError_t hand_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const voi
 {
 	CUlaunchConfig driver;
 	CUfunction function;
+	CUcontext popped;
 	CUresult status;
+	struct symbol *symbol;
 	cudaError_t error = launch_config(config, &driver);
 
 	if (!error)
@@ -235,6 +249,11 @@ cudaError_t hand_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const voi
 	if (!driver.hStream)
 		driver.hStream = (CUstream)null_stream;
 	status = cuLaunchKernelEx(&driver, function, args, NULL);
+	symbol = status == CUDA_ERROR_INVALID_HANDLE ? table_find(&register_table, func) : NULL;
+	if (symbol && elsewhere(symbol, (cudaStream_t)driver.hStream, &function)) {
+		status = cuLaunchKernelEx(&driver, function, args, NULL);
+		(void)cuCtxPopCurrent(&popped);
+	}
 	return status ? launch_error(status, config->gridDim, config->blockDim) : cudaSuccess;
 }
 

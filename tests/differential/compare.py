@@ -100,6 +100,17 @@ class Doubt:
     # Such allocations lie side by side natively, and a range may go on in the next.
     SMALL = re.compile(r"T\d cu(?:MemAlloc|daMalloc)Managed\(&, (\d+), \d+\) = 0 -> (managed#\d+)$")
     SMALL_BYTES = 65536
+    # What an address is: all that is reserved, what a pool has got back, and a variable.
+    BECOMES = (("reserved", re.compile(r"T\d cuMemAddressReserve\(.* = 0 -> (memory#\d+)$")),
+               ("freed", re.compile(r"T\d cu(?:da)?(?:Mem)?FreeAsync\((memory#\d+), .* = 0$")),
+               ("variable", re.compile(r"T\d cu(?:da)?\w*(?:GetGlobal|GetSymbolAddress)\w*\(.* = 0 -> (memory#\d+)")),
+               ("", re.compile(r"T\d cuMemMap\((memory#\d+), .* = 0$")),
+               ("", re.compile(r"T\d cu(?:da)?(?:Mem)?(?:Alloc|Malloc)\w*\(.* = 0 -> (memory#\d+)\b")))
+    # The runtime's own library, by a kernel of it, and a program that unloads that.
+    OWN_KERNEL = re.compile(r"T\d cudaGetKernel\(&, \w+\) = 0 -> (kernel#\d+)")
+    OWN_LIBRARY = re.compile(r"T\d cuKernelGetLibrary\(&, (kernel#\d+)\) = 0 -> (library#\d+)")
+    UNLOADS = re.compile(r"T\d cu(?:da)?LibraryUnload\((library#\d+)\) = 0\b")
+    OWN_NAMES = re.compile(r"\b(add_one|add_shared|table|counter)\b")
     ENDS = re.compile(r"T\d cu(?:da)?StreamEndCapture\((stream#\d+),.*-> (graph#\d+)")
 
     def __init__(self):
@@ -108,11 +119,13 @@ class Doubt:
         self.captures = [{}, {}]  # {stream: the graph that it captures into}
         self.answered, self.broken, self.lost, self.small = set(), set(), set(), set()
         self.inside = {}  # {node: its graph}, natively
+        self.own, self.unloaded, self.memory = set(), False, {}
 
     def called(self, one):
         """The native call as declared.txt names it: gone-event#5 is a handle of one that was destroyed before,
         half-node#1 a kernel's node that could not be set to other parameters, lost-node#1 one of a graph that went
-        with the stream that captured into it, small-managed#1 an allocation beside others."""
+        with the stream that captured into it, small-managed#1 an allocation beside others, unloaded-add_one what was in
+        the runtime's own library."""
         call = one.partition(") = ")[0][3:] + ")"
         for kind, number in sorted(set(NAME.findall(call))):
             name = f"{kind}#{number}"
@@ -124,7 +137,13 @@ class Doubt:
                 call = re.sub(rf"\b{name}\b", f"small-{name}", call)
             if self.inside.get(name) in self.lost:
                 call = re.sub(rf"\b{name}\b", f"lost-{name}", call)
-        return call
+        return self.OWN_NAMES.sub(r"unloaded-\1", call) if self.unloaded else call
+
+    def placed(self, one):
+        """The native call by what its addresses are: reserved-memory#1 where nothing was mapped, freed-memory#1 what
+        went to a pool, variable-memory#1 a variable's."""
+        return re.sub(r"\bmemory#\d+", lambda name: "-".join(filter(None, (self.memory.get(name[0]), name[0]))),
+                      call_of(one)[3:] + ")")
 
     def follows(self, lines):
         """Why the two LINES may differ, of what is known already."""
@@ -166,6 +185,15 @@ class Doubt:
         self.faulted |= status_of(lines[0]) == "700"
         self.reset |= self.RESETS.match(lines[0]) is not None
         self.answered |= {f"{kind}#{number}" for kind, number in NAME.findall(answer_of(lines[0]))}
+        for kind, becomes in self.BECOMES:
+            if match := becomes.match(lines[0]):
+                self.memory[match[1]] = kind
+        if match := self.OWN_KERNEL.match(lines[0]):
+            self.own.add(match[1])
+        if (match := self.OWN_LIBRARY.match(lines[0])) and match[1] in self.own:
+            self.own.add(match[2])
+        if match := self.UNLOADS.match(lines[0]):
+            self.unloaded |= match[1] in self.own
         if match := self.NODES.match(lines[0]):
             self.inside[match[2]] = match[1]
         if match := self.LOSES.match(lines[0]):
@@ -195,7 +223,7 @@ def compared(left, right, declared):
         verdict = ""
         if not names.same(answer_of(one), answer_of(two)):
             pair = f"{answer_of(one)} <> {answer_of(two)}"
-            calls = (function_of(one), doubt.called(one))
+            calls = (function_of(one), doubt.called(one), doubt.placed(one))
             verdict = next((reason for which, pattern, reason in declared
                             if any(map(which.fullmatch, calls)) and pattern.search(pair)), None)
             follows = doubt.follows((one, two)) or (None if called else "others")

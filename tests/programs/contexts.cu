@@ -86,6 +86,25 @@ static void primary(CUdevice device)
 	DRIVER(cuDevicePrimaryCtxRelease(device));
 }
 
+/* The first version of push takes back what that of pop gave, once, whoever else has it. */
+static void given_back(CUdevice device)
+{
+	auto push = (decltype(&cuCtxPushCurrent))dlsym(RTLD_DEFAULT, "cuCtxPushCurrent");
+	auto pop = (decltype(&cuCtxPopCurrent))dlsym(RTLD_DEFAULT, "cuCtxPopCurrent");
+	CUcontext context = create(device, 0), popped = NULL;
+
+	CHECK(push && pop);
+	DRIVER(cuCtxPushCurrent(context));
+	DRIVER_IS(CUDA_ERROR_INVALID_CONTEXT, push(context));
+	DRIVER(pop(&popped));
+	CHECK(popped == context);
+	DRIVER(push(context));
+	DRIVER_IS(CUDA_ERROR_INVALID_CONTEXT, push(context));
+	DRIVER(cuCtxPopCurrent(&popped));
+	DRIVER(cuCtxPopCurrent(&popped));
+	DRIVER(cuCtxDestroy(context));
+}
+
 int main()
 {
 	CUdevice device, got_device;
@@ -101,6 +120,10 @@ int main()
 	auto module_of = (decltype(&cuLibraryGetModule))dlsym(RTLD_DEFAULT, "cuLibraryGetModule");
 	CHECK(module_of != NULL);
 	DRIVER_IS(CUDA_ERROR_INVALID_HANDLE, module_of(&module, NULL));
+	CUipcEventHandle shared;
+	auto share = (decltype(&cuIpcGetEventHandle))dlsym(RTLD_DEFAULT, "cuIpcGetEventHandle");
+	CHECK(share != NULL);
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, share(&shared, NULL));
 	DRIVER(cuInit(0));
 	DRIVER(cuDeviceGet(&device, 0));
 	CHECK(current() == NULL);
@@ -149,6 +172,7 @@ int main()
 	CHECK(current() == NULL);
 	DRIVER(cuCtxDestroy(b));
 
+	given_back(device);
 	primary(device);
 	printf("contexts are right\n");
 	return 0;

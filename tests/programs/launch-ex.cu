@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cudaLaunchKernelEx, cudaLaunchKernelExC and cudaLaunchKernel, with and without attributes. */
-#include "check.h"
+#include "driver.h"
 
 #include <cooperative_groups.h>
 
@@ -29,6 +29,23 @@ static void check_and_clear(int *out, int base, double factor)
 	for (int i = 0; i < 256; i++)
 		CHECK_EQ_AT(i, got[i], base + (int)(i * factor));
 	CUDA(cudaMemset(out, 0xff, sizeof(got)));
+}
+
+/* CONFIG's stream is of another context than the current one: its kernel runs in that. */
+static void elsewhere(const cudaLaunchConfig_t *config, void **arguments)
+{
+	ENTRY(cuCtxDestroy);
+	CUcontext other;
+
+#if CUDA_VERSION >= 13000
+	ENTRY(cuCtxCreate);
+	DRIVER(p_cuCtxCreate(&other, NULL, 0, 0));
+#else /* cuda.h has the version before the last one under the plain name */
+	auto p_cuCtxCreate = driver_entry<decltype(&cuCtxCreate)>("cuCtxCreate", 3020);
+	DRIVER(p_cuCtxCreate(&other, 0, 0));
+#endif
+	CUDA(cudaLaunchKernelExC(config, (const void *)number, arguments));
+	DRIVER(p_cuCtxDestroy(other));
 }
 
 int main()
@@ -76,6 +93,11 @@ int main()
 	}
 
 	config.numAttrs = 0;
+	CUDA(cudaMemset(out, 0, 256 * sizeof(int)));
+	elsewhere(&config, arguments);
+	CUDA(cudaStreamSynchronize(stream));
+	check_and_clear(out, 40, 1.5);
+
 	config.blockDim = dim3(2048);
 	CHECK(cudaLaunchKernelEx(&config, number, out, 10, 2.0) != cudaSuccess);
 	(void)cudaGetLastError();

@@ -148,11 +148,15 @@ static bool function_cluster_fits(
 static CUresult clusters(CUfunction func, const CUlaunchConfig *config,
 	struct CUfunc_st **function, unsigned *blocks)
 {
-	CUresult ret = use(func, function);
+	struct CUctx_st *context;
+	CUresult ret = use(func, function) ?: soft_context_current(&context);
 	uint64_t size = 0;
 
 	if (ret)
 		return ret;
+	/* Clusters are of the context that they are to run in. */
+	if ((*function)->module->context != context)
+		return CUDA_ERROR_INVALID_HANDLE;
 	if (!config || !config->gridDimX || !config->gridDimY || !config->gridDimZ ||
 		(config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
