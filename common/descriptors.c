@@ -3,9 +3,14 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* A send that may wait, where the kernel has no memory for it. */
+#define MEMORY_TRIES 100
+#define MEMORY_PAUSE_MS 1
 
 union control {
 	struct cmsghdr header;
@@ -28,7 +33,15 @@ int descriptors_send(
 		control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
 		memcpy(CMSG_DATA(&control.header), fds, count * sizeof(int));
 	}
-	return sendmsg(socket, &message, flags | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	for (int i = 0;; i++) {
+		if (sendmsg(socket, &message, flags | MSG_NOSIGNAL) >= 0)
+			return 0;
+		/* The kernel waits for the reader, but not for memory. */
+		if ((errno != ENOBUFS && errno != ENOMEM) || flags & MSG_DONTWAIT ||
+			i == MEMORY_TRIES)
+			return -errno;
+		poll(NULL, 0, MEMORY_PAUSE_MS);
+	}
 }
 
 ssize_t descriptors_receive(

@@ -13,7 +13,8 @@
 #define DESCRIPTORS_MOST 8u
 
 /* Sends N bytes with the COUNT descriptors at FDS, which stay the caller's; FLAGS as sendmsg's,
- * and no SIGPIPE.  0 or -errno. */
+ * and no SIGPIPE.  Without MSG_DONTWAIT it waits a little where the kernel has no memory, too.
+ * 0 or -errno. */
 int descriptors_send(
 	int socket, const void *bytes, size_t n, const int *fds, unsigned count, int flags);
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,6 +32,8 @@
 #define DIALS_PER_SESSION 2 /* … of which one session has so many */
 #define DIAL_NS (5000 * FRONT_MS)
 #define STACK (256u * 1024)
+#define TELL_TRIES 100
+#define TELL_PAUSE_MS 5
 
 struct ticket {
 	const struct session *session; /* NULL: none */
@@ -193,8 +196,10 @@ static void *dial_main(void *argument)
 		job->fd = error_set(&job->error, EPERM,
 			"this agent goes to no agent at %.90s (peers:)", job->address);
 	explicit_bzero(&job->hello, sizeof(job->hello));
-	/* A pointer is written whole. The front stays while there are jobs, or is no more. */
-	(void)!write(job->pipe, &job, sizeof(job));
+	/* A pointer is written whole. The front stays while there are jobs, or is no more;
+	 * without this word it would keep the job, and its connection. */
+	for (int i = 0; i < TELL_TRIES && write(job->pipe, &job, sizeof(job)) < 0; i++)
+		poll(NULL, 0, TELL_PAUSE_MS);
 	return NULL;
 }
 

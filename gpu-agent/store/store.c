@@ -272,6 +272,16 @@ static void front_ready(struct watch *watch, uint32_t mask)
 }
 
 /* Takes FD. */
+static bool first_of_gpu(const struct tensor_table *table, uint32_t index)
+{
+	const uint8_t *gpu = table->records[index].gpu;
+
+	for (uint32_t i = 0; i < index; i++)
+		if (!memcmp(table->records[i].gpu, gpu, sizeof(table->records[i].gpu)))
+			return false;
+	return true;
+}
+
 static void take_front(struct store *s, int fd)
 {
 	struct tensor_message ready = {.version = TENSOR_VERSION, .what = TENSOR_READY};
@@ -284,8 +294,9 @@ static void take_front(struct store *s, int fd)
 		return;
 	}
 	store_say(s, &ready, s->table_fd);
+	/* Of GPUs that have no tensor any more, too: the word of that may be what was lost. */
 	for (uint32_t i = 0; i < s->table->count; i++)
-		if (s->table->records[i].state)
+		if (first_of_gpu(s->table, i))
 			store_table_tell(s, s->table->records[i].gpu);
 }
 

@@ -3,6 +3,7 @@
  * Host functions: the worker stops the stream and sends a ticket; a thread of ours, started
  * with the first host function, runs the function and says that it is done.
  */
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -30,6 +31,8 @@
 
 #define CALLBACK_BUCKETS 256
 #define CALLBACK_LOOK_NS 50000000u
+#define DONE_TRIES 1000
+#define DONE_PAUSE_MS 5
 
 struct callback {
 	struct callback *next;
@@ -242,6 +245,19 @@ static void callback_node_ran(uint64_t ticket)
 	callback_node_free(ended);
 }
 
+/* The stream waits for this word: without memory for it there is no stream any more. */
+static void callback_done(uint64_t ticket)
+{
+	for (int i = 0; send_vcudaHostFuncDone(ticket) == CUDA_ERROR_OUT_OF_MEMORY; i++) {
+		if (i == DONE_TRIES) {
+			session_mark_lost(CUDA_ERROR_OUT_OF_MEMORY,
+				"no memory to tell that a host function has run");
+			return;
+		}
+		poll(NULL, 0, DONE_PAUSE_MS);
+	}
+}
+
 static void callback_run(uint64_t ticket)
 {
 	struct callback *callback = callback_pop(ticket);
@@ -271,7 +287,7 @@ static void callback_run(uint64_t ticket)
 		else
 			free(callback);
 	}
-	send_vcudaHostFuncDone(ticket);
+	callback_done(ticket);
 	handle_recycle(); /* this thread begins no calls */
 }
 

@@ -331,10 +331,11 @@ CUresult hand_cuInit(unsigned int Flags)
 	}
 	if (!status && atomic_load(&here->phase) == SESSION_JOINED) {
 		mirror_open();
-		if (memory_open())
+		status = memory_open();
+		if (!status)
 			all_become(SESSION_READY);
 		else
-			status = init.join_answer = status_of(CAUSE_FOREIGN);
+			init.join_answer = status;
 	}
 	pthread_mutex_unlock(&init.lock);
 	return status;

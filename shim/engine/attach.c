@@ -32,6 +32,8 @@
  * it runs it says at once. */
 #define ATTACH_ANSWER_MS 20000
 #define ATTACH_LOOK_MS 50
+#define TELL_TRIES 50 /* where the kernel has no memory for a message */
+#define TELL_PAUSE_MS 2
 /* A sidecar that we started has this long to bind its socket. */
 #define ATTACH_START_MS 10000
 #define ATTACH_RETRY_NS 10000000
@@ -61,6 +63,12 @@ static void fill_request(struct channel_request *request)
 			program_invocation_short_name);
 }
 
+/* A signal came, or the kernel is short of memory. */
+static bool passes(int error)
+{
+	return error == EINTR || error == ENOBUFS || error == ENOMEM;
+}
+
 bool attach_tell_to(int socket, struct channel_request *request, int fd)
 {
 	union {
@@ -79,7 +87,15 @@ bool attach_tell_to(int socket, struct channel_request *request, int fd)
 		control.align.cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
 	}
-	return sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof(*request);
+	for (int i = 0;; i++) {
+		ssize_t n = sendmsg(socket, &message, MSG_NOSIGNAL);
+
+		if (n == sizeof(*request))
+			return true;
+		if (n >= 0 || i == TELL_TRIES || !passes(errno))
+			return false;
+		poll(NULL, 0, TELL_PAUSE_MS);
+	}
 }
 
 bool attach_tell(struct channel_request *request)
@@ -150,7 +166,9 @@ bool attach_receive(
 	fds[0] = fds[1] = -1;
 	if (!wait_readable(socket, deadline, heart))
 		return false;
-	n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+	do
+		n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR && wait_readable(socket, deadline, heart));
 	if (n > 0)
 		take_descriptors(&message, fds);
 	if (n != sizeof(*answer) || answer->magic != CHANNEL_MAGIC) {

@@ -4,6 +4,7 @@
  * or to a datagram that should have none, leaves none behind in this process.
  */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -20,6 +21,21 @@
 #include "common/descriptors.h"
 
 static int pair[2];
+static int refused, times; /* the errno of the next TIMES sendmsg */
+
+/* In libc's place, or the sanitizer's. */
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	ssize_t (*next)(int, const struct msghdr *, int) =
+		(ssize_t(*)(int, const struct msghdr *, int))dlsym(RTLD_NEXT, "sendmsg");
+
+	if (times) {
+		times--;
+		errno = refused;
+		return -1;
+	}
+	return next(fd, message, flags);
+}
 
 static int open_pair(void **state)
 {
@@ -147,12 +163,37 @@ static void lengths_and_ends_are_told(void **state)
 	assert_int_equal(open_pair(NULL), 0);
 }
 
+/* Who asked to wait waits; who did not is told. */
+static void a_kernel_short_of_memory_is_waited_for(void **state)
+{
+	static const int short_of_memory[] = {ENOBUFS, ENOMEM};
+	char text[4];
+	int got;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		refused = short_of_memory[i];
+		times = 3;
+		assert_int_equal(descriptors_send(pair[0], "x", 1, NULL, 0, 0), 0);
+		assert_int_equal(times, 0);
+		assert_int_equal(
+			descriptors_receive(pair[1], text, sizeof(text), &got, 1, 0), 1);
+		times = 1;
+		assert_int_equal(
+			descriptors_send(pair[0], "x", 1, NULL, 0, MSG_DONTWAIT), -refused);
+		times = 1 << 20; /* but not for ever */
+		assert_int_equal(descriptors_send(pair[0], "x", 1, NULL, 0, 0), -refused);
+		times = 0;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_arrive_in_their_order),
 		cmocka_unit_test(none_is_minus_one),
 		cmocka_unit_test(what_was_not_asked_for_is_closed),
+		cmocka_unit_test(a_kernel_short_of_memory_is_waited_for),
 		cmocka_unit_test(lengths_and_ends_are_told),
 	};
 

@@ -15,6 +15,7 @@
 #include "shim/driver/memory/memory.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"
+#include "shim/engine/status.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -25,7 +26,7 @@ LOCK_RANK(memory, heap.lock, LOCK_MEMORY);
 
 /* ---- opening ---- */
 
-static bool window_open(struct window *w, const struct open_device *open)
+static CUresult window_open(struct window *w, const struct open_device *open)
 {
 	uint64_t count;
 	void *at;
@@ -36,13 +37,13 @@ static bool window_open(struct window *w, const struct open_device *open)
 	w->lease = open->lease;
 	if (!w->granularity || w->base % w->granularity || w->bytes < w->granularity ||
 		w->base + w->bytes < w->base)
-		return false;
+		return status_of(CAUSE_FOREIGN);
 	w->slab_size = (SLAB_BYTES + w->granularity - 1) / w->granularity * w->granularity;
 	count = w->bytes / w->granularity;
 	w->granule = mmap(NULL, count * sizeof(*w->granule), PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (w->granule == MAP_FAILED)
-		return false;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	/* So that no malloc of the app lies where device addresses are. Best effort: a limit on
 	 * address space must not cost the GPU. */
 	at = mmap((void *)(uintptr_t)w->base, w->bytes, PROT_NONE,
@@ -50,15 +51,16 @@ static bool window_open(struct window *w, const struct open_device *open)
 	w->reserved = at == (void *)(uintptr_t)w->base;
 	if (at != MAP_FAILED && !w->reserved)
 		munmap(at, w->bytes);
-	return free_extents_put(&w->free, 0, count);
+	return free_extents_put(&w->free, 0, count) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-bool memory_open(void)
+CUresult memory_open(void)
 {
-	for (int i = 0; i < devices.count; i++)
-		if (!window_open(&heap.windows[i], &devices.at[i].open))
-			return false;
-	return true;
+	CUresult status = CUDA_SUCCESS;
+
+	for (int i = 0; i < devices.count && !status; i++)
+		status = window_open(&heap.windows[i], &devices.at[i].open);
+	return status;
 }
 
 struct window *heap_window(CUdeviceptr address)

@@ -30,7 +30,7 @@ struct memory_range {
 };
 
 /* After vcudaOpen: takes the windows over. */
-bool memory_open(void);
+CUresult memory_open(void);
 
 CUresult memory_alloc(int device, size_t bytes, bool async, CUdeviceptr *address);
 /* The same with granules of its own; *OURS: the program has nothing at these addresses but the
