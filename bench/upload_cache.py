@@ -3,9 +3,10 @@
 """What uploads by content cost and bring: processes that each upload the same random bytes, with them and
 without in turn; medians of the ratio of their times. `first` has bytes that the agent has not met.
 
-    bench/upload_cache.py [--rate BYTES] [--rounds N] [--mib N] [--host whole|pinned] [--driver software|nvidia]
+    bench/upload_cache.py [--rate BYTES] [--rounds N] [--mib N] [--host whole|pinned] [--driver software|nvidia] [--alone]
 
---rate: of the wire, each way (125000000: 1 Gb/s); 0: loopback as it is.  Build build/stack/uploads first
+--rate: of the wire, each way (125000000: 1 Gb/s); 0: loopback as it is.  --alone, as root: other processes of the
+machine wait while these have something to do (SCHED_RR), so that a busy one measures like an idle one.  Build build/stack/uploads first
 (make build/stack/uploads); $BUILD names another folder than build.
 """
 import argparse
@@ -33,7 +34,10 @@ def main():
     parser.add_argument("--mib", type=int, default=128)
     parser.add_argument("--host", default="whole", choices=("whole", "pinned"))
     parser.add_argument("--driver", default="software", choices=("software", "nvidia"))
+    parser.add_argument("--alone", action="store_true")
     words = parser.parse_args()
+    if words.alone:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     with stack.folder() as folder:
         agent = stack.Agent(folder, "--set", f"upload_cache_bytes={2 * words.mib}MiB",
                             driver=words.driver)

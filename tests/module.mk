@@ -10,15 +10,17 @@ $(FUZZ_OBJ)/%.o: %.c | $(CACHE)/.complete
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
 # A fuzz target: $(call add_fuzz,NAME,BINARY NEEDS,CORPORA,OPTIONS,ENVIRONMENT).  `make fuzz-NAME` looks for
-# FUZZ_SECONDS; `make fuzz-NAME-built` makes what that runs.  No argument has a comma in it.
+# FUZZ_SECONDS (0: for ever), at FUZZ_RUNS inputs at most; `make fuzz-NAME-built` makes what that runs.  No
+# argument has a comma in it.
 FUZZ_SECONDS ?= 30
+FUZZ_RUNS ?= -1
 define fuzz_rule
 .PHONY: fuzz-$(1) fuzz-$(1)-built
 fuzz: fuzz-$(1)
 fuzz-$(1)-built: $(2)
 fuzz-$(1): fuzz-$(1)-built
 	$$(Q)mkdir -p $$(BUILD)/tests/fuzz/found-$(1)
-	$$(Q)$(5) $(firstword $(2)) -max_total_time=$$(FUZZ_SECONDS) $(4) -verbosity=0 \
+	$$(Q)$(5) $(firstword $(2)) -max_total_time=$$(FUZZ_SECONDS) -runs=$$(FUZZ_RUNS) $(4) -verbosity=0 \
 		-print_final_stats=1 -artifact_prefix=$$(BUILD)/tests/fuzz/$(1)- \
 		$$(BUILD)/tests/fuzz/found-$(1) $(3)
 endef

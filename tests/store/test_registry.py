@@ -169,3 +169,41 @@ def test_a_name_is_one_agents():
             stranger("a = vcuda.create('a', 'u8', (4096,))")
             assert hash_of(s.redis, "a")["node"] == "n2"
             stranger.end()
+
+
+def test_an_agent_that_starts_anew_with_its_gpus_in_another_order():
+    """A tensor lies on the GPU of its UUID, whatever that GPU's number is; what another start had is gone, or said to be lost."""
+    def on_each(s, name):
+        program = s.program()
+        for device in (0, 1):
+            program(f"t{device} = vcuda.create('{name}{device}', 'u8', (4096,), device={device}, keep=True)")
+            program(f"t{device}.seal()")
+        program.end()
+        got = [hash_of(s.redis, f"{name}{device}") for device in (0, 1)]
+        assert [one["device"] for one in got] == ["0", "1"] and all(one["node"] == "n1" for one in got), got
+        gpus = [gpu["uuid"] for gpu in json.loads(s.agent.http("/v1/gpus"))["gpus"]]
+        assert [one["gpu_uuid"] for one in got] == gpus, (got, gpus)
+        return gpus
+    two = {"VCUDA_SOFTGPU_DEVICES": "2"}
+    with joined(agent_env=two) as s:
+        first = on_each(s, "a")
+        os.kill(s.agent.pid, signal.SIGKILL)
+        with tensors("--set", f"store.registry={s.redis.address}", "--set", "store.node=n1",
+                     agent_env={**two, "CUDA_VISIBLE_DEVICES": "1,0"}) as again:
+            again.redis = s.redis
+            eventually("what it had is gone", lambda: all(
+                hash_of(s.redis, f"a{device}").get("state", "lost") == "lost" for device in (0, 1)))
+            eventually("the index is filled", lambda: s.redis.cli("HEXISTS", "node:n1", "of") == "1")
+            program = again.program()
+            for device in (0, 1):
+                program.fails(f"vcuda.get('a{device}', device={device})", 500)
+            program.end()
+            assert on_each(again, "b") == first[::-1], first
+            store = store_of(again.agent)
+            os.kill(store, signal.SIGKILL)
+            wait_for(lambda: store_of(again.agent) != store, 30, "there is another store")
+            program = again.program()
+            for device in (0, 1):
+                program(f"vcuda.get('b{device}', device={device})")
+                assert hash_of(s.redis, f"b{device}")["gpu_uuid"] == first[1 - device]
+            program.end()

@@ -20,8 +20,8 @@ static void no_question_passes_a_limit_or_gets_a_foreign_tensor(void **state)
 {
 	static const uint32_t flags[] = {0, TENSOR_MAKE, TENSOR_MAKE | TENSOR_KEEP,
 		TENSOR_MAKE | TENSOR_EVICTABLE, TENSOR_WRITE, TENSOR_MAKE | TENSOR_NEW,
-		TENSOR_MAKE | TENSOR_PACKED};
-	uint32_t had = 0;
+		TENSOR_MAKE | TENSOR_PACKED, TENSOR_PEER, TENSOR_PEER | TENSOR_WRITE};
+	uint32_t had = 0, peers = 0;
 
 	(void)state;
 	begin();
@@ -30,6 +30,8 @@ static void no_question_passes_a_limit_or_gets_a_foreign_tensor(void **state)
 		struct tensor_message m =
 			question(1 + roll(TENSOR_OPERATIONS - 1), session, "");
 		bool foreign = !roll(4);
+		uint8_t gpu[16];
+		uint32_t wanted;
 		uint32_t index = store.table->count ? roll(store.table->count) : 0;
 
 		snprintf(m.name, sizeof(m.name), "%s%st%u",
@@ -40,7 +42,9 @@ static void no_question_passes_a_limit_or_gets_a_foreign_tensor(void **state)
 		if (m.about.flags & TENSOR_PACKED)
 			m.about.shape[0] = (int64_t)(1 + roll(MIB));
 		m.again = !roll(8);
-		memcpy(m.gpu, gpus[roll(2)], sizeof(m.gpu));
+		memcpy(gpu, gpus[roll(2)], sizeof(gpu));
+		memcpy(m.gpu, gpu, sizeof(m.gpu));
+		wanted = m.about.flags;
 		memcpy(m.id, store.table->records[index].id, sizeof(m.id));
 		if (m.what == TENSOR_SHARE) /* with nobody who asks here */
 			strcpy(m.text, "green");
@@ -53,10 +57,18 @@ static void no_question_passes_a_limit_or_gets_a_foreign_tensor(void **state)
 		if (!m.status && foreign && m.what != TENSOR_SEAL && m.what != TENSOR_CLOSE &&
 			m.what != TENSOR_LIST)
 			assert_true(m.what == TENSOR_DELETE && m.again); /* did nothing */
+		/* Another GPU's memory is for who asked for it, and is told that it is. */
+		if (!m.status && m.what == TENSOR_TAKE) {
+			bool peer = memcmp(m.gpu, gpu, sizeof(gpu));
+
+			assert_true(peer == !!(m.about.flags & TENSOR_PEER));
+			assert_true(!peer || wanted & TENSOR_PEER);
+			peers += peer;
+		}
 		if (!(i % 64))
 			check_limits();
 	}
-	assert_true(had > ROUNDS / 50);
+	assert_true(had > ROUNDS / 50 && peers > ROUNDS / 1000);
 	end_all();
 }
 
