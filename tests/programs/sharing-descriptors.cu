@@ -181,6 +181,9 @@ static void parent(int socket)
 	CUDA(cudaMemcpyAsync(
 		pooled, host.data(), COUNT * sizeof(int), cudaMemcpyHostToDevice, 0));
 	CUDA(cudaStreamSynchronize(0));
+	/* No memory of a pool that nobody else was given. */
+	CUDA_IS(cudaErrorInvalidValue, cudaMemPoolExportPointer(&gift.pointer, pooled));
+	(void)cudaGetLastError();
 	CUDA(cudaMemPoolExportToShareableHandle(
 		&fds[1], pool, cudaMemHandleTypePosixFileDescriptor, 0));
 	CUDA(cudaMemPoolExportPointer(&gift.pointer, pooled));

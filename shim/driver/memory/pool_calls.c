@@ -149,6 +149,16 @@ bool pool_sharing(CUmemoryPool pool, int *device, bool *shareable, bool *importe
 	return true;
 }
 
+void pool_shared(CUmemoryPool pool)
+{
+	struct pool *of = pool_of(pool);
+
+	pthread_mutex_lock(&pools.lock);
+	if (of)
+		of->shared = true;
+	pthread_mutex_unlock(&pools.lock);
+}
+
 bool pool_shares(CUdeviceptr address)
 {
 	struct pool_piece **at;
@@ -156,7 +166,7 @@ bool pool_shares(CUdeviceptr address)
 
 	pthread_mutex_lock(&pools.lock);
 	at = pool_piece_find(address);
-	shares = at && (*at)->pool->shareable;
+	shares = at && (*at)->pool->shared;
 	pthread_mutex_unlock(&pools.lock);
 	return shares;
 }

@@ -18,6 +18,7 @@ struct pool {
 	int device;
 	bool is_default;
 	bool shareable;	  /* with other processes (share.c) */
+	bool shared;	  /* it has been: only then its allocations are */
 	bool imported;	  /* nothing is allocated from it */
 	uint8_t name[16]; /* of an imported one: whose it is */
 	unsigned imports; /* and how often it was, less how often it was destroyed */

@@ -100,6 +100,7 @@ CUresult hand_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool po
 {
 	struct share_token token;
 	bool shareable, imported;
+	CUresult status;
 	int device;
 
 	if (!handle_out || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
@@ -107,7 +108,10 @@ CUresult hand_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool po
 		return CUDA_ERROR_INVALID_VALUE;
 	token_begin(&token, pool_magic, device);
 	share_pool_name(pool, token.name);
-	return token_write(&token, handle_out);
+	status = token_write(&token, handle_out);
+	if (!status)
+		pool_shared(pool);
+	return status;
 }
 
 CUresult hand_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,

@@ -49,7 +49,9 @@ bool pool_sharing(CUmemoryPool pool, int *device, bool *shareable, bool *importe
 /* A shared pool, from which nothing is allocated: the same each time for the same NAME, and
  * destroyed as often as it was imported. A name of zeroes is none. */
 CUresult pool_import(int device, const uint8_t name[16], CUmemoryPool *pool);
-/* The address is a live allocation of a pool that can be shared. */
+/* Another process may have it from now on. */
+void pool_shared(CUmemoryPool pool);
+/* The address is a live allocation of a pool that has been shared. */
 bool pool_shares(CUdeviceptr address);
 
 #endif
