@@ -141,6 +141,7 @@ def healthy(rig):
         app = rig.app(state, STEPS, stdin_ends=True)
         got = outcome(app, 60)
         text = app.text()
+        rig.executed(app.pid)  # or the next process of that number has its steps
         rig.forget(app)
         assert got == "right" or got in wounded, f"the next program: {got}: {text[-300:]}"
         return got == "right"
