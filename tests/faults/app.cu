@@ -182,17 +182,22 @@ static void download_round(void)
 	compare(host, 1, "what came from the device");
 }
 
-static void between_setup(void)
+static void devices_setup(void)
 {
 	int count;
 
-	host.resize(MIB / 4);
-	MUST(cudaMalloc(&bulk[0], MIB));
 	MUST(cudaGetDeviceCount(&count));
 	last_device = count - 1;
 	MUST(cudaSetDevice(last_device));
 	MUST(cudaMalloc(&there, MIB));
 	MUST(cudaSetDevice(0));
+}
+
+static void between_setup(void)
+{
+	host.resize(MIB / 4);
+	MUST(cudaMalloc(&bulk[0], MIB));
+	devices_setup();
 }
 
 /* There, and back to where nothing is left of it. */
@@ -240,6 +245,7 @@ static void capture_round(void)
 			expect(first + i);
 	}
 	MUST(cudaStreamSynchronize(stream));
+	confirmed = steps += 20;
 	MUST(cudaGraphExecDestroy(ready));
 	MUST(cudaGraphDestroy(graph));
 	MUST(cudaStreamDestroy(stream));
@@ -316,8 +322,9 @@ static void pin_round(void)
 #define TENSOR(name)                                                                           \
 	((decltype(&vcuda_tensor_##name))dlsym(RTLD_DEFAULT, "vcuda_tensor_" #name))
 
-/* A tensor with a name: made, filled, sealed, had by its name, and gone again. */
-static void tensor_round(void)
+/* A tensor with a name: made at a device, filled, sealed, had at a device by its name, and gone
+ * again. -1: the device that is current. */
+static void tensor_between(int made_at, int had_at)
 {
 	static const auto create = TENSOR(create);
 	static const auto get = TENSOR(get);
@@ -330,19 +337,40 @@ static void tensor_round(void)
 	const int64_t shape[] = {4096};
 	unsigned char got = 0;
 
-	MUST((cudaError_t)create(names[0], VCUDA_U8, 1, shape, -1, 0, &made));
+	if (made_at > 0)
+		MUST(cudaSetDevice(made_at));
+	MUST((cudaError_t)create(names[0], VCUDA_U8, 1, shape, made_at, 0, &made));
 	MUST(cudaMemset((void *)made.data, 7, 4096));
 	MUST((cudaError_t)seal(&made, NULL));
-	MUST((cudaError_t)get(names, 1, -1, 0, &had));
+	if (made_at > 0)
+		MUST(cudaSetDevice(0));
+	MUST((cudaError_t)get(names, 1, had_at, 0, &had));
 	MUST(cudaMemcpy(&got, (char *)had.data + 4095, 1, cudaMemcpyDeviceToHost));
 	if (got != 7) {
 		say("wrong: %u in the tensor, not 7", got);
 		_exit(4);
 	}
-	MUST((cudaError_t)forget(names[0], -1));
+	MUST((cudaError_t)forget(names[0], made_at));
 	MUST((cudaError_t)close(&had));
 	MUST((cudaError_t)close(&made));
 	one_step(0);
+}
+
+static void tensor_round(void)
+{
+	tensor_between(-1, -1);
+}
+
+/* The first device's agent copies what another agent has. */
+static void replica_round(void)
+{
+	tensor_between(last_device, 0);
+}
+
+/* Another agent copies what the first device's has. */
+static void copied_round(void)
+{
+	tensor_between(0, last_device);
 }
 
 /* Its worker does what hostile_worker.c has under that number, and is asked for more. */
@@ -385,6 +413,8 @@ static const struct {
 	{"pin", pin_round},
 	{"tensor", tensor_round},
 	{"between", between_round},
+	{"replica", replica_round},
+	{"copied", copied_round},
 	{"ending", launch_round},
 	{"hostile", pace_round},
 };
@@ -409,6 +439,8 @@ int main(int argc, char **argv)
 		bulk_setup();
 	else if (round == between_round)
 		between_setup();
+	else if (round == replica_round || round == copied_round)
+		devices_setup();
 	one_step(0);
 	confirm();
 	say("in %s", argv[1]);

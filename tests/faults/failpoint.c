@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * LD_PRELOAD: the n-th call of what may fail (memory, descriptors, processes, input and output)
- * fails.  Calls are counted that stand in the program itself, not those of its libraries.
+ * fails.  Calls are counted that stand in the program itself, not those of its libraries; with
+ * $VCUDA_FAILPOINT_IN, those of the libraries whose file's name begins with that instead.
  *
  * The file $VCUDA_FAILPOINT is a struct point in shared memory, which the test writes: armed,
  * which call, and for which role of gpu-agent (the agent gives its children no LD_PRELOAD:
@@ -32,6 +33,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define ROLE 16
+#define TEXTS 64 /* libraries, at most */
 
 struct point {
 	_Atomic uint32_t armed, target, count, hit;
@@ -43,20 +45,39 @@ struct point {
 };
 
 static struct point *point;
-static uintptr_t text_from, text_to, base;
+static struct text {
+	uintptr_t base, from, to;
+	const char *name; /* "": the program */
+} texts[TEXTS];
+static size_t text_count;
 static char itself[512], preload[600], control[600];
 
-static int program(struct dl_phdr_info *info, size_t size, void *data)
+static int object(struct dl_phdr_info *info, size_t size, void *data)
 {
+	const char *wanted = data, *slash = strrchr(info->dlpi_name, '/');
+	const char *name = slash ? slash + 1 : info->dlpi_name;
+
 	(void)size;
-	(void)data;
-	base = info->dlpi_addr;
-	for (int i = 0; i < info->dlpi_phnum; i++)
+	if (wanted && strncmp(name, wanted, strlen(wanted)))
+		return 0;
+	for (int i = 0; i < info->dlpi_phnum && text_count < TEXTS; i++)
 		if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X) {
-			text_from = base + info->dlpi_phdr[i].p_vaddr;
-			text_to = text_from + info->dlpi_phdr[i].p_memsz;
+			struct text *text = &texts[text_count++];
+
+			text->base = info->dlpi_addr;
+			text->from = text->base + info->dlpi_phdr[i].p_vaddr;
+			text->to = text->from + info->dlpi_phdr[i].p_memsz;
+			text->name = wanted ? name : "";
 		}
-	return 1; /* the first one is the program */
+	return !wanted; /* the first one is the program */
+}
+
+static const struct text *text_of(void *at)
+{
+	for (size_t i = 0; i < text_count; i++)
+		if ((uintptr_t)at >= texts[i].from && (uintptr_t)at < texts[i].to)
+			return &texts[i];
+	return NULL;
 }
 
 __attribute__((constructor)) static void begin(void)
@@ -73,7 +94,7 @@ __attribute__((constructor)) static void begin(void)
 	syscall(SYS_close, fd);
 	if (at == MAP_FAILED)
 		return;
-	dl_iterate_phdr(program, NULL);
+	dl_iterate_phdr(object, getenv("VCUDA_FAILPOINT_IN"));
 	if (dladdr((void *)begin, &me))
 		snprintf(itself, sizeof(itself), "%s", me.dli_fname);
 	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", itself);
@@ -82,28 +103,22 @@ __attribute__((constructor)) static void begin(void)
 }
 
 /* Which role this process has: the one that execve() below let in, or the first. */
-static bool counted(void *from)
+static bool counted(const struct text *text)
 {
-	uintptr_t at = (uintptr_t)from;
-
-	if (!point || !point->armed || at < text_from || at >= text_to)
-		return false;
-	if (point->exempt == getpid())
+	if (!text || point->exempt == getpid())
 		return false;
 	return !point->role[0] || getenv("VCUDA_FAILPOINT_ROLE");
 }
 
 static bool fails(const char *what, void *from)
 {
-	if (!counted(from) || atomic_fetch_add(&point->count, 1) + 1 != point->target)
+	const struct text *text = point && point->armed ? text_of(from) : NULL;
+
+	if (!counted(text) || atomic_fetch_add(&point->count, 1) + 1 != point->target)
 		return false;
 	point->hit = 1;
-	point->where = (uintptr_t)from - base;
-	for (size_t i = 0; i < sizeof(point->what); i++) {
-		point->what[i] = what[i];
-		if (!what[i])
-			break;
-	}
+	point->where = (uintptr_t)from - text->base;
+	snprintf(point->what, sizeof(point->what), "%s %s", what, text->name);
 	return true;
 }
 

@@ -44,7 +44,9 @@ soak: $(FAULTS_NEED) ## random programs and random faults for SOAK_MINUTES, SOAK
 resume-cost: $(FAULTS_NEED) ## instructions of 100,000 launches in a sidecar with a grace and without, by valgrind: 1 % more at most
 	$(Q)$(FAULTS_RUN) 1800 tests/faults/cost.py
 
-fault-points: $(FAULTS_NEED) ## the n-th call that may fail does: POINTS='--only front --from 40 --to 60'
+# Every call of every process in every state is hours: POINTS='--jobs 2'.
+POINTS ?= --jobs 2 --most 60 --least 3000
+fault-points: $(FAULTS_NEED) ## the n-th call that may fail does, 3,000 times at least: POINTS='--only front --from 40 --to 60'
 	$(Q)$(FAULTS_RUN) 14400 tests/faults/failpoints.py $(POINTS)
 
 hostile-clients: $(FAULTS_NEED) ## violations against agent, worker and front, one after the other: CASES='"4 GiB" stripe'

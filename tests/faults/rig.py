@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", "stack"), os.path.join(HERE, "..", "peer")]
+sys.path[:0] = [os.path.join(HERE, "..", "stack"), os.path.join(HERE, "..", "peer"), os.path.join(HERE, "..", "store")]
 sys.dont_write_bytecode = True
 
 from proxy import Proxy  # noqa: E402
@@ -37,13 +37,13 @@ def mounted(where, size, command):
 
 class Rig:
     """VICTIM: more flags of the sidecar of the programs that faults are injected into.  SCHEME: how it comes to the
-    agent, where nothing is between.  BESIDE: these programs have a GPU of a second agent, too."""
+    agent, where nothing is between.  BESIDE: these programs have a GPU of a second agent, too, started with these flags."""
 
     def __init__(self, path, seed=0, small=False, victim=(), agent=(), between=True, agent_env=None,
-                 victim_env=None, scheme="", beside=False, app_env=None):
+                 victim_env=None, scheme="", beside=None, app_env=None):
         self.folder, self.small, self.scheme = path, small and may_mount(), scheme
         self.app_env = app_env or {}
-        self.beside = Agent(os.path.join(path, "beside"), "--peers", ANYWHERE) if beside else None
+        self.beside = Agent(os.path.join(path, "beside"), "--peers", ANYWHERE, *beside) if beside is not None else None
         cache = os.path.join(path, "agent", "cache")
         os.makedirs(cache, exist_ok=True)
         self.steps, self.steps_at, self.numbers = os.path.join(path, "steps"), 0, {}
