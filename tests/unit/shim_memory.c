@@ -21,7 +21,6 @@
 #include "shim/driver/memory/vmm.h"
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
-#include "shim/engine/status.h"
 #include "shim/engine/thread.h"
 #include "shim/engine/completion.h"
 
@@ -165,12 +164,6 @@ static struct context *current;
 struct context *context_current(void)
 {
 	return current;
-}
-
-CUresult status_of(enum status_cause cause)
-{
-	(void)cause;
-	return CUDA_ERROR_SYSTEM_NOT_READY;
 }
 
 bool function_outstanding(void)
