@@ -17,8 +17,6 @@ struct op *graph_op_copy(const struct op *op)
 	if (!copy)
 		return NULL;
 	memcpy(copy, op, op->bytes);
-	if (copy->copied)
-		copy->copied(copy);
 	copy->next = NULL;
 	copy->stream = NULL;
 	copy->deps = NULL;
