@@ -263,8 +263,7 @@ ncclResult_t softnccl_one_sided(struct ncclComm *comm, const struct softnccl_ope
 /* Each rank tells each a number, and all have the same. */
 ncclResult_t softnccl_agree(struct ncclComm *comm, uint32_t number, const char *what);
 
-/* --- exports.c ------------------------------------------------------------------------------
- */
+/* --- exports.c ---------------------------------------------------------------------------- */
 
 /* Keeps a group's first fault. */
 ncclResult_t softnccl_keep(ncclResult_t status);
@@ -280,8 +279,7 @@ ncclResult_t softnccl_submit(
 /* The communicator's thread. */
 void *softnccl_thread(void *comm);
 
-/* --- collective.c
- * -------------------------------------------------------------------------------- */
+/* --- collective.c ------------------------------------------------------------------------- */
 
 ncclResult_t softnccl_run(
 	struct ncclComm *comm, const struct softnccl_operation *operations, int count);

@@ -250,11 +250,12 @@ CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 
 	pthread_mutex_lock(&queue_lock);
 	if (phGraphClone && object_is(originalGraph, OBJECT_GRAPH)) {
-		*phGraphClone =
-			originalGraph->condition_count ? NULL : graph_clone(originalGraph);
-		ret = *phGraphClone		       ? CUDA_SUCCESS
-		      : originalGraph->condition_count ? CUDA_ERROR_NOT_SUPPORTED
-						       : CUDA_ERROR_OUT_OF_MEMORY;
+		*phGraphClone = NULL;
+		ret = CUDA_ERROR_NOT_SUPPORTED;
+		if (!originalGraph->condition_count) {
+			*phGraphClone = graph_clone(originalGraph);
+			ret = *phGraphClone ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+		}
 	}
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
