@@ -34,8 +34,8 @@ struct uploads_lane {
 struct uploads_counts {
 	uint32_t version;
 	uint32_t lanes;
-	uint64_t bytes;	    /* that are kept */
-	uint64_t has_those; /* it was told */
+	uint64_t bytes;	      /* that are kept */
+	uint64_t has_earlier; /* it was told those of the processes before it */
 	uint64_t hits, hit_bytes, misses, evictions;
 };
 

@@ -45,7 +45,7 @@ static void process_ready(struct watch *watch, uint32_t mask)
 			lose(front);
 			return;
 		}
-		if (!counts.has_those)
+		if (!counts.has_earlier)
 			uploads_add(&counts, &front->uploads.before);
 		front->uploads.counts = counts;
 	}

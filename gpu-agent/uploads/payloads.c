@@ -326,11 +326,11 @@ void cache_counts(struct cache *c, struct uploads_counts *counts)
 	counts->version = UPLOADS_VERSION;
 }
 
-void cache_count_those(struct cache *c, const struct uploads_counts *totals)
+void cache_count_earlier(struct cache *c, const struct uploads_counts *totals)
 {
 	pthread_mutex_lock(&c->lock);
-	if (!c->counts.has_those)
+	if (!c->counts.has_earlier)
 		uploads_add(&c->counts, totals);
-	c->counts.has_those = 1;
+	c->counts.has_earlier = 1;
 	pthread_mutex_unlock(&c->lock);
 }

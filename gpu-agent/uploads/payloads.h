@@ -49,6 +49,6 @@ void cache_discard(struct cache *cache, uint32_t piece);
 
 void cache_counts(struct cache *cache, struct uploads_counts *counts);
 /* From now on they have TOTALS in them, once. */
-void cache_count_those(struct cache *cache, const struct uploads_counts *totals);
+void cache_count_earlier(struct cache *cache, const struct uploads_counts *totals);
 
 #endif

@@ -75,7 +75,7 @@ static bool hear(struct lanes *lanes, struct cache *cache)
 			continue;
 		}
 		if (n == (ssize_t)sizeof(said.counts) && said.counts.version == UPLOADS_VERSION)
-			cache_count_those(cache, &said.counts);
+			cache_count_earlier(cache, &said.counts);
 		for (int i = 0; i < 2; i++)
 			if (fds[i] >= 0)
 				close(fds[i]);
