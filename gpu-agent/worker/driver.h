@@ -16,10 +16,10 @@ struct request;
 struct worker;
 struct worker_stream;
 
-/* Whether the frame at hand launches a kernel whose code is not on the device yet: the driver
- * brings it there first, and may wait for all work of the context meanwhile. False where the
- * driver does not tell. */
-bool launch_loads(struct worker *w);
+/* Whether the frame at hand is a kernel's first launch: the driver may bring its code to the
+ * device, or make room there for a larger stack (also where the code has long been there), and
+ * waits for all work of the context meanwhile (bench/held.cu, 580.159). */
+bool launch_first(struct worker *w);
 
 /* What later frames for other agents need of the driver is made, while no stream waits yet:
  * with one that waits the driver may wait in cuStreamCreate and cuMemHostAlloc (580.159). */

@@ -149,6 +149,7 @@ void worker_bind(struct worker *w, struct request *r, uint64_t handle, enum hand
 	}
 	name->generation = handle_generation(handle);
 	name->kind = (uint8_t)kind;
+	name->launched = false;
 	name->context = r->header.context;
 	name->owner = 0;
 	name->bytes = 0;

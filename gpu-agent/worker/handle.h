@@ -18,6 +18,7 @@ struct worker_stream;
 struct name {
 	uint32_t generation;
 	uint8_t kind;
+	bool launched; /* a function: once at least */
 	uint16_t context;
 	uint64_t owner; /* a function: its module's handle; 0: none */
 	uint64_t bytes; /* a module: of its image */

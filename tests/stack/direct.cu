@@ -376,16 +376,24 @@ static void waits(int a, int b)
 	two.end();
 }
 
+__global__ void refill(uint32_t *data, uint32_t value)
+{
+	data[threadIdx.x] = value + threadIdx.x;
+}
+
 /* So many launches behind a wait. */
 static void behind(int a, int b, uint32_t launches)
 {
 	side one(a), two(b);
 
 	two.make(0);
+	/* Code that is on the device before its first launch, which is behind the wait. */
+	MUST(cudaFuncSetAttribute(refill, cudaFuncAttributeMaxDynamicSharedMemorySize, 4096));
 	one.make(1, 300000000);
 	MUST(cudaEventRecord(one.event, one.stream));
 	two.use();
 	MUST(cudaStreamWaitEvent(two.stream, one.event, 0));
+	refill<<<1, 256, 0, two.stream>>>(two.data, 0);
 	for (uint32_t i = 1; i <= launches; i++)
 		fill<<<1, 256, 0, two.stream>>>(two.data, 256, i);
 	MUST(cudaMemcpyPeerAsync(one.data, a, two.data, b, 1024, two.stream));

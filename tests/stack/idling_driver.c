@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The software GPU, where what makes something waits until the GPU is idle first, as NVIDIA's
- * driver may: a stream, memory, and the code of a kernel, which comes to the device with its
- * first launch; and a stream that has 1024 launches has no room for more.  Its own functions
- * come before those of the library that it is linked with.
+ * driver may: a stream, memory, the code of a kernel, which comes to the device with its first
+ * launch or when an attribute of it is set, and the stack of one, with its first launch in any
+ * case; and a stream that has 1024 launches has no room for more.  Its own functions come
+ * before those of the library that it is linked with.
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -16,11 +17,12 @@
 #define MARKED 64u
 #define MARKS 16u
 
-static struct {
+/* The program has a few. */
+static struct functions {
 	pthread_mutex_t lock;
-	CUfunction loaded[FUNCTIONS]; /* the program has a few */
+	CUfunction all[FUNCTIONS];
 	unsigned count;
-} functions = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} loaded = {.lock = PTHREAD_MUTEX_INITIALIZER}, launched = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Of the worker's one thread that launches. */
 static struct {
@@ -39,17 +41,17 @@ static void idle(void)
 	((__typeof__(&cuCtxSynchronize))next("cuCtxSynchronize"))();
 }
 
-/* With LOAD it is from now on. */
-static bool is_loaded(CUfunction function, bool load)
+/* With ADD it is from now on. */
+static bool is_in(struct functions *set, CUfunction function, bool add)
 {
 	bool found = false;
 
-	pthread_mutex_lock(&functions.lock);
-	for (unsigned i = 0; i < functions.count; i++)
-		found = found || functions.loaded[i] == function;
-	if (!found && load && functions.count < FUNCTIONS)
-		functions.loaded[functions.count++] = function;
-	pthread_mutex_unlock(&functions.lock);
+	pthread_mutex_lock(&set->lock);
+	for (unsigned i = 0; i < set->count; i++)
+		found = found || set->all[i] == function;
+	if (!found && add && set->count < FUNCTIONS)
+		set->all[set->count++] = function;
+	pthread_mutex_unlock(&set->lock);
 	return found;
 }
 
@@ -75,9 +77,18 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 
 EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 {
-	*state = is_loaded(function, false) ? CU_FUNCTION_LOADING_STATE_LOADED
-					    : CU_FUNCTION_LOADING_STATE_UNLOADED;
+	*state = is_in(&loaded, function, false) ? CU_FUNCTION_LOADING_STATE_LOADED
+						 : CU_FUNCTION_LOADING_STATE_UNLOADED;
 	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuFuncSetAttribute(
+	CUfunction function, CUfunction_attribute attribute, int value)
+{
+	if (!is_in(&loaded, function, true))
+		idle();
+	return ((__typeof__(&cuFuncSetAttribute))next("cuFuncSetAttribute"))(
+		function, attribute, value);
 }
 
 /* One more launch on STREAM, once there is room for it. */
@@ -108,7 +119,8 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, un
 	unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
 	void **extra)
 {
-	if (!is_loaded(function, true))
+	is_in(&loaded, function, true);
+	if (!is_in(&launched, function, true))
 		idle();
 	queue(stream);
 	return ((__typeof__(&cuLaunchKernel))next("cuLaunchKernel"))(

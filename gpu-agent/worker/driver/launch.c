@@ -56,19 +56,15 @@ CUresult serve_vcudaOccupancyClusters(struct worker *w, struct request *r)
 		       : worker_lacks(w, "cuOccupancyMaxActiveClusters");
 }
 
-bool launch_loads(struct worker *w)
+bool launch_first(struct worker *w)
 {
 	const struct wire_vcudaLaunch *req = (const void *)w->receiver.body;
-	CUfunctionLoadingState state = CU_FUNCTION_LOADING_STATE_LOADED;
 	const struct name *name;
 
-	if (w->receiver.frame.op != OP_vcudaLaunch || w->receiver.frame.body < sizeof(*req) ||
-		!w->cuda.cuFuncIsLoaded)
+	if (w->receiver.frame.op != OP_vcudaLaunch || w->receiver.frame.body < sizeof(*req))
 		return false;
 	name = names_find(w, req->function, KIND_CUfunction);
-	return name && !worker_use(w, w->receiver.frame.context) &&
-	       !w->cuda.cuFuncIsLoaded(&state, name->object) &&
-	       state == CU_FUNCTION_LOADING_STATE_UNLOADED;
+	return name && !name->launched;
 }
 
 CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
@@ -93,6 +89,7 @@ CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
 
 	if (worker_refused(r))
 		return r->refused;
+	names_find(w, req->function, KIND_CUfunction)->launched = true;
 	w->stats.launches++;
 	if (!req->attribute_bytes && !(req->flags & LAUNCH_COOPERATIVE))
 		return w->cuda.cuLaunchKernel(function, req->gridX, req->gridY, req->gridZ,
