@@ -134,6 +134,9 @@ def agent(on_exit, words, gpu):
 
 def row(name, got, beside, what):
     ratios = [a["ms"] / b["ms"] for a, b in zip(got, beside)]
+    if not ratios:
+        print(f"{name:28}not measured: --budget was spent")
+        return
     low, high = interval(ratios)
     print(f"{name:28}{statistics.median(a['ms'] for a in got):9.1f} ms   {statistics.median(ratios):.3f} "
           f"({low:.3f} to {high:.3f}) of {what}", flush=True)

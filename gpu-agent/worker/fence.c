@@ -293,6 +293,7 @@ static bool fence_walk(struct worker *w, bool copies_only, bool *progress)
 	enum { BUSY = 16 };
 	struct worker_stream *busy[BUSY];
 	struct pending **at = &w->fences.first, *p;
+	bool unmap_waits = false;
 	uint32_t n = 0;
 
 	while ((p = *at)) {
@@ -300,12 +301,18 @@ static bool fence_walk(struct worker *w, bool copies_only, bool *progress)
 
 		if (!reply_room(w))
 			return false;
-		if ((copies_only && p->what != PENDING_COPY_OUT) || fence_behind(p, busy, n)) {
+		/* Tickets are told in their order. What ends a copy of another agent's may
+		 * stand between two of them, and an event may be over only when the second is
+		 * asked. */
+		if ((copies_only && p->what != PENDING_COPY_OUT) ||
+			(p->what == PENDING_UNMAP && unmap_waits) || fence_behind(p, busy, n)) {
+			unmap_waits = unmap_waits || p->what == PENDING_UNMAP;
 			at = &p->next;
 			continue;
 		}
 		status = fence_look(w, p);
 		if (status == CUDA_ERROR_NOT_READY) {
+			unmap_waits = unmap_waits || p->what == PENDING_UNMAP;
 			if (p->event_count == 1 && p->events[0].stream && n < BUSY)
 				busy[n++] = p->events[0].stream;
 			at = &p->next;

@@ -7,6 +7,7 @@
  *	posts N  N copies and waits for events, each way, and one wait for them all
  *	events   streams that wait for each other's events, which are gated
  *	deep N   N launches behind a wait, and as many behind a copy
+ *	memory N N rounds of two threads, a device each, that copy to each other and free what they copied
  *	fault    a copy from a device behind an error of its own; the other one's stream goes on
  *	go-on    copies until stdin is closed; says how many went right, and each first error */
 #include <cuda.h>
@@ -476,6 +477,64 @@ static int deep(uint32_t launches)
 	return 0;
 }
 
+/* One thread's rounds: what it has is there anew in each, and more than a limit leaves room for at
+ * once, so that memory comes back from the agent while streams of both wait for each other. */
+static void memory_rounds(int a, int b, uint32_t rounds, cudaEvent_t mine, cudaEvent_t theirs)
+{
+	const size_t bytes = 24 << 20, n = 256 << 10;
+	cudaStream_t streams[4];
+	cudaEvent_t ready, done;
+	uint32_t *there;
+
+	MUST(cudaSetDevice(b));
+	MUST(cudaMalloc(&there, n * sizeof(*there)));
+	MUST(cudaEventCreateWithFlags(&ready, cudaEventDisableTiming));
+	MUST(cudaSetDevice(a));
+	MUST(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
+	for (auto &stream : streams)
+		MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	for (uint32_t i = 0; i < rounds; i++) {
+		cudaStream_t stream = streams[i % 4];
+		uint32_t *here;
+
+		MUST(cudaMalloc(&here, bytes));
+		MUST(cudaStreamWaitEvent(stream, theirs, 0));
+		fill<<<n / 256, 256, 0, stream>>>(here, n, i);
+		MUST(cudaSetDevice(b));
+		MUST(cudaEventRecord(ready, NULL));
+		MUST(cudaSetDevice(a));
+		MUST(cudaStreamWaitEvent(stream, ready, 0));
+		MUST(cudaMemcpyAsync(there, here, n * sizeof(*here), cudaMemcpyDefault, stream));
+		MUST(cudaEventRecord(done, stream));
+		MUST(cudaEventRecord(mine, stream));
+		MUST(cudaSetDevice(b));
+		MUST(cudaStreamWaitEvent(NULL, done, 0));
+		MUST(cudaSetDevice(a));
+		MUST(cudaFree(here));
+	}
+	for (auto &stream : streams)
+		MUST(cudaStreamSynchronize(stream));
+}
+
+static int memory(uint32_t rounds)
+{
+	cudaEvent_t events[2];
+	int last;
+
+	MUST(cudaGetDeviceCount(&last));
+	last--;
+	for (int i = 0; i < 2; i++) {
+		MUST(cudaSetDevice(i ? last : 0));
+		MUST(cudaEventCreateWithFlags(&events[i], cudaEventDisableTiming));
+		MUST(cudaEventRecord(events[i], NULL));
+	}
+	std::thread other(memory_rounds, last, 0, rounds, events[1], events[0]);
+	memory_rounds(0, last, rounds, events[0], events[1]);
+	other.join();
+	say("right");
+	return 0;
+}
+
 __global__ void stop()
 {
 	asm volatile("trap;");
@@ -600,6 +659,8 @@ int main(int argc, char **argv)
 		return deep((uint32_t)strtoul(argv[2], NULL, 10));
 	if (!strcmp(what, "posts"))
 		return posts((uint32_t)strtoul(argv[2], NULL, 10));
+	if (!strcmp(what, "memory"))
+		return memory((uint32_t)strtoul(argv[2], NULL, 10));
 	if (!strcmp(what, "fault"))
 		return fault();
 	return !strcmp(what, "copies") ? copies() : !strcmp(what, "events") ? events() : go_on();

@@ -18,7 +18,7 @@ PEER = 8  # a HELLO's role
 
 
 @contextlib.contextmanager
-def agents(*gpus, peers=ANYWHERE, flags=(), driver="software", wire="{}"):
+def agents(*gpus, peers=ANYWHERE, flags=(), driver="software", wire="{}", more=()):
     """An agent for each number, with so many GPUs, that may join the others, and a sidecar that has them all over
     such a wire."""
     with folder() as path:
@@ -26,8 +26,8 @@ def agents(*gpus, peers=ANYWHERE, flags=(), driver="software", wire="{}"):
         for number, count in enumerate(gpus):
             place = os.path.join(path, str(number))
             os.makedirs(place)
-            more = ("--peers", peers) if peers else ()
-            made.append(Agent(place, *more, env={"VCUDA_SOFTGPU_DEVICES": str(count)}, driver=driver))
+            joins = ("--peers", peers) if peers else ()
+            made.append(Agent(place, *joins, *more, env={"VCUDA_SOFTGPU_DEVICES": str(count)}, driver=driver))
         sidecar = Sidecar(path, "+".join(wire.format(agent.address) for agent in made), *flags)
         try:
             yield made, sidecar
@@ -75,6 +75,14 @@ def test_streams_that_share_a_channel():
     for words in (("copies",), ("posts", "50"), ("deep", "3000")):
         with agents(1, 2, driver=os.path.join(BUILD, "stack", "libchannel-driver.so")) as (_, sidecar):
             right(program(sidecar, *words))
+
+
+def test_memory_that_comes_back():
+    """Under a limit memory is had again once the agent has taken it back, whose tickets come in their order: also
+    where a later one is seen to be over first. Streams of two agents wait for each other meanwhile."""
+    driver = os.path.join(BUILD, "stack", "liblate-driver.so")
+    with agents(1, 1, driver=driver, more=("--memory-limit", "256MiB")) as (_, sidecar):
+        right(program(sidecar, "memory", "200"))
 
 
 def test_a_source_that_failed():
