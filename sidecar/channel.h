@@ -19,7 +19,7 @@
 #include "sidecar/replies.h"
 #include "sidecar/resume.h"
 #include "transport/ring.h"
-#include "sidecar/segment.h"
+#include "sidecar/memory/segment.h"
 #include "sidecar/server.h"
 
 struct channel {

@@ -18,9 +18,9 @@
 #include "sidecar/agents.h"
 #include "sidecar/options.h"
 #include "sidecar/pending.h"
-#include "sidecar/heartbeat.h"
+#include "sidecar/memory/heartbeat.h"
 #include "sidecar/relay.h"
-#include "sidecar/segment.h"
+#include "sidecar/memory/segment.h"
 #include "sidecar/stripes.h"
 
 struct channel;

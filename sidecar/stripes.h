@@ -19,7 +19,7 @@
 
 #include "protocol/wire/session.h"
 #include "sidecar/names.h"
-#include "sidecar/segment.h"
+#include "sidecar/memory/segment.h"
 #include "transport/codec/piece.h"
 #include "transport/transport.h"
 

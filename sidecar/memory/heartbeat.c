@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/heartbeat.h"
+#include "sidecar/memory/heartbeat.h"
 
 #include <errno.h>
 #include <fcntl.h>

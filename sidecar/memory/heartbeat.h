@@ -5,8 +5,8 @@
  * are busy with: memory that is hard to get, a log that nobody reads.  A program that waits for
  * an answer and sees it stand still stops waiting (shim/engine/heartbeat.c).
  */
-#ifndef VCUDA_SIDECAR_HEARTBEAT_H
-#define VCUDA_SIDECAR_HEARTBEAT_H
+#ifndef VCUDA_SIDECAR_MEMORY_HEARTBEAT_H
+#define VCUDA_SIDECAR_MEMORY_HEARTBEAT_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/segment.h"
+#include "sidecar/memory/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>

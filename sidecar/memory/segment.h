@@ -7,8 +7,8 @@
  * can still shrink a `host` file under us: the guard turns the SIGBUS of the thread that serves
  * it into a broken segment, and only that session ends.
  */
-#ifndef VCUDA_SIDECAR_SEGMENT_H
-#define VCUDA_SIDECAR_SEGMENT_H
+#ifndef VCUDA_SIDECAR_MEMORY_SEGMENT_H
+#define VCUDA_SIDECAR_MEMORY_SEGMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
