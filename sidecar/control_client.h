@@ -7,7 +7,7 @@
 #define VCUDA_SIDECAR_CONTROL_CLIENT_H
 
 #include "common/error.h"
-#include "sidecar/agents.h"
+#include "sidecar/agents/agents.h"
 #include "sidecar/options.h"
 
 /* The sidecar's state as text, OP of enum channel_op in the FORMAT that it has there; free()

@@ -12,8 +12,8 @@
 
 #include "common/error.h"
 #include "protocol/wire/channel.h"
-#include "sidecar/agents.h"
-#include "sidecar/spread.h"
+#include "sidecar/agents/agents.h"
+#include "sidecar/agents/spread.h"
 #include "transport/codec/controller.h"
 #include "transport/transport.h"
 

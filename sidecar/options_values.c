@@ -14,7 +14,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "sidecar/agents.h"
+#include "sidecar/agents/agents.h"
 #include "transport/transport.h"
 
 int options_set_agent(

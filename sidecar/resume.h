@@ -15,7 +15,7 @@
 #include "common/error.h"
 #include "protocol/wire/channel.h"
 #include "protocol/wire/session.h"
-#include "sidecar/agents.h"
+#include "sidecar/agents/agents.h"
 #include "transport/transport.h"
 
 enum resume_state {

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "common/latency.h"
-#include "sidecar/agents.h"
+#include "sidecar/agents/agents.h"
 #include "sidecar/options.h"
 #include "sidecar/pending.h"
 #include "sidecar/memory/heartbeat.h"

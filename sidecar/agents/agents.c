@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/agents.h"
+#include "sidecar/agents/agents.h"
 
 #include <errno.h>
 #include <pthread.h>

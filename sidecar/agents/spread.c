@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/spread.h"
+#include "sidecar/agents/spread.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
  * They stay while any process is joined, so that all of a pod have the same GPUs in the same
  * order; who comes after a time without any has them chosen anew.
  */
-#ifndef VCUDA_SIDECAR_SPREAD_H
-#define VCUDA_SIDECAR_SPREAD_H
+#ifndef VCUDA_SIDECAR_AGENTS_SPREAD_H
+#define VCUDA_SIDECAR_AGENTS_SPREAD_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 
 #include "common/error.h"
 #include "protocol/wire/channel.h"
-#include "sidecar/agents.h"
+#include "sidecar/agents/agents.h"
 
 struct options;
 

@@ -8,8 +8,8 @@
  * `agent: a+b` is both: a list in two parts.  A process gets one agent of each part, and all
  * else here is about one part.
  */
-#ifndef VCUDA_SIDECAR_AGENTS_H
-#define VCUDA_SIDECAR_AGENTS_H
+#ifndef VCUDA_SIDECAR_AGENTS_AGENTS_H
+#define VCUDA_SIDECAR_AGENTS_AGENTS_H
 
 #include <pthread.h>
 #include <stdbool.h>
