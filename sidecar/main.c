@@ -17,7 +17,7 @@
 #include "protocol/wire/status.h"
 #include "sidecar/control_client.h"
 #include "sidecar/install.h"
-#include "sidecar/options.h"
+#include "sidecar/options/options.h"
 #include "sidecar/server.h"
 #include "transport/transport.h"
 

@@ -9,7 +9,7 @@
 
 #include "protocol/wire/channel.h"
 #include "protocol/wire/status.h"
-#include "sidecar/options.h"
+#include "sidecar/options/options.h"
 
 /* One request. 1; 0: none there; -errno: the peer is gone or speaks something else. */
 int request_receive(int socket, struct channel_request *request);

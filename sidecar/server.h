@@ -16,7 +16,7 @@
 
 #include "common/latency.h"
 #include "sidecar/agents/agents.h"
-#include "sidecar/options.h"
+#include "sidecar/options/options.h"
 #include "sidecar/pending.h"
 #include "sidecar/memory/heartbeat.h"
 #include "sidecar/relay.h"

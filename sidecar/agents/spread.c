@@ -8,7 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "sidecar/options.h"
+#include "sidecar/options/options.h"
 
 int spread_parse(const char *text, enum spread_kind *kind)
 {

@@ -3,7 +3,7 @@
  * What a key takes: one setter a kind of value, which names the key where the value is not of
  * it.
  */
-#include "sidecar/options_values.h"
+#include "sidecar/options/options_values.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/options.h"
+#include "sidecar/options/options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/config.h"
-#include "sidecar/options_values.h"
+#include "sidecar/options/options_values.h"
 #include "transport/transport.h"
 
 const char options_usage[] =

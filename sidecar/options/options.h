@@ -3,8 +3,8 @@
  * What the sidecar was told: a YAML file, the environment, flags, the seeds' positional form.
  * A flag beats the environment, which beats the file.  docs/SIDECAR.md lists the keys.
  */
-#ifndef VCUDA_SIDECAR_OPTIONS_H
-#define VCUDA_SIDECAR_OPTIONS_H
+#ifndef VCUDA_SIDECAR_OPTIONS_OPTIONS_H
+#define VCUDA_SIDECAR_OPTIONS_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
