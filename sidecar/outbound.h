@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 
 #include "common/error.h"
-#include "sidecar/stripes.h"
+#include "sidecar/stripes/stripes.h"
 #include "transport/ring.h"
 #include "sidecar/timing.h"
 #include "transport/transport.h"

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "sidecar/stripes.h"
+#include "sidecar/stripes/stripes.h"
 #include "transport/answer.h"
 
 void replies_answer(struct replies *replies, const struct frame_header *header,

@@ -21,7 +21,7 @@
 #include "sidecar/memory/heartbeat.h"
 #include "sidecar/relay.h"
 #include "sidecar/memory/segment.h"
-#include "sidecar/stripes.h"
+#include "sidecar/stripes/stripes.h"
 
 struct channel;
 

@@ -281,7 +281,7 @@ def test(found):
             sys.exit(f"layers.py --test: {include} is not found: {what}")
     if not any("take it out" in f for f in faults_of([i for i in found if "sandbox" not in i[2]])[0]):
         sys.exit("layers.py --test: a line that nothing uses is not found")
-    network = [("gpu-agent/front/http/http.c", 1, "struct sockaddr"), ("sidecar/stripes.c", 7, "fd = socket(AF_INET"),
+    network = [("gpu-agent/front/http/http.c", 1, "struct sockaddr"), ("sidecar/stripes/stripes.c", 7, "fd = socket(AF_INET"),
                ("gpu-agent/front/hello.c", 9, "TCP_NODELAY"), ("transport/native.c", 3, "getaddrinfo(")]
     if len(network_faults(network)) != 2 or len(network_faults(network[1:])) != 3:
         sys.exit(f"layers.py --test: the network is not seen: {network_faults(network)}")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/names.h"
+#include "sidecar/stripes/names.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * looks at the queue ahead of what it sends, asks, and learns of each piece how it is to go;
  * the receiver only puts the answers down (protocol/wire/session.h).
  */
-#ifndef VCUDA_SIDECAR_NAMES_H
-#define VCUDA_SIDECAR_NAMES_H
+#ifndef VCUDA_SIDECAR_STRIPES_NAMES_H
+#define VCUDA_SIDECAR_STRIPES_NAMES_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/stripe.h"
+#include "sidecar/stripes/stripe.h"
 
 #include <errno.h>
 #include <string.h>

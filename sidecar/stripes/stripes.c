@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/stripes.h"
+#include "sidecar/stripes/stripes.h"
 
 #include <errno.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "sidecar/stripe.h"
+#include "sidecar/stripes/stripe.h"
 
 /* Named payloads wait for the stripes: dialing, and pinned memory at the agent. */
 #define HOLD_NS 3000000000ull

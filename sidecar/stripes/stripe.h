@@ -2,10 +2,10 @@
  *
  * One stripe: what its two threads do.  For stripes.c, which makes them and fills their queues.
  */
-#ifndef VCUDA_SIDECAR_STRIPE_H
-#define VCUDA_SIDECAR_STRIPE_H
+#ifndef VCUDA_SIDECAR_STRIPES_STRIPE_H
+#define VCUDA_SIDECAR_STRIPES_STRIPE_H
 
-#include "sidecar/stripes.h"
+#include "sidecar/stripes/stripes.h"
 
 #define STRIPE_STACK (256u * 1024) /* of both: a TLS handshake is made on it */
 

@@ -9,8 +9,8 @@
  * All functions are for the channel's thread, but for those that count: any.  The threads only
  * see their own queue.
  */
-#ifndef VCUDA_SIDECAR_STRIPES_H
-#define VCUDA_SIDECAR_STRIPES_H
+#ifndef VCUDA_SIDECAR_STRIPES_STRIPES_H
+#define VCUDA_SIDECAR_STRIPES_STRIPES_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "protocol/wire/session.h"
-#include "sidecar/names.h"
+#include "sidecar/stripes/names.h"
 #include "sidecar/memory/segment.h"
 #include "transport/codec/piece.h"
 #include "transport/transport.h"
