@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/version.h"
-#include "sidecar/channel.h"
+#include "sidecar/channel/channel.h"
 #include "sidecar/state.h"
 
 /* All channels' and those of channels that are gone; exemplars are of those that live. */

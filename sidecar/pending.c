@@ -9,8 +9,8 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "sidecar/channel.h"
-#include "sidecar/request.h"
+#include "sidecar/channel/channel.h"
+#include "sidecar/channel/request.h"
 #include "sidecar/state.h"
 
 #define PENDING_NS 5000000000ull /* for the first request */

@@ -16,8 +16,8 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/wait.h"
-#include "sidecar/channel.h"
-#include "sidecar/renew.h"
+#include "sidecar/channel/channel.h"
+#include "sidecar/channel/renew.h"
 #include "common/instance_lock.h"
 #include "common/unix_socket.h"
 

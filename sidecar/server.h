@@ -19,7 +19,7 @@
 #include "sidecar/options/options.h"
 #include "sidecar/pending.h"
 #include "sidecar/memory/heartbeat.h"
-#include "sidecar/relay.h"
+#include "sidecar/channel/relay.h"
 #include "sidecar/memory/segment.h"
 #include "sidecar/stripes/stripes.h"
 

@@ -54,7 +54,7 @@ ALLOWED = {
     ("sidecar/agents/agents.c", "thread"): (1, "each asks its agent with a deadline"),
     ("gpu-agent/worker/stripe.c", "thread"): (1, "joined when it said that it is over"),
     ("gpu-agent/worker/stripe_send.c", "thread"): (1, "it has said that it is over"),
-    ("sidecar/resume.c", "thread"): (1, "it said that it is done, or was told to stop: an attempt has 3 s"),
+    ("sidecar/channel/resume.c", "thread"): (1, "it said that it is done, or was told to stop: an attempt has 3 s"),
     ("sidecar/stripes/stripes.c", "thread"): (2, "it was told to stop, and its link is shut"),
     ("sidecar/server.c", "thread"): (1, "it ends at once"),
     ("softgpu/driver/queue_wait.c", "condition"): (1,

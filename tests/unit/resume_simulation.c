@@ -16,7 +16,7 @@
 
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/send_window.h"
-#include "sidecar/replies.h"
+#include "sidecar/channel/replies.h"
 #include "transport/ring.h"
 
 #define RING (16u * 1024)

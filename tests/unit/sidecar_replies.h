@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "sidecar/replies.h"
+#include "sidecar/channel/replies.h"
 #include "sidecar/stripes/stripes.h"
 #include "transport/socket_link.h"
 

@@ -17,8 +17,8 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "protocol/wire/status.h"
-#include "sidecar/channel.h"
-#include "sidecar/request.h"
+#include "sidecar/channel/channel.h"
+#include "sidecar/channel/request.h"
 #include "sidecar/server.h"
 #include "windows/os/os.h"
 

@@ -4,14 +4,14 @@
  * frees it, channel.c carries frames while it is open, channel_loss.c has what follows a broken
  * link. All of it on the channel's thread.
  */
-#ifndef VCUDA_SIDECAR_CHANNEL_CORE_H
-#define VCUDA_SIDECAR_CHANNEL_CORE_H
+#ifndef VCUDA_SIDECAR_CHANNEL_CHANNEL_CORE_H
+#define VCUDA_SIDECAR_CHANNEL_CHANNEL_CORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
-#include "sidecar/channel.h"
+#include "sidecar/channel/channel.h"
 
 /* channel.c: until the program is gone or the sidecar is stopped. It frees nothing. */
 void channel_serve(struct channel *channel);

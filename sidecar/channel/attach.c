@@ -12,9 +12,9 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/wait.h"
-#include "sidecar/channel.h"
-#include "sidecar/relay.h"
-#include "sidecar/request.h"
+#include "sidecar/channel/channel.h"
+#include "sidecar/channel/relay.h"
+#include "sidecar/channel/request.h"
 
 #define TURN 16 /* requests a turn */
 

@@ -3,8 +3,8 @@
  * From the ring to the agent: many entries in one send.  Headers and bodies go out of a private
  * copy, payloads straight from shared memory, large ones by the stripes where there are any.
  */
-#ifndef VCUDA_SIDECAR_OUTBOUND_H
-#define VCUDA_SIDECAR_OUTBOUND_H
+#ifndef VCUDA_SIDECAR_CHANNEL_OUTBOUND_H
+#define VCUDA_SIDECAR_CHANNEL_OUTBOUND_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "common/error.h"
 #include "sidecar/stripes/stripes.h"
 #include "transport/ring.h"
-#include "sidecar/timing.h"
+#include "sidecar/channel/timing.h"
 #include "transport/transport.h"
 
 #define OUTBOUND_BUFFER (128u * 1024)

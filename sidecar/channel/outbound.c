@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/outbound.h"
+#include "sidecar/channel/outbound.h"
 
 #include <errno.h>
 #include <string.h>

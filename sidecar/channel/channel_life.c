@@ -8,8 +8,8 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "sidecar/channel.h"
-#include "sidecar/channel_core.h"
+#include "sidecar/channel/channel.h"
+#include "sidecar/channel/channel_core.h"
 
 #define STACK (256u * 1024)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/relay.h"
+#include "sidecar/channel/relay.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,8 +11,8 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "sidecar/channel.h"
-#include "sidecar/request.h"
+#include "sidecar/channel/channel.h"
+#include "sidecar/channel/request.h"
 
 #define SECOND 1000000000ull
 #define STACK (256u * 1024)    /* a TLS handshake is made on it */

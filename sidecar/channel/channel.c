@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/channel.h"
+#include "sidecar/channel/channel.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "protocol/wire/status.h"
-#include "sidecar/channel_core.h"
+#include "sidecar/channel/channel_core.h"
 
 #define MS 1000000ull
 #define SECOND 1000000000ull

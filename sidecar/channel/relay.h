@@ -7,8 +7,8 @@
  *
  * Each has a thread of its own, which ends with either connection.
  */
-#ifndef VCUDA_SIDECAR_RELAY_H
-#define VCUDA_SIDECAR_RELAY_H
+#ifndef VCUDA_SIDECAR_CHANNEL_RELAY_H
+#define VCUDA_SIDECAR_CHANNEL_RELAY_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  * One app process, one thread: it answers the Unix socket, carries frames between ring and
  * link, and ends when the process does.
  */
-#ifndef VCUDA_SIDECAR_CHANNEL_H
-#define VCUDA_SIDECAR_CHANNEL_H
+#ifndef VCUDA_SIDECAR_CHANNEL_CHANNEL_H
+#define VCUDA_SIDECAR_CHANNEL_CHANNEL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,11 +13,11 @@
 #include <sys/socket.h>
 
 #include "common/log.h"
-#include "sidecar/local.h"
-#include "sidecar/outbound.h"
-#include "sidecar/renew.h"
-#include "sidecar/replies.h"
-#include "sidecar/resume.h"
+#include "sidecar/channel/local.h"
+#include "sidecar/channel/outbound.h"
+#include "sidecar/channel/renew.h"
+#include "sidecar/channel/replies.h"
+#include "sidecar/channel/resume.h"
 #include "transport/ring.h"
 #include "sidecar/memory/segment.h"
 #include "sidecar/server.h"

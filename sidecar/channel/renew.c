@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/renew.h"
+#include "sidecar/channel/renew.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "sidecar/channel.h"
+#include "sidecar/channel/channel.h"
 
 #define STACK (256u * 1024) /* a TLS handshake is made on it */
 #define LOOK_MS 2000	    /* longer than the transport goes on with what it read before */

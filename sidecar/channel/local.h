@@ -4,8 +4,8 @@
  * (docs/TRANSPORTS.md, "local").  What is left for the sidecar: it gives the worker the memory,
  * looks after both ends, and says when and why it is over.  The channel's thread only.
  */
-#ifndef VCUDA_SIDECAR_LOCAL_H
-#define VCUDA_SIDECAR_LOCAL_H
+#ifndef VCUDA_SIDECAR_CHANNEL_LOCAL_H
+#define VCUDA_SIDECAR_CHANNEL_LOCAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

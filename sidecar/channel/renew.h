@@ -3,8 +3,8 @@
  * What proves who we are has an end, and the kubelet or cert-manager writes the next one into
  * its file before: the agent is told, for each session that runs.
  */
-#ifndef VCUDA_SIDECAR_RENEW_H
-#define VCUDA_SIDECAR_RENEW_H
+#ifndef VCUDA_SIDECAR_CHANNEL_RENEW_H
+#define VCUDA_SIDECAR_CHANNEL_RENEW_H
 
 #include <stdint.h>
 

@@ -9,8 +9,8 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "protocol/wire/status.h"
-#include "sidecar/channel.h"
-#include "sidecar/channel_core.h"
+#include "sidecar/channel/channel.h"
+#include "sidecar/channel/channel_core.h"
 
 #define MS 1000000ull
 

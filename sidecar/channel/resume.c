@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/resume.h"
+#include "sidecar/channel/resume.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * in their order all the same.  Whatever does not fit the rules ends the session: -EPROTO with
  * a text.
  */
-#ifndef VCUDA_SIDECAR_REPLIES_H
-#define VCUDA_SIDECAR_REPLIES_H
+#ifndef VCUDA_SIDECAR_CHANNEL_REPLIES_H
+#define VCUDA_SIDECAR_CHANNEL_REPLIES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 #include "common/error.h"
 #include "transport/ring.h"
-#include "sidecar/timing.h"
+#include "sidecar/channel/timing.h"
 #include "transport/transport.h"
 
 /* What is read ahead. Small: the payload bytes in it are copied once more. */

@@ -13,8 +13,8 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/wait.h"
-#include "sidecar/channel.h"
-#include "sidecar/request.h"
+#include "sidecar/channel/channel.h"
+#include "sidecar/channel/request.h"
 
 #define MS 1000000ull
 #define HOLDS_NS (5000 * MS) /* for all of them; they are sent in one go */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/replies.h"
+#include "sidecar/channel/replies.h"
 
 #include <errno.h>
 #include <stddef.h>

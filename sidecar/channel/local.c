@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/local.h"
+#include "sidecar/channel/local.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "protocol/wire/status.h"
-#include "sidecar/channel.h"
+#include "sidecar/channel/channel.h"
 
 #define MS 1000000ull
 #define SECOND 1000000000ull

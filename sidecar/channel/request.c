@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/request.h"
+#include "sidecar/channel/request.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/timing.h"
+#include "sidecar/channel/timing.h"
 
 #include "common/wait.h"
 #include "protocol/wire/class.h"

@@ -6,8 +6,8 @@
  * in the turn that took its call costs one more.  The channel's thread counts, and another may
  * read meanwhile.
  */
-#ifndef VCUDA_SIDECAR_TIMING_H
-#define VCUDA_SIDECAR_TIMING_H
+#ifndef VCUDA_SIDECAR_CHANNEL_TIMING_H
+#define VCUDA_SIDECAR_CHANNEL_TIMING_H
 
 #include <stdint.h>
 

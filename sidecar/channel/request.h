@@ -2,8 +2,8 @@
  *
  * Requests and answers on the Unix socket, one datagram each.
  */
-#ifndef VCUDA_SIDECAR_REQUEST_H
-#define VCUDA_SIDECAR_REQUEST_H
+#ifndef VCUDA_SIDECAR_CHANNEL_REQUEST_H
+#define VCUDA_SIDECAR_CHANNEL_REQUEST_H
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  * agent takes us or the grace is over; meanwhile the channel's own goes on with the program's
  * socket.  All functions are for the channel's thread, but for resume_is_cut: any.
  */
-#ifndef VCUDA_SIDECAR_RESUME_H
-#define VCUDA_SIDECAR_RESUME_H
+#ifndef VCUDA_SIDECAR_CHANNEL_RESUME_H
+#define VCUDA_SIDECAR_CHANNEL_RESUME_H
 
 #include <pthread.h>
 #include <stdatomic.h>
