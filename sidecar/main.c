@@ -18,7 +18,7 @@
 #include "sidecar/control_client.h"
 #include "sidecar/install.h"
 #include "sidecar/options/options.h"
-#include "sidecar/server.h"
+#include "sidecar/server/server.h"
 #include "transport/transport.h"
 
 static int complain(const struct error *error, int status)

@@ -56,7 +56,7 @@ ALLOWED = {
     ("gpu-agent/worker/stripe_send.c", "thread"): (1, "it has said that it is over"),
     ("sidecar/channel/resume.c", "thread"): (1, "it said that it is done, or was told to stop: an attempt has 3 s"),
     ("sidecar/stripes/stripes.c", "thread"): (2, "it was told to stop, and its link is shut"),
-    ("sidecar/server.c", "thread"): (1, "it ends at once"),
+    ("sidecar/server/server.c", "thread"): (1, "it ends at once"),
     ("softgpu/driver/queue_wait.c", "condition"): (1,
         "as cuStreamSynchronize waits: until the stream's work ends. A worker's loop makes no such call"),
     ("softgpu/nccl/comm.c", "thread"): (2,

@@ -24,8 +24,8 @@ WINDOWS_LIBS := -static -lws2_32 -lsynchronization
 WINDOWS_ABSENT := shim/engine/own_sidecar.c shim/engine/rejoin.c shim/engine/thread_gone.c shim/driver/memory/page_fault_signal.c \
 	shim/driver/memory/page_fault_userfaultfd.c shim/driver/memory/mirror_usable.c shim/driver/memory/share.c \
 	sidecar/channel/adopt.c sidecar/control_client.c sidecar/install.c sidecar/channel/local.c sidecar/main.c \
-	sidecar/metrics.c sidecar/pending.c sidecar/channel/renew.c sidecar/memory/segment.c sidecar/server.c \
-	sidecar/state.c transport/light.c transport/local.c transport/loopback.c transport/tls.c \
+	sidecar/server/metrics.c sidecar/server/pending.c sidecar/channel/renew.c sidecar/memory/segment.c sidecar/server/server.c \
+	sidecar/server/state.c transport/light.c transport/local.c transport/loopback.c transport/tls.c \
 	transport/unix.c transport/codec/codec.c common/config.c common/folder.c \
 	common/instance_lock.c common/network.c common/openmetrics.c common/unix_socket.c
 WINDOWS_SRCS := $(filter-out $(WINDOWS_ABSENT),$(SHIM_SRCS) $(addprefix shim/generated/, \

@@ -20,7 +20,7 @@
 #include "sidecar/channel/resume.h"
 #include "transport/ring.h"
 #include "sidecar/memory/segment.h"
-#include "sidecar/server.h"
+#include "sidecar/server/server.h"
 
 struct channel {
 	struct channel *next; /* server->channels, under its lock */

@@ -19,7 +19,7 @@
 #include "protocol/wire/status.h"
 #include "sidecar/channel/channel.h"
 #include "sidecar/channel/request.h"
-#include "sidecar/server.h"
+#include "sidecar/server/server.h"
 #include "windows/os/os.h"
 
 #define FIRST_NS 5000000000ull /* for the first request */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/pending.h"
+#include "sidecar/server/pending.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "common/log.h"
 #include "sidecar/channel/channel.h"
 #include "sidecar/channel/request.h"
-#include "sidecar/state.h"
+#include "sidecar/server/state.h"
 
 #define PENDING_NS 5000000000ull /* for the first request */
 #define PENDING_PROCESS 64	 /* channels that one process may have: it needs one */

@@ -10,7 +10,7 @@
 #include "common/version.h"
 #include "common/wait.h"
 #include "sidecar/channel/channel.h"
-#include "sidecar/state.h"
+#include "sidecar/server/state.h"
 
 static void add(cJSON *object, const char *name, uint64_t value)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sidecar/server.h"
+#include "sidecar/server/server.h"
 
 #include <errno.h>
 #include <malloc.h>

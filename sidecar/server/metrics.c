@@ -11,7 +11,7 @@
 
 #include "common/version.h"
 #include "sidecar/channel/channel.h"
-#include "sidecar/state.h"
+#include "sidecar/server/state.h"
 
 /* All channels' and those of channels that are gone; exemplars are of those that live. */
 static void add_up(struct server *server, struct latency classes[LATENCY_CLASSES],

@@ -6,8 +6,8 @@
  * Locks: `lock` guards the list, the spare and the counters that are not atomic; nothing blocks
  * under it.
  */
-#ifndef VCUDA_SIDECAR_SERVER_H
-#define VCUDA_SIDECAR_SERVER_H
+#ifndef VCUDA_SIDECAR_SERVER_SERVER_H
+#define VCUDA_SIDECAR_SERVER_SERVER_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,7 +17,7 @@
 #include "common/latency.h"
 #include "sidecar/agents/agents.h"
 #include "sidecar/options/options.h"
-#include "sidecar/pending.h"
+#include "sidecar/server/pending.h"
 #include "sidecar/memory/heartbeat.h"
 #include "sidecar/channel/relay.h"
 #include "sidecar/memory/segment.h"

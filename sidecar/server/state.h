@@ -2,14 +2,14 @@
  *
  * The sidecar's state in text: what `vcuda-client status`, `metrics` and `calls` print.
  */
-#ifndef VCUDA_SIDECAR_STATE_H
-#define VCUDA_SIDECAR_STATE_H
+#ifndef VCUDA_SIDECAR_SERVER_STATE_H
+#define VCUDA_SIDECAR_SERVER_STATE_H
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sidecar/server.h"
+#include "sidecar/server/server.h"
 
 #define STATUS_TRANSPORTS 16 /* at least as many as there are */
 

@@ -5,8 +5,8 @@
  * nothing goes after a while, or at once where there are too many: then the oldest of the peer
  * that has most, so that nobody can keep the others out.
  */
-#ifndef VCUDA_SIDECAR_PENDING_H
-#define VCUDA_SIDECAR_PENDING_H
+#ifndef VCUDA_SIDECAR_SERVER_PENDING_H
+#define VCUDA_SIDECAR_SERVER_PENDING_H
 
 #include <poll.h>
 #include <stdbool.h>
