@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "gpu-agent/handoff.h"
-#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/staging/staging.h"
 #include "protocol/wire/direct.h"
 #include "transport/transport.h"
 

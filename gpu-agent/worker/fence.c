@@ -13,7 +13,7 @@
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/output.h"
 #include "gpu-agent/worker/reply.h"
-#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 
 CUresult fence_event_get(struct worker *w, uint16_t context, CUevent *event)

@@ -17,7 +17,7 @@
 #include "transport/local.h"
 #include "transport/ring.h"
 #include "transport/segments.h"
-#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/staging/staging.h"
 
 struct worker;
 

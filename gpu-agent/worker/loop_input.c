@@ -19,9 +19,9 @@
 #include "gpu-agent/worker/output.h"
 #include "gpu-agent/worker/park.h"
 #include "gpu-agent/worker/reply.h"
-#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/stash.h"
-#include "gpu-agent/worker/stripe.h"
+#include "gpu-agent/worker/staging/stripe.h"
 #include "gpu-agent/worker/worker_state.h"
 
 static void protocol_violation(struct worker *w, const char *what)

@@ -17,8 +17,8 @@
 #include "gpu-agent/worker/local.h"
 #include "gpu-agent/worker/park.h"
 #include "gpu-agent/worker/reply.h"
-#include "gpu-agent/worker/staging.h"
-#include "gpu-agent/worker/stripe.h"
+#include "gpu-agent/worker/staging/staging.h"
+#include "gpu-agent/worker/staging/stripe.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* Of a client that reads slowly. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/staging/staging.h"
 
 /* A comes behind B: by their distance, as they are 32 bits of a count that has no end. */
 static bool behind(uint32_t a, uint32_t b)

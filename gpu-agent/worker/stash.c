@@ -14,7 +14,7 @@
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/loop.h"
 #include "gpu-agent/worker/reply.h"
-#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/stash.h"
 #include "gpu-agent/worker/worker_state.h"
 

@@ -28,7 +28,7 @@
 #include "gpu-agent/worker/loop.h"
 #include "gpu-agent/worker/output.h"
 #include "gpu-agent/worker/reply.h"
-#include "gpu-agent/worker/stripe.h"
+#include "gpu-agent/worker/staging/stripe.h"
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/worker/quotas.h"
 #include "gpu-agent/worker/worker_state.h"

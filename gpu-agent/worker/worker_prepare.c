@@ -13,7 +13,7 @@
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/extra.h"
 #include "gpu-agent/worker/output.h"
-#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* The window: the wanted place, else any place, else half as much. */

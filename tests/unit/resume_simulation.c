@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/send_window.h"
 #include "sidecar/channel/replies.h"
 #include "transport/ring.h"

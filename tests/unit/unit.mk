@@ -22,7 +22,7 @@ UNIT_PREFIXES += codec
 UNIT_OBJS_codec = $(call objects,$(wildcard transport/codec/*.c))
 UNIT_LIBS_codec = -lzstd -lm
 UNIT_PREFIXES += uploads
-UNIT_OBJS_uploads = $(call objects,gpu-agent/uploads/payloads.c gpu-agent/uploads/lanes.c gpu-agent/worker/uploads.c \
+UNIT_OBJS_uploads = $(call objects,gpu-agent/uploads/payloads.c gpu-agent/uploads/lanes.c gpu-agent/worker/staging/uploads.c \
 	transport/codec/name.c)
 UNIT_PREFIXES += resume
 UNIT_OBJS_resume = $(SIDECAR_PARTS) $(call objects,gpu-agent/worker/send_window.c)

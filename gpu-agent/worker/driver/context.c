@@ -18,8 +18,8 @@
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/limits.h"
-#include "gpu-agent/worker/staging.h"
-#include "gpu-agent/worker/stripe.h"
+#include "gpu-agent/worker/staging/staging.h"
+#include "gpu-agent/worker/staging/stripe.h"
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/worker/worker_state.h"
 

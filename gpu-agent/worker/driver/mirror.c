@@ -15,7 +15,7 @@
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/quotas.h"
 #include "gpu-agent/worker/reply.h"
-#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* Where the window is wanted: above the devices' windows, below where Linux loads programs. */

@@ -3,8 +3,8 @@
  * A stripe's lane to agent-uploads: which payloads that has, and what it is to keep.  It reads
  * and writes the stripe's slots itself.  All functions are for the stripe's thread.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_UPLOADS_H
-#define VCUDA_GPU_AGENT_WORKER_UPLOADS_H
+#ifndef VCUDA_GPU_AGENT_WORKER_STAGING_UPLOADS_H
+#define VCUDA_GPU_AGENT_WORKER_STAGING_UPLOADS_H
 
 #include <stdbool.h>
 #include <stdint.h>

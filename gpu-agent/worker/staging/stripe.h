@@ -4,16 +4,16 @@
  * pinned memory of its own, ahead of the frames that name the pieces; and, once the client says
  * that it receives there, another which sends payloads of ours.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_STRIPE_H
-#define VCUDA_GPU_AGENT_WORKER_STRIPE_H
+#ifndef VCUDA_GPU_AGENT_WORKER_STAGING_STRIPE_H
+#define VCUDA_GPU_AGENT_WORKER_STAGING_STRIPE_H
 
 #include <cuda.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu-agent/worker/staging.h"
-#include "gpu-agent/worker/uploads.h"
+#include "gpu-agent/worker/staging/staging.h"
+#include "gpu-agent/worker/staging/uploads.h"
 #include "transport/codec/piece.h"
 #include "transport/transport.h"
 

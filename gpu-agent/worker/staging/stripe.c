@@ -16,8 +16,8 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "gpu-agent/uploads.h"
-#include "gpu-agent/worker/staging.h"
-#include "gpu-agent/worker/stripe.h"
+#include "gpu-agent/worker/staging/staging.h"
+#include "gpu-agent/worker/staging/stripe.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define STACK (128u * 1024)

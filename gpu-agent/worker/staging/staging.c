@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "gpu-agent/worker/fence.h"
-#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* Between two looks at all ranges while there is no room; and so many times what one takes, as

@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "gpu-agent/worker/staging.h"
-#include "gpu-agent/worker/stripe.h"
+#include "gpu-agent/worker/staging/staging.h"
+#include "gpu-agent/worker/staging/stripe.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/wire/session.h"
 

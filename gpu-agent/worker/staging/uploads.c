@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/worker/uploads.h"
+#include "gpu-agent/worker/staging/uploads.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
  *
  * Pinned memory between socket and GPU.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_STAGING_H
-#define VCUDA_GPU_AGENT_WORKER_STAGING_H
+#ifndef VCUDA_GPU_AGENT_WORKER_STAGING_STAGING_H
+#define VCUDA_GPU_AGENT_WORKER_STAGING_STAGING_H
 
 #include <cuda.h>
 #include <stdbool.h>
