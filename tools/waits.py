@@ -42,8 +42,8 @@ ALLOWED = {
     ("command/spawn.c", "child"): (2, "it was killed, or closed its output: a tool that people run"),
     ("gpu-agent/sandbox/sandbox.c", "child"): (1, "nvidia-modprobe has an alarm of 30 s"),
     ("gpu-agent/supervisor/supervisor.c", "child"): (1, "at the very end; it was killed"),
-    ("gpu-agent/worker/beside.c", "semaphore"): (1, "a thread whose work is to wait for jobs"),
-    ("gpu-agent/worker/beside_call.c", "semaphore"): (1,
+    ("gpu-agent/worker/loop/beside.c", "semaphore"): (1, "a thread whose work is to wait for jobs"),
+    ("gpu-agent/worker/loop/beside_call.c", "semaphore"): (1,
         "the loop for a call that is served in its place, as if it served it; that call for the loop's next turn"),
     ("gpu-agent/worker/driver/host_function.c", "condition"): (1,
         "a thread of the driver's, until the program ran its host function; callback_over at the "

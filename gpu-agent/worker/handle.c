@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/limits.h"

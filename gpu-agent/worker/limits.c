@@ -13,8 +13,8 @@
 
 #include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/fence.h"
-#include "gpu-agent/worker/issued.h"
+#include "gpu-agent/worker/loop/fence.h"
+#include "gpu-agent/worker/loop/issued.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/quotas.h"

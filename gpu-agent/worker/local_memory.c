@@ -14,7 +14,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/local.h"
 #include "gpu-agent/worker/park.h"
 #include "gpu-agent/worker/reply.h"

@@ -10,7 +10,7 @@
 
 #include "common/descriptors.h"
 #include "common/log.h"
-#include "gpu-agent/worker/loop.h"
+#include "gpu-agent/worker/loop/loop.h"
 #include "gpu-agent/worker/reply.h"
 
 /* The client's own patience ends first, so that it never comes back to what is over. */

@@ -25,7 +25,7 @@
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/local.h"
-#include "gpu-agent/worker/loop.h"
+#include "gpu-agent/worker/loop/loop.h"
 #include "gpu-agent/worker/output.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/staging/stripe.h"

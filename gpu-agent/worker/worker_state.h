@@ -23,7 +23,7 @@
 #include "gpu-agent/generated/cuda_driver.h"
 #include "gpu-agent/generated/serve_hand.h"
 #include "gpu-agent/handoff.h"
-#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/images.h"
 #include "gpu-agent/worker/local.h"

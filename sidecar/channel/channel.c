@@ -128,7 +128,7 @@ static bool channel_backward(struct channel *channel, uint64_t now)
 }
 
 /* A worker answers a PING at once, and in a long call of its driver it sends PONGs by itself
- * (gpu-agent/worker/watchdog.c); only in the middle of a frame it cannot. */
+ * (gpu-agent/worker/loop/watchdog.c); only in the middle of a frame it cannot. */
 static uint64_t channel_patience(const struct channel *channel)
 {
 	const struct options *options = &channel->server->options;

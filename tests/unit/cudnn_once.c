@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/libraries/cudnn/backend.h"
 #include "gpu-agent/worker/limits.h"

@@ -5,9 +5,9 @@
  */
 #include <stdlib.h>
 
-#include "gpu-agent/worker/beside.h"
-#include "gpu-agent/worker/beside_call.h"
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/beside.h"
+#include "gpu-agent/worker/loop/beside_call.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/array.h"
@@ -15,7 +15,7 @@
 #include "gpu-agent/worker/driver/memory.h"
 #include "gpu-agent/worker/driver/peer.h"
 #include "gpu-agent/worker/extra.h"
-#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/staging/staging.h"

@@ -11,7 +11,7 @@
 #include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/direct.h"
-#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define COPIES_MOST 65536u /* of a session under way */

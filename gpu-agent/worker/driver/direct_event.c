@@ -9,7 +9,7 @@
 
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/direct.h"
-#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/limits.h"
 
 #define LISTENERS_MOST 64u

@@ -9,10 +9,10 @@
 #include <sys/mman.h>
 
 #include "common/log.h"
-#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/quotas.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/staging/staging.h"

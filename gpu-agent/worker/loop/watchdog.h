@@ -3,8 +3,8 @@
  * What looks after the session while the loop is in a call of the driver or of a library.  Each
  * such call, but for those that surely return at once, stands between enter and leave.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_WATCHDOG_H
-#define VCUDA_GPU_AGENT_WORKER_WATCHDOG_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LOOP_WATCHDOG_H
+#define VCUDA_GPU_AGENT_WORKER_LOOP_WATCHDOG_H
 
 #include <stdatomic.h>
 

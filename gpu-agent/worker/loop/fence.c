@@ -10,7 +10,7 @@
 
 #include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/output.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/staging/staging.h"

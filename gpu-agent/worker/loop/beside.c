@@ -2,7 +2,7 @@
  *
  * See beside.h.
  */
-#include "gpu-agent/worker/beside.h"
+#include "gpu-agent/worker/loop/beside.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 

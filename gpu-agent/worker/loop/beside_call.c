@@ -3,7 +3,7 @@
  * See beside_call.h.  One semaphore is the loop's, one each call's: whoever gives the place
  * away posts the other's and waits for his own.
  */
-#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 
 #include <errno.h>
 #include <semaphore.h>
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpu-agent/worker/beside.h"
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/beside.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/worker_state.h"

@@ -2,8 +2,8 @@
  *
  * What is closed while a host function is outstanding.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_CLOSING_H
-#define VCUDA_GPU_AGENT_WORKER_CLOSING_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LOOP_CLOSING_H
+#define VCUDA_GPU_AGENT_WORKER_LOOP_CLOSING_H
 
 #include <cuda.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  * What waits for the GPU.  The loop never blocks in the driver: it records an event, keeps what
  * is to be done after it, and polls.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_FENCE_H
-#define VCUDA_GPU_AGENT_WORKER_FENCE_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LOOP_FENCE_H
+#define VCUDA_GPU_AGENT_WORKER_LOOP_FENCE_H
 
 #include <cuda.h>
 #include <stdbool.h>

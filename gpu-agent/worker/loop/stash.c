@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/handle.h"
-#include "gpu-agent/worker/issued.h"
+#include "gpu-agent/worker/loop/issued.h"
 #include "gpu-agent/worker/limits.h"
-#include "gpu-agent/worker/loop.h"
+#include "gpu-agent/worker/loop/loop.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/staging/staging.h"
-#include "gpu-agent/worker/stash.h"
+#include "gpu-agent/worker/loop/stash.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define STASH_MAX (64u << 20)

@@ -2,25 +2,25 @@
  *
  * What the loop reads: frames out of the connection, payloads out of stripes, checked.
  */
-#include "gpu-agent/worker/loop_input.h"
+#include "gpu-agent/worker/loop/loop_input.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "gpu-agent/worker/beside.h"
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/beside.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/local.h"
-#include "gpu-agent/worker/loop.h"
+#include "gpu-agent/worker/loop/loop.h"
 #include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/output.h"
 #include "gpu-agent/worker/park.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/staging/staging.h"
-#include "gpu-agent/worker/stash.h"
+#include "gpu-agent/worker/loop/stash.h"
 #include "gpu-agent/worker/staging/stripe.h"
 #include "gpu-agent/worker/worker_state.h"
 

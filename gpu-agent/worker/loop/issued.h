@@ -2,8 +2,8 @@
  *
  * What was issued to the driver while a host function is outstanding, and may wait behind it.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_ISSUED_H
-#define VCUDA_GPU_AGENT_WORKER_ISSUED_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LOOP_ISSUED_H
+#define VCUDA_GPU_AGENT_WORKER_LOOP_ISSUED_H
 
 #include <stdbool.h>
 

@@ -8,8 +8,8 @@
  */
 #include <stdlib.h>
 
-#include "gpu-agent/worker/beside_call.h"
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/beside_call.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/worker_state.h"
 
 struct closing {

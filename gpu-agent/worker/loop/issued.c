@@ -6,10 +6,10 @@
  * done, so that streams that do not wait for the function go on, and every frame that names no
  * stream.
  */
-#include "gpu-agent/worker/issued.h"
+#include "gpu-agent/worker/loop/issued.h"
 
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define ISSUED_MOST 256

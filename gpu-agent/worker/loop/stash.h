@@ -2,8 +2,8 @@
  *
  * Frames that are kept while a host function is outstanding.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_STASH_H
-#define VCUDA_GPU_AGENT_WORKER_STASH_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LOOP_STASH_H
+#define VCUDA_GPU_AGENT_WORKER_LOOP_STASH_H
 
 #include <stdbool.h>
 

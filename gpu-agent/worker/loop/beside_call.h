@@ -9,8 +9,8 @@
  * What it uses meanwhile is kept: objects that close wait (closing.c), streams are waited for,
  * and what is made by content is not thrown out (beside_first).
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_BESIDE_CALL_H
-#define VCUDA_GPU_AGENT_WORKER_BESIDE_CALL_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LOOP_BESIDE_CALL_H
+#define VCUDA_GPU_AGENT_WORKER_LOOP_BESIDE_CALL_H
 
 #include "gpu-agent/worker/worker.h"
 

@@ -2,8 +2,8 @@
  *
  * What the loop reads: for loop.c.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_LOOP_INPUT_H
-#define VCUDA_GPU_AGENT_WORKER_LOOP_INPUT_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LOOP_LOOP_INPUT_H
+#define VCUDA_GPU_AGENT_WORKER_LOOP_LOOP_INPUT_H
 
 #include <stdbool.h>
 #include <stdint.h>

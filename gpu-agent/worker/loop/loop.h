@@ -2,8 +2,8 @@
  *
  * The turn: take frames, serve them, look at the GPU, answer.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_LOOP_H
-#define VCUDA_GPU_AGENT_WORKER_LOOP_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LOOP_LOOP_H
+#define VCUDA_GPU_AGENT_WORKER_LOOP_LOOP_H
 
 #include <stdbool.h>
 #include <stdint.h>

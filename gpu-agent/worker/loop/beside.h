@@ -3,8 +3,8 @@
  * Jobs beside the loop: what a library prepares for long, and may wait for the GPU with, runs
  * on another thread, so that the session's other streams and threads go on.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_BESIDE_H
-#define VCUDA_GPU_AGENT_WORKER_BESIDE_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LOOP_BESIDE_H
+#define VCUDA_GPU_AGENT_WORKER_LOOP_BESIDE_H
 
 #include <cuda.h>
 #include <stdbool.h>

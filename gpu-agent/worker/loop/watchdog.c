@@ -27,7 +27,7 @@
 #include "gpu-agent/worker/output.h"
 #include "gpu-agent/worker/park.h"
 #include "gpu-agent/worker/reply.h"
-#include "gpu-agent/worker/watchdog.h"
+#include "gpu-agent/worker/loop/watchdog.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define MS 1000000ull
