@@ -16,7 +16,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 
 struct direct *direct_get(struct worker *w)

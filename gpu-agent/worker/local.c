@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "gpu-agent/worker/park.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/park.h"
+#include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "transport/answer.h"
 

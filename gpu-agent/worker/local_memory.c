@@ -16,8 +16,8 @@
 #include "common/log.h"
 #include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/local.h"
-#include "gpu-agent/worker/park.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/park.h"
+#include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "transport/answer.h"
 

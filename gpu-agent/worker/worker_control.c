@@ -13,7 +13,7 @@
 #include "gpu-agent/tensor.h"
 #include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/park.h"
+#include "gpu-agent/worker/reply/park.h"
 #include "gpu-agent/worker/staging/stripe.h"
 #include "gpu-agent/worker/worker_state.h"
 

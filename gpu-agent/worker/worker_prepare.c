@@ -12,7 +12,7 @@
 
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/extra.h"
-#include "gpu-agent/worker/output.h"
+#include "gpu-agent/worker/reply/output.h"
 #include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 

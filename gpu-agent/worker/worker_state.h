@@ -30,7 +30,7 @@
 #include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/staging/stripe.h"
-#include "gpu-agent/worker/send_window.h"
+#include "gpu-agent/worker/reply/send_window.h"
 #include "gpu-agent/worker/worker.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"

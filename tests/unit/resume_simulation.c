@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "gpu-agent/worker/staging/staging.h"
-#include "gpu-agent/worker/send_window.h"
+#include "gpu-agent/worker/reply/send_window.h"
 #include "sidecar/channel/replies.h"
 #include "transport/ring.h"
 

@@ -13,7 +13,7 @@
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/loop/issued.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/reply.h"
 
 struct host_func {
 	struct worker *w;

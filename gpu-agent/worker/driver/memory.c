@@ -14,7 +14,7 @@
 #include "gpu-agent/worker/driver/memory.h"
 #include "gpu-agent/worker/driver/vmm.h"
 #include "gpu-agent/worker/loop/fence.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/loop/stash.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cuda_wire.h"

@@ -5,7 +5,7 @@
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/handle.h"
-#include "gpu-agent/worker/output.h"
+#include "gpu-agent/worker/reply/output.h"
 #include "gpu-agent/worker/worker_state.h"
 
 static CUresult sync_event_fence(

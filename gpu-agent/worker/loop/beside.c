@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "gpu-agent/worker/loop/beside_call.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* Threads stay for the next job: what starts and ends with one, the driver's state of it among

@@ -11,8 +11,8 @@
 #include "gpu-agent/worker/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/loop/fence.h"
-#include "gpu-agent/worker/output.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/output.h"
+#include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 

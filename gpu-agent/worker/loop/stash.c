@@ -13,7 +13,7 @@
 #include "gpu-agent/worker/loop/issued.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/loop/loop.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/loop/stash.h"
 #include "gpu-agent/worker/worker_state.h"

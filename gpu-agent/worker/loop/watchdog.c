@@ -24,9 +24,9 @@
 #include <time.h>
 
 #include "common/log.h"
-#include "gpu-agent/worker/output.h"
-#include "gpu-agent/worker/park.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/output.h"
+#include "gpu-agent/worker/reply/park.h"
+#include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/loop/watchdog.h"
 #include "gpu-agent/worker/worker_state.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/worker/send_window.h"
+#include "gpu-agent/worker/reply/send_window.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
  * What _Atomic is may be looked at by any thread; all else, and each function but
  * send_window_room, is for one at a time (reply.c has a lock).
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_SEND_WINDOW_H
-#define VCUDA_GPU_AGENT_WORKER_SEND_WINDOW_H
+#ifndef VCUDA_GPU_AGENT_WORKER_REPLY_SEND_WINDOW_H
+#define VCUDA_GPU_AGENT_WORKER_REPLY_SEND_WINDOW_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/worker/park.h"
+#include "gpu-agent/worker/reply/park.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "gpu-agent/worker/loop/loop.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/reply.h"
 
 /* The client's own patience ends first, so that it never comes back to what is over. */
 #define PARK_BEYOND_NS 5000000000ull

@@ -5,8 +5,8 @@
  * connections or the grace is over (docs/RESUME.md).  The loop parks between two turns only, so
  * that a frame was taken over or was not.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_PARK_H
-#define VCUDA_GPU_AGENT_WORKER_PARK_H
+#ifndef VCUDA_GPU_AGENT_WORKER_REPLY_PARK_H
+#define VCUDA_GPU_AGENT_WORKER_REPLY_PARK_H
 
 #include "gpu-agent/worker/worker_state.h"
 

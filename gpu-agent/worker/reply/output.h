@@ -2,8 +2,8 @@
  *
  * What kernels print.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_OUTPUT_H
-#define VCUDA_GPU_AGENT_WORKER_OUTPUT_H
+#ifndef VCUDA_GPU_AGENT_WORKER_REPLY_OUTPUT_H
+#define VCUDA_GPU_AGENT_WORKER_REPLY_OUTPUT_H
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
  *
  * Frames to the app: made here, kept in a window (send_window.h), sent over the link.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_REPLY_H
-#define VCUDA_GPU_AGENT_WORKER_REPLY_H
+#ifndef VCUDA_GPU_AGENT_WORKER_REPLY_REPLY_H
+#define VCUDA_GPU_AGENT_WORKER_REPLY_REPLY_H
 
 #include <cuda.h>
 #include <stdbool.h>

@@ -15,8 +15,8 @@
 
 #include "common/log.h"
 #include "gpu-agent/worker/local.h"
-#include "gpu-agent/worker/park.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/park.h"
+#include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/staging/stripe.h"
 #include "gpu-agent/worker/worker_state.h"

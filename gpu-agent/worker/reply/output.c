@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "gpu-agent/worker/output.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/output.h"
+#include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define OUTPUT_MAX (64ull << 20)
