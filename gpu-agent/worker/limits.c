@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "gpu-agent/worker/direct.h"
+#include "gpu-agent/worker/direct/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/loop/issued.h"

@@ -21,7 +21,7 @@
 #include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/sandbox/sandbox.h"
-#include "gpu-agent/worker/tensor_copy.h"
+#include "gpu-agent/worker/direct/tensor_copy.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/local.h"

@@ -11,7 +11,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "gpu-agent/tensor.h"
-#include "gpu-agent/worker/direct.h"
+#include "gpu-agent/worker/direct/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/reply/park.h"
 #include "gpu-agent/worker/staging/stripe.h"

@@ -8,7 +8,7 @@
 #include "gpu-agent/worker/loop/beside.h"
 #include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/loop/closing.h"
-#include "gpu-agent/worker/direct.h"
+#include "gpu-agent/worker/direct/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/array.h"
 #include "gpu-agent/worker/driver/graph.h"

@@ -10,7 +10,7 @@
 
 #include "common/log.h"
 #include "gpu-agent/worker/loop/beside_call.h"
-#include "gpu-agent/worker/direct.h"
+#include "gpu-agent/worker/direct/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/quotas.h"

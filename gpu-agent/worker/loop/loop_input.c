@@ -9,7 +9,7 @@
 
 #include "gpu-agent/worker/loop/beside.h"
 #include "gpu-agent/worker/loop/closing.h"
-#include "gpu-agent/worker/direct.h"
+#include "gpu-agent/worker/direct/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/limits.h"

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "gpu-agent/worker/direct.h"
+#include "gpu-agent/worker/direct/direct.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/worker_state.h"
 

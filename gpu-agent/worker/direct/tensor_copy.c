@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/worker/tensor_copy.h"
+#include "gpu-agent/worker/direct/tensor_copy.h"
 
 #include <poll.h>
 #include <stdarg.h>

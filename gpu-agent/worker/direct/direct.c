@@ -4,7 +4,7 @@
  * silent.  One that breaks fails what was under way over it; the program, which sees its
  * counter, has another one made when it needs it.
  */
-#include "gpu-agent/worker/direct.h"
+#include "gpu-agent/worker/direct/direct.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
  * direct.c has the connections and the turn, direct_wire.c the messages, direct_hold.c what
  * holds a stream until a message comes, driver/direct.c the copies.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_DIRECT_H
-#define VCUDA_GPU_AGENT_WORKER_DIRECT_H
+#ifndef VCUDA_GPU_AGENT_WORKER_DIRECT_DIRECT_H
+#define VCUDA_GPU_AGENT_WORKER_DIRECT_DIRECT_H
 
 #include <cuda.h>
 #include <poll.h>

@@ -4,8 +4,8 @@
  * (protocol/wire/tensor_copy.h).  It blocks, with deadlines, and is fit for the next copy or a
  * session behind it: nothing of a tenant's ran, and what went through its memory is wiped.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_TENSOR_COPY_H
-#define VCUDA_GPU_AGENT_WORKER_TENSOR_COPY_H
+#ifndef VCUDA_GPU_AGENT_WORKER_DIRECT_TENSOR_COPY_H
+#define VCUDA_GPU_AGENT_WORKER_DIRECT_TENSOR_COPY_H
 
 #include <stdbool.h>
 
