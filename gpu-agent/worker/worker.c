@@ -24,7 +24,7 @@
 #include "gpu-agent/worker/direct/tensor_copy.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/limits.h"
-#include "gpu-agent/worker/local.h"
+#include "gpu-agent/worker/local/local.h"
 #include "gpu-agent/worker/loop/loop.h"
 #include "gpu-agent/worker/reply/output.h"
 #include "gpu-agent/worker/reply/reply.h"

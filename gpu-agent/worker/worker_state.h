@@ -26,7 +26,7 @@
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/images.h"
-#include "gpu-agent/worker/local.h"
+#include "gpu-agent/worker/local/local.h"
 #include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/staging/stripe.h"

@@ -18,7 +18,7 @@
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/loop/issued.h"
 #include "gpu-agent/worker/limits.h"
-#include "gpu-agent/worker/local.h"
+#include "gpu-agent/worker/local/local.h"
 #include "gpu-agent/worker/loop/loop.h"
 #include "gpu-agent/worker/loop/loop_input.h"
 #include "gpu-agent/worker/metering.h"

@@ -13,7 +13,7 @@
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/limits.h"
-#include "gpu-agent/worker/local.h"
+#include "gpu-agent/worker/local/local.h"
 #include "gpu-agent/worker/loop/loop.h"
 #include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/reply/output.h"

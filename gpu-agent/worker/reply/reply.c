@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "common/log.h"
-#include "gpu-agent/worker/local.h"
+#include "gpu-agent/worker/local/local.h"
 #include "gpu-agent/worker/reply/park.h"
 #include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/staging/staging.h"

@@ -5,8 +5,8 @@
  * client: its memory is read once, by transport/ring.c.  What its sidecar says comes over the
  * session's link, in messages.  The loop's thread, but where it says otherwise.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_LOCAL_H
-#define VCUDA_GPU_AGENT_WORKER_LOCAL_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LOCAL_LOCAL_H
+#define VCUDA_GPU_AGENT_WORKER_LOCAL_LOCAL_H
 
 #include <poll.h>
 #include <stdbool.h>

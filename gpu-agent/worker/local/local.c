@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/worker/local_part.h"
+#include "gpu-agent/worker/local/local_part.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
  *
  * What local.c and local_memory.c have of each other.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_LOCAL_PART_H
-#define VCUDA_GPU_AGENT_WORKER_LOCAL_PART_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LOCAL_LOCAL_PART_H
+#define VCUDA_GPU_AGENT_WORKER_LOCAL_LOCAL_PART_H
 
-#include "gpu-agent/worker/local.h"
+#include "gpu-agent/worker/local/local.h"
 
 #define LOCAL_MS 1000000ull
 #define LOCAL_LEND_LEAST 32768u /* bytes: a smaller payload is copied sooner than lent */

@@ -3,7 +3,7 @@
  * The memory that a program on this machine shares with its worker, and what of it is lent to
  * the GPU: see local.h.
  */
-#include "gpu-agent/worker/local_part.h"
+#include "gpu-agent/worker/local/local_part.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "gpu-agent/worker/loop/closing.h"
-#include "gpu-agent/worker/local.h"
+#include "gpu-agent/worker/local/local.h"
 #include "gpu-agent/worker/reply/park.h"
 #include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/worker_state.h"
