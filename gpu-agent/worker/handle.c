@@ -10,8 +10,8 @@
 #include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/handle.h"
-#include "gpu-agent/worker/limits.h"
-#include "gpu-agent/worker/quotas.h"
+#include "gpu-agent/worker/limits/limits.h"
+#include "gpu-agent/worker/limits/quotas.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* What a refused run points to: as large as the largest body. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/extra.h"
+#include "gpu-agent/worker/limits/extra.h"
 #include "gpu-agent/worker/reply/output.h"
 #include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/worker_state.h"

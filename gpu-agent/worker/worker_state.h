@@ -27,7 +27,7 @@
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/images.h"
 #include "gpu-agent/worker/local/local.h"
-#include "gpu-agent/worker/metering.h"
+#include "gpu-agent/worker/limits/metering.h"
 #include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/staging/stripe.h"
 #include "gpu-agent/worker/reply/send_window.h"

@@ -28,7 +28,7 @@ UNIT_PREFIXES += resume
 UNIT_OBJS_resume = $(SIDECAR_PARTS) $(call objects,gpu-agent/worker/reply/send_window.c)
 UNIT_LIBS_resume = -lcjson -lzstd -lm
 UNIT_PREFIXES += cudnn
-UNIT_OBJS_cudnn = $(call objects,tests/fuzz/no_beside.c $(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c gpu-agent/worker/quotas.c \
+UNIT_OBJS_cudnn = $(call objects,tests/fuzz/no_beside.c $(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c gpu-agent/worker/limits/quotas.c \
 	$(wildcard gpu-agent/worker/libraries/common/*.c) gpu-agent/probe/library_search.c gpu-agent/generated/cudnn_serve.c)
 UNIT_LIBS_cudnn = -lcrypto -ldl
 UNIT_PREFIXES += library

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "gpu-agent/worker/direct/direct.h"
-#include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/limits/limits.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define BLOCK_HOLDS 512u /* a page of them */

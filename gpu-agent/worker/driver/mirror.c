@@ -13,7 +13,7 @@
 #include "gpu-agent/worker/direct/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/loop/fence.h"
-#include "gpu-agent/worker/quotas.h"
+#include "gpu-agent/worker/limits/quotas.h"
 #include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/worker_state.h"

@@ -11,7 +11,7 @@
 #include "gpu-agent/worker/driver/capture.h"
 #include "gpu-agent/worker/driver/graph.h"
 #include "gpu-agent/worker/loop/fence.h"
-#include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/limits/limits.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cuda_wire.h"
 

@@ -14,7 +14,7 @@
 
 #include "gpu-agent/worker/loop/beside.h"
 #include "gpu-agent/worker/loop/closing.h"
-#include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/limits/limits.h"
 #include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 

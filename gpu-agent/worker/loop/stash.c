@@ -11,7 +11,7 @@
 #include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/loop/issued.h"
-#include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/limits/limits.h"
 #include "gpu-agent/worker/loop/loop.h"
 #include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/staging/staging.h"

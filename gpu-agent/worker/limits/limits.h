@@ -2,8 +2,8 @@
  *
  * How much of the agent's machine a session may take, its GPU aside.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_LIMITS_H
-#define VCUDA_GPU_AGENT_WORKER_LIMITS_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LIMITS_LIMITS_H
+#define VCUDA_GPU_AGENT_WORKER_LIMITS_LIMITS_H
 
 #include <stdbool.h>
 

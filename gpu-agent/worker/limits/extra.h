@@ -2,8 +2,8 @@
  *
  * Device memory of a session that no mapping shows.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_EXTRA_H
-#define VCUDA_GPU_AGENT_WORKER_EXTRA_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LIMITS_EXTRA_H
+#define VCUDA_GPU_AGENT_WORKER_LIMITS_EXTRA_H
 
 #include <cuda.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * together (gpu-agent/tally.h).  What is in use, and how often more was refused, goes to the
  * front with each STATS.  The loop's thread alone.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_QUOTAS_H
-#define VCUDA_GPU_AGENT_WORKER_QUOTAS_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LIMITS_QUOTAS_H
+#define VCUDA_GPU_AGENT_WORKER_LIMITS_QUOTAS_H
 
 #include <stdbool.h>
 #include <stdint.h>

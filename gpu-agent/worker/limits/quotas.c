@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/worker/quotas.h"
+#include "gpu-agent/worker/limits/quotas.h"
 
 #include <errno.h>
 #include <inttypes.h>

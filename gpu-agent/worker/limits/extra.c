@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "common/wait.h"
-#include "gpu-agent/worker/extra.h"
+#include "gpu-agent/worker/limits/extra.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* What a context takes is not told by any driver. A warm worker of an H200

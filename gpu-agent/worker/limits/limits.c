@@ -15,9 +15,9 @@
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/loop/issued.h"
-#include "gpu-agent/worker/limits.h"
-#include "gpu-agent/worker/metering.h"
-#include "gpu-agent/worker/quotas.h"
+#include "gpu-agent/worker/limits/limits.h"
+#include "gpu-agent/worker/limits/metering.h"
+#include "gpu-agent/worker/limits/quotas.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define PENDING_MAX 32768

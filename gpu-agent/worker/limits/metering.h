@@ -9,8 +9,8 @@
  * streams are known to be done, which an answer to a wait says for nothing, and otherwise an
  * event that is looked at each METERING_LOOK_NS.
  */
-#ifndef VCUDA_GPU_AGENT_WORKER_METERING_H
-#define VCUDA_GPU_AGENT_WORKER_METERING_H
+#ifndef VCUDA_GPU_AGENT_WORKER_LIMITS_METERING_H
+#define VCUDA_GPU_AGENT_WORKER_LIMITS_METERING_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/worker/metering.h"
+#include "gpu-agent/worker/limits/metering.h"
 
 #include <sys/socket.h>
 #include <time.h>
 
-#include "gpu-agent/worker/extra.h"
-#include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/limits/extra.h"
+#include "gpu-agent/worker/limits/limits.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define FIRST_DEPTH 16
