@@ -50,7 +50,7 @@ $(eval $(call windows_object,os,$$(WINDOWS_CFLAGS)))
 $(eval $(call windows_object,shim,$$(WINDOWS_COMPAT) -isystem $$(CUDA13)/include))
 
 # No DLL may wait while it is unloaded: windows/shim/exit.c calls what is a destructor elsewhere.
-$(WINDOWS_OBJ)/shim/shim/driver/init.o: WINDOWS_COMPAT += -Ddestructor=unused
+$(WINDOWS_OBJ)/shim/shim/driver/device/init.o: WINDOWS_COMPAT += -Ddestructor=unused
 
 # windows_dll(NAME,MAP,OBJECTS,LIBRARIES)
 define windows_dll

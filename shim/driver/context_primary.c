@@ -18,7 +18,7 @@
 #include "shim/driver/graph/memory_node.h"
 #include "shim/driver/order.h"
 #include "shim/driver/memory/share.h"
-#include "shim/driver/peer.h"
+#include "shim/driver/device/peer.h"
 #include "shim/driver/stream.h"
 #include "shim/driver/memory/vmm.h"
 

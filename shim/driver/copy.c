@@ -23,7 +23,7 @@
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/memop.h"
 #include "shim/driver/order.h"
-#include "shim/driver/peer.h"
+#include "shim/driver/device/peer.h"
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
 #include "shim/driver/stream.h"

@@ -8,7 +8,7 @@
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
 #include "shim/driver/graph/capture.h"
-#include "shim/driver/peer.h"
+#include "shim/driver/device/peer.h"
 #include "shim/driver/stream.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"

@@ -11,7 +11,7 @@
 #include "shim/driver/context.h"
 #include "shim/driver/memory/vmm.h"
 #include "shim/driver/order.h"
-#include "shim/driver/peer.h"
+#include "shim/driver/device/peer.h"
 #include "shim/driver/tensor.h"
 #include "shim/engine/engine.h"
 #include "shim/generated/cuda_hand.h"

@@ -31,13 +31,13 @@ enum lock_rank {
 	LOCK_LEGACY,	   /* libraries/cublas/legacy.c: the handles of cublasInit */
 	LOCK_PARAM,	   /* libraries/nccl/param.c: what is known of the agent's NCCL */
 	LOCK_WINDOW,	   /* libraries/nccl/window.c: a communicator's windows */
-	LOCK_INIT,	   /* driver/init.c: one thread attaches and opens the session */
+	LOCK_INIT,	   /* driver/device/init.c: one thread attaches and opens the session */
 	LOCK_CAPTURE,	   /* driver/graph/capture.c: the captures */
 	LOCK_LIBRARY,	   /* of one library: its kernels and globals */
 	LOCK_MODULE,	   /* of one module: its functions and globals */
 	LOCK_AHEAD,	   /* driver/stream.c: one thread makes a context's stream */
 	LOCK_CONTEXT,	   /* driver/context.c: the contexts */
-	LOCK_PEER,	   /* driver/peer.c: which contexts have access to which */
+	LOCK_PEER,	   /* driver/device/peer.c: which contexts have access to which */
 	LOCK_ARRAY,	   /* driver/array.c: names of levels */
 	LOCK_ARRAY_MAP,	   /* driver/array_map.c: which memory arrays hold */
 	LOCK_TEXTURE,	   /* driver/texture.c: textures and surfaces */

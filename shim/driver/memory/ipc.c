@@ -24,7 +24,7 @@
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/share.h"
-#include "shim/driver/peer.h"
+#include "shim/driver/device/peer.h"
 #include "shim/engine/status.h"
 #include "shim/driver/stream.h"
 #include "shim/driver/tensor.h"

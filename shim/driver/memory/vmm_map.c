@@ -15,7 +15,7 @@
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/share.h"
-#include "shim/driver/peer.h"
+#include "shim/driver/device/peer.h"
 #include "shim/engine/lock.h"
 
 size_t vmm_mapping_from(CUdeviceptr address)

@@ -2,7 +2,7 @@
  *
  * The session's side of the NVML front: see nvml.h.
  */
-#include "shim/driver/nvml.h"
+#include "shim/driver/device/nvml.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/context.h"
-#include "shim/driver/pci.h"
+#include "shim/driver/device/pci.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
 

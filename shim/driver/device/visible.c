@@ -5,7 +5,7 @@
  * strtol makes of them, a GPU that is named twice is INVALID_DEVICE, and so is an unknown
  * order.  That a part of a GPU (MIG) is named by MIG- and its UUID is what NVIDIA documents.
  */
-#include "shim/driver/visible.h"
+#include "shim/driver/device/visible.h"
 
 #include <cuda.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "shim/driver/pci.h"
+#include "shim/driver/device/pci.h"
 
 #define GPU_PREFIX "GPU-"
 #define MIG_PREFIX "MIG-" /* of a part of a GPU; as long */

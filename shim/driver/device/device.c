@@ -17,9 +17,9 @@
 #include "shim/driver/memory/page_fault.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/memory/share.h"
-#include "shim/driver/peer.h"
-#include "shim/driver/pci.h"
-#include "shim/driver/visible.h"
+#include "shim/driver/device/peer.h"
+#include "shim/driver/device/pci.h"
+#include "shim/driver/device/visible.h"
 
 struct devices devices;
 

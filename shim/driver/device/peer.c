@@ -4,7 +4,7 @@
  * and its GPUs reach nothing of each other.  Who has access, the worker knows (its peer.c), so
  * that its driver is the one that answers.
  */
-#include "shim/driver/peer.h"
+#include "shim/driver/device/peer.h"
 
 #include <pthread.h>
 #include <stdlib.h>

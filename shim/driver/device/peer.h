@@ -2,8 +2,8 @@
  *
  * Devices that reach each other's memory: what the agent's GPUs can, and who has it.
  */
-#ifndef VCUDA_SHIM_DRIVER_PEER_H
-#define VCUDA_SHIM_DRIVER_PEER_H
+#ifndef VCUDA_SHIM_DRIVER_DEVICE_PEER_H
+#define VCUDA_SHIM_DRIVER_DEVICE_PEER_H
 
 #include <cuda.h>
 #include <stdbool.h>

@@ -17,7 +17,7 @@
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
-#include "shim/driver/nvml.h"
+#include "shim/driver/device/nvml.h"
 #include "shim/engine/rejoin.h"
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shim/driver/pci.h"
+#include "shim/driver/device/pci.h"
 
 #include <cuda.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * Which of the session's GPUs CUDA shows the program, and in which order: CUDA_VISIBLE_DEVICES
  * and CUDA_DEVICE_ORDER, read at cuInit as NVIDIA's driver reads them.  NVML shows all.
  */
-#ifndef VCUDA_SHIM_DRIVER_VISIBLE_H
-#define VCUDA_SHIM_DRIVER_VISIBLE_H
+#ifndef VCUDA_SHIM_DRIVER_DEVICE_VISIBLE_H
+#define VCUDA_SHIM_DRIVER_DEVICE_VISIBLE_H
 
 #include "protocol/wire/open.h"
 

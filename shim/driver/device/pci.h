@@ -4,8 +4,8 @@
  * programs take it for a name.  The domains of an agent's GPUs are moved where one of them
  * would have the place of another agent's: by as much in each process of a pod.
  */
-#ifndef VCUDA_SHIM_DRIVER_PCI_H
-#define VCUDA_SHIM_DRIVER_PCI_H
+#ifndef VCUDA_SHIM_DRIVER_DEVICE_PCI_H
+#define VCUDA_SHIM_DRIVER_DEVICE_PCI_H
 
 #include <stdbool.h>
 

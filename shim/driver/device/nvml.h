@@ -10,8 +10,8 @@
  * (PyTorch's data loaders and launchers do).  After cuInit a child has no session, as with
  * NVIDIA's: what was learned is still told, what has to be asked is CUDA_ERROR_NOT_INITIALIZED.
  */
-#ifndef VCUDA_SHIM_DRIVER_NVML_H
-#define VCUDA_SHIM_DRIVER_NVML_H
+#ifndef VCUDA_SHIM_DRIVER_DEVICE_NVML_H
+#define VCUDA_SHIM_DRIVER_DEVICE_NVML_H
 
 #include <cuda.h>
 #include <stdbool.h>
