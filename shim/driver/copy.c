@@ -11,7 +11,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/array.h"
 #include "shim/driver/graph/capture.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/copy.h"
 #include "shim/driver/copy_rows.h"
 #include "shim/engine/engine.h"

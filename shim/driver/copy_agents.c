@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "shim/driver/array.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/copy.h"
 #include "shim/driver/direct.h"
 #include "shim/driver/graph/capture.h"

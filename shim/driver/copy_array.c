@@ -5,7 +5,7 @@
  */
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/array.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/engine/driver.h"
 #include "shim/driver/forms.h"
 #include "shim/engine/engine.h"

@@ -5,7 +5,7 @@
  * read when the call returns.
  */
 #include "shim/driver/forms.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/engine/engine.h"
 

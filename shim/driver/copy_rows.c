@@ -14,7 +14,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/array.h"
 #include "shim/driver/function_order.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"

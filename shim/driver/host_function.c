@@ -18,7 +18,7 @@
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/host_function.h"
 #include "shim/driver/graph/capture.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/function_order.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/engine/engine.h"

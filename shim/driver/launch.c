@@ -11,7 +11,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
 #include "protocol/wire/launch.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/launch_config.h"
 #include "shim/engine/driver.h"

@@ -6,7 +6,7 @@
 
 #include "shim/generated/cuda_hand.h"
 #include "shim/generated/vcuda_send.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/module/module.h"
 #include "shim/driver/stream.h"

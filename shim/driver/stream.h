@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/engine/driver.h"
 
 /* A counter that the agent will set when something is done. */

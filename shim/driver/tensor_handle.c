@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/memory/vmm.h"
 #include "shim/driver/order.h"
 #include "shim/driver/device/peer.h"

@@ -36,7 +36,7 @@ enum lock_rank {
 	LOCK_LIBRARY,	   /* of one library: its kernels and globals */
 	LOCK_MODULE,	   /* of one module: its functions and globals */
 	LOCK_AHEAD,	   /* driver/stream.c: one thread makes a context's stream */
-	LOCK_CONTEXT,	   /* driver/context.c: the contexts */
+	LOCK_CONTEXT,	   /* driver/context/context.c: the contexts */
 	LOCK_PEER,	   /* driver/device/peer.c: which contexts have access to which */
 	LOCK_ARRAY,	   /* driver/array.c: names of levels */
 	LOCK_ARRAY_MAP,	   /* driver/array_map.c: which memory arrays hold */
@@ -65,7 +65,7 @@ enum lock_rank {
 	LOCK_BOUNCE,	   /* engine/bounce.c: where answers' payloads arrive */
 	LOCK_CACHE,	   /* engine/cache.c: answers that are remembered */
 	LOCK_HANDLES,	   /* engine/handle.c */
-	LOCK_SETTINGS,	   /* driver/coredump.c */
+	LOCK_SETTINGS,	   /* driver/context/coredump.c */
 	LOCK_LOGS,	   /* driver/logs.c */
 	LOCK_SOCKET,	   /* engine/session.h: one request of the sidecar at a time */
 	LOCK_RING,	   /* engine/ring.c: one thread posts; no pthread mutex */

@@ -10,7 +10,7 @@
 #include <strings.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
 #include "shim/engine/status.h"

@@ -6,7 +6,7 @@
  */
 #include <stdatomic.h>
 
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/generated/cuda_hand.h"
 
 #define REGISTERED_MAX 64

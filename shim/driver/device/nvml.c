@@ -9,7 +9,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/device/pci.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"

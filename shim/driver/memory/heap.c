@@ -11,7 +11,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/function_order.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"

@@ -20,7 +20,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "shim/engine/blocks.h"
 #include "shim/driver/function_order.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/engine/driver.h"

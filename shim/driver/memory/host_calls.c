@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include "shim/generated/cuda_hand.h"
 #include "shim/engine/blocks.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"

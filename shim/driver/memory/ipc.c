@@ -17,7 +17,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/order.h"
 #include "shim/engine/engine.h"

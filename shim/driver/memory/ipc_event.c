@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/memory/share.h"
 #include "shim/driver/stream.h"
 

@@ -14,7 +14,7 @@
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/page_fault.h"
 #include "shim/driver/memory/managed_part.h"

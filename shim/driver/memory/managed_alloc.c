@@ -9,7 +9,7 @@
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/managed_part.h"

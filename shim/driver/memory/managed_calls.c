@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/managed.h"

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/managed_part.h"
 #include "shim/driver/stream.h"

@@ -9,7 +9,7 @@
 
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/function_order.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/memory/globals.h"
 #include "shim/driver/memory/heap.h"
 #include "shim/driver/memory/vmm.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/managed.h"

@@ -12,7 +12,7 @@
 #include "shim/driver/memory/pool_state.h"
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/graph/capture.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/host.h"

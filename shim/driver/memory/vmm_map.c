@@ -11,7 +11,7 @@
 #include <string.h>
 #include "shim/generated/cuda_hand.h"
 #include "shim/generated/vcuda_send.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/share.h"

@@ -3,7 +3,7 @@
  * The settings of GPU core dumps: kept here, for the process and for each context, and answered
  * as NVIDIA's driver does.  No dump is written: the kernels run in the agent's process.
  */
-#include "shim/driver/coredump.h"
+#include "shim/driver/context/coredump.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/forms.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"

@@ -3,8 +3,8 @@
  * Contexts that the program makes.  See context.h and context_state.h.
  */
 #include "shim/driver/forms.h"
-#include "shim/driver/context_state.h"
-#include "shim/driver/coredump.h"
+#include "shim/driver/context/context_state.h"
+#include "shim/driver/context/coredump.h"
 
 #include <pthread.h>
 #include <stdlib.h>

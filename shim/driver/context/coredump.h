@@ -2,8 +2,8 @@
  *
  * The settings of core dumps that a context has of its own.
  */
-#ifndef VCUDA_SHIM_DRIVER_COREDUMP_H
-#define VCUDA_SHIM_DRIVER_COREDUMP_H
+#ifndef VCUDA_SHIM_DRIVER_CONTEXT_COREDUMP_H
+#define VCUDA_SHIM_DRIVER_CONTEXT_COREDUMP_H
 
 struct context;
 

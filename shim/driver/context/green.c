@@ -10,7 +10,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
 #include "protocol/wire/green.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/stream.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"

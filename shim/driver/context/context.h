@@ -3,8 +3,8 @@
  * Devices and contexts as the shim knows them.  All of it is local: the worker has one real
  * primary context a device, and makes others when told to.
  */
-#ifndef VCUDA_SHIM_DRIVER_CONTEXT_H
-#define VCUDA_SHIM_DRIVER_CONTEXT_H
+#ifndef VCUDA_SHIM_DRIVER_CONTEXT_CONTEXT_H
+#define VCUDA_SHIM_DRIVER_CONTEXT_CONTEXT_H
 
 #include <cuda.h>
 #include <stdatomic.h>

@@ -3,8 +3,8 @@
  * Primary contexts: how often each is retained, and what its reset takes with it.
  */
 #include "shim/driver/forms.h"
-#include "shim/driver/context_state.h"
-#include "shim/driver/coredump.h"
+#include "shim/driver/context/context_state.h"
+#include "shim/driver/context/coredump.h"
 
 #include "shim/generated/cuda_hand.h"
 #include "shim/generated/vcuda_send.h"

@@ -3,7 +3,7 @@
  * The stack of contexts that each thread has, and what is asked of the one on top.
  */
 #include "shim/driver/forms.h"
-#include "shim/driver/context_state.h"
+#include "shim/driver/context/context_state.h"
 
 #include "shim/generated/cuda_hand.h"
 #include "shim/engine/driver.h"

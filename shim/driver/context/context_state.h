@@ -3,12 +3,12 @@
  * What the files of contexts share: context.c (those that the program makes), context_primary.c
  * and context_stack.c (each thread's, and what is asked of the current one).
  */
-#ifndef VCUDA_SHIM_DRIVER_CONTEXT_STATE_H
-#define VCUDA_SHIM_DRIVER_CONTEXT_STATE_H
+#ifndef VCUDA_SHIM_DRIVER_CONTEXT_CONTEXT_STATE_H
+#define VCUDA_SHIM_DRIVER_CONTEXT_CONTEXT_STATE_H
 
 #include <pthread.h>
 
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 
 #define CONTEXT_FLAGS (unsigned)CU_CTX_FLAGS_MASK
 #define CONTEXT_DEAD 64
