@@ -21,12 +21,12 @@
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
-#include "shim/driver/memop.h"
-#include "shim/driver/order.h"
+#include "shim/driver/stream/memop.h"
+#include "shim/driver/stream/order.h"
 #include "shim/driver/device/peer.h"
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/thread.h"
 
 /* ---- one slice, whatever the direction ---- */

@@ -12,7 +12,7 @@
 #include "shim/driver/direct.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/memory.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/statistics.h"
 #include "shim/engine/thread.h"

@@ -17,7 +17,7 @@
 #include "protocol/wire/channel.h"
 #include "protocol/wire/direct.h"
 #include "shim/driver/array.h"
-#include "shim/driver/order.h"
+#include "shim/driver/stream/order.h"
 #include "shim/engine/completion.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "shim/driver/copy.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 
 /* The copy from SRC's device to DST's, on a stream of the thread's session; with !ASYNC in
  * order with the legacy stream of the other device, too. False: nothing was done, the agents

@@ -9,7 +9,7 @@
 #include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/device/peer.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/thread.h"

@@ -21,7 +21,7 @@
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/module/module.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 
 /* A grid is whole clusters. More than PORTABLE blocks of one need the function's leave. */
 enum { CLUSTER_PORTABLE = 8, CLUSTER_LARGEST = 16 };

@@ -9,7 +9,7 @@
 #include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/module/module.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 
 /* Attributes that ask for nothing are left out. */
 static CUresult launch_attribute(struct launch *l, const CUlaunchAttribute *attribute)

@@ -10,7 +10,7 @@
 
 #include "shim/driver/context/context.h"
 #include "shim/driver/memory/vmm.h"
-#include "shim/driver/order.h"
+#include "shim/driver/stream/order.h"
 #include "shim/driver/device/peer.h"
 #include "shim/driver/tensor.h"
 #include "shim/engine/engine.h"

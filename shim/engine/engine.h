@@ -35,7 +35,7 @@ enum lock_rank {
 	LOCK_CAPTURE,	   /* driver/graph/capture.c: the captures */
 	LOCK_LIBRARY,	   /* of one library: its kernels and globals */
 	LOCK_MODULE,	   /* of one module: its functions and globals */
-	LOCK_AHEAD,	   /* driver/stream.c: one thread makes a context's stream */
+	LOCK_AHEAD,	   /* driver/stream/stream.c: one thread makes a context's stream */
 	LOCK_CONTEXT,	   /* driver/context/context.c: the contexts */
 	LOCK_PEER,	   /* driver/device/peer.c: which contexts have access to which */
 	LOCK_ARRAY,	   /* driver/array.c: names of levels */
@@ -54,13 +54,13 @@ enum lock_rank {
 	LOCK_MIRROR,	   /* driver/memory/mirror.c: memory that kernels reach */
 	LOCK_TEND,	   /* driver/memory/mirror_thread.c: it is started once */
 	LOCK_OUTPUT,	   /* driver/output.c: what kernels print */
-	LOCK_CALLBACK,	   /* driver/host_function.c: host functions */
-	LOCK_FUNCTIONS,	   /* driver/function_order.c: those that are outstanding */
+	LOCK_CALLBACK,	   /* driver/stream/host_function.c: host functions */
+	LOCK_FUNCTIONS,	   /* driver/stream/function_order.c: those that are outstanding */
 	LOCK_GRAPH_MEMORY, /* driver/graph/memory_node.c: memory that graphs own */
 	LOCK_DUE,	   /* driver/graph/user_object.c: destructors that are due */
 	LOCK_FAULT,	   /* driver/memory/page_fault.c: touches of managed memory */
 	LOCK_DIRECT,	   /* driver/direct.c: the order of what two agents do */
-	LOCK_ORDER,	   /* driver/order.c: which streams wait for which */
+	LOCK_ORDER,	   /* driver/stream/order.c: which streams wait for which */
 	LOCK_COMPLETION,   /* engine/completion.c: counters that are given out */
 	LOCK_BOUNCE,	   /* engine/bounce.c: where answers' payloads arrive */
 	LOCK_CACHE,	   /* engine/cache.c: answers that are remembered */

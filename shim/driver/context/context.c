@@ -19,7 +19,7 @@
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/module/module.h"
 #include "shim/driver/memory/share.h"
-#include "shim/driver/order.h"
+#include "shim/driver/stream/order.h"
 #include "shim/driver/device/peer.h"
 #include "shim/engine/thread.h"
 #include "shim/engine/lock.h"

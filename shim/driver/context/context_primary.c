@@ -16,10 +16,10 @@
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/module/module.h"
 #include "shim/driver/graph/memory_node.h"
-#include "shim/driver/order.h"
+#include "shim/driver/stream/order.h"
 #include "shim/driver/memory/share.h"
 #include "shim/driver/device/peer.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/driver/memory/vmm.h"
 
 static void others_look(void *object, void *argument)

@@ -11,7 +11,7 @@
 #include "shim/generated/vcuda_send.h"
 #include "protocol/wire/green.h"
 #include "shim/driver/context/context.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/engine/thread.h"

@@ -19,7 +19,7 @@
 #include "shim/engine/handle.h"
 #include "shim/engine/status.h"
 #include "shim/engine/thread.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 
 /* ---- names ---- */
 

@@ -7,7 +7,7 @@
 
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/array.h"
-#include "shim/driver/host_function.h"
+#include "shim/driver/stream/host_function.h"
 #include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/capture.h"

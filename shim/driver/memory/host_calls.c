@@ -23,7 +23,7 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/rejoin.h"
 #include "shim/engine/session.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/thread.h"
 #include "shim/engine/lock.h"
 

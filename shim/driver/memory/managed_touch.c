@@ -11,7 +11,7 @@
 #include "shim/driver/context/context.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/managed_part.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/statistics.h"
 #include "shim/engine/status.h"

@@ -20,7 +20,7 @@
 #include "shim/driver/memory/later.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/share.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/lock.h"
 #include "shim/engine/thread.h"
 

@@ -19,7 +19,7 @@
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/share.h"
 #include "shim/driver/device/peer.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 
 /* What NVIDIA's driver lets a pool grow to at most is not asked for; beyond this no address is.
  */

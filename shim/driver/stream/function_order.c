@@ -3,7 +3,7 @@
  * See function_order.h. A number stands for all functions up to it, so that what is known of a
  * stream only ever rises.
  */
-#include "shim/driver/function_order.h"
+#include "shim/driver/stream/function_order.h"
 
 #include <pthread.h>
 

@@ -14,7 +14,7 @@
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/memory/pool.h"
 #include "shim/engine/session.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/completion.h"
 #include "shim/engine/thread.h"
 

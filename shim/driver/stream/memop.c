@@ -3,7 +3,7 @@
  * Values in memory.  A wrong argument is told by the call, as natively: of a post that failed
  * at the agent some later call would have to tell.
  */
-#include "shim/driver/memop.h"
+#include "shim/driver/stream/memop.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -15,9 +15,9 @@
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/driver.h"
-#include "shim/driver/function_order.h"
+#include "shim/driver/stream/function_order.h"
 #include "shim/engine/engine.h"
 
 #define WRITE_FLAGS 0u /* these versions have none */

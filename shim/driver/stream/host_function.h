@@ -2,8 +2,8 @@
  *
  * Host functions that the app has queued.
  */
-#ifndef VCUDA_SHIM_DRIVER_HOST_FUNCTION_H
-#define VCUDA_SHIM_DRIVER_HOST_FUNCTION_H
+#ifndef VCUDA_SHIM_DRIVER_STREAM_HOST_FUNCTION_H
+#define VCUDA_SHIM_DRIVER_STREAM_HOST_FUNCTION_H
 
 #include <cuda.h>
 #include <stdbool.h>

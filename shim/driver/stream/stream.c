@@ -3,7 +3,7 @@
  * Streams: minted here, created by a post.  A thread's own default stream is an ordinary one,
  * made when the thread first names it.
  */
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
-#include "shim/driver/order.h"
+#include "shim/driver/stream/order.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/pool.h"
 #include "shim/engine/session.h"

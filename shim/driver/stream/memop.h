@@ -2,8 +2,8 @@
  *
  * Values in memory that streams and graphs' nodes wait for and write.
  */
-#ifndef VCUDA_SHIM_DRIVER_MEMOP_H
-#define VCUDA_SHIM_DRIVER_MEMOP_H
+#ifndef VCUDA_SHIM_DRIVER_STREAM_MEMOP_H
+#define VCUDA_SHIM_DRIVER_STREAM_MEMOP_H
 
 #include <cuda.h>
 #include <stdbool.h>

@@ -9,7 +9,7 @@
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/wire/launch.h"
 #include "shim/driver/graph/capture.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/handle.h"
 #include "shim/engine/engine.h"
 

@@ -2,8 +2,8 @@
  *
  * Streams and events as the shim knows them: enough to answer a query without asking.
  */
-#ifndef VCUDA_SHIM_DRIVER_STREAM_H
-#define VCUDA_SHIM_DRIVER_STREAM_H
+#ifndef VCUDA_SHIM_DRIVER_STREAM_STREAM_H
+#define VCUDA_SHIM_DRIVER_STREAM_STREAM_H
 
 #include <cuda.h>
 #include <stdatomic.h>

@@ -7,12 +7,12 @@
  * Another process of which the program knows that it has the memory cannot be made to: where
  * memory is shared, these copies are awaited.
  */
-#ifndef VCUDA_SHIM_DRIVER_ORDER_H
-#define VCUDA_SHIM_DRIVER_ORDER_H
+#ifndef VCUDA_SHIM_DRIVER_STREAM_ORDER_H
+#define VCUDA_SHIM_DRIVER_STREAM_ORDER_H
 
 #include <stdint.h>
 
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/session.h"
 
 /* Frame SEQ was a synchronous copy to the device, or one of another device's memory, on that

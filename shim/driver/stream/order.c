@@ -4,7 +4,7 @@
  * it is made to wait for the first, so that waiting for it is waiting for both: on another
  * device, too, whose kernels and copies may reach what was copied.
  */
-#include "shim/driver/order.h"
+#include "shim/driver/stream/order.h"
 
 #include <pthread.h>
 
@@ -13,7 +13,7 @@
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "shim/driver/function_order.h"
+#include "shim/driver/stream/function_order.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"
 

@@ -14,10 +14,10 @@
 #include "shim/driver/direct.h"
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/graph/capture.h"
-#include "shim/driver/function_order.h"
+#include "shim/driver/stream/function_order.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/completion.h"
 
 #define EVENT_FLAGS                                                                            \

@@ -7,13 +7,13 @@
  * that kernels and the host share, or that a stream waits for, is not followed: then any
  * function may be before any work.
  */
-#ifndef VCUDA_SHIM_DRIVER_FUNCTION_ORDER_H
-#define VCUDA_SHIM_DRIVER_FUNCTION_ORDER_H
+#ifndef VCUDA_SHIM_DRIVER_STREAM_FUNCTION_ORDER_H
+#define VCUDA_SHIM_DRIVER_STREAM_FUNCTION_ORDER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 
 /* One that has not run to its end. */
 struct function_issued {
