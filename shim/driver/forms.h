@@ -11,7 +11,7 @@
 
 #include "protocol/generated/cuda_ops.h"
 #include "shim/driver/array.h"
-#include "shim/driver/copy.h"
+#include "shim/driver/copy/copy.h"
 #include "shim/driver/memory/pool.h"
 #include "shim/generated/cuda_hand.h"
 

@@ -59,7 +59,7 @@ enum lock_rank {
 	LOCK_GRAPH_MEMORY, /* driver/graph/memory_node.c: memory that graphs own */
 	LOCK_DUE,	   /* driver/graph/user_object.c: destructors that are due */
 	LOCK_FAULT,	   /* driver/memory/page_fault.c: touches of managed memory */
-	LOCK_DIRECT,	   /* driver/direct.c: the order of what two agents do */
+	LOCK_DIRECT,	   /* driver/copy/direct.c: the order of what two agents do */
 	LOCK_ORDER,	   /* driver/stream/order.c: which streams wait for which */
 	LOCK_COMPLETION,   /* engine/completion.c: counters that are given out */
 	LOCK_BOUNCE,	   /* engine/bounce.c: where answers' payloads arrive */

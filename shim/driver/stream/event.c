@@ -11,7 +11,7 @@
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "shim/driver/direct.h"
+#include "shim/driver/copy/direct.h"
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/stream/function_order.h"

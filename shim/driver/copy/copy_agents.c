@@ -8,8 +8,8 @@
 
 #include "shim/driver/array.h"
 #include "shim/driver/context/context.h"
-#include "shim/driver/copy.h"
-#include "shim/driver/direct.h"
+#include "shim/driver/copy/copy.h"
+#include "shim/driver/copy/direct.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/stream/stream.h"

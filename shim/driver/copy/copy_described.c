@@ -6,7 +6,7 @@
 #include "shim/driver/forms.h"
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/array.h"
-#include "shim/driver/copy.h"
+#include "shim/driver/copy/copy.h"
 #include "shim/driver/graph/capture.h"
 
 /* One side of a descriptor: where its first byte is, and how rows and slices follow. */

@@ -6,7 +6,7 @@
  * several pieces are asked for at once and written where the app wants them as they come; the
  * whole counts as one round trip.
  */
-#include "shim/driver/copy_rows.h"
+#include "shim/driver/copy/copy_rows.h"
 
 #include <string.h>
 

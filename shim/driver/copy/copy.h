@@ -3,8 +3,8 @@
  * A copy as all of CUDA's descriptions of one come to be: for copy.c (how bytes go) and
  * copy_described.c (cuMemcpy2D, cuMemcpy3D, a graph's nodes).
  */
-#ifndef VCUDA_SHIM_DRIVER_COPY_H
-#define VCUDA_SHIM_DRIVER_COPY_H
+#ifndef VCUDA_SHIM_DRIVER_COPY_COPY_H
+#define VCUDA_SHIM_DRIVER_COPY_COPY_H
 
 #include <cuda.h>
 #include <stdbool.h>

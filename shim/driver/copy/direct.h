@@ -4,14 +4,14 @@
  * their devices, and the waits of their streams for one another's events.  All of it is posted;
  * the connection of two agents is made when something first needs it.
  */
-#ifndef VCUDA_SHIM_DRIVER_DIRECT_H
-#define VCUDA_SHIM_DRIVER_DIRECT_H
+#ifndef VCUDA_SHIM_DRIVER_COPY_DIRECT_H
+#define VCUDA_SHIM_DRIVER_COPY_DIRECT_H
 
 #include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shim/driver/copy.h"
+#include "shim/driver/copy/copy.h"
 #include "shim/driver/stream/stream.h"
 
 /* The copy from SRC's device to DST's, on a stream of the thread's session; with !ASYNC in

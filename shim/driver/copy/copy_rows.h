@@ -2,8 +2,8 @@
  *
  * One slice of a copy between the app's memory and the device: for copy.c.
  */
-#ifndef VCUDA_SHIM_DRIVER_COPY_ROWS_H
-#define VCUDA_SHIM_DRIVER_COPY_ROWS_H
+#ifndef VCUDA_SHIM_DRIVER_COPY_COPY_ROWS_H
+#define VCUDA_SHIM_DRIVER_COPY_COPY_ROWS_H
 
 #include <cuda.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
  * threads do is in the same order at every agent: else each of two copies could hold a stream
  * that the other one waits for.
  */
-#include "shim/driver/direct.h"
+#include "shim/driver/copy/direct.h"
 
 #include <pthread.h>
 #include <stdlib.h>
