@@ -38,10 +38,10 @@ enum lock_rank {
 	LOCK_AHEAD,	   /* driver/stream/stream.c: one thread makes a context's stream */
 	LOCK_CONTEXT,	   /* driver/context/context.c: the contexts */
 	LOCK_PEER,	   /* driver/device/peer.c: which contexts have access to which */
-	LOCK_ARRAY,	   /* driver/array.c: names of levels */
-	LOCK_ARRAY_MAP,	   /* driver/array_map.c: which memory arrays hold */
-	LOCK_TEXTURE,	   /* driver/texture.c: textures and surfaces */
-	LOCK_REFERENCE,	   /* driver/reference.c: references to them */
+	LOCK_ARRAY,	   /* driver/array/array.c: names of levels */
+	LOCK_ARRAY_MAP,	   /* driver/array/array_map.c: which memory arrays hold */
+	LOCK_TEXTURE,	   /* driver/array/texture.c: textures and surfaces */
+	LOCK_REFERENCE,	   /* driver/array/reference.c: references to them */
 	LOCK_POOL,	   /* driver/memory/pool.c */
 	LOCK_LATER,	   /* driver/memory/later.c: what was freed on a stream */
 	LOCK_TENSOR,	   /* driver/tensor.c: questions to the store */

@@ -9,7 +9,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "shim/driver/array.h"
+#include "shim/driver/array/array.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/context/context.h"
 #include "shim/driver/copy/copy.h"

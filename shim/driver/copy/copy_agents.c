@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "shim/driver/array.h"
+#include "shim/driver/array/array.h"
 #include "shim/driver/context/context.h"
 #include "shim/driver/copy/copy.h"
 #include "shim/driver/copy/direct.h"

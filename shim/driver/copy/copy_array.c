@@ -4,7 +4,7 @@
  * are those that stay on the device, and CUDA's one-dimensional forms.
  */
 #include "shim/generated/vcuda_send.h"
-#include "shim/driver/array.h"
+#include "shim/driver/array/array.h"
 #include "shim/driver/context/context.h"
 #include "shim/engine/driver.h"
 #include "shim/driver/forms.h"

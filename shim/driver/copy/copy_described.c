@@ -5,7 +5,7 @@
  */
 #include "shim/driver/forms.h"
 #include "shim/generated/cuda_hand.h"
-#include "shim/driver/array.h"
+#include "shim/driver/array/array.h"
 #include "shim/driver/copy/copy.h"
 #include "shim/driver/graph/capture.h"
 

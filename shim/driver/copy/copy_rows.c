@@ -12,7 +12,7 @@
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "shim/driver/array.h"
+#include "shim/driver/array/array.h"
 #include "shim/driver/stream/function_order.h"
 #include "shim/driver/context/context.h"
 #include "shim/driver/memory/host.h"

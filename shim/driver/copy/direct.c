@@ -16,7 +16,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "protocol/wire/channel.h"
 #include "protocol/wire/direct.h"
-#include "shim/driver/array.h"
+#include "shim/driver/array/array.h"
 #include "shim/driver/stream/order.h"
 #include "shim/engine/completion.h"
 #include "shim/engine/driver.h"

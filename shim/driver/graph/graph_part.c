@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "shim/driver/array.h"
+#include "shim/driver/array/array.h"
 #include "shim/driver/stream/host_function.h"
 #include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"

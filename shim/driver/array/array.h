@@ -3,8 +3,8 @@
  * Arrays, textures and surfaces as the shim knows them: what was asked for, so that questions
  * are answered here and a copy is checked before it is sent.
  */
-#ifndef VCUDA_SHIM_DRIVER_ARRAY_H
-#define VCUDA_SHIM_DRIVER_ARRAY_H
+#ifndef VCUDA_SHIM_DRIVER_ARRAY_ARRAY_H
+#define VCUDA_SHIM_DRIVER_ARRAY_ARRAY_H
 
 #include <cuda.h>
 #include <stdint.h>

@@ -7,10 +7,10 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "protocol/wire/reference.h"
-#include "shim/driver/array.h"
+#include "shim/driver/array/array.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/module/module.h"
-#include "shim/driver/reference.h"
+#include "shim/driver/array/reference.h"
 #include "shim/engine/engine.h"
 #include "shim/generated/cuda_hand.h"
 

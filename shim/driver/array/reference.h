@@ -2,8 +2,8 @@
  *
  * References to textures and surfaces as the shim knows them: their names.
  */
-#ifndef VCUDA_SHIM_DRIVER_REFERENCE_H
-#define VCUDA_SHIM_DRIVER_REFERENCE_H
+#ifndef VCUDA_SHIM_DRIVER_ARRAY_REFERENCE_H
+#define VCUDA_SHIM_DRIVER_ARRAY_REFERENCE_H
 
 #include <stdint.h>
 

@@ -13,7 +13,7 @@
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/context/context.h"
 #include "shim/driver/module/module.h"
-#include "shim/driver/reference.h"
+#include "shim/driver/array/reference.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/engine/lock.h"
