@@ -53,7 +53,7 @@ enum lock_rank {
 	LOCK_MIRROR_LIST,  /* driver/memory/mirror.c: who changes what is active */
 	LOCK_MIRROR,	   /* driver/memory/mirror.c: memory that kernels reach */
 	LOCK_TEND,	   /* driver/memory/mirror_thread.c: it is started once */
-	LOCK_OUTPUT,	   /* driver/output.c: what kernels print */
+	LOCK_OUTPUT,	   /* driver/launch/output.c: what kernels print */
 	LOCK_CALLBACK,	   /* driver/stream/host_function.c: host functions */
 	LOCK_FUNCTIONS,	   /* driver/stream/function_order.c: those that are outstanding */
 	LOCK_GRAPH_MEMORY, /* driver/graph/memory_node.c: memory that graphs own */

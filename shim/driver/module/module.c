@@ -2,7 +2,7 @@
  *
  * Modules and functions: see module.h; their calls stand in module_calls.c.
  */
-#include "shim/driver/launch_old.h"
+#include "shim/driver/launch/launch_old.h"
 #include "shim/driver/module/module.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  * A launch as it is checked and sent (launch.c), and what of it a CUlaunchConfig says.
  */
-#ifndef VCUDA_SHIM_DRIVER_LAUNCH_CONFIG_H
-#define VCUDA_SHIM_DRIVER_LAUNCH_CONFIG_H
+#ifndef VCUDA_SHIM_DRIVER_LAUNCH_LAUNCH_CONFIG_H
+#define VCUDA_SHIM_DRIVER_LAUNCH_LAUNCH_CONFIG_H
 
 #include <cuda.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
  * Launches as CUDA 3 and older made them, whose shape and parameters are state of the function,
  * and those on several devices at once.  Both end in the launches of launch.c.
  */
-#include "shim/driver/launch_old.h"
+#include "shim/driver/launch/launch_old.h"
 
 #include <limits.h>
 #include <stdlib.h>

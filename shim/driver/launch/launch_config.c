@@ -2,7 +2,7 @@
  *
  * What a CUlaunchConfig says, and what is asked of one that is not launched: clusters.
  */
-#include "shim/driver/launch_config.h"
+#include "shim/driver/launch/launch_config.h"
 
 #include "shim/generated/cuda_hand.h"
 #include "shim/generated/vcuda_send.h"

@@ -13,7 +13,7 @@
 #include "protocol/wire/launch.h"
 #include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
-#include "shim/driver/launch_config.h"
+#include "shim/driver/launch/launch_config.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/thread.h"

@@ -2,8 +2,8 @@
  *
  * What cuFuncSetBlockShape, cuParamSetv and their like keep of a function.
  */
-#ifndef VCUDA_SHIM_DRIVER_LAUNCH_OLD_H
-#define VCUDA_SHIM_DRIVER_LAUNCH_OLD_H
+#ifndef VCUDA_SHIM_DRIVER_LAUNCH_LAUNCH_OLD_H
+#define VCUDA_SHIM_DRIVER_LAUNCH_LAUNCH_OLD_H
 
 struct launch_old;
 
