@@ -29,7 +29,7 @@ LOOSE = {
     "shim/driver/stream/memop.c": {"gates": "set once; read on the path of each copy"},
     "shim/driver/stream/order.c": {"order_lock": "a lock; what it guards is in struct context"},
     "shim/driver/stream/sync.c": {"last_value": "numbers that are given out once"},
-    "shim/driver/tensor.c": {"lock": "one question at a time; it guards no memory"},
+    "shim/driver/tensor/tensor.c": {"lock": "one question at a time; it guards no memory"},
     "shim/engine/engine.c": {"shim_perf": "read on the path of each call", "shim_counting": "the same",
                              "scratch_shared": "of threads without scratch memory of their own"},
     "shim/engine/own_sidecar.c": {"environment": "of the one sidecar that the process starts; too large for a stack"},

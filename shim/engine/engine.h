@@ -44,7 +44,7 @@ enum lock_rank {
 	LOCK_REFERENCE,	   /* driver/array/reference.c: references to them */
 	LOCK_POOL,	   /* driver/memory/pool.c */
 	LOCK_LATER,	   /* driver/memory/later.c: what was freed on a stream */
-	LOCK_TENSOR,	   /* driver/tensor.c: questions to the store */
+	LOCK_TENSOR,	   /* driver/tensor/tensor.c: questions to the store */
 	LOCK_IPC,	   /* driver/memory/ipc.c: memory of other processes */
 	LOCK_VMM,	   /* driver/memory/vmm.c: handles and mappings */
 	LOCK_MANAGED,	   /* driver/memory/managed.c: managed memory */

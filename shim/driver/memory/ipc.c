@@ -27,7 +27,7 @@
 #include "shim/driver/device/peer.h"
 #include "shim/engine/status.h"
 #include "shim/driver/stream/stream.h"
-#include "shim/driver/tensor.h"
+#include "shim/driver/tensor/tensor.h"
 #include "shim/engine/lock.h"
 
 static const char memory_magic[8] = "vcudaMEM";

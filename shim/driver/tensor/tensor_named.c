@@ -11,7 +11,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/context/context.h"
-#include "shim/driver/tensor.h"
+#include "shim/driver/tensor/tensor.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/status.h"
 #include "shim/generated/cuda_hand.h"

@@ -3,7 +3,7 @@
  * Tensors with names (include/vcuda/tensor.h): the agent's memory, under a handle of ours,
  * mapped like the program's own memory with a name (memory/vmm.c).
  */
-#include "shim/driver/tensor.h"
+#include "shim/driver/tensor/tensor.h"
 
 #include <cuda.h>
 #include <pthread.h>

@@ -12,7 +12,7 @@
 #include "shim/driver/memory/vmm.h"
 #include "shim/driver/stream/order.h"
 #include "shim/driver/device/peer.h"
-#include "shim/driver/tensor.h"
+#include "shim/driver/tensor/tensor.h"
 #include "shim/engine/engine.h"
 #include "shim/generated/cuda_hand.h"
 

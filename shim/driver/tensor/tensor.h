@@ -2,8 +2,8 @@
  *
  * Tensors with names: what the files tensor*.c share, and what memory/ipc.c asks of them.
  */
-#ifndef VCUDA_SHIM_DRIVER_TENSOR_H
-#define VCUDA_SHIM_DRIVER_TENSOR_H
+#ifndef VCUDA_SHIM_DRIVER_TENSOR_TENSOR_H
+#define VCUDA_SHIM_DRIVER_TENSOR_TENSOR_H
 
 #include <cuda.h>
 #include <stdbool.h>
