@@ -33,6 +33,7 @@ ALLOWED = {
     "shim/engine": "common protocol/wire",
     "include": "",
     "shim/driver": "common protocol/wire protocol/generated shim/engine shim/tensor include",
+    "shim/driver/launch": "protocol/wire protocol/generated shim/engine shim/driver",
     "shim/tensor": "common protocol/wire include",  # arguments.h: what both forms of a function check
     "shim/nvml": "common shim/driver",
     "shim/runtime": "common shim/engine",

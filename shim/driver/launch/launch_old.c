@@ -3,8 +3,6 @@
  * Launches as CUDA 3 and older made them, whose shape and parameters are state of the function,
  * and those on several devices at once.  Both end in the launches of launch.c.
  */
-#include "shim/driver/launch/launch_old.h"
-
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +13,7 @@
 
 #define PARAM_BYTES 4096 /* what a kernel's parameters took at the most before CUDA 12.1 */
 
+/* One piece of memory: the function, when it is gone, frees it without a look (module.c). */
 struct launch_old {
 	unsigned block[3], shared;
 	size_t bytes;
@@ -43,11 +42,6 @@ static CUresult launch_old_of(CUfunction f, struct launch_old **out)
 		*out = none;
 	}
 	return CUDA_SUCCESS;
-}
-
-void launch_old_free(struct launch_old *old)
-{
-	free(old);
 }
 
 CUresult hand_cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)

@@ -2,7 +2,6 @@
  *
  * Modules and functions: see module.h; their calls stand in module_calls.c.
  */
-#include "shim/driver/launch/launch_old.h"
 #include "shim/driver/module/module.h"
 
 #include <stdlib.h>
@@ -157,7 +156,7 @@ static void module_free(struct module *module)
 
 			module->functions[i] = function->next;
 			handle_retire(function->handle);
-			launch_old_free(function->old);
+			free(atomic_load(&function->old));
 			free(function->layout);
 			free(function->name);
 			free(function);

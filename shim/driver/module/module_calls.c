@@ -2,7 +2,6 @@
  *
  * The driver's calls about modules: see module.h.
  */
-#include "shim/driver/launch/launch_old.h"
 #include "shim/driver/module/module.h"
 
 #include <stdio.h>
