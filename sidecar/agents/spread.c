@@ -8,7 +8,6 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "sidecar/options/options.h"
 
 int spread_parse(const char *text, enum spread_kind *kind)
 {
@@ -22,14 +21,14 @@ int spread_parse(const char *text, enum spread_kind *kind)
 	return -EINVAL;
 }
 
-void spread_init(struct spread *spread, const struct options *options)
+void spread_init(struct spread *spread, const struct spread_wish *wish)
 {
 	pthread_mutex_init(&spread->lock, NULL);
 	pthread_mutex_init(&spread->choosing, NULL);
-	spread->count = agents_parts(options->agent);
+	spread->count = agents_parts(wish->agent);
 	for (unsigned i = 0; i < spread->count; i++) {
-		agents_part(options->agent, i, spread->parts[i].agents);
-		spread->parts[i].gpus = (uint32_t)options->gpu_count;
+		agents_part(wish->agent, i, spread->parts[i].agents);
+		spread->parts[i].gpus = wish->gpus;
 	}
 }
 
@@ -124,7 +123,7 @@ static void keep(struct spread *spread, const struct agents_offer *offers,
 }
 
 /* With `choosing` held. */
-static int choose(struct spread *spread, const struct options *options,
+static int choose(struct spread *spread, const struct spread_wish *wish,
 	const struct session_hello *hello, uint64_t deadline, struct error *error)
 {
 	cleanup_free struct agents_offer *offers = calloc(AGENTS_MAX, sizeof(*offers));
@@ -135,34 +134,33 @@ static int choose(struct spread *spread, const struct options *options,
 
 	if (!offers)
 		return error_set(error, ENOMEM, "a list of agents");
-	count = agents_ask(options->agent, hello, deadline, offers, error);
+	count = agents_ask(wish->agent, hello, deadline, offers, error);
 	if (count < 0)
 		return count;
 	for (int i = 0; i < count; i++)
 		all += gpus[i] = offers[i].gpus;
-	parts = spread_shares(
-		options->spread, (uint32_t)options->gpu_count, gpus, (unsigned)count, shares);
+	parts = spread_shares(wish->kind, wish->gpus, gpus, (unsigned)count, shares);
 	if (!parts)
 		return error_set(error, EPERM,
 			"%u GPUs are asked for; the agents of '%.120s' that would grant a "
 			"session (%d) have %u",
-			(unsigned)options->gpu_count, options->agent, count, all);
+			wish->gpus, wish->agent, count, all);
 	keep(spread, offers, shares, parts);
 	return 0;
 }
 
-int spread_choose(struct spread *spread, const struct options *options,
+int spread_choose(struct spread *spread, const struct spread_wish *wish,
 	const struct session_hello *hello, bool alone, uint64_t deadline, bool *anew,
 	struct error *error)
 {
 	int ret = 0;
 
 	*anew = false;
-	if (options->spread == SPREAD_NEVER)
+	if (wish->kind == SPREAD_NEVER)
 		return 0;
 	pthread_mutex_lock(&spread->choosing);
 	if (alone || !spread->chosen) {
-		ret = choose(spread, options, hello, deadline, error);
+		ret = choose(spread, wish, hello, deadline, error);
 		*anew = !ret;
 	}
 	pthread_mutex_unlock(&spread->choosing);

@@ -17,12 +17,17 @@
 #include "protocol/wire/channel.h"
 #include "sidecar/agents/agents.h"
 
-struct options;
-
 enum spread_kind {
 	SPREAD_NEVER,	  /* an agent that has so many, or none */
 	SPREAD_IF_NEEDED, /* that one; without it the freest, each with all that it has */
 	SPREAD_ALWAYS,	  /* one of each, in turn */
+};
+
+/* What was asked for, as the options say it. */
+struct spread_wish {
+	const char *agent; /* the whole list; stays while the wish is used */
+	uint32_t gpus;	   /* 0: all */
+	enum spread_kind kind;
 };
 
 /* 0, or -EINVAL: TEXT is none. */
@@ -41,13 +46,13 @@ struct spread {
 	struct spread_part parts[CHANNEL_AGENTS];
 };
 
-/* The parts of OPTIONS, which stay unless gpu_spread says otherwise. */
-void spread_init(struct spread *spread, const struct options *options);
+/* The parts of WISH, which stay unless gpu_spread says otherwise. */
+void spread_init(struct spread *spread, const struct spread_wish *wish);
 
 /* Before a process joins: chooses where that is due, which is where ALONE (no other process is
  * joined) or nothing was chosen yet, and then *ANEW. HELLO: without a role. 0; or -errno with
  * *error: -EPERM where all agents together have too few GPUs. Any thread. */
-int spread_choose(struct spread *spread, const struct options *options,
+int spread_choose(struct spread *spread, const struct spread_wish *wish,
 	const struct session_hello *hello, bool alone, uint64_t deadline, bool *anew,
 	struct error *error);
 

@@ -176,6 +176,7 @@ static uint32_t attach_choose(
 {
 	struct server *server = channel->server;
 	uint64_t deadline = wait_now() + server->options.attach_timeout * 1000000000ull;
+	struct spread_wish wish = options_spread(&server->options);
 	struct session_hello hello;
 	bool alone, anew;
 	int ret;
@@ -187,8 +188,7 @@ static uint32_t attach_choose(
 	pthread_mutex_unlock(&server->lock);
 	hello = attach_hello(channel);
 	hello.gpu_count = 0; /* how many there are is asked */
-	ret = spread_choose(
-		&server->spread, &server->options, &hello, alone, deadline, &anew, error);
+	ret = spread_choose(&server->spread, &wish, &hello, alone, deadline, &anew, error);
 	explicit_bzero(&hello, sizeof(hello));
 	for (unsigned i = 0; anew && i < CHANNEL_AGENTS; i++)
 		agents_forget(&server->agents[i]);

@@ -80,6 +80,15 @@ const char options_usage[] =
 	"  --log-format text|json   of its log: logfmt or JSON, a line an event\n"
 	"  --json, --help, --version\n";
 
+struct spread_wish options_spread(const struct options *options)
+{
+	return (struct spread_wish){
+		.agent = options->agent,
+		.gpus = (uint32_t)options->gpu_count,
+		.kind = options->spread,
+	};
+}
+
 void options_default(struct options *options)
 {
 	const char *namespace = getenv("POD_NAMESPACE"), *pod = getenv("POD_NAME");

@@ -81,6 +81,9 @@ int options_agree(const struct options *options, struct error *error);
 
 void options_default(struct options *options);
 
+/* The agents and GPUs that are asked for; stays as long as OPTIONS. */
+struct spread_wish options_spread(const struct options *options);
+
 extern const char options_usage[];
 
 /* Whether a sidecar may have such a ring, arena and bounce buffer, bytes. */

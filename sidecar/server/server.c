@@ -347,10 +347,11 @@ int server_run(const struct options *options, struct error *error)
 		.type = SOCK_SEQPACKET,
 		.mode = (unsigned)options->socket_mode,
 	};
+	const struct spread_wish wish = options_spread(options);
 	int signal_fd, ret;
 
 	server.options = *options;
-	spread_init(&server.spread, options);
+	spread_init(&server.spread, &wish);
 	for (unsigned i = 0; i < CHANNEL_AGENTS; i++)
 		server_agents_init(&server.agents[i], options);
 	segment_configure(options->shm_size, options->label);

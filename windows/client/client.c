@@ -117,6 +117,8 @@ static int client_threads(struct error *error)
 
 static void client_open(void)
 {
+	struct spread_wish wish;
+
 	client_log();
 	pthread_mutex_init(&server.lock, NULL);
 	pthread_mutex_init(&server.making, NULL);
@@ -125,7 +127,8 @@ static void client_open(void)
 		server.agents[i] = (struct agents)AGENTS_INIT;
 	if (client.ret)
 		return;
-	spread_init(&server.spread, &server.options);
+	wish = options_spread(&server.options);
+	spread_init(&server.spread, &wish);
 	segment_configure(server.options.shm_size, server.options.label);
 	client.ret = client_threads(&client.error);
 }
