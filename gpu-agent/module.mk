@@ -7,7 +7,7 @@ AGENT_FRONT_SRCS := gpu-agent/main.c $(wildcard gpu-agent/supervisor/*.c gpu-age
 	gpu-agent/probe/*.c gpu-agent/sandbox/*.c gpu-agent/cache/*.c)
 AGENT_FRONT_SRCS += $(wildcard gpu-agent/store/*.c gpu-agent/uploads/*.c) transport/codec/name.c
 AGENT_FRONT_OBJS := $(call objects,$(AGENT_FRONT_SRCS))
-AGENT_WORKER_SRCS := $(wildcard gpu-agent/worker/*.c gpu-agent/worker/driver/*.c \
+AGENT_WORKER_SRCS := $(wildcard gpu-agent/worker/*.c gpu-agent/worker/*/*.c \
 	gpu-agent/worker/libraries/*/*.c) \
 	$(wildcard gpu-agent/generated/*.c) $(filter-out %/name.c,$(wildcard transport/codec/*.c))
 AGENT_OBJS := $(AGENT_FRONT_OBJS) $(call objects,$(AGENT_WORKER_SRCS))

@@ -48,7 +48,7 @@ static const struct quota_row quota_rows[QUOTAS] = {
 };
 
 /* Bytes that the first connections of a session, and each stripe, may have on their way to the
- * GPU (worker/staging.h, worker/stripe.h). */
+ * GPU (worker/staging/staging.h, worker/staging/stripe.h). */
 #define QUOTA_LINK_BYTES (16u << 20)
 #define QUOTA_STRIPE_BYTES (8u << 20)
 

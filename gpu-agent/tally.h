@@ -7,7 +7,7 @@
  *
  * Who takes N announces it in its slot first and adds up then.  Of all whose sum fitted the one
  * that announced last saw what the others have: so they never have more than the limit.  Two at
- * once may both see too much, and both take it back: they try again (worker/quotas.c).
+ * once may both see too much, and both take it back: they try again (worker/limits/quotas.c).
  *
  * A worker taken over can write into every slot of its tenant, and of nobody else.  The front
  * reads it for what it shows, and bounds what it reads.

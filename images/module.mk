@@ -11,7 +11,7 @@ PORTABLE_CFLAGS := -std=gnu17 -O2 -g0 $(filter-out -Wconversion,$(WARNINGS)) -Wn
 	-isystem $(SOURCES)/xxhash -pthread
 YAML_CFLAGS := -O2 -g0 -fno-sanitize=undefined -DYAML_DECLARE_STATIC -DYAML_VERSION_STRING='"0.2.5"' \
 	-DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5
-CLIENT_SRCS := $(wildcard sidecar/*.c transport/*.c transport/codec/*.c transport/tls/*.c common/*.c)
+CLIENT_SRCS := $(wildcard sidecar/*.c sidecar/*/*.c transport/*.c transport/codec/*.c transport/tls/*.c common/*.c)
 ZSTD_CFLAGS := -O2 -g0 -ffunction-sections -fno-sanitize=undefined -DZSTD_DISABLE_ASM=1 -DZSTD_LEGACY_SUPPORT=0
 # Without transport/tls: it knows tls:// addresses, and dials none.
 CLIENT_COMMAND_SRCS := $(wildcard command/*.c transport/*.c common/*.c)

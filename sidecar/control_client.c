@@ -212,11 +212,12 @@ static struct session_hello probe_hello(const struct options *options)
 int control_spread(const struct options *options, struct spread *spread, struct error *error)
 {
 	struct session_hello hello = probe_hello(options);
+	struct spread_wish wish = options_spread(options);
 	bool anew;
 	int ret;
 
-	spread_init(spread, options);
-	ret = spread_choose(spread, options, &hello, true,
+	spread_init(spread, &wish);
+	ret = spread_choose(spread, &wish, &hello, true,
 		wait_now() + CONTROL_SECONDS * 1000000000ull, &anew, error);
 	explicit_bzero(&hello, sizeof(hello));
 	return ret;

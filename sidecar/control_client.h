@@ -7,8 +7,8 @@
 #define VCUDA_SIDECAR_CONTROL_CLIENT_H
 
 #include "common/error.h"
-#include "sidecar/agents.h"
-#include "sidecar/options.h"
+#include "sidecar/agents/agents.h"
+#include "sidecar/options/options.h"
 
 /* The sidecar's state as text, OP of enum channel_op in the FORMAT that it has there; free()
  * it. 0, or -errno with *error. */

@@ -17,8 +17,8 @@
 #include "protocol/wire/status.h"
 #include "sidecar/control_client.h"
 #include "sidecar/install.h"
-#include "sidecar/options.h"
-#include "sidecar/server.h"
+#include "sidecar/options/options.h"
+#include "sidecar/server/server.h"
 #include "transport/transport.h"
 
 static int complain(const struct error *error, int status)

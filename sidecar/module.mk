@@ -1,5 +1,5 @@
 # build/bin/vcuda-client
-SIDECAR_SRCS := $(wildcard sidecar/*.c transport/codec/*.c)
+SIDECAR_SRCS := $(wildcard sidecar/*.c sidecar/*/*.c transport/codec/*.c)
 SIDECAR_OBJS := $(call objects,$(SIDECAR_SRCS))
 # Everything but main(), for tests and for the `vcuda` command.
 SIDECAR_PARTS := $(filter-out $(OBJ)/sidecar/main.o,$(SIDECAR_OBJS))

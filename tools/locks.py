@@ -20,16 +20,16 @@ OUTSIDE = re.compile(r"^shim/(tensor/|generated/)|/generated/|^shim/engine/lock"
 
 # {file: {variable: why it is in no struct}}
 LOOSE = {
-    "shim/driver/array_map.c": {"map_lock": "a lock; what it guards is in struct array"},
-    "shim/driver/context.c": {"vcuda_resets": "exported to the other libraries of the shim"},
+    "shim/driver/array/array_map.c": {"map_lock": "a lock; what it guards is in struct array"},
+    "shim/driver/context/context.c": {"vcuda_resets": "exported to the other libraries of the shim"},
     "shim/driver/memory/page_fault_userfaultfd.c": {"uffd": "the process has one"},
     "shim/driver/memory/managed.c": {"managed_any": "read on the path of each copy, without the lock"},
     "shim/driver/memory/mirror.c": {"mirror_regions": "read on the path of each launch, without the lock",
                                     "mirror_apart": "the same"},
-    "shim/driver/memop.c": {"gates": "set once; read on the path of each copy"},
-    "shim/driver/order.c": {"order_lock": "a lock; what it guards is in struct context"},
-    "shim/driver/sync.c": {"last_value": "numbers that are given out once"},
-    "shim/driver/tensor.c": {"lock": "one question at a time; it guards no memory"},
+    "shim/driver/stream/memop.c": {"gates": "set once; read on the path of each copy"},
+    "shim/driver/stream/order.c": {"order_lock": "a lock; what it guards is in struct context"},
+    "shim/driver/stream/sync.c": {"last_value": "numbers that are given out once"},
+    "shim/driver/tensor/tensor.c": {"lock": "one question at a time; it guards no memory"},
     "shim/engine/engine.c": {"shim_perf": "read on the path of each call", "shim_counting": "the same",
                              "scratch_shared": "of threads without scratch memory of their own"},
     "shim/engine/own_sidecar.c": {"environment": "of the one sidecar that the process starts; too large for a stack"},

@@ -23,13 +23,13 @@ WINDOWS_LIBS := -static -lws2_32 -lsynchronization
 # What Linux alone has, or what windows/ has in its place.
 WINDOWS_ABSENT := shim/engine/own_sidecar.c shim/engine/rejoin.c shim/engine/thread_gone.c shim/driver/memory/page_fault_signal.c \
 	shim/driver/memory/page_fault_userfaultfd.c shim/driver/memory/mirror_usable.c shim/driver/memory/share.c \
-	sidecar/adopt.c sidecar/control_client.c sidecar/install.c sidecar/local.c sidecar/main.c \
-	sidecar/metrics.c sidecar/pending.c sidecar/renew.c sidecar/segment.c sidecar/server.c \
-	sidecar/state.c transport/light.c transport/local.c transport/loopback.c transport/tls.c \
+	sidecar/channel/adopt.c sidecar/control_client.c sidecar/install.c sidecar/channel/local.c sidecar/main.c \
+	sidecar/server/metrics.c sidecar/server/pending.c sidecar/channel/renew.c sidecar/memory/segment.c sidecar/server/server.c \
+	sidecar/server/state.c transport/light.c transport/local.c transport/loopback.c transport/tls.c \
 	transport/unix.c transport/codec/codec.c common/config.c common/folder.c \
 	common/instance_lock.c common/network.c common/openmetrics.c common/unix_socket.c
 WINDOWS_SRCS := $(filter-out $(WINDOWS_ABSENT),$(SHIM_SRCS) $(addprefix shim/generated/, \
-	cuda_stubs.c cuda_forms.c cuda_calls.c) $(wildcard sidecar/*.c transport/*.c \
+	cuda_stubs.c cuda_forms.c cuda_calls.c) $(wildcard sidecar/*.c sidecar/*/*.c transport/*.c \
 	transport/codec/*.c common/*.c)) $(wildcard windows/client/*.c windows/shim/*.c)
 
 # A library that is its header alone: Debian's, without the folder that it lies in.
@@ -50,7 +50,7 @@ $(eval $(call windows_object,os,$$(WINDOWS_CFLAGS)))
 $(eval $(call windows_object,shim,$$(WINDOWS_COMPAT) -isystem $$(CUDA13)/include))
 
 # No DLL may wait while it is unloaded: windows/shim/exit.c calls what is a destructor elsewhere.
-$(WINDOWS_OBJ)/shim/shim/driver/init.o: WINDOWS_COMPAT += -Ddestructor=unused
+$(WINDOWS_OBJ)/shim/shim/driver/device/init.o: WINDOWS_COMPAT += -Ddestructor=unused
 
 # windows_dll(NAME,MAP,OBJECTS,LIBRARIES)
 define windows_dll

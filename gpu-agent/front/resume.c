@@ -25,7 +25,7 @@
 #define WORKER_NS                                                                              \
 	(60000 * FRONT_MS) /* for the worker, which may be in a call of its driver             \
 			    */
-/* A worker ends by itself 5 s behind the grace (worker/park.c). */
+/* A worker ends by itself 5 s behind the grace (worker/reply/park.c). */
 #define BEYOND_NS (9000 * FRONT_MS)
 
 uint32_t resume_grace(const struct front *front, const struct session_hello *hello)

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/handle.h"
-#include "gpu-agent/worker/limits.h"
-#include "gpu-agent/worker/quotas.h"
+#include "gpu-agent/worker/limits/limits.h"
+#include "gpu-agent/worker/limits/quotas.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* What a refused run points to: as large as the largest body. */

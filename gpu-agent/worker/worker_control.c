@@ -11,10 +11,10 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "gpu-agent/tensor.h"
-#include "gpu-agent/worker/direct.h"
+#include "gpu-agent/worker/direct/direct.h"
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/park.h"
-#include "gpu-agent/worker/stripe.h"
+#include "gpu-agent/worker/reply/park.h"
+#include "gpu-agent/worker/staging/stripe.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define CONTROL_FIGURES 64 /* of the front's, read at once */

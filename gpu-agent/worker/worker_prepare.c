@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/extra.h"
-#include "gpu-agent/worker/output.h"
-#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/limits/extra.h"
+#include "gpu-agent/worker/reply/output.h"
+#include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* The window: the wanted place, else any place, else half as much. */

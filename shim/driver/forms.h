@@ -10,8 +10,8 @@
 #include <stdbool.h>
 
 #include "protocol/generated/cuda_ops.h"
-#include "shim/driver/array.h"
-#include "shim/driver/copy.h"
+#include "shim/driver/array/array.h"
+#include "shim/driver/copy/copy.h"
 #include "shim/driver/memory/pool.h"
 #include "shim/generated/cuda_hand.h"
 

@@ -4,7 +4,7 @@
  * which nobody can make any more; what they would have told is 0 all the same, as NVIDIA's
  * driver has it.
  */
-#include "shim/driver/array.h"
+#include "shim/driver/array/array.h"
 #include "shim/driver/module/module.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"

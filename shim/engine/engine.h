@@ -31,20 +31,20 @@ enum lock_rank {
 	LOCK_LEGACY,	   /* libraries/cublas/legacy.c: the handles of cublasInit */
 	LOCK_PARAM,	   /* libraries/nccl/param.c: what is known of the agent's NCCL */
 	LOCK_WINDOW,	   /* libraries/nccl/window.c: a communicator's windows */
-	LOCK_INIT,	   /* driver/init.c: one thread attaches and opens the session */
+	LOCK_INIT,	   /* driver/device/init.c: one thread attaches and opens the session */
 	LOCK_CAPTURE,	   /* driver/graph/capture.c: the captures */
 	LOCK_LIBRARY,	   /* of one library: its kernels and globals */
 	LOCK_MODULE,	   /* of one module: its functions and globals */
-	LOCK_AHEAD,	   /* driver/stream.c: one thread makes a context's stream */
-	LOCK_CONTEXT,	   /* driver/context.c: the contexts */
-	LOCK_PEER,	   /* driver/peer.c: which contexts have access to which */
-	LOCK_ARRAY,	   /* driver/array.c: names of levels */
-	LOCK_ARRAY_MAP,	   /* driver/array_map.c: which memory arrays hold */
-	LOCK_TEXTURE,	   /* driver/texture.c: textures and surfaces */
-	LOCK_REFERENCE,	   /* driver/reference.c: references to them */
+	LOCK_AHEAD,	   /* driver/stream/stream.c: one thread makes a context's stream */
+	LOCK_CONTEXT,	   /* driver/context/context.c: the contexts */
+	LOCK_PEER,	   /* driver/device/peer.c: which contexts have access to which */
+	LOCK_ARRAY,	   /* driver/array/array.c: names of levels */
+	LOCK_ARRAY_MAP,	   /* driver/array/array_map.c: which memory arrays hold */
+	LOCK_TEXTURE,	   /* driver/array/texture.c: textures and surfaces */
+	LOCK_REFERENCE,	   /* driver/array/reference.c: references to them */
 	LOCK_POOL,	   /* driver/memory/pool.c */
 	LOCK_LATER,	   /* driver/memory/later.c: what was freed on a stream */
-	LOCK_TENSOR,	   /* driver/tensor.c: questions to the store */
+	LOCK_TENSOR,	   /* driver/tensor/tensor.c: questions to the store */
 	LOCK_IPC,	   /* driver/memory/ipc.c: memory of other processes */
 	LOCK_VMM,	   /* driver/memory/vmm.c: handles and mappings */
 	LOCK_MANAGED,	   /* driver/memory/managed.c: managed memory */
@@ -53,19 +53,19 @@ enum lock_rank {
 	LOCK_MIRROR_LIST,  /* driver/memory/mirror.c: who changes what is active */
 	LOCK_MIRROR,	   /* driver/memory/mirror.c: memory that kernels reach */
 	LOCK_TEND,	   /* driver/memory/mirror_thread.c: it is started once */
-	LOCK_OUTPUT,	   /* driver/output.c: what kernels print */
-	LOCK_CALLBACK,	   /* driver/host_function.c: host functions */
-	LOCK_FUNCTIONS,	   /* driver/function_order.c: those that are outstanding */
+	LOCK_OUTPUT,	   /* driver/launch/output.c: what kernels print */
+	LOCK_CALLBACK,	   /* driver/stream/host_function.c: host functions */
+	LOCK_FUNCTIONS,	   /* driver/stream/function_order.c: those that are outstanding */
 	LOCK_GRAPH_MEMORY, /* driver/graph/memory_node.c: memory that graphs own */
 	LOCK_DUE,	   /* driver/graph/user_object.c: destructors that are due */
 	LOCK_FAULT,	   /* driver/memory/page_fault.c: touches of managed memory */
-	LOCK_DIRECT,	   /* driver/direct.c: the order of what two agents do */
-	LOCK_ORDER,	   /* driver/order.c: which streams wait for which */
+	LOCK_DIRECT,	   /* driver/copy/direct.c: the order of what two agents do */
+	LOCK_ORDER,	   /* driver/stream/order.c: which streams wait for which */
 	LOCK_COMPLETION,   /* engine/completion.c: counters that are given out */
 	LOCK_BOUNCE,	   /* engine/bounce.c: where answers' payloads arrive */
 	LOCK_CACHE,	   /* engine/cache.c: answers that are remembered */
 	LOCK_HANDLES,	   /* engine/handle.c */
-	LOCK_SETTINGS,	   /* driver/coredump.c */
+	LOCK_SETTINGS,	   /* driver/context/coredump.c */
 	LOCK_LOGS,	   /* driver/logs.c */
 	LOCK_SOCKET,	   /* engine/session.h: one request of the sidecar at a time */
 	LOCK_RING,	   /* engine/ring.c: one thread posts; no pthread mutex */

@@ -72,7 +72,8 @@ struct session {
 		pthread_mutex_t lock;
 		struct blocks map;
 	} completions;
-	struct { /* shim/driver/order.c: the last copy that nothing must overtake; its lock */
+	struct { /* shim/driver/stream/order.c: the last copy that nothing must overtake; its
+		    lock */
 		_Atomic uint64_t loose;	 /* its frame; 0: none */
 		struct context *context; /* and where it is */
 		uint64_t stream;	 /* 0: the legacy one of that context */

@@ -5,9 +5,10 @@
  * served, those listed in protocol/api/nvml.api answer NOT_SUPPORTED.
  *
  * It holds no connection of its own: what a session learned at its start is told locally, what
- * changes is asked through the driver front (shim/driver/nvml.h, which also says what a fork
- * does). Devices are those of the session, in CUDA's order, and their handles are addresses of
- * `slots`. What the agent does not know is NVML_ERROR_NOT_SUPPORTED, never a made-up value.
+ * changes is asked through the driver front (shim/driver/device/nvml.h, which also says what a
+ * fork does). Devices are those of the session, in CUDA's order, and their handles are
+ * addresses of `slots`. What the agent does not know is NVML_ERROR_NOT_SUPPORTED, never a
+ * made-up value.
  */
 #ifndef VCUDA_SHIM_NVML_NVML_H
 #define VCUDA_SHIM_NVML_NVML_H
@@ -20,7 +21,7 @@
 #include <nvml.h>
 #pragma GCC visibility pop
 
-#include "shim/driver/nvml.h"
+#include "shim/driver/device/nvml.h"
 
 /* UNINITIALIZED unless nvmlInit was called; starts every function. */
 nvmlReturn_t front_enter(void);

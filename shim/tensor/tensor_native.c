@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * libvcuda-tensor.so: what a program that uses tensors with names is linked with.  Preloaded,
- * the driver front has the same names and is asked first (shim/driver/tensor.c).  In a process
- * where it is not, these ask the agent of this node, and map its memory by the machine's own
- * driver.
+ * the driver front has the same names and is asked first (shim/driver/tensor/tensor.c).  In a
+ * process where it is not, these ask the agent of this node, and map its memory by the
+ * machine's own driver.
  */
 #include "shim/tensor/tensor_native.h"
 

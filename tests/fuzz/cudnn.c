@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/libraries/cudnn/backend.h"
-#include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/limits/limits.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cudnn_ops.h"
 #include "protocol/generated/cudnn_wire.h"

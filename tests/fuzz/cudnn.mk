@@ -1,7 +1,7 @@
 # The fuzz target of cuDNN's half in the worker.  `make test` replays the corpus with a plain driver;
 # `make fuzz-cudnn` runs libFuzzer for FUZZ_SECONDS.
 
-CUDNN_FUZZ_SRCS := tests/fuzz/cudnn.c tests/fuzz/no_beside.c $(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c gpu-agent/worker/quotas.c gpu-agent/probe/library_search.c \
+CUDNN_FUZZ_SRCS := tests/fuzz/cudnn.c tests/fuzz/no_beside.c $(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c gpu-agent/worker/limits/quotas.c gpu-agent/probe/library_search.c \
 	$(wildcard gpu-agent/worker/libraries/common/*.c) \
 	gpu-agent/generated/cudnn_serve.c common/log.c common/error.c
 

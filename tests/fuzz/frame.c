@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sidecar/replies.h"
+#include "sidecar/channel/replies.h"
 
 #define RING 1024u
 #define LAND 64u

@@ -2,7 +2,7 @@
  *
  * For programs that serve frames without a worker's loop: there is nothing beside it.
  */
-#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 
 bool beside_serve(struct worker *w, struct request *r, serve_function serve)
 {

@@ -26,7 +26,7 @@
 #include "common/wait.h"
 #include "protocol/wire/frame.h"
 #include "protocol/wire/session.h"
-#include "sidecar/server.h"
+#include "sidecar/server/server.h"
 #include "tests/fuzz/alarm.h"
 #include "tests/fuzz/conversation.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sidecar/options.h"
+#include "sidecar/options/options.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The command ring and its two wake-ups (shim/engine/ring.c, shim/engine/engine.c; transport/ring.c,
- * sidecar/channel.c) on x86's memory: what a thread stores waits in a buffer of its own, in order,
+ * sidecar/channel/channel.c) on x86's memory: what a thread stores waits in a buffer of its own, in order,
  * and reaches memory whenever it likes; the thread itself sees it at once.  Every frame arrives
  * once and in order, with its bytes, and nobody sleeps for ever.
  *

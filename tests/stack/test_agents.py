@@ -94,7 +94,7 @@ def switched(way, first, last):
 
 def test_every_switch_is_in_the_shims_list():
     """SWITCHES are the words that VCUDA_PERF takes."""
-    with open(os.path.join(ROOT, "shim", "driver", "init.c")) as file:
+    with open(os.path.join(ROOT, "shim", "driver", "device", "init.c")) as file:
         assert sorted(re.findall(r'{"(no_\w+)", PERF_', file.read())) == sorted(SWITCHES)
 
 

@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/libraries/cudnn/backend.h"
-#include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/limits/limits.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cudnn_wire.h"
 #include "protocol/libraries/cudnn_found.h"

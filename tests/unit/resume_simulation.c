@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/staging.h"
-#include "gpu-agent/worker/send_window.h"
-#include "sidecar/replies.h"
+#include "gpu-agent/worker/staging/staging.h"
+#include "gpu-agent/worker/reply/send_window.h"
+#include "sidecar/channel/replies.h"
 #include "transport/ring.h"
 
 #define RING (16u * 1024)

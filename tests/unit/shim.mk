@@ -7,7 +7,7 @@ SHIM_UNIT_TESTS := shim_blocks shim_cache shim_mirror_runs shim_sha256 shim_hand
 SHIM_UNIT_SAN_shim_handle := thread
 SHIM_UNIT_SAN_shim_ring := thread
 SHIM_UNIT_LIBS_shim_sha256 := -lcrypto
-SHIM_UNIT_WITH_visible := shim/driver/pci.c
+SHIM_UNIT_WITH_visible := shim/driver/device/pci.c
 SHIM_UNIT_WITH_memory := $(addprefix shim/driver/memory/,heap.c slab.c spare.c freed.c) shim/engine/status.c
 
 # Of the part's name, which is its file's in whatever room.

@@ -14,8 +14,8 @@
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "shim/driver/function_order.h"
-#include "shim/driver/context.h"
+#include "shim/driver/stream/function_order.h"
+#include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/vmm.h"

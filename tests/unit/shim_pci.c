@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <cuda.h>
 
-#include "shim/driver/pci.h"
+#include "shim/driver/device/pci.h"
 
 #define MOST 16
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "shim/driver/visible.h"
+#include "shim/driver/device/visible.h"
 
 #define A "GPU-77ec18ca-40cf-9ca7-219a-9f86c7d4a21e"
 #define B "GPU-f292f7e2-64b8-7365-2a79-659149f0e4be"

@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "sidecar/replies.h"
-#include "sidecar/stripes.h"
+#include "sidecar/channel/replies.h"
+#include "sidecar/stripes/stripes.h"
 #include "transport/socket_link.h"
 
 #define RING 4096u

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "sidecar/segment.h"
+#include "sidecar/memory/segment.h"
 
 static struct segment *make(enum channel_mode mode, uint64_t size)
 {

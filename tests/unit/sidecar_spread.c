@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "sidecar/spread.h"
+#include "sidecar/agents/spread.h"
 
 #define MOST 8
 

@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "sidecar/stripes.h"
+#include "sidecar/stripes/stripes.h"
 #include "transport/codec/name.h"
 #include "transport/socket_link.h"
 

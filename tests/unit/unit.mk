@@ -22,13 +22,13 @@ UNIT_PREFIXES += codec
 UNIT_OBJS_codec = $(call objects,$(wildcard transport/codec/*.c))
 UNIT_LIBS_codec = -lzstd -lm
 UNIT_PREFIXES += uploads
-UNIT_OBJS_uploads = $(call objects,gpu-agent/uploads/payloads.c gpu-agent/uploads/lanes.c gpu-agent/worker/uploads.c \
+UNIT_OBJS_uploads = $(call objects,gpu-agent/uploads/payloads.c gpu-agent/uploads/lanes.c gpu-agent/worker/staging/uploads.c \
 	transport/codec/name.c)
 UNIT_PREFIXES += resume
-UNIT_OBJS_resume = $(SIDECAR_PARTS) $(call objects,gpu-agent/worker/send_window.c)
+UNIT_OBJS_resume = $(SIDECAR_PARTS) $(call objects,gpu-agent/worker/reply/send_window.c)
 UNIT_LIBS_resume = -lcjson -lzstd -lm
 UNIT_PREFIXES += cudnn
-UNIT_OBJS_cudnn = $(call objects,tests/fuzz/no_beside.c $(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c gpu-agent/worker/quotas.c \
+UNIT_OBJS_cudnn = $(call objects,tests/fuzz/no_beside.c $(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c gpu-agent/worker/limits/quotas.c \
 	$(wildcard gpu-agent/worker/libraries/common/*.c) gpu-agent/probe/library_search.c gpu-agent/generated/cudnn_serve.c)
 UNIT_LIBS_cudnn = -lcrypto -ldl
 UNIT_PREFIXES += library

@@ -25,7 +25,7 @@
 
 #include "common/descriptors.h"
 #include "gpu-agent/uploads/lanes.h"
-#include "gpu-agent/worker/uploads.h"
+#include "gpu-agent/worker/staging/uploads.h"
 #include "transport/codec/name.h"
 
 #define PIECES 4u

@@ -3,7 +3,7 @@
  * What a library uses while it prepares something for long stays: a context or stream that goes
  * waits for what is being prepared in it, a handle that is destroyed ends behind it.
  */
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "tests/unit/worker_beside.h"
 
 static void a_destroyed_handle_ends_behind_its_call(void **state)

@@ -5,7 +5,7 @@
 #ifndef VCUDA_TESTS_UNIT_WORKER_QUOTAS_H
 #define VCUDA_TESTS_UNIT_WORKER_QUOTAS_H
 
-#include "gpu-agent/worker/quotas.h"
+#include "gpu-agent/worker/limits/quotas.h"
 #include "tests/unit/worker_peer.h"
 
 #define HANDLES 64 /* may be */

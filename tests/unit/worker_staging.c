@@ -3,7 +3,7 @@
  * Staging: ranges never overlap, what is busy for long holds up nothing but itself, and all
  * room comes back.  The driver's events are bits of this program.
  */
-#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/staging/staging.h"
 #include "common/wait.h"
 #include "gpu-agent/worker/worker_state.h"
 

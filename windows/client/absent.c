@@ -9,8 +9,8 @@
 
 #include "common/config.h"
 #include "common/instance_lock.h"
-#include "sidecar/channel.h"
-#include "sidecar/local.h"
+#include "sidecar/channel/channel.h"
+#include "sidecar/channel/local.h"
 #include "transport/codec/codec.h"
 #include "transport/transport.h"
 

@@ -17,9 +17,9 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "protocol/wire/status.h"
-#include "sidecar/channel.h"
-#include "sidecar/request.h"
-#include "sidecar/server.h"
+#include "sidecar/channel/channel.h"
+#include "sidecar/channel/request.h"
+#include "sidecar/server/server.h"
 #include "windows/os/os.h"
 
 #define FIRST_NS 5000000000ull /* for the first request */
@@ -117,6 +117,8 @@ static int client_threads(struct error *error)
 
 static void client_open(void)
 {
+	struct spread_wish wish;
+
 	client_log();
 	pthread_mutex_init(&server.lock, NULL);
 	pthread_mutex_init(&server.making, NULL);
@@ -125,7 +127,8 @@ static void client_open(void)
 		server.agents[i] = (struct agents)AGENTS_INIT;
 	if (client.ret)
 		return;
-	spread_init(&server.spread, &server.options);
+	wish = options_spread(&server.options);
+	spread_init(&server.spread, &wish);
 	segment_configure(server.options.shm_size, server.options.label);
 	client.ret = client_threads(&client.error);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Memory between the program and its sidecar, which are one process here: sections, by
- * descriptors, as in sidecar/segment.h.
+ * descriptors, as in sidecar/memory/segment.h.
  */
-#include "sidecar/segment.h"
+#include "sidecar/memory/segment.h"
 
 #include <errno.h>
 #include <stdatomic.h>

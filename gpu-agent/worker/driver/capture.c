@@ -13,7 +13,7 @@
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/capture.h"
 #include "gpu-agent/worker/driver/graph.h"
-#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/handle.h"
 
 /* The legacy stream and the streams that wait for it cannot be told apart while one of them

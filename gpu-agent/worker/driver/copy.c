@@ -10,10 +10,10 @@
 #include "gpu-agent/worker/driver/copy.h"
 #include "gpu-agent/worker/driver/graph.h"
 #include "gpu-agent/worker/driver/peer.h"
-#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/handle.h"
-#include "gpu-agent/worker/loop.h"
-#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/loop/loop.h"
+#include "gpu-agent/worker/staging/staging.h"
 
 /* A slice's rows of a pitch that holds WIDTH bytes. Where a slice is one row its pitch says
  * nothing, and any pitch that divides the slice will do. */

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/direct.h"
+#include "gpu-agent/worker/direct/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/direct.h"
-#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define COPIES_MOST 65536u /* of a session under way */

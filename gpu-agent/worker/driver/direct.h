@@ -6,7 +6,7 @@
 #ifndef VCUDA_GPU_AGENT_WORKER_DRIVER_DIRECT_H
 #define VCUDA_GPU_AGENT_WORKER_DRIVER_DIRECT_H
 
-#include "gpu-agent/worker/direct.h"
+#include "gpu-agent/worker/direct/direct.h"
 #include "gpu-agent/worker/driver/copy.h"
 
 /* What the program hears of a copy that a lost connection ended: sticky nowhere. */

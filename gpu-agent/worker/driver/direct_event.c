@@ -9,8 +9,8 @@
 
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/direct.h"
-#include "gpu-agent/worker/fence.h"
-#include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/loop/fence.h"
+#include "gpu-agent/worker/limits/limits.h"
 
 #define LISTENERS_MOST 64u
 #define LISTENERS_FIRST 8u

@@ -7,8 +7,8 @@
 
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/direct.h"
-#include "gpu-agent/worker/fence.h"
-#include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/loop/fence.h"
+#include "gpu-agent/worker/limits/limits.h"
 
 /* Bytes on their way from the device to staging memory, in the order of the streams' work. */
 struct direct_piece {

@@ -2,10 +2,10 @@
  *
  * Graphs and executable graphs under the names that the shim minted; launches.
  */
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/graph.h"
-#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/handle.h"
 
 #include <stdio.h>

@@ -2,10 +2,10 @@
  *
  * Which node of a graph has which number.
  */
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/graph.h"
-#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/handle.h"
 #include <stdio.h>
 #include <stdlib.h>

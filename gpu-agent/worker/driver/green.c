@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/extra.h"
+#include "gpu-agent/worker/limits/extra.h"
 #include "gpu-agent/worker/worker_state.h"
 
 static CUresult resource_of(struct worker *w, uint64_t name, CUdevResource *resource)

@@ -7,13 +7,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/graph.h"
-#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/handle.h"
-#include "gpu-agent/worker/issued.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/loop/issued.h"
+#include "gpu-agent/worker/reply/reply.h"
 
 struct host_func {
 	struct worker *w;

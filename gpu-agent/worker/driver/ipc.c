@@ -16,7 +16,7 @@
 #include "gpu-agent/worker/driver/ipc.h"
 #include "gpu-agent/worker/driver/memory.h"
 #include "gpu-agent/worker/driver/vmm.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* A session's names, and with the front's limit its descriptors there. */

@@ -8,14 +8,14 @@
 #include <sys/socket.h>
 
 #include "common/log.h"
-#include "gpu-agent/worker/direct.h"
+#include "gpu-agent/worker/direct/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/ipc.h"
 #include "gpu-agent/worker/driver/memory.h"
 #include "gpu-agent/worker/driver/vmm.h"
-#include "gpu-agent/worker/fence.h"
-#include "gpu-agent/worker/reply.h"
-#include "gpu-agent/worker/stash.h"
+#include "gpu-agent/worker/loop/fence.h"
+#include "gpu-agent/worker/reply/reply.h"
+#include "gpu-agent/worker/loop/stash.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cuda_wire.h"
 

@@ -9,7 +9,7 @@
 
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/memory.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cuda_wire.h"
 

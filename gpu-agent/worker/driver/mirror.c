@@ -9,13 +9,13 @@
 #include <sys/mman.h>
 
 #include "common/log.h"
-#include "gpu-agent/worker/beside_call.h"
-#include "gpu-agent/worker/direct.h"
+#include "gpu-agent/worker/loop/beside_call.h"
+#include "gpu-agent/worker/direct/direct.h"
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/fence.h"
-#include "gpu-agent/worker/quotas.h"
-#include "gpu-agent/worker/reply.h"
-#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/loop/fence.h"
+#include "gpu-agent/worker/limits/quotas.h"
+#include "gpu-agent/worker/reply/reply.h"
+#include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* Where the window is wanted: above the devices' windows, below where Linux loads programs. */

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/driver/module.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/images.h"
-#include "gpu-agent/worker/quotas.h"
+#include "gpu-agent/worker/limits/quotas.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define IMAGE_MAX (256ull << 20)

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "gpu-agent/worker/driver/peer.h"
-#include "gpu-agent/worker/reply.h"
-#include "gpu-agent/worker/staging.h"
+#include "gpu-agent/worker/reply/reply.h"
+#include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* Nothing is mapped yet. */

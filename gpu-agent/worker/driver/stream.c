@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/capture.h"
 #include "gpu-agent/worker/driver/graph.h"
-#include "gpu-agent/worker/fence.h"
-#include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/loop/fence.h"
+#include "gpu-agent/worker/limits/limits.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cuda_wire.h"
 

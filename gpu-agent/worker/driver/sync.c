@@ -3,9 +3,9 @@
  * Waiting on the app's behalf: nothing here blocks; the answer is queued behind a fence.
  */
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/handle.h"
-#include "gpu-agent/worker/output.h"
+#include "gpu-agent/worker/reply/output.h"
 #include "gpu-agent/worker/worker_state.h"
 
 static CUresult sync_event_fence(

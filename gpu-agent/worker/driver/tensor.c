@@ -17,7 +17,7 @@
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/memory.h"
 #include "gpu-agent/worker/driver/vmm.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/reply.h"
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/generated/vcuda_ops.h"
 

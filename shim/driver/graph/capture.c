@@ -13,7 +13,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
-#include "shim/driver/order.h"
+#include "shim/driver/stream/order.h"
 #include "shim/engine/session.h"
 #include "shim/engine/lock.h"
 

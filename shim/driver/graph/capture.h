@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 
 struct graph;
 

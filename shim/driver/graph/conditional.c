@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "shim/generated/vcuda_send.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/graph_node.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/thread.h"

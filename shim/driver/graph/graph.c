@@ -14,12 +14,12 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/graph/capture.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/engine/status.h"
 #include "shim/engine/thread.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 
 /* ---- names ---- */
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "shim/driver/function_order.h"
-#include "shim/driver/host_function.h"
+#include "shim/driver/stream/function_order.h"
+#include "shim/driver/stream/host_function.h"
 #include "shim/driver/graph/graph.h"
 #include "shim/driver/graph/part_side.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/engine.h"
 
 /* A host function comes before the place: it may write what is copied there. */

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "shim/driver/array.h"
-#include "shim/driver/host_function.h"
-#include "shim/driver/context.h"
+#include "shim/driver/array/array.h"
+#include "shim/driver/stream/host_function.h"
+#include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/graph/graph.h"

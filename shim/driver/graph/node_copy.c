@@ -2,7 +2,7 @@
  *
  * Copies as nodes: adding, asking and changing them.
  */
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/graph_node.h"
 #include "shim/driver/memory/host.h"
 #include "shim/generated/cuda_hand.h"

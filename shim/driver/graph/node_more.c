@@ -9,7 +9,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "protocol/wire/launch.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/graph_node.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/thread.h"

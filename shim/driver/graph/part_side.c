@@ -4,7 +4,7 @@
  */
 #include "shim/driver/graph/part_side.h"
 
-#include "shim/driver/copy.h"
+#include "shim/driver/copy/copy.h"
 
 struct part_side part_side_packed(const struct part *part)
 {

@@ -7,7 +7,7 @@
 #include "protocol/generated/cuda_wire.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/graph/memory_node.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/later.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shim/generated/vcuda_send.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/engine/completion.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"

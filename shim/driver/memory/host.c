@@ -19,8 +19,8 @@
 
 #include "shim/generated/cuda_hand.h"
 #include "shim/engine/blocks.h"
-#include "shim/driver/function_order.h"
-#include "shim/driver/context.h"
+#include "shim/driver/stream/function_order.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/engine/driver.h"
@@ -29,7 +29,7 @@
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
 #include "shim/engine/status.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/thread.h"
 #include "shim/engine/lock.h"
 

@@ -17,13 +17,13 @@
 #include <unistd.h>
 #include "shim/generated/cuda_hand.h"
 #include "shim/engine/blocks.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/rejoin.h"
 #include "shim/engine/session.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/thread.h"
 #include "shim/engine/lock.h"
 

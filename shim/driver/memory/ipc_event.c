@@ -2,15 +2,15 @@
  *
  * Events that processes share: one is always done on every side, so nothing has to travel.  A
  * handle is given away once what the event stands for is done, and recording one that is shared
- * first waits for what the stream has to do (shim/driver/event.c): whoever learns of the
+ * first waits for what the stream has to do (shim/driver/stream/event.c): whoever learns of the
  * recording finds that work done.
  */
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/memory/share.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 
 static const char event_magic[8] = "vcudaEVT";
 

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/managed_part.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/thread.h"
 

@@ -13,7 +13,7 @@
 
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/managed_part.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/driver.h"
 
 static bool maybe_apart(uint64_t address)

@@ -8,10 +8,10 @@
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/managed_part.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/statistics.h"
 #include "shim/engine/status.h"

@@ -7,10 +7,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/managed_part.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/stream/stream.h"
 #include "shim/engine/driver.h"
 
 static uint64_t page_of(uint64_t address)

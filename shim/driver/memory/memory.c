@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "shim/generated/vcuda_send.h"
-#include "shim/driver/function_order.h"
-#include "shim/driver/context.h"
+#include "shim/driver/stream/function_order.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/memory/globals.h"
 #include "shim/driver/memory/heap.h"
 #include "shim/driver/memory/vmm.h"

@@ -17,7 +17,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
 #include "protocol/wire/mirror.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/memory/free_extents.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror_thread.h"

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "shim/driver/host_function.h"
+#include "shim/driver/stream/host_function.h"
 #include "shim/driver/memory/managed_part.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/managed.h"
@@ -14,7 +14,7 @@
 #include "shim/driver/memory/pool.h"
 #include "shim/driver/memory/share.h"
 #include "shim/driver/memory/vmm.h"
-#include "shim/driver/peer.h"
+#include "shim/driver/device/peer.h"
 
 /* What is known about an address: device memory, host memory, or neither. */
 struct pointer {

@@ -12,14 +12,14 @@
 #include "shim/driver/memory/pool_state.h"
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/graph/capture.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/share.h"
-#include "shim/driver/peer.h"
-#include "shim/driver/stream.h"
+#include "shim/driver/device/peer.h"
+#include "shim/driver/stream/stream.h"
 
 /* What NVIDIA's driver lets a pool grow to at most is not asked for; beyond this no address is.
  */

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 
 struct pool {
 	uint64_t handle;

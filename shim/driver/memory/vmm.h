@@ -32,8 +32,8 @@ uint64_t vmm_handle(const struct vmm_memory *memory);
 CUresult vmm_import(
 	int device, const uint8_t name[16], size_t bytes, CUmemGenericAllocationHandle *handle);
 
-/* A handle for a tensor (driver/tensor.c), whose memory is the agent's store's: it counts
- * against no lease. 0: no memory. Then its size, or that the agent has not given it. */
+/* A handle for a tensor (driver/tensor/tensor.c), whose memory is the agent's store's: it
+ * counts against no lease. 0: no memory. Then its size, or that the agent has not given it. */
 uint64_t vmm_tensor_new(int device);
 void vmm_tensor_size(uint64_t handle, size_t bytes);
 void vmm_tensor_none(uint64_t handle);

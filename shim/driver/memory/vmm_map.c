@@ -11,11 +11,11 @@
 #include <string.h>
 #include "shim/generated/cuda_hand.h"
 #include "shim/generated/vcuda_send.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/share.h"
-#include "shim/driver/peer.h"
+#include "shim/driver/device/peer.h"
 #include "shim/engine/lock.h"
 
 size_t vmm_mapping_from(CUdeviceptr address)

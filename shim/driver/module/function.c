@@ -5,7 +5,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/module/function.h"
 #include "shim/driver/module/module.h"

@@ -13,7 +13,7 @@
 
 #include "common/wait.h"
 #include "common/cleanup.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/module/fatbin.h"
 #include "shim/driver/module/module.h"
 #include "shim/engine/session.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/engine/engine.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/module/function.h"
 #include "shim/driver/module/library_core.h"
 #include "shim/driver/module/module.h"

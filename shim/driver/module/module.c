@@ -2,7 +2,6 @@
  *
  * Modules and functions: see module.h; their calls stand in module_calls.c.
  */
-#include "shim/driver/launch_old.h"
 #include "shim/driver/module/module.h"
 
 #include <stdlib.h>
@@ -14,10 +13,10 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/managed.h"
-#include "shim/driver/reference.h"
+#include "shim/driver/array/reference.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/memory.h"
@@ -157,7 +156,7 @@ static void module_free(struct module *module)
 
 			module->functions[i] = function->next;
 			handle_retire(function->handle);
-			launch_old_free(function->old);
+			free(atomic_load(&function->old));
 			free(function->layout);
 			free(function->name);
 			free(function);

@@ -29,7 +29,7 @@ struct function {
 	struct function_info info;
 	struct function_param *layout;
 	uint32_t layout_count;
-	_Atomic(struct launch_old *) old; /* launch_old.c; NULL: none */
+	_Atomic(struct launch_old *) old; /* launch_old.c, malloc'd; NULL: none */
 };
 
 /* An image as it goes to the worker: `bytes` behind `head` bytes of our own. */

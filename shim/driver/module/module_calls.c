@@ -2,7 +2,6 @@
  *
  * The driver's calls about modules: see module.h.
  */
-#include "shim/driver/launch_old.h"
 #include "shim/driver/module/module.h"
 
 #include <stdio.h>
@@ -10,10 +9,10 @@
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
-#include "shim/driver/context.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/managed.h"
-#include "shim/driver/reference.h"
+#include "shim/driver/array/reference.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/memory.h"

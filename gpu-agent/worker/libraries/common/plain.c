@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "gpu-agent/probe/library_search.h"
-#include "gpu-agent/worker/beside_call.h"
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/beside_call.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/worker_state.h"
 
 void plain_warm(const struct worker *w, const struct plain_library *of, uint32_t major)

@@ -6,7 +6,7 @@
 #include "gpu-agent/worker/libraries/cudnn/cudnn.h"
 
 #include "gpu-agent/probe/library_search.h"
-#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/libraries/cudnn/backend.h"
 #include "protocol/generated/cudnn_wire.h"
 #include "gpu-agent/worker/warm.h"

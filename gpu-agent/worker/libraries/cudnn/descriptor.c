@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/libraries/cudnn/cudnn.h"
 
 #define BUCKETS 1024

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/libraries/cudnn/backend.h"
 #include "gpu-agent/worker/worker_state.h"
 

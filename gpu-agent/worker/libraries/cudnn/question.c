@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/libraries/cudnn/engine_config.h"
 #include "gpu-agent/worker/worker_state.h"
 

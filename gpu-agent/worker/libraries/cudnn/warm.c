@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/libraries/cudnn/cudnn.h"
 #include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/worker/worker_state.h"

@@ -2,7 +2,7 @@
  *
  * The frames of cuFFT: what prepares a plan, gives it a number, runs and ends it.
  */
-#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/libraries/cufft/plan.h"
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/worker/worker_state.h"

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/worker/worker_state.h"
 

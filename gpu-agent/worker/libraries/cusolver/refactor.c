@@ -6,7 +6,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-#include "gpu-agent/worker/beside_call.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/libraries/cusolver/cusolver.h"
 #include "gpu-agent/worker/worker_state.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gpu-agent/generated/serve_hand.h"
-#include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/libraries/cusparse/cusparse.h"
 #include "gpu-agent/worker/warm.h"

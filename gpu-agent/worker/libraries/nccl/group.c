@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "gpu-agent/worker/libraries/nccl/nccl.h"
-#include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/limits/limits.h"
 
 struct work {
 	struct nccl_comm *comm;

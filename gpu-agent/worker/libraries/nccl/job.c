@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "gpu-agent/worker/libraries/nccl/nccl.h"
-#include "gpu-agent/worker/reply.h"
+#include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/warm.h"
 
 static char last[NCCL_TEXT];

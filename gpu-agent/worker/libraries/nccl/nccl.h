@@ -8,7 +8,7 @@
 #define VCUDA_GPU_AGENT_WORKER_LIBRARIES_NCCL_NCCL_H
 
 #include "gpu-agent/generated/nccl_library.h"
-#include "gpu-agent/worker/beside.h"
+#include "gpu-agent/worker/loop/beside.h"
 #include "gpu-agent/worker/libraries/common/plain.h"
 #include "gpu-agent/worker/worker_state.h"
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fills: all of them are posts, also those that CUDA calls synchronous, since they are
+ * asynchronous to the host there too, but for host memory.
+ */
+#include "shim/driver/forms.h"
+#include "shim/generated/cuda_hand.h"
+#include "shim/generated/vcuda_send.h"
+#include "shim/driver/context/context.h"
+#include "shim/driver/graph/capture.h"
+#include "shim/driver/device/peer.h"
+#include "shim/driver/stream/stream.h"
+#include "shim/engine/driver.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/thread.h"
+#include "shim/driver/memory/host.h"
+#include "shim/driver/memory/managed.h"
+#include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/mirror.h"
+
+/* Nor does a fill run over the end of managed memory, behind which the program may have no
+ * page. */
+static bool fill_managed_ok(CUdeviceptr dst, size_t extent)
+{
+	struct managed_range range;
+
+	return !managed_any || !managed_find(dst, &range) || range.variable ||
+	       extent <= range.bytes - (dst - range.base);
+}
+
+static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
+	size_t width, size_t height, CUstream stream)
+{
+	const struct stream *found;
+	size_t row, extent;
+	uint64_t number;
+	CUresult status = stream_number(stream, &number);
+
+	if (status || !width || !height)
+		return status;
+	if (height == 1)
+		pitch = 0;
+	if (host_any())
+		host_named(&dst, sizeof(dst));
+	if (dst % element || pitch % element || __builtin_mul_overflow(width, element, &row) ||
+		(height > 1 && pitch < row) ||
+		__builtin_mul_overflow(height - 1, pitch, &extent) ||
+		__builtin_add_overflow(extent, row, &extent) || !mirror_reaches(dst, extent) ||
+		!fill_managed_ok(dst, extent))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* A kernel of the driver's fills, which wants access as all do: INVALID_VALUE on two
+	 * H100s. */
+	found = stream_find(number);
+	if (found && !peer_reaches(found->context, dst))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = mirror_before();
+	if (status)
+		return status;
+	return send_vcudaFill(
+		mirror_address(dst), pitch, value, element, width, height, number);
+}
+
+/* HEIGHT rows of WIDTH elements, PITCH bytes apart. */
+CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
+	size_t width, size_t height, CUstream stream)
+{
+	struct managed_named named;
+	CUresult status = managed_name(stream, dst, &named);
+
+	if (!status)
+		status = fill(dst, pitch, value, element, width, height, stream);
+	managed_name_end(&named);
+	return status;
+}
+
+CUresult memory_fill_awaited(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
+	size_t width, size_t height, CUstream stream)
+{
+	CUresult status = memory_fill(dst, pitch, value, element, width, height, stream);
+	uint64_t number;
+
+	if (status || !mirror_inside(dst, 1))
+		return status;
+	status = stream_number(stream, &number);
+	return status ? status : sync_wait(SYNC_STREAM, number, NULL);
+}

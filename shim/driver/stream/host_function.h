@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Host functions that the app has queued.
+ */
+#ifndef VCUDA_SHIM_DRIVER_STREAM_HOST_FUNCTION_H
+#define VCUDA_SHIM_DRIVER_STREAM_HOST_FUNCTION_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A host node's function, kept under its ticket. It is launched once more, as part AT of PARTS,
+ * in the thread's context, RUNS being the launch's; its last graph is gone. */
+struct parts;
+struct part_runs;
+CUresult callback_node_launched(
+	uint64_t ticket, const struct parts *parts, size_t at, struct part_runs *runs);
+void callback_node_drop(uint64_t ticket);
+
+/* gettid() of the thread that runs host functions; 0: none does yet. */
+uint32_t callback_thread_id(void);
+
+#endif
