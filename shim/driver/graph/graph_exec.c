@@ -234,15 +234,11 @@ static CUresult exec_wait(const struct graph_exec *exec, uint64_t stream)
 }
 
 /* The stand-ins are shared by all launches: one on another stream waits for the one before. */
-static CUresult exec_order(struct graph_exec *exec, uint64_t stream)
+static CUresult exec_order(const struct graph_exec *exec, uint64_t stream)
 {
-	CUresult status;
-
-	if (!exec->parts.count || !exec->launched || exec->stream == stream ||
-		(!exec->marked && !stream_find(exec->stream)))
+	if (!exec->parts.count || !exec->launched || exec->stream == stream || !exec->marked)
 		return CUDA_SUCCESS;
-	status = exec_mark(exec);
-	return status ? status : exec_wait(exec, stream);
+	return exec_wait(exec, stream);
 }
 
 /* Parts of either kind. */
@@ -328,10 +324,8 @@ CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 	exec->stream = stream;
 	exec->launched = true;
 	exec->marked = false;
-	/* By then the stream may be gone, or capture. */
-	if (!status && exec_has(exec, PART_USER, PART_USER))
-		status = exec_mark(exec);
-	return status;
+	/* By the next launch the stream may be gone, or capture. */
+	return status ? status : exec_mark(exec);
 }
 
 /* ---- user objects outlive the launches ---- */
