@@ -70,6 +70,8 @@ CUresult node_get_conditional(
 /* The node, or with hExec its copy in there. */
 CUresult node_set(
 	CUgraphNode hNode, const CUgraphExec *hExec, struct node_params *p, CUresult status);
+/* node_child.c: another graph for a node that has one. */
+CUresult node_set_child(CUgraphNode hNode, const CUDA_CHILD_GRAPH_NODE_PARAMS *params);
 /* What the worker says of it; INVALID_VALUE: it is of another type. */
 CUresult node_get(
 	const struct graph_node *node, uint32_t type, void *to, size_t room, size_t *bytes);
