@@ -111,6 +111,8 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	if (!phGraphExec || !graph || graph->body)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = graph_recount(graph) ?: graph_reach(graph);
+	if (!status && !graph_fills_good(graph))
+		status = CUDA_ERROR_INVALID_VALUE;
 	if (status)
 		return status;
 	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH &&

@@ -32,6 +32,8 @@ CUresult node_context(CUcontext ctx);
 bool node_context_gone(CUcontext ctx);
 /* node_described.c: what the app says of the node. */
 void node_describe(struct graph_node *node, const struct node_params *said);
+/* Whether the memory that its nodes fill, as the app described them, is there. */
+bool graph_fills_good(const struct graph *graph);
 /* Whether what the node in EXEC keeps is known to be otherwise in P. */
 bool exec_kept_other(const struct graph_exec *exec, const struct graph_node *node,
 	const struct node_params *p);
