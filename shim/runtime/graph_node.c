@@ -128,7 +128,7 @@ cudaError_t hand_cudaGraphKernelNodeSetParams(
 		     : runtime_status(cuGraphKernelNodeSetParams((CUgraphNode)node, &params));
 }
 
-/* driver_types.h: those that kernels' nodes have. */
+/* CUDA names them: those that kernels' nodes have. */
 static bool attribute_of_nodes(cudaLaunchAttributeID attr)
 {
 	switch ((int)attr) {
