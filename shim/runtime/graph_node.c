@@ -128,7 +128,7 @@ cudaError_t hand_cudaGraphKernelNodeSetParams(
 		     : runtime_status(cuGraphKernelNodeSetParams((CUgraphNode)node, &params));
 }
 
-/* CUDA names them: those that kernels' nodes have. */
+/* Those that NVIDIA's header names after kernels' nodes. */
 static bool attribute_of_nodes(cudaLaunchAttributeID attr)
 {
 	switch ((int)attr) {
