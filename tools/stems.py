@@ -97,6 +97,7 @@ SHARED = {
     "narrow": "functions with arguments of 32 bits",
     "network": "networks of people who share GPUs",
     "newer": "types of newer headers than ours",
+    "node_child": "the graph inside of a node of a graph",
     "number": "numbers of a library's types, as its twin computes with them",
     "occupancy": "how many blocks fit",
     "open": "vcudaOpen",

@@ -40,6 +40,8 @@ void stream_end(uint64_t number);
 /* The function behind what the app calls a function: a CUfunction or a CUkernel, whose module
  * is loaded into the current context where it is not yet. */
 CUresult function_find(CUfunction function, struct function **out);
+/* The same without using it, as what only asks about it does (cuFuncIsLoaded). */
+CUresult function_peek(CUfunction function, struct function **out);
 /* What crosses for it. */
 uint64_t function_handle(const struct function *function);
 

@@ -319,10 +319,10 @@ STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemFree_v2, hand_cuMemFree_v2, (CU
 	(dptr));
 STUB(ready, cuMemGetAddressRange_v2, hand_cuMemGetAddressRange_v2, (CUdeviceptr *pbase,
 	size_t *psize, CUdeviceptr dptr), (pbase, psize, dptr));
-STUB(ready, cuMemAllocHost_v2, hand_cuMemHostAlloc, (void **pp, size_t bytesize), (pp, bytesize,
+STUB(early, cuMemAllocHost_v2, hand_cuMemHostAlloc, (void **pp, size_t bytesize), (pp, bytesize,
 	0));
 STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemFreeHost, hand_cuMemFreeHost, (void *p), (p));
-STUB(ready, cuMemHostAlloc, hand_cuMemHostAlloc, (void **pp, size_t bytesize,
+STUB(early, cuMemHostAlloc, hand_cuMemHostAlloc, (void **pp, size_t bytesize,
 	unsigned int Flags), (pp, bytesize, Flags));
 STUB(ready, cuMemHostGetDevicePointer_v2, hand_cuMemHostGetDevicePointer_v2,
 	(CUdeviceptr *pdptr, void *p, unsigned int Flags), (pdptr, p, Flags));

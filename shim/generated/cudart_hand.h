@@ -209,6 +209,8 @@ cudaError_t hand_cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
 		struct cudaKernelNodeParams *pNodeParams);
 cudaError_t hand_cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
 		const struct cudaKernelNodeParams *pNodeParams);
+cudaError_t hand_cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode,
+		cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value);
 cudaError_t hand_cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaMemcpy3DParms *pCopyParams);

@@ -473,10 +473,9 @@ STUB(cudaGraphKernelNodeGetAttribute, RUNTIME_DRIVER, (cudaGraphNode_t hNode,
 	cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out),
 	(cuGraphKernelNodeGetAttribute((CUgraphNode)hNode, (CUkernelNodeAttrID)attr,
 	(CUkernelNodeAttrValue *)value_out)))
-STUB(cudaGraphKernelNodeSetAttribute, RUNTIME_ANYWHERE, (cudaGraphNode_t hNode,
-	cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value),
-	(cuGraphKernelNodeSetAttribute((CUgraphNode)hNode, (CUkernelNodeAttrID)attr,
-	(const CUkernelNodeAttrValue *)value)))
+STUB(cudaGraphKernelNodeSetAttribute, hand_cudaGraphKernelNodeSetAttribute,
+	(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
+	const cudaLaunchAttributeValue *value), (hNode, attr, value))
 STUB(cudaGraphAddMemcpyNode, hand_cudaGraphAddMemcpyNode, (cudaGraphNode_t *pGraphNode,
 	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 	const struct cudaMemcpy3DParms *pCopyParams), (pGraphNode, graph, pDependencies,

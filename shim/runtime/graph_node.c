@@ -128,6 +128,34 @@ cudaError_t hand_cudaGraphKernelNodeSetParams(
 		     : runtime_status(cuGraphKernelNodeSetParams((CUgraphNode)node, &params));
 }
 
+/* Those that NVIDIA's header names after kernels' nodes. */
+static bool attribute_of_nodes(cudaLaunchAttributeID attr)
+{
+	switch ((int)attr) {
+	case cudaLaunchAttributeAccessPolicyWindow:
+	case cudaLaunchAttributeCooperative:
+	case cudaLaunchAttributePriority:
+	case cudaLaunchAttributeClusterDimension:
+	case cudaLaunchAttributeClusterSchedulingPolicyPreference:
+	case cudaLaunchAttributeMemSyncDomainMap:
+	case cudaLaunchAttributeMemSyncDomain:
+	case cudaLaunchAttributePreferredSharedMemoryCarveout:
+	case cudaLaunchAttributeDeviceUpdatableKernelNode: return true;
+	default: return false;
+	}
+}
+
+/* Another one makes no context current, as natively. */
+cudaError_t hand_cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode,
+	cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value)
+{
+	cudaError_t error = attribute_of_nodes(attr) ? runtime_enter() : runtime_init();
+
+	return error ? error
+		     : runtime_status(cuGraphKernelNodeSetAttribute((CUgraphNode)hNode,
+			       (CUkernelNodeAttrID)attr, (const CUkernelNodeAttrValue *)value));
+}
+
 cudaError_t hand_cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec,
 	cudaGraphNode_t node, const struct cudaKernelNodeParams *pNodeParams)
 {

@@ -58,14 +58,14 @@ static bool attribute_known(cudaLaunchAttributeID attr)
 }
 
 /* One that is refused makes no context current, as natively; what streams have not is refused
- * while they capture too. */
+ * while they capture too, and where no context can be had. */
 cudaError_t hand_cudaStreamSetAttribute(
 	cudaStream_t stream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param)
 {
 	bool borrowed;
 	cudaError_t error = runtime_borrow(&borrowed);
 
-	if (!error && !attribute_known(attr))
+	if (!attribute_known(attr))
 		error = cudaErrorInvalidValue;
 	if (!error)
 		error = runtime_status(cuStreamSetAttribute((CUstream)stream,

@@ -99,13 +99,12 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGrou
 	const CUdevResource *input, CUdevResource *remainder, unsigned int flags,
 	unsigned int minCount)
 {
-	const unsigned known = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING |
-			       CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
 	unsigned each = minCount > LEAST ? minCount : LEAST, groups;
 	struct part part;
 	uint32_t split;
 
-	if (!nbGroups || !input || flags & ~known || (result && !*nbGroups))
+	(void)flags; /* no unknown one is refused, as natively */
+	if (!nbGroups || !input || (result && !*nbGroups))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!part_read(input, &part))
 		return CUDA_ERROR_INVALID_RESOURCE_TYPE;

@@ -113,8 +113,13 @@ class Doubt:
     OWN_NAMES = re.compile(r"\b(add_one|add_shared|table|counter)\b")
     ENDS = re.compile(r"T\d cu(?:da)?StreamEndCapture\((stream#\d+),.*-> (graph#\d+)")
 
+    # Of what the sequence begins with: natively another process may have had all of the GPU's memory then.
+    BEGUN_WITH = {"context", "stream", "event", "memory", "graph", "array", "module", "function", "library", "kernel"}
+    CAPTURING = {"900", "901", "906"}
+
     def __init__(self):
-        self.faulted = self.reset = False
+        self.faulted = self.reset = self.began_less = self.other_captures = False
+        self.equal = True  # no answer has differed yet
         self.doubtful = [set(), set()]  # names, natively and here
         self.captures = [{}, {}]  # {stream: the graph that it captures into}
         self.answered, self.broken, self.lost, self.small = set(), set(), set(), set()
@@ -149,6 +154,10 @@ class Doubt:
         """Why the two LINES may differ, of what is known already."""
         if self.faulted:
             return "behind a fault: natively the context is gone"
+        if self.began_less:
+            return "natively the GPU was full when the sequence began: it has not all that it begins with"
+        if self.other_captures and self.CAPTURING & {status_of(line) for line in lines}:
+            return "follows from a declared difference: another stream captures"
         if self.reset and "709" in (status_of(line) for line in lines):
             return "how many references to the primary context its reset leaves"
         if any("memory#" in name for name in set.union(*self.doubtful)) and SUMS.match(lines[0]):
@@ -157,6 +166,12 @@ class Doubt:
             if any(f"{kind}#{number}" in doubtful for kind, number in NAME.findall(call_of(line))):
                 return "follows from a declared difference of the same graph, node, pool or address"
         return None
+
+    def other_call(self, lines):
+        """The two LINES have other arguments."""
+        kinds = [collections.Counter(kind for kind, _ in NAME.findall(call_of(line))) for line in lines]
+        self.began_less |= self.equal and any(kind in self.BEGUN_WITH for kind in kinds[1] - kinds[0])
+        self.other_captures |= "BeginCapture" in lines[0] and "0" in map(status_of, lines)
 
     def differs(self, lines, follows):
         """That the two LINES do was declared, or FOLLOWS: what they name is in doubt, if only one side did it."""
@@ -220,8 +235,11 @@ def compared(left, right, declared):
         called = names.same(call_of(one), call_of(two))
         if MAKES.search(function_of(one)):
             names.reused(answer_of(one), answer_of(two))
+        if not called:
+            doubt.other_call((one, two))
         verdict = ""
         if not names.same(answer_of(one), answer_of(two)):
+            doubt.equal = False
             pair = f"{answer_of(one)} <> {answer_of(two)}"
             calls = (function_of(one), doubt.called(one), doubt.placed(one))
             verdict = next((reason for which, pattern, reason in declared

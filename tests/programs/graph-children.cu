@@ -197,6 +197,120 @@ static void fills_and_copies()
 	CUDA(cudaFree(from));
 }
 
+/* FROM, 1 more, and what that is to TO: memory of the program's. */
+static cudaGraph_t through(const int *from, int *to)
+{
+	begin();
+	CUDA(cudaMemcpyAsync(data, from, 4, cudaMemcpyHostToDevice, stream));
+	add<<<1, 1, 0, stream>>>(data, 1);
+	CUDA(cudaMemcpyAsync(to, data, 4, cudaMemcpyDeviceToHost, stream));
+	return end();
+}
+
+static void put(cudaGraphNode_t node, cudaGraph_t graph)
+{
+	cudaGraphNodeParams params = {};
+
+	params.type = cudaGraphNodeTypeGraph;
+	params.graph.graph = graph;
+	CUDA(cudaGraphNodeSetParams(node, &params));
+}
+
+static void instantiated(cudaGraph_t graph, int value)
+{
+	cudaGraphExec_t exec;
+
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	launch(exec, value);
+	CUDA(cudaGraphExecDestroy(exec));
+}
+
+/* The node of a graph that is not executable may have any other graph: a clone of what that is by
+ * then, and its copies of the program's memory come and go with it. */
+static void set_in_the_graph()
+{
+	int from[2] = {40, 50}, to[2] = {-1, -1};
+	cudaGraph_t one = chain(10, 2), longer = chain(30, 3), first = through(&from[0], &to[0]),
+		    other = through(&from[1], &to[1]), graph, inside, memory;
+	cudaGraphNode_t node, more, allocated;
+	cudaGraphNodeParams params = {};
+	cudaMemAllocNodeParams alloc = {};
+	size_t n;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddChildGraphNode(&node, graph, NULL, 0, one));
+	instantiated(graph, 11);
+	put(node, longer);
+	instantiated(graph, 32);
+	CUDA(cudaGraphChildGraphNodeGetGraph(node, &inside));
+	CUDA(cudaGraphGetNodes(inside, NULL, &n));
+	CHECK_EQ(n, (size_t)3);
+	put(node, first);
+	instantiated(graph, 41);
+	CHECK_EQ(to[0], 41);
+	put(node, other);
+	to[0] = -2;
+	instantiated(graph, 51);
+	CHECK_EQ(to[0], -2);
+	CHECK_EQ(to[1], 51);
+	put(node, one);
+	to[1] = -2;
+	instantiated(graph, 11);
+	CHECK_EQ(to[1], -2);
+	CUDA(cudaGraphChildGraphNodeGetGraph(node, &inside));
+	CUDA(cudaGraphGetNodes(inside, NULL, &n));
+	CHECK_EQ(n, (size_t)2);
+
+	/* Itself, as it is now. */
+	put(node, graph);
+	CUDA(cudaGraphChildGraphNodeGetGraph(node, &inside));
+	CUDA(cudaGraphGetNodes(inside, NULL, &n));
+	CHECK_EQ(n, (size_t)1);
+	instantiated(graph, 11);
+
+	/* Of another type, none, and one that allocates. */
+	CUDA(cudaGraphAddEmptyNode(&more, graph, NULL, 0));
+	params.type = cudaGraphNodeTypeGraph;
+	params.graph.graph = one;
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphNodeSetParams(more, &params));
+	params.graph.graph = NULL;
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphNodeSetParams(node, &params));
+	CUDA(cudaGraphCreate(&memory, 0));
+	alloc.poolProps.allocType = cudaMemAllocationTypePinned;
+	alloc.poolProps.location.type = cudaMemLocationTypeDevice;
+	alloc.bytesize = 64;
+	CUDA(cudaGraphAddMemAllocNode(&allocated, memory, NULL, 0, &alloc));
+	params.graph.graph = memory;
+	CUDA_IS(cudaErrorNotSupported, cudaGraphNodeSetParams(node, &params));
+	(void)cudaGetLastError();
+	instantiated(graph, 11);
+	for (cudaGraph_t each : {one, longer, first, other, graph, memory})
+		CUDA(cudaGraphDestroy(each));
+}
+
+/* In an executable graph and in a destroyed node they go, too. */
+static void copies_go_and_come()
+{
+	int from[2] = {60, 70}, to[2] = {-1, -1};
+	cudaGraph_t first = through(&from[0], &to[0]), other = through(&from[1], &to[1]), graph;
+	cudaGraphNode_t node;
+	cudaGraphExec_t exec = around(first, &graph, &node);
+
+	launch(exec, 61);
+	CHECK_EQ(to[0], 61);
+	CUDA(cudaGraphExecChildGraphNodeSetParams(exec, node, other));
+	to[0] = -2;
+	launch(exec, 71);
+	CHECK_EQ(to[0], -2);
+	CHECK_EQ(to[1], 71);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroyNode(node));
+	instantiated(graph, 71);
+	CHECK_EQ(to[0], -2);
+	for (cudaGraph_t each : {first, other, graph})
+		CUDA(cudaGraphDestroy(each));
+}
+
 int main()
 {
 	CUDA(cudaMalloc(&data, 2 * sizeof(int)));
@@ -207,6 +321,8 @@ int main()
 	kernels();
 	grown();
 	fills_and_copies();
+	set_in_the_graph();
+	copies_go_and_come();
 	CUDA(cudaStreamDestroy(stream));
 	CUDA(cudaStreamDestroy(second));
 	CUDA(cudaFree(data));

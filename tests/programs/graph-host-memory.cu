@@ -199,6 +199,35 @@ static void every_form()
 	CUDA(cudaFree(b));
 }
 
+/* The stream that launched it last captures, when another one launches it: the two launches keep
+ * their order, and the capture has nothing of it. */
+static void beside_a_capture()
+{
+	int *data = device_ints(1), host[2] = {7, -1};
+	cudaStream_t other;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	size_t nodes;
+
+	CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+	CUDA(cudaMemcpyAsync(data, &host[0], sizeof(int), cudaMemcpyHostToDevice, stream));
+	CUDA(cudaMemcpyAsync(&host[1], data, sizeof(int), cudaMemcpyDeviceToHost, stream));
+	exec = ended();
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+	CUDA(cudaGraphLaunch(exec, other));
+	CUDA(cudaStreamSynchronize(other));
+	CHECK_EQ(host[1], 7);
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphGetNodes(graph, NULL, &nodes));
+	CHECK_EQ(nodes, 0u);
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaStreamDestroy(other));
+	CUDA(cudaFree(data));
+}
+
 int main()
 {
 	std::vector<int> pageable(2 * N);
@@ -215,6 +244,7 @@ int main()
 	with_nodes(pinned);
 	with_nodes(pageable.data());
 	every_form();
+	beside_a_capture();
 	CUDA(cudaFreeHost(pinned));
 	CUDA(cudaStreamDestroy(stream));
 	return 0;

@@ -298,6 +298,38 @@ static void memory(cudaGraph_t graph)
 		p_cuGraphAddMemAllocNode(&node, (CUgraph)graph, NULL, 0, &params));
 }
 
+/* Memory that a node fills is gone by the time its graph is to be executable. */
+static void filled_and_freed()
+{
+	cudaGraphInstantiateParams params = {};
+	cudaMemsetParams fill = {};
+	cudaGraphNode_t node;
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+	void *memory;
+
+	CUDA(cudaMalloc(&memory, 1 << 20));
+	CUDA(cudaGraphCreate(&graph, 0));
+	fill.dst = memory;
+	fill.elementSize = 4;
+	fill.width = 100;
+	fill.height = 1;
+	CUDA(cudaGraphAddMemsetNode(&node, graph, NULL, 0, &fill));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaFree(memory));
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphInstantiateWithParams(&exec, graph, &params));
+	CHECK_EQ(params.result_out, cudaGraphInstantiateError);
+	CHECK(params.errNode_out == NULL);
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphInstantiate(&exec, graph, 0));
+	fill.dst = data;
+	fill.width = 1;
+	CUDA(cudaGraphMemsetNodeSetParams(node, &fill));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+}
+
 int main()
 {
 	cudaGraphNode_t kernel, host;
@@ -313,6 +345,7 @@ int main()
 	executables(graph, kernel, host);
 	edges();
 	fills();
+	filled_and_freed();
 	children();
 	clones(graph, kernel);
 	uploads(graph);

@@ -68,6 +68,29 @@ static void bad_modules(CUmodule module)
 	CHECK(strlen(log) > 0);
 }
 
+/* Of what an enumeration told of and nobody has used, some attributes are not known. */
+static void enumerated(CUmodule module)
+{
+	ENTRY(cuModuleEnumerateFunctions);
+	ENTRY(cuFuncGetAttribute);
+	ENTRY(cuFuncIsLoaded);
+	ENTRY(cuFuncLoad);
+	CUfunctionLoadingState state;
+	CUfunction function;
+	int number;
+
+	DRIVER(p_cuModuleEnumerateFunctions(&function, 1, module));
+	DRIVER(p_cuFuncIsLoaded(&state, function));
+	CHECK_EQ(state, CU_FUNCTION_LOADING_STATE_UNLOADED);
+	DRIVER(p_cuFuncGetAttribute(&number, CU_FUNC_ATTRIBUTE_NUM_REGS, function));
+	DRIVER_IS(CUDA_ERROR_FUNCTION_NOT_LOADED,
+		p_cuFuncGetAttribute(&number, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, function));
+	DRIVER(p_cuFuncLoad(function));
+	DRIVER(p_cuFuncIsLoaded(&state, function));
+	CHECK_EQ(state, CU_FUNCTION_LOADING_STATE_LOADED);
+	DRIVER(p_cuFuncGetAttribute(&number, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, function));
+}
+
 int main()
 {
 	const int n = 1000;
@@ -93,6 +116,7 @@ int main()
 	ENTRY(cuMemcpyDtoH);
 
 	DRIVER(p_cuModuleLoadData(&module, module_ptx));
+	enumerated(module);
 	DRIVER(p_cuModuleGetFunction(&scale, module, "scale"));
 	DRIVER(p_cuModuleGetFunction(&reverse, module, "reverse"));
 	DRIVER(p_cuModuleGetFunction(&nothing, module, "nothing"));

@@ -282,6 +282,27 @@ CUresult serve_vcudaGraphAdd(struct worker *w, struct request *r)
 		       : conditional_bind(w, r, graph, req->node, p.conditional, p.bodies);
 }
 
+/* The node gets a clone of another graph, and what had a name in the one before is gone. */
+static CUresult child_set(struct worker *w, struct worker_graph *graph, uint32_t number,
+	CUgraphNode node, const struct node_params *p)
+{
+	CUgraphNodeParams params;
+	CUresult status;
+
+	if (p->move)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!w->cuda.cuGraphNodeSetParams)
+		return worker_lacks(w, "cuGraphNodeSetParams");
+	memset(&params, 0, sizeof(params));
+	params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+	params.graph.graph = p->child;
+	params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+	status = w->cuda.cuGraphNodeSetParams(node, &params);
+	if (!status)
+		graph_drop_children(w, graph, number);
+	return status;
+}
+
 static CUresult node_set(
 	struct worker *w, uint32_t type, CUgraphNode node, const struct node_params *p)
 {
@@ -399,6 +420,8 @@ CUresult serve_vcudaGraphSet(struct worker *w, struct request *r)
 	params_read(w, r, req->type, bytes, req->bytes, &p);
 	if (worker_refused(r))
 		status = r->refused;
+	else if (!exec && req->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		status = child_set(w, graph, req->node, node, &p);
 	else
 		status = exec ? exec_set(w, req->type, exec->exec, node, &p,
 					w->contexts[r->header.context])

@@ -266,6 +266,17 @@ CUresult hand_cuGraphNodeFindInClone(
 	return *phNode ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+void graph_child_gone(struct graph *graph, uint32_t number)
+{
+	struct graph *next;
+
+	for (struct graph *child = graph->children; child; child = next) {
+		next = child->sibling;
+		if (child->parent_node == number)
+			graph_free(child);
+	}
+}
+
 /* A name for the graph that is inside of a node, made when it is first asked for. */
 CUresult hand_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
 {

@@ -74,8 +74,10 @@ struct part_place {
 	struct part *part;
 	uint64_t graph;
 	uint32_t node;
-	bool off;      /* the node is switched off */
-	uint64_t line; /* each part of a line comes behind the one before it; 0: of none */
+	uint32_t inside; /* of which child graph's node here; GRAPH_NO_NODE: of none, or a
+			    captured one */
+	bool off;	 /* the node is switched off */
+	uint64_t line;	 /* each part of a line comes behind the one before it; 0: of none */
 };
 struct parts {
 	struct part_place *places;
@@ -170,6 +172,8 @@ struct graph_exec {
 uint32_t graph_id_new(void);
 struct graph *graph_new(void); /* named; the worker does not know it yet */
 void graph_free(struct graph *graph);
+/* The names of the graphs inside of node NUMBER go. */
+void graph_child_gone(struct graph *graph, uint32_t number);
 /* The worker's graph or executable graph of that name goes. */
 CUresult graph_gone(uint64_t handle);
 struct graph *graph_find(CUgraph graph);
@@ -235,8 +239,13 @@ bool parts_add_line(
 bool parts_add_captured(
 	struct parts *parts, struct part *part, const struct graph *graph, uint64_t stream);
 bool parts_copy(struct parts *to, const struct parts *from);
-/* As parts of a child graph, which may be there more than once: in lines of their own. */
-bool parts_copy_child(struct parts *to, const struct parts *from);
+/* As parts of the child graph of node NUMBER, which may be there more than once: in lines of
+ * their own. GRAPH_NO_NODE: of one that is captured, whose number is not known. */
+bool parts_copy_child(struct parts *to, const struct parts *from, uint32_t number);
+/* Those of a child graph go. */
+void parts_drop_child(struct parts *parts, uint32_t number);
+/* The same, and CHILD's come in their place. */
+bool parts_set_child(struct parts *parts, uint32_t number, const struct graph *child);
 /* The graph's, and those of the graphs that its conditional nodes decide about. */
 bool parts_copy_all(struct parts *to, const struct graph *graph);
 /* The memory that they have of that context goes with it. */

@@ -111,6 +111,8 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	if (!phGraphExec || !graph || graph->body)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = graph_recount(graph) ?: graph_reach(graph);
+	if (!status && !graph_fills_good(graph))
+		status = CUDA_ERROR_INVALID_VALUE;
 	if (status)
 		return status;
 	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH &&
@@ -234,15 +236,11 @@ static CUresult exec_wait(const struct graph_exec *exec, uint64_t stream)
 }
 
 /* The stand-ins are shared by all launches: one on another stream waits for the one before. */
-static CUresult exec_order(struct graph_exec *exec, uint64_t stream)
+static CUresult exec_order(const struct graph_exec *exec, uint64_t stream)
 {
-	CUresult status;
-
-	if (!exec->parts.count || !exec->launched || exec->stream == stream ||
-		(!exec->marked && !stream_find(exec->stream)))
+	if (!exec->parts.count || !exec->launched || exec->stream == stream || !exec->marked)
 		return CUDA_SUCCESS;
-	status = exec_mark(exec);
-	return status ? status : exec_wait(exec, stream);
+	return exec_wait(exec, stream);
 }
 
 /* Parts of either kind. */
@@ -306,7 +304,7 @@ CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 		return CUDA_ERROR_NOT_SUPPORTED; /* as a child graph */
 	if (into) {
 		/* It becomes a child graph there, and its parts are that graph's too. */
-		if (!parts_copy_child(&into->parts, &exec->parts))
+		if (!parts_copy_child(&into->parts, &exec->parts, GRAPH_NO_NODE))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		return exec_post(exec, stream, &seq);
 	}
@@ -328,10 +326,8 @@ CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 	exec->stream = stream;
 	exec->launched = true;
 	exec->marked = false;
-	/* By then the stream may be gone, or capture. */
-	if (!status && exec_has(exec, PART_USER, PART_USER))
-		status = exec_mark(exec);
-	return status;
+	/* By the next launch the stream may be gone, or capture. */
+	return status ? status : exec_mark(exec);
 }
 
 /* ---- user objects outlive the launches ---- */

@@ -460,7 +460,7 @@ CUresult graph_edges_change(CUgraph hGraph, bool remove, const CUgraphNode *from
 CUresult hand_cuGraphDestroyNode(CUgraphNode hNode)
 {
 	struct graph_node *node = graph_node_find(hNode);
-	struct graph *graph, *child, *next;
+	struct graph *graph;
 	uint32_t number;
 	CUresult status;
 
@@ -475,11 +475,8 @@ CUresult hand_cuGraphDestroyNode(CUgraphNode hNode)
 	status = graph_know_types(graph);
 	if (status)
 		return status;
-	for (child = graph->children; child; child = next) {
-		next = child->sibling;
-		if (child->parent_node == number)
-			graph_free(child);
-	}
+	graph_child_gone(graph, number);
+	parts_drop_child(&graph->parts, number);
 	for (size_t i = 0; i < graph->parts.count; i++) {
 		struct part_place *place = &graph->parts.places[i];
 

@@ -32,6 +32,8 @@ CUresult node_context(CUcontext ctx);
 bool node_context_gone(CUcontext ctx);
 /* node_described.c: what the app says of the node. */
 void node_describe(struct graph_node *node, const struct node_params *said);
+/* Whether the memory that its nodes fill, as the app described them, is there. */
+bool graph_fills_good(const struct graph *graph);
 /* Whether what the node in EXEC keeps is known to be otherwise in P. */
 bool exec_kept_other(const struct graph_exec *exec, const struct graph_node *node,
 	const struct node_params *p);
@@ -70,6 +72,8 @@ CUresult node_get_conditional(
 /* The node, or with hExec its copy in there. */
 CUresult node_set(
 	CUgraphNode hNode, const CUgraphExec *hExec, struct node_params *p, CUresult status);
+/* node_child.c: another graph for a node that has one. */
+CUresult node_set_child(CUgraphNode hNode, const CUDA_CHILD_GRAPH_NODE_PARAMS *params);
 /* What the worker says of it; INVALID_VALUE: it is of another type. */
 CUresult node_get(
 	const struct graph_node *node, uint32_t type, void *to, size_t room, size_t *bytes);

@@ -87,8 +87,8 @@ bool parts_add(struct parts *parts, struct part *part, uint64_t graph, uint32_t 
 	/* Of a part that is another graph's too it is known. */
 	if (part->kind == PART_WITHIN && atomic_load(&part->refs) == 1)
 		part->behind = part_behind(parts, part);
-	parts->places[parts->count++] =
-		(struct part_place){.part = part, .graph = graph, .node = node};
+	parts->places[parts->count++] = (struct part_place){
+		.part = part, .graph = graph, .node = node, .inside = GRAPH_NO_NODE};
 	return true;
 }
 
@@ -109,17 +109,20 @@ bool parts_add_captured(
 
 bool parts_copy(struct parts *to, const struct parts *from)
 {
-	for (size_t i = 0; i < from->count; i++) {
-		const struct part_place *place = &from->places[i];
+	size_t n = from->count; /* TO may be the same */
 
-		if (!parts_add_line(to, place->part, place->graph, place->node, place->line))
+	for (size_t i = 0; i < n; i++) {
+		struct part_place place = from->places[i];
+
+		if (!parts_add_line(to, place.part, place.graph, place.node, place.line))
 			return false;
-		part_get(place->part);
+		part_get(place.part);
+		to->places[to->count - 1].inside = place.inside;
 	}
 	return true;
 }
 
-bool parts_copy_child(struct parts *to, const struct parts *from)
+bool parts_copy_child(struct parts *to, const struct parts *from, uint32_t number)
 {
 	size_t first = to->count;
 	uint64_t known = capture_line_new();
@@ -129,6 +132,7 @@ bool parts_copy_child(struct parts *to, const struct parts *from)
 	for (size_t i = first; i < to->count; i++) {
 		uint64_t old = to->places[i].line, line;
 
+		to->places[i].inside = number;
 		if (!old || old > known)
 			continue;
 		line = capture_line_new();
@@ -139,8 +143,49 @@ bool parts_copy_child(struct parts *to, const struct parts *from)
 	return true;
 }
 
+void parts_drop_child(struct parts *parts, uint32_t number)
+{
+	for (size_t i = parts->count; i-- > 0;)
+		if (parts->places[i].inside == number)
+			parts_remove(parts, i);
+}
+
+bool parts_set_child(struct parts *parts, uint32_t number, const struct graph *child)
+{
+	struct parts fresh = {0};
+	struct part_place *room;
+	size_t at = 0;
+
+	room = realloc(parts->places,
+		(parts->count + child->parts.count + 1) * sizeof(*parts->places));
+	if (!room)
+		return false;
+	parts->places = room;
+	parts->room = parts->count + child->parts.count + 1;
+	if (!parts_copy_child(&fresh, &child->parts, number)) {
+		parts_free(&fresh);
+		return false;
+	}
+	while (at < parts->count && parts->places[at].inside != number)
+		at++;
+	parts_drop_child(parts, number);
+	memmove(&parts->places[at + fresh.count], &parts->places[at],
+		(parts->count - at) * sizeof(*parts->places));
+	for (size_t i = 0; i < fresh.count; i++) {
+		parts->places[at + i] = fresh.places[i];
+		/* A graph may have itself inside, and its own nodes are others. */
+		if (fresh.places[i].graph == child->handle)
+			parts->places[at + i].graph = 0;
+	}
+	parts->count += fresh.count;
+	free(fresh.places);
+	return true;
+}
+
 bool parts_copy_all(struct parts *to, const struct graph *graph)
 {
+	size_t first;
+
 	if (!parts_copy(to, &graph->parts))
 		return false;
 	for (const struct graph *body = graph->children; body; body = body->sibling) {
@@ -149,8 +194,11 @@ bool parts_copy_all(struct parts *to, const struct graph *graph)
 		/* What need not run need not write: what is fetched must have been there. */
 		for (size_t i = 0; graph->has_conditional && i < body->parts.count; i++)
 			body->parts.places[i].part->read = true;
+		first = to->count;
 		if (!parts_copy_all(to, body))
 			return false;
+		for (size_t i = first; i < to->count; i++)
+			to->places[i].inside = body->parent_node;
 	}
 	return true;
 }

@@ -106,6 +106,16 @@ void shapes_put(struct graph_shapes *shapes, uint32_t node, const struct graph *
 		shapes_add(shapes, node, shape);
 }
 
+void shapes_drop(struct graph_shapes *shapes, uint32_t node)
+{
+	struct shape_place *place = shapes_at(shapes, node);
+
+	if (!place)
+		return;
+	shape_put(place->shape);
+	*place = shapes->places[--shapes->count];
+}
+
 /* The graph inside that node where the program has a name for it, by which it may have been
  * changed. */
 static const struct graph *named_child(const struct graph *graph, uint32_t node)

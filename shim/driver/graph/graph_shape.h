@@ -27,6 +27,7 @@ struct graph_shapes {
 /* Node NODE has CHILD inside, or a clone. Nothing, where its shape is not known or there is no
  * memory. */
 void shapes_put(struct graph_shapes *shapes, uint32_t node, const struct graph *child);
+void shapes_drop(struct graph_shapes *shapes, uint32_t node);
 /* Those of GRAPH as they are now, for an executable graph that is made of it. */
 void shapes_take(struct graph_shapes *to, const struct graph *graph);
 /* Is it known to have a child of CHILD's shape? */

@@ -155,8 +155,8 @@ CUresult hand_cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodePar
 /* Nodes that stay as they were added. */
 static bool any_fixed(CUgraphNodeType type)
 {
-	return type == CU_GRAPH_NODE_TYPE_GRAPH || type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
-	       type == CU_GRAPH_NODE_TYPE_MEM_FREE || type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+	return type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
+	       type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
 }
 
 CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
@@ -174,6 +174,8 @@ CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodePar
 		return type == nodeParams->type ? CUDA_ERROR_NOT_SUPPORTED
 						: CUDA_ERROR_INVALID_VALUE;
 	}
+	if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		return node_set_child(hNode, &nodeParams->graph);
 	return node_set(hNode, NULL, &p, any_params(&p, nodeParams, NULL));
 }
 

@@ -290,44 +290,7 @@ CUresult hand_cuGraphExecHostNodeSetParams(
 	return node_set(hNode, &hGraphExec, &p, node_params_host(&p, nodeParams));
 }
 
-/* ---- child graphs, empty nodes ---- */
-
-CUresult hand_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-	const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
-{
-	struct node_params p = {0};
-
-	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
-		node_params_child(&p, childGraph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE));
-}
-
-CUresult hand_cuGraphExecChildGraphNodeSetParams(
-	CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
-{
-	const struct graph_node *node = graph_node_find(hNode);
-	struct graph_exec *exec = graph_exec_find(hGraphExec);
-	struct graph *child = graph_find(childGraph);
-	/* Its own node, not one of a graph inside it. */
-	bool own = node && exec && node->graph->handle == exec->graph;
-	struct node_params p = {0};
-	CUresult status;
-
-	status = node_params_child(&p, childGraph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE);
-	/* Whose parts would go and whose would come is not kept apart. */
-	if (child && child->parts.count)
-		status = CUDA_ERROR_NOT_SUPPORTED;
-	/* It must have the nodes and edges of the one that is there. */
-	p.awaited = !own || !child || child->context != exec->context ||
-		    !shapes_same(&exec->shapes, node->number, child);
-	status = node_set(hNode, &hGraphExec, &p, status);
-	if (status || !p.awaited || !own)
-		return status;
-	/* The driver took it, so that is the shape; the next captured one brings its own. */
-	shapes_put(&exec->shapes, node->number, child);
-	if (child->captured)
-		captures.listed = true;
-	return CUDA_SUCCESS;
-}
+/* ---- empty nodes ---- */
 
 CUresult hand_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies)

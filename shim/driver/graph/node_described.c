@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "shim/driver/graph/graph_node.h"
+#include "shim/driver/memory/memory.h"
 
 static void describe_batch(struct graph_node *node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch)
 {
@@ -110,6 +111,23 @@ bool exec_take_kept(struct graph_exec *exec, const struct graph *graph)
 	if (exec->kept)
 		kept_take(exec, graph);
 	return exec->kept || !n;
+}
+
+/* Memory may have been freed since: natively no graph is made executable that fills it. */
+bool graph_fills_good(const struct graph *graph)
+{
+	for (uint32_t i = 0; i < graph->room; i++) {
+		const struct graph_node *node = graph->nodes[i];
+		const CUDA_MEMSET_NODE_PARAMS *fill = node ? node->fill : NULL;
+
+		if (fill && !memory_inside(fill->dst, (fill->height - 1) * fill->pitch +
+							      fill->width * fill->elementSize))
+			return false;
+	}
+	for (const struct graph *child = graph->children; child; child = child->sibling)
+		if (!graph_fills_good(child))
+			return false;
+	return true;
 }
 
 /* As cuda.h says: a single row stays one, of several nothing changes. */

@@ -34,13 +34,16 @@
 	(unsigned)(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |                \
 		   CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)
 
+/* That there is none is written even before cuInit. */
 CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
 	CUresult status;
 
 	if (pp)
 		*pp = NULL;
-	status = context_missing();
+	status = shim_ready();
+	if (!status)
+		status = context_missing();
 	if (!status)
 		status = capture_unsafe();
 	if (status)
@@ -188,6 +191,16 @@ static bool page_written(const struct host_piece *piece)
 	return other && !(other->flags & CU_MEMHOSTREGISTER_READ_ONLY);
 }
 
+/* Whether PIECE ends in the one at BELOW, but does not begin in it: natively that is nothing to
+ * one of a device's memory. */
+static bool piece_begun(const struct host_piece *piece, long below)
+{
+	const struct host_piece *other = &pinned.pieces[below];
+
+	return other->base > piece->base &&
+	       other->base + other->bytes > piece->base + piece->bytes;
+}
+
 CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
 	struct host_piece piece = {.base = p, .bytes = bytesize, .flags = Flags};
@@ -200,6 +213,8 @@ CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pinned.lock);
 	below = host_piece_below((unsigned char *)p + bytesize - 1);
+	if (below >= 0 && Flags & CU_MEMHOSTREGISTER_IOMEMORY && piece_begun(&piece, below))
+		below--;
 	if (below >= 0 &&
 		pinned.pieces[below].base + pinned.pieces[below].bytes > (unsigned char *)p)
 		status = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;

@@ -100,6 +100,14 @@ CUresult function_param(
 	return CUDA_SUCCESS;
 }
 
+/* cuda.h: those that a function has only once it is loaded. */
+static bool attribute_needs_code(int attribute)
+{
+	return attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ||
+	       attribute == CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES ||
+	       attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+}
+
 CUresult hand_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 {
 	struct function *function;
@@ -107,7 +115,9 @@ CUresult hand_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunctio
 
 	if (!pi)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = function_find(hfunc, &function);
+	status = function_peek(hfunc, &function);
+	if (!status && atomic_load(&function->unused) && attribute_needs_code((int)attrib))
+		return CUDA_ERROR_FUNCTION_NOT_LOADED;
 	return status ? status : function_attribute(function, (int)attrib, pi);
 }
 
@@ -126,7 +136,7 @@ CUresult hand_cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 
 	if (!hmod || !hfunc)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = function_find(hfunc, &function);
+	status = function_peek(hfunc, &function);
 	if (!status)
 		*hmod = (CUmodule)(uintptr_t)module_handle(function->module);
 	return status;
@@ -139,7 +149,7 @@ CUresult hand_cuFuncGetName(const char **name, CUfunction hfunc)
 
 	if (!name || !hfunc)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = function_find(hfunc, &function);
+	status = function_peek(hfunc, &function);
 	if (!status)
 		*name = function->name;
 	return status;
@@ -149,7 +159,7 @@ CUresult hand_cuFuncGetParamInfo(
 	CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 {
 	struct function *function;
-	CUresult status = func ? function_find(func, &function) : CUDA_ERROR_INVALID_VALUE;
+	CUresult status = func ? function_peek(func, &function) : CUDA_ERROR_INVALID_VALUE;
 
 	return status ? status : function_param(function, paramIndex, paramOffset, paramSize);
 }
@@ -165,7 +175,7 @@ CUresult function_param_count(const struct function *function, size_t *count)
 CUresult hand_cuFuncGetParamCount(CUfunction func, size_t *paramCount)
 {
 	struct function *function;
-	CUresult status = function_find(func, &function);
+	CUresult status = function_peek(func, &function);
 
 	return status ? status : function_param_count(function, paramCount);
 }
@@ -177,9 +187,10 @@ CUresult hand_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 
 	if (!state)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = function_find(function, &found);
+	status = function_peek(function, &found);
 	if (!status)
-		*state = CU_FUNCTION_LOADING_STATE_LOADED;
+		*state = atomic_load(&found->unused) ? CU_FUNCTION_LOADING_STATE_UNLOADED
+						     : CU_FUNCTION_LOADING_STATE_LOADED;
 	return status;
 }
 

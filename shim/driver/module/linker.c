@@ -108,6 +108,13 @@ static CUresult add_once(struct link *link, const struct image *input, const uin
 	return shim_end(&call);
 }
 
+/* cuda.h: code for a device takes no options; that it got some is told before its file is read.
+ */
+static bool options_fit(CUjitInputType type, unsigned int options)
+{
+	return type != CU_JIT_INPUT_CUBIN || !options;
+}
+
 CUresult hand_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
 	const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
@@ -120,7 +127,7 @@ CUresult hand_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *dat
 
 	if (!link)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!data || !size || link->result)
+	if (!data || !size || link->result || !options_fit(type, numOptions))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = jit_read_linker(&jit, numOptions, options, optionValues);
 	if (status)
@@ -146,7 +153,7 @@ CUresult hand_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const cha
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!link_of(state))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (link_of(state)->result)
+	if (link_of(state)->result || !options_fit(type, numOptions))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = image_read(path, &bytes, &size);
 	if (status)

@@ -285,7 +285,7 @@ static CUresult function_get(struct module *module, const char *name, struct fun
 	return CUDA_SUCCESS;
 }
 
-CUresult module_function(struct module *module, const char *name, struct function **out)
+CUresult module_function_told(struct module *module, const char *name, struct function **out)
 {
 	unsigned bucket = bucket_of(name);
 	struct function *function;
@@ -303,12 +303,22 @@ CUresult module_function(struct module *module, const char *name, struct functio
 		status = function_get(module, name, &function);
 		thread_set(before);
 		if (!status) {
+			atomic_store(&function->unused, true);
 			function->next = module->functions[bucket];
 			module->functions[bucket] = function;
 		}
 	}
 	pthread_mutex_unlock(&module->lock);
 	*out = function;
+	return status;
+}
+
+CUresult module_function(struct module *module, const char *name, struct function **out)
+{
+	CUresult status = module_function_told(module, name, out);
+
+	if (!status)
+		atomic_store(&(*out)->unused, false);
 	return status;
 }
 
@@ -400,7 +410,7 @@ uint64_t function_handle(const struct function *function)
 	return function->handle;
 }
 
-CUresult function_find(CUfunction function, struct function **out)
+CUresult function_peek(CUfunction function, struct function **out)
 {
 	uint64_t handle = (uint64_t)(uintptr_t)function;
 
@@ -410,6 +420,15 @@ CUresult function_find(CUfunction function, struct function **out)
 	if (shim_object_of(handle, KIND_CUkernel))
 		return library_function(handle, out);
 	return CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult function_find(CUfunction function, struct function **out)
+{
+	CUresult status = function_peek(function, out);
+
+	if (!status && atomic_load_explicit(&(*out)->unused, memory_order_relaxed))
+		atomic_store_explicit(&(*out)->unused, false, memory_order_relaxed);
+	return status;
 }
 
 CUresult hand_cuModuleUnload(CUmodule hmod)

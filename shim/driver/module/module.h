@@ -30,6 +30,7 @@ struct function {
 	struct function_param *layout;
 	uint32_t layout_count;
 	_Atomic(struct launch_old *) old; /* launch_old.c, malloc'd; NULL: none */
+	_Atomic bool unused; /* an enumeration told of it, and nothing has used it yet */
 };
 
 /* An image as it goes to the worker: `bytes` behind `head` bytes of our own. */
@@ -84,6 +85,8 @@ CUresult module_load(const struct image *image, struct jit *jit, struct library 
 CUresult module_send_image(const struct image *image, const uint8_t digest[32]);
 CUresult module_unload(struct module *module);
 CUresult module_function(struct module *module, const char *name, struct function **out);
+/* The same for an enumeration, which uses none. */
+CUresult module_function_told(struct module *module, const char *name, struct function **out);
 CUresult module_global(
 	struct module *module, const char *name, CUdeviceptr *address, size_t *bytes);
 /* Calls EACH, unless it is NULL, with the name of each function from number FIRST on; *total:

@@ -116,7 +116,7 @@ static void enumerate_one(const char *name, void *argument)
 
 	if (e->status || e->count == e->room)
 		return;
-	e->status = module_function(e->module, name, &function);
+	e->status = module_function_told(e->module, name, &function);
 	if (!e->status)
 		e->functions[e->count++] = (CUfunction)(uintptr_t)function->handle;
 }

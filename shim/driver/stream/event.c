@@ -353,9 +353,9 @@ CUresult hand_cuEventQuery(CUevent hEvent)
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	status = capture_unsafe();
+	status = capture_event(event);
 	if (!status)
-		status = capture_event(event);
+		status = capture_unsafe();
 	if (status)
 		return status;
 	recorded = atomic_load(&event->recorded);
@@ -399,8 +399,8 @@ CUresult hand_cuEventSynchronize(CUevent hEvent)
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	status = capture_unsafe();
+	status = capture_event(event);
 	if (!status)
-		status = capture_event(event);
+		status = capture_unsafe();
 	return status ? status : event_await(event);
 }

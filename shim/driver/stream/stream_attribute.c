@@ -53,10 +53,14 @@ CUresult hand_cuStreamSetAttribute(
 
 	if (!param)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = capture_node(hStream);
+	/* As natively: the context that a default stream is in, the attribute, and then the
+	 * stream. */
+	status = (uintptr_t)hStream <= (uintptr_t)CU_STREAM_PER_THREAD ? context_missing()
+								       : CUDA_SUCCESS;
+	if (!status)
+		status = capture_node(hStream);
 	if (status)
 		return status;
-	/* As natively, before the stream is looked at. */
 	if (!attribute_known(attr) ||
 		(attr == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN &&
 			(unsigned)param->memSyncDomain > CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE))

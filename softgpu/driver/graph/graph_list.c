@@ -2,6 +2,8 @@
  *
  * Lists of a graph's nodes and edges, for the program.
  */
+#include <stdlib.h>
+
 #include "softgpu/driver/graph/graph.h"
 
 static CUgraphEdgeData edge_data(
@@ -59,30 +61,67 @@ CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *num
 	return ret;
 }
 
+struct edge {
+	CUgraphNode from, to;
+	size_t at; /* among those of the node that it leads to */
+};
+
+static int edge_compare(const void *one, const void *two)
+{
+	const struct edge *a = one, *b = two;
+
+	if (a->from != b->from)
+		return a->from->index < b->from->index ? -1 : 1;
+	if (a->to != b->to)
+		return a->to->index < b->to->index ? -1 : 1;
+	return a->at < b->at ? -1 : 1;
+}
+
+/* As natively by the nodes that they come from; malloc'ed. */
+static struct edge *edges_of(const struct CUgraph_st *graph, size_t *count)
+{
+	struct edge *edges;
+	size_t n = 0;
+
+	for (size_t i = 0; i < graph->count; i++)
+		n += graph->nodes[i]->after.count;
+	edges = malloc((n + 1) * sizeof(*edges));
+	*count = n;
+	n = 0;
+	for (size_t i = 0; edges && i < graph->count; i++)
+		for (size_t d = 0; d < graph->nodes[i]->after.count; d++)
+			edges[n++] = (struct edge){
+				graph->nodes[i]->after.item[d], graph->nodes[i], d};
+	if (edges)
+		qsort(edges, n, sizeof(*edges), edge_compare);
+	return edges;
+}
+
 CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 	CUgraphEdgeData *edgeData, size_t *numEdges)
 {
+	struct edge *edges = NULL;
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
 	size_t n = 0;
 
 	if (!numEdges || !from != !to)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&queue_lock);
-	if (!object_is(hGraph, OBJECT_GRAPH)) {
-		pthread_mutex_unlock(&queue_lock);
-		return CUDA_ERROR_INVALID_VALUE;
+	if (object_is(hGraph, OBJECT_GRAPH)) {
+		edges = edges_of(hGraph, &n);
+		ret = edges ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	for (size_t i = 0; i < hGraph->count; i++)
-		for (size_t d = 0; d < hGraph->nodes[i]->after.count; d++, n++)
-			if (from && n < *numEdges) {
-				from[n] = hGraph->nodes[i]->after.item[d];
-				to[n] = hGraph->nodes[i];
-				if (edgeData)
-					edgeData[n] = edge_data(from[n], to[n]);
-			}
-	if (!from || *numEdges > n)
+	for (size_t i = 0; !ret && from && i < n && i < *numEdges; i++) {
+		from[i] = edges[i].from;
+		to[i] = edges[i].to;
+		if (edgeData)
+			edgeData[i] = edge_data(from[i], to[i]);
+	}
+	if (!ret && (!from || *numEdges > n))
 		*numEdges = n;
 	pthread_mutex_unlock(&queue_lock);
-	return CUDA_SUCCESS;
+	free(edges);
+	return ret;
 }
 
 CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, size_t *numEdges)

@@ -250,19 +250,6 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		CU_GRAPH_NODE_TYPE_GRAPH, NULL, NULL, childGraph);
 }
 
-CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
-{
-	CUresult ret = CUDA_ERROR_INVALID_VALUE;
-
-	pthread_mutex_lock(&queue_lock);
-	if (phGraph && object_is(hNode, OBJECT_NODE) && hNode->child) {
-		*phGraph = hNode->child;
-		ret = CUDA_SUCCESS;
-	}
-	pthread_mutex_unlock(&queue_lock);
-	return ret;
-}
-
 /* The bodies belong to the node, and are empty at first. */
 static CUresult add_bodies(struct CUgraphNode_st *node, const CUDA_CONDITIONAL_NODE_PARAMS *p)
 {

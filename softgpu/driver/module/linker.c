@@ -102,10 +102,10 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 	char line[200];
 	CUresult ret = link_check(state);
 
-	(void)numOptions, (void)options, (void)optionValues;
+	(void)options, (void)optionValues;
 	if (ret)
 		return ret;
-	if (!data || !size || state->result)
+	if (!data || !size || state->result || (type == CU_JIT_INPUT_CUBIN && numOptions))
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (type) {
 	case CU_JIT_INPUT_PTX:
