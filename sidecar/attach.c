@@ -272,10 +272,9 @@ static uint32_t attach_grant(
 		resume_carry(&channel->resume, channel->page, segment->fd);
 		answer.features = CHANNEL_FEATURE_ADOPT;
 	}
-	answer.features |=
-		request->features & (CHANNEL_FEATURE_RELAY | CHANNEL_FEATURE_RESERVE);
-	if (channel->local.is)
-		answer.features |= request->features & CHANNEL_FEATURE_CAPTURED;
+	answer.features |= request->features & CHANNEL_FEATURE_RELAY;
+	answer.features |= request->features & (channel->local.is ? CHANNEL_FEATURE_CAPTURED
+								  : CHANNEL_FEATURE_RESERVE);
 	answer.mode = channel->server->options.mode;
 	answer.size = segment->size;
 	memcpy(answer.session, channel->subject.session, sizeof(channel->subject.session));

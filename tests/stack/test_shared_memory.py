@@ -113,19 +113,12 @@ def test_full_tmpfs_is_an_error_where_a_program_attaches():
 
 def test_memory_comes_with_what_a_program_copies():
     """The bytes of its segment that have memory: a program of small copies has the first part."""
-    def memory(app):
-        found = 0
-        for name in os.listdir(f"/proc/{app.pid}/fd"):
-            path = f"/proc/{app.pid}/fd/{name}"
-            if os.readlink(path).startswith("/memfd:vcuda"):
-                found += os.stat(path).st_blocks * 512
-        return found
     with stack() as s:
         few, many = s.app("sum", 0xffffffff, 256), s.app("sum", 0xffffffff, 8192)
         for app in few, many:
             app.line("^started")
-        assert 2 * MIB < memory(few) < 3 * MIB, memory(few)
-        assert memory(many) > 12 * MIB, memory(many)
+        assert 2 * MIB < few.shared_memory() < 3 * MIB, few.shared_memory()
+        assert many.shared_memory() > 12 * MIB, many.shared_memory()
         for app in few, many:
             app.close_stdin()
             app.right()
