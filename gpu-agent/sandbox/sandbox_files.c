@@ -218,6 +218,18 @@ static void files_allow_target(struct rules *rules, const char *file)
 	files_allow(rules, real, READ);
 }
 
+/* A link to another library of its folder, as most are: that is allowed, or a link itself. */
+static bool files_link_stays(int folder, const char *name)
+{
+	char target[NAME_MAX + 1];
+	ssize_t n = readlinkat(folder, name, target, sizeof(target) - 1);
+
+	if (n <= 0)
+		return false;
+	target[n] = 0;
+	return !strchr(target, '/') && strstr(target, ".so");
+}
+
 /* A folder of libraries, those that its links lead to, and of Python's packages
  * (…/nvidia/cudnn/lib) the ones beside it: they find each other by $ORIGIN. */
 static void files_allow_libraries(struct rules *rules, const char *folder)
@@ -237,7 +249,8 @@ static void files_allow_libraries(struct rules *rules, const char *folder)
 		files_failed(rules, folder, errno);
 	while (dir && (entry = readdir(dir))) {
 		if (entry->d_type != DT_LNK || !strstr(entry->d_name, ".so") ||
-			rules->links >= LINKS_MAX)
+			rules->links >= LINKS_MAX ||
+			files_link_stays(dirfd(dir), entry->d_name))
 			continue;
 		rules->links++;
 		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);

@@ -150,6 +150,8 @@ local function promote(name, have, held)
 			tell(node, '+', name)
 			fields.version, fields.share = have.version, have.share or ''
 			put_fields(name, fields)
+			-- For those alone that hold it there: whether there are any, that node says when it fills (registry_put.lua).
+			if held then redis.call('HSET', key(name), 'heir', '1') else redis.call('HDEL', key(name), 'heir') end
 			return read(name)
 		end
 	end

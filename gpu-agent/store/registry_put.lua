@@ -17,11 +17,18 @@ if copy and not (here and same) then
 	redis.call('SADD', 'tensor-copied:' .. NODE, name)
 	return {'OK'}
 end
+-- Its replica became the first for somebody who holds it here, and nobody does: the answer to who was to was lost with
+-- the connection, as was the word that it is the first.
+if copy and n == 0 and have.heir == '1' then
+	forget(name, NODE)
+	return {'GONE'}
+end
 if have and not dead(have) and not here and not spoilt(name, have, edited) then return answer('ELSEWHERE', name) end
 if same and not edited then
 	take_holders(name, '')
 	delist('of', have.node, name)
 	redis.call('PERSIST', key(name))
+	redis.call('HDEL', key(name), 'heir')
 else
 	forget(name, have and have.node)
 end

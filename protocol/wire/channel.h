@@ -35,6 +35,9 @@
 #define CHANNEL_RING (512u * 1024)
 #define CHANNEL_ARENA (8u << 20)
 #define CHANNEL_BOUNCE (4u << 20)
+/* CHANNEL_FEATURE_RESERVE: of the arena and of the bounce buffer only so many bytes have memory
+ * at first: what one frame may have, so a program gets on with them where there is no more. */
+#define CHANNEL_FIRST (1u << 20)
 
 /* counters[]: the first ones have a fixed meaning, the rest the shim gives out. */
 enum channel_counter {
@@ -189,6 +192,8 @@ enum channel_op {
 	/* `relay`: the agents of two sessions of this process do not reach each other; the
 	 * sidecar is to carry what their workers say to each other (direct.h). */
 	CHANNEL_RELAY = 8,
+	/* All of the arena and of the bounce buffer is to have memory; the answer: it has. */
+	CHANNEL_RESERVE = 9,
 	/* Instead of ATTACH, for `vcuda-client status|drain`: the answer, then the socket
 	   closes. */
 	CHANNEL_STATUS = 16,  /* fd [0]: a memfd with JSON, `size` bytes */
@@ -220,6 +225,10 @@ enum channel_mode {
 
 /* ATTACH: the app's payloads are not to be told by their content. */
 #define CHANNEL_FEATURE_UNNAMED (1ull << 9)
+
+/* ATTACH, ADOPT: the app asks for RESERVE before it uses more than CHANNEL_FIRST; the answer:
+ * it is to, and may. */
+#define CHANNEL_FEATURE_RESERVE (1ull << 10)
 
 #define CHANNEL_AGENTS 64 /* at most */
 

@@ -26,6 +26,7 @@
 #include "shim/engine/heartbeat.h"
 #include "shim/engine/own_sidecar.h"
 #include "shim/engine/rejoin.h"
+#include "shim/engine/reserve.h"
 #include "shim/engine/status.h"
 
 /* The sidecar dials the agent before it answers, and an agent may have to start a worker. That
@@ -359,6 +360,7 @@ static CUresult join(void)
 		.segment = session_here()->index,
 		.features = CHANNEL_FEATURE_ADOPT | CHANNEL_FEATURE_AGENTS |
 			    CHANNEL_FEATURE_CAPTURED | CHANNEL_FEATURE_RELAY |
+			    CHANNEL_FEATURE_RESERVE |
 			    (shim_perf & PERF_ZSTD ? 0 : CHANNEL_FEATURE_PLAIN) |
 			    (shim_perf & PERF_UPLOAD_CACHE ? 0 : CHANNEL_FEATURE_UNNAMED)};
 	struct channel_answer answer;
@@ -398,6 +400,7 @@ static CUresult join(void)
 		return attach_failed(CAUSE_FOREIGN, "the sidecar's segment has another layout");
 	here->ring.separate = answer.features & CHANNEL_FEATURE_CAPTURED;
 	here->relays = answer.features & CHANNEL_FEATURE_RELAY;
+	reserve_begin(answer.features & CHANNEL_FEATURE_RESERVE);
 	here->slots = (void *)((char *)here->page + here->ring.slots);
 	here->counters = (void *)((char *)here->page + here->ring.counters);
 	here->upcalls = (void *)((char *)here->page + here->ring.upcalls);

@@ -15,6 +15,13 @@ void blocks_init(struct blocks *blocks, uint32_t count)
 	blocks->longest = count;
 }
 
+void blocks_extend(struct blocks *blocks, uint32_t count)
+{
+	blocks->free += count - blocks->count;
+	blocks->count = count;
+	blocks->longest = blocks->free;
+}
+
 /* The first unit at or after FROM whose bit is `used`; count where there is none. */
 static uint32_t next_unit(const struct blocks *blocks, uint32_t from, bool used)
 {

@@ -20,6 +20,8 @@ struct blocks {
 };
 
 void blocks_init(struct blocks *blocks, uint32_t count);
+/* There are COUNT units from now on, no fewer than before; the new ones are free. */
+void blocks_extend(struct blocks *blocks, uint32_t count);
 /* The first unit of N free ones in a row, now taken; BLOCKS_NONE where there is no such run. */
 uint32_t blocks_alloc(struct blocks *blocks, uint32_t n);
 /* [first, first + n) must be taken. */

@@ -7,6 +7,7 @@
 #include "common/wait.h"
 #include "shim/engine/blocks.h"
 #include "shim/engine/engine.h"
+#include "shim/engine/reserve.h"
 #include "shim/engine/session.h"
 
 /* The region is given out in such units. */
@@ -19,23 +20,34 @@ struct bounce_wish {
 	uint32_t at;
 };
 
-static bool bounce_try(void *argument)
+static uint32_t units_now(const struct session *here)
+{
+	uint64_t bytes = here->ring.bounce_size;
+
+	if (bytes > CHANNEL_FIRST && !reserve_whole())
+		bytes = CHANNEL_FIRST;
+	return bytes / BOUNCE_UNIT > BLOCKS_MAX ? BLOCKS_MAX : (uint32_t)(bytes / BOUNCE_UNIT);
+}
+
+static bool bounce_alloc(struct bounce_wish *wish)
 {
 	struct session *here = session_here();
-	struct bounce_wish *wish = argument;
+	uint32_t units;
 
-	if (wish->at != BLOCKS_NONE)
-		return true;
 	pthread_mutex_lock(&here->bounce.lock);
-	if (!here->bounce.blocks.count) {
-		uint64_t units = here->ring.bounce_size / BOUNCE_UNIT;
-
-		blocks_init(&here->bounce.blocks,
-			units > BLOCKS_MAX ? BLOCKS_MAX : (uint32_t)units);
-	}
+	units = units_now(here);
+	if (!here->bounce.blocks.count)
+		blocks_init(&here->bounce.blocks, units);
+	else if (here->bounce.blocks.count < units)
+		blocks_extend(&here->bounce.blocks, units);
 	wish->at = blocks_alloc(&here->bounce.blocks, wish->units);
 	pthread_mutex_unlock(&here->bounce.lock);
 	return wish->at != BLOCKS_NONE;
+}
+
+static bool bounce_try(struct bounce_wish *wish)
+{
+	return bounce_alloc(wish) || (reserve_more() && bounce_alloc(wish));
 }
 
 static struct bounce_wish bounce_wish(size_t n)

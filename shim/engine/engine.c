@@ -15,6 +15,7 @@
 #include "shim/generated/cuda_calls.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/handle.h"
+#include "shim/engine/reserve.h"
 #include "shim/engine/session.h"
 #include "shim/engine/slot.h"
 #include "shim/engine/statistics.h"
@@ -295,7 +296,8 @@ static CUresult capture(struct shim_call *call, uint32_t *block)
 			gather(at, call);
 			return CUDA_SUCCESS;
 		}
-		status = shim_wait_until(captured_moved, &captured);
+		status = reserve_more() ? CUDA_SUCCESS
+					: shim_wait_until(captured_moved, &captured);
 		if (status)
 			return status;
 	}

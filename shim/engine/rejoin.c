@@ -180,7 +180,8 @@ static bool tell(int socket, struct channel_request *request, const struct held 
 static bool bring(int socket, uint64_t since)
 {
 	struct channel_request request = {.op = CHANNEL_ADOPT,
-		.features = CHANNEL_FEATURE_ADOPT | CHANNEL_FEATURE_RELAY,
+		.features =
+			CHANNEL_FEATURE_ADOPT | CHANNEL_FEATURE_RELAY | CHANNEL_FEATURE_RESERVE,
 		.segment = rejoin_here()->used - 1,
 		.away_ms = (uint32_t)((wait_now() - since) / MS)};
 
@@ -242,6 +243,7 @@ static enum outcome ask(int socket, uint64_t since, uint64_t until)
 	if (answer.status || answer.op != CHANNEL_ADOPT || doorbell < 0)
 		return AGAIN;
 	session_here()->relays = answer.features & CHANNEL_FEATURE_RELAY;
+	session_here()->reserve.possible = answer.features & CHANNEL_FEATURE_RESERVE;
 	return change_over(socket, doorbell, heartbeat) ? BACK : OVER;
 }
 

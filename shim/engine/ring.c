@@ -62,13 +62,15 @@ bool ring_init(struct ring *ring, struct channel_page *page, uint64_t segment_by
 		64)
 		return false;
 
-	memset(ring, 0, sizeof(*ring));
+	/* The blocks are written before they are read: 32 pages that few programs need. */
+	memset(ring, 0, offsetof(struct ring, blocks));
 	ring->page = page;
 	ring->bytes = (unsigned char *)page + once.ring;
 	ring->arena = (unsigned char *)page + once.arena;
 	ring->size = once.ring_size;
 	ring->arena_size = once.arena_size;
 	ring->arena_offset = once.arena;
+	ring->arena_ready = once.arena_size;
 	ring->bounce = once.bounce;
 	ring->bounce_size = once.bounce_size;
 	ring->slots = once.slots;
@@ -197,12 +199,28 @@ static void arena_release(struct ring *ring)
 	}
 }
 
+/* The next block begins at the arena's front: no block is out. */
+static bool arena_restart(struct ring *ring)
+{
+	arena_release(ring);
+	if (ring->block_first != ring->block_next)
+		return false;
+	ring->arena_tail = (ring->arena_tail + ring->arena_size - 1) & ~(ring->arena_size - 1);
+	ring->arena_head = ring->arena_tail;
+	return true;
+}
+
 void *ring_arena(struct ring *ring, uint32_t n, uint64_t *offset, uint32_t *block)
 {
 	uint64_t size = ((uint64_t)n + ARENA_ALIGN - 1) & ~(uint64_t)(ARENA_ALIGN - 1);
 	uint64_t position = ring->arena_tail & (ring->arena_size - 1);
 	uint64_t skip = size > ring->arena_size - position ? ring->arena_size - position : 0;
 
+	if (ring->arena_ready < ring->arena_size && position + size > ring->arena_ready) {
+		if (!arena_restart(ring))
+			return NULL;
+		position = skip = 0;
+	}
 	if (ring->arena_size - (ring->arena_tail - ring->arena_head) < skip + size ||
 		ring->block_next - ring->block_first >= RING_BLOCKS) {
 		arena_release(ring);

@@ -35,6 +35,7 @@ struct ring {
 	uint64_t size;
 	uint64_t arena_size;
 	uint64_t arena_offset; /* of the arena in the segment */
+	uint64_t arena_ready;  /* bytes of it that have memory; under the lock */
 	/* Of the others, as the page said when it was checked; it may say something else now.
 	 */
 	uint64_t bounce, bounce_size, slots, counters, upcalls;
@@ -68,8 +69,10 @@ struct frame_header *ring_begin(struct ring *ring, uint32_t *body, bool bulk);
 /* With the lock held: makes what ring_begin gave out visible. */
 void ring_publish(struct ring *ring);
 
-/* With the lock held: N bytes (n <= arena_size / 2) of arena, their offset in the segment in
- * *offset, and the block's number in *block; NULL where there is no room now. */
+/* With the lock held: N bytes (n <= arena_size / 2, and FRAME_PAYLOAD_MAX) of arena, their
+ * offset in the segment in *offset, and the block's number in *block; NULL where there is no
+ * room now. While only CHANNEL_FIRST bytes have memory, it begins at the front again once all
+ * is back. */
 void *ring_arena(struct ring *ring, uint32_t n, uint64_t *offset, uint32_t *block);
 
 /* With the lock held: block is named by the frame that ring_begin gave out last (or by none:

@@ -51,6 +51,11 @@ struct session {
 	uint64_t spin_ns;
 	pthread_mutex_t socket_lock; /* one request and its answer at a time */
 	bool relays; /* the sidecar does (CHANNEL_FEATURE_RELAY); under that lock */
+	struct {     /* reserve.c: memory for all of arena and bounce buffer */
+		_Atomic bool whole;	/* they have it */
+		bool possible;		/* the sidecar gives it; under the socket's lock */
+		_Atomic uint64_t again; /* not asked for before; ns */
+	} reserve;
 	struct ring ring;
 	char agent[128];
 	char name[36];	/* the session's, as in the sidecar's and the agent's logs; "": none */

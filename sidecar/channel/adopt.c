@@ -198,7 +198,9 @@ int adopt_adopt(struct channel *channel, const struct channel_request *request)
 	}
 	explicit_bzero(&carry, sizeof(carry));
 	answer = request_answer(request, status, error.text);
-	answer.features = CHANNEL_FEATURE_ADOPT | (request->features & CHANNEL_FEATURE_RELAY);
+	answer.features =
+		CHANNEL_FEATURE_ADOPT |
+		(request->features & (CHANNEL_FEATURE_RELAY | CHANNEL_FEATURE_RESERVE));
 	if (status) {
 		atomic_fetch_add(&server->refused, 1);
 		log_warn("channel.refused", "app=%d program=%s status=%u text=%s",

@@ -62,6 +62,8 @@ static int attach_memory(struct channel *channel, struct error *error)
 		.magic = CHANNEL_MAGIC, .version = CHANNEL_VERSION, .state = CHANNEL_OPEN};
 	int ret = server_segment(channel->server, &channel->segments.at[0], error);
 
+	if (!ret && !(channel->request.features & CHANNEL_FEATURE_RESERVE))
+		ret = segment_fill(channel->segments.at[0], NULL, NULL, error);
 	if (ret < 0)
 		return ret;
 	segments_layout(&layout, options->ring, options->arena, options->bounce);
@@ -271,8 +273,8 @@ static uint32_t attach_grant(
 		answer.features = CHANNEL_FEATURE_ADOPT;
 	}
 	answer.features |= request->features & CHANNEL_FEATURE_RELAY;
-	if (channel->local.is)
-		answer.features |= request->features & CHANNEL_FEATURE_CAPTURED;
+	answer.features |= request->features & (channel->local.is ? CHANNEL_FEATURE_CAPTURED
+								  : CHANNEL_FEATURE_RESERVE);
 	answer.mode = channel->server->options.mode;
 	answer.size = segment->size;
 	memcpy(answer.session, channel->subject.session, sizeof(channel->subject.session));
@@ -366,6 +368,17 @@ static void attach_pin(struct channel *channel, const struct channel_request *re
 		channel->gone = true;
 }
 
+static void attach_reserve(struct channel *channel, const struct channel_request *request)
+{
+	struct channel_answer answer = request_answer(request, 0, "");
+	struct error error = {0};
+
+	if (segment_fill(channel->segments.at[0], attach_still_here, channel, &error))
+		answer = request_answer(request, STATUS_OUT_OF_MEMORY, error.text);
+	if (answer_send(channel, &answer, NULL, 0) < 0)
+		channel->gone = true;
+}
+
 static void attach_unpin(struct channel *channel, uint32_t number)
 {
 	if (segments_remove(&channel->segments, number) < 0)
@@ -387,6 +400,7 @@ void attach_serve(struct channel *channel)
 		switch (request.op) {
 		case CHANNEL_PIN: attach_pin(channel, &request); break;
 		case CHANNEL_UNPIN: attach_unpin(channel, request.segment); break;
+		case CHANNEL_RESERVE: attach_reserve(channel, &request); break;
 		case CHANNEL_RELAY: relay_start(channel, &request); break;
 		default: ret = -EPROTO;
 		}

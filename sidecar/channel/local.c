@@ -57,8 +57,11 @@ int local_attach(struct channel *channel, uint64_t deadline, struct error *error
 		.bounce = channel->segments.bounce_size,
 	};
 	struct local_message answer = {0};
-	int ret;
+	/* The worker's driver locks all of it, which would give it memory of the agent's. */
+	int ret = segment_fill(channel->segments.at[0], NULL, NULL, error);
 
+	if (ret < 0)
+		return ret;
 	channel->local.is = true;
 	local_hearing_init(&channel->local.hearing);
 	ret = local_say_until(

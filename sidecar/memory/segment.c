@@ -97,16 +97,20 @@ static int segment_affordable(uint64_t size, struct error *error)
 		(unsigned long long)(size >> 20), (unsigned long long)(available >> 20));
 }
 
+struct range {
+	uint64_t from, to;
+};
+
 static int segment_reserve(
-	int fd, uint64_t size, void (*between)(void *argument), void *argument)
+	int fd, struct range range, void (*between)(void *argument), void *argument)
 {
-	uint64_t at = 0, n;
+	uint64_t at = range.from, n;
 	int ret = 0;
 
-	for (; !ret && at < size; at += n) {
-		if (at && between)
+	for (; !ret && at < range.to; at += n) {
+		if (at > range.from && between)
 			between(argument);
-		n = size - at < SEGMENT_STEP ? size - at : SEGMENT_STEP;
+		n = range.to - at < SEGMENT_STEP ? range.to - at : SEGMENT_STEP;
 		ret = posix_fallocate(fd, (off_t)at, (off_t)n);
 	}
 	return ret;
@@ -130,26 +134,42 @@ static int segment_map(int *fd, uint64_t size, struct segment **segment, struct 
 	return 0;
 }
 
-/* SIZE: whole pages, spent already. */
-static int segment_make(enum channel_mode mode, uint64_t size, struct segment **segment,
+static int segment_unreserved(struct error *error, int code, uint64_t size)
+{
+	return error_set(
+		error, code, "shared memory of %llu MiB", (unsigned long long)(size >> 20));
+}
+
+/* SIZE: whole pages, spent already. LAYOUT: only its first parts get memory; or NULL. */
+static int segment_make(enum channel_mode mode, uint64_t size,
+	const struct channel_page *layout, struct segment **segment,
 	void (*between)(void *argument), void *argument, struct error *error)
 {
 	cleanup_close int fd = segment_file(mode, error);
+	struct range first = {0, size}, second = {size, size};
 	int ret;
 
 	if (fd < 0)
 		return fd;
-	ret = segment_reserve(fd, size, between, argument);
+	if (layout) {
+		first.to = layout->arena + CHANNEL_FIRST;
+		second = (struct range){layout->bounce, layout->bounce + CHANNEL_FIRST};
+		if (ftruncate(fd, (off_t)size))
+			return segment_unreserved(error, errno, size);
+	}
+	ret = segment_reserve(fd, first, between, argument);
+	if (!ret)
+		ret = segment_reserve(fd, second, between, argument);
 	if (ret)
-		return error_set(error, ret, "shared memory of %llu MiB",
-			(unsigned long long)(size >> 20));
+		return segment_unreserved(error, ret, size);
 	if (mode == CHANNEL_POD && fcntl(fd, F_ADD_SEALS, SEALS))
 		return error_set(error, errno, "sealing shared memory");
 	return segment_map(&fd, size, segment, error);
 }
 
-int segment_create(enum channel_mode mode, uint64_t size, struct segment **segment,
-	void (*between)(void *argument), void *argument, struct error *error)
+static int segment_new(enum channel_mode mode, uint64_t size, const struct channel_page *layout,
+	struct segment **segment, void (*between)(void *argument), void *argument,
+	struct error *error)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	int ret;
@@ -162,10 +182,31 @@ int segment_create(enum channel_mode mode, uint64_t size, struct segment **segme
 		ret = segment_spend(size, error);
 	if (ret < 0)
 		return ret;
-	ret = segment_make(mode, size, segment, between, argument, error);
+	ret = segment_make(mode, size, layout, segment, between, argument, error);
 	if (ret < 0)
 		atomic_fetch_sub(&spent, size);
 	return ret;
+}
+
+int segment_create(enum channel_mode mode, uint64_t size, struct segment **segment,
+	void (*between)(void *argument), void *argument, struct error *error)
+{
+	return segment_new(mode, size, NULL, segment, between, argument, error);
+}
+
+int segment_create_own(enum channel_mode mode, const struct channel_page *layout,
+	struct segment **segment, struct error *error)
+{
+	return segment_new(mode, layout->size, layout, segment, NULL, NULL, error);
+}
+
+int segment_fill(struct segment *segment, void (*between)(void *argument), void *argument,
+	struct error *error)
+{
+	int ret = segment_reserve(
+		segment->fd, (struct range){0, segment->size}, between, argument);
+
+	return ret ? segment_unreserved(error, ret, segment->size) : 0;
 }
 
 /* Memory and not a disk, of this user, that nobody can make smaller. */

@@ -88,12 +88,13 @@ void server_wake(struct server *server)
 		return; /* full: it is awake */
 }
 
-static uint64_t segment_bytes(const struct options *options)
+static int segment_for_channel(
+	const struct options *options, struct segment **segment, struct error *error)
 {
-	return 4096 + CHANNEL_SLOTS * sizeof(struct channel_slot) +
-	       CHANNEL_COUNTERS * sizeof(uint64_t) +
-	       CHANNEL_UPCALLS * sizeof(struct channel_upcall) + options->ring +
-	       options->arena + options->bounce;
+	struct channel_page layout = {0};
+
+	segments_layout(&layout, options->ring, options->arena, options->bounce);
+	return segment_create_own(options->mode, &layout, segment, error);
 }
 
 /* The spare segment, which is the caller's from then on, or NULL. */
@@ -124,8 +125,7 @@ static int server_try_segment(
 	server_making(server, pthread_mutex_lock);
 	*segment = server_take_spare(server);
 	if (!*segment)
-		ret = segment_create(server->options.mode, segment_bytes(&server->options),
-			segment, NULL, NULL, error);
+		ret = segment_for_channel(&server->options, segment, error);
 	server_making(server, pthread_mutex_unlock);
 	return ret;
 }
@@ -158,8 +158,7 @@ static void server_prepare(struct server *server)
 	pthread_mutex_lock(&server->lock);
 	wanted = !server->spare;
 	pthread_mutex_unlock(&server->lock);
-	if (wanted && !segment_create(server->options.mode, segment_bytes(&server->options),
-			      &spare, NULL, NULL, NULL)) {
+	if (wanted && !segment_for_channel(&server->options, &spare, NULL)) {
 		pthread_mutex_lock(&server->lock);
 		if (!server->spare) {
 			server->spare = spare;

@@ -346,6 +346,26 @@ class Starts(unittest.TestCase):
             agent.close()
             sidecar.stop()
 
+    def test_memory_is_there_before_it_is_used(self):
+        """A library of before, which knows no part of its memory, has all of it; one of now has the first part
+        until it asks, once or again."""
+        agent = Agent()
+        for ipc in "pod", "host":
+            sidecar = Sidecar(agent, ipc)
+            try:
+                before, now = App(sidecar.path), App(sidecar.path, features=FEATURE_RESERVE)
+                of = lambda app: os.fstat(app.fd).st_blocks * 512
+                self.assertEqual(of(before), before.size)
+                self.assertEqual(of(now), now.arena + (2 << 20))
+                for _ in range(2):
+                    now.ask(RESERVE)
+                    self.assertEqual(of(now), now.size)
+                before.close()
+                now.close()
+            finally:
+                sidecar.stop()
+        agent.close()
+
     def test_no_memory_is_an_answer(self):
         """A tmpfs that is full: refused with OUT_OF_MEMORY, not a SIGBUS later."""
         agent = Agent()
@@ -353,7 +373,8 @@ class Starts(unittest.TestCase):
         resource_limit = 32 << 20
         try:
             import resource
-            wait_for(lambda: sidecar.reserved() > 128 << 20, message="prepared")
+            wait_for(lambda: any(size > 128 << 20 and memory > 2 << 20 for size, memory in sidecar.segments()),
+                     message="prepared")
             resource.prlimit(sidecar.process.pid, resource.RLIMIT_FSIZE,
                              (resource_limit, resource_limit))
             # The prepared segment was made before the limit; the next one cannot be.

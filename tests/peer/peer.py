@@ -31,7 +31,8 @@ SESSION_MAGIC = 0x4144554356
 REQUEST = struct.Struct("<IIIIQQiI64s")
 ANSWER = struct.Struct("<IIIIIIQQ64s128s256s")
 CHANNEL_MAGIC = 0x6C6E6863
-ATTACH, PIN, UNPIN, HEARTBEAT = 1, 3, 4, 5
+ATTACH, PIN, UNPIN, HEARTBEAT, RESERVE = 1, 3, 4, 5, 9
+FEATURE_RESERVE = 1 << 10
 CHANNEL_VERSION = 2
 SLOT = 2048
 # struct channel_page: cache lines of their own
@@ -199,12 +200,12 @@ class Refused(Exception):
 class App:
     """The app's end of a channel, as the shim does it."""
 
-    def __init__(self, path, program=b"toy", version=CHANNEL_VERSION):
+    def __init__(self, path, program=b"toy", version=CHANNEL_VERSION, features=0):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(20)
         self.socket.connect(path)
         try:
-            answer, fds = self.ask(ATTACH, program=program, version=version)
+            answer, fds = self.ask(ATTACH, program=program, version=version, features=features)
         except BaseException:
             self.socket.close()
             raise
@@ -217,8 +218,8 @@ class App:
          self.arena, self.arena_size, self.bounce, self.bounce_size) = fields
         self.tail, self.seq = 0, 0
 
-    def ask(self, op, segment=0, size=0, program=b"", version=CHANNEL_VERSION):
-        self.tell(op, segment, size, program, version)
+    def ask(self, op, segment=0, size=0, program=b"", version=CHANNEL_VERSION, features=0):
+        self.tell(op, segment, size, program, version, features)
         answer = None
         while not answer or answer[2] == HEARTBEAT:
             data, fds, _, _ = socket.recv_fds(self.socket, ANSWER.size, 4)
@@ -232,8 +233,8 @@ class App:
             raise Refused(answer[3], answer[10].rstrip(b"\0").decode())
         return answer, fds
 
-    def tell(self, op, segment=0, size=0, program=b"", version=CHANNEL_VERSION):
-        self.socket.send(REQUEST.pack(CHANNEL_MAGIC, version, op, segment, size, 0, os.getpid(), 0,
+    def tell(self, op, segment=0, size=0, program=b"", version=CHANNEL_VERSION, features=0):
+        self.socket.send(REQUEST.pack(CHANNEL_MAGIC, version, op, segment, size, features, os.getpid(), 0,
                                       program))
 
     def map(self, answer, fds):
@@ -343,16 +344,16 @@ class Sidecar:
     def descriptors(self):
         return len(os.listdir("/proc/%d/fd" % self.process.pid))
 
-    def reserved(self):
-        """Bytes of its shared memory that are reserved to the last one, and not only named."""
-        total = 0
+    def segments(self):
+        """Of each piece of its shared memory: bytes, and how many of them have memory."""
+        found = []
         for name in os.listdir("/proc/%d/fd" % self.process.pid):
             path = "/proc/%d/fd/%s" % (self.process.pid, name)
             with contextlib.suppress(OSError):
                 memory = os.stat(path)
-                if os.readlink(path).startswith("/memfd:") and memory.st_blocks * 512 >= memory.st_size:
-                    total += memory.st_size
-        return total
+                if os.readlink(path).startswith("/memfd:"):
+                    found.append((memory.st_size, memory.st_blocks * 512))
+        return found
 
     def settled(self):
         """How many it has once it has begun: the same number for a tenth of a second."""

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from stack import LOST, Agent, App, Sidecar, Skip, folder, kill, wait_for
+from stack import LOST, MIB, Agent, App, Sidecar, Skip, folder, kill, wait_for
 from test_stripes import FOR_EVER
 
 
@@ -32,6 +32,16 @@ def test_computes():
     with on_one_machine() as (agent, sidecar):
         App("sum", 100, 64, socket=sidecar.socket).right()
         wait_for(lambda: not agent.sessions(), 30, "no session is left")
+
+
+def test_all_memory_is_there_before_the_workers_driver_locks_it():
+    """Else what locks it would give it memory, which counts as the agent's."""
+    with on_one_machine() as (_, sidecar):
+        app = App("bystander", socket=sidecar.socket)
+        app.line("^started")
+        assert app.shared_memory() > 12 * MIB, app.shared_memory()
+        app.close_stdin()
+        app.right()
 
 
 def test_no_payload_goes_through_a_socket():

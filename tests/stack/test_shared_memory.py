@@ -108,4 +108,23 @@ def test_full_tmpfs_is_an_error_where_a_program_attaches():
         got.line("shared memory.*No space left")
         assert int(got.line(r"error (\d+) devices 0")[1]) in (2, 802), got.text()
         got.right()
-    small_tmpfs(4 * MIB, check)
+    small_tmpfs(2 * MIB, check)
+
+
+def test_memory_comes_with_what_a_program_copies():
+    """The bytes of its segment that have memory: a program of small copies has the first part."""
+    with stack() as s:
+        few, many = s.app("sum", 0xffffffff, 256), s.app("sum", 0xffffffff, 8192)
+        for app in few, many:
+            app.line("^started")
+        assert 2 * MIB < few.shared_memory() < 3 * MIB, few.shared_memory()
+        assert many.shared_memory() > 12 * MIB, many.shared_memory()
+        for app in few, many:
+            app.close_stdin()
+            app.right()
+
+
+def test_without_more_memory_large_copies_go_in_small_ones():
+    def check(app):
+        app("sum", 3, 8192).right()
+    small_tmpfs(7 * MIB, check)

@@ -6,6 +6,7 @@ gone.
     BUILD=build tests/store/registry_replicas.py [CASE ...]
 """
 import os
+import signal
 import time
 import unittest
 
@@ -136,6 +137,24 @@ class Replicas(Case):
             first.close()
             second.close()
             self.client("FLUSHALL")
+
+    def test_the_answer_to_who_takes_a_replica_gets_lost(self):
+        """Redis has the holder, its agent has not: the first one's agent gives the tensor up meanwhile, and nobody has
+        it any more."""
+        first, second = self.pair()
+        self.assertEqual(self.replica(second), "ok")
+        os.kill(second.process.pid, signal.SIGSTOP)
+        self.client("SADD", "tensor-holders:X", "n2/s1")
+        self.client("HSET", "tensor:X", "refcount", "2")
+        first.say("drop", "X", "s1")
+        first.say("yield", "X", "")
+        eventually("what is held is the first", lambda: self.client.hash("tensor:X").get("node") == b"n2"
+                   or self.client.hash("tensor:X").get("node") == "n2")
+        self.client("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        os.kill(second.process.pid, signal.SIGCONT)
+        eventually("it is gone", lambda: not self.client("EXISTS", "tensor:X"))
+        eventually("here, too", lambda: second.list()["tensors"] == "0")
+        self.assertEqual(self.client("EXISTS", "tensor-of:n2"), 0)
 
     def test_flushall(self):
         first, second = self.pair()

@@ -205,6 +205,49 @@ static void test_full_ring_and_arena(void **state)
 	free(page);
 }
 
+/* Most programs never have a thousandth of them: what nobody wrote takes no memory. */
+static void test_blocks_are_not_touched_before(void **state)
+{
+	(void)state;
+	segment_make();
+	memset(ring.blocks, 0x5a, sizeof(ring.blocks));
+	assert_true(ring_init(&ring, page, segment_bytes()));
+	for (uint32_t i = 0; i < RING_BLOCKS; i++)
+		assert_int_equal(ring.blocks[i].end, 0x5a5a5a5a5a5a5a5aull);
+	free(page);
+}
+
+/* While only its first part has memory, the arena begins there anew once all of it is back, and
+ * is full where a block is still out; with all of its memory it goes on behind that block. */
+static void test_arena_with_its_first_part(void **state)
+{
+	uint64_t start, offset, ready = ARENA / 2;
+	uint32_t block, body = 64;
+
+	(void)state;
+	segment_make();
+	assert_true(ring_init(&ring, page, segment_bytes()));
+	start = ring.arena_offset;
+	ring.arena_ready = ready;
+	for (int i = 0; i < 40; i++) {
+		assert_non_null(ring_arena(&ring, (uint32_t)ready / 4 * 3, &offset, &block));
+		assert_int_equal(offset, start);
+		assert_null(ring_arena(&ring, (uint32_t)ready / 2, &offset, &block));
+		body = 64;
+		assert_non_null(ring_begin(&ring, &body, true));
+		ring_arena_named(&ring, block);
+		atomic_store(&page->head, ring.tail);
+	}
+	assert_non_null(ring_arena(&ring, (uint32_t)ready, &offset, &block));
+	assert_int_equal(offset, start);
+	assert_null(ring_arena(&ring, 1, &offset, &block));
+	ring.arena_ready = ARENA;
+	assert_non_null(ring_arena(&ring, (uint32_t)ready, &offset, &block));
+	assert_int_equal(offset, start + ready);
+	assert_null(ring_arena(&ring, 1, &offset, &block));
+	free(page);
+}
+
 /* A consumer that claims to have released what was never sent gets no one's memory overwritten.
  */
 static void test_lying_head(void **state)
@@ -258,6 +301,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_producers_and_a_consumer),
 		cmocka_unit_test(test_full_ring_and_arena),
+		cmocka_unit_test(test_blocks_are_not_touched_before),
+		cmocka_unit_test(test_arena_with_its_first_part),
 		cmocka_unit_test(test_lying_head),
 		cmocka_unit_test(test_bad_pages),
 	};

@@ -59,6 +59,40 @@ static void test_posix(void **state)
 	segment_free(segment);
 }
 
+static uint64_t in_memory(const struct segment *segment)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(segment->fd, &st), 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+/* A channel's own segment: what every program uses, and the rest where it is asked for. */
+static void test_first_part(void **state)
+{
+	struct channel_page layout = {0};
+	uint64_t size = segments_layout(&layout, CHANNEL_RING, CHANNEL_ARENA, CHANNEL_BOUNCE);
+
+	(void)state;
+	for (enum channel_mode mode = CHANNEL_HOST; mode <= CHANNEL_POD; mode++) {
+		struct segment *segment;
+		struct error error;
+
+		assert_int_equal(segment_create_own(mode, &layout, &segment, &error), 0);
+		assert_int_equal(segment->size, size);
+		assert_int_equal(in_memory(segment), layout.arena + 2 * CHANNEL_FIRST);
+		memset(segment->base, 1, layout.arena + CHANNEL_FIRST);
+		memset(segment->base + layout.bounce, 1, CHANNEL_FIRST);
+		assert_int_equal(in_memory(segment), layout.arena + 2 * CHANNEL_FIRST);
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(segment_fill(segment, NULL, NULL, &error), 0);
+			assert_int_equal(in_memory(segment), size);
+		}
+		assert_int_equal(segment->base[layout.bounce], 1);
+		segment_free(segment);
+	}
+}
+
 static void test_bounds(void **state)
 {
 	struct segments segments = {
@@ -136,6 +170,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sealed),
 		cmocka_unit_test(test_posix),
+		cmocka_unit_test(test_first_part),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_more_than_there_is),
 		cmocka_unit_test(test_taken_away),

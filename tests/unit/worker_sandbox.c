@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,11 +93,83 @@ static void what_is_not_there_needs_no_rule(void **state)
 	assert_string_equal(text, "");
 }
 
+static void make(const char *path)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	fclose(file);
+}
+
+#define OUTSIDE 20
+#define INSIDE 2000 /* many times what is followed */
+
+/* A process of its own under the sandbox reads what the links lead to, and nothing beside it.
+ */
+static void behind_links(void)
+{
+	struct error error = {0};
+	char path[64];
+
+	if (sandbox_files(&config, &error))
+		_exit(error.code ? 3 : 77);
+	for (int i = 0; i < OUTSIDE; i++) {
+		snprintf(path, sizeof(path), "at%d/libout%d.so.1", i, i);
+		if (access(path, R_OK) || close(open(path, O_RDONLY)))
+			_exit(1);
+	}
+	_exit(open("secret", O_RDONLY) >= 0 ? 2 : 0);
+}
+
+/* Links in a folder of libraries: the few that lead out of it are followed, however many stay.
+ */
+static void links_that_stay_are_not_counted(void **state)
+{
+	char folder[] = "/tmp/vcuda-links-XXXXXX", path[64], target[64];
+	int status, here = open(".", O_RDONLY | O_DIRECTORY);
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(chdir(folder), 0);
+	assert_int_equal(mkdir("lib", 0700), 0);
+	make("secret");
+	make("lib/libin.so.1");
+	for (int i = 0; i < INSIDE; i++) {
+		snprintf(path, sizeof(path), "lib/libin%d.so", i);
+		assert_int_equal(symlink("libin.so.1", path), 0);
+	}
+	for (int i = 0; i < OUTSIDE; i++) {
+		snprintf(path, sizeof(path), "at%d", i);
+		assert_int_equal(mkdir(path, 0700), 0);
+		snprintf(path, sizeof(path), "at%d/libout%d.so.1", i, i);
+		make(path);
+		snprintf(target, sizeof(target), "../at%d/libout%d.so.1", i, i);
+		snprintf(path, sizeof(path), "lib/libout%d.so", i);
+		assert_int_equal(symlink(target, path), 0);
+	}
+	snprintf(config.library_path, sizeof(config.library_path), "%s/lib", folder);
+	config.cache_dir[0] = 0;
+	pid = fork();
+	if (!pid)
+		behind_links();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(fchdir(here), 0);
+	close(here);
+	snprintf(path, sizeof(path), "rm -rf %s", folder);
+	assert_int_equal(system(path), 0);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rule_without_a_descriptor_is_an_error),
 		cmocka_unit_test(what_is_not_there_needs_no_rule),
+		cmocka_unit_test(links_that_stay_are_not_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

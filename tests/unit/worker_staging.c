@@ -245,9 +245,29 @@ static void ranges_never_overlap(void **state)
 	whole();
 }
 
+/* What was used is used again before what has no memory yet: a session that copies little at
+ * once has few of the 4096. */
+static void few_ranges_are_written(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		struct staging_range *one = take(100), *two = take(100);
+
+		assert_non_null(one);
+		assert_non_null(two);
+		assert_true(staging_free(&w->in, one));
+		assert_true(staging_free(&w->in, two));
+	}
+	for (uint32_t i = 2; i < STAGING_RANGES; i++)
+		assert_null(w->in.ranges[i].next);
+	assert_int_equal(w->in.ranges[STAGING_RANGES - 1].bytes, 0);
+	assert_int_equal(w->in.count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(few_ranges_are_written, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_is_busy_holds_up_no_other, begin, end),
 		cmocka_unit_test_setup_teardown(half_is_what_is_busy, begin, end),
 		cmocka_unit_test_setup_teardown(

@@ -24,10 +24,6 @@ int staging_open(struct worker *w, struct staging *s)
 	s->base = base;
 	s->size = STAGING_BYTES;
 	s->ranges = calloc(STAGING_RANGES, sizeof(*s->ranges));
-	for (uint32_t i = 0; s->ranges && i < STAGING_RANGES; i++) {
-		s->ranges[i].next = s->free;
-		s->free = &s->ranges[i];
-	}
 	return s->ranges ? 0 : -1;
 }
 
@@ -44,7 +40,8 @@ static bool gap_behind(
 
 	gap->behind = range;
 	gap->at = range ? range->at + range->bytes : 0;
-	return s->free && (next ? next->at : s->size) - gap->at >= need;
+	return (s->free || s->fresh < STAGING_RANGES) &&
+	       (next ? next->at : s->size) - gap->at >= need;
 }
 
 static bool gap_in_turn(const struct staging *s, uint32_t need, struct gap *gap)
@@ -155,8 +152,9 @@ struct staging_range *staging_alloc(
 
 	if (!gap_find(w, s, staging_need(n), &gap))
 		return NULL;
-	range = s->free;
-	s->free = range->next;
+	range = s->free ? s->free : &s->ranges[s->fresh++];
+	if (range == s->free)
+		s->free = range->next;
 	range_insert(s, range, &gap, staging_need(n));
 	range->event = NULL;
 	atomic_store_explicit(&range->held, STAGING_FRAME, memory_order_relaxed);

@@ -39,7 +39,9 @@ struct staging {
 	struct staging_range *ranges; /* STAGING_RANGES */
 	struct staging_range *first;  /* by address */
 	struct staging_range *last;   /* the one taken last, or before it by address */
-	struct staging_range *free;
+	struct staging_range *free;   /* used before */
+	uint32_t fresh;	   /* of the ranges behind this nobody has used one, and they have no
+			      memory */
 	uint64_t sweep_at; /* not before that are all looked at; ns */
 };
 
