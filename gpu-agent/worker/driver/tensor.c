@@ -438,11 +438,16 @@ static void protect(struct worker *w, struct vmm *m)
 	}
 }
 
+/* The seal is answered when all who wrote have said so. */
 static void read_only(struct worker *w, const uint8_t id[16])
 {
+	struct tensor_message done = {.version = TENSOR_VERSION, .what = TENSOR_FOLLOWED};
+
 	for (struct vmm *m = tensors.open; m; m = m->next_tensor)
 		if (!memcmp(m->tensor, id, 16) && !m->read_only)
 			protect(w, m);
+	memcpy(done.id, id, sizeof(done.id));
+	say(w, &done);
 }
 
 void tensor_answer(struct worker *w, const struct tensor_message *m, int fd)
