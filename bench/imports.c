@@ -105,28 +105,48 @@ static void *import_part(void *argument)
 	return NULL;
 }
 
-static void import_all(unsigned threads)
+/* A share of them side by side, to the end. */
+static void *share(void *argument)
+{
+	unsigned t = *(unsigned *)argument, first = piece.count * t / piece.threads,
+		 end = piece.count * (t + 1) / piece.threads;
+
+	must(cuCtxSetCurrent(piece.context), "cuCtxSetCurrent");
+	for (unsigned i = first; i < end; i++) {
+		import(i);
+		map(i);
+	}
+	if (first < end)
+		let(piece.base + first * PIECE, (end - first) * PIECE,
+			CU_MEM_ACCESS_FLAGS_PROT_READ);
+	return NULL;
+}
+
+static void in_threads(unsigned threads, void *(*what)(void *))
 {
 	pthread_t thread[THREADS_MOST];
-	unsigned first[THREADS_MOST];
+	unsigned number[THREADS_MOST];
 
 	piece.threads = threads;
 	for (unsigned t = 1; t < threads; t++) {
-		first[t] = t;
-		if (pthread_create(&thread[t], NULL, import_part, &first[t]))
+		number[t] = t;
+		if (pthread_create(&thread[t], NULL, what, &number[t]))
 			fail("no thread");
 	}
-	import_part(&(unsigned){0});
+	what(&(unsigned){0});
 	for (unsigned t = 1; t < threads; t++)
 		pthread_join(thread[t], NULL);
 }
 
-/* Times of import, map, access, all; THREADS 0: each piece is done before the next. */
-static void round_of(unsigned threads, uint64_t took[PARTS])
+/* Times of import, map, access, all; THREADS 0: each piece is done before the next. SHARED:
+ * each thread does all of its share, and the time is of all alone. */
+static void round_of(unsigned threads, bool shared, uint64_t took[PARTS])
 {
 	uint64_t begin = wait_now(), at = begin;
 
 	memset(took, 0, PARTS * sizeof(*took));
+	if (shared)
+		in_threads(threads, share);
 	for (unsigned i = 0; !threads && i < piece.count; i++) {
 		at = wait_now();
 		import(i);
@@ -138,8 +158,8 @@ static void round_of(unsigned threads, uint64_t took[PARTS])
 		let(piece.base + i * PIECE, PIECE, CU_MEM_ACCESS_FLAGS_PROT_READ);
 		took[2] += wait_now() - at;
 	}
-	if (threads) {
-		import_all(threads);
+	if (threads && !shared) {
+		in_threads(threads, import_part);
 		took[0] = wait_now() - at;
 		at = wait_now();
 		for (unsigned i = 0; i < piece.count; i++)
@@ -162,14 +182,14 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void row(const char *name, unsigned threads, unsigned rounds)
+static void row(const char *name, unsigned threads, bool shared, unsigned rounds)
 {
 	static uint64_t took[PARTS][ROUNDS_MOST];
 
 	for (unsigned r = 0; r < rounds; r++) {
 		uint64_t one[PARTS];
 
-		round_of(threads, one);
+		round_of(threads, shared, one);
 		for (unsigned p = 0; p < PARTS; p++)
 			took[p][r] = one[p];
 	}
@@ -251,10 +271,12 @@ int main(int argc, char **argv)
 		"cuMemAddressReserve");
 	printf("%u pieces of 2 MiB, us            %10s %10s %10s %10s\n", piece.count, "import",
 		"map", "access", "all");
-	row("each imported, mapped, opened", 0, rounds);
-	row("all opened at once", 1, rounds);
-	row("the same, imported by 2 threads", 2, rounds);
-	row("the same, imported by 4 threads", 4, rounds);
+	row("each imported, mapped, opened", 0, false, rounds);
+	row("all opened at once", 1, false, rounds);
+	row("the same, imported by 2 threads", 2, false, rounds);
+	row("the same, imported by 4 threads", 4, false, rounds);
+	row("all of it by 2 threads", 2, true, rounds);
+	row("all of it by 4 threads", 4, true, rounds);
 	beside_kernel();
 	close(pair[0]);
 	waitpid(owner, &status, 0);
