@@ -7,6 +7,7 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tensor/tensor_outbound.h"
+#include "gpu-agent/front/tensor/tensor_socket.h"
 #include "gpu-agent/front/worker_pool.h"
 #include "protocol/wire/status.h"
 
@@ -27,7 +28,8 @@ void sealing_told(struct front *front, const struct tensor_message *word)
 	struct tensor_writer **at = &front->tensors.writers, *w;
 
 	/* The owner hears it before the answer. */
-	if (word->about.flags & TENSOR_OWNED || !worker)
+	if (word->about.flags & TENSOR_OWNED ||
+		(!worker && !tensor_socket_follows(front, word->session)))
 		return;
 	while (*at && !is(*at, word->session, word->id))
 		at = &(*at)->next;
@@ -35,7 +37,8 @@ void sealing_told(struct front *front, const struct tensor_message *word)
 		return; /* another store has said it again */
 	w = calloc(1, sizeof(*w));
 	if (!w) {
-		pool_fault(front, worker, "no room for a tensor that it writes");
+		if (worker)
+			pool_fault(front, worker, "no room for a tensor that it writes");
 		return;
 	}
 	w->session = word->session;

@@ -21,7 +21,8 @@ void sealing_followed(struct front *front, uint64_t session, const uint8_t id[16
 void sealing_over(struct front *front, uint64_t session);
 /* Whether somebody has not followed yet. */
 bool sealing_waits(const struct front *front, const uint8_t id[16]);
-/* Ends the sessions that have not. */
+/* Ends the sessions that have not. Not a process of the node, which would keep its mapping: the
+ * seal of that is refused. */
 void sealing_enforce(struct front *front, const uint8_t id[16]);
 
 #endif

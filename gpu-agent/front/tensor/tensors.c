@@ -215,17 +215,15 @@ static void answer_held(struct front *front)
 	}
 }
 
-void tensors_followed(
-	struct front *front, struct pool_worker *worker, const struct tensor_message *word)
+void tensors_followed(struct front *front, uint64_t session, const uint8_t id[16])
 {
-	struct tensor_message m = {.version = TENSOR_VERSION,
-		.what = TENSOR_FOLLOWED,
-		.session = worker->session->number};
+	struct tensor_message m = {
+		.version = TENSOR_VERSION, .what = TENSOR_FOLLOWED, .session = session};
 
-	memcpy(m.id, word->id, sizeof(m.id));
+	memcpy(m.id, id, sizeof(m.id));
 	/* A store that does not hear it tells the session once more. */
 	tensors_tell_store(front, &m);
-	sealing_followed(front, m.session, m.id);
+	sealing_followed(front, session, id);
 	answer_held(front);
 }
 
@@ -433,8 +431,8 @@ uint64_t tensors_tick(struct front *front, uint64_t now)
 		if (until <= now) {
 			*at = a->next;
 			answer_refused(front, a,
-				a->held ? "it is sealed, but a session that wrote it does not "
-					  "end"
+				a->held	  ? "it is sealed, but who wrote it has not ended and "
+					    "may still write"
 				: a->sent ? "the agent's store does not answer"
 					  : "the agent's store is starting; try again");
 			free(a);
