@@ -11,6 +11,12 @@ $(BENCH)/rawtcp: bench/rawtcp.c | $(CACHE)/.complete
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $< -o $@ $(ALL_LDFLAGS)
 
+# For the machine's own driver, by its SONAME: what is linked with only has it.
+$(BENCH)/imports: $(OBJ)/bench/imports.o $(call objects,common/descriptors.c) $(OBJ)/link/libcuda.so.1
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o,$^) $(ALL_LDFLAGS) -pthread $(OBJ)/link/libcuda.so.1
+
 $(BENCH)/tls: $(OBJ)/bench/tls.o $(call objects,$(wildcard common/*.c transport/*.c transport/tls/*.c))
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
@@ -21,7 +27,7 @@ bench-tls: $(BENCH)/tls ## bytes a second of a core, with and without TLS
 	$(Q)$<
 
 .PHONY: bench-programs
-bench-programs: $(BENCH)/agents $(BENCH)/micro $(BENCH)/line $(BENCH)/rawtcp $(BENCH)/tls
+bench-programs: $(BENCH)/imports $(BENCH)/agents $(BENCH)/micro $(BENCH)/line $(BENCH)/rawtcp $(BENCH)/tls
 
 bench: dist ## native and remote side by side, as a table (needs a GPU)
 	$(Q)bench/run.py --dist .dist

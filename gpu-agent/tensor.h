@@ -36,10 +36,13 @@ enum tensor_what {
 	 * fd: the memory. `tag` is the front's. */
 	TENSOR_REDEEM = 21,
 	TENSOR_FELL = 22, /* what lies in the memory of `gpu` is lost, and why: text */
+	/* worker -> front -> store: READ_ONLY is done, `session` writes id no more */
+	TENSOR_FOLLOWED = 23,
 	/* store -> front */
-	TENSOR_READ_ONLY = 24, /* -> worker of `session`: id is sealed */
-	TENSOR_USED = 25,      /* the store has about.room bytes of `gpu` */
-	TENSOR_READY = 26,     /* it has read what the one before it left; fd: its table */
+	/* -> worker of `session`: id is sealed; about.flags OWNED: by itself */
+	TENSOR_READ_ONLY = 24,
+	TENSOR_USED = 25,  /* the store has about.room bytes of `gpu` */
+	TENSOR_READY = 26, /* it has read what the one before it left; fd: its table */
 	/* fd: memory on `gpu`, for about.bytes of what is called `name` at the agent at `text`,
 	 * which wants the ticket `id`. `tag`: the store's */
 	TENSOR_COPY = 27,

@@ -79,6 +79,7 @@ struct front {
 		struct tensor_outbound *outbound; /* to sessions that read slowly */
 		struct tensor_socket *socket;	  /* for processes of the node; NULL: none */
 		struct tensors_ask *asks;	  /* not answered, in the order of coming */
+		struct tensor_writer *writers;	  /* of what is sealed (tensor/sealing.h) */
 		const struct tensor_table *table; /* NULL: none yet */
 	} tensors;
 	/* uploads.h */

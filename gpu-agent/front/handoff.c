@@ -284,6 +284,8 @@ static void handle_tensor(
 	else if (!worker->session ||
 		 (worker->state != WORKER_BUSY && worker->state != WORKER_ENDING))
 		pool_fault(front, worker, "a question on tensors without a session");
+	else if (ask->what == TENSOR_FOLLOWED)
+		tensors_followed(front, worker->session->number, ask->id);
 	else if (!worker->adopted)
 		tensors_ask(front, worker, ask);
 }

@@ -65,6 +65,9 @@ static void answer(struct asked *a, const struct registry_result *result, uint32
 		snprintf(m->text, sizeof(m->text), "%.150s",
 			result->text[0] ? result->text : "the tensor was deleted meanwhile");
 	}
+	/* Sealed meanwhile, which the session was told before it had it. */
+	if (!m->status && index_record(s, i)->state != TENSOR_CREATED)
+		m->about.flags &= ~TENSOR_WRITABLE;
 	if (m->status)
 		index_refuse(s, m);
 	else

@@ -235,6 +235,7 @@ void store_hear(struct store *s, const struct tensor_message *message)
 		replicas_session_over(s, m->session);
 		store_table_session_over(s, m->session);
 		return;
+	case TENSOR_FOLLOWED: store_table_followed(s, m->id, m->session); return;
 	case TENSOR_COPIED: replicas_copied(s, m); return;
 	case TENSOR_REDEEM: replicas_redeem(s, m); return;
 	case TENSOR_FELL: replicas_fell(s, m); return;

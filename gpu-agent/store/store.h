@@ -89,8 +89,11 @@ bool store_table_evict(struct store *store, const uint8_t gpu[16], uint64_t byte
 /* Tells the front how much memory of the GPU there is now. */
 void store_table_tell(struct store *store, const uint8_t gpu[16]);
 /* Tells the workers that may write what is sealed (INDEX; UINT32_MAX: of all) to do so no more.
- * What is said may be lost with a front or a store, so it is said again to each front. */
+ * What is said may be lost with a front or a store, so it is said again to each front, until
+ * it is followed. */
 void store_table_tell_sealed(struct store *store, uint32_t index);
+/* Session has done so. */
+void store_table_followed(struct store *store, const uint8_t id[16], uint64_t session);
 
 /* --- pieces.c: small tensors of one owner in one piece of memory --- */
 /* What the message asks for goes into a piece. */

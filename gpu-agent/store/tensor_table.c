@@ -420,6 +420,18 @@ void store_table_tell_sealed(struct store *s, uint32_t index)
 			(index != UINT32_MAX && hold->tensor != index))
 			continue;
 		memcpy(word.id, at(s, hold->tensor)->id, sizeof(word.id));
+		if (at(s, hold->tensor)->owner == hold->session)
+			word.about.flags = TENSOR_OWNED;
 		store_say(s, &word, -1);
 	}
+}
+
+void store_table_followed(struct store *s, const uint8_t id[16], uint64_t session)
+{
+	uint32_t i = store_table_by_id(s, id);
+	struct tensor_hold *hold = i == UINT32_MAX ? NULL : find_hold(s, i, session);
+
+	/* Before it is sealed nobody has told the session anything. */
+	if (hold && at(s, i)->state == TENSOR_SEALED)
+		hold->writes = false;
 }

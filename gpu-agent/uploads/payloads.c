@@ -3,14 +3,27 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "transport/codec/name.h"
 
 #define PIECE FRAME_CHUNK
+#define PAGE 4096u
+/* Pieces whose memory is taken from the kernel, and cleared by it, before they are wanted: the
+ * first load of weights would wait for that. 256 MiB, and while that goes on, more. */
+#define AHEAD (256u * 1024 * 1024 / PIECE)
+#define TOLD_EACH 32u /* new pieces, who prepares them is told */
+#define PREPARE_S 60
+
+/* Of a piece that nobody had yet. Who prepares has a priority so low that it may stand still in
+ * the middle of it: it takes no lock, and nobody waits for a piece. */
+enum { FRESH, BEING_PREPARED, PREPARED };
 
 /* A piece is free, has a name, or neither: it is being filled. Free ones are in a list, and
  * those that have a name and are held by nobody in their namespace's, by `before` and `behind`.
@@ -21,6 +34,7 @@ struct piece {
 	uint32_t held;		 /* by so many */
 	uint32_t before, behind; /* of its list */
 	uint32_t next;		 /* of its bucket */
+	_Atomic uint32_t memory; /* FRESH … */
 };
 
 struct list {
@@ -45,6 +59,9 @@ struct cache {
 	struct list free;
 	struct space spaces[CACHE_SPACES];
 	struct uploads_counts counts;
+	_Atomic uint32_t begun; /* pieces from here on nobody had yet */
+	uint32_t prepared;	/* of who prepares: as far as it came */
+	sem_t wanted;		/* more may be prepared */
 };
 
 static void list_add(struct cache *c, struct list *list, uint32_t i)
@@ -86,6 +103,7 @@ struct cache *cache_open(uint64_t bytes, struct error *error)
 		return NULL;
 	}
 	pthread_mutex_init(&c->lock, NULL);
+	sem_init(&c->wanted, 0, 0);
 	c->count = (uint32_t)count;
 	for (c->buckets = 16; c->buckets < c->count; c->buckets *= 2)
 		;
@@ -118,7 +136,59 @@ void cache_close(struct cache *c)
 	free(c->bucket);
 	free(c->pieces);
 	pthread_mutex_destroy(&c->lock);
+	sem_destroy(&c->wanted);
 	free(c);
+}
+
+/* ---- memory that is taken before it is wanted ---- */
+
+bool cache_prepare(struct cache *c)
+{
+	uint32_t i = c->prepared, fresh = FRESH;
+	volatile unsigned char *at = c->memory + (size_t)i * PIECE;
+
+	if (i == c->count || i >= atomic_load(&c->begun) + AHEAD)
+		return false;
+	c->prepared++;
+	if (!atomic_compare_exchange_strong(&c->pieces[i].memory, &fresh, BEING_PREPARED))
+		return true; /* somebody was faster */
+	for (size_t page = 0; page < PIECE; page += PAGE)
+		at[page] = 0;
+	atomic_store(&c->pieces[i].memory, PREPARED);
+	return true;
+}
+
+bool cache_prepare_wait(struct cache *c)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += PREPARE_S;
+	sem_timedwait(&c->wanted, &until);
+	return c->prepared < c->count;
+}
+
+/* The first of those that are free, but for one that is being prepared. Under the lock. */
+static uint32_t take_free(struct cache *c)
+{
+	uint32_t i = c->free.first;
+
+	for (; i != CACHE_NONE; i = c->pieces[i].behind) {
+		uint32_t fresh = FRESH;
+
+		if (atomic_compare_exchange_strong(&c->pieces[i].memory, &fresh, PREPARED) ||
+			fresh == PREPARED)
+			break;
+	}
+	if (i == CACHE_NONE)
+		return i;
+	list_remove(c, &c->free, i);
+	if (i >= atomic_load(&c->begun)) {
+		atomic_store(&c->begun, i + 1);
+		if ((i + 1) % TOLD_EACH == 0)
+			sem_post(&c->wanted);
+	}
+	return i;
 }
 
 /* ---- namespaces ---- */
@@ -274,10 +344,8 @@ uint32_t cache_room(struct cache *c, uint32_t space, unsigned char **bytes)
 	uint32_t i;
 
 	pthread_mutex_lock(&c->lock);
-	i = c->free.first;
-	if (i != CACHE_NONE) {
-		list_remove(c, &c->free, i);
-	} else {
+	i = take_free(c);
+	if (i == CACHE_NONE) {
 		i = oldest(c, space);
 		if (i != CACHE_NONE)
 			forget(c, i);

@@ -47,6 +47,11 @@ void cache_keep(struct cache *cache, uint32_t space, uint32_t piece, uint32_t le
 /* None do. */
 void cache_discard(struct cache *cache, uint32_t piece);
 
+/* Takes the kernel's memory for one more piece; false: enough is, for now. By one thread, of
+ * whatever priority. _wait: until more may be wanted; false: all is taken. */
+bool cache_prepare(struct cache *cache);
+bool cache_prepare_wait(struct cache *cache);
+
 void cache_counts(struct cache *cache, struct uploads_counts *counts);
 /* From now on they have TOTALS in them, once. */
 void cache_count_earlier(struct cache *cache, const struct uploads_counts *totals);

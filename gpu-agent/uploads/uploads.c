@@ -32,9 +32,21 @@ static void *serve_main(void *argument)
 	return NULL;
 }
 
-static int start_threads(struct lanes *lanes)
+/* Where a processor has nothing else to do. */
+static void *prepare_main(void *argument)
+{
+	sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0});
+	do {
+		while (cache_prepare(argument))
+			;
+	} while (cache_prepare_wait(argument));
+	return NULL;
+}
+
+static int start_threads(struct lanes *lanes, struct cache *cache)
 {
 	pthread_attr_t attributes;
+	pthread_t thread;
 	cpu_set_t set;
 	int count = THREADS_MOST, started = 0;
 
@@ -42,11 +54,10 @@ static int start_threads(struct lanes *lanes)
 		count = CPU_COUNT(&set);
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK);
-	for (int i = 0; i < count; i++) {
-		pthread_t thread;
-
+	for (int i = 0; i < count; i++)
 		started += !pthread_create(&thread, &attributes, serve_main, lanes);
-	}
+	/* Without it the kernel clears memory when it is wanted. */
+	pthread_create(&thread, &attributes, prepare_main, cache);
 	pthread_attr_destroy(&attributes);
 	return started ? 0 : -EAGAIN;
 }
@@ -107,7 +118,7 @@ int uploads_main(const struct agent_config *config)
 			"text=\"sandbox: required, and agent-uploads has only: %s\"", text);
 		return 1;
 	}
-	if (!lanes || start_threads(lanes)) {
+	if (!lanes || start_threads(lanes, cache)) {
 		log_error("uploads.start", "text=\"%s\"", lanes ? "no thread" : error.text);
 		return 1;
 	}

@@ -20,7 +20,7 @@
 struct tensor_socket_hello {
 	char magic[8];
 	uint32_t version;
-	uint32_t reserved;
+	uint32_t follows;		 /* 1: it answers READ_ONLY; an older library says 0 */
 	char token[TENSOR_SOCKET_TOKEN]; /* whose namespace it is; "": that of everybody */
 };
 
@@ -34,8 +34,9 @@ enum tensor_socket_what {
 	TENSOR_SOCKET_TOUCH = 7,
 	TENSOR_SOCKET_SHARE = 8, /* with the namespace `text` */
 	TENSOR_SOCKET_QUESTIONS,
-	/* Unasked: id is sealed, what is mapped of it is to be read only. */
+	/* Unasked: id is sealed, what is mapped of it is to be read only. And that it is. */
 	TENSOR_SOCKET_READ_ONLY = 32,
+	TENSOR_SOCKET_FOLLOWED = 33,
 };
 
 struct tensor_socket_frame {

@@ -42,6 +42,27 @@ void native_sealed(const uint8_t id[16])
 			native_read_only(t);
 }
 
+/* ---- others' seals ---- */
+
+static void take_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void give_lock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static bool writes(void)
+{
+	const struct native_tensor *t = opened;
+
+	while (t && (!t->writable || t->connection != native_connection()))
+		t = t->next;
+	return t != NULL;
+}
+
 static struct native_tensor *find(const struct vcuda_tensor *tensor)
 {
 	struct native_tensor *t = opened;
@@ -141,6 +162,8 @@ static int keep(
 	tensor->reserved[0] = t->base;
 	t->next = opened;
 	opened = t;
+	if (t->writable && !(told->about.flags & VCUDA_TENSOR_OWNED))
+		native_listen(writes, take_lock, give_lock);
 	return 0;
 }
 

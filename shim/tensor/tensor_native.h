@@ -36,6 +36,9 @@ void native_sealed(const uint8_t id[16]);
 /* Asks FRAME, which becomes the answer; *FD: the descriptor that came with it, or -1. Connects
  * where that is not done. A status, with its sentence. */
 int native_ask(struct tensor_socket_frame *frame, int *fd);
+/* What the agent says unasked, until NEEDED is false; under the lock, as all of these. A seal
+ * waits for those who wrote. */
+void native_listen(bool (*needed)(void), void (*lock)(void), void (*unlock)(void));
 /* The number of the connection; another one has dropped what this one held. */
 uint64_t native_connection(void);
 

@@ -151,25 +151,36 @@ static CUresult map(struct native_tensor *t, int fd)
 	return status;
 }
 
-int native_map(struct native_tensor *t, int fd)
+/* For a thread that has no context yet: the device's primary one, until it is left. */
+static bool enter(CUdevice device, CUresult *status)
 {
 	CUcontext context = NULL;
-	CUresult status = driver.cuCtxGetCurrent(&context);
-	bool own = !status && !context;
 
-	/* A thread that has no context yet: the device's primary one, for as long as it takes.
-	 */
-	if (own) {
-		status = driver.cuDevicePrimaryCtxRetain(&context, t->device);
-		if (!status)
-			status = driver.cuCtxSetCurrent(context);
-	}
+	*status = driver.cuCtxGetCurrent(&context);
+	if (*status || context)
+		return false;
+	*status = driver.cuDevicePrimaryCtxRetain(&context, device);
+	if (*status)
+		return false;
+	*status = driver.cuCtxSetCurrent(context);
+	return true;
+}
+
+static void leave(CUdevice device)
+{
+	driver.cuCtxSetCurrent(NULL);
+	driver.cuDevicePrimaryCtxRelease_v2(device);
+}
+
+int native_map(struct native_tensor *t, int fd)
+{
+	CUresult status;
+	bool entered = enter(t->device, &status);
+
 	if (!status)
 		status = map(t, fd);
-	if (own && context) {
-		driver.cuCtxSetCurrent(NULL);
-		driver.cuDevicePrimaryCtxRelease_v2(t->device);
-	}
+	if (entered)
+		leave(t->device);
 	close(fd);
 	return status ? native_fail((int)status, "the machine's driver does not map the tensor")
 		      : 0;
@@ -185,9 +196,13 @@ void native_unmap(struct native_tensor *t)
 int native_read_only(struct native_tensor *t)
 {
 	CUresult status;
+	bool entered = enter(t->device, &status);
 
 	t->writable = false;
-	status = allow(t);
+	if (!status)
+		status = allow(t);
+	if (entered)
+		leave(t->device);
 	return status ? native_fail((int)status, "a sealed tensor could not be made read-only")
 		      : 0;
 }

@@ -5,6 +5,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 
 /* The agent answers within 30 s, whatever its store does. */
 #define ANSWER_S 35
+#define LISTEN_MS 1000
 
 static struct {
 	int fd;	   /* -1: none */
@@ -67,7 +70,7 @@ static int read_token(char token[TENSOR_SOCKET_TOKEN])
 
 static int greet(int fd)
 {
-	struct tensor_socket_hello hello = {.version = TENSOR_SOCKET_VERSION};
+	struct tensor_socket_hello hello = {.version = TENSOR_SOCKET_VERSION, .follows = 1};
 	int status = read_token(hello.token);
 
 	memcpy(hello.magic, TENSOR_SOCKET_MAGIC, sizeof(hello.magic));
@@ -185,6 +188,86 @@ static int ask(const struct tensor_socket_frame *frame)
 	return status;
 }
 
+/* It is read-only here. `cursor`: the agent wants to hear that; an older one would hang up. */
+static void follow(const struct tensor_socket_frame *told)
+{
+	struct tensor_socket_frame frame = {
+		.version = TENSOR_SOCKET_VERSION, .what = TENSOR_SOCKET_FOLLOWED};
+
+	native_sealed(told->id);
+	if (!told->cursor)
+		return;
+	memcpy(frame.id, told->id, sizeof(frame.id));
+	send(connection.fd, &frame, sizeof(frame), MSG_NOSIGNAL);
+}
+
+/* ---- what is said unasked ---- */
+
+static struct {
+	bool runs;
+	bool (*needed)(void);
+	void (*lock)(void), (*unlock)(void);
+	pid_t pid; /* whose thread it is */
+} listener;
+
+/* Under the lock nobody waits for an answer: what is there was said unasked. */
+static void hear(void)
+{
+	struct tensor_socket_frame frame;
+	ssize_t n;
+
+	while ((n = recv(connection.fd, &frame, sizeof(frame), MSG_DONTWAIT)) ==
+		(ssize_t)sizeof(frame))
+		if (frame.version == TENSOR_SOCKET_VERSION &&
+			frame.what == TENSOR_SOCKET_READ_ONLY)
+			follow(&frame);
+	if (!n)
+		lose(); /* its end; the next question connects anew */
+}
+
+static void *listen_main(void *argument)
+{
+	bool runs = true;
+
+	(void)argument;
+	while (runs) {
+		struct pollfd p = {.events = POLLIN};
+
+		listener.lock();
+		p.fd = connection.fd;
+		runs = listener.runs = p.fd >= 0 && listener.needed();
+		listener.unlock();
+		if (!runs || poll(&p, 1, LISTEN_MS) < 1)
+			continue;
+		listener.lock();
+		if (connection.fd == p.fd)
+			hear();
+		listener.unlock();
+	}
+	return NULL;
+}
+
+void native_listen(bool (*needed)(void), void (*lock)(void), void (*unlock)(void))
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	if (listener.runs && listener.pid == getpid())
+		return;
+	/* A child has the lock as it is at the fork, and no thread that would give it back. */
+	if (!listener.needed && pthread_atfork(lock, unlock, unlock))
+		return;
+	listener.needed = needed;
+	listener.lock = lock;
+	listener.unlock = unlock;
+	listener.pid = getpid();
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	/* Without it, it is heard with the next answer, or the seal is refused. */
+	listener.runs = !pthread_create(&thread, &attributes, listen_main, NULL);
+	pthread_attr_destroy(&attributes);
+}
+
 int native_ask(struct tensor_socket_frame *frame, int *fd)
 {
 	struct tensor_socket_frame answer;
@@ -200,7 +283,7 @@ int native_ask(struct tensor_socket_frame *frame, int *fd)
 		if (!receive(&answer, fd))
 			return lost();
 		if (answer.what == TENSOR_SOCKET_READ_ONLY)
-			native_sealed(answer.id);
+			follow(&answer);
 		else if (answer.tag == tag)
 			break;
 		if (*fd >= 0)

@@ -6,22 +6,18 @@
  *
  * The first byte chooses: 'j' a command, 'r' answers for the reader, else a conversation.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <cjson/cJSON.h>
 
 #include "common/log.h"
-#include "common/unix_socket.h"
 #include "gpu-agent/store/commands_json.h"
 #include "gpu-agent/store/registry_core.h"
 #include "gpu-agent/store/registry_record.h"
+#include "tests/fuzz/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
@@ -163,54 +159,37 @@ static void done(void *argument, const struct registry_result *result)
 		check_tensor(result->tensor);
 }
 
-static int listener(char path[64])
-{
-	static char folder[] = "/tmp/fuzz-registry-XXXXXX", where[64];
-	static int fd = -1;
-	struct error error;
-
-	if (fd < 0) {
-		check(mkdtemp(folder));
-		snprintf(where, sizeof(where), "%s/s", folder);
-		fd = unix_listen(where, SOCK_STREAM | SOCK_NONBLOCK, 0600, &error);
-		log_level = LOG_ERROR;
-	}
-	check(fd >= 0);
-	strcpy(path, where);
-	return fd;
-}
-
 static void turns(void)
 {
 	for (int i = 0; i < 3; i++)
 		registry_turn(registry);
 }
 
-static void say(int fd, const void *bytes, size_t n)
+static void say_text(int fd, const char *text)
 {
-	if (fd >= 0 && n && send(fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		check(errno == EPIPE || errno == ECONNRESET || errno == EAGAIN);
+	wire_say(fd, text, strlen(text));
 	turns();
 }
 
-static void say_text(int fd, const char *text)
+/* What a Redis says until the registry is ready; nobody here reads the scripts, which would be
+ * half of an input's time. */
+static const char *greeting(void)
 {
-	say(fd, text, strlen(text));
-}
+	static char text[SCRIPTS * 48 + 100];
+	struct script_text *scripts = (struct script_text *)(uintptr_t)scripts_all();
+	char *at = text;
 
-/* What a Redis says until the registry is ready. */
-static void greet(int fd)
-{
-	const struct script_text *scripts = scripts_all();
-	char text[SCRIPTS * 48 + 1] = "";
-
-	say_text(fd, "+PONG\r\n");
-	for (int i = 0; i < SCRIPTS; i++)
-		snprintf(text + strlen(text), 48, "$40\r\n%s\r\n", scripts[i].digest);
-	say_text(fd, text);
-	say_text(fd, "*2\r\n$2\r\nOK\r\n*0\r\n"); /* entered */
-	say_text(fd, "*1\r\n$2\r\nOK\r\n");	  /* its tensor */
-	say_text(fd, "*1\r\n$2\r\nOK\r\n");	  /* filled */
+	if (text[0])
+		return text;
+	at = stpcpy(at, "+PONG\r\n");
+	for (int i = 0; i < SCRIPTS; i++) {
+		at += snprintf(at, 48, "$40\r\n%s\r\n", scripts[i].digest);
+		scripts[i].n = 8;
+	}
+	at = stpcpy(at, "*2\r\n$2\r\nOK\r\n*0\r\n"); /* entered */
+	at = stpcpy(at, "*1\r\n$2\r\nOK\r\n");	     /* its tensor */
+	stpcpy(at, "*1\r\n$2\r\nOK\r\n");	     /* filled */
+	return text;
 }
 
 static void request(struct registry_tensor *tensor, bool was[REQUESTS])
@@ -227,40 +206,36 @@ static void as_conversation(uint8_t how, const char *bytes, size_t n)
 	static const struct registry_store store = {
 		next, command, gone, renamed, first, lost, devices};
 	struct registry_tensor tensor = {.name = "X", .dtype = "u8", .bytes = 1};
-	struct registry_config config = {.node = "n1", .commands = true, .epoch = 1};
-	int peers[PEERS] = {-1, -1, -1, -1}, from;
+	const struct registry_config config = {
+		.address = "unix:///redis", .node = "n1", .commands = true, .epoch = 1};
+	int peers[PEERS] = {-1, -1, -1, -1};
 	bool was[REQUESTS] = {false};
 	struct error error;
-	char path[64];
 
-	from = listener(path);
-	snprintf(config.address, sizeof(config.address), "unix://%s", path);
+	log_level = LOG_ERROR;
+	wire_begin();
 	check(!registry_open(&registry, &config, &store, &tensor, &error));
 	turns();
-	peers[0] = unix_accept(from, NULL);
+	peers[0] = wire_accept();
 	check(peers[0] >= 0);
 	if (how & 1) {
-		greet(peers[0]);
+		say_text(peers[0], greeting());
 		check(registry_ready(registry));
 	}
 	request(&tensor, was);
 	if (how & 2) {
 		say_text(peers[0], "*0\r\n"); /* LRANGE: nothing taken before */
 		for (int i = 1; i < PEERS; i++) {
-			peers[i] = unix_accept(from, NULL);
-			if (peers[i] >= 0)
-				say_text(peers[i], "+PONG\r\n");
+			peers[i] = wire_accept();
+			wire_say(peers[i], "+PONG\r\n", 7);
 		}
+		turns();
 	}
 	for (int i = 0; i < PEERS; i++)
-		say(peers[i], bytes, n);
+		wire_say(peers[i], bytes, n);
+	turns();
 	registry_close(registry);
-	for (int i = 0; i < PEERS; i++) {
-		if (peers[i] >= 0)
-			close(peers[i]);
-	}
-	while ((from = unix_accept(listener(path), NULL)) >= 0)
-		close(from);
+	wire_end();
 	for (int i = 0; i < REQUESTS; i++)
 		check(was[i]);
 }

@@ -17,7 +17,7 @@ $(foreach test,registry registry_replicas registry_commands,$(call add_test,$(te
 	$(REGISTRY_STORE),BUILD=$$(BUILD) timeout 600 $$(PYTHON) tests/store/$(test).py))
 
 # Fuzz target: commands, answers, conversations.
-REGISTRY_FUZZ_SRCS := tests/fuzz/registry.c $(REGISTRY_SRCS) $(wildcard common/*.c transport/*.c)
+REGISTRY_FUZZ_SRCS := tests/fuzz/registry.c tests/fuzz/wire.c $(REGISTRY_SRCS) $(wildcard common/*.c transport/*.c)
 
 $(BUILD)/tests/fuzz/registry-replay: $(call objects,$(REGISTRY_FUZZ_SRCS) tests/fuzz/agent_replay.c)
 	$(call say,LINK,$@)
@@ -33,4 +33,5 @@ test-registry: run-replay_registry
 $(call add_test,replay_registry,tests/fuzz/registry.c,$(BUILD)/tests/fuzz/registry-replay, \
 	timeout 180 $$< tests/fuzz/corpus/registry)
 
-$(call add_fuzz,registry,$(BUILD)/tests/fuzz/registry-libfuzzer,tests/fuzz/corpus/registry,-max_len=8192 -timeout=10)
+$(call add_fuzz,registry,$(BUILD)/tests/fuzz/registry-libfuzzer,tests/fuzz/corpus/registry,-max_len=8192 -timeout=10, \
+	ASAN_OPTIONS=quarantine_size_mb=4:malloc_context_size=8)

@@ -6,7 +6,7 @@ import signal
 import time
 
 from stack import kill
-from tensors import MIB, bytes_of, children, store_of, tensors, wait_for
+from tensors import MIB, Failed, bytes_of, children, store_of, tensors, wait_for
 
 
 def listed(agent):
@@ -80,6 +80,59 @@ def test_who_writes_beside_the_owner_cannot_once_it_is_sealed():
         writer.fails("vcuda.get('a', write=True)", 800, "sealed")
         writer.fails("put(a, 7)", 700)
         assert owner("every(a)") == 6
+
+
+class Writer:
+    """Owner, and another program whose kernel counts in the owner's tensor all the time."""
+
+    def __init__(self, s):
+        self.owner, self.writer = s.program(), s.program()
+        self.owner("a = vcuda.create('a', 'i32', (1024,)); fill(a, 0)")
+        self.writer("a = vcuda.get('a', write=True)")
+        self.worker = s.agent.worker(self.writer, 30)
+        self.writer.send("count(a)")
+        wait_for(lambda: self.word() != self.word(), 30, "the kernel counts")
+
+    def word(self):
+        return self.owner("download(a)[:4]")
+
+    def stays(self):
+        was = self.word()
+        for _ in range(100):
+            assert self.word() == was, "somebody wrote what is sealed"
+
+
+def test_a_seal_is_over_when_nobody_writes_any_more():
+    with tensors() as s:
+        w = Writer(s)
+        os.kill(w.worker, signal.SIGSTOP)
+        w.owner.send("a.seal()")
+        other = s.program()
+        other("b = vcuda.create('b', 'i32', (64,)); fill(b, 1); b.seal()")
+        assert len(w.owner.lines) == w.owner.at, "the seal returned while somebody could write"
+        os.kill(w.worker, signal.SIGCONT)
+        w.owner.answer(60)
+        w.stays()
+        try:
+            w.writer.answer(60)
+        except Failed as error:
+            assert error.status == 700, error
+        w.owner("a.close()")
+
+
+def test_a_writer_that_stands_still_holds_no_seal_up_and_loses_its_session():
+    with tensors() as s:
+        w = Writer(s)
+        os.kill(w.worker, signal.SIGSTOP)
+        w.owner("a.seal()", 60)
+        assert not os.path.exists(f"/proc/{w.worker}"), "who did not answer still runs"
+        w.stays()
+        try:
+            w.writer.answer(60)
+            raise AssertionError("the kernel of the session that was ended came to its end")
+        except Failed as error:
+            assert error.status not in (0, 700), error
+        assert listed(s.agent)["a"]["state"] == "sealed"
 
 
 def test_processes_that_are_killed_leave_held_tensors_right():

@@ -67,12 +67,32 @@ def test_who_wrote_beside_the_owner_is_told_that_it_is_sealed():
         pod("a = vcuda.create('a', 'u8', (4096,)); fill(a, 1)")
         native("a = vcuda.get('a', write=True); fill(a, 2)")
         assert pod("every(a)") == 2
-        pod("a.seal()")
-        native("vcuda.stat('a')")  # hears it with the next answer
+        os.kill(native.pid, signal.SIGSTOP)
+        pod.send("a.seal()")
+        other = node.s.program()
+        other("b = vcuda.create('b', 'u8', (64,)); b.seal()")
+        assert len(pod.lines) == pod.at, "the seal returned while a process of the node could write"
+        os.kill(native.pid, signal.SIGCONT)
+        pod.answer(60)
         native.fails("put(a, 5)", 700)
+        other.end()
         assert pod("every(a)") == 2
         native.end()
         pod.end()
+
+
+def test_a_seal_says_that_a_process_of_the_node_may_still_write():
+    """Nobody else can take its mapping away, so nobody is told that it is gone."""
+    with Node() as node:
+        pod, native = node.s.program(), node.native()
+        pod("a = vcuda.create('a', 'u8', (4096,)); fill(a, 1)")
+        native("a = vcuda.get('a', write=True); fill(a, 2)")
+        os.kill(native.pid, signal.SIGSTOP)
+        pod.fails("a.seal()", 802, "has not ended")
+        os.kill(native.pid, signal.SIGCONT)
+        pod("a.seal()", 60)
+        native.fails("put(a, 5)", 700)
+        assert pod("every(a)") == 2
 
 
 def test_front_and_store_that_are_killed_are_asked_again():

@@ -33,6 +33,10 @@ def hash_of(redis, name):
         client.close()
 
 
+def holders_of(agent, name):
+    return next(t["holders"] for t in json.loads(agent.http("/v1/tensors"))["tensors"] if t["name"] == name)
+
+
 def test_what_programs_make_stands_in_redis():
     with joined() as s:
         owner, reader = s.program(), s.program()
@@ -207,3 +211,27 @@ def test_an_agent_that_starts_anew_with_its_gpus_in_another_order():
                 program(f"vcuda.get('b{device}', device={device})")
                 assert hash_of(s.redis, f"b{device}")["gpu_uuid"] == first[1 - device]
             program.end()
+
+
+def test_what_is_sealed_while_redis_is_asked_is_mapped_to_be_read():
+    with joined() as s:
+        owner, writer = s.program(), s.program()
+        for name in ("a", "b", "c", "d", "e"):
+            owner(f"{name} = vcuda.create('{name}', 'i32', (64,)); fill({name}, 1)")
+            os.kill(s.redis.process.pid, signal.SIGSTOP)
+            try:
+                writer.send(f"t = vcuda.get('{name}', write=True)")
+                wait_for(lambda: holders_of(s.agent, name) == 2, 30, "the store holds it for the writer")
+                owner(f"{name}.seal()")
+            finally:
+                os.kill(s.redis.process.pid, signal.SIGCONT)
+            try:
+                writer.answer()
+            except Failed as error:
+                assert error.status == 802, error  # a slow machine: Redis was away for too long
+                continue
+            assert not writer("t.writable")
+            writer.fails("put(t, 7)", 700)
+            assert owner(f"every({name})") == 1
+            return
+        raise AssertionError("Redis was away for too long, each time")

@@ -6,4 +6,4 @@ UNIT_OBJS_store = $(call objects,gpu-agent/store/tensor_table.c gpu-agent/store/
 
 # The front's half of their questions.
 UNIT_PREFIXES += tensors
-UNIT_OBJS_tensors = $(call objects,gpu-agent/front/tensor/tensors.c gpu-agent/front/tensor/tensor_outbound.c gpu-agent/front/events.c)
+UNIT_OBJS_tensors = $(call objects,gpu-agent/front/tensor/tensors.c gpu-agent/front/tensor/tensor_outbound.c gpu-agent/front/tensor/sealing.c gpu-agent/front/events.c)

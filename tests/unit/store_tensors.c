@@ -60,9 +60,20 @@ static void writers_are_told_again_of_what_is_sealed(void **state)
 	store_table_check(&store);
 	store_table_tell_sealed(&store, UINT32_MAX);
 	assert_int_equal(sealed_said, 4);
-	store_table_session_over(&store, 3);
+	/* Who has followed is not told again; before it is sealed nobody can have. */
+	store_table_followed(&store, m.id, 1);
+	store_table_followed(&store, m.id, 5);
 	store_table_tell_sealed(&store, UINT32_MAX);
 	assert_int_equal(sealed_said, 5);
+	m = question(TENSOR_TAKE, 1, "b");
+	store_ask(&store, &m);
+	store_table_followed(&store, m.id, 1);
+	m.what = TENSOR_SEAL;
+	store_ask(&store, &m);
+	assert_int_equal(sealed_said, 6);
+	store_table_session_over(&store, 3);
+	store_table_tell_sealed(&store, UINT32_MAX);
+	assert_int_equal(sealed_said, 7);
 	end_all();
 }
 

@@ -27,7 +27,7 @@ struct tensor_outbound {
 	uint64_t since;
 };
 
-static struct pool_worker *worker_of(struct front *front, uint64_t session)
+struct pool_worker *tensor_outbound_worker(struct front *front, uint64_t session)
 {
 	for (uint32_t i = 0; i < front->pool.room; i++)
 		if (front->pool.workers[i].session &&
@@ -44,7 +44,7 @@ static bool deliver(struct front *front, const struct tensor_message *m, int fd)
 
 	if (ret != -ENOENT)
 		return ret != -EAGAIN && ret != -ENOBUFS;
-	worker = worker_of(front, m->session);
+	worker = tensor_outbound_worker(front, m->session);
 	if (!worker || worker->handoff.fd < 0)
 		return true;
 	ret = descriptors_send(worker->handoff.fd, m, sizeof(*m), &fd, fd >= 0, MSG_DONTWAIT);
@@ -99,7 +99,7 @@ void tensor_outbound_send(struct front *front, const struct tensor_message *m, i
 	}
 	if (!w || (fd >= 0 && w->fd < 0)) {
 		free(w);
-		worker = worker_of(front, m->session);
+		worker = tensor_outbound_worker(front, m->session);
 		if (worker)
 			pool_fault(front, worker, "no room for a word on tensors");
 		return;
@@ -133,8 +133,9 @@ uint64_t tensor_outbound_tick(struct front *front, uint64_t now)
 			drop(at);
 			continue;
 		}
-		worker = now - w->since > PATIENCE_NS ? worker_of(front, w->message.session)
-						      : NULL;
+		worker = now - w->since > PATIENCE_NS
+				 ? tensor_outbound_worker(front, w->message.session)
+				 : NULL;
 		if (worker) {
 			pool_fault(front, worker, "the worker takes no words on tensors");
 			drop(at);

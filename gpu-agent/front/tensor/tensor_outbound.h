@@ -11,7 +11,10 @@
 #include "gpu-agent/tensor.h"
 
 struct front;
+struct pool_worker;
 
+/* The session's worker; NULL: there is none. */
+struct pool_worker *tensor_outbound_worker(struct front *front, uint64_t session);
 /* To who has the message's session; nobody: it is dropped. FD stays the caller's, or is -1. */
 void tensor_outbound_send(struct front *front, const struct tensor_message *message, int fd);
 /* Answers that wait for the session: it may not ask for ever without reading. */

@@ -31,6 +31,7 @@ struct tensor_client {
 	uint64_t session;  /* 0: it has not said who it is */
 	uint64_t deadline; /* to say so */
 	pid_t pid;
+	bool follows; /* it says when it has made a sealed tensor read-only */
 	char space[TENSOR_SPACE];
 };
 
@@ -84,6 +85,13 @@ static struct tensor_client *client_of(struct front *front, uint64_t session)
 	return NULL;
 }
 
+bool tensor_socket_follows(struct front *front, uint64_t session)
+{
+	const struct tensor_client *client = client_of(front, session);
+
+	return client && client->follows;
+}
+
 uint64_t tensor_socket_session(const struct front *front, uint32_t index)
 {
 	const struct tensor_socket *t = front->tensors.socket;
@@ -99,7 +107,8 @@ int tensor_socket_tell(
 		.what = what_of(m->what),
 		.status = m->status,
 		.tag = m->tag,
-		.cursor = m->cursor,
+		/* Of READ_ONLY: that it is to be answered. */
+		.cursor = m->what == TENSOR_READ_ONLY ? 1 : m->cursor,
 		.about = m->about};
 
 	int ret;
@@ -127,6 +136,7 @@ static bool greet(
 	const struct transport none = {.name = "unix"};
 	struct tensor_socket_hello hello;
 	const struct tenant *tenant;
+	bool follows;
 
 	if (n != sizeof(hello))
 		return false;
@@ -135,11 +145,13 @@ static bool greet(
 		hello.version != TENSOR_SOCKET_VERSION ||
 		!memchr(hello.token, 0, sizeof(hello.token)))
 		return false;
+	follows = hello.follows == 1;
 	tenant = tenants_find(front, &none, hello.token);
 	explicit_bzero(&hello, sizeof(hello));
 	if (!tenant)
 		return false;
 	tensors_space(tenant, client->space);
+	client->follows = follows;
 	client->session = ++front->next_session;
 	log_info("tensors.client", "pid=%d session=%llu namespace=%s", client->pid,
 		(unsigned long long)client->session, client->space);
@@ -155,6 +167,10 @@ static bool question(
 	if (n != sizeof(frame))
 		return false;
 	memcpy(&frame, bytes, n);
+	if (frame.version == TENSOR_SOCKET_VERSION && frame.what == TENSOR_SOCKET_FOLLOWED) {
+		tensors_followed(front, client->session, frame.id);
+		return true;
+	}
 	if (frame.version != TENSOR_SOCKET_VERSION || !frame.what ||
 		frame.what >= TENSOR_SOCKET_QUESTIONS || !memchr(frame.name, 0, TENSOR_NAME) ||
 		!memchr(frame.text, 0, sizeof(frame.text)))

@@ -20,6 +20,8 @@ void tensor_socket_open(struct front *front);
 void tensor_socket_close(struct front *front);
 /* The number of client INDEX (below TENSOR_SOCKET_CLIENTS); 0: nobody is there. */
 uint64_t tensor_socket_session(const struct front *front, uint32_t index);
+/* Whether that client answers READ_ONLY. */
+bool tensor_socket_follows(struct front *front, uint64_t session);
 /* To the client with that number: an answer, or that a tensor is sealed. FD stays the caller's,
  * or is -1. 0; -ENOENT: there is no such client; -EAGAIN: it has to read first. */
 int tensor_socket_tell(

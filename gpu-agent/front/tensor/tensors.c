@@ -15,6 +15,7 @@
 #include "common/wait.h"
 #include "gpu-agent/front/tensor/tensor_copy.h"
 #include "gpu-agent/front/tensor/fallen.h"
+#include "gpu-agent/front/tensor/sealing.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/ledger/quota.h"
 #include "gpu-agent/front/session.h"
@@ -27,6 +28,10 @@
 #define AWAY_NS (900 * FRONT_MS)
 #define ANSWER_NS (30000 * FRONT_MS)
 #define RETRY_NS FRONT_MS
+/* Who is told that a tensor is sealed follows within so long, or its session ends: what a
+ * worker may be in, a long call of the driver, takes seconds. And so long ending may take. */
+#define FOLLOW_NS (10000 * FRONT_MS)
+#define ENDING_NS (10000 * FRONT_MS)
 #define MESSAGES_A_TURN 64
 /* A worker has one batch and a few endings under way (worker/driver/tensor.c). */
 #define ASKS_PER_WORKER (TENSOR_BATCH + 8)
@@ -37,6 +42,7 @@ struct tensors_ask {
 	uint64_t since;
 	bool sent;
 	bool later; /* the store has said that it takes longer */
+	bool held;  /* it is sealed, MESSAGE is the answer: others are to follow first */
 };
 
 static void send_waiting(struct front *front);
@@ -65,6 +71,8 @@ static void lose_store(struct front *front)
 		close(fd);
 	front->tensors.ready = front->tensors.introduce = false;
 	for (struct tensors_ask *a = front->tensors.asks; a; a = a->next) {
+		if (a->held)
+			continue;
 		a->message.again |= a->sent;
 		if (a->sent)
 			a->since = wait_now();
@@ -191,6 +199,34 @@ bool tensors_ask_for(struct front *front, const struct tensor_message *ask, uint
 	return front->ledger.device_count && put(front, &m, gpu, at_once);
 }
 
+/* Seals whose other writers have all followed, or ended. */
+static void answer_held(struct front *front)
+{
+	for (struct tensors_ask **at = &front->tensors.asks; *at;) {
+		struct tensors_ask *a = *at;
+
+		if (!a->held || sealing_waits(front, a->message.id)) {
+			at = &a->next;
+			continue;
+		}
+		*at = a->next;
+		tensor_outbound_send(front, &a->message, -1);
+		free(a);
+	}
+}
+
+void tensors_followed(struct front *front, uint64_t session, const uint8_t id[16])
+{
+	struct tensor_message m = {
+		.version = TENSOR_VERSION, .what = TENSOR_FOLLOWED, .session = session};
+
+	memcpy(m.id, id, sizeof(m.id));
+	/* A store that does not hear it tells the session once more. */
+	tensors_tell_store(front, &m);
+	sealing_followed(front, session, id);
+	answer_held(front);
+}
+
 void tensors_session_over(struct front *front, const struct session *session)
 {
 	tensors_over(front, session->number);
@@ -212,6 +248,8 @@ void tensors_over(struct front *front, uint64_t session)
 		free(a);
 	}
 	tensor_outbound_over(front, session);
+	sealing_over(front, session);
+	answer_held(front);
 	/* The store may have been told that it runs. */
 	front->tensors.introduced = 0;
 	/* A store that does not hear it now asks who runs (READY). */
@@ -292,8 +330,14 @@ static void take_answer(struct front *front, const struct tensor_message *m, int
 		struct tensors_ask *a = *at;
 
 		if (a->message.worker != m->worker || a->message.tag != m->tag ||
-			a->message.session != m->session || !a->sent)
+			a->message.session != m->session || !a->sent || a->held)
 			continue;
+		if (m->what == TENSOR_SEAL && !m->status && sealing_waits(front, m->id)) {
+			a->message = *m;
+			a->held = true;
+			a->since = wait_now();
+			return;
+		}
 		*at = a->next;
 		tensor_outbound_send(front, m, fd);
 		free(a);
@@ -318,7 +362,10 @@ static bool take_one(struct front *front, const struct tensor_message *m, int fd
 	case TENSOR_SOURCE: tensor_copy_source(front, m, fd); return true;
 	case TENSOR_REDEEM: tensor_copy_redeemed(front, m, fd); return true;
 	case TENSOR_USED: take_used(front, m); return false;
-	case TENSOR_READ_ONLY: tensor_outbound_send(front, m, -1); return false;
+	case TENSOR_READ_ONLY:
+		sealing_told(front, m);
+		tensor_outbound_send(front, m, -1);
+		return false;
 	case TENSOR_LATER: note_later(front, m); return false;
 	default: take_answer(front, m, fd); return false;
 	}
@@ -355,6 +402,19 @@ void tensors_store(struct front *front, int fd)
 		close(fd);
 }
 
+/* When it is refused, or looked at again. */
+static uint64_t until_of(struct front *front, const struct tensors_ask *a, uint64_t now)
+{
+	if (a->held && now >= a->since + FOLLOW_NS) {
+		sealing_enforce(front, a->message.id);
+		return a->since + FOLLOW_NS + ENDING_NS;
+	}
+	if (a->held)
+		return a->since + FOLLOW_NS;
+	/* A copy has deadlines of its own, and the store tells its end. */
+	return a->later ? UINT64_MAX : a->since + (a->sent ? ANSWER_NS : AWAY_NS);
+}
+
 uint64_t tensors_tick(struct front *front, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
@@ -366,15 +426,15 @@ uint64_t tensors_tick(struct front *front, uint64_t now)
 	send_waiting(front);
 	for (struct tensors_ask **at = &front->tensors.asks; *at;) {
 		struct tensors_ask *a = *at;
-		/* A copy has deadlines of its own, and the store tells its end. */
-		uint64_t until =
-			a->later ? UINT64_MAX : a->since + (a->sent ? ANSWER_NS : AWAY_NS);
+		uint64_t until = until_of(front, a, now);
 
 		if (until <= now) {
 			*at = a->next;
 			answer_refused(front, a,
-				a->sent ? "the agent's store does not answer"
-					: "the agent's store is starting; try again");
+				a->held	  ? "it is sealed, but who wrote it has not ended and "
+					    "may still write"
+				: a->sent ? "the agent's store does not answer"
+					  : "the agent's store is starting; try again");
 			free(a);
 			continue;
 		}

@@ -22,6 +22,8 @@ struct viewer;
 /* A worker's question. */
 void tensors_ask(
 	struct front *front, struct pool_worker *worker, const struct tensor_message *ask);
+/* SESSION, of a worker or of a process of the node, writes the tensor no more. */
+void tensors_followed(struct front *front, uint64_t session, const uint8_t id[16]);
 /* A question of a process of the node: session, namespace and GPU (any, where it does not
  * matter) are told in it. False: it makes no sense, or AT_ONCE of them wait already. */
 bool tensors_ask_for(struct front *front, const struct tensor_message *ask, uint32_t at_once);

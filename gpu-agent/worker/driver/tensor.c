@@ -412,6 +412,7 @@ static void take_answer(struct worker *w, uint32_t i, const struct tensor_messag
 /* Sealed: what is mapped of it can be read from here on. */
 static void protect(struct worker *w, struct vmm *m)
 {
+	memory_settle(w);
 	m->read_only = true;
 	for (uint32_t i = 0; m->mappings && i < w->device_count; i++) {
 		struct worker_device *d = &w->devices[i];
@@ -438,11 +439,16 @@ static void protect(struct worker *w, struct vmm *m)
 	}
 }
 
+/* The seal is answered when all who wrote have said so. */
 static void read_only(struct worker *w, const uint8_t id[16])
 {
+	struct tensor_message done = {.version = TENSOR_VERSION, .what = TENSOR_FOLLOWED};
+
 	for (struct vmm *m = tensors.open; m; m = m->next_tensor)
 		if (!memcmp(m->tensor, id, 16) && !m->read_only)
 			protect(w, m);
+	memcpy(done.id, id, sizeof(done.id));
+	say(w, &done);
 }
 
 void tensor_answer(struct worker *w, const struct tensor_message *m, int fd)

@@ -50,8 +50,7 @@ int uploads_memory(void **base)
 		return -errno;
 	*base = MAP_FAILED;
 	if (!ftruncate(fd, UPLOADS_MEMORY))
-		*base = mmap(NULL, UPLOADS_MEMORY, PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_POPULATE, fd, 0);
+		*base = mmap(NULL, UPLOADS_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (*base != MAP_FAILED)
 		return fd;
 	close(fd);
