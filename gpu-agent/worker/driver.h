@@ -48,11 +48,6 @@ bool capture_of(struct worker *w, const struct worker_stream *stream);
 /* Memory. */
 void memory_unmap(struct worker *w, struct pending *p);
 void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult status);
-/* What was mapped and is not accessible yet, is opened; _before: where a call of that opcode,
- * which is about to be served, may use it. */
-bool memory_unsettled(void);
-void memory_settle(struct worker *w);
-void memory_before(struct worker *w, uint16_t op);
 /* DRAINED: memory of sessions that were over when those questions (bits) came is back. */
 void memory_drained(struct worker *w, uint32_t questions);
 void memory_ask_again(struct worker *w);

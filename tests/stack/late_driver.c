@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The software GPU, where an event that is done is seen to be so later: of the queries that would
- * say it every second, by chance, says that it is not.  So of two events the later one may be
- * seen to be done first, as where the second is asked just after it happened.
+ * The software GPU, where an event that is done is seen to be so later: of the queries that
+ * would say it every second, by chance, says that it is not.  So of two events the later one
+ * may be seen to be done first, as where the second is asked just after it happened.
  */
 #include <cuda.h>
 #include <dlfcn.h>

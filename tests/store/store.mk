@@ -26,15 +26,7 @@ $(STORE_FOREIGN): tests/store/foreign.c include/vcuda/tensor.h $(OBJ)/link/libcu
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(LIB)/libvcuda-tensor.so $(OBJ)/link/libcuda.so.1 \
 		-Wl,-rpath,$(abspath $(LIB))
 
-STORE_DRIVER := $(BUILD)/store/libcounting-driver.so
-
-$(STORE_DRIVER): tests/store/counting_driver.c $(LIB)/libvcuda-softgpu.so
-	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< \
-		-Wl,--no-as-needed,-rpath,$(abspath $(LIB)) $(LIB)/libvcuda-softgpu.so
-
-STORE_PROGRAMS := $(STORE_DRIVER) $(STORE_PROGRAM) $(STORE_READER) $(STORE_FOREIGN)
+STORE_PROGRAMS := $(STORE_PROGRAM) $(STORE_READER) $(STORE_FOREIGN)
 
 .PHONY: test-store
 test: test-store

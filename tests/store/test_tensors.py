@@ -4,9 +4,8 @@ import ctypes
 import os
 import signal
 import socket
-import struct
 
-from stack import BUILD, Agent
+from stack import Agent
 from tensors import MIB, Failed, Program, Sidecar, folder, store_of, tensors, wait_for
 
 
@@ -144,36 +143,3 @@ def test_a_reload_keeps_tensors_and_takes_the_new_limits():
         late = Program(sidecar.socket)
         late("a = vcuda.get('a')")
         assert late("every(a)") == 3
-
-
-def test_tensors_of_one_call_are_opened_together():
-    """The driver is asked once for many, however many calls to the agent that takes."""
-    with folder() as path:
-        counts = os.path.join(path, "counts")
-        with open(counts, "wb") as out:
-            out.write(bytes(24))
-
-        def so_far():
-            with open(counts, "rb") as file:
-                return struct.unpack("3Q", file.read())
-
-        with tensors("--set", "sandbox=off", bytes="1GiB", driver=os.path.join(BUILD, "store", "libcounting-driver.so"),
-                     agent_env={"VCUDA_SOFTGPU_COUNTS": counts}) as s:
-            owner, reader = s.program(), s.program()
-            owner("all = [vcuda.create(f't{i}', 'u8', (64,)) for i in range(300)]; [t.seal() for t in all]; None", 60)
-            before = so_far()
-            reader("all = vcuda.get([f't{i}' for i in range(300)])", 60)
-            assert reader("{every(t) for t in all}", 60) == {0}
-            imports, maps, accesses = (b - a for a, b in zip(before, so_far()))
-            assert (imports, maps) == (300, 300), (imports, maps)
-            # Each is a call of the driver that changes page tables. More than one where this machine is slow.
-            assert accesses <= 100, accesses
-            print(f"{accesses} calls open {maps} tensors")
-            reader.fails("put(all[150], 1)", 700)
-            reader.end()
-            # One that may be written beside one that may not.
-            writer = s.program()
-            owner("n = vcuda.create('n', 'u8', (64,)); fill(n, 5)")
-            writer("some = vcuda.get(['t0', 't1']) + [vcuda.get('n', write=True)]; fill(some[2], 6)")
-            assert owner("every(n)") == 6
-            writer.fails("put(some[1], 6)", 700)

@@ -80,61 +80,6 @@ static size_t accesses(const struct worker *w, uint32_t device, const struct vmm
 	return n;
 }
 
-/* Tensors of one call come one behind the other and lie side by side: one call of the driver,
- * which costs as much as mapping one of them, opens all. What is mapped and not open yet; until
- * the program asks for anything else nobody has the address. */
-static struct {
-	uint64_t address, bytes; /* bytes 0: nothing */
-	uint32_t device;
-	bool read_only;
-} unopened;
-
-static void open_later(
-	struct worker *w, uint32_t device, uint64_t address, uint64_t bytes, bool read_only)
-{
-	if (unopened.bytes && unopened.device == device && unopened.read_only == read_only &&
-		unopened.address + unopened.bytes == address) {
-		unopened.bytes += bytes;
-		return;
-	}
-	memory_settle(w);
-	unopened.address = address;
-	unopened.bytes = bytes;
-	unopened.device = device;
-	unopened.read_only = read_only;
-}
-
-void memory_settle(struct worker *w)
-{
-	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
-		.flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
-	CUresult status;
-
-	if (!unopened.bytes)
-		return;
-	access.location.id = w->devices[unopened.device].device;
-	if (!unopened.read_only)
-		access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	status = w->cuda.cuMemSetAccess(unopened.address, unopened.bytes, &access, 1);
-	unopened.bytes = 0;
-	if (!status)
-		return;
-	worker_note(w, status);
-	if (!w->deferred)
-		w->deferred = status;
-}
-
-bool memory_unsettled(void)
-{
-	return unopened.bytes;
-}
-
-void memory_before(struct worker *w, uint16_t op)
-{
-	if (unopened.bytes && op != OP_vcudaVmmMap && op != OP_vcudaTensorTake)
-		memory_settle(w);
-}
-
 CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_t bytes,
 	CUmemGenericAllocationHandle memory, struct vmm *of)
 {
@@ -147,9 +92,7 @@ CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_
 	if (!memory_granules(d, address, bytes, &first, &count))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = w->cuda.cuMemMap(address, bytes, 0, memory, 0);
-	if (!status && of && of->is_tensor && of->device == device) {
-		open_later(w, device, address, bytes, of->read_only);
-	} else if (!status) {
+	if (!status) {
 		status = w->cuda.cuMemSetAccess(address, bytes, access, n);
 		if (status)
 			w->cuda.cuMemUnmap(address, bytes);

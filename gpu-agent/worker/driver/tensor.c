@@ -412,7 +412,6 @@ static void take_answer(struct worker *w, uint32_t i, const struct tensor_messag
 /* Sealed: what is mapped of it can be read from here on. */
 static void protect(struct worker *w, struct vmm *m)
 {
-	memory_settle(w);
 	m->read_only = true;
 	for (uint32_t i = 0; m->mappings && i < w->device_count; i++) {
 		struct worker_device *d = &w->devices[i];

@@ -36,7 +36,6 @@
 #define TURN_FRAMES 64
 #define ASK_NS 4000000000ull	  /* of silence before a PING */
 #define SILENCE_NS 15000000000ull /* the client's, until it counts as gone */
-#define SETTLE_NS 1000000u	  /* idle: no more tensors come; a kernel may learn of them */
 
 bool loop_marked(const struct serve_entry *entry, const struct frame_header *h, uint16_t mark)
 {
@@ -120,7 +119,6 @@ void loop_serve_frame(struct worker *w)
 				reply_flush(w);
 			timing = timing_begin(w, &r.header);
 			watchdog_enter(w);
-			memory_before(w, r.header.op);
 			status = entry->serve(w, &r);
 			watchdog_leave(w);
 			timing_end(w, &timing);
@@ -319,8 +317,7 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	bool bell;
 	bool gpu = w->fences.first || w->kept.stash.used || w->kept.parked.used ||
 		   w->in.count || stripes_busy(w) || stripes_sending(w) || w->mirror.tag >= 0 ||
-		   local_lends(&w->local) || metering_watches(w) || direct_watches(w) ||
-		   memory_unsettled();
+		   local_lends(&w->local) || metering_watches(w) || direct_watches(w);
 	struct stripe *stripe = w->receiver.have_frame && w->receiver.payload_missing &&
 						w->receiver.payload_stripe
 					? w->stripes[w->receiver.payload_stripe]
@@ -463,8 +460,6 @@ void loop_run(struct worker *w)
 					   : w->spin_ns)) {
 			wait_relax();
 		} else {
-			if (now - idle_since >= SETTLE_NS)
-				memory_settle(w);
 			loop_sleep(w, now - idle_since);
 		}
 	}
