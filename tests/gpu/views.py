@@ -115,8 +115,10 @@ def child(name, role):
     sys.path.insert(0, os.path.join(ROOT, "python"))
     import vcuda
     # The framework has a context before it is asked.
-    t = vcuda.create("seen", "f32", SHAPE, keep=True) if role == "owner" else vcuda.get("seen")
-    views = {way: see(t) for way, see in kind.ways.items()}
+    seen = f"seen-{name}"
+    t = vcuda.create(seen, "f32", SHAPE, keep=True) if role == "owner" else vcuda.get(seen)
+    # PyTorch takes no read-only memory by the CUDA array interface.
+    views = {way: see(t) for way, see in kind.ways.items() if t.writable or way != "as_tensor"}
     for way, view in views.items():
         assert kind.address(view) == t.data, f"{way}: 0x{kind.address(view):x} is not the tensor's 0x{t.data:x}"
         assert tuple(view.shape) == SHAPE, f"{way}: {view.shape}"
@@ -127,9 +129,9 @@ def child(name, role):
     if role == "owner":
         t.seal()
         subprocess.run([sys.executable, os.path.abspath(__file__), "--child", name, "--role", "reader"], check=True)
-        again = vcuda.get("seen")
+        again = vcuda.get(seen)
         assert right(kind, next(iter(kind.ways.values()))(again)), "the reader's write changed it"
-        vcuda.delete("seen")
+        vcuda.delete(seen)
         print(f"pass {name} {kind.version}: {', '.join(views)}", flush=True)
         return
     try:
