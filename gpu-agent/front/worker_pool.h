@@ -41,13 +41,14 @@ struct pool_worker {
 	bool failed;  /* it said FAILED: its exit is no news */
 	/* LEASEs that wait for workers that are ending: bytes by device, 0 = none. */
 	uint64_t wishes[HANDOFF_DEVICES];
-	uint64_t wishes_until;		  /* 0: none */
-	uint64_t ending_since;		  /* ENDING: from when on */
-	uint32_t drains;		  /* DRAIN: the questions that wait, 0 = none … */
-	uint64_t drains_asked;		  /* … when the last of them came … */
-	uint64_t drains_until;		  /* … and until when they wait */
-	uint32_t silent;		  /* looks since it said anything */
-	bool adopted;			  /* what it asks is not heard until it said AGAIN */
+	uint64_t wishes_until; /* 0: none */
+	bool wishes_heard;     /* what was said before they were asked has been heard */
+	uint64_t ending_since; /* ENDING: from when on */
+	uint32_t drains;       /* DRAIN: the questions that wait, 0 = none … */
+	uint64_t drains_asked; /* … when the last of them came … */
+	uint64_t drains_until; /* … and until when they wait */
+	uint32_t silent;       /* looks since it said anything */
+	bool adopted;	       /* what it asks is not heard until it said AGAIN */
 	uint32_t image_wants, image_puts; /* on their way (images.c), and bytes of the latter */
 	uint64_t image_bytes;
 	struct watch refusals;	/* refusals.c, from here on */

@@ -21,9 +21,10 @@ class Part(App):
         self.number = number
         super().__init__(path)
 
-    def tell(self, op, segment=0, size=0, program=b"", version=CHANNEL_VERSION):
-        self.socket.send(REQUEST.pack(CHANNEL_MAGIC, version, op, self.number if op == ATTACH else segment, size,
-                                      AGENTS if op == ATTACH else 0, os.getpid(), 0, program))
+    def tell(self, op, segment=0, size=0, program=b"", version=CHANNEL_VERSION, features=0):
+        if op == ATTACH:
+            segment, features = self.number, features | AGENTS
+        super().tell(op, segment, size, program, version, features)
 
     def relay(self, session, *tickets):
         return self.ask(RELAY, program=session + b"".join(tickets))

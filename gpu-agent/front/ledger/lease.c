@@ -17,6 +17,9 @@
 
 #define LEASE_WAIT_NS                                                                          \
 	(3000 * FRONT_MS) /* a worker that is told to stop is killed before that */
+/* That a session is over may be said already and not be heard yet, as by a program that the
+ * next one waited for: no wish is refused before that. */
+#define LEASE_HEAR_NS (10 * FRONT_MS)
 
 /* Answers a LEASE. Memory of a session that is over comes back when its worker is reaped, some
  * 100 ms later on a GPU: where that may be what is missing, a wish waits for it unless `final`.
@@ -32,7 +35,8 @@ static bool lease_answer(struct front *front, struct pool_worker *worker, uint32
 
 	grant.bytes = ledger_grow(&front->ledger, account, gpu, bytes);
 	journal_account(front, worker->session); /* before it is used */
-	if (grant.bytes == before && !final && front->pool.count[WORKER_ENDING])
+	if (grant.bytes == before && !final &&
+		(!worker->wishes_heard || front->pool.count[WORKER_ENDING]))
 		return false;
 	worker->wishes[device] = 0;
 	if (grant.bytes == before)
@@ -100,9 +104,14 @@ uint64_t lease_due(const struct pool_worker *worker)
  */
 void lease_retry(struct front *front, struct pool_worker *worker, uint64_t now)
 {
-	bool final = worker->wishes_until <= now || worker->state != WORKER_BUSY;
-	bool waits = false;
+	bool final, waits = false;
 
+	if (worker->wishes_until && worker->wishes_until <= now && !worker->wishes_heard) {
+		worker->wishes_heard = true;
+		if (front->pool.count[WORKER_ENDING])
+			worker->wishes_until = now + LEASE_WAIT_NS;
+	}
+	final = worker->wishes_until <= now || worker->state != WORKER_BUSY;
 	if (worker->session)
 		lease_drained(front, worker, now);
 	if (!worker->wishes_until || !worker->session)
@@ -116,12 +125,18 @@ void lease_retry(struct front *front, struct pool_worker *worker, uint64_t now)
 
 void lease_wanted(struct front *front, struct pool_worker *worker, const struct handoff *h)
 {
+	uint64_t until;
+
 	if (h->device >= quota_gpu_count(front, worker->session)) {
 		pool_fault(front, worker, "LEASE for a GPU that there is not");
 		return;
 	}
+	if (!worker->wishes_until)
+		worker->wishes_heard = front->pool.count[WORKER_ENDING];
 	if (lease_answer(front, worker, h->device, h->bytes, !h->bytes))
 		return;
 	worker->wishes[h->device] = h->bytes;
-	worker->wishes_until = wait_now() + LEASE_WAIT_NS;
+	until = wait_now() + (worker->wishes_heard ? LEASE_WAIT_NS : LEASE_HEAR_NS);
+	if (worker->wishes_until < until)
+		worker->wishes_until = until;
 }
