@@ -92,6 +92,8 @@ void wire_say(int peer, const void *bytes, size_t n)
 
 	if (!f || n > SAID_MOST - f->length)
 		return;
+	if (!n)
+		return;
 	if (f->length + n > f->room) {
 		f->room = SAID_MOST;
 		f->said = realloc(f->said, f->room);
