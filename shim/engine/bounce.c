@@ -74,7 +74,7 @@ CUresult shim_bounce_get(size_t n, uint64_t *offset)
 	while (!bounce_try(&wish)) {
 		uint32_t given = atomic_load(&here->bounce.given);
 
-		if (bounce_try(&wish))
+		if (bounce_alloc(&wish))
 			break;
 		wait_sleep(&here->bounce.given, given, BOUNCE_LOOK_NS);
 		if (session_check())
