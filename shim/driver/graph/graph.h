@@ -159,8 +159,7 @@ struct graph_exec {
 	struct parts parts;
 	struct graph_shapes shapes;
 	uint64_t stream; /* launched there last */
-	bool launched;
-	bool marked; /* the event below is recorded behind the last launch */
+	bool marked;	 /* the event below is recorded behind the last launch */
 	struct graph_off *off;
 	size_t off_count;
 	struct graph_kept *kept; /* of copies and fills that the app described */

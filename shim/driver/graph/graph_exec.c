@@ -203,8 +203,6 @@ static CUresult exec_mark(struct graph_exec *exec)
 	struct shim_call call;
 	CUresult status = CUDA_SUCCESS;
 
-	if (exec->marked)
-		return CUDA_SUCCESS;
 	if (!exec->event) {
 		exec->event = shim_mint(KIND_CUevent, NULL);
 		if (!exec->event)
@@ -238,7 +236,7 @@ static CUresult exec_wait(const struct graph_exec *exec, uint64_t stream)
 /* The stand-ins are shared by all launches: one on another stream waits for the one before. */
 static CUresult exec_order(const struct graph_exec *exec, uint64_t stream)
 {
-	if (!exec->parts.count || !exec->launched || exec->stream == stream || !exec->marked)
+	if (exec->stream == stream || !exec->marked)
 		return CUDA_SUCCESS;
 	return exec_wait(exec, stream);
 }
@@ -324,7 +322,6 @@ CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 	if (!status)
 		status = parts_fetch(&exec->parts, hStream, seq);
 	exec->stream = stream;
-	exec->launched = true;
 	exec->marked = false;
 	/* By the next launch the stream may be gone, or capture. */
 	return status ? status : exec_mark(exec);
