@@ -90,9 +90,7 @@ void wire_say(int peer, const void *bytes, size_t n)
 {
 	struct file *f = of(peer);
 
-	if (!f || n > SAID_MOST - f->length)
-		return;
-	if (!n)
+	if (!f || !n || n > SAID_MOST - f->length)
 		return;
 	if (f->length + n > f->room) {
 		f->room = SAID_MOST;

@@ -75,13 +75,6 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 	return ((__typeof__(&cuMemCreate))next("cuMemCreate"))(handle, bytes, prop, flags);
 }
 
-EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
-{
-	*state = is_in(&loaded, function, false) ? CU_FUNCTION_LOADING_STATE_LOADED
-						 : CU_FUNCTION_LOADING_STATE_UNLOADED;
-	return CUDA_SUCCESS;
-}
-
 EXPORT CUresult cuFuncSetAttribute(
 	CUfunction function, CUfunction_attribute attribute, int value)
 {
