@@ -72,6 +72,8 @@ struct lt_preference {
 /* The one algorithm: its mark, then what it was configured to, which changes nothing. */
 #define LT_ALGO 0x534f4654414c474full
 enum { LT_CONFIGS = 9 };
+enum { LT_IDS = 128 }; /* numbers that it goes by: as many as NVIDIA's have */
+enum { LT_FMA = 1 };   /* of what tells how its numbers come about */
 struct lt_algo {
 	uint64_t mark;
 	uint32_t config[LT_CONFIGS];
