@@ -67,7 +67,7 @@ def name_of(path):
     return f"{library.lower()}_{word}"
 
 
-def makefile(path, beside):
+def makefile(path, beside, content):
     library = path.split("/", 1)[0]
     folder = os.path.dirname(path)
     flags, made, libraries = "", "", LIBRARIES[library].split()
@@ -82,11 +82,9 @@ def makefile(path, beside):
         flags = ""
         if "nvrtc" in path:
             flags = f"-DCUDA_ARCH=75 -DCUDA_PATH=$(CUDA_HOME) -DSOURCE_PATH=$(CURDIR)/$(TOP)/{CALLBACK}"
-            libraries.append("nvrtc")
         else:
             made = "callback.h"
-    if "GreenContext" in folder:
-        libraries.append("cuda")
+    libraries += [name for name in ("cuda", "nvrtc") if re.search(rb"[<\"/_]%s(_helper)?\.h" % name.encode(), content)]
     places = [folder, f"{library}/utils", f"{library}/Common"]
     return MAKEFILE.format(
         sources=" ".join(f"$(TOP)/{source}" for source in (path, *beside)), made=made, flags=flags, callback=CALLBACK,
@@ -121,7 +119,7 @@ def main():
         if name in programs:
             sys.exit(f"pack_library_samples.py: {path} and {programs[name]} are both {name}")
         programs[name] = path
-        contents[f"programs/{name}-sample/Makefile"] = (0o644, makefile(path, beside).encode())
+        contents[f"programs/{name}-sample/Makefile"] = (0o644, makefile(path, beside, compiled[path]).encode())
     if args.order:
         with open(args.order, "rb") as file:
             contents["ORDER"] = (0o644, file.read())
