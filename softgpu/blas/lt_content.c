@@ -352,6 +352,7 @@ BLAS_EXPORT int cublasLtMatmulAlgoCapGetAttribute(
 		return BLAS_INVALID_VALUE;
 	switch (number) {
 	case 3:	 /* strided batches */
+	case 21: /* batches by addresses */
 	case 4:	 /* D beside C */
 	case 16: /* alignments */
 	case 17:
@@ -372,7 +373,6 @@ BLAS_EXPORT int cublasLtMatmulAlgoCapGetAttribute(
 	case 7:
 	case 10:
 	case 14:
-	case 21:
 	case 22: value = 0; break;
 	default: return BLAS_INVALID_VALUE;
 	}
