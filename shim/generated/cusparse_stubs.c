@@ -2054,7 +2054,7 @@ STUB_EXPORT PROTOTYPE_cusparseSpGEMM_estimateMemory
 	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(computeType),
 	PUT_INT(alg), PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
 	PUT(float, chunk_fraction), PUT(inout, bufferSize3, sizeof(*bufferSize3)),
-	PUT(device, externalBuffer3), PUT(inout, bufferSize2, sizeof(*bufferSize2));
+	PUT(device, externalBuffer3), PUT(inout_maybe, bufferSize2, sizeof(*bufferSize2));
 	return library_send(&items);
 }
 STUB(library, cusparseStatus_t, cusparseSpGEMM_compute, hand_cusparseSpGEMM_compute,
