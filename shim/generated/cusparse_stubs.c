@@ -1672,19 +1672,10 @@ STUB_EXPORT cusparseStatus_t cusparseSpVV_bufferSize(cusparseHandle_t handle,
 	PUT_OUT(bufferSize);
 	return library_send(&items);
 }
-
-/* learned 3473 */
-STUB_EXPORT cusparseStatus_t cusparseSpVV(cusparseHandle_t handle, cusparseOperation_t opX,
-		cusparseConstSpVecDescr_t vecX, cusparseConstDnVecDescr_t vecY, void *result,
-		cudaDataType computeType, void *externalBuffer)
-{
-	BEGIN(cusparse, cusparseSpVV, LEARNED, handle);
-	PUT_INT(opX), PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
-	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC),
-	PUT(result, result, cusparse_scalar_bytes(computeType)), PUT_INT(computeType),
-	PUT(device, externalBuffer);
-	return library_send(&items);
-}
+STUB(library, cusparseStatus_t, cusparseSpVV, hand_cusparseSpVV, (cusparseHandle_t handle,
+	cusparseOperation_t opX, cusparseConstSpVecDescr_t vecX, cusparseConstDnVecDescr_t vecY,
+	void *result, cudaDataType computeType, void *externalBuffer), (handle, opX, vecX, vecY,
+	result, computeType, externalBuffer))
 
 /* cached 3474 */
 STUB_EXPORT cusparseStatus_t cusparseSparseToDense_bufferSize(cusparseHandle_t handle,
