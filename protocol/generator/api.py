@@ -13,7 +13,7 @@ from .errors import ApiError
 VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "inout?", "str", "new", "gone", "device", "host", "workspace",
          "scalar", "result", "info", "each", "ints", "perf", "fills", "varying", "stays", "sized",
-         "aligned", "value")
+         "aligned", "value", "numbers")
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "current", "forgets", "same", "since", "abi",
            "keeps", "tells", "asks", "null_too", "on_host", "sets_stream", "gets_stream",
            "as", "answers", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
@@ -196,7 +196,7 @@ def closing(text, at):
 
 def parse_param(text, number):
     mark, size = "", ""
-    match = re.match(r"(in)?out\?|(in|out|inout|str|new|gone|device|host|scalar|result|info|each|ints|perf|fills|varying|aligned|value|workspace|stays|sized)\b(?!\s*[,)])", text)
+    match = re.match(r"(in)?out\?|(in|out|inout|str|new|gone|device|host|scalar|result|info|each|ints|perf|fills|varying|aligned|value|workspace|stays|sized|numbers)\b(?!\s*[,)])", text)
     if match and match.group(0) in MARKS:
         mark = match.group(0)
         text = text[match.end():].strip()

@@ -116,6 +116,8 @@ def get_of(api, entry, p):
         return f"{p.base} {'*' * p.stars}", "", "descriptor", [flagged(p, kind)]
     if p.mark in ("inout", "inout?"):
         return f"{p.base} *", "", "inout", []
+    if p.mark == "numbers":
+        return f"{p.base} *", "", p.mark, []
     if p.mark == "value":
         return f"const {p.base} *", "", p.mark, [f"sizeof({p.base})"]
     if p.mark == "scalar" and "," in p.size:
