@@ -25,7 +25,7 @@ double complex lt_scalar(const void *at, uint32_t type, uint64_t i)
 
 	if (half == UINT32_MAX)
 		return lt_get(at, type, i);
-	return CMPLX(lt_get(at, half, 2 * i), lt_get(at, half, 2 * i + 1));
+	return __builtin_complex(lt_get(at, half, 2 * i), lt_get(at, half, 2 * i + 1));
 }
 
 bool lt_complex_match(const struct lt_matmul *d, const struct lt_layout *a,
@@ -83,7 +83,8 @@ static double complex part_get(const struct parts *p, uint64_t row, uint64_t col
 {
 	uint64_t at = lt_at(p->l, row, col) * p->step;
 
-	return CMPLX(lt_get(p->real, p->half, at), lt_get(p->imaginary, p->half, at));
+	return __builtin_complex(
+		lt_get(p->real, p->half, at), lt_get(p->imaginary, p->half, at));
 }
 
 /* op of a matrix, rows by cols, column after column. */
