@@ -1842,7 +1842,7 @@ static const struct library_run runs[] = {
 	OWN(cusparseScatter, learned, 0),
 	OWN(cusparseRot, learned, 0),
 	OWN(cusparseSpVV_bufferSize, cached, 1),
-	OWN(cusparseSpVV, learned, 2),
+	OWN(cusparseSpVV, learned, LIBRARY_OUTS),
 	OWN(cusparseSparseToDense_bufferSize, cached, 1),
 	OWN(cusparseSparseToDense, learned, 0),
 	OWN(cusparseDenseToSparse_bufferSize, cached, 1),

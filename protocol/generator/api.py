@@ -11,9 +11,9 @@ from . import names
 from .errors import ApiError
 
 VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
-MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host", "workspace",
+MARKS = ("in", "out", "out?", "inout", "inout?", "str", "new", "gone", "device", "host", "workspace",
          "scalar", "result", "info", "each", "ints", "perf", "fills", "varying", "stays", "sized",
-         "aligned", "value")
+         "aligned", "value", "numbers")
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "current", "forgets", "same", "since", "abi",
            "keeps", "tells", "asks", "null_too", "on_host", "sets_stream", "gets_stream",
            "as", "answers", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
@@ -196,7 +196,7 @@ def closing(text, at):
 
 def parse_param(text, number):
     mark, size = "", ""
-    match = re.match(r"out\?|(in|out|inout|str|new|gone|device|host|scalar|result|info|each|ints|perf|fills|varying|aligned|value|workspace|stays|sized)\b(?!\s*[,)])", text)
+    match = re.match(r"(in)?out\?|(in|out|inout|str|new|gone|device|host|scalar|result|info|each|ints|perf|fills|varying|aligned|value|workspace|stays|sized|numbers)\b(?!\s*[,)])", text)
     if match and match.group(0) in MARKS:
         mark = match.group(0)
         text = text[match.end():].strip()
@@ -441,7 +441,7 @@ def check_param(api, entry, param, where):
         return
     if param.stars and not param.mark:
         raise ApiError(f"{where}: pointer {param.name} has no mark")
-    if param.mark in ("out", "out?", "inout") and entry.verb == "post":
+    if param.mark in ("out", "out?", "inout", "inout?") and entry.verb == "post":
         raise ApiError(f"{where}: a post brings nothing back: {param.name}")
     if param.mark in ("in", "inout", "out", "device") and param.size:
         for word in re.findall(r"\b[A-Za-z_]\w*", param.size):

@@ -10,7 +10,7 @@ from .api import ApiError, split_top
 NUMBERS = {"i32": "int", "u32": "int", "enum": "int", "i64": "long", "u64": "long",
            "f32": "float", "f64": "double"}
 # Numbers of the answer that a parameter takes.
-OUTS = {"out": 1, "out?": 1, "inout": 1, "sized": 1, "result": 2}
+OUTS = {"out": 1, "out?": 1, "inout": 1, "inout?": 1, "sized": 1, "result": 2}
 
 
 def descriptor_kind(api, param):
@@ -58,8 +58,8 @@ def put_of(api, entry, p):
         return ["put_descriptor", n, flagged(p, kind)]
     if p.mark == "result":
         return ["put_result", n, p.size]
-    if p.mark == "inout":
-        return ["put_inout", n, f"sizeof(*{n})"]
+    if p.mark in ("inout", "inout?"):
+        return ["put_inout" if p.mark == "inout" else "put_inout_maybe", n, f"sizeof(*{n})"]
     if p.mark in ("aligned", "device", "value"):
         more = [f"sizeof(*{n})"] if p.mark == "value" else [p.size or "NULL"] if p.mark == "aligned" else []
         return [f"put_{p.mark}", n] + more
@@ -114,8 +114,10 @@ def get_of(api, entry, p):
         return f"const {p.base} *", f"(const {p.base} *)", "each", [p.size, kind]
     if kind:
         return f"{p.base} {'*' * p.stars}", "", "descriptor", [flagged(p, kind)]
-    if p.mark == "inout":
+    if p.mark in ("inout", "inout?"):
         return f"{p.base} *", "", "inout", []
+    if p.mark == "numbers":
+        return f"{p.base} *", "", p.mark, []
     if p.mark == "value":
         return f"const {p.base} *", "", p.mark, [f"sizeof({p.base})"]
     if p.mark == "scalar" and "," in p.size:

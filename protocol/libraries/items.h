@@ -44,8 +44,9 @@ _Static_assert(sizeof(struct library_body) == 40, "");
 #define LIBRARY_POINTERS 32u		 /* of one call that may be NULL */
 #define LIBRARY_EACH_MAX 65536u		 /* descriptors in one array */
 #define LIBRARY_OUTS 24u		 /* numbers that come back; weights bring two tensors */
-#define LIBRARY_LIST 16u		 /* elements of a list that comes back */
-#define LIBRARY_LIST_BYTES 64u		 /* of an element, at most */
+#define LIBRARY_NUMBERS (LIBRARY_OUTS - 1u) /* of a run that comes back, behind their count */
+#define LIBRARY_LIST 16u		    /* elements of a list that comes back */
+#define LIBRARY_LIST_BYTES 64u		    /* of an element, at most */
 
 /* Bytes from the body's begin to the varying part. */
 #define LIBRARY_VARYING_FROM(words) (sizeof(struct library_body) + ((4u * (words) + 7u) & ~7u))

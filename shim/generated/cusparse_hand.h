@@ -144,6 +144,9 @@ cusparseStatus_t hand_cusparseDnMatSetStridedBatch(cusparseDnMatDescr_t dnMatDes
 		int batchCount, int64_t batchStride);
 cusparseStatus_t hand_cusparseDnMatGetStridedBatch(cusparseConstDnMatDescr_t dnMatDescr,
 		int *batchCount, int64_t *batchStride);
+cusparseStatus_t hand_cusparseSpVV(cusparseHandle_t handle, cusparseOperation_t opX,
+		cusparseConstSpVecDescr_t vecX, cusparseConstDnVecDescr_t vecY, void *result,
+		cudaDataType computeType, void *externalBuffer);
 cusparseStatus_t hand_cusparseSpMatGetSizes(cusparseConstSpMatDescr_t spMatDescr,
 		cusparseSpMatSizes_t *sizes);
 cusparseStatus_t hand_cusparseSpMatSetPointers(cusparseSpMatDescr_t spMatDescr,

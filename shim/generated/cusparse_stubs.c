@@ -1672,19 +1672,10 @@ STUB_EXPORT cusparseStatus_t cusparseSpVV_bufferSize(cusparseHandle_t handle,
 	PUT_OUT(bufferSize);
 	return library_send(&items);
 }
-
-/* learned 3473 */
-STUB_EXPORT cusparseStatus_t cusparseSpVV(cusparseHandle_t handle, cusparseOperation_t opX,
-		cusparseConstSpVecDescr_t vecX, cusparseConstDnVecDescr_t vecY, void *result,
-		cudaDataType computeType, void *externalBuffer)
-{
-	BEGIN(cusparse, cusparseSpVV, LEARNED, handle);
-	PUT_INT(opX), PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
-	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC),
-	PUT(result, result, cusparse_scalar_bytes(computeType)), PUT_INT(computeType),
-	PUT(device, externalBuffer);
-	return library_send(&items);
-}
+STUB(library, cusparseStatus_t, cusparseSpVV, hand_cusparseSpVV, (cusparseHandle_t handle,
+	cusparseOperation_t opX, cusparseConstSpVecDescr_t vecX, cusparseConstDnVecDescr_t vecY,
+	void *result, cudaDataType computeType, void *externalBuffer), (handle, opX, vecX, vecY,
+	result, computeType, externalBuffer))
 
 /* cached 3474 */
 STUB_EXPORT cusparseStatus_t cusparseSparseToDense_bufferSize(cusparseHandle_t handle,
@@ -2054,7 +2045,7 @@ STUB_EXPORT PROTOTYPE_cusparseSpGEMM_estimateMemory
 	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(computeType),
 	PUT_INT(alg), PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
 	PUT(float, chunk_fraction), PUT(inout, bufferSize3, sizeof(*bufferSize3)),
-	PUT(device, externalBuffer3), PUT(inout, bufferSize2, sizeof(*bufferSize2));
+	PUT(device, externalBuffer3), PUT(inout_maybe, bufferSize2, sizeof(*bufferSize2));
 	return library_send(&items);
 }
 STUB(library, cusparseStatus_t, cusparseSpGEMM_compute, hand_cusparseSpGEMM_compute,

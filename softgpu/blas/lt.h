@@ -12,7 +12,15 @@
 /* Types that cuBLAS itself does not have here. */
 enum { LT_F8_E4M3 = 28, LT_F8_E5M2 = 29 };
 
-enum { LT_COL = 0, LT_ROW = 1 };
+/* Complex types that cuBLAS itself has only in planes. */
+enum { LT_C16F = 6, LT_C16BF = 15 };
+
+enum { LT_COL, LT_ROW, LT_COL32, LT_COL4_4R2_8C, LT_COL32_2R_4R4 };
+enum { LT_STRIDED, LT_POINTERS }; /* how a batch lies: steps, or addresses on the device */
+
+/* How scale factors lie: one; one for each row of op(A) or column of op(B); one for each 128
+ * elements along k, or for each 128 by 128. Those of sm_100 are not served. */
+enum { LT_SCALE_ONE = 0, LT_SCALE_OUTER = 3, LT_SCALE_128 = 4, LT_SCALE_128X128 = 5 };
 
 /* The bits of an epilogue. */
 enum {
@@ -45,7 +53,7 @@ struct lt_matmul {
 	uint32_t epilogue;
 	int32_t sm_count, aux_type, bias_type;
 	int8_t fast_accum;
-	int32_t modes[6]; /* how scale factors lie: only 0, one for a matrix, is served */
+	int32_t modes[6]; /* how scale factors lie: of A, B, C, D, auxiliary matrix, D's own */
 	int64_t bias_stride, aux_ld, aux_stride, alpha_stride;
 	void *bias, *aux;
 	const void *scale_a, *scale_b, *scale_c, *scale_d;
@@ -57,6 +65,16 @@ struct lt_matmul {
 struct lt_emulation {
 	int32_t strategy, special_values, mantissa_control, max_bits, bit_offset;
 	int32_t *bit_count; /* on the device: gets -1 */
+};
+
+struct lt_task {
+	struct blas_task base; /* first: it is freed as one */
+	struct lt_matmul desc;
+	struct lt_layout a, b, c, d;
+	const void *at_a, *at_b, *at_c, *alpha_at, *beta_at;
+	void *at_d;
+	double complex alpha, beta;
+	int32_t *bit_count;
 };
 
 struct lt_transform {
@@ -72,6 +90,8 @@ struct lt_preference {
 /* The one algorithm: its mark, then what it was configured to, which changes nothing. */
 #define LT_ALGO 0x534f4654414c474full
 enum { LT_CONFIGS = 9 };
+enum { LT_IDS = 128 }; /* numbers that it goes by: as many as NVIDIA's have */
+enum { LT_FMA = 1 };   /* of what tells how its numbers come about */
 struct lt_algo {
 	uint64_t mark;
 	uint32_t config[LT_CONFIGS];
@@ -95,8 +115,34 @@ void lt_put(void *at, uint32_t type, uint64_t i, double value);
  * layout cannot be. */
 uint64_t lt_at(const struct lt_layout *l, uint64_t row, uint64_t col);
 uint64_t lt_extent(const struct lt_layout *l);
+/* Where member I of a batch begins, of elements of so many bytes; NULL, and the handle failed,
+ * where the device does not have its address. */
+void *lt_begin(struct blas_task *task, const void *base, const struct lt_layout *l, int i,
+	uint64_t size);
 /* Member I of a batch, which the device has; NULL, and the handle failed, where it has not. */
 void *lt_member(struct blas_task *task, const void *base, const struct lt_layout *l, int i);
+
+/* The real type of a complex one's halves; UINT32_MAX: it is none. */
+uint32_t lt_half(uint32_t type);
+/* A number of either kind, one behind the other. */
+double complex lt_scalar(const void *at, uint32_t type, uint64_t i);
+/* Whether a product of these complex types is served. */
+bool lt_complex_match(const struct lt_matmul *d, const struct lt_layout *a,
+	const struct lt_layout *b, const struct lt_layout *c, const struct lt_layout *out);
+/* Member I of a product of complex numbers. */
+void lt_complex_member(struct lt_task *t, int i);
+
+/* Whether factors that lie so are served. */
+bool lt_scales_served(const struct lt_matmul *d, uint32_t in, uint32_t out);
+/* The factors of an operand, k by so many; false, and the handle failed, where the device has
+ * not all of them. */
+struct lt_scales {
+	const float *at; /* NULL: 1 */
+	int32_t mode;
+	uint64_t k, outer;
+};
+bool lt_scales_reached(struct lt_task *t, const struct lt_scales *s);
+double lt_scale(const struct lt_scales *s, uint64_t k, uint64_t outer);
 
 /* Whether these can be multiplied: BLAS_SUCCESS, INVALID_VALUE or NOT_SUPPORTED. `c` may be
  * NULL.

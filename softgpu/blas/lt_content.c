@@ -229,9 +229,9 @@ BLAS_EXPORT int cublasLtHeuristicsCacheSetCapacity(size_t value)
 
 /* ---- the algorithm ---- */
 
-static void algo_init(struct lt_algo *algo)
+static void algo_init(struct lt_algo *algo, int id)
 {
-	*algo = (struct lt_algo){.mark = LT_ALGO, .config = {[2] = 1}};
+	*algo = (struct lt_algo){.mark = LT_ALGO, .config = {[0] = (uint32_t)id, [2] = 1}};
 }
 
 BLAS_EXPORT int cublasLtMatmulAlgoGetHeuristic(void *handle, const void *desc, const void *a,
@@ -255,7 +255,7 @@ BLAS_EXPORT int cublasLtMatmulAlgoGetHeuristic(void *handle, const void *desc, c
 	if (status)
 		return status;
 	memset(results, 0, sizeof(*results));
-	algo_init(&results[0].algo);
+	algo_init(&results[0].algo, 0);
 	results[0].waves = 1;
 	*count = 1;
 	return BLAS_SUCCESS;
@@ -316,11 +316,12 @@ BLAS_EXPORT int cublasLtMatmulAlgoInit(void *handle, int compute, int scale, int
 	int status =
 		cublasLtMatmulAlgoGetIds(handle, compute, scale, a, b, c, d, 1, none, &count);
 
-	if (status || id)
+	/* A program may have the number of one that it found on another GPU. */
+	if (status || id < 0 || id >= LT_IDS)
 		return status ? status : BLAS_INVALID_VALUE;
 	if (!count)
 		return BLAS_NOT_SUPPORTED;
-	algo_init(algo);
+	algo_init(algo, id);
 	return BLAS_SUCCESS;
 }
 
@@ -328,7 +329,7 @@ static int give(void *to, size_t room, size_t *written, const void *from, size_t
 {
 	if (room && room < bytes)
 		return BLAS_INVALID_VALUE;
-	if (room)
+	if (room && bytes)
 		memcpy(to, from, bytes);
 	if (written)
 		*written = bytes;
@@ -344,19 +345,27 @@ BLAS_EXPORT int cublasLtMatmulAlgoCapGetAttribute(
 	uint32_t tiles[TILES];
 	uint32_t epilogues = LT_RELU | LT_BIAS | LT_DRELU | LT_BGRAD | LT_GELU | LT_DGELU |
 			     LT_AUX | LT_BGRADA | LT_BGRADB | LT_DEFAULT;
+	uint64_t numerics = LT_FMA;
 	uint32_t value;
 
 	if (algo->mark != LT_ALGO)
 		return BLAS_INVALID_VALUE;
 	switch (number) {
-	case 3:			  /* strided batches */
-	case 4: value = 1; break; /* D beside C */
-	case 6:			  /* any tile is as good as any other */
+	case 3:	 /* strided batches */
+	case 21: /* batches by addresses */
+	case 4:	 /* D beside C */
+	case 16: /* alignments */
+	case 17:
+	case 18:
+	case 19: value = 1; break;
+	case 6: /* any tile is as good as any other */
 		for (uint32_t i = 0; i < TILES; i++)
 			tiles[i] = i;
 		return give(to, room, written, tiles, sizeof(tiles));
 	case 11: value = 31; break; /* pointer modes */
 	case 12: value = epilogues; break;
+	case 13: return give(to, room, written, NULL, 0); /* a list without a stage */
+	case 15: return give(to, room, written, &numerics, sizeof(numerics));
 	case 0:
 	case 1:
 	case 2:
@@ -364,7 +373,7 @@ BLAS_EXPORT int cublasLtMatmulAlgoCapGetAttribute(
 	case 7:
 	case 10:
 	case 14:
-	case 21: value = 0; break;
+	case 22: value = 0; break;
 	default: return BLAS_INVALID_VALUE;
 	}
 	return give(to, room, written, &value, sizeof(value));

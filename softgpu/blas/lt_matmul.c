@@ -11,17 +11,7 @@
 
 #include "softgpu/blas/lt.h"
 
-struct lt_task {
-	struct blas_task base; /* first: it is freed as one */
-	struct lt_matmul desc;
-	struct lt_layout a, b, c, d;
-	const void *at_a, *at_b, *at_c, *alpha_at, *beta_at;
-	void *at_d;
-	double alpha, beta;
-	int32_t *bit_count;
-};
-
-/* The types of a product, by its compute type. */
+/* The types of a product of real numbers, by its compute type. */
 static bool types_match(
 	const struct lt_matmul *d, uint32_t a, uint32_t b, uint32_t c, uint32_t out)
 {
@@ -60,11 +50,33 @@ static bool types_match(
 	}
 }
 
-static bool layout_served(const struct lt_layout *l, int32_t batch)
+static bool layout_served(const struct lt_layout *l, const struct lt_layout *out)
 {
-	return (l->order == LT_COL || l->order == LT_ROW) && !l->plane && !l->batch_mode &&
-	       (l->batch == batch || (l->batch == 1 && batch >= 1)) && l->batch_stride >= 0 &&
-	       l->rows <= INT_MAX && l->cols <= INT_MAX;
+	return l->order >= LT_COL && l->order <= LT_COL32_2R_4R4 &&
+	       l->batch_mode <= LT_POINTERS && l->batch_mode == out->batch_mode &&
+	       (l->batch == out->batch || (l->batch == 1 && out->batch >= 1)) &&
+	       l->batch_stride >= 0 && l->rows <= INT_MAX && l->cols <= INT_MAX;
+}
+
+/* Tiles are for 8-bit integers, A and the transposed B each in its own. */
+static bool orders_match(const struct lt_matmul *d, const struct lt_layout *a,
+	const struct lt_layout *b, const struct lt_layout *c, const struct lt_layout *out)
+{
+	if (a->order <= LT_ROW && b->order <= LT_ROW && c->order <= LT_ROW &&
+		out->order <= LT_ROW)
+		return true;
+	return a->type == BLAS_I8 && a->order == LT_COL32 && b->order >= LT_COL4_4R2_8C &&
+	       c->order == LT_COL32 && out->order == LT_COL32 && !d->transa &&
+	       d->transb == BLAS_OP_T;
+}
+
+static bool numbers_match(const struct lt_matmul *d, const struct lt_layout *a,
+	const struct lt_layout *b, const struct lt_layout *c, const struct lt_layout *out)
+{
+	if (lt_half(out->type) != UINT32_MAX)
+		return lt_complex_match(d, a, b, c, out);
+	return !a->plane && !b->plane && !c->plane && !out->plane &&
+	       types_match(d, a->type, b->type, c->type, out->type);
 }
 
 static bool epilogue_served(const struct lt_matmul *d)
@@ -98,15 +110,12 @@ int lt_check(const struct lt_matmul *d, const struct lt_layout *a, const struct 
 
 	if (d->transa < 0 || d->transa > BLAS_OP_C || d->transb < 0 || d->transb > BLAS_OP_C)
 		return BLAS_INVALID_VALUE;
-	if (!types_match(d, a->type, b->type, c ? c->type : out->type, out->type) ||
-		!layout_served(a, out->batch) || !layout_served(b, out->batch) ||
-		(c && !layout_served(c, out->batch)) || !layout_served(out, out->batch) ||
+	if (!numbers_match(d, a, b, c ? c : out, out) || !layout_served(a, out) ||
+		!layout_served(b, out) || !layout_served(c ? c : out, out) ||
+		!layout_served(out, out) || !orders_match(d, a, b, c ? c : out, out) ||
 		!epilogue_served(d) || d->transc || d->fill != 2 || d->pointer_mode < 0 ||
-		d->pointer_mode > LT_VECTOR_HOST)
+		d->pointer_mode > LT_VECTOR_HOST || !lt_scales_served(d, a->type, out->type))
 		return BLAS_NOT_SUPPORTED;
-	for (unsigned i = 0; i < sizeof(d->modes) / sizeof(d->modes[0]); i++)
-		if (d->modes[i])
-			return BLAS_NOT_SUPPORTED;
 	if ((d->transa ? a->cols : a->rows) != m || (d->transb ? b->cols : b->rows) != k ||
 		(d->transb ? b->rows : b->cols) != n || (c && (c->rows != m || c->cols != n)) ||
 		lt_extent(a) == UINT64_MAX || lt_extent(b) == UINT64_MAX ||
@@ -118,8 +127,10 @@ int lt_check(const struct lt_matmul *d, const struct lt_layout *a, const struct 
 	return BLAS_SUCCESS;
 }
 
-/* op of a matrix, rows by cols, column after column, as doubles or floats. */
-static void *packed(const void *at, const struct lt_layout *l, int op, bool wide)
+/* op of a matrix, rows by cols, column after column, as doubles or floats. `of_b`: its rows are
+ * what is summed over. */
+static void *packed(const void *at, const struct lt_layout *l, int op, bool wide,
+	const struct lt_scales *scales, bool of_b)
 {
 	uint64_t rows = op ? l->cols : l->rows, cols = op ? l->rows : l->cols;
 	void *to = calloc(rows * cols + 1, wide ? sizeof(double) : sizeof(float));
@@ -128,6 +139,8 @@ static void *packed(const void *at, const struct lt_layout *l, int op, bool wide
 		for (uint64_t i = 0; i < rows; i++) {
 			double v = lt_get(at, l->type, op ? lt_at(l, j, i) : lt_at(l, i, j));
 
+			if (scales->mode)
+				v *= of_b ? lt_scale(scales, i, j) : lt_scale(scales, j, i);
 			if (wide)
 				((double *)to)[j * rows + i] = v;
 			else
@@ -266,13 +279,16 @@ static void matmul_member(struct lt_task *t, int member)
 {
 	const struct lt_matmul *d = &t->desc;
 	uint64_t m = t->d.rows, n = t->d.cols, k = d->transa ? t->a.rows : t->a.cols;
-	bool wide = t->a.type == BLAS_F64 || t->a.type == BLAS_I8; /* exact for integers */
+	struct lt_scales scale_a = {d->scale_a, d->modes[0], k, m};
+	struct lt_scales scale_b = {d->scale_b, d->modes[1], k, n};
+	bool parts = scale_a.mode || scale_b.mode;
+	bool wide = t->a.type == BLAS_F64 || t->a.type == BLAS_I8 || parts; /* exact */
 	const void *a = lt_member(&t->base, t->at_a, &t->a, member);
 	const void *b = lt_member(&t->base, t->at_b, &t->b, member);
 	bool reads_c = t->at_c && (t->beta != 0 || t->beta_at);
 	const void *c = reads_c ? lt_member(&t->base, t->at_c, &t->c, member) : NULL;
 	void *out = lt_member(&t->base, t->at_d, &t->d, member);
-	double ab = factor(t, d->scale_a) * factor(t, d->scale_b);
+	double ab = parts ? 1 : factor(t, d->scale_a) * factor(t, d->scale_b);
 	double sc = factor(t, d->scale_c), sd = factor(t, d->scale_d), largest = 0;
 	uint32_t each = lt_size((uint32_t)d->scale);
 	bool vector = d->pointer_mode >= LT_DEVICE_VECTOR;
@@ -282,12 +298,13 @@ static void matmul_member(struct lt_task *t, int member)
 	void *pa, *pb, *product;
 
 	if (t->base.handle->failed || !behind_of(t, &e, member) ||
+		!lt_scales_reached(t, &scale_a) || !lt_scales_reached(t, &scale_b) ||
 		(alphas && !blas_reaches(alphas, (vector ? m : 1) * each, each))) {
 		t->base.handle->failed = true;
 		return;
 	}
-	pa = packed(a, &t->a, d->transa, wide);
-	pb = packed(b, &t->b, d->transb, wide);
+	pa = packed(a, &t->a, d->transa, wide, &scale_a, false);
+	pb = packed(b, &t->b, d->transb, wide, &scale_b, true);
 	product = calloc(m * n + 1, wide ? sizeof(double) : sizeof(float));
 	if (!pa || !pb || !product) {
 		t->base.handle->failed = true;
@@ -300,7 +317,7 @@ static void matmul_member(struct lt_task *t, int member)
 		cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)n, (int)k,
 			1, pa, (int)m, pb, (int)k, 0, product, (int)m);
 	for (uint64_t i = 0; i < m; i++) {
-		double alpha = t->alpha, beta = t->beta, sum = 0;
+		double alpha = creal(t->alpha), beta = creal(t->beta), sum = 0;
 		uint64_t at = vector ? i : 0;
 
 		if (t->alpha_at)
@@ -337,13 +354,18 @@ static void matmul_run(struct blas_task *base)
 	struct lt_task *t = (struct lt_task *)base;
 	bool vector = t->desc.pointer_mode >= LT_DEVICE_VECTOR;
 	uint32_t size = lt_size((uint32_t)t->desc.scale);
+	bool is_complex = lt_half(t->d.type) != UINT32_MAX;
 
-	if (t->beta_at && !blas_reaches(t->beta_at, (vector ? t->d.rows : 1) * size, size)) {
+	if ((t->beta_at && !blas_reaches(t->beta_at, (vector ? t->d.rows : 1) * size, size)) ||
+		(is_complex && t->alpha_at && !blas_reaches(t->alpha_at, size, size))) {
 		base->handle->failed = true;
 		return;
 	}
 	for (int i = 0; i < t->d.batch && !base->handle->failed; i++)
-		matmul_member(t, i);
+		if (is_complex)
+			lt_complex_member(t, i);
+		else
+			matmul_member(t, i);
 	if (t->bit_count &&
 		blas_reaches(t->bit_count, sizeof(*t->bit_count), sizeof(*t->bit_count)))
 		*t->bit_count = -1;
@@ -398,11 +420,11 @@ BLAS_EXPORT int cublasLtMatmul(void *handle, const void *desc, const void *alpha
 	if (how->emulation)
 		t->bit_count = how->emulation->bit_count;
 	if (how->pointer_mode == LT_HOST)
-		t->alpha = lt_get(alpha, (uint32_t)how->scale, 0);
+		t->alpha = lt_scalar(alpha, (uint32_t)how->scale, 0);
 	else
 		t->alpha_at = alpha;
 	if (how->pointer_mode == LT_HOST || how->pointer_mode == LT_VECTOR_HOST)
-		t->beta = beta ? lt_get(beta, (uint32_t)how->scale, 0) : 0;
+		t->beta = beta ? lt_scalar(beta, (uint32_t)how->scale, 0) : 0;
 	else if (how->pointer_mode != LT_VECTOR_ZERO)
 		t->beta_at = beta;
 	h->stream = stream;

@@ -64,7 +64,8 @@ static void transform_run(struct blas_task *base)
 static bool transform_served(const struct lt_layout *l, const struct lt_layout *out, int op)
 {
 	return lt_size(l->type) && l->type != BLAS_C32 && l->type != BLAS_C64 &&
-	       (l->order == LT_COL || l->order == LT_ROW) && !l->plane && !l->batch_mode &&
+	       l->order >= LT_COL && l->order <= LT_COL32_2R_4R4 && !l->plane &&
+	       l->batch_mode == out->batch_mode && l->batch_mode <= LT_POINTERS &&
 	       (l->batch == out->batch || l->batch == 1) && l->batch_stride >= 0 &&
 	       (op ? l->cols : l->rows) == out->rows && (op ? l->rows : l->cols) == out->cols;
 }

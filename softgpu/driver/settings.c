@@ -4,6 +4,7 @@
  * them.
  */
 #include "softgpu/driver/softgpu.h"
+#include "softgpu/driver/task.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -48,6 +49,11 @@ void log_problem(const char *format, ...)
 	va_start(args, format);
 	log_line(format, args);
 	va_end(args);
+}
+
+void cuSoftgpuProblem(const char *text)
+{
+	log_problem("%s", text);
 }
 
 /* A number with K, M, G or T behind it, in bytes. */

@@ -19,6 +19,8 @@ void cuSoftgpuTaskEnd(void);
 bool cuSoftgpuTaskReaches(uint64_t address, uint64_t bytes);
 /* An injected fault: whether the task that now begins is to write a wrong bit. */
 bool cuSoftgpuTaskSpoils(void);
+/* A line where the device's go, for what is refused and no status says why. */
+void cuSoftgpuProblem(const char *text);
 #pragma GCC visibility pop
 
 #endif

@@ -186,8 +186,10 @@ static int plan_do(
 	if (!plan)
 		return FFT_INVALID_PLAN;
 	status = bytes ? fft_shape_make(&shape, arguments) : FFT_INVALID_VALUE;
-	if (!status && plan->callbacks)
+	if (!status && plan->callbacks) {
+		fft_callbacks_refused();
 		status = FFT_MISSING_DEPENDENCY;
+	}
 	if (!status)
 		status = what == MAKE ? plan_make(plan, &shape, bytes)
 				      : area_size(&shape, bytes);

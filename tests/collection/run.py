@@ -37,7 +37,7 @@ COMPLAINS = re.compile(
 MPI = re.compile(r"mpicxx|mpicc|MPI_|-lmpi|MPI\b")
 # Libraries by the names of our own linker stubs, build/obj/link.
 LIBRARIES = {"cublas": 13, "cublasLt": 13, "cudnn": 9, "cufft": 12, "curand": 10, "cusolver": 12,
-             "cusparse": 12, "cusparseLt": 0, "nccl": 2, "cuda": 1}
+             "cusolverMg": 12, "cusparse": 12, "cusparseLt": 0, "nccl": 2, "cuda": 1}
 REASONS = {
     "passes": "ends with 0 and complains of nothing",
     "complains": "ends with 0 and says that something is wrong",
@@ -71,6 +71,7 @@ def toolkit(work, build):
     for folder in ("bin", "lib64"):
         os.makedirs(os.path.join(home, folder), exist_ok=True)
     links = {"bin/nvcc": os.path.join(HERE, "nvcc.py"),
+             "bin/bin2c": os.path.join(CACHE, "cuda-13.0", "bin", "bin2c"),
              "include": os.path.join(CACHE, "cuda-13.0", "include")}
     for name, version in LIBRARIES.items():
         links[f"lib64/lib{name}.so"] = os.path.join(build, "obj", "link", f"lib{name}.so.{version}")

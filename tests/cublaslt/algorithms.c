@@ -130,6 +130,57 @@ static void lists(void)
 		CUBLAS_STATUS_INVALID_VALUE);
 }
 
+/* Every capability is told, for a search through all that an algorithm can be configured to. */
+static void capabilities(void)
+{
+	static const struct {
+		int attribute;			   /* CUBLASLT_ALGO_CAP_… */
+		uint32_t bytes;			   /* 0: a list of numbers */
+	} all[] = {{0, 4}, {1, 4}, {2, 4}, {3, 4}, /* splits, reductions, swizzling, batches */
+		{7, 4}, {13, 0},		   /* custom options, stages */
+		{15, 8},			   /* numerics */
+		{16, 4}, {17, 4}, {18, 4}, {19, 4}};
+	cublasLtMatmulHeuristicResult_t best;
+
+	BLAS(descs_algo(handle, &d, &best));
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		size_t written = SIZE_MAX, need = 0;
+		uint32_t value[TILES];
+
+		BLAS(cublasLtMatmulAlgoCapGetAttribute(
+			&best.algo, all[i].attribute, NULL, 0, &need));
+		if (all[i].bytes ? need != all[i].bytes
+				 : need % sizeof(value[0]) || need > sizeof(value))
+			DIE("capability %d has %zu bytes", all[i].attribute, need);
+		if (need)
+			BLAS(cublasLtMatmulAlgoCapGetAttribute(
+				&best.algo, all[i].attribute, value, need, &written));
+		if (need && written != need)
+			DIE("capability %d has %zu bytes, not %zu", all[i].attribute, written,
+				need);
+	}
+}
+
+/* A program may bring the number of an algorithm with it. */
+static void preset(void)
+{
+	int found = 0, number = -1;
+	cublasLtMatmulAlgo_t algo;
+
+	for (int id = 1; id < 64; id++) {
+		if (cublasLtMatmulAlgoInit(handle, F32, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F,
+			    CUDA_R_32F, CUDA_R_32F, id, &algo))
+			continue;
+		BLAS(cublasLtMatmulAlgoConfigGetAttribute(
+			&algo, CUBLASLT_ALGO_CONFIG_ID, &number, sizeof(number), NULL));
+		if (number != id)
+			DIE("algorithm %d says that it is %d", id, number);
+		found++;
+	}
+	if (!found)
+		DIE("no algorithm has a number from 1 to 63");
+}
+
 static void limited(void)
 {
 	uint32_t mode = CUBLASLT_SEARCH_LIMITED_BY_ALGO_ID, best_fit = 0;
@@ -170,6 +221,8 @@ int main(void)
 	several();
 	by_number();
 	lists();
+	capabilities();
+	preset();
 	limited();
 	capacity();
 	descs_free(&d);

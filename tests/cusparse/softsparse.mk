@@ -1,9 +1,10 @@
-# tests/cusparse on the software library alone, without the stack: build/tests/sparse/NAME.
+# tests/cusparse on the software library alone, without the stack: build/tests/sparse/NAME. Results on the host
+# are captured by the front, not by that library.
 
 .PHONY: test-softsparse
 
 SPARSE_TESTS := $(patsubst tests/cusparse/%.c,$(BUILD)/tests/sparse/%,\
-	$(filter-out %/steady.c,$(wildcard tests/cusparse/*.c)))
+	$(filter-out %/steady.c %/captured-results.c,$(wildcard tests/cusparse/*.c)))
 
 $(SPARSE_TESTS): $(BUILD)/tests/sparse/%: tests/cusparse/%.c tests/cusparse/check.h tests/die.h \
 		$(SPARSE_LIB) $(SOFTGPU_LIB) | $(CACHE)/.complete

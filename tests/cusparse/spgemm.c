@@ -104,11 +104,25 @@ static void problem_free(struct problem *p)
 	free(p->b);
 }
 
-static void phases(cudaDataType t, int64_t m, int64_t n, int64_t k)
+/* The buffer of the product in pieces: first the size of what the estimate itself needs. */
+static void *estimated(struct problem *p, cusparseSpGEMMAlg_t alg, const void *one,
+	const void *none, size_t *bytes)
+{
+	size_t third = 0;
+	void *buffer;
+
+	SPARSE(cusparseSpGEMM_estimateMemory(handle, N, N, one, p->in_a.descr, p->in_b.descr,
+		none, p->c, p->t, alg, p->descr, 0.5f, &third, NULL, NULL));
+	buffer = work(p, third);
+	SPARSE(cusparseSpGEMM_estimateMemory(handle, N, N, one, p->in_a.descr, p->in_b.descr,
+		none, p->c, p->t, alg, p->descr, 0.5f, &third, buffer, bytes));
+	return work(p, *bytes);
+}
+
+static void phases(cudaDataType t, cusparseSpGEMMAlg_t alg, int64_t m, int64_t n, int64_t k)
 {
 	struct problem p = problem(t, m, n, k);
 	number alpha = is_complex(t) ? CMPLX(0.5, -0.5) : 1.5;
-	cusparseSpGEMMAlg_t alg = CUSPARSE_SPGEMM_DEFAULT;
 	char one[16], none[16];
 	size_t bytes = 0;
 	void *buffer;
@@ -120,9 +134,13 @@ static void phases(cudaDataType t, int64_t m, int64_t n, int64_t k)
 	buffer = work(&p, bytes);
 	SPARSE(cusparseSpGEMM_workEstimation(handle, N, N, one, p.in_a.descr, p.in_b.descr,
 		none, p.c, t, alg, p.descr, &bytes, buffer));
-	SPARSE(cusparseSpGEMM_compute(handle, N, N, one, p.in_a.descr, p.in_b.descr, none, p.c,
-		t, alg, p.descr, &bytes, NULL));
-	buffer = work(&p, bytes);
+	if (alg == CUSPARSE_SPGEMM_ALG3) {
+		buffer = estimated(&p, alg, one, none, &bytes);
+	} else {
+		SPARSE(cusparseSpGEMM_compute(handle, N, N, one, p.in_a.descr, p.in_b.descr,
+			none, p.c, t, alg, p.descr, &bytes, NULL));
+		buffer = work(&p, bytes);
+	}
 	SPARSE(cusparseSpGEMM_compute(handle, N, N, one, p.in_a.descr, p.in_b.descr, none, p.c,
 		t, alg, p.descr, &bytes, buffer));
 	make_room(&p);
@@ -190,7 +208,8 @@ int main(void)
 	begin();
 	for (int t = 0; t < 4; t++)
 		for (int s = 0; s < 4; s++) {
-			phases(letters[t], sizes[s], sizes[3 - s], 11);
+			phases(letters[t], CUSPARSE_SPGEMM_DEFAULT, sizes[s], sizes[3 - s], 11);
+			phases(letters[t], CUSPARSE_SPGEMM_ALG3, sizes[s], 11, sizes[3 - s]);
 			again(letters[t], sizes[s], 9, sizes[3 - s]);
 		}
 	SPARSE(cusparseDestroy(handle));

@@ -56,7 +56,7 @@ def cusparse_body(api, entry, number):
         elif p.mark in ("device", "scalar"):
             present, pointers = present | 1 << pointers, pointers + 1
             varying += struct.pack("<Q", WINDOW + 65536) if p.mark == "device" else struct.pack("<2Q", 0x3f800000, 0)
-        elif p.mark in ("inout", "result"):
+        elif p.mark in ("inout", "inout?", "result"):
             varying += struct.pack("<Q", 4096)
         elif p.mark not in ("out", "out?"):
             wide = items.number(api, entry, p) in ("long", "double")

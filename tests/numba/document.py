@@ -77,6 +77,29 @@ NvSci or nvJitLink were left out; 139 were built.
 
 Five of the 97 failed before what they found was mended: `cudaSetDeviceFlags(cudaDeviceMapHost)`, the attributes of pools that are shared, a stream that is
 destroyed in a capture, the end of a capture into a graph, a texture that ends behind its memory.
+
+NVIDIA's samples of its libraries (github.com/NVIDIA/CUDALibrarySamples, commit 34377293fb14), those of cuBLAS, cuBLASLt, cuFFT, cuRAND, cuSOLVER, cuSPARSE and
+cuSPARSELt, each source with a `main` packed with a Makefile by `tests/collection/pack_library_samples.py`, built with nvcc 13.0 and run through `tests/gpu/collection.py --driver software`
+on 2026-11-29, two software GPUs where a sample wants two, 100 s for each. The one that links cuFFT statically was left out.
+
+| | programs | cuBLAS | cuBLASLt | cuFFT | cuRAND | cuSOLVER | cuSPARSE | cuSPARSELt |
+|---|---|---|---|---|---|---|---|---|
+| in all | 221 | 82 | 20 | 9 | 36 | 37 | 35 | 2 |
+| end with 0, alone and through an agent of their own with the same text | 198 | 82 | 10 | 7 | 36 | 29 | 32 | 2 |
+| do not build: functions of CUDA 13.1 and of cuBLAS behind 13.1 (products of groups, green contexts) | 6 | | 6 | | | | | |
+| ask for cuSOLVER over several GPUs (cusolverMg), which has no front yet | 6 | | | | | 6 | | |
+| use operators as LTO-IR or the experimental SpMVOp, which are refused | 2 | | | | | | 2 | |
+| have callbacks as LTO-IR, which the software GPU does not run | 2 | | | 2 | | | | |
+| multiply numbers of 4 and 8 bits with scale factors that NVIDIA documents for compute capability 10.0; not served | 2 | | 2 | | | | | |
+| copy a row with `cudaMemcpy2D` whose pitch is shorter than the row, which an H200 refuses too; with that mended they solve | 2 | | | | | 2 | | |
+| not done in 100 s: a thousand products each, to find the best algorithm | 2 | | 2 | | | | | |
+| waives itself: compressed memory | 1 | | | | | | 1 | |
+
+Eight of the 198 failed before what they found was mended: cuBLASLt's batches by addresses, complex numbers in planes, tiles of 8-bit integers and scale factors of blocks on the software GPU, its
+algorithms by number, `cusparseSpVV` in a capture with its result on the host, `cusparseSpGEMM_estimateMemory` without a place for its second size, `gesvdaStridedBatched` with residuals.
+The numbers were compared with what the READMEs show, and with the sources where these have other matrices by now: equal but for the last digits, signs of
+singular vectors, orders that were asked not to be sorted, what `syevdx` leaves behind the eigenvalues that it was asked for, and the bits of cuRAND's generators that
+the software GPU has of its own ([SOFTGPU.md](SOFTGPU.md#curand)).
 """
 WHERE = {"software": "On the software GPU", "nvidia": "On an H200, natively and through vcuda",
          "every": "Everywhere"}

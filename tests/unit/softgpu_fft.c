@@ -7,6 +7,8 @@
 
 #include <complex.h>
 #include <math.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* The library's own names, as far as they are used here. */
 int cufftCreate(int *plan);
@@ -32,6 +34,8 @@ int cufftExecR2C(int plan, void *in, void *out);
 int cufftXtExec(int plan, void *in, void *out, int direction);
 int cufftSetPlanPropertyInt64(int plan, int property, long long value);
 int cufftGetPlanPropertyInt64(int plan, int property, long long *value);
+int cufftXtSetJITCallback(
+	int plan, const char *symbol, const void *code, size_t bytes, int type, void **info);
 
 enum { C2C = 0x29, R2C = 0x2a, C2R = 0x2c, Z2Z = 0x69, D2Z = 0x6a, Z2D = 0x6c };
 enum {
@@ -40,7 +44,8 @@ enum {
 	INVALID_VALUE = 4,
 	EXEC_FAILED = 6,
 	INVALID_SIZE = 8,
-	NO_WORKSPACE = 13
+	NO_WORKSPACE = 13,
+	MISSING_DEPENDENCY = 17
 };
 enum { FORWARD = -1, INVERSE = 1 };
 enum { COMPLEX_HALF = 6, COMPLEX_BFLOAT = 15 };
@@ -412,6 +417,35 @@ static void a_graph_repeats_a_transform(void **state)
 	ok(cuMemFree(at));
 }
 
+/* LTO-IR does not run here, and stderr says so, once. */
+static void a_callback_is_refused_with_a_sentence(void **state)
+{
+	int plan, kept = dup(STDERR_FILENO), file = memfd_create("stderr", MFD_CLOEXEC);
+	const char *at;
+	char text[1024];
+	size_t bytes;
+	ssize_t n;
+
+	(void)state;
+	assert_true(kept >= 0 && file >= 0);
+	assert_true(dup2(file, STDERR_FILENO) >= 0);
+	for (int i = 0; i < 2; i++) {
+		is(cufftCreate(&plan), 0);
+		is(cufftXtSetJITCallback(plan, "load", "code", 5, 0, NULL), 0);
+		is(cufftMakePlan1d(plan, 16, C2C, 1, &bytes), MISSING_DEPENDENCY);
+		is(cufftDestroy(plan), 0);
+	}
+	assert_true(dup2(kept, STDERR_FILENO) >= 0);
+	close(kept);
+	n = pread(file, text, sizeof(text) - 1, 0);
+	close(file);
+	assert_true(n >= 0);
+	text[n] = 0;
+	at = strstr(text, "LTO-IR");
+	assert_non_null(at);
+	assert_null(strstr(at + 1, "LTO-IR"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -422,6 +456,7 @@ int main(void)
 		cmocka_unit_test(wrong_arguments_have_their_status),
 		cmocka_unit_test(a_plan_outlives_wrong_addresses),
 		cmocka_unit_test(a_graph_repeats_a_transform),
+		cmocka_unit_test(a_callback_is_refused_with_a_sentence),
 	};
 
 	for (int i = 0; i < MOST; i++)

@@ -225,15 +225,21 @@ void library_put_result(struct library_items *items, void *to, uint32_t bytes)
 
 void library_put_inout(struct library_items *items, void *value, uint32_t bytes)
 {
-	uint64_t *at = library_varying(items, sizeof(*at));
-
 	if (!value)
 		library_invalid(items, "no number to read and write");
-	if (items->status || !at)
+	library_put_inout_maybe(items, value, bytes);
+}
+
+void library_put_inout_maybe(struct library_items *items, void *value, uint32_t bytes)
+{
+	uint64_t *at = library_varying(items, sizeof(*at));
+
+	if (!at)
 		return;
 	*at = 0;
-	memcpy(at, value, bytes);
-	library_out(items, value, bytes);
+	if (value)
+		memcpy(at, value, bytes);
+	library_out_maybe(items, value, bytes);
 }
 
 void library_list(struct library_items *items, void *to, int64_t count, uint32_t each)

@@ -91,8 +91,10 @@ void library_put_placed(struct library_items *items, const void *value, uint32_t
 /* `bytes` <= 16 that come back, or the device address where the library puts them, as the
  * handle's pointer mode says. To the host they are waited for. */
 void library_put_result(struct library_items *items, void *to, uint32_t bytes);
-/* `bytes` <= 8 on the host that are read and written. */
+/* `bytes` <= 8 on the host that are read and written; where `value` is NULL, a fault, or 0 for
+ * the library and nowhere for what it makes of it. */
 void library_put_inout(struct library_items *items, void *value, uint32_t bytes);
+void library_put_inout_maybe(struct library_items *items, void *value, uint32_t bytes);
 /* The fault of arguments that do not go together. */
 void library_mismatch(struct library_items *items);
 /* `bytes` > 0 from the host, padded to 8, that are not part of what is learned. */

@@ -336,6 +336,22 @@ void *library_get_result(struct library_frame *f)
 	return to;
 }
 
+void *library_get_numbers(struct library_frame *f)
+{
+	const uint64_t *count;
+
+	if (f->stopped || f->varying == f->varying_end)
+		return NULL;
+	count = library_get_bytes(f, sizeof(*count));
+	if (!count || !*count || *count > LIBRARY_NUMBERS || f->outs) {
+		library_violated(f);
+		return NULL;
+	}
+	f->answer->out[f->outs] = *count;
+	f->outs = LIBRARY_OUTS;
+	return f->answer->out + 1;
+}
+
 void *library_get_inout(struct library_frame *f)
 {
 	const uint64_t *at = library_get_bytes(f, 8);

@@ -102,6 +102,9 @@ void *library_get_filled(
 	struct library_frame *f, const uint64_t *at, uint32_t i, uint64_t count, size_t each);
 /* Where a result goes: home, or to the address, as the handle's pointer mode says. */
 void *library_get_result(struct library_frame *f);
+/* Room for LIBRARY_NUMBERS numbers that go home behind their count, where the program wants
+ * some; else NULL. */
+void *library_get_numbers(struct library_frame *f);
 /* A number that is read and written; it goes home. */
 void *library_get_inout(struct library_frame *f);
 /* An address whose alignment is part of the key. */
