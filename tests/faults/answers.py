@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The sidecar takes a program for gone that is there: the program has a clear error within seconds; it never waits on for
+what does not come.
+
+What fails is a call of the sidecar's: the look for the next request, after which the sidecar lets the session go and
+empties its memory, while the program copies or launches as fast as it can."""
+import contextlib
+import sys
+
+from failpoints import FailRig, LOST, healthy, outcome
+from stack import become_subreaper, clean, folder, wait_for
+
+LOOK = "recv-unix"
+ONCE = False
+# (state, what fails, whether it goes on, the n-th from the beginning on or 0: as soon as it is in its state, what it gets)
+CASES = (
+    ("upload", LOOK, ONCE, 0, LOST),
+    ("download", LOOK, ONCE, 0, LOST),
+    ("launch", LOOK, ONCE, 0, LOST),
+    ("pin", LOOK, ONCE, 0, LOST),
+)
+
+
+def one(rig, state, what, lasts, n, wanted):
+    if n:
+        rig.point.arm(n, only=what, lasts=lasts)
+    app = rig.app(state)
+    try:
+        app.line(f"^in {state}|error", 60)
+        if not n:
+            rig.point.arm(1, only=what, lasts=lasts)
+        if wanted == "right":
+            wait_for(rig.point.struck, 20, "a call fails")
+            app.close_stdin()
+        got = outcome(app, 20)
+    finally:
+        rig.point.disarm()
+    assert got == wanted, f"got {got}, not {wanted}: {app.text()[-300:]}"
+    assert rig.sidecar.process.poll() is None, rig.sidecar.log()[-300:]
+    rig.bystander_lives()
+    healthy(rig)
+    rig.at_rest()
+    rig.once(app, state, got == "right")
+    rig.forget(app)
+
+
+def main():
+    become_subreaper()
+    wrong = 0
+    for case in CASES:
+        with folder() as path, contextlib.ExitStack() as stack:
+            stack.callback(clean)
+            rig = FailRig(path, "sidecar")
+            try:
+                one(rig, *case)
+                print("pass ", *case, flush=True)
+            except AssertionError as error:
+                wrong += 1
+                print("fail ", *case, error, flush=True)
+    print(f"{len(CASES) - wrong} of {len(CASES)}")
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
