@@ -128,8 +128,16 @@ static void take_descriptors(struct msghdr *message, int fds[2])
 	}
 }
 
-/* Until there is something to read, the sidecar has stopped (HEART), or DEADLINE. False: errno.
- */
+/* The page says that the session is over: the sidecar may have had no memory for an answer. */
+static bool told_lost(void)
+{
+	const struct channel_page *page = session_here()->page;
+
+	return page && atomic_load(&page->state) == CHANNEL_LOST;
+}
+
+/* Until there is something to read, the sidecar has stopped or gives the session up (HEART), or
+ * DEADLINE. False: errno. */
 static bool wait_readable(int socket, uint64_t deadline, bool heart)
 {
 	struct pollfd readable = {.fd = socket, .events = POLLIN};
@@ -145,7 +153,7 @@ static bool wait_readable(int socket, uint64_t deadline, bool heart)
 		if (wait_now() >= deadline)
 			return false;
 		errno = EHOSTDOWN;
-		if (heart && heartbeat_stopped())
+		if (heart && (told_lost() || heartbeat_stopped()))
 			return false;
 	}
 }

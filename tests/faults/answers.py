@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The sidecar takes a program for gone that is there: the program has a clear error within seconds; it never waits on for
-what does not come.
+"""The sidecar cannot answer what a program waits for, or takes it for gone: the program is right, or it has a clear
+error within seconds; it never waits on for what does not come.
 
-What fails is a call of the sidecar's: the look for the next request, after which the sidecar lets the session go and
+What fails is a call of the sidecar's: the answer to RESERVE (the rest of its shared memory) or to PIN, for which the kernel
+has no memory once, or again and again; or the look for the next request, after which the sidecar lets the session go and
 empties its memory, while the program copies or launches as fast as it can."""
 import contextlib
 import sys
@@ -11,10 +12,16 @@ import sys
 from failpoints import FailRig, LOST, healthy, outcome
 from stack import become_subreaper, clean, folder, wait_for
 
-LOOK = "recv-unix"
-ONCE = False
+ANSWER, LOOK = "sendmsg-unix", "recv-unix"
+ONCE, LASTS = False, True
+RESERVE = 3  # behind the heartbeat's and ATTACH's
+UNTOLD = "no memory for an answer"
 # (state, what fails, whether it goes on, the n-th from the beginning on or 0: as soon as it is in its state, what it gets)
 CASES = (
+    ("upload", ANSWER, ONCE, RESERVE, "right"),
+    ("upload", ANSWER, LASTS, RESERVE, LOST),
+    ("pin", ANSWER, ONCE, 0, "right"),
+    ("pin", ANSWER, LASTS, 0, LOST),
     ("upload", LOOK, ONCE, 0, LOST),
     ("download", LOOK, ONCE, 0, LOST),
     ("launch", LOOK, ONCE, 0, LOST),
@@ -23,6 +30,7 @@ CASES = (
 
 
 def one(rig, state, what, lasts, n, wanted):
+    told = rig.sidecar.log().count(UNTOLD)
     if n:
         rig.point.arm(n, only=what, lasts=lasts)
     app = rig.app(state)
@@ -37,6 +45,7 @@ def one(rig, state, what, lasts, n, wanted):
     finally:
         rig.point.disarm()
     assert got == wanted, f"got {got}, not {wanted}: {app.text()[-300:]}"
+    assert rig.sidecar.log().count(UNTOLD) - told == (what == ANSWER and lasts), rig.sidecar.log()[-300:]
     assert rig.sidecar.process.poll() is None, rig.sidecar.log()[-300:]
     rig.bystander_lives()
     healthy(rig)
