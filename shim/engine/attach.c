@@ -158,6 +158,13 @@ static bool wait_readable(int socket, uint64_t deadline, bool heart)
 	}
 }
 
+static void close_both(const int fds[2])
+{
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
 bool attach_receive(
 	int socket, struct channel_answer *answer, int fds[2], uint64_t deadline, bool heart)
 {
@@ -181,9 +188,7 @@ bool attach_receive(
 	if (n > 0)
 		take_descriptors(&message, fds);
 	if (n != sizeof(*answer) || answer->magic != CHANNEL_MAGIC) {
-		for (int i = 0; i < 2; i++)
-			if (fds[i] >= 0)
-				close(fds[i]);
+		close_both(fds);
 		errno = n < 0 ? errno : n == 0 ? ECONNRESET : EPROTO;
 		return false;
 	}
@@ -209,18 +214,27 @@ static bool ask_to_join(
 	if (answer->op != CHANNEL_HEARTBEAT)
 		return true;
 	heartbeat_open(fds[0]);
-	for (int i = 0; i < 2; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	close_both(fds);
 	return attach_receive(here->socket, answer, fds, deadline, true);
 }
 
+/* An answer that comes behind its deadline is not taken for the next one. */
 static bool ask(struct channel_request *request, struct channel_answer *answer, int fds[2],
 	int timeout_ms)
 {
-	return attach_tell(request) &&
-	       attach_receive(session_here()->socket, answer, fds,
-		       wait_now() + (uint64_t)timeout_ms * 1000000u, true);
+	struct session *here = session_here();
+	uint64_t deadline = wait_now() + (uint64_t)timeout_ms * 1000000u;
+
+	if (!attach_tell(request))
+		return false;
+	while (attach_receive(here->socket, answer, fds, deadline, true)) {
+		if (answer->op == request->op || !here->overdue)
+			return true;
+		here->overdue--;
+		close_both(fds);
+	}
+	here->overdue += errno == ETIMEDOUT;
+	return false;
 }
 
 bool attach_ask(
@@ -408,6 +422,7 @@ static CUresult join(void)
 		return attach_failed(CAUSE_FOREIGN, "the sidecar's segment has another layout");
 	here->ring.separate = answer.features & CHANNEL_FEATURE_CAPTURED;
 	here->relays = answer.features & CHANNEL_FEATURE_RELAY;
+	here->overdue = 0;
 	reserve_begin(answer.features & CHANNEL_FEATURE_RESERVE);
 	here->slots = (void *)((char *)here->page + here->ring.slots);
 	here->counters = (void *)((char *)here->page + here->ring.counters);
