@@ -5,12 +5,14 @@ error within seconds; it never waits on for what does not come.
 
 What fails is a call of the sidecar's: the answer to RESERVE (the rest of its shared memory) or to PIN, for which the kernel
 has no memory once, or again and again; or the look for the next request, after which the sidecar lets the session go and
-empties its memory, while the program copies or launches as fast as it can."""
+empties its memory, while the program waits for room in it, since its worker is stopped."""
 import contextlib
+import signal
 import sys
+import time
 
 from failpoints import FailRig, LOST, healthy, outcome
-from stack import become_subreaper, clean, folder, wait_for
+from stack import become_subreaper, clean, folder, kill, wait_for
 
 ANSWER, LOOK = "sendmsg-unix", "recv-unix"
 ONCE, LASTS = False, True
@@ -29,13 +31,29 @@ CASES = (
 )
 
 
+def ticks(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[11:13]
+
+
+def waits(app):
+    """APP takes no processor for a moment."""
+    before = ticks(app.pid)
+    time.sleep(0.3)
+    return ticks(app.pid) == before
+
+
 def one(rig, state, what, lasts, n, wanted):
     told = rig.sidecar.log().count(UNTOLD)
     if n:
         rig.point.arm(n, only=what, lasts=lasts)
-    app = rig.app(state)
+    app, worker = rig.app(state), []
     try:
         app.line(f"^in {state}|error", 60)
+        if what == LOOK and state != "pin":  # that does without a worker
+            worker.append(rig.agent.worker(app))
+            kill(worker, signal.SIGSTOP)
+            wait_for(lambda: waits(app), 20, "the program waits")
         if not n:
             rig.point.arm(1, only=what, lasts=lasts)
         if wanted == "right":
@@ -44,6 +62,7 @@ def one(rig, state, what, lasts, n, wanted):
         got = outcome(app, 20)
     finally:
         rig.point.disarm()
+        kill(worker, signal.SIGCONT)
     assert got == wanted, f"got {got}, not {wanted}: {app.text()[-300:]}"
     assert rig.sidecar.log().count(UNTOLD) - told == (what == ANSWER and lasts), rig.sidecar.log()[-300:]
     assert rig.sidecar.process.poll() is None, rig.sidecar.log()[-300:]
