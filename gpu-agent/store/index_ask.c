@@ -139,7 +139,7 @@ static void looked_whose(void *argument, const struct registry_result *result)
 	struct asked *a = argument;
 
 	if (result->status == REGISTRY_OK && result->tensor) {
-		index_first(a->store, result->tensor->name);
+		index_first(a->store, result->tensor->name, false);
 		store_hear(a->store, &a->asked);
 	} else {
 		index_refuse(a->store, &a->message);

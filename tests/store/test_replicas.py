@@ -61,10 +61,10 @@ def copied(s, way, what="vcuda_agent_tensor_copied_bytes_total"):
     raise AssertionError(f"no {what}")
 
 
-def upload(owner, name, size, seed=1, more=""):
+def upload(owner, name, size, seed=1, more="", keep=True):
     """A sealed tensor of SIZE bytes that look like no others, kept; its digest."""
     owner("import hashlib, random")
-    owner(f"t = vcuda.create({name!r}, 'u8', ({size},), keep=True{more})")
+    owner(f"t = vcuda.create({name!r}, 'u8', ({size},), keep={keep}{more})")
     owner(f"b = random.Random({seed}).randbytes({size})")
     owner("upload(t, b)")
     owner("t.seal()")
@@ -118,6 +118,24 @@ def test_a_get_elsewhere_copies_once():
         owner.end()
         nothing_left(one)
         nothing_left(two)
+
+
+def test_what_only_a_replicas_holders_hold_goes_with_them():
+    """Whose first has gone with its own last holder; whether it was told that it is the first, or is told later."""
+    with agents() as (one, two):
+        for told in True, False:
+            owner, reader = one.program(), two.program()
+            upload(owner, "w", MIB, keep=False)
+            reader("t = vcuda.get('w')")
+            owner.end()
+            eventually("the replica is the first", lambda: hash_of(one.redis, "w").get("node") == "n2")
+            if told:
+                wait_for(lambda: [t["replica"] for t in json.loads(two.agent.http("/v1/tensors"))["tensors"]] == [False], 20,
+                         "it is told")
+            reader.end()
+            nothing_left(two)
+            nothing_left(one)
+            eventually("the name is gone", lambda: one.redis.cli("EXISTS", "tensor:w") == "0")
 
 
 def test_ten_at_once_copy_once():
