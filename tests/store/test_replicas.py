@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -21,11 +22,12 @@ ANYWHERE = "127.0.0.0/8:*"
 
 
 @contextlib.contextmanager
-def agents(count=2, flags=(), each=(), more_of=(), **more):
+def agents(count=2, flags=(), each=(), more_of=(), redis=None, **more):
     """Stacks n1, n2, … with one index, which may dial each other. FLAGS: of all, EACH: of one, by number."""
     with contextlib.ExitStack() as stack:
-        redis = Redis()
-        stack.callback(redis.close)
+        if not redis:
+            redis = Redis()
+            stack.callback(redis.close)
         made = []
         for i in range(1, count + 1):
             own = each[i - 1] if i <= len(each) else ()
@@ -118,6 +120,44 @@ def test_a_get_elsewhere_copies_once():
         owner.end()
         nothing_left(one)
         nothing_left(two)
+
+
+def delays(there, listener, seconds):
+    """Passes on what comes to LISTENER, a Unix socket, and back; on the way there it takes SECONDS."""
+    def way(source, to, wait):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                time.sleep(wait)
+                to.sendall(data)
+        for end in source, to:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                near = listener.accept()[0]
+                far = socket.socket(socket.AF_UNIX)
+                far.connect(there)
+                threading.Thread(target=way, args=(near, far, seconds), daemon=True).start()
+                threading.Thread(target=way, args=(far, near, 0), daemon=True).start()
+    threading.Thread(target=accept, daemon=True).start()
+
+
+def test_who_gets_it_elsewhere_after_a_seal_finds_it_sealed():
+    """Though the agent that has it comes to Redis slowly."""
+    with folder() as path, contextlib.closing(Redis()) as redis, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path + "/slow")
+        listener.listen()
+        delays(redis.path, listener, 0.1)
+        slowly = ("--set", f"store.registry=unix://{path}/slow")
+        with agents(each=(slowly,), redis=redis) as (one, two):
+            owner, reader = one.program(), two.program()
+            right = upload(owner, "w", MIB)
+            reader("t = vcuda.get('w')")
+            assert digest(reader) == right
+            reader.end()
+            owner.end()
 
 
 def test_what_only_a_replicas_holders_hold_goes_with_them():
