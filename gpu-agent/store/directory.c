@@ -108,9 +108,9 @@ static void no_name(void *owner, const char *name, const char *node)
 	(void)owner, (void)name, (void)node;
 }
 
-static void no_replica(void *owner, const char *name)
+static void no_replica(void *owner, const char *name, bool heir)
 {
-	(void)owner, (void)name;
+	(void)owner, (void)name, (void)heir;
 }
 
 static void no_loss(void *owner, uint32_t count)

@@ -167,17 +167,25 @@ static void renamed(void *owner, const char *name, const char *node)
 		index_forget(s, i);
 }
 
-void index_first(struct store *s, const char *name)
+void index_first(struct store *s, const char *name, bool heir)
 {
 	uint32_t i = index_find(s, name);
+	struct tensor_record *record;
 
-	if (i != UINT32_MAX)
-		s->table->records[i].flags &= ~TENSOR_REPLICA;
+	if (i == UINT32_MAX || !(index_record(s, i)->flags & TENSOR_REPLICA))
+		return;
+	record = &s->table->records[i];
+	record->flags &= ~TENSOR_REPLICA;
+	if (!heir)
+		return;
+	record->flags &= ~TENSOR_EVICTABLE;
+	if (!record->holders)
+		store_table_unname(s, i); /* the last one left before the word came */
 }
 
-static void first(void *owner, const char *name)
+static void first(void *owner, const char *name, bool heir)
 {
-	index_first(owner, name);
+	index_first(owner, name, heir);
 }
 
 static bool next(void *owner, uint64_t *cursor, struct registry_tensor *tensor,

@@ -139,7 +139,7 @@ static void looked_whose(void *argument, const struct registry_result *result)
 	struct asked *a = argument;
 
 	if (result->status == REGISTRY_OK && result->tensor) {
-		index_first(a->store, result->tensor->name);
+		index_first(a->store, result->tensor->name, false);
 		store_hear(a->store, &a->asked);
 	} else {
 		index_refuse(a->store, &a->message);
@@ -183,15 +183,30 @@ static bool name_of(const struct tensor_message *m, char name[REGISTRY_NAME + 1]
 	return calls_parse_name(&parsed, &p) && index_full_name(name, p.space, p.name, &error);
 }
 
-static void changed(struct store *s, const struct tensor_message *m)
+/* Redis has the change, or is away and hears of it when the index is filled. */
+static void recorded(void *argument, const struct registry_result *result)
+{
+	struct asked *a = argument;
+
+	(void)result;
+	store_say(a->store, &a->message, -1);
+	free(a);
+}
+
+/* True: it is answered once Redis has it. Who asks another agent next is to find it sealed, and
+ * shared with him. */
+static bool changed(struct store *s, const struct tensor_message *m)
 {
 	struct registry_tensor tensor;
 	uint32_t i = store_table_by_id(s, m->id);
+	struct asked *a;
 
 	if (i == UINT32_MAX || !index_has_name(index_record(s, i)))
-		return;
+		return false;
+	a = m->what == TENSOR_TOUCH ? NULL : ask(s, m);
 	index_about(index_record(s, i), &tensor, s);
-	registry_update(s->registry, &tensor, NULL, NULL);
+	registry_update(s->registry, &tensor, a ? recorded : NULL, a);
+	return a != NULL;
 }
 
 /* What the table has taken for the session, it drops again. */
@@ -244,8 +259,10 @@ void index_say(struct store *s, const struct tensor_message *asked,
 		return;
 	}
 	if (s->registry && !m->status &&
-		(m->what == TENSOR_SEAL || m->what == TENSOR_TOUCH || m->what == TENSOR_SHARE))
-		changed(s, m);
+		(m->what == TENSOR_SEAL || m->what == TENSOR_TOUCH ||
+			m->what == TENSOR_SHARE) &&
+		changed(s, m))
+		return;
 	if (m->status)
 		index_refuse(s, m);
 	else

@@ -19,8 +19,9 @@ static inline bool index_has_name(const struct tensor_record *r)
 
 /* By the name that the index has; UINT32_MAX: nobody has it here. */
 uint32_t index_find(const struct store *store, const char *full);
-/* What was a replica is the first of its name. */
-void index_first(struct store *store, const char *name);
+/* What was a replica is the first of its name. HEIR: it goes with its last holder, as what was
+ * the first before did. */
+void index_first(struct store *store, const char *name, bool heir);
 /* For the registry: a command. */
 void index_command(void *owner, const struct registry_command *wanted);
 /* What the index says of the record. */

@@ -116,8 +116,9 @@ struct registry_store {
 	 * or what the replica here was of is gone (node ""): the store's tensor has no name any
 	 * more. Its holders keep the memory. */
 	void (*renamed)(void *owner, const char *name, const char *node);
-	/* What was a replica is the first of its name now. */
-	void (*first)(void *owner, const char *name);
+	/* What was a replica is the first of its name now. HEIR: for those alone that hold it
+	 * here, and goes with the last of them. */
+	void (*first)(void *owner, const char *name, bool heir);
 	/* COUNT tensors of an agent whose time has lapsed were marked as lost. */
 	void (*lost)(void *owner, uint32_t count);
 	/* Its GPU, for commands: how many devices there are. */

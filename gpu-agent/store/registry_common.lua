@@ -8,7 +8,7 @@
 -- tensor-replica:NAME  hash; a node's field is what the tensor's hash would say if its replica were the first
 -- tensor-copies:NODE   set of names, what a node has replicas of; tensor-copied:NODE those it has said
 -- tensor-words:NODE    list, what a node is told when it renews: '-' and a name that is gone, '+' and one
---                      whose replica here is the first now
+--                      whose replica here is the first now, '^' and one that is for its holders alone
 -- tensor-nodes         set of node IDs; node:ID lives 10 s, and is renewed
 local NODE, TOKEN, EPOCH = ARGV[1], ARGV[2], ARGV[3]
 local ALIVE_MS, LOST_S = 10000, 86400
@@ -147,7 +147,7 @@ local function promote(name, have, held)
 			delist('copies', node, name)
 			if have.node then delist('of', have.node, name) end
 			enlist('of', node, name)
-			tell(node, '+', name)
+			tell(node, held and '^' or '+', name)
 			fields.version, fields.share = have.version, have.share or ''
 			put_fields(name, fields)
 			-- For those alone that hold it there: whether there are any, that node says when it fills (registry_put.lua).

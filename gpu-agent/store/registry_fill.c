@@ -90,8 +90,8 @@ static void said(struct registry *registry, const struct step *step, const redis
 			registry->store->renamed(registry->owner, step->name, tensor.node);
 		else if (!strcmp(word, "GONE") || (!strcmp(word, "WAIT") && waited(registry)))
 			registry->store->renamed(registry->owner, step->name, "");
-		else if (!strcmp(word, "FIRST"))
-			registry->store->first(registry->owner, step->name);
+		else if (!strcmp(word, "FIRST") || !strcmp(word, "HEIR"))
+			registry->store->first(registry->owner, step->name, *word == 'H');
 		walk(registry);
 	}
 }
@@ -363,7 +363,8 @@ static void heard(struct registry *registry, const redisReply *reply)
 		if (word->str[0] == '-')
 			registry->store->renamed(registry->owner, word->str + 1, "");
 		else
-			registry->store->first(registry->owner, word->str + 1);
+			registry->store->first(
+				registry->owner, word->str + 1, word->str[0] == '^');
 	}
 	if (ms < REGISTRY_RENEW_MS) {
 		look = registry_ns((unsigned)ms + REGISTRY_LOOK_MS);

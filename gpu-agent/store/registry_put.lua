@@ -23,6 +23,7 @@ if copy and n == 0 and have.heir == '1' then
 	forget(name, NODE)
 	return {'GONE'}
 end
+local heir = have and have.heir == '1'
 if have and not dead(have) and not here and not spoilt(name, have, edited) then return answer('ELSEWHERE', name) end
 if same and not edited then
 	take_holders(name, '')
@@ -39,4 +40,4 @@ if edited and redis.call('HGET', key(name), 'error') == '' then
 end
 enlist('of', NODE, name)
 redis.call('SADD', 'tensor-fill:' .. NODE, name)
-return {copy and 'FIRST' or 'OK'}
+return {copy and (heir and 'HEIR' or 'FIRST') or 'OK'}

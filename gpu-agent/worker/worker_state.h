@@ -180,7 +180,8 @@ struct callbacks {
 	pthread_mutex_t lock;
 	pthread_cond_t done;
 	struct host_func *waiting; /* in the driver's threads, the oldest first */
-	int wake;		   /* eventfd: one more is waiting */
+	_Atomic bool more;	   /* one more is waiting … */
+	int wake;		   /* … and the eventfd that says so to a loop that sleeps */
 	bool behind;		   /* the loop's: the app has not been told of some */
 	bool over;
 	uint32_t outstanding; /* the loop's: issued, not done */

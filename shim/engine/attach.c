@@ -128,8 +128,16 @@ static void take_descriptors(struct msghdr *message, int fds[2])
 	}
 }
 
-/* Until there is something to read, the sidecar has stopped (HEART), or DEADLINE. False: errno.
- */
+/* The page says that the session is over: the sidecar may have had no memory for an answer. */
+static bool told_lost(void)
+{
+	const struct channel_page *page = session_here()->page;
+
+	return page && atomic_load(&page->state) == CHANNEL_LOST;
+}
+
+/* Until there is something to read, the sidecar has stopped or gives the session up (HEART), or
+ * DEADLINE. False: errno. */
 static bool wait_readable(int socket, uint64_t deadline, bool heart)
 {
 	struct pollfd readable = {.fd = socket, .events = POLLIN};
@@ -145,9 +153,16 @@ static bool wait_readable(int socket, uint64_t deadline, bool heart)
 		if (wait_now() >= deadline)
 			return false;
 		errno = EHOSTDOWN;
-		if (heart && heartbeat_stopped())
+		if (heart && (told_lost() || heartbeat_stopped()))
 			return false;
 	}
+}
+
+static void close_both(const int fds[2])
+{
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
 }
 
 bool attach_receive(
@@ -173,9 +188,7 @@ bool attach_receive(
 	if (n > 0)
 		take_descriptors(&message, fds);
 	if (n != sizeof(*answer) || answer->magic != CHANNEL_MAGIC) {
-		for (int i = 0; i < 2; i++)
-			if (fds[i] >= 0)
-				close(fds[i]);
+		close_both(fds);
 		errno = n < 0 ? errno : n == 0 ? ECONNRESET : EPROTO;
 		return false;
 	}
@@ -201,18 +214,27 @@ static bool ask_to_join(
 	if (answer->op != CHANNEL_HEARTBEAT)
 		return true;
 	heartbeat_open(fds[0]);
-	for (int i = 0; i < 2; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	close_both(fds);
 	return attach_receive(here->socket, answer, fds, deadline, true);
 }
 
+/* An answer that comes behind its deadline is not taken for the next one. */
 static bool ask(struct channel_request *request, struct channel_answer *answer, int fds[2],
 	int timeout_ms)
 {
-	return attach_tell(request) &&
-	       attach_receive(session_here()->socket, answer, fds,
-		       wait_now() + (uint64_t)timeout_ms * 1000000u, true);
+	struct session *here = session_here();
+	uint64_t deadline = wait_now() + (uint64_t)timeout_ms * 1000000u;
+
+	if (!attach_tell(request))
+		return false;
+	while (attach_receive(here->socket, answer, fds, deadline, true)) {
+		if (answer->op == request->op || !here->overdue)
+			return true;
+		here->overdue--;
+		close_both(fds);
+	}
+	here->overdue += errno == ETIMEDOUT;
+	return false;
 }
 
 bool attach_ask(
@@ -400,6 +422,7 @@ static CUresult join(void)
 		return attach_failed(CAUSE_FOREIGN, "the sidecar's segment has another layout");
 	here->ring.separate = answer.features & CHANNEL_FEATURE_CAPTURED;
 	here->relays = answer.features & CHANNEL_FEATURE_RELAY;
+	here->overdue = 0;
 	reserve_begin(answer.features & CHANNEL_FEATURE_RESERVE);
 	here->slots = (void *)((char *)here->page + here->ring.slots);
 	here->counters = (void *)((char *)here->page + here->ring.counters);

@@ -227,14 +227,12 @@ CUresult shim_wait_until(bool (*done)(void *argument), void *argument)
 
 static bool head_moved(void *argument)
 {
-	return atomic_load_explicit(&session_here()->page->head, memory_order_acquire) !=
-	       *(uint64_t *)argument;
+	return ring_risen(&session_here()->page->head, *(uint64_t *)argument);
 }
 
 static bool captured_moved(void *argument)
 {
-	return atomic_load_explicit(ring_arena_released(&session_here()->ring),
-		       memory_order_acquire) != *(uint64_t *)argument;
+	return ring_risen(ring_arena_released(&session_here()->ring), *(uint64_t *)argument);
 }
 
 /* Without the lock: waits until the sidecar has released something since HEAD. */

@@ -209,6 +209,7 @@ static bool change_over(int socket, int doorbell, int heartbeat)
 		dup3(socket, here->socket, O_CLOEXEC) != here->socket)
 		return false;
 	rejoin_here()->socket = held_of(here->socket, 0);
+	here->overdue = 0;
 	heartbeat_open(heartbeat);
 	/* What was rung for at the one before. */
 	(void)!write(here->doorbell, &one, sizeof(one));

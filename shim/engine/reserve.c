@@ -10,8 +10,8 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/statistics.h"
 
-#define RESERVE_MS 60000	       /* for the answer, as for pinned memory */
-#define RESERVE_AGAIN_NS 1000000000ull /* after there was none */
+#define RESERVE_MS 5000		       /* for the answer; what there is does, meanwhile */
+#define RESERVE_AGAIN_NS 1000000000ull /* after there was no memory */
 
 _Static_assert(CHANNEL_FIRST >= FRAME_PAYLOAD_MAX, "one payload always has room");
 
@@ -32,15 +32,15 @@ static bool reserve_ask(struct session *here)
 	struct channel_request request = {.op = CHANNEL_RESERVE};
 	struct channel_answer answer;
 	int fd = -1;
-	bool given;
 
 	if (!here->reserve.possible || rejoin_away())
 		return false;
 	stats_event(STATS_LOCAL_ROUND_TRIPS);
-	given = attach_ask(&request, &answer, &fd, RESERVE_MS) && !answer.status;
+	/* Who does not answer is not asked again, or each copy would wait so long. */
+	here->reserve.possible = attach_ask(&request, &answer, &fd, RESERVE_MS);
 	if (fd >= 0)
 		close(fd);
-	return given;
+	return here->reserve.possible && !answer.status;
 }
 
 static void reserve_given(struct session *here)

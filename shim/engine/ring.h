@@ -82,4 +82,11 @@ void ring_arena_named(struct ring *ring, uint32_t block);
 const _Atomic uint64_t *ring_arena_released(const struct ring *ring);
 void ring_arena_abandon(struct ring *ring, uint32_t block);
 
+/* The consumer's INDEX has gone on since it was BEFORE. One that went back is of a page that
+ * the sidecar emptied: no room comes of it, and who took it for some would look for ever. */
+static inline bool ring_risen(const _Atomic uint64_t *index, uint64_t before)
+{
+	return (int64_t)(atomic_load_explicit(index, memory_order_acquire) - before) > 0;
+}
+
 #endif

@@ -50,8 +50,9 @@ struct session {
 	uint64_t bytes; /* of the segment */
 	uint64_t spin_ns;
 	pthread_mutex_t socket_lock; /* one request and its answer at a time */
-	bool relays; /* the sidecar does (CHANNEL_FEATURE_RELAY); under that lock */
-	struct {     /* reserve.c: memory for all of arena and bounce buffer */
+	unsigned overdue; /* answers that may still come, for nobody; under that lock */
+	bool relays;	  /* the sidecar does (CHANNEL_FEATURE_RELAY); under that lock */
+	struct {	  /* reserve.c: memory for all of arena and bounce buffer */
 		_Atomic bool whole;	/* they have it */
 		bool possible;		/* the sidecar gives it; under the socket's lock */
 		_Atomic uint64_t again; /* not asked for before; ns */

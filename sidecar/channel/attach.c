@@ -326,6 +326,20 @@ int attach_attach(struct channel *channel, const struct channel_request *request
 
 /* --- later requests --- */
 
+/* An answer that the kernel has no memory for, again and again: its program waits, and the page
+ * tells it. Who reads no answers, or is gone, is told nothing. */
+static void attach_answer(
+	struct channel *channel, struct channel_answer *answer, const int *fd, unsigned count)
+{
+	int ret = answer_send(channel, answer, fd, count);
+
+	if (ret == -ENOBUFS || ret == -ENOMEM)
+		channel_lose(channel, STATUS_LOST,
+			"the sidecar had no memory for an answer to the program");
+	else if (ret < 0)
+		channel->gone = true;
+}
+
 /* The agent must not take a long reservation for our end. */
 static void attach_still_here(void *channel)
 {
@@ -364,8 +378,7 @@ static void attach_pin(struct channel *channel, const struct channel_request *re
 			answer = request_answer(request, STATUS_OUT_OF_MEMORY, error.text);
 		segment_free(segment);
 	}
-	if (answer_send(channel, &answer, number >= 0 ? &segment->fd : NULL, number >= 0) < 0)
-		channel->gone = true;
+	attach_answer(channel, &answer, number >= 0 ? &segment->fd : NULL, number >= 0);
 }
 
 static void attach_reserve(struct channel *channel, const struct channel_request *request)
@@ -375,8 +388,7 @@ static void attach_reserve(struct channel *channel, const struct channel_request
 
 	if (segment_fill(channel->segments.at[0], attach_still_here, channel, &error))
 		answer = request_answer(request, STATUS_OUT_OF_MEMORY, error.text);
-	if (answer_send(channel, &answer, NULL, 0) < 0)
-		channel->gone = true;
+	attach_answer(channel, &answer, NULL, 0);
 }
 
 static void attach_unpin(struct channel *channel, uint32_t number)

@@ -2,10 +2,15 @@
 #include "sidecar/channel/request.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
 #include "common/descriptors.h"
+
+/* Where the kernel has no memory for an answer, which a program waits for. */
+#define MEMORY_TRIES 50
+#define MEMORY_PAUSE_MS 2
 
 /* N: bytes that came, or -errno. */
 static int request_check(struct channel_request *request, ssize_t n)
@@ -51,7 +56,15 @@ struct channel_answer request_answer(
 int request_reply(const struct options *options, int socket, struct channel_answer *answer,
 	const int *fds, unsigned count)
 {
+	int ret;
+
 	if (!answer->agent[0])
 		snprintf(answer->agent, sizeof(answer->agent), "%.127s", options->agent);
-	return descriptors_send(socket, answer, sizeof(*answer), fds, count, MSG_DONTWAIT);
+	for (int i = 0;; i++) {
+		ret = descriptors_send(
+			socket, answer, sizeof(*answer), fds, count, MSG_DONTWAIT);
+		if ((ret != -ENOBUFS && ret != -ENOMEM) || i == MEMORY_TRIES)
+			return ret;
+		poll(NULL, 0, MEMORY_PAUSE_MS);
+	}
 }

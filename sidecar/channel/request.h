@@ -19,7 +19,8 @@ int request_receive_fd(int socket, struct channel_request *request, int *fd);
 /* An answer to REQUEST with TEXT. */
 struct channel_answer request_answer(
 	const struct channel_request *request, uint32_t status, const char *text);
-/* Sends it, with COUNT descriptors; never waits. 0 or -errno. */
+/* Sends it, with COUNT descriptors; does not wait for who reads it, and for memory of the
+ * kernel's 0.1 s at most. 0 or -errno. */
 int request_reply(const struct options *options, int socket, struct channel_answer *answer,
 	const int *fds, unsigned count);
 

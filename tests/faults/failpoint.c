@@ -5,9 +5,9 @@
  * $VCUDA_FAILPOINT_IN, those of the libraries whose file's name begins with that instead.
  *
  * The file $VCUDA_FAILPOINT is a struct point in shared memory, which the test writes: armed,
- * which call, and for which role of gpu-agent (the agent gives its children no LD_PRELOAD:
- * execve() here brings it to those of that role).  It also moves the clock of the day, by
- * `clock` seconds.
+ * which call (of one name only, and all behind it, where that is wanted), and for which role of
+ * gpu-agent (the agent gives its children no LD_PRELOAD: execve() here brings it to those of
+ * that role).  It also moves the clock of the day, by `clock` seconds.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -42,6 +42,8 @@ struct point {
 	char role[ROLE];	/* "": the process that was started with the library */
 	char what[32];		/* which call failed last */
 	_Atomic uint64_t where; /* and from where: an offset in the program */
+	_Atomic uint32_t lasts; /* each one behind the n-th fails, too */
+	char only[20];		/* calls of this name are counted; "": all */
 };
 
 static struct point *point;
@@ -113,8 +115,12 @@ static bool counted(const struct text *text)
 static bool fails(const char *what, void *from)
 {
 	const struct text *text = point && point->armed ? text_of(from) : NULL;
+	uint32_t n;
 
-	if (!counted(text) || atomic_fetch_add(&point->count, 1) + 1 != point->target)
+	if (!counted(text) || (point->only[0] && strcmp(point->only, what)))
+		return false;
+	n = atomic_fetch_add(&point->count, 1) + 1;
+	if (point->lasts ? n < point->target : n != point->target)
 		return false;
 	point->hit = 1;
 	point->where = (uintptr_t)from - text->base;
@@ -199,19 +205,35 @@ MADE(ssize_t, -1, read, EIO, (int fd, void *at, size_t n), fd, at, n)
 MADE(ssize_t, -1, write, ENOSPC, (int fd, const void *at, size_t n), fd, at, n)
 MADE(ssize_t, -1, pread, EIO, (int fd, void *at, size_t n, off_t o), fd, at, n, o)
 MADE(ssize_t, -1, pwrite, ENOSPC, (int fd, const void *at, size_t n, off_t o), fd, at, n, o)
-MADE(ssize_t, -1, recv, ECONNRESET, (int fd, void *at, size_t n, int f), fd, at, n, f)
 MADE(ssize_t, -1, send, ECONNRESET, (int fd, const void *at, size_t n, int f), fd, at, n, f)
 MADE(ssize_t, -1, recvmsg, EINTR, (int fd, struct msghdr *m, int f), fd, m, f)
 MADE(int, -1, rename, ENOSPC, (const char *from, const char *to), from, to)
 
-/* A socket of the machine does not lose its other end; the kernel may be short of memory. */
-EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+static bool of_the_machine(int socket)
 {
 	socklen_t n = sizeof(int);
 	int domain = 0;
 
-	getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n);
-	FAIL_IF("sendmsg", domain == AF_UNIX ? ENOBUFS : ECONNRESET, -1);
+	getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &n);
+	return domain == AF_UNIX;
+}
+
+EXPORT ssize_t recv(int fd, void *at, size_t n, int flags)
+{
+	if (of_the_machine(fd))
+		FAIL_IF("recv-unix", ECONNRESET, -1);
+	else
+		FAIL_IF("recv", ECONNRESET, -1);
+	return REAL(recv)(fd, at, n, flags);
+}
+
+/* A socket of the machine does not lose its other end; the kernel may be short of memory. */
+EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	if (of_the_machine(fd))
+		FAIL_IF("sendmsg-unix", ENOBUFS, -1);
+	else
+		FAIL_IF("sendmsg", ECONNRESET, -1);
 	return REAL(sendmsg)(fd, message, flags);
 }
 

@@ -31,10 +31,12 @@ LIBRARY = os.path.join(BUILD, "faults", "libfailpoint.so")
 POINT = struct.Struct("<IIIIii16s32sQ")
 BROKEN = 304  # a copy between agents whose connection broke
 ELSEWHERE = 101  # a tensor that could not be copied here
-ALLOWED = ("right", 2, 100, 802, 911)
+LOST = 911
+ALLOWED = ("right", 2, 100, 802, LOST)
 NO_HANDLE = 400  # a stream that could not be made, which was known only later
 UNKNOWN = 98  # what could not be registered for want of memory is a kernel that nobody knows
-MORE = {"app": (UNKNOWN,), "capture": (NO_HANDLE,), "between": (BROKEN,), "replica": (ELSEWHERE,), "copied": (ELSEWHERE,)}
+NO_THREAD = 304  # for host functions, and for memory of the program's that is mapped
+MORE = {"app": (UNKNOWN, NO_THREAD), "capture": (NO_HANDLE,), "between": (BROKEN,), "replica": (ELSEWHERE,), "copied": (ELSEWHERE,)}
 CHILDREN = ("front", "worker", "store", "uploads")
 BETWEEN = ("direct-worker", "direct-sidecar", "direct-front", "relay-worker", "relay-sidecar")
 REPLICAS = ("replica-store", "replica-front", "replica-worker")
@@ -65,10 +67,15 @@ class Point:
         self.page[24:40] = role.encode().ljust(16, b"\0")
         self.env = {"LD_PRELOAD": LIBRARY, "VCUDA_FAILPOINT": path}
 
-    def arm(self, n, exempt=0):
+    def arm(self, n, exempt=0, only="", lasts=False):
+        """ONLY: calls of this name are counted.  LASTS: those behind the n-th fail, too."""
         struct.pack_into("<III", self.page, 4, n, 0, 0)
         struct.pack_into("<i", self.page, 16, exempt)
+        struct.pack_into("<I20s", self.page, POINT.size, lasts, only.encode())
         struct.pack_into("<I", self.page, 0, 1)
+
+    def struck(self):
+        return POINT.unpack_from(self.page)[3]
 
     def disarm(self):
         """(whether it struck, how many calls there were, which one)"""

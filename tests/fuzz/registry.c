@@ -130,10 +130,11 @@ static void lost(void *owner, uint32_t count)
 	(void)count;
 }
 
-static void first(void *owner, const char *name)
+static void first(void *owner, const char *name, bool heir)
 {
 	(void)owner;
 	(void)name;
+	(void)heir;
 }
 
 static void renamed(void *owner, const char *name, const char *node)

@@ -172,6 +172,27 @@ static int hold(size_t bytes)
 	return 0;
 }
 
+/* When stdin is closed: a copy of BYTES, for which it wants more shared memory, then pinned memory. */
+static int copy_and_pin(size_t bytes)
+{
+	std::vector<char> host(bytes, 1);
+	void *device, *pinned;
+
+	MUST(cudaMalloc(&device, bytes));
+	MUST(cudaDeviceSynchronize());
+	say("ready");
+	while (!stdin_closed(1000))
+		;
+	MUST(cudaMemcpy(device, host.data(), bytes, cudaMemcpyHostToDevice));
+	MUST(cudaHostAlloc(&pinned, bytes, 0));
+	memset(pinned, 2, bytes);
+	MUST(cudaMemcpy(pinned, device, bytes, cudaMemcpyDeviceToHost));
+	if (memcmp(host.data(), pinned, bytes))
+		return 1;
+	MUST(cudaFreeHost(pinned));
+	return 0;
+}
+
 /* ROUNDS times a launch and 64 KiB there and back, then holds its session until stdin ends. */
 static int load(uint32_t rounds)
 {
@@ -764,6 +785,8 @@ int main(int argc, char **argv)
 		return pace((uint32_t)number, (uint32_t)strtoul(argv[3], NULL, 0));
 	if (!strcmp(what, "hold"))
 		return hold(number);
+	if (!strcmp(what, "copy-and-pin"))
+		return copy_and_pin(number);
 	if (!strcmp(what, "load"))
 		return load((uint32_t)number);
 	if (!strcmp(what, "give"))

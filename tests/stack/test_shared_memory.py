@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Both kinds of shared memory between app and sidecar: POSIX shm (host) and memfd (pod)."""
 import os
+import signal
 import subprocess
+import time
 
 from stack import BIN, MIB, OUT_OF_MEMORY, PROGRAM, App, Agent, Sidecar, Skip, folder, kill, stack, wait_for
 
@@ -128,3 +130,15 @@ def test_without_more_memory_large_copies_go_in_small_ones():
     def check(app):
         app("sum", 3, 8192).right()
     small_tmpfs(7 * MIB, check)
+
+
+def test_an_answer_that_comes_too_late_is_not_the_next_ones():
+    """The sidecar is stopped for longer than a program waits for more memory, and the program has patience with it."""
+    with stack() as s:
+        app = s.app("copy-and-pin", 8 * MIB, env={"VCUDA_SIDECAR_TIMEOUT": "60"})
+        app.line("^ready")
+        kill(s.sidecar.pid, signal.SIGSTOP)
+        app.close_stdin()
+        time.sleep(7)  # RESERVE_MS of shim/engine/reserve.c, and more
+        kill(s.sidecar.pid, signal.SIGCONT)
+        app.right(30)

@@ -305,12 +305,12 @@ static uint32_t devices(void *owner)
 	return device_count;
 }
 
-static void first(void *owner, const char *name)
+static void first(void *owner, const char *name, bool heir)
 {
 	struct tensor *tensor = find(name);
 
 	(void)owner;
-	printf("0 first %s\n", name);
+	printf("0 %s %s\n", heir ? "heir" : "first", name);
 	fflush(stdout);
 	if (tensor)
 		tensor->is.replica = false;

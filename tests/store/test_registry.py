@@ -33,8 +33,12 @@ def hash_of(redis, name):
         client.close()
 
 
+def shown(agent, name, what):
+    return next(t[what] for t in json.loads(agent.http("/v1/tensors"))["tensors"] if t["name"] == name)
+
+
 def holders_of(agent, name):
-    return next(t["holders"] for t in json.loads(agent.http("/v1/tensors"))["tensors"] if t["name"] == name)
+    return shown(agent, name, "holders")
 
 
 def test_what_programs_make_stands_in_redis():
@@ -222,9 +226,11 @@ def test_what_is_sealed_while_redis_is_asked_is_mapped_to_be_read():
             try:
                 writer.send(f"t = vcuda.get('{name}', write=True)")
                 wait_for(lambda: holders_of(s.agent, name) == 2, 30, "the store holds it for the writer")
-                owner(f"{name}.seal()")
+                owner.send(f"{name}.seal()")
+                wait_for(lambda: shown(s.agent, name, "state") == "sealed", 30, "the store has sealed it")
             finally:
                 os.kill(s.redis.process.pid, signal.SIGCONT)
+            owner.answer()
             try:
                 writer.answer()
             except Failed as error:

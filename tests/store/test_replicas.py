@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -21,11 +22,12 @@ ANYWHERE = "127.0.0.0/8:*"
 
 
 @contextlib.contextmanager
-def agents(count=2, flags=(), each=(), more_of=(), **more):
+def agents(count=2, flags=(), each=(), more_of=(), redis=None, **more):
     """Stacks n1, n2, … with one index, which may dial each other. FLAGS: of all, EACH: of one, by number."""
     with contextlib.ExitStack() as stack:
-        redis = Redis()
-        stack.callback(redis.close)
+        if not redis:
+            redis = Redis()
+            stack.callback(redis.close)
         made = []
         for i in range(1, count + 1):
             own = each[i - 1] if i <= len(each) else ()
@@ -61,10 +63,10 @@ def copied(s, way, what="vcuda_agent_tensor_copied_bytes_total"):
     raise AssertionError(f"no {what}")
 
 
-def upload(owner, name, size, seed=1, more=""):
+def upload(owner, name, size, seed=1, more="", keep=True):
     """A sealed tensor of SIZE bytes that look like no others, kept; its digest."""
     owner("import hashlib, random")
-    owner(f"t = vcuda.create({name!r}, 'u8', ({size},), keep=True{more})")
+    owner(f"t = vcuda.create({name!r}, 'u8', ({size},), keep={keep}{more})")
     owner(f"b = random.Random({seed}).randbytes({size})")
     owner("upload(t, b)")
     owner("t.seal()")
@@ -118,6 +120,62 @@ def test_a_get_elsewhere_copies_once():
         owner.end()
         nothing_left(one)
         nothing_left(two)
+
+
+def delays(there, listener, seconds):
+    """Passes on what comes to LISTENER, a Unix socket, and back; on the way there it takes SECONDS."""
+    def way(source, to, wait):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                time.sleep(wait)
+                to.sendall(data)
+        for end in source, to:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                near = listener.accept()[0]
+                far = socket.socket(socket.AF_UNIX)
+                far.connect(there)
+                threading.Thread(target=way, args=(near, far, seconds), daemon=True).start()
+                threading.Thread(target=way, args=(far, near, 0), daemon=True).start()
+    threading.Thread(target=accept, daemon=True).start()
+
+
+def test_who_gets_it_elsewhere_after_a_seal_finds_it_sealed():
+    """Though the agent that has it comes to Redis slowly."""
+    with folder() as path, contextlib.closing(Redis()) as redis, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path + "/slow")
+        listener.listen()
+        delays(redis.path, listener, 0.1)
+        slowly = ("--set", f"store.registry=unix://{path}/slow")
+        with agents(each=(slowly,), redis=redis) as (one, two):
+            owner, reader = one.program(), two.program()
+            right = upload(owner, "w", MIB)
+            reader("t = vcuda.get('w')")
+            assert digest(reader) == right
+            reader.end()
+            owner.end()
+
+
+def test_what_only_a_replicas_holders_hold_goes_with_them():
+    """Whose first has gone with its own last holder; whether it was told that it is the first, or is told later."""
+    with agents() as (one, two):
+        for told in True, False:
+            owner, reader = one.program(), two.program()
+            upload(owner, "w", MIB, keep=False)
+            reader("t = vcuda.get('w')")
+            owner.end()
+            eventually("the replica is the first", lambda: hash_of(one.redis, "w").get("node") == "n2")
+            if told:
+                wait_for(lambda: [t["replica"] for t in json.loads(two.agent.http("/v1/tensors"))["tensors"]] == [False], 20,
+                         "it is told")
+            reader.end()
+            nothing_left(two)
+            nothing_left(one)
+            eventually("the name is gone", lambda: one.redis.cli("EXISTS", "tensor:w") == "0")
 
 
 def test_ten_at_once_copy_once():

@@ -48,7 +48,9 @@ static void callback_wait(struct host_func *f)
 	for (at = &c->waiting; *at; at = &(*at)->next)
 		;
 	*at = f;
-	(void)!write(c->wake, &one, sizeof(one)); /* full: the loop is awake anyway */
+	/* Full: the loop is awake anyway; failed: its next turn sees the word. */
+	atomic_store(&c->more, true);
+	(void)!write(c->wake, &one, sizeof(one));
 	while (!f->done && !c->over)
 		pthread_cond_wait(&c->done, &c->lock);
 	for (at = &c->waiting; *at != f; at = &(*at)->next)
@@ -145,8 +147,10 @@ bool callback_poll(struct worker *w)
 	uint64_t count;
 	bool sent = false, room;
 
-	if (w->callbacks.outstanding && read(c->wake, &count, sizeof(count)) > 0)
-		c->behind = true;
+	if (w->callbacks.outstanding) {
+		(void)!read(c->wake, &count, sizeof(count));
+		c->behind |= atomic_exchange(&c->more, false);
+	}
 	if (!c->behind)
 		return false;
 	pthread_mutex_lock(&c->lock);
