@@ -269,8 +269,9 @@ struct worker {
 
 	struct worker_peers peers;
 
-	uint32_t captures; /* open ones */
-	int dot;	   /* the text of a graph, while it is fetched; 0: none */
+	uint32_t captures;  /* open ones */
+	bool tells_kernels; /* GRAPH_RESULT_KERNELS */
+	int dot;	    /* the text of a graph, while it is fetched; 0: none */
 
 	struct known_range *ranges;
 	uint32_t range_count, range_room;

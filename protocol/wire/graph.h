@@ -12,6 +12,10 @@
 
 #define GRAPH_NODES_MAX (1u << 20) /* of one graph */
 #define GRAPH_NO_NODE 0xffffffffu
+/* vcudaGraphInstantiate's `result`, beside CUgraphInstantiateResult: its context keeps memory
+ * of kernels from now on (CU_CTX_LMEM_RESIZE_TO_MAX). Only for who wants OPEN_FEATURE_KERNELS.
+ */
+#define GRAPH_RESULT_KERNELS (1u << 31)
 /* vcudaGraphSet's type: params are struct graph_enabled, for an executable graph's node. */
 #define GRAPH_SET_ENABLED 0x100u
 /* The same for a graph's kernel node: struct graph_attribute, struct graph_from. */

@@ -33,6 +33,7 @@
 	(1ull << 0) /* behind the devices device_count² of struct open_peer */
 #define OPEN_FEATURE_TENSORS (1ull << 2) /* the worker knows tensors with names (tensor.h) */
 #define OPEN_FEATURE_SYMBOLS (1ull << 1) /* modules are loaded with addresses of variables */
+#define OPEN_FEATURE_KERNELS (1ull << 3) /* of graphs: GRAPH_RESULT_KERNELS (graph.h) */
 
 /* open_device.flags */
 #define OPEN_PTX_ONLY (1u << 0) /* the device runs PTX; machine code is of no use to it */

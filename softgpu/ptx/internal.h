@@ -40,7 +40,6 @@
 /* Cooperative launches of one module that may run at once, and what each has. */
 #define PTX_WORKSPACES 64
 #define PTX_WORKSPACE 16
-#define PTX_HEAP_BYTES (8u << 20) /* CUDA's default cudaLimitMallocHeapSize */
 
 struct ptx_ins;
 struct ptx_warp;
@@ -170,6 +169,7 @@ struct ptx_module {
 	bool wants_workspace;
 	uint64_t workspace; /* PTX_WORKSPACES of PTX_WORKSPACE bytes, for grid-wide barriers */
 	struct ptx_heap *heap; /* behind the variables, where the module calls malloc */
+	size_t heap_bytes;
 	int version, target;
 	unsigned max_registers; /* 0: no limit */
 };
@@ -350,8 +350,8 @@ const struct ptx_op *ptx_op_find(const char *name);
 void ptx_op_init(void);
 
 /* Decoding (parse/parse.c, parse/module.c). */
-struct ptx_module *ptx_parse(
-	const char *text, size_t n, ptx_allocate allocate, void *arg, struct ptx_error *error);
+struct ptx_module *ptx_parse(const char *text, size_t n, ptx_allocate allocate, void *arg,
+	size_t heap, struct ptx_error *error);
 
 /* Scheduling (run/warp.c). */
 void ptx_warp_run(struct ptx_warp *w);

@@ -71,12 +71,15 @@ void ptx_denied_set(const atomic_uchar *denied);
 /* Gives `size` bytes of zeroed device memory in the window (for the module's globals), or 0. */
 typedef uint64_t (*ptx_allocate)(void *arg, size_t size, size_t align);
 
+#define PTX_HEAP_BYTES ((size_t)8 << 20) /* CUDA's default cudaLimitMallocHeapSize */
+
 /* Parses TEXT (need not end in NUL).  The module's .global and .const variables are laid out in
  * one block from `allocate`, initialised.  Kernels whose body holds an instruction the
  * interpreter lacks still load: their launch fails with PTX_NOT_SUPPORTED and that line.
+ * HEAP bytes behind the variables are for malloc, where the module calls it.
  * NULL with *error filled in on failure.  Thread-safe. */
-struct ptx_module *ptx_module_load(
-	const char *text, size_t n, ptx_allocate allocate, void *arg, struct ptx_error *error);
+struct ptx_module *ptx_module_load(const char *text, size_t n, ptx_allocate allocate, void *arg,
+	size_t heap, struct ptx_error *error);
 void ptx_module_free(struct ptx_module *module); /* globals' memory stays the caller's */
 
 /* At the head of a module, a number, "; and a line's end behind it: so many registers a thread

@@ -79,7 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!window.base)
 		start();
-	module = ptx_module_load((const char *)data, size, allocate, NULL, &error);
+	module = ptx_module_load(
+		(const char *)data, size, allocate, NULL, PTX_HEAP_BYTES, &error);
 	for (size_t k = 0; module && k < ptx_module_kernel_count(module) && k < KERNELS; k++)
 		run(ptx_module_kernel_at(module, k));
 	ptx_module_free(module);

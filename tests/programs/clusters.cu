@@ -122,7 +122,19 @@ int main()
 	check(out, 4);
 	compiled<<<6, THREADS>>>(out);
 	refused(cudaPeekAtLastError());
+	/* What a kernel was compiled for cannot be set; of another it can, again and again. */
+	CUDA_IS(cudaErrorNotPermitted,
+		cudaFuncSetAttribute(compiled, cudaFuncAttributeRequiredClusterWidth, 2));
+	CUDA_IS(cudaErrorNotPermitted,
+		cudaFuncSetAttribute(compiled, cudaFuncAttributeRequiredClusterDepth, 1));
+	cudaGetLastError();
+	CUDA(cudaFuncGetAttributes(&attributes, compiled));
+	CHECK_EQ(attributes.requiredClusterWidth, 4);
 #endif
+	for (int width : {2, 4, 0})
+		CUDA(cudaFuncSetAttribute(
+			asked, cudaFuncAttributeRequiredClusterWidth, width));
+	CUDA(cudaDeviceSynchronize());
 	CUDA(launch(out, BLOCKS, 2));
 	check(out, 2);
 	CUDA(cudaFree(out));

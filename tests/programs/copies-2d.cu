@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Pitched memory and rectangles: every direction, rows longer than what is copied of them. */
-#include "check.h"
+#include "driver.h"
 
 #include <vector>
 
@@ -86,6 +86,63 @@ static void window()
 	CUDA(cudaFree(device));
 }
 
+/* Rows that end in the next one: refused, but in a pool's memory, which has none. */
+static void wrapped()
+{
+	enum { PITCH = 256, X = 52, HIGH = 6, BYTES = 4096 };
+	std::vector<unsigned char> bytes(BYTES), out(PITCH * HIGH);
+	ENTRY(cuGraphAddMemcpyNode);
+	ENTRY(cuMemcpy2D);
+	ENTRY(cuCtxGetCurrent);
+	unsigned char *plain, *pooled;
+	CUDA_MEMCPY3D node = {};
+	CUDA_MEMCPY2D copy = {};
+	cudaGraph_t graph;
+	CUgraphNode made;
+	CUcontext context;
+
+	for (int i = 0; i < BYTES; i++)
+		bytes[i] = (unsigned char)(i * 7 >> 3);
+	CUDA(cudaMalloc(&plain, BYTES));
+	CUDA(cudaMallocAsync(&pooled, BYTES, 0));
+	CUDA(cudaMemcpy(plain, bytes.data(), BYTES, cudaMemcpyHostToDevice));
+	CUDA(cudaMemcpy(pooled, bytes.data(), BYTES, cudaMemcpyHostToDevice));
+	copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy.srcXInBytes = X;
+	copy.srcPitch = PITCH;
+	copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+	copy.dstHost = out.data();
+	copy.WidthInBytes = PITCH;
+	copy.Height = HIGH;
+	copy.srcDevice = (CUdeviceptr)plain;
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuMemcpy2D(&copy));
+	copy.srcDevice = (CUdeviceptr)pooled;
+	DRIVER(p_cuMemcpy2D(&copy));
+	for (int i = 0; i < PITCH * HIGH; i++)
+		CHECK_EQ_AT(i, out[i], bytes[X + i]);
+	copy.srcPitch = PITCH - 1;
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuMemcpy2D(&copy));
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	DRIVER(p_cuCtxGetCurrent(&context));
+	node.srcMemoryType = node.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	node.srcXInBytes = X;
+	node.srcPitch = PITCH;
+	node.dstDevice = (CUdeviceptr)plain;
+	node.dstPitch = PITCH;
+	node.WidthInBytes = PITCH;
+	node.Height = HIGH;
+	node.Depth = 1;
+	node.srcDevice = (CUdeviceptr)plain;
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE,
+		p_cuGraphAddMemcpyNode(&made, (CUgraph)graph, NULL, 0, &node, context));
+	node.srcDevice = (CUdeviceptr)pooled;
+	DRIVER(p_cuGraphAddMemcpyNode(&made, (CUgraph)graph, NULL, 0, &node, context));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaFree(pooled));
+	CUDA(cudaFree(plain));
+}
+
 int main()
 {
 	cudaStream_t stream;
@@ -96,6 +153,7 @@ int main()
 	rectangle(513, 200, stream);
 	CUDA(cudaStreamDestroy(stream));
 	window();
+	wrapped();
 	printf("rectangles are right\n");
 	return 0;
 }

@@ -135,6 +135,56 @@ static void nodes(cudaStream_t stream)
 	CUDA(cudaGraphDestroy(graph));
 }
 
+/* What copies and fills that were captured keep: which kinds of memory, how many rows. It is told
+ * at once, and what was refused changes nothing. */
+static void captured_keep(cudaStream_t stream)
+{
+	cudaGraphNode_t nodes[4];
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+	size_t count = 4;
+
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	CUDA(cudaMemsetAsync(a, 1, 16, stream));
+	CUDA(cudaMemset2DAsync(a + 16, 32, 2, 16, 3, stream));
+	CUDA(cudaMemcpyAsync(b, a, 64, cudaMemcpyDeviceToDevice, stream));
+	CUDA(cudaMemcpyAsync(pinned_out, b, 64, cudaMemcpyDeviceToHost, stream));
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	CUDA(cudaGraphGetNodes(graph, nodes, &count));
+	CHECK_EQ(count, 4);
+
+	cudaMemsetParams fill = {};
+	fill.dst = a;
+	fill.value = 7;
+	fill.elementSize = 4;
+	fill.width = 2;
+	fill.pitch = 64;
+	fill.height = 2;
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphExecMemsetNodeSetParams(exec, nodes[0], &fill));
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphExecMemsetNodeSetParams(exec, nodes[1], &fill));
+	fill.height = 1;
+	CUDA(cudaGraphExecMemsetNodeSetParams(exec, nodes[0], &fill));
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphExecMemcpyNodeSetParams1D(exec, nodes[2],
+					       pinned_out, a, 64, cudaMemcpyDeviceToHost));
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphExecMemcpyNodeSetParams1D(exec, nodes[3], b, a,
+					       64, cudaMemcpyDeviceToDevice));
+	CUDA(cudaGraphExecMemcpyNodeSetParams1D(
+		exec, nodes[2], b + 1, a, 16, cudaMemcpyDeviceToDevice));
+	CUDA(cudaGraphExecMemcpyNodeSetParams1D(
+		exec, nodes[3], other_in, b, 16, cudaMemcpyDeviceToHost));
+	CUDA(cudaMemset(a, 0, 64));
+	CUDA(cudaMemset(b, 0, 64));
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CHECK_EQ(other_in[0], 0);
+	CHECK_EQ(other_in[1], 7);
+	CHECK_EQ(other_in[2], 7);
+	CHECK_EQ(other_in[3], 0);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+}
+
 int main()
 {
 	cudaStream_t stream;
@@ -151,6 +201,7 @@ int main()
 	}
 	whole(stream);
 	nodes(stream);
+	captured_keep(stream);
 	CUDA(cudaStreamDestroy(stream));
 	return 0;
 }

@@ -10,6 +10,7 @@ static ENTRY(cuGraphBatchMemOpNodeGetParams);
 static ENTRY(cuGraphBatchMemOpNodeSetParams);
 static ENTRY(cuGraphExecBatchMemOpNodeSetParams);
 static ENTRY(cuGraphNodeGetType);
+static ENTRY(cuStreamBatchMemOp);
 static ENTRY(cuStreamWriteValue32);
 static ENTRY(cuStreamWaitValue32);
 static ENTRY(cuCtxGetCurrent);
@@ -203,11 +204,27 @@ static void nowhere()
 	CUDA(cudaGraphDestroy(graph));
 }
 
+/* What a device cannot do is told by the call that asks for it; the stream goes on. */
+static void flushed()
+{
+	CUstreamBatchMemOpParams ops[] = {write_op(2, 5), {}};
+
+	if (device_attribute(cudaDevAttrCanFlushRemoteWrites))
+		return;
+	ops[1].operation = CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;
+	DRIVER_IS(CUDA_ERROR_NOT_SUPPORTED, p_cuStreamBatchMemOp((CUstream)stream, 2, ops, 0));
+	CUDA(cudaStreamSynchronize(stream));
+	DRIVER(p_cuStreamBatchMemOp((CUstream)stream, 1, ops, 0));
+	CUDA(cudaStreamSynchronize(stream));
+	CHECK_EQ(word(2), 5);
+}
+
 int main()
 {
 	CUDA(cudaMalloc(&data, 16));
 	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	DRIVER(p_cuCtxGetCurrent(&context));
+	flushed();
 	added();
 	waits();
 	captured();

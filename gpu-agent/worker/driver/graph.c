@@ -195,8 +195,13 @@ static bool graph_host_node(struct worker *w, CUgraphNode node)
 		       params.fn == callback_run_node);
 }
 
-/* Host nodes, those of child graphs too. */
-static CUresult graph_host_nodes(struct worker *w, CUgraph graph, uint32_t depth, uint32_t *sum)
+struct node_sums {
+	uint32_t host, kernels; /* of conditional nodes nobody looks what is inside */
+};
+
+/* Those of child graphs too. */
+static CUresult graph_sums(
+	struct worker *w, CUgraph graph, uint32_t depth, struct node_sums *sums)
 {
 	enum { DEPTH = 16 };
 	CUgraphNode *nodes;
@@ -214,11 +219,13 @@ static CUresult graph_host_nodes(struct worker *w, CUgraph graph, uint32_t depth
 		if (status)
 			break;
 		if (type == CU_GRAPH_NODE_TYPE_HOST && graph_host_node(w, nodes[i]))
-			++*sum;
+			sums->host++;
+		sums->kernels += type == CU_GRAPH_NODE_TYPE_KERNEL ||
+				 type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
 		if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
 			status = w->cuda.cuGraphChildGraphNodeGetGraph(nodes[i], &child);
 			if (!status)
-				status = graph_host_nodes(w, child, depth + 1, sum);
+				status = graph_sums(w, child, depth + 1, sums);
 		}
 	}
 	free(nodes);
@@ -235,12 +242,22 @@ static uint32_t graph_total(const struct worker_graph *graph)
 	return total;
 }
 
+/* Whether the driver's context keeps what kernels needed, for graphs that have some. */
+static bool context_keeps(struct worker *w, const struct node_sums *sums)
+{
+	unsigned flags = 0;
+
+	return w->tells_kernels && sums->kernels && w->cuda.cuCtxGetFlags &&
+	       !w->cuda.cuCtxGetFlags(&flags) && flags & CU_CTX_LMEM_RESIZE_TO_MAX;
+}
+
 CUresult serve_vcudaGraphInstantiate(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaGraphInstantiate *req = (const void *)r->body;
 	struct wire_vcudaGraphInstantiate_reply *answer = (void *)r->answer;
 	struct worker_graph *graph = graph_of(w, r, req->graph);
 	CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = req->flags};
+	struct node_sums sums = {0};
 	struct worker_exec *exec;
 	uint32_t total;
 	CUresult status;
@@ -259,11 +276,14 @@ CUresult serve_vcudaGraphInstantiate(struct worker *w, struct request *r)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	exec->count = total;
-	status = graph_host_nodes(w, graph->graph, 0, &exec->host_nodes);
+	status = graph_sums(w, graph->graph, 0, &sums);
+	exec->host_nodes = sums.host;
 	if (!status)
 		status = w->cuda.cuGraphInstantiateWithParams(
 			&exec->exec, graph->graph, &params);
 	answer->result = (uint32_t)params.result_out;
+	if (!status && context_keeps(w, &sums))
+		answer->result |= GRAPH_RESULT_KERNELS;
 	if (params.hErrNode_out)
 		answer->node = graph_number_of(graph, params.hErrNode_out);
 	if (!status) {
@@ -287,7 +307,7 @@ CUresult serve_vcudaGraphUpdate(struct worker *w, struct request *r)
 	struct worker_exec *exec = worker_handle(w, r, req->exec, KIND_CUgraphExec);
 	struct worker_graph *graph = graph_of(w, r, req->graph);
 	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
-	uint32_t host_nodes = 0;
+	struct node_sums sums = {0};
 	CUresult status;
 
 	answer->node = answer->from = GRAPH_NO_NODE;
@@ -295,11 +315,11 @@ CUresult serve_vcudaGraphUpdate(struct worker *w, struct request *r)
 		return r->refused;
 	if (!w->cuda.cuGraphExecUpdate_v2)
 		return worker_lacks(w, "cuGraphExecUpdate");
-	status = graph_host_nodes(w, graph->graph, 0, &host_nodes);
+	status = graph_sums(w, graph->graph, 0, &sums);
 	if (!status)
 		status = w->cuda.cuGraphExecUpdate_v2(exec->exec, graph->graph, &info);
 	if (!status)
-		exec->host_nodes = host_nodes;
+		exec->host_nodes = sums.host;
 	answer->result = (uint32_t)info.result;
 	answer->node = graph_number_of(graph, info.errorNode);
 	answer->from = graph_number_of(graph, info.errorFromNode);

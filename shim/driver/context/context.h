@@ -98,6 +98,8 @@ struct session_visit device_visit(int device);
 struct context *context_current(void);
 /* One that was destroyed lately too, which is not live. */
 struct context *context_of(CUcontext handle);
+/* It has CU_CTX_LMEM_RESIZE_TO_MAX from now on. */
+void context_keeps(void);
 /* What was never the handle of a context stands for the current one. */
 struct context *context_or_current(CUcontext handle);
 

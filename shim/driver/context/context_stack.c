@@ -135,6 +135,15 @@ CUresult hand_cuCtxGetFlags(unsigned int *flags)
 	return CUDA_SUCCESS;
 }
 
+/* As NVIDIA's driver: its graphs' kernels are not to wait for memory. */
+void context_keeps(void)
+{
+	struct context *context = context_current();
+
+	if (context)
+		atomic_fetch_or(&context->home->flags, CU_CTX_LMEM_RESIZE_TO_MAX);
+}
+
 CUresult hand_cuCtxSetFlags(unsigned int flags)
 {
 	struct context *context = context_current();

@@ -8,6 +8,16 @@
 #include "shim/driver/array/array.h"
 #include "shim/driver/copy/copy.h"
 #include "shim/driver/graph/capture.h"
+#include "shim/driver/memory/memory.h"
+
+/* Whether a row may begin so far in that it ends in the next: in a pool's memory, of which
+ * NVIDIA's driver knows no rows (an H200, driver 580). */
+static bool rows_wrap(CUmemorytype type, CUdeviceptr device)
+{
+	struct memory_range range;
+
+	return type != CU_MEMORYTYPE_HOST && memory_find(device, &range) && range.async;
+}
 
 /* One side of a descriptor: where its first byte is, and how rows and slices follow. */
 static CUresult side_read(CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch,
@@ -23,7 +33,7 @@ static CUresult side_read(CUmemorytype type, const void *host, CUdeviceptr devic
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!pitch)
 		pitch = need;
-	if (pitch < need)
+	if (pitch < s->width || (pitch < need && !rows_wrap(type, device)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (rows < y + s->height) {
 		if (rows && s->depth > 1)

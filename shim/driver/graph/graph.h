@@ -140,6 +140,7 @@ struct graph_kept {
 	uint32_t node;
 	CUmemorytype from, to;
 	CUDA_MEMSET_NODE_PARAMS fill;
+	bool asked; /* of a captured node: UNIFIED stands for any memory with an address */
 };
 
 /* A node that is switched off. */
@@ -162,7 +163,7 @@ struct graph_exec {
 	bool marked;	 /* the event below is recorded behind the last launch */
 	struct graph_off *off;
 	size_t off_count;
-	struct graph_kept *kept; /* of copies and fills that the app described */
+	struct graph_kept *kept; /* of copies and fills that the app described, or changed */
 	size_t kept_count;
 	uint64_t event; /* orders launches on different streams */
 };

@@ -11,6 +11,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/graph/graph.h"
 #include "shim/driver/graph/graph_node.h"
@@ -133,7 +134,10 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 				  CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
 	reply = shim_wait(&call, sizeof(*reply));
 	if (reply) {
-		instantiateParams->result_out = (CUgraphInstantiateResult)reply->result;
+		instantiateParams->result_out =
+			(CUgraphInstantiateResult)(reply->result & ~GRAPH_RESULT_KERNELS);
+		if (reply->result & GRAPH_RESULT_KERNELS)
+			context_keeps();
 		if (reply->node != GRAPH_NO_NODE)
 			instantiateParams->hErrNode_out = graph_node_name(graph, reply->node);
 		failed = status_wire(reply->status);

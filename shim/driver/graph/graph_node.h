@@ -34,6 +34,9 @@ bool node_context_gone(CUcontext ctx);
 void node_describe(struct graph_node *node, const struct node_params *said);
 /* Whether the memory that its nodes fill, as the app described them, is there. */
 bool graph_fills_good(const struct graph *graph);
+/* What a captured node in EXEC keeps is asked for before it first gets P. */
+void exec_ask_kept(
+	struct graph_exec *exec, const struct graph_node *node, const struct node_params *p);
 /* Whether what the node in EXEC keeps is known to be otherwise in P. */
 bool exec_kept_other(const struct graph_exec *exec, const struct graph_node *node,
 	const struct node_params *p);
@@ -83,7 +86,9 @@ CUresult node_get_all(
 /* The part of a node; NULL: it has none there. */
 struct part_place *node_place(const struct graph_node *node, struct parts *parts);
 
-/* node_copy.c: before a copy of an executable graph gets other parameters. One with a stand-in
+/* node_copy.c: a copy that was captured, as far as the worker and its part tell. */
+CUresult node_copy_ask(const struct graph_node *node, CUDA_MEMCPY3D *to);
+/* Before a copy of an executable graph gets other parameters. One with a stand-in
  * keeps to that, and another one to memory that kernels reach: NVIDIA's driver lets no node go
  * from device memory, as a stand-in is, to the program's, nor back. */
 void exec_copy_begin(

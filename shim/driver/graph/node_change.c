@@ -170,8 +170,11 @@ CUresult node_set(
 	if (!node || (hExec && !exec) ||
 		(exec && p->type != CU_GRAPH_NODE_TYPE_EMPTY && !exec_has_node(exec, node)) ||
 		(node->number < node->graph->types_known &&
-			node->graph->types[node->number] != p->type) ||
-		(exec && exec_kept_other(exec, node, p)))
+			node->graph->types[node->number] != p->type))
+		status = CUDA_ERROR_INVALID_VALUE;
+	else if (exec && !status)
+		exec_ask_kept(exec, node, p);
+	if (exec && node && exec_kept_other(exec, node, p))
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (!status) {
 		parts = exec ? &exec->parts : &node->graph->parts;

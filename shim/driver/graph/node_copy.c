@@ -114,7 +114,7 @@ static void copy_names_row(
 }
 
 /* One that was captured, or is in a graph inside of a node. */
-static CUresult copy_ask(const struct graph_node *node, CUDA_MEMCPY3D *to)
+CUresult node_copy_ask(const struct graph_node *node, CUDA_MEMCPY3D *to)
 {
 	const struct part *part;
 	struct graph_copy c;
@@ -157,7 +157,7 @@ CUresult hand_cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeP
 	if (!node || !nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!node->copy)
-		return copy_ask(node, nodeParams);
+		return node_copy_ask(node, nodeParams);
 	*nodeParams = *node->copy;
 	return CUDA_SUCCESS;
 }

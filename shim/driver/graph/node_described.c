@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "shim/driver/graph/graph_node.h"
+#include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
 
 static void describe_batch(struct graph_node *node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch)
@@ -139,18 +140,87 @@ static bool fill_other(const CUDA_MEMSET_NODE_PARAMS *had, const CUDA_MEMSET_NOD
 					  had->elementSize != now->elementSize);
 }
 
+static const struct graph_kept *kept_find(
+	const struct graph_exec *exec, const struct graph_node *node)
+{
+	for (size_t i = 0; i < exec->kept_count; i++)
+		if (exec->kept[i].graph == node->graph->handle &&
+			exec->kept[i].node == node->number)
+			return &exec->kept[i];
+	return NULL;
+}
+
+/* Which memory a captured copy is between. Pinned memory that kernels reach is the device's in
+ * a graph, and natively the program's. */
+static CUmemorytype side_asked(CUmemorytype type, CUdeviceptr address)
+{
+	struct host_range range;
+
+	if (type == CU_MEMORYTYPE_DEVICE && host_find((const void *)(uintptr_t)address, &range))
+		return CU_MEMORYTYPE_UNIFIED;
+	return type;
+}
+
+static bool kept_ask(
+	struct graph_kept *kept, const struct graph_node *node, const struct node_params *p)
+{
+	CUDA_MEMCPY3D copy;
+	struct graph_fill fill;
+	size_t n;
+
+	if (p->copy) {
+		if (node_copy_ask(node, &copy))
+			return false;
+		kept->from = side_asked(copy.srcMemoryType, copy.srcDevice);
+		kept->to = side_asked(copy.dstMemoryType, copy.dstDevice);
+		return true;
+	}
+	if (node_get(node, CU_GRAPH_NODE_TYPE_MEMSET, &fill, sizeof(fill), &n))
+		return false;
+	kept->fill = (CUDA_MEMSET_NODE_PARAMS){.elementSize = fill.element,
+		.pitch = fill.pitch,
+		.width = fill.width,
+		.height = fill.height};
+	return true;
+}
+
+/* Of a node that was described in the graph since, what the executable one has is not known. */
+void exec_ask_kept(
+	struct graph_exec *exec, const struct graph_node *node, const struct node_params *p)
+{
+	struct graph_kept kept = {
+		.graph = node->graph->handle, .node = node->number, .asked = true};
+	struct graph_kept *all;
+
+	if ((!p->copy && !p->fill.elementSize) || node->copy || node->fill ||
+		kept_find(exec, node) || !kept_ask(&kept, node, p))
+		return;
+	all = realloc(exec->kept, (exec->kept_count + 1) * sizeof(*all));
+	if (!all)
+		return;
+	all[exec->kept_count++] = kept;
+	exec->kept = all;
+}
+
+static bool side_other(const struct graph_kept *kept, CUmemorytype had, CUmemorytype now)
+{
+	bool any = had == CU_MEMORYTYPE_UNIFIED || now == CU_MEMORYTYPE_UNIFIED;
+
+	if (kept->asked && any)
+		return had == CU_MEMORYTYPE_ARRAY || now == CU_MEMORYTYPE_ARRAY;
+	return had != now;
+}
+
 bool exec_kept_other(const struct graph_exec *exec, const struct graph_node *node,
 	const struct node_params *p)
 {
-	for (size_t i = 0; (p->copy || p->fill.elementSize) && i < exec->kept_count; i++) {
-		const struct graph_kept *kept = &exec->kept[i];
+	const struct graph_kept *kept =
+		p->copy || p->fill.elementSize ? kept_find(exec, node) : NULL;
 
-		if (kept->graph != node->graph->handle || kept->node != node->number)
-			continue;
-		if (p->copy)
-			return kept->from != p->copy->srcMemoryType ||
-			       kept->to != p->copy->dstMemoryType;
-		return kept->fill.elementSize && fill_other(&kept->fill, &p->fill);
-	}
-	return false;
+	if (!kept)
+		return false;
+	if (p->copy)
+		return side_other(kept, kept->from, p->copy->srcMemoryType) ||
+		       side_other(kept, kept->to, p->copy->dstMemoryType);
+	return kept->fill.elementSize && fill_other(&kept->fill, &p->fill);
 }

@@ -27,6 +27,14 @@ static void occupancy_forget(void)
 	shim_forget(OP_cuOccupancyAvailableDynamicSMemPerBlock);
 }
 
+/* cuda.h: then it cannot be set any more. */
+static bool compiled_for_cluster(const struct function *function)
+{
+	const int *at = &function->info.attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
+
+	return !function->cluster_set && (at[0] > 0 || at[1] > 0 || at[2] > 0);
+}
+
 CUresult function_set(struct function *function, int attribute, int value)
 {
 	struct shim_call call;
@@ -51,6 +59,9 @@ CUresult function_set(struct function *function, int attribute, int value)
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
 		if (value < 0)
 			return CUDA_ERROR_INVALID_VALUE;
+		if (compiled_for_cluster(function))
+			return CUDA_ERROR_NOT_PERMITTED;
+		function->cluster_set = true;
 		break;
 	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: break;
 	case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:

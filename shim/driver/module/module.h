@@ -30,6 +30,7 @@ struct function {
 	struct function_param *layout;
 	uint32_t layout_count;
 	_Atomic(struct launch_old *) old; /* launch_old.c, malloc'd; NULL: none */
+	bool cluster_set;		  /* its cluster is the program's, not the compiler's */
 	_Atomic bool unused; /* an enumeration told of it, and nothing has used it yet */
 };
 

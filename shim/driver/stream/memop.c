@@ -37,6 +37,8 @@ static bool address_ok(CUdeviceptr address, size_t bytes)
 /* No device says that it can flush what others wrote to it. */
 static bool flushes(const CUstreamBatchMemOpParams *op)
 {
+	if (op->operation == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES)
+		return true;
 	return (op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
 		       op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64) &&
 	       op->waitValue.flags & CU_STREAM_WAIT_VALUE_FLUSH;
@@ -66,7 +68,6 @@ static bool memop_ok(const CUstreamBatchMemOpParams *op)
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
 		return !(op->writeValue.flags & ~WRITE_FLAGS) &&
 		       op->writeValue.address % memop_bytes(op) == 0;
-	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return true;
 	case CU_STREAM_MEM_OP_BARRIER:
 		return op->memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU;
 	default: return false;

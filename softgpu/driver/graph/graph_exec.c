@@ -169,6 +169,19 @@ CUresult exec_new(
 	return ret;
 }
 
+/* As NVIDIA's driver: a context whose graphs have kernels keeps the memory that those need. */
+static void context_keeps(const struct CUgraphExec_st *exec)
+{
+	struct CUctx_st *context;
+
+	for (size_t i = 0; i < exec->count; i++)
+		if (exec->steps[i].type == CU_GRAPH_NODE_TYPE_KERNEL &&
+			!context_current_any(&context)) {
+			atomic_fetch_or(&context->flags, CU_CTX_LMEM_RESIZE_TO_MAX);
+			return;
+		}
+}
+
 /* *RESULT is filled in. */
 static CUresult instantiate(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags,
 	CUgraphInstantiateResult *result)
@@ -184,6 +197,8 @@ static CUresult instantiate(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned l
 	if (phGraphExec && object_is(hGraph, OBJECT_GRAPH)) {
 		if (conditions_used(hGraph)) {
 			ret = exec_new(hGraph, flags, phGraphExec);
+			if (!ret)
+				context_keeps(*phGraphExec);
 			*result = ret == CUDA_ERROR_INVALID_VALUE
 					  ? CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
 					  : CUDA_GRAPH_INSTANTIATE_ERROR;

@@ -125,7 +125,8 @@ CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 	struct CUmod_st *module;
 	CUresult ret;
 
-	ptx = ptx_module_load(text, n, allocate_globals, context, &error);
+	ptx = ptx_module_load(text, n, allocate_globals, context,
+		context->limits[CU_LIMIT_MALLOC_HEAP_SIZE], &error);
 	if (!ptx) {
 		char line[320];
 

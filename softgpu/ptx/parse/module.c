@@ -6,13 +6,13 @@
 
 #include "softgpu/ptx/internal.h"
 
-struct ptx_module *ptx_module_load(
-	const char *text, size_t n, ptx_allocate allocate, void *arg, struct ptx_error *error)
+struct ptx_module *ptx_module_load(const char *text, size_t n, ptx_allocate allocate, void *arg,
+	size_t heap, struct ptx_error *error)
 {
 	struct ptx_module *module;
 
 	ptx_op_init();
-	module = ptx_parse(text, n, allocate, arg, error);
+	module = ptx_parse(text, n, allocate, arg, heap, error);
 	if (module)
 		for (uint32_t k = 0; k < module->nfunctions; k++)
 			module->functions[k].module = module;

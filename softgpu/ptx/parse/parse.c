@@ -172,8 +172,8 @@ static void read_provided(struct ptx_build *b)
 	}
 }
 
-struct ptx_module *ptx_parse(
-	const char *text, size_t n, ptx_allocate allocate, void *arg, struct ptx_error *error)
+struct ptx_module *ptx_parse(const char *text, size_t n, ptx_allocate allocate, void *arg,
+	size_t heap, struct ptx_error *error)
 {
 	struct ptx_build *b = calloc(1, sizeof(*b));
 	struct ptx_module *volatile module = calloc(1, sizeof(*module));
@@ -191,6 +191,7 @@ struct ptx_module *ptx_parse(
 	b->error = error;
 	b->function = UINT32_MAX;
 	module->dynamic_align = 16;
+	module->heap_bytes = heap;
 	if (!setjmp(b->failed)) {
 		read_module(b);
 		read_provided(b);

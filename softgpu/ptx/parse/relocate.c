@@ -53,7 +53,7 @@ void ptx_link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 	module->block_bytes = b->data_bytes;
 	for (uint32_t k = 0; k < module->nfunctions; k++)
 		if (takes_memory(module->functions[k].builtin))
-			heap = PTX_HEAP_BYTES;
+			heap = module->heap_bytes;
 	if (heap) {
 		heap_at = (b->data_bytes + 255) & ~(size_t)255;
 		module->block_bytes = heap_at + heap;

@@ -56,7 +56,7 @@ uint64_t ptx_heap_alloc(struct ptx_heap *heap, uint64_t size)
 {
 	uint64_t at = 0;
 
-	if (!heap || size > PTX_HEAP_BYTES)
+	if (!heap || size > UINT64_MAX - ALIGN)
 		return 0;
 	size = size ? (size + ALIGN - 1) & ~(uint64_t)(ALIGN - 1) : ALIGN;
 	pthread_mutex_lock(&heap->lock);

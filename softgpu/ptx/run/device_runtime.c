@@ -290,9 +290,10 @@ static int limit(
 	struct ptx_warp *w, const struct ptx_ins *i, unsigned lane, uint64_t at, uint64_t which)
 {
 	switch (which) {
-	case 0: return put64(w, i, lane, at, 1024);	      /* cudaLimitStackSize */
-	case 1: return put64(w, i, lane, at, 1u << 20);	      /* cudaLimitPrintfFifoSize */
-	case 2: return put64(w, i, lane, at, PTX_HEAP_BYTES); /* cudaLimitMallocHeapSize */
+	case 0: return put64(w, i, lane, at, 1024);	/* cudaLimitStackSize */
+	case 1: return put64(w, i, lane, at, 1u << 20); /* cudaLimitPrintfFifoSize */
+	case 2:						/* cudaLimitMallocHeapSize */
+		return put64(w, i, lane, at, w->block->run->module->heap_bytes);
 	case 4:
 		return put64(w, i, lane, at,
 			MAX_PENDING); /* cudaLimitDevRuntimePendingLaunchCount */

@@ -471,7 +471,7 @@ static void test_wrong_aliases(void **state)
 		int n = snprintf(text, sizeof(text),
 			".version 8.7\n.target sm_90\n.address_size 64\n%s", wrong[k].text);
 
-		assert_null(ptx_module_load(text, (size_t)n, NULL, NULL, &error));
+		assert_null(ptx_module_load(text, (size_t)n, NULL, NULL, 0, &error));
 		assert_int_equal(error.status, PTX_SYNTAX);
 		assert_non_null(strstr(error.text, wrong[k].says));
 	}

@@ -245,8 +245,8 @@ static void test_not_ptx(void **state)
 	(void)state;
 	for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
 		struct ptx_error error;
-		struct ptx_module *module = ptx_module_load(
-			rows[k].text, strlen(rows[k].text), no_memory, NULL, &error);
+		struct ptx_module *module = ptx_module_load(rows[k].text, strlen(rows[k].text),
+			no_memory, NULL, PTX_HEAP_BYTES, &error);
 
 		if (module || error.status != rows[k].status || error.line != rows[k].line ||
 			!error.text[0])
@@ -283,7 +283,7 @@ static void test_truncated(void **state)
 		assert_non_null(copy);
 		memcpy(copy, text, n);
 		copy[n] = 'x'; /* behind the end: must not be read as text */
-		module = ptx_module_load(copy, n, no_memory, NULL, &error);
+		module = ptx_module_load(copy, n, no_memory, NULL, PTX_HEAP_BYTES, &error);
 		loaded += module != NULL;
 		ptx_module_free(module);
 		free(copy);

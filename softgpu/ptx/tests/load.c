@@ -39,7 +39,7 @@ static bool load(const char *path, char *text)
 	}
 	n = fread(text, 1, MAX_TEXT, f);
 	fclose(f);
-	module = ptx_module_load(text, n, give, NULL, &error);
+	module = ptx_module_load(text, n, give, NULL, PTX_HEAP_BYTES, &error);
 	if (!module) {
 		printf("%s:%d: %s\n", path, error.line, error.text);
 		return false;

@@ -70,7 +70,7 @@ struct ptx_module *text_load(const char *target, const char *text)
 	assert_non_null(whole);
 	n = snprintf(
 		whole, room, ".version 8.7\n.target %s .address_size 64\n%s", target, text);
-	module = ptx_module_load(whole, (size_t)n, allocate, NULL, &error);
+	module = ptx_module_load(whole, (size_t)n, allocate, NULL, PTX_HEAP_BYTES, &error);
 	free(whole);
 	if (!module)
 		fail_msg("line %d: %s", error.line, error.text);

@@ -115,7 +115,7 @@ static void too_much_is_said_with_its_kernel(void **state)
 	struct ptx_error error;
 
 	(void)state;
-	assert_null(ptx_module_load(text, strlen(text), NULL, NULL, &error));
+	assert_null(ptx_module_load(text, strlen(text), NULL, NULL, PTX_HEAP_BYTES, &error));
 	assert_int_equal(error.status, PTX_SYNTAX);
 	assert_string_equal(error.text, "large has too much shared memory");
 }
