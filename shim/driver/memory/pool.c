@@ -49,6 +49,8 @@ struct pool *pool_new(int device)
 		free(pool);
 		return NULL;
 	}
+	pool->next = pools.all;
+	pools.all = pool;
 	return pool;
 }
 
@@ -82,15 +84,33 @@ struct pool_piece **pool_piece_find(CUdeviceptr address)
 	return *at ? at : NULL;
 }
 
-static void piece_add(struct pool_piece *piece)
+uint64_t pool_reserved(const struct pool *pool)
+{
+	return pool->units.holds * POOL_UNIT;
+}
+
+static void piece_add(struct pool_piece *piece, size_t asked)
 {
 	struct pool_piece **at = bucket_of(piece->address);
+	struct pool *pool = piece->pool;
 
 	piece->next = *at;
 	*at = piece;
-	piece->pool->used += piece->bytes;
-	if (piece->pool->used > piece->pool->used_high)
-		piece->pool->used_high = piece->pool->used;
+	piece->asked = asked;
+	piece->place = pool_units_take(&pool->units, asked);
+	if (pool_reserved(pool) > pool->reserved_high)
+		pool->reserved_high = pool_reserved(pool);
+	pool->used += asked;
+	if (pool->used > pool->used_high)
+		pool->used_high = pool->used;
+}
+
+/* It is no longer the app's. */
+static void piece_gone(struct pool_piece *piece)
+{
+	piece->pool->used -= piece->asked;
+	pool_units_give(&piece->pool->units, piece->place, piece->asked);
+	pools.idle = true;
 }
 
 /* Takes a kept piece off the list and gives its memory back. */
@@ -99,8 +119,7 @@ static void kept_drop(struct pool_piece **at)
 	struct pool_piece *piece = *at;
 
 	*at = piece->next;
-	piece->pool->reserved -= piece->bytes;
-	pools.kept_bytes -= piece->bytes;
+	piece->pool->taken -= piece->bytes;
 	memory_free(piece->address);
 	free(piece);
 }
@@ -109,27 +128,31 @@ void pool_trim(struct pool *pool, uint64_t keep)
 {
 	struct pool_piece **at = &pools.kept;
 
-	while (*at && pool->reserved > keep) {
+	while (*at && pool->taken > keep) {
 		if ((*at)->pool == pool)
 			kept_drop(at);
 		else
 			at = &(*at)->next;
 	}
+	pool_units_trim(&pool->units, keep);
 }
 
 void pool_synced(void)
 {
-	if (!atomic_load_explicit(&pools.kept_bytes, memory_order_relaxed))
+	if (!atomic_load_explicit(&pools.idle, memory_order_relaxed))
 		return;
 	pthread_mutex_lock(&pools.lock);
 	for (struct pool_piece **at = &pools.kept; *at;) {
 		struct pool *pool = (*at)->pool;
 
-		if (pool->reserved > pool->threshold)
+		if (pool->taken > pool->threshold)
 			kept_drop(at);
 		else
 			at = &(*at)->next;
 	}
+	for (struct pool *pool = pools.all; pool; pool = pool->next)
+		pool_units_trim(&pool->units, pool->threshold);
+	pools.idle = false;
 	pthread_mutex_unlock(&pools.lock);
 }
 
@@ -168,8 +191,8 @@ bool pool_forget(CUdeviceptr address)
 	piece = at ? *at : NULL;
 	if (piece) {
 		*at = piece->next;
-		piece->pool->used -= piece->bytes;
-		piece->pool->reserved -= piece->bytes;
+		piece_gone(piece);
+		piece->pool->taken -= piece->bytes;
 	}
 	pthread_mutex_unlock(&pools.lock);
 	free(piece);
@@ -205,14 +228,15 @@ void pool_reset(int device)
 				continue;
 			}
 			*at = piece->next;
-			if (i == POOL_BUCKETS)
-				pools.kept_bytes -= piece->bytes;
-			piece->pool->reserved -= piece->bytes;
+			piece->pool->taken -= piece->bytes;
 			if (i < POOL_BUCKETS)
-				piece->pool->used -= piece->bytes;
+				piece_gone(piece);
 			free(piece);
 		}
 	}
+	for (struct pool *pool = pools.all; pool; pool = pool->next)
+		if (pool->device == device)
+			pool_units_trim(&pool->units, 0);
 	pthread_mutex_unlock(&pools.lock);
 }
 
@@ -231,7 +255,6 @@ static struct pool_piece *kept_get(const struct pool *pool, size_t bytes, uint64
 		return NULL;
 	piece = *best;
 	*best = piece->next;
-	pools.kept_bytes -= piece->bytes;
 	return piece;
 }
 
@@ -247,8 +270,8 @@ static struct pool_piece *piece_new(struct pool *pool, size_t bytes, CUresult *s
 		return NULL;
 	}
 	*status = memory_alloc(pool->device, bytes, true, &piece->address);
-	if (*status == CUDA_ERROR_OUT_OF_MEMORY && pool->reserved > pool->used) {
-		pool_trim(pool, pool->used);
+	if (*status == CUDA_ERROR_OUT_OF_MEMORY && pool->taken > pool->used) {
+		pool_trim(pool, 0);
 		*status = memory_alloc(pool->device, bytes, true, &piece->address);
 	}
 	if (*status) {
@@ -257,9 +280,7 @@ static struct pool_piece *piece_new(struct pool *pool, size_t bytes, CUresult *s
 	}
 	piece->bytes = bytes;
 	piece->pool = pool;
-	pool->reserved += bytes;
-	if (pool->reserved > pool->reserved_high)
-		pool->reserved_high = pool->reserved;
+	pool->taken += bytes;
 	return piece;
 }
 
@@ -302,7 +323,7 @@ static CUresult pool_alloc(struct pool *pool, CUdeviceptr *dptr, size_t bytes, C
 	if (!piece)
 		piece = piece_new(pool, bytes, &status);
 	if (piece) {
-		piece_add(piece);
+		piece_add(piece, bytes);
 		*dptr = piece->address;
 	}
 	pthread_mutex_unlock(&pools.lock);
@@ -356,12 +377,11 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	piece = at ? *at : NULL;
 	if (piece) {
 		*at = piece->next;
-		piece->pool->used -= piece->bytes;
+		piece_gone(piece);
 		piece->stream = stream;
 		piece->context = thread_self.number;
 		piece->next = pools.kept;
 		pools.kept = piece;
-		pools.kept_bytes += piece->bytes;
 	}
 	pthread_mutex_unlock(&pools.lock);
 	/* Memory of cuMemAlloc, and of another process's pool, may be freed on a stream too. */

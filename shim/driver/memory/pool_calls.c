@@ -24,8 +24,6 @@
 /* What NVIDIA's driver lets a pool grow to at most is not asked for; beyond this no address is.
  */
 #define POOL_LARGEST (1ull << 47)
-/* NVIDIA's pools take memory in such units, and are limited by them. */
-#define POOL_UNIT (32ull << 20)
 
 /* INVALID_VALUE: there can be no such pool; NOT_SUPPORTED: not served. A location of no type is
  * where managed memory has no preference. */
@@ -77,7 +75,9 @@ CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProp
 	if (poolProps->maxSize > devices.at[poolProps->location.id].open.total_memory &&
 		poolProps->maxSize > POOL_LARGEST)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&pools.lock);
 	made = pool_new(poolProps->location.id);
+	pthread_mutex_unlock(&pools.lock);
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	made->shareable = poolProps->handleTypes != 0;
@@ -183,7 +183,7 @@ CUresult hand_cuMemPoolDestroy(CUmemoryPool pool)
 	if (!handle_release(gone->handle))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pools.lock);
-	pool_trim(gone, gone->used);
+	pool_trim(gone, 0);
 	gone->threshold = 0;
 	if (pools.current[gone->device] == gone)
 		pools.current[gone->device] = NULL;
@@ -219,12 +219,13 @@ CUresult hand_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 		break;
 	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
 		p->threshold = *(const cuuint64_t *)value;
+		pools.idle = true;
 		break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
 		if (*(const cuuint64_t *)value)
 			status = CUDA_ERROR_INVALID_VALUE;
 		else
-			p->reserved_high = p->reserved;
+			p->reserved_high = pool_reserved(p);
 		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
 		if (*(const cuuint64_t *)value)
@@ -253,7 +254,9 @@ CUresult hand_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 		*(int *)value = (int)p->policies[attr - 1];
 		break;
 	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *(cuuint64_t *)value = p->threshold; break;
-	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *(cuuint64_t *)value = p->reserved; break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+		*(cuuint64_t *)value = pool_reserved(p);
+		break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *(cuuint64_t *)value = p->reserved_high; break;
 	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)value = p->used; break;
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *(cuuint64_t *)value = p->used_high; break;

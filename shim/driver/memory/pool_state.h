@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "shim/driver/context/context.h"
+#include "shim/driver/memory/pool_units.h"
 
 struct pool {
 	uint64_t handle;
@@ -24,10 +25,13 @@ struct pool {
 	unsigned imports; /* and how often it was, less how often it was destroyed */
 	uint64_t most;	  /* bytes that it may have; 0: any number */
 	uint64_t threshold;
-	uint64_t used, used_high;	  /* bytes that the app has */
-	uint64_t reserved, reserved_high; /* and those that are kept for reuse too */
-	uint32_t policies[4];		  /* of reuse, by CU_MEMPOOL_ATTR_… - 1 */
-	uint64_t peers; /* other devices with access, a bit for each CUdevice */
+	uint64_t used, used_high; /* bytes that the app asked for and has */
+	uint64_t taken;		  /* bytes of memory: the app's, and those kept for reuse */
+	struct pool_units units;  /* what it says that it has reserved … */
+	uint64_t reserved_high;	  /* … and the most of that, in bytes */
+	struct pool *next;	  /* of pools.all */
+	uint32_t policies[4];	  /* of reuse, by CU_MEMPOOL_ATTR_… - 1 */
+	uint64_t peers;		  /* other devices with access, a bit for each CUdevice */
 };
 
 /* A live allocation, or one that was freed and is kept. */
@@ -35,6 +39,8 @@ struct pool_piece {
 	struct pool_piece *next;
 	CUdeviceptr address;
 	size_t bytes;
+	size_t asked;	/* of a live one: what the app wanted … */
+	uint64_t place; /* … and where that lies in the pool's units */
 	struct pool *pool;
 	uint64_t stream;  /* of kept ones: where it was freed; 0: the legacy one … */
 	uint16_t context; /* … of that context */
@@ -46,7 +52,8 @@ struct pools {
 	pthread_mutex_t lock; /* LOCK_POOL */
 	struct pool_piece *live[POOL_BUCKETS];
 	struct pool_piece *kept;
-	_Atomic uint64_t kept_bytes; /* read without the lock too */
+	_Atomic bool idle; /* something may be given back; read without the lock too */
+	struct pool *all;
 	struct pool *defaults[OPEN_DEVICES_MOST];
 	struct pool *current[OPEN_DEVICES_MOST];
 	unsigned reached[OPEN_DEVICES_MOST]
@@ -60,7 +67,9 @@ struct pool *pool_of(CUmemoryPool pool);
 struct pool *pool_new(int device);
 /* The link to the live allocation at that address; to NULL where there is none. */
 struct pool_piece **pool_piece_find(CUdeviceptr address);
-/* Gives kept pieces of the pool back until it holds at most `keep` bytes. */
+/* Gives kept pieces of the pool back until it has at most `keep` bytes, and its idle units. */
 void pool_trim(struct pool *pool, uint64_t keep);
+/* What it says that it has reserved, in bytes. */
+uint64_t pool_reserved(const struct pool *pool);
 
 #endif
