@@ -63,7 +63,7 @@ def compare(name, path, served, options, work):
         # Compiled code of one arm is not another's to find; JAX would take three quarters of the GPU.
         env.update(XLA_PYTHON_CLIENT_PREALLOCATE="false", XLA_FLAGS=f"{env.get('XLA_FLAGS', '')} {XLA_FLAGS}",
                    CUPY_CACHE_DIR=f"{work}/cupy-{arm}",
-                   TRITON_CACHE_DIR=f"{work}/triton-{arm}", TORCHINDUCTOR_CACHE_DIR=f"{work}/inductor-{arm}")
+                   VLLM_CACHE_ROOT=f"{work}/vllm-{arm}", TRITON_CACHE_DIR=f"{work}/triton-{arm}", TORCHINDUCTOR_CACHE_DIR=f"{work}/inductor-{arm}")
         command = [sys.executable, path]
         if arm == "remote" and options.mask:
             command = stack.masked(command)
