@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
+#include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
 #include "protocol/wire/launch.h"
 #include "shim/driver/context/context.h"
+#include "shim/driver/forms.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/launch/launch_config.h"
 #include "shim/engine/driver.h"
@@ -416,6 +418,8 @@ CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void 
 		status = launch_params(&l, kernelParams, extra);
 	if (!status)
 		status = launch_send(&l);
+	for (uint32_t i = 0; !status && i < l.event_count; i++)
+		status = event_record(l.events[i], stream, 0, OP_cuEventRecord);
 	if (lent)
 		stream_lent();
 	return status;

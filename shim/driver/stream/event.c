@@ -85,6 +85,18 @@ CUresult event_share(CUevent hEvent)
 	return CUDA_SUCCESS;
 }
 
+CUresult event_of_launch(CUevent hEvent, int flags)
+{
+	const struct event *event = event_of(hEvent);
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (flags || !(event->flags & CU_EVENT_DISABLE_TIMING) ||
+		event->flags & CU_EVENT_INTERPROCESS)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
 /* What a shared event stands for has to be done before it is recorded (ipc.c). A stream that
  * captures only notes what is before it: nothing is done then. */
 static CUresult event_drain(CUstream hStream)
