@@ -71,22 +71,21 @@ static void with_events(cudaLaunchConfig_t config, void **arguments)
 	attributes[0].val.launchCompletionEvent.event = begun;
 	attributes[1].id = cudaLaunchAttributeProgrammaticEvent;
 	attributes[1].val.programmaticEvent.event = triggered;
-	config.attrs = attributes;
-	for (config.numAttrs = 1; config.numAttrs <= 2; config.numAttrs++) {
+	config.numAttrs = 1;
+	for (int i = 0; i < 2; i++) {
+		cudaEvent_t event = i ? triggered : begun;
+
+		config.attrs = &attributes[i];
 		open_gate = false;
 		CUDA(cudaLaunchHostFunc(config.stream, gate, NULL));
 		CUDA(cudaLaunchKernelExC(&config, (const void *)number, arguments));
-		for (cudaEvent_t event : {begun, triggered})
-			if (event == begun || config.numAttrs == 2)
-				CUDA_IS(cudaErrorNotReady, cudaEventQuery(event));
+		CUDA_IS(cudaErrorNotReady, cudaEventQuery(event));
 		open_gate = true;
-		CUDA(cudaEventSynchronize(begun));
-		CUDA(cudaEventSynchronize(triggered));
+		CUDA(cudaEventSynchronize(event));
 		CUDA(cudaStreamSynchronize(config.stream));
-		CUDA(cudaEventQuery(triggered));
 	}
 	cudaGetLastError();
-	config.numAttrs = 1;
+	config.attrs = &attributes[0];
 	attributes[0].val.launchCompletionEvent.event = timed;
 	CHECK(cudaLaunchKernelExC(&config, (const void *)number, arguments) != cudaSuccess);
 	cudaGetLastError();
