@@ -80,11 +80,12 @@ static void with_events(cudaLaunchConfig_t config, void **arguments)
 		CUDA(cudaLaunchHostFunc(config.stream, gate, NULL));
 		CUDA(cudaLaunchKernelExC(&config, (const void *)number, arguments));
 		CUDA_IS(cudaErrorNotReady, cudaEventQuery(event));
+		CUDA_IS(cudaErrorNotReady, cudaStreamQuery(config.stream));
+		CUDA(cudaGetLastError()); /* an answer, no error */
 		open_gate = true;
 		CUDA(cudaEventSynchronize(event));
 		CUDA(cudaStreamSynchronize(config.stream));
 	}
-	cudaGetLastError();
 	config.attrs = &attributes[0];
 	attributes[0].val.launchCompletionEvent.event = timed;
 	CHECK(cudaLaunchKernelExC(&config, (const void *)number, arguments) != cudaSuccess);

@@ -91,10 +91,9 @@ CUresult event_of_launch(CUevent hEvent, int flags)
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (flags || !(event->flags & CU_EVENT_DISABLE_TIMING) ||
-		event->flags & CU_EVENT_INTERPROCESS)
+	if (flags || event->flags & CU_EVENT_INTERPROCESS)
 		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
+	return event->flags & CU_EVENT_DISABLE_TIMING ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 /* What a shared event stands for has to be done before it is recorded (ipc.c). A stream that
