@@ -102,7 +102,9 @@ static cudaError_t *runtime_last(const void *caller, bool add)
 
 void runtime_remember(cudaError_t error, const void *caller)
 {
-	*runtime_last(caller, true) = error;
+	/* It is an answer, and no error: as natively (an H200), it is not kept. */
+	if (error != cudaErrorNotReady)
+		*runtime_last(caller, true) = error;
 }
 
 /* The exported stubs of these two end in a jump here, so the caller is the program. */

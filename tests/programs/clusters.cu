@@ -62,7 +62,8 @@ __global__ void COMPILED_FOR_FOUR compiled(int *out)
 	neighbour(out);
 }
 
-static cudaError_t launch(int *out, unsigned grid, unsigned cluster)
+static cudaError_t launch(
+	int *out, unsigned grid, unsigned cluster, void (*kernel)(int *) = asked)
 {
 	cudaLaunchAttribute attribute = {};
 	cudaLaunchConfig_t config = {};
@@ -74,7 +75,7 @@ static cudaError_t launch(int *out, unsigned grid, unsigned cluster)
 	config.blockDim = dim3(THREADS);
 	config.attrs = &attribute;
 	config.numAttrs = 1;
-	return cudaLaunchKernelEx(&config, asked, out);
+	return cudaLaunchKernelEx(&config, kernel, out);
 }
 
 static void check(const int *out, unsigned cluster)
@@ -123,11 +124,14 @@ int main()
 	compiled<<<6, THREADS>>>(out);
 	refused(cudaPeekAtLastError());
 	/* What a kernel was compiled for cannot be set; of another it can, again and again. */
-	CUDA_IS(cudaErrorNotPermitted,
+	CUDA_IS(cudaErrorInvalidValue,
 		cudaFuncSetAttribute(compiled, cudaFuncAttributeRequiredClusterWidth, 2));
-	CUDA_IS(cudaErrorNotPermitted,
+	CUDA_IS(cudaErrorInvalidValue,
 		cudaFuncSetAttribute(compiled, cudaFuncAttributeRequiredClusterDepth, 1));
 	cudaGetLastError();
+	refused(launch(out, BLOCKS, 2, compiled));
+	CUDA(launch(out, BLOCKS, 4, compiled));
+	check(out, 4);
 	CUDA(cudaFuncGetAttributes(&attributes, compiled));
 	CHECK_EQ(attributes.requiredClusterWidth, 4);
 #endif

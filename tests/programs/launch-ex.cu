@@ -4,6 +4,8 @@
 
 #include <cooperative_groups.h>
 
+#include <atomic>
+
 __global__ void number(int *out, int base, double factor)
 {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -48,6 +50,50 @@ static void elsewhere(const cudaLaunchConfig_t *config, void **arguments)
 	DRIVER(p_cuCtxDestroy(other));
 }
 
+static std::atomic<bool> open_gate;
+
+static void CUDART_CB gate(void *)
+{
+	for (int i = 0; i < 20000 && !open_gate; i++)
+		usleep(500);
+}
+
+/* Events that attributes ask for: not there before the kernel can begin, and there behind it. */
+static void with_events(cudaLaunchConfig_t config, void **arguments)
+{
+	cudaEvent_t begun, triggered, timed;
+	cudaLaunchAttribute attributes[2] = {};
+
+	CUDA(cudaEventCreateWithFlags(&begun, cudaEventDisableTiming));
+	CUDA(cudaEventCreateWithFlags(&triggered, cudaEventDisableTiming));
+	CUDA(cudaEventCreate(&timed));
+	attributes[0].id = cudaLaunchAttributeLaunchCompletionEvent;
+	attributes[0].val.launchCompletionEvent.event = begun;
+	attributes[1].id = cudaLaunchAttributeProgrammaticEvent;
+	attributes[1].val.programmaticEvent.event = triggered;
+	config.numAttrs = 1;
+	for (int i = 0; i < 2; i++) {
+		cudaEvent_t event = i ? triggered : begun;
+
+		config.attrs = &attributes[i];
+		open_gate = false;
+		CUDA(cudaLaunchHostFunc(config.stream, gate, NULL));
+		CUDA(cudaLaunchKernelExC(&config, (const void *)number, arguments));
+		CUDA_IS(cudaErrorNotReady, cudaEventQuery(event));
+		CUDA_IS(cudaErrorNotReady, cudaStreamQuery(config.stream));
+		CUDA(cudaGetLastError()); /* an answer, no error */
+		open_gate = true;
+		CUDA(cudaEventSynchronize(event));
+		CUDA(cudaStreamSynchronize(config.stream));
+	}
+	config.attrs = &attributes[0];
+	attributes[0].val.launchCompletionEvent.event = timed;
+	CHECK(cudaLaunchKernelExC(&config, (const void *)number, arguments) != cudaSuccess);
+	cudaGetLastError();
+	for (cudaEvent_t event : {begun, triggered, timed})
+		CUDA(cudaEventDestroy(event));
+}
+
 int main()
 {
 	int *out, base = 40, least, greatest;
@@ -74,6 +120,9 @@ int main()
 	void *arguments[] = {&out, &base, &factor};
 	CUDA(cudaLaunchKernelExC(&config, (const void *)number, arguments));
 	CUDA(cudaStreamSynchronize(stream));
+	check_and_clear(out, 40, 1.5);
+
+	with_events(config, arguments);
 	check_and_clear(out, 40, 1.5);
 
 	CUDA(cudaLaunchKernel((const void *)number, dim3(2), dim3(128), arguments, 0, stream));

@@ -121,13 +121,9 @@ static void refused()
 	size_t size = 0;
 
 	DRIVER(cuLinkCreate(2, options, values, &state));
-	status = cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)nonsense, sizeof(nonsense), "nonsense",
-		0, NULL, NULL);
-	if (!status)
-		status = cuLinkComplete(state, &image, &size);
-	if (!status)
-		status = cuModuleLoadData(&module, image);
-	CHECK(status != CUDA_SUCCESS);
+	CHECK(cuLinkAddData(state, CU_JIT_INPUT_PTX,
+		(void *)nonsense, sizeof(nonsense), "nonsense", 0, NULL, NULL) != CUDA_SUCCESS);
+	CHECK(log[0]);
 	DRIVER(cuLinkDestroy(state));
 
 	values[1] = (void *)sizeof(log); /* it has become the text's length */
@@ -141,6 +137,29 @@ static void refused()
 	else
 		status = cuModuleLoadData(&module, image);
 	CHECK(status != CUDA_SUCCESS);
+	DRIVER(cuLinkDestroy(state));
+}
+
+/* Two inputs with one name between them, which no input may have beside another. */
+static void defined_twice()
+{
+	char log[2048] = "";
+	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	void *values[] = {log, (void *)sizeof(log)};
+	CUlinkState state;
+	CUresult status = CUDA_SUCCESS;
+	void *image = NULL;
+	size_t size = 0;
+
+	DRIVER(cuLinkCreate(2, options, values, &state));
+	for (const char *name : {"first", "second"})
+		if (!status)
+			status = cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)function_text,
+				sizeof(function_text), name, 0, NULL, NULL);
+	if (!status)
+		status = cuLinkComplete(state, &image, &size);
+	CHECK(status != CUDA_SUCCESS);
+	CHECK(strstr(log, "twice_and"));
 	DRIVER(cuLinkDestroy(state));
 }
 
@@ -189,6 +208,7 @@ int main()
 	from_memory();
 	from_file();
 	refused();
+	defined_twice();
 	CHECK(registers(0) >= 60);
 	CHECK(registers(40) <= 40);
 	return 0;

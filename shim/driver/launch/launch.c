@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
+#include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
 #include "protocol/wire/launch.h"
 #include "shim/driver/context/context.h"
+#include "shim/driver/forms.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/launch/launch_config.h"
 #include "shim/engine/driver.h"
@@ -56,14 +58,21 @@ static CUresult cluster_required_fits(const struct function_info *info, const un
 /* The cluster that the launch asks for. */
 static CUresult cluster_asked_fits(const struct launch *l)
 {
+	const int *at = &l->function->info.attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
+
 	for (uint32_t i = 0; i < l->attribute_count; i++) {
 		const CUlaunchAttributeValue *value = &l->attributes[i].value;
 
-		if (l->attributes[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-			return cluster_fits(&l->function->info,
-				(unsigned[3]){value->clusterDim.x, value->clusterDim.y,
-					value->clusterDim.z},
-				l->grid);
+		if (l->attributes[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			continue;
+		const unsigned asked[3] = {
+			value->clusterDim.x, value->clusterDim.y, value->clusterDim.z};
+
+		/* As natively, another one than the kernel is for. */
+		for (int d = 0; d < 3; d++)
+			if (at[d] > 0 && (unsigned)at[d] != asked[d])
+				return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+		return cluster_fits(&l->function->info, asked, l->grid);
 	}
 	return CUDA_SUCCESS;
 }
@@ -416,6 +425,8 @@ CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void 
 		status = launch_params(&l, kernelParams, extra);
 	if (!status)
 		status = launch_send(&l);
+	for (uint32_t i = 0; !status && i < l.event_count; i++)
+		status = event_record(l.events[i], stream, 0, OP_cuEventRecord);
 	if (lent)
 		stream_lent();
 	return status;

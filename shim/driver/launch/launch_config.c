@@ -11,6 +11,20 @@
 #include "shim/driver/module/module.h"
 #include "shim/driver/stream/stream.h"
 
+/* Of a launch whose blocks have begun, or have called a trigger. It is recorded when the kernel
+ * is done: cuda.h has the first as a best effort, and promises no earlier moment of the other.
+ */
+static CUresult launch_event(struct launch *l, CUevent event, int flags)
+{
+	CUresult status = event_of_launch(event, flags);
+
+	if (!status && l->event_count == LAUNCH_EVENTS_MAX)
+		status = CUDA_ERROR_INVALID_VALUE;
+	if (!status)
+		l->events[l->event_count++] = event;
+	return status;
+}
+
 /* Attributes that ask for nothing are left out. */
 static CUresult launch_attribute(struct launch *l, const CUlaunchAttribute *attribute)
 {
@@ -21,6 +35,12 @@ static CUresult launch_attribute(struct launch *l, const CUlaunchAttribute *attr
 			l->flags |= LAUNCH_COOPERATIVE;
 		return CUDA_SUCCESS;
 	}
+	if (attribute->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+		return launch_event(l, attribute->value.launchCompletionEvent.event,
+			attribute->value.launchCompletionEvent.flags);
+	if (attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+		return launch_event(l, attribute->value.programmaticEvent.event,
+			attribute->value.programmaticEvent.flags);
 	if (!launch_attribute_travels(attribute->id))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (l->attribute_count == LAUNCH_ATTRIBUTES_MAX - 1) /* one is kept for COOPERATIVE */

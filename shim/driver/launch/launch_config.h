@@ -13,6 +13,8 @@
 
 struct function;
 
+enum { LAUNCH_EVENTS_MAX = 2 };
+
 struct launch {
 	const struct function *function;
 	unsigned grid[3], block[3];
@@ -21,6 +23,8 @@ struct launch {
 	uint32_t flags;
 	CUlaunchAttribute attributes[LAUNCH_ATTRIBUTES_MAX];
 	uint32_t attribute_count;
+	CUevent events[LAUNCH_EVENTS_MAX]; /* that attributes ask to be recorded */
+	uint32_t event_count;
 	void **params;	    /* one pointer a parameter … */
 	const void *packed; /* … or all of them as one block */
 	size_t param_bytes;

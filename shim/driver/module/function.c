@@ -27,7 +27,8 @@ static void occupancy_forget(void)
 	shim_forget(OP_cuOccupancyAvailableDynamicSMemPerBlock);
 }
 
-/* cuda.h: then it cannot be set any more. */
+/* Then it cannot be set any more: cuda.h says NOT_PERMITTED, NVIDIA's driver 580 INVALID_VALUE.
+ */
 static bool compiled_for_cluster(const struct function *function)
 {
 	const int *at = &function->info.attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
@@ -60,7 +61,7 @@ CUresult function_set(struct function *function, int attribute, int value)
 		if (value < 0)
 			return CUDA_ERROR_INVALID_VALUE;
 		if (compiled_for_cluster(function))
-			return CUDA_ERROR_NOT_PERMITTED;
+			return CUDA_ERROR_INVALID_VALUE;
 		function->cluster_set = true;
 		break;
 	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: break;

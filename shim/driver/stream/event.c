@@ -85,6 +85,17 @@ CUresult event_share(CUevent hEvent)
 	return CUDA_SUCCESS;
 }
 
+CUresult event_of_launch(CUevent hEvent, int flags)
+{
+	const struct event *event = event_of(hEvent);
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (flags || event->flags & CU_EVENT_INTERPROCESS)
+		return CUDA_ERROR_INVALID_VALUE;
+	return event->flags & CU_EVENT_DISABLE_TIMING ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 /* What a shared event stands for has to be done before it is recorded (ipc.c). A stream that
  * captures only notes what is before it: nothing is done then. */
 static CUresult event_drain(CUstream hStream)

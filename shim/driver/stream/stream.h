@@ -59,6 +59,8 @@ static inline void stream_raise(_Atomic uint64_t *at, uint64_t value)
 
 /* From now on it is another process's too. INVALID_VALUE: it was not made for that. */
 CUresult event_share(CUevent hEvent);
+/* Whether an attribute of a launch may name it. */
+CUresult event_of_launch(CUevent hEvent, int flags);
 /* Waits for what the event stands for: nothing, where a capture recorded it. */
 CUresult event_done(CUevent hEvent);
 /* For all that the context has; all that it gets waits for it. */

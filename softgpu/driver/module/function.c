@@ -88,10 +88,8 @@ CUresult function_set_attribute(
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
 		/* One that is too large is refused at the launch. */
-		if (value < 0)
+		if (value < 0 || function->info.cluster[0])
 			return CUDA_ERROR_INVALID_VALUE;
-		if (function->info.cluster[0])
-			return CUDA_ERROR_NOT_PERMITTED; /* it was compiled for one */
 		function->cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] = value;
 		return CUDA_SUCCESS;
 	default: return CUDA_ERROR_INVALID_VALUE;

@@ -19,6 +19,7 @@ struct CUlinkState_st {
 	struct link_text libraries; /* what is taken only if another input calls it */
 	struct jit_log log;
 	char *result;
+	bool failed; /* two inputs define the same */
 };
 
 static CUresult link_check(CUlinkState state)
@@ -66,6 +67,45 @@ static bool is_device_runtime(const struct image *image)
 	return link_text_defines(image->text, name, strlen(name));
 }
 
+static void tell_name(struct CUlinkState_st *state, const char *why, const char *name, size_t n)
+{
+	char line[200];
+
+	snprintf(line, sizeof(line), "link: %s '%.*s'", why, (int)(n < 150 ? n : 150), name);
+	jit_log_error(&state->log, line);
+}
+
+/* What is wrong with a text is told by the call that adds it, where the text needs no other. */
+static CUresult check_alone(struct CUlinkState_st *state, const struct image *image)
+{
+	struct CUctx_st *context;
+	struct CUmod_st *module;
+	CUresult ret;
+
+	if (!link_text_whole(image->text) || soft_context_current(&context))
+		return CUDA_SUCCESS;
+	ret = module_from_text(context, image->text, image->text_size, &state->log, &module);
+	if (ret)
+		return ret == CUDA_ERROR_INVALID_PTX ? ret : CUDA_SUCCESS;
+	pthread_mutex_lock(&context_lock);
+	module_free(module);
+	pthread_mutex_unlock(&context_lock);
+	return CUDA_SUCCESS;
+}
+
+/* As natively, told by the input that brings it, and by all that comes after. */
+static CUresult refuse_twice(struct CUlinkState_st *state)
+{
+	size_t n;
+	const char *twice = link_text_twice(&state->text, &n);
+
+	if (!twice)
+		return CUDA_SUCCESS;
+	tell_name(state, "multiple definition of", twice, n);
+	state->failed = true;
+	return CUDA_ERROR_UNKNOWN;
+}
+
 /* The PTX of an archive's members; one without any has nothing to give here. */
 static CUresult add_library(struct CUlinkState_st *state, const void *data, size_t size)
 {
@@ -107,6 +147,8 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 		return ret;
 	if (!data || !size || state->result || (type == CU_JIT_INPUT_CUBIN && numOptions))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (state->failed)
+		return CUDA_ERROR_UNKNOWN;
 	switch (type) {
 	case CU_JIT_INPUT_PTX:
 	case CU_JIT_INPUT_FATBINARY:
@@ -132,11 +174,13 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 		jit_log_error(&state->log, line);
 		ret = CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
+	if (!ret && type == CU_JIT_INPUT_PTX)
+		ret = check_alone(state, &image);
 	if (!ret && !is_device_runtime(&image) &&
 		!link_text_add(&state->text, image.text, image.text_size))
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	image_free(&image);
-	return ret;
+	return ret ? ret : refuse_twice(state);
 }
 
 CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size,
@@ -195,20 +239,19 @@ CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 {
 	CUresult ret = link_check(state);
 	const char *missing;
-	char line[200];
 	size_t n;
 
 	if (ret)
 		return ret;
 	if (!cubinOut)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (state->failed)
+		return CUDA_ERROR_UNKNOWN;
 	ret = take_from_libraries(state, &missing, &n);
 	if (ret)
 		return ret;
 	if (missing) {
-		snprintf(line, sizeof(line), "link: undefined reference to '%.*s'",
-			(int)(n < 150 ? n : 150), missing);
-		jit_log_error(&state->log, line);
+		tell_name(state, "undefined reference to", missing, n);
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
 	if (!state->result)

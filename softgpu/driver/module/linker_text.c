@@ -9,6 +9,7 @@
 #include "softgpu/ptx/ptx.h"
 
 #include <ctype.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ struct statement {
 	bool variable;
 	bool shared; /* .visible, .weak, .common: known to other inputs */
 	bool weak;
+	bool strong; /* .visible: there may be no other */
 };
 
 struct out {
@@ -119,7 +121,9 @@ static struct statement statement(const char *at)
 		end = token(at);
 		if (first && is(at, end, ".extern"))
 			s.external = true;
-		else if (is(at, end, ".visible") || is(at, end, ".common"))
+		else if (is(at, end, ".visible"))
+			s.shared = s.strong = true;
+		else if (is(at, end, ".common"))
 			s.shared = true;
 		else if (is(at, end, ".weak"))
 			s.shared = s.weak = true;
@@ -165,6 +169,7 @@ enum whose {
 	SHARED = 1,  /* definitions that other inputs may use */
 	STRONG = 2,  /* of those, not the .weak ones */
 	PRIVATE = 4, /* what an input keeps to itself */
+	VISIBLE = 8, /* of the strong ones, not the .common ones */
 };
 
 /* Whether one of the inputs [from, to), SELF apart, has a definition of that name. */
@@ -177,6 +182,9 @@ static bool defined(const struct link_text *text, size_t from, size_t to, size_t
 			unsigned kind = !other.shared ? PRIVATE
 					: other.weak  ? SHARED
 						      : SHARED | STRONG;
+
+			if (other.strong)
+				kind |= VISIBLE;
 
 			if (same(s, &other) && !other.external && kind & whose)
 				return true;
@@ -350,6 +358,37 @@ const char *link_text_missing(const struct link_text *text, size_t *n)
 			}
 		}
 	return NULL;
+}
+
+const char *link_text_twice(const struct link_text *text, size_t *n)
+{
+	for (size_t i = 1; i < text->count; i++)
+		for (const char *at = text->inputs[i]; *skip(at);) {
+			struct statement s = statement(at);
+
+			at = s.end;
+			if (s.name && s.strong && !s.external &&
+				defined(text, 0, i, i, &s, VISIBLE)) {
+				*n = s.name_size;
+				return s.name;
+			}
+		}
+	return NULL;
+}
+
+bool link_text_whole(const char *input)
+{
+	char *inputs[] = {(char *)(uintptr_t)input};
+	const struct link_text alone = {inputs, 1};
+
+	while (*skip(input)) {
+		struct statement s = statement(input);
+
+		if (s.name && s.external && !defined(&alone, 0, 1, 1, &s, SHARED | PRIVATE))
+			return false;
+		input = s.end;
+	}
+	return true;
 }
 
 bool link_text_defines(const char *input, const char *name, size_t n)
