@@ -1044,7 +1044,6 @@ static int run_cusolverDnSgesvdaStridedBatched(struct library_frame *f)
 	GET_INT(int, ldv); GET_LONG(long long int, strideV); GET(void *, d_work, device);
 	GET_INT(int, lwork); GET(int *, d_info, device); double *h_R_nrmF = NULL;
 	GET_INT(int, batchSize);
-	library_require(f, !h_R_nrmF);
 	CALL(cusolverDnSgesvdaStridedBatched, f->handle, jobz, rank, m, n, d_A, lda, strideA,
 		d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, d_work, lwork, d_info,
 		h_R_nrmF, batchSize);
@@ -2215,10 +2214,14 @@ static const struct library_run runs[] = {
 	run_cusolverDnSgesvdaStridedBatched_bufferSize, 1),
 	ITEMS(cusolverDnZgesvdaStridedBatched_bufferSize, cached,
 	run_cusolverDnSgesvdaStridedBatched_bufferSize, 1),
-	ITEMS(cusolverDnSgesvdaStridedBatched, learned, run_cusolverDnSgesvdaStridedBatched, 0),
-	ITEMS(cusolverDnDgesvdaStridedBatched, learned, run_cusolverDnSgesvdaStridedBatched, 0),
-	ITEMS(cusolverDnCgesvdaStridedBatched, learned, run_cusolverDnSgesvdaStridedBatched, 0),
-	ITEMS(cusolverDnZgesvdaStridedBatched, learned, run_cusolverDnSgesvdaStridedBatched, 0),
+	ITEMS(cusolverDnSgesvdaStridedBatched, learned, run_cusolverDnSgesvdaStridedBatched,
+	LIBRARY_OUTS),
+	ITEMS(cusolverDnDgesvdaStridedBatched, learned, run_cusolverDnSgesvdaStridedBatched,
+	LIBRARY_OUTS),
+	ITEMS(cusolverDnCgesvdaStridedBatched, learned, run_cusolverDnSgesvdaStridedBatched,
+	LIBRARY_OUTS),
+	ITEMS(cusolverDnZgesvdaStridedBatched, learned, run_cusolverDnSgesvdaStridedBatched,
+	LIBRARY_OUTS),
 	OWN(cusolverDnXpotrf_bufferSize, cached, 2),
 	OWN(cusolverDnXpotrf, learned, 0),
 	ITEMS(cusolverDnXpotrs, learned, run_cusolverDnXpotrs, 0),

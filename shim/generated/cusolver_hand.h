@@ -49,6 +49,27 @@ cusolverStatus_t hand_cusolverDnDestroyGesvdjInfo(gesvdjInfo_t info);
 cusolverStatus_t hand_cusolverDnXgesvdjSetTolerance(gesvdjInfo_t info, double tolerance);
 cusolverStatus_t hand_cusolverDnXgesvdjSetMaxSweeps(gesvdjInfo_t info, int max_sweeps);
 cusolverStatus_t hand_cusolverDnXgesvdjSetSortEig(gesvdjInfo_t info, int sort_svd);
+cusolverStatus_t hand_cusolverDnSgesvdaStridedBatched(cusolverDnHandle_t handle,
+		cusolverEigMode_t jobz, int rank, int m, int n, const float *d_A, int lda,
+		long long int strideA, float *d_S, long long int strideS, float *d_U, int ldu,
+		long long int strideU, float *d_V, int ldv, long long int strideV,
+		float *d_work, int lwork, int *d_info, double *h_R_nrmF, int batchSize);
+cusolverStatus_t hand_cusolverDnDgesvdaStridedBatched(cusolverDnHandle_t handle,
+		cusolverEigMode_t jobz, int rank, int m, int n, const double *d_A, int lda,
+		long long int strideA, double *d_S, long long int strideS, double *d_U, int ldu,
+		long long int strideU, double *d_V, int ldv, long long int strideV,
+		double *d_work, int lwork, int *d_info, double *h_R_nrmF, int batchSize);
+cusolverStatus_t hand_cusolverDnCgesvdaStridedBatched(cusolverDnHandle_t handle,
+		cusolverEigMode_t jobz, int rank, int m, int n, const cuComplex *d_A, int lda,
+		long long int strideA, float *d_S, long long int strideS, cuComplex *d_U,
+		int ldu, long long int strideU, cuComplex *d_V, int ldv, long long int strideV,
+		cuComplex *d_work, int lwork, int *d_info, double *h_R_nrmF, int batchSize);
+cusolverStatus_t hand_cusolverDnZgesvdaStridedBatched(cusolverDnHandle_t handle,
+		cusolverEigMode_t jobz, int rank, int m, int n, const cuDoubleComplex *d_A,
+		int lda, long long int strideA, double *d_S, long long int strideS,
+		cuDoubleComplex *d_U, int ldu, long long int strideU, cuDoubleComplex *d_V,
+		int ldv, long long int strideV, cuDoubleComplex *d_work, int lwork, int *d_info,
+		double *h_R_nrmF, int batchSize);
 cusolverStatus_t hand_cusolverDnCreateParams(cusolverDnParams_t *params);
 cusolverStatus_t hand_cusolverDnDestroyParams(cusolverDnParams_t params);
 cusolverStatus_t hand_cusolverDnSetAdvOptions(cusolverDnParams_t params,

@@ -1384,22 +1384,38 @@ LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(
 LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(
 	cusolverDnZgesvdaStridedBatched_bufferSize,
 	cuDoubleComplex, double)
-
-/* learned */
-#define LIKE_cusolverDnSgesvdaStridedBatched(name, TYPE, OTHER) \
-	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdaStridedBatched(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(jobz), PUT_INT(rank), PUT_INT(m), PUT_INT(n), PUT(device, d_A), \
-				PUT_INT(lda), PUT_LONG(strideA), PUT(device, d_S), \
-				PUT_LONG(strideS), PUT(device, d_U), PUT_INT(ldu), \
-				PUT_LONG(strideU), PUT(device, d_V), PUT_INT(ldv), \
-				PUT_LONG(strideV), PUT(device, d_work), PUT_INT(lwork), \
-				PUT(device, d_info), PUT_INT(batchSize), \
-				library_require(&items, !h_R_nrmF); \
-		return library_send(&items); \
-	}
-SDCZ_TR(NOTHING, LIKE_cusolverDnSgesvdaStridedBatched, cusolverDn, gesvdaStridedBatched)
+STUB(library, cusolverStatus_t, cusolverDnSgesvdaStridedBatched,
+	hand_cusolverDnSgesvdaStridedBatched, (cusolverDnHandle_t handle,
+	cusolverEigMode_t jobz, int rank, int m, int n, const float *d_A, int lda,
+	long long int strideA, float *d_S, long long int strideS, float *d_U, int ldu,
+	long long int strideU, float *d_V, int ldv, long long int strideV, float *d_work,
+	int lwork, int *d_info, double *h_R_nrmF, int batchSize), (handle, jobz, rank, m, n,
+	d_A, lda, strideA, d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, d_work, lwork,
+	d_info, h_R_nrmF, batchSize))
+STUB(library, cusolverStatus_t, cusolverDnDgesvdaStridedBatched,
+	hand_cusolverDnDgesvdaStridedBatched, (cusolverDnHandle_t handle,
+	cusolverEigMode_t jobz, int rank, int m, int n, const double *d_A, int lda,
+	long long int strideA, double *d_S, long long int strideS, double *d_U, int ldu,
+	long long int strideU, double *d_V, int ldv, long long int strideV, double *d_work,
+	int lwork, int *d_info, double *h_R_nrmF, int batchSize), (handle, jobz, rank, m, n,
+	d_A, lda, strideA, d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, d_work, lwork,
+	d_info, h_R_nrmF, batchSize))
+STUB(library, cusolverStatus_t, cusolverDnCgesvdaStridedBatched,
+	hand_cusolverDnCgesvdaStridedBatched, (cusolverDnHandle_t handle,
+	cusolverEigMode_t jobz, int rank, int m, int n, const cuComplex *d_A, int lda,
+	long long int strideA, float *d_S, long long int strideS, cuComplex *d_U, int ldu,
+	long long int strideU, cuComplex *d_V, int ldv, long long int strideV,
+	cuComplex *d_work, int lwork, int *d_info, double *h_R_nrmF, int batchSize), (handle,
+	jobz, rank, m, n, d_A, lda, strideA, d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV,
+	d_work, lwork, d_info, h_R_nrmF, batchSize))
+STUB(library, cusolverStatus_t, cusolverDnZgesvdaStridedBatched,
+	hand_cusolverDnZgesvdaStridedBatched, (cusolverDnHandle_t handle,
+	cusolverEigMode_t jobz, int rank, int m, int n, const cuDoubleComplex *d_A, int lda,
+	long long int strideA, double *d_S, long long int strideS, cuDoubleComplex *d_U,
+	int ldu, long long int strideU, cuDoubleComplex *d_V, int ldv, long long int strideV,
+	cuDoubleComplex *d_work, int lwork, int *d_info, double *h_R_nrmF, int batchSize),
+	(handle, jobz, rank, m, n, d_A, lda, strideA, d_S, strideS, d_U, ldu, strideU, d_V, ldv,
+	strideV, d_work, lwork, d_info, h_R_nrmF, batchSize))
 STUB(library, cusolverStatus_t, cusolverDnCreateParams, hand_cusolverDnCreateParams,
 	(cusolverDnParams_t *params), (params))
 STUB(library, cusolverStatus_t, cusolverDnDestroyParams, hand_cusolverDnDestroyParams,
