@@ -94,7 +94,7 @@ GETS(Const)
 static int pointers_set(
 	struct sparse_matrix *m, int format, void *offsets, void *indices, void *values)
 {
-	if (!m || m->format != format || !offsets || (m->nnz && (!indices || !values)))
+	if (!m || m->format != format)
 		return SPARSE_INVALID_VALUE;
 	m->offsets = offsets;
 	m->indices = indices;
@@ -114,7 +114,7 @@ SET_POINTERS(Coo, SPARSE_COO)
 
 CALL(cusparseSpMatSetValues, struct sparse_matrix *m, void *values)
 {
-	if (!m || !values)
+	if (!m)
 		return SPARSE_INVALID_VALUE;
 	m->values = values;
 	return SPARSE_SUCCESS;

@@ -95,7 +95,8 @@ struct sparse_state *sparse_task_state(const struct sparse_task *task);
 /* The elements [first, first + count) of an array of the device; NULL fails the handle. */
 void *sparse_area(
 	struct sparse_task *task, const void *at, int64_t first, int64_t count, unsigned size);
-/* Memory of the task's own, zeroed; NULL fails the handle. free() takes it. */
+/* Memory of the task's own, zeroed; free() takes it. NULL fails the handle or, of a task that
+ * is waited for, that one alone. */
 void *sparse_scratch(struct sparse_task *task, int64_t elements, size_t size);
 void sparse_fail(struct sparse_task *task);
 

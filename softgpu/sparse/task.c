@@ -15,6 +15,8 @@ struct sparse_task {
 	struct sparse_handle *handle;
 	struct sparse_state *state;
 	CUcontext context;
+	bool waited;	   /* somebody is told how it ended */
+	bool without_room; /* waited for, and met a lack of memory */
 	_Alignas(max_align_t) char arguments[];
 };
 
@@ -88,7 +90,9 @@ void *sparse_scratch(struct sparse_task *task, int64_t elements, size_t size)
 {
 	void *scratch = elements < 0 ? NULL : calloc(elements ? (size_t)elements : 1, size);
 
-	if (!scratch)
+	if (!scratch && task->waited)
+		task->without_room = true;
+	else if (!scratch)
 		sparse_fail(task);
 	return scratch;
 }
@@ -230,11 +234,14 @@ int sparse_finish(struct sparse_handle *handle, sparse_run *run, void *arguments
 	status = task_place(task, true, &graph);
 	if (!status) {
 		task->owners = 2;
+		task->waited = true;
 		if (cuLaunchHostFunc(handle->stream, task_run_and_drop, task)) {
 			task->owners = 1;
 			status = SPARSE_EXECUTION_FAILED;
 		} else if (cuStreamSynchronize(handle->stream) || handle->failed) {
 			status = SPARSE_EXECUTION_FAILED;
+		} else if (task->without_room) {
+			status = SPARSE_INSUFFICIENT_RESOURCES;
 		} else {
 			memcpy(arguments, task->arguments, size);
 		}

@@ -7,7 +7,7 @@
 #include "tests/cublas/forms.h"
 
 static cublasHandle_t handle;
-static const int sizes[] = {0, 1, 7, 64};
+static const int sizes[] = {0, 1, 7, 27, 64};
 
 static void near(const char *what, double complex got, double complex want, cudaDataType type)
 {

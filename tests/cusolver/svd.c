@@ -186,7 +186,25 @@ static void batch(enum type t, int m, int n)
 	RELEASE(at, values, left, right, infos, work);
 }
 
-/* High matrices, each somewhere, with as many values as the rank says. */
+/* How far U S V^H of K columns is from A, as a Frobenius norm. */
+static double distance_of(
+	const number *a, const number *u, const number *s, const number *v, int m, int n, int k)
+{
+	double sum = 0;
+
+	for (int j = 0; j < n; j++)
+		for (int i = 0; i < m; i++) {
+			number rest = a[i + j * m];
+
+			for (int l = 0; l < k; l++)
+				rest -= u[i + l * m] * s[l] * conj(v[j + l * n]);
+			sum += creal(rest * conj(rest));
+		}
+	return sqrt(sum);
+}
+
+/* High matrices, each somewhere, with as many values as the rank says; how far the products are
+ * from the matrices comes back on the host. */
 static void strided(enum type t, int m, int n, int rank)
 {
 	int words = 0, *infos = device(BATCH * sizeof(int));
@@ -194,6 +212,7 @@ static void strided(enum type t, int m, int n, int rank)
 	size_t each[] = {(size_t)(m * n) + 8, (size_t)rank + 4, (size_t)(m * rank) + 8,
 		(size_t)(n * rank) + 4};
 	long long strides[4];
+	double rest[BATCH] = {-1, -1};
 	number *a[BATCH];
 	char *at = several(t, a, m, n, each[0]), *values = device(BATCH * each[1] * real);
 	char *left = device(BATCH * each[2] * size), *right = device(BATCH * each[3] * size);
@@ -207,17 +226,21 @@ static void strided(enum type t, int m, int n, int rank)
 	work = work_of(t, words);
 	SOLVER(TYPED(t, gesvdaStridedBatched, handle, VECTORS, rank, m, n, (void *)at, m,
 		strides[0], (void *)values, strides[1], (void *)left, m, strides[2],
-		(void *)right, n, strides[3], work, words, infos, NULL, BATCH));
+		(void *)right, n, strides[3], work, words, infos, rest, BATCH));
 	CUDA(cuCtxSynchronize());
 	for (int i = 0; i < BATCH; i++) {
 		size_t k = (size_t)i;
 		number *u = get(t, left + k * each[2] * size, m, rank, m);
 		number *s = get(real_of(t), values + k * each[1] * real, rank, 1, rank);
 		number *v = get(t, right + k * each[3] * size, n, rank, n);
+		double far;
 
 		CHECK(!int_of(&infos[i]), "info %d of %d", int_of(&infos[i]), i);
 		if (rank == n)
 			parts_are(t, a[i], m, n, n, u, s, v, 0, APPROXIMATE, "gesvda");
+		far = distance_of(a[i], u, s, v, m, n, rank);
+		CHECK(fabs(rest[i] - far) <= APPROXIMATE * tolerance(t, 4 * (m + n)),
+			"gesvda: %g away, not %g", rest[i], far);
 		FREE(a[i], u, s, v);
 	}
 	RELEASE(at, values, left, right, infos, work);

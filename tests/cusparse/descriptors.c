@@ -99,6 +99,12 @@ static void sparse_matrices(void)
 		"a matrix of compressed rows is another");
 	SPARSE(cusparseSpMatGetFormat(m, &format));
 	CHECK(format == CUSPARSE_FORMAT_CSR, "the format is %d", (int)format);
+	/* NVIDIA's takes NULL (12.6, which needs no GPU for it): arrays of no elements are
+	 * there. */
+	SPARSE(cusparseCsrSetPointers(m, AT(1), NULL, NULL));
+	SPARSE(cusparseSpMatGetValues(m, &values));
+	CHECK(!values, "values are not nowhere");
+	SPARSE(cusparseSpMatSetValues(m, NULL));
 	SPARSE(cusparseSpMatSetValues(m, AT(0)));
 	SPARSE(cusparseSpMatGetValues(m, &values));
 	CHECK(values == AT(0), "values were set elsewhere");

@@ -201,6 +201,59 @@ static void again(cudaDataType t, int64_t m, int64_t n, int64_t k)
 	free(values);
 }
 
+/* A column times a row, whose product no memory holds: that call fails, and no later one. */
+static void too_large(void)
+{
+	enum { MANY = 1 << 22 };
+	int32_t *count = host((size_t)(MANY + 1) * sizeof(*count));
+	int32_t *nothing = calloc(MANY, sizeof(*nothing)), ends[] = {0, MANY};
+	float *values = calloc(MANY, sizeof(*values)), alpha = 1, beta = 0;
+	cusparseSpGEMMDescr_t descr;
+	cusparseSpMatDescr_t a, b, c;
+	void *each, *zeros, *two, *ones, *buffer;
+	cusparseStatus_t status;
+	size_t bytes = 0;
+
+	for (int i = 0; i <= MANY; i++)
+		count[i] = i;
+	each = put_bytes(count, (size_t)(MANY + 1) * sizeof(*count));
+	zeros = put_bytes(nothing, (size_t)MANY * sizeof(*nothing));
+	two = put_bytes(ends, sizeof(ends));
+	ones = put_bytes(values, (size_t)MANY * sizeof(*values));
+	SPARSE(cusparseCreateCsr(&a, MANY, 1, MANY, each, zeros, ones, CUSPARSE_INDEX_32I,
+		CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_32F));
+	SPARSE(cusparseCreateCsr(&b, 1, MANY, MANY, two, each, ones, CUSPARSE_INDEX_32I,
+		CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_32F));
+	SPARSE(cusparseCreateCsr(&c, MANY, MANY, 0, NULL, NULL, NULL, CUSPARSE_INDEX_32I,
+		CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_32F));
+	SPARSE(cusparseSpGEMM_createDescr(&descr));
+	status = cusparseSpGEMM_workEstimation(handle, N, N, &alpha, a, b, &beta, c, CUDA_R_32F,
+		CUSPARSE_SPGEMM_DEFAULT, descr, &bytes, NULL);
+	buffer = device(bytes + 1);
+	if (!status)
+		status = cusparseSpGEMM_workEstimation(handle, N, N, &alpha, a, b, &beta, c,
+			CUDA_R_32F, CUSPARSE_SPGEMM_DEFAULT, descr, &bytes, buffer);
+	if (!status)
+		status = cusparseSpGEMM_compute(handle, N, N, &alpha, a, b, &beta, c,
+			CUDA_R_32F, CUSPARSE_SPGEMM_DEFAULT, descr, &bytes, NULL);
+	release(buffer);
+	buffer = device(bytes + 1);
+	if (!status)
+		status = cusparseSpGEMM_compute(handle, N, N, &alpha, a, b, &beta, c,
+			CUDA_R_32F, CUSPARSE_SPGEMM_DEFAULT, descr, &bytes, buffer);
+	CHECK(status != CUSPARSE_STATUS_SUCCESS, "there was room for 2^44 entries");
+	SPARSE(cusparseSpGEMM_destroyDescr(descr));
+	SPARSE(cusparseDestroySpMat(a));
+	SPARSE(cusparseDestroySpMat(b));
+	SPARSE(cusparseDestroySpMat(c));
+	for (int i = 0; i < 5; i++)
+		release(((void *[]){each, zeros, two, ones, buffer})[i]);
+	free(count);
+	free(nothing);
+	free(values);
+	phases(CUDA_R_32F, 4, 5, 6);
+}
+
 int main(void)
 {
 	static const int sizes[] = {2, 7, 16, 31};
@@ -212,6 +265,7 @@ int main(void)
 			phases(letters[t], CUSPARSE_SPGEMM_ALG3, sizes[s], 11, sizes[3 - s]);
 			again(letters[t], sizes[s], 9, sizes[3 - s]);
 		}
+	too_large();
 	SPARSE(cusparseDestroy(handle));
 	return 0;
 }

@@ -4,7 +4,6 @@
  */
 #include "softgpu/driver/graph/graph.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -370,42 +369,5 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode)
 	else
 		graph_remove(hNode);
 	pthread_mutex_unlock(&queue_lock);
-	return ret;
-}
-
-CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
-{
-	static const char *const names[] = {"KERNEL", "MEMCPY", "MEMSET", "HOST", "GRAPH",
-		"EMPTY", "WAIT_EVENT", "EVENT_RECORD", "EXT_SEMAS_SIGNAL", "EXT_SEMAS_WAIT",
-		"MEM_ALLOC", "MEM_FREE", "BATCH_MEM_OP", "CONDITIONAL"};
-	FILE *file;
-	CUresult ret = CUDA_ERROR_INVALID_VALUE;
-
-	(void)flags;
-	if (!path)
-		return CUDA_ERROR_INVALID_VALUE;
-	file = fopen(path, "we");
-	if (!file)
-		return CUDA_ERROR_OPERATING_SYSTEM;
-	pthread_mutex_lock(&queue_lock);
-	if (object_is(hGraph, OBJECT_GRAPH)) {
-		fprintf(file, "digraph dot {\nsubgraph cluster_0 {\nlabel=\"graph_0\"\n");
-		for (size_t i = 0; i < hGraph->count; i++) {
-			const struct CUgraphNode_st *node = hGraph->nodes[i];
-			unsigned type = (unsigned)node->type;
-
-			fprintf(file,
-				"\"graph_0_node_%zu\"[shape=\"record\" label=\"%zu\\n%s\"];\n",
-				i, i, names[type]);
-			for (size_t d = 0; d < node->after.count; d++)
-				fprintf(file, "\"graph_0_node_%zu\" -> \"graph_0_node_%zu\";\n",
-					node->after.item[d]->index, i);
-		}
-		fprintf(file, "}\n}\n");
-		ret = CUDA_SUCCESS;
-	}
-	pthread_mutex_unlock(&queue_lock);
-	if (fclose(file) && !ret)
-		ret = CUDA_ERROR_OPERATING_SYSTEM;
 	return ret;
 }
