@@ -251,7 +251,7 @@ static void too_large(void)
 	free(count);
 	free(nothing);
 	free(values);
-	phases(CUDA_R_32F, 4, 5, 6);
+	phases(CUDA_R_32F, CUSPARSE_SPGEMM_DEFAULT, 4, 5, 6);
 }
 
 int main(void)
