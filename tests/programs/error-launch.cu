@@ -13,6 +13,12 @@ __global__ void add(int *data)
 	}
 }
 
+__global__ void __launch_bounds__(64) bounded(int *data)
+{
+	if (data)
+		*data += 1000;
+}
+
 static void launch_fails(cudaError_t want, dim3 grid, dim3 block, size_t shared, int *data)
 {
 	add<<<grid, block, shared>>>(data);
@@ -39,6 +45,14 @@ int main()
 	launch_fails(BAD_CONFIGURATION, dim3(1, 1, 65536), dim3(32), 4, data);
 	launch_fails(BAD_CONFIGURATION, dim3(0x80000000u), dim3(32), 4, data);
 	launch_fails(cudaErrorInvalidValue, dim3(1), dim3(32), (48 << 10) + 4, data);
+
+#if CUDART_VERSION >= 13000
+	/* What a kernel was compiled for. */
+	bounded<<<1, 65>>>(data);
+	CUDA_IS(cudaErrorInvalidValue, cudaGetLastError());
+#endif
+	bounded<<<1, 64>>>(NULL);
+	LAUNCHED();
 
 	/* cudaLaunchKernel returns what the <<<>>> form leaves behind. */
 	void *arguments[] = {&data};

@@ -94,6 +94,28 @@ static void with_events(cudaLaunchConfig_t config, void **arguments)
 		CUDA(cudaEventDestroy(event));
 }
 
+/* Attributes that no launch has, and values that none has: told at once. */
+static void wrong_attributes(cudaLaunchConfig_t config, void **arguments)
+{
+	cudaLaunchAttribute wrong[4] = {};
+
+	wrong[0].id = cudaLaunchAttributeAccessPolicyWindow;
+	wrong[0].val.accessPolicyWindow.hitRatio = 2;
+	wrong[1].id = cudaLaunchAttributeMemSyncDomain;
+	wrong[1].val.memSyncDomain = (cudaLaunchMemSyncDomain)9;
+	wrong[2].id = cudaLaunchAttributeSynchronizationPolicy;
+	wrong[2].val.syncPolicy = cudaSyncPolicySpin;
+	wrong[3].id = (cudaLaunchAttributeID)70;
+	config.numAttrs = 1;
+	for (cudaLaunchAttribute &attribute : wrong) {
+		config.attrs = &attribute;
+		CUDA_IS(cudaErrorInvalidValue,
+			cudaLaunchKernelExC(&config, (const void *)number, arguments));
+		CUDA_IS(cudaErrorInvalidValue, cudaGetLastError());
+	}
+	CUDA(cudaStreamSynchronize(config.stream));
+}
+
 int main()
 {
 	int *out, base = 40, least, greatest;
@@ -122,6 +144,7 @@ int main()
 	CUDA(cudaStreamSynchronize(stream));
 	check_and_clear(out, 40, 1.5);
 
+	wrong_attributes(config, arguments);
 	with_events(config, arguments);
 	check_and_clear(out, 40, 1.5);
 

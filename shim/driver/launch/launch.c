@@ -77,6 +77,20 @@ static CUresult cluster_asked_fits(const struct launch *l)
 	return CUDA_SUCCESS;
 }
 
+/* More threads than the kernel takes: too many for its registers, or for what it was compiled
+ * for, which an H200 calls INVALID_VALUE. */
+static CUresult threads_refused(
+	const struct function_info *info, uint64_t threads, unsigned registers)
+{
+	const unsigned warp = 32,
+		       unit = 256; /* registers are given to warps, so many at once */
+	const unsigned each = (unsigned)info->attributes[CU_FUNC_ATTRIBUTE_NUM_REGS] * warp;
+	const uint64_t wanted = (threads + warp - 1) / warp * ((each + unit - 1) / unit * unit);
+
+	return wanted > registers ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+				  : CUDA_ERROR_INVALID_VALUE;
+}
+
 static CUresult blocks_fit(const struct function *f, const unsigned grid[3],
 	const unsigned block[3], unsigned shared, bool cooperative)
 {
@@ -93,7 +107,8 @@ static CUresult blocks_fit(const struct function *f, const unsigned grid[3],
 		return CUDA_ERROR_INVALID_VALUE;
 	if (info->attribute_known >> CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK & 1 &&
 		threads > (unsigned)info->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
-		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+		return threads_refused(info, threads,
+			(unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK]);
 	if (info->attribute_known >> CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES & 1 &&
 		shared > (unsigned)info
 				 ->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
