@@ -99,7 +99,50 @@ Eight of the 198 failed before what they found was mended: cuBLASLt's batches by
 algorithms by number, `cusparseSpVV` in a capture with its result on the host, `cusparseSpGEMM_estimateMemory` without a place for its second size, `gesvdaStridedBatched` with residuals.
 The numbers were compared with what the READMEs show, and with the sources where these have other matrices by now: equal but for the last digits, signs of
 singular vectors, orders that were asked not to be sorted, what `syevdx` leaves behind the eigenvalues that it was asked for, and the bits of cuRAND's generators that
-the software GPU has of its own ([SOFTGPU.md](SOFTGPU.md#curand)).
+the software GPU has of its own ([SOFTGPU.md](SOFTGPU.md#curand)). On two H200s (2026-11-29, 23:31Z, `tests/gpu/collection.py`, two minutes beside other work) 38 of
+them ended natively, and all 38 the same through vcuda; 18 were not done natively in 15 s there, 158 were not begun.
+"""
+SUITES = """
+## Suites that others wrote
+
+CuPy 14.2.0's own tests (github.com/cupy/cupy, tag v14.2.0, unmodified), which compare with NumPy and SciPy, with `cupy-cuda13x` 14.2.0 in front of the
+software GPU, on 2026-11-29 on two processors at a load of ten to fifteen, two software GPUs. Of each row so many tests were drawn at random, and as many run as 60 to 200 s let;
+`cuda_tests` are `test_device`, `test_stream`, `test_driver` and `test_graph`, whole.
+
+| folder of `tests/` | run | pass | skip themselves | fail now, and why |
+|---|---|---|---|---|
+| `cuda_tests` | 84 | 83 | | `test_stream_thread`, if it is the first to compile: of two threads that load NVRTC at once, one finds it before CuPy's loader has opened its builtins |
+| `linalg_tests`, `test_cublas`, `test_cusolver`, `test_lapack`, `cupyx/linalg_tests` | 250 | 250 | | |
+| the same and `test_cusparse`, another draw | 700 | 686 | 13 | `test_spgemm_ab` of 10^10 entries: no memory |
+| `fft_tests`, `scipy_tests/fft_tests` | 300 | 286 | | 14 with `cb_ver='jit'`: callbacks in LTO-IR, which is machine code of a compiler that the software GPU does not have |
+| `random_tests` | 185 | 183 | 1 | 1 not done in 25 s |
+| `scipy_tests/sparse_tests`, `test_cusparse` | 193 | 168 | 8 | 14 by SciPy 1.18: it deprecates or lacks what the test uses, and `minres` keeps float32; 3 not done in 25 s |
+| `core_tests` without `fusion_tests` | 92 | 86 | 5 | 1 not done in 25 s under that load, done alone; `test_core`, `test_raw` are not collected without an nvcc |
+| `sorting_tests`, `statistics_tests` | 66 | 60 | 1 | 4 not done in 25 s: NVRTC takes 60 to 90 s for CUB; `test_argmin_int32_overflow` asks for 32 GiB |
+| `creation_tests`, `indexing_tests`, `manipulation_tests`, `math_tests`, `logic_tests`, `binary_tests` | 300 | 300 | | |
+| `jit_tests`, `tools_tests` | 71 | 21 | 1 | 43 of `test_thrust`: no nvcc was given; 2 download; 4 not done in 25 s: NVRTC |
+| `scipy_tests/ndimage_tests` and, a tenth of them, the next row's | 82 | 80 | 1 | 1 not done in 25 s |
+| `scipy_tests/linalg_tests`, `special_tests`, `stats_tests` | 59 | 53 | 4 | `gamma`, `betaln`: SciPy 1.18 answers float32 |
+
+Five things failed before what they found was mended: the picture of a graph without its kernels' names (`test_debug_dot_str`), `cublasScasum` by OpenBLAS's wrong kernel
+(`test_asum`), `gesvda` with an array for residuals (24 tests), pointers that are NULL in a sparse matrix without entries (`test_mul_csr`), and a cuSPARSE handle that failed for
+good after a lack of memory (88 tests behind `test_spgemm_ab`). A sixth was met on the way: complex dot products that read behind the vector.
+
+On an H200, natively and through vcuda (2026-11-29, 22:37Z to 23:00Z, `tests/gpu/suites.py`; the machine's Python 3.12, PyTorch 2.11.0+cu130, CuPy 14.2.0; PyTorch's tests are those of 2.6.0,
+as Debian's source package has them, without their `conftest.py`). NCCL was not allowed at the agent:
+
+| tests | ended both ways | natively | differently through vcuda |
+|---|---|---|---|
+| PyTorch `test_cuda.py` | 238 | 179 pass, 41 skipped, 15 fail, 3 expected to fail | none |
+| PyTorch `test_cuda_trace.py`, `test_numba_integration.py`, `test_cuda_primary_ctx.py` | 23 | 16 pass, 7 skipped | none |
+| PyTorch `test_spectral_ops.py`, a third of it in 141 s | 215 | 209 pass, 6 skipped | none |
+| PyTorch `test_multiprocessing.py` | 41 | 36 pass, 3 skipped, 2 fail | 3: `test_event_handle_exporter`, `…_importer`, `test_event_multiprocess`. Recording an event that processes share waits for its stream here ([SHIM.md](SHIM.md)), so it is never found unfinished. `test_cuda_ipc_deadlock` fails natively only |
+| CuPy `cuda_tests`, whole | 886 | 854 pass, 23 fail, 9 skipped | 14: 10 of NCCL, which was not allowed, and 4 of what a pool says that it has, mended since (not run again there) |
+
+vLLM 0.20.2 on the same machines (`tests/frameworks/vllm_rows.py`; the machine code of other architectures was taken out of its wheel, to carry less), small Llama models of
+random weights in bfloat16, tokens and log probabilities natively and through vcuda, each engine a process of its own: **bit-equal** eager, sampled, compiled and captured (the default), prompts
+in chunks with common prefixes, weights in FP8, a cache in FP8, guesses by n-grams, asleep and awake, embeddings: 9 of the 9 that ended both ways. Whole graphs (`FULL`)
+ended through vcuda only, in the time there was. Not seen to end either way: experts, adapters, grammars (packages were missing), `vllm serve`, two GPUs.
 """
 WHERE = {"software": "On the software GPU", "nvidia": "On an H200, natively and through vcuda",
          "every": "Everywhere"}
@@ -148,3 +191,4 @@ if __name__ == "__main__":
     main()
     frameworks()
     print(COLLECTION, end="")
+    print(SUITES, end="")
