@@ -29,6 +29,9 @@ static CUresult launch_attribute(struct launch *l, const CUlaunchAttribute *attr
 	return CUDA_SUCCESS;
 }
 
+/* The last that cuda.h has. */
+enum { LAUNCH_ATTRIBUTE_LAST = CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING };
+
 CUresult launch_config(struct launch *l, const CUlaunchConfig *config, CUfunction f)
 {
 	struct function *function;
@@ -48,7 +51,9 @@ CUresult launch_config(struct launch *l, const CUlaunchConfig *config, CUfunctio
 	l->block[2] = config->blockDimZ;
 	l->shared = config->sharedMemBytes;
 	for (unsigned i = 0; !status && i < config->numAttrs; i++)
-		status = launch_attribute(l, &config->attrs[i]);
+		status = config->attrs[i].id > LAUNCH_ATTRIBUTE_LAST
+				 ? CUDA_ERROR_INVALID_VALUE
+				 : launch_attribute(l, &config->attrs[i]);
 	return status;
 }
 
