@@ -242,14 +242,17 @@ static cudaError_t shape_3d(CUDA_MEMCPY3D *copy, const struct cudaPitchedPtr *ds
 	const struct cudaPos *dstPos, const struct cudaPitchedPtr *src,
 	const struct cudaPos *srcPos, const struct cudaExtent *extent, enum cudaMemcpyKind kind)
 {
+	const struct cudaPos begin = {0};
+
 	memset(copy, 0, sizeof(*copy));
 	if ((unsigned)kind > cudaMemcpyDefault)
 		return cudaErrorInvalidMemcpyDirection;
 	if (!extent->width || !extent->height || !extent->depth)
 		return cudaSuccess;
-	if (!copy_row_fits(dst, dstPos, extent) || !copy_row_fits(src, srcPos, extent))
+	if (!copy_row_fits(dst, &begin, extent) || !copy_row_fits(src, &begin, extent))
 		return cudaErrorInvalidPitchValue;
-	if (!dst->ptr || !src->ptr)
+	if (!dst->ptr || !src->ptr || !copy_row_fits(dst, dstPos, extent) ||
+		!copy_row_fits(src, srcPos, extent))
 		return cudaErrorInvalidValue;
 	if (!plane_fits(dst, dstPos, extent) || !plane_fits(src, srcPos, extent))
 		return cudaErrorInvalidPitchValue;

@@ -127,7 +127,7 @@ cudaError_t hand_cudaGetDeviceFlags(unsigned int *flags)
 	if (error)
 		return error;
 	error = runtime_status(cuDevicePrimaryCtxGetState(device, flags, &active));
-	if (!error && active)
+	if (!error)
 		*flags |= cudaDeviceMapHost; /* always on since 3.2 */
 	return error;
 }

@@ -23,9 +23,11 @@ cudaError_t hand_cudaFree(void *devPtr)
 {
 	cudaError_t error = runtime_enter();
 
-	if (error || !devPtr)
+	if (error)
 		return error;
-	return runtime_status(cuMemFree((CUdeviceptr)devPtr));
+	/* Programs ask by it whether the device still serves: any call that a fault stops. */
+	return runtime_status(devPtr ? cuMemFree((CUdeviceptr)devPtr)
+				     : cuCtxGetStreamPriorityRange(NULL, NULL));
 }
 
 #define PITCH_UNIT 512u /* cuMemAllocPitch's, on every device */

@@ -383,6 +383,8 @@ cudaError_t hand_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *sy
 		functionPtr = &found; /* natively no error */
 	if (!error)
 		error = register_function(symbolPtr, (CUfunction *)functionPtr);
+	if (error == cudaErrorInvalidResourceHandle)
+		error = cudaErrorInvalidDeviceFunction; /* of this call alone, natively */
 	if (!error && !register_handle(*functionPtr, SYMBOL_FUNCTION))
 		error = cudaErrorMemoryAllocation;
 	return error;

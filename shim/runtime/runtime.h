@@ -74,8 +74,8 @@ static inline void runtime_count(unsigned call)
 		runtime_count_slow(call);
 }
 
-/* Remembers a failure for CALLER's cudaGetLastError and hands it on: for exported functions,
- * whose caller is the program. Any thread. */
+/* Remembers a failure (NotReady is none) for CALLER's cudaGetLastError and hands it on: for
+ * exported functions, whose caller is the program. Any thread. */
 void runtime_remember(cudaError_t error, const void *caller);
 __attribute__((always_inline)) static inline cudaError_t runtime_result(cudaError_t error)
 {

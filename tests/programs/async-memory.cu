@@ -86,6 +86,11 @@ int main()
 	CHECK(amount >= 3 << 20);
 	CHECK(high >= amount);
 	CUDA(cudaFreeAsync(block, stream));
+	CUDA_IS(cudaErrorInvalidValue, cudaFreeAsync(block, stream));
+	/* A pool's own device has access. */
+	cudaMemAccessDesc access = {props.location, cudaMemAccessFlagsProtNone};
+	CUDA_IS(cudaErrorInvalidDevice, cudaMemPoolSetAccess(pool, &access, 1));
+	(void)cudaGetLastError();
 	CUDA(cudaStreamSynchronize(stream));
 	CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &amount));
 	CHECK_EQ(amount, 0ull);

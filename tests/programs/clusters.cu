@@ -62,20 +62,31 @@ __global__ void COMPILED_FOR_FOUR compiled(int *out)
 	neighbour(out);
 }
 
-static cudaError_t launch(
-	int *out, unsigned grid, unsigned cluster, void (*kernel)(int *) = asked)
+static cudaError_t launch_of(
+	void (*kernel)(int *), int *out, unsigned grid, unsigned cluster, unsigned preferred)
 {
-	cudaLaunchAttribute attribute = {};
+	cudaLaunchAttribute attributes[2] = {};
 	cudaLaunchConfig_t config = {};
 
-	attribute.id = cudaLaunchAttributeClusterDimension;
-	attribute.val.clusterDim.x = cluster;
-	attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+	attributes[0].id = cudaLaunchAttributeClusterDimension;
+	attributes[0].val.clusterDim.x = cluster;
+	attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
 	config.gridDim = dim3(grid);
 	config.blockDim = dim3(THREADS);
-	config.attrs = &attribute;
+	config.attrs = attributes;
 	config.numAttrs = 1;
+	if (preferred) {
+		attributes[1] = attributes[0];
+		attributes[1].id = (cudaLaunchAttributeID)11; /* PreferredClusterDimension */
+		attributes[1].val.clusterDim.x = preferred;
+		config.numAttrs = 2;
+	}
 	return cudaLaunchKernelEx(&config, kernel, out);
+}
+
+static cudaError_t launch(int *out, unsigned grid, unsigned cluster)
+{
+	return launch_of(asked, out, grid, cluster, 0);
 }
 
 static void check(const int *out, unsigned cluster)
@@ -110,6 +121,7 @@ int main()
 		check(out, cluster);
 	}
 	refused(launch(out, BLOCKS, 3));
+	refused(launch_of(asked, out, 12, 2, 3)); /* not of whole ones of 2 */
 	refused(launch(out, BLOCKS, 16));
 	/* Larger than every device has them: this one may, where the kernel allows it. */
 	CUDA(cudaFuncSetAttribute(asked, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
@@ -123,14 +135,17 @@ int main()
 	check(out, 4);
 	compiled<<<6, THREADS>>>(out);
 	refused(cudaPeekAtLastError());
+	CUDA(launch_of(compiled, out, BLOCKS, 4, 0));
+	check(out, 4);
+	refused(launch_of(compiled, out, BLOCKS, 2, 0));
 	/* What a kernel was compiled for cannot be set; of another it can, again and again. */
 	CUDA_IS(cudaErrorInvalidValue,
 		cudaFuncSetAttribute(compiled, cudaFuncAttributeRequiredClusterWidth, 2));
 	CUDA_IS(cudaErrorInvalidValue,
 		cudaFuncSetAttribute(compiled, cudaFuncAttributeRequiredClusterDepth, 1));
 	cudaGetLastError();
-	refused(launch(out, BLOCKS, 2, compiled));
-	CUDA(launch(out, BLOCKS, 4, compiled));
+	refused(launch_of(compiled, out, BLOCKS, 2, 0));
+	CUDA(launch_of(compiled, out, BLOCKS, 4, 0));
 	check(out, 4);
 	CUDA(cudaFuncGetAttributes(&attributes, compiled));
 	CHECK_EQ(attributes.requiredClusterWidth, 4);

@@ -113,6 +113,13 @@ int main()
 				CHECK_EQ_AT(cell(x, y, z), out[cell(x, y, z)], want);
 			}
 
+	/* Rows longer than the pitch are told apart from those that begin too late in it. */
+	copy.srcPos = make_cudaPos(a.pitch - 4, 0, 0);
+	CUDA_IS(cudaErrorInvalidValue, cudaMemcpy3D(&copy));
+	copy.srcPtr.pitch = 8;
+	CUDA_IS(cudaErrorInvalidPitchValue, cudaMemcpy3D(&copy));
+	(void)cudaGetLastError();
+
 	CUDA(cudaStreamDestroy(stream));
 	CUDA(cudaFree(a.ptr));
 	CUDA(cudaFree(b.ptr));

@@ -149,6 +149,8 @@ int main()
 		one_device(i);
 	CUDA(cudaGetDevice(&current));
 	CHECK_EQ(current, 0);
+	CUDA(cudaGetDeviceFlags(&flags)); /* of a context that is not there yet */
+	CHECK(flags & cudaDeviceMapHost);
 	CUDA(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
 	CUDA(cudaGetDeviceFlags(&flags));
 	CHECK(flags & cudaDeviceScheduleBlockingSync);

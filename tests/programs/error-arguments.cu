@@ -73,12 +73,14 @@ static void handles()
 static void functions()
 {
 	cudaFuncAttributes attributes;
+	cudaFunction_t function;
 	int not_a_kernel = 0;
 	void *arguments[] = {&not_a_kernel};
 
 	/* An address that is no kernel is taken for a handle. */
 	CUDA_IS(cudaErrorInvalidResourceHandle, cudaFuncGetAttributes(&attributes, &not_a_kernel));
 	CUDA_IS(cudaErrorInvalidDeviceFunction, cudaFuncGetAttributes(&attributes, NULL));
+	CUDA_IS(cudaErrorInvalidDeviceFunction, cudaGetFuncBySymbol(&function, &not_a_kernel));
 	CUDA_IS(cudaErrorInvalidResourceHandle,
 		cudaLaunchKernel(&not_a_kernel, dim3(1), dim3(1), arguments, 0, 0));
 	(void)cudaGetLastError();

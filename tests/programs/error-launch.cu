@@ -13,10 +13,52 @@ __global__ void add(int *data)
 	}
 }
 
+/* The compiler is told that there are never more threads. */
 __global__ void __launch_bounds__(64) bounded(int *data)
 {
-	if (data)
-		*data += 1000;
+	*data += 1;
+}
+
+/* One attribute, of whose value a launch depends. */
+static void attribute_is(cudaError_t want, int id, int size, const void *value, int *data)
+{
+	cudaLaunchAttribute attribute = {};
+	cudaLaunchConfig_t config = {};
+	void *arguments[] = {&data};
+
+	attribute.id = (cudaLaunchAttributeID)id;
+	memcpy(&attribute.val, value, (size_t)size);
+	config.gridDim = config.blockDim = dim3(1);
+	config.attrs = &attribute;
+	config.numAttrs = 1;
+	cudaError_t got = cudaLaunchKernelExC(&config, (const void *)bounded, arguments);
+	if (got != want)
+		FAIL("attribute %d gave %s, not %s", id, cudaGetErrorName(got),
+			cudaGetErrorName(want));
+	CUDA_IS(want, cudaGetLastError());
+}
+
+/* All values are looked at when the kernel is launched. */
+static void attributes(int *data)
+{
+	cudaAccessPolicyWindow window = {data, 4, 2.0f, cudaAccessPropertyPersisting,
+		cudaAccessPropertyStreaming};
+	int number = 9;
+
+	attribute_is(cudaErrorInvalidValue, cudaLaunchAttributeAccessPolicyWindow,
+		sizeof(window), &window, data);
+	attribute_is(cudaErrorInvalidValue, cudaLaunchAttributeMemSyncDomain, sizeof(number),
+		&number, data);
+	attribute_is(cudaErrorInvalidValue, 70, sizeof(number), &number, data);
+	number = cudaSyncPolicySpin; /* a stream's */
+	attribute_is(cudaErrorInvalidValue, cudaLaunchAttributeSynchronizationPolicy,
+		sizeof(number), &number, data);
+#if CUDART_VERSION >= 13000
+	number = 101;
+	attribute_is(cudaErrorInvalidValue, cudaLaunchAttributePreferredSharedMemoryCarveout,
+		sizeof(number), &number, data);
+#endif
+	CUDA(cudaDeviceSynchronize());
 }
 
 static void launch_fails(cudaError_t want, dim3 grid, dim3 block, size_t shared, int *data)
@@ -46,13 +88,9 @@ int main()
 	launch_fails(BAD_CONFIGURATION, dim3(0x80000000u), dim3(32), 4, data);
 	launch_fails(cudaErrorInvalidValue, dim3(1), dim3(32), (48 << 10) + 4, data);
 
-#if CUDART_VERSION >= 13000
-	/* What a kernel was compiled for. */
 	bounded<<<1, 65>>>(data);
 	CUDA_IS(cudaErrorInvalidValue, cudaGetLastError());
-#endif
-	bounded<<<1, 64>>>(NULL);
-	LAUNCHED();
+	attributes(data);
 
 	/* cudaLaunchKernel returns what the <<<>>> form leaves behind. */
 	void *arguments[] = {&data};

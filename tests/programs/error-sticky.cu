@@ -90,6 +90,7 @@ static int child(const char *name)
 	/* From here on nothing else is to be had. */
 	CUDA_IS(got, cudaPeekAtLastError());
 	CUDA_IS(got, cudaMalloc(&device, 16));
+	CUDA_IS(got, cudaFree(NULL));
 	CUDA_IS(got, cudaMemcpy(&value, device, sizeof(value), cudaMemcpyDeviceToHost));
 	CUDA_IS(got, cudaEventRecord(event, 0));
 	write<<<1, 1>>>(device);

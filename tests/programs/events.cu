@@ -95,7 +95,11 @@ static void states(cudaStream_t stream, int *out)
 	CUDA(cudaEventRecord(untimed, stream));
 	CUDA_IS(cudaErrorNotReady, cudaEventQuery(event));
 	CUDA_IS(cudaErrorNotReady, cudaStreamQuery(stream));
-	(void)cudaGetLastError();
+	CUDA_IS(cudaErrorNotReady, cudaEventElapsedTime(&elapsed, event, event));
+	CUDA(cudaGetLastError()); /* no failure, and it leaves one of before alone */
+	CUDA_IS(cudaErrorInvalidValue, cudaMemset(NULL, 0, 1));
+	CUDA_IS(cudaErrorNotReady, cudaEventQuery(event));
+	CUDA_IS(cudaErrorInvalidValue, cudaGetLastError());
 	CUDA(cudaMemsetAsync(out, 1, sizeof(int), other));
 	CUDA(cudaStreamSynchronize(stream));
 	CUDA(cudaEventQuery(event));

@@ -105,6 +105,10 @@ static void events()
 		if (graph)
 			CUDA(cudaGraphDestroy(graph));
 		(void)cudaGetLastError();
+		/* Of a capture that has come to nothing it is no event at all. */
+		if (ended)
+			CUDA_IS(cudaErrorInvalidValue, cudaEventQuery(event));
+		(void)cudaGetLastError();
 	}
 	CUDA(cudaEventRecord(event, stream));
 	CUDA(cudaEventSynchronize(event));

@@ -50,8 +50,11 @@ static cudaUserObject_t object_of(Tracked &t, unsigned refs)
 
 static void counted()
 {
+	static Tracked many; /* more references than can be given back at once: it stays */
 	Tracked t;
-	cudaUserObject_t object = object_of(t, 2);
+	cudaUserObject_t object = object_of(many, 0x80000000u);
+
+	object = object_of(t, 2);
 
 	CUDA(cudaUserObjectRetain(object, 3));
 	CUDA(cudaUserObjectRelease(object, 4));

@@ -131,6 +131,18 @@ static void of_no_use()
 	CUDA(cudaLibraryUnload(library));
 	CUDA_IS(cudaErrorInvalidValue,
 		cudaLibraryLoadData(&library, module_ptx, &option, &none, 1, NULL, NULL, 0));
+	option = (cudaJitOption)200;
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaLibraryLoadData(&library, module_ptx, &option, &none, 1, NULL, NULL, 0));
+
+	/* What the JIT says is there at once, though that it failed is told later. */
+	char log[2000] = "";
+	cudaJitOption options[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
+	void *values[] = {log, (void *)sizeof(log)};
+	CUDA(cudaLibraryLoadData(&library, ".version 8.0\n.target sm_80\nrubbish\n", options, values,
+		2, NULL, NULL, 0));
+	CHECK(log[0]);
+	CUDA(cudaLibraryUnload(library));
 	(void)cudaGetLastError();
 }
 

@@ -97,6 +97,12 @@ static void advice(int *data, size_t bytes)
 	CUDA(cudaMemAdvise(data, bytes, cudaMemAdviseSetPreferredLocation, at(cudaCpuDeviceId)));
 	CHECK_EQ(attribute(cudaMemRangeAttributePreferredLocation, data, bytes),
 		cudaCpuDeviceId);
+#if CUDART_VERSION >= 13000
+	CUDA(cudaMemAdvise(data, bytes, cudaMemAdviseSetPreferredLocation,
+		{cudaMemLocationTypeHostNumaCurrent, 0}));
+	CHECK_EQ(attribute(cudaMemRangeAttributePreferredLocationType, data, bytes),
+		(int)cudaMemLocationTypeHost);
+#endif
 	CUDA(cudaMemAdvise(data, bytes, cudaMemAdviseSetPreferredLocation, at(0)));
 	CHECK_EQ(attribute(cudaMemRangeAttributePreferredLocation, data, bytes), 0);
 	CUDA(cudaMemAdvise(data, bytes, cudaMemAdviseUnsetPreferredLocation, at(0)));

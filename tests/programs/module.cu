@@ -39,6 +39,14 @@ static void arguments_in_a_buffer(CUfunction scale, CUdeviceptr in, CUdeviceptr 
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE,
 		&size, CU_LAUNCH_PARAM_END};
 	DRIVER(p_cuLaunchKernel(scale, (n + 63) / 64, 1, 1, 64, 1, 1, 0, 0, NULL, extra));
+
+	/* Less than there is to pass is no mistake, and more is one. */
+	memset(buffer + offset[2], 0, sizeof(n));
+	size = offset[3];
+	DRIVER(p_cuLaunchKernel(scale, 1, 1, 1, 1, 1, 1, 0, 0, NULL, extra));
+	size = sizeof(buffer);
+	DRIVER_IS(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+		p_cuLaunchKernel(scale, 1, 1, 1, 1, 1, 1, 0, 0, NULL, extra));
 }
 
 static void bad_modules(CUmodule module)
@@ -143,7 +151,7 @@ int main()
 	DRIVER(p_cuModuleGetGlobal(&calls, &size, module, "calls"));
 	CHECK_EQ(size, sizeof(int));
 	DRIVER(p_cuMemcpyDtoH(&number, calls, sizeof(number)));
-	CHECK_EQ(number, 9);
+	CHECK_EQ(number, 10);
 
 	/* Dynamic shared memory, by the newer call. */
 	std::vector<int> numbers(512), reversed(512);

@@ -68,6 +68,7 @@ int main()
 	round_trips(host, n, stream);
 	CUDA(cudaHostGetFlags(&flags, host));
 	CHECK(flags & cudaHostAllocPortable);
+	CUDA_IS(cudaErrorInvalidValue, cudaHostRegister(host, 64, cudaHostRegisterDefault));
 	CUDA(cudaFreeHost(host));
 	CUDA_IS(cudaErrorInvalidValue, cudaFreeHost(host));
 	(void)cudaGetLastError();

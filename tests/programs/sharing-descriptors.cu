@@ -3,6 +3,7 @@
  * a Unix socket; both sides write and read, and each lets go by itself. */
 #include "driver.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <vector>
 
@@ -125,6 +126,15 @@ static int child()
 	CUDA(cudaMemPoolImportFromShareableHandle(&pool, (void *)(uintptr_t)fds[1],
 		cudaMemHandleTypePosixFileDescriptor, 0));
 	CUDA(cudaMemPoolImportPointer((void **)&pooled, pool, &gift.pointer));
+	/* Another's is not to be trimmed, and not each descriptor is a pool's. */
+	CUDA_IS(cudaErrorInvalidValue, cudaMemPoolTrimTo(pool, 0));
+	int nothing = open("/dev/null", O_RDONLY);
+	cudaMemPool_t none;
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaMemPoolImportFromShareableHandle(&none, (void *)(uintptr_t)nothing,
+			cudaMemHandleTypePosixFileDescriptor, 0));
+	close(nothing);
+	(void)cudaGetLastError();
 	close(fds[0]);
 	close(fds[1]);
 	expect(pooled, 0);

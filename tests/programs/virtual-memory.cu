@@ -124,6 +124,17 @@ static void expandable(driver &d, size_t n)
 	for (size_t i = 1; i < SEGMENTS; i += 2)
 		d.right(base + i * segment, segment, 1000 + (unsigned)(i * segment / 4));
 	CHECK(d.p_cuMemSetAccess(base, SEGMENTS * segment, &d.access, 1) != CUDA_SUCCESS);
+	/* What is not mapped between two mappings does not matter, but a part of one does. */
+	DRIVER(d.p_cuMemSetAccess(base + segment, 3 * segment, &d.access, 1));
+	CHECK(d.p_cuMemSetAccess(base + segment, segment - d.granule, &d.access, 1) ==
+		CUDA_ERROR_INVALID_VALUE);
+	/* Here a pointer's range is what is mapped, not what is reserved. */
+	ENTRY(cuMemGetAddressRange);
+	CUdeviceptr first = 0;
+	size_t bytes = 0;
+	DRIVER(p_cuMemGetAddressRange(&first, &bytes, base + segment + 4));
+	CHECK_EQ(first, base + segment);
+	CHECK_EQ(bytes, segment);
 	CHECK(d.p_cuMemAddressFree(base, span) != CUDA_SUCCESS);
 
 	/* And comes again, while the device is busy beside it. */

@@ -56,6 +56,18 @@ struct graph *capture_graph(uint64_t stream)
 
 /* ---- events ---- */
 
+/* Of an event's capture: it has come to nothing. */
+#define CAPTURE_FAILED (1ull << 63)
+
+static void event_failed(void *object, void *argument)
+{
+	struct event *event = object;
+	uint64_t id = *(const uint64_t *)argument;
+
+	if (event)
+		(void)atomic_compare_exchange_strong(&event->capture, &id, id | CAPTURE_FAILED);
+}
+
 bool capture_record(struct event *event, uint64_t stream, bool external)
 {
 	struct capture *c;
@@ -180,7 +192,7 @@ CUresult capture_event(struct event *event)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&captures.lock);
 	c = capture_find(id);
-	was_invalid = c && c->invalid;
+	was_invalid = c ? c->invalid : (id & CAPTURE_FAILED) != 0;
 	if (c)
 		c->invalid = true;
 	pthread_mutex_unlock(&captures.lock);
@@ -434,7 +446,7 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	struct stream *stream;
 	struct graph *graph;
 	struct capture *c;
-	uint64_t number;
+	uint64_t number, id;
 	CUresult status, fault;
 
 	if (phGraph)
@@ -456,6 +468,7 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 		return status;
 	}
 	fault = status;
+	id = c->id;
 	graph = c->graph;
 	existing = c->existing && graph->parent;
 	if (!fault && c->invalid)
@@ -471,6 +484,8 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	/* The first thing that went wrong is what the app is told. */
 	if (fault)
 		status = fault;
+	if (status && status != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
+		handle_each(KIND_CUevent, event_failed, &id);
 	if (!status && phGraph)
 		*phGraph = (CUgraph)(uintptr_t)graph->handle;
 	else if (status && !existing && ended)

@@ -136,7 +136,7 @@ CUresult hand_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn d
 {
 	struct user_object *object;
 
-	if (!object_out || !destroy || !initialRefcount || initialRefcount > INT_MAX ||
+	if (!object_out || !destroy || !initialRefcount ||
 		flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
 		return CUDA_ERROR_INVALID_VALUE;
 	object = calloc(1, sizeof(*object));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Launches: checked here against the device's and the function's limits, written straight into
- * the ring, not awaited.  This is the hottest path of the library: no allocation, one lock, and
- * no system call unless the sidecar sleeps.
+ * Launches: checked (launch_fits.c) against the device's and the function's limits, written
+ * straight into the ring, not awaited.  This is the hottest path of the library: no allocation,
+ * one lock, and no system call unless the sidecar sleeps.
  */
 #include <string.h>
 
@@ -24,137 +24,6 @@
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/module/module.h"
 #include "shim/driver/stream/stream.h"
-
-/* A grid is whole clusters. More than PORTABLE blocks of one need the function's leave. */
-enum { CLUSTER_PORTABLE = 8, CLUSTER_LARGEST = 16 };
-
-static CUresult cluster_fits(
-	const struct function_info *info, const unsigned cluster[3], const unsigned grid[3])
-{
-	const int leave = info->attributes[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED];
-	uint64_t left = leave ? CLUSTER_LARGEST : CLUSTER_PORTABLE;
-
-	for (int i = 0; i < 3; i++) {
-		if (!cluster[i] || grid[i] % cluster[i] || cluster[i] > left)
-			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-		left /= cluster[i];
-	}
-	return CUDA_SUCCESS;
-}
-
-/* The cluster that the function was compiled for, or was set to; it may have none. */
-static CUresult cluster_required_fits(const struct function_info *info, const unsigned grid[3])
-{
-	const int *at = &info->attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
-
-	if (__builtin_expect(at[0] <= 0 && at[1] <= 0 && at[2] <= 0, 1))
-		return CUDA_SUCCESS;
-	return cluster_fits(info,
-		(unsigned[3]){at[0] > 0 ? (unsigned)at[0] : 1, at[1] > 0 ? (unsigned)at[1] : 1,
-			at[2] > 0 ? (unsigned)at[2] : 1},
-		grid);
-}
-
-/* The cluster that the launch asks for. */
-static CUresult cluster_asked_fits(const struct launch *l)
-{
-	const int *at = &l->function->info.attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
-
-	for (uint32_t i = 0; i < l->attribute_count; i++) {
-		const CUlaunchAttributeValue *value = &l->attributes[i].value;
-
-		if (l->attributes[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-			continue;
-		const unsigned asked[3] = {
-			value->clusterDim.x, value->clusterDim.y, value->clusterDim.z};
-
-		/* As natively, another one than the kernel is for. */
-		for (int d = 0; d < 3; d++)
-			if (at[d] > 0 && (unsigned)at[d] != asked[d])
-				return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-		return cluster_fits(&l->function->info, asked, l->grid);
-	}
-	return CUDA_SUCCESS;
-}
-
-/* More threads than the kernel takes: too many for its registers, or for what it was compiled
- * for, which an H200 calls INVALID_VALUE. */
-static CUresult threads_refused(
-	const struct function_info *info, uint64_t threads, unsigned registers)
-{
-	const unsigned warp = 32,
-		       unit = 256; /* registers are given to warps, so many at once */
-	const unsigned each = (unsigned)info->attributes[CU_FUNC_ATTRIBUTE_NUM_REGS] * warp;
-	const uint64_t wanted = (threads + warp - 1) / warp * ((each + unit - 1) / unit * unit);
-
-	return wanted > registers ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
-				  : CUDA_ERROR_INVALID_VALUE;
-}
-
-static CUresult blocks_fit(const struct function *f, const unsigned grid[3],
-	const unsigned block[3], unsigned shared, bool cooperative)
-{
-	const struct function_info *info = &f->info;
-	const int *limits = devices.at[module_context(f->module)->device].open.attributes;
-	uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
-
-	for (int i = 0; i < 3; i++)
-		if (!grid[i] || !block[i] ||
-			grid[i] > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i] ||
-			block[i] > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i])
-			return CUDA_ERROR_INVALID_VALUE;
-	if (threads > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
-		return CUDA_ERROR_INVALID_VALUE;
-	if (info->attribute_known >> CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK & 1 &&
-		threads > (unsigned)info->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
-		return threads_refused(info, threads,
-			(unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK]);
-	if (info->attribute_known >> CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES & 1 &&
-		shared > (unsigned)info
-				 ->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
-		return cooperative ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
-				   : CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
-}
-
-CUresult launch_fits(const struct function *f, const unsigned grid[3], const unsigned block[3],
-	unsigned shared, bool cooperative)
-{
-	return blocks_fit(f, grid, block, shared, cooperative)
-		       ?: cluster_required_fits(&f->info, grid);
-}
-
-CUresult launch_fits_node(const struct function *f, const unsigned grid[3],
-	const unsigned block[3], unsigned shared)
-{
-	CUresult status = blocks_fit(f, grid, block, shared, false);
-
-	if (status || f->info.attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] <= 0)
-		return status;
-	return cluster_required_fits(&f->info, grid);
-}
-
-/* All blocks of a cooperative launch must be resident at once. The occupancy is a cached call.
- */
-static CUresult launch_check_cooperative(const struct launch *l)
-{
-	const int *limits =
-		devices.at[module_context(l->function->module)->device].open.attributes;
-	uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-	uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
-	int resident;
-	CUresult status;
-
-	status = cuOccupancyMaxActiveBlocksPerMultiprocessor(
-		&resident, (CUfunction)(uintptr_t)l->function->handle, (int)threads, l->shared);
-	if (status)
-		return status;
-	return blocks > (uint64_t)resident *
-				       (uint64_t)
-					       limits[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT]
-		       ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
-		       : CUDA_SUCCESS;
-}
 
 /* kernelParams or extra. */
 static CUresult launch_params(struct launch *l, void **params, void **extra)
@@ -182,9 +51,20 @@ static CUresult launch_params(struct launch *l, void **params, void **extra)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	if (l->param_bytes > FRAME_BODY_MAX / 2 || (l->param_bytes && !l->packed) ||
-		l->param_bytes < info->param_bytes)
+		(!l->param_bytes && info->param_bytes))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (info->param_count && info->param_count <= l->function->layout_count &&
+		l->param_bytes > (info->param_bytes + 7u) / 8 * 8)
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 	return CUDA_SUCCESS;
+}
+
+/* A block that ends early is none that NVIDIA's driver refuses: zeros follow. */
+static size_t launch_param_bytes(const struct launch *l)
+{
+	const size_t least = l->function->info.param_bytes;
+
+	return l->packed && l->param_bytes < least ? least : l->param_bytes;
 }
 
 /* Writes the body: the struct, the attributes, the parameter block. */
@@ -193,6 +73,7 @@ static void launch_write(const struct launch *l, unsigned char *to)
 	struct wire_vcudaLaunch *body = (struct wire_vcudaLaunch *)to;
 	uint32_t attribute_bytes = l->attribute_count * (uint32_t)sizeof(CUlaunchAttribute);
 	unsigned char *params = to + sizeof(*body) + attribute_bytes;
+	uint32_t param_bytes = (uint32_t)launch_param_bytes(l);
 	const struct function *f = l->function;
 
 	*body = (struct wire_vcudaLaunch){.function = f->handle,
@@ -207,13 +88,13 @@ static void launch_write(const struct launch *l, unsigned char *to)
 		.flags = l->flags,
 		.attribute_bytes = attribute_bytes,
 		.attributes = {sizeof(*body), attribute_bytes},
-		.param_bytes = (uint32_t)l->param_bytes,
-		.params = {
-			(uint32_t)sizeof(*body) + attribute_bytes, (uint32_t)l->param_bytes}};
+		.param_bytes = param_bytes,
+		.params = {(uint32_t)sizeof(*body) + attribute_bytes, param_bytes}};
 	if (attribute_bytes)
 		memcpy(to + sizeof(*body), l->attributes, attribute_bytes);
 	if (l->packed) {
 		memcpy(params, l->packed, l->param_bytes);
+		memset(params + l->param_bytes, 0, param_bytes - l->param_bytes);
 		return;
 	}
 	for (uint32_t i = 0; l->params && i < f->layout_count; i++) {
@@ -318,7 +199,7 @@ static bool launch_at_home(const struct launch *l)
 static CUresult launch_send(const struct launch *l)
 {
 	size_t bytes = sizeof(struct wire_vcudaLaunch) +
-		       l->attribute_count * sizeof(CUlaunchAttribute) + l->param_bytes;
+		       l->attribute_count * sizeof(CUlaunchAttribute) + launch_param_bytes(l);
 	CUresult status = CUDA_ERROR_INVALID_HANDLE;
 	struct shim_call call;
 	void *body;
@@ -327,9 +208,9 @@ static CUresult launch_send(const struct launch *l)
 		status = launch_fits(l->function, l->grid, l->block, l->shared,
 			l->flags & LAUNCH_COOPERATIVE);
 	if (!status && l->attribute_count)
-		status = cluster_asked_fits(l);
+		status = launch_attributes_fit(l);
 	if (!status && l->flags & LAUNCH_COOPERATIVE)
-		status = launch_check_cooperative(l);
+		status = launch_cooperative_fits(l);
 	if (!status && (host_any() || managed_any))
 		status = launch_reach(l);
 	if (status) {
@@ -351,8 +232,8 @@ static CUresult launch_send(const struct launch *l)
 	if (!call.status)
 		launch_write(l, body);
 	if (!call.status && atomic_load(&mirror_apart))
-		mirror_addresses(
-			(unsigned char *)body + bytes - l->param_bytes, l->param_bytes);
+		mirror_addresses((unsigned char *)body + bytes - launch_param_bytes(l),
+			launch_param_bytes(l));
 	return shim_post(&call);
 }
 

@@ -25,33 +25,11 @@ static CUresult launch_event(struct launch *l, CUevent event, int flags)
 	return status;
 }
 
-enum { IDS_ROOM = 32 }; /* no cuda.h has so many */
-
-/* What an H200's driver refuses of a launch. */
-static bool launch_attribute_ok(const CUlaunchAttribute *attribute)
-{
-	const CUlaunchAttributeValue *value = &attribute->value;
-
-	switch (attribute->id) {
-	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-		return value->accessPolicyWindow.hitRatio >= 0 &&
-		       value->accessPolicyWindow.hitRatio <= 1;
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-		return (unsigned)value->memSyncDomain <= CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-		return value->sharedMemCarveout <= 100;
-	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: return false; /* a stream's */
-	default: return (unsigned)attribute->id < IDS_ROOM;
-	}
-}
-
 /* Attributes that ask for nothing are left out. */
 static CUresult launch_attribute(struct launch *l, const CUlaunchAttribute *attribute)
 {
 	if (attribute->id == CU_LAUNCH_ATTRIBUTE_IGNORE)
 		return CUDA_SUCCESS;
-	if (!launch_attribute_ok(attribute))
-		return CUDA_ERROR_INVALID_VALUE;
 	if (attribute->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
 		if (attribute->value.cooperative)
 			l->flags |= LAUNCH_COOPERATIVE;
@@ -70,6 +48,9 @@ static CUresult launch_attribute(struct launch *l, const CUlaunchAttribute *attr
 	l->attributes[l->attribute_count++] = *attribute;
 	return CUDA_SUCCESS;
 }
+
+/* The last that cuda.h has. */
+enum { LAUNCH_ATTRIBUTE_LAST = CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING };
 
 CUresult launch_config(struct launch *l, const CUlaunchConfig *config, CUfunction f)
 {
@@ -90,7 +71,9 @@ CUresult launch_config(struct launch *l, const CUlaunchConfig *config, CUfunctio
 	l->block[2] = config->blockDimZ;
 	l->shared = config->sharedMemBytes;
 	for (unsigned i = 0; !status && i < config->numAttrs; i++)
-		status = launch_attribute(l, &config->attrs[i]);
+		status = config->attrs[i].id > LAUNCH_ATTRIBUTE_LAST
+				 ? CUDA_ERROR_INVALID_VALUE
+				 : launch_attribute(l, &config->attrs[i]);
 	return status;
 }
 

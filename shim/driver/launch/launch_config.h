@@ -34,4 +34,9 @@ struct launch {
  */
 CUresult launch_config(struct launch *l, const CUlaunchConfig *config, CUfunction f);
 
+/* launch_fits.c: its attributes, clusters among them. */
+CUresult launch_attributes_fit(const struct launch *l);
+/* All blocks of a cooperative launch must be resident at once. */
+CUresult launch_cooperative_fits(const struct launch *l);
+
 #endif

@@ -217,7 +217,10 @@ CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 		below--;
 	if (below >= 0 &&
 		pinned.pieces[below].base + pinned.pieces[below].bytes > (unsigned char *)p)
-		status = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+		/* What CUDA has allocated is no memory to register. */
+		status = pinned.pieces[below].segment
+				 ? CUDA_ERROR_INVALID_VALUE
+				 : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	else if (Flags & CU_MEMHOSTREGISTER_IOMEMORY || page_written(&piece))
 		status = CUDA_ERROR_INVALID_VALUE;
 	else if (!host_piece_add(&piece))

@@ -230,7 +230,10 @@ static void advise(struct page_advice *page, CUmem_advise advice, const CUmemLoc
 	case CU_MEM_ADVISE_SET_READ_MOSTLY: page->read_mostly = true; break;
 	case CU_MEM_ADVISE_UNSET_READ_MOSTLY: page->read_mostly = false; break;
 	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
-		page->preferred_type = (uint8_t)location->type;
+		/* Where this thread runs is told as the host, natively. */
+		page->preferred_type = location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
+					       ? CU_MEM_LOCATION_TYPE_HOST
+					       : (uint8_t)location->type;
 		page->preferred = location->id;
 		break;
 	case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:

@@ -62,6 +62,9 @@ CUresult hand_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevic
 		return status;
 	if (!p.device && !p.host)
 		return CUDA_ERROR_NOT_FOUND;
+	/* In a reservation it is the mapping's. */
+	if (p.device && p.range.reserved)
+		(void)vmm_mapping_at(dptr, &p.range.base, &p.range.bytes);
 	/* Kernels reach pinned memory at its own address. */
 	if (pbase)
 		*pbase = p.device ? p.range.base : (uint64_t)(uintptr_t)p.pinned.base;

@@ -375,6 +375,10 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	pthread_mutex_lock(&pools.lock);
 	at = pool_piece_find(dptr);
 	piece = at ? *at : NULL;
+	for (const struct pool_piece *kept = pools.kept; !piece && !status && kept;
+		kept = kept->next)
+		if (kept->address == dptr)
+			status = CUDA_ERROR_INVALID_VALUE; /* freed before */
 	if (piece) {
 		*at = piece->next;
 		piece_gone(piece);
@@ -385,7 +389,7 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	}
 	pthread_mutex_unlock(&pools.lock);
 	/* Memory of cuMemAlloc, and of another process's pool, may be freed on a stream too. */
-	if (piece || share_close_pointer(dptr, &status))
+	if (piece || status || share_close_pointer(dptr, &status))
 		return status;
 	return later_free(dptr, stream, thread_self.number);
 }

@@ -195,7 +195,7 @@ CUresult hand_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
 	struct pool *trimmed = pool_of(pool);
 
-	if (!trimmed)
+	if (!trimmed || trimmed->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pools.lock);
 	pool_trim(trimmed, minBytesToKeep);
@@ -273,11 +273,11 @@ static CUresult access_check(const struct pool *p, const CUmemLocation *location
 	if (!device_of(location->id))
 		return CUDA_ERROR_INVALID_DEVICE;
 	/* Its own device always has it. */
+	if (flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		return own ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 	if (own)
 		return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS
 								   : CUDA_ERROR_INVALID_VALUE;
-	if (flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
-		return CUDA_SUCCESS;
 	return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE && peer_can(location->id, p->device)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_NOT_SUPPORTED;

@@ -22,6 +22,8 @@ bool vmm_accessible(CUdeviceptr address, size_t bytes);
 bool vmm_about(CUmemGenericAllocationHandle handle, CUmemAllocationProp *prop, size_t *bytes);
 /* The same of what is mapped at an address; false: nothing is. */
 bool vmm_about_mapped(CUdeviceptr address, CUmemAllocationProp *prop);
+/* Where that mapping begins, and how large it is; false: nothing is mapped there. */
+bool vmm_mapping_at(uint64_t address, uint64_t *base, uint64_t *bytes);
 /* Memory that is mapped into an array counts as mapped until it is let go. INVALID_VALUE: no
  * such handle, or no tile pool of that device. */
 struct vmm_memory;

@@ -275,18 +275,37 @@ static CUresult access_set(struct vmm_mapping *mapping, const CUmemAccessDesc *d
 	return status;
 }
 
+/* How many mappings from the I-th on make up [ptr, ptr + size), each as a whole; 0: they do
+ * not. It does not matter what is not mapped between them, as natively. */
+static size_t whole_mappings(size_t i, CUdeviceptr ptr, size_t size)
+{
+	CUdeviceptr end = 0;
+	size_t n = 0;
+
+	if (i == vmm.mapping_count || vmm.mappings[i].base != ptr)
+		return 0;
+	for (; i + n < vmm.mapping_count && vmm.mappings[i + n].base < ptr + size; n++)
+		end = vmm.mappings[i + n].base + vmm.mappings[i + n].size;
+	return end == ptr + size ? n : 0;
+}
+
 CUresult hand_cuMemSetAccess(
 	CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
 	CUresult status = CUDA_SUCCESS;
+	struct memory_range range;
+	bool reserved;
 	size_t i, n;
 
 	if (!desc || !count || !size || ptr + size < ptr)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* As a whole: where nothing is mapped it is part of it too. */
+	reserved = memory_find(ptr, &range) && range.reserved &&
+		   ptr + size <= range.base + range.bytes;
 	pthread_mutex_lock(&vmm.lock);
 	i = vmm_mapping_from(ptr);
-	n = covering(i, ptr, size);
-	if (!n)
+	n = whole_mappings(i, ptr, size);
+	if (!n || (!reserved && !covering(i, ptr, size)))
 		status = CUDA_ERROR_INVALID_VALUE;
 	for (size_t k = 0; !status && k < count; k++)
 		for (size_t m = i; !status && m < i + n; m++)
@@ -346,6 +365,22 @@ bool vmm_about_mapped(CUdeviceptr address, CUmemAllocationProp *prop)
 	m = mapped_at(address);
 	if (m)
 		*prop = m->prop;
+	pthread_mutex_unlock(&vmm.lock);
+	return m != NULL;
+}
+
+bool vmm_mapping_at(uint64_t address, uint64_t *base, uint64_t *bytes)
+{
+	const struct vmm_mapping *m;
+	size_t i;
+
+	pthread_mutex_lock(&vmm.lock);
+	i = vmm_mapping_from(address);
+	m = i < vmm.mapping_count && vmm.mappings[i].base <= address ? &vmm.mappings[i] : NULL;
+	if (m) {
+		*base = m->base;
+		*bytes = m->size;
+	}
 	pthread_mutex_unlock(&vmm.lock);
 	return m != NULL;
 }

@@ -22,6 +22,19 @@ struct library *library_of(CUlibrary library)
 	return shim_object_of((uint64_t)(uintptr_t)library, KIND_CUlibrary);
 }
 
+/* The JIT's text goes to where the app wants it, and only now: what it gave to be written to
+ * may be gone later. That there is no code is told later, as natively. */
+static void library_tell(struct library *library)
+{
+	struct jit *jit = &library->jit;
+	struct module *module;
+
+	if (jit->info || jit->error)
+		(void)library_module_anywhere(library, &module);
+	jit->info = jit->error = NULL;
+	jit->info_used = jit->error_used = jit->wall = NULL;
+}
+
 CUresult hand_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
 	void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions,
 	void **libraryOptionValues, unsigned int numLibraryOptions)
@@ -43,9 +56,9 @@ CUresult hand_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_opti
 	pthread_mutex_init(&made->lock, NULL);
 	lock_order_rank(&made->lock, LOCK_LIBRARY, "library->lock");
 	status = jit_read(&made->jit, numJitOptions, jitOptions, jitOptionsValues);
-	/* What the app gave to be written to may be gone when the image is loaded. */
-	made->jit.info = made->jit.error = NULL;
-	made->jit.info_used = made->jit.error_used = made->jit.wall = NULL;
+	for (unsigned i = 0; !status && i < numJitOptions; i++)
+		if ((unsigned)jitOptions[i] >= CU_JIT_NUM_OPTIONS)
+			status = CUDA_ERROR_INVALID_VALUE;
 	if (!status && !preserved)
 		status = image_whole(code, &made->image);
 	made->given = preserved ? code : made->image;
@@ -60,6 +73,7 @@ CUresult hand_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_opti
 		free(made);
 		return status;
 	}
+	library_tell(made);
 	*library = (CUlibrary)(uintptr_t)made->handle;
 	return CUDA_SUCCESS;
 }

@@ -104,7 +104,8 @@ void module_reset(struct context *context);
 /* The kernel's function in the current context (library.c). */
 CUresult library_function(uint64_t kernel, struct function **out);
 
-/* launch.c: what CUDA checks at the launch, where the worker's driver would only say so later.
+/* launch_fits.c: what CUDA checks at the launch, where the worker's driver would only say so
+ * later.
  */
 CUresult launch_fits(const struct function *f, const unsigned grid[3], const unsigned block[3],
 	unsigned shared, bool cooperative);
