@@ -163,7 +163,7 @@ CUresult node_set(
 	struct graph_exec *exec = hExec ? graph_exec_find(*hExec) : NULL;
 	struct graph_node *node = graph_node_find(hNode);
 	struct part_place *place;
-	struct parts *parts;
+	struct parts *parts = NULL;
 
 	/* The node before its new parameters, as natively. Of captured ones the type may not be
 	 * known here. */

@@ -71,7 +71,7 @@ CUresult launch_config(struct launch *l, const CUlaunchConfig *config, CUfunctio
 	l->block[2] = config->blockDimZ;
 	l->shared = config->sharedMemBytes;
 	for (unsigned i = 0; !status && i < config->numAttrs; i++)
-		status = config->attrs[i].id > LAUNCH_ATTRIBUTE_LAST
+		status = (unsigned)config->attrs[i].id > (unsigned)LAUNCH_ATTRIBUTE_LAST
 				 ? CUDA_ERROR_INVALID_VALUE
 				 : launch_attribute(l, &config->attrs[i]);
 	return status;
