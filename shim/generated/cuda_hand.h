@@ -55,6 +55,7 @@ CUresult hand_cuCtxSetFlags(unsigned int flags);
 CUresult hand_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId);
 CUresult hand_cuCtxSynchronize(void);
 CUresult hand_cuCtxSynchronize_v2(CUcontext ctx);
+CUresult hand_cuCtxSetLimit(CUlimit limit, size_t value);
 CUresult hand_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version);
 CUresult hand_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority);
 CUresult hand_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type);

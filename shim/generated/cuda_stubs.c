@@ -84,23 +84,7 @@ STUB(lasting, cuCtxGetId, hand_cuCtxGetId, (CUcontext ctx, unsigned long long *c
 	ctxId));
 STUB(current, cuCtxSynchronize, hand_cuCtxSynchronize, (void), ());
 STUB(ready, cuCtxSynchronize_v2, hand_cuCtxSynchronize_v2, (CUcontext ctx), (ctx));
-
-/* learned 256 */
-static CUresult send_cuCtxSetLimit(CUlimit limit, size_t value)
-{
-	struct shim_call call;
-	struct wire_cuCtxSetLimit *body;
-	CUresult status;
-
-	body = shim_begin(&call, OP_cuCtxSetLimit, sizeof(*body));
-	body->limit = (uint32_t)limit;
-	body->value = value;
-
-	status = shim_learned(&call);
-	shim_forget(OP_cuCtxGetLimit);
-	return status;
-}
-STUB_CAPTURED(current, capture_unsafe_slow(), cuCtxSetLimit, send_cuCtxSetLimit, (CUlimit limit,
+STUB_CAPTURED(current, capture_unsafe_slow(), cuCtxSetLimit, hand_cuCtxSetLimit, (CUlimit limit,
 	size_t value), (limit, value));
 
 /* cached 257 */

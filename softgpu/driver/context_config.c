@@ -10,6 +10,18 @@
 #define LAUNCHES_LEAST 32
 #define FETCH_MOST 128
 
+/* A heap that kernels have memory of keeps its size. */
+static bool heap_used(struct CUctx_st *context)
+{
+	bool used = false;
+
+	pthread_mutex_lock(&context_lock);
+	for (const struct CUmod_st *m = context->modules; m && !used; m = m->next)
+		used = m->ptx && ptx_module_heap_used(m->ptx);
+	pthread_mutex_unlock(&context_lock);
+	return used;
+}
+
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
 	struct CUctx_st *context;
@@ -21,7 +33,11 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (limit) {
 	case CU_LIMIT_PRINTF_FIFO_SIZE: value = value > FIFO_LEAST ? value : FIFO_LEAST; break;
-	case CU_LIMIT_MALLOC_HEAP_SIZE: value = value > HEAP_LEAST ? value : HEAP_LEAST; break;
+	case CU_LIMIT_MALLOC_HEAP_SIZE:
+		if (heap_used(context))
+			return CUDA_ERROR_INVALID_VALUE;
+		value = value > HEAP_LEAST ? value : HEAP_LEAST;
+		break;
 	case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
 		value = value > LAUNCHES_LEAST ? value : LAUNCHES_LEAST;
 		break;

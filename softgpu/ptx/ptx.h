@@ -93,6 +93,8 @@ void ptx_module_free(struct ptx_module *module); /* globals' memory stays the ca
 /* Whether modules may call the function without a definition of it. */
 bool ptx_provides(const char *name, size_t n);
 
+/* Whether a kernel has called malloc, whose heap has its size for good then. */
+bool ptx_module_heap_used(const struct ptx_module *module);
 /* The block of globals that `allocate` gave (0, 0 where there are none). */
 uint64_t ptx_module_block(const struct ptx_module *module, size_t *size);
 /* A global's or constant's address and size; false where there is none of that name. */

@@ -85,12 +85,21 @@ int main()
 		cudaDeviceGetLimit(&value, cudaLimitDevRuntimeSyncDepth));
 	CUDA_IS(cudaErrorInvalidValue, cudaDeviceGetLimit(NULL, cudaLimitStackSize));
 	CUDA_IS(cudaErrorInvalidValue, cudaGetLastError());
+	CUDA(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 16 * MIB));
+	CUDA(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 32 * MIB));
 
 	CUDA(cudaMalloc(&flag, sizeof(*flag)));
 	CHECK_EQ(heap_gives(flag, 20 * MIB), 1);
 	CHECK_EQ(heap_gives(flag, 20 * MIB), 1); /* it was given back */
 	CHECK_EQ(heap_gives(flag, 40 * MIB), 0);
 	CHECK_EQ(heap_gives(flag, 64), 1);
+
+	/* It keeps its size from then on, also one that it had before. */
+	CUDA_IS(cudaErrorInvalidValue, cudaDeviceSetLimit(cudaLimitMallocHeapSize, 64 * MIB));
+	CUDA_IS(cudaErrorInvalidValue, cudaDeviceSetLimit(cudaLimitMallocHeapSize, 16 * MIB));
+	CUDA_IS(cudaErrorInvalidValue, cudaDeviceSetLimit(cudaLimitMallocHeapSize, 32 * MIB));
+	CUDA_IS(cudaErrorInvalidValue, cudaGetLastError());
+	CHECK_EQ(limit(cudaLimitMallocHeapSize), 32 * MIB);
 
 	/* 24 calls of over 256 bytes are beyond the stack of before. */
 	descend<<<1, 1>>>(24, flag);

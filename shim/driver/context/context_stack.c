@@ -5,8 +5,11 @@
 #include "shim/driver/forms.h"
 #include "shim/driver/context/context_state.h"
 
+#include "protocol/generated/cuda_ops.h"
+#include "protocol/generated/cuda_wire.h"
 #include "shim/generated/cuda_hand.h"
 #include "shim/engine/driver.h"
+#include "shim/engine/engine.h"
 #include "shim/engine/thread.h"
 
 /* What NVIDIA's driver answers for contexts of cuCtxCreate_v2 and of the one before. */
@@ -180,6 +183,28 @@ CUresult hand_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	*version = context->first ? CONTEXT_API_FIRST : CONTEXT_API_VERSION;
 	return CUDA_SUCCESS;
+}
+
+/* What was accepted once is accepted again, without an answer that is waited for; but not how
+ * much there is of the heap and of printf's buffer, which the driver refuses once kernels use
+ * them. */
+CUresult hand_cuCtxSetLimit(CUlimit limit, size_t value)
+{
+	struct wire_cuCtxSetLimit *body;
+	struct shim_call call;
+	CUresult status;
+
+	body = shim_begin(&call, OP_cuCtxSetLimit, sizeof(*body));
+	body->limit = (uint32_t)limit;
+	body->value = value;
+	if (limit == CU_LIMIT_MALLOC_HEAP_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE) {
+		shim_wait(&call, 0);
+		status = shim_end(&call);
+	} else {
+		status = shim_learned(&call);
+	}
+	shim_forget(OP_cuCtxGetLimit);
+	return status;
 }
 
 CUresult hand_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)

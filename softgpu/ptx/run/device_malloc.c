@@ -4,6 +4,7 @@
  * hands out, where no kernel can reach it.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "softgpu/ptx/internal.h"
@@ -20,7 +21,13 @@ struct piece {
 struct ptx_heap {
 	pthread_mutex_t lock;
 	struct piece *first;
+	atomic_bool used;
 };
+
+bool ptx_module_heap_used(const struct ptx_module *module)
+{
+	return module->heap && atomic_load(&module->heap->used);
+}
 
 struct ptx_heap *ptx_heap_new(uint64_t base, uint64_t size)
 {
@@ -58,6 +65,7 @@ uint64_t ptx_heap_alloc(struct ptx_heap *heap, uint64_t size)
 
 	if (!heap || size > UINT64_MAX - ALIGN)
 		return 0;
+	atomic_store(&heap->used, true);
 	size = size ? (size + ALIGN - 1) & ~(uint64_t)(ALIGN - 1) : ALIGN;
 	pthread_mutex_lock(&heap->lock);
 	for (struct piece *piece = heap->first; piece; piece = piece->next) {
