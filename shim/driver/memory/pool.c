@@ -281,6 +281,8 @@ static struct pool_piece *piece_new(struct pool *pool, size_t bytes, CUresult *s
 	piece->bytes = bytes;
 	piece->pool = pool;
 	pool->taken += bytes;
+	if (pools.kept) /* what is kept may be above the threshold now */
+		pools.idle = true;
 	return piece;
 }
 
