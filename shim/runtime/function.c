@@ -103,11 +103,8 @@ static cudaError_t set_attribute(const void *func, CUfunction_attribute attribut
 	}
 	if (!error)
 		error = runtime_status(cuCtxGetDevice(&device));
-	if (!error)
-		error = runtime_status(cuKernelSetAttribute(attribute, value, kernel, device));
-	/* A cluster that the kernel was compiled for: what the driver calls so, the runtime
-	 * does not. */
-	return error == cudaErrorNotPermitted ? cudaErrorInvalidValue : error;
+	return error ? error
+		     : runtime_status(cuKernelSetAttribute(attribute, value, kernel, device));
 }
 
 /* As in NVIDIA's runtime its success clears the last error.  The exported stub ends in a jump
