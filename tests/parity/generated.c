@@ -246,7 +246,7 @@ CUdeviceptr worker_range(struct worker *w, struct request *r, uint64_t address, 
 static int start(void **state)
 {
 	(void)state;
-	driver = (struct cuda_driver){.cuCtxSetLimit = set_limit,
+	driver = (struct cuda_driver){.cuCtxSetCacheConfig = set_config,
 		.cuOccupancyMaxActiveBlocksPerMultiprocessor = occupancy,
 		.cuTensorMapEncodeTiled = encode,
 		.cuStreamSetAttribute = set_attribute,
@@ -283,9 +283,9 @@ static void a_failure_comes_home_and_caches_are_forgotten(void **state)
 {
 	(void)state;
 	assert_int_equal(
-		cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 12345), CUDA_ERROR_UNSUPPORTED_LIMIT);
-	assert_int_equal(limit_value, 12345);
-	assert_int_equal(forgotten, OP_cuCtxGetLimit);
+		cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_L1), CUDA_ERROR_UNSUPPORTED_LIMIT);
+	assert_int_equal(config_value, CU_FUNC_CACHE_PREFER_L1);
+	assert_int_equal(forgotten, OP_cuOccupancyAvailableDynamicSMemPerBlock);
 }
 
 static void what_the_driver_lacks_is_said(void **state)

@@ -10,11 +10,10 @@
 #include <stdint.h>
 #include <string.h>
 
-static size_t limit_value;
-static CUresult set_limit(CUlimit limit, size_t value)
+static CUfunc_cache config_value;
+static CUresult set_config(CUfunc_cache config)
 {
-	assert_int_equal(limit, CU_LIMIT_MALLOC_HEAP_SIZE);
-	limit_value = value;
+	config_value = config;
 	return CUDA_ERROR_UNSUPPORTED_LIMIT;
 }
 
