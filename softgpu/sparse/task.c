@@ -86,9 +86,14 @@ void sparse_fail(struct sparse_task *task)
 	task->handle->failed = true;
 }
 
+/* No machine has so much, and sanitizers end a program that asks for it. */
+#define SCRATCH_MOST (1ull << 38)
+
 void *sparse_scratch(struct sparse_task *task, int64_t elements, size_t size)
 {
-	void *scratch = elements < 0 ? NULL : calloc(elements ? (size_t)elements : 1, size);
+	void *scratch = elements < 0 || (uint64_t)elements > SCRATCH_MOST / size
+				? NULL
+				: calloc(elements ? (size_t)elements : 1, size);
 
 	if (!scratch && task->waited)
 		task->without_room = true;
