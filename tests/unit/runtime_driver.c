@@ -90,6 +90,12 @@ CUresult cuCtxGetDevice(CUdevice *device)
 	return CUDA_SUCCESS;
 }
 
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+	(void)least, (void)greatest;
+	return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options,
 	void **values, unsigned count, CUlibraryOption *library_options, void **library_values,
 	unsigned library_count)
