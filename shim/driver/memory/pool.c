@@ -137,6 +137,12 @@ void pool_trim(struct pool *pool, uint64_t keep)
 	pool_units_trim(&pool->units, keep);
 }
 
+static void units_trim(void)
+{
+	for (struct pool *pool = pools.all; pool; pool = pool->next)
+		pool_units_trim(&pool->units, pool->threshold);
+}
+
 void pool_synced(void)
 {
 	if (!atomic_load_explicit(&pools.idle, memory_order_relaxed))
@@ -150,8 +156,7 @@ void pool_synced(void)
 		else
 			at = &(*at)->next;
 	}
-	for (struct pool *pool = pools.all; pool; pool = pool->next)
-		pool_units_trim(&pool->units, pool->threshold);
+	units_trim();
 	pools.idle = false;
 	pthread_mutex_unlock(&pools.lock);
 }
@@ -179,6 +184,7 @@ void pool_context_gone(uint16_t context)
 		else
 			at = &(*at)->next;
 	}
+	units_trim(); /* nothing of it runs any more */
 	pthread_mutex_unlock(&pools.lock);
 }
 
