@@ -6,6 +6,7 @@
  */
 #include "shim/driver/context/context.h"
 #include "shim/driver/launch/launch_config.h"
+#include "shim/driver/module/function.h"
 #include "shim/driver/module/module.h"
 
 /* A grid is whole clusters. More than PORTABLE blocks of one need the function's leave. */
@@ -43,8 +44,7 @@ static CUresult cluster_asked_fits(const struct launch *l, const unsigned cluste
 {
 	const struct function_info *info = &l->function->info;
 	const int *at = &info->attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
-	const bool compiled =
-		!l->function->cluster_set && (at[0] > 0 || at[1] > 0 || at[2] > 0);
+	const bool compiled = function_compiled_for_cluster(l->function);
 
 	for (int i = 0; compiled && i < 3; i++)
 		if (cluster[i] != (at[i] > 0 ? (unsigned)at[i] : 1))

@@ -27,9 +27,7 @@ static void occupancy_forget(void)
 	shim_forget(OP_cuOccupancyAvailableDynamicSMemPerBlock);
 }
 
-/* Then it cannot be set any more: cuda.h says NOT_PERMITTED, NVIDIA's driver 580 INVALID_VALUE.
- */
-static bool compiled_for_cluster(const struct function *function)
+bool function_compiled_for_cluster(const struct function *function)
 {
 	const int *at = &function->info.attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
 
@@ -60,7 +58,8 @@ CUresult function_set(struct function *function, int attribute, int value)
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
 		if (value < 0)
 			return CUDA_ERROR_INVALID_VALUE;
-		if (compiled_for_cluster(function))
+		/* cuda.h says NOT_PERMITTED, and NVIDIA's driver 580 this. */
+		if (function_compiled_for_cluster(function))
 			return CUDA_ERROR_INVALID_VALUE;
 		function->cluster_set = true;
 		break;

@@ -9,6 +9,8 @@
 
 CUresult function_attribute(const struct function *function, int attribute, int *value);
 CUresult function_set(struct function *function, int attribute, int value);
+/* The compiler gave it a cluster, which cannot be set any more. */
+bool function_compiled_for_cluster(const struct function *function);
 CUresult function_cache_config(struct function *function, CUfunc_cache config);
 CUresult function_param(
 	const struct function *function, size_t index, size_t *offset, size_t *size);
