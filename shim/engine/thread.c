@@ -128,6 +128,16 @@ bool thread_pop(struct context **context)
 	return true;
 }
 
+bool thread_has(const struct context *context)
+{
+	const struct thread_rest *rest = thread_self.rest;
+
+	for (unsigned i = 0; rest && i < rest->depth; i++)
+		if (rest->stack[i] == context)
+			return true;
+	return thread_self.current == context;
+}
+
 void thread_forget(const struct context *context)
 {
 	struct thread_rest *rest = thread_self.rest;

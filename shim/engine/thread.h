@@ -52,6 +52,8 @@ struct thread_rest **thread_rest_next(struct thread_rest *rest);
 /* Pushes and pops the thread's context stack. False: full, or empty. */
 bool thread_push(struct context *context);
 bool thread_pop(struct context **context);
+/* CONTEXT is current to this thread, or on its stack. */
+bool thread_has(const struct context *context);
 void thread_set(struct context *context);
 /* Drops a context that is being destroyed from this thread's stack. */
 void thread_forget(const struct context *context);

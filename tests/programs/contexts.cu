@@ -86,7 +86,7 @@ static void primary(CUdevice device)
 	DRIVER(cuDevicePrimaryCtxRelease(device));
 }
 
-/* The first version of push takes back what that of pop gave, once, whoever else has it. */
+/* The first version of push takes back what that of pop gave, once, if the thread has it no more. */
 static void given_back(CUdevice device)
 {
 	auto push = (decltype(&cuCtxPushCurrent))dlsym(RTLD_DEFAULT, "cuCtxPushCurrent");
@@ -98,9 +98,11 @@ static void given_back(CUdevice device)
 	DRIVER_IS(CUDA_ERROR_INVALID_CONTEXT, push(context));
 	DRIVER(pop(&popped));
 	CHECK(popped == context);
+	DRIVER_IS(CUDA_ERROR_INVALID_CONTEXT, push(context));
+	DRIVER(pop(&popped));
+	CHECK(popped == context);
 	DRIVER(push(context));
 	DRIVER_IS(CUDA_ERROR_INVALID_CONTEXT, push(context));
-	DRIVER(cuCtxPopCurrent(&popped));
 	DRIVER(cuCtxPopCurrent(&popped));
 	DRIVER(cuCtxDestroy(context));
 }

@@ -67,7 +67,7 @@ CUresult context_pop_first(CUcontext *pctx)
 			       (context->primary && !atomic_load(&context->live))))
 		return CUDA_SUCCESS;
 	status = hand_cuCtxPopCurrent_v2(pctx);
-	if (!status && !context->primary)
+	if (!status && !context->primary && !thread_has(context))
 		atomic_store(&context->floating, true);
 	return status;
 }
