@@ -48,19 +48,17 @@ static cudaError_t launch_error(CUresult status, dim3 grid, dim3 block)
 }
 
 /* Makes the context of the STREAM current, to be popped, and says the kernel's FUNCTION there.
- * False: it is the thread's, there is no such stream, or it is another device's, to which CUDA
- * 13's runtime launches (seen on two H100s) and CUDA 12's does not. */
+ * False: it is the thread's, or there is no such stream; and for CUDA 12, whose runtime launches
+ * in the current context only (seen on an H200; CUDA 13's goes to another device's, too). */
 static bool elsewhere(struct symbol *symbol, cudaStream_t stream, CUfunction *function)
 {
 	CUcontext theirs, ours, popped;
-	CUdevice mine, other;
 
-	if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread ||
-		cuStreamGetCtx((CUstream)stream, &theirs) || cuCtxGetCurrent(&ours) ||
-		ours == theirs || cuCtxGetDevice(&mine) || cuCtxPushCurrent(theirs))
+	if (CUDART_VERSION < 13000 || !stream || stream == cudaStreamLegacy ||
+		stream == cudaStreamPerThread || cuStreamGetCtx((CUstream)stream, &theirs) ||
+		cuCtxGetCurrent(&ours) || ours == theirs || cuCtxPushCurrent(theirs))
 		return false;
-	if (!cuCtxGetDevice(&other) && (CUDART_VERSION >= 13000 || other == mine) &&
-		!runtime_enter() && !register_bound(symbol, function))
+	if (!runtime_enter() && !register_bound(symbol, function))
 		return true;
 	(void)cuCtxPopCurrent(&popped);
 	return false;

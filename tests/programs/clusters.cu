@@ -141,8 +141,7 @@ int main()
 	/* What a kernel was compiled for cannot be set; of another it can, again and again. */
 	CUDA_IS(cudaErrorInvalidValue,
 		cudaFuncSetAttribute(compiled, cudaFuncAttributeRequiredClusterWidth, 2));
-	CUDA_IS(cudaErrorInvalidValue,
-		cudaFuncSetAttribute(compiled, cudaFuncAttributeRequiredClusterDepth, 1));
+	CUDA(cudaFuncSetAttribute(compiled, cudaFuncAttributeRequiredClusterDepth, 1));
 	cudaGetLastError();
 	refused(launch_of(compiled, out, BLOCKS, 2, 0));
 	CUDA(launch_of(compiled, out, BLOCKS, 4, 0));

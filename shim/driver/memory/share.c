@@ -127,9 +127,6 @@ CUresult hand_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *h
 	if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = token_read(handle, pool_magic, &token, &device);
-	/* Here it is told apart from none at all. */
-	if (status == CUDA_ERROR_UNKNOWN && fcntl((int)(uintptr_t)handle, F_GETFD) >= 0)
-		status = CUDA_ERROR_INVALID_VALUE;
 	return status ? status : pool_import(device, token.name, pool_out);
 }
 
