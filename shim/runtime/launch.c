@@ -48,8 +48,9 @@ static cudaError_t launch_error(CUresult status, dim3 grid, dim3 block)
 }
 
 /* Makes the context of the STREAM current, to be popped, and says the kernel's FUNCTION there.
- * False: it is the thread's, or there is no such stream; and for CUDA 12, whose runtime launches
- * in the current context only (seen on an H200; CUDA 13's goes to another device's, too). */
+ * False: it is the thread's, or there is no such stream; and for CUDA 12, whose runtime
+ * launches in the current context only (seen on an H200; CUDA 13's goes to another device's,
+ * too). */
 static bool elsewhere(struct symbol *symbol, cudaStream_t stream, CUfunction *function)
 {
 	CUcontext theirs, ours, popped;

@@ -16,7 +16,7 @@ struct state {
 	cudaStream_t stream;
 	cudaEvent_t event, untimed;
 	int *device;
-	int *pinned, *back;
+	int *pinned, *back, *mapped;
 	cudaGraphExec_t graph;
 	cudaArray_t array;
 	int pageable[BYTES / 4];
@@ -148,6 +148,14 @@ static void copy_on_device(state *s, int)
 static void copy_back_pinned(state *s, int)
 {
 	CUDA(cudaMemcpyAsync(s->pinned, s->device, BYTES, cudaMemcpyDeviceToHost, s->stream));
+}
+
+/* No kernel uses memory of the flag Mapped yet: to copies it is pinned memory like other. */
+static void copy_mapped(state *s, int i)
+{
+	launch(s, i);
+	CUDA(cudaMemcpyAsync(s->mapped, s->device, BYTES, cudaMemcpyDeviceToHost, s->stream));
+	CUDA(cudaMemcpyAsync(s->device, s->back, BYTES, cudaMemcpyHostToDevice, s->stream));
 }
 
 static void ask(state *, int)
@@ -408,6 +416,7 @@ static const struct {
 	{"copy_beside_function", copy_beside_function},
 	{"copy_on_device", copy_on_device},
 	{"copy_back_pinned", copy_back_pinned},
+	{"copy_mapped", copy_mapped},
 	{"ask", ask},
 	{"ask_configured", ask_configured},
 	{"encode", encode},
@@ -439,6 +448,7 @@ int main(int argc, char **argv)
 	CUDA(cudaMalloc(&s.device, BYTES));
 	CUDA(cudaMallocHost(&s.pinned, BYTES));
 	CUDA(cudaMallocHost(&s.back, BYTES));
+	CUDA(cudaHostAlloc((void **)&s.mapped, BYTES, cudaHostAllocMapped));
 	cudaChannelFormatDesc ints = {32, 0, 0, 0, cudaChannelFormatKindSigned};
 	CUDA(cudaMallocArray(&s.array, &ints, 16, BYTES / 64));
 	for (const auto &thing : things) {

@@ -367,6 +367,23 @@ bool copy_mirrored(struct shape *s)
 	return dst || src;
 }
 
+/* What goes to the device may have addresses of pinned memory in it: a kernel finds them there.
+ */
+static void copy_carries(const struct shape *s)
+{
+	struct managed_range managed;
+
+	if (s->src.side != SIDE_HOST || s->src.array || s->dst.array || !s->src.at ||
+		copy_side_of(s->src.at) != SIDE_HOST || managed_find(s->src.at, &managed))
+		return;
+	for (size_t z = 0; z < s->depth; z++)
+		for (size_t y = 0; y < s->height; y++)
+			host_carried((void *)(uintptr_t)(s->src.at + z * s->src.slice +
+							 y * s->src.pitch),
+				s->width, s->dst.at + z * s->dst.slice + y * s->dst.pitch,
+				s->width * s->height * s->depth);
+}
+
 CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 {
 	uint64_t stream;
@@ -379,6 +396,8 @@ CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 		return status;
 	if (!copy_registered_ok(s))
 		return CUDA_ERROR_INVALID_VALUE;
+	copy_tidy(s);
+	copy_carries(s);
 	if (!copy_mirrored(s))
 		return copy_between(s, hStream, async);
 	status = mirror_push();

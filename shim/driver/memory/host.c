@@ -143,6 +143,15 @@ struct host_piece *host_piece_at(const void *host)
 		       : NULL;
 }
 
+void host_piece_idle(const struct host_piece *piece, bool more)
+{
+	if (piece->active)
+		return;
+	atomic_fetch_add(&host_extent.idle, more ? 1 : -1u);
+	if (piece->flags & CU_MEMHOSTALLOC_DEVICEMAP)
+		atomic_fetch_add(&host_extent.idle_mapped, more ? 1 : -1u);
+}
+
 /* Never shrinks: an address outside is no piece's, one inside may be. */
 static void extent_grow(const struct host_piece *piece)
 {
@@ -180,6 +189,7 @@ bool host_piece_add(const struct host_piece *piece)
 	pinned.pieces[at].home = context_current()->home;
 	pinned.piece_count++;
 	extent_grow(piece);
+	host_piece_idle(piece, true);
 	return true;
 }
 
@@ -187,6 +197,7 @@ void host_piece_remove(struct host_piece *piece)
 {
 	size_t at = (size_t)(piece - pinned.pieces);
 
+	host_piece_idle(piece, false);
 	memmove(&pinned.pieces[at], &pinned.pieces[at + 1],
 		(--pinned.piece_count - at) * sizeof(*pinned.pieces));
 }
@@ -331,8 +342,7 @@ void host_written_later(const void *host, uint64_t stream, uint64_t seq)
 	pthread_mutex_unlock(&pinned.lock);
 }
 
-/* With the lock held: copies to PIECE may be outstanding. */
-static bool outs_pending(struct host_piece *piece)
+bool host_piece_awaited(struct host_piece *piece)
 {
 	bool some;
 
@@ -356,91 +366,7 @@ bool host_busy(const void *host, uint64_t stream)
 	busy = function_outstanding() && function_outstanding_to(function_order_last(stream));
 	pthread_mutex_lock(&pinned.lock);
 	piece = host_piece_at(host);
-	busy = piece && (busy || outs_pending(piece));
+	busy = piece && (busy || host_piece_awaited(piece));
 	pthread_mutex_unlock(&pinned.lock);
 	return busy;
-}
-
-/* ---- kernels ---- */
-
-/* With the lock held. */
-static CUresult piece_activate(struct host_piece *piece)
-{
-	CUresult status =
-		piece->active ? CUDA_SUCCESS : mirror_activate(piece->base, piece->bytes);
-
-	piece->active = piece->active || !status;
-	piece->apart = !piece->active;
-	return status;
-}
-
-/* Waits for a copy from the device that was not awaited. */
-static void out_wait(const struct host_out *out)
-{
-	bool here = out->context == thread_self.number;
-
-	if (!out->seq)
-		return;
-	if (here && (!out->stream || stream_find(out->stream))) {
-		if (!capture_graph(out->stream))
-			(void)sync_wait(SYNC_STREAM, out->stream, NULL);
-	} else if (!capture_any()) {
-		(void)sync_wait(SYNC_CONTEXT, 0, NULL);
-	}
-}
-
-/* AGAIN: though it could not the last time. */
-static CUresult reach(uint64_t address, bool again)
-{
-	const void *host = (const void *)(uintptr_t)address;
-	CUresult status = CUDA_ERROR_INVALID_VALUE;
-	struct host_out outs[HOST_OUTS + 1];
-	struct host_piece *piece;
-
-	pthread_mutex_lock(&pinned.lock);
-	piece = host_piece_at(host);
-	/* The mirror begins with what the program has there, so what is to be copied there
-	 * before comes first. An error of the device is told by what comes next. */
-	if (piece && !piece->active && (again || !piece->apart) && outs_pending(piece)) {
-		memcpy(outs, piece->outs, sizeof(piece->outs));
-		outs[HOST_OUTS] = piece->lost;
-		outs[HOST_OUTS].context = CONTEXT_NONE;
-		pthread_mutex_unlock(&pinned.lock);
-		for (unsigned i = 0; i <= HOST_OUTS; i++)
-			out_wait(&outs[i]);
-		pthread_mutex_lock(&pinned.lock);
-		piece = host_piece_at(host);
-	}
-	if (piece && (again || !piece->apart))
-		status = piece_activate(piece);
-	pthread_mutex_unlock(&pinned.lock);
-	return status;
-}
-
-CUresult host_reach(uint64_t address)
-{
-	return reach(address, true);
-}
-
-void host_named(const void *words, size_t bytes)
-{
-	const unsigned char *at = words;
-
-	for (size_t i = 0; i + 8 <= bytes; i += 8) {
-		uint64_t word;
-
-		memcpy(&word, at + i, 8);
-		if (__builtin_expect(host_maybe(word), 0))
-			reach(word, false);
-	}
-}
-
-CUresult pinned_before(const void *body, size_t bytes)
-{
-	CUresult status = managed_words(body, bytes);
-
-	if (status || !host_any())
-		return status;
-	host_named(body, bytes);
-	return mirror_before();
 }

@@ -33,14 +33,20 @@ void host_written_later(const void *host, uint64_t stream, uint64_t seq);
  * copy is posted, not when the stream comes to it. */
 bool host_busy(const void *host, uint64_t stream);
 
-/* Where all pieces lie: [low, low + span); span 0: there are none. */
+/* Where all pieces lie: [low, low + span); span 0: there are none. And how many of them kernels
+ * do not reach yet, and how many of those have the flag Mapped. */
 extern struct host_extent {
 	_Atomic uint64_t low, span;
+	_Atomic uint32_t idle, idle_mapped;
 } host_extent;
 
 static inline bool host_any(void)
 {
 	return atomic_load_explicit(&host_extent.span, memory_order_relaxed) != 0;
+}
+static inline bool host_idle(void)
+{
+	return atomic_load_explicit(&host_extent.idle, memory_order_relaxed) != 0;
 }
 static inline bool host_maybe(uint64_t address)
 {
@@ -54,6 +60,13 @@ CUresult host_reach(uint64_t address);
 /* The same for each of the words that is an address of a piece: what a kernel or a library
  * gets. Where a piece cannot be reached, the kernel that uses it faults. */
 void host_named(const void *words, size_t bytes);
+/* All pieces, whatever was named. */
+void host_named_all(void);
+/* The same of BYTES that go to the device's memory at TO, where a kernel may find an address in
+ * them: words are what lies at a multiple of 8 there. Of MOST bytes at once those above 64 KiB
+ * are looked at only while memory of the flag Mapped is not reached: tables of addresses are
+ * smaller, and weights are not to be searched. */
+void host_carried(const void *bytes, size_t n, uint64_t to, size_t most);
 
 /* The context is about to go: waits until nothing outstanding uses what was allocated or
  * registered in it. Then, once it is gone or was reset: that memory is no more. */

@@ -57,9 +57,6 @@ CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	pthread_mutex_lock(&pinned.lock);
 	status = host_alloc(bytesize, Flags, pp);
 	pthread_mutex_unlock(&pinned.lock);
-	/* A failure is for who asks for its device address, or names it to a kernel. */
-	if (!status && Flags & CU_MEMHOSTALLOC_DEVICEMAP)
-		host_reach((uintptr_t)*pp);
 	return status;
 }
 
@@ -226,8 +223,6 @@ CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 	else if (!host_piece_add(&piece))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_unlock(&pinned.lock);
-	if (!status && Flags & CU_MEMHOSTREGISTER_DEVICEMAP)
-		host_reach((uintptr_t)p);
 	return status;
 }
 

@@ -68,7 +68,11 @@ long host_piece_below(const void *host);
 struct host_piece *host_piece_at(const void *host);
 /* Where it has its place by address. False: no memory. */
 bool host_piece_add(const struct host_piece *piece);
+/* Counts it where kernels do not reach it (host.h), or no more. */
+void host_piece_idle(const struct host_piece *piece, bool more);
 void host_piece_remove(struct host_piece *piece);
+/* Copies to it may be outstanding that nobody awaits. */
+bool host_piece_awaited(struct host_piece *piece);
 /* A piece of a segment. */
 CUresult host_alloc(size_t bytes, unsigned flags, void **out);
 

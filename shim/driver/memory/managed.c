@@ -4,6 +4,7 @@
  * fetching one needs the device, so that is done without it, and begins anew where work came
  * between.
  */
+#include "shim/driver/memory/host.h"
 #include "shim/driver/memory/managed.h"
 
 #include <pthread.h>
@@ -119,6 +120,7 @@ static CUresult post_bytes(
 	CUresult status = CUDA_SUCCESS;
 
 	stats_copy(STATS_HOST_TO_DEVICE, end - first);
+	host_carried(r->view + (first - r->base), end - first, first, end - first);
 	for (uint64_t bytes; !status && first < end; first += bytes) {
 		struct shim_call call;
 		struct wire_vcudaCopyIn *body =

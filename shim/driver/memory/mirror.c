@@ -19,7 +19,9 @@
 #include "protocol/wire/mirror.h"
 #include "shim/driver/context/context.h"
 #include "shim/driver/memory/free_extents.h"
+#include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/mirror_names.h"
 #include "shim/driver/memory/mirror_thread.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
@@ -41,6 +43,7 @@ static struct {
 	uint64_t window, window_bytes;
 	_Atomic uint64_t taken; /* answers taken over */
 	unsigned char runs[MIRROR_WRITE_MAX], spare[MIRROR_WRITE_MAX];
+	struct mirror_names names; /* in what went to the agent since the last push */
 } mirror = {.changes = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(mirror_list, mirror.changes, LOCK_MIRROR_LIST);
 LOCK_RANK(mirror, mirror.lock, LOCK_MIRROR);
@@ -370,22 +373,9 @@ uint64_t mirror_address(uint64_t host)
 	return host;
 }
 
-void mirror_addresses(void *words, size_t bytes)
-{
-	unsigned char *at = words;
-
-	for (size_t i = 0; i + 8 <= bytes; i += 8) {
-		uint64_t word;
-
-		memcpy(&word, at + i, 8);
-		word = mirror_address(word);
-		memcpy(at + i, &word, 8);
-	}
-}
-
 /* ---- towards the agent ---- */
 
-CUresult mirror_send(bool *changed)
+CUresult mirror_send(bool *changed, struct mirror_names *names)
 {
 	struct mirror_runs runs = {.to = mirror.runs, .room = sizeof(mirror.runs)};
 	struct mirror_cursor cursor = {0, 0};
@@ -394,24 +384,36 @@ CUresult mirror_send(bool *changed)
 	*changed = false;
 	pthread_mutex_lock(&mirror.lock);
 	do {
-
 		mirror_gather_stable(&runs, mirror.spare, mirror.views, mirror.count, &cursor);
 		if (!runs.used)
 			continue;
 		*changed = true;
+		if (host_idle())
+			mirror_names_note(&mirror.names, &runs);
 		mirror_sent(&runs, mirror.views, mirror.count);
 		status = send_vcudaMirrorWrite(runs.used, runs.to);
 		stats_mirrored(STATS_MIRROR_OUT, runs.used);
 	} while (runs.full && !status);
+	if (names) {
+		*names = mirror.names;
+		mirror.names.count = 0;
+	}
 	pthread_mutex_unlock(&mirror.lock);
 	return status;
 }
 
 CUresult mirror_push(void)
 {
+	struct mirror_names names;
+	CUresult status;
 	bool changed;
 
-	return mirror_send(&changed);
+	/* What the program has written there may lead to memory that is not active yet, and
+	 * that to more, as a list does. */
+	do
+		status = mirror_send(&changed, &names);
+	while (!status && mirror_names_reach(&names));
+	return status;
 }
 
 /* ---- from the agent ---- */

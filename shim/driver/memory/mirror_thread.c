@@ -82,7 +82,7 @@ static CUresult tend(struct parked *parked, uint64_t *pause)
 	for (;;) {
 		uint64_t from = wait_now(), took;
 		bool changed;
-		CUresult status = mirror_send(&changed);
+		CUresult status = mirror_send(&changed, NULL);
 
 		if (status)
 			return status;

@@ -58,7 +58,8 @@ CUresult function_set(struct function *function, int attribute, int value)
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
 		if (value < 0)
 			return CUDA_ERROR_INVALID_VALUE;
-		/* cuda.h says NOT_PERMITTED, and NVIDIA's driver 580 this, but for what it has. */
+		/* cuda.h says NOT_PERMITTED, and NVIDIA's driver 580 this, but for what it has.
+		 */
 		if (function_compiled_for_cluster(function))
 			return value == function->info.attributes[attribute]
 				       ? CUDA_SUCCESS
