@@ -153,6 +153,7 @@ void worker_bind(struct worker *w, struct request *r, uint64_t handle, enum hand
 	name->context = r->header.context;
 	name->owner = 0;
 	name->bytes = 0;
+	name->kept = NULL;
 	name->object = object;
 }
 
@@ -170,11 +171,13 @@ void worker_unbind(struct worker *w, struct request *r, uint64_t handle, enum ha
 void names_forget(struct worker *w, struct name *name)
 {
 	quotas_uncharge(w, QUOTA_HANDLES, 1);
-	if (name->kind == KIND_CUmodule) {
+	/* One that graphs keep is there. */
+	if (name->kind == KIND_CUmodule && !(name->kept && name->kept->unloaded)) {
 		quotas_uncharge(w, QUOTA_MODULES, 1);
 		quotas_uncharge(w, QUOTA_MODULE_BYTES, name->bytes);
 	}
 	name->object = NULL;
+	name->kept = NULL;
 }
 
 void names_drop_context(struct worker *w, uint16_t context)

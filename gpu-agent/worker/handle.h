@@ -11,6 +11,7 @@
 
 #include "protocol/wire/handle.h"
 
+struct graph_module;
 struct request;
 struct worker;
 struct worker_stream;
@@ -20,8 +21,9 @@ struct name {
 	uint8_t kind;
 	bool launched; /* a function: once at least */
 	uint16_t context;
-	uint64_t owner; /* a function: its module's handle; 0: none */
-	uint64_t bytes; /* a module: of its image */
+	uint64_t owner;		   /* a function: its module's handle; 0: none */
+	uint64_t bytes;		   /* a module: of its image */
+	struct graph_module *kept; /* a module: graphs have kernels of it; NULL: none */
 	void *object;
 };
 

@@ -244,6 +244,23 @@ struct worker_mirror {
 	bool unwritten; /* a look found that nothing ran, and no frame but its own came since */
 };
 
+/* A module whose kernels graphs have (driver/graph_modules.c); its name has it too. */
+struct graph_module {
+	CUmodule module; /* NULL: it went with its context */
+	uint64_t handle, bytes;
+	uint16_t context;
+	bool unloaded;	/* by the app; it has no name any more */
+	bool closing;	/* closing_do has it */
+	uint32_t count; /* of sets that it is in */
+	struct graph_module **link, *next;
+};
+
+/* Each of them once. */
+struct graph_modules {
+	struct graph_module **items;
+	uint32_t count, room;
+};
+
 struct worker {
 	const struct agent_config *config;
 	struct log_subject subject; /* its session */
@@ -269,9 +286,11 @@ struct worker {
 
 	struct worker_peers peers;
 
-	uint32_t captures;  /* open ones */
-	bool tells_kernels; /* GRAPH_RESULT_KERNELS */
-	int dot;	    /* the text of a graph, while it is fetched; 0: none */
+	uint32_t captures;		    /* open ones */
+	struct graph_modules captured;	    /* whose kernels were launched while one was */
+	struct graph_module *graph_modules; /* all that graphs have kernels of */
+	bool tells_kernels;		    /* GRAPH_RESULT_KERNELS */
+	int dot; /* the text of a graph, while it is fetched; 0: none */
 
 	struct known_range *ranges;
 	uint32_t range_count, range_room;

@@ -29,6 +29,12 @@ bool capture_of(struct worker *w, const struct worker_stream *stream)
 	       state != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+void capture_over(struct worker *w)
+{
+	if (!--w->captures)
+		graph_modules_drop(w, &w->captured);
+}
+
 static void capture_mark(struct worker *w, struct worker_stream *stream)
 {
 	CUevent event;
@@ -232,7 +238,9 @@ static CUresult capture_end(struct worker *w, struct request *r, struct worker_s
 	status = w->cuda.cuStreamEndCapture(stream->stream, &ended);
 	stream->capture = NULL;
 	graph->origin = NULL;
-	w->captures--;
+	if (!status && !graph_modules_add_all(&graph->modules, &w->captured))
+		status = CUDA_ERROR_OUT_OF_MEMORY;
+	capture_over(w);
 	capture_drop_events(w);
 	if (!status)
 		status = graph_refresh(w, graph);
@@ -281,7 +289,7 @@ void worker_capture_stream_gone(struct worker *w, struct worker_stream *stream)
 		return;
 	stream->capture = NULL;
 	graph->origin = NULL;
-	w->captures--;
+	capture_over(w);
 	/* The driver ends the capture with the stream, and destroys its graph, one that was
 	 * there before too. A node's graph goes with the node. */
 	if (!graph->kept || !graph->parent)

@@ -10,6 +10,8 @@
 struct worker;
 struct worker_stream;
 
+/* One that was open is not any more. */
+void capture_over(struct worker *w);
 void worker_capture_stream_gone(struct worker *w, struct worker_stream *stream);
 
 #endif

@@ -12,6 +12,7 @@
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/array.h"
 #include "gpu-agent/worker/driver/graph.h"
+#include "gpu-agent/worker/driver/graph_modules.h"
 #include "gpu-agent/worker/driver/memory.h"
 #include "gpu-agent/worker/driver/peer.h"
 #include "gpu-agent/worker/limits/extra.h"
@@ -85,9 +86,19 @@ static void context_forget(struct worker *w, uint16_t context)
 			stream_drop(w, stream);
 	}
 	peer_forget(w, context);
-	/* cuModuleUnload wants it, and the poll may have left another. */
-	worker_use(w, context);
 	warm_forget(context);
+	/* Graphs before the modules whose kernels they have. */
+	graph_modules_hold(w, context);
+	for (uint32_t i = 0; i < w->name_count; i++) {
+		struct name *name = &w->names[i];
+
+		if (name->object && name->context == context &&
+			(name->kind == KIND_CUgraph || name->kind == KIND_CUgraphExec))
+			graph_forget(w, (enum handle_kind)name->kind, name->object);
+	}
+	/* cuModuleUnload wants it, and what was ended above may have left another. */
+	worker_use(w, context);
+	graph_modules_let(w, context);
 	for (uint32_t i = 0; i < w->name_count; i++) {
 		struct name *name = &w->names[i];
 
@@ -97,8 +108,6 @@ static void context_forget(struct worker *w, uint16_t context)
 			w->cuda.cuEventDestroy(name->object);
 		else if (name->kind == KIND_CUmodule)
 			w->cuda.cuModuleUnload(name->object);
-		else if (name->kind == KIND_CUgraph || name->kind == KIND_CUgraphExec)
-			graph_forget(w, (enum handle_kind)name->kind, name->object);
 		else if (name->kind == KIND_CUarray)
 			array_forget(w, name->object);
 		else if (name->kind == KIND_CUtexObject)

@@ -4,6 +4,7 @@
  */
 #include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/driver.h"
+#include "gpu-agent/worker/driver/capture.h"
 #include "gpu-agent/worker/driver/graph.h"
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/handle.h"
@@ -53,9 +54,10 @@ void graph_drop_object(struct worker *w, struct worker_graph *graph)
 	/* The graph around it goes while a stream captures into it. */
 	if (graph->origin) {
 		graph->origin->capture = NULL;
-		w->captures--;
+		capture_over(w);
 	}
 	graph_discharge(graph->count + graph->condition_count + 1);
+	graph_modules_drop(w, &graph->modules);
 	free(graph->conditions);
 	free(graph->nodes);
 	free(graph->slots);
@@ -109,6 +111,8 @@ static CUresult graph_make_clone(
 	if (status)
 		return status;
 	to = names_find(w, handle, KIND_CUgraph)->object;
+	if (!graph_modules_add_graph(&to->modules, from))
+		status = CUDA_ERROR_OUT_OF_MEMORY;
 	for (uint32_t i = 0; i < from->count && !status; i++) {
 		CUgraphNode node = NULL;
 
@@ -276,7 +280,9 @@ CUresult serve_vcudaGraphInstantiate(struct worker *w, struct request *r)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	exec->count = total;
-	status = graph_sums(w, graph->graph, 0, &sums);
+	status = graph_modules_add_graph(&exec->modules, graph)
+			 ? graph_sums(w, graph->graph, 0, &sums)
+			 : CUDA_ERROR_OUT_OF_MEMORY;
 	exec->host_nodes = sums.host;
 	if (!status)
 		status = w->cuda.cuGraphInstantiateWithParams(
@@ -293,6 +299,7 @@ CUresult serve_vcudaGraphInstantiate(struct worker *w, struct request *r)
 	}
 	if (status || r->refused) {
 		graph_discharge(exec->count);
+		graph_modules_drop(w, &exec->modules);
 		free(exec);
 	}
 	/* What is wrong with the graph goes with the answer. */
@@ -315,7 +322,9 @@ CUresult serve_vcudaGraphUpdate(struct worker *w, struct request *r)
 		return r->refused;
 	if (!w->cuda.cuGraphExecUpdate_v2)
 		return worker_lacks(w, "cuGraphExecUpdate");
-	status = graph_sums(w, graph->graph, 0, &sums);
+	status = graph_modules_add_graph(&exec->modules, graph)
+			 ? graph_sums(w, graph->graph, 0, &sums)
+			 : CUDA_ERROR_OUT_OF_MEMORY;
 	if (!status)
 		status = w->cuda.cuGraphExecUpdate_v2(exec->exec, graph->graph, &info);
 	if (!status)
@@ -344,6 +353,8 @@ CUresult serve_cuGraphLaunch(struct worker *w, struct request *r)
 		return r->refused;
 	w->stats.launches++;
 	captured = capture_of(w, stream);
+	if (captured && !graph_modules_add_all(&w->captured, &exec->modules))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	status = w->cuda.cuGraphLaunch(exec->exec, stream->stream);
 	if (status || !exec->host_nodes || captured)
 		return status;
@@ -378,6 +389,7 @@ static CUresult graph_close_exec(struct worker *w, void *object)
 	CUresult status = w->cuda.cuGraphExecDestroy(exec->exec);
 
 	graph_discharge(exec->count);
+	graph_modules_drop(w, &exec->modules);
 	free(exec);
 	return status;
 }

@@ -10,6 +10,7 @@
 #ifndef VCUDA_GPU_AGENT_WORKER_DRIVER_GRAPH_H
 #define VCUDA_GPU_AGENT_WORKER_DRIVER_GRAPH_H
 
+#include "gpu-agent/worker/driver/graph_modules.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/wire/graph.h"
@@ -31,12 +32,14 @@ struct worker_graph {
 	uint32_t parent_node;
 	uint64_t *conditions; /* handles that the driver gave for its conditional nodes */
 	uint32_t condition_count;
+	struct graph_modules modules; /* but for those of its children */
 };
 
 struct worker_exec {
 	CUgraphExec exec;
 	uint32_t host_nodes; /* host functions that a launch runs */
 	uint32_t count;	     /* nodes, as graph_charge has counted them */
+	struct graph_modules modules;
 };
 
 /* The graph behind a handle; refuses. */

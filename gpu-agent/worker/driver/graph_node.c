@@ -16,6 +16,7 @@ struct node_params {
 	CUDA_KERNEL_NODE_PARAMS kernel;
 	void **kernel_params; /* malloc'ed; NULL: the block goes as EXTRA */
 	void *extra[5];
+	uint64_t function; /* that the kernel is */
 	size_t param_bytes;
 	CUDA_MEMCPY3D copy;
 	CUDA_MEMSET_NODE_PARAMS fill;
@@ -75,6 +76,7 @@ static void params_kernel(struct worker *w, struct request *r, const unsigned ch
 		return;
 	}
 	p->param_bytes = k->param_bytes;
+	p->function = k->function;
 	p->extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
 	p->extra[1] = (void *)(uintptr_t)(bytes + sizeof(*k));
 	p->extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
@@ -175,6 +177,16 @@ static void params_read(struct worker *w, struct request *r, uint32_t type,
 	}
 }
 
+/* What the node has kernels of. */
+static void params_modules(struct worker *w, struct request *r, const struct node_params *p,
+	struct graph_modules *set)
+{
+	if (!worker_refused(r) &&
+		((p->function && !graph_modules_add(w, set, p->function)) ||
+			(p->inside && !p->move && !graph_modules_add_graph(set, p->inside))))
+		worker_refuse(r, CUDA_ERROR_OUT_OF_MEMORY);
+}
+
 static void params_free(struct node_params *p)
 {
 	free(p->batch.paramArray);
@@ -263,6 +275,8 @@ CUresult serve_vcudaGraphAdd(struct worker *w, struct request *r)
 
 	params_read(w, r, req->type, bytes, req->bytes, &p);
 	nodes = graph_nodes_in(r, graph, after, req->count);
+	if (graph)
+		params_modules(w, r, &p, &graph->modules);
 	if (worker_refused(r)) {
 		free(nodes);
 		params_free(&p);
@@ -418,6 +432,8 @@ CUresult serve_vcudaGraphSet(struct worker *w, struct request *r)
 	default: break;
 	}
 	params_read(w, r, req->type, bytes, req->bytes, &p);
+	if (graph)
+		params_modules(w, r, &p, exec ? &exec->modules : &graph->modules);
 	if (worker_refused(r))
 		status = r->refused;
 	else if (!exec && req->type == CU_GRAPH_NODE_TYPE_GRAPH)

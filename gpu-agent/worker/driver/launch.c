@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gpu-agent/worker/driver.h"
+#include "gpu-agent/worker/driver/graph_modules.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/wire/launch.h"
 
@@ -90,6 +91,9 @@ CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
 	if (worker_refused(r))
 		return r->refused;
 	names_find(w, req->function, KIND_CUfunction)->launched = true;
+	/* It may become a node. */
+	if (w->captures && !graph_modules_add(w, &w->captured, req->function))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	w->stats.launches++;
 	if (!req->attribute_bytes && !(req->flags & LAUNCH_COOPERATIVE))
 		return w->cuda.cuLaunchKernel(function, req->gridX, req->gridY, req->gridZ,

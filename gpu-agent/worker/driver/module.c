@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gpu-agent/worker/loop/closing.h"
+#include "gpu-agent/worker/driver/graph_modules.h"
 #include "gpu-agent/worker/driver/module.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/images.h"
@@ -221,7 +222,7 @@ static bool module_admit(struct worker *w, uint64_t bytes)
 	return false;
 }
 
-static void module_dismiss(struct worker *w, uint64_t bytes)
+void module_dismiss(struct worker *w, uint64_t bytes)
 {
 	quotas_uncharge(w, QUOTA_MODULES, 1);
 	quotas_uncharge(w, QUOTA_MODULE_BYTES, bytes);
@@ -313,12 +314,16 @@ CUresult serve_vcudaModuleUnload(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaModuleUnload *req = (const void *)r->body;
 	CUmodule module = worker_handle(w, r, req->module, KIND_CUmodule);
+	struct name *name = names_find(w, req->module, KIND_CUmodule);
 	struct module_closing *closing;
+	bool kept = name && graph_modules_keep(name);
 
 	worker_unbind(w, r, req->module, KIND_CUmodule);
 	if (worker_refused(r))
 		return r->refused;
 	names_drop_owned(w, req->module);
+	if (kept)
+		return CUDA_SUCCESS;
 	closing = malloc(sizeof(*closing));
 	if (!closing)
 		return CUDA_ERROR_OUT_OF_MEMORY; /* it stays until the session ends */

@@ -26,6 +26,8 @@ unsigned char *module_image(
 /* Those options whose value is a number, taken apart; how many. */
 unsigned module_jit(
 	const struct image_option *jit, uint32_t bytes, CUjit_option *options, void **values);
+/* One module less, whose image had so many bytes. */
+void module_dismiss(struct worker *w, uint64_t bytes);
 /* The JIT's text, if there is one, into a run of the answer. */
 void module_log(struct request *r, struct wire_run *run, char *log, size_t room);
 

@@ -30,6 +30,8 @@ bool node_context_ok(CUcontext ctx);
 CUresult node_context(CUcontext ctx);
 /* It was destroyed, which is told before all else. */
 bool node_context_gone(CUcontext ctx);
+/* A kernel of the app's whose module was unloaded. */
+bool node_kernel_gone(const struct graph_node *node);
 /* node_described.c: what the app says of the node. */
 void node_describe(struct graph_node *node, const struct node_params *said);
 /* Whether the memory that its nodes fill, as the app described them, is there. */

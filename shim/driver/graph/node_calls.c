@@ -95,6 +95,11 @@ static CUDA_KERNEL_NODE_PARAMS kernel_said(
 	};
 }
 
+bool node_kernel_gone(const struct graph_node *node)
+{
+	return node->kernel.function && !shim_object_of(node->kernel.function, KIND_CUfunction);
+}
+
 /* Of a library's own kernel there is no function here. */
 CUresult hand_cuGraphKernelNodeGetParams_v2(
 	CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams)
@@ -109,7 +114,7 @@ CUresult hand_cuGraphKernelNodeGetParams_v2(
 	if (!node || !nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* NVIDIA's driver looks into a module that is gone. */
-	if (node->kernel.function && !shim_object_of(node->kernel.function, KIND_CUfunction)) {
+	if (node_kernel_gone(node)) {
 		*nodeParams = kernel_said(&node->kernel, NULL);
 		return CUDA_SUCCESS;
 	}

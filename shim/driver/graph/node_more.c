@@ -98,14 +98,14 @@ CUresult hand_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraph
 
 /* ---- attributes of kernel nodes ---- */
 
-/* The node if it is a kernel's. */
+/* The node if it is a kernel's; as natively none whose module was unloaded. */
 static struct graph_node *kernel_node(CUgraphNode hNode)
 {
 	struct graph_node *node = graph_node_find(hNode);
 	uint32_t type;
 
 	if (!node || graph_node_type(node->graph, node->number, &type) ||
-		type != CU_GRAPH_NODE_TYPE_KERNEL)
+		type != CU_GRAPH_NODE_TYPE_KERNEL || node_kernel_gone(node))
 		return NULL;
 	return node;
 }
