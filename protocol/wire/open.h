@@ -34,6 +34,8 @@
 #define OPEN_FEATURE_TENSORS (1ull << 2) /* the worker knows tensors with names (tensor.h) */
 #define OPEN_FEATURE_SYMBOLS (1ull << 1) /* modules are loaded with addresses of variables */
 #define OPEN_FEATURE_KERNELS (1ull << 3) /* of graphs: GRAPH_RESULT_KERNELS (graph.h) */
+/* vcudaVmmAccess says what the device may do whose window a mapping is in. */
+#define OPEN_FEATURE_ACCESS (1ull << 4)
 
 /* open_device.flags */
 #define OPEN_PTX_ONLY (1u << 0) /* the device runs PTX; machine code is of no use to it */

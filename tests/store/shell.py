@@ -77,6 +77,15 @@ def launch(name, *values):
     do(cuda.cuCtxSynchronize())
 
 
+def let(t, flags, device=0):
+    """What the device may do with the tensor's mapping."""
+    base, size = ctypes.c_uint64(), ctypes.c_size_t()
+    do(cuda.cuMemGetAddressRange_v2(ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(t.data)))
+    access = (ctypes.c_int * 3)(1, device, flags)  # CUmemAccessDesc
+    do(cuda.cuMemSetAccess(base, size, access, ctypes.c_size_t(1)))
+    do(cuda.cuCtxSynchronize())
+
+
 def put(t, value):
     """A kernel writes the first word."""
     launch(b"put", ctypes.c_uint64(t.data), ctypes.c_uint32(value))

@@ -46,6 +46,25 @@ def test_a_kernel_that_writes_a_sealed_tensor_ends_with_700_and_changes_nothing(
         assert readers[1]("every(a)") == 9
 
 
+def test_a_program_cannot_give_itself_more():
+    with tensors(agent_env={"VCUDA_SOFTGPU_DEVICES": "2"}) as s:
+        owner = s.program()
+        owner("a = vcuda.create('a', 'u8', (2 << 20,)); fill(a, 9); let(a, 1); let(a, 3); put(a, 0x09090909); a.seal()")
+        writer = s.program()
+        writer("b = vcuda.create('b', 'u8', (2 << 20,)); fill(b, 9); let(b, 3, 1); b.seal(); context(1)")
+        writer.fails("put(b, 1)", 700)
+        writer.close_stdin()
+        for line in ("let(a, 1); let(a, 3)", "let(a, 3, 1); context(1)"):
+            reader = s.program()
+            reader("a = vcuda.get('a')")
+            reader("context(0); " + line)
+            assert reader("every(a)") == 9
+            reader.fails("put(a, 1)", 700)
+            reader.close_stdin()
+            assert owner("every(a)") == 9, line
+        owner.end()
+
+
 def test_nor_does_a_copy_or_a_fill():
     """Of any kind; a worker that crashed would be 911."""
     with tensors() as s:

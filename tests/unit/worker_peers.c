@@ -140,7 +140,7 @@ static void mappings_of_others(void **state)
 	WRONG(flags, UINT32_MAX, CUDA_ERROR_INVALID_VALUE);
 	WRONG(device, 2, CUDA_ERROR_INVALID_DEVICE);
 	WRONG(device, -1, CUDA_ERROR_INVALID_DEVICE);
-	WRONG(accessor, 0, CUDA_ERROR_INVALID_DEVICE); /* its own */
+	WRONG(accessor, 0, CUDA_SUCCESS); /* its own */
 	WRONG(accessor, 2, CUDA_ERROR_INVALID_DEVICE);
 	WRONG(accessor, INT32_MIN, CUDA_ERROR_INVALID_DEVICE);
 	/* In the other device's window, which then has it; it goes from there. */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "gpu-agent/worker/driver/memory.h"
+#include "gpu-agent/worker/driver/vmm.h"
 
 /* The most that a session's contexts may have; beyond it TOO_MANY_PEERS. */
 #define PEER_PAIRS_MAX 4096u
@@ -246,7 +247,7 @@ CUresult serve_vcudaVmmAccess(struct worker *w, struct request *r)
 	uint64_t first, count, n;
 
 	if (req->device < 0 || (uint32_t)req->device >= w->device_count || req->accessor < 0 ||
-		(uint32_t)req->accessor >= w->device_count || req->device == req->accessor)
+		(uint32_t)req->accessor >= w->device_count)
 		return CUDA_ERROR_INVALID_DEVICE;
 	d = &w->devices[req->device];
 	if ((req->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
@@ -258,6 +259,12 @@ CUresult serve_vcudaVmmAccess(struct worker *w, struct request *r)
 		n = d->mappings[g].granules;
 		if (!n || !d->mappings[g].of || n > first + count - g)
 			return CUDA_ERROR_INVALID_VALUE;
+		/* As when it was mapped: nobody writes to a sealed tensor. */
+		if (d->mappings[g].of->read_only &&
+			access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+			access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+		if (req->accessor != req->device)
+			d->mappings[g].of->others |= 1u << req->accessor;
 	}
 	access.location.id = w->devices[req->accessor].device;
 	return w->cuda.cuMemSetAccess(req->address, req->bytes, &access, 1);

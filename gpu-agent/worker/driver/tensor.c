@@ -415,10 +415,15 @@ static void protect(struct worker *w, struct vmm *m)
 	m->read_only = true;
 	for (uint32_t i = 0; m->mappings && i < w->device_count; i++) {
 		struct worker_device *d = &w->devices[i];
-		CUmemAccessDesc access = {
-			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = d->device},
-			.flags = CU_MEM_ACCESS_FLAGS_PROT_READ,
-		};
+		CUmemAccessDesc access[HANDOFF_DEVICES];
+		size_t count = 0;
+
+		for (uint32_t j = 0; j < w->device_count; j++)
+			if (j == i || m->others >> j & 1)
+				access[count++] = (CUmemAccessDesc){
+					.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+						.id = w->devices[j].device},
+					.flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
 
 		for (uint64_t g = 0; g < d->window_bytes / d->granularity; g++) {
 			CUresult status;
@@ -430,7 +435,7 @@ static void protect(struct worker *w, struct vmm *m)
 			if (!d->mappings[g].granules || d->mappings[g].of != m)
 				continue;
 			status = w->cuda.cuMemSetAccess(d->window + g * d->granularity,
-				d->mappings[g].granules * d->granularity, &access, 1);
+				d->mappings[g].granules * d->granularity, access, count);
 			if (status)
 				worker_end(w, status,
 					"a sealed tensor could not be made read-only");

@@ -20,6 +20,8 @@ struct vmm {
 	/* A tensor (tensor.c): the store's memory, which counts against no lease. */
 	bool is_tensor;
 	bool read_only;
+	uint32_t
+		others; /* devices that were let to a mapping in another's window: a bit each */
 	uint8_t tensor[16];
 	struct vmm *next_tensor;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Memory with a name in ranges of addresses, more than once if the app wants: mapped, unmapped,
- * and who has access.  The worker maps for the memory's own device, read and write, and gives
- * other devices access to a mapping when it is told so.
+ * and who has access.  The worker maps for the device whose window it is in, read and write,
+ * and lets that one do less, and other devices read or write, when it is told so.
  */
 #include "shim/driver/memory/vmm.h"
 #include "shim/driver/memory/vmm_state.h"
@@ -75,7 +75,7 @@ bool vmm_accessible(CUdeviceptr address, size_t bytes)
 	i = vmm_mapping_from(address);
 	n = covering(i, address, bytes);
 	for (size_t k = i; k < i + n; k++)
-		if (!vmm.mappings[k].accessible && !vmm.mappings[k].peers)
+		if (!vmm.mappings[k].own && !vmm.mappings[k].peers)
 			n = 0;
 	pthread_mutex_unlock(&vmm.lock);
 	return n != 0;
@@ -136,7 +136,13 @@ static CUresult map(CUdeviceptr ptr, size_t size, struct vmm_memory *m, int devi
 	struct session_visit visit;
 	CUresult status;
 
-	if (!mapping_insert(i, &(struct vmm_mapping){ptr, size, m, device, false, 0}))
+	const struct vmm_mapping mapping = {.base = ptr,
+		.size = size,
+		.memory = m,
+		.device = device,
+		.worker = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+
+	if (!mapping_insert(i, &mapping))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	m->mappings++;
 	visit = device_visit(m->device);
@@ -230,8 +236,8 @@ CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
 	return status;
 }
 
-/* Mapped is readable and writable for the device whose window it is in; others can be let to
- * the same. */
+/* A device in its own window may have less than all where the worker knows of it; others reach
+ * the memory if they reach its device. */
 static CUresult access_check(const CUmemAccessDesc *desc, const struct vmm_mapping *mapping)
 {
 	bool own = desc->location.id == mapping->device;
@@ -247,12 +253,23 @@ static CUresult access_check(const CUmemAccessDesc *desc, const struct vmm_mappi
 		return CUDA_ERROR_INVALID_VALUE;
 	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-		return own || desc->location.id == where || peer_can(desc->location.id, where)
+	if (own)
+		return desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
+				       devices.info.features & OPEN_FEATURE_ACCESS
 			       ? CUDA_SUCCESS
 			       : CUDA_ERROR_NOT_SUPPORTED;
-	return !own && desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? CUDA_SUCCESS
-								    : CUDA_ERROR_NOT_SUPPORTED;
+	return desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || desc->location.id == where ||
+			       peer_can(desc->location.id, where)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUmemAccess_flags peer_has(const struct vmm_mapping *mapping, CUdevice by)
+{
+	if (!(mapping->peers >> by & 1))
+		return CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return mapping->readers >> by & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ
+					  : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
 /* With the lock held, and DESC checked. */
@@ -260,19 +277,24 @@ static CUresult access_set(struct vmm_mapping *mapping, const CUmemAccessDesc *d
 {
 	CUdevice by = desc->location.id;
 	uint64_t bit = 1ull << by;
-	CUresult status;
+	CUresult status = CUDA_SUCCESS;
 
+	if (desc->flags != (by == mapping->device ? mapping->worker : peer_has(mapping, by)))
+		status = peer_mapping(
+			mapping->device, mapping->base, mapping->size, by, desc->flags);
+	if (status)
+		return status;
 	if (by == mapping->device) {
-		mapping->accessible = true;
+		mapping->own = mapping->worker = desc->flags;
 		return CUDA_SUCCESS;
 	}
-	if (desc->flags == (mapping->peers & bit ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-						 : CU_MEM_ACCESS_FLAGS_PROT_NONE))
-		return CUDA_SUCCESS;
-	status = peer_mapping(mapping->device, mapping->base, mapping->size, by, desc->flags);
-	if (!status)
-		mapping->peers ^= bit;
-	return status;
+	mapping->peers &= ~bit;
+	mapping->readers &= ~bit;
+	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		mapping->peers |= bit;
+	if (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+		mapping->readers |= bit;
+	return CUDA_SUCCESS;
 }
 
 /* How many mappings from the I-th on make up [ptr, ptr + size), each as a whole; 0: they do
@@ -317,7 +339,7 @@ CUresult hand_cuMemSetAccess(
 	return status;
 }
 
-/* Whether a device, or the host (-1), has been let to the mapping there; false: nothing is
+/* What a device, or the host (-1), has been let to do with the mapping there; false: nothing is
  * mapped. */
 static bool mapping_access(CUdeviceptr ptr, int device, unsigned long long *flags)
 {
@@ -327,10 +349,9 @@ static bool mapping_access(CUdeviceptr ptr, int device, unsigned long long *flag
 	pthread_mutex_lock(&vmm.lock);
 	i = vmm_mapping_from(ptr);
 	mapped = i < vmm.mapping_count && vmm.mappings[i].base <= ptr;
-	if (mapped && (vmm.mappings[i].device == device
-				      ? vmm.mappings[i].accessible
-				      : device >= 0 && vmm.mappings[i].peers >> device & 1))
-		*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	if (mapped && device >= 0)
+		*flags = vmm.mappings[i].device == device ? vmm.mappings[i].own
+							  : peer_has(&vmm.mappings[i], device);
 	pthread_mutex_unlock(&vmm.lock);
 	return mapped;
 }

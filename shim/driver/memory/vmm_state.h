@@ -25,9 +25,12 @@ struct vmm_mapping {
 	CUdeviceptr base;
 	size_t size;
 	struct vmm_memory *memory;
-	int device;	 /* whose window it is in */
-	bool accessible; /* to that one: the app has said so; the worker's mapping is anyway */
-	uint64_t peers;	 /* other devices that have access, a bit for each CUdevice */
+	int device; /* whose window it is in */
+	/* What that one may do: as the app has said, and at the worker, where it may read and
+	 * write from the start. */
+	CUmemAccess_flags own, worker;
+	uint64_t peers;	  /* other devices that have access, a bit for each CUdevice */
+	uint64_t readers; /* those of them that only read */
 };
 
 struct vmm {
