@@ -51,6 +51,7 @@ enum handoff_what {
 	 * device = bits, one a question that is open */
 	HANDOFF_DRAIN = 44,
 	HANDOFF_DOUBT = 46, /* a call ended with an error of the GPU itself: status */
+	HANDOFF_SHORT = 47, /* memory of my lease is not on the GPU: who can, let go of some */
 	/* front -> worker */
 	/* fds: the link's connections; session, text = transport; device_count GPUs: gpus[]
 	 * says which of READY's each is, devices[] has lease and others; bytes = limit of each,

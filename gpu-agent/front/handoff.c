@@ -229,6 +229,12 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 		else
 			pool_fault(front, worker, "DOUBT without a session, or a reason");
 		return;
+	case HANDOFF_SHORT:
+		if (has_session)
+			pool_short(front, worker);
+		else
+			pool_fault(front, worker, "SHORT without a session");
+		return;
 	case HANDOFF_DRAIN:
 		if (has_session)
 			lease_drain(front, worker, h);

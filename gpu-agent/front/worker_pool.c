@@ -38,7 +38,8 @@
 #define RETRY_MAX (10000 * FRONT_MS)
 #define KILLED_MOST 4
 #define POOL_SLACK 64 /* workers on their way out */
-#define STARTS_MAX 8  /* at once: making a context is CPU work of the driver */
+#define SHORT_NS (10000 * FRONT_MS)
+#define STARTS_MAX 8 /* at once: making a context is CPU work of the driver */
 /* A worker that has a session says something each second, whatever its driver does
  * (watchdog.c). It is ended after so many looks in which nothing came, which are worker_silence
  * in all: by looks and not by the clock, so that a front which was stopped itself blames
@@ -393,7 +394,7 @@ void pool_balance(struct front *front, uint64_t now)
 	}
 	if (front->draining || (pool->failing && now < pool->retry_at))
 		return;
-	wanted = front->config->warm_workers;
+	wanted = now < pool->short_until ? 0 : front->config->warm_workers;
 	for (uint32_t i = 0; i < front->config->max_sessions && front->session_count; i++)
 		if (front->sessions[i].state == SESSION_WAITING)
 			wanted++;
@@ -409,6 +410,19 @@ void pool_balance(struct front *front, uint64_t now)
 		pool_starting(pool) < most)
 		if (!ask_for_worker(front))
 			break;
+}
+
+void pool_short(struct front *front, struct pool_worker *worker)
+{
+	uint64_t now = wait_now();
+
+	if (worker->told_short)
+		return;
+	worker->told_short = true;
+	front->pool.short_until = now + SHORT_NS;
+	log_warn("pool.short", "session=%" PRIu64 " warm=%u", worker->session->number,
+		front->pool.count[WORKER_READY]);
+	pool_balance(front, now);
 }
 
 void pool_release(struct front *front, struct pool_worker *worker)
@@ -466,6 +480,12 @@ uint64_t pool_tick(struct front *front, uint64_t now)
 			next = worker->deadline;
 		}
 	}
+	if (pool->short_until && pool->short_until <= now) {
+		pool->short_until = 0;
+		pool_balance(front, now);
+	}
+	if (pool->short_until && pool->short_until < next)
+		next = pool->short_until;
 	for (uint32_t i = 0; i < pool->room; i++) {
 		struct pool_worker *worker = &pool->workers[i];
 

@@ -59,6 +59,7 @@ struct pool_worker {
 	struct session *session;
 	struct tensor_copy *copy; /* that it makes (tensor/tensor_copy.h) */
 	uint32_t lacks;		  /* bit d: GPU d had fallen when it got ready */
+	bool told_short;	  /* its session has asked for memory that way */
 };
 
 struct pool {
@@ -71,8 +72,9 @@ struct pool {
 	char logged[192];  /* said in the log already */
 	uint64_t retry_at; /* not before, when failing */
 	uint64_t retry_delay;
-	uint32_t killed;  /* in a row, before they were ready */
-	uint64_t look_at; /* for workers that say nothing */
+	uint64_t short_until; /* none is kept warm until then; 0: as many as wanted */
+	uint32_t killed;      /* in a row, before they were ready */
+	uint64_t look_at;     /* for workers that say nothing */
 	uint32_t driver_version;
 	char driver_release[32]; /* the driver's own version */
 	char driver[192];	 /* what READY called it */
@@ -101,6 +103,9 @@ void pool_release(struct front *front, struct pool_worker *worker);
 /* Tells a worker to end, and the supervisor to kill it if it does not. */
 void pool_stop(
 	struct front *front, struct pool_worker *worker, uint32_t status, const char *text);
+/* A session misses memory that it was granted: workers that are warm give theirs back. Once for
+ * each session, which the others' cold starts pay for. */
+void pool_short(struct front *front, struct pool_worker *worker);
 uint64_t pool_tick(struct front *front, uint64_t now);
 /* A datagram to a worker; 0 or -errno. */
 int pool_say(struct pool_worker *worker, const struct handoff *h);

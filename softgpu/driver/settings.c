@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct settings settings = {.log_fd = STDERR_FILENO};
@@ -137,6 +138,9 @@ static bool read_faults(void)
 		else if (equals && is(item, length, "fall-with") &&
 			 strlen(equals + 1) < sizeof(settings.fault_fall))
 			strcpy(settings.fault_fall, equals + 1);
+		else if (equals && is(item, length, "others") &&
+			 strlen(equals + 1) < sizeof(settings.fault_others))
+			strcpy(settings.fault_others, equals + 1);
 		else if (good && is(item, length, "no-peers"))
 			settings.fault_no_peers = true;
 		else if (good && is(item, length, "wrong-result") && value <= UINT32_MAX)
@@ -144,7 +148,7 @@ static bool read_faults(void)
 		else {
 			log_problem("VCUDA_SOFTGPU_FAULT: '%s': expected oom-at=BYTES, "
 				    "launch-fault=N, hang-launch=N, fall-with=FILE, "
-				    "no-peers=1 or wrong-result=N",
+				    "others=FILE, no-peers=1 or wrong-result=N",
 				item);
 			return false;
 		}
@@ -200,6 +204,17 @@ bool soft_settings_read(void)
 	settings.timeout_ns = timeout * 1000000;
 	read_identity();
 	return true;
+}
+
+/* A file that nobody may open still has a size. */
+size_t device_others(void)
+{
+	struct stat about;
+
+	if (!settings.fault_others[0] || stat(settings.fault_others, &about))
+		return 0;
+	return (size_t)about.st_size < settings.memory ? (size_t)about.st_size
+						       : settings.memory;
 }
 
 bool device_fallen(int ordinal)

@@ -73,18 +73,20 @@ struct settings {
 	uint64_t timeout_ns;	       /* of a launch; 0 none */
 	bool log;
 	int log_fd;
-	size_t fault_oom_at;   /* allocations beyond so many bytes fail; 0 none */
-	unsigned fault_launch; /* the Nth launch faults, from 1; 0 none */
-	unsigned fault_wrong;  /* every Nth launch or product writes a wrong bit; 0 none */
-	unsigned fault_hang;   /* the Nth launch hangs until it is cancelled or times out */
-	bool fault_no_peers;   /* devices say that they do not reach each other's memory */
-	char fault_fall[200];  /* such a file, or with .N behind it for device N: fallen */
+	size_t fault_oom_at;	/* allocations beyond so many bytes fail; 0 none */
+	unsigned fault_launch;	/* the Nth launch faults, from 1; 0 none */
+	unsigned fault_wrong;	/* every Nth launch or product writes a wrong bit; 0 none */
+	unsigned fault_hang;	/* the Nth launch hangs until it is cancelled or times out */
+	bool fault_no_peers;	/* devices say that they do not reach each other's memory */
+	char fault_fall[200];	/* such a file, or with .N behind it for device N: fallen */
+	char fault_others[120]; /* as large as this file is, somebody else's memory is */
 	unsigned char identity[16]; /* of the machine, or of the agent; UUIDs are made of it */
 };
 extern struct settings settings;
 /* False where a variable holds nonsense; one line on stderr names it. */
 bool soft_settings_read(void);
 bool device_fallen(int ordinal);
+size_t device_others(void); /* memory of each device that is not this process's */
 /* visible.c: LIST (CUDA_VISIBLE_DEVICES, or NULL) leaves of the settings' devices those that it
  * names, in its order. INVALID_DEVICE: one of them twice. */
 CUresult device_choose(const char *list);

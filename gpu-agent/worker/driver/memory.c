@@ -15,7 +15,6 @@
 #include "gpu-agent/worker/driver/vmm.h"
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/reply/reply.h"
-#include "gpu-agent/worker/loop/stash.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cuda_wire.h"
 
@@ -103,19 +102,6 @@ CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_
 		d->mapped[g / 64] |= 1ull << g % 64;
 	d->mappings[first] = (struct mapping){memory, (uint32_t)count, of};
 	return CUDA_SUCCESS;
-}
-
-CUresult memory_create(struct worker *w, CUmemGenericAllocationHandle *memory, uint64_t bytes,
-	const CUmemAllocationProp *prop)
-{
-	CUresult status = w->cuda.cuMemCreate(memory, bytes, prop, 0);
-
-	if (status == CUDA_ERROR_OUT_OF_MEMORY)
-		worker_end(w, status,
-			"%llu MiB that the agent granted are not free on the GPU: something "
-			"that is not the agent's uses its memory",
-			(unsigned long long)(bytes >> 20));
-	return status;
 }
 
 CUresult serve_vcudaMemMap(struct worker *w, struct request *r)
@@ -244,36 +230,23 @@ CUresult serve_vcudaLease(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaLease *req = (const void *)r->body;
 	struct worker_device *d = memory_device(w, r, req->device);
+	uint64_t there;
 
 	if (!d)
 		return r->refused;
 	if (w->lease_tag[req->device] >= 0)
 		return CUDA_ERROR_NOT_READY; /* the shim asks one at a time */
-	if (d->lease > d->granted && d->lease - d->granted >= req->bytes && req->bytes) {
+	there = memory_there(w, (uint32_t)req->device, d->lease);
+	if (there > d->granted && there - d->granted >= req->bytes && req->bytes) {
 		/* What a context gave back, or the front gave beyond a wish. */
 		((struct wire_vcudaLease_reply *)(void *)r->answer)->granted = d->granted =
-			d->lease;
+			there;
 		return CUDA_SUCCESS;
 	}
 	if (worker_ask_lease(w, (uint32_t)req->device, req->bytes, r->header.tag))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r->later = true;
 	return CUDA_SUCCESS;
-}
-
-/* What of LEASE there is on the GPU: the ledger does not see what the driver and its libraries
- * take for kernels and workspaces. What lies beyond would fail only when it is mapped, where
- * nobody waits for the answer. */
-static uint64_t memory_there(struct worker *w, uint32_t device, uint64_t lease)
-{
-	uint64_t reserve = w->config->memory_reserve, used = w->devices[device].used;
-	size_t free_bytes, total;
-
-	if (stash_driver_waits(w) || worker_use(w, (uint16_t)CONTEXT_PRIMARY(device)) ||
-		w->cuda.cuMemGetInfo_v2(&free_bytes, &total))
-		return lease;
-	free_bytes = free_bytes > reserve ? free_bytes - reserve : 0;
-	return lease < used + free_bytes ? lease : used + free_bytes;
 }
 
 void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult status)

@@ -15,9 +15,12 @@ bool memory_granules(const struct worker_device *d, uint64_t address, uint64_t b
 	uint64_t *first, uint64_t *count);
 /* It is granules of the window, and nothing is mapped there. */
 bool memory_vacant(const struct worker_device *d, uint64_t address, uint64_t bytes);
+/* What of LEASE there is on the GPU. What lies beyond would fail only when it is mapped, where
+ * nobody waits for the answer. */
+uint64_t memory_there(struct worker *w, uint32_t device, uint64_t lease);
 /* Memory within the lease, for a call that the program's thread does not wait for: where the
- * GPU has it not, the session ends with OUT_OF_MEMORY, since a kernel that uses the address
- * would fault and name no reason. */
+ * GPU has it not, within a while, the session ends with OUT_OF_MEMORY, since a kernel that uses
+ * the address would fault and name no reason. */
 CUresult memory_create(struct worker *w, CUmemGenericAllocationHandle *memory, uint64_t bytes,
 	const CUmemAllocationProp *prop);
 /* Maps memory there, which is vacant, for its own device and (where it has no name) those that

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/driver/memory.h"
 #include "gpu-agent/worker/driver/peer.h"
 #include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/staging/staging.h"
@@ -112,6 +113,8 @@ CUresult serve_vcudaOpen(struct worker *w, struct request *r)
 	for (uint32_t i = 0; i < w->device_count; i++) {
 		struct worker_device *d = &w->devices[i];
 
+		/* The front knows what others had when no session was. */
+		d->lease = memory_there(w, i, d->lease);
 		d->open.lease = d->granted = d->lease;
 		memcpy(bytes + sizeof(*info) + i * sizeof(d->open), &d->open, sizeof(d->open));
 	}

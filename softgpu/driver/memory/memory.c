@@ -70,9 +70,16 @@ bool memory_init(void)
 	return true;
 }
 
+static size_t free_of(const struct device *device)
+{
+	size_t taken = device->used + device_others();
+
+	return taken < settings.memory ? settings.memory - taken : 0;
+}
+
 bool memory_charge(struct device *device, size_t size)
 {
-	if (size > settings.memory - device->used)
+	if (size > free_of(device))
 		return false;
 	if (settings.fault_oom_at && device->used + size > settings.fault_oom_at)
 		return false;
@@ -352,7 +359,7 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 		return ret;
 	pthread_rwlock_rdlock(&memory_lock);
 	if (free_bytes)
-		*free_bytes = settings.memory - context->device->used;
+		*free_bytes = free_of(context->device);
 	if (total)
 		*total = settings.memory;
 	pthread_rwlock_unlock(&memory_lock);
