@@ -8,6 +8,7 @@
 #define FIFO_LEAST (512 * KIB)
 #define HEAP_LEAST (4 * MIB)
 #define LAUNCHES_LEAST 32
+#define STACK_UNIT 16
 #define FETCH_MOST 128
 
 /* A heap that kernels have memory of keeps its size. */
@@ -52,10 +53,10 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 		context_ref(context);
 		queue_drain(context, 0);
 		context_unref(context);
+		value = (value + STACK_UNIT - 1) / STACK_UNIT * STACK_UNIT;
 		break;
 	case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
 		value = value < L2_MOST ? (value + L2_UNIT - 1) / L2_UNIT * L2_UNIT : L2_MOST;
-		value = value ? value : L2_UNIT;
 		break;
 	case CU_LIMIT_SHMEM_SIZE:
 	case CU_LIMIT_CIG_ENABLED: return CUDA_ERROR_NOT_PERMITTED;

@@ -69,11 +69,37 @@ static int heap_gives(int *flag, size_t size)
 	return had;
 }
 
+static const cudaLimit limits[] = {cudaLimitStackSize, cudaLimitPrintfFifoSize,
+	cudaLimitMallocHeapSize, cudaLimitDevRuntimePendingLaunchCount,
+	cudaLimitMaxL2FetchGranularity, cudaLimitPersistingL2CacheSize};
+
+/* Each is another, as the device rounds it, and each is as it was behind a reset. */
+static void reset_all()
+{
+	size_t before[6];
+
+	for (int i = 0; i < 6; i++)
+		before[i] = limit(limits[i]);
+	CUDA(cudaDeviceSetLimit(cudaLimitStackSize, 3));
+	CHECK_EQ(limit(cudaLimitStackSize), 16u);
+	CUDA(cudaDeviceSetLimit(cudaLimitPrintfFifoSize, 16 * MIB));
+	CUDA(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 16 * MIB));
+	CUDA(cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, 4096));
+	CUDA(cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, 0));
+	CUDA(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0));
+	for (int i = 0; i < 6; i++)
+		CHECK(limit(limits[i]) != before[i]);
+	CUDA(cudaDeviceReset());
+	for (int i = 0; i < 6; i++)
+		CHECK_EQ_AT(i, limit(limits[i]), before[i]);
+}
+
 int main()
 {
 	size_t value;
 	int *flag, sum = 0;
 
+	reset_all();
 	CHECK_EQ(limit(cudaLimitMallocHeapSize), 8 * MIB);
 	CHECK_EQ(limit(cudaLimitStackSize), 1024);
 	CUDA(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 32 * MIB));
