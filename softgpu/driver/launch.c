@@ -121,6 +121,23 @@ static bool cluster_valid(
 	       grid[1] % cluster[1] == 0 && grid[2] % cluster[2] == 0;
 }
 
+/* Whole clusters of the regular size, which the grid is whole ones of; without effect where
+ * there is none. */
+static bool preferred_valid(const struct launch *launch)
+{
+	const uint32_t *cluster = launch->ptx.cluster;
+	const unsigned *preferred = launch->hints.preferred;
+
+	if (!launch->hints.has_preferred ||
+		(!launch->hints.has_cluster && cluster[0] * cluster[1] * cluster[2] == 1))
+		return true;
+	for (int i = 0; i < 3; i++)
+		if (!preferred[i] || preferred[i] % cluster[i] ||
+			launch->ptx.grid[i] % preferred[i])
+			return false;
+	return true;
+}
+
 CUresult launch_check(const struct launch *launch)
 {
 	const struct ptx_kernel_info *info = &launch->function->info;
@@ -142,7 +159,8 @@ CUresult launch_check(const struct launch *launch)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (launch->dynamic_shared > (size_t)launch->function->max_dynamic_shared)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!cluster_valid(launch->function, launch->ptx.cluster, grid))
+	if (!cluster_valid(launch->function, launch->ptx.cluster, grid) ||
+		!preferred_valid(launch))
 		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	return CUDA_SUCCESS;
 }

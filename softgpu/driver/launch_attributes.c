@@ -29,7 +29,12 @@ CUresult launch_attribute_set(struct ptx_launch *ptx, struct hints *hints,
 		hints->domain_map = value->memSyncDomainMap;
 		break;
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: hints->domain = value->memSyncDomain; break;
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: break; /* a hint */
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+		hints->has_preferred = true;
+		hints->preferred[0] = value->preferredClusterDim.x;
+		hints->preferred[1] = value->preferredClusterDim.y;
+		hints->preferred[2] = value->preferredClusterDim.z;
+		break;
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
 		hints->carveout = value->sharedMemCarveout;
 		break;

@@ -19,6 +19,9 @@ struct hints {
 	CUlaunchMemSyncDomain domain;
 	unsigned carveout;
 	bool has_cluster; /* set as an attribute */
+	/* Blocks run in clusters of the regular size all the same. */
+	bool has_preferred;
+	unsigned preferred[3];
 };
 struct launch {
 	struct ptx_launch ptx;

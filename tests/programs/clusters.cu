@@ -63,7 +63,8 @@ __global__ void COMPILED_FOR_FOUR compiled(int *out)
 }
 
 static cudaError_t launch_of(
-	void (*kernel)(int *), int *out, unsigned grid, unsigned cluster, unsigned preferred)
+	void (*kernel)(int *), int *out, unsigned grid, unsigned cluster, unsigned preferred,
+	cudaStream_t stream = 0)
 {
 	cudaLaunchAttribute attributes[2] = {};
 	cudaLaunchConfig_t config = {};
@@ -73,6 +74,7 @@ static cudaError_t launch_of(
 	attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
 	config.gridDim = dim3(grid);
 	config.blockDim = dim3(THREADS);
+	config.stream = stream;
 	config.attrs = attributes;
 	config.numAttrs = 1;
 	if (preferred) {
@@ -100,6 +102,51 @@ static void check(const int *out, unsigned cluster)
 	CUDA(cudaMemset((void *)out, 0, sizeof(host)));
 }
 
+/* A launch with clusters of 2 that may be of 4: each block is in one or in the other. */
+static void check_preferred(const int *out)
+{
+	int host[BLOCKS * THREADS];
+
+	CUDA(cudaMemcpy(host, out, sizeof(host), cudaMemcpyDeviceToHost));
+	for (unsigned i = 0; i < BLOCKS * THREADS; i++) {
+		const int of_two = 100 * ((i / THREADS % 2 + 1) % 2) + i % THREADS;
+		const int of_four = 100 * ((i / THREADS % 4 + 1) % 4) + i % THREADS;
+
+		if (host[i] != of_two)
+			CHECK_EQ_AT(i, host[i], of_four);
+	}
+	CUDA(cudaMemset((void *)out, 0, sizeof(host)));
+}
+
+static void preferred(int *out)
+{
+	cudaGraphExec_t exec;
+	cudaStream_t stream;
+	cudaGraph_t graph;
+
+	CUDA(launch_of(asked, out, BLOCKS, 2, 4));
+	check_preferred(out);
+	CUDA(launch_of(asked, out, BLOCKS, 2, 2));
+	check(out, 2);
+	/* A grid is whole ones of both. */
+	CHECK(launch_of(asked, out, BLOCKS, 2, 6) != cudaSuccess);
+	CHECK(cudaGetLastError() != cudaSuccess);
+	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaStreamCreate(&stream));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	CUDA(launch_of(asked, out, BLOCKS, 2, 4, stream));
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	for (int i = 0; i < 2; i++) {
+		CUDA(cudaGraphLaunch(exec, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		check_preferred(out);
+	}
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaStreamDestroy(stream));
+}
+
 static void refused(cudaError_t status)
 {
 	CUDA_IS(cudaErrorInvalidClusterSize, status);
@@ -121,6 +168,7 @@ int main()
 		check(out, cluster);
 	}
 	refused(launch(out, BLOCKS, 3));
+	preferred(out);
 	refused(launch_of(asked, out, 12, 2, 3)); /* not of whole ones of 2 */
 	refused(launch(out, BLOCKS, 16));
 	/* Larger than every device has them: this one may, where the kernel allows it. */

@@ -163,6 +163,47 @@ static void launch_ex_and_cooperative(void **state)
 	ok(cuModuleUnload(module));
 }
 
+/* What may stand for a launch's clusters: whole ones of them, that the grid is whole ones of.
+ */
+static void preferred_clusters_are_checked(void **state)
+{
+	static const struct {
+		unsigned cluster, preferred;
+		CUresult status;
+	} cases[] = {{2, 2, CUDA_SUCCESS}, {2, 4, CUDA_SUCCESS}, {2, 12, CUDA_SUCCESS},
+		{2, 3, CUDA_ERROR_INVALID_CLUSTER_SIZE},
+		{2, 0, CUDA_ERROR_INVALID_CLUSTER_SIZE},
+		{2, 8, CUDA_ERROR_INVALID_CLUSTER_SIZE}, {0, 5, CUDA_SUCCESS}};
+	CUmodule module = module_of("kernels.ptx");
+	CUlaunchConfig config = {.gridDimX = 12,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 64,
+		.blockDimY = 1,
+		.blockDimZ = 1};
+	CUdeviceptr d;
+	CUfunction small;
+	void *params[] = {&d};
+
+	(void)state;
+	ok(cuMemAlloc(&d, 4096));
+	ok(cuModuleGetFunction(&small, module, "small"));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		CUlaunchAttribute attributes[2] = {
+			{.id = CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
+				.value.preferredClusterDim = {cases[i].preferred, 1, 1}},
+			{.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+				.value.clusterDim = {cases[i].cluster, 1, 1}}};
+
+		config.attrs = attributes;
+		config.numAttrs = cases[i].cluster ? 2 : 1;
+		is(cuLaunchKernelEx(&config, small, params, NULL), cases[i].status);
+	}
+	ok(cuCtxSynchronize());
+	ok(cuMemFree(d));
+	ok(cuModuleUnload(module));
+}
+
 static void occupancy_is_arithmetic(void **state)
 {
 	CUmodule module = module_of("kernels.ptx");
@@ -294,6 +335,7 @@ int main(void)
 		cmocka_unit_test(parameters_by_array_and_by_buffer),
 		cmocka_unit_test(launches_are_checked),
 		cmocka_unit_test(launch_ex_and_cooperative),
+		cmocka_unit_test(preferred_clusters_are_checked),
 		cmocka_unit_test(occupancy_is_arithmetic),
 		cmocka_unit_test(an_illegal_address_is_sticky),
 		cmocka_unit_test(a_trap_is_sticky),

@@ -52,12 +52,22 @@ static CUresult cluster_asked_fits(const struct launch *l, const unsigned cluste
 	return cluster_fits(info, cluster, l->grid);
 }
 
-/* A larger one, where there is room for it: of whole CLUSTERs. */
-static CUresult cluster_preferred_fits(const unsigned cluster[3], const unsigned preferred[3])
+/* A larger one, where there is room for it: of whole CLUSTERs, or of whole ones that the
+ * function was compiled for, and a grid is whole ones of it. Without either it has no effect.
+ */
+static CUresult cluster_preferred_fits(
+	const struct launch *l, const unsigned *cluster, const unsigned preferred[3])
 {
-	for (int i = 0; i < 3; i++)
-		if (!preferred[i] || !cluster[i] || preferred[i] % cluster[i])
+	const int *at = &l->function->info.attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
+	const bool required = at[0] > 0 || at[1] > 0 || at[2] > 0;
+
+	for (int i = 0; (cluster || required) && i < 3; i++) {
+		unsigned regular = cluster ? cluster[i] : at[i] > 0 ? (unsigned)at[i] : 1;
+
+		if (!preferred[i] || !regular || preferred[i] % regular ||
+			l->grid[i] % preferred[i])
 			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	}
 	return CUDA_SUCCESS;
 }
 
@@ -101,8 +111,8 @@ CUresult launch_attributes_fit(const struct launch *l)
 	}
 	if (!status && cluster)
 		status = cluster_asked_fits(l, cluster);
-	if (!status && cluster && preferred)
-		status = cluster_preferred_fits(cluster, preferred);
+	if (!status && preferred)
+		status = cluster_preferred_fits(l, cluster, preferred);
 	return status;
 }
 
