@@ -57,6 +57,7 @@ enum lock_rank {
 	LOCK_CALLBACK,	   /* driver/stream/host_function.c: host functions */
 	LOCK_FUNCTIONS,	   /* driver/stream/function_order.c: those that are outstanding */
 	LOCK_GRAPH_MEMORY, /* driver/graph/memory_node.c: memory that graphs own */
+	LOCK_GRAPH_USAGE,  /* driver/graph/graph_usage.c: how much of it there is */
 	LOCK_DUE,	   /* driver/graph/user_object.c: destructors that are due */
 	LOCK_FAULT,	   /* driver/memory/page_fault.c: touches of managed memory */
 	LOCK_DIRECT,	   /* driver/copy/direct.c: the order of what two agents do */

@@ -280,6 +280,53 @@ static void not_allowed()
 	CUDA(cudaGraphDestroy(graph));
 }
 
+static unsigned long long reserved()
+{
+	unsigned long long value = ~0ull;
+
+	CUDA(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrReservedMemCurrent, &value));
+	return value;
+}
+
+/* Graphs that free what they allocate have the same memory, one after another on a stream; it stays
+ * until it is trimmed. Units are of 32 MiB, as an H200 has them. */
+static void footprint()
+{
+	enum { GRAPHS = 3 };
+	const unsigned long long unit = 32 << 20;
+	unsigned long long value, zero = 0;
+	cudaGraphExec_t execs[GRAPHS];
+	cudaGraph_t graphs[GRAPHS];
+	int *memory;
+
+	CUDA(cudaDeviceGraphMemTrim(0));
+	CHECK_EQ(reserved(), 0ull);
+	for (int i = 0; i < GRAPHS; i++) {
+		graphs[i] = with_nodes(true, i, &memory);
+		CUDA(cudaGraphInstantiate(&execs[i], graphs[i], 0));
+	}
+	CHECK_EQ(reserved(), 0ull);
+	clear_out();
+	for (int i = 0; i < GRAPHS; i++) {
+		launch(execs[i]);
+		CHECK_EQ_AT(i, reserved(), unit);
+		launch(execs[i]);
+		CHECK_EQ_AT(i, reserved(), unit);
+	}
+	CHECK(in_use() >= BYTES && in_use() <= reserved());
+	for (int i = 0; i < GRAPHS; i++) {
+		CUDA(cudaGraphExecDestroy(execs[i]));
+		CUDA(cudaGraphDestroy(graphs[i]));
+	}
+	CUDA(cudaDeviceGraphMemTrim(0));
+	CHECK_EQ(reserved(), 0ull);
+	CUDA(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrReservedMemHigh, &value));
+	CHECK(value >= unit && value % unit == 0);
+	CUDA(cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrReservedMemHigh, &zero));
+	CUDA(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrReservedMemHigh, &value));
+	CHECK_EQ(value, 0ull);
+}
+
 static void attributes()
 {
 	unsigned long long value = 1, zero = 0;
@@ -320,6 +367,7 @@ int main()
 	not_allowed();
 	CUDA(cudaDeviceSynchronize());
 	attributes();
+	footprint();
 	CUDA(cudaFree(out));
 	CUDA(cudaStreamDestroy(stream));
 	return 0;

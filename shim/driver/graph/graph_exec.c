@@ -314,8 +314,8 @@ CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 		return exec_post(exec, stream, &seq);
 	if (exec_has(exec, PART_NOWHERE, PART_NOWHERE))
 		return CUDA_ERROR_INVALID_VALUE;
-	status = memory_nodes_launch(
-		&exec->parts, exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+	status = memory_nodes_launch(&exec->parts,
+		exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, stream);
 	if (status)
 		return status;
 	status = exec_order(exec, stream);

@@ -10,6 +10,7 @@
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/context/context.h"
 #include "shim/driver/graph/graph_node.h"
+#include "shim/driver/graph/graph_usage.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"
@@ -25,12 +26,8 @@ struct graph_memory {
 	uint32_t refs;	  /* parts */
 	uint64_t pass;	  /* of launches: the one that found where it is allocated */
 	bool allocated;
-	bool reserved; /* it was allocated once: from then on CUDA counts it */
-	bool lost;     /* in a reset of its device */
-};
-
-struct usage {
-	uint64_t used, used_high, reserved, reserved_high;
+	struct graph_use *use;
+	bool lost; /* in a reset of its device */
 };
 
 #define MEMORY_BUCKETS 256u
@@ -40,7 +37,6 @@ static struct {
 	struct graph_memory *buckets[MEMORY_BUCKETS];
 	uint64_t pass;
 	_Atomic uint32_t count; /* 0, as almost always: no free need ask */
-	struct usage usage[OPEN_DEVICES_MOST];
 } memories = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(graph_memory, memories.lock, LOCK_GRAPH_MEMORY);
 
@@ -60,27 +56,16 @@ static struct graph_memory *memory_at(CUdeviceptr address)
 	return m;
 }
 
-static void usage_add(uint64_t *now, uint64_t *high, uint64_t bytes)
+/* STREAM: behind what it is not allocated any more. */
+static void memory_allocated(struct graph_memory *m, bool allocated, uint64_t stream)
 {
-	*now += bytes;
-	if (*high < *now)
-		*high = *now;
-}
-
-static void memory_allocated(struct graph_memory *m, bool allocated)
-{
-	struct usage *u = &memories.usage[m->device];
-
 	if (m->allocated == allocated)
 		return;
 	m->allocated = allocated;
-	if (allocated && !m->reserved)
-		usage_add(&u->reserved, &u->reserved_high, m->bytes);
-	m->reserved |= allocated;
 	if (allocated)
-		usage_add(&u->used, &u->used_high, m->bytes);
+		graph_use_lives(m->use);
 	else
-		u->used -= m->bytes;
+		graph_use_ends(m->use, stream);
 }
 
 /* True: nobody needs it any more, and the caller frees it. */
@@ -94,13 +79,12 @@ static bool memory_over(struct graph_memory *m)
 		at = &(*at)->next;
 	*at = m->next;
 	atomic_fetch_sub(&memories.count, 1);
-	if (m->reserved)
-		memories.usage[m->device].reserved -= m->bytes;
 	return true;
 }
 
 static void memory_end(struct graph_memory *m)
 {
+	graph_use_put(m->use);
 	if (!m->lost)
 		memory_free(m->address);
 	free(m);
@@ -131,7 +115,7 @@ static struct part *memory_part(enum part_kind kind, struct graph_memory *m)
 	return part;
 }
 
-static CUresult alloc_part(int device, size_t bytes, struct part **out)
+static CUresult alloc_part(int device, uint64_t graph, size_t bytes, struct part **out)
 {
 	struct graph_memory *m = calloc(1, sizeof(*m));
 	struct memory_range range;
@@ -139,8 +123,14 @@ static CUresult alloc_part(int device, size_t bytes, struct part **out)
 
 	if (!m)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	m->use = graph_use_get(device, graph);
+	if (!m->use) {
+		free(m);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	status = memory_alloc(device, bytes, true, &m->address);
 	if (status) {
+		graph_use_put(m->use);
 		free(m);
 		return status;
 	}
@@ -187,7 +177,7 @@ static CUresult free_part(const struct graph *graph, CUdeviceptr address, struct
 	return status || *out ? status : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-bool graph_memory_free(CUdeviceptr address, CUresult *status)
+bool graph_memory_free(CUdeviceptr address, uint64_t stream, CUresult *status)
 {
 	struct graph_memory *m;
 	bool over = false;
@@ -198,7 +188,7 @@ bool graph_memory_free(CUdeviceptr address, CUresult *status)
 	m = memory_at(address);
 	if (m) {
 		*status = m->allocated ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-		memory_allocated(m, false);
+		memory_allocated(m, false, stream);
 		over = memory_over(m);
 	}
 	pthread_mutex_unlock(&memories.lock);
@@ -219,13 +209,15 @@ void graph_memory_reset(const struct context *context, bool last)
 				(!last && m->context != context->number))
 				continue;
 			m->lost = true;
-			memory_allocated(m, false);
+			memory_allocated(m, false, GRAPH_USE_ANY);
 			if (memory_over(m)) {
 				m->next = over;
 				over = m;
 			}
 		}
 	pthread_mutex_unlock(&memories.lock);
+	if (last)
+		graph_usage_reset(context->device);
 	for (; over; over = next) {
 		next = over->next;
 		memory_end(over);
@@ -253,7 +245,27 @@ static bool launch_allowed(const struct parts *parts, bool auto_free)
 	return true;
 }
 
-CUresult memory_nodes_launch(const struct parts *parts, bool auto_free)
+/* With the lock held: what is allocated at once at most, and in the end. */
+static void launch_do(const struct parts *parts, uint64_t stream)
+{
+	for (size_t i = 0; i < parts->count; i++) {
+		const struct part *part = parts->places[i].part;
+		struct graph_memory *m = part->held;
+
+		if (part->kind == PART_ALLOC)
+			graph_use_alloc(m->use, memories.pass, m->bytes);
+		else if (part->kind == PART_FREE && m->pass == memories.pass)
+			graph_use_free(m->use, memories.pass, m->bytes);
+		if (part->kind == PART_ALLOC || part->kind == PART_FREE)
+			memory_allocated(m, part->kind == PART_ALLOC, stream);
+	}
+	for (size_t i = 0; i < parts->count; i++)
+		if (parts->places[i].part->kind == PART_ALLOC)
+			graph_use_launched(
+				parts->places[i].part->held->use, memories.pass, stream);
+}
+
+CUresult memory_nodes_launch(const struct parts *parts, bool auto_free, uint64_t stream)
 {
 	bool allowed;
 
@@ -261,12 +273,8 @@ CUresult memory_nodes_launch(const struct parts *parts, bool auto_free)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&memories.lock);
 	allowed = launch_allowed(parts, auto_free);
-	for (size_t i = 0; i < parts->count && allowed; i++) {
-		const struct part *part = parts->places[i].part;
-
-		if (part->kind == PART_ALLOC || part->kind == PART_FREE)
-			memory_allocated(part->held, part->kind == PART_ALLOC);
-	}
+	if (allowed)
+		launch_do(parts, stream);
 	pthread_mutex_unlock(&memories.lock);
 	return allowed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -295,7 +303,7 @@ CUresult memory_node_capture_alloc(
 	struct graph *graph, uint64_t stream, int device, size_t bytes, CUdeviceptr *address)
 {
 	struct part *part;
-	CUresult status = alloc_part(device, bytes, &part);
+	CUresult status = alloc_part(device, graph->handle, bytes, &part);
 
 	if (status)
 		return status;
@@ -315,7 +323,7 @@ CUresult memory_node_capture_free(struct graph *graph, uint64_t stream, CUdevice
 /* ---- nodes ---- */
 
 static CUresult node_params_alloc(
-	struct node_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *alloc)
+	struct node_params *p, CUgraph hGraph, const CUDA_MEM_ALLOC_NODE_PARAMS *alloc)
 {
 	struct device *device;
 	CUresult status;
@@ -335,7 +343,8 @@ static CUresult node_params_alloc(
 		if (alloc->accessDescs[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
 			alloc->accessDescs[i].location.id != alloc->poolProps.location.id)
 			return CUDA_ERROR_NOT_SUPPORTED;
-	status = alloc_part((int)(device - devices.at), alloc->bytesize, &p->part);
+	status = alloc_part((int)(device - devices.at), (uint64_t)(uintptr_t)hGraph,
+		alloc->bytesize, &p->part);
 	if (status)
 		return status;
 	p->part->held->most = alloc->poolProps.maxSize;
@@ -355,7 +364,7 @@ CUresult node_add_alloc(CUgraphNode *phGraphNode, CUgraph hGraph,
 	CUDA_MEM_ALLOC_NODE_PARAMS *alloc)
 {
 	struct node_params p = {0};
-	CUresult status = node_params_alloc(&p, alloc);
+	CUresult status = node_params_alloc(&p, hGraph, alloc);
 	CUdeviceptr address = status ? 0 : p.part->held->address;
 
 	status = node_add(phGraphNode, hGraph, dependencies, data, n, &p, status);
@@ -436,59 +445,4 @@ CUresult hand_cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_o
 		return CUDA_ERROR_INVALID_VALUE;
 	*dptr_out = m->address;
 	return CUDA_SUCCESS;
-}
-
-/* ---- what a device's graphs own ---- */
-
-/* Nothing is kept that no graph needs. */
-CUresult hand_cuDeviceGraphMemTrim(CUdevice device)
-{
-	return device_of(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
-CUresult hand_cuDeviceGetGraphMemAttribute(
-	CUdevice device, CUgraphMem_attribute attr, void *value)
-{
-	struct device *d = device_of(device);
-	struct usage u;
-
-	if (!d)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!value)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&memories.lock);
-	u = memories.usage[d - devices.at];
-	pthread_mutex_unlock(&memories.lock);
-	switch (attr) {
-	case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)value = u.used; break;
-	case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: *(cuuint64_t *)value = u.used_high; break;
-	case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: *(cuuint64_t *)value = u.reserved; break;
-	case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: *(cuuint64_t *)value = u.reserved_high; break;
-	default: return CUDA_ERROR_INVALID_VALUE;
-	}
-	return CUDA_SUCCESS;
-}
-
-/* The high marks can be set back to what there is now. */
-CUresult hand_cuDeviceSetGraphMemAttribute(
-	CUdevice device, CUgraphMem_attribute attr, void *value)
-{
-	struct device *d = device_of(device);
-	CUresult status = CUDA_SUCCESS;
-	struct usage *u;
-
-	if (!d)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!value || *(const cuuint64_t *)value)
-		return CUDA_ERROR_INVALID_VALUE;
-	u = &memories.usage[d - devices.at];
-	pthread_mutex_lock(&memories.lock);
-	if (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
-		u->used_high = u->used;
-	else if (attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
-		u->reserved_high = u->reserved;
-	else
-		status = CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_unlock(&memories.lock);
-	return status;
 }

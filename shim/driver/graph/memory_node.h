@@ -17,9 +17,9 @@ struct graph_memory;
 /* A part's reference goes: the memory too where nobody has it allocated. Any thread. */
 void graph_memory_let(struct graph_memory *memory);
 
-/* cuMemFree, cuMemFreeAsync: false: the address is no graph's. *STATUS: INVALID_VALUE: it is
- * not allocated now. */
-bool graph_memory_free(CUdeviceptr address, CUresult *status);
+/* cuMemFree (GRAPH_USE_ANY), cuMemFreeAsync: false: the address is no graph's. *STATUS:
+ * INVALID_VALUE: it is not allocated now. */
+bool graph_memory_free(CUdeviceptr address, uint64_t stream, CUresult *status);
 
 /* The context was reset: what went with it (memory_context_gone) is gone already. */
 void graph_memory_reset(const struct context *context, bool last);
@@ -29,8 +29,8 @@ CUresult memory_node_capture_alloc(
 	struct graph *graph, uint64_t stream, int device, size_t bytes, CUdeviceptr *address);
 CUresult memory_node_capture_free(struct graph *graph, uint64_t stream, CUdeviceptr address);
 
-/* Before a launch of PARTS: INVALID_VALUE, and nothing is changed, where an allocation is
- * allocated still (unless AUTO_FREE), or one that is to be freed is not. */
-CUresult memory_nodes_launch(const struct parts *parts, bool auto_free);
+/* Before a launch of PARTS on a stream: INVALID_VALUE, and nothing is changed, where an
+ * allocation is allocated still (unless AUTO_FREE), or one that is to be freed is not. */
+CUresult memory_nodes_launch(const struct parts *parts, bool auto_free, uint64_t stream);
 
 #endif

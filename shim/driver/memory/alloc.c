@@ -6,6 +6,7 @@
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
 #include "shim/driver/graph/capture.h"
+#include "shim/driver/graph/graph_usage.h"
 #include "shim/driver/graph/memory_node.h"
 #include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
@@ -101,7 +102,7 @@ CUresult hand_cuMemFree_v2(CUdeviceptr dptr)
 		return status;
 	if (managed_find(dptr, &managed))
 		return managed_free(dptr);
-	if (graph_memory_free(dptr, &status))
+	if (graph_memory_free(dptr, GRAPH_USE_ANY, &status))
 		return status;
 	if (!pool_forget(dptr) && share_close_pointer(dptr, &status))
 		return status;

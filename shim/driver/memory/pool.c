@@ -378,7 +378,7 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 		return memory_node_capture_free(graph, stream, dptr);
 	if (managed_find(dptr, &managed) && managed.base == dptr)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (graph_memory_free(dptr, &status))
+	if (graph_memory_free(dptr, stream, &status))
 		return status;
 	pthread_mutex_lock(&pools.lock);
 	at = pool_piece_find(dptr);
