@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arrays of every shape.  Of formats there are whole numbers, also normalized ones, floats and
- * NV12; compressed ones, and those whose memory is mapped later as a whole, are NOT_SUPPORTED.
+ * Arrays of every shape.  Of formats there are whole numbers, also normalized ones, floats,
+ * NV12, and blocks of BC1 to BC5; other compressed ones, and those whose memory is mapped later
+ * as a whole, are NOT_SUPPORTED.
  */
 #include "softgpu/driver/array.h"
 
@@ -66,6 +67,39 @@ size_t array_element(CUarray_format format, unsigned channels)
 	return channels == 1 || channels == 2 || channels == 4 ? size * channels : 0;
 }
 
+enum ptx_blocks array_blocks(CUarray_format format, unsigned *channels)
+{
+	*channels = 4;
+	switch (format) {
+	case CU_AD_FORMAT_BC1_UNORM:
+	case CU_AD_FORMAT_BC1_UNORM_SRGB: return PTX_BC1;
+	case CU_AD_FORMAT_BC2_UNORM:
+	case CU_AD_FORMAT_BC2_UNORM_SRGB: return PTX_BC2;
+	case CU_AD_FORMAT_BC3_UNORM:
+	case CU_AD_FORMAT_BC3_UNORM_SRGB: return PTX_BC3;
+	default: break;
+	}
+	*channels = 1;
+	if (format == CU_AD_FORMAT_BC4_UNORM || format == CU_AD_FORMAT_BC4_SNORM)
+		return format == CU_AD_FORMAT_BC4_UNORM ? PTX_BC4 : PTX_BC4_SIGNED;
+	*channels = 2;
+	if (format == CU_AD_FORMAT_BC5_UNORM || format == CU_AD_FORMAT_BC5_SNORM)
+		return format == CU_AD_FORMAT_BC5_UNORM ? PTX_BC5 : PTX_BC5_SIGNED;
+	return PTX_BLOCKS_NONE;
+}
+
+/* Compressed formats that are not served are named. */
+static bool format_served(const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+	unsigned channels;
+
+	if (d->Format >= CU_AD_FORMAT_BC6H_UF16 && d->Format <= CU_AD_FORMAT_BC7_UNORM_SRGB)
+		log_problem("arrays of %s: not supported",
+			d->Format < CU_AD_FORMAT_BC7_UNORM ? "BC6H" : "BC7");
+	return (unsigned)d->Format < 0x50 || d->Format == CU_AD_FORMAT_NV12 ||
+	       array_blocks(d->Format, &channels) || array_element(d->Format, d->NumChannels);
+}
+
 /* A shape that there can be. */
 static bool shape_ok(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
@@ -89,10 +123,15 @@ static bool shape_ok(const CUDA_ARRAY3D_DESCRIPTOR *d)
 
 static CUresult desc_check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
-	if (d->Flags & ~(unsigned)FLAGS ||
-		((unsigned)d->Format >= 0x50 && d->Format != CU_AD_FORMAT_NV12 &&
-			!array_element(d->Format, d->NumChannels)))
+	unsigned channels;
+	const enum ptx_blocks blocks = array_blocks(d->Format, &channels);
+
+	if (d->Flags & ~(unsigned)FLAGS || !format_served(d))
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (blocks)
+		return d->Flags & CUDA_ARRAY3D_SPARSE		   ? CUDA_ERROR_NOT_SUPPORTED
+		       : d->NumChannels == channels && shape_ok(d) ? CUDA_SUCCESS
+								   : CUDA_ERROR_INVALID_VALUE;
 	if (d->Flags & CUDA_ARRAY3D_SPARSE && !sparse_shape(d))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (d->Format == CU_AD_FORMAT_NV12)
@@ -114,14 +153,19 @@ static size_t halved(size_t side, unsigned level)
 static void lay_out(struct CUarray_st *array, const CUDA_ARRAY3D_DESCRIPTOR *desc,
 	unsigned level, uint64_t *offset)
 {
+	unsigned channels;
+	const enum ptx_blocks blocks = array_blocks(desc->Format, &channels);
+	const size_t side = blocks ? PTX_BLOCK_SIDE : 1;
+
 	array->desc = *desc;
 	array->desc.Width = halved(desc->Width, level);
 	array->desc.Height = halved(desc->Height, level);
 	if (!(desc->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)))
 		array->desc.Depth = halved(desc->Depth, level);
-	array->element = array_element(desc->Format, desc->NumChannels);
-	array->row = array->desc.Width * array->element;
-	array->rows = array->desc.Height ? array->desc.Height : 1;
+	array->element = blocks ? ptx_block_bytes(blocks)
+				: array_element(desc->Format, desc->NumChannels);
+	array->row = (array->desc.Width + side - 1) / side * array->element;
+	array->rows = array->desc.Height ? (array->desc.Height + side - 1) / side : 1;
 	array->depth = array->desc.Depth ? array->desc.Depth : 1;
 	array->address = *offset;
 	/* So that each level is aligned for its elements, and for atomics. */

@@ -6,6 +6,7 @@
 #define VCUDA_SOFTGPU_DRIVER_ARRAY_H
 
 #include "softgpu/driver/softgpu.h"
+#include "softgpu/ptx/texture.h"
 
 #define ARRAY_LEVELS 20
 
@@ -36,6 +37,9 @@ bool sparse_shape(const CUDA_ARRAY3D_DESCRIPTOR *desc);
 CUresult sparse_reserve(struct CUarray_st *array);
 void sparse_release(const struct CUarray_st *array);
 
+/* Blocks of 4 x 4 texels that an element is of such a format, and the format's channels; NONE:
+ * it has none, or is not served. */
+enum ptx_blocks array_blocks(CUarray_format format, unsigned *channels);
 /* Bytes of an element of whole numbers or floats; 0: another format, or no such channels. */
 size_t array_element(CUarray_format format, unsigned channels);
 /* The whole numbers that a normalized format (UNORM, SNORM) has, and of how many channels it
@@ -46,10 +50,10 @@ void array_release_context(const struct CUctx_st *context);
 /* reference.c: the references of a module, or those of a context that no module has. */
 void reference_release_module(const struct CUmod_st *module);
 void reference_release_context(const struct CUctx_st *context);
-struct ptx_texture;
-/* texture.c: what a texture, or (TEXTURE is NULL) a surface, is for the interpreter. */
+/* texture.c: what a texture, or (TEXTURE is NULL) a surface, is for the interpreter; of VIEW,
+ * which may be NULL, whether it is one of blocks. */
 CUresult texture_describe(struct ptx_texture *t, const CUDA_RESOURCE_DESC *resource,
-	const CUDA_TEXTURE_DESC *texture);
+	const CUDA_TEXTURE_DESC *texture, const CUDA_RESOURCE_VIEW_DESC *view);
 /* texture.c: the same of its textures and surfaces. */
 void texture_release_context(const struct CUctx_st *context);
 

@@ -181,7 +181,8 @@ CUresult reference_end(struct reference *r)
 	if (r->number)
 		ptx_texture_remove(r->number);
 	r->number = 0;
-	if (r->bound && !texture_describe(&t, &r->resource, r->surface ? NULL : &r->texture))
+	if (r->bound &&
+		!texture_describe(&t, &r->resource, r->surface ? NULL : &r->texture, NULL))
 		r->number = ptx_texture_add(&t);
 	if (r->variable)
 		memcpy((void *)(uintptr_t)r->variable, &r->number, sizeof(r->number));
@@ -285,7 +286,7 @@ CUresult cuTexRefSetAddress2D_v3(
 	resource.res.pitch2D.width = desc->Width;
 	resource.res.pitch2D.height = desc->Height;
 	resource.res.pitch2D.pitchInBytes = Pitch;
-	ret = texture_describe(&t, &resource, &(CUDA_TEXTURE_DESC){0});
+	ret = texture_describe(&t, &resource, &(CUDA_TEXTURE_DESC){0}, NULL);
 	if (ret)
 		return ret;
 	r->format = desc->Format;

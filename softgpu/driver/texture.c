@@ -34,9 +34,9 @@ static CUresult set_format(struct ptx_texture *t, CUarray_format format, unsigne
 {
 	unsigned fixed;
 
+	t->channels = channels;
 	if (!array_element(format, channels))
 		return CUDA_ERROR_INVALID_VALUE;
-	t->channels = channels;
 	switch (array_whole(format, &fixed)) {
 	case CU_AD_FORMAT_UNSIGNED_INT8: t->texel = PTX_TEXEL_U8; break;
 	case CU_AD_FORMAT_SIGNED_INT8: t->texel = PTX_TEXEL_S8; break;
@@ -56,15 +56,24 @@ static void set_level(struct ptx_texture *t, const struct CUarray_st *array)
 		.pitch = array->row,
 		.slice = array->row * array->rows,
 		.width = (uint32_t)array->desc.Width,
-		.height = (uint32_t)array->rows,
+		.height = array->desc.Height ? (uint32_t)array->desc.Height : 1,
 		.depth = (uint32_t)array->depth};
 }
 
 static CUresult set_array(struct ptx_texture *t, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
+	unsigned channels;
+
 	if (desc->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP))
 		t->layers = (uint32_t)desc->Depth;
-	return set_format(t, desc->Format, desc->NumChannels);
+	t->blocks = array_blocks(desc->Format, &channels);
+	if (!t->blocks)
+		return set_format(t, desc->Format, desc->NumChannels);
+	t->channels = channels;
+	t->srgb = desc->Format == CU_AD_FORMAT_BC1_UNORM_SRGB ||
+		  desc->Format == CU_AD_FORMAT_BC2_UNORM_SRGB ||
+		  desc->Format == CU_AD_FORMAT_BC3_UNORM_SRGB;
+	return CUDA_SUCCESS;
 }
 
 static CUresult set_memory(struct ptx_texture *t, const CUDA_RESOURCE_DESC *r)
@@ -129,6 +138,38 @@ static CUresult set_resource(struct ptx_texture *t, const CUDA_RESOURCE_DESC *r)
 	}
 }
 
+/* A view of elements of 8 or 16 bytes, of whole numbers, as blocks of texels: it is four times
+ * as large either way. */
+static CUresult set_view_blocks(struct ptx_texture *t, const CUDA_RESOURCE_VIEW_DESC *v)
+{
+	static const struct {
+		enum ptx_blocks blocks;
+		uint32_t channels;
+	} formats[] = {{PTX_BC1, 4}, {PTX_BC2, 4}, {PTX_BC3, 4}, {PTX_BC4, 1},
+		{PTX_BC4_SIGNED, 1}, {PTX_BC5, 2}, {PTX_BC5_SIGNED, 2}};
+	const uint32_t at = (unsigned)v->format - CU_RES_VIEW_FORMAT_UNSIGNED_BC1;
+
+	if (v->format < CU_RES_VIEW_FORMAT_UNSIGNED_BC1)
+		return CUDA_SUCCESS;
+	if (at >= sizeof(formats) / sizeof(formats[0])) {
+		log_problem("a view of a texture as BC6H or BC7: not supported");
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	if (t->blocks || t->texel != PTX_TEXEL_U32 ||
+		t->channels * 4 != ptx_block_bytes(formats[at].blocks) ||
+		v->width != PTX_BLOCK_SIDE * (size_t)t->levels[0].width ||
+		v->height != PTX_BLOCK_SIDE * (size_t)t->levels[0].height)
+		return CUDA_ERROR_INVALID_VALUE;
+	t->blocks = formats[at].blocks;
+	t->channels = formats[at].channels;
+	t->texel = PTX_TEXEL_U8;
+	for (uint32_t i = 0; i < t->nlevels; i++) {
+		t->levels[i].width *= PTX_BLOCK_SIDE;
+		t->levels[i].height *= PTX_BLOCK_SIDE;
+	}
+	return CUDA_SUCCESS;
+}
+
 /* ---- how ---- */
 
 static CUresult set_sampler(struct ptx_texture *t, const CUDA_TEXTURE_DESC *d)
@@ -146,8 +187,8 @@ static CUresult set_sampler(struct ptx_texture *t, const CUDA_TEXTURE_DESC *d)
 	t->linear = d->filterMode == CU_TR_FILTER_MODE_LINEAR;
 	t->level_linear = d->mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR;
 	t->normalized = d->flags & CU_TRSF_NORMALIZED_COORDINATES;
-	t->integers = d->flags & CU_TRSF_READ_AS_INTEGER;
-	t->srgb = d->flags & CU_TRSF_SRGB;
+	t->integers = d->flags & CU_TRSF_READ_AS_INTEGER && !t->blocks;
+	t->srgb |= (d->flags & CU_TRSF_SRGB) != 0;
 	t->bias = d->mipmapLevelBias;
 	t->least = d->minMipmapLevelClamp;
 	t->most = d->maxMipmapLevelClamp;
@@ -174,7 +215,7 @@ static CUresult set_view(struct ptx_texture *t, const CUDA_RESOURCE_VIEW_DESC *v
 
 	if (first > last || last >= t->nlevels)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (v->format != CU_RES_VIEW_FORMAT_NONE) {
+	if (v->format != CU_RES_VIEW_FORMAT_NONE && !t->blocks) {
 		format = (unsigned)v->format - 1;
 		if (format >= 24 ||
 			ptx_texel_bytes(formats[format / 3].texel) !=
@@ -221,13 +262,15 @@ static CUresult create(
 }
 
 CUresult texture_describe(struct ptx_texture *t, const CUDA_RESOURCE_DESC *resource,
-	const CUDA_TEXTURE_DESC *texture)
+	const CUDA_TEXTURE_DESC *texture, const CUDA_RESOURCE_VIEW_DESC *view)
 {
 	CUresult ret = set_resource(t, resource);
 
+	if (!ret && view)
+		ret = set_view_blocks(t, view);
 	if (!ret && texture)
 		return set_sampler(t, texture);
-	if (!ret && resource->resType != CU_RESOURCE_TYPE_ARRAY)
+	if (!ret && (resource->resType != CU_RESOURCE_TYPE_ARRAY || t->blocks))
 		return CUDA_ERROR_INVALID_VALUE;
 	t->surface = true;
 	return ret;
@@ -244,7 +287,7 @@ CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pR
 		return CUDA_ERROR_INVALID_VALUE;
 	ret = soft_context_current(&texture.context);
 	if (!ret)
-		ret = texture_describe(&t, pResDesc, pTexDesc);
+		ret = texture_describe(&t, pResDesc, pTexDesc, pResViewDesc);
 	if (!ret && pResViewDesc)
 		ret = set_view(&t, pResViewDesc);
 	if (ret)
@@ -267,7 +310,7 @@ CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC 
 		return CUDA_ERROR_INVALID_VALUE;
 	ret = soft_context_current(&texture.context);
 	if (!ret)
-		ret = texture_describe(&t, pResDesc, NULL);
+		ret = texture_describe(&t, pResDesc, NULL, NULL);
 	if (ret)
 		return ret;
 	texture.resource = *pResDesc;

@@ -23,6 +23,19 @@ enum ptx_texel {
 	PTX_TEXEL_F32,
 };
 
+/* Formats whose elements are blocks of texels. */
+enum ptx_blocks {
+	PTX_BLOCKS_NONE,
+	PTX_BC1,
+	PTX_BC2,
+	PTX_BC3,
+	PTX_BC4,
+	PTX_BC4_SIGNED,
+	PTX_BC5,
+	PTX_BC5_SIGNED,
+};
+#define PTX_BLOCK_SIDE 4
+
 /* As CUaddress_mode. */
 enum ptx_address_mode { PTX_WRAP, PTX_CLAMP, PTX_MIRROR, PTX_BORDER };
 
@@ -36,6 +49,7 @@ struct ptx_texture {
 	struct ptx_texture_level levels[PTX_TEXTURE_LEVELS];
 	uint32_t nlevels;
 	enum ptx_texel texel;
+	enum ptx_blocks blocks; /* then `texel` and the levels' sides are of what is read */
 	uint32_t channels;
 	uint32_t layers; /* 0: not layered; a cubemap has 6 for each cube */
 	enum ptx_address_mode address[3];
@@ -120,6 +134,10 @@ const struct ptx_texture *ptx_texture_find(uint64_t number);
 bool ptx_texture_fetch(const struct ptx_texture *t, const struct ptx_fetch *fetch,
 	const uint32_t *in, uint32_t *out);
 uint32_t ptx_texel_bytes(enum ptx_texel texel);
+uint32_t ptx_block_bytes(enum ptx_blocks blocks);
+/* The texel (x, y) of the block at P: four numbers. */
+void ptx_block_texel(
+	enum ptx_blocks blocks, const unsigned char *p, uint32_t x, uint32_t y, double *v);
 /* Writes COUNT values as a formatted store does, to the element at P: numbers of the element's
  * kind in 32 bits each; what the element cannot hold becomes its least or greatest number. */
 void ptx_texture_store(

@@ -306,6 +306,44 @@ static void copies_stay_inside(void **state)
 	peer_stop(p);
 }
 
+/* Rows of a compressed array are rows of blocks. 14 x 9 texels: 4 x 3 blocks of 8 bytes. */
+static void compressed_arrays_are_copied_by_their_blocks(void **state)
+{
+	struct array_desc desc = {
+		.width = 14, .height = 9, .format = CU_AD_FORMAT_BC1_UNORM, .channels = 4};
+	struct graph_copy c = {.dst_array = ARRAY(9),
+		.src = FIRST,
+		.src_pitch = 64,
+		.src_slice = 1024,
+		.width = 32,
+		.height = 3,
+		.depth = 1};
+	struct texture_desc surface = {.kind = CU_RESOURCE_TYPE_ARRAY, .place = ARRAY(9)};
+	struct peer peer, *p = &peer;
+
+	(void)state;
+	start(p);
+	desc.channels = 2;
+	assert_int_equal(create(p, ARRAY(9), &desc), CUDA_ERROR_INVALID_VALUE);
+	desc.channels = 4;
+	assert_int_equal(create(p, ARRAY(9), &desc), CUDA_SUCCESS);
+	assert_int_equal(copy(p, &c), CUDA_SUCCESS);
+	c.height = 4;
+	assert_int_equal(copy(p, &c), CUDA_ERROR_INVALID_VALUE);
+	c.height = 3;
+	c.width = 33;
+	assert_int_equal(copy(p, &c), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(texture(p, TEXTURE(9), 1, &surface), CUDA_ERROR_INVALID_VALUE);
+	/* What the software GPU does not have it refuses. */
+	desc.format = CU_AD_FORMAT_BC7_UNORM;
+	assert_int_equal(create(p, ARRAY(10), &desc), CUDA_ERROR_NOT_SUPPORTED);
+	desc.format = CU_AD_FORMAT_BC6H_UF16;
+	desc.channels = 3;
+	assert_int_equal(create(p, ARRAY(10), &desc), CUDA_ERROR_NOT_SUPPORTED);
+	expect_alive(p);
+	peer_stop(p);
+}
+
 static void the_other_side_is_the_sessions(void **state)
 {
 	struct graph_copy c = {.dst_array = ARRAY(1),
@@ -423,6 +461,7 @@ int main(void)
 		cmocka_unit_test(what_is_mapped_lies_in_the_pool),
 		cmocka_unit_test(levels_are_of_mipmapped_arrays),
 		cmocka_unit_test(copies_stay_inside),
+		cmocka_unit_test(compressed_arrays_are_copied_by_their_blocks),
 		cmocka_unit_test(the_other_side_is_the_sessions),
 		cmocka_unit_test(textures_are_of_what_is_the_sessions),
 	};

@@ -151,7 +151,10 @@ static void outside(const struct ptx_texture *t, double *v)
 static bool texel(const struct ptx_texture *t, const struct ptx_texture_level *level,
 	const int64_t *at, double *v)
 {
-	const uint32_t size = ptx_texel_bytes(t->texel) * t->channels;
+	const uint32_t size = t->blocks ? ptx_block_bytes(t->blocks)
+					: ptx_texel_bytes(t->texel) * t->channels;
+	const uint32_t side = t->blocks ? PTX_BLOCK_SIDE : 1;
+	const unsigned char *p;
 	uint64_t address;
 
 	if (at[0] < 0 || at[1] < 0 || at[2] < 0) {
@@ -159,15 +162,23 @@ static bool texel(const struct ptx_texture *t, const struct ptx_texture_level *l
 		return true;
 	}
 	address = level->address + (uint64_t)at[2] * level->slice +
-		  (uint64_t)at[1] * level->pitch + (uint64_t)at[0] * size;
+		  (uint64_t)at[1] / side * level->pitch + (uint64_t)at[0] / side * size;
 	if (address - ptx_device_window.base > ptx_device_window.span - size) {
 		if (!ptx_outside(address, size))
 			return false;
 	} else if (ptx_denied(ptx_current->warp, address)) {
 		return false;
 	}
+	p = (const unsigned char *)(uintptr_t)address;
+	if (t->blocks) {
+		ptx_block_texel(
+			t->blocks, p, (uint32_t)at[0] % side, (uint32_t)at[1] % side, v);
+		for (uint32_t k = 0; t->srgb && k < 3; k++)
+			v[k] = srgb(v[k]);
+		return true;
+	}
 	for (uint32_t k = 0; k < t->channels && k < 4; k++)
-		v[k] = channel(t, (const unsigned char *)(uintptr_t)address, k);
+		v[k] = channel(t, p, k);
 	for (uint32_t k = t->channels; k < 4; k++)
 		v[k] = k == 3;
 	return true;
