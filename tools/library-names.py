@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes the `names` statements of protocol/api/*.api: the names that NVIDIA's libraries without a front
-export, with what a function returns where that is no status, and the versions in their `unserved`
-statements. protocol/README.md says what these mean.
+export, with what a function returns where that is no status, how large a variable is, and the versions in
+their `unserved` statements. protocol/README.md says what these mean.
 
     tools/library-names.py PIP [LIBRARY …]
 
@@ -25,7 +25,6 @@ import zlib
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDER = os.path.join(TOP, "protocol", "api")
 LISTS = {  # family: (library, what its names look like, packages)
-    "cusolver": ("libcusolver", "cu|pegasus", ("nvidia-cusolver-cu12", "nvidia-cusolver")),
     "cusolvermg": ("libcusolverMg", "cu", ("nvidia-cusolver-cu12", "nvidia-cusolver")),
     "nvshmem": ("libnvshmem_host", "nvshmem", ("nvidia-nvshmem-cu12", "nvidia-nvshmem-cu13")),
     "cufile": ("libcufile", "cuFile", ("nvidia-cufile-cu12", "nvidia-cufile")),
@@ -119,11 +118,11 @@ def returned(texts, prefix):
 
 
 def read(pip, library, prefix, package):
-    """(version, [(SONAME, its version node)], {name: [SONAME]}, {name: what it returns})"""
+    """(version, [(SONAME, its version node)], {name: [SONAME]}, {name: what it returns, or "holds BYTES"})"""
     version, url = located(pip, package)
     wheel = Wheel(url)
     names = collections.defaultdict(list)
-    sonames = []
+    sonames, sizes = [], {}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "file")
         texts = []
@@ -137,22 +136,26 @@ def read(pip, library, prefix, package):
                 continue
             wheel.extract(name, path)
             soname = os.path.basename(name)
-            rows = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True,
+            rows = subprocess.run(["nm", "-D", "-S", "--defined-only", path], capture_output=True,
                                   text=True, check=True, timeout=60).stdout.splitlines()
             node = ""
             for row in rows:
                 words = row.split()
                 function, _, at = words[-1].partition("@")
-                if words[1] not in "TW" or not re.match(prefix, function):
+                if words[-2] not in "TWBD" or not re.match(prefix, function):
                     continue
+                if words[-2] in "BD":
+                    sizes[function] = f"holds {int(words[1], 16)}"
                 node = node or at.lstrip("@")
                 names[function].append(soname)
             sonames.append((soname, node))
-    return version, sonames, names, returned(texts, prefix)
+    return version, sonames, names, {**returned(texts, prefix), **sizes}
 
 
 def answer(name, declared):
     """The word of names answers() for NAME, whose header says that it returns DECLARED."""
+    if declared and declared.startswith("holds"):
+        return declared
     for shape, kind in ANSWERS:
         if re.fullmatch(shape, name):
             return kind
@@ -160,7 +163,9 @@ def answer(name, declared):
 
 
 def statement(kind, major, names):
-    head = "names" + (f" answers({kind})" if kind != "status" else "") + (f" major({major})" if major else "")
+    word, _, size = kind.partition(" ")
+    said = f" holds({size})" if word == "holds" else f" answers({kind})" if kind != "status" else ""
+    head = "names" + said + (f" major({major})" if major else "")
     return "\n".join(textwrap.wrap(f"{head} {' '.join(names)};", width=100, subsequent_indent="\t",
                                    break_long_words=False, break_on_hyphens=False, expand_tabs=False)) + "\n"
 

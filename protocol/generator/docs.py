@@ -83,7 +83,7 @@ def without_a_front(api):
     out = "\n## Libraries without a front\n\n"
     out += "Exported, so that what is linked with them loads; the first call says on stderr that\n"
     out += "vcuda has no front for the library yet, and every call answers its own status. Versions\n"
-    out += "and properties are answered. The names: `unserved` and `names` in `protocol/api/`.\n\n"
+    out += "and properties are answered; variables are there and hold zeros. The names: `unserved` and `names` in `protocol/api/`.\n\n"
     out += "| library | functions | every call answers |\n|---|---|---|\n"
     for one, soname in unserved.sonames(api):
         out += f"| {soname.name} | {len(one.names(soname))} | {one.word} |\n"

@@ -37,11 +37,16 @@ class Unserved:
     node: str        # version node of its names; "" = the SONAME, "-" = none
     served: str      # the folder that serves the other names, or ""
     kinds: dict = field(default_factory=dict)  # name -> (major or 0, what it returns)
+    sizes: dict = field(default_factory=dict)  # variable -> (major or 0, its bytes)
 
     def names(self, soname):
         """{name: what it returns} of one of its files, sorted."""
         return {name: kind for name, (major, kind) in sorted(self.kinds.items())
                 if major in (0, soname.major)}
+
+    def variables(self, soname):
+        """{variable: its bytes} of one of its files, sorted."""
+        return {name: size for name, (major, size) in sorted(self.sizes.items()) if major in (0, soname.major)}
 
     def node_of(self, soname):
         return "" if self.node == "-" else self.node or soname.name
@@ -68,15 +73,21 @@ def parse(rest, family, where):
 
 
 def parse_names(rest, one, where):
-    """names [answers(KIND)] [major(N)] NAME …;"""
+    """names [answers(KIND)|holds(BYTES)] [major(N)] NAME …;"""
     said = {}
-    while match := re.match(r"(answers|major)\(([^)]*)\)\s*", rest):
+    while match := re.match(r"(answers|holds|major)\(([^)]*)\)\s*", rest):
         said[match[1]] = match[2]
         rest = rest[match.end():]
     kind = said.get("answers", "status")
     if not one or kind not in TAILS and kind not in ANSWERS:
         raise ApiError(f"{where}: names: no such answer, or no unserved statement before")
+    if not re.fullmatch(r"[1-9]\d*", said.get("holds", "1")) or one.served and "holds" in said:
+        raise ApiError(f"{where}: names: holds({said['holds']}): no number of bytes, or a library that is served")
     for name in rest.split():
-        if not re.fullmatch(r"\w+", name) or name in one.kinds:
+        if not re.fullmatch(r"\w+", name) or name in one.kinds or name in one.sizes:
             raise ApiError(f"{where}: names: {name}: twice, or no name")
-        one.kinds[name] = int(said.get("major", 0)), kind
+        major = int(said.get("major", 0))
+        if "holds" in said:
+            one.sizes[name] = major, int(said["holds"])
+        else:
+            one.kinds[name] = major, kind

@@ -80,12 +80,12 @@ def exported(library):
 
 
 def exported_by_node(library):
-    """The functions that a shared library exports, {version node or "": names}."""
+    """The functions and variables that a shared library exports, {version node or "": names}."""
     out = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True,
                          check=True, timeout=60).stdout
     found = {}
     for row in (line.split() for line in out.splitlines()):
-        if len(row) == 3 and row[1] in "TtWi":
+        if len(row) == 3 and row[1] in "TtWiBDR":
             name, _, node = row[2].partition("@")
             found.setdefault(node.lstrip("@"), set()).add(name)
     return found

@@ -61,6 +61,8 @@ REFUSED = [
     ("names xA;", "no unserved statement before"),
     ("unserved libx status(X=1);\nnames answers(tea) xA;", "x.api:6: names: no such answer"),
     ("unserved libx status(X=1);\nnames xA xA;", "x.api:6: names: xA: twice"),
+    ("unserved libx status(X=1);\nnames holds(0) xA;", "x.api:6: names: holds(0): no number of bytes"),
+    ("unserved libx status(X=1);\nnames holds(4) xA;\nnames xA;", "x.api:7: names: xA: twice"),
     ("type CUgizmo opal", "x.api:5: type CUgizmo opal: no representation"),
 ]
 

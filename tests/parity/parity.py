@@ -139,7 +139,7 @@ def built(description, library):
     out = []
     refused = collections.defaultdict(set)
     for one, soname in unserved.sonames(description):
-        refused[one.node_of(soname)] |= set(one.names(soname))
+        refused[one.node_of(soname)] |= set(one.names(soname)) | set(one.variables(soname))
     # Those of libraries that are served and have no versions stand with those that are refused.
     for family, one in description.libraries.items():
         if one.nodeless:

@@ -22,8 +22,8 @@ LINE = re.compile(r"vcuda: (\w+) of (\S+) was called: vcuda has no front for thi
 
 
 def each():
-    """Calls every function with room for four answers; a count, or what is wrong."""
-    called = 0
+    """Calls every function with room for four answers and reads every variable; a count, or what is wrong."""
+    called = read = 0
     for one, soname in unserved.sonames(generate.load()):
         library = ctypes.CDLL(soname.name)
         for name, kind in one.names(soname).items():
@@ -37,7 +37,11 @@ def each():
             if want is not None and got != want % (1 << 64):
                 sys.exit(f"{soname.name}: {name} answers {got}, not {want}")
             called += 1
-    print(f"{called} functions refuse")
+        for name, size in one.variables(soname).items():
+            if bytes((ctypes.c_char * size).in_dll(library, name)) != bytes(size):
+                sys.exit(f"{soname.name}: {name} does not hold {size} zeros")
+            read += 1
+    print(f"{called} functions refuse, {read} variables are there")
 
 
 def main(build, programs):
