@@ -4,7 +4,7 @@
 
     tests/imports/imports.py LIBRARY_DIR [LIST …]
 
-A list (*.txt here: what `nm -D` says of the libraries in PyTorch's wheels) is held against the
+A list (*.txt here: what `nm -D` says of the libraries in PyTorch's wheels, weak names apart) is held against the
 symbol tables of our libraries and, for the libraries that have a front, against docs/COVERAGE.md:
 missing 0, refused 0. What a program brings itself (NVRTC, CUPTI) is left out.
 """
@@ -26,7 +26,8 @@ FAMILIES = (("nvrtc|cupti", None, None), ("cublasLt", "cublasLt", None),
             ("cusolver|nvshmem|cuFile", "without a front", None),
             ("__cuda", "__cuda", None), ("cuda", "cuda", None), ("cu[A-Z]", "cu", "libcuda.so.1"))
 # Refused: what PyTorch's symmetric memory hands to kernels.
-REFUSED = {"ncclDevCommCreate", "ncclDevCommDestroy"}
+REFUSED = {"ncclDevCommCreate", "ncclDevCommDestroy", "ncclGetLsaMultimemDevicePointer",
+           "ncclGetPeerDevicePointer"}
 
 
 def exported(folder):
