@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuGetProcAddress, from the generated table; and cuGetExportTable, which answers for no table:
- * they are NVIDIA's private ones.
+ * cuGetProcAddress, from the generated table; and cuGetExportTable, which answers for no table
+ * but one, in which all is refused: they are NVIDIA's private ones.
  */
 #include "shim/driver/forms.h"
 #include "shim/driver/procs.h"
@@ -57,12 +57,15 @@ CUresult proc_first(const char *symbol, void **pfn, int cudaVersion, cuuint64_t 
 
 /* NVIDIA's own libraries (NVML, cuBLAS) ask too and live without an answer, or fail with an
  * error of theirs; nobody can rebuild them. */
-static bool nvidias(const char *path)
+static bool nvidias(const char *name)
 {
-	const char *name = strrchr(path, '/');
-
-	name = name ? name + 1 : path;
 	return !strncmp(name, "libnv", 5) || !strncmp(name, "libcu", 5);
+}
+
+/* CUPTI tells a profiler that it does not work, and few profilers tell their user. */
+static bool is_cupti(const char *name)
+{
+	return !strncmp(name, "libcupti", 8);
 }
 
 static void tell_static(const char *who, const char *file)
@@ -83,24 +86,55 @@ static void tell_static(const char *who, const char *file)
 		n && runtime.major < 12 ? " and CUDA 12 or 13" : ", or do not strip it");
 }
 
+/* The table that CUPTI asks for first. CUPTI 13.2 asks in each of its functions, also in the
+ * one that names an error, so that it calls itself for ever where the table is refused. A table
+ * begins with its size. CUPTI 13 looks at that, and does without functions behind
+ * CUPTI_TABLE_BYTES; CUPTI 12 calls what it wants. So there are more functions than the size
+ * says, and each refuses. */
+static const uint8_t cupti_table_id[] = {0x7c, 0xb6, 0x3f, 0x9b, 0x9c, 0xa4, 0x8e, 0x42, 0xa4,
+	0x84, 0xbe, 0xb6, 0x6e, 0x6a, 0xed, 0x7f};
+#define CUPTI_TABLE_BYTES 0x218
+#define CUPTI_FUNCTIONS 512
+
+static CUresult cupti_refused(void)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static const struct {
+	uint64_t bytes;
+	CUresult (*functions[CUPTI_FUNCTIONS])(void);
+} cupti_table = {CUPTI_TABLE_BYTES, {[0 ... CUPTI_FUNCTIONS - 1] = cupti_refused}};
+
 /* The tables are asked for by a statically linked CUDA runtime only: ours needs none, and the
  * loader guard redirects the others where it finds their symbols. So this is one that cannot
- * work, and its user must learn why: the one line that is printed without being asked for. */
+ * work, and its user must learn why: one line is printed without being asked for. */
 CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
-	static int logged_once;
-	const char *who = program_invocation_name, *file = "/proc/self/exe";
+	static int logged_once, cupti_once;
+	const char *who = program_invocation_name, *file = "/proc/self/exe", *name;
 	Dl_info caller;
 
 	if (!ppExportTable || !pExportTableId)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ppExportTable = NULL;
+	if (!memcmp(pExportTableId->bytes, cupti_table_id, sizeof(cupti_table_id))) {
+		*ppExportTable = &cupti_table;
+		return CUDA_SUCCESS;
+	}
 	/* The exported stub ends in a jump here, so the caller is who asks: the program, or a
 	 * library of its own (NVIDIA's cuBLAS brings such a runtime). */
 	if (dladdr(__builtin_return_address(0), &caller) && caller.dli_fname &&
 		caller.dli_fname[0] == '/')
 		who = file = caller.dli_fname;
-	if (!nvidias(who) && !__atomic_exchange_n(&logged_once, 1, __ATOMIC_RELAXED))
+	name = strrchr(who, '/');
+	name = name ? name + 1 : who;
+	if (is_cupti(name) && !__atomic_exchange_n(&cupti_once, 1, __ATOMIC_RELAXED))
+		dprintf(STDERR_FILENO,
+			"vcuda: a profiler uses CUPTI (%s), which is not served: it records "
+			"what the CPU does, and nothing of the GPU\n",
+			who);
+	else if (!nvidias(name) && !__atomic_exchange_n(&logged_once, 1, __ATOMIC_RELAXED))
 		tell_static(who, file);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -35,6 +35,11 @@ $(STATIC_DIR)/stripped/%: $(STATIC_DIR)/plain/%
 	$(Q)mkdir -p $(@D)
 	$(Q)strip -o $@ $<
 
+$(STATIC_DIR)/libcupti: tests/static/cupti.c | $(CACHE)/.complete
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -isystem $(CUDA13)/include -o $@ $< -ldl
+
 # What `make test` runs; `make test-static-programs` runs all.
 STATIC_SOME := vector-add graph-copies two-files symbols managed-variables \
 	nested-launches
@@ -44,12 +49,14 @@ STATIC_RUN := VCUDA_SOFTGPU_DEVICES=2 $(PROGRAMS_DIR)/run.sh -j2
 .PHONY: static-programs test-static test-static-programs
 static-programs: $(STATIC_SOME_BUILT) $(STATIC_STRIPPED)
 test: test-static
-test-static: run-static run-static_plain run-static_rdc ## programs with the CUDA runtime linked into them
+test-static: run-static run-static_plain run-static_rdc run-static_cupti ## programs with the CUDA runtime linked into them
 test-static-programs: all $(STATIC_PROGRAMS) ## all of tests/programs like that, and with -rdc=true
 	$(Q)$(STATIC_RUN) --programs $(STATIC_DIR)/plain
 	$(Q)$(STATIC_RUN) --programs $(STATIC_DIR)/rdc --abi 13
 $(call add_test,static,tests/static/static.sh,all $(STATIC_STRIPPED) \
 	$(foreach abi,12 13,$(STATIC_DIR)/plain/$(abi)/vector-add),tests/static/static.sh $(BUILD))
+$(call add_test,static_cupti,tests/static/cupti.c,all $(STATIC_DIR)/libcupti, \
+	timeout 60 $(BIN)/vcuda run --software -- $(STATIC_DIR)/libcupti)
 $(call add_test,static_plain,tests/static/static.mk,all $(STATIC_SOME_BUILT), \
 	$(STATIC_RUN) --programs $(STATIC_DIR)/plain $(STATIC_SOME))
 $(call add_test,static_rdc,tests/static/static.mk,all $(STATIC_SOME_BUILT), \
