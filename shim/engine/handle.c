@@ -19,28 +19,80 @@ struct handle_entry {
 	uint32_t next; /* while free, or released: index + 1 of the next one, 0 = end */
 };
 
+/* Natively a stream is an address, and programs use the bits that are zero in those: PyTorch
+ * takes an odd one for a stream of its own. So streams get indexes that are aligned as
+ * addresses of the heap are, and what is no stream gets others, while there are both. */
+#define HANDLE_ALIGNMENT 16u
+enum handle_class { HANDLE_PLAIN, HANDLE_ALIGNED, HANDLE_CLASSES };
+
 static struct {
 	pthread_mutex_t lock;
 	_Atomic(struct handle_entry *) entries;
-	_Atomic uint32_t used; /* entries ever used */
+	_Atomic uint32_t used; /* entries ever used, or free */
 	/* First in, first out: a stale handle stays recognisable for long. */
-	uint32_t free_first, free_last;
+	struct {
+		uint32_t first, last;
+	} free[HANDLE_CLASSES];
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(handles, table.lock, LOCK_HANDLES);
 
 _Thread_local struct handle_released handle_released;
 
+/* With the lock. */
+static void put_free(uint32_t index)
+{
+	struct handle_entry *entries = atomic_load(&table.entries);
+	enum handle_class of = index % HANDLE_ALIGNMENT ? HANDLE_PLAIN : HANDLE_ALIGNED;
+
+	entries[index].next = 0;
+	if (table.free[of].last)
+		entries[table.free[of].last - 1].next = index + 1;
+	else
+		table.free[of].first = index + 1;
+	table.free[of].last = index + 1;
+}
+
+/* The one that is free for longest; false: none is. With the lock. */
+static bool take_free(enum handle_class of, uint32_t *index)
+{
+	struct handle_entry *entries = atomic_load(&table.entries);
+
+	if (!table.free[of].first)
+		return false;
+	*index = table.free[of].first - 1;
+	table.free[of].first = entries[*index].next;
+	if (!table.free[of].first)
+		table.free[of].last = 0;
+	return true;
+}
+
+/* The other class serves where all is used. With the lock. */
+static bool take(enum handle_class of, uint32_t *index)
+{
+	uint32_t used;
+
+	while (!take_free(of, index)) {
+		used = atomic_load(&table.used);
+		if (used == HANDLE_INDEX_MAX)
+			return take_free(
+				of == HANDLE_PLAIN ? HANDLE_ALIGNED : HANDLE_PLAIN, index);
+		put_free(used);
+		atomic_store(&table.used, used + 1);
+	}
+	return true;
+}
+
 void handle_recycle_slow(void)
 {
 	struct handle_entry *entries;
+	uint32_t at = handle_released.first, next;
 
 	pthread_mutex_lock(&table.lock);
 	entries = atomic_load(&table.entries);
-	if (table.free_last)
-		entries[table.free_last - 1].next = handle_released.first;
-	else
-		table.free_first = handle_released.first;
-	table.free_last = handle_released.last;
+	for (; at; at = next) {
+		next = entries[at - 1].next;
+		put_free(at - 1);
+	}
 	pthread_mutex_unlock(&table.lock);
 	handle_released = (struct handle_released){0};
 }
@@ -61,16 +113,8 @@ uint64_t handle_mint(enum handle_kind kind, void *object)
 			goto out;
 		atomic_store(&table.entries, entries);
 	}
-	if (table.free_first) {
-		index = table.free_first - 1;
-		table.free_first = entries[index].next;
-		if (!table.free_first)
-			table.free_last = 0;
-	} else if (atomic_load(&table.used) < HANDLE_INDEX_MAX) {
-		index = atomic_fetch_add(&table.used, 1);
-	} else {
+	if (!take(kind == KIND_CUstream ? HANDLE_ALIGNED : HANDLE_PLAIN, &index))
 		goto out;
-	}
 	if (!++entries[index].generation)
 		entries[index].generation = 1;
 	handle = handle_make(entries[index].generation, kind, index);

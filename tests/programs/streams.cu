@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Several streams at once: chunks copied in, worked on and copied out on four streams, an event
- * that makes one stream wait for another, and what the default stream waits for.
+ * that makes one stream wait for another, and what the default stream waits for. Streams are
+ * aligned as addresses of memory are.
  */
 #include "check.h"
 
@@ -134,6 +135,26 @@ static void properties()
 	CUDA(cudaStreamDestroy(other));
 }
 
+/* Programs keep what they know of a stream in the bits that are zero (PyTorch's StreamId). */
+static void aligned()
+{
+	enum { ROUNDS = 3, MANY = 100, ALIGNMENT = 16 };
+	cudaStream_t streams[MANY];
+	cudaEvent_t events[MANY];
+
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < MANY; i++) {
+			CUDA(cudaEventCreate(&events[i]));
+			CUDA(cudaStreamCreate(&streams[i]));
+			CHECK_EQ((unsigned)((uintptr_t)streams[i] % ALIGNMENT), 0u);
+		}
+		for (int i = 0; i < MANY; i++) {
+			CUDA(cudaStreamDestroy(streams[i]));
+			CUDA(cudaEventDestroy(events[i]));
+		}
+	}
+}
+
 int main()
 {
 	cudaStream_t streams[STREAMS];
@@ -147,6 +168,7 @@ int main()
 		CUDA(cudaStreamDestroy(streams[i]));
 	default_stream();
 	properties();
+	aligned();
 	printf("streams keep their order\n");
 	return 0;
 }

@@ -42,3 +42,17 @@ took = start.elapsed_time(end)
 check(0 < took <= wall + 1, f"elapsed {took} ms in {wall} ms")
 end.wait()
 torch.cuda.synchronize()
+
+# A stream that is not PyTorch's: its number is the stream's own, by whose lowest bit PyTorch knows it.
+made = [torch.cuda.Event(enable_timing=True) for _ in range(3)]
+runtime = torch.cuda.cudart()
+for _ in range(4):
+    made.append(torch.cuda.Event())
+    made[-1].record()
+    number = torch.empty(1, dtype=torch.int64)
+    check(int(runtime.cudaStreamCreate(number.data_ptr())) == 0, "a stream of the runtime's")
+    other = torch.cuda.ExternalStream(int(number))
+    check(other.cuda_stream == int(number), f"{other.cuda_stream:#x} is {int(number):#x}")
+    with torch.cuda.stream(other):
+        equal(torch.mm(d, d).cpu(), torch.mm(want, want), "a product there", 1e-12)
+    check(int(runtime.cudaStreamDestroy(int(number))) == 0, "its end")
