@@ -30,6 +30,8 @@ struct beside_call {
 	sem_t turn;	    /* the loop's place is given to it */
 	bool inside;	    /* it is in the loop's place */
 	_Atomic bool wants; /* to be */
+	uint16_t current; /* its thread's current context, while another is in the loop's place
+			   */
 	struct worker_stream *streams[BESIDE_STREAMS];
 	unsigned stream_count;
 	_Alignas(16) unsigned char answer[ANSWER_MAX];
@@ -57,6 +59,7 @@ void beside_leave(const struct request *r)
 	if (!call || !call->inside)
 		return;
 	call->inside = false;
+	call->current = call->w->current;
 	sem_post(&call->w->beside.turn);
 }
 
@@ -122,7 +125,7 @@ bool beside_turns(struct worker *w)
 		if (!atomic_exchange(&call->wants, false))
 			continue;
 		any = true;
-		w->current = call->r.header.context;
+		w->current = call->current;
 		sem_post(&call->turn);
 		call_turn(w);
 	}
@@ -174,6 +177,7 @@ bool beside_serve(struct worker *w, struct request *r, serve_function serve)
 	call->r.body = call->body;
 	call->r.answer = call->answer;
 	call->inside = true;
+	call->current = r->header.context;
 	memcpy(call->body, r->body, r->header.body);
 	memcpy(call->answer, r->answer, r->answer_bytes);
 	if (sem_init(&call->turn, 0, 0)) {

@@ -139,6 +139,24 @@ void plain_forget(const struct plain_library *of, uint16_t context)
 		of->shared[i * CONTEXT_MAX + context].context = NULL;
 }
 
+bool plain_reaches(const struct worker *w, const struct plain_served *s, uint16_t context)
+{
+	return s->context == context ||
+	       (context < CONTEXT_MAX &&
+		       (w->greens.contexts[s->context] || w->greens.contexts[context]));
+}
+
+/* A frame comes in the context of its stream. The program's call had the handle's, where that
+ * is another one: a library makes what it needs (events, memory) in the current one. Without a
+ * stream of its own the work is for the frame's context. */
+static CUresult use_context(struct worker *w, const struct request *r,
+	const struct plain_served *s, uint64_t stream)
+{
+	if (!plain_reaches(w, s, r->header.context))
+		return CUDA_ERROR_INVALID_VALUE;
+	return stream > 1 ? worker_use(w, s->context) : CUDA_SUCCESS;
+}
+
 struct plain_served *plain_use(struct worker *w, struct request *r,
 	const struct plain_library *of, const struct library_state *state)
 {
@@ -151,9 +169,10 @@ struct plain_served *plain_use(struct worker *w, struct request *r,
 	while (s && s->busy)
 		beside_others(w, r);
 	stream = worker_stream(w, r, state->stream);
-	if ((s && s->context != r->header.context) ||
-		(of->pointer_mode != LIBRARY_NO_WORD &&
-			state->word[of->pointer_mode] > LIBRARY_POINTERS_DEVICE))
+	if (s)
+		worker_refuse(r, use_context(w, r, s, state->stream));
+	if (of->pointer_mode != LIBRARY_NO_WORD &&
+		state->word[of->pointer_mode] > LIBRARY_POINTERS_DEVICE)
 		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
 	if (worker_refused(r))
 		return NULL;

@@ -85,6 +85,9 @@ CUresult plain_without(
  * is a struct library_opened. */
 CUresult plain_bind(struct worker *w, struct request *r, const struct plain_library *of,
 	const void *library, int status, void *made, uint64_t handle, bool on_host);
+/* Whether a call in that context may use the handle: it was made there, or one of the two is of
+ * a green context, whose code and memory are the primary one's. */
+bool plain_reaches(const struct worker *w, const struct plain_served *s, uint16_t context);
 /* The handle with stream and state set. NULL: not one of the session's in this context, or the
  * library did not take them; r->refused or the answer says so. */
 struct plain_served *plain_use(struct worker *w, struct request *r,

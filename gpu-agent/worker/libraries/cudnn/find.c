@@ -190,7 +190,7 @@ CUresult serve_vcudaCudnnFind(struct worker *w, struct request *r)
 	if (beside_serve(w, r, serve_vcudaCudnnFind))
 		return CUDA_SUCCESS;
 	served = worker_handle(w, r, req->handle, KIND_cudnnHandle);
-	if (served && served->context != r->header.context)
+	if (served && !plain_reaches(w, served, r->header.context))
 		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
 	if (worker_refused(r))
 		return r->refused;
