@@ -17,16 +17,16 @@ import zipfile
 
 # folder: (package, version, the library whose names are kept or None)
 FOLDERS = {
-    "cublas-12": ("nvidia-cublas-cu12", "12.9.1.4", "libcublas.so.12"),
+    "cublas-12": ("nvidia-cublas-cu12", "12.9.3.13", "libcublas.so.12"),
     "cublas-13": ("nvidia-cublas", "13.1.0.3", "libcublas.so.13"),
     "cusolver-11": ("nvidia-cusolver-cu12", "11.7.5.82", "libcusolver.so.11"),
     "cusolver-12": ("nvidia-cusolver", "12.4.1.2", "libcusolver.so.12"),
     "cusparse-12.5": ("nvidia-cusparse-cu12", "12.5.10.65", "libcusparse.so.12"),
     "cusparse-12.9": ("nvidia-cusparse", "12.9.4.2", "libcusparse.so.12"),
     "cusparselt-cu12": ("nvidia-cusparselt-cu12", "0.8.1", "libcusparseLt.so.0"),
-    "cusparselt-cu13": ("nvidia-cusparselt-cu13", "0.8.1", "libcusparseLt.so.0"),
+    "cusparselt-cu13": ("nvidia-cusparselt-cu13", "0.10.0", "libcusparseLt.so.0"),
     "cudnn-8": ("nvidia-cudnn-cu12", "8.9.7.29", "libcudnn.so.8"),
-    "cudnn-9": ("nvidia-cudnn-cu13", "9.28.0.42", "libcudnn.so.9"),
+    "cudnn-9": ("nvidia-cudnn-cu13", "9.28.1.4", "libcudnn.so.9"),
     "cufft-11": ("nvidia-cufft-cu12", "11.4.1.4", "libcufft.so.11"),
     "cufft-12": ("nvidia-cufft", "12.5.0.14", "libcufft.so.12"),
     "nccl-cu13": ("nvidia-nccl-cu13", "2.32.3", "libnccl.so.2"),
