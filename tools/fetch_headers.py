@@ -18,7 +18,7 @@ import zipfile
 # folder: (package, version, the library whose names are kept or None)
 FOLDERS = {
     "cublas-12": ("nvidia-cublas-cu12", "12.9.3.13", "libcublas.so.12"),
-    "cublas-13": ("nvidia-cublas", "13.1.0.3", "libcublas.so.13"),
+    "cublas-13": ("nvidia-cublas", "13.10.0.20", "libcublas.so.13"),
     "cusolver-11": ("nvidia-cusolver-cu12", "11.7.5.82", "libcusolver.so.11"),
     "cusolver-12": ("nvidia-cusolver", "12.4.1.2", "libcusolver.so.12"),
     "cusparse-12.5": ("nvidia-cusparse-cu12", "12.5.10.65", "libcusparse.so.12"),

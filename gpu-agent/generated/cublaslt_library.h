@@ -51,5 +51,7 @@ CUresult serve_cublasLtMatmulAlgoConfigSetAttribute(struct worker *w, struct req
 CUresult serve_cublasLtGetVersion(struct worker *w, struct request *r);
 CUresult serve_cublasLtHeuristicsCacheGetCapacity(struct worker *w, struct request *r);
 CUresult serve_cublasLtHeuristicsCacheSetCapacity(struct worker *w, struct request *r);
+CUresult serve_cublasLtMatmulAlgoGetHeuristicForStream(struct worker *w, struct request *r);
+CUresult serve_cublasLtMatmulAlgoCheckForStream(struct worker *w, struct request *r);
 
 #endif

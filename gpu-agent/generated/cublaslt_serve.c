@@ -123,6 +123,11 @@ static const struct library_run runs[] = {
 	FRAME(cublasLtHeuristicsCacheSetCapacity, call,
 	serve_cublasLtHeuristicsCacheSetCapacity,
 	sizeof(struct wire_cublasLtHeuristicsCacheSetCapacity_reply)),
+	FRAME(cublasLtMatmulAlgoGetHeuristicForStream, cached,
+	serve_cublasLtMatmulAlgoGetHeuristicForStream,
+	sizeof(struct wire_cublasLtMatmulAlgoGetHeuristicForStream_reply)),
+	FRAME(cublasLtMatmulAlgoCheckForStream, cached, serve_cublasLtMatmulAlgoCheckForStream,
+	sizeof(struct wire_cublasLtMatmulAlgoCheckForStream_reply)),
 };
 
 static CUresult serve_items(struct worker *w, struct request *r)

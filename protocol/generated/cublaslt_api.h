@@ -44,6 +44,12 @@ cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t matLayou
 		cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld);
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *matLayout, cudaDataType type,
 		uint64_t rows, uint64_t cols, int64_t ld);
+cublasStatus_t cublasLtGroupedMatrixLayoutInit_internal(cublasLtMatrixLayout_t matLayout,
+		size_t size, cudaDataType type, int groupCount, const void *rows_array,
+		const void *cols_array, const void *ld_array);
+cublasStatus_t cublasLtGroupedMatrixLayoutCreate(cublasLtMatrixLayout_t *matLayout,
+		cudaDataType type, int groupCount, const void *rows_array,
+		const void *cols_array, const void *ld_array);
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t matLayout);
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t matLayout,
 		cublasLtMatrixLayoutAttribute_t attr, const void *buf, size_t sizeInBytes);
@@ -98,6 +104,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle,
 		cublasLtMatrixLayout_t Ddesc, cublasLtMatmulPreference_t preference,
 		int requestedAlgoCount, cublasLtMatmulHeuristicResult_t heuristicResultsArray[],
 		int *returnAlgoCount);
+cublasStatus_t cublasLtMatmulAlgoGetHeuristicForStream(cublasLtHandle_t lightHandle,
+		cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
+		cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
+		cublasLtMatrixLayout_t Ddesc, cublasLtMatmulPreference_t preference,
+		int requestedAlgoCount, cublasLtMatmulHeuristicResult_t heuristicResultsArray[],
+		int *returnAlgoCount, cudaStream_t stream);
 cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t lightHandle,
 		cublasComputeType_t computeType, cudaDataType_t scaleType, cudaDataType_t Atype,
 		cudaDataType_t Btype, cudaDataType_t Ctype, cudaDataType_t Dtype,
@@ -111,6 +123,11 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle,
 		cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
 		cublasLtMatrixLayout_t Ddesc, const cublasLtMatmulAlgo_t *algo,
 		cublasLtMatmulHeuristicResult_t *result);
+cublasStatus_t cublasLtMatmulAlgoCheckForStream(cublasLtHandle_t lightHandle,
+		cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
+		cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
+		cublasLtMatrixLayout_t Ddesc, const cublasLtMatmulAlgo_t *algo,
+		cublasLtMatmulHeuristicResult_t *result, cudaStream_t stream);
 cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *algo,
 		cublasLtMatmulAlgoCapAttributes_t attr, void *buf, size_t sizeInBytes,
 		size_t *sizeWritten);

@@ -16,8 +16,10 @@
 #include "protocol/libraries/items.h"
 
 typedef struct cublasLtContext *cublasLtHandle_t;
+/* As large as any library has them; of cuBLAS before 13.2 a layout and a preference have 8
+ * words. */
 typedef struct {
-	uint64_t data[8];
+	uint64_t data[14];
 } cublasLtMatrixLayoutOpaque_t;
 typedef cublasLtMatrixLayoutOpaque_t *cublasLtMatrixLayout_t;
 typedef struct {
@@ -32,7 +34,7 @@ typedef struct {
 } cublasLtMatrixTransformDescOpaque_t;
 typedef cublasLtMatrixTransformDescOpaque_t *cublasLtMatrixTransformDesc_t;
 typedef struct {
-	uint64_t data[8];
+	uint64_t data[12];
 } cublasLtMatmulPreferenceOpaque_t;
 typedef cublasLtMatmulPreferenceOpaque_t *cublasLtMatmulPreference_t;
 typedef struct {
@@ -69,7 +71,18 @@ enum {
 	CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6,
 	CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET = 7,
 	CUBLASLT_MATRIX_LAYOUT_BATCH_MODE = 8,
+	CUBLASLT_GROUPED_MATRIX_LAYOUT_ROWS_ARRAY = 9, /* 9 to 13: 13 only */
+	CUBLASLT_GROUPED_MATRIX_LAYOUT_COLS_ARRAY = 10,
+	CUBLASLT_GROUPED_MATRIX_LAYOUT_LD_ARRAY = 11,
+	CUBLASLT_GROUPED_MATRIX_LAYOUT_ROWS_COLS_ARRAY_INTEGER_WIDTH = 12,
+	CUBLASLT_GROUPED_MATRIX_LAYOUT_LD_ARRAY_INTEGER_WIDTH = 13,
 };
+enum {
+	CUBLASLT_BATCH_MODE_STRIDED = 0,
+	CUBLASLT_BATCH_MODE_POINTER_ARRAY = 1,
+	CUBLASLT_BATCH_MODE_GROUPED = 2,
+};
+enum { CUBLASLT_INTEGER_WIDTH_32 = 0, CUBLASLT_INTEGER_WIDTH_64 = 1 };
 enum { CUBLASLT_ORDER_COL = 0, CUBLASLT_ORDER_ROW = 1 };
 enum {
 	CUBLASLT_MATMUL_DESC_COMPUTE_TYPE = 0,
@@ -108,8 +121,12 @@ enum {
 	CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_SCALE_MODE = 35,
 	CUBLASLT_MATMUL_DESC_D_OUT_SCALE_POINTER = 36,
 	CUBLASLT_MATMUL_DESC_D_OUT_SCALE_MODE = 37,
-	CUBLASLT_MATMUL_DESC_EMULATION_DESCRIPTOR = 38, /* 13 only */
+	CUBLASLT_MATMUL_DESC_EMULATION_DESCRIPTOR = 38, /* from here on: 13 only */
+	CUBLASLT_MATMUL_DESC_ALPHA_BATCH_STRIDE = 39,
+	CUBLASLT_MATMUL_DESC_BETA_BATCH_STRIDE = 40,
+	CUBLASLT_MATMUL_DESC_BATCH_INVARIANCE_FLAGS = 41,
 };
+enum { CUBLASLT_BATCH_INVARIANCE_UNSET = 0x8000 };
 enum {
 	CUBLASLT_EPILOGUE_DEFAULT = 1,
 	CUBLASLT_EPILOGUE_RELU = 2,
@@ -151,6 +168,9 @@ enum {
 	CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8,
 	CUBLASLT_MATMUL_PREF_MAX_WAVES_COUNT = 9,
 	CUBLASLT_MATMUL_PREF_IMPL_MASK = 12,
+	CUBLASLT_MATMUL_PREF_GROUPED_AVERAGE_REDUCTION_DIM = 13, /* 13 to 15: 13 only */
+	CUBLASLT_MATMUL_PREF_GROUPED_DESC_D_AVERAGE_ROWS = 14,
+	CUBLASLT_MATMUL_PREF_GROUPED_DESC_D_AVERAGE_COLS = 15,
 };
 enum { CUBLASLT_SEARCH_BEST_FIT = 0, CUBLASLT_SEARCH_LIMITED_BY_ALGO_ID = 1 };
 enum {
@@ -232,6 +252,28 @@ struct cublaslt_preference {
 };
 _Static_assert(sizeof(struct cublaslt_preference) == 48, "");
 
+/* What cuBLAS 13.2 and up can say more. Older agents do not know it (CUBLASLT_KNOWS_MORE). */
+
+/* A layout of a grouped product: where its shapes lie on the device, and how wide they are. */
+struct cublaslt_group {
+	uint64_t at[3];		       /* the arrays of rows, columns and leading dimensions */
+	int32_t shape_width, ld_width; /* CUBLASLT_INTEGER_WIDTH_… */
+};
+_Static_assert(sizeof(struct cublaslt_group) == 32, "");
+
+struct cublaslt_matmul_more {
+	int64_t alpha_stride, beta_stride; /* from one product of a batch to the next */
+	uint32_t invariance;
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct cublaslt_matmul_more) == 24, "");
+
+struct cublaslt_preference_more {
+	uint32_t average_k, average_rows, average_cols;
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct cublaslt_preference_more) == 16, "");
+
 /* What a new descriptor says.  Only what differs from it is set in the agent's, which may be of
  * a library that does not know the rest. */
 #define CUBLASLT_FILL_FULL 2
@@ -243,6 +285,10 @@ _Static_assert(sizeof(struct cublaslt_preference) == 48, "");
 		.alignment = {CUBLASLT_ALIGNMENT, CUBLASLT_ALIGNMENT, CUBLASLT_ALIGNMENT,      \
 			CUBLASLT_ALIGNMENT},                                                   \
 		.impl_mask = UINT64_MAX,                                                       \
+	}
+#define CUBLASLT_MATMUL_MORE_DEFAULTS                                                          \
+	{                                                                                      \
+		.invariance = CUBLASLT_BATCH_INVARIANCE_UNSET,                                 \
 	}
 #define CUBLASLT_EMULATION_DEFAULTS                                                            \
 	{                                                                                      \
@@ -259,16 +305,27 @@ enum cublaslt_item {
 	CUBLASLT_ITEM_TRANSFORM = 3,
 };
 
+/* Behind struct cublaslt_layout where that is grouped. The varying part has the addresses that
+ * are not NULL. */
+struct cublaslt_group_words {
+	int32_t shape_width, ld_width;
+	uint8_t alignments[3]; /* library_alignment() of each */
+	uint8_t reserved;
+};
+_Static_assert(sizeof(struct cublaslt_group_words) == 12, "");
+
 /* The varying part has the addresses that are not NULL: in the order of enum cublaslt_pointer,
- * then that of the emulation. */
+ * then that of the emulation. `emulation` is left out where there is none and nothing behind
+ * it. */
 struct cublaslt_matmul_words {
 	struct cublaslt_matmul desc;
 	uint8_t alignments[CUBLASLT_POINTERS]; /* library_alignment() of each */
 	uint8_t bit_count;		       /* the same of the emulation's */
 	uint8_t reserved[3];
-	struct cublaslt_emulation emulation; /* where there is one; its bit_count is 0 */
+	struct cublaslt_emulation emulation; /* where `present`; its bit_count is 0 */
+	struct cublaslt_matmul_more more;    /* where it is not what a new descriptor says */
 };
-_Static_assert(sizeof(struct cublaslt_matmul_words) == 160, "");
+_Static_assert(sizeof(struct cublaslt_matmul_words) == 184, "");
 
 /* Where alpha and beta lie, by a descriptor's pointer mode. */
 static inline enum library_place cublaslt_alpha(int32_t mode)
@@ -327,6 +384,30 @@ struct wire_cublasLtMatmulAlgoCheck_reply {
 	cublasLtMatmulHeuristicResult_t result;
 };
 
+/* The same questions, of a stream whose context has a part of the device, or with what older
+ * agents do not know. An address stands for its alignment, as a number. */
+struct cublaslt_more {
+	struct cublaslt_matmul_more desc;
+	struct cublaslt_group group[CUBLASLT_MATRICES];
+	uint32_t grouped; /* bit i: matrix i has a group */
+	uint32_t reserved;
+	struct cublaslt_preference_more preference;
+	uint64_t stream; /* CUBLASLT_NO_STREAM: of the device */
+};
+_Static_assert(sizeof(struct cublaslt_more) == 184, "");
+#define CUBLASLT_NO_STREAM UINT64_MAX
+struct wire_cublasLtMatmulAlgoGetHeuristicForStream {
+	struct wire_cublasLtMatmulAlgoGetHeuristic plain;
+	struct cublaslt_more more;
+};
+#define wire_cublasLtMatmulAlgoGetHeuristicForStream_reply                                     \
+	wire_cublasLtMatmulAlgoGetHeuristic_reply
+struct wire_cublasLtMatmulAlgoCheckForStream {
+	struct wire_cublasLtMatmulAlgoCheck plain;
+	struct cublaslt_more more;
+};
+#define wire_cublasLtMatmulAlgoCheckForStream_reply wire_cublasLtMatmulAlgoCheck_reply
+
 struct wire_cublasLtMatmulAlgoGetIds {
 	uint32_t major;
 	int32_t compute, scale, a, b, c, d;
@@ -384,6 +465,8 @@ struct wire_cublasLtGetVersion {
 	uint64_t major;
 };
 #define wire_cublasLtGetVersion_reply library_opened
+/* library_opened.knows */
+#define CUBLASLT_KNOWS_MORE 1u /* items and questions with what cuBLAS 13.2 has more */
 
 struct wire_cublasLtHeuristicsCacheGetCapacity {
 	uint64_t major;

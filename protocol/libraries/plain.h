@@ -41,7 +41,8 @@ struct library_reply {
 struct library_opened {
 	struct library_reply reply;
 	uint32_t version; /* what the stanza's told(…) says of it; 0: nothing */
-	uint32_t reserved;
+	uint32_t knows;	  /* what the agent knows of this library beyond its first release: its
+			     bits */
 };
 
 /* A library's numbers for what is said of it, the stanza's statuses(…). */

@@ -21,6 +21,12 @@ cublasStatus_t hand_cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t mat
 		size_t size, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld);
 cublasStatus_t hand_cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *matLayout,
 		cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld);
+cublasStatus_t hand_cublasLtGroupedMatrixLayoutInit_internal(cublasLtMatrixLayout_t matLayout,
+		size_t size, cudaDataType type, int groupCount, const void *rows_array,
+		const void *cols_array, const void *ld_array);
+cublasStatus_t hand_cublasLtGroupedMatrixLayoutCreate(cublasLtMatrixLayout_t *matLayout,
+		cudaDataType type, int groupCount, const void *rows_array,
+		const void *cols_array, const void *ld_array);
 cublasStatus_t hand_cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t matmulDesc,
 		size_t size, cublasComputeType_t computeType, cudaDataType_t scaleType);
 cublasStatus_t hand_cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *matmulDesc,
@@ -42,6 +48,12 @@ cublasStatus_t hand_cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle,
 		cublasLtMatrixLayout_t Ddesc, cublasLtMatmulPreference_t preference,
 		int requestedAlgoCount, cublasLtMatmulHeuristicResult_t heuristicResultsArray[],
 		int *returnAlgoCount);
+cublasStatus_t hand_cublasLtMatmulAlgoGetHeuristicForStream(cublasLtHandle_t lightHandle,
+		cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
+		cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
+		cublasLtMatrixLayout_t Ddesc, cublasLtMatmulPreference_t preference,
+		int requestedAlgoCount, cublasLtMatmulHeuristicResult_t heuristicResultsArray[],
+		int *returnAlgoCount, cudaStream_t stream);
 cublasStatus_t hand_cublasLtMatmulAlgoGetIds(cublasLtHandle_t lightHandle,
 		cublasComputeType_t computeType, cudaDataType_t scaleType, cudaDataType_t Atype,
 		cudaDataType_t Btype, cudaDataType_t Ctype, cudaDataType_t Dtype,
@@ -55,6 +67,11 @@ cublasStatus_t hand_cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle,
 		cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
 		cublasLtMatrixLayout_t Ddesc, const cublasLtMatmulAlgo_t *algo,
 		cublasLtMatmulHeuristicResult_t *result);
+cublasStatus_t hand_cublasLtMatmulAlgoCheckForStream(cublasLtHandle_t lightHandle,
+		cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
+		cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
+		cublasLtMatrixLayout_t Ddesc, const cublasLtMatmulAlgo_t *algo,
+		cublasLtMatmulHeuristicResult_t *result, cudaStream_t stream);
 cublasStatus_t hand_cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *algo,
 		cublasLtMatmulAlgoConfigAttributes_t attr, const void *buf, size_t sizeInBytes);
 cublasStatus_t hand_cublasLtLoggerSetCallback(cublasLtLoggerCallback_t callback);

@@ -106,6 +106,17 @@ STUB(library, cublasStatus_t, cublasLtMatrixLayoutInit_internal,
 STUB(library, cublasStatus_t, cublasLtMatrixLayoutCreate, hand_cublasLtMatrixLayoutCreate,
 	(cublasLtMatrixLayout_t *matLayout, cudaDataType type, uint64_t rows, uint64_t cols,
 	int64_t ld), (matLayout, type, rows, cols, ld))
+#if VCUDA_ABI == 13
+STUB(library, cublasStatus_t, cublasLtGroupedMatrixLayoutInit_internal,
+	hand_cublasLtGroupedMatrixLayoutInit_internal, (cublasLtMatrixLayout_t matLayout,
+	size_t size, cudaDataType type, int groupCount, const void *rows_array,
+	const void *cols_array, const void *ld_array), (matLayout, size, type, groupCount,
+	rows_array, cols_array, ld_array))
+STUB(library, cublasStatus_t, cublasLtGroupedMatrixLayoutCreate,
+	hand_cublasLtGroupedMatrixLayoutCreate, (cublasLtMatrixLayout_t *matLayout,
+	cudaDataType type, int groupCount, const void *rows_array, const void *cols_array,
+	const void *ld_array), (matLayout, type, groupCount, rows_array, cols_array, ld_array))
+#endif
 STUB(library, cublasStatus_t, cublasLtMatrixLayoutDestroy, cublaslt_descriptor_free,
 	(cublasLtMatrixLayout_t matLayout), (matLayout))
 STUB(library, cublasStatus_t, cublasLtMatrixLayoutSetAttribute, cublaslt_attribute_set,
@@ -190,6 +201,17 @@ STUB(library, cublasStatus_t, cublasLtMatmulAlgoGetHeuristic,
 	int requestedAlgoCount, cublasLtMatmulHeuristicResult_t heuristicResultsArray[],
 	int *returnAlgoCount), (lightHandle, operationDesc, Adesc, Bdesc, Cdesc, Ddesc,
 	preference, requestedAlgoCount, heuristicResultsArray, returnAlgoCount))
+#if VCUDA_ABI == 13
+STUB(library, cublasStatus_t, cublasLtMatmulAlgoGetHeuristicForStream,
+	hand_cublasLtMatmulAlgoGetHeuristicForStream, (cublasLtHandle_t lightHandle,
+	cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
+	cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
+	cublasLtMatrixLayout_t Ddesc, cublasLtMatmulPreference_t preference,
+	int requestedAlgoCount, cublasLtMatmulHeuristicResult_t heuristicResultsArray[],
+	int *returnAlgoCount, cudaStream_t stream), (lightHandle, operationDesc, Adesc, Bdesc,
+	Cdesc, Ddesc, preference, requestedAlgoCount, heuristicResultsArray, returnAlgoCount,
+	stream))
+#endif
 STUB(library, cublasStatus_t, cublasLtMatmulAlgoGetIds, hand_cublasLtMatmulAlgoGetIds,
 	(cublasLtHandle_t lightHandle, cublasComputeType_t computeType,
 	cudaDataType_t scaleType, cudaDataType_t Atype, cudaDataType_t Btype,
@@ -207,6 +229,15 @@ STUB(library, cublasStatus_t, cublasLtMatmulAlgoCheck, hand_cublasLtMatmulAlgoCh
 	cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
 	const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result),
 	(lightHandle, operationDesc, Adesc, Bdesc, Cdesc, Ddesc, algo, result))
+#if VCUDA_ABI == 13
+STUB(library, cublasStatus_t, cublasLtMatmulAlgoCheckForStream,
+	hand_cublasLtMatmulAlgoCheckForStream, (cublasLtHandle_t lightHandle,
+	cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
+	cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
+	cublasLtMatrixLayout_t Ddesc, const cublasLtMatmulAlgo_t *algo,
+	cublasLtMatmulHeuristicResult_t *result, cudaStream_t stream), (lightHandle,
+	operationDesc, Adesc, Bdesc, Cdesc, Ddesc, algo, result, stream))
+#endif
 STUB(library, cublasStatus_t, cublasLtMatmulAlgoCapGetAttribute, cublaslt_algo_attribute,
 	(const cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoCapAttributes_t attr, void *buf,
 	size_t sizeInBytes, size_t *sizeWritten), (OP_cublasLtMatmulAlgoCapGetAttribute, algo,

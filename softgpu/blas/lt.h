@@ -16,7 +16,9 @@ enum { LT_F8_E4M3 = 28, LT_F8_E5M2 = 29 };
 enum { LT_C16F = 6, LT_C16BF = 15 };
 
 enum { LT_COL, LT_ROW, LT_COL32, LT_COL4_4R2_8C, LT_COL32_2R_4R4 };
-enum { LT_STRIDED, LT_POINTERS }; /* how a batch lies: steps, or addresses on the device */
+/* How a batch lies: in steps; at addresses on the device; at such, each of a shape of its own,
+ * which is on the device too. */
+enum { LT_STRIDED, LT_POINTERS, LT_GROUPED };
 
 /* How scale factors lie: one; one for each row of op(A) or column of op(B); one for each 128
  * elements along k, or for each 128 by 128. Those of sm_100 are not served. */
@@ -45,6 +47,8 @@ struct lt_layout {
 	int64_t ld, batch_stride, plane;
 	int32_t batch;
 	uint32_t batch_mode;
+	const void *array[3];	       /* of rows, columns, leading dimensions */
+	int32_t shape_width, ld_width; /* 1: of 64 bits, else of 32 */
 };
 
 struct lt_matmul {
@@ -60,6 +64,8 @@ struct lt_matmul {
 	void *amax, *aux_amax;
 	const void *aux_scale;
 	const struct lt_emulation *emulation; /* or NULL; nothing is emulated */
+	int64_t alpha_batch, beta_batch; /* elements from one member's scalars to the next's */
+	uint32_t invariance;		 /* any result here is the same in every batch */
 };
 
 struct lt_emulation {
@@ -85,6 +91,8 @@ struct lt_preference {
 	uint32_t search_mode, reduction_mask, alignment[4];
 	float max_waves;
 	uint64_t max_workspace, impl_mask;
+	uint32_t average[3]; /* k, rows, columns of a group's product: for a choice that there
+				is not */
 };
 
 /* The one algorithm: its mark, then what it was configured to, which changes nothing. */

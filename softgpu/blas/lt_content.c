@@ -24,6 +24,11 @@ static const struct field layout_fields[] = {
 	FIELD(6, lt_layout, batch_stride),
 	FIELD(7, lt_layout, plane),
 	FIELD(8, lt_layout, batch_mode),
+	FIELD(9, lt_layout, array[0]),
+	FIELD(10, lt_layout, array[1]),
+	FIELD(11, lt_layout, array[2]),
+	FIELD(12, lt_layout, shape_width),
+	FIELD(13, lt_layout, ld_width),
 	{0},
 };
 static const struct field matmul_fields[] = {
@@ -59,6 +64,9 @@ static const struct field matmul_fields[] = {
 	FIELD(35, lt_matmul, modes[4]),
 	FIELD(37, lt_matmul, modes[5]),
 	FIELD(38, lt_matmul, emulation),
+	FIELD(39, lt_matmul, alpha_batch),
+	FIELD(40, lt_matmul, beta_batch),
+	FIELD(41, lt_matmul, invariance),
 	{0},
 };
 static const struct field emulation_fields[] = {
@@ -87,6 +95,9 @@ static const struct field preference_fields[] = {
 	FIELD(8, lt_preference, alignment[3]),
 	FIELD(9, lt_preference, max_waves),
 	FIELD(12, lt_preference, impl_mask),
+	FIELD(13, lt_preference, average[0]),
+	FIELD(14, lt_preference, average[1]),
+	FIELD(15, lt_preference, average[2]),
 	{0},
 };
 
@@ -146,6 +157,19 @@ BLAS_EXPORT int cublasLtMatrixLayoutCreate(
 	return made(layout, &new, sizeof(new));
 }
 
+BLAS_EXPORT int cublasLtGroupedMatrixLayoutCreate(
+	void **layout, int type, int count, const void *rows, const void *cols, const void *ld);
+BLAS_EXPORT int cublasLtGroupedMatrixLayoutCreate(
+	void **layout, int type, int count, const void *rows, const void *cols, const void *ld)
+{
+	struct lt_layout new = {.type = (uint32_t)type,
+		.batch = count,
+		.batch_mode = LT_GROUPED,
+		.array = {rows, cols, ld}};
+
+	return made(layout, &new, sizeof(new));
+}
+
 BLAS_EXPORT int cublasLtMatmulDescCreate(void **desc, int compute, int scale);
 BLAS_EXPORT int cublasLtMatmulDescCreate(void **desc, int compute, int scale)
 {
@@ -154,7 +178,8 @@ BLAS_EXPORT int cublasLtMatmulDescCreate(void **desc, int compute, int scale)
 		.fill = 2,
 		.epilogue = LT_DEFAULT,
 		.aux_type = -1,
-		.bias_type = -1};
+		.bias_type = -1,
+		.invariance = 0x8000};
 
 	return made(desc, &new, sizeof(new));
 }
@@ -283,6 +308,37 @@ BLAS_EXPORT int cublasLtMatmulAlgoCheck(void *handle, const void *desc, const vo
 	return status;
 }
 
+/* A part of the device has the algorithm that all of it has. A stream is one of the device's.
+ */
+BLAS_EXPORT int cublasLtMatmulAlgoGetHeuristicForStream(void *handle, const void *desc,
+	const void *a, const void *b, const void *c, const void *d, const void *preference,
+	int wanted, struct lt_result *results, int *count, CUstream stream);
+BLAS_EXPORT int cublasLtMatmulAlgoGetHeuristicForStream(void *handle, const void *desc,
+	const void *a, const void *b, const void *c, const void *d, const void *preference,
+	int wanted, struct lt_result *results, int *count, CUstream stream)
+{
+	unsigned flags;
+
+	if (cuStreamGetFlags(stream, &flags))
+		return BLAS_INVALID_VALUE;
+	return cublasLtMatmulAlgoGetHeuristic(
+		handle, desc, a, b, c, d, preference, wanted, results, count);
+}
+
+BLAS_EXPORT int cublasLtMatmulAlgoCheckForStream(void *handle, const void *desc, const void *a,
+	const void *b, const void *c, const void *d, const struct lt_algo *algo,
+	struct lt_result *result, CUstream stream);
+BLAS_EXPORT int cublasLtMatmulAlgoCheckForStream(void *handle, const void *desc, const void *a,
+	const void *b, const void *c, const void *d, const struct lt_algo *algo,
+	struct lt_result *result, CUstream stream)
+{
+	unsigned flags;
+
+	if (cuStreamGetFlags(stream, &flags))
+		return BLAS_INVALID_VALUE;
+	return cublasLtMatmulAlgoCheck(handle, desc, a, b, c, d, algo, result);
+}
+
 BLAS_EXPORT int cublasLtMatmulAlgoGetIds(void *handle, int compute, int scale, int a, int b,
 	int c, int d, int wanted, int *ids, int *count);
 BLAS_EXPORT int cublasLtMatmulAlgoGetIds(void *handle, int compute, int scale, int a, int b,
@@ -353,6 +409,7 @@ BLAS_EXPORT int cublasLtMatmulAlgoCapGetAttribute(
 	switch (number) {
 	case 3:	 /* strided batches */
 	case 21: /* batches by addresses */
+	case 23: /* the same, each of its own shape */
 	case 4:	 /* D beside C */
 	case 16: /* alignments */
 	case 17:

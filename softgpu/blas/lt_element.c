@@ -65,7 +65,7 @@ void *lt_begin(struct blas_task *task, const void *base, const struct lt_layout 
 {
 	const uint64_t *array = base;
 
-	if (l->batch_mode != LT_POINTERS)
+	if (l->batch_mode == LT_STRIDED)
 		return (void *)((uintptr_t)base +
 				(uint64_t)l->batch_stride * (uint64_t)(unsigned)i * size);
 	if (blas_reaches(&array[i], sizeof(*array), sizeof(*array)))

@@ -53,7 +53,9 @@ static bool types_match(
 static bool layout_served(const struct lt_layout *l, const struct lt_layout *out)
 {
 	return l->order >= LT_COL && l->order <= LT_COL32_2R_4R4 &&
-	       l->batch_mode <= LT_POINTERS && l->batch_mode == out->batch_mode &&
+	       l->batch_mode <= LT_GROUPED && l->batch_mode == out->batch_mode &&
+	       (l->batch_mode != LT_GROUPED ||
+		       (l->batch == out->batch && l->order <= LT_ROW)) &&
 	       (l->batch == out->batch || (l->batch == 1 && out->batch >= 1)) &&
 	       l->batch_stride >= 0 && l->rows <= INT_MAX && l->cols <= INT_MAX;
 }
@@ -102,11 +104,23 @@ static bool epilogue_served(const struct lt_matmul *d)
 	}
 }
 
+/* The shapes of one product. */
+static bool shapes_match(const struct lt_matmul *d, const struct lt_layout *a,
+	const struct lt_layout *b, const struct lt_layout *c, const struct lt_layout *out)
+{
+	uint64_t m = out->rows, n = out->cols, k = d->transa ? a->rows : a->cols;
+
+	return (d->transa ? a->cols : a->rows) == m && (d->transb ? b->cols : b->rows) == k &&
+	       (d->transb ? b->rows : b->cols) == n && (!c || (c->rows == m && c->cols == n)) &&
+	       lt_extent(a) != UINT64_MAX && lt_extent(b) != UINT64_MAX &&
+	       lt_extent(out) != UINT64_MAX && (!c || lt_extent(c) != UINT64_MAX);
+}
+
 int lt_check(const struct lt_matmul *d, const struct lt_layout *a, const struct lt_layout *b,
 	const struct lt_layout *c, const struct lt_layout *out)
 {
-	uint64_t m = out->rows, n = out->cols, k = d->transa ? a->rows : a->cols;
 	uint64_t aux = d->epilogue & (LT_RELU | LT_DRELU) ? 128 : 8;
+	bool grouped = out->batch_mode == LT_GROUPED;
 
 	if (d->transa < 0 || d->transa > BLAS_OP_C || d->transb < 0 || d->transb > BLAS_OP_C)
 		return BLAS_INVALID_VALUE;
@@ -114,15 +128,15 @@ int lt_check(const struct lt_matmul *d, const struct lt_layout *a, const struct 
 		!layout_served(b, out) || !layout_served(c ? c : out, out) ||
 		!layout_served(out, out) || !orders_match(d, a, b, c ? c : out, out) ||
 		!epilogue_served(d) || d->transc || d->fill != 2 || d->pointer_mode < 0 ||
-		d->pointer_mode > LT_VECTOR_HOST || !lt_scales_served(d, a->type, out->type))
+		d->pointer_mode > LT_VECTOR_HOST || !lt_scales_served(d, a->type, out->type) ||
+		(grouped && (d->epilogue != LT_DEFAULT || lt_half(out->type) != UINT32_MAX)) ||
+		((d->alpha_batch || d->beta_batch) &&
+			(d->pointer_mode != LT_DEVICE || lt_half(out->type) != UINT32_MAX)))
 		return BLAS_NOT_SUPPORTED;
-	if ((d->transa ? a->cols : a->rows) != m || (d->transb ? b->cols : b->rows) != k ||
-		(d->transb ? b->rows : b->cols) != n || (c && (c->rows != m || c->cols != n)) ||
-		lt_extent(a) == UINT64_MAX || lt_extent(b) == UINT64_MAX ||
-		lt_extent(out) == UINT64_MAX || (c && lt_extent(c) == UINT64_MAX))
+	if (!grouped && !shapes_match(d, a, b, c, out))
 		return BLAS_INVALID_VALUE;
 	if (d->epilogue & LT_AUX &&
-		(d->aux_ld < 0 || (uint64_t)d->aux_ld < m || (uint64_t)d->aux_ld % aux))
+		(d->aux_ld < 0 || (uint64_t)d->aux_ld < out->rows || (uint64_t)d->aux_ld % aux))
 		return BLAS_INVALID_VALUE;
 	return BLAS_SUCCESS;
 }
@@ -293,13 +307,16 @@ static void matmul_member(struct lt_task *t, int member)
 	uint32_t each = lt_size((uint32_t)d->scale);
 	bool vector = d->pointer_mode >= LT_DEVICE_VECTOR;
 	const void *alphas =
-		t->alpha_at ? step(t->alpha_at, d->alpha_stride, member, each) : NULL;
+		t->alpha_at ? step(t->alpha_at, d->alpha_stride + d->alpha_batch, member, each)
+			    : NULL;
+	const void *betas = t->beta_at ? step(t->beta_at, d->beta_batch, member, each) : NULL;
 	struct behind e;
 	void *pa, *pb, *product;
 
 	if (t->base.handle->failed || !behind_of(t, &e, member) ||
 		!lt_scales_reached(t, &scale_a) || !lt_scales_reached(t, &scale_b) ||
-		(alphas && !blas_reaches(alphas, (vector ? m : 1) * each, each))) {
+		(alphas && !blas_reaches(alphas, (vector ? m : 1) * each, each)) ||
+		(betas && !blas_reaches(betas, (vector ? m : 1) * each, each))) {
 		t->base.handle->failed = true;
 		return;
 	}
@@ -323,7 +340,7 @@ static void matmul_member(struct lt_task *t, int member)
 		if (t->alpha_at)
 			alpha = lt_get(alphas, (uint32_t)d->scale, at);
 		if (t->beta_at)
-			beta = lt_get(t->beta_at, (uint32_t)d->scale, at);
+			beta = lt_get(betas, (uint32_t)d->scale, at);
 		for (uint64_t j = 0; j < n; j++) {
 			double v = wide ? ((double *)product)[j * m + i]
 					: ((float *)product)[j * m + i];
@@ -349,14 +366,54 @@ out:
 	free(product);
 }
 
+/* Number I of an array of the device's; false, and the handle failed, where it has not that. */
+static bool shape_of(struct lt_task *t, const void *array, bool wide, int i, uint64_t *to)
+{
+	uint32_t size = wide ? sizeof(int64_t) : sizeof(int32_t);
+	const void *at = step(array, 1, i, size);
+
+	if (!blas_reaches(at, size, size)) {
+		t->base.handle->failed = true;
+		return false;
+	}
+	*to = wide ? *(const uint64_t *)at : (uint64_t)*(const int32_t *)at;
+	return true;
+}
+
+static bool group_of(struct lt_task *t, struct lt_layout *l, int i)
+{
+	uint64_t ld;
+
+	if (!shape_of(t, l->array[0], l->shape_width, i, &l->rows) ||
+		!shape_of(t, l->array[1], l->shape_width, i, &l->cols) ||
+		!shape_of(t, l->array[2], l->ld_width, i, &ld))
+		return false;
+	l->ld = (int64_t)ld;
+	return l->rows <= INT_MAX && l->cols <= INT_MAX;
+}
+
+/* Product I of those with shapes of their own; what is none fails when it runs. */
+static void matmul_group(struct lt_task *t, int i)
+{
+	const struct lt_layout *c = t->at_c ? &t->c : NULL;
+
+	if (group_of(t, &t->a, i) && group_of(t, &t->b, i) && group_of(t, &t->c, i) &&
+		group_of(t, &t->d, i) && shapes_match(&t->desc, &t->a, &t->b, c, &t->d))
+		matmul_member(t, i);
+	else
+		t->base.handle->failed = true;
+}
+
 static void matmul_run(struct blas_task *base)
 {
 	struct lt_task *t = (struct lt_task *)base;
 	bool vector = t->desc.pointer_mode >= LT_DEVICE_VECTOR;
 	uint32_t size = lt_size((uint32_t)t->desc.scale);
 	bool is_complex = lt_half(t->d.type) != UINT32_MAX;
+	bool grouped = t->d.batch_mode == LT_GROUPED;
 
-	if ((t->beta_at && !blas_reaches(t->beta_at, (vector ? t->d.rows : 1) * size, size)) ||
+	if ((t->beta_at && !grouped &&
+		    !blas_reaches(t->beta_at, (vector ? t->d.rows : 1) * size, size)) ||
 		(is_complex && t->alpha_at && !blas_reaches(t->alpha_at, size, size))) {
 		base->handle->failed = true;
 		return;
@@ -364,6 +421,8 @@ static void matmul_run(struct blas_task *base)
 	for (int i = 0; i < t->d.batch && !base->handle->failed; i++)
 		if (is_complex)
 			lt_complex_member(t, i);
+		else if (grouped)
+			matmul_group(t, i);
 		else
 			matmul_member(t, i);
 	if (t->bit_count &&
@@ -398,7 +457,9 @@ BLAS_EXPORT int cublasLtMatmul(void *handle, const void *desc, const void *alpha
 	status = lt_check(how, la, lb, lc, ld);
 	if (status)
 		return status;
-	if (!((const struct lt_layout *)ld)->rows || !((const struct lt_layout *)ld)->cols)
+	if (((const struct lt_layout *)ld)->batch_mode != LT_GROUPED &&
+		(!((const struct lt_layout *)ld)->rows ||
+			!((const struct lt_layout *)ld)->cols))
 		return BLAS_SUCCESS;
 	t = aligned_alloc(16, (sizeof(*t) + 15) & ~(size_t)15);
 	if (!t)

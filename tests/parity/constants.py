@@ -62,7 +62,7 @@ def merged(paths, read):
 
 def differences(ours, theirs, skip=r"(?!)"):
     """OURS: our headers; THEIRS: {major: NVIDIA's}.  A number may be in one major only, but means
-    the same in both."""
+    the same in both; a struct that is words and nothing else is as long as the longest of theirs."""
     out = []
     mine = enumerators("".join(map(raw, ours)), "")
     known = {major: enumerators("".join(map(raw, paths))) for major, paths in theirs.items()}
@@ -73,10 +73,17 @@ def differences(ours, theirs, skip=r"(?!)"):
         if not values:
             out.append(f"{name}: in no header of NVIDIA's")
         out += [f"{name} is {v} in {major}, ours {value}" for major, v in values.items() if v != value]
+    words = re.compile(r"uint64_t data\[(\d+)\];")
     for what, read in (("", defines), ("struct ", lambda path: structs(raw(path)))):
         mine = merged(ours, read)
-        for major, paths in theirs.items():
-            other = merged(paths, read)
+        read_of = {major: merged(paths, read) for major, paths in theirs.items()}
+        for name in mine:
+            lengths = [int(found[1]) for other in read_of.values()
+                       if (found := words.fullmatch(str(other.get(name, ""))))]
+            if lengths and mine[name] == f"uint64_t data[{max(lengths)}];":
+                for other in read_of.values():
+                    other.pop(name, None)
+        for major, other in read_of.items():
             out += [f"{what}{name} is {other[name]} in {major}, ours {mine[name]}"
                     for name in sorted(set(mine) & set(other)) if mine[name] != other[name]]
     return out

@@ -130,6 +130,10 @@ static void flipped_bodies_are_answered(void **state)
 	struct wire_cublasLtMatmulAlgoGetHeuristic heuristic = {.problem = small_problem(),
 		.preference = CUBLASLT_PREFERENCE_DEFAULTS,
 		.wanted = 1};
+	struct wire_cublasLtMatmulAlgoGetHeuristicForStream grouped = {.plain = heuristic,
+		.more = {.desc = CUBLASLT_MATMUL_MORE_DEFAULTS,
+			.grouped = 15,
+			.stream = CUBLASLT_NO_STREAM}};
 	struct small_call matmul = small_call(CUBLASLT_ITEM_MATMUL, 4);
 	struct small_call transform = small_call(CUBLASLT_ITEM_TRANSFORM, 3);
 	struct wire_cublasLtMatmulAlgoCapGetAttribute attribute = {
@@ -144,6 +148,7 @@ static void flipped_bodies_are_answered(void **state)
 		{OP_vcudaMemMap, &map, sizeof(map)},
 		{OP_vcudaLaunch, &launch, sizeof(launch)},
 		{OP_cublasLtMatmulAlgoGetHeuristic, &heuristic, sizeof(heuristic)},
+		{OP_cublasLtMatmulAlgoGetHeuristicForStream, &grouped, sizeof(grouped)},
 		{OP_cublasLtMatmulAlgoCapGetAttribute, &attribute, sizeof(attribute)},
 		{OP_cublasLtMatrixTransform, &transform, sizeof(transform)},
 		{OP_cublasLtMatmul, &matmul, sizeof(matmul)},
@@ -154,10 +159,16 @@ static void flipped_bodies_are_answered(void **state)
 	bool gone;
 
 	(void)state;
+	for (int i = 0; i < CUBLASLT_MATRICES; i++)
+		grouped.plain.problem.layout[i].batch_mode = CUBLASLT_BATCH_MODE_GROUPED;
 	peer_start(&p);
-	/* As it is, it reaches the library. */
+	/* As they are, they reach the library. */
 	right = call_header(&p, OP_cublasLtMatmulAlgoGetHeuristic, sizeof(heuristic));
 	peer_send(&p, &right, &heuristic);
+	assert_int_equal(peer_reply(&p, &right, &gone), 0);
+	assert_int_equal(right.status, CUDA_SUCCESS);
+	right = call_header(&p, OP_cublasLtMatmulAlgoGetHeuristicForStream, sizeof(grouped));
+	peer_send(&p, &right, &grouped);
 	assert_int_equal(peer_reply(&p, &right, &gone), 0);
 	assert_int_equal(right.status, CUDA_SUCCESS);
 	for (size_t f = 0; f < sizeof(frames) / sizeof(frames[0]); f++)

@@ -40,17 +40,84 @@ static void pointers_of(uint8_t *to, cublasLtMatmulDesc_t desc)
 		to[i] = library_alignment(d->pointers[i]);
 }
 
-cublasStatus_t hand_cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle,
-	cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
-	cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
-	cublasLtMatrixLayout_t Ddesc, cublasLtMatmulPreference_t preference,
-	int requestedAlgoCount, cublasLtMatmulHeuristicResult_t heuristicResultsArray[],
-	int *returnAlgoCount)
+/* What a question says that older agents do not know; false: nothing. */
+static bool more_of(struct cublaslt_more *more, cublasLtMatmulDesc_t desc,
+	const cublasLtMatrixLayout_t *layouts, const struct cublaslt_preference_desc *pref)
 {
-	const cublasLtMatrixLayout_t layouts[] = {Adesc, Bdesc, Cdesc, Ddesc};
+	const struct cublaslt_matmul_desc *d = cublaslt_matmul_of(desc);
+	bool any = cublaslt_says_more(d);
+
+	more->stream = CUBLASLT_NO_STREAM;
+	more->desc = d->more;
+	for (int i = 0; i < CUBLASLT_MATRICES; i++) {
+		const struct cublaslt_layout_desc *layout = cublaslt_layout_of(layouts[i]);
+
+		if (!layout || layout->kind != CUBLASLT_GROUPED_LAYOUT)
+			continue;
+		any = true;
+		more->grouped |= 1u << i;
+		more->group[i] = layout->group;
+		for (int at = 0; at < 3; at++)
+			more->group[i].at[at] = library_alignment(layout->group.at[at]);
+	}
+	if (pref && pref->kind == CUBLASLT_GROUPED_PREFERENCE) {
+		any = true;
+		more->preference = pref->more;
+	}
+	return any;
+}
+
+/* A question and its answer: as it was before there was more to say, where there is nothing
+ * more. */
+struct question {
+	uint16_t op, more_op;
+	const char *call;
+	void *body; /* of the longer one, which begins with the shorter */
+	size_t body_bytes, more_at;
+	const CUstream *stream; /* of a part of the device, or NULL */
+};
+
+static cublasStatus_t question_ask(const struct question *q, bool more, void *reply,
+	size_t bytes, size_t most, uint32_t *got)
+{
+	struct front_frame frame = {
+		.call = FRONT_COUNTED,
+		.op = q->more_op,
+		.cached = !q->stream, /* a stream may come again with another part */
+		.body = q->body,
+		.body_bytes = (uint32_t)q->body_bytes,
+		.stream_at = q->stream ? (uint32_t)(q->more_at +
+						    offsetof(struct cublaslt_more, stream))
+				       : FRONT_NO_STREAM,
+		.stream = q->stream ? *q->stream : NULL,
+		.reply = reply,
+		.reply_bytes = bytes,
+		.reply_most = most,
+		.reply_got = got,
+	};
+	CUresult status;
+
+	if (!more && !q->stream)
+		return cublaslt_ask(q->op, q->body, q->more_at, reply, bytes, most, got);
+	if (!cublaslt_agent_knows(q->call))
+		return CUBLAS_STATUS_NOT_SUPPORTED;
+	status = vcuda_front_context();
+	return status ? front_status(&cublaslt_front, status)
+		      : vcuda_library_frame(&cublaslt_front, &frame);
+}
+
+static cublasStatus_t heuristic(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t desc,
+	const cublasLtMatrixLayout_t *layouts, cublasLtMatmulPreference_t preference,
+	int wanted, cublasLtMatmulHeuristicResult_t *results, int *count,
+	const CUstream *stream)
+{
 	const struct cublaslt_preference_desc *pref = cublaslt_preference_of(preference);
-	struct wire_cublasLtMatmulAlgoGetHeuristic body = {
-		.preference = CUBLASLT_PREFERENCE_DEFAULTS};
+	struct wire_cublasLtMatmulAlgoGetHeuristicForStream body = {
+		.plain.preference = CUBLASLT_PREFERENCE_DEFAULTS};
+	struct question question = {OP_cublasLtMatmulAlgoGetHeuristic,
+		OP_cublasLtMatmulAlgoGetHeuristicForStream, "cublasLtMatmulAlgoGetHeuristic",
+		&body, sizeof(body),
+		offsetof(struct wire_cublasLtMatmulAlgoGetHeuristicForStream, more), stream};
 	struct {
 		struct wire_cublasLtMatmulAlgoGetHeuristic_reply head;
 		cublasLtMatmulHeuristicResult_t results[CUBLASLT_RESULTS_MAX];
@@ -60,31 +127,73 @@ cublasStatus_t hand_cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle,
 
 	if (!vcuda_library_find(&cublaslt_front, lightHandle))
 		return CUBLAS_STATUS_NOT_INITIALIZED;
-	if (requestedAlgoCount <= 0 || !heuristicResultsArray || !returnAlgoCount ||
-		(preference && !pref))
+	if (wanted <= 0 || !results || !count || (preference && !pref))
 		return CUBLAS_STATUS_INVALID_VALUE;
-	*returnAlgoCount = 0;
-	status = cublaslt_problem(&body.problem, operationDesc, layouts);
+	*count = 0;
+	status = cublaslt_problem(&body.plain.problem, desc, layouts);
 	if (status)
 		return status;
 	if (pref)
-		body.preference = pref->content;
-	pointers_of(body.pointers, operationDesc);
-	body.wanted = requestedAlgoCount < CUBLASLT_RESULTS_MAX ? (uint32_t)requestedAlgoCount
-								: CUBLASLT_RESULTS_MAX;
-	if (body.preference.search_mode == CUBLASLT_SEARCH_LIMITED_BY_ALGO_ID)
-		memcpy(body.algo, &heuristicResultsArray[0].algo, sizeof(body.algo));
-	status = cublaslt_ask(OP_cublasLtMatmulAlgoGetHeuristic, &body, sizeof(body), &reply,
+		body.plain.preference = pref->content;
+	pointers_of(body.plain.pointers, desc);
+	body.plain.wanted =
+		wanted < CUBLASLT_RESULTS_MAX ? (uint32_t)wanted : CUBLASLT_RESULTS_MAX;
+	if (body.plain.preference.search_mode == CUBLASLT_SEARCH_LIMITED_BY_ALGO_ID)
+		memcpy(body.plain.algo, &results[0].algo, sizeof(body.plain.algo));
+	status = question_ask(&question, more_of(&body.more, desc, layouts, pref), &reply,
 		sizeof(reply.head), sizeof(reply), &got);
 	if (status)
 		return status;
-	if (reply.head.count > body.wanted ||
+	if (reply.head.count > body.plain.wanted ||
 		got < sizeof(reply.head) + reply.head.count * sizeof(reply.results[0]))
 		return CUBLAS_STATUS_INTERNAL_ERROR;
-	memcpy(heuristicResultsArray, reply.results,
-		reply.head.count * sizeof(reply.results[0]));
-	*returnAlgoCount = (int)reply.head.count;
+	memcpy(results, reply.results, reply.head.count * sizeof(reply.results[0]));
+	*count = (int)reply.head.count;
 	return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t check(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t desc,
+	const cublasLtMatrixLayout_t *layouts, const cublasLtMatmulAlgo_t *algo,
+	cublasLtMatmulHeuristicResult_t *result, const CUstream *stream)
+{
+	struct wire_cublasLtMatmulAlgoCheckForStream body = {0};
+	struct question question = {OP_cublasLtMatmulAlgoCheck,
+		OP_cublasLtMatmulAlgoCheckForStream, "cublasLtMatmulAlgoCheck", &body,
+		sizeof(body), offsetof(struct wire_cublasLtMatmulAlgoCheckForStream, more),
+		stream};
+	struct wire_cublasLtMatmulAlgoCheck_reply reply;
+	cublasStatus_t status;
+
+	if (!vcuda_library_find(&cublaslt_front, lightHandle))
+		return CUBLAS_STATUS_NOT_INITIALIZED;
+	if (!algo || !result)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	status = cublaslt_problem(&body.plain.problem, desc, layouts);
+	if (status)
+		return status;
+	pointers_of(body.plain.pointers, desc);
+	memcpy(body.plain.algo, algo, sizeof(body.plain.algo));
+	status = question_ask(&question, more_of(&body.more, desc, layouts, NULL), &reply,
+		sizeof(reply), 0, NULL);
+	if (status)
+		return status;
+	/* The algorithm in it is never updated. */
+	reply.result.algo = result->algo;
+	*result = reply.result;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t hand_cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle,
+	cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
+	cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
+	cublasLtMatrixLayout_t Ddesc, cublasLtMatmulPreference_t preference,
+	int requestedAlgoCount, cublasLtMatmulHeuristicResult_t heuristicResultsArray[],
+	int *returnAlgoCount)
+{
+	const cublasLtMatrixLayout_t layouts[] = {Adesc, Bdesc, Cdesc, Ddesc};
+
+	return heuristic(lightHandle, operationDesc, layouts, preference, requestedAlgoCount,
+		heuristicResultsArray, returnAlgoCount, NULL);
 }
 
 cublasStatus_t hand_cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle,
@@ -94,28 +203,60 @@ cublasStatus_t hand_cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle,
 	cublasLtMatmulHeuristicResult_t *result)
 {
 	const cublasLtMatrixLayout_t layouts[] = {Adesc, Bdesc, Cdesc, Ddesc};
-	struct wire_cublasLtMatmulAlgoCheck body = {0};
-	struct wire_cublasLtMatmulAlgoCheck_reply reply;
-	cublasStatus_t status;
 
-	if (!vcuda_library_find(&cublaslt_front, lightHandle))
-		return CUBLAS_STATUS_NOT_INITIALIZED;
-	if (!algo || !result)
+	return check(lightHandle, operationDesc, layouts, algo, result, NULL);
+}
+
+#if VCUDA_ABI == 13
+
+/* A stream says which part of the device works: all of it, for which the answer is that of the
+ * question without a stream, unless its context is a green one. */
+static cublasStatus_t part_of(const cudaStream_t *stream, const CUstream **part)
+{
+	CUgreenCtx green = NULL;
+	CUresult status = vcuda_front_context();
+
+	*part = NULL;
+	if (status)
+		return front_status(&cublaslt_front, status);
+	if (cuStreamGetGreenCtx(*stream, &green))
 		return CUBLAS_STATUS_INVALID_VALUE;
-	status = cublaslt_problem(&body.problem, operationDesc, layouts);
-	if (status)
-		return status;
-	pointers_of(body.pointers, operationDesc);
-	memcpy(body.algo, algo, sizeof(body.algo));
-	status = cublaslt_ask(OP_cublasLtMatmulAlgoCheck, &body, sizeof(body), &reply,
-		sizeof(reply), 0, NULL);
-	if (status)
-		return status;
-	/* The algorithm in it is never updated. */
-	reply.result.algo = result->algo;
-	*result = reply.result;
+	if (green)
+		*part = stream;
 	return CUBLAS_STATUS_SUCCESS;
 }
+
+cublasStatus_t hand_cublasLtMatmulAlgoGetHeuristicForStream(cublasLtHandle_t lightHandle,
+	cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
+	cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
+	cublasLtMatrixLayout_t Ddesc, cublasLtMatmulPreference_t preference,
+	int requestedAlgoCount, cublasLtMatmulHeuristicResult_t heuristicResultsArray[],
+	int *returnAlgoCount, cudaStream_t stream)
+{
+	const cublasLtMatrixLayout_t layouts[] = {Adesc, Bdesc, Cdesc, Ddesc};
+	const CUstream *part;
+	cublasStatus_t status = part_of(&stream, &part);
+
+	return status ? status
+		      : heuristic(lightHandle, operationDesc, layouts, preference,
+				requestedAlgoCount, heuristicResultsArray, returnAlgoCount,
+				part);
+}
+
+cublasStatus_t hand_cublasLtMatmulAlgoCheckForStream(cublasLtHandle_t lightHandle,
+	cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
+	cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
+	cublasLtMatrixLayout_t Ddesc, const cublasLtMatmulAlgo_t *algo,
+	cublasLtMatmulHeuristicResult_t *result, cudaStream_t stream)
+{
+	const cublasLtMatrixLayout_t layouts[] = {Adesc, Bdesc, Cdesc, Ddesc};
+	const CUstream *part;
+	cublasStatus_t status = part_of(&stream, &part);
+
+	return status ? status : check(lightHandle, operationDesc, layouts, algo, result, part);
+}
+
+#endif
 
 cublasStatus_t hand_cublasLtMatmulAlgoGetIds(cublasLtHandle_t lightHandle,
 	cublasComputeType_t computeType, cudaDataType_t scaleType, cudaDataType_t Atype,

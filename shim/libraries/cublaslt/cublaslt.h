@@ -23,13 +23,20 @@ enum cublaslt_kind {
 	CUBLASLT_TRANSFORM = 0x4c745431,
 	CUBLASLT_PREFERENCE = 0x4c745031,
 	CUBLASLT_EMULATION = 0x4c744531,
+	/* The two with what lies behind `content`: in memory that a program has for cuBLAS 13.2
+	 * and up. Others may be as short as they were before. */
+	CUBLASLT_GROUPED_LAYOUT = 0x4c744c33,
+	CUBLASLT_GROUPED_PREFERENCE = 0x4c745033,
 };
 
 struct cublaslt_layout_desc {
 	uint64_t kind;
 	struct cublaslt_layout content;
+	struct cublaslt_group group; /* of a CUBLASLT_GROUPED_LAYOUT */
 };
 _Static_assert(sizeof(struct cublaslt_layout_desc) <= sizeof(cublasLtMatrixLayoutOpaque_t), "");
+#define CUBLASLT_LAYOUT_BYTES offsetof(struct cublaslt_layout_desc, group)
+_Static_assert(CUBLASLT_LAYOUT_BYTES <= 64, ""); /* before 13.2 */
 
 struct cublaslt_emulation_desc {
 	uint64_t kind;
@@ -43,6 +50,7 @@ struct cublaslt_matmul_desc {
 	struct cublaslt_matmul content;
 	uint64_t pointers[CUBLASLT_POINTERS];
 	const struct cublaslt_emulation_desc *emulation; /* the app's; read at each call */
+	struct cublaslt_matmul_more more;
 };
 _Static_assert(sizeof(struct cublaslt_matmul_desc) <= sizeof(cublasLtMatmulDescOpaque_t), "");
 
@@ -57,10 +65,13 @@ _Static_assert(
 struct cublaslt_preference_desc {
 	uint64_t kind;
 	struct cublaslt_preference content;
+	struct cublaslt_preference_more more; /* of a CUBLASLT_GROUPED_PREFERENCE */
 };
 _Static_assert(
 	sizeof(struct cublaslt_preference_desc) <= sizeof(cublasLtMatmulPreferenceOpaque_t),
 	"");
+#define CUBLASLT_PREFERENCE_BYTES offsetof(struct cublaslt_preference_desc, more)
+_Static_assert(CUBLASLT_PREFERENCE_BYTES <= 64, ""); /* before 13.2 */
 
 /* The app's pointer as what it should be; NULL where it is not that. */
 const struct cublaslt_layout_desc *cublaslt_layout_of(cublasLtMatrixLayout_t layout);
@@ -72,6 +83,11 @@ const struct cublaslt_preference_desc *cublaslt_preference_of(cublasLtMatmulPref
  * of C may be NULL.  INVALID_VALUE where one is none. */
 cublasStatus_t cublaslt_problem(struct cublaslt_problem *problem, cublasLtMatmulDesc_t desc,
 	const cublasLtMatrixLayout_t *layouts);
+
+/* Whether the product says more than those of cuBLAS before 13.2 can. */
+bool cublaslt_says_more(const struct cublaslt_matmul_desc *desc);
+/* Whether the agent knows what those cannot say; told on stderr, once, where it does not. */
+bool cublaslt_agent_knows(const char *call);
 
 /* Puts one of that kind (enum cublaslt_item); a layout may be NULL. */
 void cublaslt_put_descriptor(

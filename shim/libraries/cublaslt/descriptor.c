@@ -21,6 +21,8 @@ struct attribute {
 
 #define LAYOUT(NAME, MEMBER)                                                                   \
 	FIELD(CUBLASLT_MATRIX_LAYOUT_##NAME, cublaslt_layout_desc, content.MEMBER)
+#define GROUP(NAME, MEMBER)                                                                    \
+	FIELD(CUBLASLT_GROUPED_MATRIX_LAYOUT_##NAME, cublaslt_layout_desc, group.MEMBER)
 static const struct attribute layout_attributes[] = {
 	LAYOUT(TYPE, type),
 	LAYOUT(ORDER, order),
@@ -31,6 +33,13 @@ static const struct attribute layout_attributes[] = {
 	LAYOUT(STRIDED_BATCH_OFFSET, batch_stride),
 	LAYOUT(PLANE_OFFSET, plane),
 	LAYOUT(BATCH_MODE, batch_mode),
+#if VCUDA_ABI == 13
+	GROUP(ROWS_ARRAY, at[0]),
+	GROUP(COLS_ARRAY, at[1]),
+	GROUP(LD_ARRAY, at[2]),
+	GROUP(ROWS_COLS_ARRAY_INTEGER_WIDTH, shape_width),
+	GROUP(LD_ARRAY_INTEGER_WIDTH, ld_width),
+#endif
 	{0},
 };
 
@@ -79,6 +88,10 @@ static const struct attribute matmul_attributes[] = {
 	MATMUL(D_OUT_SCALE_MODE, scale_d_out),
 #if VCUDA_ABI == 13
 	FIELD(CUBLASLT_MATMUL_DESC_EMULATION_DESCRIPTOR, cublaslt_matmul_desc, emulation),
+	FIELD(CUBLASLT_MATMUL_DESC_ALPHA_BATCH_STRIDE, cublaslt_matmul_desc, more.alpha_stride),
+	FIELD(CUBLASLT_MATMUL_DESC_BETA_BATCH_STRIDE, cublaslt_matmul_desc, more.beta_stride),
+	FIELD(CUBLASLT_MATMUL_DESC_BATCH_INVARIANCE_FLAGS, cublaslt_matmul_desc,
+		more.invariance),
 #endif
 	{0},
 };
@@ -95,6 +108,12 @@ static const struct attribute transform_attributes[] = {
 
 #define PREFERENCE(NAME, MEMBER)                                                               \
 	FIELD(CUBLASLT_MATMUL_PREF_##NAME, cublaslt_preference_desc, content.MEMBER)
+#define AVERAGE(NAME, MEMBER)                                                                  \
+	FIELD(CUBLASLT_MATMUL_PREF_GROUPED_AVERAGE_##NAME, cublaslt_preference_desc,           \
+		more.average_##MEMBER)
+#define AVERAGE_OF_D(NAME, MEMBER)                                                             \
+	FIELD(CUBLASLT_MATMUL_PREF_GROUPED_DESC_D_AVERAGE_##NAME, cublaslt_preference_desc,    \
+		more.average_##MEMBER)
 static const struct attribute preference_attributes[] = {
 	PREFERENCE(SEARCH_MODE, search_mode),
 	PREFERENCE(MAX_WORKSPACE_BYTES, max_workspace),
@@ -105,6 +124,11 @@ static const struct attribute preference_attributes[] = {
 	PREFERENCE(MIN_ALIGNMENT_D_BYTES, alignment[3]),
 	PREFERENCE(MAX_WAVES_COUNT, max_waves),
 	PREFERENCE(IMPL_MASK, impl_mask),
+#if VCUDA_ABI == 13
+	AVERAGE(REDUCTION_DIM, k),
+	AVERAGE_OF_D(ROWS, rows),
+	AVERAGE_OF_D(COLS, cols),
+#endif
 	{0},
 };
 
@@ -138,27 +162,55 @@ static const struct attribute *attributes_of(enum cublaslt_kind kind)
 	}
 }
 
-/* The attribute's place in the descriptor; NULL: no descriptor of that kind, or none of those.
- */
-static void *find(const void *desc, enum cublaslt_kind kind, int number, size_t *bytes)
-{
-	const struct attribute *attributes = attributes_of(kind);
+/* A kind that can say more: as what, and where that lies. */
+static const struct longer {
+	enum cublaslt_kind plain, longer;
+	uint16_t from, bytes;
+} longer[] = {
+	{CUBLASLT_LAYOUT, CUBLASLT_GROUPED_LAYOUT, CUBLASLT_LAYOUT_BYTES,
+		sizeof(struct cublaslt_group)},
+	{CUBLASLT_PREFERENCE, CUBLASLT_GROUPED_PREFERENCE, CUBLASLT_PREFERENCE_BYTES,
+		sizeof(struct cublaslt_preference_more)},
+};
 
-	if (!desc || *(const uint64_t *)desc != kind)
-		return NULL;
-	for (; attributes->bytes; attributes++)
-		if (attributes->number == number) {
-			*bytes = attributes->bytes;
-			return (char *)(uintptr_t)desc + attributes->at;
-		}
+static const struct longer *longer_of(enum cublaslt_kind kind)
+{
+	for (size_t i = 0; i < sizeof(longer) / sizeof(longer[0]); i++)
+		if (longer[i].plain == kind)
+			return &longer[i];
 	return NULL;
+}
+
+/* The attribute's place in the descriptor; NULL: no descriptor of that kind, or none of those.
+ * One that says more says so from when it is set: until then zeros are read. */
+static void *find(void *desc, enum cublaslt_kind kind, int number, size_t *bytes, bool set)
+{
+	static const uint64_t nothing;
+	const struct attribute *attributes = attributes_of(kind);
+	const struct longer *more = longer_of(kind);
+	uint64_t is = desc ? *(const uint64_t *)desc : 0;
+
+	if (is != kind && (!more || is != more->longer))
+		return NULL;
+	for (; attributes->bytes && attributes->number != number; attributes++)
+		;
+	if (!attributes->bytes)
+		return NULL;
+	*bytes = attributes->bytes;
+	if (!more || is == more->longer || attributes->at < more->from)
+		return (char *)desc + attributes->at;
+	if (!set)
+		return (void *)(uintptr_t)&nothing;
+	memset((char *)desc + more->from, 0, more->bytes);
+	*(uint64_t *)desc = more->longer;
+	return (char *)desc + attributes->at;
 }
 
 cublasStatus_t cublaslt_attribute_set(
 	void *desc, enum cublaslt_kind kind, int number, const void *from, size_t from_bytes)
 {
 	size_t bytes = 0;
-	void *at = find(desc, kind, number, &bytes);
+	void *at = find(desc, kind, number, &bytes, from != NULL);
 
 	if (!at || !from || from_bytes != bytes)
 		return CUBLAS_STATUS_INVALID_VALUE;
@@ -170,7 +222,7 @@ cublasStatus_t cublaslt_attribute_get(const void *desc, enum cublaslt_kind kind,
 	void *to, size_t to_bytes, size_t *written)
 {
 	size_t bytes = 0;
-	const void *at = find(desc, kind, number, &bytes);
+	const void *at = find((void *)(uintptr_t)desc, kind, number, &bytes, false);
 
 	if (!at || (to_bytes ? !to || to_bytes != bytes : !written))
 		return CUBLAS_STATUS_INVALID_VALUE;
@@ -197,9 +249,9 @@ cublasStatus_t hand_cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t mat
 
 	if (!matLayout)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	if (size < sizeof(desc))
+	if (size < CUBLASLT_LAYOUT_BYTES)
 		return CUBLAS_STATUS_ALLOC_FAILED;
-	memcpy(matLayout, &desc, sizeof(desc));
+	memcpy(matLayout, &desc, CUBLASLT_LAYOUT_BYTES);
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -219,8 +271,48 @@ const struct cublaslt_layout_desc *cublaslt_layout_of(cublasLtMatrixLayout_t lay
 {
 	const struct cublaslt_layout_desc *desc = (const void *)layout;
 
-	return desc && desc->kind == CUBLASLT_LAYOUT ? desc : NULL;
+	return desc && (desc->kind == CUBLASLT_LAYOUT || desc->kind == CUBLASLT_GROUPED_LAYOUT)
+		       ? desc
+		       : NULL;
 }
+
+#if VCUDA_ABI == 13
+
+cublasStatus_t hand_cublasLtGroupedMatrixLayoutInit_internal(cublasLtMatrixLayout_t matLayout,
+	size_t size, cudaDataType type, int groupCount, const void *rows_array,
+	const void *cols_array, const void *ld_array)
+{
+	struct cublaslt_layout_desc desc = {
+		.kind = CUBLASLT_GROUPED_LAYOUT,
+		.content = {.type = (uint32_t)type,
+			.batch = groupCount,
+			.batch_mode = CUBLASLT_BATCH_MODE_GROUPED},
+		.group = {.at = {(uintptr_t)rows_array, (uintptr_t)cols_array,
+				  (uintptr_t)ld_array}},
+	};
+
+	if (!matLayout)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	if (size < sizeof(desc))
+		return CUBLAS_STATUS_ALLOC_FAILED;
+	memcpy(matLayout, &desc, sizeof(desc));
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t hand_cublasLtGroupedMatrixLayoutCreate(cublasLtMatrixLayout_t *matLayout,
+	cudaDataType type, int groupCount, const void *rows_array, const void *cols_array,
+	const void *ld_array)
+{
+	if (!matLayout)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	*matLayout = calloc(1, sizeof(**matLayout));
+	if (!*matLayout)
+		return CUBLAS_STATUS_ALLOC_FAILED;
+	return hand_cublasLtGroupedMatrixLayoutInit_internal(*matLayout, sizeof(**matLayout),
+		type, groupCount, rows_array, cols_array, ld_array);
+}
+
+#endif
 
 /* ---- products ---- */
 
@@ -235,6 +327,7 @@ cublasStatus_t hand_cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t matmulD
 			.epilogue = CUBLASLT_EPILOGUE_DEFAULT,
 			.aux_type = -1,
 			.bias_type = -1},
+		.more = CUBLASLT_MATMUL_MORE_DEFAULTS,
 	};
 
 	if (!matmulDesc)
@@ -310,9 +403,9 @@ cublasStatus_t hand_cublasLtMatmulPreferenceInit_internal(
 
 	if (!pref)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	if (size < sizeof(desc))
+	if (size < CUBLASLT_PREFERENCE_BYTES)
 		return CUBLAS_STATUS_ALLOC_FAILED;
-	memcpy(pref, &desc, sizeof(desc));
+	memcpy(pref, &desc, CUBLASLT_PREFERENCE_BYTES);
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -330,7 +423,10 @@ const struct cublaslt_preference_desc *cublaslt_preference_of(cublasLtMatmulPref
 {
 	const struct cublaslt_preference_desc *desc = (const void *)pref;
 
-	return desc && desc->kind == CUBLASLT_PREFERENCE ? desc : NULL;
+	return desc && (desc->kind == CUBLASLT_PREFERENCE ||
+			       desc->kind == CUBLASLT_GROUPED_PREFERENCE)
+		       ? desc
+		       : NULL;
 }
 
 /* ---- emulation ---- */

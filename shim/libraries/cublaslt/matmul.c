@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "protocol/generated/cublaslt_ops.h"
 #include "shim/generated/cublaslt_hand.h"
 #include "shim/libraries/cublaslt/cublaslt.h"
 
@@ -38,9 +39,30 @@ cublasStatus_t cublaslt_problem(struct cublaslt_problem *problem, cublasLtMatmul
 	return CUBLAS_STATUS_SUCCESS;
 }
 
+bool cublaslt_says_more(const struct cublaslt_matmul_desc *desc)
+{
+	static const struct cublaslt_matmul_more defaults = CUBLASLT_MATMUL_MORE_DEFAULTS;
+
+	return memcmp(&desc->more, &defaults, sizeof(defaults)) != 0;
+}
+
+bool cublaslt_agent_knows(const char *call)
+{
+	struct library_opened opened;
+	static int logged;
+
+	/* Of no library at all others say so. */
+	if (vcuda_library_opened(&cublaslt_front, OP_cublasLtGetVersion, VCUDA_ABI, &opened) ||
+		opened.knows & CUBLASLT_KNOWS_MORE)
+		return true;
+	vcuda_front_older(call, &logged);
+	return false;
+}
+
 /* Words of a product's item. */
+#define WORDS_LEAST ((uint32_t)offsetof(struct cublaslt_matmul_words, emulation) / 4)
+#define WORDS_EMULATION ((uint32_t)offsetof(struct cublaslt_matmul_words, more) / 4)
 #define WORDS_ALL ((uint32_t)sizeof(struct cublaslt_matmul_words) / 4)
-#define WORDS_EMULATION ((uint32_t)sizeof(struct cublaslt_emulation) / 4)
 
 static uint8_t put_address(struct library_items *items, uint64_t address)
 {
@@ -56,19 +78,31 @@ static void put_matmul(struct library_items *items, cublasLtMatmulDesc_t desc)
 	const struct cublaslt_matmul_desc *d = cublaslt_matmul_of(desc);
 	const struct cublaslt_emulation_desc *emulation = d ? d->emulation : NULL;
 	uint8_t *to, *alignments; /* in the key, which is not aligned for the struct */
+	uint32_t words = emulation ? WORDS_EMULATION : WORDS_LEAST;
 
 	if (!d || (emulation && emulation->kind != CUBLASLT_EMULATION)) {
 		library_fault(items, CUBLAS_STATUS_INVALID_VALUE, NULL);
 		return;
 	}
 	items->mode = d->content.pointer_mode;
-	to = library_put_content(items, CUBLASLT_ITEM_MATMUL,
-		(emulation ? WORDS_ALL : WORDS_ALL - WORDS_EMULATION));
+	if (cublaslt_says_more(d)) {
+		words = WORDS_ALL;
+		/* Scalars of a whole batch are on the device, or they are one. */
+		if (d->content.pointer_mode == CUBLASLT_POINTER_MODE_HOST &&
+			(d->more.alpha_stride || d->more.beta_stride))
+			library_fault(items, CUBLAS_STATUS_NOT_SUPPORTED, NULL);
+		else if (!cublaslt_agent_knows("cublasLtMatmul"))
+			library_fault(items, CUBLAS_STATUS_NOT_SUPPORTED, NULL);
+	}
+	to = library_put_content(items, CUBLASLT_ITEM_MATMUL, words);
 	if (!to)
 		return;
+	memset(to, 0, 4 * (size_t)words);
 	memcpy(to, &d->content, sizeof(d->content));
+	if (words == WORDS_ALL)
+		memcpy(to + offsetof(struct cublaslt_matmul_words, more), &d->more,
+			sizeof(d->more));
 	alignments = to + offsetof(struct cublaslt_matmul_words, alignments);
-	memset(alignments, 0, CUBLASLT_POINTERS + 4);
 	for (int i = 0; i < CUBLASLT_POINTERS; i++)
 		alignments[i] = put_address(items, d->pointers[i]);
 	if (emulation) {
@@ -85,7 +119,9 @@ static void put_matmul(struct library_items *items, cublasLtMatmulDesc_t desc)
 static void put_layout(struct library_items *items, cublasLtMatrixLayout_t desc)
 {
 	const struct cublaslt_layout_desc *d = cublaslt_layout_of(desc);
-	void *to;
+	bool grouped = d && d->kind == CUBLASLT_GROUPED_LAYOUT;
+	struct cublaslt_group_words group = {0};
+	uint8_t *to;
 
 	if (!desc) {
 		library_put_int(items, 0);
@@ -95,9 +131,20 @@ static void put_layout(struct library_items *items, cublasLtMatrixLayout_t desc)
 		library_fault(items, CUBLAS_STATUS_INVALID_VALUE, NULL);
 		return;
 	}
-	to = library_put_content(items, CUBLASLT_ITEM_LAYOUT, sizeof(d->content) / 4);
-	if (to)
-		memcpy(to, &d->content, sizeof(d->content));
+	if (grouped && !cublaslt_agent_knows("cublasLtMatmul"))
+		library_fault(items, CUBLAS_STATUS_NOT_SUPPORTED, NULL);
+	to = library_put_content(items, CUBLASLT_ITEM_LAYOUT,
+		(uint32_t)(sizeof(d->content) + (grouped ? sizeof(group) : 0)) / 4);
+	if (!to)
+		return;
+	memcpy(to, &d->content, sizeof(d->content));
+	if (!grouped)
+		return;
+	group.shape_width = d->group.shape_width;
+	group.ld_width = d->group.ld_width;
+	for (int i = 0; i < 3; i++)
+		group.alignments[i] = put_address(items, d->group.at[i]);
+	memcpy(to + sizeof(d->content), &group, sizeof(group));
 }
 
 static void put_transform(struct library_items *items, cublasLtMatrixTransformDesc_t desc)

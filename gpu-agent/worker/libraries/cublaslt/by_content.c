@@ -16,6 +16,8 @@
 struct made_layout {
 	const struct cublaslt_library *library; /* NULL: free */
 	struct cublaslt_layout content;
+	struct cublaslt_group group; /* with its addresses as they are set; or zeros */
+	bool grouped;
 	cublasLtMatrixLayout_t object;
 };
 
@@ -23,6 +25,7 @@ struct made_product {
 	const struct cublaslt_library *library;
 	struct cublaslt_matmul content;
 	struct cublaslt_emulation emulation_content;
+	struct cublaslt_matmul_more more;
 	uint64_t pointers[CUBLASLT_POINTERS]; /* as they are set */
 	uint64_t bit_count;
 	cublasLtMatmulDesc_t object;
@@ -45,43 +48,102 @@ static unsigned hash(const void *content, size_t bytes)
 	return (unsigned)(sum >> 40);
 }
 
-cublasStatus_t cublaslt_make_layout(const struct cublaslt_library *l,
-	enum cublaslt_matrix which, const struct cublaslt_layout *content,
-	cublasLtMatrixLayout_t *layout)
+static cublasStatus_t layout_fill(const struct cublaslt_library *l,
+	const struct made_layout *made, const struct cublaslt_layout *content)
 {
-	struct made_layout *slot = &layouts[which][hash(content, sizeof(*content)) % LAYOUTS];
 	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
 
-	if (slot->library == l && !memcmp(&slot->content, content, sizeof(*content))) {
-		*layout = slot->object;
-		return CUBLAS_STATUS_SUCCESS;
-	}
-	if (slot->library)
-		slot->library->cublasLtMatrixLayoutDestroy(slot->object);
-	slot->library = NULL;
-	status = l->cublasLtMatrixLayoutCreate(&slot->object, (cudaDataType)content->type,
-		content->rows, content->cols, content->ld);
-	if (status)
-		return status;
-	slot->library = l;
-	slot->content = *content;
 #define SET(NUMBER, MEMBER, DEFAULT)                                                           \
 	if (!status && content->MEMBER != (DEFAULT))                                           \
 	status = l->cublasLtMatrixLayoutSetAttribute(                                          \
-		slot->object, NUMBER, &content->MEMBER, sizeof(content->MEMBER))
+		made->object, NUMBER, &content->MEMBER, sizeof(content->MEMBER))
 	SET(CUBLASLT_MATRIX_LAYOUT_ORDER, order, CUBLASLT_ORDER_COL);
+	if (made->grouped)
+		return status;
 	SET(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batch, 1);
 	SET(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, batch_stride, 0);
 	SET(CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET, plane, 0);
 	SET(CUBLASLT_MATRIX_LAYOUT_BATCH_MODE, batch_mode, 0);
 #undef SET
-	if (status) {
-		l->cublasLtMatrixLayoutDestroy(slot->object);
-		slot->library = NULL;
-		return status;
+	return status;
+}
+
+/* What is not what it is in the object. */
+static cublasStatus_t layout_group(const struct cublaslt_library *l, struct made_layout *made,
+	const struct cublaslt_group *group)
+{
+	static const int numbers[] = {CUBLASLT_GROUPED_MATRIX_LAYOUT_ROWS_ARRAY,
+		CUBLASLT_GROUPED_MATRIX_LAYOUT_COLS_ARRAY,
+		CUBLASLT_GROUPED_MATRIX_LAYOUT_LD_ARRAY};
+	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+
+	for (int i = 0; !status && i < 3; i++)
+		if (made->group.at[i] != group->at[i])
+			status = l->cublasLtMatrixLayoutSetAttribute(
+				made->object, numbers[i], &group->at[i], sizeof(group->at[i]));
+	if (!status && made->group.shape_width != group->shape_width)
+		status = l->cublasLtMatrixLayoutSetAttribute(made->object,
+			CUBLASLT_GROUPED_MATRIX_LAYOUT_ROWS_COLS_ARRAY_INTEGER_WIDTH,
+			&group->shape_width, sizeof(group->shape_width));
+	if (!status && made->group.ld_width != group->ld_width)
+		status = l->cublasLtMatrixLayoutSetAttribute(made->object,
+			CUBLASLT_GROUPED_MATRIX_LAYOUT_LD_ARRAY_INTEGER_WIDTH, &group->ld_width,
+			sizeof(group->ld_width));
+	if (!status)
+		made->group = *group;
+	return status;
+}
+
+static cublasStatus_t layout_new(const struct cublaslt_library *l,
+	const struct cublaslt_layout *content, const struct cublaslt_group *group,
+	struct made_layout *made)
+{
+	cublasStatus_t status;
+
+	*made = (struct made_layout){.content = *content, .grouped = group != NULL};
+	if (group) {
+		if (!l->cublasLtGroupedMatrixLayoutCreate)
+			return CUBLAS_STATUS_NOT_SUPPORTED;
+		memcpy(made->group.at, group->at, sizeof(made->group.at));
+		status = l->cublasLtGroupedMatrixLayoutCreate(&made->object,
+			(cudaDataType)content->type, content->batch,
+			(const void *)(uintptr_t)group->at[0],
+			(const void *)(uintptr_t)group->at[1],
+			(const void *)(uintptr_t)group->at[2]);
+	} else {
+		status = l->cublasLtMatrixLayoutCreate(&made->object,
+			(cudaDataType)content->type, content->rows, content->cols, content->ld);
 	}
+	if (!status)
+		made->library = l;
+	return status ? status : layout_fill(l, made, content);
+}
+
+static void layout_drop(struct made_layout *made)
+{
+	if (made->library)
+		made->library->cublasLtMatrixLayoutDestroy(made->object);
+	made->library = NULL;
+}
+
+cublasStatus_t cublaslt_make_layout(const struct cublaslt_library *l,
+	enum cublaslt_matrix which, const struct cublaslt_layout *content,
+	const struct cublaslt_group *group, cublasLtMatrixLayout_t *layout)
+{
+	struct made_layout *slot = &layouts[which][hash(content, sizeof(*content)) % LAYOUTS];
+	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+
+	if (slot->library != l || slot->grouped != (group != NULL) ||
+		memcmp(&slot->content, content, sizeof(*content))) {
+		layout_drop(slot);
+		status = layout_new(l, content, group, slot);
+	}
+	if (!status && group)
+		status = layout_group(l, slot, group);
+	if (status)
+		layout_drop(slot);
 	*layout = slot->object;
-	return CUBLAS_STATUS_SUCCESS;
+	return status;
 }
 
 static void product_drop(struct made_product *p)
@@ -158,6 +220,25 @@ static cublasStatus_t product_fill(
 	return status;
 }
 
+static cublasStatus_t product_more(
+	struct made_product *p, const struct cublaslt_matmul_more *content)
+{
+	static const struct cublaslt_matmul_more defaults = CUBLASLT_MATMUL_MORE_DEFAULTS;
+	const struct cublaslt_library *l = p->library;
+	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+
+#define SET(NUMBER, MEMBER)                                                                    \
+	if (!status && content->MEMBER != defaults.MEMBER)                                     \
+	status = l->cublasLtMatmulDescSetAttribute(p->object, CUBLASLT_MATMUL_DESC_##NUMBER,   \
+		&content->MEMBER, sizeof(content->MEMBER))
+	SET(ALPHA_BATCH_STRIDE, alpha_stride);
+	SET(BETA_BATCH_STRIDE, beta_stride);
+	SET(BATCH_INVARIANCE_FLAGS, invariance);
+#undef SET
+	/* A library before 13.2 does not know them. */
+	return status == CUBLAS_STATUS_INVALID_VALUE ? CUBLAS_STATUS_NOT_SUPPORTED : status;
+}
+
 static cublasStatus_t product_point(
 	struct made_product *p, const uint64_t *pointers, uint64_t bit_count)
 {
@@ -198,16 +279,18 @@ static cublasStatus_t product_point(
 
 cublasStatus_t cublaslt_make_product(const struct cublaslt_library *l,
 	const struct cublaslt_matmul *content, const struct cublaslt_emulation *emulation,
-	const uint64_t pointers[CUBLASLT_POINTERS], uint64_t bit_count,
-	cublasLtMatmulDesc_t *desc)
+	const struct cublaslt_matmul_more *more, const uint64_t pointers[CUBLASLT_POINTERS],
+	uint64_t bit_count, cublasLtMatmulDesc_t *desc)
 {
 	struct made_product *p = &products[(hash(content, sizeof(*content)) +
-						   hash(emulation, sizeof(*emulation))) %
+						   hash(emulation, sizeof(*emulation)) +
+						   hash(more, sizeof(*more))) %
 					   PRODUCTS];
 	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
 
 	if (p->library != l || memcmp(&p->content, content, sizeof(p->content)) ||
-		memcmp(&p->emulation_content, emulation, sizeof(p->emulation_content))) {
+		memcmp(&p->emulation_content, emulation, sizeof(p->emulation_content)) ||
+		memcmp(&p->more, more, sizeof(p->more))) {
 		product_drop(p);
 		status = l->cublasLtMatmulDescCreate(
 			&p->object, content->compute, (cudaDataType)content->scale);
@@ -216,7 +299,10 @@ cublasStatus_t cublaslt_make_product(const struct cublaslt_library *l,
 		p->library = l;
 		p->content = *content;
 		p->emulation_content = *emulation;
+		p->more = *more;
 		status = product_fill(p, content);
+		if (!status)
+			status = product_more(p, more);
 		if (!status && emulation->present)
 			status = product_emulation(p, emulation);
 	}
@@ -229,28 +315,32 @@ cublasStatus_t cublaslt_make_product(const struct cublaslt_library *l,
 }
 
 cublasStatus_t cublaslt_make(const struct cublaslt_library *l,
-	const struct cublaslt_problem *problem, const uint64_t pointers[CUBLASLT_POINTERS],
-	uint64_t bit_count, struct cublaslt_kept *made)
+	const struct cublaslt_problem *problem, const struct cublaslt_more *more,
+	const uint64_t pointers[CUBLASLT_POINTERS], uint64_t bit_count,
+	struct cublaslt_kept *made)
 {
 	const uint32_t needed = 1u << CUBLASLT_A | 1u << CUBLASLT_B | 1u << CUBLASLT_D;
 	cublasStatus_t status;
 
 	if ((problem->layouts & needed) != needed)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	status = cublaslt_make_product(
-		l, &problem->desc, &problem->emulation, pointers, bit_count, &made->desc);
+	status = cublaslt_make_product(l, &problem->desc, &problem->emulation, &more->desc,
+		pointers, bit_count, &made->desc);
 
 	for (int i = 0; !status && i < CUBLASLT_MATRICES; i++) {
 		made->layout[i] = NULL;
 		if (problem->layouts & 1u << i)
 			status = cublaslt_make_layout(l, (enum cublaslt_matrix)i,
-				&problem->layout[i], &made->layout[i]);
+				&problem->layout[i],
+				more->grouped & 1u << i ? &more->group[i] : NULL,
+				&made->layout[i]);
 	}
 	return status;
 }
 
 cublasStatus_t cublaslt_make_preference(const struct cublaslt_library *l,
-	const struct cublaslt_preference *content, cublasLtMatmulPreference_t *preference)
+	const struct cublaslt_preference *content, const struct cublaslt_preference_more *more,
+	cublasLtMatmulPreference_t *preference)
 {
 	static const struct cublaslt_preference defaults = CUBLASLT_PREFERENCE_DEFAULTS;
 	cublasStatus_t status = l->cublasLtMatmulPreferenceCreate(preference);
@@ -270,6 +360,14 @@ cublasStatus_t cublaslt_make_preference(const struct cublaslt_library *l,
 	SET(MIN_ALIGNMENT_D_BYTES, alignment[3]);
 	SET(MAX_WAVES_COUNT, max_waves);
 	SET(IMPL_MASK, impl_mask);
+#undef SET
+#define SET(NUMBER, MEMBER)                                                                    \
+	if (!status && more->MEMBER)                                                           \
+	status = l->cublasLtMatmulPreferenceSetAttribute(*preference,                          \
+		CUBLASLT_MATMUL_PREF_GROUPED_##NUMBER, &more->MEMBER, sizeof(more->MEMBER))
+	SET(AVERAGE_REDUCTION_DIM, average_k);
+	SET(DESC_D_AVERAGE_ROWS, average_rows);
+	SET(DESC_D_AVERAGE_COLS, average_cols);
 #undef SET
 	if (status)
 		l->cublasLtMatmulPreferenceDestroy(*preference);

@@ -30,19 +30,27 @@ static CUresult cublaslt_lacks(struct worker *w, struct request *r, const char *
 
 /* ---- what is asked about algorithms ---- */
 
+static uint64_t nowhere(uint64_t alignment)
+{
+	return alignment && alignment < 64 ? CUBLASLT_NOWHERE + (1ull << (alignment - 1)) : 0;
+}
+
 /* A product whose addresses are known by their alignment only. */
 static cublasStatus_t make_nowhere(const struct cublaslt_library *l,
-	const struct cublaslt_problem *problem, const uint8_t *alignments,
-	struct cublaslt_kept *made)
+	const struct cublaslt_problem *problem, const struct cublaslt_more *more,
+	const uint8_t *alignments, struct cublaslt_kept *made)
 {
-	uint64_t pointers[CUBLASLT_POINTERS] = {0}, bit_count = 0;
+	uint64_t pointers[CUBLASLT_POINTERS], bit_count = 0;
+	struct cublaslt_more at = *more;
 
 	for (int i = 0; i < CUBLASLT_POINTERS; i++)
-		if (alignments[i] && alignments[i] < 64)
-			pointers[i] = CUBLASLT_NOWHERE + (1ull << (alignments[i] - 1));
+		pointers[i] = nowhere(alignments[i]);
+	for (int i = 0; i < CUBLASLT_MATRICES; i++)
+		for (int array = 0; array < 3; array++)
+			at.group[i].at[array] = nowhere(at.group[i].at[array]);
 	if (problem->emulation.bit_count)
 		bit_count = CUBLASLT_NOWHERE + CUBLASLT_ALIGNMENT;
-	return cublaslt_make(l, problem, pointers, bit_count, made);
+	return cublaslt_make(l, problem, &at, pointers, bit_count, made);
 }
 
 /* Answers with the items that the library found, none if it failed or says that there are more
@@ -57,33 +65,61 @@ static uint32_t answer_list(struct request *r, cublasStatus_t status, int count,
 	return n;
 }
 
-CUresult serve_cublasLtMatmulAlgoGetHeuristic(struct worker *w, struct request *r)
+/* Of a question that says nothing more. */
+static const struct cublaslt_more no_more = {
+	.desc = CUBLASLT_MATMUL_MORE_DEFAULTS, .stream = CUBLASLT_NO_STREAM};
+
+/* Whether the library lacks what the question needs: then it is refused by that name. */
+static bool more_lacks(struct worker *w, struct request *r, const struct cublaslt_library *l,
+	const struct cublaslt_more *more, const void *for_stream, const char *name)
 {
-	const struct wire_cublasLtMatmulAlgoGetHeuristic *req = (const void *)r->body;
+	if (more->grouped && !l->cublasLtGroupedMatrixLayoutCreate)
+		name = "cublasLtGroupedMatrixLayoutCreate";
+	else if (more->stream == CUBLASLT_NO_STREAM || for_stream)
+		return false;
+	worker_refuse(r, cublaslt_lacks(w, r, name));
+	return true;
+}
+
+static CUresult serve_heuristic(struct worker *w, struct request *r,
+	const struct wire_cublasLtMatmulAlgoGetHeuristic *req, const struct cublaslt_more *more)
+{
 	struct wire_cublasLtMatmulAlgoGetHeuristic_reply *answer = (void *)r->answer;
+	bool on_stream = more->stream != CUBLASLT_NO_STREAM;
 	cublasLtMatmulHeuristicResult_t results[CUBLASLT_RESULTS_MAX];
 	cublasLtMatmulPreference_t preference;
 	const struct cublaslt_library *l;
 	struct cublaslt_kept made;
 	cublasLtHandle_t handle;
 	cublasStatus_t status;
+	CUstream stream = NULL;
 	int count = 0;
 
 	if (!req->wanted || req->wanted > CUBLASLT_RESULTS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	l = cublaslt_use(w, r, req->problem.major, &handle);
-	if (!l)
+	if (!l || more_lacks(w, r, l, more, l->cublasLtMatmulAlgoGetHeuristicForStream,
+			  "cublasLtMatmulAlgoGetHeuristicForStream"))
+		return r->refused;
+	if (on_stream)
+		stream = worker_stream(w, r, more->stream);
+	if (worker_refused(r))
 		return r->refused;
 	memset(results, 0, sizeof(results));
 	memcpy(&results[0].algo, req->algo, sizeof(results[0].algo));
-	status = make_nowhere(l, &req->problem, req->pointers, &made);
+	status = make_nowhere(l, &req->problem, more, req->pointers, &made);
 	if (!status)
-		status = cublaslt_make_preference(l, &req->preference, &preference);
+		status = cublaslt_make_preference(
+			l, &req->preference, &more->preference, &preference);
+#define ASKED                                                                                  \
+	handle, made.desc, made.layout[CUBLASLT_A], made.layout[CUBLASLT_B],                   \
+		made.layout[CUBLASLT_C], made.layout[CUBLASLT_D]
 	if (!status) {
-		status = l->cublasLtMatmulAlgoGetHeuristic(handle, made.desc,
-			made.layout[CUBLASLT_A], made.layout[CUBLASLT_B],
-			made.layout[CUBLASLT_C], made.layout[CUBLASLT_D], preference,
-			(int)req->wanted, results, &count);
+		status = on_stream
+				 ? l->cublasLtMatmulAlgoGetHeuristicForStream(ASKED, preference,
+					   (int)req->wanted, results, &count, stream)
+				 : l->cublasLtMatmulAlgoGetHeuristic(ASKED, preference,
+					   (int)req->wanted, results, &count);
 		l->cublasLtMatmulPreferenceDestroy(preference);
 	}
 	answer->count = answer_list(r, status, count, req->wanted, results, sizeof(results[0]));
@@ -91,28 +127,62 @@ CUresult serve_cublasLtMatmulAlgoGetHeuristic(struct worker *w, struct request *
 	return r->refused;
 }
 
-CUresult serve_cublasLtMatmulAlgoCheck(struct worker *w, struct request *r)
+CUresult serve_cublasLtMatmulAlgoGetHeuristic(struct worker *w, struct request *r)
 {
-	const struct wire_cublasLtMatmulAlgoCheck *req = (const void *)r->body;
+	return serve_heuristic(w, r, (const void *)r->body, &no_more);
+}
+
+CUresult serve_cublasLtMatmulAlgoGetHeuristicForStream(struct worker *w, struct request *r)
+{
+	const struct wire_cublasLtMatmulAlgoGetHeuristicForStream *req = (const void *)r->body;
+
+	return serve_heuristic(w, r, &req->plain, &req->more);
+}
+
+static CUresult serve_check(struct worker *w, struct request *r,
+	const struct wire_cublasLtMatmulAlgoCheck *req, const struct cublaslt_more *more)
+{
 	struct wire_cublasLtMatmulAlgoCheck_reply *answer = (void *)r->answer;
+	bool on_stream = more->stream != CUBLASLT_NO_STREAM;
 	const struct cublaslt_library *l;
 	cublasLtMatmulAlgo_t algo;
 	struct cublaslt_kept made;
 	cublasLtHandle_t handle;
 	cublasStatus_t status;
+	CUstream stream = NULL;
 
 	l = cublaslt_use(w, r, req->problem.major, &handle);
 	if (!l)
 		return r->refused;
 	if (!l->cublasLtMatmulAlgoCheck)
 		return cublaslt_lacks(w, r, "cublasLtMatmulAlgoCheck");
+	if (more_lacks(w, r, l, more, l->cublasLtMatmulAlgoCheckForStream,
+		    "cublasLtMatmulAlgoCheckForStream"))
+		return r->refused;
+	if (on_stream)
+		stream = worker_stream(w, r, more->stream);
+	if (worker_refused(r))
+		return r->refused;
 	memcpy(&algo, req->algo, sizeof(algo));
-	status = make_nowhere(l, &req->problem, req->pointers, &made);
+	status = make_nowhere(l, &req->problem, more, req->pointers, &made);
 	if (!status)
-		status = l->cublasLtMatmulAlgoCheck(handle, made.desc, made.layout[CUBLASLT_A],
-			made.layout[CUBLASLT_B], made.layout[CUBLASLT_C],
-			made.layout[CUBLASLT_D], &algo, &answer->result);
+		status = on_stream ? l->cublasLtMatmulAlgoCheckForStream(
+					     ASKED, &algo, &answer->result, stream)
+				   : l->cublasLtMatmulAlgoCheck(ASKED, &algo, &answer->result);
+#undef ASKED
 	return cublaslt_status(r, status);
+}
+
+CUresult serve_cublasLtMatmulAlgoCheck(struct worker *w, struct request *r)
+{
+	return serve_check(w, r, (const void *)r->body, &no_more);
+}
+
+CUresult serve_cublasLtMatmulAlgoCheckForStream(struct worker *w, struct request *r)
+{
+	const struct wire_cublasLtMatmulAlgoCheckForStream *req = (const void *)r->body;
+
+	return serve_check(w, r, &req->plain, &req->more);
 }
 
 CUresult serve_cublasLtMatmulAlgoGetIds(struct worker *w, struct request *r)
@@ -239,8 +309,10 @@ CUresult serve_cublasLtGetVersion(struct worker *w, struct request *r)
 	cublasLtHandle_t handle;
 
 	l = cublaslt_use(w, r, req->major, &handle);
-	if (l)
+	if (l) {
 		answer->version = (uint32_t)l->cublasLtGetVersion();
+		answer->knows = CUBLASLT_KNOWS_MORE;
+	}
 	return r->refused;
 }
 

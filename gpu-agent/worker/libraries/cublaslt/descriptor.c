@@ -27,29 +27,46 @@ static void *made(struct library_frame *f, cublasStatus_t status, void *descript
 	return status ? NULL : descriptor;
 }
 
-static void *get_layout(struct library_frame *f)
-{
-	enum cublaslt_matrix which = f->layouts++ % CUBLASLT_MATRICES;
-	cublasLtMatrixLayout_t layout = NULL;
-	struct cublaslt_layout content;
-	cublasStatus_t status;
-	uint32_t count = get_content(f, CUBLASLT_ITEM_LAYOUT, &content, sizeof(content));
-
-	if (!count)
-		return NULL;
-	if (count != WORDS(content)) {
-		library_violated(f);
-		return NULL;
-	}
-	status = cublaslt_make_layout(f->library, which, &content, &layout);
-	return made(f, status, layout);
-}
-
 static uint64_t get_address(struct library_frame *f, uint8_t alignment)
 {
 	const uint64_t *at = alignment ? library_get_bytes(f, sizeof(*at)) : NULL;
 
 	return at ? *at : 0;
+}
+
+static void *get_layout(struct library_frame *f)
+{
+	const struct cublaslt_library *l = f->library;
+	enum cublaslt_matrix which = f->layouts++ % CUBLASLT_MATRICES;
+	cublasLtMatrixLayout_t layout = NULL;
+	struct {
+		struct cublaslt_layout layout;
+		struct cublaslt_group_words group;
+		uint32_t reserved;
+	} words;
+	struct cublaslt_group group = {0};
+	cublasStatus_t status;
+	uint32_t count = get_content(f, CUBLASLT_ITEM_LAYOUT, &words, sizeof(words));
+	bool grouped = count == WORDS(words.layout) + WORDS(words.group);
+
+	if (!count)
+		return NULL;
+	if (count != WORDS(words.layout) && !grouped) {
+		library_violated(f);
+		return NULL;
+	}
+	if (grouped) {
+		group.shape_width = words.group.shape_width;
+		group.ld_width = words.group.ld_width;
+		for (int i = 0; i < 3; i++)
+			group.at[i] = get_address(f, words.group.alignments[i]);
+		if (f->stopped || library_stop(f, !l->cublasLtGroupedMatrixLayoutCreate,
+					  "cublasLtGroupedMatrixLayoutCreate"))
+			return NULL;
+	}
+	status =
+		cublaslt_make_layout(l, which, &words.layout, grouped ? &group : NULL, &layout);
+	return made(f, status, layout);
 }
 
 static void *get_matmul(struct library_frame *f)
@@ -58,10 +75,11 @@ static void *get_matmul(struct library_frame *f)
 	struct cublaslt_matmul_words words;
 	uint32_t count = get_content(f, CUBLASLT_ITEM_MATMUL, &words, sizeof(words));
 	uint32_t least = offsetof(struct cublaslt_matmul_words, emulation) / 4;
+	uint32_t emulated = offsetof(struct cublaslt_matmul_words, more) / 4;
 	cublasLtMatmulDesc_t desc = NULL;
 	cublasStatus_t status;
 
-	if (count != least && count != WORDS(words)) {
+	if (count != least && count != emulated && count != WORDS(words)) {
 		library_violated(f);
 		return NULL;
 	}
@@ -72,10 +90,12 @@ static void *get_matmul(struct library_frame *f)
 		return NULL;
 	f->mode = words.desc.pointer_mode;
 	/* What is kept is found by it, and the address is none of it. */
-	words.emulation.present = count != least;
+	words.emulation.present = count == emulated || words.emulation.present;
 	words.emulation.bit_count = words.bit_count;
-	status = cublaslt_make_product(
-		f->library, &words.desc, &words.emulation, pointers, bit_count, &desc);
+	if (count != WORDS(words))
+		words.more = (struct cublaslt_matmul_more)CUBLASLT_MATMUL_MORE_DEFAULTS;
+	status = cublaslt_make_product(f->library, &words.desc, &words.emulation, &words.more,
+		pointers, bit_count, &desc);
 	return made(f, status, desc);
 }
 
