@@ -90,6 +90,11 @@ bool image_has_name(const struct image *image, const char *name)
 	return image->names && memmem(image->names, image->names_size, name, strlen(name) + 1);
 }
 
+bool image_has_text(const struct image *image, const char *text)
+{
+	return memmem(image->bytes, image->size, text, strlen(text) + 1);
+}
+
 bool image_next_function(const struct image *image, size_t *at, struct image_function *function)
 {
 	while (*at < image->symbol_count) {

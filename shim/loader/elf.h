@@ -30,6 +30,10 @@ void image_close(struct image *image);
  * place): much faster than to go through all of them. */
 bool image_has_name(const struct image *image, const char *name);
 
+/* True where the file holds that text, closed by a 0: a runtime keeps the names of its
+ * functions for profilers, whether its symbols were stripped or not. */
+bool image_has_text(const struct image *image, const char *text);
+
 /* One function of the file's symbol table. */
 struct image_function {
 	const char *name;

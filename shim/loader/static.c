@@ -6,6 +6,7 @@
  * NVIDIA's runtime never starts.
  */
 #include "shim/loader/static.h"
+#include "shim/loader/capsules.h"
 #include "shim/loader/elf.h"
 #include "shim/loader/linked.h"
 #include "shim/loader/loader.h"
@@ -106,6 +107,17 @@ static int static_major(const struct image *image)
 		return 12;
 	/* 11 has the old names only, 13 none of them. */
 	return image_has_name(image, "cudaThreadExit") ? 0 : 13;
+}
+
+/* That of one without symbols. The names of the functions that it has, it tells profilers. */
+static int stripped_major(const struct image *image)
+{
+	if (!image_has_text(image, "cudaMalloc"))
+		return 0;
+	if (image_has_text(image, "cudaGetDeviceProperties_v2"))
+		return 12;
+	/* New with CUDA 13; the old names have stayed. */
+	return image_has_text(image, "cudaLogsRegisterCallback") ? 13 : 0;
 }
 
 /* The part of the object's code that ADDRESS lies in. */
@@ -213,8 +225,13 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 	if (!path || known(path) || !suspicious(info) || !image_open(&image, path))
 		return 0;
 	major = static_major(&image);
-	if (major && front_loaded(versions[major - 12]))
+	if (major && front_loaded(versions[major - 12])) {
 		redirect(info, &image, versions[major - 12]);
+	} else if (!major && capsules_worth(&image)) {
+		major = stripped_major(&image);
+		if (major && front_loaded(versions[major - 12]))
+			capsules_redirect(info, &image, versions[major - 12]);
+	}
 	image_close(&image);
 	return 0;
 }

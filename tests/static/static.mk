@@ -112,3 +112,21 @@ $(call add_test,static_mixed,tests/static/mixed.cu,all $(MIXED_BUILT),cd $(MIXED
 	$(call mixed_opened,rdc))
 $(call add_test,static_opened,tests/static/opened.py,all,$(MIXED_VCUDA) $(PYTHON) \
 	tests/static/opened.py $(CUDA12) $(CUDA13))
+
+##### Modules of Python's #####
+
+CAPSULES := $(foreach name,capsules12 capsules13 capsules13_ptds,$(STATIC_DIR)/capsules/$(name).so)
+capsules_cuda = $(if $(findstring 12,$(1)),$(CUDA12),$(CUDA13))
+
+$(CAPSULES): $(STATIC_DIR)/capsules/%.so: tests/static/capsules.c | $(CACHE)/.complete
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -fPIC -fplt -fvisibility=default -shared -s -DMODULE=PyInit_$* \
+		$(if $(findstring ptds,$*),-DCUDA_API_PER_THREAD_DEFAULT_STREAM) \
+		-isystem $(call capsules_cuda,$*)/include -o $@ $< -Wl,--exclude-libs,ALL \
+		$(call capsules_cuda,$*)/lib/libcudart_static.a $(if $(findstring 12,$*),$(CUDA12)/lib/libculibos.a) \
+		-lstdc++ -lm -lrt -ldl -lpthread
+
+test-static: run-static_capsules
+$(call add_test,static_capsules,tests/static/capsules.py,all $(CAPSULES),$(MIXED_VCUDA) $(PYTHON) \
+	tests/static/capsules.py $(foreach file,$(CAPSULES),$(file)=$(if $(findstring 12,$(file)),12,13)))
