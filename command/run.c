@@ -142,7 +142,7 @@ static int set_compilers(const char *socket, struct error *error)
 			old ? old : "") < 0)
 		return error_set(error, ENOMEM, "run");
 	if (setenv("PATH", path, 1) || setenv("TRITON_PTXAS_PATH", ptxas, 0) ||
-		setenv("CUPY_COMPILE_WITH_PTX", "1", 0))
+		setenv("CUPY_COMPILE_WITH_PTX", "1", 0) || setenv("VCUDA_NVRTC", "ptx", 0))
 		return error_set(error, errno, "run");
 	return 0;
 }

@@ -9,17 +9,15 @@
  * functions of ours; the rest of the process keeps Python's.
  */
 #include "shim/loader/capsules.h"
+#include "shim/loader/jump.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-/* jmp *0(%rip), then the address: fits into a stub. */
-static const unsigned char jump[6] = {0xff, 0x25, 0, 0, 0, 0};
+/* A jump (jump.h) fits into a stub. */
 #define STUB_BYTES 16
 /* cuda.bindings has two, one for each default stream; a process may have it in two versions. */
 #define MODULES_MOST 16
@@ -151,7 +149,9 @@ static int set_item(struct _object *dict, struct _object *key, struct _object *v
  * puts there: endbr64, bnd, or what binds the function at its first call. */
 static unsigned char *find_stub(const struct dl_phdr_info *info, uintptr_t slot)
 {
-	static const unsigned char endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+	static const unsigned char endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa},
+				   jump[2] = {0xff, 0x25};
+	const size_t jump_bytes = sizeof(jump) + sizeof(int32_t);
 
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const Elf64_Phdr *part = &info->dlpi_phdr[i];
@@ -168,28 +168,15 @@ static unsigned char *find_stub(const struct dl_phdr_info *info, uintptr_t slot)
 				code += sizeof(endbr64);
 			if (*code == 0xf2)
 				code++;
-			if (memcmp(code, jump, 2))
+			if (memcmp(code, jump, sizeof(jump)))
 				continue;
-			memcpy(&distance, code + 2, sizeof(distance));
-			if ((uintptr_t)(code + sizeof(jump)) + (uintptr_t)(intptr_t)distance ==
+			memcpy(&distance, code + sizeof(jump), sizeof(distance));
+			if ((uintptr_t)(code + jump_bytes) + (uintptr_t)(intptr_t)distance ==
 				slot)
 				return (unsigned char *)at;
 		}
 	}
 	return NULL;
-}
-
-/* Makes the stub a jump to TARGET. It does not cross a page: it is aligned. */
-static void redirect_stub(unsigned char *stub, const void *target)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	void *start = (void *)((uintptr_t)stub & ~(page - 1));
-
-	if (mprotect(start, page, PROT_READ | PROT_WRITE | PROT_EXEC))
-		return;
-	memcpy(stub, jump, sizeof(jump));
-	memcpy(stub + sizeof(jump), &target, sizeof(target));
-	mprotect(start, page, PROT_READ | PROT_EXEC);
 }
 
 /* Of what the object calls by stubs, the functions that put something into a dict. */
@@ -229,7 +216,7 @@ static void redirect_stubs(const struct dl_phdr_info *info)
 			target = set_item_string;
 		stub = target ? find_stub(info, info->dlpi_addr + calls[i].r_offset) : NULL;
 		if (stub)
-			redirect_stub(stub, target);
+			jump_put(stub, target);
 	}
 }
 

@@ -6,18 +6,14 @@
  * constructors.
  */
 #include "shim/loader/mapped.h"
+#include "shim/loader/jump.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-/* jmp *0(%rip), then the address. */
-static const unsigned char jump[6] = {0xff, 0x25, 0, 0, 0, 0};
-#define JUMP_BYTES (sizeof(jump) + sizeof(uint64_t))
 /* Functions begin at multiples of this; what lies between them is never run. */
 #define FUNCTION_ALIGN 16
 
@@ -43,16 +39,10 @@ static bool empty(const unsigned char *code)
 bool mapped_watch(void (*changed)(void))
 {
 	const struct r_debug *debug = dlsym(RTLD_DEFAULT, "_r_debug");
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), address = debug ? debug->r_brk : 0;
+	uintptr_t address = debug ? debug->r_brk : 0;
 	unsigned char *code = (unsigned char *)address;
-	void *start = (void *)(address & ~(page - 1));
 
 	/* Aligned like that, the jump lies in one page. */
-	if (!address || address % FUNCTION_ALIGN || !empty(code) ||
-		mprotect(start, page, PROT_READ | PROT_WRITE | PROT_EXEC))
-		return false;
-	memcpy(code + sizeof(jump), &changed, sizeof(changed));
-	memcpy(code, jump, sizeof(jump));
-	mprotect(start, page, PROT_READ | PROT_EXEC);
-	return true;
+	return address && address % FUNCTION_ALIGN == 0 && empty(code) &&
+	       jump_put(code, (const void *)changed);
 }

@@ -8,8 +8,10 @@
 #include "shim/loader/static.h"
 #include "shim/loader/capsules.h"
 #include "shim/loader/elf.h"
+#include "shim/loader/jump.h"
 #include "shim/loader/linked.h"
 #include "shim/loader/loader.h"
+#include "shim/loader/nvrtc.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -18,8 +20,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* jmp *0(%rip), then the address: reaches anywhere, spoils no register. */
-#define JUMP_BYTES 14
 /* A function shorter than this is none of those that programs call. */
 #define FUNCTION_LEAST 10
 /* Symbols looked at where the hash table does not say how many are imported. */
@@ -164,7 +164,6 @@ static void redirect(
 		return;
 	for (size_t at = 0; image_next_function(image, &at, &function);) {
 		unsigned char *code = (unsigned char *)info->dlpi_addr + function.value;
-		static const unsigned char jump[6] = {0xff, 0x25, 0, 0, 0, 0};
 		void *target;
 
 		if (!runtime_name(function.name) || function.size < FUNCTION_LEAST ||
@@ -174,8 +173,7 @@ static void redirect(
 		unknown |= !target;
 		if (!target || target == (void *)code)
 			continue;
-		memcpy(code, jump, sizeof(jump));
-		memcpy(code + sizeof(jump), &target, sizeof(target));
+		jump_write(code, target);
 	}
 	code_protect(info, 0);
 	linked_add(info);
@@ -222,7 +220,16 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 	search->at++;
 	if (search->since && search->at + (added - search->since) <= search->count)
 		return 0;
-	if (!path || known(path) || !suspicious(info) || !image_open(&image, path))
+	if (!path || known(path))
+		return 0;
+	if (nvrtc_wanted(path)) {
+		if (image_open(&image, path)) {
+			nvrtc_redirect(info, &image);
+			image_close(&image);
+		}
+		return 0;
+	}
+	if (!suspicious(info) || !image_open(&image, path))
 		return 0;
 	major = static_major(&image);
 	if (major && front_loaded(versions[major - 12])) {

@@ -57,3 +57,22 @@ $(foreach abi,12 13, \
 		for native in "" $(CUDA12)/lib:$(CUDA13)/lib; do \
 		LD_LIBRARY_PATH=$$$$native LD_PRELOAD="$(abspath $(UTILITIES_LIB) $(LIB)/libvcuda.so)" \
 		timeout 180 $$< || exit 1; done))
+
+##### NVRTC for a GPU that runs PTX #####
+
+NVRTC_PARTS := $(foreach name,libnvrtc.so.13 libnvrtc-672ee683.so.12,$(UTILITIES_TESTS)/$(name))
+
+$(NVRTC_PARTS): tests/loader/nvrtc-part.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O2 $(WARNINGS) -fPIC -shared -o $@ $<
+
+$(UTILITIES_TESTS)/nvrtc: tests/loader/nvrtc.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O2 $(WARNINGS) -o $@ $< -ldl
+
+test-utilities: run-loader_nvrtc
+$(call add_test,loader_nvrtc,tests/loader/nvrtc.c,$(UTILITIES_TESTS)/nvrtc $(NVRTC_PARTS) $(UTILITIES_LIB), \
+	for how in ptx none; do VCUDA_NVRTC=$$$$how LD_PRELOAD="$(abspath $(UTILITIES_LIB) $(LIB)/libvcuda.so)" \
+	timeout 180 $$< $(abspath $(NVRTC_PARTS)) || exit 1; done)
