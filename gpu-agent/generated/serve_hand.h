@@ -119,6 +119,7 @@ CUresult serve_vcudaDirectSignal(struct worker *w, struct request *r);
 CUresult serve_vcudaDirectAwait(struct worker *w, struct request *r);
 CUresult serve_vcudaDirectCancel(struct worker *w, struct request *r);
 CUresult serve_vcudaCaptureEndListed(struct worker *w, struct request *r);
+CUresult serve_vcudaGraphFindInClone(struct worker *w, struct request *r);
 CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r);
 CUresult serve_cuStreamWaitEvent(struct worker *w, struct request *r);
 CUresult serve_cuStreamBatchMemOp_v2(struct worker *w, struct request *r);

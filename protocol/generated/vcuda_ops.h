@@ -118,6 +118,7 @@ enum vcuda_op {
 	OP_vcudaDirectAwait = 235,
 	OP_vcudaDirectCancel = 236,
 	OP_vcudaCaptureEndListed = 237,
+	OP_vcudaGraphFindInClone = 245,
 };
 
 #endif

@@ -1244,4 +1244,18 @@ struct wire_vcudaCaptureEndListed_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureEndListed_reply) == 24, "");
 
+/* call 245 */
+struct wire_vcudaGraphFindInClone {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t pad_0;
+	uint64_t clone; /* KIND_KIND_CUgraph */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphFindInClone) == 24, "");
+struct wire_vcudaGraphFindInClone_reply {
+	uint32_t number;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphFindInClone_reply) == 8, "");
+
 #endif

@@ -601,4 +601,22 @@ static inline CUresult send_vcudaNvmlLink(int32_t device, uint32_t link, struct 
 	return shim_end(&call);
 }
 
+/* call 245 */
+static inline CUresult send_vcudaGraphFindInClone(uint64_t graph, uint32_t node, uint64_t clone,
+		uint32_t *number)
+{
+	struct shim_call call;
+	struct wire_vcudaGraphFindInClone *body = shim_begin(&call, OP_vcudaGraphFindInClone,
+		sizeof(*body));
+	const struct wire_vcudaGraphFindInClone_reply *reply;
+
+	body->graph = graph;
+	body->node = node;
+	body->clone = clone;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply)
+		*number = reply->number;
+	return shim_end(&call);
+}
+
 #endif

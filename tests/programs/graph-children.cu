@@ -311,6 +311,56 @@ static void copies_go_and_come()
 		CUDA(cudaGraphDestroy(each));
 }
 
+static bool among(cudaGraphNode_t node, cudaGraph_t graph)
+{
+	cudaGraphNode_t nodes[2];
+	size_t count = 2;
+
+	CUDA(cudaGraphGetNodes(graph, nodes, &count));
+	CHECK_EQ(count, (size_t)2);
+	return node == nodes[0] || node == nodes[1];
+}
+
+/* What is inside of NODE was made of FROM's nodes, one of each. */
+static void found_inside(cudaGraphNode_t node, const cudaGraphNode_t *from, cudaGraphNode_t *found)
+{
+	cudaGraph_t inside;
+
+	CUDA(cudaGraphChildGraphNodeGetGraph(node, &inside));
+	for (int i = 0; i < 2; i++) {
+		cudaKernelNodeParams was, is;
+
+		CUDA(cudaGraphNodeFindInClone(&found[i], from[i], inside));
+		CHECK(among(found[i], inside) && found[i] != from[i]);
+		CUDA(cudaGraphKernelNodeGetParams(from[i], &was));
+		CUDA(cudaGraphKernelNodeGetParams(found[i], &is));
+		CHECK(was.func == is.func);
+	}
+	CHECK(found[0] != found[1]);
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphNodeFindInClone(&found[0], node, inside));
+	(void)cudaGetLastError();
+	CUDA(cudaGraphNodeFindInClone(&found[0], from[0], inside));
+}
+
+/* A graph inside of a node is a clone of the one that was put there. */
+static void clones()
+{
+	cudaGraph_t one = chain(10, 2), graph, copy;
+	cudaGraphNode_t node, in_copy, nodes[2], found[2], again[2];
+	cudaGraphExec_t exec = around(one, &graph, &node);
+	size_t count = 2;
+
+	CUDA(cudaGraphGetNodes(one, nodes, &count));
+	found_inside(node, nodes, found);
+	CUDA(cudaGraphClone(&copy, graph));
+	CUDA(cudaGraphNodeFindInClone(&in_copy, node, copy));
+	found_inside(in_copy, found, again);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(copy));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaGraphDestroy(one));
+}
+
 int main()
 {
 	CUDA(cudaMalloc(&data, 2 * sizeof(int)));
@@ -323,6 +373,7 @@ int main()
 	fills_and_copies();
 	set_in_the_graph();
 	copies_go_and_come();
+	clones();
 	CUDA(cudaStreamDestroy(stream));
 	CUDA(cudaStreamDestroy(second));
 	CUDA(cudaFree(data));

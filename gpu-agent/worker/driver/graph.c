@@ -187,6 +187,28 @@ CUresult serve_vcudaGraphMake(struct worker *w, struct request *r)
 	return status;
 }
 
+CUresult serve_vcudaGraphFindInClone(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaGraphFindInClone *req = (const void *)r->body;
+	struct wire_vcudaGraphFindInClone_reply *answer = (void *)r->answer;
+	struct worker_graph *clone = graph_of(w, r, req->clone);
+	CUgraphNode node = graph_node(r, graph_of(w, r, req->graph), req->node), found;
+	CUresult status;
+
+	answer->number = GRAPH_NO_NODE;
+	if (worker_refused(r))
+		return r->refused;
+	if (!w->cuda.cuGraphNodeFindInClone)
+		return worker_lacks(w, "cuGraphNodeFindInClone");
+	status = w->cuda.cuGraphNodeFindInClone(&found, node, clone->graph);
+	if (!status)
+		status = graph_refresh(w, clone);
+	if (!status)
+		answer->number = graph_number_of(clone, found);
+	/* The driver looks into graphs further inside, too. */
+	return !status && answer->number == GRAPH_NO_NODE ? CUDA_ERROR_INVALID_VALUE : status;
+}
+
 /* ---- executable graphs ---- */
 
 /* Of the app's; a library that was captured may have nodes of its own. */

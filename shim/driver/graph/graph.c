@@ -250,19 +250,47 @@ CUresult hand_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 	return CUDA_SUCCESS;
 }
 
+/* A graph inside of a node is a clone, too, of the one that was put there, or of that inside of
+ * the node that its own was made from: the driver knows. */
+static CUresult find_inside(
+	const struct graph_node *node, const struct graph *clone, uint32_t *number)
+{
+	const struct wire_vcudaGraphFindInClone_reply *reply;
+	struct wire_vcudaGraphFindInClone *body;
+	struct shim_call call;
+
+	body = shim_begin(&call, OP_vcudaGraphFindInClone, sizeof(*body));
+	body->graph = node->graph->handle;
+	body->node = node->number;
+	body->clone = clone->handle;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply)
+		*number = reply->number;
+	return shim_end(&call);
+}
+
 /* A clone's nodes have the numbers of those that they were made from. */
 CUresult hand_cuGraphNodeFindInClone(
 	CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph)
 {
 	struct graph_node *node = graph_node_find(hOriginalNode);
 	struct graph *clone = graph_find(hClonedGraph);
+	uint32_t number;
+	CUresult status;
 
 	if (!phNode || !node || !clone)
 		return CUDA_ERROR_INVALID_VALUE;
 	*phNode = NULL;
-	if (clone->original != node->graph->handle || node->number >= clone->count)
+	number = node->number;
+	if (clone->original != node->graph->handle) {
+		status = clone->parent && !clone->body ? find_inside(node, clone, &number)
+						       : CUDA_ERROR_INVALID_VALUE;
+		if (status)
+			return status;
+	}
+	if (number >= clone->count)
 		return CUDA_ERROR_INVALID_VALUE;
-	*phNode = graph_node_name(clone, node->number);
+	*phNode = graph_node_name(clone, number);
 	return *phNode ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
