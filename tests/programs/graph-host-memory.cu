@@ -228,6 +228,55 @@ static void beside_a_capture()
 	CUDA(cudaFree(data));
 }
 
+__global__ void one_more(int *data, int count)
+{
+	for (int i = 0; i < count; i++)
+		data[i]++;
+}
+
+/* A node fills pinned memory and a kernel behind it adds to that, at every launch; then it fills
+ * another part, with another value. */
+static void fills(int *pinned)
+{
+	cudaMemsetParams fill = {}, got;
+	cudaKernelNodeParams params = {};
+	cudaGraphNode_t filled, added;
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+	int count = 2 * N;
+	void *args[] = {&pinned, &count};
+
+	fill.dst = pinned + 10;
+	fill.elementSize = sizeof(int);
+	fill.width = 5;
+	fill.height = 1;
+	fill.value = 7;
+	params.func = (void *)one_more;
+	params.gridDim = params.blockDim = dim3(1);
+	params.kernelParams = args;
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddMemsetNode(&filled, graph, NULL, 0, &fill));
+	CUDA(cudaGraphAddKernelNode(&added, graph, &filled, 1, &params));
+	CUDA(cudaGraphMemsetNodeGetParams(filled, &got));
+	CHECK(got.dst == pinned + 10);
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	for (int i = 0; i < count; i++)
+		pinned[i] = 100;
+	for (int round = 1; round <= 2; round++) {
+		launch(exec);
+		for (int i = 0; i < count; i++)
+			CHECK_EQ(pinned[i], i >= 10 && i < 15 ? 8 : 100 + round);
+	}
+	fill.dst = pinned + N;
+	fill.value = 50;
+	CUDA(cudaGraphExecMemsetNodeSetParams(exec, filled, &fill));
+	launch(exec);
+	for (int i = 0; i < count; i++)
+		CHECK_EQ(pinned[i], i >= N && i < N + 5 ? 51 : i >= 10 && i < 15 ? 9 : 103);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+}
+
 int main()
 {
 	std::vector<int> pageable(2 * N);
@@ -245,6 +294,7 @@ int main()
 	with_nodes(pageable.data());
 	every_form();
 	beside_a_capture();
+	fills(pinned);
 	CUDA(cudaFreeHost(pinned));
 	CUDA(cudaStreamDestroy(stream));
 	return 0;

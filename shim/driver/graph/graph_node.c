@@ -18,7 +18,9 @@
 #include "shim/engine/driver.h"
 #include "shim/driver/stream/function_order.h"
 #include "shim/engine/engine.h"
+#include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/mirror.h"
 #include "shim/driver/module/module.h"
 
 void node_params_free(struct node_params *p)
@@ -167,11 +169,14 @@ CUresult node_params_fill(struct node_params *p, const CUDA_MEMSET_NODE_PARAMS *
 		fill->dst % fill->elementSize ||
 		(fill->height > 1 && (fill->pitch < row || fill->pitch % fill->elementSize)) ||
 		__builtin_mul_overflow(fill->height - 1, fill->pitch, &extent) ||
-		__builtin_add_overflow(extent, row, &extent) ||
-		!memory_inside(fill->dst, extent))
+		__builtin_add_overflow(extent, row, &extent))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (host_any())
+		host_named(&fill->dst, sizeof(fill->dst));
+	if (!mirror_reaches(fill->dst, extent))
 		return CUDA_ERROR_INVALID_VALUE;
 	p->fill = *fill;
-	bytes = (struct graph_fill){.dst = fill->dst,
+	bytes = (struct graph_fill){.dst = mirror_address(fill->dst),
 		.pitch = fill->pitch,
 		.value = fill->value,
 		.element = fill->elementSize,

@@ -9,6 +9,7 @@
 #include "shim/driver/graph/graph_node.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/mirror.h"
 
 static void describe_batch(struct graph_node *node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch)
 {
@@ -121,8 +122,8 @@ bool graph_fills_good(const struct graph *graph)
 		const struct graph_node *node = graph->nodes[i];
 		const CUDA_MEMSET_NODE_PARAMS *fill = node ? node->fill : NULL;
 
-		if (fill && !memory_inside(fill->dst, (fill->height - 1) * fill->pitch +
-							      fill->width * fill->elementSize))
+		if (fill && !mirror_reaches(fill->dst, (fill->height - 1) * fill->pitch +
+							       fill->width * fill->elementSize))
 			return false;
 	}
 	for (const struct graph *child = graph->children; child; child = child->sibling)
