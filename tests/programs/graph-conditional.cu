@@ -297,6 +297,40 @@ static void only_once()
 	CUDA(cudaGraphDestroy(other));
 }
 
+/* Decided by the value that its condition has at the start of a launch. */
+static cudaGraph_t preset(unsigned decision)
+{
+	cudaGraphConditionalHandle handle;
+	cudaGraph_t graph, *body;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	handle = handle_of(graph, decision, cudaGraphCondAssignDefault);
+	body = conditional(graph, NULL, handle, cudaGraphCondTypeSwitch, 3);
+	for (unsigned i = 0; i < 3; i++)
+		adds(body[i], NULL, 100 + i);
+	return graph;
+}
+
+/* An update brings that value along. */
+static void updated()
+{
+	cudaGraph_t graph = preset(0);
+	cudaGraphExecUpdateResultInfo info;
+	cudaGraphExec_t exec;
+
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CHECK_EQ(run(exec, 0), 100u);
+	CUDA(cudaGraphDestroy(graph));
+	for (unsigned i = 1; i < 3; i++) {
+		graph = preset(i);
+		CUDA(cudaGraphExecUpdate(exec, graph, &info));
+		CUDA(cudaGraphDestroy(graph));
+		for (int round = 0; round < 2; round++)
+			CHECK_EQ_AT(i, run(exec, 0), 100 + i);
+	}
+	CUDA(cudaGraphExecDestroy(exec));
+}
+
 int main()
 {
 	CUmodule module;
@@ -319,6 +353,7 @@ int main()
 	nested();
 	captured();
 	only_once();
+	updated();
 	CUDA(cudaStreamDestroy(stream));
 	return 0;
 }

@@ -56,6 +56,16 @@ CUresult cuGraphExecUpdate_v2(
 		now->event = old.event;
 		now->branch = old.branch;
 	}
+	/* What its conditions are at the start of a launch is the new graph's, too. */
+	if (!ret) {
+		struct condition **conditions = hGraphExec->conditions;
+		size_t count = hGraphExec->condition_count;
+
+		hGraphExec->conditions = fresh->conditions;
+		hGraphExec->condition_count = fresh->condition_count;
+		fresh->conditions = conditions;
+		fresh->condition_count = count;
+	}
 	/* A launch that is under way still has those of before. */
 	if (!ret && hGraphExec->refs > 1)
 		ret = graph_objects_copy(fresh->objects, fresh->object_count,
