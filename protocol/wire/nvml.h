@@ -80,6 +80,7 @@ enum nvml_text {
 	NVML_TEXT_VBIOS = 3,
 	NVML_TEXT_SERIAL = 4,
 	NVML_TEXT_PART_NUMBER = 5,
+	NVML_TEXT_DRIVER_BRANCH = 6, /* of the machine, as the first two */
 };
 #define NVML_TEXT_BYTES 96
 

@@ -15,6 +15,21 @@ nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 	return front_text(NULL, NVML_TEXT_DRIVER_VERSION, version, length);
 }
 
+nvmlReturn_t nvmlSystemGetDriverBranch(
+	nvmlSystemDriverBranchInfo_t *branchInfo, unsigned int length)
+{
+	char branch[sizeof(branchInfo->branch)];
+	nvmlReturn_t status;
+
+	if (branchInfo && branchInfo->version != nvmlSystemDriverBranchInfo_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	status = front_text(NULL, NVML_TEXT_DRIVER_BRANCH, branch, sizeof(branch));
+	if (status || !branchInfo)
+		return status ? status : NVML_ERROR_INVALID_ARGUMENT;
+	return front_copy(
+		branchInfo->branch, length < sizeof(branch) ? length : sizeof(branch), branch);
+}
+
 /* The agent's NVML; where it has none, this one. */
 nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
 {

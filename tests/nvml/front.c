@@ -101,10 +101,17 @@ static nvmlDevice_t finding(void)
 static void versions(nvmlDevice_t device)
 {
 	char text[96];
+	nvmlSystemDriverBranchInfo_t branch = {.version = nvmlSystemDriverBranchInfo_v1};
 	int nvml_says = 0, cuda_says = 1, major = 0, minor = 0;
 
 	is(NVML(nvmlSystemGetDriverVersion)(text, sizeof(text)), NVML_SUCCESS);
 	is(strstr(text, "software") != NULL, 1);
+	is(NVML(nvmlSystemGetDriverBranch)(&branch, sizeof(branch.branch)), NVML_SUCCESS);
+	is(strcmp(branch.branch, text), 0);
+	is(NVML(nvmlSystemGetDriverBranch)(&branch, 4), NVML_ERROR_INSUFFICIENT_SIZE);
+	is(NVML(nvmlSystemGetDriverBranch)(NULL, 80), NVML_ERROR_INVALID_ARGUMENT);
+	branch.version++;
+	is(NVML(nvmlSystemGetDriverBranch)(&branch, 80), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 	is(NVML(nvmlSystemGetNVMLVersion)(text, sizeof(text)), NVML_SUCCESS);
 	is(NVML(nvmlSystemGetCudaDriverVersion_v2)(&nvml_says), NVML_SUCCESS);
 	is(CUDA(cuDriverGetVersion)(&cuda_says), CUDA_SUCCESS);

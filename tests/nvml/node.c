@@ -35,6 +35,14 @@ nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
 	return NVML_SUCCESS;
 }
 
+nvmlReturn_t nvmlSystemGetDriverBranch(nvmlSystemDriverBranchInfo_t *info, unsigned int length)
+{
+	if (info->version != nvmlSystemDriverBranchInfo_v1 || length > sizeof(info->branch))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	strncpy(info->branch, "r580_65", length);
+	return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 {
 	static char first[41];

@@ -29,6 +29,7 @@ def refused(call, *arguments):
 
 is_(nv.nvmlSystemGetDriverVersion(), "580.65.06")
 is_(nv.nvmlSystemGetNVMLVersion(), "13.580.65.06")
+is_(nv.nvmlSystemGetDriverBranch().branch, "r580_65")
 memory = nv.nvmlDeviceGetMemoryInfo(d)
 is_((memory.total, memory.free, memory.used), (1000 * GIB, 600 * GIB, 400 * GIB))
 memory = nv.nvmlDeviceGetMemoryInfo(d, version=nv.nvmlMemory_v2)

@@ -26,6 +26,7 @@ typedef nvmlReturn_t (*nvml_struct)(nvmlDevice_t device, void *value);
 typedef nvmlReturn_t (*nvml_fields)(nvmlDevice_t device, int count, nvmlFieldValue_t *values);
 typedef nvmlReturn_t (*nvml_string)(nvmlDevice_t device, char *text, unsigned int length);
 typedef nvmlReturn_t (*nvml_system_string)(char *text, unsigned int length);
+typedef nvmlReturn_t (*nvml_branch)(nvmlSystemDriverBranchInfo_t *info, unsigned int length);
 typedef nvmlReturn_t (*nvml_find)(const char *name, nvmlDevice_t *device);
 
 /* Device d -> NVML's handle. CUDA and NVML number devices differently. */
@@ -421,7 +422,7 @@ CUresult serve_vcudaNvmlFields(struct worker *w, struct request *r)
 	return CUDA_SUCCESS;
 }
 
-/* The driver's own version where there is no NVML: what its CUDA is. */
+/* The driver's own version, and its branch, where there is no NVML: what its CUDA is. */
 static CUresult driver_version(struct worker *w, char *text, size_t n)
 {
 	int version = 0;
@@ -432,6 +433,11 @@ static CUresult driver_version(struct worker *w, char *text, size_t n)
 	return CUDA_SUCCESS;
 }
 
+static bool text_of_machine(uint32_t which)
+{
+	return which <= NVML_TEXT_NVML_VERSION || which == NVML_TEXT_DRIVER_BRANCH;
+}
+
 CUresult serve_vcudaNvmlText(struct worker *w, struct request *r)
 {
 	static const char *const names[] = {
@@ -440,6 +446,7 @@ CUresult serve_vcudaNvmlText(struct worker *w, struct request *r)
 		[NVML_TEXT_VBIOS] = "nvmlDeviceGetVbiosVersion",
 		[NVML_TEXT_SERIAL] = "nvmlDeviceGetSerial",
 		[NVML_TEXT_PART_NUMBER] = "nvmlDeviceGetBoardPartNumber",
+		[NVML_TEXT_DRIVER_BRANCH] = "nvmlSystemGetDriverBranch",
 	};
 	const struct wire_vcudaNvmlText *req = (const void *)r->body;
 	struct wire_vcudaNvmlText_reply *answer = (void *)r->answer;
@@ -450,16 +457,24 @@ CUresult serve_vcudaNvmlText(struct worker *w, struct request *r)
 
 	if (!which || which >= COUNT(names) || req->device < -1 ||
 		(req->device >= 0 && index >= w->device_count) ||
-		(req->device < 0) != (which <= NVML_TEXT_NVML_VERSION))
+		(req->device < 0) != text_of_machine(which))
 		return CUDA_ERROR_INVALID_VALUE;
 	text = worker_out(r, &answer->text, NVML_TEXT_BYTES);
 	memset(text, 0, NVML_TEXT_BYTES);
 	nvml_open(w);
 	if (!nvml.library)
-		return which == NVML_TEXT_DRIVER_VERSION
+		return which == NVML_TEXT_DRIVER_VERSION || which == NVML_TEXT_DRIVER_BRANCH
 			       ? driver_version(w, text, NVML_TEXT_BYTES)
 			       : CUDA_ERROR_NOT_SUPPORTED;
-	if (req->device < 0) {
+	if (which == NVML_TEXT_DRIVER_BRANCH) {
+		nvmlSystemDriverBranchInfo_t info = {.version = nvmlSystemDriverBranchInfo_v1};
+		nvml_branch ask = (nvml_branch)dlsym(nvml.library, names[which]);
+
+		if (ask)
+			status = ask(&info, sizeof(info.branch));
+		if (!status)
+			memcpy(text, info.branch, sizeof(info.branch));
+	} else if (req->device < 0) {
 		nvml_system_string ask = (nvml_system_string)dlsym(nvml.library, names[which]);
 
 		if (ask)
