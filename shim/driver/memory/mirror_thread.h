@@ -16,8 +16,8 @@ CUresult mirror_thread_start(void);
 
 struct mirror_names;
 
-/* Of mirror.c: sends what the program has written since the last time; *changed: something. NAMES
- * (may be NULL) gets what was noted there since someone asked last. */
+/* Of mirror.c: sends what the program has written since the last time; *changed: something.
+ * NAMES (may be NULL) gets what was noted there since someone asked last. */
 CUresult mirror_send(bool *changed, struct mirror_names *names);
 /* Of mirror.c: stores what an answer brings, behind those that the agent gave before it. */
 CUresult mirror_take_over(const void *bytes, size_t n, struct mirror_answer *answer);
