@@ -353,6 +353,56 @@ static void attributes()
 	(void)cudaGetLastError();
 }
 
+/* Another device that the node names reaches the memory, while the graph has it. */
+static void reached_by_another_device()
+{
+	cudaMemAllocNodeParams params = alloc_params(BYTES), got;
+	cudaMemAccessDesc access = {};
+	cudaStream_t beside;
+	cudaGraphNode_t node;
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+	int devices, can = 0, value = 4, *memory;
+	void *args[] = {&memory, &value};
+
+	CUDA(cudaGetDeviceCount(&devices));
+	if (devices > 1)
+		CUDA(cudaDeviceCanAccessPeer(&can, 1, 0));
+	if (!can)
+		return;
+	access.location.type = cudaMemLocationTypeDevice;
+	access.location.id = 1;
+	access.flags = cudaMemAccessFlagsProtReadWrite;
+	params.accessDescs = &access;
+	params.accessDescCount = 1;
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddMemAllocNode(&node, graph, NULL, 0, &params));
+	memory = (int *)params.dptr;
+	kernel_node(graph, node, (void *)fill, args);
+	CUDA(cudaGraphMemAllocNodeGetParams(node, &got));
+	CHECK_EQ(got.accessDescCount, (size_t)1);
+	CHECK_EQ(got.accessDescs[0].location.id, 1);
+	CHECK_EQ((int)got.accessDescs[0].flags, (int)cudaMemAccessFlagsProtReadWrite);
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	clear_out();
+	launch(exec);
+	CUDA(cudaSetDevice(1));
+	CUDA(cudaStreamCreate(&beside));
+	add<<<1, 128, 0, beside>>>(memory, memory); /* each number doubled, there */
+	LAUNCHED();
+	CUDA(cudaStreamSynchronize(beside));
+	CUDA(cudaStreamDestroy(beside));
+	CUDA(cudaSetDevice(0));
+	add<<<1, 128, 0, stream>>>(out, memory);
+	LAUNCHED();
+	CUDA(cudaStreamSynchronize(stream));
+	check_out(2, 4);
+	CUDA(cudaFreeAsync(memory, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+}
+
 int main()
 {
 	if (!device_attribute(cudaDevAttrMemoryPoolsSupported))
@@ -365,6 +415,7 @@ int main()
 	freed_by_another_graph();
 	captured();
 	not_allowed();
+	reached_by_another_device();
 	CUDA(cudaDeviceSynchronize());
 	attributes();
 	footprint();

@@ -9,6 +9,7 @@
 
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/context/context.h"
+#include "shim/driver/graph/graph_access.h"
 #include "shim/driver/graph/graph_node.h"
 #include "shim/driver/graph/graph_usage.h"
 #include "shim/driver/memory/memory.h"
@@ -28,6 +29,7 @@ struct graph_memory {
 	bool allocated;
 	struct graph_use *use;
 	bool lost; /* in a reset of its device */
+	struct graph_access access;
 };
 
 #define MEMORY_BUCKETS 256u
@@ -85,6 +87,7 @@ static bool memory_over(struct graph_memory *m)
 static void memory_end(struct graph_memory *m)
 {
 	graph_use_put(m->use);
+	graph_access_end(&m->access, m->device);
 	if (!m->lost)
 		memory_free(m->address);
 	free(m);
@@ -338,18 +341,15 @@ static CUresult node_params_alloc(
 		return CUDA_ERROR_INVALID_VALUE;
 	if (alloc->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	/* Devices do not reach one another's memory. */
-	for (size_t i = 0; i < alloc->accessDescCount; i++)
-		if (alloc->accessDescs[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-			alloc->accessDescs[i].location.id != alloc->poolProps.location.id)
-			return CUDA_ERROR_NOT_SUPPORTED;
 	status = alloc_part((int)(device - devices.at), (uint64_t)(uintptr_t)hGraph,
 		alloc->bytesize, &p->part);
 	if (status)
 		return status;
 	p->part->held->most = alloc->poolProps.maxSize;
 	p->type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
-	return CUDA_SUCCESS;
+	/* Where this fails, the part goes with its node's description. */
+	return graph_access_give(&p->part->held->access, (int)(device - devices.at),
+		alloc->accessDescs, alloc->accessDescCount);
 }
 
 CUresult node_params_free_memory(
@@ -431,7 +431,9 @@ CUresult hand_cuGraphMemAllocNodeGetParams(
 		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = m->device},
 			.maxSize = m->most},
-		.accessDescs = &none, /* there is a list, of none */
+		.accessDescs =
+			m->access.list ? m->access.list : &none, /* there is a list, of none */
+		.accessDescCount = m->access.count,
 		.bytesize = m->bytes,
 		.dptr = m->address};
 	return CUDA_SUCCESS;

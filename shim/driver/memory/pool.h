@@ -23,6 +23,11 @@ CUmemoryPool pool_holding(CUdeviceptr base);
 /* A context of the device is gone, and so is what has no memory any more. */
 void pool_reset(int device);
 
+/* For memory of DEVICE that is no pool's: what an access of that kind is answered, and access
+ * of one more kind, or of one less, of the device BY. */
+CUresult pool_access_check(int device, const CUmemAccessDesc *access);
+CUresult pool_reach(int device, int by, bool in);
+
 /* Of a device; under LOCK_POOL. */
 struct pool *pool_default(int device);
 struct pool *pool_current(int device);

@@ -266,9 +266,9 @@ CUresult hand_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
 	return status;
 }
 
-static CUresult access_check(const struct pool *p, const CUmemLocation *location, int flags)
+static CUresult access_check(int device, const CUmemLocation *location, int flags)
 {
-	bool own = location->id == p->device;
+	bool own = location->id == device;
 
 	if (!device_of(location->id))
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -278,28 +278,53 @@ static CUresult access_check(const struct pool *p, const CUmemLocation *location
 	if (own)
 		return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS
 								   : CUDA_ERROR_INVALID_VALUE;
-	return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE && peer_can(location->id, p->device)
+	return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE && peer_can(location->id, device)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* With the lock held.  The worker opens all that the device's pools hold to a device that has
- * access to one of them: pieces of several lie in one granule. */
+/* With the lock held.  The worker opens all that the device's pools and graphs hold to a device
+ * that has access to one of them: pieces of several lie in one granule. */
+static CUresult reach(int device, int by, bool in)
+{
+	unsigned *count = &pools.reached[device][by];
+	CUresult status = CUDA_SUCCESS;
+
+	if (*count == (in ? 0 : 1))
+		status = peer_pool(device, by, in);
+	if (!status)
+		*count += in ? 1 : -1u;
+	return status;
+}
+
 static CUresult access_set(struct pool *p, int by, bool in)
 {
-	unsigned *count = &pools.reached[p->device][by];
 	uint64_t bit = 1ull << by;
-	CUresult status = CUDA_SUCCESS;
+	CUresult status;
 
 	if (by == p->device || !!(p->peers & bit) == in)
 		return CUDA_SUCCESS;
-	if (*count == (in ? 0 : 1))
-		status = peer_pool(p->device, by, in);
-	if (status)
-		return status;
-	*count += in ? 1 : -1u;
-	p->peers ^= bit;
-	return CUDA_SUCCESS;
+	status = reach(p->device, by, in);
+	if (!status)
+		p->peers ^= bit;
+	return status;
+}
+
+CUresult pool_access_check(int device, const CUmemAccessDesc *access)
+{
+	if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return access_check(device, &access->location, (int)access->flags);
+}
+
+CUresult pool_reach(int device, int by, bool in)
+{
+	CUresult status;
+
+	pthread_mutex_lock(&pools.lock);
+	status = reach(device, by, in);
+	pthread_mutex_unlock(&pools.lock);
+	return status;
 }
 
 CUresult hand_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
@@ -317,7 +342,7 @@ CUresult hand_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, 
 			return CUDA_ERROR_INVALID_DEVICE;
 	}
 	for (size_t i = 0; !status && i < count; i++)
-		status = access_check(p, &map[i].location, (int)map[i].flags);
+		status = access_check(p->device, &map[i].location, (int)map[i].flags);
 	pthread_mutex_lock(&pools.lock);
 	for (size_t i = 0; !status && i < count; i++)
 		status = access_set(p, map[i].location.id, map[i].flags != 0);
