@@ -171,6 +171,29 @@ static void while_it_runs()
 	CUDA(cudaStreamDestroy(stream));
 }
 
+/* The graph inside of a node has the references of the one that was put there, and lets them go. */
+static void let_go_inside()
+{
+	Tracked t;
+	cudaUserObject_t object = object_of(t, 3);
+	cudaGraph_t graph, around, inside;
+	cudaGraphNode_t node;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddEmptyNode(&node, graph, NULL, 0));
+	CUDA(cudaGraphRetainUserObject(graph, object, 3, cudaGraphUserObjectMove));
+	CUDA(cudaGraphCreate(&around, 0));
+	CUDA(cudaGraphAddChildGraphNode(&node, around, NULL, 0, graph));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaGraphChildGraphNodeGetGraph(node, &inside));
+	CHECK(there(t));
+	CUDA(cudaGraphReleaseUserObject(inside, object, 1));
+	CHECK(there(t));
+	CUDA(cudaGraphReleaseUserObject(inside, object, 2));
+	CHECK(gone(t));
+	CUDA(cudaGraphDestroy(around));
+}
+
 int main()
 {
 	counted();
@@ -178,5 +201,6 @@ int main()
 	in_graphs();
 	in_copies();
 	while_it_runs();
+	let_go_inside();
 	return 0;
 }

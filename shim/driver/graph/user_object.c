@@ -212,6 +212,7 @@ CUresult hand_cuGraphRetainUserObject(
 static unsigned graph_unhold(struct graph *graph, size_t at, unsigned count)
 {
 	struct part *part = graph->parts.places[at].part;
+	uint32_t inside = graph->parts.places[at].inside;
 	unsigned left, had = (unsigned)part->number;
 
 	if (count >= had) {
@@ -224,32 +225,72 @@ static unsigned graph_unhold(struct graph *graph, size_t at, unsigned count)
 		user_object_let(part->user, left);
 		return 0;
 	}
+	graph->parts.places[graph->parts.count - 1].inside = inside;
 	parts_remove(&graph->parts, at);
 	return count;
+}
+
+/* Which references a name for a graph has: its own, or as a graph inside of the node INSIDE of
+ * HOLDER those that came with it. */
+struct holder {
+	struct graph *graph;
+	uint32_t inside; /* GRAPH_NO_NODE: all */
+};
+
+static bool holds(const struct holder *h, size_t at, const struct user_object *object)
+{
+	const struct part_place *place = &h->graph->parts.places[at];
+
+	return place->part->user == object &&
+	       (h->inside == GRAPH_NO_NODE || place->inside == h->inside);
+}
+
+static uint64_t held(const struct holder *h, const struct user_object *object)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < h->graph->parts.count; i++)
+		if (holds(h, i, object))
+			sum += h->graph->parts.places[i].part->number;
+	return sum;
+}
+
+/* The graph that has the parts of what is inside of it; the graph itself where it is nobody's
+ * child. */
+static struct holder holder_outside(struct graph *graph)
+{
+	struct holder h = {graph, GRAPH_NO_NODE};
+
+	while (h.graph->parent && !h.graph->body) {
+		h.inside = h.graph->parent_node;
+		h.graph = h.graph->parent;
+	}
+	return h;
 }
 
 CUresult hand_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
 {
 	struct user_object *found = user_object_find(object, count);
 	struct graph *from = graph_find(graph);
-	uint64_t held = 0;
+	struct holder h = {from, GRAPH_NO_NODE};
+	uint64_t sum;
 
 	if (!found || !from)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < from->parts.count; i++)
-		if (from->parts.places[i].part->user == found)
-			held += from->parts.places[i].part->number;
+	sum = held(&h, found);
+	if (!sum) {
+		h = holder_outside(from);
+		sum = held(&h, found);
+	}
 	/* Of one that the graph does not hold at all nothing is released, and natively that is
 	 * no error. */
-	if (held && held < count)
+	if (sum && sum < count)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; held && i < from->parts.count && count;) {
-		unsigned gone = from->parts.places[i].part->user == found
-					? graph_unhold(from, i, count)
-					: 0;
+	for (size_t i = 0; sum && i < h.graph->parts.count && count;) {
+		unsigned gone = holds(&h, i, found) ? graph_unhold(h.graph, i, count) : 0;
 
 		count -= gone;
 		i += !gone;
 	}
-	return held && count ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+	return sum && count ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
