@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a pointer tells of the memory behind it: the pool that it was allocated from, whether that
  * is the device's current one or not, the handles that it can be exported as, the access that the
- * device has, and whether cudaIpcGetMemHandle takes it. */
+ * device has, whether cudaIpcGetMemHandle takes it, and what the program has set. */
 #include "driver.h"
 
 struct told {
@@ -146,9 +146,27 @@ static void captured(void)
 	CUDA(cudaStreamDestroy(stream));
 }
 
+/* What was set is told, of all that the allocation has. */
+static void set_and_told(void *pointer, bool managed)
+{
+	ENTRY(cuPointerGetAttribute);
+	ENTRY(cuPointerSetAttribute);
+	const CUdeviceptr at = (CUdeviceptr)pointer;
+	const CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_SYNC_MEMOPS;
+	unsigned told = ~0u;
+
+	DRIVER(p_cuPointerGetAttribute(&told, attribute, at));
+	CHECK_EQ(told, (unsigned)managed);
+	for (unsigned set : {1u, 0u, 1u}) {
+		DRIVER(p_cuPointerSetAttribute(&set, attribute, at));
+		DRIVER(p_cuPointerGetAttribute(&told, attribute, at + 100));
+		CHECK_EQ(told, set);
+	}
+}
+
 int main(void)
 {
-	void *managed;
+	void *managed, *device, *other;
 
 	CUDA(cudaFree(0));
 	captured();
@@ -156,6 +174,13 @@ int main(void)
 	mapped();
 	CUDA(cudaMallocManaged(&managed, 4096));
 	shares(managed, false);
+	set_and_told(managed, true);
 	CUDA(cudaFree(managed));
+	CUDA(cudaMalloc(&device, 4096));
+	CUDA(cudaMalloc(&other, 4096));
+	set_and_told(device, false);
+	set_and_told(other, false); /* of its own */
+	CUDA(cudaFree(device));
+	CUDA(cudaFree(other));
 	return 0;
 }

@@ -2,6 +2,7 @@
  *
  * What a pointer is: answered from the tables of memory.c and host.c.
  */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
@@ -15,6 +16,40 @@
 #include "shim/driver/memory/share.h"
 #include "shim/driver/memory/vmm.h"
 #include "shim/driver/device/peer.h"
+
+/* Copies that CUDA calls synchronous are ordered anyway, so SYNC_MEMOPS changes nothing here;
+ * what a program has set is told, of so many allocations, the last ones. */
+#define SYNC_MEMOPS_MOST 256u
+
+static struct {
+	_Atomic uint64_t at[SYNC_MEMOPS_MOST]; /* a buffer's id, which no other ever has, << 1 |
+						  the value */
+	_Atomic unsigned count;		       /* that were ever added */
+} sync_memops;
+
+static void sync_memops_set(uint64_t id, bool value)
+{
+	for (unsigned i = 0; i < SYNC_MEMOPS_MOST && i < sync_memops.count; i++) {
+		uint64_t was = sync_memops.at[i];
+
+		if (was >> 1 == id && atomic_compare_exchange_strong(
+					      &sync_memops.at[i], &was, id << 1 | value))
+			return;
+	}
+	sync_memops.at[atomic_fetch_add(&sync_memops.count, 1) % SYNC_MEMOPS_MOST] =
+		id << 1 | value;
+}
+
+static bool sync_memops_get(uint64_t id, bool unset)
+{
+	for (unsigned i = 0; i < SYNC_MEMOPS_MOST && i < sync_memops.count; i++) {
+		uint64_t is = sync_memops.at[i];
+
+		if (is >> 1 == id)
+			return is & 1;
+	}
+	return unset;
+}
 
 /* What is known about an address: device memory, host memory, or neither. */
 struct pointer {
@@ -159,8 +194,10 @@ static CUresult pointer_attribute(
 		*(bool *)data = p->device && !p->managed && !p->range.async &&
 				!p->range.global && !p->range.reserved && !share_opened(ptr);
 		return CUDA_SUCCESS;
-	/* What is managed is in order with the program anyway. */
-	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *(bool *)data = p->managed; return CUDA_SUCCESS;
+	/* What is managed begins with it, and host memory has it not. */
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+		*(bool *)data = p->device && sync_memops_get(p->range.id, p->managed);
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
 		*(bool *)data = false;
@@ -289,12 +326,12 @@ CUresult hand_cuPointerGetAttributes(unsigned int numAttributes,
 CUresult hand_cuPointerSetAttribute(
 	const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-	struct memory_range range;
+	struct pointer p = pointer_look(ptr);
+	unsigned on;
 
-	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
-		!memory_find(ptr, &range))
+	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !p.device)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Copies that CUDA calls synchronous are ordered anyway; the flag changes nothing here.
-	 */
+	memcpy(&on, value, sizeof(on));
+	sync_memops_set(p.range.id, on);
 	return CUDA_SUCCESS;
 }
