@@ -74,6 +74,7 @@ SHARED = {
     "image": "what a module is loaded from",
     "images": "the agent's cache of images",
     "ipc": "memory and events of other processes",
+    "ipc_event": "events that processes share",
     "items": "arguments of a library's call as they travel",
     "knock": "the datagram that asks for a session's UDP socket",
     "latency": "how long calls take",

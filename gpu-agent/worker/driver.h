@@ -57,6 +57,30 @@ void ipc_answer(struct worker *w, const struct handoff *h, int fd);
 /* What was asked and is not answered, once more. */
 void ipc_ask_again(struct worker *w);
 
+/* Events that processes share (ipc_event.c). The name of one goes. */
+struct ipc_event;
+void ipc_event_gone(struct ipc_event *event);
+/* Whether its last recording is done, as a query tells it; or P waits for that: INVALID_HANDLE
+ * where it is not shared. */
+struct name;
+CUresult ipc_event_look(struct name *name);
+CUresult ipc_event_fence(struct name *name, struct pending *p);
+/* What P waits for so is done; and P waits no more. */
+bool ipc_event_passed(struct pending *p);
+void ipc_event_put(struct pending *p);
+/* Looks whether streams wait still, and whether who is to let them go lives: true where one of
+ * them went on. */
+bool ipc_event_turn(struct worker *w);
+/* A stream waits for another process; so has one that has much behind it: as direct_busy() and
+ * direct_deep(). */
+bool ipc_event_busy(const struct worker *w);
+bool ipc_event_deep(const struct worker *w);
+/* Whether a frame of that kind has a stream wait for another process. */
+bool ipc_event_holds(uint16_t op);
+/* Behind a fault: nobody looks at what waits any more. */
+void ipc_event_give_up(struct worker *w);
+void ipc_event_stream_gone(struct worker *w, const struct worker_stream *stream);
+
 /* Tensors with names, likewise (driver/tensor.h). */
 struct tensor_message;
 void tensor_answer(struct worker *w, const struct tensor_message *message, int fd);

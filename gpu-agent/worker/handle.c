@@ -176,6 +176,9 @@ void names_forget(struct worker *w, struct name *name)
 		quotas_uncharge(w, QUOTA_MODULES, 1);
 		quotas_uncharge(w, QUOTA_MODULE_BYTES, name->bytes);
 	}
+	if (name->kind == KIND_CUevent && name->shared)
+		ipc_event_gone(name->shared);
+	name->shared = NULL;
 	name->object = NULL;
 	name->kept = NULL;
 }

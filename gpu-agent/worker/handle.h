@@ -12,6 +12,7 @@
 #include "protocol/wire/handle.h"
 
 struct graph_module;
+struct ipc_event;
 struct request;
 struct worker;
 struct worker_stream;
@@ -21,8 +22,11 @@ struct name {
 	uint8_t kind;
 	bool launched; /* a function: once at least */
 	uint16_t context;
-	uint64_t owner;		   /* a function: its module's handle; 0: none */
-	uint64_t bytes;		   /* a module: of its image */
+	uint64_t owner; /* a function: its module's handle; 0: none */
+	union {
+		uint64_t bytes;		  /* a module: of its image */
+		struct ipc_event *shared; /* an event: with other processes; NULL: not */
+	};
 	struct graph_module *kept; /* a module: graphs have kernels of it; NULL: none */
 	void *object;
 };

@@ -107,6 +107,7 @@ struct known_range { /* device memory that lies outside the windows: modules' gl
 struct host_func;
 struct closing;
 struct direct;
+struct ipc_events;
 struct worker_graph;
 
 /* Frames from the app (loop_input.c). */
@@ -348,7 +349,11 @@ struct worker {
 		uint32_t device;
 		uint64_t address, bytes;
 		uint64_t memory; /* handle of memory with a name; 0: what is at address */
+		uint64_t event;	 /* an event's; 0: it is memory */
+		uint32_t number, carries; /* of vcudaEventJoin, of vcudaEventShare */
+		uint8_t name[16];
 	} ipc;
+	struct ipc_events *events; /* that processes share; NULL: none yet */
 
 	/* leases asked for and not granted yet: the tag that waits, by device */
 	int lease_tag[HANDOFF_DEVICES];

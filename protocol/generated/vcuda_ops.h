@@ -118,6 +118,10 @@ enum vcuda_op {
 	OP_vcudaDirectAwait = 235,
 	OP_vcudaDirectCancel = 236,
 	OP_vcudaCaptureEndListed = 237,
+	OP_vcudaEventShare = 238,
+	OP_vcudaEventJoin = 239,
+	OP_vcudaEventRecord = 240,
+	OP_vcudaEventAwait = 241,
 	OP_vcudaGraphFindInClone = 245,
 };
 

@@ -1244,6 +1244,43 @@ struct wire_vcudaCaptureEndListed_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureEndListed_reply) == 24, "");
 
+/* call 238 */
+struct wire_vcudaEventShare {
+	uint64_t event;
+	int32_t device;
+	uint32_t carry;
+};
+_Static_assert(sizeof(struct wire_vcudaEventShare) == 16, "");
+struct wire_vcudaEventShare_reply {
+	uint32_t number;
+	struct wire_run name; /* at most 16 x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaEventShare_reply) == 16, "");
+
+/* call 239 */
+struct wire_vcudaEventJoin {
+	uint64_t event;
+	int32_t device;
+	struct wire_run name; /* 16 x byte */
+	uint32_t number;
+};
+_Static_assert(sizeof(struct wire_vcudaEventJoin) == 24, "");
+
+/* call 240 */
+struct wire_vcudaEventRecord {
+	uint64_t event; /* KIND_KIND_CUevent */
+	uint64_t stream; /* KIND_CUstream */
+};
+_Static_assert(sizeof(struct wire_vcudaEventRecord) == 16, "");
+
+/* call 241 */
+struct wire_vcudaEventAwait {
+	uint64_t event; /* KIND_KIND_CUevent */
+	uint64_t stream; /* KIND_CUstream */
+};
+_Static_assert(sizeof(struct wire_vcudaEventAwait) == 16, "");
+
 /* call 245 */
 struct wire_vcudaGraphFindInClone {
 	uint64_t graph; /* KIND_KIND_CUgraph */

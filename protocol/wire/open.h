@@ -134,7 +134,8 @@ enum sync_scope {
 	SYNC_CONTEXT = 0,
 	SYNC_STREAM = 1,
 	SYNC_EVENT = 2,
-	SYNC_NONE = 3, /* nothing; vcudaMirrorFetch only */
+	SYNC_NONE = 3,	 /* nothing; vcudaMirrorFetch only */
+	SYNC_SHARED = 4, /* an event that processes share, whoever recorded it last */
 };
 
 #endif

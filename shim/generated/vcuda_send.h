@@ -601,6 +601,21 @@ static inline CUresult send_vcudaNvmlLink(int32_t device, uint32_t link, struct 
 	return shim_end(&call);
 }
 
+/* call 239 */
+static inline CUresult send_vcudaEventJoin(uint64_t event, int32_t device, const void *name,
+		uint32_t number)
+{
+	struct shim_call call;
+	struct wire_vcudaEventJoin *body = shim_begin(&call, OP_vcudaEventJoin, sizeof(*body));
+
+	body->event = event;
+	body->device = device;
+	shim_put(&call, &body->name, name, 16);
+	body->number = number;
+	shim_wait(&call, 0);
+	return shim_end(&call);
+}
+
 /* call 245 */
 static inline CUresult send_vcudaGraphFindInClone(uint64_t graph, uint32_t node, uint64_t clone,
 		uint32_t *number)

@@ -126,6 +126,8 @@ bool direct_makes(const struct worker *w)
 	const struct wire_vcudaDirectReceive *receive = (const void *)w->receiver.body;
 	size_t n = w->receiver.frame.body;
 
+	if (!d)
+		return false;
 	switch (w->receiver.frame.op) {
 	case OP_vcudaDirectSend:
 		return n >= sizeof(*send) && copy_makes(d, (uint32_t)send->device, send->flags);
@@ -331,7 +333,7 @@ void direct_fail_all(struct worker *w, struct direct_link *l)
 
 void direct_give_up(struct worker *w)
 {
-	for (uint32_t i = 0; i < w->direct->count; i++)
+	for (uint32_t i = 0; w->direct && i < w->direct->count; i++)
 		direct_fail_all(w, w->direct->links[i]);
 }
 

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/ipc.h"
+#include "gpu-agent/worker/driver/ipc_event.h"
 #include "gpu-agent/worker/driver/memory.h"
 #include "gpu-agent/worker/driver/vmm.h"
 #include "gpu-agent/worker/reply/reply.h"
@@ -46,8 +47,7 @@ static int ipc_say(struct worker *w, struct handoff *ask, int fd)
 	return ret;
 }
 
-/* Takes FD. */
-static CUresult ipc_ask(struct worker *w, struct request *r, const struct handoff *ask, int fd)
+CUresult ipc_ask(struct worker *w, struct request *r, const struct handoff *ask, int fd)
 {
 	asked.message = *ask;
 	asked.fd = fd;
@@ -178,8 +178,7 @@ static bool ipc_mapping(const struct worker_device *d, uint64_t granule, uint64_
 	return d->mappings[*first].granules > granule - *first;
 }
 
-/* The front is asked for one thing at a time, and the shim asks so. */
-static CUresult ipc_idle(const struct worker *w)
+CUresult ipc_idle(const struct worker *w)
 {
 	return w->ipc.tag < 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -442,20 +441,26 @@ static void ipc_reply(struct worker *w, const struct handoff *h, CUresult status
 	reply_send(w, (uint16_t)w->ipc.tag, status, &reply, fixed + 16);
 }
 
-void ipc_answer(struct worker *w, const struct handoff *h, int fd)
+static void ipc_memory_answer(struct worker *w, const struct handoff *h, int fd)
 {
 	CUresult status;
 
+	if (w->ipc.import) {
+		status = w->ipc.memory ? vmm_import(w, h, fd) : ipc_import_memory(w, h, fd);
+		reply_send(w, (uint16_t)w->ipc.tag, status, NULL, 0);
+	} else {
+		status = w->ipc.memory ? vmm_shared(w, h) : ipc_shared(w, h);
+		ipc_reply(w, h, status);
+	}
+}
+
+void ipc_answer(struct worker *w, const struct handoff *h, int fd)
+{
 	if (w->ipc.tag >= 0 && w->ipc.import == (h->what == HANDOFF_GIVEN)) {
-		if (w->ipc.import)
-			status = w->ipc.memory ? vmm_import(w, h, fd)
-					       : ipc_import_memory(w, h, fd);
+		if (w->ipc.event)
+			ipc_event_answer(w, h, w->ipc.import ? &fd : &asked.fd);
 		else
-			status = w->ipc.memory ? vmm_shared(w, h) : ipc_shared(w, h);
-		if (w->ipc.import)
-			reply_send(w, (uint16_t)w->ipc.tag, status, NULL, 0);
-		else
-			ipc_reply(w, h, status);
+			ipc_memory_answer(w, h, fd);
 		w->ipc.tag = -1;
 		close_asked();
 	}

@@ -36,6 +36,7 @@ static CUresult sync_fence(
 	struct worker *w, struct request *r, struct pending *p, uint32_t scope, uint64_t handle)
 {
 	struct worker_stream *stream;
+	struct name *name;
 
 	switch (scope) {
 	case SYNC_CONTEXT: return fence_context(w, p, r->header.context);
@@ -43,6 +44,9 @@ static CUresult sync_fence(
 		stream = sync_stream(w, r, handle);
 		return stream ? fence_stream(w, p, stream) : r->refused;
 	case SYNC_EVENT: return sync_event_fence(w, r, p, handle);
+	case SYNC_SHARED:
+		name = names_find(w, handle, KIND_CUevent);
+		return name ? ipc_event_fence(name, p) : CUDA_ERROR_INVALID_HANDLE;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
@@ -74,6 +78,9 @@ static CUresult sync_look(struct worker *w, struct request *r, uint32_t scope, u
 		status = w->cuda.cuEventQuery(name->object);
 		if (!status || status == CUDA_ERROR_ASSERT)
 			w->cuda.cuEventSynchronize(name->object);
+	} else if (scope == SYNC_SHARED) {
+		name = names_find(w, handle, KIND_CUevent);
+		status = name ? ipc_event_look(name) : CUDA_ERROR_INVALID_HANDLE;
 	}
 	/* Told only behind the copies that came before it: else it waits in their list. */
 	if (!status && !fence_flush_copies(w))

@@ -66,6 +66,7 @@ void limits_stream_gone(struct worker *w, struct worker_stream *stream)
 	stream->mark = NULL;
 	metering_gone(w, stream);
 	direct_stream_gone(w, stream);
+	ipc_event_stream_gone(w, stream);
 	issued_stream_gone(w, stream);
 	if (w->deep == stream)
 		w->deep = NULL;

@@ -96,6 +96,8 @@ void fence_free(struct worker *w, struct pending *p)
 {
 	for (uint32_t i = 0; i < p->event_count; i++)
 		fence_event_end(w, &p->events[i]);
+	if (p->board)
+		ipc_event_put(p);
 	if (p->events != &p->one)
 		free(p->events);
 	p->next = w->fences.free;
@@ -209,6 +211,8 @@ static CUresult fence_look(struct worker *w, struct pending *p)
 		fence_event_end(w, e);
 		p->event_count--;
 	}
+	if (p->board && !ipc_event_passed(p))
+		return CUDA_ERROR_NOT_READY;
 	return p->what == PENDING_UNMAP && w->direct && !direct_done_up_to(w, p->serial)
 		       ? CUDA_ERROR_NOT_READY
 		       : CUDA_SUCCESS;

@@ -12,6 +12,7 @@
 
 #include "protocol/wire/frame.h"
 
+struct board;
 struct staging_range;
 struct worker;
 struct worker_stream;
@@ -56,6 +57,8 @@ struct pending {
 	struct worker_stream *stream; /* STREAM */
 	void *direct;		      /* DIRECT: a copy, or a connection */
 	uint32_t number;	      /* DIRECT: that connection's */
+	struct board *board; /* NULL, or it waits for a recording there, too (ipc_board.h) */
+	uint64_t recording, looked;
 };
 
 /* An event without timing, from the pool or made; the driver's error where there is none. */

@@ -152,23 +152,26 @@ static void loop_frame_done(struct worker *w)
 }
 
 /* A call that waits in the driver for all streams, or for room behind one, or may: some of them
- * may wait for another agent, which comes through the loop. What that depends on came before
- * the frame. And no stream begins to wait so while a call beside the loop may be there: the
- * driver holds a lock meanwhile, which the loop wants. Behind a fault nothing is waited for:
- * the call may give up what copies are from or to. */
+ * may wait for another agent, which comes through the loop, or for another process. What that
+ * depends on came before the frame. And no stream begins to wait so while a call beside the
+ * loop may be there: the driver holds a lock meanwhile, which the loop wants. Behind a fault
+ * nothing is waited for: the call may give up what copies are from or to. */
 static bool loop_waits_for_others(struct worker *w)
 {
 	uint16_t op = w->receiver.frame.op;
 
-	if (direct_holds(op) && beside_outside(w))
+	if ((direct_holds(op) || ipc_event_holds(op)) && beside_outside(w))
 		return true;
-	if (!direct_busy(w) || (!loop_marked(serve_find(op), &w->receiver.frame,
-					SERVE_WAITS | SERVE_SLOW | SERVE_IDLES) &&
-				       !launch_first(w) && !direct_makes(w) && !direct_deep(w)))
+	if (!direct_busy(w) && !ipc_event_busy(w))
+		return false;
+	if (!loop_marked(serve_find(op), &w->receiver.frame,
+		    SERVE_WAITS | SERVE_SLOW | SERVE_IDLES) &&
+		!launch_first(w) && !direct_makes(w) && !direct_deep(w) && !ipc_event_deep(w))
 		return false;
 	if (!w->sticky)
 		return true;
 	direct_give_up(w);
+	ipc_event_give_up(w);
 	return false;
 }
 
@@ -317,7 +320,8 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	bool bell;
 	bool gpu = w->fences.first || w->kept.stash.used || w->kept.parked.used ||
 		   w->in.count || stripes_busy(w) || stripes_sending(w) || w->mirror.tag >= 0 ||
-		   local_lends(&w->local) || metering_watches(w) || direct_watches(w);
+		   local_lends(&w->local) || metering_watches(w) || direct_watches(w) ||
+		   ipc_event_busy(w);
 	struct stripe *stripe = w->receiver.have_frame && w->receiver.payload_missing &&
 						w->receiver.payload_stripe
 					? w->stripes[w->receiver.payload_stripe]
@@ -396,6 +400,8 @@ static bool loop_ask_driver(struct worker *w)
 		stripes_reap(w);
 	if (w->direct)
 		progress |= direct_turn(w);
+	if (w->events)
+		progress |= ipc_event_turn(w);
 	return progress;
 }
 
