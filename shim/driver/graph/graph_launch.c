@@ -140,6 +140,7 @@ static void part_recorded(const struct part *part, CUstream stream, uint64_t seq
 	atomic_store(&event->stream, number);
 	atomic_store(&event->capture, 0);
 	atomic_store(&event->recorded, seq);
+	atomic_store(&event->graphed, true);
 }
 
 CUresult parts_fetch(const struct parts *parts, CUstream stream, uint64_t seq)

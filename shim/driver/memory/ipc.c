@@ -69,6 +69,16 @@ static struct {
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(ipc, shared.lock, LOCK_IPC);
 
+void share_lock(void)
+{
+	pthread_mutex_lock(&shared.lock);
+}
+
+void share_unlock(void)
+{
+	pthread_mutex_unlock(&shared.lock);
+}
+
 uint64_t share_process(void)
 {
 	struct timespec now;

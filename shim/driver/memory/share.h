@@ -22,6 +22,9 @@ struct share_token {
 extern const unsigned share_handles;
 
 /* --- ipc.c: the agent's half, one question at a time --- */
+/* Held over each of them. */
+void share_lock(void);
+void share_unlock(void);
 /* A name for the memory with that handle, and back. HANDLE is ours, minted already. */
 CUresult share_name(uint64_t handle, uint8_t name[16]);
 CUresult share_import(uint64_t handle, int device, const uint8_t name[16], uint64_t bytes);

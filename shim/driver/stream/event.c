@@ -26,7 +26,7 @@
 /* For the stream of an event that stands for all of a context's: no stream's number. */
 #define EVENT_OF_CONTEXT UINT64_MAX
 
-static struct event *event_of(CUevent hEvent)
+struct event *event_of(CUevent hEvent)
 {
 	return shim_object_of((uint64_t)(uintptr_t)hEvent, KIND_CUevent);
 }
@@ -51,7 +51,7 @@ CUresult hand_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 		free(event);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	/* The worker's is never shared: ipc.c. */
+	/* The worker's driver does not share it: ipc_event.c. */
 	status = send_vcudaEventCreate(event->handle, Flags & ~(unsigned)CU_EVENT_INTERPROCESS);
 	if (status) {
 		shim_unmint(event->handle);
@@ -75,16 +75,6 @@ CUresult hand_cuEventDestroy_v2(CUevent hEvent)
 	return send_vcudaEventDestroy(handle);
 }
 
-CUresult event_share(CUevent hEvent)
-{
-	struct event *event = event_of(hEvent);
-
-	if (!event || !(event->flags & CU_EVENT_INTERPROCESS))
-		return CUDA_ERROR_INVALID_HANDLE;
-	atomic_store(&event->shared, true);
-	return CUDA_SUCCESS;
-}
-
 CUresult event_of_launch(CUevent hEvent, int flags)
 {
 	const struct event *event = event_of(hEvent);
@@ -96,8 +86,8 @@ CUresult event_of_launch(CUevent hEvent, int flags)
 	return event->flags & CU_EVENT_DISABLE_TIMING ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* What a shared event stands for has to be done before it is recorded (ipc.c). A stream that
- * captures only notes what is before it: nothing is done then. */
+/* Another process takes it for done (ipc_event.c): what it is to stand for has to be, before it
+ * is recorded. A stream that captures only notes what is before it: nothing is done then. */
 static CUresult event_drain(CUstream hStream)
 {
 	uint64_t stream;
@@ -114,8 +104,7 @@ static bool event_captures(CUstream hStream)
 	return capture_any() && !stream_plain(hStream, &number) && capture_graph(number);
 }
 
-/* Only streams of its own context record an event; a green one's may be the primary's. */
-static bool event_goes_with(const struct event *event, uint64_t number)
+bool event_goes_with(const struct event *event, uint64_t number)
 {
 	const struct stream *stream = stream_find(number);
 
@@ -135,7 +124,9 @@ CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint
 		return stream_plain(hStream, &stream) ?: CUDA_ERROR_INVALID_HANDLE;
 	if (flags & CU_EVENT_RECORD_EXTERNAL && !event_captures(hStream))
 		return CUDA_ERROR_ILLEGAL_STATE;
-	if (atomic_load(&event->shared)) {
+	if (atomic_load(&event->shared) == EVENT_SHARED && !event_captures(hStream))
+		return ipc_event_record(event, hStream);
+	if (atomic_load(&event->shared) == EVENT_DRAINED) {
 		status = event_drain(hStream);
 		if (status)
 			return status;
@@ -157,6 +148,7 @@ CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint
 	status = shim_post(&call);
 	if (!status && !captured) {
 		atomic_store(&event->stream, stream);
+		atomic_store(&event->graphed, false);
 		atomic_store(&event->recorded, call.seq);
 	}
 	return status;
@@ -183,6 +175,21 @@ static bool event_known(struct event *event, uint64_t recorded)
 	return stream && atomic_load(&stream->synced) > recorded;
 }
 
+static CUresult event_await(struct event *event)
+{
+	uint64_t recorded = atomic_load(&event->recorded);
+	CUresult status;
+
+	if (ipc_event_is(event))
+		return sync_wait(SYNC_SHARED, event->handle, NULL);
+	if (shim_perf & PERF_PUSH && event_known(event, recorded))
+		return CUDA_SUCCESS;
+	status = sync_wait(SYNC_EVENT, event->handle, NULL);
+	if (!status)
+		atomic_store(&event->done, recorded);
+	return status;
+}
+
 /* Another agent's: the stream waits for it on the device. Where the agents cannot do that the
  * program's thread does, and whatever the stream gets next comes behind it. */
 static CUresult event_await_elsewhere(struct event *event, CUstream hStream)
@@ -202,7 +209,8 @@ static CUresult event_await_elsewhere(struct event *event, CUstream hStream)
 		return status;
 	function_order_awaited(number, event);
 	recorded = atomic_load(&event->recorded);
-	if (event_known(event, recorded) || direct_await(event, number, &status))
+	if (!ipc_event_is(event) &&
+		(event_known(event, recorded) || direct_await(event, number, &status)))
 		return status;
 	lent = home_lend(event->handle);
 	status = hand_cuEventSynchronize((CUevent)(uintptr_t)event->handle);
@@ -232,6 +240,8 @@ CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int F
 		return CUDA_ERROR_ILLEGAL_STATE;
 	if (event->context->session != session_here())
 		return event_await_elsewhere(event, hStream);
+	if (ipc_event_is(event) && !atomic_load(&event->capture) && !event_captures(hStream))
+		return ipc_event_await(event, hStream);
 	body = shim_begin(&call, OP_cuStreamWaitEvent, sizeof(*body));
 	body->hStream = shim_stream(&call, hStream);
 	body->hEvent = event->handle;
@@ -260,7 +270,7 @@ CUresult event_record_context(struct context *context, CUevent hEvent)
 			      !(context->green && event->context->home == context->home)))
 		return CUDA_ERROR_INVALID_HANDLE;
 	status = capture_refuse_context(context);
-	/* What a shared event stands for would have to be done before (event_drain). */
+	/* The agent records shared events behind one stream. */
 	if (!status && event->flags & CU_EVENT_INTERPROCESS)
 		status = CUDA_ERROR_NOT_SUPPORTED;
 	if (status)
@@ -308,10 +318,15 @@ CUresult event_await_context(struct context *context, CUevent hEvent)
 		return status;
 	function_order_awaited_context(event);
 	visit = session_visit(context->session);
-	body = shim_begin(&call, OP_cuCtxWaitEvent, sizeof(*body));
-	call.context = context->number;
-	body->hEvent = event->handle;
-	status = shim_post(&call);
+	/* Another process's recording is no event of the agent's driver. */
+	if (ipc_event_is(event))
+		status = event_await(event);
+	if (!status) {
+		body = shim_begin(&call, OP_cuCtxWaitEvent, sizeof(*body));
+		call.context = context->number;
+		body->hEvent = event->handle;
+		status = shim_post(&call);
+	}
 	session_leave(visit);
 	return status;
 }
@@ -369,6 +384,8 @@ CUresult hand_cuEventQuery(CUevent hEvent)
 		status = capture_unsafe();
 	if (status)
 		return status;
+	if (ipc_event_is(event))
+		return ipc_event_query(event);
 	recorded = atomic_load(&event->recorded);
 	if (shim_perf & PERF_PUSH && event_known(event, recorded))
 		return CUDA_SUCCESS;
@@ -381,25 +398,8 @@ CUresult hand_cuEventQuery(CUevent hEvent)
 	return status;
 }
 
-static CUresult event_await(struct event *event)
+CUresult event_done(struct event *event)
 {
-	uint64_t recorded = atomic_load(&event->recorded);
-	CUresult status;
-
-	if (shim_perf & PERF_PUSH && event_known(event, recorded))
-		return CUDA_SUCCESS;
-	status = sync_wait(SYNC_EVENT, event->handle, NULL);
-	if (!status)
-		atomic_store(&event->done, recorded);
-	return status;
-}
-
-CUresult event_done(CUevent hEvent)
-{
-	struct event *event = event_of(hEvent);
-
-	if (!event)
-		return CUDA_ERROR_INVALID_HANDLE;
 	return atomic_load(&event->capture) ? CUDA_SUCCESS : event_await(event);
 }
 

@@ -35,6 +35,13 @@ struct stream {
 	struct watch watch;
 };
 
+/* Whether another process has an event, too (shim/driver/memory/ipc_event.c). */
+enum event_shared {
+	EVENT_ALONE,
+	EVENT_DRAINED, /* takes it for done: what it is recorded for is waited for before */
+	EVENT_SHARED,  /* each side's recordings are both's */
+};
+
 struct event {
 	uint64_t handle;
 	struct context *context;
@@ -44,7 +51,8 @@ struct event {
 	_Atomic uint64_t done;	    /* the recording known to be done */
 	_Atomic uint64_t functions; /* function_order.c: what it was recorded behind */
 	_Atomic uint64_t capture;   /* it was recorded in that one last; 0: in none */
-	_Atomic bool shared; /* with another process: it is not recorded any more (ipc.c) */
+	_Atomic int shared;	    /* enum event_shared */
+	_Atomic bool graphed;	    /* a graph's launch recorded it last */
 	struct watch watch;
 };
 
@@ -57,15 +65,29 @@ static inline void stream_raise(_Atomic uint64_t *at, uint64_t value)
 		;
 }
 
-/* From now on it is another process's too. INVALID_VALUE: it was not made for that. */
-CUresult event_share(CUevent hEvent);
+/* NULL: no event. */
+struct event *event_of(CUevent hEvent);
+/* Only streams of its own context record an event; a green one's may be the primary's. */
+bool event_goes_with(const struct event *event, uint64_t stream);
 /* Whether an attribute of a launch may name it. */
 CUresult event_of_launch(CUevent hEvent, int flags);
 /* Waits for what the event stands for: nothing, where a capture recorded it. */
-CUresult event_done(CUevent hEvent);
+CUresult event_done(struct event *event);
 /* For all that the context has; all that it gets waits for it. */
 CUresult event_record_context(struct context *context, CUevent hEvent);
 CUresult event_await_context(struct context *context, CUevent hEvent);
+
+/* --- shim/driver/memory/ipc_event.c --- */
+/* The agent knows what it stands for, this process does not: the last recording is whoever's.
+ * Graphs and captures record for this process alone. */
+static inline bool ipc_event_is(struct event *event)
+{
+	return atomic_load(&event->shared) == EVENT_SHARED && !atomic_load(&event->graphed);
+}
+/* Calls: what another process is told afterwards, by a pipe, holds. */
+CUresult ipc_event_record(struct event *event, CUstream hStream);
+CUresult ipc_event_await(struct event *event, CUstream hStream);
+CUresult ipc_event_query(struct event *event);
 
 /* The context is gone: its streams and events are stale. */
 void stream_reset(struct context *context);
