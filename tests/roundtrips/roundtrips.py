@@ -18,8 +18,8 @@ import tempfile
 FEW, MANY = 100, 300
 WANT = {  # round trips of one
     "launch": 0, "malloc_free": 0, "malloc_async": 0, "stream": 0, "event": 0, "record": 0,
-    "record_context": 0, "fill": 0, "copy_pageable": 0, "copy_pinned": 0, "copy_batch": 0, "copy_on_device": 0, "copy_beside_function": 0,
-    "copy_back_pinned": 0, "copy_mapped": 0, "copy_array": 0,
+    "record_shared": 1, "await_shared": 1, "query_shared": 1, "record_context": 0, "fill": 0, "copy_pageable": 0, "copy_pinned": 0,
+    "copy_batch": 0, "copy_on_device": 0, "copy_beside_function": 0, "copy_back_pinned": 0, "copy_mapped": 0, "copy_array": 0,
     "ask": 0, "ask_configured": 1, "encode": 0, "setting": 0, "synchronize": 1, "wait_event": 1, "copy_back": 1, "item": 1,
     "step": 1, "capture": 2, "capture_looked": 1, "replay": 0, "replay_child": 0, "replay_copies": 0, "replay_large": 0,
     "build": 1, "read_unloaded": 0,

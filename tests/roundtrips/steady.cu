@@ -14,7 +14,7 @@ __global__ void touch(int *data, int value)
 
 struct state {
 	cudaStream_t stream;
-	cudaEvent_t event, untimed;
+	cudaEvent_t event, untimed, shared;
 	int *device;
 	int *pinned, *back, *mapped;
 	cudaGraphExec_t graph;
@@ -64,6 +64,25 @@ static void record(state *s, int)
 {
 	CUDA(cudaEventRecord(s->event, s->stream));
 	CUDA(cudaStreamWaitEvent(0, s->event, 0));
+}
+
+/* Of an event that another process may have: what it is told afterwards, by a pipe, holds. */
+static void record_shared(state *s, int)
+{
+	CUDA(cudaEventRecord(s->shared, s->stream));
+}
+
+static void await_shared(state *s, int)
+{
+	CUDA(cudaStreamWaitEvent(s->stream, s->shared, 0));
+}
+
+static void query_shared(state *s, int)
+{
+	cudaError_t status = cudaEventQuery(s->shared);
+
+	if (status != cudaErrorNotReady)
+		CUDA(status);
 }
 
 static void record_context(state *s, int)
@@ -407,6 +426,9 @@ static const struct {
 	{"stream", stream},
 	{"event", event},
 	{"record", record},
+	{"record_shared", record_shared},
+	{"await_shared", await_shared},
+	{"query_shared", query_shared},
 	{"record_context", record_context},
 	{"fill", fill},
 	{"copy_pageable", copy_pageable},
@@ -438,6 +460,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
+	cudaIpcEventHandle_t shared;
 	state s = {};
 
 	if (argc != 3)
@@ -445,6 +468,9 @@ int main(int argc, char **argv)
 	CUDA(cudaStreamCreateWithFlags(&s.stream, cudaStreamNonBlocking));
 	CUDA(cudaEventCreate(&s.event));
 	CUDA(cudaEventCreateWithFlags(&s.untimed, cudaEventDisableTiming));
+	CUDA(cudaEventCreateWithFlags(
+		&s.shared, cudaEventDisableTiming | cudaEventInterprocess));
+	CUDA(cudaIpcGetEventHandle(&shared, s.shared));
 	CUDA(cudaMalloc(&s.device, BYTES));
 	CUDA(cudaMallocHost(&s.pinned, BYTES));
 	CUDA(cudaMallocHost(&s.back, BYTES));

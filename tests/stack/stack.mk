@@ -12,13 +12,15 @@ STACK_PAYLOADS := $(BUILD)/stack/payloads
 
 STACK_UPLOADS := $(BUILD)/stack/uploads
 
-$(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS): $(BUILD)/stack/%: tests/stack/%.cu tests/say.h | $(CACHE)/.complete
+STACK_EVENTS := $(BUILD)/stack/events
+
+$(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS) $(STACK_EVENTS): $(BUILD)/stack/%: tests/stack/%.cu tests/say.h | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared -I . -Xcompiler -pthread $< -o $@ \
 		-L$(CUDA13)/lib
 
-STACK_DRIVERS := $(addprefix $(BUILD)/stack/,libslow-driver.so libprying-driver.so libcaching-driver.so libidling-driver.so libchannel-driver.so liblate-driver.so)
+STACK_DRIVERS := $(addprefix $(BUILD)/stack/,libslow-driver.so libprying-driver.so libcaching-driver.so libidling-driver.so libchannel-driver.so liblate-driver.so libwordless-driver.so)
 
 $(STACK_DRIVERS): $(BUILD)/stack/lib%-driver.so: tests/stack/%_driver.c $(LIB)/libvcuda-softgpu.so
 	$(call say,LD,$@)
@@ -45,9 +47,9 @@ $(STACK_NCCLS): $(BUILD)/stack/%/libnccl.so.2: tests/stack/%.map $(NCCL_OBJS) $(
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-rpath,$(abspath $(LIB)) -Wl,--version-script,$< -o $@ $(NCCL_OBJS) 		-L$(LIB) -lvcuda-softgpu -lm
 
 # Of the others' programs.
-STACK_PROGRAMS := $(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS) $(STACK_DRIVERS) $(BUILD)/static/stripped/13/vector-add $(addprefix $(BUILD)/programs/13/, \
+STACK_PROGRAMS := $(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS) $(STACK_EVENTS) $(STACK_DRIVERS) $(BUILD)/static/stripped/13/vector-add $(addprefix $(BUILD)/programs/13/, \
 	processes streams host-functions async-memory pinned-memory copies-2d peers peer-copies devices devices-order device-query symbols contexts \
-	virtual-memory memory-full memory-fragments error-memory)
+	virtual-memory sharing memory-full memory-fragments error-memory)
 
 .PHONY: test-stack stack-programs
 stack-programs: $(STACK_PROGRAMS) $(BUILD)/cudnn/9/steady $(BUILD)/cublas/12/products \

@@ -8,7 +8,7 @@ import signal
 import time
 
 from stack import LOST, MIB, children, kill, now, stack, wait_for
-from test_sharing import end, taken
+from test_sharing import end, given, taken, waiting, went_on
 from test_stripes import FOR_EVER
 
 FRONTS = int(os.environ.get("VCUDA_TEST_FRONTS", "4"))
@@ -117,6 +117,19 @@ def test_shared_memory_keeps_its_name():
         error, _ = taken(late)
         assert error, "opened after its owner was gone"
         end(user, late)
+
+
+def test_shared_events_keep_their_names():
+    with stack() as s:
+        owner, handle = given(s)
+        before = waiting(s, handle)
+        another_front(s)
+        user = waiting(s, handle)
+        another_front(s)
+        owner.close_stdin()
+        owner.line("^done")
+        went_on(before, user)
+        owner.right()
 
 
 def test_a_worker_that_dies_without_a_front_ends_its_session_only():
