@@ -28,8 +28,8 @@ enum handoff_what {
 	HANDOFF_STATS = 4, /* once a second while it has a session: counters */
 	HANDOFF_ENDED = 5, /* the session is over; status and text say why, with the last STATS.
 			      The worker exits next */
-	HANDOFF_SHARE =
-		6, /* fd: memory of `bytes` bytes of GPU `device`, to be had by others */
+	HANDOFF_SHARE = 6, /* fd: memory of `bytes` bytes of GPU `device`, or a board of events
+			      for it (ipc_board.h), to be had by others */
 	HANDOFF_UNSHARE = 7, /* no longer: session = its name */
 	HANDOFF_WANT = 8,    /* what has the name in `session`, for GPU `device` */
 	HANDOFF_ALIVE = 9,   /* each second, instead of STATS, while the loop is in a call */

@@ -350,7 +350,7 @@ struct worker {
 		uint64_t address, bytes;
 		uint64_t memory; /* handle of memory with a name; 0: what is at address */
 		uint64_t event;	 /* an event's; 0: it is memory */
-		uint32_t number, carries; /* of vcudaEventJoin, of vcudaEventShare */
+		uint32_t number, recorded; /* of vcudaEventJoin, of vcudaEventShare */
 		uint8_t name[16];
 	} ipc;
 	struct ipc_events *events; /* that processes share; NULL: none yet */

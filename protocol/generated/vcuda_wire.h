@@ -1248,7 +1248,7 @@ _Static_assert(sizeof(struct wire_vcudaCaptureEndListed_reply) == 24, "");
 struct wire_vcudaEventShare {
 	uint64_t event;
 	int32_t device;
-	uint32_t carry;
+	uint32_t recorded;
 };
 _Static_assert(sizeof(struct wire_vcudaEventShare) == 16, "");
 struct wire_vcudaEventShare_reply {

@@ -136,7 +136,7 @@ as Debian's source package has them, without their `conftest.py`). NCCL was not 
 | PyTorch `test_cuda.py` | 238 | 179 pass, 41 skipped, 15 fail, 3 expected to fail | none |
 | PyTorch `test_cuda_trace.py`, `test_numba_integration.py`, `test_cuda_primary_ctx.py` | 23 | 16 pass, 7 skipped | none |
 | PyTorch `test_spectral_ops.py`, a third of it in 141 s | 215 | 209 pass, 6 skipped | none |
-| PyTorch `test_multiprocessing.py` | 41 | 36 pass, 3 skipped, 2 fail | 3: `test_event_handle_exporter`, `…_importer`, `test_event_multiprocess`. Recording an event that processes share waits for its stream here ([SHIM.md](SHIM.md)), so it is never found unfinished. `test_cuda_ipc_deadlock` fails natively only |
+| PyTorch `test_multiprocessing.py` | 41 | 36 pass, 3 skipped, 2 fail | 3: `test_event_handle_exporter`, `…_importer`, `test_event_multiprocess`. Recording an event that processes share waited for its stream; since 2026-11-30 it does not ([SHIM.md](SHIM.md#events-between-processes)), and they are to be run again. `test_cuda_ipc_deadlock` fails natively only |
 | CuPy `cuda_tests`, whole | 886 | 854 pass, 23 fail, 9 skipped | 14: 10 of NCCL, which was not allowed, and 4 of what a pool says that it has, mended since (not run again there) |
 
 vLLM 0.20.2 on the same machines (`tests/frameworks/vllm_rows.py`; the machine code of other architectures was taken out of its wheel, to carry less), small Llama models of

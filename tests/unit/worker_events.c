@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The memory by which workers share events: who is there and who is gone, whose places and
- * lanes are had again, and sessions that lie.
+ * tracks are had again, and sessions that lie.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -28,10 +28,10 @@ struct page {
 	} events[BOARD_EVENTS];
 	struct {
 		uint64_t claim, done;
-	} lanes[BOARD_LANES];
+	} tracks[BOARD_TRACKS];
 };
 
-static struct worker_stream streams[BOARD_LANES + 1];
+static struct worker_stream streams[BOARD_TRACKS + 1];
 
 static CUresult registers(void *at, size_t bytes, unsigned flags)
 {
@@ -162,7 +162,7 @@ static void who_is_gone_lets_go(void **state)
 	killed(pid);
 	assert_true(board_done(b, recording, &looked));
 	/* The device's wait ends, too. */
-	assert_true(page_of(b)->lanes[recording >> BOARD_SHIFT].done >=
+	assert_true(page_of(b)->tracks[recording >> BOARD_SHIFT].done >=
 		    (recording & BOARD_NUMBERS));
 	/* The next one has its number, and nothing of what it left. */
 	pid = another(b, record_and_publish);
@@ -196,7 +196,7 @@ static void whoever_comes_buries_who_had_its_number(void **state)
 	board_close(w, b);
 }
 
-static void numbers_of_a_lane_come_in_their_order(void **state)
+static void numbers_of_a_track_come_in_their_order(void **state)
 {
 	struct board *b = ours();
 	uint64_t first = recorded(b, &streams[0]), other = recorded(b, &streams[1]),
@@ -209,7 +209,7 @@ static void numbers_of_a_lane_come_in_their_order(void **state)
 	assert_true(board_done(b, first, NULL));
 	assert_false(board_done(b, second, NULL));
 	assert_false(board_done(b, other, NULL));
-	/* A stream that goes leaves its lane: to the next one, if its work was done. */
+	/* A stream that goes leaves its track: to the next one, if its work was done. */
 	writes(b, other);
 	board_stream_gone(b, &streams[1]);
 	assert_int_equal(recorded(b, &streams[2]), other + 1);
@@ -221,22 +221,22 @@ static void numbers_of_a_lane_come_in_their_order(void **state)
 	board_close(w, b);
 }
 
-static void take_lanes(struct board *b)
+static void take_tracks(struct board *b)
 {
-	for (size_t i = 0; i < BOARD_LANES; i++)
+	for (size_t i = 0; i < BOARD_TRACKS; i++)
 		(void)recorded(b, &streams[i]);
 }
 
-static void lanes_of_who_is_gone_come_back(void **state)
+static void tracks_of_who_is_gone_come_back(void **state)
 {
 	struct board *b = ours();
 	uint64_t recording;
-	pid_t pid = another(b, take_lanes);
+	pid_t pid = another(b, take_tracks);
 
 	(void)state;
 	assert_int_equal(board_next(b, &streams[0], &recording), CUDA_ERROR_OUT_OF_MEMORY);
 	killed(pid);
-	for (size_t i = 0; i < BOARD_LANES; i++)
+	for (size_t i = 0; i < BOARD_TRACKS; i++)
 		assert_int_equal(recorded(b, &streams[i]) & BOARD_NUMBERS, 2);
 	board_close(w, b);
 }
@@ -289,17 +289,17 @@ static void lies(void **state)
 	uint32_t number;
 
 	(void)state;
-	/* Lanes that are none, and lanes of nobody and of sessions that cannot be. */
-	assert_true(board_done(b, (uint64_t)BOARD_LANES << BOARD_SHIFT | 1, NULL));
+	/* Tracks that are none, and tracks of nobody and of sessions that cannot be. */
+	assert_true(board_done(b, (uint64_t)BOARD_TRACKS << BOARD_SHIFT | 1, NULL));
 	assert_true(board_done(b, UINT64_MAX, NULL));
 	assert_true(board_done(b, 5ull << BOARD_SHIFT | 1, NULL));
-	page->lanes[6].claim = UINT64_MAX;
+	page->tracks[6].claim = UINT64_MAX;
 	assert_true(board_done(b, 6ull << BOARD_SHIFT | 1, NULL));
-	page->lanes[7].claim = 128ull << BOARD_SHIFT;
+	page->tracks[7].claim = 128ull << BOARD_SHIFT;
 	assert_true(board_done(b, 7ull << BOARD_SHIFT | 1, NULL));
-	/* A lane's number that leaves none above it. */
-	for (size_t i = 0; i < BOARD_LANES; i++)
-		page->lanes[i].done = UINT64_MAX;
+	/* A track's number that leaves none above it. */
+	for (size_t i = 0; i < BOARD_TRACKS; i++)
+		page->tracks[i].done = UINT64_MAX;
 	assert_int_equal(board_next(b, &streams[1], &other), CUDA_ERROR_OUT_OF_MEMORY);
 	/* What is this session's own it knows by itself. */
 	assert_int_equal(recorded(b, &streams[0]), recording + 1);
@@ -348,8 +348,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_is_gone_lets_go),
 		cmocka_unit_test(whoever_comes_buries_who_had_its_number),
-		cmocka_unit_test(numbers_of_a_lane_come_in_their_order),
-		cmocka_unit_test(lanes_of_who_is_gone_come_back),
+		cmocka_unit_test(numbers_of_a_track_come_in_their_order),
+		cmocka_unit_test(tracks_of_who_is_gone_come_back),
 		cmocka_unit_test(places_are_had_again),
 		cmocka_unit_test(lies),
 		cmocka_unit_test(other_files),

@@ -18,14 +18,14 @@
 #define LOOK_NS 50000000ull /* between two looks whether a recorder lives */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define BOARD_MAGIC 0x3153544e56454356ull /* "VCEVNTS1": another layout has another one */
-#define NUMBERS_FULL (1ull << 47)	  /* a lane that a lie has brought so far is not used */
+#define NUMBERS_FULL (1ull << 47) /* a track that a lie has brought so far is not used */
 
 struct board_event {
-	uint64_t recording; /* lane and number; 0: none */
+	uint64_t recording; /* track and number; 0: none */
 	uint64_t serial;    /* how many events were here before */
 	uint64_t sessions[2];
 };
-struct board_lane {
+struct board_track {
 	uint64_t claim; /* session and last number; session 0: nobody's */
 	uint64_t done;
 };
@@ -33,7 +33,7 @@ struct board_page {
 	uint64_t magic;
 	uint64_t unused[7];
 	struct board_event events[BOARD_EVENTS];
-	struct board_lane lanes[BOARD_LANES];
+	struct board_track tracks[BOARD_TRACKS];
 };
 _Static_assert(sizeof(struct board_page) == BOARD_BYTES, "");
 
@@ -53,13 +53,13 @@ static bool swap(uint64_t *at, uint64_t from, uint64_t to)
 		at, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* The word of a lane becomes NUMBER unless it is more: whoever waits for it goes on. */
-static void lane_raise(struct board_lane *lane, uint64_t number)
+/* The word of a track becomes NUMBER unless it is more: whoever waits for it goes on. */
+static void track_raise(struct board_track *track, uint64_t number)
 {
-	uint64_t done = load(&lane->done);
+	uint64_t done = load(&track->done);
 
-	while (done < number && !swap(&lane->done, done, number))
-		done = load(&lane->done);
+	while (done < number && !swap(&track->done, done, number))
+		done = load(&track->done);
 }
 
 /* ---- the memory ---- */
@@ -109,7 +109,7 @@ void board_close(struct worker *w, struct board *b)
 		munmap(b->page, BOARD_BYTES);
 	if (b->fd >= 0)
 		close(b->fd);
-	free(b->lanes);
+	free(b->tracks);
 	free(b);
 }
 
@@ -194,14 +194,14 @@ static void board_bury(struct board *b, uint32_t session)
 {
 	for (uint32_t i = 0; i < BOARD_EVENTS; i++)
 		event_drop(&b->page->events[i], session);
-	for (uint32_t i = 0; i < BOARD_LANES; i++) {
-		struct board_lane *lane = &b->page->lanes[i];
-		uint64_t claim = load(&lane->claim);
+	for (uint32_t i = 0; i < BOARD_TRACKS; i++) {
+		struct board_track *track = &b->page->tracks[i];
+		uint64_t claim = load(&track->claim);
 
 		if (claim >> BOARD_SHIFT != session)
 			continue;
-		lane_raise(lane, claim & BOARD_NUMBERS);
-		swap(&lane->claim, claim, claim & BOARD_NUMBERS);
+		track_raise(track, claim & BOARD_NUMBERS);
+		swap(&track->claim, claim, claim & BOARD_NUMBERS);
 	}
 }
 
@@ -302,20 +302,20 @@ void board_event_set(struct board *b, uint32_t number, uint64_t recording)
 
 /* ---- recordings ---- */
 
-/* NULL: there is no such lane. */
-static struct board_lane *lane_of(const struct board *b, uint64_t recording)
+/* NULL: there is no such track. */
+static struct board_track *track_of(const struct board *b, uint64_t recording)
 {
-	uint64_t lane = recording >> BOARD_SHIFT;
+	uint64_t track = recording >> BOARD_SHIFT;
 
-	return lane < BOARD_LANES ? &b->page->lanes[lane] : NULL;
+	return track < BOARD_TRACKS ? &b->page->tracks[track] : NULL;
 }
 
 bool board_done(struct board *b, uint64_t recording, uint64_t *looked)
 {
 	uint64_t number = recording & BOARD_NUMBERS, now;
-	struct board_lane *lane = lane_of(b, recording);
+	struct board_track *track = track_of(b, recording);
 
-	if (!lane || load(&lane->done) >= number)
+	if (!track || load(&track->done) >= number)
 		return true;
 	if (looked) {
 		now = wait_now();
@@ -323,63 +323,63 @@ bool board_done(struct board *b, uint64_t recording, uint64_t *looked)
 			return false;
 		*looked = now;
 	}
-	if (board_lives(b, load(&lane->claim) >> BOARD_SHIFT))
+	if (board_lives(b, load(&track->claim) >> BOARD_SHIFT))
 		return false;
-	lane_raise(lane, number);
+	track_raise(track, number);
 	return true;
 }
 
 CUdeviceptr board_word(const struct board *b, uint64_t recording, uint64_t **host)
 {
-	*host = &lane_of(b, recording)->done;
+	*host = &track_of(b, recording)->done;
 	return b->address + (CUdeviceptr)((char *)*host - (char *)b->page);
 }
 
 static struct board_own *own_of(struct board *b, const struct worker_stream *stream)
 {
-	for (uint32_t i = 0; i < b->lane_count; i++)
-		if (b->lanes[i].stream == stream)
-			return &b->lanes[i];
+	for (uint32_t i = 0; i < b->track_count; i++)
+		if (b->tracks[i].stream == stream)
+			return &b->tracks[i];
 	return NULL;
 }
 
-/* A lane that nobody has, or one of a session that is gone. */
-static bool lane_claim(struct board *b, uint32_t index, bool gone, uint64_t *number)
+/* A track that nobody has, or one of a session that is gone. */
+static bool track_claim(struct board *b, uint32_t index, bool gone, uint64_t *number)
 {
-	struct board_lane *lane = &b->page->lanes[index];
-	uint64_t claim = load(&lane->claim), done = load(&lane->done);
+	struct board_track *track = &b->page->tracks[index];
+	uint64_t claim = load(&track->claim), done = load(&track->done);
 	uint64_t owner = claim >> BOARD_SHIFT;
 
 	if (gone ? board_lives(b, owner) : owner != 0)
 		return false;
 	*number = done > (claim & BOARD_NUMBERS) ? done : claim & BOARD_NUMBERS;
 	if (*number >= NUMBERS_FULL ||
-		!swap(&lane->claim, claim, (uint64_t)b->session << BOARD_SHIFT | *number))
+		!swap(&track->claim, claim, (uint64_t)b->session << BOARD_SHIFT | *number))
 		return false;
-	lane_raise(lane, *number);
+	track_raise(track, *number);
 	return true;
 }
 
 static struct board_own *own_new(struct board *b)
 {
-	struct board_own *lanes;
+	struct board_own *tracks;
 	uint64_t number;
 
-	if (b->lane_count == b->lane_room) {
-		uint32_t room = b->lane_room ? 2 * b->lane_room : 8;
+	if (b->track_count == b->track_room) {
+		uint32_t room = b->track_room ? 2 * b->track_room : 8;
 
-		lanes = realloc(b->lanes, room * sizeof(*lanes));
-		if (!lanes)
+		tracks = realloc(b->tracks, room * sizeof(*tracks));
+		if (!tracks)
 			return NULL;
-		b->lanes = lanes;
-		b->lane_room = room;
+		b->tracks = tracks;
+		b->track_room = room;
 	}
 	for (int gone = 0; gone < 2; gone++)
-		for (uint32_t i = 0; i < BOARD_LANES; i++)
-			if (lane_claim(b, i, gone, &number)) {
-				b->lanes[b->lane_count] =
-					(struct board_own){.lane = i, .number = number};
-				return &b->lanes[b->lane_count++];
+		for (uint32_t i = 0; i < BOARD_TRACKS; i++)
+			if (track_claim(b, i, gone, &number)) {
+				b->tracks[b->track_count] =
+					(struct board_own){.track = i, .number = number};
+				return &b->tracks[b->track_count++];
 			}
 	return NULL;
 }
@@ -388,16 +388,16 @@ CUresult board_next(struct board *b, const struct worker_stream *stream, uint64_
 {
 	struct board_own *own = own_of(b, stream);
 
-	for (uint32_t i = 0; !own && i < b->lane_count; i++)
-		if (!b->lanes[i].stream && !b->lanes[i].stale)
-			own = &b->lanes[i];
+	for (uint32_t i = 0; !own && i < b->track_count; i++)
+		if (!b->tracks[i].stream && !b->tracks[i].stale)
+			own = &b->tracks[i];
 	if (!own)
 		own = own_new(b);
 	if (!own || own->number >= NUMBERS_FULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	own->stream = stream;
-	*recording = (uint64_t)own->lane << BOARD_SHIFT | (own->number + 1);
-	store(&b->page->lanes[own->lane].claim,
+	*recording = (uint64_t)own->track << BOARD_SHIFT | (own->number + 1);
+	store(&b->page->tracks[own->track].claim,
 		(uint64_t)b->session << BOARD_SHIFT | (own->number + 1));
 	return CUDA_SUCCESS;
 }
@@ -410,19 +410,19 @@ void board_written(struct board *b, const struct worker_stream *stream, uint64_t
 void board_stream_gone(struct board *b, const struct worker_stream *stream)
 {
 	struct board_own *own = own_of(b, stream);
-	struct board_lane *lane;
+	struct board_track *track;
 
 	if (!own)
 		return;
-	lane = &b->page->lanes[own->lane];
+	track = &b->page->tracks[own->track];
 	/* The device may still write a lower number: then nobody else waits there. */
-	own->stale = load(&lane->done) < own->number;
+	own->stale = load(&track->done) < own->number;
 	own->stream = NULL;
-	lane_raise(lane, own->number);
+	track_raise(track, own->number);
 }
 
 void board_give_up(struct board *b)
 {
-	for (uint32_t i = 0; i < b->lane_count; i++)
-		lane_raise(&b->page->lanes[b->lanes[i].lane], b->lanes[i].number);
+	for (uint32_t i = 0; i < b->track_count; i++)
+		track_raise(&b->page->tracks[b->tracks[i].track], b->tracks[i].number);
 }

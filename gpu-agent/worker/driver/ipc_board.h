@@ -4,10 +4,10 @@
  * event of it, and registered with its driver, so that streams wait for its words and write
  * them.  The front keeps its descriptor under a name, as it does with shared memory.
  *
- * A session that records puts a number, which grows, into a word of a lane: behind the work of
- * one stream of its own, so that a lane's numbers come in their order.  An event says which
- * lane and number stand for its last recording, whoever made it.  Who waited for the one before
- * still waits for that.
+ * A session that records puts a number, which grows, into a word of a track: behind the work of
+ * one stream of its own, so that a track's numbers come in their order.  An event says which
+ * track and number stand for its last recording, whoever made it.  Who waited for the one
+ * before still waits for that.
  *
  * A session holds a lock on the byte of its number for as long as its process lives: the kernel
  * lets it go whatever ends the process, and the others see it.
@@ -26,17 +26,17 @@ struct worker;
 struct worker_stream;
 
 #define BOARD_EVENTS 1024u
-#define BOARD_LANES 2044u
+#define BOARD_TRACKS 2044u
 #define BOARD_BYTES 65536u
 #define BOARD_SESSIONS 127u /* numbered from 1: bits of two words */
 
-/* A lane's number, and above it the lane, or the session whose lane it is. */
+/* A track's number, and above it the track, or the session whose track it is. */
 #define BOARD_SHIFT 48
 #define BOARD_NUMBERS ((1ull << BOARD_SHIFT) - 1)
 
-/* A lane of this session's own. */
+/* A track of this session's own. */
 struct board_own {
-	uint32_t lane;
+	uint32_t track;
 	bool stale; /* its stream went with work that was not done: it is not used again */
 	const struct worker_stream *stream; /* NULL: nobody's, any more */
 	uint64_t number;		    /* the last one */
@@ -54,8 +54,8 @@ struct board {
 	uint32_t uses;	  /* events and waits of this session's */
 	uint32_t next_event;
 	uint16_t has[BOARD_EVENTS]; /* how many names of ours stand for each */
-	struct board_own *lanes;
-	uint32_t lane_count, lane_room;
+	struct board_own *tracks;
+	uint32_t track_count, track_room;
 };
 
 /* A new one, without a name, for that device. */
@@ -84,7 +84,7 @@ bool board_done(struct board *board, uint64_t recording, uint64_t *looked);
 /* The device's address of the word that RECORDING is awaited at, and the host's. */
 CUdeviceptr board_word(const struct board *board, uint64_t recording, uint64_t **host);
 
-/* A recording behind what STREAM has: its lane's next number, which the stream is to write. */
+/* A recording behind what STREAM has: its track's next number, which the stream is to write. */
 CUresult board_next(
 	struct board *board, const struct worker_stream *stream, uint64_t *recording);
 /* The stream has got it. */

@@ -100,17 +100,17 @@ static CUresult event_bind(struct name *name, struct board *b, uint32_t number)
 
 /* Gives an event of this session a place on one of its boards. */
 static CUresult share_on(
-	struct worker *w, struct name *name, struct board *b, bool carries, uint32_t *number)
+	struct worker *w, struct name *name, struct board *b, bool recorded, uint32_t *number)
 {
 	CUresult status;
 
 	if (!board_event_new(b, number))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	status = event_bind(name, b, *number);
-	if (!status && carries) {
+	if (!status && recorded) {
 		status = worker_use(w, name->context);
 		if (!status)
-			status = ipc_event_carry(w, name->shared);
+			status = ipc_event_begin(w, name->shared);
 		if (status) {
 			ipc_event_gone(name->shared);
 			name->shared = NULL;
@@ -124,7 +124,7 @@ CUresult serve_vcudaEventShare(struct worker *w, struct request *r)
 	const struct wire_vcudaEventShare *req = (const void *)r->body;
 	struct wire_vcudaEventShare_reply *answer = (void *)r->answer;
 	struct name *name = ipc_event_named(w, r, req->event);
-	struct ipc_wait wait = {.tag = -1, .event = req->event, .carries = req->carry};
+	struct ipc_wait wait = {.tag = -1, .event = req->event, .recorded = req->recorded};
 	static struct handoff ask;
 	struct board *b;
 	CUresult status;
@@ -145,7 +145,7 @@ CUresult serve_vcudaEventShare(struct worker *w, struct request *r)
 	}
 	for (b = w->events->boards; b; b = b->next)
 		if (b->ours && b->device == wait.device &&
-			!share_on(w, name, b, req->carry, &answer->number)) {
+			!share_on(w, name, b, req->recorded, &answer->number)) {
 			memcpy(worker_out(r, &answer->name, 16), b->name, 16);
 			return CUDA_SUCCESS;
 		}
@@ -192,7 +192,7 @@ static CUresult shared(struct worker *w, const struct handoff *h, uint32_t *numb
 	/* It may be gone, or shared, since it was asked. */
 	if (!name || name->shared)
 		return CUDA_ERROR_INVALID_HANDLE;
-	return share_on(w, name, b, w->ipc.carries, number);
+	return share_on(w, name, b, w->ipc.recorded, number);
 }
 
 static CUresult join_on(struct name *name, struct board *b, uint32_t number)

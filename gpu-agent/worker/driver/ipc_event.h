@@ -48,7 +48,7 @@ struct ipc_events {
 /* By its handle; NULL and refused: there is none. */
 struct name *ipc_event_named(struct worker *w, struct request *r, uint64_t handle);
 /* What it stands for as it is shared, if that is not done, is the board's first recording. */
-CUresult ipc_event_carry(struct worker *w, struct ipc_event *e);
+CUresult ipc_event_begin(struct worker *w, struct ipc_event *e);
 /* The front's word on what w->ipc waits for. *FD: what came with it, or on its SHARE went out;
  * -1 where it is taken. */
 void ipc_event_answer(struct worker *w, const struct handoff *h, int *fd);

@@ -15,7 +15,7 @@
 
 /* ---- recordings ---- */
 
-/* A fault before it is noticed though nobody asks, and the lane's others let go. */
+/* A fault before it is noticed though nobody asks, and the track's others let go. */
 static void record_watch(struct worker *w, struct worker_stream *stream)
 {
 	struct pending *p = fence_new(w, PENDING_LOOK, stream->context);
@@ -75,7 +75,7 @@ static struct worker_stream *listener(struct worker *w, uint32_t device)
 	return stream;
 }
 
-CUresult ipc_event_carry(struct worker *w, struct ipc_event *e)
+CUresult ipc_event_begin(struct worker *w, struct ipc_event *e)
 {
 	struct worker_stream *stream;
 	CUresult status;

@@ -270,7 +270,7 @@ CUresult serve_vcudaMirrorWrite(struct worker *w, struct request *r)
 static bool mirror_idle(struct worker *w)
 {
 	bool idle = !w->kept.stash.used && !w->callbacks.outstanding && !beside_outside(w) &&
-		    !direct_busy(w) && !ipc_event_busy(w);
+		    !direct_busy(w);
 
 	for (struct worker_stream *s = w->streams; s && idle; s = s->next) {
 		uint64_t work = s->work;

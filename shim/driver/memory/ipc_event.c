@@ -2,7 +2,7 @@
  *
  * Events that processes share.  The agent keeps what such an event stands for where the workers
  * of both sides see it (gpu-agent/worker/driver/ipc_event.c), under a name that the handle
- * carries: neither side knows by itself what the other recorded, so each use is a call.
+ * recorded: neither side knows by itself what the other recorded, so each use is a call.
  *
  * Where the agent cannot (an older one, a device without stream memory operations, too many of
  * them) the handle has no name, and the event is done in the other process at all times: it is
@@ -49,7 +49,7 @@ static CUresult call_share(struct event *event, struct event_handle *handle)
 	body = shim_begin(&call, OP_vcudaEventShare, sizeof(*body));
 	body->event = event->handle;
 	body->device = device_wire(event->context->device);
-	body->carry = atomic_load(&event->recorded) && !atomic_load(&event->capture);
+	body->recorded = atomic_load(&event->recorded) && !atomic_load(&event->capture);
 	reply = shim_wait(&call, sizeof(*reply));
 	name = reply ? shim_run(&call, &reply->name, &n) : NULL;
 	if (name && n == sizeof(handle->name)) {
