@@ -71,10 +71,8 @@ void ipc_event_put(struct pending *p);
 /* Looks whether streams wait still, and whether who is to let them go lives: true where one of
  * them went on. */
 bool ipc_event_turn(struct worker *w);
-/* A stream waits for another process; so has one that has much behind it: as direct_busy() and
- * direct_deep(). */
+/* A stream waits for another process: as direct_busy(). */
 bool ipc_event_busy(const struct worker *w);
-bool ipc_event_deep(const struct worker *w);
 /* Whether a frame of that kind has a stream wait for another process. */
 bool ipc_event_holds(uint16_t op);
 /* Behind a fault: nobody looks at what waits any more. */

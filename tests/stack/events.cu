@@ -4,6 +4,7 @@
  *     events give                 prints an event's handle; it is done when stdin ends
  *     events fault                the same, but when stdin ends the kernel before it faults
  *     events wait HANDLE WORK     its thread waits for that, and a stream with WORK launches behind
+ *     events wait HANDLE WORK by  the launches are another stream's, which waits for that one
  *     events hold HANDLE          a stream does, and the program ends when stdin does
  */
 #include <cuda_runtime.h>
@@ -96,21 +97,28 @@ static int give(bool fault)
 	return 0;
 }
 
-static int wait_for(const char *text, int work)
+static int wait_for(const char *text, int work, bool by)
 {
-	cudaStream_t stream;
-	cudaEvent_t event;
+	cudaStream_t stream, other;
+	cudaEvent_t event, between;
 	int *device, sum;
 
 	MUST(cudaMalloc(&device, sizeof(*device)));
 	MUST(cudaMemset(device, 0, sizeof(*device)));
 	MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	MUST(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	MUST(cudaEventCreateWithFlags(&between, cudaEventDisableTiming));
 	add<<<1, 1, 0, stream>>>(device, 0);
 	MUST(cudaDeviceSynchronize());
 	event = opened(text);
 	say("query %d", (int)cudaEventQuery(event));
 	MUST(cudaStreamWaitEvent(stream, event, 0));
 	say("waits %d", (int)cudaStreamQuery(stream));
+	if (by) {
+		MUST(cudaEventRecord(between, stream));
+		stream = other;
+		MUST(cudaStreamWaitEvent(stream, between, 0));
+	}
 	for (int i = 0; i < work; i++)
 		add<<<1, 1, 0, stream>>>(device, 1);
 	MUST(cudaGetLastError());
@@ -141,7 +149,7 @@ static int hold(const char *text)
 int main(int argc, char **argv)
 {
 	if (argc > 3 && !strcmp(argv[1], "wait"))
-		return wait_for(argv[2], atoi(argv[3]));
+		return wait_for(argv[2], atoi(argv[3]), argc > 4);
 	if (argc > 2 && !strcmp(argv[1], "hold"))
 		return hold(argv[2]);
 	return give(argc > 1 && !strcmp(argv[1], "fault"));

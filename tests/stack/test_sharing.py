@@ -69,8 +69,8 @@ def given(s, how="give"):
     return owner, owner.line("^handle (.*)", 20).group(1)
 
 
-def waiting(s, handle, work=10):
-    app = s.app("wait", handle, work, program=EVENTS)
+def waiting(s, handle, work=10, *by):
+    app = s.app("wait", handle, work, *by, program=EVENTS)
     app.line("^opened 0", 20)
     app.line(f"^query {NOT_READY}")
     app.line(f"^waits {NOT_READY}", 20)
@@ -140,12 +140,13 @@ def test_nobody_waits_for_a_fault():
 def test_a_full_queue_behind_a_wait():
     """More launches than a driver has room for: the loop takes no more of them, and looks whether the recorder lives."""
     with stack(driver=os.path.join(BUILD, "stack", "libidling-driver.so")) as s:
-        owner, handle = given(s)
-        user = waiting(s, handle, 3000)
-        user.line("^queued")
-        time.sleep(0.5)  # as much of it as may be is with the driver
-        kill(owner.pid)
-        went_on(user)
+        for by in (), ("by",):
+            owner, handle = given(s)
+            user = waiting(s, handle, 3000, *by)
+            user.line("^queued")
+            time.sleep(0.5)  # as much of it as may be is with the driver
+            kill(owner.pid)
+            went_on(user)
 
 
 def test_who_waits_may_go():

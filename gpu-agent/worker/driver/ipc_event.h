@@ -9,13 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu-agent/worker/direct/direct.h"
-
 struct board;
 struct handoff;
 struct name;
 struct request;
 struct worker;
+struct worker_stream;
 
 #define LISTENERS_MOST 4u
 
@@ -31,7 +30,6 @@ struct event_hold {
 	struct event_hold *next;
 	struct board *board;
 	uint64_t recording, looked;
-	struct direct_hold hold;
 };
 
 struct ipc_events {

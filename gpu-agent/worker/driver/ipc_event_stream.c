@@ -41,15 +41,17 @@ static CUresult record(
 	if (status)
 		return status;
 	word = board_word(e->board, recording, &host);
-	status = w->cuda.cuStreamWriteValue64_v2(
-		stream->stream, word, recording & BOARD_NUMBERS, CU_STREAM_WRITE_VALUE_DEFAULT);
+	/* First: in a legacy stream it comes behind what the other streams have. */
+	if (also) {
+		e->here = 0;
+		status = w->cuda.cuEventRecord(e->event, stream->stream);
+	}
+	if (!status)
+		status = w->cuda.cuStreamWriteValue64_v2(stream->stream, word,
+			recording & BOARD_NUMBERS, CU_STREAM_WRITE_VALUE_DEFAULT);
 	if (status)
 		return status;
 	board_written(e->board, stream, recording);
-	if (also)
-		status = w->cuda.cuEventRecord(e->event, stream->stream);
-	if (status)
-		return status;
 	e->here = recording;
 	board_event_set(e->board, e->number, recording);
 	record_watch(w, stream);
@@ -126,15 +128,15 @@ static CUresult hold(
 	struct event_hold *h = calloc(1, sizeof(*h));
 	CUdeviceptr word;
 	CUresult status;
+	uint64_t *host;
 
 	if (!h)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*h = (struct event_hold){.next = w->events->holds,
 		.board = b,
 		.recording = recording,
-		.looked = wait_now(),
-		.hold = {.stream = stream, .work = stream->work}};
-	word = board_word(b, recording, &h->hold.at);
+		.looked = wait_now()};
+	word = board_word(b, recording, &host);
 	status = w->cuda.cuStreamWaitValue64_v2(
 		stream->stream, word, recording & BOARD_NUMBERS, CU_STREAM_WAIT_VALUE_GEQ);
 	if (status) {
@@ -249,14 +251,6 @@ bool ipc_event_busy(const struct worker *w)
 	return w->events && w->events->holds;
 }
 
-bool ipc_event_deep(const struct worker *w)
-{
-	for (const struct event_hold *h = w->events ? w->events->holds : NULL; h; h = h->next)
-		if (direct_hold_deep(&h->hold))
-			return true;
-	return false;
-}
-
 bool ipc_event_holds(uint16_t op)
 {
 	return op == OP_vcudaEventAwait;
@@ -276,9 +270,6 @@ void ipc_event_stream_gone(struct worker *w, const struct worker_stream *stream)
 		return;
 	for (struct board *b = events->boards; b; b = b->next)
 		board_stream_gone(b, stream);
-	for (struct event_hold *h = events->holds; h; h = h->next)
-		if (h->hold.stream == stream)
-			h->hold.stream = NULL;
 	for (uint32_t i = 0; i < events->listener_count; i++)
 		if (events->listeners[i] == stream)
 			events->listeners[i] = events->listeners[--events->listener_count];

@@ -21,6 +21,10 @@
 #include "gpu-agent/worker/worker_state.h"
 
 #define PENDING_MAX 32768
+/* A stream's depth while one waits for another process: what may be behind that, by events too,
+ * is to fit into the driver's queue (1024 launches), twice, and the work of one frame may be
+ * several. Else the loop, which looks whether the other one lives, would block there. */
+#define HELD_DEPTH 128u
 
 bool limits_mark(struct worker *w, struct worker_stream *stream)
 {
@@ -52,7 +56,9 @@ bool limits_full(struct worker *w)
 
 void limits_work(struct worker *w, struct worker_stream *stream)
 {
-	if (++stream->work - stream->marked >= w->depth)
+	uint32_t depth = ipc_event_busy(w) && w->depth > HELD_DEPTH ? HELD_DEPTH : w->depth;
+
+	if (++stream->work - stream->marked >= depth)
 		w->deep = stream;
 	issued_work(w, stream);
 	if (!stream->busy)

@@ -166,7 +166,7 @@ static bool loop_waits_for_others(struct worker *w)
 		return false;
 	if (!loop_marked(serve_find(op), &w->receiver.frame,
 		    SERVE_WAITS | SERVE_SLOW | SERVE_IDLES) &&
-		!launch_first(w) && !direct_makes(w) && !direct_deep(w) && !ipc_event_deep(w))
+		!launch_first(w) && !direct_makes(w) && !direct_deep(w))
 		return false;
 	if (!w->sticky)
 		return true;
