@@ -6,20 +6,21 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "gpu-agent/worker/direct/direct.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/ipc.h"
 #include "gpu-agent/worker/driver/ipc_board.h"
 #include "gpu-agent/worker/driver/ipc_event.h"
+#include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* Boards of a session: its own, each of which is one of the names that it may have, and those
  * of others. */
 #define BOARDS_OWN_MOST 8u
-#define BOARDS_MOST 72u
+#define BOARDS_MOST 264u
+
 static struct ipc_events *events_get(struct worker *w)
 {
 	if (!w->events)
@@ -62,15 +63,28 @@ static void board_link(struct ipc_events *events, struct board *b)
 	events->own += b->ours;
 }
 
-/* Room for one more: one of another session's goes that nothing uses. Its driver waits for an
- * idle GPU, so nothing may wait for somebody else. */
+/* Whether the driver waits for nothing where it would wait for an idle GPU. */
+static bool boards_idle(struct worker *w)
+{
+	if (direct_busy(w) || w->callbacks.outstanding || beside_any(w))
+		return false;
+	for (struct worker_stream *s = w->streams; s; s = s->next)
+		if (s->work != s->clean &&
+			(capture_of(w, s) || worker_use(w, s->context) ||
+				w->cuda.cuStreamQuery(s->stream) == CUDA_ERROR_NOT_READY))
+			return false;
+	return true;
+}
+
+/* Room for one more: one of another session's goes that nothing uses, which the driver forgets
+ * on an idle GPU. */
 static bool boards_room(struct worker *w)
 {
 	struct ipc_events *events = w->events;
 
 	if (events->count < BOARDS_MOST)
 		return true;
-	if (ipc_event_busy(w) || direct_busy(w) || w->callbacks.outstanding)
+	if (!boards_idle(w))
 		return false;
 	for (struct board **at = &events->boards, *b; (b = *at); at = &b->next)
 		if (!b->ours && !b->uses) {

@@ -16,7 +16,7 @@ struct request;
 struct worker;
 struct worker_stream;
 
-#define LISTENERS_MOST 4u
+#define EVENT_LISTENERS 4u
 
 struct ipc_event {
 	struct board *board;
@@ -39,7 +39,7 @@ struct ipc_events {
 	bool given_up; /* behind a fault */
 	/* Streams of the worker's own, which record what was there before an event was shared.
 	 */
-	struct worker_stream *listeners[LISTENERS_MOST];
+	struct worker_stream *listeners[EVENT_LISTENERS];
 	uint32_t listener_count;
 };
 

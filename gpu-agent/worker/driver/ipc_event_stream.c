@@ -69,7 +69,7 @@ static struct worker_stream *listener(struct worker *w, uint32_t device)
 		if (stream->work == stream->clean)
 			return stream;
 	}
-	if (events->listener_count < LISTENERS_MOST) {
+	if (events->listener_count < EVENT_LISTENERS) {
 		stream = stream_own(w, (uint16_t)CONTEXT_PRIMARY(device), OWN_LISTENS);
 		if (stream)
 			events->listeners[events->listener_count++] = stream;
