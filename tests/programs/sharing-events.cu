@@ -422,6 +422,66 @@ static void died(int *data)
 	CUDA(cudaEventDestroy(event));
 }
 
+/* A capture's recording, and that of a graph's launch, are this process's alone. */
+static void graphs(int *data)
+{
+	cudaEvent_t event = event_new(), back;
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+
+	(void)handle_of(event);
+	CUDA(cudaEventCreateWithFlags(&back, cudaEventDisableTiming));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	await_flag<<<1, 1, 0, stream>>>(flag_there, ++turns, data, 2);
+	CUDA(cudaEventRecord(event, stream));
+	CUDA(cudaStreamWaitEvent(other, event, 0));
+	step<<<1, 1, 0, other>>>(data, 5, 0);
+	CUDA(cudaEventRecordWithFlags(event, other, cudaEventRecordExternal));
+	CUDA(cudaEventRecord(back, other));
+	CUDA(cudaStreamWaitEvent(stream, back, 0));
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA_IS(cudaErrorNotReady, cudaEventQuery(event));
+	CUDA(cudaStreamWaitEvent(other, event, 0));
+	step<<<1, 1, 0, other>>>(data, 1, 3);
+	CUDA_IS(cudaErrorNotReady, cudaStreamQuery(other));
+	let_go();
+	CUDA(cudaEventSynchronize(event));
+	CHECK_EQ(read_back(data, other), 13);
+	/* Recorded by a stream again it is as before. */
+	launch(data, 4);
+	CUDA(cudaEventRecord(event, stream));
+	CUDA_IS(cudaErrorNotReady, cudaEventQuery(event));
+	let_go();
+	CUDA(cudaEventSynchronize(event));
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaEventDestroy(back));
+	CUDA(cudaEventDestroy(event));
+}
+
+/* Events go with their context, and there are others afterwards. */
+static void reset()
+{
+	cudaEvent_t event = event_new();
+
+	(void)handle_of(event);
+	CUDA(cudaEventRecord(event, stream));
+	CUDA(cudaDeviceReset());
+	turns = 0;
+	warm();
+	event = event_new();
+	(void)handle_of(event);
+	launch(own, 3);
+	CUDA(cudaEventRecord(event, stream));
+	CUDA_IS(cudaErrorNotReady, cudaEventQuery(event));
+	let_go();
+	CUDA(cudaEventSynchronize(event));
+	CHECK_EQ(read_back(own, stream), 3);
+	CUDA(cudaEventDestroy(event));
+}
+
 int main(int argc, char **argv)
 {
 	cudaEvent_t event;
@@ -445,9 +505,13 @@ int main(int argc, char **argv)
 	CHECK_EQ(wait_exit(pid), 0);
 	close(in);
 	close(out);
-	if (!getenv("VCUDA_TEST_NATIVE"))
+	if (!getenv("VCUDA_TEST_NATIVE")) {
 		died(data);
+		graphs(data);
+	}
 	CUDA(cudaEventDestroy(event));
 	CUDA(cudaFree(data));
+	if (!getenv("VCUDA_TEST_NATIVE"))
+		reset();
 	return 0;
 }
