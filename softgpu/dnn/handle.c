@@ -11,7 +11,7 @@
 #include "softgpu/driver/task.h"
 
 #define DNN_MAJOR 9
-#define DNN_MINOR 20
+#define DNN_MINOR 28
 
 void dnn_fail(struct dnn_job *job)
 {

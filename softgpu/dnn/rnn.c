@@ -250,10 +250,15 @@ DNN_CALL(cudnnGetRNNTempSpaceSizes, struct dnn_handle *handle, const struct dnn_
 	return CUDNN_STATUS_SUCCESS;
 }
 
+/* It may have more dimensions, of one element each: PyTorch 2.15's have five. */
 static bool state_fits(const struct dnn_rnn *of, const struct dnn_tensor *t, int batch, int n)
 {
-	return dnn_tensor_right(t) && t->count == 3 &&
-	       t->dim[0] == of->layers * of->directions && t->dim[1] == batch && t->dim[2] == n;
+	if (!dnn_tensor_right(t) || t->count < 3)
+		return false;
+	for (int i = 3; i < t->count; i++)
+		if (t->dim[i] != 1)
+			return false;
+	return t->dim[0] == of->layers * of->directions && t->dim[1] == batch && t->dim[2] == n;
 }
 
 /* A job with its descriptors; c may be NULL. */

@@ -238,7 +238,8 @@ static bool network(int mode, const char *name)
 	dx = TENSOR(CUDNN_DATA_FLOAT, false, T, N, IN);
 	y = TENSOR(CUDNN_DATA_FLOAT, false, T, N, HIDDEN);
 	dy = TENSOR(CUDNN_DATA_FLOAT, false, T, N, HIDDEN);
-	h = TENSOR(CUDNN_DATA_FLOAT, false, 1, N, HIDDEN);
+	/* As PyTorch 2.15 describes them. */
+	h = TENSOR(CUDNN_DATA_FLOAT, false, 1, N, HIDDEN, 1, 1);
 	c = TENSOR(CUDNN_DATA_FLOAT, false, 1, N, HIDDEN);
 	hy = TENSOR(CUDNN_DATA_FLOAT, false, 1, N, HIDDEN);
 	cy = TENSOR(CUDNN_DATA_FLOAT, false, 1, N, HIDDEN);
