@@ -157,7 +157,7 @@ bool graph_modules_keep(struct name *name)
 void graph_modules_hold(struct worker *w, uint16_t context)
 {
 	for (struct graph_module *kept = w->graph_modules; kept; kept = kept->next)
-		if (kept->context == context)
+		if (kept->context == context && kept->module)
 			kept->count++;
 }
 
