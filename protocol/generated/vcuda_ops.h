@@ -123,6 +123,7 @@ enum vcuda_op {
 	OP_vcudaEventRecord = 240,
 	OP_vcudaEventAwait = 241,
 	OP_vcudaGraphFindInClone = 245,
+	OP_vcudaFunctionLayout = 246,
 };
 
 #endif

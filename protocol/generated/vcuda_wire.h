@@ -1295,4 +1295,18 @@ struct wire_vcudaGraphFindInClone_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphFindInClone_reply) == 8, "");
 
+/* call 246 */
+struct wire_vcudaFunctionLayout {
+	uint64_t function; /* KIND_CUfunction */
+	uint32_t first;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaFunctionLayout) == 16, "");
+struct wire_vcudaFunctionLayout_reply {
+	uint32_t count;
+	struct wire_run layout; /* at most 1600 x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaFunctionLayout_reply) == 16, "");
+
 #endif

@@ -105,6 +105,7 @@ struct image_option {
 #define FUNCTION_ATTRIBUTES 32
 #define FUNCTION_PARAMS_MAX                                                                    \
 	200 /* fit in one reply; a kernel with more: param_count says how many */
+#define FUNCTION_PARAMS_ALL 8192 /* that are counted */
 
 struct function_info {
 	uint32_t param_count;

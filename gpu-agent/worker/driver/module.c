@@ -340,8 +340,9 @@ static void module_function_info(struct worker *w, struct request *r, CUfunction
 	uint32_t kept;
 
 	if (w->cuda.cuFuncGetParamInfo)
-		while (info->param_count < 8192 && !w->cuda.cuFuncGetParamInfo(function,
-							   info->param_count, &offset, &size)) {
+		while (info->param_count < FUNCTION_PARAMS_ALL &&
+			!w->cuda.cuFuncGetParamInfo(
+				function, info->param_count, &offset, &size)) {
 			if (info->param_count < FUNCTION_PARAMS_MAX) {
 				params[info->param_count].offset = (uint32_t)offset;
 				params[info->param_count].size = (uint32_t)size;
@@ -379,6 +380,29 @@ CUresult serve_vcudaFunctionGet(struct worker *w, struct request *r)
 		return r->refused;
 	names_own(w, req->function, req->module);
 	module_function_info(w, r, function, (void *)r->answer);
+	return r->refused;
+}
+
+CUresult serve_vcudaFunctionLayout(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaFunctionLayout *req = (const void *)r->body;
+	struct wire_vcudaFunctionLayout_reply *answer = (void *)r->answer;
+	CUfunction function = worker_handle(w, r, req->function, KIND_CUfunction);
+	struct function_param params[FUNCTION_PARAMS_MAX];
+	size_t offset, size;
+	uint32_t n = 0;
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!w->cuda.cuFuncGetParamInfo)
+		return worker_lacks(w, "cuFuncGetParamInfo");
+	while (n < FUNCTION_PARAMS_MAX && req->first < FUNCTION_PARAMS_ALL - n &&
+		!w->cuda.cuFuncGetParamInfo(function, req->first + n, &offset, &size))
+		params[n++] = (struct function_param){(uint32_t)offset, (uint32_t)size};
+	answer->count = n;
+	if (n)
+		memcpy(worker_out(r, &answer->layout, n * sizeof(params[0])), params,
+			n * sizeof(params[0]));
 	return r->refused;
 }
 

@@ -235,6 +235,44 @@ static bool layout_good(const struct function *function)
 	return true;
 }
 
+/* The rest of the layout of a function with many parameters. An agent that is older does not
+ * tell it: then such a function is launched with `extra` only. */
+static CUresult layout_rest(struct function *function)
+{
+	const uint32_t all = function->info.param_count;
+	struct function_param *layout;
+	CUresult status = CUDA_SUCCESS;
+	uint32_t n = 0;
+
+	if (all <= function->layout_count || all > FUNCTION_PARAMS_ALL)
+		return CUDA_SUCCESS;
+	layout = realloc(function->layout, all * sizeof(*layout));
+	if (!layout)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	function->layout = layout;
+	do {
+		const struct wire_vcudaFunctionLayout_reply *reply;
+		struct wire_vcudaFunctionLayout *body;
+		struct shim_call call;
+		const void *more;
+		size_t bytes = 0;
+
+		body = shim_begin(&call, OP_vcudaFunctionLayout, sizeof(*body));
+		body->function = function->handle;
+		body->first = function->layout_count;
+		reply = shim_wait(&call, sizeof(*reply));
+		more = reply ? shim_run(&call, &reply->layout, &bytes) : NULL;
+		n = (uint32_t)(bytes / sizeof(*layout));
+		if (n > all - function->layout_count)
+			n = all - function->layout_count;
+		if (more && n)
+			memcpy(layout + function->layout_count, more, n * sizeof(*layout));
+		function->layout_count += n;
+		status = shim_end(&call);
+	} while (!status && n && function->layout_count < all);
+	return status == CUDA_ERROR_NOT_SUPPORTED ? CUDA_SUCCESS : status;
+}
+
 static CUresult function_get(struct module *module, const char *name, struct function **out)
 {
 	struct shim_call call;
@@ -270,10 +308,12 @@ static CUresult function_get(struct module *module, const char *name, struct fun
 			memcpy(function->layout, layout, n);
 		if (!function->layout)
 			call.status = CUDA_ERROR_OUT_OF_MEMORY;
-		else if (!layout_good(function))
-			call.status = status_of(CAUSE_VIOLATION);
 	}
 	status = shim_end(&call);
+	if (!status)
+		status = layout_rest(function);
+	if (!status && !layout_good(function))
+		status = status_of(CAUSE_VIOLATION);
 	if (status) {
 		shim_unmint(function->handle);
 		free(function->layout);
