@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For programs that serve frames without a worker's loop: there is nothing beside it.
+ * For programs that serve frames without a worker's loop: there is nothing beside it, and no
+ * other process that shares an event.
  */
+#include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/loop/beside_call.h"
 
 bool beside_serve(struct worker *w, struct request *r, serve_function serve)
@@ -37,4 +39,10 @@ bool beside_uses(struct beside_call *call, struct worker_stream *stream)
 {
 	(void)call, (void)stream;
 	return true;
+}
+
+void ipc_event_gone(struct ipc_event *event)
+{
+	(void)event;
+	__builtin_trap();
 }
