@@ -9,6 +9,7 @@ TIME = re.compile(
     r"flop|bandwidth|throughput|speed|\brates?\b|\bfps\b|elapsed|duration|latency|overhead|\btook\b|"
     r"per sec|perf|[GMK]i?[Bb]p?s\b|GUPS?|clock|cycle|[KMG]Hz", re.I)
 NUMBER = re.compile(r"(?<![A-Za-z_0-9.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.I)
+DIGITS = re.compile(r"\d+")
 ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b", re.I)
 
 
@@ -23,7 +24,8 @@ def plain(text):
 
 
 def shape(line):
-    return NUMBER.sub("#", line)
+    """Without digits, a name's too: programs name shared memory by their process."""
+    return DIGITS.sub("#", NUMBER.sub("#", line))
 
 
 def runs(one, other):
