@@ -128,6 +128,45 @@ static void freed_by_itself()
 	CUDA(cudaGraphDestroy(graph));
 }
 
+/* A node behind the one that frees gets the same address; what is beside it does not. */
+static void again_in_one_graph()
+{
+	cudaMemAllocNodeParams first = alloc_params(BYTES), again = first, beside = first;
+	int from[] = {3, 40};
+	cudaGraphNode_t last, freed, other;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddMemAllocNode(&last, graph, NULL, 0, &first));
+	void *args[] = {&out, &first.dptr}, *fill_args[] = {&first.dptr, &from[0]};
+	last = kernel_node(graph, last, (void *)fill, fill_args);
+	last = kernel_node(graph, last, (void *)add, args);
+	CUDA(cudaGraphAddMemFreeNode(&freed, graph, &last, 1, first.dptr));
+	CUDA(cudaGraphAddMemAllocNode(&last, graph, &freed, 1, &again));
+	CHECK(again.dptr == first.dptr);
+	fill_args[1] = &from[1];
+	last = kernel_node(graph, last, (void *)fill, fill_args);
+	last = kernel_node(graph, last, (void *)add, args);
+	CUDA(cudaGraphAddMemAllocNode(&other, graph, &freed, 1, &beside));
+	CHECK(beside.dptr != first.dptr);
+	CUDA(cudaGraphAddMemFreeNode(&last, graph, &last, 1, again.dptr));
+	CUDA(cudaGraphAddMemFreeNode(&other, graph, &other, 1, beside.dptr));
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaGraphAddMemFreeNode(&other, graph, &last, 1, again.dptr));
+	(void)cudaGetLastError();
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	clear_out();
+	for (int i = 0; i < 3; i++)
+		launch(exec);
+	static int got[N];
+	CUDA(cudaMemcpy(got, out, BYTES, cudaMemcpyDeviceToHost));
+	for (int i = 0; i < N; i++)
+		CHECK_EQ_AT(i, got[i], 3 * (from[0] + from[1] + 2 * i));
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+}
+
 static void freed_by_a_stream()
 {
 	int *memory;
@@ -410,6 +449,7 @@ int main()
 	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	CUDA(cudaMalloc(&out, BYTES));
 	freed_by_itself();
+	again_in_one_graph();
 	freed_by_a_stream();
 	freed_by_the_next_launch();
 	freed_by_another_graph();

@@ -154,13 +154,65 @@ static CUresult alloc_part(int device, uint64_t graph, size_t bytes, struct part
 	return CUDA_SUCCESS;
 }
 
+static unsigned parts_of(
+	const struct parts *parts, enum part_kind kind, const struct graph_memory *m)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < parts->count; i++)
+		n += parts->places[i].part->kind == kind && parts->places[i].part->held == m;
+	return n;
+}
+
+/* Another graph's is freed once, its own as often as it is allocated. */
 static bool parts_free_it(const struct parts *parts, const struct graph_memory *m)
 {
-	for (size_t i = 0; i < parts->count; i++)
+	const unsigned allocated = parts_of(parts, PART_ALLOC, m);
+
+	return parts_of(parts, PART_FREE, m) >= (allocated ? allocated : 1);
+}
+
+/* With the lock held: such memory that GRAPH has freed by then, whose address a node that the
+ * app adds behind the nodes AFTER gets, as natively; NULL: none. Known where one node was added
+ * behind the other. */
+static struct graph_memory *memory_again(const struct graph *graph, const uint32_t *after,
+	size_t n, int device, const CUDA_MEM_ALLOC_NODE_PARAMS *alloc)
+{
+	const struct parts *parts = &graph->parts;
+	bool goes_on = false;
+
+	for (size_t i = 0; graph->line && i < n; i++)
+		goes_on |= after[i] == graph->line_end;
+	for (size_t i = 0; goes_on && i < parts->count; i++) {
+		struct graph_memory *m = parts->places[i].part->held;
+
 		if (parts->places[i].part->kind == PART_FREE &&
-			parts->places[i].part->held == m)
-			return true;
-	return false;
+			parts->places[i].line == graph->line && m->device == device &&
+			m->bytes == alloc->bytesize && m->most == alloc->poolProps.maxSize &&
+			!m->lost && !m->access.count && !alloc->accessDescCount &&
+			parts_of(parts, PART_ALLOC, m) == parts_of(parts, PART_FREE, m))
+			return m;
+	}
+	return NULL;
+}
+
+/* *out NULL: there is none. */
+static CUresult again_part(CUgraph hGraph, const CUgraphNode *dependencies, size_t n,
+	int device, const CUDA_MEM_ALLOC_NODE_PARAMS *alloc, struct part **out)
+{
+	const struct graph *graph = graph_find(hGraph);
+	struct graph_memory *m = NULL;
+	uint32_t *after = NULL;
+
+	*out = NULL;
+	if (!graph || graph_numbers(graph, dependencies, n, &after))
+		return CUDA_SUCCESS; /* it is told by who adds the node */
+	pthread_mutex_lock(&memories.lock);
+	m = memory_again(graph, after, n, device, alloc);
+	*out = m ? memory_part(PART_ALLOC, m) : NULL;
+	pthread_mutex_unlock(&memories.lock);
+	free(after);
+	return m && !*out ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 /* INVALID_VALUE: it is no graph's memory, or this graph frees it already. */
@@ -325,8 +377,8 @@ CUresult memory_node_capture_free(struct graph *graph, uint64_t stream, CUdevice
 
 /* ---- nodes ---- */
 
-static CUresult node_params_alloc(
-	struct node_params *p, CUgraph hGraph, const CUDA_MEM_ALLOC_NODE_PARAMS *alloc)
+static CUresult node_params_alloc(struct node_params *p, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t n, const CUDA_MEM_ALLOC_NODE_PARAMS *alloc)
 {
 	struct device *device;
 	CUresult status;
@@ -341,12 +393,16 @@ static CUresult node_params_alloc(
 		return CUDA_ERROR_INVALID_VALUE;
 	if (alloc->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE)
 		return CUDA_ERROR_NOT_SUPPORTED;
+	p->type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+	status = again_part(
+		hGraph, dependencies, n, (int)(device - devices.at), alloc, &p->part);
+	if (status || p->part)
+		return status;
 	status = alloc_part((int)(device - devices.at), (uint64_t)(uintptr_t)hGraph,
 		alloc->bytesize, &p->part);
 	if (status)
 		return status;
 	p->part->held->most = alloc->poolProps.maxSize;
-	p->type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
 	/* Where this fails, the part goes with its node's description. */
 	return graph_access_give(&p->part->held->access, (int)(device - devices.at),
 		alloc->accessDescs, alloc->accessDescCount);
@@ -364,7 +420,7 @@ CUresult node_add_alloc(CUgraphNode *phGraphNode, CUgraph hGraph,
 	CUDA_MEM_ALLOC_NODE_PARAMS *alloc)
 {
 	struct node_params p = {0};
-	CUresult status = node_params_alloc(&p, hGraph, alloc);
+	CUresult status = node_params_alloc(&p, hGraph, dependencies, n, alloc);
 	CUdeviceptr address = status ? 0 : p.part->held->address;
 
 	status = node_add(phGraphNode, hGraph, dependencies, data, n, &p, status);
