@@ -441,10 +441,13 @@ struct jit_log {
 	size_t error_room, info_room;
 	void **error_used, **info_used;
 	unsigned max_registers; /* CU_JIT_MAX_REGISTERS; 0: no limit */
+	bool verbose;		/* CU_JIT_LOG_VERBOSE */
 };
 void jit_log_init(
 	struct jit_log *log, unsigned count, const CUjit_option *options, void **values);
 void jit_log_error(struct jit_log *log, const char *text);
+/* One line more of what a compiler tells of its work. */
+void jit_log_info(struct jit_log *log, const char *text);
 CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 	struct jit_log *log, struct CUmod_st **module);
 CUresult module_from_names(

@@ -78,7 +78,7 @@ static void told(void)
 		CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
 		CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE};
 	void *values[] = {(void *)32, (void *)3, NULL, (void *)-1, info, (void *)sizeof(info),
-		error, (void *)sizeof(error), NULL};
+		error, (void *)sizeof(error), (void *)1};
 	CUmodule module;
 	CUfunction function;
 	int *device, host = 0;
@@ -93,6 +93,7 @@ static void told(void)
 	CHECK(wall >= 0 && wall < 60000);
 	CHECK((uintptr_t)values[5] <= sizeof(info));
 	CHECK((uintptr_t)values[7] <= sizeof(error));
+	CHECK(strstr(info, "'answer'") && strstr(info, " registers"));
 	DRIVER(p_cuModuleGetFunction(&function, module, "answer"));
 	CUDA(cudaMalloc((void **)&device, sizeof(host)));
 	void *args[] = {&device};
@@ -103,10 +104,41 @@ static void told(void)
 	DRIVER(p_cuModuleUnload(module));
 }
 
+/* The linker's text is in the buffers that its state was made with. */
+static void told_by_linker(void)
+{
+	char error[512] = "x", info[512] = "x", small[24];
+	CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+		CU_JIT_LOG_VERBOSE};
+
+	ENTRY(cuLinkCreate);
+	ENTRY(cuLinkAddData);
+	ENTRY(cuLinkComplete);
+	ENTRY(cuLinkDestroy);
+	for (char *to : {info, small}) {
+		size_t room = to == info ? sizeof(info) : sizeof(small), size;
+		void *values[] = {to, (void *)room, error, (void *)sizeof(error), (void *)1};
+		CUlinkState state;
+		void *linked;
+
+		DRIVER(p_cuLinkCreate(5, options, values, &state));
+		DRIVER(p_cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)good, strlen(good) + 1,
+			NULL, 0, NULL, NULL));
+		DRIVER(p_cuLinkComplete(state, &linked, &size));
+		CHECK(strnlen(to, room) < room);
+		if (to == info)
+			CHECK(strstr(info, "'answer'") && strstr(info, " registers"));
+		CHECK(!*error);
+		DRIVER(p_cuLinkDestroy(state));
+	}
+}
+
 int main(void)
 {
 	CUDA(cudaFree(0));
 	refused();
 	told();
+	told_by_linker();
 	return 0;
 }

@@ -11,18 +11,17 @@
 #include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 
-#define LINK_LOG 1024
 #define LINK_INPUT_MAX (256ull << 20)
 
-/* The driver keeps the addresses of the log and of the values, where it tells the log's length,
- * until the state is destroyed. */
+/* The driver keeps the addresses of the logs and of the values, where it tells the logs'
+ * lengths, until the state is destroyed. */
 struct link_served {
 	CUlinkState state;
-	CUjit_option options[MODULE_JIT_OPTIONS + 2];
-	void *values[MODULE_JIT_OPTIONS + 2];
+	CUjit_option options[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS];
+	void *values[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS];
 	void *result; /* the driver's, until the state is destroyed */
 	uint64_t size;
-	char log[LINK_LOG];
+	struct module_logs logs;
 };
 
 CUresult serve_vcudaLinkCreate(struct worker *w, struct request *r)
@@ -30,7 +29,7 @@ CUresult serve_vcudaLinkCreate(struct worker *w, struct request *r)
 	const struct wire_vcudaLinkCreate *req = (const void *)r->body;
 	const struct image_option *jit = worker_in(r, &req->jit, req->jit_bytes);
 	struct link_served *served;
-	unsigned n = 0;
+	unsigned n;
 	CUresult status;
 
 	if (worker_refused(r))
@@ -42,10 +41,7 @@ CUresult serve_vcudaLinkCreate(struct worker *w, struct request *r)
 	served = calloc(1, sizeof(*served));
 	if (!served)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	served->options[n] = CU_JIT_ERROR_LOG_BUFFER;
-	served->values[n++] = served->log;
-	served->options[n] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
-	served->values[n++] = (void *)(uintptr_t)sizeof(served->log);
+	n = module_log_options(&served->logs, served->options, served->values);
 	n += module_jit(jit, req->jit_bytes, served->options + n, served->values + n);
 	status = w->cuda.cuLinkCreate_v2(n, served->options, served->values, &served->state);
 	if (!status) {
@@ -86,7 +82,7 @@ CUresult serve_vcudaLinkAdd(struct worker *w, struct request *r)
 	status = w->cuda.cuLinkAddData_v2(served->state, (CUjitInputType)req->type, input,
 		req->size, name[0] ? name : NULL, n, options, values);
 	free(input);
-	module_log(r, &answer->log, served->log, sizeof(served->log));
+	module_log(r, &answer->log, &served->logs);
 	return status;
 }
 
@@ -101,7 +97,7 @@ CUresult serve_vcudaLinkComplete(struct worker *w, struct request *r)
 	if (worker_refused(r))
 		return r->refused;
 	status = w->cuda.cuLinkComplete(served->state, &served->result, &size);
-	module_log(r, &answer->log, served->log, sizeof(served->log));
+	module_log(r, &answer->log, &served->logs);
 	served->size = status ? 0 : size;
 	answer->size = served->size;
 	return status;

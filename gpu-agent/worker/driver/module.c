@@ -16,7 +16,6 @@
 #include "gpu-agent/worker/worker_state.h"
 
 #define IMAGE_MAX (256ull << 20)
-#define JIT_LOG 1024
 /* Images on their way in a session. */
 #define UPLOADS 64
 #define UPLOADS_BYTES (2 * IMAGE_MAX)
@@ -201,14 +200,52 @@ static CUresult symbols_read(
 	return CUDA_SUCCESS;
 }
 
-void module_log(struct request *r, struct wire_run *run, char *log, size_t room)
+unsigned module_log_options(struct module_logs *logs, CUjit_option *options, void **values)
 {
-	size_t length;
+	const CUjit_option names[MODULE_LOG_OPTIONS] = {CU_JIT_ERROR_LOG_BUFFER,
+		CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
+		CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
+	void *const rooms[MODULE_LOG_OPTIONS] = {logs->error,
+		(void *)(uintptr_t)sizeof(logs->error), logs->info,
+		(void *)(uintptr_t)sizeof(logs->info)};
 
-	log[room - 1] = 0;
-	length = strlen(log) + 1;
-	if (length > 1)
-		memcpy(worker_out(r, run, length), log, length);
+	memcpy(options, names, sizeof(names));
+	memcpy(values, rooms, sizeof(rooms));
+	return MODULE_LOG_OPTIONS;
+}
+
+/* Lines of TEXT that fit into ROOM. */
+static size_t lines_fit(const char *text, size_t room)
+{
+	size_t n = strlen(text);
+
+	if (n <= room)
+		return n;
+	for (n = room; n && text[n - 1] != '\n'; n--)
+		;
+	return n;
+}
+
+void module_log(struct request *r, struct wire_run *run, struct module_logs *logs)
+{
+	const size_t left = ANSWER_MAX - ((r->answer_bytes + 7) & ~7u);
+	size_t errors, lines;
+	char *text;
+
+	logs->error[sizeof(logs->error) - 1] = 0;
+	logs->info[sizeof(logs->info) - 1] = 0;
+	errors = strlen(logs->error) + 1;
+	if (left < errors + 1)
+		return;
+	lines = lines_fit(logs->info, left - errors - 1);
+	if (errors == 1 && !lines)
+		return;
+	text = worker_out(r, run, errors + (lines ? lines + 1 : 0));
+	memcpy(text, logs->error, errors);
+	if (lines) {
+		memcpy(text + errors, logs->info, lines);
+		text[errors + lines] = 0;
+	}
 }
 
 /* One more module, whose image has so many bytes; the name gives them back (names_forget). */
@@ -228,17 +265,16 @@ void module_dismiss(struct worker *w, uint64_t bytes)
 	quotas_uncharge(w, QUOTA_MODULE_BYTES, bytes);
 }
 
-/* LOG: of JIT_LOG bytes. */
 static CUresult module_make(struct worker *w, const void *image, const struct image_option *jit,
-	uint32_t jit_bytes, char *log, CUmodule *module)
+	uint32_t jit_bytes, struct module_logs *logs, CUmodule *module)
 {
-	CUjit_option options[MODULE_JIT_OPTIONS + 5] = {
-		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-	void *values[MODULE_JIT_OPTIONS + 5] = {log, (void *)(uintptr_t)JIT_LOG};
-	unsigned n = 2 + module_jit(jit, jit_bytes, options + 2, values + 2);
+	CUjit_option options[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS + 3];
+	void *values[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS + 3];
+	unsigned n = module_log_options(logs, options, values);
 	struct module_symbols symbols;
 	CUresult status = symbols_read(&symbols, jit, jit_bytes);
 
+	n += module_jit(jit, jit_bytes, options + n, values + n);
 	if (!status && symbols.count) {
 		options[n] = CU_JIT_GLOBAL_SYMBOL_NAMES;
 		values[n++] = (void *)symbols.names;
@@ -259,7 +295,7 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 	struct wire_vcudaModuleLoad_reply *answer = (void *)r->answer;
 	const uint8_t *digest = worker_in(r, &req->digest, 32);
 	const struct image_option *jit = worker_in(r, &req->jit, req->jit_bytes);
-	char log[JIT_LOG] = "";
+	struct module_logs logs = {.error = "", .info = ""};
 	unsigned char *image;
 	CUmodule module;
 	CUresult status;
@@ -276,9 +312,9 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 		answer->needed = !status;
 		return status;
 	}
-	status = module_make(w, image, jit, req->jit_bytes, log, &module);
+	status = module_make(w, image, jit, req->jit_bytes, &logs, &module);
 	free(image);
-	module_log(r, &answer->log, log, sizeof(log));
+	module_log(r, &answer->log, &logs);
 	if (status) {
 		module_dismiss(w, req->size);
 		return status;

@@ -28,7 +28,16 @@ unsigned module_jit(
 	const struct image_option *jit, uint32_t bytes, CUjit_option *options, void **values);
 /* One module less, whose image had so many bytes. */
 void module_dismiss(struct worker *w, uint64_t bytes);
-/* The JIT's text, if there is one, into a run of the answer. */
-void module_log(struct request *r, struct wire_run *run, char *log, size_t room);
+/* The JIT's texts: what is wrong, and what it tells (CU_JIT_LOG_VERBOSE: of each function). */
+struct module_logs {
+	char error[1024];
+	char info[8192];
+};
+/* As options for the driver, which keeps the addresses; how many: MODULE_LOG_OPTIONS. */
+#define MODULE_LOG_OPTIONS 4
+unsigned module_log_options(struct module_logs *logs, CUjit_option *options, void **values);
+/* If there are any, into a run of the answer: the errors' text, a NUL, and so many whole lines
+ * of the other as there is room for. */
+void module_log(struct request *r, struct wire_run *run, struct module_logs *logs);
 
 #endif

@@ -278,20 +278,26 @@ void jit_begin(struct jit *jit)
 	jit->began = wait_now();
 }
 
+/* One text of N bytes into a buffer of the app's, and how long it was. */
+static void text_tell(const char *text, size_t n, char *to, size_t room, void **used)
+{
+	if (to && room)
+		snprintf(to, room, "%.*s", (int)n, n ? text : "");
+	if (used)
+		*used = (void *)(uintptr_t)(n < room ? n : room);
+}
+
 void jit_tell(struct jit *jit, const char *log, size_t n)
 {
+	const size_t errors = log ? strnlen(log, n) : 0;
+	const char *info = log && errors < n ? log + errors + 1 : NULL;
+
 	jit->spent += (float)(wait_now() - jit->began) / 1e6f;
 	if (jit->wall) {
 		*jit->wall = NULL;
 		memcpy(jit->wall, &jit->spent, sizeof(jit->spent));
 	}
-	if (jit->info && jit->info_room)
-		jit->info[0] = 0;
-	if (jit->info_used)
-		*jit->info_used = NULL;
-	if (jit->error && jit->error_room)
-		snprintf(jit->error, jit->error_room, "%.*s", (int)n, log ? log : "");
-	if (jit->error_used)
-		*jit->error_used =
-			(void *)(uintptr_t)(n < jit->error_room ? n : jit->error_room);
+	text_tell(info, info ? strnlen(info, n - errors - 1) : 0, jit->info, jit->info_room,
+		jit->info_used);
+	text_tell(log, errors, jit->error, jit->error_room, jit->error_used);
 }

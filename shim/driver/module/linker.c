@@ -44,7 +44,7 @@ static void tell(struct link *link, struct shim_call *call, const struct wire_ru
 	size_t n = 0;
 	const char *log = shim_run(call, run, &n);
 
-	jit_tell(&link->jit, log, log ? strnlen(log, n) : 0);
+	jit_tell(&link->jit, log, n);
 }
 
 CUresult hand_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,

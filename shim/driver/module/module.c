@@ -103,7 +103,7 @@ static CUresult load_once(const struct image *image, const uint8_t digest[32], u
 		log = shim_run(&call, &reply->log, &n);
 	}
 	if (!*needed)
-		jit_tell(jit, log, log ? strnlen(log, n) : 0);
+		jit_tell(jit, log, n);
 	return shim_end(&call);
 }
 

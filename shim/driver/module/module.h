@@ -74,7 +74,8 @@ CUresult jit_read_linker(
 void jit_free(struct jit *jit);
 /* The compiler or linker is about to be asked: its time is counted from here. */
 void jit_begin(struct jit *jit);
-/* It has answered. The JIT's text into the app's buffer, and how long it was. */
+/* It has answered. The JIT's texts into the app's buffers, and how long they were: LOG (may be
+ * NULL) has the errors' up to a NUL, and the other behind it, N bytes in all. */
 void jit_tell(struct jit *jit, const char *log, size_t n);
 
 CUresult module_load(const struct image *image, struct jit *jit, struct library *library,

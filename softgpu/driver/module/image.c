@@ -32,6 +32,7 @@ void jit_log_init(
 		case CU_JIT_MAX_REGISTERS:
 			log->max_registers = (unsigned)(uintptr_t)values[i];
 			break;
+		case CU_JIT_LOG_VERBOSE: log->verbose = (uintptr_t)values[i] != 0; break;
 		default: break;
 		}
 	}
@@ -54,6 +55,18 @@ void jit_log_error(struct jit_log *log, const char *text)
 	snprintf(log->error, log->error_room, "%s\n", text);
 	if (log->error_used)
 		*log->error_used = (void *)(uintptr_t)(strlen(log->error) + 1);
+}
+
+void jit_log_info(struct jit_log *log, const char *text)
+{
+	size_t used;
+
+	if (!log || !log->verbose || !log->info || !log->info_room)
+		return;
+	used = strlen(log->info);
+	snprintf(log->info + used, log->info_room - used, "info    : %s\n", text);
+	if (log->info_used)
+		*log->info_used = (void *)(uintptr_t)(strlen(log->info) + 1);
 }
 
 void image_free(struct image *image)

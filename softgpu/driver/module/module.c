@@ -117,6 +117,19 @@ void module_free(struct CUmod_st *module)
 	module_delete(module);
 }
 
+/* What NVIDIA's compiler tells of a kernel, as far as there is such a thing here. */
+static void tell_kernel(struct jit_log *log, const struct ptx_kernel_info *info)
+{
+	char line[320];
+
+	snprintf(line, sizeof(line), "Function properties for '%.200s':", info->name);
+	jit_log_info(log, line);
+	snprintf(line, sizeof(line), "used %u registers, %zu bytes smem, %zu bytes lmem",
+		(unsigned)info->registers, (size_t)info->static_shared,
+		(size_t)info->local_bytes);
+	jit_log_info(log, line);
+}
+
 CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 	struct jit_log *log, struct CUmod_st **out)
 {
@@ -155,6 +168,7 @@ CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 			function->info.registers = REGISTERS_PER_SM / THREADS_PER_BLOCK;
 		if (log && log->max_registers && function->info.registers > log->max_registers)
 			function->info.registers = log->max_registers;
+		tell_kernel(log, &function->info);
 		if (function->info.static_shared < SHARED_PER_BLOCK)
 			function->max_dynamic_shared =
 				(int)(SHARED_PER_BLOCK - function->info.static_shared);
