@@ -179,6 +179,15 @@ CUresult graph_numbers(
 	return CUDA_SUCCESS;
 }
 
+bool graph_has_nodes(const struct graph *graph, const CUgraphNode *nodes, size_t n)
+{
+	uint32_t *numbers;
+	CUresult status = graph_numbers(graph, nodes, n, &numbers);
+
+	free(numbers);
+	return !status;
+}
+
 CUresult graph_gone(uint64_t handle)
 {
 	return send_vcudaGraphGone(handle);

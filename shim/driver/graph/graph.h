@@ -186,6 +186,8 @@ CUgraphNode graph_node_name(struct graph *graph, uint32_t number);
 /* N nodes as numbers of GRAPH, malloc'ed (NULL where there are none). */
 CUresult graph_numbers(
 	const struct graph *graph, const CUgraphNode *nodes, size_t n, uint32_t **numbers);
+/* All of them are its nodes. */
+bool graph_has_nodes(const struct graph *graph, const CUgraphNode *nodes, size_t n);
 
 /* graph_exec.c */
 struct graph_exec *graph_exec_find(CUgraphExec exec);

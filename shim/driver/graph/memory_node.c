@@ -437,15 +437,6 @@ CUresult hand_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams);
 }
 
-static bool graph_has_nodes(const struct graph *graph, const CUgraphNode *nodes, size_t n)
-{
-	uint32_t *numbers;
-	CUresult status = graph_numbers(graph, nodes, n, &numbers);
-
-	free(numbers);
-	return !status;
-}
-
 CUresult hand_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
 {
