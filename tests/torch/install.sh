@@ -6,7 +6,7 @@
 # no-op.  With --examples also what examples/pytorch want; with --peers that and what
 # python/vcuda-peers wants.
 #
-#	tests/torch/install.sh CACHE [--examples|--peers] [2.11.0|2.3.1 ...]
+#	tests/torch/install.sh CACHE [--examples|--peers] [2.15.0|2.11.0|2.3.1 ...]
 set -euo pipefail
 
 cache=${1:?usage: install.sh CACHE [--examples|--peers] [VERSION ...]}
@@ -83,6 +83,10 @@ for version in $versions; do
 			openai==1.109.1 rich==14.2.0 annotated-doc==0.0.4 annotated-types==0.8.0 \
 			pydantic==2.13.5 pydantic-core==2.46.5 typing-inspection==0.4.5 \
 			jiter==0.12.0 distro==1.9.0 markdown-it-py==4.0.0 pygments==2.19.2 mdurl==0.1.2 ;;
+	2.15.0) # not among those that are installed unless asked for
+		install 2.15.0 complete $common numpy==2.3.5 torch==2.15.0 \
+			nvidia-cuda-nvrtc==13.2.86 nvidia-nvjitlink==13.2.86 nvidia-nvtx==13.2.86 \
+			nvidia-cuda-cupti==13.2.86 cuda-bindings==13.5.0 cuda-pathfinder==1.9.1 ;;
 	2.3.1)
 		install 2.3.1 complete $common numpy==1.26.4 torch==2.3.1 \
 			nvidia-cuda-nvrtc-cu12==12.1.105 nvidia-nvjitlink-cu12==12.1.105 \
