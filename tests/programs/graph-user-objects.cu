@@ -4,9 +4,10 @@
  * program, a graph, its clone, a node's child graph, an executable graph, or a launch that
  * still runs.  CUDA does not say on which thread, nor how soon, so that it is waited for.
  */
-#include "check.h"
+#include "driver.h"
 
 #include <atomic>
+#include <thread>
 #include <time.h>
 
 struct Tracked {
@@ -145,9 +146,11 @@ static void CUDART_CB until_told(void *)
 		pause_ms(1);
 }
 
-/* Destroyed while it runs: the object stays until the launch is done. */
-static void while_it_runs()
+/* Destroyed while it runs, BESIDE by a thread without a context: the object stays until the launch is
+ * done. */
+static void while_it_runs(bool beside)
 {
+	ENTRY(cuGraphExecDestroy);
 	Tracked t;
 	cudaUserObject_t object = object_of(t, 1);
 	cudaHostNodeParams host = {until_told, NULL};
@@ -161,9 +164,13 @@ static void while_it_runs()
 	CUDA(cudaGraphAddHostNode(&node, graph, NULL, 0, &host));
 	CUDA(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
 	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	go = false;
 	CUDA(cudaGraphLaunch(exec, stream));
 	CUDA(cudaGraphDestroy(graph));
-	CUDA(cudaGraphExecDestroy(exec));
+	if (beside)
+		std::thread([&] { DRIVER(p_cuGraphExecDestroy((CUgraphExec)exec)); }).join();
+	else
+		CUDA(cudaGraphExecDestroy(exec));
 	CHECK(there(t));
 	go = true;
 	CUDA(cudaStreamSynchronize(stream));
@@ -200,7 +207,8 @@ int main()
 	mistakes();
 	in_graphs();
 	in_copies();
-	while_it_runs();
+	while_it_runs(false);
+	while_it_runs(true);
 	let_go_inside();
 	return 0;
 }

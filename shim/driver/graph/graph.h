@@ -156,6 +156,7 @@ struct graph_exec {
 	uint32_t count; /* of that one's nodes, gone ones too: those it knows */
 	uint64_t flags;
 	uint16_t context; /* as a graph's */
+	CUcontext within; /* the same by its handle */
 	bool lost;
 	struct parts parts;
 	struct graph_shapes shapes;

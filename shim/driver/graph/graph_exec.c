@@ -68,6 +68,8 @@ static struct graph_exec *exec_new(const struct graph *graph, uint64_t flags)
 	exec->id = graph_id_new();
 	exec->flags = flags;
 	exec->context = thread_self.number;
+	exec->within =
+		context_current() ? (CUcontext)(uintptr_t)context_current()->handle : NULL;
 	shapes_take(&exec->shapes, graph);
 	exec->handle = shim_mint(KIND_CUgraphExec, exec);
 	if (exec->handle && parts_copy_all(&exec->parts, graph) && exec_take_kept(exec, graph))
@@ -341,18 +343,24 @@ static void CUDA_CB users_drop(void *argument)
 	free(users);
 }
 
-/* On a stream of its own, behind the last launch. */
+/* On a stream of its own, behind the last launch. The thread may have no context, or another.
+ */
 static CUresult users_drop_behind(const struct graph_exec *exec, struct parts *users)
 {
+	CUcontext within = exec->within;
 	CUstream stream;
-	CUresult status = hand_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+	CUresult status = hand_cuCtxPushCurrent_v2(within);
 
 	if (status)
 		return status;
-	status = exec_wait(exec, (uint64_t)(uintptr_t)stream);
-	if (!status)
-		status = hand_cuLaunchHostFunc(stream, users_drop, users);
-	hand_cuStreamDestroy_v2(stream);
+	status = hand_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+	if (!status) {
+		status = exec_wait(exec, (uint64_t)(uintptr_t)stream);
+		if (!status)
+			status = hand_cuLaunchHostFunc(stream, users_drop, users);
+		hand_cuStreamDestroy_v2(stream);
+	}
+	hand_cuCtxPopCurrent_v2(&within);
 	return status;
 }
 
