@@ -139,7 +139,21 @@ as Debian's source package has them, without their `conftest.py`). NCCL was not 
 | PyTorch `test_multiprocessing.py` | 41 | 36 pass, 3 skipped, 2 fail | 3: `test_event_handle_exporter`, `…_importer`, `test_event_multiprocess`. Recording an event that processes share waited for its stream; since 2026-11-30 it does not ([SHIM.md](SHIM.md#events-between-processes)), and they are to be run again. `test_cuda_ipc_deadlock` fails natively only |
 | CuPy `cuda_tests`, whole | 886 | 854 pass, 23 fail, 9 skipped | 14: 10 of NCCL, which was not allowed, and 4 of what a pool says that it has, mended since (not run again there) |
 
-vLLM 0.20.2 on the same machines (`tests/frameworks/vllm_rows.py`; the machine code of other architectures was taken out of its wheel, to carry less), small Llama models of
+NVIDIA's Python packages on 2026-11-30, on two processors at a load of ten to thirteen, two software GPUs, Python 3.12, NVRTC 13.0: the tests of cuda-bindings and cuda-core as of 2026-07-23
+(github.com/mdboom/cuda-python, the newest copy at hand; one import in two files changed, as 1.2.2 has that name elsewhere), those of numba-cuda from its wheel, with Numba 0.61.2 and without
+nvJitLink, so that it links by the driver. Left out: what wants a build with Cython, cuFile.
+
+| suite | run | pass | skip themselves | fail now, and why |
+|---|---|---|---|---|
+| cuda-bindings 13.5.0 | 521 | 408 | 72 | 17 of NVML: not served, or not known of a software GPU ([NVML.md](NVML.md)); 12 of nvFatbin want NVRTC's machine code; 10 by the version: names that 13.5 has not (`reserved`), texts of errors; sparse mipmapped arrays; 1 not done in 60 s |
+| cuda-core 1.2.2 | 3768 | 3357 | 349 | 1 fails as expected; 28 by the version: what the tests of July expect of enumerations, errors and caches; 18 of NVML, as above; 4 want machine code; 2 wait for checkpoints and 2 for graphs that the device launches, which are refused; 3 copy between devices without access, which is allowed here; 2 of errors of IPC: memory of another pool than the one that is named, a larger size than it has, are not refused; green contexts have parts of one processor; `nanosleep` only lets others go first |
+| numba-cuda 0.30.4, the first 1662 of 2016 | 1662 | 1552 | 84 | 13 fail as expected; 5 by the version (`CUipcMemHandle.reserved`); 8 not done in 60 s or in the test's own limit under that load |
+
+Failed before what they found was mended: `cuda.bindings.runtime`, all of whose calls ended with 801 (63 tests); what is compiled by NVRTC for a real architecture (395 errors of cuda-core, and most of numba-cuda's); the
+clones of embedded graphs (`cuGraphNodeFindInClone`) and the user objects in them, executable graphs that a thread without a context destroys while they run, nodes that fill pinned memory, nodes that allocate for another device too, updates of graphs with conditional
+nodes, `CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT`, `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, `nvmlSystemGetDriverBranch` (without which all tests of NVML skip themselves).
+
+vLLM 0.20.2 on the machines with an H200 (`tests/frameworks/vllm_rows.py`; the machine code of other architectures was taken out of its wheel, to carry less), small Llama models of
 random weights in bfloat16, tokens and log probabilities natively and through vcuda, each engine a process of its own: **bit-equal** eager, sampled, compiled and captured (the default), prompts
 in chunks with common prefixes, weights in FP8, a cache in FP8, guesses by n-grams, asleep and awake, embeddings: 9 of the 9 that ended both ways. Whole graphs (`FULL`)
 ended through vcuda only, in the time there was. Not seen to end either way: experts, adapters, grammars (packages were missing), `vllm serve`, two GPUs.
