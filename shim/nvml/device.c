@@ -54,7 +54,8 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	for (unsigned i = 0; i < front_count(); i++) {
 		front_uuid(vcuda_nvml_device(i), own);
-		if (!strcasecmp(own, uuid)) {
+		/* NVIDIA's takes it without "GPU-" too, as CUDA has it (cuda.core asks so). */
+		if (!strcasecmp(own, uuid) || !strcasecmp(own + sizeof("GPU-") - 1, uuid)) {
 			*device = front_handle(i);
 			return NVML_SUCCESS;
 		}

@@ -78,6 +78,9 @@ static nvmlDevice_t finding(void)
 	is(strlen(uuid), 40);
 	is(NVML(nvmlDeviceGetHandleByUUID)(uuid, &other), NVML_SUCCESS);
 	is(other == device, 1);
+	other = NULL;
+	is(NVML(nvmlDeviceGetHandleByUUID)(uuid + 4, &other), NVML_SUCCESS);
+	is(other == device, 1);
 	uuid[39] ^= 1;
 	is(NVML(nvmlDeviceGetHandleByUUID)(uuid, &other), NVML_ERROR_NOT_FOUND);
 	is(NVML(nvmlDeviceGetPciInfo_v3)(device, &pci), NVML_SUCCESS);
