@@ -162,8 +162,14 @@ static CUresult batch_check(const CUdeviceptr *at, const size_t *sizes, size_t c
 	if (!context_current())
 		return context_missing();
 	status = capture_never(stream);
-	if (!status && !count)
-		status = CUDA_ERROR_INVALID_VALUE;
+	return !status && !count ? CUDA_ERROR_INVALID_VALUE : status;
+}
+
+/* Each of them is managed memory. */
+static CUresult batch_spans(const CUdeviceptr *at, const size_t *sizes, size_t count)
+{
+	CUresult status = CUDA_SUCCESS;
+
 	for (size_t i = 0; !status && i < count; i++) {
 		uint64_t first = at[i], bytes = sizes[i];
 		struct span span;
@@ -174,6 +180,8 @@ static CUresult batch_check(const CUdeviceptr *at, const size_t *sizes, size_t c
 	}
 	return status;
 }
+
+/* What stands before a range that is none is prefetched, as natively. */
 
 CUresult hand_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 	CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
@@ -208,6 +216,8 @@ CUresult hand_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t c
 	uint64_t stream;
 	CUresult status = batch_check(dptrs, sizes, count, flags, hStream);
 
+	if (!status)
+		status = batch_spans(dptrs, sizes, count);
 	return status ? status : stream_waited(hStream, &stream);
 }
 
