@@ -125,6 +125,7 @@ CUresult serve_vcudaEventRecord(struct worker *w, struct request *r);
 CUresult serve_vcudaEventAwait(struct worker *w, struct request *r);
 CUresult serve_vcudaGraphFindInClone(struct worker *w, struct request *r);
 CUresult serve_vcudaFunctionLayout(struct worker *w, struct request *r);
+CUresult serve_vcudaGlobalManaged(struct worker *w, struct request *r);
 CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r);
 CUresult serve_cuStreamWaitEvent(struct worker *w, struct request *r);
 CUresult serve_cuStreamBatchMemOp_v2(struct worker *w, struct request *r);

@@ -124,6 +124,7 @@ enum vcuda_op {
 	OP_vcudaEventAwait = 241,
 	OP_vcudaGraphFindInClone = 245,
 	OP_vcudaFunctionLayout = 246,
+	OP_vcudaGlobalManaged = 247,
 };
 
 #endif

@@ -1309,4 +1309,16 @@ struct wire_vcudaFunctionLayout_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaFunctionLayout_reply) == 16, "");
 
+/* call 247 */
+struct wire_vcudaGlobalManaged {
+	uint64_t module; /* KIND_KIND_CUmodule */
+	struct wire_run name; /* NUL-terminated */
+};
+_Static_assert(sizeof(struct wire_vcudaGlobalManaged) == 16, "");
+struct wire_vcudaGlobalManaged_reply {
+	uint32_t managed;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGlobalManaged_reply) == 8, "");
+
 #endif

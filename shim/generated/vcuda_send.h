@@ -634,4 +634,21 @@ static inline CUresult send_vcudaGraphFindInClone(uint64_t graph, uint32_t node,
 	return shim_end(&call);
 }
 
+/* call 247 */
+static inline CUresult send_vcudaGlobalManaged(uint64_t module, const char *name,
+		uint32_t *managed)
+{
+	struct shim_call call;
+	struct wire_vcudaGlobalManaged *body = shim_begin(&call, OP_vcudaGlobalManaged,
+		sizeof(*body));
+	const struct wire_vcudaGlobalManaged_reply *reply;
+
+	body->module = module;
+	shim_put_string(&call, &body->name, name);
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply)
+		*managed = reply->managed;
+	return shim_end(&call);
+}
+
 #endif

@@ -473,6 +473,8 @@ void image_free(struct image *image);
 CUresult image_read_file(const char *path, void **data, size_t *size);
 CUresult soft_module_global(
 	struct CUmod_st *module, const char *name, CUdeviceptr *address, size_t *size);
+/* A variable of one of the context's modules that the program declared as managed. */
+bool module_managed(const struct CUctx_st *context, uint64_t address);
 struct CUfunc_st *soft_module_function(struct CUmod_st *module, const char *name);
 /* The same for who wants to run it: NOT_FOUND, or NO_BINARY_FOR_GPU where there is no PTX. */
 CUresult module_kernel(struct CUmod_st *module, const char *name, struct CUfunc_st **function);

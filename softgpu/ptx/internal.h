@@ -142,6 +142,7 @@ struct ptx_global {
 	uint64_t offset, size;
 	bool is_const;
 	enum ptx_opaque opaque;
+	bool is_managed;
 };
 
 struct ptx_kernel {

@@ -100,6 +100,8 @@ uint64_t ptx_module_block(const struct ptx_module *module, size_t *size);
 /* A global's or constant's address and size; false where there is none of that name. */
 bool ptx_module_global(
 	const struct ptx_module *module, const char *name, uint64_t *address, size_t *size);
+/* The address is a variable's that is `.attribute(.managed)`. */
+bool ptx_module_managed(const struct ptx_module *module, uint64_t address);
 /* Where the number of what a .texref (or SURFACE: a .surfref) names is to be; false: there is
  * none of that name. */
 bool ptx_module_reference(

@@ -381,6 +381,28 @@ CUresult serve_vcudaGlobalGet(struct worker *w, struct request *r)
 	return CUDA_SUCCESS;
 }
 
+CUresult serve_vcudaGlobalManaged(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaGlobalManaged *req = (const void *)r->body;
+	struct wire_vcudaGlobalManaged_reply *answer = (void *)r->answer;
+	CUmodule module = worker_handle(w, r, req->module, KIND_CUmodule);
+	const char *name = worker_string(r, &req->name);
+	CUdeviceptr address;
+	bool managed = false;
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!w->cuda.cuPointerGetAttribute)
+		return worker_lacks(w, "cuPointerGetAttribute");
+	status = w->cuda.cuModuleGetGlobal(&address, NULL, module, name);
+	if (!status)
+		status = w->cuda.cuPointerGetAttribute(
+			&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
+	answer->managed = managed;
+	return status;
+}
+
 CUresult serve_vcudaModuleNames(struct worker *w, struct request *r)
 {
 	enum { FUNCTIONS = 65536 };

@@ -240,6 +240,7 @@ CUresult hand_cuLibraryGetManaged(
 	struct module *module;
 	size_t size = 0;
 	CUresult status;
+	bool managed;
 
 	if (!name || !*name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -249,6 +250,10 @@ CUresult hand_cuLibraryGetManaged(
 	if (!status)
 		status = module_global(module, name, &address, &size);
 	if (status == CUDA_ERROR_INVALID_VALUE)
+		status = CUDA_ERROR_NOT_FOUND;
+	if (!status)
+		status = module_global_managed(module, name, &managed);
+	if (!status && !managed)
 		status = CUDA_ERROR_NOT_FOUND;
 	if (!status)
 		status = managed_variable(

@@ -91,6 +91,8 @@ CUresult module_function(struct module *module, const char *name, struct functio
 CUresult module_function_told(struct module *module, const char *name, struct function **out);
 CUresult module_global(
 	struct module *module, const char *name, CUdeviceptr *address, size_t *bytes);
+/* Whether the app declared it as managed; of an agent that is older: it may have. */
+CUresult module_global_managed(const struct module *module, const char *name, bool *managed);
 /* Calls EACH, unless it is NULL, with the name of each function from number FIRST on; *total:
  * how many there are. */
 CUresult module_names(struct module *module, uint32_t first, uint32_t *total,

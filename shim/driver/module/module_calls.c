@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
@@ -178,4 +180,20 @@ CUresult hand_cuModuleGetGlobal_v2(
 	if (!name || !*name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	return module_global(module, name, dptr, bytes);
+}
+
+CUresult module_global_managed(const struct module *module, const char *name, bool *managed)
+{
+	const struct wire_vcudaGlobalManaged_reply *reply;
+	struct wire_vcudaGlobalManaged *body;
+	struct shim_call call;
+	CUresult status;
+
+	body = shim_begin(&call, OP_vcudaGlobalManaged, sizeof(*body));
+	body->module = module_handle(module);
+	shim_put_string(&call, &body->name, name);
+	reply = shim_wait_cached(&call, sizeof(*reply));
+	*managed = !reply || reply->managed;
+	status = shim_end(&call);
+	return status == CUDA_ERROR_NOT_SUPPORTED ? CUDA_SUCCESS : status;
 }

@@ -18,6 +18,7 @@ struct known {
 	int ordinal;
 	unsigned long long id;
 	CUmemAccess_flags access;
+	bool managed; /* a variable of a module */
 };
 
 static bool know_block(const struct block *block, uint64_t address, struct known *known)
@@ -78,6 +79,7 @@ static struct known know(uint64_t address)
 		};
 	}
 	pthread_rwlock_unlock(&memory_lock);
+	known.managed = known.context && module_managed(known.context, address);
 	return known;
 }
 
@@ -90,8 +92,8 @@ static CUresult answer(const struct known *known, CUpointer_attribute attribute,
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		*(void **)data = (void *)(uintptr_t)known->host;
 		break;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(bool *)data = known->managed; break;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: *(bool *)data = false; break;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:

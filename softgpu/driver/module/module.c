@@ -240,6 +240,17 @@ CUresult soft_module_global(
 	return CUDA_SUCCESS;
 }
 
+bool module_managed(const struct CUctx_st *context, uint64_t address)
+{
+	bool managed = false;
+
+	pthread_mutex_lock(&context_lock);
+	for (const struct CUmod_st *m = context->modules; m && !managed; m = m->next)
+		managed = m->ptx && ptx_module_managed(m->ptx, address);
+	pthread_mutex_unlock(&context_lock);
+	return managed;
+}
+
 /* ---- the calls ---- */
 
 /* Where the variables are that the program says: CU_JIT_GLOBAL_SYMBOL_… */

@@ -65,6 +65,18 @@ bool ptx_module_global(
 	return false;
 }
 
+bool ptx_module_managed(const struct ptx_module *module, uint64_t address)
+{
+	for (uint32_t k = 0; k < module->nglobals; k++) {
+		const struct ptx_global *global = &module->globals[k];
+
+		if (global->is_managed &&
+			address - module->block - global->offset < global->size)
+			return true;
+	}
+	return false;
+}
+
 bool ptx_module_reference(
 	const struct ptx_module *module, const char *name, bool surface, uint64_t *address)
 {

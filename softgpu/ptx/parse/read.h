@@ -13,7 +13,7 @@ struct ptx_declaration {
 	struct ptx_word name;
 	uint32_t element, align, vector;
 	uint64_t bytes;
-	bool is_pred, is_unsized, has_align;
+	bool is_pred, is_unsized, has_align, is_managed;
 	enum ptx_opaque opaque;
 	uint32_t range; /* name<range> */
 };

@@ -38,8 +38,12 @@ static void read_type(struct ptx_build *b, struct ptx_declaration *decl)
 				       : word.p[1] == 'u' ? PTX_SURFREF
 							  : PTX_SAMPLERREF;
 		} else if (ptx_word_is(word, "attribute")) {
+			const char *from = s->p;
+
 			ptx_read_char(b, '(');
 			ptx_scan_past_group(s);
+			decl->is_managed |=
+				memmem(from, (size_t)(s->p - from), ".managed", 8) != NULL;
 		} else if (ptx_word_is(word, "ptr") || ptx_word_is(word, "global") ||
 			   ptx_word_is(word, "const") || ptx_word_is(word, "shared") ||
 			   ptx_word_is(word, "local") || ptx_word_is(word, "noreturn")) {
@@ -204,7 +208,7 @@ static void add_global(
 		sizeof(*module->globals));
 	module->globals[module->nglobals++] =
 		(struct ptx_global){strndup(decl->name.p, decl->name.n), offset, decl->bytes,
-			is_const, decl->opaque};
+			is_const, decl->opaque, decl->is_managed};
 }
 
 void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
