@@ -175,6 +175,7 @@ static void captured_keep(cudaStream_t stream)
 		exec, nodes[3], other_in, b, 16, cudaMemcpyDeviceToHost));
 	CUDA(cudaMemset(a, 0, 64));
 	CUDA(cudaMemset(b, 0, 64));
+	CUDA(cudaDeviceSynchronize()); /* other streams do not wait for the fills */
 	CUDA(cudaGraphLaunch(exec, stream));
 	CUDA(cudaStreamSynchronize(stream));
 	CHECK_EQ(other_in[0], 0);
