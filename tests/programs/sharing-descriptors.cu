@@ -11,7 +11,7 @@ enum { COUNT = 1000 };
 
 struct gift {
 	size_t bytes; /* of the named memory */
-	cudaMemPoolPtrExportData pointer;
+	cudaMemPoolPtrExportData pointer, elsewhere; /* the other is another pool's */
 };
 
 __global__ void add(int *data, int by)
@@ -125,6 +125,9 @@ static int child()
 
 	CUDA(cudaMemPoolImportFromShareableHandle(&pool, (void *)(uintptr_t)fds[1],
 		cudaMemHandleTypePosixFileDescriptor, 0));
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaMemPoolImportPointer((void **)&pooled, pool, &gift.elsewhere));
+	(void)cudaGetLastError();
 	CUDA(cudaMemPoolImportPointer((void **)&pooled, pool, &gift.pointer));
 	/* Another's is not to be trimmed, and not each descriptor is a pool's. */
 	CUDA_IS(cudaErrorInvalidValue, cudaMemPoolTrimTo(pool, 0));
@@ -159,9 +162,9 @@ static void parent(int socket)
 	CUmemAllocationProp prop = {};
 	cudaMemPoolProps props = {};
 	struct gift gift = {};
-	int *named, *pooled, *other, fds[2];
+	int *named, *pooled, *other, *elsewhere, fds[2], unused;
 	std::vector<int> host(COUNT);
-	cudaMemPool_t pool;
+	cudaMemPool_t pool, second;
 	size_t granule;
 
 	ENTRY(cuMemCreate);
@@ -197,6 +200,12 @@ static void parent(int socket)
 	CUDA(cudaMemPoolExportToShareableHandle(
 		&fds[1], pool, cudaMemHandleTypePosixFileDescriptor, 0));
 	CUDA(cudaMemPoolExportPointer(&gift.pointer, pooled));
+	CUDA(cudaMemPoolCreate(&second, &props));
+	CUDA(cudaMallocFromPoolAsync((void **)&elsewhere, 4096, second, 0));
+	CUDA(cudaMemPoolExportToShareableHandle(
+		&unused, second, cudaMemHandleTypePosixFileDescriptor, 0));
+	CUDA(cudaMemPoolExportPointer(&gift.elsewhere, elsewhere));
+	close(unused);
 	CUDA(cudaDeviceSynchronize());
 
 	send_gift(socket, &gift, fds);
@@ -216,8 +225,10 @@ static void parent(int socket)
 	DRIVER(p_cuMemRelease(memory));
 	CUDA(cudaFreeAsync(pooled, 0));
 	CUDA(cudaFreeAsync(other, 0));
+	CUDA(cudaFreeAsync(elsewhere, 0));
 	CUDA(cudaDeviceSynchronize());
 	CUDA(cudaMemPoolDestroy(pool));
+	CUDA(cudaMemPoolDestroy(second));
 
 	/* Memory that was not made for it is not shared. */
 	prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;

@@ -38,7 +38,9 @@ struct memory_handle {
 	uint8_t uuid[16]; /* the device's */
 	uint64_t bytes;	  /* of all that has the name */
 	uint64_t offset;  /* of the allocation in it */
-	uint64_t giver;	  /* the process that gave it (share_process) */
+	/* The process that gave it (share_process); of a pool's memory, which pool
+	 * (pool_digest). */
+	uint64_t giver;
 };
 _Static_assert(sizeof(struct memory_handle) == sizeof(CUipcMemHandle), "");
 
@@ -373,7 +375,17 @@ void share_pool_name(CUmemoryPool pool, uint8_t name[16])
 	memcpy(name, words, sizeof(words));
 }
 
-CUresult share_pointer(CUdeviceptr address, const char magic[8], void *out)
+/* Of a pool's name, which has a process and a number in it; of one without a name 0. */
+static uint64_t pool_digest(const uint8_t name[16])
+{
+	uint64_t words[2];
+
+	memcpy(words, name, sizeof(words));
+	return words[0] ^ words[1] * 0x9e3779b97f4a7c15ull;
+}
+
+CUresult share_pointer(
+	CUdeviceptr address, const char magic[8], const uint8_t pool[16], void *out)
 {
 	struct memory_handle handle;
 	struct memory_range range;
@@ -382,20 +394,22 @@ CUresult share_pointer(CUdeviceptr address, const char magic[8], void *out)
 	if (!memory_find(address, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = share_range(&range, magic, &handle);
+	handle.giver = pool_digest(pool);
 	if (!status)
 		memcpy(out, &handle, sizeof(handle));
 	return status;
 }
 
-CUresult share_open_pointer(
-	int device, const char magic[8], const void *from, CUdeviceptr *address)
+CUresult share_open_pointer(int device, const char magic[8], const uint8_t pool[16],
+	const void *from, CUdeviceptr *address)
 {
+	const uint64_t digest = pool_digest(pool);
 	struct memory_handle memory;
 	CUresult status;
 
 	memcpy(&memory, from, sizeof(memory));
 	if (memcmp(memory.magic, magic, sizeof(memory.magic)) ||
-		memory.offset >= memory.bytes ||
+		memory.offset >= memory.bytes || (digest && memory.giver != digest) ||
 		memcmp(memory.uuid, devices.at[device].open.uuid, sizeof(memory.uuid)))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&shared.lock);

@@ -149,6 +149,15 @@ bool pool_sharing(CUmemoryPool pool, int *device, bool *shareable, bool *importe
 	return true;
 }
 
+void pool_imported_name(CUmemoryPool pool, uint8_t name[16])
+{
+	const struct pool *of = pool_of(pool);
+
+	memset(name, 0, sizeof(of->name));
+	if (of)
+		memcpy(name, of->name, sizeof(of->name));
+}
+
 void pool_shared(CUmemoryPool pool)
 {
 	struct pool *of = pool_of(pool);
@@ -159,7 +168,7 @@ void pool_shared(CUmemoryPool pool)
 	pthread_mutex_unlock(&pools.lock);
 }
 
-bool pool_shares(CUdeviceptr address)
+bool pool_shares(CUdeviceptr address, CUmemoryPool *pool)
 {
 	struct pool_piece **at;
 	bool shares;
@@ -167,6 +176,8 @@ bool pool_shares(CUdeviceptr address)
 	pthread_mutex_lock(&pools.lock);
 	at = pool_piece_find(address);
 	shares = at && (*at)->pool->shared;
+	if (shares)
+		*pool = (CUmemoryPool)(uintptr_t)(*at)->pool->handle;
 	pthread_mutex_unlock(&pools.lock);
 	return shares;
 }

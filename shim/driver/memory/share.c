@@ -132,15 +132,20 @@ CUresult hand_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *h
 
 CUresult hand_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
 {
-	if (!shareData_out || !pool_shares(ptr))
+	uint8_t name[16];
+	CUmemoryPool pool;
+
+	if (!shareData_out || !pool_shares(ptr, &pool))
 		return CUDA_ERROR_INVALID_VALUE;
-	return share_pointer(ptr, pointer_magic, shareData_out);
+	share_pool_name(pool, name);
+	return share_pointer(ptr, pointer_magic, name, shareData_out);
 }
 
 CUresult hand_cuMemPoolImportPointer(
 	CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
 {
 	bool shareable, imported;
+	uint8_t name[16];
 	int device;
 
 	if (!ptr_out || !shareData || !pool_sharing(pool, &device, &shareable, &imported))
@@ -148,5 +153,6 @@ CUresult hand_cuMemPoolImportPointer(
 	*ptr_out = 0;
 	if (!imported)
 		return CUDA_ERROR_INVALID_VALUE;
-	return share_open_pointer(device, pointer_magic, shareData, ptr_out);
+	pool_imported_name(pool, name);
+	return share_open_pointer(device, pointer_magic, name, shareData, ptr_out);
 }

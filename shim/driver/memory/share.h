@@ -30,10 +30,12 @@ CUresult share_name(uint64_t handle, uint8_t name[16]);
 CUresult share_import(uint64_t handle, int device, const uint8_t name[16], uint64_t bytes);
 /* A name for the pool that no other has. */
 void share_pool_name(CUmemoryPool pool, uint8_t name[16]);
-/* An allocation as 64 bytes that another process opens. */
-CUresult share_pointer(CUdeviceptr address, const char magic[8], void *out);
-CUresult share_open_pointer(
-	int device, const char magic[8], const void *from, CUdeviceptr *address);
+/* An allocation of the pool of that name as 64 bytes that another process opens; INVALID_VALUE:
+ * it was another pool's. */
+CUresult share_pointer(
+	CUdeviceptr address, const char magic[8], const uint8_t pool[16], void *out);
+CUresult share_open_pointer(int device, const char magic[8], const uint8_t pool[16],
+	const void *from, CUdeviceptr *address);
 /* A number that no other process of the pod has, a fork of this one neither. It opens nothing:
  * a guessed one is refused what it could not use. */
 uint64_t share_process(void);
@@ -49,12 +51,14 @@ void ipc_reset(void);
 /* --- pool.c --- */
 /* The pool's device and whether it was made to be shared; false: no pool. */
 bool pool_sharing(CUmemoryPool pool, int *device, bool *shareable, bool *imported);
+/* Of one that was imported: the name by which it was. */
+void pool_imported_name(CUmemoryPool pool, uint8_t name[16]);
 /* A shared pool, from which nothing is allocated: the same each time for the same NAME, and
  * destroyed as often as it was imported. A name of zeroes is none. */
 CUresult pool_import(int device, const uint8_t name[16], CUmemoryPool *pool);
 /* Another process may have it from now on. */
 void pool_shared(CUmemoryPool pool);
-/* The address is a live allocation of a pool that has been shared. */
-bool pool_shares(CUdeviceptr address);
+/* The address is a live allocation of a pool that has been shared: that. */
+bool pool_shares(CUdeviceptr address, CUmemoryPool *pool);
 
 #endif
