@@ -164,7 +164,7 @@ static void runs_lie_in_what_is_mapped(void **state)
 	assert_int_equal(fetch(SYNC_NONE, 0, &bytes), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(fetch(SYNC_NONE, 15, &bytes), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(fetch(SYNC_NONE, UINT64_MAX, &bytes), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(fetch(4, MIRROR_FETCH_MAX, &bytes), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(fetch(5, MIRROR_FETCH_MAX, &bytes), CUDA_ERROR_INVALID_VALUE);
 	expect_alive(p);
 	peer_stop(p);
 }
