@@ -1,14 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What can be asked of a function: it all came with it.
+ * Functions by their handles, and what can be asked of one: it all came with it.
  */
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
 #include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
 #include "shim/driver/module/function.h"
 #include "shim/driver/module/module.h"
+
+CUresult function_peek(CUfunction function, struct function **out)
+{
+	uint64_t handle = (uint64_t)(uintptr_t)function;
+
+	*out = shim_object_of(handle, KIND_CUfunction);
+	if (*out)
+		return CUDA_SUCCESS;
+	if (shim_object_of(handle, KIND_CUkernel))
+		return library_function(handle, out);
+	return CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult function_find(CUfunction function, struct function **out)
+{
+	CUresult status = function_peek(function, out);
+
+	if (!status && atomic_load_explicit(&(*out)->unused, memory_order_relaxed))
+		atomic_store_explicit(&(*out)->unused, false, memory_order_relaxed);
+	return status;
+}
 
 CUresult function_attribute(const struct function *function, int attribute, int *value)
 {

@@ -450,27 +450,6 @@ uint64_t function_handle(const struct function *function)
 	return function->handle;
 }
 
-CUresult function_peek(CUfunction function, struct function **out)
-{
-	uint64_t handle = (uint64_t)(uintptr_t)function;
-
-	*out = shim_object_of(handle, KIND_CUfunction);
-	if (*out)
-		return CUDA_SUCCESS;
-	if (shim_object_of(handle, KIND_CUkernel))
-		return library_function(handle, out);
-	return CUDA_ERROR_INVALID_HANDLE;
-}
-
-CUresult function_find(CUfunction function, struct function **out)
-{
-	CUresult status = function_peek(function, out);
-
-	if (!status && atomic_load_explicit(&(*out)->unused, memory_order_relaxed))
-		atomic_store_explicit(&(*out)->unused, false, memory_order_relaxed);
-	return status;
-}
-
 CUresult hand_cuModuleUnload(CUmodule hmod)
 {
 	struct module *module = module_of(hmod);
