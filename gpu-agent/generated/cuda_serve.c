@@ -175,7 +175,7 @@ static CUresult run_cuFuncSetAttribute(struct worker *w, struct request *r)
 	return cuda->cuFuncSetAttribute(hfunc, (CUfunction_attribute)body->attrib, body->value);
 }
 
-/* learned 266 */
+/* post 266 */
 static CUresult run_cuFuncSetCacheConfig(struct worker *w, struct request *r)
 {
 	const struct wire_cuFuncSetCacheConfig *body = (const void *)r->body;

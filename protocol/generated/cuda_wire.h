@@ -110,7 +110,7 @@ struct wire_cuFuncSetAttribute {
 };
 _Static_assert(sizeof(struct wire_cuFuncSetAttribute) == 16, "");
 
-/* learned 266 */
+/* post 266 */
 struct wire_cuFuncSetCacheConfig {
 	uint64_t hfunc; /* KIND_CUfunction */
 	uint32_t config;

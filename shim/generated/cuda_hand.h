@@ -230,6 +230,7 @@ CUresult hand_cuEventDestroy_v2(CUevent hEvent);
 CUresult hand_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 CUresult hand_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc);
 CUresult hand_cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value);
+CUresult hand_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config);
 CUresult hand_cuFuncGetModule(CUmodule *hmod, CUfunction hfunc);
 CUresult hand_cuFuncGetName(const char **name, CUfunction hfunc);
 CUresult hand_cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset,

@@ -492,25 +492,7 @@ STUB(ready, cuFuncGetAttribute, hand_cuFuncGetAttribute, (int *pi, CUfunction_at
 	CUfunction hfunc), (pi, attrib, hfunc));
 STUB(ready, cuFuncSetAttribute, hand_cuFuncSetAttribute, (CUfunction hfunc,
 	CUfunction_attribute attrib, int value), (hfunc, attrib, value));
-
-/* learned 266 */
-static CUresult send_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
-{
-	struct shim_call call;
-	struct wire_cuFuncSetCacheConfig *body;
-	CUresult status;
-
-	body = shim_begin(&call, OP_cuFuncSetCacheConfig, sizeof(*body));
-	body->hfunc = shim_function(&call, hfunc);
-	body->config = (uint32_t)config;
-
-	status = shim_learned(&call);
-	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessor);
-	shim_forget(OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
-	shim_forget(OP_cuOccupancyAvailableDynamicSMemPerBlock);
-	return status;
-}
-STUB(ready, cuFuncSetCacheConfig, send_cuFuncSetCacheConfig, (CUfunction hfunc,
+STUB(ready, cuFuncSetCacheConfig, hand_cuFuncSetCacheConfig, (CUfunction hfunc,
 	CUfunc_cache config), (hfunc, config));
 STUB(ready, cuFuncGetModule, hand_cuFuncGetModule, (CUmodule *hmod, CUfunction hfunc), (hmod,
 	hfunc));

@@ -195,16 +195,6 @@ cudaError_t hand_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t 
 	return runtime_status(cuEventElapsedTime(ms, (CUevent)start, (CUevent)end));
 }
 
-cudaError_t hand_cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cacheConfig)
-{
-	CUfunction func_found;
-	cudaError_t error = runtime_function(func, &func_found);
-
-	if (error)
-		return error;
-	return runtime_status(cuFuncSetCacheConfig(func_found, (CUfunc_cache)cacheConfig));
-}
-
 cudaError_t hand_cudaFuncGetParamInfo(const void *func, size_t paramIndex, size_t *paramOffset,
 		size_t *paramSize)
 {

@@ -107,6 +107,30 @@ static cudaError_t set_attribute(const void *func, CUfunction_attribute attribut
 		     : runtime_status(cuKernelSetAttribute(attribute, value, kernel, device));
 }
 
+/* Of the kernel: in all contexts of the device, and over a reset. */
+cudaError_t hand_cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cacheConfig)
+{
+	CUkernel kernel;
+	CUfunction function;
+	CUdevice device;
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	error = register_kernel(func, &kernel);
+	if (error == cudaErrorInvalidDeviceFunction) {
+		error = register_function(func, &function);
+		return error ? error
+			     : runtime_status(cuFuncSetCacheConfig(
+				       function, (CUfunc_cache)cacheConfig));
+	}
+	if (!error)
+		error = runtime_status(cuCtxGetDevice(&device));
+	return error ? error
+		     : runtime_status(cuKernelSetCacheConfig(
+			       kernel, (CUfunc_cache)cacheConfig, device));
+}
+
 /* As in NVIDIA's runtime its success clears the last error.  The exported stub ends in a jump
  * here, so the caller is the program. */
 cudaError_t hand_cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the runtime says about functions, and launches at the limits that it says. */
-#include "check.h"
+#include "driver.h"
 
 __global__ void plain(int *out)
 {
@@ -126,6 +126,61 @@ static void large_shared(int *out)
 	(void)cudaGetLastError();
 }
 
+static int blocks_of(void (*kernel)(int *))
+{
+	int blocks;
+
+	CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, 2, 16));
+	return blocks;
+}
+
+static CUcontext own_context()
+{
+	CUcontext context;
+
+#if CUDA_VERSION >= 13000
+	ENTRY(cuCtxCreate);
+	DRIVER(p_cuCtxCreate(&context, NULL, 0, 0));
+#else /* cuda.h has the version before the last one under the plain name */
+	auto p_cuCtxCreate = driver_entry<decltype(&cuCtxCreate)>("cuCtxCreate", 3020);
+	DRIVER(p_cuCtxCreate(&context, 0, 0));
+#endif
+	return context;
+}
+
+/* What the runtime is told holds for the kernel, in each context of the device and behind a
+ * reset; a function of it that was told itself keeps to that. */
+static void cache_config()
+{
+	const int all = blocks_of(plain);
+	cudaFunction_t function;
+	CUcontext context;
+	int few;
+
+	ENTRY(cuCtxDestroy);
+	ENTRY(cuFuncSetCacheConfig);
+	CUDA(cudaFuncSetCacheConfig(plain, cudaFuncCachePreferL1));
+	few = blocks_of(plain);
+	CHECK(few >= 1 && few <= all);
+	context = own_context();
+	CHECK_EQ(blocks_of(plain), few);
+	CUDA(cudaFuncSetCacheConfig(plain, cudaFuncCachePreferShared));
+	CHECK_EQ(blocks_of(plain), all);
+	DRIVER(p_cuCtxDestroy(context));
+	CHECK_EQ(blocks_of(plain), all);
+
+	CUDA(cudaGetFuncBySymbol(&function, (const void *)plain));
+	DRIVER(p_cuFuncSetCacheConfig((CUfunction)function, CU_FUNC_CACHE_PREFER_L1));
+	CHECK_EQ(blocks_of(plain), few);
+	CUDA(cudaFuncSetCacheConfig(plain, cudaFuncCachePreferShared));
+	CHECK_EQ(blocks_of(plain), few);
+
+	CUDA(cudaFuncSetCacheConfig(bounded, cudaFuncCachePreferL1));
+	CHECK_EQ(blocks_of(bounded), few);
+	CUDA(cudaDeviceReset());
+	CHECK_EQ(blocks_of(bounded), few);
+}
+
 int main()
 {
 	int *out, got[1024];
@@ -147,6 +202,7 @@ int main()
 	LAUNCHED();
 	CUDA(cudaDeviceSynchronize());
 	CUDA(cudaFree(out));
+	cache_config();
 	printf("functions are as the runtime says\n");
 	return 0;
 }

@@ -107,6 +107,19 @@ CUresult function_set(struct function *function, int attribute, int value)
 	return status;
 }
 
+/* To a function and no other: its kernel's functions elsewhere have what they have. */
+CUresult hand_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
+{
+	struct function *function;
+	CUresult status = function_find(hfunc, &function);
+
+	if (!status)
+		status = function_cache_config(function, config);
+	if (!status)
+		atomic_store(&function->cache_own, true);
+	return status;
+}
+
 CUresult function_cache_config(struct function *function, CUfunc_cache config)
 {
 	struct shim_call call;
@@ -119,6 +132,8 @@ CUresult function_cache_config(struct function *function, CUfunc_cache config)
 	body->hfunc = function->handle;
 	body->config = (uint32_t)config;
 	status = shim_post(&call);
+	if (!status)
+		atomic_store(&function->cache, (uint8_t)(config + 1));
 	occupancy_forget();
 	return status;
 }

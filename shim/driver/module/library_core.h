@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "protocol/wire/open.h"
 #include "shim/driver/module/module.h"
 
 struct kernel {
@@ -17,6 +18,9 @@ struct kernel {
 	struct library *library;
 	struct kernel *next;
 	char *name;
+	/* How its functions on each device were asked to share their cache, and one more; 0:
+	 * not. */
+	_Atomic uint8_t cache[OPEN_DEVICES_MOST];
 };
 
 struct loaded {

@@ -20,6 +20,19 @@ static struct kernel *kernel_of(CUkernel kernel)
 	return shim_object_of((uint64_t)(uintptr_t)kernel, KIND_CUkernel);
 }
 
+/* What was set for the kernel on its device, before the function was there or in another
+ * context. */
+static CUresult cache_follow(const struct kernel *kernel, struct function *function)
+{
+	const uint8_t wanted = atomic_load_explicit(
+		&kernel->cache[module_context(function->module)->device], memory_order_relaxed);
+
+	if (__builtin_expect(!wanted || wanted == atomic_load(&function->cache), 1) ||
+		atomic_load(&function->cache_own))
+		return CUDA_SUCCESS;
+	return function_cache_config(function, (CUfunc_cache)(wanted - 1));
+}
+
 CUresult library_function(uint64_t handle, struct function **out)
 {
 	struct kernel *kernel = shim_object_of(handle, KIND_CUkernel);
@@ -29,7 +42,34 @@ CUresult library_function(uint64_t handle, struct function **out)
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
 	status = library_module(kernel->library, &module);
-	return status ? status : module_function(module, kernel->name, out);
+	if (!status)
+		status = module_function(module, kernel->name, out);
+	return status ? status : cache_follow(kernel, *out);
+}
+
+/* The functions of the kernel that there are in DEVICE's contexts. */
+static CUresult cache_follow_all(struct kernel *kernel, int device)
+{
+	struct context *before = thread_self.current;
+	CUresult status = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&kernel->library->lock);
+	for (struct loaded *l = kernel->library->loaded; l && !status; l = l->next) {
+		struct module *module = shim_object_of(l->module, KIND_CUmodule);
+		struct context *context = module ? module_context(module) : NULL;
+		struct function *function =
+			context && context->device == device && atomic_load(&context->live)
+				? module_function_known(module, kernel->name)
+				: NULL;
+
+		if (!function)
+			continue;
+		thread_set(context);
+		status = cache_follow(kernel, function);
+		thread_set(before);
+	}
+	pthread_mutex_unlock(&kernel->library->lock);
+	return status;
 }
 
 static CUresult kernel_make(struct library *library, const char *name, CUkernel *out)
@@ -251,7 +291,12 @@ CUresult hand_cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdev
 	struct function *function;
 	CUresult status = kernel_on(kernel, dev, &function);
 
-	return status ? status : function_cache_config(function, config);
+	if (status)
+		return status;
+	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	atomic_store(&kernel_of(kernel)->cache[dev], (uint8_t)(config + 1));
+	return cache_follow_all(kernel_of(kernel), dev);
 }
 
 CUresult hand_cuKernelGetParamCount(CUkernel kernel, size_t *paramCount)

@@ -325,6 +325,26 @@ static CUresult function_get(struct module *module, const char *name, struct fun
 	return CUDA_SUCCESS;
 }
 
+/* With the module's lock held. */
+static struct function *function_in(struct module *module, const char *name)
+{
+	struct function *function = module->functions[bucket_of(name)];
+
+	while (function && strcmp(function->name, name))
+		function = function->next;
+	return function;
+}
+
+struct function *module_function_known(struct module *module, const char *name)
+{
+	struct function *function;
+
+	pthread_mutex_lock(&module->lock);
+	function = function_in(module, name);
+	pthread_mutex_unlock(&module->lock);
+	return function;
+}
+
 CUresult module_function_told(struct module *module, const char *name, struct function **out)
 {
 	unsigned bucket = bucket_of(name);
@@ -332,9 +352,7 @@ CUresult module_function_told(struct module *module, const char *name, struct fu
 	CUresult status = CUDA_SUCCESS;
 
 	pthread_mutex_lock(&module->lock);
-	for (function = module->functions[bucket]; function; function = function->next)
-		if (!strcmp(function->name, name))
-			break;
+	function = function_in(module, name);
 	if (!function) {
 		struct context *before = thread_self.current;
 

@@ -31,6 +31,10 @@ struct function {
 	uint32_t layout_count;
 	_Atomic(struct launch_old *) old; /* launch_old.c, malloc'd; NULL: none */
 	bool cluster_set;		  /* its cluster is the program's, not the compiler's */
+	/* How it was asked to share its cache, and one more; 0: not. By cuFuncSetCacheConfig it
+	 * was asked itself, and follows its kernel no more. */
+	_Atomic uint8_t cache;
+	_Atomic bool cache_own;
 	_Atomic bool unused; /* an enumeration told of it, and nothing has used it yet */
 };
 
@@ -87,6 +91,8 @@ CUresult module_load(const struct image *image, struct jit *jit, struct library 
 CUresult module_send_image(const struct image *image, const uint8_t digest[32]);
 CUresult module_unload(struct module *module);
 CUresult module_function(struct module *module, const char *name, struct function **out);
+/* The same where it is known already; NULL: it is not. */
+struct function *module_function_known(struct module *module, const char *name);
 /* The same for an enumeration, which uses none. */
 CUresult module_function_told(struct module *module, const char *name, struct function **out);
 CUresult module_global(
