@@ -157,14 +157,14 @@ nvJitLink, so that it links by the driver. Left out: what wants a build with Cyt
 | suite | run | pass | skip themselves | fail now, and why |
 |---|---|---|---|---|
 | cuda-bindings 13.5.0 | 521 | 408 | 72 | 17 of NVML: not served, or not known of a software GPU ([NVML.md](NVML.md)); 12 of nvFatbin want NVRTC's machine code; 10 by the version: names that 13.5 has not (`reserved`), texts of errors; sparse mipmapped arrays; 1 not done in 60 s |
-| cuda-core 1.2.2 | 3768 | 3358 | 349 | 1 fails as expected; 28 by the version: what the tests of July expect of enumerations, errors and caches; 17 of NVML, as above; 4 want machine code; 2 wait for checkpoints and 2 for graphs that the device launches, which are refused; 3 copy between devices without access, which is allowed here; 2 of errors of IPC: memory of another pool than the one that is named, a larger size than it has, are not refused; green contexts have parts of one processor; `nanosleep` only lets others go first |
+| cuda-core 1.2.2 | 3768 | 3358 | 349 | 1 fails as expected; 28 by the version: what the tests of July expect of enumerations, errors and caches; 17 of NVML, as above; 4 want machine code; 2 wait for checkpoints and 2 for graphs that the device launches, which are refused; 3 copy between devices without access, which is allowed here; 2 of errors of IPC: memory of another pool than the one that is named (refused since), a larger size than it has, are not refused; green contexts have parts of one processor; `nanosleep` only lets others go first |
 | numba-cuda 0.30.4, the first 1662 of 2016 | 1662 | 1552 | 84 | 13 fail as expected; 5 by the version (`CUipcMemHandle.reserved`); 8 not done in 60 s or in the test's own limit under that load |
 
 On an H200, natively and through vcuda at once, four processes each (2026-11-30, 03:00Z, the same tests):
 
 | suite | ended both ways | natively | differently through vcuda |
 |---|---|---|---|
-| cuda-core 1.2.2 | 3837 | 3691 pass, 116 skipped, 29 fail | 139, of which the 60 that there was time for were different again. 55 want pools of pinned memory, and 53 pools of managed memory, or such that host and device use at once: neither is served ([SHIM.md](SHIM.md)); 16 NVML that is not served; 4 graphs that the device launches; 6 checkpoints; 2 errors of IPC, as above; 2 are skipped natively only; `test_latchkernel` reads managed memory while a kernel runs, which ends a program where the device has no concurrent access |
+| cuda-core 1.2.2 | 3837 | 3691 pass, 116 skipped, 29 fail | 139, of which the 60 that there was time for were different again. 55 want pools of pinned memory, and 53 pools of managed memory, or such that host and device use at once: neither is served ([SHIM.md](SHIM.md)); 16 NVML that is not served; 4 graphs that the device launches; 6 checkpoints; 2 errors of IPC, as above, of which memory of another pool is refused since; 2 are skipped natively only; `test_latchkernel` reads managed memory while a kernel runs, which ends a program where the device has no concurrent access |
 | cuda-bindings 13.5.0 | 415 | 349 pass, 55 skipped, 11 fail | 18: 12 of NVML, 6 skip themselves for managed memory |
 | numba-cuda 0.30.4, `cudadrv` | 265 | 186 pass, 58 fail (most by the version of cuda-bindings), 21 skipped | 1: `test_select_device`, once |
 
