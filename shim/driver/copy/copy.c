@@ -373,7 +373,7 @@ static void copy_carries(const struct shape *s)
 {
 	struct managed_range managed;
 
-	if (s->src.side != SIDE_HOST || s->src.array || s->dst.array || !s->src.at ||
+	if (!host_idle() || s->src.side != SIDE_HOST || s->dst.array || !s->src.at ||
 		copy_side_of(s->src.at) != SIDE_HOST || managed_find(s->src.at, &managed))
 		return;
 	for (size_t z = 0; z < s->depth; z++)
@@ -396,7 +396,6 @@ CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 		return status;
 	if (!copy_registered_ok(s))
 		return CUDA_ERROR_INVALID_VALUE;
-	copy_tidy(s);
 	copy_carries(s);
 	if (!copy_mirrored(s))
 		return copy_between(s, hStream, async);
