@@ -85,50 +85,49 @@ cudaError_t hand_cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const vo
 	return cudaSuccess;
 }
 
-/* Set on the kernel where there is one: launches go by the kernel. */
+/* What something is set on: the kernel on the current device, where there is one (launches go
+ * by the kernel), else the function. */
+struct settable {
+	CUkernel kernel; /* NULL: the function */
+	CUdevice device;
+	CUfunction function;
+};
+
+static cudaError_t find_settable(const void *func, struct settable *found)
+{
+	cudaError_t error = runtime_enter();
+
+	found->kernel = NULL;
+	if (!error)
+		error = register_kernel(func, &found->kernel);
+	if (error == cudaErrorInvalidDeviceFunction)
+		return register_function(func, &found->function);
+	return error ? error : runtime_status(cuCtxGetDevice(&found->device));
+}
+
 static cudaError_t set_attribute(const void *func, CUfunction_attribute attribute, int value)
 {
-	CUkernel kernel;
-	CUfunction function;
-	CUdevice device;
-	cudaError_t error = runtime_enter();
+	struct settable on;
+	cudaError_t error = find_settable(func, &on);
 
 	if (error)
 		return error;
-	error = register_kernel(func, &kernel);
-	if (error == cudaErrorInvalidDeviceFunction) {
-		error = register_function(func, &function);
-		return error ? error
-			     : runtime_status(cuFuncSetAttribute(function, attribute, value));
-	}
-	if (!error)
-		error = runtime_status(cuCtxGetDevice(&device));
-	return error ? error
-		     : runtime_status(cuKernelSetAttribute(attribute, value, kernel, device));
+	return runtime_status(
+		on.kernel ? cuKernelSetAttribute(attribute, value, on.kernel, on.device)
+			  : cuFuncSetAttribute(on.function, attribute, value));
 }
 
 /* Of the kernel: in all contexts of the device, and over a reset. */
 cudaError_t hand_cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cacheConfig)
 {
-	CUkernel kernel;
-	CUfunction function;
-	CUdevice device;
-	cudaError_t error = runtime_enter();
+	const CUfunc_cache config = (CUfunc_cache)cacheConfig;
+	struct settable on;
+	cudaError_t error = find_settable(func, &on);
 
 	if (error)
 		return error;
-	error = register_kernel(func, &kernel);
-	if (error == cudaErrorInvalidDeviceFunction) {
-		error = register_function(func, &function);
-		return error ? error
-			     : runtime_status(cuFuncSetCacheConfig(
-				       function, (CUfunc_cache)cacheConfig));
-	}
-	if (!error)
-		error = runtime_status(cuCtxGetDevice(&device));
-	return error ? error
-		     : runtime_status(cuKernelSetCacheConfig(
-			       kernel, (CUfunc_cache)cacheConfig, device));
+	return runtime_status(on.kernel ? cuKernelSetCacheConfig(on.kernel, config, on.device)
+					: cuFuncSetCacheConfig(on.function, config));
 }
 
 /* As in NVIDIA's runtime its success clears the last error.  The exported stub ends in a jump
