@@ -182,39 +182,22 @@ static unsigned char *find_stub(const struct dl_phdr_info *info, uintptr_t slot)
 /* Of what the object calls by stubs, the functions that put something into a dict. */
 static void redirect_stubs(const struct dl_phdr_info *info)
 {
-	const Elf64_Dyn *dynamic = NULL;
-	const Elf64_Sym *symbols = NULL;
-	const Elf64_Rela *calls = NULL;
-	const char *text = NULL;
-	size_t text_size = 0, size = 0;
+	const struct loaded_tables t = loaded_tables(info);
 
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-	for (const Elf64_Dyn *d = dynamic; d && d->d_tag != DT_NULL; d++) {
-		switch (d->d_tag) {
-		case DT_SYMTAB: symbols = (const void *)d->d_un.d_ptr; break;
-		case DT_STRTAB: text = (const void *)d->d_un.d_ptr; break;
-		case DT_STRSZ: text_size = d->d_un.d_val; break;
-		case DT_JMPREL: calls = (const void *)d->d_un.d_ptr; break;
-		case DT_PLTRELSZ: size = d->d_un.d_val; break;
-		default: break;
-		}
-	}
-	if (!symbols || !text || !calls)
+	if (!t.symbols || !t.names || !t.stubs)
 		return;
-	for (size_t i = 0; i < size / sizeof(*calls); i++) {
-		uint32_t name = symbols[ELF64_R_SYM(calls[i].r_info)].st_name;
+	for (size_t i = 0; i < t.stub_count; i++) {
+		uint32_t name = t.symbols[ELF64_R_SYM(t.stubs[i].r_info)].st_name;
 		void *target = NULL;
 		unsigned char *stub;
 
-		if (name >= text_size)
+		if (name >= t.names_size)
 			continue;
-		if (!strcmp(text + name, "PyDict_SetItem"))
+		if (!strcmp(t.names + name, "PyDict_SetItem"))
 			target = set_item;
-		else if (!strcmp(text + name, "PyDict_SetItemString"))
+		else if (!strcmp(t.names + name, "PyDict_SetItemString"))
 			target = set_item_string;
-		stub = target ? find_stub(info, info->dlpi_addr + calls[i].r_offset) : NULL;
+		stub = target ? find_stub(info, info->dlpi_addr + t.stubs[i].r_offset) : NULL;
 		if (stub)
 			jump_put(stub, target);
 	}

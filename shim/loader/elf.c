@@ -95,6 +95,28 @@ bool image_has_text(const struct image *image, const char *text)
 	return memmem(image->bytes, image->size, text, strlen(text) + 1);
 }
 
+struct loaded_tables loaded_tables(const struct dl_phdr_info *info)
+{
+	struct loaded_tables t = {0};
+
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			t.dynamic =
+				(const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	for (const Elf64_Dyn *d = t.dynamic; d && d->d_tag != DT_NULL; d++) {
+		switch (d->d_tag) {
+		case DT_SYMTAB: t.symbols = (const void *)d->d_un.d_ptr; break;
+		case DT_STRTAB: t.names = (const void *)d->d_un.d_ptr; break;
+		case DT_STRSZ: t.names_size = d->d_un.d_val; break;
+		case DT_GNU_HASH: t.hash = (const void *)d->d_un.d_ptr; break;
+		case DT_JMPREL: t.stubs = (const void *)d->d_un.d_ptr; break;
+		case DT_PLTRELSZ: t.stub_count = d->d_un.d_val / sizeof(*t.stubs); break;
+		default: break;
+		}
+	}
+	return t;
+}
+
 bool image_next_function(const struct image *image, size_t *at, struct image_function *function)
 {
 	while (*at < image->symbol_count) {

@@ -7,6 +7,7 @@
 #define VCUDA_SHIM_LOADER_ELF_H
 
 #include <elf.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +34,19 @@ bool image_has_name(const struct image *image, const char *name);
 /* True where the file holds that text, closed by a 0: a runtime keeps the names of its
  * functions for profilers, whether its symbols were stripped or not. */
 bool image_has_text(const struct image *image, const char *text);
+
+/* What a loaded object tells the dynamic linker, as far as it is looked at here; NULL or 0: it
+ * does not. */
+struct loaded_tables {
+	const Elf64_Dyn *dynamic;
+	const Elf64_Sym *symbols;
+	const char *names; /* of the symbols, names_size bytes of them */
+	size_t names_size;
+	const uint32_t *hash;	 /* GNU's */
+	const Elf64_Rela *stubs; /* for the functions that it calls by stubs */
+	size_t stub_count;
+};
+struct loaded_tables loaded_tables(const struct dl_phdr_info *info);
 
 /* One function of the file's symbol table. */
 struct image_function {

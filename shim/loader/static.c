@@ -42,31 +42,18 @@ static bool runtime_name(const char *name)
  * static one all the same: linkers are given both. */
 static bool suspicious(const struct dl_phdr_info *info)
 {
-	const Elf64_Dyn *dynamic = NULL;
-	const Elf64_Sym *symbols = NULL;
-	const uint32_t *hash = NULL;
-	const char *text = NULL;
-	size_t text_size = 0, count;
+	const struct loaded_tables tables = loaded_tables(info);
+	const Elf64_Sym *symbols = tables.symbols;
+	const uint32_t *hash = tables.hash;
+	const char *text = tables.names;
+	size_t text_size = tables.names_size, count;
 	bool opens = false, finds = false, shared = false;
 
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-	}
-	for (const Elf64_Dyn *d = dynamic; d && d->d_tag != DT_NULL; d++) {
-		switch (d->d_tag) {
-		case DT_SYMTAB: symbols = (const void *)d->d_un.d_ptr; break;
-		case DT_STRTAB: text = (const void *)d->d_un.d_ptr; break;
-		case DT_STRSZ: text_size = d->d_un.d_val; break;
-		case DT_GNU_HASH: hash = (const void *)d->d_un.d_ptr; break;
-		default: break;
-		}
-	}
 	/* The vdso's are not relocated: below its own base. */
 	if (!symbols || !text || !text_size || (uintptr_t)text < info->dlpi_addr ||
 		(uintptr_t)symbols < info->dlpi_addr)
 		return false;
-	for (const Elf64_Dyn *d = dynamic; d->d_tag != DT_NULL; d++) {
+	for (const Elf64_Dyn *d = tables.dynamic; d->d_tag != DT_NULL; d++) {
 		if (d->d_tag == DT_NEEDED && d->d_un.d_val < text_size &&
 			!strncmp(text + d->d_un.d_val, "libcudart.so", 12))
 			shared = true;
