@@ -179,6 +179,15 @@ CUresult graph_numbers(
 	return CUDA_SUCCESS;
 }
 
+bool graph_line_goes_on(const struct graph *graph, const uint32_t *after, size_t n)
+{
+	bool goes_on = false;
+
+	for (size_t i = 0; graph->line && i < n; i++)
+		goes_on |= after[i] == graph->line_end;
+	return goes_on;
+}
+
 bool graph_has_nodes(const struct graph *graph, const CUgraphNode *nodes, size_t n)
 {
 	uint32_t *numbers;

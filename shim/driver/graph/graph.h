@@ -187,6 +187,9 @@ CUgraphNode graph_node_name(struct graph *graph, uint32_t number);
 /* N nodes as numbers of GRAPH, malloc'ed (NULL where there are none). */
 CUresult graph_numbers(
 	const struct graph *graph, const CUgraphNode *nodes, size_t n, uint32_t **numbers);
+/* A node behind the N nodes AFTER comes behind the one that was added last: it is of its line.
+ */
+bool graph_line_goes_on(const struct graph *graph, const uint32_t *after, size_t n);
 /* All of them are its nodes. */
 bool graph_has_nodes(const struct graph *graph, const CUgraphNode *nodes, size_t n);
 

@@ -376,11 +376,7 @@ static bool numbers_twice(const uint32_t *numbers, size_t n, uint32_t count)
 /* The line of node NUMBER, which is behind AFTER. */
 static uint64_t node_line(struct graph *graph, const uint32_t *after, size_t n, uint32_t number)
 {
-	bool goes_on = false;
-
-	for (size_t i = 0; graph->line && i < n; i++)
-		goes_on |= after[i] == graph->line_end;
-	if (!goes_on)
+	if (!graph_line_goes_on(graph, after, n))
 		graph->line = capture_line_new();
 	graph->line_end = number;
 	return graph->line;

@@ -179,10 +179,8 @@ static struct graph_memory *memory_again(const struct graph *graph, const uint32
 	size_t n, int device, const CUDA_MEM_ALLOC_NODE_PARAMS *alloc)
 {
 	const struct parts *parts = &graph->parts;
-	bool goes_on = false;
+	const bool goes_on = graph_line_goes_on(graph, after, n);
 
-	for (size_t i = 0; graph->line && i < n; i++)
-		goes_on |= after[i] == graph->line_end;
 	for (size_t i = 0; goes_on && i < parts->count; i++) {
 		struct graph_memory *m = parts->places[i].part->held;
 
