@@ -4,6 +4,8 @@
  * are such as the function and the device can have, where the agent's driver would only say so
  * later.
  */
+#include <string.h>
+
 #include "shim/driver/context/context.h"
 #include "shim/driver/launch/launch_config.h"
 #include "shim/driver/module/function.h"
@@ -26,29 +28,35 @@ static CUresult cluster_fits(
 	return CUDA_SUCCESS;
 }
 
-/* The cluster that the function was compiled for, or was set to; it may have none. */
-static CUresult cluster_required_fits(const struct function_info *info, const unsigned grid[3])
+/* The cluster that the function was compiled for, or was set to. False: none. */
+static bool cluster_required(const struct function_info *info, unsigned cluster[3])
 {
 	const int *at = &info->attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
 
 	if (__builtin_expect(at[0] <= 0 && at[1] <= 0 && at[2] <= 0, 1))
-		return CUDA_SUCCESS;
-	return cluster_fits(info,
-		(unsigned[3]){at[0] > 0 ? (unsigned)at[0] : 1, at[1] > 0 ? (unsigned)at[1] : 1,
-			at[2] > 0 ? (unsigned)at[2] : 1},
-		grid);
+		return false;
+	for (int i = 0; i < 3; i++)
+		cluster[i] = at[i] > 0 ? (unsigned)at[i] : 1;
+	return true;
+}
+
+static CUresult cluster_required_fits(const struct function_info *info, const unsigned grid[3])
+{
+	unsigned cluster[3];
+
+	return cluster_required(info, cluster) ? cluster_fits(info, cluster, grid)
+					       : CUDA_SUCCESS;
 }
 
 /* The cluster that the launch asks for. Not another one than the function was compiled for. */
 static CUresult cluster_asked_fits(const struct launch *l, const unsigned cluster[3])
 {
 	const struct function_info *info = &l->function->info;
-	const int *at = &info->attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
-	const bool compiled = function_compiled_for_cluster(l->function);
+	unsigned required[3];
 
-	for (int i = 0; compiled && i < 3; i++)
-		if (cluster[i] != (at[i] > 0 ? (unsigned)at[i] : 1))
-			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	if (function_compiled_for_cluster(l->function) && cluster_required(info, required) &&
+		memcmp(cluster, required, sizeof(required)) != 0)
+		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	return cluster_fits(info, cluster, l->grid);
 }
 
@@ -58,16 +66,14 @@ static CUresult cluster_asked_fits(const struct launch *l, const unsigned cluste
 static CUresult cluster_preferred_fits(
 	const struct launch *l, const unsigned *cluster, const unsigned preferred[3])
 {
-	const int *at = &l->function->info.attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
-	const bool required = at[0] > 0 || at[1] > 0 || at[2] > 0;
+	unsigned required[3];
 
-	for (int i = 0; (cluster || required) && i < 3; i++) {
-		unsigned regular = cluster ? cluster[i] : at[i] > 0 ? (unsigned)at[i] : 1;
-
-		if (!preferred[i] || !regular || preferred[i] % regular ||
+	if (!cluster && cluster_required(&l->function->info, required))
+		cluster = required;
+	for (int i = 0; cluster && i < 3; i++)
+		if (!preferred[i] || !cluster[i] || preferred[i] % cluster[i] ||
 			l->grid[i] % preferred[i])
 			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-	}
 	return CUDA_SUCCESS;
 }
 
