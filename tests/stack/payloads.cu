@@ -17,15 +17,7 @@
 #include <vector>
 
 #include "tests/say.h"
-
-static void must_at(int line, cudaError_t got)
-{
-	if (got == cudaSuccess)
-		return;
-	say("line %d: %d (%s)", line, got, cudaGetErrorName(got));
-	_exit(1);
-}
-#define MUST(call) must_at(__LINE__, call)
+#include "tests/stack/must.h"
 
 static double now()
 {

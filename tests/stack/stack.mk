@@ -14,7 +14,7 @@ STACK_UPLOADS := $(BUILD)/stack/uploads
 
 STACK_EVENTS := $(BUILD)/stack/events
 
-$(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS) $(STACK_EVENTS): $(BUILD)/stack/%: tests/stack/%.cu tests/say.h | $(CACHE)/.complete
+$(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS) $(STACK_EVENTS): $(BUILD)/stack/%: tests/stack/%.cu tests/say.h tests/stack/must.h | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared -I . -Xcompiler -pthread $< -o $@ \

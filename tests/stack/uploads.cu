@@ -18,15 +18,7 @@
 #include <vector>
 
 #include "tests/say.h"
-
-static void must_at(int line, cudaError_t got)
-{
-	if (got == cudaSuccess)
-		return;
-	say("line %d: %d (%s)", line, got, cudaGetErrorName(got));
-	_exit(1);
-}
-#define MUST(call) must_at(__LINE__, call)
+#include "tests/stack/must.h"
 
 /* Bytes that no two places of one seed have in common. */
 static void make(uint64_t seed, uint64_t at, unsigned char *to, size_t n)

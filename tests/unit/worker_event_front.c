@@ -9,20 +9,11 @@
 #include <sys/mman.h>
 
 #include "gpu-agent/worker/driver/ipc_board.h"
+#include "tests/unit/board_page.h"
 #include "tests/unit/worker_peer.h"
 
 #define THEIRS 9u   /* the other process's number on a board */
 #define BOARDS 300u /* more than a worker has at once */
-
-struct page {
-	uint64_t magic, unused[7];
-	struct {
-		uint64_t recording, serial, sessions[2];
-	} events[BOARD_EVENTS];
-	struct {
-		uint64_t claim, done;
-	} tracks[BOARD_TRACKS];
-};
 
 static struct peer peer, *p = &peer;
 static uint64_t magic;

@@ -19,17 +19,7 @@
 
 #include "gpu-agent/worker/driver/ipc_board.h"
 #include "gpu-agent/worker/worker_state.h"
-
-/* What lies there (ipc_board.c), as a hostile session sees it. */
-struct page {
-	uint64_t magic, unused[7];
-	struct {
-		uint64_t recording, serial, sessions[2];
-	} events[BOARD_EVENTS];
-	struct {
-		uint64_t claim, done;
-	} tracks[BOARD_TRACKS];
-};
+#include "tests/unit/board_page.h"
 
 static struct worker_stream streams[BOARD_TRACKS + 1];
 
