@@ -106,6 +106,8 @@ class Compare(unittest.TestCase):
         """A line that native runs differ in may have other numbers, but must be of their form and be there."""
         natives = ["first\nnorm 1\nlast", "first\nnorm 2\nlast"]
         self.assertTrue(compare.same(natives, "first\nnorm 3\nlast"))
+        self.assertTrue(compare.same(["at shm_12\nlast", "at shm_13\nlast"], "at shm_14\nlast"))  # a process's number
+        self.assertFalse(compare.same(["at shm_12\nlast", "at shm_13\nlast"], "at mem_14\nlast"))
         for remote in ("first\nnorm 3", "first\nnorm x\nlast", "first\nnorm 3\nFAIL\nlast", "First\nnorm 3\nlast"):
             self.assertFalse(compare.same(natives, remote), remote)
         longer = ["a\nstep 1\nb", "a\nstep 1\nstep 2\nb"]

@@ -169,8 +169,7 @@ static void read(const struct form *form, CUarray array, const CUDA_RESOURCE_VIE
 		double want[4];
 
 		texel(form, p, y % 4 * 4 + x % 4, want);
-		/* What one of two channels has beside them nobody has seen. */
-		for (int k = 0; k < (form->channels == 2 ? 2 : 4); k++)
+		for (int k = 0; k < 4; k++)
 			if (fabs(got[k] - want[k]) > CLOSE) {
 				printf("%s at (%d, %d), channel %d: %f, not %f\n", form->name, x, y,
 					k, got[k], want[k]);
