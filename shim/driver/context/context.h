@@ -34,7 +34,7 @@ struct context {
 	/* How often it was made current and not popped: one that another call replaced
 	 * counts on, as natively. */
 	_Atomic unsigned attached;
-	_Atomic bool floating; /* cuCtxPopCurrent gave it back, and its thread had it once */
+	_Atomic bool floating; /* cuCtxPopCurrent took its thread's last of it */
 	/* It can be used. A primary one that was reset cannot until it is retained again,
 	 * whatever its count. */
 	_Atomic bool live;

@@ -182,7 +182,6 @@ static CUresult batch_spans(const CUdeviceptr *at, const size_t *sizes, size_t c
 }
 
 /* What stands before a range that is none is prefetched, as natively. */
-
 CUresult hand_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 	CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
 	unsigned long long flags, CUstream hStream)

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Addresses among words: see mirror_names.h, and driver.h for those that work is given.
+ */
 #include "shim/driver/memory/mirror_names.h"
 
 #include "shim/driver/memory/host.h"
