@@ -98,7 +98,8 @@ static void texel(const struct form *form, const unsigned char *p, int at, doubl
 	bool is_signed = form->view == CU_RES_VIEW_FORMAT_SIGNED_BC4 ||
 			 form->view == CU_RES_VIEW_FORMAT_SIGNED_BC5;
 
-	v[1] = v[2] = v[3] = 0;
+	v[1] = v[2] = 0;
+	v[3] = 1;
 	if (form->channels == 4)
 		colour(p + form->bytes - 8, at, form->bytes > 8, v);
 	if (form->view == CU_RES_VIEW_FORMAT_UNSIGNED_BC2)
