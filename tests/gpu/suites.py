@@ -3,13 +3,14 @@
 """On a machine with a GPU: test suites that others wrote, run by pytest natively and through us: does each test end the same?
 
     tests/gpu/suites.py --sources FILE.tar.xz [--dist .dist] [--driver nvidia] [--log DIR] [--seconds S]
-                        [--jobs N] [--limit S] [--no-mask] PATH[=JOBS][,apart] ...
+                        [--jobs N] [--limit S] [--select WORDS] [--share PART] [--no-mask] PATH[=JOBS][,apart] ...
 
 FILE holds the suites' files (docs/COMPATIBILITY.md says which were taken); PATH is a file or a folder in it.
 The paths go one after the other, natively and remotely at the same time, or "apart" where tests want most of the
 GPU's memory, with JOBS workers of pytest-xdist each (--jobs).  A test that lasts longer than --limit ends its worker.  What did not end the same is run once more
 by both, a worker each: a test that ends differently then, too, is different, the others are unsteady.
 --seconds is a hard end: a test that both had not ended by then is not counted.
+--select takes the tests that pytest's -k does; --share of them so many, the same by name at each run (0.1 is a tenth).
 
 Prints a line for each path and each test that is different, with what either said; all outcomes are in --log.
 Exit status 0 if none is different.
@@ -32,8 +33,11 @@ import stack  # noqa: E402
 
 # Writes each test's outcome at once, so that a run that is cut off has told what it knew.
 PLUGIN = '''
-import json, os
+import json, os, zlib
 bad = {}
+def pytest_collection_modifyitems(items):
+    most = float(os.environ["VCUDA_SUITE_SHARE"]) * 2**32
+    items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) < most]
 def pytest_runtest_logreport(report):
     if "PYTEST_XDIST_WORKER" in os.environ:
         return  # the controller hears of it
@@ -56,14 +60,15 @@ def outcomes(arm, what, jobs, served, options, work, tests=None):
     """{test: (outcome, what it said)} of the tests of a path, or of TESTS."""
     found = os.path.join(options.log, f"{what.replace('/', '_')}-{arm}{'-again' if tests else ''}.json")
     env = served.env() if arm == "remote" else dict(os.environ)
-    env.update(VCUDA_SUITE_OUTCOMES=found, CUPY_CACHE_DIR=f"{work}/cupy-{arm}", TRITON_CACHE_DIR=f"{work}/triton-{arm}",
+    env.update(VCUDA_SUITE_OUTCOMES=found, VCUDA_SUITE_SHARE=str(options.share),
+               CUPY_CACHE_DIR=f"{work}/cupy-{arm}", TRITON_CACHE_DIR=f"{work}/triton-{arm}",
                TORCHINDUCTOR_CACHE_DIR=f"{work}/inductor-{arm}", PYTHONPATH=f"{work}:{env.get('PYTHONPATH', '')}",
                TMPDIR=f"{work}/tmp-{arm}", PYTHONFAULTHANDLER="1")
     os.makedirs(env["TMPDIR"], exist_ok=True)
     place, name = os.path.split(what.rstrip("/"))
     command = [sys.executable, "-m", "pytest", "-q", "--rootdir", ".", "-p", "vcuda_suite", "-p", "no:cacheprovider", "-n", str(jobs),
                "--max-worker-restart", "100", "--timeout", str(options.limit), "--timeout-method", "thread",
-               *(tests or [name])]
+               *(tests or ["-k", options.select, name])]
     if arm == "remote" and options.mask:
         command = stack.masked(command)
     left = options.end - time.monotonic()
@@ -123,6 +128,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=5)
     parser.add_argument("--limit", type=int, default=60)
     parser.add_argument("--most", type=int, default=60, help="how many tests of a path are run again")
+    parser.add_argument("--select", default="", metavar="WORDS")
+    parser.add_argument("--share", type=float, default=1.0, metavar="PART")
     parser.add_argument("--no-mask", dest="mask", action="store_false")
     parser.add_argument("paths", nargs="+", metavar="PATH[=JOBS][,apart]")
     options = parser.parse_args()
