@@ -14,6 +14,31 @@ _Static_assert((int)cudaFuncAttributeMaxDynamicSharedMemorySize ==
 			       CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
 	"function attribute numbers");
 
+/* What something is set on, and whose attributes are told. CUDA 13's runtime: the kernel on the
+ * current device, where there is one (launches go by the kernel), so for all contexts of the
+ * device, and over a reset. CUDA 12's: the function in the current context. */
+struct settable {
+	CUkernel kernel; /* NULL: the function */
+	CUdevice device;
+	CUfunction function;
+};
+
+static cudaError_t find_settable(const void *func, struct settable *found)
+{
+	found->kernel = NULL;
+#if CUDART_VERSION >= 13000
+	cudaError_t error = runtime_enter();
+
+	if (!error)
+		error = register_kernel(func, &found->kernel);
+	if (error == cudaErrorInvalidDeviceFunction)
+		return register_function(func, &found->function);
+	return error ? error : runtime_status(cuCtxGetDevice(&found->device));
+#else
+	return runtime_function(func, &found->function);
+#endif
+}
+
 cudaError_t hand_cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *func)
 {
 	static const struct {
@@ -56,20 +81,24 @@ cudaError_t hand_cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const vo
 			offsetof(struct cudaFuncAttributes, nonPortableClusterSizeAllowed),
 			false},
 	};
-	CUfunction function;
+	struct settable of;
 	cudaError_t error;
 
 	if (!attr)
 		return cudaErrorInvalidValue;
-	error = runtime_function(func, &function);
+	error = find_settable(func, &of);
 	if (error)
 		return error;
 
 	memset(attr, 0, sizeof(*attr));
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		const CUfunction_attribute attribute = fields[i].attribute;
 		int value;
 		size_t wide;
-		CUresult status = cuFuncGetAttribute(&value, fields[i].attribute, function);
+		CUresult status =
+			of.kernel
+				? cuKernelGetAttribute(&value, attribute, of.kernel, of.device)
+				: cuFuncGetAttribute(&value, attribute, of.function);
 
 		/* An attribute that is newer than the driver stays 0. */
 		if (status == CUDA_ERROR_INVALID_VALUE)
@@ -85,26 +114,6 @@ cudaError_t hand_cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const vo
 	return cudaSuccess;
 }
 
-/* What something is set on: the kernel on the current device, where there is one (launches go
- * by the kernel), else the function. */
-struct settable {
-	CUkernel kernel; /* NULL: the function */
-	CUdevice device;
-	CUfunction function;
-};
-
-static cudaError_t find_settable(const void *func, struct settable *found)
-{
-	cudaError_t error = runtime_enter();
-
-	found->kernel = NULL;
-	if (!error)
-		error = register_kernel(func, &found->kernel);
-	if (error == cudaErrorInvalidDeviceFunction)
-		return register_function(func, &found->function);
-	return error ? error : runtime_status(cuCtxGetDevice(&found->device));
-}
-
 static cudaError_t set_attribute(const void *func, CUfunction_attribute attribute, int value)
 {
 	struct settable on;
@@ -117,7 +126,6 @@ static cudaError_t set_attribute(const void *func, CUfunction_attribute attribut
 			  : cuFuncSetAttribute(on.function, attribute, value));
 }
 
-/* Of the kernel: in all contexts of the device, and over a reset. */
 cudaError_t hand_cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cacheConfig)
 {
 	const CUfunc_cache config = (CUfunc_cache)cacheConfig;

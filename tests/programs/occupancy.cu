@@ -148,8 +148,11 @@ static CUcontext own_context()
 	return context;
 }
 
-/* What the runtime is told holds for the kernel, in each context of the device and behind a
- * reset; a function of it that was told itself keeps to that. */
+/* What CUDA 13's runtime is told holds for the kernel, in each context of the device and behind a
+ * reset, and a function of it that was told itself keeps to that. CUDA 12's runtime tells the
+ * function in the current context. */
+static const bool of_kernel = CUDART_VERSION >= 13000;
+
 static void cache_config()
 {
 	const int all = blocks_of(plain);
@@ -163,22 +166,89 @@ static void cache_config()
 	few = blocks_of(plain);
 	CHECK(few >= 1 && few <= all);
 	context = own_context();
-	CHECK_EQ(blocks_of(plain), few);
+	CHECK_EQ(blocks_of(plain), of_kernel ? few : all);
 	CUDA(cudaFuncSetCacheConfig(plain, cudaFuncCachePreferShared));
 	CHECK_EQ(blocks_of(plain), all);
 	DRIVER(p_cuCtxDestroy(context));
-	CHECK_EQ(blocks_of(plain), all);
+	CHECK_EQ(blocks_of(plain), of_kernel ? all : few);
 
 	CUDA(cudaGetFuncBySymbol(&function, (const void *)plain));
 	DRIVER(p_cuFuncSetCacheConfig((CUfunction)function, CU_FUNC_CACHE_PREFER_L1));
 	CHECK_EQ(blocks_of(plain), few);
 	CUDA(cudaFuncSetCacheConfig(plain, cudaFuncCachePreferShared));
-	CHECK_EQ(blocks_of(plain), few);
+	CHECK_EQ(blocks_of(plain), of_kernel ? few : all);
 
 	CUDA(cudaFuncSetCacheConfig(bounded, cudaFuncCachePreferL1));
 	CHECK_EQ(blocks_of(bounded), few);
 	CUDA(cudaDeviceReset());
-	CHECK_EQ(blocks_of(bounded), few);
+	CHECK_EQ(blocks_of(bounded), of_kernel ? few : all);
+}
+
+static int most_dynamic(CUfunction function)
+{
+	int value;
+
+	ENTRY(cuFuncGetAttribute);
+	DRIVER(p_cuFuncGetAttribute(
+		&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function));
+	return value;
+}
+
+static int most_dynamic(CUkernel kernel)
+{
+	int value;
+
+	ENTRY(cuKernelGetAttribute);
+	DRIVER(p_cuKernelGetAttribute(
+		&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, 0));
+	return value;
+}
+
+static int most_dynamic(void (*stub)(int *))
+{
+	cudaFuncAttributes a;
+
+	CUDA(cudaFuncGetAttributes(&a, stub));
+	return a.maxDynamicSharedSizeBytes;
+}
+
+static void set_most_dynamic(int bytes)
+{
+	CUDA(cudaFuncSetAttribute(plain, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+}
+
+static void attributes_of_kernel_and_function()
+{
+	const auto attribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+	const int fresh = most_dynamic(plain);
+	cudaFunction_t found;
+	cudaKernel_t kernel;
+	CUcontext context;
+
+	ENTRY(cuCtxDestroy);
+	ENTRY(cuFuncSetAttribute);
+	ENTRY(cuKernelSetAttribute);
+	CUDA(cudaGetFuncBySymbol(&found, (const void *)plain));
+	CUDA(cudaGetKernel(&kernel, (const void *)plain));
+	CUfunction function = (CUfunction)found;
+
+	set_most_dynamic(20000);
+	CHECK_EQ(most_dynamic(function), 20000);
+	CHECK_EQ(most_dynamic((CUkernel)kernel), of_kernel ? 20000 : fresh);
+	context = own_context();
+	CHECK_EQ(most_dynamic(plain), of_kernel ? 20000 : fresh);
+	DRIVER(p_cuCtxDestroy(context));
+
+	DRIVER(p_cuFuncSetAttribute(function, attribute, 30000));
+	CHECK_EQ(most_dynamic(function), 30000);
+	CHECK_EQ(most_dynamic(plain), of_kernel ? 20000 : 30000);
+	set_most_dynamic(10000);
+	CHECK_EQ(most_dynamic(function), of_kernel ? 30000 : 10000);
+	DRIVER(p_cuKernelSetAttribute(attribute, 15000, (CUkernel)kernel, 0));
+	CHECK_EQ(most_dynamic((CUkernel)kernel), 15000);
+	CHECK_EQ(most_dynamic(function), of_kernel ? 30000 : 10000);
+	CUDA(cudaDeviceReset());
+	CHECK_EQ(most_dynamic(plain), 15000);
 }
 
 int main()
@@ -202,6 +272,7 @@ int main()
 	LAUNCHED();
 	CUDA(cudaDeviceSynchronize());
 	CUDA(cudaFree(out));
+	attributes_of_kernel_and_function();
 	cache_config();
 	printf("functions are as the runtime says\n");
 	return 0;

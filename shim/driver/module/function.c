@@ -56,11 +56,8 @@ bool function_compiled_for_cluster(const struct function *function)
 	return !function->cluster_set && (at[0] > 0 || at[1] > 0 || at[2] > 0);
 }
 
-CUresult function_set(struct function *function, int attribute, int value)
+CUresult function_settable(const struct function *function, int attribute, int value)
 {
-	struct shim_call call;
-	struct wire_cuFuncSetAttribute *body;
-	CUresult status;
 	int limit;
 
 	switch (attribute) {
@@ -68,33 +65,41 @@ CUresult function_set(struct function *function, int attribute, int value)
 		limit = devices.at[module_context(function->module)->device].open.attributes
 				[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN];
 		limit -= function->info.attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
-		if (value < 0 || value > limit)
-			return CUDA_ERROR_INVALID_VALUE;
-		break;
+		return value < 0 || value > limit ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-		if (value < -1 || value > 100)
-			return CUDA_ERROR_INVALID_VALUE;
-		break;
+		return value < -1 || value > 100 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-		if (value < 0)
-			return CUDA_ERROR_INVALID_VALUE;
 		/* cuda.h says NOT_PERMITTED, and NVIDIA's driver 580 this, but for what it has.
 		 */
-		if (function_compiled_for_cluster(function))
-			return value == function->info.attributes[attribute]
-				       ? CUDA_SUCCESS
-				       : CUDA_ERROR_INVALID_VALUE;
-		function->cluster_set = true;
-		break;
-	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: break;
+		return value < 0 || (function_compiled_for_cluster(function) &&
+					    value != function->info.attributes[attribute])
+			       ? CUDA_ERROR_INVALID_VALUE
+			       : CUDA_SUCCESS;
+	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-		if (value < CU_CLUSTER_SCHEDULING_POLICY_DEFAULT ||
-			value > CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING)
-			return CUDA_ERROR_INVALID_VALUE;
-		break;
+		return value < CU_CLUSTER_SCHEDULING_POLICY_DEFAULT ||
+				       value > CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING
+			       ? CUDA_ERROR_INVALID_VALUE
+			       : CUDA_SUCCESS;
 	default: return CUDA_ERROR_INVALID_VALUE; /* the others can only be read */
+	}
+}
+
+CUresult function_set(struct function *function, int attribute, int value)
+{
+	struct shim_call call;
+	struct wire_cuFuncSetAttribute *body;
+	CUresult status = function_settable(function, attribute, value);
+
+	if (status)
+		return status;
+	if (attribute >= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH &&
+		attribute <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH) {
+		if (function_compiled_for_cluster(function))
+			return CUDA_SUCCESS; /* it has that */
+		function->cluster_set = true;
 	}
 	body = shim_begin(&call, OP_cuFuncSetAttribute, sizeof(*body));
 	body->hfunc = function->handle;
@@ -116,7 +121,7 @@ CUresult hand_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 	if (!status)
 		status = function_cache_config(function, config);
 	if (!status)
-		atomic_store(&function->cache_own, true);
+		atomic_fetch_or(&function->own, FUNCTION_CACHE);
 	return status;
 }
 
@@ -177,7 +182,11 @@ CUresult hand_cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, 
 	struct function *function;
 	CUresult status = function_find(hfunc, &function);
 
-	return status ? status : function_set(function, (int)attrib, value);
+	if (!status)
+		status = function_set(function, (int)attrib, value);
+	if (!status)
+		atomic_fetch_or(&function->own, 1u << attrib);
+	return status;
 }
 
 CUresult hand_cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)

@@ -8,6 +8,8 @@
 #include "shim/driver/module/module.h"
 
 CUresult function_attribute(const struct function *function, int attribute, int *value);
+/* Whether it can be set to that. */
+CUresult function_settable(const struct function *function, int attribute, int value);
 CUresult function_set(struct function *function, int attribute, int value);
 /* The compiler gave it a cluster, which cannot be set any more. */
 bool function_compiled_for_cluster(const struct function *function);

@@ -11,6 +11,7 @@
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/engine/engine.h"
+#include "shim/driver/module/kernel_settings.h"
 #include "shim/driver/module/library_core.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/module/module.h"
@@ -183,6 +184,7 @@ CUresult hand_cuLibraryUnload(CUlibrary library)
 
 		gone->kernels = kernel->next;
 		shim_unmint(kernel->handle);
+		kernel_settings_free(kernel);
 		free(kernel->name);
 		free(kernel);
 	}

@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "protocol/wire/open.h"
 #include "shim/driver/module/module.h"
 
 struct kernel {
@@ -18,9 +17,7 @@ struct kernel {
 	struct library *library;
 	struct kernel *next;
 	char *name;
-	/* How its functions on each device were asked to share their cache, and one more; 0:
-	 * not. */
-	_Atomic uint8_t cache[OPEN_DEVICES_MOST];
+	_Atomic(struct kernel_settings *) settings; /* kernel_settings.h; NULL: none */
 };
 
 struct loaded {

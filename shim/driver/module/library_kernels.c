@@ -9,6 +9,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/context/context.h"
 #include "shim/driver/module/function.h"
+#include "shim/driver/module/kernel_settings.h"
 #include "shim/driver/module/library_core.h"
 #include "shim/driver/module/module.h"
 #include "shim/engine/engine.h"
@@ -18,19 +19,6 @@
 static struct kernel *kernel_of(CUkernel kernel)
 {
 	return shim_object_of((uint64_t)(uintptr_t)kernel, KIND_CUkernel);
-}
-
-/* What was set for the kernel on its device, before the function was there or in another
- * context. */
-static CUresult cache_follow(const struct kernel *kernel, struct function *function)
-{
-	const uint8_t wanted = atomic_load_explicit(
-		&kernel->cache[module_context(function->module)->device], memory_order_relaxed);
-
-	if (__builtin_expect(!wanted || wanted == atomic_load(&function->cache), 1) ||
-		atomic_load(&function->cache_own))
-		return CUDA_SUCCESS;
-	return function_cache_config(function, (CUfunc_cache)(wanted - 1));
 }
 
 CUresult library_function(uint64_t handle, struct function **out)
@@ -44,32 +32,7 @@ CUresult library_function(uint64_t handle, struct function **out)
 	status = library_module(kernel->library, &module);
 	if (!status)
 		status = module_function(module, kernel->name, out);
-	return status ? status : cache_follow(kernel, *out);
-}
-
-/* The functions of the kernel that there are in DEVICE's contexts. */
-static CUresult cache_follow_all(struct kernel *kernel, int device)
-{
-	struct context *before = thread_self.current;
-	CUresult status = CUDA_SUCCESS;
-
-	pthread_mutex_lock(&kernel->library->lock);
-	for (struct loaded *l = kernel->library->loaded; l && !status; l = l->next) {
-		struct module *module = shim_object_of(l->module, KIND_CUmodule);
-		struct context *context = module ? module_context(module) : NULL;
-		struct function *function =
-			context && context->device == device && atomic_load(&context->live)
-				? module_function_known(module, kernel->name)
-				: NULL;
-
-		if (!function)
-			continue;
-		thread_set(context);
-		status = cache_follow(kernel, function);
-		thread_set(before);
-	}
-	pthread_mutex_unlock(&kernel->library->lock);
-	return status;
+	return status ? status : kernel_follow(kernel, *out);
 }
 
 static CUresult kernel_make(struct library *library, const char *name, CUkernel *out)
@@ -274,7 +237,8 @@ CUresult hand_cuKernelGetAttribute(
 	if (!pi)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = kernel_on(kernel, dev, &function);
-	return status ? status : function_attribute(function, (int)attrib, pi);
+	return status ? status
+		      : kernel_attribute(kernel_of(kernel), function, dev, (int)attrib, pi);
 }
 
 CUresult hand_cuKernelSetAttribute(
@@ -283,7 +247,9 @@ CUresult hand_cuKernelSetAttribute(
 	struct function *function;
 	CUresult status = kernel_on(kernel, dev, &function);
 
-	return status ? status : function_set(function, (int)attrib, val);
+	return status ? status
+		      : kernel_set_attribute(
+				kernel_of(kernel), function, dev, (int)attrib, val);
 }
 
 CUresult hand_cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
@@ -291,12 +257,7 @@ CUresult hand_cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdev
 	struct function *function;
 	CUresult status = kernel_on(kernel, dev, &function);
 
-	if (status)
-		return status;
-	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
-		return CUDA_ERROR_INVALID_VALUE;
-	atomic_store(&kernel_of(kernel)->cache[dev], (uint8_t)(config + 1));
-	return cache_follow_all(kernel_of(kernel), dev);
+	return status ? status : kernel_set_cache(kernel_of(kernel), dev, config);
 }
 
 CUresult hand_cuKernelGetParamCount(CUkernel kernel, size_t *paramCount)

@@ -301,6 +301,7 @@ static CUresult function_get(struct module *module, const char *name, struct fun
 	reply = shim_wait(&call, sizeof(*reply));
 	if (reply) {
 		function->info = reply->info;
+		memcpy(function->compiled, reply->info.attributes, sizeof(function->compiled));
 		layout = shim_run(&call, &reply->layout, &n);
 		function->layout_count = (uint32_t)(n / sizeof(struct function_param));
 		function->layout = malloc(n + 1);

@@ -21,20 +21,24 @@ struct module;
 struct library;
 struct launch_old;
 
+#define FUNCTION_CACHE (1u << 31) /* beside bits of attributes: how the cache is shared */
+_Static_assert(FUNCTION_ATTRIBUTES <= 32 && CU_FUNC_ATTRIBUTE_MAX < 31, "bits of attributes");
+
 struct function {
 	uint64_t handle;
 	struct module *module;
 	struct function *next; /* of the module's bucket */
 	char *name;
 	struct function_info info;
+	int compiled[FUNCTION_ATTRIBUTES]; /* info.attributes before the program set some */
 	struct function_param *layout;
 	uint32_t layout_count;
 	_Atomic(struct launch_old *) old; /* launch_old.c, malloc'd; NULL: none */
 	bool cluster_set;		  /* its cluster is the program's, not the compiler's */
-	/* How it was asked to share its cache, and one more; 0: not. By cuFuncSetCacheConfig it
-	 * was asked itself, and follows its kernel no more. */
-	_Atomic uint8_t cache;
-	_Atomic bool cache_own;
+	_Atomic uint8_t cache; /* how it was asked to share it, and one more; 0: not */
+	/* kernel_settings.h: what it was told itself, bit a: attribute a, and FUNCTION_CACHE,
+	 * in which it follows its kernel no more; and the version that it followed last. */
+	_Atomic uint32_t own, followed;
 	_Atomic bool unused; /* an enumeration told of it, and nothing has used it yet */
 };
 

@@ -31,8 +31,9 @@ static size_t resident(const struct CUfunc_st *function, size_t threads, size_t 
 	limit = registers ? REGISTERS_PER_SM / registers / warps : blocks;
 	if (limit < blocks)
 		blocks = limit;
-	limit = function->cache_config == CU_FUNC_CACHE_PREFER_L1 ? SHARED_BESIDE_L1
-								  : SHARED_PER_SM;
+	limit = function->carveout < 0 && function->cache_config == CU_FUNC_CACHE_PREFER_L1
+			? SHARED_BESIDE_L1
+			: SHARED_PER_SM;
 	limit /= round_up(shared + SHARED_RESERVED, SHARED_UNIT);
 	return limit < blocks ? limit : blocks;
 }
