@@ -8,13 +8,13 @@ AGENT_FRONT_SRCS := gpu-agent/main.c $(wildcard gpu-agent/supervisor/*.c gpu-age
 AGENT_FRONT_SRCS += $(wildcard gpu-agent/store/*.c gpu-agent/uploads/*.c) transport/codec/name.c
 AGENT_FRONT_OBJS := $(call objects,$(AGENT_FRONT_SRCS))
 AGENT_WORKER_SRCS := $(wildcard gpu-agent/worker/*.c gpu-agent/worker/*/*.c \
-	gpu-agent/worker/libraries/*/*.c) \
+	gpu-agent/worker/*/*/*.c) \
 	$(wildcard gpu-agent/generated/*.c) $(filter-out %/name.c,$(wildcard transport/codec/*.c))
 AGENT_OBJS := $(AGENT_FRONT_OBJS) $(call objects,$(AGENT_WORKER_SRCS))
 AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lhiredis -lssl -lcrypto -lzstd -lm -ldl
 
 # NVIDIA's NVML is opened at run time (nvml.c); only its types come from the header.
-$(addprefix $(OBJ)/gpu-agent/worker/driver/,nvml.o nvml_pair.o): CPPFLAGS += -isystem $(NVML)/include
+$(addprefix $(OBJ)/gpu-agent/worker/driver/nvml/,nvml.o nvml_pair.o): CPPFLAGS += -isystem $(NVML)/include
 
 # Their bytes come by .incbin, which the compiler's list of dependencies does not know.
 $(OBJ)/gpu-agent/store/registry_scripts.o $(FUZZ_OBJ)/gpu-agent/store/registry_scripts.o: \

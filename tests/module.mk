@@ -28,7 +28,7 @@ add_fuzz = $(eval $(call fuzz_rule,$(strip $(1)),$(strip $(2)),$(strip $(3)),$(s
 
 # They are kept: targets share them.
 .PRECIOUS: $(FUZZ_OBJ)/%.o
-$(addprefix $(FUZZ_OBJ)/gpu-agent/worker/driver/,nvml.o nvml_pair.o): CPPFLAGS += -isystem $(NVML)/include
+$(addprefix $(FUZZ_OBJ)/gpu-agent/worker/driver/nvml/,nvml.o nvml_pair.o): CPPFLAGS += -isystem $(NVML)/include
 -include $(shell find $(FUZZ_OBJ) -name '*.d' 2>/dev/null)
 
 # The shim as tests link it: with the check of the order of its locks (shim/engine/lock.h).  What is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A node's libnvidia-ml.so.1 as gpu-agent/worker/driver/nvml.c opens it: each figure is
+ * A node's libnvidia-ml.so.1 as gpu-agent/worker/driver/nvml/nvml.c opens it: each figure is
  * another, so that one that comes out in the wrong place shows (tests/nvml/node.py).  What is
  * left out here (fans, the encoder) the agent must take as not known.
  */

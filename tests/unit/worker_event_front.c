@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "gpu-agent/worker/driver/ipc_board.h"
+#include "gpu-agent/worker/driver/ipc/ipc_board.h"
 #include "tests/unit/board_page.h"
 #include "tests/unit/worker_peer.h"
 

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "gpu-agent/worker/driver/ipc_board.h"
+#include "gpu-agent/worker/driver/ipc/ipc_board.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "tests/unit/board_page.h"
 

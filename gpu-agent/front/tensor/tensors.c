@@ -33,7 +33,7 @@
 #define FOLLOW_NS (10000 * FRONT_MS)
 #define ENDING_NS (10000 * FRONT_MS)
 #define MESSAGES_A_TURN 64
-/* A worker has one batch and a few endings under way (worker/driver/tensor.c). */
+/* A worker has one batch and a few endings under way (worker/driver/memory/tensor.c). */
 #define ASKS_PER_WORKER (TENSOR_BATCH + 8)
 
 struct tensors_ask {

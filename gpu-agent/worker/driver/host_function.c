@@ -9,7 +9,7 @@
 
 #include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/driver/graph.h"
+#include "gpu-agent/worker/driver/graph/graph.h"
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/loop/issued.h"

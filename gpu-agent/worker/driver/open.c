@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/driver/memory.h"
-#include "gpu-agent/worker/driver/peer.h"
+#include "gpu-agent/worker/driver/memory/memory.h"
+#include "gpu-agent/worker/driver/memory/peer.h"
 #include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/worker_state.h"

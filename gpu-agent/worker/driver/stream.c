@@ -8,8 +8,8 @@
 
 #include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/driver.h"
-#include "gpu-agent/worker/driver/capture.h"
-#include "gpu-agent/worker/driver/graph.h"
+#include "gpu-agent/worker/driver/graph/capture.h"
+#include "gpu-agent/worker/driver/graph/graph.h"
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/limits/limits.h"
 #include "gpu-agent/worker/worker_state.h"

@@ -3,7 +3,7 @@
  * Streams that capture.  The worker's streams capture for real; the shim keeps what makes every
  * question local (who captures, into what, by which thread in which mode) and refuses what CUDA
  * refuses meanwhile.  The worker itself always captures relaxed
- * (gpu-agent/worker/driver/capture.c).
+ * (gpu-agent/worker/driver/graph/capture.c).
  */
 #ifndef VCUDA_SHIM_DRIVER_GRAPH_CAPTURE_H
 #define VCUDA_SHIM_DRIVER_GRAPH_CAPTURE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Events that processes share.  The agent keeps what such an event stands for where the workers
- * of both sides see it (gpu-agent/worker/driver/ipc_event.c), under a name that the handle
+ * of both sides see it (gpu-agent/worker/driver/ipc/ipc_event.c), under a name that the handle
  * recorded: neither side knows by itself what the other recorded, so each use is a call.
  *
  * Where the agent cannot (an older one, a device without stream memory operations, too many of

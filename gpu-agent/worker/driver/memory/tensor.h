@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensors with names: memory of the agent's store, mapped as memory with a name (vmm.h).
+ */
+#ifndef VCUDA_GPU_AGENT_WORKER_DRIVER_MEMORY_TENSOR_H
+#define VCUDA_GPU_AGENT_WORKER_DRIVER_MEMORY_TENSOR_H
+
+#include "gpu-agent/worker/worker_state.h"
+
+struct vmm;
+
+/* A tensor's memory is released and mapped nowhere; M is freed next. */
+void tensor_closed(struct worker *w, struct vmm *m);
+
+#endif

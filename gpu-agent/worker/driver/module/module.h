@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Images of modules and of what is linked, and options of the JIT.
+ */
+#ifndef VCUDA_GPU_AGENT_WORKER_DRIVER_MODULE_MODULE_H
+#define VCUDA_GPU_AGENT_WORKER_DRIVER_MODULE_MODULE_H
+
+#include "gpu-agent/worker/worker_state.h"
+
+#define MODULE_JIT_OPTIONS 24
+static inline bool module_jit_right(uint32_t bytes)
+{
+	return bytes % sizeof(struct image_option) == 0 &&
+	       bytes / sizeof(struct image_option) <= MODULE_JIT_OPTIONS;
+}
+/* Of a module, whose variables may be in it too. */
+static inline bool module_options_right(uint32_t bytes)
+{
+	return bytes % sizeof(struct image_option) == 0 &&
+	       bytes / sizeof(struct image_option) <= IMAGE_OPTIONS_MAX;
+}
+/* The image of an uploaded or cached input, malloc'ed, NUL behind it; NULL: *status, or where
+ * that is SUCCESS nobody has it. */
+unsigned char *module_image(
+	struct worker *w, const uint8_t *digest, uint64_t size, CUresult *status);
+/* Those options whose value is a number, taken apart; how many. */
+unsigned module_jit(
+	const struct image_option *jit, uint32_t bytes, CUjit_option *options, void **values);
+/* One module less, whose image had so many bytes. */
+void module_dismiss(struct worker *w, uint64_t bytes);
+/* The JIT's texts: what is wrong, and what it tells (CU_JIT_LOG_VERBOSE: of each function). */
+struct module_logs {
+	char error[1024];
+	char info[8192];
+};
+/* As options for the driver, which keeps the addresses; how many: MODULE_LOG_OPTIONS. */
+#define MODULE_LOG_OPTIONS 4
+unsigned module_log_options(struct module_logs *logs, CUjit_option *options, void **values);
+/* If there are any, into a run of the answer: the errors' text, a NUL, and so many whole lines
+ * of the other as there is room for. */
+void module_log(struct request *r, struct wire_run *run, struct module_logs *logs);
+
+#endif
