@@ -160,6 +160,7 @@ static CUresult set_view_blocks(struct ptx_texture *t, const CUDA_RESOURCE_VIEW_
 		v->width != PTX_BLOCK_SIDE * (size_t)t->levels[0].width ||
 		v->height != PTX_BLOCK_SIDE * (size_t)t->levels[0].height)
 		return CUDA_ERROR_INVALID_VALUE;
+	t->block_view = true;
 	t->blocks = formats[at].blocks;
 	t->channels = formats[at].channels;
 	t->texel = PTX_TEXEL_U8;

@@ -59,6 +59,7 @@ struct ptx_texture {
 	bool normalized; /* coordinates */
 	bool integers;	 /* elements are read as they are; else small integers as 0 .. 1 */
 	bool srgb;
+	bool block_view; /* blocks that the array is not of: alpha is 0 where they have none */
 	bool level_linear;
 	float bias, least, most; /* of the level */
 	float border[4];

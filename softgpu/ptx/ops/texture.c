@@ -173,6 +173,8 @@ static bool texel(const struct ptx_texture *t, const struct ptx_texture_level *l
 	if (t->blocks) {
 		ptx_block_texel(
 			t->blocks, p, (uint32_t)at[0] % side, (uint32_t)at[1] % side, v);
+		if (t->channels < 4)
+			v[3] = t->block_view ? 0.0 : 1.0; /* as on an H200 */
 		for (uint32_t k = 0; t->srgb && k < 3; k++)
 			v[k] = srgb(v[k]);
 		return true;

@@ -82,9 +82,7 @@ void ptx_block_texel(
 	const uint32_t at = 4 * y + x;
 	const bool is_signed = blocks == PTX_BC4_SIGNED || blocks == PTX_BC5_SIGNED;
 
-	/* An H200 reads 0 where a format has nothing, and 1 for its alpha. */
-	v[1] = v[2] = 0.0;
-	v[3] = 1.0;
+	v[1] = v[2] = v[3] = 0.0;
 	switch (blocks) {
 	case PTX_BC1: colours(p, at, true, v); break;
 	case PTX_BC2:
