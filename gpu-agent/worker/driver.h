@@ -79,7 +79,7 @@ bool ipc_event_holds(uint16_t op);
 void ipc_event_give_up(struct worker *w);
 void ipc_event_stream_gone(struct worker *w, const struct worker_stream *stream);
 
-/* Tensors with names, likewise (driver/tensor.h). */
+/* Tensors with names, likewise (driver/memory/tensor.h). */
 struct tensor_message;
 void tensor_answer(struct worker *w, const struct tensor_message *message, int fd);
 void tensor_ask_again(struct worker *w);

@@ -169,7 +169,7 @@ struct fences {
 	uint32_t event_count[CONTEXT_MAX];
 };
 
-/* Images on their way (driver/module.c), the oldest first. */
+/* Images on their way (driver/module/module.c), the oldest first. */
 struct uploads {
 	struct upload *first;
 	uint32_t count;
@@ -229,7 +229,7 @@ struct worker_peers {
 	uint32_t count, room;
 };
 
-/* The mirror of the program's memory that kernels reach (driver/mirror.c). */
+/* The mirror of the program's memory that kernels reach (driver/memory/mirror.c). */
 struct worker_mirror {
 	uint64_t window, window_bytes; /* addresses kept for it; 0: none, nothing is served */
 	struct mirror_view *views;     /* what is mapped, by address */
@@ -245,7 +245,7 @@ struct worker_mirror {
 	bool unwritten; /* a look found that nothing ran, and no frame but its own came since */
 };
 
-/* A module whose kernels graphs have (driver/graph_modules.c); its name has it too. */
+/* A module whose kernels graphs have (driver/graph/graph_modules.c); its name has it too. */
 struct graph_module {
 	CUmodule module; /* NULL: it went with its context */
 	uint64_t handle, bytes;
@@ -361,7 +361,7 @@ struct worker {
 	uint64_t lease_asked[HANDOFF_DEVICES]; /* how much, should another front want to hear it
 						  again */
 
-	/* how much memory is free, asked and not answered yet (driver/memory_info.c) */
+	/* how much memory is free, asked and not answered yet (driver/memory/memory_info.c) */
 	struct {
 		uint32_t open; /* bit n: question n */
 		struct {

@@ -4,7 +4,7 @@
  * travels over them, and what streams wait for.  Everything here is the loop's.
  *
  * direct.c has the connections and the turn, direct_wire.c the messages, direct_hold.c what
- * holds a stream until a message comes, driver/direct.c the copies.
+ * holds a stream until a message comes, driver/copy/direct.c the copies.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_DIRECT_DIRECT_H
 #define VCUDA_GPU_AGENT_WORKER_DIRECT_DIRECT_H
@@ -149,7 +149,7 @@ bool direct_hold_deep(const struct direct_hold *hold);
 /* A page of them, where none is free: direct_hold then asks the driver for no memory. */
 CUresult direct_hold_prepare(struct worker *w);
 
-/* --- driver/direct.c, which the above call --- */
+/* --- driver/copy/direct.c, which the above call --- */
 /* A message about a copy, or a signal. False: it is none of those that are awaited. */
 bool direct_heard(struct worker *w, struct direct_link *l, const struct direct_message *m);
 /* Where DATA of that head is to go. NULL: nowhere. -1: it does not fit the copy. */
