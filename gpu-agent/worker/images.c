@@ -52,8 +52,9 @@ unsigned char *images_want(struct worker *w, const uint8_t digest[32], uint64_t 
 	return wait->bytes;
 }
 
-void images_answer(struct worker *w, const struct handoff *h, int fd)
+void images_answer(struct worker *w, const struct handoff *h, int descriptor)
 {
+	cleanup_close int fd = descriptor;
 	struct images_wait *wait = &w->images;
 	uint64_t at = 0;
 

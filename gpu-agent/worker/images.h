@@ -27,8 +27,8 @@ unsigned char *images_want(struct worker *w, const uint8_t digest[32], uint64_t 
 /* Best effort. */
 void images_put(struct worker *w, const uint8_t digest[32], const void *bytes, uint64_t size);
 
-/* An IMAGE of the front's; FD stays the caller's. */
-void images_answer(struct worker *w, const struct handoff *h, int fd);
+/* An IMAGE of the front's; closes FD. */
+void images_answer(struct worker *w, const struct handoff *h, int descriptor);
 /* Another front has not heard what was asked. */
 void images_ask_again(struct worker *w);
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""module.py FILE [wait]: loads the module, with `wait` when a line has come, runs its kernel `twice` on 21 and
-prints what came of it."""
+"""module.py FILE [wait|TIMES]: loads the module, with `wait` when a line has come, runs its kernel `twice` on 21 and
+prints what came of it. TIMES: before that it loads and unloads it so often."""
 import ctypes
 import sys
 
@@ -24,6 +24,9 @@ if sys.argv[2:] == ["wait"]:
     sys.stdin.readline()
 # Exactly the file, and behind it what is no text.
 room = (ctypes.c_char * (len(image) + 64)).from_buffer_copy(image + b"\xff" * 64)
+for _ in range(int(sys.argv[2]) if sys.argv[2:] and sys.argv[2] != "wait" else 0):
+    do(cuda.cuModuleLoadData(ctypes.byref(module), room))
+    do(cuda.cuModuleUnload(module))
 do(cuda.cuModuleLoadData(ctypes.byref(module), room))
 do(cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"twice"))
 do(cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(4)))

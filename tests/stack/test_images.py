@@ -32,14 +32,14 @@ KERNEL = """
 class Images:
     """An agent with the tenants blue and red, and an image in a file."""
 
-    def __init__(self, path, *flags, cache=None):
+    def __init__(self, path, *flags, cache=None, size=IMAGE):
         os.makedirs(path, exist_ok=True)
         self.path, self.count = path, 0
         self.cache = cache or os.path.join(path, "cache")
         self.image = os.path.join(path, "image.ptx")
         with open(self.image, "w") as file:
             file.write(KERNEL)
-            while file.tell() < IMAGE:
+            while file.tell() < size:
                 file.write(f"// {os.urandom(32).hex()}\n")
             file.write("\0")
         self.tokens = os.path.join(path, "tokens")
@@ -49,7 +49,7 @@ class Images:
         self.flags = ("--token-file", self.tokens, "--cache-dir", self.cache, *flags)
         self.agent = Agent(path, *self.flags)
 
-    def load(self, tenant="blue"):
+    def load(self, tenant="blue", *arguments):
         """A program in a pod of its own; the bytes that its session brought."""
         self.count += 1
         place = os.path.join(self.path, f"pod-{self.count}")
@@ -60,7 +60,7 @@ class Images:
         os.chmod(token, 0o400)
         sidecar = Sidecar(place, self.agent, "--token-file", token, "--pod", f"{tenant}/pod-{self.count}")
         before = self.received()
-        got = subprocess.run([sys.executable, PROGRAM, self.image], capture_output=True, text=True, timeout=60,
+        got = subprocess.run([sys.executable, PROGRAM, self.image, *arguments], capture_output=True, text=True, timeout=60,
                              env=environment({"LD_PRELOAD": preloaded(), "VCUDA_SOCKET": sidecar.socket}))
         assert (got.returncode, got.stdout) == (0, "42\n"), got
         wait_for(lambda: not self.agent.sessions(), 30, "its session is over")
@@ -118,6 +118,15 @@ def test_tenants_have_images_of_their_own_unless_they_are_shared():
         i.images("kept", 1)
         assert i.load("red") < LITTLE
         assert len(i.files()) == 1
+
+
+def test_a_program_loads_more_images_than_a_worker_may_have_files():
+    with folder() as path:
+        i = Images(path, size=LITTLE // 64)
+        i.load()
+        i.images("kept", 1)
+        i.load("blue", "1200")
+        i.images("hit", 1201)
 
 
 def test_a_file_that_was_changed_or_cut_is_sent_anew():
