@@ -166,7 +166,7 @@ static void driver_release(const struct worker *w, int version, char *text, size
 
 	text[0] = 0;
 	if (w->config->driver == DRIVER_SOFTWARE) {
-		snprintf(text, n, "%d.%d software", version / 1000, version % 1000 / 10);
+		snprintf(text, n, "%d.%d.0", version / 1000, version % 1000 / 10);
 		return;
 	}
 	if (dlinfo(w->cuda.library, RTLD_DI_LINKMAP, &map) || !realpath(map->l_name, real))

@@ -30,7 +30,8 @@ assert 0 <= nv.nvmlDeviceGetUtilizationRates(device).gpu <= 100
 assert nv.nvmlDeviceGetComputeRunningProcesses(device) == []
 assert "python" in str(nv.nvmlSystemGetProcessName(os.getpid()))
 assert nv.nvmlSystemGetCudaDriverVersion() >= 12000
-assert int(nv.nvmlSystemGetDriverVersion().split(".")[0]) >= 12
+release = [int(part) for part in nv.nvmlSystemGetDriverVersion().split(".")]  # XLA wants three numbers, too
+assert len(release) == 3 and release[0] >= 12, release
 assert refused(nv.nvmlDeviceGetTemperature, device, nv.NVML_TEMPERATURE_GPU)
 assert refused(nv.nvmlDeviceSetPersistenceMode, device, 1)
 assert refused(nv.nvmlDeviceGetGpuFabricInfoV, device, ctypes.byref(nv.c_nvmlGpuFabricInfo_v3_t()))

@@ -29,7 +29,7 @@ def test_gpus_and_processes_through_a_session_and_from_the_agent():
         assert re.search(rf"N/A +{app.pid} +app ", table), table
         assert {len(line) for line in table.splitlines() if line.startswith(("|", "+"))} == {91}, table
 
-        version = re.search(r"Driver Version: (\S+ software)", table).group(1)
+        version = re.search(r"Driver Version: (\d+\.\d+\.\d+)", table).group(1)
 
         table = smi("--agent", control)
         assert f"Driver Version: {version} " in table, table

@@ -422,14 +422,15 @@ CUresult serve_vcudaNvmlFields(struct worker *w, struct request *r)
 	return CUDA_SUCCESS;
 }
 
-/* The driver's own version, and its branch, where there is no NVML: what its CUDA is. */
-static CUresult driver_version(struct worker *w, char *text, size_t n)
+/* The driver's own version, and its branch, where there is no NVML: what its CUDA is; the
+ * version in the form that NVIDIA's has, three numbers, which XLA and others take apart. */
+static CUresult driver_version(struct worker *w, const char *kind, char *text, size_t n)
 {
 	int version = 0;
 
 	if (w->config->driver != DRIVER_SOFTWARE || w->cuda.cuDriverGetVersion(&version))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	snprintf(text, n, "%d.%d software", version / 1000, version % 1000 / 10);
+	snprintf(text, n, "%d.%d%s", version / 1000, version % 1000 / 10, kind);
 	return CUDA_SUCCESS;
 }
 
@@ -463,8 +464,10 @@ CUresult serve_vcudaNvmlText(struct worker *w, struct request *r)
 	memset(text, 0, NVML_TEXT_BYTES);
 	nvml_open(w);
 	if (!nvml.library)
-		return which == NVML_TEXT_DRIVER_VERSION || which == NVML_TEXT_DRIVER_BRANCH
-			       ? driver_version(w, text, NVML_TEXT_BYTES)
+		return which == NVML_TEXT_DRIVER_VERSION
+			       ? driver_version(w, ".0", text, NVML_TEXT_BYTES)
+		       : which == NVML_TEXT_DRIVER_BRANCH
+			       ? driver_version(w, " software", text, NVML_TEXT_BYTES)
 			       : CUDA_ERROR_NOT_SUPPORTED;
 	if (which == NVML_TEXT_DRIVER_BRANCH) {
 		nvmlSystemDriverBranchInfo_t info = {.version = nvmlSystemDriverBranchInfo_v1};
