@@ -14,8 +14,6 @@
 
 #include "softgpu/driver/peer.h"
 
-#define DRIVER_VERSION 13000
-
 struct device soft_devices[DEVICES_MAX];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -109,7 +107,9 @@ CUresult cuDriverGetVersion(int *driverVersion)
 {
 	if (!driverVersion)
 		return CUDA_ERROR_INVALID_VALUE;
-	*driverVersion = DRIVER_VERSION;
+	*driverVersion = soft_driver_version();
+	if (!*driverVersion)
+		*driverVersion = DRIVER_VERSION;
 	return CUDA_SUCCESS;
 }
 

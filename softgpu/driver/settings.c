@@ -105,6 +105,24 @@ static bool read_size(const char *name, uint64_t low, uint64_t high, uint64_t *v
 	return true;
 }
 
+/* PTX of that release is the newest that is read. */
+#define VERSION_LOW 12000
+#define VERSION_HIGH 13050
+
+int soft_driver_version(void)
+{
+	const char *text = getenv("VCUDA_SOFTGPU_DRIVER_VERSION");
+	int version = 0;
+
+	if (!text || !*text)
+		return DRIVER_VERSION;
+	/* As CUDA's releases are written: 13.4. */
+	if (text[0] == '1' && text[1] >= '0' && text[1] <= '9' && text[2] == '.' &&
+		text[3] >= '0' && text[3] <= '9' && !text[4])
+		version = 10000 + 1000 * (text[1] - '0') + 10 * (text[3] - '0');
+	return version >= VERSION_LOW && version <= VERSION_HIGH ? version : 0;
+}
+
 static bool is(const char *text, size_t n, const char *word)
 {
 	return n == strlen(word) && !memcmp(text, word, n);
@@ -198,6 +216,12 @@ bool soft_settings_read(void)
 		!read_size("VCUDA_SOFTGPU_MEMORY", 2 * MIB, 1024 * GIB, &memory) ||
 		!read_size("VCUDA_SOFTGPU_TIMEOUT_MS", 0, 86400000, &timeout) || !read_faults())
 		return false;
+	if (!soft_driver_version()) {
+		log_problem("VCUDA_SOFTGPU_DRIVER_VERSION=%s: expected a release of CUDA from "
+			    "12.0 to 13.5",
+			getenv("VCUDA_SOFTGPU_DRIVER_VERSION"));
+		return false;
+	}
 	settings.log_fd = (int)log_fd;
 	settings.devices = (unsigned)count;
 	settings.memory = memory & ~(PAGE - 1);

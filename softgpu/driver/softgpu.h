@@ -85,6 +85,10 @@ struct settings {
 extern struct settings settings;
 /* False where a variable holds nonsense; one line on stderr names it. */
 bool soft_settings_read(void);
+/* What cuDriverGetVersion tells, which may be asked before cuInit; 0: the variable holds
+ * nonsense. */
+#define DRIVER_VERSION 13000
+int soft_driver_version(void);
 bool device_fallen(int ordinal);
 size_t device_others(void); /* memory of each device that is not this process's */
 /* visible.c: LIST (CUDA_VISIBLE_DEVICES, or NULL) leaves of the settings' devices those that it

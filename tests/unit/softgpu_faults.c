@@ -158,6 +158,14 @@ static void init_is_invalid(void)
 	step(cuInit(0) == CUDA_ERROR_INVALID_VALUE);
 }
 
+static void driver_is_of_13_4(void)
+{
+	int version = 0;
+
+	step(!cuDriverGetVersion(&version) && version == 13040);
+	step(!cuInit(0));
+}
+
 static void there_is_no_device(void)
 {
 	step(cuInit(0) == CUDA_ERROR_NO_DEVICE);
@@ -184,7 +192,16 @@ static void nonsense_is_refused(void **state)
 	run(init_is_invalid, "VCUDA_SOFTGPU_DEVICES", "9", NULL, NULL);
 	run(init_is_invalid, "VCUDA_SOFTGPU_FAULT", "explode", NULL, NULL);
 	run(init_is_invalid, "VCUDA_SOFTGPU_FAULT", "launch-fault=x", NULL, NULL);
+	run(init_is_invalid, "VCUDA_SOFTGPU_DRIVER_VERSION", "13", NULL, NULL);
+	run(init_is_invalid, "VCUDA_SOFTGPU_DRIVER_VERSION", "11.8", NULL, NULL);
+	run(init_is_invalid, "VCUDA_SOFTGPU_DRIVER_VERSION", "13.6", NULL, NULL);
 	run(there_is_no_device, "VCUDA_SOFTGPU_DEVICES", "0", NULL, NULL);
+}
+
+static void settings_are_told(void **state)
+{
+	(void)state;
+	run(driver_is_of_13_4, "VCUDA_SOFTGPU_DRIVER_VERSION", "13.4", NULL, NULL);
 }
 
 int main(void)
@@ -192,6 +209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(injected_faults),
 		cmocka_unit_test(nonsense_is_refused),
+		cmocka_unit_test(settings_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
