@@ -360,10 +360,11 @@ static void check_file(struct doctor *doctor, const char *path, const struct elf
 				? "libutilities.so sends its calls to vcuda"
 				: "libutilities.so is missing; rebuild with -cudart shared");
 	else if (facts->device_code && !facts->symbols && !found)
-		say(doctor, WRONG, "runtime",
+		say(doctor, NOTE, "runtime",
 			"it holds GPU code and loads no CUDA library, and its symbols are "
-			"stripped: "
-			"the CUDA runtime is in it; rebuild with -cudart shared");
+			"stripped: the CUDA runtime is in it; those of CUDA 12.9 to 13.5 are "
+			"known and work; where another is told at its start, rebuild with "
+			"-cudart shared");
 	else if (!found)
 		say(doctor, NOTE, "loads",
 			"no CUDA library at its start; it may open them later, which works "

@@ -37,7 +37,6 @@ LOOSE = {
     "shim/libraries/cublas/handle.c": {"log_callback": "the program's, for its question alone"},
     "shim/libraries/cudnn/results.c": {"last_mode": "the mode of the last call, which cuDNN 8 asks for"},
     "shim/libraries/cudnn/status.c": {"known_version": "what the agent's library said", "known_cudart": "the same"},
-    "shim/loader/capsules.c": {"module_count": "how much of its table is taken"},
     "shim/loader/linked.c": {"used": "how much of its table is taken"},
     "shim/runtime/runtime.c": {"own_resets": "in place of vcuda_resets where there is no driver front",
                                "runtime_generation": "the one of the two that is there", 

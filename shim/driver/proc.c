@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/guard.h"
 #include "shim/driver/static_runtime.h"
 #include "shim/generated/cuda_hand.h"
 
@@ -106,9 +107,18 @@ static const struct {
 	CUresult (*functions[CUPTI_FUNCTIONS])(void);
 } cupti_table = {CUPTI_TABLE_BYTES, {[0 ... CUPTI_FUNCTIONS - 1] = cupti_refused}};
 
-/* The tables are asked for by a statically linked CUDA runtime only: ours needs none, and the
- * loader guard redirects the others where it finds their symbols. So this is one that cannot
- * work, and its user must learn why: one line is printed without being asked for. */
+extern struct vcuda_guard vcuda_guard __attribute__((weak, visibility("default")));
+
+/* In an object whose runtime the loader guard sends to ours, somebody else asks: NVRTC, where
+ * it is linked in too. */
+static bool redirected(const void *caller)
+{
+	return &vcuda_guard && vcuda_guard.linked(caller);
+}
+
+/* The tables are asked for by a statically linked CUDA runtime: ours needs none, and the loader
+ * guard redirects the others where it finds their functions. So this is one that cannot work,
+ * and its user must learn why: one line is printed without being asked for. */
 CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
 	static int logged_once, cupti_once;
@@ -134,7 +144,8 @@ CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExport
 			"vcuda: a profiler uses CUPTI (%s), which is not served: it records "
 			"what the CPU does, and nothing of the GPU\n",
 			who);
-	else if (!nvidias(name) && !__atomic_exchange_n(&logged_once, 1, __ATOMIC_RELAXED))
+	else if (!nvidias(name) && !redirected(__builtin_return_address(0)) &&
+		 !__atomic_exchange_n(&logged_once, 1, __ATOMIC_RELAXED))
 		tell_static(who, file);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }

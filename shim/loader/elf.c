@@ -117,6 +117,20 @@ struct loaded_tables loaded_tables(const struct dl_phdr_info *info)
 	return t;
 }
 
+const Elf64_Phdr *loaded_part(
+	const struct dl_phdr_info *info, uint64_t value, uint64_t bytes, uint32_t flags)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const Elf64_Phdr *part = &info->dlpi_phdr[i];
+
+		if (part->p_type == PT_LOAD && (part->p_flags & flags) == flags &&
+			value >= part->p_vaddr && bytes <= part->p_filesz &&
+			value - part->p_vaddr <= part->p_filesz - bytes)
+			return part;
+	}
+	return NULL;
+}
+
 bool image_next_function(const struct image *image, size_t *at, struct image_function *function)
 {
 	while (*at < image->symbol_count) {

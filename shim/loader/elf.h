@@ -48,6 +48,11 @@ struct loaded_tables {
 };
 struct loaded_tables loaded_tables(const struct dl_phdr_info *info);
 
+/* The segment of a loaded object that all of these bytes of its file lie in, with those rights;
+ * NULL: there is none. */
+const Elf64_Phdr *loaded_part(
+	const struct dl_phdr_info *info, uint64_t value, uint64_t bytes, uint32_t flags);
+
 /* One function of the file's symbol table. */
 struct image_function {
 	const char *name;

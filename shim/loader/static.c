@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Redirects an unstripped, statically linked CUDA runtime, and a shared one under a name that
- * is not NVIDIA's (wheels rename what they bring): its functions are found by name in the
- * file's symbol table and their first bytes become a jump into our runtime front, so that
- * NVIDIA's runtime never starts.
+ * Redirects a statically linked CUDA runtime, and a shared one under a name that is not
+ * NVIDIA's (wheels rename what they bring): its functions are found by name in the file's
+ * symbol table, or without one (stripped.h), and their first bytes become a jump into our
+ * runtime front, so that NVIDIA's runtime never starts.
  */
 #include "shim/loader/static.h"
-#include "shim/loader/capsules.h"
 #include "shim/loader/elf.h"
 #include "shim/loader/jump.h"
 #include "shim/loader/linked.h"
 #include "shim/loader/loader.h"
 #include "shim/loader/nvrtc.h"
+#include "shim/loader/stripped.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -96,30 +96,20 @@ static int static_major(const struct image *image)
 	return image_has_name(image, "cudaThreadExit") ? 0 : 13;
 }
 
-/* That of one without symbols. The names of the functions that it has, it tells profilers. */
-static int stripped_major(const struct image *image)
+/* That of one without symbols. */
+static int stripped_major(const struct stripped *runtime)
 {
-	if (!image_has_text(image, "cudaMalloc"))
-		return 0;
-	if (image_has_text(image, "cudaGetDeviceProperties_v2"))
-		return 12;
-	/* New with CUDA 13; the old names have stayed. */
-	return image_has_text(image, "cudaLogsRegisterCallback") ? 13 : 0;
-}
+	struct image_function function;
+	int major = 0;
 
-/* The part of the object's code that ADDRESS lies in. */
-static const Elf64_Phdr *code_of(
-	const struct dl_phdr_info *info, uint64_t value, uint64_t bytes)
-{
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const Elf64_Phdr *part = &info->dlpi_phdr[i];
-
-		if (part->p_type == PT_LOAD && (part->p_flags & PF_X) &&
-			value >= part->p_vaddr && bytes <= part->p_filesz &&
-			value - part->p_vaddr <= part->p_filesz - bytes)
-			return part;
+	/* New with CUDA 13, which has no longer what is new with 12. */
+	for (size_t at = 0; stripped_next(runtime, &at, &function);) {
+		if (!strcmp(function.name, "cudaGetDeviceProperties_v2"))
+			return 12;
+		if (!strcmp(function.name, "cudaLogsRegisterCallback"))
+			major = 13;
 	}
-	return NULL;
+	return major;
 }
 
 static bool code_protect(const struct dl_phdr_info *info, int extra)
@@ -139,29 +129,35 @@ static bool code_protect(const struct dl_phdr_info *info, int extra)
 	return done;
 }
 
+/* True where the front does not have a function of that name: dlerror would tell of it. */
+static bool redirect_function(const struct dl_phdr_info *info,
+	const struct image_function *function, const char *version)
+{
+	unsigned char *code = (unsigned char *)info->dlpi_addr + function->value;
+	void *target;
+
+	if (!runtime_name(function->name) || function->size < FUNCTION_LEAST ||
+		function->value % 16 || !loaded_part(info, function->value, JUMP_BYTES, PF_X))
+		return false;
+	target = dlvsym(RTLD_DEFAULT, function->name, version);
+	if (target && target != (void *)code)
+		jump_write(code, target);
+	return !target;
+}
+
 /* The symbol tables of a fat program have many thousands of names, of which a few hundred are
- * the runtime's. */
-static void redirect(
-	const struct dl_phdr_info *info, const struct image *image, const char *version)
+ * the runtime's. A runtime without symbols is NULL where they are there. */
+static void redirect(const struct dl_phdr_info *info, const struct image *image,
+	const struct stripped *stripped, const char *version)
 {
 	struct image_function function;
 	bool unknown = false; /* what dlerror would tell of, after a dlopen that went well */
 
 	if (!code_protect(info, PROT_WRITE))
 		return;
-	for (size_t at = 0; image_next_function(image, &at, &function);) {
-		unsigned char *code = (unsigned char *)info->dlpi_addr + function.value;
-		void *target;
-
-		if (!runtime_name(function.name) || function.size < FUNCTION_LEAST ||
-			function.value % 16 || !code_of(info, function.value, JUMP_BYTES))
-			continue;
-		target = dlvsym(RTLD_DEFAULT, function.name, version);
-		unknown |= !target;
-		if (!target || target == (void *)code)
-			continue;
-		jump_write(code, target);
-	}
+	for (size_t at = 0; stripped ? stripped_next(stripped, &at, &function)
+				     : image_next_function(image, &at, &function);)
+		unknown |= redirect_function(info, &function, version);
 	code_protect(info, 0);
 	linked_add(info);
 	if (unknown)
@@ -200,6 +196,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 							       : NULL;
 	unsigned long long added =
 		size >= offsetof(struct dl_phdr_info, dlpi_subs) ? info->dlpi_adds : 0;
+	struct stripped stripped;
 	struct image image;
 	int major;
 
@@ -220,11 +217,11 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 		return 0;
 	major = static_major(&image);
 	if (major && front_loaded(versions[major - 12])) {
-		redirect(info, &image, versions[major - 12]);
-	} else if (!major && capsules_worth(&image)) {
-		major = stripped_major(&image);
+		redirect(info, &image, NULL, versions[major - 12]);
+	} else if (!major && stripped_find(&stripped, info)) {
+		major = stripped_major(&stripped);
 		if (major && front_loaded(versions[major - 12]))
-			capsules_redirect(info, &image, versions[major - 12]);
+			redirect(info, &image, &stripped, versions[major - 12]);
 	}
 	image_close(&image);
 	return 0;

@@ -47,7 +47,7 @@ $(STACK_NCCLS): $(BUILD)/stack/%/libnccl.so.2: tests/stack/%.map $(NCCL_OBJS) $(
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-rpath,$(abspath $(LIB)) -Wl,--version-script,$< -o $@ $(NCCL_OBJS) 		-L$(LIB) -lvcuda-softgpu -lm
 
 # Of the others' programs.
-STACK_PROGRAMS := $(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS) $(STACK_EVENTS) $(STACK_DRIVERS) $(BUILD)/static/stripped/13/vector-add $(addprefix $(BUILD)/programs/13/, \
+STACK_PROGRAMS := $(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS) $(STACK_EVENTS) $(STACK_DRIVERS) $(BUILD)/static/unknown/13/vector-add $(addprefix $(BUILD)/programs/13/, \
 	processes streams host-functions async-memory pinned-memory copies-2d peers peer-copies devices devices-order device-query symbols contexts \
 	virtual-memory sharing memory-full memory-fragments error-memory)
 

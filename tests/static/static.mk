@@ -2,12 +2,13 @@
 #
 #	plain/13 plain/12   every program of tests/programs with nvcc's default, the static runtime
 #	rdc/13              the same with relocatable device code (-rdc=true), linked on the device's side
-#	stripped            one of them without its symbols, which cannot work
+#	stripped            one of them without its symbols
+#	unknown             and without the table of its functions for the unwinder, which cannot work
 
 STATIC_DIR := $(BUILD)/static
 STATIC_NVCCFLAGS := $(subst -cudart shared,-cudart static,$(NVCCFLAGS))
 STATIC_PROGRAMS := $(foreach kind,plain/13 plain/12 rdc/13,$(addprefix $(STATIC_DIR)/$(kind)/,$(PROGRAMS)))
-STATIC_STRIPPED := $(foreach abi,12 13,$(STATIC_DIR)/stripped/$(abi)/vector-add)
+STATIC_STRIPPED := $(foreach kind,stripped unknown,$(foreach abi,12 13,$(STATIC_DIR)/$(kind)/$(abi)/vector-add))
 
 # What clang links with for CUDA 12: the runtime, and what it needs.
 STATIC_LIBS12 := -Xlinker $(CUDA12)/lib/libcudart_static.a -Xlinker $(CUDA12)/lib/libculibos.a \
@@ -34,6 +35,16 @@ $(STATIC_DIR)/plain/12/%: $$(call program_objects,12,$$*) | $(CACHE)/.complete $
 $(STATIC_DIR)/stripped/%: $(STATIC_DIR)/plain/%
 	$(Q)mkdir -p $(@D)
 	$(Q)strip -o $@ $<
+
+$(STATIC_DIR)/unknown/13/%: $$(call program_objects,13,$$*) | $(CACHE)/.complete $(OBJ)/programs/stub/libcuda.so
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) -cudart static -Xcompiler -pthread -Xlinker --no-eh-frame-hdr -Xlinker -s $^ -o $@ -L$(CUDA13)/lib
+
+$(STATIC_DIR)/unknown/12/%: $$(call program_objects,12,$$*) | $(CACHE)/.complete $(OBJ)/programs/stub/libcuda.so
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) -pthread -Xlinker --no-eh-frame-hdr -s $^ -o $@ $(STATIC_LIBS12)
 
 $(STATIC_DIR)/libcupti: tests/static/cupti.c | $(CACHE)/.complete
 	$(call say,LINK,$@)
@@ -113,20 +124,20 @@ $(call add_test,static_mixed,tests/static/mixed.cu,all $(MIXED_BUILT),cd $(MIXED
 $(call add_test,static_opened,tests/static/opened.py,all,$(MIXED_VCUDA) $(PYTHON) \
 	tests/static/opened.py $(CUDA12) $(CUDA13))
 
-##### Modules of Python's #####
+##### Libraries without symbols #####
 
-CAPSULES := $(foreach name,capsules12 capsules13 capsules13_ptds,$(STATIC_DIR)/capsules/$(name).so)
-capsules_cuda = $(if $(findstring 12,$(1)),$(CUDA12),$(CUDA13))
+STRIPPED := $(foreach name,stripped12 stripped13 stripped13_ptds,$(STATIC_DIR)/libraries/$(name).so)
+stripped_cuda = $(if $(findstring 12,$(1)),$(CUDA12),$(CUDA13))
 
-$(CAPSULES): $(STATIC_DIR)/capsules/%.so: tests/static/capsules.c | $(CACHE)/.complete
+$(STRIPPED): $(STATIC_DIR)/libraries/%.so: tests/static/stripped.c | $(CACHE)/.complete
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -fPIC -fplt -fvisibility=default -shared -s -DMODULE=PyInit_$* \
+	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -fPIC -shared -s \
 		$(if $(findstring ptds,$*),-DCUDA_API_PER_THREAD_DEFAULT_STREAM) \
-		-isystem $(call capsules_cuda,$*)/include -o $@ $< -Wl,--exclude-libs,ALL \
-		$(call capsules_cuda,$*)/lib/libcudart_static.a $(if $(findstring 12,$*),$(CUDA12)/lib/libculibos.a) \
+		-isystem $(call stripped_cuda,$*)/include -o $@ $< -Wl,--exclude-libs,ALL \
+		$(call stripped_cuda,$*)/lib/libcudart_static.a $(if $(findstring 12,$*),$(CUDA12)/lib/libculibos.a) \
 		-lstdc++ -lm -lrt -ldl -lpthread
 
-test-static: run-static_capsules
-$(call add_test,static_capsules,tests/static/capsules.py,all $(CAPSULES),$(MIXED_VCUDA) $(PYTHON) \
-	tests/static/capsules.py $(foreach file,$(CAPSULES),$(file)=$(if $(findstring 12,$(file)),12,13)))
+test-static: run-static_stripped
+$(call add_test,static_stripped,tests/static/stripped.py,all $(STRIPPED),$(MIXED_VCUDA) $(PYTHON) \
+	tests/static/stripped.py $(foreach file,$(STRIPPED),$(file)=$(if $(findstring 12,$(file)),12,13)))
