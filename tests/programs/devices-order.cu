@@ -3,7 +3,7 @@
  * too: whatever that device does next, a copy in each form or a kernel that reaches the memory,
  * finds what was copied, though the first device was busy when the copy was asked for.
  * cudaMemcpyPeer is in order with what both devices have to do, and do later, whichever is
- * current. */
+ * current. So are copies between the host and a device in a stream of another one's. */
 #include "driver.h"
 
 static const int N = 4096, BUSY = 2000000;
@@ -118,6 +118,29 @@ static int first_of(const int *values, int device)
 	return got;
 }
 
+/* A stream copies between the host and another device's memory, which may be current, in order
+ * with what else it has to do. */
+static void check_other_stream(int *host, int current)
+{
+	cudaStream_t stream = here[1].stream;
+
+	CUDA(cudaSetDevice(1));
+	busy_set<<<1, 1, 0, stream>>>(here[1].values, 30 + current, BUSY);
+	CUDA(cudaSetDevice(current));
+	CUDA(cudaMemcpyAsync(
+		host, here[0].values, N * sizeof(int), cudaMemcpyDeviceToHost, stream));
+	CUDA(cudaMemcpyPeerAsync(here[0].values, 0, here[1].values, 1, sizeof(int), stream));
+	CUDA(cudaMemcpyAsync(
+		host + 1, here[0].values, sizeof(int), cudaMemcpyDeviceToHost, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CHECK_EQ(host[1], 30 + current);
+	host[2] = 40 + current;
+	CUDA(cudaMemcpyAsync(
+		here[0].values, host + 2, sizeof(int), cudaMemcpyHostToDevice, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CHECK_EQ(first_of(here[0].values, 0), 40 + current);
+}
+
 static void check_serialized(int from, int to, int current)
 {
 	int *const source = here[from].values, *const out = here[to].values;
@@ -177,6 +200,10 @@ int main()
 	for (int i = 0; i < N; i++)
 		pageable[i] = ++next;
 	check_gone(pageable, got);
+	for (int current = 0; current < 2; current++) {
+		check_other_stream(pageable, current);
+		check_other_stream(pinned, current);
+	}
 	for (int from = 0; from < devices; from++)
 		for (int to = 0; to < devices; to++)
 			for (int current = 0; from != to && current < devices; current++)

@@ -230,19 +230,24 @@ static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64
 
 /* The primary context of the device whose memory it is, where that is one other than the
  * stream's. */
-static struct context *copy_owner(const struct shape *s)
+static struct context *copy_owner(const struct shape *s, uint64_t number)
 {
-	struct context *current = context_current(), *owner;
+	const struct stream *stream;
+	const struct context *copies;
+	struct context *owner;
 	int device, other;
 
-	if (devices.count == 1 || !current || s->src.array || s->dst.array ||
-		!memory_in_window(
-			s->src.side == SIDE_DEVICE ? s->src.at : s->dst.at, &device) ||
-		device == current->device)
+	if (devices.count == 1 || s->src.array || s->dst.array ||
+		!memory_in_window(s->src.side == SIDE_DEVICE ? s->src.at : s->dst.at, &device))
+		return NULL;
+	/* A copy goes by any device's stream, whichever is current. */
+	stream = number ? stream_find(number) : NULL;
+	copies = stream ? stream->context : context_current();
+	if (!copies || device == copies->device)
 		return NULL;
 	if (s->src.side == SIDE_DEVICE && s->dst.side == SIDE_DEVICE &&
 		(!memory_in_window(s->dst.at, &other) || other != device ||
-			(peer_reaches(current, s->dst.at) && peer_reaches(current, s->src.at))))
+			(peer_reaches(copies, s->dst.at) && peer_reaches(copies, s->src.at))))
 		return NULL;
 	owner = &devices.at[device].primary;
 	return atomic_load(&owner->live) ? owner : NULL;
@@ -280,13 +285,13 @@ static CUresult copy_sided(struct shape *s, CUstream hStream, bool async)
 	if (graph && (s->src.side == SIDE_HOST || s->dst.side == SIDE_HOST))
 		return copy_captured(s, graph, stream, hStream, async);
 	if (s->src.side != SIDE_HOST && s->dst.side != SIDE_HOST) {
-		owner = graph ? NULL : copy_owner(s);
+		owner = graph ? NULL : copy_owner(s, stream);
 		return owner ? copy_by_owner(s, owner, stream)
 			     : copy_on_agent(s, stream, async);
 	}
 	if (s->src.side == SIDE_HOST && s->dst.side == SIDE_HOST)
 		return copy_host(s, stream);
-	owner = copy_owner(s);
+	owner = copy_owner(s, stream);
 	if (owner)
 		return copy_by_owner(s, owner, stream);
 
