@@ -212,17 +212,19 @@ struct axis {
 	uint32_t weight;
 };
 
-static struct axis axis(const struct ptx_texture *t, bool cube, double c, uint32_t size,
-	uint32_t which, bool linear, int32_t offset)
+static struct axis axis(const struct ptx_texture *t, const struct ptx_fetch *fetch, double c,
+	uint32_t size, uint32_t which, bool linear, int32_t offset)
 {
-	enum ptx_address_mode mode = cube ? PTX_CLAMP : t->address[which];
+	enum ptx_address_mode mode = fetch->cube ? PTX_CLAMP : t->address[which];
+	/* Whole numbers count texels, whatever the texture's coordinates are. */
+	const bool shares = t->normalized && !fetch->whole;
 	struct axis a = {0};
 	int64_t i;
 
 	/* Only what is normalised can go round. */
-	if (!t->normalized && mode != PTX_BORDER)
+	if (!shares && mode != PTX_BORDER)
 		mode = PTX_CLAMP;
-	if (t->normalized) {
+	if (shares) {
 		if (mode == PTX_WRAP)
 			c -= floor(c);
 		c *= size;
@@ -302,8 +304,7 @@ static bool sample(const struct ptx_texture *t, const struct ptx_fetch *fetch,
 	struct axis axes[3] = {0};
 
 	for (uint32_t k = 0; k < fetch->dims; k++)
-		axes[k] =
-			axis(t, fetch->cube, place->c[k], size[k], k, linear, place->offset[k]);
+		axes[k] = axis(t, fetch, place->c[k], size[k], k, linear, place->offset[k]);
 	/* An H200 filters one dimension as a row of two, at 0: halfway to what is before that
 	 * row, and only a border is not the row again. */
 	if (fetch->dims == 1 && linear && t->address[1] == PTX_BORDER)

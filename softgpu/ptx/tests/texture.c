@@ -151,6 +151,31 @@ static void test_fetch_halves_and_questions(void **state)
 	ptx_texture_remove(number);
 }
 
+/* Whole coordinates count texels, of a texture with normalized ones and that goes round, too. */
+static void test_fetch_by_whole_numbers(void **state)
+{
+	struct ptx_texture t = make(PTX_TEXEL_U8, 1);
+	uint64_t number;
+	struct ptx_module *module;
+
+	(void)state;
+	for (unsigned k = 0; k < 256; k++)
+		texels[k] = (unsigned char)k;
+	t.normalized = true;
+	t.address[0] = t.address[1] = PTX_WRAP;
+	number = ptx_texture_add(&t);
+	module = text_load("sm_90", HEAD
+		"mov.u32 r1, 5; mov.u32 r2, 2; mov.u32 r3, 0;\n"
+		"tex.2d.v4.u32.s32 {r4, _, _, _}, [tn, {r1, r2}]; st.global.u32 [base], r4;\n"
+		"tex.level.2d.v4.u32.s32 {r4, _, _, _}, [tn, {r1, r3}], r3;\n"
+		"st.global.u32 [base+4], r4; ret; }\n");
+	assert_int_equal(launch(module, (struct params){.texture = number}), PTX_OK);
+	assert_int_equal(out[0], 2 * 64 + 5);
+	assert_int_equal(out[1], 5);
+	ptx_module_free(module);
+	ptx_texture_remove(number);
+}
+
 /* One store of {VALUES} to element 3, 1; the element's first eight bytes. */
 static uint64_t store(enum ptx_texel texel, uint32_t channels, const char *text)
 {
@@ -277,6 +302,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_references),
 		cmocka_unit_test(test_fetch_halves_and_questions),
+		cmocka_unit_test(test_fetch_by_whole_numbers),
 		cmocka_unit_test(test_declarations),
 		cmocka_unit_test(test_formatted_stores),
 		cmocka_unit_test(test_formatted_reductions),
