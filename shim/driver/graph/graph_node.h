@@ -25,11 +25,12 @@ struct node_params {
 	struct graph_kernel kernel;
 };
 
-/* A graph is of the context that it is built in: NULL, or the current one. */
+/* NULL, or the current one. */
 bool node_context_ok(CUcontext ctx);
-CUresult node_context(CUcontext ctx);
-/* It was destroyed, which is told before all else. */
-bool node_context_gone(CUcontext ctx);
+/* A node is added or changed in CTX, where that is another than the thread's: between the two
+ * it is current. node_without: STATUS. */
+CUresult node_within(CUcontext ctx, bool *entered);
+CUresult node_without(bool entered, CUresult status);
 /* A kernel of the app's whose module was unloaded. */
 bool node_kernel_gone(const struct graph_node *node);
 /* node_described.c: what the app says of the node. */

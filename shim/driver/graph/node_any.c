@@ -28,8 +28,7 @@ static CUresult any_params(
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		if (any->memcpy.flags)
 			return CUDA_ERROR_NOT_SUPPORTED;
-		return node_params_copy(p, &any->memcpy.copyParams, parts)
-			       ?: node_context(any->memcpy.copyCtx);
+		return node_params_copy(p, &any->memcpy.copyParams, parts);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		fill = (CUDA_MEMSET_NODE_PARAMS){.dst = any->memset.dst,
 			.pitch = any->memset.pitch,
@@ -37,7 +36,7 @@ static CUresult any_params(
 			.elementSize = any->memset.elementSize,
 			.width = any->memset.width,
 			.height = any->memset.height};
-		return node_params_fill(p, &fill) ?: node_context(any->memset.ctx);
+		return node_params_fill(p, &fill);
 	case CU_GRAPH_NODE_TYPE_HOST:
 		host = (CUDA_HOST_NODE_PARAMS){
 			.fn = any->host.fn, .userData = any->host.userData};
@@ -58,12 +57,26 @@ static CUresult any_params(
 	}
 }
 
+/* Which the description names. */
+static CUcontext any_context(const CUgraphNodeParams *any)
+{
+	switch (any->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL: return any->kernel.ctx;
+	case CU_GRAPH_NODE_TYPE_MEMCPY: return any->memcpy.copyCtx;
+	case CU_GRAPH_NODE_TYPE_MEMSET: return any->memset.ctx;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return any->memOp.ctx;
+	default: return NULL;
+	}
+}
+
 CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
 	struct graph *graph = graph_find(hGraph);
 	struct node_params p = {0};
+	bool entered;
+	CUresult status;
 
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -78,8 +91,12 @@ CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		return node_add(phGraphNode, hGraph, dependencies, dependencyData,
 			numDependencies, &p,
 			node_params_free_memory(&p, graph, nodeParams->free.dptr));
-	return node_add(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, &p,
-		any_params(&p, nodeParams, graph ? &graph->parts : NULL));
+	status = node_within(any_context(nodeParams), &entered);
+	if (status)
+		return status;
+	status = node_add(phGraphNode, hGraph, dependencies, dependencyData, numDependencies,
+		&p, any_params(&p, nodeParams, graph ? &graph->parts : NULL));
+	return node_without(entered, status);
 }
 
 static CUresult any_get_fill(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS_v2 *to)
@@ -164,6 +181,7 @@ CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodePar
 	struct node_params p = {0};
 	CUgraphNodeType type;
 	CUresult status;
+	bool entered;
 
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -176,7 +194,11 @@ CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodePar
 	}
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return node_set_child(hNode, &nodeParams->graph);
-	return node_set(hNode, NULL, &p, any_params(&p, nodeParams, NULL));
+	status = node_within(any_context(nodeParams), &entered);
+	if (status)
+		return status;
+	status = node_set(hNode, NULL, &p, any_params(&p, nodeParams, NULL));
+	return node_without(entered, status);
 }
 
 /* A conditional node stays as it is. */
@@ -196,6 +218,8 @@ CUresult hand_cuGraphExecNodeSetParams(
 	CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
 	struct node_params p = {0};
+	CUresult status;
+	bool entered;
 
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -204,9 +228,13 @@ CUresult hand_cuGraphExecNodeSetParams(
 			hGraphExec, hNode, nodeParams->graph.graph);
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		return exec_conditional(hGraphExec, hNode);
+	status = node_within(any_context(nodeParams), &entered);
+	if (status)
+		return status;
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_MEMCPY)
 		exec_copy_begin(&p, hGraphExec, hNode, &nodeParams->memcpy.copyParams);
-	return node_set(hNode, &hGraphExec, &p, any_params(&p, nodeParams, NULL));
+	status = node_set(hNode, &hGraphExec, &p, any_params(&p, nodeParams, NULL));
+	return node_without(entered, status);
 }
 
 /* ---- nodes that are switched off ---- */

@@ -37,9 +37,14 @@ CUresult hand_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
 	struct node_params p = {0};
+	bool entered;
+	CUresult status = node_within(nodeParams ? nodeParams->ctx : NULL, &entered);
 
-	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
+	if (status)
+		return status;
+	status = node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
 		node_params_kernel(&p, nodeParams));
+	return node_without(entered, status);
 }
 
 CUresult hand_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
@@ -161,8 +166,13 @@ CUresult hand_cuGraphKernelNodeSetParams_v2(
 	CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
 	struct node_params p = {0};
+	bool entered;
+	CUresult status = node_within(nodeParams ? nodeParams->ctx : NULL, &entered);
 
-	return node_set(hNode, NULL, &p, node_params_kernel(&p, nodeParams));
+	if (status)
+		return status;
+	status = node_set(hNode, NULL, &p, node_params_kernel(&p, nodeParams));
+	return node_without(entered, status);
 }
 
 CUresult hand_cuGraphKernelNodeSetParams(
@@ -180,8 +190,13 @@ CUresult hand_cuGraphExecKernelNodeSetParams_v2(
 	CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
 	struct node_params p = {0};
+	bool entered;
+	CUresult status = node_within(nodeParams ? nodeParams->ctx : NULL, &entered);
 
-	return node_set(hNode, &hGraphExec, &p, node_params_kernel(&p, nodeParams));
+	if (status)
+		return status;
+	status = node_set(hNode, &hGraphExec, &p, node_params_kernel(&p, nodeParams));
+	return node_without(entered, status);
 }
 
 CUresult hand_cuGraphExecKernelNodeSetParams(
@@ -202,11 +217,14 @@ CUresult hand_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
 	struct node_params p = {0};
+	bool entered;
+	CUresult status = node_within(ctx, &entered);
 
-	if (node_context_gone(ctx))
-		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
-		node_params_fill(&p, memsetParams) ?: node_context(ctx));
+	if (status)
+		return status;
+	status = node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
+		node_params_fill(&p, memsetParams));
+	return node_without(entered, status);
 }
 
 CUresult hand_cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams)
@@ -243,11 +261,13 @@ CUresult hand_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode
 	const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
 	struct node_params p = {0};
+	bool entered;
+	CUresult status = node_within(ctx, &entered);
 
-	if (node_context_gone(ctx))
-		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	return node_set(hNode, &hGraphExec, &p,
-		node_params_fill(&p, memsetParams) ?: node_context(ctx));
+	if (status)
+		return status;
+	status = node_set(hNode, &hGraphExec, &p, node_params_fill(&p, memsetParams));
+	return node_without(entered, status);
 }
 
 /* ---- host functions ---- */

@@ -5,18 +5,33 @@
 #include "shim/driver/context/context.h"
 #include "shim/driver/graph/graph_node.h"
 #include "shim/driver/memory/host.h"
+#include "shim/engine/thread.h"
 #include "shim/generated/cuda_hand.h"
 
-CUresult node_context(CUcontext ctx)
+CUresult node_within(CUcontext ctx, bool *entered)
 {
-	return node_context_ok(ctx) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+	struct context *context = ctx ? context_of(ctx) : NULL, *current = context_current();
+
+	*entered = false;
+	if (!ctx || context == current)
+		return CUDA_SUCCESS;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!atomic_load(&context->live))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	if (current && current->session != context->session)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*entered = thread_push(context);
+	return *entered ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-bool node_context_gone(CUcontext ctx)
+CUresult node_without(bool entered, CUresult status)
 {
-	const struct context *context = ctx ? context_of(ctx) : NULL;
+	struct context *popped;
 
-	return context && !atomic_load(&context->live);
+	if (entered)
+		thread_pop(&popped);
+	return status;
 }
 
 void exec_copy_begin(
@@ -44,12 +59,14 @@ CUresult hand_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 {
 	struct graph *graph = graph_find(hGraph);
 	struct node_params p = {0};
+	bool entered;
+	CUresult status = node_within(ctx, &entered);
 
-	if (node_context_gone(ctx))
-		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
-		node_params_copy(&p, copyParams, graph ? &graph->parts : NULL)
-			?: node_context(ctx));
+	if (status)
+		return status;
+	status = node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
+		node_params_copy(&p, copyParams, graph ? &graph->parts : NULL));
+	return node_without(entered, status);
 }
 
 static const struct part *copy_part(const struct parts *parts, const struct graph_copy *copy)
@@ -173,10 +190,12 @@ CUresult hand_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode
 	const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
 	struct node_params p = {0};
+	bool entered;
+	CUresult status = node_within(ctx, &entered);
 
-	if (node_context_gone(ctx))
-		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	if (status)
+		return status;
 	exec_copy_begin(&p, hGraphExec, hNode, copyParams);
-	return node_set(hNode, &hGraphExec, &p,
-		node_params_copy(&p, copyParams, NULL) ?: node_context(ctx));
+	status = node_set(hNode, &hGraphExec, &p, node_params_copy(&p, copyParams, NULL));
+	return node_without(entered, status);
 }

@@ -151,7 +151,8 @@ static void test_fetch_halves_and_questions(void **state)
 	ptx_texture_remove(number);
 }
 
-/* Whole coordinates count texels, of a texture with normalized ones and that goes round, too. */
+/* Whole coordinates count texels, of a texture with normalized ones and that goes round, too.
+ */
 static void test_fetch_by_whole_numbers(void **state)
 {
 	struct ptx_texture t = make(PTX_TEXEL_U8, 1);
