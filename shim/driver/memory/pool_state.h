@@ -65,8 +65,11 @@ extern struct pools pools;
 struct pool *pool_of(CUmemoryPool pool);
 /* NULL: no memory. */
 struct pool *pool_new(int device);
-/* The link to the live allocation at that address; to NULL where there is none. */
+/* The link to the live allocation at that address; NULL: there is none. */
 struct pool_piece **pool_piece_find(CUdeviceptr address);
+/* It is the app's from now on, ASKED bytes of it, and no longer. */
+void pool_piece_add(struct pool_piece *piece, size_t asked);
+void pool_piece_gone(struct pool_piece *piece);
 /* Gives kept pieces of the pool back until it has at most `keep` bytes, and its idle units. */
 void pool_trim(struct pool *pool, uint64_t keep);
 /* What it says that it has reserved, in bytes. */
