@@ -164,6 +164,31 @@ static void set_and_told(void *pointer, bool managed)
 	}
 }
 
+/* What it says of a graph's memory is the driver's own; it says something. */
+static void of_a_graph(void)
+{
+	ENTRY(cuPointerGetAttribute);
+	cudaMemAllocNodeParams params = {};
+	cudaGraph_t graph;
+	cudaGraphNode_t node;
+	cudaGraphExec_t exec;
+	CUmemoryPool pool;
+
+	params.poolProps.allocType = cudaMemAllocationTypePinned;
+	params.poolProps.location.type = cudaMemLocationTypeDevice;
+	params.bytesize = 1 << 20;
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddMemAllocNode(&node, graph, NULL, 0, &params));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CUDA(cudaGraphLaunch(exec, 0));
+	(void)p_cuPointerGetAttribute(
+		&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, (CUdeviceptr)params.dptr);
+	CUDA(cudaFree(params.dptr));
+	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+}
+
 int main(void)
 {
 	void *managed, *device, *other;
@@ -171,6 +196,7 @@ int main(void)
 	CUDA(cudaFree(0));
 	captured();
 	pools();
+	of_a_graph();
 	mapped();
 	CUDA(cudaMallocManaged(&managed, 4096));
 	shares(managed, false);

@@ -194,12 +194,12 @@ bool pool_forget(CUdeviceptr address)
 
 CUmemoryPool pool_holding(CUdeviceptr base)
 {
-	struct pool_piece *piece;
+	struct pool_piece **at;
 	uint64_t handle;
 
 	pthread_mutex_lock(&pools.lock);
-	piece = *pool_piece_find(base);
-	handle = piece ? piece->pool->handle : 0;
+	at = pool_piece_find(base);
+	handle = at ? (*at)->pool->handle : 0;
 	pthread_mutex_unlock(&pools.lock);
 	return (CUmemoryPool)(uintptr_t)handle;
 }
