@@ -171,7 +171,7 @@ On an H200, natively and through vcuda at once, four processes each (2026-11-30,
 
 | suite | ended both ways | natively | differently through vcuda |
 |---|---|---|---|
-| cuda-core 1.2.2 | 3837 | 3691 pass, 116 skipped, 29 fail | 139, of which the 60 that there was time for were different again. 55 want pools of pinned memory, and 53 pools of managed memory, or such that host and device use at once: neither is served ([SHIM.md](SHIM.md)); 16 NVML that is not served; 4 graphs that the device launches; 6 checkpoints; 2 errors of IPC, as above, of which memory of another pool is refused since; 2 are skipped natively only; `test_latchkernel` reads managed memory while a kernel runs, which ends a program where the device has no concurrent access |
+| cuda-core 1.2.2 | 3837 | 3691 pass, 116 skipped, 29 fail | 139, of which the 60 that there was time for were different again. 55 want pools of pinned memory, and 53 pools of managed memory, or such that host and device use at once: the pools are served since, the latter is not ([SHIM.md](SHIM.md)); 16 NVML that is not served; 4 graphs that the device launches; 6 checkpoints; 2 errors of IPC, as above, of which memory of another pool is refused since; 2 are skipped natively only; `test_latchkernel` reads managed memory while a kernel runs, which ends a program where the device has no concurrent access |
 | cuda-bindings 13.5.0 | 415 | 349 pass, 55 skipped, 11 fail | 18: 12 of NVML, 6 skip themselves for managed memory |
 | numba-cuda 0.30.4, `cudadrv` | 265 | 186 pass, 58 fail (most by the version of cuda-bindings), 21 skipped | 1: `test_select_device`, once |
 

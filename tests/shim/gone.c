@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What is left of a context that went: names of graphs, which can be destroyed and do nothing
- * else, and whose memory is not freed once more when it is somebody else's; nothing of pools.
+ * else, and whose memory is not freed once more when it is somebody else's; nothing of pools,
+ * but for pinned memory of theirs, which goes with the primary context alone.
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -52,6 +53,7 @@ static void pool_use(void)
 
 	MUST(cuMemAllocAsync(&piece, BYTES, NULL));
 	MUST(cuMemFreeAsync(piece, NULL));
+	must(cuMemFree(piece), CUDA_ERROR_INVALID_VALUE, "a piece is freed twice");
 }
 
 static void pool_check(void)
@@ -62,6 +64,59 @@ static void pool_check(void)
 	MUST(cuDeviceGetDefaultMemPool(&pool, 0));
 	MUST(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes));
 	must(bytes ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS, CUDA_SUCCESS, "a pool keeps pieces");
+}
+
+static CUmemoryPool place_pool(int type, CUmemAllocationType kind)
+{
+	CUmemLocation location = {.type = type};
+	CUmemoryPool pool;
+
+	MUST(cuMemGetDefaultMemPool(&pool, &location, kind));
+	return pool;
+}
+
+static cuuint64_t pool_used(CUmemoryPool pool)
+{
+	cuuint64_t bytes;
+
+	MUST(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &bytes));
+	return bytes;
+}
+
+static unsigned char *place_use(CUmemoryPool pool)
+{
+	CUdeviceptr live, kept;
+
+	MUST(cuMemAllocFromPoolAsync(&kept, BYTES, pool, NULL));
+	MUST(cuMemAllocFromPoolAsync(&live, BYTES, pool, NULL));
+	MUST(cuMemsetD8Async(live, 5, BYTES, NULL));
+	MUST(cuMemFreeAsync(kept, NULL));
+	return (unsigned char *)(uintptr_t)live;
+}
+
+/* Of pools that are not a device's; with a context of its own, and with the primary one. */
+static void places_use(CUcontext own, CUcontext primary)
+{
+	CUmemoryPool host =
+		place_pool(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_ALLOCATION_TYPE_PINNED);
+	CUmemoryPool managed =
+		place_pool(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_ALLOCATION_TYPE_MANAGED);
+	unsigned char *live = place_use(host);
+
+	place_use(managed);
+	MUST(cuCtxSynchronize());
+	MUST(cuCtxDestroy(own));
+	MUST(cuCtxSetCurrent(primary));
+	must(pool_used(managed), 0, "managed memory of a pool stays");
+	must(pool_used(host), BYTES, "pinned memory of a pool goes");
+	must(live[BYTES - 1], 5, "a byte of a pool's pinned memory");
+	live[0] = 6;
+	place_use(host);
+	place_use(managed);
+	must(pool_used(managed), BYTES, "managed memory of a pool");
+	MUST(cuDevicePrimaryCtxReset(0));
+	must(pool_used(managed), 0, "managed memory of a pool stays");
+	must(pool_used(host), 0, "pinned memory of a pool stays");
 }
 
 static void pieces_make(CUdeviceptr *pieces, unsigned char value)
@@ -138,6 +193,11 @@ int main(void)
 		MUST(cuDevicePrimaryCtxRetain(&primary, 0));
 		MUST(cuCtxSetCurrent(primary));
 		graphs_end(&g);
+
+		places_use(create(), primary);
+		MUST(cuDevicePrimaryCtxRelease(0));
+		MUST(cuDevicePrimaryCtxRetain(&primary, 0));
+		MUST(cuCtxSetCurrent(primary));
 	}
 	printf("what is gone is gone\n");
 	return 0;

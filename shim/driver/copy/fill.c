@@ -24,8 +24,11 @@ static bool fill_managed_ok(CUdeviceptr dst, size_t extent)
 {
 	struct managed_range range;
 
-	return !managed_any || !managed_find(dst, &range) || range.variable ||
-	       extent <= range.bytes - (dst - range.base);
+	if (!managed_any)
+		return true;
+	if (!managed_find(dst, &range))
+		return !managed_gap(dst);
+	return range.variable || extent <= range.bytes - (dst - range.base);
 }
 
 static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,

@@ -235,6 +235,9 @@ CUresult hand_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice 
 	if (!status &&
 		attrib == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED)
 		*pi = *pi && share_handles;
+	if (!status && (attrib == CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED ||
+			       attrib == CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED))
+		*pi = mirror_served(); /* the agent's driver knows nothing of them */
 	if (!status && attrib == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)
 		/* managed.h: device memory, and pages of the program's */
 		*pi = session_count == 1 && fault_seen;

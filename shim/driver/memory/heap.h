@@ -47,6 +47,7 @@ struct block {
 	bool async;	  /* a pool's, or a graph's */
 	bool plain;	  /* memory_alloc's, and nobody else has it mapped */
 	bool shared;	  /* others may have it mapped */
+	bool managed;	  /* managed memory is made of it */
 	uint64_t base;
 	uint64_t size; /* granules, in bytes */
 	uint64_t bytes;

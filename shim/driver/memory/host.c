@@ -254,7 +254,8 @@ bool host_find(const void *host, struct host_range *range)
 			.flags = piece->flags,
 			.id = piece->id,
 			.context = piece->context,
-			.registered = !piece->segment};
+			.registered = !piece->segment,
+			.pooled = piece->pooled};
 	pthread_mutex_unlock(&pinned.lock);
 	return piece != NULL;
 }
@@ -291,27 +292,25 @@ bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk)
 	return found;
 }
 
-/* Whether OUT is known to be done. What a context has waited for says nothing of another one's.
- */
-static bool out_done(const struct host_out *out, const struct context *context, bool by_stream)
+/* Whether OUT, of no stream that is known, is known to be done. */
+static bool lost_done(const struct host_out *out)
 {
-	bool here = context && context->number == out->context;
-	struct stream *stream =
-		by_stream && (here || out->stream) ? stream_find(out->stream) : NULL;
+	const struct context *context = context_current();
 
-	return (here && atomic_load(&context->synced) >= out->seq) ||
-	       (stream && atomic_load(&stream->synced) >= out->seq);
+	return context && context->number == out->context &&
+	       atomic_load(&context->synced) >= out->seq;
 }
 
 /* With the lock held: forgets the copies of PIECE that are known to be done. */
 static void outs_reap(struct host_piece *piece)
 {
-	struct context *context = context_current();
+	for (unsigned i = 0; i < HOST_OUTS; i++) {
+		struct host_out *out = &piece->outs[i];
 
-	for (unsigned i = 0; i < HOST_OUTS; i++)
-		if (out_done(&piece->outs[i], context, true))
-			piece->outs[i].seq = 0;
-	if (out_done(&piece->lost, context, false))
+		if (stream_reached(out->stream, out->context, out->seq))
+			out->seq = 0;
+	}
+	if (lost_done(&piece->lost))
 		piece->lost.seq = 0;
 }
 

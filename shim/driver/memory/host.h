@@ -24,6 +24,7 @@ struct host_range {
 	uint64_t id;
 	uint16_t context;
 	bool registered; /* by cuMemHostRegister: not ours */
+	bool pooled;	 /* a memory pool's */
 };
 
 /* The device will write to this memory: a copy that is not awaited, frame SEQ on STREAM. */
@@ -72,6 +73,12 @@ void host_carried(const void *bytes, size_t n, uint64_t to, size_t most);
  * registered in it. Then, once it is gone or was reset: that memory is no more. */
 void host_context_drain(struct context *context);
 void host_context_gone(const struct context *context);
+
+/* For a memory pool: BYTES that go with the current device's primary context.  *ID is no other
+ * allocation's. */
+CUresult host_pool_alloc(size_t bytes, CUdeviceptr *address, uint64_t *id);
+/* Frees them.  Where they may still be in use, WAIT says that this waits for it. */
+void host_pool_free(CUdeviceptr address, uint64_t id, bool wait);
 
 /* Whether the program's machine has that NUMA node. */
 bool host_numa(int node);

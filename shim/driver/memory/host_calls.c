@@ -106,27 +106,79 @@ static void piece_free(struct host_piece *piece)
 	host_piece_remove(piece);
 }
 
-/* What was allocated (or registered) at P and not yet freed. */
-static CUresult piece_release(void *p, bool registered, CUresult missing)
+/* What there is at an address. */
+enum host_made { HOST_REGISTERED, HOST_ALLOCATED, HOST_POOLED };
+
+/* With the lock held: the piece that begins at P and is one of those; NULL: there is none. */
+static struct host_piece *piece_made(const void *p, enum host_made made)
+{
+	struct host_piece *piece = host_piece_at(p);
+
+	if (!piece || piece->base != p)
+		return NULL;
+	return made == (!piece->segment	       ? HOST_REGISTERED
+			       : piece->pooled ? HOST_POOLED
+					       : HOST_ALLOCATED)
+		       ? piece
+		       : NULL;
+}
+
+/* What was made at P and not yet freed. */
+static CUresult piece_release(void *p, enum host_made made, CUresult missing)
 {
 	struct context *home = NULL;
 	struct host_piece *piece;
 
 	pthread_mutex_lock(&pinned.lock);
-	piece = host_piece_at(p);
-	if (piece && !piece->segment == registered && piece->base == p && piece_used(piece))
+	piece = piece_made(p, made);
+	if (piece && piece_used(piece))
 		home = piece->home;
 	pthread_mutex_unlock(&pinned.lock);
 	if (home)
 		host_drain_at(home);
 	pthread_mutex_lock(&pinned.lock);
-	piece = host_piece_at(p);
-	if (!piece || !piece->segment != registered || piece->base != p)
-		piece = NULL;
-	else
+	piece = piece_made(p, made);
+	if (piece)
 		piece_free(piece);
 	pthread_mutex_unlock(&pinned.lock);
 	return piece ? CUDA_SUCCESS : missing;
+}
+
+CUresult host_pool_alloc(size_t bytes, CUdeviceptr *address, uint64_t *id)
+{
+	struct host_piece *piece;
+	CUresult status;
+	void *base;
+
+	if (bytes > SIZE_MAX / 2)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&pinned.lock);
+	/* Devices have it mapped, whether the program said so or not. */
+	status = host_alloc(bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP, &base);
+	if (!status) {
+		piece = host_piece_at(base);
+		piece->pooled = true;
+		piece->home = &devices.at[context_current()->device].primary;
+		*address = (uintptr_t)base;
+		*id = piece->id;
+	}
+	pthread_mutex_unlock(&pinned.lock);
+	return status;
+}
+
+void host_pool_free(CUdeviceptr address, uint64_t id, bool wait)
+{
+	struct host_piece *piece;
+
+	if (wait) {
+		piece_release((void *)(uintptr_t)address, HOST_POOLED, CUDA_SUCCESS);
+		return;
+	}
+	pthread_mutex_lock(&pinned.lock);
+	piece = piece_made((void *)(uintptr_t)address, HOST_POOLED);
+	if (piece && piece->id == id)
+		piece_free(piece);
+	pthread_mutex_unlock(&pinned.lock);
 }
 
 void host_context_drain(struct context *context)
@@ -159,7 +211,7 @@ void host_context_gone(const struct context *context)
 
 CUresult hand_cuMemFreeHost(void *p)
 {
-	return p ? piece_release(p, false, CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
+	return p ? piece_release(p, HOST_ALLOCATED, CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
 }
 
 /* A driver that pins the pages faults where one is missing, or may not be written. */
@@ -243,7 +295,7 @@ CUresult hand_cuMemHostUnregister(void *p)
 		     (memory_find((uintptr_t)p, &range) &&
 			     (!range.reserved || vmm_mapped((uintptr_t)p, 1)));
 
-	return piece_release(p, true,
+	return piece_release(p, HOST_REGISTERED,
 		known ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 

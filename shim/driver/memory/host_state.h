@@ -41,6 +41,7 @@ struct host_piece {
 	uint16_t context;
 	struct context *home;	      /* the context with which it goes */
 	struct host_segment *segment; /* NULL: registered */
+	bool pooled;		      /* a memory pool's (pool_memory.h) */
 	bool active;		      /* kernels reach it (mirror.h) … */
 	bool apart;		      /* … or cannot */
 	struct host_out { /* the last copies from the device that were not awaited */

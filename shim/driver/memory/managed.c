@@ -101,9 +101,19 @@ bool managed_find(CUdeviceptr address, struct managed_range *range)
 			.bytes = r->asked,
 			.id = r->id,
 			.variable = r->pieces != NULL,
+			.pooled = r->pooled,
 			.context = r->context};
 	pthread_mutex_unlock(&managed.lock);
 	return r != NULL;
+}
+
+bool managed_gap(CUdeviceptr address)
+{
+	struct managed_range found;
+	struct memory_range range;
+
+	return managed_any && memory_find(address, &range) && range.managed &&
+	       !managed_find(address, &found);
 }
 
 /* ---- towards the device ---- */

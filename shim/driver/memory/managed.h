@@ -27,14 +27,22 @@ struct managed_range {
 	uint64_t bytes; /* as asked for */
 	uint64_t id;	/* unique in the process */
 	bool variable;	/* of a module: base and size are not told */
+	bool pooled;	/* a memory pool's */
 	struct context *context;
 };
 
+/* Is there a way of watching memory, which it needs? Chooses it at first. */
+bool managed_way_known(void);
 /* ATTACH: CU_MEM_ATTACH_GLOBAL or _HOST. NOT_SUPPORTED: the kernel lets us watch no memory. */
 CUresult managed_alloc(
 	struct context *context, size_t bytes, unsigned attach, CUdeviceptr *address);
 /* Waits for the work before it, as natively. INVALID_VALUE: not the start of one. */
 CUresult managed_free(CUdeviceptr address);
+/* The same for a memory pool, attached to all streams; *ID is no other allocation's. */
+CUresult managed_pool_alloc(
+	struct context *context, size_t bytes, CUdeviceptr *address, uint64_t *id);
+/* Frees them.  Where they may still be in use, WAIT says that this waits for it. */
+CUresult managed_pool_free(CUdeviceptr address, uint64_t id, bool wait);
 /* A module's variable is managed: the program gets its pages there. OUT_OF_MEMORY: it has
  * something at that address. */
 CUresult managed_variable(
@@ -46,6 +54,8 @@ bool managed_find(CUdeviceptr address, struct managed_range *range);
 /* The context is gone, or was reset, or the stream. */
 void managed_context_gone(const struct context *context);
 void managed_stream_gone(uint64_t stream);
+/* In memory that managed memory is made of, but in none: behind the end of one. */
+bool managed_gap(CUdeviceptr address);
 /* Could it be managed memory? Any thread, in a signal handler too. */
 bool managed_near(uint64_t address);
 /* The program has the managed pages among these bytes when a system call comes to them. */

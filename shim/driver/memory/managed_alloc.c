@@ -268,8 +268,8 @@ bool managed_way_known(void)
 	return managed.way != NULL;
 }
 
-CUresult managed_alloc(
-	struct context *context, size_t bytes, unsigned attach, CUdeviceptr *address)
+static CUresult region_alloc(struct context *context, size_t bytes, unsigned attach,
+	bool pooled, CUdeviceptr *address, uint64_t *id)
 {
 	struct region *r;
 	CUstream ahead;
@@ -286,33 +286,53 @@ CUresult managed_alloc(
 	r = region_new(context, bytes, attach);
 	if (!r)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	r->pooled = pooled;
 	status = region_place(r);
 	if (!status) {
 		pthread_mutex_lock(&managed.lock);
 		if (attach != CU_MEM_ATTACH_GLOBAL)
 			atomic_store(&managed.apart, true);
 		status = region_open(r);
-		if (status)
+		if (status) {
 			region_unplace(r);
+		} else {
+			*address = r->base;
+			*id = r->id;
+		}
 		pthread_mutex_unlock(&managed.lock);
 	}
 	if (status)
 		region_free(r);
-	else
-		*address = r->base;
 	return status;
 }
 
-CUresult managed_free(CUdeviceptr address)
+CUresult managed_alloc(
+	struct context *context, size_t bytes, unsigned attach, CUdeviceptr *address)
 {
+	uint64_t id;
+
+	return region_alloc(context, bytes, attach, false, address, &id);
+}
+
+CUresult managed_pool_alloc(
+	struct context *context, size_t bytes, CUdeviceptr *address, uint64_t *id)
+{
+	return region_alloc(context, bytes, CU_MEM_ATTACH_GLOBAL, true, address, id);
+}
+
+/* ID 0: whichever. */
+static CUresult range_free(CUdeviceptr address, bool pooled, uint64_t id, bool wait)
+{
+	CUresult status = CUDA_SUCCESS;
 	struct managed_range range;
-	CUresult status;
 	struct region *r;
 
-	if (!managed_find(address, &range) || range.base != address || range.variable)
+	if (!managed_find(address, &range) || range.base != address || range.variable ||
+		range.pooled != pooled || (id && range.id != id))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Its pages may be the next one's at once. */
-	status = managed_sync(range.context);
+	if (wait)
+		status = managed_sync(range.context);
 	if (status)
 		return status;
 	pthread_mutex_lock(&managed.lock);
@@ -324,6 +344,16 @@ CUresult managed_free(CUdeviceptr address)
 	}
 	pthread_mutex_unlock(&managed.lock);
 	return r ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult managed_free(CUdeviceptr address)
+{
+	return range_free(address, false, 0, true);
+}
+
+CUresult managed_pool_free(CUdeviceptr address, uint64_t id, bool wait)
+{
+	return range_free(address, true, id, wait);
 }
 
 void managed_context_gone(const struct context *context)

@@ -45,6 +45,7 @@ struct region {
 	struct chunk *chunk;	 /* NULL: device memory of its own */
 	unsigned char *view;	 /* where this library reads and writes its pages */
 	bool ours;		 /* it lies in a reservation of the shim's */
+	bool pooled;		 /* a memory pool's (pool_memory.h) */
 	struct piece *pieces;	 /* it is of variables: only these bytes are theirs */
 	unsigned attach;	 /* CU_MEM_ATTACH_… */
 	uint64_t stream;	 /* with CU_MEM_ATTACH_SINGLE */
@@ -84,8 +85,6 @@ void region_free(struct region *r);
 bool region_map(struct region *r);
 /* With the lock held: the reverse, and frees it. The device's memory is another's. */
 void region_drop(struct region *r);
-/* Is there a way of watching? Chooses it at first. */
-bool managed_way_known(void);
 
 /* How what is new gets to the device: before work that comes later, or, where streams must not
  * be used or are held, at once by a stream of the shim's own. */

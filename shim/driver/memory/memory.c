@@ -85,6 +85,7 @@ CUresult memory_alloc_whole(int device, size_t bytes, CUdeviceptr *address, bool
 		w, BLOCK_WHOLE, whole_granules(w, bytes), FREE_EXTENTS_NONE, false, &status);
 	if (block) {
 		block->bytes = bytes;
+		block->managed = true;
 		*address = block->base;
 		*ours = w->reserved;
 	}
@@ -233,6 +234,7 @@ bool memory_find(CUdeviceptr address, struct memory_range *range)
 			.device = block->device,
 			.context = block->context,
 			.async = block->async,
+			.managed = block->managed,
 			.reserved = block->kind == BLOCK_RESERVED};
 		found = true;
 	} else if (!w && (global = globals_find(address, session_here()->index))) {

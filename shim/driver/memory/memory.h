@@ -26,6 +26,7 @@ struct memory_range {
 	uint16_t context; /* that it goes with; CONTEXT_NONE: with none of the program's own */
 	bool async;	  /* from a pool, or a graph's */
 	bool global;	  /* a module's variable */
+	bool managed;	  /* managed memory is made of it: where that ends, managed.h knows */
 	bool reserved;	  /* cuMemAddressReserve's: what is mapped there, vmm.c knows */
 };
 
@@ -33,8 +34,8 @@ struct memory_range {
 CUresult memory_open(void);
 
 CUresult memory_alloc(int device, size_t bytes, bool async, CUdeviceptr *address);
-/* The same with granules of its own; *OURS: the program has nothing at these addresses but the
- * shim's reservation. */
+/* The same with granules of its own, for managed memory; *OURS: the program has nothing at
+ * these addresses but the shim's reservation. */
 CUresult memory_alloc_whole(int device, size_t bytes, CUdeviceptr *address, bool *ours);
 /* INVALID_VALUE: not the start of a live allocation. */
 CUresult memory_free(CUdeviceptr address);

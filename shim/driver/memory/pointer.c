@@ -55,6 +55,7 @@ static bool sync_memops_get(uint64_t id, bool unset)
 struct pointer {
 	bool device, host;
 	bool managed; /* and device */
+	bool pooled;  /* from a pool, or a graph's */
 	struct memory_range range;
 	struct host_range pinned;
 };
@@ -75,12 +76,13 @@ static struct pointer pointer_look(CUdeviceptr ptr)
 			.context = managed.context->number};
 	} else if (p.device && !p.managed) {
 		/* Reserved alone, or behind the end of managed memory, it is nothing. */
-		p.device = p.range.reserved
-				   ? vmm_mapped(ptr, 1)
-				   : !managed_find(p.range.base, &managed) || managed.variable;
+		p.device = p.range.reserved ? vmm_mapped(ptr, 1) : !p.range.managed;
 	}
 	if (!p.device)
 		p.host = host_find((const void *)(uintptr_t)ptr, &p.pinned);
+	p.pooled = p.managed  ? managed.pooled
+		   : p.device ? p.range.async
+			      : p.host && p.pinned.pooled;
 	return p;
 }
 
@@ -95,7 +97,7 @@ CUresult hand_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevic
 		*psize = 0;
 	if (status)
 		return status;
-	if (!p.device && !p.host)
+	if (!p.device && (!p.host || p.pooled))
 		return CUDA_ERROR_NOT_FOUND;
 	/* In a reservation it is the mapping's. */
 	if (p.device && p.range.reserved)
@@ -169,7 +171,7 @@ static CUresult pointer_attribute(
 
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		if (p->device && p->range.async)
+		if (p->pooled)
 			*(CUcontext *)data = NULL;
 		else
 			*(CUcontext *)data = (CUcontext)(uintptr_t)context_by_number(
@@ -189,7 +191,10 @@ static CUresult pointer_attribute(
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		*(void **)data = p->host || p->managed ? (void *)(uintptr_t)ptr : NULL;
 		return p->host || p->managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-	case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(bool *)data = p->managed; return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+		/* NVIDIA's driver does not say it of a pool's. */
+		*(bool *)data = p->managed && !p->pooled;
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 		*(bool *)data = p->device && !p->managed && !p->range.async &&
 				!p->range.global && !p->range.reserved && !share_opened(ptr);
@@ -224,7 +229,7 @@ static CUresult pointer_attribute(
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return pointer_access(data, ptr, p);
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		*(CUmemoryPool *)data = p->device && p->range.async ? pool_holding(base) : NULL;
+		*(CUmemoryPool *)data = p->pooled ? pool_holding(base) : NULL;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
 		*(size_t *)data = (base % granule + bytes + granule - 1) / granule * granule;

@@ -4,6 +4,7 @@
  */
 #include "shim/driver/forms.h"
 #include "shim/driver/memory/pool.h"
+#include "shim/driver/memory/pool_memory.h"
 #include "shim/driver/memory/pool_state.h"
 
 #include <pthread.h>
@@ -23,13 +24,15 @@ struct pool *pool_of(CUmemoryPool pool)
 	return shim_object_of((uint64_t)(uintptr_t)pool, KIND_CUmemoryPool);
 }
 
-struct pool *pool_new(int device)
+struct pool *pool_new(const struct pool_place *place)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
 
 	if (!pool)
 		return NULL;
-	pool->device = device;
+	pool->place = *place;
+	pool->device = place->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? place->location.id
+									   : CU_DEVICE_INVALID;
 	for (int i = 0; i < 4; i++)
 		pool->policies[i] = 1;
 	pool->handle = shim_mint(KIND_CUmemoryPool, pool);
@@ -42,20 +45,38 @@ struct pool *pool_new(int device)
 	return pool;
 }
 
-/* With the lock held. */
+bool pool_place_is(const struct pool_place *a, const struct pool_place *b)
+{
+	return a->kind == b->kind && a->location.type == b->location.type &&
+	       a->location.id == b->location.id;
+}
+
+struct pool *pool_default_at(const struct pool_place *place)
+{
+	struct pool **at = place->kind == POOL_DEVICE ? &pools.defaults[place->location.id]
+						      : &pools.defaults_others;
+
+	while (*at && !pool_place_is(&(*at)->place, place))
+		at = &(*at)->next_default;
+	if (!*at) {
+		*at = pool_new(place);
+		if (*at)
+			(*at)->is_default = true;
+	}
+	return *at;
+}
+
 struct pool *pool_default(int device)
 {
-	if (!pools.defaults[device]) {
-		pools.defaults[device] = pool_new(device);
-		if (pools.defaults[device])
-			pools.defaults[device]->is_default = true;
-	}
-	return pools.defaults[device];
+	return pool_default_at(&(struct pool_place){
+		POOL_DEVICE, {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}});
 }
 
 struct pool *pool_current(int device)
 {
-	return pools.current[device] ? pools.current[device] : pool_default(device);
+	struct pool *pool = pool_default(device);
+
+	return pool && pool->current ? pool->current : pool;
 }
 
 static struct pool_piece **bucket_of(CUdeviceptr address)
@@ -100,28 +121,40 @@ void pool_piece_gone(struct pool_piece *piece)
 	pools.idle = true;
 }
 
-/* Takes a kept piece off the list and gives its memory back. */
-static void kept_drop(struct pool_piece **at)
+/* Takes a kept piece off its list, for pool_pieces_free(). */
+static void kept_drop(struct pool_piece **at, struct pool_piece **gone)
 {
 	struct pool_piece *piece = *at;
 
 	*at = piece->next;
 	piece->pool->taken -= piece->bytes;
-	memory_free(piece->address);
-	free(piece);
+	piece->next = *gone;
+	*gone = piece;
 }
 
-void pool_trim(struct pool *pool, uint64_t keep)
+void pool_pieces_free(struct pool_piece *first)
 {
-	struct pool_piece **at = &pools.kept;
+	while (first) {
+		struct pool_piece *piece = first;
+
+		first = piece->next;
+		pool_memory_put(piece, false);
+		free(piece);
+	}
+}
+
+struct pool_piece *pool_trim(struct pool *pool, uint64_t keep)
+{
+	struct pool_piece **at = &pools.kept, *gone = NULL;
 
 	while (*at && pool->taken > keep) {
-		if ((*at)->pool == pool)
-			kept_drop(at);
+		if ((*at)->pool == pool && pool_memory_idle(*at))
+			kept_drop(at, &gone);
 		else
 			at = &(*at)->next;
 	}
 	pool_units_trim(&pool->units, keep);
+	return gone;
 }
 
 static void units_trim(void)
@@ -132,52 +165,103 @@ static void units_trim(void)
 
 void pool_synced(void)
 {
+	struct pool_piece *gone = NULL;
+	bool left = false;
+
 	if (!atomic_load_explicit(&pools.idle, memory_order_relaxed))
 		return;
 	pthread_mutex_lock(&pools.lock);
 	for (struct pool_piece **at = &pools.kept; *at;) {
 		struct pool *pool = (*at)->pool;
+		bool over = pool->taken > pool->threshold;
 
-		if (pool->taken > pool->threshold)
-			kept_drop(at);
-		else
+		if (over && pool_memory_idle(*at)) {
+			kept_drop(at, &gone);
+		} else {
+			left |= over;
 			at = &(*at)->next;
+		}
 	}
 	units_trim();
-	pools.idle = false;
+	pools.idle = left;
 	pthread_mutex_unlock(&pools.lock);
+	pool_pieces_free(gone);
 }
 
 void pool_stream_gone(uint64_t stream)
 {
+	struct pool_piece *gone = NULL;
+
 	later_synced(stream, 0);
 	pthread_mutex_lock(&pools.lock);
 	for (struct pool_piece **at = &pools.kept; *at;) {
-		if ((*at)->stream == stream)
-			kept_drop(at);
+		if ((*at)->stream == stream && (*at)->pool->place.kind == POOL_DEVICE)
+			kept_drop(at, &gone);
 		else
 			at = &(*at)->next;
 	}
 	pthread_mutex_unlock(&pools.lock);
+	pool_pieces_free(gone);
+}
+
+/* With the lock held: what has no memory any more, of that device's and of hosts' pools. */
+static void sweep(int device)
+{
+	for (unsigned i = 0; i <= POOL_BUCKETS; i++) {
+		struct pool_piece **at = i < POOL_BUCKETS ? &pools.live[i] : &pools.kept;
+
+		while (*at) {
+			struct pool_piece *piece = *at;
+
+			if ((piece->pool->place.kind == POOL_DEVICE &&
+				    piece->pool->device != device) ||
+				pool_memory_lives(piece)) {
+				at = &piece->next;
+				continue;
+			}
+			*at = piece->next;
+			piece->pool->taken -= piece->bytes;
+			if (i < POOL_BUCKETS)
+				pool_piece_gone(piece);
+			free(piece);
+		}
+	}
 }
 
 void pool_context_gone(uint16_t context)
 {
+	struct pool_piece *gone = NULL;
+
 	later_context(context);
 	pthread_mutex_lock(&pools.lock);
+	sweep(CU_DEVICE_INVALID); /* managed memory went with it */
 	for (struct pool_piece **at = &pools.kept; *at;) {
-		if (!(*at)->stream && (*at)->context == context)
-			kept_drop(at);
+		if ((*at)->context == context)
+			(*at)->idle = true; /* nothing of it runs any more */
+		if (!(*at)->stream && (*at)->context == context &&
+			(*at)->pool->place.kind == POOL_DEVICE)
+			kept_drop(at, &gone);
 		else
 			at = &(*at)->next;
 	}
-	units_trim(); /* nothing of it runs any more */
+	units_trim();
+	pools.idle = true;
 	pthread_mutex_unlock(&pools.lock);
+	pool_pieces_free(gone);
 }
 
-bool pool_forget(CUdeviceptr address)
+bool pool_kept_at(CUdeviceptr address)
+{
+	for (const struct pool_piece *kept = pools.kept; kept; kept = kept->next)
+		if (kept->address == address)
+			return true;
+	return false;
+}
+
+bool pool_free(CUdeviceptr address, CUresult *status)
 {
 	struct pool_piece **at, *piece;
+	bool kept;
 
 	pthread_mutex_lock(&pools.lock);
 	at = pool_piece_find(address);
@@ -187,9 +271,13 @@ bool pool_forget(CUdeviceptr address)
 		pool_piece_gone(piece);
 		piece->pool->taken -= piece->bytes;
 	}
+	kept = !piece && pool_kept_at(address);
 	pthread_mutex_unlock(&pools.lock);
+	if (!piece && !kept)
+		return false;
+	*status = piece ? pool_memory_put(piece, true) : CUDA_ERROR_INVALID_VALUE;
 	free(piece);
-	return piece != NULL;
+	return true;
 }
 
 CUmemoryPool pool_holding(CUdeviceptr base)
@@ -206,29 +294,15 @@ CUmemoryPool pool_holding(CUdeviceptr base)
 
 void pool_reset(int device)
 {
-	struct memory_range range;
+	const uint16_t context = device_primary(device);
 
 	pthread_mutex_lock(&pools.lock);
-	for (unsigned i = 0; i <= POOL_BUCKETS; i++) {
-		struct pool_piece **at = i < POOL_BUCKETS ? &pools.live[i] : &pools.kept;
-
-		while (*at) {
-			struct pool_piece *piece = *at;
-
-			if (piece->pool->device != device ||
-				memory_find(piece->address, &range)) {
-				at = &piece->next;
-				continue;
-			}
-			*at = piece->next;
-			piece->pool->taken -= piece->bytes;
-			if (i < POOL_BUCKETS)
-				pool_piece_gone(piece);
-			free(piece);
-		}
-	}
+	sweep(device);
+	for (struct pool_piece *kept = pools.kept; kept; kept = kept->next)
+		kept->idle |= kept->context == context;
 	for (struct pool *pool = pools.all; pool; pool = pool->next)
 		if (pool->device == device)
 			pool_units_trim(&pool->units, 0);
+	pools.idle = true;
 	pthread_mutex_unlock(&pools.lock);
 }

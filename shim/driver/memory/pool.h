@@ -17,10 +17,10 @@ void pool_stream_gone(uint64_t stream);
 /* The same for the legacy stream of a context. */
 void pool_context_gone(uint16_t context);
 /* cuMemFree of memory from a pool: false if it is none. */
-bool pool_forget(CUdeviceptr address);
+bool pool_free(CUdeviceptr address, CUresult *status);
 /* The pool that memory at BASE was allocated from; NULL: a graph's, or given back. */
 CUmemoryPool pool_holding(CUdeviceptr base);
-/* A context of the device is gone, and so is what has no memory any more. */
+/* A context of the device is gone, and so is what has no memory any more, of hosts as well. */
 void pool_reset(int device);
 
 /* For memory of DEVICE that is no pool's: what an access of that kind is answered, and access

@@ -27,6 +27,15 @@ static CUresult access_check(int device, const CUmemLocation *location, int flag
 		       : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+/* Of pinned memory: kernels reach it whatever is said here, so that it is only remembered. */
+static CUresult host_access_check(int flags)
+{
+	return flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
+			       flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 /* With the lock held.  The worker opens all that the device's pools and graphs hold to a device
  * that has access to one of them: pieces of several lie in one granule. */
 static CUresult reach(int device, int by, bool in)
@@ -48,7 +57,7 @@ static CUresult access_set(struct pool *p, int by, bool in)
 
 	if (by == p->device || !!(p->peers & bit) == in)
 		return CUDA_SUCCESS;
-	status = reach(p->device, by, in);
+	status = p->place.kind == POOL_DEVICE ? reach(p->device, by, in) : CUDA_SUCCESS;
 	if (!status)
 		p->peers ^= bit;
 	return status;
@@ -84,9 +93,14 @@ CUresult hand_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, 
 			return CUDA_ERROR_NOT_SUPPORTED;
 		if (!device_of(map[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
+		/* Host and devices share managed memory anyway. */
+		if (p->place.kind == POOL_MANAGED)
+			return CUDA_ERROR_INVALID_VALUE;
 	}
 	for (size_t i = 0; !status && i < count; i++)
-		status = access_check(p->device, &map[i].location, (int)map[i].flags);
+		status = p->place.kind == POOL_HOST
+				 ? host_access_check((int)map[i].flags)
+				 : access_check(p->device, &map[i].location, (int)map[i].flags);
 	pthread_mutex_lock(&pools.lock);
 	for (size_t i = 0; !status && i < count; i++)
 		status = access_set(p, map[i].location.id, map[i].flags != 0);
@@ -103,13 +117,15 @@ CUresult hand_cuMemPoolGetAccess(
 		return CUDA_ERROR_INVALID_VALUE;
 	if (location->type == CU_MEM_LOCATION_TYPE_HOST ||
 		location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA) {
-		*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE; /* pools are of devices here */
+		*flags = p->place.kind == POOL_HOST ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+						    : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 		return CUDA_SUCCESS;
 	}
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || !device_of(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pools.lock);
-	*flags = location->id == p->device || p->peers >> location->id & 1
+	*flags = (p->place.kind == POOL_DEVICE && location->id == p->device) ||
+				 p->peers >> location->id & 1
 			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 			 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	pthread_mutex_unlock(&pools.lock);

@@ -10,12 +10,14 @@
 #include "shim/driver/forms.h"
 #include "shim/driver/memory/pool.h"
 #include "shim/driver/memory/pool_state.h"
+#include "shim/generated/cuda_calls.h"
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/host.h"
+#include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/share.h"
 #include "shim/driver/stream/stream.h"
@@ -24,28 +26,40 @@
  */
 #define POOL_LARGEST (1ull << 47)
 
-/* INVALID_VALUE: there can be no such pool; NOT_SUPPORTED: not served. A location of no type is
- * where managed memory has no preference. */
-static CUresult location_check(const CUmemLocation *location, CUmemAllocationType type)
+/* A location of no type is where managed memory has no preference. */
+static bool location_is(const CUmemLocation *location, bool managed)
+{
+	switch ((int)location->type) {
+	case CU_MEM_LOCATION_TYPE_INVALID: return managed;
+	case CU_MEM_LOCATION_TYPE_DEVICE: return device_of(location->id);
+	case CU_MEM_LOCATION_TYPE_HOST: return true;
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA: return host_numa(location->id);
+	default: return false;
+	}
+}
+
+/* INVALID_VALUE: there can be no such pool; NOT_SUPPORTED: not served. */
+static CUresult place_of(
+	const CUmemLocation *location, CUmemAllocationType type, struct pool_place *place)
 {
 	const bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
 
 	if (location && (int)location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!location || (!managed && type != CU_MEM_ALLOCATION_TYPE_PINNED))
+	if (!location || (!managed && type != CU_MEM_ALLOCATION_TYPE_PINNED) ||
+		!location_is(location, managed))
 		return CUDA_ERROR_INVALID_VALUE;
-	switch ((int)location->type) {
-	case CU_MEM_LOCATION_TYPE_INVALID:
-		return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-	case CU_MEM_LOCATION_TYPE_DEVICE:
-		if (!device_of(location->id))
-			return CUDA_ERROR_INVALID_VALUE;
-		return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
-	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-		return host_numa(location->id) ? CUDA_ERROR_NOT_SUPPORTED
-					       : CUDA_ERROR_INVALID_VALUE;
-	default: return CUDA_ERROR_NOT_SUPPORTED;
-	}
+	if (managed && !managed_way_known())
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*place = (struct pool_place){.kind = managed ? POOL_MANAGED
+					     : location->type == CU_MEM_LOCATION_TYPE_DEVICE
+						     ? POOL_DEVICE
+						     : POOL_HOST,
+		.location = *location};
+	if (location->type == CU_MEM_LOCATION_TYPE_INVALID ||
+		location->type == CU_MEM_LOCATION_TYPE_HOST)
+		place->location.id = 0;
+	return CUDA_SUCCESS;
 }
 
 /* Managed memory is shared with no other process and has no most, and what is anywhere on the
@@ -57,8 +71,17 @@ static bool props_contradict(const CUmemPoolProps *props)
 	return props->location.type == CU_MEM_LOCATION_TYPE_HOST && props->handleTypes;
 }
 
+/* Whether it may grow to so much. */
+static bool most_allowed(uint64_t most, const struct pool_place *place)
+{
+	return most <= POOL_LARGEST ||
+	       (place->kind == POOL_DEVICE &&
+		       most <= devices.at[place->location.id].open.total_memory);
+}
+
 CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
+	struct pool_place place;
 	struct pool *made;
 	CUresult status;
 
@@ -66,16 +89,18 @@ CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProp
 		(int)poolProps->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA ||
 		props_contradict(poolProps))
 		return CUDA_ERROR_INVALID_VALUE;
-	status = location_check(&poolProps->location, poolProps->allocType);
+	status = place_of(&poolProps->location, poolProps->allocType, &place);
 	if (status)
 		return status;
 	if (poolProps->handleTypes & ~share_handles)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (poolProps->maxSize > devices.at[poolProps->location.id].open.total_memory &&
-		poolProps->maxSize > POOL_LARGEST)
+	if (poolProps->handleTypes && place.kind == POOL_HOST)
+		return shim_refused(CALL_cuMemPoolCreate, "cuMemPoolCreate",
+			"pools of pinned memory are not shared with other processes");
+	if (!most_allowed(poolProps->maxSize, &place))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&pools.lock);
-	made = pool_new(poolProps->location.id);
+	made = pool_new(&place);
 	pthread_mutex_unlock(&pools.lock);
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -111,7 +136,8 @@ CUresult pool_import(int device, const uint8_t name[16], CUmemoryPool *pool)
 	if (memcmp(name, none, sizeof(none)) != 0)
 		handle_each(KIND_CUmemoryPool, imported_matches, &wanted);
 	if (!wanted.pool) {
-		wanted.pool = pool_new(device);
+		wanted.pool = pool_new(&(struct pool_place){
+			POOL_DEVICE, {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}});
 		if (wanted.pool) {
 			wanted.pool->imported = true;
 			memcpy(wanted.pool->name, name, sizeof(wanted.pool->name));
@@ -184,7 +210,8 @@ bool pool_shares(CUdeviceptr address, CUmemoryPool *pool)
 /* Its live allocations stay until they are freed, so the object stays too; the name goes. */
 CUresult hand_cuMemPoolDestroy(CUmemoryPool pool)
 {
-	struct pool *gone = pool_of(pool);
+	struct pool *gone = pool_of(pool), *of;
+	struct pool_piece *kept;
 
 	if (!gone || gone->is_default)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -193,23 +220,28 @@ CUresult hand_cuMemPoolDestroy(CUmemoryPool pool)
 	if (!handle_release(gone->handle))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pools.lock);
-	pool_trim(gone, 0);
+	kept = pool_trim(gone, 0);
 	gone->threshold = 0;
-	if (pools.current[gone->device] == gone)
-		pools.current[gone->device] = NULL;
+	pools.idle = true;
+	of = gone->imported ? NULL : pool_default_at(&gone->place);
+	if (of && of->current == gone)
+		of->current = NULL;
 	pthread_mutex_unlock(&pools.lock);
+	pool_pieces_free(kept);
 	return CUDA_SUCCESS;
 }
 
 CUresult hand_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
 	struct pool *trimmed = pool_of(pool);
+	struct pool_piece *gone;
 
 	if (!trimmed || trimmed->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pools.lock);
-	pool_trim(trimmed, minBytesToKeep);
+	gone = pool_trim(trimmed, minBytesToKeep);
 	pthread_mutex_unlock(&pools.lock);
+	pool_pieces_free(gone);
 	return CUDA_SUCCESS;
 }
 
@@ -295,45 +327,72 @@ CUresult pool_tell(CUmemoryPool *out, CUdevice dev, struct pool *(*which)(int de
 	return CUDA_SUCCESS;
 }
 
+/* It is the one to be used where it lies from now on. */
+static CUresult current_set(struct pool *set)
+{
+	struct pool *of;
+
+	pthread_mutex_lock(&pools.lock);
+	of = pool_default_at(&set->place);
+	if (of)
+		of->current = set;
+	pthread_mutex_unlock(&pools.lock);
+	return of ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* One of managed memory that prefers the device as well: it is the current one of that kind
+ * then. */
 CUresult hand_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
 	struct pool *set = pool_of(pool);
 
 	if (!device_of(dev) || !set || set->device != dev || set->imported)
 		return CUDA_ERROR_INVALID_VALUE;
+	return current_set(set);
+}
+
+static CUresult place_tell(CUmemoryPool *out, const CUmemLocation *location,
+	CUmemAllocationType type, bool current)
+{
+	struct pool_place place;
+	struct pool *pool;
+	CUresult status = out ? place_of(location, type, &place) : CUDA_ERROR_INVALID_VALUE;
+
+	if (status)
+		return status;
 	pthread_mutex_lock(&pools.lock);
-	pools.current[dev] = set;
+	pool = pool_default_at(&place);
+	if (current && pool && pool->current)
+		pool = pool->current;
 	pthread_mutex_unlock(&pools.lock);
+	if (!pool)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*out = (CUmemoryPool)(uintptr_t)pool->handle;
 	return CUDA_SUCCESS;
 }
 
 CUresult hand_cuMemGetDefaultMemPool(
 	CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
 {
-	CUresult status = pool_out ? location_check(location, type) : CUDA_ERROR_INVALID_VALUE;
-
-	return status ? status : hand_cuDeviceGetDefaultMemPool(pool_out, location->id);
+	return place_tell(pool_out, location, type, false);
 }
 
 CUresult hand_cuMemGetMemPool(
 	CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-	CUresult status = pool ? location_check(location, type) : CUDA_ERROR_INVALID_VALUE;
-
-	return status ? status : hand_cuDeviceGetMemPool(pool, location->id);
+	return place_tell(pool, location, type, true);
 }
 
 CUresult hand_cuMemSetMemPool(
 	CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
-	CUresult status =
-		pool_of(pool) ? location_check(location, type) : CUDA_ERROR_INVALID_VALUE;
+	struct pool *set = pool_of(pool);
+	struct pool_place place;
+	CUresult status = set ? place_of(location, type, &place) : CUDA_ERROR_INVALID_VALUE;
 
-	if (status == CUDA_ERROR_NOT_SUPPORTED &&
-		(int)location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA)
-		return status;
-	/* There is no pool that would fit what is not served. */
 	if (status)
+		return status;
+	if (set->imported || !pool_place_is(&set->place, &place))
 		return CUDA_ERROR_INVALID_VALUE;
-	return hand_cuDeviceSetMemPool(location->id, pool);
+	return current_set(set);
 }

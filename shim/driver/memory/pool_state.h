@@ -14,9 +14,20 @@
 #include "shim/driver/context/context.h"
 #include "shim/driver/memory/pool_units.h"
 
+/* What a pool gives out: memory of a device, pinned memory (host.h), or managed memory. */
+enum pool_kind { POOL_DEVICE, POOL_HOST, POOL_MANAGED };
+
+struct pool_place {
+	enum pool_kind kind;
+	CUmemLocation
+		location; /* of managed memory: the preferred one; id 0 where it has none */
+};
+
 struct pool {
 	uint64_t handle;
-	int device;
+	struct pool_place place;
+	int device;	      /* that the place is; CU_DEVICE_INVALID: none */
+	struct pool *current; /* of a default one: which is to be used instead; NULL: none */
 	bool is_default;
 	bool shareable;	  /* with other processes (share.c) */
 	bool shared;	  /* it has been: only then its allocations are */
@@ -30,8 +41,9 @@ struct pool {
 	struct pool_units units;  /* what it says that it has reserved … */
 	uint64_t reserved_high;	  /* … and the most of that, in bytes */
 	struct pool *next;	  /* of pools.all */
-	uint32_t policies[4];	  /* of reuse, by CU_MEMPOOL_ATTR_… - 1 */
-	uint64_t peers;		  /* other devices with access, a bit for each CUdevice */
+	struct pool *next_default;
+	uint32_t policies[4]; /* of reuse, by CU_MEMPOOL_ATTR_… - 1 */
+	uint64_t peers;	      /* other devices with access, a bit for each CUdevice */
 };
 
 /* A live allocation, or one that was freed and is kept. */
@@ -42,8 +54,12 @@ struct pool_piece {
 	size_t asked;	/* of a live one: what the app wanted … */
 	uint64_t place; /* … and where that lies in the pool's units */
 	struct pool *pool;
-	uint64_t stream;  /* of kept ones: where it was freed; 0: the legacy one … */
-	uint16_t context; /* … of that context */
+	uint64_t id;	      /* of the memory: its address may be another's by now */
+	struct context *home; /* with which managed memory goes */
+	uint64_t stream;      /* of kept ones: where it was freed; 0: the legacy one … */
+	uint64_t seq;	      /* … behind frames up to that, … */
+	uint16_t context;     /* … of that context */
+	bool idle;	      /* and that context is gone */
 };
 
 #define POOL_BUCKETS 1024
@@ -54,8 +70,8 @@ struct pools {
 	struct pool_piece *kept;
 	_Atomic bool idle; /* something may be given back; read without the lock too */
 	struct pool *all;
-	struct pool *defaults[OPEN_DEVICES_MOST];
-	struct pool *current[OPEN_DEVICES_MOST];
+	struct pool *defaults[OPEN_DEVICES_MOST]; /* of devices */
+	struct pool *defaults_others;		  /* of other places: by next_default */
 	unsigned reached[OPEN_DEVICES_MOST]
 			[OPEN_DEVICES_MOST]; /* pools of the one that let the other */
 };
@@ -64,14 +80,21 @@ extern struct pools pools;
 /* Those below under the lock. NULL: the handle is no pool's. */
 struct pool *pool_of(CUmemoryPool pool);
 /* NULL: no memory. */
-struct pool *pool_new(int device);
+struct pool *pool_new(const struct pool_place *place);
+struct pool *pool_default_at(const struct pool_place *place);
+bool pool_place_is(const struct pool_place *a, const struct pool_place *b);
 /* The link to the live allocation at that address; NULL: there is none. */
 struct pool_piece **pool_piece_find(CUdeviceptr address);
 /* It is the app's from now on, ASKED bytes of it, and no longer. */
 void pool_piece_add(struct pool_piece *piece, size_t asked);
 void pool_piece_gone(struct pool_piece *piece);
-/* Gives kept pieces of the pool back until it has at most `keep` bytes, and its idle units. */
-void pool_trim(struct pool *pool, uint64_t keep);
+/* It was freed before. */
+bool pool_kept_at(CUdeviceptr address);
+/* Takes kept pieces away from the pool until it has at most `keep` bytes, and its idle units;
+ * they are for pool_pieces_free(). */
+struct pool_piece *pool_trim(struct pool *pool, uint64_t keep);
+/* Without the lock: to give pinned memory back, the agent may have to be waited for. */
+void pool_pieces_free(struct pool_piece *first);
 /* What it says that it has reserved, in bytes. */
 uint64_t pool_reserved(const struct pool *pool);
 

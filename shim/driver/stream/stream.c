@@ -224,6 +224,16 @@ struct stream *stream_find(uint64_t number)
 	return context ? context->legacy : NULL;
 }
 
+bool stream_reached(uint64_t number, uint16_t context_number, uint64_t seq)
+{
+	const struct context *context = context_current();
+	bool here = context && context->number == context_number;
+	struct stream *stream = here || number ? stream_find(number) : NULL;
+
+	return (here && atomic_load(&context->synced) >= seq) ||
+	       (stream && atomic_load(&stream->synced) >= seq);
+}
+
 void stream_synced(uint64_t number, uint64_t seq)
 {
 	struct stream *stream = stream_find(number);

@@ -65,6 +65,11 @@ static inline void stream_raise(_Atomic uint64_t *at, uint64_t value)
 		;
 }
 
+/* Whether what was sent up to frame SEQ is known to be done in that stream (0: the legacy one)
+ * of the context of that number. What a context has waited for says nothing of another one's.
+ */
+bool stream_reached(uint64_t stream, uint16_t context, uint64_t seq);
+
 /* NULL: no event. */
 struct event *event_of(CUevent hEvent);
 /* Only streams of its own context record an event; a green one's may be the primary's. */
