@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/loop/closing.h"
 #include "gpu-agent/worker/driver/graph/graph_modules.h"
 #include "gpu-agent/worker/driver/module/module.h"
@@ -221,6 +222,10 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 		return r->refused;
 	if (!req->size || req->size > IMAGE_MAX || !module_options_right(req->jit_bytes))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* The driver waits for what runs in the context, and where there are several GPUs that
+	 * may wait for work on another which another thread has yet to send: a barrier. */
+	if (w->device_count > 1 && beside_serve(w, r, serve_vcudaModuleLoad))
+		return CUDA_SUCCESS;
 	if (!module_admit(w, req->size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	image = module_image(w, digest, req->size, &status);
@@ -229,7 +234,9 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 		answer->needed = !status;
 		return status;
 	}
+	beside_leave(r);
 	status = module_make(w, image, jit, req->jit_bytes, &logs, &module);
+	beside_enter(r);
 	free(image);
 	module_log(r, &answer->log, &logs);
 	if (status) {
