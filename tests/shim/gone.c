@@ -101,8 +101,12 @@ static void places_use(CUcontext own, CUcontext primary)
 		place_pool(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_ALLOCATION_TYPE_PINNED);
 	CUmemoryPool managed =
 		place_pool(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_ALLOCATION_TYPE_MANAGED);
-	unsigned char *live = place_use(host);
+	const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	unsigned char *live;
 
+	MUST(cuMemPoolSetAccess(host, &access, 1));
+	live = place_use(host);
 	place_use(managed);
 	MUST(cuCtxSynchronize());
 	MUST(cuCtxDestroy(own));

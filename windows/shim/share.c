@@ -2,10 +2,33 @@
  *
  * Memory cannot be passed on: the handles of Windows are not served, and descriptors are none.
  */
+#include "shim/driver/memory/pool_file.h"
 #include "shim/driver/memory/share.h"
 #include "shim/generated/cuda_hand.h"
 
 const unsigned share_handles;
+
+bool pool_file_make(struct pool *pool)
+{
+	(void)pool;
+	return false;
+}
+
+CUresult pool_file_get(struct pool_piece *piece)
+{
+	(void)piece;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+void pool_file_give(const struct pool_piece *piece)
+{
+	(void)piece;
+}
+
+void pool_file_leave(struct pool *pool)
+{
+	(void)pool;
+}
 
 CUresult hand_cuMemExportToShareableHandle(void *shareableHandle,
 	CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,

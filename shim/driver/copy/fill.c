@@ -17,6 +17,7 @@
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
+#include "shim/driver/memory/pool.h"
 
 /* Nor does a fill run over the end of managed memory, behind which the program may have no
  * page. */
@@ -29,6 +30,17 @@ static bool fill_managed_ok(CUdeviceptr dst, size_t extent)
 	if (!managed_find(dst, &range))
 		return !managed_gap(dst);
 	return range.variable || extent <= range.bytes - (dst - range.base);
+}
+
+/* A kernel of the driver's fills, which wants access as all do: to another device's memory
+ * (INVALID_VALUE on two H100s), and to a pool's pinned memory (the same on an H200). */
+static bool fill_reaches(const struct context *context, CUdeviceptr dst)
+{
+	struct host_range range;
+
+	if (host_maybe(dst) && host_find((void *)(uintptr_t)dst, &range) && range.pooled)
+		return pool_lets((uintptr_t)range.base, context->device);
+	return peer_reaches(context, dst);
 }
 
 static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
@@ -51,10 +63,8 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 		__builtin_add_overflow(extent, row, &extent) || !mirror_reaches(dst, extent) ||
 		!fill_managed_ok(dst, extent))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* A kernel of the driver's fills, which wants access as all do: INVALID_VALUE on two
-	 * H100s. */
 	found = stream_find(number);
-	if (found && !peer_reaches(found->context, dst))
+	if (found && !fill_reaches(found->context, dst))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = mirror_before();
 	if (status)

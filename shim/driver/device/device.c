@@ -15,6 +15,7 @@
 #include "shim/engine/session.h"
 #include "shim/engine/status.h"
 #include "shim/driver/memory/page_fault.h"
+#include "shim/driver/memory/host.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/memory/share.h"
 #include "shim/driver/device/peer.h"
@@ -238,6 +239,9 @@ CUresult hand_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice 
 	if (!status && (attrib == CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED ||
 			       attrib == CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED))
 		*pi = mirror_served(); /* the agent's driver knows nothing of them */
+	/* Of the program's machine, whose nodes are as near as one another. */
+	if (!status && attrib == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID && !host_numa(*pi))
+		*pi = 0;
 	if (!status && attrib == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)
 		/* managed.h: device memory, and pages of the program's */
 		*pi = session_count == 1 && fault_seen;

@@ -254,7 +254,7 @@ bool host_find(const void *host, struct host_range *range)
 			.flags = piece->flags,
 			.id = piece->id,
 			.context = piece->context,
-			.registered = !piece->segment,
+			.registered = !piece->segment && !piece->pooled,
 			.pooled = piece->pooled};
 	pthread_mutex_unlock(&pinned.lock);
 	return piece != NULL;

@@ -23,7 +23,7 @@ struct host_range {
 	unsigned flags;
 	uint64_t id;
 	uint16_t context;
-	bool registered; /* by cuMemHostRegister: not ours */
+	bool registered; /* by cuMemHostRegister: not CUDA's */
 	bool pooled;	 /* a memory pool's */
 };
 
@@ -77,6 +77,9 @@ void host_context_gone(const struct context *context);
 /* For a memory pool: BYTES that go with the current device's primary context.  *ID is no other
  * allocation's. */
 CUresult host_pool_alloc(size_t bytes, CUdeviceptr *address, uint64_t *id);
+/* The same where BASE is, pages of a file that both sides of a pool map: it is unmapped when it
+ * is freed, or goes. */
+CUresult host_pool_adopt(void *base, size_t bytes, uint64_t *id);
 /* Frees them.  Where they may still be in use, WAIT says that this waits for it. */
 void host_pool_free(CUdeviceptr address, uint64_t id, bool wait);
 

@@ -90,6 +90,15 @@ static bool piece_used(struct host_piece *piece)
 	       piece->active;
 }
 
+/* Of a pool's file. */
+static void piece_unmap(const struct host_piece *piece)
+{
+	const size_t bytes = (piece->bytes + HOST_PAGE - 1) & ~(size_t)(HOST_PAGE - 1);
+
+	munmap(piece->base, bytes);
+	mirror_unplace(piece->base, bytes);
+}
+
 /* With the lock held; nothing outstanding uses it. */
 static void piece_free(struct host_piece *piece)
 {
@@ -103,6 +112,8 @@ static void piece_free(struct host_piece *piece)
 			(uint32_t)((piece->bytes + HOST_UNIT - 1) / HOST_UNIT));
 	else if (segment)
 		host_segment_free(segment);
+	else if (piece->pooled)
+		piece_unmap(piece);
 	host_piece_remove(piece);
 }
 
@@ -116,9 +127,9 @@ static struct host_piece *piece_made(const void *p, enum host_made made)
 
 	if (!piece || piece->base != p)
 		return NULL;
-	return made == (!piece->segment	       ? HOST_REGISTERED
-			       : piece->pooled ? HOST_POOLED
-					       : HOST_ALLOCATED)
+	return made == (piece->pooled		? HOST_POOLED
+			       : piece->segment ? HOST_ALLOCATED
+						: HOST_REGISTERED)
 		       ? piece
 		       : NULL;
 }
@@ -161,6 +172,25 @@ CUresult host_pool_alloc(size_t bytes, CUdeviceptr *address, uint64_t *id)
 		piece->home = &devices.at[context_current()->device].primary;
 		*address = (uintptr_t)base;
 		*id = piece->id;
+	}
+	pthread_mutex_unlock(&pinned.lock);
+	return status;
+}
+
+CUresult host_pool_adopt(void *base, size_t bytes, uint64_t *id)
+{
+	struct host_piece piece = {.base = base,
+		.bytes = bytes,
+		.flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP,
+		.pooled = true};
+	CUresult status = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&pinned.lock);
+	if (!host_piece_add(&piece)) {
+		status = CUDA_ERROR_OUT_OF_MEMORY;
+	} else {
+		host_piece_at(base)->home = &devices.at[context_current()->device].primary;
+		*id = pinned.last_piece;
 	}
 	pthread_mutex_unlock(&pinned.lock);
 	return status;
@@ -267,7 +297,7 @@ CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 	if (below >= 0 &&
 		pinned.pieces[below].base + pinned.pieces[below].bytes > (unsigned char *)p)
 		/* What CUDA has allocated is no memory to register. */
-		status = pinned.pieces[below].segment
+		status = pinned.pieces[below].segment || pinned.pieces[below].pooled
 				 ? CUDA_ERROR_INVALID_VALUE
 				 : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	else if (Flags & CU_MEMHOSTREGISTER_IOMEMORY || page_written(&piece))

@@ -40,7 +40,7 @@ struct host_piece {
 	uint64_t id;
 	uint16_t context;
 	struct context *home;	      /* the context with which it goes */
-	struct host_segment *segment; /* NULL: registered */
+	struct host_segment *segment; /* NULL: registered, or a pool's file has it */
 	bool pooled;		      /* a memory pool's (pool_memory.h) */
 	bool active;		      /* kernels reach it (mirror.h) … */
 	bool apart;		      /* … or cannot */

@@ -223,6 +223,7 @@ static void sweep(int device)
 			piece->pool->taken -= piece->bytes;
 			if (i < POOL_BUCKETS)
 				pool_piece_gone(piece);
+			pool_memory_gone(piece);
 			free(piece);
 		}
 	}
@@ -261,12 +262,15 @@ bool pool_kept_at(CUdeviceptr address)
 bool pool_free(CUdeviceptr address, CUresult *status)
 {
 	struct pool_piece **at, *piece;
-	bool kept;
+	bool again, kept;
 
 	pthread_mutex_lock(&pools.lock);
 	at = pool_piece_find(address);
 	piece = at ? *at : NULL;
-	if (piece) {
+	again = piece && piece->opens;
+	if (again) {
+		piece->opens--;
+	} else if (piece) {
 		*at = piece->next;
 		pool_piece_gone(piece);
 		piece->pool->taken -= piece->bytes;
@@ -275,6 +279,9 @@ bool pool_free(CUdeviceptr address, CUresult *status)
 	pthread_mutex_unlock(&pools.lock);
 	if (!piece && !kept)
 		return false;
+	*status = CUDA_SUCCESS;
+	if (again)
+		return true;
 	*status = piece ? pool_memory_put(piece, true) : CUDA_ERROR_INVALID_VALUE;
 	free(piece);
 	return true;

@@ -28,6 +28,9 @@ void pool_reset(int device);
 CUresult pool_access_check(int device, const CUmemAccessDesc *access);
 CUresult pool_reach(int device, int by, bool in);
 
+/* Of pinned memory at BASE, of a pool: whether that gives the device access. */
+bool pool_lets(CUdeviceptr base, int device);
+
 /* Of a device; under LOCK_POOL. */
 struct pool *pool_default(int device);
 struct pool *pool_current(int device);

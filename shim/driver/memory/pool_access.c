@@ -80,6 +80,18 @@ CUresult pool_reach(int device, int by, bool in)
 	return status;
 }
 
+bool pool_lets(CUdeviceptr base, int device)
+{
+	struct pool_piece **at;
+	bool lets;
+
+	pthread_mutex_lock(&pools.lock);
+	at = pool_piece_find(base);
+	lets = !at || (*at)->pool->peers >> device & 1;
+	pthread_mutex_unlock(&pools.lock);
+	return lets;
+}
+
 CUresult hand_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
 	struct pool *p = pool_of(pool);

@@ -209,7 +209,9 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	piece = at ? *at : NULL;
 	if (!piece && pool_kept_at(dptr))
 		status = CUDA_ERROR_INVALID_VALUE;
-	if (piece) {
+	if (piece && piece->opens) {
+		piece->opens--;
+	} else if (piece) {
 		*at = piece->next;
 		pool_piece_gone(piece);
 		piece->stream = stream;

@@ -9,8 +9,8 @@
 
 #include "shim/driver/forms.h"
 #include "shim/driver/memory/pool.h"
+#include "shim/driver/memory/pool_file.h"
 #include "shim/driver/memory/pool_state.h"
-#include "shim/generated/cuda_calls.h"
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/context/context.h"
@@ -94,9 +94,6 @@ CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProp
 		return status;
 	if (poolProps->handleTypes & ~share_handles)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (poolProps->handleTypes && place.kind == POOL_HOST)
-		return shim_refused(CALL_cuMemPoolCreate, "cuMemPoolCreate",
-			"pools of pinned memory are not shared with other processes");
 	if (!most_allowed(poolProps->maxSize, &place))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&pools.lock);
@@ -104,6 +101,10 @@ CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProp
 	pthread_mutex_unlock(&pools.lock);
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (poolProps->handleTypes && place.kind == POOL_HOST && !pool_file_make(made)) {
+		hand_cuMemPoolDestroy((CUmemoryPool)(uintptr_t)made->handle);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	made->shareable = poolProps->handleTypes != 0;
 	made->most = (poolProps->maxSize + POOL_UNIT - 1) / POOL_UNIT * POOL_UNIT;
 	*pool = (CUmemoryPool)(uintptr_t)made->handle;
@@ -127,7 +128,7 @@ static void imported_matches(void *object, void *argument)
 }
 
 /* An older vcuda gave its pools no name. */
-CUresult pool_import(int device, const uint8_t name[16], CUmemoryPool *pool)
+CUresult pool_import(const struct pool_place *place, const uint8_t name[16], CUmemoryPool *pool)
 {
 	static const uint8_t none[16];
 	struct imported wanted = {.name = name};
@@ -136,8 +137,7 @@ CUresult pool_import(int device, const uint8_t name[16], CUmemoryPool *pool)
 	if (memcmp(name, none, sizeof(none)) != 0)
 		handle_each(KIND_CUmemoryPool, imported_matches, &wanted);
 	if (!wanted.pool) {
-		wanted.pool = pool_new(&(struct pool_place){
-			POOL_DEVICE, {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}});
+		wanted.pool = pool_new(place);
 		if (wanted.pool) {
 			wanted.pool->imported = true;
 			memcpy(wanted.pool->name, name, sizeof(wanted.pool->name));
@@ -226,6 +226,7 @@ CUresult hand_cuMemPoolDestroy(CUmemoryPool pool)
 	of = gone->imported ? NULL : pool_default_at(&gone->place);
 	if (of && of->current == gone)
 		of->current = NULL;
+	pool_file_leave(gone);
 	pthread_mutex_unlock(&pools.lock);
 	pool_pieces_free(kept);
 	return CUDA_SUCCESS;

@@ -4,10 +4,13 @@
  */
 #include "shim/driver/memory/pool_memory.h"
 
+#include <pthread.h>
+
 #include "shim/driver/context/context.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/pool_file.h"
 #include "shim/driver/memory/pool_state.h"
 #include "shim/driver/stream/stream.h"
 
@@ -16,7 +19,9 @@ CUresult pool_memory_get(struct pool_piece *piece)
 	const struct pool *pool = piece->pool;
 
 	switch (pool->place.kind) {
-	case POOL_HOST: return host_pool_alloc(piece->bytes, &piece->address, &piece->id);
+	case POOL_HOST:
+		return pool->file ? pool_file_get(piece)
+				  : host_pool_alloc(piece->bytes, &piece->address, &piece->id);
 	case POOL_MANAGED:
 		piece->home = context_current()->home;
 		return managed_pool_alloc(
@@ -28,10 +33,23 @@ CUresult pool_memory_get(struct pool_piece *piece)
 CUresult pool_memory_put(const struct pool_piece *piece, bool wait)
 {
 	switch (piece->pool->place.kind) {
-	case POOL_HOST: host_pool_free(piece->address, piece->id, wait); return CUDA_SUCCESS;
+	case POOL_HOST:
+		host_pool_free(piece->address, piece->id, wait);
+		if (piece->pool->file) {
+			pthread_mutex_lock(&pools.lock);
+			pool_file_give(piece);
+			pthread_mutex_unlock(&pools.lock);
+		}
+		return CUDA_SUCCESS;
 	case POOL_MANAGED: return managed_pool_free(piece->address, piece->id, wait);
 	default: return memory_free(piece->address);
 	}
+}
+
+void pool_memory_gone(const struct pool_piece *piece)
+{
+	if (piece->pool->file)
+		pool_file_give(piece);
 }
 
 bool pool_memory_lives(const struct pool_piece *piece)

@@ -17,6 +17,8 @@ struct pool_piece;
 CUresult pool_memory_get(struct pool_piece *piece);
 /* It goes back; WAIT: what may still use it is waited for. Without the lock. */
 CUresult pool_memory_put(const struct pool_piece *piece, bool wait);
+/* With the lock held: it went with its context, and so does what else it has. */
+void pool_memory_gone(const struct pool_piece *piece);
 /* False: it has gone with its context. */
 bool pool_memory_lives(const struct pool_piece *piece);
 /* It was freed, and may go back, or be given out on any stream of its context. */

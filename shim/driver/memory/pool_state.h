@@ -29,12 +29,13 @@ struct pool {
 	int device;	      /* that the place is; CU_DEVICE_INVALID: none */
 	struct pool *current; /* of a default one: which is to be used instead; NULL: none */
 	bool is_default;
-	bool shareable;	  /* with other processes (share.c) */
-	bool shared;	  /* it has been: only then its allocations are */
-	bool imported;	  /* nothing is allocated from it */
-	uint8_t name[16]; /* of an imported one: whose it is */
-	unsigned imports; /* and how often it was, less how often it was destroyed */
-	uint64_t most;	  /* bytes that it may have; 0: any number */
+	bool shareable;		/* with other processes (share.c) */
+	bool shared;		/* it has been: only then its allocations are */
+	bool imported;		/* nothing is allocated from it */
+	uint8_t name[16];	/* of an imported one: whose it is */
+	unsigned imports;	/* and how often it was, less how often it was destroyed */
+	struct pool_file *file; /* of pinned memory that processes share; NULL: it has none */
+	uint64_t most;		/* bytes that it may have; 0: any number */
 	uint64_t threshold;
 	uint64_t used, used_high; /* bytes that the app asked for and has */
 	uint64_t taken;		  /* bytes of memory: the app's, and those kept for reuse */
@@ -55,6 +56,8 @@ struct pool_piece {
 	uint64_t place; /* … and where that lies in the pool's units */
 	struct pool *pool;
 	uint64_t id;	      /* of the memory: its address may be another's by now */
+	uint64_t offset;      /* where that is in the pool's file, if it has one … */
+	unsigned opens;	      /* … and, of another process's, how often it was opened again */
 	struct context *home; /* with which managed memory goes */
 	uint64_t stream;      /* of kept ones: where it was freed; 0: the legacy one … */
 	uint64_t seq;	      /* … behind frames up to that, … */

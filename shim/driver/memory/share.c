@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "shim/driver/context/context.h"
+#include "shim/driver/memory/pool_file.h"
+#include "shim/driver/memory/pool_state.h"
 #include "shim/driver/memory/vmm.h"
 #include "shim/generated/cuda_hand.h"
 
@@ -106,9 +108,13 @@ CUresult hand_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool po
 	if (!handle_out || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
 		!pool_sharing(pool, &device, &shareable, &imported) || !shareable)
 		return CUDA_ERROR_INVALID_VALUE;
-	token_begin(&token, pool_magic, device);
-	share_pool_name(pool, token.name);
-	status = token_write(&token, handle_out);
+	if (pool_file_is(pool)) {
+		status = pool_file_export(pool, handle_out);
+	} else {
+		token_begin(&token, pool_magic, device);
+		share_pool_name(pool, token.name);
+		status = token_write(&token, handle_out);
+	}
 	if (!status)
 		pool_shared(pool);
 	return status;
@@ -118,6 +124,7 @@ CUresult hand_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *h
 	CUmemAllocationHandleType handleType, unsigned long long flags)
 {
 	struct share_token token;
+	struct pool_place place;
 	CUresult status;
 	int device;
 
@@ -126,8 +133,15 @@ CUresult hand_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *h
 	*pool_out = NULL;
 	if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
+	status = pool_file_import((int)(uintptr_t)handle, pool_out);
+	if (status != CUDA_ERROR_UNKNOWN)
+		return status;
 	status = token_read(handle, pool_magic, &token, &device);
-	return status ? status : pool_import(device, token.name, pool_out);
+	if (status)
+		return status;
+	place = (struct pool_place){
+		POOL_DEVICE, {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+	return pool_import(&place, token.name, pool_out);
 }
 
 CUresult hand_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
@@ -137,6 +151,8 @@ CUresult hand_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUde
 
 	if (!shareData_out || !pool_shares(ptr, &pool))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (pool_file_is(pool))
+		return pool_file_tell(pool, ptr, shareData_out);
 	share_pool_name(pool, name);
 	return share_pointer(ptr, pointer_magic, name, shareData_out);
 }
@@ -153,6 +169,8 @@ CUresult hand_cuMemPoolImportPointer(
 	*ptr_out = 0;
 	if (!imported)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (pool_file_is(pool))
+		return pool_file_open(pool, shareData, ptr_out);
 	pool_imported_name(pool, name);
 	return share_open_pointer(device, pointer_magic, name, shareData, ptr_out);
 }

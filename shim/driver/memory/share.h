@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct pool_place;
+
 /* What a descriptor that a program passes on holds: whose is read by its magic. */
 struct share_token {
 	char magic[8];
@@ -55,7 +57,8 @@ bool pool_sharing(CUmemoryPool pool, int *device, bool *shareable, bool *importe
 void pool_imported_name(CUmemoryPool pool, uint8_t name[16]);
 /* A shared pool, from which nothing is allocated: the same each time for the same NAME, and
  * destroyed as often as it was imported. A name of zeroes is none. */
-CUresult pool_import(int device, const uint8_t name[16], CUmemoryPool *pool);
+CUresult pool_import(
+	const struct pool_place *place, const uint8_t name[16], CUmemoryPool *pool);
 /* Another process may have it from now on. */
 void pool_shared(CUmemoryPool pool);
 /* The address is a live allocation of a pool that has been shared: that. */
