@@ -30,7 +30,8 @@ WINDOWS_ABSENT := shim/engine/own_sidecar.c shim/engine/rejoin.c shim/engine/thr
 	common/instance_lock.c common/network.c common/openmetrics.c common/unix_socket.c
 WINDOWS_SRCS := $(filter-out $(WINDOWS_ABSENT),$(SHIM_SRCS) $(addprefix shim/generated/, \
 	cuda_stubs.c cuda_forms.c cuda_calls.c) $(wildcard sidecar/*.c sidecar/*/*.c transport/*.c \
-	transport/codec/*.c common/*.c)) $(wildcard windows/client/*.c windows/shim/*.c)
+	transport/codec/*.c common/*.c)) $(wildcard windows/client/*.c windows/shim/*.c) \
+	windows/fronts/guard.c
 
 # A library that is its header alone: Debian's, without the folder that it lies in.
 WINDOWS_XXHASH := $(WINDOWS_OBJ)/include/xxhash.h
