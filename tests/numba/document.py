@@ -200,7 +200,8 @@ and as many run as there was time for:
 
 Not collected by 0.11.2: `hijax`, `roofline`, `shard_alike`, `pallas/ops`; `pallas/pallas_test` and Mosaic's tests want a setting that it has no more, or Hopper. Failed before what they found was mended: a program that loads
 more than some 980 modules that the cache has (`qdwh`, `svd`, `eigh`, `python_callback` behind them: 63 tests, two of them ended the process), on a GPU as well; a module that is loaded behind a barrier between GPUs
-(`ragged_collective`, all of it on eight GPUs); the driver's version, which XLA could not read.
+(`ragged_collective`, all of it on eight GPUs); new parameters for a node in the body of a loop of a graph, on the software GPU
+(two of `lax_scipy` with `JAX_ENABLE_X64`: wrong numbers from the second call on); the driver's version, which XLA could not read.
 
 vLLM 0.20.2 on the machines with an H200 (`tests/frameworks/vllm_rows.py`; the machine code of other architectures was taken out of its wheel, to carry less), small Llama models of
 random weights in bfloat16, tokens and log probabilities natively and through vcuda, each engine a process of its own: **bit-equal** eager, sampled, compiled and captured (the default), prompts

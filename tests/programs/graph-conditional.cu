@@ -133,6 +133,20 @@ static unsigned run(cudaGraphExec_t exec, unsigned decision)
 	return get(count);
 }
 
+/* Of a node in a body; launches that were made before keep what they had. */
+static void changed(cudaGraphExec_t exec, cudaGraphNode_t node, unsigned by)
+{
+	ENTRY(cuGraphExecKernelNodeSetParams);
+	CUDA_KERNEL_NODE_PARAMS params = {};
+	void *args[] = {&count, &by};
+
+	params.func = add;
+	params.gridDimX = params.gridDimY = params.gridDimZ = 1;
+	params.blockDimX = params.blockDimY = params.blockDimZ = 1;
+	params.kernelParams = args;
+	DRIVER(p_cuGraphExecKernelNodeSetParams((CUgraphExec)exec, (CUgraphNode)node, &params));
+}
+
 static void once()
 {
 	cudaGraphConditionalHandle handle;
@@ -143,11 +157,19 @@ static void once()
 	body = conditional(graph, &first, handle, cudaGraphCondTypeIf, 1);
 	first = adds(body[0], NULL, 3);
 	adds(body[0], &first, 4);
-	exec = executable(graph);
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
 	CHECK_EQ(run(exec, 1), 7u);
 	CHECK_EQ(run(exec, 0), 0u);
 	CHECK_EQ(run(exec, 99), 7u);
+	set(value, 1);
+	set(count, 0);
+	CUDA(cudaGraphLaunch(exec, stream));
+	changed(exec, first, 30);
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CHECK_EQ(get(count), 41u);
 	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
 }
 
 static void either()

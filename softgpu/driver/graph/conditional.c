@@ -284,6 +284,11 @@ static const struct CUgraphExec_st *branch_choose(const struct branch *branch)
 	}
 }
 
+struct CUgraphExec_st *branch_body(const struct branch *branch, unsigned number)
+{
+	return branch && number < branch->count ? branch->bodies[number] : NULL;
+}
+
 /* Behind the operation that runs, as if it had been in the stream before those that follow.
  * They have its number, so nobody who waits for a later one goes on too early. */
 static void insert_behind(struct op *op, struct op *first, struct op **last)

@@ -167,6 +167,8 @@ CUresult conditions_copy(
 void conditions_drop(struct condition **conditions, size_t count);
 CUresult branch_new(const struct CUgraphNode_st *node, struct branch **branch);
 void branch_let(struct branch *branch);
+/* Its body of that number, NULL behind the last one; BRANCH may be NULL. */
+struct CUgraphExec_st *branch_body(const struct branch *branch, unsigned number);
 struct op *branch_op_new(struct branch *branch);
 /* What sets the conditions that have a value at each launch; *OP: NULL where there is none. */
 bool defaults_op_new(const struct CUgraphExec_st *exec, struct op **op);

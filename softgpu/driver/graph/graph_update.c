@@ -6,12 +6,21 @@
 
 #include "softgpu/driver/graph/graph.h"
 
+/* In the bodies of its conditional nodes, too. */
 static struct step *exec_find(struct CUgraphExec_st *exec, const struct CUgraphNode_st *node)
 {
-	for (size_t i = 0; i < exec->count; i++)
+	struct step *found = NULL;
+
+	for (size_t i = 0; i < exec->count && !found; i++) {
+		struct CUgraphExec_st *body;
+
 		if (exec->steps[i].key == node)
 			return &exec->steps[i];
-	return NULL;
+		for (unsigned b = 0; !found && (body = branch_body(exec->steps[i].branch, b));
+			b++)
+			found = exec_find(body, node);
+	}
+	return found;
 }
 
 CUresult cuGraphExecUpdate_v2(
@@ -111,6 +120,10 @@ static CUresult exec_set(CUgraphExec exec, CUgraphNode node, struct op *op)
 	struct step *step;
 
 	pthread_mutex_lock(&queue_lock);
+	/* A launch takes its steps when it is made, those of bodies only when it comes to them.
+	 */
+	if (object_is(exec, OBJECT_EXEC) && exec->branches && exec->last)
+		queue_wait_locked(exec->last, exec->last_seq);
 	if (object_is(exec, OBJECT_EXEC)) {
 		step = exec_find(exec, node);
 		if (step && step->op && step->type == op->node &&
