@@ -203,6 +203,38 @@ more than some 980 modules that the cache has (`qdwh`, `svd`, `eigh`, `python_ca
 (`ragged_collective`, all of it on eight GPUs); new parameters for a node in the body of a loop of a graph, on the software GPU
 (two of `lax_scipy` with `JAX_ENABLE_X64`: wrong numbers from the second call on); the driver's version, which XLA could not read.
 
+NVIDIA Warp 1.19.0, its wheel as it is (CUDA 13.4's runtime and NVRTC linked in and stripped), its own tests, in front of two software GPUs with
+`VCUDA_SOFTGPU_DRIVER_VERSION=13.4`, so that Warp hands over PTX; 2026-11-30, two processors at a load of ten to thirteen, 60 s for a test, 100 to 250 s for a file. Of each test so much ran as
+there was time for; those of Warp's cpu device are not counted.
+
+| files of `warp/tests` | run on the device | pass | skip themselves | fail now, and why |
+|---|---|---|---|---|
+| `cuda/`: streams, mempools, peers, several devices, pinned, captures, conditional nodes, occupancy, attributes, errors, clusters, registers, architectures, `test_clang_cuda` | 275 | 247 | 27 | 8 of IPC skip themselves: the software GPU says that it shares no events. `test_event_external` once: the test reads what another stream still writes, which waits for nothing |
+| `cuda/test_async`, the first 1161, and after the mend 135 drawn at random | 1296 | 1269 | | 19 (`p2p…Graph_AccessNone`): copies between pools without access are allowed here; 8 were mended (copies in another device's stream) |
+| `cuda/test_unified_memory`, one device | 31 | 21 | 10 | with two devices 21 more: managed memory on another device's kernels, a documented limit ([SHIM.md](SHIM.md)), breaks the context |
+| `cuda/test_texture`, `test_texture_compiler` | 90 | 86 | | 4 were mended; the half of `test_texture_compiler` that loads cubins wants machine code |
+| `test_atomic`, `test_array_reduce`, `test_sparse`, `test_rand`, `test_utils`, `test_runlength_encode`, `test_fp16`, `test_bf16`, `test_dlpack` | 436 | 429 | 5 | 2 of `test_bf16` compare with the cpu device, whose compiler takes longer than 60 s |
+| `tile/`: load, reduce, matmul, sort | 146 | 146 | | |
+| `geometry/`: hash grid, BVH | 20 | 20 | | |
+| `test_apic` | 103 | 102 | | 1 packs a compiled binary, which is machine code |
+| `test_graph`, one device | 30 | 26 | 4 | left out, by size: `alloc_free_preserves_merged_frontier`, whose kernel turns 2^24 times in each thread, and `alloc_transient_stream`, a hundred launches of 64 Mi threads |
+
+Failed before what they found was mended: all of it, since a stripped runtime was refused; copies between the host and a device in another device's stream; whole coordinates of textures with normalized ones.
+
+tinygrad as of 2026-08-22 (github.com/tinygrad/tinygrad, a9069c177a), `DEV=CUDA`, NVRTC 13.0, the same day and machine, `test/backend`; it looks for the file `libcuda.so.*` in the folders
+of `LD_LIBRARY_PATH` and the system and does not ask the dynamic linker, so vcuda's `lib` has to be there:
+
+| file | run | pass | skip themselves | fail now, and why |
+|---|---|---|---|---|
+| `test_jit`, `test_graph`, `test_subbuffer` | 51 | 46 | 5 | 3 failed before graphs took nodes of other contexts than the current one |
+| `test_symbolic_jit`, 21 of it | 21 | 18 | | `test_var`, `test_var_2d`, `test_attention` add kernels with a grid of 0 to a graph, which is refused here; what a GPU says is not known yet |
+| `test_ops`, the first 42, with PyTorch 2.11 beside | 42 | 42 | | the rest was not begun in 330 s under that load |
+| `test_multitensor`, six devices, the first 31 | 31 | 25 | 4 | 2: `test_simple_reduce`, a product over three devices that is now and then wrong, the first time only, and never with `VCUDA_STRICT=1` nor on tinygrad's CPU devices: whose order it is was not found; the other's text was cut off |
+
+Taichi 1.7.4 (`arch=ti.cuda`, LLVM makes PTX at run time; a program with dense and sparse fields, atomics, arrays of NumPy, a gradient tape) gives the cpu device's numbers to the last digit. Its
+module is opened with `RTLD_DEEPBIND`, past the loader guard, and opens `libcuda.so`, without a number: it finds neither by itself. With a folder that has that name as a link
+to `libcuda.so.1` of vcuda's `lib`, and `lib`, in `LD_LIBRARY_PATH` it does.
+
 vLLM 0.20.2 on the machines with an H200 (`tests/frameworks/vllm_rows.py`; the machine code of other architectures was taken out of its wheel, to carry less), small Llama models of
 random weights in bfloat16, tokens and log probabilities natively and through vcuda, each engine a process of its own: **bit-equal** eager, sampled, compiled and captured (the default), prompts
 in chunks with common prefixes, weights in FP8, a cache in FP8, guesses by n-grams, asleep and awake, embeddings: 9 of the 9 that ended both ways. Whole graphs (`FULL`)
