@@ -229,7 +229,7 @@ of `LD_LIBRARY_PATH` and the system and does not ask the dynamic linker, so vcud
 | `test_jit`, `test_graph`, `test_subbuffer` | 51 | 46 | 5 | 3 failed before graphs took nodes of other contexts than the current one |
 | `test_symbolic_jit`, 21 of it | 21 | 18 | | `test_var`, `test_var_2d`, `test_attention` add kernels with a grid of 0 to a graph, which is refused here; what a GPU says is not known yet |
 | `test_ops`, the first 42, with PyTorch 2.11 beside | 42 | 42 | | the rest was not begun in 330 s under that load |
-| `test_multitensor`, six devices, the first 31 | 31 | 25 | 4 | 2: `test_simple_reduce`, a product over three devices that is now and then wrong, the first time only, and never with `VCUDA_STRICT=1` nor on tinygrad's CPU devices: whose order it is was not found; the other's text was cut off |
+| `test_multitensor`, six devices, the first 31 | 31 | 25 | 4 | 2: `test_simple_reduce`, whose copies between devices did not wait for the other device (mended since: 4 of 4 runs of its reductions are right, 3 of 3 were wrong before); the other's text was cut off |
 
 Taichi 1.7.4 (`arch=ti.cuda`, LLVM makes PTX at run time; a program with dense and sparse fields, atomics, arrays of NumPy, a gradient tape) gives the cpu device's numbers to the last digit. Its
 module is opened with `RTLD_DEEPBIND`, past the loader guard, and opens `libcuda.so`, without a number: it finds neither by itself. With a folder that has that name as a link

@@ -3,7 +3,9 @@
  * too: whatever that device does next, a copy in each form or a kernel that reaches the memory,
  * finds what was copied, though the first device was busy when the copy was asked for.
  * cudaMemcpyPeer is in order with what both devices have to do, and do later, whichever is
- * current. So are copies between the host and a device in a stream of another one's. */
+ * current. So are copies between
+ * two devices in the default stream, and between the host and a device in a stream of another
+ * one's. */
 #include "driver.h"
 
 static const int N = 4096, BUSY = 2000000;
@@ -141,6 +143,34 @@ static void check_other_stream(int *host, int current)
 	CHECK_EQ(first_of(here[0].values, 0), 40 + current);
 }
 
+__global__ void busy_read(int *out, const int *from, int turns)
+{
+	unsigned x = 1;
+
+	for (int i = 0; i < turns; i++)
+		x = x * 1664525 + i;
+	*out = x == 7 ? 0 : *from;
+}
+
+/* A copy between two devices in the default stream, Async or not, waits for both. */
+static void check_default_stream()
+{
+	int old = 50, fresh = 51, *read = here[1].values + 1;
+
+	CUDA(cudaSetDevice(1));
+	CUDA(cudaMemcpy(here[1].values, &old, sizeof(old), cudaMemcpyHostToDevice));
+	CUDA(cudaSetDevice(0));
+	CUDA(cudaMemcpy(here[0].values, &fresh, sizeof(fresh), cudaMemcpyHostToDevice));
+	CUDA(cudaSetDevice(1));
+	busy_read<<<1, 1>>>(read, here[1].values, BUSY);
+	CUDA(cudaSetDevice(0));
+	CUDA(cudaMemcpyAsync(here[1].values, here[0].values, sizeof(int), cudaMemcpyDefault,
+		cudaStreamLegacy));
+	CUDA(cudaDeviceSynchronize());
+	CHECK_EQ(first_of(read, 1), 50);
+	CHECK_EQ(first_of(here[1].values, 1), 51);
+}
+
 static void check_serialized(int from, int to, int current)
 {
 	int *const source = here[from].values, *const out = here[to].values;
@@ -204,6 +234,7 @@ int main()
 		check_other_stream(pageable, current);
 		check_other_stream(pinned, current);
 	}
+	check_default_stream();
 	for (int from = 0; from < devices; from++)
 		for (int to = 0; to < devices; to++)
 			for (int current = 0; from != to && current < devices; current++)

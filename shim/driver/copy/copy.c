@@ -190,8 +190,20 @@ static bool place_device(const struct copy_place *place, int *device)
 	return true;
 }
 
-/* Within the agent's memory. One that CUDA calls synchronous is in order with what the devices
- * of both sides have to do, whichever is current. */
+/* Whose work a copy of that memory on another device is in order with: the context's that the
+ * memory goes with, or the device's primary one's. */
+static struct context *place_context(const struct copy_place *place, int device)
+{
+	struct memory_range range;
+	uint64_t handle = 0;
+
+	if (!place->array && memory_find(place->at, &range))
+		handle = context_by_number(range.context);
+	return handle ? context_of((CUcontext)(uintptr_t)handle) : &devices.at[device].primary;
+}
+
+/* Within the agent's memory. One that CUDA calls synchronous, and one in the default stream, is
+ * in order with what the devices of both sides have to do, whichever is current. */
 static CUresult copy_on_agent(const struct shape *s, uint64_t stream, bool async)
 {
 	const struct copy_place *const places[] = {&s->src, &s->dst};
@@ -200,10 +212,10 @@ static CUresult copy_on_agent(const struct shape *s, uint64_t stream, bool async
 	CUresult status;
 	int device;
 
-	for (int i = 0; i < 2 && !async && devices.count > 1; i++) {
+	for (int i = 0; i < 2 && (!async || !stream) && devices.count > 1; i++) {
 		if (!place_device(places[i], &device) || device == current->device)
 			continue;
-		other = &devices.at[device].primary;
+		other = place_context(places[i], device);
 		status = atomic_load(&other->live) ? order_after(other, stream) : CUDA_SUCCESS;
 		if (status)
 			return status;

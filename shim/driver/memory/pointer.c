@@ -124,7 +124,7 @@ static void number_matches(void *object, void *argument)
 		wanted->handle = context->handle;
 }
 
-static uint64_t context_by_number(uint16_t number)
+uint64_t context_by_number(uint16_t number)
 {
 	struct number_wanted wanted = {number, 0};
 
