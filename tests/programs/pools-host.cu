@@ -249,6 +249,34 @@ static void gives_back(CUmemoryPool pool)
 	CHECK(mappings() < before + 60);
 }
 
+/* Nobody waits for the device, only for streams that go. */
+static void leaves_nothing(CUmemoryPool pool)
+{
+	const int before = mappings();
+
+	attribute_set(pool, cudaMemPoolAttrReleaseThreshold, ~0ull);
+	for (int i = 0; i < 100; i++) {
+		cudaStream_t stream;
+		int *p;
+
+		CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+		p = taken(pool, MIB, stream);
+		put<<<1, 1, 0, stream>>>(p, 1, i);
+		LAUNCHED();
+		CUDA(cudaFreeAsync(p, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		p = taken(pool, 2 * MIB, stream);
+		CUDA(cudaStreamSynchronize(stream));
+		p[0] = i;
+		CUDA(cudaFreeAsync(p, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		CUDA(cudaStreamDestroy(stream));
+	}
+	CHECK(mappings() < before + 60);
+	attribute_set(pool, cudaMemPoolAttrReleaseThreshold, 0);
+	CUDA(cudaDeviceSynchronize());
+}
+
 static void by_one_thread(CUmemoryPool pool, int number)
 {
 	cudaStream_t stream;
@@ -410,6 +438,7 @@ int main()
 			comes_in_order(one, n);
 	}
 	outlives_its_stream(pool);
+	leaves_nothing(pool);
 	counts();
 	gives_back(pool);
 	by_threads(pool);

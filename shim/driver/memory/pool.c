@@ -188,13 +188,15 @@ void pool_synced(void)
 	pool_pieces_free(gone);
 }
 
-void pool_stream_gone(uint64_t stream)
+void pool_stream_gone(uint64_t stream, uint64_t synced)
 {
 	struct pool_piece *gone = NULL;
 
 	later_synced(stream, 0);
 	pthread_mutex_lock(&pools.lock);
 	for (struct pool_piece **at = &pools.kept; *at;) {
+		if ((*at)->stream == stream)
+			(*at)->idle = (*at)->seq <= synced;
 		if ((*at)->stream == stream && (*at)->pool->place.kind == POOL_DEVICE)
 			kept_drop(at, &gone);
 		else

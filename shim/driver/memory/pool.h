@@ -12,8 +12,9 @@
 
 /* After a synchronisation: pools give back what is above their release threshold. */
 void pool_synced(void);
-/* The stream is being destroyed: what was freed on it is no stream's any more. */
-void pool_stream_gone(uint64_t stream);
+/* The stream is being destroyed: what was freed on it is no stream's any more. Frames up to
+ * SYNCED are known to be done in it. */
+void pool_stream_gone(uint64_t stream, uint64_t synced);
 /* The same for the legacy stream of a context. */
 void pool_context_gone(uint16_t context);
 /* cuMemFree of memory from a pool: false if it is none. */

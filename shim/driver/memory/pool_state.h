@@ -62,7 +62,7 @@ struct pool_piece {
 	uint64_t stream;      /* of kept ones: where it was freed; 0: the legacy one … */
 	uint64_t seq;	      /* … behind frames up to that, … */
 	uint16_t context;     /* … of that context */
-	bool idle;	      /* and that context is gone */
+	bool idle;	      /* and that has gone, or the stream, having come there */
 };
 
 #define POOL_BUCKETS 1024

@@ -250,7 +250,7 @@ static CUresult stream_destroy(struct stream *stream)
 	if (!handle_release(handle))
 		return CUDA_ERROR_INVALID_HANDLE;
 	order_stream_gone(stream);
-	pool_stream_gone(handle);
+	pool_stream_gone(handle, atomic_load(&stream->synced));
 	managed_stream_gone(handle);
 	completion_put(stream->watch.counter);
 	free(stream);
@@ -319,7 +319,7 @@ void stream_reset(struct context *context)
 					continue;
 				completion_put(gone.counters[i]);
 				if (kinds[k] == KIND_CUstream)
-					pool_stream_gone(gone.handles[i]);
+					pool_stream_gone(gone.handles[i], UINT64_MAX);
 				free(gone.objects[i]);
 			}
 		} while (gone.count);
