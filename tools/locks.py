@@ -22,9 +22,9 @@ OUTSIDE = re.compile(r"^shim/(tensor/|generated/)|/generated/|^shim/engine/lock"
 LOOSE = {
     "shim/driver/array/array_map.c": {"map_lock": "a lock; what it guards is in struct array"},
     "shim/driver/context/context.c": {"vcuda_resets": "exported to the other libraries of the shim"},
-    "shim/driver/memory/page_fault_userfaultfd.c": {"uffd": "the process has one"},
-    "shim/driver/memory/managed.c": {"managed_any": "read on the path of each copy, without the lock"},
-    "shim/driver/memory/mirror.c": {"mirror_regions": "read on the path of each launch, without the lock",
+    "shim/driver/memory/pages/page_fault_userfaultfd.c": {"uffd": "the process has one"},
+    "shim/driver/memory/managed/managed.c": {"managed_any": "read on the path of each copy, without the lock"},
+    "shim/driver/memory/mirror/mirror.c": {"mirror_regions": "read on the path of each launch, without the lock",
                                     "mirror_apart": "the same"},
     "shim/driver/stream/memop.c": {"gates": "set once; read on the path of each copy"},
     "shim/driver/stream/order.c": {"order_lock": "a lock; what it guards is in struct context"},

@@ -49,7 +49,7 @@ ALLOWED = {
         "a thread of the driver's, until the program ran its host function; callback_over at the "
         "session's end"),
     ("gpu-agent/worker/worker.c", "signal"): (1, "the other thread is in worker_leave and ends the process"),
-    ("shim/driver/memory/page_fault.c", "condition"): (1, "a thread whose work is to wait for faults"),
+    ("shim/driver/memory/pages/page_fault.c", "condition"): (1, "a thread whose work is to wait for faults"),
     ("shim/engine/own_sidecar.c", "child"): (1, "the child forks and exits at once"),
     ("sidecar/agents/agents.c", "thread"): (1, "each asks its agent with a deadline"),
     ("gpu-agent/worker/staging/stripe.c", "thread"): (1, "joined when it said that it is over"),

@@ -12,7 +12,7 @@
 #include "protocol/generated/cuda_ops.h"
 #include "shim/driver/array/array.h"
 #include "shim/driver/copy/copy.h"
-#include "shim/driver/memory/pool.h"
+#include "shim/driver/memory/pools/pool.h"
 #include "shim/generated/cuda_hand.h"
 
 struct graph;

@@ -42,24 +42,24 @@ enum lock_rank {
 	LOCK_ARRAY_MAP,	   /* driver/array/array_map.c: which memory arrays hold */
 	LOCK_TEXTURE,	   /* driver/array/texture.c: textures and surfaces */
 	LOCK_REFERENCE,	   /* driver/array/reference.c: references to them */
-	LOCK_POOL,	   /* driver/memory/pool.c */
+	LOCK_POOL,	   /* driver/memory/pools/pool.c */
 	LOCK_LATER,	   /* driver/memory/later.c: what was freed on a stream */
 	LOCK_TENSOR,	   /* driver/tensor/tensor.c: questions to the store */
-	LOCK_IPC,	   /* driver/memory/ipc.c: memory of other processes */
-	LOCK_VMM,	   /* driver/memory/vmm.c: handles and mappings */
-	LOCK_MANAGED,	   /* driver/memory/managed.c: managed memory */
+	LOCK_IPC,	   /* driver/memory/sharing/ipc.c: memory of other processes */
+	LOCK_VMM,	   /* driver/memory/virtual/vmm.c: handles and mappings */
+	LOCK_MANAGED,	   /* driver/memory/managed/managed.c: managed memory */
 	LOCK_MEMORY,	   /* driver/memory/heap.c: windows, allocations */
-	LOCK_HOST,	   /* driver/memory/host.c: pinned memory */
-	LOCK_MIRROR_LIST,  /* driver/memory/mirror.c: who changes what is active */
-	LOCK_MIRROR,	   /* driver/memory/mirror.c: memory that kernels reach */
-	LOCK_TEND,	   /* driver/memory/mirror_thread.c: it is started once */
+	LOCK_HOST,	   /* driver/memory/pinned/host.c: pinned memory */
+	LOCK_MIRROR_LIST,  /* driver/memory/mirror/mirror.c: who changes what is active */
+	LOCK_MIRROR,	   /* driver/memory/mirror/mirror.c: memory that kernels reach */
+	LOCK_TEND,	   /* driver/memory/mirror/mirror_thread.c: it is started once */
 	LOCK_OUTPUT,	   /* driver/launch/output.c: what kernels print */
 	LOCK_CALLBACK,	   /* driver/stream/host_function.c: host functions */
 	LOCK_FUNCTIONS,	   /* driver/stream/function_order.c: those that are outstanding */
 	LOCK_GRAPH_MEMORY, /* driver/graph/memory_node.c: memory that graphs own */
 	LOCK_GRAPH_USAGE,  /* driver/graph/graph_usage.c: how much of it there is */
 	LOCK_DUE,	   /* driver/graph/user_object.c: destructors that are due */
-	LOCK_FAULT,	   /* driver/memory/page_fault.c: touches of managed memory */
+	LOCK_FAULT,	   /* driver/memory/pages/page_fault.c: touches of managed memory */
 	LOCK_DIRECT,	   /* driver/copy/direct.c: the order of what two agents do */
 	LOCK_ORDER,	   /* driver/stream/order.c: which streams wait for which */
 	LOCK_COMPLETION,   /* engine/completion.c: counters that are given out */
@@ -155,7 +155,7 @@ void shim_put(struct shim_call *call, struct wire_run *run, const void *bytes, s
 void shim_put_string(struct shim_call *call, struct wire_run *run, const char *text);
 
 /* Adds a payload: pageable memory is copied into the arena when the call is posted (waiting for
- * room); pinned memory (shim/driver/memory/host.c knows it) is named where it lies. n <=
+ * room); pinned memory (shim/driver/memory/pinned/host.c knows it) is named where it lies. n <=
  * FRAME_PAYLOAD_MAX.
  */
 void shim_payload(struct shim_call *call, const void *bytes, size_t n);
@@ -234,7 +234,7 @@ uint64_t shim_address(struct shim_call *call, uint64_t address);
 uint64_t shim_function(struct shim_call *call, CUfunction function);
 
 /* Where the n bytes at HOST lie for the sidecar: true and *bulk filled in if they are pinned
- * memory of this process (shim/driver/memory/host.c). */
+ * memory of this process (shim/driver/memory/pinned/host.c). */
 bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk);
 
 /* The reply region for bulk answers: [*offset, + n) of segment 0, waits for room. */

@@ -13,9 +13,9 @@ SHIM_UNIT_WITH_memory := $(addprefix shim/driver/memory/,heap.c slab.c spare.c f
 # Of the part's name, which is its file's in whatever room.
 define shim_unit
 $$(SHIM_UNIT)/shim_$(1): tests/unit/shim_$(1).c \
-		$$(wildcard shim/engine/$(1).c shim/driver/$(1).c shim/driver/*/$(1).c) $(SHIM_UNIT_WITH_$(1)) \
+		$$(wildcard shim/engine/$(1).c shim/driver/$(1).c shim/driver/*/$(1).c shim/driver/*/*/$(1).c) $(SHIM_UNIT_WITH_$(1)) \
 		shim/engine/blocks.c shim/driver/memory/free_extents.c shim/driver/memory/globals.c \
-		$$(wildcard shim/*/*.h shim/*/*/*.h) | $$(CACHE)/.complete
+		$$(wildcard shim/*/*.h shim/*/*/*.h shim/*/*/*/*.h) | $$(CACHE)/.complete
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(SHIM_UNIT_FLAGS) \

@@ -18,7 +18,7 @@
 #include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
-#include "shim/driver/memory/vmm.h"
+#include "shim/driver/memory/virtual/vmm.h"
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
 #include "shim/engine/thread.h"

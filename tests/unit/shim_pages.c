@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "shim/driver/memory/pages.h"
+#include "shim/driver/memory/pages/pages.h"
 
 static void counts_follow_states(void **state)
 {

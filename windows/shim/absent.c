@@ -4,7 +4,7 @@
  * started and none comes in its place; and no touch of managed memory is seen, so none of it
  * can be had (fault_open says NULL).
  */
-#include "shim/driver/memory/page_fault.h"
+#include "shim/driver/memory/pages/page_fault.h"
 #include "shim/engine/own_sidecar.h"
 #include "shim/engine/rejoin.h"
 

@@ -2,8 +2,8 @@
  *
  * Memory cannot be passed on: the handles of Windows are not served, and descriptors are none.
  */
-#include "shim/driver/memory/pool_file.h"
-#include "shim/driver/memory/share.h"
+#include "shim/driver/memory/pools/pool_file.h"
+#include "shim/driver/memory/sharing/share.h"
 #include "shim/generated/cuda_hand.h"
 
 const unsigned share_handles;

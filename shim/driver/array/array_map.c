@@ -13,7 +13,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/array/array.h"
 #include "shim/driver/context/context.h"
-#include "shim/driver/memory/vmm.h"
+#include "shim/driver/memory/virtual/vmm.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"
 #include "shim/generated/cuda_hand.h"

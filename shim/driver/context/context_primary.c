@@ -11,16 +11,16 @@
 #include "shim/engine/cache.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
-#include "shim/driver/memory/host.h"
-#include "shim/driver/memory/managed.h"
+#include "shim/driver/memory/pinned/host.h"
+#include "shim/driver/memory/managed/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/module/module.h"
 #include "shim/driver/graph/memory_node.h"
 #include "shim/driver/stream/order.h"
-#include "shim/driver/memory/share.h"
+#include "shim/driver/memory/sharing/share.h"
 #include "shim/driver/device/peer.h"
 #include "shim/driver/stream/stream.h"
-#include "shim/driver/memory/vmm.h"
+#include "shim/driver/memory/virtual/vmm.h"
 
 static void others_look(void *object, void *argument)
 {

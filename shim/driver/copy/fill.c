@@ -13,11 +13,11 @@
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/thread.h"
-#include "shim/driver/memory/host.h"
-#include "shim/driver/memory/managed.h"
+#include "shim/driver/memory/pinned/host.h"
+#include "shim/driver/memory/managed/managed.h"
 #include "shim/driver/memory/memory.h"
-#include "shim/driver/memory/mirror.h"
-#include "shim/driver/memory/pool.h"
+#include "shim/driver/memory/mirror/mirror.h"
+#include "shim/driver/memory/pools/pool.h"
 
 /* Nor does a fill run over the end of managed memory, behind which the program may have no
  * page. */

@@ -16,7 +16,7 @@
 #include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
-#include "shim/driver/memory/mirror.h"
+#include "shim/driver/memory/mirror/mirror.h"
 #include "shim/driver/device/nvml.h"
 #include "shim/engine/rejoin.h"
 #include "shim/engine/session.h"

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "shim/driver/memory/pool.h"
+#include "shim/driver/memory/pools/pool.h"
 
 static bool by_other(const CUmemAccessDesc *access, int device)
 {

@@ -16,7 +16,7 @@
 #include "shim/driver/graph/graph.h"
 #include "shim/driver/graph/graph_node.h"
 #include "shim/driver/graph/memory_node.h"
-#include "shim/driver/memory/mirror.h"
+#include "shim/driver/memory/mirror/mirror.h"
 #include "shim/driver/stream/stream.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"

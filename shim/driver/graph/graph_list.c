@@ -14,7 +14,7 @@
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/graph/graph.h"
-#include "shim/driver/memory/host.h"
+#include "shim/driver/memory/pinned/host.h"
 
 #define EDGES_A_FRAME 1024
 

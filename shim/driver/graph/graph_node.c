@@ -18,9 +18,9 @@
 #include "shim/engine/driver.h"
 #include "shim/driver/stream/function_order.h"
 #include "shim/engine/engine.h"
-#include "shim/driver/memory/host.h"
+#include "shim/driver/memory/pinned/host.h"
 #include "shim/driver/memory/memory.h"
-#include "shim/driver/memory/mirror.h"
+#include "shim/driver/memory/mirror/mirror.h"
 #include "shim/driver/module/module.h"
 
 void node_params_free(struct node_params *p)

@@ -16,7 +16,7 @@
 #include "shim/driver/graph/part_side.h"
 #include "shim/driver/graph/user_object.h"
 #include "shim/driver/memory/memory.h"
-#include "shim/driver/memory/mirror.h"
+#include "shim/driver/memory/mirror/mirror.h"
 
 struct part *part_new(enum part_kind kind)
 {

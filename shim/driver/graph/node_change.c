@@ -9,7 +9,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/graph/graph_node.h"
-#include "shim/driver/memory/mirror.h"
+#include "shim/driver/memory/mirror/mirror.h"
 #include "shim/engine/driver.h"
 #include "shim/generated/cuda_hand.h"
 #include "shim/engine/engine.h"

@@ -4,7 +4,7 @@
  */
 #include "shim/driver/context/context.h"
 #include "shim/driver/graph/graph_node.h"
-#include "shim/driver/memory/host.h"
+#include "shim/driver/memory/pinned/host.h"
 #include "shim/engine/thread.h"
 #include "shim/generated/cuda_hand.h"
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "shim/driver/graph/graph_node.h"
-#include "shim/driver/memory/host.h"
+#include "shim/driver/memory/pinned/host.h"
 #include "shim/driver/memory/memory.h"
-#include "shim/driver/memory/mirror.h"
+#include "shim/driver/memory/mirror/mirror.h"
 
 static void describe_batch(struct graph_node *node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch)
 {

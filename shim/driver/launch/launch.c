@@ -19,9 +19,9 @@
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/thread.h"
-#include "shim/driver/memory/host.h"
-#include "shim/driver/memory/managed.h"
-#include "shim/driver/memory/mirror.h"
+#include "shim/driver/memory/pinned/host.h"
+#include "shim/driver/memory/managed/managed.h"
+#include "shim/driver/memory/mirror/mirror.h"
 #include "shim/driver/module/module.h"
 #include "shim/driver/stream/stream.h"
 

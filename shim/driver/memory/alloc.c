@@ -10,11 +10,11 @@
 #include "shim/driver/graph/memory_node.h"
 #include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
-#include "shim/driver/memory/managed.h"
+#include "shim/driver/memory/managed/managed.h"
 #include "shim/driver/memory/later.h"
 #include "shim/driver/memory/memory.h"
-#include "shim/driver/memory/pool.h"
-#include "shim/driver/memory/share.h"
+#include "shim/driver/memory/pools/pool.h"
+#include "shim/driver/memory/sharing/share.h"
 
 /* Rows of pitched memory start at multiples of this: what NVIDIA's driver gives for every size.
  */

@@ -12,7 +12,7 @@
 #include "shim/driver/context/context.h"
 #include "shim/driver/memory/globals.h"
 #include "shim/driver/memory/heap.h"
-#include "shim/driver/memory/vmm.h"
+#include "shim/driver/memory/virtual/vmm.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/statistics.h"
 

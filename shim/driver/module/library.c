@@ -9,7 +9,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
-#include "shim/driver/memory/managed.h"
+#include "shim/driver/memory/managed/managed.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/module/kernel_settings.h"
 #include "shim/driver/module/library_core.h"

@@ -15,7 +15,7 @@
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
-#include "shim/driver/memory/managed.h"
+#include "shim/driver/memory/managed/managed.h"
 #include "shim/driver/array/reference.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"

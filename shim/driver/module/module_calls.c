@@ -13,7 +13,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
-#include "shim/driver/memory/managed.h"
+#include "shim/driver/memory/managed/managed.h"
 #include "shim/driver/array/reference.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"

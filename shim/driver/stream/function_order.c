@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "shim/driver/memory/mirror.h"
+#include "shim/driver/memory/mirror/mirror.h"
 #include "shim/engine/lock.h"
 
 static struct {

@@ -35,7 +35,7 @@ struct stream {
 	struct watch watch;
 };
 
-/* Whether another process has an event, too (shim/driver/memory/ipc_event.c). */
+/* Whether another process has an event, too (shim/driver/memory/sharing/ipc_event.c). */
 enum event_shared {
 	EVENT_ALONE,
 	EVENT_DRAINED, /* takes it for done: what it is recorded for is waited for before */
@@ -82,7 +82,7 @@ CUresult event_done(struct event *event);
 CUresult event_record_context(struct context *context, CUevent hEvent);
 CUresult event_await_context(struct context *context, CUevent hEvent);
 
-/* --- shim/driver/memory/ipc_event.c --- */
+/* --- shim/driver/memory/sharing/ipc_event.c --- */
 /* The agent knows what it stands for, this process does not: the last recording is whoever's.
  * Graphs and captures record for this process alone. */
 static inline bool ipc_event_is(struct event *event)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Tensors with names (include/vcuda/tensor.h): the agent's memory, under a handle of ours,
- * mapped like the program's own memory with a name (memory/vmm.c).
+ * mapped like the program's own memory with a name (memory/virtual/vmm.c).
  */
 #include "shim/driver/tensor/tensor.h"
 
@@ -16,7 +16,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/context/context.h"
 #include "shim/driver/memory/memory.h"
-#include "shim/driver/memory/vmm.h"
+#include "shim/driver/memory/virtual/vmm.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"
 #include "shim/engine/status.h"

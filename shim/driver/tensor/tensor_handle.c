@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "shim/driver/context/context.h"
-#include "shim/driver/memory/vmm.h"
+#include "shim/driver/memory/virtual/vmm.h"
 #include "shim/driver/stream/order.h"
 #include "shim/driver/device/peer.h"
 #include "shim/driver/tensor/tensor.h"

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the program touches: installed, or fetched from the device first.
+ */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/context/context.h"
+#include "shim/driver/memory/managed/managed.h"
+#include "shim/driver/memory/managed/managed_part.h"
+#include "shim/driver/stream/stream.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/statistics.h"
+#include "shim/engine/status.h"
+#include "shim/engine/thread.h"
+
+/* Pages fetched at once: a frame's worth. */
+#define TOUCH_FETCH (FRAME_CHUNK / PAGE_BYTES)
+/* Zeroed at once, and opened for writing at once: of these the first cost nothing to push. */
+#define TOUCH_ZERO 512u
+#define TOUCH_WRITE 64u
+/* Work that comes between a fetch and its end makes it begin anew, but not for ever: the
+ * program may not touch the memory while the device works. */
+#define TOUCH_TRIES 4
+
+struct part {
+	uint64_t first, end;
+};
+
+/* Bytes on their way to the program. */
+struct fetch {
+	struct context *context;
+	uint64_t address;
+	size_t bytes;
+	struct part *parts; /* of variables: only these are asked for; NULL: all */
+	size_t count;
+	unsigned attach; /* as of the region */
+	uint64_t stream, worked, stream_synced;
+	bool in_callback;
+	uint64_t bounce;
+	bool taken, lost; /* the bounce buffer is to be put, if no answer is missing */
+	const void *at;	  /* NULL: they could not be had */
+};
+
+CUresult managed_wait(
+	const struct context *context, uint32_t scope, uint64_t handle, uint64_t *seq)
+{
+	struct shim_call call;
+	struct wire_vcudaSync *body = shim_begin(&call, OP_vcudaSync, sizeof(*body));
+
+	call.context = context->number;
+	body->scope = scope;
+	body->handle = handle;
+	shim_wait(&call, 0);
+	if (seq)
+		*seq = call.seq;
+	return shim_end(&call);
+}
+
+/* Done up to frame WORKED. */
+static CUresult context_done(struct context *context, uint64_t worked)
+{
+	CUresult status;
+	uint64_t seq;
+
+	if (atomic_load(&context->synced) >= worked)
+		return CUDA_SUCCESS;
+	status = managed_wait(context, SYNC_CONTEXT, 0, &seq);
+	if (!status)
+		atomic_store(&context->synced, seq);
+	return status;
+}
+
+CUresult managed_sync(struct context *context)
+{
+	return context_done(context, atomic_load(&managed.worked));
+}
+
+/* All work that could have written to F's pages is done: for those of one stream, or of none,
+ * what came before they were attached to it, and that stream's own. */
+static CUresult fetch_sync(const struct fetch *f)
+{
+	uint64_t worked = atomic_load(&managed.worked);
+	struct region *r;
+	CUresult status;
+
+	/* Its stream is idle meanwhile, as CUDA says; work behind it waits for it. */
+	if (f->in_callback)
+		return CUDA_SUCCESS;
+	if (f->attach == CU_MEM_ATTACH_GLOBAL)
+		return context_done(f->context, worked);
+	status = context_done(f->context, f->worked);
+	if (status || f->attach == CU_MEM_ATTACH_HOST || f->stream_synced >= worked)
+		return status;
+	status = managed_wait(f->context, SYNC_STREAM, f->stream, NULL);
+	pthread_mutex_lock(&managed.lock);
+	r = managed_region(f->address);
+	if (r && !status)
+		r->stream_synced = worked;
+	pthread_mutex_unlock(&managed.lock);
+	return status;
+}
+
+/* One part of it into the bounce buffer. */
+static CUresult fetch_part(struct fetch *f, uint64_t first, uint64_t end)
+{
+	struct shim_call call;
+	struct wire_vcudaCopyOut *body = shim_begin(&call, OP_vcudaCopyOut, sizeof(*body));
+
+	call.context = f->context->number;
+	body->destination.offset = f->bounce + (first - f->address);
+	body->src = first;
+	body->pitch = body->width = end - first;
+	body->height = body->depth = 1;
+	body->stream = f->context->ahead; /* overtakes what a host function holds */
+	shim_wait(&call, 0);
+	/* Without an answer the bytes may still come: that place is never used again. */
+	f->lost |= !call.slot;
+	if (!call.status && call.received != end - first)
+		call.status = status_of(CAUSE_VIOLATION);
+	stats_copy(STATS_DEVICE_TO_HOST, end - first);
+	return shim_end(&call);
+}
+
+static CUresult fetch_wait(struct fetch *f)
+{
+	CUresult status = fetch_sync(f);
+
+	if (!status)
+		status = shim_bounce_get(f->bytes, &f->bounce);
+	if (status)
+		return status;
+	f->taken = true;
+	if (!f->parts)
+		status = fetch_part(f, f->address, f->address + f->bytes);
+	else
+		memset(shim_segment(f->bounce), 0, f->bytes);
+	for (size_t i = 0; f->parts && i < f->count && !status; i++)
+		status = fetch_part(f, f->parts[i].first, f->parts[i].end);
+	if (!status)
+		f->at = shim_segment(f->bounce);
+	return status;
+}
+
+/* The session may be lost, or the device have failed: every call says so, and the program,
+ * which no call can tell here, goes on with zeroes. */
+static void fetch_begin(struct fetch *f)
+{
+	(void)fetch_wait(f);
+}
+
+static void fetch_end(const struct fetch *f)
+{
+	free(f->parts);
+	if (f->taken && !f->lost)
+		shim_bounce_put(f->bounce, f->bytes);
+}
+
+/* With the lock held: installs N pages from FIRST on. False: the kernel will not have it. */
+static bool install(
+	struct region *r, size_t first, size_t n, const void *from, enum page_state state)
+{
+	if (!n)
+		return true;
+	if (!managed.way->install(r->base + first * PAGE_BYTES, r->view + first * PAGE_BYTES,
+		    from, n * PAGE_BYTES, state != PAGE_CLEAN))
+		return false;
+	pages_set(&r->pages, first, n, state);
+	return true;
+}
+
+/* With the lock held: installs N pages that only the device had.  The first is what was
+ * touched: the others may only be read until they are written to. */
+static bool install_fetched(
+	struct region *r, size_t first, size_t n, const void *from, bool write)
+{
+	const void *rest = from ? (const char *)from + PAGE_BYTES : NULL;
+
+	if (!write)
+		return install(r, first, n, from, PAGE_CLEAN);
+	return install(r, first, 1, from, PAGE_DIRTY) &&
+	       install(r, first + 1, n - 1, rest, PAGE_CLEAN);
+}
+
+static bool let_write(struct region *r, size_t first, size_t n)
+{
+	if (!managed.way->let_write(r->base + first * PAGE_BYTES, n * PAGE_BYTES))
+		return false;
+	pages_set(&r->pages, first, n, PAGE_DIRTY);
+	return true;
+}
+
+enum touch { TOUCH_DONE, TOUCH_FETCH_IT, TOUCH_REFUSED };
+
+/* With the lock held: a page that is there, or needs no fetch. */
+static enum touch touch_now(struct region *r, size_t page, bool write)
+{
+	bool done = true;
+
+	switch ((enum page_state)r->pages.state[page]) {
+	case PAGE_ZERO:
+		done = install(
+			r, page, pages_ahead(&r->pages, page, TOUCH_ZERO), NULL, PAGE_MAYBE);
+		break;
+	case PAGE_CLEAN:
+		if (write)
+			done = let_write(r, page, pages_ahead(&r->pages, page, TOUCH_WRITE));
+		break;
+	case PAGE_MAYBE:
+	case PAGE_DIRTY: break;
+	case PAGE_ABSENT: return TOUCH_FETCH_IT;
+	}
+	return done ? TOUCH_DONE : TOUCH_REFUSED;
+}
+
+/* With the lock held. False: no memory. */
+static bool fetch_choose(struct fetch *f, const struct region *r)
+{
+	size_t count = 0;
+
+	for (const struct piece *p = r->pieces; p; p = p->next)
+		count++;
+	if (!count)
+		return true;
+	f->parts = malloc(count * sizeof(*f->parts));
+	for (const struct piece *p = r->pieces; p && f->parts; p = p->next) {
+		struct part part = {p->first > f->address ? p->first : f->address,
+			p->end < f->address + f->bytes ? p->end : f->address + f->bytes};
+
+		if (part.first < part.end)
+			f->parts[f->count++] = part;
+	}
+	return f->parts != NULL;
+}
+
+/* With the lock held, which it gives up meanwhile: fetches from PAGE on, and installs what it
+ * got if nothing came between. False: the kernel will not have it. */
+static bool touch_fetch(struct region *r, size_t page, const struct fault *fault, bool last)
+{
+	uint64_t epoch = atomic_load(&managed.epoch), id = r->id;
+	size_t n = pages_ahead(&r->pages, page, TOUCH_FETCH);
+	struct fetch f = {.context = r->context,
+		.address = r->base + page * PAGE_BYTES,
+		.bytes = n * PAGE_BYTES,
+		.attach = r->attach,
+		.stream = r->stream,
+		.worked = r->worked,
+		.stream_synced = r->stream_synced,
+		.in_callback = fault->in_callback};
+	bool good = true;
+
+	if (!fetch_choose(&f, r))
+		return false;
+	pthread_mutex_unlock(&managed.lock);
+	fetch_begin(&f);
+	pthread_mutex_lock(&managed.lock);
+	/* Told before the look: managed_sent does these in the other order. */
+	atomic_store(&managed.touched, true);
+	r = managed_region(f.address);
+	if (r && r->id == id && r->pages.state[page] == PAGE_ABSENT &&
+		(last || atomic_load(&managed.epoch) == epoch))
+		good = install_fetched(
+			r, page, pages_run(&r->pages, page, n), f.at, fault->write);
+	fetch_end(&f);
+	return good;
+}
+
+/* With the lock held. */
+static bool touch(const struct fault *fault)
+{
+	bool crowded = false;
+	struct region *r;
+
+	for (int n = 1; (r = managed_region(fault->address)); n++) {
+		size_t page = (fault->address - r->base) / PAGE_BYTES;
+		enum touch now = touch_now(r, page, fault->write);
+
+		if (now == TOUCH_DONE) {
+			atomic_store(&managed.touched, true);
+			return true;
+		}
+		if (now == TOUCH_FETCH_IT && touch_fetch(r, page, fault, n >= TOUCH_TRIES))
+			continue;
+		/* The program's mapping is in too many pieces: of this region the device gets
+		 * all, and it begins anew. */
+		if (crowded || managed_push_pages(r, 0, r->pages.count, PUSH_AT_ONCE))
+			return false;
+		crowded = true;
+	}
+	return false;
+}
+
+bool managed_touch_now(const struct fault *fault)
+{
+	enum touch now = TOUCH_REFUSED;
+	struct region *r;
+
+	if (pthread_mutex_trylock(&managed.lock))
+		return false;
+	r = managed_region(fault->address);
+	if (r)
+		now = touch_now(r, (fault->address - r->base) / PAGE_BYTES, fault->write);
+	if (now == TOUCH_DONE)
+		atomic_store(&managed.touched, true);
+	pthread_mutex_unlock(&managed.lock);
+	if (now == TOUCH_DONE)
+		managed.way->done(fault, true);
+	return now == TOUCH_DONE;
+}
+
+void managed_touch(const struct fault *fault)
+{
+	bool managed_memory;
+
+	pthread_mutex_lock(&managed.lock);
+	thread_self.in_managed = true;
+	managed_memory = touch(fault);
+	thread_self.in_managed = false;
+	pthread_mutex_unlock(&managed.lock);
+	managed.way->done(fault, managed_memory);
+}
