@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors with names: what the files tensor*.c share, and what memory/sharing/ipc.c asks of them.
+ * Tensors with names: what the files tensor*.c share, and what memory/sharing/ipc.c asks of
+ * them.
  */
 #ifndef VCUDA_SHIM_DRIVER_TENSOR_TENSOR_H
 #define VCUDA_SHIM_DRIVER_TENSOR_TENSOR_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory with a name (shim/driver/memory/virtual/vmm.c): it counts against the lease from its creation
- * until it is released and mapped nowhere, as the driver keeps it.
+ * Memory with a name (shim/driver/memory/virtual/vmm.c): it counts against the lease from its
+ * creation until it is released and mapped nowhere, as the driver keeps it.
  */
 #include <stdlib.h>
 
