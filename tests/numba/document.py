@@ -210,7 +210,7 @@ there was time for; those of Warp's cpu device are not counted.
 
 | files of `warp/tests` | run on the device | pass | skip themselves | fail now, and why |
 |---|---|---|---|---|
-| `cuda/`: streams, mempools, peers, several devices, pinned, captures, conditional nodes, occupancy, attributes, errors, clusters, registers, architectures, `test_clang_cuda` | 275 | 247 | 27 | 8 of IPC skip themselves: the software GPU says that it shares no events. `test_event_external` once: the test reads what another stream still writes, which waits for nothing |
+| `cuda/`: streams, mempools, peers, several devices, pinned, captures, conditional nodes, occupancy, attributes, errors, clusters, registers, architectures, `test_clang_cuda` | 275 | 247 | 27 | 8 of IPC skip themselves: the software GPU said that it shares no events (it says so now). `test_event_external` once: the test reads what another stream still writes, which waits for nothing |
 | `cuda/test_async`, the first 1161, and after the mend 135 drawn at random | 1296 | 1269 | | 19 (`p2p…Graph_AccessNone`): copies between pools without access are allowed here; 8 were mended (copies in another device's stream) |
 | `cuda/test_unified_memory`, one device | 31 | 21 | 10 | with two devices 21 more: managed memory on another device's kernels, a documented limit ([SHIM.md](SHIM.md)), breaks the context |
 | `cuda/test_texture`, `test_texture_compiler` | 90 | 86 | | 4 were mended; the half of `test_texture_compiler` that loads cubins wants machine code |

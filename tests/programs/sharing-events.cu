@@ -491,6 +491,7 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		return !strcmp(argv[1], "mortal") ? mortal() : child();
 	warm();
+	CHECK_EQ(device_attribute(cudaDevAttrIpcEventSupport), 1);
 	CUDA(cudaMalloc(&data, 4096));
 	event = event_new();
 	pid = start("child");
