@@ -66,17 +66,25 @@ struct pool *pool_default_at(const struct pool_place *place)
 	return *at;
 }
 
+struct pool *pool_current_at(const struct pool_place *place)
+{
+	struct pool *pool = pool_default_at(place);
+
+	return pool && pool->current ? pool->current : pool;
+}
+
 struct pool *pool_default(int device)
 {
-	return pool_default_at(&(struct pool_place){
-		POOL_DEVICE, {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}});
+	const struct pool_place place = pool_place_on(device);
+
+	return pool_default_at(&place);
 }
 
 struct pool *pool_current(int device)
 {
-	struct pool *pool = pool_default(device);
+	const struct pool_place place = pool_place_on(device);
 
-	return pool && pool->current ? pool->current : pool;
+	return pool_current_at(&place);
 }
 
 static struct pool_piece **bucket_of(CUdeviceptr address)

@@ -352,8 +352,9 @@ CUresult hand_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 	return current_set(set);
 }
 
+/* WHICH: pool_default_at or pool_current_at. */
 static CUresult place_tell(CUmemoryPool *out, const CUmemLocation *location,
-	CUmemAllocationType type, bool current)
+	CUmemAllocationType type, struct pool *(*which)(const struct pool_place *place))
 {
 	struct pool_place place;
 	struct pool *pool;
@@ -362,9 +363,7 @@ static CUresult place_tell(CUmemoryPool *out, const CUmemLocation *location,
 	if (status)
 		return status;
 	pthread_mutex_lock(&pools.lock);
-	pool = pool_default_at(&place);
-	if (current && pool && pool->current)
-		pool = pool->current;
+	pool = which(&place);
 	pthread_mutex_unlock(&pools.lock);
 	if (!pool)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -375,13 +374,13 @@ static CUresult place_tell(CUmemoryPool *out, const CUmemLocation *location,
 CUresult hand_cuMemGetDefaultMemPool(
 	CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
 {
-	return place_tell(pool_out, location, type, false);
+	return place_tell(pool_out, location, type, pool_default_at);
 }
 
 CUresult hand_cuMemGetMemPool(
 	CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-	return place_tell(pool, location, type, true);
+	return place_tell(pool, location, type, pool_current_at);
 }
 
 CUresult hand_cuMemSetMemPool(

@@ -23,6 +23,12 @@ struct pool_place {
 		location; /* of managed memory: the preferred one; id 0 where it has none */
 };
 
+static inline struct pool_place pool_place_on(int device)
+{
+	return (struct pool_place){
+		POOL_DEVICE, {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+}
+
 struct pool {
 	uint64_t handle;
 	struct pool_place place;
@@ -85,6 +91,8 @@ struct pool *pool_of(CUmemoryPool pool);
 /* NULL: no memory. */
 struct pool *pool_new(const struct pool_place *place);
 struct pool *pool_default_at(const struct pool_place *place);
+/* The one that is to be used there. */
+struct pool *pool_current_at(const struct pool_place *place);
 bool pool_place_is(const struct pool_place *a, const struct pool_place *b);
 /* The link to the live allocation at that address; NULL: there is none. */
 struct pool_piece **pool_piece_find(CUdeviceptr address);

@@ -139,8 +139,7 @@ CUresult hand_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *h
 	status = token_read(handle, pool_magic, &token, &device);
 	if (status)
 		return status;
-	place = (struct pool_place){
-		POOL_DEVICE, {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+	place = pool_place_on(device);
 	return pool_import(&place, token.name, pool_out);
 }
 
