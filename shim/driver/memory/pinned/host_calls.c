@@ -120,12 +120,13 @@ static void piece_free(struct host_piece *piece)
 /* What there is at an address. */
 enum host_made { HOST_REGISTERED, HOST_ALLOCATED, HOST_POOLED };
 
-/* With the lock held: the piece that begins at P and is one of those; NULL: there is none. */
-static struct host_piece *piece_made(const void *p, enum host_made made)
+/* With the lock held: the piece that begins at P, is one of those, and has that number (0:
+ * whichever); NULL: there is none. */
+static struct host_piece *piece_made(const void *p, enum host_made made, uint64_t id)
 {
 	struct host_piece *piece = host_piece_at(p);
 
-	if (!piece || piece->base != p)
+	if (!piece || piece->base != p || (id && piece->id != id))
 		return NULL;
 	return made == (piece->pooled		? HOST_POOLED
 			       : piece->segment ? HOST_ALLOCATED
@@ -135,20 +136,20 @@ static struct host_piece *piece_made(const void *p, enum host_made made)
 }
 
 /* What was made at P and not yet freed. */
-static CUresult piece_release(void *p, enum host_made made, CUresult missing)
+static CUresult piece_release(void *p, enum host_made made, uint64_t id, CUresult missing)
 {
 	struct context *home = NULL;
 	struct host_piece *piece;
 
 	pthread_mutex_lock(&pinned.lock);
-	piece = piece_made(p, made);
+	piece = piece_made(p, made, id);
 	if (piece && piece_used(piece))
 		home = piece->home;
 	pthread_mutex_unlock(&pinned.lock);
 	if (home)
 		host_drain_at(home);
 	pthread_mutex_lock(&pinned.lock);
-	piece = piece_made(p, made);
+	piece = piece_made(p, made, id);
 	if (piece)
 		piece_free(piece);
 	pthread_mutex_unlock(&pinned.lock);
@@ -201,12 +202,12 @@ void host_pool_free(CUdeviceptr address, uint64_t id, bool wait)
 	struct host_piece *piece;
 
 	if (wait) {
-		piece_release((void *)(uintptr_t)address, HOST_POOLED, CUDA_SUCCESS);
+		piece_release((void *)(uintptr_t)address, HOST_POOLED, id, CUDA_SUCCESS);
 		return;
 	}
 	pthread_mutex_lock(&pinned.lock);
-	piece = piece_made((void *)(uintptr_t)address, HOST_POOLED);
-	if (piece && piece->id == id)
+	piece = piece_made((void *)(uintptr_t)address, HOST_POOLED, id);
+	if (piece)
 		piece_free(piece);
 	pthread_mutex_unlock(&pinned.lock);
 }
@@ -241,7 +242,7 @@ void host_context_gone(const struct context *context)
 
 CUresult hand_cuMemFreeHost(void *p)
 {
-	return p ? piece_release(p, HOST_ALLOCATED, CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
+	return p ? piece_release(p, HOST_ALLOCATED, 0, CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
 }
 
 /* A driver that pins the pages faults where one is missing, or may not be written. */
@@ -325,7 +326,7 @@ CUresult hand_cuMemHostUnregister(void *p)
 		     (memory_find((uintptr_t)p, &range) &&
 			     (!range.reserved || vmm_mapped((uintptr_t)p, 1)));
 
-	return piece_release(p, HOST_REGISTERED,
+	return piece_release(p, HOST_REGISTERED, 0,
 		known ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
