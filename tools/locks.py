@@ -30,17 +30,18 @@ LOOSE = {
     "shim/driver/stream/order.c": {"order_lock": "a lock; what it guards is in struct context"},
     "shim/driver/stream/sync.c": {"last_value": "numbers that are given out once"},
     "shim/driver/tensor/tensor.c": {"lock": "one question at a time; it guards no memory"},
-    "shim/engine/engine.c": {"shim_perf": "read on the path of each call", "shim_counting": "the same",
+    "shim/engine/engine.c": {"shim_perf": "read on the path of each call",
                              "scratch_shared": "of threads without scratch memory of their own"},
     "shim/engine/own_sidecar.c": {"environment": "of the one sidecar that the process starts; too large for a stack"},
     "shim/engine/session.c": {"session_count": "read on the path of each call"},
+    "shim/engine/trace.c": {"shim_watched": "read on the path of each call"},
     "shim/libraries/cublas/handle.c": {"log_callback": "the program's, for its question alone"},
     "shim/libraries/cudnn/results.c": {"last_mode": "the mode of the last call, which cuDNN 8 asks for"},
     "shim/libraries/cudnn/status.c": {"known_version": "what the agent's library said", "known_cudart": "the same"},
     "shim/loader/linked.c": {"used": "how much of its table is taken"},
     "shim/runtime/runtime.c": {"own_resets": "in place of vcuda_resets where there is no driver front",
                                "runtime_generation": "the one of the two that is there", 
-                               "runtime_counting": "read by each stub"},
+                               "runtime_watched": "read by each stub"},
 }
 
 

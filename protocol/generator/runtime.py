@@ -2,7 +2,7 @@
 """The runtime front's exported stubs, for the ABI of CUDA 12 and of CUDA 13."""
 from . import targets, text
 from .api import abis
-from .shim import exported
+from .shim import exported, names
 
 
 def files(api):
@@ -58,8 +58,12 @@ def stub(api, entry, name, twin):
     passed = dict(zip([p.name for p in entry.params] + ["null_stream"], arguments(entry, twin)))
     _, function, args = targets.call(api, entry, passed)
     rest = [name, function, text.grouped(text.parameters(entry)), text.grouped(args)]
-    if entry.has("straight") or entry.result != "cudaError_t":
-        return text.row("STUB_STRAIGHT", entry.result, *rest) + "\n"
+    # What compiled code calls for itself is told where it is a launch.
+    if entry.result != "cudaError_t" or entry.has("straight") and name.startswith("__"):
+        return text.row("STUB_UNTOLD", entry.result, *rest) + "\n"
+    rest += names(entry, args)
+    if entry.has("straight"):
+        return text.row("STUB_STRAIGHT", *rest) + "\n"
     return text.row("STUB", *rest) + "\n"
 
 

@@ -38,6 +38,12 @@ def arguments(entry, twin):
     return out
 
 
+def names(entry, passed):
+    """The last of a stub's row: the parameters' names, where what is PASSED on is something else."""
+    own = [p.name for p in entry.params]
+    return [] if passed == own else [text.grouped(own)]
+
+
 def checks(entry):
     """Pointers that must not be NULL, and counts from which more is taken away than there is."""
     refused = [f"!{p.name}" for p in entry.params if p.mark in ("in", "out", "inout", "str")]
@@ -200,7 +206,7 @@ def stub(api, entry):
         if not entry.declared():
             out += text.prototype("CUresult", name, text.parameters(entry)) + "\n"
         function, passed = target(api, entry, twin)
-        rest = [name, function, text.grouped(text.parameters(entry)), text.grouped(passed)]
+        rest = [name, function, text.grouped(text.parameters(entry)), text.grouped(passed)] + names(entry, passed)
         if entry.streams:
             of = [a for p, a in zip(entry.params, arguments(entry, twin)) if p in entry.streams]
             stream = of[0] if len(of) == 1 else f"stream_serving({', '.join(of)})"

@@ -9,7 +9,7 @@ from .api import abis
 WIDTH = 96
 # Where a generated file goes: the first pattern that its name has.
 FOLDERS = ((r"^serve_hand\.|^libraries\.inc|_serve\.|_library\.|^cuda_driver\.", "gpu-agent/generated"),
-           (r"^libraries\.mk|^loader_|_stubs\.|_forms\.|_calls\.|_procs\.|_hand\.|_send\.|_unserved\.", "shim/generated"),
+           (r"^libraries\.mk|^loader_|_stubs\.|_forms\.|_calls\.|_procs\.|_callbacks\.|_hand\.|_send\.|_unserved\.", "shim/generated"),
            (r"", "protocol/generated"))
 
 

@@ -15,6 +15,8 @@
 
 #include "common/guard.h"
 #include "shim/driver/static_runtime.h"
+#include "shim/engine/trace.h"
+#include "shim/generated/cuda_calls.h"
 #include "shim/generated/cuda_hand.h"
 
 CUresult hand_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
@@ -63,7 +65,9 @@ static bool nvidias(const char *name)
 	return !strncmp(name, "libnv", 5) || !strncmp(name, "libcu", 5);
 }
 
-/* CUPTI tells a profiler that it does not work, and few profilers tell their user. */
+/* NVIDIA's own, where a program has got hold of it in spite of ours (it is linked in, or bound
+ * to a library of its own): it tells a profiler that it does not work, and few tell their user.
+ */
 static bool is_cupti(const char *name)
 {
 	return !strncmp(name, "libcupti", 8);
@@ -123,6 +127,7 @@ CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExport
 {
 	static int logged_once, cupti_once;
 	const char *who = program_invocation_name, *file = "/proc/self/exe", *name;
+	const void *from;
 	Dl_info caller;
 
 	if (!ppExportTable || !pExportTableId)
@@ -134,17 +139,19 @@ CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExport
 	}
 	/* The exported stub ends in a jump here, so the caller is who asks: the program, or a
 	 * library of its own (NVIDIA's cuBLAS brings such a runtime). */
-	if (dladdr(__builtin_return_address(0), &caller) && caller.dli_fname &&
-		caller.dli_fname[0] == '/')
+	from = trace_caller(CALL_cuGetExportTable, __builtin_return_address(0));
+	if (dladdr(from, &caller) && caller.dli_fname && caller.dli_fname[0] == '/')
 		who = file = caller.dli_fname;
 	name = strrchr(who, '/');
 	name = name ? name + 1 : who;
 	if (is_cupti(name) && !__atomic_exchange_n(&cupti_once, 1, __ATOMIC_RELAXED))
 		dprintf(STDERR_FILENO,
-			"vcuda: a profiler uses CUPTI (%s), which is not served: it records "
-			"what the CPU does, and nothing of the GPU\n",
+			"vcuda: a profiler uses CUPTI of its own (%s), which sees no GPU of "
+			"another "
+			"machine: let it open libcupti.so.12 or libcupti.so.13, which vcuda "
+			"serves\n",
 			who);
-	else if (!nvidias(name) && !redirected(__builtin_return_address(0)) &&
+	else if (!nvidias(name) && !redirected(from) &&
 		 !__atomic_exchange_n(&logged_once, 1, __ATOMIC_RELAXED))
 		tell_static(who, file);
 	return CUDA_ERROR_NOT_SUPPORTED;

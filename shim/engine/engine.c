@@ -21,9 +21,9 @@
 #include "shim/engine/statistics.h"
 #include "shim/engine/status.h"
 #include "shim/engine/thread.h"
+#include "shim/engine/trace.h"
 
 unsigned shim_perf = ~0u;
-bool shim_counting;
 
 /* A thread that finds no memory for its own scratch writes here; its call fails. */
 static unsigned char scratch_shared[THREAD_SCRATCH];
@@ -74,8 +74,10 @@ CUresult shim_ready(void)
 CUresult shim_enter_lasting(unsigned call)
 {
 	uint32_t phase = atomic_load_explicit(&session_here()->phase, memory_order_acquire);
+	CUresult status = shim_watch(call);
 
-	shim_count(call);
+	if (__builtin_expect(status, 0))
+		return status;
 	handle_recycle();
 	if (__builtin_expect(phase != SESSION_READY && phase != SESSION_LOST, 0))
 		return phase == SESSION_NONE || phase == SESSION_JOINED
@@ -87,7 +89,7 @@ CUresult shim_enter_lasting(unsigned call)
 
 CUresult shim_enter_current(unsigned call)
 {
-	CUresult status = shim_enter(call);
+	CUresult status = shim_enter_ready(call);
 
 	return status ? status : context_missing();
 }
@@ -306,10 +308,8 @@ CUresult engine_send(struct shim_call *call, uint8_t kind, uint16_t tag)
 	struct session *here = session_here();
 	struct frame_header *header;
 	unsigned char *at;
-	uint32_t body = call->body_bytes;
-	bool bulk = call->bulk.length != 0;
-	bool captured = bulk && call->payload;
-	uint32_t block = 0;
+	uint32_t body = call->body_bytes, block = 0;
+	bool bulk = call->bulk.length != 0, captured = bulk && call->payload;
 	CUresult status = CUDA_SUCCESS;
 
 	if (captured)
@@ -348,6 +348,7 @@ CUresult engine_send(struct shim_call *call, uint8_t kind, uint16_t tag)
 		managed_sent(call->op, call->seq);
 	if (__builtin_expect(mirror_regions != 0, 0))
 		mirror_posted(call->op);
+	trace_sent(here->index, call->seq, call->op);
 	return CUDA_SUCCESS;
 }
 
@@ -387,6 +388,7 @@ void shim_post_end(uint16_t op)
 		managed_sent(op, seq);
 	if (__builtin_expect(mirror_regions != 0, 0))
 		mirror_posted(op);
+	trace_sent(here->index, seq, op);
 }
 
 /* ---- handles ---- */

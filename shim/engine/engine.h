@@ -23,15 +23,18 @@
 /* Every lock of the shim, in the order in which a thread takes them: under a lock only those
  * further down (lock.h says how that is checked; tools/locks.py, that this list is true). */
 enum lock_rank {
-	LOCK_REGISTER,	   /* runtime/register.c: the table of what programs registered */
-	LOCK_BINARY,	   /* of one registered binary: one thread loads it */
-	LOCK_PRIMARY,	   /* runtime/runtime.c: one thread retains the primary context */
-	LOCK_PLAN,	   /* libraries/cudnn/plan.c: the plans that are kept */
-	LOCK_OWN,	   /* libraries/cudnn/own.c: handles of the front's own */
-	LOCK_LEGACY,	   /* libraries/cublas/legacy.c: the handles of cublasInit */
-	LOCK_PARAM,	   /* libraries/nccl/param.c: what is known of the agent's NCCL */
-	LOCK_WINDOW,	   /* libraries/nccl/window.c: a communicator's windows */
+	LOCK_CUPTI,	       /* libraries/cupti/deliver.c: one thread hands records out */
+	LOCK_CUPTI_SUBSCRIBER, /* libraries/cupti/callback.c */
+	LOCK_REGISTER,	       /* runtime/register.c: the table of what programs registered */
+	LOCK_BINARY,	       /* of one registered binary: one thread loads it */
+	LOCK_PRIMARY,	       /* runtime/runtime.c: one thread retains the primary context */
+	LOCK_PLAN,	       /* libraries/cudnn/plan.c: the plans that are kept */
+	LOCK_OWN,	       /* libraries/cudnn/own.c: handles of the front's own */
+	LOCK_LEGACY,	       /* libraries/cublas/legacy.c: the handles of cublasInit */
+	LOCK_PARAM,	       /* libraries/nccl/param.c: what is known of the agent's NCCL */
+	LOCK_WINDOW,	       /* libraries/nccl/window.c: a communicator's windows */
 	LOCK_INIT,	   /* driver/device/init.c: one thread attaches and opens the session */
+	LOCK_PROFILE,	   /* driver/profile.c: who profiles, what is read of agents */
 	LOCK_CAPTURE,	   /* driver/graph/capture.c: the captures */
 	LOCK_LIBRARY,	   /* of one library: its kernels and globals */
 	LOCK_MODULE,	   /* of one module: its functions and globals */
@@ -62,14 +65,20 @@ enum lock_rank {
 	LOCK_FAULT,	   /* driver/memory/pages/page_fault.c: touches of managed memory */
 	LOCK_DIRECT,	   /* driver/copy/direct.c: the order of what two agents do */
 	LOCK_ORDER,	   /* driver/stream/order.c: which streams wait for which */
-	LOCK_COMPLETION,   /* engine/completion.c: counters that are given out */
-	LOCK_BOUNCE,	   /* engine/bounce.c: where answers' payloads arrive */
-	LOCK_CACHE,	   /* engine/cache.c: answers that are remembered */
-	LOCK_HANDLES,	   /* engine/handle.c */
-	LOCK_SETTINGS,	   /* driver/context/coredump.c */
-	LOCK_LOGS,	   /* driver/logs.c */
-	LOCK_SOCKET,	   /* engine/session.h: one request of the sidecar at a time */
-	LOCK_RING,	   /* engine/ring.c: one thread posts; no pthread mutex */
+	LOCK_CUPTI_NUMBERS, /* libraries/cupti/numbers.c: what records name things by */
+	LOCK_CUPTI_TIMES,   /* libraries/cupti/recorded.c: the program's clock */
+	LOCK_CUPTI_FRAMES,  /* libraries/cupti/frames.c: which went by which call */
+	LOCK_CUPTI_STORE,   /* libraries/cupti/recorded.c: what was recorded */
+	LOCK_CUPTI_OWN,	    /* libraries/cupti/deliver.c: the front's own thread */
+	LOCK_COMPLETION,    /* engine/completion.c: counters that are given out */
+	LOCK_BOUNCE,	    /* engine/bounce.c: where answers' payloads arrive */
+	LOCK_CACHE,	    /* engine/cache.c: answers that are remembered */
+	LOCK_HANDLES,	    /* engine/handle.c */
+	LOCK_SETTINGS,	    /* driver/context/coredump.c */
+	LOCK_LOGS,	    /* driver/logs.c */
+	LOCK_TRACE,	    /* engine/trace.c: who follows whether there is a recorder */
+	LOCK_SOCKET,	    /* engine/session.h: one request of the sidecar at a time */
+	LOCK_RING,	    /* engine/ring.c: one thread posts; no pthread mutex */
 	LOCK_RANKS,
 };
 
@@ -89,38 +98,60 @@ enum shim_perf {
 	PERF_UPLOAD_CACHE = 1 << 11, /* no_upload_cache: and all of them do */
 };
 extern unsigned shim_perf;
-extern bool shim_counting; /* VCUDA_STATS is set */
+
+/* What every call looks at; none, as almost always: nobody counts or records calls. */
+#define SHIM_COUNTING 1u   /* VCUDA_STATS is set */
+#define SHIM_TRACING 0x80u /* TRACE_FOLLOWED (trace.h) */
+extern _Atomic unsigned char shim_watched __attribute__((visibility("hidden")));
 
 void shim_count_slow(unsigned call);
 static inline void shim_count(unsigned call)
 {
-	if (__builtin_expect(shim_counting, 0))
+	if (__builtin_expect(atomic_load_explicit(&shim_watched, memory_order_relaxed), 0))
 		shim_count_slow(call);
+}
+
+/* The same of a call that is told where somebody records. SHIM_TELL, which is no status: it is
+ * to be, before it is counted. */
+#define SHIM_TELL ((CUresult)0x7fffffff)
+CUresult shim_watch_slow(unsigned call);
+static inline CUresult shim_watch(unsigned call)
+{
+	return __builtin_expect(atomic_load_explicit(&shim_watched, memory_order_relaxed), 0)
+		       ? shim_watch_slow(call)
+		       : CUDA_SUCCESS;
 }
 
 /* That the process has not forked since cuInit, that cuInit was called, and the session is
  * alive. CUDA_SUCCESS or what to return. */
 CUresult shim_ready(void);
-/* Starts every exported function: counts the call, and shim_ready(). `call` is CALL_… of
- * shim/generated/cuda_calls.h. Functions that work before cuInit use shim_count alone, and
- * those that first look at arguments shim_ready() behind that. */
+/* Starts a call: counts it, and shim_ready(). `call` is CALL_… of shim/generated/cuda_calls.h.
+ */
 static inline CUresult shim_enter(unsigned call)
 {
 	shim_count(call);
 	return shim_ready();
 }
+/* The others start what is told: SHIM_TELL too. */
+static inline CUresult shim_enter_ready(unsigned call)
+{
+	CUresult status = shim_watch(call);
+
+	return status ? status : shim_ready();
+}
 /* The same for what the process itself knows: neither a fault on the device nor a lost session
  * keeps it from answering. Natively such calls succeed then, and programs that clean up after
  * an error rely on it. */
 CUresult shim_enter_lasting(unsigned call);
-/* As shim_enter, for what is the current context's: without one the arguments are not looked
- * at. */
+/* As shim_enter_ready, for what is the current context's: without one the arguments are not
+ * looked at. */
 CUresult shim_enter_current(unsigned call);
-/* As shim_enter, for what may come before cuInit: nothing that it is given can be there then.
+/* As shim_enter_ready, for what may come before cuInit: nothing that it is given can be there
+ * then.
  */
 static inline CUresult shim_enter_looking(unsigned call)
 {
-	CUresult status = shim_enter(call);
+	CUresult status = shim_enter_ready(call);
 
 	return status == CUDA_ERROR_NOT_INITIALIZED ? CUDA_SUCCESS : status;
 }

@@ -25,6 +25,7 @@ static struct {
 	_Atomic uint64_t events[STATS_EVENTS];
 	_Atomic uint64_t copies[STATS_COPIES];
 	_Atomic uint64_t copy_bytes[STATS_COPIES];
+	bool on;
 	const char *where;  /* VCUDA_STATS */
 	struct wire before; /* what the wire had carried when counting began */
 } counted;
@@ -39,15 +40,24 @@ static const char *const event_names[] = {"round_trips", "local_round_trips", "s
 	"errors", "answer_wait_ns", "stall_ns", "mirror_bytes_sent", "mirror_bytes_received",
 	"own_waits"};
 
+static void count(bool on)
+{
+	counted.on = on;
+	if (on)
+		atomic_fetch_or(&shim_watched, (unsigned char)SHIM_COUNTING);
+	else
+		atomic_fetch_and(&shim_watched, (unsigned char)~SHIM_COUNTING);
+}
+
 void stats_open(void)
 {
 	counted.where = secure_getenv("VCUDA_STATS");
-	shim_counting = counted.where && *counted.where && strcmp(counted.where, "0");
+	count(counted.where && *counted.where && strcmp(counted.where, "0"));
 }
 
 void shim_count_slow(unsigned call)
 {
-	if (call >= CALL_LAST)
+	if (!counted.on || call >= CALL_LAST)
 		return;
 	atomic_fetch_add_explicit(&counted.calls[call], 1, memory_order_relaxed);
 	last_call = call + 1;
@@ -62,7 +72,7 @@ void vcuda_count(unsigned call)
 
 void stats_event(enum stats_event event)
 {
-	if (!shim_counting)
+	if (!counted.on)
 		return;
 	if (event == STATS_ROUND_TRIPS && !last_call)
 		event = STATS_OWN_WAITS;
@@ -74,26 +84,26 @@ void stats_event(enum stats_event event)
 
 void stats_mirrored(enum stats_event direction, uint64_t bytes)
 {
-	if (shim_counting)
+	if (counted.on)
 		atomic_fetch_add_explicit(
 			&counted.events[direction], bytes, memory_order_relaxed);
 }
 
 uint64_t stats_start(void)
 {
-	return shim_counting ? wait_now() : 0;
+	return counted.on ? wait_now() : 0;
 }
 
 void stats_time(enum stats_event event, uint64_t start)
 {
-	if (start && shim_counting)
+	if (start && counted.on)
 		atomic_fetch_add_explicit(
 			&counted.events[event], wait_now() - start, memory_order_relaxed);
 }
 
 void stats_copy(enum stats_copy direction, uint64_t bytes)
 {
-	if (!shim_counting)
+	if (!counted.on)
 		return;
 	atomic_fetch_add_explicit(&counted.copies[direction], 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&counted.copy_bytes[direction], bytes, memory_order_relaxed);
@@ -210,7 +220,7 @@ void stats_close(void)
 	FILE *out;
 
 	/* Preloaded into every process: those that never called CUDA stay silent. */
-	if (!shim_counting || !anything_counted())
+	if (!counted.on || !anything_counted())
 		return;
 	if (!strcmp(counted.where, "1")) {
 		print_table(stderr);
@@ -238,7 +248,7 @@ int vcuda_stats_begin(void)
 {
 	if (!counted.where || !*counted.where || !strcmp(counted.where, "0"))
 		return -1;
-	shim_counting = false;
+	count(false);
 	for (unsigned i = 0; i < CALL_LAST; i++)
 		counted.calls[i] = counted.waits[i] = 0;
 	for (int i = 0; i < STATS_EVENTS; i++)
@@ -246,7 +256,7 @@ int vcuda_stats_begin(void)
 	for (int i = 0; i < STATS_COPIES; i++)
 		counted.copies[i] = counted.copy_bytes[i] = 0;
 	counted.before = wire_now();
-	shim_counting = true;
+	count(true);
 	return 0;
 }
 
@@ -254,9 +264,9 @@ int vcuda_stats_end(const char *file)
 {
 	FILE *out;
 
-	if (!shim_counting)
+	if (!counted.on)
 		return -1;
-	shim_counting = false;
+	count(false);
 	if (!file)
 		return 0;
 	out = fopen(file, "we");

@@ -17,6 +17,7 @@
 
 struct context;
 struct session;
+struct trace_call;
 
 struct thread_rest;
 
@@ -31,6 +32,7 @@ struct thread {
 	bool in_callback;	 /* runs a host function: CUDA calls are refused */
 	bool in_managed;	 /* moves pages of managed memory: holds its lock */
 	unsigned char *scratch;	 /* THREAD_SCRATCH bytes; thread_scratch() */
+	const struct trace_call *traced; /* that it is in (trace.h); NULL: none */
 	struct thread_rest *rest;
 };
 

@@ -215,12 +215,12 @@ STUB_CAPTURED(current, capture_unsafe_slow(), cuCtxSetSharedMemConfig,
 STUB(ready, cuModuleLoad, hand_cuModuleLoad, (CUmodule *module, const char *fname), (module,
 	fname));
 STUB(ready, cuModuleLoadData, hand_cuModuleLoadDataEx, (CUmodule *module, const void *image),
-	(module, image, 0, NULL, NULL));
+	(module, image, 0, NULL, NULL), (module, image));
 STUB(ready, cuModuleLoadDataEx, hand_cuModuleLoadDataEx, (CUmodule *module, const void *image,
 	unsigned int numOptions, CUjit_option *options, void **optionValues), (module, image,
 	numOptions, options, optionValues));
 STUB(ready, cuModuleLoadFatBinary, hand_cuModuleLoadDataEx, (CUmodule *module,
-	const void *fatCubin), (module, fatCubin, 0, NULL, NULL));
+	const void *fatCubin), (module, fatCubin, 0, NULL, NULL), (module, fatCubin));
 STUB(ready, cuModuleUnload, hand_cuModuleUnload, (CUmodule hmod), (hmod));
 STUB(lasting, cuModuleGetLoadingMode, hand_cuModuleGetLoadingMode, (CUmoduleLoadingMode *mode),
 	(mode));
@@ -304,7 +304,7 @@ STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemFree_v2, hand_cuMemFree_v2, (CU
 STUB(ready, cuMemGetAddressRange_v2, hand_cuMemGetAddressRange_v2, (CUdeviceptr *pbase,
 	size_t *psize, CUdeviceptr dptr), (pbase, psize, dptr));
 STUB(early, cuMemAllocHost_v2, hand_cuMemHostAlloc, (void **pp, size_t bytesize), (pp, bytesize,
-	0));
+	0), (pp, bytesize));
 STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemFreeHost, hand_cuMemFreeHost, (void *p), (p));
 STUB(early, cuMemHostAlloc, hand_cuMemHostAlloc, (void **pp, size_t bytesize,
 	unsigned int Flags), (pp, bytesize, Flags));
@@ -513,14 +513,15 @@ STUB(ready, cuFuncSetSharedSize, hand_cuFuncSetSharedSize, (CUfunction hfunc,
 STUB(ready, cuParamSetSize, hand_cuParamSetSize, (CUfunction hfunc, unsigned int numbytes),
 	(hfunc, numbytes));
 STUB(ready, cuParamSeti, hand_cuParamSetv, (CUfunction hfunc, int offset, unsigned int value),
-	(hfunc, offset, &value, sizeof(value)));
+	(hfunc, offset, &value, sizeof(value)), (hfunc, offset, value));
 STUB(ready, cuParamSetf, hand_cuParamSetv, (CUfunction hfunc, int offset, float value), (hfunc,
-	offset, &value, sizeof(value)));
+	offset, &value, sizeof(value)), (hfunc, offset, value));
 STUB(ready, cuParamSetv, hand_cuParamSetv, (CUfunction hfunc, int offset, void *ptr,
 	unsigned int numbytes), (hfunc, offset, ptr, numbytes));
-STUB(ready, cuLaunch, hand_cuLaunchGridAsync, (CUfunction f), (f, 1, 1, CU_STREAM_LEGACY));
+STUB(ready, cuLaunch, hand_cuLaunchGridAsync, (CUfunction f), (f, 1, 1, CU_STREAM_LEGACY), (f));
 STUB(ready, cuLaunchGrid, hand_cuLaunchGridAsync, (CUfunction f, int grid_width,
-	int grid_height), (f, grid_width, grid_height, CU_STREAM_LEGACY));
+	int grid_height), (f, grid_width, grid_height, CU_STREAM_LEGACY), (f, grid_width,
+	grid_height));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuLaunchGridAsync, hand_cuLaunchGridAsync,
 	(CUfunction f, int grid_width, int grid_height, CUstream hStream), (f, grid_width,
 	grid_height, hStream));
@@ -593,14 +594,14 @@ STUB(early, cuGraphAddEventRecordNode, hand_cuGraphAddEventRecordNode,
 STUB(ready, cuGraphEventRecordNodeGetEvent, hand_cuGraphEventRecordNodeGetEvent,
 	(CUgraphNode hNode, CUevent *event_out), (hNode, event_out));
 STUB(early, cuGraphEventRecordNodeSetEvent, graph_event_set, (CUgraphNode hNode, CUevent event),
-	(hNode, NULL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
+	(hNode, NULL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event), (hNode, event));
 STUB(early, cuGraphAddEventWaitNode, hand_cuGraphAddEventWaitNode, (CUgraphNode *phGraphNode,
 	CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event),
 	(phGraphNode, hGraph, dependencies, numDependencies, event));
 STUB(ready, cuGraphEventWaitNodeGetEvent, hand_cuGraphEventWaitNodeGetEvent, (CUgraphNode hNode,
 	CUevent *event_out), (hNode, event_out));
 STUB(early, cuGraphEventWaitNodeSetEvent, graph_event_set, (CUgraphNode hNode, CUevent event),
-	(hNode, NULL, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
+	(hNode, NULL, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event), (hNode, event));
 ANSWERS(ready, cuGraphAddExternalSemaphoresSignalNode, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphExternalSemaphoresSignalNodeGetParams, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphExternalSemaphoresSignalNodeSetParams, CUDA_ERROR_INVALID_HANDLE);
@@ -700,10 +701,10 @@ STUB(ready, cuGraphExecChildGraphNodeSetParams, hand_cuGraphExecChildGraphNodeSe
 	childGraph));
 STUB(ready, cuGraphExecEventRecordNodeSetEvent, graph_event_set, (CUgraphExec hGraphExec,
 	CUgraphNode hNode, CUevent event), (hNode, &hGraphExec, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-	event));
+	event), (hGraphExec, hNode, event));
 STUB(ready, cuGraphExecEventWaitNodeSetEvent, graph_event_set, (CUgraphExec hGraphExec,
 	CUgraphNode hNode, CUevent event), (hNode, &hGraphExec, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
-	event));
+	event), (hGraphExec, hNode, event));
 ANSWERS(ready, cuGraphExecExternalSemaphoresSignalNodeSetParams, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphExecExternalSemaphoresWaitNodeSetParams, CUDA_ERROR_INVALID_HANDLE);
 STUB(ready, cuGraphNodeSetEnabled, hand_cuGraphNodeSetEnabled, (CUgraphExec hGraphExec,
@@ -796,7 +797,8 @@ STUB(ready, cuOccupancyMaxPotentialBlockSize, hand_cuOccupancyMaxPotentialBlockS
 	(int *minGridSize, int *blockSize, CUfunction func,
 	CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
 	int blockSizeLimit), (minGridSize, blockSize, func, blockSizeToDynamicSMemSize,
-	dynamicSMemSize, blockSizeLimit, 0));
+	dynamicSMemSize, blockSizeLimit, 0), (minGridSize, blockSize, func,
+	blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit));
 STUB(ready, cuOccupancyMaxPotentialBlockSizeWithFlags,
 	hand_cuOccupancyMaxPotentialBlockSizeWithFlags, (int *minGridSize, int *blockSize,
 	CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
@@ -1223,188 +1225,212 @@ STUB(lasting, cuDevicePrimaryCtxSetFlags, primary_flags_first, (CUdevice dev,
 	unsigned int flags), (dev, flags));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyHtoD_v2, copy_flat,
 	(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount), (SIDE_DEVICE, dstDevice,
-	SIDE_HOST, copy_address(srcHost), ByteCount, CU_STREAM_LEGACY, false));
+	SIDE_HOST, copy_address(srcHost), ByteCount, CU_STREAM_LEGACY, false), (dstDevice,
+	srcHost, ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyHtoD_v2_ptds, copy_flat,
 	(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount), (SIDE_DEVICE, dstDevice,
-	SIDE_HOST, copy_address(srcHost), ByteCount, CU_STREAM_PER_THREAD, false));
+	SIDE_HOST, copy_address(srcHost), ByteCount, CU_STREAM_PER_THREAD, false), (dstDevice,
+	srcHost, ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoH_v2, copy_flat,
 	(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount), (SIDE_HOST,
-	copy_address(dstHost), SIDE_DEVICE, srcDevice, ByteCount, CU_STREAM_LEGACY, false));
+	copy_address(dstHost), SIDE_DEVICE, srcDevice, ByteCount, CU_STREAM_LEGACY, false),
+	(dstHost, srcDevice, ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoH_v2_ptds, copy_flat,
 	(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount), (SIDE_HOST,
-	copy_address(dstHost), SIDE_DEVICE, srcDevice, ByteCount, CU_STREAM_PER_THREAD, false));
+	copy_address(dstHost), SIDE_DEVICE, srcDevice, ByteCount, CU_STREAM_PER_THREAD, false),
+	(dstHost, srcDevice, ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoD_v2, copy_flat,
 	(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount), (SIDE_DEVICE,
-	dstDevice, SIDE_DEVICE, srcDevice, ByteCount, CU_STREAM_LEGACY, false));
+	dstDevice, SIDE_DEVICE, srcDevice, ByteCount, CU_STREAM_LEGACY, false), (dstDevice,
+	srcDevice, ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoD_v2_ptds, copy_flat,
 	(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount), (SIDE_DEVICE,
-	dstDevice, SIDE_DEVICE, srcDevice, ByteCount, CU_STREAM_PER_THREAD, false));
+	dstDevice, SIDE_DEVICE, srcDevice, ByteCount, CU_STREAM_PER_THREAD, false), (dstDevice,
+	srcDevice, ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoA_v2, copy_array_flat,
 	(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount),
 	(array_end(dstArray, dstOffset), device_end(srcDevice), ByteCount, CU_STREAM_LEGACY,
-	false));
+	false), (dstArray, dstOffset, srcDevice, ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoA_v2_ptds,
 	copy_array_flat, (CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
 	size_t ByteCount), (array_end(dstArray, dstOffset), device_end(srcDevice), ByteCount,
-	CU_STREAM_PER_THREAD, false));
+	CU_STREAM_PER_THREAD, false), (dstArray, dstOffset, srcDevice, ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoD_v2, copy_array_flat,
 	(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount),
 	(device_end(dstDevice), array_end(srcArray, srcOffset), ByteCount, CU_STREAM_LEGACY,
-	false));
+	false), (dstDevice, srcArray, srcOffset, ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoD_v2_ptds,
 	copy_array_flat, (CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
 	size_t ByteCount), (device_end(dstDevice), array_end(srcArray, srcOffset), ByteCount,
-	CU_STREAM_PER_THREAD, false));
+	CU_STREAM_PER_THREAD, false), (dstDevice, srcArray, srcOffset, ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyHtoA_v2, copy_array_flat,
 	(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount),
-	(array_end(dstArray, dstOffset), host_end(srcHost), ByteCount, CU_STREAM_LEGACY,
-	false));
+	(array_end(dstArray, dstOffset), host_end(srcHost), ByteCount, CU_STREAM_LEGACY, false),
+	(dstArray, dstOffset, srcHost, ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyHtoA_v2_ptds,
 	copy_array_flat, (CUarray dstArray, size_t dstOffset, const void *srcHost,
 	size_t ByteCount), (array_end(dstArray, dstOffset), host_end(srcHost), ByteCount,
-	CU_STREAM_PER_THREAD, false));
+	CU_STREAM_PER_THREAD, false), (dstArray, dstOffset, srcHost, ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoH_v2, copy_array_flat,
 	(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount),
-	(host_end(dstHost), array_end(srcArray, srcOffset), ByteCount, CU_STREAM_LEGACY,
-	false));
+	(host_end(dstHost), array_end(srcArray, srcOffset), ByteCount, CU_STREAM_LEGACY, false),
+	(dstHost, srcArray, srcOffset, ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoH_v2_ptds,
 	copy_array_flat, (void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount),
 	(host_end(dstHost), array_end(srcArray, srcOffset), ByteCount, CU_STREAM_PER_THREAD,
-	false));
+	false), (dstHost, srcArray, srcOffset, ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoA_v2, copy_array_flat,
 	(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset,
 	size_t ByteCount), (array_end(dstArray, dstOffset), array_end(srcArray, srcOffset),
-	ByteCount, CU_STREAM_LEGACY, false));
+	ByteCount, CU_STREAM_LEGACY, false), (dstArray, dstOffset, srcArray, srcOffset,
+	ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoA_v2_ptds,
 	copy_array_flat, (CUarray dstArray, size_t dstOffset, CUarray srcArray,
 	size_t srcOffset, size_t ByteCount), (array_end(dstArray, dstOffset),
-	array_end(srcArray, srcOffset), ByteCount, CU_STREAM_PER_THREAD, false));
+	array_end(srcArray, srcOffset), ByteCount, CU_STREAM_PER_THREAD, false), (dstArray,
+	dstOffset, srcArray, srcOffset, ByteCount));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyHtoAAsync_v2, copy_array_flat,
 	(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
 	CUstream hStream), (array_end(dstArray, dstOffset), host_end(srcHost), ByteCount,
-	hStream, true));
+	hStream, true), (dstArray, dstOffset, srcHost, ByteCount, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyHtoAAsync_v2_ptsz,
 	copy_array_flat, (CUarray dstArray, size_t dstOffset, const void *srcHost,
 	size_t ByteCount, CUstream hStream), (array_end(dstArray, dstOffset), host_end(srcHost),
-	ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD, true));
+	ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD, true), (dstArray, dstOffset,
+	srcHost, ByteCount, hStream));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyAtoHAsync_v2, copy_array_flat,
 	(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream),
-	(host_end(dstHost), array_end(srcArray, srcOffset), ByteCount, hStream, true));
+	(host_end(dstHost), array_end(srcArray, srcOffset), ByteCount, hStream, true), (dstHost,
+	srcArray, srcOffset, ByteCount, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyAtoHAsync_v2_ptsz,
 	copy_array_flat, (void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
 	CUstream hStream), (host_end(dstHost), array_end(srcArray, srcOffset), ByteCount,
-	hStream ? hStream : CU_STREAM_PER_THREAD, true));
+	hStream ? hStream : CU_STREAM_PER_THREAD, true), (dstHost, srcArray, srcOffset,
+	ByteCount, hStream));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy2D_v2, copy_2d,
-	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_LEGACY, false));
+	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_LEGACY, false), (pCopy));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy2D_v2_ptds, copy_2d,
-	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_PER_THREAD, false));
+	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_PER_THREAD, false), (pCopy));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy2DUnaligned_v2, copy_2d,
-	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_LEGACY, false));
+	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_LEGACY, false), (pCopy));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy2DUnaligned_v2_ptds, copy_2d,
-	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_PER_THREAD, false));
+	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_PER_THREAD, false), (pCopy));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy3D_v2, copy_3d,
-	(const CUDA_MEMCPY3D *pCopy), (pCopy, CU_STREAM_LEGACY, false));
+	(const CUDA_MEMCPY3D *pCopy), (pCopy, CU_STREAM_LEGACY, false), (pCopy));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy3D_v2_ptds, copy_3d,
-	(const CUDA_MEMCPY3D *pCopy), (pCopy, CU_STREAM_PER_THREAD, false));
+	(const CUDA_MEMCPY3D *pCopy), (pCopy, CU_STREAM_PER_THREAD, false), (pCopy));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyHtoDAsync_v2, copy_flat,
 	(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream),
-	(SIDE_DEVICE, dstDevice, SIDE_HOST, copy_address(srcHost), ByteCount, hStream, true));
+	(SIDE_DEVICE, dstDevice, SIDE_HOST, copy_address(srcHost), ByteCount, hStream, true),
+	(dstDevice, srcHost, ByteCount, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyHtoDAsync_v2_ptsz,
 	copy_flat, (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
 	CUstream hStream), (SIDE_DEVICE, dstDevice, SIDE_HOST, copy_address(srcHost), ByteCount,
-	hStream ? hStream : CU_STREAM_PER_THREAD, true));
+	hStream ? hStream : CU_STREAM_PER_THREAD, true), (dstDevice, srcHost, ByteCount,
+	hStream));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyDtoHAsync_v2, copy_flat,
 	(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream), (SIDE_HOST,
-	copy_address(dstHost), SIDE_DEVICE, srcDevice, ByteCount, hStream, true));
+	copy_address(dstHost), SIDE_DEVICE, srcDevice, ByteCount, hStream, true), (dstHost,
+	srcDevice, ByteCount, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyDtoHAsync_v2_ptsz,
 	copy_flat, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream),
 	(SIDE_HOST, copy_address(dstHost), SIDE_DEVICE, srcDevice, ByteCount,
-	hStream ? hStream : CU_STREAM_PER_THREAD, true));
+	hStream ? hStream : CU_STREAM_PER_THREAD, true), (dstHost, srcDevice, ByteCount,
+	hStream));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyDtoDAsync_v2, copy_flat,
 	(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream),
-	(SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount, hStream, true));
+	(SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount, hStream, true), (dstDevice,
+	srcDevice, ByteCount, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyDtoDAsync_v2_ptsz,
 	copy_flat, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
 	CUstream hStream), (SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount,
-	hStream ? hStream : CU_STREAM_PER_THREAD, true));
+	hStream ? hStream : CU_STREAM_PER_THREAD, true), (dstDevice, srcDevice, ByteCount,
+	hStream));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy2DAsync_v2, copy_2d,
-	(const CUDA_MEMCPY2D *pCopy, CUstream hStream), (pCopy, hStream, true));
+	(const CUDA_MEMCPY2D *pCopy, CUstream hStream), (pCopy, hStream, true), (pCopy,
+	hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy2DAsync_v2_ptsz,
 	copy_2d, (const CUDA_MEMCPY2D *pCopy, CUstream hStream), (pCopy,
-	hStream ? hStream : CU_STREAM_PER_THREAD, true));
+	hStream ? hStream : CU_STREAM_PER_THREAD, true), (pCopy, hStream));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DAsync_v2, copy_3d,
-	(const CUDA_MEMCPY3D *pCopy, CUstream hStream), (pCopy, hStream, true));
+	(const CUDA_MEMCPY3D *pCopy, CUstream hStream), (pCopy, hStream, true), (pCopy,
+	hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy3DAsync_v2_ptsz,
 	copy_3d, (const CUDA_MEMCPY3D *pCopy, CUstream hStream), (pCopy,
-	hStream ? hStream : CU_STREAM_PER_THREAD, true));
+	hStream ? hStream : CU_STREAM_PER_THREAD, true), (pCopy, hStream));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD8_v2, memory_fill_awaited,
 	(CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, 0, uc, 1, N, 1,
-	CU_STREAM_LEGACY));
+	CU_STREAM_LEGACY), (dstDevice, uc, N));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD8_v2_ptds,
 	memory_fill_awaited, (CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, 0,
-	uc, 1, N, 1, CU_STREAM_PER_THREAD));
+	uc, 1, N, 1, CU_STREAM_PER_THREAD), (dstDevice, uc, N));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD16_v2, memory_fill_awaited,
 	(CUdeviceptr dstDevice, unsigned short us, size_t N), (dstDevice, 0, us, 2, N, 1,
-	CU_STREAM_LEGACY));
+	CU_STREAM_LEGACY), (dstDevice, us, N));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD16_v2_ptds,
 	memory_fill_awaited, (CUdeviceptr dstDevice, unsigned short us, size_t N), (dstDevice,
-	0, us, 2, N, 1, CU_STREAM_PER_THREAD));
+	0, us, 2, N, 1, CU_STREAM_PER_THREAD), (dstDevice, us, N));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD32_v2, memory_fill_awaited,
 	(CUdeviceptr dstDevice, unsigned int ui, size_t N), (dstDevice, 0, ui, 4, N, 1,
-	CU_STREAM_LEGACY));
+	CU_STREAM_LEGACY), (dstDevice, ui, N));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD32_v2_ptds,
 	memory_fill_awaited, (CUdeviceptr dstDevice, unsigned int ui, size_t N), (dstDevice, 0,
-	ui, 4, N, 1, CU_STREAM_PER_THREAD));
+	ui, 4, N, 1, CU_STREAM_PER_THREAD), (dstDevice, ui, N));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D8_v2, memory_fill_awaited,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height),
-	(dstDevice, dstPitch, uc, 1, Width, Height, CU_STREAM_LEGACY));
+	(dstDevice, dstPitch, uc, 1, Width, Height, CU_STREAM_LEGACY), (dstDevice, dstPitch, uc,
+	Width, Height));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D8_v2_ptds,
 	memory_fill_awaited, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
 	size_t Width, size_t Height), (dstDevice, dstPitch, uc, 1, Width, Height,
-	CU_STREAM_PER_THREAD));
+	CU_STREAM_PER_THREAD), (dstDevice, dstPitch, uc, Width, Height));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D16_v2, memory_fill_awaited,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
-	size_t Height), (dstDevice, dstPitch, us, 2, Width, Height, CU_STREAM_LEGACY));
+	size_t Height), (dstDevice, dstPitch, us, 2, Width, Height, CU_STREAM_LEGACY),
+	(dstDevice, dstPitch, us, Width, Height));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D16_v2_ptds,
 	memory_fill_awaited, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
 	size_t Width, size_t Height), (dstDevice, dstPitch, us, 2, Width, Height,
-	CU_STREAM_PER_THREAD));
+	CU_STREAM_PER_THREAD), (dstDevice, dstPitch, us, Width, Height));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D32_v2, memory_fill_awaited,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height),
-	(dstDevice, dstPitch, ui, 4, Width, Height, CU_STREAM_LEGACY));
+	(dstDevice, dstPitch, ui, 4, Width, Height, CU_STREAM_LEGACY), (dstDevice, dstPitch, ui,
+	Width, Height));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D32_v2_ptds,
 	memory_fill_awaited, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
 	size_t Width, size_t Height), (dstDevice, dstPitch, ui, 4, Width, Height,
-	CU_STREAM_PER_THREAD));
+	CU_STREAM_PER_THREAD), (dstDevice, dstPitch, ui, Width, Height));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy, copy_flat, (CUdeviceptr dst,
 	CUdeviceptr src, size_t ByteCount), (copy_side_of(dst), dst, copy_side_of(src), src,
-	ByteCount, CU_STREAM_LEGACY, false));
+	ByteCount, CU_STREAM_LEGACY, false), (dst, src, ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy_ptds, copy_flat,
 	(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount), (copy_side_of(dst), dst,
-	copy_side_of(src), src, ByteCount, CU_STREAM_PER_THREAD, false));
+	copy_side_of(src), src, ByteCount, CU_STREAM_PER_THREAD, false), (dst, src, ByteCount));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyAsync, copy_flat, (CUdeviceptr dst,
 	CUdeviceptr src, size_t ByteCount, CUstream hStream), (copy_side_of(dst), dst,
-	copy_side_of(src), src, ByteCount, hStream, true));
+	copy_side_of(src), src, ByteCount, hStream, true), (dst, src, ByteCount, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyAsync_ptsz, copy_flat,
 	(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream),
 	(copy_side_of(dst), dst, copy_side_of(src), src, ByteCount,
-	hStream ? hStream : CU_STREAM_PER_THREAD, true));
+	hStream ? hStream : CU_STREAM_PER_THREAD, true), (dst, src, ByteCount, hStream));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyPeer, hand_cuMemcpyPeer,
 	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount), (dstDevice, dstContext, srcDevice, srcContext,
-	ByteCount, CU_STREAM_LEGACY));
+	ByteCount, CU_STREAM_LEGACY), (dstDevice, dstContext, srcDevice, srcContext,
+	ByteCount));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyPeer_ptds, hand_cuMemcpyPeer,
 	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount), (dstDevice, dstContext, srcDevice, srcContext,
-	ByteCount, CU_STREAM_PER_THREAD));
+	ByteCount, CU_STREAM_PER_THREAD), (dstDevice, dstContext, srcDevice, srcContext,
+	ByteCount));
 STUB_STREAM(ready, hStream, capture_never(hStream), cuMemcpyPeerAsync, hand_cuMemcpyPeerAsync,
 	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount, CUstream hStream), (dstDevice, dstContext,
@@ -1414,17 +1440,19 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	hand_cuMemcpyPeerAsync, (CUdeviceptr dstDevice, CUcontext dstContext,
 	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream),
 	(dstDevice, dstContext, srcDevice, srcContext, ByteCount,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+	hStream ? hStream : CU_STREAM_PER_THREAD), (dstDevice, dstContext, srcDevice,
+	srcContext, ByteCount, hStream));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy3DPeer, copy_3d_peer,
-	(const CUDA_MEMCPY3D_PEER *pCopy), (pCopy, CU_STREAM_LEGACY, false));
+	(const CUDA_MEMCPY3D_PEER *pCopy), (pCopy, CU_STREAM_LEGACY, false), (pCopy));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy3DPeer_ptds, copy_3d_peer,
-	(const CUDA_MEMCPY3D_PEER *pCopy), (pCopy, CU_STREAM_PER_THREAD, false));
+	(const CUDA_MEMCPY3D_PEER *pCopy), (pCopy, CU_STREAM_PER_THREAD, false), (pCopy));
 STUB_STREAM(ready, hStream, capture_never(hStream), cuMemcpy3DPeerAsync, copy_3d_peer,
-	(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy, hStream, true));
+	(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy, hStream, true), (pCopy,
+	hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy3DPeerAsync_ptsz,
 	copy_3d_peer, (const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy,
-	hStream ? hStream : CU_STREAM_PER_THREAD, true));
+	hStream ? hStream : CU_STREAM_PER_THREAD, true), (pCopy, hStream));
 STUB_NAMED(ready, hStream, CUDA_SUCCESS, cuMemcpyBatchAsync, hand_cuMemcpyBatchAsync,
 	(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 	CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
@@ -1434,7 +1462,8 @@ STUB_NAMED(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemcpyBatchAsync_ptsz, hand_cuMemcpyBatchAsync, (CUdeviceptr *dsts, CUdeviceptr *srcs,
 	size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 	size_t numAttrs, size_t *failIdx, CUstream hStream), (dsts, srcs, sizes, count, attrs,
-	attrsIdxs, numAttrs, failIdx, hStream ? hStream : CU_STREAM_PER_THREAD));
+	attrsIdxs, numAttrs, failIdx, hStream ? hStream : CU_STREAM_PER_THREAD), (dsts, srcs,
+	sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream));
 STUB_NAMED(ready, hStream, CUDA_SUCCESS, cuMemcpy3DBatchAsync, hand_cuMemcpy3DBatchAsync,
 	(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
 	unsigned long long flags, CUstream hStream), (numOps, opList, failIdx, flags, hStream));
@@ -1442,7 +1471,7 @@ STUB_NAMED(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemcpy3DBatchAsync_ptsz, hand_cuMemcpy3DBatchAsync, (size_t numOps,
 	CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags,
 	CUstream hStream), (numOps, opList, failIdx, flags,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+	hStream ? hStream : CU_STREAM_PER_THREAD), (numOps, opList, failIdx, flags, hStream));
 STUB_NAMED(ready, hStream, CUDA_SUCCESS, cuMemcpyBatchAsync_v2, hand_cuMemcpyBatchAsync_v2,
 	(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 	CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream), (dsts,
@@ -1451,14 +1480,16 @@ STUB_NAMED(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemcpyBatchAsync_v2_ptsz, hand_cuMemcpyBatchAsync_v2, (CUdeviceptr *dsts,
 	CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
 	size_t *attrsIdxs, size_t numAttrs, CUstream hStream), (dsts, srcs, sizes, count, attrs,
-	attrsIdxs, numAttrs, hStream ? hStream : CU_STREAM_PER_THREAD));
+	attrsIdxs, numAttrs, hStream ? hStream : CU_STREAM_PER_THREAD), (dsts, srcs, sizes,
+	count, attrs, attrsIdxs, numAttrs, hStream));
 STUB_NAMED(ready, hStream, CUDA_SUCCESS, cuMemcpy3DBatchAsync_v2, hand_cuMemcpy3DBatchAsync_v2,
 	(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
 	CUstream hStream), (numOps, opList, flags, hStream));
 STUB_NAMED(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemcpy3DBatchAsync_v2_ptsz, hand_cuMemcpy3DBatchAsync_v2, (size_t numOps,
 	CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream), (numOps,
-	opList, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
+	opList, flags, hStream ? hStream : CU_STREAM_PER_THREAD), (numOps, opList, flags,
+	hStream));
 CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size,
 		CUmemcpyAttributes *attr, CUstream hStream);
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyWithAttributesAsync,
@@ -1470,84 +1501,93 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemcpyWithAttributesAsync_ptsz, copy_with_attributes, (CUdeviceptr dst,
 	CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream hStream), (dst, src,
-	size, attr, hStream ? hStream : CU_STREAM_PER_THREAD));
+	size, attr, hStream ? hStream : CU_STREAM_PER_THREAD), (dst, src, size, attr, hStream));
 CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags,
 		CUstream hStream);
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DWithAttributesAsync, copy_batch_3d,
 	(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream hStream), (1, op, NULL,
-	flags, hStream));
+	flags, hStream), (op, flags, hStream));
 CUresult cuMemcpy3DWithAttributesAsync_ptsz(CUDA_MEMCPY3D_BATCH_OP *op,
 		unsigned long long flags, CUstream hStream);
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemcpy3DWithAttributesAsync_ptsz, copy_batch_3d, (CUDA_MEMCPY3D_BATCH_OP *op,
 	unsigned long long flags, CUstream hStream), (1, op, NULL, flags,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+	hStream ? hStream : CU_STREAM_PER_THREAD), (op, flags, hStream));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD8Async, memory_fill,
 	(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream), (dstDevice, 0,
-	uc, 1, N, 1, hStream));
+	uc, 1, N, 1, hStream), (dstDevice, uc, N, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD8Async_ptsz,
 	memory_fill, (CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream),
-	(dstDevice, 0, uc, 1, N, 1, hStream ? hStream : CU_STREAM_PER_THREAD));
+	(dstDevice, 0, uc, 1, N, 1, hStream ? hStream : CU_STREAM_PER_THREAD), (dstDevice, uc,
+	N, hStream));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD16Async, memory_fill,
 	(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream), (dstDevice, 0,
-	us, 2, N, 1, hStream));
+	us, 2, N, 1, hStream), (dstDevice, us, N, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD16Async_ptsz,
 	memory_fill, (CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream),
-	(dstDevice, 0, us, 2, N, 1, hStream ? hStream : CU_STREAM_PER_THREAD));
+	(dstDevice, 0, us, 2, N, 1, hStream ? hStream : CU_STREAM_PER_THREAD), (dstDevice, us,
+	N, hStream));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD32Async, memory_fill,
 	(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream), (dstDevice, 0, ui,
-	4, N, 1, hStream));
+	4, N, 1, hStream), (dstDevice, ui, N, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD32Async_ptsz,
 	memory_fill, (CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream),
-	(dstDevice, 0, ui, 4, N, 1, hStream ? hStream : CU_STREAM_PER_THREAD));
+	(dstDevice, 0, ui, 4, N, 1, hStream ? hStream : CU_STREAM_PER_THREAD), (dstDevice, ui,
+	N, hStream));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D8Async, memory_fill,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
-	CUstream hStream), (dstDevice, dstPitch, uc, 1, Width, Height, hStream));
+	CUstream hStream), (dstDevice, dstPitch, uc, 1, Width, Height, hStream), (dstDevice,
+	dstPitch, uc, Width, Height, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD2D8Async_ptsz,
 	memory_fill, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
 	size_t Height, CUstream hStream), (dstDevice, dstPitch, uc, 1, Width, Height,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+	hStream ? hStream : CU_STREAM_PER_THREAD), (dstDevice, dstPitch, uc, Width, Height,
+	hStream));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D16Async, memory_fill,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
-	CUstream hStream), (dstDevice, dstPitch, us, 2, Width, Height, hStream));
+	CUstream hStream), (dstDevice, dstPitch, us, 2, Width, Height, hStream), (dstDevice,
+	dstPitch, us, Width, Height, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD2D16Async_ptsz,
 	memory_fill, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
 	size_t Height, CUstream hStream), (dstDevice, dstPitch, us, 2, Width, Height,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+	hStream ? hStream : CU_STREAM_PER_THREAD), (dstDevice, dstPitch, us, Width, Height,
+	hStream));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D32Async, memory_fill,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
-	CUstream hStream), (dstDevice, dstPitch, ui, 4, Width, Height, hStream));
+	CUstream hStream), (dstDevice, dstPitch, ui, 4, Width, Height, hStream), (dstDevice,
+	dstPitch, ui, Width, Height, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD2D32Async_ptsz,
 	memory_fill, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
 	size_t Height, CUstream hStream), (dstDevice, dstPitch, ui, 4, Width, Height,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+	hStream ? hStream : CU_STREAM_PER_THREAD), (dstDevice, dstPitch, ui, Width, Height,
+	hStream));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetPriority, hand_cuStreamGetPriority,
 	(CUstream hStream, int *priority), (hStream, priority));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamGetPriority_ptsz, hand_cuStreamGetPriority, (CUstream hStream, int *priority),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, priority));
+	(hStream ? hStream : CU_STREAM_PER_THREAD, priority), (hStream, priority));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetId, hand_cuStreamGetId, (CUstream hStream,
 	unsigned long long *streamId), (hStream, streamId));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS, cuStreamGetId_ptsz,
 	hand_cuStreamGetId, (CUstream hStream, unsigned long long *streamId),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, streamId));
+	(hStream ? hStream : CU_STREAM_PER_THREAD, streamId), (hStream, streamId));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetFlags, hand_cuStreamGetFlags,
 	(CUstream hStream, unsigned int *flags), (hStream, flags));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamGetFlags_ptsz, hand_cuStreamGetFlags, (CUstream hStream, unsigned int *flags),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, flags));
+	(hStream ? hStream : CU_STREAM_PER_THREAD, flags), (hStream, flags));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetDevice, hand_cuStreamGetDevice,
 	(CUstream hStream, CUdevice *device), (hStream, device));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamGetDevice_ptsz, hand_cuStreamGetDevice, (CUstream hStream, CUdevice *device),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, device));
+	(hStream ? hStream : CU_STREAM_PER_THREAD, device), (hStream, device));
 CUresult cuStreamGetDevResource(CUstream hStream, CUdevResource *resource,
 		CUdevResourceType type);
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetDevResource, hand_cuStreamGetDevResource,
@@ -1558,31 +1598,33 @@ CUresult cuStreamGetDevResource_ptsz(CUstream hStream, CUdevResource *resource,
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamGetDevResource_ptsz, hand_cuStreamGetDevResource, (CUstream hStream,
 	CUdevResource *resource, CUdevResourceType type),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, resource, type));
+	(hStream ? hStream : CU_STREAM_PER_THREAD, resource, type), (hStream, resource, type));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetCtx, hand_cuStreamGetCtx,
 	(CUstream hStream, CUcontext *pctx), (hStream, pctx));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS, cuStreamGetCtx_ptsz,
 	hand_cuStreamGetCtx, (CUstream hStream, CUcontext *pctx),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, pctx));
+	(hStream ? hStream : CU_STREAM_PER_THREAD, pctx), (hStream, pctx));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuStreamGetCtx_v2, hand_cuStreamGetCtx_v2,
 	(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx), (hStream, pCtx, pGreenCtx));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuStreamGetCtx_v2_ptsz,
 	hand_cuStreamGetCtx_v2, (CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, pCtx, pGreenCtx));
+	(hStream ? hStream : CU_STREAM_PER_THREAD, pCtx, pGreenCtx), (hStream, pCtx,
+	pGreenCtx));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuStreamWaitEvent, hand_cuStreamWaitEvent,
 	(CUstream hStream, CUevent hEvent, unsigned int Flags), (hStream, hEvent, Flags));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuStreamWaitEvent_ptsz,
 	hand_cuStreamWaitEvent, (CUstream hStream, CUevent hEvent, unsigned int Flags),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, hEvent, Flags));
+	(hStream ? hStream : CU_STREAM_PER_THREAD, hEvent, Flags), (hStream, hEvent, Flags));
 STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuStreamAddCallback, hand_cuStreamAddCallback,
 	(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags),
 	(hStream, callback, userData, flags));
 STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamAddCallback_ptsz, hand_cuStreamAddCallback, (CUstream hStream,
 	CUstreamCallback callback, void *userData, unsigned int flags),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, callback, userData, flags));
+	(hStream ? hStream : CU_STREAM_PER_THREAD, callback, userData, flags), (hStream,
+	callback, userData, flags));
 STUB_STREAM(ready, hStream, capture_never(hStream) ?: capture_elsewhere(hStream),
 	cuStreamAttachMemAsync, hand_cuStreamAttachMemAsync, (CUstream hStream,
 	CUdeviceptr dptr, size_t length, unsigned int flags), (hStream, dptr, length, flags));
@@ -1591,34 +1633,35 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuStreamAttachMemAsync_ptsz, hand_cuStreamAttachMemAsync, (CUstream hStream,
 	CUdeviceptr dptr, size_t length, unsigned int flags),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, dptr, length, flags));
+	(hStream ? hStream : CU_STREAM_PER_THREAD, dptr, length, flags), (hStream, dptr, length,
+	flags));
 STUB_STREAM(ready, hStream, capture_never(hStream) ?: capture_elsewhere(hStream), cuStreamQuery,
 	hand_cuStreamQuery, (CUstream hStream), (hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD) ?:
 	capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuStreamQuery_ptsz, hand_cuStreamQuery, (CUstream hStream),
-	(hStream ? hStream : CU_STREAM_PER_THREAD));
+	(hStream ? hStream : CU_STREAM_PER_THREAD), (hStream));
 STUB_STREAM(ready, hStream, capture_never(hStream) ?: capture_elsewhere(hStream),
 	cuStreamSynchronize, hand_cuStreamSynchronize, (CUstream hStream), (hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD) ?:
 	capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuStreamSynchronize_ptsz, hand_cuStreamSynchronize, (CUstream hStream),
-	(hStream ? hStream : CU_STREAM_PER_THREAD));
+	(hStream ? hStream : CU_STREAM_PER_THREAD), (hStream));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuEventRecord, hand_cuEventRecord,
 	(CUevent hEvent, CUstream hStream), (hEvent, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuEventRecord_ptsz,
 	hand_cuEventRecord, (CUevent hEvent, CUstream hStream), (hEvent,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+	hStream ? hStream : CU_STREAM_PER_THREAD), (hEvent, hStream));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuEventRecordWithFlags,
 	hand_cuEventRecordWithFlags, (CUevent hEvent, CUstream hStream, unsigned int flags),
 	(hEvent, hStream, flags));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuEventRecordWithFlags_ptsz,
 	hand_cuEventRecordWithFlags, (CUevent hEvent, CUstream hStream, unsigned int flags),
-	(hEvent, hStream ? hStream : CU_STREAM_PER_THREAD, flags));
+	(hEvent, hStream ? hStream : CU_STREAM_PER_THREAD, flags), (hEvent, hStream, flags));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuLaunchKernel, hand_cuLaunchKernel,
 	(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
 	unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
@@ -1632,18 +1675,20 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
 	void **kernelParams, void **extra), (f, gridDimX, gridDimY, gridDimZ, blockDimX,
 	blockDimY, blockDimZ, sharedMemBytes, hStream ? hStream : CU_STREAM_PER_THREAD,
-	kernelParams, extra));
+	kernelParams, extra), (f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+	sharedMemBytes, hStream, kernelParams, extra));
 STUB(ready, cuLaunchKernelEx, hand_cuLaunchKernelEx, (const CUlaunchConfig *config,
 	CUfunction f, void **kernelParams, void **extra), (config, f, kernelParams, extra,
-	CU_STREAM_LEGACY));
+	CU_STREAM_LEGACY), (config, f, kernelParams, extra));
 STUB(ready, cuLaunchKernelEx_ptsz, hand_cuLaunchKernelEx, (const CUlaunchConfig *config,
 	CUfunction f, void **kernelParams, void **extra), (config, f, kernelParams, extra,
-	CU_STREAM_PER_THREAD));
+	CU_STREAM_PER_THREAD), (config, f, kernelParams, extra));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuLaunchHostFunc, hand_cuLaunchHostFunc,
 	(CUstream hStream, CUhostFn fn, void *userData), (hStream, fn, userData));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuLaunchHostFunc_ptsz, hand_cuLaunchHostFunc, (CUstream hStream, CUhostFn fn,
-	void *userData), (hStream ? hStream : CU_STREAM_PER_THREAD, fn, userData));
+	void *userData), (hStream ? hStream : CU_STREAM_PER_THREAD, fn, userData), (hStream, fn,
+	userData));
 CUresult cuLaunchHostFunc_v2(CUstream hStream, CUhostFn fn, void *userData,
 		unsigned int syncMode);
 STUB_STREAM(ready, hStream, capture_node(hStream), cuLaunchHostFunc_v2,
@@ -1655,7 +1700,7 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuLaunchHostFunc_v2_ptsz,
 	hand_cuLaunchHostFunc_v2, (CUstream hStream, CUhostFn fn, void *userData,
 	unsigned int syncMode), (hStream ? hStream : CU_STREAM_PER_THREAD, fn, userData,
-	syncMode));
+	syncMode), (hStream, fn, userData, syncMode));
 ANSWERS(ready, cuGraphicsMapResources, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphicsMapResources_ptsz, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphicsUnmapResources, CUDA_ERROR_INVALID_HANDLE);
@@ -1668,7 +1713,8 @@ STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
 	capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
 	cuStreamWriteValue32_ptsz, hand_cuStreamWriteValue32, (CUstream stream,
 	CUdeviceptr addr, cuuint32_t value, unsigned int flags),
-	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
+	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags), (stream, addr, value,
+	flags));
 STUB_STREAM(ready, stream, capture_never(stream) ?: capture_elsewhere(stream),
 	cuStreamWaitValue32, hand_cuStreamWaitValue32, (CUstream stream, CUdeviceptr addr,
 	cuuint32_t value, unsigned int flags), (stream, addr, value, flags));
@@ -1677,7 +1723,7 @@ STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
 	capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
 	cuStreamWaitValue32_ptsz, hand_cuStreamWaitValue32, (CUstream stream, CUdeviceptr addr,
 	cuuint32_t value, unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr,
-	value, flags));
+	value, flags), (stream, addr, value, flags));
 STUB_STREAM(ready, stream, capture_never(stream) ?: capture_elsewhere(stream),
 	cuStreamWriteValue64, hand_cuStreamWriteValue64, (CUstream stream, CUdeviceptr addr,
 	cuuint64_t value, unsigned int flags), (stream, addr, value, flags));
@@ -1686,7 +1732,8 @@ STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
 	capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
 	cuStreamWriteValue64_ptsz, hand_cuStreamWriteValue64, (CUstream stream,
 	CUdeviceptr addr, cuuint64_t value, unsigned int flags),
-	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
+	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags), (stream, addr, value,
+	flags));
 STUB_STREAM(ready, stream, capture_never(stream) ?: capture_elsewhere(stream),
 	cuStreamWaitValue64, hand_cuStreamWaitValue64, (CUstream stream, CUdeviceptr addr,
 	cuuint64_t value, unsigned int flags), (stream, addr, value, flags));
@@ -1695,7 +1742,7 @@ STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
 	capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
 	cuStreamWaitValue64_ptsz, hand_cuStreamWaitValue64, (CUstream stream, CUdeviceptr addr,
 	cuuint64_t value, unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr,
-	value, flags));
+	value, flags), (stream, addr, value, flags));
 STUB_STREAM(ready, stream, capture_never(stream) ?: capture_elsewhere(stream),
 	cuStreamBatchMemOp, hand_cuStreamBatchMemOp, (CUstream stream, unsigned int count,
 	CUstreamBatchMemOpParams *paramArray, unsigned int flags), (stream, count, paramArray,
@@ -1705,35 +1752,40 @@ STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
 	capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
 	cuStreamBatchMemOp_ptsz, hand_cuStreamBatchMemOp, (CUstream stream, unsigned int count,
 	CUstreamBatchMemOpParams *paramArray, unsigned int flags),
-	(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags));
+	(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags), (stream, count,
+	paramArray, flags));
 STUB_STREAM(ready, stream, capture_node(stream), cuStreamWriteValue32_v2,
 	hand_cuStreamWriteValue32_v2, (CUstream stream, CUdeviceptr addr, cuuint32_t value,
 	unsigned int flags), (stream, addr, value, flags));
 STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
 	capture_node(stream ? stream : CU_STREAM_PER_THREAD), cuStreamWriteValue32_v2_ptsz,
 	hand_cuStreamWriteValue32_v2, (CUstream stream, CUdeviceptr addr, cuuint32_t value,
-	unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
+	unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags),
+	(stream, addr, value, flags));
 STUB_STREAM(ready, stream, capture_node(stream), cuStreamWaitValue32_v2,
 	hand_cuStreamWaitValue32_v2, (CUstream stream, CUdeviceptr addr, cuuint32_t value,
 	unsigned int flags), (stream, addr, value, flags));
 STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
 	capture_node(stream ? stream : CU_STREAM_PER_THREAD), cuStreamWaitValue32_v2_ptsz,
 	hand_cuStreamWaitValue32_v2, (CUstream stream, CUdeviceptr addr, cuuint32_t value,
-	unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
+	unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags),
+	(stream, addr, value, flags));
 STUB_STREAM(ready, stream, capture_node(stream), cuStreamWriteValue64_v2,
 	hand_cuStreamWriteValue64_v2, (CUstream stream, CUdeviceptr addr, cuuint64_t value,
 	unsigned int flags), (stream, addr, value, flags));
 STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
 	capture_node(stream ? stream : CU_STREAM_PER_THREAD), cuStreamWriteValue64_v2_ptsz,
 	hand_cuStreamWriteValue64_v2, (CUstream stream, CUdeviceptr addr, cuuint64_t value,
-	unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
+	unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags),
+	(stream, addr, value, flags));
 STUB_STREAM(ready, stream, capture_node(stream), cuStreamWaitValue64_v2,
 	hand_cuStreamWaitValue64_v2, (CUstream stream, CUdeviceptr addr, cuuint64_t value,
 	unsigned int flags), (stream, addr, value, flags));
 STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
 	capture_node(stream ? stream : CU_STREAM_PER_THREAD), cuStreamWaitValue64_v2_ptsz,
 	hand_cuStreamWaitValue64_v2, (CUstream stream, CUdeviceptr addr, cuuint64_t value,
-	unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
+	unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags),
+	(stream, addr, value, flags));
 STUB_STREAM(ready, stream, capture_node(stream), cuStreamBatchMemOp_v2,
 	hand_cuStreamBatchMemOp_v2, (CUstream stream, unsigned int count,
 	CUstreamBatchMemOpParams *paramArray, unsigned int flags), (stream, count, paramArray,
@@ -1742,21 +1794,23 @@ STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
 	capture_node(stream ? stream : CU_STREAM_PER_THREAD), cuStreamBatchMemOp_v2_ptsz,
 	hand_cuStreamBatchMemOp_v2, (CUstream stream, unsigned int count,
 	CUstreamBatchMemOpParams *paramArray, unsigned int flags),
-	(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags));
+	(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags), (stream, count,
+	paramArray, flags));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuMemPrefetchAsync, hand_cuMemPrefetchAsync,
 	(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream), (devPtr,
 	count, dstDevice, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemPrefetchAsync_ptsz, hand_cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count,
 	CUdevice dstDevice, CUstream hStream), (devPtr, count, dstDevice,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+	hStream ? hStream : CU_STREAM_PER_THREAD), (devPtr, count, dstDevice, hStream));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuMemPrefetchAsync_v2, hand_cuMemPrefetchAsync_v2,
 	(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
 	CUstream hStream), (devPtr, count, location, flags, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemPrefetchAsync_v2_ptsz, hand_cuMemPrefetchAsync_v2, (CUdeviceptr devPtr,
 	size_t count, CUmemLocation location, unsigned int flags, CUstream hStream), (devPtr,
-	count, location, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
+	count, location, flags, hStream ? hStream : CU_STREAM_PER_THREAD), (devPtr, count,
+	location, flags, hStream));
 STUB(ready, cuMemAdvise, hand_cuMemAdvise, (CUdeviceptr devPtr, size_t count,
 	CUmem_advise advice, CUdevice device), (devPtr, count, advice, device));
 STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemPrefetchBatchAsync,
@@ -1769,14 +1823,16 @@ STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 	size_t numPrefetchLocs, unsigned long long flags, CUstream hStream), (dptrs, sizes,
 	count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+	hStream ? hStream : CU_STREAM_PER_THREAD), (dptrs, sizes, count, prefetchLocs,
+	prefetchLocIdxs, numPrefetchLocs, flags, hStream));
 STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemDiscardBatchAsync, hand_cuMemDiscardBatchAsync,
 	(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
 	CUstream hStream), (dptrs, sizes, count, flags, hStream));
 STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemDiscardBatchAsync_ptsz, hand_cuMemDiscardBatchAsync, (CUdeviceptr *dptrs,
 	size_t *sizes, size_t count, unsigned long long flags, CUstream hStream), (dptrs, sizes,
-	count, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
+	count, flags, hStream ? hStream : CU_STREAM_PER_THREAD), (dptrs, sizes, count, flags,
+	hStream));
 STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemDiscardAndPrefetchBatchAsync,
 	hand_cuMemDiscardAndPrefetchBatchAsync, (CUdeviceptr *dptrs, size_t *sizes,
 	size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
@@ -1787,7 +1843,8 @@ STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
 	size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
 	CUstream hStream), (dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs,
-	flags, hStream ? hStream : CU_STREAM_PER_THREAD));
+	flags, hStream ? hStream : CU_STREAM_PER_THREAD), (dptrs, sizes, count, prefetchLocs,
+	prefetchLocIdxs, numPrefetchLocs, flags, hStream));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuLaunchCooperativeKernel,
 	hand_cuLaunchCooperativeKernel, (CUfunction f, unsigned int gridDimX,
 	unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
@@ -1801,22 +1858,25 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
 	CUstream hStream, void **kernelParams), (f, gridDimX, gridDimY, gridDimZ, blockDimX,
 	blockDimY, blockDimZ, sharedMemBytes, hStream ? hStream : CU_STREAM_PER_THREAD,
-	kernelParams));
+	kernelParams), (f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+	sharedMemBytes, hStream, kernelParams));
 ANSWERS(ready, cuSignalExternalSemaphoresAsync, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuSignalExternalSemaphoresAsync_ptsz, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuWaitExternalSemaphoresAsync, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuWaitExternalSemaphoresAsync_ptsz, CUDA_ERROR_INVALID_HANDLE);
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamBeginCapture, capture_begin,
-	(CUstream hStream), (hStream, CU_STREAM_CAPTURE_MODE_RELAXED, NULL, NULL, NULL, 0));
+	(CUstream hStream), (hStream, CU_STREAM_CAPTURE_MODE_RELAXED, NULL, NULL, NULL, 0),
+	(hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamBeginCapture_ptsz, capture_begin, (CUstream hStream),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_RELAXED, NULL, NULL,
-	NULL, 0));
+	NULL, 0), (hStream));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamBeginCapture_v2, hand_cuStreamBeginCapture_v2,
 	(CUstream hStream, CUstreamCaptureMode mode), (hStream, mode));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamBeginCapture_v2_ptsz, hand_cuStreamBeginCapture_v2, (CUstream hStream,
-	CUstreamCaptureMode mode), (hStream ? hStream : CU_STREAM_PER_THREAD, mode));
+	CUstreamCaptureMode mode), (hStream ? hStream : CU_STREAM_PER_THREAD, mode), (hStream,
+	mode));
 STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuStreamBeginCaptureToGraph,
 	hand_cuStreamBeginCaptureToGraph, (CUstream hStream, CUgraph hGraph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
@@ -1827,38 +1887,42 @@ STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, CUstreamCaptureMode mode),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, hGraph, dependencies, dependencyData,
-	numDependencies, mode));
+	numDependencies, mode), (hStream, hGraph, dependencies, dependencyData, numDependencies,
+	mode));
 STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuStreamEndCapture, hand_cuStreamEndCapture,
 	(CUstream hStream, CUgraph *phGraph), (hStream, phGraph));
 STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamEndCapture_ptsz, hand_cuStreamEndCapture, (CUstream hStream, CUgraph *phGraph),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, phGraph));
+	(hStream ? hStream : CU_STREAM_PER_THREAD, phGraph), (hStream, phGraph));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamIsCapturing, hand_cuStreamIsCapturing,
 	(CUstream hStream, CUstreamCaptureStatus *captureStatus), (hStream, captureStatus));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamIsCapturing_ptsz, hand_cuStreamIsCapturing, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus), (hStream ? hStream : CU_STREAM_PER_THREAD,
-	captureStatus));
+	captureStatus), (hStream, captureStatus));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetCaptureInfo,
 	hand_cuStreamGetCaptureInfo_v3, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out), (hStream,
-	captureStatus_out, id_out, NULL, NULL, NULL, NULL));
+	captureStatus_out, id_out, NULL, NULL, NULL, NULL), (hStream, captureStatus_out,
+	id_out));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamGetCaptureInfo_ptsz, hand_cuStreamGetCaptureInfo_v3, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, captureStatus_out, id_out, NULL, NULL, NULL,
-	NULL));
+	NULL), (hStream, captureStatus_out, id_out));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetCaptureInfo_v2,
 	hand_cuStreamGetCaptureInfo_v3, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
 	const CUgraphNode **dependencies_out, size_t *numDependencies_out), (hStream,
-	captureStatus_out, id_out, graph_out, dependencies_out, NULL, numDependencies_out));
+	captureStatus_out, id_out, graph_out, dependencies_out, NULL, numDependencies_out),
+	(hStream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamGetCaptureInfo_v2_ptsz, hand_cuStreamGetCaptureInfo_v3, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
 	const CUgraphNode **dependencies_out, size_t *numDependencies_out),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, captureStatus_out, id_out, graph_out,
-	dependencies_out, NULL, numDependencies_out));
+	dependencies_out, NULL, numDependencies_out), (hStream, captureStatus_out, id_out,
+	graph_out, dependencies_out, numDependencies_out));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetCaptureInfo_v3,
 	hand_cuStreamGetCaptureInfo_v3, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
@@ -1871,7 +1935,8 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out,
 	size_t *numDependencies_out), (hStream ? hStream : CU_STREAM_PER_THREAD,
 	captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,
-	numDependencies_out));
+	numDependencies_out), (hStream, captureStatus_out, id_out, graph_out, dependencies_out,
+	edgeData_out, numDependencies_out));
 STUB(ready, cuGraphAddKernelNode, hand_cuGraphAddKernelNode, (CUgraphNode *phGraphNode,
 	CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
 	const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams), (phGraphNode, hGraph, dependencies,
@@ -1886,11 +1951,11 @@ STUB(ready, cuGraphExecKernelNodeSetParams, hand_cuGraphExecKernelNodeSetParams,
 STUB(ready, cuGraphInstantiateWithParams, hand_cuGraphInstantiateWithParams,
 	(CUgraphExec *phGraphExec, CUgraph hGraph,
 	CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams), (phGraphExec, hGraph,
-	instantiateParams, CU_STREAM_LEGACY));
+	instantiateParams, CU_STREAM_LEGACY), (phGraphExec, hGraph, instantiateParams));
 STUB(ready, cuGraphInstantiateWithParams_ptsz, hand_cuGraphInstantiateWithParams,
 	(CUgraphExec *phGraphExec, CUgraph hGraph,
 	CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams), (phGraphExec, hGraph,
-	instantiateParams, CU_STREAM_PER_THREAD));
+	instantiateParams, CU_STREAM_PER_THREAD), (phGraphExec, hGraph, instantiateParams));
 STUB(early, cuGraphExecUpdate, hand_cuGraphExecUpdate, (CUgraphExec hGraphExec, CUgraph hGraph,
 	CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out), (hGraphExec,
 	hGraph, hErrorNode_out, updateResult_out));
@@ -1899,13 +1964,13 @@ STUB_STREAM(ready, hStream, capture_never(hStream), cuGraphUpload, hand_cuGraphU
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD), cuGraphUpload_ptsz,
 	hand_cuGraphUpload, (CUgraphExec hGraph, CUstream hStream), (hGraph,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+	hStream ? hStream : CU_STREAM_PER_THREAD), (hGraph, hStream));
 STUB_STREAM(ready, hStream, capture_never(hStream), cuGraphLaunch, hand_cuGraphLaunch,
 	(CUgraphExec hGraph, CUstream hStream), (hGraph, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD), cuGraphLaunch_ptsz,
 	hand_cuGraphLaunch, (CUgraphExec hGraph, CUstream hStream), (hGraph,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+	hStream ? hStream : CU_STREAM_PER_THREAD), (hGraph, hStream));
 STUB(ready, cuGraphGetEdges, hand_cuGraphGetEdges, (CUgraph hGraph, CUgraphNode *from,
 	CUgraphNode *to, size_t *numEdges), (hGraph, from, to, numEdges));
 STUB(ready, cuGraphNodeGetDependencies, hand_cuGraphNodeGetDependencies, (CUgraphNode hNode,
@@ -1922,7 +1987,8 @@ STUB(ready, cuGraphRemoveDependencies, hand_cuGraphRemoveDependencies, (CUgraph 
 	to, numDependencies));
 STUB(ready, cuGraphAddNode, hand_cuGraphAddNode_v2, (CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams),
-	(phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams));
+	(phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams), (phGraphNode,
+	hGraph, dependencies, numDependencies, nodeParams));
 STUB_STREAM(ready, stream_serving(dstStream, srcStream),
 	capture_node(dstStream) ?: capture_node(srcStream), cuStreamCopyAttributes,
 	hand_cuStreamCopyAttributes, (CUstream dstStream, CUstream srcStream), (dstStream,
@@ -1933,21 +1999,22 @@ STUB_STREAM(ready, stream_serving(dstStream ? dstStream : CU_STREAM_PER_THREAD,
 	capture_node(srcStream ? srcStream : CU_STREAM_PER_THREAD),
 	cuStreamCopyAttributes_ptsz, hand_cuStreamCopyAttributes, (CUstream dstStream,
 	CUstream srcStream), (dstStream ? dstStream : CU_STREAM_PER_THREAD,
-	srcStream ? srcStream : CU_STREAM_PER_THREAD));
+	srcStream ? srcStream : CU_STREAM_PER_THREAD), (dstStream, srcStream));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuStreamGetAttribute,
 	hand_cuStreamGetAttribute, (CUstream hStream, CUstreamAttrID attr,
 	CUstreamAttrValue *value), (hStream, attr, value));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuStreamGetAttribute_ptsz,
 	hand_cuStreamGetAttribute, (CUstream hStream, CUstreamAttrID attr,
-	CUstreamAttrValue *value), (hStream ? hStream : CU_STREAM_PER_THREAD, attr, value));
+	CUstreamAttrValue *value), (hStream ? hStream : CU_STREAM_PER_THREAD, attr, value),
+	(hStream, attr, value));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamSetAttribute, hand_cuStreamSetAttribute,
 	(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param), (hStream, attr,
 	param));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamSetAttribute_ptsz, hand_cuStreamSetAttribute, (CUstream hStream,
 	CUstreamAttrID attr, const CUstreamAttrValue *param),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, attr, param));
+	(hStream ? hStream : CU_STREAM_PER_THREAD, attr, param), (hStream, attr, param));
 STUB(ready, cuGraphInstantiate, hand_cuGraphInstantiate_v2, (CUgraphExec *phGraphExec,
 	CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize),
 	(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize));
@@ -1960,35 +2027,37 @@ STUB_STREAM(ready, hStream, capture_node(hStream), cuMemMapArrayAsync, hand_cuMe
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemMapArrayAsync_ptsz,
 	hand_cuMemMapArrayAsync, (CUarrayMapInfo *mapInfoList, unsigned int count,
-	CUstream hStream), (mapInfoList, count, hStream ? hStream : CU_STREAM_PER_THREAD));
+	CUstream hStream), (mapInfoList, count, hStream ? hStream : CU_STREAM_PER_THREAD),
+	(mapInfoList, count, hStream));
 STUB_STREAM(ready, hStream, capture_node(hStream) ?: capture_elsewhere(hStream), cuMemFreeAsync,
 	hand_cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream), (dptr, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD) ?:
 	capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemFreeAsync_ptsz, hand_cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream), (dptr,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+	hStream ? hStream : CU_STREAM_PER_THREAD), (dptr, hStream));
 STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemAllocAsync, hand_cuMemAllocAsync,
 	(CUdeviceptr *dptr, size_t bytesize, CUstream hStream), (dptr, bytesize, hStream));
 STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemAllocAsync_ptsz, hand_cuMemAllocAsync, (CUdeviceptr *dptr, size_t bytesize,
-	CUstream hStream), (dptr, bytesize, hStream ? hStream : CU_STREAM_PER_THREAD));
+	CUstream hStream), (dptr, bytesize, hStream ? hStream : CU_STREAM_PER_THREAD), (dptr,
+	bytesize, hStream));
 STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuMemAllocFromPoolAsync,
 	hand_cuMemAllocFromPoolAsync, (CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
 	CUstream hStream), (dptr, bytesize, pool, hStream));
 STUB_UNBOUND(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemAllocFromPoolAsync_ptsz, hand_cuMemAllocFromPoolAsync, (CUdeviceptr *dptr,
 	size_t bytesize, CUmemoryPool pool, CUstream hStream), (dptr, bytesize, pool,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+	hStream ? hStream : CU_STREAM_PER_THREAD), (dptr, bytesize, pool, hStream));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamUpdateCaptureDependencies,
 	hand_cuStreamUpdateCaptureDependencies_v2, (CUstream hStream, CUgraphNode *dependencies,
 	size_t numDependencies, unsigned int flags), (hStream, dependencies, NULL,
-	numDependencies, flags));
+	numDependencies, flags), (hStream, dependencies, numDependencies, flags));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamUpdateCaptureDependencies_ptsz, hand_cuStreamUpdateCaptureDependencies_v2,
 	(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies,
 	unsigned int flags), (hStream ? hStream : CU_STREAM_PER_THREAD, dependencies, NULL,
-	numDependencies, flags));
+	numDependencies, flags), (hStream, dependencies, numDependencies, flags));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamUpdateCaptureDependencies_v2,
 	hand_cuStreamUpdateCaptureDependencies_v2, (CUstream hStream, CUgraphNode *dependencies,
 	const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags),
@@ -1997,7 +2066,8 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamUpdateCaptureDependencies_v2_ptsz, hand_cuStreamUpdateCaptureDependencies_v2,
 	(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, unsigned int flags), (hStream ? hStream : CU_STREAM_PER_THREAD,
-	dependencies, dependencyData, numDependencies, flags));
+	dependencies, dependencyData, numDependencies, flags), (hStream, dependencies,
+	dependencyData, numDependencies, flags));
 STUB(early, cuGetProcAddress, proc_first, (const char *symbol, void **pfn, int cudaVersion,
 	cuuint64_t flags), (symbol, pfn, cudaVersion, flags));
 CUresult cuProfilerStart(void);

@@ -44,31 +44,31 @@ _Static_assert(sizeof(struct cudaMemcpyAttributes) == sizeof(CUmemcpyAttributes)
 _Static_assert(sizeof(struct cudaMemcpy3DBatchOp) == sizeof(CUDA_MEMCPY3D_BATCH_OP), "");
 _Static_assert(sizeof(cudaLaunchAttributeValue) == sizeof(CUstreamAttrValue), "");
 
-STUB_STRAIGHT(cudaError_t, __cudaPopCallConfiguration, hand___cudaPopCallConfiguration,
+STUB_UNTOLD(cudaError_t, __cudaPopCallConfiguration, hand___cudaPopCallConfiguration,
 	(dim3 *gridDim, dim3 *blockDim, size_t *sharedMem, void *stream), (gridDim, blockDim,
 	sharedMem, stream))
-STUB_STRAIGHT(void **, __cudaRegisterFatBinary, hand___cudaRegisterFatBinary, (void *fatCubin),
+STUB_UNTOLD(void **, __cudaRegisterFatBinary, hand___cudaRegisterFatBinary, (void *fatCubin),
 	(fatCubin))
-STUB_STRAIGHT(void, __cudaRegisterFatBinaryEnd, hand___cudaRegisterFatBinaryEnd,
+STUB_UNTOLD(void, __cudaRegisterFatBinaryEnd, hand___cudaRegisterFatBinaryEnd,
 	(void **fatCubinHandle), (fatCubinHandle))
-STUB_STRAIGHT(void, __cudaUnregisterFatBinary, hand___cudaUnregisterFatBinary,
+STUB_UNTOLD(void, __cudaUnregisterFatBinary, hand___cudaUnregisterFatBinary,
 	(void **fatCubinHandle), (fatCubinHandle))
-STUB_STRAIGHT(void, __cudaRegisterVar, hand___cudaRegisterVar, (void **fatCubinHandle,
+STUB_UNTOLD(void, __cudaRegisterVar, hand___cudaRegisterVar, (void **fatCubinHandle,
 	char *hostVar, char *deviceAddress, const char *deviceName, int ext, size_t size,
 	int constant, int global), (fatCubinHandle, hostVar, deviceAddress, deviceName, ext,
 	size, constant, global))
-STUB_STRAIGHT(void, __cudaRegisterManagedVar, hand___cudaRegisterManagedVar,
+STUB_UNTOLD(void, __cudaRegisterManagedVar, hand___cudaRegisterManagedVar,
 	(void **fatCubinHandle, void **hostVarPtrAddress, char *deviceAddress,
 	const char *deviceName, int ext, size_t size, int constant, int global),
 	(fatCubinHandle, hostVarPtrAddress, deviceAddress, deviceName, ext, size, constant,
 	global))
-STUB_STRAIGHT(char, __cudaInitModule, hand___cudaInitModule, (void **fatCubinHandle),
+STUB_UNTOLD(char, __cudaInitModule, hand___cudaInitModule, (void **fatCubinHandle),
 	(fatCubinHandle))
-STUB_STRAIGHT(void, __cudaRegisterFunction, hand___cudaRegisterFunction, (void **fatCubinHandle,
+STUB_UNTOLD(void, __cudaRegisterFunction, hand___cudaRegisterFunction, (void **fatCubinHandle,
 	const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit,
 	uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize), (fatCubinHandle, hostFun,
 	deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize))
-STUB_STRAIGHT(unsigned, __cudaPushCallConfiguration, hand___cudaPushCallConfiguration,
+STUB_UNTOLD(unsigned, __cudaPushCallConfiguration, hand___cudaPushCallConfiguration,
 	(dim3 gridDim, dim3 blockDim, size_t sharedMem, struct CUstream_st *stream), (gridDim,
 	blockDim, sharedMem, stream))
 STUB(__cudaGetKernel, hand___cudaGetKernel, (cudaKernel_t *kernel, const void *func), (kernel,
@@ -78,11 +78,12 @@ STUB(__cudaLaunchKernel, hand___cudaLaunchKernel, (cudaKernel_t kernel, dim3 gri
 	blockDim, args, sharedMem, stream))
 STUB(__cudaLaunchKernel_ptsz, hand___cudaLaunchKernel, (cudaKernel_t kernel, dim3 gridDim,
 	dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream), (kernel, gridDim,
-	blockDim, args, sharedMem, stream ? stream : cudaStreamPerThread))
-STUB_STRAIGHT(void, __cudaRegisterHostVar, hand___cudaRegisterHostVar, (void **fatCubinHandle,
+	blockDim, args, sharedMem, stream ? stream : cudaStreamPerThread), (kernel, gridDim,
+	blockDim, args, sharedMem, stream))
+STUB_UNTOLD(void, __cudaRegisterHostVar, hand___cudaRegisterHostVar, (void **fatCubinHandle,
 	const char *deviceName, char *hostVar, size_t size), (fatCubinHandle, deviceName,
 	hostVar, size))
-STUB_STRAIGHT(void, __cudaRegisterUnifiedTable, hand___cudaRegisterUnifiedTable,
+STUB_UNTOLD(void, __cudaRegisterUnifiedTable, hand___cudaRegisterUnifiedTable,
 	(void **fatCubinHandle, void *table), (fatCubinHandle, table))
 STUB(cudaDeviceReset, runtime_reset, (void), ())
 STUB(cudaDeviceSynchronize, hand_cudaDeviceSynchronize, (void), ())
@@ -96,7 +97,8 @@ STUB(cudaDeviceGetTexture1DLinearMaxWidth, hand_cudaDeviceGetTexture1DLinearMaxW
 STUB(cudaDeviceGetCacheConfig, hand_cudaDeviceGetCacheConfig,
 	(enum cudaFuncCache *pCacheConfig), (pCacheConfig))
 STUB(cudaDeviceGetStreamPriorityRange, RUNTIME_DRIVER, (int *leastPriority,
-	int *greatestPriority), (cuCtxGetStreamPriorityRange(leastPriority, greatestPriority)))
+	int *greatestPriority), (cuCtxGetStreamPriorityRange(leastPriority, greatestPriority)),
+	(leastPriority, greatestPriority))
 STUB(cudaDeviceSetCacheConfig, hand_cudaDeviceSetCacheConfig, (enum cudaFuncCache cacheConfig),
 	(cacheConfig))
 STUB(cudaDeviceGetByPCIBusId, hand_cudaDeviceGetByPCIBusId, (int *device, const char *pciBusId),
@@ -112,12 +114,12 @@ STUB(cudaIpcGetMemHandle, hand_cudaIpcGetMemHandle, (cudaIpcMemHandle_t *handle,
 STUB(cudaIpcOpenMemHandle, hand_cudaIpcOpenMemHandle, (void **devPtr, cudaIpcMemHandle_t handle,
 	unsigned int flags), (devPtr, handle, flags))
 STUB(cudaIpcCloseMemHandle, RUNTIME_DRIVER, (void *devPtr),
-	(cuIpcCloseMemHandle((CUdeviceptr)devPtr)))
+	(cuIpcCloseMemHandle((CUdeviceptr)devPtr)), (devPtr))
 STUB(cudaDeviceFlushGPUDirectRDMAWrites, RUNTIME_DRIVER,
 	(enum cudaFlushGPUDirectRDMAWritesTarget target,
 	enum cudaFlushGPUDirectRDMAWritesScope scope),
 	(cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)target,
-	(CUflushGPUDirectRDMAWritesScope)scope)))
+	(CUflushGPUDirectRDMAWritesScope)scope)), (target, scope))
 STUB(cudaDeviceRegisterAsyncNotification, hand_cudaDeviceRegisterAsyncNotification, (int device,
 	cudaAsyncCallback callbackFunc, void *userData, cudaAsyncCallbackHandle_t *callback),
 	(device, callbackFunc, userData, callback))
@@ -139,11 +141,11 @@ STUB(cudaThreadGetCacheConfig, hand_cudaDeviceGetCacheConfig,
 STUB(cudaThreadSetCacheConfig, hand_cudaDeviceSetCacheConfig, (enum cudaFuncCache cacheConfig),
 	(cacheConfig))
 #endif
-STUB_STRAIGHT(cudaError_t, cudaGetLastError, hand_cudaGetLastError, (void), ())
-STUB_STRAIGHT(cudaError_t, cudaPeekAtLastError, hand_cudaPeekAtLastError, (void), ())
-STUB_STRAIGHT(const char *, cudaGetErrorName, hand_cudaGetErrorName, (cudaError_t error),
+STUB_STRAIGHT(cudaGetLastError, hand_cudaGetLastError, (void), ())
+STUB_STRAIGHT(cudaPeekAtLastError, hand_cudaPeekAtLastError, (void), ())
+STUB_UNTOLD(const char *, cudaGetErrorName, hand_cudaGetErrorName, (cudaError_t error),
 	(error))
-STUB_STRAIGHT(const char *, cudaGetErrorString, hand_cudaGetErrorString, (cudaError_t error),
+STUB_UNTOLD(const char *, cudaGetErrorString, hand_cudaGetErrorString, (cudaError_t error),
 	(error))
 STUB(cudaGetDeviceCount, hand_cudaGetDeviceCount, (int *count), (count))
 #if VCUDA_ABI == 12
@@ -189,24 +191,26 @@ STUB(cudaSetValidDevices, hand_cudaSetValidDevices, (int *device_arr, int len), 
 STUB(cudaSetDeviceFlags, hand_cudaSetDeviceFlags, (unsigned int flags), (flags))
 STUB(cudaGetDeviceFlags, hand_cudaGetDeviceFlags, (unsigned int *flags), (flags))
 STUB(cudaStreamCreate, hand_cudaStreamCreateWithFlags, (cudaStream_t *pStream), (pStream,
-	cudaStreamDefault))
+	cudaStreamDefault), (pStream))
 STUB(cudaStreamCreateWithFlags, hand_cudaStreamCreateWithFlags, (cudaStream_t *pStream,
 	unsigned int flags), (pStream, flags))
 STUB(cudaStreamCreateWithPriority, RUNTIME_DRIVER, (cudaStream_t *pStream, unsigned int flags,
-	int priority), (cuStreamCreateWithPriority((CUstream *)pStream, flags, priority)))
+	int priority), (cuStreamCreateWithPriority((CUstream *)pStream, flags, priority)),
+	(pStream, flags, priority))
 STUB(cudaCtxResetPersistingL2Cache, hand_cudaCtxResetPersistingL2Cache, (void), ())
 STUB(cudaStreamDestroy, hand_cudaStreamDestroy, (cudaStream_t stream), (stream))
 STUB(cudaThreadExchangeStreamCaptureMode, hand_cudaThreadExchangeStreamCaptureMode,
 	(enum cudaStreamCaptureMode *mode), (mode))
 STUB(cudaEventCreate, hand_cudaEventCreateWithFlags, (cudaEvent_t *event), (event,
-	cudaEventDefault))
+	cudaEventDefault), (event))
 STUB(cudaEventCreateWithFlags, hand_cudaEventCreateWithFlags, (cudaEvent_t *event,
 	unsigned int flags), (event, flags))
-STUB(cudaEventQuery, RUNTIME_ANYWHERE, (cudaEvent_t event), (cuEventQuery((CUevent)event)))
+STUB(cudaEventQuery, RUNTIME_ANYWHERE, (cudaEvent_t event), (cuEventQuery((CUevent)event)),
+	(event))
 STUB(cudaEventSynchronize, RUNTIME_ANYWHERE, (cudaEvent_t event),
-	(cuEventSynchronize((CUevent)event)))
-STUB(cudaEventDestroy, RUNTIME_DRIVER, (cudaEvent_t event),
-	(cuEventDestroy_v2((CUevent)event)))
+	(cuEventSynchronize((CUevent)event)), (event))
+STUB(cudaEventDestroy, RUNTIME_DRIVER, (cudaEvent_t event), (cuEventDestroy_v2((CUevent)event)),
+	(event))
 STUB(cudaEventElapsedTime, hand_cudaEventElapsedTime, (float *ms, cudaEvent_t start,
 	cudaEvent_t end), (ms, start, end))
 #if VCUDA_ABI == 12
@@ -226,7 +230,7 @@ STUB(cudaFuncSetCacheConfig, hand_cudaFuncSetCacheConfig, (const void *func,
 	enum cudaFuncCache cacheConfig), (func, cacheConfig))
 STUB(cudaFuncGetAttributes, hand_cudaFuncGetAttributes, (struct cudaFuncAttributes *attr,
 	const void *func), (attr, func))
-STUB_STRAIGHT(cudaError_t, cudaFuncSetAttribute, hand_cudaFuncSetAttribute, (const void *func,
+STUB_STRAIGHT(cudaFuncSetAttribute, hand_cudaFuncSetAttribute, (const void *func,
 	enum cudaFuncAttribute attr, int value), (func, attr, value))
 STUB(cudaFuncGetName, hand_cudaFuncGetName, (const char **name, const void *func), (name,
 	func))
@@ -245,7 +249,7 @@ STUB(cudaFuncSetSharedMemConfig, hand_cudaFuncSetSharedMemConfig, (const void *f
 STUB(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
 	hand_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, (int *numBlocks,
 	const void *func, int blockSize, size_t dynamicSMemSize), (numBlocks, func, blockSize,
-	dynamicSMemSize, cudaOccupancyDefault))
+	dynamicSMemSize, cudaOccupancyDefault), (numBlocks, func, blockSize, dynamicSMemSize))
 STUB(cudaOccupancyAvailableDynamicSMemPerBlock, hand_cudaOccupancyAvailableDynamicSMemPerBlock,
 	(size_t *dynamicSmemSize, const void *func, int numBlocks, int blockSize),
 	(dynamicSmemSize, func, numBlocks, blockSize))
@@ -263,7 +267,7 @@ STUB(cudaMallocManaged, hand_cudaMallocManaged, (void **devPtr, size_t size,
 	unsigned int flags), (devPtr, size, flags))
 STUB(cudaMalloc, hand_cudaMalloc, (void **devPtr, size_t size), (devPtr, size))
 STUB(cudaMallocHost, hand_cudaHostAlloc, (void **ptr, size_t size), (ptr, size,
-	cudaHostAllocDefault))
+	cudaHostAllocDefault), (ptr, size))
 STUB(cudaMallocPitch, hand_cudaMallocPitch, (void **devPtr, size_t *pitch, size_t width,
 	size_t height), (devPtr, pitch, width, height))
 STUB(cudaMallocArray, hand_cudaMallocArray, (cudaArray_t *array,
@@ -277,12 +281,12 @@ STUB(cudaFreeMipmappedArray, hand_cudaFreeMipmappedArray, (cudaMipmappedArray_t 
 STUB(cudaHostAlloc, hand_cudaHostAlloc, (void **pHost, size_t size, unsigned int flags), (pHost,
 	size, flags))
 STUB(cudaHostRegister, RUNTIME_DRIVER, (void *ptr, size_t size, unsigned int flags),
-	(cuMemHostRegister_v2(ptr, size, flags)))
-STUB(cudaHostUnregister, RUNTIME_DRIVER, (void *ptr), (cuMemHostUnregister(ptr)))
+	(cuMemHostRegister_v2(ptr, size, flags)), (ptr, size, flags))
+STUB(cudaHostUnregister, RUNTIME_DRIVER, (void *ptr), (cuMemHostUnregister(ptr)), (ptr))
 STUB(cudaHostGetDevicePointer, hand_cudaHostGetDevicePointer, (void **pDevice, void *pHost,
 	unsigned int flags), (pDevice, pHost, flags))
 STUB(cudaHostGetFlags, RUNTIME_DRIVER, (unsigned int *pFlags, void *pHost),
-	(cuMemHostGetFlags(pFlags, pHost)))
+	(cuMemHostGetFlags(pFlags, pHost)), (pFlags, pHost))
 STUB(cudaMalloc3D, hand_cudaMalloc3D, (struct cudaPitchedPtr *pitchedDevPtr,
 	struct cudaExtent extent), (pitchedDevPtr, extent))
 STUB(cudaMalloc3DArray, hand_cudaMalloc3DArray, (cudaArray_t *array,
@@ -296,7 +300,7 @@ STUB(cudaGetMipmappedArrayLevel, hand_cudaGetMipmappedArrayLevel, (cudaArray_t *
 	cudaMipmappedArray_const_t mipmappedArray, unsigned int level), (levelArray,
 	mipmappedArray, level))
 STUB(cudaMemGetInfo, RUNTIME_DRIVER, (size_t *free, size_t *total), (cuMemGetInfo_v2(free,
-	total)))
+	total)), (free, total))
 STUB(cudaArrayGetInfo, hand_cudaArrayGetInfo, (struct cudaChannelFormatDesc *desc,
 	struct cudaExtent *extent, unsigned int *flags, cudaArray_t array), (desc, extent,
 	flags, array))
@@ -344,52 +348,55 @@ STUB(cudaMemRangeGetAttributes, hand_cudaMemRangeGetAttributes, (void **data, si
 	enum cudaMemRangeAttribute *attributes, size_t numAttributes, const void *devPtr,
 	size_t count), (data, dataSizes, attributes, numAttributes, devPtr, count))
 STUB(cudaMemPoolTrimTo, RUNTIME_ANYWHERE, (cudaMemPool_t memPool, size_t minBytesToKeep),
-	(cuMemPoolTrimTo((CUmemoryPool)memPool, minBytesToKeep)))
+	(cuMemPoolTrimTo((CUmemoryPool)memPool, minBytesToKeep)), (memPool, minBytesToKeep))
 STUB(cudaMemPoolSetAttribute, RUNTIME_ANYWHERE, (cudaMemPool_t memPool,
 	enum cudaMemPoolAttr attr, void *value), (cuMemPoolSetAttribute((CUmemoryPool)memPool,
-	(CUmemPool_attribute)attr, value)))
+	(CUmemPool_attribute)attr, value)), (memPool, attr, value))
 STUB(cudaMemPoolGetAttribute, RUNTIME_ANYWHERE, (cudaMemPool_t memPool,
 	enum cudaMemPoolAttr attr, void *value), (cuMemPoolGetAttribute((CUmemoryPool)memPool,
-	(CUmemPool_attribute)attr, value)))
+	(CUmemPool_attribute)attr, value)), (memPool, attr, value))
 STUB(cudaMemPoolSetAccess, RUNTIME_ANYWHERE, (cudaMemPool_t memPool,
 	const struct cudaMemAccessDesc *descList, size_t count),
-	(cuMemPoolSetAccess((CUmemoryPool)memPool, (const CUmemAccessDesc *)descList, count)))
+	(cuMemPoolSetAccess((CUmemoryPool)memPool, (const CUmemAccessDesc *)descList, count)),
+	(memPool, descList, count))
 STUB(cudaMemPoolGetAccess, hand_cudaMemPoolGetAccess, (enum cudaMemAccessFlags *flags,
 	cudaMemPool_t memPool, struct cudaMemLocation *location), (flags, memPool, location))
 STUB(cudaMemPoolCreate, RUNTIME_ANYWHERE, (cudaMemPool_t *memPool,
 	const struct cudaMemPoolProps *poolProps), (cuMemPoolCreate((CUmemoryPool *)memPool,
-	(const CUmemPoolProps *)poolProps)))
+	(const CUmemPoolProps *)poolProps)), (memPool, poolProps))
 STUB(cudaMemPoolDestroy, RUNTIME_ANYWHERE, (cudaMemPool_t memPool),
-	(cuMemPoolDestroy((CUmemoryPool)memPool)))
+	(cuMemPoolDestroy((CUmemoryPool)memPool)), (memPool))
 #if VCUDA_ABI == 13
 STUB(cudaMemGetDefaultMemPool, RUNTIME_ANYWHERE, (cudaMemPool_t *memPool,
 	struct cudaMemLocation *location, enum cudaMemAllocationType type),
 	(cuMemGetDefaultMemPool((CUmemoryPool *)memPool, (CUmemLocation *)location,
-	(CUmemAllocationType)type)))
+	(CUmemAllocationType)type)), (memPool, location, type))
 STUB(cudaMemGetMemPool, RUNTIME_ANYWHERE, (cudaMemPool_t *memPool,
 	struct cudaMemLocation *location, enum cudaMemAllocationType type),
 	(cuMemGetMemPool((CUmemoryPool *)memPool, (CUmemLocation *)location,
-	(CUmemAllocationType)type)))
+	(CUmemAllocationType)type)), (memPool, location, type))
 STUB(cudaMemSetMemPool, RUNTIME_ANYWHERE, (struct cudaMemLocation *location,
 	enum cudaMemAllocationType type, cudaMemPool_t memPool),
 	(cuMemSetMemPool((CUmemLocation *)location, (CUmemAllocationType)type,
-	(CUmemoryPool)memPool)))
+	(CUmemoryPool)memPool)), (location, type, memPool))
 #endif
 STUB(cudaMemPoolExportToShareableHandle, RUNTIME_ANYWHERE, (void *shareableHandle,
 	cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType, unsigned int flags),
 	(cuMemPoolExportToShareableHandle(shareableHandle, (CUmemoryPool)memPool,
-	(CUmemAllocationHandleType)handleType, (unsigned long long)flags)))
+	(CUmemAllocationHandleType)handleType, (unsigned long long)flags)), (shareableHandle,
+	memPool, handleType, flags))
 STUB(cudaMemPoolImportFromShareableHandle, RUNTIME_ANYWHERE, (cudaMemPool_t *memPool,
 	void *shareableHandle, enum cudaMemAllocationHandleType handleType, unsigned int flags),
 	(cuMemPoolImportFromShareableHandle((CUmemoryPool *)memPool, shareableHandle,
-	(CUmemAllocationHandleType)handleType, (unsigned long long)flags)))
+	(CUmemAllocationHandleType)handleType, (unsigned long long)flags)), (memPool,
+	shareableHandle, handleType, flags))
 STUB(cudaMemPoolExportPointer, RUNTIME_ANYWHERE, (struct cudaMemPoolPtrExportData *exportData,
 	void *ptr), (cuMemPoolExportPointer((CUmemPoolPtrExportData *)exportData,
-	(CUdeviceptr)ptr)))
+	(CUdeviceptr)ptr)), (exportData, ptr))
 STUB(cudaMemPoolImportPointer, RUNTIME_ANYWHERE, (void **ptr, cudaMemPool_t memPool,
 	struct cudaMemPoolPtrExportData *exportData),
 	(cuMemPoolImportPointer((CUdeviceptr *)ptr, (CUmemoryPool)memPool,
-	(CUmemPoolPtrExportData *)exportData)))
+	(CUmemPoolPtrExportData *)exportData)), (ptr, memPool, exportData))
 STUB(cudaPointerGetAttributes, hand_cudaPointerGetAttributes,
 	(struct cudaPointerAttributes *attributes, const void *ptr), (attributes, ptr))
 STUB(cudaDeviceCanAccessPeer, hand_cudaDeviceCanAccessPeer, (int *canAccessPeer, int device,
@@ -407,7 +414,7 @@ ANSWERS(cudaGraphicsSubResourceGetMappedArray, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaGraphicsResourceGetMappedMipmappedArray, cudaErrorInvalidResourceHandle)
 STUB(cudaGetChannelDesc, hand_cudaGetChannelDesc, (struct cudaChannelFormatDesc *desc,
 	cudaArray_const_t array), (desc, array))
-STUB_STRAIGHT(struct cudaChannelFormatDesc, cudaCreateChannelDesc, hand_cudaCreateChannelDesc,
+STUB_UNTOLD(struct cudaChannelFormatDesc, cudaCreateChannelDesc, hand_cudaCreateChannelDesc,
 	(int x, int y, int z, int w, enum cudaChannelFormatKind f), (x, y, z, w, f))
 STUB(cudaCreateTextureObject, hand_cudaCreateTextureObject, (cudaTextureObject_t *pTexObject,
 	const struct cudaResourceDesc *pResDesc, const struct cudaTextureDesc *pTexDesc,
@@ -438,19 +445,20 @@ STUB(cudaRuntimeGetVersion, hand_cudaRuntimeGetVersion, (int *runtimeVersion),
 STUB(cudaLogsRegisterCallback, RUNTIME_DRIVER, (cudaLogsCallback_t callbackFunc, void *userData,
 	cudaLogsCallbackHandle *callback_out),
 	(cuLogsRegisterCallback((CUlogsCallback)callbackFunc, userData,
-	(CUlogsCallbackHandle *)callback_out)))
+	(CUlogsCallbackHandle *)callback_out)), (callbackFunc, userData, callback_out))
 STUB(cudaLogsUnregisterCallback, RUNTIME_DRIVER, (cudaLogsCallbackHandle callback),
-	(cuLogsUnregisterCallback((CUlogsCallbackHandle)callback)))
+	(cuLogsUnregisterCallback((CUlogsCallbackHandle)callback)), (callback))
 STUB(cudaLogsCurrent, RUNTIME_DRIVER, (cudaLogIterator *iterator_out, unsigned int flags),
-	(cuLogsCurrent((CUlogIterator *)iterator_out, flags)))
+	(cuLogsCurrent((CUlogIterator *)iterator_out, flags)), (iterator_out, flags))
 STUB(cudaLogsDumpToFile, RUNTIME_DRIVER, (cudaLogIterator *iterator, const char *pathToFile,
-	unsigned int flags), (cuLogsDumpToFile((CUlogIterator *)iterator, pathToFile, flags)))
+	unsigned int flags), (cuLogsDumpToFile((CUlogIterator *)iterator, pathToFile, flags)),
+	(iterator, pathToFile, flags))
 STUB(cudaLogsDumpToMemory, RUNTIME_DRIVER, (cudaLogIterator *iterator, char *buffer,
 	size_t *size, unsigned int flags), (cuLogsDumpToMemory((CUlogIterator *)iterator,
-	buffer, size, flags)))
+	buffer, size, flags)), (iterator, buffer, size, flags))
 #endif
 STUB(cudaGraphCreate, RUNTIME_DRIVER, (cudaGraph_t *pGraph, unsigned int flags),
-	(cuGraphCreate((CUgraph *)pGraph, flags)))
+	(cuGraphCreate((CUgraph *)pGraph, flags)), (pGraph, flags))
 STUB(cudaGraphAddKernelNode, hand_cudaGraphAddKernelNode, (cudaGraphNode_t *pGraphNode,
 	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 	const struct cudaKernelNodeParams *pNodeParams), (pGraphNode, graph, pDependencies,
@@ -462,17 +470,17 @@ STUB(cudaGraphKernelNodeSetParams, hand_cudaGraphKernelNodeSetParams, (cudaGraph
 #if VCUDA_ABI == 12
 STUB(cudaGraphKernelNodeCopyAttributes, RUNTIME_DRIVER, (cudaGraphNode_t hSrc,
 	cudaGraphNode_t hDst), (cuGraphKernelNodeCopyAttributes((CUgraphNode)hSrc,
-	(CUgraphNode)hDst)))
+	(CUgraphNode)hDst)), (hSrc, hDst))
 #endif
 #if VCUDA_ABI == 13
 STUB(cudaGraphKernelNodeCopyAttributes, RUNTIME_DRIVER, (cudaGraphNode_t hDst,
 	cudaGraphNode_t hSrc), (cuGraphKernelNodeCopyAttributes((CUgraphNode)hDst,
-	(CUgraphNode)hSrc)))
+	(CUgraphNode)hSrc)), (hDst, hSrc))
 #endif
 STUB(cudaGraphKernelNodeGetAttribute, RUNTIME_DRIVER, (cudaGraphNode_t hNode,
 	cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out),
 	(cuGraphKernelNodeGetAttribute((CUgraphNode)hNode, (CUkernelNodeAttrID)attr,
-	(CUkernelNodeAttrValue *)value_out)))
+	(CUkernelNodeAttrValue *)value_out)), (hNode, attr, value_out))
 STUB(cudaGraphKernelNodeSetAttribute, hand_cudaGraphKernelNodeSetAttribute,
 	(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
 	const cudaLaunchAttributeValue *value), (hNode, attr, value))
@@ -513,7 +521,7 @@ STUB(cudaGraphAddMemsetNode, hand_cudaGraphAddMemsetNode, (cudaGraphNode_t *pGra
 	numDependencies, pMemsetParams))
 STUB(cudaGraphMemsetNodeGetParams, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	struct cudaMemsetParams *pNodeParams), (cuGraphMemsetNodeGetParams((CUgraphNode)node,
-	(CUDA_MEMSET_NODE_PARAMS *)pNodeParams)))
+	(CUDA_MEMSET_NODE_PARAMS *)pNodeParams)), (node, pNodeParams))
 STUB(cudaGraphMemsetNodeSetParams, hand_cudaGraphMemsetNodeSetParams, (cudaGraphNode_t node,
 	const struct cudaMemsetParams *pNodeParams), (node, pNodeParams))
 STUB(cudaGraphAddHostNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
@@ -521,33 +529,35 @@ STUB(cudaGraphAddHostNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode, cudaGra
 	const struct cudaHostNodeParams *pNodeParams),
 	(cuGraphAddHostNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
 	(const CUgraphNode *)pDependencies, numDependencies,
-	(const CUDA_HOST_NODE_PARAMS *)pNodeParams)))
+	(const CUDA_HOST_NODE_PARAMS *)pNodeParams)), (pGraphNode, graph, pDependencies,
+	numDependencies, pNodeParams))
 STUB(cudaGraphHostNodeGetParams, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	struct cudaHostNodeParams *pNodeParams), (cuGraphHostNodeGetParams((CUgraphNode)node,
-	(CUDA_HOST_NODE_PARAMS *)pNodeParams)))
+	(CUDA_HOST_NODE_PARAMS *)pNodeParams)), (node, pNodeParams))
 STUB(cudaGraphHostNodeSetParams, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	const struct cudaHostNodeParams *pNodeParams),
 	(cuGraphHostNodeSetParams((CUgraphNode)node,
-	(const CUDA_HOST_NODE_PARAMS *)pNodeParams)))
+	(const CUDA_HOST_NODE_PARAMS *)pNodeParams)), (node, pNodeParams))
 STUB(cudaGraphAddChildGraphNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode,
 	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 	cudaGraph_t childGraph), (cuGraphAddChildGraphNode((CUgraphNode *)pGraphNode,
 	(CUgraph)graph, (const CUgraphNode *)pDependencies, numDependencies,
-	(CUgraph)childGraph)))
+	(CUgraph)childGraph)), (pGraphNode, graph, pDependencies, numDependencies, childGraph))
 STUB(cudaGraphChildGraphNodeGetGraph, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	cudaGraph_t *pGraph), (cuGraphChildGraphNodeGetGraph((CUgraphNode)node,
-	(CUgraph *)pGraph)))
+	(CUgraph *)pGraph)), (node, pGraph))
 STUB(cudaGraphAddEmptyNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 	const cudaGraphNode_t *pDependencies, size_t numDependencies),
 	(cuGraphAddEmptyNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
-	(const CUgraphNode *)pDependencies, numDependencies)))
+	(const CUgraphNode *)pDependencies, numDependencies)), (pGraphNode, graph,
+	pDependencies, numDependencies))
 STUB(cudaGraphAddEventRecordNode, hand_cudaGraphAddEventRecordNode,
 	(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
 	size_t numDependencies, cudaEvent_t event), (pGraphNode, graph, pDependencies,
 	numDependencies, event))
 STUB(cudaGraphEventRecordNodeGetEvent, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	cudaEvent_t *event_out), (cuGraphEventRecordNodeGetEvent((CUgraphNode)node,
-	(CUevent *)event_out)))
+	(CUevent *)event_out)), (node, event_out))
 STUB(cudaGraphEventRecordNodeSetEvent, hand_cudaGraphEventRecordNodeSetEvent,
 	(cudaGraphNode_t node, cudaEvent_t event), (node, event))
 STUB(cudaGraphAddEventWaitNode, hand_cudaGraphAddEventWaitNode, (cudaGraphNode_t *pGraphNode,
@@ -555,7 +565,7 @@ STUB(cudaGraphAddEventWaitNode, hand_cudaGraphAddEventWaitNode, (cudaGraphNode_t
 	cudaEvent_t event), (pGraphNode, graph, pDependencies, numDependencies, event))
 STUB(cudaGraphEventWaitNodeGetEvent, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	cudaEvent_t *event_out), (cuGraphEventWaitNodeGetEvent((CUgraphNode)node,
-	(CUevent *)event_out)))
+	(CUevent *)event_out)), (node, event_out))
 STUB(cudaGraphEventWaitNodeSetEvent, hand_cudaGraphEventWaitNodeSetEvent, (cudaGraphNode_t node,
 	cudaEvent_t event), (node, event))
 ANSWERS(cudaGraphAddExternalSemaphoresSignalNode, cudaErrorInvalidResourceHandle)
@@ -569,135 +579,148 @@ STUB(cudaGraphAddMemAllocNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode, cud
 	struct cudaMemAllocNodeParams *nodeParams),
 	(cuGraphAddMemAllocNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
 	(const CUgraphNode *)pDependencies, numDependencies,
-	(CUDA_MEM_ALLOC_NODE_PARAMS *)nodeParams)))
+	(CUDA_MEM_ALLOC_NODE_PARAMS *)nodeParams)), (pGraphNode, graph, pDependencies,
+	numDependencies, nodeParams))
 STUB(cudaGraphMemAllocNodeGetParams, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	struct cudaMemAllocNodeParams *params_out),
 	(cuGraphMemAllocNodeGetParams((CUgraphNode)node,
-	(CUDA_MEM_ALLOC_NODE_PARAMS *)params_out)))
+	(CUDA_MEM_ALLOC_NODE_PARAMS *)params_out)), (node, params_out))
 STUB(cudaGraphAddMemFreeNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 	const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dptr),
 	(cuGraphAddMemFreeNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
-	(const CUgraphNode *)pDependencies, numDependencies, (CUdeviceptr)dptr)))
+	(const CUgraphNode *)pDependencies, numDependencies, (CUdeviceptr)dptr)), (pGraphNode,
+	graph, pDependencies, numDependencies, dptr))
 STUB(cudaGraphMemFreeNodeGetParams, RUNTIME_DRIVER, (cudaGraphNode_t node, void *dptr_out),
-	(cuGraphMemFreeNodeGetParams((CUgraphNode)node, (CUdeviceptr *)dptr_out)))
+	(cuGraphMemFreeNodeGetParams((CUgraphNode)node, (CUdeviceptr *)dptr_out)), (node,
+	dptr_out))
 STUB(cudaDeviceGraphMemTrim, hand_cudaDeviceGraphMemTrim, (int device), (device))
 STUB(cudaDeviceGetGraphMemAttribute, hand_cudaDeviceGetGraphMemAttribute, (int device,
 	enum cudaGraphMemAttributeType attr, void *value), (device, attr, value))
 STUB(cudaDeviceSetGraphMemAttribute, hand_cudaDeviceSetGraphMemAttribute, (int device,
 	enum cudaGraphMemAttributeType attr, void *value), (device, attr, value))
 STUB(cudaGraphClone, RUNTIME_DRIVER, (cudaGraph_t *pGraphClone, cudaGraph_t originalGraph),
-	(cuGraphClone((CUgraph *)pGraphClone, (CUgraph)originalGraph)))
+	(cuGraphClone((CUgraph *)pGraphClone, (CUgraph)originalGraph)), (pGraphClone,
+	originalGraph))
 STUB(cudaGraphNodeFindInClone, RUNTIME_DRIVER, (cudaGraphNode_t *pNode,
 	cudaGraphNode_t originalNode, cudaGraph_t clonedGraph),
 	(cuGraphNodeFindInClone((CUgraphNode *)pNode, (CUgraphNode)originalNode,
-	(CUgraph)clonedGraph)))
+	(CUgraph)clonedGraph)), (pNode, originalNode, clonedGraph))
 STUB(cudaGraphNodeGetType, hand_cudaGraphNodeGetType, (cudaGraphNode_t node,
 	enum cudaGraphNodeType *pType), (node, pType))
 #if VCUDA_ABI == 13
 STUB(cudaGraphNodeGetContainingGraph, RUNTIME_DRIVER, (cudaGraphNode_t hNode,
 	cudaGraph_t *phGraph), (cuGraphNodeGetContainingGraph((CUgraphNode)hNode,
-	(CUgraph *)phGraph)))
+	(CUgraph *)phGraph)), (hNode, phGraph))
 STUB(cudaGraphNodeGetLocalId, RUNTIME_DRIVER, (cudaGraphNode_t hNode, unsigned int *nodeId),
-	(cuGraphNodeGetLocalId((CUgraphNode)hNode, nodeId)))
+	(cuGraphNodeGetLocalId((CUgraphNode)hNode, nodeId)), (hNode, nodeId))
 STUB(cudaGraphNodeGetToolsId, RUNTIME_DRIVER, (cudaGraphNode_t hNode,
 	unsigned long long *toolsNodeId), (cuGraphNodeGetToolsId((CUgraphNode)hNode,
-	toolsNodeId)))
+	toolsNodeId)), (hNode, toolsNodeId))
 STUB(cudaGraphGetId, RUNTIME_DRIVER, (cudaGraph_t hGraph, unsigned int *graphID),
-	(cuGraphGetId((CUgraph)hGraph, graphID)))
+	(cuGraphGetId((CUgraph)hGraph, graphID)), (hGraph, graphID))
 STUB(cudaGraphExecGetId, RUNTIME_DRIVER, (cudaGraphExec_t hGraphExec, unsigned int *graphID),
-	(cuGraphExecGetId((CUgraphExec)hGraphExec, graphID)))
+	(cuGraphExecGetId((CUgraphExec)hGraphExec, graphID)), (hGraphExec, graphID))
 #endif
 STUB(cudaGraphGetNodes, RUNTIME_DRIVER, (cudaGraph_t graph, cudaGraphNode_t *nodes,
-	size_t *numNodes), (cuGraphGetNodes((CUgraph)graph, (CUgraphNode *)nodes, numNodes)))
+	size_t *numNodes), (cuGraphGetNodes((CUgraph)graph, (CUgraphNode *)nodes, numNodes)),
+	(graph, nodes, numNodes))
 STUB(cudaGraphGetRootNodes, RUNTIME_DRIVER, (cudaGraph_t graph, cudaGraphNode_t *pRootNodes,
 	size_t *pNumRootNodes), (cuGraphGetRootNodes((CUgraph)graph, (CUgraphNode *)pRootNodes,
-	pNumRootNodes)))
+	pNumRootNodes)), (graph, pRootNodes, pNumRootNodes))
 #if VCUDA_ABI == 12
 STUB(cudaGraphGetEdges, RUNTIME_DRIVER, (cudaGraph_t graph, cudaGraphNode_t *from,
 	cudaGraphNode_t *to, size_t *numEdges), (cuGraphGetEdges((CUgraph)graph,
-	(CUgraphNode *)from, (CUgraphNode *)to, numEdges)))
+	(CUgraphNode *)from, (CUgraphNode *)to, numEdges)), (graph, from, to, numEdges))
 #endif
 #if VCUDA_ABI == 13
 STUB(cudaGraphGetEdges, RUNTIME_DRIVER, (cudaGraph_t graph, cudaGraphNode_t *from,
 	cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges),
 	(cuGraphGetEdges_v2((CUgraph)graph, (CUgraphNode *)from, (CUgraphNode *)to,
-	(CUgraphEdgeData *)edgeData, numEdges)))
+	(CUgraphEdgeData *)edgeData, numEdges)), (graph, from, to, edgeData, numEdges))
 #endif
 #if VCUDA_ABI == 12
 STUB(cudaGraphGetEdges_v2, RUNTIME_DRIVER, (cudaGraph_t graph, cudaGraphNode_t *from,
 	cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges),
 	(cuGraphGetEdges_v2((CUgraph)graph, (CUgraphNode *)from, (CUgraphNode *)to,
-	(CUgraphEdgeData *)edgeData, numEdges)))
+	(CUgraphEdgeData *)edgeData, numEdges)), (graph, from, to, edgeData, numEdges))
 STUB(cudaGraphNodeGetDependencies, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	cudaGraphNode_t *pDependencies, size_t *pNumDependencies),
 	(cuGraphNodeGetDependencies((CUgraphNode)node, (CUgraphNode *)pDependencies,
-	pNumDependencies)))
+	pNumDependencies)), (node, pDependencies, pNumDependencies))
 #endif
 #if VCUDA_ABI == 13
 STUB(cudaGraphNodeGetDependencies, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData, size_t *pNumDependencies),
 	(cuGraphNodeGetDependencies_v2((CUgraphNode)node, (CUgraphNode *)pDependencies,
-	(CUgraphEdgeData *)edgeData, pNumDependencies)))
+	(CUgraphEdgeData *)edgeData, pNumDependencies)), (node, pDependencies, edgeData,
+	pNumDependencies))
 #endif
 #if VCUDA_ABI == 12
 STUB(cudaGraphNodeGetDependencies_v2, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData, size_t *pNumDependencies),
 	(cuGraphNodeGetDependencies_v2((CUgraphNode)node, (CUgraphNode *)pDependencies,
-	(CUgraphEdgeData *)edgeData, pNumDependencies)))
+	(CUgraphEdgeData *)edgeData, pNumDependencies)), (node, pDependencies, edgeData,
+	pNumDependencies))
 STUB(cudaGraphNodeGetDependentNodes, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	cudaGraphNode_t *pDependentNodes, size_t *pNumDependentNodes),
 	(cuGraphNodeGetDependentNodes((CUgraphNode)node, (CUgraphNode *)pDependentNodes,
-	pNumDependentNodes)))
+	pNumDependentNodes)), (node, pDependentNodes, pNumDependentNodes))
 #endif
 #if VCUDA_ABI == 13
 STUB(cudaGraphNodeGetDependentNodes, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
 	size_t *pNumDependentNodes), (cuGraphNodeGetDependentNodes_v2((CUgraphNode)node,
-	(CUgraphNode *)pDependentNodes, (CUgraphEdgeData *)edgeData, pNumDependentNodes)))
+	(CUgraphNode *)pDependentNodes, (CUgraphEdgeData *)edgeData, pNumDependentNodes)),
+	(node, pDependentNodes, edgeData, pNumDependentNodes))
 #endif
 #if VCUDA_ABI == 12
 STUB(cudaGraphNodeGetDependentNodes_v2, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
 	size_t *pNumDependentNodes), (cuGraphNodeGetDependentNodes_v2((CUgraphNode)node,
-	(CUgraphNode *)pDependentNodes, (CUgraphEdgeData *)edgeData, pNumDependentNodes)))
+	(CUgraphNode *)pDependentNodes, (CUgraphEdgeData *)edgeData, pNumDependentNodes)),
+	(node, pDependentNodes, edgeData, pNumDependentNodes))
 STUB(cudaGraphAddDependencies, RUNTIME_DRIVER, (cudaGraph_t graph, const cudaGraphNode_t *from,
 	const cudaGraphNode_t *to, size_t numDependencies),
 	(cuGraphAddDependencies((CUgraph)graph, (const CUgraphNode *)from,
-	(const CUgraphNode *)to, numDependencies)))
+	(const CUgraphNode *)to, numDependencies)), (graph, from, to, numDependencies))
 #endif
 #if VCUDA_ABI == 13
 STUB(cudaGraphAddDependencies, RUNTIME_DRIVER, (cudaGraph_t graph, const cudaGraphNode_t *from,
 	const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData, size_t numDependencies),
 	(cuGraphAddDependencies_v2((CUgraph)graph, (const CUgraphNode *)from,
-	(const CUgraphNode *)to, (const CUgraphEdgeData *)edgeData, numDependencies)))
+	(const CUgraphNode *)to, (const CUgraphEdgeData *)edgeData, numDependencies)), (graph,
+	from, to, edgeData, numDependencies))
 #endif
 #if VCUDA_ABI == 12
 STUB(cudaGraphAddDependencies_v2, RUNTIME_DRIVER, (cudaGraph_t graph,
 	const cudaGraphNode_t *from, const cudaGraphNode_t *to,
 	const cudaGraphEdgeData *edgeData, size_t numDependencies),
 	(cuGraphAddDependencies_v2((CUgraph)graph, (const CUgraphNode *)from,
-	(const CUgraphNode *)to, (const CUgraphEdgeData *)edgeData, numDependencies)))
+	(const CUgraphNode *)to, (const CUgraphEdgeData *)edgeData, numDependencies)), (graph,
+	from, to, edgeData, numDependencies))
 STUB(cudaGraphRemoveDependencies, RUNTIME_DRIVER, (cudaGraph_t graph,
 	const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t numDependencies),
 	(cuGraphRemoveDependencies((CUgraph)graph, (const CUgraphNode *)from,
-	(const CUgraphNode *)to, numDependencies)))
+	(const CUgraphNode *)to, numDependencies)), (graph, from, to, numDependencies))
 #endif
 #if VCUDA_ABI == 13
 STUB(cudaGraphRemoveDependencies, RUNTIME_DRIVER, (cudaGraph_t graph,
 	const cudaGraphNode_t *from, const cudaGraphNode_t *to,
 	const cudaGraphEdgeData *edgeData, size_t numDependencies),
 	(cuGraphRemoveDependencies_v2((CUgraph)graph, (const CUgraphNode *)from,
-	(const CUgraphNode *)to, (const CUgraphEdgeData *)edgeData, numDependencies)))
+	(const CUgraphNode *)to, (const CUgraphEdgeData *)edgeData, numDependencies)), (graph,
+	from, to, edgeData, numDependencies))
 #endif
 #if VCUDA_ABI == 12
 STUB(cudaGraphRemoveDependencies_v2, RUNTIME_DRIVER, (cudaGraph_t graph,
 	const cudaGraphNode_t *from, const cudaGraphNode_t *to,
 	const cudaGraphEdgeData *edgeData, size_t numDependencies),
 	(cuGraphRemoveDependencies_v2((CUgraph)graph, (const CUgraphNode *)from,
-	(const CUgraphNode *)to, (const CUgraphEdgeData *)edgeData, numDependencies)))
+	(const CUgraphNode *)to, (const CUgraphEdgeData *)edgeData, numDependencies)), (graph,
+	from, to, edgeData, numDependencies))
 #endif
 STUB(cudaGraphDestroyNode, RUNTIME_DRIVER, (cudaGraphNode_t node),
-	(cuGraphDestroyNode((CUgraphNode)node)))
+	(cuGraphDestroyNode((CUgraphNode)node)), (node))
 STUB(cudaGraphInstantiate, hand_cudaGraphInstantiateWithFlags, (cudaGraphExec_t *pGraphExec,
 	cudaGraph_t graph, unsigned long long flags), (pGraphExec, graph, flags))
 STUB(cudaGraphInstantiateWithFlags, hand_cudaGraphInstantiateWithFlags,
@@ -728,11 +751,11 @@ STUB(cudaGraphExecMemsetNodeSetParams, hand_cudaGraphExecMemsetNodeSetParams,
 STUB(cudaGraphExecHostNodeSetParams, RUNTIME_DRIVER, (cudaGraphExec_t hGraphExec,
 	cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams),
 	(cuGraphExecHostNodeSetParams((CUgraphExec)hGraphExec, (CUgraphNode)node,
-	(const CUDA_HOST_NODE_PARAMS *)pNodeParams)))
+	(const CUDA_HOST_NODE_PARAMS *)pNodeParams)), (hGraphExec, node, pNodeParams))
 STUB(cudaGraphExecChildGraphNodeSetParams, RUNTIME_DRIVER, (cudaGraphExec_t hGraphExec,
 	cudaGraphNode_t node, cudaGraph_t childGraph),
 	(cuGraphExecChildGraphNodeSetParams((CUgraphExec)hGraphExec, (CUgraphNode)node,
-	(CUgraph)childGraph)))
+	(CUgraph)childGraph)), (hGraphExec, node, childGraph))
 STUB(cudaGraphExecEventRecordNodeSetEvent, hand_cudaGraphExecEventRecordNodeSetEvent,
 	(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event), (hGraphExec,
 	hNode, event))
@@ -743,37 +766,42 @@ ANSWERS(cudaGraphExecExternalSemaphoresSignalNodeSetParams, cudaErrorInvalidReso
 ANSWERS(cudaGraphExecExternalSemaphoresWaitNodeSetParams, cudaErrorInvalidResourceHandle)
 STUB(cudaGraphNodeSetEnabled, RUNTIME_ANYWHERE, (cudaGraphExec_t hGraphExec,
 	cudaGraphNode_t hNode, unsigned int isEnabled),
-	(cuGraphNodeSetEnabled((CUgraphExec)hGraphExec, (CUgraphNode)hNode, isEnabled)))
+	(cuGraphNodeSetEnabled((CUgraphExec)hGraphExec, (CUgraphNode)hNode, isEnabled)),
+	(hGraphExec, hNode, isEnabled))
 STUB(cudaGraphNodeGetEnabled, RUNTIME_ANYWHERE, (cudaGraphExec_t hGraphExec,
 	cudaGraphNode_t hNode, unsigned int *isEnabled),
-	(cuGraphNodeGetEnabled((CUgraphExec)hGraphExec, (CUgraphNode)hNode, isEnabled)))
+	(cuGraphNodeGetEnabled((CUgraphExec)hGraphExec, (CUgraphNode)hNode, isEnabled)),
+	(hGraphExec, hNode, isEnabled))
 STUB(cudaGraphExecUpdate, hand_cudaGraphExecUpdate, (cudaGraphExec_t hGraphExec,
 	cudaGraph_t hGraph, cudaGraphExecUpdateResultInfo *resultInfo), (hGraphExec, hGraph,
 	resultInfo))
 STUB(cudaGraphExecDestroy, RUNTIME_DRIVER, (cudaGraphExec_t graphExec),
-	(cuGraphExecDestroy((CUgraphExec)graphExec)))
-STUB(cudaGraphDestroy, RUNTIME_DRIVER, (cudaGraph_t graph), (cuGraphDestroy((CUgraph)graph)))
+	(cuGraphExecDestroy((CUgraphExec)graphExec)), (graphExec))
+STUB(cudaGraphDestroy, RUNTIME_DRIVER, (cudaGraph_t graph), (cuGraphDestroy((CUgraph)graph)),
+	(graph))
 STUB(cudaGraphDebugDotPrint, RUNTIME_DRIVER, (cudaGraph_t graph, const char *path,
-	unsigned int flags), (cuGraphDebugDotPrint((CUgraph)graph, path, flags)))
+	unsigned int flags), (cuGraphDebugDotPrint((CUgraph)graph, path, flags)), (graph, path,
+	flags))
 STUB(cudaUserObjectCreate, RUNTIME_ANYWHERE, (cudaUserObject_t *object_out, void *ptr,
 	cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags),
 	(cuUserObjectCreate((CUuserObject *)object_out, ptr, (CUhostFn)destroy, initialRefcount,
-	flags)))
+	flags)), (object_out, ptr, destroy, initialRefcount, flags))
 STUB(cudaUserObjectRetain, RUNTIME_ANYWHERE, (cudaUserObject_t object, unsigned int count),
-	(cuUserObjectRetain((CUuserObject)object, count)))
+	(cuUserObjectRetain((CUuserObject)object, count)), (object, count))
 STUB(cudaUserObjectRelease, RUNTIME_ANYWHERE, (cudaUserObject_t object, unsigned int count),
-	(cuUserObjectRelease((CUuserObject)object, count)))
+	(cuUserObjectRelease((CUuserObject)object, count)), (object, count))
 STUB(cudaGraphRetainUserObject, RUNTIME_ANYWHERE, (cudaGraph_t graph, cudaUserObject_t object,
 	unsigned int count, unsigned int flags), (cuGraphRetainUserObject((CUgraph)graph,
-	(CUuserObject)object, count, flags)))
+	(CUuserObject)object, count, flags)), (graph, object, count, flags))
 STUB(cudaGraphReleaseUserObject, RUNTIME_ANYWHERE, (cudaGraph_t graph, cudaUserObject_t object,
 	unsigned int count), (cuGraphReleaseUserObject((CUgraph)graph, (CUuserObject)object,
-	count)))
+	count)), (graph, object, count))
 #if VCUDA_ABI == 12
 STUB(cudaGraphAddNode, runtime_graph_add_node, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 	const cudaGraphNode_t *pDependencies, size_t numDependencies,
 	struct cudaGraphNodeParams *nodeParams), (pGraphNode, graph, pDependencies, NULL,
-	numDependencies, nodeParams))
+	numDependencies, nodeParams), (pGraphNode, graph, pDependencies, numDependencies,
+	nodeParams))
 #endif
 #if VCUDA_ABI == 13
 STUB(cudaGraphAddNode, runtime_graph_add_node, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
@@ -806,13 +834,17 @@ STUB(cudaLibraryLoadData, RUNTIME_ANYWHERE, (cudaLibrary_t *library, const void 
 	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
 	unsigned int numLibraryOptions), (cuLibraryLoadData((CUlibrary *)library, code,
 	(CUjit_option *)jitOptions, jitOptionsValues, numJitOptions,
-	(CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions)))
+	(CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions)), (library,
+	code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues,
+	numLibraryOptions))
 STUB(cudaLibraryLoadFromFile, RUNTIME_ANYWHERE, (cudaLibrary_t *library, const char *fileName,
 	enum cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
 	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
 	unsigned int numLibraryOptions), (cuLibraryLoadFromFile((CUlibrary *)library, fileName,
 	(CUjit_option *)jitOptions, jitOptionsValues, numJitOptions,
-	(CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions)))
+	(CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions)), (library,
+	fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions,
+	libraryOptionValues, numLibraryOptions))
 STUB(cudaLibraryUnload, hand_cudaLibraryUnload, (cudaLibrary_t library), (library))
 STUB(cudaLibraryGetKernel, hand_cudaLibraryGetKernel, (cudaKernel_t *pKernel,
 	cudaLibrary_t library, const char *name), (pKernel, library, name))
@@ -821,7 +853,8 @@ STUB(cudaLibraryGetGlobal, hand_cudaLibraryGetGlobal, (void **dptr, size_t *byte
 STUB(cudaLibraryGetManaged, hand_cudaLibraryGetManaged, (void **dptr, size_t *bytes,
 	cudaLibrary_t library, const char *name), (dptr, bytes, library, name))
 STUB(cudaLibraryGetUnifiedFunction, RUNTIME_ANYWHERE, (void **fptr, cudaLibrary_t library,
-	const char *symbol), (cuLibraryGetUnifiedFunction(fptr, (CUlibrary)library, symbol)))
+	const char *symbol), (cuLibraryGetUnifiedFunction(fptr, (CUlibrary)library, symbol)),
+	(fptr, library, symbol))
 STUB(cudaLibraryGetKernelCount, hand_cudaLibraryGetKernelCount, (unsigned int *count,
 	cudaLibrary_t lib), (count, lib))
 STUB(cudaLibraryEnumerateKernels, hand_cudaLibraryEnumerateKernels, (cudaKernel_t *kernels,
@@ -836,16 +869,17 @@ STUB(cudaDevSmResourceSplitByCount, RUNTIME_DRIVER, (cudaDevResource *result,
 	unsigned int *nbGroups, const cudaDevResource *input, cudaDevResource *remaining,
 	unsigned int flags, unsigned int minCount),
 	(cuDevSmResourceSplitByCount((CUdevResource *)result, nbGroups,
-	(const CUdevResource *)input, (CUdevResource *)remaining, flags, minCount)))
+	(const CUdevResource *)input, (CUdevResource *)remaining, flags, minCount)), (result,
+	nbGroups, input, remaining, flags, minCount))
 STUB(cudaDevResourceGenerateDesc, RUNTIME_DRIVER, (cudaDevResourceDesc_t *phDesc,
 	cudaDevResource *resources, unsigned int nbResources),
 	(cuDevResourceGenerateDesc((CUdevResourceDesc *)phDesc, (CUdevResource *)resources,
-	nbResources)))
+	nbResources)), (phDesc, resources, nbResources))
 STUB(cudaGreenCtxCreate, hand_cudaGreenCtxCreate, (cudaExecutionContext_t *phCtx,
 	cudaDevResourceDesc_t desc, int device, unsigned int flags), (phCtx, desc, device,
 	flags))
 STUB(cudaExecutionCtxDestroy, RUNTIME_DRIVER, (cudaExecutionContext_t ctx),
-	(cuGreenCtxDestroy((CUgreenCtx)ctx)))
+	(cuGreenCtxDestroy((CUgreenCtx)ctx)), (ctx))
 STUB(cudaExecutionCtxGetDevResource, hand_cudaExecutionCtxGetDevResource,
 	(cudaExecutionContext_t ctx, cudaDevResource *resource, enum cudaDevResourceType type),
 	(ctx, resource, type))
@@ -872,186 +906,212 @@ STUB(cudaGetFuncBySymbol, hand_cudaGetFuncBySymbol, (cudaFunction_t *functionPtr
 STUB(cudaGetKernel, hand_cudaGetKernel, (cudaKernel_t *kernelPtr, const void *entryFuncAddr),
 	(kernelPtr, entryFuncAddr))
 STUB(cudaMemcpy, runtime_copy, (void *dst, const void *src, size_t count,
-	enum cudaMemcpyKind kind), (dst, src, count, kind, cudaStreamLegacy))
+	enum cudaMemcpyKind kind), (dst, src, count, kind, cudaStreamLegacy), (dst, src, count,
+	kind))
 STUB(cudaMemcpy_ptds, runtime_copy, (void *dst, const void *src, size_t count,
-	enum cudaMemcpyKind kind), (dst, src, count, kind, cudaStreamPerThread))
+	enum cudaMemcpyKind kind), (dst, src, count, kind, cudaStreamPerThread), (dst, src,
+	count, kind))
 STUB(cudaMemcpyToSymbol, hand_cudaMemcpyToSymbol, (const void *symbol, const void *src,
 	size_t count, size_t offset, enum cudaMemcpyKind kind), (symbol, src, count, offset,
-	kind, cudaStreamLegacy))
+	kind, cudaStreamLegacy), (symbol, src, count, offset, kind))
 STUB(cudaMemcpyToSymbol_ptds, hand_cudaMemcpyToSymbol, (const void *symbol, const void *src,
 	size_t count, size_t offset, enum cudaMemcpyKind kind), (symbol, src, count, offset,
-	kind, cudaStreamPerThread))
+	kind, cudaStreamPerThread), (symbol, src, count, offset, kind))
 STUB(cudaMemcpyFromSymbol, hand_cudaMemcpyFromSymbol, (void *dst, const void *symbol,
 	size_t count, size_t offset, enum cudaMemcpyKind kind), (dst, symbol, count, offset,
-	kind, cudaStreamLegacy))
+	kind, cudaStreamLegacy), (dst, symbol, count, offset, kind))
 STUB(cudaMemcpyFromSymbol_ptds, hand_cudaMemcpyFromSymbol, (void *dst, const void *symbol,
 	size_t count, size_t offset, enum cudaMemcpyKind kind), (dst, symbol, count, offset,
-	kind, cudaStreamPerThread))
+	kind, cudaStreamPerThread), (dst, symbol, count, offset, kind))
 STUB(cudaMemcpy2D, hand_cudaMemcpy2D, (void *dst, size_t dpitch, const void *src, size_t spitch,
 	size_t width, size_t height, enum cudaMemcpyKind kind), (dst, dpitch, src, spitch,
-	width, height, kind, cudaStreamLegacy))
+	width, height, kind, cudaStreamLegacy), (dst, dpitch, src, spitch, width, height,
+	kind))
 STUB(cudaMemcpy2D_ptds, hand_cudaMemcpy2D, (void *dst, size_t dpitch, const void *src,
 	size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind), (dst, dpitch,
-	src, spitch, width, height, kind, cudaStreamPerThread))
+	src, spitch, width, height, kind, cudaStreamPerThread), (dst, dpitch, src, spitch,
+	width, height, kind))
 STUB(cudaMemcpyToArray, hand_cudaMemcpyToArray, (cudaArray_t dst, size_t wOffset,
 	size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind), (dst, wOffset,
-	hOffset, src, count, kind, cudaStreamLegacy))
+	hOffset, src, count, kind, cudaStreamLegacy), (dst, wOffset, hOffset, src, count,
+	kind))
 STUB(cudaMemcpyToArray_ptds, hand_cudaMemcpyToArray, (cudaArray_t dst, size_t wOffset,
 	size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind), (dst, wOffset,
-	hOffset, src, count, kind, cudaStreamPerThread))
+	hOffset, src, count, kind, cudaStreamPerThread), (dst, wOffset, hOffset, src, count,
+	kind))
 STUB(cudaMemcpy2DToArray, hand_cudaMemcpy2DToArray, (cudaArray_t dst, size_t wOffset,
 	size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
 	enum cudaMemcpyKind kind), (dst, wOffset, hOffset, src, spitch, width, height, kind,
-	cudaStreamLegacy))
+	cudaStreamLegacy), (dst, wOffset, hOffset, src, spitch, width, height, kind))
 STUB(cudaMemcpy2DToArray_ptds, hand_cudaMemcpy2DToArray, (cudaArray_t dst, size_t wOffset,
 	size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
 	enum cudaMemcpyKind kind), (dst, wOffset, hOffset, src, spitch, width, height, kind,
-	cudaStreamPerThread))
+	cudaStreamPerThread), (dst, wOffset, hOffset, src, spitch, width, height, kind))
 STUB(cudaMemcpyFromArray, hand_cudaMemcpyFromArray, (void *dst, cudaArray_const_t src,
 	size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind), (dst, src,
-	wOffset, hOffset, count, kind, cudaStreamLegacy))
+	wOffset, hOffset, count, kind, cudaStreamLegacy), (dst, src, wOffset, hOffset, count,
+	kind))
 STUB(cudaMemcpyFromArray_ptds, hand_cudaMemcpyFromArray, (void *dst, cudaArray_const_t src,
 	size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind), (dst, src,
-	wOffset, hOffset, count, kind, cudaStreamPerThread))
+	wOffset, hOffset, count, kind, cudaStreamPerThread), (dst, src, wOffset, hOffset, count,
+	kind))
 STUB(cudaMemcpy2DFromArray, hand_cudaMemcpy2DFromArray, (void *dst, size_t dpitch,
 	cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height,
 	enum cudaMemcpyKind kind), (dst, dpitch, src, wOffset, hOffset, width, height, kind,
-	cudaStreamLegacy))
+	cudaStreamLegacy), (dst, dpitch, src, wOffset, hOffset, width, height, kind))
 STUB(cudaMemcpy2DFromArray_ptds, hand_cudaMemcpy2DFromArray, (void *dst, size_t dpitch,
 	cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height,
 	enum cudaMemcpyKind kind), (dst, dpitch, src, wOffset, hOffset, width, height, kind,
-	cudaStreamPerThread))
+	cudaStreamPerThread), (dst, dpitch, src, wOffset, hOffset, width, height, kind))
 STUB(cudaMemcpyArrayToArray, hand_cudaMemcpyArrayToArray, (cudaArray_t dst, size_t wOffsetDst,
 	size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
 	size_t count, enum cudaMemcpyKind kind), (dst, wOffsetDst, hOffsetDst, src, wOffsetSrc,
-	hOffsetSrc, count, kind, cudaStreamLegacy))
+	hOffsetSrc, count, kind, cudaStreamLegacy), (dst, wOffsetDst, hOffsetDst, src,
+	wOffsetSrc, hOffsetSrc, count, kind))
 STUB(cudaMemcpyArrayToArray_ptds, hand_cudaMemcpyArrayToArray, (cudaArray_t dst,
 	size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
 	size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind), (dst, wOffsetDst,
-	hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind, cudaStreamPerThread))
+	hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind, cudaStreamPerThread), (dst,
+	wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind))
 STUB(cudaMemcpy2DArrayToArray, hand_cudaMemcpy2DArrayToArray, (cudaArray_t dst,
 	size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
 	size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind), (dst,
 	wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind,
-	cudaStreamLegacy))
+	cudaStreamLegacy), (dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width,
+	height, kind))
 STUB(cudaMemcpy2DArrayToArray_ptds, hand_cudaMemcpy2DArrayToArray, (cudaArray_t dst,
 	size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
 	size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind), (dst,
 	wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind,
-	cudaStreamPerThread))
+	cudaStreamPerThread), (dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width,
+	height, kind))
 STUB(cudaMemcpy3D, hand_cudaMemcpy3D, (const struct cudaMemcpy3DParms *p), (p,
-	cudaStreamLegacy))
+	cudaStreamLegacy), (p))
 STUB(cudaMemcpy3D_ptds, hand_cudaMemcpy3D, (const struct cudaMemcpy3DParms *p), (p,
-	cudaStreamPerThread))
+	cudaStreamPerThread), (p))
 STUB(cudaMemcpy3DPeer, hand_cudaMemcpy3DPeer, (const struct cudaMemcpy3DPeerParms *p), (p,
-	cudaStreamLegacy))
+	cudaStreamLegacy), (p))
 STUB(cudaMemcpy3DPeer_ptds, hand_cudaMemcpy3DPeer, (const struct cudaMemcpy3DPeerParms *p), (p,
-	cudaStreamPerThread))
+	cudaStreamPerThread), (p))
 #if VCUDA_ABI == 12
 STUB(cudaMemcpyBatchAsync, RUNTIME_DRIVER, (void **dsts, void **srcs, size_t *sizes,
 	size_t count, struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 	size_t *failIdx, cudaStream_t stream), (cuMemcpyBatchAsync((CUdeviceptr *)dsts,
 	(CUdeviceptr *)srcs, sizes, count, (CUmemcpyAttributes *)attrs, attrsIdxs, numAttrs,
-	failIdx, (CUstream)stream)))
+	failIdx, (CUstream)stream)), (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs,
+	failIdx, stream))
 STUB(cudaMemcpyBatchAsync_ptsz, RUNTIME_DRIVER, (void **dsts, void **srcs, size_t *sizes,
 	size_t count, struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 	size_t *failIdx, cudaStream_t stream), (cuMemcpyBatchAsync((CUdeviceptr *)dsts,
 	(CUdeviceptr *)srcs, sizes, count, (CUmemcpyAttributes *)attrs, attrsIdxs, numAttrs,
-	failIdx, (CUstream)(stream ? stream : cudaStreamPerThread))))
+	failIdx, (CUstream)(stream ? stream : cudaStreamPerThread))), (dsts, srcs, sizes, count,
+	attrs, attrsIdxs, numAttrs, failIdx, stream))
 #endif
 #if VCUDA_ABI == 13
 STUB(cudaMemcpyBatchAsync, RUNTIME_DRIVER, (void *const *dsts, const void *const *srcs,
 	const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
 	size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream),
 	(cuMemcpyBatchAsync_v2((CUdeviceptr *)dsts, (CUdeviceptr *)srcs, (size_t *)sizes, count,
-	(CUmemcpyAttributes *)attrs, attrsIdxs, numAttrs, (CUstream)stream)))
+	(CUmemcpyAttributes *)attrs, attrsIdxs, numAttrs, (CUstream)stream)), (dsts, srcs,
+	sizes, count, attrs, attrsIdxs, numAttrs, stream))
 STUB(cudaMemcpyBatchAsync_ptsz, RUNTIME_DRIVER, (void *const *dsts, const void *const *srcs,
 	const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
 	size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream),
 	(cuMemcpyBatchAsync_v2((CUdeviceptr *)dsts, (CUdeviceptr *)srcs, (size_t *)sizes, count,
 	(CUmemcpyAttributes *)attrs, attrsIdxs, numAttrs,
-	(CUstream)(stream ? stream : cudaStreamPerThread))))
+	(CUstream)(stream ? stream : cudaStreamPerThread))), (dsts, srcs, sizes, count, attrs,
+	attrsIdxs, numAttrs, stream))
 #endif
 #if VCUDA_ABI == 12
 STUB(cudaMemcpy3DBatchAsync, RUNTIME_DRIVER, (size_t numOps, struct cudaMemcpy3DBatchOp *opList,
 	size_t *failIdx, unsigned long long flags, cudaStream_t stream),
 	(cuMemcpy3DBatchAsync(numOps, (CUDA_MEMCPY3D_BATCH_OP *)opList, failIdx, flags,
-	(CUstream)stream)))
+	(CUstream)stream)), (numOps, opList, failIdx, flags, stream))
 STUB(cudaMemcpy3DBatchAsync_ptsz, RUNTIME_DRIVER, (size_t numOps,
 	struct cudaMemcpy3DBatchOp *opList, size_t *failIdx, unsigned long long flags,
 	cudaStream_t stream), (cuMemcpy3DBatchAsync(numOps, (CUDA_MEMCPY3D_BATCH_OP *)opList,
-	failIdx, flags, (CUstream)(stream ? stream : cudaStreamPerThread))))
+	failIdx, flags, (CUstream)(stream ? stream : cudaStreamPerThread))), (numOps, opList,
+	failIdx, flags, stream))
 #endif
 #if VCUDA_ABI == 13
 STUB(cudaMemcpy3DBatchAsync, RUNTIME_DRIVER, (size_t numOps, struct cudaMemcpy3DBatchOp *opList,
 	unsigned long long flags, cudaStream_t stream), (cuMemcpy3DBatchAsync_v2(numOps,
-	(CUDA_MEMCPY3D_BATCH_OP *)opList, flags, (CUstream)stream)))
+	(CUDA_MEMCPY3D_BATCH_OP *)opList, flags, (CUstream)stream)), (numOps, opList, flags,
+	stream))
 STUB(cudaMemcpy3DBatchAsync_ptsz, RUNTIME_DRIVER, (size_t numOps,
 	struct cudaMemcpy3DBatchOp *opList, unsigned long long flags, cudaStream_t stream),
 	(cuMemcpy3DBatchAsync_v2(numOps, (CUDA_MEMCPY3D_BATCH_OP *)opList, flags,
-	(CUstream)(stream ? stream : cudaStreamPerThread))))
+	(CUstream)(stream ? stream : cudaStreamPerThread))), (numOps, opList, flags, stream))
 STUB(cudaMemcpyWithAttributesAsync, runtime_copy_with_attributes, (void *dst, const void *src,
 	size_t size, struct cudaMemcpyAttributes *attr, cudaStream_t stream), (dst, src, size,
 	attr, stream))
 STUB(cudaMemcpyWithAttributesAsync_ptsz, runtime_copy_with_attributes, (void *dst,
 	const void *src, size_t size, struct cudaMemcpyAttributes *attr, cudaStream_t stream),
-	(dst, src, size, attr, stream ? stream : cudaStreamPerThread))
+	(dst, src, size, attr, stream ? stream : cudaStreamPerThread), (dst, src, size, attr,
+	stream))
 STUB(cudaMemcpy3DWithAttributesAsync, runtime_copy_3d_with_attributes,
 	(struct cudaMemcpy3DBatchOp *op, unsigned long long flags, cudaStream_t stream), (op,
 	flags, stream))
 STUB(cudaMemcpy3DWithAttributesAsync_ptsz, runtime_copy_3d_with_attributes,
 	(struct cudaMemcpy3DBatchOp *op, unsigned long long flags, cudaStream_t stream), (op,
-	flags, stream ? stream : cudaStreamPerThread))
+	flags, stream ? stream : cudaStreamPerThread), (op, flags, stream))
 #endif
 STUB(cudaMemset, runtime_fill, (void *devPtr, int value, size_t count), (devPtr, value, count,
-	runtime_fill_waits((cudaStreamLegacy)), cudaStreamLegacy))
+	runtime_fill_waits((cudaStreamLegacy)), cudaStreamLegacy), (devPtr, value, count))
 STUB(cudaMemset_ptds, runtime_fill, (void *devPtr, int value, size_t count), (devPtr, value,
-	count, runtime_fill_waits((cudaStreamPerThread)), cudaStreamPerThread))
+	count, runtime_fill_waits((cudaStreamPerThread)), cudaStreamPerThread), (devPtr, value,
+	count))
 STUB(cudaMemset2D, runtime_fill_2d, (void *devPtr, size_t pitch, int value, size_t width,
 	size_t height), (devPtr, pitch, value, width, height,
-	runtime_fill_waits((cudaStreamLegacy)), cudaStreamLegacy))
+	runtime_fill_waits((cudaStreamLegacy)), cudaStreamLegacy), (devPtr, pitch, value, width,
+	height))
 STUB(cudaMemset2D_ptds, runtime_fill_2d, (void *devPtr, size_t pitch, int value, size_t width,
 	size_t height), (devPtr, pitch, value, width, height,
-	runtime_fill_waits((cudaStreamPerThread)), cudaStreamPerThread))
+	runtime_fill_waits((cudaStreamPerThread)), cudaStreamPerThread), (devPtr, pitch, value,
+	width, height))
 STUB(cudaMemset3D, runtime_fill_3d, (struct cudaPitchedPtr pitchedDevPtr, int value,
 	struct cudaExtent extent), (pitchedDevPtr, value, extent,
-	runtime_fill_waits((cudaStreamLegacy)), cudaStreamLegacy))
+	runtime_fill_waits((cudaStreamLegacy)), cudaStreamLegacy), (pitchedDevPtr, value,
+	extent))
 STUB(cudaMemset3D_ptds, runtime_fill_3d, (struct cudaPitchedPtr pitchedDevPtr, int value,
 	struct cudaExtent extent), (pitchedDevPtr, value, extent,
-	runtime_fill_waits((cudaStreamPerThread)), cudaStreamPerThread))
+	runtime_fill_waits((cudaStreamPerThread)), cudaStreamPerThread), (pitchedDevPtr, value,
+	extent))
 STUB(cudaMemcpyAsync, runtime_copy_async, (void *dst, const void *src, size_t count,
 	enum cudaMemcpyKind kind, cudaStream_t stream), (dst, src, count, kind, stream))
 STUB(cudaMemcpyAsync_ptsz, runtime_copy_async, (void *dst, const void *src, size_t count,
 	enum cudaMemcpyKind kind, cudaStream_t stream), (dst, src, count, kind,
-	stream ? stream : cudaStreamPerThread))
+	stream ? stream : cudaStreamPerThread), (dst, src, count, kind, stream))
 STUB(cudaMemcpyToSymbolAsync, hand_cudaMemcpyToSymbolAsync, (const void *symbol,
 	const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind,
 	cudaStream_t stream), (symbol, src, count, offset, kind, stream))
 STUB(cudaMemcpyToSymbolAsync_ptsz, hand_cudaMemcpyToSymbolAsync, (const void *symbol,
 	const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind,
 	cudaStream_t stream), (symbol, src, count, offset, kind,
-	stream ? stream : cudaStreamPerThread))
+	stream ? stream : cudaStreamPerThread), (symbol, src, count, offset, kind, stream))
 STUB(cudaMemcpyFromSymbolAsync, hand_cudaMemcpyFromSymbolAsync, (void *dst, const void *symbol,
 	size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream), (dst,
 	symbol, count, offset, kind, stream))
 STUB(cudaMemcpyFromSymbolAsync_ptsz, hand_cudaMemcpyFromSymbolAsync, (void *dst,
 	const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind,
 	cudaStream_t stream), (dst, symbol, count, offset, kind,
-	stream ? stream : cudaStreamPerThread))
+	stream ? stream : cudaStreamPerThread), (dst, symbol, count, offset, kind, stream))
 STUB(cudaMemcpy2DAsync, hand_cudaMemcpy2DAsync, (void *dst, size_t dpitch, const void *src,
 	size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
 	cudaStream_t stream), (dst, dpitch, src, spitch, width, height, kind, stream))
 STUB(cudaMemcpy2DAsync_ptsz, hand_cudaMemcpy2DAsync, (void *dst, size_t dpitch, const void *src,
 	size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
 	cudaStream_t stream), (dst, dpitch, src, spitch, width, height, kind,
-	stream ? stream : cudaStreamPerThread))
+	stream ? stream : cudaStreamPerThread), (dst, dpitch, src, spitch, width, height, kind,
+	stream))
 STUB(cudaMemcpyToArrayAsync, hand_cudaMemcpyToArrayAsync, (cudaArray_t dst, size_t wOffset,
 	size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind,
 	cudaStream_t stream), (dst, wOffset, hOffset, src, count, kind, stream))
 STUB(cudaMemcpyToArrayAsync_ptsz, hand_cudaMemcpyToArrayAsync, (cudaArray_t dst, size_t wOffset,
 	size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind,
 	cudaStream_t stream), (dst, wOffset, hOffset, src, count, kind,
-	stream ? stream : cudaStreamPerThread))
+	stream ? stream : cudaStreamPerThread), (dst, wOffset, hOffset, src, count, kind,
+	stream))
 STUB(cudaMemcpy2DToArrayAsync, hand_cudaMemcpy2DToArrayAsync, (cudaArray_t dst, size_t wOffset,
 	size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
 	enum cudaMemcpyKind kind, cudaStream_t stream), (dst, wOffset, hOffset, src, spitch,
@@ -1059,14 +1119,16 @@ STUB(cudaMemcpy2DToArrayAsync, hand_cudaMemcpy2DToArrayAsync, (cudaArray_t dst, 
 STUB(cudaMemcpy2DToArrayAsync_ptsz, hand_cudaMemcpy2DToArrayAsync, (cudaArray_t dst,
 	size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width,
 	size_t height, enum cudaMemcpyKind kind, cudaStream_t stream), (dst, wOffset, hOffset,
-	src, spitch, width, height, kind, stream ? stream : cudaStreamPerThread))
+	src, spitch, width, height, kind, stream ? stream : cudaStreamPerThread), (dst, wOffset,
+	hOffset, src, spitch, width, height, kind, stream))
 STUB(cudaMemcpyFromArrayAsync, hand_cudaMemcpyFromArrayAsync, (void *dst, cudaArray_const_t src,
 	size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind,
 	cudaStream_t stream), (dst, src, wOffset, hOffset, count, kind, stream))
 STUB(cudaMemcpyFromArrayAsync_ptsz, hand_cudaMemcpyFromArrayAsync, (void *dst,
 	cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count,
 	enum cudaMemcpyKind kind, cudaStream_t stream), (dst, src, wOffset, hOffset, count,
-	kind, stream ? stream : cudaStreamPerThread))
+	kind, stream ? stream : cudaStreamPerThread), (dst, src, wOffset, hOffset, count, kind,
+	stream))
 STUB(cudaMemcpy2DFromArrayAsync, hand_cudaMemcpy2DFromArrayAsync, (void *dst, size_t dpitch,
 	cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height,
 	enum cudaMemcpyKind kind, cudaStream_t stream), (dst, dpitch, src, wOffset, hOffset,
@@ -1074,127 +1136,143 @@ STUB(cudaMemcpy2DFromArrayAsync, hand_cudaMemcpy2DFromArrayAsync, (void *dst, si
 STUB(cudaMemcpy2DFromArrayAsync_ptsz, hand_cudaMemcpy2DFromArrayAsync, (void *dst,
 	size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
 	size_t height, enum cudaMemcpyKind kind, cudaStream_t stream), (dst, dpitch, src,
-	wOffset, hOffset, width, height, kind, stream ? stream : cudaStreamPerThread))
+	wOffset, hOffset, width, height, kind, stream ? stream : cudaStreamPerThread), (dst,
+	dpitch, src, wOffset, hOffset, width, height, kind, stream))
 STUB(cudaMemcpy3DAsync, hand_cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *p,
 	cudaStream_t stream), (p, stream))
 STUB(cudaMemcpy3DAsync_ptsz, hand_cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *p,
-	cudaStream_t stream), (p, stream ? stream : cudaStreamPerThread))
+	cudaStream_t stream), (p, stream ? stream : cudaStreamPerThread), (p, stream))
 STUB(cudaMemcpy3DPeerAsync, hand_cudaMemcpy3DPeerAsync, (const struct cudaMemcpy3DPeerParms *p,
 	cudaStream_t stream), (p, stream))
 STUB(cudaMemcpy3DPeerAsync_ptsz, hand_cudaMemcpy3DPeerAsync,
 	(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream), (p,
-	stream ? stream : cudaStreamPerThread))
+	stream ? stream : cudaStreamPerThread), (p, stream))
 STUB(cudaMemsetAsync, runtime_fill, (void *devPtr, int value, size_t count,
-	cudaStream_t stream), (devPtr, value, count, false, stream))
+	cudaStream_t stream), (devPtr, value, count, false, stream), (devPtr, value, count,
+	stream))
 STUB(cudaMemsetAsync_ptsz, runtime_fill, (void *devPtr, int value, size_t count,
 	cudaStream_t stream), (devPtr, value, count, false,
-	stream ? stream : cudaStreamPerThread))
+	stream ? stream : cudaStreamPerThread), (devPtr, value, count, stream))
 STUB(cudaMemset2DAsync, runtime_fill_2d, (void *devPtr, size_t pitch, int value, size_t width,
 	size_t height, cudaStream_t stream), (devPtr, pitch, value, width, height, false,
-	stream))
+	stream), (devPtr, pitch, value, width, height, stream))
 STUB(cudaMemset2DAsync_ptsz, runtime_fill_2d, (void *devPtr, size_t pitch, int value,
 	size_t width, size_t height, cudaStream_t stream), (devPtr, pitch, value, width, height,
-	false, stream ? stream : cudaStreamPerThread))
+	false, stream ? stream : cudaStreamPerThread), (devPtr, pitch, value, width, height,
+	stream))
 STUB(cudaMemset3DAsync, runtime_fill_3d, (struct cudaPitchedPtr pitchedDevPtr, int value,
 	struct cudaExtent extent, cudaStream_t stream), (pitchedDevPtr, value, extent, false,
-	stream))
+	stream), (pitchedDevPtr, value, extent, stream))
 STUB(cudaMemset3DAsync_ptsz, runtime_fill_3d, (struct cudaPitchedPtr pitchedDevPtr, int value,
 	struct cudaExtent extent, cudaStream_t stream), (pitchedDevPtr, value, extent, false,
-	stream ? stream : cudaStreamPerThread))
-STUB(cudaStreamQuery, RUNTIME_DRIVER, (cudaStream_t stream), (cuStreamQuery((CUstream)stream)))
+	stream ? stream : cudaStreamPerThread), (pitchedDevPtr, value, extent, stream))
+STUB(cudaStreamQuery, RUNTIME_DRIVER, (cudaStream_t stream), (cuStreamQuery((CUstream)stream)),
+	(stream))
 STUB(cudaStreamQuery_ptsz, RUNTIME_DRIVER, (cudaStream_t stream),
-	(cuStreamQuery((CUstream)(stream ? stream : cudaStreamPerThread))))
+	(cuStreamQuery((CUstream)(stream ? stream : cudaStreamPerThread))), (stream))
 STUB(cudaStreamGetDevice, hand_cudaStreamGetDevice, (cudaStream_t hStream, int *device),
 	(hStream, device))
 STUB(cudaStreamGetDevice_ptsz, hand_cudaStreamGetDevice, (cudaStream_t hStream, int *device),
-	(hStream ? hStream : cudaStreamPerThread, device))
+	(hStream ? hStream : cudaStreamPerThread, device), (hStream, device))
 #if VCUDA_ABI == 13
 STUB(cudaStreamGetDevResource, RUNTIME_DRIVER, (cudaStream_t hStream, cudaDevResource *resource,
 	enum cudaDevResourceType type), (cuStreamGetDevResource((CUstream)hStream,
-	(CUdevResource *)resource, (CUdevResourceType)type)))
+	(CUdevResource *)resource, (CUdevResourceType)type)), (hStream, resource, type))
 STUB(cudaStreamGetDevResource_ptsz, RUNTIME_DRIVER, (cudaStream_t hStream,
 	cudaDevResource *resource, enum cudaDevResourceType type),
 	(cuStreamGetDevResource((CUstream)(hStream ? hStream : cudaStreamPerThread),
-	(CUdevResource *)resource, (CUdevResourceType)type)))
+	(CUdevResource *)resource, (CUdevResourceType)type)), (hStream, resource, type))
 #endif
 STUB(cudaStreamGetFlags, RUNTIME_DRIVER, (cudaStream_t hStream, unsigned int *flags),
-	(cuStreamGetFlags((CUstream)hStream, flags)))
+	(cuStreamGetFlags((CUstream)hStream, flags)), (hStream, flags))
 STUB(cudaStreamGetFlags_ptsz, RUNTIME_DRIVER, (cudaStream_t hStream, unsigned int *flags),
-	(cuStreamGetFlags((CUstream)(hStream ? hStream : cudaStreamPerThread), flags)))
+	(cuStreamGetFlags((CUstream)(hStream ? hStream : cudaStreamPerThread), flags)),
+	(hStream, flags))
 STUB(cudaStreamGetId, RUNTIME_DRIVER, (cudaStream_t hStream, unsigned long long *streamId),
-	(cuStreamGetId((CUstream)hStream, streamId)))
+	(cuStreamGetId((CUstream)hStream, streamId)), (hStream, streamId))
 STUB(cudaStreamGetId_ptsz, RUNTIME_DRIVER, (cudaStream_t hStream, unsigned long long *streamId),
-	(cuStreamGetId((CUstream)(hStream ? hStream : cudaStreamPerThread), streamId)))
+	(cuStreamGetId((CUstream)(hStream ? hStream : cudaStreamPerThread), streamId)),
+	(hStream, streamId))
 STUB(cudaStreamGetPriority, RUNTIME_DRIVER, (cudaStream_t hStream, int *priority),
-	(cuStreamGetPriority((CUstream)hStream, priority)))
+	(cuStreamGetPriority((CUstream)hStream, priority)), (hStream, priority))
 STUB(cudaStreamGetPriority_ptsz, RUNTIME_DRIVER, (cudaStream_t hStream, int *priority),
-	(cuStreamGetPriority((CUstream)(hStream ? hStream : cudaStreamPerThread), priority)))
+	(cuStreamGetPriority((CUstream)(hStream ? hStream : cudaStreamPerThread), priority)),
+	(hStream, priority))
 STUB(cudaEventRecord, RUNTIME_DRIVER, (cudaEvent_t event, cudaStream_t stream),
-	(cuEventRecord((CUevent)event, (CUstream)stream)))
+	(cuEventRecord((CUevent)event, (CUstream)stream)), (event, stream))
 STUB(cudaEventRecord_ptsz, RUNTIME_DRIVER, (cudaEvent_t event, cudaStream_t stream),
-	(cuEventRecord((CUevent)event, (CUstream)(stream ? stream : cudaStreamPerThread))))
+	(cuEventRecord((CUevent)event, (CUstream)(stream ? stream : cudaStreamPerThread))),
+	(event, stream))
 STUB(cudaEventRecordWithFlags, RUNTIME_DRIVER, (cudaEvent_t event, cudaStream_t stream,
-	unsigned int flags), (cuEventRecordWithFlags((CUevent)event, (CUstream)stream, flags)))
+	unsigned int flags), (cuEventRecordWithFlags((CUevent)event, (CUstream)stream, flags)),
+	(event, stream, flags))
 STUB(cudaEventRecordWithFlags_ptsz, RUNTIME_DRIVER, (cudaEvent_t event, cudaStream_t stream,
 	unsigned int flags), (cuEventRecordWithFlags((CUevent)event,
-	(CUstream)(stream ? stream : cudaStreamPerThread), flags)))
+	(CUstream)(stream ? stream : cudaStreamPerThread), flags)), (event, stream, flags))
 STUB(cudaStreamWaitEvent, RUNTIME_DRIVER, (cudaStream_t stream, cudaEvent_t event,
-	unsigned int flags), (cuStreamWaitEvent((CUstream)stream, (CUevent)event, flags)))
+	unsigned int flags), (cuStreamWaitEvent((CUstream)stream, (CUevent)event, flags)),
+	(stream, event, flags))
 STUB(cudaStreamWaitEvent_ptsz, RUNTIME_DRIVER, (cudaStream_t stream, cudaEvent_t event,
 	unsigned int flags),
 	(cuStreamWaitEvent((CUstream)(stream ? stream : cudaStreamPerThread), (CUevent)event,
-	flags)))
+	flags)), (stream, event, flags))
 STUB(cudaStreamAddCallback, hand_cudaStreamAddCallback, (cudaStream_t stream,
 	cudaStreamCallback_t callback, void *userData, unsigned int flags), (stream, callback,
 	userData, flags))
 STUB(cudaStreamAddCallback_ptsz, hand_cudaStreamAddCallback, (cudaStream_t stream,
 	cudaStreamCallback_t callback, void *userData, unsigned int flags),
-	(stream ? stream : cudaStreamPerThread, callback, userData, flags))
+	(stream ? stream : cudaStreamPerThread, callback, userData, flags), (stream, callback,
+	userData, flags))
 STUB(cudaStreamAttachMemAsync, hand_cudaStreamAttachMemAsync, (cudaStream_t stream,
 	void *devPtr, size_t length, unsigned int flags), (stream, devPtr, length, flags))
 STUB(cudaStreamAttachMemAsync_ptsz, hand_cudaStreamAttachMemAsync, (cudaStream_t stream,
 	void *devPtr, size_t length, unsigned int flags),
-	(stream ? stream : cudaStreamPerThread, devPtr, length, flags))
+	(stream ? stream : cudaStreamPerThread, devPtr, length, flags), (stream, devPtr, length,
+	flags))
 STUB(cudaStreamSynchronize, RUNTIME_DRIVER, (cudaStream_t stream),
-	(cuStreamSynchronize((CUstream)stream)))
+	(cuStreamSynchronize((CUstream)stream)), (stream))
 STUB(cudaStreamSynchronize_ptsz, RUNTIME_DRIVER, (cudaStream_t stream),
-	(cuStreamSynchronize((CUstream)(stream ? stream : cudaStreamPerThread))))
+	(cuStreamSynchronize((CUstream)(stream ? stream : cudaStreamPerThread))), (stream))
 STUB(cudaLaunchKernel, hand_cudaLaunchKernel, (const void *func, dim3 gridDim, dim3 blockDim,
 	void **args, size_t sharedMem, cudaStream_t stream), (func, gridDim, blockDim, args,
 	sharedMem, stream))
 STUB(cudaLaunchKernel_ptsz, hand_cudaLaunchKernel, (const void *func, dim3 gridDim,
 	dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream), (func, gridDim,
-	blockDim, args, sharedMem, stream ? stream : cudaStreamPerThread))
+	blockDim, args, sharedMem, stream ? stream : cudaStreamPerThread), (func, gridDim,
+	blockDim, args, sharedMem, stream))
 STUB(cudaLaunchKernelExC, hand_cudaLaunchKernelExC, (const cudaLaunchConfig_t *config,
-	const void *func, void **args), (config, func, args, cudaStreamLegacy))
+	const void *func, void **args), (config, func, args, cudaStreamLegacy), (config, func,
+	args))
 STUB(cudaLaunchKernelExC_ptsz, hand_cudaLaunchKernelExC, (const cudaLaunchConfig_t *config,
-	const void *func, void **args), (config, func, args, cudaStreamPerThread))
+	const void *func, void **args), (config, func, args, cudaStreamPerThread), (config,
+	func, args))
 STUB(cudaLaunchCooperativeKernel, hand_cudaLaunchCooperativeKernel, (const void *func,
 	dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream), (func,
 	gridDim, blockDim, args, sharedMem, stream))
 STUB(cudaLaunchCooperativeKernel_ptsz, hand_cudaLaunchCooperativeKernel, (const void *func,
 	dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream), (func,
-	gridDim, blockDim, args, sharedMem, stream ? stream : cudaStreamPerThread))
+	gridDim, blockDim, args, sharedMem, stream ? stream : cudaStreamPerThread), (func,
+	gridDim, blockDim, args, sharedMem, stream))
 STUB(cudaLaunchHostFunc, RUNTIME_DRIVER, (cudaStream_t stream, cudaHostFn_t fn, void *userData),
-	(cuLaunchHostFunc((CUstream)stream, (CUhostFn)fn, userData)))
+	(cuLaunchHostFunc((CUstream)stream, (CUhostFn)fn, userData)), (stream, fn, userData))
 STUB(cudaLaunchHostFunc_ptsz, RUNTIME_DRIVER, (cudaStream_t stream, cudaHostFn_t fn,
 	void *userData), (cuLaunchHostFunc((CUstream)(stream ? stream : cudaStreamPerThread),
-	(CUhostFn)fn, userData)))
+	(CUhostFn)fn, userData)), (stream, fn, userData))
 #if VCUDA_ABI == 13
 STUB(cudaLaunchHostFunc_v2, RUNTIME_DRIVER, (cudaStream_t stream, cudaHostFn_t fn,
 	void *userData, unsigned int syncMode), (cuLaunchHostFunc_v2((CUstream)stream,
-	(CUhostFn)fn, userData, syncMode)))
+	(CUhostFn)fn, userData, syncMode)), (stream, fn, userData, syncMode))
 STUB(cudaLaunchHostFunc_v2_ptsz, RUNTIME_DRIVER, (cudaStream_t stream, cudaHostFn_t fn,
 	void *userData, unsigned int syncMode),
 	(cuLaunchHostFunc_v2((CUstream)(stream ? stream : cudaStreamPerThread), (CUhostFn)fn,
-	userData, syncMode)))
+	userData, syncMode)), (stream, fn, userData, syncMode))
 #endif
 #if VCUDA_ABI == 12
 STUB(cudaMemPrefetchAsync, hand_cudaMemPrefetchAsync, (const void *devPtr, size_t count,
 	int dstDevice, cudaStream_t stream), (devPtr, count, dstDevice, stream))
 STUB(cudaMemPrefetchAsync_ptsz, hand_cudaMemPrefetchAsync, (const void *devPtr, size_t count,
 	int dstDevice, cudaStream_t stream), (devPtr, count, dstDevice,
-	stream ? stream : cudaStreamPerThread))
+	stream ? stream : cudaStreamPerThread), (devPtr, count, dstDevice, stream))
 #endif
 #if VCUDA_ABI == 13
 STUB(cudaMemPrefetchAsync, hand_cudaMemPrefetchAsync, (const void *devPtr, size_t count,
@@ -1202,7 +1280,8 @@ STUB(cudaMemPrefetchAsync, hand_cudaMemPrefetchAsync, (const void *devPtr, size_
 	count, location, flags, stream))
 STUB(cudaMemPrefetchAsync_ptsz, hand_cudaMemPrefetchAsync, (const void *devPtr, size_t count,
 	struct cudaMemLocation location, unsigned int flags, cudaStream_t stream), (devPtr,
-	count, location, flags, stream ? stream : cudaStreamPerThread))
+	count, location, flags, stream ? stream : cudaStreamPerThread), (devPtr, count,
+	location, flags, stream))
 #endif
 #if VCUDA_ABI == 12
 STUB(cudaMemPrefetchAsync_v2, hand_cudaMemPrefetchAsync_v2, (const void *devPtr, size_t count,
@@ -1210,7 +1289,8 @@ STUB(cudaMemPrefetchAsync_v2, hand_cudaMemPrefetchAsync_v2, (const void *devPtr,
 	count, location, flags, stream))
 STUB(cudaMemPrefetchAsync_v2_ptsz, hand_cudaMemPrefetchAsync_v2, (const void *devPtr,
 	size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream),
-	(devPtr, count, location, flags, stream ? stream : cudaStreamPerThread))
+	(devPtr, count, location, flags, stream ? stream : cudaStreamPerThread), (devPtr, count,
+	location, flags, stream))
 #endif
 #if VCUDA_ABI == 13
 STUB(cudaMemPrefetchBatchAsync, hand_cudaMemPrefetchBatchAsync, (void **dptrs, size_t *sizes,
@@ -1221,13 +1301,14 @@ STUB(cudaMemPrefetchBatchAsync_ptsz, hand_cudaMemPrefetchBatchAsync, (void **dpt
 	size_t *sizes, size_t count, struct cudaMemLocation *prefetchLocs,
 	size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
 	cudaStream_t stream), (dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
-	numPrefetchLocs, flags, stream ? stream : cudaStreamPerThread))
+	numPrefetchLocs, flags, stream ? stream : cudaStreamPerThread), (dptrs, sizes, count,
+	prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream))
 STUB(cudaMemDiscardBatchAsync, hand_cudaMemDiscardBatchAsync, (void **dptrs, size_t *sizes,
 	size_t count, unsigned long long flags, cudaStream_t stream), (dptrs, sizes, count,
 	flags, stream))
 STUB(cudaMemDiscardBatchAsync_ptsz, hand_cudaMemDiscardBatchAsync, (void **dptrs, size_t *sizes,
 	size_t count, unsigned long long flags, cudaStream_t stream), (dptrs, sizes, count,
-	flags, stream ? stream : cudaStreamPerThread))
+	flags, stream ? stream : cudaStreamPerThread), (dptrs, sizes, count, flags, stream))
 STUB(cudaMemDiscardAndPrefetchBatchAsync, hand_cudaMemDiscardAndPrefetchBatchAsync,
 	(void **dptrs, size_t *sizes, size_t count, struct cudaMemLocation *prefetchLocs,
 	size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
@@ -1237,7 +1318,8 @@ STUB(cudaMemDiscardAndPrefetchBatchAsync_ptsz, hand_cudaMemDiscardAndPrefetchBat
 	(void **dptrs, size_t *sizes, size_t count, struct cudaMemLocation *prefetchLocs,
 	size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
 	cudaStream_t stream), (dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
-	numPrefetchLocs, flags, stream ? stream : cudaStreamPerThread))
+	numPrefetchLocs, flags, stream ? stream : cudaStreamPerThread), (dptrs, sizes, count,
+	prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream))
 #endif
 #if VCUDA_ABI == 12
 ANSWERS(cudaSignalExternalSemaphoresAsync, cudaErrorInvalidResourceHandle)
@@ -1264,59 +1346,62 @@ ANSWERS(cudaWaitExternalSemaphoresAsync_v2_ptsz, cudaErrorInvalidResourceHandle)
 STUB(cudaGraphInstantiateWithParams, hand_cudaGraphInstantiateWithParams,
 	(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
 	cudaGraphInstantiateParams *instantiateParams), (pGraphExec, graph, instantiateParams,
-	cudaStreamLegacy))
+	cudaStreamLegacy), (pGraphExec, graph, instantiateParams))
 STUB(cudaGraphInstantiateWithParams_ptsz, hand_cudaGraphInstantiateWithParams,
 	(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
 	cudaGraphInstantiateParams *instantiateParams), (pGraphExec, graph, instantiateParams,
-	cudaStreamPerThread))
+	cudaStreamPerThread), (pGraphExec, graph, instantiateParams))
 STUB(cudaGraphUpload, RUNTIME_DRIVER, (cudaGraphExec_t graphExec, cudaStream_t stream),
-	(cuGraphUpload((CUgraphExec)graphExec, (CUstream)stream)))
+	(cuGraphUpload((CUgraphExec)graphExec, (CUstream)stream)), (graphExec, stream))
 STUB(cudaGraphUpload_ptsz, RUNTIME_DRIVER, (cudaGraphExec_t graphExec, cudaStream_t stream),
 	(cuGraphUpload((CUgraphExec)graphExec,
-	(CUstream)(stream ? stream : cudaStreamPerThread))))
+	(CUstream)(stream ? stream : cudaStreamPerThread))), (graphExec, stream))
 STUB(cudaGraphLaunch, RUNTIME_DRIVER, (cudaGraphExec_t graphExec, cudaStream_t stream),
-	(cuGraphLaunch((CUgraphExec)graphExec, (CUstream)stream)))
+	(cuGraphLaunch((CUgraphExec)graphExec, (CUstream)stream)), (graphExec, stream))
 STUB(cudaGraphLaunch_ptsz, RUNTIME_DRIVER, (cudaGraphExec_t graphExec, cudaStream_t stream),
 	(cuGraphLaunch((CUgraphExec)graphExec,
-	(CUstream)(stream ? stream : cudaStreamPerThread))))
+	(CUstream)(stream ? stream : cudaStreamPerThread))), (graphExec, stream))
 STUB(cudaStreamBeginCapture, RUNTIME_DRIVER, (cudaStream_t stream,
 	enum cudaStreamCaptureMode mode), (cuStreamBeginCapture_v2((CUstream)stream,
-	(CUstreamCaptureMode)mode)))
+	(CUstreamCaptureMode)mode)), (stream, mode))
 STUB(cudaStreamBeginCapture_ptsz, RUNTIME_DRIVER, (cudaStream_t stream,
 	enum cudaStreamCaptureMode mode),
 	(cuStreamBeginCapture_v2((CUstream)(stream ? stream : cudaStreamPerThread),
-	(CUstreamCaptureMode)mode)))
+	(CUstreamCaptureMode)mode)), (stream, mode))
 STUB(cudaStreamBeginCaptureToGraph, RUNTIME_DRIVER, (cudaStream_t stream, cudaGraph_t graph,
 	const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 	size_t numDependencies, enum cudaStreamCaptureMode mode),
 	(cuStreamBeginCaptureToGraph((CUstream)stream, (CUgraph)graph,
 	(const CUgraphNode *)dependencies, (const CUgraphEdgeData *)dependencyData,
-	numDependencies, (CUstreamCaptureMode)mode)))
+	numDependencies, (CUstreamCaptureMode)mode)), (stream, graph, dependencies,
+	dependencyData, numDependencies, mode))
 STUB(cudaStreamBeginCaptureToGraph_ptsz, RUNTIME_DRIVER, (cudaStream_t stream,
 	cudaGraph_t graph, const cudaGraphNode_t *dependencies,
 	const cudaGraphEdgeData *dependencyData, size_t numDependencies,
 	enum cudaStreamCaptureMode mode),
 	(cuStreamBeginCaptureToGraph((CUstream)(stream ? stream : cudaStreamPerThread),
 	(CUgraph)graph, (const CUgraphNode *)dependencies,
-	(const CUgraphEdgeData *)dependencyData, numDependencies, (CUstreamCaptureMode)mode)))
+	(const CUgraphEdgeData *)dependencyData, numDependencies, (CUstreamCaptureMode)mode)),
+	(stream, graph, dependencies, dependencyData, numDependencies, mode))
 STUB(cudaStreamEndCapture, RUNTIME_DRIVER, (cudaStream_t stream, cudaGraph_t *pGraph),
-	(cuStreamEndCapture((CUstream)stream, (CUgraph *)pGraph)))
+	(cuStreamEndCapture((CUstream)stream, (CUgraph *)pGraph)), (stream, pGraph))
 STUB(cudaStreamEndCapture_ptsz, RUNTIME_DRIVER, (cudaStream_t stream, cudaGraph_t *pGraph),
 	(cuStreamEndCapture((CUstream)(stream ? stream : cudaStreamPerThread),
-	(CUgraph *)pGraph)))
+	(CUgraph *)pGraph)), (stream, pGraph))
 STUB(cudaStreamIsCapturing, hand_cudaStreamIsCapturing, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *pCaptureStatus), (stream, pCaptureStatus))
 STUB(cudaStreamIsCapturing_ptsz, hand_cudaStreamIsCapturing, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *pCaptureStatus), (stream ? stream : cudaStreamPerThread,
-	pCaptureStatus))
+	pCaptureStatus), (stream, pCaptureStatus))
 #if VCUDA_ABI == 12
 STUB(cudaStreamGetCaptureInfo, runtime_capture_info, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out), (stream,
-	captureStatus_out, id_out, NULL, NULL, NULL, NULL))
+	captureStatus_out, id_out, NULL, NULL, NULL, NULL), (stream, captureStatus_out,
+	id_out))
 STUB(cudaStreamGetCaptureInfo_ptsz, runtime_capture_info, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out),
 	(stream ? stream : cudaStreamPerThread, captureStatus_out, id_out, NULL, NULL, NULL,
-	NULL))
+	NULL), (stream, captureStatus_out, id_out))
 #endif
 #if VCUDA_ABI == 13
 STUB(cudaStreamGetCaptureInfo, runtime_capture_info, (cudaStream_t stream,
@@ -1330,19 +1415,22 @@ STUB(cudaStreamGetCaptureInfo_ptsz, runtime_capture_info, (cudaStream_t stream,
 	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
 	const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out),
 	(stream ? stream : cudaStreamPerThread, captureStatus_out, id_out, graph_out,
-	dependencies_out, edgeData_out, numDependencies_out))
+	dependencies_out, edgeData_out, numDependencies_out), (stream, captureStatus_out,
+	id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out))
 #endif
 #if VCUDA_ABI == 12
 STUB(cudaStreamGetCaptureInfo_v2, runtime_capture_info, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
 	size_t *numDependencies_out), (stream, captureStatus_out, id_out, graph_out,
-	dependencies_out, NULL, numDependencies_out))
+	dependencies_out, NULL, numDependencies_out), (stream, captureStatus_out, id_out,
+	graph_out, dependencies_out, numDependencies_out))
 STUB(cudaStreamGetCaptureInfo_v2_ptsz, runtime_capture_info, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
 	size_t *numDependencies_out), (stream ? stream : cudaStreamPerThread, captureStatus_out,
-	id_out, graph_out, dependencies_out, NULL, numDependencies_out))
+	id_out, graph_out, dependencies_out, NULL, numDependencies_out), (stream,
+	captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out))
 STUB(cudaStreamGetCaptureInfo_v3, runtime_capture_info, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
@@ -1354,88 +1442,98 @@ STUB(cudaStreamGetCaptureInfo_v3_ptsz, runtime_capture_info, (cudaStream_t strea
 	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
 	const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out),
 	(stream ? stream : cudaStreamPerThread, captureStatus_out, id_out, graph_out,
-	dependencies_out, edgeData_out, numDependencies_out))
+	dependencies_out, edgeData_out, numDependencies_out), (stream, captureStatus_out,
+	id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out))
 STUB(cudaStreamUpdateCaptureDependencies, RUNTIME_DRIVER, (cudaStream_t stream,
 	cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags),
 	(cuStreamUpdateCaptureDependencies_v2((CUstream)stream, (CUgraphNode *)dependencies,
-	NULL, numDependencies, flags)))
+	NULL, numDependencies, flags)), (stream, dependencies, numDependencies, flags))
 STUB(cudaStreamUpdateCaptureDependencies_ptsz, RUNTIME_DRIVER, (cudaStream_t stream,
 	cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags),
 	(cuStreamUpdateCaptureDependencies_v2((CUstream)(stream ? stream : cudaStreamPerThread),
-	(CUgraphNode *)dependencies, NULL, numDependencies, flags)))
+	(CUgraphNode *)dependencies, NULL, numDependencies, flags)), (stream, dependencies,
+	numDependencies, flags))
 #endif
 #if VCUDA_ABI == 13
 STUB(cudaStreamUpdateCaptureDependencies, RUNTIME_DRIVER, (cudaStream_t stream,
 	cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 	size_t numDependencies, unsigned int flags),
 	(cuStreamUpdateCaptureDependencies_v2((CUstream)stream, (CUgraphNode *)dependencies,
-	(const CUgraphEdgeData *)dependencyData, numDependencies, flags)))
+	(const CUgraphEdgeData *)dependencyData, numDependencies, flags)), (stream,
+	dependencies, dependencyData, numDependencies, flags))
 STUB(cudaStreamUpdateCaptureDependencies_ptsz, RUNTIME_DRIVER, (cudaStream_t stream,
 	cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 	size_t numDependencies, unsigned int flags),
 	(cuStreamUpdateCaptureDependencies_v2((CUstream)(stream ? stream : cudaStreamPerThread),
 	(CUgraphNode *)dependencies, (const CUgraphEdgeData *)dependencyData, numDependencies,
-	flags)))
+	flags)), (stream, dependencies, dependencyData, numDependencies, flags))
 #endif
 #if VCUDA_ABI == 12
 STUB(cudaStreamUpdateCaptureDependencies_v2, RUNTIME_DRIVER, (cudaStream_t stream,
 	cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 	size_t numDependencies, unsigned int flags),
 	(cuStreamUpdateCaptureDependencies_v2((CUstream)stream, (CUgraphNode *)dependencies,
-	(const CUgraphEdgeData *)dependencyData, numDependencies, flags)))
+	(const CUgraphEdgeData *)dependencyData, numDependencies, flags)), (stream,
+	dependencies, dependencyData, numDependencies, flags))
 STUB(cudaStreamUpdateCaptureDependencies_v2_ptsz, RUNTIME_DRIVER, (cudaStream_t stream,
 	cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
 	size_t numDependencies, unsigned int flags),
 	(cuStreamUpdateCaptureDependencies_v2((CUstream)(stream ? stream : cudaStreamPerThread),
 	(CUgraphNode *)dependencies, (const CUgraphEdgeData *)dependencyData, numDependencies,
-	flags)))
+	flags)), (stream, dependencies, dependencyData, numDependencies, flags))
 #endif
 STUB(cudaStreamCopyAttributes, RUNTIME_DRIVER, (cudaStream_t dstStream, cudaStream_t srcStream),
-	(cuStreamCopyAttributes((CUstream)dstStream, (CUstream)srcStream)))
+	(cuStreamCopyAttributes((CUstream)dstStream, (CUstream)srcStream)), (dstStream,
+	srcStream))
 STUB(cudaStreamCopyAttributes_ptsz, RUNTIME_DRIVER, (cudaStream_t dstStream,
 	cudaStream_t srcStream),
 	(cuStreamCopyAttributes((CUstream)(dstStream ? dstStream : cudaStreamPerThread),
-	(CUstream)(srcStream ? srcStream : cudaStreamPerThread))))
+	(CUstream)(srcStream ? srcStream : cudaStreamPerThread))), (dstStream, srcStream))
 STUB(cudaStreamGetAttribute, RUNTIME_DRIVER, (cudaStream_t stream, cudaLaunchAttributeID attr,
 	cudaLaunchAttributeValue *value), (cuStreamGetAttribute((CUstream)stream,
-	(CUstreamAttrID)attr, (CUstreamAttrValue *)value)))
+	(CUstreamAttrID)attr, (CUstreamAttrValue *)value)), (stream, attr, value))
 STUB(cudaStreamGetAttribute_ptsz, RUNTIME_DRIVER, (cudaStream_t stream,
 	cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value),
 	(cuStreamGetAttribute((CUstream)(stream ? stream : cudaStreamPerThread),
-	(CUstreamAttrID)attr, (CUstreamAttrValue *)value)))
+	(CUstreamAttrID)attr, (CUstreamAttrValue *)value)), (stream, attr, value))
 STUB(cudaStreamSetAttribute, hand_cudaStreamSetAttribute, (cudaStream_t stream,
 	cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param), (stream, attr,
 	param))
 STUB(cudaStreamSetAttribute_ptsz, hand_cudaStreamSetAttribute, (cudaStream_t stream,
 	cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param),
-	(stream ? stream : cudaStreamPerThread, attr, param))
+	(stream ? stream : cudaStreamPerThread, attr, param), (stream, attr, param))
 STUB(cudaMallocAsync, hand_cudaMallocAsync, (void **devPtr, size_t size, cudaStream_t hStream),
 	(devPtr, size, hStream))
 STUB(cudaMallocAsync_ptsz, hand_cudaMallocAsync, (void **devPtr, size_t size,
-	cudaStream_t hStream), (devPtr, size, hStream ? hStream : cudaStreamPerThread))
+	cudaStream_t hStream), (devPtr, size, hStream ? hStream : cudaStreamPerThread), (devPtr,
+	size, hStream))
 STUB(cudaFreeAsync, hand_cudaFreeAsync, (void *devPtr, cudaStream_t hStream), (devPtr,
 	hStream))
 STUB(cudaFreeAsync_ptsz, hand_cudaFreeAsync, (void *devPtr, cudaStream_t hStream), (devPtr,
-	hStream ? hStream : cudaStreamPerThread))
+	hStream ? hStream : cudaStreamPerThread), (devPtr, hStream))
 STUB(cudaMallocFromPoolAsync, hand_cudaMallocFromPoolAsync, (void **ptr, size_t size,
 	cudaMemPool_t memPool, cudaStream_t stream), (ptr, size, memPool, stream))
 STUB(cudaMallocFromPoolAsync_ptsz, hand_cudaMallocFromPoolAsync, (void **ptr, size_t size,
 	cudaMemPool_t memPool, cudaStream_t stream), (ptr, size, memPool,
-	stream ? stream : cudaStreamPerThread))
+	stream ? stream : cudaStreamPerThread), (ptr, size, memPool, stream))
 STUB(cudaGetDriverEntryPoint, runtime_entry_point, (const char *symbol, void **funcPtr,
 	unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus), (symbol,
-	funcPtr, CUDART_VERSION, flags, driverStatus, cudaStreamLegacy))
+	funcPtr, CUDART_VERSION, flags, driverStatus, cudaStreamLegacy), (symbol, funcPtr,
+	flags, driverStatus))
 STUB(cudaGetDriverEntryPoint_ptsz, runtime_entry_point, (const char *symbol, void **funcPtr,
 	unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus), (symbol,
-	funcPtr, CUDART_VERSION, flags, driverStatus, cudaStreamPerThread))
+	funcPtr, CUDART_VERSION, flags, driverStatus, cudaStreamPerThread), (symbol, funcPtr,
+	flags, driverStatus))
 STUB(cudaGetDriverEntryPointByVersion, runtime_entry_point, (const char *symbol, void **funcPtr,
 	unsigned int cudaVersion, unsigned long long flags,
 	enum cudaDriverEntryPointQueryResult *driverStatus), (symbol, funcPtr, cudaVersion,
-	flags, driverStatus, cudaStreamLegacy))
+	flags, driverStatus, cudaStreamLegacy), (symbol, funcPtr, cudaVersion, flags,
+	driverStatus))
 STUB(cudaGetDriverEntryPointByVersion_ptsz, runtime_entry_point, (const char *symbol,
 	void **funcPtr, unsigned int cudaVersion, unsigned long long flags,
 	enum cudaDriverEntryPointQueryResult *driverStatus), (symbol, funcPtr, cudaVersion,
-	flags, driverStatus, cudaStreamPerThread))
+	flags, driverStatus, cudaStreamPerThread), (symbol, funcPtr, cudaVersion, flags,
+	driverStatus))
 ANSWERS(cudaGLMapBufferObject, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaGLUnmapBufferObject, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaGLUnregisterBufferObject, cudaErrorInvalidResourceHandle)

@@ -264,8 +264,14 @@ void hand___cudaUnregisterFatBinary(void **fatCubinHandle)
 	pthread_mutex_unlock(&registry.lock);
 
 	library = atomic_load(&binary->library);
-	if (library)
-		(void)cuLibraryUnload(library); /* at exit the driver may be gone already */
+	if (library) {
+		struct trace_call own;
+
+		/* At exit the driver may be gone already. */
+		runtime_own_enter(&own);
+		(void)cuLibraryUnload(library);
+		runtime_own_leave(&own);
+	}
 	pthread_mutex_destroy(&binary->lock);
 	free(binary);
 }

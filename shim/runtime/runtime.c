@@ -22,7 +22,7 @@ __thread struct runtime_thread runtime_thread
 __attribute__((weak)) extern _Atomic uint32_t vcuda_resets;
 static _Atomic uint32_t own_resets;
 _Atomic uint32_t *runtime_generation = &own_resets;
-_Atomic signed char runtime_counting = -1;
+_Atomic unsigned char runtime_watched = RUNTIME_NEW;
 
 static struct {
 	_Atomic bool ready; /* cuInit has succeeded */
@@ -43,13 +43,63 @@ __attribute__((weak)) void vcuda_count(unsigned call);
 /* Nor this: a reset that leaves the program's references. */
 __attribute__((weak)) CUresult vcuda_primary_reset(CUdevice dev);
 
-void runtime_count_slow(unsigned call)
+/* Nor does it have anybody who records calls. */
+__attribute__((weak)) void vcuda_trace_follow(_Atomic unsigned char *flags);
+__attribute__((weak)) void vcuda_trace_enter(
+	struct trace_call *trace, unsigned call, const void *caller);
+__attribute__((weak)) unsigned vcuda_trace_leave(struct trace_call *trace, unsigned status);
+
+static void runtime_look(void)
 {
 	/* Two threads may both look; they see the same. */
-	if (runtime_counting < 0)
-		runtime_counting = vcuda_count && secure_getenv("VCUDA_STATS");
-	if (runtime_counting)
+	if (!(atomic_load(&runtime_watched) & RUNTIME_NEW))
+		return;
+	if (vcuda_count && secure_getenv("VCUDA_STATS"))
+		atomic_fetch_or(&runtime_watched, (unsigned char)RUNTIME_COUNTING);
+	if (vcuda_trace_follow)
+		vcuda_trace_follow(&runtime_watched);
+	atomic_fetch_and(&runtime_watched, (unsigned char)~RUNTIME_NEW);
+}
+
+void runtime_count_slow(unsigned call)
+{
+	runtime_look();
+	if (atomic_load(&runtime_watched) & RUNTIME_COUNTING)
 		vcuda_count(call);
+}
+
+bool runtime_watch_slow(unsigned call)
+{
+	runtime_look();
+	if (atomic_load(&runtime_watched) & RUNTIME_TRACING && !runtime_thread.caller)
+		return true;
+	runtime_count_slow(call);
+	return false;
+}
+
+void runtime_trace_enter(struct trace_call *trace, unsigned call, const void *caller)
+{
+	runtime_thread.caller = caller;
+	vcuda_trace_enter(trace, call, caller);
+}
+
+unsigned runtime_trace_leave(struct trace_call *trace, unsigned error)
+{
+	vcuda_trace_leave(trace, error);
+	runtime_thread.caller = NULL;
+	return error;
+}
+
+void runtime_own_enter(struct trace_call *trace)
+{
+	if (vcuda_trace_enter)
+		vcuda_trace_enter(trace, CALL_LAST, NULL);
+}
+
+void runtime_own_leave(struct trace_call *trace)
+{
+	if (vcuda_trace_leave)
+		vcuda_trace_leave(trace, 0);
 }
 
 /* Faults of the device, which every call that needs it answers (illegal address, assert, …). */
@@ -77,14 +127,15 @@ static bool runtime_sticky(cudaError_t error)
 
 extern struct vcuda_guard vcuda_guard __attribute__((weak, visibility("default")));
 
-/* Where the last error of CALLER's copy of the runtime is; NULL: nowhere, and not ADDed. */
+/* Where the last error of CALLER's copy of the runtime is; NULL: nowhere, and not ADDed. A call
+ * that is being told comes from here, and its caller is kept. */
 static cudaError_t *runtime_last(const void *caller, bool add)
 {
 	struct runtime_thread *thread = &runtime_thread;
 	unsigned number = 0, i;
 
 	if (&vcuda_guard && (add || thread->last || thread->copies_used))
-		number = vcuda_guard.linked(caller);
+		number = vcuda_guard.linked(thread->caller ? thread->caller : caller);
 	if (!number)
 		return &thread->last;
 	for (i = 0; i < thread->copies_used; i++)

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shim/engine/trace.h"
 #include "shim/generated/cudart_hand.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)
@@ -47,6 +48,7 @@ struct runtime_thread {
 	int chosen;	     /* by cudaSetDevice */
 	int device;	     /* of `bound`; the chosen one where there is none */
 	cudaError_t last;    /* for cudaGetLastError */
+	const void *caller;  /* of the call that is being told; NULL: none */
 	/* The same for callers with a runtime of their own, redirected to this one: copies[i]
 	 * is the number that the loader guard gives one (common/guard.h). */
 	unsigned copies_used;
@@ -62,17 +64,35 @@ extern __thread struct runtime_thread runtime_thread
 
 /* Counts cudaDeviceReset calls: contexts bound before one are looked at again. */
 extern _Atomic uint32_t *runtime_generation __attribute__((visibility("hidden")));
-/* 1: VCUDA_STATS is set and the driver front can count; 0: not; -1: not looked at yet. */
-extern _Atomic signed char runtime_counting __attribute__((visibility("hidden")));
+/* What every call looks at; none of these, as almost always: nobody counts or records calls. */
+#define RUNTIME_NEW 1u		       /* not looked at yet */
+#define RUNTIME_COUNTING 2u	       /* VCUDA_STATS is set and the driver front can count */
+#define RUNTIME_TRACING TRACE_FOLLOWED /* the driver front sets it */
+extern _Atomic unsigned char runtime_watched __attribute__((visibility("hidden")));
 
 /* Counts one call of a runtime function; CALL is a CALL_… of shim/generated/cuda_calls.h.
  */
 void runtime_count_slow(unsigned call);
 static inline void runtime_count(unsigned call)
 {
-	if (unlikely(atomic_load_explicit(&runtime_counting, memory_order_relaxed)))
+	if (unlikely(atomic_load_explicit(&runtime_watched, memory_order_relaxed)))
 		runtime_count_slow(call);
 }
+
+/* The same of a call that is told where somebody records. True: it is to be, before it is
+ * counted. */
+bool runtime_watch_slow(unsigned call);
+static inline bool runtime_watch(unsigned call)
+{
+	return unlikely(atomic_load_explicit(&runtime_watched, memory_order_relaxed)) &&
+	       runtime_watch_slow(call);
+}
+/* Of a stub that is to be told of: before and after it is called once more. */
+void runtime_trace_enter(struct trace_call *trace, unsigned call, const void *caller);
+unsigned runtime_trace_leave(struct trace_call *trace, unsigned error);
+/* Between these, what is asked of the driver is not told: no call of the program's asks. */
+void runtime_own_enter(struct trace_call *trace);
+void runtime_own_leave(struct trace_call *trace);
 
 /* Remembers a failure (NotReady is none) for CALLER's cudaGetLastError and hands it on: for
  * exported functions, whose caller is the program. Any thread. */

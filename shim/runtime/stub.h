@@ -11,7 +11,7 @@
 #define STUB_EXPORT __attribute__((visibility("default")))
 
 /* NAME counts the call and goes to FUNCTION. Not every name is in a header. */
-#define STUB_STRAIGHT(result, name, function, parameters, arguments)                           \
+#define STUB_UNTOLD(result, name, function, parameters, arguments)                             \
 	result name parameters;                                                                \
 	STUB_EXPORT result name parameters                                                     \
 	{                                                                                      \
@@ -19,12 +19,31 @@
 		return function arguments;                                                     \
 	}
 
-/* The same, and a failure becomes the thread's last error. */
-#define STUB(name, function, parameters, arguments)                                            \
+/* local_NAME is NAME for traced_NAME (shim/engine/trace.h). */
+#define STUB_TRACED(name, parameters, names)                                                   \
 	cudaError_t name parameters;                                                           \
+	extern cudaError_t local_##name parameters                                             \
+		__attribute__((alias(#name), visibility("hidden")));                           \
+	TRACED(cudaError_t, name, parameters, names, runtime_trace_enter, runtime_trace_leave)
+
+/* The same, and where somebody records calls it is told. Last, where ARGUMENTS are not the
+ * names of the parameters: these. */
+#define STUB_STRAIGHT(name, function, parameters, arguments, ...)                              \
+	STUB_TRACED(name, parameters, TRACE_NAMES(arguments, ##__VA_ARGS__))                   \
 	STUB_EXPORT cudaError_t name parameters                                                \
 	{                                                                                      \
-		runtime_count(CALL_##name);                                                    \
+		if (runtime_watch(CALL_##name))                                                \
+			return traced_##name TRACE_NAMES(arguments, ##__VA_ARGS__);            \
+		return function arguments;                                                     \
+	}
+
+/* The same, and a failure becomes the thread's last error. */
+#define STUB(name, function, parameters, arguments, ...)                                       \
+	STUB_TRACED(name, parameters, TRACE_NAMES(arguments, ##__VA_ARGS__))                   \
+	STUB_EXPORT cudaError_t name parameters                                                \
+	{                                                                                      \
+		if (runtime_watch(CALL_##name))                                                \
+			return traced_##name TRACE_NAMES(arguments, ##__VA_ARGS__);            \
 		return runtime_result(function arguments);                                     \
 	}
 

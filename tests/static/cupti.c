@@ -3,7 +3,7 @@
  * What NVIDIA's CUPTI does with the driver's private tables, in a file with its name: it asks
  * for one in each function (13.2 also in the one that names an error, so that a refusal never
  * ends), looks at its size (13) or calls what lies behind (12), and asks for others, which it
- * does not get. A line on stderr says once that CUPTI is not served.
+ * does not get. A line on stderr says once which one is.
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -72,7 +72,7 @@ int main(void)
 			return 1;
 		}
 	if (told(said) != 1) {
-		printf("%d lines say that CUPTI is not served\n", told(said));
+		printf("%d lines say which CUPTI is served\n", told(said));
 		return 1;
 	}
 	puts("all is refused, and said once");

@@ -2,7 +2,7 @@
 /* Copies of the CUDA runtime in one process: the program has one, linked in or shared; the
  * library that it is linked with has one of the other kind; and so have those that it opens,
  * LIBRARY=ADDS on the command line. They share the device and its memory; last errors are each
- * copy's own. */
+ * copy's own, while calls are recorded too. */
 #include "check.h"
 #include "part.h"
 
@@ -95,6 +95,37 @@ static void errors(const part &p, const std::vector<part> &others)
 	CUDA_IS(cudaErrorInvalidDevice, cudaGetLastError());
 }
 
+/* A recorder of calls (shim/engine/trace.h), which there is none of natively. */
+static unsigned entered, left;
+static void enter(void *)
+{
+	entered++;
+}
+static void leave(void *)
+{
+	left++;
+}
+static void sent(const void *, unsigned, uint64_t, uint16_t) {}
+static const struct {
+	void (*enter)(void *call);
+	void (*leave)(void *call);
+	void (*sent)(const void *call, unsigned agent, uint64_t seq, uint16_t op);
+} recorder = {enter, leave, sent};
+
+static void errors_recorded(const part &p, const std::vector<part> &others)
+{
+	auto record = (void (*)(const void *))dlsym(RTLD_DEFAULT, "vcuda_trace_set");
+
+	if (!record)
+		return;
+	record(&recorder);
+	errors(p, others);
+	record(NULL);
+	/* Of fail, set the device, ask for the error: six and one for each other. */
+	CHECK(entered >= 6 && entered == left);
+	entered = left = 0;
+}
+
 /* Closed and opened again; it begins anew where it was unloaded meanwhile. */
 static void reopen(const part &p)
 {
@@ -122,6 +153,7 @@ int main(int argc, char **argv)
 
 	use(linked, 0);
 	errors(linked, parts);
+	errors_recorded(linked, parts);
 	for (int i = 1; i < argc; i++) {
 		const char *adds = strchr(argv[i], '=');
 
@@ -134,6 +166,7 @@ int main(int argc, char **argv)
 	for (const part &p : parts) {
 		use(p, 1);
 		errors(p, parts);
+		errors_recorded(p, parts);
 	}
 	for (const part &p : parts)
 		reopen(p);
