@@ -11,7 +11,7 @@ OLD := $(BUILD)/old
 OLD_LIBRARIES := $(CACHE)/glibc-2.17
 OLD_COMMANDS := $(patsubst %,$(OLD)/bin/%,vcuda vcuda-top vcuda-client gpu-agent)
 OLD_SOFTGPU = $(patsubst $(BUILD)/%,$(OLD)/%,$(SOFTGPU_LIB) $(BLAS_LIB) $(DNN_LIB) $(RAND_LIB) $(SOLVER_LIB) \
-	$(SPARSE_LIB) $(SPARSELT_LIB) $(NCCL_LIB))
+	$(SPARSE_LIB) $(SPARSELT_LIB) $(NCCL_LIB) $(CUPTI_LIB))
 # What tells gcc's and clang's functions which processor it is comes with neither zig nor glibc.
 OLD_LDFLAGS = -L$(OLD_LIBRARIES)/lib $$($(CLANG) --rtlib=compiler-rt -print-libgcc-file-name)
 old_make = $(MAKE) --no-print-directory BUILD=$(OLD) LIGHT=0 PTX_V3=-march=x86_64_v3 CFLAGS='-O2 -g0 -fPIE' \

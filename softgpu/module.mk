@@ -32,6 +32,7 @@ endif
 -include softgpu/sparse/sparse.mk
 -include softgpu/sparselt/sparselt.mk
 -include softgpu/nccl/nccl.mk
+-include softgpu/cupti/cupti.mk
 
 ##### Tests #####
 
@@ -70,6 +71,9 @@ $(BUILD)/tests/softgpu_fft: SOFTGPU_TEST_LIBS := $(FFT_LIB) -lm
 
 $(BUILD)/tests/softgpu_sparse: $(SPARSE_LIB)
 $(BUILD)/tests/softgpu_sparse: SOFTGPU_TEST_LIBS := $(SPARSE_LIB) -lm
+
+$(BUILD)/tests/softgpu_cupti $(BUILD)/tests/softgpu_cupti_flow: $(CUPTI_LIB)
+$(BUILD)/tests/softgpu_cupti $(BUILD)/tests/softgpu_cupti_flow: SOFTGPU_TEST_LIBS := $(CUPTI_LIB)
 
 $(SOFTGPU_TESTS): $(BUILD)/tests/%: $(OBJ)/tests/unit/%.o $(SOFTGPU_LIB) | $(SOFTGPU_IMAGES)
 	$(call say,LD,$@)

@@ -12,6 +12,7 @@
 #include "softgpu/driver/array.h"
 #include "softgpu/driver/copy_calls.h"
 #include "softgpu/driver/graph/graph.h"
+#include "softgpu/driver/profile.h"
 
 /* Pageable memory up to this size is taken at the call, so that the call need not wait. */
 #define STAGED_MAX (1 * MIB)
@@ -96,6 +97,27 @@ static void copy_run(struct op *base)
 {
 	if (!copy_do(&((struct copy_op *)base)->copy))
 		context_fault(base->context, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+/* The array itself may be gone. */
+static void side_tell(
+	uint64_t address, const struct CUarray_st *array, struct softgpu_side *side)
+{
+	profile_side(address, side);
+	if (array)
+		side->place = SOFTGPU_PLACE_ARRAY;
+}
+
+static void copy_tell(const struct op *base, struct softgpu_work *work)
+{
+	const struct copy_op *op = (const struct copy_op *)base;
+	const struct copy *copy = &op->copy;
+
+	work->kind = SOFTGPU_WORK_COPY;
+	work->bytes = (uint64_t)copy->width * copy->height * copy->depth;
+	work->asynchronous = !base->sync;
+	side_tell(copy->src, copy->src_array, &work->source);
+	side_tell(copy->dst, copy->dst_array, &work->target);
 }
 
 static void copy_drop(struct op *base)
@@ -208,6 +230,7 @@ static CUresult copy_op(const struct copy *copy, struct copy_op **out, size_t *b
 	op->op.kind = OP_WORK;
 	op->op.run = copy_run;
 	op->op.drop = copy_drop;
+	op->op.profile.tell = copy_tell;
 	op->op.bytes = sizeof(*op);
 	op->op.node = CU_GRAPH_NODE_TYPE_MEMCPY;
 	op->copy = *copy;
@@ -250,6 +273,7 @@ CUresult copy_submit(const struct copy *copy, CUstream handle, bool sync)
 	}
 	ret = copy_op(copy, &op, &bytes);
 	if (!ret) {
+		op->op.sync = sync;
 		ret = side_reached(copy, stream->context->device);
 		if (ret)
 			copy_drop(&op->op);

@@ -336,22 +336,22 @@ static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_
 	const CUmemcpyAttributes *attrs, const size_t *attrsIdxs, size_t numAttrs,
 	size_t *failed, CUstream stream)
 {
+	CUresult ret = CUDA_SUCCESS;
+
 	if (failed)
 		*failed = SIZE_MAX;
 	if (!dsts || !srcs || !sizes || !count || !attrs || !attrsIdxs || !numAttrs ||
 		numAttrs > count || attrsIdxs[0] != 0 || stream == NULL ||
 		stream == CU_STREAM_LEGACY)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count; i++) {
-		CUresult ret = copy_unified(dsts[i], srcs[i], sizes[i], stream, false);
-
-		if (ret) {
-			if (failed)
-				*failed = i;
-			return ret;
-		}
+	profile_call_begin();
+	for (size_t i = 0; i < count && !ret; i++) {
+		ret = copy_unified(dsts[i], srcs[i], sizes[i], stream, false);
+		if (ret && failed)
+			*failed = i;
 	}
-	return CUDA_SUCCESS;
+	profile_call_end();
+	return ret;
 }
 
 CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
@@ -385,30 +385,31 @@ static CUresult operand(const CUmemcpy3DOperand *from, const CUextent3D *extent,
 static CUresult batch_3d(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed,
 	unsigned long long flags, CUstream stream)
 {
+	CUresult ret = CUDA_SUCCESS;
+
 	if (failed)
 		*failed = SIZE_MAX;
 	if (!count || !ops || flags || stream == NULL || stream == CU_STREAM_LEGACY)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count; i++) {
+	profile_call_begin();
+	for (size_t i = 0; i < count && !ret; i++) {
 		const CUDA_MEMCPY3D_BATCH_OP *op = &ops[i];
 		struct copy copy = {.width = op->extent.width,
 			.height = op->extent.height,
 			.depth = op->extent.depth};
-		CUresult ret = operand(&op->src, &op->extent, &copy.src, &copy.src_side,
-			&copy.src_pitch, &copy.src_height);
 
+		ret = operand(&op->src, &op->extent, &copy.src, &copy.src_side, &copy.src_pitch,
+			&copy.src_height);
 		if (!ret)
 			ret = operand(&op->dst, &op->extent, &copy.dst, &copy.dst_side,
 				&copy.dst_pitch, &copy.dst_height);
 		if (!ret)
 			ret = copy_submit(&copy, stream, false);
-		if (ret) {
-			if (failed)
-				*failed = i;
-			return ret;
-		}
+		if (ret && failed)
+			*failed = i;
 	}
-	return CUDA_SUCCESS;
+	profile_call_end();
+	return ret;
 }
 
 CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,

@@ -25,5 +25,8 @@ CUresult soft_copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync);
 CUresult copy_3d_peer_sync(const CUDA_MEMCPY3D_PEER *p, CUstream stream);
 CUresult copy_peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
 	CUcontext src_context, size_t size, CUstream stream);
+/* Fills never wait, as on a GPU.  PITCH 0: one row.  SYNC: of a call without Async. */
+CUresult fill_submit(uint64_t dst, size_t pitch, unsigned value, unsigned element, size_t width,
+	size_t height, CUstream stream, bool sync);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "softgpu/driver/copy_calls.h"
 #include "softgpu/driver/graph/graph.h"
+#include "softgpu/driver/profile.h"
 
 struct fill_op {
 	struct op op;
@@ -77,6 +78,17 @@ static void fill_run(struct op *base)
 		context_fault(base->context, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+static void fill_tell(const struct op *base, struct softgpu_work *work)
+{
+	const struct fill_op *op = (const struct fill_op *)base;
+
+	work->kind = SOFTGPU_WORK_FILL;
+	work->bytes = (uint64_t)op->width * op->element * op->height;
+	work->value = op->value;
+	work->asynchronous = !base->sync;
+	profile_side(op->dst, &work->target);
+}
+
 static void fill_drop(struct op *op)
 {
 	free(op);
@@ -105,6 +117,7 @@ static CUresult fill_op(uint64_t dst, size_t pitch, unsigned value, unsigned ele
 	op->op.kind = OP_WORK;
 	op->op.run = fill_run;
 	op->op.drop = fill_drop;
+	op->op.profile.tell = fill_tell;
 	op->op.bytes = sizeof(*op);
 	op->op.node = CU_GRAPH_NODE_TYPE_MEMSET;
 	op->dst = dst;
@@ -118,9 +131,8 @@ static CUresult fill_op(uint64_t dst, size_t pitch, unsigned value, unsigned ele
 	return CUDA_SUCCESS;
 }
 
-/* Fills never wait, as on a GPU.  PITCH 0: one row. */
-static CUresult fill_submit(uint64_t dst, size_t pitch, unsigned value, unsigned element,
-	size_t width, size_t height, CUstream handle)
+CUresult fill_submit(uint64_t dst, size_t pitch, unsigned value, unsigned element, size_t width,
+	size_t height, CUstream handle, bool sync)
 {
 	struct CUstream_st *stream;
 	struct fill_op *op;
@@ -130,8 +142,11 @@ static CUresult fill_submit(uint64_t dst, size_t pitch, unsigned value, unsigned
 		return ret;
 	if (width && height)
 		ret = fill_op(dst, pitch, value, element, width, height, &op);
-	if (!ret && width && height && !queue_submit(stream, &op->op, false))
-		ret = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!ret && width && height) {
+		op->op.sync = sync;
+		if (!queue_submit(stream, &op->op, false))
+			ret = CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	stream_done(stream);
 	return ret;
 }
@@ -163,66 +178,66 @@ void fill_op_read(const struct op *base, CUDA_MEMSET_NODE_PARAMS *p)
 
 CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 {
-	return fill_submit(dstDevice, 0, uc, 1, N, 1, hStream);
+	return fill_submit(dstDevice, 0, uc, 1, N, 1, hStream, false);
 }
 
 CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
 {
-	return fill_submit(dstDevice, 0, us, 2, N, 1, hStream);
+	return fill_submit(dstDevice, 0, us, 2, N, 1, hStream, false);
 }
 
 CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
 {
-	return fill_submit(dstDevice, 0, ui, 4, N, 1, hStream);
+	return fill_submit(dstDevice, 0, ui, 4, N, 1, hStream, false);
 }
 
 CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
 	size_t Width, size_t Height, CUstream hStream)
 {
-	return fill_submit(dstDevice, dstPitch, uc, 1, Width, Height, hStream);
+	return fill_submit(dstDevice, dstPitch, uc, 1, Width, Height, hStream, false);
 }
 
 CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
 	size_t Width, size_t Height, CUstream hStream)
 {
-	return fill_submit(dstDevice, dstPitch, us, 2, Width, Height, hStream);
+	return fill_submit(dstDevice, dstPitch, us, 2, Width, Height, hStream, false);
 }
 
 CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
 	size_t Width, size_t Height, CUstream hStream)
 {
-	return fill_submit(dstDevice, dstPitch, ui, 4, Width, Height, hStream);
+	return fill_submit(dstDevice, dstPitch, ui, 4, Width, Height, hStream, false);
 }
 
 CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
-	return cuMemsetD8Async(dstDevice, uc, N, NULL);
+	return fill_submit(dstDevice, 0, uc, 1, N, 1, NULL, true);
 }
 
 CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
-	return cuMemsetD16Async(dstDevice, us, N, NULL);
+	return fill_submit(dstDevice, 0, us, 2, N, 1, NULL, true);
 }
 
 CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
-	return cuMemsetD32Async(dstDevice, ui, N, NULL);
+	return fill_submit(dstDevice, 0, ui, 4, N, 1, NULL, true);
 }
 
 CUresult cuMemsetD2D8_v2(
 	CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
 {
-	return cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, NULL);
+	return fill_submit(dstDevice, dstPitch, uc, 1, Width, Height, NULL, true);
 }
 
 CUresult cuMemsetD2D16_v2(
 	CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
 {
-	return cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, NULL);
+	return fill_submit(dstDevice, dstPitch, us, 2, Width, Height, NULL, true);
 }
 
 CUresult cuMemsetD2D32_v2(
 	CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
 {
-	return cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, NULL);
+	return fill_submit(dstDevice, dstPitch, ui, 4, Width, Height, NULL, true);
 }

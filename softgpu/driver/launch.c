@@ -11,6 +11,7 @@
 
 #include "softgpu/driver/graph/graph.h"
 #include "softgpu/driver/launch_core.h"
+#include "softgpu/driver/profile.h"
 #include "softgpu/driver/task.h"
 
 #define ATTRIBUTES_MAX 64
@@ -98,6 +99,30 @@ static void launch_run(struct op *base)
 static int attribute(int *value, int attribute, int device)
 {
 	return (int)cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, device);
+}
+
+static void launch_tell(const struct op *base, struct softgpu_work *work)
+{
+	const struct launch_op *op = (const struct launch_op *)base;
+	const struct ptx_kernel_info *info = &op->function->info;
+	const uint32_t *cluster = op->ptx.cluster;
+	struct softgpu_kernel *kernel = &work->kernel;
+
+	work->kind = SOFTGPU_WORK_KERNEL;
+	*kernel = (struct softgpu_kernel){.name = op->function->name,
+		.cluster_policy = op->hints.cluster_policy,
+		.registers = info->registers,
+		.static_shared = (uint32_t)info->static_shared,
+		.dynamic_shared = op->ptx.dynamic_shared,
+		.local = (uint32_t)info->local_bytes,
+		.carveout = op->function->carveout,
+		.cooperative = op->ptx.cooperative};
+	memcpy(kernel->grid, op->ptx.grid, sizeof(kernel->grid));
+	memcpy(kernel->block, op->ptx.block, sizeof(kernel->block));
+	if (!op->hints.has_cluster && cluster[0] * cluster[1] * cluster[2] == 1)
+		return;
+	memcpy(kernel->cluster, cluster, sizeof(kernel->cluster));
+	kernel->cluster_most = function_cluster_most(op->function);
 }
 
 static void launch_drop(struct op *op)
@@ -247,6 +272,7 @@ static CUresult launch_op(const struct launch *launch, struct CUctx_st *context,
 	op->op.run = launch_run;
 	op->op.drop = launch_drop;
 	op->op.copied = launch_copied;
+	op->op.profile.tell = launch_tell;
 	op->op.bytes = (uint32_t)(sizeof(*op) + info->param_bytes);
 	op->op.node = CU_GRAPH_NODE_TYPE_KERNEL;
 	op->function = launch->function;

@@ -358,35 +358,38 @@ CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 
 CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
-	return cuMemsetD16Async(dstDevice, us, N, CU_STREAM_PER_THREAD);
+	return fill_submit(dstDevice, 0, us, 2, N, 1, CU_STREAM_PER_THREAD, true);
 }
 
 CUresult cuMemsetD2D16_v2_ptds(
 	CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
 {
-	return cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, CU_STREAM_PER_THREAD);
+	return fill_submit(
+		dstDevice, dstPitch, us, 2, Width, Height, CU_STREAM_PER_THREAD, true);
 }
 
 CUresult cuMemsetD2D32_v2_ptds(
 	CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
 {
-	return cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, CU_STREAM_PER_THREAD);
+	return fill_submit(
+		dstDevice, dstPitch, ui, 4, Width, Height, CU_STREAM_PER_THREAD, true);
 }
 
 CUresult cuMemsetD2D8_v2_ptds(
 	CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
 {
-	return cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, CU_STREAM_PER_THREAD);
+	return fill_submit(
+		dstDevice, dstPitch, uc, 1, Width, Height, CU_STREAM_PER_THREAD, true);
 }
 
 CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
-	return cuMemsetD32Async(dstDevice, ui, N, CU_STREAM_PER_THREAD);
+	return fill_submit(dstDevice, 0, ui, 4, N, 1, CU_STREAM_PER_THREAD, true);
 }
 
 CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
-	return cuMemsetD8Async(dstDevice, uc, N, CU_STREAM_PER_THREAD);
+	return fill_submit(dstDevice, 0, uc, 1, N, 1, CU_STREAM_PER_THREAD, true);
 }
 
 CUresult cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,

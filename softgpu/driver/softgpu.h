@@ -30,6 +30,7 @@
 #pragma GCC visibility pop
 
 #include "softgpu/driver/memory/ranges.h"
+#include "softgpu/driver/profile_core.h"
 #include "softgpu/ptx/ptx.h"
 
 /* gcc's name for it, with clang too. */
@@ -305,8 +306,10 @@ struct op {
 	void (*copied)(struct op *op); /* to a copy, before all else; NULL: it holds nothing */
 	bool always;		       /* run even on a faulted context */
 	bool light;		       /* quicker done than handed to a thread */
+	bool sync;		       /* of a call without Async; only profilers ask */
 	uint32_t bytes;		       /* of the whole operation, to copy it; 0: it cannot be */
 	CUgraphNodeType node;	       /* what it is in a graph */
+	struct op_profile profile;
 	struct CUctx_st *context;
 	/* The queue's own. */
 	struct op *next;
@@ -339,7 +342,7 @@ struct CUstream_st {
 	struct CUstream_st *next;  /* in the context's list */
 	struct CUstream_st *ready; /* in the list of ready or watched streams */
 	unsigned refs;		   /* under queue_lock */
-	unsigned flags;
+	unsigned flags, number;	   /* the number: profile.h */
 	int priority;
 	bool legacy, per_thread, doomed;
 	unsigned long long id;
@@ -412,8 +415,6 @@ CUresult copy_linear(uint64_t dst, enum copy_side dst_side, uint64_t src,
 	enum copy_side src_side, size_t size, CUstream stream, bool sync);
 /* The side that an address of the unified space is on. */
 enum copy_side soft_copy_side_of(uint64_t address);
-
-/* module/fatbin.c has its own header. */
 
 /* module/module.c */
 struct CUfunc_st {

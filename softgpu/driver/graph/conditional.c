@@ -299,6 +299,9 @@ static void insert_behind(struct op *op, struct op *first, struct op **last)
 		o->stream = stream;
 		o->context = op->context;
 		o->seq = op->seq;
+		o->profile.graph = op->profile.graph;
+		o->profile.call = op->profile.call;
+		o->profile.wanted = op->profile.wanted;
 	}
 	*last = op->next;
 	if (!op->next)

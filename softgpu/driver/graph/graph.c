@@ -33,6 +33,8 @@ struct CUgraph_st *soft_graph_new(void)
 		free(graph);
 		return NULL;
 	}
+	if (graph)
+		graph->number = profile_graph_number();
 	return graph;
 }
 

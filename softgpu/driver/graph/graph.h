@@ -36,6 +36,7 @@ struct user_object_ref {
 };
 
 struct CUgraph_st {
+	uint32_t number; /* a profiler's */
 	struct CUgraphNode_st **nodes;
 	size_t count, room;
 	struct CUgraphNode_st *parent; /* the node that it is the child graph of */
@@ -54,11 +55,13 @@ struct step {
 	CUevent event;	       /* referenced */
 	struct branch *branch; /* CONDITIONAL; referenced */
 	bool disabled;
-	uint64_t shape; /* what an update must not change: type and edges */
-	size_t inside;	/* GRAPH: so many steps behind it are its child's */
+	uint64_t shape;	       /* what an update must not change: type and edges */
+	size_t inside;	       /* GRAPH: so many steps behind it are its child's */
+	uint32_t graph, index; /* a profiler's numbers: of the executable graph, and in it */
 };
 struct CUgraphExec_st {
 	unsigned refs;		  /* one for the handle, one a launch that is not done */
+	uint32_t number;	  /* a profiler's */
 	struct CUctx_st *context; /* referenced */
 	struct step *steps;
 	size_t count, room;

@@ -63,6 +63,8 @@ static CUresult exec_add(struct CUgraphExec_st *exec, const struct CUgraphNode_s
 	step = &exec->steps[exec->count];
 	*step = (struct step){.type = node->type,
 		.key = node,
+		.graph = exec->number,
+		.index = (uint32_t)exec->count,
 		.shape = mix(0xcbf29ce484222325u, (uint64_t)node->type)};
 	if (node->op) {
 		step->op = graph_op_copy(node->op);
@@ -139,6 +141,7 @@ CUresult exec_flat(const struct CUgraph_st *graph, struct CUgraphExec_st **out)
 	if (!exec)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	exec->refs = 1;
+	exec->number = profile_graph_number();
 	ret = exec_flatten(exec, graph);
 	if (ret)
 		exec_free(exec);
@@ -159,6 +162,7 @@ CUresult exec_new(
 	}
 	exec->refs = 1;
 	exec->flags = flags;
+	exec->number = profile_graph_number();
 	ret = exec_flatten(exec, graph);
 	if (ret) {
 		object_remove(exec);
@@ -275,7 +279,13 @@ bool step_op(const struct step *step, struct op **op)
 	if (step->disabled || (!step->op && !step->branch))
 		return true;
 	*op = step->branch ? branch_op_new(step->branch) : graph_op_copy(step->op);
-	return *op != NULL;
+	if (!*op)
+		return false;
+	if (profile_ever()) {
+		(*op)->profile.graph = step->graph;
+		(*op)->profile.index = step->index;
+	}
+	return true;
 }
 
 static CUresult launch_submit(
@@ -371,11 +381,44 @@ static CUresult exec_capture(struct CUgraphExec_st *exec, struct CUstream_st *st
 	return CUDA_SUCCESS;
 }
 
+/* Its operations, as of one call to who profiles. */
+static CUresult exec_launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
+{
+	struct op *defaults, *begin = NULL, *end = NULL;
+	bool first = true, profiled = profile_on();
+	CUresult ret = CUDA_SUCCESS;
+
+	if (profiled)
+		profile_call_begin();
+	if (profiled && !profile_graph(stream->context, exec->number, &begin, &end))
+		ret = CUDA_ERROR_OUT_OF_MEMORY;
+	if (begin)
+		ret = launch_submit(exec, begin, stream, &first);
+	if (!ret && !defaults_op_new(exec, &defaults))
+		ret = CUDA_ERROR_OUT_OF_MEMORY;
+	else if (!ret && defaults)
+		ret = launch_submit(exec, defaults, stream, &first);
+	for (size_t i = 0; i < exec->count && !ret; i++)
+		ret = step_launch(exec, &exec->steps[i], stream, &first);
+	if (end && ret)
+		end->drop(end);
+	else if (end)
+		ret = launch_submit(exec, end, stream, &first);
+	if (profiled)
+		profile_call_end();
+	if (!ret)
+		ret = exec_hold(exec, stream);
+	queue_ref(stream);
+	if (exec->last)
+		queue_unref(exec->last);
+	exec->last = stream;
+	exec->last_seq = stream->submitted;
+	return ret;
+}
+
 CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 {
 	struct CUstream_st *stream;
-	struct op *defaults;
-	bool first = true;
 	CUresult ret = stream_use(hStream, &stream);
 
 	if (ret)
@@ -387,19 +430,7 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 		ret = hGraphExec->branches ? CUDA_ERROR_NOT_SUPPORTED
 					   : exec_capture(hGraphExec, stream);
 	} else {
-		if (!defaults_op_new(hGraphExec, &defaults))
-			ret = CUDA_ERROR_OUT_OF_MEMORY;
-		else if (defaults)
-			ret = launch_submit(hGraphExec, defaults, stream, &first);
-		for (size_t i = 0; i < hGraphExec->count && !ret; i++)
-			ret = step_launch(hGraphExec, &hGraphExec->steps[i], stream, &first);
-		if (!ret)
-			ret = exec_hold(hGraphExec, stream);
-		queue_ref(stream);
-		if (hGraphExec->last)
-			queue_unref(hGraphExec->last);
-		hGraphExec->last = stream;
-		hGraphExec->last_seq = stream->submitted;
+		ret = exec_launch(hGraphExec, stream);
 	}
 	queue_unref(stream);
 	pthread_mutex_unlock(&queue_lock);
