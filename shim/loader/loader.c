@@ -4,6 +4,7 @@
  * all that most programs need; this library covers the rest: a dlopen of an original by its
  * file name (JAX and some wheels do that), and a CUDA runtime that is linked in statically.
  */
+#include "shim/loader/elf.h"
 #include "shim/loader/loader.h"
 #include "shim/loader/mapped.h"
 #include "shim/loader/static.h"
@@ -23,6 +24,29 @@ static bool starts(const char *file, const char *name)
 	size_t n = strlen(name);
 
 	return !strncmp(file, name, n) && (!file[n] || file[n] == '.');
+}
+
+/* The same for a file whose name does not tell, "libcupti.so" or "libcupti.so.2025.3.1" (Triton
+ * brings one): its own SONAME stands among the names of its symbols, as the version of them. */
+static const char *loader_named(
+	const char *path, const char *file, const char *const *sonames, size_t count)
+{
+	struct image image = {0};
+	const char *found = NULL;
+
+	for (size_t i = 0; i < count && !found; i++) {
+		size_t stem = (size_t)(strstr(sonames[i], ".so") - sonames[i]) + 3;
+
+		if (strncmp(file, sonames[i], stem) || (file[stem] && file[stem] != '.'))
+			continue;
+		if (!image.bytes && (file == path || !image_open(&image, path)))
+			return NULL;
+		if (image_has_name(&image, sonames[i]))
+			found = sonames[i];
+	}
+	if (image.bytes)
+		image_close(&image);
+	return found;
 }
 
 /* The SONAME under which our stand-in for PATH is loaded, "libcuda.so.1" for
@@ -54,7 +78,7 @@ static const char *loader_stand_in(const char *path)
 		if (starts(file, sonames[i]))
 			return sonames[i];
 	}
-	return NULL;
+	return loader_named(path, file, sonames, sizeof(sonames) / sizeof(sonames[0]));
 }
 
 static void find_real(void)
