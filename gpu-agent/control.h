@@ -93,6 +93,6 @@ static inline int control_hear(int socket, struct control *c, int *fd)
 #define CONTROL_STOP_MS 2000
 
 /* How many CONTROL_LIBRARY there can be. */
-#define CONTROL_LIBRARIES 16
+#define CONTROL_LIBRARIES 24
 
 #endif

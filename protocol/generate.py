@@ -13,7 +13,7 @@ import argparse
 import os
 import sys
 
-from generator import (agent, api, docs, forms, libraries, library, plain, procs, runtime, sent,
+from generator import (agent, api, callbacks, docs, forms, libraries, library, plain, procs, runtime, sent,
                        shim, text, unserved, wire)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -61,6 +61,8 @@ def outputs(description):
     out.update(libraries.files(description))
     out.update(unserved.files(description))
     out.update(forms.files(description))
+    with open(os.path.join(HERE, "api", callbacks.FILE), encoding="utf-8") as file:
+        out.update(callbacks.files(description, file))
     out = {text.place(name): content for name, content in out.items()}
     for _, folder in text.FOLDERS:
         out[f"{folder}/.clang-format"] = "# Laid out by the generator.\nDisableFormat: true\n"

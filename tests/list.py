@@ -28,7 +28,7 @@ OTHERS = {
         "tests/stack/direct.cu", "tests/net/line.c", "tests/net/upload.cu",
         "tests/nvml/on_node.py", "tests/unserved/linked.c", "tests/programs/modules/numbers.cu",
         "tests/programs/modules/conditional.cu", "tests/programs/modules/nested.cu",
-        "tests/programs/modules/tensor.cu", "tests/windows/absent.c", "tests/windows/driver.c", "tests/windows/ipc.c", "tests/windows/loop.c",
+        "tests/programs/modules/tensor.cu", "tests/shim/trace/kernel.cu", "tests/windows/absent.c", "tests/windows/driver.c", "tests/windows/ipc.c", "tests/windows/loop.c",
         "tests/windows/nvml.c", "tests/windows/runtime.c", "tests/windows/threads.c"),
     "they run the tests of other files": (
         "tests/cluster/run.py", "tests/curand/run.py", "tests/models/run.py",

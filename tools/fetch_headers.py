@@ -29,6 +29,8 @@ FOLDERS = {
     "cudnn-9": ("nvidia-cudnn-cu13", "9.28.1.4", "libcudnn.so.9"),
     "cufft-11": ("nvidia-cufft-cu12", "11.4.1.4", "libcufft.so.11"),
     "cufft-12": ("nvidia-cufft", "12.5.0.14", "libcufft.so.12"),
+    "cupti-12": ("nvidia-cuda-cupti-cu12", "12.9.79", "libcupti.so.12"),
+    "cupti-13": ("nvidia-cuda-cupti", "13.5.25", "libcupti.so.13"),
     "nccl-cu13": ("nvidia-nccl-cu13", "2.32.3", "libnccl.so.2"),
     "nvml-12": ("nvidia-nvml-dev-cu12", "12.9.79", None),
 }

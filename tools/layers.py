@@ -91,6 +91,7 @@ ALLOWED = {
     "softgpu/sparse": "softgpu/driver softgpu/ptx/ops",
     "softgpu/sparselt": "softgpu/sparse",
     "softgpu/nccl": "softgpu/driver softgpu/blas",
+    "softgpu/cupti": "protocol/libraries softgpu/driver",
 
     # The client for Windows: shim and sidecar in one library, over a layer that stands for Linux.
     "windows/os": "",
@@ -112,6 +113,8 @@ LIBRARY_ROOMS = {
 FAMILIES = sorted(generate.load().libraries)
 for _prefix, _may in LIBRARY_ROOMS.items():
     ALLOWED.update({_prefix + family: _may for family in FAMILIES})
+ALLOWED["shim/libraries/cupti"] += " shim/driver shim/runtime"  # a profiler of both
+ALLOWED["gpu-agent/worker/libraries/cupti"] += " protocol/wire"  # what it recorded travels in a form of its own
 # The table of all serve functions, for the worker's loop.
 ALLOWED["gpu-agent/generated/cuda_serve.c"] = " ".join(
     ["protocol/generated gpu-agent/worker"] + ["gpu-agent/worker/libraries/" + family for family in FAMILIES])

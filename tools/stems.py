@@ -16,9 +16,10 @@ import sys
 OUTSIDE = ("tests/", "bench/", "examples/", "softgpu/ptx/tests/")
 
 # The libraries of NVIDIA's that have one: the file that gathers what is said of that library.
-LIBRARIES = "cublaslt cudnn cufft curand cusolver cusparse cusparselt nccl nvml"
+LIBRARIES = "cublaslt cudnn cufft cupti curand cusolver cusparse cusparselt nccl nvml"
 SHARED = {
     "absent": "what Windows has not",
+    "activity": "which of CUPTI's kinds are recorded",
     "adopt": "a process takes over what the one before it left",
     "array": "CUDA arrays",
     "array_map": "memory mapped into arrays, tile by tile",
@@ -112,7 +113,9 @@ SHARED = {
     "poll": "poll()",
     "pool": "pools of memory",
     "proc": "cuGetProcAddress",
+    "profile": "what a profiler is told of a program's work on the GPU",
     "product": "products with a sparse matrix",
+    "profile": "what the agents' CUPTI recorded of the GPUs",
     "query": "what is asked of NCCL",
     "quotas": "what a tenant's sessions may have together",
     "refactor": "cusolverRf",

@@ -90,7 +90,7 @@ $(foreach abi,12 13,$(eval $(call windows_front,cudart$(abi),$(abi),$(abi),$(RUN
 
 # libcublas.so.12 is cublas64_12.dll; what is left out has no Windows version, or no number.
 windows_name = $(subst .so.,64_,$(patsubst lib%,%,$(1)))
-WINDOWS_WITHOUT := libnccl.so.2 libcudnn.so.8
+WINDOWS_WITHOUT := libnccl.so.2 libcudnn.so.8 libcupti.so.12 libcupti.so.13
 WINDOWS_NAME.libcusparseLt.so.0 := cusparseLt
 # It asks cuSPARSE for the names of statuses.
 WINDOWS_NEEDS.libcusparseLt.so.0 := $(WINDOWS_OBJ)/libcusparse64_12.a

@@ -15,6 +15,7 @@
 #include "gpu-agent/generated/cuda_driver.h"
 #include "gpu-agent/generated/cudnn_library.h"
 #include "gpu-agent/generated/cufft_library.h"
+#include "gpu-agent/generated/cupti_library.h"
 #include "gpu-agent/generated/curand_library.h"
 #include "gpu-agent/generated/cusolver_library.h"
 #include "gpu-agent/generated/cusparse_library.h"
@@ -589,6 +590,13 @@ uint64_t serve_stages(uint16_t op, const void *frame, uint32_t bytes)
 			return SERVE_NO_STAGING;
 		return body->capacity;
 	}
+	case OP_vcudaProfileRead: {
+		const struct wire_vcudaProfileRead *body = frame;
+
+		if (bytes < sizeof(*body))
+			return SERVE_NO_STAGING;
+		return body->bytes;
+	}
 	default: return SERVE_NO_STAGING;
 	}
 }
@@ -954,6 +962,20 @@ static const struct serve_entry entries[] = {
 	{OP_vcudaGlobalManaged, sizeof(struct wire_vcudaGlobalManaged),
 	 sizeof(struct wire_vcudaGlobalManaged_reply), SERVE_CALL, serve_vcudaGlobalManaged,
 	 "vcudaGlobalManaged"},
+	{OP_vcudaProfileEnable, sizeof(struct wire_vcudaProfileEnable),
+	 sizeof(struct wire_vcudaProfileEnable_reply),
+	 SERVE_CALL | SERVE_NO_CONTEXT | SERVE_SLOW | SERVE_ASIDE, serve_vcudaProfileEnable,
+	 "vcudaProfileEnable"},
+	{OP_vcudaProfileFlush, sizeof(struct wire_vcudaProfileFlush),
+	 sizeof(struct wire_vcudaProfileFlush_reply),
+	 SERVE_CALL | SERVE_NO_CONTEXT | SERVE_SLOW | SERVE_ASIDE, serve_vcudaProfileFlush,
+	 "vcudaProfileFlush"},
+	{OP_vcudaProfileRead, sizeof(struct wire_vcudaProfileRead), 0,
+	 SERVE_CALL | SERVE_NO_CONTEXT | SERVE_ASIDE, serve_vcudaProfileRead,
+	 "vcudaProfileRead"},
+	{OP_vcudaProfileId, sizeof(struct wire_vcudaProfileId),
+	 sizeof(struct wire_vcudaProfileId_reply), SERVE_CALL | SERVE_ASIDE,
+	 serve_vcudaProfileId, "vcudaProfileId"},
 	{OP_cuCtxSetLimit, sizeof(struct wire_cuCtxSetLimit), 0,
 	 SERVE_POST | SERVE_CALL | SERVE_SLOW | SERVE_WAITS, run_cuCtxSetLimit,
 	 "cuCtxSetLimit"},

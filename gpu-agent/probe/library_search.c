@@ -41,6 +41,25 @@ static bool entry_path(const char *entry, const char *name, char *path, size_t n
 	return !access(path, R_OK);
 }
 
+/* A toolkit keeps its CUPTI in a folder of its own, where no loader looks. */
+static int toolkit_try(enum agent_library family, const char *name,
+	int (*open)(void *library, const char *path, struct error *error), void *library)
+{
+	static const char *const folders[] = {
+		"/usr/local/cuda/extras/CUPTI/lib64",
+		"/usr/local/cuda/lib64",
+	};
+	struct error error = {0}; /* the loader's says more */
+	char path[128];
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folders[i], name);
+		if (family == LIBRARY_CUPTI && !open(library, path, &error))
+			return 0;
+	}
+	return -ENOENT;
+}
+
 int library_try(const struct agent_config *config, enum agent_library family, uint32_t major,
 	int (*open)(void *library, const char *path, struct error *error), void *library,
 	struct error *error)
@@ -62,7 +81,7 @@ int library_try(const struct agent_config *config, enum agent_library family, ui
 			!open(library, path, error))
 			return 0;
 	}
-	return open(library, name, error) ? -ENOENT : 0;
+	return open(library, name, error) ? toolkit_try(family, name, open, library) : 0;
 }
 
 bool library_serves(enum agent_library family, uint32_t major)

@@ -2,7 +2,8 @@
  *
  * Which of NVIDIA's libraries workers use, by major version, and where they are looked for:
  * what `libraries:` of the configuration names for that library, then `libraries.path` and
- * where the loader looks; with the software GPU, beside it.
+ * where the loader looks, for CUPTI also where a toolkit has it; with the software GPU, beside
+ * it.
  */
 #ifndef VCUDA_GPU_AGENT_PROBE_LIBRARY_SEARCH_H
 #define VCUDA_GPU_AGENT_PROBE_LIBRARY_SEARCH_H

@@ -18,6 +18,16 @@
 /* A file that cannot be read must not hold a process for ever. */
 #define PROBE_SECONDS 120
 
+/* One for each major of each. */
+enum {
+	LIBRARIES_TOLD = 0
+#define LIBRARY_ROW(id, family, key, stem, software, oldest, newest, ...)                      \
+	+((newest) - (oldest) + 1)
+#include "gpu-agent/generated/libraries.inc"
+#undef LIBRARY_ROW
+};
+_Static_assert((int)LIBRARIES_TOLD <= CONTROL_LIBRARIES, "the supervisor keeps them all");
+
 struct probed {
 	void *handle;
 	char path[AGENT_PATH + 64];
@@ -64,8 +74,10 @@ static void version_print(enum version_form form, void *function, char *text, si
 		memcpy(&version, &function, sizeof(version));
 		number = version();
 	}
-	/* cuDNN 8 counts in thousands. */
-	if (number < 10000)
+	/* cuDNN 8 counts in thousands, CUPTI 12 its interfaces. */
+	if (number < 1000)
+		snprintf(text, n, "%zu", number);
+	else if (number < 10000)
 		snprintf(
 			text, n, "%zu.%zu.%zu", number / 1000, number / 100 % 10, number % 100);
 	else

@@ -45,6 +45,10 @@ CUresult context_new_check(const struct worker *w, int32_t device, uint32_t numb
 /* Nothing can be recorded in it now: it is part of a capture, or would be drawn into one. */
 bool capture_of(struct worker *w, const struct worker_stream *stream);
 
+/* Graphs: the driver's object of a name; refuses. */
+CUgraph graph_object(struct worker *w, struct request *r, uint64_t handle);
+CUgraphExec graph_exec_object(struct worker *w, struct request *r, uint64_t handle);
+
 /* Memory. */
 void memory_unmap(struct worker *w, struct pending *p);
 void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult status);

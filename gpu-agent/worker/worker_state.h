@@ -326,7 +326,8 @@ struct worker {
 	struct kept kept;
 	struct beside_calls beside;
 	struct worker_mirror mirror;
-	struct direct *direct; /* to other agents' sessions; NULL: nothing yet */
+	const struct profiler *profiler; /* NULL: nobody records what runs (profiler.h) */
+	struct direct *direct;		 /* to other agents' sessions; NULL: nothing yet */
 
 	struct output_text { /* what kernels print, by enum output */
 		int fd;	     /* memfd that stands for stdout, stderr */

@@ -125,6 +125,10 @@ enum vcuda_op {
 	OP_vcudaGraphFindInClone = 245,
 	OP_vcudaFunctionLayout = 246,
 	OP_vcudaGlobalManaged = 247,
+	OP_vcudaProfileEnable = 248,
+	OP_vcudaProfileFlush = 249,
+	OP_vcudaProfileRead = 250,
+	OP_vcudaProfileId = 251,
 };
 
 #endif

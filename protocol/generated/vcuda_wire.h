@@ -1321,4 +1321,50 @@ struct wire_vcudaGlobalManaged_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGlobalManaged_reply) == 8, "");
 
+/* call 248 */
+struct wire_vcudaProfileEnable {
+	uint32_t kinds;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaProfileEnable) == 8, "");
+struct wire_vcudaProfileEnable_reply {
+	uint64_t now;
+	uint32_t version;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaProfileEnable_reply) == 16, "");
+
+/* call 249 */
+struct wire_vcudaProfileFlush {
+	uint32_t flag;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaProfileFlush) == 8, "");
+struct wire_vcudaProfileFlush_reply {
+	uint64_t bytes;
+	uint64_t dropped;
+	uint64_t now;
+};
+_Static_assert(sizeof(struct wire_vcudaProfileFlush_reply) == 24, "");
+
+/* call 250 */
+struct wire_vcudaProfileRead {
+	uint64_t offset;
+	uint64_t bytes;
+	struct frame_destination destination;
+};
+_Static_assert(sizeof(struct wire_vcudaProfileRead) == 32, "");
+
+/* call 251 */
+struct wire_vcudaProfileId {
+	uint32_t what;
+	uint32_t pad_0;
+	uint64_t handle;
+};
+_Static_assert(sizeof(struct wire_vcudaProfileId) == 16, "");
+struct wire_vcudaProfileId_reply {
+	uint64_t id;
+};
+_Static_assert(sizeof(struct wire_vcudaProfileId_reply) == 8, "");
+
 #endif

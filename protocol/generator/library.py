@@ -23,7 +23,7 @@ def files(api, family):
     """{file: text}"""
     return {
         f"{family}_list.inc": function_list(api, family),
-        f"{family}_ops.h": ops_header(api, family),
+        **({f"{family}_ops.h": ops_header(api, family)} if family in api.ops else {}),
         f"{family}_hand.h": hand_header(api, family),
         f"{family}_library.h": library_header(api, family),
         f"{family}_library.c": library_source(api, family),
@@ -97,8 +97,8 @@ def function_list(api, family):
 
 def is_asked(entry):
     """Whether the agent asks the library for it: all that crosses, and what sets a handle's state."""
-    return entry.verb != "refused" and (entry.op or entry.result.endswith(("Status_t", "Result", "Result_t")) or
-                                        entry.library.form == "content")
+    return entry.verb != "refused" and not entry.has("opaque") and (
+        entry.op or entry.result.endswith(("Status_t", "Result", "Result_t")) or entry.library.form == "content")
 
 
 def listed(family, sent, local="", other=""):
@@ -213,6 +213,8 @@ def library_header(api, family):
     out += f"\nstruct {family}_library {{\n\tvoid *library;\n" + \
         listed(family, *["__typeof__(name) *name;"] * 2)
     out += "};\n\n" + library_opened(family)
+    if family not in api.ops:
+        return out + "#endif\n"
     out += "/* As serve_find, for this family's opcodes. */\n"
     out += f"const struct serve_entry *{family}_serve_find(uint16_t op);\n"
     out += f"extern const struct plain_library {family}_plain; /* its stanza's */\n"

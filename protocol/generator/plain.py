@@ -16,9 +16,10 @@ def files(api, family):
     out = library.files(api, family)
     declared = prototypes.group(api, family, crosses)
     out[f"{family}_api.h"] = prototypes.header(api, family, declared)
-    out[f"{family}_wire.h"] = wire_header(api, family)
     out[f"{family}_stubs.c"] = stubs(api, family, declared)
-    out[f"{family}_serve.c"] = serve_source(api, family)
+    if family in api.ops:
+        out[f"{family}_wire.h"] = wire_header(api, family)
+        out[f"{family}_serve.c"] = serve_source(api, family)
     return out
 
 
@@ -271,7 +272,7 @@ def stubs(api, family, declared):
         f"The functions that {library.stem(api, family)} exports, compiled for each major, over\n"
         f"shim/libraries/common/plain.h; what is local goes to hand_NAME in shim/libraries/{family}/.",
         None, ["<stddef.h>", ""] + sorted(text.includes(
-            *(f"{family}_{n}.h" for n in ("api", "hand", "ops", "wire"))) +
+            *(f"{family}_{n}.h" for n in ("api", "hand", *(("ops", "wire") if family in api.ops else ())))) +
             ['"protocol/libraries/items.h"', '"protocol/wire/handle.h"', '"shim/libraries/common/plain.h"',
              '"shim/libraries/common/stub.h"'] + room))
     one = api.libraries[family]

@@ -651,4 +651,55 @@ static inline CUresult send_vcudaGlobalManaged(uint64_t module, const char *name
 	return shim_end(&call);
 }
 
+/* call 248 */
+static inline CUresult send_vcudaProfileEnable(uint32_t kinds, uint64_t *now, uint32_t *version)
+{
+	struct shim_call call;
+	struct wire_vcudaProfileEnable *body = shim_begin(&call, OP_vcudaProfileEnable,
+		sizeof(*body));
+	const struct wire_vcudaProfileEnable_reply *reply;
+
+	body->kinds = kinds;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply) {
+		*now = reply->now;
+		*version = reply->version;
+	}
+	return shim_end(&call);
+}
+
+/* call 249 */
+static inline CUresult send_vcudaProfileFlush(uint32_t flag, uint64_t *bytes, uint64_t *dropped,
+		uint64_t *now)
+{
+	struct shim_call call;
+	struct wire_vcudaProfileFlush *body = shim_begin(&call, OP_vcudaProfileFlush,
+		sizeof(*body));
+	const struct wire_vcudaProfileFlush_reply *reply;
+
+	body->flag = flag;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply) {
+		*bytes = reply->bytes;
+		*dropped = reply->dropped;
+		*now = reply->now;
+	}
+	return shim_end(&call);
+}
+
+/* call 251 */
+static inline CUresult send_vcudaProfileId(uint32_t what, uint64_t handle, uint64_t *id)
+{
+	struct shim_call call;
+	struct wire_vcudaProfileId *body = shim_begin(&call, OP_vcudaProfileId, sizeof(*body));
+	const struct wire_vcudaProfileId_reply *reply;
+
+	body->what = what;
+	body->handle = handle;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply)
+		*id = reply->id;
+	return shim_end(&call);
+}
+
 #endif

@@ -3,6 +3,7 @@
  * Attributes of kernels and occupancy.  A kernel may be named by its stub, by a cudaKernel_t or
  * by a cudaFunction_t; its attributes are those on the thread's device.
  */
+#include "shim/runtime/kernel_name.h"
 #include "shim/runtime/register.h"
 
 #include <limits.h>
@@ -192,4 +193,11 @@ cudaError_t hand_cudaFuncGetName(const char **name, const void *func)
 		return cudaErrorInvalidValue;
 	error = runtime_function(func, &function);
 	return error ? error : runtime_status(cuFuncGetName(name, function));
+}
+
+const char *runtime_kernel_name(const void *kernel, bool handle)
+{
+	const struct symbol *symbol = handle ? kernel : table_find(&register_table, kernel);
+
+	return symbol ? symbol->name : NULL;
 }

@@ -20,7 +20,7 @@ FAMILIES = {
     "memory": "vcuda(Mem|Vmm|Ipc|Pool|Host|Mirror)|cuMem", "copies": "vcuda(Copy|Fill|Array|Reference|Texture|Surface)|cuTensor",
     "modules": "vcuda(Module|Function|Global|Link|Library|Launch|Occupancy|Cooperative)|cu(Func|Occu)",
     "streams": "vcuda(Stream|Event|Sync|Query|Capture|Callback|Wait)|cu(Stream|Event)", "graphs": "vcuda(Graph|Cond)|cuGraph",
-    "contexts": "cuCtx|cuDevice|vcuda(Ctx|Context|Limit|Primary|Green|Device|Nvml|Peer|Direct|Tensor|Cu|Open|Lease|Output)",
+    "contexts": "cuCtx|cuDevice|vcuda(Ctx|Context|Limit|Primary|Green|Device|Nvml|Peer|Direct|Tensor|Cu|Open|Lease|Output|Profile)",
     "cuBLAS": "cublas", "cuDNN": "cudnn", "cuRAND": "curand", "cuSOLVER": "cusolver", "cuSPARSE": "cusparse",
 }
 assert all(any(re.match(names, name) for names in FAMILIES.values()) for name, form, _ in entries() if form in STRUCTS), \

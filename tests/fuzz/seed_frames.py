@@ -15,6 +15,8 @@ WINDOW, GRANULE = 0x200000000000, 2 << 20
 # Host memory that kernels reach, and a run of two words of it: address, words, bytes and masks.
 HOST = 0x480000000000
 RUN = struct.pack("<QIIQQ8B", HOST + 4088, 2, 0, 1, 2 << 56, 1, 128, *bytes(6))
+# Kernels, copies and fills, of protocol/wire/profile.h.
+PROFILED = 1 << 1 | 1 << 2 | 1 << 3
 PTX = b"""
 .version 7.0
 .target sm_70
@@ -199,6 +201,10 @@ def special(name):
         "vcudaMirrorUnmap": ({"address": HOST}, {}),
         "vcudaMirrorWrite": ({"bytes": len(RUN)}, {"runs": RUN}),
         "vcudaMirrorFetch": ({"scope": 3, "handle": 0, "capacity": 65536}, {}),
+        "vcudaProfileEnable": ({"kinds": PROFILED}, {}),
+        "vcudaProfileFlush": ({"flag": 0}, {}),
+        "vcudaProfileRead": ({"offset": 0, "bytes": 184}, {}),
+        "vcudaProfileId": ({"what": 1, "handle": handle("CUstream")}, {}),
         "cuStreamBatchMemOp_v2": ({"count": 1}, {"paramArray": struct.pack(
             "<IIQQIIQQ", 2, 0, WINDOW + 4096, 5, 0, 0, 0, 0)}),
     }.get(name)
@@ -217,6 +223,12 @@ def before(name):
                 if "vcudaGraphInstantiate" in STRUCTS else b""
     if name.startswith("vcudaMirror") and name != "vcudaMirrorMap":
         out += say("vcudaMirrorMap", {"address": HOST, "bytes": 8192}, kind=CALL)
+    if name in ("vcudaProfileFlush", "vcudaProfileRead"):
+        values, runs = special("vcudaLaunch")
+        out += say("vcudaProfileEnable", {"kinds": PROFILED}, kind=CALL, context=0)
+        out += say("vcudaLaunch", dict(values, function=handle("CUfunction")), runs)
+        out += say("vcudaFill", {"dst": WINDOW, "element": 1, "height": 1}) + drain()
+        out += say("vcudaProfileFlush", {"flag": 0}, kind=CALL, context=0) if name == "vcudaProfileRead" else b""
     if name.startswith("cublasLt"):
         return out
     if name.startswith("cublas") and not name.startswith("cublasCreate"):

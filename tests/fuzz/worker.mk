@@ -30,11 +30,11 @@ $(BUILD)/tests/fuzz/worker-libfuzzer: $(call fuzz_objects,$(WORKER_FUZZ_SRCS))
 fuzz-softgpu-libraries:
 	$(Q)$(MAKE) --no-print-directory SAN=address CC='$(CLANG)' BUILD=$(FUZZ_GPU) \
 		PTX_CFLAGS='-O1 -ffp-contract=off -fno-strict-aliasing -fwrapv' \
-		$(patsubst $(BUILD)/%,$(FUZZ_GPU)/%,$(SOFTGPU_LIB) $(BLAS_LIB) $(DNN_LIB) $(FFT_LIB) $(SPARSE_LIB) $(SPARSELT_LIB) $(NCCL_LIB))
+		$(patsubst $(BUILD)/%,$(FUZZ_GPU)/%,$(SOFTGPU_LIB) $(BLAS_LIB) $(DNN_LIB) $(FFT_LIB) $(SPARSE_LIB) $(SPARSELT_LIB) $(NCCL_LIB) $(CUPTI_LIB))
 
 test: run-replay_worker
 $(call add_test,replay_worker,tests/fuzz/worker.c, \
-	$(BUILD)/tests/fuzz/worker-replay $(WORKER_SEEDS)/.made $(SOFTGPU_LIB) $(BLAS_LIB) $(DNN_LIB) $(FFT_LIB) $(SPARSE_LIB) $(SPARSELT_LIB), \
+	$(BUILD)/tests/fuzz/worker-replay $(WORKER_SEEDS)/.made $(SOFTGPU_LIB) $(BLAS_LIB) $(DNN_LIB) $(FFT_LIB) $(SPARSE_LIB) $(SPARSELT_LIB) $(CUPTI_LIB), \
 	for folder in $(WORKER_SEEDS) tests/fuzz/corpus/worker; do \
 	SOFTGPU=$(abspath $(SOFTGPU_LIB)) FUZZ_CUTS=0 timeout 300 $$< $$$$folder || exit 1; done)
 

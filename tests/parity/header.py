@@ -10,7 +10,7 @@ import re
 import subprocess
 
 RESULTS = ("CUresult", "cudaError_t", "const char", "void", "struct cudaChannelFormatDesc",
-           "unsigned", "char", "cublasStatus_t", "cudnnStatus_t", "size_t",
+           "unsigned", "char", "CUptiResult", "cublasStatus_t", "cudnnStatus_t", "size_t",
            "cuComplex", "cuDoubleComplex", "float", "double", "int", "cusparseStatus_t", "cusparseMatrixType_t",
            "cusparseFillMode_t", "cusparseDiagType_t", "cusparseIndexBase_t")
 

@@ -23,6 +23,7 @@ from generator import api, library, shim, unserved  # noqa: E402
 
 import constants  # noqa: E402
 import cudnn  # noqa: E402
+import cupti  # noqa: E402
 import header  # noqa: E402
 import nvml  # noqa: E402
 
@@ -334,6 +335,10 @@ def libraries(description, cache):
             [os.path.join(generate.HERE, "libraries", "cusparselt.h")],
             {f"cusparseLt.h of CUDA {major}": [os.path.join(cache, f"cusparselt-cu{major}", "cusparseLt.h")]
              for major in (12, 13)}, skip=r"CUSPARSELT_(ITEM_|\w+_ATTRIBUTES|MATRICES|ALPHAS|BETAS|[ABCD]$)"),
+        "cupti.api against CUPTI's headers and libcupti": lambda: cupti.functions(description, cache, shape, names),
+        "cupti_callbacks.txt against CUPTI's headers": lambda: cupti.numbers(cupti.told(), cache),
+        "what stubs tell of calls against CUPTI's headers": lambda: cupti.params(
+            description, cupti.told(), cache, shape),
         "nccl.api against nccl.h and libnccl": lambda: nccl(description, cache),
         "nccl.h against NVIDIA's": lambda: constants.differences(
             [os.path.join(generate.HERE, "libraries", "nccl.h")],
@@ -408,7 +413,7 @@ def library_breakages(description, cache):
     def described(family, name, spoil):
         broken = copy.deepcopy(description)
         spoil(broken.find(name))
-        compared = {"cublas": blas, "cublaslt": blaslt}.get(
+        compared = {"cublas": blas, "cublaslt": blaslt, "cupti": lambda d, c: cupti.functions(d, c, shape, names)}.get(
             family, lambda d, c: cudnn.differences(d, c, os.path.join(generate.HERE, "libraries")))
         return bool(compared(broken, cache))
 
@@ -428,7 +433,20 @@ def library_breakages(description, cache):
     def result(entry):
         entry.result = "int"
 
+    def renumbered():
+        rows = cupti.told()
+        rows["runtime"][211], rows["runtime"][212] = rows["runtime"][212], rows["runtime"][211]
+        return bool(cupti.numbers(rows, cache))
+
+    def told(name):
+        broken = copy.deepcopy(description)
+        fewer(broken.find(name))
+        return bool(cupti.params(broken, cupti.told(), cache, shape))
+
     return [
+        ("a parameter too few in cupti.api", described("cupti", "cuptiSubscribe", fewer)),
+        ("two numbers exchanged in cupti_callbacks.txt", renumbered()),
+        ("a parameter too few of what is told", told("cuMemcpyHtoDAsync_v2") and told("cudaLaunchKernel")),
         ("a parameter too few in cublas.api", described("cublas", "cublasSgemm_v2", fewer)),
         ("another result in cublaslt.api", described("cublaslt", "cublasLtMatmul", result)),
         ("a parameter too few in cudnn.api", described("cudnn", "cudnnSoftmaxForward", fewer)),

@@ -19,6 +19,12 @@ GROUPS = {
         "code for the kernels that cuFFTDx builds: build them beside NVIDIA's libcufft, what is built runs here":
             "experimental host functions whose answers are LTO-IR for a compiler: needed where a program is built, not where it runs",
     },
+    "cupti": {
+        "counters and samples of the hardware: take them with Nsight Compute on the machine of the GPU":
+            "they are read from registers of the whole GPU, which is not one tenant's",
+        "call the form without _v2: one subscriber profiles at a time":
+            "CUDA 13.5's forms for several profilers in one process, and for records of chosen fields",
+    },
     "nccl": {
         "kernels that communicate by themselves are not served":
             "the agent's NCCL has memory and windows that a kernel of the program's cannot name",

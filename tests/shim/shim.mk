@@ -55,6 +55,19 @@ $(BUILD)/tests/shim/locks_cudnn-plans: tests/cudnn/backend.c $(CUDNN_TEST_HEADER
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CUDNN_TEST_CC) $(SANFLAGS) -DCUDNN_ABI=9 -o $@ $(filter %.c %.o,$^) $(LOCK_ORDER_LD) -ldl -lm
 
+# And programs with the front of CUPTI, which they find in themselves.
+LOCK_CUPTI := $(addprefix $(BUILD)/tests/shim/locks_,profiler profiler-callbacks)
+LOCK_CUPTI_SRCS := $(wildcard shim/libraries/cupti/*.c) shim/generated/cupti_stubs.c
+$(call objects,$(LOCK_CUPTI_SRCS)): CPPFLAGS += -DVCUDA_LOCK_ORDER -DVCUDA_ABI=13
+$(LOCK_CUPTI): $(BUILD)/tests/shim/locks_%: tests/programs/%.cu tests/programs/profiler.h \
+		$(call objects,$(LOCK_CUPTI_SRCS) $(SHIM_TEST_RUNTIME_SRCS) $(SHIM_TEST_SRCS)) $(LOCK_ORDER_OBJ) | \
+		$(CACHE)/.complete
+	$(call say,NVCC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart none -Xcompiler -pthread -Itests/programs -isystem $(CACHE)/cupti-13 \
+		-DLIBRARY=NULL -Xlinker --export-dynamic $(filter %.cu %.o,$^) -o $@ \
+		$(LOCK_ORDER_LD:-Wl$(comma)%=-Xlinker %) -ldl
+
 $(BUILD)/tests/shim_locks: $(OBJ)/tests/shim/locks/wrong.o $(LOCK_ORDER_OBJ)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
@@ -62,13 +75,54 @@ $(BUILD)/tests/shim_locks: $(OBJ)/tests/shim/locks/wrong.o $(LOCK_ORDER_OBJ)
 
 .PHONY: test-locks
 test: test-locks
-test-locks: run-locks_check $(patsubst $(BUILD)/tests/shim/%,run-%,$(LOCK_PROGRAMS) $(LOCK_CUDA)) run-locks_cudnn-plans ## the shim takes its locks in their order
+test-locks: run-locks_check $(patsubst $(BUILD)/tests/shim/%,run-%,$(LOCK_PROGRAMS) $(LOCK_CUDA) $(LOCK_CUPTI)) run-locks_cudnn-plans ## the shim takes its locks in their order
 $(call add_test,locks_check,tests/shim/locks/wrong.c,$(BUILD)/tests/shim_locks,timeout 180 $$<)
 $(foreach program,$(LOCK_PROGRAMS),$(call add_test,$(notdir $(program)), \
 	tests/shim/$(patsubst locks_%,%,$(notdir $(program))).c,all $(program), \
 	timeout 180 $(BIN)/vcuda run --software -- $(program)))
-$(foreach program,$(LOCK_CUDA),$(call add_test,$(notdir $(program)), \
+$(foreach program,$(LOCK_CUDA) $(LOCK_CUPTI),$(call add_test,$(notdir $(program)), \
 	tests/programs/$(patsubst locks_%,%,$(notdir $(program))).cu,all $(program), \
 	timeout 180 $(BIN)/vcuda run --software -- $(program)))
 $(call add_test,locks_cudnn-plans,tests/cudnn/backend.c,all $(BUILD)/tests/shim/locks_cudnn-plans, \
 	timeout 180 $(BIN)/vcuda run --software -- $(BUILD)/tests/shim/locks_cudnn-plans)
+
+# What CUPTI's front is told, of the driver front and of the runtime's of each ABI.
+$(BUILD)/tests/shim/trace13.o: tests/shim/trace/kernel.cu | $(CACHE)/.complete
+	$(call say,NVCC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) -cudart none -c -o $@ $<
+$(BUILD)/tests/shim/trace12.o: tests/shim/trace/kernel.cu | $(CACHE)/.complete
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG_CUDA) -c -o $@ $<
+$(BUILD)/tests/shim/trace%: tests/shim/trace/trace.c $(BUILD)/tests/shim/trace%.o $(CUDA_LIB) | $(CACHE)/.complete
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -D_GNU_SOURCE -I. -isystem $(CUDA$*)/include -o $@ $(filter %.c %.o,$^) $(CUDA_LIB) \
+		-L$(CUDA$*)/lib -l:libcudart.so.$* -lstdc++
+
+$(BUILD)/tests/shim/callbacks%: tests/shim/trace/callbacks.c shim/libraries/cupti/callbacks.c \
+		shim/libraries/cupti/callbacks.h shim/generated/cupti_callbacks.inc | $(CACHE)/.complete
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -D_GNU_SOURCE -DVCUDA_ABI=$* -I. -isystem $(CACHE)/cupti-$* -o $@ $(filter %.c,$^)
+
+.PHONY: test-trace
+test: test-trace
+test-trace: run-trace_12 run-trace_13 run-callbacks_12 run-callbacks_13 ## calls are told to who records them
+$(foreach abi,12 13,$(call add_test,trace_$(abi),tests/shim/trace/trace.c,all $(BUILD)/tests/shim/trace$(abi), \
+	timeout 180 $(BIN)/vcuda run --software -- $(BUILD)/tests/shim/trace$(abi)))
+$(foreach abi,12 13,$(call add_test,callbacks_$(abi),tests/shim/trace/callbacks.c,$(BUILD)/tests/shim/callbacks$(abi), \
+	timeout 60 $$<))
+
+# Programs of tests/programs that are recorded.
+$(BUILD)/tests/shim/recorder.so: tests/shim/trace/recorder.c $(CUDA_LIB)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -D_GNU_SOURCE -I. -shared -fPIC -o $@ $< $(CUDA_LIB)
+RECORDED := vector-add streams threads contexts per-thread-stream copies-2d arrays-2d graph-capture library \
+	driver-linked device-reset old-launch async-memory virtual-memory call-order
+RECORDED_BUILT := $(foreach abi,12 13,$(addprefix $(BUILD)/programs/$(abi)/,$(RECORDED)))
+test-trace: $(if $(SAN),,run-trace_programs)
+$(call add_test,trace_programs,tests/shim/trace/recorder.c,all $(BUILD)/tests/shim/recorder.so $(RECORDED_BUILT), \
+	VCUDA_SOFTGPU_DEVICES=2 timeout 300 $(PROGRAMS_DIR)/run.sh -j2 $(RECORDED) -- $(BIN)/vcuda run --software -- \
+	sh -c 'LD_PRELOAD=$$$$LD_PRELOAD:$(abspath $(BUILD))/tests/shim/recorder.so exec "$$$$@"' sh)

@@ -85,6 +85,24 @@ static void what_is_missing_is_not_looked_for_again(void **state)
 	assert_int_equal(opens, 3);
 }
 
+/* A toolkit's, which no loader finds; but for no other library. */
+static void cupti_is_looked_for_in_the_toolkit(void **state)
+{
+	const struct table *table;
+
+	(void)state;
+	there = "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.13";
+	table = get(LIBRARY_CUPTI, 13);
+	assert_non_null(table);
+	assert_string_equal(table->path, there);
+	there = "/usr/local/cuda/lib64/libcupti.so.12";
+	table = get(LIBRARY_CUPTI, 12);
+	assert_non_null(table);
+	assert_string_equal(table->path, there);
+	there = "/usr/local/cuda/lib64/libcufft.so.12";
+	assert_null(get(LIBRARY_CUFFT, 12));
+}
+
 static void other_majors_are_refused_unasked(void **state)
 {
 	(void)state;
@@ -116,6 +134,7 @@ int main(void)
 		cmocka_unit_test(each_major_is_opened_once),
 		cmocka_unit_test(the_next_major_serves),
 		cmocka_unit_test(what_is_missing_is_not_looked_for_again),
+		cmocka_unit_test(cupti_is_looked_for_in_the_toolkit),
 		cmocka_unit_test(other_majors_are_refused_unasked),
 	};
 

@@ -31,6 +31,8 @@ UNIT_PREFIXES += cudnn
 UNIT_OBJS_cudnn = $(call objects,tests/fuzz/no_beside.c $(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c gpu-agent/worker/limits/quotas.c \
 	$(wildcard gpu-agent/worker/libraries/common/*.c) gpu-agent/probe/library_search.c gpu-agent/generated/cudnn_serve.c)
 UNIT_LIBS_cudnn = -lcrypto -ldl
+UNIT_PREFIXES += profile
+UNIT_OBJS_profile = $(call objects,gpu-agent/worker/libraries/cupti/profile_buffer.c gpu-agent/worker/libraries/cupti/profile_store.c)
 UNIT_PREFIXES += library
 UNIT_PREFIXES += compiled
 UNIT_OBJS_compiled = $(call objects,gpu-agent/cache/compiled.c gpu-agent/cache/tenant_folder.c)

@@ -40,5 +40,5 @@ test-worker: $(WORKER_TESTS:%=run-%) ## the worker: a client that violates the p
 WORKER_ENV := SOFTGPU=$(SOFTGPU_LIB) GATE_DRIVER=$(GATE_DRIVER) \
 	GATED_DRIVER=$(abspath $(GATED_DRIVER)) VCUDA_LOG=warn
 $(foreach test,$(WORKER_TESTS),$(call add_test,$(test),tests/unit/$(test).c, \
-	$(BUILD)/tests/$(test) $(SOFTGPU_LIB) $(BLAS_LIB) $(GATE_DRIVER) $(GATED_DRIVER) $(GATED), \
+	$(BUILD)/tests/$(test) $(SOFTGPU_LIB) $(BLAS_LIB) $(CUPTI_LIB) $(GATE_DRIVER) $(GATED_DRIVER) $(GATED), \
 	$(WORKER_ENV) timeout 900 $$< 2>$$<.log || { tail -40 $$<.log; false; }))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A real worker process on the software GPU ($SOFTGPU), and the test as its front and client:
- * what the tests of the worker share.  Every wait ends after PATIENCE_MS with a failure.
+ * what the tests of the worker share.  Every wait ends after PATIENCE_MS with a failure.  With
+ * SOFTGPU=libcuda.so.1 it is NVIDIA's driver, with libraries that LD_LIBRARY_PATH has.
  */
 #ifndef VCUDA_TESTS_UNIT_WORKER_PEER_H
 #define VCUDA_TESTS_UNIT_WORKER_PEER_H
@@ -88,6 +89,11 @@ static inline void peer_say_tally(const struct peer *p)
 /* The worker's next frames fill its socket at once. */
 static bool peer_small;
 
+static inline bool peer_nvidia(void)
+{
+	return !strcmp(getenv("SOFTGPU"), "libcuda.so.1");
+}
+
 static void peer_start(struct peer *p)
 {
 	static struct agent_config config;
@@ -95,7 +101,7 @@ static void peer_start(struct peer *p)
 	int handoff[2], commands[2], replies[2], fds[2];
 
 	memset(p, 0, sizeof(*p));
-	config.driver = DRIVER_SOFTWARE;
+	config.driver = peer_nvidia() ? DRIVER_NVIDIA : DRIVER_SOFTWARE;
 	snprintf(config.driver_path, sizeof(config.driver_path), "%s",
 		peer_driver ? peer_driver : getenv("SOFTGPU"));
 	config.host_memory = peer_host_memory;

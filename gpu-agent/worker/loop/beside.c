@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "gpu-agent/worker/loop/beside_call.h"
+#include "gpu-agent/worker/profiler.h"
 #include "gpu-agent/worker/reply/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 
@@ -62,7 +63,9 @@ static void *beside_main(void *argument)
 		struct beside_job *job = thread->job;
 
 		w->cuda.cuCtxSetCurrent(job->current);
+		profiler_begin(job->profiler, job->seq);
 		job->run(job);
+		profiler_end(job->profiler);
 		atomic_store(&job->ended, true); /* and is not touched any more */
 		beside_awake();
 		while (sem_wait(&thread->next_job))
@@ -103,6 +106,7 @@ bool beside_start(struct worker *w, struct beside_job *job, uint16_t context)
 	if (wake < 0 || running == BESIDE_JOBS || context >= CONTEXT_MAX)
 		return false;
 	job->w = w;
+	job->profiler = w->profiler;
 	job->context = context;
 	job->current = w->contexts[context];
 	if (idle) {

@@ -29,10 +29,12 @@ struct beside_job {
 	void (*late)(struct worker *w, struct beside_job *job);
 	uint64_t until;
 	bool lasting; /* nobody waits for it where a context goes: it may wait for others */
+	uint64_t seq; /* of the frame that it is for */
 	uint16_t context;
 	bool dropped;
 	/* The rest is beside.c's. */
 	const struct worker *w;
+	const struct profiler *profiler; /* when it began */
 	CUcontext current;
 	struct beside_thread *thread;
 	_Atomic bool ended;

@@ -169,7 +169,8 @@ bool beside_serve(struct worker *w, struct request *r, serve_function serve)
 	call = calloc(1, sizeof(*call) + r->header.body);
 	if (!call)
 		return false;
-	call->job = (struct beside_job){.run = call_run, .done = call_done};
+	call->job =
+		(struct beside_job){.run = call_run, .done = call_done, .seq = r->header.seq};
 	call->w = w;
 	call->serve = serve;
 	call->r = *r;

@@ -22,6 +22,7 @@
 #include "gpu-agent/worker/loop/loop.h"
 #include "gpu-agent/worker/loop/loop_input.h"
 #include "gpu-agent/worker/limits/metering.h"
+#include "gpu-agent/worker/profiler.h"
 #include "gpu-agent/worker/reply/output.h"
 #include "gpu-agent/worker/reply/park.h"
 #include "gpu-agent/worker/reply/reply.h"
@@ -95,6 +96,7 @@ void loop_serve_frame(struct worker *w)
 		.answer = answer,
 	};
 	CUresult status = CUDA_SUCCESS;
+	const struct profiler *profiler;
 	struct timing timing;
 
 	if (!entry) {
@@ -119,7 +121,9 @@ void loop_serve_frame(struct worker *w)
 				reply_flush(w);
 			timing = timing_begin(w, &r.header);
 			watchdog_enter(w);
+			profiler = profiler_begin(w->profiler, r.header.seq);
 			status = entry->serve(w, &r);
+			profiler_end(profiler);
 			watchdog_leave(w);
 			timing_end(w, &timing);
 		}

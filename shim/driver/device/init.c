@@ -17,6 +17,7 @@
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror/mirror.h"
+#include "shim/driver/profile.h"
 #include "shim/driver/device/nvml.h"
 #include "shim/engine/rejoin.h"
 #include "shim/engine/session.h"
@@ -338,6 +339,8 @@ CUresult hand_cuInit(unsigned int Flags)
 			init.join_answer = status;
 	}
 	pthread_mutex_unlock(&init.lock);
+	if (!status)
+		profile_ready();
 	return status;
 }
 

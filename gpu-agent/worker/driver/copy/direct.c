@@ -224,6 +224,7 @@ static CUresult copy_begin(struct worker *w, struct request *r, const struct dir
 	copy->link = l;
 	copy->id = q->id;
 	copy->serial = ++d->serial;
+	copy->seq = r->header.seq;
 	copy->sends = q->sends;
 	copy->device = (uint32_t)q->device;
 	copy->side = side;

@@ -16,10 +16,11 @@ struct direct_copy {
 	struct direct_copy *next;
 	struct direct_link *link;
 	uint64_t id, serial;
-	bool sends; /* the bytes are here */
-	bool turn;  /* the stream has come to it */
-	bool ready; /* the other end is, where this one sends */
-	bool over;  /* failed: kept until no fence names it */
+	uint64_t seq; /* of its frame */
+	bool sends;   /* the bytes are here */
+	bool turn;    /* the stream has come to it */
+	bool ready;   /* the other end is, where this one sends */
+	bool over;    /* failed: kept until no fence names it */
 	uint32_t fences;
 	uint32_t device;
 	struct copy_side side;

@@ -9,6 +9,7 @@
 #include "gpu-agent/worker/driver/copy/direct.h"
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/limits/limits.h"
+#include "gpu-agent/worker/profiler.h"
 
 /* Bytes on their way from the device to staging memory, in the order of the streams' work. */
 struct direct_piece {
@@ -89,12 +90,23 @@ static void copy_drain(struct worker *w, struct worker_stream *stream)
 		worker_note(w, w->cuda.cuStreamSynchronize(stream->stream));
 }
 
+/* The loop gives it its pieces, when no frame is served: they are its frame's all the same. */
+static CUresult copy_piece(struct worker *w, const struct direct_copy *copy,
+	struct worker_stream *stream, const struct cut *cut, const void *from, void *to)
+{
+	const struct profiler *profiler = profiler_begin(w->profiler, copy->seq);
+	struct copy_side side = cut_side(copy, cut);
+	CUresult status = copy_host(w, stream, &side, cut->width, cut->rows, 1, from, to);
+
+	profiler_end(profiler);
+	return status;
+}
+
 /* Puts one piece on the stream. 0; -1: no room now; or the driver's status. */
 static int piece_begin(struct worker *w, struct direct_copy *copy)
 {
 	struct direct *d = w->direct;
 	struct cut cut = cut_next(copy, copy->under_way);
-	struct copy_side side = cut_side(copy, &cut);
 	struct worker_stream *stream = direct_copy_stream(w, copy->device);
 	struct direct_piece *piece;
 	struct staging_range *range;
@@ -108,7 +120,7 @@ static int piece_begin(struct worker *w, struct direct_copy *copy)
 	piece = malloc(sizeof(*piece));
 	status = piece && stream ? worker_use(w, stream->context) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (!status)
-		status = copy_host(w, stream, &side, cut.width, cut.rows, 1, NULL, bytes);
+		status = copy_piece(w, copy, stream, &cut, NULL, bytes);
 	if (!status)
 		status = fence_event_get(w, stream->context, &event);
 	if (!status)
@@ -243,14 +255,12 @@ void direct_landed(struct worker *w, struct direct_link *l, struct direct_copy *
 {
 	struct worker_stream *stream = direct_copy_stream(w, copy->device);
 	CUresult status = stream ? worker_use(w, stream->context) : CUDA_ERROR_OUT_OF_MEMORY;
-	struct copy_side side;
 	struct cut cut;
 
 	(void)l;
 	cut_is(copy, m->value, m->length, &cut);
-	side = cut_side(copy, &cut);
 	if (!status)
-		status = copy_host(w, stream, &side, cut.width, cut.rows, 1, bytes, NULL);
+		status = copy_piece(w, copy, stream, &cut, bytes, NULL);
 	if (!status)
 		status = staging_busy(w, range, stream->context, stream->stream);
 	if (!range->event) { /* else it is busy until that is done */

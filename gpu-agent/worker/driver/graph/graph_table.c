@@ -148,6 +148,20 @@ struct worker_graph *graph_of(struct worker *w, struct request *r, uint64_t hand
 	return worker_handle(w, r, handle, KIND_CUgraph);
 }
 
+CUgraph graph_object(struct worker *w, struct request *r, uint64_t handle)
+{
+	const struct worker_graph *graph = graph_of(w, r, handle);
+
+	return graph ? graph->graph : NULL;
+}
+
+CUgraphExec graph_exec_object(struct worker *w, struct request *r, uint64_t handle)
+{
+	const struct worker_exec *exec = worker_handle(w, r, handle, KIND_CUgraphExec);
+
+	return exec ? exec->exec : NULL;
+}
+
 CUgraphNode graph_node(struct request *r, struct worker_graph *graph, uint32_t number)
 {
 	if (!graph || number >= graph->count || !graph->nodes[number]) {

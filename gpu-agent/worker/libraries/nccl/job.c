@@ -143,6 +143,7 @@ CUresult nccl_start(struct worker *w, struct request *r, struct nccl_job *job)
 		.late = job_late,
 		.until = wait_now() + (uint64_t)w->config->nccl.wait_ms * 1000000,
 		.lasting = true,
+		.seq = r->header.seq,
 	};
 	job->cuda = &w->cuda;
 	job->awaited = r->header.kind == FRAME_CALL;
