@@ -131,14 +131,14 @@ rootfs_gpu-agent-cuda12() {
 		nvidia-cuda-nvrtc-cu12==12.9.86 nvidia-curand-cu12==10.3.10.19 \
 		nvidia-cufft-cu12==11.4.1.4 nvidia-cusolver-cu12==11.7.5.82 \
 		nvidia-cusparse-cu12==12.5.10.65 nvidia-nvjitlink-cu12==12.9.86 \
-		nvidia-cusparselt-cu12==0.8.1
+		nvidia-cusparselt-cu12==0.8.1 nvidia-cuda-cupti-cu12==12.9.79
 }
 rootfs_gpu-agent-cuda13() {
 	rootfs_gpu-agent gpu-agent-cuda13
 	cuda_libraries gpu-agent-cuda13 nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.28.0.42 \
 		nvidia-cuda-nvrtc==13.0.88 nvidia-nvjitlink==13.0.88 nvidia-cuda-runtime==13.0.96 \
 		nvidia-curand==10.4.0.35 nvidia-cufft==12.0.0.61 nvidia-cusolver==12.0.4.66 \
-		nvidia-cusparse==12.6.3.3 nvidia-cusparselt-cu13==0.8.1
+		nvidia-cusparse==12.6.3.3 nvidia-cusparselt-cu13==0.8.1 nvidia-cuda-cupti==13.0.85
 }
 
 cuda_libraries() { # IMAGE PACKAGE...: into /opt/vcuda/cuda/lib, with their licences
