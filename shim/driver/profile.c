@@ -67,17 +67,17 @@ static struct clock_look looked(int64_t before, int64_t after, uint64_t now)
 
 /* The thread's session is told, so often that an answer comes fast: that one says best what the
  * worker's clock shows. */
-static CUresult enable_looking(
-	uint32_t kinds, unsigned looks, struct clock_look *best, uint32_t *version)
+static CUresult enable_looking(uint32_t kinds, unsigned looks, struct clock_look *best)
 {
 	CUresult status = CUDA_SUCCESS;
+	uint32_t version;
 
 	for (unsigned i = 0; i < looks && !status; i++) {
 		struct clock_look look;
 		uint64_t now = 0;
 		int64_t before = now_here();
 
-		status = send_vcudaProfileEnable(kinds, &now, version);
+		status = send_vcudaProfileEnable(kinds, &now, &version);
 		look = looked(before, now_here(), now);
 		if (!status && (!i || look.took < best->took))
 			*best = look;
@@ -86,12 +86,11 @@ static CUresult enable_looking(
 }
 
 /* The thread's session. */
-static CUresult enable_here(uint32_t kinds, uint32_t *version)
+static void enable_here(uint32_t kinds)
 {
 	struct agent_profile *agent = &profile.agents[session_here()->index];
 	struct clock_look look = agent->last;
-	CUresult status =
-		enable_looking(kinds, kinds && !agent->on ? CLOCK_LOOKS : 1, &look, version);
+	CUresult status = enable_looking(kinds, kinds && !agent->on ? CLOCK_LOOKS : 1, &look);
 
 	if (!status && kinds && !agent->on)
 		agent->last = look;
@@ -100,7 +99,6 @@ static CUresult enable_here(uint32_t kinds, uint32_t *version)
 	agent->more |= agent->on;
 	if (!profile.refused)
 		profile.refused = status;
-	return status;
 }
 
 static bool is_ready(const struct session *session)
@@ -108,38 +106,28 @@ static bool is_ready(const struct session *session)
 	return atomic_load_explicit(&session->phase, memory_order_acquire) == SESSION_READY;
 }
 
-static CUresult enable_all(uint32_t *version)
+static void enable_all(void)
 {
-	CUresult status = CUDA_SUCCESS;
-
 	for (unsigned i = 0; i < session_count; i++) {
 		struct session_visit visit;
-		CUresult one;
-		uint32_t found = 0;
 
 		if (!is_ready(sessions[i]) || (!profile.kinds && !profile.agents[i].on))
 			continue;
 		visit = session_visit(sessions[i]);
-		one = enable_here(profile.kinds, &found);
+		enable_here(profile.kinds);
 		session_leave(visit);
-		if (version && !*version)
-			*version = found;
-		if (!status)
-			status = one;
 	}
-	return status;
 }
 
-EXPORT CUresult vcuda_profile_enable(uint32_t kinds, uint32_t *version)
+EXPORT CUresult vcuda_profile_enable(uint32_t kinds)
 {
 	CUresult status;
 
-	if (version)
-		*version = 0;
 	pthread_mutex_lock(&profile.lock);
 	profile.kinds = kinds;
 	profile.refused = CUDA_SUCCESS;
-	status = enable_all(version);
+	enable_all();
+	status = profile.refused;
 	pthread_mutex_unlock(&profile.lock);
 	return status;
 }
@@ -149,7 +137,7 @@ void profile_ready(void)
 	if (!profile.kinds)
 		return;
 	pthread_mutex_lock(&profile.lock);
-	(void)enable_all(NULL);
+	enable_all();
 	pthread_mutex_unlock(&profile.lock);
 }
 
@@ -168,15 +156,7 @@ static CUresult read_piece(unsigned char *batch, uint64_t at, size_t n)
 	body->offset = at;
 	body->bytes = n;
 	body->destination.offset = bounce;
-	shim_wait(&call, 0);
-	if (!call.status && call.received != n)
-		call.status = status_of(CAUSE_VIOLATION);
-	if (!call.status)
-		memcpy(batch + at, shim_segment(bounce), n);
-	/* Without an answer the bytes may still come: that place is never used again. */
-	if (call.slot)
-		shim_bounce_put(bounce, n);
-	return shim_end(&call);
+	return shim_bounce_read(&call, bounce, n, batch + at);
 }
 
 static CUresult read_batch(unsigned char **batch, uint64_t bytes)
@@ -251,7 +231,7 @@ static CUresult flush_here(uint32_t flag, profile_each *each, void *user)
 		return status;
 	/* Itself it takes the agent longer than an answer may that tells the time. */
 	if ((int64_t)now - after.at > CLOCK_LASTS)
-		status = enable_looking(agent->kinds, CLOCK_LOOKS / 2, &after, &(uint32_t){0});
+		status = enable_looking(agent->kinds, CLOCK_LOOKS / 2, &after);
 	if (!status)
 		status = read_batch(&batch, bytes);
 	if (!status)

@@ -17,10 +17,9 @@ typedef void profile_each(
 	void *user, unsigned agent, const struct profile_record *record, const char *name);
 
 /* From now on every agent of the process records these kinds (1u << enum profile_kind); 0:
- * none. Before cuInit it is kept until there is a session. *version, if not NULL: of the first
- * agent's CUPTI, 0 where none is known. CUDA_ERROR_NOT_FOUND: an agent has no CUPTI;
- * …_NOT_SUPPORTED: it is of a release that does not know this. The others record. */
-CUresult vcuda_profile_enable(uint32_t kinds, uint32_t *version);
+ * none. Before cuInit it is kept until there is a session. CUDA_ERROR_NOT_FOUND: an agent has
+ * no CUPTI; …_NOT_SUPPORTED: it is of a release that does not know this. The others record. */
+CUresult vcuda_profile_enable(uint32_t kinds);
 /* What was recorded so far, of all agents, whatever the status is: also that of an enabling
  * before cuInit. FLAG is cuptiActivityFlushAll's. *dropped, if not
  * NULL: records that the agents had no room for, so far. */

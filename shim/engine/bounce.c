@@ -3,12 +3,14 @@
  * The bounce buffer: where the payloads of answers go that have no pinned memory to land in.
  */
 #include <pthread.h>
+#include <string.h>
 
 #include "common/wait.h"
 #include "shim/engine/blocks.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/reserve.h"
 #include "shim/engine/session.h"
+#include "shim/engine/status.h"
 
 /* The region is given out in such units. */
 #define BOUNCE_UNIT 4096u
@@ -99,4 +101,17 @@ void shim_bounce_put(uint64_t offset, size_t n)
 void *shim_segment(uint64_t offset)
 {
 	return (unsigned char *)session_here()->page + offset;
+}
+
+CUresult shim_bounce_read(struct shim_call *call, uint64_t offset, size_t n, void *to)
+{
+	shim_wait(call, 0);
+	if (!call->status && call->received != n)
+		call->status = status_of(CAUSE_VIOLATION);
+	if (!call->status)
+		memcpy(to, shim_segment(offset), n);
+	/* Without an answer the bytes may still come: that place is never used again. */
+	if (call->slot)
+		shim_bounce_put(offset, n);
+	return shim_end(call);
 }

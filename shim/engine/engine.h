@@ -272,6 +272,9 @@ bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk);
 CUresult shim_bounce_get(size_t n, uint64_t *offset);
 bool shim_bounce_try(size_t n, uint64_t *offset); /* the same; false instead of waiting */
 void shim_bounce_put(uint64_t offset, size_t n);
+/* Ends a call that asked for N bytes at that place of the bounce buffer, which is given back:
+ * they are copied to TO. */
+CUresult shim_bounce_read(struct shim_call *call, uint64_t offset, size_t n, void *to);
 void *shim_segment(uint64_t offset); /* where it is mapped */
 
 #endif

@@ -198,15 +198,7 @@ static CUresult read_piece(struct link *link, size_t at, size_t n)
 	body->offset = at;
 	body->bytes = n;
 	body->destination.offset = bounce;
-	shim_wait(&call, 0);
-	if (!call.status && call.received != n)
-		call.status = status_of(CAUSE_VIOLATION);
-	if (!call.status)
-		memcpy(link->result + at, shim_segment(bounce), n);
-	/* Without an answer the bytes may still come: that place is never used again. */
-	if (call.slot)
-		shim_bounce_put(bounce, n);
-	return shim_end(&call);
+	return shim_bounce_read(&call, bounce, n, link->result + at);
 }
 
 CUresult hand_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)

@@ -121,7 +121,7 @@ static CUptiResult enabled_set(uint64_t to)
 		cupti_time_look();
 	record_watch();
 	if (agents_record(was) != agents_record(to))
-		activity_told(vcuda_profile_enable(agents_record(to), NULL));
+		activity_told(vcuda_profile_enable(agents_record(to)));
 	return CUPTI_SUCCESS;
 }
 
