@@ -7,8 +7,6 @@
 
 #include "shim/libraries/cupti/cupti.h"
 
-#define KINDS 64
-
 static const struct kind {
 	uint8_t enabled, disabled; /* the answers to enabling and disabling it */
 	uint32_t agents;	   /* what the agents record of it: 1u << enum profile_kind */
@@ -112,7 +110,7 @@ void activity_told(CUresult status)
 }
 
 /* Of all agents and the program's calls. */
-static CUptiResult enabled_set(uint64_t to)
+static void enabled_set(uint64_t to)
 {
 	uint64_t was = atomic_exchange(&activity.enabled, to);
 
@@ -122,7 +120,6 @@ static CUptiResult enabled_set(uint64_t to)
 	record_watch();
 	if (agents_record(was) != agents_record(to))
 		activity_told(vcuda_profile_enable(agents_record(to)));
-	return CUPTI_SUCCESS;
 }
 
 static CUptiResult kind_enable(CUpti_ActivityKind kind)
@@ -139,7 +136,8 @@ static CUptiResult kind_enable(CUpti_ActivityKind kind)
 		return CUPTI_ERROR_NOT_COMPATIBLE;
 	if (kind == CUPTI_ACTIVITY_KIND_DEVICE)
 		activity.devices_due = true;
-	return enabled_set(activity.enabled | 1ull << kind);
+	enabled_set(activity.enabled | 1ull << kind);
+	return CUPTI_SUCCESS;
 }
 
 static CUptiResult kind_disable(CUpti_ActivityKind kind)
@@ -153,7 +151,8 @@ static CUptiResult kind_disable(CUpti_ActivityKind kind)
 	/* What was recorded until now is not lost with the agents' recorder. */
 	if (kinds[kind].agents)
 		deliver_fetch();
-	return enabled_set(activity.enabled & ~(1ull << kind));
+	enabled_set(activity.enabled & ~(1ull << kind));
+	return CUPTI_SUCCESS;
 }
 
 EXPORT CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
@@ -206,13 +205,13 @@ static CUptiResult call_enable(unsigned domain, CUpti_CallbackId cbid, uint8_t e
 EXPORT CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable)
 {
 	COUNT(cuptiActivityEnableDriverApi);
-	return cupti_result(call_enable(1, cbid, enable));
+	return cupti_result(call_enable(CALLBACK_DRIVER, cbid, enable));
 }
 
 EXPORT CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t enable)
 {
 	COUNT(cuptiActivityEnableRuntimeApi);
-	return cupti_result(call_enable(2, cbid, enable));
+	return cupti_result(call_enable(CALLBACK_RUNTIME, cbid, enable));
 }
 
 /* --- settings ----------------------------------------------------------------------------- */
@@ -324,14 +323,16 @@ EXPORT CUptiResult cuptiActivityRegisterCallbacks(
 EXPORT CUptiResult cuptiActivityFlushAll(uint32_t flag)
 {
 	COUNT(cuptiActivityFlushAll);
-	return cupti_result(deliver(flag));
+	deliver(flag);
+	return cupti_result(CUPTI_SUCCESS);
 }
 
 EXPORT CUptiResult cuptiActivityFlush(CUcontext context, uint32_t streamId, uint32_t flag)
 {
 	COUNT(cuptiActivityFlush);
 	(void)context, (void)streamId;
-	return cupti_result(deliver(flag));
+	deliver(flag);
+	return cupti_result(CUPTI_SUCCESS);
 }
 
 EXPORT CUptiResult cuptiActivityFlushPeriod(uint32_t time)
@@ -355,7 +356,7 @@ EXPORT CUptiResult cuptiActivityGetNumDroppedRecords(
 EXPORT CUptiResult cuptiFinalize(void)
 {
 	COUNT(cuptiFinalize);
-	(void)deliver(1);
+	deliver(1);
 	for (unsigned domain = 1; domain < 3; domain++)
 		for (unsigned i = 0; i < CUPTI_CALLS; i++)
 			activity.calls[domain][i] = 0;

@@ -14,9 +14,6 @@
 #include "shim/libraries/cupti/cupti.h"
 
 #define GPU_RECORDS_MAX (1u << 20)
-#define CALL_cudaLaunchKernel_7000 211 /* numbers of the runtime's domain */
-#define CALL_cudaMemcpyAsync_3020 41
-#define CALL_cudaMemsetAsync_3020 51
 
 static struct {
 	struct gpu_record *at;
@@ -94,21 +91,16 @@ static const char *name_kept(const char *name)
 static void fetched(
 	void *user, unsigned agent, const struct profile_record *record, const char *name)
 {
-	struct gpu_record *one;
+	struct gpu_record *one =
+		record_room(gpu.at, gpu.count, &gpu.room, sizeof(*one), GPU_RECORDS_MAX);
 
 	(void)user;
-	if (gpu.count == gpu.room) {
-		size_t room = gpu.room ? 2 * gpu.room : 1024;
-
-		one = room <= GPU_RECORDS_MAX ? realloc(gpu.at, room * sizeof(*one)) : NULL;
-		if (!one) {
-			gpu.dropped++;
-			return;
-		}
-		gpu.at = one;
-		gpu.room = room;
+	if (!one) {
+		gpu.dropped++;
+		return;
 	}
-	one = &gpu.at[gpu.count++];
+	gpu.at = one;
+	one += gpu.count++;
 	*one = (struct gpu_record){
 		.r = *record, .agent = agent, .name = *name ? name_kept(name) : NULL};
 	one->r.start = cupti_time_of(record->start);
@@ -133,19 +125,14 @@ uint64_t assemble_dropped(void)
 
 static void item_add(uint32_t correlation, enum rank rank, size_t at, uint64_t start)
 {
-	struct item *new = items.at;
+	struct item *new =
+		record_room(items.at, items.count, &items.room, sizeof(*new), SIZE_MAX);
 
-	if (items.count == items.room) {
-		size_t room = items.room ? 2 * items.room : 1024;
-
-		new = realloc(items.at, room * sizeof(*new));
-		if (!new) {
-			gpu.dropped++;
-			return;
-		}
-		items.at = new;
-		items.room = room;
+	if (!new) {
+		gpu.dropped++;
+		return;
 	}
+	items.at = new;
 	new[items.count++] = (struct item){correlation, (uint8_t)rank, (uint32_t)at, start};
 }
 
@@ -186,13 +173,13 @@ static int launch_order(const void *a, const void *b)
 	return x->r.start < y->r.start ? -1 : x->r.start > y->r.start;
 }
 
-static uint16_t library_call_number(const struct profile_record *r)
+static unsigned library_call(const struct profile_record *r)
 {
 	switch (r->kind) {
 	case PROFILE_COPY:
-	case PROFILE_PEER_COPY: return CALL_cudaMemcpyAsync_3020;
-	case PROFILE_FILL: return CALL_cudaMemsetAsync_3020;
-	default: return CALL_cudaLaunchKernel_7000;
+	case PROFILE_PEER_COPY: return CALL_cudaMemcpyAsync;
+	case PROFILE_FILL: return CALL_cudaMemsetAsync;
+	default: return CALL_cudaLaunchKernel;
 	}
 }
 
@@ -201,19 +188,12 @@ static void library_launched(const struct gpu_record *one, const struct library_
 {
 	uint64_t start = seen->time < one->r.start ? seen->time : one->r.start;
 
-	for (unsigned i = 1; i < EXTERNAL_KINDS; i++)
-		if (seen->ids.which & 1u << i &&
-			activity_was(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION))
-			record_add(&(struct recorded){
-				.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
-				.detail = (uint8_t)i,
-				.correlation = one->correlation,
-				.id = seen->ids.id[i],
-			});
+	if (activity_was(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION))
+		record_add_externals(&seen->ids, one->correlation);
 	if (activity_was(CUPTI_ACTIVITY_KIND_RUNTIME))
 		record_add(&(struct recorded){
 			.kind = CUPTI_ACTIVITY_KIND_RUNTIME,
-			.number = library_call_number(&one->r),
+			.number = callback_of(library_call(&one->r)).number,
 			.correlation = one->correlation,
 			.thread = seen->thread,
 			.start = start,

@@ -9,15 +9,6 @@
 #include "shim/engine/lock.h"
 #include "shim/libraries/cupti/cupti.h"
 
-enum domain {
-	DOMAIN_DRIVER = 1,
-	DOMAIN_RUNTIME = 2,
-	DOMAIN_RESOURCE = 3,
-	DOMAIN_SYNCHRONIZE = 4,
-	DOMAIN_NVTX = 5,
-	DOMAIN_STATE = 6,
-	DOMAINS
-};
 /* Of the domains that have no calls. */
 enum { RESOURCE_CONTEXT_CREATED = 1, RESOURCE_STREAM_CREATED = 3, RESOURCES = 24 };
 enum { STREAM_SYNCHRONIZED = 1, CONTEXT_SYNCHRONIZED = 2, SYNCHRONIZED = 3 };
@@ -49,7 +40,7 @@ static struct {
 	pthread_mutex_t lock;
 	_Atomic(CUpti_CallbackFunc) function; /* NULL: nobody subscribed */
 	void *user;
-	_Atomic uint8_t wanted[DOMAINS][CUPTI_CALLS];
+	_Atomic uint8_t wanted[CALLBACK_DOMAINS][CUPTI_CALLS];
 } subscriber = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(subscriber, subscriber.lock, LOCK_CUPTI_SUBSCRIBER);
 
@@ -66,7 +57,7 @@ bool callback_any(void)
 
 bool callback_wanted(uint32_t domain, uint32_t number)
 {
-	return subscriber.function && domain < DOMAINS && number < CUPTI_CALLS &&
+	return subscriber.function && domain < CALLBACK_DOMAINS && number < CUPTI_CALLS &&
 	       subscriber.wanted[domain][number];
 }
 
@@ -78,17 +69,6 @@ static void tell(uint32_t domain, uint32_t number, const void *data)
 		function(subscriber.user, (CUpti_CallbackDomain)domain, number, data);
 }
 
-static CUcontext current(void)
-{
-	CUcontext context = NULL;
-
-	cupti_own++;
-	if (cuCtxGetCurrent(&context))
-		context = NULL;
-	cupti_own--;
-	return context;
-}
-
 /* --- calls -------------------------------------------------------------------------------- */
 
 void callback_call(bool leaving, struct callback place, struct trace_call *call)
@@ -98,7 +78,7 @@ void callback_call(bool leaving, struct callback place, struct trace_call *call)
 		.name = callback_name(place.domain, place.number),
 		.params = call->params,
 		.result = leaving ? call->result : NULL,
-		.context = current(),
+		.context = number_current(),
 		.data = &call->data,
 		.correlation = call->number,
 	};
@@ -116,22 +96,22 @@ void callback_call(bool leaving, struct callback place, struct trace_call *call)
 static void stream_created(const struct trace_call *call)
 {
 	const CUstream *at = NULL;
-	struct resource_data data = {.context = current()};
+	struct resource_data data = {.context = number_current()};
 
 	memcpy(&at, call->params, sizeof(at));
 	if (!at)
 		return;
 	data.stream = *at;
-	tell(DOMAIN_RESOURCE, RESOURCE_STREAM_CREATED, &data);
+	tell(CALLBACK_RESOURCE, RESOURCE_STREAM_CREATED, &data);
 }
 
 static void synchronized(const struct trace_call *call, uint32_t number)
 {
-	struct synchronize_data data = {.context = current()};
+	struct synchronize_data data = {.context = number_current()};
 
 	if (number == STREAM_SYNCHRONIZED)
 		memcpy(&data.stream, call->params, sizeof(data.stream));
-	tell(DOMAIN_SYNCHRONIZE, number, &data);
+	tell(CALLBACK_SYNCHRONIZE, number, &data);
 }
 
 /* The contexts that the program was told of, or that were there before it wanted to be told. */
@@ -152,10 +132,10 @@ static bool context_is_new(CUcontext context)
 
 static void context_created(void)
 {
-	struct resource_data data = {.context = current()};
+	struct resource_data data = {.context = number_current()};
 
 	if (context_is_new(data.context))
-		tell(DOMAIN_RESOURCE, RESOURCE_CONTEXT_CREATED, &data);
+		tell(CALLBACK_RESOURCE, RESOURCE_CONTEXT_CREATED, &data);
 }
 
 /* Those that there are already, as far as they can be found: devices' own, and the thread's. */
@@ -163,7 +143,7 @@ static void contexts_known(void)
 {
 	int devices = 0;
 
-	(void)context_is_new(current());
+	(void)context_is_new(number_current());
 	cupti_own++;
 	if (cuDeviceGetCount(&devices))
 		devices = 0;
@@ -185,9 +165,9 @@ void callback_resources(const struct trace_call *call)
 {
 	if (!subscriber.function)
 		return;
-	if (callback_wanted(DOMAIN_RESOURCE, RESOURCE_CONTEXT_CREATED))
+	if (callback_wanted(CALLBACK_RESOURCE, RESOURCE_CONTEXT_CREATED))
 		context_created();
-	if (!call->result || *(const uint32_t *)call->result || !call->params)
+	if (!call->result || call_result(call) || !call->params)
 		return;
 	switch (call->call) {
 	case CALL_cuStreamCreate:
@@ -195,19 +175,19 @@ void callback_resources(const struct trace_call *call)
 	case CALL_cudaStreamCreate:
 	case CALL_cudaStreamCreateWithFlags:
 	case CALL_cudaStreamCreateWithPriority:
-		if (callback_wanted(DOMAIN_RESOURCE, RESOURCE_STREAM_CREATED))
+		if (callback_wanted(CALLBACK_RESOURCE, RESOURCE_STREAM_CREATED))
 			stream_created(call);
 		break;
 	case CALL_cuStreamSynchronize:
 	case CALL_cuStreamSynchronize_ptsz:
 	case CALL_cudaStreamSynchronize:
 	case CALL_cudaStreamSynchronize_ptsz:
-		if (callback_wanted(DOMAIN_SYNCHRONIZE, STREAM_SYNCHRONIZED))
+		if (callback_wanted(CALLBACK_SYNCHRONIZE, STREAM_SYNCHRONIZED))
 			synchronized(call, STREAM_SYNCHRONIZED);
 		break;
 	case CALL_cuCtxSynchronize:
 	case CALL_cudaDeviceSynchronize:
-		if (callback_wanted(DOMAIN_SYNCHRONIZE, CONTEXT_SYNCHRONIZED))
+		if (callback_wanted(CALLBACK_SYNCHRONIZE, CONTEXT_SYNCHRONIZED))
 			synchronized(call, CONTEXT_SYNCHRONIZED);
 		break;
 	default: break;
@@ -263,7 +243,7 @@ void callback_end(void)
 {
 	pthread_mutex_lock(&subscriber.lock);
 	subscriber.function = NULL;
-	for (unsigned domain = 0; domain < DOMAINS; domain++)
+	for (unsigned domain = 0; domain < CALLBACK_DOMAINS; domain++)
 		for (unsigned i = 0; i < CUPTI_CALLS; i++)
 			subscriber.wanted[domain][i] = 0;
 	pthread_mutex_unlock(&subscriber.lock);
@@ -283,19 +263,19 @@ EXPORT CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber_)
 static uint32_t domain_numbers(CUpti_CallbackDomain domain)
 {
 	switch (domain) {
-	case DOMAIN_DRIVER:
-	case DOMAIN_RUNTIME: return callback_numbers((unsigned)domain);
-	case DOMAIN_RESOURCE: return RESOURCES;
-	case DOMAIN_SYNCHRONIZE: return SYNCHRONIZED;
-	case DOMAIN_NVTX: return RANGES;
-	case DOMAIN_STATE: return STATES;
+	case CALLBACK_DRIVER:
+	case CALLBACK_RUNTIME: return callback_numbers((unsigned)domain);
+	case CALLBACK_RESOURCE: return RESOURCES;
+	case CALLBACK_SYNCHRONIZE: return SYNCHRONIZED;
+	case CALLBACK_NVTX: return RANGES;
+	case CALLBACK_STATE: return STATES;
 	default: return 1;
 	}
 }
 
 static bool is_domain(CUpti_CallbackDomain domain)
 {
-	return domain >= DOMAIN_DRIVER && domain < DOMAINS;
+	return domain >= CALLBACK_DRIVER && domain < CALLBACK_DOMAINS;
 }
 
 /* 0, which is none, may be wanted too: Proton does. */
@@ -310,7 +290,7 @@ EXPORT CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle s
 	COUNT(cuptiEnableCallback);
 	if (subscriber_ != handle() || !is_callback(domain, cbid))
 		return cupti_result(CUPTI_ERROR_INVALID_PARAMETER);
-	if (domain == DOMAIN_RESOURCE && enable)
+	if (domain == CALLBACK_RESOURCE && enable)
 		contexts_known();
 	subscriber.wanted[domain][cbid] = (uint8_t)enable;
 	return CUPTI_SUCCESS;
@@ -318,7 +298,7 @@ EXPORT CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle s
 
 static void domain_enable(uint32_t enable, CUpti_CallbackDomain domain)
 {
-	if (domain == DOMAIN_RESOURCE && enable)
+	if (domain == CALLBACK_RESOURCE && enable)
 		contexts_known();
 	for (uint32_t i = 1; i < domain_numbers(domain); i++)
 		subscriber.wanted[domain][i] = (uint8_t)enable;
@@ -339,7 +319,7 @@ EXPORT CUptiResult cuptiEnableAllDomains(uint32_t enable, CUpti_SubscriberHandle
 	COUNT(cuptiEnableAllDomains);
 	if (subscriber_ != handle())
 		return cupti_result(CUPTI_ERROR_INVALID_PARAMETER);
-	for (CUpti_CallbackDomain domain = DOMAIN_DRIVER; domain < DOMAINS; domain++)
+	for (CUpti_CallbackDomain domain = CALLBACK_DRIVER; domain < CALLBACK_DOMAINS; domain++)
 		domain_enable(enable, domain);
 	return CUPTI_SUCCESS;
 }
@@ -360,7 +340,7 @@ EXPORT CUptiResult cuptiGetCallbackName(
 	COUNT(cuptiGetCallbackName);
 	if (!name)
 		return cupti_result(CUPTI_ERROR_INVALID_PARAMETER);
-	*name = domain == DOMAIN_DRIVER || domain == DOMAIN_RUNTIME
+	*name = domain == CALLBACK_DRIVER || domain == CALLBACK_RUNTIME
 			? callback_name((unsigned)domain, cbid)
 			: NULL;
 	return cupti_result(*name ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER);
@@ -368,8 +348,8 @@ EXPORT CUptiResult cuptiGetCallbackName(
 
 EXPORT CUptiResult cuptiSupportedDomains(size_t *domainCount, CUpti_DomainTable *domainTable)
 {
-	static CUpti_CallbackDomain domains[] = {DOMAIN_DRIVER, DOMAIN_RUNTIME, DOMAIN_RESOURCE,
-		DOMAIN_SYNCHRONIZE, DOMAIN_NVTX, DOMAIN_STATE};
+	static CUpti_CallbackDomain domains[] = {CALLBACK_DRIVER, CALLBACK_RUNTIME,
+		CALLBACK_RESOURCE, CALLBACK_SYNCHRONIZE, CALLBACK_NVTX, CALLBACK_STATE};
 
 	COUNT(cuptiSupportedDomains);
 	if (!domainCount || !domainTable)

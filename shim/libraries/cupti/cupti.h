@@ -95,8 +95,14 @@ uint64_t record_dropped(void);	   /* records that there was no memory for, so fa
 void record_add(const struct recorded *one);
 /* Room for one more of SIZE bytes, up to MOST; AT, or what it was moved to. NULL: none. */
 void *record_room(void *at, size_t count, size_t *room, size_t size, size_t most);
-uint32_t record_thread(void); /* as records name it */
-void record_externals(struct external_ids *ids);
+uint32_t record_thread(void);			 /* as records name it */
+void record_externals(struct external_ids *ids); /* what is on top of the thread's stacks */
+void record_add_externals(const struct external_ids *ids, uint32_t correlation);
+/* What the call answered; 0 where it has no answer. */
+static inline uint32_t call_result(const struct trace_call *call)
+{
+	return call->result ? *(const uint32_t *)call->result : 0;
+}
 /* The recorder of trace.h is there while something is enabled, or somebody subscribed. */
 void record_watch(void);
 
@@ -155,7 +161,7 @@ void callback_end(void);
 /* --- deliver.c: records on their way to the program ------------------------------------- */
 
 /* Hands out what there is. FLAG is cuptiActivityFlushAll's. */
-CUptiResult deliver(uint32_t flag);
+void deliver(uint32_t flag);
 /* The agents' records come here, where they wait until they are handed out. */
 void deliver_fetch(void);
 /* There is much: the front's own thread hands it out. */
@@ -201,6 +207,8 @@ void device_records(void);
  * of the agent once for each. 0: none. */
 uint32_t number_context(CUcontext context);
 uint32_t number_stream(CUcontext context, CUstream stream);
+/* The thread's current context, or NULL. */
+CUcontext number_current(void);
 /* The process' events by number; RECORDS: it is recorded anew, else the last time's is told. */
 uint32_t number_event(CUevent event, bool records, uint64_t *recording);
 

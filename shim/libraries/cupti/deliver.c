@@ -180,10 +180,10 @@ void deliver_fetch(void)
 	pthread_mutex_unlock(&out.lock);
 }
 
-CUptiResult deliver(uint32_t flag)
+void deliver(uint32_t flag)
 {
 	if (delivering)
-		return CUPTI_SUCCESS;
+		return;
 	pthread_mutex_lock(&out.lock);
 	delivering = true;
 	cupti_time_look();
@@ -196,7 +196,6 @@ CUptiResult deliver(uint32_t flag)
 		activity_over();
 	delivering = false;
 	pthread_mutex_unlock(&out.lock);
-	return CUPTI_SUCCESS;
 }
 
 uint64_t deliver_dropped(void)
@@ -239,7 +238,7 @@ static void *own_thread(void *unused)
 		own.soon = false;
 		pthread_mutex_unlock(&own.lock);
 		if (activity_any())
-			(void)deliver(0);
+			deliver(0);
 		pthread_mutex_lock(&own.lock);
 	}
 	return NULL;

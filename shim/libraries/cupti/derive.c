@@ -17,11 +17,6 @@ static uint64_t word(const struct trace_call *call, unsigned at)
 	return value;
 }
 
-static uint32_t result_of(const struct trace_call *call)
-{
-	return call->result ? *(const uint32_t *)call->result : 0;
-}
-
 enum derived {
 	DERIVED_NONE,
 	DERIVED_COPY,	 /* dst and src: words A and B, NONE: no address; asynchronous: C */
@@ -30,7 +25,7 @@ enum derived {
 	DERIVED_STREAM,	 /* waits for the stream A */
 	DERIVED_EVENT,	 /* waits for the event A */
 	DERIVED_WAIT,	 /* the stream A waits for the event B */
-	DERIVED_RECORD,	 /* the event A is recorded on the stream B; NONE: on the legacy one */
+	DERIVED_RECORD,	 /* the event A is recorded on the stream B */
 	DERIVED_MADE,	 /* the stream at A is made */
 };
 #define NONE 15
@@ -180,7 +175,7 @@ static void waited(const struct trace_call *call, const struct derivation *of, u
 	struct recorded one = {
 		.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
 		.correlation = call->number,
-		.result = result_of(call),
+		.result = call_result(call),
 		.start = call->start,
 		.end = end,
 		.stream = CUPTI_SYNCHRONIZATION_INVALID_VALUE,
@@ -253,7 +248,7 @@ static void stream_made(const struct trace_call *call, const struct derivation *
 bool derive_is_finish(const struct trace_call *call)
 {
 	return call->call < CALL_LAST && derivations[call->call].derived == DERIVED_CONTEXT &&
-	       !result_of(call);
+	       !call_result(call);
 }
 
 void derive_records(const struct trace_call *call, uint64_t end)
@@ -266,11 +261,11 @@ void derive_records(const struct trace_call *call, uint64_t end)
 	case DERIVED_COPY: copied(call, of); return;
 	case DERIVED_FILL: filled(call, of); return;
 	case DERIVED_RECORD:
-		if (!result_of(call))
+		if (!call_result(call))
 			event_recorded(call, of);
 		return;
 	case DERIVED_MADE:
-		if (!result_of(call))
+		if (!call_result(call))
 			stream_made(call, of);
 		return;
 	default: waited(call, of, end);

@@ -109,7 +109,7 @@ static uint32_t asked(struct numbers *of, uint64_t key, uint64_t other, enum pro
 	return (uint32_t)id;
 }
 
-static CUcontext current(void)
+CUcontext number_current(void)
 {
 	CUcontext context = NULL;
 
@@ -123,7 +123,7 @@ static CUcontext current(void)
 uint32_t number_context(CUcontext context)
 {
 	if (!context)
-		context = current();
+		context = number_current();
 	return context ? asked(&all.contexts, (uint64_t)(uintptr_t)context, 0,
 				 PROFILE_ID_CONTEXT, context, NULL)
 		       : 0;
@@ -132,7 +132,7 @@ uint32_t number_context(CUcontext context)
 uint32_t number_stream(CUcontext context, CUstream stream)
 {
 	if (!context)
-		context = current();
+		context = number_current();
 	if (!stream)
 		stream = CU_STREAM_LEGACY;
 	return context ? asked(&all.streams, (uint64_t)(uintptr_t)stream,

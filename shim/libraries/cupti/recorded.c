@@ -155,6 +155,18 @@ void record_externals(struct external_ids *ids)
 		}
 }
 
+void record_add_externals(const struct external_ids *ids, uint32_t correlation)
+{
+	for (unsigned i = 1; i < EXTERNAL_KINDS; i++)
+		if (ids->which & 1u << i)
+			record_add(&(struct recorded){
+				.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+				.detail = (uint8_t)i,
+				.correlation = correlation,
+				.id = ids->id[i],
+			});
+}
+
 /* --- threads and time --------------------------------------------------------------------- */
 
 EXPORT CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type)
@@ -277,14 +289,7 @@ static void add_externals(uint32_t correlation)
 	if (!stacks || !cupti_enabled(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION))
 		return;
 	record_externals(&ids);
-	for (unsigned i = 1; i < EXTERNAL_KINDS; i++)
-		if (ids.which & 1u << i)
-			record_add(&(struct recorded){
-				.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
-				.detail = (uint8_t)i,
-				.correlation = correlation,
-				.id = ids.id[i],
-			});
+	record_add_externals(&ids, correlation);
 }
 
 static void call_enter(struct trace_call *call)
@@ -316,7 +321,7 @@ static void call_leave(struct trace_call *call)
 			.number = place.number,
 			.correlation = call->number,
 			.thread = record_thread(),
-			.result = call->result ? *(const uint32_t *)call->result : 0,
+			.result = call_result(call),
 			.start = call->start,
 			.end = end > call->start ? end : call->start + 1,
 		});
