@@ -192,6 +192,41 @@ static uint64_t turned(uint64_t time, const struct clock_look *a, const struct c
 	return time ? time - (uint64_t)ahead_at((int64_t)time, a, b) : 0;
 }
 
+/* An agent counts its contexts, streams and graphs from 1, and its GPUs as they come with its
+ * session: the process has those of all agents, and CUDA_VISIBLE_DEVICES may hide or move GPUs.
+ */
+#define NUMBER_AGENT_SHIFT 24
+_Static_assert(CHANNEL_AGENTS <= 1u << (31 - NUMBER_AGENT_SHIFT), "numbers stay positive");
+
+static uint32_t number_of_process(unsigned agent, uint64_t number)
+{
+	bool counted = number && number < 1u << NUMBER_AGENT_SHIFT;
+
+	return (uint32_t)number | (counted ? agent << NUMBER_AGENT_SHIFT : 0);
+}
+
+static uint32_t device_of_process(unsigned agent, uint32_t number)
+{
+	for (int i = 0; i < devices.count; i++)
+		if (devices.at[i].agent == agent && (uint32_t)devices.at[i].number == number)
+			return (uint32_t)i;
+	return number;
+}
+
+static void numbers_of_process(unsigned agent, struct profile_record *r)
+{
+	r->device = device_of_process(agent, r->device);
+	r->context = number_of_process(agent, r->context);
+	r->stream = number_of_process(agent, r->stream);
+	r->graph = number_of_process(agent, r->graph);
+	if (r->kind != PROFILE_PEER_COPY)
+		return;
+	r->copy.source_device = device_of_process(agent, r->copy.source_device);
+	r->copy.target_device = device_of_process(agent, r->copy.target_device);
+	r->copy.source_context = number_of_process(agent, r->copy.source_context);
+	r->copy.target_context = number_of_process(agent, r->copy.target_context);
+}
+
 static CUresult each_record(unsigned char *batch, uint64_t bytes, unsigned agent,
 	const struct clock_look *before, const struct clock_look *after, profile_each *each,
 	void *user)
@@ -213,6 +248,7 @@ static CUresult each_record(unsigned char *batch, uint64_t bytes, unsigned agent
 		r->start = turned(r->start, before, after);
 		r->end = turned(r->end, before, after);
 		r->completed = turned(r->completed, before, after);
+		numbers_of_process(agent, r);
 		each(user, agent, r, name);
 	}
 	return CUDA_SUCCESS;
@@ -284,6 +320,8 @@ EXPORT CUresult vcuda_profile_id(
 		status = stream_number((CUstream)handle, &number);
 	if (!status)
 		status = send_vcudaProfileId(what, number, id);
+	if (!status)
+		*id = number_of_process(session_here()->index, *id);
 	thread_set(current);
 	return status;
 }

@@ -114,6 +114,13 @@ def test_programs_of_several_devices_relayed_2():
     switched("relayed", 6, None)
 
 
+def test_records_of_a_profile_name_devices_as_the_program_does():
+    """Each agent counts its GPUs, contexts and streams from the same numbers; the program sees them once, in its order."""
+    with agents(1, 2) as (_, sidecar):
+        several(sidecar, ["profiler-devices"])
+        several(sidecar, ["profiler-devices"], CUDA_VISIBLE_DEVICES="2,0")
+
+
 def test_plans_of_cufft_on_two_agents():
     """cuFFT's plans on several GPUs: parts, exchanges and strings of two agents, joined directly or by the sidecar."""
     for more in WAYS.values():
