@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arrays of every shape.  Of formats there are whole numbers, also normalized ones, floats,
- * NV12, and blocks of BC1 to BC5; other compressed ones, and those whose memory is mapped later
- * as a whole, are NOT_SUPPORTED.
+ * Arrays of every shape and format, but those whose memory is mapped later as a whole, which
+ * are NOT_SUPPORTED.
  */
 #include "softgpu/driver/array.h"
 
@@ -62,6 +61,7 @@ size_t array_element(CUarray_format format, unsigned channels)
 	case CU_AD_FORMAT_UNSIGNED_INT32:
 	case CU_AD_FORMAT_SIGNED_INT32:
 	case CU_AD_FORMAT_FLOAT: size = 4; break;
+	case CU_AD_FORMAT_UNORM_INT_101010_2: return channels == 4 ? 4 : 0;
 	default: return 0;
 	}
 	return channels == 1 || channels == 2 || channels == 4 ? size * channels : 0;
@@ -77,6 +77,8 @@ enum ptx_blocks array_blocks(CUarray_format format, unsigned *channels)
 	case CU_AD_FORMAT_BC2_UNORM_SRGB: return PTX_BC2;
 	case CU_AD_FORMAT_BC3_UNORM:
 	case CU_AD_FORMAT_BC3_UNORM_SRGB: return PTX_BC3;
+	case CU_AD_FORMAT_BC7_UNORM:
+	case CU_AD_FORMAT_BC7_UNORM_SRGB: return PTX_BC7;
 	default: break;
 	}
 	*channels = 1;
@@ -85,17 +87,16 @@ enum ptx_blocks array_blocks(CUarray_format format, unsigned *channels)
 	*channels = 2;
 	if (format == CU_AD_FORMAT_BC5_UNORM || format == CU_AD_FORMAT_BC5_SNORM)
 		return format == CU_AD_FORMAT_BC5_UNORM ? PTX_BC5 : PTX_BC5_SIGNED;
+	*channels = 3;
+	if (format == CU_AD_FORMAT_BC6H_UF16 || format == CU_AD_FORMAT_BC6H_SF16)
+		return format == CU_AD_FORMAT_BC6H_UF16 ? PTX_BC6H : PTX_BC6H_SIGNED;
 	return PTX_BLOCKS_NONE;
 }
 
-/* Compressed formats that are not served are named. */
 static bool format_served(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
 	unsigned channels;
 
-	if (d->Format >= CU_AD_FORMAT_BC6H_UF16 && d->Format <= CU_AD_FORMAT_BC7_UNORM_SRGB)
-		log_problem("arrays of %s: not supported",
-			d->Format < CU_AD_FORMAT_BC7_UNORM ? "BC6H" : "BC7");
 	return (unsigned)d->Format < 0x50 || d->Format == CU_AD_FORMAT_NV12 ||
 	       array_blocks(d->Format, &channels) || array_element(d->Format, d->NumChannels);
 }

@@ -45,6 +45,7 @@ static CUresult set_format(struct ptx_texture *t, CUarray_format format, unsigne
 	case CU_AD_FORMAT_UNSIGNED_INT32: t->texel = PTX_TEXEL_U32; break;
 	case CU_AD_FORMAT_SIGNED_INT32: t->texel = PTX_TEXEL_S32; break;
 	case CU_AD_FORMAT_HALF: t->texel = PTX_TEXEL_F16; break;
+	case CU_AD_FORMAT_UNORM_INT_101010_2: t->texel = PTX_TEXEL_10_10_10_2; break;
 	default: t->texel = PTX_TEXEL_F32; break;
 	}
 	return CUDA_SUCCESS;
@@ -72,7 +73,8 @@ static CUresult set_array(struct ptx_texture *t, const CUDA_ARRAY3D_DESCRIPTOR *
 	t->channels = channels;
 	t->srgb = desc->Format == CU_AD_FORMAT_BC1_UNORM_SRGB ||
 		  desc->Format == CU_AD_FORMAT_BC2_UNORM_SRGB ||
-		  desc->Format == CU_AD_FORMAT_BC3_UNORM_SRGB;
+		  desc->Format == CU_AD_FORMAT_BC3_UNORM_SRGB ||
+		  desc->Format == CU_AD_FORMAT_BC7_UNORM_SRGB;
 	return CUDA_SUCCESS;
 }
 
@@ -146,16 +148,14 @@ static CUresult set_view_blocks(struct ptx_texture *t, const CUDA_RESOURCE_VIEW_
 		enum ptx_blocks blocks;
 		uint32_t channels;
 	} formats[] = {{PTX_BC1, 4}, {PTX_BC2, 4}, {PTX_BC3, 4}, {PTX_BC4, 1},
-		{PTX_BC4_SIGNED, 1}, {PTX_BC5, 2}, {PTX_BC5_SIGNED, 2}};
+		{PTX_BC4_SIGNED, 1}, {PTX_BC5, 2}, {PTX_BC5_SIGNED, 2}, {PTX_BC6H, 3},
+		{PTX_BC6H_SIGNED, 3}, {PTX_BC7, 4}};
 	const uint32_t at = (unsigned)v->format - CU_RES_VIEW_FORMAT_UNSIGNED_BC1;
 
 	if (v->format < CU_RES_VIEW_FORMAT_UNSIGNED_BC1)
 		return CUDA_SUCCESS;
-	if (at >= sizeof(formats) / sizeof(formats[0])) {
-		log_problem("a view of a texture as BC6H or BC7: not supported");
-		return CUDA_ERROR_NOT_SUPPORTED;
-	}
-	if (t->blocks || t->texel != PTX_TEXEL_U32 ||
+	if (at >= sizeof(formats) / sizeof(formats[0]) || t->blocks ||
+		t->texel != PTX_TEXEL_U32 ||
 		t->channels * 4 != ptx_block_bytes(formats[at].blocks) ||
 		v->width != PTX_BLOCK_SIDE * (size_t)t->levels[0].width ||
 		v->height != PTX_BLOCK_SIDE * (size_t)t->levels[0].height)

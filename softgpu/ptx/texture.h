@@ -21,6 +21,7 @@ enum ptx_texel {
 	PTX_TEXEL_S32,
 	PTX_TEXEL_F16,
 	PTX_TEXEL_F32,
+	PTX_TEXEL_10_10_10_2, /* parts of one, of red in the lowest bits, in 4 bytes in all */
 };
 
 /* Formats whose elements are blocks of texels. */
@@ -33,6 +34,9 @@ enum ptx_blocks {
 	PTX_BC4_SIGNED,
 	PTX_BC5,
 	PTX_BC5_SIGNED,
+	PTX_BC6H,
+	PTX_BC6H_SIGNED,
+	PTX_BC7,
 };
 #define PTX_BLOCK_SIDE 4
 
@@ -134,11 +138,14 @@ const struct ptx_texture *ptx_texture_find(uint64_t number);
  * OUT: four results. */
 bool ptx_texture_fetch(const struct ptx_texture *t, const struct ptx_fetch *fetch,
 	const uint32_t *in, uint32_t *out);
+/* Of a channel. */
 uint32_t ptx_texel_bytes(enum ptx_texel texel);
 uint32_t ptx_block_bytes(enum ptx_blocks blocks);
 /* The texel (x, y) of the block at P: four numbers. */
 void ptx_block_texel(
 	enum ptx_blocks blocks, const unsigned char *p, uint32_t x, uint32_t y, double *v);
+/* The same of texel AT, row by row, of a block of BC6H or BC7 (texture_bptc.c). */
+void ptx_bptc_texel(enum ptx_blocks blocks, const unsigned char *p, uint32_t at, double *v);
 /* Writes COUNT values as a formatted store does, to the element at P: numbers of the element's
  * kind in 32 bits each; what the element cannot hold becomes its least or greatest number. */
 void ptx_texture_store(

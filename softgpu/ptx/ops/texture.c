@@ -83,7 +83,7 @@ const struct ptx_texture *ptx_texture_find(uint64_t number)
 
 uint32_t ptx_texel_bytes(enum ptx_texel texel)
 {
-	static const uint8_t bytes[] = {1, 1, 2, 2, 4, 4, 2, 4};
+	static const uint8_t bytes[] = {1, 1, 2, 2, 4, 4, 2, 4, 1};
 
 	return bytes[texel];
 }
@@ -107,6 +107,10 @@ static double channel(const struct ptx_texture *t, const unsigned char *p, uint3
 	uint32_t word;
 	float f;
 
+	if (t->texel == PTX_TEXEL_10_10_10_2) {
+		memcpy(&word, p, 4);
+		return k < 3 ? (word >> 10 * k & 1023) / 1023.0 : (word >> 30) / 3.0;
+	}
 	p += k * ptx_texel_bytes(t->texel);
 	switch (t->texel) {
 	case PTX_TEXEL_U8:
@@ -474,10 +478,10 @@ uint32_t ptx_texture_ask(
 {
 	/* PTX has OpenCL's numbers for types and orders of channels. */
 	static const uint16_t whole[] = {
-		0x10da, 0x10d7, 0x10db, 0x10d8, 0x10dc, 0x10d9, 0x10dd, 0x10de};
+		0x10da, 0x10d7, 0x10db, 0x10d8, 0x10dc, 0x10d9, 0x10dd, 0x10de, 0x10e0};
 	static const uint16_t part[] = {
-		0x10d2, 0x10d0, 0x10d3, 0x10d1, 0x10dc, 0x10d9, 0x10dd, 0x10de};
-	static const uint16_t order[] = {0, 0x10b0, 0x10b2, 0, 0x10b5};
+		0x10d2, 0x10d0, 0x10d3, 0x10d1, 0x10dc, 0x10d9, 0x10dd, 0x10de, 0x10e0};
+	static const uint16_t order[] = {0, 0x10b0, 0x10b2, 0x10b4, 0x10b5};
 	const struct ptx_texture_level *level = &t->levels[which < t->nlevels ? which : 0];
 
 	if (which && which >= t->nlevels)
