@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arrays of every shape and format, but those whose memory is mapped later as a whole, which
- * are NOT_SUPPORTED.
+ * Arrays of every shape, with whole numbers, also normalized ones, floats, blocks, and NV12;
+ * those whose memory is mapped later are array_map.c's.
  */
 #include "softgpu/driver/array.h"
 
@@ -20,10 +20,11 @@
 #define CUBE_LAYERS 2046
 #define PLANES 2 /* of NV12, the only planar format */
 
+#define LATER (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
 #define FLAGS                                                                                  \
 	(CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |             \
 		CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE |                     \
-		CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE)
+		CUDA_ARRAY3D_COLOR_ATTACHMENT | LATER)
 
 static pthread_mutex_t array_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUarray_st *arrays;
@@ -129,12 +130,11 @@ static CUresult desc_check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 
 	if (d->Flags & ~(unsigned)FLAGS || !format_served(d))
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (d->Flags & LATER && !sparse_shape(d))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (blocks)
-		return d->Flags & CUDA_ARRAY3D_SPARSE		   ? CUDA_ERROR_NOT_SUPPORTED
-		       : d->NumChannels == channels && shape_ok(d) ? CUDA_SUCCESS
-								   : CUDA_ERROR_INVALID_VALUE;
-	if (d->Flags & CUDA_ARRAY3D_SPARSE && !sparse_shape(d))
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return d->NumChannels == channels && shape_ok(d) ? CUDA_SUCCESS
+								 : CUDA_ERROR_INVALID_VALUE;
 	if (d->Format == CU_AD_FORMAT_NV12)
 		return d->NumChannels == 3 && d->Height && !d->Depth && d->Width % 2 == 0 &&
 				       d->Height % 2 == 0 && shape_ok(d)
@@ -216,10 +216,10 @@ static bool place_planes(struct CUarray_st *array)
 	return true;
 }
 
-static void array_release_memory(const struct CUarray_st *array)
+static void array_release_memory(struct CUarray_st *array)
 {
-	if (array->desc.Flags & CUDA_ARRAY3D_SPARSE)
-		sparse_release(array);
+	if (array->sparse)
+		sparse_release(&array->own);
 	else
 		memory_release(array->address, BLOCK_DEVICE);
 }
@@ -253,8 +253,8 @@ CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAl
 	array->context = context;
 	if (pAllocateArray->Format == CU_AD_FORMAT_NV12 && !lay_out_planes(array, &bytes))
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
-	if (!ret && array->desc.Flags & CUDA_ARRAY3D_SPARSE)
-		ret = sparse_reserve(array);
+	if (!ret && array->desc.Flags & LATER)
+		ret = sparse_reserve(&array->own, array, 1, bytes);
 	else if (!ret)
 		ret = memory_allocate(context, context->device, bytes, PAGE, BLOCK_DEVICE, NULL,
 			&array->address);
@@ -287,6 +287,28 @@ CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAlloca
 	return cuArray3DCreate_v2(pHandle, &desc);
 }
 
+static CUresult mipmapped_place(struct CUmipmappedArray_st *array, uint64_t bytes)
+{
+	struct CUctx_st *context = array->context;
+	CUresult ret;
+
+	if (array->desc.Flags & LATER)
+		return sparse_reserve(&array->sparse, array->levels, array->count, bytes);
+	ret = memory_allocate(
+		context, context->device, bytes, PAGE, BLOCK_DEVICE, NULL, &array->address);
+	for (unsigned i = 0; !ret && i < array->count; i++)
+		array->levels[i].address += array->address;
+	return ret;
+}
+
+static void mipmapped_release_memory(struct CUmipmappedArray_st *array)
+{
+	if (array->sparse.bytes)
+		sparse_release(&array->sparse);
+	else
+		memory_release(array->address, BLOCK_DEVICE);
+}
+
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 	const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels)
 {
@@ -298,8 +320,6 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 	if (!pHandle || !pMipmappedArrayDesc || !numMipmapLevels ||
 		numMipmapLevels > ARRAY_LEVELS)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (pMipmappedArrayDesc->Flags & CUDA_ARRAY3D_SPARSE)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	ret = begin(&context, pMipmappedArrayDesc);
 	if (ret)
 		return ret;
@@ -311,10 +331,9 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 	array->count = numMipmapLevels;
 	for (unsigned i = 0; i < array->count; i++)
 		lay_out(&array->levels[i], &array->desc, i, &bytes);
-	ret = memory_allocate(
-		context, context->device, bytes, PAGE, BLOCK_DEVICE, NULL, &array->address);
+	ret = mipmapped_place(array, bytes);
 	if (!ret && !object_add(array, OBJECT_MIPMAPPED)) {
-		memory_release(array->address, BLOCK_DEVICE);
+		mipmapped_release_memory(array);
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (ret) {
@@ -322,7 +341,6 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 		return ret;
 	}
 	for (unsigned i = 0; i < array->count; i++) {
-		array->levels[i].address += array->address;
 		array->levels[i].context = context;
 		array->levels[i].of = array;
 	}
@@ -414,7 +432,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 	if (*at)
 		*at = hMipmappedArray->next;
 	pthread_mutex_unlock(&array_lock);
-	memory_release(hMipmappedArray->address, BLOCK_DEVICE);
+	mipmapped_release_memory(hMipmappedArray);
 	free(hMipmappedArray);
 	return CUDA_SUCCESS;
 }
@@ -428,8 +446,8 @@ void array_release_context(const struct CUctx_st *context)
 			continue;
 		}
 		*at = array->next;
-		if (array->desc.Flags & CUDA_ARRAY3D_SPARSE)
-			sparse_release(array);
+		if (array->sparse)
+			sparse_release(&array->own);
 		array_delete(array);
 	}
 	for (struct CUmipmappedArray_st **at = &mipmapped, *array; (array = *at);) {
@@ -439,6 +457,8 @@ void array_release_context(const struct CUctx_st *context)
 		}
 		*at = array->next;
 		mipmapped_forget(array);
+		if (array->sparse.bytes)
+			sparse_release(&array->sparse);
 		free(array);
 	}
 	pthread_mutex_unlock(&array_lock);

@@ -56,6 +56,7 @@ static void set_level(struct ptx_texture *t, const struct CUarray_st *array)
 	t->levels[t->nlevels++] = (struct ptx_texture_level){.address = array->address,
 		.pitch = array->row,
 		.slice = array->row * array->rows,
+		.tiles = array->tiles,
 		.width = (uint32_t)array->desc.Width,
 		.height = array->desc.Height ? (uint32_t)array->desc.Height : 1,
 		.depth = (uint32_t)array->depth};
@@ -126,6 +127,7 @@ static CUresult set_resource(struct ptx_texture *t, const CUDA_RESOURCE_DESC *r)
 		if (!object_is(r->res.array.hArray, OBJECT_ARRAY))
 			return CUDA_ERROR_INVALID_HANDLE;
 		set_level(t, r->res.array.hArray);
+		t->sparse = r->res.array.hArray->sparse;
 		return set_array(t, &r->res.array.hArray->desc);
 	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
 		mipmapped = r->res.mipmap.hMipmappedArray;
@@ -133,6 +135,7 @@ static CUresult set_resource(struct ptx_texture *t, const CUDA_RESOURCE_DESC *r)
 			return CUDA_ERROR_INVALID_HANDLE;
 		for (unsigned i = 0; i < mipmapped->count; i++)
 			set_level(t, &mipmapped->levels[i]);
+		t->sparse = mipmapped->sparse.bytes;
 		return set_array(t, &mipmapped->desc);
 	case CU_RESOURCE_TYPE_LINEAR:
 	case CU_RESOURCE_TYPE_PITCH2D: return set_memory(t, r);
