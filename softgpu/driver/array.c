@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arrays of every shape, with whole numbers, also normalized ones, floats, blocks, and NV12;
+ * Arrays of every shape, with whole numbers, also normalized ones, floats, blocks, and planes;
  * those whose memory is mapped later are array_map.c's.
  */
 #include "softgpu/driver/array.h"
@@ -18,7 +18,6 @@
 #define SIDE_LAYERED 32768
 #define LAYERS 2048
 #define CUBE_LAYERS 2046
-#define PLANES 2 /* of NV12, the only planar format */
 
 #define LATER (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
 #define FLAGS                                                                                  \
@@ -30,12 +29,11 @@ static pthread_mutex_t array_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUarray_st *arrays;
 static struct CUmipmappedArray_st *mipmapped;
 
-static bool format_served(const CUDA_ARRAY3D_DESCRIPTOR *d)
+/* Planes of fewer elements halve those of the array. */
+static bool planes_ok(const CUDA_ARRAY3D_DESCRIPTOR *d, const struct array_planes *planes)
 {
-	unsigned channels;
-
-	return (unsigned)d->Format < 0x50 || d->Format == CU_AD_FORMAT_NV12 ||
-	       array_blocks(d->Format, &channels) || array_element(d->Format, d->NumChannels);
+	return d->NumChannels == 3 && d->Height && !d->Depth &&
+	       d->Width % (1u << planes->across) == 0 && d->Height % (1u << planes->down) == 0;
 }
 
 /* A shape that there can be. */
@@ -63,19 +61,18 @@ static CUresult desc_check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
 	unsigned channels;
 	const enum ptx_blocks blocks = array_blocks(d->Format, &channels);
+	const struct array_planes planes = array_planes(d->Format);
 
-	if (d->Flags & ~(unsigned)FLAGS || !format_served(d))
+	if (d->Flags & ~(unsigned)FLAGS)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (d->Flags & LATER && !sparse_shape(d))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (blocks)
 		return d->NumChannels == channels && shape_ok(d) ? CUDA_SUCCESS
 								 : CUDA_ERROR_INVALID_VALUE;
-	if (d->Format == CU_AD_FORMAT_NV12)
-		return d->NumChannels == 3 && d->Height && !d->Depth && d->Width % 2 == 0 &&
-				       d->Height % 2 == 0 && shape_ok(d)
-			       ? CUDA_SUCCESS
-			       : CUDA_ERROR_INVALID_VALUE;
+	if (planes.count)
+		return planes_ok(d, &planes) && shape_ok(d) ? CUDA_SUCCESS
+							    : CUDA_ERROR_INVALID_VALUE;
 	if (!array_element(d->Format, d->NumChannels) || !shape_ok(d))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
@@ -118,20 +115,24 @@ static CUresult begin(struct CUctx_st **context, const CUDA_ARRAY3D_DESCRIPTOR *
 	return ret ? ret : desc_check(desc);
 }
 
-/* Brightness, and for each 2 x 2 of it a pair of colours. The array itself is the first plane.
- */
+/* The array itself is the first plane. Two have the colours in pairs. */
 static bool lay_out_planes(struct CUarray_st *array, uint64_t *offset)
 {
+	const struct array_planes planes = array_planes(array->desc.Format);
 	CUDA_ARRAY3D_DESCRIPTOR desc = array->desc;
 
-	array->planes = calloc(PLANES, sizeof(*array->planes));
+	array->planes = calloc(planes.count, sizeof(*array->planes));
 	if (!array->planes)
 		return false;
-	desc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+	array->plane_count = planes.count;
+	desc.Format = planes.format;
 	desc.NumChannels = 1;
 	lay_out(&array->planes[0], &desc, 0, offset);
-	desc.NumChannels = 2;
-	lay_out(&array->planes[1], &desc, 1, offset);
+	desc.NumChannels = planes.count == 2 ? 2 : 1;
+	desc.Width >>= planes.across;
+	desc.Height >>= planes.down;
+	for (unsigned i = 1; i < planes.count; i++)
+		lay_out(&array->planes[i], &desc, 0, offset);
 	array->element = array->planes[0].element;
 	array->row = array->planes[0].row;
 	array->rows = array->planes[0].rows;
@@ -142,7 +143,7 @@ static bool lay_out_planes(struct CUarray_st *array, uint64_t *offset)
 /* They have their place and their names at once. */
 static bool place_planes(struct CUarray_st *array)
 {
-	for (unsigned i = 0; array->planes && i < PLANES; i++) {
+	for (unsigned i = 0; i < array->plane_count; i++) {
 		array->planes[i].address += array->address;
 		array->planes[i].context = array->context;
 		array->planes[i].whole = array;
@@ -164,7 +165,7 @@ static void array_release_memory(struct CUarray_st *array)
 static void array_delete(struct CUarray_st *array)
 {
 	object_remove(array);
-	for (unsigned i = 0; array->planes && i < PLANES; i++)
+	for (unsigned i = 0; i < array->plane_count; i++)
 		object_remove(&array->planes[i]);
 	free(array->planes);
 	free(array);
@@ -187,7 +188,7 @@ CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAl
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	lay_out(array, pAllocateArray, 0, &bytes);
 	array->context = context;
-	if (pAllocateArray->Format == CU_AD_FORMAT_NV12 && !lay_out_planes(array, &bytes))
+	if (array_planes(pAllocateArray->Format).count && !lay_out_planes(array, &bytes))
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!ret && array->desc.Flags & LATER)
 		ret = sparse_reserve(&array->own, array, 1, bytes);
@@ -259,6 +260,8 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 	ret = begin(&context, pMipmappedArrayDesc);
 	if (ret)
 		return ret;
+	if (array_planes(pMipmappedArrayDesc->Format).count)
+		return CUDA_ERROR_INVALID_VALUE;
 	array = calloc(1, sizeof(*array));
 	if (!array)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -306,7 +309,7 @@ CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int plan
 {
 	if (!object_is(hArray, OBJECT_ARRAY))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!pPlaneArray || !hArray->planes || planeIdx >= PLANES)
+	if (!pPlaneArray || planeIdx >= hArray->plane_count)
 		return CUDA_ERROR_INVALID_VALUE;
 	*pPlaneArray = &hArray->planes[planeIdx];
 	return CUDA_SUCCESS;

@@ -24,9 +24,10 @@ struct CUarray_st {
 	struct CUarray_st *next;	/* of all that are no levels, under array_lock */
 	struct CUmipmappedArray_st *of; /* whose level it is, or NULL */
 	struct CUarray_st *whole;	/* whose plane it is, or NULL */
-	struct CUarray_st *planes;	/* of a planar one, PLANES of them; or NULL */
-	CUDA_ARRAY3D_DESCRIPTOR desc;	/* a level's own */
-	size_t element;			/* bytes; of a block of a compressed format */
+	struct CUarray_st *planes;	/* of a planar one; or NULL */
+	unsigned plane_count;
+	CUDA_ARRAY3D_DESCRIPTOR desc; /* a level's own */
+	size_t element;		      /* bytes; of a block of a compressed format */
 	uint64_t address;
 	size_t row, rows, depth;     /* bytes, rows, slices or layers: at least 1 */
 	struct ptx_tiles tiles;	     /* of a level of a sparse one, which may lie in its tail */
@@ -60,6 +61,17 @@ enum sparse_state sparse_state(uint64_t address);
 enum ptx_blocks array_blocks(CUarray_format format, unsigned *channels);
 /* Bytes of an element of whole numbers or floats; 0: another format, or no such channels. */
 size_t array_element(CUarray_format format, unsigned channels);
+/* The same of colours that share an element (YUV), which textures do not read; no other
+ * format's. */
+size_t array_packed(CUarray_format format, unsigned channels);
+/* Planar formats (YUV): brightness is the first plane, with an element for each of the array's.
+ */
+struct array_planes {
+	unsigned count;	       /* 0: the format is not planar */
+	CUarray_format format; /* of each */
+	unsigned across, down; /* by how much the others are halved, 0 or 1 */
+};
+struct array_planes array_planes(CUarray_format format);
 /* The whole numbers that a normalized format (UNORM, SNORM) has, and of how many channels it
  * is; any other format itself, and 0. */
 CUarray_format array_whole(CUarray_format format, unsigned *channels);

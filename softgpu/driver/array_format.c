@@ -19,6 +19,39 @@ CUarray_format array_whole(CUarray_format format, unsigned *channels)
 	return whole[at / 3];
 }
 
+size_t array_packed(CUarray_format format, unsigned channels)
+{
+	switch (format) {
+	case CU_AD_FORMAT_YUY2: return channels == 2 ? 2 : 0;
+	case CU_AD_FORMAT_Y210:
+	case CU_AD_FORMAT_Y216: return channels == 2 ? 4 : 0;
+	case CU_AD_FORMAT_AYUV:
+	case CU_AD_FORMAT_Y410: return channels == 4 ? 4 : 0;
+	case CU_AD_FORMAT_Y416: return channels == 4 ? 8 : 0;
+	default: return 0;
+	}
+}
+
+struct array_planes array_planes(CUarray_format format)
+{
+	const CUarray_format bytes = CU_AD_FORMAT_UNSIGNED_INT8,
+			     words = CU_AD_FORMAT_UNSIGNED_INT16;
+
+	switch (format) {
+	case CU_AD_FORMAT_NV12: return (struct array_planes){2, bytes, 1, 1};
+	case CU_AD_FORMAT_P010:
+	case CU_AD_FORMAT_P016: return (struct array_planes){2, words, 1, 1};
+	case CU_AD_FORMAT_NV16: return (struct array_planes){2, bytes, 1, 0};
+	case CU_AD_FORMAT_P210:
+	case CU_AD_FORMAT_P216: return (struct array_planes){2, words, 1, 0};
+	case CU_AD_FORMAT_Y444_PLANAR8: return (struct array_planes){3, bytes, 0, 0};
+	case CU_AD_FORMAT_Y444_PLANAR10: return (struct array_planes){3, words, 0, 0};
+	case CU_AD_FORMAT_YUV444_8bit_SemiPlanar: return (struct array_planes){2, bytes, 0, 0};
+	case CU_AD_FORMAT_YUV444_16bit_SemiPlanar: return (struct array_planes){2, words, 0, 0};
+	default: return (struct array_planes){0};
+	}
+}
+
 size_t array_element(CUarray_format format, unsigned channels)
 {
 	unsigned fixed;
@@ -37,7 +70,7 @@ size_t array_element(CUarray_format format, unsigned channels)
 	case CU_AD_FORMAT_SIGNED_INT32:
 	case CU_AD_FORMAT_FLOAT: size = 4; break;
 	case CU_AD_FORMAT_UNORM_INT_101010_2: return channels == 4 ? 4 : 0;
-	default: return 0;
+	default: return array_packed(format, channels);
 	}
 	return channels == 1 || channels == 2 || channels == 4 ? size * channels : 0;
 }

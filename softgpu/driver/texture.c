@@ -35,6 +35,10 @@ static CUresult set_format(struct ptx_texture *t, CUarray_format format, unsigne
 	unsigned fixed;
 
 	t->channels = channels;
+	if (array_packed(format, channels)) {
+		log_problem("a texture or surface of packed YUV: not supported");
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
 	if (!array_element(format, channels))
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (array_whole(format, &fixed)) {
