@@ -425,17 +425,24 @@ CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject 
 	return ask(surfObject, true, pResDesc, NULL, NULL);
 }
 
-/* As many elements as linear memory of a texture may have. */
+/* As many elements, or blocks, as linear memory of a texture may have. */
 CUresult cuDeviceGetTexture1DLinearMaxWidth(
 	size_t *maxWidthInElements, CUarray_format format, unsigned numChannels, CUdevice dev)
 {
+	unsigned channels;
+	const enum ptx_blocks blocks = array_blocks(format, &channels);
+	const size_t element = blocks ? channels == numChannels ? ptx_block_bytes(blocks) : 0
+			       : array_packed(format, numChannels)
+				       ? 0
+				       : array_element(format, numChannels);
+
 	if (!device_initialised())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!device_get(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!maxWidthInElements || !array_element(format, numChannels))
+	if (!maxWidthInElements || !element)
 		return CUDA_ERROR_INVALID_VALUE;
-	*maxWidthInElements = LINEAR_BYTES / array_element(format, numChannels);
+	*maxWidthInElements = LINEAR_BYTES / element;
 	if (*maxWidthInElements > LINEAR_ELEMENTS)
 		*maxWidthInElements = LINEAR_ELEMENTS;
 	return CUDA_SUCCESS;
