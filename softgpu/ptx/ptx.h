@@ -144,10 +144,13 @@ struct ptx_launch {
 		*cancel;    /* looked at between blocks and on backward branches; or NULL */
 	bool cooperative;   /* every block resident at once; grid.sync works */
 	atomic_bool *spoil; /* a fault for tests: while false, a store is made wrong; or NULL */
-	/* What kernels are told of the devices: which one runs them, of how many, and
-	 * cudaDeviceGetAttribute (0: it gave a value; or NULL). */
+	/* What kernels are told of the devices: which one runs them, of how many,
+	 * cudaDeviceGetAttribute (0: it gave a value; or NULL), and how many blocks of a kernel
+	 * a multiprocessor holds (or NULL). */
 	int device, devices;
 	int (*attribute)(int *value, int attribute, int device);
+	int (*resident)(
+		const struct ptx_kernel_info *info, unsigned threads, size_t dynamic_shared);
 };
 
 /* Runs the launch to its end on the pool; the caller's thread takes part.  Several launches may

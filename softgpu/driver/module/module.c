@@ -6,6 +6,7 @@
  * are asked for, which a launch does.
  */
 #include "softgpu/driver/array.h"
+#include "softgpu/driver/launch_core.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,16 +163,10 @@ CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 		function->kernel = ptx_module_kernel_at(ptx, i);
 		ptx_kernel_info(function->kernel, &function->info);
 		function->name = strdup(function->info.name);
-		/* The interpreter counts the PTX's registers, of which there are more than a
-		 * compiler would use; what may be launched must fit. */
-		if (function->info.registers > REGISTERS_PER_SM / THREADS_PER_BLOCK)
-			function->info.registers = REGISTERS_PER_SM / THREADS_PER_BLOCK;
+		function_limits(function);
 		if (log && log->max_registers && function->info.registers > log->max_registers)
 			function->info.registers = log->max_registers;
 		tell_kernel(log, &function->info);
-		if (function->info.static_shared < SHARED_PER_BLOCK)
-			function->max_dynamic_shared =
-				(int)(SHARED_PER_BLOCK - function->info.static_shared);
 	}
 	ret = module_finish(module, module->function_count);
 	if (ret)

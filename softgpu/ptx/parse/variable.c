@@ -175,6 +175,18 @@ static void data_room(struct ptx_build *b, uint64_t bytes)
 	b->data_room = room;
 }
 
+/* One value at `at`, where there must be room for it; the place behind it. */
+static uint64_t place_value(
+	struct ptx_build *b, uint64_t at, uint32_t element, uint64_t limit, bool grows)
+{
+	if (grows)
+		data_room(b, at + element);
+	else if (at + element > limit)
+		ptx_build_fail(b, b->scan.line, "more initial values than the variable has");
+	read_value(b, at, element);
+	return at + element;
+}
+
 /* { 1, {2, 3}, ... }: fills from `at`, returns the end of what was given. */
 static uint64_t read_list(
 	struct ptx_build *b, uint64_t at, uint32_t element, uint64_t limit, bool grows)
@@ -188,12 +200,7 @@ static uint64_t read_list(
 			at = read_list(b, at, element, limit, grows);
 			continue;
 		}
-		if (grows)
-			data_room(b, at + element);
-		else if (at + element > limit)
-			ptx_build_fail(b, s->line, "more initial values than the variable has");
-		read_value(b, at, element);
-		at += element;
+		at = place_value(b, at, element, limit, grows);
 	} while (ptx_scan_accept(s, ','));
 	ptx_read_char(b, '}');
 	return at;
@@ -251,7 +258,7 @@ void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
 			else if (ptx_scan_accept(s, '{'))
 				at = read_list(b, at, decl.element, end, decl.is_unsized);
 			else
-				read_value(b, at, decl.element);
+				at = place_value(b, at, decl.element, end, decl.is_unsized);
 		}
 		if (decl.is_unsized) {
 			end = at > end ? at : end;
