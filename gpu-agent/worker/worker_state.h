@@ -82,6 +82,7 @@ struct vmm; /* memory with a name (vmm.c) */
 struct mapping {
 	CUmemGenericAllocationHandle memory;
 	uint32_t granules; /* 0: nothing begins here */
+	uint32_t others;   /* without a name: devices that have it for itself, a bit each */
 	struct vmm *of;	   /* NULL: the memory goes with its mapping */
 };
 struct worker_device {

@@ -36,6 +36,8 @@
 #define OPEN_FEATURE_KERNELS (1ull << 3) /* of graphs: GRAPH_RESULT_KERNELS (graph.h) */
 /* vcudaVmmAccess says what the device may do whose window a mapping is in. */
 #define OPEN_FEATURE_ACCESS (1ull << 4)
+/* vcudaVmmAccess gives other devices memory without a name, too. */
+#define OPEN_FEATURE_UNNAMED (1ull << 5)
 
 /* open_device.flags */
 #define OPEN_PTX_ONLY (1u << 0) /* the device runs PTX; machine code is of no use to it */

@@ -11,13 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whose the variables of a module are to be. */
+struct home {
+	struct CUctx_st *context;
+	bool everywhere; /* some are managed, which all devices reach */
+};
+
 static uint64_t allocate_globals(void *arg, size_t size, size_t align)
 {
-	struct CUctx_st *context = arg;
+	const struct home *home = arg;
+	struct CUctx_st *context = home->context;
 	uint64_t address = 0;
 
-	if (memory_allocate(
-		    context, context->device, size, align, BLOCK_DEVICE, NULL, &address))
+	if (home->everywhere ? memory_allocate_open(context, size, align, &address)
+			     : memory_allocate(context, context->device, size, align,
+				       BLOCK_DEVICE, NULL, &address))
 		return 0;
 	return address;
 }
@@ -133,12 +141,13 @@ static void tell_kernel(struct jit_log *log, const struct ptx_kernel_info *info)
 CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 	struct jit_log *log, struct CUmod_st **out)
 {
+	struct home home = {context, memmem(text, n, ".managed", 8)};
 	struct ptx_error error = {0};
 	struct ptx_module *ptx;
 	struct CUmod_st *module;
 	CUresult ret;
 
-	ptx = ptx_module_load(text, n, allocate_globals, context,
+	ptx = ptx_module_load(text, n, allocate_globals, &home,
 		context->limits[CU_LIMIT_MALLOC_HEAP_SIZE], &error);
 	if (!ptx) {
 		char line[320];
