@@ -80,6 +80,7 @@ static CUresult load_once(const struct image *image, const uint8_t digest[32], u
 	struct shim_call call;
 	struct wire_vcudaModuleLoad *body;
 	const struct wire_vcudaModuleLoad_reply *reply;
+	const struct image_option *options;
 	const void *log = NULL;
 	size_t n = 0;
 
@@ -90,10 +91,8 @@ static CUresult load_once(const struct image *image, const uint8_t digest[32], u
 	body->size = image->size;
 	body->kind = image->kind;
 	shim_put(&call, &body->digest, digest, 32);
-	body->jit_bytes = (uint32_t)((jit->symbols ? jit->symbol_count : jit->count) *
-				     sizeof(jit->options[0]));
-	shim_put(
-		&call, &body->jit, jit->symbols ? jit->symbols : jit->options, body->jit_bytes);
+	options = jit_options(jit, &body->jit_bytes);
+	shim_put(&call, &body->jit, options, body->jit_bytes);
 	reply = shim_wait(&call, sizeof(*reply));
 	/* The text matters most where the load failed. */
 	if (!reply && call.slot && call.reply_bytes >= sizeof(*reply))

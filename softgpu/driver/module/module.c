@@ -6,6 +6,7 @@
  * are asked for, which a launch does.
  */
 #include "softgpu/driver/array.h"
+#include "softgpu/driver/module/placed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -262,53 +263,17 @@ bool module_managed(const struct CUctx_st *context, uint64_t address)
 
 /* ---- the calls ---- */
 
-/* Where the variables are that the program says: CU_JIT_GLOBAL_SYMBOL_… */
-struct symbols {
-	const char *const *names;
-	void *const *addresses;
-	size_t count;
-};
-
-static CUresult symbols_read(
-	struct symbols *s, unsigned count, const CUjit_option *options, void **values)
+/* The text says where variables are, before anything else. */
+static CUresult image_placed(const struct placed *placed, struct image *image)
 {
-	*s = (struct symbols){0};
-	for (unsigned i = 0; i < count; i++) {
-		if (options[i] == CU_JIT_GLOBAL_SYMBOL_NAMES)
-			s->names = values[i];
-		else if (options[i] == CU_JIT_GLOBAL_SYMBOL_ADDRESSES)
-			s->addresses = values[i];
-		else if (options[i] == CU_JIT_GLOBAL_SYMBOL_COUNT)
-			s->count = (uint32_t)(uintptr_t)values[i];
-	}
-	return s->count && (!s->names || !s->addresses) ? CUDA_ERROR_INVALID_VALUE
-							: CUDA_SUCCESS;
-}
-
-/* The text says it too, before anything else. */
-static CUresult symbols_write(const struct symbols *s, struct image *image)
-{
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789_$%";
-	size_t bytes = image->text_size + 1, at = 0;
 	char *text;
+	CUresult ret = placed_text(placed, image->text, &text);
 
-	for (size_t i = 0; i < s->count; i++) {
-		if (!s->names[i] || !*s->names[i] || s->names[i][strspn(s->names[i], allowed)])
-			return CUDA_ERROR_INVALID_VALUE;
-		bytes += sizeof(PTX_PRAGMA_SYMBOL) + strlen(s->names[i]) + 20;
-	}
-	text = malloc(bytes);
-	if (!text)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (size_t i = 0; i < s->count; i++)
-		at += (size_t)snprintf(text + at, bytes - at, PTX_PRAGMA_SYMBOL, s->names[i],
-			(unsigned long long)(uintptr_t)s->addresses[i]);
-	memcpy(text + at, image->text, image->text_size);
-	text[at + image->text_size] = 0;
+	if (ret)
+		return ret;
 	free(image->text);
 	image->text = text;
-	image->text_size += at;
+	image->text_size = strlen(text);
 	return CUDA_SUCCESS;
 }
 
@@ -318,7 +283,7 @@ static CUresult load(CUmodule *module, const void *data, size_t size, unsigned c
 {
 	struct CUctx_st *context;
 	struct jit_log log;
-	struct symbols symbols;
+	struct placed placed;
 	struct image image;
 	CUresult ret = soft_context_current(&context);
 
@@ -326,15 +291,15 @@ static CUresult load(CUmodule *module, const void *data, size_t size, unsigned c
 		return ret;
 	if (!module || !data || (count && (!options || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
-	ret = symbols_read(&symbols, count, options, values);
+	ret = placed_read(&placed, count, options, values);
 	if (ret)
 		return ret;
 	context_ref(context);
 	queue_drain(context, 0);
 	jit_log_init(&log, count, options, values);
 	ret = soft_image_read(data, size, &image, &log);
-	if (!ret && image.text && symbols.count)
-		ret = symbols_write(&symbols, &image);
+	if (!ret && image.text && placed.count)
+		ret = image_placed(&placed, &image);
 	if (!ret && image.text)
 		ret = module_from_text(context, image.text, image.text_size, &log, module);
 	else if (!ret)

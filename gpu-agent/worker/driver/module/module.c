@@ -126,46 +126,6 @@ unsigned char *module_image(
 	return image;
 }
 
-/* Where the program says that variables are (struct image_option). */
-struct module_symbols {
-	char *text;
-	const char **names;
-	void **addresses;
-	unsigned count;
-};
-
-static void symbols_free(struct module_symbols *s)
-{
-	free(s->text);
-	free(s->names);
-	free(s->addresses);
-}
-
-static CUresult symbols_read(
-	struct module_symbols *s, const struct image_option *jit, uint32_t bytes)
-{
-	size_t entries = bytes / sizeof(*jit), at = 0, start = 0;
-
-	*s = (struct module_symbols){.text = calloc(entries + 1, sizeof(jit->value) + 1),
-		.names = calloc(entries + 1, sizeof(*s->names)),
-		.addresses = calloc(entries + 1, sizeof(*s->addresses))};
-	if (!s->text || !s->names || !s->addresses)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (size_t i = 0; i < entries; i++) {
-		if (jit[i].option == CU_JIT_GLOBAL_SYMBOL_NAMES) {
-			memcpy(s->text + at, &jit[i].value, sizeof(jit[i].value));
-			at += sizeof(jit[i].value);
-		} else if (jit[i].option == CU_JIT_GLOBAL_SYMBOL_ADDRESSES) {
-			if (at == start)
-				return CUDA_ERROR_INVALID_VALUE;
-			s->names[s->count] = s->text + start;
-			s->addresses[s->count++] = (void *)(uintptr_t)jit[i].value;
-			start = ++at; /* behind a NUL, whatever the name ends in */
-		}
-	}
-	return CUDA_SUCCESS;
-}
-
 /* One more module, whose image has so many bytes; the name gives them back (names_forget). */
 static bool module_admit(struct worker *w, uint64_t bytes)
 {
@@ -186,24 +146,17 @@ void module_dismiss(struct worker *w, uint64_t bytes)
 static CUresult module_make(struct worker *w, const void *image, const struct image_option *jit,
 	uint32_t jit_bytes, struct module_logs *logs, CUmodule *module)
 {
-	CUjit_option options[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS + 3];
-	void *values[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS + 3];
+	CUjit_option options[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS + MODULE_SYMBOL_OPTIONS];
+	void *values[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS + MODULE_SYMBOL_OPTIONS];
 	unsigned n = module_log_options(logs, options, values);
 	struct module_symbols symbols;
-	CUresult status = symbols_read(&symbols, jit, jit_bytes);
+	CUresult status = module_symbols_read(&symbols, jit, jit_bytes);
 
 	n += module_jit(jit, jit_bytes, options + n, values + n);
-	if (!status && symbols.count) {
-		options[n] = CU_JIT_GLOBAL_SYMBOL_NAMES;
-		values[n++] = (void *)symbols.names;
-		options[n] = CU_JIT_GLOBAL_SYMBOL_ADDRESSES;
-		values[n++] = (void *)symbols.addresses;
-		options[n] = CU_JIT_GLOBAL_SYMBOL_COUNT;
-		values[n++] = (void *)(uintptr_t)symbols.count;
-	}
+	n += module_symbol_options(&symbols, options + n, values + n);
 	if (!status)
 		status = w->cuda.cuModuleLoadDataEx(module, image, n, options, values);
-	symbols_free(&symbols);
+	module_symbols_free(&symbols);
 	return status;
 }
 

@@ -13,7 +13,7 @@ static inline bool module_jit_right(uint32_t bytes)
 	return bytes % sizeof(struct image_option) == 0 &&
 	       bytes / sizeof(struct image_option) <= MODULE_JIT_OPTIONS;
 }
-/* Of a module, whose variables may be in it too. */
+/* Of a module or a link, with the places of variables. */
 static inline bool module_options_right(uint32_t bytes)
 {
 	return bytes % sizeof(struct image_option) == 0 &&
@@ -26,6 +26,21 @@ unsigned char *module_image(
 /* Those options whose value is a number, taken apart; how many. */
 unsigned module_jit(
 	const struct image_option *jit, uint32_t bytes, CUjit_option *options, void **values);
+/* Where the program says that variables are (struct image_option). */
+struct module_symbols {
+	char *text;
+	const char **names;
+	void **addresses;
+	unsigned count;
+};
+CUresult module_symbols_read(
+	struct module_symbols *s, const struct image_option *jit, uint32_t bytes);
+/* Also after that has failed. */
+void module_symbols_free(struct module_symbols *s);
+/* As options for the driver, which uses their memory; how many. */
+#define MODULE_SYMBOL_OPTIONS 3
+unsigned module_symbol_options(
+	const struct module_symbols *s, CUjit_option *options, void **values);
 /* One module less, whose image had so many bytes. */
 void module_dismiss(struct worker *w, uint64_t bytes);
 /* The JIT's texts: what is wrong, and what it tells (CU_JIT_LOG_VERBOSE: of each function). */
