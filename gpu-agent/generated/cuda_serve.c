@@ -976,6 +976,8 @@ static const struct serve_entry entries[] = {
 	{OP_vcudaProfileId, sizeof(struct wire_vcudaProfileId),
 	 sizeof(struct wire_vcudaProfileId_reply), SERVE_CALL | SERVE_ASIDE,
 	 serve_vcudaProfileId, "vcudaProfileId"},
+	{OP_vcudaEventRecordContext, sizeof(struct wire_vcudaEventRecordContext), 0, SERVE_CALL,
+	 serve_vcudaEventRecordContext, "vcudaEventRecordContext"},
 	{OP_cuCtxSetLimit, sizeof(struct wire_cuCtxSetLimit), 0,
 	 SERVE_POST | SERVE_CALL | SERVE_SLOW | SERVE_WAITS, run_cuCtxSetLimit,
 	 "cuCtxSetLimit"},

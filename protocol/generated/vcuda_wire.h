@@ -1367,4 +1367,10 @@ struct wire_vcudaProfileId_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaProfileId_reply) == 8, "");
 
+/* call 253 */
+struct wire_vcudaEventRecordContext {
+	uint64_t event; /* KIND_KIND_CUevent */
+};
+_Static_assert(sizeof(struct wire_vcudaEventRecordContext) == 8, "");
+
 #endif
