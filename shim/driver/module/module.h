@@ -106,6 +106,10 @@ CUresult module_function(struct module *module, const char *name, struct functio
 struct function *module_function_known(struct module *module, const char *name);
 /* The same for an enumeration, which uses none. */
 CUresult module_function_told(struct module *module, const char *name, struct function **out);
+/* The function of a kernel node that no module of the program's has, but a library of the
+ * agent's: CONTEXT's from now on. An agent that is older: NOT_SUPPORTED. */
+CUresult module_node_function(
+	struct context *context, uint64_t graph, uint32_t node, struct function **out);
 CUresult module_global(
 	struct module *module, const char *name, CUdeviceptr *address, size_t *bytes);
 /* Whether the app declared it as managed; of an agent that is older: it may have. */

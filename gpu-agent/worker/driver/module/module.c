@@ -244,19 +244,16 @@ CUresult serve_vcudaModuleUnload(struct worker *w, struct request *r)
 	return closing_do(w, module_close, closing);
 }
 
-static void module_function_info(struct worker *w, struct request *r, CUfunction function,
-	struct wire_vcudaFunctionGet_reply *answer)
+void module_function_info(struct worker *w, CUfunction function, struct function_info *info,
+	struct function_param *params)
 {
-	struct function_param params[FUNCTION_PARAMS_MAX];
-	struct function_info *info = &answer->info;
 	size_t offset, size;
-	uint32_t kept;
 
 	if (w->cuda.cuFuncGetParamInfo)
 		while (info->param_count < FUNCTION_PARAMS_ALL &&
 			!w->cuda.cuFuncGetParamInfo(
 				function, info->param_count, &offset, &size)) {
-			if (info->param_count < FUNCTION_PARAMS_MAX) {
+			if (params && info->param_count < FUNCTION_PARAMS_MAX) {
 				params[info->param_count].offset = (uint32_t)offset;
 				params[info->param_count].size = (uint32_t)size;
 			}
@@ -268,8 +265,17 @@ static void module_function_info(struct worker *w, struct request *r, CUfunction
 		if (!w->cuda.cuFuncGetAttribute(
 			    &info->attributes[a], (CUfunction_attribute)a, function))
 			info->attribute_known |= 1u << a;
-	kept = info->param_count < FUNCTION_PARAMS_MAX ? info->param_count
-						       : FUNCTION_PARAMS_MAX;
+}
+
+static void function_answer(struct worker *w, struct request *r, CUfunction function,
+	struct wire_vcudaFunctionGet_reply *answer)
+{
+	struct function_param params[FUNCTION_PARAMS_MAX];
+	uint32_t kept;
+
+	module_function_info(w, function, &answer->info, params);
+	kept = answer->info.param_count < FUNCTION_PARAMS_MAX ? answer->info.param_count
+							      : FUNCTION_PARAMS_MAX;
 	if (kept)
 		memcpy(worker_out(r, &answer->layout, kept * sizeof(params[0])), params,
 			kept * sizeof(params[0]));
@@ -292,7 +298,7 @@ CUresult serve_vcudaFunctionGet(struct worker *w, struct request *r)
 	if (worker_refused(r))
 		return r->refused;
 	names_own(w, req->function, req->module);
-	module_function_info(w, r, function, (void *)r->answer);
+	function_answer(w, r, function, (void *)r->answer);
 	return r->refused;
 }
 

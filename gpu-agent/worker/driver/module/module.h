@@ -41,6 +41,10 @@ void module_symbols_free(struct module_symbols *s);
 #define MODULE_SYMBOL_OPTIONS 3
 unsigned module_symbol_options(
 	const struct module_symbols *s, CUjit_option *options, void **values);
+/* What is told of a function; the places of its first FUNCTION_PARAMS_MAX parameters into
+ * PARAMS, if that is not NULL. */
+void module_function_info(struct worker *w, CUfunction function, struct function_info *info,
+	struct function_param *params);
 /* One module less, whose image had so many bytes. */
 void module_dismiss(struct worker *w, uint64_t bytes);
 /* The JIT's texts: what is wrong, and what it tells (CU_JIT_LOG_VERBOSE: of each function). */
