@@ -231,9 +231,6 @@ void memory_uncharge(struct device *device, size_t size);
 /* Zeroed memory of a context; *ADDRESS on success. */
 CUresult memory_allocate(struct CUctx_st *context, struct device *device, size_t size,
 	size_t align, enum block_kind kind, struct CUmemPoolHandle_st *pool, uint64_t *address);
-/* The same of BLOCK_DEVICE memory of its device, where all devices reach it. */
-CUresult memory_allocate_open(
-	struct CUctx_st *context, size_t size, size_t align, uint64_t *address);
 CUresult memory_release(uint64_t address, enum block_kind kind);
 /* Frees what a dying context owns. */
 void memory_release_context(const struct CUctx_st *context);

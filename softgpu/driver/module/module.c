@@ -7,6 +7,7 @@
  */
 #include "softgpu/driver/array.h"
 #include "softgpu/driver/module/placed.h"
+#include "softgpu/driver/peer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
