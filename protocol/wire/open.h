@@ -93,6 +93,11 @@ enum image_kind {
 	IMAGE_FATBIN = 3, /* one entry or more in NVIDIA's container, compressed or not */
 };
 
+/* vcudaModuleLoad's jit: one of the modules of that library, a number of the program's, with
+ * those of other contexts: they have one set of managed variables. An agent that is older does
+ * not look at it. */
+#define IMAGE_OPTION_LIBRARY 0x7fff0001u
+
 /* vcudaModuleLoad's and vcudaLinkCreate's jit: CUjit_option and its value, scalars only.  A
  * variable of the program's (OPEN_FEATURE_SYMBOLS, OPEN_FEATURE_LINKED) is some of
  * CU_JIT_GLOBAL_SYMBOL_NAMES, with eight bytes of its name each, and

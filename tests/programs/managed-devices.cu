@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Managed memory on several GPUs: kernels of each reach it without anybody's enabling access, in
- * small and large pieces, from a pool, and as a __managed__ variable by address; the host sees
+ * small and large pieces, from a pool, and as a __managed__ variable, by name and by address; the host sees
  * what each of them wrote, and each of them what the host and the others wrote; a touch, and
  * cudaFree, wait for all of them. Where the GPUs do not reach each other, the launch is refused
  * and what the own GPU does goes on. Other memory stays closed. */
@@ -27,6 +27,7 @@ __global__ void add_late(int *data, int n, int value)
 
 #ifndef __clang__
 __managed__ int variable = 5;
+__device__ int own = 7;
 #endif
 
 static void add_on(int device, int *data, int n, int value)
@@ -119,6 +120,36 @@ static void others(int *data, int n)
 	CUDA(cudaDeviceSynchronize());
 	for (int i = 0; i < n; i++)
 		CHECK_EQ_AT(i, data[i], 2);
+}
+
+#ifndef __clang__
+__global__ void add_by_name(int value)
+{
+	variable += value;
+	own += value;
+}
+#endif
+
+/* The variable is one, on all of them; what is not managed each has for itself. */
+static void by_name(void)
+{
+#ifndef __clang__
+	int copied;
+
+	for (int device = 1; device >= 0; device--) {
+		CUDA(cudaSetDevice(device));
+		add_by_name<<<1, 1>>>(10);
+		LAUNCHED();
+		CUDA(cudaDeviceSynchronize());
+		CHECK_EQ(variable, 5 + 11 * (2 - device) - 1);
+		variable++;
+		CUDA(cudaMemcpyFromSymbol(&copied, own, sizeof(own)));
+		CHECK_EQ(copied, 7 + 10);
+		CUDA(cudaMemcpyFromSymbol(&copied, variable, sizeof(variable)));
+		CHECK_EQ(copied, 5 + 11 * (2 - device));
+	}
+	variable = 5;
+#endif
 }
 
 static void by_address(void)
@@ -230,6 +261,7 @@ int main(int argc, char **argv)
 	touched_meanwhile();
 	others(small, 3000);
 	others(large, 1000000);
+	by_name();
 	by_address();
 	pooled();
 	CHECK_EQ(wait_exit(start_self("closed")), 0);

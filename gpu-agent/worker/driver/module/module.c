@@ -143,19 +143,31 @@ void module_dismiss(struct worker *w, uint64_t bytes)
 	quotas_uncharge(w, QUOTA_MODULE_BYTES, bytes);
 }
 
-static CUresult module_make(struct worker *w, const void *image, const struct image_option *jit,
-	uint32_t jit_bytes, struct module_logs *logs, CUmodule *module)
+/* Leaves the loop's place while the driver loads it. */
+static CUresult module_make(struct worker *w, const struct request *r, const void *image,
+	const struct image_option *jit, uint32_t jit_bytes, struct module_logs *logs,
+	CUmodule *module)
 {
 	CUjit_option options[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS + MODULE_SYMBOL_OPTIONS];
 	void *values[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS + MODULE_SYMBOL_OPTIONS];
 	unsigned n = module_log_options(logs, options, values);
+	const uint64_t library = module_library_number(jit, jit_bytes);
 	struct module_symbols symbols;
 	CUresult status = module_symbols_read(&symbols, jit, jit_bytes);
 
 	n += module_jit(jit, jit_bytes, options + n, values + n);
 	n += module_symbol_options(&symbols, options + n, values + n);
-	if (!status)
+	if (!status && library && !symbols.count) {
+		/* The driver may compile again in another context, where the logs are gone. */
+		const struct module_source source = {image, options + MODULE_LOG_OPTIONS,
+			values + MODULE_LOG_OPTIONS, n - MODULE_LOG_OPTIONS};
+
+		status = module_library_load(w, r, &source, library, module);
+	} else if (!status) {
+		beside_leave(r);
 		status = w->cuda.cuModuleLoadDataEx(module, image, n, options, values);
+		beside_enter(r);
+	}
 	module_symbols_free(&symbols);
 	return status;
 }
@@ -187,9 +199,7 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 		answer->needed = !status;
 		return status;
 	}
-	beside_leave(r);
-	status = module_make(w, image, jit, req->jit_bytes, &logs, &module);
-	beside_enter(r);
+	status = module_make(w, r, image, jit, req->jit_bytes, &logs, &module);
 	free(image);
 	module_log(r, &answer->log, &logs);
 	if (status) {
@@ -198,7 +208,7 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 	}
 	worker_bind(w, r, req->module, KIND_CUmodule, module);
 	if (worker_refused(r)) {
-		w->cuda.cuModuleUnload(module);
+		module_unload(w, module);
 		module_dismiss(w, req->size);
 		return r->refused;
 	}
@@ -218,7 +228,7 @@ static CUresult module_close(struct worker *w, void *object)
 	CUresult status = worker_use(w, closing->context);
 
 	if (!status)
-		status = w->cuda.cuModuleUnload(closing->module);
+		status = module_unload(w, closing->module);
 	free(closing);
 	return status;
 }

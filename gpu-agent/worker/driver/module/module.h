@@ -45,6 +45,21 @@ unsigned module_symbol_options(
  * PARAMS, if that is not NULL. */
 void module_function_info(struct worker *w, CUfunction function, struct function_info *info,
 	struct function_param *params);
+/* What a module is loaded from: the driver's options. */
+struct module_source {
+	const void *image;
+	CUjit_option *options;
+	void **values;
+	unsigned count;
+};
+/* The number of the library that the module is one of (IMAGE_OPTION_LIBRARY); 0: none is said.
+ */
+uint64_t module_library_number(const struct image_option *jit, uint32_t bytes);
+/* The library's module in the current context. Leaves the loop's place meanwhile. */
+CUresult module_library_load(struct worker *w, const struct request *r,
+	const struct module_source *source, uint64_t number, CUmodule *module);
+/* It goes, with its library if it is the last one of that. */
+CUresult module_unload(struct worker *w, CUmodule module);
 /* One module less, whose image had so many bytes. */
 void module_dismiss(struct worker *w, uint64_t bytes);
 /* The JIT's texts: what is wrong, and what it tells (CU_JIT_LOG_VERBOSE: of each function). */
