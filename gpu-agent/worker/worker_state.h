@@ -82,6 +82,7 @@ struct vmm; /* memory with a name (vmm.c) */
 struct mapping {
 	CUmemGenericAllocationHandle memory;
 	uint32_t granules; /* 0: nothing begins here */
+	uint32_t others;   /* without a name: devices that have it for itself, a bit each */
 	struct vmm *of;	   /* NULL: the memory goes with its mapping */
 };
 struct worker_device {
@@ -290,6 +291,7 @@ struct worker {
 	uint32_t captures;		    /* open ones */
 	struct graph_modules captured;	    /* whose kernels were launched while one was */
 	struct graph_module *graph_modules; /* all that graphs have kernels of */
+	struct module_library *libraries;   /* module_library.c */
 	bool tells_kernels;		    /* GRAPH_RESULT_KERNELS */
 	int dot; /* the text of a graph, while it is fetched; 0: none */
 

@@ -150,6 +150,7 @@ struct ptx_global {
 	bool is_const;
 	enum ptx_opaque opaque;
 	bool is_managed;
+	bool elsewhere; /* not in the module's block: `offset` is its address */
 };
 
 struct ptx_kernel {

@@ -215,7 +215,23 @@ static void add_global(
 		sizeof(*module->globals));
 	module->globals[module->nglobals++] =
 		(struct ptx_global){strndup(decl->name.p, decl->name.n), offset, decl->bytes,
-			is_const, decl->opaque, decl->is_managed};
+			is_const, decl->opaque, decl->is_managed, false};
+}
+
+/* What may be said of a variable's first value. */
+static void past_value(struct ptx_build *b)
+{
+	struct ptx_scan *s = &b->scan;
+	unsigned depth = 0;
+	char at;
+
+	if (!ptx_scan_accept(s, '='))
+		return;
+	while ((at = ptx_scan_peek(s)) && (depth || (at != ',' && at != ';'))) {
+		depth += at == '{' || at == '(';
+		depth -= depth && (at == '}' || at == ')');
+		s->p++;
+	}
 }
 
 void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
@@ -236,6 +252,14 @@ void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
 		}
 		if (is_extern && symbol->bound) {
 			symbol->bytes = decl.bytes;
+			continue;
+		}
+		/* Another module's of the library, where this is one more of its modules. */
+		if (decl.is_managed && symbol->bound) {
+			symbol->bytes = decl.bytes;
+			past_value(b);
+			add_global(b, &decl, symbol->value, is_const);
+			b->module->globals[b->module->nglobals - 1].elsewhere = true;
 			continue;
 		}
 		at = (b->data_bytes + decl.align - 1) & ~(uint64_t)(decl.align - 1);
