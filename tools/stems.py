@@ -113,7 +113,6 @@ SHARED = {
     "poll": "poll()",
     "pool": "pools of memory",
     "proc": "cuGetProcAddress",
-    "profile": "what a profiler is told of a program's work on the GPU",
     "product": "products with a sparse matrix",
     "profile": "what the agents' CUPTI recorded of the GPUs",
     "query": "what is asked of NCCL",

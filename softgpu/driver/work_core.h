@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the driver's files have of profile.c. While nobody profiles it costs one load where an
+ * What the driver's files have of work.c. While nobody profiles it costs one load where an
  * operation is queued, and one where it runs.
  */
-#ifndef VCUDA_SOFTGPU_DRIVER_PROFILE_CORE_H
-#define VCUDA_SOFTGPU_DRIVER_PROFILE_CORE_H
+#ifndef VCUDA_SOFTGPU_DRIVER_WORK_CORE_H
+#define VCUDA_SOFTGPU_DRIVER_WORK_CORE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

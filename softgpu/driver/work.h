@@ -7,8 +7,8 @@
  * Contexts are numbered from 1 on; streams as on an H200: the first context's legacy one is 7,
  * its further ones 13 and so on; graphs and executable graphs together from 1 on.
  */
-#ifndef VCUDA_SOFTGPU_DRIVER_PROFILE_H
-#define VCUDA_SOFTGPU_DRIVER_PROFILE_H
+#ifndef VCUDA_SOFTGPU_DRIVER_WORK_H
+#define VCUDA_SOFTGPU_DRIVER_WORK_H
 
 #include <cuda.h>
 #include <stdbool.h>
