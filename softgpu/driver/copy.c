@@ -103,7 +103,7 @@ static void copy_run(struct op *base)
 static void side_tell(
 	uint64_t address, const struct CUarray_st *array, struct softgpu_side *side)
 {
-	profile_side(address, side);
+	work_side(address, side);
 	if (array)
 		side->place = SOFTGPU_PLACE_ARRAY;
 }

@@ -86,7 +86,7 @@ static void fill_tell(const struct op *base, struct softgpu_work *work)
 	work->bytes = (uint64_t)op->width * op->element * op->height;
 	work->value = op->value;
 	work->asynchronous = !base->sync;
-	profile_side(op->dst, &work->target);
+	work_side(op->dst, &work->target);
 }
 
 static void fill_drop(struct op *op)

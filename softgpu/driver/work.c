@@ -10,10 +10,10 @@
 #include "softgpu/driver/graph/graph.h"
 #include "softgpu/driver/softgpu.h"
 
-_Atomic(const struct softgpu_profiler *) profile_profiler;
+_Atomic(const struct softgpu_profiler *) work_profiler;
 
 /* Who is told of what was called before the profiler went. */
-_Atomic(const struct softgpu_profiler *) profile_last;
+_Atomic(const struct softgpu_profiler *) work_last;
 static atomic_uint calls, graphs;
 /* Held by a kernel that is to run alone. */
 static pthread_mutex_t alone = PTHREAD_MUTEX_INITIALIZER;
@@ -35,7 +35,7 @@ static uint64_t wall_ns(void)
 
 static const struct softgpu_profiler *profiler(void)
 {
-	return atomic_load_explicit(&profile_profiler, memory_order_acquire);
+	return atomic_load_explicit(&work_profiler, memory_order_acquire);
 }
 
 /* ---- calls ---- */
@@ -53,19 +53,19 @@ static uint32_t call_number(const struct CUctx_st *context, uint64_t *wanted)
 	return number;
 }
 
-void profile_call_begin(void)
+void work_call_begin(void)
 {
 	call.open = true;
 	call.number = 0;
 	call.wanted = 0;
 }
 
-void profile_call_end(void)
+void work_call_end(void)
 {
 	call.open = false;
 }
 
-void profile_queued(struct op *op)
+void work_queued(struct op *op)
 {
 	if (!call.open) {
 		if (op->profile.tell)
@@ -98,10 +98,10 @@ static void work_done(struct softgpu_work *work)
 	work->end = wall_ns();
 	if (work->end <= work->start) /* the clock is coarse, or was set */
 		work->end = work->start + 1;
-	atomic_load(&profile_last)->ran(work);
+	atomic_load(&work_last)->ran(work);
 }
 
-void profile_run(struct op *op)
+void work_run(struct op *op)
 {
 	struct softgpu_work work;
 	bool serial;
@@ -113,7 +113,7 @@ void profile_run(struct op *op)
 	work_of(op, &work);
 	op->profile.tell(op, &work);
 	serial = work.kind == SOFTGPU_WORK_KERNEL &&
-		 work.wanted & atomic_load(&profile_last)->serial;
+		 work.wanted & atomic_load(&work_last)->serial;
 	if (serial)
 		pthread_mutex_lock(&alone);
 	work.start = wall_ns();
@@ -165,7 +165,7 @@ static void end_drop(struct op *op)
 	ops_put((struct graph_ops *)((char *)op - offsetof(struct graph_ops, end)));
 }
 
-bool profile_graph(
+bool work_graph(
 	const struct CUctx_st *context, uint32_t graph, struct op **begin, struct op **end)
 {
 	const struct softgpu_profiler *p = profiler();
@@ -195,14 +195,14 @@ bool profile_graph(
 
 /* ---- numbers ---- */
 
-uint32_t profile_graph_number(void)
+uint32_t work_graph_number(void)
 {
 	return atomic_fetch_add(&graphs, 1) + 1;
 }
 
 /* As on an H200, where each context begins with seven streams, of which the second is the
  * legacy one. */
-unsigned profile_stream_number(bool legacy)
+unsigned work_stream_number(bool legacy)
 {
 	static unsigned next = 6;
 	unsigned number = legacy ? next + 1 : next;
@@ -211,7 +211,7 @@ unsigned profile_stream_number(bool legacy)
 	return number;
 }
 
-void profile_side(uint64_t address, struct softgpu_side *side)
+void work_side(uint64_t address, struct softgpu_side *side)
 {
 	const struct range *range;
 
@@ -243,8 +243,8 @@ void profile_side(uint64_t address, struct softgpu_side *side)
 void cuSoftgpuProfile(const struct softgpu_profiler *wanted)
 {
 	if (wanted)
-		atomic_store(&profile_last, wanted);
-	atomic_store_explicit(&profile_profiler, wanted, memory_order_release);
+		atomic_store(&work_last, wanted);
+	atomic_store_explicit(&work_profiler, wanted, memory_order_release);
 }
 
 CUresult cuSoftgpuProfileContext(CUcontext handle, uint32_t *number, uint32_t *device)

@@ -27,32 +27,32 @@ struct op_profile {
 	uint32_t graph, index; /* of the executable graph, and in it */
 };
 
-extern _Atomic(const struct softgpu_profiler *) profile_profiler;
-static inline bool profile_on(void)
+extern _Atomic(const struct softgpu_profiler *) work_profiler;
+static inline bool work_on(void)
 {
-	return atomic_load_explicit(&profile_profiler, memory_order_acquire) != NULL;
+	return atomic_load_explicit(&work_profiler, memory_order_acquire) != NULL;
 }
 /* Whether somebody ever did. */
-extern _Atomic(const struct softgpu_profiler *) profile_last;
-static inline bool profile_ever(void)
+extern _Atomic(const struct softgpu_profiler *) work_last;
+static inline bool work_ever(void)
 {
-	return atomic_load_explicit(&profile_last, memory_order_acquire) != NULL;
+	return atomic_load_explicit(&work_last, memory_order_acquire) != NULL;
 }
 /* It is about to be queued; queue_lock held. */
-void profile_queued(struct op *op);
+void work_queued(struct op *op);
 /* Runs one that is wanted. */
-void profile_run(struct op *op);
+void work_run(struct op *op);
 /* What this thread queues until the end is of one call. */
-void profile_call_begin(void);
-void profile_call_end(void);
+void work_call_begin(void);
+void work_call_end(void);
 /* What goes into the stream before and behind a graph's launch, for who wants to be told of it
  * as a whole; *BEGIN is NULL else. Each is dropped for itself. In a call; queue_lock held.
  * False: no memory. */
-bool profile_graph(
+bool work_graph(
 	const struct CUctx_st *context, uint32_t graph, struct op **begin, struct op **end);
-uint32_t profile_graph_number(void);
-unsigned profile_stream_number(bool legacy); /* queue_lock held */
+uint32_t work_graph_number(void);
+unsigned work_stream_number(bool legacy); /* queue_lock held */
 /* Where memory lies that is no array's, as far as is known; memory_lock is taken. */
-void profile_side(uint64_t address, struct softgpu_side *side);
+void work_side(uint64_t address, struct softgpu_side *side);
 
 #endif
