@@ -16,7 +16,7 @@ import safetensors
 import torch
 
 from . import checkpoint as checkpoints
-from .errors import PeerLost, PeersError, mib
+from .errors import STATUS_LOST, STATUS_NOT_READY, PeerLost, PeersError, mib
 from .verify import Verifier
 
 # Of a weight's bytes, beside the weight: its gradient, and what the optimizer keeps.
@@ -24,7 +24,7 @@ STATE = {"SGD": 0, "Adam": 2, "AdamW": 2, "NAdam": 2, "RAdam": 2, "RMSprop": 1, 
          "Adamax": 2}
 STATE_UNKNOWN = 2
 HEADROOM = 0.9  # of the free memory: the rest is for activations and libraries
-GONE = {802, 911}  # cudaError_t of a device whose agent cannot be reached, or ended
+GONE = {STATUS_NOT_READY, STATUS_LOST}  # of a device whose agent is away
 
 
 def _whole(name, value, least):
