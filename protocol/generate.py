@@ -53,6 +53,7 @@ def outputs(description):
     out["cuda_calls.c"] = shim.calls_source(description)
     out["cuda_calls.inc"] = shim.calls_list(description)
     out["cuda_procs.inc"] = procs.rows(description)
+    out["op_last.h"] = wire.op_last(description)
     out["operations.inc"] = wire.operations(description)
     out["fuzz.dict"] = agent.fuzz_dictionary(description)
     out.update(runtime.files(description))

@@ -42,12 +42,13 @@ ALLOWED = {
     "shim/libraries/unserved": "",
 
     # What sees frames and no call: the pod's sidecar.
-    "sidecar": "common protocol/wire transport sidecar/agents sidecar/memory sidecar/options sidecar/stripes",
+    "sidecar": "common protocol/wire protocol/generated/op_last.h transport sidecar/agents sidecar/memory sidecar/options sidecar/stripes",
     "sidecar/memory": "common protocol/wire transport",
     "sidecar/agents": "common protocol/wire transport",
     "sidecar/options": "common protocol/wire transport transport/codec sidecar/agents",
     "sidecar/stripes": "common protocol/wire transport transport/codec sidecar/memory",
     "protocol/generated/operations.inc": "",
+    "protocol/generated/op_last.h": "",
     "command/top": "common protocol/wire transport command",
     "command": "common protocol/wire protocol/generated/operations.inc transport",  # and asks NVIDIA's interfaces as a program does
 
