@@ -38,6 +38,9 @@ _Static_assert((int)STATUS_INVALID_VALUE == CUDA_ERROR_INVALID_VALUE, "status.h"
 _Static_assert((int)STATUS_OUT_OF_MEMORY == CUDA_ERROR_OUT_OF_MEMORY, "status.h");
 _Static_assert((int)STATUS_UNAVAILABLE == CUDA_ERROR_DEVICE_UNAVAILABLE, "status.h");
 _Static_assert((int)STATUS_NO_DEVICE == CUDA_ERROR_NO_DEVICE, "status.h");
+_Static_assert((int)STATUS_INVALID_DEVICE == CUDA_ERROR_INVALID_DEVICE, "status.h");
+_Static_assert((int)STATUS_NOT_FOUND == CUDA_ERROR_NOT_FOUND, "status.h");
+_Static_assert((int)STATUS_PENDING == CUDA_ERROR_NOT_READY, "status.h");
 _Static_assert((int)STATUS_ECC == CUDA_ERROR_ECC_UNCORRECTABLE, "status.h");
 _Static_assert((int)STATUS_NVLINK == CUDA_ERROR_NVLINK_UNCORRECTABLE, "status.h");
 _Static_assert((int)STATUS_NOT_PERMITTED == CUDA_ERROR_NOT_PERMITTED, "status.h");
