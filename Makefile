@@ -137,6 +137,7 @@ lint: ## layout of the C files, syntax of the scripts, layers between the folder
 	$(Q)tools/stems.py --test
 	$(Q)tools/locks.py --test
 	$(Q)tools/waits.py --test
+	$(Q)tools/words.py --test
 	$(Q)$(MAKE) --no-print-directory check check-tests
 
 format: ## lay the C files out as .clang-format says

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The seed's commands as JSON, and their answers: bounds on size and depth, and one sentence
+ * The legacy commands as JSON, and their answers: bounds on size and depth, and one sentence
  * for each thing that cannot be.
  */
 #ifndef VCUDA_GPU_AGENT_STORE_COMMANDS_JSON_H

@@ -165,7 +165,7 @@ local function dead(record)
 end
 
 -- What stands for the name now: where its first is dead, a replica does.
-local function settle(name, have)
+local function promoted(name, have)
 	return have and dead(have) and promote(name, have) or have
 end
 
@@ -186,7 +186,7 @@ local function living(name)
 	local have, instead = known(name)
 	if instead then return nil, instead end
 	if not have then return nil, {'MISSING'} end
-	have = settle(name, have)
+	have = promoted(name, have)
 	if dead(have) then return nil, answer('MISSING', name) end
 	return have
 end

@@ -3,7 +3,7 @@ local name, holder = ARGV[4], ARGV[5]
 local wanted = fields_at(6)
 local have, instead = known(name)
 if instead then return instead end
-have = settle(name, have)
+have = promoted(name, have)
 if have and not dead(have) then
 	if have.dtype ~= wanted.dtype or have.shape ~= wanted.shape then return answer('UNLIKE', name) end
 	if have.node ~= NODE then return answer('ELSEWHERE', name) end

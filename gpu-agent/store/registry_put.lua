@@ -4,7 +4,7 @@ local name, copy, n = ARGV[4], ARGV[5] == '1', tonumber(ARGV[6])
 local fields = fields_at(7 + n)
 if strange() then return {'REFILL'} end
 local have, edited = read(name)
-if not spoilt(name, have, edited) then have = settle(name, have) end
+if not spoilt(name, have, edited) then have = promoted(name, have) end
 local here = have and have.node == NODE
 local same = have and have.ctime == fields.ctime
 if copy and not (here and same) then

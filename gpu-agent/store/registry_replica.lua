@@ -2,6 +2,6 @@
 local name = ARGV[4]
 local have, instead = known(name)
 if instead then return instead end
-have = settle(name, have)
+have = promoted(name, have)
 if not replicate(name, have, fields_at(6)) then return {'MISSING'} end
 return answer('OK', name)

@@ -452,7 +452,8 @@ int settings_complete(struct agent_config *config, const char *binary, struct er
 			if (config->ports[i] && config->ports[i] == config->ports[j])
 				return error_set(
 					error, 0, "ports: %u is given twice", config->ports[i]);
-	/* The seeds' manifests go on working: their clients bring no token either. */
+	/* Manifests of the legacy command line go on working: their clients bring no token
+	 * either. */
 	if (config->older_form && !config->tokens.count)
 		config->insecure = true;
 	if (config->insecure && config->tokens.count)

@@ -206,7 +206,7 @@ struct kept {
 		uint32_t count, look; /* pieces of work and frames; the streams are looked at */
 		bool named;	      /* the frame at hand named a stream */
 	} issued;
-	bool told;				   /* the app knows that much is kept */
+	bool reported;				   /* to the app, that much is kept */
 	struct closing *closings, **closings_tail; /* until none is outstanding */
 	uint32_t closing_count;
 };

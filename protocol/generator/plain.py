@@ -98,12 +98,12 @@ def soname(one):
 
 def front(api, family):
     one = api.libraries[family]
-    out = "static int logged;\n"
+    out = "static int logged_once;\n"
     out += "static _Atomic uint32_t opened_version;\n" if one.told else ""
     out += f"const struct library_front {family}_front = {{\n\t.name = {soname(one)},\n"
     out += f"\t.kind = {kind(api, family)},\n"
     out += f"\t.also = KIND_{one.also},\n" if one.also else ""
-    out += f"\t.logged_once = &logged,\n"
+    out += f"\t.logged_once = &logged_once,\n"
     out += "\t.version = &opened_version,\n" if one.told else ""
     out += f"\t.pointer_mode = {word(one, 'pointer_mode')},\n\t.on_host = {word(one, 'on_host')},\n"
     out += f"\t.says = {one.says},\n" if one.says else ""
@@ -122,7 +122,7 @@ def other_fronts(api, family):
     one, out = api.libraries[family], ""
     for handle, none in one.others.items():
         out += f"const struct library_front {library.side(one, handle)}_front = {{\n"
-        out += f"\t.name = {soname(one)},\n\t.kind = {kind(api, family, handle)},\n\t.logged_once = &logged,\n"
+        out += f"\t.name = {soname(one)},\n\t.kind = {kind(api, family, handle)},\n\t.logged_once = &logged_once,\n"
         out += "\t.pointer_mode = LIBRARY_NO_WORD,\n\t.on_host = LIBRARY_NO_WORD,\n"
         out += f"\t.descriptor = {family}_put_descriptor,\n" if has_descriptors(api, family) else ""
         out += statuses(one, "\t", {"handle": none}) + "};\n"

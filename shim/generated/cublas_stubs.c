@@ -18,12 +18,12 @@
 #include "shim/libraries/common/stub.h"
 #include "shim/libraries/cublas/forms.h"
 
-static int logged;
+static int logged_once;
 static _Atomic uint32_t opened_version;
 const struct library_front cublas_front = {
 	.name = VCUDA_ABI == 12 ? "libcublas.so.12" : "libcublas.so.13",
 	.kind = KIND_cublasHandle,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.version = &opened_version,
 	.pointer_mode = 0,
 	.on_host = LIBRARY_NO_WORD,

@@ -19,12 +19,12 @@
 #include "shim/libraries/cublaslt/cublaslt.h"
 #include "shim/libraries/cublaslt/forms.h"
 
-static int logged;
+static int logged_once;
 const struct library_front cublaslt_front = {
 	.name = VCUDA_ABI == 12 ? "libcublasLt.so.12" : "libcublasLt.so.13",
 	.kind = KIND_cublasLtHandle,
 	.also = KIND_cublasHandle,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.descriptor = cublaslt_put_descriptor,

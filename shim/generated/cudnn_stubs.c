@@ -19,11 +19,11 @@
 #include "shim/libraries/cudnn/cudnn.h"
 #include "shim/libraries/cudnn/forms.h"
 
-static int logged;
+static int logged_once;
 const struct library_front cudnn_front = {
 	.name = VCUDA_ABI == 8 ? "libcudnn.so.8" : "libcudnn.so.9",
 	.kind = KIND_cudnnHandle,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.says = cudnn_says,

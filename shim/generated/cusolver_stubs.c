@@ -18,11 +18,11 @@
 #include "shim/libraries/common/stub.h"
 #include "shim/libraries/cusolver/cusolver.h"
 
-static int logged;
+static int logged_once;
 const struct library_front cusolver_front = {
 	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
 	.kind = KIND_cusolverDnHandle,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.descriptor = cusolver_put_descriptor,
@@ -33,7 +33,7 @@ const struct library_front cusolver_front = {
 const struct library_front cusolverDnIRSInfos_front = {
 	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
 	.kind = KIND_cusolverDnIRSInfos,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.descriptor = cusolver_put_descriptor,
@@ -43,7 +43,7 @@ const struct library_front cusolverDnIRSInfos_front = {
 const struct library_front cusolverSpHandle_front = {
 	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
 	.kind = KIND_cusolverSpHandle,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.descriptor = cusolver_put_descriptor,
@@ -53,7 +53,7 @@ const struct library_front cusolverSpHandle_front = {
 const struct library_front cusolverRfHandle_front = {
 	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
 	.kind = KIND_cusolverRfHandle,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.descriptor = cusolver_put_descriptor,
@@ -63,7 +63,7 @@ const struct library_front cusolverRfHandle_front = {
 const struct library_front csrqrInfo_front = {
 	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
 	.kind = KIND_csrqrInfo,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.descriptor = cusolver_put_descriptor,
@@ -73,7 +73,7 @@ const struct library_front csrqrInfo_front = {
 const struct library_front csrcholInfo_front = {
 	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
 	.kind = KIND_csrcholInfo,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.descriptor = cusolver_put_descriptor,

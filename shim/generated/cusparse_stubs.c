@@ -19,12 +19,12 @@
 #include "shim/libraries/cusparse/cusparse.h"
 #include "shim/libraries/cusparse/forms.h"
 
-static int logged;
+static int logged_once;
 static _Atomic uint32_t opened_version;
 const struct library_front cusparse_front = {
 	.name = "libcusparse.so.12",
 	.kind = KIND_cusparseHandle,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.version = &opened_version,
 	.pointer_mode = 0,
 	.on_host = LIBRARY_NO_WORD,

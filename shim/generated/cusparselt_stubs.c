@@ -18,12 +18,12 @@
 #include "shim/libraries/common/stub.h"
 #include "shim/libraries/cusparselt/cusparselt.h"
 
-static int logged;
+static int logged_once;
 static _Atomic uint32_t opened_version;
 const struct library_front cusparselt_front = {
 	.name = "libcusparseLt.so.0",
 	.kind = KIND_cusparseLtHandle,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.version = &opened_version,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,

@@ -136,7 +136,7 @@ class DistributedOptimizer:
 class _Steps:
     def step(self, *arguments, **named):
         with self.job.watch():
-            self.job.settle()
+            self.job.drain()
             loss = super().step(*arguments, **named)
             self.job.stepped()
             return loss
@@ -197,10 +197,10 @@ class UserNode:
     def verifies(self):
         return self._verifier is not None
 
-    def settle(self):
+    def drain(self):
         """What is computed by a second worker is compared now."""
         if self._verifier:
-            self._verifier.settle()
+            self._verifier.drain()
 
     def _dispute(self, first, second, wrong):
         decided = "nobody could decide which is wrong"
@@ -341,7 +341,7 @@ class UserNode:
     def check_job_status(self):
         """{network, state, step, loss, checkpoint, verified, unverified, disputes, workers}: of each GPU its
         worker, PyTorch's bytes there, and the model's pieces."""
-        self.settle()
+        self.drain()
         pieces, done = getattr(self._model, "hf_device_map", {}), self._verifier
         state = ("disputed" if self._disputes else "running" if self._step else
                  "placed" if self._model else "idle")
