@@ -167,7 +167,7 @@ static void take_meter(struct front *front, const struct control *c)
 
 	memcpy(&gpu, c->text, sizeof(gpu));
 	for (uint32_t d = 0; d < front->ledger.device_count; d++) {
-		status_uuid_text(uuid, sizeof(uuid), front->ledger.devices[d].uuid);
+		state_uuid_text(uuid, sizeof(uuid), front->ledger.devices[d].uuid);
 		if (strncmp(uuid, gpu.uuid, sizeof(gpu.uuid)))
 			continue;
 		front->meters[d] = gpu;

@@ -352,7 +352,7 @@ static void *executor_main(void *arg)
 			continue;
 		}
 		list->idle++;
-		queue_wait_until(&list->more, now_ns() + IDLE_NS);
+		queue_wait_until(&list->more, softgpu_now_ns() + IDLE_NS);
 		list->idle--;
 		if (!list->count)
 			break;
@@ -396,7 +396,7 @@ static void *watcher_main(void *unused)
 		if (done) {
 			pause = WATCH_MIN_NS;
 		} else {
-			queue_wait_until(&watch.more, now_ns() + pause);
+			queue_wait_until(&watch.more, softgpu_now_ns() + pause);
 			pause = pause * 2 < WATCH_MAX_NS ? pause * 2 : WATCH_MAX_NS;
 		}
 	}

@@ -149,7 +149,7 @@ bool device_initialised(void);
 /* NULL unless DEV is the ordinal of a device. */
 struct device *device_get(CUdevice dev);
 unsigned device_sm_count(void);
-uint64_t now_ns(void);
+uint64_t softgpu_now_ns(void);
 
 /* context.c */
 struct CUctx_st {

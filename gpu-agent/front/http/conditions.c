@@ -119,7 +119,7 @@ static void add_conditions(cJSON *list, const struct front *front, const struct 
 	add_counted(list, front);
 }
 
-char *status_agent(const struct front *front, const struct viewer *viewer)
+char *state_agent(const struct front *front, const struct viewer *viewer)
 {
 	const struct tenant *tenant = viewer->all ? NULL : viewer->tenant;
 	cJSON *root = cJSON_CreateObject();
