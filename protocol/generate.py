@@ -62,8 +62,10 @@ def outputs(description):
     out.update(libraries.files(description))
     out.update(unserved.files(description))
     out.update(forms.files(description))
-    with open(os.path.join(HERE, "api", callbacks.FILE), encoding="utf-8") as file:
-        out.update(callbacks.files(description, file))
+    for one in description.libraries.values():
+        if one.records:
+            with open(os.path.join(HERE, "api", one.records), encoding="utf-8") as file:
+                out.update(callbacks.files(description, one, file))
     out = {text.place(name): content for name, content in out.items()}
     for _, folder in text.FOLDERS:
         out[f"{folder}/.clang-format"] = "# Laid out by the generator.\nDisableFormat: true\n"

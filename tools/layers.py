@@ -111,11 +111,14 @@ LIBRARY_ROOMS = {
         "common protocol/libraries protocol/generated gpu-agent/worker gpu-agent/worker/libraries/common"
         " gpu-agent/probe",
 }
-FAMILIES = sorted(generate.load().libraries)
+LIBRARIES = generate.load().libraries
+FAMILIES = sorted(LIBRARIES)
 for _prefix, _may in LIBRARY_ROOMS.items():
     ALLOWED.update({_prefix + family: _may for family in FAMILIES})
-ALLOWED["shim/libraries/cupti"] += " shim/driver shim/runtime"  # a profiler of both
-ALLOWED["gpu-agent/worker/libraries/cupti"] += " protocol/wire"  # what it recorded travels in a form of its own
+for _family in FAMILIES:
+    if LIBRARIES[_family].records:  # of both; what was recorded at the agent travels in a form of its own
+        ALLOWED["shim/libraries/" + _family] += " shim/driver shim/runtime"
+        ALLOWED["gpu-agent/worker/libraries/" + _family] += " protocol/wire"
 # The table of all serve functions, for the worker's loop.
 ALLOWED["gpu-agent/generated/cuda_serve.c"] = " ".join(
     ["protocol/generated gpu-agent/worker"] + ["gpu-agent/worker/libraries/" + family for family in FAMILIES])

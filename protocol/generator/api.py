@@ -131,6 +131,7 @@ class Library:
     second: str          # what the second name of each function has before the first, or ""
     hooks: list          # what of its statuses is written by hand, as FAMILY_NAME
     beside: bool         # its calls that are awaited are served beside the worker's loop
+    records: str         # of a profiler: the file of protocol/api with its numbers of the driver's and the runtime's calls, or ""
     origin: str          # FILE:LINE
     name: str            # "cuBLAS"
     header: str          # NVIDIA's header that declares it
@@ -282,7 +283,7 @@ FORMS = ("plain", "content")
 # Words of a `library` statement, each with (…).
 LIBRARY_WORDS = ("name", "header", "sonames", "handle", "software", "version", "needs", "form")
 LIBRARY_MAY = ("parts", "others", "kinds", "statuses", "state", "kept", "also", "says", "numbered", "told",
-               "node", "exports", "second", "hooks", "beside")
+               "node", "exports", "second", "hooks", "beside", "records")
 
 
 def parse_library(text, family, where):
@@ -307,7 +308,7 @@ def parse_library(text, family, where):
                    numbers(said.get("kept", ())),
                    *(said.get(word, [""])[0] for word in ("also", "says", "numbered", "told")),
                    said.get("node") == ["-"], said.get("exports") == ["hand"], said.get("second", [""])[0], said.get("hooks", []),
-                   said.get("beside") == ["calls"],
+                   said.get("beside") == ["calls"], said.get("records", [""])[0],
                    where, said["name"][0], said["header"][0])
 
 
