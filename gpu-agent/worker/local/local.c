@@ -40,8 +40,7 @@ static enum local_way local_in_place(struct worker *w)
 	struct local_segment *of;
 
 	if (!e->bulk || e->bulk_bytes < LOCAL_LEND_LEAST || (!e->segment && !l->separate) ||
-		(r->frame.op != OP_vcudaCopyIn && r->frame.op != OP_vcudaArrayIn) ||
-		!l->segments.at[e->segment])
+		!serve_marked(r->frame.op, SERVE_COPIED) || !l->segments.at[e->segment])
 		return LOCAL_COPIED;
 	of = local_ours(l->segments.at[e->segment]);
 	/* While it waited its number may have become another's. */

@@ -164,7 +164,7 @@ static bool loop_waits_for_others(struct worker *w)
 {
 	uint16_t op = w->receiver.frame.op;
 
-	if ((direct_holds(op) || ipc_event_holds(op)) && beside_outside(w))
+	if (serve_marked(op, SERVE_HOLDS) && beside_outside(w))
 		return true;
 	if (!direct_busy(w) && !ipc_event_busy(w))
 		return false;
