@@ -208,7 +208,7 @@ bool stash_serve(struct worker *w)
 		return false;
 	w->receiver.body = w->kept.body;
 	w->receiver.fill = 0;
-	while (!w->ended &&
+	while (!w->end.ended &&
 		(stash_serve_first(w, &w->kept.parked) || stash_serve_first(w, &w->kept.stash)))
 		served = true;
 	w->receiver.frame = coming;
