@@ -20,7 +20,7 @@
 #include "gpu-agent/control.h"
 #include "gpu-agent/network.h"
 #include "gpu-agent/sandbox/sandbox.h"
-#include "gpu-agent/store/registry.h"
+#include "gpu-agent/store/registry/registry.h"
 
 /* For the directory's answer to a leave: with no answer the entry lapses. */
 #define LEAVE_NS (1000 * 1000000ull)

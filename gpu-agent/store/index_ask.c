@@ -9,7 +9,7 @@
 #include "gpu-agent/store/calls_core.h"
 #include "gpu-agent/store/index_core.h"
 #include "gpu-agent/store/index_holder.h"
-#include "gpu-agent/store/registry.h"
+#include "gpu-agent/store/registry/registry.h"
 #include "gpu-agent/store/replicas.h"
 
 /* What the index was asked, for a session or for a command. */

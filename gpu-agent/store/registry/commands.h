@@ -10,7 +10,7 @@
 #ifndef VCUDA_GPU_AGENT_STORE_COMMANDS_H
 #define VCUDA_GPU_AGENT_STORE_COMMANDS_H
 
-#include "gpu-agent/store/registry_core.h"
+#include "gpu-agent/store/registry/registry_core.h"
 
 int commands_open(struct commands **commands, struct registry *registry, struct error *error);
 void commands_close(struct commands *commands); /* NULL is fine */

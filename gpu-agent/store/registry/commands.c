@@ -12,7 +12,7 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/store/commands_core.h"
+#include "gpu-agent/store/registry/commands_core.h"
 
 static void step(struct entry *entry);
 

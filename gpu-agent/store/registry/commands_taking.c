@@ -9,7 +9,7 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/store/commands_core.h"
+#include "gpu-agent/store/registry/commands_core.h"
 
 static void take(struct intake *intake);
 

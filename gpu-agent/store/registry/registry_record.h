@@ -6,7 +6,7 @@
 #ifndef VCUDA_GPU_AGENT_STORE_REGISTRY_RECORD_H
 #define VCUDA_GPU_AGENT_STORE_REGISTRY_RECORD_H
 
-#include "gpu-agent/store/registry_link.h"
+#include "gpu-agent/store/registry/registry_link.h"
 
 /* What record_fields() needs beside the tensor, for as long as the arguments are used. */
 struct record_texts {

@@ -6,7 +6,7 @@
 #ifndef VCUDA_GPU_AGENT_STORE_COMMANDS_JSON_H
 #define VCUDA_GPU_AGENT_STORE_COMMANDS_JSON_H
 
-#include "gpu-agent/store/registry.h"
+#include "gpu-agent/store/registry/registry.h"
 
 #define COMMAND_BYTES 65536u
 #define COMMAND_DEPTH 8

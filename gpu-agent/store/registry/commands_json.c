@@ -2,7 +2,7 @@
  *
  * Commands as JSON, see commands_json.h.
  */
-#include "gpu-agent/store/commands_json.h"
+#include "gpu-agent/store/registry/commands_json.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu-agent/store/registry_record.h"
+#include "gpu-agent/store/registry/registry_record.h"
 
 #define EXACT 9007199254740992.0 /* 2^53: what a double tells from its neighbours */
 

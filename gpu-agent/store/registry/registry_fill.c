@@ -4,7 +4,7 @@
  * agent's key: entering takes a new token, and every script looks whether it is still there, so
  * that an index that was emptied is found with the first request, or the next renewal.
  */
-#include "gpu-agent/store/registry_core.h"
+#include "gpu-agent/store/registry/registry_core.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/store/commands.h"
-#include "gpu-agent/store/registry_record.h"
+#include "gpu-agent/store/registry/commands.h"
+#include "gpu-agent/store/registry/registry_record.h"
 #include "transport/transport.h"
 
 #define PUTS 64	    /* under way at once */

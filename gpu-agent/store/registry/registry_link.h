@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "gpu-agent/store/registry.h"
+#include "gpu-agent/store/registry/registry.h"
 
 #define LINK_ARGUMENTS 192
 #define LINK_ELEMENTS 65536	     /* of an array in an answer */

@@ -2,7 +2,7 @@
  *
  * A tensor as fields of a hash, see registry_record.h.
  */
-#include "gpu-agent/store/registry_record.h"
+#include "gpu-agent/store/registry/registry_record.h"
 
 #include <errno.h>
 #include <inttypes.h>

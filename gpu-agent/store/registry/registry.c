@@ -2,7 +2,7 @@
  *
  * Opening, closing, and the turns and deadlines between, see registry.h.
  */
-#include "gpu-agent/store/registry.h"
+#include "gpu-agent/store/registry/registry.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,8 +14,8 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/store/commands.h"
-#include "gpu-agent/store/registry_core.h"
+#include "gpu-agent/store/registry/commands.h"
+#include "gpu-agent/store/registry/registry_core.h"
 
 #define TURNS 64 /* events in one registry_turn */
 #define RETRY_MOST_MS 500u

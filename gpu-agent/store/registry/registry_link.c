@@ -2,7 +2,7 @@
  *
  * A connection to Redis, see registry_link.h.
  */
-#include "gpu-agent/store/registry_link.h"
+#include "gpu-agent/store/registry/registry_link.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
  *
  * Holders that commands make, see commands_holders.h.
  */
-#include "gpu-agent/store/commands_holders.h"
+#include "gpu-agent/store/registry/commands_holders.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  *
  * What a tensor may be called, and how many bytes it has.
  */
-#include "gpu-agent/store/registry.h"
+#include "gpu-agent/store/registry/registry.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  * The Lua scripts, see registry_scripts.h.
  */
-#include "gpu-agent/store/registry_scripts.h"
+#include "gpu-agent/store/registry/registry_scripts.h"
 
 #include <openssl/sha.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #define SCRIPT_FILE(symbol, file)                                                              \
 	__asm__(".section .rodata\n"                                                           \
 		".global " #symbol "\n.hidden " #symbol "\n" #symbol ":\n"                     \
-		".incbin \"gpu-agent/store/" file "\"\n"                                       \
+		".incbin \"gpu-agent/store/registry/" file "\"\n"                              \
 		".global " #symbol "_end\n.hidden " #symbol "_end\n" #symbol "_end:\n"         \
 		".previous\n");                                                                \
 	extern const char symbol[], symbol##_end[];

@@ -8,9 +8,9 @@
 #ifndef VCUDA_GPU_AGENT_STORE_REGISTRY_CORE_H
 #define VCUDA_GPU_AGENT_STORE_REGISTRY_CORE_H
 
-#include "gpu-agent/store/registry.h"
-#include "gpu-agent/store/registry_link.h"
-#include "gpu-agent/store/registry_scripts.h"
+#include "gpu-agent/store/registry/registry.h"
+#include "gpu-agent/store/registry/registry_link.h"
+#include "gpu-agent/store/registry/registry_scripts.h"
 
 #define REGISTRY_RENEW_MS 3000
 #define REGISTRY_ALIVE_MS 10000 /* that node:ID lives (registry_common.lua) */

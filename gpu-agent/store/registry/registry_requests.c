@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "gpu-agent/store/commands.h"
-#include "gpu-agent/store/registry_core.h"
-#include "gpu-agent/store/registry_record.h"
+#include "gpu-agent/store/registry/commands.h"
+#include "gpu-agent/store/registry/registry_core.h"
+#include "gpu-agent/store/registry/registry_record.h"
 
 #define NEVER UINT64_MAX /* a drop has no deadline before it is sent: nobody waits for it */
 

@@ -12,9 +12,9 @@
 #ifndef VCUDA_GPU_AGENT_STORE_COMMANDS_CORE_H
 #define VCUDA_GPU_AGENT_STORE_COMMANDS_CORE_H
 
-#include "gpu-agent/store/commands.h"
-#include "gpu-agent/store/commands_holders.h"
-#include "gpu-agent/store/commands_json.h"
+#include "gpu-agent/store/registry/commands.h"
+#include "gpu-agent/store/registry/commands_holders.h"
+#include "gpu-agent/store/registry/commands_json.h"
 
 #define LISTS 3
 #define UNDER_WAY 64u	 /* more are not taken */

@@ -7,7 +7,7 @@
 #ifndef VCUDA_GPU_AGENT_STORE_COMMANDS_HOLDERS_H
 #define VCUDA_GPU_AGENT_STORE_COMMANDS_HOLDERS_H
 
-#include "gpu-agent/store/registry_link.h"
+#include "gpu-agent/store/registry/registry_link.h"
 
 #define HOLDERS_MOST 4096u
 
