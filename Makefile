@@ -109,7 +109,7 @@ $(OBJ)/commit: FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
 .PHONY: FORCE
-TELLS_COMMIT := command/main.o sidecar/main.o gpu-agent/supervisor/options.o
+TELLS_COMMIT := command/main.o sidecar/main.o gpu-agent/supervisor/settings/options.o
 $(addprefix $(OBJ)/,$(TELLS_COMMIT)): $(OBJ)/commit
 $(addprefix $(OBJ)/,$(TELLS_COMMIT)) $(addprefix $(FUZZ_OBJ)/,$(TELLS_COMMIT)): CPPFLAGS += -DVCUDA_COMMIT='"$(COMMIT)"'
 

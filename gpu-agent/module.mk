@@ -2,7 +2,7 @@
 # the driver that is configured.
 
 # Everything but the worker; tests link it with a toy worker of their own.
-AGENT_FRONT_SRCS := gpu-agent/main.c $(wildcard gpu-agent/supervisor/*.c gpu-agent/front/*.c gpu-agent/front/*/*.c \
+AGENT_FRONT_SRCS := gpu-agent/main.c $(wildcard gpu-agent/supervisor/*.c gpu-agent/supervisor/*/*.c gpu-agent/front/*.c gpu-agent/front/*/*.c \
 	gpu-agent/identity/*.c gpu-agent/keeper/*.c \
 	gpu-agent/probe/*.c gpu-agent/sandbox/*.c gpu-agent/cache/*.c)
 AGENT_FRONT_SRCS += $(wildcard gpu-agent/store/*.c gpu-agent/store/*/*.c gpu-agent/uploads/*.c) transport/codec/name.c

@@ -40,7 +40,7 @@
 #include "gpu-agent/front/tensor/tensors.h"
 #include "gpu-agent/front/uploads.h"
 #include "gpu-agent/supervisor/listening.h"
-#include "gpu-agent/supervisor/settings.h"
+#include "gpu-agent/supervisor/settings/settings.h"
 #include "protocol/wire/status.h"
 
 #define TELL_MS 200

@@ -14,7 +14,7 @@
 #include "gpu-agent/front/hello_core.h"
 #include "gpu-agent/front/knock.h"
 #include "gpu-agent/front/peers.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/token.h"
 #include "transport/socket_link.h"
 
 #define ACCEPTS_A_TURN 256

@@ -18,7 +18,7 @@
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/session.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/token.h"
 #include "protocol/wire/status.h"
 
 #define JOIN_NS (5000 * FRONT_MS) /* for the other connections */

@@ -29,7 +29,7 @@
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensor/tensors.h"
 #include "gpu-agent/front/uploads.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/token.h"
 #include "protocol/wire/status.h"
 
 /* How long a worker may outlive its client: it ends by itself within seconds (watchdog.c). */

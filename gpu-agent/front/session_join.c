@@ -13,7 +13,7 @@
 #include "gpu-agent/front/ledger/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/uploads.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/token.h"
 #include "protocol/wire/status.h"
 
 bool session_is_whole(const struct session *session)

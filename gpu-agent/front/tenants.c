@@ -11,7 +11,7 @@
 #include "gpu-agent/front/networks.h"
 #include "gpu-agent/front/ledger/quota.h"
 #include "gpu-agent/front/session.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/token.h"
 #include "protocol/wire/status.h"
 
 /* Everybody, where no token is asked for. */

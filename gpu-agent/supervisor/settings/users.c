@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/supervisor/users.h"
+#include "gpu-agent/supervisor/settings/users.h"
 
 #include <errno.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "gpu-agent/supervisor/parse_value.h"
+#include "gpu-agent/supervisor/settings/parse_value.h"
 #include "gpu-agent/supervisor/supervisor.h"
 
 int users_set(struct agent_config *config, const char *value)

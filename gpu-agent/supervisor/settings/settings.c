@@ -3,7 +3,7 @@
  * One table of settings serves the YAML file and the flags, so that a value is checked in one
  * place and an error says what the key takes.
  */
-#include "gpu-agent/supervisor/settings.h"
+#include "gpu-agent/supervisor/settings/settings.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,12 +15,12 @@
 #include "common/cleanup.h"
 #include "common/config.h"
 #include "common/log.h"
-#include "gpu-agent/supervisor/limit_settings.h"
-#include "gpu-agent/supervisor/network_settings.h"
-#include "gpu-agent/supervisor/parse_value.h"
-#include "gpu-agent/supervisor/settings_values.h"
-#include "gpu-agent/supervisor/token.h"
-#include "gpu-agent/supervisor/users.h"
+#include "gpu-agent/supervisor/settings/limit_settings.h"
+#include "gpu-agent/supervisor/settings/network_settings.h"
+#include "gpu-agent/supervisor/settings/parse_value.h"
+#include "gpu-agent/supervisor/settings/settings_values.h"
+#include "gpu-agent/supervisor/settings/token.h"
+#include "gpu-agent/supervisor/settings/users.h"
 #include "gpu-agent/tensor_table.h"
 
 #define CONFIG_LIST_MAX 2048 /* a sequence written out with commas */

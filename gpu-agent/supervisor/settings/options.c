@@ -3,13 +3,13 @@
  * A flag is another name for a setting of the file (settings.h), so there is one place that
  * checks values.  The file is read first: flags win over it wherever they stand.
  */
-#include "gpu-agent/supervisor/options.h"
+#include "gpu-agent/supervisor/settings/options.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "common/log.h"
-#include "gpu-agent/supervisor/settings.h"
+#include "gpu-agent/supervisor/settings/settings.h"
 #include "transport/transport.h"
 
 struct flag {

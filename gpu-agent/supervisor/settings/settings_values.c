@@ -2,7 +2,7 @@
  *
  * Values that are neither a number, a flag, a text nor a path.
  */
-#include "gpu-agent/supervisor/settings_values.h"
+#include "gpu-agent/supervisor/settings/settings_values.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/network.h"
-#include "gpu-agent/supervisor/parse_value.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/parse_value.h"
+#include "gpu-agent/supervisor/settings/token.h"
 
 int settings_driver(struct agent_config *config, const char *value)
 {

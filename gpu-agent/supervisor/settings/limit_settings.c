@@ -3,13 +3,13 @@
  * What tenants may have, by name: `tenants: {team-a: {gpu_share: 0.5}}`.  "*" stands for those
  * that are not named.  A name may have dots: the last one is before the key.
  */
-#include "gpu-agent/supervisor/limit_settings.h"
+#include "gpu-agent/supervisor/settings/limit_settings.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu-agent/supervisor/parse_value.h"
+#include "gpu-agent/supervisor/settings/parse_value.h"
 
 static const char prefix[] = "tenants.";
 

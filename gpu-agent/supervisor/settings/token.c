@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/token.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "gpu-agent/supervisor/parse_value.h"
+#include "gpu-agent/supervisor/settings/parse_value.h"
 
 #define FILE_MAX ((size_t)128 * 1024) /* AGENT_TOKENS lines as long as they may be */
 #define MADE_BYTES 24

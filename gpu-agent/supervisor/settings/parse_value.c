@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/supervisor/parse_value.h"
+#include "gpu-agent/supervisor/settings/parse_value.h"
 
 #include <errno.h>
 #include <stdlib.h>

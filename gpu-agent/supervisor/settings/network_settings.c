@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/supervisor/network_settings.h"
+#include "gpu-agent/supervisor/settings/network_settings.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/token.h"
 
 _Static_assert(NETWORK_GPUS == HANDOFF_DEVICES, "a bit for each");
 
