@@ -277,10 +277,10 @@ def test(found):
     """Each kind of fault is found."""
     cases = {
         "must not include gpu-agent/worker/worker.h":
-            ("gpu-agent/front/hello.c", 1, "gpu-agent/worker/worker.h", True),
+            ("gpu-agent/front/session/hello.c", 1, "gpu-agent/worker/worker.h", True),
         "must not include protocol/generated/cuda_wire.h":
             ("sidecar/ring.c", 1, "protocol/generated/cuda_wire.h", True),
-        "front/ must not include <cuda.h>": ("gpu-agent/front/hello.c", 1, "cuda.h", False),
+        "front/ must not include <cuda.h>": ("gpu-agent/front/session/hello.c", 1, "cuda.h", False),
         "options/ must not include <cuda.h>": ("sidecar/options/options.c", 1, "cuda.h", False),
         "must not include shim/libraries/cudnn/cudnn.h":
             ("shim/libraries/cublas/handle.c", 1, "shim/libraries/cudnn/cudnn.h", True),
@@ -295,7 +295,7 @@ def test(found):
     if not any("take it out" in f for f in faults_of([i for i in found if "sandbox" not in i[2]])[0]):
         sys.exit("layers.py --test: a line that nothing uses is not found")
     network = [("gpu-agent/front/http/http.c", 1, "struct sockaddr"), ("sidecar/stripes/stripes.c", 7, "fd = socket(AF_INET"),
-               ("gpu-agent/front/hello.c", 9, "TCP_NODELAY"), ("transport/native.c", 3, "getaddrinfo(")]
+               ("gpu-agent/front/session/hello.c", 9, "TCP_NODELAY"), ("transport/native.c", 3, "getaddrinfo(")]
     if len(network_faults(network)) != 2 or len(network_faults(network[1:])) != 3:
         sys.exit(f"layers.py --test: the network is not seen: {network_faults(network)}")
     print(f"layers: {len(cases) + 2} kinds of fault are found")

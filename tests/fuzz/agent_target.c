@@ -19,7 +19,7 @@
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/identity.h"
-#include "gpu-agent/front/renew.h"
+#include "gpu-agent/front/session/renew.h"
 #include "gpu-agent/front/tensor/tensor_copy.h"
 #include "gpu-agent/front/tensor/tensors.h"
 #include "gpu-agent/supervisor/settings/token.h"

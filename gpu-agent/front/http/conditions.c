@@ -11,7 +11,7 @@
 
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/http/state.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensor/tensors.h"

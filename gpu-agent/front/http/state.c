@@ -11,7 +11,7 @@
 #include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/ledger/quota.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/http/state.h"
 #include "gpu-agent/front/ledger/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"

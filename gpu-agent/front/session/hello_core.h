@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "gpu-agent/front/events.h"
-#include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/session/hello.h"
 
 /* Attempts are counted; one a second is logged. */
 void hello_refused(

@@ -3,13 +3,13 @@
  * Anybody can send a datagram in anybody's name.  So one costs a comparison with each session's
  * secret and nothing else, until it names a session: no slot, no answer, no line in the log.
  */
-#include "gpu-agent/front/knock.h"
+#include "gpu-agent/front/session/knock.h"
 
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/session/hello.h"
 #include "gpu-agent/front/worker_pool.h"
-#include "gpu-agent/front/resume.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/resume.h"
+#include "gpu-agent/front/session/session.h"
 
 #define KNOCKS_A_TURN 256
 

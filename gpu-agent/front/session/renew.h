@@ -6,7 +6,7 @@
 #ifndef VCUDA_GPU_AGENT_FRONT_RENEW_H
 #define VCUDA_GPU_AGENT_FRONT_RENEW_H
 
-#include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/session/hello.h"
 
 /* SESSION_RENEW: the session goes on for as long as FROM is proven. 0, or a CUresult to refuse
  * with, *refusal and text filled in. */

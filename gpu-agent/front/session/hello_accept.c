@@ -10,9 +10,9 @@
 
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/hello.h"
-#include "gpu-agent/front/hello_core.h"
-#include "gpu-agent/front/knock.h"
+#include "gpu-agent/front/session/hello.h"
+#include "gpu-agent/front/session/hello_core.h"
+#include "gpu-agent/front/session/knock.h"
 #include "gpu-agent/front/peers.h"
 #include "gpu-agent/supervisor/settings/token.h"
 #include "transport/socket_link.h"

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/session/hello.h"
 #include "gpu-agent/handoff.h"
 
 struct front;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/renew.h"
+#include "gpu-agent/front/session/renew.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/worker_pool.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "protocol/wire/status.h"
 

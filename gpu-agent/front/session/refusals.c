@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu-agent/front/refusals.h"
+#include "gpu-agent/front/session/refusals.h"
 
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -13,7 +13,7 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/worker_pool.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
 /* A later kernel's may be larger than those that this was built with. */

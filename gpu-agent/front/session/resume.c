@@ -5,7 +5,7 @@
  * link's other connections bring that one; all go to the worker.  Where an attempt comes to
  * nothing the session is as it was, and the next attempt takes its place.
  */
-#include "gpu-agent/front/resume.h"
+#include "gpu-agent/front/session/resume.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/worker_pool.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/supervisor/settings/token.h"
 #include "protocol/wire/status.h"
 

@@ -6,10 +6,10 @@
 #include <stdio.h>
 
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/session/hello.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/worker_pool.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/ledger/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/uploads.h"
