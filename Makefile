@@ -109,7 +109,7 @@ $(OBJ)/commit: FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
 .PHONY: FORCE
-TELLS_COMMIT := command/main.o sidecar/main.o gpu-agent/supervisor/options.o
+TELLS_COMMIT := command/main.o sidecar/main.o gpu-agent/supervisor/settings/options.o
 $(addprefix $(OBJ)/,$(TELLS_COMMIT)): $(OBJ)/commit
 $(addprefix $(OBJ)/,$(TELLS_COMMIT)) $(addprefix $(FUZZ_OBJ)/,$(TELLS_COMMIT)): CPPFLAGS += -DVCUDA_COMMIT='"$(COMMIT)"'
 
@@ -137,6 +137,7 @@ lint: ## layout of the C files, syntax of the scripts, layers between the folder
 	$(Q)tools/stems.py --test
 	$(Q)tools/locks.py --test
 	$(Q)tools/waits.py --test
+	$(Q)tools/words.py --test
 	$(Q)$(MAKE) --no-print-directory check check-tests
 
 format: ## lay the C files out as .clang-format says

@@ -30,7 +30,7 @@ struct doctor {
 	const char *program, *agent, *token_file;
 	cJSON *checks;
 	bool wrong;
-	char main_library[PATH_MAX], utilities[PATH_MAX];
+	char main_library[PATH_MAX], loader[PATH_MAX];
 	char *out, *err; /* CAPTURE each */
 };
 
@@ -98,9 +98,8 @@ static void check_libraries(struct doctor *doctor)
 			"install all of vcuda");
 	else
 		say(doctor, RIGHT, "libraries", "%s", doctor->main_library);
-	if (spawn_library("libutilities.so", doctor->utilities, sizeof(doctor->utilities)) <
-		0) {
-		doctor->utilities[0] = 0;
+	if (spawn_library("libutilities.so", doctor->loader, sizeof(doctor->loader)) < 0) {
+		doctor->loader[0] = 0;
 		say(doctor, NOTE, "libraries",
 			"no libutilities.so: programs with the CUDA runtime linked in "
 			"statically will "
@@ -354,9 +353,9 @@ static void check_file(struct doctor *doctor, const char *path, const struct elf
 	say(doctor, RIGHT, "program", "%s", path);
 	found = check_loaded(doctor, path, facts->interpreter);
 	if (facts->static_cudart)
-		say(doctor, doctor->utilities[0] ? RIGHT : WRONG, "runtime",
+		say(doctor, doctor->loader[0] ? RIGHT : WRONG, "runtime",
 			"the CUDA runtime is linked in statically, with its symbols: %s",
-			doctor->utilities[0]
+			doctor->loader[0]
 				? "libutilities.so sends its calls to vcuda"
 				: "libutilities.so is missing; rebuild with -cudart shared");
 	else if (facts->device_code && !facts->symbols && !found)

@@ -136,7 +136,7 @@ static void take_back(const struct placed *placed, const char *folder, const cha
 		return;
 	}
 	unlink(placed->path);
-	peer_secrets_take_back(folder, name);
+	peer_secrets_close(folder, name);
 }
 
 static void say_joined(const cJSON *network, const char *name)
@@ -253,7 +253,7 @@ static int join(const struct peer *peer, struct error *error)
 	if (!ret)
 		ret = peer_folder_open(peer->folder, error);
 	if (!ret)
-		ret = peer_secrets_give(peer->folder, &network, error);
+		ret = peer_secrets_open(peer->folder, &network, error);
 	if (!ret)
 		ret = place(&placed, peer->folder, &network, error);
 	if (ret)
@@ -328,7 +328,7 @@ static int leave(const struct peer *peer, struct error *error)
 			       ? error_set(error, 0, "this machine is not in a network '%s'",
 					 peer->what)
 			       : error_set(error, errno, "%s", path);
-	peer_secrets_take_back(peer->folder, peer->what);
+	peer_secrets_close(peer->folder, peer->what);
 	return peer->no_wait ? 0 : wait_left(peer, error);
 }
 

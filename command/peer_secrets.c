@@ -43,7 +43,7 @@ static int copy(int folder, const char *name, const char *from, const struct sta
 	return n < 0 ? error_set(error, (int)-n, "a copy of %s", from) : 0;
 }
 
-int peer_secrets_give(const char *folder, struct network *network, struct error *error)
+int peer_secrets_open(const char *folder, struct network *network, struct error *error)
 {
 	char *const files[] = {network->token_file, network->password_file};
 	char name[NETWORK_NAME + 1];
@@ -74,7 +74,7 @@ int peer_secrets_give(const char *folder, struct network *network, struct error 
 	return ret;
 }
 
-void peer_secrets_take_back(const char *folder, const char *name)
+void peer_secrets_close(const char *folder, const char *name)
 {
 	char own_name[NETWORK_NAME + 1];
 	cleanup_close int top = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), own = -1;

@@ -12,8 +12,8 @@
 /* Where this is root and the folder is another user's: copies of the network's files in
  * FOLDER/.NAME, that user's, which NETWORK names from here on. Else the files must be readable.
  * 0, or -errno with *error. */
-int peer_secrets_give(const char *folder, struct network *network, struct error *error);
+int peer_secrets_open(const char *folder, struct network *network, struct error *error);
 /* Takes such copies away again. */
-void peer_secrets_take_back(const char *folder, const char *name);
+void peer_secrets_close(const char *folder, const char *name);
 
 #endif

@@ -191,7 +191,7 @@ struct agent_config {
 	bool pinned;	       /* worker_cpus counts; set before worker_main */
 	cpu_set_t worker_cpus;
 	uint32_t user_first,
-		user_last;    /* of workers (supervisor/users.h); 0: the agent's own */
+		user_last;    /* of workers (supervisor/settings/users.h); 0: the agent's own */
 	uint32_t worker_user; /* this worker's; the supervisor fills it in */
 };
 #define AGENT_CONFIG_MAGIC 0x47464341u /* "ACFG" */

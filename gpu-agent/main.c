@@ -25,10 +25,10 @@
 #include "gpu-agent/sandbox/sandbox.h"
 #include "gpu-agent/tally.h"
 #include "gpu-agent/supervisor/listening.h"
-#include "gpu-agent/supervisor/settings.h"
-#include "gpu-agent/supervisor/options.h"
+#include "gpu-agent/supervisor/settings/settings.h"
+#include "gpu-agent/supervisor/settings/options.h"
 #include "gpu-agent/supervisor/reload.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/token.h"
 
 static int fail(int status, const struct error *error)
 {

@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "protocol/wire/status.h"
 #include "protocol/wire/tensor.h"
 
 #define TENSOR_VERSION 1u
@@ -78,13 +79,5 @@ struct tensor_message {
 	struct tensor_about about;
 	char text[TENSOR_TEXT]; /* why not, a sentence */
 };
-
-/* What the session's numbers in a CUresult are, for those without CUDA's header. */
-#define TENSOR_INVALID_VALUE 1u
-#define TENSOR_OUT_OF_MEMORY 2u
-#define TENSOR_INVALID_DEVICE 101u
-#define TENSOR_NOT_FOUND 500u
-#define TENSOR_NOT_PERMITTED 800u
-#define TENSOR_NOT_READY 802u
 
 #endif

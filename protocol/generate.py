@@ -53,6 +53,7 @@ def outputs(description):
     out["cuda_calls.c"] = shim.calls_source(description)
     out["cuda_calls.inc"] = shim.calls_list(description)
     out["cuda_procs.inc"] = procs.rows(description)
+    out["op_last.h"] = wire.op_last(description)
     out["operations.inc"] = wire.operations(description)
     out["fuzz.dict"] = agent.fuzz_dictionary(description)
     out.update(runtime.files(description))
@@ -61,8 +62,10 @@ def outputs(description):
     out.update(libraries.files(description))
     out.update(unserved.files(description))
     out.update(forms.files(description))
-    with open(os.path.join(HERE, "api", callbacks.FILE), encoding="utf-8") as file:
-        out.update(callbacks.files(description, file))
+    for one in description.libraries.values():
+        if one.records:
+            with open(os.path.join(HERE, "api", one.records), encoding="utf-8") as file:
+                out.update(callbacks.files(description, one, file))
     out = {text.place(name): content for name, content in out.items()}
     for _, folder in text.FOLDERS:
         out[f"{folder}/.clang-format"] = "# Laid out by the generator.\nDisableFormat: true\n"

@@ -164,7 +164,7 @@ $(LIB)/libvcuda.so: $(call stub,$(VCUDA_NEEDS)) shim/libvcuda.map shim/holder.ld
 
 # What `vcuda preload` names, in its order: a program's own NEEDED libraries are looked for before
 # those of a preloaded one, so each name stands in the list itself.
-PRELOADED := $(UTILITIES_LIB) $(LIB)/libvcuda.so $(CUDA_LIB) $(FRONT12_LIB) $(FRONT13_LIB) \
+PRELOADED := $(LOADER_LIB) $(LIB)/libvcuda.so $(CUDA_LIB) $(FRONT12_LIB) $(FRONT13_LIB) \
 	$(NVML_LIB) $(filter-out $(foreach abi,12 13,$(call holder_of,libcudart.so.$(abi))), \
 	$(FRONT_HOLDERS))
 

@@ -42,12 +42,13 @@ ALLOWED = {
     "shim/libraries/unserved": "",
 
     # What sees frames and no call: the pod's sidecar.
-    "sidecar": "common protocol/wire transport sidecar/agents sidecar/memory sidecar/options sidecar/stripes",
+    "sidecar": "common protocol/wire protocol/generated/op_last.h transport sidecar/agents sidecar/memory sidecar/options sidecar/stripes",
     "sidecar/memory": "common protocol/wire transport",
     "sidecar/agents": "common protocol/wire transport",
     "sidecar/options": "common protocol/wire transport transport/codec sidecar/agents",
     "sidecar/stripes": "common protocol/wire transport transport/codec sidecar/memory",
     "protocol/generated/operations.inc": "",
+    "protocol/generated/op_last.h": "",
     "command/top": "common protocol/wire transport command",
     "command": "common protocol/wire protocol/generated/operations.inc transport",  # and asks NVIDIA's interfaces as a program does
 
@@ -110,11 +111,14 @@ LIBRARY_ROOMS = {
         "common protocol/libraries protocol/generated gpu-agent/worker gpu-agent/worker/libraries/common"
         " gpu-agent/probe",
 }
-FAMILIES = sorted(generate.load().libraries)
+LIBRARIES = generate.load().libraries
+FAMILIES = sorted(LIBRARIES)
 for _prefix, _may in LIBRARY_ROOMS.items():
     ALLOWED.update({_prefix + family: _may for family in FAMILIES})
-ALLOWED["shim/libraries/cupti"] += " shim/driver shim/runtime"  # a profiler of both
-ALLOWED["gpu-agent/worker/libraries/cupti"] += " protocol/wire"  # what it recorded travels in a form of its own
+for _family in FAMILIES:
+    if LIBRARIES[_family].records:  # of both; what was recorded at the agent travels in a form of its own
+        ALLOWED["shim/libraries/" + _family] += " shim/driver shim/runtime"
+        ALLOWED["gpu-agent/worker/libraries/" + _family] += " protocol/wire"
 # The table of all serve functions, for the worker's loop.
 ALLOWED["gpu-agent/generated/cuda_serve.c"] = " ".join(
     ["protocol/generated gpu-agent/worker"] + ["gpu-agent/worker/libraries/" + family for family in FAMILIES])
@@ -273,10 +277,10 @@ def test(found):
     """Each kind of fault is found."""
     cases = {
         "must not include gpu-agent/worker/worker.h":
-            ("gpu-agent/front/hello.c", 1, "gpu-agent/worker/worker.h", True),
+            ("gpu-agent/front/session/hello.c", 1, "gpu-agent/worker/worker.h", True),
         "must not include protocol/generated/cuda_wire.h":
             ("sidecar/ring.c", 1, "protocol/generated/cuda_wire.h", True),
-        "front/ must not include <cuda.h>": ("gpu-agent/front/hello.c", 1, "cuda.h", False),
+        "front/ must not include <cuda.h>": ("gpu-agent/front/session/hello.c", 1, "cuda.h", False),
         "options/ must not include <cuda.h>": ("sidecar/options/options.c", 1, "cuda.h", False),
         "must not include shim/libraries/cudnn/cudnn.h":
             ("shim/libraries/cublas/handle.c", 1, "shim/libraries/cudnn/cudnn.h", True),
@@ -291,7 +295,7 @@ def test(found):
     if not any("take it out" in f for f in faults_of([i for i in found if "sandbox" not in i[2]])[0]):
         sys.exit("layers.py --test: a line that nothing uses is not found")
     network = [("gpu-agent/front/http/http.c", 1, "struct sockaddr"), ("sidecar/stripes/stripes.c", 7, "fd = socket(AF_INET"),
-               ("gpu-agent/front/hello.c", 9, "TCP_NODELAY"), ("transport/native.c", 3, "getaddrinfo(")]
+               ("gpu-agent/front/session/hello.c", 9, "TCP_NODELAY"), ("transport/native.c", 3, "getaddrinfo(")]
     if len(network_faults(network)) != 2 or len(network_faults(network[1:])) != 3:
         sys.exit(f"layers.py --test: the network is not seen: {network_faults(network)}")
     print(f"layers: {len(cases) + 2} kinds of fault are found")

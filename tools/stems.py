@@ -6,10 +6,11 @@ A stem that more than one folder has is named in SHARED, with what it means in a
 a file whose stem is elsewhere already either means the same, and finds it here, or takes another.
 Tests are named by what they show, and generated files by their description: neither is looked at.
 
-    tools/stems.py           names stems of several folders without a row, and rows that nothing needs
+    tools/stems.py           names stems of several folders without a row, rows that nothing needs, and stems with two rows
     tools/stems.py --test    shows that it would find each kind of fault
 """
 import os
+import re
 import subprocess
 import sys
 
@@ -113,7 +114,6 @@ SHARED = {
     "poll": "poll()",
     "pool": "pools of memory",
     "proc": "cuGetProcAddress",
-    "profile": "what a profiler is told of a program's work on the GPU",
     "product": "products with a sparse matrix",
     "profile": "what the agents' CUPTI recorded of the GPUs",
     "query": "what is asked of NCCL",
@@ -165,6 +165,12 @@ SHARED = {
 SHARED.update({name: "what is said of that library" for name in LIBRARIES.split()})
 
 
+def doubles_of(source):
+    """The faults of keys that this file's table has twice: a dict keeps the last one only."""
+    keys = re.findall(r'(?m)^    "(\w+)": "', source)
+    return [f"tools/stems.py: {key} has {keys.count(key)} rows" for key in sorted(set(keys)) if keys.count(key) > 1]
+
+
 def folders_of(paths):
     """{stem: its folders}, of C files.  What stands for a file of the shim on Windows has its path."""
     found = {}
@@ -190,7 +196,9 @@ def test(paths):
         sys.exit("stems.py --test: a stem that gets a second folder is not found")
     if not any("renew is in one" in fault for fault in faults_of([p for p in paths if p != "sidecar/channel/renew.c" and p != "sidecar/channel/renew.h"])):
         sys.exit("stems.py --test: a row that nothing needs is not found")
-    print("stems: 2 kinds of fault are found")
+    if not doubles_of('    "a": "one",\n    "b": "two",\n    "a": "three",\n'):
+        sys.exit("stems.py --test: a stem with two rows is not found")
+    print("stems: 3 kinds of fault are found")
 
 
 def main():
@@ -198,7 +206,8 @@ def main():
     paths = subprocess.run(["git", "ls-files", "*.c", "*.h"], cwd=top, check=True, capture_output=True, text=True).stdout.split()
     if not paths:
         sys.exit("stems.py: found no files")
-    faults = faults_of(paths)
+    with open(__file__, encoding="utf-8") as source:
+        faults = faults_of(paths) + doubles_of(source.read())
     for fault in faults:
         print(fault)
     print(f"stems: {len(folders_of(paths))} stems, {len(SHARED)} in several folders, {len(faults)} faults")

@@ -22,8 +22,8 @@
 #include "common/wait.h"
 #include "gpu-agent/front/tensor/tensor_copy.h"
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/session.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/front/session/session.h"
+#include "gpu-agent/supervisor/settings/token.h"
 #include "protocol/wire/status.h"
 
 #define TICKETS 1024

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/session/hello.h"
 #include "gpu-agent/handoff.h"
 
 struct front;

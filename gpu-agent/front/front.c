@@ -23,16 +23,16 @@
 #include "common/wait.h"
 #include "gpu-agent/front/adopt.h"
 #include "gpu-agent/front/health.h"
-#include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/session/hello.h"
 #include "gpu-agent/front/http/http.h"
 #include "gpu-agent/front/images.h"
 #include "gpu-agent/front/identity.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/networks.h"
 #include "gpu-agent/front/worker_pool.h"
-#include "gpu-agent/front/renew.h"
-#include "gpu-agent/front/refusals.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/renew.h"
+#include "gpu-agent/front/session/refusals.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/http/state.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensor/tensor_socket.h"
@@ -40,7 +40,7 @@
 #include "gpu-agent/front/tensor/tensors.h"
 #include "gpu-agent/front/uploads.h"
 #include "gpu-agent/supervisor/listening.h"
-#include "gpu-agent/supervisor/settings.h"
+#include "gpu-agent/supervisor/settings/settings.h"
 #include "protocol/wire/status.h"
 
 #define TELL_MS 200
@@ -167,7 +167,7 @@ static void take_meter(struct front *front, const struct control *c)
 
 	memcpy(&gpu, c->text, sizeof(gpu));
 	for (uint32_t d = 0; d < front->ledger.device_count; d++) {
-		status_uuid_text(uuid, sizeof(uuid), front->ledger.devices[d].uuid);
+		state_uuid_text(uuid, sizeof(uuid), front->ledger.devices[d].uuid);
 		if (strncmp(uuid, gpu.uuid, sizeof(gpu.uuid)))
 			continue;
 		front->meters[d] = gpu;

@@ -5,7 +5,7 @@
 #ifndef VCUDA_GPU_AGENT_FRONT_IDENTITY_H
 #define VCUDA_GPU_AGENT_FRONT_IDENTITY_H
 
-#include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/session/hello.h"
 
 /* Reads the keys that the configuration names. 0, or -errno with *error. */
 int identity_open(struct front *front, struct error *error);

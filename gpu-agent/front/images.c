@@ -13,7 +13,7 @@
 #include "common/log.h"
 #include "gpu-agent/cache/images.h"
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/tenants.h"
 
 /* Of one worker at once. It waits for what it wants; one that does not, or brings faster than

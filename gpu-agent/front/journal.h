@@ -19,7 +19,7 @@
 #include "gpu-agent/front/ledger/ledger.h"
 #include "gpu-agent/front/http/metrics.h"
 #include "gpu-agent/front/ledger/quota.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/tenants.h"
 
 #define JOURNAL_SHARES 2048 /* names of shared memory */

@@ -13,10 +13,10 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/ledger/quota.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/network.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/token.h"
 #include "protocol/wire/status.h"
 
 #define TELL_NS (1000 * FRONT_MS)

@@ -14,7 +14,7 @@
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/ledger/quota.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/sharing.h"
 #include "protocol/wire/status.h"
 

@@ -10,8 +10,8 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/networks.h"
 #include "gpu-agent/front/ledger/quota.h"
-#include "gpu-agent/front/session.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/front/session/session.h"
+#include "gpu-agent/supervisor/settings/token.h"
 #include "protocol/wire/status.h"
 
 /* Everybody, where no token is asked for. */

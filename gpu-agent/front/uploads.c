@@ -10,7 +10,7 @@
 #include "common/log.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/worker_pool.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/tensor/tensors.h"
 
 /* What a stripe's payloads must be able to do: what was told to be there may be gone, and then

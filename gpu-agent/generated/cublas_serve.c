@@ -138,977 +138,669 @@ static CUresult run_cublasDestroy_v2(struct worker *w, struct request *r)
 	return plain_close(w, r, &cublas_plain, body->state.handle);
 }
 
-static int run_cublasNrm2Ex(struct library_frame *f)
-{
+RUN(cublasNrm2Ex, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
+	(int)key[2], result, (cudaDataType)key[3], (cudaDataType)key[4]),
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *result = library_get_result_at(f, at, 1, 2);
-	CALL(cublasNrm2Ex, f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], result, (cudaDataType)key[3],
-		(cudaDataType)key[4]);
-}
+	void *result = library_get_result_at(f, at, 1, 2))
 
-static int run_cublasSnrm2_v2(struct library_frame *f)
-{
+RUN(cublasSnrm2_v2, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1], result),
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-	CALL(cublasSnrm2_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
-}
+	void *result = library_get_result_at(f, at, 1, 1))
 
-static int run_cublasDotEx(struct library_frame *f)
-{
+RUN(cublasDotEx, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
+	(int)key[2], (void *)(uintptr_t)at[1], (cudaDataType)key[3], (int)key[4], result,
+	(cudaDataType)key[5], (cudaDataType)key[6]),
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *result = library_get_result_at(f, at, 2, 2);
-	CALL(cublasDotEx, f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
-		(cudaDataType)key[3], (int)key[4], result, (cudaDataType)key[5],
-		(cudaDataType)key[6]);
-}
+	void *result = library_get_result_at(f, at, 2, 2))
 
-static int run_cublasSdot_v2(struct library_frame *f)
-{
+RUN(cublasSdot_v2, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	(void *)(uintptr_t)at[1], (int)key[2], result),
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *result = library_get_result_at(f, at, 2, 1);
-	CALL(cublasSdot_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2], result);
-}
+	void *result = library_get_result_at(f, at, 2, 1))
 
-static int run_cublasZdotu_v2(struct library_frame *f)
-{
+RUN(cublasZdotu_v2, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	(void *)(uintptr_t)at[1], (int)key[2], result),
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *result = library_get_result_at(f, at, 2, 2);
-	CALL(cublasZdotu_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2], result);
-}
+	void *result = library_get_result_at(f, at, 2, 2))
 
-static int run_cublasScalEx(struct library_frame *f)
-{
+RUN(cublasScalEx, (f->handle, (int)key[0], alpha, (cudaDataType)key[1],
+	(void *)(uintptr_t)at[2], (cudaDataType)key[2], (int)key[3], (cudaDataType)key[4]),
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	CALL(cublasScalEx, f->handle, (int)key[0], alpha, (cudaDataType)key[1],
-		(void *)(uintptr_t)at[2], (cudaDataType)key[2], (int)key[3],
-		(cudaDataType)key[4]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 2))
 
-static int run_cublasSscal_v2(struct library_frame *f)
-{
+RUN(cublasSscal_v2, (f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1], (int)key[1]),
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	CALL(cublasSscal_v2, f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
-		(int)key[1]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 1))
 
-static int run_cublasZscal_v2(struct library_frame *f)
-{
+RUN(cublasZscal_v2, (f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[2], (int)key[1]),
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	CALL(cublasZscal_v2, f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[2],
-		(int)key[1]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 2))
 
-static int run_cublasAxpyEx(struct library_frame *f)
-{
+RUN(cublasAxpyEx, (f->handle, (int)key[0], alpha, (cudaDataType)key[1],
+	(void *)(uintptr_t)at[2], (cudaDataType)key[2], (int)key[3], (void *)(uintptr_t)at[3],
+	(cudaDataType)key[4], (int)key[5], (cudaDataType)key[6]),
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	CALL(cublasAxpyEx, f->handle, (int)key[0], alpha, (cudaDataType)key[1],
-		(void *)(uintptr_t)at[2], (cudaDataType)key[2], (int)key[3],
-		(void *)(uintptr_t)at[3], (cudaDataType)key[4], (int)key[5],
-		(cudaDataType)key[6]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 2))
 
-static int run_cublasSaxpy_v2(struct library_frame *f)
-{
+RUN(cublasSaxpy_v2, (f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1], (int)key[1],
+	(void *)(uintptr_t)at[2], (int)key[2]),
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	CALL(cublasSaxpy_v2, f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
-		(int)key[1], (void *)(uintptr_t)at[2], (int)key[2]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 1))
 
-static int run_cublasZaxpy_v2(struct library_frame *f)
-{
+RUN(cublasZaxpy_v2, (f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[2], (int)key[1],
+	(void *)(uintptr_t)at[3], (int)key[2]),
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	CALL(cublasZaxpy_v2, f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[2],
-		(int)key[1], (void *)(uintptr_t)at[3], (int)key[2]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 2))
 
-static int run_cublasCopyEx(struct library_frame *f)
-{
+RUN(cublasCopyEx, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
+	(int)key[2], (void *)(uintptr_t)at[1], (cudaDataType)key[3], (int)key[4]),
 	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	CALL(cublasCopyEx, f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
-		(cudaDataType)key[3], (int)key[4]);
-}
+	const uint64_t *at = library_get_bytes(f, 2 * 8))
 
-static int run_cublasScopy_v2(struct library_frame *f)
-{
+RUN(cublasScopy_v2, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	(void *)(uintptr_t)at[1], (int)key[2]),
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8))
+
+RUN(cublasIamaxEx, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
+	(int)key[2], result),
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	CALL(cublasScopy_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2]);
-}
+	void *result = library_get_result_at(f, at, 1, 1))
 
-static int run_cublasIamaxEx(struct library_frame *f)
-{
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-	CALL(cublasIamaxEx, f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], result);
-}
-
-static int run_cublasSrot_v2(struct library_frame *f)
-{
+RUN(cublasSrot_v2, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	(void *)(uintptr_t)at[1], (int)key[2], c, s),
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *c = library_get_scalar_at(f, at, 2, 1);
-	void *s = library_get_scalar_at(f, at, 3, 1);
-	CALL(cublasSrot_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2], c, s);
-}
+	void *s = library_get_scalar_at(f, at, 3, 1))
 
-static int run_cublasZrot_v2(struct library_frame *f)
-{
+RUN(cublasZrot_v2, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	(void *)(uintptr_t)at[1], (int)key[2], c, s),
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *c = library_get_scalar_at(f, at, 2, 1);
-	void *s = library_get_scalar_at(f, at, 3, 2);
-	CALL(cublasZrot_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2], c, s);
-}
+	void *s = library_get_scalar_at(f, at, 3, 2))
 
-static int run_cublasRotEx(struct library_frame *f)
-{
+RUN(cublasRotEx, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
+	(int)key[2], (void *)(uintptr_t)at[1], (cudaDataType)key[3], (int)key[4], c, s,
+	(cudaDataType)key[5], (cudaDataType)key[6]),
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 6 * 8);
 	void *c = library_get_scalar_at(f, at, 2, 2);
-	void *s = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasRotEx, f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
-		(cudaDataType)key[3], (int)key[4], c, s, (cudaDataType)key[5],
-		(cudaDataType)key[6]);
-}
+	void *s = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasSrotg_v2(struct library_frame *f)
-{
+RUN(cublasSrotg_v2, (f->handle, a, b, c, s),
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *a = library_get_result_at(f, at, 0, 1);
 	void *b = library_get_result_at(f, at, 1, 1);
 	void *c = library_get_result_at(f, at, 2, 1);
-	void *s = library_get_result_at(f, at, 3, 1);
-	CALL(cublasSrotg_v2, f->handle, a, b, c, s);
-}
+	void *s = library_get_result_at(f, at, 3, 1))
 
-static int run_cublasZrotg_v2(struct library_frame *f)
-{
+RUN(cublasZrotg_v2, (f->handle, a, b, c, s),
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *a = library_get_result_at(f, at, 0, 2);
 	void *b = library_get_result_at(f, at, 2, 2);
 	void *c = library_get_result_at(f, at, 4, 1);
-	void *s = library_get_result_at(f, at, 5, 2);
-	CALL(cublasZrotg_v2, f->handle, a, b, c, s);
-}
+	void *s = library_get_result_at(f, at, 5, 2))
 
-static int run_cublasRotgEx(struct library_frame *f)
-{
+RUN(cublasRotgEx, (f->handle, a, b, (cudaDataType)key[0], c, s, (cudaDataType)key[1],
+	(cudaDataType)key[2]),
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 8 * 8);
 	void *a = library_get_result_at(f, at, 0, 2);
 	void *b = library_get_result_at(f, at, 2, 2);
 	void *c = library_get_result_at(f, at, 4, 2);
-	void *s = library_get_result_at(f, at, 6, 2);
-	CALL(cublasRotgEx, f->handle, a, b, (cudaDataType)key[0], c, s, (cudaDataType)key[1],
-		(cudaDataType)key[2]);
-}
+	void *s = library_get_result_at(f, at, 6, 2))
 
-static int run_cublasSrotm_v2(struct library_frame *f)
-{
+RUN(cublasSrotm_v2, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	(void *)(uintptr_t)at[1], (int)key[2], param),
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *param = library_get_scalar_at(f, at, 2, 3);
-	CALL(cublasSrotm_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2], param);
-}
+	void *param = library_get_scalar_at(f, at, 2, 3))
 
-static int run_cublasDrotm_v2(struct library_frame *f)
-{
+RUN(cublasDrotm_v2, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	(void *)(uintptr_t)at[1], (int)key[2], param),
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
-	void *param = library_get_scalar_at(f, at, 2, 5);
-	CALL(cublasDrotm_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2], param);
-}
+	void *param = library_get_scalar_at(f, at, 2, 5))
 
-static int run_cublasRotmEx(struct library_frame *f)
-{
+RUN(cublasRotmEx, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
+	(int)key[2], (void *)(uintptr_t)at[1], (cudaDataType)key[3], (int)key[4], param,
+	(cudaDataType)key[5], (cudaDataType)key[6]),
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
-	void *param = library_get_scalar_at(f, at, 2, 5);
-	CALL(cublasRotmEx, f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
-		(cudaDataType)key[3], (int)key[4], param, (cudaDataType)key[5],
-		(cudaDataType)key[6]);
-}
+	void *param = library_get_scalar_at(f, at, 2, 5))
 
-static int run_cublasSrotmg_v2(struct library_frame *f)
-{
+RUN(cublasSrotmg_v2, (f->handle, d1, d2, x1, y1, param),
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *d1 = library_get_result_at(f, at, 0, 1);
 	void *d2 = library_get_result_at(f, at, 1, 1);
 	void *x1 = library_get_result_at(f, at, 2, 1);
 	void *y1 = library_get_scalar_at(f, at, 3, 1);
-	void *param = library_get_result_at(f, at, 4, 3);
-	CALL(cublasSrotmg_v2, f->handle, d1, d2, x1, y1, param);
-}
+	void *param = library_get_result_at(f, at, 4, 3))
 
-static int run_cublasDrotmg_v2(struct library_frame *f)
-{
+RUN(cublasDrotmg_v2, (f->handle, d1, d2, x1, y1, param),
 	const uint64_t *at = library_get_bytes(f, 9 * 8);
 	void *d1 = library_get_result_at(f, at, 0, 1);
 	void *d2 = library_get_result_at(f, at, 1, 1);
 	void *x1 = library_get_result_at(f, at, 2, 1);
 	void *y1 = library_get_scalar_at(f, at, 3, 1);
-	void *param = library_get_result_at(f, at, 4, 5);
-	CALL(cublasDrotmg_v2, f->handle, d1, d2, x1, y1, param);
-}
+	void *param = library_get_result_at(f, at, 4, 5))
 
-static int run_cublasRotmgEx(struct library_frame *f)
-{
+RUN(cublasRotmgEx, (f->handle, d1, (cudaDataType)key[0], d2, (cudaDataType)key[1], x1,
+	(cudaDataType)key[2], y1, (cudaDataType)key[3], param, (cudaDataType)key[4],
+	(cudaDataType)key[5]),
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 13 * 8);
 	void *d1 = library_get_result_at(f, at, 0, 2);
 	void *d2 = library_get_result_at(f, at, 2, 2);
 	void *x1 = library_get_result_at(f, at, 4, 2);
 	void *y1 = library_get_scalar_at(f, at, 6, 2);
-	void *param = library_get_result_at(f, at, 8, 5);
-	CALL(cublasRotmgEx, f->handle, d1, (cudaDataType)key[0], d2, (cudaDataType)key[1], x1,
-		(cudaDataType)key[2], y1, (cudaDataType)key[3], param, (cudaDataType)key[4],
-		(cudaDataType)key[5]);
-}
+	void *param = library_get_result_at(f, at, 8, 5))
 
-static int run_cublasSgemv_v2(struct library_frame *f)
-{
+RUN(cublasSgemv_v2, (f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
+	(void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2], (int)key[4], beta,
+	(void *)(uintptr_t)at[4], (int)key[5]),
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-	CALL(cublasSgemv_v2, f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
-		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
-}
+	void *beta = library_get_scalar_at(f, at, 3, 1))
 
-static int run_cublasZgemv_v2(struct library_frame *f)
-{
+RUN(cublasZgemv_v2, (f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
+	(void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3], (int)key[4], beta,
+	(void *)(uintptr_t)at[6], (int)key[5]),
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasZgemv_v2, f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		alpha, (void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3],
-		(int)key[4], beta, (void *)(uintptr_t)at[6], (int)key[5]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasSgbmv_v2(struct library_frame *f)
-{
+RUN(cublasSgbmv_v2, (f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+	(int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1], (int)key[5],
+	(void *)(uintptr_t)at[2], (int)key[6], beta, (void *)(uintptr_t)at[4], (int)key[7]),
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-	CALL(cublasSgbmv_v2, f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		(int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1], (int)key[5],
-		(void *)(uintptr_t)at[2], (int)key[6], beta, (void *)(uintptr_t)at[4],
-		(int)key[7]);
-}
+	void *beta = library_get_scalar_at(f, at, 3, 1))
 
-static int run_cublasZgbmv_v2(struct library_frame *f)
-{
+RUN(cublasZgbmv_v2, (f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+	(int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2], (int)key[5],
+	(void *)(uintptr_t)at[3], (int)key[6], beta, (void *)(uintptr_t)at[6], (int)key[7]),
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasZgbmv_v2, f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		(int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2], (int)key[5],
-		(void *)(uintptr_t)at[3], (int)key[6], beta, (void *)(uintptr_t)at[6],
-		(int)key[7]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasStrmv_v2(struct library_frame *f)
-{
+RUN(cublasStrmv_v2, (f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+	(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
+	(void *)(uintptr_t)at[1], (int)key[5]),
 	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	CALL(cublasStrmv_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
-		(void *)(uintptr_t)at[1], (int)key[5]);
-}
+	const uint64_t *at = library_get_bytes(f, 2 * 8))
 
-static int run_cublasStbmv_v2(struct library_frame *f)
-{
+RUN(cublasStbmv_v2, (f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+	(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
+	(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]),
 	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	CALL(cublasStbmv_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
-		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
-}
+	const uint64_t *at = library_get_bytes(f, 2 * 8))
 
-static int run_cublasStpmv_v2(struct library_frame *f)
-{
+RUN(cublasStpmv_v2, (f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+	(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
+	(void *)(uintptr_t)at[1], (int)key[4]),
 	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	CALL(cublasStpmv_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
-		(void *)(uintptr_t)at[1], (int)key[4]);
-}
+	const uint64_t *at = library_get_bytes(f, 2 * 8))
 
-static int run_cublasSsymv_v2(struct library_frame *f)
-{
+RUN(cublasSsymv_v2, (f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3], beta,
+	(void *)(uintptr_t)at[4], (int)key[4]),
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-	CALL(cublasSsymv_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		beta, (void *)(uintptr_t)at[4], (int)key[4]);
-}
+	void *beta = library_get_scalar_at(f, at, 3, 1))
 
-static int run_cublasZsymv_v2(struct library_frame *f)
-{
+RUN(cublasZsymv_v2, (f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3], beta,
+	(void *)(uintptr_t)at[6], (int)key[4]),
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasZsymv_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
-		beta, (void *)(uintptr_t)at[6], (int)key[4]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasSsbmv_v2(struct library_frame *f)
-{
+RUN(cublasSsbmv_v2, (f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2], alpha,
+	(void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2], (int)key[4], beta,
+	(void *)(uintptr_t)at[4], (int)key[5]),
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-	CALL(cublasSsbmv_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2],
-		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
-		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
-}
+	void *beta = library_get_scalar_at(f, at, 3, 1))
 
-static int run_cublasZhbmv_v2(struct library_frame *f)
-{
+RUN(cublasZhbmv_v2, (f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2], alpha,
+	(void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3], (int)key[4], beta,
+	(void *)(uintptr_t)at[6], (int)key[5]),
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasZhbmv_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2],
-		alpha, (void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3],
-		(int)key[4], beta, (void *)(uintptr_t)at[6], (int)key[5]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasSspmv_v2(struct library_frame *f)
-{
+RUN(cublasSspmv_v2, (f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2], beta,
+	(void *)(uintptr_t)at[4], (int)key[3]),
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-	CALL(cublasSspmv_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2], beta,
-		(void *)(uintptr_t)at[4], (int)key[3]);
-}
+	void *beta = library_get_scalar_at(f, at, 3, 1))
 
-static int run_cublasZhpmv_v2(struct library_frame *f)
-{
+RUN(cublasZhpmv_v2, (f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	(void *)(uintptr_t)at[2], (void *)(uintptr_t)at[3], (int)key[2], beta,
+	(void *)(uintptr_t)at[6], (int)key[3]),
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasZhpmv_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[2], (void *)(uintptr_t)at[3], (int)key[2], beta,
-		(void *)(uintptr_t)at[6], (int)key[3]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasSger_v2(struct library_frame *f)
-{
+RUN(cublasSger_v2, (f->handle, (int)key[0], (int)key[1], alpha, (void *)(uintptr_t)at[1],
+	(int)key[2], (void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3],
+	(int)key[4]),
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	CALL(cublasSger_v2, f->handle, (int)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		(void *)(uintptr_t)at[3], (int)key[4]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 1))
 
-static int run_cublasZgeru_v2(struct library_frame *f)
-{
+RUN(cublasZgeru_v2, (f->handle, (int)key[0], (int)key[1], alpha, (void *)(uintptr_t)at[2],
+	(int)key[2], (void *)(uintptr_t)at[3], (int)key[3], (void *)(uintptr_t)at[4],
+	(int)key[4]),
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	CALL(cublasZgeru_v2, f->handle, (int)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
-		(void *)(uintptr_t)at[4], (int)key[4]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 2))
 
-static int run_cublasSsyr_v2(struct library_frame *f)
-{
+RUN(cublasSsyr_v2, (f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]),
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	CALL(cublasSsyr_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 1))
 
-static int run_cublasZsyr_v2(struct library_frame *f)
-{
+RUN(cublasZsyr_v2, (f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3]),
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	CALL(cublasZsyr_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 2))
 
-static int run_cublasSspr_v2(struct library_frame *f)
-{
+RUN(cublasSspr_v2, (f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2]),
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	CALL(cublasSspr_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 1))
 
-static int run_cublasSsyr2_v2(struct library_frame *f)
-{
+RUN(cublasSsyr2_v2, (f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+	(void *)(uintptr_t)at[3], (int)key[4]),
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	CALL(cublasSsyr2_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		(void *)(uintptr_t)at[3], (int)key[4]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 1))
 
-static int run_cublasZsyr2_v2(struct library_frame *f)
-{
+RUN(cublasZsyr2_v2, (f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
+	(void *)(uintptr_t)at[4], (int)key[4]),
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	CALL(cublasZsyr2_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
-		(void *)(uintptr_t)at[4], (int)key[4]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 2))
 
-static int run_cublasSspr2_v2(struct library_frame *f)
-{
+RUN(cublasSspr2_v2, (f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+	(void *)(uintptr_t)at[3]),
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	CALL(cublasSspr2_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		(void *)(uintptr_t)at[3]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 1))
 
-static int run_cublasZhpr2_v2(struct library_frame *f)
-{
+RUN(cublasZhpr2_v2, (f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
+	(void *)(uintptr_t)at[4]),
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	CALL(cublasZhpr2_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
-		(void *)(uintptr_t)at[4]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 2))
 
-static int run_cublasSgemvBatched(struct library_frame *f)
-{
+RUN(cublasSgemvBatched, (f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
+	(void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2], (int)key[4], beta,
+	(void *)(uintptr_t)at[4], (int)key[5], (int)key[6]),
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-	CALL(cublasSgemvBatched, f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
-		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5], (int)key[6]);
-}
+	void *beta = library_get_scalar_at(f, at, 3, 1))
 
-static int run_cublasZgemvBatched(struct library_frame *f)
-{
+RUN(cublasZgemvBatched, (f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
+	(void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3], (int)key[4], beta,
+	(void *)(uintptr_t)at[6], (int)key[5], (int)key[6]),
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasZgemvBatched, f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		alpha, (void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3],
-		(int)key[4], beta, (void *)(uintptr_t)at[6], (int)key[5], (int)key[6]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasSgemvStridedBatched(struct library_frame *f)
-{
+RUN(cublasSgemvStridedBatched, (f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+	alpha, (void *)(uintptr_t)at[1], (int)key[3], (long long int)library_long(key + 4),
+	(void *)(uintptr_t)at[2], (int)key[6], (long long int)library_long(key + 7), beta,
+	(void *)(uintptr_t)at[4], (int)key[9], (long long int)library_long(key + 10),
+	(int)key[12]),
 	const uint32_t *key = library_get_words(f, 13);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-	CALL(cublasSgemvStridedBatched, f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
-		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
-		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
-		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
-}
+	void *beta = library_get_scalar_at(f, at, 3, 1))
 
-static int run_cublasZgemvStridedBatched(struct library_frame *f)
-{
+RUN(cublasZgemvStridedBatched, (f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+	alpha, (void *)(uintptr_t)at[2], (int)key[3], (long long int)library_long(key + 4),
+	(void *)(uintptr_t)at[3], (int)key[6], (long long int)library_long(key + 7), beta,
+	(void *)(uintptr_t)at[6], (int)key[9], (long long int)library_long(key + 10),
+	(int)key[12]),
 	const uint32_t *key = library_get_words(f, 13);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasZgemvStridedBatched, f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[2], (int)key[3],
-		(long long int)library_long(key + 4), (void *)(uintptr_t)at[3], (int)key[6],
-		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[6],
-		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasSgemm_v2(struct library_frame *f)
-{
+RUN(cublasSgemm_v2, (f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1], (int)key[5],
+	(void *)(uintptr_t)at[2], (int)key[6], beta, (void *)(uintptr_t)at[4], (int)key[7]),
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-	CALL(cublasSgemm_v2, f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
-		(int)key[5], (void *)(uintptr_t)at[2], (int)key[6], beta,
-		(void *)(uintptr_t)at[4], (int)key[7]);
-}
+	void *beta = library_get_scalar_at(f, at, 3, 1))
 
-static int run_cublasCgemm3mEx(struct library_frame *f)
-{
+RUN(cublasCgemm3mEx, (f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
+	(cudaDataType)key[5], (int)key[6], (void *)(uintptr_t)at[2], (cudaDataType)key[7],
+	(int)key[8], beta, (void *)(uintptr_t)at[4], (cudaDataType)key[9], (int)key[10]),
 	const uint32_t *key = library_get_words(f, 11);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-	CALL(cublasCgemm3mEx, f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
-		(cudaDataType)key[5], (int)key[6], (void *)(uintptr_t)at[2],
-		(cudaDataType)key[7], (int)key[8], beta, (void *)(uintptr_t)at[4],
-		(cudaDataType)key[9], (int)key[10]);
-}
+	void *beta = library_get_scalar_at(f, at, 3, 1))
 
-static int run_cublasZgemm_v2(struct library_frame *f)
-{
+RUN(cublasZgemm_v2, (f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2], (int)key[5],
+	(void *)(uintptr_t)at[3], (int)key[6], beta, (void *)(uintptr_t)at[6], (int)key[7]),
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasZgemm_v2, f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
-		(int)key[5], (void *)(uintptr_t)at[3], (int)key[6], beta,
-		(void *)(uintptr_t)at[6], (int)key[7]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasGemmEx(struct library_frame *f)
-{
+RUN(cublasGemmEx, (f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1], (int)key[2],
+	(int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2], (cudaDataType)key[5],
+	(int)key[6], (void *)(uintptr_t)at[3], (cudaDataType)key[7], (int)key[8], beta,
+	(void *)(uintptr_t)at[6], (cudaDataType)key[9], (int)key[10],
+	(cublasComputeType_t)key[11], (cublasGemmAlgo_t)key[12]),
 	const uint32_t *key = library_get_words(f, 13);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasGemmEx, f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
-		(cudaDataType)key[5], (int)key[6], (void *)(uintptr_t)at[3],
-		(cudaDataType)key[7], (int)key[8], beta, (void *)(uintptr_t)at[6],
-		(cudaDataType)key[9], (int)key[10], (cublasComputeType_t)key[11],
-		(cublasGemmAlgo_t)key[12]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasSsyrk_v2(struct library_frame *f)
-{
+RUN(cublasSsyrk_v2, (f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+	(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
+	(void *)(uintptr_t)at[3], (int)key[5]),
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 2, 1);
-	CALL(cublasSsyrk_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
-		(void *)(uintptr_t)at[3], (int)key[5]);
-}
+	void *beta = library_get_scalar_at(f, at, 2, 1))
 
-static int run_cublasZsyrk_v2(struct library_frame *f)
-{
+RUN(cublasZsyrk_v2, (f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+	(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4], beta,
+	(void *)(uintptr_t)at[5], (int)key[5]),
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 6 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 3, 2);
-	CALL(cublasZsyrk_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4], beta,
-		(void *)(uintptr_t)at[5], (int)key[5]);
-}
+	void *beta = library_get_scalar_at(f, at, 3, 2))
 
-static int run_cublasCsyrkEx(struct library_frame *f)
-{
+RUN(cublasCsyrkEx, (f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1], (int)key[2],
+	(int)key[3], alpha, (void *)(uintptr_t)at[1], (cudaDataType)key[4], (int)key[5], beta,
+	(void *)(uintptr_t)at[3], (cudaDataType)key[6], (int)key[7]),
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 2, 1);
-	CALL(cublasCsyrkEx, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (cudaDataType)key[4],
-		(int)key[5], beta, (void *)(uintptr_t)at[3], (cudaDataType)key[6], (int)key[7]);
-}
+	void *beta = library_get_scalar_at(f, at, 2, 1))
 
-static int run_cublasSsyr2k_v2(struct library_frame *f)
-{
+RUN(cublasSsyr2k_v2, (f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+	(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
+	(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4], (int)key[6]),
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-	CALL(cublasSsyr2k_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
-		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
-		(int)key[6]);
-}
+	void *beta = library_get_scalar_at(f, at, 3, 1))
 
-static int run_cublasZsyr2k_v2(struct library_frame *f)
-{
+RUN(cublasZsyr2k_v2, (f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+	(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
+	(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[6], (int)key[6]),
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasZsyr2k_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
-		(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[6],
-		(int)key[6]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasZher2k_v2(struct library_frame *f)
-{
+RUN(cublasZher2k_v2, (f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+	(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
+	(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[5], (int)key[6]),
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 6 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 1);
-	CALL(cublasZher2k_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
-		(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[5],
-		(int)key[6]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 1))
 
-static int run_cublasSsymm_v2(struct library_frame *f)
-{
+RUN(cublasSsymm_v2, (f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1], (int)key[2],
+	(int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], (void *)(uintptr_t)at[2],
+	(int)key[5], beta, (void *)(uintptr_t)at[4], (int)key[6]),
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-	CALL(cublasSsymm_v2, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
-		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
-		(int)key[6]);
-}
+	void *beta = library_get_scalar_at(f, at, 3, 1))
 
-static int run_cublasZsymm_v2(struct library_frame *f)
-{
+RUN(cublasZsymm_v2, (f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1], (int)key[2],
+	(int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4], (void *)(uintptr_t)at[3],
+	(int)key[5], beta, (void *)(uintptr_t)at[6], (int)key[6]),
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasZsymm_v2, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
-		(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[6],
-		(int)key[6]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasStrsm_v2(struct library_frame *f)
-{
+RUN(cublasStrsm_v2, (f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5], alpha,
+	(void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2], (int)key[7]),
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	CALL(cublasStrsm_v2, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
-		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
-		(int)key[7]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 1))
 
-static int run_cublasZtrsm_v2(struct library_frame *f)
-{
+RUN(cublasZtrsm_v2, (f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5], alpha,
+	(void *)(uintptr_t)at[2], (int)key[6], (void *)(uintptr_t)at[3], (int)key[7]),
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	CALL(cublasZtrsm_v2, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
-		alpha, (void *)(uintptr_t)at[2], (int)key[6], (void *)(uintptr_t)at[3],
-		(int)key[7]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 2))
 
-static int run_cublasStrmm_v2(struct library_frame *f)
-{
+RUN(cublasStrmm_v2, (f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5], alpha,
+	(void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2], (int)key[7],
+	(void *)(uintptr_t)at[3], (int)key[8]),
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	CALL(cublasStrmm_v2, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
-		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
-		(int)key[7], (void *)(uintptr_t)at[3], (int)key[8]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 1))
 
-static int run_cublasZtrmm_v2(struct library_frame *f)
-{
+RUN(cublasZtrmm_v2, (f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5], alpha,
+	(void *)(uintptr_t)at[2], (int)key[6], (void *)(uintptr_t)at[3], (int)key[7],
+	(void *)(uintptr_t)at[4], (int)key[8]),
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	CALL(cublasZtrmm_v2, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
-		alpha, (void *)(uintptr_t)at[2], (int)key[6], (void *)(uintptr_t)at[3],
-		(int)key[7], (void *)(uintptr_t)at[4], (int)key[8]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 2))
 
-static int run_cublasHgemmBatched(struct library_frame *f)
-{
+RUN(cublasHgemmBatched, (f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1], (int)key[5],
+	(void *)(uintptr_t)at[2], (int)key[6], beta, (void *)(uintptr_t)at[4], (int)key[7],
+	(int)key[8]),
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-	CALL(cublasHgemmBatched, f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
-		beta, (void *)(uintptr_t)at[4], (int)key[7], (int)key[8]);
-}
+	void *beta = library_get_scalar_at(f, at, 3, 1))
 
-static int run_cublasZgemmBatched(struct library_frame *f)
-{
+RUN(cublasZgemmBatched, (f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2], (int)key[5],
+	(void *)(uintptr_t)at[3], (int)key[6], beta, (void *)(uintptr_t)at[6], (int)key[7],
+	(int)key[8]),
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasZgemmBatched, f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[2], (int)key[5], (void *)(uintptr_t)at[3], (int)key[6],
-		beta, (void *)(uintptr_t)at[6], (int)key[7], (int)key[8]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasHgemmStridedBatched(struct library_frame *f)
-{
+RUN(cublasHgemmStridedBatched, (f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1], (int)key[5],
+	(long long int)library_long(key + 6), (void *)(uintptr_t)at[2], (int)key[8],
+	(long long int)library_long(key + 9), beta, (void *)(uintptr_t)at[4], (int)key[11],
+	(long long int)library_long(key + 12), (int)key[14]),
 	const uint32_t *key = library_get_words(f, 15);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-	CALL(cublasHgemmStridedBatched, f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (int)key[5], (long long int)library_long(key + 6),
-		(void *)(uintptr_t)at[2], (int)key[8], (long long int)library_long(key + 9),
-		beta, (void *)(uintptr_t)at[4], (int)key[11],
-		(long long int)library_long(key + 12), (int)key[14]);
-}
+	void *beta = library_get_scalar_at(f, at, 3, 1))
 
-static int run_cublasZgemmStridedBatched(struct library_frame *f)
-{
+RUN(cublasZgemmStridedBatched, (f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2], (int)key[5],
+	(long long int)library_long(key + 6), (void *)(uintptr_t)at[3], (int)key[8],
+	(long long int)library_long(key + 9), beta, (void *)(uintptr_t)at[6], (int)key[11],
+	(long long int)library_long(key + 12), (int)key[14]),
 	const uint32_t *key = library_get_words(f, 15);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasZgemmStridedBatched, f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[2], (int)key[5], (long long int)library_long(key + 6),
-		(void *)(uintptr_t)at[3], (int)key[8], (long long int)library_long(key + 9),
-		beta, (void *)(uintptr_t)at[6], (int)key[11],
-		(long long int)library_long(key + 12), (int)key[14]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasGemmBatchedEx(struct library_frame *f)
-{
+RUN(cublasGemmBatchedEx, (f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
+	(cudaDataType)key[5], (int)key[6], (void *)(uintptr_t)at[3], (cudaDataType)key[7],
+	(int)key[8], beta, (void *)(uintptr_t)at[6], (cudaDataType)key[9], (int)key[10],
+	(int)key[11], (cublasComputeType_t)key[12], (cublasGemmAlgo_t)key[13]),
 	const uint32_t *key = library_get_words(f, 14);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasGemmBatchedEx, f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[2], (cudaDataType)key[5], (int)key[6],
-		(void *)(uintptr_t)at[3], (cudaDataType)key[7], (int)key[8], beta,
-		(void *)(uintptr_t)at[6], (cudaDataType)key[9], (int)key[10], (int)key[11],
-		(cublasComputeType_t)key[12], (cublasGemmAlgo_t)key[13]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasGemmStridedBatchedEx(struct library_frame *f)
-{
+RUN(cublasGemmStridedBatchedEx, (f->handle, (cublasOperation_t)key[0],
+	(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+	(void *)(uintptr_t)at[2], (cudaDataType)key[5], (int)key[6],
+	(long long int)library_long(key + 7), (void *)(uintptr_t)at[3], (cudaDataType)key[9],
+	(int)key[10], (long long int)library_long(key + 11), beta, (void *)(uintptr_t)at[6],
+	(cudaDataType)key[13], (int)key[14], (long long int)library_long(key + 15),
+	(int)key[17], (cublasComputeType_t)key[18], (cublasGemmAlgo_t)key[19]),
 	const uint32_t *key = library_get_words(f, 20);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-	CALL(cublasGemmStridedBatchedEx, f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[2], (cudaDataType)key[5], (int)key[6],
-		(long long int)library_long(key + 7), (void *)(uintptr_t)at[3],
-		(cudaDataType)key[9], (int)key[10], (long long int)library_long(key + 11), beta,
-		(void *)(uintptr_t)at[6], (cudaDataType)key[13], (int)key[14],
-		(long long int)library_long(key + 15), (int)key[17],
-		(cublasComputeType_t)key[18], (cublasGemmAlgo_t)key[19]);
-}
+	void *beta = library_get_scalar_at(f, at, 4, 2))
 
-static int run_cublasSgeam(struct library_frame *f)
-{
+RUN(cublasSgeam, (f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1], (int)key[2],
+	(int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
+	(void *)(uintptr_t)at[3], (int)key[5], (void *)(uintptr_t)at[4], (int)key[6]),
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 2, 1);
-	CALL(cublasSgeam, f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
-		(void *)(uintptr_t)at[3], (int)key[5], (void *)(uintptr_t)at[4], (int)key[6]);
-}
+	void *beta = library_get_scalar_at(f, at, 2, 1))
 
-static int run_cublasZgeam(struct library_frame *f)
-{
+RUN(cublasZgeam, (f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1], (int)key[2],
+	(int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4], beta,
+	(void *)(uintptr_t)at[5], (int)key[5], (void *)(uintptr_t)at[6], (int)key[6]),
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 3, 2);
-	CALL(cublasZgeam, f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4], beta,
-		(void *)(uintptr_t)at[5], (int)key[5], (void *)(uintptr_t)at[6], (int)key[6]);
-}
+	void *beta = library_get_scalar_at(f, at, 3, 2))
 
-static int run_cublasStrsmBatched(struct library_frame *f)
-{
+RUN(cublasStrsmBatched, (f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5], alpha,
+	(void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2], (int)key[7],
+	(int)key[8]),
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	CALL(cublasStrsmBatched, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
-		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
-		(int)key[7], (int)key[8]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 1))
 
-static int run_cublasZtrsmBatched(struct library_frame *f)
-{
+RUN(cublasZtrsmBatched, (f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5], alpha,
+	(void *)(uintptr_t)at[2], (int)key[6], (void *)(uintptr_t)at[3], (int)key[7],
+	(int)key[8]),
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	CALL(cublasZtrsmBatched, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
-		alpha, (void *)(uintptr_t)at[2], (int)key[6], (void *)(uintptr_t)at[3],
-		(int)key[7], (int)key[8]);
-}
+	void *alpha = library_get_scalar_at(f, at, 0, 2))
 
-static int run_cublasSdgmm(struct library_frame *f)
-{
+RUN(cublasSdgmm, (f->handle, (cublasSideMode_t)key[0], (int)key[1], (int)key[2],
+	(void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1], (int)key[4],
+	(void *)(uintptr_t)at[2], (int)key[5]),
 	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	CALL(cublasSdgmm, f->handle, (cublasSideMode_t)key[0], (int)key[1], (int)key[2],
-		(void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1], (int)key[4],
-		(void *)(uintptr_t)at[2], (int)key[5]);
-}
+	const uint64_t *at = library_get_bytes(f, 3 * 8))
 
-static int run_cublasSmatinvBatched(struct library_frame *f)
-{
+RUN(cublasSmatinvBatched, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]),
 	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	CALL(cublasSmatinvBatched, f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(int)key[1], (void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2],
-		(int)key[3]);
-}
+	const uint64_t *at = library_get_bytes(f, 3 * 8))
 
-static int run_cublasSgeqrfBatched(struct library_frame *f)
-{
+RUN(cublasSgeqrfBatched, (f->handle, (int)key[0], (int)key[1], (void *)(uintptr_t)at[0],
+	(int)key[2], (void *)(uintptr_t)at[1], info, (int)key[3]),
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	int *info = library_get_out(f);
-	CALL(cublasSgeqrfBatched, f->handle, (int)key[0], (int)key[1], (void *)(uintptr_t)at[0],
-		(int)key[2], (void *)(uintptr_t)at[1], info, (int)key[3]);
-}
+	int *info = library_get_out(f))
 
-static int run_cublasSgelsBatched(struct library_frame *f)
-{
+RUN(cublasSgelsBatched, (f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+	(int)key[3], (void *)(uintptr_t)at[0], (int)key[4], (void *)(uintptr_t)at[1],
+	(int)key[5], info, (void *)(uintptr_t)at[2], (int)key[6]),
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	int *info = library_get_out(f);
-	CALL(cublasSgelsBatched, f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		(int)key[3], (void *)(uintptr_t)at[0], (int)key[4], (void *)(uintptr_t)at[1],
-		(int)key[5], info, (void *)(uintptr_t)at[2], (int)key[6]);
-}
+	int *info = library_get_out(f))
 
-static int run_cublasStpttr(struct library_frame *f)
-{
+RUN(cublasStpttr, (f->handle, (cublasFillMode_t)key[0], (int)key[1], (void *)(uintptr_t)at[0],
+	(void *)(uintptr_t)at[1], (int)key[2]),
 	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	CALL(cublasStpttr, f->handle, (cublasFillMode_t)key[0], (int)key[1],
-		(void *)(uintptr_t)at[0], (void *)(uintptr_t)at[1], (int)key[2]);
-}
+	const uint64_t *at = library_get_bytes(f, 2 * 8))
 
-static int run_cublasStrttp(struct library_frame *f)
-{
+RUN(cublasStrttp, (f->handle, (cublasFillMode_t)key[0], (int)key[1], (void *)(uintptr_t)at[0],
+	(int)key[2], (void *)(uintptr_t)at[1]),
 	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	CALL(cublasStrttp, f->handle, (cublasFillMode_t)key[0], (int)key[1],
-		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1]);
-}
+	const uint64_t *at = library_get_bytes(f, 2 * 8))
 
-static int run_cublasSgetrfBatched(struct library_frame *f)
-{
+RUN(cublasSgetrfBatched, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2]),
 	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	CALL(cublasSgetrfBatched, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2]);
-}
+	const uint64_t *at = library_get_bytes(f, 3 * 8))
 
-static int run_cublasSgetriBatched(struct library_frame *f)
-{
+RUN(cublasSgetriBatched, (f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2],
+	(void *)(uintptr_t)at[3], (int)key[3]),
 	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	CALL(cublasSgetriBatched, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2],
-		(void *)(uintptr_t)at[3], (int)key[3]);
-}
+	const uint64_t *at = library_get_bytes(f, 4 * 8))
 
-static int run_cublasSgetrsBatched(struct library_frame *f)
-{
+RUN(cublasSgetrsBatched, (f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+	(void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1],
+	(void *)(uintptr_t)at[2], (int)key[4], info, (int)key[5]),
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	int *info = library_get_out(f);
-	CALL(cublasSgetrsBatched, f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], (void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1],
-		(void *)(uintptr_t)at[2], (int)key[4], info, (int)key[5]);
-}
+	int *info = library_get_out(f))
 
-static int run_cublasUint8gemmBias(struct library_frame *f)
-{
+RUN(cublasUint8gemmBias, (f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	(cublasOperation_t)key[2], (int)key[3], (int)key[4], (int)key[5],
+	(void *)(uintptr_t)at[0], (int)key[6], (int)key[7], (void *)(uintptr_t)at[1],
+	(int)key[8], (int)key[9], (void *)(uintptr_t)at[2], (int)key[10], (int)key[11],
+	(int)key[12], (int)key[13]),
 	const uint32_t *key = library_get_words(f, 14);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	CALL(cublasUint8gemmBias, f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (cublasOperation_t)key[2], (int)key[3], (int)key[4],
-		(int)key[5], (void *)(uintptr_t)at[0], (int)key[6], (int)key[7],
-		(void *)(uintptr_t)at[1], (int)key[8], (int)key[9], (void *)(uintptr_t)at[2],
-		(int)key[10], (int)key[11], (int)key[12], (int)key[13]);
-}
+	const uint64_t *at = library_get_bytes(f, 3 * 8))
 
-static int run_cublasSetEmulationStrategy(struct library_frame *f)
-{
-	const uint32_t *key = library_get_words(f, 1);
-	CALL(cublasSetEmulationStrategy, f->handle, (cublasEmulationStrategy_t)key[0]);
-}
+RUN(cublasSetEmulationStrategy, (f->handle, (cublasEmulationStrategy_t)key[0]),
+	const uint32_t *key = library_get_words(f, 1))
 
-static int run_cublasSetEmulationSpecialValuesSupport(struct library_frame *f)
-{
-	const uint32_t *key = library_get_words(f, 1);
-	CALL(cublasSetEmulationSpecialValuesSupport, f->handle,
-		(cudaEmulationSpecialValuesSupport)key[0]);
-}
+RUN(cublasSetEmulationSpecialValuesSupport, (f->handle,
+	(cudaEmulationSpecialValuesSupport)key[0]),
+	const uint32_t *key = library_get_words(f, 1))
 
-static int run_cublasSetFixedPointEmulationMantissaControl(struct library_frame *f)
-{
-	const uint32_t *key = library_get_words(f, 1);
-	CALL(cublasSetFixedPointEmulationMantissaControl, f->handle,
-		(cudaEmulationMantissaControl)key[0]);
-}
+RUN(cublasSetFixedPointEmulationMantissaControl, (f->handle,
+	(cudaEmulationMantissaControl)key[0]),
+	const uint32_t *key = library_get_words(f, 1))
 
-static int run_cublasSetFixedPointEmulationMaxMantissaBitCount(struct library_frame *f)
-{
-	const uint32_t *key = library_get_words(f, 1);
-	CALL(cublasSetFixedPointEmulationMaxMantissaBitCount, f->handle, (int)key[0]);
-}
+RUN(cublasSetFixedPointEmulationMaxMantissaBitCount, (f->handle, (int)key[0]),
+	const uint32_t *key = library_get_words(f, 1))
 
-static int run_cublasSetFixedPointEmulationMantissaBitCountPointer(struct library_frame *f)
-{
-	const uint64_t *at = library_get_bytes(f, 1 * 8);
-	CALL(cublasSetFixedPointEmulationMantissaBitCountPointer, f->handle,
-		(void *)(uintptr_t)at[0]);
-}
+RUN(cublasSetFixedPointEmulationMantissaBitCountPointer, (f->handle, (void *)(uintptr_t)at[0]),
+	const uint64_t *at = library_get_bytes(f, 1 * 8))
 
 static CUresult serve_items(struct worker *w, struct request *r);
 

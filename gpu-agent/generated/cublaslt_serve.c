@@ -50,8 +50,8 @@ void cublaslt_forget(uint16_t context)
 	plain_forget(&cublaslt_plain, context);
 }
 
-static int run_cublasLtMatmul(struct library_frame *f)
-{
+RUN(cublasLtMatmul, (f->handle, computeDesc, alpha, A, Adesc, B, Bdesc, beta, C, Cdesc, D,
+	Ddesc, algo, workspace, workspaceSizeInBytes, f->stream),
 	GET(cublasLtMatmulDesc_t, computeDesc, descriptor, CUBLASLT_ITEM_MATMUL);
 	GET(void *, alpha, placed, cublaslt_alpha(f->mode), false); GET(void *, A, aligned);
 	GET(cublasLtMatrixLayout_t, Adesc, descriptor, CUBLASLT_ITEM_LAYOUT);
@@ -63,13 +63,10 @@ static int run_cublasLtMatmul(struct library_frame *f)
 	GET(cublasLtMatrixLayout_t, Ddesc, descriptor, CUBLASLT_ITEM_LAYOUT);
 	GET(const cublasLtMatmulAlgo_t *, algo, value, sizeof(cublasLtMatmulAlgo_t));
 	GET(void *, workspace, aligned); GET_LONG(size_t, workspaceSizeInBytes);
-	library_require(f, Adesc && Bdesc && Ddesc);
-	CALL(cublasLtMatmul, f->handle, computeDesc, alpha, A, Adesc, B, Bdesc, beta, C, Cdesc,
-		D, Ddesc, algo, workspace, workspaceSizeInBytes, f->stream);
-}
+	library_require(f, Adesc && Bdesc && Ddesc))
 
-static int run_cublasLtMatrixTransform(struct library_frame *f)
-{
+RUN(cublasLtMatrixTransform, (f->handle, transformDesc, alpha, A, Adesc, beta, B, Bdesc, C,
+	Cdesc, f->stream),
 	GET(cublasLtMatrixTransformDesc_t, transformDesc, descriptor, CUBLASLT_ITEM_TRANSFORM);
 	GET(void *, alpha, placed, cublaslt_alpha(f->mode), false); GET(void *, A, aligned);
 	GET(cublasLtMatrixLayout_t, Adesc, descriptor, CUBLASLT_ITEM_LAYOUT);
@@ -77,10 +74,7 @@ static int run_cublasLtMatrixTransform(struct library_frame *f)
 	GET(cublasLtMatrixLayout_t, Bdesc, descriptor, CUBLASLT_ITEM_LAYOUT);
 	GET(void *, C, aligned);
 	GET(cublasLtMatrixLayout_t, Cdesc, descriptor, CUBLASLT_ITEM_LAYOUT);
-	library_require(f, Cdesc && (!A || Adesc) && (!B || (Bdesc && beta)));
-	CALL(cublasLtMatrixTransform, f->handle, transformDesc, alpha, A, Adesc, beta, B, Bdesc,
-		C, Cdesc, f->stream);
-}
+	library_require(f, Cdesc && (!A || Adesc) && (!B || (Bdesc && beta))))
 
 static CUresult serve_items(struct worker *w, struct request *r);
 

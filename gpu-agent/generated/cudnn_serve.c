@@ -55,40 +55,31 @@ static CUresult run_cudnnDestroy(struct worker *w, struct request *r)
 	return plain_close(w, r, &cudnn_plain, body->state.handle);
 }
 
-static int run_cudnnTransformTensor(struct library_frame *f)
-{
+RUN(cudnnTransformTensor, (f->handle, alpha, xDesc, x, beta, yDesc, y),
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, y, device);
-	CALL(cudnnTransformTensor, f->handle, alpha, xDesc, x, beta, yDesc, y);
-}
+	GET(void *, y, device))
 
-static int run_cudnnTransformTensorEx(struct library_frame *f)
-{
+RUN(cudnnTransformTensorEx, (f->handle, transDesc, alpha, srcDesc, srcData, beta, destDesc,
+	destData),
 	GET(cudnnTensorTransformDescriptor_t, transDesc, descriptor, CUDNN_KIND_TRANSFORM);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, srcDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, srcData, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, destDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, destData, device);
-	CALL(cudnnTransformTensorEx, f->handle, transDesc, alpha, srcDesc, srcData, beta,
-		destDesc, destData);
-}
+	GET(void *, destData, device))
 
-static int run_cudnnAddTensor(struct library_frame *f)
-{
+RUN(cudnnAddTensor, (f->handle, alpha, aDesc, A, beta, cDesc, C),
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, aDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, A, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, cDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, C, device);
-	CALL(cudnnAddTensor, f->handle, alpha, aDesc, A, beta, cDesc, C);
-}
+	GET(void *, C, device))
 
-static int run_cudnnOpTensor(struct library_frame *f)
-{
+RUN(cudnnOpTensor, (f->handle, opTensorDesc, alpha1, aDesc, A, alpha2, bDesc, B, beta, cDesc,
+	C),
 	GET(cudnnOpTensorDescriptor_t, opTensorDesc, descriptor, CUDNN_KIND_OP_TENSOR);
 	GET(void *, alpha1, scalar);
 	GET(cudnnTensorDescriptor_t, aDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -96,23 +87,16 @@ static int run_cudnnOpTensor(struct library_frame *f)
 	GET(cudnnTensorDescriptor_t, bDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, B, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, cDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, C, device);
-	CALL(cudnnOpTensor, f->handle, opTensorDesc, alpha1, aDesc, A, alpha2, bDesc, B, beta,
-		cDesc, C);
-}
+	GET(void *, C, device))
 
-static int run_cudnnGetReductionIndicesSize(struct library_frame *f)
-{
+RUN(cudnnGetReductionIndicesSize, (f->handle, reduceTensorDesc, aDesc, cDesc, sizeInBytes),
 	GET(cudnnReduceTensorDescriptor_t, reduceTensorDesc, descriptor, CUDNN_KIND_REDUCE);
 	GET(cudnnTensorDescriptor_t, aDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, cDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(size_t *, sizeInBytes, out);
-	CALL(cudnnGetReductionIndicesSize, f->handle, reduceTensorDesc, aDesc, cDesc,
-		sizeInBytes);
-}
+	GET(size_t *, sizeInBytes, out))
 
-static int run_cudnnReduceTensor(struct library_frame *f)
-{
+RUN(cudnnReduceTensor, (f->handle, reduceTensorDesc, indices, indicesSizeInBytes, workspace,
+	workspaceSizeInBytes, alpha, aDesc, A, beta, cDesc, C),
 	GET(cudnnReduceTensorDescriptor_t, reduceTensorDesc, descriptor, CUDNN_KIND_REDUCE);
 	GET(void *, indices, device); GET_LONG(size_t, indicesSizeInBytes);
 	GET(void *, workspace, device); GET_LONG(size_t, workspaceSizeInBytes);
@@ -120,98 +104,70 @@ static int run_cudnnReduceTensor(struct library_frame *f)
 	GET(cudnnTensorDescriptor_t, aDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, A, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, cDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, C, device);
-	CALL(cudnnReduceTensor, f->handle, reduceTensorDesc, indices, indicesSizeInBytes,
-		workspace, workspaceSizeInBytes, alpha, aDesc, A, beta, cDesc, C);
-}
+	GET(void *, C, device))
 
-static int run_cudnnSetTensor(struct library_frame *f)
-{
+RUN(cudnnSetTensor, (f->handle, yDesc, y, valuePtr),
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, y, device); GET(void *, valuePtr, scalar);
-	CALL(cudnnSetTensor, f->handle, yDesc, y, valuePtr);
-}
+	GET(void *, y, device); GET(void *, valuePtr, scalar))
 
-static int run_cudnnScaleTensor(struct library_frame *f)
-{
+RUN(cudnnScaleTensor, (f->handle, yDesc, y, alpha),
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, y, device); GET(void *, alpha, scalar);
-	CALL(cudnnScaleTensor, f->handle, yDesc, y, alpha);
-}
+	GET(void *, y, device); GET(void *, alpha, scalar))
 
-static int run_cudnnTransformFilter(struct library_frame *f)
-{
+RUN(cudnnTransformFilter, (f->handle, transDesc, alpha, srcDesc, srcData, beta, destDesc,
+	destData),
 	GET(cudnnTensorTransformDescriptor_t, transDesc, descriptor, CUDNN_KIND_TRANSFORM);
 	GET(void *, alpha, scalar);
 	GET(cudnnFilterDescriptor_t, srcDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(void *, srcData, device); GET(void *, beta, scalar);
 	GET(cudnnFilterDescriptor_t, destDesc, descriptor, CUDNN_KIND_FILTER);
-	GET(void *, destData, device);
-	CALL(cudnnTransformFilter, f->handle, transDesc, alpha, srcDesc, srcData, beta,
-		destDesc, destData);
-}
+	GET(void *, destData, device))
 
-static int run_cudnnSoftmaxForward(struct library_frame *f)
-{
+RUN(cudnnSoftmaxForward, (f->handle, algo, mode, alpha, xDesc, x, beta, yDesc, y),
 	GET_INT(cudnnSoftmaxAlgorithm_t, algo); GET_INT(cudnnSoftmaxMode_t, mode);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, y, device);
-	CALL(cudnnSoftmaxForward, f->handle, algo, mode, alpha, xDesc, x, beta, yDesc, y);
-}
+	GET(void *, y, device))
 
-static int run_cudnnPoolingForward(struct library_frame *f)
-{
+RUN(cudnnPoolingForward, (f->handle, poolingDesc, alpha, xDesc, x, beta, yDesc, y),
 	GET(cudnnPoolingDescriptor_t, poolingDesc, descriptor, CUDNN_KIND_POOLING);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, y, device);
-	CALL(cudnnPoolingForward, f->handle, poolingDesc, alpha, xDesc, x, beta, yDesc, y);
-}
+	GET(void *, y, device))
 
-static int run_cudnnActivationForward(struct library_frame *f)
-{
+RUN(cudnnActivationForward, (f->handle, activationDesc, alpha, xDesc, x, beta, yDesc, y),
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, y, device);
-	CALL(cudnnActivationForward, f->handle, activationDesc, alpha, xDesc, x, beta, yDesc,
-		y);
-}
+	GET(void *, y, device))
 
-static int run_cudnnLRNCrossChannelForward(struct library_frame *f)
-{
+RUN(cudnnLRNCrossChannelForward, (f->handle, normDesc, lrnMode, alpha, xDesc, x, beta, yDesc,
+	y),
 	GET(cudnnLRNDescriptor_t, normDesc, descriptor, CUDNN_KIND_LRN);
 	GET_INT(cudnnLRNMode_t, lrnMode); GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, y, device);
-	CALL(cudnnLRNCrossChannelForward, f->handle, normDesc, lrnMode, alpha, xDesc, x, beta,
-		yDesc, y);
-}
+	GET(void *, y, device))
 
-static int run_cudnnDivisiveNormalizationForward(struct library_frame *f)
-{
+RUN(cudnnDivisiveNormalizationForward, (f->handle, normDesc, mode, alpha, xDesc, x, means, temp,
+	temp2, beta, yDesc, y),
 	GET(cudnnLRNDescriptor_t, normDesc, descriptor, CUDNN_KIND_LRN);
 	GET_INT(cudnnDivNormMode_t, mode); GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, means, device); GET(void *, temp, device);
 	GET(void *, temp2, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, y, device);
-	CALL(cudnnDivisiveNormalizationForward, f->handle, normDesc, mode, alpha, xDesc, x,
-		means, temp, temp2, beta, yDesc, y);
-}
+	GET(void *, y, device))
 
-static int run_cudnnBatchNormalizationForwardInference(struct library_frame *f)
-{
+RUN(cudnnBatchNormalizationForwardInference, (f->handle, mode, alpha, beta, xDesc, x, yDesc, y,
+	bnScaleBiasMeanVarDesc, bnScale, bnBias, estimatedMean, estimatedVariance, epsilon),
 	GET_INT(cudnnBatchNormMode_t, mode); GET(void *, alpha, scalar);
 	GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -221,14 +177,11 @@ static int run_cudnnBatchNormalizationForwardInference(struct library_frame *f)
 	GET(cudnnTensorDescriptor_t, bnScaleBiasMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, bnScale, device); GET(void *, bnBias, device);
 	GET(void *, estimatedMean, device); GET(void *, estimatedVariance, device);
-	GET(double, epsilon, double);
-	CALL(cudnnBatchNormalizationForwardInference, f->handle, mode, alpha, beta, xDesc, x,
-		yDesc, y, bnScaleBiasMeanVarDesc, bnScale, bnBias, estimatedMean,
-		estimatedVariance, epsilon);
-}
+	GET(double, epsilon, double))
 
-static int run_cudnnNormalizationForwardInference(struct library_frame *f)
-{
+RUN(cudnnNormalizationForwardInference, (f->handle, mode, normOps, algo, alpha, beta, xDesc, x,
+	normScaleBiasDesc, normScale, normBias, normMeanVarDesc, estimatedMean,
+	estimatedVariance, zDesc, z, activationDesc, yDesc, y, epsilon, groupCnt),
 	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
 	GET_INT(cudnnNormAlgo_t, algo); GET(void *, alpha, scalar); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -241,52 +194,34 @@ static int run_cudnnNormalizationForwardInference(struct library_frame *f)
 	GET(void *, z, device);
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, y, device); GET(double, epsilon, double); GET_INT(int, groupCnt);
-	CALL(cudnnNormalizationForwardInference, f->handle, mode, normOps, algo, alpha, beta,
-		xDesc, x, normScaleBiasDesc, normScale, normBias, normMeanVarDesc,
-		estimatedMean, estimatedVariance, zDesc, z, activationDesc, yDesc, y, epsilon,
-		groupCnt);
-}
+	GET(void *, y, device); GET(double, epsilon, double); GET_INT(int, groupCnt))
 
-static int run_cudnnSpatialTfGridGeneratorForward(struct library_frame *f)
-{
+RUN(cudnnSpatialTfGridGeneratorForward, (f->handle, stDesc, theta, grid),
 	GET(cudnnSpatialTransformerDescriptor_t, stDesc, descriptor, CUDNN_KIND_SPATIAL);
-	GET(void *, theta, device); GET(void *, grid, device);
-	CALL(cudnnSpatialTfGridGeneratorForward, f->handle, stDesc, theta, grid);
-}
+	GET(void *, theta, device); GET(void *, grid, device))
 
-static int run_cudnnSpatialTfSamplerForward(struct library_frame *f)
-{
+RUN(cudnnSpatialTfSamplerForward, (f->handle, stDesc, alpha, xDesc, x, grid, beta, yDesc, y),
 	GET(cudnnSpatialTransformerDescriptor_t, stDesc, descriptor, CUDNN_KIND_SPATIAL);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, grid, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, y, device);
-	CALL(cudnnSpatialTfSamplerForward, f->handle, stDesc, alpha, xDesc, x, grid, beta,
-		yDesc, y);
-}
+	GET(void *, y, device))
 
-static int run_cudnnDropoutGetStatesSize(struct library_frame *f)
-{
-	GET(size_t *, sizeInBytes, out);
-	CALL(cudnnDropoutGetStatesSize, f->handle, sizeInBytes);
-}
+RUN(cudnnDropoutGetStatesSize, (f->handle, sizeInBytes),
+	GET(size_t *, sizeInBytes, out))
 
-static int run_cudnnDropoutForward(struct library_frame *f)
-{
+RUN(cudnnDropoutForward, (f->handle, dropoutDesc, xdesc, x, ydesc, y, reserveSpace,
+	reserveSpaceSizeInBytes),
 	GET(cudnnDropoutDescriptor_t, dropoutDesc, descriptor, CUDNN_KIND_DROPOUT);
 	GET(cudnnTensorDescriptor_t, xdesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
 	GET(cudnnTensorDescriptor_t, ydesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, y, device); GET(void *, reserveSpace, device);
-	GET_LONG(size_t, reserveSpaceSizeInBytes);
-	CALL(cudnnDropoutForward, f->handle, dropoutDesc, xdesc, x, ydesc, y, reserveSpace,
-		reserveSpaceSizeInBytes);
-}
+	GET_LONG(size_t, reserveSpaceSizeInBytes))
 
-static int run_cudnnSoftmaxBackward(struct library_frame *f)
-{
+RUN(cudnnSoftmaxBackward, (f->handle, algo, mode, alpha, yDesc, y, dyDesc, dy, beta, dxDesc,
+	dx),
 	GET_INT(cudnnSoftmaxAlgorithm_t, algo); GET_INT(cudnnSoftmaxMode_t, mode);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -294,13 +229,10 @@ static int run_cudnnSoftmaxBackward(struct library_frame *f)
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dy, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, dx, device);
-	CALL(cudnnSoftmaxBackward, f->handle, algo, mode, alpha, yDesc, y, dyDesc, dy, beta,
-		dxDesc, dx);
-}
+	GET(void *, dx, device))
 
-static int run_cudnnPoolingBackward(struct library_frame *f)
-{
+RUN(cudnnPoolingBackward, (f->handle, poolingDesc, alpha, yDesc, y, dyDesc, dy, xDesc, x, beta,
+	dxDesc, dx),
 	GET(cudnnPoolingDescriptor_t, poolingDesc, descriptor, CUDNN_KIND_POOLING);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -310,13 +242,10 @@ static int run_cudnnPoolingBackward(struct library_frame *f)
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, dx, device);
-	CALL(cudnnPoolingBackward, f->handle, poolingDesc, alpha, yDesc, y, dyDesc, dy, xDesc,
-		x, beta, dxDesc, dx);
-}
+	GET(void *, dx, device))
 
-static int run_cudnnActivationBackward(struct library_frame *f)
-{
+RUN(cudnnActivationBackward, (f->handle, activationDesc, alpha, yDesc, y, dyDesc, dy, xDesc, x,
+	beta, dxDesc, dx),
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -326,13 +255,10 @@ static int run_cudnnActivationBackward(struct library_frame *f)
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, dx, device);
-	CALL(cudnnActivationBackward, f->handle, activationDesc, alpha, yDesc, y, dyDesc, dy,
-		xDesc, x, beta, dxDesc, dx);
-}
+	GET(void *, dx, device))
 
-static int run_cudnnLRNCrossChannelBackward(struct library_frame *f)
-{
+RUN(cudnnLRNCrossChannelBackward, (f->handle, normDesc, lrnMode, alpha, yDesc, y, dyDesc, dy,
+	xDesc, x, beta, dxDesc, dx),
 	GET(cudnnLRNDescriptor_t, normDesc, descriptor, CUDNN_KIND_LRN);
 	GET_INT(cudnnLRNMode_t, lrnMode); GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -342,39 +268,30 @@ static int run_cudnnLRNCrossChannelBackward(struct library_frame *f)
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, dx, device);
-	CALL(cudnnLRNCrossChannelBackward, f->handle, normDesc, lrnMode, alpha, yDesc, y,
-		dyDesc, dy, xDesc, x, beta, dxDesc, dx);
-}
+	GET(void *, dx, device))
 
-static int run_cudnnDivisiveNormalizationBackward(struct library_frame *f)
-{
+RUN(cudnnDivisiveNormalizationBackward, (f->handle, normDesc, mode, alpha, xDesc, x, means, dy,
+	temp, temp2, beta, dXdMeansDesc, dx, dMeans),
 	GET(cudnnLRNDescriptor_t, normDesc, descriptor, CUDNN_KIND_LRN);
 	GET_INT(cudnnDivNormMode_t, mode); GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, means, device); GET(void *, dy, device);
 	GET(void *, temp, device); GET(void *, temp2, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, dXdMeansDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, dx, device); GET(void *, dMeans, device);
-	CALL(cudnnDivisiveNormalizationBackward, f->handle, normDesc, mode, alpha, xDesc, x,
-		means, dy, temp, temp2, beta, dXdMeansDesc, dx, dMeans);
-}
+	GET(void *, dx, device); GET(void *, dMeans, device))
 
-static int run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(struct library_frame *f)
-{
+RUN(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize, (f->handle, mode, bnOps, xDesc,
+	zDesc, yDesc, bnScaleBiasMeanVarDesc, activationDesc, sizeInBytes),
 	GET_INT(cudnnBatchNormMode_t, mode); GET_INT(cudnnBatchNormOps_t, bnOps);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, zDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, bnScaleBiasMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
-	GET(size_t *, sizeInBytes, out);
-	CALL(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize, f->handle, mode, bnOps,
-		xDesc, zDesc, yDesc, bnScaleBiasMeanVarDesc, activationDesc, sizeInBytes);
-}
+	GET(size_t *, sizeInBytes, out))
 
-static int run_cudnnGetBatchNormalizationBackwardExWorkspaceSize(struct library_frame *f)
-{
+RUN(cudnnGetBatchNormalizationBackwardExWorkspaceSize, (f->handle, mode, bnOps, xDesc, yDesc,
+	dyDesc, dzDesc, dxDesc, dBnScaleBiasDesc, activationDesc, sizeInBytes),
 	GET_INT(cudnnBatchNormMode_t, mode); GET_INT(cudnnBatchNormOps_t, bnOps);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -383,23 +300,18 @@ static int run_cudnnGetBatchNormalizationBackwardExWorkspaceSize(struct library_
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, dBnScaleBiasDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
-	GET(size_t *, sizeInBytes, out);
-	CALL(cudnnGetBatchNormalizationBackwardExWorkspaceSize, f->handle, mode, bnOps, xDesc,
-		yDesc, dyDesc, dzDesc, dxDesc, dBnScaleBiasDesc, activationDesc, sizeInBytes);
-}
+	GET(size_t *, sizeInBytes, out))
 
-static int run_cudnnGetBatchNormalizationTrainingExReserveSpaceSize(struct library_frame *f)
-{
+RUN(cudnnGetBatchNormalizationTrainingExReserveSpaceSize, (f->handle, mode, bnOps,
+	activationDesc, xDesc, sizeInBytes),
 	GET_INT(cudnnBatchNormMode_t, mode); GET_INT(cudnnBatchNormOps_t, bnOps);
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(size_t *, sizeInBytes, out);
-	CALL(cudnnGetBatchNormalizationTrainingExReserveSpaceSize, f->handle, mode, bnOps,
-		activationDesc, xDesc, sizeInBytes);
-}
+	GET(size_t *, sizeInBytes, out))
 
-static int run_cudnnBatchNormalizationForwardTraining(struct library_frame *f)
-{
+RUN(cudnnBatchNormalizationForwardTraining, (f->handle, mode, alpha, beta, xDesc, x, yDesc, y,
+	bnScaleBiasMeanVarDesc, bnScale, bnBias, exponentialAverageFactor, resultRunningMean,
+	resultRunningVariance, epsilon, resultSaveMean, resultSaveInvVariance),
 	GET_INT(cudnnBatchNormMode_t, mode); GET(void *, alpha, scalar);
 	GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -410,15 +322,13 @@ static int run_cudnnBatchNormalizationForwardTraining(struct library_frame *f)
 	GET(void *, bnScale, device); GET(void *, bnBias, device);
 	GET(double, exponentialAverageFactor, double); GET(void *, resultRunningMean, device);
 	GET(void *, resultRunningVariance, device); GET(double, epsilon, double);
-	GET(void *, resultSaveMean, device); GET(void *, resultSaveInvVariance, device);
-	CALL(cudnnBatchNormalizationForwardTraining, f->handle, mode, alpha, beta, xDesc, x,
-		yDesc, y, bnScaleBiasMeanVarDesc, bnScale, bnBias, exponentialAverageFactor,
-		resultRunningMean, resultRunningVariance, epsilon, resultSaveMean,
-		resultSaveInvVariance);
-}
+	GET(void *, resultSaveMean, device); GET(void *, resultSaveInvVariance, device))
 
-static int run_cudnnBatchNormalizationForwardTrainingEx(struct library_frame *f)
-{
+RUN(cudnnBatchNormalizationForwardTrainingEx, (f->handle, mode, bnOps, alpha, beta, xDesc,
+	xData, zDesc, zData, yDesc, yData, bnScaleBiasMeanVarDesc, bnScale, bnBias,
+	exponentialAverageFactor, resultRunningMean, resultRunningVariance, epsilon,
+	resultSaveMean, resultSaveInvVariance, activationDesc, workspace, workSpaceSizeInBytes,
+	reserveSpace, reserveSpaceSizeInBytes),
 	GET_INT(cudnnBatchNormMode_t, mode); GET_INT(cudnnBatchNormOps_t, bnOps);
 	GET(void *, alpha, scalar); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -434,16 +344,11 @@ static int run_cudnnBatchNormalizationForwardTrainingEx(struct library_frame *f)
 	GET(void *, resultSaveMean, device); GET(void *, resultSaveInvVariance, device);
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(void *, workspace, device); GET_LONG(size_t, workSpaceSizeInBytes);
-	GET(void *, reserveSpace, device); GET_LONG(size_t, reserveSpaceSizeInBytes);
-	CALL(cudnnBatchNormalizationForwardTrainingEx, f->handle, mode, bnOps, alpha, beta,
-		xDesc, xData, zDesc, zData, yDesc, yData, bnScaleBiasMeanVarDesc, bnScale,
-		bnBias, exponentialAverageFactor, resultRunningMean, resultRunningVariance,
-		epsilon, resultSaveMean, resultSaveInvVariance, activationDesc, workspace,
-		workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
-}
+	GET(void *, reserveSpace, device); GET_LONG(size_t, reserveSpaceSizeInBytes))
 
-static int run_cudnnBatchNormalizationBackward(struct library_frame *f)
-{
+RUN(cudnnBatchNormalizationBackward, (f->handle, mode, alphaDataDiff, betaDataDiff,
+	alphaParamDiff, betaParamDiff, xDesc, x, dyDesc, dy, dxDesc, dx, dBnScaleBiasDesc,
+	bnScale, dBnScaleResult, dBnBiasResult, epsilon, savedMean, savedInvVariance),
 	GET_INT(cudnnBatchNormMode_t, mode); GET(void *, alphaDataDiff, scalar);
 	GET(void *, betaDataDiff, scalar); GET(void *, alphaParamDiff, scalar);
 	GET(void *, betaParamDiff, scalar);
@@ -456,15 +361,13 @@ static int run_cudnnBatchNormalizationBackward(struct library_frame *f)
 	GET(cudnnTensorDescriptor_t, dBnScaleBiasDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, bnScale, device); GET(void *, dBnScaleResult, device);
 	GET(void *, dBnBiasResult, device); GET(double, epsilon, double);
-	GET(void *, savedMean, device); GET(void *, savedInvVariance, device);
-	CALL(cudnnBatchNormalizationBackward, f->handle, mode, alphaDataDiff, betaDataDiff,
-		alphaParamDiff, betaParamDiff, xDesc, x, dyDesc, dy, dxDesc, dx,
-		dBnScaleBiasDesc, bnScale, dBnScaleResult, dBnBiasResult, epsilon, savedMean,
-		savedInvVariance);
-}
+	GET(void *, savedMean, device); GET(void *, savedInvVariance, device))
 
-static int run_cudnnBatchNormalizationBackwardEx(struct library_frame *f)
-{
+RUN(cudnnBatchNormalizationBackwardEx, (f->handle, mode, bnOps, alphaDataDiff, betaDataDiff,
+	alphaParamDiff, betaParamDiff, xDesc, xData, yDesc, yData, dyDesc, dyData, dzDesc,
+	dzData, dxDesc, dxData, dBnScaleBiasDesc, bnScaleData, bnBiasData, dBnScaleData,
+	dBnBiasData, epsilon, savedMean, savedInvVariance, activationDesc, workSpace,
+	workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes),
 	GET_INT(cudnnBatchNormMode_t, mode); GET_INT(cudnnBatchNormOps_t, bnOps);
 	GET(void *, alphaDataDiff, scalar); GET(void *, betaDataDiff, scalar);
 	GET(void *, alphaParamDiff, scalar); GET(void *, betaParamDiff, scalar);
@@ -485,17 +388,11 @@ static int run_cudnnBatchNormalizationBackwardEx(struct library_frame *f)
 	GET(void *, savedInvVariance, device);
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
-	GET(void *, reserveSpace, device); GET_LONG(size_t, reserveSpaceSizeInBytes);
-	CALL(cudnnBatchNormalizationBackwardEx, f->handle, mode, bnOps, alphaDataDiff,
-		betaDataDiff, alphaParamDiff, betaParamDiff, xDesc, xData, yDesc, yData, dyDesc,
-		dyData, dzDesc, dzData, dxDesc, dxData, dBnScaleBiasDesc, bnScaleData,
-		bnBiasData, dBnScaleData, dBnBiasData, epsilon, savedMean, savedInvVariance,
-		activationDesc, workSpace, workSpaceSizeInBytes, reserveSpace,
-		reserveSpaceSizeInBytes);
-}
+	GET(void *, reserveSpace, device); GET_LONG(size_t, reserveSpaceSizeInBytes))
 
-static int run_cudnnGetNormalizationForwardTrainingWorkspaceSize(struct library_frame *f)
-{
+RUN(cudnnGetNormalizationForwardTrainingWorkspaceSize, (f->handle, mode, normOps, algo, xDesc,
+	zDesc, yDesc, normScaleBiasDesc, activationDesc, normMeanVarDesc, sizeInBytes,
+	groupCnt),
 	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
 	GET_INT(cudnnNormAlgo_t, algo);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -504,14 +401,11 @@ static int run_cudnnGetNormalizationForwardTrainingWorkspaceSize(struct library_
 	GET(cudnnTensorDescriptor_t, normScaleBiasDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(cudnnTensorDescriptor_t, normMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(size_t *, sizeInBytes, out); GET_INT(int, groupCnt);
-	CALL(cudnnGetNormalizationForwardTrainingWorkspaceSize, f->handle, mode, normOps, algo,
-		xDesc, zDesc, yDesc, normScaleBiasDesc, activationDesc, normMeanVarDesc,
-		sizeInBytes, groupCnt);
-}
+	GET(size_t *, sizeInBytes, out); GET_INT(int, groupCnt))
 
-static int run_cudnnGetNormalizationBackwardWorkspaceSize(struct library_frame *f)
-{
+RUN(cudnnGetNormalizationBackwardWorkspaceSize, (f->handle, mode, normOps, algo, xDesc, yDesc,
+	dyDesc, dzDesc, dxDesc, dNormScaleBiasDesc, activationDesc, normMeanVarDesc,
+	sizeInBytes, groupCnt),
 	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
 	GET_INT(cudnnNormAlgo_t, algo);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -522,25 +416,21 @@ static int run_cudnnGetNormalizationBackwardWorkspaceSize(struct library_frame *
 	GET(cudnnTensorDescriptor_t, dNormScaleBiasDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(cudnnTensorDescriptor_t, normMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(size_t *, sizeInBytes, out); GET_INT(int, groupCnt);
-	CALL(cudnnGetNormalizationBackwardWorkspaceSize, f->handle, mode, normOps, algo, xDesc,
-		yDesc, dyDesc, dzDesc, dxDesc, dNormScaleBiasDesc, activationDesc,
-		normMeanVarDesc, sizeInBytes, groupCnt);
-}
+	GET(size_t *, sizeInBytes, out); GET_INT(int, groupCnt))
 
-static int run_cudnnGetNormalizationTrainingReserveSpaceSize(struct library_frame *f)
-{
+RUN(cudnnGetNormalizationTrainingReserveSpaceSize, (f->handle, mode, normOps, algo,
+	activationDesc, xDesc, sizeInBytes, groupCnt),
 	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
 	GET_INT(cudnnNormAlgo_t, algo);
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(size_t *, sizeInBytes, out); GET_INT(int, groupCnt);
-	CALL(cudnnGetNormalizationTrainingReserveSpaceSize, f->handle, mode, normOps, algo,
-		activationDesc, xDesc, sizeInBytes, groupCnt);
-}
+	GET(size_t *, sizeInBytes, out); GET_INT(int, groupCnt))
 
-static int run_cudnnNormalizationForwardTraining(struct library_frame *f)
-{
+RUN(cudnnNormalizationForwardTraining, (f->handle, mode, normOps, algo, alpha, beta, xDesc,
+	xData, normScaleBiasDesc, normScale, normBias, exponentialAverageFactor,
+	normMeanVarDesc, resultRunningMean, resultRunningVariance, epsilon, resultSaveMean,
+	resultSaveInvVariance, activationDesc, zDesc, zData, yDesc, yData, workspace,
+	workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes, groupCnt),
 	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
 	GET_INT(cudnnNormAlgo_t, algo); GET(void *, alpha, scalar); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -558,17 +448,13 @@ static int run_cudnnNormalizationForwardTraining(struct library_frame *f)
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, yData, device); GET(void *, workspace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, reserveSpace, device);
-	GET_LONG(size_t, reserveSpaceSizeInBytes); GET_INT(int, groupCnt);
-	CALL(cudnnNormalizationForwardTraining, f->handle, mode, normOps, algo, alpha, beta,
-		xDesc, xData, normScaleBiasDesc, normScale, normBias, exponentialAverageFactor,
-		normMeanVarDesc, resultRunningMean, resultRunningVariance, epsilon,
-		resultSaveMean, resultSaveInvVariance, activationDesc, zDesc, zData, yDesc,
-		yData, workspace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes,
-		groupCnt);
-}
+	GET_LONG(size_t, reserveSpaceSizeInBytes); GET_INT(int, groupCnt))
 
-static int run_cudnnNormalizationBackward(struct library_frame *f)
-{
+RUN(cudnnNormalizationBackward, (f->handle, mode, normOps, algo, alphaDataDiff, betaDataDiff,
+	alphaParamDiff, betaParamDiff, xDesc, xData, yDesc, yData, dyDesc, dyData, dzDesc,
+	dzData, dxDesc, dxData, dNormScaleBiasDesc, normScaleData, normBiasData, dNormScaleData,
+	dNormBiasData, epsilon, normMeanVarDesc, savedMean, savedInvVariance, activationDesc,
+	workSpace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes, groupCnt),
 	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
 	GET_INT(cudnnNormAlgo_t, algo); GET(void *, alphaDataDiff, scalar);
 	GET(void *, betaDataDiff, scalar); GET(void *, alphaParamDiff, scalar);
@@ -592,24 +478,14 @@ static int run_cudnnNormalizationBackward(struct library_frame *f)
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
 	GET(void *, reserveSpace, device); GET_LONG(size_t, reserveSpaceSizeInBytes);
-	GET_INT(int, groupCnt);
-	CALL(cudnnNormalizationBackward, f->handle, mode, normOps, algo, alphaDataDiff,
-		betaDataDiff, alphaParamDiff, betaParamDiff, xDesc, xData, yDesc, yData, dyDesc,
-		dyData, dzDesc, dzData, dxDesc, dxData, dNormScaleBiasDesc, normScaleData,
-		normBiasData, dNormScaleData, dNormBiasData, epsilon, normMeanVarDesc,
-		savedMean, savedInvVariance, activationDesc, workSpace, workSpaceSizeInBytes,
-		reserveSpace, reserveSpaceSizeInBytes, groupCnt);
-}
+	GET_INT(int, groupCnt))
 
-static int run_cudnnSpatialTfGridGeneratorBackward(struct library_frame *f)
-{
+RUN(cudnnSpatialTfGridGeneratorBackward, (f->handle, stDesc, dgrid, dtheta),
 	GET(cudnnSpatialTransformerDescriptor_t, stDesc, descriptor, CUDNN_KIND_SPATIAL);
-	GET(void *, dgrid, device); GET(void *, dtheta, device);
-	CALL(cudnnSpatialTfGridGeneratorBackward, f->handle, stDesc, dgrid, dtheta);
-}
+	GET(void *, dgrid, device); GET(void *, dtheta, device))
 
-static int run_cudnnSpatialTfSamplerBackward(struct library_frame *f)
-{
+RUN(cudnnSpatialTfSamplerBackward, (f->handle, stDesc, alpha, xDesc, x, beta, dxDesc, dx,
+	alphaDgrid, dyDesc, dy, grid, betaDgrid, dgrid),
 	GET(cudnnSpatialTransformerDescriptor_t, stDesc, descriptor, CUDNN_KIND_SPATIAL);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -618,42 +494,31 @@ static int run_cudnnSpatialTfSamplerBackward(struct library_frame *f)
 	GET(void *, dx, device); GET(void *, alphaDgrid, scalar);
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dy, device); GET(void *, grid, device); GET(void *, betaDgrid, scalar);
-	GET(void *, dgrid, device);
-	CALL(cudnnSpatialTfSamplerBackward, f->handle, stDesc, alpha, xDesc, x, beta, dxDesc,
-		dx, alphaDgrid, dyDesc, dy, grid, betaDgrid, dgrid);
-}
+	GET(void *, dgrid, device))
 
-static int run_cudnnDropoutBackward(struct library_frame *f)
-{
+RUN(cudnnDropoutBackward, (f->handle, dropoutDesc, dydesc, dy, dxdesc, dx, reserveSpace,
+	reserveSpaceSizeInBytes),
 	GET(cudnnDropoutDescriptor_t, dropoutDesc, descriptor, CUDNN_KIND_DROPOUT);
 	GET(cudnnTensorDescriptor_t, dydesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dy, device);
 	GET(cudnnTensorDescriptor_t, dxdesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dx, device); GET(void *, reserveSpace, device);
-	GET_LONG(size_t, reserveSpaceSizeInBytes);
-	CALL(cudnnDropoutBackward, f->handle, dropoutDesc, dydesc, dy, dxdesc, dx, reserveSpace,
-		reserveSpaceSizeInBytes);
-}
+	GET_LONG(size_t, reserveSpaceSizeInBytes))
 
-static int run_cudnnGetRNNTempSpaceSizes(struct library_frame *f)
-{
+RUN(cudnnGetRNNTempSpaceSizes, (f->handle, rnnDesc, fwdMode, xDesc, workSpaceSize,
+	reserveSpaceSize),
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET_INT(cudnnForwardMode_t, fwdMode);
 	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
-	GET(size_t *, workSpaceSize, out); GET(size_t *, reserveSpaceSize, out);
-	CALL(cudnnGetRNNTempSpaceSizes, f->handle, rnnDesc, fwdMode, xDesc, workSpaceSize,
-		reserveSpaceSize);
-}
+	GET(size_t *, workSpaceSize, out); GET(size_t *, reserveSpaceSize, out))
 
-static int run_cudnnGetRNNWeightSpaceSize(struct library_frame *f)
-{
+RUN(cudnnGetRNNWeightSpaceSize, (f->handle, rnnDesc, weightSpaceSize),
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
-	GET(size_t *, weightSpaceSize, out);
-	CALL(cudnnGetRNNWeightSpaceSize, f->handle, rnnDesc, weightSpaceSize);
-}
+	GET(size_t *, weightSpaceSize, out))
 
-static int run_cudnnRNNForward(struct library_frame *f)
-{
+RUN(cudnnRNNForward, (f->handle, rnnDesc, fwdMode, devSeqLengths, xDesc, x, yDesc, y, hDesc, hx,
+	hy, cDesc, cx, cy, weightSpaceSize, weightSpace, workSpaceSize, workSpace,
+	reserveSpaceSize, reserveSpace),
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET_INT(cudnnForwardMode_t, fwdMode); GET(int *, devSeqLengths, device);
 	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
@@ -666,14 +531,11 @@ static int run_cudnnRNNForward(struct library_frame *f)
 	GET(void *, cx, device); GET(void *, cy, device); GET_LONG(size_t, weightSpaceSize);
 	GET(void *, weightSpace, device); GET_LONG(size_t, workSpaceSize);
 	GET(void *, workSpace, device); GET_LONG(size_t, reserveSpaceSize);
-	GET(void *, reserveSpace, device);
-	CALL(cudnnRNNForward, f->handle, rnnDesc, fwdMode, devSeqLengths, xDesc, x, yDesc, y,
-		hDesc, hx, hy, cDesc, cx, cy, weightSpaceSize, weightSpace, workSpaceSize,
-		workSpace, reserveSpaceSize, reserveSpace);
-}
+	GET(void *, reserveSpace, device))
 
-static int run_cudnnRNNBackwardData_v8(struct library_frame *f)
-{
+RUN(cudnnRNNBackwardData_v8, (f->handle, rnnDesc, devSeqLengths, yDesc, y, dy, xDesc, dx, hDesc,
+	hx, dhy, dhx, cDesc, cx, dcy, dcx, weightSpaceSize, weightSpace, workSpaceSize,
+	workSpace, reserveSpaceSize, reserveSpace),
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET(int *, devSeqLengths, device);
 	GET(cudnnRNNDataDescriptor_t, yDesc, descriptor, CUDNN_KIND_RNN_DATA);
@@ -686,14 +548,11 @@ static int run_cudnnRNNBackwardData_v8(struct library_frame *f)
 	GET(void *, cx, device); GET(void *, dcy, device); GET(void *, dcx, device);
 	GET_LONG(size_t, weightSpaceSize); GET(void *, weightSpace, device);
 	GET_LONG(size_t, workSpaceSize); GET(void *, workSpace, device);
-	GET_LONG(size_t, reserveSpaceSize); GET(void *, reserveSpace, device);
-	CALL(cudnnRNNBackwardData_v8, f->handle, rnnDesc, devSeqLengths, yDesc, y, dy, xDesc,
-		dx, hDesc, hx, dhy, dhx, cDesc, cx, dcy, dcx, weightSpaceSize, weightSpace,
-		workSpaceSize, workSpace, reserveSpaceSize, reserveSpace);
-}
+	GET_LONG(size_t, reserveSpaceSize); GET(void *, reserveSpace, device))
 
-static int run_cudnnRNNBackwardWeights_v8(struct library_frame *f)
-{
+RUN(cudnnRNNBackwardWeights_v8, (f->handle, rnnDesc, addGrad, devSeqLengths, xDesc, x, hDesc,
+	hx, yDesc, y, weightSpaceSize, dweightSpace, workSpaceSize, workSpace, reserveSpaceSize,
+	reserveSpace),
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET_INT(cudnnWgradMode_t, addGrad); GET(int *, devSeqLengths, device);
 	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
@@ -704,14 +563,10 @@ static int run_cudnnRNNBackwardWeights_v8(struct library_frame *f)
 	GET(void *, y, device); GET_LONG(size_t, weightSpaceSize);
 	GET(void *, dweightSpace, device); GET_LONG(size_t, workSpaceSize);
 	GET(void *, workSpace, device); GET_LONG(size_t, reserveSpaceSize);
-	GET(void *, reserveSpace, device);
-	CALL(cudnnRNNBackwardWeights_v8, f->handle, rnnDesc, addGrad, devSeqLengths, xDesc, x,
-		hDesc, hx, yDesc, y, weightSpaceSize, dweightSpace, workSpaceSize, workSpace,
-		reserveSpaceSize, reserveSpace);
-}
+	GET(void *, reserveSpace, device))
 
-static int run_cudnnCTCLoss_v8(struct library_frame *f)
-{
+RUN(cudnnCTCLoss_v8, (f->handle, algo, ctcLossDesc, probsDesc, probs, labels, labelLengths,
+	inputLengths, costs, gradientsDesc, gradients, workSpaceSizeInBytes, workspace),
 	GET_INT(cudnnCTCLossAlgo_t, algo);
 	GET(cudnnCTCLossDescriptor_t, ctcLossDesc, descriptor, CUDNN_KIND_CTC);
 	GET(cudnnTensorDescriptor_t, probsDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -720,57 +575,41 @@ static int run_cudnnCTCLoss_v8(struct library_frame *f)
 	GET(void *, costs, device);
 	GET(cudnnTensorDescriptor_t, gradientsDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, gradients, device); GET_LONG(size_t, workSpaceSizeInBytes);
-	GET(void *, workspace, device);
-	CALL(cudnnCTCLoss_v8, f->handle, algo, ctcLossDesc, probsDesc, probs, labels,
-		labelLengths, inputLengths, costs, gradientsDesc, gradients,
-		workSpaceSizeInBytes, workspace);
-}
+	GET(void *, workspace, device))
 
-static int run_cudnnGetCTCLossWorkspaceSize_v8(struct library_frame *f)
-{
+RUN(cudnnGetCTCLossWorkspaceSize_v8, (f->handle, algo, ctcLossDesc, probsDesc, gradientsDesc,
+	sizeInBytes),
 	GET_INT(cudnnCTCLossAlgo_t, algo);
 	GET(cudnnCTCLossDescriptor_t, ctcLossDesc, descriptor, CUDNN_KIND_CTC);
 	GET(cudnnTensorDescriptor_t, probsDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, gradientsDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(size_t *, sizeInBytes, out);
-	CALL(cudnnGetCTCLossWorkspaceSize_v8, f->handle, algo, ctcLossDesc, probsDesc,
-		gradientsDesc, sizeInBytes);
-}
+	GET(size_t *, sizeInBytes, out))
 
-static int run_cudnnGetConvolutionForwardAlgorithmMaxCount(struct library_frame *f)
-{
-	GET(int *, count, out);
-	CALL(cudnnGetConvolutionForwardAlgorithmMaxCount, f->handle, count);
-}
+RUN(cudnnGetConvolutionForwardAlgorithmMaxCount, (f->handle, count),
+	GET(int *, count, out))
 
-static int run_cudnnGetConvolutionForwardAlgorithm_v7(struct library_frame *f)
-{
+RUN(cudnnGetConvolutionForwardAlgorithm_v7, (f->handle, srcDesc, filterDesc, convDesc, destDesc,
+	requestedAlgoCount, returnedAlgoCount, perfResults),
 	GET(cudnnTensorDescriptor_t, srcDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnFilterDescriptor_t, filterDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnTensorDescriptor_t, destDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
 	GET(cudnnConvolutionFwdAlgoPerf_t *, perfResults, list, requestedAlgoCount,
-			sizeof(cudnnConvolutionFwdAlgoPerf_t));
-	CALL(cudnnGetConvolutionForwardAlgorithm_v7, f->handle, srcDesc, filterDesc, convDesc,
-		destDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
-}
+			sizeof(cudnnConvolutionFwdAlgoPerf_t)))
 
-static int run_cudnnFindConvolutionForwardAlgorithm(struct library_frame *f)
-{
+RUN(cudnnFindConvolutionForwardAlgorithm, (f->handle, xDesc, wDesc, convDesc, yDesc,
+	requestedAlgoCount, returnedAlgoCount, perfResults),
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
 	GET(cudnnConvolutionFwdAlgoPerf_t *, perfResults, list, requestedAlgoCount,
-			sizeof(cudnnConvolutionFwdAlgoPerf_t));
-	CALL(cudnnFindConvolutionForwardAlgorithm, f->handle, xDesc, wDesc, convDesc, yDesc,
-		requestedAlgoCount, returnedAlgoCount, perfResults);
-}
+			sizeof(cudnnConvolutionFwdAlgoPerf_t)))
 
-static int run_cudnnFindConvolutionForwardAlgorithmEx(struct library_frame *f)
-{
+RUN(cudnnFindConvolutionForwardAlgorithmEx, (f->handle, xDesc, x, wDesc, w, convDesc, yDesc, y,
+	requestedAlgoCount, returnedAlgoCount, perfResults, workSpace, workSpaceSizeInBytes),
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
@@ -781,45 +620,32 @@ static int run_cudnnFindConvolutionForwardAlgorithmEx(struct library_frame *f)
 	GET(int *, returnedAlgoCount, out);
 	GET(cudnnConvolutionFwdAlgoPerf_t *, perfResults, list, requestedAlgoCount,
 			sizeof(cudnnConvolutionFwdAlgoPerf_t));
-	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
-	CALL(cudnnFindConvolutionForwardAlgorithmEx, f->handle, xDesc, x, wDesc, w, convDesc,
-		yDesc, y, requestedAlgoCount, returnedAlgoCount, perfResults, workSpace,
-		workSpaceSizeInBytes);
-}
+	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes))
 
-static int run_cudnnIm2Col(struct library_frame *f)
-{
+RUN(cudnnIm2Col, (f->handle, xDesc, x, wDesc, convDesc, colBuffer),
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
-	GET(void *, colBuffer, device);
-	CALL(cudnnIm2Col, f->handle, xDesc, x, wDesc, convDesc, colBuffer);
-}
+	GET(void *, colBuffer, device))
 
-static int run_cudnnReorderFilterAndBias(struct library_frame *f)
-{
+RUN(cudnnReorderFilterAndBias, (f->handle, filterDesc, reorderType, filterData,
+	reorderedFilterData, reorderBias, biasData, reorderedBiasData),
 	GET(cudnnFilterDescriptor_t, filterDesc, descriptor, CUDNN_KIND_FILTER);
 	GET_INT(cudnnReorderType_t, reorderType); GET(void *, filterData, device);
 	GET(void *, reorderedFilterData, device); GET_INT(int, reorderBias);
-	GET(void *, biasData, device); GET(void *, reorderedBiasData, device);
-	CALL(cudnnReorderFilterAndBias, f->handle, filterDesc, reorderType, filterData,
-		reorderedFilterData, reorderBias, biasData, reorderedBiasData);
-}
+	GET(void *, biasData, device); GET(void *, reorderedBiasData, device))
 
-static int run_cudnnGetConvolutionForwardWorkspaceSize(struct library_frame *f)
-{
+RUN(cudnnGetConvolutionForwardWorkspaceSize, (f->handle, xDesc, wDesc, convDesc, yDesc, algo,
+	sizeInBytes),
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET_INT(cudnnConvolutionFwdAlgo_t, algo); GET(size_t *, sizeInBytes, out);
-	CALL(cudnnGetConvolutionForwardWorkspaceSize, f->handle, xDesc, wDesc, convDesc, yDesc,
-		algo, sizeInBytes);
-}
+	GET_INT(cudnnConvolutionFwdAlgo_t, algo); GET(size_t *, sizeInBytes, out))
 
-static int run_cudnnConvolutionForward(struct library_frame *f)
-{
+RUN(cudnnConvolutionForward, (f->handle, alpha, xDesc, x, wDesc, w, convDesc, algo, workSpace,
+	workSpaceSizeInBytes, beta, yDesc, y),
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
@@ -829,13 +655,11 @@ static int run_cudnnConvolutionForward(struct library_frame *f)
 	GET_INT(cudnnConvolutionFwdAlgo_t, algo); GET(void *, workSpace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, y, device);
-	CALL(cudnnConvolutionForward, f->handle, alpha, xDesc, x, wDesc, w, convDesc, algo,
-		workSpace, workSpaceSizeInBytes, beta, yDesc, y);
-}
+	GET(void *, y, device))
 
-static int run_cudnnConvolutionBiasActivationForward(struct library_frame *f)
-{
+RUN(cudnnConvolutionBiasActivationForward, (f->handle, alpha1, xDesc, x, wDesc, w, convDesc,
+	algo, workSpace, workSpaceSizeInBytes, alpha2, zDesc, z, biasDesc, bias, activationDesc,
+	yDesc, y),
 	GET(void *, alpha1, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
@@ -850,27 +674,21 @@ static int run_cudnnConvolutionBiasActivationForward(struct library_frame *f)
 	GET(void *, bias, device);
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, y, device);
-	CALL(cudnnConvolutionBiasActivationForward, f->handle, alpha1, xDesc, x, wDesc, w,
-		convDesc, algo, workSpace, workSpaceSizeInBytes, alpha2, zDesc, z, biasDesc,
-		bias, activationDesc, yDesc, y);
-}
+	GET(void *, y, device))
 
-static int run_cudnnFindConvolutionBackwardDataAlgorithm(struct library_frame *f)
-{
+RUN(cudnnFindConvolutionBackwardDataAlgorithm, (f->handle, wDesc, dyDesc, convDesc, dxDesc,
+	requestedAlgoCount, returnedAlgoCount, perfResults),
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
 	GET(cudnnConvolutionBwdDataAlgoPerf_t *, perfResults, list, requestedAlgoCount,
-			sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
-	CALL(cudnnFindConvolutionBackwardDataAlgorithm, f->handle, wDesc, dyDesc, convDesc,
-		dxDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
-}
+			sizeof(cudnnConvolutionBwdDataAlgoPerf_t)))
 
-static int run_cudnnFindConvolutionBackwardDataAlgorithmEx(struct library_frame *f)
-{
+RUN(cudnnFindConvolutionBackwardDataAlgorithmEx, (f->handle, wDesc, w, dyDesc, dy, convDesc,
+	dxDesc, dx, requestedAlgoCount, returnedAlgoCount, perfResults, workSpace,
+	workSpaceSizeInBytes),
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(void *, w, device);
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -881,38 +699,28 @@ static int run_cudnnFindConvolutionBackwardDataAlgorithmEx(struct library_frame 
 	GET(int *, returnedAlgoCount, out);
 	GET(cudnnConvolutionBwdDataAlgoPerf_t *, perfResults, list, requestedAlgoCount,
 			sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
-	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
-	CALL(cudnnFindConvolutionBackwardDataAlgorithmEx, f->handle, wDesc, w, dyDesc, dy,
-		convDesc, dxDesc, dx, requestedAlgoCount, returnedAlgoCount, perfResults,
-		workSpace, workSpaceSizeInBytes);
-}
+	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes))
 
-static int run_cudnnGetConvolutionBackwardDataAlgorithm_v7(struct library_frame *f)
-{
+RUN(cudnnGetConvolutionBackwardDataAlgorithm_v7, (f->handle, filterDesc, diffDesc, convDesc,
+	gradDesc, requestedAlgoCount, returnedAlgoCount, perfResults),
 	GET(cudnnFilterDescriptor_t, filterDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(cudnnTensorDescriptor_t, diffDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnTensorDescriptor_t, gradDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
 	GET(cudnnConvolutionBwdDataAlgoPerf_t *, perfResults, list, requestedAlgoCount,
-			sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
-	CALL(cudnnGetConvolutionBackwardDataAlgorithm_v7, f->handle, filterDesc, diffDesc,
-		convDesc, gradDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
-}
+			sizeof(cudnnConvolutionBwdDataAlgoPerf_t)))
 
-static int run_cudnnGetConvolutionBackwardDataWorkspaceSize(struct library_frame *f)
-{
+RUN(cudnnGetConvolutionBackwardDataWorkspaceSize, (f->handle, wDesc, dyDesc, convDesc, dxDesc,
+	algo, sizeInBytes),
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET_INT(cudnnConvolutionBwdDataAlgo_t, algo); GET(size_t *, sizeInBytes, out);
-	CALL(cudnnGetConvolutionBackwardDataWorkspaceSize, f->handle, wDesc, dyDesc, convDesc,
-		dxDesc, algo, sizeInBytes);
-}
+	GET_INT(cudnnConvolutionBwdDataAlgo_t, algo); GET(size_t *, sizeInBytes, out))
 
-static int run_cudnnConvolutionBackwardData(struct library_frame *f)
-{
+RUN(cudnnConvolutionBackwardData, (f->handle, alpha, wDesc, w, dyDesc, dy, convDesc, algo,
+	workSpace, workSpaceSizeInBytes, beta, dxDesc, dx),
 	GET(void *, alpha, scalar);
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(void *, w, device);
@@ -922,26 +730,21 @@ static int run_cudnnConvolutionBackwardData(struct library_frame *f)
 	GET_INT(cudnnConvolutionBwdDataAlgo_t, algo); GET(void *, workSpace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, dx, device);
-	CALL(cudnnConvolutionBackwardData, f->handle, alpha, wDesc, w, dyDesc, dy, convDesc,
-		algo, workSpace, workSpaceSizeInBytes, beta, dxDesc, dx);
-}
+	GET(void *, dx, device))
 
-static int run_cudnnFindConvolutionBackwardFilterAlgorithm(struct library_frame *f)
-{
+RUN(cudnnFindConvolutionBackwardFilterAlgorithm, (f->handle, xDesc, dyDesc, convDesc, dwDesc,
+	requestedAlgoCount, returnedAlgoCount, perfResults),
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnFilterDescriptor_t, dwDesc, descriptor, CUDNN_KIND_FILTER);
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
 	GET(cudnnConvolutionBwdFilterAlgoPerf_t *, perfResults, list, requestedAlgoCount,
-			sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
-	CALL(cudnnFindConvolutionBackwardFilterAlgorithm, f->handle, xDesc, dyDesc, convDesc,
-		dwDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
-}
+			sizeof(cudnnConvolutionBwdFilterAlgoPerf_t)))
 
-static int run_cudnnFindConvolutionBackwardFilterAlgorithmEx(struct library_frame *f)
-{
+RUN(cudnnFindConvolutionBackwardFilterAlgorithmEx, (f->handle, xDesc, x, dyDesc, y, convDesc,
+	dwDesc, dw, requestedAlgoCount, returnedAlgoCount, perfResults, workSpace,
+	workSpaceSizeInBytes),
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -952,38 +755,28 @@ static int run_cudnnFindConvolutionBackwardFilterAlgorithmEx(struct library_fram
 	GET(int *, returnedAlgoCount, out);
 	GET(cudnnConvolutionBwdFilterAlgoPerf_t *, perfResults, list, requestedAlgoCount,
 			sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
-	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
-	CALL(cudnnFindConvolutionBackwardFilterAlgorithmEx, f->handle, xDesc, x, dyDesc, y,
-		convDesc, dwDesc, dw, requestedAlgoCount, returnedAlgoCount, perfResults,
-		workSpace, workSpaceSizeInBytes);
-}
+	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes))
 
-static int run_cudnnGetConvolutionBackwardFilterAlgorithm_v7(struct library_frame *f)
-{
+RUN(cudnnGetConvolutionBackwardFilterAlgorithm_v7, (f->handle, srcDesc, diffDesc, convDesc,
+	gradDesc, requestedAlgoCount, returnedAlgoCount, perfResults),
 	GET(cudnnTensorDescriptor_t, srcDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, diffDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnFilterDescriptor_t, gradDesc, descriptor, CUDNN_KIND_FILTER);
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
 	GET(cudnnConvolutionBwdFilterAlgoPerf_t *, perfResults, list, requestedAlgoCount,
-			sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
-	CALL(cudnnGetConvolutionBackwardFilterAlgorithm_v7, f->handle, srcDesc, diffDesc,
-		convDesc, gradDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
-}
+			sizeof(cudnnConvolutionBwdFilterAlgoPerf_t)))
 
-static int run_cudnnGetConvolutionBackwardFilterWorkspaceSize(struct library_frame *f)
-{
+RUN(cudnnGetConvolutionBackwardFilterWorkspaceSize, (f->handle, xDesc, dyDesc, convDesc,
+	gradDesc, algo, sizeInBytes),
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnFilterDescriptor_t, gradDesc, descriptor, CUDNN_KIND_FILTER);
-	GET_INT(cudnnConvolutionBwdFilterAlgo_t, algo); GET(size_t *, sizeInBytes, out);
-	CALL(cudnnGetConvolutionBackwardFilterWorkspaceSize, f->handle, xDesc, dyDesc, convDesc,
-		gradDesc, algo, sizeInBytes);
-}
+	GET_INT(cudnnConvolutionBwdFilterAlgo_t, algo); GET(size_t *, sizeInBytes, out))
 
-static int run_cudnnConvolutionBackwardFilter(struct library_frame *f)
-{
+RUN(cudnnConvolutionBackwardFilter, (f->handle, alpha, xDesc, x, dyDesc, dy, convDesc, algo,
+	workSpace, workSpaceSizeInBytes, beta, dwDesc, dw),
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
@@ -993,40 +786,28 @@ static int run_cudnnConvolutionBackwardFilter(struct library_frame *f)
 	GET_INT(cudnnConvolutionBwdFilterAlgo_t, algo); GET(void *, workSpace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, beta, scalar);
 	GET(cudnnFilterDescriptor_t, dwDesc, descriptor, CUDNN_KIND_FILTER);
-	GET(void *, dw, device);
-	CALL(cudnnConvolutionBackwardFilter, f->handle, alpha, xDesc, x, dyDesc, dy, convDesc,
-		algo, workSpace, workSpaceSizeInBytes, beta, dwDesc, dw);
-}
+	GET(void *, dw, device))
 
-static int run_cudnnConvolutionBackwardBias(struct library_frame *f)
-{
+RUN(cudnnConvolutionBackwardBias, (f->handle, alpha, dyDesc, dy, beta, dbDesc, db),
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dy, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, dbDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(void *, db, device);
-	CALL(cudnnConvolutionBackwardBias, f->handle, alpha, dyDesc, dy, beta, dbDesc, db);
-}
+	GET(void *, db, device))
 
-static int run_cudnnGetRNNWorkspaceSize(struct library_frame *f)
-{
+RUN(cudnnGetRNNWorkspaceSize, (f->handle, rnnDesc, seqLength, xDesc, sizeInBytes),
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
 	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t
 			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
-	GET(size_t *, sizeInBytes, out);
-	CALL(cudnnGetRNNWorkspaceSize, f->handle, rnnDesc, seqLength, xDesc, sizeInBytes);
-}
+	GET(size_t *, sizeInBytes, out))
 
-static int run_cudnnGetRNNParamsSize(struct library_frame *f)
-{
+RUN(cudnnGetRNNParamsSize, (f->handle, rnnDesc, xDesc, sizeInBytes, dataType),
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
-	GET(size_t *, sizeInBytes, out); GET_INT(cudnnDataType_t, dataType);
-	CALL(cudnnGetRNNParamsSize, f->handle, rnnDesc, xDesc, sizeInBytes, dataType);
-}
+	GET(size_t *, sizeInBytes, out); GET_INT(cudnnDataType_t, dataType))
 
-static int run_cudnnRNNForwardInference(struct library_frame *f)
-{
+RUN(cudnnRNNForwardInference, (f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx, cxDesc, cx,
+	wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, workSpace, workSpaceSizeInBytes),
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
 	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t
 			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
@@ -1044,14 +825,11 @@ static int run_cudnnRNNForwardInference(struct library_frame *f)
 	GET(void *, hy, device);
 	GET(cudnnTensorDescriptor_t, cyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, cy, device); GET(void *, workSpace, device);
-	GET_LONG(size_t, workSpaceSizeInBytes);
-	CALL(cudnnRNNForwardInference, f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx,
-		cxDesc, cx, wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, workSpace,
-		workSpaceSizeInBytes);
-}
+	GET_LONG(size_t, workSpaceSizeInBytes))
 
-static int run_cudnnRNNForwardInferenceEx(struct library_frame *f)
-{
+RUN(cudnnRNNForwardInferenceEx, (f->handle, rnnDesc, xDesc, x, hxDesc, hx, cxDesc, cx, wDesc, w,
+	yDesc, y, hyDesc, hy, cyDesc, cy, kDesc, keys, cDesc, cAttn, iDesc, iAttn, qDesc,
+	queries, workSpace, workSpaceSizeInBytes),
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
 	GET(void *, x, device);
@@ -1075,14 +853,11 @@ static int run_cudnnRNNForwardInferenceEx(struct library_frame *f)
 	GET(void *, iAttn, device);
 	GET(cudnnRNNDataDescriptor_t, qDesc, descriptor, CUDNN_KIND_RNN_DATA);
 	GET(void *, queries, device); GET(void *, workSpace, device);
-	GET_LONG(size_t, workSpaceSizeInBytes);
-	CALL(cudnnRNNForwardInferenceEx, f->handle, rnnDesc, xDesc, x, hxDesc, hx, cxDesc, cx,
-		wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, kDesc, keys, cDesc, cAttn, iDesc,
-		iAttn, qDesc, queries, workSpace, workSpaceSizeInBytes);
-}
+	GET_LONG(size_t, workSpaceSizeInBytes))
 
-static int run_cudnnRNNForwardTraining(struct library_frame *f)
-{
+RUN(cudnnRNNForwardTraining, (f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx, cxDesc, cx,
+	wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, workSpace, workSpaceSizeInBytes,
+	reserveSpace, reserveSpaceSizeInBytes),
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
 	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t
 			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
@@ -1101,14 +876,11 @@ static int run_cudnnRNNForwardTraining(struct library_frame *f)
 	GET(cudnnTensorDescriptor_t, cyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, cy, device); GET(void *, workSpace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, reserveSpace, device);
-	GET_LONG(size_t, reserveSpaceSizeInBytes);
-	CALL(cudnnRNNForwardTraining, f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx,
-		cxDesc, cx, wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, workSpace,
-		workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
-}
+	GET_LONG(size_t, reserveSpaceSizeInBytes))
 
-static int run_cudnnRNNBackwardData(struct library_frame *f)
-{
+RUN(cudnnRNNBackwardData, (f->handle, rnnDesc, seqLength, yDesc, y, dyDesc, dy, dhyDesc, dhy,
+	dcyDesc, dcy, wDesc, w, hxDesc, hx, cxDesc, cx, dxDesc, dx, dhxDesc, dhx, dcxDesc, dcx,
+	workSpace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes),
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
 	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t
 			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
@@ -1134,15 +906,10 @@ static int run_cudnnRNNBackwardData(struct library_frame *f)
 	GET(cudnnTensorDescriptor_t, dcxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dcx, device); GET(void *, workSpace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, reserveSpace, device);
-	GET_LONG(size_t, reserveSpaceSizeInBytes);
-	CALL(cudnnRNNBackwardData, f->handle, rnnDesc, seqLength, yDesc, y, dyDesc, dy, dhyDesc,
-		dhy, dcyDesc, dcy, wDesc, w, hxDesc, hx, cxDesc, cx, dxDesc, dx, dhxDesc, dhx,
-		dcxDesc, dcx, workSpace, workSpaceSizeInBytes, reserveSpace,
-		reserveSpaceSizeInBytes);
-}
+	GET_LONG(size_t, reserveSpaceSizeInBytes))
 
-static int run_cudnnRNNBackwardWeights(struct library_frame *f)
-{
+RUN(cudnnRNNBackwardWeights, (f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx, yDesc, y,
+	workSpace, workSpaceSizeInBytes, dwDesc, dw, reserveSpace, reserveSpaceSizeInBytes),
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
 	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t
 			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
@@ -1155,14 +922,11 @@ static int run_cudnnRNNBackwardWeights(struct library_frame *f)
 	GET_LONG(size_t, workSpaceSizeInBytes);
 	GET(cudnnFilterDescriptor_t, dwDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(void *, dw, device); GET(void *, reserveSpace, device);
-	GET_LONG(size_t, reserveSpaceSizeInBytes);
-	CALL(cudnnRNNBackwardWeights, f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx,
-		yDesc, y, workSpace, workSpaceSizeInBytes, dwDesc, dw, reserveSpace,
-		reserveSpaceSizeInBytes);
-}
+	GET_LONG(size_t, reserveSpaceSizeInBytes))
 
-static int run_cudnnRNNForwardTrainingEx(struct library_frame *f)
-{
+RUN(cudnnRNNForwardTrainingEx, (f->handle, rnnDesc, xDesc, x, hxDesc, hx, cxDesc, cx, wDesc, w,
+	yDesc, y, hyDesc, hy, cyDesc, cy, kDesc, keys, cDesc, cAttn, iDesc, iAttn, qDesc,
+	queries, workSpace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes),
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
 	GET(void *, x, device);
@@ -1187,15 +951,12 @@ static int run_cudnnRNNForwardTrainingEx(struct library_frame *f)
 	GET(cudnnRNNDataDescriptor_t, qDesc, descriptor, CUDNN_KIND_RNN_DATA);
 	GET(void *, queries, device); GET(void *, workSpace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, reserveSpace, device);
-	GET_LONG(size_t, reserveSpaceSizeInBytes);
-	CALL(cudnnRNNForwardTrainingEx, f->handle, rnnDesc, xDesc, x, hxDesc, hx, cxDesc, cx,
-		wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, kDesc, keys, cDesc, cAttn, iDesc,
-		iAttn, qDesc, queries, workSpace, workSpaceSizeInBytes, reserveSpace,
-		reserveSpaceSizeInBytes);
-}
+	GET_LONG(size_t, reserveSpaceSizeInBytes))
 
-static int run_cudnnRNNBackwardDataEx(struct library_frame *f)
-{
+RUN(cudnnRNNBackwardDataEx, (f->handle, rnnDesc, yDesc, y, dyDesc, dy, dcDesc, dcAttn, dhyDesc,
+	dhy, dcyDesc, dcy, wDesc, w, hxDesc, hx, cxDesc, cx, dxDesc, dx, dhxDesc, dhx, dcxDesc,
+	dcx, dkDesc, dkeys, workSpace, workSpaceSizeInBytes, reserveSpace,
+	reserveSpaceSizeInBytes),
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET(cudnnRNNDataDescriptor_t, yDesc, descriptor, CUDNN_KIND_RNN_DATA);
 	GET(void *, y, device);
@@ -1222,15 +983,10 @@ static int run_cudnnRNNBackwardDataEx(struct library_frame *f)
 	GET(cudnnRNNDataDescriptor_t, dkDesc, descriptor, CUDNN_KIND_RNN_DATA);
 	GET(void *, dkeys, device); GET(void *, workSpace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, reserveSpace, device);
-	GET_LONG(size_t, reserveSpaceSizeInBytes);
-	CALL(cudnnRNNBackwardDataEx, f->handle, rnnDesc, yDesc, y, dyDesc, dy, dcDesc, dcAttn,
-		dhyDesc, dhy, dcyDesc, dcy, wDesc, w, hxDesc, hx, cxDesc, cx, dxDesc, dx,
-		dhxDesc, dhx, dcxDesc, dcx, dkDesc, dkeys, workSpace, workSpaceSizeInBytes,
-		reserveSpace, reserveSpaceSizeInBytes);
-}
+	GET_LONG(size_t, reserveSpaceSizeInBytes))
 
-static int run_cudnnRNNBackwardWeightsEx(struct library_frame *f)
-{
+RUN(cudnnRNNBackwardWeightsEx, (f->handle, rnnDesc, xDesc, x, hxDesc, hx, yDesc, y, workSpace,
+	workSpaceSizeInBytes, dwDesc, dw, reserveSpace, reserveSpaceSizeInBytes),
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
 	GET(void *, x, device);
@@ -1241,14 +997,11 @@ static int run_cudnnRNNBackwardWeightsEx(struct library_frame *f)
 	GET_LONG(size_t, workSpaceSizeInBytes);
 	GET(cudnnFilterDescriptor_t, dwDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(void *, dw, device); GET(void *, reserveSpace, device);
-	GET_LONG(size_t, reserveSpaceSizeInBytes);
-	CALL(cudnnRNNBackwardWeightsEx, f->handle, rnnDesc, xDesc, x, hxDesc, hx, yDesc, y,
-		workSpace, workSpaceSizeInBytes, dwDesc, dw, reserveSpace,
-		reserveSpaceSizeInBytes);
-}
+	GET_LONG(size_t, reserveSpaceSizeInBytes))
 
-static int run_cudnnMultiHeadAttnBackwardWeights(struct library_frame *f)
-{
+RUN(cudnnMultiHeadAttnBackwardWeights, (f->handle, attnDesc, addGrad, qDesc, queries, kDesc,
+	keys, vDesc, values, doDesc, dout, weightSizeInBytes, weights, dweights,
+	workSpaceSizeInBytes, workSpace, reserveSpaceSizeInBytes, reserveSpace),
 	GET(cudnnAttnDescriptor_t, attnDesc, descriptor, CUDNN_KIND_ATTENTION);
 	GET_INT(cudnnWgradMode_t, addGrad);
 	GET(cudnnSeqDataDescriptor_t, qDesc, descriptor, CUDNN_KIND_SEQ_DATA);
@@ -1261,110 +1014,78 @@ static int run_cudnnMultiHeadAttnBackwardWeights(struct library_frame *f)
 	GET(void *, dout, device); GET_LONG(size_t, weightSizeInBytes);
 	GET(void *, weights, device); GET(void *, dweights, device);
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, workSpace, device);
-	GET_LONG(size_t, reserveSpaceSizeInBytes); GET(void *, reserveSpace, device);
-	CALL(cudnnMultiHeadAttnBackwardWeights, f->handle, attnDesc, addGrad, qDesc, queries,
-		kDesc, keys, vDesc, values, doDesc, dout, weightSizeInBytes, weights, dweights,
-		workSpaceSizeInBytes, workSpace, reserveSpaceSizeInBytes, reserveSpace);
-}
+	GET_LONG(size_t, reserveSpaceSizeInBytes); GET(void *, reserveSpace, device))
 
-static int run_cudnnCausalConv1dForward(struct library_frame *f)
-{
+RUN(cudnnCausalConv1dForward, (f->stream, x, weight, bias, y, batch, dim, seqLen, kernelSize,
+	dataType, activation),
 	GET(void *, x, device); GET(void *, weight, device); GET(void *, bias, device);
 	GET(void *, y, device); GET_INT(int, batch); GET_INT(int, dim); GET_INT(int, seqLen);
 	GET_INT(int, kernelSize); GET_INT(cudnnDataType_t, dataType);
-	GET_INT(cudnnCausalConv1dActivation_t, activation);
-	CALL(cudnnCausalConv1dForward, f->stream, x, weight, bias, y, batch, dim, seqLen,
-		kernelSize, dataType, activation);
-}
+	GET_INT(cudnnCausalConv1dActivation_t, activation))
 
-static int run_cudnnCausalConv1dBackward(struct library_frame *f)
-{
+RUN(cudnnCausalConv1dBackward, (f->stream, x, weight, bias, dy, dx, dweight, dbias, batch, dim,
+	seqLen, kernelSize, dataType, dwDataType, activation),
 	GET(void *, x, device); GET(void *, weight, device); GET(void *, bias, device);
 	GET(void *, dy, device); GET(void *, dx, device); GET(void *, dweight, device);
 	GET(void *, dbias, device); GET_INT(int, batch); GET_INT(int, dim);
 	GET_INT(int, seqLen); GET_INT(int, kernelSize); GET_INT(cudnnDataType_t, dataType);
 	GET_INT(cudnnDataType_t, dwDataType);
-	GET_INT(cudnnCausalConv1dActivation_t, activation);
-	CALL(cudnnCausalConv1dBackward, f->stream, x, weight, bias, dy, dx, dweight, dbias,
-		batch, dim, seqLen, kernelSize, dataType, dwDataType, activation);
-}
+	GET_INT(cudnnCausalConv1dActivation_t, activation))
 
-static int run_cudnnB2BCausalConv1dForward(struct library_frame *f)
-{
+RUN(cudnnB2BCausalConv1dForward, (f->stream, x, weightsProj, weightsMixer, skipBias, y, yGated,
+	batch, dim, seqLen, kernelSizeProj, kernelSizeMixer, dataType),
 	GET(void *, x, device); GET(void *, weightsProj, device);
 	GET(void *, weightsMixer, device); GET(void *, skipBias, device);
 	GET(void *, y, device); GET(void *, yGated, device); GET_INT(int, batch);
 	GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSizeProj);
-	GET_INT(int, kernelSizeMixer); GET_INT(cudnnDataType_t, dataType);
-	CALL(cudnnB2BCausalConv1dForward, f->stream, x, weightsProj, weightsMixer, skipBias, y,
-		yGated, batch, dim, seqLen, kernelSizeProj, kernelSizeMixer, dataType);
-}
+	GET_INT(int, kernelSizeMixer); GET_INT(cudnnDataType_t, dataType))
 
-static int run_cudnnB2BCausalConv1dBackward(struct library_frame *f)
-{
+RUN(cudnnB2BCausalConv1dBackward, (f->stream, x, weightsProj, weightsMixer, skipBias, y, dy, dx,
+	dweightsProj, dweightsMixer, dskipBias, batch, dim, seqLen, kernelSizeProj,
+	kernelSizeMixer, dataType, dwDataType),
 	GET(void *, x, device); GET(void *, weightsProj, device);
 	GET(void *, weightsMixer, device); GET(void *, skipBias, device);
 	GET(void *, y, device); GET(void *, dy, device); GET(void *, dx, device);
 	GET(void *, dweightsProj, device); GET(void *, dweightsMixer, device);
 	GET(void *, dskipBias, device); GET_INT(int, batch); GET_INT(int, dim);
 	GET_INT(int, seqLen); GET_INT(int, kernelSizeProj); GET_INT(int, kernelSizeMixer);
-	GET_INT(cudnnDataType_t, dataType); GET_INT(cudnnDataType_t, dwDataType);
-	CALL(cudnnB2BCausalConv1dBackward, f->stream, x, weightsProj, weightsMixer, skipBias, y,
-		dy, dx, dweightsProj, dweightsMixer, dskipBias, batch, dim, seqLen,
-		kernelSizeProj, kernelSizeMixer, dataType, dwDataType);
-}
+	GET_INT(cudnnDataType_t, dataType); GET_INT(cudnnDataType_t, dwDataType))
 
-static int run_cudnnFFTCausalConv1dForward(struct library_frame *f)
-{
+RUN(cudnnFFTCausalConv1dForward, (f->stream, x, weight, y, batch, dim, seqLen, kernelSize,
+	dataType),
 	GET(void *, x, device); GET(void *, weight, device); GET(void *, y, device);
 	GET_INT(int, batch); GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSize);
-	GET_INT(cudnnDataType_t, dataType);
-	CALL(cudnnFFTCausalConv1dForward, f->stream, x, weight, y, batch, dim, seqLen,
-		kernelSize, dataType);
-}
+	GET_INT(cudnnDataType_t, dataType))
 
-static int run_cudnnFFTCausalConv1dBackward(struct library_frame *f)
-{
+RUN(cudnnFFTCausalConv1dBackward, (f->stream, x, weight, dy, dx, dweight, batch, dim, seqLen,
+	kernelSize, dataType),
 	GET(void *, x, device); GET(void *, weight, device); GET(void *, dy, device);
 	GET(void *, dx, device); GET(void *, dweight, device); GET_INT(int, batch);
 	GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSize);
-	GET_INT(cudnnDataType_t, dataType);
-	CALL(cudnnFFTCausalConv1dBackward, f->stream, x, weight, dy, dx, dweight, batch, dim,
-		seqLen, kernelSize, dataType);
-}
+	GET_INT(cudnnDataType_t, dataType))
 
-static int run_cudnnLongFFTCausalConv1dGetBufferSizes(struct library_frame *f)
-{
+RUN(cudnnLongFFTCausalConv1dGetBufferSizes, (batch, dim, seqLen, kernelSize, dataType,
+	workspaceSizeInBytes, reserveSpaceSizeInBytes),
 	GET_INT(int, batch); GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSize);
 	GET_INT(cudnnDataType_t, dataType); GET(size_t *, workspaceSizeInBytes, out);
-	GET(size_t *, reserveSpaceSizeInBytes, out);
-	CALL(cudnnLongFFTCausalConv1dGetBufferSizes, batch, dim, seqLen, kernelSize, dataType,
-		workspaceSizeInBytes, reserveSpaceSizeInBytes);
-}
+	GET(size_t *, reserveSpaceSizeInBytes, out))
 
-static int run_cudnnLongFFTCausalConv1dForward(struct library_frame *f)
-{
+RUN(cudnnLongFFTCausalConv1dForward, (f->stream, x, weight, y, batch, dim, seqLen, kernelSize,
+	dataType, workspace, workspaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes),
 	GET(void *, x, device); GET(void *, weight, device); GET(void *, y, device);
 	GET_INT(int, batch); GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSize);
 	GET_INT(cudnnDataType_t, dataType); GET(void *, workspace, device);
 	GET_LONG(size_t, workspaceSizeInBytes); GET(void *, reserveSpace, device);
-	GET_LONG(size_t, reserveSpaceSizeInBytes);
-	CALL(cudnnLongFFTCausalConv1dForward, f->stream, x, weight, y, batch, dim, seqLen,
-		kernelSize, dataType, workspace, workspaceSizeInBytes, reserveSpace,
-		reserveSpaceSizeInBytes);
-}
+	GET_LONG(size_t, reserveSpaceSizeInBytes))
 
-static int run_cudnnLongFFTCausalConv1dBackward(struct library_frame *f)
-{
+RUN(cudnnLongFFTCausalConv1dBackward, (f->stream, dy, dx, dweight, batch, dim, seqLen,
+	kernelSize, dataType, workspace, workspaceSizeInBytes, reserveSpace,
+	reserveSpaceSizeInBytes),
 	GET(void *, dy, device); GET(void *, dx, device); GET(void *, dweight, device);
 	GET_INT(int, batch); GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSize);
 	GET_INT(cudnnDataType_t, dataType); GET(void *, workspace, device);
 	GET_LONG(size_t, workspaceSizeInBytes); GET(void *, reserveSpace, device);
-	GET_LONG(size_t, reserveSpaceSizeInBytes);
-	CALL(cudnnLongFFTCausalConv1dBackward, f->stream, dy, dx, dweight, batch, dim, seqLen,
-		kernelSize, dataType, workspace, workspaceSizeInBytes, reserveSpace,
-		reserveSpaceSizeInBytes);
-}
+	GET_LONG(size_t, reserveSpaceSizeInBytes))
 
 static CUresult serve_items(struct worker *w, struct request *r);
 

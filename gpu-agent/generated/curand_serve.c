@@ -87,104 +87,68 @@ static CUresult run_curandDestroyGenerator(struct worker *w, struct request *r)
 	return plain_close(w, r, &curand_plain, body->state.handle);
 }
 
-static int run_curandSetPseudoRandomGeneratorSeed(struct library_frame *f)
-{
-	const uint64_t *at = library_get_bytes(f, 1 * 8);
-	CALL(curandSetPseudoRandomGeneratorSeed, f->handle, at[0]);
-}
+RUN(curandSetPseudoRandomGeneratorSeed, (f->handle, at[0]),
+	const uint64_t *at = library_get_bytes(f, 1 * 8))
 
-static int run_curandSetGeneratorOrdering(struct library_frame *f)
-{
-	const uint32_t *key = library_get_words(f, 1);
-	CALL(curandSetGeneratorOrdering, f->handle, (curandOrdering_t)key[0]);
-}
+RUN(curandSetGeneratorOrdering, (f->handle, (curandOrdering_t)key[0]),
+	const uint32_t *key = library_get_words(f, 1))
 
-static int run_curandSetQuasiRandomGeneratorDimensions(struct library_frame *f)
-{
-	const uint32_t *key = library_get_words(f, 1);
-	CALL(curandSetQuasiRandomGeneratorDimensions, f->handle, key[0]);
-}
+RUN(curandSetQuasiRandomGeneratorDimensions, (f->handle, key[0]),
+	const uint32_t *key = library_get_words(f, 1))
 
-static int run_curandGenerate(struct library_frame *f)
-{
+RUN(curandGenerate, (f->handle, outputPtr, library_long(key + 0)),
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
-		sizeof(unsigned int));
-	CALL(curandGenerate, f->handle, outputPtr, library_long(key + 0));
-}
+		sizeof(unsigned int)))
 
-static int run_curandGenerateLongLong(struct library_frame *f)
-{
+RUN(curandGenerateLongLong, (f->handle, outputPtr, library_long(key + 0)),
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
-		sizeof(unsigned long long));
-	CALL(curandGenerateLongLong, f->handle, outputPtr, library_long(key + 0));
-}
+		sizeof(unsigned long long)))
 
-static int run_curandGenerateUniform(struct library_frame *f)
-{
+RUN(curandGenerateUniform, (f->handle, outputPtr, library_long(key + 0)),
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
-		sizeof(float));
-	CALL(curandGenerateUniform, f->handle, outputPtr, library_long(key + 0));
-}
+		sizeof(float)))
 
-static int run_curandGenerateUniformDouble(struct library_frame *f)
-{
+RUN(curandGenerateUniformDouble, (f->handle, outputPtr, library_long(key + 0)),
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
-		sizeof(double));
-	CALL(curandGenerateUniformDouble, f->handle, outputPtr, library_long(key + 0));
-}
+		sizeof(double)))
 
-static int run_curandGenerateNormal(struct library_frame *f)
-{
+RUN(curandGenerateNormal, (f->handle, outputPtr, library_long(key + 0), library_float(key + 2),
+	library_float(key + 3)),
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
-		sizeof(float));
-	CALL(curandGenerateNormal, f->handle, outputPtr, library_long(key + 0),
-		library_float(key + 2), library_float(key + 3));
-}
+		sizeof(float)))
 
-static int run_curandGenerateNormalDouble(struct library_frame *f)
-{
+RUN(curandGenerateNormalDouble, (f->handle, outputPtr, library_long(key + 0),
+	library_double(key + 2), library_double(key + 4)),
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
-		sizeof(double));
-	CALL(curandGenerateNormalDouble, f->handle, outputPtr, library_long(key + 0),
-		library_double(key + 2), library_double(key + 4));
-}
+		sizeof(double)))
 
-static int run_curandGeneratePoisson(struct library_frame *f)
-{
+RUN(curandGeneratePoisson, (f->handle, outputPtr, library_long(key + 0),
+	library_double(key + 2)),
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
-		sizeof(unsigned int));
-	CALL(curandGeneratePoisson, f->handle, outputPtr, library_long(key + 0),
-		library_double(key + 2));
-}
+		sizeof(unsigned int)))
 
-static int run_curandGeneratePoissonMethod(struct library_frame *f)
-{
+RUN(curandGeneratePoissonMethod, (f->handle, outputPtr, library_long(key + 0),
+	library_double(key + 2), (curandMethod_t)key[4]),
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
-		sizeof(unsigned int));
-	CALL(curandGeneratePoissonMethod, f->handle, outputPtr, library_long(key + 0),
-		library_double(key + 2), (curandMethod_t)key[4]);
-}
+		sizeof(unsigned int)))
 
-static int run_curandGenerateSeeds(struct library_frame *f)
-{
-	CALL(curandGenerateSeeds, f->handle);
-}
+RUN(curandGenerateSeeds, (f->handle))
 
 static CUresult serve_items(struct worker *w, struct request *r);
 

@@ -278,525 +278,352 @@ static CUresult run_cusolverRfDestroy(struct worker *w, struct request *r)
 	return plain_close(w, r, &cusolverRfHandle_plain, body->state.handle);
 }
 
-static int run_cusolverDnZZgesv(struct library_frame *f)
-{
+RUN(cusolverDnZZgesv, (f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx, dWorkspace,
+	lwork_bytes, iter, d_info),
 	GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs); GET(void *, dA, device);
 	GET_INT(cusolver_int_t, ldda); GET(void *, dipiv, device); GET(void *, dB, device);
 	GET_INT(cusolver_int_t, lddb); GET(void *, dX, device); GET_INT(cusolver_int_t, lddx);
 	GET(void *, dWorkspace, device); GET_LONG(size_t, lwork_bytes);
-	GET(cusolver_int_t *, iter, out); GET(void *, d_info, device);
-	CALL(cusolverDnZZgesv, f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
+	GET(cusolver_int_t *, iter, out); GET(void *, d_info, device))
 
-static int run_cusolverDnZZgesv_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnZZgesv_bufferSize, (f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
+	dWorkspace, lwork_bytes),
 	GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs); GET(void *, dA, device);
 	GET_INT(cusolver_int_t, ldda); GET(void *, dipiv, device); GET(void *, dB, device);
 	GET_INT(cusolver_int_t, lddb); GET(void *, dX, device); GET_INT(cusolver_int_t, lddx);
-	GET(void *, dWorkspace, device); GET(size_t *, lwork_bytes, out);
-	CALL(cusolverDnZZgesv_bufferSize, f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
+	GET(void *, dWorkspace, device); GET(size_t *, lwork_bytes, out))
 
-static int run_cusolverDnZZgels(struct library_frame *f)
-{
+RUN(cusolverDnZZgels, (f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx, dWorkspace,
+	lwork_bytes, iter, d_info),
 	GET_INT(cusolver_int_t, m); GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs);
 	GET(void *, dA, device); GET_INT(cusolver_int_t, ldda); GET(void *, dB, device);
 	GET_INT(cusolver_int_t, lddb); GET(void *, dX, device); GET_INT(cusolver_int_t, lddx);
 	GET(void *, dWorkspace, device); GET_LONG(size_t, lwork_bytes);
-	GET(cusolver_int_t *, iter, out); GET(void *, d_info, device);
-	CALL(cusolverDnZZgels, f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx, dWorkspace,
-		lwork_bytes, iter, d_info);
-}
+	GET(cusolver_int_t *, iter, out); GET(void *, d_info, device))
 
-static int run_cusolverDnZZgels_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnZZgels_bufferSize, (f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
+	dWorkspace, lwork_bytes),
 	GET_INT(cusolver_int_t, m); GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs);
 	GET(void *, dA, device); GET_INT(cusolver_int_t, ldda); GET(void *, dB, device);
 	GET_INT(cusolver_int_t, lddb); GET(void *, dX, device); GET_INT(cusolver_int_t, lddx);
-	GET(void *, dWorkspace, device); GET(size_t *, lwork_bytes, out);
-	CALL(cusolverDnZZgels_bufferSize, f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes);
-}
+	GET(void *, dWorkspace, device); GET(size_t *, lwork_bytes, out))
 
-static int run_cusolverDnSpotrf_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSpotrf_bufferSize, (f->handle, uplo, n, A, lda, Lwork),
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
-	GET_INT(int, lda); GET(int *, Lwork, out);
-	CALL(cusolverDnSpotrf_bufferSize, f->handle, uplo, n, A, lda, Lwork);
-}
+	GET_INT(int, lda); GET(int *, Lwork, out))
 
-static int run_cusolverDnSpotrf(struct library_frame *f)
-{
+RUN(cusolverDnSpotrf, (f->handle, uplo, n, A, lda, Workspace, Lwork, devInfo),
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, Workspace, device); GET_INT(int, Lwork);
-	GET(int *, devInfo, device);
-	CALL(cusolverDnSpotrf, f->handle, uplo, n, A, lda, Workspace, Lwork, devInfo);
-}
+	GET(int *, devInfo, device))
 
-static int run_cusolverDnSpotrs(struct library_frame *f)
-{
+RUN(cusolverDnSpotrs, (f->handle, uplo, n, nrhs, A, lda, B, ldb, devInfo),
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET_INT(int, nrhs);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
-	GET(int *, devInfo, device);
-	CALL(cusolverDnSpotrs, f->handle, uplo, n, nrhs, A, lda, B, ldb, devInfo);
-}
+	GET(int *, devInfo, device))
 
-static int run_cusolverDnSpotrfBatched(struct library_frame *f)
-{
+RUN(cusolverDnSpotrfBatched, (f->handle, uplo, n, Aarray, lda, infoArray, batchSize),
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, Aarray, device);
-	GET_INT(int, lda); GET(int *, infoArray, device); GET_INT(int, batchSize);
-	CALL(cusolverDnSpotrfBatched, f->handle, uplo, n, Aarray, lda, infoArray, batchSize);
-}
+	GET_INT(int, lda); GET(int *, infoArray, device); GET_INT(int, batchSize))
 
-static int run_cusolverDnSpotrsBatched(struct library_frame *f)
-{
+RUN(cusolverDnSpotrsBatched, (f->handle, uplo, n, nrhs, A, lda, B, ldb, d_info, batchSize),
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET_INT(int, nrhs);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
-	GET(int *, d_info, device); GET_INT(int, batchSize);
-	CALL(cusolverDnSpotrsBatched, f->handle, uplo, n, nrhs, A, lda, B, ldb, d_info,
-		batchSize);
-}
+	GET(int *, d_info, device); GET_INT(int, batchSize))
 
-static int run_cusolverDnSpotri_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSpotri_bufferSize, (f->handle, uplo, n, A, lda, lwork),
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
-	GET_INT(int, lda); GET(int *, lwork, out);
-	CALL(cusolverDnSpotri_bufferSize, f->handle, uplo, n, A, lda, lwork);
-}
+	GET_INT(int, lda); GET(int *, lwork, out))
 
-static int run_cusolverDnSpotri(struct library_frame *f)
-{
+RUN(cusolverDnSpotri, (f->handle, uplo, n, A, lda, work, lwork, devInfo),
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, work, device); GET_INT(int, lwork);
-	GET(int *, devInfo, device);
-	CALL(cusolverDnSpotri, f->handle, uplo, n, A, lda, work, lwork, devInfo);
-}
+	GET(int *, devInfo, device))
 
-static int run_cusolverDnXtrtri_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXtrtri_bufferSize, (f->handle, uplo, diag, n, dataTypeA, A, lda,
+	workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET_INT(cublasFillMode_t, uplo); GET_INT(cublasDiagType_t, diag); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXtrtri_bufferSize, f->handle, uplo, diag, n, dataTypeA, A, lda,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXtrtri(struct library_frame *f)
-{
+RUN(cusolverDnXtrtri, (f->handle, uplo, diag, n, dataTypeA, A, lda, bufferOnDevice,
+	workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, devInfo),
 	GET_INT(cublasFillMode_t, uplo); GET_INT(cublasDiagType_t, diag); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
 	GET_LONG(size_t, workspaceInBytesOnHost); GET(int *, devInfo, device);
-	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXtrtri, f->handle, uplo, diag, n, dataTypeA, A, lda, bufferOnDevice,
-		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, devInfo);
-}
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnSgetrf_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSgetrf_bufferSize, (f->handle, m, n, A, lda, Lwork),
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
-	GET(int *, Lwork, out);
-	CALL(cusolverDnSgetrf_bufferSize, f->handle, m, n, A, lda, Lwork);
-}
+	GET(int *, Lwork, out))
 
-static int run_cusolverDnSgetrf(struct library_frame *f)
-{
+RUN(cusolverDnSgetrf, (f->handle, m, n, A, lda, Workspace, devIpiv, devInfo),
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, Workspace, device); GET(int *, devIpiv, device);
-	GET(int *, devInfo, device);
-	CALL(cusolverDnSgetrf, f->handle, m, n, A, lda, Workspace, devIpiv, devInfo);
-}
+	GET(int *, devInfo, device))
 
-static int run_cusolverDnSlaswp(struct library_frame *f)
-{
+RUN(cusolverDnSlaswp, (f->handle, n, A, lda, k1, k2, devIpiv, incx),
 	GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda); GET_INT(int, k1);
-	GET_INT(int, k2); GET(int *, devIpiv, device); GET_INT(int, incx);
-	CALL(cusolverDnSlaswp, f->handle, n, A, lda, k1, k2, devIpiv, incx);
-}
+	GET_INT(int, k2); GET(int *, devIpiv, device); GET_INT(int, incx))
 
-static int run_cusolverDnSgetrs(struct library_frame *f)
-{
+RUN(cusolverDnSgetrs, (f->handle, trans, n, nrhs, A, lda, devIpiv, B, ldb, devInfo),
 	GET_INT(cublasOperation_t, trans); GET_INT(int, n); GET_INT(int, nrhs);
 	GET(void *, A, device); GET_INT(int, lda); GET(int *, devIpiv, device);
-	GET(void *, B, device); GET_INT(int, ldb); GET(int *, devInfo, device);
-	CALL(cusolverDnSgetrs, f->handle, trans, n, nrhs, A, lda, devIpiv, B, ldb, devInfo);
-}
+	GET(void *, B, device); GET_INT(int, ldb); GET(int *, devInfo, device))
 
-static int run_cusolverDnSgeqrf_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSgeqrf_bufferSize, (f->handle, m, n, A, lda, lwork),
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
-	GET(int *, lwork, out);
-	CALL(cusolverDnSgeqrf_bufferSize, f->handle, m, n, A, lda, lwork);
-}
+	GET(int *, lwork, out))
 
-static int run_cusolverDnSgeqrf(struct library_frame *f)
-{
+RUN(cusolverDnSgeqrf, (f->handle, m, n, A, lda, TAU, Workspace, Lwork, devInfo),
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, TAU, device); GET(void *, Workspace, device); GET_INT(int, Lwork);
-	GET(int *, devInfo, device);
-	CALL(cusolverDnSgeqrf, f->handle, m, n, A, lda, TAU, Workspace, Lwork, devInfo);
-}
+	GET(int *, devInfo, device))
 
-static int run_cusolverDnSorgqr_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSorgqr_bufferSize, (f->handle, m, n, k, A, lda, tau, lwork),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, k); GET(void *, A, device);
-	GET_INT(int, lda); GET(void *, tau, device); GET(int *, lwork, out);
-	CALL(cusolverDnSorgqr_bufferSize, f->handle, m, n, k, A, lda, tau, lwork);
-}
+	GET_INT(int, lda); GET(void *, tau, device); GET(int *, lwork, out))
 
-static int run_cusolverDnSorgqr(struct library_frame *f)
-{
+RUN(cusolverDnSorgqr, (f->handle, m, n, k, A, lda, tau, work, lwork, info),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, k); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, tau, device); GET(void *, work, device);
-	GET_INT(int, lwork); GET(int *, info, device);
-	CALL(cusolverDnSorgqr, f->handle, m, n, k, A, lda, tau, work, lwork, info);
-}
+	GET_INT(int, lwork); GET(int *, info, device))
 
-static int run_cusolverDnSormqr_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSormqr_bufferSize, (f->handle, side, trans, m, n, k, A, lda, tau, C, ldc, lwork),
 	GET_INT(cublasSideMode_t, side); GET_INT(cublasOperation_t, trans); GET_INT(int, m);
 	GET_INT(int, n); GET_INT(int, k); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, tau, device); GET(void *, C, device); GET_INT(int, ldc);
-	GET(int *, lwork, out);
-	CALL(cusolverDnSormqr_bufferSize, f->handle, side, trans, m, n, k, A, lda, tau, C, ldc,
-		lwork);
-}
+	GET(int *, lwork, out))
 
-static int run_cusolverDnSormqr(struct library_frame *f)
-{
+RUN(cusolverDnSormqr, (f->handle, side, trans, m, n, k, A, lda, tau, C, ldc, work, lwork,
+	devInfo),
 	GET_INT(cublasSideMode_t, side); GET_INT(cublasOperation_t, trans); GET_INT(int, m);
 	GET_INT(int, n); GET_INT(int, k); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, tau, device); GET(void *, C, device); GET_INT(int, ldc);
-	GET(void *, work, device); GET_INT(int, lwork); GET(int *, devInfo, device);
-	CALL(cusolverDnSormqr, f->handle, side, trans, m, n, k, A, lda, tau, C, ldc, work,
-		lwork, devInfo);
-}
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, devInfo, device))
 
-static int run_cusolverDnSsytrf_bufferSize(struct library_frame *f)
-{
-	GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda); GET(int *, lwork, out);
-	CALL(cusolverDnSsytrf_bufferSize, f->handle, n, A, lda, lwork);
-}
+RUN(cusolverDnSsytrf_bufferSize, (f->handle, n, A, lda, lwork),
+	GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda); GET(int *, lwork, out))
 
-static int run_cusolverDnSsytrf(struct library_frame *f)
-{
+RUN(cusolverDnSsytrf, (f->handle, uplo, n, A, lda, ipiv, work, lwork, info),
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(int *, ipiv, device); GET(void *, work, device);
-	GET_INT(int, lwork); GET(int *, info, device);
-	CALL(cusolverDnSsytrf, f->handle, uplo, n, A, lda, ipiv, work, lwork, info);
-}
+	GET_INT(int, lwork); GET(int *, info, device))
 
-static int run_cusolverDnXsytrf_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXsytrf_bufferSize, (f->handle, params, uplo, n, dataTypeA, A, lda, ipiv,
+	computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
 	GET(void *, A, device); GET_LONG(int64_t, lda); GET(void *, ipiv, device);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXsytrf_bufferSize, f->handle, params, uplo, n, dataTypeA, A, lda, ipiv,
-		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXsytrf(struct library_frame *f)
-{
+RUN(cusolverDnXsytrf, (f->handle, params, uplo, n, dataTypeA, A, lda, ipiv, computeType,
+	bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
 	GET(void *, A, device); GET_LONG(int64_t, lda); GET(void *, ipiv, device);
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
-	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXsytrf, f->handle, params, uplo, n, dataTypeA, A, lda, ipiv, computeType,
-		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
-		info);
-}
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXsytrs_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXsytrs_bufferSize, (f->handle, uplo, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB,
+	B, ldb, workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET(void *, ipiv, device); GET_INT(cudaDataType, dataTypeB); GET(void *, B, device);
 	GET_LONG(int64_t, ldb); GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXsytrs_bufferSize, f->handle, uplo, n, nrhs, dataTypeA, A, lda, ipiv,
-		dataTypeB, B, ldb, workspaceInBytesOnDevice, workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXsytrs(struct library_frame *f)
-{
+RUN(cusolverDnXsytrs, (f->handle, uplo, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB, B, ldb,
+	bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info),
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET(void *, ipiv, device); GET_INT(cudaDataType, dataTypeB); GET(void *, B, device);
 	GET_LONG(int64_t, ldb); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
-	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXsytrs, f->handle, uplo, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB, B,
-		ldb, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, info);
-}
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXhetrs_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXhetrs_bufferSize, (f->handle, params, uplo, n, nrhs, dataTypeA, A, lda, ipiv,
+	dataTypeB, B, ldb, workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET(void *, ipiv, device); GET_INT(cudaDataType, dataTypeB); GET(void *, B, device);
 	GET_LONG(int64_t, ldb); GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXhetrs_bufferSize, f->handle, params, uplo, n, nrhs, dataTypeA, A, lda,
-		ipiv, dataTypeB, B, ldb, workspaceInBytesOnDevice, workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXhetrs(struct library_frame *f)
-{
+RUN(cusolverDnXhetrs, (f->handle, params, uplo, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB, B,
+	ldb, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
+	info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET(void *, ipiv, device); GET_INT(cudaDataType, dataTypeB); GET(void *, B, device);
 	GET_LONG(int64_t, ldb); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
-	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXhetrs, f->handle, params, uplo, n, nrhs, dataTypeA, A, lda, ipiv,
-		dataTypeB, B, ldb, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, info);
-}
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnSsytri_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSsytri_bufferSize, (f->handle, uplo, n, A, lda, ipiv, lwork),
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
-	GET_INT(int, lda); GET(int *, ipiv, device); GET(int *, lwork, out);
-	CALL(cusolverDnSsytri_bufferSize, f->handle, uplo, n, A, lda, ipiv, lwork);
-}
+	GET_INT(int, lda); GET(int *, ipiv, device); GET(int *, lwork, out))
 
-static int run_cusolverDnSgebrd_bufferSize(struct library_frame *f)
-{
-	GET_INT(int, m); GET_INT(int, n); GET(int *, Lwork, out);
-	CALL(cusolverDnSgebrd_bufferSize, f->handle, m, n, Lwork);
-}
+RUN(cusolverDnSgebrd_bufferSize, (f->handle, m, n, Lwork),
+	GET_INT(int, m); GET_INT(int, n); GET(int *, Lwork, out))
 
-static int run_cusolverDnSgebrd(struct library_frame *f)
-{
+RUN(cusolverDnSgebrd, (f->handle, m, n, A, lda, D, E, TAUQ, TAUP, Work, Lwork, devInfo),
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, D, device); GET(void *, E, device); GET(void *, TAUQ, device);
 	GET(void *, TAUP, device); GET(void *, Work, device); GET_INT(int, Lwork);
-	GET(int *, devInfo, device);
-	CALL(cusolverDnSgebrd, f->handle, m, n, A, lda, D, E, TAUQ, TAUP, Work, Lwork, devInfo);
-}
+	GET(int *, devInfo, device))
 
-static int run_cusolverDnSorgbr_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSorgbr_bufferSize, (f->handle, side, m, n, k, A, lda, tau, lwork),
 	GET_INT(cublasSideMode_t, side); GET_INT(int, m); GET_INT(int, n); GET_INT(int, k);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, tau, device);
-	GET(int *, lwork, out);
-	CALL(cusolverDnSorgbr_bufferSize, f->handle, side, m, n, k, A, lda, tau, lwork);
-}
+	GET(int *, lwork, out))
 
-static int run_cusolverDnSorgbr(struct library_frame *f)
-{
+RUN(cusolverDnSorgbr, (f->handle, side, m, n, k, A, lda, tau, work, lwork, info),
 	GET_INT(cublasSideMode_t, side); GET_INT(int, m); GET_INT(int, n); GET_INT(int, k);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, tau, device);
-	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
-	CALL(cusolverDnSorgbr, f->handle, side, m, n, k, A, lda, tau, work, lwork, info);
-}
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device))
 
-static int run_cusolverDnSsytrd_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSsytrd_bufferSize, (f->handle, uplo, n, A, lda, d, e, tau, lwork),
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, d, device); GET(void *, e, device);
-	GET(void *, tau, device); GET(int *, lwork, out);
-	CALL(cusolverDnSsytrd_bufferSize, f->handle, uplo, n, A, lda, d, e, tau, lwork);
-}
+	GET(void *, tau, device); GET(int *, lwork, out))
 
-static int run_cusolverDnSsytrd(struct library_frame *f)
-{
+RUN(cusolverDnSsytrd, (f->handle, uplo, n, A, lda, d, e, tau, work, lwork, info),
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, d, device); GET(void *, e, device);
 	GET(void *, tau, device); GET(void *, work, device); GET_INT(int, lwork);
-	GET(int *, info, device);
-	CALL(cusolverDnSsytrd, f->handle, uplo, n, A, lda, d, e, tau, work, lwork, info);
-}
+	GET(int *, info, device))
 
-static int run_cusolverDnSorgtr_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSorgtr_bufferSize, (f->handle, uplo, n, A, lda, tau, lwork),
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
-	GET_INT(int, lda); GET(void *, tau, device); GET(int *, lwork, out);
-	CALL(cusolverDnSorgtr_bufferSize, f->handle, uplo, n, A, lda, tau, lwork);
-}
+	GET_INT(int, lda); GET(void *, tau, device); GET(int *, lwork, out))
 
-static int run_cusolverDnSorgtr(struct library_frame *f)
-{
+RUN(cusolverDnSorgtr, (f->handle, uplo, n, A, lda, tau, work, lwork, info),
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, tau, device); GET(void *, work, device);
-	GET_INT(int, lwork); GET(int *, info, device);
-	CALL(cusolverDnSorgtr, f->handle, uplo, n, A, lda, tau, work, lwork, info);
-}
+	GET_INT(int, lwork); GET(int *, info, device))
 
-static int run_cusolverDnSormtr_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSormtr_bufferSize, (f->handle, side, uplo, trans, m, n, A, lda, tau, C, ldc,
+	lwork),
 	GET_INT(cublasSideMode_t, side); GET_INT(cublasFillMode_t, uplo);
 	GET_INT(cublasOperation_t, trans); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, tau, device);
-	GET(void *, C, device); GET_INT(int, ldc); GET(int *, lwork, out);
-	CALL(cusolverDnSormtr_bufferSize, f->handle, side, uplo, trans, m, n, A, lda, tau, C,
-		ldc, lwork);
-}
+	GET(void *, C, device); GET_INT(int, ldc); GET(int *, lwork, out))
 
-static int run_cusolverDnSormtr(struct library_frame *f)
-{
+RUN(cusolverDnSormtr, (f->handle, side, uplo, trans, m, n, A, lda, tau, C, ldc, work, lwork,
+	info),
 	GET_INT(cublasSideMode_t, side); GET_INT(cublasFillMode_t, uplo);
 	GET_INT(cublasOperation_t, trans); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, tau, device);
 	GET(void *, C, device); GET_INT(int, ldc); GET(void *, work, device);
-	GET_INT(int, lwork); GET(int *, info, device);
-	CALL(cusolverDnSormtr, f->handle, side, uplo, trans, m, n, A, lda, tau, C, ldc, work,
-		lwork, info);
-}
+	GET_INT(int, lwork); GET(int *, info, device))
 
-static int run_cusolverDnSgesvd_bufferSize(struct library_frame *f)
-{
-	GET_INT(int, m); GET_INT(int, n); GET(int *, lwork, out);
-	CALL(cusolverDnSgesvd_bufferSize, f->handle, m, n, lwork);
-}
+RUN(cusolverDnSgesvd_bufferSize, (f->handle, m, n, lwork),
+	GET_INT(int, m); GET_INT(int, n); GET(int *, lwork, out))
 
-static int run_cusolverDnSgesvd(struct library_frame *f)
-{
+RUN(cusolverDnSgesvd, (f->handle, jobu, jobvt, m, n, A, lda, S, U, ldu, VT, ldvt, work, lwork,
+	rwork, info),
 	GET_INT(signed char, jobu); GET_INT(signed char, jobvt); GET_INT(int, m);
 	GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda); GET(void *, S, device);
 	GET(void *, U, device); GET_INT(int, ldu); GET(void *, VT, device); GET_INT(int, ldvt);
 	GET(void *, work, device); GET_INT(int, lwork); GET(void *, rwork, device);
-	GET(int *, info, device);
-	CALL(cusolverDnSgesvd, f->handle, jobu, jobvt, m, n, A, lda, S, U, ldu, VT, ldvt, work,
-		lwork, rwork, info);
-}
+	GET(int *, info, device))
 
-static int run_cusolverDnSsyevd_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSsyevd_bufferSize, (f->handle, jobz, uplo, n, A, lda, W, lwork),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
-	GET(int *, lwork, out);
-	CALL(cusolverDnSsyevd_bufferSize, f->handle, jobz, uplo, n, A, lda, W, lwork);
-}
+	GET(int *, lwork, out))
 
-static int run_cusolverDnSsyevd(struct library_frame *f)
-{
+RUN(cusolverDnSsyevd, (f->handle, jobz, uplo, n, A, lda, W, work, lwork, info),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
-	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
-	CALL(cusolverDnSsyevd, f->handle, jobz, uplo, n, A, lda, W, work, lwork, info);
-}
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device))
 
-static int run_cusolverDnSsyevdx_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSsyevdx_bufferSize, (f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu,
+	meig, W, lwork),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(float, vl, float); GET(float, vu, float); GET_INT(int, il);
-	GET_INT(int, iu); GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out);
-	CALL(cusolverDnSsyevdx_bufferSize, f->handle, jobz, range, uplo, n, A, lda, vl, vu, il,
-		iu, meig, W, lwork);
-}
+	GET_INT(int, iu); GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out))
 
-static int run_cusolverDnDsyevdx_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnDsyevdx_bufferSize, (f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu,
+	meig, W, lwork),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(double, vl, double); GET(double, vu, double); GET_INT(int, il);
-	GET_INT(int, iu); GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out);
-	CALL(cusolverDnDsyevdx_bufferSize, f->handle, jobz, range, uplo, n, A, lda, vl, vu, il,
-		iu, meig, W, lwork);
-}
+	GET_INT(int, iu); GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out))
 
-static int run_cusolverDnSsyevdx(struct library_frame *f)
-{
+RUN(cusolverDnSsyevdx, (f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu, meig, W, work,
+	lwork, info),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(float, vl, float); GET(float, vu, float); GET_INT(int, il);
 	GET_INT(int, iu); GET(int *, meig, out); GET(void *, W, device);
-	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
-	CALL(cusolverDnSsyevdx, f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu, meig,
-		W, work, lwork, info);
-}
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device))
 
-static int run_cusolverDnDsyevdx(struct library_frame *f)
-{
+RUN(cusolverDnDsyevdx, (f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu, meig, W, work,
+	lwork, info),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(double, vl, double); GET(double, vu, double); GET_INT(int, il);
 	GET_INT(int, iu); GET(int *, meig, out); GET(void *, W, device);
-	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
-	CALL(cusolverDnDsyevdx, f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu, meig,
-		W, work, lwork, info);
-}
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device))
 
-static int run_cusolverDnSsygvdx_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSsygvdx_bufferSize, (f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl,
+	vu, il, iu, meig, W, lwork),
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cusolverEigRange_t, range); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
 	GET(float, vl, float); GET(float, vu, float); GET_INT(int, il); GET_INT(int, iu);
-	GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out);
-	CALL(cusolverDnSsygvdx_bufferSize, f->handle, itype, jobz, range, uplo, n, A, lda, B,
-		ldb, vl, vu, il, iu, meig, W, lwork);
-}
+	GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out))
 
-static int run_cusolverDnDsygvdx_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnDsygvdx_bufferSize, (f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl,
+	vu, il, iu, meig, W, lwork),
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cusolverEigRange_t, range); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
 	GET(double, vl, double); GET(double, vu, double); GET_INT(int, il); GET_INT(int, iu);
-	GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out);
-	CALL(cusolverDnDsygvdx_bufferSize, f->handle, itype, jobz, range, uplo, n, A, lda, B,
-		ldb, vl, vu, il, iu, meig, W, lwork);
-}
+	GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out))
 
-static int run_cusolverDnSsygvdx(struct library_frame *f)
-{
+RUN(cusolverDnSsygvdx, (f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl, vu, il, iu,
+	meig, W, work, lwork, info),
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cusolverEigRange_t, range); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
 	GET(float, vl, float); GET(float, vu, float); GET_INT(int, il); GET_INT(int, iu);
 	GET(int *, meig, out); GET(void *, W, device); GET(void *, work, device);
-	GET_INT(int, lwork); GET(int *, info, device);
-	CALL(cusolverDnSsygvdx, f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl, vu,
-		il, iu, meig, W, work, lwork, info);
-}
+	GET_INT(int, lwork); GET(int *, info, device))
 
-static int run_cusolverDnDsygvdx(struct library_frame *f)
-{
+RUN(cusolverDnDsygvdx, (f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl, vu, il, iu,
+	meig, W, work, lwork, info),
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cusolverEigRange_t, range); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
 	GET(double, vl, double); GET(double, vu, double); GET_INT(int, il); GET_INT(int, iu);
 	GET(int *, meig, out); GET(void *, W, device); GET(void *, work, device);
-	GET_INT(int, lwork); GET(int *, info, device);
-	CALL(cusolverDnDsygvdx, f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl, vu,
-		il, iu, meig, W, work, lwork, info);
-}
+	GET_INT(int, lwork); GET(int *, info, device))
 
-static int run_cusolverDnSsygvd_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSsygvd_bufferSize, (f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, lwork),
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb); GET(void *, W, device);
-	GET(int *, lwork, out);
-	CALL(cusolverDnSsygvd_bufferSize, f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W,
-		lwork);
-}
+	GET(int *, lwork, out))
 
-static int run_cusolverDnSsygvd(struct library_frame *f)
-{
+RUN(cusolverDnSsygvd, (f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work, lwork, info),
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb); GET(void *, W, device);
-	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
-	CALL(cusolverDnSsygvd, f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work, lwork,
-		info);
-}
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device))
 
-static int run_cusolverDnXsygvd_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXsygvd_bufferSize, (f->handle, params, itype, jobz, uplo, n, dataTypeA, d_A, lda,
+	dataTypeB, d_B, ldb, dataTypeW, d_W, computeType, workspaceInBytesOnDevice,
+	workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -804,14 +631,11 @@ static int run_cusolverDnXsygvd_bufferSize(struct library_frame *f)
 	GET(void *, d_B, device); GET_LONG(int64_t, ldb); GET_INT(cudaDataType, dataTypeW);
 	GET(void *, d_W, device); GET_INT(cudaDataType, computeType);
 	GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXsygvd_bufferSize, f->handle, params, itype, jobz, uplo, n, dataTypeA,
-		d_A, lda, dataTypeB, d_B, ldb, dataTypeW, d_W, computeType,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXsygvd(struct library_frame *f)
-{
+RUN(cusolverDnXsygvd, (f->handle, params, itype, jobz, uplo, n, dataTypeA, d_A, lda, dataTypeB,
+	d_B, ldb, dataTypeW, d_W, computeType, bufferOnDevice, workspaceInBytesOnDevice,
+	bufferOnHost, workspaceInBytesOnHost, d_info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -820,14 +644,11 @@ static int run_cusolverDnXsygvd(struct library_frame *f)
 	GET(void *, d_W, device); GET_INT(cudaDataType, computeType);
 	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
 	GET_LONG(size_t, workspaceInBytesOnHost); GET(int *, d_info, device);
-	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXsygvd, f->handle, params, itype, jobz, uplo, n, dataTypeA, d_A, lda,
-		dataTypeB, d_B, ldb, dataTypeW, d_W, computeType, bufferOnDevice,
-		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, d_info);
-}
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXsygvStridedBatched_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXsygvStridedBatched_bufferSize, (f->handle, params, itype, jobz, uplo, n,
+	dataTypeA, A, lda, strideA, dataTypeB, B, ldb, strideB, dataTypeW, W, strideW,
+	computeType, batchSize, workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -836,14 +657,11 @@ static int run_cusolverDnXsygvStridedBatched_bufferSize(struct library_frame *f)
 	GET_LONG(int64_t, strideB); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
 	GET_LONG(int64_t, strideW); GET_INT(cudaDataType, computeType);
 	GET_LONG(int64_t, batchSize); GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXsygvStridedBatched_bufferSize, f->handle, params, itype, jobz, uplo, n,
-		dataTypeA, A, lda, strideA, dataTypeB, B, ldb, strideB, dataTypeW, W, strideW,
-		computeType, batchSize, workspaceInBytesOnDevice, workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXsygvStridedBatched(struct library_frame *f)
-{
+RUN(cusolverDnXsygvStridedBatched, (f->handle, params, itype, jobz, uplo, n, dataTypeA, A, lda,
+	strideA, dataTypeB, B, ldb, strideB, dataTypeW, W, strideW, computeType, batchSize,
+	bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -853,15 +671,11 @@ static int run_cusolverDnXsygvStridedBatched(struct library_frame *f)
 	GET_LONG(int64_t, strideW); GET_INT(cudaDataType, computeType);
 	GET_LONG(int64_t, batchSize); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
-	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXsygvStridedBatched, f->handle, params, itype, jobz, uplo, n, dataTypeA,
-		A, lda, strideA, dataTypeB, B, ldb, strideB, dataTypeW, W, strideW, computeType,
-		batchSize, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, info);
-}
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXsygvdx_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXsygvdx_bufferSize, (f->handle, params, itype, jobz, uplo, n, dataTypeA, d_A, lda,
+	dataTypeB, d_B, ldb, vl, vu, il, iu, meig, dataTypeW, d_W, computeType,
+	workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -870,14 +684,11 @@ static int run_cusolverDnXsygvdx_bufferSize(struct library_frame *f)
 	GET(void *, vu, scalar); GET_LONG(int64_t, il); GET_LONG(int64_t, iu);
 	GET(int64_t *, meig, out); GET_INT(cudaDataType, dataTypeW); GET(void *, d_W, device);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXsygvdx_bufferSize, f->handle, params, itype, jobz, uplo, n, dataTypeA,
-		d_A, lda, dataTypeB, d_B, ldb, vl, vu, il, iu, meig, dataTypeW, d_W,
-		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXsygvdx(struct library_frame *f)
-{
+RUN(cusolverDnXsygvdx, (f->handle, params, itype, jobz, range, uplo, n, dataTypeA, d_A, lda,
+	dataTypeB, d_B, ldb, vl, vu, il, iu, meig, dataTypeW, d_W, computeType, bufferOnDevice,
+	workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, d_info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cusolverEigRange_t, range); GET_INT(cublasFillMode_t, uplo);
@@ -889,154 +700,105 @@ static int run_cusolverDnXsygvdx(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, d_info, device);
-	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXsygvdx, f->handle, params, itype, jobz, range, uplo, n, dataTypeA, d_A,
-		lda, dataTypeB, d_B, ldb, vl, vu, il, iu, meig, dataTypeW, d_W, computeType,
-		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
-		d_info);
-}
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXsyevjGetResidual(struct library_frame *f)
-{
-	GET(syevjInfo_t, info, descriptor, CUSOLVER_ITEM_SYEVJ); GET(double *, residual, out);
-	CALL(cusolverDnXsyevjGetResidual, f->handle, info, residual);
-}
+RUN(cusolverDnXsyevjGetResidual, (f->handle, info, residual),
+	GET(syevjInfo_t, info, descriptor, CUSOLVER_ITEM_SYEVJ); GET(double *, residual, out))
 
-static int run_cusolverDnXsyevjGetSweeps(struct library_frame *f)
-{
+RUN(cusolverDnXsyevjGetSweeps, (f->handle, info, executed_sweeps),
 	GET(syevjInfo_t, info, descriptor, CUSOLVER_ITEM_SYEVJ);
-	GET(int *, executed_sweeps, out);
-	CALL(cusolverDnXsyevjGetSweeps, f->handle, info, executed_sweeps);
-}
+	GET(int *, executed_sweeps, out))
 
-static int run_cusolverDnSsyevjBatched_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSsyevjBatched_bufferSize, (f->handle, jobz, uplo, n, A, lda, W, lwork, params,
+	batchSize),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
 	GET(int *, lwork, out); GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ);
-	GET_INT(int, batchSize);
-	CALL(cusolverDnSsyevjBatched_bufferSize, f->handle, jobz, uplo, n, A, lda, W, lwork,
-		params, batchSize);
-}
+	GET_INT(int, batchSize))
 
-static int run_cusolverDnSsyevjBatched(struct library_frame *f)
-{
+RUN(cusolverDnSsyevjBatched, (f->handle, jobz, uplo, n, A, lda, W, work, lwork, info, params,
+	batchSize),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
-	GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ); GET_INT(int, batchSize);
-	CALL(cusolverDnSsyevjBatched, f->handle, jobz, uplo, n, A, lda, W, work, lwork, info,
-		params, batchSize);
-}
+	GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ); GET_INT(int, batchSize))
 
-static int run_cusolverDnSsyevj_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSsyevj_bufferSize, (f->handle, jobz, uplo, n, A, lda, W, lwork, params),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
-	GET(int *, lwork, out); GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ);
-	CALL(cusolverDnSsyevj_bufferSize, f->handle, jobz, uplo, n, A, lda, W, lwork, params);
-}
+	GET(int *, lwork, out); GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ))
 
-static int run_cusolverDnSsyevj(struct library_frame *f)
-{
+RUN(cusolverDnSsyevj, (f->handle, jobz, uplo, n, A, lda, W, work, lwork, info, params),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
-	GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ);
-	CALL(cusolverDnSsyevj, f->handle, jobz, uplo, n, A, lda, W, work, lwork, info, params);
-}
+	GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ))
 
-static int run_cusolverDnSsygvj_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSsygvj_bufferSize, (f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, lwork,
+	params),
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb); GET(void *, W, device);
-	GET(int *, lwork, out); GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ);
-	CALL(cusolverDnSsygvj_bufferSize, f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W,
-		lwork, params);
-}
+	GET(int *, lwork, out); GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ))
 
-static int run_cusolverDnSsygvj(struct library_frame *f)
-{
+RUN(cusolverDnSsygvj, (f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work, lwork, info,
+	params),
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb); GET(void *, W, device);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
-	GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ);
-	CALL(cusolverDnSsygvj, f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work, lwork,
-		info, params);
-}
+	GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ))
 
-static int run_cusolverDnXgesvdjGetResidual(struct library_frame *f)
-{
-	GET(gesvdjInfo_t, info, descriptor, CUSOLVER_ITEM_GESVDJ); GET(double *, residual, out);
-	CALL(cusolverDnXgesvdjGetResidual, f->handle, info, residual);
-}
+RUN(cusolverDnXgesvdjGetResidual, (f->handle, info, residual),
+	GET(gesvdjInfo_t, info, descriptor, CUSOLVER_ITEM_GESVDJ); GET(double *, residual, out))
 
-static int run_cusolverDnXgesvdjGetSweeps(struct library_frame *f)
-{
+RUN(cusolverDnXgesvdjGetSweeps, (f->handle, info, executed_sweeps),
 	GET(gesvdjInfo_t, info, descriptor, CUSOLVER_ITEM_GESVDJ);
-	GET(int *, executed_sweeps, out);
-	CALL(cusolverDnXgesvdjGetSweeps, f->handle, info, executed_sweeps);
-}
+	GET(int *, executed_sweeps, out))
 
-static int run_cusolverDnSgesvdjBatched_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSgesvdjBatched_bufferSize, (f->handle, jobz, m, n, A, lda, S, U, ldu, V, ldv,
+	lwork, params, batchSize),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, S, device);
 	GET(void *, U, device); GET_INT(int, ldu); GET(void *, V, device); GET_INT(int, ldv);
 	GET(int *, lwork, out); GET(gesvdjInfo_t, params, descriptor, CUSOLVER_ITEM_GESVDJ);
-	GET_INT(int, batchSize);
-	CALL(cusolverDnSgesvdjBatched_bufferSize, f->handle, jobz, m, n, A, lda, S, U, ldu, V,
-		ldv, lwork, params, batchSize);
-}
+	GET_INT(int, batchSize))
 
-static int run_cusolverDnSgesvdjBatched(struct library_frame *f)
-{
+RUN(cusolverDnSgesvdjBatched, (f->handle, jobz, m, n, A, lda, S, U, ldu, V, ldv, work, lwork,
+	info, params, batchSize),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, S, device);
 	GET(void *, U, device); GET_INT(int, ldu); GET(void *, V, device); GET_INT(int, ldv);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
-	GET(gesvdjInfo_t, params, descriptor, CUSOLVER_ITEM_GESVDJ); GET_INT(int, batchSize);
-	CALL(cusolverDnSgesvdjBatched, f->handle, jobz, m, n, A, lda, S, U, ldu, V, ldv, work,
-		lwork, info, params, batchSize);
-}
+	GET(gesvdjInfo_t, params, descriptor, CUSOLVER_ITEM_GESVDJ); GET_INT(int, batchSize))
 
-static int run_cusolverDnSgesvdj_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSgesvdj_bufferSize, (f->handle, jobz, econ, m, n, A, lda, S, U, ldu, V, ldv,
+	lwork, params),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, econ); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, S, device);
 	GET(void *, U, device); GET_INT(int, ldu); GET(void *, V, device); GET_INT(int, ldv);
-	GET(int *, lwork, out); GET(gesvdjInfo_t, params, descriptor, CUSOLVER_ITEM_GESVDJ);
-	CALL(cusolverDnSgesvdj_bufferSize, f->handle, jobz, econ, m, n, A, lda, S, U, ldu, V,
-		ldv, lwork, params);
-}
+	GET(int *, lwork, out); GET(gesvdjInfo_t, params, descriptor, CUSOLVER_ITEM_GESVDJ))
 
-static int run_cusolverDnSgesvdj(struct library_frame *f)
-{
+RUN(cusolverDnSgesvdj, (f->handle, jobz, econ, m, n, A, lda, S, U, ldu, V, ldv, work, lwork,
+	info, params),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, econ); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, S, device);
 	GET(void *, U, device); GET_INT(int, ldu); GET(void *, V, device); GET_INT(int, ldv);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
-	GET(gesvdjInfo_t, params, descriptor, CUSOLVER_ITEM_GESVDJ);
-	CALL(cusolverDnSgesvdj, f->handle, jobz, econ, m, n, A, lda, S, U, ldu, V, ldv, work,
-		lwork, info, params);
-}
+	GET(gesvdjInfo_t, params, descriptor, CUSOLVER_ITEM_GESVDJ))
 
-static int run_cusolverDnSgesvdaStridedBatched_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSgesvdaStridedBatched_bufferSize, (f->handle, jobz, rank, m, n, d_A, lda, strideA,
+	d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, lwork, batchSize),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, rank); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, d_A, device); GET_INT(int, lda); GET_LONG(long long int, strideA);
 	GET(void *, d_S, device); GET_LONG(long long int, strideS); GET(void *, d_U, device);
 	GET_INT(int, ldu); GET_LONG(long long int, strideU); GET(void *, d_V, device);
 	GET_INT(int, ldv); GET_LONG(long long int, strideV); GET(int *, lwork, out);
-	GET_INT(int, batchSize);
-	CALL(cusolverDnSgesvdaStridedBatched_bufferSize, f->handle, jobz, rank, m, n, d_A, lda,
-		strideA, d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, lwork, batchSize);
-}
+	GET_INT(int, batchSize))
 
-static int run_cusolverDnSgesvdaStridedBatched(struct library_frame *f)
-{
+RUN(cusolverDnSgesvdaStridedBatched, (f->handle, jobz, rank, m, n, d_A, lda, strideA, d_S,
+	strideS, d_U, ldu, strideU, d_V, ldv, strideV, d_work, lwork, d_info, h_R_nrmF,
+	batchSize),
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, rank); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, d_A, device); GET_INT(int, lda); GET_LONG(long long int, strideA);
 	GET(void *, d_S, device); GET_LONG(long long int, strideS); GET(void *, d_U, device);
@@ -1044,175 +806,128 @@ static int run_cusolverDnSgesvdaStridedBatched(struct library_frame *f)
 	GET_INT(int, ldv); GET_LONG(long long int, strideV); GET(void *, d_work, device);
 	GET_INT(int, lwork); GET(int *, d_info, device); GET(double *, h_R_nrmF, numbers);
 	GET_INT(int, batchSize);
-	library_require(f, !h_R_nrmF || batchSize <= (int)LIBRARY_NUMBERS);
-	CALL(cusolverDnSgesvdaStridedBatched, f->handle, jobz, rank, m, n, d_A, lda, strideA,
-		d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, d_work, lwork, d_info,
-		h_R_nrmF, batchSize);
-}
+	library_require(f, !h_R_nrmF || batchSize <= (int)LIBRARY_NUMBERS))
 
-static int run_cusolverDnXpotrf_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXpotrf_bufferSize, (f->handle, params, uplo, n, dataTypeA, A, lda, computeType,
+	workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
 	GET(void *, A, device); GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
 	GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXpotrf_bufferSize, f->handle, params, uplo, n, dataTypeA, A, lda,
-		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXpotrf(struct library_frame *f)
-{
+RUN(cusolverDnXpotrf, (f->handle, params, uplo, n, dataTypeA, A, lda, computeType,
+	bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
 	GET(void *, A, device); GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
 	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
 	GET_LONG(size_t, workspaceInBytesOnHost); GET(int *, info, device);
-	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXpotrf, f->handle, params, uplo, n, dataTypeA, A, lda, computeType,
-		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
-		info);
-}
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXpotrs(struct library_frame *f)
-{
+RUN(cusolverDnXpotrs, (f->handle, params, uplo, n, nrhs, dataTypeA, A, lda, dataTypeB, B, ldb,
+	info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET_INT(cudaDataType, dataTypeB); GET(void *, B, device); GET_LONG(int64_t, ldb);
-	GET(int *, info, device);
-	CALL(cusolverDnXpotrs, f->handle, params, uplo, n, nrhs, dataTypeA, A, lda, dataTypeB,
-		B, ldb, info);
-}
+	GET(int *, info, device))
 
-static int run_cusolverDnXgeqrf_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXgeqrf_bufferSize, (f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau,
+	computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeTau); GET(void *, tau, device);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXgeqrf_bufferSize, f->handle, params, m, n, dataTypeA, A, lda,
-		dataTypeTau, tau, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXgeqrf(struct library_frame *f)
-{
+RUN(cusolverDnXgeqrf, (f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau,
+	computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+	workspaceInBytesOnHost, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeTau); GET(void *, tau, device);
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
-	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXgeqrf, f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau,
-		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, info);
-}
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXgetrf_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXgetrf_bufferSize, (f->handle, params, m, n, dataTypeA, A, lda, computeType,
+	workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
 	GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXgetrf_bufferSize, f->handle, params, m, n, dataTypeA, A, lda,
-		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXgetrf(struct library_frame *f)
-{
+RUN(cusolverDnXgetrf, (f->handle, params, m, n, dataTypeA, A, lda, ipiv, computeType,
+	bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET(void *, ipiv, device); GET_INT(cudaDataType, computeType);
 	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
 	GET_LONG(size_t, workspaceInBytesOnHost); GET(int *, info, device);
-	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXgetrf, f->handle, params, m, n, dataTypeA, A, lda, ipiv, computeType,
-		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
-		info);
-}
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXgetrs(struct library_frame *f)
-{
+RUN(cusolverDnXgetrs, (f->handle, params, trans, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB, B,
+	ldb, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasOperation_t, trans); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET(void *, ipiv, device); GET_INT(cudaDataType, dataTypeB); GET(void *, B, device);
-	GET_LONG(int64_t, ldb); GET(int *, info, device);
-	CALL(cusolverDnXgetrs, f->handle, params, trans, n, nrhs, dataTypeA, A, lda, ipiv,
-		dataTypeB, B, ldb, info);
-}
+	GET_LONG(int64_t, ldb); GET(int *, info, device))
 
-static int run_cusolverDnXsyevd_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXsyevd_bufferSize, (f->handle, params, jobz, uplo, n, dataTypeA, A, lda,
+	dataTypeW, W, computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXsyevd_bufferSize, f->handle, params, jobz, uplo, n, dataTypeA, A, lda,
-		dataTypeW, W, computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXsyevd(struct library_frame *f)
-{
+RUN(cusolverDnXsyevd, (f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
+	computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+	workspaceInBytesOnHost, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
-	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXsyevd, f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW,
-		W, computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, info);
-}
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXstedc_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXstedc_bufferSize, (f->handle, params, compz, n, dataTypeDE, D, E, dataTypeZ, Z,
+	ldz, computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigComp_t, compz); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeDE); GET(void *, D, device); GET(void *, E, device);
 	GET_INT(cudaDataType, dataTypeZ); GET(void *, Z, device); GET_LONG(int64_t, ldz);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXstedc_bufferSize, f->handle, params, compz, n, dataTypeDE, D, E,
-		dataTypeZ, Z, ldz, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXstedc(struct library_frame *f)
-{
+RUN(cusolverDnXstedc, (f->handle, params, compz, n, dataTypeDE, D, E, dataTypeZ, Z, ldz,
+	computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+	workspaceInBytesOnHost, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigComp_t, compz); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeDE); GET(void *, D, device); GET(void *, E, device);
 	GET_INT(cudaDataType, dataTypeZ); GET(void *, Z, device); GET_LONG(int64_t, ldz);
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
-	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXstedc, f->handle, params, compz, n, dataTypeDE, D, E, dataTypeZ, Z, ldz,
-		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, info);
-}
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXsyevBatched_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXsyevBatched_bufferSize, (f->handle, params, jobz, uplo, n, dataTypeA, A, lda,
+	dataTypeW, W, computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost, batchSize),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out); GET_LONG(int64_t, batchSize);
-	CALL(cusolverDnXsyevBatched_bufferSize, f->handle, params, jobz, uplo, n, dataTypeA, A,
-		lda, dataTypeW, W, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost, batchSize);
-}
+	GET(size_t *, workspaceInBytesOnHost, out); GET_LONG(int64_t, batchSize))
 
-static int run_cusolverDnXsyevBatched(struct library_frame *f)
-{
+RUN(cusolverDnXsyevBatched, (f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
+	computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+	workspaceInBytesOnHost, info, batchSize),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
@@ -1220,14 +935,11 @@ static int run_cusolverDnXsyevBatched(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, info, device); GET_LONG(int64_t, batchSize);
-	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXsyevBatched, f->handle, params, jobz, uplo, n, dataTypeA, A, lda,
-		dataTypeW, W, computeType, bufferOnDevice, workspaceInBytesOnDevice,
-		bufferOnHost, workspaceInBytesOnHost, info, batchSize);
-}
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXsyevdx_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXsyevdx_bufferSize, (f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda,
+	vl, vu, il, iu, h_meig, dataTypeW, W, computeType, workspaceInBytesOnDevice,
+	workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -1235,14 +947,11 @@ static int run_cusolverDnXsyevdx_bufferSize(struct library_frame *f)
 	GET(void *, vu, scalar); GET_LONG(int64_t, il); GET_LONG(int64_t, iu);
 	GET(int64_t *, h_meig, out); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXsyevdx_bufferSize, f->handle, params, jobz, range, uplo, n, dataTypeA,
-		A, lda, vl, vu, il, iu, h_meig, dataTypeW, W, computeType,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXsyevdx(struct library_frame *f)
-{
+RUN(cusolverDnXsyevdx, (f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda, vl, vu, il,
+	iu, meig64, dataTypeW, W, computeType, bufferOnDevice, workspaceInBytesOnDevice,
+	bufferOnHost, workspaceInBytesOnHost, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -1251,14 +960,11 @@ static int run_cusolverDnXsyevdx(struct library_frame *f)
 	GET(int64_t *, meig64, out); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
-	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXsyevdx, f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda, vl,
-		vu, il, iu, meig64, dataTypeW, W, computeType, bufferOnDevice,
-		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info);
-}
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXgeev_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXgeev_bufferSize, (f->handle, params, jobvl, jobvr, n, dataTypeA, A, lda,
+	dataTypeW, W, dataTypeVL, VL, ldvl, dataTypeVR, VR, ldvr, computeType,
+	workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobvl); GET_INT(cusolverEigMode_t, jobvr);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
@@ -1266,14 +972,11 @@ static int run_cusolverDnXgeev_bufferSize(struct library_frame *f)
 	GET_INT(cudaDataType, dataTypeVL); GET(void *, VL, device); GET_LONG(int64_t, ldvl);
 	GET_INT(cudaDataType, dataTypeVR); GET(void *, VR, device); GET_LONG(int64_t, ldvr);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXgeev_bufferSize, f->handle, params, jobvl, jobvr, n, dataTypeA, A, lda,
-		dataTypeW, W, dataTypeVL, VL, ldvl, dataTypeVR, VR, ldvr, computeType,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXgeev(struct library_frame *f)
-{
+RUN(cusolverDnXgeev, (f->handle, params, jobvl, jobvr, n, dataTypeA, A, lda, dataTypeW, W,
+	dataTypeVL, VL, ldvl, dataTypeVR, VR, ldvr, computeType, bufferOnDevice,
+	workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobvl); GET_INT(cusolverEigMode_t, jobvr);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
@@ -1282,14 +985,11 @@ static int run_cusolverDnXgeev(struct library_frame *f)
 	GET_INT(cudaDataType, dataTypeVR); GET(void *, VR, device); GET_LONG(int64_t, ldvr);
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
-	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXgeev, f->handle, params, jobvl, jobvr, n, dataTypeA, A, lda, dataTypeW,
-		W, dataTypeVL, VL, ldvl, dataTypeVR, VR, ldvr, computeType, bufferOnDevice,
-		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info);
-}
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXgesvd_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXgesvd_bufferSize, (f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda,
+	dataTypeS, S, dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType,
+	workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(signed char, jobu); GET_INT(signed char, jobvt); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
@@ -1297,14 +997,11 @@ static int run_cusolverDnXgesvd_bufferSize(struct library_frame *f)
 	GET_INT(cudaDataType, dataTypeU); GET(void *, U, device); GET_LONG(int64_t, ldu);
 	GET_INT(cudaDataType, dataTypeVT); GET(void *, VT, device); GET_LONG(int64_t, ldvt);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXgesvd_bufferSize, f->handle, params, jobu, jobvt, m, n, dataTypeA, A,
-		lda, dataTypeS, S, dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXgesvd(struct library_frame *f)
-{
+RUN(cusolverDnXgesvd, (f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda, dataTypeS, S,
+	dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType, bufferOnDevice,
+	workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(signed char, jobu); GET_INT(signed char, jobvt); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
@@ -1313,15 +1010,11 @@ static int run_cusolverDnXgesvd(struct library_frame *f)
 	GET_INT(cudaDataType, dataTypeVT); GET(void *, VT, device); GET_LONG(int64_t, ldvt);
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
-	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXgesvd, f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda,
-		dataTypeS, S, dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType,
-		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
-		info);
-}
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXgesvdp_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXgesvdp_bufferSize, (f->handle, params, jobz, econ, m, n, dataTypeA, A, lda,
+	dataTypeS, S, dataTypeU, U, ldu, dataTypeV, V, ldv, computeType,
+	workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, econ); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
@@ -1329,14 +1022,11 @@ static int run_cusolverDnXgesvdp_bufferSize(struct library_frame *f)
 	GET_INT(cudaDataType, dataTypeU); GET(void *, U, device); GET_LONG(int64_t, ldu);
 	GET_INT(cudaDataType, dataTypeV); GET(void *, V, device); GET_LONG(int64_t, ldv);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXgesvdp_bufferSize, f->handle, params, jobz, econ, m, n, dataTypeA, A,
-		lda, dataTypeS, S, dataTypeU, U, ldu, dataTypeV, V, ldv, computeType,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXgesvdp(struct library_frame *f)
-{
+RUN(cusolverDnXgesvdp, (f->handle, params, jobz, econ, m, n, dataTypeA, A, lda, dataTypeS, S,
+	dataTypeU, U, ldu, dataTypeV, V, ldv, computeType, bufferOnDevice,
+	workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, d_info, h_err_sigma),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, econ); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
@@ -1346,15 +1036,11 @@ static int run_cusolverDnXgesvdp(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, d_info, device); GET(double *, h_err_sigma, out);
-	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXgesvdp, f->handle, params, jobz, econ, m, n, dataTypeA, A, lda,
-		dataTypeS, S, dataTypeU, U, ldu, dataTypeV, V, ldv, computeType, bufferOnDevice,
-		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, d_info,
-		h_err_sigma);
-}
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXgesvdr_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXgesvdr_bufferSize, (f->handle, params, jobu, jobv, m, n, k, p, niters, dataTypeA,
+	A, lda, dataTypeSrand, Srand, dataTypeUrand, Urand, ldUrand, dataTypeVrand, Vrand,
+	ldVrand, computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(signed char, jobu); GET_INT(signed char, jobv); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_LONG(int64_t, k); GET_LONG(int64_t, p);
@@ -1365,15 +1051,12 @@ static int run_cusolverDnXgesvdr_bufferSize(struct library_frame *f)
 	GET_INT(cudaDataType, dataTypeVrand); GET(void *, Vrand, device);
 	GET_LONG(int64_t, ldVrand); GET_INT(cudaDataType, computeType);
 	GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXgesvdr_bufferSize, f->handle, params, jobu, jobv, m, n, k, p, niters,
-		dataTypeA, A, lda, dataTypeSrand, Srand, dataTypeUrand, Urand, ldUrand,
-		dataTypeVrand, Vrand, ldVrand, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXgesvdr(struct library_frame *f)
-{
+RUN(cusolverDnXgesvdr, (f->handle, params, jobu, jobv, m, n, k, p, niters, dataTypeA, A, lda,
+	dataTypeSrand, Srand, dataTypeUrand, Urand, ldUrand, dataTypeVrand, Vrand, ldVrand,
+	computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+	workspaceInBytesOnHost, d_info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(signed char, jobu); GET_INT(signed char, jobv); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_LONG(int64_t, k); GET_LONG(int64_t, p);
@@ -1385,15 +1068,11 @@ static int run_cusolverDnXgesvdr(struct library_frame *f)
 	GET_LONG(int64_t, ldVrand); GET_INT(cudaDataType, computeType);
 	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
 	GET_LONG(size_t, workspaceInBytesOnHost); GET(int *, d_info, device);
-	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXgesvdr, f->handle, params, jobu, jobv, m, n, k, p, niters, dataTypeA, A,
-		lda, dataTypeSrand, Srand, dataTypeUrand, Urand, ldUrand, dataTypeVrand, Vrand,
-		ldVrand, computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, d_info);
-}
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXlarft_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXlarft_bufferSize, (f->handle, params, direct, storev, n, k, dataTypeV, V, ldv,
+	dataTypeTau, tau, dataTypeT, T, ldt, computeType, workspaceInBytesOnDevice,
+	workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverDirectMode_t, direct); GET_INT(cusolverStorevMode_t, storev);
 	GET_LONG(int64_t, n); GET_LONG(int64_t, k); GET_INT(cudaDataType, dataTypeV);
@@ -1401,14 +1080,11 @@ static int run_cusolverDnXlarft_bufferSize(struct library_frame *f)
 	GET(void *, tau, device); GET_INT(cudaDataType, dataTypeT); GET(void *, T, device);
 	GET_LONG(int64_t, ldt); GET_INT(cudaDataType, computeType);
 	GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXlarft_bufferSize, f->handle, params, direct, storev, n, k, dataTypeV, V,
-		ldv, dataTypeTau, tau, dataTypeT, T, ldt, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXlarft(struct library_frame *f)
-{
+RUN(cusolverDnXlarft, (f->handle, params, direct, storev, n, k, dataTypeV, V, ldv, dataTypeTau,
+	tau, dataTypeT, T, ldt, computeType, bufferOnDevice, workspaceInBytesOnDevice,
+	bufferOnHost, workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverDirectMode_t, direct); GET_INT(cusolverStorevMode_t, storev);
 	GET_LONG(int64_t, n); GET_LONG(int64_t, k); GET_INT(cudaDataType, dataTypeV);
@@ -1417,27 +1093,20 @@ static int run_cusolverDnXlarft(struct library_frame *f)
 	GET_LONG(int64_t, ldt); GET_INT(cudaDataType, computeType);
 	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
 	GET_LONG(size_t, workspaceInBytesOnHost);
-	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXlarft, f->handle, params, direct, storev, n, k, dataTypeV, V, ldv,
-		dataTypeTau, tau, dataTypeT, T, ldt, computeType, bufferOnDevice,
-		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost);
-}
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnXpolar_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnXpolar_bufferSize, (f->handle, params, uplo, M, N, dataTypeA, A, lda, dataTypeH,
+	H, ldh, computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, M); GET_LONG(int64_t, N);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET_INT(cudaDataType, dataTypeH); GET(void *, H, device); GET_LONG(int64_t, ldh);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
-	GET(size_t *, workspaceInBytesOnHost, out);
-	CALL(cusolverDnXpolar_bufferSize, f->handle, params, uplo, M, N, dataTypeA, A, lda,
-		dataTypeH, H, ldh, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
-}
+	GET(size_t *, workspaceInBytesOnHost, out))
 
-static int run_cusolverDnXpolar(struct library_frame *f)
-{
+RUN(cusolverDnXpolar, (f->handle, params, uplo, M, N, dataTypeA, A, lda, dataTypeH, H, ldh,
+	computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+	workspaceInBytesOnHost, d_res_nrm, d_A_nrmF, d_rcond, d_info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, M); GET_LONG(int64_t, N);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
@@ -1446,113 +1115,82 @@ static int run_cusolverDnXpolar(struct library_frame *f)
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(void *, d_res_nrm, device); GET(void *, d_A_nrmF, device);
 	GET(void *, d_rcond, device); GET(int *, d_info, device);
-	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-	CALL(cusolverDnXpolar, f->handle, params, uplo, M, N, dataTypeA, A, lda, dataTypeH, H,
-		ldh, computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, d_res_nrm, d_A_nrmF, d_rcond, d_info);
-}
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost))
 
-static int run_cusolverDnPotrf_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnPotrf_bufferSize, (f->handle, params, uplo, n, dataTypeA, A, lda, computeType,
+	workspaceInBytes),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
 	GET(void *, A, device); GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
-	GET(size_t *, workspaceInBytes, out);
-	CALL(cusolverDnPotrf_bufferSize, f->handle, params, uplo, n, dataTypeA, A, lda,
-		computeType, workspaceInBytes);
-}
+	GET(size_t *, workspaceInBytes, out))
 
-static int run_cusolverDnPotrf(struct library_frame *f)
-{
+RUN(cusolverDnPotrf, (f->handle, params, uplo, n, dataTypeA, A, lda, computeType, pBuffer,
+	workspaceInBytes, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
 	GET(void *, A, device); GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
 	GET(void *, pBuffer, device); GET_LONG(size_t, workspaceInBytes);
-	GET(int *, info, device);
-	CALL(cusolverDnPotrf, f->handle, params, uplo, n, dataTypeA, A, lda, computeType,
-		pBuffer, workspaceInBytes, info);
-}
+	GET(int *, info, device))
 
-static int run_cusolverDnGeqrf_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnGeqrf_bufferSize, (f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau,
+	computeType, workspaceInBytes),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeTau); GET(void *, tau, device);
-	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out);
-	CALL(cusolverDnGeqrf_bufferSize, f->handle, params, m, n, dataTypeA, A, lda,
-		dataTypeTau, tau, computeType, workspaceInBytes);
-}
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out))
 
-static int run_cusolverDnGeqrf(struct library_frame *f)
-{
+RUN(cusolverDnGeqrf, (f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau, computeType,
+	pBuffer, workspaceInBytes, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeTau); GET(void *, tau, device);
 	GET_INT(cudaDataType, computeType); GET(void *, pBuffer, device);
-	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device);
-	CALL(cusolverDnGeqrf, f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau,
-		computeType, pBuffer, workspaceInBytes, info);
-}
+	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device))
 
-static int run_cusolverDnGetrf_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnGetrf_bufferSize, (f->handle, params, m, n, dataTypeA, A, lda, computeType,
+	workspaceInBytes),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
-	GET(size_t *, workspaceInBytes, out);
-	CALL(cusolverDnGetrf_bufferSize, f->handle, params, m, n, dataTypeA, A, lda,
-		computeType, workspaceInBytes);
-}
+	GET(size_t *, workspaceInBytes, out))
 
-static int run_cusolverDnGetrf(struct library_frame *f)
-{
+RUN(cusolverDnGetrf, (f->handle, params, m, n, dataTypeA, A, lda, ipiv, computeType, pBuffer,
+	workspaceInBytes, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET(void *, ipiv, device); GET_INT(cudaDataType, computeType);
 	GET(void *, pBuffer, device); GET_LONG(size_t, workspaceInBytes);
-	GET(int *, info, device);
-	CALL(cusolverDnGetrf, f->handle, params, m, n, dataTypeA, A, lda, ipiv, computeType,
-		pBuffer, workspaceInBytes, info);
-}
+	GET(int *, info, device))
 
-static int run_cusolverDnSyevd_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSyevd_bufferSize, (f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW,
+	W, computeType, workspaceInBytes),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
-	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out);
-	CALL(cusolverDnSyevd_bufferSize, f->handle, params, jobz, uplo, n, dataTypeA, A, lda,
-		dataTypeW, W, computeType, workspaceInBytes);
-}
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out))
 
-static int run_cusolverDnSyevd(struct library_frame *f)
-{
+RUN(cusolverDnSyevd, (f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
+	computeType, pBuffer, workspaceInBytes, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
 	GET_INT(cudaDataType, computeType); GET(void *, pBuffer, device);
-	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device);
-	CALL(cusolverDnSyevd, f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
-		computeType, pBuffer, workspaceInBytes, info);
-}
+	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device))
 
-static int run_cusolverDnSyevdx_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnSyevdx_bufferSize, (f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda,
+	vl, vu, il, iu, h_meig, dataTypeW, W, computeType, workspaceInBytes),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
 	GET(void *, A, device); GET_LONG(int64_t, lda); GET(void *, vl, scalar);
 	GET(void *, vu, scalar); GET_LONG(int64_t, il); GET_LONG(int64_t, iu);
 	GET(int64_t *, h_meig, out); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
-	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out);
-	CALL(cusolverDnSyevdx_bufferSize, f->handle, params, jobz, range, uplo, n, dataTypeA, A,
-		lda, vl, vu, il, iu, h_meig, dataTypeW, W, computeType, workspaceInBytes);
-}
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out))
 
-static int run_cusolverDnSyevdx(struct library_frame *f)
-{
+RUN(cusolverDnSyevdx, (f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda, vl, vu, il,
+	iu, meig64, dataTypeW, W, computeType, pBuffer, workspaceInBytes, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -1560,27 +1198,20 @@ static int run_cusolverDnSyevdx(struct library_frame *f)
 	GET(void *, vu, scalar); GET_LONG(int64_t, il); GET_LONG(int64_t, iu);
 	GET(int64_t *, meig64, out); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
 	GET_INT(cudaDataType, computeType); GET(void *, pBuffer, device);
-	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device);
-	CALL(cusolverDnSyevdx, f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda, vl,
-		vu, il, iu, meig64, dataTypeW, W, computeType, pBuffer, workspaceInBytes, info);
-}
+	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device))
 
-static int run_cusolverDnGesvd_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnGesvd_bufferSize, (f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda,
+	dataTypeS, S, dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType, workspaceInBytes),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(signed char, jobu); GET_INT(signed char, jobvt); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeS); GET(void *, S, device);
 	GET_INT(cudaDataType, dataTypeU); GET(void *, U, device); GET_LONG(int64_t, ldu);
 	GET_INT(cudaDataType, dataTypeVT); GET(void *, VT, device); GET_LONG(int64_t, ldvt);
-	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out);
-	CALL(cusolverDnGesvd_bufferSize, f->handle, params, jobu, jobvt, m, n, dataTypeA, A,
-		lda, dataTypeS, S, dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType,
-		workspaceInBytes);
-}
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out))
 
-static int run_cusolverDnGesvd(struct library_frame *f)
-{
+RUN(cusolverDnGesvd, (f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda, dataTypeS, S,
+	dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType, pBuffer, workspaceInBytes, info),
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(signed char, jobu); GET_INT(signed char, jobvt); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
@@ -1588,365 +1219,237 @@ static int run_cusolverDnGesvd(struct library_frame *f)
 	GET_INT(cudaDataType, dataTypeU); GET(void *, U, device); GET_LONG(int64_t, ldu);
 	GET_INT(cudaDataType, dataTypeVT); GET(void *, VT, device); GET_LONG(int64_t, ldvt);
 	GET_INT(cudaDataType, computeType); GET(void *, pBuffer, device);
-	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device);
-	CALL(cusolverDnGesvd, f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda,
-		dataTypeS, S, dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType, pBuffer,
-		workspaceInBytes, info);
-}
+	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device))
 
-static int run_cusolverDnIRSInfosGetNiters(struct library_frame *f)
-{
-	GET(cusolver_int_t *, niters, out);
-	CALL(cusolverDnIRSInfosGetNiters, f->handle, niters);
-}
+RUN(cusolverDnIRSInfosGetNiters, (f->handle, niters),
+	GET(cusolver_int_t *, niters, out))
 
-static int run_cusolverDnIRSInfosGetOuterNiters(struct library_frame *f)
-{
-	GET(cusolver_int_t *, outer_niters, out);
-	CALL(cusolverDnIRSInfosGetOuterNiters, f->handle, outer_niters);
-}
+RUN(cusolverDnIRSInfosGetOuterNiters, (f->handle, outer_niters),
+	GET(cusolver_int_t *, outer_niters, out))
 
-static int run_cusolverDnIRSInfosRequestResidual(struct library_frame *f)
-{
-	CALL(cusolverDnIRSInfosRequestResidual, f->handle);
-}
+RUN(cusolverDnIRSInfosRequestResidual, (f->handle))
 
-static int run_cusolverDnIRSInfosGetMaxIters(struct library_frame *f)
-{
-	GET(cusolver_int_t *, maxiters, out);
-	CALL(cusolverDnIRSInfosGetMaxIters, f->handle, maxiters);
-}
+RUN(cusolverDnIRSInfosGetMaxIters, (f->handle, maxiters),
+	GET(cusolver_int_t *, maxiters, out))
 
-static int run_cusolverDnIRSXgesv(struct library_frame *f)
-{
+RUN(cusolverDnIRSXgesv, (f->handle, gesv_irs_params, gesv_irs_infos, n, nrhs, dA, ldda, dB,
+	lddb, dX, lddx, dWorkspace, lwork_bytes, niters, d_info),
 	GET(cusolverDnIRSParams_t, gesv_irs_params, descriptor, CUSOLVER_ITEM_REFINEMENT);
 	GET(cusolverDnIRSInfos_t, gesv_irs_infos, descriptor, CUSOLVER_ITEM_INFOS);
 	GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs); GET(void *, dA, device);
 	GET_INT(cusolver_int_t, ldda); GET(void *, dB, device); GET_INT(cusolver_int_t, lddb);
 	GET(void *, dX, device); GET_INT(cusolver_int_t, lddx); GET(void *, dWorkspace, device);
 	GET_LONG(size_t, lwork_bytes); GET(cusolver_int_t *, niters, out);
-	GET(void *, d_info, device);
-	CALL(cusolverDnIRSXgesv, f->handle, gesv_irs_params, gesv_irs_infos, n, nrhs, dA, ldda,
-		dB, lddb, dX, lddx, dWorkspace, lwork_bytes, niters, d_info);
-}
+	GET(void *, d_info, device))
 
-static int run_cusolverDnIRSXgesv_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnIRSXgesv_bufferSize, (f->handle, params, n, nrhs, lwork_bytes),
 	GET(cusolverDnIRSParams_t, params, descriptor, CUSOLVER_ITEM_REFINEMENT);
 	GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs);
-	GET(size_t *, lwork_bytes, out);
-	CALL(cusolverDnIRSXgesv_bufferSize, f->handle, params, n, nrhs, lwork_bytes);
-}
+	GET(size_t *, lwork_bytes, out))
 
-static int run_cusolverDnIRSXgels(struct library_frame *f)
-{
+RUN(cusolverDnIRSXgels, (f->handle, gels_irs_params, gels_irs_infos, m, n, nrhs, dA, ldda, dB,
+	lddb, dX, lddx, dWorkspace, lwork_bytes, niters, d_info),
 	GET(cusolverDnIRSParams_t, gels_irs_params, descriptor, CUSOLVER_ITEM_REFINEMENT);
 	GET(cusolverDnIRSInfos_t, gels_irs_infos, descriptor, CUSOLVER_ITEM_INFOS);
 	GET_INT(cusolver_int_t, m); GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs);
 	GET(void *, dA, device); GET_INT(cusolver_int_t, ldda); GET(void *, dB, device);
 	GET_INT(cusolver_int_t, lddb); GET(void *, dX, device); GET_INT(cusolver_int_t, lddx);
 	GET(void *, dWorkspace, device); GET_LONG(size_t, lwork_bytes);
-	GET(cusolver_int_t *, niters, out); GET(void *, d_info, device);
-	CALL(cusolverDnIRSXgels, f->handle, gels_irs_params, gels_irs_infos, m, n, nrhs, dA,
-		ldda, dB, lddb, dX, lddx, dWorkspace, lwork_bytes, niters, d_info);
-}
+	GET(cusolver_int_t *, niters, out); GET(void *, d_info, device))
 
-static int run_cusolverDnIRSXgels_bufferSize(struct library_frame *f)
-{
+RUN(cusolverDnIRSXgels_bufferSize, (f->handle, params, m, n, nrhs, lwork_bytes),
 	GET(cusolverDnIRSParams_t, params, descriptor, CUSOLVER_ITEM_REFINEMENT);
 	GET_INT(cusolver_int_t, m); GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs);
-	GET(size_t *, lwork_bytes, out);
-	CALL(cusolverDnIRSXgels_bufferSize, f->handle, params, m, n, nrhs, lwork_bytes);
-}
+	GET(size_t *, lwork_bytes, out))
 
-static int run_cusolverSpScsrlsvqr(struct library_frame *f)
-{
+RUN(cusolverSpScsrlsvqr, (f->handle, m, nnz, descrA, csrVal, csrRowPtr, csrColInd, b, tol,
+	reorder, x, singularity),
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrVal, device); GET(int *, csrRowPtr, device);
 	GET(int *, csrColInd, device); GET(void *, b, device); GET(float, tol, float);
-	GET_INT(int, reorder); GET(void *, x, device); GET(int *, singularity, out);
-	CALL(cusolverSpScsrlsvqr, f->handle, m, nnz, descrA, csrVal, csrRowPtr, csrColInd, b,
-		tol, reorder, x, singularity);
-}
+	GET_INT(int, reorder); GET(void *, x, device); GET(int *, singularity, out))
 
-static int run_cusolverSpDcsrlsvqr(struct library_frame *f)
-{
+RUN(cusolverSpDcsrlsvqr, (f->handle, m, nnz, descrA, csrVal, csrRowPtr, csrColInd, b, tol,
+	reorder, x, singularity),
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrVal, device); GET(int *, csrRowPtr, device);
 	GET(int *, csrColInd, device); GET(void *, b, device); GET(double, tol, double);
-	GET_INT(int, reorder); GET(void *, x, device); GET(int *, singularity, out);
-	CALL(cusolverSpDcsrlsvqr, f->handle, m, nnz, descrA, csrVal, csrRowPtr, csrColInd, b,
-		tol, reorder, x, singularity);
-}
+	GET_INT(int, reorder); GET(void *, x, device); GET(int *, singularity, out))
 
-static int run_cusolverSpScsreigvsi(struct library_frame *f)
-{
+RUN(cusolverSpScsreigvsi, (f->handle, m, nnz, descrA, csrValA, csrRowPtrA, csrColIndA, mu0, x0,
+	maxite, eps, mu, x),
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(float, mu0, float); GET(void *, x0, device);
 	GET_INT(int, maxite); GET(float, eps, float); GET(void *, mu, device);
-	GET(void *, x, device);
-	CALL(cusolverSpScsreigvsi, f->handle, m, nnz, descrA, csrValA, csrRowPtrA, csrColIndA,
-		mu0, x0, maxite, eps, mu, x);
-}
+	GET(void *, x, device))
 
-static int run_cusolverSpDcsreigvsi(struct library_frame *f)
-{
+RUN(cusolverSpDcsreigvsi, (f->handle, m, nnz, descrA, csrValA, csrRowPtrA, csrColIndA, mu0, x0,
+	maxite, eps, mu, x),
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(double, mu0, double); GET(void *, x0, device);
 	GET_INT(int, maxite); GET(double, eps, double); GET(void *, mu, device);
-	GET(void *, x, device);
-	CALL(cusolverSpDcsreigvsi, f->handle, m, nnz, descrA, csrValA, csrRowPtrA, csrColIndA,
-		mu0, x0, maxite, eps, mu, x);
-}
+	GET(void *, x, device))
 
-static int run_cusolverSpXcsrqrAnalysisBatched(struct library_frame *f)
-{
+RUN(cusolverSpXcsrqrAnalysisBatched, (f->handle, m, n, nnzA, descrA, csrRowPtrA, csrColIndA,
+	info),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(int *, csrRowPtrA, device); GET(int *, csrColIndA, device);
-	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
-	CALL(cusolverSpXcsrqrAnalysisBatched, f->handle, m, n, nnzA, descrA, csrRowPtrA,
-		csrColIndA, info);
-}
+	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR))
 
-static int run_cusolverSpScsrqrBufferInfoBatched(struct library_frame *f)
-{
+RUN(cusolverSpScsrqrBufferInfoBatched, (f->handle, m, n, nnz, descrA, csrVal, csrRowPtr,
+	csrColInd, batchSize, info, internalDataInBytes, workspaceInBytes),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrVal, device); GET(int *, csrRowPtr, device);
 	GET(int *, csrColInd, device); GET_INT(int, batchSize);
 	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
-	GET(size_t *, internalDataInBytes, out); GET(size_t *, workspaceInBytes, out);
-	CALL(cusolverSpScsrqrBufferInfoBatched, f->handle, m, n, nnz, descrA, csrVal, csrRowPtr,
-		csrColInd, batchSize, info, internalDataInBytes, workspaceInBytes);
-}
+	GET(size_t *, internalDataInBytes, out); GET(size_t *, workspaceInBytes, out))
 
-static int run_cusolverSpScsrqrsvBatched(struct library_frame *f)
-{
+RUN(cusolverSpScsrqrsvBatched, (f->handle, m, n, nnz, descrA, csrValA, csrRowPtrA, csrColIndA,
+	b, x, batchSize, info, pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(void *, b, device); GET(void *, x, device);
 	GET_INT(int, batchSize); GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
-	GET(void *, pBuffer, device);
-	CALL(cusolverSpScsrqrsvBatched, f->handle, m, n, nnz, descrA, csrValA, csrRowPtrA,
-		csrColIndA, b, x, batchSize, info, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusolverSpScsrqrBufferInfo(struct library_frame *f)
-{
+RUN(cusolverSpScsrqrBufferInfo, (f->handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA,
+	info, internalDataInBytes, workspaceInBytes),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
-	GET(size_t *, internalDataInBytes, out); GET(size_t *, workspaceInBytes, out);
-	CALL(cusolverSpScsrqrBufferInfo, f->handle, m, n, nnzA, descrA, csrValA, csrRowPtrA,
-		csrColIndA, info, internalDataInBytes, workspaceInBytes);
-}
+	GET(size_t *, internalDataInBytes, out); GET(size_t *, workspaceInBytes, out))
 
-static int run_cusolverSpScsrqrSetup(struct library_frame *f)
-{
+RUN(cusolverSpScsrqrSetup, (f->handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, mu,
+	info),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(float, mu, float);
-	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
-	CALL(cusolverSpScsrqrSetup, f->handle, m, n, nnzA, descrA, csrValA, csrRowPtrA,
-		csrColIndA, mu, info);
-}
+	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR))
 
-static int run_cusolverSpDcsrqrSetup(struct library_frame *f)
-{
+RUN(cusolverSpDcsrqrSetup, (f->handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, mu,
+	info),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(double, mu, double);
-	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
-	CALL(cusolverSpDcsrqrSetup, f->handle, m, n, nnzA, descrA, csrValA, csrRowPtrA,
-		csrColIndA, mu, info);
-}
+	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR))
 
-static int run_cusolverSpScsrqrFactor(struct library_frame *f)
-{
+RUN(cusolverSpScsrqrFactor, (f->handle, m, n, nnzA, b, x, info, pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA); GET(void *, b, device);
 	GET(void *, x, device); GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
-	GET(void *, pBuffer, device);
-	CALL(cusolverSpScsrqrFactor, f->handle, m, n, nnzA, b, x, info, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusolverSpScsrqrZeroPivot(struct library_frame *f)
-{
+RUN(cusolverSpScsrqrZeroPivot, (f->handle, info, tol, position),
 	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR); GET(float, tol, float);
-	GET(int *, position, out);
-	CALL(cusolverSpScsrqrZeroPivot, f->handle, info, tol, position);
-}
+	GET(int *, position, out))
 
-static int run_cusolverSpDcsrqrZeroPivot(struct library_frame *f)
-{
+RUN(cusolverSpDcsrqrZeroPivot, (f->handle, info, tol, position),
 	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR); GET(double, tol, double);
-	GET(int *, position, out);
-	CALL(cusolverSpDcsrqrZeroPivot, f->handle, info, tol, position);
-}
+	GET(int *, position, out))
 
-static int run_cusolverSpScsrqrSolve(struct library_frame *f)
-{
+RUN(cusolverSpScsrqrSolve, (f->handle, m, n, b, x, info, pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET(void *, b, device); GET(void *, x, device);
-	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR); GET(void *, pBuffer, device);
-	CALL(cusolverSpScsrqrSolve, f->handle, m, n, b, x, info, pBuffer);
-}
+	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR); GET(void *, pBuffer, device))
 
-static int run_cusolverSpXcsrcholAnalysis(struct library_frame *f)
-{
+RUN(cusolverSpXcsrcholAnalysis, (f->handle, n, nnzA, descrA, csrRowPtrA, csrColIndA, info),
 	GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(int *, csrRowPtrA, device); GET(int *, csrColIndA, device);
-	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY);
-	CALL(cusolverSpXcsrcholAnalysis, f->handle, n, nnzA, descrA, csrRowPtrA, csrColIndA,
-		info);
-}
+	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY))
 
-static int run_cusolverSpScsrcholBufferInfo(struct library_frame *f)
-{
+RUN(cusolverSpScsrcholBufferInfo, (f->handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA,
+	info, internalDataInBytes, workspaceInBytes),
 	GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device);
 	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY);
-	GET(size_t *, internalDataInBytes, out); GET(size_t *, workspaceInBytes, out);
-	CALL(cusolverSpScsrcholBufferInfo, f->handle, n, nnzA, descrA, csrValA, csrRowPtrA,
-		csrColIndA, info, internalDataInBytes, workspaceInBytes);
-}
+	GET(size_t *, internalDataInBytes, out); GET(size_t *, workspaceInBytes, out))
 
-static int run_cusolverSpScsrcholFactor(struct library_frame *f)
-{
+RUN(cusolverSpScsrcholFactor, (f->handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA,
+	info, pBuffer),
 	GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device);
 	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY);
-	GET(void *, pBuffer, device);
-	CALL(cusolverSpScsrcholFactor, f->handle, n, nnzA, descrA, csrValA, csrRowPtrA,
-		csrColIndA, info, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusolverSpScsrcholZeroPivot(struct library_frame *f)
-{
+RUN(cusolverSpScsrcholZeroPivot, (f->handle, info, tol, position),
 	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY); GET(float, tol, float);
-	GET(int *, position, out);
-	CALL(cusolverSpScsrcholZeroPivot, f->handle, info, tol, position);
-}
+	GET(int *, position, out))
 
-static int run_cusolverSpDcsrcholZeroPivot(struct library_frame *f)
-{
+RUN(cusolverSpDcsrcholZeroPivot, (f->handle, info, tol, position),
 	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY); GET(double, tol, double);
-	GET(int *, position, out);
-	CALL(cusolverSpDcsrcholZeroPivot, f->handle, info, tol, position);
-}
+	GET(int *, position, out))
 
-static int run_cusolverSpScsrcholSolve(struct library_frame *f)
-{
+RUN(cusolverSpScsrcholSolve, (f->handle, n, b, x, info, pBuffer),
 	GET_INT(int, n); GET(void *, b, device); GET(void *, x, device);
 	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY);
-	GET(void *, pBuffer, device);
-	CALL(cusolverSpScsrcholSolve, f->handle, n, b, x, info, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusolverSpScsrcholDiag(struct library_frame *f)
-{
-	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY); GET(void *, diag, device);
-	CALL(cusolverSpScsrcholDiag, f->handle, info, diag);
-}
+RUN(cusolverSpScsrcholDiag, (f->handle, info, diag),
+	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY); GET(void *, diag, device))
 
-static int run_cusolverRfGetMatrixFormat(struct library_frame *f)
-{
+RUN(cusolverRfGetMatrixFormat, (f->handle, format, diag),
 	GET(cusolverRfMatrixFormat_t *, format, out);
-	GET(cusolverRfUnitDiagonal_t *, diag, out);
-	CALL(cusolverRfGetMatrixFormat, f->handle, format, diag);
-}
+	GET(cusolverRfUnitDiagonal_t *, diag, out))
 
-static int run_cusolverRfSetMatrixFormat(struct library_frame *f)
-{
-	GET_INT(cusolverRfMatrixFormat_t, format); GET_INT(cusolverRfUnitDiagonal_t, diag);
-	CALL(cusolverRfSetMatrixFormat, f->handle, format, diag);
-}
+RUN(cusolverRfSetMatrixFormat, (f->handle, format, diag),
+	GET_INT(cusolverRfMatrixFormat_t, format); GET_INT(cusolverRfUnitDiagonal_t, diag))
 
-static int run_cusolverRfSetNumericProperties(struct library_frame *f)
-{
-	GET(double, zero, double); GET(double, boost, double);
-	CALL(cusolverRfSetNumericProperties, f->handle, zero, boost);
-}
+RUN(cusolverRfSetNumericProperties, (f->handle, zero, boost),
+	GET(double, zero, double); GET(double, boost, double))
 
-static int run_cusolverRfGetNumericProperties(struct library_frame *f)
-{
-	GET(double *, zero, out); GET(double *, boost, out);
-	CALL(cusolverRfGetNumericProperties, f->handle, zero, boost);
-}
+RUN(cusolverRfGetNumericProperties, (f->handle, zero, boost),
+	GET(double *, zero, out); GET(double *, boost, out))
 
-static int run_cusolverRfGetNumericBoostReport(struct library_frame *f)
-{
-	GET(cusolverRfNumericBoostReport_t *, report, out);
-	CALL(cusolverRfGetNumericBoostReport, f->handle, report);
-}
+RUN(cusolverRfGetNumericBoostReport, (f->handle, report),
+	GET(cusolverRfNumericBoostReport_t *, report, out))
 
-static int run_cusolverRfSetAlgs(struct library_frame *f)
-{
+RUN(cusolverRfSetAlgs, (f->handle, factAlg, solveAlg),
 	GET_INT(cusolverRfFactorization_t, factAlg);
-	GET_INT(cusolverRfTriangularSolve_t, solveAlg);
-	CALL(cusolverRfSetAlgs, f->handle, factAlg, solveAlg);
-}
+	GET_INT(cusolverRfTriangularSolve_t, solveAlg))
 
-static int run_cusolverRfGetAlgs(struct library_frame *f)
-{
+RUN(cusolverRfGetAlgs, (f->handle, factAlg, solveAlg),
 	GET(cusolverRfFactorization_t *, factAlg, out);
-	GET(cusolverRfTriangularSolve_t *, solveAlg, out);
-	CALL(cusolverRfGetAlgs, f->handle, factAlg, solveAlg);
-}
+	GET(cusolverRfTriangularSolve_t *, solveAlg, out))
 
-static int run_cusolverRfGetResetValuesFastMode(struct library_frame *f)
-{
-	GET(cusolverRfResetValuesFastMode_t *, fastMode, out);
-	CALL(cusolverRfGetResetValuesFastMode, f->handle, fastMode);
-}
+RUN(cusolverRfGetResetValuesFastMode, (f->handle, fastMode),
+	GET(cusolverRfResetValuesFastMode_t *, fastMode, out))
 
-static int run_cusolverRfSetResetValuesFastMode(struct library_frame *f)
-{
-	GET_INT(cusolverRfResetValuesFastMode_t, fastMode);
-	CALL(cusolverRfSetResetValuesFastMode, f->handle, fastMode);
-}
+RUN(cusolverRfSetResetValuesFastMode, (f->handle, fastMode),
+	GET_INT(cusolverRfResetValuesFastMode_t, fastMode))
 
-static int run_cusolverRfSetupDevice(struct library_frame *f)
-{
+RUN(cusolverRfSetupDevice, (n, nnzA, csrRowPtrA, csrColIndA, csrValA, nnzL, csrRowPtrL,
+	csrColIndL, csrValL, nnzU, csrRowPtrU, csrColIndU, csrValU, P, Q, f->handle),
 	GET_INT(int, n); GET_INT(int, nnzA); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(void *, csrValA, device); GET_INT(int, nnzL);
 	GET(int *, csrRowPtrL, device); GET(int *, csrColIndL, device);
 	GET(void *, csrValL, device); GET_INT(int, nnzU); GET(int *, csrRowPtrU, device);
 	GET(int *, csrColIndU, device); GET(void *, csrValU, device); GET(int *, P, device);
-	GET(int *, Q, device);
-	CALL(cusolverRfSetupDevice, n, nnzA, csrRowPtrA, csrColIndA, csrValA, nnzL, csrRowPtrL,
-		csrColIndL, csrValL, nnzU, csrRowPtrU, csrColIndU, csrValU, P, Q, f->handle);
-}
+	GET(int *, Q, device))
 
-static int run_cusolverRfResetValues(struct library_frame *f)
-{
+RUN(cusolverRfResetValues, (n, nnzA, csrRowPtrA, csrColIndA, csrValA, P, Q, f->handle),
 	GET_INT(int, n); GET_INT(int, nnzA); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(void *, csrValA, device); GET(int *, P, device);
-	GET(int *, Q, device);
-	CALL(cusolverRfResetValues, n, nnzA, csrRowPtrA, csrColIndA, csrValA, P, Q, f->handle);
-}
+	GET(int *, Q, device))
 
-static int run_cusolverRfSolve(struct library_frame *f)
-{
+RUN(cusolverRfSolve, (f->handle, P, Q, nrhs, Temp, ldt, XF, ldxf),
 	GET(int *, P, device); GET(int *, Q, device); GET_INT(int, nrhs);
 	GET(void *, Temp, device); GET_INT(int, ldt); GET(void *, XF, device);
-	GET_INT(int, ldxf);
-	CALL(cusolverRfSolve, f->handle, P, Q, nrhs, Temp, ldt, XF, ldxf);
-}
+	GET_INT(int, ldxf))
 
 static CUresult serve_items(struct worker *w, struct request *r);
 
@@ -1958,7 +1461,7 @@ static CUresult serve_items(struct worker *w, struct request *r);
 #define OWN(name, verb, outs) ITEMS(name, verb, run_##name, outs)
 #define LIST(name, verb, run, element) \
 	SERVED(cusolver, name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
-#define ITEMS_OF(of, name, verb, run, outs) SERVED(of, name, verb, run, LIBRARY_ANSWER(outs))
+#define ITEMS_OF(name, of, verb, run, outs) SERVED(of, name, verb, run, LIBRARY_ANSWER(outs))
 #define FRAME(name, verb, serve, answer) \
 	[OP_##name - 2700] = {.entry = {OP_##name, sizeof(struct wire_##name), answer, \
 		LIBRARY_SERVED_##verb, serve, #name}}
@@ -2037,54 +1540,42 @@ static const struct library_run runs[] = {
 	ITEMS(cusolverDnSHgels_bufferSize, cached, run_cusolverDnZZgels_bufferSize, 1),
 	ITEMS(cusolverDnSBgels_bufferSize, cached, run_cusolverDnZZgels_bufferSize, 1),
 	ITEMS(cusolverDnSXgels_bufferSize, cached, run_cusolverDnZZgels_bufferSize, 1),
-	ITEMS(cusolverDnSpotrf_bufferSize, cached, run_cusolverDnSpotrf_bufferSize, 1),
-	ITEMS(cusolverDnDpotrf_bufferSize, cached, run_cusolverDnSpotrf_bufferSize, 1),
-	ITEMS(cusolverDnCpotrf_bufferSize, cached, run_cusolverDnSpotrf_bufferSize, 1),
-	ITEMS(cusolverDnZpotrf_bufferSize, cached, run_cusolverDnSpotrf_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusolverDn, potrf_bufferSize, cached,
+	run_cusolverDnSpotrf_bufferSize, 1),
 	SDCZ(COMMA, ITEMS, cusolverDn, potrf, learned, run_cusolverDnSpotrf, 0),
 	SDCZ(COMMA, ITEMS, cusolverDn, potrs, learned, run_cusolverDnSpotrs, 0),
 	SDCZ(COMMA, ITEMS, cusolverDn, potrfBatched, learned, run_cusolverDnSpotrfBatched, 0),
 	SDCZ(COMMA, ITEMS, cusolverDn, potrsBatched, learned, run_cusolverDnSpotrsBatched, 0),
-	ITEMS(cusolverDnSpotri_bufferSize, cached, run_cusolverDnSpotri_bufferSize, 1),
-	ITEMS(cusolverDnDpotri_bufferSize, cached, run_cusolverDnSpotri_bufferSize, 1),
-	ITEMS(cusolverDnCpotri_bufferSize, cached, run_cusolverDnSpotri_bufferSize, 1),
-	ITEMS(cusolverDnZpotri_bufferSize, cached, run_cusolverDnSpotri_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusolverDn, potri_bufferSize, cached,
+	run_cusolverDnSpotri_bufferSize, 1),
 	SDCZ(COMMA, ITEMS, cusolverDn, potri, learned, run_cusolverDnSpotri, 0),
 	OWN(cusolverDnXtrtri_bufferSize, cached, 2),
 	OWN(cusolverDnXtrtri, learned, 0),
-	ITEMS(cusolverDnSlauum_bufferSize, cached, run_cusolverDnSpotri_bufferSize, 1),
-	ITEMS(cusolverDnDlauum_bufferSize, cached, run_cusolverDnSpotri_bufferSize, 1),
-	ITEMS(cusolverDnClauum_bufferSize, cached, run_cusolverDnSpotri_bufferSize, 1),
-	ITEMS(cusolverDnZlauum_bufferSize, cached, run_cusolverDnSpotri_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusolverDn, lauum_bufferSize, cached,
+	run_cusolverDnSpotri_bufferSize, 1),
 	SDCZ(COMMA, ITEMS, cusolverDn, lauum, learned, run_cusolverDnSpotri, 0),
-	ITEMS(cusolverDnSgetrf_bufferSize, cached, run_cusolverDnSgetrf_bufferSize, 1),
-	ITEMS(cusolverDnDgetrf_bufferSize, cached, run_cusolverDnSgetrf_bufferSize, 1),
-	ITEMS(cusolverDnCgetrf_bufferSize, cached, run_cusolverDnSgetrf_bufferSize, 1),
-	ITEMS(cusolverDnZgetrf_bufferSize, cached, run_cusolverDnSgetrf_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusolverDn, getrf_bufferSize, cached,
+	run_cusolverDnSgetrf_bufferSize, 1),
 	SDCZ(COMMA, ITEMS, cusolverDn, getrf, learned, run_cusolverDnSgetrf, 0),
 	SDCZ(COMMA, ITEMS, cusolverDn, laswp, learned, run_cusolverDnSlaswp, 0),
 	SDCZ(COMMA, ITEMS, cusolverDn, getrs, learned, run_cusolverDnSgetrs, 0),
-	ITEMS(cusolverDnSgeqrf_bufferSize, cached, run_cusolverDnSgeqrf_bufferSize, 1),
-	ITEMS(cusolverDnDgeqrf_bufferSize, cached, run_cusolverDnSgeqrf_bufferSize, 1),
-	ITEMS(cusolverDnCgeqrf_bufferSize, cached, run_cusolverDnSgeqrf_bufferSize, 1),
-	ITEMS(cusolverDnZgeqrf_bufferSize, cached, run_cusolverDnSgeqrf_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusolverDn, geqrf_bufferSize, cached,
+	run_cusolverDnSgeqrf_bufferSize, 1),
 	SDCZ(COMMA, ITEMS, cusolverDn, geqrf, learned, run_cusolverDnSgeqrf, 0),
-	ITEMS(cusolverDnSorgqr_bufferSize, cached, run_cusolverDnSorgqr_bufferSize, 1),
-	ITEMS(cusolverDnDorgqr_bufferSize, cached, run_cusolverDnSorgqr_bufferSize, 1),
-	ITEMS(cusolverDnCungqr_bufferSize, cached, run_cusolverDnSorgqr_bufferSize, 1),
-	ITEMS(cusolverDnZungqr_bufferSize, cached, run_cusolverDnSorgqr_bufferSize, 1),
+	SD(COMMA, ITEMS, cusolverDn, orgqr_bufferSize, cached, run_cusolverDnSorgqr_bufferSize,
+	1),
+	CZ(COMMA, ITEMS, cusolverDn, ungqr_bufferSize, cached, run_cusolverDnSorgqr_bufferSize,
+	1),
 	SD(COMMA, ITEMS, cusolverDn, orgqr, learned, run_cusolverDnSorgqr, 0),
 	CZ(COMMA, ITEMS, cusolverDn, ungqr, learned, run_cusolverDnSorgqr, 0),
-	ITEMS(cusolverDnSormqr_bufferSize, cached, run_cusolverDnSormqr_bufferSize, 1),
-	ITEMS(cusolverDnDormqr_bufferSize, cached, run_cusolverDnSormqr_bufferSize, 1),
-	ITEMS(cusolverDnCunmqr_bufferSize, cached, run_cusolverDnSormqr_bufferSize, 1),
-	ITEMS(cusolverDnZunmqr_bufferSize, cached, run_cusolverDnSormqr_bufferSize, 1),
+	SD(COMMA, ITEMS, cusolverDn, ormqr_bufferSize, cached, run_cusolverDnSormqr_bufferSize,
+	1),
+	CZ(COMMA, ITEMS, cusolverDn, unmqr_bufferSize, cached, run_cusolverDnSormqr_bufferSize,
+	1),
 	SD(COMMA, ITEMS, cusolverDn, ormqr, learned, run_cusolverDnSormqr, 0),
 	CZ(COMMA, ITEMS, cusolverDn, unmqr, learned, run_cusolverDnSormqr, 0),
-	ITEMS(cusolverDnSsytrf_bufferSize, cached, run_cusolverDnSsytrf_bufferSize, 1),
-	ITEMS(cusolverDnDsytrf_bufferSize, cached, run_cusolverDnSsytrf_bufferSize, 1),
-	ITEMS(cusolverDnCsytrf_bufferSize, cached, run_cusolverDnSsytrf_bufferSize, 1),
-	ITEMS(cusolverDnZsytrf_bufferSize, cached, run_cusolverDnSsytrf_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusolverDn, sytrf_bufferSize, cached,
+	run_cusolverDnSsytrf_bufferSize, 1),
 	SDCZ(COMMA, ITEMS, cusolverDn, sytrf, learned, run_cusolverDnSsytrf, 0),
 	ITEMS(cusolverDnXsytrf_bufferSize, cached, run_cusolverDnXsytrf_bufferSize, 2),
 	ITEMS(cusolverDnXsytrf, learned, run_cusolverDnXsytrf, 0),
@@ -2094,49 +1585,43 @@ static const struct library_run runs[] = {
 	OWN(cusolverDnXsytrs, learned, 0),
 	OWN(cusolverDnXhetrs_bufferSize, cached, 2),
 	OWN(cusolverDnXhetrs, learned, 0),
-	ITEMS(cusolverDnSsytri_bufferSize, cached, run_cusolverDnSsytri_bufferSize, 1),
-	ITEMS(cusolverDnDsytri_bufferSize, cached, run_cusolverDnSsytri_bufferSize, 1),
-	ITEMS(cusolverDnCsytri_bufferSize, cached, run_cusolverDnSsytri_bufferSize, 1),
-	ITEMS(cusolverDnZsytri_bufferSize, cached, run_cusolverDnSsytri_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusolverDn, sytri_bufferSize, cached,
+	run_cusolverDnSsytri_bufferSize, 1),
 	SDCZ(COMMA, ITEMS, cusolverDn, sytri, learned, run_cusolverDnSsytrf, 0),
-	ITEMS(cusolverDnSgebrd_bufferSize, cached, run_cusolverDnSgebrd_bufferSize, 1),
-	ITEMS(cusolverDnDgebrd_bufferSize, cached, run_cusolverDnSgebrd_bufferSize, 1),
-	ITEMS(cusolverDnCgebrd_bufferSize, cached, run_cusolverDnSgebrd_bufferSize, 1),
-	ITEMS(cusolverDnZgebrd_bufferSize, cached, run_cusolverDnSgebrd_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusolverDn, gebrd_bufferSize, cached,
+	run_cusolverDnSgebrd_bufferSize, 1),
 	SDCZ(COMMA, ITEMS, cusolverDn, gebrd, learned, run_cusolverDnSgebrd, 0),
-	ITEMS(cusolverDnSorgbr_bufferSize, cached, run_cusolverDnSorgbr_bufferSize, 1),
-	ITEMS(cusolverDnDorgbr_bufferSize, cached, run_cusolverDnSorgbr_bufferSize, 1),
-	ITEMS(cusolverDnCungbr_bufferSize, cached, run_cusolverDnSorgbr_bufferSize, 1),
-	ITEMS(cusolverDnZungbr_bufferSize, cached, run_cusolverDnSorgbr_bufferSize, 1),
+	SD(COMMA, ITEMS, cusolverDn, orgbr_bufferSize, cached, run_cusolverDnSorgbr_bufferSize,
+	1),
+	CZ(COMMA, ITEMS, cusolverDn, ungbr_bufferSize, cached, run_cusolverDnSorgbr_bufferSize,
+	1),
 	SD(COMMA, ITEMS, cusolverDn, orgbr, learned, run_cusolverDnSorgbr, 0),
 	CZ(COMMA, ITEMS, cusolverDn, ungbr, learned, run_cusolverDnSorgbr, 0),
-	ITEMS(cusolverDnSsytrd_bufferSize, cached, run_cusolverDnSsytrd_bufferSize, 1),
-	ITEMS(cusolverDnDsytrd_bufferSize, cached, run_cusolverDnSsytrd_bufferSize, 1),
-	ITEMS(cusolverDnChetrd_bufferSize, cached, run_cusolverDnSsytrd_bufferSize, 1),
-	ITEMS(cusolverDnZhetrd_bufferSize, cached, run_cusolverDnSsytrd_bufferSize, 1),
+	SD(COMMA, ITEMS, cusolverDn, sytrd_bufferSize, cached, run_cusolverDnSsytrd_bufferSize,
+	1),
+	CZ(COMMA, ITEMS, cusolverDn, hetrd_bufferSize, cached, run_cusolverDnSsytrd_bufferSize,
+	1),
 	SD(COMMA, ITEMS, cusolverDn, sytrd, learned, run_cusolverDnSsytrd, 0),
 	CZ(COMMA, ITEMS, cusolverDn, hetrd, learned, run_cusolverDnSsytrd, 0),
-	ITEMS(cusolverDnSorgtr_bufferSize, cached, run_cusolverDnSorgtr_bufferSize, 1),
-	ITEMS(cusolverDnDorgtr_bufferSize, cached, run_cusolverDnSorgtr_bufferSize, 1),
-	ITEMS(cusolverDnCungtr_bufferSize, cached, run_cusolverDnSorgtr_bufferSize, 1),
-	ITEMS(cusolverDnZungtr_bufferSize, cached, run_cusolverDnSorgtr_bufferSize, 1),
+	SD(COMMA, ITEMS, cusolverDn, orgtr_bufferSize, cached, run_cusolverDnSorgtr_bufferSize,
+	1),
+	CZ(COMMA, ITEMS, cusolverDn, ungtr_bufferSize, cached, run_cusolverDnSorgtr_bufferSize,
+	1),
 	SD(COMMA, ITEMS, cusolverDn, orgtr, learned, run_cusolverDnSorgtr, 0),
 	CZ(COMMA, ITEMS, cusolverDn, ungtr, learned, run_cusolverDnSorgtr, 0),
-	ITEMS(cusolverDnSormtr_bufferSize, cached, run_cusolverDnSormtr_bufferSize, 1),
-	ITEMS(cusolverDnDormtr_bufferSize, cached, run_cusolverDnSormtr_bufferSize, 1),
-	ITEMS(cusolverDnCunmtr_bufferSize, cached, run_cusolverDnSormtr_bufferSize, 1),
-	ITEMS(cusolverDnZunmtr_bufferSize, cached, run_cusolverDnSormtr_bufferSize, 1),
+	SD(COMMA, ITEMS, cusolverDn, ormtr_bufferSize, cached, run_cusolverDnSormtr_bufferSize,
+	1),
+	CZ(COMMA, ITEMS, cusolverDn, unmtr_bufferSize, cached, run_cusolverDnSormtr_bufferSize,
+	1),
 	SD(COMMA, ITEMS, cusolverDn, ormtr, learned, run_cusolverDnSormtr, 0),
 	CZ(COMMA, ITEMS, cusolverDn, unmtr, learned, run_cusolverDnSormtr, 0),
-	ITEMS(cusolverDnSgesvd_bufferSize, cached, run_cusolverDnSgesvd_bufferSize, 1),
-	ITEMS(cusolverDnDgesvd_bufferSize, cached, run_cusolverDnSgesvd_bufferSize, 1),
-	ITEMS(cusolverDnCgesvd_bufferSize, cached, run_cusolverDnSgesvd_bufferSize, 1),
-	ITEMS(cusolverDnZgesvd_bufferSize, cached, run_cusolverDnSgesvd_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusolverDn, gesvd_bufferSize, cached,
+	run_cusolverDnSgesvd_bufferSize, 1),
 	SDCZ(COMMA, ITEMS, cusolverDn, gesvd, learned, run_cusolverDnSgesvd, 0),
-	ITEMS(cusolverDnSsyevd_bufferSize, cached, run_cusolverDnSsyevd_bufferSize, 1),
-	ITEMS(cusolverDnDsyevd_bufferSize, cached, run_cusolverDnSsyevd_bufferSize, 1),
-	ITEMS(cusolverDnCheevd_bufferSize, cached, run_cusolverDnSsyevd_bufferSize, 1),
-	ITEMS(cusolverDnZheevd_bufferSize, cached, run_cusolverDnSsyevd_bufferSize, 1),
+	SD(COMMA, ITEMS, cusolverDn, syevd_bufferSize, cached, run_cusolverDnSsyevd_bufferSize,
+	1),
+	CZ(COMMA, ITEMS, cusolverDn, heevd_bufferSize, cached, run_cusolverDnSsyevd_bufferSize,
+	1),
 	SD(COMMA, ITEMS, cusolverDn, syevd, learned, run_cusolverDnSsyevd, 0),
 	CZ(COMMA, ITEMS, cusolverDn, heevd, learned, run_cusolverDnSsyevd, 0),
 	ITEMS(cusolverDnSsyevdx_bufferSize, cached, run_cusolverDnSsyevdx_bufferSize, 2),
@@ -2155,10 +1640,10 @@ static const struct library_run runs[] = {
 	ITEMS(cusolverDnDsygvdx, call, run_cusolverDnDsygvdx, 1),
 	ITEMS(cusolverDnChegvdx, call, run_cusolverDnSsygvdx, 1),
 	ITEMS(cusolverDnZhegvdx, call, run_cusolverDnDsygvdx, 1),
-	ITEMS(cusolverDnSsygvd_bufferSize, cached, run_cusolverDnSsygvd_bufferSize, 1),
-	ITEMS(cusolverDnDsygvd_bufferSize, cached, run_cusolverDnSsygvd_bufferSize, 1),
-	ITEMS(cusolverDnChegvd_bufferSize, cached, run_cusolverDnSsygvd_bufferSize, 1),
-	ITEMS(cusolverDnZhegvd_bufferSize, cached, run_cusolverDnSsygvd_bufferSize, 1),
+	SD(COMMA, ITEMS, cusolverDn, sygvd_bufferSize, cached, run_cusolverDnSsygvd_bufferSize,
+	1),
+	CZ(COMMA, ITEMS, cusolverDn, hegvd_bufferSize, cached, run_cusolverDnSsygvd_bufferSize,
+	1),
 	SD(COMMA, ITEMS, cusolverDn, sygvd, learned, run_cusolverDnSsygvd, 0),
 	CZ(COMMA, ITEMS, cusolverDn, hegvd, learned, run_cusolverDnSsygvd, 0),
 	OWN(cusolverDnXsygvd_bufferSize, cached, 2),
@@ -2179,16 +1664,16 @@ static const struct library_run runs[] = {
 	run_cusolverDnSsyevjBatched_bufferSize, 1),
 	SD(COMMA, ITEMS, cusolverDn, syevjBatched, learned, run_cusolverDnSsyevjBatched, 0),
 	CZ(COMMA, ITEMS, cusolverDn, heevjBatched, learned, run_cusolverDnSsyevjBatched, 0),
-	ITEMS(cusolverDnSsyevj_bufferSize, cached, run_cusolverDnSsyevj_bufferSize, 1),
-	ITEMS(cusolverDnDsyevj_bufferSize, cached, run_cusolverDnSsyevj_bufferSize, 1),
-	ITEMS(cusolverDnCheevj_bufferSize, cached, run_cusolverDnSsyevj_bufferSize, 1),
-	ITEMS(cusolverDnZheevj_bufferSize, cached, run_cusolverDnSsyevj_bufferSize, 1),
+	SD(COMMA, ITEMS, cusolverDn, syevj_bufferSize, cached, run_cusolverDnSsyevj_bufferSize,
+	1),
+	CZ(COMMA, ITEMS, cusolverDn, heevj_bufferSize, cached, run_cusolverDnSsyevj_bufferSize,
+	1),
 	SD(COMMA, ITEMS, cusolverDn, syevj, learned, run_cusolverDnSsyevj, 0),
 	CZ(COMMA, ITEMS, cusolverDn, heevj, learned, run_cusolverDnSsyevj, 0),
-	ITEMS(cusolverDnSsygvj_bufferSize, cached, run_cusolverDnSsygvj_bufferSize, 1),
-	ITEMS(cusolverDnDsygvj_bufferSize, cached, run_cusolverDnSsygvj_bufferSize, 1),
-	ITEMS(cusolverDnChegvj_bufferSize, cached, run_cusolverDnSsygvj_bufferSize, 1),
-	ITEMS(cusolverDnZhegvj_bufferSize, cached, run_cusolverDnSsygvj_bufferSize, 1),
+	SD(COMMA, ITEMS, cusolverDn, sygvj_bufferSize, cached, run_cusolverDnSsygvj_bufferSize,
+	1),
+	CZ(COMMA, ITEMS, cusolverDn, hegvj_bufferSize, cached, run_cusolverDnSsygvj_bufferSize,
+	1),
 	SD(COMMA, ITEMS, cusolverDn, sygvj, learned, run_cusolverDnSsygvj, 0),
 	CZ(COMMA, ITEMS, cusolverDn, hegvj, learned, run_cusolverDnSsygvj, 0),
 	OWN(cusolverDnXgesvdjGetResidual, call, 1),
@@ -2202,10 +1687,8 @@ static const struct library_run runs[] = {
 	ITEMS(cusolverDnZgesvdjBatched_bufferSize, cached,
 	run_cusolverDnSgesvdjBatched_bufferSize, 1),
 	SDCZ(COMMA, ITEMS, cusolverDn, gesvdjBatched, learned, run_cusolverDnSgesvdjBatched, 0),
-	ITEMS(cusolverDnSgesvdj_bufferSize, cached, run_cusolverDnSgesvdj_bufferSize, 1),
-	ITEMS(cusolverDnDgesvdj_bufferSize, cached, run_cusolverDnSgesvdj_bufferSize, 1),
-	ITEMS(cusolverDnCgesvdj_bufferSize, cached, run_cusolverDnSgesvdj_bufferSize, 1),
-	ITEMS(cusolverDnZgesvdj_bufferSize, cached, run_cusolverDnSgesvdj_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusolverDn, gesvdj_bufferSize, cached,
+	run_cusolverDnSgesvdj_bufferSize, 1),
 	SDCZ(COMMA, ITEMS, cusolverDn, gesvdj, learned, run_cusolverDnSgesvdj, 0),
 	ITEMS(cusolverDnSgesvdaStridedBatched_bufferSize, cached,
 	run_cusolverDnSgesvdaStridedBatched_bufferSize, 1),
@@ -2268,13 +1751,13 @@ static const struct library_run runs[] = {
 	FRAME(cusolverDnIRSInfosDestroy, post, run_cusolverDnIRSInfosDestroy, 0),
 	FRAME(cusolverDnIRSInfosCreate, call, run_cusolverDnIRSInfosCreate,
 	sizeof(struct library_opened)),
-	ITEMS_OF(cusolverDnIRSInfos, cusolverDnIRSInfosGetNiters, call,
+	ITEMS_OF(cusolverDnIRSInfosGetNiters, cusolverDnIRSInfos, call,
 	run_cusolverDnIRSInfosGetNiters, 1),
-	ITEMS_OF(cusolverDnIRSInfos, cusolverDnIRSInfosGetOuterNiters, call,
+	ITEMS_OF(cusolverDnIRSInfosGetOuterNiters, cusolverDnIRSInfos, call,
 	run_cusolverDnIRSInfosGetOuterNiters, 1),
-	ITEMS_OF(cusolverDnIRSInfos, cusolverDnIRSInfosRequestResidual, call,
+	ITEMS_OF(cusolverDnIRSInfosRequestResidual, cusolverDnIRSInfos, call,
 	run_cusolverDnIRSInfosRequestResidual, 0),
-	ITEMS_OF(cusolverDnIRSInfos, cusolverDnIRSInfosGetMaxIters, call,
+	ITEMS_OF(cusolverDnIRSInfosGetMaxIters, cusolverDnIRSInfos, call,
 	run_cusolverDnIRSInfosGetMaxIters, 1),
 	OWN(cusolverDnIRSXgesv, call, 1),
 	OWN(cusolverDnIRSXgesv_bufferSize, cached, 1),
@@ -2282,158 +1765,104 @@ static const struct library_run runs[] = {
 	OWN(cusolverDnIRSXgels_bufferSize, cached, 1),
 	FRAME(cusolverSpCreate, call, run_cusolverSpCreate, sizeof(struct library_opened)),
 	FRAME(cusolverSpDestroy, post, run_cusolverSpDestroy, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpScsrlsvqr, call, run_cusolverSpScsrlsvqr, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrlsvqr, call, run_cusolverSpDcsrlsvqr, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrlsvqr, call, run_cusolverSpScsrlsvqr, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrlsvqr, call, run_cusolverSpDcsrlsvqr, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpScsrlsvchol, call, run_cusolverSpScsrlsvqr, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrlsvchol, call, run_cusolverSpDcsrlsvqr, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrlsvchol, call, run_cusolverSpScsrlsvqr, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrlsvchol, call, run_cusolverSpDcsrlsvqr, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpScsreigvsi, call, run_cusolverSpScsreigvsi, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpDcsreigvsi, call, run_cusolverSpDcsreigvsi, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpCcsreigvsi, call, run_cusolverSpCcsreigvsi,
+	ITEMS_OF(cusolverSpScsrlsvqr, cusolverSpHandle, call, run_cusolverSpScsrlsvqr, 1),
+	ITEMS_OF(cusolverSpDcsrlsvqr, cusolverSpHandle, call, run_cusolverSpDcsrlsvqr, 1),
+	ITEMS_OF(cusolverSpCcsrlsvqr, cusolverSpHandle, call, run_cusolverSpScsrlsvqr, 1),
+	ITEMS_OF(cusolverSpZcsrlsvqr, cusolverSpHandle, call, run_cusolverSpDcsrlsvqr, 1),
+	ITEMS_OF(cusolverSpScsrlsvchol, cusolverSpHandle, call, run_cusolverSpScsrlsvqr, 1),
+	ITEMS_OF(cusolverSpDcsrlsvchol, cusolverSpHandle, call, run_cusolverSpDcsrlsvqr, 1),
+	ITEMS_OF(cusolverSpCcsrlsvchol, cusolverSpHandle, call, run_cusolverSpScsrlsvqr, 1),
+	ITEMS_OF(cusolverSpZcsrlsvchol, cusolverSpHandle, call, run_cusolverSpDcsrlsvqr, 1),
+	ITEMS_OF(cusolverSpScsreigvsi, cusolverSpHandle, call, run_cusolverSpScsreigvsi, 0),
+	ITEMS_OF(cusolverSpDcsreigvsi, cusolverSpHandle, call, run_cusolverSpDcsreigvsi, 0),
+	ITEMS_OF(cusolverSpCcsreigvsi, cusolverSpHandle, call, run_cusolverSpCcsreigvsi,
 	LIBRARY_OUTS),
-	ITEMS_OF(cusolverSpHandle, cusolverSpZcsreigvsi, call, run_cusolverSpZcsreigvsi,
+	ITEMS_OF(cusolverSpZcsreigvsi, cusolverSpHandle, call, run_cusolverSpZcsreigvsi,
 	LIBRARY_OUTS),
 	FRAME(cusolverSpCreateCsrqrInfo, call, run_cusolverSpCreateCsrqrInfo,
 	sizeof(struct library_opened)),
 	FRAME(cusolverSpDestroyCsrqrInfo, post, run_cusolverSpDestroyCsrqrInfo, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpXcsrqrAnalysisBatched, call,
+	ITEMS_OF(cusolverSpXcsrqrAnalysisBatched, cusolverSpHandle, call,
 	run_cusolverSpXcsrqrAnalysisBatched, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpScsrqrBufferInfoBatched, call,
+	SDCZ(COMMA, ITEMS_OF, cusolverSp, csrqrBufferInfoBatched, cusolverSpHandle, call,
 	run_cusolverSpScsrqrBufferInfoBatched, 2),
-	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrqrBufferInfoBatched, call,
-	run_cusolverSpScsrqrBufferInfoBatched, 2),
-	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrqrBufferInfoBatched, call,
-	run_cusolverSpScsrqrBufferInfoBatched, 2),
-	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrqrBufferInfoBatched, call,
-	run_cusolverSpScsrqrBufferInfoBatched, 2),
-	ITEMS_OF(cusolverSpHandle, cusolverSpScsrqrsvBatched, learned,
+	SDCZ(COMMA, ITEMS_OF, cusolverSp, csrqrsvBatched, cusolverSpHandle, learned,
 	run_cusolverSpScsrqrsvBatched, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrqrsvBatched, learned,
-	run_cusolverSpScsrqrsvBatched, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrqrsvBatched, learned,
-	run_cusolverSpScsrqrsvBatched, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrqrsvBatched, learned,
-	run_cusolverSpScsrqrsvBatched, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpXcsrqrAnalysis, call,
+	ITEMS_OF(cusolverSpXcsrqrAnalysis, cusolverSpHandle, call,
 	run_cusolverSpXcsrqrAnalysisBatched, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpScsrqrBufferInfo, call,
+	SDCZ(COMMA, ITEMS_OF, cusolverSp, csrqrBufferInfo, cusolverSpHandle, call,
 	run_cusolverSpScsrqrBufferInfo, 2),
-	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrqrBufferInfo, call,
-	run_cusolverSpScsrqrBufferInfo, 2),
-	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrqrBufferInfo, call,
-	run_cusolverSpScsrqrBufferInfo, 2),
-	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrqrBufferInfo, call,
-	run_cusolverSpScsrqrBufferInfo, 2),
-	ITEMS_OF(cusolverSpHandle, cusolverSpScsrqrSetup, learned, run_cusolverSpScsrqrSetup,
+	ITEMS_OF(cusolverSpScsrqrSetup, cusolverSpHandle, learned, run_cusolverSpScsrqrSetup,
 	0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrqrSetup, learned, run_cusolverSpDcsrqrSetup,
+	ITEMS_OF(cusolverSpDcsrqrSetup, cusolverSpHandle, learned, run_cusolverSpDcsrqrSetup,
 	0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrqrSetup, learned, run_cusolverSpCcsrqrSetup,
+	ITEMS_OF(cusolverSpCcsrqrSetup, cusolverSpHandle, learned, run_cusolverSpCcsrqrSetup,
 	LIBRARY_OUTS),
-	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrqrSetup, learned, run_cusolverSpZcsrqrSetup,
+	ITEMS_OF(cusolverSpZcsrqrSetup, cusolverSpHandle, learned, run_cusolverSpZcsrqrSetup,
 	LIBRARY_OUTS),
-	ITEMS_OF(cusolverSpHandle, cusolverSpScsrqrFactor, learned, run_cusolverSpScsrqrFactor,
-	0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrqrFactor, learned, run_cusolverSpScsrqrFactor,
-	0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrqrFactor, learned, run_cusolverSpScsrqrFactor,
-	0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrqrFactor, learned, run_cusolverSpScsrqrFactor,
-	0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpScsrqrZeroPivot, call,
+	SDCZ(COMMA, ITEMS_OF, cusolverSp, csrqrFactor, cusolverSpHandle, learned,
+	run_cusolverSpScsrqrFactor, 0),
+	ITEMS_OF(cusolverSpScsrqrZeroPivot, cusolverSpHandle, call,
 	run_cusolverSpScsrqrZeroPivot, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrqrZeroPivot, call,
+	ITEMS_OF(cusolverSpDcsrqrZeroPivot, cusolverSpHandle, call,
 	run_cusolverSpDcsrqrZeroPivot, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrqrZeroPivot, call,
+	ITEMS_OF(cusolverSpCcsrqrZeroPivot, cusolverSpHandle, call,
 	run_cusolverSpScsrqrZeroPivot, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrqrZeroPivot, call,
+	ITEMS_OF(cusolverSpZcsrqrZeroPivot, cusolverSpHandle, call,
 	run_cusolverSpDcsrqrZeroPivot, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpScsrqrSolve, learned, run_cusolverSpScsrqrSolve,
-	0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrqrSolve, learned, run_cusolverSpScsrqrSolve,
-	0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrqrSolve, learned, run_cusolverSpScsrqrSolve,
-	0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrqrSolve, learned, run_cusolverSpScsrqrSolve,
-	0),
+	SDCZ(COMMA, ITEMS_OF, cusolverSp, csrqrSolve, cusolverSpHandle, learned,
+	run_cusolverSpScsrqrSolve, 0),
 	FRAME(cusolverSpCreateCsrcholInfo, call, run_cusolverSpCreateCsrcholInfo,
 	sizeof(struct library_opened)),
 	FRAME(cusolverSpDestroyCsrcholInfo, post, run_cusolverSpDestroyCsrcholInfo, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpXcsrcholAnalysis, call,
+	ITEMS_OF(cusolverSpXcsrcholAnalysis, cusolverSpHandle, call,
 	run_cusolverSpXcsrcholAnalysis, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpScsrcholBufferInfo, call,
+	SDCZ(COMMA, ITEMS_OF, cusolverSp, csrcholBufferInfo, cusolverSpHandle, call,
 	run_cusolverSpScsrcholBufferInfo, 2),
-	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrcholBufferInfo, call,
-	run_cusolverSpScsrcholBufferInfo, 2),
-	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrcholBufferInfo, call,
-	run_cusolverSpScsrcholBufferInfo, 2),
-	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrcholBufferInfo, call,
-	run_cusolverSpScsrcholBufferInfo, 2),
-	ITEMS_OF(cusolverSpHandle, cusolverSpScsrcholFactor, learned,
+	SDCZ(COMMA, ITEMS_OF, cusolverSp, csrcholFactor, cusolverSpHandle, learned,
 	run_cusolverSpScsrcholFactor, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrcholFactor, learned,
-	run_cusolverSpScsrcholFactor, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrcholFactor, learned,
-	run_cusolverSpScsrcholFactor, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrcholFactor, learned,
-	run_cusolverSpScsrcholFactor, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpScsrcholZeroPivot, call,
+	ITEMS_OF(cusolverSpScsrcholZeroPivot, cusolverSpHandle, call,
 	run_cusolverSpScsrcholZeroPivot, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrcholZeroPivot, call,
+	ITEMS_OF(cusolverSpDcsrcholZeroPivot, cusolverSpHandle, call,
 	run_cusolverSpDcsrcholZeroPivot, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrcholZeroPivot, call,
+	ITEMS_OF(cusolverSpCcsrcholZeroPivot, cusolverSpHandle, call,
 	run_cusolverSpScsrcholZeroPivot, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrcholZeroPivot, call,
+	ITEMS_OF(cusolverSpZcsrcholZeroPivot, cusolverSpHandle, call,
 	run_cusolverSpDcsrcholZeroPivot, 1),
-	ITEMS_OF(cusolverSpHandle, cusolverSpScsrcholSolve, learned,
+	SDCZ(COMMA, ITEMS_OF, cusolverSp, csrcholSolve, cusolverSpHandle, learned,
 	run_cusolverSpScsrcholSolve, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrcholSolve, learned,
-	run_cusolverSpScsrcholSolve, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrcholSolve, learned,
-	run_cusolverSpScsrcholSolve, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrcholSolve, learned,
-	run_cusolverSpScsrcholSolve, 0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpScsrcholDiag, learned, run_cusolverSpScsrcholDiag,
-	0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrcholDiag, learned, run_cusolverSpScsrcholDiag,
-	0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrcholDiag, learned, run_cusolverSpScsrcholDiag,
-	0),
-	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrcholDiag, learned, run_cusolverSpScsrcholDiag,
-	0),
+	SDCZ(COMMA, ITEMS_OF, cusolverSp, csrcholDiag, cusolverSpHandle, learned,
+	run_cusolverSpScsrcholDiag, 0),
 	FRAME(cusolverRfCreate, call, run_cusolverRfCreate, sizeof(struct library_opened)),
 	FRAME(cusolverRfDestroy, post, run_cusolverRfDestroy, 0),
-	ITEMS_OF(cusolverRfHandle, cusolverRfGetMatrixFormat, call,
+	ITEMS_OF(cusolverRfGetMatrixFormat, cusolverRfHandle, call,
 	run_cusolverRfGetMatrixFormat, 2),
-	ITEMS_OF(cusolverRfHandle, cusolverRfSetMatrixFormat, learned,
+	ITEMS_OF(cusolverRfSetMatrixFormat, cusolverRfHandle, learned,
 	run_cusolverRfSetMatrixFormat, 0),
-	ITEMS_OF(cusolverRfHandle, cusolverRfSetNumericProperties, learned,
+	ITEMS_OF(cusolverRfSetNumericProperties, cusolverRfHandle, learned,
 	run_cusolverRfSetNumericProperties, 0),
-	ITEMS_OF(cusolverRfHandle, cusolverRfGetNumericProperties, call,
+	ITEMS_OF(cusolverRfGetNumericProperties, cusolverRfHandle, call,
 	run_cusolverRfGetNumericProperties, 2),
-	ITEMS_OF(cusolverRfHandle, cusolverRfGetNumericBoostReport, call,
+	ITEMS_OF(cusolverRfGetNumericBoostReport, cusolverRfHandle, call,
 	run_cusolverRfGetNumericBoostReport, 1),
-	ITEMS_OF(cusolverRfHandle, cusolverRfSetAlgs, learned, run_cusolverRfSetAlgs, 0),
-	ITEMS_OF(cusolverRfHandle, cusolverRfGetAlgs, call, run_cusolverRfGetAlgs, 2),
-	ITEMS_OF(cusolverRfHandle, cusolverRfGetResetValuesFastMode, call,
+	ITEMS_OF(cusolverRfSetAlgs, cusolverRfHandle, learned, run_cusolverRfSetAlgs, 0),
+	ITEMS_OF(cusolverRfGetAlgs, cusolverRfHandle, call, run_cusolverRfGetAlgs, 2),
+	ITEMS_OF(cusolverRfGetResetValuesFastMode, cusolverRfHandle, call,
 	run_cusolverRfGetResetValuesFastMode, 1),
-	ITEMS_OF(cusolverRfHandle, cusolverRfSetResetValuesFastMode, learned,
+	ITEMS_OF(cusolverRfSetResetValuesFastMode, cusolverRfHandle, learned,
 	run_cusolverRfSetResetValuesFastMode, 0),
-	ITEMS_OF(cusolverRfHandle, cusolverRfSetupDevice, call, run_cusolverRfSetupDevice,
+	ITEMS_OF(cusolverRfSetupDevice, cusolverRfHandle, call, run_cusolverRfSetupDevice,
 	LIBRARY_OUTS),
-	ITEMS_OF(cusolverRfHandle, cusolverRfResetValues, learned, run_cusolverRfResetValues,
+	ITEMS_OF(cusolverRfResetValues, cusolverRfHandle, learned, run_cusolverRfResetValues,
 	0),
-	ITEMS_OF(cusolverRfHandle, cusolverRfAnalyze, call,
+	ITEMS_OF(cusolverRfAnalyze, cusolverRfHandle, call,
 	run_cusolverDnIRSInfosRequestResidual, 0),
-	ITEMS_OF(cusolverRfHandle, cusolverRfRefactor, call,
+	ITEMS_OF(cusolverRfRefactor, cusolverRfHandle, call,
 	run_cusolverDnIRSInfosRequestResidual, 0),
-	ITEMS_OF(cusolverRfHandle, cusolverRfSolve, learned, run_cusolverRfSolve, 0),
-	ITEMS_OF(cusolverRfHandle, cusolverRfExtractBundledFactorsHost, call,
+	ITEMS_OF(cusolverRfSolve, cusolverRfHandle, learned, run_cusolverRfSolve, 0),
+	ITEMS_OF(cusolverRfExtractBundledFactorsHost, cusolverRfHandle, call,
 	run_cusolverRfExtractBundledFactorsHost, LIBRARY_OUTS),
-	ITEMS_OF(cusolverRfHandle, cusolverRfExtractSplitFactorsHost, call,
+	ITEMS_OF(cusolverRfExtractSplitFactorsHost, cusolverRfHandle, call,
 	run_cusolverRfExtractSplitFactorsHost, LIBRARY_OUTS),
 };
 

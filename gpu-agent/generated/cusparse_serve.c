@@ -109,40 +109,32 @@ static CUresult run_cusparseDestroy(struct worker *w, struct request *r)
 	return plain_close(w, r, &cusparse_plain, body->state.handle);
 }
 
-static int run_cusparseSgemvi(struct library_frame *f)
-{
+RUN(cusparseSgemvi, (f->handle, transA, m, n, alpha, A, lda, nnz, xVal, xInd, beta, y, idxBase,
+	pBuffer),
 	GET_INT(cusparseOperation_t, transA); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false); GET(void *, A, device);
 	GET_INT(int, lda); GET_INT(int, nnz); GET(void *, xVal, device);
 	GET(int *, xInd, device); GET(void *, beta, placed, cusparse_place(f->mode), false);
 	GET(void *, y, device); GET_INT(cusparseIndexBase_t, idxBase);
-	GET(void *, pBuffer, device);
-	CALL(cusparseSgemvi, f->handle, transA, m, n, alpha, A, lda, nnz, xVal, xInd, beta, y,
-		idxBase, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusparseSgemvi_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSgemvi_bufferSize, (f->handle, transA, m, n, nnz, pBufferSize),
 	GET_INT(cusparseOperation_t, transA); GET_INT(int, m); GET_INT(int, n);
-	GET_INT(int, nnz); GET(int *, pBufferSize, out);
-	CALL(cusparseSgemvi_bufferSize, f->handle, transA, m, n, nnz, pBufferSize);
-}
+	GET_INT(int, nnz); GET(int *, pBufferSize, out))
 
-static int run_cusparseSbsrmv(struct library_frame *f)
-{
+RUN(cusparseSbsrmv, (f->handle, dirA, transA, mb, nb, nnzb, alpha, descrA, bsrSortedValA,
+	bsrSortedRowPtrA, bsrSortedColIndA, blockDim, x, beta, y),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(int, mb); GET_INT(int, nb); GET_INT(int, nnzb);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
 	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim); GET(void *, x, device);
-	GET(void *, beta, placed, cusparse_place(f->mode), false); GET(void *, y, device);
-	CALL(cusparseSbsrmv, f->handle, dirA, transA, mb, nb, nnzb, alpha, descrA,
-		bsrSortedValA, bsrSortedRowPtrA, bsrSortedColIndA, blockDim, x, beta, y);
-}
+	GET(void *, beta, placed, cusparse_place(f->mode), false); GET(void *, y, device))
 
-static int run_cusparseSbsrxmv(struct library_frame *f)
-{
+RUN(cusparseSbsrxmv, (f->handle, dirA, transA, sizeOfMask, mb, nb, nnzb, alpha, descrA,
+	bsrSortedValA, bsrSortedMaskPtrA, bsrSortedRowPtrA, bsrSortedEndPtrA, bsrSortedColIndA,
+	blockDim, x, beta, y),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(int, sizeOfMask); GET_INT(int, mb); GET_INT(int, nb); GET_INT(int, nnzb);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
@@ -150,48 +142,34 @@ static int run_cusparseSbsrxmv(struct library_frame *f)
 	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedMaskPtrA, device);
 	GET(int *, bsrSortedRowPtrA, device); GET(int *, bsrSortedEndPtrA, device);
 	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim); GET(void *, x, device);
-	GET(void *, beta, placed, cusparse_place(f->mode), false); GET(void *, y, device);
-	CALL(cusparseSbsrxmv, f->handle, dirA, transA, sizeOfMask, mb, nb, nnzb, alpha, descrA,
-		bsrSortedValA, bsrSortedMaskPtrA, bsrSortedRowPtrA, bsrSortedEndPtrA,
-		bsrSortedColIndA, blockDim, x, beta, y);
-}
+	GET(void *, beta, placed, cusparse_place(f->mode), false); GET(void *, y, device))
 
-static int run_cusparseXbsrsv2_zeroPivot(struct library_frame *f)
-{
+RUN(cusparseXbsrsv2_zeroPivot, (f->handle, info, position),
 	GET(bsrsv2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
-	GET(int *, position, result);
-	CALL(cusparseXbsrsv2_zeroPivot, f->handle, info, position);
-}
+	GET(int *, position, result))
 
-static int run_cusparseSbsrsv2_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSbsrsv2_bufferSize, (f->handle, dirA, transA, mb, nnzb, descrA, bsrSortedValA,
+	bsrSortedRowPtrA, bsrSortedColIndA, blockDim, info, pBufferSizeInBytes),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
 	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim);
 	GET(bsrsv2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
-	GET(int *, pBufferSizeInBytes, out);
-	CALL(cusparseSbsrsv2_bufferSize, f->handle, dirA, transA, mb, nnzb, descrA,
-		bsrSortedValA, bsrSortedRowPtrA, bsrSortedColIndA, blockDim, info,
-		pBufferSizeInBytes);
-}
+	GET(int *, pBufferSizeInBytes, out))
 
-static int run_cusparseSbsrsv2_analysis(struct library_frame *f)
-{
+RUN(cusparseSbsrsv2_analysis, (f->handle, dirA, transA, mb, nnzb, descrA, bsrSortedValA,
+	bsrSortedRowPtrA, bsrSortedColIndA, blockDim, info, policy, pBuffer),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
 	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim);
 	GET(bsrsv2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
-	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-	CALL(cusparseSbsrsv2_analysis, f->handle, dirA, transA, mb, nnzb, descrA, bsrSortedValA,
-		bsrSortedRowPtrA, bsrSortedColIndA, blockDim, info, policy, pBuffer);
-}
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device))
 
-static int run_cusparseSbsrsv2_solve(struct library_frame *f)
-{
+RUN(cusparseSbsrsv2_solve, (f->handle, dirA, transA, mb, nnzb, alpha, descrA, bsrSortedValA,
+	bsrSortedRowPtrA, bsrSortedColIndA, blockDim, info, rhs, x, policy, pBuffer),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
@@ -200,14 +178,10 @@ static int run_cusparseSbsrsv2_solve(struct library_frame *f)
 	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim);
 	GET(bsrsv2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
 	GET(void *, rhs, device); GET(void *, x, device);
-	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-	CALL(cusparseSbsrsv2_solve, f->handle, dirA, transA, mb, nnzb, alpha, descrA,
-		bsrSortedValA, bsrSortedRowPtrA, bsrSortedColIndA, blockDim, info, rhs, x,
-		policy, pBuffer);
-}
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device))
 
-static int run_cusparseSbsrmm(struct library_frame *f)
-{
+RUN(cusparseSbsrmm, (f->handle, dirA, transA, transB, mb, n, kb, nnzb, alpha, descrA,
+	bsrSortedValA, bsrSortedRowPtrA, bsrSortedColIndA, blockSize, B, ldb, beta, C, ldc),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(cusparseOperation_t, transB); GET_INT(int, mb); GET_INT(int, n);
 	GET_INT(int, kb); GET_INT(int, nnzb);
@@ -216,49 +190,35 @@ static int run_cusparseSbsrmm(struct library_frame *f)
 	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
 	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockSize); GET(void *, B, device);
 	GET_INT(int, ldb); GET(void *, beta, placed, cusparse_place(f->mode), false);
-	GET(void *, C, device); GET_INT(int, ldc);
-	CALL(cusparseSbsrmm, f->handle, dirA, transA, transB, mb, n, kb, nnzb, alpha, descrA,
-		bsrSortedValA, bsrSortedRowPtrA, bsrSortedColIndA, blockSize, B, ldb, beta, C,
-		ldc);
-}
+	GET(void *, C, device); GET_INT(int, ldc))
 
-static int run_cusparseXbsrsm2_zeroPivot(struct library_frame *f)
-{
+RUN(cusparseXbsrsm2_zeroPivot, (f->handle, info, position),
 	GET(bsrsm2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
-	GET(int *, position, result);
-	CALL(cusparseXbsrsm2_zeroPivot, f->handle, info, position);
-}
+	GET(int *, position, result))
 
-static int run_cusparseSbsrsm2_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSbsrsm2_bufferSize, (f->handle, dirA, transA, transXY, mb, n, nnzb, descrA,
+	bsrSortedVal, bsrSortedRowPtr, bsrSortedColInd, blockSize, info, pBufferSizeInBytes),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(cusparseOperation_t, transXY); GET_INT(int, mb); GET_INT(int, n);
 	GET_INT(int, nnzb); GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, blockSize);
 	GET(bsrsm2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
-	GET(int *, pBufferSizeInBytes, out);
-	CALL(cusparseSbsrsm2_bufferSize, f->handle, dirA, transA, transXY, mb, n, nnzb, descrA,
-		bsrSortedVal, bsrSortedRowPtr, bsrSortedColInd, blockSize, info,
-		pBufferSizeInBytes);
-}
+	GET(int *, pBufferSizeInBytes, out))
 
-static int run_cusparseSbsrsm2_analysis(struct library_frame *f)
-{
+RUN(cusparseSbsrsm2_analysis, (f->handle, dirA, transA, transXY, mb, n, nnzb, descrA,
+	bsrSortedVal, bsrSortedRowPtr, bsrSortedColInd, blockSize, info, policy, pBuffer),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(cusparseOperation_t, transXY); GET_INT(int, mb); GET_INT(int, n);
 	GET_INT(int, nnzb); GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, blockSize);
 	GET(bsrsm2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
-	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-	CALL(cusparseSbsrsm2_analysis, f->handle, dirA, transA, transXY, mb, n, nnzb, descrA,
-		bsrSortedVal, bsrSortedRowPtr, bsrSortedColInd, blockSize, info, policy,
-		pBuffer);
-}
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device))
 
-static int run_cusparseSbsrsm2_solve(struct library_frame *f)
-{
+RUN(cusparseSbsrsm2_solve, (f->handle, dirA, transA, transXY, mb, n, nnzb, alpha, descrA,
+	bsrSortedVal, bsrSortedRowPtr, bsrSortedColInd, blockSize, info, B, ldb, X, ldx, policy,
+	pBuffer),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(cusparseOperation_t, transXY); GET_INT(int, mb); GET_INT(int, n);
 	GET_INT(int, nnzb); GET(void *, alpha, placed, cusparse_place(f->mode), false);
@@ -267,262 +227,182 @@ static int run_cusparseSbsrsm2_solve(struct library_frame *f)
 	GET(int *, bsrSortedColInd, device); GET_INT(int, blockSize);
 	GET(bsrsm2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
 	GET(void *, B, device); GET_INT(int, ldb); GET(void *, X, device); GET_INT(int, ldx);
-	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-	CALL(cusparseSbsrsm2_solve, f->handle, dirA, transA, transXY, mb, n, nnzb, alpha,
-		descrA, bsrSortedVal, bsrSortedRowPtr, bsrSortedColInd, blockSize, info, B, ldb,
-		X, ldx, policy, pBuffer);
-}
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device))
 
-static int run_cusparseScsrilu02_numericBoost(struct library_frame *f)
-{
+RUN(cusparseScsrilu02_numericBoost, (f->handle, info, enable_boost, tol, boost_val),
 	GET(csrilu02Info_t, info, descriptor, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
 	GET_INT(int, enable_boost); GET(void *, tol, placed, cusparse_place(f->mode), true);
-	GET(void *, boost_val, placed, cusparse_place(f->mode), true);
-	CALL(cusparseScsrilu02_numericBoost, f->handle, info, enable_boost, tol, boost_val);
-}
+	GET(void *, boost_val, placed, cusparse_place(f->mode), true))
 
-static int run_cusparseXcsrilu02_zeroPivot(struct library_frame *f)
-{
+RUN(cusparseXcsrilu02_zeroPivot, (f->handle, info, position),
 	GET(csrilu02Info_t, info, descriptor, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
-	GET(int *, position, result);
-	CALL(cusparseXcsrilu02_zeroPivot, f->handle, info, position);
-}
+	GET(int *, position, result))
 
-static int run_cusparseScsrilu02_bufferSize(struct library_frame *f)
-{
+RUN(cusparseScsrilu02_bufferSize, (f->handle, m, nnz, descrA, csrSortedValA, csrSortedRowPtrA,
+	csrSortedColIndA, info, pBufferSizeInBytes),
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, csrSortedColIndA, device);
 	GET(csrilu02Info_t, info, descriptor, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
-	GET(int *, pBufferSizeInBytes, out);
-	CALL(cusparseScsrilu02_bufferSize, f->handle, m, nnz, descrA, csrSortedValA,
-		csrSortedRowPtrA, csrSortedColIndA, info, pBufferSizeInBytes);
-}
+	GET(int *, pBufferSizeInBytes, out))
 
-static int run_cusparseScsrilu02_analysis(struct library_frame *f)
-{
+RUN(cusparseScsrilu02_analysis, (f->handle, m, nnz, descrA, csrSortedValA, csrSortedRowPtrA,
+	csrSortedColIndA, info, policy, pBuffer),
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, csrSortedColIndA, device);
 	GET(csrilu02Info_t, info, descriptor, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
-	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-	CALL(cusparseScsrilu02_analysis, f->handle, m, nnz, descrA, csrSortedValA,
-		csrSortedRowPtrA, csrSortedColIndA, info, policy, pBuffer);
-}
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device))
 
-static int run_cusparseScsrilu02(struct library_frame *f)
-{
+RUN(cusparseScsrilu02, (f->handle, m, nnz, descrA, csrSortedValA_valM, csrSortedRowPtrA,
+	csrSortedColIndA, info, policy, pBuffer),
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA_valM, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, csrSortedColIndA, device);
 	GET(csrilu02Info_t, info, descriptor, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
-	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-	CALL(cusparseScsrilu02, f->handle, m, nnz, descrA, csrSortedValA_valM, csrSortedRowPtrA,
-		csrSortedColIndA, info, policy, pBuffer);
-}
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device))
 
-static int run_cusparseSbsrilu02_numericBoost(struct library_frame *f)
-{
+RUN(cusparseSbsrilu02_numericBoost, (f->handle, info, enable_boost, tol, boost_val),
 	GET(bsrilu02Info_t, info, descriptor, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
 	GET_INT(int, enable_boost); GET(void *, tol, placed, cusparse_place(f->mode), true);
-	GET(void *, boost_val, placed, cusparse_place(f->mode), true);
-	CALL(cusparseSbsrilu02_numericBoost, f->handle, info, enable_boost, tol, boost_val);
-}
+	GET(void *, boost_val, placed, cusparse_place(f->mode), true))
 
-static int run_cusparseXbsrilu02_zeroPivot(struct library_frame *f)
-{
+RUN(cusparseXbsrilu02_zeroPivot, (f->handle, info, position),
 	GET(bsrilu02Info_t, info, descriptor, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
-	GET(int *, position, result);
-	CALL(cusparseXbsrilu02_zeroPivot, f->handle, info, position);
-}
+	GET(int *, position, result))
 
-static int run_cusparseSbsrilu02_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSbsrilu02_bufferSize, (f->handle, dirA, mb, nnzb, descrA, bsrSortedVal,
+	bsrSortedRowPtr, bsrSortedColInd, blockDim, info, pBufferSizeInBytes),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, blockDim);
 	GET(bsrilu02Info_t, info, descriptor, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
-	GET(int *, pBufferSizeInBytes, out);
-	CALL(cusparseSbsrilu02_bufferSize, f->handle, dirA, mb, nnzb, descrA, bsrSortedVal,
-		bsrSortedRowPtr, bsrSortedColInd, blockDim, info, pBufferSizeInBytes);
-}
+	GET(int *, pBufferSizeInBytes, out))
 
-static int run_cusparseSbsrilu02_analysis(struct library_frame *f)
-{
+RUN(cusparseSbsrilu02_analysis, (f->handle, dirA, mb, nnzb, descrA, bsrSortedVal,
+	bsrSortedRowPtr, bsrSortedColInd, blockDim, info, policy, pBuffer),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, blockDim);
 	GET(bsrilu02Info_t, info, descriptor, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
-	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-	CALL(cusparseSbsrilu02_analysis, f->handle, dirA, mb, nnzb, descrA, bsrSortedVal,
-		bsrSortedRowPtr, bsrSortedColInd, blockDim, info, policy, pBuffer);
-}
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device))
 
-static int run_cusparseXcsric02_zeroPivot(struct library_frame *f)
-{
+RUN(cusparseXcsric02_zeroPivot, (f->handle, info, position),
 	GET(csric02Info_t, info, descriptor, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
-	GET(int *, position, result);
-	CALL(cusparseXcsric02_zeroPivot, f->handle, info, position);
-}
+	GET(int *, position, result))
 
-static int run_cusparseScsric02_bufferSize(struct library_frame *f)
-{
+RUN(cusparseScsric02_bufferSize, (f->handle, m, nnz, descrA, csrSortedValA, csrSortedRowPtrA,
+	csrSortedColIndA, info, pBufferSizeInBytes),
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, csrSortedColIndA, device);
 	GET(csric02Info_t, info, descriptor, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
-	GET(int *, pBufferSizeInBytes, out);
-	CALL(cusparseScsric02_bufferSize, f->handle, m, nnz, descrA, csrSortedValA,
-		csrSortedRowPtrA, csrSortedColIndA, info, pBufferSizeInBytes);
-}
+	GET(int *, pBufferSizeInBytes, out))
 
-static int run_cusparseScsric02_analysis(struct library_frame *f)
-{
+RUN(cusparseScsric02_analysis, (f->handle, m, nnz, descrA, csrSortedValA, csrSortedRowPtrA,
+	csrSortedColIndA, info, policy, pBuffer),
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, csrSortedColIndA, device);
 	GET(csric02Info_t, info, descriptor, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
-	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-	CALL(cusparseScsric02_analysis, f->handle, m, nnz, descrA, csrSortedValA,
-		csrSortedRowPtrA, csrSortedColIndA, info, policy, pBuffer);
-}
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device))
 
-static int run_cusparseScsric02(struct library_frame *f)
-{
+RUN(cusparseScsric02, (f->handle, m, nnz, descrA, csrSortedValA_valM, csrSortedRowPtrA,
+	csrSortedColIndA, info, policy, pBuffer),
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA_valM, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, csrSortedColIndA, device);
 	GET(csric02Info_t, info, descriptor, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
-	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-	CALL(cusparseScsric02, f->handle, m, nnz, descrA, csrSortedValA_valM, csrSortedRowPtrA,
-		csrSortedColIndA, info, policy, pBuffer);
-}
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device))
 
-static int run_cusparseXbsric02_zeroPivot(struct library_frame *f)
-{
+RUN(cusparseXbsric02_zeroPivot, (f->handle, info, position),
 	GET(bsric02Info_t, info, descriptor, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
-	GET(int *, position, result);
-	CALL(cusparseXbsric02_zeroPivot, f->handle, info, position);
-}
+	GET(int *, position, result))
 
-static int run_cusparseSbsric02_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSbsric02_bufferSize, (f->handle, dirA, mb, nnzb, descrA, bsrSortedVal,
+	bsrSortedRowPtr, bsrSortedColInd, blockDim, info, pBufferSizeInBytes),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, blockDim);
 	GET(bsric02Info_t, info, descriptor, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
-	GET(int *, pBufferSizeInBytes, out);
-	CALL(cusparseSbsric02_bufferSize, f->handle, dirA, mb, nnzb, descrA, bsrSortedVal,
-		bsrSortedRowPtr, bsrSortedColInd, blockDim, info, pBufferSizeInBytes);
-}
+	GET(int *, pBufferSizeInBytes, out))
 
-static int run_cusparseSbsric02_analysis(struct library_frame *f)
-{
+RUN(cusparseSbsric02_analysis, (f->handle, dirA, mb, nnzb, descrA, bsrSortedVal,
+	bsrSortedRowPtr, bsrSortedColInd, blockDim, info, policy, pInputBuffer),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, blockDim);
 	GET(bsric02Info_t, info, descriptor, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
-	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pInputBuffer, device);
-	CALL(cusparseSbsric02_analysis, f->handle, dirA, mb, nnzb, descrA, bsrSortedVal,
-		bsrSortedRowPtr, bsrSortedColInd, blockDim, info, policy, pInputBuffer);
-}
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pInputBuffer, device))
 
-static int run_cusparseSbsric02(struct library_frame *f)
-{
+RUN(cusparseSbsric02, (f->handle, dirA, mb, nnzb, descrA, bsrSortedVal, bsrSortedRowPtr,
+	bsrSortedColInd, blockDim, info, policy, pBuffer),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, blockDim);
 	GET(bsric02Info_t, info, descriptor, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
-	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-	CALL(cusparseSbsric02, f->handle, dirA, mb, nnzb, descrA, bsrSortedVal, bsrSortedRowPtr,
-		bsrSortedColInd, blockDim, info, policy, pBuffer);
-}
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device))
 
-static int run_cusparseSgtsv2_bufferSizeExt(struct library_frame *f)
-{
+RUN(cusparseSgtsv2_bufferSizeExt, (f->handle, m, n, dl, d, du, B, ldb, bufferSizeInBytes),
 	GET_INT(int, m); GET_INT(int, n); GET(void *, dl, device); GET(void *, d, device);
 	GET(void *, du, device); GET(void *, B, device); GET_INT(int, ldb);
-	GET(size_t *, bufferSizeInBytes, out);
-	CALL(cusparseSgtsv2_bufferSizeExt, f->handle, m, n, dl, d, du, B, ldb,
-		bufferSizeInBytes);
-}
+	GET(size_t *, bufferSizeInBytes, out))
 
-static int run_cusparseSgtsv2(struct library_frame *f)
-{
+RUN(cusparseSgtsv2, (f->handle, m, n, dl, d, du, B, ldb, pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET(void *, dl, device); GET(void *, d, device);
 	GET(void *, du, device); GET(void *, B, device); GET_INT(int, ldb);
-	GET(void *, pBuffer, device);
-	CALL(cusparseSgtsv2, f->handle, m, n, dl, d, du, B, ldb, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusparseSgtsv2StridedBatch_bufferSizeExt(struct library_frame *f)
-{
+RUN(cusparseSgtsv2StridedBatch_bufferSizeExt, (f->handle, m, dl, d, du, x, batchCount,
+	batchStride, bufferSizeInBytes),
 	GET_INT(int, m); GET(void *, dl, device); GET(void *, d, device);
 	GET(void *, du, device); GET(void *, x, device); GET_INT(int, batchCount);
-	GET_INT(int, batchStride); GET(size_t *, bufferSizeInBytes, out);
-	CALL(cusparseSgtsv2StridedBatch_bufferSizeExt, f->handle, m, dl, d, du, x, batchCount,
-		batchStride, bufferSizeInBytes);
-}
+	GET_INT(int, batchStride); GET(size_t *, bufferSizeInBytes, out))
 
-static int run_cusparseSgtsv2StridedBatch(struct library_frame *f)
-{
+RUN(cusparseSgtsv2StridedBatch, (f->handle, m, dl, d, du, x, batchCount, batchStride, pBuffer),
 	GET_INT(int, m); GET(void *, dl, device); GET(void *, d, device);
 	GET(void *, du, device); GET(void *, x, device); GET_INT(int, batchCount);
-	GET_INT(int, batchStride); GET(void *, pBuffer, device);
-	CALL(cusparseSgtsv2StridedBatch, f->handle, m, dl, d, du, x, batchCount, batchStride,
-		pBuffer);
-}
+	GET_INT(int, batchStride); GET(void *, pBuffer, device))
 
-static int run_cusparseSgtsvInterleavedBatch_bufferSizeExt(struct library_frame *f)
-{
+RUN(cusparseSgtsvInterleavedBatch_bufferSizeExt, (f->handle, algo, m, dl, d, du, x, batchCount,
+	pBufferSizeInBytes),
 	GET_INT(int, algo); GET_INT(int, m); GET(void *, dl, device); GET(void *, d, device);
 	GET(void *, du, device); GET(void *, x, device); GET_INT(int, batchCount);
-	GET(size_t *, pBufferSizeInBytes, out);
-	CALL(cusparseSgtsvInterleavedBatch_bufferSizeExt, f->handle, algo, m, dl, d, du, x,
-		batchCount, pBufferSizeInBytes);
-}
+	GET(size_t *, pBufferSizeInBytes, out))
 
-static int run_cusparseSgtsvInterleavedBatch(struct library_frame *f)
-{
+RUN(cusparseSgtsvInterleavedBatch, (f->handle, algo, m, dl, d, du, x, batchCount, pBuffer),
 	GET_INT(int, algo); GET_INT(int, m); GET(void *, dl, device); GET(void *, d, device);
 	GET(void *, du, device); GET(void *, x, device); GET_INT(int, batchCount);
-	GET(void *, pBuffer, device);
-	CALL(cusparseSgtsvInterleavedBatch, f->handle, algo, m, dl, d, du, x, batchCount,
-		pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusparseSgpsvInterleavedBatch_bufferSizeExt(struct library_frame *f)
-{
+RUN(cusparseSgpsvInterleavedBatch_bufferSizeExt, (f->handle, algo, m, ds, dl, d, du, dw, x,
+	batchCount, pBufferSizeInBytes),
 	GET_INT(int, algo); GET_INT(int, m); GET(void *, ds, device); GET(void *, dl, device);
 	GET(void *, d, device); GET(void *, du, device); GET(void *, dw, device);
 	GET(void *, x, device); GET_INT(int, batchCount);
-	GET(size_t *, pBufferSizeInBytes, out);
-	CALL(cusparseSgpsvInterleavedBatch_bufferSizeExt, f->handle, algo, m, ds, dl, d, du, dw,
-		x, batchCount, pBufferSizeInBytes);
-}
+	GET(size_t *, pBufferSizeInBytes, out))
 
-static int run_cusparseSgpsvInterleavedBatch(struct library_frame *f)
-{
+RUN(cusparseSgpsvInterleavedBatch, (f->handle, algo, m, ds, dl, d, du, dw, x, batchCount,
+	pBuffer),
 	GET_INT(int, algo); GET_INT(int, m); GET(void *, ds, device); GET(void *, dl, device);
 	GET(void *, d, device); GET(void *, du, device); GET(void *, dw, device);
-	GET(void *, x, device); GET_INT(int, batchCount); GET(void *, pBuffer, device);
-	CALL(cusparseSgpsvInterleavedBatch, f->handle, algo, m, ds, dl, d, du, dw, x,
-		batchCount, pBuffer);
-}
+	GET(void *, x, device); GET_INT(int, batchCount); GET(void *, pBuffer, device))
 
-static int run_cusparseScsrgeam2_bufferSizeExt(struct library_frame *f)
-{
+RUN(cusparseScsrgeam2_bufferSizeExt, (f->handle, m, n, alpha, descrA, nnzA, csrSortedValA,
+	csrSortedRowPtrA, csrSortedColIndA, beta, descrB, nnzB, csrSortedValB, csrSortedRowPtrB,
+	csrSortedColIndB, descrC, csrSortedValC, csrSortedRowPtrC, csrSortedColIndC,
+	pBufferSizeInBytes),
 	GET_INT(int, m); GET_INT(int, n);
 	GET(void *, alpha, placed, cusparse_place(f->mode), true);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX); GET_INT(int, nnzA);
@@ -534,15 +414,11 @@ static int run_cusparseScsrgeam2_bufferSizeExt(struct library_frame *f)
 	GET(int *, csrSortedColIndB, device);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
-	GET(int *, csrSortedColIndC, device); GET(size_t *, pBufferSizeInBytes, out);
-	CALL(cusparseScsrgeam2_bufferSizeExt, f->handle, m, n, alpha, descrA, nnzA,
-		csrSortedValA, csrSortedRowPtrA, csrSortedColIndA, beta, descrB, nnzB,
-		csrSortedValB, csrSortedRowPtrB, csrSortedColIndB, descrC, csrSortedValC,
-		csrSortedRowPtrC, csrSortedColIndC, pBufferSizeInBytes);
-}
+	GET(int *, csrSortedColIndC, device); GET(size_t *, pBufferSizeInBytes, out))
 
-static int run_cusparseXcsrgeam2Nnz(struct library_frame *f)
-{
+RUN(cusparseXcsrgeam2Nnz, (f->handle, m, n, descrA, nnzA, csrSortedRowPtrA, csrSortedColIndA,
+	descrB, nnzB, csrSortedRowPtrB, csrSortedColIndB, descrC, csrSortedRowPtrC,
+	nnzTotalDevHostPtr, workspace),
 	GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX); GET_INT(int, nnzA);
 	GET(int *, csrSortedRowPtrA, device); GET(int *, csrSortedColIndA, device);
@@ -550,14 +426,11 @@ static int run_cusparseXcsrgeam2Nnz(struct library_frame *f)
 	GET(int *, csrSortedRowPtrB, device); GET(int *, csrSortedColIndB, device);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
-	GET(void *, workspace, device);
-	CALL(cusparseXcsrgeam2Nnz, f->handle, m, n, descrA, nnzA, csrSortedRowPtrA,
-		csrSortedColIndA, descrB, nnzB, csrSortedRowPtrB, csrSortedColIndB, descrC,
-		csrSortedRowPtrC, nnzTotalDevHostPtr, workspace);
-}
+	GET(void *, workspace, device))
 
-static int run_cusparseScsrgeam2(struct library_frame *f)
-{
+RUN(cusparseScsrgeam2, (f->handle, m, n, alpha, descrA, nnzA, csrSortedValA, csrSortedRowPtrA,
+	csrSortedColIndA, beta, descrB, nnzB, csrSortedValB, csrSortedRowPtrB, csrSortedColIndB,
+	descrC, csrSortedValC, csrSortedRowPtrC, csrSortedColIndC, pBuffer),
 	GET_INT(int, m); GET_INT(int, n);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX); GET_INT(int, nnzA);
@@ -569,15 +442,10 @@ static int run_cusparseScsrgeam2(struct library_frame *f)
 	GET(int *, csrSortedColIndB, device);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
-	GET(int *, csrSortedColIndC, device); GET(void *, pBuffer, device);
-	CALL(cusparseScsrgeam2, f->handle, m, n, alpha, descrA, nnzA, csrSortedValA,
-		csrSortedRowPtrA, csrSortedColIndA, beta, descrB, nnzB, csrSortedValB,
-		csrSortedRowPtrB, csrSortedColIndB, descrC, csrSortedValC, csrSortedRowPtrC,
-		csrSortedColIndC, pBuffer);
-}
+	GET(int *, csrSortedColIndC, device); GET(void *, pBuffer, device))
 
-static int run_cusparseScsrcolor(struct library_frame *f)
-{
+RUN(cusparseScsrcolor, (f->handle, m, nnz, descrA, csrSortedValA, csrSortedRowPtrA,
+	csrSortedColIndA, fractionToColor, ncolors, coloring, reordering, info),
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -585,144 +453,103 @@ static int run_cusparseScsrcolor(struct library_frame *f)
 	GET(void *, fractionToColor, placed, cusparse_place(f->mode), false);
 	GET(int *, ncolors, result); GET(int *, coloring, device);
 	GET(int *, reordering, device);
-	GET(cusparseColorInfo_t, info, descriptor, CUSPARSE_ITEM_COLOR | LIBRARY_STAYS);
-	CALL(cusparseScsrcolor, f->handle, m, nnz, descrA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, fractionToColor, ncolors, coloring, reordering, info);
-}
+	GET(cusparseColorInfo_t, info, descriptor, CUSPARSE_ITEM_COLOR | LIBRARY_STAYS))
 
-static int run_cusparseSnnz(struct library_frame *f)
-{
+RUN(cusparseSnnz, (f->handle, dirA, m, n, descrA, A, lda, nnzPerRowCol, nnzTotalDevHostPtr),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, A, device); GET_INT(int, lda); GET(int *, nnzPerRowCol, device);
-	GET(int *, nnzTotalDevHostPtr, result);
-	CALL(cusparseSnnz, f->handle, dirA, m, n, descrA, A, lda, nnzPerRowCol,
-		nnzTotalDevHostPtr);
-}
+	GET(int *, nnzTotalDevHostPtr, result))
 
-static int run_cusparseSnnz_compress(struct library_frame *f)
-{
+RUN(cusparseSnnz_compress, (f->handle, m, descr, csrSortedValA, csrSortedRowPtrA, nnzPerRow,
+	nnzC, tol),
 	GET_INT(int, m); GET(cusparseMatDescr_t, descr, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
-	GET(int *, nnzPerRow, device); GET(int *, nnzC, result); GET(float, tol, float);
-	CALL(cusparseSnnz_compress, f->handle, m, descr, csrSortedValA, csrSortedRowPtrA,
-		nnzPerRow, nnzC, tol);
-}
+	GET(int *, nnzPerRow, device); GET(int *, nnzC, result); GET(float, tol, float))
 
-static int run_cusparseDnnz_compress(struct library_frame *f)
-{
+RUN(cusparseDnnz_compress, (f->handle, m, descr, csrSortedValA, csrSortedRowPtrA, nnzPerRow,
+	nnzC, tol),
 	GET_INT(int, m); GET(cusparseMatDescr_t, descr, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
-	GET(int *, nnzPerRow, device); GET(int *, nnzC, result); GET(double, tol, double);
-	CALL(cusparseDnnz_compress, f->handle, m, descr, csrSortedValA, csrSortedRowPtrA,
-		nnzPerRow, nnzC, tol);
-}
+	GET(int *, nnzPerRow, device); GET(int *, nnzC, result); GET(double, tol, double))
 
-static int run_cusparseScsr2csr_compress(struct library_frame *f)
-{
+RUN(cusparseScsr2csr_compress, (f->handle, m, n, descrA, csrSortedValA, csrSortedColIndA,
+	csrSortedRowPtrA, nnzA, nnzPerRow, csrSortedValC, csrSortedColIndC, csrSortedRowPtrC,
+	tol),
 	GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedColIndA, device);
 	GET(int *, csrSortedRowPtrA, device); GET_INT(int, nnzA); GET(int *, nnzPerRow, device);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedColIndC, device);
-	GET(int *, csrSortedRowPtrC, device); GET(float, tol, float);
-	CALL(cusparseScsr2csr_compress, f->handle, m, n, descrA, csrSortedValA,
-		csrSortedColIndA, csrSortedRowPtrA, nnzA, nnzPerRow, csrSortedValC,
-		csrSortedColIndC, csrSortedRowPtrC, tol);
-}
+	GET(int *, csrSortedRowPtrC, device); GET(float, tol, float))
 
-static int run_cusparseDcsr2csr_compress(struct library_frame *f)
-{
+RUN(cusparseDcsr2csr_compress, (f->handle, m, n, descrA, csrSortedValA, csrSortedColIndA,
+	csrSortedRowPtrA, nnzA, nnzPerRow, csrSortedValC, csrSortedColIndC, csrSortedRowPtrC,
+	tol),
 	GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedColIndA, device);
 	GET(int *, csrSortedRowPtrA, device); GET_INT(int, nnzA); GET(int *, nnzPerRow, device);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedColIndC, device);
-	GET(int *, csrSortedRowPtrC, device); GET(double, tol, double);
-	CALL(cusparseDcsr2csr_compress, f->handle, m, n, descrA, csrSortedValA,
-		csrSortedColIndA, csrSortedRowPtrA, nnzA, nnzPerRow, csrSortedValC,
-		csrSortedColIndC, csrSortedRowPtrC, tol);
-}
+	GET(int *, csrSortedRowPtrC, device); GET(double, tol, double))
 
-static int run_cusparseXcoo2csr(struct library_frame *f)
-{
+RUN(cusparseXcoo2csr, (f->handle, cooRowInd, nnz, m, csrSortedRowPtr, idxBase),
 	GET(int *, cooRowInd, device); GET_INT(int, nnz); GET_INT(int, m);
-	GET(int *, csrSortedRowPtr, device); GET_INT(cusparseIndexBase_t, idxBase);
-	CALL(cusparseXcoo2csr, f->handle, cooRowInd, nnz, m, csrSortedRowPtr, idxBase);
-}
+	GET(int *, csrSortedRowPtr, device); GET_INT(cusparseIndexBase_t, idxBase))
 
-static int run_cusparseXcsr2coo(struct library_frame *f)
-{
+RUN(cusparseXcsr2coo, (f->handle, csrSortedRowPtr, nnz, m, cooRowInd, idxBase),
 	GET(int *, csrSortedRowPtr, device); GET_INT(int, nnz); GET_INT(int, m);
-	GET(int *, cooRowInd, device); GET_INT(cusparseIndexBase_t, idxBase);
-	CALL(cusparseXcsr2coo, f->handle, csrSortedRowPtr, nnz, m, cooRowInd, idxBase);
-}
+	GET(int *, cooRowInd, device); GET_INT(cusparseIndexBase_t, idxBase))
 
-static int run_cusparseXcsr2bsrNnz(struct library_frame *f)
-{
+RUN(cusparseXcsr2bsrNnz, (f->handle, dirA, m, n, descrA, csrSortedRowPtrA, csrSortedColIndA,
+	blockDim, descrC, bsrSortedRowPtrC, nnzTotalDevHostPtr),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrSortedRowPtrA, device); GET(int *, csrSortedColIndA, device);
 	GET_INT(int, blockDim);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
-	GET(int *, bsrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
-	CALL(cusparseXcsr2bsrNnz, f->handle, dirA, m, n, descrA, csrSortedRowPtrA,
-		csrSortedColIndA, blockDim, descrC, bsrSortedRowPtrC, nnzTotalDevHostPtr);
-}
+	GET(int *, bsrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result))
 
-static int run_cusparseScsr2bsr(struct library_frame *f)
-{
+RUN(cusparseScsr2bsr, (f->handle, dirA, m, n, descrA, csrSortedValA, csrSortedRowPtrA,
+	csrSortedColIndA, blockDim, descrC, bsrSortedValC, bsrSortedRowPtrC, bsrSortedColIndC),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, csrSortedColIndA, device); GET_INT(int, blockDim);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedValC, device); GET(int *, bsrSortedRowPtrC, device);
-	GET(int *, bsrSortedColIndC, device);
-	CALL(cusparseScsr2bsr, f->handle, dirA, m, n, descrA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, blockDim, descrC, bsrSortedValC, bsrSortedRowPtrC,
-		bsrSortedColIndC);
-}
+	GET(int *, bsrSortedColIndC, device))
 
-static int run_cusparseSbsr2csr(struct library_frame *f)
-{
+RUN(cusparseSbsr2csr, (f->handle, dirA, mb, nb, descrA, bsrSortedValA, bsrSortedRowPtrA,
+	bsrSortedColIndA, blockDim, descrC, csrSortedValC, csrSortedRowPtrC, csrSortedColIndC),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
 	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
-	GET(int *, csrSortedColIndC, device);
-	CALL(cusparseSbsr2csr, f->handle, dirA, mb, nb, descrA, bsrSortedValA, bsrSortedRowPtrA,
-		bsrSortedColIndA, blockDim, descrC, csrSortedValC, csrSortedRowPtrC,
-		csrSortedColIndC);
-}
+	GET(int *, csrSortedColIndC, device))
 
-static int run_cusparseSgebsr2gebsc_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSgebsr2gebsc_bufferSize, (f->handle, mb, nb, nnzb, bsrSortedVal, bsrSortedRowPtr,
+	bsrSortedColInd, rowBlockDim, colBlockDim, pBufferSizeInBytes),
 	GET_INT(int, mb); GET_INT(int, nb); GET_INT(int, nnzb);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, rowBlockDim);
-	GET_INT(int, colBlockDim); GET(int *, pBufferSizeInBytes, out);
-	CALL(cusparseSgebsr2gebsc_bufferSize, f->handle, mb, nb, nnzb, bsrSortedVal,
-		bsrSortedRowPtr, bsrSortedColInd, rowBlockDim, colBlockDim, pBufferSizeInBytes);
-}
+	GET_INT(int, colBlockDim); GET(int *, pBufferSizeInBytes, out))
 
-static int run_cusparseSgebsr2gebsc(struct library_frame *f)
-{
+RUN(cusparseSgebsr2gebsc, (f->handle, mb, nb, nnzb, bsrSortedVal, bsrSortedRowPtr,
+	bsrSortedColInd, rowBlockDim, colBlockDim, bscVal, bscRowInd, bscColPtr, copyValues,
+	idxBase, pBuffer),
 	GET_INT(int, mb); GET_INT(int, nb); GET_INT(int, nnzb);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, rowBlockDim);
 	GET_INT(int, colBlockDim); GET(void *, bscVal, device); GET(int *, bscRowInd, device);
 	GET(int *, bscColPtr, device); GET_INT(cusparseAction_t, copyValues);
-	GET_INT(cusparseIndexBase_t, idxBase); GET(void *, pBuffer, device);
-	CALL(cusparseSgebsr2gebsc, f->handle, mb, nb, nnzb, bsrSortedVal, bsrSortedRowPtr,
-		bsrSortedColInd, rowBlockDim, colBlockDim, bscVal, bscRowInd, bscColPtr,
-		copyValues, idxBase, pBuffer);
-}
+	GET_INT(cusparseIndexBase_t, idxBase); GET(void *, pBuffer, device))
 
-static int run_cusparseSgebsr2csr(struct library_frame *f)
-{
+RUN(cusparseSgebsr2csr, (f->handle, dirA, mb, nb, descrA, bsrSortedValA, bsrSortedRowPtrA,
+	bsrSortedColIndA, rowBlockDim, colBlockDim, descrC, csrSortedValC, csrSortedRowPtrC,
+	csrSortedColIndC),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
@@ -730,40 +557,29 @@ static int run_cusparseSgebsr2csr(struct library_frame *f)
 	GET_INT(int, colBlockDim);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
-	GET(int *, csrSortedColIndC, device);
-	CALL(cusparseSgebsr2csr, f->handle, dirA, mb, nb, descrA, bsrSortedValA,
-		bsrSortedRowPtrA, bsrSortedColIndA, rowBlockDim, colBlockDim, descrC,
-		csrSortedValC, csrSortedRowPtrC, csrSortedColIndC);
-}
+	GET(int *, csrSortedColIndC, device))
 
-static int run_cusparseScsr2gebsr_bufferSize(struct library_frame *f)
-{
+RUN(cusparseScsr2gebsr_bufferSize, (f->handle, dirA, m, n, descrA, csrSortedValA,
+	csrSortedRowPtrA, csrSortedColIndA, rowBlockDim, colBlockDim, pBufferSizeInBytes),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, csrSortedColIndA, device); GET_INT(int, rowBlockDim);
-	GET_INT(int, colBlockDim); GET(int *, pBufferSizeInBytes, out);
-	CALL(cusparseScsr2gebsr_bufferSize, f->handle, dirA, m, n, descrA, csrSortedValA,
-		csrSortedRowPtrA, csrSortedColIndA, rowBlockDim, colBlockDim,
-		pBufferSizeInBytes);
-}
+	GET_INT(int, colBlockDim); GET(int *, pBufferSizeInBytes, out))
 
-static int run_cusparseXcsr2gebsrNnz(struct library_frame *f)
-{
+RUN(cusparseXcsr2gebsrNnz, (f->handle, dirA, m, n, descrA, csrSortedRowPtrA, csrSortedColIndA,
+	descrC, bsrSortedRowPtrC, rowBlockDim, colBlockDim, nnzTotalDevHostPtr, pBuffer),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrSortedRowPtrA, device); GET(int *, csrSortedColIndA, device);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, bsrSortedRowPtrC, device); GET_INT(int, rowBlockDim);
 	GET_INT(int, colBlockDim); GET(int *, nnzTotalDevHostPtr, result);
-	GET(void *, pBuffer, device);
-	CALL(cusparseXcsr2gebsrNnz, f->handle, dirA, m, n, descrA, csrSortedRowPtrA,
-		csrSortedColIndA, descrC, bsrSortedRowPtrC, rowBlockDim, colBlockDim,
-		nnzTotalDevHostPtr, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusparseScsr2gebsr(struct library_frame *f)
-{
+RUN(cusparseScsr2gebsr, (f->handle, dirA, m, n, descrA, csrSortedValA, csrSortedRowPtrA,
+	csrSortedColIndA, descrC, bsrSortedValC, bsrSortedRowPtrC, bsrSortedColIndC,
+	rowBlockDim, colBlockDim, pBuffer),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -771,27 +587,21 @@ static int run_cusparseScsr2gebsr(struct library_frame *f)
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedValC, device); GET(int *, bsrSortedRowPtrC, device);
 	GET(int *, bsrSortedColIndC, device); GET_INT(int, rowBlockDim);
-	GET_INT(int, colBlockDim); GET(void *, pBuffer, device);
-	CALL(cusparseScsr2gebsr, f->handle, dirA, m, n, descrA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, descrC, bsrSortedValC, bsrSortedRowPtrC, bsrSortedColIndC,
-		rowBlockDim, colBlockDim, pBuffer);
-}
+	GET_INT(int, colBlockDim); GET(void *, pBuffer, device))
 
-static int run_cusparseSgebsr2gebsr_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSgebsr2gebsr_bufferSize, (f->handle, dirA, mb, nb, nnzb, descrA, bsrSortedValA,
+	bsrSortedRowPtrA, bsrSortedColIndA, rowBlockDimA, colBlockDimA, rowBlockDimC,
+	colBlockDimC, pBufferSizeInBytes),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nb);
 	GET_INT(int, nnzb); GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
 	GET(int *, bsrSortedColIndA, device); GET_INT(int, rowBlockDimA);
 	GET_INT(int, colBlockDimA); GET_INT(int, rowBlockDimC); GET_INT(int, colBlockDimC);
-	GET(int *, pBufferSizeInBytes, out);
-	CALL(cusparseSgebsr2gebsr_bufferSize, f->handle, dirA, mb, nb, nnzb, descrA,
-		bsrSortedValA, bsrSortedRowPtrA, bsrSortedColIndA, rowBlockDimA, colBlockDimA,
-		rowBlockDimC, colBlockDimC, pBufferSizeInBytes);
-}
+	GET(int *, pBufferSizeInBytes, out))
 
-static int run_cusparseXgebsr2gebsrNnz(struct library_frame *f)
-{
+RUN(cusparseXgebsr2gebsrNnz, (f->handle, dirA, mb, nb, nnzb, descrA, bsrSortedRowPtrA,
+	bsrSortedColIndA, rowBlockDimA, colBlockDimA, descrC, bsrSortedRowPtrC, rowBlockDimC,
+	colBlockDimC, nnzTotalDevHostPtr, pBuffer),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nb);
 	GET_INT(int, nnzb); GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, bsrSortedRowPtrA, device); GET(int *, bsrSortedColIndA, device);
@@ -799,14 +609,11 @@ static int run_cusparseXgebsr2gebsrNnz(struct library_frame *f)
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, bsrSortedRowPtrC, device); GET_INT(int, rowBlockDimC);
 	GET_INT(int, colBlockDimC); GET(int *, nnzTotalDevHostPtr, result);
-	GET(void *, pBuffer, device);
-	CALL(cusparseXgebsr2gebsrNnz, f->handle, dirA, mb, nb, nnzb, descrA, bsrSortedRowPtrA,
-		bsrSortedColIndA, rowBlockDimA, colBlockDimA, descrC, bsrSortedRowPtrC,
-		rowBlockDimC, colBlockDimC, nnzTotalDevHostPtr, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusparseSgebsr2gebsr(struct library_frame *f)
-{
+RUN(cusparseSgebsr2gebsr, (f->handle, dirA, mb, nb, nnzb, descrA, bsrSortedValA,
+	bsrSortedRowPtrA, bsrSortedColIndA, rowBlockDimA, colBlockDimA, descrC, bsrSortedValC,
+	bsrSortedRowPtrC, bsrSortedColIndC, rowBlockDimC, colBlockDimC, pBuffer),
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nb);
 	GET_INT(int, nnzb); GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
@@ -815,138 +622,93 @@ static int run_cusparseSgebsr2gebsr(struct library_frame *f)
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedValC, device); GET(int *, bsrSortedRowPtrC, device);
 	GET(int *, bsrSortedColIndC, device); GET_INT(int, rowBlockDimC);
-	GET_INT(int, colBlockDimC); GET(void *, pBuffer, device);
-	CALL(cusparseSgebsr2gebsr, f->handle, dirA, mb, nb, nnzb, descrA, bsrSortedValA,
-		bsrSortedRowPtrA, bsrSortedColIndA, rowBlockDimA, colBlockDimA, descrC,
-		bsrSortedValC, bsrSortedRowPtrC, bsrSortedColIndC, rowBlockDimC, colBlockDimC,
-		pBuffer);
-}
+	GET_INT(int, colBlockDimC); GET(void *, pBuffer, device))
 
-static int run_cusparseCreateIdentityPermutation(struct library_frame *f)
-{
-	GET_INT(int, n); GET(int *, p, device);
-	CALL(cusparseCreateIdentityPermutation, f->handle, n, p);
-}
+RUN(cusparseCreateIdentityPermutation, (f->handle, n, p),
+	GET_INT(int, n); GET(int *, p, device))
 
-static int run_cusparseXcoosort_bufferSizeExt(struct library_frame *f)
-{
+RUN(cusparseXcoosort_bufferSizeExt, (f->handle, m, n, nnz, cooRowsA, cooColsA,
+	pBufferSizeInBytes),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(int *, cooRowsA, device);
-	GET(int *, cooColsA, device); GET(size_t *, pBufferSizeInBytes, out);
-	CALL(cusparseXcoosort_bufferSizeExt, f->handle, m, n, nnz, cooRowsA, cooColsA,
-		pBufferSizeInBytes);
-}
+	GET(int *, cooColsA, device); GET(size_t *, pBufferSizeInBytes, out))
 
-static int run_cusparseXcoosortByRow(struct library_frame *f)
-{
+RUN(cusparseXcoosortByRow, (f->handle, m, n, nnz, cooRowsA, cooColsA, P, pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(int *, cooRowsA, device);
-	GET(int *, cooColsA, device); GET(int *, P, device); GET(void *, pBuffer, device);
-	CALL(cusparseXcoosortByRow, f->handle, m, n, nnz, cooRowsA, cooColsA, P, pBuffer);
-}
+	GET(int *, cooColsA, device); GET(int *, P, device); GET(void *, pBuffer, device))
 
-static int run_cusparseXcsrsort_bufferSizeExt(struct library_frame *f)
-{
+RUN(cusparseXcsrsort_bufferSizeExt, (f->handle, m, n, nnz, csrRowPtrA, csrColIndA,
+	pBufferSizeInBytes),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(int *, csrRowPtrA, device);
-	GET(int *, csrColIndA, device); GET(size_t *, pBufferSizeInBytes, out);
-	CALL(cusparseXcsrsort_bufferSizeExt, f->handle, m, n, nnz, csrRowPtrA, csrColIndA,
-		pBufferSizeInBytes);
-}
+	GET(int *, csrColIndA, device); GET(size_t *, pBufferSizeInBytes, out))
 
-static int run_cusparseXcsrsort(struct library_frame *f)
-{
+RUN(cusparseXcsrsort, (f->handle, m, n, nnz, descrA, csrRowPtrA, csrColIndA, P, pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrRowPtrA, device); GET(int *, csrColIndA, device); GET(int *, P, device);
-	GET(void *, pBuffer, device);
-	CALL(cusparseXcsrsort, f->handle, m, n, nnz, descrA, csrRowPtrA, csrColIndA, P,
-		pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusparseXcscsort_bufferSizeExt(struct library_frame *f)
-{
+RUN(cusparseXcscsort_bufferSizeExt, (f->handle, m, n, nnz, cscColPtrA, cscRowIndA,
+	pBufferSizeInBytes),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(int *, cscColPtrA, device);
-	GET(int *, cscRowIndA, device); GET(size_t *, pBufferSizeInBytes, out);
-	CALL(cusparseXcscsort_bufferSizeExt, f->handle, m, n, nnz, cscColPtrA, cscRowIndA,
-		pBufferSizeInBytes);
-}
+	GET(int *, cscRowIndA, device); GET(size_t *, pBufferSizeInBytes, out))
 
-static int run_cusparseXcscsort(struct library_frame *f)
-{
+RUN(cusparseXcscsort, (f->handle, m, n, nnz, descrA, cscColPtrA, cscRowIndA, P, pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, cscColPtrA, device); GET(int *, cscRowIndA, device); GET(int *, P, device);
-	GET(void *, pBuffer, device);
-	CALL(cusparseXcscsort, f->handle, m, n, nnz, descrA, cscColPtrA, cscRowIndA, P,
-		pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusparseScsru2csr_bufferSizeExt(struct library_frame *f)
-{
+RUN(cusparseScsru2csr_bufferSizeExt, (f->handle, m, n, nnz, csrVal, csrRowPtr, csrColInd, info,
+	pBufferSizeInBytes),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(void *, csrVal, device);
 	GET(int *, csrRowPtr, device); GET(int *, csrColInd, device);
 	GET(csru2csrInfo_t, info, descriptor, CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS);
-	GET(size_t *, pBufferSizeInBytes, out);
-	CALL(cusparseScsru2csr_bufferSizeExt, f->handle, m, n, nnz, csrVal, csrRowPtr,
-		csrColInd, info, pBufferSizeInBytes);
-}
+	GET(size_t *, pBufferSizeInBytes, out))
 
-static int run_cusparseScsru2csr(struct library_frame *f)
-{
+RUN(cusparseScsru2csr, (f->handle, m, n, nnz, descrA, csrVal, csrRowPtr, csrColInd, info,
+	pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrVal, device); GET(int *, csrRowPtr, device);
 	GET(int *, csrColInd, device);
 	GET(csru2csrInfo_t, info, descriptor, CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS);
-	GET(void *, pBuffer, device);
-	CALL(cusparseScsru2csr, f->handle, m, n, nnz, descrA, csrVal, csrRowPtr, csrColInd,
-		info, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusparseHpruneDense2csr_bufferSizeExt(struct library_frame *f)
-{
+RUN(cusparseHpruneDense2csr_bufferSizeExt, (f->handle, m, n, A, lda, threshold, descrC,
+	csrSortedValC, csrSortedRowPtrC, csrSortedColIndC, pBufferSizeInBytes),
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, threshold, placed, cusparse_place(f->mode), true);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
-	GET(int *, csrSortedColIndC, device); GET(size_t *, pBufferSizeInBytes, out);
-	CALL(cusparseHpruneDense2csr_bufferSizeExt, f->handle, m, n, A, lda, threshold, descrC,
-		csrSortedValC, csrSortedRowPtrC, csrSortedColIndC, pBufferSizeInBytes);
-}
+	GET(int *, csrSortedColIndC, device); GET(size_t *, pBufferSizeInBytes, out))
 
-static int run_cusparseHpruneDense2csrNnz(struct library_frame *f)
-{
+RUN(cusparseHpruneDense2csrNnz, (f->handle, m, n, A, lda, threshold, descrC, csrRowPtrC,
+	nnzTotalDevHostPtr, pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, threshold, placed, cusparse_place(f->mode), false);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
-	GET(void *, pBuffer, device);
-	CALL(cusparseHpruneDense2csrNnz, f->handle, m, n, A, lda, threshold, descrC, csrRowPtrC,
-		nnzTotalDevHostPtr, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusparseDpruneDense2csrNnz(struct library_frame *f)
-{
+RUN(cusparseDpruneDense2csrNnz, (f->handle, m, n, A, lda, threshold, descrC, csrSortedRowPtrC,
+	nnzTotalDevHostPtr, pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, threshold, placed, cusparse_place(f->mode), false);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
-	GET(void *, pBuffer, device);
-	CALL(cusparseDpruneDense2csrNnz, f->handle, m, n, A, lda, threshold, descrC,
-		csrSortedRowPtrC, nnzTotalDevHostPtr, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusparseHpruneDense2csr(struct library_frame *f)
-{
+RUN(cusparseHpruneDense2csr, (f->handle, m, n, A, lda, threshold, descrC, csrSortedValC,
+	csrSortedRowPtrC, csrSortedColIndC, pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, threshold, placed, cusparse_place(f->mode), false);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
-	GET(int *, csrSortedColIndC, device); GET(void *, pBuffer, device);
-	CALL(cusparseHpruneDense2csr, f->handle, m, n, A, lda, threshold, descrC, csrSortedValC,
-		csrSortedRowPtrC, csrSortedColIndC, pBuffer);
-}
+	GET(int *, csrSortedColIndC, device); GET(void *, pBuffer, device))
 
-static int run_cusparseHpruneCsr2csr_bufferSizeExt(struct library_frame *f)
-{
+RUN(cusparseHpruneCsr2csr_bufferSizeExt, (f->handle, m, n, nnzA, descrA, csrSortedValA,
+	csrSortedRowPtrA, csrSortedColIndA, threshold, descrC, csrSortedValC, csrSortedRowPtrC,
+	csrSortedColIndC, pBufferSizeInBytes),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -954,14 +716,10 @@ static int run_cusparseHpruneCsr2csr_bufferSizeExt(struct library_frame *f)
 	GET(void *, threshold, placed, cusparse_place(f->mode), true);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
-	GET(int *, csrSortedColIndC, device); GET(size_t *, pBufferSizeInBytes, out);
-	CALL(cusparseHpruneCsr2csr_bufferSizeExt, f->handle, m, n, nnzA, descrA, csrSortedValA,
-		csrSortedRowPtrA, csrSortedColIndA, threshold, descrC, csrSortedValC,
-		csrSortedRowPtrC, csrSortedColIndC, pBufferSizeInBytes);
-}
+	GET(int *, csrSortedColIndC, device); GET(size_t *, pBufferSizeInBytes, out))
 
-static int run_cusparseHpruneCsr2csrNnz(struct library_frame *f)
-{
+RUN(cusparseHpruneCsr2csrNnz, (f->handle, m, n, nnzA, descrA, csrSortedValA, csrSortedRowPtrA,
+	csrSortedColIndA, threshold, descrC, csrSortedRowPtrC, nnzTotalDevHostPtr, pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -969,14 +727,11 @@ static int run_cusparseHpruneCsr2csrNnz(struct library_frame *f)
 	GET(void *, threshold, placed, cusparse_place(f->mode), false);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
-	GET(void *, pBuffer, device);
-	CALL(cusparseHpruneCsr2csrNnz, f->handle, m, n, nnzA, descrA, csrSortedValA,
-		csrSortedRowPtrA, csrSortedColIndA, threshold, descrC, csrSortedRowPtrC,
-		nnzTotalDevHostPtr, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusparseHpruneCsr2csr(struct library_frame *f)
-{
+RUN(cusparseHpruneCsr2csr, (f->handle, m, n, nnzA, descrA, csrSortedValA, csrSortedRowPtrA,
+	csrSortedColIndA, threshold, descrC, csrSortedValC, csrSortedRowPtrC, csrSortedColIndC,
+	pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -984,53 +739,40 @@ static int run_cusparseHpruneCsr2csr(struct library_frame *f)
 	GET(void *, threshold, placed, cusparse_place(f->mode), false);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
-	GET(int *, csrSortedColIndC, device); GET(void *, pBuffer, device);
-	CALL(cusparseHpruneCsr2csr, f->handle, m, n, nnzA, descrA, csrSortedValA,
-		csrSortedRowPtrA, csrSortedColIndA, threshold, descrC, csrSortedValC,
-		csrSortedRowPtrC, csrSortedColIndC, pBuffer);
-}
+	GET(int *, csrSortedColIndC, device); GET(void *, pBuffer, device))
 
-static int run_cusparseHpruneDense2csrByPercentage_bufferSizeExt(struct library_frame *f)
-{
+RUN(cusparseHpruneDense2csrByPercentage_bufferSizeExt, (f->handle, m, n, A, lda, percentage,
+	descrC, csrSortedValC, csrSortedRowPtrC, csrSortedColIndC, info, pBufferSizeInBytes),
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(float, percentage, float);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
 	GET(int *, csrSortedColIndC, device);
 	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
-	GET(size_t *, pBufferSizeInBytes, out);
-	CALL(cusparseHpruneDense2csrByPercentage_bufferSizeExt, f->handle, m, n, A, lda,
-		percentage, descrC, csrSortedValC, csrSortedRowPtrC, csrSortedColIndC, info,
-		pBufferSizeInBytes);
-}
+	GET(size_t *, pBufferSizeInBytes, out))
 
-static int run_cusparseHpruneDense2csrNnzByPercentage(struct library_frame *f)
-{
+RUN(cusparseHpruneDense2csrNnzByPercentage, (f->handle, m, n, A, lda, percentage, descrC,
+	csrRowPtrC, nnzTotalDevHostPtr, info, pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(float, percentage, float);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
 	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
-	GET(void *, pBuffer, device);
-	CALL(cusparseHpruneDense2csrNnzByPercentage, f->handle, m, n, A, lda, percentage,
-		descrC, csrRowPtrC, nnzTotalDevHostPtr, info, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusparseHpruneDense2csrByPercentage(struct library_frame *f)
-{
+RUN(cusparseHpruneDense2csrByPercentage, (f->handle, m, n, A, lda, percentage, descrC,
+	csrSortedValC, csrSortedRowPtrC, csrSortedColIndC, info, pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(float, percentage, float);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
 	GET(int *, csrSortedColIndC, device);
 	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
-	GET(void *, pBuffer, device);
-	CALL(cusparseHpruneDense2csrByPercentage, f->handle, m, n, A, lda, percentage, descrC,
-		csrSortedValC, csrSortedRowPtrC, csrSortedColIndC, info, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(struct library_frame *f)
-{
+RUN(cusparseHpruneCsr2csrByPercentage_bufferSizeExt, (f->handle, m, n, nnzA, descrA,
+	csrSortedValA, csrSortedRowPtrA, csrSortedColIndA, percentage, descrC, csrSortedValC,
+	csrSortedRowPtrC, csrSortedColIndC, info, pBufferSizeInBytes),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -1039,14 +781,11 @@ static int run_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(struct library_fr
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
 	GET(int *, csrSortedColIndC, device);
 	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
-	GET(size_t *, pBufferSizeInBytes, out);
-	CALL(cusparseHpruneCsr2csrByPercentage_bufferSizeExt, f->handle, m, n, nnzA, descrA,
-		csrSortedValA, csrSortedRowPtrA, csrSortedColIndA, percentage, descrC,
-		csrSortedValC, csrSortedRowPtrC, csrSortedColIndC, info, pBufferSizeInBytes);
-}
+	GET(size_t *, pBufferSizeInBytes, out))
 
-static int run_cusparseHpruneCsr2csrNnzByPercentage(struct library_frame *f)
-{
+RUN(cusparseHpruneCsr2csrNnzByPercentage, (f->handle, m, n, nnzA, descrA, csrSortedValA,
+	csrSortedRowPtrA, csrSortedColIndA, percentage, descrC, csrSortedRowPtrC,
+	nnzTotalDevHostPtr, info, pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -1054,14 +793,11 @@ static int run_cusparseHpruneCsr2csrNnzByPercentage(struct library_frame *f)
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
 	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
-	GET(void *, pBuffer, device);
-	CALL(cusparseHpruneCsr2csrNnzByPercentage, f->handle, m, n, nnzA, descrA, csrSortedValA,
-		csrSortedRowPtrA, csrSortedColIndA, percentage, descrC, csrSortedRowPtrC,
-		nnzTotalDevHostPtr, info, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusparseHpruneCsr2csrByPercentage(struct library_frame *f)
-{
+RUN(cusparseHpruneCsr2csrByPercentage, (f->handle, m, n, nnzA, descrA, csrSortedValA,
+	csrSortedRowPtrA, csrSortedColIndA, percentage, descrC, csrSortedValC, csrSortedRowPtrC,
+	csrSortedColIndC, info, pBuffer),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -1070,131 +806,87 @@ static int run_cusparseHpruneCsr2csrByPercentage(struct library_frame *f)
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
 	GET(int *, csrSortedColIndC, device);
 	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
-	GET(void *, pBuffer, device);
-	CALL(cusparseHpruneCsr2csrByPercentage, f->handle, m, n, nnzA, descrA, csrSortedValA,
-		csrSortedRowPtrA, csrSortedColIndA, percentage, descrC, csrSortedValC,
-		csrSortedRowPtrC, csrSortedColIndC, info, pBuffer);
-}
+	GET(void *, pBuffer, device))
 
-static int run_cusparseCsr2cscEx2(struct library_frame *f)
-{
+RUN(cusparseCsr2cscEx2, (f->handle, m, n, nnz, csrVal, csrRowPtr, csrColInd, cscVal, cscColPtr,
+	cscRowInd, valType, copyValues, idxBase, alg, buffer),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(void *, csrVal, device);
 	GET(int *, csrRowPtr, device); GET(int *, csrColInd, device);
 	GET(void *, cscVal, device); GET(int *, cscColPtr, device);
 	GET(int *, cscRowInd, device); GET_INT(cudaDataType, valType);
 	GET_INT(cusparseAction_t, copyValues); GET_INT(cusparseIndexBase_t, idxBase);
-	GET_INT(cusparseCsr2CscAlg_t, alg); GET(void *, buffer, device);
-	CALL(cusparseCsr2cscEx2, f->handle, m, n, nnz, csrVal, csrRowPtr, csrColInd, cscVal,
-		cscColPtr, cscRowInd, valType, copyValues, idxBase, alg, buffer);
-}
+	GET_INT(cusparseCsr2CscAlg_t, alg); GET(void *, buffer, device))
 
-static int run_cusparseCsr2cscEx2_bufferSize(struct library_frame *f)
-{
+RUN(cusparseCsr2cscEx2_bufferSize, (f->handle, m, n, nnz, csrVal, csrRowPtr, csrColInd, cscVal,
+	cscColPtr, cscRowInd, valType, copyValues, idxBase, alg, bufferSize),
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(void *, csrVal, device);
 	GET(int *, csrRowPtr, device); GET(int *, csrColInd, device);
 	GET(void *, cscVal, device); GET(int *, cscColPtr, device);
 	GET(int *, cscRowInd, device); GET_INT(cudaDataType, valType);
 	GET_INT(cusparseAction_t, copyValues); GET_INT(cusparseIndexBase_t, idxBase);
-	GET_INT(cusparseCsr2CscAlg_t, alg); GET(size_t *, bufferSize, out);
-	CALL(cusparseCsr2cscEx2_bufferSize, f->handle, m, n, nnz, csrVal, csrRowPtr, csrColInd,
-		cscVal, cscColPtr, cscRowInd, valType, copyValues, idxBase, alg, bufferSize);
-}
+	GET_INT(cusparseCsr2CscAlg_t, alg); GET(size_t *, bufferSize, out))
 
-static int run_cusparseAxpby(struct library_frame *f)
-{
+RUN(cusparseAxpby, (f->handle, alpha, vecX, beta, vecY),
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
 	GET(void *, beta, placed, cusparse_place(f->mode), false);
-	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
-	CALL(cusparseAxpby, f->handle, alpha, vecX, beta, vecY);
-}
+	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC))
 
-static int run_cusparseGather(struct library_frame *f)
-{
+RUN(cusparseGather, (f->handle, vecY, vecX),
 	GET(cusparseConstDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
-	GET(cusparseSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
-	CALL(cusparseGather, f->handle, vecY, vecX);
-}
+	GET(cusparseSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC))
 
-static int run_cusparseScatter(struct library_frame *f)
-{
+RUN(cusparseScatter, (f->handle, vecX, vecY),
 	GET(cusparseConstSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
-	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
-	CALL(cusparseScatter, f->handle, vecX, vecY);
-}
+	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC))
 
-static int run_cusparseRot(struct library_frame *f)
-{
+RUN(cusparseRot, (f->handle, c_coeff, s_coeff, vecX, vecY),
 	GET(void *, c_coeff, placed, cusparse_place(f->mode), false);
 	GET(void *, s_coeff, placed, cusparse_place(f->mode), false);
 	GET(cusparseSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
-	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
-	CALL(cusparseRot, f->handle, c_coeff, s_coeff, vecX, vecY);
-}
+	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC))
 
-static int run_cusparseSpVV_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSpVV_bufferSize, (f->handle, opX, vecX, vecY, result, computeType, bufferSize),
 	GET_INT(cusparseOperation_t, opX);
 	GET(cusparseConstSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
 	GET(cusparseConstDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET(void *, result, device); GET_INT(cudaDataType, computeType);
-	GET(size_t *, bufferSize, out);
-	CALL(cusparseSpVV_bufferSize, f->handle, opX, vecX, vecY, result, computeType,
-		bufferSize);
-}
+	GET(size_t *, bufferSize, out))
 
-static int run_cusparseSpVV(struct library_frame *f)
-{
+RUN(cusparseSpVV, (f->handle, opX, vecX, vecY, result, computeType, externalBuffer),
 	GET_INT(cusparseOperation_t, opX);
 	GET(cusparseConstSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
 	GET(cusparseConstDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET(void *, result, result); GET_INT(cudaDataType, computeType);
-	GET(void *, externalBuffer, device);
-	CALL(cusparseSpVV, f->handle, opX, vecX, vecY, result, computeType, externalBuffer);
-}
+	GET(void *, externalBuffer, device))
 
-static int run_cusparseSparseToDense_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSparseToDense_bufferSize, (f->handle, matA, matB, alg, bufferSize),
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET(cusparseDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
-	GET_INT(cusparseSparseToDenseAlg_t, alg); GET(size_t *, bufferSize, out);
-	CALL(cusparseSparseToDense_bufferSize, f->handle, matA, matB, alg, bufferSize);
-}
+	GET_INT(cusparseSparseToDenseAlg_t, alg); GET(size_t *, bufferSize, out))
 
-static int run_cusparseSparseToDense(struct library_frame *f)
-{
+RUN(cusparseSparseToDense, (f->handle, matA, matB, alg, externalBuffer),
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET(cusparseDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
-	GET_INT(cusparseSparseToDenseAlg_t, alg); GET(void *, externalBuffer, device);
-	CALL(cusparseSparseToDense, f->handle, matA, matB, alg, externalBuffer);
-}
+	GET_INT(cusparseSparseToDenseAlg_t, alg); GET(void *, externalBuffer, device))
 
-static int run_cusparseDenseToSparse_bufferSize(struct library_frame *f)
-{
+RUN(cusparseDenseToSparse_bufferSize, (f->handle, matA, matB, alg, bufferSize),
 	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET(cusparseSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT);
-	GET_INT(cusparseDenseToSparseAlg_t, alg); GET(size_t *, bufferSize, out);
-	CALL(cusparseDenseToSparse_bufferSize, f->handle, matA, matB, alg, bufferSize);
-}
+	GET_INT(cusparseDenseToSparseAlg_t, alg); GET(size_t *, bufferSize, out))
 
-static int run_cusparseDenseToSparse_analysis(struct library_frame *f)
-{
+RUN(cusparseDenseToSparse_analysis, (f->handle, matA, matB, alg, externalBuffer),
 	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET(cusparseSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
-	GET_INT(cusparseDenseToSparseAlg_t, alg); GET(void *, externalBuffer, device);
-	CALL(cusparseDenseToSparse_analysis, f->handle, matA, matB, alg, externalBuffer);
-}
+	GET_INT(cusparseDenseToSparseAlg_t, alg); GET(void *, externalBuffer, device))
 
-static int run_cusparseDenseToSparse_convert(struct library_frame *f)
-{
+RUN(cusparseDenseToSparse_convert, (f->handle, matA, matB, alg, externalBuffer),
 	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET(cusparseSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	GET_INT(cusparseDenseToSparseAlg_t, alg); GET(void *, externalBuffer, device);
-	CALL(cusparseDenseToSparse_convert, f->handle, matA, matB, alg, externalBuffer);
-}
+	GET_INT(cusparseDenseToSparseAlg_t, alg); GET(void *, externalBuffer, device))
 
-static int run_cusparseSpMV(struct library_frame *f)
-{
+RUN(cusparseSpMV, (f->handle, opA, alpha, matA, vecX, beta, vecY, computeType, alg,
+	externalBuffer),
 	GET_INT(cusparseOperation_t, opA);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1202,13 +894,10 @@ static int run_cusparseSpMV(struct library_frame *f)
 	GET(void *, beta, placed, cusparse_place(f->mode), false);
 	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMVAlg_t, alg);
-	GET(void *, externalBuffer, device);
-	CALL(cusparseSpMV, f->handle, opA, alpha, matA, vecX, beta, vecY, computeType, alg,
-		externalBuffer);
-}
+	GET(void *, externalBuffer, device))
 
-static int run_cusparseSpMV_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSpMV_bufferSize, (f->handle, opA, alpha, matA, vecX, beta, vecY, computeType, alg,
+	bufferSize),
 	GET_INT(cusparseOperation_t, opA);
 	GET(void *, alpha, placed, cusparse_place(f->mode), true);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1216,13 +905,10 @@ static int run_cusparseSpMV_bufferSize(struct library_frame *f)
 	GET(void *, beta, placed, cusparse_place(f->mode), true);
 	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMVAlg_t, alg);
-	GET(size_t *, bufferSize, out);
-	CALL(cusparseSpMV_bufferSize, f->handle, opA, alpha, matA, vecX, beta, vecY,
-		computeType, alg, bufferSize);
-}
+	GET(size_t *, bufferSize, out))
 
-static int run_cusparseSpMV_preprocess(struct library_frame *f)
-{
+RUN(cusparseSpMV_preprocess, (f->handle, opA, alpha, matA, vecX, beta, vecY, computeType, alg,
+	externalBuffer),
 	GET_INT(cusparseOperation_t, opA);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1230,13 +916,10 @@ static int run_cusparseSpMV_preprocess(struct library_frame *f)
 	GET(void *, beta, placed, cusparse_place(f->mode), false);
 	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMVAlg_t, alg);
-	GET(void *, externalBuffer, device);
-	CALL(cusparseSpMV_preprocess, f->handle, opA, alpha, matA, vecX, beta, vecY,
-		computeType, alg, externalBuffer);
-}
+	GET(void *, externalBuffer, device))
 
-static int run_cusparseSpSV_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSpSV_bufferSize, (f->handle, opA, alpha, matA, vecX, vecY, computeType, alg,
+	spsvDescr, bufferSize),
 	GET_INT(cusparseOperation_t, opA);
 	GET(void *, alpha, placed, cusparse_place(f->mode), true);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1244,13 +927,10 @@ static int run_cusparseSpSV_bufferSize(struct library_frame *f)
 	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSVAlg_t, alg);
 	GET(cusparseSpSVDescr_t, spsvDescr, descriptor, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
-	GET(size_t *, bufferSize, out);
-	CALL(cusparseSpSV_bufferSize, f->handle, opA, alpha, matA, vecX, vecY, computeType, alg,
-		spsvDescr, bufferSize);
-}
+	GET(size_t *, bufferSize, out))
 
-static int run_cusparseSpSV_analysis(struct library_frame *f)
-{
+RUN(cusparseSpSV_analysis, (f->handle, opA, alpha, matA, vecX, vecY, computeType, alg,
+	spsvDescr, externalBuffer),
 	GET_INT(cusparseOperation_t, opA);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1258,33 +938,23 @@ static int run_cusparseSpSV_analysis(struct library_frame *f)
 	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSVAlg_t, alg);
 	GET(cusparseSpSVDescr_t, spsvDescr, descriptor, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
-	GET(void *, externalBuffer, device);
-	CALL(cusparseSpSV_analysis, f->handle, opA, alpha, matA, vecX, vecY, computeType, alg,
-		spsvDescr, externalBuffer);
-}
+	GET(void *, externalBuffer, device))
 
-static int run_cusparseSpSV_solve(struct library_frame *f)
-{
+RUN(cusparseSpSV_solve, (f->handle, opA, alpha, matA, vecX, vecY, computeType, alg, spsvDescr),
 	GET_INT(cusparseOperation_t, opA);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET(cusparseConstDnVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSVAlg_t, alg);
-	GET(cusparseSpSVDescr_t, spsvDescr, descriptor, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
-	CALL(cusparseSpSV_solve, f->handle, opA, alpha, matA, vecX, vecY, computeType, alg,
-		spsvDescr);
-}
+	GET(cusparseSpSVDescr_t, spsvDescr, descriptor, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS))
 
-static int run_cusparseSpSV_updateMatrix(struct library_frame *f)
-{
+RUN(cusparseSpSV_updateMatrix, (f->handle, spsvDescr, newValues, updatePart),
 	GET(cusparseSpSVDescr_t, spsvDescr, descriptor, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
-	GET(void *, newValues, device); GET_INT(cusparseSpSVUpdate_t, updatePart);
-	CALL(cusparseSpSV_updateMatrix, f->handle, spsvDescr, newValues, updatePart);
-}
+	GET(void *, newValues, device); GET_INT(cusparseSpSVUpdate_t, updatePart))
 
-static int run_cusparseSpSM_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSpSM_bufferSize, (f->handle, opA, opB, alpha, matA, matB, matC, computeType, alg,
+	spsmDescr, bufferSize),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), true);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1292,13 +962,10 @@ static int run_cusparseSpSM_bufferSize(struct library_frame *f)
 	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSMAlg_t, alg);
 	GET(cusparseSpSMDescr_t, spsmDescr, descriptor, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
-	GET(size_t *, bufferSize, out);
-	CALL(cusparseSpSM_bufferSize, f->handle, opA, opB, alpha, matA, matB, matC, computeType,
-		alg, spsmDescr, bufferSize);
-}
+	GET(size_t *, bufferSize, out))
 
-static int run_cusparseSpSM_analysis(struct library_frame *f)
-{
+RUN(cusparseSpSM_analysis, (f->handle, opA, opB, alpha, matA, matB, matC, computeType, alg,
+	spsmDescr, externalBuffer),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1306,33 +973,24 @@ static int run_cusparseSpSM_analysis(struct library_frame *f)
 	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSMAlg_t, alg);
 	GET(cusparseSpSMDescr_t, spsmDescr, descriptor, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
-	GET(void *, externalBuffer, device);
-	CALL(cusparseSpSM_analysis, f->handle, opA, opB, alpha, matA, matB, matC, computeType,
-		alg, spsmDescr, externalBuffer);
-}
+	GET(void *, externalBuffer, device))
 
-static int run_cusparseSpSM_solve(struct library_frame *f)
-{
+RUN(cusparseSpSM_solve, (f->handle, opA, opB, alpha, matA, matB, matC, computeType, alg,
+	spsmDescr),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET(cusparseConstDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSMAlg_t, alg);
-	GET(cusparseSpSMDescr_t, spsmDescr, descriptor, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
-	CALL(cusparseSpSM_solve, f->handle, opA, opB, alpha, matA, matB, matC, computeType, alg,
-		spsmDescr);
-}
+	GET(cusparseSpSMDescr_t, spsmDescr, descriptor, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS))
 
-static int run_cusparseSpSM_updateMatrix(struct library_frame *f)
-{
+RUN(cusparseSpSM_updateMatrix, (f->handle, spsmDescr, newValues, updatePart),
 	GET(cusparseSpSMDescr_t, spsmDescr, descriptor, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
-	GET(void *, newValues, device); GET_INT(cusparseSpSMUpdate_t, updatePart);
-	CALL(cusparseSpSM_updateMatrix, f->handle, spsmDescr, newValues, updatePart);
-}
+	GET(void *, newValues, device); GET_INT(cusparseSpSMUpdate_t, updatePart))
 
-static int run_cusparseSpMM_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSpMM_bufferSize, (f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType,
+	alg, bufferSize),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), true);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1340,13 +998,10 @@ static int run_cusparseSpMM_bufferSize(struct library_frame *f)
 	GET(void *, beta, placed, cusparse_place(f->mode), true);
 	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMMAlg_t, alg);
-	GET(size_t *, bufferSize, out);
-	CALL(cusparseSpMM_bufferSize, f->handle, opA, opB, alpha, matA, matB, beta, matC,
-		computeType, alg, bufferSize);
-}
+	GET(size_t *, bufferSize, out))
 
-static int run_cusparseSpMM_preprocess(struct library_frame *f)
-{
+RUN(cusparseSpMM_preprocess, (f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType,
+	alg, externalBuffer),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1354,13 +1009,10 @@ static int run_cusparseSpMM_preprocess(struct library_frame *f)
 	GET(void *, beta, placed, cusparse_place(f->mode), false);
 	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMMAlg_t, alg);
-	GET(void *, externalBuffer, device);
-	CALL(cusparseSpMM_preprocess, f->handle, opA, opB, alpha, matA, matB, beta, matC,
-		computeType, alg, externalBuffer);
-}
+	GET(void *, externalBuffer, device))
 
-static int run_cusparseSpMM(struct library_frame *f)
-{
+RUN(cusparseSpMM, (f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType, alg,
+	externalBuffer),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1368,13 +1020,11 @@ static int run_cusparseSpMM(struct library_frame *f)
 	GET(void *, beta, placed, cusparse_place(f->mode), false);
 	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMMAlg_t, alg);
-	GET(void *, externalBuffer, device);
-	CALL(cusparseSpMM, f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType, alg,
-		externalBuffer);
-}
+	GET(void *, externalBuffer, device))
 
-static int run_cusparseSpGEMM_estimateMemory(struct library_frame *f)
-{
+RUN(cusparseSpGEMM_estimateMemory, (f->handle, opA, opB, alpha, matA, matB, beta, matC,
+	computeType, alg, spgemmDescr, chunk_fraction, bufferSize3, externalBuffer3,
+	bufferSize2),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1385,14 +1035,10 @@ static int run_cusparseSpGEMM_estimateMemory(struct library_frame *f)
 	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
 			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
 	GET(float, chunk_fraction, float); GET(size_t *, bufferSize3, inout);
-	GET(void *, externalBuffer3, device); GET(size_t *, bufferSize2, inout);
-	CALL(cusparseSpGEMM_estimateMemory, f->handle, opA, opB, alpha, matA, matB, beta, matC,
-		computeType, alg, spgemmDescr, chunk_fraction, bufferSize3, externalBuffer3,
-		bufferSize2);
-}
+	GET(void *, externalBuffer3, device); GET(size_t *, bufferSize2, inout))
 
-static int run_cusparseSpGEMM_compute(struct library_frame *f)
-{
+RUN(cusparseSpGEMM_compute, (f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType,
+	alg, spgemmDescr, bufferSize2, externalBuffer2),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1402,13 +1048,10 @@ static int run_cusparseSpGEMM_compute(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEMMAlg_t, alg);
 	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
 			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
-	GET(size_t *, bufferSize2, inout); GET(void *, externalBuffer2, device);
-	CALL(cusparseSpGEMM_compute, f->handle, opA, opB, alpha, matA, matB, beta, matC,
-		computeType, alg, spgemmDescr, bufferSize2, externalBuffer2);
-}
+	GET(size_t *, bufferSize2, inout); GET(void *, externalBuffer2, device))
 
-static int run_cusparseSpGEMM_copy(struct library_frame *f)
-{
+RUN(cusparseSpGEMM_copy, (f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType, alg,
+	spgemmDescr),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1417,13 +1060,10 @@ static int run_cusparseSpGEMM_copy(struct library_frame *f)
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEMMAlg_t, alg);
 	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
-			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
-	CALL(cusparseSpGEMM_copy, f->handle, opA, opB, alpha, matA, matB, beta, matC,
-		computeType, alg, spgemmDescr);
-}
+			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS))
 
-static int run_cusparseSpGEMMreuse_workEstimation(struct library_frame *f)
-{
+RUN(cusparseSpGEMMreuse_workEstimation, (f->handle, opA, opB, matA, matB, matC, alg,
+	spgemmDescr, bufferSize1, externalBuffer1),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1431,13 +1071,11 @@ static int run_cusparseSpGEMMreuse_workEstimation(struct library_frame *f)
 	GET_INT(cusparseSpGEMMAlg_t, alg);
 	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
 			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
-	GET(size_t *, bufferSize1, inout); GET(void *, externalBuffer1, device);
-	CALL(cusparseSpGEMMreuse_workEstimation, f->handle, opA, opB, matA, matB, matC, alg,
-		spgemmDescr, bufferSize1, externalBuffer1);
-}
+	GET(size_t *, bufferSize1, inout); GET(void *, externalBuffer1, device))
 
-static int run_cusparseSpGEMMreuse_nnz(struct library_frame *f)
-{
+RUN(cusparseSpGEMMreuse_nnz, (f->handle, opA, opB, matA, matB, matC, alg, spgemmDescr,
+	bufferSize2, externalBuffer2, bufferSize3, externalBuffer3, bufferSize4,
+	externalBuffer4),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1447,14 +1085,10 @@ static int run_cusparseSpGEMMreuse_nnz(struct library_frame *f)
 			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
 	GET(size_t *, bufferSize2, inout); GET(void *, externalBuffer2, device);
 	GET(size_t *, bufferSize3, inout); GET(void *, externalBuffer3, device);
-	GET(size_t *, bufferSize4, inout); GET(void *, externalBuffer4, device);
-	CALL(cusparseSpGEMMreuse_nnz, f->handle, opA, opB, matA, matB, matC, alg, spgemmDescr,
-		bufferSize2, externalBuffer2, bufferSize3, externalBuffer3, bufferSize4,
-		externalBuffer4);
-}
+	GET(size_t *, bufferSize4, inout); GET(void *, externalBuffer4, device))
 
-static int run_cusparseSpGEMMreuse_copy(struct library_frame *f)
-{
+RUN(cusparseSpGEMMreuse_copy, (f->handle, opA, opB, matA, matB, matC, alg, spgemmDescr,
+	bufferSize5, externalBuffer5),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1462,13 +1096,10 @@ static int run_cusparseSpGEMMreuse_copy(struct library_frame *f)
 	GET_INT(cusparseSpGEMMAlg_t, alg);
 	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
 			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
-	GET(size_t *, bufferSize5, inout); GET(void *, externalBuffer5, device);
-	CALL(cusparseSpGEMMreuse_copy, f->handle, opA, opB, matA, matB, matC, alg, spgemmDescr,
-		bufferSize5, externalBuffer5);
-}
+	GET(size_t *, bufferSize5, inout); GET(void *, externalBuffer5, device))
 
-static int run_cusparseSpGEAM_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSpGEAM_bufferSize, (f->handle, opA, opB, alpha, matA, beta, matB, matC, computeType,
+	alg, spgeamDescr, bufferSize),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), true);
 	GET(cusparseSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1478,13 +1109,10 @@ static int run_cusparseSpGEAM_bufferSize(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEAMAlg_t, alg);
 	GET(cusparseSpGEAMDescr_t, spgeamDescr, descriptor,
 			CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
-	GET(size_t *, bufferSize, out);
-	CALL(cusparseSpGEAM_bufferSize, f->handle, opA, opB, alpha, matA, beta, matB, matC,
-		computeType, alg, spgeamDescr, bufferSize);
-}
+	GET(size_t *, bufferSize, out))
 
-static int run_cusparseSpGEAM_nnz(struct library_frame *f)
-{
+RUN(cusparseSpGEAM_nnz, (f->handle, opA, opB, alpha, matA, beta, matB, matC, computeType, alg,
+	spgeamDescr, externalBuffer),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1494,13 +1122,10 @@ static int run_cusparseSpGEAM_nnz(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEAMAlg_t, alg);
 	GET(cusparseSpGEAMDescr_t, spgeamDescr, descriptor,
 			CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
-	GET(void *, externalBuffer, device);
-	CALL(cusparseSpGEAM_nnz, f->handle, opA, opB, alpha, matA, beta, matB, matC,
-		computeType, alg, spgeamDescr, externalBuffer);
-}
+	GET(void *, externalBuffer, device))
 
-static int run_cusparseSpGEAM(struct library_frame *f)
-{
+RUN(cusparseSpGEAM, (f->handle, opA, opB, alpha, matA, beta, matB, matC, computeType, alg,
+	spgeamDescr, externalBuffer),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1510,13 +1135,10 @@ static int run_cusparseSpGEAM(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEAMAlg_t, alg);
 	GET(cusparseSpGEAMDescr_t, spgeamDescr, descriptor,
 			CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
-	GET(void *, externalBuffer, device);
-	CALL(cusparseSpGEAM, f->handle, opA, opB, alpha, matA, beta, matB, matC, computeType,
-		alg, spgeamDescr, externalBuffer);
-}
+	GET(void *, externalBuffer, device))
 
-static int run_cusparseSDDMM_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSDDMM_bufferSize, (f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType,
+	alg, bufferSize),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), true);
 	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
@@ -1524,13 +1146,10 @@ static int run_cusparseSDDMM_bufferSize(struct library_frame *f)
 	GET(void *, beta, placed, cusparse_place(f->mode), true);
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSDDMMAlg_t, alg);
-	GET(size_t *, bufferSize, out);
-	CALL(cusparseSDDMM_bufferSize, f->handle, opA, opB, alpha, matA, matB, beta, matC,
-		computeType, alg, bufferSize);
-}
+	GET(size_t *, bufferSize, out))
 
-static int run_cusparseSDDMM_preprocess(struct library_frame *f)
-{
+RUN(cusparseSDDMM_preprocess, (f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType,
+	alg, externalBuffer),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
@@ -1538,13 +1157,10 @@ static int run_cusparseSDDMM_preprocess(struct library_frame *f)
 	GET(void *, beta, placed, cusparse_place(f->mode), false);
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSDDMMAlg_t, alg);
-	GET(void *, externalBuffer, device);
-	CALL(cusparseSDDMM_preprocess, f->handle, opA, opB, alpha, matA, matB, beta, matC,
-		computeType, alg, externalBuffer);
-}
+	GET(void *, externalBuffer, device))
 
-static int run_cusparseSDDMM(struct library_frame *f)
-{
+RUN(cusparseSDDMM, (f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType, alg,
+	externalBuffer),
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
@@ -1552,26 +1168,20 @@ static int run_cusparseSDDMM(struct library_frame *f)
 	GET(void *, beta, placed, cusparse_place(f->mode), false);
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSDDMMAlg_t, alg);
-	GET(void *, externalBuffer, device);
-	CALL(cusparseSDDMM, f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType,
-		alg, externalBuffer);
-}
+	GET(void *, externalBuffer, device))
 
-static int run_cusparseSpMatConvert_bufferSize(struct library_frame *f)
-{
+RUN(cusparseSpMatConvert_bufferSize, (f->handle, opA, sourceDescr, targetDescr, copyValues, alg,
+	convertDescr, bufferSize),
 	GET_INT(cusparseOperation_t, opA);
 	GET(cusparseConstSpMatDescr_t, sourceDescr, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET(cusparseSpMatDescr_t, targetDescr, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET_INT(cusparseAction_t, copyValues); GET_INT(cusparseSpMatConvertAlg_t, alg);
 	GET(cusparseSpMatConvertDescr_t, convertDescr, descriptor,
 			CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
-	GET(size_t *, bufferSize, out);
-	CALL(cusparseSpMatConvert_bufferSize, f->handle, opA, sourceDescr, targetDescr,
-		copyValues, alg, convertDescr, bufferSize);
-}
+	GET(size_t *, bufferSize, out))
 
-static int run_cusparseSpMatConvert_analysis(struct library_frame *f)
-{
+RUN(cusparseSpMatConvert_analysis, (f->handle, opA, sourceDescr, targetDescr, copyValues, alg,
+	convertDescr, externalBuffer),
 	GET_INT(cusparseOperation_t, opA);
 	GET(cusparseConstSpMatDescr_t, sourceDescr, descriptor,
 			CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1579,13 +1189,10 @@ static int run_cusparseSpMatConvert_analysis(struct library_frame *f)
 	GET_INT(cusparseAction_t, copyValues); GET_INT(cusparseSpMatConvertAlg_t, alg);
 	GET(cusparseSpMatConvertDescr_t, convertDescr, descriptor,
 			CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
-	GET(void *, externalBuffer, device);
-	CALL(cusparseSpMatConvert_analysis, f->handle, opA, sourceDescr, targetDescr,
-		copyValues, alg, convertDescr, externalBuffer);
-}
+	GET(void *, externalBuffer, device))
 
-static int run_cusparseSpMatConvert(struct library_frame *f)
-{
+RUN(cusparseSpMatConvert, (f->handle, opA, sourceDescr, targetDescr, copyValues, alg,
+	convertDescr, externalBuffer),
 	GET_INT(cusparseOperation_t, opA);
 	GET(cusparseConstSpMatDescr_t, sourceDescr, descriptor,
 			CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1593,10 +1200,7 @@ static int run_cusparseSpMatConvert(struct library_frame *f)
 	GET_INT(cusparseAction_t, copyValues); GET_INT(cusparseSpMatConvertAlg_t, alg);
 	GET(cusparseSpMatConvertDescr_t, convertDescr, descriptor,
 			CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
-	GET(void *, externalBuffer, device);
-	CALL(cusparseSpMatConvert, f->handle, opA, sourceDescr, targetDescr, copyValues, alg,
-		convertDescr, externalBuffer);
-}
+	GET(void *, externalBuffer, device))
 
 static CUresult serve_items(struct worker *w, struct request *r);
 
@@ -1625,64 +1229,46 @@ static const struct library_run runs[] = {
 	SDCZ(COMMA, ITEMS, cusparse, bsrmv, learned, run_cusparseSbsrmv, 0),
 	SDCZ(COMMA, ITEMS, cusparse, bsrxmv, learned, run_cusparseSbsrxmv, 0),
 	OWN(cusparseXbsrsv2_zeroPivot, call, LIBRARY_OUTS),
-	SD(COMMA, ITEMS, cusparse, bsrsv2_bufferSize, post, run_cusparseSbsrsv2_bufferSize, 1),
-	CZ(COMMA, ITEMS, cusparse, bsrsv2_bufferSize, post, run_cusparseSbsrsv2_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusparse, bsrsv2_bufferSize, post, run_cusparseSbsrsv2_bufferSize,
+	1),
 	SDCZ(COMMA, ITEMS, cusparse, bsrsv2_analysis, learned, run_cusparseSbsrsv2_analysis, 0),
 	SDCZ(COMMA, ITEMS, cusparse, bsrsv2_solve, learned, run_cusparseSbsrsv2_solve, 0),
 	SDCZ(COMMA, ITEMS, cusparse, bsrmm, learned, run_cusparseSbsrmm, 0),
 	OWN(cusparseXbsrsm2_zeroPivot, call, LIBRARY_OUTS),
-	SD(COMMA, ITEMS, cusparse, bsrsm2_bufferSize, post, run_cusparseSbsrsm2_bufferSize, 1),
-	CZ(COMMA, ITEMS, cusparse, bsrsm2_bufferSize, post, run_cusparseSbsrsm2_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusparse, bsrsm2_bufferSize, post, run_cusparseSbsrsm2_bufferSize,
+	1),
 	SDCZ(COMMA, ITEMS, cusparse, bsrsm2_analysis, learned, run_cusparseSbsrsm2_analysis, 0),
 	SDCZ(COMMA, ITEMS, cusparse, bsrsm2_solve, learned, run_cusparseSbsrsm2_solve, 0),
-	ITEMS(cusparseScsrilu02_numericBoost, learned, run_cusparseScsrilu02_numericBoost, 0),
-	ITEMS(cusparseDcsrilu02_numericBoost, learned, run_cusparseScsrilu02_numericBoost, 0),
-	ITEMS(cusparseCcsrilu02_numericBoost, learned, run_cusparseScsrilu02_numericBoost, 0),
-	ITEMS(cusparseZcsrilu02_numericBoost, learned, run_cusparseScsrilu02_numericBoost, 0),
+	SDCZ(COMMA, ITEMS, cusparse, csrilu02_numericBoost, learned,
+	run_cusparseScsrilu02_numericBoost, 0),
 	OWN(cusparseXcsrilu02_zeroPivot, call, LIBRARY_OUTS),
-	ITEMS(cusparseScsrilu02_bufferSize, post, run_cusparseScsrilu02_bufferSize, 1),
-	ITEMS(cusparseDcsrilu02_bufferSize, post, run_cusparseScsrilu02_bufferSize, 1),
-	ITEMS(cusparseCcsrilu02_bufferSize, post, run_cusparseScsrilu02_bufferSize, 1),
-	ITEMS(cusparseZcsrilu02_bufferSize, post, run_cusparseScsrilu02_bufferSize, 1),
-	ITEMS(cusparseScsrilu02_analysis, learned, run_cusparseScsrilu02_analysis, 0),
-	ITEMS(cusparseDcsrilu02_analysis, learned, run_cusparseScsrilu02_analysis, 0),
-	ITEMS(cusparseCcsrilu02_analysis, learned, run_cusparseScsrilu02_analysis, 0),
-	ITEMS(cusparseZcsrilu02_analysis, learned, run_cusparseScsrilu02_analysis, 0),
+	SDCZ(COMMA, ITEMS, cusparse, csrilu02_bufferSize, post,
+	run_cusparseScsrilu02_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusparse, csrilu02_analysis, learned, run_cusparseScsrilu02_analysis,
+	0),
 	SDCZ(COMMA, ITEMS, cusparse, csrilu02, learned, run_cusparseScsrilu02, 0),
-	ITEMS(cusparseSbsrilu02_numericBoost, learned, run_cusparseSbsrilu02_numericBoost, 0),
-	ITEMS(cusparseDbsrilu02_numericBoost, learned, run_cusparseSbsrilu02_numericBoost, 0),
-	ITEMS(cusparseCbsrilu02_numericBoost, learned, run_cusparseSbsrilu02_numericBoost, 0),
-	ITEMS(cusparseZbsrilu02_numericBoost, learned, run_cusparseSbsrilu02_numericBoost, 0),
+	SDCZ(COMMA, ITEMS, cusparse, bsrilu02_numericBoost, learned,
+	run_cusparseSbsrilu02_numericBoost, 0),
 	OWN(cusparseXbsrilu02_zeroPivot, call, LIBRARY_OUTS),
-	ITEMS(cusparseSbsrilu02_bufferSize, post, run_cusparseSbsrilu02_bufferSize, 1),
-	ITEMS(cusparseDbsrilu02_bufferSize, post, run_cusparseSbsrilu02_bufferSize, 1),
-	ITEMS(cusparseCbsrilu02_bufferSize, post, run_cusparseSbsrilu02_bufferSize, 1),
-	ITEMS(cusparseZbsrilu02_bufferSize, post, run_cusparseSbsrilu02_bufferSize, 1),
-	ITEMS(cusparseSbsrilu02_analysis, learned, run_cusparseSbsrilu02_analysis, 0),
-	ITEMS(cusparseDbsrilu02_analysis, learned, run_cusparseSbsrilu02_analysis, 0),
-	ITEMS(cusparseCbsrilu02_analysis, learned, run_cusparseSbsrilu02_analysis, 0),
-	ITEMS(cusparseZbsrilu02_analysis, learned, run_cusparseSbsrilu02_analysis, 0),
+	SDCZ(COMMA, ITEMS, cusparse, bsrilu02_bufferSize, post,
+	run_cusparseSbsrilu02_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusparse, bsrilu02_analysis, learned, run_cusparseSbsrilu02_analysis,
+	0),
 	SDCZ(COMMA, ITEMS, cusparse, bsrilu02, learned, run_cusparseSbsrilu02_analysis, 0),
 	OWN(cusparseXcsric02_zeroPivot, call, LIBRARY_OUTS),
-	ITEMS(cusparseScsric02_bufferSize, post, run_cusparseScsric02_bufferSize, 1),
-	ITEMS(cusparseDcsric02_bufferSize, post, run_cusparseScsric02_bufferSize, 1),
-	ITEMS(cusparseCcsric02_bufferSize, post, run_cusparseScsric02_bufferSize, 1),
-	ITEMS(cusparseZcsric02_bufferSize, post, run_cusparseScsric02_bufferSize, 1),
-	SD(COMMA, ITEMS, cusparse, csric02_analysis, learned, run_cusparseScsric02_analysis, 0),
-	CZ(COMMA, ITEMS, cusparse, csric02_analysis, learned, run_cusparseScsric02_analysis, 0),
+	SDCZ(COMMA, ITEMS, cusparse, csric02_bufferSize, post, run_cusparseScsric02_bufferSize,
+	1),
+	SDCZ(COMMA, ITEMS, cusparse, csric02_analysis, learned, run_cusparseScsric02_analysis,
+	0),
 	SDCZ(COMMA, ITEMS, cusparse, csric02, learned, run_cusparseScsric02, 0),
 	OWN(cusparseXbsric02_zeroPivot, call, LIBRARY_OUTS),
-	ITEMS(cusparseSbsric02_bufferSize, post, run_cusparseSbsric02_bufferSize, 1),
-	ITEMS(cusparseDbsric02_bufferSize, post, run_cusparseSbsric02_bufferSize, 1),
-	ITEMS(cusparseCbsric02_bufferSize, post, run_cusparseSbsric02_bufferSize, 1),
-	ITEMS(cusparseZbsric02_bufferSize, post, run_cusparseSbsric02_bufferSize, 1),
-	SD(COMMA, ITEMS, cusparse, bsric02_analysis, learned, run_cusparseSbsric02_analysis, 0),
-	CZ(COMMA, ITEMS, cusparse, bsric02_analysis, learned, run_cusparseSbsric02_analysis, 0),
+	SDCZ(COMMA, ITEMS, cusparse, bsric02_bufferSize, post, run_cusparseSbsric02_bufferSize,
+	1),
+	SDCZ(COMMA, ITEMS, cusparse, bsric02_analysis, learned, run_cusparseSbsric02_analysis,
+	0),
 	SDCZ(COMMA, ITEMS, cusparse, bsric02, learned, run_cusparseSbsric02, 0),
-	ITEMS(cusparseSgtsv2_bufferSizeExt, cached, run_cusparseSgtsv2_bufferSizeExt, 1),
-	ITEMS(cusparseDgtsv2_bufferSizeExt, cached, run_cusparseSgtsv2_bufferSizeExt, 1),
-	ITEMS(cusparseCgtsv2_bufferSizeExt, cached, run_cusparseSgtsv2_bufferSizeExt, 1),
-	ITEMS(cusparseZgtsv2_bufferSizeExt, cached, run_cusparseSgtsv2_bufferSizeExt, 1),
+	SDCZ(COMMA, ITEMS, cusparse, gtsv2_bufferSizeExt, cached,
+	run_cusparseSgtsv2_bufferSizeExt, 1),
 	SDCZ(COMMA, ITEMS, cusparse, gtsv2, learned, run_cusparseSgtsv2, 0),
 	ITEMS(cusparseSgtsv2_nopivot_bufferSizeExt, cached, run_cusparseSgtsv2_bufferSizeExt,
 	1),
@@ -1701,10 +1287,8 @@ static const struct library_run runs[] = {
 	run_cusparseSgtsv2StridedBatch_bufferSizeExt, 1),
 	ITEMS(cusparseZgtsv2StridedBatch_bufferSizeExt, cached,
 	run_cusparseSgtsv2StridedBatch_bufferSizeExt, 1),
-	ITEMS(cusparseSgtsv2StridedBatch, learned, run_cusparseSgtsv2StridedBatch, 0),
-	ITEMS(cusparseDgtsv2StridedBatch, learned, run_cusparseSgtsv2StridedBatch, 0),
-	ITEMS(cusparseCgtsv2StridedBatch, learned, run_cusparseSgtsv2StridedBatch, 0),
-	ITEMS(cusparseZgtsv2StridedBatch, learned, run_cusparseSgtsv2StridedBatch, 0),
+	SDCZ(COMMA, ITEMS, cusparse, gtsv2StridedBatch, learned, run_cusparseSgtsv2StridedBatch,
+	0),
 	ITEMS(cusparseSgtsvInterleavedBatch_bufferSizeExt, cached,
 	run_cusparseSgtsvInterleavedBatch_bufferSizeExt, 1),
 	ITEMS(cusparseDgtsvInterleavedBatch_bufferSizeExt, cached,
@@ -1713,10 +1297,8 @@ static const struct library_run runs[] = {
 	run_cusparseSgtsvInterleavedBatch_bufferSizeExt, 1),
 	ITEMS(cusparseZgtsvInterleavedBatch_bufferSizeExt, cached,
 	run_cusparseSgtsvInterleavedBatch_bufferSizeExt, 1),
-	ITEMS(cusparseSgtsvInterleavedBatch, learned, run_cusparseSgtsvInterleavedBatch, 0),
-	ITEMS(cusparseDgtsvInterleavedBatch, learned, run_cusparseSgtsvInterleavedBatch, 0),
-	ITEMS(cusparseCgtsvInterleavedBatch, learned, run_cusparseSgtsvInterleavedBatch, 0),
-	ITEMS(cusparseZgtsvInterleavedBatch, learned, run_cusparseSgtsvInterleavedBatch, 0),
+	SDCZ(COMMA, ITEMS, cusparse, gtsvInterleavedBatch, learned,
+	run_cusparseSgtsvInterleavedBatch, 0),
 	ITEMS(cusparseSgpsvInterleavedBatch_bufferSizeExt, cached,
 	run_cusparseSgpsvInterleavedBatch_bufferSizeExt, 1),
 	ITEMS(cusparseDgpsvInterleavedBatch_bufferSizeExt, cached,
@@ -1725,14 +1307,10 @@ static const struct library_run runs[] = {
 	run_cusparseSgpsvInterleavedBatch_bufferSizeExt, 1),
 	ITEMS(cusparseZgpsvInterleavedBatch_bufferSizeExt, cached,
 	run_cusparseSgpsvInterleavedBatch_bufferSizeExt, 1),
-	ITEMS(cusparseSgpsvInterleavedBatch, learned, run_cusparseSgpsvInterleavedBatch, 0),
-	ITEMS(cusparseDgpsvInterleavedBatch, learned, run_cusparseSgpsvInterleavedBatch, 0),
-	ITEMS(cusparseCgpsvInterleavedBatch, learned, run_cusparseSgpsvInterleavedBatch, 0),
-	ITEMS(cusparseZgpsvInterleavedBatch, learned, run_cusparseSgpsvInterleavedBatch, 0),
-	ITEMS(cusparseScsrgeam2_bufferSizeExt, cached, run_cusparseScsrgeam2_bufferSizeExt, 1),
-	ITEMS(cusparseDcsrgeam2_bufferSizeExt, cached, run_cusparseScsrgeam2_bufferSizeExt, 1),
-	ITEMS(cusparseCcsrgeam2_bufferSizeExt, cached, run_cusparseScsrgeam2_bufferSizeExt, 1),
-	ITEMS(cusparseZcsrgeam2_bufferSizeExt, cached, run_cusparseScsrgeam2_bufferSizeExt, 1),
+	SDCZ(COMMA, ITEMS, cusparse, gpsvInterleavedBatch, learned,
+	run_cusparseSgpsvInterleavedBatch, 0),
+	SDCZ(COMMA, ITEMS, cusparse, csrgeam2_bufferSizeExt, cached,
+	run_cusparseScsrgeam2_bufferSizeExt, 1),
 	OWN(cusparseXcsrgeam2Nnz, learned, 2),
 	SDCZ(COMMA, ITEMS, cusparse, csrgeam2, learned, run_cusparseScsrgeam2, 0),
 	SDCZ(COMMA, ITEMS, cusparse, csrcolor, learned, run_cusparseScsrcolor, 2),
@@ -1746,22 +1324,16 @@ static const struct library_run runs[] = {
 	OWN(cusparseXcsr2bsrNnz, learned, 2),
 	SDCZ(COMMA, ITEMS, cusparse, csr2bsr, learned, run_cusparseScsr2bsr, 0),
 	SDCZ(COMMA, ITEMS, cusparse, bsr2csr, learned, run_cusparseSbsr2csr, 0),
-	ITEMS(cusparseSgebsr2gebsc_bufferSize, cached, run_cusparseSgebsr2gebsc_bufferSize, 1),
-	ITEMS(cusparseDgebsr2gebsc_bufferSize, cached, run_cusparseSgebsr2gebsc_bufferSize, 1),
-	ITEMS(cusparseCgebsr2gebsc_bufferSize, cached, run_cusparseSgebsr2gebsc_bufferSize, 1),
-	ITEMS(cusparseZgebsr2gebsc_bufferSize, cached, run_cusparseSgebsr2gebsc_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusparse, gebsr2gebsc_bufferSize, cached,
+	run_cusparseSgebsr2gebsc_bufferSize, 1),
 	SDCZ(COMMA, ITEMS, cusparse, gebsr2gebsc, learned, run_cusparseSgebsr2gebsc, 0),
 	SDCZ(COMMA, ITEMS, cusparse, gebsr2csr, learned, run_cusparseSgebsr2csr, 0),
-	ITEMS(cusparseScsr2gebsr_bufferSize, cached, run_cusparseScsr2gebsr_bufferSize, 1),
-	ITEMS(cusparseDcsr2gebsr_bufferSize, cached, run_cusparseScsr2gebsr_bufferSize, 1),
-	ITEMS(cusparseCcsr2gebsr_bufferSize, cached, run_cusparseScsr2gebsr_bufferSize, 1),
-	ITEMS(cusparseZcsr2gebsr_bufferSize, cached, run_cusparseScsr2gebsr_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusparse, csr2gebsr_bufferSize, cached,
+	run_cusparseScsr2gebsr_bufferSize, 1),
 	OWN(cusparseXcsr2gebsrNnz, learned, 2),
 	SDCZ(COMMA, ITEMS, cusparse, csr2gebsr, learned, run_cusparseScsr2gebsr, 0),
-	ITEMS(cusparseSgebsr2gebsr_bufferSize, cached, run_cusparseSgebsr2gebsr_bufferSize, 1),
-	ITEMS(cusparseDgebsr2gebsr_bufferSize, cached, run_cusparseSgebsr2gebsr_bufferSize, 1),
-	ITEMS(cusparseCgebsr2gebsr_bufferSize, cached, run_cusparseSgebsr2gebsr_bufferSize, 1),
-	ITEMS(cusparseZgebsr2gebsr_bufferSize, cached, run_cusparseSgebsr2gebsr_bufferSize, 1),
+	SDCZ(COMMA, ITEMS, cusparse, gebsr2gebsr_bufferSize, cached,
+	run_cusparseSgebsr2gebsr_bufferSize, 1),
 	OWN(cusparseXgebsr2gebsrNnz, learned, 2),
 	SDCZ(COMMA, ITEMS, cusparse, gebsr2gebsr, learned, run_cusparseSgebsr2gebsr, 0),
 	OWN(cusparseCreateIdentityPermutation, learned, 0),
@@ -1772,10 +1344,8 @@ static const struct library_run runs[] = {
 	OWN(cusparseXcsrsort, learned, 0),
 	OWN(cusparseXcscsort_bufferSizeExt, cached, 1),
 	OWN(cusparseXcscsort, learned, 0),
-	ITEMS(cusparseScsru2csr_bufferSizeExt, post, run_cusparseScsru2csr_bufferSizeExt, 1),
-	ITEMS(cusparseDcsru2csr_bufferSizeExt, post, run_cusparseScsru2csr_bufferSizeExt, 1),
-	ITEMS(cusparseCcsru2csr_bufferSizeExt, post, run_cusparseScsru2csr_bufferSizeExt, 1),
-	ITEMS(cusparseZcsru2csr_bufferSizeExt, post, run_cusparseScsru2csr_bufferSizeExt, 1),
+	SDCZ(COMMA, ITEMS, cusparse, csru2csr_bufferSizeExt, post,
+	run_cusparseScsru2csr_bufferSizeExt, 1),
 	SDCZ(COMMA, ITEMS, cusparse, csru2csr, learned, run_cusparseScsru2csr, 0),
 	SDCZ(COMMA, ITEMS, cusparse, csr2csru, learned, run_cusparseScsru2csr, 0),
 	ITEMS(cusparseHpruneDense2csr_bufferSizeExt, cached,

@@ -50,79 +50,51 @@ static CUresult run_cusparseLtDestroy(struct worker *w, struct request *r)
 	return plain_close(w, r, &cusparselt_plain, body->state.handle);
 }
 
-static int run_cusparseLtMatmulGetWorkspace(struct library_frame *f)
-{
+RUN(cusparseLtMatmulGetWorkspace, (f->handle, plan, workspaceSize),
 	GET(cusparseLtMatmulPlan_t *, plan, descriptor, CUSPARSELT_ITEM_PLAN);
-	GET(size_t *, workspaceSize, out);
-	CALL(cusparseLtMatmulGetWorkspace, f->handle, plan, workspaceSize);
-}
+	GET(size_t *, workspaceSize, out))
 
-static int run_cusparseLtSpMMAPrune(struct library_frame *f)
-{
+RUN(cusparseLtSpMMAPrune, (f->handle, matmulDescr, d_in, d_out, pruneAlg, f->stream),
 	GET(cusparseLtMatmulDescriptor_t *, matmulDescr, descriptor, CUSPARSELT_ITEM_PRODUCT);
 	GET(void *, d_in, device); GET(void *, d_out, device);
-	GET_INT(cusparseLtPruneAlg_t, pruneAlg);
-	CALL(cusparseLtSpMMAPrune, f->handle, matmulDescr, d_in, d_out, pruneAlg, f->stream);
-}
+	GET_INT(cusparseLtPruneAlg_t, pruneAlg))
 
-static int run_cusparseLtSpMMAPruneCheck(struct library_frame *f)
-{
+RUN(cusparseLtSpMMAPruneCheck, (f->handle, matmulDescr, d_in, valid, f->stream),
 	GET(cusparseLtMatmulDescriptor_t *, matmulDescr, descriptor, CUSPARSELT_ITEM_PRODUCT);
-	GET(void *, d_in, device); GET(int *, valid, device);
-	CALL(cusparseLtSpMMAPruneCheck, f->handle, matmulDescr, d_in, valid, f->stream);
-}
+	GET(void *, d_in, device); GET(int *, valid, device))
 
-static int run_cusparseLtSpMMAPrune2(struct library_frame *f)
-{
+RUN(cusparseLtSpMMAPrune2, (f->handle, sparseMatDescr, isSparseA, op, d_in, d_out, pruneAlg,
+	f->stream),
 	GET(cusparseLtMatDescriptor_t *, sparseMatDescr, descriptor, CUSPARSELT_ITEM_MATRIX);
 	GET_INT(int, isSparseA); GET_INT(cusparseOperation_t, op); GET(void *, d_in, device);
-	GET(void *, d_out, device); GET_INT(cusparseLtPruneAlg_t, pruneAlg);
-	CALL(cusparseLtSpMMAPrune2, f->handle, sparseMatDescr, isSparseA, op, d_in, d_out,
-		pruneAlg, f->stream);
-}
+	GET(void *, d_out, device); GET_INT(cusparseLtPruneAlg_t, pruneAlg))
 
-static int run_cusparseLtSpMMAPruneCheck2(struct library_frame *f)
-{
+RUN(cusparseLtSpMMAPruneCheck2, (f->handle, sparseMatDescr, isSparseA, op, d_in, d_valid,
+	f->stream),
 	GET(cusparseLtMatDescriptor_t *, sparseMatDescr, descriptor, CUSPARSELT_ITEM_MATRIX);
 	GET_INT(int, isSparseA); GET_INT(cusparseOperation_t, op); GET(void *, d_in, device);
-	GET(int *, d_valid, device);
-	CALL(cusparseLtSpMMAPruneCheck2, f->handle, sparseMatDescr, isSparseA, op, d_in,
-		d_valid, f->stream);
-}
+	GET(int *, d_valid, device))
 
-static int run_cusparseLtSpMMACompressedSize(struct library_frame *f)
-{
+RUN(cusparseLtSpMMACompressedSize, (f->handle, plan, compressedSize, compressedBufferSize),
 	GET(cusparseLtMatmulPlan_t *, plan, descriptor, CUSPARSELT_ITEM_PLAN);
-	GET(size_t *, compressedSize, out); GET(size_t *, compressedBufferSize, out);
-	CALL(cusparseLtSpMMACompressedSize, f->handle, plan, compressedSize,
-		compressedBufferSize);
-}
+	GET(size_t *, compressedSize, out); GET(size_t *, compressedBufferSize, out))
 
-static int run_cusparseLtSpMMACompress(struct library_frame *f)
-{
+RUN(cusparseLtSpMMACompress, (f->handle, plan, d_dense, d_compressed, d_compressed_buffer,
+	f->stream),
 	GET(cusparseLtMatmulPlan_t *, plan, descriptor, CUSPARSELT_ITEM_PLAN);
 	GET(void *, d_dense, device); GET(void *, d_compressed, device);
-	GET(void *, d_compressed_buffer, device);
-	CALL(cusparseLtSpMMACompress, f->handle, plan, d_dense, d_compressed,
-		d_compressed_buffer, f->stream);
-}
+	GET(void *, d_compressed_buffer, device))
 
-static int run_cusparseLtSpMMACompressedSize2(struct library_frame *f)
-{
+RUN(cusparseLtSpMMACompressedSize2, (f->handle, sparseMatDescr, compressedSize,
+	compressedBufferSize),
 	GET(cusparseLtMatDescriptor_t *, sparseMatDescr, descriptor, CUSPARSELT_ITEM_MATRIX);
-	GET(size_t *, compressedSize, out); GET(size_t *, compressedBufferSize, out);
-	CALL(cusparseLtSpMMACompressedSize2, f->handle, sparseMatDescr, compressedSize,
-		compressedBufferSize);
-}
+	GET(size_t *, compressedSize, out); GET(size_t *, compressedBufferSize, out))
 
-static int run_cusparseLtSpMMACompress2(struct library_frame *f)
-{
+RUN(cusparseLtSpMMACompress2, (f->handle, sparseMatDescr, isSparseA, op, d_dense, d_compressed,
+	d_compressed_buffer, f->stream),
 	GET(cusparseLtMatDescriptor_t *, sparseMatDescr, descriptor, CUSPARSELT_ITEM_MATRIX);
 	GET_INT(int, isSparseA); GET_INT(cusparseOperation_t, op); GET(void *, d_dense, device);
-	GET(void *, d_compressed, device); GET(void *, d_compressed_buffer, device);
-	CALL(cusparseLtSpMMACompress2, f->handle, sparseMatDescr, isSparseA, op, d_dense,
-		d_compressed, d_compressed_buffer, f->stream);
-}
+	GET(void *, d_compressed, device); GET(void *, d_compressed_buffer, device))
 
 static CUresult serve_items(struct worker *w, struct request *r);
 

@@ -66,8 +66,8 @@ void sandbox_hide(void);
 /* The worker, before it has a second thread and before it reads anything foreign. A part that
  * the kernel lacks is left out, and sandbox_seal says so. 0; -errno with *error: a rule could
  * not be made that should be there, and the worker must end. *listener: what the front is to
- * have (front/refusals.h) before this process does anything else, and is to be closed here; or
- * -1. */
+ * have (front/session/refusals.h) before this process does anything else, and is to be closed
+ * here; or -1. */
 int sandbox_enter(const struct agent_config *config, int *listener, struct error *error);
 
 /* Whether agent-store may see which processes of the node there are: it takes commands that

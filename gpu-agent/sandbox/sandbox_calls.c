@@ -5,9 +5,9 @@
  * starts.  A refused call fails with EPERM; nothing is killed for it.
  *
  * One seccomp filter hands all of them to the front, which counts what it refuses, and lets the
- * latter go on until the worker is READY (front/refusals.c).  Where it does not listen any more
- * the kernel refuses them (ENOSYS).  A kernel before 5.7 has two filters that refuse by
- * themselves, and nothing is counted.
+ * latter go on until the worker is READY (front/session/refusals.c).  Where it does not listen
+ * any more the kernel refuses them (ENOSYS).  A kernel before 5.7 has two filters that refuse
+ * by themselves, and nothing is counted.
  *
  * Calls that are not listed are looked up by number alone, which the kernel remembers: what a
  * worker does all day costs as little as before.

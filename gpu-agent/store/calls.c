@@ -50,7 +50,7 @@ bool calls_parse_name(struct tensor_message *m, struct calls_name *parsed)
 	const char *slash;
 
 	if (!n || n > TENSOR_NAME_MAX) {
-		calls_refuse(m, TENSOR_INVALID_VALUE,
+		calls_refuse(m, STATUS_INVALID_VALUE,
 			n ? "the tensor's name has more than %u bytes"
 			  : "the tensor has no name (1 to %u bytes)",
 			TENSOR_NAME_MAX);
@@ -58,7 +58,7 @@ bool calls_parse_name(struct tensor_message *m, struct calls_name *parsed)
 	}
 	i = bad_character(m->name);
 	if (i < n) {
-		calls_refuse(m, TENSOR_INVALID_VALUE,
+		calls_refuse(m, STATUS_INVALID_VALUE,
 			"the tensor's name has a control character, or is no UTF-8, at byte "
 			"%zu",
 			i);
@@ -72,7 +72,7 @@ bool calls_parse_name(struct tensor_message *m, struct calls_name *parsed)
 	}
 	if (slash == m->name || !slash[1] || strchr(slash + 1, '/') ||
 		(size_t)(slash - m->name) >= sizeof(parsed->space)) {
-		calls_refuse(m, TENSOR_INVALID_VALUE,
+		calls_refuse(m, STATUS_INVALID_VALUE,
 			"'%.100s' is not NAMESPACE/NAME with a namespace of at most %u bytes",
 			m->name, TENSOR_SPACE - 1);
 		return false;
@@ -108,7 +108,7 @@ uint32_t calls_find(struct store *s, struct tensor_message *m, const struct call
 	if (i != UINT32_MAX && !calls_may_have(&s->table->records[i], m))
 		i = UINT32_MAX;
 	if (i == UINT32_MAX)
-		calls_refuse(m, TENSOR_NOT_FOUND, "there is no tensor '%s/%.80s'", p->space,
+		calls_refuse(m, STATUS_NOT_FOUND, "there is no tensor '%s/%.80s'", p->space,
 			p->name);
 	return i;
 }
@@ -123,12 +123,12 @@ static uint32_t find_own(struct store *s, struct tensor_message *m)
 		return UINT32_MAX;
 	i = calls_find(s, m, &p);
 	if (i != UINT32_MAX && strcmp(p.space, m->space)) {
-		calls_refuse(m, TENSOR_NOT_PERMITTED, "'%s/%.80s' is not of namespace '%s'",
+		calls_refuse(m, STATUS_NOT_PERMITTED, "'%s/%.80s' is not of namespace '%s'",
 			p.space, p.name, m->space);
 		return UINT32_MAX;
 	}
 	if (i != UINT32_MAX && s->table->records[i].flags & TENSOR_REPLICA) {
-		calls_refuse(m, TENSOR_INVALID_DEVICE,
+		calls_refuse(m, STATUS_INVALID_DEVICE,
 			"'%s/%.60s' is another agent's, of which this one has a replica: ask "
 			"that agent",
 			p.space, p.name);
@@ -166,13 +166,13 @@ static int seal(struct store *s, struct tensor_message *m)
 	struct tensor_record *r = i == UINT32_MAX ? NULL : &s->table->records[i];
 
 	if (!r || !store_table_holds(s, i, m->session))
-		return calls_refuse(m, TENSOR_NOT_FOUND, "this session has no such tensor");
+		return calls_refuse(m, STATUS_NOT_FOUND, "this session has no such tensor");
 	if (r->state == TENSOR_SEALED && r->owner == m->session) {
 		calls_tell(s, m, i);
 		return -1;
 	}
 	if (r->owner != m->session || r->state != TENSOR_CREATED)
-		return calls_refuse(m, TENSOR_NOT_PERMITTED, "'%s/%.80s' %s", r->space, r->name,
+		return calls_refuse(m, STATUS_NOT_PERMITTED, "'%s/%.80s' %s", r->space, r->name,
 			r->state == TENSOR_CREATED ? "is another session's to seal"
 						   : "is sealed or deleted");
 	r->mtime = calls_now();
@@ -188,7 +188,7 @@ static int delete(struct store *s, struct tensor_message *m)
 	uint32_t i = find_own(s, m);
 
 	if (i == UINT32_MAX) {
-		if (m->again && m->status == TENSOR_NOT_FOUND)
+		if (m->again && m->status == STATUS_NOT_FOUND)
 			m->status = 0;
 		return -1;
 	}
@@ -223,7 +223,7 @@ static int list(struct store *s, struct tensor_message *m)
 		m->cursor = i + 1;
 		return -1;
 	}
-	return calls_refuse(m, TENSOR_NOT_FOUND, "there are no more tensors");
+	return calls_refuse(m, STATUS_NOT_FOUND, "there are no more tensors");
 }
 
 static int touch(struct store *s, struct tensor_message *m)
@@ -252,18 +252,18 @@ static int share(struct store *s, struct tensor_message *m)
 	r = &s->table->records[i];
 	had = strlen(r->share);
 	if (r->piece)
-		return calls_refuse(m, TENSOR_NOT_PERMITTED,
+		return calls_refuse(m, STATUS_NOT_PERMITTED,
 			"'%.80s' is packed: its memory is others' too, and is not shared",
 			r->name);
 	/* People read it in /v1/tensors, beside what others have shared. */
 	if (!n || n >= TENSOR_SPACE || memchr(m->text, ',', n) || memchr(m->text, '/', n) ||
 		bad_character(m->text) < n)
-		return calls_refuse(m, TENSOR_INVALID_VALUE,
+		return calls_refuse(m, STATUS_INVALID_VALUE,
 			"a namespace to share with has 1 to %u bytes of UTF-8, no ',', no '/' "
 			"and no control character",
 			TENSOR_SPACE - 1);
 	if (had + n + 2 > sizeof(r->share))
-		return calls_refuse(m, TENSOR_OUT_OF_MEMORY,
+		return calls_refuse(m, STATUS_OUT_OF_MEMORY,
 			"'%.80s' is shared with as many namespaces as fit", r->name);
 	/* Behind what is there, so that it is whole at every time. */
 	r->share[had + n + 1] = 0;
@@ -297,6 +297,6 @@ int store_ask(struct store *s, struct tensor_message *m)
 		return -1;
 	default:
 		return calls_refuse(
-			m, TENSOR_INVALID_VALUE, "the store knows no such question");
+			m, STATUS_INVALID_VALUE, "the store knows no such question");
 	}
 }

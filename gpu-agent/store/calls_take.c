@@ -47,7 +47,7 @@ static bool within_space(struct store *s, struct tensor_message *m, uint64_t roo
 
 	if (limit->bytes_per_namespace && (room > limit->bytes_per_namespace ||
 						  own > limit->bytes_per_namespace - room)) {
-		calls_refuse(m, TENSOR_OUT_OF_MEMORY,
+		calls_refuse(m, STATUS_OUT_OF_MEMORY,
 			"namespace '%s' has %llu of its %llu bytes of tensors "
 			"(store.bytes_per_namespace)",
 			m->space, (unsigned long long)own,
@@ -64,7 +64,7 @@ static bool within_records(struct store *s, struct tensor_message *m)
 
 	if (store_table_tensors(s, m->space) < most || store_table_unpool(s, m->space))
 		return true;
-	calls_refuse(m, TENSOR_OUT_OF_MEMORY,
+	calls_refuse(m, STATUS_OUT_OF_MEMORY,
 		"namespace '%s' has its %u tensors (store.tensors_per_namespace)", m->space,
 		most);
 	return false;
@@ -90,14 +90,14 @@ static bool within(struct store *s, struct tensor_message *m, uint64_t room)
 		store_table_evict(s, m->gpu, all - (limit->bytes - room)))
 		all = store_table_bytes(s, NULL, NULL);
 	if (room > limit->bytes || all > limit->bytes - room) {
-		calls_refuse(m, TENSOR_OUT_OF_MEMORY,
+		calls_refuse(m, STATUS_OUT_OF_MEMORY,
 			"the store has %llu of its %llu bytes (store.bytes)",
 			(unsigned long long)all, (unsigned long long)limit->bytes);
 		return false;
 	}
 	left = left_of(s, m);
 	if (left < room && !store_table_evict(s, m->gpu, room - left)) {
-		calls_refuse(m, TENSOR_OUT_OF_MEMORY, "the GPU has %llu bytes left, of %llu",
+		calls_refuse(m, STATUS_OUT_OF_MEMORY, "the GPU has %llu bytes left, of %llu",
 			(unsigned long long)left, (unsigned long long)room);
 		return false;
 	}
@@ -111,7 +111,7 @@ static uint32_t make_memory(struct store *s, struct tensor_message *m, uint64_t 
 	int fd = store_memory_make(s->memory, m->gpu, room, &error);
 
 	/* Another process may have the rest of the GPU. */
-	if (fd == -(int)TENSOR_OUT_OF_MEMORY && store_table_evict(s, m->gpu, room))
+	if (fd == -(int)STATUS_OUT_OF_MEMORY && store_table_evict(s, m->gpu, room))
 		fd = store_memory_make(s->memory, m->gpu, room, &error);
 	if (fd < 0) {
 		calls_refuse(m, (uint32_t)-fd, "%s", error.text);
@@ -121,7 +121,7 @@ static uint32_t make_memory(struct store *s, struct tensor_message *m, uint64_t 
 	if (i == UINT32_MAX) {
 		close(fd);
 		calls_refuse(
-			m, TENSOR_OUT_OF_MEMORY, "the store has its %u tensors", TENSORS_MAX);
+			m, STATUS_OUT_OF_MEMORY, "the store has its %u tensors", TENSORS_MAX);
 	}
 	return i;
 }
@@ -162,12 +162,12 @@ uint32_t calls_memory(struct store *s, struct tensor_message *m, uint64_t bytes)
 	uint64_t granularity = s->memory ? store_memory_granularity(s->memory, m->gpu) : 0;
 
 	if (!bytes) {
-		calls_refuse(m, TENSOR_INVALID_VALUE,
+		calls_refuse(m, STATUS_INVALID_VALUE,
 			"'%.80s': no such dtype, or a shape of no or too many bytes", m->name);
 		return UINT32_MAX;
 	}
 	if (!granularity) {
-		calls_refuse(m, TENSOR_NOT_READY, "the store has no memory of that GPU: %s",
+		calls_refuse(m, STATUS_NOT_READY, "the store has no memory of that GPU: %s",
 			s->memory ? "it does not see it" : s->memory_text);
 		return UINT32_MAX;
 	}
@@ -181,12 +181,12 @@ static uint32_t create(struct store *s, struct tensor_message *m, const struct c
 	uint32_t i;
 
 	if (strcmp(p->space, m->space)) {
-		calls_refuse(m, TENSOR_NOT_PERMITTED, "'%s/%.80s' is not of namespace '%s'",
+		calls_refuse(m, STATUS_NOT_PERMITTED, "'%s/%.80s' is not of namespace '%s'",
 			p->space, p->name, m->space);
 		return UINT32_MAX;
 	}
 	if (m->about.flags & TENSOR_PACKED && m->about.flags & TENSOR_EVICTABLE) {
-		calls_refuse(m, TENSOR_INVALID_VALUE,
+		calls_refuse(m, STATUS_INVALID_VALUE,
 			"'%.80s': one that is packed cannot be evictable: its memory goes with "
 			"others",
 			p->name);
@@ -212,7 +212,7 @@ static uint32_t create(struct store *s, struct tensor_message *m, const struct c
 	r->share[0] = 0;
 	if (!store_table_hold(s, i, m->session, true)) {
 		calls_refuse(
-			m, TENSOR_OUT_OF_MEMORY, "the store has its %u holders", TENSOR_HOLDS);
+			m, STATUS_OUT_OF_MEMORY, "the store has its %u holders", TENSOR_HOLDS);
 		r->state = TENSOR_POOLED;
 		store_table_release(s, i);
 		return UINT32_MAX;
@@ -229,7 +229,7 @@ static bool fits(struct tensor_message *m, const struct tensor_record *r)
 	const struct tensor_about *want = &m->about;
 
 	if (memcmp(r->gpu, m->gpu, 16) && !(want->flags & TENSOR_PEER)) {
-		calls_refuse(m, TENSOR_INVALID_DEVICE,
+		calls_refuse(m, STATUS_INVALID_DEVICE,
 			"'%s/%.60s' is on GPU %02x%02x%02x%02x, not on %02x%02x%02x%02x",
 			r->space, r->name, r->gpu[0], r->gpu[1], r->gpu[2], r->gpu[3],
 			m->gpu[0], m->gpu[1], m->gpu[2], m->gpu[3]);
@@ -238,13 +238,13 @@ static bool fits(struct tensor_message *m, const struct tensor_record *r)
 	if (!(want->flags & TENSOR_MAKE))
 		return true;
 	if (want->flags & TENSOR_NEW) {
-		calls_refuse(m, TENSOR_INVALID_VALUE, "there is a tensor '%s/%.80s' already",
+		calls_refuse(m, STATUS_INVALID_VALUE, "there is a tensor '%s/%.80s' already",
 			r->space, r->name);
 		return false;
 	}
 	if (r->dtype != want->dtype || r->rank != want->rank ||
 		memcmp(r->shape, want->shape, r->rank * sizeof(r->shape[0]))) {
-		calls_refuse(m, TENSOR_INVALID_VALUE,
+		calls_refuse(m, STATUS_INVALID_VALUE,
 			"'%s/%.80s' is there with another shape or dtype (%s)", r->space,
 			r->name, tensor_dtype_name(r->dtype));
 		return false;
@@ -260,7 +260,7 @@ static uint32_t by_handle(struct store *s, struct tensor_message *m)
 
 	if (!r || !calls_may_have(r, m)) {
 		s->table->counters.misses++;
-		calls_refuse(m, TENSOR_INVALID_VALUE, "no tensor has that handle");
+		calls_refuse(m, STATUS_INVALID_VALUE, "no tensor has that handle");
 		return UINT32_MAX;
 	}
 	m->about.flags = TENSOR_BY_HANDLE | (r->state == TENSOR_CREATED ? TENSOR_WRITE : 0);
@@ -314,18 +314,18 @@ int calls_take(struct store *s, struct tensor_message *m)
 		return -1;
 	writes = r->state == TENSOR_CREATED && (wants & TENSOR_WRITE || r->owner == m->session);
 	if (wants & TENSOR_WRITE && r->state == TENSOR_SEALED)
-		return calls_refuse(m, TENSOR_NOT_PERMITTED,
+		return calls_refuse(m, STATUS_NOT_PERMITTED,
 			"'%s/%.80s' is sealed: nobody writes it", r->space, r->name);
 	if (wants & TENSOR_WRITE && r->piece && r->owner != m->session) {
 		if (!(wants & TENSOR_BY_HANDLE))
-			return calls_refuse(m, TENSOR_NOT_PERMITTED,
+			return calls_refuse(m, STATUS_NOT_PERMITTED,
 				"'%s/%.60s' is packed: its owner alone writes it", r->space,
 				r->name);
 		writes = false;
 	}
 	if (!store_table_hold(s, i, m->session, writes))
 		return calls_refuse(
-			m, TENSOR_OUT_OF_MEMORY, "the store has its %u holders", TENSOR_HOLDS);
+			m, STATUS_OUT_OF_MEMORY, "the store has its %u holders", TENSOR_HOLDS);
 	s->table->counters.hits++;
 	calls_tell(s, m, i);
 	if (peer)

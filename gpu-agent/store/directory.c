@@ -20,7 +20,7 @@
 #include "gpu-agent/control.h"
 #include "gpu-agent/network.h"
 #include "gpu-agent/sandbox/sandbox.h"
-#include "gpu-agent/store/registry.h"
+#include "gpu-agent/store/registry/registry.h"
 
 /* For the directory's answer to a leave: with no answer the entry lapses. */
 #define LEAVE_NS (1000 * 1000000ull)
@@ -34,9 +34,9 @@ struct directory {
 	struct registry *registry;		 /* NULL: there is to be no entry */
 	char gpus[NETWORK_GPUS * UUID_TEXT + 1]; /* of the entry that is there */
 	uint32_t devices;
-	char why[160];	/* there is none though there should be */
-	char said[160]; /* to the supervisor; "": the entry is there */
-	bool told, done;
+	char why[160];	    /* there is none though there should be */
+	char reported[160]; /* to the supervisor; "": the entry is there */
+	bool reported_once, done;
 };
 
 /* --- who this is -------------------------------------------------------------------------- */
@@ -226,12 +226,12 @@ static void tell(struct directory *d)
 
 	snprintf(c.text, sizeof(c.text), "%.150s", why);
 	c.status = !d->registry || *why;
-	if (d->told && !strcmp(c.text, d->said))
+	if (d->reported_once && !strcmp(c.text, d->reported))
 		return;
 	if (descriptors_send(AGENT_FD_SOCKET, &c, sizeof(c), NULL, 0, MSG_DONTWAIT))
 		return; /* the next turn says it */
-	d->told = true;
-	snprintf(d->said, sizeof(d->said), "%.159s", c.text);
+	d->reported_once = true;
+	snprintf(d->reported, sizeof(d->reported), "%.159s", c.text);
 }
 
 static void hear(struct directory *d)

@@ -13,7 +13,7 @@
 
 #include "common/log.h"
 #include "gpu-agent/store/index_holder.h"
-#include "gpu-agent/store/registry.h"
+#include "gpu-agent/store/registry/registry.h"
 
 bool index_full_name(
 	char out[REGISTRY_NAME + 1], const char *space, const char *name, struct error *error)

@@ -9,7 +9,7 @@
 #include "gpu-agent/store/calls_core.h"
 #include "gpu-agent/store/index_core.h"
 #include "gpu-agent/store/index_holder.h"
-#include "gpu-agent/store/registry.h"
+#include "gpu-agent/store/registry/registry.h"
 #include "gpu-agent/store/replicas.h"
 
 /* What the index was asked, for a session or for a command. */
@@ -35,7 +35,7 @@ bool index_allows(const struct store *s, struct tensor_message *m)
 	if (!s->registry || m->what != TENSOR_TAKE || !(m->about.flags & TENSOR_MAKE) ||
 		slash || index_full_name(name, m->space, m->name, &error))
 		return true;
-	m->status = TENSOR_INVALID_VALUE;
+	m->status = STATUS_INVALID_VALUE;
 	snprintf(m->text, sizeof(m->text), "%.150s", error.text);
 	return false;
 }
@@ -43,10 +43,10 @@ bool index_allows(const struct store *s, struct tensor_message *m)
 static uint32_t status_of(enum registry_status status)
 {
 	switch (status) {
-	case REGISTRY_AWAY: return TENSOR_NOT_READY;
-	case REGISTRY_MISSING: return TENSOR_NOT_FOUND;
-	case REGISTRY_ELSEWHERE: return TENSOR_INVALID_DEVICE;
-	default: return TENSOR_INVALID_VALUE;
+	case REGISTRY_AWAY: return STATUS_NOT_READY;
+	case REGISTRY_MISSING: return STATUS_NOT_FOUND;
+	case REGISTRY_ELSEWHERE: return STATUS_INVALID_DEVICE;
+	default: return STATUS_INVALID_VALUE;
 	}
 }
 
@@ -61,7 +61,7 @@ static void answer(struct asked *a, const struct registry_result *result, uint32
 	}
 	if (result->status > REGISTRY_HERE || i == UINT32_MAX) {
 		m->status = result->status > REGISTRY_HERE ? status_of(result->status)
-							   : TENSOR_NOT_FOUND;
+							   : STATUS_NOT_FOUND;
 		snprintf(m->text, sizeof(m->text), "%.150s",
 			result->text[0] ? result->text : "the tensor was deleted meanwhile");
 	}
@@ -216,7 +216,7 @@ static void no_memory(struct store *s, const struct tensor_message *m, uint32_t 
 
 	if (i != UINT32_MAX && is_new)
 		store_table_drop(s, i, m->session);
-	told.status = TENSOR_OUT_OF_MEMORY;
+	told.status = STATUS_OUT_OF_MEMORY;
 	snprintf(told.text, sizeof(told.text), "the store has no memory for the question");
 	index_refuse(s, &told);
 }
@@ -241,7 +241,7 @@ void index_say(struct store *s, const struct tensor_message *asked,
 		ask_take(s, a, i, m->about.flags & TENSOR_MADE);
 		return;
 	}
-	if (s->registry && m->what == TENSOR_TAKE && m->status == TENSOR_NOT_FOUND &&
+	if (s->registry && m->what == TENSOR_TAKE && m->status == STATUS_NOT_FOUND &&
 		name_of(m, name)) {
 		a = ask(s, m);
 		if (!a) {
@@ -252,7 +252,7 @@ void index_say(struct store *s, const struct tensor_message *asked,
 		registry_take(s->registry, name, "", looked, a);
 		return;
 	}
-	if (s->registry && m->what != TENSOR_TAKE && m->status == TENSOR_INVALID_DEVICE &&
+	if (s->registry && m->what != TENSOR_TAKE && m->status == STATUS_INVALID_DEVICE &&
 		name_of(m, name) && (a = ask(s, m))) {
 		a->asked = *asked;
 		registry_take(s->registry, name, "", looked_whose, a);

@@ -170,7 +170,7 @@ static struct replica *asked(void *argument, struct store **s)
 static void fail_as(struct store *s, struct replica *r, const struct registry_result *result)
 {
 	replicas_fail(s, r,
-		result->status == REGISTRY_AWAY ? TENSOR_NOT_READY : TENSOR_NOT_FOUND,
+		result->status == REGISTRY_AWAY ? STATUS_NOT_READY : STATUS_NOT_FOUND,
 		result->text[0] ? result->text : "it was deleted meanwhile");
 }
 
@@ -219,7 +219,7 @@ void replicas_copied(struct store *s, const struct tensor_message *m)
 	if (!r)
 		return;
 	if (m->status || !record) {
-		replicas_fail(s, r, m->status ? m->status : TENSOR_NOT_FOUND, m->text);
+		replicas_fail(s, r, m->status ? m->status : STATUS_NOT_FOUND, m->text);
 		return;
 	}
 	if (r->local) {
@@ -229,7 +229,7 @@ void replicas_copied(struct store *s, const struct tensor_message *m)
 	a = ask(s, r);
 	if (!a) {
 		replicas_fail(
-			s, r, TENSOR_OUT_OF_MEMORY, "the store has no memory for the question");
+			s, r, STATUS_OUT_OF_MEMORY, "the store has no memory for the question");
 		return;
 	}
 	index_about(record, &t, s);
@@ -264,7 +264,7 @@ static void ticketed(void *argument, const struct registry_result *result)
 	record = &s->table->records[i];
 	why = unlike(record, result->tensor);
 	if (why) {
-		replicas_fail(s, r, TENSOR_NOT_READY, why);
+		replicas_fail(s, r, STATUS_NOT_READY, why);
 		return;
 	}
 	snprintf(r->node, sizeof(r->node), "%s", result->tensor->node);
@@ -347,7 +347,7 @@ static struct replica *begin(
 	}
 	i = !a ? UINT32_MAX : calls_memory(s, &m, t->dimensions <= TENSOR_RANK ? t->bytes : 0);
 	if (i == UINT32_MAX) {
-		calls_refuse(asked, m.status ? m.status : TENSOR_OUT_OF_MEMORY, "%s",
+		calls_refuse(asked, m.status ? m.status : STATUS_OUT_OF_MEMORY, "%s",
 			m.status ? m.text : "the store has no memory for a copy");
 		free(a);
 		free(r);
@@ -393,14 +393,14 @@ void replicas_get(
 	char gpu[48];
 
 	if (!replicas_may_have(m->space, t)) {
-		calls_refuse(&told, TENSOR_NOT_FOUND, "there is no tensor '%.120s'", m->name);
+		calls_refuse(&told, STATUS_NOT_FOUND, "there is no tensor '%.120s'", m->name);
 	} else if (t->state != REGISTRY_SEALED) {
 		index_gpu_text(gpu, m->gpu);
-		calls_refuse(&told, TENSOR_INVALID_DEVICE,
+		calls_refuse(&told, STATUS_INVALID_DEVICE,
 			"'%.20s', not sealed, is on %.40s of agent %.20s, not on %.40s",
 			t->name, t->gpu_uuid, t->node, gpu);
 	} else if (m->about.flags & TENSOR_WRITE) {
-		calls_refuse(&told, TENSOR_NOT_PERMITTED,
+		calls_refuse(&told, STATUS_NOT_PERMITTED,
 			"'%.100s' is sealed: nobody writes it", t->name);
 	} else if (is_here(s, m, t)) {
 		store_hear(s, m);
@@ -412,7 +412,7 @@ void replicas_get(
 		if (r && replicas_wait(s, r, m))
 			return;
 		if (r)
-			calls_refuse(&told, TENSOR_OUT_OF_MEMORY,
+			calls_refuse(&told, STATUS_OUT_OF_MEMORY,
 				"the store has no memory for the question");
 	}
 	index_refuse(s, &told);

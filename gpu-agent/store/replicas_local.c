@@ -51,7 +51,7 @@ static struct replica *begin_local(struct store *s, struct tensor_message *asked
 		i = UINT32_MAX;
 	}
 	if (i == UINT32_MAX) {
-		calls_refuse(asked, m.status ? m.status : TENSOR_OUT_OF_MEMORY, "%s",
+		calls_refuse(asked, m.status ? m.status : STATUS_OUT_OF_MEMORY, "%s",
 			m.status ? m.text : "the store has no memory for a copy");
 		free(r);
 		return NULL;
@@ -118,7 +118,7 @@ void replicas_finish_local(struct store *s, struct replica *r)
 
 	if (i == UINT32_MAX || from == UINT32_MAX ||
 		s->table->records[from].state != TENSOR_SEALED)
-		replicas_fail(s, r, TENSOR_NOT_FOUND, "it was deleted meanwhile");
+		replicas_fail(s, r, STATUS_NOT_FOUND, "it was deleted meanwhile");
 	else
 		replicas_finish(s, r, i);
 }
@@ -160,7 +160,7 @@ void replicas_fell(struct store *s, const struct tensor_message *m)
 
 		next = r->next;
 		if (record && !memcmp(record->gpu, m->gpu, sizeof(m->gpu)))
-			replicas_fail(s, r, TENSOR_NOT_READY, m->text);
+			replicas_fail(s, r, STATUS_NOT_READY, m->text);
 	}
 	for (uint32_t i = 0; i < s->table->count; i++) {
 		const struct tensor_record *record = &s->table->records[i];

@@ -36,8 +36,8 @@ static void redeemed(void *argument, const struct registry_result *result)
 	}
 	if (i == UINT32_MAX) {
 		calls_refuse(m,
-			result->status == REGISTRY_AWAY ? TENSOR_NOT_READY
-							: TENSOR_NOT_PERMITTED,
+			result->status == REGISTRY_AWAY ? STATUS_NOT_READY
+							: STATUS_NOT_PERMITTED,
 			result->status == REGISTRY_AWAY
 				? "the agent's Redis is away"
 				: "the ticket is for nothing that this agent has");
@@ -57,7 +57,7 @@ void replicas_redeem(struct store *s, const struct tensor_message *m)
 	char digits[REGISTRY_TICKET];
 
 	if (!a) {
-		calls_refuse(&told, TENSOR_NOT_PERMITTED,
+		calls_refuse(&told, STATUS_NOT_PERMITTED,
 			"this agent has no index of tensors (store.registry)");
 		store_say(s, &told, -1);
 		return;

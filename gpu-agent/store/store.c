@@ -243,7 +243,7 @@ void store_hear(struct store *s, const struct tensor_message *message)
 	}
 	if (index_allows(s, m))
 		fd = store_ask(s, m);
-	if (m->status == TENSOR_INVALID_DEVICE && replicas_local(s, message))
+	if (m->status == STATUS_INVALID_DEVICE && replicas_local(s, message))
 		return;
 	index_say(s, message, m, fd, holds);
 }

@@ -12,7 +12,7 @@
 #include "gpu-agent/agent.h"
 #include "gpu-agent/front/events.h"
 #include "gpu-agent/store/memory.h"
-#include "gpu-agent/store/registry.h"
+#include "gpu-agent/store/registry/registry.h"
 #include "gpu-agent/tensor_table.h"
 
 struct store {

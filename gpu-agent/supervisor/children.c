@@ -28,7 +28,7 @@
 #include "gpu-agent/supervisor/store_process.h"
 #include "gpu-agent/supervisor/supervisor.h"
 #include "gpu-agent/supervisor/uploads_process.h"
-#include "gpu-agent/supervisor/users.h"
+#include "gpu-agent/supervisor/settings/users.h"
 
 #define MS 1000000ull
 /* A front that dies young again and again is started again after 50, 100 … ms. The most leaves

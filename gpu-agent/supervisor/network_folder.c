@@ -12,10 +12,10 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/supervisor/network_settings.h"
+#include "gpu-agent/supervisor/settings/network_settings.h"
 #include "gpu-agent/supervisor/network_table.h"
 #include "gpu-agent/supervisor/supervisor.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/token.h"
 
 #define MS 1000000ull
 #define FILES_MOST 64

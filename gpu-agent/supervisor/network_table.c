@@ -20,9 +20,9 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/control.h"
-#include "gpu-agent/supervisor/network_settings.h"
+#include "gpu-agent/supervisor/settings/network_settings.h"
 #include "gpu-agent/supervisor/supervisor.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/token.h"
 
 #define MS 1000000ull
 /* Should inotify not be there, or say nothing: a folder of another machine's. */

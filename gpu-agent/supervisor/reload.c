@@ -13,7 +13,7 @@
 
 #include "common/cleanup.h"
 #include "common/wait.h"
-#include "gpu-agent/supervisor/network_settings.h"
+#include "gpu-agent/supervisor/settings/network_settings.h"
 #include "gpu-agent/supervisor/network_table.h"
 
 #define ENTRIES_MOST 65536

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "gpu-agent/supervisor/network_settings.h"
-#include "gpu-agent/supervisor/settings.h"
+#include "gpu-agent/supervisor/settings/network_settings.h"
+#include "gpu-agent/supervisor/settings/settings.h"
 
 #define WORKER_FILES 1024
 #define ENVIRON_MAX 64

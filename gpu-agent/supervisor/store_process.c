@@ -65,15 +65,15 @@ static bool hand_on(struct supervisor *s, bool table)
 int store_process_pair(struct supervisor *s)
 {
 	int pair[2];
-	bool told;
+	bool sent;
 
 	s->store_join_at = UINT64_MAX;
 	if (s->store < 0 ||
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		return -1;
-	told = tell(s, &(struct control){.what = CONTROL_STORE}, pair[0]);
+	sent = tell(s, &(struct control){.what = CONTROL_STORE}, pair[0]);
 	close(pair[0]);
-	if (told)
+	if (sent)
 		return pair[1];
 	close(pair[1]);
 	return -1;

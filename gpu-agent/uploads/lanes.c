@@ -42,13 +42,13 @@ struct lane {
 
 struct lanes {
 	pthread_mutex_t lock;
-	struct cache *cache;
+	struct payloads *cache;
 	struct lane *list;
 	uint32_t count;
 	int events;
 };
 
-struct lanes *lanes_new(struct cache *cache, struct error *error)
+struct lanes *lanes_new(struct payloads *cache, struct error *error)
 {
 	struct lanes *all = calloc(1, sizeof(*all));
 
@@ -88,7 +88,7 @@ static void lane_free(struct lane *lane)
 		at = &(*at)->next;
 	*at = lane->next;
 	all->count--;
-	cache_leave(all->cache, lane->space);
+	payloads_leave(all->cache, lane->space);
 	if (memory >= 0)
 		close(memory);
 	free(lane);
@@ -101,7 +101,7 @@ static void end_close(struct end *end)
 	struct lanes *all = lane->lanes;
 
 	for (; !end->keeps && lane->count; lane->count--)
-		cache_put(all->cache, lane->told[lane->first++ % SESSION_NAMES_AHEAD]);
+		payloads_put(all->cache, lane->told[lane->first++ % SESSION_NAMES_AHEAD]);
 	pthread_mutex_lock(&all->lock);
 	close(end->fd);
 	end->fd = -1;
@@ -141,7 +141,7 @@ static bool lane_watch(struct lanes *all, struct lane *lane)
 void lanes_open(struct lanes *all, const struct uploads_lane *about, const int fds[2])
 {
 	struct lane *lane = calloc(1, sizeof(*lane));
-	uint32_t space = lane ? cache_enter(all->cache, about->space) : CACHE_NONE;
+	uint32_t space = lane ? payloads_enter(all->cache, about->space) : CACHE_NONE;
 	bool taken = false;
 
 	pthread_mutex_lock(&all->lock);
@@ -171,7 +171,7 @@ void lanes_open(struct lanes *all, const struct uploads_lane *about, const int f
 		return;
 	log_warn("uploads.lane", "text=\"no room for another stripe\"");
 	if (space != CACHE_NONE)
-		cache_leave(all->cache, space);
+		payloads_leave(all->cache, space);
 	close(fds[0]);
 	close(fds[1]);
 	free(lane);
@@ -198,21 +198,21 @@ static bool lane_begin(struct lane *lane, int fd, struct uploads_answer *answer)
 		return false;
 	}
 	atomic_store(&lane->memory, fd);
-	answer->seed = cache_seed(lane->lanes->cache, lane->space);
+	answer->seed = payloads_seed(lane->lanes->cache, lane->space);
 	return true;
 }
 
 static bool lane_ask(struct lane *lane, const struct uploads_request *r, size_t n,
 	struct uploads_answer *answer)
 {
-	struct cache *cache = lane->lanes->cache;
+	struct payloads *cache = lane->lanes->cache;
 
 	if (!r->count || r->count > SESSION_NAMES_ASK ||
 		n != offsetof(struct uploads_request, names) + r->count * sizeof(r->names[0]))
 		return false;
 	for (uint32_t i = 0; i < r->count; i++) {
 		uint32_t piece = lane->count < SESSION_NAMES_AHEAD
-					 ? cache_get(cache, lane->space, &r->names[i])
+					 ? payloads_get(cache, lane->space, &r->names[i])
 					 : CACHE_NONE;
 
 		if (piece == CACHE_NONE)
@@ -228,7 +228,7 @@ static bool lane_ask(struct lane *lane, const struct uploads_request *r, size_t 
 static bool lane_get(
 	struct lane *lane, const struct uploads_request *r, struct uploads_answer *answer)
 {
-	struct cache *cache = lane->lanes->cache;
+	struct payloads *cache = lane->lanes->cache;
 	bool found = false;
 
 	answer->status = ENOENT;
@@ -238,14 +238,14 @@ static bool lane_get(
 		uint32_t piece = lane->told[lane->first++ % SESSION_NAMES_AHEAD];
 
 		lane->count--;
-		found = cache_is(cache, piece, &r->names[0]);
-		if (found && pwrite(atomic_load(&lane->memory), cache_bytes(cache, piece),
+		found = payloads_is(cache, piece, &r->names[0]);
+		if (found && pwrite(atomic_load(&lane->memory), payloads_bytes(cache, piece),
 				     r->names[0].length, (off_t)r->slot * UPLOADS_SLOT_BYTES) ==
 				     (ssize_t)r->names[0].length) {
 			answer->status = 0;
-			cache_count_hit(cache, piece);
+			payloads_count_hit(cache, piece);
 		}
-		cache_put(cache, piece);
+		payloads_put(cache, piece);
 	}
 	return true;
 }
@@ -253,7 +253,7 @@ static bool lane_get(
 static bool lane_put(
 	struct lane *lane, const struct uploads_request *r, struct uploads_answer *answer)
 {
-	struct cache *cache = lane->lanes->cache;
+	struct payloads *cache = lane->lanes->cache;
 	unsigned char *bytes;
 	uint32_t piece;
 
@@ -261,14 +261,14 @@ static bool lane_put(
 	if (r->slot >= UPLOADS_SLOTS || !r->length || r->length > FRAME_CHUNK ||
 		atomic_load(&lane->memory) < 0)
 		return false;
-	piece = cache_room(cache, lane->space, &bytes);
+	piece = payloads_room(cache, lane->space, &bytes);
 	if (piece == CACHE_NONE)
 		return true;
 	if (pread(atomic_load(&lane->memory), bytes, r->length,
 		    (off_t)r->slot * UPLOADS_SLOT_BYTES) == (ssize_t)r->length)
-		cache_keep(cache, lane->space, piece, r->length);
+		payloads_keep(cache, lane->space, piece, r->length);
 	else
-		cache_discard(cache, piece);
+		payloads_discard(cache, piece);
 	return true;
 }
 

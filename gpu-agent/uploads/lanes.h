@@ -12,7 +12,7 @@
 struct lanes;
 
 /* NULL with *error. */
-struct lanes *lanes_new(struct cache *cache, struct error *error);
+struct lanes *lanes_new(struct payloads *cache, struct error *error);
 
 /* A lane that the front made; takes both descriptors. The one that this stripe of the session
  * had before is closed. The thread that hears the front. */

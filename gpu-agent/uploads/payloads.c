@@ -49,7 +49,7 @@ struct space {
 	struct list used; /* the one that was not wanted for the longest first */
 };
 
-struct cache {
+struct payloads {
 	pthread_mutex_t lock;
 	unsigned char *memory;
 	uint32_t count;	  /* of pieces */
@@ -64,7 +64,7 @@ struct cache {
 	sem_t wanted;		/* more may be prepared */
 };
 
-static void list_add(struct cache *c, struct list *list, uint32_t i)
+static void list_add(struct payloads *c, struct list *list, uint32_t i)
 {
 	struct piece *p = &c->pieces[i];
 
@@ -77,7 +77,7 @@ static void list_add(struct cache *c, struct list *list, uint32_t i)
 	list->last = i;
 }
 
-static void list_remove(struct cache *c, struct list *list, uint32_t i)
+static void list_remove(struct payloads *c, struct list *list, uint32_t i)
 {
 	const struct piece *p = &c->pieces[i];
 
@@ -91,9 +91,9 @@ static void list_remove(struct cache *c, struct list *list, uint32_t i)
 		c->pieces[p->behind].before = p->before;
 }
 
-struct cache *cache_open(uint64_t bytes, struct error *error)
+struct payloads *payloads_open(uint64_t bytes, struct error *error)
 {
-	struct cache *c = calloc(1, sizeof(*c));
+	struct payloads *c = calloc(1, sizeof(*c));
 	uint64_t count = bytes / PIECE;
 
 	if (!c || !count || count >= CACHE_NONE / 2) {
@@ -115,7 +115,7 @@ struct cache *cache_open(uint64_t bytes, struct error *error)
 		c->memory = NULL;
 	if (!c->pieces || !c->bucket || !c->memory) {
 		error_set(error, ENOMEM, "a cache of %llu bytes", (unsigned long long)bytes);
-		cache_close(c);
+		payloads_close(c);
 		return NULL;
 	}
 	madvise(c->memory, count * PIECE,
@@ -129,7 +129,7 @@ struct cache *cache_open(uint64_t bytes, struct error *error)
 	return c;
 }
 
-void cache_close(struct cache *c)
+void payloads_close(struct payloads *c)
 {
 	if (c->memory)
 		munmap(c->memory, (size_t)c->count * PIECE);
@@ -142,7 +142,7 @@ void cache_close(struct cache *c)
 
 /* ---- memory that is taken before it is wanted ---- */
 
-bool cache_prepare(struct cache *c)
+bool payloads_prepare(struct payloads *c)
 {
 	uint32_t i = c->prepared, fresh = FRESH;
 	volatile unsigned char *at = c->memory + (size_t)i * PIECE;
@@ -158,7 +158,7 @@ bool cache_prepare(struct cache *c)
 	return true;
 }
 
-bool cache_prepare_wait(struct cache *c)
+bool payloads_prepare_wait(struct payloads *c)
 {
 	struct timespec until;
 
@@ -169,7 +169,7 @@ bool cache_prepare_wait(struct cache *c)
 }
 
 /* The first of those that are free, but for one that is being prepared. Under the lock. */
-static uint32_t take_free(struct cache *c)
+static uint32_t take_free(struct payloads *c)
 {
 	uint32_t i = c->free.first;
 
@@ -199,7 +199,7 @@ static bool space_is(const struct space *s)
 	return s->inside || s->pieces;
 }
 
-uint32_t cache_enter(struct cache *c, const char name[TENSOR_SPACE])
+uint32_t payloads_enter(struct payloads *c, const char name[TENSOR_SPACE])
 {
 	uint32_t found = CACHE_NONE;
 
@@ -226,21 +226,21 @@ uint32_t cache_enter(struct cache *c, const char name[TENSOR_SPACE])
 	return found;
 }
 
-void cache_leave(struct cache *c, uint32_t space)
+void payloads_leave(struct payloads *c, uint32_t space)
 {
 	pthread_mutex_lock(&c->lock);
 	c->spaces[space].inside--;
 	pthread_mutex_unlock(&c->lock);
 }
 
-uint64_t cache_seed(const struct cache *c, uint32_t space)
+uint64_t payloads_seed(const struct payloads *c, uint32_t space)
 {
 	return c->spaces[space].seed;
 }
 
 /* ---- names ---- */
 
-static uint32_t *bucket_of(struct cache *c, uint32_t space, const struct session_name *name)
+static uint32_t *bucket_of(struct payloads *c, uint32_t space, const struct session_name *name)
 {
 	return &c->bucket[(name->low ^ space * 0x9e3779b9u) & (c->buckets - 1)];
 }
@@ -250,7 +250,7 @@ static bool same(const struct session_name *a, const struct session_name *b)
 	return a->low == b->low && a->high == b->high && a->length == b->length;
 }
 
-static uint32_t find(struct cache *c, uint32_t space, const struct session_name *name)
+static uint32_t find(struct payloads *c, uint32_t space, const struct session_name *name)
 {
 	uint32_t i = *bucket_of(c, space, name);
 
@@ -261,7 +261,7 @@ static uint32_t find(struct cache *c, uint32_t space, const struct session_name 
 }
 
 /* It loses its name, and is in no list. */
-static void forget(struct cache *c, uint32_t i)
+static void forget(struct payloads *c, uint32_t i)
 {
 	struct piece *p = &c->pieces[i];
 	uint32_t *at = bucket_of(c, p->space, &p->name);
@@ -276,7 +276,7 @@ static void forget(struct cache *c, uint32_t i)
 	p->name = (struct session_name){0};
 }
 
-uint32_t cache_get(struct cache *c, uint32_t space, const struct session_name *name)
+uint32_t payloads_get(struct payloads *c, uint32_t space, const struct session_name *name)
 {
 	uint32_t i;
 
@@ -293,17 +293,17 @@ uint32_t cache_get(struct cache *c, uint32_t space, const struct session_name *n
 }
 
 /* Its name stays while it is held. */
-bool cache_is(const struct cache *c, uint32_t piece, const struct session_name *name)
+bool payloads_is(const struct payloads *c, uint32_t piece, const struct session_name *name)
 {
 	return same(&c->pieces[piece].name, name);
 }
 
-const unsigned char *cache_bytes(const struct cache *c, uint32_t piece)
+const unsigned char *payloads_bytes(const struct payloads *c, uint32_t piece)
 {
 	return c->memory + (size_t)piece * PIECE;
 }
 
-void cache_put(struct cache *c, uint32_t piece)
+void payloads_put(struct payloads *c, uint32_t piece)
 {
 	pthread_mutex_lock(&c->lock);
 	if (!--c->pieces[piece].held)
@@ -311,7 +311,7 @@ void cache_put(struct cache *c, uint32_t piece)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void cache_count_hit(struct cache *c, uint32_t piece)
+void payloads_count_hit(struct payloads *c, uint32_t piece)
 {
 	pthread_mutex_lock(&c->lock);
 	c->counts.hits++;
@@ -323,7 +323,7 @@ void cache_count_hit(struct cache *c, uint32_t piece)
 
 /* The namespace that has most: as long as one has more than its equal share, nobody below that
  * loses anything. Its own pieces go where SPACE has as many. */
-static uint32_t oldest(const struct cache *c, uint32_t space)
+static uint32_t oldest(const struct payloads *c, uint32_t space)
 {
 	const struct space *most = NULL;
 
@@ -339,7 +339,7 @@ static uint32_t oldest(const struct cache *c, uint32_t space)
 	return most ? most->used.first : CACHE_NONE;
 }
 
-uint32_t cache_room(struct cache *c, uint32_t space, unsigned char **bytes)
+uint32_t payloads_room(struct payloads *c, uint32_t space, unsigned char **bytes)
 {
 	uint32_t i;
 
@@ -356,11 +356,11 @@ uint32_t cache_room(struct cache *c, uint32_t space, unsigned char **bytes)
 	return i;
 }
 
-void cache_keep(struct cache *c, uint32_t space, uint32_t piece, uint32_t length)
+void payloads_keep(struct payloads *c, uint32_t space, uint32_t piece, uint32_t length)
 {
 	struct piece *p = &c->pieces[piece];
 	const struct session_name name =
-		name_of(c->spaces[space].seed, cache_bytes(c, piece), length);
+		name_of(c->spaces[space].seed, payloads_bytes(c, piece), length);
 	uint32_t *bucket;
 
 	pthread_mutex_lock(&c->lock);
@@ -379,14 +379,14 @@ void cache_keep(struct cache *c, uint32_t space, uint32_t piece, uint32_t length
 	pthread_mutex_unlock(&c->lock);
 }
 
-void cache_discard(struct cache *c, uint32_t piece)
+void payloads_discard(struct payloads *c, uint32_t piece)
 {
 	pthread_mutex_lock(&c->lock);
 	list_add(c, &c->free, piece);
 	pthread_mutex_unlock(&c->lock);
 }
 
-void cache_counts(struct cache *c, struct uploads_counts *counts)
+void payloads_counts(struct payloads *c, struct uploads_counts *counts)
 {
 	pthread_mutex_lock(&c->lock);
 	*counts = c->counts;
@@ -394,7 +394,7 @@ void cache_counts(struct cache *c, struct uploads_counts *counts)
 	counts->version = UPLOADS_VERSION;
 }
 
-void cache_count_earlier(struct cache *c, const struct uploads_counts *totals)
+void payloads_count_earlier(struct payloads *c, const struct uploads_counts *totals)
 {
 	pthread_mutex_lock(&c->lock);
 	if (!c->counts.has_earlier)

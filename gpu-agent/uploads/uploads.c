@@ -37,13 +37,13 @@ static void *prepare_main(void *argument)
 {
 	sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0});
 	do {
-		while (cache_prepare(argument))
+		while (payloads_prepare(argument))
 			;
-	} while (cache_prepare_wait(argument));
+	} while (payloads_prepare_wait(argument));
 	return NULL;
 }
 
-static int start_threads(struct lanes *lanes, struct cache *cache)
+static int start_threads(struct lanes *lanes, struct payloads *cache)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
@@ -63,7 +63,7 @@ static int start_threads(struct lanes *lanes, struct cache *cache)
 }
 
 /* False: the supervisor and every front are gone. */
-static bool hear(struct lanes *lanes, struct cache *cache)
+static bool hear(struct lanes *lanes, struct payloads *cache)
 {
 	for (;;) {
 		union {
@@ -86,18 +86,18 @@ static bool hear(struct lanes *lanes, struct cache *cache)
 			continue;
 		}
 		if (n == (ssize_t)sizeof(said.counts) && said.counts.version == UPLOADS_VERSION)
-			cache_count_earlier(cache, &said.counts);
+			payloads_count_earlier(cache, &said.counts);
 		for (int i = 0; i < 2; i++)
 			if (fds[i] >= 0)
 				close(fds[i]);
 	}
 }
 
-static void say_counts(struct lanes *lanes, struct cache *cache)
+static void say_counts(struct lanes *lanes, struct payloads *cache)
 {
 	struct uploads_counts counts;
 
-	cache_counts(cache, &counts);
+	payloads_counts(cache, &counts);
 	counts.lanes = lanes_count(lanes);
 	/* A front that does not read loses these figures, no more. */
 	(void)!send(AGENT_FD_SOCKET, &counts, sizeof(counts), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -106,7 +106,7 @@ static void say_counts(struct lanes *lanes, struct cache *cache)
 int uploads_main(const struct agent_config *config)
 {
 	struct error error = {0};
-	struct cache *cache = cache_open(config->upload_cache_bytes, &error);
+	struct payloads *cache = payloads_open(config->upload_cache_bytes, &error);
 	struct lanes *lanes = cache ? lanes_new(cache, &error) : NULL;
 	uint64_t said_at = 0;
 	uint32_t parts = sandbox_seal();

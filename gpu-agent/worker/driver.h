@@ -24,8 +24,8 @@ bool launch_first(struct worker *w);
 /* What later frames for other agents need of the driver is made, while no stream waits yet:
  * with one that waits the driver may wait in cuStreamCreate and cuMemHostAlloc (580.159). */
 void direct_prepare(struct worker *w);
-/* Whether the frame at hand, of direct_holds or a SIGNAL, would have the driver make such a
- * thing. */
+/* Whether the frame at hand, a copy with another agent, an AWAIT or a SIGNAL, would have the
+ * driver make such a thing. */
 bool direct_makes(const struct worker *w);
 
 /* Streams. */
@@ -79,8 +79,6 @@ void ipc_event_put(struct pending *p);
 bool ipc_event_turn(struct worker *w);
 /* A stream waits for another process: as direct_busy(). */
 bool ipc_event_busy(const struct worker *w);
-/* Whether a frame of that kind has a stream wait for another process. */
-bool ipc_event_holds(uint16_t op);
 /* Behind a fault: nobody looks at what waits any more. */
 void ipc_event_give_up(struct worker *w);
 void ipc_event_stream_gone(struct worker *w, const struct worker_stream *stream);

@@ -91,7 +91,7 @@ struct worker_stream *worker_stream_object(struct worker *w, struct request *r, 
 			worker_refuse(r, CUDA_ERROR_INVALID_CONTEXT);
 			return NULL;
 		}
-		stream = &w->legacy[r->header.context];
+		stream = &w->streams.legacy[r->header.context];
 	} else {
 		stream = worker_handle(w, r, handle, KIND_CUstream);
 	}

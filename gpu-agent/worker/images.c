@@ -43,7 +43,7 @@ unsigned char *images_want(struct worker *w, const uint8_t digest[32], uint64_t 
 	wait->waits = true;
 	while (wait->waits && worker_hear(w, deadline))
 		;
-	if (wait->waits && !w->ended) {
+	if (wait->waits && !w->end.ended) {
 		wait->mute = true;
 		log_warn("images.slow", "text=\"the cache of images does not answer; the "
 					"program sends what it loads\"");

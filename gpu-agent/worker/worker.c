@@ -38,6 +38,9 @@ _Static_assert((int)STATUS_INVALID_VALUE == CUDA_ERROR_INVALID_VALUE, "status.h"
 _Static_assert((int)STATUS_OUT_OF_MEMORY == CUDA_ERROR_OUT_OF_MEMORY, "status.h");
 _Static_assert((int)STATUS_UNAVAILABLE == CUDA_ERROR_DEVICE_UNAVAILABLE, "status.h");
 _Static_assert((int)STATUS_NO_DEVICE == CUDA_ERROR_NO_DEVICE, "status.h");
+_Static_assert((int)STATUS_INVALID_DEVICE == CUDA_ERROR_INVALID_DEVICE, "status.h");
+_Static_assert((int)STATUS_NOT_FOUND == CUDA_ERROR_NOT_FOUND, "status.h");
+_Static_assert((int)STATUS_PENDING == CUDA_ERROR_NOT_READY, "status.h");
 _Static_assert((int)STATUS_ECC == CUDA_ERROR_ECC_UNCORRECTABLE, "status.h");
 _Static_assert((int)STATUS_NVLINK == CUDA_ERROR_NVLINK_UNCORRECTABLE, "status.h");
 _Static_assert((int)STATUS_NOT_PERMITTED == CUDA_ERROR_NOT_PERMITTED, "status.h");
@@ -77,12 +80,12 @@ void worker_end(struct worker *w, CUresult status, const char *format, ...)
 {
 	va_list args;
 
-	if (w->ended)
+	if (w->end.ended)
 		return;
-	w->ended = true;
-	w->end_status = status;
+	w->end.ended = true;
+	w->end.status = status;
 	va_start(args, format);
-	vsnprintf(w->end_text, sizeof(w->end_text), format, args);
+	vsnprintf(w->end.text, sizeof(w->end.text), format, args);
 	va_end(args);
 }
 
@@ -174,7 +177,7 @@ static int worker_choose(struct worker *w, const struct handoff *message)
 	memcpy(all, w->devices, sizeof(all));
 	memset(w->devices, 0, sizeof(w->devices));
 	memset(w->contexts, 0, sizeof(w->contexts));
-	w->streams = NULL;
+	w->streams.list = NULL;
 	w->device_count = n;
 	w->vram_limit = message->bytes;
 	for (uint32_t i = 0; i < n; i++) {
@@ -266,10 +269,10 @@ static int worker_session(struct worker *w, struct handoff *message)
 		return -1;
 	}
 	memcpy(w->stats.session, message->session, sizeof(w->stats.session));
-	w->coded = message->coded == 1;
-	w->compress = !w->coded			   ? CONTROLLER_OFF
-		      : w->config->compress_always ? CONTROLLER_ALWAYS
-						   : CONTROLLER_AUTO;
+	w->stripes.coded = message->coded == 1;
+	w->stripes.compress = !w->stripes.coded		   ? CONTROLLER_OFF
+			      : w->config->compress_always ? CONTROLLER_ALWAYS
+							   : CONTROLLER_AUTO;
 	w->park.grace = message->grace_ms * 1000000ull;
 	w->sender.window.keeps = w->park.grace > 0;
 	return 0;
@@ -282,7 +285,7 @@ _Noreturn void worker_leave(struct worker *w)
 
 	while (atomic_flag_test_and_set(&leaving))
 		pause(); /* the other thread is at it */
-	log_info("session.end", "reason=\"%s\" frames=%llu launches=%llu", w->end_text,
+	log_info("session.end", "reason=\"%s\" frames=%llu launches=%llu", w->end.text,
 		(unsigned long long)w->stats.frames_received,
 		(unsigned long long)w->stats.launches);
 	/* The client sees the end at once. The link itself stays: the watchdog looks at it
@@ -293,8 +296,8 @@ _Noreturn void worker_leave(struct worker *w)
 	message = w->stats; /* the last of them: what came since the last second counts too */
 	message.what = HANDOFF_ENDED;
 	message.libraries = library_used();
-	message.status = w->end_status;
-	memcpy(message.text, w->end_text, sizeof(message.text));
+	message.status = w->end.status;
+	memcpy(message.text, w->end.text, sizeof(message.text));
 	worker_say(w, &message);
 	/* Not exit(): the driver's own handlers would wait for a kernel that may never end. The
 	 * kernel takes back the memory of the GPU with the process. */
@@ -313,11 +316,11 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 	w->config = config;
 	w->handoff = handoff_fd;
 	w->spin_ns = wait_spin_budget();
-	w->depth = STREAM_DEPTH;
+	w->streams.depth = STREAM_DEPTH;
 	w->fences.tail = &w->fences.first;
 	w->kept.closings_tail = &w->kept.closings;
 	for (int i = 0; i < HANDOFF_DEVICES; i++)
-		w->lease_tag[i] = -1;
+		w->lease.tag[i] = -1;
 	w->ipc.tag = -1;
 
 	message.what = HANDOFF_READY;

@@ -59,10 +59,18 @@ struct serve_entry {
 #define SERVE_FIRST 64u	    /* the two above only as FRAME_CALL */
 #define SERVE_ASIDE 128u    /* no CUDA call of the app's: carries off no error of a post */
 #define SERVE_IDLES 256u    /* makes what the driver may wait for an idle GPU with */
+#define SERVE_HOLDS 512u    /* has a stream wait for another agent or process */
+#define SERVE_COPIED 1024u  /* its payload is copied to the device, and nothing looks at it */
 #define SERVE_LIBRARY (SERVE_CALL | SERVE_SLOW | SERVE_WAITS | SERVE_FIRST)
 
 /* By op; NULL where nobody serves it. */
 const struct serve_entry *serve_find(uint16_t op);
+static inline bool serve_marked(uint16_t op, uint16_t mark)
+{
+	const struct serve_entry *entry = serve_find(op);
+
+	return entry && entry->flags & mark;
+}
 /* Of the body of a frame, `bytes` long, as its description says. How many bytes of staging its
  * answer takes at most; more than worker_payload_most is refused when it is served. */
 uint64_t serve_stages(uint16_t op, const void *frame, uint32_t bytes);

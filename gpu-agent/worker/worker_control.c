@@ -33,7 +33,7 @@ static int say_lease(struct worker *w, uint32_t device)
 
 	ask->what = HANDOFF_LEASE;
 	ask->device = device;
-	ask->bytes = w->lease_asked[device];
+	ask->bytes = w->lease.asked[device];
 	if (!worker_say(w, ask))
 		return 0;
 	log_warn("worker.lease", "error=\"%s\"", strerror(errno));
@@ -42,10 +42,10 @@ static int say_lease(struct worker *w, uint32_t device)
 
 int worker_ask_lease(struct worker *w, uint32_t device, uint64_t bytes, int tag)
 {
-	w->lease_asked[device] = bytes;
+	w->lease.asked[device] = bytes;
 	if (say_lease(w, device))
 		return -1;
-	w->lease_tag[device] = tag;
+	w->lease.tag[device] = tag;
 	return 0;
 }
 
@@ -60,7 +60,7 @@ static void say_again(struct worker *w, uint64_t number)
 		return;
 	log_info("worker.adopted", "pid=%d", getpid());
 	for (uint32_t d = 0; d < w->device_count; d++)
-		if (w->lease_tag[d] >= 0)
+		if (w->lease.tag[d] >= 0)
 			say_lease(w, d);
 	memory_ask_again(w);
 	ipc_ask_again(w);
@@ -160,8 +160,8 @@ bool worker_stopped(struct worker *w)
 		n = recv(w->handoff, &said, sizeof(said), MSG_DONTWAIT);
 		if (n == sizeof(said.handoff) && said.handoff.what == HANDOFF_STOP)
 			heed_stop(w, &said.handoff);
-	} while (n > 0 && !w->ended);
-	return w->ended;
+	} while (n > 0 && !w->end.ended);
+	return w->end.ended;
 }
 
 bool worker_hear(struct worker *w, uint64_t deadline)
@@ -169,7 +169,7 @@ bool worker_hear(struct worker *w, uint64_t deadline)
 	struct pollfd p = {.fd = w->handoff, .events = POLLIN};
 	uint64_t now = wait_now();
 
-	if (w->ended || now >= deadline)
+	if (w->end.ended || now >= deadline)
 		return false;
 	if (poll(&p, 1, (int)((deadline - now) / 1000000) + 1) > 0)
 		worker_control(w);

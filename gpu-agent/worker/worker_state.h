@@ -207,7 +207,7 @@ struct kept {
 		uint32_t count, look; /* pieces of work and frames; the streams are looked at */
 		bool named;	      /* the frame at hand named a stream */
 	} issued;
-	bool told;				   /* the app knows that much is kept */
+	bool reported;				   /* to the app, that much is kept */
 	struct closing *closings, **closings_tail; /* until none is outstanding */
 	uint32_t closing_count;
 };
@@ -263,6 +263,61 @@ struct graph_modules {
 	uint32_t count, room;
 };
 
+struct worker_streams {
+	struct worker_stream *list;
+	struct worker_stream legacy[CONTEXT_MAX]; /* by context */
+	struct worker_stream *deep; /* has more work than it may, as far as is known */
+	uint32_t depth;		    /* how much one may have beyond its mark (limits.c) */
+};
+
+/* Captures, and the modules that graphs have kernels of. */
+struct worker_graphs {
+	uint32_t captures;	       /* open ones */
+	struct graph_modules captured; /* whose kernels were launched while one was */
+	struct graph_module *modules;  /* all that graphs have kernels of */
+	bool tells_kernels;	       /* GRAPH_RESULT_KERNELS */
+	int dot;		       /* the text of a graph, while it is fetched; 0: none */
+};
+
+/* The connections for large payloads, and what may be on them. */
+struct worker_stripes {
+	struct stripe *at[SESSION_STRIPES + 1]; /* by number */
+	int uploads[SESSION_STRIPES + 1][2];	/* lanes of those that come; 0: none */
+	bool coded;				/* payloads may be */
+	enum controller_mode compress;		/* ours: OFF where the client knows none */
+	struct piece_counts received, sent;	/* of all that it had */
+	uint32_t count, next;			/* next: whose turn it is to send */
+};
+
+struct worker_ending {
+	bool ended;	 /* the loop leaves */
+	CUresult status; /* what the app is told; SUCCESS: it ended the session itself */
+	char text[192];
+};
+
+/* Leases asked for and not granted yet, by device. */
+struct lease_wait {
+	int tag[HANDOFF_DEVICES];	 /* which waits */
+#define LEASE_TAG_EXTRA CHANNEL_SLOTS	 /* nobody's: the worker's own wish */
+	uint64_t asked[HANDOFF_DEVICES]; /* how much, should another front want to hear it
+					    again */
+};
+
+/* How much memory is free, asked and not answered yet (driver/memory/memory_info.c). */
+struct memory_questions {
+	uint32_t open; /* bit n: question n */
+	struct memory_question {
+		uint16_t tag, context;
+	} questions[32];
+};
+
+/* What the session may have (limits/quotas.c); stats: what it has. */
+struct worker_quotas {
+	struct tally *tally; /* what its tenant's sessions have together; NULL: no quotas */
+	uint32_t slot;	     /* in it */
+	uint64_t most[QUOTAS];
+};
+
 struct worker {
 	const struct agent_config *config;
 	struct log_subject subject; /* its session */
@@ -275,12 +330,9 @@ struct worker {
 	uint64_t vram_limit; /* of each GPU, for all sessions of the pod together; 0 = none */
 
 	CUcontext contexts[CONTEXT_MAX];
-	struct worker_stream legacy[CONTEXT_MAX];
 	struct greens greens;
 	uint16_t current; /* the driver's current context, by number */
-	struct worker_stream *streams;
-	struct worker_stream *deep; /* has more work than it may, as far as is known */
-	uint32_t depth;		    /* how much a stream may have beyond its mark (limits.c) */
+	struct worker_streams streams;
 	struct metering metering;
 
 	struct name *names;
@@ -288,28 +340,17 @@ struct worker {
 
 	struct worker_peers peers;
 
-	uint32_t captures;		    /* open ones */
-	struct graph_modules captured;	    /* whose kernels were launched while one was */
-	struct graph_module *graph_modules; /* all that graphs have kernels of */
-	struct module_library *libraries;   /* module_library.c */
-	bool tells_kernels;		    /* GRAPH_RESULT_KERNELS */
-	int dot; /* the text of a graph, while it is fetched; 0: none */
+	struct worker_graphs graphs;
+	struct module_library *libraries; /* module_library.c */
 
 	struct known_range *ranges;
 	uint32_t range_count, range_room;
 
 	struct link *link;
 	struct local local; /* the program is on this machine: it has the frames */
-	const struct transport *transport;	     /* that made it */
-	struct stripe *stripes[SESSION_STRIPES + 1]; /* by number */
-	int stripe_uploads[SESSION_STRIPES + 1][2];  /* lanes of those that come; 0: none */
-	bool coded;				     /* payloads on stripes may be */
-	enum controller_mode compress;		     /* ours: OFF where the client knows none */
-	struct piece_counts pieces_received, pieces_sent; /* of all stripes that it had */
-	uint32_t stripe_count, stripe_next;		  /* next: whose turn it is to send */
-	bool ended;					  /* the loop leaves */
-	CUresult end_status; /* what the app is told; SUCCESS: it ended the session itself */
-	char end_text[192];
+	const struct transport *transport; /* that made it */
+	struct worker_stripes stripes;
+	struct worker_ending end;
 
 	struct receiver receiver;
 	struct sender sender;
@@ -358,23 +399,10 @@ struct worker {
 	} ipc;
 	struct ipc_events *events; /* that processes share; NULL: none yet */
 
-	/* leases asked for and not granted yet: the tag that waits, by device */
-	int lease_tag[HANDOFF_DEVICES];
-#define LEASE_TAG_EXTRA CHANNEL_SLOTS	       /* nobody's: the worker's own wish */
-	uint64_t lease_asked[HANDOFF_DEVICES]; /* how much, should another front want to hear it
-						  again */
+	struct lease_wait lease;
+	struct memory_questions memory_info;
 
-	/* how much memory is free, asked and not answered yet (driver/memory/memory_info.c) */
-	struct {
-		uint32_t open; /* bit n: question n */
-		struct {
-			uint16_t tag, context;
-		} questions[32];
-	} memory_info;
-
-	struct tally *tally; /* what its tenant's sessions have together; NULL: no quotas */
-	uint32_t tally_slot;
-	uint64_t quotas[QUOTAS]; /* what the session may have (quotas.c); stats: what it has */
+	struct worker_quotas quotas;
 	struct handoff stats;
 	uint64_t stats_at;
 	uint64_t posts[LATENCY_CLASSES]; /* served (timing.h) */

@@ -1088,10 +1088,8 @@ cusolverStatus_t cusolverSpXcsrqrAnalysisBatched(cusolverSpHandle_t handle, int 
 			const int *csrRowPtr, const int *csrColInd, int batchSize, \
 			csrqrInfo_t info, size_t *internalDataInBytes, \
 			size_t *workspaceInBytes)
-PROTOTYPE_cusolverSpScsrqrBufferInfoBatched(cusolverSpScsrqrBufferInfoBatched, float);
-PROTOTYPE_cusolverSpScsrqrBufferInfoBatched(cusolverSpDcsrqrBufferInfoBatched, double);
-PROTOTYPE_cusolverSpScsrqrBufferInfoBatched(cusolverSpCcsrqrBufferInfoBatched, cuComplex);
-PROTOTYPE_cusolverSpScsrqrBufferInfoBatched(cusolverSpZcsrqrBufferInfoBatched, cuDoubleComplex);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrqrBufferInfoBatched, cusolverSp,
+	csrqrBufferInfoBatched);
 #define PROTOTYPE_cusolverSpScsrqrsvBatched(name, TYPE) \
 	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int n, int nnz, \
 			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
@@ -1232,8 +1230,8 @@ cusolverStatus_t cusolverSpXcsrcholAnalysisHost(cusolverSpHandle_t handle, int n
 			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
 			const int *csrRowPtrA, const int *csrColIndA, csrcholInfoHost_t info, \
 			size_t *internalDataInBytes, size_t *workspaceInBytes)
-SD_T(SEMICOLON, PROTOTYPE_cusolverSpScsrcholBufferInfoHost, cusolverSp, csrcholBufferInfoHost);
-CZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrcholBufferInfoHost, cusolverSp, csrcholBufferInfoHost);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusolverSpScsrcholBufferInfoHost, cusolverSp,
+	csrcholBufferInfoHost);
 #define PROTOTYPE_cusolverSpScsrcholFactorHost(name, TYPE) \
 	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnzA, \
 			const cusparseMatDescr_t descrA, const TYPE *csrValA, \

@@ -242,8 +242,8 @@ SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSgtsv2_bufferSizeExt, cusparse, gtsv2_buffer
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, const TYPE *dl, \
 			const TYPE *d, const TYPE *du, TYPE *B, int ldb, void *pBuffer)
 SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSgtsv2, cusparse, gtsv2);
-SD_T(SEMICOLON, PROTOTYPE_cusparseSgtsv2_bufferSizeExt, cusparse, gtsv2_nopivot_bufferSizeExt);
-CZ_T(SEMICOLON, PROTOTYPE_cusparseSgtsv2_bufferSizeExt, cusparse, gtsv2_nopivot_bufferSizeExt);
+SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSgtsv2_bufferSizeExt, cusparse,
+	gtsv2_nopivot_bufferSizeExt);
 SDCZ_T(SEMICOLON, PROTOTYPE_cusparseSgtsv2, cusparse, gtsv2_nopivot);
 #define PROTOTYPE_cusparseSgtsv2StridedBatch_bufferSizeExt(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, const TYPE *dl, const TYPE *d, \
@@ -503,8 +503,8 @@ SDCZ_T(SEMICOLON, PROTOTYPE_cusparseScsru2csr, cusparse, csr2csru);
 			const TYPE *csrSortedValC, const int *csrSortedRowPtrC, \
 			const int *csrSortedColIndC, size_t *pBufferSizeInBytes)
 PROTOTYPE_cusparseHpruneDense2csr_bufferSizeExt(cusparseHpruneDense2csr_bufferSizeExt, __half);
-PROTOTYPE_cusparseHpruneDense2csr_bufferSizeExt(cusparseSpruneDense2csr_bufferSizeExt, float);
-PROTOTYPE_cusparseHpruneDense2csr_bufferSizeExt(cusparseDpruneDense2csr_bufferSizeExt, double);
+SD_T(SEMICOLON, PROTOTYPE_cusparseHpruneDense2csr_bufferSizeExt, cusparse,
+	pruneDense2csr_bufferSizeExt);
 #define PROTOTYPE_cusparseHpruneDense2csrNnz(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, const TYPE *A, int lda, \
 			const TYPE *threshold, const cusparseMatDescr_t descrC, \
@@ -532,8 +532,8 @@ SD_T(SEMICOLON, PROTOTYPE_cusparseHpruneDense2csr, cusparse, pruneDense2csr);
 			const TYPE *csrSortedValC, const int *csrSortedRowPtrC, \
 			const int *csrSortedColIndC, size_t *pBufferSizeInBytes)
 PROTOTYPE_cusparseHpruneCsr2csr_bufferSizeExt(cusparseHpruneCsr2csr_bufferSizeExt, __half);
-PROTOTYPE_cusparseHpruneCsr2csr_bufferSizeExt(cusparseSpruneCsr2csr_bufferSizeExt, float);
-PROTOTYPE_cusparseHpruneCsr2csr_bufferSizeExt(cusparseDpruneCsr2csr_bufferSizeExt, double);
+SD_T(SEMICOLON, PROTOTYPE_cusparseHpruneCsr2csr_bufferSizeExt, cusparse,
+	pruneCsr2csr_bufferSizeExt);
 #define PROTOTYPE_cusparseHpruneCsr2csrNnz(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, int nnzA, \
 			const cusparseMatDescr_t descrA, const TYPE *csrSortedValA, \
@@ -583,8 +583,8 @@ PROTOTYPE_cusparseHpruneDense2csrNnzByPercentage(
 			TYPE *csrSortedValC, const int *csrSortedRowPtrC, \
 			int *csrSortedColIndC, pruneInfo_t info, void *pBuffer)
 PROTOTYPE_cusparseHpruneDense2csrByPercentage(cusparseHpruneDense2csrByPercentage, __half);
-PROTOTYPE_cusparseHpruneDense2csrByPercentage(cusparseSpruneDense2csrByPercentage, float);
-PROTOTYPE_cusparseHpruneDense2csrByPercentage(cusparseDpruneDense2csrByPercentage, double);
+SD_T(SEMICOLON, PROTOTYPE_cusparseHpruneDense2csrByPercentage, cusparse,
+	pruneDense2csrByPercentage);
 #define PROTOTYPE_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, int nnzA, \
 			const cusparseMatDescr_t descrA, const TYPE *csrSortedValA, \
@@ -610,8 +610,8 @@ PROTOTYPE_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(
 			int *csrSortedRowPtrC, int *nnzTotalDevHostPtr, pruneInfo_t info, \
 			void *pBuffer)
 PROTOTYPE_cusparseHpruneCsr2csrNnzByPercentage(cusparseHpruneCsr2csrNnzByPercentage, __half);
-PROTOTYPE_cusparseHpruneCsr2csrNnzByPercentage(cusparseSpruneCsr2csrNnzByPercentage, float);
-PROTOTYPE_cusparseHpruneCsr2csrNnzByPercentage(cusparseDpruneCsr2csrNnzByPercentage, double);
+SD_T(SEMICOLON, PROTOTYPE_cusparseHpruneCsr2csrNnzByPercentage, cusparse,
+	pruneCsr2csrNnzByPercentage);
 #define PROTOTYPE_cusparseHpruneCsr2csrByPercentage(name, TYPE) \
 	cusparseStatus_t name(cusparseHandle_t handle, int m, int n, int nnzA, \
 			const cusparseMatDescr_t descrA, const TYPE *csrSortedValA, \
@@ -620,8 +620,8 @@ PROTOTYPE_cusparseHpruneCsr2csrNnzByPercentage(cusparseDpruneCsr2csrNnzByPercent
 			TYPE *csrSortedValC, const int *csrSortedRowPtrC, \
 			int *csrSortedColIndC, pruneInfo_t info, void *pBuffer)
 PROTOTYPE_cusparseHpruneCsr2csrByPercentage(cusparseHpruneCsr2csrByPercentage, __half);
-PROTOTYPE_cusparseHpruneCsr2csrByPercentage(cusparseSpruneCsr2csrByPercentage, float);
-PROTOTYPE_cusparseHpruneCsr2csrByPercentage(cusparseDpruneCsr2csrByPercentage, double);
+SD_T(SEMICOLON, PROTOTYPE_cusparseHpruneCsr2csrByPercentage, cusparse,
+	pruneCsr2csrByPercentage);
 #define PROTOTYPE_cusparseCsr2cscEx2 \
 	cusparseStatus_t cusparseCsr2cscEx2(cusparseHandle_t handle, int m, int n, int nnz, \
 			const void *csrVal, const int *csrRowPtr, const int *csrColInd, \

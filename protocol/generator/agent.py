@@ -234,6 +234,10 @@ def flags(entry):
         out.append("SERVE_WAITS")
     if entry.has("idles"):
         out.append("SERVE_IDLES")
+    if entry.has("holds"):
+        out.append("SERVE_HOLDS")
+    if entry.has("copied"):
+        out.append("SERVE_COPIED")
     if entry.has("aside"):
         out.append("SERVE_ASIDE")
     return " | ".join(out)

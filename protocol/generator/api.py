@@ -17,7 +17,8 @@ MARKS = ("in", "out", "out?", "inout", "inout?", "str", "new", "gone", "device",
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "current", "forgets", "same", "since", "abi",
            "keeps", "tells", "asks", "null_too", "on_host", "sets_stream", "gets_stream",
            "as", "answers", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
-           "unbound", "named", "looks", "overtakes", "aside", "idles", "stages", "requires", "captured")
+           "unbound", "named", "looks", "overtakes", "aside", "idles", "holds", "copied",
+           "stages", "requires", "captured")
 
 # What a capture says to a call, before anything else about it is looked at.
 CAPTURED = ("node", "never", "unsafe", "own")
@@ -131,6 +132,7 @@ class Library:
     second: str          # what the second name of each function has before the first, or ""
     hooks: list          # what of its statuses is written by hand, as FAMILY_NAME
     beside: bool         # its calls that are awaited are served beside the worker's loop
+    records: str         # of a profiler: the file of protocol/api with its numbers of the driver's and the runtime's calls, or ""
     origin: str          # FILE:LINE
     name: str            # "cuBLAS"
     header: str          # NVIDIA's header that declares it
@@ -282,7 +284,7 @@ FORMS = ("plain", "content")
 # Words of a `library` statement, each with (…).
 LIBRARY_WORDS = ("name", "header", "sonames", "handle", "software", "version", "needs", "form")
 LIBRARY_MAY = ("parts", "others", "kinds", "statuses", "state", "kept", "also", "says", "numbered", "told",
-               "node", "exports", "second", "hooks", "beside")
+               "node", "exports", "second", "hooks", "beside", "records")
 
 
 def parse_library(text, family, where):
@@ -307,7 +309,7 @@ def parse_library(text, family, where):
                    numbers(said.get("kept", ())),
                    *(said.get(word, [""])[0] for word in ("also", "says", "numbered", "told")),
                    said.get("node") == ["-"], said.get("exports") == ["hand"], said.get("second", [""])[0], said.get("hooks", []),
-                   said.get("beside") == ["calls"],
+                   said.get("beside") == ["calls"], said.get("records", [""])[0],
                    where, said["name"][0], said["header"][0])
 
 

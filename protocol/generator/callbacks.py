@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUPTI's numbers of calls: of which call each is, and what each is called (protocol/api/cupti_callbacks.txt)."""
+"""A profiler's numbers of calls: of which call each is, and what each is called (the file of protocol/api that its stanza's
+records(FILE) names)."""
 import collections
 import re
 
@@ -9,21 +10,20 @@ from .errors import ApiError
 from .shim import exported
 
 DOMAINS = {"driver": "cuda", "runtime": "cudart"}  # domain: family
-FILE = "cupti_callbacks.txt"
 
 
-def read(lines):
-    """{domain: {number: {major: name}}} of the file's lines."""
+def read(lines, file=""):
+    """{domain: {number: {major: name}}} of the lines of that file."""
     out = {domain: {} for domain in DOMAINS}
     for at, line in enumerate(lines, 1):
         words = line.split("#")[0].split()
         if not words:
             continue
         if len(words) not in (3, 4) or words[0] not in out or not words[1].isdigit():
-            raise ApiError(f"{FILE}:{at}: not DOMAIN NUMBER NAME [NAME]")
+            raise ApiError(f"{file}:{at}: not DOMAIN NUMBER NAME [NAME]")
         rows, number, older = out[words[0]], int(words[1]), words[-1]
         if number != len(rows) + 1:
-            raise ApiError(f"{FILE}:{at}: {words[0]} {number}: the numbers have no gaps")
+            raise ApiError(f"{file}:{at}: {words[0]} {number}: the numbers have no gaps")
         rows[number] = {13: words[2], **({} if older == "-" else {12: older})}
     return out
 
@@ -53,19 +53,20 @@ def called(api, rows):
     return out
 
 
-def files(api, lines):
-    rows = read(lines)
+def files(api, one, lines):
+    """{name: text} of a library that records: ONE, a Library, and its file's LINES."""
+    rows = read(lines, one.records)
     calls = called(api, rows)
     out = text.head(
-        "What CUPTI calls the calls, in order of their numbers and without gaps: CALLED(NAME, MORE): those\n"
-        "of an exported function NAME, which CUPTI calls NAMEMORE; NAMED(NAME): of none.")
+        f"What {one.name} calls the calls, in order of their numbers and without gaps: CALLED(NAME, MORE): those\n"
+        f"of an exported function NAME, which {one.name} calls NAMEMORE; NAMED(NAME): of none.")
     out += "".join(f"\n#if VCUDA_ABI == {major}\n#define EITHER(of_12, of_13) of_{major}\n#endif" for major in (12, 13))
     for domain, of in rows.items():
         made = [row(names, calls, domain, number) for number, names in of.items()]
         newest = next((at for at, names in enumerate(of.values()) if 12 not in names), len(made))
         out += f"\n\n#ifdef CALLBACKS_{domain.upper()}\n" + packed(made[:newest])
         out += f"#if VCUDA_ABI == 13\n{packed(made[newest:])}#endif\n#endif"
-    return {"cupti_callbacks.inc": out + "\n\n#undef EITHER\n"}
+    return {f"{one.family}_callbacks.inc": out + "\n\n#undef EITHER\n"}
 
 
 def row(names, calls, domain, number):

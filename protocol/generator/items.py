@@ -92,9 +92,8 @@ def stub(api, entry):
     # One that takes a stream and no handle has the front's own.
     with_one = library.carrier(entry)
     handle = library.named(entry, with_one) if with_one else f"{entry.family}_own()"
-    out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, library.items_of(entry), "\n{\n")
-    out += text.wrap("\tBEGIN(", [library.side_of(entry), entry.name, entry.verb.upper(), handle], ");") + "\n"
-    puts = []
+    out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, library.items_of(entry), "\n")
+    puts = [library.side_of(entry), entry.name, entry.verb.upper(), handle]
     for p in entry.params:
         if p.mark == "workspace":
             puts.append(f"(void){p.name}")
@@ -103,8 +102,7 @@ def stub(api, entry):
             puts.append(put(function, args))
     if entry.has("requires"):
         puts.append(f"library_require(&items, {entry.options['requires']})")
-    out += text.statements(puts, ",") if puts else ""
-    return out + "\treturn library_send(&items);\n}\n"
+    return out + text.broken_lines(text.wrap("SEND_ITEMS(", puts, ")", "\t"))
 
 
 def get_of(api, entry, p):
@@ -181,9 +179,8 @@ def serve_all(api, entries):
         shape = declarations, tuple(args), entry.result
         if shape not in shapes:
             shapes[shape] = f"run_{entry.name}"
-            out += text.prototype("static int", shapes[shape], ["struct library_frame *f"], "\n{\n")
-            out += declarations
-            out += text.wrap("\tCALL(", [entry.name, *args], ");") + "\n}\n\n"
+            out += text.wrap(f"RUN({entry.name}, (", args, ")," if declarations else "))", "\t") + "\n"
+            out += declarations.rstrip(";\n") + ")\n\n" if declarations else "\n"
         which[entry.name] = shapes[shape]
     return out, which
 
@@ -204,13 +201,13 @@ def served(entry):
 
 
 def row(api, entry, which):
-    """ITEMS(NAME, VERB, RUN, OUTS), or LIST(NAME, VERB, RUN, ELEMENT), or ITEMS_OF(SIDE, …); OWN(NAME, VERB, OUTS) where
+    """ITEMS(NAME, VERB, RUN, OUTS), or LIST(NAME, VERB, RUN, ELEMENT), or ITEMS_OF(NAME, SIDE, …); OWN(NAME, VERB, OUTS) where
     what calls the library is this function's alone.  WHICH: what each function is called by."""
     run = which[entry.name]
     element = next((p.base for p in entry.params if p.mark == "perf"), "")
     side = library.side_of(entry)
     if side != entry.family:
-        return text.row("\tITEMS_OF", side, entry.name, entry.verb, run, outs(api, entry)) + ",\n"
+        return f"\tITEMS_OF({entry.name}, {side}, {entry.verb}, {run}, {outs(api, entry)}),\n"  # letters.py wraps it
     if not element and list(which.values()).count(run) == 1 and run == f"run_{entry.name}":
         return text.row("\tOWN", entry.name, served(entry), outs(api, entry)) + ",\n"
     return text.row("\tLIST" if element else "\tITEMS", entry.name, served(entry), run,
@@ -234,7 +231,7 @@ def table(family, first, rows):
 	SERVED({family}, name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
 """
         if any(row.startswith("\tITEMS_OF") for row in rows):
-            head += "#define ITEMS_OF(of, name, verb, run, outs) SERVED(of, name, verb, run, LIBRARY_ANSWER(outs))\n"
+            head += "#define ITEMS_OF(name, of, verb, run, outs) SERVED(of, name, verb, run, LIBRARY_ANSWER(outs))\n"
         tail = f"""
 {serve}
 {{

@@ -9,7 +9,7 @@ HEADER = '"protocol/libraries/letters.h"'
 TYPES = {"S": "float", "D": "double", "C": "cuComplex", "Z": "cuDoubleComplex"}
 PARTS = {"S": "float", "D": "double", "C": "float", "Z": "double"}
 SEPARATORS = {"": "NOTHING", ";": "SEMICOLON", ",": "COMMA"}
-ROW = re.compile(r"(\t?)(LIKE_\w+|PROTOTYPE_\w+|WITH_64|ITEMS)\(([\w, ]+)\)([;,]?)")
+ROW = re.compile(r"(\t?)(LIKE_\w+|PROTOTYPE_\w+|WITH_64|STUB_WIDE|ITEMS|ITEMS_OF)\(([\w, ]+)\)([;,]?)")
 
 
 def parts(line):
@@ -43,9 +43,8 @@ def one_row(rows, letters):
     found = form(list(zip(*(r[2][1:] for r in rows))), letters)
     if at is None or not found or not first[0][at + 1:]:
         return None
-    line = text.row(indent + letters + found[0], SEPARATORS[end], macro, first[0][:at], first[0][at + 1:],
+    return text.row(indent + letters + found[0], SEPARATORS[end], macro, first[0][:at], first[0][at + 1:],
                     *found[1]) + end
-    return line if text.columns(line) <= text.WIDTH else None
 
 
 def shorter(content):
@@ -57,6 +56,7 @@ def shorter(content):
                 if parts(lines[at]) and at + len(letters) <= len(lines) else None
             if made:
                 break
-        out.append(made or lines[at])
+        alone = parts(lines[at])
+        out.append(made or (text.row(alone[0] + alone[1], *alone[2]) + alone[3] if alone else lines[at]))
         at += len(letters) if made else 1
     return "\n".join(out)

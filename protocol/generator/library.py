@@ -8,7 +8,7 @@ and no opcode sends another's frame.
 """
 import re
 
-from . import targets, text
+from . import letters, targets, text
 from .agent import library_opened, opener
 from .api import ApiError, abis
 from .shim import version_map, wide_exported
@@ -191,7 +191,7 @@ def wide_rows(api, family):
     if not wide:
         return ""
     unsupported = api.libraries[family].statuses["unsupported"]
-    return f"\nSTUB_NARROW({unsupported});\n" + text.by_major(wide)
+    return f"\nSTUB_NARROW({unsupported});\n" + letters.shorter(text.by_major(wide))
 
 
 def maps(api):

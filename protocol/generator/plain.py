@@ -98,12 +98,12 @@ def soname(one):
 
 def front(api, family):
     one = api.libraries[family]
-    out = "static int logged;\n"
+    out = "static int logged_once;\n"
     out += "static _Atomic uint32_t opened_version;\n" if one.told else ""
     out += f"const struct library_front {family}_front = {{\n\t.name = {soname(one)},\n"
     out += f"\t.kind = {kind(api, family)},\n"
     out += f"\t.also = KIND_{one.also},\n" if one.also else ""
-    out += f"\t.logged_once = &logged,\n"
+    out += f"\t.logged_once = &logged_once,\n"
     out += "\t.version = &opened_version,\n" if one.told else ""
     out += f"\t.pointer_mode = {word(one, 'pointer_mode')},\n\t.on_host = {word(one, 'on_host')},\n"
     out += f"\t.says = {one.says},\n" if one.says else ""
@@ -122,7 +122,7 @@ def other_fronts(api, family):
     one, out = api.libraries[family], ""
     for handle, none in one.others.items():
         out += f"const struct library_front {library.side(one, handle)}_front = {{\n"
-        out += f"\t.name = {soname(one)},\n\t.kind = {kind(api, family, handle)},\n\t.logged_once = &logged,\n"
+        out += f"\t.name = {soname(one)},\n\t.kind = {kind(api, family, handle)},\n\t.logged_once = &logged_once,\n"
         out += "\t.pointer_mode = LIBRARY_NO_WORD,\n\t.on_host = LIBRARY_NO_WORD,\n"
         out += f"\t.descriptor = {family}_put_descriptor,\n" if has_descriptors(api, family) else ""
         out += statuses(one, "\t", {"handle": none}) + "};\n"
@@ -207,12 +207,17 @@ def crosses(e):
     return e.op and not e.hand("shim") and not library.is_made(e) and e.verb != "refused"
 
 
+def about(stub, comment):
+    """The stub below a comment that says how it crosses, where the stub does not say so itself."""
+    return "\n" + ("" if "SEND_ITEMS(" in stub else f"/* {comment} */\n") + stub
+
+
 def stub_of(api, e, name):
     wide = name != e.name
     if library.is_made(e):
         return "\n" + local_stub(e)
     if crosses(e):
-        return f"\n/* {e.verb} {e.op} */\n" + render(api, e, wide)
+        return about(render(api, e, wide), f"{e.verb} {e.op}")
     told = "program" in e.library.hooks and e.result.endswith("Status_t")
     _, function, args = targets.call(api, e, {p.name: p.name for p in e.params})
     return text.row("STUB_STATUS" if told else "STUB", e.family if told else "library", e.result, name, function,
@@ -235,8 +240,7 @@ def refused(api, family):
 
 def begun(stub, head):
     """The stub with HEAD, a macro, for what declares it."""
-    first, body = stub.split("\n{", 1)
-    return first[:first.index("STUB_EXPORT")] + text.fitting(f"STUB_EXPORT {head}") + f"\n{{{body}"
+    return stub[:stub.index("STUB_EXPORT")] + text.fitting(f"STUB_EXPORT {head}") + "\n" + text.body(stub)
 
 
 def exported(api, family, declared):
@@ -260,7 +264,7 @@ def exported(api, family, declared):
         else:
             head = declared[e.name].of_stubs(shape, wide) if e.name in declared else ""
             body = render(api, shapes.first(shape), wide)
-            made = f"\n/* {e.verb} */\n" + shapes.macro(shape, head, body, wide) + shapes.row(shape, e, wide)
+            made = about(shapes.macro(shape, head, body, wide), e.verb) + shapes.row(shape, e, wide)
         out.append((abis(e) if abis(e) != list(e.majors) else (0, 0), made))
     return out
 

@@ -76,7 +76,7 @@ def of(shape, wide):
 def macro(shape, head, body, wide):
     """The definition of LIKE_FIRST; HEAD: what declares it, in the place of BODY's first lines."""
     if head:
-        body = f"STUB_EXPORT {head}\n{{" + body.split("\n{", 1)[1]
+        body = f"STUB_EXPORT {head}\n" + text.body(body)
     for prefix in ("CALL_", "OP_"):
         body = body.replace(prefix + NAME, f"{prefix}##name")
     body = body.replace(f"{NAME}_64", "name##_64").replace(NAME, "name")

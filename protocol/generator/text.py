@@ -68,10 +68,13 @@ def broken(line, width):
     return out + [line]
 
 
+def broken_lines(content):
+    return "".join(f"{part}\n" for line in content.split("\n") for part in broken(line, WIDTH))
+
+
 def statements(items, separator):
     """Expressions or declarations of a function's body, as many on a line as fit."""
-    lines = wrap("\t", items, ";", "\t", separator).split("\n")
-    return "".join(f"{part}\n" for line in lines for part in broken(line, WIDTH))
+    return broken_lines(wrap("\t", items, ";", "\t", separator))
 
 
 def macro(head, body):
@@ -80,6 +83,11 @@ def macro(head, body):
     for line in re.sub(r",\n\t+(?![\t.}])", ", ", body).split("\n"):
         lines += broken("\t" + line if line else "", WIDTH - 2)
     return "\n".join(lines).replace("\n", " \\\n").replace("\n \\", "\n\\") + "\n"
+
+
+def body(function):
+    """A function's definition from its brace on, or from the macro that stands for its body."""
+    return re.split(r"\n(?=\{|SEND_ITEMS\()", function, maxsplit=1)[1]
 
 
 def fitting(line):

@@ -128,6 +128,12 @@ def ops_header(api, family):
     return out + "};\n\n#endif\n"
 
 
+def op_last(api):
+    """The highest opcode that there may be, for who counts by opcode."""
+    return text.head("The highest opcode of all descriptions' ranges.", "VCUDA_PROTOCOL_GENERATED_OP_LAST_H") + \
+        f"\n#define OP_LAST {max(last for _, last in api.ops.values())}\n\n#endif\n"
+
+
 def operations(api):
     """The name of each opcode, for people."""
     own = [family for family in api.ops if family not in api.libraries]

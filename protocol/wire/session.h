@@ -66,7 +66,8 @@
 #define SESSION_CREDENTIAL_MAX 4096   /* bytes of one */
 #define SESSION_HELLO_MS 5000
 
-/* The seeds' ports: the server's send port is the client's receive port. */
+/* The ports, which the legacy command line had, too: the server's send port is the client's
+ * receive port. */
 #define SESSION_PORT_SEND 9997	  /* agent -> client: replies */
 #define SESSION_PORT_RECV 9998	  /* client -> agent: commands; the HOST:PORT people name */
 #define SESSION_PORT_CONTROL 9999 /* HTTP */

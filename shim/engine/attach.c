@@ -269,8 +269,8 @@ void *attach_map(int fd, uint64_t size, void *wanted)
 /* ---- finding and starting a sidecar ---- */
 
 /* The path as a name of the network namespace: where the containers of a pod share no volume
- * (the seeds' pods), their sidecar listens there. Anybody of the namespace can take such a
- * name, hence only root's or one's own will do. False: errno is ENOENT. */
+ * (pods of the legacy command line), their sidecar listens there. Anybody of the namespace can
+ * take such a name, hence only root's or one's own will do. False: errno is ENOENT. */
 static bool dial_announced(int fd, const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A region cut into units, with one bit a unit: finds runs of free units first-fit.  Landing
- * places, slabs of device memory and of pinned memory are all cut with it.  The caller locks.
+ * A region cut into units, with one bit a unit: finds runs of free units first-fit.  Bounce
+ * buffers, slabs of device memory and of pinned memory are all cut with it.  The caller locks.
  */
 #ifndef VCUDA_SHIM_ENGINE_BLOCKS_H
 #define VCUDA_SHIM_ENGINE_BLOCKS_H

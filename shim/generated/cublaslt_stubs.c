@@ -19,12 +19,12 @@
 #include "shim/libraries/cublaslt/cublaslt.h"
 #include "shim/libraries/cublaslt/forms.h"
 
-static int logged;
+static int logged_once;
 const struct library_front cublaslt_front = {
 	.name = VCUDA_ABI == 12 ? "libcublasLt.so.12" : "libcublasLt.so.13",
 	.kind = KIND_cublasLtHandle,
 	.also = KIND_cublasHandle,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.descriptor = cublaslt_put_descriptor,
@@ -66,10 +66,8 @@ STUB(library, cublasStatus_t, cublasLtHeuristicsCacheSetCapacity,
 STUB(library, unsigned, cublasLtDisableCpuInstructionsSetMask,
 	hand_cublasLtDisableCpuInstructionsSetMask, (unsigned mask), (mask))
 
-/* learned 2000 */
 STUB_EXPORT PROTOTYPE_cublasLtMatmul
-{
-	BEGIN(cublaslt, cublasLtMatmul, LEARNED, lightHandle);
+SEND_ITEMS(cublaslt, cublasLtMatmul, LEARNED, lightHandle,
 	PUT(descriptor, computeDesc, CUBLASLT_ITEM_MATMUL),
 	PUT(placed, alpha, cublaslt_scale_bytes(computeDesc), cublaslt_alpha(items.mode),
 			false),
@@ -79,14 +77,10 @@ STUB_EXPORT PROTOTYPE_cublasLtMatmul
 	PUT(aligned, C, NULL), PUT(descriptor, Cdesc, CUBLASLT_ITEM_LAYOUT), PUT(aligned, D, C),
 	PUT(descriptor, Ddesc, CUBLASLT_ITEM_LAYOUT), PUT(value, algo, sizeof(*algo)),
 	PUT(aligned, workspace, NULL), PUT_LONG(workspaceSizeInBytes), PUT(stream, stream),
-	library_require(&items, Adesc && Bdesc && Ddesc);
-	return library_send(&items);
-}
+	library_require(&items, Adesc && Bdesc && Ddesc))
 
-/* learned 2001 */
 STUB_EXPORT PROTOTYPE_cublasLtMatrixTransform
-{
-	BEGIN(cublaslt, cublasLtMatrixTransform, LEARNED, lightHandle);
+SEND_ITEMS(cublaslt, cublasLtMatrixTransform, LEARNED, lightHandle,
 	PUT(descriptor, transformDesc, CUBLASLT_ITEM_TRANSFORM),
 	PUT(placed, alpha, cublaslt_transform_bytes(transformDesc), cublaslt_alpha(items.mode),
 			false),
@@ -96,9 +90,7 @@ STUB_EXPORT PROTOTYPE_cublasLtMatrixTransform
 	PUT(aligned, B, NULL), PUT(descriptor, Bdesc, CUBLASLT_ITEM_LAYOUT),
 	PUT(aligned, C, NULL), PUT(descriptor, Cdesc, CUBLASLT_ITEM_LAYOUT),
 	PUT(stream, stream),
-	library_require(&items, Cdesc && (!A || Adesc) && (!B || (Bdesc && beta)));
-	return library_send(&items);
-}
+	library_require(&items, Cdesc && (!A || Adesc) && (!B || (Bdesc && beta))))
 STUB(library, cublasStatus_t, cublasLtMatrixLayoutInit_internal,
 	hand_cublasLtMatrixLayoutInit_internal, (cublasLtMatrixLayout_t matLayout, size_t size,
 	cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld), (matLayout, size, type,

@@ -19,11 +19,11 @@
 #include "shim/libraries/cudnn/cudnn.h"
 #include "shim/libraries/cudnn/forms.h"
 
-static int logged;
+static int logged_once;
 const struct library_front cudnn_front = {
 	.name = VCUDA_ABI == 8 ? "libcudnn.so.8" : "libcudnn.so.9",
 	.kind = KIND_cudnnHandle,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.says = cudnn_says,
@@ -173,44 +173,32 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyTensorTransformDescriptor, cudnn_d
 	(cudnnTensorTransformDescriptor_t transformDesc), (transformDesc,
 	CUDNN_KIND_TRANSFORM))
 
-/* learned 2101 */
 STUB_EXPORT cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void *alpha,
 		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
 		const cudnnTensorDescriptor_t yDesc, void *y)
-{
-	BEGIN(cudnn, cudnnTransformTensor, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnTransformTensor, LEARNED, handle,
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
-	return library_send(&items);
-}
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y))
 
-/* learned 2102 */
 STUB_EXPORT cudnnStatus_t cudnnTransformTensorEx(cudnnHandle_t handle,
 		const cudnnTensorTransformDescriptor_t transDesc, const void *alpha,
 		const cudnnTensorDescriptor_t srcDesc, const void *srcData, const void *beta,
 		const cudnnTensorDescriptor_t destDesc, void *destData)
-{
-	BEGIN(cudnn, cudnnTransformTensorEx, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnTransformTensorEx, LEARNED, handle,
 	PUT(descriptor, transDesc, CUDNN_KIND_TRANSFORM),
 	PUT(scalar, alpha, cudnn_scale_bytes(srcDesc)),
 	PUT(descriptor, srcDesc, CUDNN_KIND_TENSOR), PUT(device, srcData),
 	PUT(scalar, beta, cudnn_scale_bytes(srcDesc)),
-	PUT(descriptor, destDesc, CUDNN_KIND_TENSOR), PUT(device, destData);
-	return library_send(&items);
-}
+	PUT(descriptor, destDesc, CUDNN_KIND_TENSOR), PUT(device, destData))
 
-/* learned 2103 */
 STUB_EXPORT cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha,
 		const cudnnTensorDescriptor_t aDesc, const void *A, const void *beta,
 		const cudnnTensorDescriptor_t cDesc, void *C)
-{
-	BEGIN(cudnn, cudnnAddTensor, LEARNED, handle);
-	PUT(scalar, alpha, cudnn_scale_bytes(aDesc)), PUT(descriptor, aDesc, CUDNN_KIND_TENSOR),
-	PUT(device, A), PUT(scalar, beta, cudnn_scale_bytes(aDesc)),
-	PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C);
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnAddTensor, LEARNED, handle, PUT(scalar, alpha, cudnn_scale_bytes(aDesc)),
+	PUT(descriptor, aDesc, CUDNN_KIND_TENSOR), PUT(device, A),
+	PUT(scalar, beta, cudnn_scale_bytes(aDesc)), PUT(descriptor, cDesc, CUDNN_KIND_TENSOR),
+	PUT(device, C))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateOpTensorDescriptor, cudnn_descriptor_new,
 	(cudnnOpTensorDescriptor_t *opTensorDesc), ((void **)opTensorDesc,
 	CUDNN_KIND_OP_TENSOR))
@@ -225,23 +213,19 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetOpTensorDescriptor, hand_cudnnGetOpTen
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyOpTensorDescriptor, cudnn_descriptor_free,
 	(cudnnOpTensorDescriptor_t opTensorDesc), (opTensorDesc, CUDNN_KIND_OP_TENSOR))
 
-/* learned 2104 */
 STUB_EXPORT cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
 		const cudnnOpTensorDescriptor_t opTensorDesc, const void *alpha1,
 		const cudnnTensorDescriptor_t aDesc, const void *A, const void *alpha2,
 		const cudnnTensorDescriptor_t bDesc, const void *B, const void *beta,
 		const cudnnTensorDescriptor_t cDesc, void *C)
-{
-	BEGIN(cudnn, cudnnOpTensor, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnOpTensor, LEARNED, handle,
 	PUT(descriptor, opTensorDesc, CUDNN_KIND_OP_TENSOR),
 	PUT(scalar, alpha1, cudnn_scale_bytes(opTensorDesc)),
 	PUT(descriptor, aDesc, CUDNN_KIND_TENSOR), PUT(device, A),
 	PUT(scalar, alpha2, cudnn_scale_bytes(opTensorDesc)),
 	PUT(descriptor, bDesc, CUDNN_KIND_TENSOR), PUT(device, B),
 	PUT(scalar, beta, cudnn_scale_bytes(opTensorDesc)),
-	PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C);
-	return library_send(&items);
-}
+	PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateReduceTensorDescriptor, cudnn_descriptor_new,
 	(cudnnReduceTensorDescriptor_t *reduceTensorDesc), ((void **)reduceTensorDesc,
 	CUDNN_KIND_REDUCE))
@@ -266,50 +250,31 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyReduceTensorDescriptor, cudnn_desc
 	(cudnnReduceTensorDescriptor_t reduceTensorDesc), (reduceTensorDesc,
 	CUDNN_KIND_REDUCE))
 
-/* cached */
 #define LIKE_cudnnGetReductionIndicesSize(name) \
 	STUB_EXPORT PROTOTYPE_cudnnGetReductionIndicesSize(name) \
-	{ \
-		BEGIN(cudnn, name, CACHED, handle); \
-		PUT(descriptor, reduceTensorDesc, CUDNN_KIND_REDUCE), PUT(descriptor, aDesc, \
-				CUDNN_KIND_TENSOR), PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), \
-				PUT_OUT(sizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cudnn, name, CACHED, handle, PUT(descriptor, reduceTensorDesc, \
+			CUDNN_KIND_REDUCE), PUT(descriptor, aDesc, CUDNN_KIND_TENSOR), \
+			PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes))
 LIKE_cudnnGetReductionIndicesSize(cudnnGetReductionIndicesSize)
 LIKE_cudnnGetReductionIndicesSize(cudnnGetReductionWorkspaceSize)
 
-/* learned 2107 */
 STUB_EXPORT PROTOTYPE_cudnnReduceTensor
-{
-	BEGIN(cudnn, cudnnReduceTensor, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnReduceTensor, LEARNED, handle,
 	PUT(descriptor, reduceTensorDesc, CUDNN_KIND_REDUCE), PUT(device, indices),
 	PUT_LONG(indicesSizeInBytes), PUT(device, workspace), PUT_LONG(workspaceSizeInBytes),
 	PUT(scalar, alpha, cudnn_scale_bytes(aDesc)), PUT(descriptor, aDesc, CUDNN_KIND_TENSOR),
 	PUT(device, A), PUT(scalar, beta, cudnn_scale_bytes(aDesc)),
-	PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C);
-	return library_send(&items);
-}
+	PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C))
 
-/* learned 2108 */
 STUB_EXPORT cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t yDesc, void *y, const void *valuePtr)
-{
-	BEGIN(cudnn, cudnnSetTensor, LEARNED, handle);
-	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
-	PUT(scalar, valuePtr, cudnn_value_bytes(yDesc));
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnSetTensor, LEARNED, handle, PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+	PUT(device, y), PUT(scalar, valuePtr, cudnn_value_bytes(yDesc)))
 
-/* learned 2109 */
 STUB_EXPORT cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t yDesc, void *y, const void *alpha)
-{
-	BEGIN(cudnn, cudnnScaleTensor, LEARNED, handle);
-	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
-	PUT(scalar, alpha, cudnn_scale_bytes(yDesc));
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnScaleTensor, LEARNED, handle, PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+	PUT(device, y), PUT(scalar, alpha, cudnn_scale_bytes(yDesc)))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateFilterDescriptor, cudnn_descriptor_new,
 	(cudnnFilterDescriptor_t *filterDesc), ((void **)filterDesc, CUDNN_KIND_FILTER))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetFilter4dDescriptor, hand_cudnnSetFilter4dDescriptor,
@@ -331,36 +296,27 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetFilterNdDescriptor, hand_cudnnGetFilte
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetFilterSizeInBytes, hand_cudnnGetFilterSizeInBytes,
 	(const cudnnFilterDescriptor_t filterDesc, size_t *size), (filterDesc, size))
 
-/* learned 2110 */
 STUB_EXPORT cudnnStatus_t cudnnTransformFilter(cudnnHandle_t handle,
 		const cudnnTensorTransformDescriptor_t transDesc, const void *alpha,
 		const cudnnFilterDescriptor_t srcDesc, const void *srcData, const void *beta,
 		const cudnnFilterDescriptor_t destDesc, void *destData)
-{
-	BEGIN(cudnn, cudnnTransformFilter, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnTransformFilter, LEARNED, handle,
 	PUT(descriptor, transDesc, CUDNN_KIND_TRANSFORM),
 	PUT(scalar, alpha, cudnn_scale_bytes(srcDesc)),
 	PUT(descriptor, srcDesc, CUDNN_KIND_FILTER), PUT(device, srcData),
 	PUT(scalar, beta, cudnn_scale_bytes(srcDesc)),
-	PUT(descriptor, destDesc, CUDNN_KIND_FILTER), PUT(device, destData);
-	return library_send(&items);
-}
+	PUT(descriptor, destDesc, CUDNN_KIND_FILTER), PUT(device, destData))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyFilterDescriptor, cudnn_descriptor_free,
 	(cudnnFilterDescriptor_t filterDesc), (filterDesc, CUDNN_KIND_FILTER))
 
-/* learned 2111 */
 STUB_EXPORT cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle,
 		cudnnSoftmaxAlgorithm_t algo, cudnnSoftmaxMode_t mode, const void *alpha,
 		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
 		const cudnnTensorDescriptor_t yDesc, void *y)
-{
-	BEGIN(cudnn, cudnnSoftmaxForward, LEARNED, handle);
-	PUT_INT(algo), PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
-	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
-	PUT(device, y);
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnSoftmaxForward, LEARNED, handle, PUT_INT(algo), PUT_INT(mode),
+	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreatePoolingDescriptor, cudnn_descriptor_new,
 	(cudnnPoolingDescriptor_t *poolingDesc), ((void **)poolingDesc, CUDNN_KIND_POOLING))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetPooling2dDescriptor, hand_cudnnSetPooling2dDescriptor,
@@ -396,16 +352,12 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetPooling2dForwardOutputDim,
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyPoolingDescriptor, cudnn_descriptor_free,
 	(cudnnPoolingDescriptor_t poolingDesc), (poolingDesc, CUDNN_KIND_POOLING))
 
-/* learned 2112 */
 STUB_EXPORT PROTOTYPE_cudnnPoolingForward
-{
-	BEGIN(cudnn, cudnnPoolingForward, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnPoolingForward, LEARNED, handle,
 	PUT(descriptor, poolingDesc, CUDNN_KIND_POOLING),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
-	return library_send(&items);
-}
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateActivationDescriptor, cudnn_descriptor_new,
 	(cudnnActivationDescriptor_t *activationDesc), ((void **)activationDesc,
 	CUDNN_KIND_ACTIVATION))
@@ -426,16 +378,12 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetActivationDescriptorSwishBeta,
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyActivationDescriptor, cudnn_descriptor_free,
 	(cudnnActivationDescriptor_t activationDesc), (activationDesc, CUDNN_KIND_ACTIVATION))
 
-/* learned 2113 */
 STUB_EXPORT PROTOTYPE_cudnnActivationForward
-{
-	BEGIN(cudnn, cudnnActivationForward, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnActivationForward, LEARNED, handle,
 	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
-	return library_send(&items);
-}
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateLRNDescriptor, cudnn_descriptor_new,
 	(cudnnLRNDescriptor_t *normDesc), ((void **)normDesc, CUDNN_KIND_LRN))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetLRNDescriptor, hand_cudnnSetLRNDescriptor,
@@ -447,60 +395,45 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetLRNDescriptor, hand_cudnnGetLRNDescrip
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyLRNDescriptor, cudnn_descriptor_free,
 	(cudnnLRNDescriptor_t lrnDesc), (lrnDesc, CUDNN_KIND_LRN))
 
-/* learned 2114 */
 STUB_EXPORT cudnnStatus_t cudnnLRNCrossChannelForward(cudnnHandle_t handle,
 		cudnnLRNDescriptor_t normDesc, cudnnLRNMode_t lrnMode, const void *alpha,
 		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
 		const cudnnTensorDescriptor_t yDesc, void *y)
-{
-	BEGIN(cudnn, cudnnLRNCrossChannelForward, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnLRNCrossChannelForward, LEARNED, handle,
 	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(lrnMode),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
-	return library_send(&items);
-}
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y))
 
-/* learned 2115 */
 STUB_EXPORT PROTOTYPE_cudnnDivisiveNormalizationForward
-{
-	BEGIN(cudnn, cudnnDivisiveNormalizationForward, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnDivisiveNormalizationForward, LEARNED, handle,
 	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(mode),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(device, means), PUT(device, temp), PUT(device, temp2),
 	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
-	PUT(device, y);
-	return library_send(&items);
-}
+	PUT(device, y))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnDeriveBNTensorDescriptor,
 	hand_cudnnDeriveBNTensorDescriptor, (cudnnTensorDescriptor_t derivedBnDesc,
 	const cudnnTensorDescriptor_t xDesc, cudnnBatchNormMode_t mode), (derivedBnDesc, xDesc,
 	mode))
 
-/* learned 2116 */
 STUB_EXPORT PROTOTYPE_cudnnBatchNormalizationForwardInference
-{
-	BEGIN(cudnn, cudnnBatchNormalizationForwardInference, LEARNED, handle);
-	PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+SEND_ITEMS(cudnn, cudnnBatchNormalizationForwardInference, LEARNED, handle, PUT_INT(mode),
+	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
 	PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR), PUT(device, bnScale),
 	PUT(device, bnBias), PUT(device, estimatedMean), PUT(device, estimatedVariance),
-	PUT(double, epsilon);
-	return library_send(&items);
-}
+	PUT(double, epsilon))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnDeriveNormTensorDescriptor,
 	hand_cudnnDeriveNormTensorDescriptor, (cudnnTensorDescriptor_t derivedNormScaleBiasDesc,
 	cudnnTensorDescriptor_t derivedNormMeanVarDesc, const cudnnTensorDescriptor_t xDesc,
 	cudnnNormMode_t mode, int groupCnt), (derivedNormScaleBiasDesc, derivedNormMeanVarDesc,
 	xDesc, mode, groupCnt))
 
-/* learned 2117 */
 STUB_EXPORT PROTOTYPE_cudnnNormalizationForwardInference
-{
-	BEGIN(cudnn, cudnnNormalizationForwardInference, LEARNED, handle);
-	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
-	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+SEND_ITEMS(cudnn, cudnnNormalizationForwardInference, LEARNED, handle, PUT_INT(mode),
+	PUT_INT(normOps), PUT_INT(algo), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(descriptor, normScaleBiasDesc, CUDNN_KIND_TENSOR),
 	PUT(device, normScale), PUT(device, normBias),
@@ -508,9 +441,7 @@ STUB_EXPORT PROTOTYPE_cudnnNormalizationForwardInference
 	PUT(device, estimatedVariance), PUT(descriptor, zDesc, CUDNN_KIND_TENSOR),
 	PUT(device, z), PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y), PUT(double, epsilon),
-	PUT_INT(groupCnt);
-	return library_send(&items);
-}
+	PUT_INT(groupCnt))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateSpatialTransformerDescriptor, cudnn_descriptor_new,
 	(cudnnSpatialTransformerDescriptor_t *stDesc), ((void **)stDesc, CUDNN_KIND_SPATIAL))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetSpatialTransformerNdDescriptor,
@@ -522,37 +453,24 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroySpatialTransformerDescriptor,
 	cudnn_descriptor_free, (cudnnSpatialTransformerDescriptor_t stDesc), (stDesc,
 	CUDNN_KIND_SPATIAL))
 
-/* learned 2118 */
 STUB_EXPORT cudnnStatus_t cudnnSpatialTfGridGeneratorForward(cudnnHandle_t handle,
 		const cudnnSpatialTransformerDescriptor_t stDesc, const void *theta, void *grid)
-{
-	BEGIN(cudnn, cudnnSpatialTfGridGeneratorForward, LEARNED, handle);
-	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL), PUT(device, theta), PUT(device, grid);
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnSpatialTfGridGeneratorForward, LEARNED, handle,
+	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL), PUT(device, theta), PUT(device, grid))
 
-/* learned 2119 */
 STUB_EXPORT PROTOTYPE_cudnnSpatialTfSamplerForward
-{
-	BEGIN(cudnn, cudnnSpatialTfSamplerForward, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnSpatialTfSamplerForward, LEARNED, handle,
 	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(device, grid), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
-	return library_send(&items);
-}
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateDropoutDescriptor, cudnn_descriptor_new,
 	(cudnnDropoutDescriptor_t *dropoutDesc), ((void **)dropoutDesc, CUDNN_KIND_DROPOUT))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyDropoutDescriptor, cudnn_descriptor_free,
 	(cudnnDropoutDescriptor_t dropoutDesc), (dropoutDesc, CUDNN_KIND_DROPOUT))
 
-/* cached 2120 */
 STUB_EXPORT cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *sizeInBytes)
-{
-	BEGIN(cudnn, cudnnDropoutGetStatesSize, CACHED, handle);
-	PUT_OUT(sizeInBytes);
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnDropoutGetStatesSize, CACHED, handle, PUT_OUT(sizeInBytes))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnDropoutGetReserveSpaceSize,
 	hand_cudnnDropoutGetReserveSpaceSize, (cudnnTensorDescriptor_t xdesc,
 	size_t *sizeInBytes), (xdesc, sizeInBytes))
@@ -568,141 +486,98 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetDropoutDescriptor, hand_cudnnGetDropou
 	(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle, float *dropout,
 	void **states, unsigned long long *seed), (dropoutDesc, handle, dropout, states, seed))
 
-/* learned 2122 */
 STUB_EXPORT cudnnStatus_t cudnnDropoutForward(cudnnHandle_t handle,
 		const cudnnDropoutDescriptor_t dropoutDesc, const cudnnTensorDescriptor_t xdesc,
 		const void *x, const cudnnTensorDescriptor_t ydesc, void *y, void *reserveSpace,
 		size_t reserveSpaceSizeInBytes)
-{
-	BEGIN(cudnn, cudnnDropoutForward, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnDropoutForward, LEARNED, handle,
 	PUT(descriptor, dropoutDesc, CUDNN_KIND_DROPOUT),
 	PUT(descriptor, xdesc, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(descriptor, ydesc, CUDNN_KIND_TENSOR), PUT(device, y), PUT(device, reserveSpace),
-	PUT_LONG(reserveSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT_LONG(reserveSpaceSizeInBytes))
 #if VCUDA_ABI == 9
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnOpsVersionCheck, cudnn_versions_agree, (void), ())
 #endif
 
-/* learned 2123 */
 STUB_EXPORT cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle,
 		cudnnSoftmaxAlgorithm_t algo, cudnnSoftmaxMode_t mode, const void *alpha,
 		const cudnnTensorDescriptor_t yDesc, const void *y,
 		const cudnnTensorDescriptor_t dyDesc, const void *dy, const void *beta,
 		const cudnnTensorDescriptor_t dxDesc, void *dx)
-{
-	BEGIN(cudnn, cudnnSoftmaxBackward, LEARNED, handle);
-	PUT_INT(algo), PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(yDesc)),
-	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
-	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+SEND_ITEMS(cudnn, cudnnSoftmaxBackward, LEARNED, handle, PUT_INT(algo), PUT_INT(mode),
+	PUT(scalar, alpha, cudnn_scale_bytes(yDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+	PUT(device, y), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
 	PUT(scalar, beta, cudnn_scale_bytes(yDesc)), PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
-	PUT(device, dx);
-	return library_send(&items);
-}
+	PUT(device, dx))
 
-/* learned 2124 */
 STUB_EXPORT PROTOTYPE_cudnnPoolingBackward
-{
-	BEGIN(cudnn, cudnnPoolingBackward, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnPoolingBackward, LEARNED, handle,
 	PUT(descriptor, poolingDesc, CUDNN_KIND_POOLING),
 	PUT(scalar, alpha, cudnn_scale_bytes(yDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
 	PUT(device, y), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(scalar, beta, cudnn_scale_bytes(yDesc)), PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
-	PUT(device, dx);
-	return library_send(&items);
-}
+	PUT(device, dx))
 
-/* learned 2125 */
 STUB_EXPORT PROTOTYPE_cudnnActivationBackward
-{
-	BEGIN(cudnn, cudnnActivationBackward, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnActivationBackward, LEARNED, handle,
 	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
 	PUT(scalar, alpha, cudnn_scale_bytes(yDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
 	PUT(device, y), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(scalar, beta, cudnn_scale_bytes(yDesc)), PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
-	PUT(device, dx);
-	return library_send(&items);
-}
+	PUT(device, dx))
 
-/* learned 2126 */
 STUB_EXPORT PROTOTYPE_cudnnLRNCrossChannelBackward
-{
-	BEGIN(cudnn, cudnnLRNCrossChannelBackward, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnLRNCrossChannelBackward, LEARNED, handle,
 	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(lrnMode),
 	PUT(scalar, alpha, cudnn_scale_bytes(yDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
 	PUT(device, y), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(scalar, beta, cudnn_scale_bytes(yDesc)), PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
-	PUT(device, dx);
-	return library_send(&items);
-}
+	PUT(device, dx))
 
-/* learned 2127 */
 STUB_EXPORT PROTOTYPE_cudnnDivisiveNormalizationBackward
-{
-	BEGIN(cudnn, cudnnDivisiveNormalizationBackward, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnDivisiveNormalizationBackward, LEARNED, handle,
 	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(mode),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(device, means), PUT(device, dy), PUT(device, temp),
 	PUT(device, temp2), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-	PUT(descriptor, dXdMeansDesc, CUDNN_KIND_TENSOR), PUT(device, dx), PUT(device, dMeans);
-	return library_send(&items);
-}
+	PUT(descriptor, dXdMeansDesc, CUDNN_KIND_TENSOR), PUT(device, dx), PUT(device, dMeans))
 
-/* cached 2128 */
 STUB_EXPORT PROTOTYPE_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize
-{
-	BEGIN(cudnn, cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize, CACHED, handle);
+SEND_ITEMS(cudnn, cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize, CACHED, handle,
 	PUT_INT(mode), PUT_INT(bnOps), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR),
-	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT_OUT(sizeInBytes);
-	return library_send(&items);
-}
+	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT_OUT(sizeInBytes))
 
-/* cached 2129 */
 STUB_EXPORT PROTOTYPE_cudnnGetBatchNormalizationBackwardExWorkspaceSize
-{
-	BEGIN(cudnn, cudnnGetBatchNormalizationBackwardExWorkspaceSize, CACHED, handle);
+SEND_ITEMS(cudnn, cudnnGetBatchNormalizationBackwardExWorkspaceSize, CACHED, handle,
 	PUT_INT(mode), PUT_INT(bnOps), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, dBnScaleBiasDesc, CUDNN_KIND_TENSOR),
-	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT_OUT(sizeInBytes);
-	return library_send(&items);
-}
+	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT_OUT(sizeInBytes))
 
-/* cached 2130 */
 STUB_EXPORT PROTOTYPE_cudnnGetBatchNormalizationTrainingExReserveSpaceSize
-{
-	BEGIN(cudnn, cudnnGetBatchNormalizationTrainingExReserveSpaceSize, CACHED, handle);
+SEND_ITEMS(cudnn, cudnnGetBatchNormalizationTrainingExReserveSpaceSize, CACHED, handle,
 	PUT_INT(mode), PUT_INT(bnOps), PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
-	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes);
-	return library_send(&items);
-}
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes))
 
-/* learned 2131 */
 STUB_EXPORT PROTOTYPE_cudnnBatchNormalizationForwardTraining
-{
-	BEGIN(cudnn, cudnnBatchNormalizationForwardTraining, LEARNED, handle);
-	PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+SEND_ITEMS(cudnn, cudnnBatchNormalizationForwardTraining, LEARNED, handle, PUT_INT(mode),
+	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
 	PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR), PUT(device, bnScale),
 	PUT(device, bnBias), PUT(double, exponentialAverageFactor),
 	PUT(device, resultRunningMean), PUT(device, resultRunningVariance),
-	PUT(double, epsilon), PUT(device, resultSaveMean), PUT(device, resultSaveInvVariance);
-	return library_send(&items);
-}
+	PUT(double, epsilon), PUT(device, resultSaveMean), PUT(device, resultSaveInvVariance))
 
-/* learned 2132 */
 STUB_EXPORT PROTOTYPE_cudnnBatchNormalizationForwardTrainingEx
-{
-	BEGIN(cudnn, cudnnBatchNormalizationForwardTrainingEx, LEARNED, handle);
-	PUT_INT(mode), PUT_INT(bnOps), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+SEND_ITEMS(cudnn, cudnnBatchNormalizationForwardTrainingEx, LEARNED, handle, PUT_INT(mode),
+	PUT_INT(bnOps), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, xData), PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(device, zData),
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, yData),
@@ -712,15 +587,11 @@ STUB_EXPORT PROTOTYPE_cudnnBatchNormalizationForwardTrainingEx
 	PUT(double, epsilon), PUT(device, resultSaveMean), PUT(device, resultSaveInvVariance),
 	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT(device, workspace),
 	PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
-	PUT_LONG(reserveSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT_LONG(reserveSpaceSizeInBytes))
 
-/* learned 2133 */
 STUB_EXPORT PROTOTYPE_cudnnBatchNormalizationBackward
-{
-	BEGIN(cudnn, cudnnBatchNormalizationBackward, LEARNED, handle);
-	PUT_INT(mode), PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
+SEND_ITEMS(cudnn, cudnnBatchNormalizationBackward, LEARNED, handle, PUT_INT(mode),
+	PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, betaDataDiff, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, alphaParamDiff, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, betaParamDiff, cudnn_scale_bytes(xDesc)),
@@ -729,15 +600,11 @@ STUB_EXPORT PROTOTYPE_cudnnBatchNormalizationBackward
 	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx),
 	PUT(descriptor, dBnScaleBiasDesc, CUDNN_KIND_TENSOR), PUT(device, bnScale),
 	PUT(device, dBnScaleResult), PUT(device, dBnBiasResult), PUT(double, epsilon),
-	PUT(device, savedMean), PUT(device, savedInvVariance);
-	return library_send(&items);
-}
+	PUT(device, savedMean), PUT(device, savedInvVariance))
 
-/* learned 2134 */
 STUB_EXPORT PROTOTYPE_cudnnBatchNormalizationBackwardEx
-{
-	BEGIN(cudnn, cudnnBatchNormalizationBackwardEx, LEARNED, handle);
-	PUT_INT(mode), PUT_INT(bnOps), PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
+SEND_ITEMS(cudnn, cudnnBatchNormalizationBackwardEx, LEARNED, handle, PUT_INT(mode),
+	PUT_INT(bnOps), PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, betaDataDiff, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, alphaParamDiff, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, betaParamDiff, cudnn_scale_bytes(xDesc)),
@@ -751,58 +618,39 @@ STUB_EXPORT PROTOTYPE_cudnnBatchNormalizationBackwardEx
 	PUT(double, epsilon), PUT(device, savedMean), PUT(device, savedInvVariance),
 	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT(device, workSpace),
 	PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
-	PUT_LONG(reserveSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT_LONG(reserveSpaceSizeInBytes))
 
-/* cached 2135 */
 STUB_EXPORT PROTOTYPE_cudnnGetNormalizationForwardTrainingWorkspaceSize
-{
-	BEGIN(cudnn, cudnnGetNormalizationForwardTrainingWorkspaceSize, CACHED, handle);
+SEND_ITEMS(cudnn, cudnnGetNormalizationForwardTrainingWorkspaceSize, CACHED, handle,
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, zDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, normScaleBiasDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
 	PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes),
-	PUT_INT(groupCnt);
-	return library_send(&items);
-}
+	PUT_INT(groupCnt))
 
-/* cached 2136 */
 STUB_EXPORT PROTOTYPE_cudnnGetNormalizationBackwardWorkspaceSize
-{
-	BEGIN(cudnn, cudnnGetNormalizationBackwardWorkspaceSize, CACHED, handle);
-	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
-	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
-	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR),
-	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
+SEND_ITEMS(cudnn, cudnnGetNormalizationBackwardWorkspaceSize, CACHED, handle, PUT_INT(mode),
+	PUT_INT(normOps), PUT_INT(algo), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, dNormScaleBiasDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
 	PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes),
-	PUT_INT(groupCnt);
-	return library_send(&items);
-}
+	PUT_INT(groupCnt))
 
-/* cached 2137 */
 STUB_EXPORT cudnnStatus_t cudnnGetNormalizationTrainingReserveSpaceSize(cudnnHandle_t handle,
 		cudnnNormMode_t mode, cudnnNormOps_t normOps, cudnnNormAlgo_t algo,
 		const cudnnActivationDescriptor_t activationDesc,
 		const cudnnTensorDescriptor_t xDesc, size_t *sizeInBytes, int groupCnt)
-{
-	BEGIN(cudnn, cudnnGetNormalizationTrainingReserveSpaceSize, CACHED, handle);
-	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
-	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
-	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes), PUT_INT(groupCnt);
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnGetNormalizationTrainingReserveSpaceSize, CACHED, handle, PUT_INT(mode),
+	PUT_INT(normOps), PUT_INT(algo), PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes), PUT_INT(groupCnt))
 
-/* learned 2138 */
 STUB_EXPORT PROTOTYPE_cudnnNormalizationForwardTraining
-{
-	BEGIN(cudnn, cudnnNormalizationForwardTraining, LEARNED, handle);
-	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
-	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+SEND_ITEMS(cudnn, cudnnNormalizationForwardTraining, LEARNED, handle, PUT_INT(mode),
+	PUT_INT(normOps), PUT_INT(algo), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, xData), PUT(descriptor, normScaleBiasDesc, CUDNN_KIND_TENSOR),
 	PUT(device, normScale), PUT(device, normBias), PUT(double, exponentialAverageFactor),
@@ -813,16 +661,11 @@ STUB_EXPORT PROTOTYPE_cudnnNormalizationForwardTraining
 	PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(device, zData),
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, yData), PUT(device, workspace),
 	PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
-	PUT_LONG(reserveSpaceSizeInBytes), PUT_INT(groupCnt);
-	return library_send(&items);
-}
+	PUT_LONG(reserveSpaceSizeInBytes), PUT_INT(groupCnt))
 
-/* learned 2139 */
 STUB_EXPORT PROTOTYPE_cudnnNormalizationBackward
-{
-	BEGIN(cudnn, cudnnNormalizationBackward, LEARNED, handle);
-	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
-	PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
+SEND_ITEMS(cudnn, cudnnNormalizationBackward, LEARNED, handle, PUT_INT(mode), PUT_INT(normOps),
+	PUT_INT(algo), PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, betaDataDiff, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, alphaParamDiff, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, betaParamDiff, cudnn_scale_bytes(xDesc)),
@@ -837,44 +680,30 @@ STUB_EXPORT PROTOTYPE_cudnnNormalizationBackward
 	PUT(device, savedMean), PUT(device, savedInvVariance),
 	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT(device, workSpace),
 	PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
-	PUT_LONG(reserveSpaceSizeInBytes), PUT_INT(groupCnt);
-	return library_send(&items);
-}
+	PUT_LONG(reserveSpaceSizeInBytes), PUT_INT(groupCnt))
 
-/* learned 2140 */
 STUB_EXPORT cudnnStatus_t cudnnSpatialTfGridGeneratorBackward(cudnnHandle_t handle,
 		const cudnnSpatialTransformerDescriptor_t stDesc, const void *dgrid,
 		void *dtheta)
-{
-	BEGIN(cudnn, cudnnSpatialTfGridGeneratorBackward, LEARNED, handle);
-	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL), PUT(device, dgrid), PUT(device, dtheta);
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnSpatialTfGridGeneratorBackward, LEARNED, handle,
+	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL), PUT(device, dgrid), PUT(device, dtheta))
 
-/* learned 2141 */
 STUB_EXPORT PROTOTYPE_cudnnSpatialTfSamplerBackward
-{
-	BEGIN(cudnn, cudnnSpatialTfSamplerBackward, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnSpatialTfSamplerBackward, LEARNED, handle,
 	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
 	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx),
 	PUT(scalar, alphaDgrid, cudnn_scale_bytes(xDesc)),
 	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy), PUT(device, grid),
-	PUT(scalar, betaDgrid, cudnn_scale_bytes(xDesc)), PUT(device, dgrid);
-	return library_send(&items);
-}
+	PUT(scalar, betaDgrid, cudnn_scale_bytes(xDesc)), PUT(device, dgrid))
 
-/* learned 2142 */
 STUB_EXPORT PROTOTYPE_cudnnDropoutBackward
-{
-	BEGIN(cudnn, cudnnDropoutBackward, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnDropoutBackward, LEARNED, handle,
 	PUT(descriptor, dropoutDesc, CUDNN_KIND_DROPOUT),
 	PUT(descriptor, dydesc, CUDNN_KIND_TENSOR), PUT(device, dy),
 	PUT(descriptor, dxdesc, CUDNN_KIND_TENSOR), PUT(device, dx), PUT(device, reserveSpace),
-	PUT_LONG(reserveSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT_LONG(reserveSpaceSizeInBytes))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateRNNDescriptor, cudnn_descriptor_new,
 	(cudnnRNNDescriptor_t *rnnDesc), ((void **)rnnDesc, CUDNN_KIND_RNN))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyRNNDescriptor, cudnn_descriptor_free,
@@ -917,26 +746,18 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnBuildRNNDynamic, hand_cudnnBuildRNNDynami
 	(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, int miniBatch), (handle, rnnDesc,
 	miniBatch))
 
-/* cached 2143 */
 STUB_EXPORT cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle,
 		cudnnRNNDescriptor_t rnnDesc, cudnnForwardMode_t fwdMode,
 		cudnnRNNDataDescriptor_t xDesc, size_t *workSpaceSize, size_t *reserveSpaceSize)
-{
-	BEGIN(cudnn, cudnnGetRNNTempSpaceSizes, CACHED, handle);
+SEND_ITEMS(cudnn, cudnnGetRNNTempSpaceSizes, CACHED, handle,
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(fwdMode),
 	PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT_OUT_MAYBE(workSpaceSize),
-	PUT_OUT_MAYBE(reserveSpaceSize);
-	return library_send(&items);
-}
+	PUT_OUT_MAYBE(reserveSpaceSize))
 
-/* cached 2144 */
 STUB_EXPORT cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle,
 		cudnnRNNDescriptor_t rnnDesc, size_t *weightSpaceSize)
-{
-	BEGIN(cudnn, cudnnGetRNNWeightSpaceSize, CACHED, handle);
-	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_OUT(weightSpaceSize);
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnGetRNNWeightSpaceSize, CACHED, handle,
+	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_OUT(weightSpaceSize))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNWeightParams, hand_cudnnGetRNNWeightParams,
 	(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, int32_t pseudoLayer,
 	size_t weightSpaceSize, const void *weightSpace, int32_t linLayerID,
@@ -959,19 +780,15 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNDataDescriptor, hand_cudnnGetRNNDat
 	dataType, layout, maxSeqLength, batchSize, vectorSize, arrayLengthRequested,
 	seqLengthArray, paddingFill))
 
-/* learned 2146 */
 STUB_EXPORT PROTOTYPE_cudnnRNNForward
-{
-	BEGIN(cudnn, cudnnRNNForward, LEARNED, handle);
-	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(fwdMode), PUT(device, devSeqLengths),
+SEND_ITEMS(cudnn, cudnnRNNForward, LEARNED, handle, PUT(descriptor, rnnDesc, CUDNN_KIND_RNN),
+	PUT_INT(fwdMode), PUT(device, devSeqLengths),
 	PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT(device, x),
 	PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y),
 	PUT(descriptor, hDesc, CUDNN_KIND_TENSOR), PUT(device, hx), PUT(device, hy),
 	PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, cx), PUT(device, cy),
 	PUT_LONG(weightSpaceSize), PUT(device, weightSpace), PUT_LONG(workSpaceSize),
-	PUT(device, workSpace), PUT_LONG(reserveSpaceSize), PUT(device, reserveSpace);
-	return library_send(&items);
-}
+	PUT(device, workSpace), PUT_LONG(reserveSpaceSize), PUT(device, reserveSpace))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateSeqDataDescriptor, cudnn_descriptor_new,
 	(cudnnSeqDataDescriptor_t *seqDataDesc), ((void **)seqDataDesc, CUDNN_KIND_SEQ_DATA))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroySeqDataDescriptor, cudnn_descriptor_free,
@@ -1020,10 +837,8 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetMultiHeadAttnWeights,
 	size_t weightSizeInBytes, const void *weights, cudnnTensorDescriptor_t wDesc,
 	void **wAddr), (handle, attnDesc, wKind, weightSizeInBytes, weights, wDesc, wAddr))
 
-/* learned 2190 */
 STUB_EXPORT PROTOTYPE_cudnnMultiHeadAttnForward
-{
-	BEGIN(cudnn, cudnnMultiHeadAttnForward, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnMultiHeadAttnForward, LEARNED, handle,
 	PUT(descriptor, attnDesc, CUDNN_KIND_ATTENTION), PUT_INT(currIdx),
 	PUT(ints, loWinIdx, cudnn_seq_steps(qDesc)),
 	PUT(ints, hiWinIdx, cudnn_seq_steps(qDesc)), PUT(device, devSeqLengthsQO),
@@ -1033,17 +848,13 @@ STUB_EXPORT PROTOTYPE_cudnnMultiHeadAttnForward
 	PUT(descriptor, vDesc, CUDNN_KIND_SEQ_DATA), PUT(device, values),
 	PUT(descriptor, oDesc, CUDNN_KIND_SEQ_DATA), PUT(device, out),
 	PUT_LONG(weightSizeInBytes), PUT(device, weights), PUT_LONG(workSpaceSizeInBytes),
-	PUT(device, workSpace), PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace);
-	return library_send(&items);
-}
+	PUT(device, workSpace), PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace))
 #if VCUDA_ABI == 9
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnAdvVersionCheck, cudnn_versions_agree, (void), ())
 #endif
 
-/* learned 2147 */
 STUB_EXPORT PROTOTYPE_cudnnRNNBackwardData_v8
-{
-	BEGIN(cudnn, cudnnRNNBackwardData_v8, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnRNNBackwardData_v8, LEARNED, handle,
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(device, devSeqLengths),
 	PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y), PUT(device, dy),
 	PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT(device, dx),
@@ -1051,27 +862,19 @@ STUB_EXPORT PROTOTYPE_cudnnRNNBackwardData_v8
 	PUT(device, dhx), PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
 	PUT(device, dcy), PUT(device, dcx), PUT_LONG(weightSpaceSize), PUT(device, weightSpace),
 	PUT_LONG(workSpaceSize), PUT(device, workSpace), PUT_LONG(reserveSpaceSize),
-	PUT(device, reserveSpace);
-	return library_send(&items);
-}
+	PUT(device, reserveSpace))
 
-/* learned 2148 */
 STUB_EXPORT PROTOTYPE_cudnnRNNBackwardWeights_v8
-{
-	BEGIN(cudnn, cudnnRNNBackwardWeights_v8, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnRNNBackwardWeights_v8, LEARNED, handle,
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(addGrad), PUT(device, devSeqLengths),
 	PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT(device, x),
 	PUT(descriptor, hDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
 	PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y), PUT_LONG(weightSpaceSize),
 	PUT(device, dweightSpace), PUT_LONG(workSpaceSize), PUT(device, workSpace),
-	PUT_LONG(reserveSpaceSize), PUT(device, reserveSpace);
-	return library_send(&items);
-}
+	PUT_LONG(reserveSpaceSize), PUT(device, reserveSpace))
 
-/* learned 2191 */
 STUB_EXPORT PROTOTYPE_cudnnMultiHeadAttnBackwardData
-{
-	BEGIN(cudnn, cudnnMultiHeadAttnBackwardData, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnMultiHeadAttnBackwardData, LEARNED, handle,
 	PUT(descriptor, attnDesc, CUDNN_KIND_ATTENTION),
 	PUT(ints, loWinIdx, cudnn_seq_steps(dqDesc)),
 	PUT(ints, hiWinIdx, cudnn_seq_steps(dqDesc)), PUT(device, devSeqLengthsDQDO),
@@ -1081,14 +884,10 @@ STUB_EXPORT PROTOTYPE_cudnnMultiHeadAttnBackwardData
 	PUT(device, keys), PUT(descriptor, dvDesc, CUDNN_KIND_SEQ_DATA), PUT(device, dvalues),
 	PUT(device, values), PUT_LONG(weightSizeInBytes), PUT(device, weights),
 	PUT_LONG(workSpaceSizeInBytes), PUT(device, workSpace),
-	PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace);
-	return library_send(&items);
-}
+	PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace))
 
-/* learned 2192 */
 STUB_EXPORT PROTOTYPE_cudnnMultiHeadAttnBackwardWeights
-{
-	BEGIN(cudnn, cudnnMultiHeadAttnBackwardWeights, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnMultiHeadAttnBackwardWeights, LEARNED, handle,
 	PUT(descriptor, attnDesc, CUDNN_KIND_ATTENTION), PUT_INT(addGrad),
 	PUT(descriptor, qDesc, CUDNN_KIND_SEQ_DATA), PUT(device, queries),
 	PUT(descriptor, kDesc, CUDNN_KIND_SEQ_DATA), PUT(device, keys),
@@ -1096,9 +895,7 @@ STUB_EXPORT PROTOTYPE_cudnnMultiHeadAttnBackwardWeights
 	PUT(descriptor, doDesc, CUDNN_KIND_SEQ_DATA), PUT(device, dout),
 	PUT_LONG(weightSizeInBytes), PUT(device, weights), PUT(device, dweights),
 	PUT_LONG(workSpaceSizeInBytes), PUT(device, workSpace),
-	PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace);
-	return library_send(&items);
-}
+	PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateCTCLossDescriptor, cudnn_descriptor_new,
 	(cudnnCTCLossDescriptor_t *ctcLossDesc), ((void **)ctcLossDesc, CUDNN_KIND_CTC))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptor, cudnn_ctc_set,
@@ -1140,57 +937,41 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptor_v9, cudnn_ctc_get,
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyCTCLossDescriptor, cudnn_descriptor_free,
 	(cudnnCTCLossDescriptor_t ctcLossDesc), (ctcLossDesc, CUDNN_KIND_CTC))
 
-/* learned 2149 */
 STUB_EXPORT PROTOTYPE_cudnnCTCLoss
-{
-	BEGIN(cudnn, cudnnCTCLoss, LEARNED, handle);
-	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR), PUT(device, probs),
+SEND_ITEMS(cudnn, cudnnCTCLoss, LEARNED, handle, PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR),
+	PUT(device, probs),
 	PUT(ints, hostLabels, cudnn_label_count(probsDesc, hostLabelLengths)),
 	PUT(ints, hostLabelLengths, cudnn_batch(probsDesc)),
 	PUT(ints, hostInputLengths, cudnn_batch(probsDesc)), PUT(device, costs),
 	PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR), PUT(device, gradients),
 	PUT_INT(algo), PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC), PUT(device, workspace),
-	PUT_LONG(workSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT_LONG(workSpaceSizeInBytes))
 
-/* learned 2150 */
 STUB_EXPORT PROTOTYPE_cudnnCTCLoss_v8
-{
-	BEGIN(cudnn, cudnnCTCLoss_v8, LEARNED, handle);
-	PUT_INT(algo), PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC),
+SEND_ITEMS(cudnn, cudnnCTCLoss_v8, LEARNED, handle, PUT_INT(algo),
+	PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC),
 	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR), PUT(device, probs), PUT(device, labels),
 	PUT(device, labelLengths), PUT(device, inputLengths), PUT(device, costs),
 	PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR), PUT(device, gradients),
-	PUT_LONG(workSpaceSizeInBytes), PUT(device, workspace);
-	return library_send(&items);
-}
+	PUT_LONG(workSpaceSizeInBytes), PUT(device, workspace))
 
-/* cached 2151 */
 STUB_EXPORT PROTOTYPE_cudnnGetCTCLossWorkspaceSize
-{
-	BEGIN(cudnn, cudnnGetCTCLossWorkspaceSize, CACHED, handle);
+SEND_ITEMS(cudnn, cudnnGetCTCLossWorkspaceSize, CACHED, handle,
 	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR),
 	PUT(ints, labels, cudnn_label_count(probsDesc, labelLengths)),
 	PUT(ints, labelLengths, cudnn_batch(probsDesc)),
 	PUT(ints, inputLengths, cudnn_batch(probsDesc)), PUT_INT(algo),
-	PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC), PUT_OUT(sizeInBytes);
-	return library_send(&items);
-}
+	PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC), PUT_OUT(sizeInBytes))
 
-/* cached 2152 */
 STUB_EXPORT cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle,
 		cudnnCTCLossAlgo_t algo, cudnnCTCLossDescriptor_t ctcLossDesc,
 		const cudnnTensorDescriptor_t probsDesc,
 		const cudnnTensorDescriptor_t gradientsDesc, size_t *sizeInBytes)
-{
-	BEGIN(cudnn, cudnnGetCTCLossWorkspaceSize_v8, CACHED, handle);
-	PUT_INT(algo), PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC),
+SEND_ITEMS(cudnn, cudnnGetCTCLossWorkspaceSize_v8, CACHED, handle, PUT_INT(algo),
+	PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC),
 	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR),
-	PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes);
-	return library_send(&items);
-}
+	PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateConvolutionDescriptor, cudnn_descriptor_new,
 	(cudnnConvolutionDescriptor_t *convDesc), ((void **)convDesc, CUDNN_KIND_CONVOLUTION))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyConvolutionDescriptor, cudnn_descriptor_free,
@@ -1245,104 +1026,68 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetConvolutionNdForwardOutputDim,
 	int nbDims, int tensorOuputDimA[]), (convDesc, inputTensorDesc, filterDesc, nbDims,
 	tensorOuputDimA))
 
-/* cached */
 #define LIKE_cudnnGetConvolutionForwardAlgorithmMaxCount(name) \
 	STUB_EXPORT cudnnStatus_t name(cudnnHandle_t handle, int *count) \
-	{ \
-		BEGIN(cudnn, name, CACHED, handle); \
-		PUT_OUT(count); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cudnn, name, CACHED, handle, PUT_OUT(count))
 LIKE_cudnnGetConvolutionForwardAlgorithmMaxCount(cudnnGetConvolutionForwardAlgorithmMaxCount)
 
-/* cached 2154 */
 STUB_EXPORT PROTOTYPE_cudnnGetConvolutionForwardAlgorithm_v7
-{
-	BEGIN(cudnn, cudnnGetConvolutionForwardAlgorithm_v7, CACHED, handle);
+SEND_ITEMS(cudnn, cudnnGetConvolutionForwardAlgorithm_v7, CACHED, handle,
 	PUT(descriptor, srcDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, filterDesc, CUDNN_KIND_FILTER),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
 	PUT(descriptor, destDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
-	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
-	return library_send(&items);
-}
+	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount))
 
-/* call 2155 */
 STUB_EXPORT PROTOTYPE_cudnnFindConvolutionForwardAlgorithm
-{
-	BEGIN(cudnn, cudnnFindConvolutionForwardAlgorithm, CALL, handle);
+SEND_ITEMS(cudnn, cudnnFindConvolutionForwardAlgorithm, CALL, handle,
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
-	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
-	return library_send(&items);
-}
+	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount))
 
-/* call 2156 */
 STUB_EXPORT PROTOTYPE_cudnnFindConvolutionForwardAlgorithmEx
-{
-	BEGIN(cudnn, cudnnFindConvolutionForwardAlgorithmEx, CALL, handle);
+SEND_ITEMS(cudnn, cudnnFindConvolutionForwardAlgorithmEx, CALL, handle,
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y), PUT_INT(requestedAlgoCount),
 	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount),
-	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes))
 
-/* learned 2157 */
 STUB_EXPORT cudnnStatus_t cudnnIm2Col(cudnnHandle_t handle, const cudnnTensorDescriptor_t xDesc,
 		const void *x, const cudnnFilterDescriptor_t wDesc,
 		const cudnnConvolutionDescriptor_t convDesc, void *colBuffer)
-{
-	BEGIN(cudnn, cudnnIm2Col, LEARNED, handle);
-	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-	PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
-	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT(device, colBuffer);
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnIm2Col, LEARNED, handle, PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+	PUT(device, x), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT(device, colBuffer))
 
-/* learned 2158 */
 STUB_EXPORT cudnnStatus_t cudnnReorderFilterAndBias(cudnnHandle_t handle,
 		const cudnnFilterDescriptor_t filterDesc, cudnnReorderType_t reorderType,
 		const void *filterData, void *reorderedFilterData, int reorderBias,
 		const void *biasData, void *reorderedBiasData)
-{
-	BEGIN(cudnn, cudnnReorderFilterAndBias, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnReorderFilterAndBias, LEARNED, handle,
 	PUT(descriptor, filterDesc, CUDNN_KIND_FILTER), PUT_INT(reorderType),
 	PUT(device, filterData), PUT(device, reorderedFilterData), PUT_INT(reorderBias),
-	PUT(device, biasData), PUT(device, reorderedBiasData);
-	return library_send(&items);
-}
+	PUT(device, biasData), PUT(device, reorderedBiasData))
 
-/* cached 2159 */
 STUB_EXPORT PROTOTYPE_cudnnGetConvolutionForwardWorkspaceSize
-{
-	BEGIN(cudnn, cudnnGetConvolutionForwardWorkspaceSize, CACHED, handle);
+SEND_ITEMS(cudnn, cudnnGetConvolutionForwardWorkspaceSize, CACHED, handle,
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
-	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT_INT(algo), PUT_OUT(sizeInBytes);
-	return library_send(&items);
-}
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT_INT(algo), PUT_OUT(sizeInBytes))
 
-/* learned 2160 */
 STUB_EXPORT PROTOTYPE_cudnnConvolutionForward
-{
-	BEGIN(cudnn, cudnnConvolutionForward, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnConvolutionForward, LEARNED, handle,
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
 	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
 	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
-	PUT(device, y);
-	return library_send(&items);
-}
+	PUT(device, y))
 
-/* learned 2161 */
 STUB_EXPORT PROTOTYPE_cudnnConvolutionBiasActivationForward
-{
-	BEGIN(cudnn, cudnnConvolutionBiasActivationForward, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnConvolutionBiasActivationForward, LEARNED, handle,
 	PUT(scalar, alpha1, cudnn_scale_bytes(xDesc)),
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
@@ -1352,161 +1097,115 @@ STUB_EXPORT PROTOTYPE_cudnnConvolutionBiasActivationForward
 	PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(device, z),
 	PUT(descriptor, biasDesc, CUDNN_KIND_TENSOR), PUT(device, bias),
 	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
-	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
-	return library_send(&items);
-}
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y))
 LIKE_cudnnGetConvolutionForwardAlgorithmMaxCount(
 	cudnnGetConvolutionBackwardDataAlgorithmMaxCount)
 
-/* call 2163 */
 STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithm(cudnnHandle_t handle,
 		const cudnnFilterDescriptor_t wDesc, const cudnnTensorDescriptor_t dyDesc,
 		const cudnnConvolutionDescriptor_t convDesc,
 		const cudnnTensorDescriptor_t dxDesc, const int requestedAlgoCount,
 		int *returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t *perfResults)
-{
-	BEGIN(cudnn, cudnnFindConvolutionBackwardDataAlgorithm, CALL, handle);
+SEND_ITEMS(cudnn, cudnnFindConvolutionBackwardDataAlgorithm, CALL, handle,
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
 	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
-	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
-	return library_send(&items);
-}
+	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount))
 
-/* call 2164 */
 STUB_EXPORT PROTOTYPE_cudnnFindConvolutionBackwardDataAlgorithmEx
-{
-	BEGIN(cudnn, cudnnFindConvolutionBackwardDataAlgorithmEx, CALL, handle);
+SEND_ITEMS(cudnn, cudnnFindConvolutionBackwardDataAlgorithmEx, CALL, handle,
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
 	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
 	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx),
 	PUT_INT(requestedAlgoCount), PUT_OUT(returnedAlgoCount),
 	PUT_LIST(perfResults, requestedAlgoCount), PUT(device, workSpace),
-	PUT_LONG(workSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT_LONG(workSpaceSizeInBytes))
 
-/* cached 2165 */
 STUB_EXPORT PROTOTYPE_cudnnGetConvolutionBackwardDataAlgorithm_v7
-{
-	BEGIN(cudnn, cudnnGetConvolutionBackwardDataAlgorithm_v7, CACHED, handle);
+SEND_ITEMS(cudnn, cudnnGetConvolutionBackwardDataAlgorithm_v7, CACHED, handle,
 	PUT(descriptor, filterDesc, CUDNN_KIND_FILTER),
 	PUT(descriptor, diffDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
 	PUT(descriptor, gradDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
-	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
-	return library_send(&items);
-}
+	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount))
 
-/* cached 2166 */
 STUB_EXPORT PROTOTYPE_cudnnGetConvolutionBackwardDataWorkspaceSize
-{
-	BEGIN(cudnn, cudnnGetConvolutionBackwardDataWorkspaceSize, CACHED, handle);
+SEND_ITEMS(cudnn, cudnnGetConvolutionBackwardDataWorkspaceSize, CACHED, handle,
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
-	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT_INT(algo), PUT_OUT(sizeInBytes);
-	return library_send(&items);
-}
+	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT_INT(algo), PUT_OUT(sizeInBytes))
 
-/* learned 2167 */
 STUB_EXPORT PROTOTYPE_cudnnConvolutionBackwardData
-{
-	BEGIN(cudnn, cudnnConvolutionBackwardData, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnConvolutionBackwardData, LEARNED, handle,
 	PUT(scalar, alpha, cudnn_scale_bytes(wDesc)), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
 	PUT(device, w), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
 	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
 	PUT(scalar, beta, cudnn_scale_bytes(wDesc)), PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
-	PUT(device, dx);
-	return library_send(&items);
-}
+	PUT(device, dx))
 #if VCUDA_ABI == 9
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnCnnVersionCheck, cudnn_versions_agree, (void), ())
 #endif
 LIKE_cudnnGetConvolutionForwardAlgorithmMaxCount(
 	cudnnGetConvolutionBackwardFilterAlgorithmMaxCount)
 
-/* call 2169 */
 STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithm(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t xDesc, const cudnnTensorDescriptor_t dyDesc,
 		const cudnnConvolutionDescriptor_t convDesc,
 		const cudnnFilterDescriptor_t dwDesc, const int requestedAlgoCount,
 		int *returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t *perfResults)
-{
-	BEGIN(cudnn, cudnnFindConvolutionBackwardFilterAlgorithm, CALL, handle);
+SEND_ITEMS(cudnn, cudnnFindConvolutionBackwardFilterAlgorithm, CALL, handle,
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
 	PUT(descriptor, dwDesc, CUDNN_KIND_FILTER), PUT_INT(requestedAlgoCount),
-	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
-	return library_send(&items);
-}
+	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount))
 
-/* call 2170 */
 STUB_EXPORT PROTOTYPE_cudnnFindConvolutionBackwardFilterAlgorithmEx
-{
-	BEGIN(cudnn, cudnnFindConvolutionBackwardFilterAlgorithmEx, CALL, handle);
+SEND_ITEMS(cudnn, cudnnFindConvolutionBackwardFilterAlgorithmEx, CALL, handle,
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, y),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
 	PUT(descriptor, dwDesc, CUDNN_KIND_FILTER), PUT(device, dw),
 	PUT_INT(requestedAlgoCount), PUT_OUT(returnedAlgoCount),
 	PUT_LIST(perfResults, requestedAlgoCount), PUT(device, workSpace),
-	PUT_LONG(workSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT_LONG(workSpaceSizeInBytes))
 
-/* cached 2171 */
 STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t srcDesc, const cudnnTensorDescriptor_t diffDesc,
 		const cudnnConvolutionDescriptor_t convDesc,
 		const cudnnFilterDescriptor_t gradDesc, const int requestedAlgoCount,
 		int *returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t *perfResults)
-{
-	BEGIN(cudnn, cudnnGetConvolutionBackwardFilterAlgorithm_v7, CACHED, handle);
+SEND_ITEMS(cudnn, cudnnGetConvolutionBackwardFilterAlgorithm_v7, CACHED, handle,
 	PUT(descriptor, srcDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, diffDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
 	PUT(descriptor, gradDesc, CUDNN_KIND_FILTER), PUT_INT(requestedAlgoCount),
-	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
-	return library_send(&items);
-}
+	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount))
 
-/* cached 2172 */
 STUB_EXPORT PROTOTYPE_cudnnGetConvolutionBackwardFilterWorkspaceSize
-{
-	BEGIN(cudnn, cudnnGetConvolutionBackwardFilterWorkspaceSize, CACHED, handle);
+SEND_ITEMS(cudnn, cudnnGetConvolutionBackwardFilterWorkspaceSize, CACHED, handle,
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
-	PUT(descriptor, gradDesc, CUDNN_KIND_FILTER), PUT_INT(algo), PUT_OUT(sizeInBytes);
-	return library_send(&items);
-}
+	PUT(descriptor, gradDesc, CUDNN_KIND_FILTER), PUT_INT(algo), PUT_OUT(sizeInBytes))
 
-/* learned 2173 */
 STUB_EXPORT PROTOTYPE_cudnnConvolutionBackwardFilter
-{
-	BEGIN(cudnn, cudnnConvolutionBackwardFilter, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnConvolutionBackwardFilter, LEARNED, handle,
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
 	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
 	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, dwDesc, CUDNN_KIND_FILTER),
-	PUT(device, dw);
-	return library_send(&items);
-}
+	PUT(device, dw))
 
-/* learned 2174 */
 STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, const void *alpha,
 		const cudnnTensorDescriptor_t dyDesc, const void *dy, const void *beta,
 		const cudnnTensorDescriptor_t dbDesc, void *db)
-{
-	BEGIN(cudnn, cudnnConvolutionBackwardBias, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnConvolutionBackwardBias, LEARNED, handle,
 	PUT(scalar, alpha, cudnn_scale_bytes(dyDesc)),
 	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
 	PUT(scalar, beta, cudnn_scale_bytes(dyDesc)),
-	PUT(descriptor, dbDesc, CUDNN_KIND_TENSOR), PUT(device, db);
-	return library_send(&items);
-}
+	PUT(descriptor, dbDesc, CUDNN_KIND_TENSOR), PUT(device, db))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateFusedOpsConstParamPack,
 	hand_cudnnCreateFusedOpsConstParamPack, (cudnnFusedOpsConstParamPack_t *constPack,
 	cudnnFusedOps_t ops), (constPack, ops))
@@ -1551,125 +1250,87 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnFusedOpsExecute, hand_cudnnFusedOpsExecut
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnSubquadraticOpsVersionCheck, cudnn_versions_agree,
 	(void), ())
 
-/* learned */
 #define LIKE_cudnnCausalConv1dForward(name) \
 	STUB_EXPORT cudnnStatus_t name(cudaStream_t stream, const void *x, const void *weight, \
 			const void *bias, void *y, int batch, int dim, int seqLen, \
 			int kernelSize, cudnnDataType_t dataType, \
 			cudnnCausalConv1dActivation_t activation) \
-	{ \
-		BEGIN(cudnn, name, LEARNED, cudnn_own()); \
-		PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, bias), \
-				PUT(device, y), PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), \
-				PUT_INT(kernelSize), PUT_INT(dataType), PUT_INT(activation); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cudnn, name, LEARNED, cudnn_own(), PUT(stream, stream), PUT(device, x), \
+			PUT(device, weight), PUT(device, bias), PUT(device, y), \
+			PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), \
+			PUT_INT(dataType), PUT_INT(activation))
 LIKE_cudnnCausalConv1dForward(cudnnCausalConv1dForward)
 
-/* learned */
 #define LIKE_cudnnCausalConv1dBackward(name) \
 	STUB_EXPORT PROTOTYPE_cudnnCausalConv1dBackward(name) \
-	{ \
-		BEGIN(cudnn, name, LEARNED, cudnn_own()); \
-		PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, bias), \
-				PUT(device, dy), PUT(device, dx), PUT(device, dweight), \
-				PUT(device, dbias), PUT_INT(batch), PUT_INT(dim), \
-				PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType), \
-				PUT_INT(dwDataType), PUT_INT(activation); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cudnn, name, LEARNED, cudnn_own(), PUT(stream, stream), PUT(device, x), \
+			PUT(device, weight), PUT(device, bias), PUT(device, dy), PUT(device, \
+			dx), PUT(device, dweight), PUT(device, dbias), PUT_INT(batch), \
+			PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType), \
+			PUT_INT(dwDataType), PUT_INT(activation))
 LIKE_cudnnCausalConv1dBackward(cudnnCausalConv1dBackward)
 LIKE_cudnnCausalConv1dForward(cudnnCausalConv1dNwhForward)
 LIKE_cudnnCausalConv1dBackward(cudnnCausalConv1dNwhBackward)
 
-/* learned 2197 */
 STUB_EXPORT cudnnStatus_t cudnnB2BCausalConv1dForward(cudaStream_t stream, const void *x,
 		const void *weightsProj, const void *weightsMixer, const void *skipBias,
 		void *y, void *yGated, int batch, int dim, int seqLen, int kernelSizeProj,
 		int kernelSizeMixer, cudnnDataType_t dataType)
-{
-	BEGIN(cudnn, cudnnB2BCausalConv1dForward, LEARNED, cudnn_own());
-	PUT(stream, stream), PUT(device, x), PUT(device, weightsProj),
-	PUT(device, weightsMixer), PUT(device, skipBias), PUT(device, y), PUT(device, yGated),
-	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSizeProj),
-	PUT_INT(kernelSizeMixer), PUT_INT(dataType);
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnB2BCausalConv1dForward, LEARNED, cudnn_own(), PUT(stream, stream),
+	PUT(device, x), PUT(device, weightsProj), PUT(device, weightsMixer),
+	PUT(device, skipBias), PUT(device, y), PUT(device, yGated), PUT_INT(batch),
+	PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSizeProj), PUT_INT(kernelSizeMixer),
+	PUT_INT(dataType))
 
-/* learned 2198 */
 STUB_EXPORT PROTOTYPE_cudnnB2BCausalConv1dBackward
-{
-	BEGIN(cudnn, cudnnB2BCausalConv1dBackward, LEARNED, cudnn_own());
-	PUT(stream, stream), PUT(device, x), PUT(device, weightsProj),
-	PUT(device, weightsMixer), PUT(device, skipBias), PUT(device, y), PUT(device, dy),
-	PUT(device, dx), PUT(device, dweightsProj), PUT(device, dweightsMixer),
-	PUT(device, dskipBias), PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen),
-	PUT_INT(kernelSizeProj), PUT_INT(kernelSizeMixer), PUT_INT(dataType),
-	PUT_INT(dwDataType);
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnB2BCausalConv1dBackward, LEARNED, cudnn_own(), PUT(stream, stream),
+	PUT(device, x), PUT(device, weightsProj), PUT(device, weightsMixer),
+	PUT(device, skipBias), PUT(device, y), PUT(device, dy), PUT(device, dx),
+	PUT(device, dweightsProj), PUT(device, dweightsMixer), PUT(device, dskipBias),
+	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSizeProj),
+	PUT_INT(kernelSizeMixer), PUT_INT(dataType), PUT_INT(dwDataType))
 
-/* learned 2199 */
 STUB_EXPORT cudnnStatus_t cudnnFFTCausalConv1dForward(cudaStream_t stream, const void *x,
 		const void *weight, void *y, int batch, int dim, int seqLen, int kernelSize,
 		cudnnDataType_t dataType)
-{
-	BEGIN(cudnn, cudnnFFTCausalConv1dForward, LEARNED, cudnn_own());
-	PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, y),
-	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType);
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnFFTCausalConv1dForward, LEARNED, cudnn_own(), PUT(stream, stream),
+	PUT(device, x), PUT(device, weight), PUT(device, y), PUT_INT(batch), PUT_INT(dim),
+	PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType))
 
-/* learned 2200 */
 STUB_EXPORT cudnnStatus_t cudnnFFTCausalConv1dBackward(cudaStream_t stream, const void *x,
 		const void *weight, const void *dy, void *dx, void *dweight, int batch, int dim,
 		int seqLen, int kernelSize, cudnnDataType_t dataType)
-{
-	BEGIN(cudnn, cudnnFFTCausalConv1dBackward, LEARNED, cudnn_own());
-	PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, dy),
-	PUT(device, dx), PUT(device, dweight), PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen),
-	PUT_INT(kernelSize), PUT_INT(dataType);
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnFFTCausalConv1dBackward, LEARNED, cudnn_own(), PUT(stream, stream),
+	PUT(device, x), PUT(device, weight), PUT(device, dy), PUT(device, dx),
+	PUT(device, dweight), PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen),
+	PUT_INT(kernelSize), PUT_INT(dataType))
 
-/* cached 2201 */
 STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dGetBufferSizes(int batch, int dim, int seqLen,
 		int kernelSize, cudnnDataType_t dataType, size_t *workspaceSizeInBytes,
 		size_t *reserveSpaceSizeInBytes)
-{
-	BEGIN(cudnn, cudnnLongFFTCausalConv1dGetBufferSizes, CACHED, cudnn_own());
-	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType),
-	PUT_OUT(workspaceSizeInBytes), PUT_OUT(reserveSpaceSizeInBytes);
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnLongFFTCausalConv1dGetBufferSizes, CACHED, cudnn_own(), PUT_INT(batch),
+	PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType),
+	PUT_OUT(workspaceSizeInBytes), PUT_OUT(reserveSpaceSizeInBytes))
 
-/* learned 2202 */
 STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dForward(cudaStream_t stream, const void *x,
 		const void *weight, void *y, int batch, int dim, int seqLen, int kernelSize,
 		cudnnDataType_t dataType, void *workspace, size_t workspaceSizeInBytes,
 		void *reserveSpace, size_t reserveSpaceSizeInBytes)
-{
-	BEGIN(cudnn, cudnnLongFFTCausalConv1dForward, LEARNED, cudnn_own());
-	PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, y),
-	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType),
-	PUT(device, workspace), PUT_LONG(workspaceSizeInBytes), PUT(device, reserveSpace),
-	PUT_LONG(reserveSpaceSizeInBytes);
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnLongFFTCausalConv1dForward, LEARNED, cudnn_own(), PUT(stream, stream),
+	PUT(device, x), PUT(device, weight), PUT(device, y), PUT_INT(batch), PUT_INT(dim),
+	PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType), PUT(device, workspace),
+	PUT_LONG(workspaceSizeInBytes), PUT(device, reserveSpace),
+	PUT_LONG(reserveSpaceSizeInBytes))
 
-/* learned 2203 */
 STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dBackward(cudaStream_t stream, const void *dy,
 		void *dx, void *dweight, int batch, int dim, int seqLen, int kernelSize,
 		cudnnDataType_t dataType, void *workspace, size_t workspaceSizeInBytes,
 		void *reserveSpace, size_t reserveSpaceSizeInBytes)
-{
-	BEGIN(cudnn, cudnnLongFFTCausalConv1dBackward, LEARNED, cudnn_own());
-	PUT(stream, stream), PUT(device, dy), PUT(device, dx), PUT(device, dweight),
-	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType),
-	PUT(device, workspace), PUT_LONG(workspaceSizeInBytes), PUT(device, reserveSpace),
-	PUT_LONG(reserveSpaceSizeInBytes);
-	return library_send(&items);
-}
+SEND_ITEMS(cudnn, cudnnLongFFTCausalConv1dBackward, LEARNED, cudnn_own(), PUT(stream, stream),
+	PUT(device, dy), PUT(device, dx), PUT(device, dweight), PUT_INT(batch), PUT_INT(dim),
+	PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType), PUT(device, workspace),
+	PUT_LONG(workspaceSizeInBytes), PUT(device, reserveSpace),
+	PUT_LONG(reserveSpaceSizeInBytes))
 #endif
 #if VCUDA_ABI == 8
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnCreateAlgorithmDescriptor, cudnn_descriptor_new,
@@ -1758,30 +1419,22 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnDestroyPersistentRNNPlan, cudnn_descripto
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetPersistentRNNPlan, hand_cudnnSetPersistentRNNPlan,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnPersistentRNNPlan_t plan), (rnnDesc, plan))
 
-/* cached */
 #define LIKE_cudnnGetRNNWorkspaceSize(name) \
 	STUB_EXPORT cudnnStatus_t name(cudnnHandle_t handle, \
 			const cudnnRNNDescriptor_t rnnDesc, const int seqLength, \
 			const cudnnTensorDescriptor_t *xDesc, size_t *sizeInBytes) \
-	{ \
-		BEGIN(cudnn, name, CACHED, handle); \
-		PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength), PUT(each, xDesc, \
-				seqLength, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cudnn, name, CACHED, handle, PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), \
+			PUT_INT(seqLength), PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), \
+			PUT_OUT(sizeInBytes))
 LIKE_cudnnGetRNNWorkspaceSize(cudnnGetRNNWorkspaceSize)
 LIKE_cudnnGetRNNWorkspaceSize(cudnnGetRNNTrainingReserveSize)
 
-/* cached 2177 */
 STUB_EXPORT cudnnStatus_t cudnnGetRNNParamsSize(cudnnHandle_t handle,
 		const cudnnRNNDescriptor_t rnnDesc, const cudnnTensorDescriptor_t xDesc,
 		size_t *sizeInBytes, cudnnDataType_t dataType)
-{
-	BEGIN(cudnn, cudnnGetRNNParamsSize, CACHED, handle);
+SEND_ITEMS(cudnn, cudnnGetRNNParamsSize, CACHED, handle,
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
-	PUT_OUT(sizeInBytes), PUT_INT(dataType);
-	return library_send(&items);
-}
+	PUT_OUT(sizeInBytes), PUT_INT(dataType))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNLinLayerMatrixParams, cudnn_rnn_layer,
 	(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc, const int pseudoLayer,
 	const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc, const void *w,
@@ -1795,10 +1448,8 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNLinLayerBiasParams, cudnn_rnn_layer
 	(OP_cudnnGetRNNLinLayerBiasParams, handle, rnnDesc, pseudoLayer, xDesc, wDesc, w,
 	linLayerID, linLayerBiasDesc, linLayerBias))
 
-/* learned 2180 */
 STUB_EXPORT PROTOTYPE_cudnnRNNForwardInference
-{
-	BEGIN(cudnn, cudnnRNNForwardInference, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnRNNForwardInference, LEARNED, handle,
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
 	PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
@@ -1807,9 +1458,7 @@ STUB_EXPORT PROTOTYPE_cudnnRNNForwardInference
 	PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y),
 	PUT(descriptor, hyDesc, CUDNN_KIND_TENSOR), PUT(device, hy),
 	PUT(descriptor, cyDesc, CUDNN_KIND_TENSOR), PUT(device, cy), PUT(device, workSpace),
-	PUT_LONG(workSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT_LONG(workSpaceSizeInBytes))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetRNNPaddingMode, cudnn_rnn_set,
 	(cudnnRNNDescriptor_t rnnDesc, unsigned paddingMode), (rnnDesc,
 	offsetof(struct cudnn_rnn_words, padding), paddingMode))
@@ -1817,10 +1466,8 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNPaddingMode, cudnn_rnn_get,
 	(cudnnRNNDescriptor_t rnnDesc, unsigned *paddingMode), (rnnDesc,
 	offsetof(struct cudnn_rnn_words, padding), paddingMode))
 
-/* learned 2181 */
 STUB_EXPORT PROTOTYPE_cudnnRNNForwardInferenceEx
-{
-	BEGIN(cudnn, cudnnRNNForwardInferenceEx, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnRNNForwardInferenceEx, LEARNED, handle,
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA),
 	PUT(device, x), PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
 	PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
@@ -1832,9 +1479,7 @@ STUB_EXPORT PROTOTYPE_cudnnRNNForwardInferenceEx
 	PUT(descriptor, cDesc, CUDNN_KIND_RNN_DATA), PUT(device, cAttn),
 	PUT(descriptor, iDesc, CUDNN_KIND_RNN_DATA), PUT(device, iAttn),
 	PUT(descriptor, qDesc, CUDNN_KIND_RNN_DATA), PUT(device, queries),
-	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnSetRNNAlgorithmDescriptor,
 	hand_cudnnSetRNNAlgorithmDescriptor, (cudnnHandle_t handle,
 	cudnnRNNDescriptor_t rnnDesc, cudnnAlgorithmDescriptor_t algoDesc), (handle, rnnDesc,
@@ -1858,10 +1503,8 @@ STUB_STATUS(cudnn, cudnnStatus_t, cudnnFindRNNForwardInferenceAlgorithmEx,
 	perfResults, workspace, workSpaceSizeInBytes))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnAdvInferVersionCheck, cudnn_versions_agree, (void), ())
 
-/* learned 2182 */
 STUB_EXPORT PROTOTYPE_cudnnRNNForwardTraining
-{
-	BEGIN(cudnn, cudnnRNNForwardTraining, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnRNNForwardTraining, LEARNED, handle,
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
 	PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
@@ -1871,14 +1514,10 @@ STUB_EXPORT PROTOTYPE_cudnnRNNForwardTraining
 	PUT(descriptor, hyDesc, CUDNN_KIND_TENSOR), PUT(device, hy),
 	PUT(descriptor, cyDesc, CUDNN_KIND_TENSOR), PUT(device, cy), PUT(device, workSpace),
 	PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
-	PUT_LONG(reserveSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT_LONG(reserveSpaceSizeInBytes))
 
-/* learned 2183 */
 STUB_EXPORT PROTOTYPE_cudnnRNNBackwardData
-{
-	BEGIN(cudnn, cudnnRNNBackwardData, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnRNNBackwardData, LEARNED, handle,
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
 	PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y),
 	PUT(each, dyDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, dy),
@@ -1891,27 +1530,19 @@ STUB_EXPORT PROTOTYPE_cudnnRNNBackwardData
 	PUT(descriptor, dhxDesc, CUDNN_KIND_TENSOR), PUT(device, dhx),
 	PUT(descriptor, dcxDesc, CUDNN_KIND_TENSOR), PUT(device, dcx), PUT(device, workSpace),
 	PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
-	PUT_LONG(reserveSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT_LONG(reserveSpaceSizeInBytes))
 
-/* learned 2184 */
 STUB_EXPORT PROTOTYPE_cudnnRNNBackwardWeights
-{
-	BEGIN(cudnn, cudnnRNNBackwardWeights, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnRNNBackwardWeights, LEARNED, handle,
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
 	PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
 	PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y), PUT(device, workSpace),
 	PUT_LONG(workSpaceSizeInBytes), PUT(descriptor, dwDesc, CUDNN_KIND_FILTER),
-	PUT(device, dw), PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT(device, dw), PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes))
 
-/* learned 2185 */
 STUB_EXPORT PROTOTYPE_cudnnRNNForwardTrainingEx
-{
-	BEGIN(cudnn, cudnnRNNForwardTrainingEx, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnRNNForwardTrainingEx, LEARNED, handle,
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA),
 	PUT(device, x), PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
 	PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
@@ -1924,14 +1555,10 @@ STUB_EXPORT PROTOTYPE_cudnnRNNForwardTrainingEx
 	PUT(descriptor, iDesc, CUDNN_KIND_RNN_DATA), PUT(device, iAttn),
 	PUT(descriptor, qDesc, CUDNN_KIND_RNN_DATA), PUT(device, queries),
 	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
-	PUT_LONG(reserveSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT_LONG(reserveSpaceSizeInBytes))
 
-/* learned 2186 */
 STUB_EXPORT PROTOTYPE_cudnnRNNBackwardDataEx
-{
-	BEGIN(cudnn, cudnnRNNBackwardDataEx, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnRNNBackwardDataEx, LEARNED, handle,
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA),
 	PUT(device, y), PUT(descriptor, dyDesc, CUDNN_KIND_RNN_DATA), PUT(device, dy),
 	PUT(descriptor, dcDesc, CUDNN_KIND_RNN_DATA), PUT(device, dcAttn),
@@ -1945,21 +1572,15 @@ STUB_EXPORT PROTOTYPE_cudnnRNNBackwardDataEx
 	PUT(descriptor, dcxDesc, CUDNN_KIND_TENSOR), PUT(device, dcx),
 	PUT(descriptor, dkDesc, CUDNN_KIND_RNN_DATA), PUT(device, dkeys),
 	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
-	PUT_LONG(reserveSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT_LONG(reserveSpaceSizeInBytes))
 
-/* learned 2187 */
 STUB_EXPORT PROTOTYPE_cudnnRNNBackwardWeightsEx
-{
-	BEGIN(cudnn, cudnnRNNBackwardWeightsEx, LEARNED, handle);
+SEND_ITEMS(cudnn, cudnnRNNBackwardWeightsEx, LEARNED, handle,
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA),
 	PUT(device, x), PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
 	PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y), PUT(device, workSpace),
 	PUT_LONG(workSpaceSizeInBytes), PUT(descriptor, dwDesc, CUDNN_KIND_FILTER),
-	PUT(device, dw), PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
-	return library_send(&items);
-}
+	PUT(device, dw), PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes))
 STUB_STATUS(cudnn, cudnnStatus_t, cudnnGetRNNForwardTrainingAlgorithmMaxCount,
 	cudnn_rnn_algorithms, (cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
 	int *count), (handle, rnnDesc, count))

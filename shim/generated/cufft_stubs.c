@@ -17,11 +17,11 @@
 #include "shim/libraries/common/plain.h"
 #include "shim/libraries/common/stub.h"
 
-static int logged;
+static int logged_once;
 const struct library_front cufft_front = {
 	.name = VCUDA_ABI == 11 ? "libcufft.so.11" : "libcufft.so.12",
 	.kind = KIND_NONE,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.statuses = {.handle = 1, .memory = 2, .lost = 6, .missing = 7, .invalid = 4,

@@ -15,11 +15,11 @@
 #include "shim/libraries/common/plain.h"
 #include "shim/libraries/common/stub.h"
 
-static int logged;
+static int logged_once;
 const struct library_front cupti_front = {
 	.name = VCUDA_ABI == 12 ? "libcupti.so.12" : "libcupti.so.13",
 	.kind = KIND_NONE,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.statuses = {.handle = 19, .memory = 8, .lost = 9, .missing = 27, .invalid = 1,

@@ -17,11 +17,11 @@
 #include "shim/libraries/common/plain.h"
 #include "shim/libraries/common/stub.h"
 
-static int logged;
+static int logged_once;
 const struct library_front curand_front = {
 	.name = "libcurand.so.10",
 	.kind = KIND_curandGenerator,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = 3,
 	.statuses = {.handle = 101, .memory = 102, .lost = 202, .missing = 203},

@@ -18,11 +18,11 @@
 #include "shim/libraries/common/stub.h"
 #include "shim/libraries/cusolver/cusolver.h"
 
-static int logged;
+static int logged_once;
 const struct library_front cusolver_front = {
 	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
 	.kind = KIND_cusolverDnHandle,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.descriptor = cusolver_put_descriptor,
@@ -33,7 +33,7 @@ const struct library_front cusolver_front = {
 const struct library_front cusolverDnIRSInfos_front = {
 	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
 	.kind = KIND_cusolverDnIRSInfos,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.descriptor = cusolver_put_descriptor,
@@ -43,7 +43,7 @@ const struct library_front cusolverDnIRSInfos_front = {
 const struct library_front cusolverSpHandle_front = {
 	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
 	.kind = KIND_cusolverSpHandle,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.descriptor = cusolver_put_descriptor,
@@ -53,7 +53,7 @@ const struct library_front cusolverSpHandle_front = {
 const struct library_front cusolverRfHandle_front = {
 	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
 	.kind = KIND_cusolverRfHandle,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.descriptor = cusolver_put_descriptor,
@@ -63,7 +63,7 @@ const struct library_front cusolverRfHandle_front = {
 const struct library_front csrqrInfo_front = {
 	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
 	.kind = KIND_csrqrInfo,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.descriptor = cusolver_put_descriptor,
@@ -73,7 +73,7 @@ const struct library_front csrqrInfo_front = {
 const struct library_front csrcholInfo_front = {
 	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
 	.kind = KIND_csrcholInfo,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.descriptor = cusolver_put_descriptor,
@@ -223,51 +223,28 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosCreate(cusolverDnIRSInfos_t *info
 		"cusolverDnIRSInfosCreate", false, (void **)infos_ptr);
 }
 
-/* call 3058 */
 STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetNiters(cusolverDnIRSInfos_t infos,
 		cusolver_int_t *niters)
-{
-	BEGIN(cusolverDnIRSInfos, cusolverDnIRSInfosGetNiters, CALL, infos);
-	PUT_OUT(niters);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverDnIRSInfos, cusolverDnIRSInfosGetNiters, CALL, infos, PUT_OUT(niters))
 
-/* call 3059 */
 STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetOuterNiters(cusolverDnIRSInfos_t infos,
 		cusolver_int_t *outer_niters)
-{
-	BEGIN(cusolverDnIRSInfos, cusolverDnIRSInfosGetOuterNiters, CALL, infos);
-	PUT_OUT(outer_niters);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverDnIRSInfos, cusolverDnIRSInfosGetOuterNiters, CALL, infos,
+	PUT_OUT(outer_niters))
 
-/* call 3060 */
 STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosRequestResidual(cusolverDnIRSInfos_t infos)
-{
-	BEGIN(cusolverDnIRSInfos, cusolverDnIRSInfosRequestResidual, CALL, infos);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverDnIRSInfos, cusolverDnIRSInfosRequestResidual, CALL, infos)
 
-/* call 3061 */
 STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetMaxIters(cusolverDnIRSInfos_t infos,
 		cusolver_int_t *maxiters)
-{
-	BEGIN(cusolverDnIRSInfos, cusolverDnIRSInfosGetMaxIters, CALL, infos);
-	PUT_OUT(maxiters);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverDnIRSInfos, cusolverDnIRSInfosGetMaxIters, CALL, infos, PUT_OUT(maxiters))
 
-/* call */
 #define LIKE_cusolverDnZZgesv(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnZZgesv(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CALL, handle); \
-		PUT_INT(n), PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), PUT(device, dipiv), \
-				PUT(device, dB), PUT_INT(lddb), PUT(device, dX), \
-				PUT_INT(lddx), PUT(device, dWorkspace), PUT_LONG(lwork_bytes), \
-				PUT_OUT(iter), PUT(device, d_info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CALL, handle, PUT_INT(n), PUT_INT(nrhs), PUT(device, dA), \
+			PUT_INT(ldda), PUT(device, dipiv), PUT(device, dB), PUT_INT(lddb), \
+			PUT(device, dX), PUT_INT(lddx), PUT(device, dWorkspace), \
+			PUT_LONG(lwork_bytes), PUT_OUT(iter), PUT(device, d_info))
 LIKE_cusolverDnZZgesv(cusolverDnZZgesv, cuDoubleComplex)
 LIKE_cusolverDnZZgesv(cusolverDnZCgesv, cuDoubleComplex)
 LIKE_cusolverDnZZgesv(cusolverDnZKgesv, cuDoubleComplex)
@@ -287,16 +264,12 @@ LIKE_cusolverDnZZgesv(cusolverDnSHgesv, float)
 LIKE_cusolverDnZZgesv(cusolverDnSBgesv, float)
 LIKE_cusolverDnZZgesv(cusolverDnSXgesv, float)
 
-/* cached */
 #define LIKE_cusolverDnZZgesv_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnZZgesv_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(n), PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), PUT(device, dipiv), \
-				PUT(device, dB), PUT_INT(lddb), PUT(device, dX), \
-				PUT_INT(lddx), PUT(device, dWorkspace), PUT_OUT(lwork_bytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(n), PUT_INT(nrhs), PUT(device, dA), \
+			PUT_INT(ldda), PUT(device, dipiv), PUT(device, dB), PUT_INT(lddb), \
+			PUT(device, dX), PUT_INT(lddx), PUT(device, dWorkspace), \
+			PUT_OUT(lwork_bytes))
 LIKE_cusolverDnZZgesv_bufferSize(cusolverDnZZgesv_bufferSize, cuDoubleComplex)
 LIKE_cusolverDnZZgesv_bufferSize(cusolverDnZCgesv_bufferSize, cuDoubleComplex)
 LIKE_cusolverDnZZgesv_bufferSize(cusolverDnZKgesv_bufferSize, cuDoubleComplex)
@@ -316,17 +289,12 @@ LIKE_cusolverDnZZgesv_bufferSize(cusolverDnSHgesv_bufferSize, float)
 LIKE_cusolverDnZZgesv_bufferSize(cusolverDnSBgesv_bufferSize, float)
 LIKE_cusolverDnZZgesv_bufferSize(cusolverDnSXgesv_bufferSize, float)
 
-/* call */
 #define LIKE_cusolverDnZZgels(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnZZgels(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CALL, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), \
-				PUT(device, dB), PUT_INT(lddb), PUT(device, dX), \
-				PUT_INT(lddx), PUT(device, dWorkspace), PUT_LONG(lwork_bytes), \
-				PUT_OUT(iter), PUT(device, d_info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CALL, handle, PUT_INT(m), PUT_INT(n), PUT_INT(nrhs), \
+			PUT(device, dA), PUT_INT(ldda), PUT(device, dB), PUT_INT(lddb), \
+			PUT(device, dX), PUT_INT(lddx), PUT(device, dWorkspace), \
+			PUT_LONG(lwork_bytes), PUT_OUT(iter), PUT(device, d_info))
 LIKE_cusolverDnZZgels(cusolverDnZZgels, cuDoubleComplex)
 LIKE_cusolverDnZZgels(cusolverDnZCgels, cuDoubleComplex)
 LIKE_cusolverDnZZgels(cusolverDnZKgels, cuDoubleComplex)
@@ -346,16 +314,12 @@ LIKE_cusolverDnZZgels(cusolverDnSHgels, float)
 LIKE_cusolverDnZZgels(cusolverDnSBgels, float)
 LIKE_cusolverDnZZgels(cusolverDnSXgels, float)
 
-/* cached */
 #define LIKE_cusolverDnZZgels_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnZZgels_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), \
-				PUT(device, dB), PUT_INT(lddb), PUT(device, dX), \
-				PUT_INT(lddx), PUT(device, dWorkspace), PUT_OUT(lwork_bytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(m), PUT_INT(n), PUT_INT(nrhs), \
+			PUT(device, dA), PUT_INT(ldda), PUT(device, dB), PUT_INT(lddb), \
+			PUT(device, dX), PUT_INT(lddx), PUT(device, dWorkspace), \
+			PUT_OUT(lwork_bytes))
 LIKE_cusolverDnZZgels_bufferSize(cusolverDnZZgels_bufferSize, cuDoubleComplex)
 LIKE_cusolverDnZZgels_bufferSize(cusolverDnZCgels_bufferSize, cuDoubleComplex)
 LIKE_cusolverDnZZgels_bufferSize(cusolverDnZKgels_bufferSize, cuDoubleComplex)
@@ -375,780 +339,503 @@ LIKE_cusolverDnZZgels_bufferSize(cusolverDnSHgels_bufferSize, float)
 LIKE_cusolverDnZZgels_bufferSize(cusolverDnSBgels_bufferSize, float)
 LIKE_cusolverDnZZgels_bufferSize(cusolverDnSXgels_bufferSize, float)
 
-/* call 3062 */
 STUB_EXPORT PROTOTYPE_cusolverDnIRSXgesv
-{
-	BEGIN(cusolver, cusolverDnIRSXgesv, CALL, handle);
+SEND_ITEMS(cusolver, cusolverDnIRSXgesv, CALL, handle,
 	PUT(descriptor, gesv_irs_params, CUSOLVER_ITEM_REFINEMENT),
 	PUT(descriptor, gesv_irs_infos, CUSOLVER_ITEM_INFOS), PUT_INT(n), PUT_INT(nrhs),
 	PUT(device, dA), PUT_INT(ldda), PUT(device, dB), PUT_INT(lddb), PUT(device, dX),
 	PUT_INT(lddx), PUT(device, dWorkspace), PUT_LONG(lwork_bytes), PUT_OUT(niters),
-	PUT(device, d_info);
-	return library_send(&items);
-}
+	PUT(device, d_info))
 
-/* cached 3063 */
 STUB_EXPORT cusolverStatus_t cusolverDnIRSXgesv_bufferSize(cusolverDnHandle_t handle,
 		cusolverDnIRSParams_t params, cusolver_int_t n, cusolver_int_t nrhs,
 		size_t *lwork_bytes)
-{
-	BEGIN(cusolver, cusolverDnIRSXgesv_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnIRSXgesv_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_REFINEMENT), PUT_INT(n), PUT_INT(nrhs),
-	PUT_OUT(lwork_bytes);
-	return library_send(&items);
-}
+	PUT_OUT(lwork_bytes))
 
-/* call 3064 */
 STUB_EXPORT PROTOTYPE_cusolverDnIRSXgels
-{
-	BEGIN(cusolver, cusolverDnIRSXgels, CALL, handle);
+SEND_ITEMS(cusolver, cusolverDnIRSXgels, CALL, handle,
 	PUT(descriptor, gels_irs_params, CUSOLVER_ITEM_REFINEMENT),
 	PUT(descriptor, gels_irs_infos, CUSOLVER_ITEM_INFOS), PUT_INT(m), PUT_INT(n),
 	PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), PUT(device, dB), PUT_INT(lddb),
 	PUT(device, dX), PUT_INT(lddx), PUT(device, dWorkspace), PUT_LONG(lwork_bytes),
-	PUT_OUT(niters), PUT(device, d_info);
-	return library_send(&items);
-}
+	PUT_OUT(niters), PUT(device, d_info))
 
-/* cached 3065 */
 STUB_EXPORT cusolverStatus_t cusolverDnIRSXgels_bufferSize(cusolverDnHandle_t handle,
 		cusolverDnIRSParams_t params, cusolver_int_t m, cusolver_int_t n,
 		cusolver_int_t nrhs, size_t *lwork_bytes)
-{
-	BEGIN(cusolver, cusolverDnIRSXgels_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnIRSXgels_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_REFINEMENT), PUT_INT(m), PUT_INT(n),
-	PUT_INT(nrhs), PUT_OUT(lwork_bytes);
-	return library_send(&items);
-}
+	PUT_INT(nrhs), PUT_OUT(lwork_bytes))
 
-/* cached */
 #define LIKE_cusolverDnSpotrf_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSpotrf_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(Lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT_OUT(Lwork))
 SDCZ_T(NOTHING, LIKE_cusolverDnSpotrf_bufferSize, cusolverDn, potrf_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSpotrf(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSpotrf(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, \
-				Workspace), PUT_INT(Lwork), PUT(device, devInfo); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, Workspace), PUT_INT(Lwork), PUT(device, \
+			devInfo))
 SDCZ_T(NOTHING, LIKE_cusolverDnSpotrf, cusolverDn, potrf)
 
-/* learned */
 #define LIKE_cusolverDnSpotrs(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSpotrs(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(uplo), PUT_INT(n), PUT_INT(nrhs), PUT(device, A), PUT_INT(lda), \
-				PUT(device, B), PUT_INT(ldb), PUT(device, devInfo); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(uplo), PUT_INT(n), PUT_INT(nrhs), \
+			PUT(device, A), PUT_INT(lda), PUT(device, B), PUT_INT(ldb), \
+			PUT(device, devInfo))
 SDCZ_T(NOTHING, LIKE_cusolverDnSpotrs, cusolverDn, potrs)
 
-/* learned */
 #define LIKE_cusolverDnSpotrfBatched(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSpotrfBatched(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(uplo), PUT_INT(n), PUT(device, Aarray), PUT_INT(lda), PUT(device, \
-				infoArray), PUT_INT(batchSize); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(uplo), PUT_INT(n), PUT(device, \
+			Aarray), PUT_INT(lda), PUT(device, infoArray), PUT_INT(batchSize))
 SDCZ_T(NOTHING, LIKE_cusolverDnSpotrfBatched, cusolverDn, potrfBatched)
 
-/* learned */
 #define LIKE_cusolverDnSpotrsBatched(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSpotrsBatched(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(uplo), PUT_INT(n), PUT_INT(nrhs), PUT(device, A), PUT_INT(lda), \
-				PUT(device, B), PUT_INT(ldb), PUT(device, d_info), \
-				PUT_INT(batchSize); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(uplo), PUT_INT(n), PUT_INT(nrhs), \
+			PUT(device, A), PUT_INT(lda), PUT(device, B), PUT_INT(ldb), \
+			PUT(device, d_info), PUT_INT(batchSize))
 SDCZ_T(NOTHING, LIKE_cusolverDnSpotrsBatched, cusolverDn, potrsBatched)
 
-/* cached */
 #define LIKE_cusolverDnSpotri_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSpotri_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT_OUT(lwork))
 SDCZ_T(NOTHING, LIKE_cusolverDnSpotri_bufferSize, cusolverDn, potri_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSpotri(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSpotri(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, work), \
-				PUT_INT(lwork), PUT(device, devInfo); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, work), PUT_INT(lwork), PUT(device, devInfo))
 SDCZ_T(NOTHING, LIKE_cusolverDnSpotri, cusolverDn, potri)
 
-/* cached 2802 */
 STUB_EXPORT cusolverStatus_t cusolverDnXtrtri_bufferSize(cusolverDnHandle_t handle,
 		cublasFillMode_t uplo, cublasDiagType_t diag, int64_t n, cudaDataType dataTypeA,
 		void *A, int64_t lda, size_t *workspaceInBytesOnDevice,
 		size_t *workspaceInBytesOnHost)
-{
-	BEGIN(cusolver, cusolverDnXtrtri_bufferSize, CACHED, handle);
-	PUT_INT(uplo), PUT_INT(diag), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A),
-	PUT_LONG(lda), PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolver, cusolverDnXtrtri_bufferSize, CACHED, handle, PUT_INT(uplo), PUT_INT(diag),
+	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost))
 
-/* learned 2803 */
 STUB_EXPORT PROTOTYPE_cusolverDnXtrtri
-{
-	BEGIN(cusolver, cusolverDnXtrtri, LEARNED, handle);
-	PUT_INT(uplo), PUT_INT(diag), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A),
-	PUT_LONG(lda), PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
-	(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, devInfo);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolver, cusolverDnXtrtri, LEARNED, handle, PUT_INT(uplo), PUT_INT(diag),
+	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, devInfo))
 SDCZ_T(NOTHING, LIKE_cusolverDnSpotri_bufferSize, cusolverDn, lauum_bufferSize)
 SDCZ_T(NOTHING, LIKE_cusolverDnSpotri, cusolverDn, lauum)
 
-/* cached */
 #define LIKE_cusolverDnSgetrf_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgetrf_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(Lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(m), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT_OUT(Lwork))
 SDCZ_T(NOTHING, LIKE_cusolverDnSgetrf_bufferSize, cusolverDn, getrf_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSgetrf(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgetrf(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, Workspace), \
-				PUT(device, devIpiv), PUT(device, devInfo); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, Workspace), PUT(device, devIpiv), \
+			PUT(device, devInfo))
 SDCZ_T(NOTHING, LIKE_cusolverDnSgetrf, cusolverDn, getrf)
 
-/* learned */
 #define LIKE_cusolverDnSlaswp(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSlaswp(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_INT(k1), PUT_INT(k2), \
-				PUT(device, devIpiv), PUT_INT(incx); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(n), PUT(device, A), PUT_INT(lda), \
+			PUT_INT(k1), PUT_INT(k2), PUT(device, devIpiv), PUT_INT(incx))
 SDCZ_T(NOTHING, LIKE_cusolverDnSlaswp, cusolverDn, laswp)
 
-/* learned */
 #define LIKE_cusolverDnSgetrs(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgetrs(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(trans), PUT_INT(n), PUT_INT(nrhs), PUT(device, A), PUT_INT(lda), \
-				PUT(device, devIpiv), PUT(device, B), PUT_INT(ldb), \
-				PUT(device, devInfo); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(trans), PUT_INT(n), PUT_INT(nrhs), \
+			PUT(device, A), PUT_INT(lda), PUT(device, devIpiv), PUT(device, B), \
+			PUT_INT(ldb), PUT(device, devInfo))
 SDCZ_T(NOTHING, LIKE_cusolverDnSgetrs, cusolverDn, getrs)
 
-/* cached */
 #define LIKE_cusolverDnSgeqrf_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgeqrf_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(m), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT_OUT(lwork))
 SDCZ_T(NOTHING, LIKE_cusolverDnSgeqrf_bufferSize, cusolverDn, geqrf_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSgeqrf(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgeqrf(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, TAU), \
-				PUT(device, Workspace), PUT_INT(Lwork), PUT(device, devInfo); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, TAU), PUT(device, Workspace), \
+			PUT_INT(Lwork), PUT(device, devInfo))
 SDCZ_T(NOTHING, LIKE_cusolverDnSgeqrf, cusolverDn, geqrf)
 
-/* cached */
 #define LIKE_cusolverDnSorgqr_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSorgqr_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, A), PUT_INT(lda), PUT(device, \
-				tau), PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(m), PUT_INT(n), PUT_INT(k), \
+			PUT(device, A), PUT_INT(lda), PUT(device, tau), PUT_OUT(lwork))
 SD_T(NOTHING, LIKE_cusolverDnSorgqr_bufferSize, cusolverDn, orgqr_bufferSize)
 CZ_T(NOTHING, LIKE_cusolverDnSorgqr_bufferSize, cusolverDn, ungqr_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSorgqr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSorgqr(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, A), PUT_INT(lda), PUT(device, \
-				tau), PUT(device, work), PUT_INT(lwork), PUT(device, info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT_INT(k), \
+			PUT(device, A), PUT_INT(lda), PUT(device, tau), PUT(device, work), \
+			PUT_INT(lwork), PUT(device, info))
 SD_T(NOTHING, LIKE_cusolverDnSorgqr, cusolverDn, orgqr)
 CZ_T(NOTHING, LIKE_cusolverDnSorgqr, cusolverDn, ungqr)
 
-/* cached */
 #define LIKE_cusolverDnSormqr_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSormqr_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(side), PUT_INT(trans), PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, \
-				A), PUT_INT(lda), PUT(device, tau), PUT(device, C), \
-				PUT_INT(ldc), PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(side), PUT_INT(trans), PUT_INT(m), \
+			PUT_INT(n), PUT_INT(k), PUT(device, A), PUT_INT(lda), PUT(device, \
+			tau), PUT(device, C), PUT_INT(ldc), PUT_OUT(lwork))
 SD_T(NOTHING, LIKE_cusolverDnSormqr_bufferSize, cusolverDn, ormqr_bufferSize)
 CZ_T(NOTHING, LIKE_cusolverDnSormqr_bufferSize, cusolverDn, unmqr_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSormqr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSormqr(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(side), PUT_INT(trans), PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, \
-				A), PUT_INT(lda), PUT(device, tau), PUT(device, C), \
-				PUT_INT(ldc), PUT(device, work), PUT_INT(lwork), PUT(device, \
-				devInfo); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(side), PUT_INT(trans), PUT_INT(m), \
+			PUT_INT(n), PUT_INT(k), PUT(device, A), PUT_INT(lda), PUT(device, \
+			tau), PUT(device, C), PUT_INT(ldc), PUT(device, work), PUT_INT(lwork), \
+			PUT(device, devInfo))
 SD_T(NOTHING, LIKE_cusolverDnSormqr, cusolverDn, ormqr)
 CZ_T(NOTHING, LIKE_cusolverDnSormqr, cusolverDn, unmqr)
 
-/* cached */
 #define LIKE_cusolverDnSsytrf_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsytrf_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(n), PUT(device, A), PUT_INT(lda), \
+			PUT_OUT(lwork))
 SDCZ_T(NOTHING, LIKE_cusolverDnSsytrf_bufferSize, cusolverDn, sytrf_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSsytrf(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsytrf(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, ipiv), \
-				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, ipiv), PUT(device, work), PUT_INT(lwork), \
+			PUT(device, info))
 SDCZ_T(NOTHING, LIKE_cusolverDnSsytrf, cusolverDn, sytrf)
 #if VCUDA_ABI == 12
 
-/* cached */
 #define LIKE_cusolverDnXsytrf_bufferSize(name) \
 	STUB_EXPORT PROTOTYPE_cusolverDnXsytrf_bufferSize(name) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n), \
-				PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, \
-				ipiv), PUT_INT(computeType), \
-				PUT_OUT(workspaceInBytesOnDevice), \
-				PUT_OUT(workspaceInBytesOnHost); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT(descriptor, params, \
+			CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), \
+			PUT(device, A), PUT_LONG(lda), PUT(device, ipiv), \
+			PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice), \
+			PUT_OUT(workspaceInBytesOnHost))
 LIKE_cusolverDnXsytrf_bufferSize(cusolverDnXsytrf_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnXsytrf(name) \
 	STUB_EXPORT PROTOTYPE_cusolverDnXsytrf(name) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n), \
-				PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, \
-				ipiv), PUT_INT(computeType), PUT(device, bufferOnDevice), \
-				PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost, \
-				PUT_LONG(workspaceInBytesOnHost), PUT(device, info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT(descriptor, params, \
+			CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), \
+			PUT(device, A), PUT_LONG(lda), PUT(device, ipiv), \
+			PUT_INT(computeType), PUT(device, bufferOnDevice), \
+			PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost, \
+			PUT_LONG(workspaceInBytesOnHost), PUT(device, info))
 LIKE_cusolverDnXsytrf(cusolverDnXsytrf)
 LIKE_cusolverDnXsytrf_bufferSize(cusolverDnXhetrf_bufferSize)
 LIKE_cusolverDnXsytrf(cusolverDnXhetrf)
 #endif
 
-/* cached 2864 */
 STUB_EXPORT cusolverStatus_t cusolverDnXsytrs_bufferSize(cusolverDnHandle_t handle,
 		cublasFillMode_t uplo, int64_t n, int64_t nrhs, cudaDataType dataTypeA,
 		const void *A, int64_t lda, const int64_t *ipiv, cudaDataType dataTypeB,
 		void *B, int64_t ldb, size_t *workspaceInBytesOnDevice,
 		size_t *workspaceInBytesOnHost)
-{
-	BEGIN(cusolver, cusolverDnXsytrs_bufferSize, CACHED, handle);
-	PUT_INT(uplo), PUT_LONG(n), PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A),
-	PUT_LONG(lda), PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
-	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolver, cusolverDnXsytrs_bufferSize, CACHED, handle, PUT_INT(uplo), PUT_LONG(n),
+	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
+	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT_OUT(workspaceInBytesOnDevice),
+	PUT_OUT(workspaceInBytesOnHost))
 
-/* learned 2865 */
 STUB_EXPORT PROTOTYPE_cusolverDnXsytrs
-{
-	BEGIN(cusolver, cusolverDnXsytrs, LEARNED, handle);
-	PUT_INT(uplo), PUT_LONG(n), PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A),
-	PUT_LONG(lda), PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
-	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolver, cusolverDnXsytrs, LEARNED, handle, PUT_INT(uplo), PUT_LONG(n),
+	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
+	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, bufferOnDevice),
+	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info))
 #if VCUDA_ABI == 12
 
-/* cached 2866 */
 STUB_EXPORT PROTOTYPE_cusolverDnXhetrs_bufferSize
-{
-	BEGIN(cusolver, cusolverDnXhetrs_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXhetrs_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
 	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT_OUT(workspaceInBytesOnDevice),
-	PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnHost))
 
-/* learned 2867 */
 STUB_EXPORT PROTOTYPE_cusolverDnXhetrs
-{
-	BEGIN(cusolver, cusolverDnXhetrs, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXhetrs, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
 	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, bufferOnDevice),
 	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
-	return library_send(&items);
-}
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info))
 #endif
 
-/* cached */
 #define LIKE_cusolverDnSsytri_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsytri_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, ipiv), \
-				PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, ipiv), PUT_OUT(lwork))
 SDCZ_T(NOTHING, LIKE_cusolverDnSsytri_bufferSize, cusolverDn, sytri_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSsytri(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsytri(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, ipiv), \
-				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, ipiv), PUT(device, work), PUT_INT(lwork), \
+			PUT(device, info))
 SDCZ_T(NOTHING, LIKE_cusolverDnSsytri, cusolverDn, sytri)
 
-/* cached */
 #define LIKE_cusolverDnSgebrd_bufferSize(name) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgebrd_bufferSize(name) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_OUT(Lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(m), PUT_INT(n), PUT_OUT(Lwork))
 SDCZ(NOTHING, LIKE_cusolverDnSgebrd_bufferSize, cusolverDn, gebrd_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSgebrd(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgebrd(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, D), \
-				PUT(device, E), PUT(device, TAUQ), PUT(device, TAUP), \
-				PUT(device, Work), PUT_INT(Lwork), PUT(device, devInfo); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, D), PUT(device, E), PUT(device, TAUQ), \
+			PUT(device, TAUP), PUT(device, Work), PUT_INT(Lwork), PUT(device, \
+			devInfo))
 SDCZ_TR(NOTHING, LIKE_cusolverDnSgebrd, cusolverDn, gebrd)
 
-/* cached */
 #define LIKE_cusolverDnSorgbr_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSorgbr_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(side), PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, A), \
-				PUT_INT(lda), PUT(device, tau), PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(side), PUT_INT(m), PUT_INT(n), \
+			PUT_INT(k), PUT(device, A), PUT_INT(lda), PUT(device, tau), \
+			PUT_OUT(lwork))
 SD_T(NOTHING, LIKE_cusolverDnSorgbr_bufferSize, cusolverDn, orgbr_bufferSize)
 CZ_T(NOTHING, LIKE_cusolverDnSorgbr_bufferSize, cusolverDn, ungbr_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSorgbr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSorgbr(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(side), PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, A), \
-				PUT_INT(lda), PUT(device, tau), PUT(device, work), \
-				PUT_INT(lwork), PUT(device, info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(side), PUT_INT(m), PUT_INT(n), \
+			PUT_INT(k), PUT(device, A), PUT_INT(lda), PUT(device, tau), \
+			PUT(device, work), PUT_INT(lwork), PUT(device, info))
 SD_T(NOTHING, LIKE_cusolverDnSorgbr, cusolverDn, orgbr)
 CZ_T(NOTHING, LIKE_cusolverDnSorgbr, cusolverDn, ungbr)
 
-/* cached */
 #define LIKE_cusolverDnSsytrd_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsytrd_bufferSize(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, d), \
-				PUT(device, e), PUT(device, tau), PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, d), PUT(device, e), PUT(device, tau), \
+			PUT_OUT(lwork))
 SD_TR(NOTHING, LIKE_cusolverDnSsytrd_bufferSize, cusolverDn, sytrd_bufferSize)
 CZ_TR(NOTHING, LIKE_cusolverDnSsytrd_bufferSize, cusolverDn, hetrd_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSsytrd(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsytrd(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, d), \
-				PUT(device, e), PUT(device, tau), PUT(device, work), \
-				PUT_INT(lwork), PUT(device, info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, d), PUT(device, e), PUT(device, tau), \
+			PUT(device, work), PUT_INT(lwork), PUT(device, info))
 SD_TR(NOTHING, LIKE_cusolverDnSsytrd, cusolverDn, sytrd)
 CZ_TR(NOTHING, LIKE_cusolverDnSsytrd, cusolverDn, hetrd)
 
-/* cached */
 #define LIKE_cusolverDnSorgtr_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSorgtr_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, tau), \
-				PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, tau), PUT_OUT(lwork))
 SD_T(NOTHING, LIKE_cusolverDnSorgtr_bufferSize, cusolverDn, orgtr_bufferSize)
 CZ_T(NOTHING, LIKE_cusolverDnSorgtr_bufferSize, cusolverDn, ungtr_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSorgtr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSorgtr(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, tau), \
-				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, tau), PUT(device, work), PUT_INT(lwork), \
+			PUT(device, info))
 SD_T(NOTHING, LIKE_cusolverDnSorgtr, cusolverDn, orgtr)
 CZ_T(NOTHING, LIKE_cusolverDnSorgtr, cusolverDn, ungtr)
 
-/* cached */
 #define LIKE_cusolverDnSormtr_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSormtr_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(side), PUT_INT(uplo), PUT_INT(trans), PUT_INT(m), PUT_INT(n), \
-				PUT(device, A), PUT_INT(lda), PUT(device, tau), PUT(device, \
-				C), PUT_INT(ldc), PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(side), PUT_INT(uplo), \
+			PUT_INT(trans), PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
+			PUT(device, tau), PUT(device, C), PUT_INT(ldc), PUT_OUT(lwork))
 SD_T(NOTHING, LIKE_cusolverDnSormtr_bufferSize, cusolverDn, ormtr_bufferSize)
 CZ_T(NOTHING, LIKE_cusolverDnSormtr_bufferSize, cusolverDn, unmtr_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSormtr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSormtr(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(side), PUT_INT(uplo), PUT_INT(trans), PUT_INT(m), PUT_INT(n), \
-				PUT(device, A), PUT_INT(lda), PUT(device, tau), PUT(device, \
-				C), PUT_INT(ldc), PUT(device, work), PUT_INT(lwork), \
-				PUT(device, info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(side), PUT_INT(uplo), \
+			PUT_INT(trans), PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
+			PUT(device, tau), PUT(device, C), PUT_INT(ldc), PUT(device, work), \
+			PUT_INT(lwork), PUT(device, info))
 SD_T(NOTHING, LIKE_cusolverDnSormtr, cusolverDn, ormtr)
 CZ_T(NOTHING, LIKE_cusolverDnSormtr, cusolverDn, unmtr)
 
-/* cached */
 #define LIKE_cusolverDnSgesvd_bufferSize(name) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgesvd_bufferSize(name) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(m), PUT_INT(n), PUT_OUT(lwork))
 SDCZ(NOTHING, LIKE_cusolverDnSgesvd_bufferSize, cusolverDn, gesvd_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSgesvd(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgesvd(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(jobu), PUT_INT(jobvt), PUT_INT(m), PUT_INT(n), PUT(device, A), \
-				PUT_INT(lda), PUT(device, S), PUT(device, U), PUT_INT(ldu), \
-				PUT(device, VT), PUT_INT(ldvt), PUT(device, work), \
-				PUT_INT(lwork), PUT(device, rwork), PUT(device, info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(jobu), PUT_INT(jobvt), PUT_INT(m), \
+			PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, S), PUT(device, \
+			U), PUT_INT(ldu), PUT(device, VT), PUT_INT(ldvt), PUT(device, work), \
+			PUT_INT(lwork), PUT(device, rwork), PUT(device, info))
 SDCZ_TR(NOTHING, LIKE_cusolverDnSgesvd, cusolverDn, gesvd)
 
-/* cached */
 #define LIKE_cusolverDnSsyevd_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsyevd_bufferSize(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
-				PUT(device, W), PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), \
+			PUT(device, A), PUT_INT(lda), PUT(device, W), PUT_OUT(lwork))
 SD_TR(NOTHING, LIKE_cusolverDnSsyevd_bufferSize, cusolverDn, syevd_bufferSize)
 CZ_TR(NOTHING, LIKE_cusolverDnSsyevd_bufferSize, cusolverDn, heevd_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSsyevd(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsyevd(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
-				PUT(device, W), PUT(device, work), PUT_INT(lwork), PUT(device, \
-				info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), \
+			PUT(device, A), PUT_INT(lda), PUT(device, W), PUT(device, work), \
+			PUT_INT(lwork), PUT(device, info))
 SD_TR(NOTHING, LIKE_cusolverDnSsyevd, cusolverDn, syevd)
 CZ_TR(NOTHING, LIKE_cusolverDnSsyevd, cusolverDn, heevd)
 
-/* cached */
 #define LIKE_cusolverDnSsyevdx_bufferSize(name, TYPE) \
 	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
 			cusolverEigRange_t range, cublasFillMode_t uplo, int n, const TYPE *A, \
 			int lda, float vl, float vu, int il, int iu, int *meig, \
 			const float *W, int *lwork) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
-				PUT_INT(lda), PUT(float, vl), PUT(float, vu), PUT_INT(il), \
-				PUT_INT(iu), PUT_OUT_MAYBE(meig), PUT(device, W), \
-				PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(jobz), PUT_INT(range), \
+			PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(float, \
+			vl), PUT(float, vu), PUT_INT(il), PUT_INT(iu), PUT_OUT_MAYBE(meig), \
+			PUT(device, W), PUT_OUT(lwork))
 LIKE_cusolverDnSsyevdx_bufferSize(cusolverDnSsyevdx_bufferSize, float)
 
-/* cached */
 #define LIKE_cusolverDnDsyevdx_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnDsyevdx_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
-				PUT_INT(lda), PUT(double, vl), PUT(double, vu), PUT_INT(il), \
-				PUT_INT(iu), PUT_OUT_MAYBE(meig), PUT(device, W), \
-				PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(jobz), PUT_INT(range), \
+			PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(double, \
+			vl), PUT(double, vu), PUT_INT(il), PUT_INT(iu), PUT_OUT_MAYBE(meig), \
+			PUT(device, W), PUT_OUT(lwork))
 LIKE_cusolverDnDsyevdx_bufferSize(cusolverDnDsyevdx_bufferSize, double)
 LIKE_cusolverDnSsyevdx_bufferSize(cusolverDnCheevdx_bufferSize, cuComplex)
 LIKE_cusolverDnDsyevdx_bufferSize(cusolverDnZheevdx_bufferSize, cuDoubleComplex)
 
-/* call */
 #define LIKE_cusolverDnSsyevdx(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsyevdx(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CALL, handle); \
-		PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
-				PUT_INT(lda), PUT(float, vl), PUT(float, vu), PUT_INT(il), \
-				PUT_INT(iu), PUT_OUT(meig), PUT(device, W), PUT(device, work), \
-				PUT_INT(lwork), PUT(device, info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CALL, handle, PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), \
+			PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(float, vl), PUT(float, \
+			vu), PUT_INT(il), PUT_INT(iu), PUT_OUT(meig), PUT(device, W), \
+			PUT(device, work), PUT_INT(lwork), PUT(device, info))
 LIKE_cusolverDnSsyevdx(cusolverDnSsyevdx, float)
 
-/* call */
 #define LIKE_cusolverDnDsyevdx(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnDsyevdx(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CALL, handle); \
-		PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
-				PUT_INT(lda), PUT(double, vl), PUT(double, vu), PUT_INT(il), \
-				PUT_INT(iu), PUT_OUT(meig), PUT(device, W), PUT(device, work), \
-				PUT_INT(lwork), PUT(device, info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CALL, handle, PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), \
+			PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(double, vl), PUT(double, \
+			vu), PUT_INT(il), PUT_INT(iu), PUT_OUT(meig), PUT(device, W), \
+			PUT(device, work), PUT_INT(lwork), PUT(device, info))
 LIKE_cusolverDnDsyevdx(cusolverDnDsyevdx, double)
 LIKE_cusolverDnSsyevdx(cusolverDnCheevdx, cuComplex)
 LIKE_cusolverDnDsyevdx(cusolverDnZheevdx, cuDoubleComplex)
 
-/* cached */
 #define LIKE_cusolverDnSsygvdx_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsygvdx_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(itype), PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), \
-				PUT(device, A), PUT_INT(lda), PUT(device, B), PUT_INT(ldb), \
-				PUT(float, vl), PUT(float, vu), PUT_INT(il), PUT_INT(iu), \
-				PUT_OUT_MAYBE(meig), PUT(device, W), PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(itype), PUT_INT(jobz), \
+			PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(float, vl), PUT(float, \
+			vu), PUT_INT(il), PUT_INT(iu), PUT_OUT_MAYBE(meig), PUT(device, W), \
+			PUT_OUT(lwork))
 LIKE_cusolverDnSsygvdx_bufferSize(cusolverDnSsygvdx_bufferSize, float)
 
-/* cached */
 #define LIKE_cusolverDnDsygvdx_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnDsygvdx_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(itype), PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), \
-				PUT(device, A), PUT_INT(lda), PUT(device, B), PUT_INT(ldb), \
-				PUT(double, vl), PUT(double, vu), PUT_INT(il), PUT_INT(iu), \
-				PUT_OUT_MAYBE(meig), PUT(device, W), PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(itype), PUT_INT(jobz), \
+			PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(double, vl), \
+			PUT(double, vu), PUT_INT(il), PUT_INT(iu), PUT_OUT_MAYBE(meig), \
+			PUT(device, W), PUT_OUT(lwork))
 LIKE_cusolverDnDsygvdx_bufferSize(cusolverDnDsygvdx_bufferSize, double)
 LIKE_cusolverDnSsygvdx_bufferSize(cusolverDnChegvdx_bufferSize, cuComplex)
 LIKE_cusolverDnDsygvdx_bufferSize(cusolverDnZhegvdx_bufferSize, cuDoubleComplex)
 
-/* call */
 #define LIKE_cusolverDnSsygvdx(name, TYPE) \
 	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
 			cusolverEigMode_t jobz, cusolverEigRange_t range, \
 			cublasFillMode_t uplo, int n, TYPE *A, int lda, TYPE *B, int ldb, \
 			float vl, float vu, int il, int iu, int *meig, float *W, TYPE *work, \
 			int lwork, int *info) \
-	{ \
-		BEGIN(cusolver, name, CALL, handle); \
-		PUT_INT(itype), PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), \
-				PUT(device, A), PUT_INT(lda), PUT(device, B), PUT_INT(ldb), \
-				PUT(float, vl), PUT(float, vu), PUT_INT(il), PUT_INT(iu), \
-				PUT_OUT(meig), PUT(device, W), PUT(device, work), \
-				PUT_INT(lwork), PUT(device, info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CALL, handle, PUT_INT(itype), PUT_INT(jobz), \
+			PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(float, vl), PUT(float, \
+			vu), PUT_INT(il), PUT_INT(iu), PUT_OUT(meig), PUT(device, W), \
+			PUT(device, work), PUT_INT(lwork), PUT(device, info))
 LIKE_cusolverDnSsygvdx(cusolverDnSsygvdx, float)
 
-/* call */
 #define LIKE_cusolverDnDsygvdx(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnDsygvdx(name, TYPE) \
-	{ \
-		BEGIN(cusolver, name, CALL, handle); \
-		PUT_INT(itype), PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), \
-				PUT(device, A), PUT_INT(lda), PUT(device, B), PUT_INT(ldb), \
-				PUT(double, vl), PUT(double, vu), PUT_INT(il), PUT_INT(iu), \
-				PUT_OUT(meig), PUT(device, W), PUT(device, work), \
-				PUT_INT(lwork), PUT(device, info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CALL, handle, PUT_INT(itype), PUT_INT(jobz), \
+			PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(double, vl), \
+			PUT(double, vu), PUT_INT(il), PUT_INT(iu), PUT_OUT(meig), PUT(device, \
+			W), PUT(device, work), PUT_INT(lwork), PUT(device, info))
 LIKE_cusolverDnDsygvdx(cusolverDnDsygvdx, double)
 LIKE_cusolverDnSsygvdx(cusolverDnChegvdx, cuComplex)
 LIKE_cusolverDnDsygvdx(cusolverDnZhegvdx, cuDoubleComplex)
 
-/* cached */
 #define LIKE_cusolverDnSsygvd_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsygvd_bufferSize(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(itype), PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
-				PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(device, W), \
-				PUT_OUT(lwork); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(itype), PUT_INT(jobz), \
+			PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, \
+			B), PUT_INT(ldb), PUT(device, W), PUT_OUT(lwork))
 SD_TR(NOTHING, LIKE_cusolverDnSsygvd_bufferSize, cusolverDn, sygvd_bufferSize)
 CZ_TR(NOTHING, LIKE_cusolverDnSsygvd_bufferSize, cusolverDn, hegvd_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSsygvd(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsygvd(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(itype), PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
-				PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(device, W), \
-				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(itype), PUT_INT(jobz), \
+			PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, \
+			B), PUT_INT(ldb), PUT(device, W), PUT(device, work), PUT_INT(lwork), \
+			PUT(device, info))
 SD_TR(NOTHING, LIKE_cusolverDnSsygvd, cusolverDn, sygvd)
 CZ_TR(NOTHING, LIKE_cusolverDnSsygvd, cusolverDn, hegvd)
 #if VCUDA_ABI == 12
 
-/* cached 2956 */
 STUB_EXPORT PROTOTYPE_cusolverDnXsygvd_bufferSize
-{
-	BEGIN(cusolver, cusolverDnXsygvd_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXsygvd_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A), PUT_LONG(lda),
 	PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb), PUT_INT(dataTypeW),
 	PUT(device, d_W), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
-	PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnHost))
 
-/* learned 2957 */
 STUB_EXPORT PROTOTYPE_cusolverDnXsygvd
-{
-	BEGIN(cusolver, cusolverDnXsygvd, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXsygvd, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A), PUT_LONG(lda),
 	PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb), PUT_INT(dataTypeW),
 	PUT(device, d_W), PUT_INT(computeType), PUT(device, bufferOnDevice),
 	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-	PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info);
-	return library_send(&items);
-}
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info))
 
-/* cached 2958 */
 STUB_EXPORT PROTOTYPE_cusolverDnXsygvStridedBatched_bufferSize
-{
-	BEGIN(cusolver, cusolverDnXsygvStridedBatched_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXsygvStridedBatched_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_LONG(strideA), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT_LONG(strideB),
 	PUT_INT(dataTypeW), PUT(device, W), PUT_LONG(strideW), PUT_INT(computeType),
-	PUT_LONG(batchSize), PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_LONG(batchSize), PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost))
 
-/* learned 2959 */
 STUB_EXPORT PROTOTYPE_cusolverDnXsygvStridedBatched
-{
-	BEGIN(cusolver, cusolverDnXsygvStridedBatched, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXsygvStridedBatched, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_LONG(strideA), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT_LONG(strideB),
 	PUT_INT(dataTypeW), PUT(device, W), PUT_LONG(strideW), PUT_INT(computeType),
 	PUT_LONG(batchSize), PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
-	(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
-	return library_send(&items);
-}
+	(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info))
 
-/* cached 2960 */
 STUB_EXPORT PROTOTYPE_cusolverDnXsygvdx_bufferSize
-{
-	BEGIN(cusolver, cusolverDnXsygvdx_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXsygvdx_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A), PUT_LONG(lda),
 	PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb),
 	PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
 	PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
 	PUT_OUT_MAYBE(meig), PUT_INT(dataTypeW), PUT(device, d_W), PUT_INT(computeType),
-	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost))
 
-/* call 2961 */
 STUB_EXPORT PROTOTYPE_cusolverDnXsygvdx
-{
-	BEGIN(cusolver, cusolverDnXsygvdx, CALL, handle);
+SEND_ITEMS(cusolver, cusolverDnXsygvdx, CALL, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
 	PUT_INT(range), PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A),
 	PUT_LONG(lda), PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb),
@@ -1156,9 +843,7 @@ STUB_EXPORT PROTOTYPE_cusolverDnXsygvdx
 	PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
 	PUT_OUT(meig), PUT_INT(dataTypeW), PUT(device, d_W), PUT_INT(computeType),
 	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-	PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info);
-	return library_send(&items);
-}
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info))
 #endif
 STUB(library, cusolverStatus_t, cusolverDnCreateSyevjInfo, hand_cusolverDnCreateSyevjInfo,
 	(syevjInfo_t *info), (info))
@@ -1171,104 +856,68 @@ STUB(library, cusolverStatus_t, cusolverDnXsyevjSetMaxSweeps, hand_cusolverDnXsy
 STUB(library, cusolverStatus_t, cusolverDnXsyevjSetSortEig, hand_cusolverDnXsyevjSetSortEig,
 	(syevjInfo_t info, int sort_eig), (info, sort_eig))
 
-/* call 2962 */
 STUB_EXPORT cusolverStatus_t cusolverDnXsyevjGetResidual(cusolverDnHandle_t handle,
 		syevjInfo_t info, double *residual)
-{
-	BEGIN(cusolver, cusolverDnXsyevjGetResidual, CALL, handle);
-	PUT(descriptor, info, CUSOLVER_ITEM_SYEVJ), PUT_OUT(residual);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolver, cusolverDnXsyevjGetResidual, CALL, handle,
+	PUT(descriptor, info, CUSOLVER_ITEM_SYEVJ), PUT_OUT(residual))
 
-/* call 2963 */
 STUB_EXPORT cusolverStatus_t cusolverDnXsyevjGetSweeps(cusolverDnHandle_t handle,
 		syevjInfo_t info, int *executed_sweeps)
-{
-	BEGIN(cusolver, cusolverDnXsyevjGetSweeps, CALL, handle);
-	PUT(descriptor, info, CUSOLVER_ITEM_SYEVJ), PUT_OUT(executed_sweeps);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolver, cusolverDnXsyevjGetSweeps, CALL, handle,
+	PUT(descriptor, info, CUSOLVER_ITEM_SYEVJ), PUT_OUT(executed_sweeps))
 
-/* cached */
 #define LIKE_cusolverDnSsyevjBatched_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsyevjBatched_bufferSize(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
-				PUT(device, W), PUT_OUT(lwork), PUT(descriptor, params, \
-				CUSOLVER_ITEM_SYEVJ), PUT_INT(batchSize); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), \
+			PUT(device, A), PUT_INT(lda), PUT(device, W), PUT_OUT(lwork), \
+			PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ), PUT_INT(batchSize))
 SD_TR(NOTHING, LIKE_cusolverDnSsyevjBatched_bufferSize, cusolverDn, syevjBatched_bufferSize)
 LIKE_cusolverDnSsyevjBatched_bufferSize(cusolverDnCheevjBatched_bufferSize, cuComplex, float)
 LIKE_cusolverDnSsyevjBatched_bufferSize(
 	cusolverDnZheevjBatched_bufferSize, cuDoubleComplex,
 	double)
 
-/* learned */
 #define LIKE_cusolverDnSsyevjBatched(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsyevjBatched(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
-				PUT(device, W), PUT(device, work), PUT_INT(lwork), PUT(device, \
-				info), PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ), \
-				PUT_INT(batchSize); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), \
+			PUT(device, A), PUT_INT(lda), PUT(device, W), PUT(device, work), \
+			PUT_INT(lwork), PUT(device, info), PUT(descriptor, params, \
+			CUSOLVER_ITEM_SYEVJ), PUT_INT(batchSize))
 SD_TR(NOTHING, LIKE_cusolverDnSsyevjBatched, cusolverDn, syevjBatched)
 CZ_TR(NOTHING, LIKE_cusolverDnSsyevjBatched, cusolverDn, heevjBatched)
 
-/* cached */
 #define LIKE_cusolverDnSsyevj_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsyevj_bufferSize(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
-				PUT(device, W), PUT_OUT(lwork), PUT(descriptor, params, \
-				CUSOLVER_ITEM_SYEVJ); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), \
+			PUT(device, A), PUT_INT(lda), PUT(device, W), PUT_OUT(lwork), \
+			PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ))
 SD_TR(NOTHING, LIKE_cusolverDnSsyevj_bufferSize, cusolverDn, syevj_bufferSize)
 CZ_TR(NOTHING, LIKE_cusolverDnSsyevj_bufferSize, cusolverDn, heevj_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSsyevj(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsyevj(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
-				PUT(device, W), PUT(device, work), PUT_INT(lwork), PUT(device, \
-				info), PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), \
+			PUT(device, A), PUT_INT(lda), PUT(device, W), PUT(device, work), \
+			PUT_INT(lwork), PUT(device, info), PUT(descriptor, params, \
+			CUSOLVER_ITEM_SYEVJ))
 SD_TR(NOTHING, LIKE_cusolverDnSsyevj, cusolverDn, syevj)
 CZ_TR(NOTHING, LIKE_cusolverDnSsyevj, cusolverDn, heevj)
 
-/* cached */
 #define LIKE_cusolverDnSsygvj_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsygvj_bufferSize(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(itype), PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
-				PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(device, W), \
-				PUT_OUT(lwork), PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(itype), PUT_INT(jobz), \
+			PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, \
+			B), PUT_INT(ldb), PUT(device, W), PUT_OUT(lwork), PUT(descriptor, \
+			params, CUSOLVER_ITEM_SYEVJ))
 SD_TR(NOTHING, LIKE_cusolverDnSsygvj_bufferSize, cusolverDn, sygvj_bufferSize)
 CZ_TR(NOTHING, LIKE_cusolverDnSsygvj_bufferSize, cusolverDn, hegvj_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSsygvj(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsygvj(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(itype), PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
-				PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(device, W), \
-				PUT(device, work), PUT_INT(lwork), PUT(device, info), \
-				PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(itype), PUT_INT(jobz), \
+			PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, \
+			B), PUT_INT(ldb), PUT(device, W), PUT(device, work), PUT_INT(lwork), \
+			PUT(device, info), PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ))
 SD_TR(NOTHING, LIKE_cusolverDnSsygvj, cusolverDn, sygvj)
 CZ_TR(NOTHING, LIKE_cusolverDnSsygvj, cusolverDn, hegvj)
 STUB(library, cusolverStatus_t, cusolverDnCreateGesvdjInfo, hand_cusolverDnCreateGesvdjInfo,
@@ -1284,94 +933,61 @@ STUB(library, cusolverStatus_t, cusolverDnXgesvdjSetMaxSweeps,
 STUB(library, cusolverStatus_t, cusolverDnXgesvdjSetSortEig, hand_cusolverDnXgesvdjSetSortEig,
 	(gesvdjInfo_t info, int sort_svd), (info, sort_svd))
 
-/* call 2988 */
 STUB_EXPORT cusolverStatus_t cusolverDnXgesvdjGetResidual(cusolverDnHandle_t handle,
 		gesvdjInfo_t info, double *residual)
-{
-	BEGIN(cusolver, cusolverDnXgesvdjGetResidual, CALL, handle);
-	PUT(descriptor, info, CUSOLVER_ITEM_GESVDJ), PUT_OUT(residual);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolver, cusolverDnXgesvdjGetResidual, CALL, handle,
+	PUT(descriptor, info, CUSOLVER_ITEM_GESVDJ), PUT_OUT(residual))
 
-/* call 2989 */
 STUB_EXPORT cusolverStatus_t cusolverDnXgesvdjGetSweeps(cusolverDnHandle_t handle,
 		gesvdjInfo_t info, int *executed_sweeps)
-{
-	BEGIN(cusolver, cusolverDnXgesvdjGetSweeps, CALL, handle);
-	PUT(descriptor, info, CUSOLVER_ITEM_GESVDJ), PUT_OUT(executed_sweeps);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolver, cusolverDnXgesvdjGetSweeps, CALL, handle,
+	PUT(descriptor, info, CUSOLVER_ITEM_GESVDJ), PUT_OUT(executed_sweeps))
 
-/* cached */
 #define LIKE_cusolverDnSgesvdjBatched_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdjBatched_bufferSize(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(jobz), PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
-				PUT(device, S), PUT(device, U), PUT_INT(ldu), PUT(device, V), \
-				PUT_INT(ldv), PUT_OUT(lwork), PUT(descriptor, params, \
-				CUSOLVER_ITEM_GESVDJ), PUT_INT(batchSize); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(jobz), PUT_INT(m), PUT_INT(n), \
+			PUT(device, A), PUT_INT(lda), PUT(device, S), PUT(device, U), \
+			PUT_INT(ldu), PUT(device, V), PUT_INT(ldv), PUT_OUT(lwork), \
+			PUT(descriptor, params, CUSOLVER_ITEM_GESVDJ), PUT_INT(batchSize))
 SD_TR(NOTHING, LIKE_cusolverDnSgesvdjBatched_bufferSize, cusolverDn, gesvdjBatched_bufferSize)
 LIKE_cusolverDnSgesvdjBatched_bufferSize(cusolverDnCgesvdjBatched_bufferSize, cuComplex, float)
 LIKE_cusolverDnSgesvdjBatched_bufferSize(
 	cusolverDnZgesvdjBatched_bufferSize, cuDoubleComplex,
 	double)
 
-/* learned */
 #define LIKE_cusolverDnSgesvdjBatched(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdjBatched(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(jobz), PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
-				PUT(device, S), PUT(device, U), PUT_INT(ldu), PUT(device, V), \
-				PUT_INT(ldv), PUT(device, work), PUT_INT(lwork), PUT(device, \
-				info), PUT(descriptor, params, CUSOLVER_ITEM_GESVDJ), \
-				PUT_INT(batchSize); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(jobz), PUT_INT(m), PUT_INT(n), \
+			PUT(device, A), PUT_INT(lda), PUT(device, S), PUT(device, U), \
+			PUT_INT(ldu), PUT(device, V), PUT_INT(ldv), PUT(device, work), \
+			PUT_INT(lwork), PUT(device, info), PUT(descriptor, params, \
+			CUSOLVER_ITEM_GESVDJ), PUT_INT(batchSize))
 SDCZ_TR(NOTHING, LIKE_cusolverDnSgesvdjBatched, cusolverDn, gesvdjBatched)
 
-/* cached */
 #define LIKE_cusolverDnSgesvdj_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdj_bufferSize(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(jobz), PUT_INT(econ), PUT_INT(m), PUT_INT(n), PUT(device, A), \
-				PUT_INT(lda), PUT(device, S), PUT(device, U), PUT_INT(ldu), \
-				PUT(device, V), PUT_INT(ldv), PUT_OUT(lwork), PUT(descriptor, \
-				params, CUSOLVER_ITEM_GESVDJ); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(jobz), PUT_INT(econ), PUT_INT(m), \
+			PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, S), PUT(device, \
+			U), PUT_INT(ldu), PUT(device, V), PUT_INT(ldv), PUT_OUT(lwork), \
+			PUT(descriptor, params, CUSOLVER_ITEM_GESVDJ))
 SDCZ_TR(NOTHING, LIKE_cusolverDnSgesvdj_bufferSize, cusolverDn, gesvdj_bufferSize)
 
-/* learned */
 #define LIKE_cusolverDnSgesvdj(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdj(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, LEARNED, handle); \
-		PUT_INT(jobz), PUT_INT(econ), PUT_INT(m), PUT_INT(n), PUT(device, A), \
-				PUT_INT(lda), PUT(device, S), PUT(device, U), PUT_INT(ldu), \
-				PUT(device, V), PUT_INT(ldv), PUT(device, work), \
-				PUT_INT(lwork), PUT(device, info), PUT(descriptor, params, \
-				CUSOLVER_ITEM_GESVDJ); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, LEARNED, handle, PUT_INT(jobz), PUT_INT(econ), PUT_INT(m), \
+			PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, S), PUT(device, \
+			U), PUT_INT(ldu), PUT(device, V), PUT_INT(ldv), PUT(device, work), \
+			PUT_INT(lwork), PUT(device, info), PUT(descriptor, params, \
+			CUSOLVER_ITEM_GESVDJ))
 SDCZ_TR(NOTHING, LIKE_cusolverDnSgesvdj, cusolverDn, gesvdj)
 
-/* cached */
 #define LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdaStridedBatched_bufferSize(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusolver, name, CACHED, handle); \
-		PUT_INT(jobz), PUT_INT(rank), PUT_INT(m), PUT_INT(n), PUT(device, d_A), \
-				PUT_INT(lda), PUT_LONG(strideA), PUT(device, d_S), \
-				PUT_LONG(strideS), PUT(device, d_U), PUT_INT(ldu), \
-				PUT_LONG(strideU), PUT(device, d_V), PUT_INT(ldv), \
-				PUT_LONG(strideV), PUT_OUT(lwork), PUT_INT(batchSize); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolver, name, CACHED, handle, PUT_INT(jobz), PUT_INT(rank), PUT_INT(m), \
+			PUT_INT(n), PUT(device, d_A), PUT_INT(lda), PUT_LONG(strideA), \
+			PUT(device, d_S), PUT_LONG(strideS), PUT(device, d_U), PUT_INT(ldu), \
+			PUT_LONG(strideU), PUT(device, d_V), PUT_INT(ldv), PUT_LONG(strideV), \
+			PUT_OUT(lwork), PUT_INT(batchSize))
 LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(
 	cusolverDnSgesvdaStridedBatched_bufferSize,
 	float, float)
@@ -1424,538 +1040,370 @@ STUB(library, cusolverStatus_t, cusolverDnSetAdvOptions, hand_cusolverDnSetAdvOp
 	(cusolverDnParams_t params, cusolverDnFunction_t function, cusolverAlgMode_t algo),
 	(params, function, algo))
 
-/* cached 3014 */
 STUB_EXPORT cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n,
 		cudaDataType dataTypeA, const void *A, int64_t lda, cudaDataType computeType,
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
-{
-	BEGIN(cusolver, cusolverDnXpotrf_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXpotrf_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
-	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost))
 
-/* learned 3015 */
 STUB_EXPORT cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n,
 		cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType computeType,
 		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *info)
-{
-	BEGIN(cusolver, cusolverDnXpotrf, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXpotrf, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
 	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
-	return library_send(&items);
-}
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info))
 
-/* learned 3016 */
 STUB_EXPORT PROTOTYPE_cusolverDnXpotrs
-{
-	BEGIN(cusolver, cusolverDnXpotrs, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXpotrs, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeB),
-	PUT(device, B), PUT_LONG(ldb), PUT(device, info);
-	return library_send(&items);
-}
+	PUT(device, B), PUT_LONG(ldb), PUT(device, info))
 
-/* cached 3017 */
 STUB_EXPORT PROTOTYPE_cusolverDnXgeqrf_bufferSize
-{
-	BEGIN(cusolver, cusolverDnXgeqrf_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXgeqrf_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
 	PUT(device, tau), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
-	PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnHost))
 
-/* learned 3018 */
 STUB_EXPORT PROTOTYPE_cusolverDnXgeqrf
-{
-	BEGIN(cusolver, cusolverDnXgeqrf, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXgeqrf, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
 	PUT(device, tau), PUT_INT(computeType), PUT(device, bufferOnDevice),
 	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
-	return library_send(&items);
-}
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info))
 
-/* cached 3019 */
 STUB_EXPORT cusolverStatus_t cusolverDnXgetrf_bufferSize(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType dataTypeA,
 		const void *A, int64_t lda, cudaDataType computeType,
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
-{
-	BEGIN(cusolver, cusolverDnXgetrf_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXgetrf_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
-	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost))
 
-/* learned 3020 */
 STUB_EXPORT PROTOTYPE_cusolverDnXgetrf
-{
-	BEGIN(cusolver, cusolverDnXgetrf, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXgetrf, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
 	PUT_INT(computeType), PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
-	(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
-	return library_send(&items);
-}
+	(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info))
 
-/* learned 3021 */
 STUB_EXPORT cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, cublasOperation_t trans, int64_t n, int64_t nrhs,
 		cudaDataType dataTypeA, const void *A, int64_t lda, const int64_t *ipiv,
 		cudaDataType dataTypeB, void *B, int64_t ldb, int *info)
-{
-	BEGIN(cusolver, cusolverDnXgetrs, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXgetrs, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(trans), PUT_LONG(n),
 	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
-	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, info);
-	return library_send(&items);
-}
+	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, info))
 
-/* cached 3022 */
 STUB_EXPORT PROTOTYPE_cusolverDnXsyevd_bufferSize
-{
-	BEGIN(cusolver, cusolverDnXsyevd_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXsyevd_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
 	PUT(device, W), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
-	PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnHost))
 
-/* learned 3023 */
 STUB_EXPORT cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, cusolverEigMode_t jobz, cublasFillMode_t uplo,
 		int64_t n, cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeW,
 		void *W, cudaDataType computeType, void *bufferOnDevice,
 		size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *info)
-{
-	BEGIN(cusolver, cusolverDnXsyevd, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXsyevd, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
 	PUT(device, W), PUT_INT(computeType), PUT(device, bufferOnDevice),
 	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
-	return library_send(&items);
-}
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info))
 #if VCUDA_ABI == 12
 
-/* cached 3024 */
 STUB_EXPORT PROTOTYPE_cusolverDnXstedc_bufferSize
-{
-	BEGIN(cusolver, cusolverDnXstedc_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXstedc_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(compz), PUT_LONG(n),
 	PUT_INT(dataTypeDE), PUT(device, D), PUT(device, E), PUT_INT(dataTypeZ), PUT(device, Z),
 	PUT_LONG(ldz), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
-	PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnHost))
 
-/* learned 3025 */
 STUB_EXPORT PROTOTYPE_cusolverDnXstedc
-{
-	BEGIN(cusolver, cusolverDnXstedc, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXstedc, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(compz), PUT_LONG(n),
 	PUT_INT(dataTypeDE), PUT(device, D), PUT(device, E), PUT_INT(dataTypeZ), PUT(device, Z),
 	PUT_LONG(ldz), PUT_INT(computeType), PUT(device, bufferOnDevice),
 	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
-	return library_send(&items);
-}
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info))
 #endif
 
-/* cached 3026 */
 STUB_EXPORT PROTOTYPE_cusolverDnXsyevBatched_bufferSize
-{
-	BEGIN(cusolver, cusolverDnXsyevBatched_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXsyevBatched_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
 	PUT(device, W), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
-	PUT_OUT(workspaceInBytesOnHost), PUT_LONG(batchSize);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnHost), PUT_LONG(batchSize))
 
-/* learned 3027 */
 STUB_EXPORT cusolverStatus_t cusolverDnXsyevBatched(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, cusolverEigMode_t jobz, cublasFillMode_t uplo,
 		int64_t n, cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeW,
 		void *W, cudaDataType computeType, void *bufferOnDevice,
 		size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *info, int64_t batchSize)
-{
-	BEGIN(cusolver, cusolverDnXsyevBatched, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXsyevBatched, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
 	PUT(device, W), PUT_INT(computeType), PUT(device, bufferOnDevice),
 	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-	PUT_LONG(workspaceInBytesOnHost), PUT(device, info), PUT_LONG(batchSize);
-	return library_send(&items);
-}
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info), PUT_LONG(batchSize))
 
-/* cached 3028 */
 STUB_EXPORT PROTOTYPE_cusolverDnXsyevdx_bufferSize
-{
-	BEGIN(cusolver, cusolverDnXsyevdx_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXsyevdx_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
 	PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
 	PUT_OUT_MAYBE(h_meig), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
-	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost))
 
-/* call 3029 */
 STUB_EXPORT PROTOTYPE_cusolverDnXsyevdx
-{
-	BEGIN(cusolver, cusolverDnXsyevdx, CALL, handle);
+SEND_ITEMS(cusolver, cusolverDnXsyevdx, CALL, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
 	PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
 	PUT_OUT(meig64), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
 	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
-	return library_send(&items);
-}
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info))
 
-/* cached 3030 */
 STUB_EXPORT PROTOTYPE_cusolverDnXgeev_bufferSize
-{
-	BEGIN(cusolver, cusolverDnXgeev_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXgeev_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobvl), PUT_INT(jobvr),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
 	PUT(device, W), PUT_INT(dataTypeVL), PUT(device, VL), PUT_LONG(ldvl),
 	PUT_INT(dataTypeVR), PUT(device, VR), PUT_LONG(ldvr), PUT_INT(computeType),
-	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost))
 
-/* learned 3031 */
 STUB_EXPORT PROTOTYPE_cusolverDnXgeev
-{
-	BEGIN(cusolver, cusolverDnXgeev, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXgeev, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobvl), PUT_INT(jobvr),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
 	PUT(device, W), PUT_INT(dataTypeVL), PUT(device, VL), PUT_LONG(ldvl),
 	PUT_INT(dataTypeVR), PUT(device, VR), PUT_LONG(ldvr), PUT_INT(computeType),
 	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
-	return library_send(&items);
-}
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info))
 
-/* cached 3032 */
 STUB_EXPORT PROTOTYPE_cusolverDnXgesvd_bufferSize
-{
-	BEGIN(cusolver, cusolverDnXgesvd_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXgesvd_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
 	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
 	PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt), PUT_INT(computeType),
-	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost))
 
-/* learned 3033 */
 STUB_EXPORT PROTOTYPE_cusolverDnXgesvd
-{
-	BEGIN(cusolver, cusolverDnXgesvd, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXgesvd, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
 	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
 	PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt), PUT_INT(computeType),
 	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
-	return library_send(&items);
-}
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info))
 
-/* cached 3034 */
 STUB_EXPORT PROTOTYPE_cusolverDnXgesvdp_bufferSize
-{
-	BEGIN(cusolver, cusolverDnXgesvdp_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXgesvdp_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(econ),
 	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
 	PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv), PUT_INT(computeType),
-	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost))
 
-/* call 3035 */
 STUB_EXPORT PROTOTYPE_cusolverDnXgesvdp
-{
-	BEGIN(cusolver, cusolverDnXgesvdp, CALL, handle);
+SEND_ITEMS(cusolver, cusolverDnXgesvdp, CALL, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(econ),
 	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
 	PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv), PUT_INT(computeType),
 	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-	PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info), PUT_OUT(h_err_sigma);
-	return library_send(&items);
-}
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info), PUT_OUT(h_err_sigma))
 
-/* cached 3036 */
 STUB_EXPORT PROTOTYPE_cusolverDnXgesvdr_bufferSize
-{
-	BEGIN(cusolver, cusolverDnXgesvdr_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXgesvdr_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobv),
 	PUT_LONG(m), PUT_LONG(n), PUT_LONG(k), PUT_LONG(p), PUT_LONG(niters),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeSrand),
 	PUT(device, Srand), PUT_INT(dataTypeUrand), PUT(device, Urand), PUT_LONG(ldUrand),
 	PUT_INT(dataTypeVrand), PUT(device, Vrand), PUT_LONG(ldVrand), PUT_INT(computeType),
-	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost))
 
-/* learned 3037 */
 STUB_EXPORT PROTOTYPE_cusolverDnXgesvdr
-{
-	BEGIN(cusolver, cusolverDnXgesvdr, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXgesvdr, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobv),
 	PUT_LONG(m), PUT_LONG(n), PUT_LONG(k), PUT_LONG(p), PUT_LONG(niters),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeSrand),
 	PUT(device, Srand), PUT_INT(dataTypeUrand), PUT(device, Urand), PUT_LONG(ldUrand),
 	PUT_INT(dataTypeVrand), PUT(device, Vrand), PUT_LONG(ldVrand), PUT_INT(computeType),
 	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-	PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info);
-	return library_send(&items);
-}
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info))
 
-/* cached 3038 */
 STUB_EXPORT PROTOTYPE_cusolverDnXlarft_bufferSize
-{
-	BEGIN(cusolver, cusolverDnXlarft_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXlarft_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(direct), PUT_INT(storev),
 	PUT_LONG(n), PUT_LONG(k), PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv),
 	PUT_INT(dataTypeTau), PUT(device, tau), PUT_INT(dataTypeT), PUT(device, T),
 	PUT_LONG(ldt), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
-	PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnHost))
 
-/* learned 3039 */
 STUB_EXPORT PROTOTYPE_cusolverDnXlarft
-{
-	BEGIN(cusolver, cusolverDnXlarft, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXlarft, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(direct), PUT_INT(storev),
 	PUT_LONG(n), PUT_LONG(k), PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv),
 	PUT_INT(dataTypeTau), PUT(device, tau), PUT_INT(dataTypeT), PUT(device, T),
 	PUT_LONG(ldt), PUT_INT(computeType), PUT(device, bufferOnDevice),
 	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-	PUT_LONG(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_LONG(workspaceInBytesOnHost))
 #if VCUDA_ABI == 12
 
-/* cached 3040 */
 STUB_EXPORT PROTOTYPE_cusolverDnXpolar_bufferSize
-{
-	BEGIN(cusolver, cusolverDnXpolar_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnXpolar_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(M), PUT_LONG(N),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeH), PUT(device, H),
 	PUT_LONG(ldh), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
-	PUT_OUT(workspaceInBytesOnHost);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytesOnHost))
 
-/* learned 3041 */
 STUB_EXPORT PROTOTYPE_cusolverDnXpolar
-{
-	BEGIN(cusolver, cusolverDnXpolar, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnXpolar, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(M), PUT_LONG(N),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeH), PUT(device, H),
 	PUT_LONG(ldh), PUT_INT(computeType), PUT(device, bufferOnDevice),
 	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
 	PUT_LONG(workspaceInBytesOnHost), PUT(device, d_res_nrm), PUT(device, d_A_nrmF),
-	PUT(device, d_rcond), PUT(device, d_info);
-	return library_send(&items);
-}
+	PUT(device, d_rcond), PUT(device, d_info))
 #endif
 #if VCUDA_ABI == 11
 
-/* cached 3042 */
 STUB_EXPORT PROTOTYPE_cusolverDnPotrf_bufferSize
-{
-	BEGIN(cusolver, cusolverDnPotrf_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnPotrf_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
-	PUT_OUT(workspaceInBytes);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytes))
 
-/* learned 3043 */
 STUB_EXPORT cusolverStatus_t cusolverDnPotrf(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n,
 		cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType computeType,
 		void *pBuffer, size_t workspaceInBytes, int *info)
-{
-	BEGIN(cusolver, cusolverDnPotrf, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnPotrf, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
-	PUT(device, pBuffer), PUT_LONG(workspaceInBytes), PUT(device, info);
-	return library_send(&items);
-}
+	PUT(device, pBuffer), PUT_LONG(workspaceInBytes), PUT(device, info))
 
-/* learned 3044 */
 STUB_EXPORT PROTOTYPE_cusolverDnPotrs
-{
-	BEGIN(cusolver, cusolverDnPotrs, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnPotrs, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeB),
-	PUT(device, B), PUT_LONG(ldb), PUT(device, info);
-	return library_send(&items);
-}
+	PUT(device, B), PUT_LONG(ldb), PUT(device, info))
 
-/* cached 3045 */
 STUB_EXPORT cusolverStatus_t cusolverDnGeqrf_bufferSize(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType dataTypeA,
 		const void *A, int64_t lda, cudaDataType dataTypeTau, const void *tau,
 		cudaDataType computeType, size_t *workspaceInBytes)
-{
-	BEGIN(cusolver, cusolverDnGeqrf_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnGeqrf_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
-	PUT(device, tau), PUT_INT(computeType), PUT_OUT(workspaceInBytes);
-	return library_send(&items);
-}
+	PUT(device, tau), PUT_INT(computeType), PUT_OUT(workspaceInBytes))
 
-/* learned 3046 */
 STUB_EXPORT PROTOTYPE_cusolverDnGeqrf
-{
-	BEGIN(cusolver, cusolverDnGeqrf, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnGeqrf, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
 	PUT(device, tau), PUT_INT(computeType), PUT(device, pBuffer),
-	PUT_LONG(workspaceInBytes), PUT(device, info);
-	return library_send(&items);
-}
+	PUT_LONG(workspaceInBytes), PUT(device, info))
 
-/* cached 3047 */
 STUB_EXPORT cusolverStatus_t cusolverDnGetrf_bufferSize(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType dataTypeA,
 		const void *A, int64_t lda, cudaDataType computeType, size_t *workspaceInBytes)
-{
-	BEGIN(cusolver, cusolverDnGetrf_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnGetrf_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
-	PUT_OUT(workspaceInBytes);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytes))
 
-/* learned 3048 */
 STUB_EXPORT PROTOTYPE_cusolverDnGetrf
-{
-	BEGIN(cusolver, cusolverDnGetrf, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnGetrf, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
 	PUT_INT(computeType), PUT(device, pBuffer), PUT_LONG(workspaceInBytes),
-	PUT(device, info);
-	return library_send(&items);
-}
+	PUT(device, info))
 
-/* learned 3049 */
 STUB_EXPORT cusolverStatus_t cusolverDnGetrs(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, cublasOperation_t trans, int64_t n, int64_t nrhs,
 		cudaDataType dataTypeA, const void *A, int64_t lda, const int64_t *ipiv,
 		cudaDataType dataTypeB, void *B, int64_t ldb, int *info)
-{
-	BEGIN(cusolver, cusolverDnGetrs, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnGetrs, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(trans), PUT_LONG(n),
 	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
-	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, info);
-	return library_send(&items);
-}
+	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, info))
 
-/* cached 3050 */
 STUB_EXPORT PROTOTYPE_cusolverDnSyevd_bufferSize
-{
-	BEGIN(cusolver, cusolverDnSyevd_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnSyevd_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
-	PUT(device, W), PUT_INT(computeType), PUT_OUT(workspaceInBytes);
-	return library_send(&items);
-}
+	PUT(device, W), PUT_INT(computeType), PUT_OUT(workspaceInBytes))
 
-/* learned 3051 */
 STUB_EXPORT cusolverStatus_t cusolverDnSyevd(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, cusolverEigMode_t jobz, cublasFillMode_t uplo,
 		int64_t n, cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType dataTypeW,
 		void *W, cudaDataType computeType, void *pBuffer, size_t workspaceInBytes,
 		int *info)
-{
-	BEGIN(cusolver, cusolverDnSyevd, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnSyevd, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
 	PUT(device, W), PUT_INT(computeType), PUT(device, pBuffer), PUT_LONG(workspaceInBytes),
-	PUT(device, info);
-	return library_send(&items);
-}
+	PUT(device, info))
 
-/* cached 3052 */
 STUB_EXPORT PROTOTYPE_cusolverDnSyevdx_bufferSize
-{
-	BEGIN(cusolver, cusolverDnSyevdx_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnSyevdx_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
 	PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
 	PUT_OUT_MAYBE(h_meig), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
-	PUT_OUT(workspaceInBytes);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytes))
 
-/* call 3053 */
 STUB_EXPORT cusolverStatus_t cusolverDnSyevdx(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, cusolverEigMode_t jobz, cusolverEigRange_t range,
 		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
 		void *vl, void *vu, int64_t il, int64_t iu, int64_t *meig64,
 		cudaDataType dataTypeW, void *W, cudaDataType computeType, void *pBuffer,
 		size_t workspaceInBytes, int *info)
-{
-	BEGIN(cusolver, cusolverDnSyevdx, CALL, handle);
+SEND_ITEMS(cusolver, cusolverDnSyevdx, CALL, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
 	PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
 	PUT_OUT(meig64), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
-	PUT(device, pBuffer), PUT_LONG(workspaceInBytes), PUT(device, info);
-	return library_send(&items);
-}
+	PUT(device, pBuffer), PUT_LONG(workspaceInBytes), PUT(device, info))
 
-/* cached 3054 */
 STUB_EXPORT PROTOTYPE_cusolverDnGesvd_bufferSize
-{
-	BEGIN(cusolver, cusolverDnGesvd_bufferSize, CACHED, handle);
+SEND_ITEMS(cusolver, cusolverDnGesvd_bufferSize, CACHED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
 	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
 	PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt), PUT_INT(computeType),
-	PUT_OUT(workspaceInBytes);
-	return library_send(&items);
-}
+	PUT_OUT(workspaceInBytes))
 
-/* learned 3055 */
 STUB_EXPORT PROTOTYPE_cusolverDnGesvd
-{
-	BEGIN(cusolver, cusolverDnGesvd, LEARNED, handle);
+SEND_ITEMS(cusolver, cusolverDnGesvd, LEARNED, handle,
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
 	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
 	PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt), PUT_INT(computeType),
-	PUT(device, pBuffer), PUT_LONG(workspaceInBytes), PUT(device, info);
-	return library_send(&items);
-}
+	PUT(device, pBuffer), PUT_LONG(workspaceInBytes), PUT(device, info))
 #endif
 
 /* call 3066 */
@@ -2022,30 +1470,22 @@ STUB(library, cusolverStatus_t, cusolverSpZcsrlsvluHost, hand_cusolverSpZcsrlsvl
 	int *singularity), (handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, b, tol,
 	reorder, x, singularity))
 
-/* call */
 #define LIKE_cusolverSpScsrlsvqr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrlsvqr(name, TYPE) \
-	{ \
-		BEGIN(cusolverSpHandle, name, CALL, handle); \
-		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), \
-				PUT(device, csrVal), PUT(device, csrRowPtr), PUT(device, \
-				csrColInd), PUT(device, b), PUT(float, tol), PUT_INT(reorder), \
-				PUT(device, x), PUT_OUT(singularity); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, CALL, handle, PUT_INT(m), PUT_INT(nnz), \
+			PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), PUT(device, csrVal), \
+			PUT(device, csrRowPtr), PUT(device, csrColInd), PUT(device, b), \
+			PUT(float, tol), PUT_INT(reorder), PUT(device, x), \
+			PUT_OUT(singularity))
 LIKE_cusolverSpScsrlsvqr(cusolverSpScsrlsvqr, float)
 
-/* call */
 #define LIKE_cusolverSpDcsrlsvqr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpDcsrlsvqr(name, TYPE) \
-	{ \
-		BEGIN(cusolverSpHandle, name, CALL, handle); \
-		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), \
-				PUT(device, csrVal), PUT(device, csrRowPtr), PUT(device, \
-				csrColInd), PUT(device, b), PUT(double, tol), \
-				PUT_INT(reorder), PUT(device, x), PUT_OUT(singularity); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, CALL, handle, PUT_INT(m), PUT_INT(nnz), \
+			PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), PUT(device, csrVal), \
+			PUT(device, csrRowPtr), PUT(device, csrColInd), PUT(device, b), \
+			PUT(double, tol), PUT_INT(reorder), PUT(device, x), \
+			PUT_OUT(singularity))
 LIKE_cusolverSpDcsrlsvqr(cusolverSpDcsrlsvqr, double)
 LIKE_cusolverSpScsrlsvqr(cusolverSpCcsrlsvqr, cuComplex)
 LIKE_cusolverSpDcsrlsvqr(cusolverSpZcsrlsvqr, cuDoubleComplex)
@@ -2117,26 +1557,17 @@ STUB(library, cusolverStatus_t, cusolverSpZcsreigvsiHost, hand_cusolverSpZcsreig
 	cuDoubleComplex *mu, cuDoubleComplex *x), (handle, m, nnz, descrA, csrValA, csrRowPtrA,
 	csrColIndA, mu0, x0, maxite, tol, mu, x))
 
-/* call 3076 */
 STUB_EXPORT PROTOTYPE_cusolverSpScsreigvsi
-{
-	BEGIN(cusolverSpHandle, cusolverSpScsreigvsi, CALL, handle);
-	PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
-	PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(float, mu0),
-	PUT(device, x0), PUT_INT(maxite), PUT(float, eps), PUT(device, mu), PUT(device, x);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverSpHandle, cusolverSpScsreigvsi, CALL, handle, PUT_INT(m), PUT_INT(nnz),
+	PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), PUT(device, csrValA),
+	PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(float, mu0), PUT(device, x0),
+	PUT_INT(maxite), PUT(float, eps), PUT(device, mu), PUT(device, x))
 
-/* call 3077 */
 STUB_EXPORT PROTOTYPE_cusolverSpDcsreigvsi
-{
-	BEGIN(cusolverSpHandle, cusolverSpDcsreigvsi, CALL, handle);
-	PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
-	PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
-	PUT(double, mu0), PUT(device, x0), PUT_INT(maxite), PUT(double, eps), PUT(device, mu),
-	PUT(device, x);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverSpHandle, cusolverSpDcsreigvsi, CALL, handle, PUT_INT(m), PUT_INT(nnz),
+	PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), PUT(device, csrValA),
+	PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(double, mu0), PUT(device, x0),
+	PUT_INT(maxite), PUT(double, eps), PUT(device, mu), PUT(device, x))
 STUB(library, cusolverStatus_t, cusolverSpCcsreigvsi, hand_cusolverSpCcsreigvsi,
 	(cusolverSpHandle_t handle, int m, int nnz, const cusparseMatDescr_t descrA,
 	const cuComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA, cuComplex mu0,
@@ -2215,46 +1646,32 @@ STUB_EXPORT cusolverStatus_t cusolverSpDestroyCsrqrInfo(csrqrInfo_t info)
 	return vcuda_library_destroy(&call, OP_cusolverSpDestroyCsrqrInfo, &body, sizeof(body));
 }
 
-/* call */
 #define LIKE_cusolverSpXcsrqrAnalysisBatched(name) \
 	STUB_EXPORT cusolverStatus_t name(cusolverSpHandle_t handle, int m, int n, int nnzA, \
 			const cusparseMatDescr_t descrA, const int *csrRowPtrA, \
 			const int *csrColIndA, csrqrInfo_t info) \
-	{ \
-		BEGIN(cusolverSpHandle, name, CALL, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
-				CUSOLVER_ITEM_MATRIX), PUT(device, csrRowPtrA), PUT(device, \
-				csrColIndA), PUT(descriptor, info, CUSOLVER_ITEM_QR); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, CALL, handle, PUT_INT(m), PUT_INT(n), \
+			PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), \
+			PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(descriptor, \
+			info, CUSOLVER_ITEM_QR))
 LIKE_cusolverSpXcsrqrAnalysisBatched(cusolverSpXcsrqrAnalysisBatched)
 
-/* call */
 #define LIKE_cusolverSpScsrqrBufferInfoBatched(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrqrBufferInfoBatched(name, TYPE) \
-	{ \
-		BEGIN(cusolverSpHandle, name, CALL, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, \
-				CUSOLVER_ITEM_MATRIX), PUT(device, csrVal), PUT(device, \
-				csrRowPtr), PUT(device, csrColInd), PUT_INT(batchSize), \
-				PUT(descriptor, info, CUSOLVER_ITEM_QR), \
-				PUT_OUT(internalDataInBytes), PUT_OUT(workspaceInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, CALL, handle, PUT_INT(m), PUT_INT(n), PUT_INT(nnz), \
+			PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), PUT(device, csrVal), \
+			PUT(device, csrRowPtr), PUT(device, csrColInd), PUT_INT(batchSize), \
+			PUT(descriptor, info, CUSOLVER_ITEM_QR), PUT_OUT(internalDataInBytes), \
+			PUT_OUT(workspaceInBytes))
 SDCZ_T(NOTHING, LIKE_cusolverSpScsrqrBufferInfoBatched, cusolverSp, csrqrBufferInfoBatched)
 
-/* learned */
 #define LIKE_cusolverSpScsrqrsvBatched(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrqrsvBatched(name, TYPE) \
-	{ \
-		BEGIN(cusolverSpHandle, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, \
-				CUSOLVER_ITEM_MATRIX), PUT(device, csrValA), PUT(device, \
-				csrRowPtrA), PUT(device, csrColIndA), PUT(device, b), \
-				PUT(device, x), PUT_INT(batchSize), PUT(descriptor, info, \
-				CUSOLVER_ITEM_QR), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), \
+			PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), \
+			PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, \
+			csrColIndA), PUT(device, b), PUT(device, x), PUT_INT(batchSize), \
+			PUT(descriptor, info, CUSOLVER_ITEM_QR), PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusolverSpScsrqrsvBatched, cusolverSp, csrqrsvBatched)
 STUB(library, cusolverStatus_t, cusolverSpCreateCsrluInfoHost,
 	hand_cusolverSpCreateCsrluInfoHost, (csrluInfoHost_t *info), (info))
@@ -2450,43 +1867,30 @@ STUB(library, cusolverStatus_t, cusolverSpZcsrqrSolveHost, hand_cusolverSpZcsrqr
 	csrqrInfoHost_t info, void *pBuffer), (handle, m, n, b, x, info, pBuffer))
 LIKE_cusolverSpXcsrqrAnalysisBatched(cusolverSpXcsrqrAnalysis)
 
-/* call */
 #define LIKE_cusolverSpScsrqrBufferInfo(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrqrBufferInfo(name, TYPE) \
-	{ \
-		BEGIN(cusolverSpHandle, name, CALL, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
-				CUSOLVER_ITEM_MATRIX), PUT(device, csrValA), PUT(device, \
-				csrRowPtrA), PUT(device, csrColIndA), PUT(descriptor, info, \
-				CUSOLVER_ITEM_QR), PUT_OUT(internalDataInBytes), \
-				PUT_OUT(workspaceInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, CALL, handle, PUT_INT(m), PUT_INT(n), \
+			PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), \
+			PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, \
+			csrColIndA), PUT(descriptor, info, CUSOLVER_ITEM_QR), \
+			PUT_OUT(internalDataInBytes), PUT_OUT(workspaceInBytes))
 SDCZ_T(NOTHING, LIKE_cusolverSpScsrqrBufferInfo, cusolverSp, csrqrBufferInfo)
 
-/* learned 3096 */
 STUB_EXPORT cusolverStatus_t cusolverSpScsrqrSetup(cusolverSpHandle_t handle, int m, int n,
 		int nnzA, const cusparseMatDescr_t descrA, const float *csrValA,
 		const int *csrRowPtrA, const int *csrColIndA, float mu, csrqrInfo_t info)
-{
-	BEGIN(cusolverSpHandle, cusolverSpScsrqrSetup, LEARNED, handle);
-	PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
-	PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(float, mu),
-	PUT(descriptor, info, CUSOLVER_ITEM_QR);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverSpHandle, cusolverSpScsrqrSetup, LEARNED, handle, PUT_INT(m), PUT_INT(n),
+	PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), PUT(device, csrValA),
+	PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(float, mu),
+	PUT(descriptor, info, CUSOLVER_ITEM_QR))
 
-/* learned 3097 */
 STUB_EXPORT cusolverStatus_t cusolverSpDcsrqrSetup(cusolverSpHandle_t handle, int m, int n,
 		int nnzA, const cusparseMatDescr_t descrA, const double *csrValA,
 		const int *csrRowPtrA, const int *csrColIndA, double mu, csrqrInfo_t info)
-{
-	BEGIN(cusolverSpHandle, cusolverSpDcsrqrSetup, LEARNED, handle);
-	PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
-	PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(double, mu),
-	PUT(descriptor, info, CUSOLVER_ITEM_QR);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverSpHandle, cusolverSpDcsrqrSetup, LEARNED, handle, PUT_INT(m), PUT_INT(n),
+	PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), PUT(device, csrValA),
+	PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(double, mu),
+	PUT(descriptor, info, CUSOLVER_ITEM_QR))
 STUB(library, cusolverStatus_t, cusolverSpCcsrqrSetup, hand_cusolverSpCcsrqrSetup,
 	(cusolverSpHandle_t handle, int m, int n, int nnzA, const cusparseMatDescr_t descrA,
 	const cuComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA, cuComplex mu,
@@ -2498,50 +1902,34 @@ STUB(library, cusolverStatus_t, cusolverSpZcsrqrSetup, hand_cusolverSpZcsrqrSetu
 	cuDoubleComplex mu, csrqrInfo_t info), (handle, m, n, nnzA, descrA, csrValA, csrRowPtrA,
 	csrColIndA, mu, info))
 
-/* learned */
 #define LIKE_cusolverSpScsrqrFactor(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrqrFactor(name, TYPE) \
-	{ \
-		BEGIN(cusolverSpHandle, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(device, b), PUT(device, x), \
-				PUT(descriptor, info, CUSOLVER_ITEM_QR), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), \
+			PUT_INT(nnzA), PUT(device, b), PUT(device, x), PUT(descriptor, info, \
+			CUSOLVER_ITEM_QR), PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusolverSpScsrqrFactor, cusolverSp, csrqrFactor)
 
-/* call */
 #define LIKE_cusolverSpScsrqrZeroPivot(name) \
 	STUB_EXPORT cusolverStatus_t name(cusolverSpHandle_t handle, csrqrInfo_t info, \
 			float tol, int *position) \
-	{ \
-		BEGIN(cusolverSpHandle, name, CALL, handle); \
-		PUT(descriptor, info, CUSOLVER_ITEM_QR), PUT(float, tol), PUT_OUT(position); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, CALL, handle, PUT(descriptor, info, \
+			CUSOLVER_ITEM_QR), PUT(float, tol), PUT_OUT(position))
 LIKE_cusolverSpScsrqrZeroPivot(cusolverSpScsrqrZeroPivot)
 
-/* call */
 #define LIKE_cusolverSpDcsrqrZeroPivot(name) \
 	STUB_EXPORT cusolverStatus_t name(cusolverSpHandle_t handle, csrqrInfo_t info, \
 			double tol, int *position) \
-	{ \
-		BEGIN(cusolverSpHandle, name, CALL, handle); \
-		PUT(descriptor, info, CUSOLVER_ITEM_QR), PUT(double, tol), PUT_OUT(position); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, CALL, handle, PUT(descriptor, info, \
+			CUSOLVER_ITEM_QR), PUT(double, tol), PUT_OUT(position))
 LIKE_cusolverSpDcsrqrZeroPivot(cusolverSpDcsrqrZeroPivot)
 LIKE_cusolverSpScsrqrZeroPivot(cusolverSpCcsrqrZeroPivot)
 LIKE_cusolverSpDcsrqrZeroPivot(cusolverSpZcsrqrZeroPivot)
 
-/* learned */
 #define LIKE_cusolverSpScsrqrSolve(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrqrSolve(name, TYPE) \
-	{ \
-		BEGIN(cusolverSpHandle, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(device, b), PUT(device, x), PUT(descriptor, info, \
-				CUSOLVER_ITEM_QR), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), \
+			PUT(device, b), PUT(device, x), PUT(descriptor, info, \
+			CUSOLVER_ITEM_QR), PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusolverSpScsrqrSolve, cusolverSp, csrqrSolve)
 STUB(library, cusolverStatus_t, cusolverSpCreateCsrcholInfoHost,
 	hand_cusolverSpCreateCsrcholInfoHost, (csrcholInfoHost_t *info), (info))
@@ -2646,89 +2034,57 @@ STUB_EXPORT cusolverStatus_t cusolverSpDestroyCsrcholInfo(csrcholInfo_t info)
 		sizeof(body));
 }
 
-/* call 3114 */
 STUB_EXPORT cusolverStatus_t cusolverSpXcsrcholAnalysis(cusolverSpHandle_t handle, int n,
 		int nnzA, const cusparseMatDescr_t descrA, const int *csrRowPtrA,
 		const int *csrColIndA, csrcholInfo_t info)
-{
-	BEGIN(cusolverSpHandle, cusolverSpXcsrcholAnalysis, CALL, handle);
-	PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
-	PUT(device, csrRowPtrA), PUT(device, csrColIndA),
-	PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverSpHandle, cusolverSpXcsrcholAnalysis, CALL, handle, PUT_INT(n),
+	PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), PUT(device, csrRowPtrA),
+	PUT(device, csrColIndA), PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY))
 
-/* call */
 #define LIKE_cusolverSpScsrcholBufferInfo(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrcholBufferInfo(name, TYPE) \
-	{ \
-		BEGIN(cusolverSpHandle, name, CALL, handle); \
-		PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), \
-				PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, \
-				csrColIndA), PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), \
-				PUT_OUT(internalDataInBytes), PUT_OUT(workspaceInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, CALL, handle, PUT_INT(n), PUT_INT(nnzA), \
+			PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), PUT(device, csrValA), \
+			PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(descriptor, \
+			info, CUSOLVER_ITEM_CHOLESKY), PUT_OUT(internalDataInBytes), \
+			PUT_OUT(workspaceInBytes))
 SDCZ_T(NOTHING, LIKE_cusolverSpScsrcholBufferInfo, cusolverSp, csrcholBufferInfo)
 
-/* learned */
 #define LIKE_cusolverSpScsrcholFactor(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrcholFactor(name, TYPE) \
-	{ \
-		BEGIN(cusolverSpHandle, name, LEARNED, handle); \
-		PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), \
-				PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, \
-				csrColIndA), PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), \
-				PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, LEARNED, handle, PUT_INT(n), PUT_INT(nnzA), \
+			PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), PUT(device, csrValA), \
+			PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(descriptor, \
+			info, CUSOLVER_ITEM_CHOLESKY), PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusolverSpScsrcholFactor, cusolverSp, csrcholFactor)
 
-/* call */
 #define LIKE_cusolverSpScsrcholZeroPivot(name) \
 	STUB_EXPORT cusolverStatus_t name(cusolverSpHandle_t handle, csrcholInfo_t info, \
 			float tol, int *position) \
-	{ \
-		BEGIN(cusolverSpHandle, name, CALL, handle); \
-		PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), PUT(float, tol), \
-				PUT_OUT(position); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, CALL, handle, PUT(descriptor, info, \
+			CUSOLVER_ITEM_CHOLESKY), PUT(float, tol), PUT_OUT(position))
 LIKE_cusolverSpScsrcholZeroPivot(cusolverSpScsrcholZeroPivot)
 
-/* call */
 #define LIKE_cusolverSpDcsrcholZeroPivot(name) \
 	STUB_EXPORT cusolverStatus_t name(cusolverSpHandle_t handle, csrcholInfo_t info, \
 			double tol, int *position) \
-	{ \
-		BEGIN(cusolverSpHandle, name, CALL, handle); \
-		PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), PUT(double, tol), \
-				PUT_OUT(position); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, CALL, handle, PUT(descriptor, info, \
+			CUSOLVER_ITEM_CHOLESKY), PUT(double, tol), PUT_OUT(position))
 LIKE_cusolverSpDcsrcholZeroPivot(cusolverSpDcsrcholZeroPivot)
 LIKE_cusolverSpScsrcholZeroPivot(cusolverSpCcsrcholZeroPivot)
 LIKE_cusolverSpDcsrcholZeroPivot(cusolverSpZcsrcholZeroPivot)
 
-/* learned */
 #define LIKE_cusolverSpScsrcholSolve(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrcholSolve(name, TYPE) \
-	{ \
-		BEGIN(cusolverSpHandle, name, LEARNED, handle); \
-		PUT_INT(n), PUT(device, b), PUT(device, x), PUT(descriptor, info, \
-				CUSOLVER_ITEM_CHOLESKY), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, LEARNED, handle, PUT_INT(n), PUT(device, b), \
+			PUT(device, x), PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), \
+			PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusolverSpScsrcholSolve, cusolverSp, csrcholSolve)
 
-/* learned */
 #define LIKE_cusolverSpScsrcholDiag(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrcholDiag(name, TYPE) \
-	{ \
-		BEGIN(cusolverSpHandle, name, LEARNED, handle); \
-		PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), PUT(device, diag); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverSpHandle, name, LEARNED, handle, PUT(descriptor, info, \
+			CUSOLVER_ITEM_CHOLESKY), PUT(device, diag))
 SD_T(NOTHING, LIKE_cusolverSpScsrcholDiag, cusolverSp, csrcholDiag)
 LIKE_cusolverSpScsrcholDiag(cusolverSpCcsrcholDiag, float)
 LIKE_cusolverSpScsrcholDiag(cusolverSpZcsrcholDiag, double)
@@ -2758,86 +2114,48 @@ STUB_EXPORT cusolverStatus_t cusolverRfDestroy(cusolverRfHandle_t handle)
 	return vcuda_library_destroy(&call, OP_cusolverRfDestroy, &body, sizeof(body));
 }
 
-/* call 3137 */
 STUB_EXPORT cusolverStatus_t cusolverRfGetMatrixFormat(cusolverRfHandle_t handle,
 		cusolverRfMatrixFormat_t *format, cusolverRfUnitDiagonal_t *diag)
-{
-	BEGIN(cusolverRfHandle, cusolverRfGetMatrixFormat, CALL, handle);
-	PUT_OUT(format), PUT_OUT(diag);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverRfHandle, cusolverRfGetMatrixFormat, CALL, handle, PUT_OUT(format),
+	PUT_OUT(diag))
 
-/* learned 3138 */
 STUB_EXPORT cusolverStatus_t cusolverRfSetMatrixFormat(cusolverRfHandle_t handle,
 		cusolverRfMatrixFormat_t format, cusolverRfUnitDiagonal_t diag)
-{
-	BEGIN(cusolverRfHandle, cusolverRfSetMatrixFormat, LEARNED, handle);
-	PUT_INT(format), PUT_INT(diag);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverRfHandle, cusolverRfSetMatrixFormat, LEARNED, handle, PUT_INT(format),
+	PUT_INT(diag))
 
-/* learned 3139 */
 STUB_EXPORT cusolverStatus_t cusolverRfSetNumericProperties(cusolverRfHandle_t handle,
 		double zero, double boost)
-{
-	BEGIN(cusolverRfHandle, cusolverRfSetNumericProperties, LEARNED, handle);
-	PUT(double, zero), PUT(double, boost);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverRfHandle, cusolverRfSetNumericProperties, LEARNED, handle, PUT(double, zero),
+	PUT(double, boost))
 
-/* call 3140 */
 STUB_EXPORT cusolverStatus_t cusolverRfGetNumericProperties(cusolverRfHandle_t handle,
 		double *zero, double *boost)
-{
-	BEGIN(cusolverRfHandle, cusolverRfGetNumericProperties, CALL, handle);
-	PUT_OUT(zero), PUT_OUT(boost);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverRfHandle, cusolverRfGetNumericProperties, CALL, handle, PUT_OUT(zero),
+	PUT_OUT(boost))
 
-/* call 3141 */
 STUB_EXPORT cusolverStatus_t cusolverRfGetNumericBoostReport(cusolverRfHandle_t handle,
 		cusolverRfNumericBoostReport_t *report)
-{
-	BEGIN(cusolverRfHandle, cusolverRfGetNumericBoostReport, CALL, handle);
-	PUT_OUT(report);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverRfHandle, cusolverRfGetNumericBoostReport, CALL, handle, PUT_OUT(report))
 
-/* learned 3142 */
 STUB_EXPORT cusolverStatus_t cusolverRfSetAlgs(cusolverRfHandle_t handle,
 		cusolverRfFactorization_t factAlg, cusolverRfTriangularSolve_t solveAlg)
-{
-	BEGIN(cusolverRfHandle, cusolverRfSetAlgs, LEARNED, handle);
-	PUT_INT(factAlg), PUT_INT(solveAlg);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverRfHandle, cusolverRfSetAlgs, LEARNED, handle, PUT_INT(factAlg),
+	PUT_INT(solveAlg))
 
-/* call 3143 */
 STUB_EXPORT cusolverStatus_t cusolverRfGetAlgs(cusolverRfHandle_t handle,
 		cusolverRfFactorization_t *factAlg, cusolverRfTriangularSolve_t *solveAlg)
-{
-	BEGIN(cusolverRfHandle, cusolverRfGetAlgs, CALL, handle);
-	PUT_OUT(factAlg), PUT_OUT(solveAlg);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverRfHandle, cusolverRfGetAlgs, CALL, handle, PUT_OUT(factAlg),
+	PUT_OUT(solveAlg))
 
-/* call 3144 */
 STUB_EXPORT cusolverStatus_t cusolverRfGetResetValuesFastMode(cusolverRfHandle_t handle,
 		cusolverRfResetValuesFastMode_t *fastMode)
-{
-	BEGIN(cusolverRfHandle, cusolverRfGetResetValuesFastMode, CALL, handle);
-	PUT_OUT(fastMode);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverRfHandle, cusolverRfGetResetValuesFastMode, CALL, handle, PUT_OUT(fastMode))
 
-/* learned 3145 */
 STUB_EXPORT cusolverStatus_t cusolverRfSetResetValuesFastMode(cusolverRfHandle_t handle,
 		cusolverRfResetValuesFastMode_t fastMode)
-{
-	BEGIN(cusolverRfHandle, cusolverRfSetResetValuesFastMode, LEARNED, handle);
-	PUT_INT(fastMode);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverRfHandle, cusolverRfSetResetValuesFastMode, LEARNED, handle,
+	PUT_INT(fastMode))
 STUB(library, cusolverStatus_t, cusolverRfSetupHost, hand_cusolverRfSetupHost, (int n, int nnzA,
 	int *h_csrRowPtrA, int *h_csrColIndA, double *h_csrValA, int nnzL, int *h_csrRowPtrL,
 	int *h_csrColIndL, double *h_csrValL, int nnzU, int *h_csrRowPtrU, int *h_csrColIndU,
@@ -2851,23 +2169,15 @@ STUB(library, cusolverStatus_t, cusolverRfSetupDevice, hand_cusolverRfSetupDevic
 	csrColIndA, csrValA, nnzL, csrRowPtrL, csrColIndL, csrValL, nnzU, csrRowPtrU,
 	csrColIndU, csrValU, P, Q, handle))
 
-/* learned 3147 */
 STUB_EXPORT cusolverStatus_t cusolverRfResetValues(int n, int nnzA, int *csrRowPtrA,
 		int *csrColIndA, double *csrValA, int *P, int *Q, cusolverRfHandle_t handle)
-{
-	BEGIN(cusolverRfHandle, cusolverRfResetValues, LEARNED, handle);
-	PUT_INT(n), PUT_INT(nnzA), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
-	PUT(device, csrValA), PUT(device, P), PUT(device, Q);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverRfHandle, cusolverRfResetValues, LEARNED, handle, PUT_INT(n), PUT_INT(nnzA),
+	PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(device, csrValA), PUT(device, P),
+	PUT(device, Q))
 
-/* call */
 #define LIKE_cusolverRfAnalyze(name) \
 	STUB_EXPORT cusolverStatus_t name(cusolverRfHandle_t handle) \
-	{ \
-		BEGIN(cusolverRfHandle, name, CALL, handle); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusolverRfHandle, name, CALL, handle)
 LIKE_cusolverRfAnalyze(cusolverRfAnalyze)
 LIKE_cusolverRfAnalyze(cusolverRfRefactor)
 STUB(library, cusolverStatus_t, cusolverRfExtractBundledFactorsHost,
@@ -2879,15 +2189,10 @@ STUB(library, cusolverStatus_t, cusolverRfExtractSplitFactorsHost,
 	int **h_csrRowPtrU, int **h_csrColIndU, double **h_csrValU), (handle, h_nnzL,
 	h_csrRowPtrL, h_csrColIndL, h_csrValL, h_nnzU, h_csrRowPtrU, h_csrColIndU, h_csrValU))
 
-/* learned 3150 */
 STUB_EXPORT cusolverStatus_t cusolverRfSolve(cusolverRfHandle_t handle, int *P, int *Q,
 		int nrhs, double *Temp, int ldt, double *XF, int ldxf)
-{
-	BEGIN(cusolverRfHandle, cusolverRfSolve, LEARNED, handle);
-	PUT(device, P), PUT(device, Q), PUT_INT(nrhs), PUT(device, Temp), PUT_INT(ldt),
-	PUT(device, XF), PUT_INT(ldxf);
-	return library_send(&items);
-}
+SEND_ITEMS(cusolverRfHandle, cusolverRfSolve, LEARNED, handle, PUT(device, P), PUT(device, Q),
+	PUT_INT(nrhs), PUT(device, Temp), PUT_INT(ldt), PUT(device, XF), PUT_INT(ldxf))
 
 #define NO(name) REFUSED(cusolver, cusolverStatus_t, name)
 #define cusolver_refused(call, name, why) front_refused(&cusolver_front, call, name, why)

@@ -19,12 +19,12 @@
 #include "shim/libraries/cusparse/cusparse.h"
 #include "shim/libraries/cusparse/forms.h"
 
-static int logged;
+static int logged_once;
 static _Atomic uint32_t opened_version;
 const struct library_front cusparse_front = {
 	.name = "libcusparse.so.12",
 	.kind = KIND_cusparseHandle,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.version = &opened_version,
 	.pointer_mode = 0,
 	.on_host = LIBRARY_NO_WORD,
@@ -165,29 +165,20 @@ STUB(library, cusparseStatus_t, cusparseCreatePruneInfo, cusparse_new, (pruneInf
 STUB(library, cusparseStatus_t, cusparseDestroyPruneInfo, cusparse_free, (pruneInfo_t info),
 	(info, CUSPARSE_ITEM_PRUNE))
 
-/* learned */
 #define LIKE_cusparseSgemvi(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgemvi(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(transA), PUT_INT(m), PUT_INT(n), PUT(placed, alpha, sizeof(TYPE), \
-				cusparse_place(items.mode), false), PUT(device, A), \
-				PUT_INT(lda), PUT_INT(nnz), PUT(device, xVal), PUT(device, \
-				xInd), PUT(placed, beta, sizeof(TYPE), \
-				cusparse_place(items.mode), false), PUT(device, y), \
-				PUT_INT(idxBase), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(transA), PUT_INT(m), PUT_INT(n), \
+			PUT(placed, alpha, sizeof(TYPE), cusparse_place(items.mode), false), \
+			PUT(device, A), PUT_INT(lda), PUT_INT(nnz), PUT(device, xVal), \
+			PUT(device, xInd), PUT(placed, beta, sizeof(TYPE), \
+			cusparse_place(items.mode), false), PUT(device, y), PUT_INT(idxBase), \
+			PUT(device, pBuffer))
 LIKE_cusparseSgemvi(cusparseSgemvi, float)
 
-/* cached */
 #define LIKE_cusparseSgemvi_bufferSize(name) \
 	STUB_EXPORT PROTOTYPE_cusparseSgemvi_bufferSize(name) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(transA), PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT_OUT(pBufferSize); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(transA), PUT_INT(m), PUT_INT(n), \
+			PUT_INT(nnz), PUT_OUT(pBufferSize))
 LIKE_cusparseSgemvi_bufferSize(cusparseSgemvi_bufferSize)
 LIKE_cusparseSgemvi(cusparseDgemvi, double)
 LIKE_cusparseSgemvi_bufferSize(cusparseDgemvi_bufferSize)
@@ -196,389 +187,265 @@ LIKE_cusparseSgemvi_bufferSize(cusparseCgemvi_bufferSize)
 LIKE_cusparseSgemvi(cusparseZgemvi, cuDoubleComplex)
 LIKE_cusparseSgemvi_bufferSize(cusparseZgemvi_bufferSize)
 
-/* learned */
 #define LIKE_cusparseSbsrmv(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrmv(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(transA), PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), \
-				PUT(placed, alpha, sizeof(TYPE), cusparse_place(items.mode), \
-				false), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
-				PUT(device, bsrSortedValA), PUT(device, bsrSortedRowPtrA), \
-				PUT(device, bsrSortedColIndA), PUT_INT(blockDim), PUT(device, \
-				x), PUT(placed, beta, sizeof(TYPE), \
-				cusparse_place(items.mode), false), PUT(device, y); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(transA), \
+			PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), PUT(placed, alpha, \
+			sizeof(TYPE), cusparse_place(items.mode), false), PUT(descriptor, \
+			descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), PUT(device, \
+			bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), PUT_INT(blockDim), \
+			PUT(device, x), PUT(placed, beta, sizeof(TYPE), \
+			cusparse_place(items.mode), false), PUT(device, y))
 SDCZ_T(NOTHING, LIKE_cusparseSbsrmv, cusparse, bsrmv)
 
-/* learned */
 #define LIKE_cusparseSbsrxmv(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrxmv(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(transA), PUT_INT(sizeOfMask), PUT_INT(mb), PUT_INT(nb), \
-				PUT_INT(nnzb), PUT(placed, alpha, sizeof(TYPE), \
-				cusparse_place(items.mode), false), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), PUT(device, \
-				bsrSortedMaskPtrA), PUT(device, bsrSortedRowPtrA), PUT(device, \
-				bsrSortedEndPtrA), PUT(device, bsrSortedColIndA), \
-				PUT_INT(blockDim), PUT(device, x), PUT(placed, beta, \
-				sizeof(TYPE), cusparse_place(items.mode), false), PUT(device, \
-				y); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(transA), \
+			PUT_INT(sizeOfMask), PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), \
+			PUT(placed, alpha, sizeof(TYPE), cusparse_place(items.mode), false), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			bsrSortedValA), PUT(device, bsrSortedMaskPtrA), PUT(device, \
+			bsrSortedRowPtrA), PUT(device, bsrSortedEndPtrA), PUT(device, \
+			bsrSortedColIndA), PUT_INT(blockDim), PUT(device, x), PUT(placed, \
+			beta, sizeof(TYPE), cusparse_place(items.mode), false), PUT(device, \
+			y))
 SDCZ_T(NOTHING, LIKE_cusparseSbsrxmv, cusparse, bsrxmv)
 STUB(library, cusparseStatus_t, cusparseXbsrsv2_zeroPivot, hand_cusparseXbsrsv2_zeroPivot,
 	(cusparseHandle_t handle, bsrsv2Info_t info, int *position), (handle, info, position))
 
-/* cached */
 #define LIKE_cusparseSbsrsv2_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrsv2_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(dirA), PUT_INT(transA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, \
-				descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), \
-				PUT(device, bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
-				PUT_INT(blockDim), PUT(descriptor, info, \
-				CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(dirA), PUT_INT(transA), \
+			PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), PUT(device, \
+			bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), PUT_INT(blockDim), \
+			PUT(descriptor, info, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS), \
+			PUT_OUT(pBufferSizeInBytes))
 SDCZ_T(NOTHING, LIKE_cusparseSbsrsv2_bufferSize, cusparse, bsrsv2_bufferSize)
 
-/* learned */
 #define LIKE_cusparseSbsrsv2_analysis(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrsv2_analysis(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(transA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, \
-				descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), \
-				PUT(device, bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
-				PUT_INT(blockDim), PUT(descriptor, info, \
-				CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS), PUT_INT(policy), \
-				PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(transA), \
+			PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), PUT(device, \
+			bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), PUT_INT(blockDim), \
+			PUT(descriptor, info, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS), \
+			PUT_INT(policy), PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseSbsrsv2_analysis, cusparse, bsrsv2_analysis)
 
-/* learned */
 #define LIKE_cusparseSbsrsv2_solve(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrsv2_solve(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(transA), PUT_INT(mb), PUT_INT(nnzb), PUT(placed, alpha, \
-				sizeof(TYPE), cusparse_place(items.mode), false), \
-				PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
-				bsrSortedValA), PUT(device, bsrSortedRowPtrA), PUT(device, \
-				bsrSortedColIndA), PUT_INT(blockDim), PUT(descriptor, info, \
-				CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS), PUT(device, rhs), \
-				PUT(device, x), PUT_INT(policy), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(transA), \
+			PUT_INT(mb), PUT_INT(nnzb), PUT(placed, alpha, sizeof(TYPE), \
+			cusparse_place(items.mode), false), PUT(descriptor, descrA, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), PUT(device, \
+			bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), PUT_INT(blockDim), \
+			PUT(descriptor, info, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS), \
+			PUT(device, rhs), PUT(device, x), PUT_INT(policy), PUT(device, \
+			pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseSbsrsv2_solve, cusparse, bsrsv2_solve)
 
-/* learned */
 #define LIKE_cusparseSbsrmm(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrmm(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(transA), PUT_INT(transB), PUT_INT(mb), PUT_INT(n), \
-				PUT_INT(kb), PUT_INT(nnzb), PUT(placed, alpha, sizeof(TYPE), \
-				cusparse_place(items.mode), false), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), PUT(device, \
-				bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
-				PUT_INT(blockSize), PUT(device, B), PUT_INT(ldb), PUT(placed, \
-				beta, sizeof(TYPE), cusparse_place(items.mode), false), \
-				PUT(device, C), PUT_INT(ldc); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(transA), \
+			PUT_INT(transB), PUT_INT(mb), PUT_INT(n), PUT_INT(kb), PUT_INT(nnzb), \
+			PUT(placed, alpha, sizeof(TYPE), cusparse_place(items.mode), false), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			bsrSortedValA), PUT(device, bsrSortedRowPtrA), PUT(device, \
+			bsrSortedColIndA), PUT_INT(blockSize), PUT(device, B), PUT_INT(ldb), \
+			PUT(placed, beta, sizeof(TYPE), cusparse_place(items.mode), false), \
+			PUT(device, C), PUT_INT(ldc))
 SDCZ_T(NOTHING, LIKE_cusparseSbsrmm, cusparse, bsrmm)
 STUB(library, cusparseStatus_t, cusparseXbsrsm2_zeroPivot, hand_cusparseXbsrsm2_zeroPivot,
 	(cusparseHandle_t handle, bsrsm2Info_t info, int *position), (handle, info, position))
 
-/* cached */
 #define LIKE_cusparseSbsrsm2_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrsm2_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(dirA), PUT_INT(transA), PUT_INT(transXY), PUT_INT(mb), PUT_INT(n), \
-				PUT_INT(nnzb), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
-				PUT(device, bsrSortedVal), PUT(device, bsrSortedRowPtr), \
-				PUT(device, bsrSortedColInd), PUT_INT(blockSize), \
-				PUT(descriptor, info, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(dirA), PUT_INT(transA), \
+			PUT_INT(transXY), PUT_INT(mb), PUT_INT(n), PUT_INT(nnzb), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			bsrSortedVal), PUT(device, bsrSortedRowPtr), PUT(device, \
+			bsrSortedColInd), PUT_INT(blockSize), PUT(descriptor, info, \
+			CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS), PUT_OUT(pBufferSizeInBytes))
 SDCZ_T(NOTHING, LIKE_cusparseSbsrsm2_bufferSize, cusparse, bsrsm2_bufferSize)
 
-/* learned */
 #define LIKE_cusparseSbsrsm2_analysis(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrsm2_analysis(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(transA), PUT_INT(transXY), PUT_INT(mb), PUT_INT(n), \
-				PUT_INT(nnzb), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
-				PUT(device, bsrSortedVal), PUT(device, bsrSortedRowPtr), \
-				PUT(device, bsrSortedColInd), PUT_INT(blockSize), \
-				PUT(descriptor, info, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS), \
-				PUT_INT(policy), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(transA), \
+			PUT_INT(transXY), PUT_INT(mb), PUT_INT(n), PUT_INT(nnzb), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			bsrSortedVal), PUT(device, bsrSortedRowPtr), PUT(device, \
+			bsrSortedColInd), PUT_INT(blockSize), PUT(descriptor, info, \
+			CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS), PUT_INT(policy), PUT(device, \
+			pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseSbsrsm2_analysis, cusparse, bsrsm2_analysis)
 
-/* learned */
 #define LIKE_cusparseSbsrsm2_solve(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrsm2_solve(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(transA), PUT_INT(transXY), PUT_INT(mb), PUT_INT(n), \
-				PUT_INT(nnzb), PUT(placed, alpha, sizeof(TYPE), \
-				cusparse_place(items.mode), false), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
-				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
-				PUT_INT(blockSize), PUT(descriptor, info, \
-				CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS), PUT(device, B), \
-				PUT_INT(ldb), PUT(device, X), PUT_INT(ldx), PUT_INT(policy), \
-				PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(transA), \
+			PUT_INT(transXY), PUT_INT(mb), PUT_INT(n), PUT_INT(nnzb), PUT(placed, \
+			alpha, sizeof(TYPE), cusparse_place(items.mode), false), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			bsrSortedVal), PUT(device, bsrSortedRowPtr), PUT(device, \
+			bsrSortedColInd), PUT_INT(blockSize), PUT(descriptor, info, \
+			CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS), PUT(device, B), PUT_INT(ldb), \
+			PUT(device, X), PUT_INT(ldx), PUT_INT(policy), PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseSbsrsm2_solve, cusparse, bsrsm2_solve)
 
-/* learned */
 #define LIKE_cusparseScsrilu02_numericBoost(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrilu02_numericBoost(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT(descriptor, info, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS), \
-				PUT_INT(enable_boost), PUT(placed, tol ? tol : NULL, 8, \
-				cusparse_place(items.mode), true), PUT(placed, \
-				boost_val ? boost_val : NULL, sizeof(TYPE), \
-				cusparse_place(items.mode), true); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT(descriptor, info, \
+			CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS), PUT_INT(enable_boost), \
+			PUT(placed, tol ? tol : NULL, 8, cusparse_place(items.mode), true), \
+			PUT(placed, boost_val ? boost_val : NULL, sizeof(TYPE), \
+			cusparse_place(items.mode), true))
 SDCZ_T(NOTHING, LIKE_cusparseScsrilu02_numericBoost, cusparse, csrilu02_numericBoost)
 STUB(library, cusparseStatus_t, cusparseXcsrilu02_zeroPivot, hand_cusparseXcsrilu02_zeroPivot,
 	(cusparseHandle_t handle, csrilu02Info_t info, int *position), (handle, info,
 	position))
 
-/* cached */
 #define LIKE_cusparseScsrilu02_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrilu02_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
-				PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), \
-				PUT(device, csrSortedColIndA), PUT(descriptor, info, \
-				CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(m), PUT_INT(nnz), PUT(descriptor, \
+			descrA, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
+			csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(descriptor, \
+			info, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS), \
+			PUT_OUT(pBufferSizeInBytes))
 SDCZ_T(NOTHING, LIKE_cusparseScsrilu02_bufferSize, cusparse, csrilu02_bufferSize)
 
-/* learned */
 #define LIKE_cusparseScsrilu02_analysis(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrilu02_analysis(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
-				PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), \
-				PUT(device, csrSortedColIndA), PUT(descriptor, info, \
-				CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS), PUT_INT(policy), \
-				PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(nnz), PUT(descriptor, \
+			descrA, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
+			csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(descriptor, \
+			info, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS), PUT_INT(policy), \
+			PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseScsrilu02_analysis, cusparse, csrilu02_analysis)
 
-/* learned */
 #define LIKE_cusparseScsrilu02(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrilu02(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
-				PUT(device, csrSortedValA_valM), PUT(device, \
-				csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
-				PUT(descriptor, info, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS), \
-				PUT_INT(policy), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(nnz), PUT(descriptor, \
+			descrA, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA_valM), \
+			PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
+			PUT(descriptor, info, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS), \
+			PUT_INT(policy), PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseScsrilu02, cusparse, csrilu02)
 
-/* learned */
 #define LIKE_cusparseSbsrilu02_numericBoost(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrilu02_numericBoost(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT(descriptor, info, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS), \
-				PUT_INT(enable_boost), PUT(placed, tol ? tol : NULL, 8, \
-				cusparse_place(items.mode), true), PUT(placed, \
-				boost_val ? boost_val : NULL, sizeof(TYPE), \
-				cusparse_place(items.mode), true); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT(descriptor, info, \
+			CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS), PUT_INT(enable_boost), \
+			PUT(placed, tol ? tol : NULL, 8, cusparse_place(items.mode), true), \
+			PUT(placed, boost_val ? boost_val : NULL, sizeof(TYPE), \
+			cusparse_place(items.mode), true))
 SDCZ_T(NOTHING, LIKE_cusparseSbsrilu02_numericBoost, cusparse, bsrilu02_numericBoost)
 STUB(library, cusparseStatus_t, cusparseXbsrilu02_zeroPivot, hand_cusparseXbsrilu02_zeroPivot,
 	(cusparseHandle_t handle, bsrilu02Info_t info, int *position), (handle, info,
 	position))
 
-/* cached */
 #define LIKE_cusparseSbsrilu02_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrilu02_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
-				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
-				PUT_INT(blockDim), PUT(descriptor, info, \
-				CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			bsrSortedVal), PUT(device, bsrSortedRowPtr), PUT(device, \
+			bsrSortedColInd), PUT_INT(blockDim), PUT(descriptor, info, \
+			CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS), PUT_OUT(pBufferSizeInBytes))
 SDCZ_T(NOTHING, LIKE_cusparseSbsrilu02_bufferSize, cusparse, bsrilu02_bufferSize)
 
-/* learned */
 #define LIKE_cusparseSbsrilu02_analysis(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrilu02_analysis(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
-				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
-				PUT_INT(blockDim), PUT(descriptor, info, \
-				CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS), PUT_INT(policy), \
-				PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			bsrSortedVal), PUT(device, bsrSortedRowPtr), PUT(device, \
+			bsrSortedColInd), PUT_INT(blockDim), PUT(descriptor, info, \
+			CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS), PUT_INT(policy), PUT(device, \
+			pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseSbsrilu02_analysis, cusparse, bsrilu02_analysis)
 SDCZ_T(NOTHING, LIKE_cusparseSbsrilu02_analysis, cusparse, bsrilu02)
 STUB(library, cusparseStatus_t, cusparseXcsric02_zeroPivot, hand_cusparseXcsric02_zeroPivot,
 	(cusparseHandle_t handle, csric02Info_t info, int *position), (handle, info, position))
 
-/* cached */
 #define LIKE_cusparseScsric02_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsric02_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
-				PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), \
-				PUT(device, csrSortedColIndA), PUT(descriptor, info, \
-				CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(m), PUT_INT(nnz), PUT(descriptor, \
+			descrA, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
+			csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(descriptor, \
+			info, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS), \
+			PUT_OUT(pBufferSizeInBytes))
 SDCZ_T(NOTHING, LIKE_cusparseScsric02_bufferSize, cusparse, csric02_bufferSize)
 
-/* learned */
 #define LIKE_cusparseScsric02_analysis(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsric02_analysis(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
-				PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), \
-				PUT(device, csrSortedColIndA), PUT(descriptor, info, \
-				CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS), PUT_INT(policy), \
-				PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(nnz), PUT(descriptor, \
+			descrA, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
+			csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(descriptor, \
+			info, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS), PUT_INT(policy), \
+			PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseScsric02_analysis, cusparse, csric02_analysis)
 
-/* learned */
 #define LIKE_cusparseScsric02(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsric02(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
-				PUT(device, csrSortedValA_valM), PUT(device, \
-				csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
-				PUT(descriptor, info, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS), \
-				PUT_INT(policy), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(nnz), PUT(descriptor, \
+			descrA, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA_valM), \
+			PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
+			PUT(descriptor, info, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS), \
+			PUT_INT(policy), PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseScsric02, cusparse, csric02)
 STUB(library, cusparseStatus_t, cusparseXbsric02_zeroPivot, hand_cusparseXbsric02_zeroPivot,
 	(cusparseHandle_t handle, bsric02Info_t info, int *position), (handle, info, position))
 
-/* cached */
 #define LIKE_cusparseSbsric02_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsric02_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
-				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
-				PUT_INT(blockDim), PUT(descriptor, info, \
-				CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			bsrSortedVal), PUT(device, bsrSortedRowPtr), PUT(device, \
+			bsrSortedColInd), PUT_INT(blockDim), PUT(descriptor, info, \
+			CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS), PUT_OUT(pBufferSizeInBytes))
 SDCZ_T(NOTHING, LIKE_cusparseSbsric02_bufferSize, cusparse, bsric02_bufferSize)
 
-/* learned */
 #define LIKE_cusparseSbsric02_analysis(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsric02_analysis(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
-				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
-				PUT_INT(blockDim), PUT(descriptor, info, \
-				CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS), PUT_INT(policy), \
-				PUT(device, pInputBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			bsrSortedVal), PUT(device, bsrSortedRowPtr), PUT(device, \
+			bsrSortedColInd), PUT_INT(blockDim), PUT(descriptor, info, \
+			CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS), PUT_INT(policy), PUT(device, \
+			pInputBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseSbsric02_analysis, cusparse, bsric02_analysis)
 
-/* learned */
 #define LIKE_cusparseSbsric02(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsric02(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
-				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
-				PUT_INT(blockDim), PUT(descriptor, info, \
-				CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS), PUT_INT(policy), \
-				PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			bsrSortedVal), PUT(device, bsrSortedRowPtr), PUT(device, \
+			bsrSortedColInd), PUT_INT(blockDim), PUT(descriptor, info, \
+			CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS), PUT_INT(policy), PUT(device, \
+			pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseSbsric02, cusparse, bsric02)
 
-/* cached */
 #define LIKE_cusparseSgtsv2_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgtsv2_bufferSizeExt(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(device, dl), PUT(device, d), PUT(device, du), \
-				PUT(device, B), PUT_INT(ldb), PUT_OUT(bufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(m), PUT_INT(n), PUT(device, dl), \
+			PUT(device, d), PUT(device, du), PUT(device, B), PUT_INT(ldb), \
+			PUT_OUT(bufferSizeInBytes))
 SDCZ_T(NOTHING, LIKE_cusparseSgtsv2_bufferSizeExt, cusparse, gtsv2_bufferSizeExt)
 
-/* learned */
 #define LIKE_cusparseSgtsv2(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgtsv2(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(device, dl), PUT(device, d), PUT(device, du), \
-				PUT(device, B), PUT_INT(ldb), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT(device, dl), \
+			PUT(device, d), PUT(device, du), PUT(device, B), PUT_INT(ldb), \
+			PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseSgtsv2, cusparse, gtsv2)
 SDCZ_T(NOTHING, LIKE_cusparseSgtsv2_bufferSizeExt, cusparse, gtsv2_nopivot_bufferSizeExt)
 SDCZ_T(NOTHING, LIKE_cusparseSgtsv2, cusparse, gtsv2_nopivot)
 
-/* cached */
 #define LIKE_cusparseSgtsv2StridedBatch_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgtsv2StridedBatch_bufferSizeExt(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(m), PUT(device, dl), PUT(device, d), PUT(device, du), PUT(device, x), \
-				PUT_INT(batchCount), PUT_INT(batchStride), \
-				PUT_OUT(bufferSizeInBytes); \
-		return library_send(&items); \
-	}
-LIKE_cusparseSgtsv2StridedBatch_bufferSizeExt(cusparseSgtsv2StridedBatch_bufferSizeExt, float)
-LIKE_cusparseSgtsv2StridedBatch_bufferSizeExt(cusparseDgtsv2StridedBatch_bufferSizeExt, double)
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(m), PUT(device, dl), PUT(device, \
+			d), PUT(device, du), PUT(device, x), PUT_INT(batchCount), \
+			PUT_INT(batchStride), PUT_OUT(bufferSizeInBytes))
+SD_T(NOTHING, LIKE_cusparseSgtsv2StridedBatch_bufferSizeExt, cusparse,
+	gtsv2StridedBatch_bufferSizeExt)
 LIKE_cusparseSgtsv2StridedBatch_bufferSizeExt(
 	cusparseCgtsv2StridedBatch_bufferSizeExt,
 	cuComplex)
@@ -586,28 +453,18 @@ LIKE_cusparseSgtsv2StridedBatch_bufferSizeExt(
 	cusparseZgtsv2StridedBatch_bufferSizeExt,
 	cuDoubleComplex)
 
-/* learned */
 #define LIKE_cusparseSgtsv2StridedBatch(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgtsv2StridedBatch(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT(device, dl), PUT(device, d), PUT(device, du), PUT(device, x), \
-				PUT_INT(batchCount), PUT_INT(batchStride), PUT(device, \
-				pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT(device, dl), PUT(device, \
+			d), PUT(device, du), PUT(device, x), PUT_INT(batchCount), \
+			PUT_INT(batchStride), PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseSgtsv2StridedBatch, cusparse, gtsv2StridedBatch)
 
-/* cached */
 #define LIKE_cusparseSgtsvInterleavedBatch_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgtsvInterleavedBatch_bufferSizeExt(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(algo), PUT_INT(m), PUT(device, dl), PUT(device, d), PUT(device, du), \
-				PUT(device, x), PUT_INT(batchCount), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(algo), PUT_INT(m), PUT(device, dl), \
+			PUT(device, d), PUT(device, du), PUT(device, x), PUT_INT(batchCount), \
+			PUT_OUT(pBufferSizeInBytes))
 LIKE_cusparseSgtsvInterleavedBatch_bufferSizeExt(
 	cusparseSgtsvInterleavedBatch_bufferSizeExt,
 	float)
@@ -621,27 +478,18 @@ LIKE_cusparseSgtsvInterleavedBatch_bufferSizeExt(
 	cusparseZgtsvInterleavedBatch_bufferSizeExt,
 	cuDoubleComplex)
 
-/* learned */
 #define LIKE_cusparseSgtsvInterleavedBatch(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgtsvInterleavedBatch(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(algo), PUT_INT(m), PUT(device, dl), PUT(device, d), PUT(device, du), \
-				PUT(device, x), PUT_INT(batchCount), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(algo), PUT_INT(m), PUT(device, \
+			dl), PUT(device, d), PUT(device, du), PUT(device, x), \
+			PUT_INT(batchCount), PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseSgtsvInterleavedBatch, cusparse, gtsvInterleavedBatch)
 
-/* cached */
 #define LIKE_cusparseSgpsvInterleavedBatch_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgpsvInterleavedBatch_bufferSizeExt(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(algo), PUT_INT(m), PUT(device, ds), PUT(device, dl), PUT(device, d), \
-				PUT(device, du), PUT(device, dw), PUT(device, x), \
-				PUT_INT(batchCount), PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(algo), PUT_INT(m), PUT(device, ds), \
+			PUT(device, dl), PUT(device, d), PUT(device, du), PUT(device, dw), \
+			PUT(device, x), PUT_INT(batchCount), PUT_OUT(pBufferSizeInBytes))
 LIKE_cusparseSgpsvInterleavedBatch_bufferSizeExt(
 	cusparseSgpsvInterleavedBatch_bufferSizeExt,
 	float)
@@ -655,574 +503,384 @@ LIKE_cusparseSgpsvInterleavedBatch_bufferSizeExt(
 	cusparseZgpsvInterleavedBatch_bufferSizeExt,
 	cuDoubleComplex)
 
-/* learned */
 #define LIKE_cusparseSgpsvInterleavedBatch(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgpsvInterleavedBatch(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(algo), PUT_INT(m), PUT(device, ds), PUT(device, dl), PUT(device, d), \
-				PUT(device, du), PUT(device, dw), PUT(device, x), \
-				PUT_INT(batchCount), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(algo), PUT_INT(m), PUT(device, \
+			ds), PUT(device, dl), PUT(device, d), PUT(device, du), PUT(device, \
+			dw), PUT(device, x), PUT_INT(batchCount), PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseSgpsvInterleavedBatch, cusparse, gpsvInterleavedBatch)
 
-/* cached */
 #define LIKE_cusparseScsrgeam2_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrgeam2_bufferSizeExt(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(placed, alpha ? alpha : NULL, sizeof(TYPE), \
-				cusparse_place(items.mode), true), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT_INT(nnzA), PUT(device, \
-				csrSortedValA), PUT(device, csrSortedRowPtrA), PUT(device, \
-				csrSortedColIndA), PUT(placed, beta ? beta : NULL, \
-				sizeof(TYPE), cusparse_place(items.mode), true), \
-				PUT(descriptor, descrB, CUSPARSE_ITEM_MATRIX), PUT_INT(nnzB), \
-				PUT(device, csrSortedValB), PUT(device, csrSortedRowPtrB), \
-				PUT(device, csrSortedColIndB), PUT(descriptor, descrC, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
-				csrSortedRowPtrC), PUT(device, csrSortedColIndC), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(m), PUT_INT(n), PUT(placed, \
+			alpha ? alpha : NULL, sizeof(TYPE), cusparse_place(items.mode), true), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT_INT(nnzA), \
+			PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), PUT(device, \
+			csrSortedColIndA), PUT(placed, beta ? beta : NULL, sizeof(TYPE), \
+			cusparse_place(items.mode), true), PUT(descriptor, descrB, \
+			CUSPARSE_ITEM_MATRIX), PUT_INT(nnzB), PUT(device, csrSortedValB), \
+			PUT(device, csrSortedRowPtrB), PUT(device, csrSortedColIndB), \
+			PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			csrSortedValC), PUT(device, csrSortedRowPtrC), PUT(device, \
+			csrSortedColIndC), PUT_OUT(pBufferSizeInBytes))
 SDCZ_T(NOTHING, LIKE_cusparseScsrgeam2_bufferSizeExt, cusparse, csrgeam2_bufferSizeExt)
 
-/* learned 3352 */
 STUB_EXPORT PROTOTYPE_cusparseXcsrgeam2Nnz
-{
-	BEGIN(cusparse, cusparseXcsrgeam2Nnz, LEARNED, handle);
-	PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT_INT(nnzA),
+SEND_ITEMS(cusparse, cusparseXcsrgeam2Nnz, LEARNED, handle, PUT_INT(m), PUT_INT(n),
+	PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT_INT(nnzA),
 	PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA),
 	PUT(descriptor, descrB, CUSPARSE_ITEM_MATRIX), PUT_INT(nnzB),
 	PUT(device, csrSortedRowPtrB), PUT(device, csrSortedColIndB),
 	PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedRowPtrC),
-	PUT(result, nnzTotalDevHostPtr, 4), PUT(device, workspace);
-	return library_send(&items);
-}
+	PUT(result, nnzTotalDevHostPtr, 4), PUT(device, workspace))
 
-/* learned */
 #define LIKE_cusparseScsrgeam2(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrgeam2(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(placed, alpha, sizeof(TYPE), \
-				cusparse_place(items.mode), false), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT_INT(nnzA), PUT(device, \
-				csrSortedValA), PUT(device, csrSortedRowPtrA), PUT(device, \
-				csrSortedColIndA), PUT(placed, beta, sizeof(TYPE), \
-				cusparse_place(items.mode), false), PUT(descriptor, descrB, \
-				CUSPARSE_ITEM_MATRIX), PUT_INT(nnzB), PUT(device, \
-				csrSortedValB), PUT(device, csrSortedRowPtrB), PUT(device, \
-				csrSortedColIndB), PUT(descriptor, descrC, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
-				csrSortedRowPtrC), PUT(device, csrSortedColIndC), PUT(device, \
-				pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT(placed, alpha, \
+			sizeof(TYPE), cusparse_place(items.mode), false), PUT(descriptor, \
+			descrA, CUSPARSE_ITEM_MATRIX), PUT_INT(nnzA), PUT(device, \
+			csrSortedValA), PUT(device, csrSortedRowPtrA), PUT(device, \
+			csrSortedColIndA), PUT(placed, beta, sizeof(TYPE), \
+			cusparse_place(items.mode), false), PUT(descriptor, descrB, \
+			CUSPARSE_ITEM_MATRIX), PUT_INT(nnzB), PUT(device, csrSortedValB), \
+			PUT(device, csrSortedRowPtrB), PUT(device, csrSortedColIndB), \
+			PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			csrSortedValC), PUT(device, csrSortedRowPtrC), PUT(device, \
+			csrSortedColIndC), PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseScsrgeam2, cusparse, csrgeam2)
 
-/* learned */
 #define LIKE_cusparseScsrcolor(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrcolor(name, TYPE, OTHER) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
-				PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), \
-				PUT(device, csrSortedColIndA), PUT(placed, fractionToColor, \
-				sizeof(OTHER), cusparse_place(items.mode), false), PUT(result, \
-				ncolors, 4), PUT(device, coloring), PUT(device, reordering), \
-				PUT(descriptor, info, CUSPARSE_ITEM_COLOR | LIBRARY_STAYS); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(nnz), PUT(descriptor, \
+			descrA, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
+			csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(placed, \
+			fractionToColor, sizeof(OTHER), cusparse_place(items.mode), false), \
+			PUT(result, ncolors, 4), PUT(device, coloring), PUT(device, \
+			reordering), PUT(descriptor, info, \
+			CUSPARSE_ITEM_COLOR | LIBRARY_STAYS))
 SDCZ_TR(NOTHING, LIKE_cusparseScsrcolor, cusparse, csrcolor)
 
-/* learned */
 #define LIKE_cusparseSnnz(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSnnz(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, A), PUT_INT(lda), \
-				PUT(device, nnzPerRowCol), PUT(result, nnzTotalDevHostPtr, 4); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(m), PUT_INT(n), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, A), \
+			PUT_INT(lda), PUT(device, nnzPerRowCol), PUT(result, \
+			nnzTotalDevHostPtr, 4))
 SDCZ_T(NOTHING, LIKE_cusparseSnnz, cusparse, nnz)
 
-/* learned 3365 */
 STUB_EXPORT cusparseStatus_t cusparseSnnz_compress(cusparseHandle_t handle, int m,
 		const cusparseMatDescr_t descr, const float *csrSortedValA,
 		const int *csrSortedRowPtrA, int *nnzPerRow, int *nnzC, float tol)
-{
-	BEGIN(cusparse, cusparseSnnz_compress, LEARNED, handle);
-	PUT_INT(m), PUT(descriptor, descr, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA),
+SEND_ITEMS(cusparse, cusparseSnnz_compress, LEARNED, handle, PUT_INT(m),
+	PUT(descriptor, descr, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA),
 	PUT(device, csrSortedRowPtrA), PUT(device, nnzPerRow), PUT(result, nnzC, 4),
-	PUT(float, tol);
-	return library_send(&items);
-}
+	PUT(float, tol))
 
-/* learned 3366 */
 STUB_EXPORT cusparseStatus_t cusparseDnnz_compress(cusparseHandle_t handle, int m,
 		const cusparseMatDescr_t descr, const double *csrSortedValA,
 		const int *csrSortedRowPtrA, int *nnzPerRow, int *nnzC, double tol)
-{
-	BEGIN(cusparse, cusparseDnnz_compress, LEARNED, handle);
-	PUT_INT(m), PUT(descriptor, descr, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA),
+SEND_ITEMS(cusparse, cusparseDnnz_compress, LEARNED, handle, PUT_INT(m),
+	PUT(descriptor, descr, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA),
 	PUT(device, csrSortedRowPtrA), PUT(device, nnzPerRow), PUT(result, nnzC, 4),
-	PUT(double, tol);
-	return library_send(&items);
-}
+	PUT(double, tol))
 
-/* learned 3367 */
 STUB_EXPORT PROTOTYPE_cusparseScsr2csr_compress
-{
-	BEGIN(cusparse, cusparseScsr2csr_compress, LEARNED, handle);
-	PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
-	PUT(device, csrSortedValA), PUT(device, csrSortedColIndA),
-	PUT(device, csrSortedRowPtrA), PUT_INT(nnzA), PUT(device, nnzPerRow),
-	PUT(device, csrSortedValC), PUT(device, csrSortedColIndC),
-	PUT(device, csrSortedRowPtrC), PUT(float, tol);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseScsr2csr_compress, LEARNED, handle, PUT_INT(m), PUT_INT(n),
+	PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA),
+	PUT(device, csrSortedColIndA), PUT(device, csrSortedRowPtrA), PUT_INT(nnzA),
+	PUT(device, nnzPerRow), PUT(device, csrSortedValC), PUT(device, csrSortedColIndC),
+	PUT(device, csrSortedRowPtrC), PUT(float, tol))
 
-/* learned 3368 */
 STUB_EXPORT PROTOTYPE_cusparseDcsr2csr_compress
-{
-	BEGIN(cusparse, cusparseDcsr2csr_compress, LEARNED, handle);
-	PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
-	PUT(device, csrSortedValA), PUT(device, csrSortedColIndA),
-	PUT(device, csrSortedRowPtrA), PUT_INT(nnzA), PUT(device, nnzPerRow),
-	PUT(device, csrSortedValC), PUT(device, csrSortedColIndC),
-	PUT(device, csrSortedRowPtrC), PUT(double, tol);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseDcsr2csr_compress, LEARNED, handle, PUT_INT(m), PUT_INT(n),
+	PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA),
+	PUT(device, csrSortedColIndA), PUT(device, csrSortedRowPtrA), PUT_INT(nnzA),
+	PUT(device, nnzPerRow), PUT(device, csrSortedValC), PUT(device, csrSortedColIndC),
+	PUT(device, csrSortedRowPtrC), PUT(double, tol))
 
-/* learned 3369 */
 STUB_EXPORT cusparseStatus_t cusparseXcoo2csr(cusparseHandle_t handle, const int *cooRowInd,
 		int nnz, int m, int *csrSortedRowPtr, cusparseIndexBase_t idxBase)
-{
-	BEGIN(cusparse, cusparseXcoo2csr, LEARNED, handle);
-	PUT(device, cooRowInd), PUT_INT(nnz), PUT_INT(m), PUT(device, csrSortedRowPtr),
-	PUT_INT(idxBase);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseXcoo2csr, LEARNED, handle, PUT(device, cooRowInd), PUT_INT(nnz),
+	PUT_INT(m), PUT(device, csrSortedRowPtr), PUT_INT(idxBase))
 
-/* learned 3370 */
 STUB_EXPORT cusparseStatus_t cusparseXcsr2coo(cusparseHandle_t handle,
 		const int *csrSortedRowPtr, int nnz, int m, int *cooRowInd,
 		cusparseIndexBase_t idxBase)
-{
-	BEGIN(cusparse, cusparseXcsr2coo, LEARNED, handle);
-	PUT(device, csrSortedRowPtr), PUT_INT(nnz), PUT_INT(m), PUT(device, cooRowInd),
-	PUT_INT(idxBase);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseXcsr2coo, LEARNED, handle, PUT(device, csrSortedRowPtr),
+	PUT_INT(nnz), PUT_INT(m), PUT(device, cooRowInd), PUT_INT(idxBase))
 
-/* learned 3371 */
 STUB_EXPORT cusparseStatus_t cusparseXcsr2bsrNnz(cusparseHandle_t handle,
 		cusparseDirection_t dirA, int m, int n, const cusparseMatDescr_t descrA,
 		const int *csrSortedRowPtrA, const int *csrSortedColIndA, int blockDim,
 		const cusparseMatDescr_t descrC, int *bsrSortedRowPtrC, int *nnzTotalDevHostPtr)
-{
-	BEGIN(cusparse, cusparseXcsr2bsrNnz, LEARNED, handle);
-	PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
+SEND_ITEMS(cusparse, cusparseXcsr2bsrNnz, LEARNED, handle, PUT_INT(dirA), PUT_INT(m),
+	PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
 	PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT_INT(blockDim),
 	PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrC),
-	PUT(result, nnzTotalDevHostPtr, 4);
-	return library_send(&items);
-}
+	PUT(result, nnzTotalDevHostPtr, 4))
 
-/* learned */
 #define LIKE_cusparseScsr2bsr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsr2bsr(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
-				csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
-				PUT_INT(blockDim), PUT(descriptor, descrC, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValC), PUT(device, \
-				bsrSortedRowPtrC), PUT(device, bsrSortedColIndC); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(m), PUT_INT(n), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			csrSortedValA), PUT(device, csrSortedRowPtrA), PUT(device, \
+			csrSortedColIndA), PUT_INT(blockDim), PUT(descriptor, descrC, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValC), PUT(device, \
+			bsrSortedRowPtrC), PUT(device, bsrSortedColIndC))
 SDCZ_T(NOTHING, LIKE_cusparseScsr2bsr, cusparse, csr2bsr)
 
-/* learned */
 #define LIKE_cusparseSbsr2csr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsr2csr(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), PUT(device, \
-				bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
-				PUT_INT(blockDim), PUT(descriptor, descrC, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
-				csrSortedRowPtrC), PUT(device, csrSortedColIndC); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			bsrSortedValA), PUT(device, bsrSortedRowPtrA), PUT(device, \
+			bsrSortedColIndA), PUT_INT(blockDim), PUT(descriptor, descrC, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
+			csrSortedRowPtrC), PUT(device, csrSortedColIndC))
 SDCZ_T(NOTHING, LIKE_cusparseSbsr2csr, cusparse, bsr2csr)
 
-/* cached */
 #define LIKE_cusparseSgebsr2gebsc_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgebsr2gebsc_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), PUT(device, bsrSortedVal), \
-				PUT(device, bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
-				PUT_INT(rowBlockDim), PUT_INT(colBlockDim), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), \
+			PUT(device, bsrSortedVal), PUT(device, bsrSortedRowPtr), PUT(device, \
+			bsrSortedColInd), PUT_INT(rowBlockDim), PUT_INT(colBlockDim), \
+			PUT_OUT(pBufferSizeInBytes))
 SDCZ_T(NOTHING, LIKE_cusparseSgebsr2gebsc_bufferSize, cusparse, gebsr2gebsc_bufferSize)
 
-/* learned */
 #define LIKE_cusparseSgebsr2gebsc(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgebsr2gebsc(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), PUT(device, bsrSortedVal), \
-				PUT(device, bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
-				PUT_INT(rowBlockDim), PUT_INT(colBlockDim), PUT(device, \
-				bscVal), PUT(device, bscRowInd), PUT(device, bscColPtr), \
-				PUT_INT(copyValues), PUT_INT(idxBase), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), \
+			PUT(device, bsrSortedVal), PUT(device, bsrSortedRowPtr), PUT(device, \
+			bsrSortedColInd), PUT_INT(rowBlockDim), PUT_INT(colBlockDim), \
+			PUT(device, bscVal), PUT(device, bscRowInd), PUT(device, bscColPtr), \
+			PUT_INT(copyValues), PUT_INT(idxBase), PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseSgebsr2gebsc, cusparse, gebsr2gebsc)
 
-/* learned */
 #define LIKE_cusparseSgebsr2csr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgebsr2csr(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), PUT(device, \
-				bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
-				PUT_INT(rowBlockDim), PUT_INT(colBlockDim), PUT(descriptor, \
-				descrC, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), \
-				PUT(device, csrSortedRowPtrC), PUT(device, csrSortedColIndC); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			bsrSortedValA), PUT(device, bsrSortedRowPtrA), PUT(device, \
+			bsrSortedColIndA), PUT_INT(rowBlockDim), PUT_INT(colBlockDim), \
+			PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			csrSortedValC), PUT(device, csrSortedRowPtrC), PUT(device, \
+			csrSortedColIndC))
 SDCZ_T(NOTHING, LIKE_cusparseSgebsr2csr, cusparse, gebsr2csr)
 
-/* cached */
 #define LIKE_cusparseScsr2gebsr_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsr2gebsr_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
-				csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
-				PUT_INT(rowBlockDim), PUT_INT(colBlockDim), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(dirA), PUT_INT(m), PUT_INT(n), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			csrSortedValA), PUT(device, csrSortedRowPtrA), PUT(device, \
+			csrSortedColIndA), PUT_INT(rowBlockDim), PUT_INT(colBlockDim), \
+			PUT_OUT(pBufferSizeInBytes))
 SDCZ_T(NOTHING, LIKE_cusparseScsr2gebsr_bufferSize, cusparse, csr2gebsr_bufferSize)
 
-/* learned 3396 */
 STUB_EXPORT PROTOTYPE_cusparseXcsr2gebsrNnz
-{
-	BEGIN(cusparse, cusparseXcsr2gebsrNnz, LEARNED, handle);
-	PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
+SEND_ITEMS(cusparse, cusparseXcsr2gebsrNnz, LEARNED, handle, PUT_INT(dirA), PUT_INT(m),
+	PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
 	PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA),
 	PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrC),
 	PUT_INT(rowBlockDim), PUT_INT(colBlockDim), PUT(result, nnzTotalDevHostPtr, 4),
-	PUT(device, pBuffer);
-	return library_send(&items);
-}
+	PUT(device, pBuffer))
 
-/* learned */
 #define LIKE_cusparseScsr2gebsr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsr2gebsr(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
-				csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
-				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
-				bsrSortedValC), PUT(device, bsrSortedRowPtrC), PUT(device, \
-				bsrSortedColIndC), PUT_INT(rowBlockDim), PUT_INT(colBlockDim), \
-				PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(m), PUT_INT(n), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			csrSortedValA), PUT(device, csrSortedRowPtrA), PUT(device, \
+			csrSortedColIndA), PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), \
+			PUT(device, bsrSortedValC), PUT(device, bsrSortedRowPtrC), PUT(device, \
+			bsrSortedColIndC), PUT_INT(rowBlockDim), PUT_INT(colBlockDim), \
+			PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseScsr2gebsr, cusparse, csr2gebsr)
 
-/* cached */
 #define LIKE_cusparseSgebsr2gebsr_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgebsr2gebsr_bufferSize(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), PUT(descriptor, \
-				descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), \
-				PUT(device, bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
-				PUT_INT(rowBlockDimA), PUT_INT(colBlockDimA), \
-				PUT_INT(rowBlockDimC), PUT_INT(colBlockDimC), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), \
+			PUT_INT(nnzb), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
+			PUT(device, bsrSortedValA), PUT(device, bsrSortedRowPtrA), PUT(device, \
+			bsrSortedColIndA), PUT_INT(rowBlockDimA), PUT_INT(colBlockDimA), \
+			PUT_INT(rowBlockDimC), PUT_INT(colBlockDimC), \
+			PUT_OUT(pBufferSizeInBytes))
 SDCZ_T(NOTHING, LIKE_cusparseSgebsr2gebsr_bufferSize, cusparse, gebsr2gebsr_bufferSize)
 
-/* learned 3405 */
 STUB_EXPORT cusparseStatus_t cusparseXgebsr2gebsrNnz(cusparseHandle_t handle,
 		cusparseDirection_t dirA, int mb, int nb, int nnzb,
 		const cusparseMatDescr_t descrA, const int *bsrSortedRowPtrA,
 		const int *bsrSortedColIndA, int rowBlockDimA, int colBlockDimA,
 		const cusparseMatDescr_t descrC, int *bsrSortedRowPtrC, int rowBlockDimC,
 		int colBlockDimC, int *nnzTotalDevHostPtr, void *pBuffer)
-{
-	BEGIN(cusparse, cusparseXgebsr2gebsrNnz, LEARNED, handle);
-	PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb),
-	PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrA),
-	PUT(device, bsrSortedColIndA), PUT_INT(rowBlockDimA), PUT_INT(colBlockDimA),
-	PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrC),
-	PUT_INT(rowBlockDimC), PUT_INT(colBlockDimC), PUT(result, nnzTotalDevHostPtr, 4),
-	PUT(device, pBuffer);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseXgebsr2gebsrNnz, LEARNED, handle, PUT_INT(dirA), PUT_INT(mb),
+	PUT_INT(nb), PUT_INT(nnzb), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
+	PUT(device, bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), PUT_INT(rowBlockDimA),
+	PUT_INT(colBlockDimA), PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX),
+	PUT(device, bsrSortedRowPtrC), PUT_INT(rowBlockDimC), PUT_INT(colBlockDimC),
+	PUT(result, nnzTotalDevHostPtr, 4), PUT(device, pBuffer))
 
-/* learned */
 #define LIKE_cusparseSgebsr2gebsr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgebsr2gebsr(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), PUT(descriptor, \
-				descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), \
-				PUT(device, bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
-				PUT_INT(rowBlockDimA), PUT_INT(colBlockDimA), PUT(descriptor, \
-				descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValC), \
-				PUT(device, bsrSortedRowPtrC), PUT(device, bsrSortedColIndC), \
-				PUT_INT(rowBlockDimC), PUT_INT(colBlockDimC), PUT(device, \
-				pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), \
+			PUT_INT(nnzb), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
+			PUT(device, bsrSortedValA), PUT(device, bsrSortedRowPtrA), PUT(device, \
+			bsrSortedColIndA), PUT_INT(rowBlockDimA), PUT_INT(colBlockDimA), \
+			PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			bsrSortedValC), PUT(device, bsrSortedRowPtrC), PUT(device, \
+			bsrSortedColIndC), PUT_INT(rowBlockDimC), PUT_INT(colBlockDimC), \
+			PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseSgebsr2gebsr, cusparse, gebsr2gebsr)
 
-/* learned 3410 */
 STUB_EXPORT cusparseStatus_t cusparseCreateIdentityPermutation(cusparseHandle_t handle, int n,
 		int *p)
-{
-	BEGIN(cusparse, cusparseCreateIdentityPermutation, LEARNED, handle);
-	PUT_INT(n), PUT(device, p);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseCreateIdentityPermutation, LEARNED, handle, PUT_INT(n),
+	PUT(device, p))
 
-/* cached 3411 */
 STUB_EXPORT cusparseStatus_t cusparseXcoosort_bufferSizeExt(cusparseHandle_t handle, int m,
 		int n, int nnz, const int *cooRowsA, const int *cooColsA,
 		size_t *pBufferSizeInBytes)
-{
-	BEGIN(cusparse, cusparseXcoosort_bufferSizeExt, CACHED, handle);
-	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, cooRowsA), PUT(device, cooColsA),
-	PUT_OUT(pBufferSizeInBytes);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseXcoosort_bufferSizeExt, CACHED, handle, PUT_INT(m), PUT_INT(n),
+	PUT_INT(nnz), PUT(device, cooRowsA), PUT(device, cooColsA), PUT_OUT(pBufferSizeInBytes))
 
-/* learned */
 #define LIKE_cusparseXcoosortByRow(name) \
 	STUB_EXPORT cusparseStatus_t name(cusparseHandle_t handle, int m, int n, int nnz, \
 			int *cooRowsA, int *cooColsA, int *P, void *pBuffer) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, cooRowsA), PUT(device, \
-				cooColsA), PUT(device, P), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT_INT(nnz), \
+			PUT(device, cooRowsA), PUT(device, cooColsA), PUT(device, P), \
+			PUT(device, pBuffer))
 LIKE_cusparseXcoosortByRow(cusparseXcoosortByRow)
 LIKE_cusparseXcoosortByRow(cusparseXcoosortByColumn)
 
-/* cached 3414 */
 STUB_EXPORT cusparseStatus_t cusparseXcsrsort_bufferSizeExt(cusparseHandle_t handle, int m,
 		int n, int nnz, const int *csrRowPtrA, const int *csrColIndA,
 		size_t *pBufferSizeInBytes)
-{
-	BEGIN(cusparse, cusparseXcsrsort_bufferSizeExt, CACHED, handle);
-	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
-	PUT_OUT(pBufferSizeInBytes);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseXcsrsort_bufferSizeExt, CACHED, handle, PUT_INT(m), PUT_INT(n),
+	PUT_INT(nnz), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
+	PUT_OUT(pBufferSizeInBytes))
 
-/* learned 3415 */
 STUB_EXPORT cusparseStatus_t cusparseXcsrsort(cusparseHandle_t handle, int m, int n, int nnz,
 		const cusparseMatDescr_t descrA, const int *csrRowPtrA, int *csrColIndA, int *P,
 		void *pBuffer)
-{
-	BEGIN(cusparse, cusparseXcsrsort, LEARNED, handle);
-	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
-	PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(device, P), PUT(device, pBuffer);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseXcsrsort, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT_INT(nnz),
+	PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, csrRowPtrA),
+	PUT(device, csrColIndA), PUT(device, P), PUT(device, pBuffer))
 
-/* cached 3416 */
 STUB_EXPORT cusparseStatus_t cusparseXcscsort_bufferSizeExt(cusparseHandle_t handle, int m,
 		int n, int nnz, const int *cscColPtrA, const int *cscRowIndA,
 		size_t *pBufferSizeInBytes)
-{
-	BEGIN(cusparse, cusparseXcscsort_bufferSizeExt, CACHED, handle);
-	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, cscColPtrA), PUT(device, cscRowIndA),
-	PUT_OUT(pBufferSizeInBytes);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseXcscsort_bufferSizeExt, CACHED, handle, PUT_INT(m), PUT_INT(n),
+	PUT_INT(nnz), PUT(device, cscColPtrA), PUT(device, cscRowIndA),
+	PUT_OUT(pBufferSizeInBytes))
 
-/* learned 3417 */
 STUB_EXPORT cusparseStatus_t cusparseXcscsort(cusparseHandle_t handle, int m, int n, int nnz,
 		const cusparseMatDescr_t descrA, const int *cscColPtrA, int *cscRowIndA, int *P,
 		void *pBuffer)
-{
-	BEGIN(cusparse, cusparseXcscsort, LEARNED, handle);
-	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
-	PUT(device, cscColPtrA), PUT(device, cscRowIndA), PUT(device, P), PUT(device, pBuffer);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseXcscsort, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT_INT(nnz),
+	PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, cscColPtrA),
+	PUT(device, cscRowIndA), PUT(device, P), PUT(device, pBuffer))
 
-/* cached */
 #define LIKE_cusparseScsru2csr_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsru2csr_bufferSizeExt(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrVal), PUT(device, \
-				csrRowPtr), PUT(device, csrColInd), PUT(descriptor, info, \
-				CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(m), PUT_INT(n), PUT_INT(nnz), \
+			PUT(device, csrVal), PUT(device, csrRowPtr), PUT(device, csrColInd), \
+			PUT(descriptor, info, CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS), \
+			PUT_OUT(pBufferSizeInBytes))
 SDCZ_T(NOTHING, LIKE_cusparseScsru2csr_bufferSizeExt, cusparse, csru2csr_bufferSizeExt)
 
-/* learned */
 #define LIKE_cusparseScsru2csr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsru2csr(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, csrVal), PUT(device, \
-				csrRowPtr), PUT(device, csrColInd), PUT(descriptor, info, \
-				CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT_INT(nnz), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, csrVal), \
+			PUT(device, csrRowPtr), PUT(device, csrColInd), PUT(descriptor, info, \
+			CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS), PUT(device, pBuffer))
 SDCZ_T(NOTHING, LIKE_cusparseScsru2csr, cusparse, csru2csr)
 SDCZ_T(NOTHING, LIKE_cusparseScsru2csr, cusparse, csr2csru)
 
-/* cached */
 #define LIKE_cusparseHpruneDense2csr_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneDense2csr_bufferSizeExt(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(placed, \
-				threshold ? threshold : NULL, sizeof(TYPE), \
-				cusparse_place(items.mode), true), PUT(descriptor, descrC, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
-				csrSortedRowPtrC), PUT(device, csrSortedColIndC), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(m), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(placed, threshold ? threshold : NULL, sizeof(TYPE), \
+			cusparse_place(items.mode), true), PUT(descriptor, descrC, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
+			csrSortedRowPtrC), PUT(device, csrSortedColIndC), \
+			PUT_OUT(pBufferSizeInBytes))
 LIKE_cusparseHpruneDense2csr_bufferSizeExt(cusparseHpruneDense2csr_bufferSizeExt, __half)
-LIKE_cusparseHpruneDense2csr_bufferSizeExt(cusparseSpruneDense2csr_bufferSizeExt, float)
-LIKE_cusparseHpruneDense2csr_bufferSizeExt(cusparseDpruneDense2csr_bufferSizeExt, double)
+SD_T(NOTHING, LIKE_cusparseHpruneDense2csr_bufferSizeExt, cusparse,
+	pruneDense2csr_bufferSizeExt)
 
-/* learned */
 #define LIKE_cusparseHpruneDense2csrNnz(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneDense2csrNnz(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(placed, threshold, \
-				sizeof(TYPE), cusparse_place(items.mode), false), \
-				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
-				csrRowPtrC), PUT(result, nnzTotalDevHostPtr, 4), PUT(device, \
-				pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(placed, threshold, sizeof(TYPE), \
+			cusparse_place(items.mode), false), PUT(descriptor, descrC, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, csrRowPtrC), PUT(result, \
+			nnzTotalDevHostPtr, 4), PUT(device, pBuffer))
 LIKE_cusparseHpruneDense2csrNnz(cusparseHpruneDense2csrNnz, __half)
 LIKE_cusparseHpruneDense2csrNnz(cusparseSpruneDense2csrNnz, float)
 
-/* learned 3435 */
 STUB_EXPORT PROTOTYPE_cusparseDpruneDense2csrNnz
-{
-	BEGIN(cusparse, cusparseDpruneDense2csrNnz, LEARNED, handle);
-	PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda),
+SEND_ITEMS(cusparse, cusparseDpruneDense2csrNnz, LEARNED, handle, PUT_INT(m), PUT_INT(n),
+	PUT(device, A), PUT_INT(lda),
 	PUT(placed, threshold, 8, cusparse_place(items.mode), false),
 	PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedRowPtrC),
-	PUT(result, nnzTotalDevHostPtr, 4), PUT(device, pBuffer);
-	return library_send(&items);
-}
+	PUT(result, nnzTotalDevHostPtr, 4), PUT(device, pBuffer))
 
-/* learned */
 #define LIKE_cusparseHpruneDense2csr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneDense2csr(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(placed, threshold, \
-				sizeof(TYPE), cusparse_place(items.mode), false), \
-				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
-				csrSortedValC), PUT(device, csrSortedRowPtrC), PUT(device, \
-				csrSortedColIndC), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(placed, threshold, sizeof(TYPE), \
+			cusparse_place(items.mode), false), PUT(descriptor, descrC, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
+			csrSortedRowPtrC), PUT(device, csrSortedColIndC), PUT(device, \
+			pBuffer))
 LIKE_cusparseHpruneDense2csr(cusparseHpruneDense2csr, __half)
 SD_T(NOTHING, LIKE_cusparseHpruneDense2csr, cusparse, pruneDense2csr)
 
-/* cached */
 #define LIKE_cusparseHpruneCsr2csr_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneCsr2csr_bufferSizeExt(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
-				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(placed, \
-				threshold ? threshold : NULL, sizeof(TYPE), \
-				cusparse_place(items.mode), true), PUT(descriptor, descrC, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
-				csrSortedRowPtrC), PUT(device, csrSortedColIndC), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			csrSortedValA), PUT(device, csrSortedRowPtrA), PUT(device, \
+			csrSortedColIndA), PUT(placed, threshold ? threshold : NULL, \
+			sizeof(TYPE), cusparse_place(items.mode), true), PUT(descriptor, \
+			descrC, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
+			csrSortedRowPtrC), PUT(device, csrSortedColIndC), \
+			PUT_OUT(pBufferSizeInBytes))
 LIKE_cusparseHpruneCsr2csr_bufferSizeExt(cusparseHpruneCsr2csr_bufferSizeExt, __half)
 SD_T(NOTHING, LIKE_cusparseHpruneCsr2csr_bufferSizeExt, cusparse, pruneCsr2csr_bufferSizeExt)
 
-/* learned */
 #define LIKE_cusparseHpruneCsr2csrNnz(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneCsr2csrNnz(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
-				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(placed, \
-				threshold, sizeof(TYPE), cusparse_place(items.mode), false), \
-				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
-				csrSortedRowPtrC), PUT(result, nnzTotalDevHostPtr, 4), \
-				PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			csrSortedValA), PUT(device, csrSortedRowPtrA), PUT(device, \
+			csrSortedColIndA), PUT(placed, threshold, sizeof(TYPE), \
+			cusparse_place(items.mode), false), PUT(descriptor, descrC, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedRowPtrC), PUT(result, \
+			nnzTotalDevHostPtr, 4), PUT(device, pBuffer))
 LIKE_cusparseHpruneCsr2csrNnz(cusparseHpruneCsr2csrNnz, __half)
 SD_T(NOTHING, LIKE_cusparseHpruneCsr2csrNnz, cusparse, pruneCsr2csrNnz)
 
-/* learned */
 #define LIKE_cusparseHpruneCsr2csr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneCsr2csr(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
-				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(placed, \
-				threshold, sizeof(TYPE), cusparse_place(items.mode), false), \
-				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
-				csrSortedValC), PUT(device, csrSortedRowPtrC), PUT(device, \
-				csrSortedColIndC), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			csrSortedValA), PUT(device, csrSortedRowPtrA), PUT(device, \
+			csrSortedColIndA), PUT(placed, threshold, sizeof(TYPE), \
+			cusparse_place(items.mode), false), PUT(descriptor, descrC, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
+			csrSortedRowPtrC), PUT(device, csrSortedColIndC), PUT(device, \
+			pBuffer))
 LIKE_cusparseHpruneCsr2csr(cusparseHpruneCsr2csr, __half)
 SD_T(NOTHING, LIKE_cusparseHpruneCsr2csr, cusparse, pruneCsr2csr)
 
-/* cached */
 #define LIKE_cusparseHpruneDense2csrByPercentage_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneDense2csrByPercentage_bufferSizeExt(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(float, percentage), \
-				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
-				csrSortedValC), PUT(device, csrSortedRowPtrC), PUT(device, \
-				csrSortedColIndC), PUT(descriptor, info, \
-				CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(m), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(float, percentage), PUT(descriptor, descrC, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
+			csrSortedRowPtrC), PUT(device, csrSortedColIndC), PUT(descriptor, \
+			info, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), \
+			PUT_OUT(pBufferSizeInBytes))
 LIKE_cusparseHpruneDense2csrByPercentage_bufferSizeExt(
 	cusparseHpruneDense2csrByPercentage_bufferSizeExt,
 	__half)
@@ -1233,52 +891,37 @@ LIKE_cusparseHpruneDense2csrByPercentage_bufferSizeExt(
 	cusparseDpruneDense2csrByPercentage_bufferSizeExt,
 	double)
 
-/* learned */
 #define LIKE_cusparseHpruneDense2csrNnzByPercentage(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneDense2csrNnzByPercentage(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(float, percentage), \
-				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
-				csrRowPtrC), PUT(result, nnzTotalDevHostPtr, 4), \
-				PUT(descriptor, info, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), \
-				PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(float, percentage), PUT(descriptor, descrC, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, csrRowPtrC), PUT(result, \
+			nnzTotalDevHostPtr, 4), PUT(descriptor, info, \
+			CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), PUT(device, pBuffer))
 LIKE_cusparseHpruneDense2csrNnzByPercentage(cusparseHpruneDense2csrNnzByPercentage, __half)
-LIKE_cusparseHpruneDense2csrNnzByPercentage(cusparseSpruneDense2csrNnzByPercentage, float)
-LIKE_cusparseHpruneDense2csrNnzByPercentage(cusparseDpruneDense2csrNnzByPercentage, double)
+SD_T(NOTHING, LIKE_cusparseHpruneDense2csrNnzByPercentage, cusparse,
+	pruneDense2csrNnzByPercentage)
 
-/* learned */
 #define LIKE_cusparseHpruneDense2csrByPercentage(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneDense2csrByPercentage(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(float, percentage), \
-				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
-				csrSortedValC), PUT(device, csrSortedRowPtrC), PUT(device, \
-				csrSortedColIndC), PUT(descriptor, info, \
-				CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT(device, A), \
+			PUT_INT(lda), PUT(float, percentage), PUT(descriptor, descrC, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
+			csrSortedRowPtrC), PUT(device, csrSortedColIndC), PUT(descriptor, \
+			info, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), PUT(device, pBuffer))
 LIKE_cusparseHpruneDense2csrByPercentage(cusparseHpruneDense2csrByPercentage, __half)
 SD_T(NOTHING, LIKE_cusparseHpruneDense2csrByPercentage, cusparse, pruneDense2csrByPercentage)
 
-/* cached */
 #define LIKE_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, CACHED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
-				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(float, \
-				percentage), PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), \
-				PUT(device, csrSortedValC), PUT(device, csrSortedRowPtrC), \
-				PUT(device, csrSortedColIndC), PUT(descriptor, info, \
-				CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), \
-				PUT_OUT(pBufferSizeInBytes); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, CACHED, handle, PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			csrSortedValA), PUT(device, csrSortedRowPtrA), PUT(device, \
+			csrSortedColIndA), PUT(float, percentage), PUT(descriptor, descrC, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
+			csrSortedRowPtrC), PUT(device, csrSortedColIndC), PUT(descriptor, \
+			info, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), \
+			PUT_OUT(pBufferSizeInBytes))
 LIKE_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(
 	cusparseHpruneCsr2csrByPercentage_bufferSizeExt,
 	__half)
@@ -1289,61 +932,41 @@ LIKE_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(
 	cusparseDpruneCsr2csrByPercentage_bufferSizeExt,
 	double)
 
-/* learned */
 #define LIKE_cusparseHpruneCsr2csrNnzByPercentage(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneCsr2csrNnzByPercentage(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
-				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(float, \
-				percentage), PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), \
-				PUT(device, csrSortedRowPtrC), PUT(result, nnzTotalDevHostPtr, \
-				4), PUT(descriptor, info, \
-				CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			csrSortedValA), PUT(device, csrSortedRowPtrA), PUT(device, \
+			csrSortedColIndA), PUT(float, percentage), PUT(descriptor, descrC, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedRowPtrC), PUT(result, \
+			nnzTotalDevHostPtr, 4), PUT(descriptor, info, \
+			CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), PUT(device, pBuffer))
 LIKE_cusparseHpruneCsr2csrNnzByPercentage(cusparseHpruneCsr2csrNnzByPercentage, __half)
 SD_T(NOTHING, LIKE_cusparseHpruneCsr2csrNnzByPercentage, cusparse, pruneCsr2csrNnzByPercentage)
 
-/* learned */
 #define LIKE_cusparseHpruneCsr2csrByPercentage(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneCsr2csrByPercentage(name, TYPE) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
-				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
-				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(float, \
-				percentage), PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), \
-				PUT(device, csrSortedValC), PUT(device, csrSortedRowPtrC), \
-				PUT(device, csrSortedColIndC), PUT(descriptor, info, \
-				CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), PUT(device, pBuffer); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), \
+			PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+			csrSortedValA), PUT(device, csrSortedRowPtrA), PUT(device, \
+			csrSortedColIndA), PUT(float, percentage), PUT(descriptor, descrC, \
+			CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
+			csrSortedRowPtrC), PUT(device, csrSortedColIndC), PUT(descriptor, \
+			info, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), PUT(device, pBuffer))
 LIKE_cusparseHpruneCsr2csrByPercentage(cusparseHpruneCsr2csrByPercentage, __half)
 SD_T(NOTHING, LIKE_cusparseHpruneCsr2csrByPercentage, cusparse, pruneCsr2csrByPercentage)
 
-/* learned 3466 */
 STUB_EXPORT PROTOTYPE_cusparseCsr2cscEx2
-{
-	BEGIN(cusparse, cusparseCsr2cscEx2, LEARNED, handle);
-	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrVal), PUT(device, csrRowPtr),
-	PUT(device, csrColInd), PUT(device, cscVal), PUT(device, cscColPtr),
-	PUT(device, cscRowInd), PUT_INT(valType), PUT_INT(copyValues), PUT_INT(idxBase),
-	PUT_INT(alg), PUT(device, buffer);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseCsr2cscEx2, LEARNED, handle, PUT_INT(m), PUT_INT(n), PUT_INT(nnz),
+	PUT(device, csrVal), PUT(device, csrRowPtr), PUT(device, csrColInd),
+	PUT(device, cscVal), PUT(device, cscColPtr), PUT(device, cscRowInd), PUT_INT(valType),
+	PUT_INT(copyValues), PUT_INT(idxBase), PUT_INT(alg), PUT(device, buffer))
 
-/* cached 3467 */
 STUB_EXPORT PROTOTYPE_cusparseCsr2cscEx2_bufferSize
-{
-	BEGIN(cusparse, cusparseCsr2cscEx2_bufferSize, CACHED, handle);
-	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrVal), PUT(device, csrRowPtr),
-	PUT(device, csrColInd), PUT(device, cscVal), PUT(device, cscColPtr),
-	PUT(device, cscRowInd), PUT_INT(valType), PUT_INT(copyValues), PUT_INT(idxBase),
-	PUT_INT(alg), PUT_OUT(bufferSize);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseCsr2cscEx2_bufferSize, CACHED, handle, PUT_INT(m), PUT_INT(n),
+	PUT_INT(nnz), PUT(device, csrVal), PUT(device, csrRowPtr), PUT(device, csrColInd),
+	PUT(device, cscVal), PUT(device, cscColPtr), PUT(device, cscRowInd), PUT_INT(valType),
+	PUT_INT(copyValues), PUT_INT(idxBase), PUT_INT(alg), PUT_OUT(bufferSize))
 STUB(library, cusparseStatus_t, cusparseCreateSpVec, hand_cusparseCreateSpVec,
 	(cusparseSpVecDescr_t *spVecDescr, int64_t size, int64_t nnz, void *indices,
 	void *values, cusparseIndexType_t idxType, cusparseIndexBase_t idxBase,
@@ -1619,165 +1242,111 @@ STUB(library, cusparseStatus_t, cusparseDnMatGetStridedBatch, hand_cusparseDnMat
 	(cusparseConstDnMatDescr_t dnMatDescr, int *batchCount, int64_t *batchStride),
 	(dnMatDescr, batchCount, batchStride))
 
-/* learned 3468 */
 STUB_EXPORT cusparseStatus_t cusparseAxpby(cusparseHandle_t handle, const void *alpha,
 		cusparseConstSpVecDescr_t vecX, const void *beta, cusparseDnVecDescr_t vecY)
-{
-	BEGIN(cusparse, cusparseAxpby, LEARNED, handle);
+SEND_ITEMS(cusparse, cusparseAxpby, LEARNED, handle,
 	PUT(placed, alpha, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
 	PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
 	PUT(placed, beta, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
-	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC);
-	return library_send(&items);
-}
+	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC))
 
-/* learned 3469 */
 STUB_EXPORT cusparseStatus_t cusparseGather(cusparseHandle_t handle,
 		cusparseConstDnVecDescr_t vecY, cusparseSpVecDescr_t vecX)
-{
-	BEGIN(cusparse, cusparseGather, LEARNED, handle);
-	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseGather, LEARNED, handle,
+	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC))
 
-/* learned 3470 */
 STUB_EXPORT cusparseStatus_t cusparseScatter(cusparseHandle_t handle,
 		cusparseConstSpVecDescr_t vecX, cusparseDnVecDescr_t vecY)
-{
-	BEGIN(cusparse, cusparseScatter, LEARNED, handle);
-	PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC), PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseScatter, LEARNED, handle,
+	PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC), PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC))
 
-/* learned 3471 */
 STUB_EXPORT cusparseStatus_t cusparseRot(cusparseHandle_t handle, const void *c_coeff,
 		const void *s_coeff, cusparseSpVecDescr_t vecX, cusparseDnVecDescr_t vecY)
-{
-	BEGIN(cusparse, cusparseRot, LEARNED, handle);
+SEND_ITEMS(cusparse, cusparseRot, LEARNED, handle,
 	PUT(placed, c_coeff, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
 	PUT(placed, s_coeff, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
-	PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC), PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC);
-	return library_send(&items);
-}
+	PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC), PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC))
 
-/* cached 3472 */
 STUB_EXPORT cusparseStatus_t cusparseSpVV_bufferSize(cusparseHandle_t handle,
 		cusparseOperation_t opX, cusparseConstSpVecDescr_t vecX,
 		cusparseConstDnVecDescr_t vecY, const void *result, cudaDataType computeType,
 		size_t *bufferSize)
-{
-	BEGIN(cusparse, cusparseSpVV_bufferSize, CACHED, handle);
-	PUT_INT(opX), PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
-	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT(device, result), PUT_INT(computeType),
-	PUT_OUT(bufferSize);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparse, cusparseSpVV_bufferSize, CACHED, handle, PUT_INT(opX),
+	PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC), PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC),
+	PUT(device, result), PUT_INT(computeType), PUT_OUT(bufferSize))
 STUB(library, cusparseStatus_t, cusparseSpVV, hand_cusparseSpVV, (cusparseHandle_t handle,
 	cusparseOperation_t opX, cusparseConstSpVecDescr_t vecX, cusparseConstDnVecDescr_t vecY,
 	void *result, cudaDataType computeType, void *externalBuffer), (handle, opX, vecX, vecY,
 	result, computeType, externalBuffer))
 
-/* cached 3474 */
 STUB_EXPORT cusparseStatus_t cusparseSparseToDense_bufferSize(cusparseHandle_t handle,
 		cusparseConstSpMatDescr_t matA, cusparseDnMatDescr_t matB,
 		cusparseSparseToDenseAlg_t alg, size_t *bufferSize)
-{
-	BEGIN(cusparse, cusparseSparseToDense_bufferSize, CACHED, handle);
+SEND_ITEMS(cusparse, cusparseSparseToDense_bufferSize, CACHED, handle,
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
-	PUT_INT(alg), PUT_OUT(bufferSize);
-	return library_send(&items);
-}
+	PUT_INT(alg), PUT_OUT(bufferSize))
 
-/* learned 3475 */
 STUB_EXPORT cusparseStatus_t cusparseSparseToDense(cusparseHandle_t handle,
 		cusparseConstSpMatDescr_t matA, cusparseDnMatDescr_t matB,
 		cusparseSparseToDenseAlg_t alg, void *externalBuffer)
-{
-	BEGIN(cusparse, cusparseSparseToDense, LEARNED, handle);
+SEND_ITEMS(cusparse, cusparseSparseToDense, LEARNED, handle,
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
-	PUT_INT(alg), PUT(device, externalBuffer);
-	return library_send(&items);
-}
+	PUT_INT(alg), PUT(device, externalBuffer))
 
-/* cached 3476 */
 STUB_EXPORT cusparseStatus_t cusparseDenseToSparse_bufferSize(cusparseHandle_t handle,
 		cusparseConstDnMatDescr_t matA, cusparseSpMatDescr_t matB,
 		cusparseDenseToSparseAlg_t alg, size_t *bufferSize)
-{
-	BEGIN(cusparse, cusparseDenseToSparse_bufferSize, CACHED, handle);
+SEND_ITEMS(cusparse, cusparseDenseToSparse_bufferSize, CACHED, handle,
 	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT), PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT),
-	PUT_INT(alg), PUT_OUT(bufferSize);
-	return library_send(&items);
-}
+	PUT_INT(alg), PUT_OUT(bufferSize))
 
-/* call 3477 */
 STUB_EXPORT cusparseStatus_t cusparseDenseToSparse_analysis(cusparseHandle_t handle,
 		cusparseConstDnMatDescr_t matA, cusparseSpMatDescr_t matB,
 		cusparseDenseToSparseAlg_t alg, void *externalBuffer)
-{
-	BEGIN(cusparse, cusparseDenseToSparse_analysis, CALL, handle);
+SEND_ITEMS(cusparse, cusparseDenseToSparse_analysis, CALL, handle,
 	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT),
 	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(alg),
-	PUT(device, externalBuffer);
-	return library_send(&items);
-}
+	PUT(device, externalBuffer))
 
-/* learned 3478 */
 STUB_EXPORT cusparseStatus_t cusparseDenseToSparse_convert(cusparseHandle_t handle,
 		cusparseConstDnMatDescr_t matA, cusparseSpMatDescr_t matB,
 		cusparseDenseToSparseAlg_t alg, void *externalBuffer)
-{
-	BEGIN(cusparse, cusparseDenseToSparse_convert, LEARNED, handle);
+SEND_ITEMS(cusparse, cusparseDenseToSparse_convert, LEARNED, handle,
 	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT),
 	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(alg),
-	PUT(device, externalBuffer);
-	return library_send(&items);
-}
+	PUT(device, externalBuffer))
 
-/* learned 3479 */
 STUB_EXPORT cusparseStatus_t cusparseSpMV(cusparseHandle_t handle, cusparseOperation_t opA,
 		const void *alpha, cusparseConstSpMatDescr_t matA,
 		cusparseConstDnVecDescr_t vecX, const void *beta, cusparseDnVecDescr_t vecY,
 		cudaDataType computeType, cusparseSpMVAlg_t alg, void *externalBuffer)
-{
-	BEGIN(cusparse, cusparseSpMV, LEARNED, handle);
-	PUT_INT(opA),
+SEND_ITEMS(cusparse, cusparseSpMV, LEARNED, handle, PUT_INT(opA),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
 	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
-	PUT(device, externalBuffer);
-	return library_send(&items);
-}
+	PUT(device, externalBuffer))
 
-/* cached 3480 */
 STUB_EXPORT cusparseStatus_t cusparseSpMV_bufferSize(cusparseHandle_t handle,
 		cusparseOperation_t opA, const void *alpha, cusparseConstSpMatDescr_t matA,
 		cusparseConstDnVecDescr_t vecX, const void *beta, cusparseDnVecDescr_t vecY,
 		cudaDataType computeType, cusparseSpMVAlg_t alg, size_t *bufferSize)
-{
-	BEGIN(cusparse, cusparseSpMV_bufferSize, CACHED, handle);
-	PUT_INT(opA),
+SEND_ITEMS(cusparse, cusparseSpMV_bufferSize, CACHED, handle, PUT_INT(opA),
 	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
 			cusparse_place(items.mode), true),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
 	PUT(placed, beta ? beta : NULL, cusparse_scalar_bytes(computeType),
 			cusparse_place(items.mode), true),
 	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
-	PUT_OUT(bufferSize);
-	return library_send(&items);
-}
+	PUT_OUT(bufferSize))
 
-/* learned 3481 */
 STUB_EXPORT cusparseStatus_t cusparseSpMV_preprocess(cusparseHandle_t handle,
 		cusparseOperation_t opA, const void *alpha, cusparseConstSpMatDescr_t matA,
 		cusparseConstDnVecDescr_t vecX, const void *beta, cusparseDnVecDescr_t vecY,
 		cudaDataType computeType, cusparseSpMVAlg_t alg, void *externalBuffer)
-{
-	BEGIN(cusparse, cusparseSpMV_preprocess, LEARNED, handle);
-	PUT_INT(opA),
+SEND_ITEMS(cusparse, cusparseSpMV_preprocess, LEARNED, handle, PUT_INT(opA),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
@@ -1785,9 +1354,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpMV_preprocess(cusparseHandle_t handle,
 	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
-	PUT(device, externalBuffer);
-	return library_send(&items);
-}
+	PUT(device, externalBuffer))
 STUB(library, cusparseStatus_t, cusparseSpMatGetSizes, hand_cusparseSpMatGetSizes,
 	(cusparseConstSpMatDescr_t spMatDescr, cusparseSpMatSizes_t *sizes), (spMatDescr,
 	sizes))
@@ -1802,192 +1369,134 @@ STUB(library, cusparseStatus_t, cusparseSpMatConvertDescrCreate, cusparse_new,
 STUB(library, cusparseStatus_t, cusparseSpMatConvertDescrDestroy, cusparse_free,
 	(cusparseSpMatConvertDescr_t descr), (descr, CUSPARSE_ITEM_CONVERT))
 
-/* cached 3507 */
 STUB_EXPORT PROTOTYPE_cusparseSpMatConvert_bufferSize
-{
-	BEGIN(cusparse, cusparseSpMatConvert_bufferSize, CACHED, handle);
-	PUT_INT(opA), PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT),
+SEND_ITEMS(cusparse, cusparseSpMatConvert_bufferSize, CACHED, handle, PUT_INT(opA),
+	PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT),
 	PUT(descriptor, targetDescr, CUSPARSE_ITEM_SPMAT), PUT_INT(copyValues), PUT_INT(alg),
 	PUT(descriptor, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS),
-	PUT_OUT(bufferSize);
-	return library_send(&items);
-}
+	PUT_OUT(bufferSize))
 
-/* call 3508 */
 STUB_EXPORT cusparseStatus_t cusparseSpMatConvert_analysis(cusparseHandle_t handle,
 		cusparseOperation_t opA, cusparseConstSpMatDescr_t sourceDescr,
 		cusparseSpMatDescr_t targetDescr, cusparseAction_t copyValues,
 		cusparseSpMatConvertAlg_t alg, cusparseSpMatConvertDescr_t convertDescr,
 		void *externalBuffer)
-{
-	BEGIN(cusparse, cusparseSpMatConvert_analysis, CALL, handle);
-	PUT_INT(opA), PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+SEND_ITEMS(cusparse, cusparseSpMatConvert_analysis, CALL, handle, PUT_INT(opA),
+	PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, targetDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(copyValues),
 	PUT_INT(alg), PUT(descriptor, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS),
-	PUT(device, externalBuffer);
-	return library_send(&items);
-}
+	PUT(device, externalBuffer))
 
-/* learned 3509 */
 STUB_EXPORT cusparseStatus_t cusparseSpMatConvert(cusparseHandle_t handle,
 		cusparseOperation_t opA, cusparseConstSpMatDescr_t sourceDescr,
 		cusparseSpMatDescr_t targetDescr, cusparseAction_t copyValues,
 		cusparseSpMatConvertAlg_t alg, cusparseSpMatConvertDescr_t convertDescr,
 		void *externalBuffer)
-{
-	BEGIN(cusparse, cusparseSpMatConvert, LEARNED, handle);
-	PUT_INT(opA), PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+SEND_ITEMS(cusparse, cusparseSpMatConvert, LEARNED, handle, PUT_INT(opA),
+	PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, targetDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(copyValues),
 	PUT_INT(alg), PUT(descriptor, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS),
-	PUT(device, externalBuffer);
-	return library_send(&items);
-}
+	PUT(device, externalBuffer))
 STUB(library, cusparseStatus_t, cusparseSpSV_createDescr, cusparse_new,
 	(cusparseSpSVDescr_t *descr), ((void **)descr, CUSPARSE_ITEM_SPSV))
 STUB(library, cusparseStatus_t, cusparseSpSV_destroyDescr, cusparse_free,
 	(cusparseSpSVDescr_t descr), (descr, CUSPARSE_ITEM_SPSV))
 
-/* cached 3482 */
 STUB_EXPORT PROTOTYPE_cusparseSpSV_bufferSize
-{
-	BEGIN(cusparse, cusparseSpSV_bufferSize, CACHED, handle);
-	PUT_INT(opA),
+SEND_ITEMS(cusparse, cusparseSpSV_bufferSize, CACHED, handle, PUT_INT(opA),
 	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
 			cusparse_place(items.mode), true),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
 	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
-	PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS), PUT_OUT(bufferSize);
-	return library_send(&items);
-}
+	PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS), PUT_OUT(bufferSize))
 
-/* learned 3483 */
 STUB_EXPORT PROTOTYPE_cusparseSpSV_analysis
-{
-	BEGIN(cusparse, cusparseSpSV_analysis, LEARNED, handle);
-	PUT_INT(opA),
+SEND_ITEMS(cusparse, cusparseSpSV_analysis, LEARNED, handle, PUT_INT(opA),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC), PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC),
 	PUT_INT(computeType), PUT_INT(alg),
 	PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS),
-	PUT(device, externalBuffer);
-	return library_send(&items);
-}
+	PUT(device, externalBuffer))
 
-/* learned 3484 */
 STUB_EXPORT cusparseStatus_t cusparseSpSV_solve(cusparseHandle_t handle,
 		cusparseOperation_t opA, const void *alpha, cusparseConstSpMatDescr_t matA,
 		cusparseConstDnVecDescr_t vecX, cusparseDnVecDescr_t vecY,
 		cudaDataType computeType, cusparseSpSVAlg_t alg, cusparseSpSVDescr_t spsvDescr)
-{
-	BEGIN(cusparse, cusparseSpSV_solve, LEARNED, handle);
-	PUT_INT(opA),
+SEND_ITEMS(cusparse, cusparseSpSV_solve, LEARNED, handle, PUT_INT(opA),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
 	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
-	PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
-	return library_send(&items);
-}
+	PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS))
 
-/* learned 3485 */
 STUB_EXPORT cusparseStatus_t cusparseSpSV_updateMatrix(cusparseHandle_t handle,
 		cusparseSpSVDescr_t spsvDescr, void *newValues, cusparseSpSVUpdate_t updatePart)
-{
-	BEGIN(cusparse, cusparseSpSV_updateMatrix, LEARNED, handle);
+SEND_ITEMS(cusparse, cusparseSpSV_updateMatrix, LEARNED, handle,
 	PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS), PUT(device, newValues),
-	PUT_INT(updatePart);
-	return library_send(&items);
-}
+	PUT_INT(updatePart))
 STUB(library, cusparseStatus_t, cusparseSpSM_createDescr, cusparse_new,
 	(cusparseSpSMDescr_t *descr), ((void **)descr, CUSPARSE_ITEM_SPSM))
 STUB(library, cusparseStatus_t, cusparseSpSM_destroyDescr, cusparse_free,
 	(cusparseSpSMDescr_t descr), (descr, CUSPARSE_ITEM_SPSM))
 
-/* cached 3486 */
 STUB_EXPORT PROTOTYPE_cusparseSpSM_bufferSize
-{
-	BEGIN(cusparse, cusparseSpSM_bufferSize, CACHED, handle);
-	PUT_INT(opA), PUT_INT(opB),
+SEND_ITEMS(cusparse, cusparseSpSM_bufferSize, CACHED, handle, PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
 			cusparse_place(items.mode), true),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
 	PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
-	PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS), PUT_OUT(bufferSize);
-	return library_send(&items);
-}
+	PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS), PUT_OUT(bufferSize))
 
-/* learned 3487 */
 STUB_EXPORT PROTOTYPE_cusparseSpSM_analysis
-{
-	BEGIN(cusparse, cusparseSpSM_analysis, LEARNED, handle);
-	PUT_INT(opA), PUT_INT(opB),
+SEND_ITEMS(cusparse, cusparseSpSM_analysis, LEARNED, handle, PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT), PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT),
 	PUT_INT(computeType), PUT_INT(alg),
 	PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS),
-	PUT(device, externalBuffer);
-	return library_send(&items);
-}
+	PUT(device, externalBuffer))
 
-/* learned 3488 */
 STUB_EXPORT cusparseStatus_t cusparseSpSM_solve(cusparseHandle_t handle,
 		cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha,
 		cusparseConstSpMatDescr_t matA, cusparseConstDnMatDescr_t matB,
 		cusparseDnMatDescr_t matC, cudaDataType computeType, cusparseSpSMAlg_t alg,
 		cusparseSpSMDescr_t spsmDescr)
-{
-	BEGIN(cusparse, cusparseSpSM_solve, LEARNED, handle);
-	PUT_INT(opA), PUT_INT(opB),
+SEND_ITEMS(cusparse, cusparseSpSM_solve, LEARNED, handle, PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
 	PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
-	PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
-	return library_send(&items);
-}
+	PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS))
 
-/* learned 3489 */
 STUB_EXPORT cusparseStatus_t cusparseSpSM_updateMatrix(cusparseHandle_t handle,
 		cusparseSpSMDescr_t spsmDescr, void *newValues, cusparseSpSMUpdate_t updatePart)
-{
-	BEGIN(cusparse, cusparseSpSM_updateMatrix, LEARNED, handle);
+SEND_ITEMS(cusparse, cusparseSpSM_updateMatrix, LEARNED, handle,
 	PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS), PUT(device, newValues),
-	PUT_INT(updatePart);
-	return library_send(&items);
-}
+	PUT_INT(updatePart))
 
-/* cached 3490 */
 STUB_EXPORT cusparseStatus_t cusparseSpMM_bufferSize(cusparseHandle_t handle,
 		cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha,
 		cusparseConstSpMatDescr_t matA, cusparseConstDnMatDescr_t matB,
 		const void *beta, cusparseDnMatDescr_t matC, cudaDataType computeType,
 		cusparseSpMMAlg_t alg, size_t *bufferSize)
-{
-	BEGIN(cusparse, cusparseSpMM_bufferSize, CACHED, handle);
-	PUT_INT(opA), PUT_INT(opB),
+SEND_ITEMS(cusparse, cusparseSpMM_bufferSize, CACHED, handle, PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
 			cusparse_place(items.mode), true),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
 	PUT(placed, beta ? beta : NULL, cusparse_scalar_bytes(computeType),
 			cusparse_place(items.mode), true),
 	PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
-	PUT_OUT(bufferSize);
-	return library_send(&items);
-}
+	PUT_OUT(bufferSize))
 
-/* learned 3491 */
 STUB_EXPORT cusparseStatus_t cusparseSpMM_preprocess(cusparseHandle_t handle,
 		cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha,
 		cusparseConstSpMatDescr_t matA, cusparseConstDnMatDescr_t matB,
 		const void *beta, cusparseDnMatDescr_t matC, cudaDataType computeType,
 		cusparseSpMMAlg_t alg, void *externalBuffer)
-{
-	BEGIN(cusparse, cusparseSpMM_preprocess, LEARNED, handle);
-	PUT_INT(opA), PUT_INT(opB),
+SEND_ITEMS(cusparse, cusparseSpMM_preprocess, LEARNED, handle, PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
@@ -1995,27 +1504,20 @@ STUB_EXPORT cusparseStatus_t cusparseSpMM_preprocess(cusparseHandle_t handle,
 	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
-	PUT(device, externalBuffer);
-	return library_send(&items);
-}
+	PUT(device, externalBuffer))
 
-/* learned 3492 */
 STUB_EXPORT cusparseStatus_t cusparseSpMM(cusparseHandle_t handle, cusparseOperation_t opA,
 		cusparseOperation_t opB, const void *alpha, cusparseConstSpMatDescr_t matA,
 		cusparseConstDnMatDescr_t matB, const void *beta, cusparseDnMatDescr_t matC,
 		cudaDataType computeType, cusparseSpMMAlg_t alg, void *externalBuffer)
-{
-	BEGIN(cusparse, cusparseSpMM, LEARNED, handle);
-	PUT_INT(opA), PUT_INT(opB),
+SEND_ITEMS(cusparse, cusparseSpMM, LEARNED, handle, PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
 	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
-	PUT(device, externalBuffer);
-	return library_send(&items);
-}
+	PUT(device, externalBuffer))
 STUB(library, cusparseStatus_t, cusparseSpGEMM_createDescr, cusparse_new,
 	(cusparseSpGEMMDescr_t *descr), ((void **)descr, CUSPARSE_ITEM_SPGEMM))
 STUB(library, cusparseStatus_t, cusparseSpGEMM_destroyDescr, cusparse_free,
@@ -2031,11 +1533,8 @@ STUB(library, cusparseStatus_t, cusparseSpGEMM_getNumProducts,
 	hand_cusparseSpGEMM_getNumProducts, (cusparseSpGEMMDescr_t spgemmDescr,
 	int64_t *num_prods), (spgemmDescr, num_prods))
 
-/* call 3494 */
 STUB_EXPORT PROTOTYPE_cusparseSpGEMM_estimateMemory
-{
-	BEGIN(cusparse, cusparseSpGEMM_estimateMemory, CALL, handle);
-	PUT_INT(opA), PUT_INT(opB),
+SEND_ITEMS(cusparse, cusparseSpGEMM_estimateMemory, CALL, handle, PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
@@ -2045,9 +1544,7 @@ STUB_EXPORT PROTOTYPE_cusparseSpGEMM_estimateMemory
 	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(computeType),
 	PUT_INT(alg), PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
 	PUT(float, chunk_fraction), PUT(inout, bufferSize3, sizeof(*bufferSize3)),
-	PUT(device, externalBuffer3), PUT(inout_maybe, bufferSize2, sizeof(*bufferSize2));
-	return library_send(&items);
-}
+	PUT(device, externalBuffer3), PUT(inout_maybe, bufferSize2, sizeof(*bufferSize2)))
 STUB(library, cusparseStatus_t, cusparseSpGEMM_compute, hand_cusparseSpGEMM_compute,
 	(cusparseHandle_t handle, cusparseOperation_t opA, cusparseOperation_t opB,
 	const void *alpha, cusparseConstSpMatDescr_t matA, cusparseConstSpMatDescr_t matB,
@@ -2056,73 +1553,52 @@ STUB(library, cusparseStatus_t, cusparseSpGEMM_compute, hand_cusparseSpGEMM_comp
 	void *externalBuffer2), (handle, opA, opB, alpha, matA, matB, beta, matC, computeType,
 	alg, spgemmDescr, bufferSize2, externalBuffer2))
 
-/* learned */
 #define LIKE_cusparseSpGEMM_copy(name) \
 	STUB_EXPORT PROTOTYPE_cusparseSpGEMM_copy(name) \
-	{ \
-		BEGIN(cusparse, name, LEARNED, handle); \
-		PUT_INT(opA), PUT_INT(opB), PUT(placed, alpha, \
-				cusparse_scalar_bytes(computeType), \
-				cusparse_place(items.mode), false), PUT(descriptor, matA, \
-				CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT(descriptor, matB, \
-				CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT(placed, beta, \
-				cusparse_scalar_bytes(computeType), \
-				cusparse_place(items.mode), false), PUT(descriptor, matC, \
-				CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(computeType), \
-				PUT_INT(alg), PUT(descriptor, spgemmDescr, \
-				CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS); \
-		return library_send(&items); \
-	}
+	SEND_ITEMS(cusparse, name, LEARNED, handle, PUT_INT(opA), PUT_INT(opB), PUT(placed, \
+			alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), \
+			false), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), \
+			PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), \
+			PUT(placed, beta, cusparse_scalar_bytes(computeType), \
+			cusparse_place(items.mode), false), PUT(descriptor, matC, \
+			CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(computeType), \
+			PUT_INT(alg), PUT(descriptor, spgemmDescr, \
+			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS))
 LIKE_cusparseSpGEMM_copy(cusparseSpGEMM_copy)
 
-/* call 3497 */
 STUB_EXPORT PROTOTYPE_cusparseSpGEMMreuse_workEstimation
-{
-	BEGIN(cusparse, cusparseSpGEMMreuse_workEstimation, CALL, handle);
-	PUT_INT(opA), PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+SEND_ITEMS(cusparse, cusparseSpGEMMreuse_workEstimation, CALL, handle, PUT_INT(opA),
+	PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(alg),
 	PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
-	PUT(inout, bufferSize1, sizeof(*bufferSize1)), PUT(device, externalBuffer1);
-	return library_send(&items);
-}
+	PUT(inout, bufferSize1, sizeof(*bufferSize1)), PUT(device, externalBuffer1))
 
-/* call 3498 */
 STUB_EXPORT PROTOTYPE_cusparseSpGEMMreuse_nnz
-{
-	BEGIN(cusparse, cusparseSpGEMMreuse_nnz, CALL, handle);
-	PUT_INT(opA), PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+SEND_ITEMS(cusparse, cusparseSpGEMMreuse_nnz, CALL, handle, PUT_INT(opA), PUT_INT(opB),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(alg),
 	PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
 	PUT(inout, bufferSize2, sizeof(*bufferSize2)), PUT(device, externalBuffer2),
 	PUT(inout, bufferSize3, sizeof(*bufferSize3)), PUT(device, externalBuffer3),
-	PUT(inout, bufferSize4, sizeof(*bufferSize4)), PUT(device, externalBuffer4);
-	return library_send(&items);
-}
+	PUT(inout, bufferSize4, sizeof(*bufferSize4)), PUT(device, externalBuffer4))
 
-/* call 3499 */
 STUB_EXPORT PROTOTYPE_cusparseSpGEMMreuse_copy
-{
-	BEGIN(cusparse, cusparseSpGEMMreuse_copy, CALL, handle);
-	PUT_INT(opA), PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+SEND_ITEMS(cusparse, cusparseSpGEMMreuse_copy, CALL, handle, PUT_INT(opA), PUT_INT(opB),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(alg),
 	PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
-	PUT(inout, bufferSize5, sizeof(*bufferSize5)), PUT(device, externalBuffer5);
-	return library_send(&items);
-}
+	PUT(inout, bufferSize5, sizeof(*bufferSize5)), PUT(device, externalBuffer5))
 LIKE_cusparseSpGEMM_copy(cusparseSpGEMMreuse_compute)
 STUB(library, cusparseStatus_t, cusparseSpGEAM_createDescr, cusparse_new,
 	(cusparseSpGEAMDescr_t *descr), ((void **)descr, CUSPARSE_ITEM_SPGEAM))
 STUB(library, cusparseStatus_t, cusparseSpGEAM_destroyDescr, cusparse_free,
 	(cusparseSpGEAMDescr_t descr), (descr, CUSPARSE_ITEM_SPGEAM))
 
-/* cached 3501 */
 STUB_EXPORT PROTOTYPE_cusparseSpGEAM_bufferSize
-{
-	BEGIN(cusparse, cusparseSpGEAM_bufferSize, CACHED, handle);
-	PUT_INT(opA), PUT_INT(opB),
+SEND_ITEMS(cusparse, cusparseSpGEAM_bufferSize, CACHED, handle, PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
 			cusparse_place(items.mode), true),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
@@ -2130,15 +1606,10 @@ STUB_EXPORT PROTOTYPE_cusparseSpGEAM_bufferSize
 			cusparse_place(items.mode), true),
 	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT),
 	PUT_INT(computeType), PUT_INT(alg),
-	PUT(descriptor, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS), PUT_OUT(bufferSize);
-	return library_send(&items);
-}
+	PUT(descriptor, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS), PUT_OUT(bufferSize))
 
-/* call 3502 */
 STUB_EXPORT PROTOTYPE_cusparseSpGEAM_nnz(cusparseSpGEAM_nnz)
-{
-	BEGIN(cusparse, cusparseSpGEAM_nnz, CALL, handle);
-	PUT_INT(opA), PUT_INT(opB),
+SEND_ITEMS(cusparse, cusparseSpGEAM_nnz, CALL, handle, PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
@@ -2147,15 +1618,10 @@ STUB_EXPORT PROTOTYPE_cusparseSpGEAM_nnz(cusparseSpGEAM_nnz)
 	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(computeType),
 	PUT_INT(alg), PUT(descriptor, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS),
-	PUT(device, externalBuffer);
-	return library_send(&items);
-}
+	PUT(device, externalBuffer))
 
-/* learned 3503 */
 STUB_EXPORT PROTOTYPE_cusparseSpGEAM_nnz(cusparseSpGEAM)
-{
-	BEGIN(cusparse, cusparseSpGEAM, LEARNED, handle);
-	PUT_INT(opA), PUT_INT(opB),
+SEND_ITEMS(cusparse, cusparseSpGEAM, LEARNED, handle, PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
@@ -2164,65 +1630,48 @@ STUB_EXPORT PROTOTYPE_cusparseSpGEAM_nnz(cusparseSpGEAM)
 	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(computeType),
 	PUT_INT(alg), PUT(descriptor, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS),
-	PUT(device, externalBuffer);
-	return library_send(&items);
-}
+	PUT(device, externalBuffer))
 
-/* cached 3504 */
 STUB_EXPORT cusparseStatus_t cusparseSDDMM_bufferSize(cusparseHandle_t handle,
 		cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha,
 		cusparseConstDnMatDescr_t matA, cusparseConstDnMatDescr_t matB,
 		const void *beta, cusparseSpMatDescr_t matC, cudaDataType computeType,
 		cusparseSDDMMAlg_t alg, size_t *bufferSize)
-{
-	BEGIN(cusparse, cusparseSDDMM_bufferSize, CACHED, handle);
-	PUT_INT(opA), PUT_INT(opB),
+SEND_ITEMS(cusparse, cusparseSDDMM_bufferSize, CACHED, handle, PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
 			cusparse_place(items.mode), true),
 	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
 	PUT(placed, beta ? beta : NULL, cusparse_scalar_bytes(computeType),
 			cusparse_place(items.mode), true),
 	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT), PUT_INT(computeType), PUT_INT(alg),
-	PUT_OUT(bufferSize);
-	return library_send(&items);
-}
+	PUT_OUT(bufferSize))
 
-/* learned 3505 */
 STUB_EXPORT cusparseStatus_t cusparseSDDMM_preprocess(cusparseHandle_t handle,
 		cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha,
 		cusparseConstDnMatDescr_t matA, cusparseConstDnMatDescr_t matB,
 		const void *beta, cusparseSpMatDescr_t matC, cudaDataType computeType,
 		cusparseSDDMMAlg_t alg, void *externalBuffer)
-{
-	BEGIN(cusparse, cusparseSDDMM_preprocess, LEARNED, handle);
-	PUT_INT(opA), PUT_INT(opB),
+SEND_ITEMS(cusparse, cusparseSDDMM_preprocess, LEARNED, handle, PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
 	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(computeType),
-	PUT_INT(alg), PUT(device, externalBuffer);
-	return library_send(&items);
-}
+	PUT_INT(alg), PUT(device, externalBuffer))
 
-/* learned 3506 */
 STUB_EXPORT cusparseStatus_t cusparseSDDMM(cusparseHandle_t handle, cusparseOperation_t opA,
 		cusparseOperation_t opB, const void *alpha, cusparseConstDnMatDescr_t matA,
 		cusparseConstDnMatDescr_t matB, const void *beta, cusparseSpMatDescr_t matC,
 		cudaDataType computeType, cusparseSDDMMAlg_t alg, void *externalBuffer)
-{
-	BEGIN(cusparse, cusparseSDDMM, LEARNED, handle);
-	PUT_INT(opA), PUT_INT(opB),
+SEND_ITEMS(cusparse, cusparseSDDMM, LEARNED, handle, PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
 	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
 	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT), PUT_INT(computeType), PUT_INT(alg),
-	PUT(device, externalBuffer);
-	return library_send(&items);
-}
+	PUT(device, externalBuffer))
 
 #define NO(name) REFUSED(cusparse, cusparseStatus_t, name)
 #define cusparse_refused(call, name, why) front_refused(&cusparse_front, call, name, why)

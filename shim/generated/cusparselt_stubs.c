@@ -18,12 +18,12 @@
 #include "shim/libraries/common/stub.h"
 #include "shim/libraries/cusparselt/cusparselt.h"
 
-static int logged;
+static int logged_once;
 static _Atomic uint32_t opened_version;
 const struct library_front cusparselt_front = {
 	.name = "libcusparseLt.so.0",
 	.kind = KIND_cusparseLtHandle,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.version = &opened_version,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
@@ -121,14 +121,10 @@ STUB(library, cusparseStatus_t, cusparseLtMatmulAlgGetAttribute,
 	cusparseLtMatmulAlgAttribute_t attribute, void *data, size_t dataSize), (handle,
 	algSelection, attribute, data, dataSize))
 
-/* cached 3809 */
 STUB_EXPORT cusparseStatus_t cusparseLtMatmulGetWorkspace(const cusparseLtHandle_t *handle,
 		const cusparseLtMatmulPlan_t *plan, size_t *workspaceSize)
-{
-	BEGIN(cusparselt, cusparseLtMatmulGetWorkspace, CACHED, library_named(handle));
-	PUT(descriptor, plan, CUSPARSELT_ITEM_PLAN), PUT_OUT(workspaceSize);
-	return library_send(&items);
-}
+SEND_ITEMS(cusparselt, cusparseLtMatmulGetWorkspace, CACHED, library_named(handle),
+	PUT(descriptor, plan, CUSPARSELT_ITEM_PLAN), PUT_OUT(workspaceSize))
 STUB(library, cusparseStatus_t, cusparseLtMatmulPlanInit, hand_cusparseLtMatmulPlanInit,
 	(const cusparseLtHandle_t *handle, cusparseLtMatmulPlan_t *plan,
 	const cusparseLtMatmulDescriptor_t *matmulDescr,
@@ -147,88 +143,56 @@ STUB(library, cusparseStatus_t, cusparseLtMatmulSearch, hand_cusparseLtMatmulSea
 	void *workspace, cudaStream_t *streams, int32_t numStreams), (handle, plan, alpha, d_A,
 	d_B, beta, d_C, d_D, workspace, streams, numStreams))
 
-/* learned 3813 */
 STUB_EXPORT cusparseStatus_t cusparseLtSpMMAPrune(const cusparseLtHandle_t *handle,
 		const cusparseLtMatmulDescriptor_t *matmulDescr, const void *d_in, void *d_out,
 		cusparseLtPruneAlg_t pruneAlg, cudaStream_t stream)
-{
-	BEGIN(cusparselt, cusparseLtSpMMAPrune, LEARNED, library_named(handle));
+SEND_ITEMS(cusparselt, cusparseLtSpMMAPrune, LEARNED, library_named(handle),
 	PUT(descriptor, matmulDescr, CUSPARSELT_ITEM_PRODUCT), PUT(device, d_in),
-	PUT(device, d_out), PUT_INT(pruneAlg), PUT(stream, stream);
-	return library_send(&items);
-}
+	PUT(device, d_out), PUT_INT(pruneAlg), PUT(stream, stream))
 
-/* learned 3814 */
 STUB_EXPORT cusparseStatus_t cusparseLtSpMMAPruneCheck(const cusparseLtHandle_t *handle,
 		const cusparseLtMatmulDescriptor_t *matmulDescr, const void *d_in, int *valid,
 		cudaStream_t stream)
-{
-	BEGIN(cusparselt, cusparseLtSpMMAPruneCheck, LEARNED, library_named(handle));
+SEND_ITEMS(cusparselt, cusparseLtSpMMAPruneCheck, LEARNED, library_named(handle),
 	PUT(descriptor, matmulDescr, CUSPARSELT_ITEM_PRODUCT), PUT(device, d_in),
-	PUT(device, valid), PUT(stream, stream);
-	return library_send(&items);
-}
+	PUT(device, valid), PUT(stream, stream))
 
-/* learned 3815 */
 STUB_EXPORT PROTOTYPE_cusparseLtSpMMAPrune2
-{
-	BEGIN(cusparselt, cusparseLtSpMMAPrune2, LEARNED, library_named(handle));
+SEND_ITEMS(cusparselt, cusparseLtSpMMAPrune2, LEARNED, library_named(handle),
 	PUT(descriptor, sparseMatDescr, CUSPARSELT_ITEM_MATRIX), PUT_INT(isSparseA),
 	PUT_INT(op), PUT(device, d_in), PUT(device, d_out), PUT_INT(pruneAlg),
-	PUT(stream, stream);
-	return library_send(&items);
-}
+	PUT(stream, stream))
 
-/* learned 3816 */
 STUB_EXPORT cusparseStatus_t cusparseLtSpMMAPruneCheck2(const cusparseLtHandle_t *handle,
 		const cusparseLtMatDescriptor_t *sparseMatDescr, int isSparseA,
 		cusparseOperation_t op, const void *d_in, int *d_valid, cudaStream_t stream)
-{
-	BEGIN(cusparselt, cusparseLtSpMMAPruneCheck2, LEARNED, library_named(handle));
+SEND_ITEMS(cusparselt, cusparseLtSpMMAPruneCheck2, LEARNED, library_named(handle),
 	PUT(descriptor, sparseMatDescr, CUSPARSELT_ITEM_MATRIX), PUT_INT(isSparseA),
-	PUT_INT(op), PUT(device, d_in), PUT(device, d_valid), PUT(stream, stream);
-	return library_send(&items);
-}
+	PUT_INT(op), PUT(device, d_in), PUT(device, d_valid), PUT(stream, stream))
 
-/* cached 3817 */
 STUB_EXPORT cusparseStatus_t cusparseLtSpMMACompressedSize(const cusparseLtHandle_t *handle,
 		const cusparseLtMatmulPlan_t *plan, size_t *compressedSize,
 		size_t *compressedBufferSize)
-{
-	BEGIN(cusparselt, cusparseLtSpMMACompressedSize, CACHED, library_named(handle));
+SEND_ITEMS(cusparselt, cusparseLtSpMMACompressedSize, CACHED, library_named(handle),
 	PUT(descriptor, plan, CUSPARSELT_ITEM_PLAN), PUT_OUT(compressedSize),
-	PUT_OUT(compressedBufferSize);
-	return library_send(&items);
-}
+	PUT_OUT(compressedBufferSize))
 
-/* learned 3818 */
 STUB_EXPORT cusparseStatus_t cusparseLtSpMMACompress(const cusparseLtHandle_t *handle,
 		const cusparseLtMatmulPlan_t *plan, const void *d_dense, void *d_compressed,
 		void *d_compressed_buffer, cudaStream_t stream)
-{
-	BEGIN(cusparselt, cusparseLtSpMMACompress, LEARNED, library_named(handle));
+SEND_ITEMS(cusparselt, cusparseLtSpMMACompress, LEARNED, library_named(handle),
 	PUT(descriptor, plan, CUSPARSELT_ITEM_PLAN), PUT(device, d_dense),
-	PUT(device, d_compressed), PUT(device, d_compressed_buffer), PUT(stream, stream);
-	return library_send(&items);
-}
+	PUT(device, d_compressed), PUT(device, d_compressed_buffer), PUT(stream, stream))
 
-/* cached 3819 */
 STUB_EXPORT cusparseStatus_t cusparseLtSpMMACompressedSize2(const cusparseLtHandle_t *handle,
 		const cusparseLtMatDescriptor_t *sparseMatDescr, size_t *compressedSize,
 		size_t *compressedBufferSize)
-{
-	BEGIN(cusparselt, cusparseLtSpMMACompressedSize2, CACHED, library_named(handle));
+SEND_ITEMS(cusparselt, cusparseLtSpMMACompressedSize2, CACHED, library_named(handle),
 	PUT(descriptor, sparseMatDescr, CUSPARSELT_ITEM_MATRIX), PUT_OUT(compressedSize),
-	PUT_OUT(compressedBufferSize);
-	return library_send(&items);
-}
+	PUT_OUT(compressedBufferSize))
 
-/* learned 3820 */
 STUB_EXPORT PROTOTYPE_cusparseLtSpMMACompress2
-{
-	BEGIN(cusparselt, cusparseLtSpMMACompress2, LEARNED, library_named(handle));
+SEND_ITEMS(cusparselt, cusparseLtSpMMACompress2, LEARNED, library_named(handle),
 	PUT(descriptor, sparseMatDescr, CUSPARSELT_ITEM_MATRIX), PUT_INT(isSparseA),
 	PUT_INT(op), PUT(device, d_dense), PUT(device, d_compressed),
-	PUT(device, d_compressed_buffer), PUT(stream, stream);
-	return library_send(&items);
-}
+	PUT(device, d_compressed_buffer), PUT(stream, stream))

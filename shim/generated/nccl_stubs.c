@@ -20,11 +20,11 @@
 #undef STUB_SECOND
 #define STUB_SECOND(name) STUB_SECOND_IS(p##name, name)
 
-static int logged;
+static int logged_once;
 const struct library_front nccl_front = {
 	.name = "libnccl.so.2",
 	.kind = KIND_NONE,
-	.logged_once = &logged,
+	.logged_once = &logged_once,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
 	.statuses = {.handle = 4, .memory = 1, .lost = 6, .missing = 2, .invalid = 4,

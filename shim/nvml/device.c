@@ -11,13 +11,13 @@
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *deviceCount)
 {
-	nvmlReturn_t status = front_enter();
+	nvmlReturn_t status = nvml_enter();
 
 	if (status)
 		return status;
 	if (!deviceCount)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	*deviceCount = front_count();
+	*deviceCount = nvml_count();
 	return NVML_SUCCESS;
 }
 
@@ -28,13 +28,13 @@ nvmlReturn_t nvmlDeviceGetCount(unsigned int *deviceCount)
 
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
 {
-	nvmlReturn_t status = front_enter();
+	nvmlReturn_t status = nvml_enter();
 
 	if (status)
 		return status;
-	if (!device || index >= front_count())
+	if (!device || index >= nvml_count())
 		return NVML_ERROR_INVALID_ARGUMENT;
-	*device = front_handle(index);
+	*device = nvml_handle(index);
 	return NVML_SUCCESS;
 }
 
@@ -45,18 +45,18 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device
 
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 {
-	nvmlReturn_t status = front_enter();
-	char own[FRONT_UUID_BYTES];
+	nvmlReturn_t status = nvml_enter();
+	char own[NVML_UUID_TEXT];
 
 	if (status)
 		return status;
 	if (!uuid || !device)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	for (unsigned i = 0; i < front_count(); i++) {
-		front_uuid(vcuda_nvml_device(i), own);
+	for (unsigned i = 0; i < nvml_count(); i++) {
+		nvml_uuid(vcuda_nvml_device(i), own);
 		/* NVIDIA's takes it without "GPU-" too, as CUDA has it (cuda.core asks so). */
 		if (!strcasecmp(own, uuid) || !strcasecmp(own + sizeof("GPU-") - 1, uuid)) {
-			*device = front_handle(i);
+			*device = nvml_handle(i);
 			return NVML_SUCCESS;
 		}
 	}
@@ -65,7 +65,7 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 
 nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevice_t *device)
 {
-	nvmlReturn_t status = front_enter();
+	nvmlReturn_t status = nvml_enter();
 	char text[sizeof(uuid->value.str) + 1];
 
 	if (status)
@@ -81,9 +81,9 @@ nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevice_t *de
 	}
 	if (uuid->type != NVML_UUID_TYPE_BINARY)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	for (unsigned i = 0; i < front_count(); i++)
+	for (unsigned i = 0; i < nvml_count(); i++)
 		if (!memcmp(vcuda_nvml_device(i)->uuid, uuid->value.bytes, 16)) {
-			*device = front_handle(i);
+			*device = nvml_handle(i);
 			return NVML_SUCCESS;
 		}
 	return NVML_ERROR_NOT_FOUND;
@@ -107,18 +107,18 @@ static bool parse_place(const char *text, struct place *place)
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId, nvmlDevice_t *device)
 {
-	nvmlReturn_t status = front_enter();
+	nvmlReturn_t status = nvml_enter();
 	struct place wanted, own;
 
 	if (status)
 		return status;
 	if (!pciBusId || !device || !parse_place(pciBusId, &wanted))
 		return NVML_ERROR_INVALID_ARGUMENT;
-	for (unsigned i = 0; i < front_count(); i++)
+	for (unsigned i = 0; i < nvml_count(); i++)
 		if (parse_place(vcuda_nvml_device(i)->pci_bus_id, &own) &&
 			own.domain == wanted.domain && own.bus == wanted.bus &&
 			own.device == wanted.device) {
-			*device = front_handle(i);
+			*device = nvml_handle(i);
 			return NVML_SUCCESS;
 		}
 	return NVML_ERROR_NOT_FOUND;
@@ -131,17 +131,17 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *pciBusId, nvmlDevice_t *d
 
 nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device)
 {
-	nvmlReturn_t status = front_enter();
+	nvmlReturn_t status = nvml_enter();
 	char own[NVML_TEXT_BYTES];
 
 	if (status)
 		return status;
 	if (!serial || !device)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	for (unsigned i = 0; i < front_count(); i++)
-		if (!front_text(front_handle(i), NVML_TEXT_SERIAL, own, sizeof(own)) &&
+	for (unsigned i = 0; i < nvml_count(); i++)
+		if (!nvml_text(nvml_handle(i), NVML_TEXT_SERIAL, own, sizeof(own)) &&
 			!strcmp(own, serial)) {
-			*device = front_handle(i);
+			*device = nvml_handle(i);
 			return NVML_SUCCESS;
 		}
 	return NVML_ERROR_NOT_FOUND;
@@ -151,29 +151,29 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t handle, char *name, unsigned int len
 {
 	const struct open_device *device;
 	unsigned index;
-	nvmlReturn_t status = front_device(handle, &device, &index);
+	nvmlReturn_t status = nvml_device(handle, &device, &index);
 
-	return status ? status : front_copy(name, length, device->name);
+	return status ? status : nvml_copy(name, length, device->name);
 }
 
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t handle, char *uuid, unsigned int length)
 {
 	const struct open_device *device;
 	unsigned index;
-	nvmlReturn_t status = front_device(handle, &device, &index);
-	char own[FRONT_UUID_BYTES];
+	nvmlReturn_t status = nvml_device(handle, &device, &index);
+	char own[NVML_UUID_TEXT];
 
 	if (status)
 		return status;
-	front_uuid(device, own);
-	return front_copy(uuid, length, own);
+	nvml_uuid(device, own);
+	return nvml_copy(uuid, length, own);
 }
 
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t handle, unsigned int *index)
 {
 	const struct open_device *device;
 	unsigned own;
-	nvmlReturn_t status = front_device(handle, &device, &own);
+	nvmlReturn_t status = nvml_device(handle, &device, &own);
 
 	if (status)
 		return status;
@@ -185,31 +185,31 @@ nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t handle, unsigned int *index)
 
 nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t handle, unsigned int *minorNumber)
 {
-	return front_fact(handle, NVML_FACT_MINOR_NUMBER, minorNumber);
+	return nvml_fact(handle, NVML_FACT_MINOR_NUMBER, minorNumber);
 }
 
 nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t handle, char *serial, unsigned int length)
 {
-	return handle ? front_text(handle, NVML_TEXT_SERIAL, serial, length)
+	return handle ? nvml_text(handle, NVML_TEXT_SERIAL, serial, length)
 		      : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t handle, char *version, unsigned int length)
 {
-	return handle ? front_text(handle, NVML_TEXT_VBIOS, version, length)
+	return handle ? nvml_text(handle, NVML_TEXT_VBIOS, version, length)
 		      : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 nvmlReturn_t nvmlDeviceGetBoardPartNumber(
 	nvmlDevice_t handle, char *partNumber, unsigned int length)
 {
-	return handle ? front_text(handle, NVML_TEXT_PART_NUMBER, partNumber, length)
+	return handle ? nvml_text(handle, NVML_TEXT_PART_NUMBER, partNumber, length)
 		      : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t handle, nvmlBrandType_t *type)
 {
-	return front_fact(handle, NVML_FACT_BRAND, (unsigned *)type);
+	return nvml_fact(handle, NVML_FACT_BRAND, (unsigned *)type);
 }
 
 /* ---- where it is ---- */
@@ -220,16 +220,16 @@ static nvmlReturn_t place_of(
 {
 	const struct open_device *device;
 	unsigned index;
-	nvmlReturn_t status = front_device(handle, &device, &index);
+	nvmlReturn_t status = nvml_device(handle, &device, &index);
 
 	if (status)
 		return status;
 	if (!parse_place(device->pci_bus_id, place))
 		return NVML_ERROR_NOT_SUPPORTED;
-	if (front_fact(handle, NVML_FACT_PCI_DEVICE_ID, chip))
+	if (nvml_fact(handle, NVML_FACT_PCI_DEVICE_ID, chip))
 		*chip = 0;
 	*board = 0;
-	if (*chip && front_fact(handle, NVML_FACT_PCI_SUBSYSTEM_ID, board))
+	if (*chip && nvml_fact(handle, NVML_FACT_PCI_SUBSYSTEM_ID, board))
 		*board = 0;
 	return NVML_SUCCESS;
 }
@@ -305,7 +305,7 @@ static nvmlReturn_t attribute(nvmlDevice_t handle, int which, int *value)
 {
 	const struct open_device *device;
 	unsigned index;
-	nvmlReturn_t status = front_device(handle, &device, &index);
+	nvmlReturn_t status = nvml_device(handle, &device, &index);
 
 	if (status)
 		return status;
@@ -352,7 +352,7 @@ nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t handle, nvmlDeviceArchitectu
 
 nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t handle, unsigned int *numCores)
 {
-	return front_fact(handle, NVML_FACT_CORES, numCores);
+	return nvml_fact(handle, NVML_FACT_CORES, numCores);
 }
 
 nvmlReturn_t nvmlDeviceGetMemoryBusWidth(nvmlDevice_t handle, unsigned int *busWidth)

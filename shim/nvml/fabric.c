@@ -25,7 +25,7 @@ static void fabric_fill(const struct nvml_facts *facts, unsigned char *cluster,
 nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t handle, nvmlGpuFabricInfo_t *gpuFabricInfo)
 {
 	struct nvml_facts facts;
-	nvmlReturn_t status = front_facts(handle, FABRIC_FACTS, &facts);
+	nvmlReturn_t status = nvml_facts(handle, FABRIC_FACTS, &facts);
 
 	if (status)
 		return status;
@@ -42,7 +42,7 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(
 {
 	uint64_t wanted = FABRIC_FACTS | FRONT_BIT(NVML_FACT_FABRIC_HEALTH);
 	struct nvml_facts facts;
-	nvmlReturn_t status = front_enter();
+	nvmlReturn_t status = nvml_enter();
 
 	if (status)
 		return status;
@@ -52,7 +52,7 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(
 		wanted |= FRONT_BIT(NVML_FACT_FABRIC_HEALTH_SUMMARY);
 	else if (gpuFabricInfo->version != nvmlGpuFabricInfo_v2)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	status = front_facts(handle, wanted, &facts);
+	status = nvml_facts(handle, wanted, &facts);
 	if (status)
 		return status;
 	fabric_fill(&facts, gpuFabricInfo->clusterUuid, &gpuFabricInfo->status,
@@ -74,7 +74,7 @@ static nvmlReturn_t fields_ask(unsigned index, unsigned count, nvmlFieldValue_t 
 
 	for (unsigned i = 0; i < count; i++)
 		fields[i] = (struct nvml_field){values[i].fieldId, values[i].scopeId};
-	status = front_status(vcuda_nvml_fields((int)index, count, fields, told));
+	status = nvml_status(vcuda_nvml_fields((int)index, count, fields, told));
 	for (unsigned i = 0; !status && i < count; i++) {
 		values[i].timestamp = told[i].timestamp;
 		values[i].latencyUsec = told[i].latency;
@@ -90,7 +90,7 @@ nvmlReturn_t nvmlDeviceGetFieldValues(
 {
 	const struct open_device *device;
 	unsigned index, count, n;
-	nvmlReturn_t status = front_device(handle, &device, &index);
+	nvmlReturn_t status = nvml_device(handle, &device, &index);
 
 	if (status)
 		return status;
@@ -111,7 +111,7 @@ nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t handle, unsigned int *isMi
 {
 	const struct open_device *device;
 	unsigned index;
-	nvmlReturn_t status = front_device(handle, &device, &index);
+	nvmlReturn_t status = nvml_device(handle, &device, &index);
 
 	if (status)
 		return status;
@@ -123,5 +123,5 @@ nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t handle, unsigned int *isMi
 
 nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t handle, unsigned int *count)
 {
-	return front_fact(handle, NVML_FACT_MIG_DEVICES_MAX, count);
+	return nvml_fact(handle, NVML_FACT_MIG_DEVICES_MAX, count);
 }

@@ -8,7 +8,7 @@
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t handle, nvmlMemory_t *memory)
 {
 	struct nvml_facts facts;
-	nvmlReturn_t status = front_facts(handle,
+	nvmlReturn_t status = nvml_facts(handle,
 		FRONT_BIT(NVML_FACT_MEMORY_TOTAL) | FRONT_BIT(NVML_FACT_MEMORY_FREE), &facts);
 
 	if (status)
@@ -25,7 +25,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t *me
 {
 	const uint64_t reserved = FRONT_BIT(NVML_FACT_MEMORY_RESERVED);
 	struct nvml_facts facts = {0};
-	nvmlReturn_t status = front_enter();
+	nvmlReturn_t status = nvml_enter();
 
 	if (status)
 		return status;
@@ -33,7 +33,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t *me
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (memory->version != nvmlMemory_v2)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	status = front_facts(handle,
+	status = nvml_facts(handle,
 		FRONT_BIT(NVML_FACT_MEMORY_TOTAL) | FRONT_BIT(NVML_FACT_MEMORY_FREE) |
 			FRONT_BIT(NVML_FACT_MEMORY_USED) | reserved,
 		&facts);
@@ -55,7 +55,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t *me
 nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t handle, nvmlBAR1Memory_t *bar1Memory)
 {
 	struct nvml_facts facts;
-	nvmlReturn_t status = front_facts(handle,
+	nvmlReturn_t status = nvml_facts(handle,
 		FRONT_BIT(NVML_FACT_BAR1_TOTAL) | FRONT_BIT(NVML_FACT_BAR1_FREE) |
 			FRONT_BIT(NVML_FACT_BAR1_USED),
 		&facts);
@@ -77,7 +77,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, nvmlUtilization_
 	const uint64_t gpu = FRONT_BIT(NVML_FACT_UTILIZATION_GPU);
 	struct nvml_facts facts = {0};
 	nvmlReturn_t status =
-		front_facts(handle, gpu | FRONT_BIT(NVML_FACT_UTILIZATION_MEMORY), &facts);
+		nvml_facts(handle, gpu | FRONT_BIT(NVML_FACT_UTILIZATION_MEMORY), &facts);
 
 	if (status && !(status == NVML_ERROR_NOT_SUPPORTED && facts.known & gpu))
 		return status;
@@ -92,7 +92,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, nvmlUtilization_
 static nvmlReturn_t codec(
 	nvmlDevice_t handle, enum nvml_fact fact, unsigned *utilization, unsigned *period)
 {
-	nvmlReturn_t status = front_fact(handle, fact, period ? utilization : NULL);
+	nvmlReturn_t status = nvml_fact(handle, fact, period ? utilization : NULL);
 
 	if (!status)
 		*period = 1000000;
@@ -116,14 +116,14 @@ nvmlReturn_t nvmlDeviceGetDecoderUtilization(
 nvmlReturn_t nvmlDeviceGetTemperature(
 	nvmlDevice_t handle, nvmlTemperatureSensors_t sensorType, unsigned int *temp)
 {
-	return front_fact(handle, NVML_FACT_TEMPERATURE,
+	return nvml_fact(handle, NVML_FACT_TEMPERATURE,
 		sensorType == NVML_TEMPERATURE_GPU ? temp : NULL);
 }
 
 nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t handle, nvmlTemperature_t *temperature)
 {
 	unsigned degrees;
-	nvmlReturn_t status = front_enter();
+	nvmlReturn_t status = nvml_enter();
 
 	if (status)
 		return status;
@@ -133,7 +133,7 @@ nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t handle, nvmlTemperature_t *t
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 	if (temperature->sensorType != NVML_TEMPERATURE_GPU)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	status = front_fact(handle, NVML_FACT_TEMPERATURE, &degrees);
+	status = nvml_fact(handle, NVML_FACT_TEMPERATURE, &degrees);
 	if (!status)
 		temperature->temperature = (int)degrees;
 	return status;
@@ -147,10 +147,10 @@ nvmlReturn_t nvmlDeviceGetTemperatureThreshold(
 	nvmlReturn_t status;
 
 	if (thresholdType == NVML_TEMPERATURE_THRESHOLD_SHUTDOWN)
-		return front_fact(handle, NVML_FACT_SHUTDOWN, temp);
+		return nvml_fact(handle, NVML_FACT_SHUTDOWN, temp);
 	if (thresholdType == NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)
-		return front_fact(handle, NVML_FACT_SLOWDOWN, temp);
-	status = front_device(handle, &device, &index);
+		return nvml_fact(handle, NVML_FACT_SLOWDOWN, temp);
+	status = nvml_device(handle, &device, &index);
 	if (!status && (!temp || (unsigned)thresholdType >= NVML_TEMPERATURE_THRESHOLD_COUNT))
 		return NVML_ERROR_INVALID_ARGUMENT;
 	return status ? status : NVML_ERROR_NOT_SUPPORTED;
@@ -158,7 +158,7 @@ nvmlReturn_t nvmlDeviceGetTemperatureThreshold(
 
 nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t handle, unsigned int *speed)
 {
-	return front_fact(handle, NVML_FACT_FAN_SPEED, speed);
+	return nvml_fact(handle, NVML_FACT_FAN_SPEED, speed);
 }
 
 /* One figure is asked of the agent: the first fan's. */
@@ -167,44 +167,44 @@ nvmlReturn_t nvmlDeviceGetFanSpeed_v2(
 {
 	const struct open_device *device;
 	unsigned index;
-	nvmlReturn_t status = front_device(handle, &device, &index);
+	nvmlReturn_t status = nvml_device(handle, &device, &index);
 
 	if (status)
 		return status;
-	return fan ? NVML_ERROR_NOT_SUPPORTED : front_fact(handle, NVML_FACT_FAN_SPEED, speed);
+	return fan ? NVML_ERROR_NOT_SUPPORTED : nvml_fact(handle, NVML_FACT_FAN_SPEED, speed);
 }
 
 nvmlReturn_t nvmlDeviceGetNumFans(nvmlDevice_t handle, unsigned int *numFans)
 {
-	return front_fact(handle, NVML_FACT_FANS, numFans);
+	return nvml_fact(handle, NVML_FACT_FANS, numFans);
 }
 
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t handle, unsigned int *power)
 {
-	return front_fact(handle, NVML_FACT_POWER_USAGE, power);
+	return nvml_fact(handle, NVML_FACT_POWER_USAGE, power);
 }
 
 nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t handle, unsigned int *limit)
 {
-	return front_fact(handle, NVML_FACT_POWER_LIMIT, limit);
+	return nvml_fact(handle, NVML_FACT_POWER_LIMIT, limit);
 }
 
 nvmlReturn_t nvmlDeviceGetPowerManagementDefaultLimit(
 	nvmlDevice_t handle, unsigned int *defaultLimit)
 {
-	return front_fact(handle, NVML_FACT_POWER_LIMIT_DEFAULT, defaultLimit);
+	return nvml_fact(handle, NVML_FACT_POWER_LIMIT_DEFAULT, defaultLimit);
 }
 
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t handle, unsigned int *limit)
 {
-	return front_fact(handle, NVML_FACT_POWER_LIMIT_ENFORCED, limit);
+	return nvml_fact(handle, NVML_FACT_POWER_LIMIT_ENFORCED, limit);
 }
 
 static nvmlReturn_t two(nvmlDevice_t handle, enum nvml_fact first, enum nvml_fact second,
 	unsigned *one, unsigned *other)
 {
 	struct nvml_facts facts;
-	nvmlReturn_t status = front_facts(handle, FRONT_BIT(first) | FRONT_BIT(second), &facts);
+	nvmlReturn_t status = nvml_facts(handle, FRONT_BIT(first) | FRONT_BIT(second), &facts);
 
 	if (status)
 		return status;
@@ -225,13 +225,13 @@ nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(
 	nvmlDevice_t handle, unsigned long long *energy)
 {
-	return front_long_fact(handle, NVML_FACT_ENERGY, energy);
+	return nvml_long_fact(handle, NVML_FACT_ENERGY, energy);
 }
 
 static nvmlReturn_t clock_of(
 	nvmlDevice_t handle, enum nvml_fact first, nvmlClockType_t type, unsigned *mhz)
 {
-	return front_fact(handle, first + (enum nvml_fact)(type & 3),
+	return nvml_fact(handle, first + (enum nvml_fact)(type & 3),
 		(unsigned)type < NVML_CLOCK_COUNT ? mhz : NULL);
 }
 
@@ -250,18 +250,18 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo(
 nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(
 	nvmlDevice_t handle, unsigned long long *clocksEventReasons)
 {
-	return front_long_fact(handle, NVML_FACT_CLOCK_REASONS, clocksEventReasons);
+	return nvml_long_fact(handle, NVML_FACT_CLOCK_REASONS, clocksEventReasons);
 }
 
 nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(
 	nvmlDevice_t handle, unsigned long long *clocksThrottleReasons)
 {
-	return front_long_fact(handle, NVML_FACT_CLOCK_REASONS, clocksThrottleReasons);
+	return nvml_long_fact(handle, NVML_FACT_CLOCK_REASONS, clocksThrottleReasons);
 }
 
 nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t handle, nvmlPstates_t *pState)
 {
-	return front_fact(handle, NVML_FACT_PERFORMANCE_STATE, (unsigned *)pState);
+	return nvml_fact(handle, NVML_FACT_PERFORMANCE_STATE, (unsigned *)pState);
 }
 
 nvmlReturn_t nvmlDeviceGetPowerState(nvmlDevice_t handle, nvmlPstates_t *pState)
@@ -286,40 +286,40 @@ nvmlReturn_t nvmlDeviceGetMigMode(
 
 nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t handle, nvmlEnableState_t *mode)
 {
-	return front_fact(handle, NVML_FACT_PERSISTENCE, (unsigned *)mode);
+	return nvml_fact(handle, NVML_FACT_PERSISTENCE, (unsigned *)mode);
 }
 
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t handle, nvmlComputeMode_t *mode)
 {
-	return front_fact(handle, NVML_FACT_COMPUTE_MODE, (unsigned *)mode);
+	return nvml_fact(handle, NVML_FACT_COMPUTE_MODE, (unsigned *)mode);
 }
 
 nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t handle, nvmlEnableState_t *display)
 {
-	return front_fact(handle, NVML_FACT_DISPLAY_MODE, (unsigned *)display);
+	return nvml_fact(handle, NVML_FACT_DISPLAY_MODE, (unsigned *)display);
 }
 
 nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t handle, nvmlEnableState_t *isActive)
 {
-	return front_fact(handle, NVML_FACT_DISPLAY_ACTIVE, (unsigned *)isActive);
+	return nvml_fact(handle, NVML_FACT_DISPLAY_ACTIVE, (unsigned *)isActive);
 }
 
 nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t handle, unsigned int *currLinkGen)
 {
-	return front_fact(handle, NVML_FACT_PCIE_GENERATION, currLinkGen);
+	return nvml_fact(handle, NVML_FACT_PCIE_GENERATION, currLinkGen);
 }
 
 nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t handle, unsigned int *currLinkWidth)
 {
-	return front_fact(handle, NVML_FACT_PCIE_WIDTH, currLinkWidth);
+	return nvml_fact(handle, NVML_FACT_PCIE_WIDTH, currLinkWidth);
 }
 
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t handle, unsigned int *maxLinkGen)
 {
-	return front_fact(handle, NVML_FACT_PCIE_GENERATION_MAX, maxLinkGen);
+	return nvml_fact(handle, NVML_FACT_PCIE_GENERATION_MAX, maxLinkGen);
 }
 
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t handle, unsigned int *maxLinkWidth)
 {
-	return front_fact(handle, NVML_FACT_PCIE_WIDTH_MAX, maxLinkWidth);
+	return nvml_fact(handle, NVML_FACT_PCIE_WIDTH_MAX, maxLinkWidth);
 }

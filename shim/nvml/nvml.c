@@ -17,7 +17,7 @@ static struct {
 	char slots[OPEN_DEVICES_MOST]; /* their addresses are the handles */
 } nvml;
 
-nvmlReturn_t front_status(CUresult status)
+nvmlReturn_t nvml_status(CUresult status)
 {
 	switch (status) {
 	case CUDA_SUCCESS: return NVML_SUCCESS;
@@ -54,7 +54,7 @@ nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
 	if (status == CUDA_ERROR_NO_DEVICE)
 		atomic_store(&nvml.without, true);
 	else if (status)
-		return front_status(status);
+		return nvml_status(status);
 	else
 		atomic_store(&nvml.without, false);
 	atomic_fetch_add(&nvml.references, 1);
@@ -82,67 +82,66 @@ nvmlReturn_t nvmlShutdown(void)
 	return NVML_SUCCESS;
 }
 
-nvmlReturn_t front_enter(void)
+nvmlReturn_t nvml_enter(void)
 {
 	return atomic_load(&nvml.references) ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
 
-unsigned front_count(void)
+unsigned nvml_count(void)
 {
 	return atomic_load(&nvml.without) ? 0 : vcuda_nvml_info()->device_count;
 }
 
-nvmlDevice_t front_handle(unsigned index)
+nvmlDevice_t nvml_handle(unsigned index)
 {
 	return (nvmlDevice_t)(void *)&nvml.slots[index];
 }
 
-nvmlReturn_t front_device(
+nvmlReturn_t nvml_device(
 	nvmlDevice_t handle, const struct open_device **device, unsigned *index)
 {
 	uintptr_t at = (uintptr_t)handle - (uintptr_t)nvml.slots;
-	nvmlReturn_t status = front_enter();
+	nvmlReturn_t status = nvml_enter();
 
 	if (status)
 		return status;
-	if (!handle || at >= front_count())
+	if (!handle || at >= nvml_count())
 		return NVML_ERROR_INVALID_ARGUMENT;
 	*index = (unsigned)at;
 	*device = vcuda_nvml_device(*index);
 	return *device ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-nvmlReturn_t front_facts(nvmlDevice_t handle, uint64_t mask, struct nvml_facts *facts)
+nvmlReturn_t nvml_facts(nvmlDevice_t handle, uint64_t mask, struct nvml_facts *facts)
 {
 	const struct open_device *device;
 	unsigned index;
-	nvmlReturn_t status = front_device(handle, &device, &index);
+	nvmlReturn_t status = nvml_device(handle, &device, &index);
 
 	if (!status)
-		status = front_status(vcuda_nvml_facts((int)index, mask, facts));
+		status = nvml_status(vcuda_nvml_facts((int)index, mask, facts));
 	if (!status && (facts->known & mask) != mask)
 		status = NVML_ERROR_NOT_SUPPORTED;
 	return status;
 }
 
-nvmlReturn_t front_long_fact(
-	nvmlDevice_t handle, enum nvml_fact fact, unsigned long long *value)
+nvmlReturn_t nvml_long_fact(nvmlDevice_t handle, enum nvml_fact fact, unsigned long long *value)
 {
 	struct nvml_facts facts;
 	nvmlReturn_t status;
 
 	if (!value)
-		return front_enter() ? NVML_ERROR_UNINITIALIZED : NVML_ERROR_INVALID_ARGUMENT;
-	status = front_facts(handle, FRONT_BIT(fact), &facts);
+		return nvml_enter() ? NVML_ERROR_UNINITIALIZED : NVML_ERROR_INVALID_ARGUMENT;
+	status = nvml_facts(handle, FRONT_BIT(fact), &facts);
 	if (!status)
 		*value = (unsigned long long)facts.values[fact];
 	return status;
 }
 
-nvmlReturn_t front_fact(nvmlDevice_t handle, enum nvml_fact fact, unsigned *value)
+nvmlReturn_t nvml_fact(nvmlDevice_t handle, enum nvml_fact fact, unsigned *value)
 {
 	unsigned long long wide;
-	nvmlReturn_t status = front_long_fact(handle, fact, value ? &wide : NULL);
+	nvmlReturn_t status = nvml_long_fact(handle, fact, value ? &wide : NULL);
 
 	if (!status && wide > UINT_MAX)
 		return NVML_ERROR_UNKNOWN;
@@ -151,7 +150,7 @@ nvmlReturn_t front_fact(nvmlDevice_t handle, enum nvml_fact fact, unsigned *valu
 	return status;
 }
 
-nvmlReturn_t front_copy(char *to, unsigned length, const char *from)
+nvmlReturn_t nvml_copy(char *to, unsigned length, const char *from)
 {
 	size_t n = strlen(from) + 1;
 
@@ -163,23 +162,23 @@ nvmlReturn_t front_copy(char *to, unsigned length, const char *from)
 	return NVML_SUCCESS;
 }
 
-nvmlReturn_t front_text(nvmlDevice_t handle, uint32_t which, char *to, unsigned length)
+nvmlReturn_t nvml_text(nvmlDevice_t handle, uint32_t which, char *to, unsigned length)
 {
 	const struct open_device *device;
 	unsigned index;
 	char text[NVML_TEXT_BYTES];
-	nvmlReturn_t status = handle ? front_device(handle, &device, &index) : front_enter();
+	nvmlReturn_t status = handle ? nvml_device(handle, &device, &index) : nvml_enter();
 
 	if (!status)
-		status = front_status(vcuda_nvml_text(handle ? (int)index : -1, which, text));
-	return status ? status : front_copy(to, length, text);
+		status = nvml_status(vcuda_nvml_text(handle ? (int)index : -1, which, text));
+	return status ? status : nvml_copy(to, length, text);
 }
 
-void front_uuid(const struct open_device *device, char uuid[FRONT_UUID_BYTES])
+void nvml_uuid(const struct open_device *device, char uuid[NVML_UUID_TEXT])
 {
-	size_t at = (size_t)snprintf(uuid, FRONT_UUID_BYTES, "GPU-");
+	size_t at = (size_t)snprintf(uuid, NVML_UUID_TEXT, "GPU-");
 
 	for (int i = 0; i < 16; i++)
-		at += (size_t)snprintf(uuid + at, FRONT_UUID_BYTES - at, "%s%02x",
+		at += (size_t)snprintf(uuid + at, NVML_UUID_TEXT - at, "%s%02x",
 			i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", device->uuid[i]);
 }

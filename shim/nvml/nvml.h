@@ -24,33 +24,33 @@
 #include "shim/driver/device/nvml.h"
 
 /* UNINITIALIZED unless nvmlInit was called; starts every function. */
-nvmlReturn_t front_enter(void);
+nvmlReturn_t nvml_enter(void);
 
 /* The number of devices; 0 also where nvmlInitWithFlags was content with none. */
-unsigned front_count(void);
-nvmlDevice_t front_handle(unsigned index);
+unsigned nvml_count(void);
+nvmlDevice_t nvml_handle(unsigned index);
 /* The device of a handle and its number, or INVALID_ARGUMENT, UNINITIALIZED. */
-nvmlReturn_t front_device(
+nvmlReturn_t nvml_device(
 	nvmlDevice_t handle, const struct open_device **device, unsigned *index);
 
 /* How a failure of the session is told. */
-nvmlReturn_t front_status(CUresult status);
+nvmlReturn_t nvml_status(CUresult status);
 
 /* Asks for the facts of MASK; NOT_SUPPORTED unless all of them are known. */
 #define FRONT_BIT(fact) (1ull << (fact))
-nvmlReturn_t front_facts(nvmlDevice_t handle, uint64_t mask, struct nvml_facts *facts);
+nvmlReturn_t nvml_facts(nvmlDevice_t handle, uint64_t mask, struct nvml_facts *facts);
 /* One fact into *VALUE; INVALID_ARGUMENT where VALUE is NULL. */
-nvmlReturn_t front_fact(nvmlDevice_t handle, enum nvml_fact fact, unsigned *value);
-nvmlReturn_t front_long_fact(
+nvmlReturn_t nvml_fact(nvmlDevice_t handle, enum nvml_fact fact, unsigned *value);
+nvmlReturn_t nvml_long_fact(
 	nvmlDevice_t handle, enum nvml_fact fact, unsigned long long *value);
 
 /* FROM into the caller's buffer; INSUFFICIENT_SIZE where it does not fit. */
-nvmlReturn_t front_copy(char *to, unsigned length, const char *from);
+nvmlReturn_t nvml_copy(char *to, unsigned length, const char *from);
 /* A text that the agent knows (enum nvml_text); handle NULL: of the machine. */
-nvmlReturn_t front_text(nvmlDevice_t handle, uint32_t which, char *to, unsigned length);
+nvmlReturn_t nvml_text(nvmlDevice_t handle, uint32_t which, char *to, unsigned length);
 
 /* "GPU-xxxxxxxx-…" */
-#define FRONT_UUID_BYTES 41
-void front_uuid(const struct open_device *device, char uuid[FRONT_UUID_BYTES]);
+#define NVML_UUID_TEXT 41
+void nvml_uuid(const struct open_device *device, char uuid[NVML_UUID_TEXT]);
 
 #endif

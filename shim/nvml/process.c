@@ -17,7 +17,7 @@ static nvmlReturn_t compute(
 	const struct open_device *device;
 	struct nvml_facts facts;
 	unsigned index, room;
-	nvmlReturn_t status = front_device(handle, &device, &index);
+	nvmlReturn_t status = nvml_device(handle, &device, &index);
 
 	if (status)
 		return status;
@@ -27,7 +27,7 @@ static nvmlReturn_t compute(
 	*count = 0;
 	if (!vcuda_nvml_cuda_used())
 		return NVML_SUCCESS;
-	status = front_facts(handle, FRONT_BIT(NVML_FACT_SESSION_USED), &facts);
+	status = nvml_facts(handle, FRONT_BIT(NVML_FACT_SESSION_USED), &facts);
 	if (status)
 		return status;
 	*count = 1;
@@ -45,7 +45,7 @@ static nvmlReturn_t none(nvmlDevice_t handle, unsigned *count)
 {
 	const struct open_device *device;
 	unsigned index;
-	nvmlReturn_t status = front_device(handle, &device, &index);
+	nvmlReturn_t status = nvml_device(handle, &device, &index);
 
 	if (status)
 		return status;

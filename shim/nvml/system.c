@@ -12,7 +12,7 @@
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {
-	return front_text(NULL, NVML_TEXT_DRIVER_VERSION, version, length);
+	return nvml_text(NULL, NVML_TEXT_DRIVER_VERSION, version, length);
 }
 
 nvmlReturn_t nvmlSystemGetDriverBranch(
@@ -23,35 +23,35 @@ nvmlReturn_t nvmlSystemGetDriverBranch(
 
 	if (branchInfo && branchInfo->version != nvmlSystemDriverBranchInfo_v1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	status = front_text(NULL, NVML_TEXT_DRIVER_BRANCH, branch, sizeof(branch));
+	status = nvml_text(NULL, NVML_TEXT_DRIVER_BRANCH, branch, sizeof(branch));
 	if (status || !branchInfo)
 		return status ? status : NVML_ERROR_INVALID_ARGUMENT;
-	return front_copy(
+	return nvml_copy(
 		branchInfo->branch, length < sizeof(branch) ? length : sizeof(branch), branch);
 }
 
 /* The agent's NVML; where it has none, this one. */
 nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
 {
-	nvmlReturn_t status = front_text(NULL, NVML_TEXT_NVML_VERSION, version, length);
+	nvmlReturn_t status = nvml_text(NULL, NVML_TEXT_NVML_VERSION, version, length);
 	char own[48];
 
 	if (status != NVML_ERROR_NOT_SUPPORTED)
 		return status;
 	snprintf(own, sizeof(own), "%d.%.32s", NVML_API_VERSION,
 		vcuda_nvml_info()->agent_version);
-	return front_copy(version, length, own);
+	return nvml_copy(version, length, own);
 }
 
 nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *cudaDriverVersion)
 {
-	nvmlReturn_t status = front_enter();
+	nvmlReturn_t status = nvml_enter();
 
 	if (status)
 		return status;
 	if (!cudaDriverVersion)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	if (!front_count())
+	if (!nvml_count())
 		return NVML_ERROR_DRIVER_NOT_LOADED;
 	*cudaDriverVersion = (int)vcuda_nvml_info()->driver_version;
 	return NVML_SUCCESS;
@@ -65,7 +65,7 @@ nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *cudaDriverVersion)
 /* Processes are this container's: nvmlDeviceGetComputeRunningProcesses tells no others. */
 nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int length)
 {
-	nvmlReturn_t status = front_enter();
+	nvmlReturn_t status = nvml_enter();
 	cleanup_close int fd = -1;
 	char path[40];
 	ssize_t n;

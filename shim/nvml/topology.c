@@ -13,12 +13,12 @@ static nvmlReturn_t pair_ask(
 {
 	const struct open_device *device;
 	unsigned one, other;
-	nvmlReturn_t status = front_device(device1, &device, &one);
+	nvmlReturn_t status = nvml_device(device1, &device, &one);
 
 	if (!status)
-		status = front_device(device2, &device, &other);
+		status = nvml_device(device2, &device, &other);
 	if (!status)
-		status = front_status(vcuda_nvml_pair((int)one, (int)other, pair));
+		status = nvml_status(vcuda_nvml_pair((int)one, (int)other, pair));
 	return status || pair->known & bit ? status : NVML_ERROR_NOT_SUPPORTED;
 }
 
@@ -27,8 +27,8 @@ nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(
 {
 	struct nvml_pair pair;
 	nvmlReturn_t status = pathInfo ? pair_ask(device1, device2, NVML_PAIR_LEVEL, &pair)
-			      : front_enter() ? NVML_ERROR_UNINITIALIZED
-					      : NVML_ERROR_INVALID_ARGUMENT;
+			      : nvml_enter() ? NVML_ERROR_UNINITIALIZED
+					     : NVML_ERROR_INVALID_ARGUMENT;
 
 	if (!status)
 		*pathInfo = (nvmlGpuTopologyLevel_t)pair.level;
@@ -50,20 +50,20 @@ nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t handle, nvmlGpuTopolo
 	nvmlDevice_t found[OPEN_DEVICES_MOST];
 	struct nvml_pair pair;
 	unsigned index, n = 0;
-	nvmlReturn_t status = front_device(handle, &device, &index);
+	nvmlReturn_t status = nvml_device(handle, &device, &index);
 
 	if (status)
 		return status;
 	if (!count || !level_known(level) || (*count && !deviceArray))
 		return NVML_ERROR_INVALID_ARGUMENT;
-	for (unsigned i = 0; i < front_count(); i++) {
+	for (unsigned i = 0; i < nvml_count(); i++) {
 		if (i == index)
 			continue;
-		status = pair_ask(handle, front_handle(i), NVML_PAIR_LEVEL, &pair);
+		status = pair_ask(handle, nvml_handle(i), NVML_PAIR_LEVEL, &pair);
 		if (status)
 			return status;
 		if (pair.level == level)
-			found[n++] = front_handle(i);
+			found[n++] = nvml_handle(i);
 	}
 	if (!*count) {
 		*count = n;
@@ -79,7 +79,7 @@ nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2,
 	nvmlGpuP2PCapsIndex_t p2pIndex, nvmlGpuP2PStatus_t *p2pStatus)
 {
 	struct nvml_pair pair;
-	nvmlReturn_t status = front_enter();
+	nvmlReturn_t status = nvml_enter();
 
 	if (status)
 		return status;
@@ -96,8 +96,8 @@ nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t device1, nvmlDevice_t device2, i
 	struct nvml_pair pair;
 	nvmlReturn_t status = onSameBoard
 				      ? pair_ask(device1, device2, NVML_PAIR_SAME_BOARD, &pair)
-			      : front_enter() ? NVML_ERROR_UNINITIALIZED
-					      : NVML_ERROR_INVALID_ARGUMENT;
+			      : nvml_enter() ? NVML_ERROR_UNINITIALIZED
+					     : NVML_ERROR_INVALID_ARGUMENT;
 
 	if (!status)
 		*onSameBoard = (int)pair.same_board;
@@ -111,13 +111,13 @@ static nvmlReturn_t link_ask(nvmlDevice_t handle, unsigned link, uint32_t bit, c
 {
 	const struct open_device *device;
 	unsigned index;
-	nvmlReturn_t status = front_device(handle, &device, &index);
+	nvmlReturn_t status = nvml_device(handle, &device, &index);
 
 	if (status)
 		return status;
 	if (!to || link >= NVML_NVLINK_MAX_LINKS)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	status = front_status(vcuda_nvml_link((int)index, link, told));
+	status = nvml_status(vcuda_nvml_link((int)index, link, told));
 	return status || told->known & bit ? status : NVML_ERROR_NOT_SUPPORTED;
 }
 

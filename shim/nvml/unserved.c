@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <stdio.h>
 
-static int unserved(_Atomic char *logged, const char *name, int status)
+static int unserved(_Atomic char *logged_once, const char *name, int status)
 {
 	const char *debug = secure_getenv("VCUDA_DEBUG");
 
-	if (!atomic_exchange(logged, 1) && debug && *debug)
+	if (!atomic_exchange(logged_once, 1) && debug && *debug)
 		fprintf(stderr, "vcuda: %s is not served\n", name);
 	return status;
 }
@@ -20,9 +20,9 @@ static int unserved(_Atomic char *logged, const char *name, int status)
 	__attribute__((visibility("default"))) int name(void);                                 \
 	int name(void)                                                                         \
 	{                                                                                      \
-		static _Atomic char logged;                                                    \
+		static _Atomic char logged_once;                                               \
                                                                                                \
-		return unserved(&logged, #name, UNSERVED_STATUS);                              \
+		return unserved(&logged_once, #name, UNSERVED_STATUS);                         \
 	}
 
 #include "shim/generated/nvml_unserved.inc"

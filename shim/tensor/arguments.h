@@ -13,11 +13,10 @@
 
 #include "common/wait.h"
 #include "include/vcuda/tensor.h"
+#include "protocol/wire/status.h"
 #include "protocol/wire/tensor.h"
 
 #define SENTENCE 200
-#define ARGUMENTS_INVALID 1 /* CUDA_ERROR_INVALID_VALUE */
-#define ARGUMENTS_NOT_READY 600
 /* Between two looks at a tensor that is not sealed yet. */
 #define LOOK_MIN_NS 500000u
 #define LOOK_MAX_NS 20000000u
@@ -36,7 +35,7 @@ static inline int arguments_name(char *named, const char *name, char *why)
 	if (!n || n > TENSOR_NAME_MAX) {
 		snprintf(why, SENTENCE, "a tensor's name has 1 to %d bytes, not %zu",
 			TENSOR_NAME_MAX, n);
-		return ARGUMENTS_INVALID;
+		return STATUS_INVALID_VALUE;
 	}
 	memcpy(named, name, n);
 	return 0;
@@ -69,7 +68,7 @@ static inline int arguments_create(struct tensor_about *about, uint32_t dtype, u
 		return 0;
 	snprintf(why, SENTENCE, "vcuda_tensor_create: %s (dtype %u, rank %u, flags 0x%x)",
 		wrong, dtype, rank, flags);
-	return ARGUMENTS_INVALID;
+	return STATUS_INVALID_VALUE;
 }
 
 /* What the agent told can be mapped in units of GRANULARITY. */
@@ -131,7 +130,7 @@ static inline int arguments_wait(
 		nap = 2 * nap < LOOK_MAX_NS ? 2 * nap : LOOK_MAX_NS;
 	}
 	snprintf(why, SENTENCE, "'%.100s' was not sealed within %u ms", name, ms);
-	return ARGUMENTS_NOT_READY;
+	return STATUS_PENDING;
 }
 
 #endif

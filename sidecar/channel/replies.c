@@ -116,7 +116,7 @@ static void replies_count(struct replies *replies, uint8_t kind)
 }
 
 /* Before the program can see it: once it does, slot and place are its own. */
-static void replies_give(struct replies *replies, uint16_t tag)
+static void replies_put(struct replies *replies, uint16_t tag)
 {
 	struct channel_carry *carry = &replies->page->carry;
 
@@ -140,7 +140,7 @@ static int replies_finish(
 			break;
 		if (replies->timing)
 			timing_answered(replies->timing, header->tag);
-		replies_give(replies, header->tag);
+		replies_put(replies, header->tag);
 		replies_answer(
 			replies, header, frame->body + skip, header->body - skip, payload);
 		break;

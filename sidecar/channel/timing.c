@@ -31,7 +31,7 @@ static void count_call(struct timing *timing, uint16_t op, uint64_t ns)
 	struct timing_call *call;
 	uint32_t *counter;
 
-	if (op >= TIMING_OPS)
+	if (op > OP_LAST)
 		return;
 	if (!timing->kinds[op]) {
 		uint32_t n = timing->call_count;

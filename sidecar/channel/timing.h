@@ -12,12 +12,12 @@
 #include <stdint.h>
 
 #include "common/latency.h"
+#include "protocol/generated/op_last.h"
 #include "protocol/wire/channel.h"
 #include "protocol/wire/frame.h"
 
 #define TIMING_BATCHES 64
 #define TIMING_CALLS 128   /* kinds of calls that are told apart; others count by class only */
-#define TIMING_OPS 4096	   /* opcodes there may be */
 #define TIMING_FINE 4	   /* buckets to each doubling of a time, … */
 #define TIMING_BUCKETS 128 /* … up to 2^32 ns */
 
@@ -45,7 +45,7 @@ struct timing {
 	} batches[TIMING_BATCHES];
 	unsigned first, count;
 	struct timing_batch gathered; /* in this turn */
-	uint8_t kinds[TIMING_OPS];    /* 1 + place in calls; 0: none yet */
+	uint8_t kinds[OP_LAST + 1];   /* 1 + place in calls; 0: none yet */
 	uint32_t call_count;
 	struct timing_call calls[TIMING_CALLS];
 };

@@ -197,7 +197,7 @@ static int parse_positional(int argc, char **argv, struct options *options, stru
 		return -EINVAL;
 	if (snprintf(agent, sizeof(agent), "%s:%s", argv[2], argv[4]) >= (int)sizeof(agent))
 		return error_set(error, 0, "the host's name is too long");
-	options->mode = CHANNEL_HOST; /* the seeds' pods have hostIPC … */
+	options->mode = CHANNEL_HOST; /* its pods have hostIPC … */
 	options->announce = true;     /* … and no volume that their containers share */
 	return options_set_agent(options, &item, error);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the sidecar was told: a YAML file, the environment, flags, the seeds' positional form.
+ * What the sidecar was told: a YAML file, the environment, flags, the legacy command line.
  * A flag beats the environment, which beats the file.  docs/SIDECAR.md lists the keys.
  */
 #ifndef VCUDA_SIDECAR_OPTIONS_OPTIONS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CUPTI's Activity API on the software GPU.  The driver tells what was called and what ran
- * (softgpu/driver/profile.h); each becomes a record in a list of our own (backlog.c), since the
+ * (softgpu/driver/work.h); each becomes a record in a list of our own (backlog.c), since the
  * driver's locks may be held then.  From there records go into the program's buffers
  * (handout.c): when it flushes, and by a thread of ours when many have come together.
  *

@@ -12,7 +12,7 @@
 #include "softgpu/driver/array.h"
 #include "softgpu/driver/copy_calls.h"
 #include "softgpu/driver/graph/graph.h"
-#include "softgpu/driver/profile.h"
+#include "softgpu/driver/work.h"
 
 /* Pageable memory up to this size is taken at the call, so that the call need not wait. */
 #define STAGED_MAX (1 * MIB)
@@ -147,7 +147,7 @@ static void copy_run(struct op *base)
 static void side_tell(
 	uint64_t address, const struct CUarray_st *array, struct softgpu_side *side)
 {
-	profile_side(address, side);
+	work_side(address, side);
 	if (array)
 		side->place = SOFTGPU_PLACE_ARRAY;
 }

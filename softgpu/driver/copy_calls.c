@@ -348,13 +348,13 @@ static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_
 		numAttrs > count || attrsIdxs[0] != 0 || stream == NULL ||
 		stream == CU_STREAM_LEGACY)
 		return CUDA_ERROR_INVALID_VALUE;
-	profile_call_begin();
+	work_call_begin();
 	for (size_t i = 0; i < count && !ret; i++) {
 		ret = copy_unified(dsts[i], srcs[i], sizes[i], stream, false);
 		if (ret && failed)
 			*failed = i;
 	}
-	profile_call_end();
+	work_call_end();
 	return ret;
 }
 
@@ -395,7 +395,7 @@ static CUresult batch_3d(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t
 		*failed = SIZE_MAX;
 	if (!count || !ops || flags || stream == NULL || stream == CU_STREAM_LEGACY)
 		return CUDA_ERROR_INVALID_VALUE;
-	profile_call_begin();
+	work_call_begin();
 	for (size_t i = 0; i < count && !ret; i++) {
 		const CUDA_MEMCPY3D_BATCH_OP *op = &ops[i];
 		struct copy copy = {.width = op->extent.width,
@@ -412,7 +412,7 @@ static CUresult batch_3d(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t
 		if (ret && failed)
 			*failed = i;
 	}
-	profile_call_end();
+	work_call_end();
 	return ret;
 }
 

@@ -21,7 +21,7 @@ static atomic_bool initialised;
 static CUresult init_result;
 static unsigned sm_count;
 
-uint64_t now_ns(void)
+uint64_t softgpu_now_ns(void)
 {
 	struct timespec now;
 

@@ -137,7 +137,7 @@ static void record_run(struct op *base)
 	struct event_op *op = (struct event_op *)base;
 
 	if (op->event->stream == base->stream && op->event->seq == base->seq)
-		op->event->time = now_ns();
+		op->event->time = softgpu_now_ns();
 }
 
 static void event_op_drop(struct op *base)
@@ -167,7 +167,7 @@ CUresult event_record_locked(CUevent event, struct CUstream_st *stream)
 	event->capture.id = 0;
 	if (queue_idle_locked(stream->context)) {
 		event_place(event, stream, stream->submitted);
-		event->time = now_ns();
+		event->time = softgpu_now_ns();
 		return CUDA_SUCCESS;
 	}
 	op = calloc(1, sizeof(*op));

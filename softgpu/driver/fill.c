@@ -9,7 +9,7 @@
 
 #include "softgpu/driver/copy_calls.h"
 #include "softgpu/driver/graph/graph.h"
-#include "softgpu/driver/profile.h"
+#include "softgpu/driver/work.h"
 
 struct fill_op {
 	struct op op;
@@ -86,7 +86,7 @@ static void fill_tell(const struct op *base, struct softgpu_work *work)
 	work->bytes = (uint64_t)op->width * op->element * op->height;
 	work->value = op->value;
 	work->asynchronous = !base->sync;
-	profile_side(op->dst, &work->target);
+	work_side(op->dst, &work->target);
 }
 
 static void fill_drop(struct op *op)

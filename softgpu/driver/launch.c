@@ -11,7 +11,7 @@
 
 #include "softgpu/driver/graph/graph.h"
 #include "softgpu/driver/launch_core.h"
-#include "softgpu/driver/profile.h"
+#include "softgpu/driver/work.h"
 #include "softgpu/driver/task.h"
 
 #define ATTRIBUTES_MAX 64
@@ -38,11 +38,11 @@ static CUresult result_of(enum ptx_status status)
 /* The injected hang: nothing but the passing of time, until it is cancelled or times out. */
 static enum ptx_status hang(const struct launch_op *op)
 {
-	uint64_t begin = now_ns();
+	uint64_t begin = softgpu_now_ns();
 	struct timespec pause = {.tv_nsec = 1000000};
 
 	while (!atomic_load(op->ptx.cancel)) {
-		if (op->ptx.timeout_ns && now_ns() - begin >= op->ptx.timeout_ns)
+		if (op->ptx.timeout_ns && softgpu_now_ns() - begin >= op->ptx.timeout_ns)
 			return PTX_TIMEOUT;
 		nanosleep(&pause, NULL);
 	}

@@ -162,7 +162,7 @@ struct CUstream_st *queue_stream_new(
 	context_ref(context);
 	pthread_mutex_lock(&queue_lock);
 	stream->id = next_id++;
-	stream->number = profile_stream_number(legacy);
+	stream->number = work_stream_number(legacy);
 	stream->next = context->streams;
 	context->streams = stream;
 	event_gate_locked(stream);
@@ -313,7 +313,7 @@ static void stream_run(struct CUstream_st *stream, uint64_t seq)
 		stream->state = STREAM_RUNNING;
 		pthread_mutex_unlock(&queue_lock);
 		if (!skip && op->run)
-			(op->profile.wanted ? profile_run : op->run)(op);
+			(op->profile.wanted ? work_run : op->run)(op);
 		pthread_mutex_lock(&queue_lock);
 		queue_ref(stream);
 		op_complete(op);
@@ -352,7 +352,7 @@ static void *executor_main(void *arg)
 			continue;
 		}
 		list->idle++;
-		queue_wait_until(&list->more, now_ns() + IDLE_NS);
+		queue_wait_until(&list->more, softgpu_now_ns() + IDLE_NS);
 		list->idle--;
 		if (!list->count)
 			break;
@@ -396,7 +396,7 @@ static void *watcher_main(void *unused)
 		if (done) {
 			pause = WATCH_MIN_NS;
 		} else {
-			queue_wait_until(&watch.more, now_ns() + pause);
+			queue_wait_until(&watch.more, softgpu_now_ns() + pause);
 			pause = pause * 2 < WATCH_MAX_NS ? pause * 2 : WATCH_MAX_NS;
 		}
 	}
@@ -463,8 +463,8 @@ uint64_t queue_submit_locked(struct CUstream_st *stream, struct op *op, bool qui
 		op->drop(op);
 		return 0;
 	}
-	if (profile_on())
-		profile_queued(op);
+	if (work_on())
+		work_queued(op);
 	op->seq = ++stream->submitted;
 	*stream->last = op;
 	stream->last = &op->next;

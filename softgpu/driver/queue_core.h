@@ -13,7 +13,7 @@
 
 /* Its waits are timed by the monotonic clock (pthread_cond_clockwait wants glibc 2.30). */
 void queue_cond_begin(pthread_cond_t *cond);
-/* With the lock held: until it is signalled, or UNTIL, in ns as now_ns(). */
+/* With the lock held: until it is signalled, or UNTIL, in ns as softgpu_now_ns(). */
 void queue_wait_until(pthread_cond_t *cond, uint64_t until);
 /* With the lock held: runs a stream that is READY, and whose work no thread has begun, until
  * SEQ is done or its turn is over. */

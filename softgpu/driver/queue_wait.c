@@ -21,7 +21,7 @@ static bool wait_for(struct CUstream_st *stream, uint64_t seq, bool help, uint64
 		queue_cond_begin(&cond);
 		waiter.next = stream->waiters;
 		stream->waiters = &waiter;
-		while (!waiter.done && (!deadline || now_ns() < deadline))
+		while (!waiter.done && (!deadline || softgpu_now_ns() < deadline))
 			if (deadline)
 				queue_wait_until(&cond, deadline);
 			else
@@ -58,7 +58,7 @@ bool queue_idle_locked(const struct CUctx_st *context)
  * not asked for, so each is remembered by the number it had at the beginning. */
 bool queue_drain(struct CUctx_st *context, uint64_t deadline_ns)
 {
-	uint64_t deadline = deadline_ns ? now_ns() + deadline_ns : 0;
+	uint64_t deadline = deadline_ns ? softgpu_now_ns() + deadline_ns : 0;
 	struct op_dep *targets = NULL;
 	size_t count = 0, room = 0;
 	bool done = true;

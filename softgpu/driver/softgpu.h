@@ -30,7 +30,7 @@
 #pragma GCC visibility pop
 
 #include "softgpu/driver/memory/ranges.h"
-#include "softgpu/driver/profile_core.h"
+#include "softgpu/driver/work_core.h"
 #include "softgpu/ptx/ptx.h"
 
 /* gcc's name for it, with clang too. */
@@ -149,7 +149,7 @@ bool device_initialised(void);
 /* NULL unless DEV is the ordinal of a device. */
 struct device *device_get(CUdevice dev);
 unsigned device_sm_count(void);
-uint64_t now_ns(void);
+uint64_t softgpu_now_ns(void);
 
 /* context.c */
 struct CUctx_st {
@@ -342,7 +342,7 @@ struct CUstream_st {
 	struct CUstream_st *next;  /* in the context's list */
 	struct CUstream_st *ready; /* in the list of ready or watched streams */
 	unsigned refs;		   /* under queue_lock */
-	unsigned flags, number;	   /* the number: profile.h */
+	unsigned flags, number;	   /* the number: work.h */
 	int priority;
 	bool legacy, per_thread, doomed;
 	unsigned long long id;

@@ -71,9 +71,9 @@ FFT_CALL(cufftXtSetJITCallback, int number, const char *symbol, const void *code
 
 void fft_callbacks_refused(void)
 {
-	static atomic_flag said = ATOMIC_FLAG_INIT;
+	static atomic_flag logged_once = ATOMIC_FLAG_INIT;
 
-	if (!atomic_flag_test_and_set(&said))
+	if (!atomic_flag_test_and_set(&logged_once))
 		cuSoftgpuProblem("a plan of cuFFT has a callback in LTO-IR, which is not PTX: "
 				 "no plan is made with it");
 }

@@ -27,7 +27,7 @@ struct refactor {
 	bool analysed, factored;
 };
 
-static const struct sparse_descriptor zero_based;
+static const struct solver_sparse_descriptor zero_based;
 
 CALL(cusolverRfCreate, struct refactor **handle)
 {
@@ -130,9 +130,9 @@ struct pattern {
 /* It spread out, row i and column j at [i + j * n], whichever way it is compressed. */
 static number *spread(const struct refactor *r, int n, const struct pattern *p, int *status)
 {
-	struct sparse_matrix a = {
+	struct solver_sparse_matrix a = {
 		SOLVER_D, n, n, p->entries, &zero_based, p->values, p->rows, p->columns};
-	number *to = sparse_dense(&a, status);
+	number *to = solver_sparse_dense(&a, status);
 
 	if (!to || r->format == FORMAT_ROWS)
 		return to;
@@ -153,7 +153,7 @@ static int *order(const int *from, int n, int *status)
 	int *to = malloc(((size_t)n + 1) * sizeof(*to));
 
 	*status = seen && to ? SOLVER_SUCCESS : SOLVER_ALLOC_FAILED;
-	if (!*status && !sparse_reaches(from, (uint64_t)n, sizeof(*from)))
+	if (!*status && !solver_sparse_reaches(from, (uint64_t)n, sizeof(*from)))
 		*status = SOLVER_INVALID_VALUE;
 	for (int i = 0; !*status && i < n; i++) {
 		if (from[i] < 0 || from[i] >= n || seen[from[i]]) {
@@ -244,12 +244,12 @@ CALL(cusolverRfSetupDevice, int n, int entries, int *rows, int *columns, double 
 	struct pattern u = {entries_u, rows_u, columns_u, values_u};
 	int status = !handle		  ? SOLVER_NOT_INITIALIZED
 		     : n < 1 || n > 20000 ? SOLVER_INVALID_VALUE
-					  : sparse_begin(NULL);
+					  : solver_sparse_begin(NULL);
 
 	if (status)
 		return status;
 	status = setup(handle, n, &a, &l, &u, p, q);
-	sparse_end();
+	solver_sparse_end();
 	return status;
 }
 
@@ -260,14 +260,14 @@ CALL(cusolverRfResetValues, int n, int entries, int *rows, int *columns, double 
 	int status = !handle ? SOLVER_NOT_INITIALIZED
 		     : !handle->a || n != handle->n || entries != handle->entries
 			     ? SOLVER_INVALID_VALUE
-			     : sparse_begin(NULL);
+			     : solver_sparse_begin(NULL);
 
 	(void)p; /* those of the setup */
 	(void)q;
 	if (status)
 		return status;
 	status = values_take(handle, &a);
-	sparse_end();
+	solver_sparse_end();
 	return status;
 }
 
@@ -339,22 +339,22 @@ CALL(cusolverRfSolve, struct refactor *r, int *p, int *q, int count, double *tem
 	int status = !r ? SOLVER_NOT_INITIALIZED
 		     : !r->factored || count != 1 || ldt < r->n || ldx < r->n
 			     ? SOLVER_INVALID_VALUE
-			     : sparse_begin(NULL);
+			     : solver_sparse_begin(NULL);
 
 	(void)p;
 	(void)q;
 	if (status)
 		return status;
 	y = malloc((size_t)r->n * sizeof(*y));
-	if (!sparse_reaches(x, (uint64_t)r->n, sizeof(*x)) ||
-		!sparse_reaches(temporary, (uint64_t)r->n, sizeof(*temporary)))
+	if (!solver_sparse_reaches(x, (uint64_t)r->n, sizeof(*x)) ||
+		!solver_sparse_reaches(temporary, (uint64_t)r->n, sizeof(*temporary)))
 		status = SOLVER_INVALID_VALUE;
 	else if (!y)
 		status = SOLVER_ALLOC_FAILED;
 	else
 		solve_one(r, y, x);
 	free(y);
-	sparse_end();
+	solver_sparse_end();
 	return status;
 }
 

@@ -23,7 +23,7 @@ void zpotrs_(const char *, const int *, const int *, const void *, const int *, 
 
 /* ---- handles and descriptors ---- */
 
-CALL(cusolverSpCreate, struct sparse_handle **handle)
+CALL(cusolverSpCreate, struct solver_sparse_handle **handle)
 {
 	if (!handle)
 		return SOLVER_INVALID_VALUE;
@@ -31,7 +31,7 @@ CALL(cusolverSpCreate, struct sparse_handle **handle)
 	return *handle ? SOLVER_SUCCESS : SOLVER_ALLOC_FAILED;
 }
 
-CALL(cusolverSpDestroy, struct sparse_handle *handle)
+CALL(cusolverSpDestroy, struct solver_sparse_handle *handle)
 {
 	if (!handle)
 		return SOLVER_NOT_INITIALIZED;
@@ -39,7 +39,7 @@ CALL(cusolverSpDestroy, struct sparse_handle *handle)
 	return SOLVER_SUCCESS;
 }
 
-CALL(cusolverSpSetStream, struct sparse_handle *handle, CUstream stream)
+CALL(cusolverSpSetStream, struct solver_sparse_handle *handle, CUstream stream)
 {
 	if (!handle)
 		return SOLVER_NOT_INITIALIZED;
@@ -47,7 +47,7 @@ CALL(cusolverSpSetStream, struct sparse_handle *handle, CUstream stream)
 	return SOLVER_SUCCESS;
 }
 
-CALL(cusolverSpGetStream, struct sparse_handle *handle, CUstream *stream)
+CALL(cusolverSpGetStream, struct solver_sparse_handle *handle, CUstream *stream)
 {
 	if (!handle)
 		return SOLVER_NOT_INITIALIZED;
@@ -58,7 +58,7 @@ CALL(cusolverSpGetStream, struct sparse_handle *handle, CUstream *stream)
 }
 
 /* cuSOLVER stands on cuSPARSE for these alone, and here on itself. */
-CALL(cusparseCreateMatDescr, struct sparse_descriptor **descriptor)
+CALL(cusparseCreateMatDescr, struct solver_sparse_descriptor **descriptor)
 {
 	if (!descriptor)
 		return SOLVER_INVALID_VALUE;
@@ -66,21 +66,21 @@ CALL(cusparseCreateMatDescr, struct sparse_descriptor **descriptor)
 	return *descriptor ? SOLVER_SUCCESS : SOLVER_ALLOC_FAILED;
 }
 
-CALL(cusparseDestroyMatDescr, struct sparse_descriptor *descriptor)
+CALL(cusparseDestroyMatDescr, struct solver_sparse_descriptor *descriptor)
 {
 	free(descriptor);
 	return SOLVER_SUCCESS;
 }
 
 #define PROPERTY(NAME, FIELD, MOST)                                                            \
-	CALL(cusparseSetMat##NAME, struct sparse_descriptor *descriptor, int value)            \
+	CALL(cusparseSetMat##NAME, struct solver_sparse_descriptor *descriptor, int value)     \
 	{                                                                                      \
 		if (!descriptor || value < 0 || value > (MOST))                                \
 			return SOLVER_INVALID_VALUE;                                           \
 		descriptor->FIELD = value;                                                     \
 		return SOLVER_SUCCESS;                                                         \
 	}                                                                                      \
-	CALL(cusparseGetMat##NAME, const struct sparse_descriptor *descriptor)                 \
+	CALL(cusparseGetMat##NAME, const struct solver_sparse_descriptor *descriptor)          \
 	{                                                                                      \
 		return descriptor ? descriptor->FIELD : 0;                                     \
 	}
@@ -91,7 +91,7 @@ PROPERTY(IndexBase, base, 1)
 
 /* ---- the device's memory ---- */
 
-int sparse_begin(CUstream stream)
+int solver_sparse_begin(CUstream stream)
 {
 	if (cuStreamSynchronize(stream))
 		return SOLVER_EXECUTION_FAILED;
@@ -99,12 +99,12 @@ int sparse_begin(CUstream stream)
 	return SOLVER_SUCCESS;
 }
 
-void sparse_end(void)
+void solver_sparse_end(void)
 {
 	cuSoftgpuTaskEnd();
 }
 
-bool sparse_reaches(const void *at, uint64_t elements, unsigned size)
+bool solver_sparse_reaches(const void *at, uint64_t elements, unsigned size)
 {
 	uint64_t bytes;
 
@@ -113,7 +113,7 @@ bool sparse_reaches(const void *at, uint64_t elements, unsigned size)
 		       cuSoftgpuTaskReaches((uint64_t)(uintptr_t)at, bytes));
 }
 
-number sparse_get(enum solver_type type, const void *at, int64_t i)
+number solver_sparse_get(enum solver_type type, const void *at, int64_t i)
 {
 	switch (type) {
 	case SOLVER_S: return ((const float *)at)[i];
@@ -123,7 +123,7 @@ number sparse_get(enum solver_type type, const void *at, int64_t i)
 	}
 }
 
-void sparse_set(enum solver_type type, void *at, int64_t i, number value)
+void solver_sparse_set(enum solver_type type, void *at, int64_t i, number value)
 {
 	switch (type) {
 	case SOLVER_S: ((float *)at)[i] = (float)creal(value); break;
@@ -134,13 +134,13 @@ void sparse_set(enum solver_type type, void *at, int64_t i, number value)
 }
 
 /* Whether the indices are such of m rows, n columns and so many entries. */
-static bool indices_valid(const struct sparse_matrix *a)
+static bool indices_valid(const struct solver_sparse_matrix *a)
 {
 	int base = a->descriptor->base;
 
-	if (!sparse_reaches(a->rows, (uint64_t)a->m + 1, sizeof(int)) ||
-		!sparse_reaches(a->columns, (uint64_t)a->entries, sizeof(int)) ||
-		!sparse_reaches(a->values, (uint64_t)a->entries, solver_size(a->type)) ||
+	if (!solver_sparse_reaches(a->rows, (uint64_t)a->m + 1, sizeof(int)) ||
+		!solver_sparse_reaches(a->columns, (uint64_t)a->entries, sizeof(int)) ||
+		!solver_sparse_reaches(a->values, (uint64_t)a->entries, solver_size(a->type)) ||
 		a->rows[0] != base || a->rows[a->m] - base != a->entries)
 		return false;
 	for (int i = 0; i < a->m; i++)
@@ -152,7 +152,7 @@ static bool indices_valid(const struct sparse_matrix *a)
 	return true;
 }
 
-number *sparse_dense(const struct sparse_matrix *a, int *status)
+number *solver_sparse_dense(const struct solver_sparse_matrix *a, int *status)
 {
 	number *to;
 	int base;
@@ -169,44 +169,44 @@ number *sparse_dense(const struct sparse_matrix *a, int *status)
 	for (int i = 0; i < a->m; i++)
 		for (int k = a->rows[i] - base; k < a->rows[i + 1] - base; k++)
 			to[i + (int64_t)(a->columns[k] - base) * a->m] +=
-				sparse_get(a->type, a->values, k);
+				solver_sparse_get(a->type, a->values, k);
 	*status = SOLVER_SUCCESS;
 	return to;
 }
 
-number *sparse_vector(enum solver_type type, const void *at, int64_t count, int *status)
+number *solver_sparse_vector(enum solver_type type, const void *at, int64_t count, int *status)
 {
 	number *to = NULL;
 
 	*status = SOLVER_INVALID_VALUE;
-	if (count < 0 || !sparse_reaches(at, (uint64_t)count, solver_size(type)))
+	if (count < 0 || !solver_sparse_reaches(at, (uint64_t)count, solver_size(type)))
 		return NULL;
 	*status = SOLVER_ALLOC_FAILED;
 	to = calloc((size_t)count + 1, sizeof(*to));
 	for (int64_t i = 0; to && i < count; i++)
-		to[i] = sparse_get(type, at, i);
+		to[i] = solver_sparse_get(type, at, i);
 	if (to)
 		*status = SOLVER_SUCCESS;
 	return to;
 }
 
-int sparse_store(enum solver_type type, void *to, const number *from, int64_t count)
+int solver_sparse_store(enum solver_type type, void *to, const number *from, int64_t count)
 {
-	if (!sparse_reaches(to, (uint64_t)count, solver_size(type)))
+	if (!solver_sparse_reaches(to, (uint64_t)count, solver_size(type)))
 		return SOLVER_INVALID_VALUE;
 	for (int64_t i = 0; i < count; i++)
-		sparse_set(type, to, i, from[i]);
+		solver_sparse_set(type, to, i, from[i]);
 	return SOLVER_SUCCESS;
 }
 
 /* ---- factorizations ---- */
 
-int sparse_qr(struct sparse_qr *qr, number *a, int m, int n)
+int solver_sparse_qr(struct solver_sparse_qr *qr, number *a, int m, int n)
 {
 	int words = 64 * (n + 1), ld = m ? m : 1, info = 0;
 	number *work = malloc((size_t)words * sizeof(*work));
 
-	*qr = (struct sparse_qr){.m = m, .n = n, .a = a};
+	*qr = (struct solver_sparse_qr){.m = m, .n = n, .a = a};
 	qr->tau = calloc((size_t)n + 1, sizeof(*qr->tau));
 	if (work && qr->tau && m && n)
 		zgeqrf_(&m, &n, a, &ld, qr->tau, work, &words, &info);
@@ -214,14 +214,14 @@ int sparse_qr(struct sparse_qr *qr, number *a, int m, int n)
 	return work && qr->tau ? SOLVER_SUCCESS : SOLVER_ALLOC_FAILED;
 }
 
-void sparse_qr_drop(struct sparse_qr *qr)
+void solver_sparse_qr_drop(struct solver_sparse_qr *qr)
 {
 	free(qr->a);
 	free(qr->tau);
-	*qr = (struct sparse_qr){0};
+	*qr = (struct solver_sparse_qr){0};
 }
 
-int sparse_qr_singular(const struct sparse_qr *qr, double tolerance)
+int solver_sparse_qr_singular(const struct solver_sparse_qr *qr, double tolerance)
 {
 	for (int64_t j = 0; j < qr->n; j++)
 		if (!(cabs(qr->a[j + j * qr->m]) > tolerance))
@@ -229,7 +229,7 @@ int sparse_qr_singular(const struct sparse_qr *qr, double tolerance)
 	return -1;
 }
 
-int sparse_qr_solve(const struct sparse_qr *qr, number *b)
+int solver_sparse_qr_solve(const struct solver_sparse_qr *qr, number *b)
 {
 	int one = 1, info = 0, words = 64, ld = qr->m ? qr->m : 1;
 	number work[64];
@@ -243,7 +243,7 @@ int sparse_qr_solve(const struct sparse_qr *qr, number *b)
 	return info < 0 ? SOLVER_INTERNAL_ERROR : SOLVER_SUCCESS;
 }
 
-int sparse_cholesky(number *a, int n)
+int solver_sparse_cholesky(number *a, int n)
 {
 	int info = 0, ld = n ? n : 1;
 
@@ -251,7 +251,7 @@ int sparse_cholesky(number *a, int n)
 	return info > 0 ? info - 1 : -1;
 }
 
-int sparse_cholesky_singular(const number *a, int n, double tolerance)
+int solver_sparse_cholesky_singular(const number *a, int n, double tolerance)
 {
 	for (int64_t j = 0; j < n; j++)
 		if (!(creal(a[j + j * n]) > tolerance))
@@ -259,7 +259,7 @@ int sparse_cholesky_singular(const number *a, int n, double tolerance)
 	return -1;
 }
 
-int sparse_cholesky_solve(const number *a, int n, number *b)
+int solver_sparse_cholesky_solve(const number *a, int n, number *b)
 {
 	int one = 1, info = 0, ld = n ? n : 1;
 

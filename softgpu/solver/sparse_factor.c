@@ -13,7 +13,7 @@ struct qr_info {
 	bool analysed;
 	enum solver_type type;
 	number *set; /* the matrix that a factorization will be of */
-	struct sparse_qr qr;
+	struct solver_sparse_qr qr;
 };
 
 struct cholesky_info {
@@ -40,13 +40,14 @@ struct cholesky_info {
 		free(info);                                                                    \
 		return SOLVER_SUCCESS;                                                         \
 	}
-OBJECT(CsrqrInfo, qr_info, sparse_qr_drop(&info->qr); free(info->set))
+OBJECT(CsrqrInfo, qr_info, solver_sparse_qr_drop(&info->qr); free(info->set))
 OBJECT(CsrcholInfo, cholesky_info, free(info->factor))
 
-#define PATTERN const struct sparse_descriptor *descriptor, const int *rows, const int *columns
+#define PATTERN                                                                                \
+	const struct solver_sparse_descriptor *descriptor, const int *rows, const int *columns
 #define VALUES                                                                                 \
-	const struct sparse_descriptor *descriptor, const void *values, const int *rows,       \
-		const int *columns
+	const struct solver_sparse_descriptor *descriptor, const void *values,                 \
+		const int *rows, const int *columns
 
 /* Sizes as natively: they grow with the matrix. */
 static int sizes(
@@ -61,8 +62,8 @@ static int sizes(
 
 /* ---- QR ---- */
 
-static int qr_analyse(
-	struct sparse_handle *h, int m, int n, int entries, PATTERN, struct qr_info *info)
+static int qr_analyse(struct solver_sparse_handle *h, int m, int n, int entries, PATTERN,
+	struct qr_info *info)
 {
 	if (!h)
 		return SOLVER_NOT_INITIALIZED;
@@ -76,13 +77,13 @@ static int qr_analyse(
 	return SOLVER_SUCCESS;
 }
 
-CALL(cusolverSpXcsrqrAnalysis, struct sparse_handle *h, int m, int n, int entries, PATTERN,
-	struct qr_info *info)
+CALL(cusolverSpXcsrqrAnalysis, struct solver_sparse_handle *h, int m, int n, int entries,
+	PATTERN, struct qr_info *info)
 {
 	return qr_analyse(h, m, n, entries, descriptor, rows, columns, info);
 }
 
-CALL(cusolverSpXcsrqrAnalysisBatched, struct sparse_handle *h, int m, int n, int entries,
+CALL(cusolverSpXcsrqrAnalysisBatched, struct solver_sparse_handle *h, int m, int n, int entries,
 	PATTERN, struct qr_info *info)
 {
 	return qr_analyse(h, m, n, entries, descriptor, rows, columns, info);
@@ -94,23 +95,23 @@ static bool qr_fits(const struct qr_info *info, int m, int n, int entries)
 	       info->entries == entries;
 }
 
-static int qr_setup(struct sparse_handle *h, const struct sparse_matrix *a, number shift,
-	struct qr_info *info)
+static int qr_setup(struct solver_sparse_handle *h, const struct solver_sparse_matrix *a,
+	number shift, struct qr_info *info)
 {
 	int status = h ? SOLVER_SUCCESS : SOLVER_NOT_INITIALIZED;
 
 	if (!status && !qr_fits(info, a->m, a->n, a->entries))
 		status = SOLVER_INVALID_VALUE;
 	if (!status)
-		status = sparse_begin(h->stream);
+		status = solver_sparse_begin(h->stream);
 	if (status)
 		return status;
 	free(info->set);
-	info->set = sparse_dense(a, &status);
+	info->set = solver_sparse_dense(a, &status);
 	for (int64_t j = 0; info->set && j < a->n; j++)
 		info->set[j + j * a->m] -= shift;
 	info->type = a->type;
-	sparse_end();
+	solver_sparse_end();
 	return status;
 }
 
@@ -118,38 +119,38 @@ static int qr_setup(struct sparse_handle *h, const struct sparse_matrix *a, numb
 static int qr_answer(const struct qr_info *info, const void *b, void *x)
 {
 	int status;
-	number *both = sparse_vector(info->type, b, info->m, &status);
+	number *both = solver_sparse_vector(info->type, b, info->m, &status);
 
 	if (both)
-		status = sparse_qr_solve(&info->qr, both);
+		status = solver_sparse_qr_solve(&info->qr, both);
 	if (!status)
-		status = sparse_store(info->type, x, both, info->n);
+		status = solver_sparse_store(info->type, x, both, info->n);
 	free(both);
 	return status;
 }
 
-static int qr_factor(struct sparse_handle *h, enum solver_type type, int m, int n, int entries,
-	const void *b, void *x, struct qr_info *info)
+static int qr_factor(struct solver_sparse_handle *h, enum solver_type type, int m, int n,
+	int entries, const void *b, void *x, struct qr_info *info)
 {
 	int status = h ? SOLVER_SUCCESS : SOLVER_NOT_INITIALIZED;
 
 	if (!status && (!qr_fits(info, m, n, entries) || !info->set || info->type != type))
 		status = SOLVER_INVALID_VALUE;
 	if (!status)
-		status = sparse_begin(h->stream);
+		status = solver_sparse_begin(h->stream);
 	if (status)
 		return status;
-	sparse_qr_drop(&info->qr);
-	status = sparse_qr(&info->qr, info->set, m, n);
+	solver_sparse_qr_drop(&info->qr);
+	status = solver_sparse_qr(&info->qr, info->set, m, n);
 	info->set = NULL;
 	if (!status && b && x)
 		status = qr_answer(info, b, x);
-	sparse_end();
+	solver_sparse_end();
 	return status;
 }
 
-static int qr_solve(struct sparse_handle *h, enum solver_type type, int m, int n, const void *b,
-	void *x, const struct qr_info *info)
+static int qr_solve(struct solver_sparse_handle *h, enum solver_type type, int m, int n,
+	const void *b, void *x, const struct qr_info *info)
 {
 	int status = h ? SOLVER_SUCCESS : SOLVER_NOT_INITIALIZED;
 
@@ -157,36 +158,36 @@ static int qr_solve(struct sparse_handle *h, enum solver_type type, int m, int n
 		(!info || !info->qr.a || info->type != type || info->m != m || info->n != n))
 		status = SOLVER_INVALID_VALUE;
 	if (!status)
-		status = sparse_begin(h->stream);
+		status = solver_sparse_begin(h->stream);
 	if (status)
 		return status;
 	status = qr_answer(info, b, x);
-	sparse_end();
+	solver_sparse_end();
 	return status;
 }
 
-static int qr_pivot(
-	struct sparse_handle *h, const struct qr_info *info, double tolerance, int *position)
+static int qr_pivot(struct solver_sparse_handle *h, const struct qr_info *info,
+	double tolerance, int *position)
 {
 	if (!h)
 		return SOLVER_NOT_INITIALIZED;
 	if (!info || !info->qr.a || !position)
 		return SOLVER_INVALID_VALUE;
-	*position = sparse_qr_singular(&info->qr, tolerance);
+	*position = solver_sparse_qr_singular(&info->qr, tolerance);
 	return SOLVER_SUCCESS;
 }
 
-static int qr_batch(struct sparse_handle *h, const struct sparse_matrix *first, const void *b,
-	void *x, int batch, const struct qr_info *info)
+static int qr_batch(struct solver_sparse_handle *h, const struct solver_sparse_matrix *first,
+	const void *b, void *x, int batch, const struct qr_info *info)
 {
 	unsigned size = solver_size(first->type);
 	int status = h ? SOLVER_SUCCESS : SOLVER_NOT_INITIALIZED;
-	struct sparse_matrix a = *first;
+	struct solver_sparse_matrix a = *first;
 
 	if (!status && (!qr_fits(info, a.m, a.n, a.entries) || batch < 1))
 		status = SOLVER_INVALID_VALUE;
 	if (!status)
-		status = sparse_begin(h->stream);
+		status = solver_sparse_begin(h->stream);
 	if (status)
 		return status;
 	for (int64_t i = 0; !status && i < batch; i++) {
@@ -194,20 +195,20 @@ static int qr_batch(struct sparse_handle *h, const struct sparse_matrix *first, 
 		number *dense;
 
 		a.values = (const char *)first->values + i * a.entries * size;
-		dense = sparse_dense(&a, &status);
+		dense = solver_sparse_dense(&a, &status);
 		if (dense)
-			status = sparse_qr(&one.qr, dense, a.m, a.n);
+			status = solver_sparse_qr(&one.qr, dense, a.m, a.n);
 		if (!status)
 			status = qr_answer(&one, (const char *)b + i * a.m * size,
 				(char *)x + i * a.n * size);
-		sparse_qr_drop(&one.qr);
+		solver_sparse_qr_drop(&one.qr);
 	}
-	sparse_end();
+	solver_sparse_end();
 	return status;
 }
 
 #define QR(P, REAL, NUMBER)                                                                    \
-	CALL(cusolverSp##P##csrqrBufferInfo, struct sparse_handle *h, int m, int n,            \
+	CALL(cusolverSp##P##csrqrBufferInfo, struct solver_sparse_handle *h, int m, int n,     \
 		int entries, VALUES, struct qr_info *info, size_t *internal_bytes,             \
 		size_t *work_bytes)                                                            \
 	{                                                                                      \
@@ -217,9 +218,9 @@ static int qr_batch(struct sparse_handle *h, const struct sparse_matrix *first, 
 			       ? SOLVER_INVALID_VALUE                                          \
 			       : sizes(m, n, entries, 1, internal_bytes, work_bytes);          \
 	}                                                                                      \
-	CALL(cusolverSp##P##csrqrBufferInfoBatched, struct sparse_handle *h, int m, int n,     \
-		int entries, VALUES, int batch, struct qr_info *info, size_t *internal_bytes,  \
-		size_t *work_bytes)                                                            \
+	CALL(cusolverSp##P##csrqrBufferInfoBatched, struct solver_sparse_handle *h, int m,     \
+		int n, int entries, VALUES, int batch, struct qr_info *info,                   \
+		size_t *internal_bytes, size_t *work_bytes)                                    \
 	{                                                                                      \
 		(void)descriptor, (void)values, (void)rows, (void)columns;                     \
 		return !h ? SOLVER_NOT_INITIALIZED                                             \
@@ -227,36 +228,36 @@ static int qr_batch(struct sparse_handle *h, const struct sparse_matrix *first, 
 			       ? SOLVER_INVALID_VALUE                                          \
 			       : sizes(m, n, entries, batch, internal_bytes, work_bytes);      \
 	}                                                                                      \
-	CALL(cusolverSp##P##csrqrsvBatched, struct sparse_handle *h, int m, int n,             \
+	CALL(cusolverSp##P##csrqrsvBatched, struct solver_sparse_handle *h, int m, int n,      \
 		int entries, VALUES, const void *b, void *x, int batch, struct qr_info *info,  \
 		void *work)                                                                    \
 	{                                                                                      \
-		struct sparse_matrix a = {                                                     \
+		struct solver_sparse_matrix a = {                                              \
 			SOLVER_##P, m, n, entries, descriptor, values, rows, columns};         \
                                                                                                \
 		(void)work;                                                                    \
 		return qr_batch(h, &a, b, x, batch, info);                                     \
 	}                                                                                      \
-	CALL(cusolverSp##P##csrqrSetup, struct sparse_handle *h, int m, int n, int entries,    \
-		VALUES, NUMBER mu, struct qr_info *info)                                       \
+	CALL(cusolverSp##P##csrqrSetup, struct solver_sparse_handle *h, int m, int n,          \
+		int entries, VALUES, NUMBER mu, struct qr_info *info)                          \
 	{                                                                                      \
-		struct sparse_matrix a = {                                                     \
+		struct solver_sparse_matrix a = {                                              \
 			SOLVER_##P, m, n, entries, descriptor, values, rows, columns};         \
                                                                                                \
 		return qr_setup(h, &a, mu, info);                                              \
 	}                                                                                      \
-	CALL(cusolverSp##P##csrqrFactor, struct sparse_handle *h, int m, int n, int entries,   \
-		void *b, void *x, struct qr_info *info, void *work)                            \
+	CALL(cusolverSp##P##csrqrFactor, struct solver_sparse_handle *h, int m, int n,         \
+		int entries, void *b, void *x, struct qr_info *info, void *work)               \
 	{                                                                                      \
 		(void)work;                                                                    \
 		return qr_factor(h, SOLVER_##P, m, n, entries, b, x, info);                    \
 	}                                                                                      \
-	CALL(cusolverSp##P##csrqrZeroPivot, struct sparse_handle *h, struct qr_info *info,     \
-		REAL tolerance, int *position)                                                 \
+	CALL(cusolverSp##P##csrqrZeroPivot, struct solver_sparse_handle *h,                    \
+		struct qr_info *info, REAL tolerance, int *position)                           \
 	{                                                                                      \
 		return qr_pivot(h, info, tolerance, position);                                 \
 	}                                                                                      \
-	CALL(cusolverSp##P##csrqrSolve, struct sparse_handle *h, int m, int n, void *b,        \
+	CALL(cusolverSp##P##csrqrSolve, struct solver_sparse_handle *h, int m, int n, void *b, \
 		void *x, struct qr_info *info, void *work)                                     \
 	{                                                                                      \
 		(void)work;                                                                    \
@@ -269,7 +270,7 @@ QR(Z, double, double complex)
 
 /* ---- Cholesky ---- */
 
-CALL(cusolverSpXcsrcholAnalysis, struct sparse_handle *h, int n, int entries, PATTERN,
+CALL(cusolverSpXcsrcholAnalysis, struct solver_sparse_handle *h, int n, int entries, PATTERN,
 	struct cholesky_info *info)
 {
 	if (!h)
@@ -282,8 +283,8 @@ CALL(cusolverSpXcsrcholAnalysis, struct sparse_handle *h, int n, int entries, PA
 	return SOLVER_SUCCESS;
 }
 
-static int cholesky_factor(
-	struct sparse_handle *h, const struct sparse_matrix *a, struct cholesky_info *info)
+static int cholesky_factor(struct solver_sparse_handle *h, const struct solver_sparse_matrix *a,
+	struct cholesky_info *info)
 {
 	int status = h ? SOLVER_SUCCESS : SOLVER_NOT_INITIALIZED;
 
@@ -291,19 +292,19 @@ static int cholesky_factor(
 		(!info || !info->analysed || info->n != a->m || info->entries != a->entries))
 		status = SOLVER_INVALID_VALUE;
 	if (!status)
-		status = sparse_begin(h->stream);
+		status = solver_sparse_begin(h->stream);
 	if (status)
 		return status;
 	free(info->factor);
-	info->factor = sparse_dense(a, &status);
+	info->factor = solver_sparse_dense(a, &status);
 	info->type = a->type;
 	if (info->factor)
-		info->ended = sparse_cholesky(info->factor, info->n);
-	sparse_end();
+		info->ended = solver_sparse_cholesky(info->factor, info->n);
+	solver_sparse_end();
 	return status;
 }
 
-static int cholesky_pivot(struct sparse_handle *h, const struct cholesky_info *info,
+static int cholesky_pivot(struct solver_sparse_handle *h, const struct cholesky_info *info,
 	double tolerance, int *position)
 {
 	if (!h)
@@ -312,12 +313,12 @@ static int cholesky_pivot(struct sparse_handle *h, const struct cholesky_info *i
 		return SOLVER_INVALID_VALUE;
 	*position = info->ended >= 0
 			    ? info->ended
-			    : sparse_cholesky_singular(info->factor, info->n, tolerance);
+			    : solver_sparse_cholesky_singular(info->factor, info->n, tolerance);
 	return SOLVER_SUCCESS;
 }
 
-static int cholesky_solve(struct sparse_handle *h, enum solver_type type, int n, const void *b,
-	void *x, const struct cholesky_info *info)
+static int cholesky_solve(struct solver_sparse_handle *h, enum solver_type type, int n,
+	const void *b, void *x, const struct cholesky_info *info)
 {
 	int status = h ? SOLVER_SUCCESS : SOLVER_NOT_INITIALIZED;
 	number *both;
@@ -325,20 +326,20 @@ static int cholesky_solve(struct sparse_handle *h, enum solver_type type, int n,
 	if (!status && (!info || !info->factor || info->type != type || info->n != n))
 		status = SOLVER_INVALID_VALUE;
 	if (!status)
-		status = sparse_begin(h->stream);
+		status = solver_sparse_begin(h->stream);
 	if (status)
 		return status;
-	both = sparse_vector(type, b, n, &status);
+	both = solver_sparse_vector(type, b, n, &status);
 	if (both)
-		status = sparse_cholesky_solve(info->factor, n, both);
+		status = solver_sparse_cholesky_solve(info->factor, n, both);
 	if (!status)
-		status = sparse_store(type, x, both, n);
+		status = solver_sparse_store(type, x, both, n);
 	free(both);
-	sparse_end();
+	solver_sparse_end();
 	return status;
 }
 
-static int cholesky_diagonal(struct sparse_handle *h, enum solver_type type,
+static int cholesky_diagonal(struct solver_sparse_handle *h, enum solver_type type,
 	const struct cholesky_info *info, void *diagonal)
 {
 	enum solver_type real = solver_real_type(type);
@@ -347,21 +348,21 @@ static int cholesky_diagonal(struct sparse_handle *h, enum solver_type type,
 	if (!status && (!info || !info->factor || info->type != type))
 		status = SOLVER_INVALID_VALUE;
 	if (!status)
-		status = sparse_begin(h->stream);
+		status = solver_sparse_begin(h->stream);
 	if (status)
 		return status;
-	if (sparse_reaches(diagonal, (uint64_t)info->n, solver_size(real)))
+	if (solver_sparse_reaches(diagonal, (uint64_t)info->n, solver_size(real)))
 		for (int64_t i = 0; i < info->n; i++)
-			sparse_set(real, diagonal, i, info->factor[i + i * info->n]);
+			solver_sparse_set(real, diagonal, i, info->factor[i + i * info->n]);
 	else
 		status = SOLVER_INVALID_VALUE;
-	sparse_end();
+	solver_sparse_end();
 	return status;
 }
 
 #define CHOLESKY(P, REAL)                                                                      \
-	CALL(cusolverSp##P##csrcholBufferInfo, struct sparse_handle *h, int n, int entries,    \
-		VALUES, struct cholesky_info *info, size_t *internal_bytes,                    \
+	CALL(cusolverSp##P##csrcholBufferInfo, struct solver_sparse_handle *h, int n,          \
+		int entries, VALUES, struct cholesky_info *info, size_t *internal_bytes,       \
 		size_t *work_bytes)                                                            \
 	{                                                                                      \
 		(void)descriptor, (void)values, (void)rows, (void)columns;                     \
@@ -370,28 +371,28 @@ static int cholesky_diagonal(struct sparse_handle *h, enum solver_type type,
 			       ? SOLVER_INVALID_VALUE                                          \
 			       : sizes(n, n, entries, 1, internal_bytes, work_bytes);          \
 	}                                                                                      \
-	CALL(cusolverSp##P##csrcholFactor, struct sparse_handle *h, int n, int entries,        \
+	CALL(cusolverSp##P##csrcholFactor, struct solver_sparse_handle *h, int n, int entries, \
 		VALUES, struct cholesky_info *info, void *work)                                \
 	{                                                                                      \
-		struct sparse_matrix a = {                                                     \
+		struct solver_sparse_matrix a = {                                              \
 			SOLVER_##P, n, n, entries, descriptor, values, rows, columns};         \
                                                                                                \
 		(void)work;                                                                    \
 		return cholesky_factor(h, &a, info);                                           \
 	}                                                                                      \
-	CALL(cusolverSp##P##csrcholZeroPivot, struct sparse_handle *h,                         \
+	CALL(cusolverSp##P##csrcholZeroPivot, struct solver_sparse_handle *h,                  \
 		struct cholesky_info *info, REAL tolerance, int *position)                     \
 	{                                                                                      \
 		return cholesky_pivot(h, info, tolerance, position);                           \
 	}                                                                                      \
-	CALL(cusolverSp##P##csrcholSolve, struct sparse_handle *h, int n, const void *b,       \
-		void *x, struct cholesky_info *info, void *work)                               \
+	CALL(cusolverSp##P##csrcholSolve, struct solver_sparse_handle *h, int n,               \
+		const void *b, void *x, struct cholesky_info *info, void *work)                \
 	{                                                                                      \
 		(void)work;                                                                    \
 		return cholesky_solve(h, SOLVER_##P, n, b, x, info);                           \
 	}                                                                                      \
-	CALL(cusolverSp##P##csrcholDiag, struct sparse_handle *h, struct cholesky_info *info,  \
-		void *diagonal)                                                                \
+	CALL(cusolverSp##P##csrcholDiag, struct solver_sparse_handle *h,                       \
+		struct cholesky_info *info, void *diagonal)                                    \
 	{                                                                                      \
 		return cholesky_diagonal(h, SOLVER_##P, info, diagonal);                       \
 	}

@@ -13,8 +13,8 @@ void zgetrs_(const char *, const int *, const int *, const void *, const int *, 
 	void *, const int *, int *, size_t);
 
 struct question {
-	struct sparse_handle *handle;
-	struct sparse_matrix a;
+	struct solver_sparse_handle *handle;
+	struct solver_sparse_matrix a;
 	const void *b;
 	double tolerance;
 	void *x;
@@ -23,14 +23,14 @@ struct question {
 
 static int by_qr(const struct question *q, number *a, number *b, int *singular)
 {
-	struct sparse_qr qr;
-	int status = sparse_qr(&qr, a, q->a.m, q->a.m);
+	struct solver_sparse_qr qr;
+	int status = solver_sparse_qr(&qr, a, q->a.m, q->a.m);
 
 	if (!status) {
-		*singular = sparse_qr_singular(&qr, q->tolerance);
-		status = sparse_qr_solve(&qr, b);
+		*singular = solver_sparse_qr_singular(&qr, q->tolerance);
+		status = solver_sparse_qr_solve(&qr, b);
 	}
-	sparse_qr_drop(&qr);
+	solver_sparse_qr_drop(&qr);
 	return status;
 }
 
@@ -38,10 +38,10 @@ static int by_cholesky(const struct question *q, number *a, number *b, int *sing
 {
 	int status = SOLVER_SUCCESS;
 
-	*singular = sparse_cholesky(a, q->a.m);
+	*singular = solver_sparse_cholesky(a, q->a.m);
 	if (*singular < 0) {
-		*singular = sparse_cholesky_singular(a, q->a.m, q->tolerance);
-		status = sparse_cholesky_solve(a, q->a.m, b);
+		*singular = solver_sparse_cholesky_singular(a, q->a.m, q->tolerance);
+		status = solver_sparse_cholesky_solve(a, q->a.m, b);
 	}
 	free(a);
 	return status;
@@ -57,19 +57,19 @@ static int solve(const struct question *q,
 		return SOLVER_NOT_INITIALIZED;
 	if (!q->singularity)
 		return SOLVER_INVALID_VALUE;
-	status = sparse_begin(q->handle->stream);
+	status = solver_sparse_begin(q->handle->stream);
 	if (status)
 		return status;
-	a = sparse_dense(&q->a, &status);
-	b = a ? sparse_vector(q->a.type, q->b, q->a.m, &status) : NULL;
+	a = solver_sparse_dense(&q->a, &status);
+	b = a ? solver_sparse_vector(q->a.type, q->b, q->a.m, &status) : NULL;
 	if (b)
 		status = by(q, a, b, &singular);
 	else
 		free(a);
 	if (!status)
-		status = sparse_store(q->a.type, q->x, b, q->a.m);
+		status = solver_sparse_store(q->a.type, q->x, b, q->a.m);
 	free(b);
-	sparse_end();
+	solver_sparse_end();
 	if (!status)
 		*q->singularity = singular;
 	return status;
@@ -144,43 +144,43 @@ static int iterate(struct iteration *it)
 	return SOLVER_SUCCESS;
 }
 
-static int eigenvalue(struct sparse_handle *handle, const struct sparse_matrix *a, number near,
-	const void *x0, int most, double enough, void *mu, void *x)
+static int eigenvalue(struct solver_sparse_handle *handle, const struct solver_sparse_matrix *a,
+	number near, const void *x0, int most, double enough, void *mu, void *x)
 {
 	struct iteration it = {.n = a->m, .most = most, .near = near, .enough = enough};
 	size_t n = a->m > 0 ? (size_t)a->m : 1;
-	int status = handle ? sparse_begin(handle->stream) : SOLVER_NOT_INITIALIZED;
+	int status = handle ? solver_sparse_begin(handle->stream) : SOLVER_NOT_INITIALIZED;
 
 	if (status)
 		return status;
-	it.a = sparse_dense(a, &status);
-	it.x = it.a ? sparse_vector(a->type, x0, a->m, &status) : NULL;
+	it.a = solver_sparse_dense(a, &status);
+	it.x = it.a ? solver_sparse_vector(a->type, x0, a->m, &status) : NULL;
 	it.factors = malloc(n * n * sizeof(*it.factors));
 	it.y = malloc(n * sizeof(*it.y));
 	it.pivots = malloc(n * sizeof(*it.pivots));
 	if (it.x)
 		status = it.factors && it.y && it.pivots ? iterate(&it) : SOLVER_ALLOC_FAILED;
 	if (!status)
-		status = sparse_store(a->type, mu, &it.found, 1);
+		status = solver_sparse_store(a->type, mu, &it.found, 1);
 	if (!status)
-		status = sparse_store(a->type, x, it.x, a->m);
+		status = solver_sparse_store(a->type, x, it.x, a->m);
 	free(it.a);
 	free(it.x);
 	free(it.factors);
 	free(it.y);
 	free(it.pivots);
-	sparse_end();
+	solver_sparse_end();
 	return status;
 }
 
 /* ---- the calls ---- */
 
 #define MATRIX                                                                                 \
-	int m, int entries, const struct sparse_descriptor *descriptor, const void *values,    \
-		const int *rows, const int *columns
+	int m, int entries, const struct solver_sparse_descriptor *descriptor,                 \
+		const void *values, const int *rows, const int *columns
 #define AS_MATRIX(P) {SOLVER_##P, m, m, entries, descriptor, values, rows, columns}
 #define SYSTEMS(P, REAL, NUMBER)                                                               \
-	CALL(cusolverSp##P##csrlsvqr, struct sparse_handle *h, MATRIX, const void *b,          \
+	CALL(cusolverSp##P##csrlsvqr, struct solver_sparse_handle *h, MATRIX, const void *b,   \
 		REAL tolerance, int reorder, void *x, int *singularity)                        \
 	{                                                                                      \
 		struct question q = {h, AS_MATRIX(P), b, tolerance, x, singularity};           \
@@ -188,7 +188,7 @@ static int eigenvalue(struct sparse_handle *handle, const struct sparse_matrix *
 		(void)reorder; /* what is spread out needs no order */                         \
 		return solve(&q, by_qr);                                                       \
 	}                                                                                      \
-	CALL(cusolverSp##P##csrlsvchol, struct sparse_handle *h, MATRIX, const void *b,        \
+	CALL(cusolverSp##P##csrlsvchol, struct solver_sparse_handle *h, MATRIX, const void *b, \
 		REAL tolerance, int reorder, void *x, int *singularity)                        \
 	{                                                                                      \
 		struct question q = {h, AS_MATRIX(P), b, tolerance, x, singularity};           \
@@ -196,10 +196,10 @@ static int eigenvalue(struct sparse_handle *handle, const struct sparse_matrix *
 		(void)reorder;                                                                 \
 		return solve(&q, by_cholesky);                                                 \
 	}                                                                                      \
-	CALL(cusolverSp##P##csreigvsi, struct sparse_handle *h, MATRIX, NUMBER near,           \
+	CALL(cusolverSp##P##csreigvsi, struct solver_sparse_handle *h, MATRIX, NUMBER near,    \
 		const void *x0, int most, REAL enough, void *mu, void *x)                      \
 	{                                                                                      \
-		struct sparse_matrix a = AS_MATRIX(P);                                         \
+		struct solver_sparse_matrix a = AS_MATRIX(P);                                  \
                                                                                                \
 		return eigenvalue(h, &a, near, x0, most, enough, mu, x);                       \
 	}

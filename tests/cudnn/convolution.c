@@ -123,8 +123,8 @@ static double *sums_of(const struct tensor *t)
 	return calloc(t->elements, sizeof(double));
 }
 
-static void settle(struct tensor *t, double *sums, double alpha, double beta, const char *what,
-	const char *name)
+static void check_sums(struct tensor *t, double *sums, double alpha, double beta,
+	const char *what, const char *name)
 {
 	char text[96];
 
@@ -175,7 +175,7 @@ static void forward(const struct shape *s)
 		c.filter, c.w.device, c.descriptor, perf.algo, workspace, size,
 		SCALAR(s->type, 2), c.y.descriptor, c.y.device));
 	products(&c, add_y, sums);
-	settle(&c.y, sums, 0.5, 2, "forward", s->name);
+	check_sums(&c.y, sums, 0.5, 2, "forward", s->name);
 	device_free(workspace);
 	convolution_free(&c);
 }
@@ -201,7 +201,7 @@ static void backward_data(const struct shape *s)
 		c.y.descriptor, c.y.device, c.descriptor, perf.algo, workspace, size,
 		SCALAR(s->type, 0), c.x.descriptor, c.x.device));
 	products(&c, add_x, sums);
-	settle(&c.x, sums, 1, 0, "gradient of the data", s->name);
+	check_sums(&c.x, sums, 1, 0, "gradient of the data", s->name);
 	device_free(workspace);
 	convolution_free(&c);
 }
@@ -227,7 +227,7 @@ static void backward_filter(const struct shape *s)
 		c.x.device, c.y.descriptor, c.y.device, c.descriptor, perf.algo, workspace,
 		size, SCALAR(s->type, 0), c.filter, c.w.device));
 	products(&c, add_w, sums);
-	settle(&c.w, sums, 1, 0, "gradient of the filter", s->name);
+	check_sums(&c.w, sums, 1, 0, "gradient of the filter", s->name);
 	device_free(workspace);
 	convolution_free(&c);
 }
@@ -244,7 +244,7 @@ static void backward_bias(int type)
 	do
 		sums[at[1]] += get(&dy, at);
 	while (next(&dy, at));
-	settle(&db, sums, 2, 1, "gradient of the bias", "bias");
+	check_sums(&db, sums, 2, 1, "gradient of the bias", "bias");
 	tensor_free(&dy);
 	tensor_free(&db);
 }
@@ -280,7 +280,7 @@ static void fused(const struct shape *s, int activation_mode)
 		if (activation_mode == CUDNN_ACTIVATION_RELU && sums[i] < 0)
 			sums[i] = 0;
 	} while (next(&c.y, at));
-	settle(&c.y, sums, 1, 0, "bias and activation", s->name);
+	check_sums(&c.y, sums, 1, 0, "bias and activation", s->name);
 	DNN(cudnnDestroyActivationDescriptor(activation));
 	device_free(workspace);
 	tensor_free(&bias);
@@ -310,7 +310,7 @@ static void search(const struct shape *s)
 		c.filter, c.w.device, c.descriptor, perf[0].algo, workspace, size,
 		SCALAR(s->type, 0), c.y.descriptor, c.y.device));
 	products(&c, add_y, sums);
-	settle(&c.y, sums, 1, 0, "forward, as found", s->name);
+	check_sums(&c.y, sums, 1, 0, "forward, as found", s->name);
 	device_free(workspace);
 	convolution_free(&c);
 }

@@ -144,7 +144,7 @@ def check_schema(checks):
 
 def check_config_keys(checks):
     """agent.config takes what the agent's configuration has."""
-    source = (ROOT / "gpu-agent/supervisor/settings.c").read_text()
+    source = (ROOT / "gpu-agent/supervisor/settings/settings.c").read_text()
     known = set(re.findall(r'^\t\{"([a-zA-Z_.]+)",', source, re.M)) | {"library_path", "tenants"}
     libraries = (ROOT / "gpu-agent/generated/libraries.inc").read_text()
     known |= {f"libraries.{key}" for key in re.findall(r'^LIBRARY_ROW\([^"]*"([a-zA-Z_]+)"', libraries, re.M)}

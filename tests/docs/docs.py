@@ -199,7 +199,7 @@ def self_test():
         ("docs/A.md", "`shim/gone.c`", "shim/gone.c"),
         ("docs/A.md", "`shim/engine/{ring,gone}.c`", "shim/engine/gone.c"),
         ("docs/A.md", "`shim/*/ring.c` `shim/engine/` `ring.c` `a/b` `build/x/y.c`", None),
-        ("docs/A.md", "`pulse.c`", "pulse.c"),
+        ("docs/A.md", "`gone.c`", "gone.c"),
         ("docs/A.md", "`shim/ROOM/ring.c` `NAME.c` `cuda.h`", None),
         ("docs/A.md", "`shim/ROOM/NAME.h`", "NAME.h"),
         ("docs/A.md", "`shim/ROOM/ROOM.c`", "ROOM.c"),

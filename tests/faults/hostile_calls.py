@@ -90,7 +90,7 @@ def well(c, wrong):
 
 
 def each(family, lies):
-    """LIES(operation): (what, body, payload, context, statuses that refuse it) of each lie about it."""
+    """LIES(operation): (what, body, payload, context, statuses that refuse it) of each false word about it."""
     def case(c):
         prepared(c)
         wrong, count = [], 0

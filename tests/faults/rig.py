@@ -63,7 +63,7 @@ class Rig:
         self.bystander = App("pace", socket=self.quiet.socket, program=PROGRAM)
         self.bystander.line("^in pace", 30)
         self.app("attach", stdin_ends=True).right(30)
-        self.before = wait_for(self.settled, 20, "the rig is at rest")
+        self.before = wait_for(self.steady, 20, "the rig is at rest")
         self.worker = self.agent.worker(self.bystander)
 
     def start_sidecar(self):
@@ -124,7 +124,7 @@ class Rig:
                 count += "/memfd:vcuda" in link or "/dev/shm/" in link
         return count
 
-    def settled(self):
+    def steady(self):
         """state(), once it has not changed for a while."""
         with contextlib.suppress(OSError, AssertionError, IndexError):
             first = self.state()

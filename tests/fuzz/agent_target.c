@@ -14,15 +14,15 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/supervisor/settings.h"
+#include "gpu-agent/supervisor/settings/settings.h"
 #include "gpu-agent/front/http/http.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/direct.h"
 #include "gpu-agent/front/identity.h"
-#include "gpu-agent/front/renew.h"
+#include "gpu-agent/front/session/renew.h"
 #include "gpu-agent/front/tensor/tensor_copy.h"
 #include "gpu-agent/front/tensor/tensors.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/token.h"
 #include "transport/tcp.h"
 #include "transport/transport.h"
 

@@ -14,9 +14,9 @@
 #include <cjson/cJSON.h>
 
 #include "common/log.h"
-#include "gpu-agent/store/commands_json.h"
-#include "gpu-agent/store/registry_core.h"
-#include "gpu-agent/store/registry_record.h"
+#include "gpu-agent/store/registry/commands_json.h"
+#include "gpu-agent/store/registry/registry_core.h"
+#include "gpu-agent/store/registry/registry_record.h"
 #include "tests/fuzz/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);

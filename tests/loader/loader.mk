@@ -1,37 +1,37 @@
 # The loader guard: its ELF reader, and libraries with a static CUDA runtime opened by dlopen.
 
-UTILITIES_TESTS := $(BUILD)/tests/loader
+LOADER_TESTS := $(BUILD)/tests/loader
 
-$(UTILITIES_TESTS)/image: tests/loader/image.c shim/loader/elf.c shim/loader/elf.h
+$(LOADER_TESTS)/image: tests/loader/image.c shim/loader/elf.c shim/loader/elf.h
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -fsanitize=address,undefined \
 		-fno-sanitize-recover=undefined -D_GNU_SOURCE -I. -o $@ $(filter %.c,$^) -lcmocka
 
-$(UTILITIES_TESTS)/host: tests/loader/host.c
+$(LOADER_TESTS)/host: tests/loader/host.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -o $@ $< -ldl
 
-$(UTILITIES_TESTS)/devices: tests/loader/devices.c
+$(LOADER_TESTS)/devices: tests/loader/devices.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu17 -O2 $(WARNINGS) -D_GNU_SOURCE -o $@ $<
 
 # A program that needs libcudart.so.12 or .13, which the loader finds preloaded by two names only.
-$(UTILITIES_TESTS)/needs%: tests/loader/needs.c | $(CACHE)/.complete
+$(LOADER_TESTS)/needs%: tests/loader/needs.c | $(CACHE)/.complete
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -D_GNU_SOURCE -isystem $(CUDA$*)/include -o $@ $< \
 		-L$(CUDA$*)/lib -l:libcudart.so.$*
 
-$(UTILITIES_TESTS)/plugin13.so: tests/loader/plugin.cu | $(CACHE)/.complete
+$(LOADER_TESTS)/plugin13.so: tests/loader/plugin.cu | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart static -shared -Xcompiler -fPIC $< -o $@ \
 		-L$(CUDA13)/lib
 
-$(UTILITIES_TESTS)/plugin12.so: tests/loader/plugin.cu | $(CACHE)/.complete
+$(LOADER_TESTS)/plugin12.so: tests/loader/plugin.cu | $(CACHE)/.complete
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) -x cuda --cuda-path=$(CUDA12) --cuda-gpu-arch=sm_80 --cuda-include-ptx=all \
@@ -39,40 +39,40 @@ $(UTILITIES_TESTS)/plugin12.so: tests/loader/plugin.cu | $(CACHE)/.complete
 		-Xlinker $(CUDA12)/lib/libcudart_static.a -Xlinker $(CUDA12)/lib/libculibos.a \
 		-lstdc++ -lm -lrt -ldl -lpthread
 
-.PHONY: test-utilities
-test: test-utilities
-test-utilities: ## the loader guard
-test-utilities: run-loader_image run-loader_devices $(foreach abi,12 13,run-loader_host$(abi) run-loader_needs$(abi))
-$(call add_test,loader_image,tests/loader/image.c,$(UTILITIES_TESTS)/image,timeout 180 $$<)
-$(call add_test,loader_devices,tests/loader/devices.c,$(UTILITIES_TESTS)/devices $(UTILITIES_LIB), \
-	LD_PRELOAD="$(abspath $(UTILITIES_LIB))" timeout 180 $$<)
+.PHONY: test-loader
+test: test-loader
+test-loader: ## the loader guard
+test-loader: run-loader_image run-loader_devices $(foreach abi,12 13,run-loader_host$(abi) run-loader_needs$(abi))
+$(call add_test,loader_image,tests/loader/image.c,$(LOADER_TESTS)/image,timeout 180 $$<)
+$(call add_test,loader_devices,tests/loader/devices.c,$(LOADER_TESTS)/devices $(LOADER_LIB), \
+	LD_PRELOAD="$(abspath $(LOADER_LIB))" timeout 180 $$<)
 $(foreach abi,12 13, \
-	$(call add_test,loader_host$(abi),tests/loader/host.c,$(UTILITIES_TESTS)/host \
-		$(UTILITIES_TESTS)/plugin$(abi).so $(UTILITIES_LIB) $(LIB)/libvcuda.so $(RUNTIME_TEST_LIBS), \
+	$(call add_test,loader_host$(abi),tests/loader/host.c,$(LOADER_TESTS)/host \
+		$(LOADER_TESTS)/plugin$(abi).so $(LOADER_LIB) $(LIB)/libvcuda.so $(RUNTIME_TEST_LIBS), \
 		LD_LIBRARY_PATH=$(RUNTIME_TESTS)/lib LD_PRELOAD="$(addprefix \
 		$(abspath $(RUNTIME_TESTS))/lib/,libutilities.so libvcuda.so)" \
-		timeout 180 $$< $(abspath $(UTILITIES_TESTS))/plugin$(abi).so) \
-	$(call add_test,loader_needs$(abi),tests/loader/needs.c,$(UTILITIES_TESTS)/needs$(abi) \
-		$(UTILITIES_LIB) $(LIB)/libvcuda.so, \
+		timeout 180 $$< $(abspath $(LOADER_TESTS))/plugin$(abi).so) \
+	$(call add_test,loader_needs$(abi),tests/loader/needs.c,$(LOADER_TESTS)/needs$(abi) \
+		$(LOADER_LIB) $(LIB)/libvcuda.so, \
 		for native in "" $(CUDA12)/lib:$(CUDA13)/lib; do \
-		LD_LIBRARY_PATH=$$$$native LD_PRELOAD="$(abspath $(UTILITIES_LIB) $(LIB)/libvcuda.so)" \
+		LD_LIBRARY_PATH=$$$$native LD_PRELOAD="$(abspath $(LOADER_LIB) $(LIB)/libvcuda.so)" \
 		timeout 180 $$< || exit 1; done))
 
 ##### NVRTC for a GPU that runs PTX #####
 
-NVRTC_PARTS := $(foreach name,libnvrtc.so.13 libnvrtc-672ee683.so.12,$(UTILITIES_TESTS)/$(name))
+NVRTC_PARTS := $(foreach name,libnvrtc.so.13 libnvrtc-672ee683.so.12,$(LOADER_TESTS)/$(name))
 
 $(NVRTC_PARTS): tests/loader/nvrtc-part.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu17 -O2 $(WARNINGS) -fPIC -shared -o $@ $<
 
-$(UTILITIES_TESTS)/nvrtc: tests/loader/nvrtc.c
+$(LOADER_TESTS)/nvrtc: tests/loader/nvrtc.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu17 -O2 $(WARNINGS) -o $@ $< -ldl
 
-test-utilities: run-loader_nvrtc
-$(call add_test,loader_nvrtc,tests/loader/nvrtc.c,$(UTILITIES_TESTS)/nvrtc $(NVRTC_PARTS) $(UTILITIES_LIB), \
-	for how in ptx none; do VCUDA_NVRTC=$$$$how LD_PRELOAD="$(abspath $(UTILITIES_LIB) $(LIB)/libvcuda.so)" \
+test-loader: run-loader_nvrtc
+$(call add_test,loader_nvrtc,tests/loader/nvrtc.c,$(LOADER_TESTS)/nvrtc $(NVRTC_PARTS) $(LOADER_LIB), \
+	for how in ptx none; do VCUDA_NVRTC=$$$$how LD_PRELOAD="$(abspath $(LOADER_LIB) $(LIB)/libvcuda.so)" \
 	timeout 180 $$< $(abspath $(NVRTC_PARTS)) || exit 1; done)

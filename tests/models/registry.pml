@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The index of tensors in Redis (gpu-agent/store/registry_requests.c, registry_fill.c and the Lua
+ * The index of tensors in Redis (gpu-agent/store/registry/registry_requests.c, registry_fill.c and the Lua
  * scripts): two agents, one name, two holders.  Redis is emptied, an agent is thought dead, dies
  * and comes back, an answer is lost.  A script is one step, its answer another.  Nobody is given
  * a name that an agent whose index is good has, nobody is told that what it has is missing; and

@@ -58,7 +58,7 @@ inline promote()
 	fi
 }
 
-inline settle()
+inline promoted()
 {
 	if
 	:: owner != NOBODY && !lost && DEAD -> promote()
@@ -73,7 +73,7 @@ inline forget()
 
 inline create(a)
 {
-	settle();
+	promoted();
 	if
 	:: DEAD && made < 2 ->
 		forget(); made++; tensor = made; deleted = false;
@@ -85,7 +85,7 @@ inline create(a)
 /* registry_ticket.lua, and memory for it */
 inline begin(a)
 {
-	settle();
+	promoted();
 	if
 	:: !DEAD && owner != a && has[a] == NONE ->
 		ticket[a] = true; ticket_of[a] = tensor; has[a] = COPYING; is[a] = tensor;
@@ -109,7 +109,7 @@ inline copy(a)
 /* registry_replica.lua, or a filling's registry_put.lua */
 inline enter(a)
 {
-	settle();
+	promoted();
 	if
 #ifdef ANY_TENSOR
 	:: !DEAD && owner != a ->

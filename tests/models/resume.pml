@@ -2,7 +2,7 @@
  *
  * A session whose wire is cut, and whose sidecar is killed and followed by another one, at any moment
  * (docs/RESUME.md; sidecar/channel/replies.c, transport/ring.c: ring_adopt, sidecar/channel/resume.c,
- * gpu-agent/front/resume.c).  The program makes a call when the one before it is answered, in the same slot.
+ * gpu-agent/front/session/resume.c).  The program makes a call when the one before it is answered, in the same slot.
  * Each command is executed once and in order, each call gets its own answer, each upcall comes once, and
  * nothing is left over: not where the welcome of a resumption is what was lost, either.
  *

@@ -45,7 +45,7 @@ def functions(description, cache, shape, names):
 
 def told():
     """cupti_callbacks.txt."""
-    with open(os.path.join(generate.HERE, "api", callbacks.FILE), encoding="utf-8") as file:
+    with open(os.path.join(generate.HERE, "api", "cupti_callbacks.txt"), encoding="utf-8") as file:
         return callbacks.read(file)
 
 

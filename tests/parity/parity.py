@@ -353,9 +353,25 @@ def libraries(description, cache):
     }
 
 
+def peers_errors():
+    path = os.path.join(HERE, "..", "..", "python", "vcuda-peers", "vcuda_peers", "errors.py")
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def statuses(text):
+    """What vcuda_peers/errors.py says of protocol/wire/status.h, which it cannot include."""
+    ours = {name: int(value) for names, values in re.findall(r"(?m)^(STATUS_[\w, ]+) = ([\d, ]+)$", text)
+            for name, value in zip(names.split(", "), values.split(", "), strict=True)}
+    told = constants.enumerators(constants.raw(os.path.join(generate.HERE, "wire", "status.h")), "wire_status")
+    return [f"{name} is {value}, not {told.get(name)}" for name, value in ours.items() if told.get(name) != value] + \
+        ([] if ours else ["errors.py has no STATUS_…"])
+
+
 def compare(description, toolkits, headers, found):
     return {"cuda.api against cuda.h": driver(description, toolkits, headers),
             "cuda.api against cudaTypedefs.h": since(description, found),
+            "vcuda_peers/errors.py against status.h": statuses(peers_errors()),
             "cudart.api against libcudart": runtime(description, toolkits, headers),
             "cuda.api and cudart.api refuse little": refusals(description)}
 
@@ -444,6 +460,7 @@ def library_breakages(description, cache):
         return bool(cupti.params(broken, cupti.told(), cache, shape))
 
     return [
+        ("another number in vcuda_peers/errors.py", bool(statuses(peers_errors().replace("911", "912")))),
         ("a parameter too few in cupti.api", described("cupti", "cuptiSubscribe", fewer)),
         ("two numbers exchanged in cupti_callbacks.txt", renumbered()),
         ("a parameter too few of what is told", told("cuMemcpyHtoDAsync_v2") and told("cudaLaunchKernel")),

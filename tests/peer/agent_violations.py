@@ -135,7 +135,7 @@ class Handshake(unittest.TestCase):
         agent = Agent(welcome)
         sidecar = Sidecar(agent, "pod", *flags)
         try:
-            before = sidecar.settled()
+            before = sidecar.steady()
             with self.assertRaises(Refused) as caught:
                 App(sidecar.path)
             self.assertEqual(caught.exception.status, status)

@@ -246,7 +246,7 @@ class Strangers(unittest.TestCase):
         agent = Agent()
         sidecar = Sidecar(agent)
         try:
-            before = sidecar.settled()
+            before = sidecar.steady()
             crowd = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(50)]
             for s in crowd:
                 s.connect(sidecar.path)
@@ -267,7 +267,7 @@ class Strangers(unittest.TestCase):
         sidecar = Sidecar(agent)
         crowd = []
         try:
-            before, memory = sidecar.settled(), sidecar.resident()["Pss_Anon"]
+            before, memory = sidecar.steady(), sidecar.resident()["Pss_Anon"]
             threads = lambda: len(os.listdir("/proc/%d/task" % sidecar.process.pid))
             while len(crowd) < 1100:
                 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -344,7 +344,7 @@ class Strangers(unittest.TestCase):
         agent = Agent()
         sidecar = Sidecar(agent)
         try:
-            before = sidecar.settled()
+            before = sidecar.steady()
             s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             s.connect(sidecar.path)
             request = REQUEST.pack(CHANNEL_MAGIC, CHANNEL_VERSION, ATTACH, 0, 0, 0, 1, 0, b"fds")

@@ -56,7 +56,7 @@ class Others(unittest.TestCase):
 class Ends(unittest.TestCase):
     def test_app_dies(self):
         with stage() as (agent, sidecar, app, session):
-            before = sidecar.settled()
+            before = sidecar.steady()
             other = App(sidecar.path)
             agent.session()
             other.close()

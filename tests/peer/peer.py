@@ -355,7 +355,7 @@ class Sidecar:
                     found.append((memory.st_size, memory.st_blocks * 512))
         return found
 
-    def settled(self):
+    def steady(self):
         """How many it has once it has begun: the same number for a tenth of a second."""
         last, same = -1, 0
         while same < 5:

@@ -115,7 +115,7 @@ class Traffic(unittest.TestCase):
 
     def test_pinned_memory_comes_and_goes(self):
         with stage(self.ipc) as (agent, sidecar, app, session):
-            before = sidecar.settled()
+            before = sidecar.steady()
             numbers = [app.pin(5000) for _ in range(20)]
             self.assertEqual(len(set(numbers)), 20)
             self.assertTrue(all(len(app.extra[n]) == 8192 for n in numbers))

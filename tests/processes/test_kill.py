@@ -372,7 +372,7 @@ def test_killed_again_and_again():
             return [len(os.listdir(f"/proc/{pid}/fd"))
                     for pid in (s.sidecar.pid, s.agent.pid, s.agent.front())]
 
-        def settled():
+        def steady():
             # The next worker is started, and may have a descriptor more meanwhile.
             looks = [descriptors()]
             for _ in range(4):
@@ -380,7 +380,7 @@ def test_killed_again_and_again():
                 looks.append(descriptors())
             return looks[0] if all(look == looks[0] for look in looks) else None
 
-        before = wait_for(settled, DEADLINE, "descriptors stay the same")
+        before = wait_for(steady, DEADLINE, "descriptors stay the same")
         for i in range(20):
             app = s.app("sum", 1000000, 64)
             time.sleep(0.003 * i)  # the moment is what is tried

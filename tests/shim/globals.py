@@ -4,8 +4,9 @@
 
     tests/shim/globals.py BUILD
 
-Reads the objects of a build: a name that the code of two of shim, sidecar, gpu-agent, command,
-softgpu, transport and common defines is named with its files (main and NVIDIA's own names aside).
+Reads the objects of a build: a name that two source files of shim, sidecar, gpu-agent, command, softgpu,
+transport and common define is named with them (main and NVIDIA's own names aside, and the functions of
+include/vcuda/tensor.h, which there are under vcuda and natively).
 """
 import collections
 import os
@@ -15,6 +16,7 @@ import sys
 
 ROOMS = ("shim", "sidecar", "gpu-agent", "command", "softgpu", "transport", "common")
 NVIDIAS = ("cu", "__cuda", "__nv", "nvml", "_")
+BOTH_FORMS = "vcuda_tensor_"
 
 
 def source_of(path):
@@ -50,14 +52,13 @@ def main():
                 objects[os.path.join(path, name)] = source
     if not {room for room, _ in objects.values()} >= set(ROOMS) - {"common"}:
         sys.exit(f"globals.py: {build} is not a whole build")
-    meanings = collections.defaultdict(dict)
+    meanings = collections.defaultdict(set)
     for path, name in defined(sorted(objects)):
-        room, source = objects[path]
-        if name != "main" and not name.startswith(NVIDIAS) and not re.match("p?nccl[A-Z]", name):
-            meanings[name].setdefault(room, source)
+        if name != "main" and not name.startswith((*NVIDIAS, BOTH_FORMS)) and not re.match("p?nccl[A-Z]", name):
+            meanings[name].add(objects[path][1])
     twice = {name: where for name, where in meanings.items() if len(where) > 1}
     for name, where in sorted(twice.items()):
-        print(f"{name}: " + ", ".join(where.values()))
+        print(f"{name}: " + ", ".join(sorted(where)))
     print(f"globals: {len(meanings)} names of {len(objects)} objects, {len(twice)} with two meanings")
     sys.exit(1 if twice or not meanings else 0)
 

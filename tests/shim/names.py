@@ -79,7 +79,7 @@ def held():
     """{SONAME: (the library behind it, its version node or "", one of its functions)}"""
     found = {}
     for file in sorted(os.listdir(LIB)):
-        if not re.match(r"lib.*\.so", file) or re.search("softgpu|utilities", file):
+        if not re.match(r"lib.*\.so", file) or re.search("softgpu|libutilities", file):
             continue
         dynamic = output("readelf", "-dW", f"{LIB}/{file}")
         soname, = re.findall(r"soname: \[(.*)\]", dynamic)

@@ -245,7 +245,7 @@ def test_bad_signed_tokens():
         for what, answer in (("another pod's", c.ask(c.key.token(claims()), UID.replace("0", "1"))),
                              ("longer than it may be", c.ask("x" * 5000)),
                              ("of no length", c.ask("", length=0)),
-                             ("of a length that is a lie", c.ask(c.key.token(claims()), length=2**32 - 1))):
+                             ("of a false length", c.ask(c.key.token(claims()), length=2**32 - 1))):
             assert answer and answer[0] == NOT_PERMITTED, (what, answer)
             answers.add(answer)
             count += 1

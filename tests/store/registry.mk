@@ -1,7 +1,7 @@
 # The registry of tensors over a real redis-server: `make test-registry`.
 .PHONY: test-registry
 
-REGISTRY_SRCS := $(wildcard gpu-agent/store/registry*.c gpu-agent/store/commands*.c)
+REGISTRY_SRCS := $(wildcard gpu-agent/store/registry/registry*.c gpu-agent/store/registry/commands*.c)
 REGISTRY_LIBS := -lhiredis -lcjson -lcrypto -lyaml
 REGISTRY_STORE := $(BUILD)/tests/registry_store
 

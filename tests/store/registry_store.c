@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "gpu-agent/store/registry.h"
+#include "gpu-agent/store/registry/registry.h"
 #include "tests/die.h"
 
 #define TENSORS 65536

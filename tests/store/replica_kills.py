@@ -50,7 +50,7 @@ def victims(one, two, owner, readers):
     }
 
 
-def settle(one, two, name):
+def drain(one, two, name):
     """Both agents serve again, and nothing is left of the name on either, nor in Redis."""
     def gone():
         return all(not any(bytes_of(s.agent).values()) for s in (one, two))
@@ -102,7 +102,7 @@ def one_round(one, two, number, tally):
         program.process.kill()
         program.process.wait()
     tally.setdefault(who, []).extend(told)
-    settle(one, two, name)
+    drain(one, two, name)
 
 
 def test_kills(rounds, seed):

@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "gpu-agent/supervisor/options.h"
-#include "gpu-agent/supervisor/settings.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/options.h"
+#include "gpu-agent/supervisor/settings/settings.h"
+#include "gpu-agent/supervisor/settings/token.h"
 
 static char path[] = "/tmp/agent-settings-XXXXXX";
 static struct agent_config config;

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/token.h"
 
 static char path[] = "/tmp/agent-tokens-XXXXXX";
 static struct agent_tokens tokens;

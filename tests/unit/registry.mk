@@ -1,3 +1,3 @@
-# Tests of gpu-agent/store/registry*: what needs no Redis.
+# Tests of gpu-agent/store/registry/registry*: what needs no Redis.
 UNIT_PREFIXES += registry
-UNIT_OBJS_registry = $(call objects,gpu-agent/store/registry_names.c)
+UNIT_OBJS_registry = $(call objects,gpu-agent/store/registry/registry_names.c)

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "gpu-agent/store/registry.h"
+#include "gpu-agent/store/registry/registry.h"
 
 static char out[REGISTRY_NAME + 1];
 static struct error error;

@@ -39,16 +39,16 @@ static void test_apart(void **state)
 	(void)state;
 	has(0, "0000:3B:00.0");
 	has(1, "0000:5E:00.0");
-	assert_int_equal(place_part(all, 0, 2), 0);
+	assert_int_equal(pci_part(all, 0, 2), 0);
 	has(2, "0000:5E:00.0");
 	has(3, "0000:af:00.1");
-	assert_int_equal(place_part(all, 2, 4), 0x100);
+	assert_int_equal(pci_part(all, 2, 4), 0x100);
 	has(4, "0000:3B:00.0");
-	assert_int_equal(place_part(all, 4, 5), 0x100);
+	assert_int_equal(pci_part(all, 4, 5), 0x100);
 	has(5, "0000:3B:00.0");
-	assert_int_equal(place_part(all, 5, 6), 0x200);
+	assert_int_equal(pci_part(all, 5, 6), 0x200);
 	has(6, "0001:3B:00.0"); /* another one already */
-	assert_int_equal(place_part(all, 6, 7), 0);
+	assert_int_equal(pci_part(all, 6, 7), 0);
 	shows(0, "0000:3B:00.0", 0);
 	shows(1, "0000:5E:00.0", 0);
 	shows(2, "0100:5E:00.0", 0x100);
@@ -63,15 +63,15 @@ static void test_odd(void **state)
 	(void)state;
 	has(0, "FFFF:01:00.0");
 	has(1, "FFFF:01:00.0"); /* four digits stay four */
-	assert_int_equal(place_part(all, 1, 2), 0x100);
+	assert_int_equal(pci_part(all, 1, 2), 0x100);
 	shows(1, "00FF:01:00.0", 0xff);
 	has(2, "10000:01:00.0"); /* and what is before them stays */
 	has(3, "10000:01:00.0");
-	assert_int_equal(place_part(all, 3, 4), 0x100);
+	assert_int_equal(pci_part(all, 3, 4), 0x100);
 	shows(3, "10100:01:00.0", 0x10100);
 	has(4, "nowhere");
 	has(5, "nowhere");
-	assert_int_equal(place_part(all, 5, 6), 0);
+	assert_int_equal(pci_part(all, 5, 6), 0);
 	shows(5, "nowhere", 0);
 }
 

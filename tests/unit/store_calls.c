@@ -108,26 +108,26 @@ static void names_and_shapes_that_cannot_be_are_refused(void **state)
 	begin();
 	memset(name, 'x', sizeof(name));
 	name[257] = 0;
-	assert_int_equal(take(1, name, 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
+	assert_int_equal(take(1, name, 1, TENSOR_MAKE), STATUS_INVALID_VALUE);
 	name[256] = 0;
 	assert_int_equal(take(1, name, 1, TENSOR_MAKE), 0);
-	assert_int_equal(take(1, "", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
-	assert_int_equal(take(1, "a\n", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
-	assert_int_equal(take(1, "\xc3", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
-	assert_int_equal(take(1, "a\xff", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
-	assert_int_equal(take(1, "\xed\xa0\x80", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
+	assert_int_equal(take(1, "", 1, TENSOR_MAKE), STATUS_INVALID_VALUE);
+	assert_int_equal(take(1, "a\n", 1, TENSOR_MAKE), STATUS_INVALID_VALUE);
+	assert_int_equal(take(1, "\xc3", 1, TENSOR_MAKE), STATUS_INVALID_VALUE);
+	assert_int_equal(take(1, "a\xff", 1, TENSOR_MAKE), STATUS_INVALID_VALUE);
+	assert_int_equal(take(1, "\xed\xa0\x80", 1, TENSOR_MAKE), STATUS_INVALID_VALUE);
 	assert_int_equal(take(1, "\xc3\xa4", 1, TENSOR_MAKE), 0);
-	assert_int_equal(take(1, "/a", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
-	assert_int_equal(take(1, "red/", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
-	assert_int_equal(take(1, "red/a/b", 1, TENSOR_MAKE), TENSOR_INVALID_VALUE);
-	assert_int_equal(take(1, "blue/a", 1, TENSOR_MAKE), TENSOR_NOT_PERMITTED);
-	assert_int_equal(take(1, "a", 0, TENSOR_MAKE), TENSOR_INVALID_VALUE);
-	assert_int_equal(take(1, "a", 1ull << 63, TENSOR_MAKE), TENSOR_INVALID_VALUE);
+	assert_int_equal(take(1, "/a", 1, TENSOR_MAKE), STATUS_INVALID_VALUE);
+	assert_int_equal(take(1, "red/", 1, TENSOR_MAKE), STATUS_INVALID_VALUE);
+	assert_int_equal(take(1, "red/a/b", 1, TENSOR_MAKE), STATUS_INVALID_VALUE);
+	assert_int_equal(take(1, "blue/a", 1, TENSOR_MAKE), STATUS_NOT_PERMITTED);
+	assert_int_equal(take(1, "a", 0, TENSOR_MAKE), STATUS_INVALID_VALUE);
+	assert_int_equal(take(1, "a", 1ull << 63, TENSOR_MAKE), STATUS_INVALID_VALUE);
 	m = question(TENSOR_TAKE, 1, "a");
 	m.about.flags = TENSOR_MAKE;
 	m.about.rank = TENSOR_RANK + 1;
 	store_ask(&store, &m);
-	assert_int_equal(m.status, TENSOR_INVALID_VALUE);
+	assert_int_equal(m.status, STATUS_INVALID_VALUE);
 	end_all();
 }
 
@@ -200,20 +200,20 @@ static void no_forged_handle_is_a_tensor(void **state)
 			((unsigned char *)&forged)[roll(sizeof(forged))] ^=
 				(unsigned char)(1 + roll(255));
 		if (memcmp(&forged, &handle, sizeof(handle)))
-			assert_int_equal(take_handle(1, &forged), TENSOR_INVALID_VALUE);
+			assert_int_equal(take_handle(1, &forged), STATUS_INVALID_VALUE);
 	}
 	assert_int_equal(take_handle(1, &handle), 0);
-	assert_int_equal(take_handle(2, &handle), TENSOR_INVALID_VALUE); /* another namespace */
-	assert_int_equal(take(1, "00", 0, TENSOR_BY_HANDLE), TENSOR_INVALID_VALUE);
-	assert_int_equal(take(1, "a", 0, TENSOR_BY_HANDLE), TENSOR_INVALID_VALUE);
+	assert_int_equal(take_handle(2, &handle), STATUS_INVALID_VALUE); /* another namespace */
+	assert_int_equal(take(1, "00", 0, TENSOR_BY_HANDLE), STATUS_INVALID_VALUE);
+	assert_int_equal(take(1, "a", 0, TENSOR_BY_HANDLE), STATUS_INVALID_VALUE);
 	m = question(TENSOR_DELETE, 1, "a");
 	store_ask(&store, &m);
-	assert_int_equal(take_handle(1, &handle), TENSOR_INVALID_VALUE); /* it has no name */
+	assert_int_equal(take_handle(1, &handle), STATUS_INVALID_VALUE); /* it has no name */
 	/* The pool's memory has the same id. */
 	store_table_session_over(&store, 1);
 	assert_int_equal(take(1, "b", 4 * MIB, TENSOR_MAKE), 0);
 	assert_memory_equal(store.table->records[0].id, handle.id, sizeof(handle.id));
-	assert_int_equal(take_handle(1, &handle), TENSOR_INVALID_VALUE);
+	assert_int_equal(take_handle(1, &handle), STATUS_INVALID_VALUE);
 	end_all();
 }
 

@@ -21,12 +21,12 @@ static void what_was_shared_is_had_once_sealed(void **state)
 	m.what = TENSOR_SEAL;
 	store_ask(&store, &m);
 	assert_int_equal(m.status, 0);
-	assert_int_equal(take(2, "red/a", 1, 0), TENSOR_NOT_FOUND); /* "blu" is not "blue" */
+	assert_int_equal(take(2, "red/a", 1, 0), STATUS_NOT_FOUND); /* "blu" is not "blue" */
 	m = question(TENSOR_SHARE, 1, "a");
 	strcpy(m.text, "blue");
 	store_ask(&store, &m);
 	assert_int_equal(take(2, "red/a", 1, 0), 0);
-	assert_int_equal(take(2, "red/a", 1, TENSOR_WRITE), TENSOR_NOT_PERMITTED);
+	assert_int_equal(take(2, "red/a", 1, TENSOR_WRITE), STATUS_NOT_PERMITTED);
 	/* Others read the list, so it is text. */
 	for (int i = 0; i < 4; i++) {
 		static const char *const wrong[] = {"b\xff", "b\n", "a,b", "a/b"};
@@ -34,7 +34,7 @@ static void what_was_shared_is_had_once_sealed(void **state)
 		m = question(TENSOR_SHARE, 1, "a");
 		strcpy(m.text, wrong[i]);
 		store_ask(&store, &m);
-		assert_int_equal(m.status, TENSOR_INVALID_VALUE);
+		assert_int_equal(m.status, STATUS_INVALID_VALUE);
 	}
 	assert_string_equal(store.table->records[0].share, "blu,blue,");
 	end_all();
@@ -95,7 +95,7 @@ static void what_is_asked_in_vain_evicts_nothing(void **state)
 	m.left = 16 * MIB;
 	m.about.room = 8 * MIB;
 	store_ask(&store, &m);
-	assert_int_equal(m.status, TENSOR_OUT_OF_MEMORY);
+	assert_int_equal(m.status, STATUS_OUT_OF_MEMORY);
 	assert_int_equal(store.table->counters.evicted, 0);
 	m = question(TENSOR_TAKE, 2, "b");
 	m.about.flags = TENSOR_MAKE;
@@ -121,7 +121,7 @@ static void questions_of_one_batch_do_not_have_the_same_memory(void **state)
 		m.about.shape[0] = 8 * MIB;
 		m.left = 16 * MIB;
 		store_ask(&store, &m);
-		assert_int_equal(m.status, i < 2 ? 0 : TENSOR_OUT_OF_MEMORY);
+		assert_int_equal(m.status, i < 2 ? 0 : STATUS_OUT_OF_MEMORY);
 	}
 	end_all();
 }
@@ -173,15 +173,15 @@ static void small_ones_of_one_owner_share_a_piece(void **state)
 	assert_int_equal(take(1, "g", MIB, TENSOR_MAKE | TENSOR_PACKED), 0);
 	assert_int_equal(store_table_bytes(&store, NULL, NULL), 8 * MIB);
 	/* Who could write a neighbour, or read it in another namespace, does not get it. */
-	assert_int_equal(take(3, "a", 1, TENSOR_WRITE), TENSOR_NOT_PERMITTED);
+	assert_int_equal(take(3, "a", 1, TENSOR_WRITE), STATUS_NOT_PERMITTED);
 	assert_int_equal(take(3, "a", 1, 0), 0);
 	assert_int_equal(take(1, "a", 1, TENSOR_WRITE), 0);
 	m = question(TENSOR_SHARE, 1, "a");
 	strcpy(m.text, "blue");
 	store_ask(&store, &m);
-	assert_int_equal(m.status, TENSOR_NOT_PERMITTED);
+	assert_int_equal(m.status, STATUS_NOT_PERMITTED);
 	assert_int_equal(take(1, "x", 1, TENSOR_MAKE | TENSOR_PACKED | TENSOR_EVICTABLE),
-		TENSOR_INVALID_VALUE);
+		STATUS_INVALID_VALUE);
 	/* Sealed, it has no new neighbour. */
 	m = question(TENSOR_TAKE, 3, "f");
 	store_ask(&store, &m);

@@ -23,7 +23,7 @@
 #include "gpu-agent/front/tensor/fallen.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/ledger/quota.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/tensor/tensor_socket.h"
 #include "gpu-agent/front/tensor/tensor_outbound.h"
 #include "gpu-agent/front/tensor/tensors.h"

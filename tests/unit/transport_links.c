@@ -117,12 +117,11 @@ static void test_silent_address(void **state)
 	assert_true(wait_now() >= start + 300000000);
 	assert_non_null(strstr(error.text, "no answer"));
 
-	/* However much time there is, others of a list get some of it. */
-	start = wait_now();
-	assert_int_equal(
-		transport_dial(name, &hello, &welcome, start + 60000000000, &link, &error),
+	/* However much time there is, here more than the test has, others of a list get some of
+	 * it: it comes back. */
+	assert_int_equal(transport_dial(name, &hello, &welcome, wait_now() + 3600000000000,
+				 &link, &error),
 		-ETIMEDOUT);
-	assert_true(wait_now() < start + 60000000000);
 	assert_null(link);
 	for (int i = 0; i < 4; i++)
 		close(queued[i]);

@@ -32,7 +32,7 @@
 #define PATIENCE_MS 5000
 
 struct world {
-	struct cache *cache;
+	struct payloads *cache;
 	struct lanes *lanes;
 	pthread_t thread;
 	_Atomic bool over;
@@ -67,7 +67,7 @@ static int setup(void **state)
 	assert_non_null(w);
 	w->before = worlds;
 	worlds = w;
-	w->cache = cache_open(PIECES * FRAME_CHUNK + 1000, &error);
+	w->cache = payloads_open(PIECES * FRAME_CHUNK + 1000, &error);
 	assert_non_null(w->cache);
 	w->lanes = lanes_new(w->cache, &error);
 	assert_non_null(w->lanes);
@@ -215,7 +215,7 @@ static void the_least_used_goes(void **state)
 	assert_false(has(&s, FRAME_CHUNK, 101));
 	for (uint32_t i = 0; i < 3 * PIECES; i++)
 		keep(&t, 1, FRAME_CHUNK, 300 + i);
-	cache_counts(w->cache, &counts);
+	payloads_counts(w->cache, &counts);
 	assert_true(counts.bytes <= PIECES * FRAME_CHUNK);
 	assert_true(counts.evictions >= 3 * PIECES);
 	take(&s, FRAME_CHUNK, 100); /* however much came meanwhile */

@@ -26,37 +26,37 @@ static void memory_is_taken_ahead(void **state)
 {
 	enum { AHEAD = 512, MORE = 96 };
 	struct error error;
-	struct cache *cache = cache_open((AHEAD + MORE) * (uint64_t)FRAME_CHUNK, &error);
+	struct payloads *cache = payloads_open((AHEAD + MORE) * (uint64_t)FRAME_CHUNK, &error);
 	const char name[TENSOR_SPACE] = "red";
 	uint32_t space, piece, prepared = 0;
 	unsigned char *bytes;
 
 	(void)state;
 	assert_non_null(cache);
-	space = cache_enter(cache, name);
-	piece = cache_room(cache, space, &bytes);
+	space = payloads_enter(cache, name);
+	piece = payloads_room(cache, space, &bytes);
 	assert_int_equal(piece, 0);
 	memset(bytes, 0xaa, FRAME_CHUNK);
-	assert_false(resident(cache_bytes(cache, AHEAD / 2)));
-	while (cache_prepare(cache))
+	assert_false(resident(payloads_bytes(cache, AHEAD / 2)));
+	while (payloads_prepare(cache))
 		assert_true(++prepared <= AHEAD + 1);
 	assert_int_equal(prepared, AHEAD + 1);
-	assert_true(resident(cache_bytes(cache, AHEAD / 2)));
-	assert_true(resident(cache_bytes(cache, AHEAD)));
-	assert_false(resident(cache_bytes(cache, AHEAD + MORE - 1)));
+	assert_true(resident(payloads_bytes(cache, AHEAD / 2)));
+	assert_true(resident(payloads_bytes(cache, AHEAD)));
+	assert_false(resident(payloads_bytes(cache, AHEAD + MORE - 1)));
 	for (uint32_t i = 0; i < FRAME_CHUNK; i++)
 		assert_int_equal(bytes[i], 0xaa);
-	cache_discard(cache, piece);
+	payloads_discard(cache, piece);
 	/* Who takes some is waited for. */
 	for (uint32_t i = 1; i < AHEAD + MORE; i++)
-		assert_int_equal(cache_room(cache, space, &bytes), i);
-	assert_true(cache_prepare_wait(cache));
-	while (cache_prepare(cache))
+		assert_int_equal(payloads_room(cache, space, &bytes), i);
+	assert_true(payloads_prepare_wait(cache));
+	while (payloads_prepare(cache))
 		prepared++;
 	assert_int_equal(prepared, AHEAD + MORE);
-	assert_int_equal(cache_room(cache, space, &bytes), 0);
-	cache_leave(cache, space);
-	cache_close(cache);
+	assert_int_equal(payloads_room(cache, space, &bytes), 0);
+	payloads_leave(cache, space);
+	payloads_close(cache);
 }
 
 int main(void)

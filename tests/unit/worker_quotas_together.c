@@ -195,9 +195,9 @@ static void *takes_and_gives(void *argument)
 	static _Thread_local struct worker w;
 	uint64_t seed = 1 + (uintptr_t)argument, has = 0;
 
-	w.tally = many.tally;
-	w.tally_slot = (uint32_t)(uintptr_t)argument;
-	w.quotas[QUOTA_MODULE_BYTES] = LIMIT;
+	w.quotas.tally = many.tally;
+	w.quotas.slot = (uint32_t)(uintptr_t)argument;
+	w.quotas.most[QUOTA_MODULE_BYTES] = LIMIT;
 	w.stats.quotas_refused[QUOTA_MODULE_BYTES] = 1; /* it was said */
 	for (int i = 0; i < TAKES; i++) {
 		uint64_t n =

@@ -20,7 +20,7 @@ CUresult pool_file_get(struct pool_piece *piece)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-void pool_file_give(const struct pool_piece *piece)
+void pool_file_put(const struct pool_piece *piece)
 {
 	(void)piece;
 }

@@ -11,7 +11,7 @@
 
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/http/state.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensor/tensors.h"
@@ -119,7 +119,7 @@ static void add_conditions(cJSON *list, const struct front *front, const struct 
 	add_counted(list, front);
 }
 
-char *status_agent(const struct front *front, const struct viewer *viewer)
+char *state_agent(const struct front *front, const struct viewer *viewer)
 {
 	const struct tenant *tenant = viewer->all ? NULL : viewer->tenant;
 	cJSON *root = cJSON_CreateObject();

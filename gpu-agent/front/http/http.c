@@ -55,9 +55,9 @@ struct page {
 };
 
 static const struct page pages[] = {
-	{"/v1/agent", "application/json", status_agent},
-	{"/v1/gpus", "application/json", status_gpus},
-	{"/v1/sessions", "application/json", status_sessions},
+	{"/v1/agent", "application/json", state_agent},
+	{"/v1/gpus", "application/json", state_gpus},
+	{"/v1/sessions", "application/json", state_sessions},
 	{"/v1/tensors", "application/json", status_tensors},
 };
 
@@ -192,7 +192,7 @@ static enum MHD_Result respond(struct front *front, struct MHD_Connection *conne
 
 		verbose = MHD_lookup_connection_value_n(connection, MHD_GET_ARGUMENT_KIND,
 				  "verbose", 7, NULL, NULL) == MHD_YES;
-		text = status_ready(front, verbose, &ready);
+		text = state_ready(front, verbose, &ready);
 		return answer(connection, ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
 			plain, text);
 	}

@@ -18,7 +18,7 @@
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/http/metrics.h"
 #include "gpu-agent/front/http/metrics_core.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/http/state.h"
 #include "gpu-agent/front/ledger/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"

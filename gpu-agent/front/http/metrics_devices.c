@@ -15,7 +15,7 @@ void metrics_gpu_labels(FILE *out, const struct front *front, uint32_t gpu)
 	const struct ledger_device *d = &front->ledger.devices[gpu];
 
 	fprintf(out, "gpu=\"%u\",UUID=\"", gpu);
-	status_uuid(out, d->uuid);
+	state_uuid(out, d->uuid);
 	fprintf(out, "\",modelName=\"%s\"", d->name);
 }
 
@@ -38,7 +38,7 @@ void metrics_memory(FILE *out, const struct front *front)
 		for (uint32_t i = 0; i < front->ledger.device_count; i++) {
 			const struct ledger_device *d = &front->ledger.devices[i];
 			const uint64_t values[] = {d->total, d->reserve, d->foreign,
-				d->contexts, d->leased, status_used(front, i, NULL)};
+				d->contexts, d->leased, state_used(front, i, NULL)};
 
 			fprintf(out, "%s{", name);
 			metrics_gpu_labels(out, front, i);

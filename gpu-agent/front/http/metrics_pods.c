@@ -8,7 +8,7 @@
 
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/http/metrics_core.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/tenants.h"
 
 #define METRICS_PODS 256 /* whose figures are told */

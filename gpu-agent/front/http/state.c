@@ -11,7 +11,7 @@
 #include "gpu-agent/probe/library_search.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/ledger/quota.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/http/state.h"
 #include "gpu-agent/front/ledger/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
@@ -19,7 +19,7 @@
 #include "gpu-agent/front/http/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
-void status_uuid_text(char *out, size_t n, const uint8_t uuid[16])
+void state_uuid_text(char *out, size_t n, const uint8_t uuid[16])
 {
 	size_t at = (size_t)snprintf(out, n, "GPU-");
 
@@ -28,11 +28,11 @@ void status_uuid_text(char *out, size_t n, const uint8_t uuid[16])
 			i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
 }
 
-void status_uuid(FILE *out, const uint8_t uuid[16])
+void state_uuid(FILE *out, const uint8_t uuid[16])
 {
 	char text[48];
 
-	status_uuid_text(text, sizeof(text), uuid);
+	state_uuid_text(text, sizeof(text), uuid);
 	fputs(text, out);
 }
 
@@ -51,7 +51,7 @@ static void add_bytes(cJSON *object, const char *name, uint64_t bytes)
 	cJSON_AddNumberToObject(object, name, (double)bytes);
 }
 
-uint64_t status_used(const struct front *front, uint32_t device, const struct tenant *tenant)
+uint64_t state_used(const struct front *front, uint32_t device, const struct tenant *tenant)
 {
 	uint64_t used = 0;
 
@@ -100,7 +100,7 @@ static void add_memory_of(
 	uint64_t leased = leased_by(front, device, tenant);
 
 	add_bytes(gpu, "memory_leased_bytes", leased);
-	add_bytes(gpu, "memory_used_bytes", status_used(front, device, tenant));
+	add_bytes(gpu, "memory_used_bytes", state_used(front, device, tenant));
 	add_bytes(gpu, "memory_free_bytes", quota_free(front, tenant, device));
 }
 
@@ -112,12 +112,12 @@ static void add_memory(cJSON *gpu, const struct front *front, uint32_t device)
 	add_bytes(gpu, "memory_foreign_bytes", d->foreign);
 	add_bytes(gpu, "memory_context_bytes", d->contexts);
 	add_bytes(gpu, "memory_leased_bytes", d->leased);
-	add_bytes(gpu, "memory_used_bytes", status_used(front, device, NULL));
+	add_bytes(gpu, "memory_used_bytes", state_used(front, device, NULL));
 	add_bytes(gpu, "memory_free_bytes", ledger_free(&front->ledger, device));
 	add_meters(gpu, front, device);
 }
 
-char *status_gpus(const struct front *front, const struct viewer *viewer)
+char *state_gpus(const struct front *front, const struct viewer *viewer)
 {
 	cJSON *root = cJSON_CreateObject();
 	cJSON *list = cJSON_AddArrayToObject(root, "gpus");
@@ -133,7 +133,7 @@ char *status_gpus(const struct front *front, const struct viewer *viewer)
 		if (!viewer_sees_gpu(front, viewer, i))
 			continue;
 		gpu = cJSON_CreateObject();
-		status_uuid_text(uuid, sizeof(uuid), d->uuid);
+		state_uuid_text(uuid, sizeof(uuid), d->uuid);
 		cJSON_AddNumberToObject(gpu, "index", i);
 		cJSON_AddStringToObject(gpu, "name", d->name);
 		cJSON_AddStringToObject(gpu, "uuid", uuid);
@@ -215,7 +215,7 @@ static cJSON *session_json(
 	return object;
 }
 
-char *status_sessions(const struct front *front, const struct viewer *viewer)
+char *state_sessions(const struct front *front, const struct viewer *viewer)
 {
 	cJSON *root = cJSON_CreateObject();
 	cJSON *list = cJSON_AddArrayToObject(root, "sessions");
@@ -268,7 +268,7 @@ static void print_details(FILE *out, const struct front *front)
 }
 
 /* One line a check, as kube-apiserver does: all with verbose, else the failed ones or "ok". */
-char *status_ready(const struct front *front, bool verbose, bool *ready)
+char *state_ready(const struct front *front, bool verbose, bool *ready)
 {
 	const struct pool *pool = &front->pool;
 	const bool failing = pool->failing && !pool->count[WORKER_READY];

@@ -55,7 +55,7 @@ static cJSON *tensor_json(const struct tensor_record *r)
 	cJSON *object = cJSON_CreateObject(), *list;
 	char uuid[48], share[sizeof(r->share)], *rest = share, *one;
 
-	status_uuid_text(uuid, sizeof(uuid), r->gpu);
+	state_uuid_text(uuid, sizeof(uuid), r->gpu);
 	cJSON_AddStringToObject(object, "namespace", r->space);
 	cJSON_AddStringToObject(object, "name", r->name);
 	cJSON_AddStringToObject(object, "dtype", tensor_dtype_name(r->dtype));

@@ -6,9 +6,9 @@
 
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/ledger/quota.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/tenants.h"
-#include "gpu-agent/supervisor/token.h"
+#include "gpu-agent/supervisor/settings/token.h"
 
 static const char scheme[] = "Bearer ";
 

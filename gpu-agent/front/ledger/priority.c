@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/http/viewer.h"
 #include "protocol/wire/session.h"

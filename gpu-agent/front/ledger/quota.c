@@ -6,9 +6,9 @@
 
 #include "gpu-agent/front/tensor/fallen.h"
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/session/hello.h"
 #include "gpu-agent/front/worker_pool.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "protocol/wire/status.h"
 

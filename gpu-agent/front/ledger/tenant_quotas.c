@@ -13,7 +13,7 @@
 #include "common/log.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/journal.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/http/viewer.h"
 #include "gpu-agent/tally.h"

@@ -7,7 +7,7 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/worker_pool.h"
 #include "gpu-agent/front/ledger/quota.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/http/viewer.h"
 

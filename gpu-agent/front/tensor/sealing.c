@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "gpu-agent/front/front.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/tensor/tensor_outbound.h"
 #include "gpu-agent/front/tensor/tensor_socket.h"
 #include "gpu-agent/front/worker_pool.h"

@@ -203,7 +203,7 @@ static void run(struct front *front, struct tensor_copy *c)
 			c->worker->handoff.fd, &h, sizeof(h), &c->connection, 1);
 	}
 	if (ret) {
-		fail(front, c, TENSOR_NOT_READY, "the worker takes nothing");
+		fail(front, c, STATUS_NOT_READY, "the worker takes nothing");
 		return;
 	}
 	transport_drop(c->transport, c->connection);
@@ -227,7 +227,7 @@ static void run_local(struct front *front, struct tensor_copy *c)
 			fd, &c->from, sizeof(c->from), &c->source, 1, MSG_DONTWAIT);
 	}
 	if (ret) {
-		fail(front, c, TENSOR_NOT_READY, "the worker takes nothing");
+		fail(front, c, STATUS_NOT_READY, "the worker takes nothing");
 		return;
 	}
 	c->state = COPY_RUNNING;
@@ -241,7 +241,7 @@ static void run_out(struct front *front, struct tensor_copy *c)
 		.magic = SESSION_MAGIC, .version = SESSION_VERSION};
 
 	if (!hello_welcome(c->transport, c->connection, &welcome)) {
-		fail(front, c, TENSOR_NOT_READY, "the other agent is gone");
+		fail(front, c, STATUS_NOT_READY, "the other agent is gone");
 		return;
 	}
 	run(front, c);
@@ -258,7 +258,7 @@ static void dial(struct front *front, struct tensor_copy *c)
 		      ? direct_dial(front, c->number, c->message.text, &hello, DIAL_NS)
 		      : -EPERM;
 	if (ret)
-		fail(front, c, ret == -EPERM ? TENSOR_NOT_PERMITTED : TENSOR_NOT_READY,
+		fail(front, c, ret == -EPERM ? STATUS_NOT_PERMITTED : STATUS_NOT_READY,
 			ret == -EPERM ? "this agent goes to no other agent (peers: is empty)"
 				      : "too many agents are being dialed; try again");
 	explicit_bzero(&hello, sizeof(hello));
@@ -325,7 +325,7 @@ void tensor_copy_worker_gone(struct front *front, struct pool_worker *worker)
 		return;
 	c->worker = NULL;
 	worker->copy = NULL;
-	fail(front, c, TENSOR_NOT_READY, "the worker that copied has ended");
+	fail(front, c, STATUS_NOT_READY, "the worker that copied has ended");
 }
 
 /* ---- to here ---- */
@@ -337,7 +337,7 @@ void tensor_copy_fetch(struct front *front, const struct tensor_message *m, int 
 
 	if (!c || memory < 0) {
 		told.what = TENSOR_COPIED;
-		told.status = TENSOR_NOT_READY;
+		told.status = STATUS_NOT_READY;
 		snprintf(told.text, sizeof(told.text), "this agent fetches %d tensors already",
 			COPIES);
 		if (memory >= 0)
@@ -383,7 +383,7 @@ void tensor_copy_dialed(struct front *front, uint64_t number, int fd,
 		return;
 	}
 	if (fd < 0) {
-		fail(front, c, fd == -EPERM ? TENSOR_NOT_PERMITTED : TENSOR_NOT_READY, text);
+		fail(front, c, fd == -EPERM ? STATUS_NOT_PERMITTED : STATUS_NOT_READY, text);
 		return;
 	}
 	c->transport = transport;
@@ -447,7 +447,7 @@ void tensor_copy_store_gone(struct front *front)
 
 		/* The next one knows nothing of what was on its way here. */
 		if (c->state != COPY_FREE && (!c->out || c->state == COPY_REDEEMING))
-			fail(front, c, TENSOR_NOT_READY, "the agent's store has ended");
+			fail(front, c, STATUS_NOT_READY, "the agent's store has ended");
 	}
 }
 
@@ -461,7 +461,7 @@ uint64_t tensor_copy_tick(struct front *front, uint64_t now)
 		if (c->state == COPY_FREE)
 			continue;
 		if (c->until <= now)
-			fail(front, c, TENSOR_NOT_READY,
+			fail(front, c, STATUS_NOT_READY,
 				c->state == COPY_WAITING ? "no worker was free for it in time"
 							 : "nobody answered in time");
 		else if (c->until < next)

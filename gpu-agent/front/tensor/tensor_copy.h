@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #include "common/error.h"
-#include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/session/hello.h"
 #include "gpu-agent/tensor.h"
 
 struct tensor_copies;

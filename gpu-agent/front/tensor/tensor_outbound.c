@@ -11,7 +11,7 @@
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/worker_pool.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/tensor/tensor_socket.h"
 
 /* A worker that reads nothing for so long is stuck; the driver may keep it for seconds. */

@@ -18,7 +18,7 @@
 #include "gpu-agent/front/tensor/sealing.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/ledger/quota.h"
-#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/session/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/tensor/tensor_socket.h"
 #include "gpu-agent/front/tensor/tensor_outbound.h"
@@ -56,7 +56,7 @@ static void answer_refused(struct front *front, const struct tensors_ask *ask, c
 {
 	struct tensor_message m = ask->message;
 
-	m.status = TENSOR_NOT_READY;
+	m.status = STATUS_NOT_READY;
 	snprintf(m.text, sizeof(m.text), "%s", text);
 	tensor_outbound_send(front, &m, -1);
 }
@@ -189,7 +189,7 @@ bool tensors_ask_for(struct front *front, const struct tensor_message *ask, uint
 	if (gpu == front->ledger.device_count && ask->what == TENSOR_TAKE) {
 		if (under_way(front, ask->session) >= at_once)
 			return false;
-		m.status = TENSOR_INVALID_DEVICE;
+		m.status = STATUS_INVALID_DEVICE;
 		snprintf(m.text, sizeof(m.text), "this agent does not have that GPU");
 		tensor_outbound_send(front, &m, -1);
 		return true;

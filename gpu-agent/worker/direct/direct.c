@@ -313,9 +313,3 @@ bool direct_busy(const struct worker *w)
 {
 	return w->direct && (w->direct->copies || w->direct->waits);
 }
-
-bool direct_holds(uint16_t op)
-{
-	return op == OP_vcudaDirectSend || op == OP_vcudaDirectReceive ||
-	       op == OP_vcudaDirectAwait;
-}

@@ -121,8 +121,6 @@ uint32_t direct_open_count(const struct worker *w);
 /* A copy, or a stream, waits for another agent: a call that would wait for all streams within
  * the driver has to wait before it. */
 bool direct_busy(const struct worker *w);
-/* Whether a frame of that kind puts a stream before another agent. */
-bool direct_holds(uint16_t op);
 
 /* --- direct_wire.c --- */
 /* Puts a message into the queue; where that cannot be, the connection breaks. */

@@ -81,9 +81,9 @@ static void context_forget(struct worker *w, uint16_t context)
 	stripes_forget(w, context);
 	direct_forget(w, context);
 	staging_reap(w, &w->in);
-	for (stream = w->streams; stream; stream = next) {
+	for (stream = w->streams.list; stream; stream = next) {
 		next = stream->next;
-		if (stream->context == context && stream != &w->legacy[context])
+		if (stream->context == context && stream != &w->streams.legacy[context])
 			stream_drop(w, stream);
 	}
 	peer_forget(w, context);
@@ -141,9 +141,9 @@ CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r)
 		!w->contexts[req->number])
 		return CUDA_ERROR_INVALID_CONTEXT;
 	context_forget(w, (uint16_t)req->number);
-	limits_stream_gone(w, &w->legacy[req->number]);
+	limits_stream_gone(w, &w->streams.legacy[req->number]);
 	context_events_free(w, (uint16_t)req->number);
-	legacy = &w->legacy[req->number];
+	legacy = &w->streams.legacy[req->number];
 	*legacy->link = legacy->next;
 	if (legacy->next)
 		legacy->next->link = legacy->link;

@@ -104,7 +104,7 @@ CUresult serve_vcudaOpen(struct worker *w, struct request *r)
 			 (OPEN_FEATURE_PEERS | OPEN_FEATURE_SYMBOLS | OPEN_FEATURE_TENSORS |
 				 OPEN_FEATURE_KERNELS | OPEN_FEATURE_ACCESS |
 				 OPEN_FEATURE_UNNAMED | OPEN_FEATURE_LINKED);
-	w->tells_kernels = info->features & OPEN_FEATURE_KERNELS;
+	w->graphs.tells_kernels = info->features & OPEN_FEATURE_KERNELS;
 	info->driver_version = (uint32_t)version;
 	info->device_count = w->device_count;
 	info->device_bytes = sizeof(struct open_device);

@@ -17,11 +17,11 @@
 
 static void stream_link(struct worker *w, struct worker_stream *stream)
 {
-	stream->next = w->streams;
-	stream->link = &w->streams;
-	if (w->streams)
-		w->streams->link = &stream->next;
-	w->streams = stream;
+	stream->next = w->streams.list;
+	stream->link = &w->streams.list;
+	if (w->streams.list)
+		w->streams.list->link = &stream->next;
+	w->streams.list = stream;
 }
 
 static void stream_forget(struct worker *w, struct worker_stream *stream)
@@ -52,7 +52,7 @@ CUresult stream_drop(struct worker *w, struct worker_stream *stream)
 
 void context_stream_init(struct worker *w, uint16_t context)
 {
-	struct worker_stream *stream = &w->legacy[context];
+	struct worker_stream *stream = &w->streams.legacy[context];
 
 	*stream = (struct worker_stream){.stream = CU_STREAM_LEGACY, .context = context};
 	stream_link(w, stream);

@@ -51,12 +51,12 @@ static bool ask_front(struct worker *w, uint32_t device, uint64_t bytes)
 	uint64_t deadline = wait_now() + ANSWER_NS;
 
 	/* The answers to two wishes for a device could not be told apart. */
-	while (w->lease_tag[device] >= 0)
+	while (w->lease.tag[device] >= 0)
 		if (!worker_hear(w, deadline))
 			return false;
 	if (worker_ask_lease(w, device, bytes, LEASE_TAG_EXTRA))
 		return false;
-	while (w->lease_tag[device] == LEASE_TAG_EXTRA)
+	while (w->lease.tag[device] == LEASE_TAG_EXTRA)
 		if (!worker_hear(w, deadline))
 			return false;
 	return true;

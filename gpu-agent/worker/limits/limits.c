@@ -46,20 +46,21 @@ bool limits_mark(struct worker *w, struct worker_stream *stream)
 
 bool limits_full(struct worker *w)
 {
-	if (w->deep && limits_mark(w, w->deep)) {
-		w->deep = NULL;
+	if (w->streams.deep && limits_mark(w, w->streams.deep)) {
+		w->streams.deep = NULL;
 		if (w->metering.on)
 			metering_marked(w);
 	}
-	return w->deep || w->fences.count >= PENDING_MAX || metering_stops(w);
+	return w->streams.deep || w->fences.count >= PENDING_MAX || metering_stops(w);
 }
 
 void limits_work(struct worker *w, struct worker_stream *stream)
 {
-	uint32_t depth = ipc_event_busy(w) && w->depth > HELD_DEPTH ? HELD_DEPTH : w->depth;
+	uint32_t depth = ipc_event_busy(w) && w->streams.depth > HELD_DEPTH ? HELD_DEPTH
+									    : w->streams.depth;
 
 	if (++stream->work - stream->marked >= depth)
-		w->deep = stream;
+		w->streams.deep = stream;
 	issued_work(w, stream);
 	if (!stream->busy)
 		metering_work(w, stream);
@@ -74,8 +75,8 @@ void limits_stream_gone(struct worker *w, struct worker_stream *stream)
 	direct_stream_gone(w, stream);
 	ipc_event_stream_gone(w, stream);
 	issued_stream_gone(w, stream);
-	if (w->deep == stream)
-		w->deep = NULL;
+	if (w->streams.deep == stream)
+		w->streams.deep = NULL;
 }
 
 /* Memory of this process that is no file's and not shared, as the staging and the software
@@ -100,7 +101,7 @@ static uint64_t limits_memory(void)
 
 void limits_look(struct worker *w)
 {
-	const uint64_t limit = w->config->host_memory, quota = w->quotas[QUOTA_HOST];
+	const uint64_t limit = w->config->host_memory, quota = w->quotas.most[QUOTA_HOST];
 	uint64_t bytes = limit || quota ? limits_memory() : 0;
 
 	if (!quotas_host_memory(w, bytes))

@@ -28,7 +28,7 @@ void metering_open(struct worker *w, const struct handoff *session)
 		m->on |= m->allowed[i] != 0;
 	}
 	if (m->on)
-		w->depth = FIRST_DEPTH;
+		w->streams.depth = FIRST_DEPTH;
 }
 
 void metering_more(struct worker *w, const struct handoff *h)
@@ -70,10 +70,10 @@ void metering_marked(struct worker *w)
 		used += m->used[i];
 	since = used - m->marked;
 	m->marked = used;
-	if (since > MARK_MAX_NS && w->depth > 1)
-		w->depth /= 2;
-	else if (since < MARK_MIN_NS && w->depth < STREAM_DEPTH)
-		w->depth *= 2;
+	if (since > MARK_MAX_NS && w->streams.depth > 1)
+		w->streams.depth /= 2;
+	else if (since < MARK_MIN_NS && w->streams.depth < STREAM_DEPTH)
+		w->streams.depth *= 2;
 }
 
 /* Whether it has work that is not known to be done. */
@@ -103,7 +103,7 @@ static uint32_t devices_that_work(struct worker *w)
 {
 	uint32_t works = 0;
 
-	for (struct worker_stream *s = w->streams; s; s = s->next)
+	for (struct worker_stream *s = w->streams.list; s; s = s->next)
 		if (stream_works(w, s))
 			works |= 1u << extra_device(s->context);
 	return works;
@@ -239,7 +239,7 @@ void metering_look(struct worker *w, uint64_t now)
 	if (m->on || !m->busy_streams || now - m->looked_at < METERING_LOOK_NS)
 		return;
 	m->looked_at = now;
-	for (struct worker_stream *s = w->streams; s; s = s->next)
+	for (struct worker_stream *s = w->streams.list; s; s = s->next)
 		if (s->busy && !stream_works(w, s))
 			end_busy(w, s, now);
 }
@@ -252,7 +252,7 @@ static void add_computed(struct worker *w)
 	uint32_t works = 0;
 
 	m->computed = computed();
-	for (struct worker_stream *s = w->streams; s; s = s->next) {
+	for (struct worker_stream *s = w->streams.list; s; s = s->next) {
 		if (s->metered != s->work)
 			works |= 1u << extra_device(s->context);
 		s->metered = s->work;

@@ -28,15 +28,16 @@ void quotas_tally(struct worker *w, int fd, uint32_t slot)
 	void *at = MAP_FAILED;
 	struct stat st;
 
-	if (slot < TALLY_SLOTS && !fstat(fd, &st) && st.st_size == sizeof(*w->tally))
-		at = mmap(NULL, sizeof(*w->tally), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (slot < TALLY_SLOTS && !fstat(fd, &st) && st.st_size == sizeof(*w->quotas.tally))
+		at = mmap(NULL, sizeof(*w->quotas.tally), PROT_READ | PROT_WRITE, MAP_SHARED,
+			fd, 0);
 	close(fd);
 	if (at == MAP_FAILED) {
 		log_error("session.tally", "error=\"%s\"", strerror(errno));
 		return;
 	}
-	w->tally = at;
-	w->tally_slot = slot;
+	w->quotas.tally = at;
+	w->quotas.slot = slot;
 }
 
 int quotas_begin(struct worker *w, const struct handoff *session)
@@ -44,15 +45,15 @@ int quotas_begin(struct worker *w, const struct handoff *session)
 	uint64_t inflight = session->quotas[QUOTA_INFLIGHT];
 
 	for (int q = 0; q < QUOTAS; q++)
-		if (session->quotas[q] && q != QUOTA_INFLIGHT && !w->tally)
+		if (session->quotas[q] && q != QUOTA_INFLIGHT && !w->quotas.tally)
 			return -1;
-	memcpy(w->quotas, session->quotas, sizeof(w->quotas));
+	memcpy(w->quotas.most, session->quotas, sizeof(w->quotas.most));
 	/* Nothing is in them yet. Who sends more waits until something of them is done. */
 	if (inflight && inflight < STAGING_BYTES)
 		w->in.size = w->out.size = (uint32_t)inflight & ~(STAGING_ALIGN - 1);
-	if (w->quotas[QUOTA_LOG]) {
-		log_limit((unsigned)w->quotas[QUOTA_LOG]);
-		log_limit_together(&w->tally->log);
+	if (w->quotas.most[QUOTA_LOG]) {
+		log_limit((unsigned)w->quotas.most[QUOTA_LOG]);
+		log_limit_together(&w->quotas.tally->log);
 	}
 	return 0;
 }
@@ -61,8 +62,8 @@ int quotas_begin(struct worker *w, const struct handoff *session)
 static void tell(struct worker *w, enum quota quota, uint64_t n)
 {
 	const struct quota_row *row = &quota_rows[quota];
-	const uint64_t limit = w->quotas[quota], own = w->stats.quotas[quota];
-	const uint64_t used = tally_sum(w->tally, quota);
+	const uint64_t limit = w->quotas.most[quota], own = w->stats.quotas[quota];
+	const uint64_t used = tally_sum(w->quotas.tally, quota);
 
 	dprintf(STDERR_FILENO,
 		"vcuda: the agent's quota %s of this tenant is used up: its sessions may have "
@@ -77,16 +78,16 @@ static void tell(struct worker *w, enum quota quota, uint64_t n)
 /* Announces and adds up (tally.h). */
 static bool announce(struct worker *w, enum quota quota, uint64_t n)
 {
-	_Atomic uint64_t *slot = &w->tally->used[quota][w->tally_slot];
+	_Atomic uint64_t *slot = &w->quotas.tally->used[quota][w->quotas.slot];
 
-	if (n > w->quotas[quota])
+	if (n > w->quotas.most[quota])
 		return false;
 	for (int i = 0; i < TRIES; i++) {
 		atomic_fetch_add(slot, n);
-		if (tally_sum(w->tally, quota) <= w->quotas[quota])
+		if (tally_sum(w->quotas.tally, quota) <= w->quotas.most[quota])
 			return true;
 		atomic_fetch_sub(slot, n);
-		for (uint32_t r = 0; r < 16 * (1 + w->tally_slot % 8); r++)
+		for (uint32_t r = 0; r < 16 * (1 + w->quotas.slot % 8); r++)
 			wait_relax(); /* not all as long: one of them finds room */
 		/* Who announced may have lost its processor before it took that back: with one
 		 * processor it gets no further while this one only spins. */
@@ -99,7 +100,7 @@ bool quotas_charge(struct worker *w, enum quota quota, uint64_t n)
 {
 	uint64_t *used = &w->stats.quotas[quota];
 
-	if (w->quotas[quota] && !announce(w, quota, n)) {
+	if (w->quotas.most[quota] && !announce(w, quota, n)) {
 		if (!w->stats.quotas_refused[quota]++)
 			tell(w, quota, n);
 		return false;
@@ -111,16 +112,16 @@ bool quotas_charge(struct worker *w, enum quota quota, uint64_t n)
 void quotas_uncharge(struct worker *w, enum quota quota, uint64_t n)
 {
 	w->stats.quotas[quota] -= n;
-	if (w->quotas[quota])
-		atomic_fetch_sub(&w->tally->used[quota][w->tally_slot], n);
+	if (w->quotas.most[quota])
+		atomic_fetch_sub(&w->quotas.tally->used[quota][w->quotas.slot], n);
 }
 
 bool quotas_host_memory(struct worker *w, uint64_t bytes)
 {
 	w->stats.quotas[QUOTA_HOST] = bytes;
-	if (!w->quotas[QUOTA_HOST])
+	if (!w->quotas.most[QUOTA_HOST])
 		return true;
-	atomic_store(&w->tally->used[QUOTA_HOST][w->tally_slot], bytes);
-	return tally_sum(w->tally, QUOTA_HOST) <= w->quotas[QUOTA_HOST] ||
-	       !tally_is_most(w->tally, QUOTA_HOST, w->tally_slot);
+	atomic_store(&w->quotas.tally->used[QUOTA_HOST][w->quotas.slot], bytes);
+	return tally_sum(w->quotas.tally, QUOTA_HOST) <= w->quotas.most[QUOTA_HOST] ||
+	       !tally_is_most(w->quotas.tally, QUOTA_HOST, w->quotas.slot);
 }

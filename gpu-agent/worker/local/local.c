@@ -27,7 +27,7 @@ enum local_way {
  * the bytes. The arena is what the program has for all that is under way. */
 static uint32_t local_lend_most(const struct worker *w, uint32_t segment)
 {
-	return segment && !w->quotas[QUOTA_INFLIGHT] ? UINT32_MAX : w->in.size;
+	return segment && !w->quotas.most[QUOTA_INFLIGHT] ? UINT32_MAX : w->in.size;
 }
 
 /* The payload of the frame that was taken is lent where the GPU can read it, and nothing but a
@@ -40,8 +40,7 @@ static enum local_way local_in_place(struct worker *w)
 	struct local_segment *of;
 
 	if (!e->bulk || e->bulk_bytes < LOCAL_LEND_LEAST || (!e->segment && !l->separate) ||
-		(r->frame.op != OP_vcudaCopyIn && r->frame.op != OP_vcudaArrayIn) ||
-		!l->segments.at[e->segment])
+		!serve_marked(r->frame.op, SERVE_COPIED) || !l->segments.at[e->segment])
 		return LOCAL_COPIED;
 	of = local_ours(l->segments.at[e->segment]);
 	/* While it waited its number may have become another's. */
@@ -86,7 +85,7 @@ static int local_pop(struct worker *w, struct ring_entry *entry, struct error *e
 	if (ret != -EPROTO)
 		return ret;
 	local_control(w);
-	return w->ended ? 0 : ring_pop(&l->ring, l->entry, entry, error);
+	return w->end.ended ? 0 : ring_pop(&l->ring, l->entry, entry, error);
 }
 
 /* What was popped names memory by a number, which may be another's since: the sidecar said so
@@ -102,7 +101,7 @@ static bool local_name_again(struct worker *w)
 	if (!local_news(l))
 		return true;
 	local_control(w);
-	if (w->ended)
+	if (w->end.ended)
 		return false;
 	e->bulk = segments_out(&l->segments, e->segment, offset, e->bulk_bytes);
 	if (!e->bulk)
@@ -332,7 +331,7 @@ void local_control(struct worker *w)
 {
 	struct local *l = &w->local;
 
-	while (!w->ended && !park_is(w)) {
+	while (!w->end.ended && !park_is(w)) {
 		struct local_message m;
 		int fds[LOCAL_FDS];
 		int ret = local_hear(w->link, &l->hearing, &m, fds);
@@ -386,9 +385,9 @@ void local_awake(struct worker *w, bool rung)
 
 void local_end(struct worker *w)
 {
-	struct local_message end = {.what = LOCAL_END, .status = w->end_status};
+	struct local_message end = {.what = LOCAL_END, .status = w->end.status};
 
 	memcpy(end.counts, w->local.counts, sizeof(end.counts));
-	snprintf(end.text, sizeof(end.text), "%.160s", w->end_text);
+	snprintf(end.text, sizeof(end.text), "%.160s", w->end.text);
 	(void)!local_say(w->link, &end, NULL, 0); /* else the end of the link says it */
 }

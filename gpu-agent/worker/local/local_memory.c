@@ -261,7 +261,7 @@ void local_close(struct worker *w)
 	const struct local_message answer = {.what = LOCAL_UNPINNED};
 	struct segment **at = &w->local.segments.closing;
 
-	while (*at && !w->ended) {
+	while (*at && !w->end.ended) {
 		struct segment *segment = *at;
 		bool quiet = local_ours(segment)->quiet;
 

@@ -138,12 +138,12 @@ static void beside_join(struct beside_job *job)
 bool beside_poll(struct worker *w)
 {
 	struct beside_job **at = &jobs;
-	bool told;
+	bool turned;
 
 	if (!jobs)
 		return false;
 	beside_heard();
-	told = beside_turns(w);
+	turned = beside_turns(w);
 	while (*at && reply_room(w)) {
 		struct beside_job *job = *at;
 
@@ -151,7 +151,7 @@ bool beside_poll(struct worker *w)
 			if (job->late && wait_now() >= job->until) {
 				job->late(w, job);
 				job->late = NULL;
-				told = true;
+				turned = true;
 			}
 			at = &job->next;
 			continue;
@@ -159,9 +159,9 @@ bool beside_poll(struct worker *w)
 		*at = job->next;
 		beside_join(job);
 		job->done(w, job);
-		told = true;
+		turned = true;
 	}
-	return told;
+	return turned;
 }
 
 void beside_forget(struct worker *w, uint16_t context)

@@ -163,8 +163,8 @@ bool beside_serve(struct worker *w, struct request *r, serve_function serve)
 {
 	struct beside_call *call;
 
-	if (r->beside || r->header.kind != FRAME_CALL || w->captures || closing_full(w) ||
-		!beside_ready(w))
+	if (r->beside || r->header.kind != FRAME_CALL || w->graphs.captures ||
+		closing_full(w) || !beside_ready(w))
 		return false;
 	call = calloc(1, sizeof(*call) + r->header.body);
 	if (!call)

@@ -151,7 +151,7 @@ CUresult fence_context(struct worker *w, struct pending *p, uint16_t context)
 	CUresult status;
 	uint32_t n = 0;
 
-	for (stream = w->streams; stream; stream = stream->next)
+	for (stream = w->streams.list; stream; stream = stream->next)
 		if (stream->work != stream->clean && (!context || stream->context == context))
 			n++;
 	if (n > 1) {
@@ -161,7 +161,7 @@ CUresult fence_context(struct worker *w, struct pending *p, uint16_t context)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
 	}
-	for (stream = w->streams; stream; stream = stream->next) {
+	for (stream = w->streams.list; stream; stream = stream->next) {
 		if (stream->work == stream->clean || (context && stream->context != context))
 			continue;
 		status = worker_use(w, stream->context);

@@ -75,7 +75,7 @@ bool issued_full(struct worker *w)
 
 	if (issued->count < issued->look)
 		return false;
-	for (struct worker_stream *s = w->streams; s; s = s->next)
+	for (struct worker_stream *s = w->streams.list; s; s = s->next)
 		issued_look(w, s);
 	issued->look = issued->count + ISSUED_LOOK;
 	if (issued->look > ISSUED_MOST)
@@ -91,7 +91,7 @@ void issued_stream_gone(struct worker *w, struct worker_stream *stream)
 
 void issued_over(struct worker *w)
 {
-	for (struct worker_stream *s = w->streams; s; s = s->next)
+	for (struct worker_stream *s = w->streams.list; s; s = s->next)
 		issued_stream_gone(w, s);
 	w->kept.issued = (struct issued){.look = ISSUED_LOOK};
 }

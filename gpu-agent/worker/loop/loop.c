@@ -164,7 +164,7 @@ static bool loop_waits_for_others(struct worker *w)
 {
 	uint16_t op = w->receiver.frame.op;
 
-	if ((direct_holds(op) || ipc_event_holds(op)) && beside_outside(w))
+	if (serve_marked(op, SERVE_HOLDS) && beside_outside(w))
 		return true;
 	if (!direct_busy(w) && !ipc_event_busy(w))
 		return false;
@@ -224,7 +224,8 @@ static bool loop_receive(struct worker *w)
 {
 	bool progress = false, filled = false;
 
-	for (int n = 0; n < TURN_FRAMES && !w->ended && !w->park.wanted && !park_is(w); n++) {
+	for (int n = 0; n < TURN_FRAMES && !w->end.ended && !w->park.wanted && !park_is(w);
+		n++) {
 		while (w->receiver.have_frame && w->receiver.payload_missing) {
 			uint32_t payload = w->receiver.frame.length - w->receiver.frame.body,
 				 got;
@@ -250,7 +251,7 @@ static bool loop_receive(struct worker *w)
 		}
 		if (w->local.is ? local_receive(w) : loop_parse(w))
 			continue;
-		if (w->local.is || w->ended || filled || !loop_fill(w))
+		if (w->local.is || w->end.ended || filled || !loop_fill(w))
 			return progress;
 		filled = progress = true;
 	}
@@ -328,7 +329,7 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 		   ipc_event_busy(w);
 	struct stripe *stripe = w->receiver.have_frame && w->receiver.payload_missing &&
 						w->receiver.payload_stripe
-					? w->stripes[w->receiver.payload_stripe]
+					? w->stripes.at[w->receiver.payload_stripe]
 					: NULL;
 
 	if (park_is(w))
@@ -400,7 +401,7 @@ static bool loop_ask_driver(struct worker *w)
 		progress |= mirror_poll(w);
 	if (w->metering.on)
 		progress |= metering_poll(w);
-	if (w->stripe_count)
+	if (w->stripes.count)
 		stripes_reap(w);
 	if (w->direct)
 		progress |= direct_turn(w);
@@ -414,7 +415,7 @@ void loop_run(struct worker *w)
 	uint64_t idle_since = wait_now(), now, looked = idle_since;
 
 	watchdog_start(w);
-	while (!w->ended) {
+	while (!w->end.ended) {
 		bool progress = stash_serve(w);
 
 		progress |= loop_receive(w);
@@ -477,8 +478,8 @@ void loop_run(struct worker *w)
 	/* What is on its way out goes out: the last answers and why it ended. */
 	if (w->local.is)
 		local_end(w);
-	else if (w->end_status)
-		reply_plain(w, FRAME_LOST, w->end_status, w->end_text);
+	else if (w->end.status)
+		reply_plain(w, FRAME_LOST, w->end.status, w->end.text);
 	for (int i = 0; i < 50 && (reply_waits(w) || stripes_sending(w)) && !park_is(w); i++) {
 		struct pollfd fds[2];
 

@@ -101,7 +101,7 @@ void loop_fill_payload(struct worker *w)
 
 bool loop_stripe_receive(struct worker *w)
 {
-	struct stripe *stripe = w->stripes[w->receiver.payload_stripe];
+	struct stripe *stripe = w->stripes.at[w->receiver.payload_stripe];
 	int ret = stripe_receive(stripe, w->receiver.payload_missing, &w->receiver.payload,
 		&w->receiver.fill, &w->receiver.range);
 
@@ -118,7 +118,7 @@ bool loop_stripe_receive(struct worker *w)
 		return false;
 	w->stats.bytes_received += stripe_took(stripe);
 	w->receiver.payload_missing = 0;
-	if (w->receiver.frame.op != OP_vcudaCopyIn)
+	if (!serve_marked(w->receiver.frame.op, SERVE_COPIED))
 		loop_fill_payload(w);
 	return true;
 }

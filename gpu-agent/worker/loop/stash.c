@@ -74,12 +74,12 @@ void stash_tell(struct worker *w)
 {
 	size_t bytes = stash_bytes(w);
 
-	if (w->kept.told ? bytes > STASH_LITTLE : bytes <= STASH_MUCH)
+	if (w->kept.reported ? bytes > STASH_LITTLE : bytes <= STASH_MUCH)
 		return;
 	if (!reply_room(w))
 		return;
-	w->kept.told = !w->kept.told;
-	reply_update(w, COUNTER_KEPT, w->kept.told ? bytes : 0);
+	w->kept.reported = !w->kept.reported;
+	reply_update(w, COUNTER_KEPT, w->kept.reported ? bytes : 0);
 }
 
 bool stash_behind(struct worker *w)
@@ -208,7 +208,7 @@ bool stash_serve(struct worker *w)
 		return false;
 	w->receiver.body = w->kept.body;
 	w->receiver.fill = 0;
-	while (!w->ended &&
+	while (!w->end.ended &&
 		(stash_serve_first(w, &w->kept.parked) || stash_serve_first(w, &w->kept.stash)))
 		served = true;
 	w->receiver.frame = coming;

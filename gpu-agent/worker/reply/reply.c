@@ -213,7 +213,7 @@ int reply_flush_beside(struct worker *w, bool pong)
 
 void reply_end_beside(struct worker *w)
 {
-	struct frame_header h = {.kind = FRAME_LOST, .status = (uint32_t)w->end_status};
+	struct frame_header h = {.kind = FRAME_LOST, .status = (uint32_t)w->end.status};
 
 	if (w->local.is) {
 		local_end(w);
@@ -221,7 +221,7 @@ void reply_end_beside(struct worker *w)
 	}
 	reply_lock(w);
 	if (!park_is(w) && reply_room(w))
-		reply_add(w, &h, w->end_text, (uint32_t)strlen(w->end_text));
+		reply_add(w, &h, w->end.text, (uint32_t)strlen(w->end.text));
 	reply_unlock(w);
 	for (int i = 0; i < END_LOOKS && !reply_flush_beside(w, false) && reply_waits(w); i++)
 		nanosleep(&(struct timespec){.tv_nsec = END_PAUSE_NS}, NULL);

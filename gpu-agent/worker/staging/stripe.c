@@ -212,8 +212,8 @@ static int stripe_start(struct worker *w, struct stripe *stripe)
 	if (stripe->wake < 0)
 		return -errno;
 	stripe->spin_ns = w->spin_ns ? SESSION_STRIPE_SPIN : 0;
-	piece_receiver_init(&stripe->pieces, w->coded, &w->pieces_received);
-	piece_sender_init(&stripe->sender.pieces, w->compress, &w->pieces_sent);
+	piece_receiver_init(&stripe->pieces, w->stripes.coded, &w->stripes.received);
+	piece_sender_init(&stripe->sender.pieces, w->stripes.compress, &w->stripes.sent);
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK);
 	ret = pthread_create(&stripe->thread, &attributes, stripe_main, stripe);
@@ -224,7 +224,7 @@ static int stripe_start(struct worker *w, struct stripe *stripe)
 void stripes_cut(struct worker *w)
 {
 	for (uint32_t i = 1; i <= SESSION_STRIPES; i++) {
-		struct stripe *stripe = w->stripes[i];
+		struct stripe *stripe = w->stripes.at[i];
 
 		if (!stripe || atomic_exchange(&stripe->cut, true))
 			continue;
@@ -270,9 +270,9 @@ static struct stripe *stripe_alloc(struct stripe *old)
 static void stripe_drop_uploads(struct worker *w, uint32_t number)
 {
 	for (int i = 0; i < 2; i++)
-		if (w->stripe_uploads[number][i])
-			close(w->stripe_uploads[number][i]);
-	memset(w->stripe_uploads[number], 0, sizeof(w->stripe_uploads[number]));
+		if (w->stripes.uploads[number][i])
+			close(w->stripes.uploads[number][i]);
+	memset(w->stripes.uploads[number], 0, sizeof(w->stripes.uploads[number]));
 }
 
 void stripe_uploads(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS])
@@ -285,18 +285,18 @@ void stripe_uploads(struct worker *w, uint32_t number, const int fds[TRANSPORT_F
 		return;
 	}
 	stripe_drop_uploads(w, number);
-	memcpy(w->stripe_uploads[number], fds, sizeof(w->stripe_uploads[number]));
+	memcpy(w->stripes.uploads[number], fds, sizeof(w->stripes.uploads[number]));
 }
 
 /* The lane that came before it, where there is one. */
 static void stripe_join_uploads(struct worker *w, struct stripe *stripe, uint32_t number)
 {
 	stripe->uploads = (struct uploads_lane_end){.ask = -1, .keep = -1};
-	if (!w->stripe_uploads[number][0])
+	if (!w->stripes.uploads[number][0])
 		return;
-	stripe->uploads.ask = w->stripe_uploads[number][0];
-	stripe->uploads.keep = w->stripe_uploads[number][1];
-	memset(w->stripe_uploads[number], 0, sizeof(w->stripe_uploads[number]));
+	stripe->uploads.ask = w->stripes.uploads[number][0];
+	stripe->uploads.keep = w->stripes.uploads[number][1];
+	memset(w->stripes.uploads[number], 0, sizeof(w->stripes.uploads[number]));
 }
 
 void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS])
@@ -312,7 +312,7 @@ void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS]
 			close(fds[--count]);
 		return;
 	}
-	stripe = stripe_alloc(w->stripes[number]);
+	stripe = stripe_alloc(w->stripes.at[number]);
 	if (stripe)
 		stripe_join_uploads(w, stripe, number);
 	if (!stripe)
@@ -328,8 +328,8 @@ void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS]
 			strerror(-ret));
 		return;
 	}
-	w->stripe_count += !w->stripes[number];
-	w->stripes[number] = stripe;
+	w->stripes.count += !w->stripes.at[number];
+	w->stripes.at[number] = stripe;
 	log_debug("lane.open", "lane=%u", number);
 }
 
@@ -369,15 +369,15 @@ void stripes_stats(struct worker *w)
 {
 	w->stats.bytes_sent =
 		atomic_load_explicit(&w->sender.sent_bytes, memory_order_relaxed) +
-		atomic_load(&w->pieces_sent.wire);
-	w->stats.saved_received = piece_saved(&w->pieces_received);
-	w->stats.saved_sent = piece_saved(&w->pieces_sent);
+		atomic_load(&w->stripes.sent.wire);
+	w->stats.saved_received = piece_saved(&w->stripes.received);
+	w->stats.saved_sent = piece_saved(&w->stripes.sent);
 }
 
 bool stripe_there(const struct worker *w, uint32_t number)
 {
-	return w->stripes[number] &&
-	       !atomic_load_explicit(&w->stripes[number]->cut, memory_order_relaxed);
+	return w->stripes.at[number] &&
+	       !atomic_load_explicit(&w->stripes.at[number]->cut, memory_order_relaxed);
 }
 
 bool stripe_sleep(struct stripe *stripe)
@@ -402,8 +402,8 @@ void stripe_awake(struct stripe *stripe)
 bool stripes_busy(const struct worker *w)
 {
 	for (uint32_t i = 1; i <= SESSION_STRIPES; i++)
-		if (w->stripes[i] &&
-			w->stripes[i]->taken != atomic_load_explicit(&w->stripes[i]->freed,
+		if (w->stripes.at[i] && w->stripes.at[i]->taken !=
+						atomic_load_explicit(&w->stripes.at[i]->freed,
 							memory_order_relaxed))
 			return true;
 	return false;
@@ -411,8 +411,8 @@ bool stripes_busy(const struct worker *w)
 
 void stripes_reap(struct worker *w)
 {
-	for (uint32_t i = 1; i <= SESSION_STRIPES && w->stripe_count; i++) {
-		struct stripe *stripe = w->stripes[i];
+	for (uint32_t i = 1; i <= SESSION_STRIPES && w->stripes.count; i++) {
+		struct stripe *stripe = w->stripes.at[i];
 		uint32_t freed;
 
 		if (!stripe)
@@ -431,7 +431,7 @@ void stripes_reap(struct worker *w)
 void stripes_forget(struct worker *w, uint16_t context)
 {
 	for (uint32_t i = 1; i <= SESSION_STRIPES; i++) {
-		struct stripe *stripe = w->stripes[i];
+		struct stripe *stripe = w->stripes.at[i];
 
 		if (!stripe)
 			continue;

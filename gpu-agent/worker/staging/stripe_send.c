@@ -89,17 +89,17 @@ uint32_t stripes_send(
 {
 	const struct stripe_piece piece = {bytes, n, range};
 
-	if (n < SESSION_STRIPE_LEAST || !range || !w->stripe_count)
+	if (n < SESSION_STRIPE_LEAST || !range || !w->stripes.count)
 		return 0;
 	/* The first that has nothing to do: it worked last, and may be awake. */
 	for (uint32_t i = 1; i <= SESSION_STRIPES; i++)
-		if (stripe_there(w, i) && sender_idle(w->stripes[i]) &&
-			sender_put(w->stripes[i], &piece))
+		if (stripe_there(w, i) && sender_idle(w->stripes.at[i]) &&
+			sender_put(w->stripes.at[i], &piece))
 			return i;
 	for (uint32_t i = 0; i < SESSION_STRIPES; i++) {
-		uint32_t number = w->stripe_next++ % SESSION_STRIPES + 1;
+		uint32_t number = w->stripes.next++ % SESSION_STRIPES + 1;
 
-		if (stripe_there(w, number) && sender_put(w->stripes[number], &piece))
+		if (stripe_there(w, number) && sender_put(w->stripes.at[number], &piece))
 			return number;
 	}
 	return 0;
@@ -108,7 +108,7 @@ uint32_t stripes_send(
 bool stripes_sending(const struct worker *w)
 {
 	for (uint32_t i = 1; i <= SESSION_STRIPES; i++) {
-		if (w->stripes[i] && !sender_idle(w->stripes[i]))
+		if (w->stripes.at[i] && !sender_idle(w->stripes.at[i]))
 			return true;
 	}
 	return false;
@@ -117,7 +117,7 @@ bool stripes_sending(const struct worker *w)
 bool stripe_send_broken(const struct worker *w)
 {
 	for (uint32_t i = 1; i <= SESSION_STRIPES; i++)
-		if (stripe_there(w, i) && atomic_load_explicit(&w->stripes[i]->sender.broken,
+		if (stripe_there(w, i) && atomic_load_explicit(&w->stripes.at[i]->sender.broken,
 						  memory_order_relaxed))
 			return true;
 	return false;

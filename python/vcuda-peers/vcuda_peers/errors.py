@@ -2,6 +2,8 @@
 """What goes wrong, and how it is said: what others wrote goes to no terminal, log or Ray as it is."""
 import re
 
+# cudaError_t of a device whose agent cannot be reached, or has ended: protocol/wire/status.h
+STATUS_NOT_READY, STATUS_LOST = 802, 911
 SHORT = "could be had"  # ends what the known-answer test says of memory
 
 

@@ -16,7 +16,7 @@ import safetensors
 import torch
 
 from . import checkpoint as checkpoints
-from .errors import PeerLost, PeersError, mib
+from .errors import STATUS_LOST, STATUS_NOT_READY, PeerLost, PeersError, mib
 from .verify import Verifier
 
 # Of a weight's bytes, beside the weight: its gradient, and what the optimizer keeps.
@@ -24,7 +24,7 @@ STATE = {"SGD": 0, "Adam": 2, "AdamW": 2, "NAdam": 2, "RAdam": 2, "RMSprop": 1, 
          "Adamax": 2}
 STATE_UNKNOWN = 2
 HEADROOM = 0.9  # of the free memory: the rest is for activations and libraries
-GONE = {802, 911}  # cudaError_t of a device whose agent cannot be reached, or ended
+GONE = {STATUS_NOT_READY, STATUS_LOST}  # of a device whose agent is away
 
 
 def _whole(name, value, least):
@@ -136,7 +136,7 @@ class DistributedOptimizer:
 class _Steps:
     def step(self, *arguments, **named):
         with self.job.watch():
-            self.job.settle()
+            self.job.drain()
             loss = super().step(*arguments, **named)
             self.job.stepped()
             return loss
@@ -197,10 +197,10 @@ class UserNode:
     def verifies(self):
         return self._verifier is not None
 
-    def settle(self):
+    def drain(self):
         """What is computed by a second worker is compared now."""
         if self._verifier:
-            self._verifier.settle()
+            self._verifier.drain()
 
     def _dispute(self, first, second, wrong):
         decided = "nobody could decide which is wrong"
@@ -341,7 +341,7 @@ class UserNode:
     def check_job_status(self):
         """{network, state, step, loss, checkpoint, verified, unverified, disputes, workers}: of each GPU its
         worker, PyTorch's bytes there, and the model's pieces."""
-        self.settle()
+        self.drain()
         pieces, done = getattr(self._model, "hf_device_map", {}), self._verifier
         state = ("disputed" if self._disputes else "running" if self._step else
                  "placed" if self._model else "idle")

@@ -154,7 +154,7 @@ class Verifier:
     def draw(self):
         """Before a forward of the model."""
         if self.random.random() < self.share:
-            self.settle()
+            self.drain()
             self.record = _Record(*self.random.choice(self.stages))
 
     def _agree(self, one, other, devices):
@@ -162,7 +162,7 @@ class Verifier:
         exact = self.kinds[devices[0]] == self.kinds[devices[1]]
         return len(one) == len(other) and all(_same(a, b, exact) for a, b in zip(one, other) if a is not None)
 
-    def settle(self):
+    def drain(self):
         """Compares what is recorded: before the weights change."""
         record, self.record = self.record, None
         if record is None:

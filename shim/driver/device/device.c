@@ -138,8 +138,8 @@ CUresult device_fill(const void *answer, size_t bytes)
 		status = device_add(&device);
 	}
 	if (!status && session_here()->index)
-		session_here()->domain_moved = place_part(
-			devices.all, session_here()->first, devices.info.device_count);
+		session_here()->domain_moved =
+			pci_part(devices.all, session_here()->first, devices.info.device_count);
 	if (!status)
 		peer_fill(&info, at + info.device_count * sizeof(device),
 			bytes - sizeof(info) - info.device_count * sizeof(device));
@@ -438,7 +438,7 @@ CUresult hand_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 
 CUresult hand_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 {
-	struct place own;
+	struct pci_place own;
 	unsigned want[4] = {0, 0, 0, 0};
 
 	if (!dev || !pciBusId)
@@ -450,7 +450,7 @@ CUresult hand_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	for (int i = 0; i < devices.count; i++) {
-		if (!place_parse(devices.at[i].open.pci_bus_id, &own))
+		if (!pci_parse(devices.at[i].open.pci_bus_id, &own))
 			continue;
 		if (own.domain == want[0] && own.bus == want[1] && own.device == want[2] &&
 			own.function == want[3]) {

@@ -162,7 +162,7 @@ CUresult vcuda_nvml_link(int device, unsigned link, struct nvml_link *told)
 	visit = nvml_visit(&device);
 	status = send_vcudaNvmlLink(device, link, told);
 	if (told->known & NVML_LINK_REMOTE_PLACE)
-		told->domain = place_domain(told->domain, session_here()->domain_moved);
+		told->domain = pci_domain(told->domain, session_here()->domain_moved);
 	session_leave(visit);
 	return status;
 }

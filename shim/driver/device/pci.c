@@ -9,27 +9,27 @@
 #define STEP 0x100u
 #define DIGITS 0xffffu
 
-bool place_parse(const char *text, struct place *place)
+bool pci_parse(const char *text, struct pci_place *place)
 {
 	return sscanf(text, "%x:%x:%x.%x", &place->domain, &place->bus, &place->device,
 		       &place->function) == 4;
 }
 
-unsigned place_domain(unsigned domain, unsigned by)
+unsigned pci_domain(unsigned domain, unsigned by)
 {
 	return (domain & ~DIGITS) | ((domain + by) & DIGITS);
 }
 
 static bool taken(const struct open_device *all, unsigned first, unsigned count, unsigned by)
 {
-	struct place one, other;
+	struct pci_place one, other;
 
 	for (unsigned i = first; i < count; i++)
 		for (unsigned j = 0; j < first; j++) {
-			if (!place_parse(all[i].pci_bus_id, &one) ||
-				!place_parse(all[j].pci_bus_id, &other))
+			if (!pci_parse(all[i].pci_bus_id, &one) ||
+				!pci_parse(all[j].pci_bus_id, &other))
 				continue;
-			one.domain = place_domain(one.domain, by);
+			one.domain = pci_domain(one.domain, by);
 			if (!memcmp(&one, &other, sizeof(one)))
 				return true;
 		}
@@ -39,19 +39,19 @@ static bool taken(const struct open_device *all, unsigned first, unsigned count,
 static void move(struct open_device *device, unsigned by)
 {
 	const unsigned which = CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID;
-	struct place place;
+	struct pci_place place;
 
-	if (!place_parse(device->pci_bus_id, &place))
+	if (!pci_parse(device->pci_bus_id, &place))
 		return;
 	snprintf(device->pci_bus_id, sizeof(device->pci_bus_id), "%04X:%02X:%02X.%X",
-		place_domain(place.domain, by), place.bus & 0xff, place.device & 0xff,
+		pci_domain(place.domain, by), place.bus & 0xff, place.device & 0xff,
 		place.function & 0xf);
 	if (device->attribute_known[which / 8] >> which % 8 & 1)
 		device->attributes[which] =
-			(int32_t)place_domain((unsigned)device->attributes[which], by);
+			(int32_t)pci_domain((unsigned)device->attributes[which], by);
 }
 
-unsigned place_part(struct open_device *all, unsigned first, unsigned count)
+unsigned pci_part(struct open_device *all, unsigned first, unsigned count)
 {
 	unsigned by = 0;
 

@@ -11,16 +11,16 @@
 
 #include "protocol/wire/open.h"
 
-struct place {
+struct pci_place {
 	unsigned domain, bus, device, function;
 };
 
 /* False: it is none. */
-bool place_parse(const char *text, struct place *place);
-/* A domain as it is shown, BY: what place_part returned for its agent. Four digits stay four.
+bool pci_parse(const char *text, struct pci_place *place);
+/* A domain as it is shown, BY: what pci_part returned for its agent. Four digits stay four.
  */
-unsigned place_domain(unsigned domain, unsigned by);
+unsigned pci_domain(unsigned domain, unsigned by);
 /* Moves GPUs [first, count) of ALL, one agent's, where need be: by how much. */
-unsigned place_part(struct open_device *all, unsigned first, unsigned count);
+unsigned pci_part(struct open_device *all, unsigned first, unsigned count);
 
 #endif

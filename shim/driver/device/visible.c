@@ -36,12 +36,12 @@ static int64_t speed(const struct open_device *device)
 
 static uint64_t place(const struct open_device *device)
 {
-	struct place at;
+	struct pci_place at;
 	char text[sizeof(device->pci_bus_id) + 1];
 
 	snprintf(text, sizeof(text), "%.*s", (int)sizeof(device->pci_bus_id),
 		device->pci_bus_id);
-	if (!place_parse(text, &at))
+	if (!pci_parse(text, &at))
 		return UINT64_MAX;
 	return (uint64_t)at.domain << 32 | (uint64_t)(at.bus & 0xffff) << 16 |
 	       (at.device & 0xff) << 8 | (at.function & 0xff);

@@ -14,7 +14,7 @@ static bool by_other(const CUmemAccessDesc *access, int device)
 	return access->location.id != device && access->flags;
 }
 
-CUresult graph_access_give(
+CUresult graph_access_begin(
 	struct graph_access *access, int device, const CUmemAccessDesc *list, size_t count)
 {
 	CUresult status = CUDA_SUCCESS;

@@ -15,7 +15,7 @@ struct graph_access {
 };
 
 /* For memory of DEVICE. Where it fails, what was given goes with graph_access_end. */
-CUresult graph_access_give(
+CUresult graph_access_begin(
 	struct graph_access *access, int device, const CUmemAccessDesc *list, size_t count);
 void graph_access_end(struct graph_access *access, int device);
 

@@ -402,7 +402,7 @@ static CUresult node_params_alloc(struct node_params *p, CUgraph hGraph,
 		return status;
 	p->part->held->most = alloc->poolProps.maxSize;
 	/* Where this fails, the part goes with its node's description. */
-	return graph_access_give(&p->part->held->access, (int)(device - devices.at),
+	return graph_access_begin(&p->part->held->access, (int)(device - devices.at),
 		alloc->accessDescs, alloc->accessDescCount);
 }
 

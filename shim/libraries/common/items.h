@@ -228,11 +228,17 @@ static inline void library_put_descriptor(
 	items->front->descriptor(items, descriptor, kind);
 }
 
-/* A generated stub's beginning: the items of its call, for the front of SIDE. */
-#define BEGIN(side, name, verb, handle)                                                        \
-	struct library_items items;                                                            \
-	library_begin(&items, &side##_front, CALL_##name, OP_##name, LIBRARY_##verb, handle)
-/* What it puts its parameters with, into `items`. */
+/* A generated stub's body: the items of its call, for the front of SIDE, each put into `items`
+ * by one of the expressions behind HANDLE. */
+#define SEND_ITEMS(side, name, verb, handle, ...)                                              \
+	{                                                                                      \
+		struct library_items items;                                                    \
+		library_begin(&items, &side##_front, CALL_##name, OP_##name, LIBRARY_##verb,   \
+			handle);                                                               \
+		__VA_ARGS__;                                                                   \
+		return library_send(&items);                                                   \
+	}
+/* Those expressions. */
 #define PUT(what, ...) library_put_##what(&items, __VA_ARGS__)
 #define PUT_INT(value) PUT(int, (uint32_t)(value))
 #define PUT_LONG(value) PUT(long, (uint64_t)(value))

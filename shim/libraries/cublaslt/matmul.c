@@ -49,13 +49,13 @@ bool cublaslt_says_more(const struct cublaslt_matmul_desc *desc)
 bool cublaslt_agent_knows(const char *call)
 {
 	struct library_opened opened;
-	static int logged;
+	static int logged_once;
 
 	/* Of no library at all others say so. */
 	if (vcuda_library_opened(&cublaslt_front, OP_cublasLtGetVersion, VCUDA_ABI, &opened) ||
 		opened.knows & CUBLASLT_KNOWS_MORE)
 		return true;
-	vcuda_front_older(call, &logged);
+	vcuda_front_older(call, &logged_once);
 	return false;
 }
 

@@ -39,7 +39,7 @@ static cufftResult pieces_send(
 		unsigned char piece[PIECE];
 	} body;
 	struct wire_cufftXtSetJITCallback_reply reply = {0};
-	static int logged;
+	static int logged_once;
 	uint16_t op = OP_cufftXtSetJITCallback;
 	CUresult status = CUDA_SUCCESS;
 	size_t size;
@@ -54,7 +54,7 @@ static cufftResult pieces_send(
 				  : front_ask(op, &body, size, &reply, sizeof(reply));
 	}
 	if (status == CUDA_ERROR_NOT_SUPPORTED)
-		vcuda_front_older("cufftXtSetJITCallback", &logged);
+		vcuda_front_older("cufftXtSetJITCallback", &logged_once);
 	return status ? front_status(&cufft_front, status) : (cufftResult)reply.plain.status;
 }
 

@@ -115,13 +115,13 @@ static cufftResult ask_extra(const struct cufft_whole *c, enum cufft_what what,
 	struct wire_cufftXtSetWorkAreaPolicy body = {
 		.content = c->plain, .extra = c->extra, .what = what};
 	struct wire_cufftXtSetWorkAreaPolicy_reply reply = {0};
-	static int logged;
+	static int logged_once;
 	cufftResult status = ask_kept(
 		OP_cufftXtSetWorkAreaPolicy, &body, sizeof(body), &reply, sizeof(reply), name);
 
 	/* The library's own answer would stand in the reply. */
 	if (status == CUFFT_NOT_SUPPORTED && !reply.plain.status)
-		vcuda_front_older(name, &logged);
+		vcuda_front_older(name, &logged_once);
 	if (!status)
 		*bytes = reply.bytes;
 	if (!status && limit)

@@ -101,12 +101,13 @@ static uint32_t agents_record(uint64_t of)
 /* The program does not hear of it: what the other agents do, and its calls, are recorded. */
 void activity_told(CUresult status)
 {
-	static int missing, older;
+	static int absent_logged_once, older_logged_once;
 
 	if (status == CUDA_ERROR_NOT_FOUND)
-		vcuda_front_missing("cuptiActivityEnable", cupti_front.name, &missing);
+		vcuda_front_missing(
+			"cuptiActivityEnable", cupti_front.name, &absent_logged_once);
 	else if (status == CUDA_ERROR_NOT_SUPPORTED)
-		vcuda_front_older("cuptiActivityEnable", &older);
+		vcuda_front_older("cuptiActivityEnable", &older_logged_once);
 }
 
 /* Of all agents and the program's calls. */

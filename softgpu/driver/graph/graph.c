@@ -34,7 +34,7 @@ struct CUgraph_st *soft_graph_new(void)
 		return NULL;
 	}
 	if (graph)
-		graph->number = profile_graph_number();
+		graph->number = work_graph_number();
 	return graph;
 }
 

@@ -141,7 +141,7 @@ CUresult exec_flat(const struct CUgraph_st *graph, struct CUgraphExec_st **out)
 	if (!exec)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	exec->refs = 1;
-	exec->number = profile_graph_number();
+	exec->number = work_graph_number();
 	ret = exec_flatten(exec, graph);
 	if (ret)
 		exec_free(exec);
@@ -162,7 +162,7 @@ CUresult exec_new(
 	}
 	exec->refs = 1;
 	exec->flags = flags;
-	exec->number = profile_graph_number();
+	exec->number = work_graph_number();
 	ret = exec_flatten(exec, graph);
 	if (ret) {
 		object_remove(exec);
@@ -281,7 +281,7 @@ bool step_op(const struct step *step, struct op **op)
 	*op = step->branch ? branch_op_new(step->branch) : graph_op_copy(step->op);
 	if (!*op)
 		return false;
-	if (profile_ever()) {
+	if (work_ever()) {
 		(*op)->profile.graph = step->graph;
 		(*op)->profile.index = step->index;
 	}
@@ -385,12 +385,12 @@ static CUresult exec_capture(struct CUgraphExec_st *exec, struct CUstream_st *st
 static CUresult exec_launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
 {
 	struct op *defaults, *begin = NULL, *end = NULL;
-	bool first = true, profiled = profile_on();
+	bool first = true, profiled = work_on();
 	CUresult ret = CUDA_SUCCESS;
 
 	if (profiled)
-		profile_call_begin();
-	if (profiled && !profile_graph(stream->context, exec->number, &begin, &end))
+		work_call_begin();
+	if (profiled && !work_graph(stream->context, exec->number, &begin, &end))
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	if (begin)
 		ret = launch_submit(exec, begin, stream, &first);
@@ -405,7 +405,7 @@ static CUresult exec_launch(struct CUgraphExec_st *exec, struct CUstream_st *str
 	else if (end)
 		ret = launch_submit(exec, end, stream, &first);
 	if (profiled)
-		profile_call_end();
+		work_call_end();
 	if (!ret)
 		ret = exec_hold(exec, stream);
 	queue_ref(stream);

@@ -162,7 +162,7 @@ static bool copy_captured(const struct worker *w, CUstream stream)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
-	return w->captures && !w->cuda.cuStreamIsCapturing(stream, &status) &&
+	return w->graphs.captures && !w->cuda.cuStreamIsCapturing(stream, &status) &&
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 

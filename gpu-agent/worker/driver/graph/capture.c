@@ -22,7 +22,7 @@ bool capture_of(struct worker *w, const struct worker_stream *stream)
 {
 	CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
 
-	if (!w->captures)
+	if (!w->graphs.captures)
 		return false;
 	return w->cuda.cuStreamIsCapturing(stream->stream, &state) ==
 		       CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
@@ -31,8 +31,8 @@ bool capture_of(struct worker *w, const struct worker_stream *stream)
 
 void capture_over(struct worker *w)
 {
-	if (!--w->captures)
-		graph_modules_drop(w, &w->captured);
+	if (!--w->graphs.captures)
+		graph_modules_drop(w, &w->graphs.captured);
 }
 
 static void capture_mark(struct worker *w, struct worker_stream *stream)
@@ -55,13 +55,13 @@ static void capture_prepare(struct worker *w, struct worker_stream *stream)
 {
 	capture_mark(w, stream);
 	if (!(stream->flags & CU_STREAM_NON_BLOCKING))
-		capture_mark(w, &w->legacy[stream->context]);
+		capture_mark(w, &w->streams.legacy[stream->context]);
 }
 
 /* Streams that do not capture any more need no such event. */
 static void capture_drop_events(struct worker *w)
 {
-	for (struct worker_stream *s = w->streams; s; s = s->next)
+	for (struct worker_stream *s = w->streams.list; s; s = s->next)
 		if (s->before && !capture_of(w, s)) {
 			if (!fence_adopt(w, s->before))
 				fence_event_put(w, s->context, s->before);
@@ -78,10 +78,10 @@ CUresult serve_cuStreamWaitEvent(struct worker *w, struct request *r)
 
 	if (worker_refused(r))
 		return r->refused;
-	if (w->captures)
+	if (w->graphs.captures)
 		capture_prepare(w, stream);
 	status = w->cuda.cuStreamWaitEvent(stream->stream, event, req->Flags);
-	if (w->captures)
+	if (w->graphs.captures)
 		capture_drop_events(w);
 	return status;
 }
@@ -202,7 +202,7 @@ static CUresult capture_begin(struct worker *w, struct request *r, const CUgraph
 	status = req->existing ? capture_into(w, r, stream, graph, data)
 			       : capture_new(w, r, stream, req->graph);
 	if (!status)
-		w->captures++;
+		w->graphs.captures++;
 	else
 		capture_drop_events(w);
 	return status;
@@ -238,7 +238,7 @@ static CUresult capture_end(struct worker *w, struct request *r, struct worker_s
 	status = w->cuda.cuStreamEndCapture(stream->stream, &ended);
 	stream->capture = NULL;
 	graph->origin = NULL;
-	if (!status && !graph_modules_add_all(&graph->modules, &w->captured))
+	if (!status && !graph_modules_add_all(&graph->modules, &w->graphs.captured))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	capture_over(w);
 	capture_drop_events(w);
@@ -309,7 +309,7 @@ static CUresult capture_tail(struct worker *w, struct request *r, size_t each)
 
 	if (worker_refused(r))
 		return r->refused;
-	if (!w->captures)
+	if (!w->graphs.captures)
 		return CUDA_ERROR_ILLEGAL_STATE;
 	status = capture_graph(w, stream, &captured);
 	if (!status && captured.graph != graph->graph)
@@ -395,7 +395,7 @@ CUresult serve_vcudaCaptureEmpty(struct worker *w, struct request *r)
 
 	if (worker_refused(r))
 		return r->refused;
-	if (!w->captures || req->node != graph->count)
+	if (!w->graphs.captures || req->node != graph->count)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!w->cuda.cuStreamUpdateCaptureDependencies_v2)
 		return worker_lacks(w, "cuStreamUpdateCaptureDependencies");

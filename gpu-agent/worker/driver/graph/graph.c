@@ -273,7 +273,7 @@ static bool context_keeps(struct worker *w, const struct node_sums *sums)
 {
 	unsigned flags = 0;
 
-	return w->tells_kernels && sums->kernels && w->cuda.cuCtxGetFlags &&
+	return w->graphs.tells_kernels && sums->kernels && w->cuda.cuCtxGetFlags &&
 	       !w->cuda.cuCtxGetFlags(&flags) && flags & CU_CTX_LMEM_RESIZE_TO_MAX;
 }
 
@@ -375,7 +375,7 @@ CUresult serve_cuGraphLaunch(struct worker *w, struct request *r)
 		return r->refused;
 	w->stats.launches++;
 	captured = capture_of(w, stream);
-	if (captured && !graph_modules_add_all(&w->captured, &exec->modules))
+	if (captured && !graph_modules_add_all(&w->graphs.captured, &exec->modules))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	status = w->cuda.cuGraphLaunch(exec->exec, stream->stream);
 	if (status || !exec->host_nodes || captured)
@@ -469,24 +469,24 @@ CUresult serve_vcudaGraphDot(struct worker *w, struct request *r)
 	if (!w->cuda.cuGraphDebugDotPrint)
 		return worker_lacks(w, "cuGraphDebugDotPrint");
 	if (!req->first) {
-		if (w->dot)
-			close(w->dot);
-		w->dot = memfd_create("vcuda-graph", MFD_CLOEXEC);
-		if (w->dot <= 0) {
-			w->dot = 0;
+		if (w->graphs.dot)
+			close(w->graphs.dot);
+		w->graphs.dot = memfd_create("vcuda-graph", MFD_CLOEXEC);
+		if (w->graphs.dot <= 0) {
+			w->graphs.dot = 0;
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", w->dot);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", w->graphs.dot);
 		status = w->cuda.cuGraphDebugDotPrint(graph->graph, path, req->flags);
 		if (status)
 			return status;
 	}
-	size = w->dot ? lseek(w->dot, 0, SEEK_END) : 0;
+	size = w->graphs.dot ? lseek(w->graphs.dot, 0, SEEK_END) : 0;
 	if (size < 0 || (uint64_t)size < req->first)
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((uint64_t)size > DOT_MAX)
 		size = DOT_MAX;
-	n = pread(w->dot, text, sizeof(text), (off_t)req->first);
+	n = pread(w->graphs.dot, text, sizeof(text), (off_t)req->first);
 	if (n < 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	answer->total = (uint64_t)size;

@@ -91,11 +91,11 @@ static struct graph_module *kept_new(struct worker *w, struct name *name, uint64
 		.handle = handle,
 		.bytes = name->bytes,
 		.context = name->context,
-		.link = &w->graph_modules,
-		.next = w->graph_modules};
+		.link = &w->graphs.modules,
+		.next = w->graphs.modules};
 	if (kept->next)
 		kept->next->link = &kept->next;
-	w->graph_modules = kept;
+	w->graphs.modules = kept;
 	name->kept = kept;
 	return kept;
 }
@@ -156,7 +156,7 @@ bool graph_modules_keep(struct name *name)
 
 void graph_modules_hold(struct worker *w, uint16_t context)
 {
-	for (struct graph_module *kept = w->graph_modules; kept; kept = kept->next)
+	for (struct graph_module *kept = w->graphs.modules; kept; kept = kept->next)
 		if (kept->context == context && kept->module)
 			kept->count++;
 }
@@ -166,7 +166,7 @@ void graph_modules_let(struct worker *w, uint16_t context)
 	struct graph_module *kept, *next;
 	struct name *name;
 
-	for (kept = w->graph_modules; kept; kept = next) {
+	for (kept = w->graphs.modules; kept; kept = next) {
 		next = kept->next;
 		if (kept->context != context || !kept->module)
 			continue;

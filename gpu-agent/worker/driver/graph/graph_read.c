@@ -95,7 +95,7 @@ static CUresult node_kernel(
 /* It is of a module of the program's that was unloaded, and goes with its graphs. */
 static bool function_kept(struct worker *w, CUfunction function)
 {
-	const struct graph_module *kept = w->graph_modules;
+	const struct graph_module *kept = w->graphs.modules;
 	CUmodule module;
 
 	if (!kept || !w->cuda.cuFuncGetModule || w->cuda.cuFuncGetModule(&module, function))

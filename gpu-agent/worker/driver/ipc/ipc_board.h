@@ -12,8 +12,8 @@
  * A session holds a lock on the byte of its number for as long as its process lives: the kernel
  * lets it go whatever ends the process, and the others see it.
  *
- * All words are a tenant's, as hostile as the other session: what is read is checked, and a lie
- * makes those who share wait, or not wait, for their own event.
+ * All words are a tenant's, as hostile as the other session: what is read is checked, and a
+ * protocol violation makes those who share wait, or not wait, for their own event.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_DRIVER_IPC_IPC_BOARD_H
 #define VCUDA_GPU_AGENT_WORKER_DRIVER_IPC_IPC_BOARD_H

@@ -68,7 +68,7 @@ static bool boards_idle(struct worker *w)
 {
 	if (direct_busy(w) || w->callbacks.outstanding || beside_any(w))
 		return false;
-	for (struct worker_stream *s = w->streams; s; s = s->next)
+	for (struct worker_stream *s = w->streams.list; s; s = s->next)
 		if (s->work != s->clean &&
 			(capture_of(w, s) || worker_use(w, s->context) ||
 				w->cuda.cuStreamQuery(s->stream) == CUDA_ERROR_NOT_READY))

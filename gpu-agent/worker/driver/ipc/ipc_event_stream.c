@@ -268,11 +268,6 @@ bool ipc_event_busy(const struct worker *w)
 	return w->events && w->events->holds;
 }
 
-bool ipc_event_holds(uint16_t op)
-{
-	return op == OP_vcudaEventAwait;
-}
-
 void ipc_event_give_up(struct worker *w)
 {
 	while (w->events && w->events->holds)

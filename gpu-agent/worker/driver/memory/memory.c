@@ -234,7 +234,7 @@ CUresult serve_vcudaLease(struct worker *w, struct request *r)
 
 	if (!d)
 		return r->refused;
-	if (w->lease_tag[req->device] >= 0)
+	if (w->lease.tag[req->device] >= 0)
 		return CUDA_ERROR_NOT_READY; /* the shim asks one at a time */
 	there = memory_there(w, (uint32_t)req->device, d->lease);
 	if (there > d->granted && there - d->granted >= req->bytes && req->bytes) {
@@ -254,10 +254,10 @@ void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult 
 	struct wire_vcudaLease_reply reply = {0};
 	int tag;
 
-	if (device >= w->device_count || w->lease_tag[device] < 0)
+	if (device >= w->device_count || w->lease.tag[device] < 0)
 		return;
-	tag = w->lease_tag[device];
-	w->lease_tag[device] = -1;
+	tag = w->lease.tag[device];
+	w->lease.tag[device] = -1;
 	lease -= lease < w->devices[device].extra ? lease : w->devices[device].extra;
 	if (!status)
 		lease = memory_there(w, device, lease);

@@ -272,7 +272,7 @@ static bool mirror_idle(struct worker *w)
 	bool idle = !w->kept.stash.used && !w->callbacks.outstanding && !beside_outside(w) &&
 		    !direct_busy(w);
 
-	for (struct worker_stream *s = w->streams; s && idle; s = s->next) {
+	for (struct worker_stream *s = w->streams.list; s && idle; s = s->next) {
 		uint64_t work = s->work;
 
 		if (work == s->clean || capture_of(w, s) || worker_use(w, s->context))

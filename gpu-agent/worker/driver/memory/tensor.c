@@ -23,10 +23,6 @@
 
 #define CLOSINGS_AT_ONCE 4u
 
-_Static_assert(TENSOR_NOT_FOUND == CUDA_ERROR_NOT_FOUND, "as CUDA numbers it");
-_Static_assert(TENSOR_NOT_PERMITTED == CUDA_ERROR_NOT_PERMITTED, "as CUDA numbers it");
-_Static_assert(TENSOR_NOT_READY == CUDA_ERROR_SYSTEM_NOT_READY, "as CUDA numbers it");
-_Static_assert(TENSOR_INVALID_DEVICE == CUDA_ERROR_INVALID_DEVICE, "as CUDA numbers it");
 _Static_assert(TENSOR_BATCH * sizeof(struct tensor_told) <= 1728, "vcuda.api says so");
 _Static_assert(sizeof(struct tensor_entry) <= 680, "vcuda.api says so");
 

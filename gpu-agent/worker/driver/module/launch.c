@@ -92,7 +92,7 @@ CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
 		return r->refused;
 	names_find(w, req->function, KIND_CUfunction)->launched = true;
 	/* It may become a node. */
-	if (w->captures && !graph_modules_add(w, &w->captured, req->function))
+	if (w->graphs.captures && !graph_modules_add(w, &w->graphs.captured, req->function))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	w->stats.launches++;
 	if (!req->attribute_bytes && !(req->flags & LAUNCH_COOPERATIVE))

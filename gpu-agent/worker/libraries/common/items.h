@@ -147,11 +147,19 @@ void library_violated(struct library_frame *f);
 /* Whether to stop before the library is called; `lacks`: it has no function `name`. If not, the
  * loop's place is left: nothing of the loop's may be touched behind it without beside_enter. */
 bool library_stop(struct library_frame *f, bool lacks, const char *name);
-/* The end of a generated serve function: what it got goes to the frame's function, which has
- * CALLED's type. */
-#define CALL(called, ...)                                                                      \
+/* The end of a serve function: ARGUMENTS go to the frame's function, which has CALLED's type.
+ */
+#define CALL_WITH(called, arguments)                                                           \
 	return library_stop(f, !f->function, f->name)                                          \
 		       ? f->status                                                             \
-		       : (int)((__typeof__(&(called)))f->function)(__VA_ARGS__)
+		       : (int)((__typeof__(&(called)))f->function)arguments
+#define CALL(called, ...) CALL_WITH(called, (__VA_ARGS__))
+/* A generated one, which gets its parameters by the declarations behind ARGUMENTS. */
+#define RUN(name, arguments, ...)                                                              \
+	static int run_##name(struct library_frame *f)                                         \
+	{                                                                                      \
+		__VA_ARGS__;                                                                   \
+		CALL_WITH(name, arguments);                                                    \
+	}
 
 #endif

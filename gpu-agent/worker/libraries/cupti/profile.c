@@ -275,7 +275,7 @@ static CUptiResult id_stream(struct worker *w, struct request *r, uint64_t handl
 {
 	const struct cupti_library *l = profile.library;
 	const struct worker_stream *stream =
-		handle <= 1 ? &w->legacy[r->header.context]
+		handle <= 1 ? &w->streams.legacy[r->header.context]
 			    : worker_handle(w, r, handle, KIND_CUstream);
 
 	if (!stream || !l->cuptiGetStreamIdEx)

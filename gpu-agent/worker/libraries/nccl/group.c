@@ -261,7 +261,7 @@ static CUstream work_stream(
 	struct worker *w, struct request *r, const struct nccl_comm *comm, uint64_t handle)
 {
 	struct worker_stream *stream = handle > 1 ? worker_handle(w, r, handle, KIND_CUstream)
-						  : &w->legacy[comm->context];
+						  : &w->streams.legacy[comm->context];
 
 	if (stream)
 		limits_work(w, stream);

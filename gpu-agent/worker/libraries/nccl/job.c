@@ -43,12 +43,12 @@ const struct nccl_library *nccl_open(struct worker *w, struct request *r, uint32
 	const struct nccl_library *library;
 
 	if (!w->config->nccl.allowed) {
-		static bool logged;
+		static bool logged_once;
 
-		if (!logged)
+		if (!logged_once)
 			log_warn("nccl.refused", "text=\"a program wants NCCL, which "
 						 "nccl.allowed does not allow\"");
-		logged = true;
+		logged_once = true;
 		nccl_note_text("the agent's configuration does not allow NCCL (nccl.allowed)");
 		worker_refuse(r, plain_status(r, &nccl_plain, ncclSystemError));
 		((struct library_reply *)(void *)r->answer)->flags = LIBRARY_ABSENT;

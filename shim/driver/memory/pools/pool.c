@@ -114,7 +114,7 @@ void pool_piece_add(struct pool_piece *piece, size_t asked)
 	piece->next = *at;
 	*at = piece;
 	piece->asked = asked;
-	piece->place = pool_units_take(&pool->units, asked);
+	piece->place = pool_units_alloc(&pool->units, asked);
 	if (pool_reserved(pool) > pool->reserved_high)
 		pool->reserved_high = pool_reserved(pool);
 	pool->used += asked;
@@ -125,7 +125,7 @@ void pool_piece_add(struct pool_piece *piece, size_t asked)
 void pool_piece_gone(struct pool_piece *piece)
 {
 	piece->pool->used -= piece->asked;
-	pool_units_give(&piece->pool->units, piece->place, piece->asked);
+	pool_units_free(&piece->pool->units, piece->place, piece->asked);
 	pools.idle = true;
 }
 

@@ -140,13 +140,13 @@ CUresult pool_file_get(struct pool_piece *piece)
 		status = piece_map(piece);
 	if (status) {
 		pthread_mutex_lock(&pools.lock);
-		pool_file_give(piece);
+		pool_file_put(piece);
 		pthread_mutex_unlock(&pools.lock);
 	}
 	return status;
 }
 
-void pool_file_give(const struct pool_piece *piece)
+void pool_file_put(const struct pool_piece *piece)
 {
 	struct pool_file *file = piece->pool->file;
 	const uint64_t count = whole_pages(piece->bytes);

@@ -19,7 +19,7 @@ bool pool_file_make(struct pool *pool);
 /* Memory for a piece: address, id and place. Without the lock. */
 CUresult pool_file_get(struct pool_piece *piece);
 /* With the lock of pools held: the piece is gone, and is mapped no more. */
-void pool_file_give(const struct pool_piece *piece);
+void pool_file_put(const struct pool_piece *piece);
 /* The same: the pool is destroyed; what was given out keeps the file. */
 void pool_file_leave(struct pool *pool);
 

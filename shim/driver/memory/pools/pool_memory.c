@@ -37,7 +37,7 @@ CUresult pool_memory_put(const struct pool_piece *piece, bool wait)
 		host_pool_free(piece->address, piece->id, wait);
 		if (piece->pool->file) {
 			pthread_mutex_lock(&pools.lock);
-			pool_file_give(piece);
+			pool_file_put(piece);
 			pthread_mutex_unlock(&pools.lock);
 		}
 		return CUDA_SUCCESS;
@@ -49,7 +49,7 @@ CUresult pool_memory_put(const struct pool_piece *piece, bool wait)
 void pool_memory_gone(const struct pool_piece *piece)
 {
 	if (piece->pool->file)
-		pool_file_give(piece);
+		pool_file_put(piece);
 }
 
 bool pool_memory_lives(const struct pool_piece *piece)

@@ -41,7 +41,7 @@ static bool room_for(struct pool_units *units, size_t count)
 	return true;
 }
 
-uint64_t pool_units_take(struct pool_units *units, size_t bytes)
+uint64_t pool_units_alloc(struct pool_units *units, size_t bytes)
 {
 	const uint64_t count = granules(bytes);
 	uint64_t place;
@@ -69,7 +69,7 @@ uint64_t pool_units_take(struct pool_units *units, size_t bytes)
 	return place;
 }
 
-void pool_units_give(struct pool_units *units, uint64_t place, size_t bytes)
+void pool_units_free(struct pool_units *units, uint64_t place, size_t bytes)
 {
 	const uint64_t count = granules(bytes);
 

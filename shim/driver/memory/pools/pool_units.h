@@ -24,9 +24,9 @@ struct pool_units {
 };
 
 /* The place of an allocation of BYTES (not 0); FREE_EXTENTS_NONE: no memory to remember it. */
-uint64_t pool_units_take(struct pool_units *units, size_t bytes);
-/* What pool_units_take gave, with its bytes, is free again; its units stay held. */
-void pool_units_give(struct pool_units *units, uint64_t place, size_t bytes);
+uint64_t pool_units_alloc(struct pool_units *units, size_t bytes);
+/* What pool_units_alloc gave, with its bytes, is free again; its units stay held. */
+void pool_units_free(struct pool_units *units, uint64_t place, size_t bytes);
 /* Gives idle units back until those that are held have at most KEEP bytes. */
 void pool_units_trim(struct pool_units *units, uint64_t keep);
 
