@@ -114,6 +114,7 @@ enum ptx_builtin {
 	PTX_RUNTIME_KERNEL,
 	PTX_RUNTIME_OCCUPANCY,
 	PTX_RUNTIME_OCCUPANCY_FLAGS,
+	PTX_RUNTIME_GRAPH, /* that a kernel launches or changes: refused */
 	PTX_RUNTIME_MALLOC,
 	PTX_RUNTIME_FREE,
 };
@@ -439,6 +440,7 @@ enum {
 	PTX_CUDA_TOO_DEEP = 65,
 	PTX_CUDA_TOO_MANY_PENDING = 69,
 	PTX_CUDA_INVALID_DEVICE_FUNCTION = 98,
+	PTX_CUDA_NOT_SUPPORTED = 801,
 };
 /* Copies and fills (run/device_moves.c); the status. */
 int ptx_runtime_move(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,

@@ -144,11 +144,11 @@ static size_t bytes_of(const CUDA_ARRAY_SPARSE_PROPERTIES &tile)
 	       sizeof(float);
 }
 
-static CUarray make(size_t width, size_t height, size_t depth, unsigned flags)
+static CUresult try_make(
+	CUarray *array, size_t width, size_t height, size_t depth, unsigned flags)
 {
 	ENTRY(cuArray3DCreate);
 	CUDA_ARRAY3D_DESCRIPTOR desc = {};
-	CUarray array;
 
 	desc.Width = width;
 	desc.Height = height;
@@ -156,7 +156,14 @@ static CUarray make(size_t width, size_t height, size_t depth, unsigned flags)
 	desc.Format = CU_AD_FORMAT_FLOAT;
 	desc.NumChannels = 1;
 	desc.Flags = CUDA_ARRAY3D_SPARSE | flags;
-	DRIVER(p_cuArray3DCreate(&array, &desc));
+	return p_cuArray3DCreate(array, &desc);
+}
+
+static CUarray make(size_t width, size_t height, size_t depth, unsigned flags)
+{
+	CUarray array;
+
+	DRIVER(try_make(&array, width, height, depth, flags));
 	return array;
 }
 
@@ -266,9 +273,16 @@ static void layers()
 	end(array, pool);
 }
 
+/* CUDA does not name them among those that may be sparse: a device may have none. */
 static void cubemap()
 {
-	CUarray array = make(2048, 2048, 6, CUDA_ARRAY3D_CUBEMAP);
+	CUarray array;
+	const CUresult status = try_make(&array, 2048, 2048, 6, CUDA_ARRAY3D_CUBEMAP);
+
+	if (status == CUDA_ERROR_INVALID_VALUE || status == CUDA_ERROR_NOT_SUPPORTED)
+		return;
+	DRIVER(status);
+
 	const CUDA_ARRAY_SPARSE_PROPERTIES tile = properties(array);
 	const int x = 1024 / tile.tileExtent.width * tile.tileExtent.width;
 	const int y = 1024 / tile.tileExtent.height * tile.tileExtent.height;

@@ -66,9 +66,10 @@ static uint32_t take(struct reader *r, unsigned n)
 
 static unsigned subset_of(unsigned subsets, unsigned partition, unsigned at)
 {
-	return subsets == 1   ? 0
-	       : subsets == 2 ? two[partition] >> at & 1
-			      : three[partition] >> 2 * at & 3;
+	if (subsets == 1)
+		return 0;
+	return subsets == 2 ? (unsigned)two[partition] >> at & 1u
+			    : three[partition] >> 2 * at & 3u;
 }
 
 static bool is_anchor(unsigned subsets, unsigned partition, unsigned at)

@@ -316,6 +316,7 @@ static const struct {
 		"cudaLimitDevRuntimePendingLaunchCount"},
 	{PTX_CUDA_INVALID_DEVICE_FUNCTION, "cudaErrorInvalidDeviceFunction",
 		"invalid device function"},
+	{PTX_CUDA_NOT_SUPPORTED, "cudaErrorNotSupported", "operation not supported"},
 };
 
 static uint64_t error_text(struct ptx_heap *heap, int error, bool name)
@@ -367,6 +368,7 @@ static int call_one(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
 	case PTX_RUNTIME_BANKS:
 		return ARG(0) ? put32(w, i, lane, ARG(0), BANKS_OF_FOUR_BYTES)
 			      : PTX_CUDA_INVALID_VALUE;
+	case PTX_RUNTIME_GRAPH: return PTX_CUDA_NOT_SUPPORTED;
 	case PTX_RUNTIME_OCCUPANCY: return occupancy(w, i, lane, call, false);
 	case PTX_RUNTIME_OCCUPANCY_FLAGS: return occupancy(w, i, lane, call, true);
 	case PTX_RUNTIME_KERNEL: return kernel_attributes(w, i, lane, ARG(0), ARG(1));

@@ -207,6 +207,25 @@ static void test_refused(void **state)
 	assert_int_equal(out[4], 1);
 }
 
+/* A module that launches graphs loads, and is told that it cannot. */
+static void test_graphs(void **state)
+{
+	(void)state;
+	run(HEAD
+		".extern .func (.param .b32 r) cudaGraphLaunch(.param .b64 g, .param .b64 s);\n"
+		".extern .func (.param .b32 r) __cudaCDP2GetLastError();\n" KERNEL(
+			"k") "{ .param .b64 a; .param .b64 b; .param .b32 o; st.param.b64 [a], "
+			     "d0; "
+			     "st.param.b64 [b], 0;\n call (o), cudaGraphLaunch, (a, b); "
+			     "ld.param.b32 r1, "
+			     "[o]; st.global.u32 [d0], r1; }\n"
+			     "{ .param .b32 o; call (o), __cudaCDP2GetLastError; ld.param.b32 "
+			     "r1, [o]; "
+			     "st.global.u32 [d0+4], r1; }\n" TAIL);
+	assert_int_equal(out[0], 801);
+	assert_int_equal(out[1], 801);
+}
+
 static void test_texts(void **state)
 {
 	(void)state;
@@ -226,6 +245,7 @@ int main(void)
 		cmocka_unit_test(test_pending),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_graphs),
 		cmocka_unit_test(test_texts),
 	};
 
