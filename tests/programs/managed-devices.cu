@@ -5,6 +5,7 @@
  * cudaFree, wait for all of them. Where the GPUs do not reach each other, the launch is refused
  * and what the own GPU does goes on. Other memory stays closed. */
 #include "check.h"
+#include "driver.h"
 
 __global__ void add(int *data, int n, int value)
 {
@@ -71,11 +72,21 @@ static void after_each_other(int *data, int n)
 	CUDA(cudaEventDestroy(done));
 }
 
-/* A touch waits for work of the other device too, and so does cudaFree. */
+/* A touch waits for work of the other device too, and of another context, and so does cudaFree. (A
+ * device with concurrent access lets the host read meanwhile.) */
 static void touched_meanwhile(void)
 {
 	int *data, *other;
+	CUcontext context;
+	ENTRY(cuCtxDestroy);
+#if CUDA_VERSION >= 13000
+	ENTRY(cuCtxCreate);
+#else
+	auto p_cuCtxCreate = driver_entry<decltype(&cuCtxCreate)>("cuCtxCreate", 3020);
+#endif
 
+	if (device_attribute(cudaDevAttrConcurrentManagedAccess))
+		return;
 	CUDA(cudaSetDevice(0));
 	CUDA(cudaMallocManaged(&data, 4096));
 	CUDA(cudaMallocManaged(&other, 4096));
@@ -85,6 +96,15 @@ static void touched_meanwhile(void)
 	LAUNCHED();
 	CUDA(cudaSetDevice(0));
 	CHECK_EQ(data[0], 7);
+#if CUDA_VERSION >= 13000
+	DRIVER(p_cuCtxCreate(&context, NULL, 0, 0));
+#else
+	DRIVER(p_cuCtxCreate(&context, 0, 0));
+#endif
+	add_late<<<1, 1>>>(data, 1, 4);
+	LAUNCHED();
+	CHECK_EQ(data[0], 11);
+	DRIVER(p_cuCtxDestroy(context));
 	data[0] = 1;
 	CUDA(cudaSetDevice(1));
 	add_late<<<1, 1>>>(data, 1024, 1);

@@ -345,6 +345,8 @@ void managed_sent(uint16_t op, uint16_t context, uint64_t seq)
 		return;
 	raise_to(&managed.worked, seq);
 	raise_to(&managed.worked_in[context], seq);
+	if (context > CONTEXT_CREATED && !atomic_load(&managed.created))
+		atomic_store(&managed.created, true);
 	atomic_fetch_add(&managed.epoch, 1);
 	if (thread_self.in_managed || !atomic_load(&managed.touched))
 		return;

@@ -72,6 +72,7 @@ extern struct managed {
 	_Atomic uint64_t worked;    /* number of the last frame that began work */
 	/* The same of each context: whose work is known to be done need not be waited for. */
 	_Atomic uint64_t worked_in[CONTEXT_MAX];
+	_Atomic bool created; /* one that the program made worked */
 } managed;
 
 /* Does work on that stream of the program reach it? */

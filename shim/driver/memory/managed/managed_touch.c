@@ -63,6 +63,7 @@ CUresult managed_wait(uint16_t context, uint32_t scope, uint64_t handle, uint64_
 /* Contexts whose work up to a frame is not known to be done. */
 struct undone {
 	uint64_t worked;
+	bool primaries; /* they have been looked at */
 	uint16_t one;
 	size_t count;
 };
@@ -73,6 +74,8 @@ static void undone_look(void *object, void *argument)
 	struct undone *undone = argument;
 	uint64_t worked = atomic_load(&managed.worked_in[context->number]);
 
+	if (context->primary && undone->primaries)
+		return;
 	if (worked > undone->worked)
 		worked = undone->worked;
 	if (!atomic_load(&context->live) || atomic_load(&context->synced) >= worked)
@@ -100,6 +103,14 @@ static void done_note(void *object, void *argument)
 		;
 }
 
+/* Of the program's own contexts there is no list but that of all handles, which is long where
+ * it has many. */
+static void own_contexts_each(void (*look)(void *, void *), void *argument)
+{
+	if (atomic_load(&managed.created))
+		handle_each(KIND_CUcontext, look, argument);
+}
+
 /* All contexts' work is done up to frame WORKED: one wait, be it of one or of several. */
 static CUresult work_done(uint64_t worked)
 {
@@ -107,13 +118,18 @@ static CUresult work_done(uint64_t worked)
 	struct done done = {0};
 	CUresult status;
 
-	handle_each(KIND_CUcontext, undone_look, &undone);
+	for (int i = 0; i < devices.count; i++)
+		undone_look(&devices.at[i].primary, &undone);
+	undone.primaries = true;
+	own_contexts_each(undone_look, &undone);
 	if (!undone.count)
 		return CUDA_SUCCESS;
 	done.one = undone.count == 1 ? undone.one : CONTEXT_NONE;
 	status = managed_wait(done.one, SYNC_CONTEXT, 0, &done.seq);
+	for (int i = 0; !status && i < devices.count; i++)
+		done_note(&devices.at[i].primary, &done);
 	if (!status)
-		handle_each(KIND_CUcontext, done_note, &done);
+		own_contexts_each(done_note, &done);
 	return status;
 }
 
