@@ -78,22 +78,28 @@ static bool format_normalized(CUarray_format format)
 {
 	return (format >= CU_AD_FORMAT_UNORM_INT8X1 && format <= CU_AD_FORMAT_SNORM_INT16X4) ||
 	       (format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_BC5_SNORM) ||
-	       format == CU_AD_FORMAT_BC7_UNORM || format == CU_AD_FORMAT_BC7_UNORM_SRGB ||
-	       format == CU_AD_FORMAT_UNORM_INT_101010_2;
+	       format == CU_AD_FORMAT_BC7_UNORM || format == CU_AD_FORMAT_BC7_UNORM_SRGB;
+}
+
+/* An H200's runtime refuses to read it as what it is. */
+static bool format_packed(CUarray_format format)
+{
+	return format == CU_AD_FORMAT_UNORM_INT_101010_2;
 }
 
 /* The read mode says something of whole numbers only. */
 static cudaError_t sampler_to(
 	CUDA_TEXTURE_DESC *to, const struct cudaTextureDesc *from, CUarray_format format)
 {
-	bool integers = !format_float(format) && from->readMode == cudaReadModeElementType;
+	bool integers = !format_float(format) && !format_packed(format) &&
+			from->readMode == cudaReadModeElementType;
 
 	memset(to, 0, sizeof(*to));
 	if (from->filterMode == cudaFilterModeLinear && (integers || format_wide(format)))
 		return cudaErrorInvalidFilterSetting;
 	if (from->readMode == cudaReadModeNormalizedFloat
-			? format_wide(format) || format == CU_AD_FORMAT_HALF ||
-				  format == CU_AD_FORMAT_FLOAT
+			? format_wide(format) || format_packed(format) ||
+				  format == CU_AD_FORMAT_HALF || format == CU_AD_FORMAT_FLOAT
 			: format_normalized(format))
 		return cudaErrorInvalidNormSetting;
 	for (int i = 0; i < 3; i++)
@@ -173,8 +179,8 @@ static void sampler_back(
 		to->addressMode[i] = (enum cudaTextureAddressMode)from->addressMode[i];
 	to->filterMode = (enum cudaTextureFilterMode)from->filterMode;
 	to->readMode =
-		!format_normalized(format) &&
-				(format_float(format) || from->flags & CU_TRSF_READ_AS_INTEGER)
+		!format_normalized(format) && (format_float(format) || format_packed(format) ||
+						      from->flags & CU_TRSF_READ_AS_INTEGER)
 			? cudaReadModeElementType
 			: cudaReadModeNormalizedFloat;
 	to->sRGB = (from->flags & CU_TRSF_SRGB) != 0;

@@ -28,13 +28,14 @@ struct form {
 	CUresourceViewFormat view;
 	CUarray_format format;
 	unsigned channels;
+	bool srgb;
 };
 static const form bc6h = {"BC6H", CU_RES_VIEW_FORMAT_UNSIGNED_BC6H, CU_AD_FORMAT_BC6H_UF16, 3};
 static const form bc6h_signed = {
 	"BC6H signed", CU_RES_VIEW_FORMAT_SIGNED_BC6H, CU_AD_FORMAT_BC6H_SF16, 3};
 static const form bc7 = {"BC7", CU_RES_VIEW_FORMAT_UNSIGNED_BC7, CU_AD_FORMAT_BC7_UNORM, 4};
 static const form bc7_srgb = {
-	"BC7 sRGB", CU_RES_VIEW_FORMAT_NONE, CU_AD_FORMAT_BC7_UNORM_SRGB, 4};
+	"BC7 sRGB", CU_RES_VIEW_FORMAT_NONE, CU_AD_FORMAT_BC7_UNORM_SRGB, 4, true};
 
 /* ---- what is read ---- */
 
@@ -80,7 +81,13 @@ static void read_texels(const form &form, bool of_view)
 	resource.res.array.hArray = array;
 	for (int i = 0; i < 3; i++)
 		how.addressMode[i] = CU_TR_ADDRESS_MODE_CLAMP;
-	DRIVER(p_cuTexObjectCreate(&texture, &resource, &how, of_view ? &view : NULL));
+	if (form.srgb)
+		how.flags = CU_TRSF_SRGB;
+	const CUresult made =
+		p_cuTexObjectCreate(&texture, &resource, &how, of_view ? &view : NULL);
+	if (made)
+		FAIL("a texture of %s, %s, gave %d", form.name, of_view ? "a view" : "an array",
+			made);
 	CUDA(cudaMalloc(&device, sizeof(texels)));
 	fetch<<<HEIGHT, WIDTH>>>(texture, device);
 	LAUNCHED();

@@ -76,6 +76,10 @@ static void reads_words(cudaArray_t array, float4 *device)
 	resource.resType = cudaResourceTypeArray;
 	resource.res.array.array = array;
 	how.readMode = cudaReadModeNormalizedFloat;
+	CUDA_IS(cudaErrorInvalidNormSetting,
+		cudaCreateTextureObject(&texture, &resource, &how, NULL));
+	(void)cudaGetLastError();
+	how.readMode = cudaReadModeElementType;
 	CUDA(cudaCreateTextureObject(&texture, &resource, &how, NULL));
 	fetch<<<1, WIDTH>>>(texture, device);
 	LAUNCHED();
