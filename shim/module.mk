@@ -31,7 +31,7 @@ $(NAMES_DIR)/%.s $(NAMES_DIR)/%.map: $(NAMES_DIR)/.made ;
 
 # What each library front has for itself, though no ABI shows in it.
 FRONT_COMMON := shim/libraries/common/items.c
-SHIM_SRCS := $(filter-out $(FRONT_COMMON),$(wildcard shim/engine/*.c shim/driver/*.c \
+SHIM_SRCS := $(filter-out $(FRONT_COMMON),$(wildcard shim/engine/*.c shim/engine/*/*.c shim/driver/*.c \
 	shim/driver/*/*.c shim/driver/*/*/*.c shim/libraries/common/*.c))
 SHIM_OBJS := $(patsubst %.c,$(OBJ)/shim/%.o,$(SHIM_SRCS) $(addprefix shim/generated/, \
 	cuda_stubs.c cuda_forms.c cuda_calls.c))

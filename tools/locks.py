@@ -32,7 +32,7 @@ LOOSE = {
     "shim/driver/tensor/tensor.c": {"lock": "one question at a time; it guards no memory"},
     "shim/engine/engine.c": {"shim_perf": "read on the path of each call",
                              "scratch_shared": "of threads without scratch memory of their own"},
-    "shim/engine/own_sidecar.c": {"environment": "of the one sidecar that the process starts; too large for a stack"},
+    "shim/engine/attach/own_sidecar.c": {"environment": "of the one sidecar that the process starts; too large for a stack"},
     "shim/engine/session.c": {"session_count": "read on the path of each call"},
     "shim/engine/trace.c": {"shim_watched": "read on the path of each call"},
     "shim/libraries/cublas/handle.c": {"log_callback": "the program's, for its question alone"},

@@ -51,7 +51,7 @@ ALLOWED = {
     ("gpu-agent/worker/worker.c", "signal"): (1, "the other thread is in worker_leave and ends the process"),
     ("shim/driver/memory/pages/page_fault.c", "condition"): (1, "a thread whose work is to wait for faults"),
     ("shim/libraries/cupti/deliver.c", "condition"): (1, "a thread whose work is to wait until records are many"),
-    ("shim/engine/own_sidecar.c", "child"): (1, "the child forks and exits at once"),
+    ("shim/engine/attach/own_sidecar.c", "child"): (1, "the child forks and exits at once"),
     ("sidecar/agents/agents.c", "thread"): (1, "each asks its agent with a deadline"),
     ("gpu-agent/worker/staging/stripe.c", "thread"): (1, "joined when it said that it is over"),
     ("gpu-agent/worker/staging/stripe_send.c", "thread"): (1, "it has said that it is over"),

@@ -21,7 +21,7 @@ WINDOWS_COMPAT = -Iwindows/compat $(WINDOWS_CFLAGS) -Wno-attributes -Wno-format 
 WINDOWS_LIBS := -static -lws2_32 -lsynchronization
 
 # What Linux alone has, or what windows/ has in its place.
-WINDOWS_ABSENT := shim/engine/own_sidecar.c shim/engine/rejoin.c shim/engine/thread_gone.c shim/driver/memory/pages/page_fault_signal.c \
+WINDOWS_ABSENT := shim/engine/attach/own_sidecar.c shim/engine/attach/rejoin.c shim/engine/thread_gone.c shim/driver/memory/pages/page_fault_signal.c \
 	shim/driver/memory/pages/page_fault_userfaultfd.c shim/driver/memory/mirror/mirror_usable.c shim/driver/memory/sharing/share.c shim/driver/memory/pools/pool_file.c \
 	sidecar/channel/adopt.c sidecar/control_client.c sidecar/install.c sidecar/channel/local.c sidecar/main.c \
 	sidecar/server/metrics.c sidecar/server/pending.c sidecar/channel/renew.c sidecar/memory/segment.c sidecar/server/server.c \

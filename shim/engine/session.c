@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "common/wait.h"
-#include "shim/engine/heartbeat.h"
-#include "shim/engine/rejoin.h"
+#include "shim/engine/attach/heartbeat.h"
+#include "shim/engine/attach/rejoin.h"
 #include "shim/engine/status.h"
 #include "shim/engine/lock.h"
 

@@ -19,7 +19,7 @@
 
 #include "protocol/wire/handle.h"
 #include "shim/engine/blocks.h"
-#include "shim/engine/rejoin.h"
+#include "shim/engine/attach/rejoin.h"
 #include "shim/engine/ring.h"
 #include "shim/engine/thread.h"
 

@@ -3,7 +3,7 @@
  * The page by which programs see that this process runs: one for all of them, which they can
  * only read.  A thread counts it up each second while somebody is there, whatever the others
  * are busy with: memory that is hard to get, a log that nobody reads.  A program that waits for
- * an answer and sees it stand still stops waiting (shim/engine/heartbeat.c).
+ * an answer and sees it stand still stops waiting (shim/engine/attach/heartbeat.c).
  */
 #ifndef VCUDA_SIDECAR_MEMORY_HEARTBEAT_H
 #define VCUDA_SIDECAR_MEMORY_HEARTBEAT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CUPTI's Activity API on the software GPU.  The driver tells what was called and what ran
- * (softgpu/driver/work.h); each becomes a record in a list of our own (backlog.c), since the
- * driver's locks may be held then.  From there records go into the program's buffers
+ * (softgpu/driver/work/work.h); each becomes a record in a list of our own (backlog.c), since
+ * the driver's locks may be held then.  From there records go into the program's buffers
  * (handout.c): when it flushes, and by a thread of ours when many have come together.
  *
  * Locks, in the order in which they may be taken: the hand-out's, which is held while the

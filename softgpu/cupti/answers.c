@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "softgpu/cupti/activity.h"
-#include "softgpu/driver/work.h"
+#include "softgpu/driver/work/work.h"
 
 #define VERSION 130001 /* of CUDA 13.0.1's CUPTI */
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "softgpu/cupti/activity.h"
-#include "softgpu/driver/work.h"
+#include "softgpu/driver/work/work.h"
 
 /* Work of the device, which the driver tells of. */
 #define WORK                                                                                   \

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "softgpu/cupti/activity.h"
-#include "softgpu/driver/work.h"
+#include "softgpu/driver/work/work.h"
 
 /* Of what each SM has; there is no part of it that the driver would set aside. */
 #define SHARED_PER_SM (164u << 10)

@@ -12,7 +12,7 @@
 #include "softgpu/driver/array.h"
 #include "softgpu/driver/copy_calls.h"
 #include "softgpu/driver/graph/graph.h"
-#include "softgpu/driver/work.h"
+#include "softgpu/driver/work/work.h"
 
 /* Pageable memory up to this size is taken at the call, so that the call need not wait. */
 #define STAGED_MAX (1 * MIB)

@@ -9,7 +9,7 @@
 
 #include "softgpu/driver/copy_calls.h"
 #include "softgpu/driver/graph/graph.h"
-#include "softgpu/driver/work.h"
+#include "softgpu/driver/work/work.h"
 
 struct fill_op {
 	struct op op;

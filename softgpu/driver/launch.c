@@ -11,7 +11,7 @@
 
 #include "softgpu/driver/graph/graph.h"
 #include "softgpu/driver/launch_core.h"
-#include "softgpu/driver/work.h"
+#include "softgpu/driver/work/work.h"
 #include "softgpu/driver/task.h"
 
 #define ATTRIBUTES_MAX 64

@@ -30,7 +30,7 @@
 #pragma GCC visibility pop
 
 #include "softgpu/driver/memory/ranges.h"
-#include "softgpu/driver/work_core.h"
+#include "softgpu/driver/work/work_core.h"
 #include "softgpu/ptx/ptx.h"
 
 /* gcc's name for it, with clang too. */

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 ROOMS = ("shim", "sidecar", "gpu-agent", "command", "softgpu", "transport", "common")
-NVIDIAS = ("cu", "__cuda", "__nv", "nvml", "_")
+NVIDIAS = ("cu", "__cuda", "__nv", "nvml", "_", ".")  # "_" and ".": the compiler's
 BOTH_FORMS = "vcuda_tensor_"
 
 

@@ -5,8 +5,8 @@
  * can be had (fault_open says NULL).
  */
 #include "shim/driver/memory/pages/page_fault.h"
-#include "shim/engine/own_sidecar.h"
-#include "shim/engine/rejoin.h"
+#include "shim/engine/attach/own_sidecar.h"
+#include "shim/engine/attach/rejoin.h"
 
 #include <errno.h>
 #include <unistd.h>

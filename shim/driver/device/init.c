@@ -19,7 +19,7 @@
 #include "shim/driver/memory/mirror/mirror.h"
 #include "shim/driver/profile.h"
 #include "shim/driver/device/nvml.h"
-#include "shim/engine/rejoin.h"
+#include "shim/engine/attach/rejoin.h"
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
 #include "shim/engine/status.h"

@@ -21,7 +21,7 @@
 #include "shim/driver/memory/mirror/mirror.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
-#include "shim/engine/rejoin.h"
+#include "shim/engine/attach/rejoin.h"
 #include "shim/engine/session.h"
 #include "shim/driver/stream/stream.h"
 #include "shim/engine/thread.h"

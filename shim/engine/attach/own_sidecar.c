@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shim/engine/own_sidecar.h"
+#include "shim/engine/attach/own_sidecar.h"
 
 #include <errno.h>
 #include <fcntl.h>

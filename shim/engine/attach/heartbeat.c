@@ -2,7 +2,7 @@
  *
  * See heartbeat.h.
  */
-#include "shim/engine/heartbeat.h"
+#include "shim/engine/attach/heartbeat.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

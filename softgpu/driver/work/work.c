@@ -2,7 +2,7 @@
  *
  * The profiler's side of the queue: whose call an operation is, and when it ran.
  */
-#include "softgpu/driver/work.h"
+#include "softgpu/driver/work/work.h"
 
 #include <stdlib.h>
 #include <time.h>

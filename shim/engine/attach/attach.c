@@ -23,9 +23,9 @@
 #include "common/cleanup.h"
 #include "common/wait.h"
 #include "shim/engine/engine.h"
-#include "shim/engine/heartbeat.h"
-#include "shim/engine/own_sidecar.h"
-#include "shim/engine/rejoin.h"
+#include "shim/engine/attach/heartbeat.h"
+#include "shim/engine/attach/own_sidecar.h"
+#include "shim/engine/attach/rejoin.h"
 #include "shim/engine/reserve.h"
 #include "shim/engine/status.h"
 

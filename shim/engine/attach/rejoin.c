@@ -2,7 +2,7 @@
  *
  * See rejoin.h.
  */
-#include "shim/engine/rejoin.h"
+#include "shim/engine/attach/rejoin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@
 #include "common/cleanup.h"
 #include "common/wait.h"
 #include "protocol/wire/status.h"
-#include "shim/engine/heartbeat.h"
-#include "shim/engine/own_sidecar.h"
+#include "shim/engine/attach/heartbeat.h"
+#include "shim/engine/attach/own_sidecar.h"
 #include "shim/engine/session.h"
 #include "shim/engine/status.h"
 
