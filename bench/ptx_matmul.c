@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 			"fma.rn.f32 %%f56, %%f9, %%f8, %%f56;\n",
 			64 * k, 4 * k);
 	strcat(text, tail);
-	module = ptx_module_load(text, strlen(text), no_memory, NULL, &error);
+	module = ptx_module_load(text, strlen(text), no_memory, NULL, 0, &error);
 	if (!module) {
 		fprintf(stderr, "line %d: %s\n", error.line, error.text);
 		return 1;

@@ -40,6 +40,8 @@ enum own_stream { OWN_COPIES, OWN_LISTENS };
 /* One of the worker's own, which waits for no other; NULL: none can be had. */
 struct worker_stream *stream_own(struct worker *w, uint16_t context, enum own_stream what);
 void context_stream_init(struct worker *w, uint16_t context);
+/* Records what all streams of the context have. */
+CUresult stream_record_context(struct worker *w, uint16_t context, CUevent event);
 /* Whether a context with that number may be made. */
 CUresult context_new_check(const struct worker *w, int32_t device, uint32_t number);
 /* Nothing can be recorded in it now: it is part of a capture, or would be drawn into one. */

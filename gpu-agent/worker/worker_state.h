@@ -82,6 +82,7 @@ struct vmm; /* memory with a name (vmm.c) */
 struct mapping {
 	CUmemGenericAllocationHandle memory;
 	uint32_t granules; /* 0: nothing begins here */
+	uint32_t others;   /* without a name: devices that have it for itself, a bit each */
 	struct vmm *of;	   /* NULL: the memory goes with its mapping */
 };
 struct worker_device {
@@ -340,6 +341,7 @@ struct worker {
 	struct worker_peers peers;
 
 	struct worker_graphs graphs;
+	struct module_library *libraries; /* module_library.c */
 
 	struct known_range *ranges;
 	uint32_t range_count, range_room;

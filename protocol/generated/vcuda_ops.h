@@ -129,6 +129,8 @@ enum vcuda_op {
 	OP_vcudaProfileFlush = 249,
 	OP_vcudaProfileRead = 250,
 	OP_vcudaProfileId = 251,
+	OP_vcudaGraphFunction = 252,
+	OP_vcudaEventRecordContext = 253,
 };
 
 #endif

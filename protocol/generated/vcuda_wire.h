@@ -1367,4 +1367,24 @@ struct wire_vcudaProfileId_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaProfileId_reply) == 8, "");
 
+/* call 252 */
+struct wire_vcudaGraphFunction {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t pad_0;
+	uint64_t function; /* KIND_CUfunction, minted by the shim */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphFunction) == 24, "");
+struct wire_vcudaGraphFunction_reply {
+	struct function_info info;
+	struct wire_run text; /* at most 1600 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphFunction_reply) == 152, "");
+
+/* call 253 */
+struct wire_vcudaEventRecordContext {
+	uint64_t event; /* KIND_KIND_CUevent */
+};
+_Static_assert(sizeof(struct wire_vcudaEventRecordContext) == 8, "");
+
 #endif

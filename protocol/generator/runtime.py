@@ -88,4 +88,5 @@ def stubs(api):
     out += text.by_major([(abis(e), stub(api, e, name, twin)) for e, name, twin in every
                           if e.verb != "refused"])
     refused = [(e, name) for e, name, _ in every if e.verb == "refused"]
-    return out + text.refusals(refused, lambda e, name: f"REFUSED({name})\n")
+    return out + text.refusals(refused, lambda e, name: f"REFUSED_SINCE({name}, {e.since})\n"
+                               if e.since else f"REFUSED({name})\n")

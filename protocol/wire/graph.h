@@ -24,7 +24,7 @@
 
 /* KERNEL: followed by the parameter block. */
 struct graph_kernel {
-	uint64_t function; /* handle; in answers 0 where it is not one of the app's */
+	uint64_t function; /* handle; in answers 0 where it has none (vcudaGraphFunction) */
 	uint32_t grid[3], block[3];
 	uint32_t shared;
 	uint32_t param_bytes;

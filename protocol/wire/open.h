@@ -36,6 +36,9 @@
 #define OPEN_FEATURE_KERNELS (1ull << 3) /* of graphs: GRAPH_RESULT_KERNELS (graph.h) */
 /* vcudaVmmAccess says what the device may do whose window a mapping is in. */
 #define OPEN_FEATURE_ACCESS (1ull << 4)
+/* vcudaVmmAccess gives other devices memory without a name, too. */
+#define OPEN_FEATURE_UNNAMED (1ull << 5)
+#define OPEN_FEATURE_LINKED (1ull << 6) /* links are made with addresses of variables */
 
 /* open_device.flags */
 #define OPEN_PTX_ONLY (1u << 0) /* the device runs PTX; machine code is of no use to it */
@@ -90,9 +93,15 @@ enum image_kind {
 	IMAGE_FATBIN = 3, /* one entry or more in NVIDIA's container, compressed or not */
 };
 
-/* vcudaModuleLoad's jit: CUjit_option and its value, scalars only.  A variable of the program's
- * (OPEN_FEATURE_SYMBOLS) is some of CU_JIT_GLOBAL_SYMBOL_NAMES, with eight bytes of its name
- * each, and CU_JIT_GLOBAL_SYMBOL_ADDRESSES with its address behind them. */
+/* vcudaModuleLoad's jit: one of the modules of that library, a number of the program's, with
+ * those of other contexts: they have one set of managed variables. An agent that is older does
+ * not look at it. */
+#define IMAGE_OPTION_LIBRARY 0x7fff0001u
+
+/* vcudaModuleLoad's and vcudaLinkCreate's jit: CUjit_option and its value, scalars only.  A
+ * variable of the program's (OPEN_FEATURE_SYMBOLS, OPEN_FEATURE_LINKED) is some of
+ * CU_JIT_GLOBAL_SYMBOL_NAMES, with eight bytes of its name each, and
+ * CU_JIT_GLOBAL_SYMBOL_ADDRESSES with its address behind them. */
 struct image_option {
 	uint32_t option;
 	uint32_t reserved;

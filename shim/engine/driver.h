@@ -32,7 +32,7 @@ bool stream_here(CUstream stream);
 /* Is there managed memory, or was there? Then managed_sent is told of each frame that was sent:
  * work makes what the program has of that memory old. */
 extern bool managed_any;
-void managed_sent(uint16_t op, uint64_t seq);
+void managed_sent(uint16_t op, uint16_t context, uint64_t seq);
 
 /* A thread's own stream, at the thread's end. */
 void stream_end(uint64_t number);

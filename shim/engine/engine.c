@@ -345,7 +345,7 @@ CUresult engine_send(struct shim_call *call, uint8_t kind, uint16_t tag)
 	ring_unlock(&here->ring);
 	doorbell();
 	if (__builtin_expect(managed_any, 0))
-		managed_sent(call->op, call->seq);
+		managed_sent(call->op, call->context, call->seq);
 	if (__builtin_expect(mirror_regions != 0, 0))
 		mirror_posted(call->op);
 	trace_sent(here->index, call->seq, call->op);
@@ -385,7 +385,7 @@ void shim_post_end(uint16_t op)
 	ring_unlock(&here->ring);
 	doorbell();
 	if (__builtin_expect(managed_any, 0))
-		managed_sent(op, seq);
+		managed_sent(op, thread_self.number, seq);
 	if (__builtin_expect(mirror_regions != 0, 0))
 		mirror_posted(op);
 	trace_sent(here->index, seq, op);

@@ -2123,7 +2123,7 @@ REFUSED(cuFabricCpyBatchAsync);
 REFUSED(cuFabricCpyBatchAsync_ptsz);
 #undef WHY
 
-#define WHY "new in CUDA 13.5: not served yet"
+#define WHY "CUDA 13.4's: ask cuMemRangeGetAttribute or cuPointerGetAttribute"
 REFUSED(cuMemGetLocationInfo);
 #undef WHY
 

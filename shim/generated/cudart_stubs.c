@@ -1566,28 +1566,28 @@ REFUSED(cudaImportExternalMemory)
 REFUSED(cudaImportExternalSemaphore)
 #undef WHY
 
-#define WHY "new in CUDA 13.5: not served yet"
+#define WHY "CUDA 13.4's: ask cudaMemRangeGetAttribute or cudaPointerGetAttributes"
 #if VCUDA_ABI == 13
-REFUSED(cudaMemGetLocationInfo)
+REFUSED_SINCE(cudaMemGetLocationInfo, 13050)
 #endif
 #undef WHY
 
 #define WHY "of CUDA 13.5: cudaGraphConditionalHandleCreate, of the current context"
 #if VCUDA_ABI == 13
-REFUSED(cudaGraphConditionalHandleCreate_v2)
+REFUSED_SINCE(cudaGraphConditionalHandleCreate_v2, 13050)
 #endif
 #undef WHY
 
 #define WHY "CUDA 13.1's: split by cudaDevSmResourceSplitByCount"
 #if VCUDA_ABI == 13
-REFUSED(cudaDevSmResourceSplit)
+REFUSED_SINCE(cudaDevSmResourceSplit, 13050)
 #endif
 #undef WHY
 
 #define WHY "of CUDA 13.5: capture a new graph and update with cudaGraphExecUpdate"
 #if VCUDA_ABI == 13
-REFUSED(cudaStreamBeginRecaptureToGraph)
-REFUSED(cudaStreamBeginRecaptureToGraph_ptsz)
+REFUSED_SINCE(cudaStreamBeginRecaptureToGraph, 13050)
+REFUSED_SINCE(cudaStreamBeginRecaptureToGraph_ptsz, 13050)
 #endif
 #undef WHY
 
@@ -1608,10 +1608,10 @@ REFUSED(cudaGraphicsVDPAURegisterVideoSurface)
 REFUSED(cudaGraphicsVDPAURegisterOutputSurface)
 #undef WHY
 
-#define WHY "CUDA 13.5's, not documented"
+#define WHY "of CUDA 13.5 and in no header: nothing says what it does"
 #if VCUDA_ABI == 13
-REFUSED(cudaSubgridCreate)
-REFUSED(cudaSubgridWorkerGridCreate)
-REFUSED(cudaSubgridWorksetCreate)
+REFUSED_SINCE(cudaSubgridCreate, 13050)
+REFUSED_SINCE(cudaSubgridWorkerGridCreate, 13050)
+REFUSED_SINCE(cudaSubgridWorksetCreate, 13050)
 #endif
 #undef WHY

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -29,6 +30,21 @@ static inline void reach(const void *at, size_t n, bool write)
 
 	if (__builtin_expect(function && n, 0))
 		function(at, n, write);
+}
+
+void loader_reach(const void *at, size_t n, bool write)
+{
+	reach(at, n, write);
+}
+
+/* It is read here as the system call is going to. */
+void loader_reach_text(const char *text)
+{
+	if (__builtin_expect(
+		    atomic_load_explicit(&vcuda_guard.reach, memory_order_relaxed) != NULL,
+		    0) &&
+		text)
+		reach(text, strlen(text) + 1, false);
 }
 
 static void reach_all(const struct iovec *v, int count, bool write)
@@ -57,13 +73,6 @@ void *loader_next(const char *name, void *_Atomic *known)
 	}
 	return found;
 }
-
-/* The C library's function of that name. */
-#define NEXT(name)                                                                             \
-	({                                                                                     \
-		static void *_Atomic known;                                                    \
-		(__typeof__(&(name)))loader_next(#name, &known);                               \
-	})
 
 EXPORTED ssize_t read(int fd, void *buf, size_t n)
 {

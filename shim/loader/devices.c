@@ -29,8 +29,11 @@ static bool stands_in(const char *path, int status)
 	EXPORTED int stat##suffix(                                                             \
 		const char *restrict path, struct stat##suffix *restrict found)                \
 	{                                                                                      \
-		int status = fstatat##suffix(AT_FDCWD, path, found, 0);                        \
+		int status;                                                                    \
                                                                                                \
+		loader_reach_text(path);                                                       \
+		loader_reach(found, sizeof(*found), true);                                     \
+		status = fstatat##suffix(AT_FDCWD, path, found, 0);                            \
 		if (!stands_in(path, status))                                                  \
 			return status;                                                         \
 		*found = (struct stat##suffix){                                                \
@@ -55,7 +58,9 @@ STAT_OF(64)
 
 EXPORTED int access(const char *path, int mode)
 {
-	int status = faccessat(AT_FDCWD, path, mode, 0);
+	int status;
 
+	loader_reach_text(path);
+	status = faccessat(AT_FDCWD, path, mode, 0);
 	return stands_in(path, status) && !(mode & X_OK) ? 0 : status;
 }

@@ -13,27 +13,136 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Functions begin at multiples of this; what lies between them is never run. */
 #define FUNCTION_ALIGN 16
 
+static const unsigned char endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+#define BREAKPOINT 0xcc
+#define CALL 0xe8
+#define JUMP_NEAR 0xe9
+#define NEAR_BYTES                                                                             \
+	5 /* of a call or a jump: how far it is stands in four bytes behind the first */
+
+static bool nops(const unsigned char *code, size_t n)
+{
+	static const unsigned char known[] = {
+		0x90, 0x66, 0x2e, 0x0f, 0x1f, 0x00, 0x40, 0x44, 0x80, 0x84};
+
+	for (size_t i = 0; i < n; i++)
+		if (!memchr(known, code[i], sizeof(known)))
+			return false;
+	return true;
+}
+
 /* A function that only returns, compiled with or without -fcf-protection, and nops behind it.
- * Under a debugger that has its breakpoint there the code is another. */
+ */
 static bool empty(const unsigned char *code)
 {
-	static const unsigned char endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
-	static const unsigned char nops[] = {
-		0x90, 0x66, 0x2e, 0x0f, 0x1f, 0x00, 0x40, 0x44, 0x80, 0x84};
 	size_t at = memcmp(code, endbr64, sizeof(endbr64)) ? 0 : sizeof(endbr64);
 
 	if (code[at] == 0xf3)
 		at++;
-	if (code[at++] != 0xc3)
+	return code[at++] == 0xc3 && nops(code + at, JUMP_BYTES - at);
+}
+
+/* ---- Under a debugger ---- */
+
+/* A debugger that started the program has its breakpoint on the function's first byte by now,
+ * and writes to that byte whenever the program stops: it can hold nothing else. The loader's
+ * calls of the function become calls of the nops behind it, where a jump to ours is put, which
+ * goes on to the function. */
+static struct {
+	void (*changed)(void);
+	void (*debugger)(void);
+} watched;
+
+static void watched_changed(void)
+{
+	watched.changed();
+	watched.debugger();
+}
+
+/* Where nops follow the function that has a breakpoint; NULL: it is not empty, or there are
+ * none. */
+static unsigned char *behind_breakpoint(unsigned char *code)
+{
+	bool marked = !memcmp(code + 1, endbr64 + 1, sizeof(endbr64) - 1);
+	unsigned char *behind = code + (marked ? sizeof(endbr64) + 1 : 1);
+
+	return code[0] == BREAKPOINT && (!marked || behind[-1] == 0xc3) &&
+			       nops(behind, (size_t)(code + FUNCTION_ALIGN - behind))
+		       ? behind
+		       : NULL;
+}
+
+static bool near_to(const unsigned char *from, const void *to, int32_t *distance)
+{
+	intptr_t far = (intptr_t)to - (intptr_t)(from + NEAR_BYTES);
+
+	*distance = (int32_t)far;
+	return *distance == far;
+}
+
+struct calls {
+	unsigned char *from, *to; /* what they call, and shall */
+	size_t moved;
+};
+
+static void calls_move(unsigned char *code, size_t n, struct calls *calls)
+{
+	for (size_t i = 0; i + NEAR_BYTES <= n; i++) {
+		int32_t distance, wanted;
+
+		memcpy(&distance, code + i + 1, sizeof(distance));
+		if (code[i] != CALL || code + i + NEAR_BYTES + distance != calls->from ||
+			!near_to(code + i, calls->to, &wanted))
+			continue;
+		memcpy(code + i + 1, &wanted, sizeof(wanted));
+		calls->moved++;
+	}
+}
+
+/* The loader's own code: the segment that has the function. */
+static int move_in(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct calls *calls = data;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const Elf64_Phdr *part = &info->dlpi_phdr[i];
+		uintptr_t begin = info->dlpi_addr + part->p_vaddr, from = begin & ~(page - 1);
+		int32_t distance = 0;
+
+		if (part->p_type != PT_LOAD || !(part->p_flags & PF_X) ||
+			(uintptr_t)calls->from - begin >= part->p_filesz)
+			continue;
+		if (!near_to(calls->to, (const void *)watched_changed, &distance) ||
+			mprotect((void *)from, begin + part->p_filesz - from,
+				PROT_READ | PROT_WRITE | PROT_EXEC))
+			return 1;
+		memcpy(calls->to + 1, &distance, sizeof(distance));
+		calls->to[0] = JUMP_NEAR;
+		calls_move((unsigned char *)begin, part->p_filesz, calls);
+		mprotect((void *)from, begin + part->p_filesz - from, PROT_READ | PROT_EXEC);
+		return 1;
+	}
+	return 0;
+}
+
+static bool watch_beside_debugger(unsigned char *code, void (*changed)(void))
+{
+	struct calls calls = {code, behind_breakpoint(code), 0};
+
+	if (!calls.to)
 		return false;
-	for (; at < JUMP_BYTES; at++)
-		if (!memchr(nops, code[at], sizeof(nops)))
-			return false;
-	return true;
+	watched.changed = changed;
+	watched.debugger = (void (*)(void))code;
+	dl_iterate_phdr(move_in, &calls);
+	return calls.moved != 0;
 }
 
 bool mapped_watch(void (*changed)(void))
@@ -43,6 +152,8 @@ bool mapped_watch(void (*changed)(void))
 	unsigned char *code = (unsigned char *)address;
 
 	/* Aligned like that, the jump lies in one page. */
-	return address && address % FUNCTION_ALIGN == 0 && empty(code) &&
-	       jump_put(code, (const void *)changed);
+	if (!address || address % FUNCTION_ALIGN)
+		return false;
+	return empty(code) ? jump_put(code, (const void *)changed)
+			   : watch_beside_debugger(code, changed);
 }

@@ -36,6 +36,10 @@ static const struct {
 	{cudaChannelFormatKindSignedNormalized16X1, CU_AD_FORMAT_SNORM_INT16X1, 1, 16},
 	{cudaChannelFormatKindSignedNormalized16X2, CU_AD_FORMAT_SNORM_INT16X2, 2, 16},
 	{cudaChannelFormatKindSignedNormalized16X4, CU_AD_FORMAT_SNORM_INT16X4, 4, 16},
+#if CUDART_VERSION >= 13000
+	{cudaChannelFormatKindUnsignedNormalized1010102, CU_AD_FORMAT_UNORM_INT_101010_2, 4,
+		10},
+#endif
 	{cudaChannelFormatKindUnsignedBlockCompressed1, CU_AD_FORMAT_BC1_UNORM, 4, 8},
 	{cudaChannelFormatKindUnsignedBlockCompressed1SRGB, CU_AD_FORMAT_BC1_UNORM_SRGB, 4, 8},
 	{cudaChannelFormatKindUnsignedBlockCompressed2, CU_AD_FORMAT_BC2_UNORM, 4, 8},
@@ -129,7 +133,7 @@ struct cudaChannelFormatDesc array_channels(CUarray_format format, unsigned chan
 	desc.x = bits;
 	desc.y = channels > 1 ? bits : 0;
 	desc.z = channels > 2 ? bits : 0;
-	desc.w = channels > 3 ? bits : 0;
+	desc.w = channels <= 3 ? 0 : format == CU_AD_FORMAT_UNORM_INT_101010_2 ? 2 : bits;
 	return desc;
 }
 
@@ -137,6 +141,8 @@ size_t array_element_bytes(CUarray_format format, unsigned channels)
 {
 	size_t bytes = (size_t)format_bits(format) / 8;
 
+	if (format == CU_AD_FORMAT_UNORM_INT_101010_2)
+		return channels == 4 ? 4 : 0;
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
 		if (fixed[i].format == format && format >= CU_AD_FORMAT_UNORM_INT8X1)
 			bytes = fixed[i].bits / 8;

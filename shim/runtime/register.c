@@ -89,6 +89,20 @@ static bool symbol_add(
 	return added;
 }
 
+/* Asked for before a kernel is, managed variables are one for all devices. */
+static void binary_share(const struct binary *binary, CUlibrary library)
+{
+	const struct symbol *s = binary->symbols;
+	CUdeviceptr address;
+	size_t bytes;
+	int count;
+
+	while (s && s->kind != SYMBOL_MANAGED)
+		s = s->next;
+	if (s && !cuDeviceGetCount(&count) && count > 1)
+		(void)cuLibraryGetManaged(&address, &bytes, library, s->name);
+}
+
 static cudaError_t binary_load(struct binary *binary, CUlibrary *library)
 {
 	CUlibraryOption stays = CU_LIBRARY_BINARY_IS_PRESERVED;
@@ -106,8 +120,10 @@ static cudaError_t binary_load(struct binary *binary, CUlibrary *library)
 	if (!*library) {
 		status = cuLibraryLoadData(
 			library, binary->wrapper, NULL, NULL, 0, &stays, &yes, 1);
-		if (status == CUDA_SUCCESS)
+		if (status == CUDA_SUCCESS) {
+			binary_share(binary, *library);
 			atomic_store(&binary->library, *library);
+		}
 	}
 	pthread_mutex_unlock(&binary->lock);
 	return runtime_status(status);

@@ -199,6 +199,16 @@ cudaError_t runtime_refused(unsigned call, const char *name, const char *reason)
 	return cudaErrorNotSupported;
 }
 
+cudaError_t runtime_refused_since(
+	unsigned call, const char *name, const char *reason, int release)
+{
+	int version = 0;
+
+	if (!cuDriverGetVersion(&version) && version && version < release)
+		return cudaErrorCallRequiresNewerDriver;
+	return runtime_refused(call, name, reason);
+}
+
 cudaError_t runtime_init(void)
 {
 	CUresult status;

@@ -107,6 +107,10 @@ __attribute__((always_inline)) static inline cudaError_t runtime_result(cudaErro
 /* A function that is not served: says so on stderr where VCUDA_DEBUG is set, once a function;
  * cudaErrorNotSupported. */
 cudaError_t runtime_refused(unsigned call, const char *name, const char *reason);
+/* The same of one that came with CUDA RELEASE (13050: 13.5): where the agent's driver is older,
+ * what NVIDIA's runtime says above such a driver, cudaErrorCallRequiresNewerDriver. */
+cudaError_t runtime_refused_since(
+	unsigned call, const char *name, const char *reason, int release);
 
 /* The runtime's error for one of the driver's. The numbers are the same but for those that the
  * runtime does not have. */

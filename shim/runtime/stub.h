@@ -67,4 +67,13 @@
 		return runtime_result(runtime_refused(CALL_##name, #name, WHY));               \
 	}
 
+/* The same of one that came with CUDA RELEASE, as cudaRuntimeGetVersion counts. */
+#define REFUSED_SINCE(name, release)                                                           \
+	STUB_EXPORT cudaError_t refused_##name(void) __asm__(#name);                           \
+	cudaError_t refused_##name(void)                                                       \
+	{                                                                                      \
+		return runtime_result(                                                         \
+			runtime_refused_since(CALL_##name, #name, WHY, release));              \
+	}
+
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arrays of every shape.  Of formats there are whole numbers, also normalized ones, floats,
- * NV12, and blocks of BC1 to BC5; other compressed ones, and those whose memory is mapped later
- * as a whole, are NOT_SUPPORTED.
+ * Arrays of every shape, with whole numbers, also normalized ones, floats, blocks, and planes;
+ * those whose memory is mapped later are array_map.c's.
  */
 #include "softgpu/driver/array.h"
 
@@ -19,85 +18,22 @@
 #define SIDE_LAYERED 32768
 #define LAYERS 2048
 #define CUBE_LAYERS 2046
-#define PLANES 2 /* of NV12, the only planar format */
 
+#define LATER (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
 #define FLAGS                                                                                  \
 	(CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |             \
 		CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE |                     \
-		CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE)
+		CUDA_ARRAY3D_COLOR_ATTACHMENT | LATER)
 
 static pthread_mutex_t array_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUarray_st *arrays;
 static struct CUmipmappedArray_st *mipmapped;
 
-CUarray_format array_whole(CUarray_format format, unsigned *channels)
+/* Planes of fewer elements halve those of the array. */
+static bool planes_ok(const CUDA_ARRAY3D_DESCRIPTOR *d, const struct array_planes *planes)
 {
-	static const uint8_t counts[] = {1, 2, 4};
-	static const CUarray_format whole[] = {CU_AD_FORMAT_UNSIGNED_INT8,
-		CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_SIGNED_INT8,
-		CU_AD_FORMAT_SIGNED_INT16};
-	unsigned at = (unsigned)format - CU_AD_FORMAT_UNORM_INT8X1;
-
-	*channels = 0;
-	if (at > CU_AD_FORMAT_SNORM_INT16X4 - CU_AD_FORMAT_UNORM_INT8X1)
-		return format;
-	*channels = counts[at % 3];
-	return whole[at / 3];
-}
-
-size_t array_element(CUarray_format format, unsigned channels)
-{
-	unsigned fixed;
-	size_t size;
-
-	format = array_whole(format, &fixed);
-	if (fixed && fixed != channels)
-		return 0;
-	switch (format) {
-	case CU_AD_FORMAT_UNSIGNED_INT8:
-	case CU_AD_FORMAT_SIGNED_INT8: size = 1; break;
-	case CU_AD_FORMAT_UNSIGNED_INT16:
-	case CU_AD_FORMAT_SIGNED_INT16:
-	case CU_AD_FORMAT_HALF: size = 2; break;
-	case CU_AD_FORMAT_UNSIGNED_INT32:
-	case CU_AD_FORMAT_SIGNED_INT32:
-	case CU_AD_FORMAT_FLOAT: size = 4; break;
-	default: return 0;
-	}
-	return channels == 1 || channels == 2 || channels == 4 ? size * channels : 0;
-}
-
-enum ptx_blocks array_blocks(CUarray_format format, unsigned *channels)
-{
-	*channels = 4;
-	switch (format) {
-	case CU_AD_FORMAT_BC1_UNORM:
-	case CU_AD_FORMAT_BC1_UNORM_SRGB: return PTX_BC1;
-	case CU_AD_FORMAT_BC2_UNORM:
-	case CU_AD_FORMAT_BC2_UNORM_SRGB: return PTX_BC2;
-	case CU_AD_FORMAT_BC3_UNORM:
-	case CU_AD_FORMAT_BC3_UNORM_SRGB: return PTX_BC3;
-	default: break;
-	}
-	*channels = 1;
-	if (format == CU_AD_FORMAT_BC4_UNORM || format == CU_AD_FORMAT_BC4_SNORM)
-		return format == CU_AD_FORMAT_BC4_UNORM ? PTX_BC4 : PTX_BC4_SIGNED;
-	*channels = 2;
-	if (format == CU_AD_FORMAT_BC5_UNORM || format == CU_AD_FORMAT_BC5_SNORM)
-		return format == CU_AD_FORMAT_BC5_UNORM ? PTX_BC5 : PTX_BC5_SIGNED;
-	return PTX_BLOCKS_NONE;
-}
-
-/* Compressed formats that are not served are named. */
-static bool format_served(const CUDA_ARRAY3D_DESCRIPTOR *d)
-{
-	unsigned channels;
-
-	if (d->Format >= CU_AD_FORMAT_BC6H_UF16 && d->Format <= CU_AD_FORMAT_BC7_UNORM_SRGB)
-		log_problem("arrays of %s: not supported",
-			d->Format < CU_AD_FORMAT_BC7_UNORM ? "BC6H" : "BC7");
-	return (unsigned)d->Format < 0x50 || d->Format == CU_AD_FORMAT_NV12 ||
-	       array_blocks(d->Format, &channels) || array_element(d->Format, d->NumChannels);
+	return d->NumChannels == 3 && d->Height && !d->Depth &&
+	       d->Width % (1u << planes->across) == 0 && d->Height % (1u << planes->down) == 0;
 }
 
 /* A shape that there can be. */
@@ -125,20 +61,18 @@ static CUresult desc_check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
 	unsigned channels;
 	const enum ptx_blocks blocks = array_blocks(d->Format, &channels);
+	const struct array_planes planes = array_planes(d->Format);
 
-	if (d->Flags & ~(unsigned)FLAGS || !format_served(d))
+	if (d->Flags & ~(unsigned)FLAGS)
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (d->Flags & LATER && !sparse_shape(d))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (blocks)
-		return d->Flags & CUDA_ARRAY3D_SPARSE		   ? CUDA_ERROR_NOT_SUPPORTED
-		       : d->NumChannels == channels && shape_ok(d) ? CUDA_SUCCESS
-								   : CUDA_ERROR_INVALID_VALUE;
-	if (d->Flags & CUDA_ARRAY3D_SPARSE && !sparse_shape(d))
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (d->Format == CU_AD_FORMAT_NV12)
-		return d->NumChannels == 3 && d->Height && !d->Depth && d->Width % 2 == 0 &&
-				       d->Height % 2 == 0 && shape_ok(d)
-			       ? CUDA_SUCCESS
-			       : CUDA_ERROR_INVALID_VALUE;
+		return d->NumChannels == channels && shape_ok(d) ? CUDA_SUCCESS
+								 : CUDA_ERROR_INVALID_VALUE;
+	if (planes.count)
+		return planes_ok(d, &planes) && shape_ok(d) ? CUDA_SUCCESS
+							    : CUDA_ERROR_INVALID_VALUE;
 	if (!array_element(d->Format, d->NumChannels) || !shape_ok(d))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
@@ -181,20 +115,24 @@ static CUresult begin(struct CUctx_st **context, const CUDA_ARRAY3D_DESCRIPTOR *
 	return ret ? ret : desc_check(desc);
 }
 
-/* Brightness, and for each 2 x 2 of it a pair of colours. The array itself is the first plane.
- */
+/* The array itself is the first plane. Two have the colours in pairs. */
 static bool lay_out_planes(struct CUarray_st *array, uint64_t *offset)
 {
+	const struct array_planes planes = array_planes(array->desc.Format);
 	CUDA_ARRAY3D_DESCRIPTOR desc = array->desc;
 
-	array->planes = calloc(PLANES, sizeof(*array->planes));
+	array->planes = calloc(planes.count, sizeof(*array->planes));
 	if (!array->planes)
 		return false;
-	desc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+	array->plane_count = planes.count;
+	desc.Format = planes.format;
 	desc.NumChannels = 1;
 	lay_out(&array->planes[0], &desc, 0, offset);
-	desc.NumChannels = 2;
-	lay_out(&array->planes[1], &desc, 1, offset);
+	desc.NumChannels = planes.count == 2 ? 2 : 1;
+	desc.Width >>= planes.across;
+	desc.Height >>= planes.down;
+	for (unsigned i = 1; i < planes.count; i++)
+		lay_out(&array->planes[i], &desc, 0, offset);
 	array->element = array->planes[0].element;
 	array->row = array->planes[0].row;
 	array->rows = array->planes[0].rows;
@@ -205,7 +143,7 @@ static bool lay_out_planes(struct CUarray_st *array, uint64_t *offset)
 /* They have their place and their names at once. */
 static bool place_planes(struct CUarray_st *array)
 {
-	for (unsigned i = 0; array->planes && i < PLANES; i++) {
+	for (unsigned i = 0; i < array->plane_count; i++) {
 		array->planes[i].address += array->address;
 		array->planes[i].context = array->context;
 		array->planes[i].whole = array;
@@ -215,10 +153,10 @@ static bool place_planes(struct CUarray_st *array)
 	return true;
 }
 
-static void array_release_memory(const struct CUarray_st *array)
+static void array_release_memory(struct CUarray_st *array)
 {
-	if (array->desc.Flags & CUDA_ARRAY3D_SPARSE)
-		sparse_release(array);
+	if (array->sparse)
+		sparse_release(&array->own);
 	else
 		memory_release(array->address, BLOCK_DEVICE);
 }
@@ -227,7 +165,7 @@ static void array_release_memory(const struct CUarray_st *array)
 static void array_delete(struct CUarray_st *array)
 {
 	object_remove(array);
-	for (unsigned i = 0; array->planes && i < PLANES; i++)
+	for (unsigned i = 0; i < array->plane_count; i++)
 		object_remove(&array->planes[i]);
 	free(array->planes);
 	free(array);
@@ -250,10 +188,10 @@ CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAl
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	lay_out(array, pAllocateArray, 0, &bytes);
 	array->context = context;
-	if (pAllocateArray->Format == CU_AD_FORMAT_NV12 && !lay_out_planes(array, &bytes))
+	if (array_planes(pAllocateArray->Format).count && !lay_out_planes(array, &bytes))
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
-	if (!ret && array->desc.Flags & CUDA_ARRAY3D_SPARSE)
-		ret = sparse_reserve(array);
+	if (!ret && array->desc.Flags & LATER)
+		ret = sparse_reserve(&array->own, array, 1, bytes);
 	else if (!ret)
 		ret = memory_allocate(context, context->device, bytes, PAGE, BLOCK_DEVICE, NULL,
 			&array->address);
@@ -286,6 +224,28 @@ CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAlloca
 	return cuArray3DCreate_v2(pHandle, &desc);
 }
 
+static CUresult mipmapped_place(struct CUmipmappedArray_st *array, uint64_t bytes)
+{
+	struct CUctx_st *context = array->context;
+	CUresult ret;
+
+	if (array->desc.Flags & LATER)
+		return sparse_reserve(&array->sparse, array->levels, array->count, bytes);
+	ret = memory_allocate(
+		context, context->device, bytes, PAGE, BLOCK_DEVICE, NULL, &array->address);
+	for (unsigned i = 0; !ret && i < array->count; i++)
+		array->levels[i].address += array->address;
+	return ret;
+}
+
+static void mipmapped_release_memory(struct CUmipmappedArray_st *array)
+{
+	if (array->sparse.bytes)
+		sparse_release(&array->sparse);
+	else
+		memory_release(array->address, BLOCK_DEVICE);
+}
+
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 	const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels)
 {
@@ -297,11 +257,11 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 	if (!pHandle || !pMipmappedArrayDesc || !numMipmapLevels ||
 		numMipmapLevels > ARRAY_LEVELS)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (pMipmappedArrayDesc->Flags & CUDA_ARRAY3D_SPARSE)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	ret = begin(&context, pMipmappedArrayDesc);
 	if (ret)
 		return ret;
+	if (array_planes(pMipmappedArrayDesc->Format).count)
+		return CUDA_ERROR_INVALID_VALUE;
 	array = calloc(1, sizeof(*array));
 	if (!array)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -310,10 +270,9 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 	array->count = numMipmapLevels;
 	for (unsigned i = 0; i < array->count; i++)
 		lay_out(&array->levels[i], &array->desc, i, &bytes);
-	ret = memory_allocate(
-		context, context->device, bytes, PAGE, BLOCK_DEVICE, NULL, &array->address);
+	ret = mipmapped_place(array, bytes);
 	if (!ret && !object_add(array, OBJECT_MIPMAPPED)) {
-		memory_release(array->address, BLOCK_DEVICE);
+		mipmapped_release_memory(array);
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (ret) {
@@ -321,7 +280,6 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 		return ret;
 	}
 	for (unsigned i = 0; i < array->count; i++) {
-		array->levels[i].address += array->address;
 		array->levels[i].context = context;
 		array->levels[i].of = array;
 	}
@@ -351,7 +309,7 @@ CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int plan
 {
 	if (!object_is(hArray, OBJECT_ARRAY))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!pPlaneArray || !hArray->planes || planeIdx >= PLANES)
+	if (!pPlaneArray || planeIdx >= hArray->plane_count)
 		return CUDA_ERROR_INVALID_VALUE;
 	*pPlaneArray = &hArray->planes[planeIdx];
 	return CUDA_SUCCESS;
@@ -413,7 +371,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 	if (*at)
 		*at = hMipmappedArray->next;
 	pthread_mutex_unlock(&array_lock);
-	memory_release(hMipmappedArray->address, BLOCK_DEVICE);
+	mipmapped_release_memory(hMipmappedArray);
 	free(hMipmappedArray);
 	return CUDA_SUCCESS;
 }
@@ -427,8 +385,8 @@ void array_release_context(const struct CUctx_st *context)
 			continue;
 		}
 		*at = array->next;
-		if (array->desc.Flags & CUDA_ARRAY3D_SPARSE)
-			sparse_release(array);
+		if (array->sparse)
+			sparse_release(&array->own);
 		array_delete(array);
 	}
 	for (struct CUmipmappedArray_st **at = &mipmapped, *array; (array = *at);) {
@@ -438,6 +396,8 @@ void array_release_context(const struct CUctx_st *context)
 		}
 		*at = array->next;
 		mipmapped_forget(array);
+		if (array->sparse.bytes)
+			sparse_release(&array->sparse);
 		free(array);
 	}
 	pthread_mutex_unlock(&array_lock);

@@ -48,8 +48,9 @@ static bool sides_reached_locked(const struct copy *copy)
 
 	extent(copy->src_pitch, copy->src_height, copy, &src);
 	extent(copy->dst_pitch, copy->dst_height, copy, &dst);
-	return (!memory_in_window(copy->src) || memory_mapped_locked(copy->src, src)) &&
-	       (!memory_in_window(copy->dst) ||
+	return (copy->src_sparse.row || !memory_in_window(copy->src) ||
+		       memory_mapped_locked(copy->src, src)) &&
+	       (copy->dst_sparse.row || !memory_in_window(copy->dst) ||
 		       (memory_mapped_locked(copy->dst, dst) &&
 			       memory_writable_locked(copy->dst, dst)));
 }
@@ -57,6 +58,49 @@ static bool sides_reached_locked(const struct copy *copy)
 static uint64_t place(uint64_t base, size_t pitch, size_t rows, size_t slice, size_t row)
 {
 	return base + (slice * rows + row) * pitch;
+}
+
+/* The place of a byte of one side, of which *N follow; fewer may in a row there. */
+static uint64_t piece(const struct copy_sparse *sparse, uint64_t at, size_t *n)
+{
+	const struct ptx_tiles *tiles = &sparse->tiles;
+	uint64_t offset, x;
+	size_t left;
+
+	if (!sparse->row)
+		return at;
+	if (tiles->across) {
+		offset = at - sparse->base;
+		x = offset % sparse->row;
+		offset /= sparse->row;
+		at = sparse->base +
+		     ptx_tiles_offset(tiles, x, offset % sparse->rows, offset / sparse->rows);
+		left = ((size_t)1 << tiles->x) - x % (1u << tiles->x);
+	} else {
+		left = GRANULE - at % GRANULE;
+	}
+	if (*n > left)
+		*n = left;
+	return at;
+}
+
+/* Copies what lies in a row on both sides, *N bytes at most.  What an array has no memory for
+ * is 0, and lost.  False: the array went away. */
+static bool copy_piece(const struct copy *copy, uint64_t dst, uint64_t src, size_t *n)
+{
+	enum sparse_state from = SPARSE_MAPPED, to = SPARSE_MAPPED;
+
+	src = piece(&copy->src_sparse, src, n);
+	dst = piece(&copy->dst_sparse, dst, n);
+	if (copy->src_sparse.row)
+		from = sparse_state(src);
+	if (copy->dst_sparse.row)
+		to = sparse_state(dst);
+	if (to == SPARSE_MAPPED && from == SPARSE_MAPPED)
+		memmove(pointer(dst), pointer(src), *n);
+	else if (to == SPARSE_MAPPED && from == SPARSE_ABSENT)
+		memset(pointer(dst), 0, *n);
+	return from != SPARSE_NONE && to != SPARSE_NONE;
 }
 
 /* The one loop.  False if memory went away under it, or may be read only. */
@@ -78,9 +122,9 @@ static bool copy_do(const struct copy *copy)
 				n = copy->width - at;
 				if (n > COPY_HOLD_BYTES)
 					n = COPY_HOLD_BYTES;
-				memmove(pointer(dst + at), pointer(src + at), n);
+				mapped = copy_piece(copy, dst + at, src + at, &n);
 				held += n;
-				if (held < COPY_HOLD_BYTES)
+				if (!mapped || held < COPY_HOLD_BYTES)
 					continue;
 				held = 0;
 				pthread_rwlock_unlock(&memory_lock);
@@ -146,14 +190,16 @@ enum copy_side soft_copy_side_of(uint64_t address)
 }
 
 /* A side of a copy: rows long enough, and there. */
-static CUresult side_check(
-	const struct copy *copy, uint64_t base, enum copy_side side, size_t pitch, size_t rows)
+static CUresult side_check(const struct copy *copy, uint64_t base, enum copy_side side,
+	size_t pitch, size_t rows, const struct copy_sparse *sparse)
 {
 	uint64_t size;
 
 	if (!base || ((copy->height > 1 || copy->depth > 1) && pitch < copy->width) ||
 		(copy->depth > 1 && rows < copy->height) || !extent(pitch, rows, copy, &size))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (sparse->row) /* inside of its array */
+		return CUDA_SUCCESS;
 	if (memory_in_window(base)) {
 		if (memory_mapped(base, size))
 			return CUDA_SUCCESS;
@@ -173,7 +219,8 @@ static CUresult side_reached(const struct copy *copy, const struct device *by)
 	bool in = copy->src_side == COPY_HOST;
 	uint64_t base = in ? copy->dst : copy->src, size = 0;
 
-	if (copy->src_side == copy->dst_side || !memory_in_window(base))
+	if (copy->src_side == copy->dst_side || !memory_in_window(base) ||
+		copy->src_sparse.row || copy->dst_sparse.row)
 		return CUDA_SUCCESS;
 	extent(in ? copy->dst_pitch : copy->src_pitch, in ? copy->dst_height : copy->src_height,
 		copy, &size);
@@ -204,6 +251,7 @@ static bool stage(struct copy_op *op)
 	compact.dst = (uintptr_t)op->staging;
 	compact.dst_pitch = copy->width;
 	compact.dst_height = copy->height;
+	compact.dst_sparse = (struct copy_sparse){0};
 	if (!copy_do(&compact))
 		return false;
 	op->copy.src = compact.dst;
@@ -218,10 +266,11 @@ static CUresult copy_op(const struct copy *copy, struct copy_op **out, size_t *b
 	struct copy_op *op;
 	CUresult ret;
 
-	ret = side_check(copy, copy->src, copy->src_side, copy->src_pitch, copy->src_height);
+	ret = side_check(copy, copy->src, copy->src_side, copy->src_pitch, copy->src_height,
+		&copy->src_sparse);
 	if (!ret)
-		ret = side_check(
-			copy, copy->dst, copy->dst_side, copy->dst_pitch, copy->dst_height);
+		ret = side_check(copy, copy->dst, copy->dst_side, copy->dst_pitch,
+			copy->dst_height, &copy->dst_sparse);
 	if (ret)
 		return ret;
 	op = calloc(1, sizeof(*op));

@@ -99,7 +99,8 @@ CUresult soft_copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync)
 
 /* A side that is an array: its place, in the memory that it has. */
 static CUresult side_array(const struct CUarray_st *array, size_t x, size_t y, size_t z,
-	const struct copy *copy, uint64_t *base, size_t *pitch, size_t *rows)
+	const struct copy *copy, uint64_t *base, size_t *pitch, size_t *rows,
+	struct copy_sparse *sparse)
 {
 	if (!object_is(array, OBJECT_ARRAY))
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -110,6 +111,9 @@ static CUresult side_array(const struct CUarray_st *array, size_t x, size_t y, s
 	*base = array->address + (z * array->rows + y) * array->row + x;
 	*pitch = array->row;
 	*rows = array->rows;
+	if (array->sparse)
+		*sparse = (struct copy_sparse){
+			array->tiles, array->address, array->row, array->rows};
 	return CUDA_SUCCESS;
 }
 
@@ -137,7 +141,7 @@ CUresult copy_read_3d(const CUDA_MEMCPY3D *p, struct copy *out)
 	if (p->srcMemoryType == CU_MEMORYTYPE_ARRAY) {
 		copy.src_array = p->srcArray;
 		ret = side_array(p->srcArray, p->srcXInBytes, p->srcY, p->srcZ, &copy,
-			&copy.src, &copy.src_pitch, &copy.src_height);
+			&copy.src, &copy.src_pitch, &copy.src_height, &copy.src_sparse);
 	} else {
 		ret = side(
 			p->srcMemoryType, p->srcHost, p->srcDevice, &copy.src, &copy.src_side);
@@ -148,7 +152,7 @@ CUresult copy_read_3d(const CUDA_MEMCPY3D *p, struct copy *out)
 	if (!ret && p->dstMemoryType == CU_MEMORYTYPE_ARRAY) {
 		copy.dst_array = p->dstArray;
 		ret = side_array(p->dstArray, p->dstXInBytes, p->dstY, p->dstZ, &copy,
-			&copy.dst, &copy.dst_pitch, &copy.dst_height);
+			&copy.dst, &copy.dst_pitch, &copy.dst_height, &copy.dst_sparse);
 	} else if (!ret) {
 		ret = side(
 			p->dstMemoryType, p->dstHost, p->dstDevice, &copy.dst, &copy.dst_side);

@@ -286,6 +286,7 @@ static CUresult launch_op(const struct launch *launch, struct CUctx_st *context,
 	op->ptx.device = context->device->ordinal;
 	op->ptx.devices = (int)settings.devices;
 	op->ptx.attribute = attribute;
+	op->ptx.resident = occupancy_resident;
 	*out = op;
 	return CUDA_SUCCESS;
 }

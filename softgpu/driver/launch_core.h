@@ -47,4 +47,10 @@ CUresult launch_cooperative_check(const struct launch *launch);
 CUresult launch_attribute_set(struct ptx_launch *ptx, struct hints *hints,
 	CUlaunchAttributeID id, const CUlaunchAttributeValue *value);
 
+/* module/occupancy.c: struct ptx_launch's `resident`. */
+int occupancy_resident(
+	const struct ptx_kernel_info *info, unsigned threads, size_t dynamic_shared);
+/* module/function.c: what a kernel that has its `info` may use at first. */
+void function_limits(struct CUfunc_st *function);
+
 #endif

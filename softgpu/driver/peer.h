@@ -20,5 +20,8 @@ void peer_let(const struct device *owner, const struct device *by, bool in);
 /* Takes the lock itself.  What a context was given, and others to its device, of the list ALL.
  */
 void peer_context_gone(struct CUctx_st *context, struct CUctx_st *all);
+/* Takes the lock itself.  memory_allocate() of BLOCK_DEVICE, where all devices reach it. */
+CUresult memory_allocate_open(
+	struct CUctx_st *context, size_t size, size_t align, uint64_t *address);
 
 #endif

@@ -399,23 +399,6 @@ static inline CUstream stream_ptsz(CUstream handle)
 void event_gate_locked(struct CUstream_st *stream);
 void event_release_context(const struct CUctx_st *context);
 
-/* copy.c */
-enum copy_side { COPY_HOST, COPY_DEVICE };
-struct copy {
-	uint64_t src, dst;
-	enum copy_side src_side, dst_side;
-	size_t src_pitch, dst_pitch;			/* bytes between rows */
-	size_t src_height, dst_height;			/* rows between slices */
-	size_t width, height, depth;			/* bytes, rows, slices */
-	const struct CUarray_st *src_array, *dst_array; /* that the side is in, or NULL */
-};
-/* Queues a copy.  SYNC: returns when it is done, as the calls without Async do. */
-CUresult copy_submit(const struct copy *copy, CUstream stream, bool sync);
-CUresult copy_linear(uint64_t dst, enum copy_side dst_side, uint64_t src,
-	enum copy_side src_side, size_t size, CUstream stream, bool sync);
-/* The side that an address of the unified space is on. */
-enum copy_side soft_copy_side_of(uint64_t address);
-
 /* module/module.c */
 struct CUfunc_st {
 	struct CUmod_st *module;

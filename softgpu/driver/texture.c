@@ -35,6 +35,10 @@ static CUresult set_format(struct ptx_texture *t, CUarray_format format, unsigne
 	unsigned fixed;
 
 	t->channels = channels;
+	if (array_packed(format, channels)) {
+		log_problem("a texture or surface of packed YUV: not supported");
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
 	if (!array_element(format, channels))
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (array_whole(format, &fixed)) {
@@ -45,6 +49,7 @@ static CUresult set_format(struct ptx_texture *t, CUarray_format format, unsigne
 	case CU_AD_FORMAT_UNSIGNED_INT32: t->texel = PTX_TEXEL_U32; break;
 	case CU_AD_FORMAT_SIGNED_INT32: t->texel = PTX_TEXEL_S32; break;
 	case CU_AD_FORMAT_HALF: t->texel = PTX_TEXEL_F16; break;
+	case CU_AD_FORMAT_UNORM_INT_101010_2: t->texel = PTX_TEXEL_10_10_10_2; break;
 	default: t->texel = PTX_TEXEL_F32; break;
 	}
 	return CUDA_SUCCESS;
@@ -55,6 +60,7 @@ static void set_level(struct ptx_texture *t, const struct CUarray_st *array)
 	t->levels[t->nlevels++] = (struct ptx_texture_level){.address = array->address,
 		.pitch = array->row,
 		.slice = array->row * array->rows,
+		.tiles = array->tiles,
 		.width = (uint32_t)array->desc.Width,
 		.height = array->desc.Height ? (uint32_t)array->desc.Height : 1,
 		.depth = (uint32_t)array->depth};
@@ -72,7 +78,8 @@ static CUresult set_array(struct ptx_texture *t, const CUDA_ARRAY3D_DESCRIPTOR *
 	t->channels = channels;
 	t->srgb = desc->Format == CU_AD_FORMAT_BC1_UNORM_SRGB ||
 		  desc->Format == CU_AD_FORMAT_BC2_UNORM_SRGB ||
-		  desc->Format == CU_AD_FORMAT_BC3_UNORM_SRGB;
+		  desc->Format == CU_AD_FORMAT_BC3_UNORM_SRGB ||
+		  desc->Format == CU_AD_FORMAT_BC7_UNORM_SRGB;
 	return CUDA_SUCCESS;
 }
 
@@ -124,6 +131,7 @@ static CUresult set_resource(struct ptx_texture *t, const CUDA_RESOURCE_DESC *r)
 		if (!object_is(r->res.array.hArray, OBJECT_ARRAY))
 			return CUDA_ERROR_INVALID_HANDLE;
 		set_level(t, r->res.array.hArray);
+		t->sparse = r->res.array.hArray->sparse;
 		return set_array(t, &r->res.array.hArray->desc);
 	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
 		mipmapped = r->res.mipmap.hMipmappedArray;
@@ -131,6 +139,7 @@ static CUresult set_resource(struct ptx_texture *t, const CUDA_RESOURCE_DESC *r)
 			return CUDA_ERROR_INVALID_HANDLE;
 		for (unsigned i = 0; i < mipmapped->count; i++)
 			set_level(t, &mipmapped->levels[i]);
+		t->sparse = mipmapped->sparse.bytes;
 		return set_array(t, &mipmapped->desc);
 	case CU_RESOURCE_TYPE_LINEAR:
 	case CU_RESOURCE_TYPE_PITCH2D: return set_memory(t, r);
@@ -146,16 +155,14 @@ static CUresult set_view_blocks(struct ptx_texture *t, const CUDA_RESOURCE_VIEW_
 		enum ptx_blocks blocks;
 		uint32_t channels;
 	} formats[] = {{PTX_BC1, 4}, {PTX_BC2, 4}, {PTX_BC3, 4}, {PTX_BC4, 1},
-		{PTX_BC4_SIGNED, 1}, {PTX_BC5, 2}, {PTX_BC5_SIGNED, 2}};
+		{PTX_BC4_SIGNED, 1}, {PTX_BC5, 2}, {PTX_BC5_SIGNED, 2}, {PTX_BC6H, 3},
+		{PTX_BC6H_SIGNED, 3}, {PTX_BC7, 4}};
 	const uint32_t at = (unsigned)v->format - CU_RES_VIEW_FORMAT_UNSIGNED_BC1;
 
 	if (v->format < CU_RES_VIEW_FORMAT_UNSIGNED_BC1)
 		return CUDA_SUCCESS;
-	if (at >= sizeof(formats) / sizeof(formats[0])) {
-		log_problem("a view of a texture as BC6H or BC7: not supported");
-		return CUDA_ERROR_NOT_SUPPORTED;
-	}
-	if (t->blocks || t->texel != PTX_TEXEL_U32 ||
+	if (at >= sizeof(formats) / sizeof(formats[0]) || t->blocks ||
+		t->texel != PTX_TEXEL_U32 ||
 		t->channels * 4 != ptx_block_bytes(formats[at].blocks) ||
 		v->width != PTX_BLOCK_SIDE * (size_t)t->levels[0].width ||
 		v->height != PTX_BLOCK_SIDE * (size_t)t->levels[0].height)
@@ -418,17 +425,24 @@ CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject 
 	return ask(surfObject, true, pResDesc, NULL, NULL);
 }
 
-/* As many elements as linear memory of a texture may have. */
+/* As many elements, or blocks, as linear memory of a texture may have. */
 CUresult cuDeviceGetTexture1DLinearMaxWidth(
 	size_t *maxWidthInElements, CUarray_format format, unsigned numChannels, CUdevice dev)
 {
+	unsigned channels;
+	const enum ptx_blocks blocks = array_blocks(format, &channels);
+	const size_t element = blocks ? channels == numChannels ? ptx_block_bytes(blocks) : 0
+			       : array_packed(format, numChannels)
+				       ? 0
+				       : array_element(format, numChannels);
+
 	if (!device_initialised())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!device_get(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!maxWidthInElements || !array_element(format, numChannels))
+	if (!maxWidthInElements || !element)
 		return CUDA_ERROR_INVALID_VALUE;
-	*maxWidthInElements = LINEAR_BYTES / array_element(format, numChannels);
+	*maxWidthInElements = LINEAR_BYTES / element;
 	if (*maxWidthInElements > LINEAR_ELEMENTS)
 		*maxWidthInElements = LINEAR_ELEMENTS;
 	return CUDA_SUCCESS;

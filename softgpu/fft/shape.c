@@ -31,7 +31,9 @@ static bool shape_types(struct fft_shape *s, const struct fft_arguments *a)
 
 		s->number = i;
 		s->kind = in && out ? FFT_COMPLEX : in ? FFT_INVERSE_REAL : FFT_FORWARD_REAL;
-		if (a->run_type == complex_types[i])
+		/* What it computes in may be said by the input's type. */
+		if (a->run_type == complex_types[i] ||
+			(a->run_type == real_types[i] && a->in_type == real_types[i]))
 			return (in || a->in_type == real_types[i]) &&
 			       (out || a->out_type == real_types[i]) && (in || out);
 	}

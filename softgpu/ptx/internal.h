@@ -94,8 +94,10 @@ enum ptx_builtin {
 	PTX_RUNTIME_LAUNCH_OF, /* a PTX_RUNTIME_BUFFER_OF */
 	PTX_RUNTIME_COPY,
 	PTX_RUNTIME_COPY_2D,
+	PTX_RUNTIME_COPY_3D,
 	PTX_RUNTIME_FILL,
 	PTX_RUNTIME_FILL_2D,
+	PTX_RUNTIME_FILL_3D,
 	PTX_RUNTIME_CREATE, /* a stream or an event */
 	PTX_RUNTIME_ORDER,  /* of streams: what is launched runs in the order of the launches */
 	PTX_RUNTIME_LAST_ERROR,
@@ -106,7 +108,13 @@ enum ptx_builtin {
 	PTX_RUNTIME_DEVICES,
 	PTX_RUNTIME_ATTRIBUTE,
 	PTX_RUNTIME_LIMIT,
+	PTX_RUNTIME_VERSION,
+	PTX_RUNTIME_CACHE, /* what is preferred beside shared memory */
+	PTX_RUNTIME_BANKS, /* of shared memory */
 	PTX_RUNTIME_KERNEL,
+	PTX_RUNTIME_OCCUPANCY,
+	PTX_RUNTIME_OCCUPANCY_FLAGS,
+	PTX_RUNTIME_GRAPH, /* that a kernel launches or changes: refused */
 	PTX_RUNTIME_MALLOC,
 	PTX_RUNTIME_FREE,
 };
@@ -143,6 +151,7 @@ struct ptx_global {
 	bool is_const;
 	enum ptx_opaque opaque;
 	bool is_managed;
+	bool elsewhere; /* not in the module's block: `offset` is its address */
 };
 
 struct ptx_kernel {
@@ -293,8 +302,8 @@ struct ptx_child {
 	const struct ptx_function *function; /* NULL: a copy or fill */
 	uint32_t grid[3], block[3], shared;
 	unsigned depth;
-	/* Of a copy or fill: `height` rows of `width` bytes. */
-	uint64_t to, from, to_pitch, from_pitch, width, height;
+	/* Of a copy or fill: `slices` slices of `height` rows of `width` bytes. */
+	uint64_t to, from, to_pitch, from_pitch, to_slice, from_slice, width, height, slices;
 	bool fill;
 	unsigned char value;
 	_Alignas(16) unsigned char params[];
@@ -421,6 +430,23 @@ void ptx_result(struct ptx_warp *w, const struct ptx_call *call, unsigned lane, 
 /* The device runtime (run/device_runtime.c): one call of one lane. */
 void ptx_runtime_call(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
 	enum ptx_builtin what, const struct ptx_call *call);
+/* The runtime's own numbers of what its functions return. */
+enum {
+	PTX_CUDA_SUCCESS = 0,
+	PTX_CUDA_INVALID_VALUE = 1,
+	PTX_CUDA_MEMORY_ALLOCATION = 2,
+	PTX_CUDA_INVALID_CONFIGURATION = 9,
+	PTX_CUDA_INVALID_COPY_DIRECTION = 21,
+	PTX_CUDA_TOO_DEEP = 65,
+	PTX_CUDA_TOO_MANY_PENDING = 69,
+	PTX_CUDA_INVALID_DEVICE_FUNCTION = 98,
+	PTX_CUDA_NOT_SUPPORTED = 801,
+};
+/* Copies and fills (run/device_moves.c); the status. */
+int ptx_runtime_move(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
+	enum ptx_builtin what, const struct ptx_call *call);
+/* One more, of one allocation; the lanes of all blocks may call it at once.  The status. */
+int ptx_child_submit(struct ptx_run_state *run, struct ptx_child *child, uint64_t stream);
 /* Takes what the grid launched, in the order in which it runs, to the head of `todo`. */
 void ptx_children_take(struct ptx_run_state *run, struct ptx_children *todo);
 struct ptx_child *ptx_children_next(struct ptx_children *todo); /* the caller's to free */

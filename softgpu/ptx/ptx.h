@@ -86,8 +86,8 @@ void ptx_module_free(struct ptx_module *module); /* globals' memory stays the ca
  * at most, in what ptx_kernel_info tells. */
 #define PTX_PRAGMA_REGISTERS ".pragma \"vcuda registers"
 
-/* Another one: the variable NAME, which the module declares .extern, is at ADDRESS (decimal).
- */
+/* Another one: the variable NAME, which the module declares .extern, or defines as managed, is
+ * at ADDRESS (decimal). */
 #define PTX_PRAGMA_SYMBOL ".pragma \"vcuda symbol %s %llu\";"
 
 /* Whether modules may call the function without a definition of it. */
@@ -100,7 +100,11 @@ uint64_t ptx_module_block(const struct ptx_module *module, size_t *size);
 /* A global's or constant's address and size; false where there is none of that name. */
 bool ptx_module_global(
 	const struct ptx_module *module, const char *name, uint64_t *address, size_t *size);
-/* The address is a variable's that is `.attribute(.managed)`. */
+/* The next variable from number *AT on that is `.attribute(.managed)`, and where it is; NULL:
+ * there is none.  *AT is 0 at first. */
+const char *ptx_module_managed_at(
+	const struct ptx_module *module, uint32_t *at, uint64_t *address);
+/* The address is that of such a variable. */
 bool ptx_module_managed(const struct ptx_module *module, uint64_t address);
 /* Where the number of what a .texref (or SURFACE: a .surfref) names is to be; false: there is
  * none of that name. */
@@ -144,10 +148,13 @@ struct ptx_launch {
 		*cancel;    /* looked at between blocks and on backward branches; or NULL */
 	bool cooperative;   /* every block resident at once; grid.sync works */
 	atomic_bool *spoil; /* a fault for tests: while false, a store is made wrong; or NULL */
-	/* What kernels are told of the devices: which one runs them, of how many, and
-	 * cudaDeviceGetAttribute (0: it gave a value; or NULL). */
+	/* What kernels are told of the devices: which one runs them, of how many,
+	 * cudaDeviceGetAttribute (0: it gave a value; or NULL), and how many blocks of a kernel
+	 * a multiprocessor holds (or NULL). */
 	int device, devices;
 	int (*attribute)(int *value, int attribute, int device);
+	int (*resident)(
+		const struct ptx_kernel_info *info, unsigned threads, size_t dynamic_shared);
 };
 
 /* Runs the launch to its end on the pool; the caller's thread takes part.  Several launches may

@@ -60,6 +60,10 @@ test-ptx: run-ptx_forms
 $(call add_test,ptx_forms,softgpu/ptx/tests/forms.py,$(BUILD)/tests/ptx_load, \
 	timeout 900 softgpu/ptx/tests/forms.py $(CUDA13)/bin/ptxas $$<)
 
+# The benchmark, with a product of a moment, which it checks.
+test-ptx: run-ptx_matmul
+$(call add_test,ptx_matmul,bench/ptx_matmul.c,$(BUILD)/bench/ptx_matmul,timeout 120 $$< 64 2)
+
 $(BUILD)/bench/ptx_matmul: $(OBJ)/bench/ptx_matmul.o $(PTX_OBJS)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)

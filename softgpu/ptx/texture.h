@@ -6,6 +6,7 @@
 #ifndef VCUDA_SOFTGPU_PTX_TEXTURE_H
 #define VCUDA_SOFTGPU_PTX_TEXTURE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,6 +22,7 @@ enum ptx_texel {
 	PTX_TEXEL_S32,
 	PTX_TEXEL_F16,
 	PTX_TEXEL_F32,
+	PTX_TEXEL_10_10_10_2, /* parts of one, of red in the lowest bits, in 4 bytes in all */
 };
 
 /* Formats whose elements are blocks of texels. */
@@ -33,17 +35,51 @@ enum ptx_blocks {
 	PTX_BC4_SIGNED,
 	PTX_BC5,
 	PTX_BC5_SIGNED,
+	PTX_BC6H,
+	PTX_BC6H_SIGNED,
+	PTX_BC7,
 };
 #define PTX_BLOCK_SIDE 4
 
 /* As CUaddress_mode. */
 enum ptx_address_mode { PTX_WRAP, PTX_CLAMP, PTX_MIRROR, PTX_BORDER };
 
+/* Memory in tiles, one behind the other, of 2^x bytes of 2^y rows of 2^z slices. */
+struct ptx_tiles {
+	uint8_t x, y, z;
+	uint32_t across, down; /* tiles; 0: the memory is in rows */
+};
+
+/* Where byte X of row Y of slice Z lies. */
+static inline uint64_t ptx_tiles_offset(
+	const struct ptx_tiles *t, uint64_t x, uint64_t y, uint64_t z)
+{
+	const uint64_t tile = ((z >> t->z) * t->down + (y >> t->y)) * t->across + (x >> t->x);
+	const uint64_t row = (z & ((1u << t->z) - 1)) << t->y | (y & ((1u << t->y) - 1));
+
+	return tile << (t->x + t->y + t->z) | row << t->x | (x & ((1u << t->x) - 1));
+}
+
 struct ptx_texture_level {
 	uint64_t address;
 	uint64_t pitch, slice; /* bytes from row to row, from slice (or layer) to slice */
 	uint32_t width, height, depth; /* elements, at least 1; layers of a layered one */
+	struct ptx_tiles tiles;
 };
+
+static inline uint64_t ptx_level_address(
+	const struct ptx_texture_level *l, uint64_t x, uint64_t y, uint64_t z)
+{
+	return l->address + (l->tiles.across ? ptx_tiles_offset(&l->tiles, x, y, z)
+					     : z * l->slice + y * l->pitch + x);
+}
+
+/* Where the memory of arrays may be missing: a byte for each 1 << PTX_ABSENT_SHIFT bytes of
+ * addresses, from the one on that the window begins in.  The caller keeps it and may change it
+ * while no kernel runs that reads such a texture. */
+#define PTX_ABSENT_SHIFT 21
+enum { PTX_ABSENT = 2 };
+void ptx_absent_set(const atomic_uchar *map);
 
 struct ptx_texture {
 	struct ptx_texture_level levels[PTX_TEXTURE_LEVELS];
@@ -59,6 +95,7 @@ struct ptx_texture {
 	bool normalized; /* coordinates */
 	bool integers;	 /* elements are read as they are; else small integers as 0 .. 1 */
 	bool srgb;
+	bool sparse; /* where ptx_absent_set()'s map says so it reads 0, and keeps nothing */
 	bool block_view; /* blocks that the array is not of: alpha is 0 where they have none */
 	bool level_linear;
 	float bias, least, most; /* of the level */
@@ -130,15 +167,20 @@ uint32_t ptx_texture_ask(
 
 /* NULL: there is no such texture. */
 const struct ptx_texture *ptx_texture_find(uint64_t number);
+/* It is sparse, and has no memory there. */
+bool ptx_texture_absent(const struct ptx_texture *t, uint64_t address);
 /* False: a texel lies outside of the device's memory. IN: the registers before the results;
  * OUT: four results. */
 bool ptx_texture_fetch(const struct ptx_texture *t, const struct ptx_fetch *fetch,
 	const uint32_t *in, uint32_t *out);
+/* Of a channel. */
 uint32_t ptx_texel_bytes(enum ptx_texel texel);
 uint32_t ptx_block_bytes(enum ptx_blocks blocks);
 /* The texel (x, y) of the block at P: four numbers. */
 void ptx_block_texel(
 	enum ptx_blocks blocks, const unsigned char *p, uint32_t x, uint32_t y, double *v);
+/* The same of texel AT, row by row, of a block of BC6H or BC7 (texture_bptc.c). */
+void ptx_bptc_texel(enum ptx_blocks blocks, const unsigned char *p, uint32_t at, double *v);
 /* Writes COUNT values as a formatted store does, to the element at P: numbers of the element's
  * kind in 32 bits each; what the element cannot hold becomes its least or greatest number. */
 void ptx_texture_store(

@@ -88,7 +88,7 @@ static void by_number(void)
 	/* What the heuristic takes, the check takes. */
 	BLAS(descs_algo(handle, &d, &checked));
 	algo = checked.algo;
-	checked.state = -1;
+	memset(&checked, -1, sizeof(checked));
 	BLAS(cublasLtMatmulAlgoCheck(handle, d.op, d.a, d.b, d.c, d.d, &algo, &checked));
 	if (checked.state || memcmp(&checked.algo, &algo, sizeof(algo)))
 		DIE("the check leaves state %d", checked.state);

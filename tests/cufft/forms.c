@@ -97,6 +97,32 @@ static void by_half(cudaDataType type, uint16_t one)
 	CUDA(cudaFree(device));
 }
 
+/* From real numbers the type to compute in is the complex one, or the input's: nvmath says the
+ * latter, PyTorch the former. */
+static void by_real(cudaDataType run)
+{
+	float host[2 * (N / 2 + 1)] = {1};
+	long long n[1] = {N};
+	cufftHandle plan;
+	size_t bytes;
+	void *device;
+
+	CUDA(cudaMalloc(&device, sizeof(host)));
+	CUDA(cudaMemcpy(device, host, sizeof(host), cudaMemcpyHostToDevice));
+	FFT(cufftCreate(&plan));
+	FFT(cufftXtMakePlanMany(
+		plan, 1, n, NULL, 1, 1, CUDA_R_32F, NULL, 1, 1, CUDA_C_32F, 1, &bytes, run));
+	FFT(cufftXtExec(plan, device, device, CUFFT_FORWARD));
+	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaMemcpy(host, device, sizeof(host), cudaMemcpyDeviceToHost));
+	for (int i = 0; i < N / 2 + 1; i++)
+		if (fabsf(host[2 * i] - 1) > 1e-6f || fabsf(host[2 * i + 1]) > 1e-6f)
+			DIE("computed in %d: number %d is %g, %g", (int)run, i, host[2 * i],
+				host[2 * i + 1]);
+	FFT(cufftDestroy(plan));
+	CUDA(cudaFree(device));
+}
+
 static void estimates(void)
 {
 	int n[1] = {N};
@@ -125,6 +151,8 @@ int main(void)
 	by_xt(&data);
 	by_half(CUDA_C_16F, 0x3c00);
 	by_half(CUDA_C_16BF, 0x3f80);
+	by_real(CUDA_C_32F);
+	by_real(CUDA_R_32F);
 	estimates();
 	numbers_free(&data);
 	puts("ok");

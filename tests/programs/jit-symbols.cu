@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Variables that a module declares extern and the program places (CU_JIT_GLOBAL_SYMBOL_…): in
- * device memory, by names short and long, beside other options, for modules and for libraries. */
+ * device memory, by names short and long, beside other options, for modules, for libraries and for
+ * links. */
 #include "driver.h"
 
 #define LONG_NAME "a_name_that_is_longer_than_the_words_that_carry_it"
@@ -99,10 +100,60 @@ static void libraries(void)
 	DRIVER(p_cuLibraryUnload(library));
 }
 
+/* The linker has what it was given when it began; another text's variable is bound as before. */
+static void links(void)
+{
+	ENTRY(cuLinkCreate);
+	ENTRY(cuLinkAddData);
+	ENTRY(cuLinkComplete);
+	ENTRY(cuLinkDestroy);
+	ENTRY(cuModuleLoadData);
+	ENTRY(cuModuleGetFunction);
+	ENTRY(cuModuleUnload);
+	static const char other[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+				    ".extern .global .align 4 .u32 near;\n"
+				    ".visible .entry more() {\n"
+				    ".reg .b32 %v;\n"
+				    "ld.global.u32 %v, [near];\n"
+				    "add.u32 %v, %v, 100;\n"
+				    "st.global.u32 [near], %v;\n"
+				    "ret;\n}\n";
+	ENTRY(cuLaunchKernel);
+	ENTRY(cuMemcpyDtoH);
+	struct placed p;
+	place(&p);
+	CUjit_option options[] = {CU_JIT_GLOBAL_SYMBOL_NAMES, CU_JIT_OPTIMIZATION_LEVEL,
+		CU_JIT_GLOBAL_SYMBOL_ADDRESSES, CU_JIT_GLOBAL_SYMBOL_COUNT};
+	void *values[] = {p.names, (void *)3, p.addresses, (void *)2}, *image;
+	CUlinkState state;
+	CUmodule module;
+	CUfunction function;
+	unsigned near;
+
+	DRIVER(p_cuLinkCreate(4, options, values, &state));
+	p.names[0] = p.names[1] = "gone";
+	p.addresses[0] = p.addresses[1] = NULL;
+	DRIVER(p_cuLinkAddData(
+		state, CU_JIT_INPUT_PTX, (void *)text, sizeof(text), "one", 0, NULL, NULL));
+	DRIVER(p_cuLinkAddData(
+		state, CU_JIT_INPUT_PTX, (void *)other, sizeof(other), "two", 0, NULL, NULL));
+	DRIVER(p_cuLinkComplete(state, &image, NULL));
+	DRIVER(p_cuModuleLoadData(&module, image));
+	DRIVER(p_cuLinkDestroy(state));
+	DRIVER(p_cuModuleGetFunction(&function, module, "add"));
+	launch(function, &p);
+	DRIVER(p_cuModuleGetFunction(&function, module, "more"));
+	DRIVER(p_cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+	DRIVER(p_cuMemcpyDtoH(&near, p.near, sizeof(near)));
+	CHECK_EQ(near, 137u);
+	DRIVER(p_cuModuleUnload(module));
+}
+
 int main()
 {
 	CUDA(cudaFree(0));
 	modules();
 	libraries();
+	links();
 	return 0;
 }

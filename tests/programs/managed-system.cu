@@ -3,10 +3,12 @@
  * at once, the program has a handler for SIGSEGV of its own, forks, and host functions use it. */
 #include "check.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 __global__ void add(int *data, int n, int value)
@@ -54,6 +56,49 @@ static void file_calls()
 	fclose(file);
 	CUDA(cudaFree(from));
 	CUDA(cudaFree(to));
+}
+
+/* Names and what is told of files, in pages that are the device's. */
+static void name_calls()
+{
+	struct pages {
+		char name[4096], told[4096], text[4096];
+	} *p = (struct pages *)numbers(sizeof(struct pages) / sizeof(int), 0);
+	struct stat *told = (struct stat *)p->told;
+	const char name[] = "/proc/self/exe";
+	int fd;
+
+	for (int call = 0; call < 6; call++) {
+		CUDA(cudaMemset(p, 0, sizeof(*p)));
+		CUDA(cudaMemcpy(p->name, name, sizeof(name), cudaMemcpyHostToDevice));
+		add<<<1, 256>>>((int *)p, 1, 0);
+		CUDA(cudaDeviceSynchronize());
+		switch (call) {
+		case 0:
+			fd = open(p->name, O_RDONLY);
+			CHECK(fd >= 0);
+			CHECK_EQ(fstat(fd, told), 0);
+			CHECK(S_ISREG(told->st_mode));
+			close(fd);
+			break;
+		case 1:
+			CHECK_EQ(stat(p->name, told), 0);
+			CHECK(S_ISREG(told->st_mode));
+			break;
+		case 2:
+			CHECK_EQ(lstat(p->name, told), 0);
+			CHECK(S_ISLNK(told->st_mode));
+			break;
+		case 3: CHECK(getcwd(p->text, sizeof(p->text)) == p->text); break;
+		case 4: CHECK(readlink(p->name, p->text, sizeof(p->text)) > 0); break;
+		case 5:
+			fd = openat(AT_FDCWD, p->name, O_RDONLY);
+			CHECK(fd >= 0);
+			close(fd);
+			break;
+		}
+	}
+	CUDA(cudaFree(p));
 }
 
 static void socket_calls()
@@ -222,6 +267,7 @@ int main()
 		SKIP("no managed memory");
 	handler();
 	file_calls();
+	name_calls();
 	socket_calls();
 	threads();
 	forked();

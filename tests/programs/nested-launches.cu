@@ -24,7 +24,8 @@ static const struct {
 	{"in_streams", (const void *)in_streams}, {"halve", (const void *)halve},
 	{"with_tail", (const void *)with_tail}, {"again", (const void *)again},
 	{"copies", (const void *)copies}, {"arguments", (const void *)arguments},
-	{"questions", (const void *)questions}};
+	{"questions", (const void *)questions}, {"boxes", (const void *)boxes},
+	{"occupancy", (const void *)occupancy}};
 
 static void load()
 {
@@ -157,6 +158,41 @@ static void check_questions()
 	CHECK_EQ(host[9], 0);
 }
 
+static void check_boxes()
+{
+	const unsigned char *to = (const unsigned char *)(host + 300);
+	void *args[] = {&device};
+
+	launch("boxes", 1, 1, args);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_EQ_AT(i, host[i], (unsigned)cudaSuccess);
+	for (unsigned i = 0; i < 160; i++) {
+		const unsigned z = i / 80, y = i / 20 % 4, x = i % 20;
+		const bool inside = y < 3 && x >= 1 && x < 8;
+		const unsigned at = (z + 1) * 80 + (y + 1) * 16 + x - 1 + 2;
+
+		CHECK_EQ_AT(i, to[i], inside ? (at + 1) % 256 : 0);
+	}
+	/* With 0 by NVIDIA's, as above. */
+	CHECK(to[160] == 0x22 || to[160] == 0);
+	for (unsigned i = 0; i < 48; i++)
+		CHECK_EQ_AT(i, to[160 + i], i / 8 % 3 < 2 && i % 8 < 5 ? to[160] : 0x33);
+}
+
+static void check_occupancy()
+{
+	void *args[] = {&device};
+
+	launch("occupancy", 1, 1, args);
+	for (unsigned i = 0; i <= 10; i += 2)
+		CHECK_EQ_AT(i, host[i], (unsigned)cudaSuccess);
+	CHECK(host[1] >= 1 && host[1] <= 8);
+	CHECK(host[3] >= 1 && host[3] <= 4);
+	CHECK(host[5] >= 5000 && host[5] < 20000);
+	CHECK_EQ(host[7], (unsigned)cudaFuncCachePreferNone);
+	CHECK_EQ(host[9], (unsigned)cudaSharedMemBankSizeFourByte);
+}
+
 int main()
 {
 	CUDA(cudaMalloc(&device, sizeof(host)));
@@ -166,6 +202,8 @@ int main()
 	check_copies();
 	check_arguments();
 	check_questions();
+	check_boxes();
+	check_occupancy();
 	CUDA(cudaFree(device));
 	return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Planar arrays: NV12, whose planes are arrays of their own, copied and read one by one; by the
- * driver and by the runtime. */
+ * driver and by the runtime. Those of other formats, and arrays whose colours are packed. */
 #include "driver.h"
 
 enum { WIDTH = 32, HEIGHT = 16 };
@@ -129,6 +129,118 @@ static void create_or_skip(CUarray *array)
 		status, others[0], others[1], others[2]);
 }
 
+/* ROWS of BYTES each, in and out again. */
+static void copied(CUarray array, size_t bytes, size_t rows, unsigned first)
+{
+	ENTRY(cuMemcpy2D);
+	static unsigned char in[8 * WIDTH * HEIGHT], out[8 * WIDTH * HEIGHT];
+	CUDA_MEMCPY2D copy = {};
+
+	for (size_t i = 0; i < bytes * rows; i++)
+		in[i] = (unsigned char)(i * 7 + first);
+	copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+	copy.srcHost = in;
+	copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+	copy.dstArray = copy.srcArray = array;
+	copy.WidthInBytes = copy.srcPitch = copy.dstPitch = bytes;
+	copy.Height = rows;
+	DRIVER(p_cuMemcpy2D(&copy));
+	copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+	copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+	copy.dstHost = out;
+	DRIVER(p_cuMemcpy2D(&copy));
+	CHECK(!memcmp(in, out, bytes * rows));
+	/* No longer ones. */
+	copy.WidthInBytes = copy.dstPitch = bytes + 1;
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuMemcpy2D(&copy));
+}
+
+static void other_planes()
+{
+	ENTRY(cuArray3DCreate);
+	ENTRY(cuArray3DGetDescriptor);
+	ENTRY(cuArrayDestroy);
+	ENTRY(cuArrayGetPlane);
+	static const struct {
+		CUarray_format format;
+		unsigned planes, bytes, across, down;
+	} forms[] = {
+		{CU_AD_FORMAT_P010, 2, 2, 1, 1},
+		{CU_AD_FORMAT_P016, 2, 2, 1, 1},
+		{CU_AD_FORMAT_NV16, 2, 1, 1, 0},
+		{CU_AD_FORMAT_P210, 2, 2, 1, 0},
+		{CU_AD_FORMAT_P216, 2, 2, 1, 0},
+		{CU_AD_FORMAT_Y444_PLANAR8, 3, 1, 0, 0},
+		{CU_AD_FORMAT_Y444_PLANAR10, 3, 2, 0, 0},
+		{CU_AD_FORMAT_YUV444_8bit_SemiPlanar, 2, 1, 0, 0},
+		{CU_AD_FORMAT_YUV444_16bit_SemiPlanar, 2, 2, 0, 0},
+	};
+
+	for (const auto &form : forms) {
+		CUDA_ARRAY3D_DESCRIPTOR desc = {}, told;
+		CUarray array, plane;
+
+		desc.Width = WIDTH;
+		desc.Height = HEIGHT;
+		desc.Format = form.format;
+		desc.NumChannels = 2;
+		DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuArray3DCreate(&array, &desc));
+		desc.NumChannels = 3;
+		DRIVER(p_cuArray3DCreate(&array, &desc));
+		for (unsigned k = 0; k < form.planes; k++) {
+			const size_t width = k ? WIDTH >> form.across : WIDTH;
+			const size_t height = k ? HEIGHT >> form.down : HEIGHT;
+			const unsigned channels = k && form.planes == 2 ? 2 : 1;
+
+			DRIVER(p_cuArrayGetPlane(&plane, array, k));
+			DRIVER(p_cuArray3DGetDescriptor(&told, plane));
+			CHECK_EQ(told.Width, width);
+			CHECK_EQ(told.Height, height);
+			CHECK_EQ(told.NumChannels, channels);
+			CHECK(told.Format == (form.bytes == 1 ? CU_AD_FORMAT_UNSIGNED_INT8
+							      : CU_AD_FORMAT_UNSIGNED_INT16));
+			copied(plane, width * channels * form.bytes, height, form.format + k);
+		}
+		DRIVER_IS(CUDA_ERROR_INVALID_VALUE,
+			p_cuArrayGetPlane(&plane, array, form.planes));
+		DRIVER(p_cuArrayDestroy(array));
+	}
+}
+
+static void packed()
+{
+	ENTRY(cuArray3DCreate);
+	ENTRY(cuArrayDestroy);
+	ENTRY(cuArrayGetPlane);
+	static const struct {
+		CUarray_format format;
+		unsigned channels, bytes;
+	} forms[] = {
+		{CU_AD_FORMAT_YUY2, 2, 2},
+		{CU_AD_FORMAT_Y210, 2, 4},
+		{CU_AD_FORMAT_Y216, 2, 4},
+		{CU_AD_FORMAT_AYUV, 4, 4},
+		{CU_AD_FORMAT_Y410, 4, 4},
+		{CU_AD_FORMAT_Y416, 4, 8},
+	};
+
+	for (const auto &form : forms) {
+		CUDA_ARRAY3D_DESCRIPTOR desc = {};
+		CUarray array, plane;
+
+		desc.Width = WIDTH;
+		desc.Height = HEIGHT;
+		desc.Format = form.format;
+		desc.NumChannels = 1;
+		DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuArray3DCreate(&array, &desc));
+		desc.NumChannels = form.channels;
+		DRIVER(p_cuArray3DCreate(&array, &desc));
+		copied(array, WIDTH * form.bytes, HEIGHT, form.format);
+		DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuArrayGetPlane(&plane, array, 0));
+		DRIVER(p_cuArrayDestroy(array));
+	}
+}
+
 int main()
 {
 	ENTRY(cuArray3DCreate);
@@ -165,5 +277,7 @@ int main()
 	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuArrayGetPlane(&again, plain, 0));
 	DRIVER(p_cuArrayDestroy(plain));
 	by_the_runtime();
+	other_planes();
+	packed();
 	return 0;
 }

@@ -180,11 +180,12 @@ test-programs: all programs ## every program of tests/programs, through shim, si
 test-switches: run-switches ## the same results with every optimisation switched off
 $(call add_test,switches,$(PROGRAMS_DIR)/switches.sh,all programs,$(PROGRAMS_DIR)/switches.sh)
 # What uses several devices, with two and with four, and with every optimisation switched off.
-PROGRAMS_SEVERAL := devices devices-order devices-work peers peer-access peer-copies peer-fault sharing-order sharing-peers
+PROGRAMS_SEVERAL := devices devices-order devices-work managed-devices peers peer-access peer-copies peer-fault sharing-order sharing-peers
 test: run-switches_several
 $(call add_test,switches_several,$(PROGRAMS_DIR)/switches.sh,all $(foreach abi,12 13, \
 	$(PROGRAMS_SEVERAL:%=$(BUILD)/programs/$(abi)/%)),VCUDA_SOFTGPU_DEVICES=4 \
 	$(PROGRAMS_DIR)/run.sh $(PROGRAMS_SEVERAL) && VCUDA_SOFTGPU_DEVICES=2 \
+	VCUDA_SOFTGPU_FAULT=no-peers=1 $(PROGRAMS_DIR)/run.sh managed-devices && VCUDA_SOFTGPU_DEVICES=2 \
 	$(PROGRAMS_DIR)/switches.sh -j2 --abi 13 $(PROGRAMS_SEVERAL))
 test-crowd: run-crowd ## 64 processes at once
 $(call add_test,crowd,$(PROGRAMS_DIR)/processes.cu,all $(BUILD)/programs/13/processes, \

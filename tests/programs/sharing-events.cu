@@ -3,6 +3,7 @@
  * other sees unfinished, waits for and has its streams wait for, in either direction; nobody's
  * recording waits for its stream.  Kernels end when their process says so, by a flag. */
 #include "check.h"
+#include "driver.h"
 
 #include <signal.h>
 #include <time.h>
@@ -273,6 +274,73 @@ static void again_child(cudaEvent_t event, int *data)
 	say('d');
 }
 
+/* Recorded for all that the context has: once shared, and before it is given away. */
+static CUcontext here()
+{
+	ENTRY(cuCtxGetCurrent);
+	CUcontext context;
+
+	DRIVER(p_cuCtxGetCurrent(&context));
+	return context;
+}
+
+static void whole_parent(cudaEvent_t event, int *data)
+{
+	ENTRY(cuCtxRecordEvent);
+	cudaEvent_t fresh = event_new();
+
+	for (int round = 0; round < 2; round++) {
+		launch(data, 50 + round);
+		DRIVER(p_cuCtxRecordEvent(here(), round ? fresh : event));
+		CUDA_IS(cudaErrorNotReady, cudaEventQuery(round ? fresh : event));
+		if (round)
+			give(handle_of(fresh));
+		say('r');
+		hear('w');
+		let_go();
+		CUDA(cudaEventSynchronize(round ? fresh : event));
+		hear('d');
+		CHECK_EQ(read_back(data, other), 51 + round);
+		/* What has nothing to wait for is done. */
+		DRIVER(p_cuCtxRecordEvent(here(), round ? fresh : event));
+		CUDA(cudaEventSynchronize(round ? fresh : event));
+	}
+	say('e');
+	hear('e');
+	CUDA(cudaEventQuery(fresh));
+	CUDA(cudaEventDestroy(fresh));
+}
+
+static void whole_child(cudaEvent_t event, int *data)
+{
+	ENTRY(cuCtxRecordEvent);
+
+	for (int round = 0; round < 2; round++) {
+		if (round)
+			event = open(take<cudaIpcEventHandle_t>());
+		hear('r');
+		CUDA_IS(cudaErrorNotReady, cudaEventQuery(event));
+		CUDA(cudaStreamWaitEvent(other, event, 0));
+		step<<<1, 1, 0, other>>>(data, 1, 1);
+		LAUNCHED();
+		CUDA_IS(cudaErrorNotReady, cudaStreamQuery(other));
+		say('w');
+		CUDA(cudaEventSynchronize(event));
+		CHECK_EQ(read_back(data, other), 51 + round);
+		say('d');
+	}
+	/* The other side sees what this one's streams have, of both. */
+	hear('e');
+	launch(own, 1);
+	step<<<1, 1, 0, other>>>(own, 1, 1);
+	DRIVER(p_cuCtxRecordEvent(here(), event));
+	CUDA_IS(cudaErrorNotReady, cudaEventQuery(event));
+	let_go();
+	CUDA(cudaEventSynchronize(event));
+	say('e');
+	CUDA(cudaEventDestroy(event));
+}
+
 /* Many at once, some of which the other side opens, one twice; and one that goes while the
  * other side waits for it. */
 static void many_parent(int *data)
@@ -341,6 +409,7 @@ static int child()
 	ping_pong(event, data, false);
 	if (!getenv("VCUDA_TEST_NATIVE")) {
 		again_child(event, data);
+		whole_child(event, data);
 		many_child(data);
 	}
 	CUDA(cudaEventDestroy(event));
@@ -501,6 +570,7 @@ int main(int argc, char **argv)
 	ping_pong(event, data, true);
 	if (!getenv("VCUDA_TEST_NATIVE")) {
 		again_parent(event, data);
+		whole_parent(event, data);
 		many_parent(data);
 	}
 	CHECK_EQ(wait_exit(pid), 0);

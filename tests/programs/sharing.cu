@@ -2,6 +2,7 @@
 /* Memory and events between processes: a child opens what its parent gave away, reads it and
  * writes to it, and the parent sees that; what nobody gave is not opened. */
 #include "check.h"
+#include "driver.h"
 
 #include <vector>
 
@@ -35,6 +36,9 @@ static int child()
 	cudaIpcMemHandle_t forged;
 	int *small, *beside, *large, *again;
 	cudaEvent_t event;
+	CUcontext context;
+	ENTRY(cuCtxGetCurrent);
+	ENTRY(cuCtxRecordEvent);
 
 	CHECK(read(0, &gift, sizeof(gift)) == (ssize_t)sizeof(gift));
 	CUDA(cudaIpcOpenEventHandle(&event, gift.event));
@@ -49,7 +53,8 @@ static int child()
 	add<<<(SMALL + 255) / 256, 256>>>(small, SMALL, 10);
 	add<<<(LARGE + 255) / 256, 256>>>(large, LARGE, 20);
 	/* The parent waits for this recording, on its device, when it hears of it. */
-	CUDA(cudaEventRecord(event, 0));
+	DRIVER(p_cuCtxGetCurrent(&context));
+	DRIVER(p_cuCtxRecordEvent(context, event));
 	CHECK(write(1, "r", 1) == 1);
 	CHECK(read(0, &forged, 1) == 1);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sparse arrays: made without memory, which is mapped tile by tile, elsewhere again, and shows
  * what was written there before. */
-#include "driver.h"
+#include "sparse.h"
 
 enum { WIDTH = 1024, HEIGHT = 1024 };
 
@@ -38,27 +38,6 @@ static void tile_copy(CUarray array, float *host, int x, int y, int width, int h
 	DRIVER(p_cuMemcpy2D(&copy));
 }
 
-static CUarrayMapInfo map_of(CUarray array, const CUDA_ARRAY_SPARSE_PROPERTIES &tile, int x,
-	int y, CUmemGenericAllocationHandle memory, size_t offset)
-{
-	CUarrayMapInfo map = {};
-
-	map.resourceType = CU_RESOURCE_TYPE_ARRAY;
-	map.resource.array = array;
-	map.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL;
-	map.subresource.sparseLevel.offsetX = x;
-	map.subresource.sparseLevel.offsetY = y;
-	map.subresource.sparseLevel.extentWidth = tile.tileExtent.width;
-	map.subresource.sparseLevel.extentHeight = tile.tileExtent.height;
-	map.subresource.sparseLevel.extentDepth = 1;
-	map.memOperationType = memory ? CU_MEM_OPERATION_TYPE_MAP : CU_MEM_OPERATION_TYPE_UNMAP;
-	map.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC;
-	map.memHandle.memHandle = memory;
-	map.offset = offset;
-	map.deviceBitMask = 1;
-	return map;
-}
-
 static float read_corner(CUarray array, int x, int y)
 {
 	struct cudaResourceDesc resource = {};
@@ -85,15 +64,12 @@ int main()
 	ENTRY(cuArrayDestroy);
 	ENTRY(cuArrayGetSparseProperties);
 	ENTRY(cuMemMapArrayAsync);
-	ENTRY(cuMemCreate);
 	ENTRY(cuMemRelease);
-	ENTRY(cuMemGetAllocationGranularity);
 	CUDA_ARRAY3D_DESCRIPTOR desc = {};
 	CUDA_ARRAY_SPARSE_PROPERTIES tile;
 	CUmemGenericAllocationHandle pool;
-	CUmemAllocationProp prop = {};
 	CUarrayMapInfo maps[2];
-	size_t granularity, bytes;
+	size_t bytes;
 	CUarray array, plain;
 	float *host, *got;
 	int w, h;
@@ -118,13 +94,7 @@ int main()
 	bytes = (size_t)w * h * sizeof(float);
 
 	/* Two tiles, side by side in the pool, in opposite corners of the array. */
-	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-	prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
-	DRIVER(p_cuMemGetAllocationGranularity(
-		&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-	DRIVER(p_cuMemCreate(
-		&pool, (2 * bytes + granularity - 1) / granularity * granularity, &prop, 0));
+	pool = pool_of(2 * bytes);
 	maps[0] = map_of(array, tile, 0, 0, pool, 0);
 	maps[1] = map_of(array, tile, WIDTH - w, HEIGHT - h, pool, bytes);
 	DRIVER(p_cuMemMapArrayAsync(maps, 2, NULL));

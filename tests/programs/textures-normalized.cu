@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Arrays of normalized formats: a texture reads their whole numbers as shares of the largest one,
- * of 8 and 16 bits, with and without a sign, in one, two and four channels. */
-#include "check.h"
+ * of 8 and 16 bits, with and without a sign, in one, two and four channels; and of 10, 10, 10 and
+ * 2 bits in one word. */
+#include "driver.h"
 
 #include <cmath>
 #include <vector>
@@ -56,6 +57,69 @@ template <typename T, cudaChannelFormatKind KIND> static void reads(float4 *devi
 	CUDA(cudaFreeArray(array));
 }
 
+/* Red is the lowest. */
+static void reads_words(cudaArray_t array, float4 *device)
+{
+	static const unsigned words[WIDTH] = {
+		0, 0x3ff, 0x3ffu << 10, 0x3ffu << 20, 3u << 30, 0x12345678, 0x9abcdef0, ~0u};
+	unsigned back[WIDTH];
+	float4 got[WIDTH];
+	cudaResourceDesc resource = {};
+	cudaTextureDesc how = {};
+	cudaTextureObject_t texture;
+
+	CUDA(cudaMemcpy2DToArray(array, 0, 0, words, sizeof(words), sizeof(words), 1,
+		cudaMemcpyHostToDevice));
+	CUDA(cudaMemcpy2DFromArray(
+		back, sizeof(back), array, 0, 0, sizeof(back), 1, cudaMemcpyDeviceToHost));
+	CHECK(!memcmp(back, words, sizeof(back)));
+	resource.resType = cudaResourceTypeArray;
+	resource.res.array.array = array;
+	how.readMode = cudaReadModeNormalizedFloat;
+	CUDA(cudaCreateTextureObject(&texture, &resource, &how, NULL));
+	fetch<<<1, WIDTH>>>(texture, device);
+	LAUNCHED();
+	CUDA(cudaMemcpy(got, device, sizeof(got), cudaMemcpyDeviceToHost));
+	for (int i = 0; i < 4 * WIDTH; i++) {
+		const unsigned part = words[i / 4] >> 10 * (i % 4) & (i % 4 < 3 ? 1023 : 3);
+		const float want = (float)part / (i % 4 < 3 ? 1023 : 3);
+
+		if (fabsf((&got[i / 4].x)[i % 4] - want) > 1e-6f)
+			FAIL("word %x, channel %d: %g, not %g", words[i / 4], i % 4,
+				(&got[i / 4].x)[i % 4], want);
+	}
+	CUDA(cudaDestroyTextureObject(texture));
+}
+
+static void packed(float4 *device)
+{
+	ENTRY(cuArray3DCreate);
+	CUDA_ARRAY3D_DESCRIPTOR desc = {};
+	CUarray array;
+
+	desc.Width = WIDTH;
+	desc.Height = 1;
+	desc.Format = CU_AD_FORMAT_UNORM_INT_101010_2;
+	desc.NumChannels = 1;
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuArray3DCreate(&array, &desc));
+	desc.NumChannels = 4;
+	DRIVER(p_cuArray3DCreate(&array, &desc));
+	reads_words((cudaArray_t)array, device);
+	CUDA(cudaFreeArray((cudaArray_t)array));
+#if CUDART_VERSION >= 13000
+	const cudaChannelFormatDesc ten =
+		cudaCreateChannelDesc<cudaChannelFormatKindUnsignedNormalized1010102>();
+	cudaChannelFormatDesc told;
+	cudaArray_t made;
+
+	CUDA(cudaMallocArray(&made, &ten, WIDTH, 1));
+	CUDA(cudaGetChannelDesc(&told, made));
+	CHECK(told.x == 10 && told.y == 10 && told.z == 10 && told.w == 2 && told.f == ten.f);
+	reads_words(made, device);
+	CUDA(cudaFreeArray(made));
+#endif
+}
+
 int main()
 {
 	float4 *device;
@@ -73,6 +137,7 @@ int main()
 	reads<short, cudaChannelFormatKindSignedNormalized16X1>(device, 1);
 	reads<short, cudaChannelFormatKindSignedNormalized16X2>(device, 2);
 	reads<short, cudaChannelFormatKindSignedNormalized16X4>(device, 4);
+	packed(device);
 	CUDA(cudaFree(device));
 	printf("normalized formats are right\n");
 	return 0;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session that was attached, and that its agent then refuses to open: the program is told, and keeps nothing of the
-sidecar's and the agent's while it goes on without a GPU."""
+"""What is refused: a session that was attached, and that its agent then refuses to open (the program is told, and keeps
+nothing of the sidecar's and the agent's while it goes on without a GPU); functions newer than the agent's driver."""
 import sys
 
 from peer import FRAME, HELLO
@@ -40,3 +40,22 @@ def test_what_is_refused_is_let_go_at_once():
         wait_for(lambda: not s.agent.sessions(), 5, "the agent's session is over while the program lives")
         app.close_stdin()
         app.right()
+
+
+NEW = """
+import ctypes
+runtime = ctypes.CDLL("libcudart.so.13")
+print("new", runtime.cudaMemGetLocationInfo(None, 0, 0, None, None), runtime.cudaGetLastError())
+print("old", runtime.cudaImportExternalMemory(None, None), runtime.cudaGetLastError())
+"""
+
+
+def test_what_is_newer_than_the_agents_driver_says_so():
+    """cudaMemGetLocationInfo came with CUDA 13.5: an older driver lacks it, a newer one's is not served."""
+    for release, answer in ("13.0", 36), ("13.5", 801):
+        with stack(agent_env={"VCUDA_SOFTGPU_DRIVER_VERSION": release}) as s:
+            app = App("-c", NEW, program=sys.executable, socket=s.sidecar.socket)
+            app.line(f"^new {answer} {answer}$", 20)
+            app.line("^old 801 801$", 20)
+            app.close_stdin()
+            app.right()

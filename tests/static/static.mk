@@ -124,6 +124,20 @@ $(call add_test,static_mixed,tests/static/mixed.cu,all $(MIXED_BUILT),cd $(MIXED
 $(call add_test,static_opened,tests/static/opened.py,all,$(MIXED_VCUDA) $(PYTHON) \
 	tests/static/opened.py $(CUDA12) $(CUDA13))
 
+##### Under a debugger #####
+
+# The program is there before the breakpoint is looked for; what it opens comes later.
+$(STATIC_DIR)/traced: tests/static/traced.c tests/die.h
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -I. -o $@ $< -ldl
+
+test-static: $(if $(SAN),,run-static_traced)
+$(call add_test,static_traced,tests/static/traced.c,all $(MIXED_BUILT) $(STATIC_DIR)/traced,cd $(MIXED_DIR) && \
+	$(MIXED_VCUDA) ../traced ./mixed-static $(call mixed_opened,rdc static12 static) && \
+	$(MIXED_VCUDA) ../traced ./mixed-shared libpart-static12.so=$(call mixed_adds,static12) \
+	$(call mixed_opened,rdc))
+
 ##### Libraries without symbols #####
 
 STRIPPED := $(foreach name,stripped12 stripped13 stripped13_ptds,$(STATIC_DIR)/libraries/$(name).so)

@@ -165,6 +165,37 @@ static void mappings_of_others(void **state)
 	peer_stop(p);
 }
 
+/* A piece of it is another device's for itself, whatever becomes of its access to all. */
+static void memory_without_a_name(void **state)
+{
+	struct wire_vcudaVmmAccess access = {
+		.address = WINDOW, .bytes = 2 * GRANULE, .accessor = 1, .flags = 3};
+	struct wire_vcudaMemMap mapping = {.address = WINDOW, .bytes = 2 * GRANULE};
+	struct wire_vcudaMemUnmap unmap = {
+		.address = WINDOW, .bytes = 2 * GRANULE, .ticket = 1};
+	struct wire_vcudaVmmAccess wrong;
+	struct peer peer, *p = &peer;
+
+	(void)state;
+	start(p);
+	assert_int_equal(CALL_OF(OP_vcudaMemMap, mapping), CUDA_SUCCESS);
+	assert_int_equal(map(p, 0, WINDOW + 2 * GRANULE), CUDA_SUCCESS);
+	assert_int_equal(CALL_OF(OP_vcudaVmmAccess, access), CUDA_SUCCESS);
+	WRONG(bytes, GRANULE, CUDA_ERROR_INVALID_VALUE);
+	WRONG(bytes, 4 * GRANULE, CUDA_ERROR_INVALID_VALUE);
+	WRONG(flags, 1, CUDA_ERROR_INVALID_VALUE); /* all or nothing */
+	WRONG(accessor, 0, CUDA_ERROR_INVALID_VALUE);
+	WRONG(accessor, 2, CUDA_ERROR_INVALID_DEVICE);
+	for (uint32_t on = 1; on <= 2; on++)
+		assert_int_equal(pool(p, 0, 1, on & 1), CUDA_SUCCESS);
+	WRONG(flags, 0, CUDA_SUCCESS);
+	WRONG(bytes, 3 * GRANULE, CUDA_SUCCESS);
+	assert_int_equal(CALL_OF(OP_vcudaMemUnmap, unmap), CUDA_SUCCESS);
+	expect_alive(p);
+	assert_int_equal(CALL_OF(OP_vcudaVmmAccess, access), CUDA_ERROR_INVALID_VALUE);
+	peer_stop(p);
+}
+
 /* Who does not ask for it, an older program, gets the answer that it knows. */
 static void told_to_who_asks(void **state)
 {
@@ -207,6 +238,7 @@ int main(void)
 		cmocka_unit_test(given_and_taken),
 		cmocka_unit_test(numbers_that_are_made_up),
 		cmocka_unit_test(mappings_of_others),
+		cmocka_unit_test(memory_without_a_name),
 		cmocka_unit_test(told_to_who_asks),
 	};
 

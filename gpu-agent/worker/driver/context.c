@@ -15,6 +15,7 @@
 #include "gpu-agent/worker/driver/graph/graph_modules.h"
 #include "gpu-agent/worker/driver/memory/memory.h"
 #include "gpu-agent/worker/driver/memory/peer.h"
+#include "gpu-agent/worker/driver/module/module.h"
 #include "gpu-agent/worker/limits/extra.h"
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/handle.h"
@@ -107,7 +108,7 @@ static void context_forget(struct worker *w, uint16_t context)
 		if (name->kind == KIND_CUevent)
 			w->cuda.cuEventDestroy(name->object);
 		else if (name->kind == KIND_CUmodule)
-			w->cuda.cuModuleUnload(name->object);
+			module_unload(w, name->object);
 		else if (name->kind == KIND_CUarray)
 			array_forget(w, name->object);
 		else if (name->kind == KIND_CUtexObject)

@@ -153,21 +153,24 @@ CUresult serve_vcudaEventDestroy(struct worker *w, struct request *r)
 	return fence_adopt(w, event) ? CUDA_SUCCESS : w->cuda.cuEventDestroy(event);
 }
 
+CUresult stream_record_context(struct worker *w, uint16_t context, CUevent event)
+{
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!w->cuda.cuCtxRecordEvent || !w->cuda.cuGreenCtxRecordEvent)
+		return worker_lacks(w, "cuCtxRecordEvent");
+	return w->greens.contexts[context]
+		       ? w->cuda.cuGreenCtxRecordEvent(w->greens.contexts[context], event)
+		       : w->cuda.cuCtxRecordEvent(w->contexts[context], event);
+}
+
 CUresult serve_cuCtxRecordEvent(struct worker *w, struct request *r)
 {
 	const struct wire_cuCtxRecordEvent *req = (const void *)r->body;
 	CUevent event = worker_handle(w, r, req->hEvent, KIND_CUevent);
 
-	if (worker_refused(r))
-		return r->refused;
-	if (!r->header.context)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!w->cuda.cuCtxRecordEvent || !w->cuda.cuGreenCtxRecordEvent)
-		return worker_lacks(w, "cuCtxRecordEvent");
-	if (w->greens.contexts[r->header.context])
-		return w->cuda.cuGreenCtxRecordEvent(
-			w->greens.contexts[r->header.context], event);
-	return w->cuda.cuCtxRecordEvent(w->contexts[r->header.context], event);
+	return worker_refused(r) ? r->refused
+				 : stream_record_context(w, r->header.context, event);
 }
 
 CUresult serve_cuCtxWaitEvent(struct worker *w, struct request *r)

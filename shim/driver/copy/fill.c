@@ -40,7 +40,7 @@ static bool fill_reaches(const struct context *context, CUdeviceptr dst)
 
 	if (host_maybe(dst) && host_find((void *)(uintptr_t)dst, &range) && range.pooled)
 		return pool_lets((uintptr_t)range.base, context->device);
-	return peer_reaches(context, dst);
+	return managed_reached(context, dst) || peer_reaches(context, dst);
 }
 
 static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,

@@ -194,7 +194,8 @@ static CUresult session_open(void)
 	body = shim_begin(&call, OP_vcudaOpen, sizeof(*body));
 	body->version = OPEN_VERSION;
 	body->features = OPEN_FEATURE_PEERS | OPEN_FEATURE_SYMBOLS | OPEN_FEATURE_TENSORS |
-			 OPEN_FEATURE_KERNELS | OPEN_FEATURE_ACCESS | window_wish();
+			 OPEN_FEATURE_KERNELS | OPEN_FEATURE_ACCESS | OPEN_FEATURE_UNNAMED |
+			 OPEN_FEATURE_LINKED | window_wish();
 	body->capacity = room;
 	body->destination.offset = bounce;
 	shim_send(&call);

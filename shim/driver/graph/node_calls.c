@@ -14,6 +14,7 @@
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/graph/graph_node.h"
+#include "shim/driver/memory/memory.h"
 #include "shim/driver/module/module.h"
 
 /* ---- kernels ---- */
@@ -83,7 +84,7 @@ static CUresult kernel_pointers(struct graph_node *node, const struct function *
 	return CUDA_SUCCESS;
 }
 
-/* Without F, a function of the app's, `func` is NULL. */
+/* Without F `func` is NULL. */
 static CUDA_KERNEL_NODE_PARAMS kernel_said(
 	const struct graph_kernel *k, const struct function *f)
 {
@@ -105,7 +106,39 @@ bool node_kernel_gone(const struct graph_node *node)
 	return node->kernel.function && !shim_object_of(node->kernel.function, KIND_CUfunction);
 }
 
-/* Of a library's own kernel there is no function here. */
+/* What a kernel node holds: the struct, and the parameter block behind it (malloc'ed). */
+static CUresult kernel_read(
+	const struct graph_node *node, struct graph_kernel *k, unsigned char **bytes, size_t *n)
+{
+	CUresult status = node_get_all(node, CU_GRAPH_NODE_TYPE_KERNEL, bytes, n);
+
+	if (status)
+		return status;
+	if (*n >= sizeof(*k)) {
+		memcpy(k, *bytes, sizeof(*k));
+		return CUDA_SUCCESS;
+	}
+	free(*bytes);
+	return CUDA_ERROR_UNKNOWN;
+}
+
+/* A library's own kernel gets a function here when it is asked for, and its parameters come
+ * once it has one. */
+static CUresult kernel_read_named(
+	const struct graph_node *node, struct graph_kernel *k, unsigned char **bytes, size_t *n)
+{
+	CUcontext handle = (CUcontext)(uintptr_t)context_by_number(node->graph->context);
+	struct context *context = handle ? context_of(handle) : NULL;
+	CUresult status = kernel_read(node, k, bytes, n);
+	struct function *f;
+
+	if (status || k->function || !context ||
+		module_node_function(context, node->graph->handle, node->number, &f))
+		return status;
+	free(*bytes);
+	return kernel_read(node, k, bytes, n);
+}
+
 CUresult hand_cuGraphKernelNodeGetParams_v2(
 	CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
@@ -123,14 +156,9 @@ CUresult hand_cuGraphKernelNodeGetParams_v2(
 		*nodeParams = kernel_said(&node->kernel, NULL);
 		return CUDA_SUCCESS;
 	}
-	status = node_get_all(node, CU_GRAPH_NODE_TYPE_KERNEL, &bytes, &n);
+	status = kernel_read_named(node, &k, &bytes, &n);
 	if (status)
 		return status;
-	if (n < sizeof(k)) {
-		free(bytes);
-		return CUDA_ERROR_UNKNOWN;
-	}
-	memcpy(&k, bytes, sizeof(k));
 	f = shim_object_of(k.function, KIND_CUfunction);
 	*nodeParams = kernel_said(&k, f);
 	if (f && f->layout_count)

@@ -4,15 +4,19 @@
  */
 #include "shim/driver/memory/globals.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "protocol/wire/channel.h"
 
-static struct globals {
-	struct global *list; /* by address */
-	size_t count, room;
-} all[CHANNEL_AGENTS];
+static struct {
+	struct globals {
+		struct global *list; /* by address */
+		size_t count, room;
+	} of[CHANNEL_AGENTS];
+	_Atomic bool some; /* what globals_any says, without the lock */
+} all;
 
 /* The index of the last global at or below the address; -1: none. */
 static long globals_below(const struct globals *globals, uint64_t address)
@@ -41,16 +45,16 @@ static const struct global *globals_at(const struct globals *globals, uint64_t a
 
 const struct global *globals_find(uint64_t address, unsigned agent)
 {
-	const struct global *found = globals_at(&all[agent], address);
+	const struct global *found = globals_at(&all.of[agent], address);
 
 	for (unsigned i = 0; !found && i < CHANNEL_AGENTS; i++)
-		found = globals_at(&all[i], address);
+		found = globals_at(&all.of[i], address);
 	return found;
 }
 
 void globals_put(const struct global *global, unsigned agent)
 {
-	struct globals *globals = &all[agent];
+	struct globals *globals = &all.of[agent];
 	long below = globals_below(globals, global->address);
 
 	if (below >= 0 && globals->list[below].address == global->address) {
@@ -72,12 +76,10 @@ void globals_put(const struct global *global, unsigned agent)
 		(globals->count - (size_t)below) * sizeof(*globals->list));
 	globals->list[below] = *global;
 	globals->count++;
+	atomic_store_explicit(&all.some, true, memory_order_relaxed);
 }
 
 bool globals_any(void)
 {
-	for (unsigned i = 0; i < CHANNEL_AGENTS; i++)
-		if (all[i].count)
-			return true;
-	return false;
+	return atomic_load_explicit(&all.some, memory_order_relaxed);
 }

@@ -22,6 +22,7 @@ const struct global *globals_find(uint64_t address, unsigned agent);
 /* Notes a variable; one that began at the same address is replaced and keeps its id. Where
  * there is no memory it stays unknown, and copies that name it are refused. */
 void globals_put(const struct global *global, unsigned agent);
+/* Whether there is one; without the lock. */
 bool globals_any(void);
 
 #endif

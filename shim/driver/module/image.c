@@ -177,7 +177,8 @@ struct jit_symbols {
 	uint32_t count;
 };
 
-static CUresult symbols_put(struct jit *jit, const struct jit_symbols *s)
+/* FEATURE: what the agent must know for that. */
+static CUresult symbols_put(struct jit *jit, const struct jit_symbols *s, uint64_t feature)
 {
 	size_t entries = 0;
 
@@ -185,7 +186,7 @@ static CUresult symbols_put(struct jit *jit, const struct jit_symbols *s)
 		return CUDA_SUCCESS;
 	if (!s->names || !s->addresses)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!(devices.info.features & OPEN_FEATURE_SYMBOLS))
+	if (!(devices.info.features & feature))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	for (uint32_t i = 0; i < s->count; i++) {
 		if (!s->names[i] || !*s->names[i])
@@ -222,18 +223,8 @@ void jit_free(struct jit *jit)
 	jit->symbols = NULL;
 }
 
-CUresult jit_read_linker(
-	struct jit *jit, unsigned count, const CUjit_option *options, void **values)
-{
-	CUresult status = jit_read(jit, count, options, values);
-	bool any = jit->symbols;
-
-	jit_free(jit);
-	jit->symbol_count = 0;
-	return !status && any ? CUDA_ERROR_NOT_SUPPORTED : status;
-}
-
-CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, void **values)
+static CUresult read_options(struct jit *jit, unsigned count, const CUjit_option *options,
+	void **values, uint64_t feature)
 {
 	struct jit_symbols symbols = {0};
 
@@ -270,7 +261,18 @@ CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, 
 			jit->options[jit->count++].value = value;
 		}
 	}
-	return symbols_put(jit, &symbols);
+	return symbols_put(jit, &symbols, feature);
+}
+
+CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, void **values)
+{
+	return read_options(jit, count, options, values, OPEN_FEATURE_SYMBOLS);
+}
+
+CUresult jit_read_linker(
+	struct jit *jit, unsigned count, const CUjit_option *options, void **values)
+{
+	return read_options(jit, count, options, values, OPEN_FEATURE_LINKED);
 }
 
 void jit_begin(struct jit *jit)

@@ -121,6 +121,9 @@ CUresult library_module(struct library *library, struct module **out)
 	*out = loaded ? shim_object_of(loaded->module, KIND_CUmodule) : NULL;
 	if (!*out) {
 		loaded = calloc(1, sizeof(*loaded));
+		if (library->shares && jit.count < sizeof(jit.options) / sizeof(jit.options[0]))
+			jit.options[jit.count++] = (struct image_option){
+				.option = IMAGE_OPTION_LIBRARY, .value = library->handle};
 		status = loaded ? image_extract(library->given, context->device, &image)
 				: CUDA_ERROR_OUT_OF_MEMORY;
 		if (!status) {
@@ -234,6 +237,15 @@ CUresult hand_cuLibraryGetGlobal(
 	return status ? status : module_global(module, name, dptr, bytes);
 }
 
+/* Modules of it that are there already keep variables of their own. */
+static void library_share(struct library *library)
+{
+	pthread_mutex_lock(&library->lock);
+	if (devices.count > 1 && !library->loaded && !library->jit.symbols)
+		library->shares = true;
+	pthread_mutex_unlock(&library->lock);
+}
+
 CUresult hand_cuLibraryGetManaged(
 	CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
@@ -248,6 +260,7 @@ CUresult hand_cuLibraryGetManaged(
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!from)
 		return CUDA_ERROR_INVALID_HANDLE;
+	library_share(from);
 	status = library_module(from, &module);
 	if (!status)
 		status = module_global(module, name, &address, &size);

@@ -35,6 +35,8 @@ struct library {
 	pthread_mutex_t lock;
 	struct kernel *kernels;
 	struct loaded *loaded;
+	bool shares; /* its modules have one set of managed variables: asked for before any was
+		      */
 };
 
 /* NULL: there is none of that handle. */

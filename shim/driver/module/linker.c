@@ -50,7 +50,9 @@ static void tell(struct link *link, struct shim_call *call, const struct wire_ru
 CUresult hand_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
 	void **optionValues, CUlinkState *stateOut)
 {
+	const struct image_option *jit;
 	struct link *link;
+	uint32_t bytes;
 	CUresult status;
 
 	if (!stateOut)
@@ -66,11 +68,13 @@ CUresult hand_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
 		status = link->handle ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (status) {
+		jit_free(&link->jit);
 		free(link);
 		return status;
 	}
-	status = send_vcudaLinkCreate(link->handle, link->jit.options,
-		(uint32_t)(link->jit.count * sizeof(link->jit.options[0])));
+	jit = jit_options(&link->jit, &bytes);
+	status = send_vcudaLinkCreate(link->handle, jit, bytes);
+	jit_free(&link->jit);
 	if (status) {
 		shim_unmint(link->handle);
 		free(link);
@@ -130,6 +134,10 @@ CUresult hand_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *dat
 	if (!data || !size || link->result || !options_fit(type, numOptions))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = jit_read_linker(&jit, numOptions, options, optionValues);
+	/* They are the whole link's. */
+	if (!status && jit.symbols)
+		status = CUDA_ERROR_NOT_SUPPORTED;
+	jit_free(&jit);
 	if (status)
 		return status;
 	sha256(data, size, digest);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Modules and functions: see module.h; their calls stand in module_calls.c.
+ * Modules: see module.h; their calls stand in module_calls.c, their functions in
+ * module_functions.c.
  */
 #include "shim/driver/module/module.h"
+#include "shim/driver/module/module_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,17 +26,6 @@
 #include "shim/engine/status.h"
 #include "shim/engine/thread.h"
 #include "shim/engine/lock.h"
-
-#define MODULE_BUCKETS 64
-
-struct module {
-	uint64_t handle;
-	struct context *context;
-	uint64_t context_id;
-	struct library *library; /* the one that it was made for, or NULL */
-	pthread_mutex_t lock;	 /* the buckets */
-	struct function *functions[MODULE_BUCKETS];
-};
 
 struct module *module_of(CUmodule hmod)
 {
@@ -80,6 +71,7 @@ static CUresult load_once(const struct image *image, const uint8_t digest[32], u
 	struct shim_call call;
 	struct wire_vcudaModuleLoad *body;
 	const struct wire_vcudaModuleLoad_reply *reply;
+	const struct image_option *options;
 	const void *log = NULL;
 	size_t n = 0;
 
@@ -90,10 +82,8 @@ static CUresult load_once(const struct image *image, const uint8_t digest[32], u
 	body->size = image->size;
 	body->kind = image->kind;
 	shim_put(&call, &body->digest, digest, 32);
-	body->jit_bytes = (uint32_t)((jit->symbols ? jit->symbol_count : jit->count) *
-				     sizeof(jit->options[0]));
-	shim_put(
-		&call, &body->jit, jit->symbols ? jit->symbols : jit->options, body->jit_bytes);
+	options = jit_options(jit, &body->jit_bytes);
+	shim_put(&call, &body->jit, options, body->jit_bytes);
 	reply = shim_wait(&call, sizeof(*reply));
 	/* The text matters most where the load failed. */
 	if (!reply && call.slot && call.reply_bytes >= sizeof(*reply))
@@ -107,27 +97,34 @@ static CUresult load_once(const struct image *image, const uint8_t digest[32], u
 	return shim_end(&call);
 }
 
-static CUresult module_load_into(struct context *context, const struct image *image,
-	struct jit *jit, struct library *library, struct module **out)
+struct module *module_new(struct context *context, struct library *library)
 {
-	struct module *module;
-	uint8_t digest[32];
-	CUresult status = CUDA_SUCCESS;
-	bool needed = true;
+	struct module *module = calloc(1, sizeof(*module));
 
-	module = calloc(1, sizeof(*module));
 	if (!module)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return NULL;
 	pthread_mutex_init(&module->lock, NULL);
 	lock_order_rank(&module->lock, LOCK_MODULE, "module->lock");
 	module->context = context;
 	module->context_id = context->id;
 	module->library = library;
 	module->handle = shim_mint(KIND_CUmodule, module);
-	if (!module->handle) {
-		free(module);
+	if (module->handle)
+		return module;
+	free(module);
+	return NULL;
+}
+
+static CUresult module_load_into(struct context *context, const struct image *image,
+	struct jit *jit, struct library *library, struct module **out)
+{
+	struct module *module = module_new(context, library);
+	uint8_t digest[32];
+	CUresult status = CUDA_SUCCESS;
+	bool needed = true;
+
+	if (!module)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	sha256(image->bytes, image->size, digest);
 	if (shim_perf & PERF_MODULE_CACHE)
 		status = load_once(image, digest, module->handle, jit, &needed);
@@ -209,177 +206,7 @@ void module_reset(struct context *context)
 	reference_reset(context);
 }
 
-/* ---- functions ---- */
-
-static unsigned bucket_of(const char *name)
-{
-	uint32_t hash = 2166136261u;
-
-	while (*name)
-		hash = (hash ^ (unsigned char)*name++) * 16777619u;
-	return hash % MODULE_BUCKETS;
-}
-
-/* What launches rely on: every parameter lies in a block that fits into a frame. */
-static bool layout_good(const struct function *function)
-{
-	if (function->info.param_bytes > FRAME_BODY_MAX / 2)
-		return false;
-	for (uint32_t i = 0; i < function->layout_count; i++) {
-		const struct function_param *p = &function->layout[i];
-
-		if (p->offset > function->info.param_bytes ||
-			p->size > function->info.param_bytes - p->offset)
-			return false;
-	}
-	return true;
-}
-
-/* The rest of the layout of a function with many parameters. An agent that is older does not
- * tell it: then such a function is launched with `extra` only. */
-static CUresult layout_rest(struct function *function)
-{
-	const uint32_t all = function->info.param_count;
-	struct function_param *layout;
-	CUresult status = CUDA_SUCCESS;
-	uint32_t n = 0;
-
-	if (all <= function->layout_count || all > FUNCTION_PARAMS_ALL)
-		return CUDA_SUCCESS;
-	layout = realloc(function->layout, all * sizeof(*layout));
-	if (!layout)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	function->layout = layout;
-	do {
-		const struct wire_vcudaFunctionLayout_reply *reply;
-		struct wire_vcudaFunctionLayout *body;
-		struct shim_call call;
-		const void *more;
-		size_t bytes = 0;
-
-		body = shim_begin(&call, OP_vcudaFunctionLayout, sizeof(*body));
-		body->function = function->handle;
-		body->first = function->layout_count;
-		reply = shim_wait(&call, sizeof(*reply));
-		more = reply ? shim_run(&call, &reply->layout, &bytes) : NULL;
-		n = (uint32_t)(bytes / sizeof(*layout));
-		if (n > all - function->layout_count)
-			n = all - function->layout_count;
-		if (more && n)
-			memcpy(layout + function->layout_count, more, n * sizeof(*layout));
-		function->layout_count += n;
-		status = shim_end(&call);
-	} while (!status && n && function->layout_count < all);
-	return status == CUDA_ERROR_NOT_SUPPORTED ? CUDA_SUCCESS : status;
-}
-
-static CUresult function_get(struct module *module, const char *name, struct function **out)
-{
-	struct shim_call call;
-	struct wire_vcudaFunctionGet *body;
-	const struct wire_vcudaFunctionGet_reply *reply;
-	struct function *function = calloc(1, sizeof(*function));
-	const void *layout;
-	size_t n;
-	CUresult status;
-
-	if (!function)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	function->module = module;
-	function->name = strdup(name);
-	function->handle = shim_mint(KIND_CUfunction, function);
-	body = shim_begin(&call, OP_vcudaFunctionGet, sizeof(*body));
-	if (!call.status && (!function->name || !function->handle))
-		call.status = CUDA_ERROR_OUT_OF_MEMORY;
-	body->module = module->handle;
-	body->function = function->handle;
-	if (function->name)
-		shim_put_string(&call, &body->name, name);
-	/* The names that C++ gives to templates can be long, but not that long. */
-	if (call.status == CUDA_ERROR_NOT_SUPPORTED)
-		call.status = CUDA_ERROR_NOT_FOUND;
-	reply = shim_wait(&call, sizeof(*reply));
-	if (reply) {
-		function->info = reply->info;
-		memcpy(function->compiled, reply->info.attributes, sizeof(function->compiled));
-		layout = shim_run(&call, &reply->layout, &n);
-		function->layout_count = (uint32_t)(n / sizeof(struct function_param));
-		function->layout = malloc(n + 1);
-		if (function->layout && n)
-			memcpy(function->layout, layout, n);
-		if (!function->layout)
-			call.status = CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	status = shim_end(&call);
-	if (!status)
-		status = layout_rest(function);
-	if (!status && !layout_good(function))
-		status = status_of(CAUSE_VIOLATION);
-	if (status) {
-		shim_unmint(function->handle);
-		free(function->layout);
-		free(function->name);
-		free(function);
-		return status;
-	}
-	*out = function;
-	return CUDA_SUCCESS;
-}
-
-/* With the module's lock held. */
-static struct function *function_in(struct module *module, const char *name)
-{
-	struct function *function = module->functions[bucket_of(name)];
-
-	while (function && strcmp(function->name, name))
-		function = function->next;
-	return function;
-}
-
-struct function *module_function_known(struct module *module, const char *name)
-{
-	struct function *function;
-
-	pthread_mutex_lock(&module->lock);
-	function = function_in(module, name);
-	pthread_mutex_unlock(&module->lock);
-	return function;
-}
-
-CUresult module_function_told(struct module *module, const char *name, struct function **out)
-{
-	unsigned bucket = bucket_of(name);
-	struct function *function;
-	CUresult status = CUDA_SUCCESS;
-
-	pthread_mutex_lock(&module->lock);
-	function = function_in(module, name);
-	if (!function) {
-		struct context *before = thread_self.current;
-
-		/* The function lives in the module's context, whichever is current. */
-		thread_set(module->context);
-		status = function_get(module, name, &function);
-		thread_set(before);
-		if (!status) {
-			atomic_store(&function->unused, true);
-			function->next = module->functions[bucket];
-			module->functions[bucket] = function;
-		}
-	}
-	pthread_mutex_unlock(&module->lock);
-	*out = function;
-	return status;
-}
-
-CUresult module_function(struct module *module, const char *name, struct function **out)
-{
-	CUresult status = module_function_told(module, name, out);
-
-	if (!status)
-		atomic_store(&(*out)->unused, false);
-	return status;
-}
+/* ---- globals ---- */
 
 CUresult module_global(
 	struct module *module, const char *name, CUdeviceptr *address, size_t *bytes)
@@ -406,47 +233,6 @@ CUresult module_global(
 	/* What has the name is a kernel. */
 	if (status == CUDA_ERROR_NOT_FOUND && !module_function(module, name, &function))
 		status = CUDA_ERROR_INVALID_VALUE;
-	return status;
-}
-
-CUresult module_names(struct module *module, uint32_t first, uint32_t *total,
-	void (*each)(const char *name, void *argument), void *argument)
-{
-	CUresult status;
-	uint32_t left;
-
-	do {
-		struct shim_call call;
-		struct wire_vcudaModuleNames *body;
-		const struct wire_vcudaModuleNames_reply *reply;
-		const char *names;
-		size_t n, at = 0;
-
-		left = 0;
-		body = shim_begin(&call, OP_vcudaModuleNames, sizeof(*body));
-		body->module = module->handle;
-		body->first = first;
-		reply = shim_wait_cached(&call, sizeof(*reply));
-		if (reply) {
-			uint32_t count = reply->count;
-
-			*total = reply->total;
-			names = shim_run(&call, &reply->names, &n);
-			for (uint32_t i = 0; each && names && i < count && at < n; i++) {
-				size_t length = strnlen(names + at, n - at);
-				char name[2048];
-
-				if (at + length == n || length >= sizeof(name))
-					break;
-				memcpy(name, names + at, length + 1);
-				each(name, argument);
-				at += length + 1;
-			}
-			first += count;
-			left = each && count && first < *total;
-		}
-		status = shim_end(&call);
-	} while (!status && left);
 	return status;
 }
 
@@ -481,5 +267,6 @@ CUresult hand_cuModuleUnload(CUmodule hmod)
 	if (status)
 		return status;
 	/* A library's module goes with the library. */
-	return module->library ? CUDA_ERROR_NOT_PERMITTED : module_unload(module);
+	return module->library || module->outside ? CUDA_ERROR_NOT_PERMITTED
+						  : module_unload(module);
 }

@@ -75,11 +75,18 @@ struct jit {
 	float spent;	/* milliseconds so far */
 };
 CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, void **values);
-/* The same for the linker, which takes no addresses of variables: the loader does. */
+/* The same for the linker: an agent may know of variables' addresses in the loader only. */
 CUresult jit_read_linker(
 	struct jit *jit, unsigned count, const CUjit_option *options, void **values);
 /* Also after jit_read() has failed. */
 void jit_free(struct jit *jit);
+/* All of them, as they travel; *BYTES long. */
+static inline const struct image_option *jit_options(const struct jit *jit, uint32_t *bytes)
+{
+	*bytes = (uint32_t)((jit->symbols ? jit->symbol_count : jit->count) *
+			    sizeof(jit->options[0]));
+	return jit->symbols ? jit->symbols : jit->options;
+}
 /* The compiler or linker is about to be asked: its time is counted from here. */
 void jit_begin(struct jit *jit);
 /* It has answered. The JIT's texts into the app's buffers, and how long they were: LOG (may be
@@ -99,6 +106,10 @@ CUresult module_function(struct module *module, const char *name, struct functio
 struct function *module_function_known(struct module *module, const char *name);
 /* The same for an enumeration, which uses none. */
 CUresult module_function_told(struct module *module, const char *name, struct function **out);
+/* The function of a kernel node that no module of the program's has, but a library of the
+ * agent's: CONTEXT's from now on. An agent that is older: NOT_SUPPORTED. */
+CUresult module_node_function(
+	struct context *context, uint64_t graph, uint32_t node, struct function **out);
 CUresult module_global(
 	struct module *module, const char *name, CUdeviceptr *address, size_t *bytes);
 /* Whether the app declared it as managed; of an agent that is older: it may have. */

@@ -20,6 +20,47 @@
 #include "shim/driver/memory/memory.h"
 #include "shim/engine/thread.h"
 
+CUresult module_names(struct module *module, uint32_t first, uint32_t *total,
+	void (*each)(const char *name, void *argument), void *argument)
+{
+	CUresult status;
+	uint32_t left;
+
+	do {
+		struct shim_call call;
+		struct wire_vcudaModuleNames *body;
+		const struct wire_vcudaModuleNames_reply *reply;
+		const char *names;
+		size_t n, at = 0;
+
+		left = 0;
+		body = shim_begin(&call, OP_vcudaModuleNames, sizeof(*body));
+		body->module = module_handle(module);
+		body->first = first;
+		reply = shim_wait_cached(&call, sizeof(*reply));
+		if (reply) {
+			uint32_t count = reply->count;
+
+			*total = reply->total;
+			names = shim_run(&call, &reply->names, &n);
+			for (uint32_t i = 0; each && names && i < count && at < n; i++) {
+				size_t length = strnlen(names + at, n - at);
+				char name[2048];
+
+				if (at + length == n || length >= sizeof(name))
+					break;
+				memcpy(name, names + at, length + 1);
+				each(name, argument);
+				at += length + 1;
+			}
+			first += count;
+			left = each && count && first < *total;
+		}
+		status = shim_end(&call);
+	} while (!status && left);
+	return status;
+}
+
 CUresult hand_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
 	CUjit_option *options, void **optionValues)
 {

@@ -255,12 +255,39 @@ CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int F
 	return shim_post(&call);
 }
 
+/* The same of a whole context (event_drain). */
+static CUresult context_drain(struct context *context)
+{
+	struct context *popped;
+	CUresult status;
+
+	if (!thread_push(context))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = sync_wait(SYNC_CONTEXT, 0, NULL);
+	thread_pop(&popped);
+	return status;
+}
+
+static CUresult post_record_context(
+	const struct event *event, const struct context *context, uint64_t *seq)
+{
+	struct shim_call call;
+	struct wire_cuCtxRecordEvent *body =
+		shim_begin(&call, OP_cuCtxRecordEvent, sizeof(*body));
+	CUresult status;
+
+	call.context = context->number;
+	body->hEvent = event->handle;
+	status = shim_post(&call);
+	*seq = call.seq;
+	return status;
+}
+
 CUresult event_record_context(struct context *context, CUevent hEvent)
 {
 	struct event *event = event_of(hEvent);
 	struct session_visit visit;
-	struct wire_cuCtxRecordEvent *body;
-	struct shim_call call;
+	uint64_t seq = 0;
 	CUresult status;
 
 	if (!atomic_load(&context->live))
@@ -270,22 +297,22 @@ CUresult event_record_context(struct context *context, CUevent hEvent)
 			      !(context->green && event->context->home == context->home)))
 		return CUDA_ERROR_INVALID_HANDLE;
 	status = capture_refuse_context(context);
-	/* The agent records shared events behind one stream. */
-	if (!status && event->flags & CU_EVENT_INTERPROCESS)
-		status = CUDA_ERROR_NOT_SUPPORTED;
 	if (status)
 		return status;
 	function_order_recorded_context(event);
 	visit = session_visit(context->session);
-	body = shim_begin(&call, OP_cuCtxRecordEvent, sizeof(*body));
-	call.context = context->number;
-	body->hEvent = event->handle;
-	status = shim_post(&call);
+	if (atomic_load(&event->shared) == EVENT_SHARED)
+		status = ipc_event_record_context(event, context, &seq);
+	else if (atomic_load(&event->shared) == EVENT_DRAINED)
+		status = context_drain(context);
+	if (!status && !seq)
+		status = post_record_context(event, context, &seq);
 	session_leave(visit);
 	if (!status) {
 		atomic_store(&event->capture, 0);
+		atomic_store(&event->graphed, false);
 		atomic_store(&event->stream, EVENT_OF_CONTEXT);
-		atomic_store(&event->recorded, call.seq);
+		atomic_store(&event->recorded, seq);
 	}
 	return status;
 }

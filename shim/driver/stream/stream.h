@@ -91,6 +91,9 @@ static inline bool ipc_event_is(struct event *event)
 }
 /* Calls: what another process is told afterwards, by a pipe, holds. */
 CUresult ipc_event_record(struct event *event, CUstream hStream);
+/* The same behind all that the context has; *SEQ: its frame. */
+CUresult ipc_event_record_context(
+	struct event *event, const struct context *context, uint64_t *seq);
 CUresult ipc_event_await(struct event *event, CUstream hStream);
 CUresult ipc_event_query(struct event *event);
 

@@ -177,8 +177,9 @@ static cublasStatus_t check(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t d
 		sizeof(reply), 0, NULL);
 	if (status)
 		return status;
-	/* The algorithm in it is never updated. */
-	reply.result.algo = result->algo;
+	/* cublasLt.h says that the algorithm in it is never updated; cuTENSOR takes it from
+	 * there, and runs with it. */
+	reply.result.algo = *algo;
 	*result = reply.result;
 	return CUBLAS_STATUS_SUCCESS;
 }

@@ -129,8 +129,10 @@ void memory_zone(const struct device *device, uint64_t *from, uint64_t *to)
 		memory_window.base + memory_window.span / HEAP_SHARE, from, to);
 }
 
-CUresult memory_allocate(struct CUctx_st *context, struct device *device, size_t size,
-	size_t align, enum block_kind kind, struct CUmemPoolHandle_st *pool, uint64_t *address)
+/* What memory_allocate() does, in the part of the window that is ZONE's. */
+static CUresult allocate(struct CUctx_st *context, struct device *device, size_t size,
+	size_t align, enum block_kind kind, struct CUmemPoolHandle_st *pool,
+	const struct device *zone, uint64_t *address)
 {
 	bool charged = kind == BLOCK_DEVICE;
 	struct block *block;
@@ -161,7 +163,7 @@ CUresult memory_allocate(struct CUctx_st *context, struct device *device, size_t
 		free(block);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	memory_zone(charged ? device : NULL, &from, &to);
+	memory_zone(zone, &from, &to);
 	at = ranges_gap(&memory_blocks, block->span, align, from, to);
 	block->start = at;
 	block->id = next_block_id++;
@@ -186,6 +188,20 @@ CUresult memory_allocate(struct CUctx_st *context, struct device *device, size_t
 	}
 	*address = at;
 	return CUDA_SUCCESS;
+}
+
+CUresult memory_allocate(struct CUctx_st *context, struct device *device, size_t size,
+	size_t align, enum block_kind kind, struct CUmemPoolHandle_st *pool, uint64_t *address)
+{
+	return allocate(context, device, size, align, kind, pool,
+		kind == BLOCK_DEVICE ? device : NULL, address);
+}
+
+CUresult memory_allocate_open(
+	struct CUctx_st *context, size_t size, size_t align, uint64_t *address)
+{
+	return allocate(
+		context, context->device, size, align, BLOCK_DEVICE, NULL, NULL, address);
 }
 
 /* memory_lock_taking() was called. */

@@ -2,9 +2,20 @@
  *
  * Functions: what is known about a kernel, and what may be set.
  */
-#include "softgpu/driver/softgpu.h"
+#include "softgpu/driver/launch_core.h"
 
 #include <string.h>
+
+/* The interpreter counts the PTX's registers, of which there are more than a compiler would
+ * use; what may be launched must fit. */
+void function_limits(struct CUfunc_st *function)
+{
+	if (function->info.registers > REGISTERS_PER_SM / THREADS_PER_BLOCK)
+		function->info.registers = REGISTERS_PER_SM / THREADS_PER_BLOCK;
+	if (function->info.static_shared < SHARED_PER_BLOCK)
+		function->max_dynamic_shared =
+			(int)(SHARED_PER_BLOCK - function->info.static_shared);
+}
 
 CUresult function_use(CUfunction handle, struct CUctx_st *context, struct CUfunc_st **function)
 {

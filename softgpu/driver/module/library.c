@@ -6,6 +6,8 @@
  */
 #include "softgpu/driver/softgpu.h"
 
+#include "softgpu/driver/module/placed.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,12 +20,15 @@ struct CUlib_st {
 	struct image image;
 	struct CUkern_st *kernels;
 	size_t kernel_count;
-	bool listed;	      /* the kernels are known */
-	pthread_mutex_t lock; /* one load at a time; taken before context_lock */
+	bool listed;		      /* the kernels are known */
+	const struct CUmod_st *first; /* which has the managed variables of all; NULL: none */
+	pthread_mutex_t lock;	      /* one load at a time; taken before context_lock */
 };
 
 void library_forget(struct CUmod_st *module)
 {
+	if (module->library && module->library->first == module)
+		module->library->first = NULL;
 	module->library = NULL;
 }
 
@@ -64,6 +69,40 @@ static bool list_kernels(struct CUlib_st *library, const struct CUmod_st *module
 	return true;
 }
 
+/* The library's text, with where its managed variables are if a module has them; malloc'ed.
+ * They are one for all devices. */
+static CUresult instance_text(struct CUlib_st *library, char **text)
+{
+	enum { MANAGED = 1024 };
+	const char *names[MANAGED];
+	uint64_t addresses[MANAGED];
+	struct placed placed = {.names = names, .addresses = (void *const *)addresses};
+	uint32_t at = 0;
+	CUresult ret;
+
+	pthread_mutex_lock(&context_lock);
+	while (library->first && placed.count < MANAGED &&
+		(names[placed.count] = ptx_module_managed_at(
+			 library->first->ptx, &at, &addresses[placed.count])))
+		placed.count++;
+	ret = placed_text(&placed, library->image.text, text);
+	pthread_mutex_unlock(&context_lock);
+	return ret;
+}
+
+static CUresult instance_from_text(struct CUlib_st *library, struct CUctx_st *context,
+	struct jit_log *log, struct CUmod_st **out)
+{
+	char *text;
+	CUresult ret = instance_text(library, &text);
+
+	if (ret)
+		return ret;
+	ret = module_from_text(context, text, strlen(text), log, out);
+	free(text);
+	return ret;
+}
+
 static CUresult instance(struct CUlib_st *library, struct CUctx_st *context,
 	struct jit_log *log, struct CUmod_st **out)
 {
@@ -76,14 +115,15 @@ static CUresult instance(struct CUlib_st *library, struct CUctx_st *context,
 	pthread_mutex_unlock(&context_lock);
 	if (!module) {
 		if (library->image.text)
-			ret = module_from_text(context, library->image.text,
-				library->image.text_size, log, &module);
+			ret = instance_from_text(library, context, log, &module);
 		else
 			ret = module_from_names(context, library->image.names,
 				library->image.names_size, &module);
 		if (!ret) {
 			pthread_mutex_lock(&context_lock);
 			module->library = library;
+			if (module->ptx && !library->first)
+				library->first = module;
 			pthread_mutex_unlock(&context_lock);
 		}
 	}

@@ -9,6 +9,7 @@
 
 #include "softgpu/driver/module/fatbin.h"
 #include "softgpu/driver/module/linker_text.h"
+#include "softgpu/driver/module/placed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ struct CUlinkState_st {
 	struct link_text text;
 	struct link_text libraries; /* what is taken only if another input calls it */
 	struct jit_log log;
+	char *placed; /* what its result begins with: where variables are */
 	char *result;
 	bool failed; /* two inputs define the same */
 };
@@ -34,18 +36,26 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **
 {
 	struct CUlinkState_st *state;
 	struct CUctx_st *context;
+	struct placed placed;
 	CUresult ret = soft_context_current(&context);
 
 	if (ret)
 		return ret;
 	if (!stateOut || (numOptions && (!options || !optionValues)))
 		return CUDA_ERROR_INVALID_VALUE;
+	ret = placed_read(&placed, numOptions, options, optionValues);
+	if (ret)
+		return ret;
 	state = calloc(1, sizeof(*state));
 	if (!state)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!object_add(state, OBJECT_LINK)) {
+	ret = placed_text(&placed, "", &state->placed);
+	if (!ret && !object_add(state, OBJECT_LINK))
+		ret = CUDA_ERROR_OUT_OF_MEMORY;
+	if (ret) {
+		free(state->placed);
 		free(state);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return ret;
 	}
 	jit_log_init(&state->log, numOptions, options, optionValues);
 	*stateOut = state;
@@ -234,6 +244,19 @@ static CUresult take_from_libraries(
 	return CUDA_SUCCESS;
 }
 
+/* NULL: no memory. */
+static char *result_text(const struct CUlinkState_st *state)
+{
+	char *linked = link_text_finish(&state->text, state->log.max_registers), *whole;
+
+	if (!linked || !*state->placed)
+		return linked;
+	if (asprintf(&whole, "%s\n%s", state->placed, linked) < 0)
+		whole = NULL;
+	free(linked);
+	return whole;
+}
+
 /* The image is the linked PTX; cuModuleLoadData takes it.  It lives as long as the state. */
 CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 {
@@ -255,7 +278,7 @@ CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
 	if (!state->result)
-		state->result = link_text_finish(&state->text, state->log.max_registers);
+		state->result = result_text(state);
 	if (!state->result)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*cubinOut = state->result;
@@ -273,6 +296,7 @@ CUresult cuLinkDestroy(CUlinkState state)
 	object_remove(state);
 	link_text_fini(&state->text);
 	link_text_fini(&state->libraries);
+	free(state->placed);
 	free(state->result);
 	free(state);
 	return CUDA_SUCCESS;

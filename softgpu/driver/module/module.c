@@ -6,18 +6,29 @@
  * are asked for, which a launch does.
  */
 #include "softgpu/driver/array.h"
+#include "softgpu/driver/launch_core.h"
+#include "softgpu/driver/module/placed.h"
+#include "softgpu/driver/peer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Whose the variables of a module are to be. */
+struct home {
+	struct CUctx_st *context;
+	bool everywhere; /* some are managed, which all devices reach */
+};
+
 static uint64_t allocate_globals(void *arg, size_t size, size_t align)
 {
-	struct CUctx_st *context = arg;
+	const struct home *home = arg;
+	struct CUctx_st *context = home->context;
 	uint64_t address = 0;
 
-	if (memory_allocate(
-		    context, context->device, size, align, BLOCK_DEVICE, NULL, &address))
+	if (home->everywhere ? memory_allocate_open(context, size, align, &address)
+			     : memory_allocate(context, context->device, size, align,
+				       BLOCK_DEVICE, NULL, &address))
 		return 0;
 	return address;
 }
@@ -133,12 +144,13 @@ static void tell_kernel(struct jit_log *log, const struct ptx_kernel_info *info)
 CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 	struct jit_log *log, struct CUmod_st **out)
 {
+	struct home home = {context, memmem(text, n, ".managed", 8)};
 	struct ptx_error error = {0};
 	struct ptx_module *ptx;
 	struct CUmod_st *module;
 	CUresult ret;
 
-	ptx = ptx_module_load(text, n, allocate_globals, context,
+	ptx = ptx_module_load(text, n, allocate_globals, &home,
 		context->limits[CU_LIMIT_MALLOC_HEAP_SIZE], &error);
 	if (!ptx) {
 		char line[320];
@@ -162,16 +174,10 @@ CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 		function->kernel = ptx_module_kernel_at(ptx, i);
 		ptx_kernel_info(function->kernel, &function->info);
 		function->name = strdup(function->info.name);
-		/* The interpreter counts the PTX's registers, of which there are more than a
-		 * compiler would use; what may be launched must fit. */
-		if (function->info.registers > REGISTERS_PER_SM / THREADS_PER_BLOCK)
-			function->info.registers = REGISTERS_PER_SM / THREADS_PER_BLOCK;
+		function_limits(function);
 		if (log && log->max_registers && function->info.registers > log->max_registers)
 			function->info.registers = log->max_registers;
 		tell_kernel(log, &function->info);
-		if (function->info.static_shared < SHARED_PER_BLOCK)
-			function->max_dynamic_shared =
-				(int)(SHARED_PER_BLOCK - function->info.static_shared);
 	}
 	ret = module_finish(module, module->function_count);
 	if (ret)
@@ -253,53 +259,17 @@ bool module_managed(const struct CUctx_st *context, uint64_t address)
 
 /* ---- the calls ---- */
 
-/* Where the variables are that the program says: CU_JIT_GLOBAL_SYMBOL_… */
-struct symbols {
-	const char *const *names;
-	void *const *addresses;
-	size_t count;
-};
-
-static CUresult symbols_read(
-	struct symbols *s, unsigned count, const CUjit_option *options, void **values)
+/* The text says where variables are, before anything else. */
+static CUresult image_placed(const struct placed *placed, struct image *image)
 {
-	*s = (struct symbols){0};
-	for (unsigned i = 0; i < count; i++) {
-		if (options[i] == CU_JIT_GLOBAL_SYMBOL_NAMES)
-			s->names = values[i];
-		else if (options[i] == CU_JIT_GLOBAL_SYMBOL_ADDRESSES)
-			s->addresses = values[i];
-		else if (options[i] == CU_JIT_GLOBAL_SYMBOL_COUNT)
-			s->count = (uint32_t)(uintptr_t)values[i];
-	}
-	return s->count && (!s->names || !s->addresses) ? CUDA_ERROR_INVALID_VALUE
-							: CUDA_SUCCESS;
-}
-
-/* The text says it too, before anything else. */
-static CUresult symbols_write(const struct symbols *s, struct image *image)
-{
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789_$%";
-	size_t bytes = image->text_size + 1, at = 0;
 	char *text;
+	CUresult ret = placed_text(placed, image->text, &text);
 
-	for (size_t i = 0; i < s->count; i++) {
-		if (!s->names[i] || !*s->names[i] || s->names[i][strspn(s->names[i], allowed)])
-			return CUDA_ERROR_INVALID_VALUE;
-		bytes += sizeof(PTX_PRAGMA_SYMBOL) + strlen(s->names[i]) + 20;
-	}
-	text = malloc(bytes);
-	if (!text)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (size_t i = 0; i < s->count; i++)
-		at += (size_t)snprintf(text + at, bytes - at, PTX_PRAGMA_SYMBOL, s->names[i],
-			(unsigned long long)(uintptr_t)s->addresses[i]);
-	memcpy(text + at, image->text, image->text_size);
-	text[at + image->text_size] = 0;
+	if (ret)
+		return ret;
 	free(image->text);
 	image->text = text;
-	image->text_size += at;
+	image->text_size = strlen(text);
 	return CUDA_SUCCESS;
 }
 
@@ -309,7 +279,7 @@ static CUresult load(CUmodule *module, const void *data, size_t size, unsigned c
 {
 	struct CUctx_st *context;
 	struct jit_log log;
-	struct symbols symbols;
+	struct placed placed;
 	struct image image;
 	CUresult ret = soft_context_current(&context);
 
@@ -317,15 +287,15 @@ static CUresult load(CUmodule *module, const void *data, size_t size, unsigned c
 		return ret;
 	if (!module || !data || (count && (!options || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
-	ret = symbols_read(&symbols, count, options, values);
+	ret = placed_read(&placed, count, options, values);
 	if (ret)
 		return ret;
 	context_ref(context);
 	queue_drain(context, 0);
 	jit_log_init(&log, count, options, values);
 	ret = soft_image_read(data, size, &image, &log);
-	if (!ret && image.text && symbols.count)
-		ret = symbols_write(&symbols, &image);
+	if (!ret && image.text && placed.count)
+		ret = image_placed(&placed, &image);
 	if (!ret && image.text)
 		ret = module_from_text(context, image.text, image.text_size, &log, module);
 	else if (!ret)

@@ -3,7 +3,7 @@
  * How many blocks one multiprocessor of the device that the attributes describe can hold: the
  * least of what threads, block slots, registers and shared memory allow.
  */
-#include "softgpu/driver/softgpu.h"
+#include "softgpu/driver/launch_core.h"
 
 /* Registers are given to warps in units of 256, shared memory to blocks in units of 128. */
 #define REGISTER_UNIT 256
@@ -36,6 +36,16 @@ static size_t resident(const struct CUfunc_st *function, size_t threads, size_t 
 			: SHARED_PER_SM;
 	limit /= round_up(shared + SHARED_RESERVED, SHARED_UNIT);
 	return limit < blocks ? limit : blocks;
+}
+
+/* A function as it is before the host sets attributes of it, of which kernels are not told. */
+int occupancy_resident(
+	const struct ptx_kernel_info *info, unsigned threads, size_t dynamic_shared)
+{
+	struct CUfunc_st function = {.info = *info, .carveout = -1};
+
+	function_limits(&function);
+	return (int)resident(&function, threads, dynamic_shared);
 }
 
 static CUresult use(CUfunction handle, struct CUfunc_st **function)

@@ -100,8 +100,13 @@ static unsigned char *surface_at(struct ptx_warp *w, const struct ptx_ins *i, un
 			ptx_fault(w, i, PTX_TRAP, "outside of a surface");
 		at[k] = at[k] < 0 ? 0 : last;
 	}
-	address = level->address + (uint64_t)at[2] * level->slice +
-		  (uint64_t)at[1] * level->pitch + (uint64_t)at[0];
+	address = ptx_level_address(level, (uint64_t)at[0], (uint64_t)at[1], (uint64_t)at[2]);
+	if (level->tiles.across &&
+		(uint64_t)at[0] % (1u << level->tiles.x) + bytes > 1u << level->tiles.x)
+		ptx_fault(w, i, PTX_MISALIGNED_ADDRESS, "byte %lld of a surface in two tiles",
+			(long long)at[0]);
+	if (ptx_texture_absent(t, address))
+		return NULL;
 	if (address - w->window_base > w->window_span - bytes || ptx_denied(w, address))
 		ptx_fault(w, i, PTX_ILLEGAL_ADDRESS, "a surface outside of memory");
 	return (unsigned char *)(uintptr_t)address;

@@ -5,10 +5,7 @@
  * made in double and rounded once.
  */
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "softgpu/ptx/internal.h"
 #include "softgpu/ptx/ops/round.h"
@@ -17,73 +14,11 @@
 /* Beyond this a coordinate is as good as infinite. */
 #define FAR 1e9
 
-/* ---- numbers ---- */
-
-struct slot {
-	atomic_bool live;
-	struct ptx_texture texture;
-};
-
-static struct {
-	pthread_mutex_t lock;
-	struct slot *slots; /* reserved at once, touched as far as used: entries never move */
-	uint32_t *free;
-	uint32_t nfree, used;
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void *reserve(size_t bytes)
-{
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return at == MAP_FAILED ? NULL : at;
-}
-
-uint64_t ptx_texture_add(const struct ptx_texture *texture)
-{
-	uint32_t k;
-	uint64_t number = 0;
-
-	pthread_mutex_lock(&table.lock);
-	if (!table.slots)
-		table.slots = reserve(PTX_TEXTURES * sizeof(*table.slots));
-	if (table.slots && !table.free)
-		table.free = reserve(PTX_TEXTURES * sizeof(*table.free));
-	if (table.free && (table.nfree || table.used < PTX_TEXTURES)) {
-		k = table.nfree ? table.free[--table.nfree] : table.used++;
-		table.slots[k].texture = *texture;
-		atomic_store(&table.slots[k].live, true);
-		number = k + 1;
-	}
-	pthread_mutex_unlock(&table.lock);
-	return number;
-}
-
-void ptx_texture_remove(uint64_t number)
-{
-	pthread_mutex_lock(&table.lock);
-	if (number - 1 < table.used && atomic_exchange(&table.slots[number - 1].live, false))
-		table.free[table.nfree++] = (uint32_t)(number - 1);
-	pthread_mutex_unlock(&table.lock);
-}
-
-/* A texture that is removed while a kernel reads it may be another one by then; every texel's
- * address is checked, so that harms nobody else. */
-const struct ptx_texture *ptx_texture_find(uint64_t number)
-{
-	struct slot *slot;
-
-	if (number - 1 >= PTX_TEXTURES || !table.slots)
-		return NULL;
-	slot = &table.slots[number - 1];
-	return atomic_load(&slot->live) ? &slot->texture : NULL;
-}
-
 /* ---- one texel ---- */
 
 uint32_t ptx_texel_bytes(enum ptx_texel texel)
 {
-	static const uint8_t bytes[] = {1, 1, 2, 2, 4, 4, 2, 4};
+	static const uint8_t bytes[] = {1, 1, 2, 2, 4, 4, 2, 4, 1};
 
 	return bytes[texel];
 }
@@ -107,6 +42,10 @@ static double channel(const struct ptx_texture *t, const unsigned char *p, uint3
 	uint32_t word;
 	float f;
 
+	if (t->texel == PTX_TEXEL_10_10_10_2) {
+		memcpy(&word, p, 4);
+		return k < 3 ? (word >> 10 * k & 1023) / 1023.0 : (word >> 30) / 3.0;
+	}
 	p += k * ptx_texel_bytes(t->texel);
 	switch (t->texel) {
 	case PTX_TEXEL_U8:
@@ -154,6 +93,7 @@ static bool texel(const struct ptx_texture *t, const struct ptx_texture_level *l
 	const uint32_t size = t->blocks ? ptx_block_bytes(t->blocks)
 					: ptx_texel_bytes(t->texel) * t->channels;
 	const uint32_t side = t->blocks ? PTX_BLOCK_SIDE : 1;
+	static const unsigned char none[16];
 	const unsigned char *p;
 	uint64_t address;
 
@@ -161,15 +101,17 @@ static bool texel(const struct ptx_texture *t, const struct ptx_texture_level *l
 		outside(t, v);
 		return true;
 	}
-	address = level->address + (uint64_t)at[2] * level->slice +
-		  (uint64_t)at[1] / side * level->pitch + (uint64_t)at[0] / side * size;
-	if (address - ptx_device_window.base > ptx_device_window.span - size) {
+	address = ptx_level_address(
+		level, (uint64_t)at[0] / side * size, (uint64_t)at[1] / side, (uint64_t)at[2]);
+	p = (const unsigned char *)(uintptr_t)address;
+	if (ptx_texture_absent(t, address)) {
+		p = none;
+	} else if (address - ptx_device_window.base > ptx_device_window.span - size) {
 		if (!ptx_outside(address, size))
 			return false;
 	} else if (ptx_denied(ptx_current->warp, address)) {
 		return false;
 	}
-	p = (const unsigned char *)(uintptr_t)address;
 	if (t->blocks) {
 		ptx_block_texel(
 			t->blocks, p, (uint32_t)at[0] % side, (uint32_t)at[1] % side, v);
@@ -474,10 +416,10 @@ uint32_t ptx_texture_ask(
 {
 	/* PTX has OpenCL's numbers for types and orders of channels. */
 	static const uint16_t whole[] = {
-		0x10da, 0x10d7, 0x10db, 0x10d8, 0x10dc, 0x10d9, 0x10dd, 0x10de};
+		0x10da, 0x10d7, 0x10db, 0x10d8, 0x10dc, 0x10d9, 0x10dd, 0x10de, 0x10e0};
 	static const uint16_t part[] = {
-		0x10d2, 0x10d0, 0x10d3, 0x10d1, 0x10dc, 0x10d9, 0x10dd, 0x10de};
-	static const uint16_t order[] = {0, 0x10b0, 0x10b2, 0, 0x10b5};
+		0x10d2, 0x10d0, 0x10d3, 0x10d1, 0x10dc, 0x10d9, 0x10dd, 0x10de, 0x10e0};
+	static const uint16_t order[] = {0, 0x10b0, 0x10b2, 0x10b4, 0x10b5};
 	const struct ptx_texture_level *level = &t->levels[which < t->nlevels ? which : 0];
 
 	if (which && which >= t->nlevels)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Block-compressed texels, BC1 to BC5: blocks of 4 x 4 of them, of 8 bytes or of two times 8.
+ * Block-compressed texels, BC1 to BC5: blocks of 4 x 4 of them, of 8 bytes or of two times 8;
+ * BC6H and BC7 are texture_bptc.c's.
  * As Direct3D's and OpenGL's specifications say; what lies between two ends is exact here,
  * where a device may round it.
  */
@@ -93,6 +94,9 @@ void ptx_block_texel(
 		colours(p + 8, at, false, v);
 		v[3] = value(p, at, false);
 		break;
+	case PTX_BC6H:
+	case PTX_BC6H_SIGNED:
+	case PTX_BC7: ptx_bptc_texel(blocks, p, at, v); break;
 	default:
 		v[0] = value(p, at, is_signed);
 		if (blocks == PTX_BC5 || blocks == PTX_BC5_SIGNED)

@@ -53,12 +53,31 @@ uint64_t ptx_module_block(const struct ptx_module *module, size_t *size)
 	return module->block;
 }
 
+static uint64_t global_address(const struct ptx_module *module, const struct ptx_global *global)
+{
+	return (global->elsewhere ? 0 : module->block) + global->offset;
+}
+
+const char *ptx_module_managed_at(
+	const struct ptx_module *module, uint32_t *at, uint64_t *address)
+{
+	while (*at < module->nglobals) {
+		const struct ptx_global *global = &module->globals[(*at)++];
+
+		if (global->is_managed) {
+			*address = global_address(module, global);
+			return global->name;
+		}
+	}
+	return NULL;
+}
+
 bool ptx_module_global(
 	const struct ptx_module *module, const char *name, uint64_t *address, size_t *size)
 {
 	for (uint32_t k = 0; k < module->nglobals; k++)
 		if (!module->globals[k].opaque && !strcmp(module->globals[k].name, name)) {
-			*address = module->block + module->globals[k].offset;
+			*address = global_address(module, &module->globals[k]);
 			*size = module->globals[k].size;
 			return true;
 		}
@@ -71,7 +90,7 @@ bool ptx_module_managed(const struct ptx_module *module, uint64_t address)
 		const struct ptx_global *global = &module->globals[k];
 
 		if (global->is_managed &&
-			address - module->block - global->offset < global->size)
+			address - global_address(module, global) < global->size)
 			return true;
 	}
 	return false;

@@ -175,6 +175,18 @@ static void data_room(struct ptx_build *b, uint64_t bytes)
 	b->data_room = room;
 }
 
+/* One value at `at`, where there must be room for it; the place behind it. */
+static uint64_t place_value(
+	struct ptx_build *b, uint64_t at, uint32_t element, uint64_t limit, bool grows)
+{
+	if (grows)
+		data_room(b, at + element);
+	else if (at + element > limit)
+		ptx_build_fail(b, b->scan.line, "more initial values than the variable has");
+	read_value(b, at, element);
+	return at + element;
+}
+
 /* { 1, {2, 3}, ... }: fills from `at`, returns the end of what was given. */
 static uint64_t read_list(
 	struct ptx_build *b, uint64_t at, uint32_t element, uint64_t limit, bool grows)
@@ -188,12 +200,7 @@ static uint64_t read_list(
 			at = read_list(b, at, element, limit, grows);
 			continue;
 		}
-		if (grows)
-			data_room(b, at + element);
-		else if (at + element > limit)
-			ptx_build_fail(b, s->line, "more initial values than the variable has");
-		read_value(b, at, element);
-		at += element;
+		at = place_value(b, at, element, limit, grows);
 	} while (ptx_scan_accept(s, ','));
 	ptx_read_char(b, '}');
 	return at;
@@ -208,7 +215,23 @@ static void add_global(
 		sizeof(*module->globals));
 	module->globals[module->nglobals++] =
 		(struct ptx_global){strndup(decl->name.p, decl->name.n), offset, decl->bytes,
-			is_const, decl->opaque, decl->is_managed};
+			is_const, decl->opaque, decl->is_managed, false};
+}
+
+/* What may be said of a variable's first value. */
+static void past_value(struct ptx_build *b)
+{
+	struct ptx_scan *s = &b->scan;
+	unsigned depth = 0;
+	char at;
+
+	if (!ptx_scan_accept(s, '='))
+		return;
+	while ((at = ptx_scan_peek(s)) && (depth || (at != ',' && at != ';'))) {
+		depth += at == '{' || at == '(';
+		depth -= depth && (at == '}' || at == ')');
+		s->p++;
+	}
 }
 
 void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
@@ -231,6 +254,14 @@ void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
 			symbol->bytes = decl.bytes;
 			continue;
 		}
+		/* Another module's of the library, where this is one more of its modules. */
+		if (decl.is_managed && symbol->bound) {
+			symbol->bytes = decl.bytes;
+			past_value(b);
+			add_global(b, &decl, symbol->value, is_const);
+			b->module->globals[b->module->nglobals - 1].elsewhere = true;
+			continue;
+		}
 		at = (b->data_bytes + decl.align - 1) & ~(uint64_t)(decl.align - 1);
 		symbol->value = at;
 		symbol->bound = false;
@@ -251,7 +282,7 @@ void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
 			else if (ptx_scan_accept(s, '{'))
 				at = read_list(b, at, decl.element, end, decl.is_unsized);
 			else
-				read_value(b, at, decl.element);
+				at = place_value(b, at, decl.element, end, decl.is_unsized);
 		}
 		if (decl.is_unsized) {
 			end = at > end ? at : end;

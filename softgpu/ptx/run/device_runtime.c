@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The device runtime (libcudadevrt's functions): launches, copies and fills that a kernel asks
- * for, streams, events, attributes.
+ * The device runtime (libcudadevrt's functions): launches that a kernel asks for, streams,
+ * events, attributes.  Copies and fills are in device_moves.c.
  *
  * What a grid launches runs when all blocks of the grid are done, in the order of the launches,
  * each with what it launches itself; then what it launched into its tail stream.  CUDA lets no
@@ -13,19 +13,11 @@
 
 #include "softgpu/ptx/internal.h"
 
-/* The runtime's own numbers. */
 enum {
-	SUCCESS = 0,
-	INVALID_VALUE = 1,
-	MEMORY_ALLOCATION = 2,
-	INVALID_CONFIGURATION = 9,
-	INVALID_COPY_DIRECTION = 21,
-	TOO_DEEP = 65,
-	TOO_MANY_PENDING = 69,
-	INVALID_DEVICE_FUNCTION = 98,
-	COPY_DEVICE_TO_DEVICE = 3,
-	COPY_DEFAULT = 4,
 	STREAM_TAIL = 3,
+	CACHE_NO_PREFERENCE = 0,       /* cudaFuncCachePreferNone */
+	BANKS_OF_FOUR_BYTES = 1,       /* cudaSharedMemBankSizeFourByte, all that there are */
+	DEVICE_RUNTIME_VERSION = 6000, /* what libcudadevrt says of itself, also of 13.0 */
 };
 
 #define MAX_DEPTH 24
@@ -91,8 +83,7 @@ void ptx_children_drop(struct ptx_children *todo)
 		free(child);
 }
 
-/* One more, of one allocation; the lanes of all blocks may call it at once. */
-static int submit(struct ptx_run_state *run, struct ptx_child *child, uint64_t stream)
+int ptx_child_submit(struct ptx_run_state *run, struct ptx_child *child, uint64_t stream)
 {
 	bool tail = stream == STREAM_TAIL, added;
 
@@ -100,7 +91,7 @@ static int submit(struct ptx_run_state *run, struct ptx_child *child, uint64_t s
 	child->depth = run->depth + !tail;
 	if (child->depth > MAX_DEPTH) {
 		free(child);
-		return TOO_DEEP;
+		return PTX_CUDA_TOO_DEEP;
 	}
 	pthread_mutex_lock(&lock);
 	added = atomic_load(run->pending) < MAX_PENDING;
@@ -110,9 +101,9 @@ static int submit(struct ptx_run_state *run, struct ptx_child *child, uint64_t s
 	}
 	pthread_mutex_unlock(&lock);
 	if (added)
-		return SUCCESS;
+		return PTX_CUDA_SUCCESS;
 	free(child);
-	return TOO_MANY_PENDING;
+	return PTX_CUDA_TOO_MANY_PENDING;
 }
 
 /* ---- Launches ---- */
@@ -146,24 +137,24 @@ static int launch(struct ptx_warp *w, const struct buffer *what, uint64_t params
 	struct ptx_child *child;
 
 	if (!f)
-		return INVALID_DEVICE_FUNCTION;
+		return PTX_CUDA_INVALID_DEVICE_FUNCTION;
 	if (size < BUFFER_HEAD || size - BUFFER_HEAD < f->param_bytes)
-		return INVALID_VALUE;
+		return PTX_CUDA_INVALID_VALUE;
 	memcpy(wanted.grid, what->grid, sizeof(wanted.grid));
 	memcpy(wanted.block, what->block, sizeof(wanted.block));
 	for (int axis = 0; axis < 3; axis++)
 		wanted.cluster[axis] = f->cluster[axis] ? f->cluster[axis] : 1;
 	if (ptx_launch_check(&wanted, &error) == PTX_INVALID)
-		return INVALID_CONFIGURATION;
+		return PTX_CUDA_INVALID_CONFIGURATION;
 	child = calloc(1, sizeof(*child) + f->param_bytes);
 	if (!child)
-		return MEMORY_ALLOCATION;
+		return PTX_CUDA_MEMORY_ALLOCATION;
 	child->function = f;
 	memcpy(child->grid, what->grid, sizeof(child->grid));
 	memcpy(child->block, what->block, sizeof(child->block));
 	child->shared = what->shared;
 	memcpy(child->params, (const void *)(uintptr_t)params, f->param_bytes);
-	return submit(run, child, stream);
+	return ptx_child_submit(run, child, stream);
 }
 
 /* The buffer ends with the launch. */
@@ -176,7 +167,7 @@ static int launch_buffer(
 	int status;
 
 	if (!size)
-		return INVALID_VALUE;
+		return PTX_CUDA_INVALID_VALUE;
 	memcpy(&head, (const void *)(uintptr_t)(params - BUFFER_HEAD), sizeof(head));
 	status = launch(w, what ? what : &head, params, size, stream);
 	ptx_heap_free(heap, params - BUFFER_HEAD);
@@ -199,83 +190,20 @@ static bool read_launch(struct ptx_warp *w, const struct ptx_call *call, unsigne
 	return true;
 }
 
-/* ---- Copies and fills ---- */
-
-static bool denied(const struct ptx_warp *w, uint64_t address, uint64_t size)
-{
-	const uint64_t step = UINT64_C(1) << PTX_DENIED_SHIFT;
-
-	for (uint64_t at = address; at < address + size; at = (at / step + 1) * step)
-		if (ptx_denied(w, at))
-			return true;
-	return false;
-}
-
-static const unsigned char *reached(struct ptx_warp *w, uint64_t address, uint64_t size)
-{
-	const struct ptx_window *window = &ptx_device_window;
-
-	if (address - window->base < window->span &&
-		window->span - (address - window->base) >= size && !denied(w, address, size))
-		return (const unsigned char *)(uintptr_t)address;
-	if (!ptx_outside(address, size))
-		ptx_fault(w, NULL, PTX_ILLEGAL_ADDRESS, "a copy at the illegal address 0x%llx",
-			(unsigned long long)address);
-	return (const unsigned char *)(uintptr_t)address;
-}
-
-void ptx_child_move(const struct ptx_child *child)
-{
-	struct ptx_warp *w = ptx_current->warp;
-
-	for (uint64_t row = 0; child->width && row < child->height; row++) {
-		unsigned char *to = (unsigned char *)(uintptr_t)reached(
-			w, child->to + row * child->to_pitch, child->width);
-
-		if (child->fill)
-			memset(to, child->value, child->width);
-		else
-			memmove(to,
-				reached(w, child->from + row * child->from_pitch, child->width),
-				child->width);
-	}
-}
-
-static int submit_move(struct ptx_run_state *run, const struct ptx_child *move, uint64_t stream)
-{
-	struct ptx_child *child = malloc(sizeof(*child));
-
-	if (!child)
-		return MEMORY_ALLOCATION;
-	*child = *move;
-	return submit(run, child, stream);
-}
-
-static int copy(
-	struct ptx_warp *w, const struct ptx_child *move, uint64_t kind, uint64_t stream)
-{
-	if (kind != COPY_DEVICE_TO_DEVICE && kind != COPY_DEFAULT)
-		return INVALID_COPY_DIRECTION;
-	if (move->height > 1 &&
-		(move->to_pitch < move->width || move->from_pitch < move->width))
-		return INVALID_VALUE;
-	return submit_move(w->block->run, move, stream);
-}
-
 /* ---- Everything else ---- */
 
 static int put32(
 	struct ptx_warp *w, const struct ptx_ins *i, unsigned lane, uint64_t at, int value)
 {
 	*(int *)ptx_generic(w, i, lane, at, sizeof(value)) = value;
-	return SUCCESS;
+	return PTX_CUDA_SUCCESS;
 }
 
 static int put64(
 	struct ptx_warp *w, const struct ptx_ins *i, unsigned lane, uint64_t at, uint64_t value)
 {
 	*(uint64_t *)ptx_generic(w, i, lane, at, sizeof(value)) = value;
-	return SUCCESS;
+	return PTX_CUDA_SUCCESS;
 }
 
 /* A handle that no other call gives, and none that has a meaning of its own. */
@@ -297,7 +225,7 @@ static int limit(
 	case 4:
 		return put64(w, i, lane, at,
 			MAX_PENDING); /* cudaLimitDevRuntimePendingLaunchCount */
-	default: return INVALID_VALUE;
+	default: return PTX_CUDA_INVALID_VALUE;
 	}
 }
 
@@ -308,7 +236,7 @@ static int attribute(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
 	int value = 0;
 
 	if (!launched->attribute || launched->attribute(&value, which, device))
-		return INVALID_VALUE;
+		return PTX_CUDA_INVALID_VALUE;
 	return put32(w, i, lane, at, value);
 }
 
@@ -329,7 +257,7 @@ static int kernel_attributes(struct ptx_warp *w, const struct ptx_ins *i, unsign
 	struct ptx_kernel_info info;
 
 	if (!f)
-		return INVALID_DEVICE_FUNCTION;
+		return PTX_CUDA_INVALID_DEVICE_FUNCTION;
 	ptx_kernel_info(&kernel, &info);
 	head = (struct kernel_attributes){.shared = info.static_shared,
 		.constants = info.const_bytes,
@@ -344,7 +272,29 @@ static int kernel_attributes(struct ptx_warp *w, const struct ptx_ins *i, unsign
 		memcpy(&word, (const char *)&head + k, sizeof(word));
 		put64(w, i, lane, at + k, word);
 	}
-	return SUCCESS;
+	return PTX_CUDA_SUCCESS;
+}
+
+static int occupancy(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
+	const struct ptx_call *call, bool flags)
+{
+	const struct ptx_launch *launched = w->block->run->launch;
+	const struct ptx_module *module = w->block->run->module;
+	const struct ptx_function *f = kernel_at(module, ptx_argument(w, call, lane, 1));
+	struct ptx_kernel kernel = {
+		(struct ptx_module *)(uintptr_t)module, (struct ptx_function *)(uintptr_t)f};
+	const uint64_t at = ptx_argument(w, call, lane, 0);
+	const int threads = (int)ptx_argument(w, call, lane, 2);
+	struct ptx_kernel_info info;
+
+	if (!f)
+		return PTX_CUDA_INVALID_DEVICE_FUNCTION;
+	if (!launched->resident || !at || threads <= 0 ||
+		(flags && ptx_argument(w, call, lane, 4) & ~UINT64_C(1)))
+		return PTX_CUDA_INVALID_VALUE;
+	ptx_kernel_info(&kernel, &info);
+	return put32(w, i, lane, at,
+		launched->resident(&info, (unsigned)threads, ptx_argument(w, call, lane, 3)));
 }
 
 /* What the functions here can return. */
@@ -352,19 +302,21 @@ static const struct {
 	int error;
 	const char *name, *text;
 } errors[] = {
-	{SUCCESS, "cudaSuccess", "no error"},
-	{INVALID_VALUE, "cudaErrorInvalidValue", "invalid argument"},
-	{MEMORY_ALLOCATION, "cudaErrorMemoryAllocation", "out of memory"},
-	{INVALID_CONFIGURATION, "cudaErrorInvalidConfiguration",
+	{PTX_CUDA_SUCCESS, "cudaSuccess", "no error"},
+	{PTX_CUDA_INVALID_VALUE, "cudaErrorInvalidValue", "invalid argument"},
+	{PTX_CUDA_MEMORY_ALLOCATION, "cudaErrorMemoryAllocation", "out of memory"},
+	{PTX_CUDA_INVALID_CONFIGURATION, "cudaErrorInvalidConfiguration",
 		"invalid configuration argument"},
-	{INVALID_COPY_DIRECTION, "cudaErrorInvalidMemcpyDirection",
+	{PTX_CUDA_INVALID_COPY_DIRECTION, "cudaErrorInvalidMemcpyDirection",
 		"invalid copy direction for memcpy"},
-	{TOO_DEEP, "cudaErrorLaunchMaxDepthExceeded",
+	{PTX_CUDA_TOO_DEEP, "cudaErrorLaunchMaxDepthExceeded",
 		"launch would exceed maximum depth of nested launches"},
-	{TOO_MANY_PENDING, "cudaErrorLaunchPendingCountExceeded",
+	{PTX_CUDA_TOO_MANY_PENDING, "cudaErrorLaunchPendingCountExceeded",
 		"launch failed because launch would exceed "
 		"cudaLimitDevRuntimePendingLaunchCount"},
-	{INVALID_DEVICE_FUNCTION, "cudaErrorInvalidDeviceFunction", "invalid device function"},
+	{PTX_CUDA_INVALID_DEVICE_FUNCTION, "cudaErrorInvalidDeviceFunction",
+		"invalid device function"},
+	{PTX_CUDA_NOT_SUPPORTED, "cudaErrorNotSupported", "operation not supported"},
 };
 
 static uint64_t error_text(struct ptx_heap *heap, int error, bool name)
@@ -383,54 +335,49 @@ static int call_one(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
 #define ARG(n) ptx_argument(w, call, lane, n)
 	struct ptx_heap *heap = w->block->run->module->heap;
 	const struct ptx_launch *launched = w->block->run->launch;
-	struct ptx_child move = {.to = ARG(0), .height = 1};
 	struct buffer wanted = {0};
 	uint64_t at;
 
 	switch (what) {
 	case PTX_RUNTIME_LAUNCH:
 		if (!read_launch(w, call, lane, 2, &wanted))
-			return INVALID_VALUE;
+			return PTX_CUDA_INVALID_VALUE;
 		return launch_buffer(w, ARG(1), &wanted, ARG(5));
 	case PTX_RUNTIME_LAUNCH_OF: return launch_buffer(w, ARG(0), NULL, ARG(1));
 	case PTX_RUNTIME_COPY:
-		move.from = ARG(1);
-		move.width = ARG(2);
-		return copy(w, &move, ARG(3), ARG(4));
 	case PTX_RUNTIME_COPY_2D:
-		move.to_pitch = ARG(1);
-		move.from = ARG(2);
-		move.from_pitch = ARG(3);
-		move.width = ARG(4);
-		move.height = ARG(5);
-		return copy(w, &move, ARG(6), ARG(7));
+	case PTX_RUNTIME_COPY_3D:
 	case PTX_RUNTIME_FILL:
-		move.fill = true;
-		move.value = (unsigned char)ARG(1);
-		move.width = ARG(2);
-		return submit_move(w->block->run, &move, ARG(3));
 	case PTX_RUNTIME_FILL_2D:
-		move.fill = true;
-		move.to_pitch = ARG(1);
-		move.value = (unsigned char)ARG(2);
-		move.width = ARG(3);
-		move.height = ARG(4);
-		return submit_move(w->block->run, &move, ARG(5));
+	case PTX_RUNTIME_FILL_3D: return ptx_runtime_move(w, i, lane, what, call);
 	/* The only streams are non-blocking ones, the only events those without a time. */
 	case PTX_RUNTIME_CREATE:
-		return ARG(1) ? put64(w, i, lane, ARG(0), new_handle()) : INVALID_VALUE;
+		return ARG(1) ? put64(w, i, lane, ARG(0), new_handle())
+			      : PTX_CUDA_INVALID_VALUE;
 	case PTX_RUNTIME_DEVICE: return put32(w, i, lane, ARG(0), launched->device);
 	case PTX_RUNTIME_DEVICES: return put32(w, i, lane, ARG(0), launched->devices);
 	case PTX_RUNTIME_ATTRIBUTE:
 		return attribute(w, i, lane, ARG(0), (int)ARG(1), (int)ARG(2));
 	case PTX_RUNTIME_LIMIT: return limit(w, i, lane, ARG(0), ARG(1));
+	case PTX_RUNTIME_VERSION:
+		return ARG(0) ? put32(w, i, lane, ARG(0), DEVICE_RUNTIME_VERSION)
+			      : PTX_CUDA_INVALID_VALUE;
+	case PTX_RUNTIME_CACHE:
+		return ARG(0) ? put32(w, i, lane, ARG(0), CACHE_NO_PREFERENCE)
+			      : PTX_CUDA_INVALID_VALUE;
+	case PTX_RUNTIME_BANKS:
+		return ARG(0) ? put32(w, i, lane, ARG(0), BANKS_OF_FOUR_BYTES)
+			      : PTX_CUDA_INVALID_VALUE;
+	case PTX_RUNTIME_GRAPH: return PTX_CUDA_NOT_SUPPORTED;
+	case PTX_RUNTIME_OCCUPANCY: return occupancy(w, i, lane, call, false);
+	case PTX_RUNTIME_OCCUPANCY_FLAGS: return occupancy(w, i, lane, call, true);
 	case PTX_RUNTIME_KERNEL: return kernel_attributes(w, i, lane, ARG(0), ARG(1));
 	case PTX_RUNTIME_MALLOC:
 		at = ptx_heap_alloc(heap, ARG(1));
 		put64(w, i, lane, ARG(0), at);
-		return at ? SUCCESS : MEMORY_ALLOCATION;
-	case PTX_RUNTIME_FREE: ptx_heap_free(heap, ARG(0)); return SUCCESS;
-	default: return SUCCESS;
+		return at ? PTX_CUDA_SUCCESS : PTX_CUDA_MEMORY_ALLOCATION;
+	case PTX_RUNTIME_FREE: ptx_heap_free(heap, ARG(0)); return PTX_CUDA_SUCCESS;
+	default: return PTX_CUDA_SUCCESS;
 	}
 }
 
@@ -455,7 +402,8 @@ void ptx_runtime_call(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane
 		if (value)
 			memcpy((void *)(uintptr_t)(value - BUFFER_HEAD), &head, sizeof(head));
 		else
-			w->last_error[lane] = f ? MEMORY_ALLOCATION : INVALID_DEVICE_FUNCTION;
+			w->last_error[lane] = f ? PTX_CUDA_MEMORY_ALLOCATION
+						: PTX_CUDA_INVALID_DEVICE_FUNCTION;
 		break;
 	}
 	case PTX_RUNTIME_ERROR_NAME:
@@ -465,7 +413,7 @@ void ptx_runtime_call(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane
 	case PTX_RUNTIME_PEEK_ERROR: value = w->last_error[lane]; break;
 	case PTX_RUNTIME_LAST_ERROR:
 		value = w->last_error[lane];
-		w->last_error[lane] = SUCCESS;
+		w->last_error[lane] = PTX_CUDA_SUCCESS;
 		break;
 	default:
 		value = (uint64_t)call_one(w, i, lane, what, call);

@@ -233,6 +233,12 @@ static void test_not_ptx(void **state)
 			PTX_SYNTAX, 5},
 		{".version 8.0\n.entry k() {\nret;", PTX_SYNTAX, 3},
 		{".version 8.0\n.global .u32 x[4] = {1,2,3,4,5};\n", PTX_SYNTAX, 2},
+		/* Initial values that behind a page of others would lie outside. */
+		{".version 8.0\n.target sm_80\n.global .align 4096 .b8 x[4096];\n"
+		 ".global .b128 g[0] = 4;\n",
+			PTX_SYNTAX, 4},
+		{".version 8.0\n.target sm_80\n.global .u32 g[0] = {4};\n", PTX_SYNTAX, 3},
+		{".version 8.0\n.target sm_80\n.global .u64 g[2][0] = g;\n", PTX_SYNTAX, 3},
 		{".version 8.0\n.target sm_80\n.global .u64 x = nowhere;\n", PTX_NO_MEMORY, 0},
 		{".version 8.0\n.target sm_80\n.global .u32 x;\n", PTX_NO_MEMORY, 0},
 		{".target sm_80\n.entry k() { ret; }\n", PTX_SYNTAX, 1},

@@ -166,6 +166,66 @@ static void test_faults(void **state)
 	assert_int_equal(out[0], 0);
 }
 
+/* What cannot be copied, and answers that have no place. */
+static void test_refused(void **state)
+{
+	(void)state;
+	run(".extern .func (.param .b32 r) __cudaCDP2Memcpy3DAsync_ptsz(.param .b64 p, .param "
+	    ".b64 s);\n"
+	    ".extern .func (.param .b32 r) __cudaCDP2RuntimeGetVersion(.param .b64 p);\n"
+	    ".func (.param .b32 o) copy(.param .b64 a) { .reg .b64 d; .reg .b32 r;\n"
+	    "ld.param.b64 d, [a]; { .param .b64 b; .param .b64 c; .param .b32 q; st.param.b64 "
+	    "[b], d;\nst.param.b64 [c], 0; call (q), __cudaCDP2Memcpy3DAsync_ptsz, (b, c); "
+	    "ld.param.b32 r, [q]; }\nst.param.b32 [o], r; ret; }\n" KERNEL(
+		    "k") "add.u64 d1, d0, 1024; mov.u64 d2, 0;\n"
+			 "{ .param .b64 a; .param .b32 o; st.param.b64 [a], d2; call (o), "
+			 "copy, (a);\n"
+			 "ld.param.b32 r1, [o]; st.global.u32 [d0], r1; }\n"
+			 "{ .param .b64 a; .param .b32 o; st.param.b64 [a], d1; call (o), "
+			 "copy, (a);\n"
+			 "ld.param.b32 r1, [o]; st.global.u32 [d0+4], r1; }\n"
+			 /* Device to device, 2 rows of 8 bytes in a pitch of 4. */
+			 "st.global.u32 [d1+152], 3; st.global.u64 [d1+128], 8; st.global.u64 "
+			 "[d1+136], 2;\n"
+			 "st.global.u64 [d1+144], 1; st.global.u64 [d1+40], 4; st.global.u64 "
+			 "[d1+104], 8;\n"
+			 "{ .param .b64 a; .param .b32 o; st.param.b64 [a], d1; call (o), "
+			 "copy, (a);\n"
+			 "ld.param.b32 r1, [o]; st.global.u32 [d0+8], r1; }\n"
+			 /* From an array. */
+			 "st.global.u64 [d1+40], 8; st.global.u64 [d1], d1;\n"
+			 "{ .param .b64 a; .param .b32 o; st.param.b64 [a], d1; call (o), "
+			 "copy, (a);\n"
+			 "ld.param.b32 r1, [o]; st.global.u32 [d0+12], r1; }\n"
+			 "{ .param .b64 a; .param .b32 o; st.param.b64 [a], d2; call (o), "
+			 "__cudaCDP2RuntimeGetVersion, (a);\n"
+			 "ld.param.b32 r1, [o]; st.global.u32 [d0+16], r1; }\n" TAIL);
+	assert_int_equal(out[0], 1);
+	assert_int_equal(out[1], 21);
+	assert_int_equal(out[2], 1);
+	assert_int_equal(out[3], 1);
+	assert_int_equal(out[4], 1);
+}
+
+/* A module that launches graphs loads, and is told that it cannot. */
+static void test_graphs(void **state)
+{
+	(void)state;
+	run(HEAD
+		".extern .func (.param .b32 r) cudaGraphLaunch(.param .b64 g, .param .b64 s);\n"
+		".extern .func (.param .b32 r) __cudaCDP2GetLastError();\n" KERNEL(
+			"k") "{ .param .b64 a; .param .b64 b; .param .b32 o; st.param.b64 [a], "
+			     "d0; "
+			     "st.param.b64 [b], 0;\n call (o), cudaGraphLaunch, (a, b); "
+			     "ld.param.b32 r1, "
+			     "[o]; st.global.u32 [d0], r1; }\n"
+			     "{ .param .b32 o; call (o), __cudaCDP2GetLastError; ld.param.b32 "
+			     "r1, [o]; "
+			     "st.global.u32 [d0+4], r1; }\n" TAIL);
+	assert_int_equal(out[0], 801);
+	assert_int_equal(out[1], 801);
+}
+
 static void test_texts(void **state)
 {
 	(void)state;
@@ -184,6 +244,8 @@ int main(void)
 		cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_pending),
 		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_graphs),
 		cmocka_unit_test(test_texts),
 	};
 

@@ -3,6 +3,7 @@
  * Textures and surfaces as instructions name them: by number, by a variable that holds the
  * number, by the address of such a variable.
  */
+#include "softgpu/ptx/internal.h"
 #include "softgpu/ptx/texture.h"
 #include "softgpu/ptx/tests/run_text.h"
 
@@ -22,6 +23,8 @@ struct params {
 	uint64_t texture, surface;
 };
 
+#define WINDOW_GRANULES 4096 /* of the tests' window, or more */
+
 static uint32_t *out;
 static unsigned char *texels;
 
@@ -29,8 +32,8 @@ static unsigned char *texels;
 static struct ptx_texture make(enum ptx_texel texel, uint32_t channels)
 {
 	return (struct ptx_texture){
-		.levels = {{(uint64_t)(uintptr_t)texels, 64, 256, 8, 4, 1},
-			{(uint64_t)(uintptr_t)texels + 256, 64, 128, 4, 2, 1}},
+		.levels = {{(uint64_t)(uintptr_t)texels, 64, 256, 8, 4, 1, {0}},
+			{(uint64_t)(uintptr_t)texels + 256, 64, 128, 4, 2, 1, {0}}},
 		.nlevels = 1,
 		.texel = texel,
 		.channels = channels,
@@ -177,6 +180,67 @@ static void test_fetch_by_whole_numbers(void **state)
 	ptx_texture_remove(number);
 }
 
+#define AT_10_3                                                                                \
+	"mov.u32 r1, 10; mov.u32 r2, 3; mov.u32 r3, 9;\n"                                      \
+	"tex.2d.v4.u32.s32 {r4, _, _, _}, [tn, {r1, r2}]; st.global.u32 [base], r4;\n"         \
+	"suld.b.2d.b8.trap h0, [sn, {r1, r2}]; cvt.u32.u16 r4, h0; st.global.u32 [base+4], "   \
+	"r4;\ncvt.u16.u32 h1, r3; sust.b.2d.b8.trap [sn, {r1, r2}], h1; ret; }\n"
+
+/* Memory in tiles of 8 bytes by 2 rows, two of them in a row; and where none is. */
+static void test_tiles(void **state)
+{
+	static atomic_uchar absent[WINDOW_GRANULES];
+	struct ptx_texture t = make(PTX_TEXEL_U8, 1);
+	struct ptx_module *module = text_load("sm_90", HEAD AT_10_3);
+	const uint64_t first = ptx_device_window.base >> PTX_ABSENT_SHIFT;
+	struct params params;
+
+	(void)state;
+	for (unsigned k = 0; k < 64; k++)
+		texels[k] = (unsigned char)k;
+	t.levels[0].width = 16;
+	t.levels[0].tiles = (struct ptx_tiles){.x = 3, .y = 1, .across = 2, .down = 2};
+	t.sparse = true;
+	params.texture = ptx_texture_add(&t);
+	t.surface = true;
+	params.surface = ptx_texture_add(&t);
+	assert_int_equal(launch(module, params), PTX_OK);
+	assert_int_equal(out[0], 3 * 16 + 8 + 2);
+	assert_int_equal(out[1], 3 * 16 + 8 + 2);
+	assert_int_equal(texels[3 * 16 + 8 + 2], 9);
+	memset(texels, 5, 64);
+	ptx_absent_set(absent);
+	atomic_store(
+		&absent[((uint64_t)(uintptr_t)texels >> PTX_ABSENT_SHIFT) - first], PTX_ABSENT);
+	assert_int_equal(launch(module, params), PTX_OK);
+	assert_int_equal(out[0], 0);
+	assert_int_equal(out[1], 0);
+	assert_int_equal(texels[3 * 16 + 8 + 2], 5);
+	ptx_absent_set(NULL);
+	ptx_module_free(module);
+	ptx_texture_remove(params.texture);
+	ptx_texture_remove(params.surface);
+}
+
+/* Two values that lie in two tiles, which no element does. */
+static void test_between_tiles(void **state)
+{
+	struct ptx_texture t = make(PTX_TEXEL_U8, 1);
+	struct ptx_module *module = text_load("sm_90",
+		HEAD "mov.u32 r1, 7; mov.u32 r2, 0;\n"
+		     "suld.b.2d.v2.b8.trap {h0, h1}, [sn, {r1, r2}]; ret; }\n");
+	struct params params = {0};
+
+	(void)state;
+	t.levels[0].width = 16;
+	t.levels[0].tiles = (struct ptx_tiles){.x = 3, .y = 1, .across = 2, .down = 2};
+	t.surface = true;
+	params.surface = ptx_texture_add(&t);
+	assert_int_equal(launch(module, params), PTX_MISALIGNED_ADDRESS);
+	ptx_module_free(module);
+	ptx_texture_remove(params.surface);
+}
+
 /* One store of {VALUES} to element 3, 1; the element's first eight bytes. */
 static uint64_t store(enum ptx_texel texel, uint32_t channels, const char *text)
 {
@@ -214,6 +278,10 @@ static void test_formatted_stores(void **state)
 	assert_int_equal(store(PTX_TEXEL_S16, 2,
 				 PUT("v2", "-40000", "40000", "0", "0") "{r4, r5}; ret; }"),
 		0x777777777fff8000);
+	assert_int_equal(
+		(uint32_t)store(PTX_TEXEL_10_10_10_2, 4,
+			PUT("v4", "1", "1024", "1023", "9") "{r4, r5, r6, r7}; ret; }"),
+		0xfffffc01);
 	assert_int_equal(store(PTX_TEXEL_F16, 4,
 				 PUT("v4", "0f3f800000", "0fc0200000", "0f7f800000",
 					 "0f00000001") "{r4, r5, r6, r7}; ret; }"),
@@ -304,6 +372,8 @@ int main(void)
 		cmocka_unit_test(test_references),
 		cmocka_unit_test(test_fetch_halves_and_questions),
 		cmocka_unit_test(test_fetch_by_whole_numbers),
+		cmocka_unit_test(test_tiles),
+		cmocka_unit_test(test_between_tiles),
 		cmocka_unit_test(test_declarations),
 		cmocka_unit_test(test_formatted_stores),
 		cmocka_unit_test(test_formatted_reductions),

@@ -134,4 +134,45 @@ __global__ void questions(int *at)
 	at[8] = cudaFree(memory);
 	at[9] = cudaGetLastError();
 }
+
+/* Boxes of 3 rows in 2 slices, of bytes among others; and boxes that there cannot be. */
+__global__ void boxes(unsigned *at)
+{
+	unsigned char *from = (unsigned char *)(at + 200), *to = (unsigned char *)(at + 300);
+	cudaMemcpy3DParms copy = {};
+
+	for (int k = 0; k < 256; k++)
+		from[k] = (unsigned char)(k + 1);
+	for (int k = 160; k < 208; k++)
+		to[k] = 0x33;
+	copy.srcPtr = {from, 16, 16, 5};
+	copy.srcPos = {2, 1, 1};
+	copy.dstPtr = {to, 20, 20, 4};
+	copy.dstPos = {1, 0, 0};
+	copy.extent = {7, 3, 2};
+	copy.kind = cudaMemcpyDeviceToDevice;
+	at[0] = cudaMemcpy3DAsync(&copy, 0);
+	copy.extent = {0, 3, 2};
+	at[1] = cudaMemcpy3DAsync(&copy, 0);
+	at[2] = cudaMemset3DAsync({to + 160, 8, 8, 3}, 0x22, {5, 2, 2}, 0);
+}
+
+/* The blocks of a multiprocessor, as the host counts them; and what the device prefers. */
+__global__ void occupancy(int *at)
+{
+	cudaSharedMemConfig banks;
+	cudaFuncCache cache;
+
+	at[0] = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&at[1], fill, 256, 0);
+	at[2] = cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		&at[3], take, 512, 40000, cudaOccupancyDisableCachingOverride);
+	at[4] = cudaRuntimeGetVersion(&at[5]);
+	at[6] = cudaDeviceGetCacheConfig(&cache);
+	at[7] = cache;
+#pragma nv_diag_suppress 1215 /* it is deprecated, and there */
+	at[8] = cudaDeviceGetSharedMemConfig(&banks);
+#pragma nv_diag_default 1215
+	at[9] = banks;
+	at[10] = cudaGetLastError();
+}
 }

@@ -53,9 +53,13 @@ static uint64_t map_bytes(
 	}
 	if (map->tail)
 		return map->tail_size;
-	for (int i = 0; i < 3; i++)
-		if (__builtin_mul_overflow(bytes, map->extent[i], &bytes))
+	for (int i = 0; i < 3; i++) {
+		/* Of blocks, texels are counted. */
+		const uint64_t unit = i < 2 && array_blocks(array->desc.format) ? 4 : 1;
+
+		if (__builtin_mul_overflow(bytes, map->extent[i] / unit, &bytes))
 			return UINT64_MAX;
+	}
 	return bytes;
 }
 

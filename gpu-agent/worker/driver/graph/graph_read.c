@@ -7,6 +7,7 @@
 
 #include "gpu-agent/worker/driver/array/array.h"
 #include "gpu-agent/worker/driver/graph/graph.h"
+#include "gpu-agent/worker/driver/module/module.h"
 
 #define NODE_BYTES (48u << 10) /* a kernel has up to 32 KiB of parameters */
 
@@ -35,6 +36,17 @@ static const void *kernel_block(void **extra, size_t *bytes)
 	return block;
 }
 
+/* The driver tells a function, or (of a library) a kernel that has one. */
+static CUfunction kernel_function(struct worker *w, const CUDA_KERNEL_NODE_PARAMS *params)
+{
+	CUfunction function = params->func;
+
+	if (!function && params->kern && w->cuda.cuKernelGetFunction &&
+		w->cuda.cuKernelGetFunction(&function, params->kern))
+		function = NULL;
+	return function;
+}
+
 /* The parameter block, gathered from the driver's pointers. */
 static CUresult node_kernel(
 	struct worker *w, CUgraphNode node, unsigned char *to, uint32_t room, uint32_t *bytes)
@@ -42,11 +54,13 @@ static CUresult node_kernel(
 	CUDA_KERNEL_NODE_PARAMS params = {0};
 	struct graph_kernel k = {0};
 	size_t offset, size;
+	CUfunction function;
 	CUresult status = w->cuda.cuGraphKernelNodeGetParams_v2(node, &params);
 
 	if (status)
 		return status;
-	k.function = node_name(w, KIND_CUfunction, params.func);
+	function = kernel_function(w, &params);
+	k.function = node_name(w, KIND_CUfunction, function);
 	k.grid[0] = params.gridDimX;
 	k.grid[1] = params.gridDimY;
 	k.grid[2] = params.gridDimZ;
@@ -65,7 +79,7 @@ static CUresult node_kernel(
 		k.param_bytes = (uint32_t)size;
 	}
 	for (size_t i = 0; params.kernelParams && k.function && w->cuda.cuFuncGetParamInfo &&
-			   !w->cuda.cuFuncGetParamInfo(params.func, i, &offset, &size);
+			   !w->cuda.cuFuncGetParamInfo(function, i, &offset, &size);
 		i++) {
 		if (offset + size > room - sizeof(k))
 			return CUDA_ERROR_NOT_SUPPORTED;
@@ -76,6 +90,60 @@ static CUresult node_kernel(
 	memcpy(to, &k, sizeof(k));
 	*bytes = (uint32_t)sizeof(k) + k.param_bytes;
 	return CUDA_SUCCESS;
+}
+
+/* It is of a module of the program's that was unloaded, and goes with its graphs. */
+static bool function_kept(struct worker *w, CUfunction function)
+{
+	const struct graph_module *kept = w->graphs.modules;
+	CUmodule module;
+
+	if (!kept || !w->cuda.cuFuncGetModule || w->cuda.cuFuncGetModule(&module, function))
+		return false;
+	while (kept && (kept->module != module || !kept->unloaded))
+		kept = kept->next;
+	return kept;
+}
+
+static CUresult node_function(struct worker *w, CUgraphNode node, CUfunction *function)
+{
+	CUDA_KERNEL_NODE_PARAMS params = {0};
+	CUresult status = w->cuda.cuGraphKernelNodeGetParams_v2(node, &params);
+
+	if (status)
+		return status;
+	*function = kernel_function(w, &params);
+	return *function && !function_kept(w, *function) ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult serve_vcudaGraphFunction(struct worker *w, struct request *r)
+{
+	enum { TEXT = 1600 };
+	const struct wire_vcudaGraphFunction *req = (const void *)r->body;
+	struct wire_vcudaGraphFunction_reply *answer = (void *)r->answer;
+	CUgraphNode node = graph_node(r, graph_of(w, r, req->graph), req->node);
+	const char *text = NULL;
+	CUfunction function;
+	char *told;
+	CUresult status;
+	size_t n;
+
+	if (worker_refused(r))
+		return r->refused;
+	status = node_function(w, node, &function);
+	if (status)
+		return status;
+	worker_bind(w, r, req->function, KIND_CUfunction, function);
+	if (worker_refused(r))
+		return r->refused;
+	module_function_info(w, function, &answer->info, NULL);
+	if (!w->cuda.cuFuncGetName || w->cuda.cuFuncGetName(&text, function) || !text)
+		text = "";
+	n = strnlen(text, TEXT - 1);
+	told = worker_out(r, &answer->text, n + 1);
+	memcpy(told, text, n);
+	told[n] = 0;
+	return r->refused;
 }
 
 static CUresult node_copy(struct worker *w, CUgraphNode node, struct graph_copy *c)

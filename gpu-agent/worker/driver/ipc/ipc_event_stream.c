@@ -77,14 +77,12 @@ static struct worker_stream *listener(struct worker *w, uint32_t device)
 	return stream;
 }
 
-CUresult ipc_event_begin(struct worker *w, struct ipc_event *e)
+/* What the driver's event stands for now is the last recording. */
+static CUresult record_event(struct worker *w, struct ipc_event *e)
 {
-	struct worker_stream *stream;
+	struct worker_stream *stream = listener(w, e->board->device);
 	CUresult status;
 
-	if (w->cuda.cuEventQuery(e->event) != CUDA_ERROR_NOT_READY)
-		return CUDA_SUCCESS;
-	stream = listener(w, e->board->device);
 	if (!stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	status = worker_use(w, stream->context);
@@ -93,6 +91,12 @@ CUresult ipc_event_begin(struct worker *w, struct ipc_event *e)
 	limits_work(w, stream);
 	status = w->cuda.cuStreamWaitEvent(stream->stream, e->event, 0);
 	return status ? status : record(w, e, stream, false);
+}
+
+CUresult ipc_event_begin(struct worker *w, struct ipc_event *e)
+{
+	return w->cuda.cuEventQuery(e->event) == CUDA_ERROR_NOT_READY ? record_event(w, e)
+								      : CUDA_SUCCESS;
 }
 
 /* ---- what streams do ---- */
@@ -119,6 +123,19 @@ CUresult serve_vcudaEventRecord(struct worker *w, struct request *r)
 	if (capture_of(w, stream))
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	return record(w, e, stream, true);
+}
+
+CUresult serve_vcudaEventRecordContext(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaEventRecordContext *req = (const void *)r->body;
+	struct ipc_event *e = event_of(w, r, req->event);
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	e->here = 0;
+	status = stream_record_context(w, r->header.context, e->event);
+	return status ? status : record_event(w, e);
 }
 
 /* The stream goes on when the board says so. */

@@ -100,7 +100,7 @@ CUresult memory_put(struct worker *w, uint32_t device, uint64_t address, uint64_
 		return status;
 	for (uint64_t g = first; g < first + count; g++)
 		d->mapped[g / 64] |= 1ull << g % 64;
-	d->mappings[first] = (struct mapping){memory, (uint32_t)count, of};
+	d->mappings[first] = (struct mapping){memory, (uint32_t)count, 0, of};
 	return CUDA_SUCCESS;
 }
 

@@ -4,7 +4,8 @@
  * the driver placed (variables of modules, arrays).  What the session allocates is memory that
  * is mapped in windows, which the driver opens by cuMemSetAccess: once for all that is mapped
  * when a device is given access, and with each mapping after that (memory_put).  A device has
- * access as long as a context of it has it, or a pool gives it.
+ * access as long as a context of it has it, or a pool gives it; to single mappings
+ * (vcudaVmmAccess) it has it whatever happens to that.
  */
 #include "gpu-agent/worker/driver/memory/peer.h"
 
@@ -46,13 +47,22 @@ void peer_describe(const struct worker *w, uint32_t i, uint32_t j, struct open_p
 	}
 }
 
-/* The first granule from G on that a mapping without a name begins in; END: there is none. */
-static uint64_t mapping_next(const struct worker_device *d, uint64_t g, uint64_t end)
+/* A mapping without a name begins at granule G, to which BY has no access of its own. */
+static bool mapping_plain(const struct worker_device *d, uint64_t g, uint32_t by)
+{
+	const struct mapping *m = &d->mappings[g];
+
+	return m->granules && !m->of && !(m->others >> by & 1);
+}
+
+/* The first granule from G on that such a mapping begins in; END: there is none. */
+static uint64_t mapping_next(
+	const struct worker_device *d, uint64_t g, uint64_t end, uint32_t by)
 {
 	while (g < end) {
 		if (!(g % 64) && !d->mapped[g / 64])
 			g += 64;
-		else if (d->mappings[g].granules && !d->mappings[g].of)
+		else if (mapping_plain(d, g, by))
 			return g;
 		else
 			g++;
@@ -71,12 +81,12 @@ static CUresult window_let(struct worker *w, const struct worker_device *owner, 
 	uint64_t end = owner->window_bytes / owner->granularity, first, n;
 	CUresult status = CUDA_SUCCESS;
 
-	for (uint64_t g = mapping_next(owner, 0, end); !status && g < end;
-		g = mapping_next(owner, g, end)) {
+	for (uint64_t g = mapping_next(owner, 0, end, by); !status && g < end;
+		g = mapping_next(owner, g, end, by)) {
 		first = g;
 		do {
 			g += owner->mappings[g].granules;
-		} while (g < end && owner->mappings[g].granules && !owner->mappings[g].of);
+		} while (g < end && mapping_plain(owner, g, by));
 		n = g - first;
 		status = w->cuda.cuMemSetAccess(owner->window + first * owner->granularity,
 			n * owner->granularity, &access, 1);
@@ -238,12 +248,40 @@ CUresult serve_vcudaPeerPool(struct worker *w, struct request *r)
 	return peer_let(w, (uint32_t)req->device, (uint32_t)req->accessor, req->on != 0);
 }
 
+/* A whole mapping from granule FIRST on: what ACCESSOR may do with it now. */
+static CUresult mapping_let(struct worker_device *d, const struct wire_vcudaVmmAccess *req,
+	uint64_t first, CUmemAccess_flags *flags)
+{
+	struct mapping *m = &d->mappings[first];
+	uint32_t bit = 1u << req->accessor;
+
+	if (m->of) {
+		/* As when it was mapped: nobody writes to a sealed tensor. */
+		if (m->of->read_only && *flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+			*flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+		if (req->accessor != req->device)
+			m->of->others |= bit;
+		return CUDA_SUCCESS;
+	}
+	if (req->accessor == req->device || *flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (*flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		m->others |= bit;
+	else
+		m->others &= ~bit;
+	/* It may have access to all there is. */
+	if (d->reached[req->accessor])
+		*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	return CUDA_SUCCESS;
+}
+
 CUresult serve_vcudaVmmAccess(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaVmmAccess *req = (const void *)r->body;
 	CUmemAccessDesc access = {.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
 		.flags = (CUmemAccess_flags)req->flags};
-	const struct worker_device *d;
+	CUresult status = CUDA_SUCCESS;
+	struct worker_device *d;
 	uint64_t first, count, n;
 
 	if (req->device < 0 || (uint32_t)req->device >= w->device_count || req->accessor < 0 ||
@@ -257,14 +295,11 @@ CUresult serve_vcudaVmmAccess(struct worker *w, struct request *r)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (uint64_t g = first; g < first + count; g += n) {
 		n = d->mappings[g].granules;
-		if (!n || !d->mappings[g].of || n > first + count - g)
+		if (!n || n > first + count - g || !d->mappings[g].of != !d->mappings[first].of)
 			return CUDA_ERROR_INVALID_VALUE;
-		/* As when it was mapped: nobody writes to a sealed tensor. */
-		if (d->mappings[g].of->read_only &&
-			access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-			access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
-		if (req->accessor != req->device)
-			d->mappings[g].of->others |= 1u << req->accessor;
+		status = mapping_let(d, req, g, &access.flags);
+		if (status)
+			return status;
 	}
 	access.location.id = w->devices[req->accessor].device;
 	return w->cuda.cuMemSetAccess(req->address, req->bytes, &access, 1);

@@ -13,16 +13,23 @@
 
 #define LINK_INPUT_MAX (256ull << 20)
 
-/* The driver keeps the addresses of the logs and of the values, where it tells the logs'
- * lengths, until the state is destroyed. */
+/* The driver keeps the addresses of the logs, of the variables' names and of the values, where
+ * it tells the logs' lengths, until the state is destroyed. */
 struct link_served {
 	CUlinkState state;
-	CUjit_option options[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS];
-	void *values[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS];
+	CUjit_option options[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS + MODULE_SYMBOL_OPTIONS];
+	void *values[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS + MODULE_SYMBOL_OPTIONS];
+	struct module_symbols symbols;
 	void *result; /* the driver's, until the state is destroyed */
 	uint64_t size;
 	struct module_logs logs;
 };
+
+static void link_free(struct link_served *served)
+{
+	module_symbols_free(&served->symbols);
+	free(served);
+}
 
 CUresult serve_vcudaLinkCreate(struct worker *w, struct request *r)
 {
@@ -34,7 +41,7 @@ CUresult serve_vcudaLinkCreate(struct worker *w, struct request *r)
 
 	if (worker_refused(r))
 		return r->refused;
-	if (!module_jit_right(req->jit_bytes))
+	if (!module_options_right(req->jit_bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!w->cuda.cuLinkCreate_v2)
 		return worker_lacks(w, "cuLinkCreate");
@@ -43,7 +50,11 @@ CUresult serve_vcudaLinkCreate(struct worker *w, struct request *r)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	n = module_log_options(&served->logs, served->options, served->values);
 	n += module_jit(jit, req->jit_bytes, served->options + n, served->values + n);
-	status = w->cuda.cuLinkCreate_v2(n, served->options, served->values, &served->state);
+	status = module_symbols_read(&served->symbols, jit, req->jit_bytes);
+	n += module_symbol_options(&served->symbols, served->options + n, served->values + n);
+	if (!status)
+		status = w->cuda.cuLinkCreate_v2(
+			n, served->options, served->values, &served->state);
 	if (!status) {
 		worker_bind(w, r, req->state, KIND_CUlinkState, served);
 		if (!worker_refused(r))
@@ -51,7 +62,7 @@ CUresult serve_vcudaLinkCreate(struct worker *w, struct request *r)
 		w->cuda.cuLinkDestroy(served->state);
 		status = r->refused;
 	}
-	free(served);
+	link_free(served);
 	return status;
 }
 
@@ -135,6 +146,6 @@ CUresult serve_vcudaLinkDestroy(struct worker *w, struct request *r)
 		return r->refused;
 	worker_unbind(w, r, req->state, KIND_CUlinkState);
 	status = w->cuda.cuLinkDestroy(served->state);
-	free(served);
+	link_free(served);
 	return status;
 }

@@ -126,46 +126,6 @@ unsigned char *module_image(
 	return image;
 }
 
-/* Where the program says that variables are (struct image_option). */
-struct module_symbols {
-	char *text;
-	const char **names;
-	void **addresses;
-	unsigned count;
-};
-
-static void symbols_free(struct module_symbols *s)
-{
-	free(s->text);
-	free(s->names);
-	free(s->addresses);
-}
-
-static CUresult symbols_read(
-	struct module_symbols *s, const struct image_option *jit, uint32_t bytes)
-{
-	size_t entries = bytes / sizeof(*jit), at = 0, start = 0;
-
-	*s = (struct module_symbols){.text = calloc(entries + 1, sizeof(jit->value) + 1),
-		.names = calloc(entries + 1, sizeof(*s->names)),
-		.addresses = calloc(entries + 1, sizeof(*s->addresses))};
-	if (!s->text || !s->names || !s->addresses)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (size_t i = 0; i < entries; i++) {
-		if (jit[i].option == CU_JIT_GLOBAL_SYMBOL_NAMES) {
-			memcpy(s->text + at, &jit[i].value, sizeof(jit[i].value));
-			at += sizeof(jit[i].value);
-		} else if (jit[i].option == CU_JIT_GLOBAL_SYMBOL_ADDRESSES) {
-			if (at == start)
-				return CUDA_ERROR_INVALID_VALUE;
-			s->names[s->count] = s->text + start;
-			s->addresses[s->count++] = (void *)(uintptr_t)jit[i].value;
-			start = ++at; /* behind a NUL, whatever the name ends in */
-		}
-	}
-	return CUDA_SUCCESS;
-}
-
 /* One more module, whose image has so many bytes; the name gives them back (names_forget). */
 static bool module_admit(struct worker *w, uint64_t bytes)
 {
@@ -183,27 +143,32 @@ void module_dismiss(struct worker *w, uint64_t bytes)
 	quotas_uncharge(w, QUOTA_MODULE_BYTES, bytes);
 }
 
-static CUresult module_make(struct worker *w, const void *image, const struct image_option *jit,
-	uint32_t jit_bytes, struct module_logs *logs, CUmodule *module)
+/* Leaves the loop's place while the driver loads it. */
+static CUresult module_make(struct worker *w, const struct request *r, const void *image,
+	const struct image_option *jit, uint32_t jit_bytes, struct module_logs *logs,
+	CUmodule *module)
 {
-	CUjit_option options[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS + 3];
-	void *values[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS + 3];
+	CUjit_option options[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS + MODULE_SYMBOL_OPTIONS];
+	void *values[MODULE_LOG_OPTIONS + MODULE_JIT_OPTIONS + MODULE_SYMBOL_OPTIONS];
 	unsigned n = module_log_options(logs, options, values);
+	const uint64_t library = module_library_number(jit, jit_bytes);
 	struct module_symbols symbols;
-	CUresult status = symbols_read(&symbols, jit, jit_bytes);
+	CUresult status = module_symbols_read(&symbols, jit, jit_bytes);
 
 	n += module_jit(jit, jit_bytes, options + n, values + n);
-	if (!status && symbols.count) {
-		options[n] = CU_JIT_GLOBAL_SYMBOL_NAMES;
-		values[n++] = (void *)symbols.names;
-		options[n] = CU_JIT_GLOBAL_SYMBOL_ADDRESSES;
-		values[n++] = (void *)symbols.addresses;
-		options[n] = CU_JIT_GLOBAL_SYMBOL_COUNT;
-		values[n++] = (void *)(uintptr_t)symbols.count;
-	}
-	if (!status)
+	n += module_symbol_options(&symbols, options + n, values + n);
+	if (!status && library && !symbols.count) {
+		/* The driver may compile again in another context, where the logs are gone. */
+		const struct module_source source = {image, options + MODULE_LOG_OPTIONS,
+			values + MODULE_LOG_OPTIONS, n - MODULE_LOG_OPTIONS};
+
+		status = module_library_load(w, r, &source, library, module);
+	} else if (!status) {
+		beside_leave(r);
 		status = w->cuda.cuModuleLoadDataEx(module, image, n, options, values);
-	symbols_free(&symbols);
+		beside_enter(r);
+	}
+	module_symbols_free(&symbols);
 	return status;
 }
 
@@ -234,9 +199,7 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 		answer->needed = !status;
 		return status;
 	}
-	beside_leave(r);
-	status = module_make(w, image, jit, req->jit_bytes, &logs, &module);
-	beside_enter(r);
+	status = module_make(w, r, image, jit, req->jit_bytes, &logs, &module);
 	free(image);
 	module_log(r, &answer->log, &logs);
 	if (status) {
@@ -245,7 +208,7 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 	}
 	worker_bind(w, r, req->module, KIND_CUmodule, module);
 	if (worker_refused(r)) {
-		w->cuda.cuModuleUnload(module);
+		module_unload(w, module);
 		module_dismiss(w, req->size);
 		return r->refused;
 	}
@@ -265,7 +228,7 @@ static CUresult module_close(struct worker *w, void *object)
 	CUresult status = worker_use(w, closing->context);
 
 	if (!status)
-		status = w->cuda.cuModuleUnload(closing->module);
+		status = module_unload(w, closing->module);
 	free(closing);
 	return status;
 }
@@ -291,19 +254,16 @@ CUresult serve_vcudaModuleUnload(struct worker *w, struct request *r)
 	return closing_do(w, module_close, closing);
 }
 
-static void module_function_info(struct worker *w, struct request *r, CUfunction function,
-	struct wire_vcudaFunctionGet_reply *answer)
+void module_function_info(struct worker *w, CUfunction function, struct function_info *info,
+	struct function_param *params)
 {
-	struct function_param params[FUNCTION_PARAMS_MAX];
-	struct function_info *info = &answer->info;
 	size_t offset, size;
-	uint32_t kept;
 
 	if (w->cuda.cuFuncGetParamInfo)
 		while (info->param_count < FUNCTION_PARAMS_ALL &&
 			!w->cuda.cuFuncGetParamInfo(
 				function, info->param_count, &offset, &size)) {
-			if (info->param_count < FUNCTION_PARAMS_MAX) {
+			if (params && info->param_count < FUNCTION_PARAMS_MAX) {
 				params[info->param_count].offset = (uint32_t)offset;
 				params[info->param_count].size = (uint32_t)size;
 			}
@@ -315,8 +275,17 @@ static void module_function_info(struct worker *w, struct request *r, CUfunction
 		if (!w->cuda.cuFuncGetAttribute(
 			    &info->attributes[a], (CUfunction_attribute)a, function))
 			info->attribute_known |= 1u << a;
-	kept = info->param_count < FUNCTION_PARAMS_MAX ? info->param_count
-						       : FUNCTION_PARAMS_MAX;
+}
+
+static void function_answer(struct worker *w, struct request *r, CUfunction function,
+	struct wire_vcudaFunctionGet_reply *answer)
+{
+	struct function_param params[FUNCTION_PARAMS_MAX];
+	uint32_t kept;
+
+	module_function_info(w, function, &answer->info, params);
+	kept = answer->info.param_count < FUNCTION_PARAMS_MAX ? answer->info.param_count
+							      : FUNCTION_PARAMS_MAX;
 	if (kept)
 		memcpy(worker_out(r, &answer->layout, kept * sizeof(params[0])), params,
 			kept * sizeof(params[0]));
@@ -339,7 +308,7 @@ CUresult serve_vcudaFunctionGet(struct worker *w, struct request *r)
 	if (worker_refused(r))
 		return r->refused;
 	names_own(w, req->function, req->module);
-	module_function_info(w, r, function, (void *)r->answer);
+	function_answer(w, r, function, (void *)r->answer);
 	return r->refused;
 }
 

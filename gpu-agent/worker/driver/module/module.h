@@ -13,7 +13,7 @@ static inline bool module_jit_right(uint32_t bytes)
 	return bytes % sizeof(struct image_option) == 0 &&
 	       bytes / sizeof(struct image_option) <= MODULE_JIT_OPTIONS;
 }
-/* Of a module, whose variables may be in it too. */
+/* Of a module or a link, with the places of variables. */
 static inline bool module_options_right(uint32_t bytes)
 {
 	return bytes % sizeof(struct image_option) == 0 &&
@@ -26,6 +26,40 @@ unsigned char *module_image(
 /* Those options whose value is a number, taken apart; how many. */
 unsigned module_jit(
 	const struct image_option *jit, uint32_t bytes, CUjit_option *options, void **values);
+/* Where the program says that variables are (struct image_option). */
+struct module_symbols {
+	char *text;
+	const char **names;
+	void **addresses;
+	unsigned count;
+};
+CUresult module_symbols_read(
+	struct module_symbols *s, const struct image_option *jit, uint32_t bytes);
+/* Also after that has failed. */
+void module_symbols_free(struct module_symbols *s);
+/* As options for the driver, which uses their memory; how many. */
+#define MODULE_SYMBOL_OPTIONS 3
+unsigned module_symbol_options(
+	const struct module_symbols *s, CUjit_option *options, void **values);
+/* What is told of a function; the places of its first FUNCTION_PARAMS_MAX parameters into
+ * PARAMS, if that is not NULL. */
+void module_function_info(struct worker *w, CUfunction function, struct function_info *info,
+	struct function_param *params);
+/* What a module is loaded from: the driver's options. */
+struct module_source {
+	const void *image;
+	CUjit_option *options;
+	void **values;
+	unsigned count;
+};
+/* The number of the library that the module is one of (IMAGE_OPTION_LIBRARY); 0: none is said.
+ */
+uint64_t module_library_number(const struct image_option *jit, uint32_t bytes);
+/* The library's module in the current context. Leaves the loop's place meanwhile. */
+CUresult module_library_load(struct worker *w, const struct request *r,
+	const struct module_source *source, uint64_t number, CUmodule *module);
+/* It goes, with its library if it is the last one of that. */
+CUresult module_unload(struct worker *w, CUmodule module);
 /* One module less, whose image had so many bytes. */
 void module_dismiss(struct worker *w, uint64_t bytes);
 /* The JIT's texts: what is wrong, and what it tells (CU_JIT_LOG_VERBOSE: of each function). */

@@ -2,6 +2,7 @@
  *
  * Options of the JIT and of the linker, and the texts that they tell.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "gpu-agent/worker/driver/module/module.h"
@@ -39,6 +40,52 @@ unsigned module_jit(
 			values[n++] = (void *)(uintptr_t)jit[i].value;
 		}
 	return n;
+}
+
+void module_symbols_free(struct module_symbols *s)
+{
+	free(s->text);
+	free(s->names);
+	free(s->addresses);
+}
+
+CUresult module_symbols_read(
+	struct module_symbols *s, const struct image_option *jit, uint32_t bytes)
+{
+	size_t entries = bytes / sizeof(*jit), at = 0, start = 0;
+
+	*s = (struct module_symbols){.text = calloc(entries + 1, sizeof(jit->value) + 1),
+		.names = calloc(entries + 1, sizeof(*s->names)),
+		.addresses = calloc(entries + 1, sizeof(*s->addresses))};
+	if (!s->text || !s->names || !s->addresses)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < entries; i++) {
+		if (jit[i].option == CU_JIT_GLOBAL_SYMBOL_NAMES) {
+			memcpy(s->text + at, &jit[i].value, sizeof(jit[i].value));
+			at += sizeof(jit[i].value);
+		} else if (jit[i].option == CU_JIT_GLOBAL_SYMBOL_ADDRESSES) {
+			if (at == start)
+				return CUDA_ERROR_INVALID_VALUE;
+			s->names[s->count] = s->text + start;
+			s->addresses[s->count++] = (void *)(uintptr_t)jit[i].value;
+			start = ++at; /* behind a NUL, whatever the name ends in */
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
+unsigned module_symbol_options(
+	const struct module_symbols *s, CUjit_option *options, void **values)
+{
+	if (!s->count)
+		return 0;
+	options[0] = CU_JIT_GLOBAL_SYMBOL_NAMES;
+	values[0] = (void *)s->names;
+	options[1] = CU_JIT_GLOBAL_SYMBOL_ADDRESSES;
+	values[1] = (void *)s->addresses;
+	options[2] = CU_JIT_GLOBAL_SYMBOL_COUNT;
+	values[2] = (void *)(uintptr_t)s->count;
+	return MODULE_SYMBOL_OPTIONS;
 }
 
 unsigned module_log_options(struct module_logs *logs, CUjit_option *options, void **values)

@@ -224,8 +224,9 @@ static CUresult posted_drain(const struct region *r, const struct posted *posted
 {
 	if (!posted->seq)
 		return CUDA_SUCCESS;
-	return how == PUSH_AT_ONCE ? managed_wait(r->context, SYNC_STREAM, posted->stream, NULL)
-				   : order_copied(r->context, 0, posted->seq);
+	return how == PUSH_AT_ONCE
+		       ? managed_wait(r->context->number, SYNC_STREAM, posted->stream, NULL)
+		       : order_copied(r->context, 0, posted->seq);
 }
 
 CUresult managed_push_pages(struct region *r, size_t first, size_t n, enum push how)
@@ -338,11 +339,14 @@ void managed_evict_clean(struct region *r)
 	}
 }
 
-void managed_sent(uint16_t op, uint64_t seq)
+void managed_sent(uint16_t op, uint16_t context, uint64_t seq)
 {
 	if (!op_works(op))
 		return;
 	raise_to(&managed.worked, seq);
+	raise_to(&managed.worked_in[context], seq);
+	if (context > CONTEXT_CREATED && !atomic_load(&managed.created))
+		atomic_store(&managed.created, true);
 	atomic_fetch_add(&managed.epoch, 1);
 	if (thread_self.in_managed || !atomic_load(&managed.touched))
 		return;

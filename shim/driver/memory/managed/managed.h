@@ -76,8 +76,11 @@ CUresult managed_name(CUstream stream, uint64_t address, struct managed_named *n
 void managed_name_end(const struct managed_named *named);
 /* Before other work whose arguments are these words: what is attached to the host and named by
  * one of them is attached to all streams from now on, since nobody knows when such work ends.
+ * NOT_SUPPORTED: one of them is the memory of a device that the current one does not reach.
  */
 CUresult managed_words(const void *words, size_t bytes);
+/* It is managed memory, and kernels of the context's device reach it. */
+bool managed_reached(const struct context *context, CUdeviceptr address);
 /* A host function has run: the device gets what it wrote, before its stream goes on. */
 void managed_push_callback(void);
 

@@ -10,6 +10,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/context/context.h"
+#include "shim/driver/device/peer.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/managed/managed.h"
 #include "shim/driver/memory/managed/managed_part.h"
@@ -28,6 +29,7 @@ struct chunk {
 	struct chunk *next;
 	uint64_t base;
 	struct context *context;
+	uint64_t reached; /* region.reached of all that is cut from it */
 	bool ours;
 	struct blocks pages;
 };
@@ -99,6 +101,32 @@ struct region *region_new(struct context *context, size_t bytes, unsigned attach
 
 /* ---- device memory ---- */
 
+/* Memory of its own for managed memory, which all devices have that reach the device's;
+ * *REACHED: which. */
+static CUresult device_memory(
+	int device, size_t bytes, CUdeviceptr *base, bool *ours, uint64_t *reached)
+{
+	const uint64_t granule = devices.at[device].open.granularity;
+	const size_t whole = (bytes + granule - 1) / granule * granule;
+	CUresult status = memory_alloc_whole(device, bytes, base, ours);
+
+	*reached = 0;
+	for (int by = 0; by < devices.count && !status; by++) {
+		if (by == device)
+			continue;
+		if (!(devices.info.features & OPEN_FEATURE_UNNAMED) || !peer_can(by, device)) {
+			atomic_store(&managed.apart_devices, true);
+			continue;
+		}
+		*reached |= 1ull << by;
+		status = peer_mapping(
+			device, *base, whole, by, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+		if (status)
+			memory_free(*base);
+	}
+	return status;
+}
+
 /* Without the lock: memory may have to be waited for. */
 static CUresult chunk_new(struct context *context)
 {
@@ -108,7 +136,8 @@ static CUresult chunk_new(struct context *context)
 
 	if (!chunk)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = memory_alloc_whole(context->device, CHUNK_BYTES, &base, &chunk->ours);
+	status = device_memory(
+		context->device, CHUNK_BYTES, &base, &chunk->ours, &chunk->reached);
 	if (status) {
 		free(chunk);
 		return status;
@@ -145,6 +174,7 @@ static bool region_cut(struct region *r)
 			continue;
 		r->chunk = chunk;
 		r->ours = chunk->ours;
+		r->reached = chunk->reached;
 		r->base = chunk->base + (uint64_t)page * PAGE_BYTES;
 		return true;
 	}
@@ -158,7 +188,8 @@ static CUresult region_place(struct region *r)
 	CUresult status = CUDA_SUCCESS;
 
 	if (r->bytes > CHUNK_BYTES / 2) {
-		status = memory_alloc_whole(r->context->device, r->bytes, &base, &r->ours);
+		status = device_memory(
+			r->context->device, r->bytes, &base, &r->ours, &r->reached);
 		r->base = base;
 		return status;
 	}
@@ -332,7 +363,7 @@ static CUresult range_free(CUdeviceptr address, bool pooled, uint64_t id, bool w
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Its pages may be the next one's at once. */
 	if (wait)
-		status = managed_sync(range.context);
+		status = managed_sync();
 	if (status)
 		return status;
 	pthread_mutex_lock(&managed.lock);

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "shim/driver/context/context.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/managed/managed_part.h"
 #include "shim/driver/stream/stream.h"
@@ -65,18 +66,17 @@ void managed_name_end(const struct managed_named *named)
  * that the memory began with, for one. */
 static CUresult attach_to_all(uint64_t address)
 {
-	struct context *context = NULL;
 	CUresult status = CUDA_SUCCESS;
 	struct region *r;
+	bool host;
 
 	pthread_mutex_lock(&managed.lock);
 	r = managed_region(address);
-	if (r && r->attach == CU_MEM_ATTACH_HOST)
-		context = r->context;
+	host = r && r->attach == CU_MEM_ATTACH_HOST;
 	pthread_mutex_unlock(&managed.lock);
-	if (context)
-		status = managed_sync(context);
-	if (!context || status)
+	if (host)
+		status = managed_sync();
+	if (!host || status)
 		return status;
 	pthread_mutex_lock(&managed.lock);
 	r = managed_region(address);
@@ -89,19 +89,60 @@ static CUresult attach_to_all(uint64_t address)
 	return status;
 }
 
+/* With the lock held. */
+static bool region_has(const struct region *r, const struct context *context)
+{
+	const int owner = r->context->device;
+
+	return owner == context->device || r->reached >> context->device & 1 ||
+	       atomic_load(&context->reached) >> owner & 1;
+}
+
+bool managed_reached(const struct context *context, CUdeviceptr address)
+{
+	struct region *r;
+	bool reached;
+
+	if (!managed_any || !managed_near(address))
+		return false;
+	pthread_mutex_lock(&managed.lock);
+	r = managed_region(address);
+	reached = r && region_has(r, context);
+	pthread_mutex_unlock(&managed.lock);
+	return reached;
+}
+
+/* Managed memory that the current context's device has no way to. */
+static bool out_of_reach(uint64_t address)
+{
+	const struct context *context = context_current();
+	struct managed_range range;
+
+	return atomic_load(&managed.apart_devices) && context &&
+	       managed_find(address, &range) && !managed_reached(context, address);
+}
+
 CUresult managed_words(const void *words, size_t bytes)
 {
 	const unsigned char *at = words;
 	CUresult status = CUDA_SUCCESS;
 
-	if (!managed_any || !atomic_load(&managed.apart))
+	if (!managed_any ||
+		(!atomic_load(&managed.apart) && !atomic_load(&managed.apart_devices)))
 		return CUDA_SUCCESS;
 	for (size_t i = 0; i + 8 <= bytes && !status; i += 8) {
 		uint64_t word;
 
 		memcpy(&word, at + i, 8);
-		if (managed_near(word))
-			status = attach_to_all(word);
+		if (!managed_near(word))
+			continue;
+		if (out_of_reach(word)) {
+			logs_add("cuMemAllocManaged",
+				"the device that works does not reach managed memory of the "
+				"device that was current when it was allocated");
+			return CUDA_ERROR_NOT_SUPPORTED;
+		}
+		status = attach_to_all(word);
 	}
 	return status;
 }

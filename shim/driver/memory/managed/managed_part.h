@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protocol/wire/handle.h"
 #include "shim/driver/memory/pages/page_fault.h"
 #include "shim/driver/memory/pages/pages.h"
 
@@ -44,6 +45,7 @@ struct region {
 	struct context *context; /* that was current when it was made */
 	struct chunk *chunk;	 /* NULL: device memory of its own */
 	unsigned char *view;	 /* where this library reads and writes its pages */
+	uint64_t reached;	 /* other devices that have access, a bit each */
 	bool ours;		 /* it lies in a reservation of the shim's */
 	bool pooled;		 /* a memory pool's (pool_memory.h) */
 	struct piece *pieces;	 /* it is of variables: only these bytes are theirs */
@@ -65,8 +67,12 @@ extern struct managed {
 	_Atomic uint64_t low, high; /* all regions that ever were lie in there */
 	_Atomic bool touched;	    /* some region has pages for managed_push */
 	_Atomic bool apart;	    /* some region is, or was, not attached to all streams */
+	_Atomic bool apart_devices; /* some region is, or was, not all devices' */
 	_Atomic uint64_t epoch;	    /* rises with all work */
 	_Atomic uint64_t worked;    /* number of the last frame that began work */
+	/* The same of each context: whose work is known to be done need not be waited for. */
+	_Atomic uint64_t worked_in[CONTEXT_MAX];
+	_Atomic bool created; /* one that the program made worked */
 } managed;
 
 /* Does work on that stream of the program reach it? */
@@ -92,15 +98,15 @@ enum push { PUSH_BEFORE_WORK, PUSH_AT_ONCE };
 /* With the lock held: the device gets what is new of these pages, and the program has none of
  * them. */
 CUresult managed_push_pages(struct region *r, size_t first, size_t n, enum push how);
-/* As sync_wait(), but prints nothing: a thread that waits for a page may be in the middle of
- * printing. SEQ may be NULL. */
-CUresult managed_wait(
-	const struct context *context, uint32_t scope, uint64_t handle, uint64_t *seq);
+/* As sync_wait() in the context of that number (CONTEXT_NONE: in all), but prints nothing: a
+ * thread that waits for a page may be in the middle of printing. SEQ may be NULL. */
+CUresult managed_wait(uint16_t context, uint32_t scope, uint64_t handle, uint64_t *seq);
 /* With the lock held: copies that the program got between managed_push and the work itself (the
  * call read its own arguments there) are older than what the work makes. */
 void managed_evict_clean(struct region *r);
-/* All work of the context that could have touched managed memory is done. Without the lock. */
-CUresult managed_sync(struct context *context);
+/* All work that could have touched managed memory is done, of whichever context: other devices
+ * reach it too. Without the lock. */
+CUresult managed_sync(void);
 /* The program touched a page. On a thread of page_fault.c, and the second one only what can be
  * done without waiting: false, and nothing was done. */
 void managed_touch(const struct fault *fault);

@@ -13,6 +13,7 @@
 #include "shim/driver/memory/managed/managed_part.h"
 #include "shim/driver/stream/stream.h"
 #include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
 #include "shim/engine/statistics.h"
 #include "shim/engine/status.h"
 #include "shim/engine/thread.h"
@@ -45,13 +46,12 @@ struct fetch {
 	const void *at;	  /* NULL: they could not be had */
 };
 
-CUresult managed_wait(
-	const struct context *context, uint32_t scope, uint64_t handle, uint64_t *seq)
+CUresult managed_wait(uint16_t context, uint32_t scope, uint64_t handle, uint64_t *seq)
 {
 	struct shim_call call;
 	struct wire_vcudaSync *body = shim_begin(&call, OP_vcudaSync, sizeof(*body));
 
-	call.context = context->number;
+	call.context = context;
 	body->scope = scope;
 	body->handle = handle;
 	shim_wait(&call, 0);
@@ -60,23 +60,82 @@ CUresult managed_wait(
 	return shim_end(&call);
 }
 
-/* Done up to frame WORKED. */
-static CUresult context_done(struct context *context, uint64_t worked)
-{
-	CUresult status;
-	uint64_t seq;
+/* Contexts whose work up to a frame is not known to be done. */
+struct undone {
+	uint64_t worked;
+	bool primaries; /* they have been looked at */
+	uint16_t one;
+	size_t count;
+};
 
-	if (atomic_load(&context->synced) >= worked)
+static void undone_look(void *object, void *argument)
+{
+	const struct context *context = object;
+	struct undone *undone = argument;
+	uint64_t worked = atomic_load(&managed.worked_in[context->number]);
+
+	if (context->primary && undone->primaries)
+		return;
+	if (worked > undone->worked)
+		worked = undone->worked;
+	if (!atomic_load(&context->live) || atomic_load(&context->synced) >= worked)
+		return;
+	undone->one = context->number;
+	undone->count++;
+}
+
+/* All that came before a frame is done: in one context, or (CONTEXT_NONE) in all. */
+struct done {
+	uint64_t seq;
+	uint16_t one;
+};
+
+static void done_note(void *object, void *argument)
+{
+	struct context *context = object;
+	const struct done *done = argument;
+	uint64_t was = atomic_load(&context->synced);
+
+	if (done->one != CONTEXT_NONE && done->one != context->number)
+		return;
+	while (was < done->seq &&
+		!atomic_compare_exchange_weak(&context->synced, &was, done->seq))
+		;
+}
+
+/* Of the program's own contexts there is no list but that of all handles, which is long where
+ * it has many. */
+static void own_contexts_each(void (*look)(void *, void *), void *argument)
+{
+	if (atomic_load(&managed.created))
+		handle_each(KIND_CUcontext, look, argument);
+}
+
+/* All contexts' work is done up to frame WORKED: one wait, be it of one or of several. */
+static CUresult work_done(uint64_t worked)
+{
+	struct undone undone = {.worked = worked};
+	struct done done = {0};
+	CUresult status;
+
+	for (int i = 0; i < devices.count; i++)
+		undone_look(&devices.at[i].primary, &undone);
+	undone.primaries = true;
+	own_contexts_each(undone_look, &undone);
+	if (!undone.count)
 		return CUDA_SUCCESS;
-	status = managed_wait(context, SYNC_CONTEXT, 0, &seq);
+	done.one = undone.count == 1 ? undone.one : CONTEXT_NONE;
+	status = managed_wait(done.one, SYNC_CONTEXT, 0, &done.seq);
+	for (int i = 0; !status && i < devices.count; i++)
+		done_note(&devices.at[i].primary, &done);
 	if (!status)
-		atomic_store(&context->synced, seq);
+		own_contexts_each(done_note, &done);
 	return status;
 }
 
-CUresult managed_sync(struct context *context)
+CUresult managed_sync(void)
 {
-	return context_done(context, atomic_load(&managed.worked));
+	return work_done(atomic_load(&managed.worked));
 }
 
 /* All work that could have written to F's pages is done: for those of one stream, or of none,
@@ -91,11 +150,11 @@ static CUresult fetch_sync(const struct fetch *f)
 	if (f->in_callback)
 		return CUDA_SUCCESS;
 	if (f->attach == CU_MEM_ATTACH_GLOBAL)
-		return context_done(f->context, worked);
-	status = context_done(f->context, f->worked);
+		return work_done(worked);
+	status = work_done(f->worked);
 	if (status || f->attach == CU_MEM_ATTACH_HOST || f->stream_synced >= worked)
 		return status;
-	status = managed_wait(f->context, SYNC_STREAM, f->stream, NULL);
+	status = managed_wait(f->context->number, SYNC_STREAM, f->stream, NULL);
 	pthread_mutex_lock(&managed.lock);
 	r = managed_region(f->address);
 	if (r && !status)

@@ -34,6 +34,7 @@ static struct region *region_at(struct context *context, uint64_t at, uint64_t e
 	if (!r)
 		return NULL;
 	r->base = at;
+	r->reached = ~0ull; /* the worker's driver sees to it */
 	pages_set(&r->pages, 0, r->pages.count, PAGE_ABSENT); /* it has a value */
 	if (!region_map(r)) {
 		region_free(r);

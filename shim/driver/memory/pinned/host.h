@@ -49,10 +49,17 @@ static inline bool host_idle(void)
 {
 	return atomic_load_explicit(&host_extent.idle, memory_order_relaxed) != 0;
 }
+static inline uint64_t host_low(void)
+{
+	return atomic_load_explicit(&host_extent.low, memory_order_relaxed);
+}
+static inline uint64_t host_span(void)
+{
+	return atomic_load_explicit(&host_extent.span, memory_order_relaxed);
+}
 static inline bool host_maybe(uint64_t address)
 {
-	return address - atomic_load_explicit(&host_extent.low, memory_order_relaxed) <
-	       atomic_load_explicit(&host_extent.span, memory_order_relaxed);
+	return address - host_low() < host_span();
 }
 
 /* Kernels may use the piece around the address from now on (mirror.h). INVALID_VALUE: it is in

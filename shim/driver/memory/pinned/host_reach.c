@@ -15,6 +15,7 @@
 #include "shim/driver/memory/managed/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror/mirror.h"
+#include "shim/driver/memory/pinned/words.h"
 #include "shim/driver/stream/stream.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/thread.h"
@@ -113,17 +114,26 @@ CUresult host_reach(uint64_t address)
 	return reach_whole(address, true);
 }
 
-void host_named(const void *words, size_t bytes)
+static void name_each(const unsigned char *at, size_t words)
 {
-	const unsigned char *at = words;
-
-	for (size_t i = 0; i + 8 <= bytes; i += 8) {
+	for (size_t i = 0; i < words; i++) {
 		uint64_t word;
 
-		memcpy(&word, at + i, 8);
+		memcpy(&word, at + 8 * i, 8);
 		if (__builtin_expect(host_maybe(word), 0))
 			reach_whole(word, false);
 	}
+}
+
+void host_named(const void *words, size_t bytes)
+{
+	const unsigned char *at = words;
+	size_t left = bytes / 8;
+
+	for (; left >= WORDS_BLOCK; left -= WORDS_BLOCK, at += 8 * WORDS_BLOCK)
+		if (__builtin_expect(words_maybe_in(at, host_low(), host_span()), 0))
+			name_each(at, WORDS_BLOCK);
+	name_each(at, left);
 }
 
 void host_named_all(void)

@@ -174,6 +174,20 @@ CUresult ipc_event_record(struct event *event, CUstream hStream)
 	return status;
 }
 
+CUresult ipc_event_record_context(
+	struct event *event, const struct context *context, uint64_t *seq)
+{
+	struct shim_call call;
+	struct wire_vcudaEventRecordContext *body =
+		shim_begin(&call, OP_vcudaEventRecordContext, sizeof(*body));
+
+	call.context = context->number;
+	body->event = event->handle;
+	shim_wait(&call, 0);
+	*seq = call.seq;
+	return shim_end(&call);
+}
+
 CUresult ipc_event_await(struct event *event, CUstream hStream)
 {
 	struct wire_vcudaEventAwait *body;
