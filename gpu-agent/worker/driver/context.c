@@ -108,7 +108,7 @@ static void context_forget(struct worker *w, uint16_t context)
 		if (name->kind == KIND_CUevent)
 			w->cuda.cuEventDestroy(name->object);
 		else if (name->kind == KIND_CUmodule)
-			module_unload(w, name->object);
+			worker_module_unload(w, name->object);
 		else if (name->kind == KIND_CUarray)
 			array_forget(w, name->object);
 		else if (name->kind == KIND_CUtexObject)

@@ -57,7 +57,7 @@ static CUresult kept_close(struct worker *w, void *object)
 	if (kept->module) {
 		status = worker_use(w, kept->context);
 		if (!status)
-			status = module_unload(w, kept->module);
+			status = worker_module_unload(w, kept->module);
 		module_dismiss(w, kept->bytes);
 	}
 	kept_free(kept);
@@ -172,7 +172,7 @@ void graph_modules_let(struct worker *w, uint16_t context)
 			continue;
 		name = names_find(w, kept->handle, KIND_CUmodule);
 		if (kept->unloaded) {
-			module_unload(w, kept->module);
+			worker_module_unload(w, kept->module);
 			module_dismiss(w, kept->bytes);
 		} else if (name) {
 			name->kept = NULL; /* it goes with its name */

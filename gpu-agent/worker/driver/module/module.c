@@ -208,7 +208,7 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 	}
 	worker_bind(w, r, req->module, KIND_CUmodule, module);
 	if (worker_refused(r)) {
-		module_unload(w, module);
+		worker_module_unload(w, module);
 		module_dismiss(w, req->size);
 		return r->refused;
 	}
@@ -228,7 +228,7 @@ static CUresult module_close(struct worker *w, void *object)
 	CUresult status = worker_use(w, closing->context);
 
 	if (!status)
-		status = module_unload(w, closing->module);
+		status = worker_module_unload(w, closing->module);
 	free(closing);
 	return status;
 }

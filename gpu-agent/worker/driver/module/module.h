@@ -59,7 +59,7 @@ uint64_t module_library_number(const struct image_option *jit, uint32_t bytes);
 CUresult module_library_load(struct worker *w, const struct request *r,
 	const struct module_source *source, uint64_t number, CUmodule *module);
 /* It goes, with its library if it is the last one of that. */
-CUresult module_unload(struct worker *w, CUmodule module);
+CUresult worker_module_unload(struct worker *w, CUmodule module);
 /* One module less, whose image had so many bytes. */
 void module_dismiss(struct worker *w, uint64_t bytes);
 /* The JIT's texts: what is wrong, and what it tells (CU_JIT_LOG_VERBOSE: of each function). */

@@ -106,7 +106,7 @@ CUresult module_library_load(struct worker *w, const struct request *r,
 	return status;
 }
 
-CUresult module_unload(struct worker *w, CUmodule module)
+CUresult worker_module_unload(struct worker *w, CUmodule module)
 {
 	for (struct module_library *l = w->libraries; l; l = l->next)
 		for (uint32_t i = 0; i < l->count; i++)
