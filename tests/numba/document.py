@@ -254,6 +254,8 @@ Others, on the software GPU by `vcuda run --software`, 2026-11-30, with their wh
 | CuPy 14.2.0 under gdb | a sum | | right; NOT_SUPPORTED before |
 | CatBoost 1.2.10 | training on the GPU | | refused by name: the static runtime of CUDA 11 |
 | faiss-gpu-cu12 1.14.1, cuda-cccl 1.2.1 | | | machine code only: "no kernel image" |
+| nvitop 1.7.2, gpustat | one look | | right |
+| PyKeOps | | | stays on the CPU: it asks `ctypes.util.find_library("cuda")`, which asks ldconfig's cache, in which vcuda's libraries are not |
 
 vLLM 0.20.2 on the machines with an H200 (`tests/frameworks/vllm_rows.py`; the machine code of other architectures was taken out of its wheel, to carry less), small Llama models of
 random weights in bfloat16, tokens and log probabilities natively and through vcuda, each engine a process of its own: **bit-equal** eager, sampled, compiled and captured (the default), prompts
