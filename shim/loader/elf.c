@@ -131,6 +131,23 @@ const Elf64_Phdr *loaded_part(
 	return NULL;
 }
 
+bool loaded_code_protect(const struct dl_phdr_info *info, int extra)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	bool done = true;
+
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const Elf64_Phdr *part = &info->dlpi_phdr[i];
+		uintptr_t from = (info->dlpi_addr + part->p_vaddr) & ~(page - 1);
+		uintptr_t to = info->dlpi_addr + part->p_vaddr + part->p_filesz;
+
+		if (part->p_type == PT_LOAD && (part->p_flags & PF_X))
+			done &= !mprotect(
+				(void *)from, to - from, PROT_READ | PROT_EXEC | extra);
+	}
+	return done;
+}
+
 bool image_next_function(const struct image *image, size_t *at, struct image_function *function)
 {
 	while (*at < image->symbol_count) {

@@ -52,6 +52,9 @@ struct loaded_tables loaded_tables(const struct dl_phdr_info *info);
  * NULL: there is none. */
 const Elf64_Phdr *loaded_part(
 	const struct dl_phdr_info *info, uint64_t value, uint64_t bytes, uint32_t flags);
+/* The object's code may be read and run from now on, and what EXTRA says (PROT_WRITE; 0).
+ * False: some of it stays as it is. */
+bool loaded_code_protect(const struct dl_phdr_info *info, int extra);
 
 /* One function of the file's symbol table. */
 struct image_function {

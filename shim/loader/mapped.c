@@ -6,6 +6,7 @@
  * constructors.
  */
 #include "shim/loader/mapped.h"
+#include "shim/loader/elf.h"
 #include "shim/loader/jump.h"
 
 #include <dlfcn.h>
@@ -14,7 +15,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* Functions begin at multiples of this; what lies between them is never run. */
 #define FUNCTION_ALIGN 16
@@ -23,8 +23,8 @@ static const unsigned char endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 #define BREAKPOINT 0xcc
 #define CALL 0xe8
 #define JUMP_NEAR 0xe9
-#define NEAR_BYTES                                                                             \
-	5 /* of a call or a jump: how far it is stands in four bytes behind the first */
+/* Of a call or a jump: how far it is stands in four bytes behind the first. */
+#define NEAR_BYTES 5
 
 static bool nops(const unsigned char *code, size_t n)
 {
@@ -105,32 +105,26 @@ static void calls_move(unsigned char *code, size_t n, struct calls *calls)
 	}
 }
 
-/* The loader's own code: the segment that has the function. */
+/* In the loader's own code: the segment that has the function. */
 static int move_in(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct calls *calls = data;
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	const Elf64_Phdr *part = loaded_part(
+		info, (uintptr_t)calls->from - info->dlpi_addr, FUNCTION_ALIGN, PF_X);
+	int32_t distance;
 
 	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const Elf64_Phdr *part = &info->dlpi_phdr[i];
-		uintptr_t begin = info->dlpi_addr + part->p_vaddr, from = begin & ~(page - 1);
-		int32_t distance = 0;
-
-		if (part->p_type != PT_LOAD || !(part->p_flags & PF_X) ||
-			(uintptr_t)calls->from - begin >= part->p_filesz)
-			continue;
-		if (!near_to(calls->to, (const void *)watched_changed, &distance) ||
-			mprotect((void *)from, begin + part->p_filesz - from,
-				PROT_READ | PROT_WRITE | PROT_EXEC))
-			return 1;
+	if (!part)
+		return 0;
+	if (near_to(calls->to, (const void *)watched_changed, &distance) &&
+		loaded_code_protect(info, PROT_WRITE)) {
 		memcpy(calls->to + 1, &distance, sizeof(distance));
 		calls->to[0] = JUMP_NEAR;
-		calls_move((unsigned char *)begin, part->p_filesz, calls);
-		mprotect((void *)from, begin + part->p_filesz - from, PROT_READ | PROT_EXEC);
-		return 1;
+		calls_move((unsigned char *)info->dlpi_addr + part->p_vaddr, part->p_filesz,
+			calls);
+		loaded_code_protect(info, 0);
 	}
-	return 0;
+	return 1;
 }
 
 static bool watch_beside_debugger(unsigned char *code, void (*changed)(void))

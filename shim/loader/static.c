@@ -18,7 +18,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* A function shorter than this is none of those that programs call. */
 #define FUNCTION_LEAST 10
@@ -112,23 +111,6 @@ static int stripped_major(const struct stripped *runtime)
 	return major;
 }
 
-static bool code_protect(const struct dl_phdr_info *info, int extra)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	bool done = true;
-
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const Elf64_Phdr *part = &info->dlpi_phdr[i];
-		uintptr_t from = (info->dlpi_addr + part->p_vaddr) & ~(page - 1);
-		uintptr_t to = info->dlpi_addr + part->p_vaddr + part->p_filesz;
-
-		if (part->p_type == PT_LOAD && (part->p_flags & PF_X))
-			done &= !mprotect(
-				(void *)from, to - from, PROT_READ | PROT_EXEC | extra);
-	}
-	return done;
-}
-
 /* True where the front does not have a function of that name: dlerror would tell of it. */
 static bool redirect_function(const struct dl_phdr_info *info,
 	const struct image_function *function, const char *version)
@@ -153,12 +135,12 @@ static void redirect(const struct dl_phdr_info *info, const struct image *image,
 	struct image_function function;
 	bool unknown = false; /* what dlerror would tell of, after a dlopen that went well */
 
-	if (!code_protect(info, PROT_WRITE))
+	if (!loaded_code_protect(info, PROT_WRITE))
 		return;
 	for (size_t at = 0; stripped ? stripped_next(stripped, &at, &function)
 				     : image_next_function(image, &at, &function);)
 		unknown |= redirect_function(info, &function, version);
-	code_protect(info, 0);
+	loaded_code_protect(info, 0);
 	linked_add(info);
 	if (unknown)
 		dlerror();

@@ -126,7 +126,7 @@ $(call add_test,static_opened,tests/static/opened.py,all,$(MIXED_VCUDA) $(PYTHON
 
 ##### Under a debugger #####
 
-# The program is there before the breakpoint is looked for; what it opens comes later.
+# The mixed programs, with a debugger's breakpoint where the loader tells of what it has mapped.
 $(STATIC_DIR)/traced: tests/static/traced.c tests/die.h
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)

@@ -18,8 +18,8 @@
 #define LOOK_NS 50000000ull /* between two looks whether a recorder lives */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define BOARD_MAGIC 0x3153544e56454356ull /* "VCEVNTS1": another layout has another one */
-#define NUMBERS_FULL                                                                           \
-	(1ull << 47) /* no track that a protocol violation brought so far is used */
+/* No track that a protocol violation brought so far is used. */
+#define NUMBERS_FULL (1ull << 47)
 
 struct board_event {
 	uint64_t recording; /* track and number; 0: none */
