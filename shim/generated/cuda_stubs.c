@@ -1070,8 +1070,8 @@ STUB(lasting, cuDeviceCanAccessPeer, hand_cuDeviceCanAccessPeer, (int *canAccess
 	CUdevice dev, CUdevice peerDev), (canAccessPeer, dev, peerDev));
 STUB(current, cuCtxEnablePeerAccess, hand_cuCtxEnablePeerAccess, (CUcontext peerContext,
 	unsigned int Flags), (peerContext, Flags));
-STUB_CAPTURED(current, capture_unsafe_slow(), cuCtxDisablePeerAccess,
-	hand_cuCtxDisablePeerAccess, (CUcontext peerContext), (peerContext));
+STUB(current, cuCtxDisablePeerAccess, hand_cuCtxDisablePeerAccess, (CUcontext peerContext),
+	(peerContext));
 STUB(lasting, cuDeviceGetP2PAttribute, hand_cuDeviceGetP2PAttribute, (int *value,
 	CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice), (value, attrib,
 	srcDevice, dstDevice));

@@ -45,7 +45,7 @@ def main():
     parser.add_argument("--record-only", action="store_true", help="and make no remote ones")
     parser.add_argument("--perf", default="", help="VCUDA_PERF of the remote program")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
-    parser.add_argument("--count", type=int, default=450, help="how many seeds")
+    parser.add_argument("--count", type=int, default=460, help="how many seeds")
     parser.add_argument("--calls", type=int, default=300, help="calls of each")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for each side")
     parser.add_argument("--show", type=int, default=3, help="examples of each function that differs")

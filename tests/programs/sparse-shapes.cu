@@ -162,8 +162,11 @@ static CUresult try_make(
 static CUarray make(size_t width, size_t height, size_t depth, unsigned flags)
 {
 	CUarray array;
+	const CUresult status = try_make(&array, width, height, depth, flags);
 
-	DRIVER(try_make(&array, width, height, depth, flags));
+	if (status)
+		FAIL("cuArray3DCreate of %zu x %zu x %zu, flags %#x, gave %d", width, height, depth,
+			flags, (int)status);
 	return array;
 }
 

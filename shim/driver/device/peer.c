@@ -13,6 +13,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/context/context.h"
+#include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"
@@ -182,8 +183,11 @@ CUresult hand_cuCtxDisablePeerAccess(CUcontext peerContext)
 	const struct context *peer = context_of(peerContext);
 	CUresult status;
 
-	if (!peer)
+	if (!peer) /* also while a stream captures */
 		return CUDA_ERROR_INVALID_CONTEXT;
+	status = capture_unsafe();
+	if (status)
+		return status;
 	if (!atomic_load(&peer->live))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (!peer_can(context->device, peer->device))
