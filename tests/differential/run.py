@@ -39,6 +39,7 @@ def main():
     root = os.path.join(HERE, "..", "..")
     parser.add_argument("--dist", default=os.path.join(root, "build"))
     parser.add_argument("--driver", default="software", help="of the agent: nvidia or software")
+    parser.add_argument("--gpus", default="all", help="which GPUs the agent has; the record is of a machine with one")
     parser.add_argument("--native", action="store_true", help="make the native traces here")
     parser.add_argument("--twice", action="store_true", help="compare two remote runs: both must tell the same")
     parser.add_argument("--record", help="keep the native traces in this file")
@@ -69,7 +70,8 @@ def main():
     elif not options.twice:
         with tarfile.open(RECORDED) as archive:
             archive.extractall(native, filter="data")
-    with stack.Stack(options.dist, options.driver, options=("--warm", "4"), pin=False) as served:
+    with stack.Stack(options.dist, options.driver, options=("--warm", "4", "--gpus", options.gpus),
+                     pin=False) as served:
         for side in (native, other) if options.twice else (other,):
             trace(program, options, side, served.env(VCUDA_PERF=options.perf))
     return compare.report(native, other, os.path.join(HERE, "declared.txt"), options.show, options.first, options.count,
