@@ -12,7 +12,7 @@ SHIM_UNIT_WITH_memory := $(addprefix shim/driver/memory/,heap.c slab.c spare.c f
 
 # Of the part's name, which is its file's in whatever room.
 define shim_unit
-$$(SHIM_UNIT)/shim_$(1): tests/unit/shim_$(1).c \
+$$(SHIM_UNIT)/shim_$(1): $(call unit_files,shim_$(1).c) \
 		$$(wildcard shim/engine/$(1).c shim/driver/$(1).c shim/driver/*/$(1).c shim/driver/*/*/$(1).c) $(SHIM_UNIT_WITH_$(1)) \
 		shim/engine/blocks.c shim/driver/memory/free_extents.c shim/driver/memory/globals.c \
 		$$(wildcard shim/*/*.h shim/*/*/*.h shim/*/*/*/*.h) | $$(CACHE)/.complete
@@ -27,5 +27,5 @@ $(foreach part,$(SHIM_UNIT_TESTS:shim_%=%),$(eval $(call shim_unit,$(part))))
 .PHONY: test-shim-unit
 test: test-shim-unit
 test-shim-unit: $(SHIM_UNIT_TESTS:%=run-%) ## the shim's parts, one by one
-$(foreach test,$(SHIM_UNIT_TESTS),$(call add_test,$(test),tests/unit/$(test).c, \
+$(foreach test,$(SHIM_UNIT_TESTS),$(call add_test,$(test),$(call unit_files,$(test).c), \
 	$(SHIM_UNIT)/$(test),timeout 180 $$<))
