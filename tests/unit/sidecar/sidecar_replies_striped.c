@@ -3,7 +3,7 @@
  * Frames from the agent behind a payload that a stripe brings: they wait for it, in their
  * order, and go with the connection.
  */
-#include "tests/unit/sidecar_replies.h"
+#include "tests/unit/sidecar/sidecar_replies.h"
 
 /* A DATA whose 100 bytes stripe 2 brings, an update, and the answer behind both. */
 static size_t make_striped(unsigned char *bytes)

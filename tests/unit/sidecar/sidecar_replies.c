@@ -3,7 +3,7 @@
  * Frames from the agent: cut at every length, flipped in every bit, in pieces of every size.
  * They are parsed whole or not at all, and nothing is written outside the destination place.
  */
-#include "tests/unit/sidecar_replies.h"
+#include "tests/unit/sidecar/sidecar_replies.h"
 
 static void test_reply_in_two_pieces_of_every_size(void **state)
 {
