@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tests/unit/runtime_driver.h"
+#include "tests/unit/runtime/runtime_driver.h"
 
 #define ok(call) assert_int_equal((call), cudaSuccess)
 #define is(call, error) assert_int_equal((call), error)

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "tests/unit/runtime_driver.h"
+#include "tests/unit/runtime/runtime_driver.h"
 
 struct driver_counts driver_counts;
 CUresult driver_load_status = CUDA_SUCCESS;
