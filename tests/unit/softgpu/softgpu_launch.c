@@ -5,7 +5,7 @@
  */
 #include <unistd.h>
 
-#include "tests/unit/softgpu_images.h"
+#include "tests/unit/softgpu/softgpu_images.h"
 
 static void functions_describe_themselves(void **state)
 {

@@ -3,7 +3,7 @@
  * The software GPU's memory: accounting, addresses, copies of every shape against a plain
  * reference, fills, the VMM calls at a fixed address, pools, pinned memory.
  */
-#include "tests/unit/softgpu_test.h"
+#include "tests/unit/softgpu/softgpu_test.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
  * truncation or flipped bit makes the reader leave the bytes that it was given.
  */
 #include "softgpu/driver/module/fatbin.h"
-#include "tests/unit/softgpu_images.h"
+#include "tests/unit/softgpu/softgpu_images.h"
 
 #include <elf.h>
 

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "tests/unit/softgpu_test.h"
+#include "tests/unit/softgpu/softgpu_test.h"
 
 /* An image's bytes with a NUL behind them, and how many; SIZE may be NULL. */
 static inline void *load(const char *name, size_t *size)

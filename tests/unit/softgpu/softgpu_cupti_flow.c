@@ -5,7 +5,7 @@
  */
 #include <semaphore.h>
 
-#include "tests/unit/softgpu_cupti.h"
+#include "tests/unit/softgpu/softgpu_cupti.h"
 
 /* ---- threads and streams ---- */
 

@@ -3,7 +3,7 @@
  * The environment: what is set is obeyed, injected faults come where they were asked for, and
  * nonsense is refused.  It is read once a process, so each case is a process of its own.
  */
-#include "tests/unit/softgpu_test.h"
+#include "tests/unit/softgpu/softgpu_test.h"
 
 #include <stdio.h>
 #include <sys/wait.h>

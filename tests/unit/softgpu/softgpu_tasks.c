@@ -3,7 +3,7 @@
  * Tasks of the libraries beside the driver: a handle and its memory last as long as the tasks
  * that use them, also where destroying cannot wait for these.
  */
-#include "tests/unit/softgpu_test.h"
+#include "tests/unit/softgpu/softgpu_test.h"
 
 #include <semaphore.h>
 #include <unistd.h>

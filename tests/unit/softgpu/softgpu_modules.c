@@ -3,7 +3,7 @@
  * Modules in every form, with kernels that nvcc compiled (softgpu_kernels.cu): what loads and
  * runs, what is refused, and libraries and linked texts.
  */
-#include "tests/unit/softgpu_images.h"
+#include "tests/unit/softgpu/softgpu_images.h"
 
 static void every_image_loads_and_runs(void **state)
 {

@@ -3,7 +3,7 @@
  * CUPTI on the software GPU: what each record says of a kernel, a copy, a fill or a graph,
  * whose call it was, and how records come into the program's buffers.
  */
-#include "tests/unit/softgpu_cupti.h"
+#include "tests/unit/softgpu/softgpu_cupti.h"
 
 static unsigned char pageable[BYTES];
 

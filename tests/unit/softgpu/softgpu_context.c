@@ -2,7 +2,7 @@
  *
  * Devices, contexts, names of results, and which function a program of which CUDA version gets.
  */
-#include "tests/unit/softgpu_test.h"
+#include "tests/unit/softgpu/softgpu_test.h"
 
 #include <pthread.h>
 #include <sys/wait.h>

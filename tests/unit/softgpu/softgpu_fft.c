@@ -3,7 +3,7 @@
  * cuFFT on the software GPU: what each form of plan computes is what the definition of the
  * transform gives, summed here term by term; and what NVIDIA documents of wrong arguments.
  */
-#include "tests/unit/softgpu_test.h"
+#include "tests/unit/softgpu/softgpu_test.h"
 
 #include <complex.h>
 #include <math.h>

@@ -6,7 +6,7 @@
  */
 #include <limits.h>
 
-#include "tests/unit/softgpu_test.h"
+#include "tests/unit/softgpu/softgpu_test.h"
 
 /* The library's own names, as far as they are used here. */
 int cusparseCreate(void **handle);

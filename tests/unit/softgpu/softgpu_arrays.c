@@ -4,7 +4,7 @@
  * between two of them are what a plain reference has, whichever tiles are mapped; what cannot
  * be mapped is refused; and nothing stays behind.
  */
-#include "tests/unit/softgpu_test.h"
+#include "tests/unit/softgpu/softgpu_test.h"
 
 #define TILE ((size_t)2 << 20)
 #define ROUNDS 120

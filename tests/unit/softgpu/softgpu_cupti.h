@@ -7,7 +7,7 @@
 #define VCUDA_TESTS_SOFTGPU_CUPTI_H
 
 #include "protocol/libraries/cupti_records.h"
-#include "tests/unit/softgpu_test.h"
+#include "tests/unit/softgpu/softgpu_test.h"
 
 #include <pthread.h>
 #include <unistd.h>

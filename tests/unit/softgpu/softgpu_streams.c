@@ -4,7 +4,7 @@
  * functions, values in memory, many threads.  Gates that the test opens make every order a fact
  * and not a matter of luck.
  */
-#include "tests/unit/softgpu_test.h"
+#include "tests/unit/softgpu/softgpu_test.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
