@@ -4,7 +4,7 @@
  * is had, nothing leaks, and a store that ends between any two writes is taken over by the
  * next.
  */
-#include "tests/unit/store_alone.h"
+#include "tests/unit/store/store_alone.h"
 
 #define ROUNDS 1000000
 

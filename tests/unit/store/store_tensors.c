@@ -3,7 +3,7 @@
  * Tensors of the store from their making to their end: who is told that one is sealed, who has
  * what is shared, what is evicted, pooled, and packed with others.
  */
-#include "tests/unit/store_alone.h"
+#include "tests/unit/store/store_alone.h"
 
 static void what_was_shared_is_had_once_sealed(void **state)
 {
