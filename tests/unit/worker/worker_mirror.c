@@ -7,7 +7,7 @@
 #include <sys/uio.h>
 
 #include "protocol/wire/mirror.h"
-#include "tests/unit/worker_peer.h"
+#include "tests/unit/worker/worker_peer.h"
 
 #define HOST 0x480000000000ull /* the worker's window, where it gets it */
 #define PAGE (uint64_t)MIRROR_PAGE

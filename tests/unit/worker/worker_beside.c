@@ -8,7 +8,7 @@
 #include "protocol/generated/cusparse_ops.h"
 #include "protocol/generated/cusparse_wire.h"
 #include "protocol/libraries/cufft.h"
-#include "tests/unit/worker_beside.h"
+#include "tests/unit/worker/worker_beside.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -6,7 +6,7 @@
 #define VCUDA_TESTS_UNIT_WORKER_QUOTAS_H
 
 #include "gpu-agent/worker/limits/quotas.h"
-#include "tests/unit/worker_peer.h"
+#include "tests/unit/worker/worker_peer.h"
 
 #define HANDLES 64 /* may be */
 

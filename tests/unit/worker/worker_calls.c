@@ -4,7 +4,7 @@
  * before is answered, there are signs of life, and it ends with its client.  The loading of a
  * module and pinned memory stand at a gate that the test opens (gate_driver.c).
  */
-#include "tests/unit/worker_peer.h"
+#include "tests/unit/worker/worker_peer.h"
 
 #include <openssl/sha.h>
 

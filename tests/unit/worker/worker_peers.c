@@ -4,7 +4,7 @@
  * and taking access, what a context's end takes away, and numbers that a hostile client makes
  * up.
  */
-#include "tests/unit/worker_peer.h"
+#include "tests/unit/worker/worker_peer.h"
 
 #define WINDOW 0x200000000000ull
 #define SECOND (WINDOW + (1ull << 41))

@@ -6,7 +6,7 @@
  */
 #include "protocol/libraries/cublaslt.h"
 #include "protocol/generated/cublaslt_ops.h"
-#include "tests/unit/worker_peer.h"
+#include "tests/unit/worker/worker_peer.h"
 
 static void every_op_is_refused_when_cut_short(void **state)
 {

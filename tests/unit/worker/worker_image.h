@@ -8,7 +8,7 @@
 
 #include <openssl/sha.h>
 
-#include "tests/unit/worker_peer.h"
+#include "tests/unit/worker/worker_peer.h"
 
 /* Brings the text PTX and loads it as MODULE; the load's status. */
 static inline CUresult image_load(struct peer *p, const char *ptx, uint64_t module)

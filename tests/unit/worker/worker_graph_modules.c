@@ -6,8 +6,8 @@
  */
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/wire/graph.h"
-#include "tests/unit/worker_image.h"
-#include "tests/unit/worker_quotas.h"
+#include "tests/unit/worker/worker_image.h"
+#include "tests/unit/worker/worker_quotas.h"
 
 #define GRAPH handle_make(1, KIND_CUgraph, 1)
 #define CLONE handle_make(1, KIND_CUgraph, 2)

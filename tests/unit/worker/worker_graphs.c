@@ -5,7 +5,7 @@
  */
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/wire/graph.h"
-#include "tests/unit/worker_peer.h"
+#include "tests/unit/worker/worker_peer.h"
 
 #define MEMORY 0x200000000000ull
 #define GRAPH handle_make(1, KIND_CUgraph, 1)

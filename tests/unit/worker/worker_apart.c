@@ -6,7 +6,7 @@
  * 64 and 12 are a million tries.
  */
 #include "protocol/generated/cuda_wire.h"
-#include "tests/unit/worker_peer.h"
+#include "tests/unit/worker/worker_peer.h"
 
 #define BYTES (2ull << 20)
 #define WINDOW 0x200000000000ull

@@ -8,7 +8,7 @@
 
 #include "protocol/wire/array.h"
 #include "protocol/wire/graph.h"
-#include "tests/unit/worker_peer.h"
+#include "tests/unit/worker/worker_peer.h"
 
 #define FIRST 0x200000000000ull
 #define BYTES (2ull << 20)

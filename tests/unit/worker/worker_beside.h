@@ -13,7 +13,7 @@
 #include "protocol/libraries/cudnn_backend.h"
 #include "protocol/libraries/cudnn_tree.h"
 #include "protocol/libraries/items.h"
-#include "tests/unit/worker_peer.h"
+#include "tests/unit/worker/worker_peer.h"
 
 static int gate, passed; /* the test's end of the pipe, and the library's */
 

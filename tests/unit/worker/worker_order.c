@@ -3,8 +3,8 @@
  * What the worker does in which order, where a host function holds the stream up, a context
  * goes, or the client does not read: nothing overtakes, nothing is lost, nobody waits for ever.
  */
-#include "tests/unit/worker_image.h"
-#include "tests/unit/worker_peer.h"
+#include "tests/unit/worker/worker_image.h"
+#include "tests/unit/worker/worker_peer.h"
 
 #include <time.h>
 

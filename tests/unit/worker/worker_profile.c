@@ -13,7 +13,7 @@
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/wire/graph.h"
 #include "protocol/wire/profile.h"
-#include "tests/unit/worker_image.h"
+#include "tests/unit/worker/worker_image.h"
 
 #define WINDOW 0x200000000000ull
 #define KINDS (1u << PROFILE_CONCURRENT_KERNEL | 1u << PROFILE_COPY | 1u << PROFILE_FILL)

@@ -5,8 +5,8 @@
  */
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/wire/mirror.h"
-#include "tests/unit/worker_image.h"
-#include "tests/unit/worker_quotas.h"
+#include "tests/unit/worker/worker_image.h"
+#include "tests/unit/worker/worker_quotas.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -4,7 +4,7 @@
  * and whoever is killed, and where they have too much memory the one with most of it ends.
  */
 #include "gpu-agent/worker/worker_state.h"
-#include "tests/unit/worker_quotas.h"
+#include "tests/unit/worker/worker_quotas.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

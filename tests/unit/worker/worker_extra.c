@@ -5,7 +5,7 @@
  * granted is not had.
  */
 #include "protocol/generated/cuda_wire.h"
-#include "tests/unit/worker_peer.h"
+#include "tests/unit/worker/worker_peer.h"
 
 #define WINDOW 0x200000000000ull
 #define MIB (1ull << 20)

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 
 #include "gpu-agent/worker/driver/ipc/ipc_board.h"
-#include "tests/unit/board_page.h"
-#include "tests/unit/worker_peer.h"
+#include "tests/unit/worker/board_page.h"
+#include "tests/unit/worker/worker_peer.h"
 
 #define THEIRS 9u   /* the other process's number on a board */
 #define BOARDS 300u /* more than a worker has at once */

@@ -5,8 +5,8 @@
  */
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/wire/graph.h"
-#include "tests/unit/worker_image.h"
-#include "tests/unit/worker_peer.h"
+#include "tests/unit/worker/worker_image.h"
+#include "tests/unit/worker/worker_peer.h"
 
 #include <dirent.h>
 #include <fcntl.h>

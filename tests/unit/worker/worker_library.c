@@ -4,7 +4,7 @@
  * lives as long as one of them does; and what a hostile client says of libraries.
  */
 #include "protocol/generated/cuda_wire.h"
-#include "tests/unit/worker_image.h"
+#include "tests/unit/worker/worker_image.h"
 
 #define MODULE(NUMBER) handle_make(1, KIND_CUmodule, NUMBER)
 

@@ -19,7 +19,7 @@
 
 #include "gpu-agent/worker/driver/ipc/ipc_board.h"
 #include "gpu-agent/worker/worker_state.h"
-#include "tests/unit/board_page.h"
+#include "tests/unit/worker/board_page.h"
 
 static struct worker_stream streams[BOARD_TRACKS + 1];
 

@@ -4,7 +4,7 @@
  * waits for what is being prepared in it, a handle that is destroyed ends behind it.
  */
 #include "gpu-agent/worker/loop/closing.h"
-#include "tests/unit/worker_beside.h"
+#include "tests/unit/worker/worker_beside.h"
 
 static void a_destroyed_handle_ends_behind_its_call(void **state)
 {
