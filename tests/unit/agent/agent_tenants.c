@@ -4,7 +4,7 @@
  * nobody else, and a token file that is written again is taken up.
  */
 #include "gpu-agent/front/ledger/timeshare.h"
-#include "tests/unit/agent_tenants.h"
+#include "tests/unit/agent/agent_tenants.h"
 
 #define MIB (1ull << 20)
 

@@ -3,7 +3,7 @@
  * Who sees what of the tenants over HTTP: each its own rows, an operator all, and everybody
  * what the configuration shows to everybody.
  */
-#include "tests/unit/agent_tenants.h"
+#include "tests/unit/agent/agent_tenants.h"
 
 /* What two tenants with a session each, who sees all, and nobody may see of them. */
 static void a_tenant_sees_itself_alone(void **state)
