@@ -12,7 +12,7 @@
 TEST_LIST :=
 
 # unit_files(PATTERN): the files of tests/unit with such a name, whatever room they are in.
-unit_files = $(sort $(wildcard tests/unit/$(1) tests/unit/*/$(1)))
+unit_files = $(sort $(wildcard tests/unit/*/$(1)))
 
 define test_rule
 TEST_LIST += $(1)=$(2)

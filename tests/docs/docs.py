@@ -10,7 +10,7 @@ backticks that begins with a folder of the repository, or ends like a source fil
 docs/ARCHITECTURE.md, CONTRIBUTING.md and the README of a room every path in backticks must be
 there, and every `function()` and `NAME_LIKE_THIS` must stand in a source file.  A test function
 in parentheses behind its file stands in that file.  No comment of a C file names a C file that is
-gone.  Each room of tools/layers.py has a README.
+gone.  Each room of tools/layers.py and of tests/unit has a README, and no unit test lies in none.
 """
 import fnmatch
 import os
@@ -189,6 +189,14 @@ def rooms():
             and room.split("/")[0] in ROOMS]
 
 
+def rooms_of_tests(files):
+    """The folders of tests/unit, and (file, 0, what is wrong) of each source that lies in none."""
+    inside = [path for path in files if path.startswith("tests/unit/")]
+    return (sorted({os.path.dirname(path) for path in inside if path.count("/") > 2}),
+            [(path, 0, "a test of tests/unit lies in the room of what it tests") for path in inside
+             if path.count("/") == 2 and path.endswith((".c", ".h", ".cu"))])
+
+
 def self_test():
     """Each text has one fault, or none, and says which."""
     files = ["docs/ARCHITECTURE.md", "docs/A.md", "shim/engine/ring.c", "tests/a.c"]
@@ -223,7 +231,10 @@ def self_test():
     checked.comments("a.c", "/* ring.c, engine/ring.c, cuda.h */ \"gone.c\"\n/* See\n * gone.c. */")
     if checked.faults != ["a.c:3: no file has the name gone.c"]:
         sys.exit(f"docs.py: a comment: {checked.faults}")
-    print(f"docs: {len(cases) + 1} texts, each judged right")
+    if rooms_of_tests(["tests/unit/unit.mk", "tests/unit/a.c", "tests/unit/shim/b.c"]) != (
+            ["tests/unit/shim"], [("tests/unit/a.c", 0, "a test of tests/unit lies in the room of what it tests")]):
+        sys.exit("docs.py: a unit test outside of all rooms is not found")
+    print(f"docs: {len(cases) + 2} texts, each judged right")
 
 
 def git(*words):
@@ -254,7 +265,10 @@ def main():
         documents.check(document)
     for path in sorted(code):
         documents.comments(path, code[path])
-    for room in rooms():
+    folders, strays = rooms_of_tests(files)
+    for stray in strays:
+        documents.fault(*stray)
+    for room in rooms() + folders:
         if f"{room}/README.md" not in texts:
             documents.fault(room, 0, "the room has no README.md")
     for fault in documents.faults:

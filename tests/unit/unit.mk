@@ -7,7 +7,7 @@
 #     UNIT_PREFIXES += shim
 #     UNIT_OBJS_shim = …
 # in an .mk of their own; those of the rooms come first.
-include $(sort $(wildcard tests/unit/*/*.mk))
+include $(call unit_files,*.mk)
 
 UNIT_COMMON = $(call objects,$(wildcard common/*.c transport/*.c))
 
