@@ -70,9 +70,9 @@ static void reach_page(uint64_t at, bool write)
 		(void)*(const volatile unsigned char *)(uintptr_t)at;
 }
 
-void managed_reach(const void *from, size_t n, bool write)
+void managed_reach(uintptr_t from, size_t n, bool write)
 {
-	uint64_t at = (uint64_t)(uintptr_t)from, end = at + n;
+	uint64_t at = from, end = at + n;
 
 	if (at >= atomic_load(&managed.high) || end <= atomic_load(&managed.low) || end < at)
 		return;
