@@ -174,10 +174,10 @@ static struct link *dial(const char *address, struct link **agent)
 	struct link *link = NULL;
 	struct error error;
 
-	assert_int_equal(loop_serve("t", front, NULL), 0);
+	assert_int_equal(loopback_serve("t", front, NULL), 0);
 	if (transport_dial(address, &hello, &welcome, wait_now() + 1000000000, &link, &error))
 		fail_msg("%s", error.text);
-	loop_forget("t");
+	loopback_forget("t");
 	assert_int_equal(stream_link(agent_fds, 2, TRANSPORT_AGENT, agent, &error), 0);
 	return link;
 }
@@ -232,13 +232,13 @@ static void test_loop(void **state)
 
 	assert_int_equal(transport_dial("loop://nobody", &hello, &welcome, 0, &link, &error),
 		-ECONNREFUSED);
-	assert_int_equal(loop_serve("no", front, (void *)"go away"), 0);
+	assert_int_equal(loopback_serve("no", front, (void *)"go away"), 0);
 	assert_int_equal(
 		transport_dial("loop://no", &hello, &welcome, 0, &link, &error), -ECONNREFUSED);
 	assert_int_equal(welcome.status, 800);
 	assert_non_null(strstr(error.text, "go away"));
-	assert_int_equal(loop_serve("no", front, NULL), -EEXIST);
-	loop_forget("no");
+	assert_int_equal(loopback_serve("no", front, NULL), -EEXIST);
+	loopback_forget("no");
 }
 
 static void test_cut(void **state)

@@ -129,7 +129,7 @@ static CUresult post_bytes(
 {
 	CUresult status = CUDA_SUCCESS;
 
-	stats_copy(STATS_HOST_TO_DEVICE, end - first);
+	statistics_copy(STATISTICS_HOST_TO_DEVICE, end - first);
 	host_carried(r->view + (first - r->base), end - first, first, end - first);
 	for (uint64_t bytes; !status && first < end; first += bytes) {
 		struct shim_call call;
