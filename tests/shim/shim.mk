@@ -11,7 +11,7 @@ $(call add_test,names,tests/shim/names.py,all,timeout 300 $(PYTHON) tests/shim/n
 
 .PHONY: test-globals
 test: test-globals
-test-globals: $(if $(SAN),,run-globals) ## no two programs of ours give one global name two meanings
+test-globals: $(if $(SAN),,run-globals) ## no two programs of ours give one global name two meanings; each begins with its room's word
 $(call add_test,globals,tests/shim/globals.py,all,$(PYTHON) tests/shim/globals.py $(BUILD))
 
 SHIM_PROGRAMS := $(patsubst tests/shim/%.c,$(BUILD)/tests/shim/%,$(wildcard tests/shim/*.c))
