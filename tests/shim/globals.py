@@ -93,8 +93,8 @@ def unworded(found):
                      for place, words in WORDS for word in words.split() if ((place, words), word) not in used]
 
 
-def main():
-    build = os.path.join(sys.argv[1], "obj")
+def objects_of(build):
+    """{object: its source}; of a whole build alone."""
     objects = {}
     for path, folders, names in os.walk(build):
         folders[:] = [one for one in folders if one not in ("tests", "fuzz")]
@@ -103,13 +103,18 @@ def main():
             # An object that is older than its source has names that are gone.
             if name.endswith(".o") and source and \
                     os.path.getmtime(os.path.join(path, name)) >= os.path.getmtime(source[1]):
-                objects[os.path.join(path, name)] = source
-    if not {room for room, _ in objects.values()} >= set(ROOMS) - {"common"}:
+                objects[os.path.join(path, name)] = source[1]
+    if not {source.split("/")[0] for source in objects.values()} >= set(ROOMS) - {"common"}:
         sys.exit(f"globals.py: {build} is not a whole build")
+    return objects
+
+
+def main():
+    objects = objects_of(os.path.join(sys.argv[1], "obj"))
     meanings = collections.defaultdict(set)
     for path, name in defined(sorted(objects)):
         if name != "main" and not name.startswith((*NVIDIAS, BOTH_FORMS)) and not re.match("p?nccl[A-Z]", name):
-            meanings[name].add(objects[path][1])
+            meanings[name].add(objects[path])
     twice = {name: where for name, where in meanings.items() if len(where) > 1}
     for name, where in sorted(twice.items()):
         print(f"{name}: " + ", ".join(sorted(where)))
