@@ -11,7 +11,7 @@ docs/ARCHITECTURE.md, CONTRIBUTING.md and the README of a room every path in bac
 there, and every `function()` and `NAME_LIKE_THIS` must stand in a source file.  A test function
 in parentheses behind its file stands in that file.  In the table of calls of docs/HACKING.md each
 file has the row's call, as the kind says, and so has what is generated.  No comment of a C file names a C file that is
-gone.  Each room of tools/layers.py and of tests/unit has a README, and no unit test lies in none.
+gone.  README.md counts what is refused as docs/COVERAGE.md does.  Each room of tools/layers.py and of tests/unit has a README, and no unit test lies in none.
 """
 import fnmatch
 import os
@@ -190,6 +190,14 @@ class Documents:
                 if not any(path.startswith(folder) and looks.search(text) for path, text in self.sources.items()):
                     self.fault(document, number, f"{folder} has no {what} of {name}")
 
+    def counts(self):
+        """What README.md says is refused of driver and runtime is what docs/COVERAGE.md counts."""
+        said = re.search(r"(\d+) of the (\d+) functions of the driver, (\d+) of the (\d+) of the runtime", self.texts["README.md"])
+        counted = [row for name in ("libcuda.so.1", "libcudart.so.12 and libcudart.so.13")
+                   for row in re.findall(rf"^\| {re.escape(name)} \| (\d+) \|.* (\d+) \|$", self.texts["docs/COVERAGE.md"], re.M)]
+        if not said or [(said[2], said[1]), (said[4], said[3])] != counted:
+            self.fault("README.md", 0, f"docs/COVERAGE.md counts otherwise (functions, refused): {counted}")
+
     def comments(self, path, text):
         """Files that the comments of a C file name."""
         for comment in COMMENT.finditer(text):
@@ -267,6 +275,13 @@ def self_test():
         checked.check("docs/HACKING.md")
         if bool(wanted) != bool(checked.faults) or wanted and wanted not in checked.faults[0]:
             sys.exit(f"docs.py: {row!r}: wanted {wanted}, got {checked.faults}")
+    coverage = "| libcuda.so.1 | 5 | 3 | 2 |\n| libcudart.so.12 and libcudart.so.13 | 7 | 6 | 1 |"
+    for text, faults in (("2 of the 5 functions of the driver, 1 of the 7 of the runtime", 0),
+                         ("2 of the 5 functions of the driver, 2 of the 7 of the runtime", 1), ("", 1)):
+        checked = Documents({"README.md": text, "docs/COVERAGE.md": coverage}, files)
+        checked.counts()
+        if len(checked.faults) != faults:
+            sys.exit(f"docs.py: {text!r} as {coverage!r}: {checked.faults}")
     checked = Documents({}, files)
     checked.comments("a.c", "/* ring.c, engine/ring.c, cuda.h */ \"gone.c\"\n/* See\n * gone.c. */")
     if checked.faults != ["a.c:3: no file has the name gone.c"]:
@@ -274,7 +289,7 @@ def self_test():
     if rooms_of_tests(["tests/unit/unit.mk", "tests/unit/a.c", "tests/unit/shim/b.c"]) != (
             ["tests/unit/shim"], [("tests/unit/a.c", 0, "a test of tests/unit lies in the room of what it tests")]):
         sys.exit("docs.py: a unit test outside of all rooms is not found")
-    print(f"docs: {len(cases) + 8} texts, each judged right")
+    print(f"docs: {len(cases) + 11} texts, each judged right")
 
 
 def git(*words):
@@ -303,6 +318,7 @@ def main():
     documents = Documents(texts, files, words, code | tests)
     for document in sorted(texts):
         documents.check(document)
+    documents.counts()
     for path in sorted(code):
         documents.comments(path, code[path])
     folders, strays = rooms_of_tests(files)
