@@ -28,20 +28,6 @@ static const char every[] =
 	"\n"
 	"  vcuda --help, vcuda --version; vcuda COMMAND --help\n";
 
-int command_complain(const struct error *error, int status)
-{
-	fprintf(stderr, "vcuda: %s\n", error->text);
-	return status;
-}
-
-bool command_helped(int argc, char **argv, const char *usage)
-{
-	if (argc < 2 || strcmp(argv[1], "--help") != 0)
-		return false;
-	fputs(usage, stdout);
-	return true;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct {

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct vcuda_guard {
 	/* The number of the object that ADDRESS is in, if it has a CUDA runtime of its own
@@ -22,8 +23,9 @@ struct vcuda_guard {
 	/* What sigaction(SIGSEGV) sets and asks: the program's action, behind ours. */
 	int (*_Atomic action)(const struct sigaction *set, struct sigaction *was);
 	/* A system call will read from, or write to, these bytes: the kernel could not wait for
-	 * them. */
-	void (*_Atomic reach)(const void *at, size_t n, bool write);
+	 * them.  The address is a number: to a compiler, a pointer to const is memory that is
+	 * read. */
+	void (*_Atomic reach)(uintptr_t at, size_t n, bool write);
 };
 
 #endif

@@ -36,13 +36,13 @@ endif
 
 ##### Tests #####
 
-SOFTGPU_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/softgpu_*.c))
-SOFTGPU_TEST_OBJS := $(call objects,$(wildcard tests/unit/softgpu_*.c))
+SOFTGPU_TESTS := $(patsubst tests/unit/softgpu/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/softgpu/softgpu_*.c))
+SOFTGPU_TEST_OBJS := $(call objects,$(wildcard tests/unit/softgpu/softgpu_*.c))
 
 # What nvcc makes of one kernel, with each of its three compressions, and as PTX and machine code.
 SOFTGPU_IMAGES := $(addprefix $(BUILD)/tests/images/,none.fatbin zstd.fatbin lz4.fatbin \
 	machine.fatbin kernels.ptx kernels.cubin)
-$(SOFTGPU_IMAGES): tests/unit/softgpu_kernels.cu | $(CACHE)/.complete
+$(SOFTGPU_IMAGES): tests/unit/softgpu/softgpu_kernels.cu | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CUDA13)/bin/nvcc $(SOFTGPU_IMAGE_FLAGS) -o $@ $<
@@ -75,7 +75,7 @@ $(BUILD)/tests/softgpu_sparse: SOFTGPU_TEST_LIBS := $(SPARSE_LIB) -lm
 $(BUILD)/tests/softgpu_cupti $(BUILD)/tests/softgpu_cupti_flow: $(CUPTI_LIB)
 $(BUILD)/tests/softgpu_cupti $(BUILD)/tests/softgpu_cupti_flow: SOFTGPU_TEST_LIBS := $(CUPTI_LIB)
 
-$(SOFTGPU_TESTS): $(BUILD)/tests/%: $(OBJ)/tests/unit/%.o $(SOFTGPU_LIB) | $(SOFTGPU_IMAGES)
+$(SOFTGPU_TESTS): $(BUILD)/tests/%: $(OBJ)/tests/unit/softgpu/%.o $(SOFTGPU_LIB) | $(SOFTGPU_IMAGES)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(SOFTGPU_LIB) \
@@ -84,6 +84,6 @@ $(SOFTGPU_TESTS): $(BUILD)/tests/%: $(OBJ)/tests/unit/%.o $(SOFTGPU_LIB) | $(SOF
 .PHONY: test-softgpu
 test: test-softgpu
 test-softgpu: $(SOFTGPU_TESTS:$(BUILD)/tests/%=run-%) ## the software GPU's driver
-$(foreach test,$(notdir $(SOFTGPU_TESTS)),$(call add_test,$(test),tests/unit/$(test).c, \
+$(foreach test,$(notdir $(SOFTGPU_TESTS)),$(call add_test,$(test),tests/unit/softgpu/$(test).c, \
 	$(BUILD)/tests/$(test), \
-	TSAN_OPTIONS=suppressions=tests/unit/softgpu_tsan.supp timeout 300 $$<))
+	TSAN_OPTIONS=suppressions=tests/unit/softgpu/softgpu_tsan.supp timeout 300 $$<))

@@ -11,6 +11,9 @@
 # An argument of add_test has no comma in it; what is to be expanded when the rule runs has $$.
 TEST_LIST :=
 
+# unit_files(PATTERN): the files of tests/unit with such a name, whatever room they are in.
+unit_files = $(sort $(wildcard tests/unit/*/$(1)))
+
 define test_rule
 TEST_LIST += $(1)=$(2)
 .PHONY: run-$(1)

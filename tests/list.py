@@ -24,7 +24,7 @@ OTHERS = {
         "tests/roundtrips/steady.cu", "tests/roundtrips/part.py", "tests/faults/app.cu", "tests/stack/app.cu",
         "tests/stack/outlast.cu", "tests/store/foreign.c", "tests/store/redis_reader.c", "tests/store/shell.py", "tests/store/tensor.c",
         "tests/stack/events.cu", "tests/stack/payloads.cu", "tests/stack/spread.cu", "tests/stack/uploads.cu",
-        "tests/frameworks/vllm_rows.py", "tests/agent/toy_worker.c", "tests/store/registry_store.c", "tests/unit/softgpu_kernels.cu", "tests/loader/plugin.cu",
+        "tests/frameworks/vllm_rows.py", "tests/agent/toy_worker.c", "tests/store/registry_store.c", "tests/unit/softgpu/softgpu_kernels.cu", "tests/loader/plugin.cu",
         "tests/stack/direct.cu", "tests/net/line.c", "tests/net/upload.cu",
         "tests/nvml/on_node.py", "tests/unserved/linked.c", "tests/programs/modules/numbers.cu",
         "tests/programs/modules/conditional.cu", "tests/programs/modules/nested.cu",

@@ -15,7 +15,8 @@ THREAD_TESTS := $(SHIM_UNIT)/shim_handle $(SHIM_UNIT)/shim_ring $(RUNTIME_TESTS)
 	$(BUILD)/tests/ptx_execution $(BUILD)/tests/ptx_instructions
 
 # What they run, so that it can be built with -j and run without.
-SANITIZE_BUILD_address := $(UNIT_TESTS:%=$(BUILD)/tests/%) $(TOY_AGENT) $(AGENT_UNIT) $(WORKER_TEST) \
+SANITIZE_BUILD_address := $(UNIT_TESTS:%=$(BUILD)/tests/%) $(TOY_AGENT) $(AGENT_UNIT) \
+	$(WORKER_TESTS:%=$(BUILD)/tests/%) $(GATE_DRIVER) $(GATED_DRIVER) $(GATED) \
 	$(SHIM_UNIT_TESTS:%=$(SHIM_UNIT)/%) $(RUNTIME_TEST_LIBS) $(SOFTGPU_TESTS) $(PTX_TESTS) $(DNN_TESTS) $(SOLVER_TESTS) \
 	$(PARITY)/generated $(SIDECAR_REPLAYS)
 SANITIZE_BUILD_undefined := $(SANITIZE_BUILD_address)

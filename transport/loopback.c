@@ -27,7 +27,7 @@ static int loop_find(const char *name)
 	return -1;
 }
 
-int loop_serve(const char *name, loop_front front, void *argument)
+int loopback_serve(const char *name, loop_front front, void *argument)
 {
 	int ret = -ENOSPC;
 
@@ -48,7 +48,7 @@ int loop_serve(const char *name, loop_front front, void *argument)
 	return ret;
 }
 
-void loop_forget(const char *name)
+void loopback_forget(const char *name)
 {
 	int i;
 

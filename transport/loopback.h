@@ -16,9 +16,9 @@ extern const struct transport transport_loop;
 typedef int (*loop_front)(void *argument, const struct session_hello *hello,
 	struct session_welcome *welcome, const int fds[2]);
 
-/* Answers for NAME until loop_forget; -EEXIST, or -ENOSPC where LOOP_NAMES are taken. */
-int loop_serve(const char *name, loop_front front, void *argument);
-void loop_forget(const char *name);
+/* Answers for NAME until loopback_forget; -EEXIST, or -ENOSPC where LOOP_NAMES are taken. */
+int loopback_serve(const char *name, loop_front front, void *argument);
+void loopback_forget(const char *name);
 
 #define LOOP_NAMES 16
 

@@ -306,6 +306,7 @@ int native_expand(const char *address, void (*add)(void *argument, const char *a
 
 const struct transport transport_native = {
 	.name = "native",
+	.clear = true,
 	.connections = 2,
 	.listen = native_listen,
 	.accept = native_accept,

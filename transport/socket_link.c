@@ -259,3 +259,20 @@ void tcp_stream_reset(int fd)
 
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
 }
+
+ssize_t transport_read(const struct transport *transport, int fd, void *bytes, size_t n)
+{
+	return transport->read ? transport->read(fd, bytes, n) : stream_read(fd, bytes, n);
+}
+
+int transport_write(const struct transport *transport, int fd, const void *bytes, size_t n)
+{
+	return transport->write ? transport->write(fd, bytes, n) : stream_write(fd, bytes, n);
+}
+
+void transport_drop(const struct transport *transport, int fd)
+{
+	if (transport->forget)
+		transport->forget(fd);
+	close(fd);
+}

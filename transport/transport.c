@@ -2,12 +2,9 @@
 #include "transport/transport.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "common/wait.h"
 #include "transport/fault.h"
 #include "transport/native.h"
 #include "transport/socket_link.h"
@@ -30,54 +27,6 @@ static const struct transport *const transports[] = {TRANSPORTS(ENTRY)};
 
 static bool secure;					    /* set before other threads start */
 static const struct transport *assumed = &transport_native; /* likewise */
-
-/* Until FD, which link_fds filled in for sending, may be sent to; a second at the most. */
-static void link_pause(struct link *link, struct pollfd *fd)
-{
-	enum { LOOK_NS = 999999999 };
-	uint64_t now = wait_now(), ns = LOOK_NS;
-
-	/* No descriptor will say it: the link knows when. */
-	if (fd->fd < 0 || !(fd->events & POLLOUT)) {
-		ns = link_wake_at(link);
-		ns = ns <= now ? 0 : ns - now < LOOK_NS ? ns - now : LOOK_NS;
-	}
-	ppoll(fd, 1, &(struct timespec){.tv_nsec = (long)ns}, NULL);
-}
-
-int link_send_all(struct link *link, struct iovec *iov, int count, const _Atomic bool *stop,
-	struct link_flow *flow)
-{
-	while (count) {
-		ssize_t sent = link_send(link, iov, count);
-		struct pollfd fds[2];
-
-		if (sent < 0 && sent != -EAGAIN)
-			return (int)sent;
-		if (flow && sent > 0)
-			flow->sent += (uint64_t)sent;
-		else if (flow && sent == -EAGAIN)
-			flow->full(flow);
-		for (; sent > 0 && (size_t)sent >= iov->iov_len; count--)
-			sent -= (ssize_t)iov++->iov_len;
-		if (sent > 0) {
-			iov->iov_base = (char *)iov->iov_base + sent;
-			iov->iov_len -= (size_t)sent;
-		} else if (sent == -EAGAIN) {
-			link_fds(link, fds, 1);
-			link_pause(link, fds + 1);
-		}
-		if (atomic_load_explicit(stop, memory_order_relaxed))
-			return -ECANCELED;
-	}
-	return 0;
-}
-
-void link_close(struct link *link)
-{
-	if (link)
-		link->ops->close(link);
-}
 
 #define FAULT "fault+"
 
@@ -159,33 +108,11 @@ int transport_secure(
 	return ret;
 }
 
-bool transport_is_clear(const struct transport *transport)
-{
-	return transport == &transport_native || transport == &transport_light;
-}
-
 void transport_tls_counts(struct transport_tls_counts *counts)
 {
 	*counts = (struct transport_tls_counts){0};
 	if (transport_tls.counts)
 		transport_tls.counts(counts);
-}
-
-ssize_t transport_read(const struct transport *transport, int fd, void *bytes, size_t n)
-{
-	return transport->read ? transport->read(fd, bytes, n) : stream_read(fd, bytes, n);
-}
-
-int transport_write(const struct transport *transport, int fd, const void *bytes, size_t n)
-{
-	return transport->write ? transport->write(fd, bytes, n) : stream_write(fd, bytes, n);
-}
-
-void transport_drop(const struct transport *transport, int fd)
-{
-	if (transport->forget)
-		transport->forget(fd);
-	close(fd);
 }
 
 const struct transport *transport_at(size_t index)
@@ -257,31 +184,6 @@ int transport_expand(const char *address, void (*add)(void *argument, const char
 	return 0;
 }
 
-static void unlisten(struct transport_listener *listener)
-{
-	if (listener->instance.socket[0])
-		instance_lock_release(&listener->instance);
-	else
-		close(listener->fd);
-}
-
-int transport_listening_add(struct transport_listening *listening,
-	const struct transport *transport, int fd, uint32_t roles,
-	const struct instance_lock *instance, struct error *error)
-{
-	struct transport_listener listener = {.fd = fd, .roles = roles};
-
-	snprintf(listener.transport, sizeof(listener.transport), "%s", transport->name);
-	if (instance)
-		listener.instance = *instance;
-	if (listening->count == TRANSPORT_LISTENERS) {
-		unlisten(&listener);
-		return error_set(error, 0, "listen: more than %d sockets", TRANSPORT_LISTENERS);
-	}
-	listening->at[listening->count++] = listener;
-	return 0;
-}
-
 static int listen_one(
 	const char *address, struct transport_listening *listening, struct error *error)
 {
@@ -350,10 +252,4 @@ int transport_listen(
 int transport_check_listen(const char *addresses, struct error *error)
 {
 	return each_address(addresses, check_one, NULL, error);
-}
-
-void transport_unlisten(struct transport_listening *listening)
-{
-	while (listening->count)
-		unlisten(&listening->at[--listening->count]);
 }

@@ -181,6 +181,7 @@ struct transport {
 	const char *name;     /* the scheme */
 	unsigned connections; /* that a link has, 1 … TRANSPORT_FDS */
 	uint64_t feature;     /* of a session whose link has the last of them; 0: all have */
+	bool clear;	      /* a network reads what it carries */
 	bool shares;	      /* its ends can share memory: SESSION_FEATURE_LOCAL */
 	/* Agent's side: adds what listens on ADDRESS, with transport_listening_add. Nothing is
 	 * added where it fails. 0, or -errno with *error. */
@@ -272,7 +273,10 @@ int transport_congestion(const char *name, struct error *error);
 int transport_credential(const char *path, bool clear, struct error *error);
 
 /* Whether others on the network can read what TRANSPORT carries. */
-bool transport_is_clear(const struct transport *transport);
+static inline bool transport_is_clear(const struct transport *transport)
+{
+	return transport->clear;
+}
 
 /* All 0 where there is no TLS. Any thread. */
 void transport_tls_counts(struct transport_tls_counts *counts);

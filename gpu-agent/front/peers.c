@@ -51,7 +51,7 @@ static struct budget *budget_of(struct budgets *budgets, const struct transport_
 	return oldest;
 }
 
-bool budgets_charge(struct budgets *budgets, const struct transport_peer *peer, uint64_t now)
+bool peers_charge(struct budgets *budgets, const struct transport_peer *peer, uint64_t now)
 {
 	struct budget *budget = budget_of(budgets, peer);
 

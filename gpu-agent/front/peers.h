@@ -42,6 +42,6 @@ struct budgets {
 };
 
 /* One connection of PEER at NOW; false: it is beyond. */
-bool budgets_charge(struct budgets *budgets, const struct transport_peer *peer, uint64_t now);
+bool peers_charge(struct budgets *budgets, const struct transport_peer *peer, uint64_t now);
 
 #endif

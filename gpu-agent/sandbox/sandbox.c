@@ -147,12 +147,6 @@ int sandbox_enter(const struct agent_config *config, int *listener, struct error
 	return 0;
 }
 
-/* An agent-directory, which has a registry too, has no memory and takes no commands. */
-bool sandbox_store_watches(const struct agent_config *config)
-{
-	return config->store.registry[0] && config->store.bytes;
-}
-
 int sandbox_enter_store(const struct agent_config *config, struct error *error)
 {
 	error->code = 0;

@@ -381,6 +381,12 @@ int sandbox_files(const struct agent_config *config, struct error *error)
 	return files_end(&rules);
 }
 
+/* An agent-directory, which has a registry too, has no memory and takes no commands. */
+bool sandbox_store_watches(const struct agent_config *config)
+{
+	return config->store.registry[0] && config->store.bytes;
+}
+
 int sandbox_files_store(const struct agent_config *config, struct error *error)
 {
 	const bool dials = !strncmp(config->store.registry, "tcp://", 6);

@@ -106,9 +106,9 @@ void mirror_finish(struct worker *w, struct pending *p);
 bool mirror_poll(struct worker *w);
 
 /* Host functions. */
-int callback_open(struct worker *w);
-bool callback_poll(struct worker *w);
-void callback_over(struct worker *w);
+int host_function_open(struct worker *w);
+bool host_function_poll(struct worker *w);
+void host_function_over(struct worker *w);
 
 /* Looks at the software GPU's load; once a second. */
 void nvml_sample(struct worker *w, uint64_t now);

@@ -57,7 +57,7 @@ void *worker_out(struct request *r, struct wire_run *run, uint64_t n)
 	return r->answer + at;
 }
 
-struct name *names_find(struct worker *w, uint64_t handle, enum handle_kind kind)
+struct name *handles_find(struct worker *w, uint64_t handle, enum handle_kind kind)
 {
 	uint32_t index = handle_index(handle);
 	struct name *name;
@@ -73,7 +73,7 @@ struct name *names_find(struct worker *w, uint64_t handle, enum handle_kind kind
 
 void *worker_handle(struct worker *w, struct request *r, uint64_t handle, enum handle_kind kind)
 {
-	struct name *name = names_find(w, handle, kind);
+	struct name *name = handles_find(w, handle, kind);
 
 	if (!name) {
 		worker_refuse(r, CUDA_ERROR_INVALID_HANDLE);
@@ -159,16 +159,16 @@ void worker_bind(struct worker *w, struct request *r, uint64_t handle, enum hand
 
 void worker_unbind(struct worker *w, struct request *r, uint64_t handle, enum handle_kind kind)
 {
-	struct name *name = names_find(w, handle, kind);
+	struct name *name = handles_find(w, handle, kind);
 
 	if (!name) {
 		worker_refuse(r, CUDA_ERROR_INVALID_HANDLE);
 		return;
 	}
-	names_forget(w, name);
+	handles_forget(w, name);
 }
 
-void names_forget(struct worker *w, struct name *name)
+void handles_forget(struct worker *w, struct name *name)
 {
 	quotas_uncharge(w, QUOTA_HANDLES, 1);
 	/* One that graphs keep is there. */
@@ -183,23 +183,23 @@ void names_forget(struct worker *w, struct name *name)
 	name->kept = NULL;
 }
 
-void names_drop_context(struct worker *w, uint16_t context)
+void handles_drop_context(struct worker *w, uint16_t context)
 {
 	for (uint32_t i = 0; i < w->name_count; i++)
 		if (w->names[i].object && w->names[i].context == context)
-			names_forget(w, &w->names[i]);
+			handles_forget(w, &w->names[i]);
 }
 
-void names_own(struct worker *w, uint64_t handle, uint64_t owner)
+void handles_own(struct worker *w, uint64_t handle, uint64_t owner)
 {
 	w->names[handle_index(handle)].owner = owner;
 }
 
-void names_drop_owned(struct worker *w, uint64_t owner)
+void handles_drop_owned(struct worker *w, uint64_t owner)
 {
 	for (uint32_t i = 0; i < w->name_count; i++)
 		if (w->names[i].object && w->names[i].owner == owner)
-			names_forget(w, &w->names[i]);
+			handles_forget(w, &w->names[i]);
 }
 
 void worker_know_range(struct worker *w, uint64_t address, uint64_t bytes)

@@ -32,12 +32,12 @@ struct name {
 };
 
 /* It stands for nothing any more; the generation stays: a stale handle is known as such. */
-void names_forget(struct worker *w, struct name *name);
-struct name *names_find(struct worker *w, uint64_t handle, enum handle_kind kind);
-void names_drop_context(struct worker *w, uint16_t context);
-void names_drop_owned(
+void handles_forget(struct worker *w, struct name *name);
+struct name *handles_find(struct worker *w, uint64_t handle, enum handle_kind kind);
+void handles_drop_context(struct worker *w, uint16_t context);
+void handles_drop_owned(
 	struct worker *w, uint64_t owner); /* what belongs to a module that goes */
-void names_own(struct worker *w, uint64_t handle, uint64_t owner);
+void handles_own(struct worker *w, uint64_t handle, uint64_t owner);
 struct worker_stream *worker_stream_object(
 	struct worker *w, struct request *r, uint64_t handle);
 bool worker_owns(const struct worker *w, uint64_t address, uint64_t bytes);

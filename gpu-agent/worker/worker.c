@@ -291,7 +291,7 @@ _Noreturn void worker_leave(struct worker *w)
 	/* The client sees the end at once. The link itself stays: the watchdog looks at it
 	 * beside the loop, and either may be the one that leaves. */
 	link_shut(w->link);
-	callback_over(w);
+	host_function_over(w);
 	stripes_stats(w);
 	message = w->stats; /* the last of them: what came since the last second counts too */
 	message.what = HANDOFF_ENDED;

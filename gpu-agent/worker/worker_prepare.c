@@ -231,7 +231,7 @@ int worker_prepare(struct worker *w, struct handoff *ready)
 	w->receiver.bytes = malloc(RECEIVE_BYTES);
 	w->receiver.body = aligned_alloc(64, FRAME_BODY_MAX);
 	if (!w->receiver.bytes || !w->receiver.body || send_window_open(&w->sender.window) ||
-		callback_open(w) || output_open(w)) {
+		host_function_open(w) || output_open(w)) {
 		snprintf(ready->text, sizeof(ready->text), "out of memory");
 		ready->status = CUDA_ERROR_OUT_OF_MEMORY;
 		return -1;

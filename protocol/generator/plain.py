@@ -281,7 +281,7 @@ def stubs(api, family, declared):
              '"shim/libraries/common/stub.h"'] + room))
     one = api.libraries[family]
     if one.second:
-        out += f"\n#undef STUB_SECOND\n#define STUB_SECOND(name) STUB_SECOND_IS({one.second}##name, name)\n"
+        out += f"\n#undef STUB_SECOND\n#define STUB_SECOND(name, function) STUB_SECOND_IS({one.second}##name, name, function)\n"
     out += "\n" + front(api, family) + letters.shorter(text.by_major(exported(api, family, declared)))
     return out + library.wide_rows(api, family) + refused(api, family)
 

@@ -73,10 +73,10 @@ CUresult copy_array_flat(
 	struct copy_end dst, struct copy_end src, size_t n, CUstream stream, bool async);
 
 /* HEIGHT rows of WIDTH elements, PITCH bytes apart. */
-CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
+CUresult fill_memory(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
 	size_t width, size_t height, CUstream stream);
 /* The forms that CUDA calls synchronous: they are where it is the program's own memory. */
-CUresult memory_fill_awaited(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
+CUresult fill_memory_awaited(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
 	size_t width, size_t height, CUstream stream);
 
 /* WHICH: pool_default or pool_current. */

@@ -66,13 +66,14 @@ int context_wanted(void);
  * CONTEXT_IS_DESTROYED: it has one that is no more. */
 CUresult context_missing(void);
 /* Makes the context current that a handle was made in, where that is another agent's; until
- * home_lent(). False: there is nothing to lend. home_lend() costs a load where there is one
- * agent. */
-bool home_lend_slow(uint64_t handle);
-void home_lent(void);
-static inline bool home_lend(uint64_t handle)
+ * context_home_lent(). False: there is nothing to lend. context_home_lend() costs a load where
+ * there is one agent. */
+bool context_home_lend_slow(uint64_t handle);
+void context_home_lent(void);
+static inline bool context_home_lend(uint64_t handle)
 {
-	return handle && __builtin_expect(!thread_self.plain, 0) && home_lend_slow(handle);
+	return handle && __builtin_expect(!thread_self.plain, 0) &&
+	       context_home_lend_slow(handle);
 }
 
 /* The context's number, which the process gives it: session_context() is the agent's. */

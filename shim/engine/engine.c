@@ -198,10 +198,10 @@ CUresult shim_wait_until(bool (*done)(void *argument), void *argument)
 {
 	struct session *here = session_here();
 	struct channel_page *page = here->page;
-	uint64_t start = wait_now(), counted = stats_start();
+	uint64_t start = wait_now(), counted = statistics_start();
 	CUresult status = CUDA_SUCCESS;
 
-	stats_event(STATS_STALLS);
+	statistics_event(STATISTICS_STALLS);
 	while (!done(argument)) {
 		uint32_t progress;
 
@@ -223,7 +223,7 @@ CUresult shim_wait_until(bool (*done)(void *argument), void *argument)
 			break;
 		}
 	}
-	stats_time(STATS_STALL_NS, counted);
+	statistics_time(STATISTICS_STALL_NS, counted);
 	return status;
 }
 

@@ -35,7 +35,7 @@ static bool reserve_ask(struct session *here)
 
 	if (!here->reserve.possible || rejoin_away())
 		return false;
-	stats_event(STATS_LOCAL_ROUND_TRIPS);
+	statistics_event(STATISTICS_LOCAL_ROUND_TRIPS);
 	/* Who does not answer is not asked again, or each copy would wait so long. */
 	here->reserve.possible = attach_ask(&request, &answer, &fd, RESERVE_MS);
 	if (fd >= 0)

@@ -45,7 +45,7 @@ static int slot_wait(CUresult *status)
 
 	if (number >= 0)
 		return number;
-	stats_event(STATS_STALLS);
+	statistics_event(STATISTICS_STALLS);
 	atomic_fetch_add(&here->tags.wanted, 1);
 	for (;;) {
 		uint32_t given = atomic_load(&here->tags.given);
@@ -158,13 +158,13 @@ bool shim_wait_for(struct shim_call *call, uint64_t ns)
 const void *shim_wait_sent(struct shim_call *call, size_t reply_bytes)
 {
 	struct channel_slot *slot = call->slot;
-	uint64_t counted = stats_start();
+	uint64_t counted = statistics_start();
 	bool answered;
 
 	if (call->status)
 		return NULL;
 	answered = slot_answered(slot);
-	stats_time(STATS_ANSWER_NS, counted);
+	statistics_time(STATISTICS_ANSWER_NS, counted);
 	if (!answered) {
 		call->status = session_status();
 		/* The slot is never used again: the sidecar may still write to it. */
@@ -190,7 +190,7 @@ const void *shim_wait(struct shim_call *call, size_t reply_bytes)
 {
 	shim_send(call);
 	if (call->slot)
-		stats_event(STATS_ROUND_TRIPS);
+		statistics_event(STATISTICS_ROUND_TRIPS);
 	return shim_wait_sent(call, reply_bytes);
 }
 
@@ -204,7 +204,7 @@ CUresult shim_end(struct shim_call *call)
 	}
 	call->reply = NULL;
 	if (call->status && call->status != CUDA_ERROR_NOT_READY)
-		stats_event(STATS_ERRORS);
+		statistics_event(STATISTICS_ERRORS);
 	return call->status;
 }
 

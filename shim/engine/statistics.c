@@ -22,9 +22,9 @@ struct wire {
 static struct {
 	_Atomic uint64_t calls[CALL_LAST];
 	_Atomic uint64_t waits[CALL_LAST]; /* round trips that were this call's */
-	_Atomic uint64_t events[STATS_EVENTS];
-	_Atomic uint64_t copies[STATS_COPIES];
-	_Atomic uint64_t copy_bytes[STATS_COPIES];
+	_Atomic uint64_t events[STATISTICS_EVENTS];
+	_Atomic uint64_t copies[STATISTICS_COPIES];
+	_Atomic uint64_t copy_bytes[STATISTICS_COPIES];
 	bool on;
 	const char *where;  /* VCUDA_STATS */
 	struct wire before; /* what the wire had carried when counting began */
@@ -49,7 +49,7 @@ static void count(bool on)
 		atomic_fetch_and(&shim_watched, (unsigned char)~SHIM_COUNTING);
 }
 
-void stats_open(void)
+void statistics_open(void)
 {
 	counted.where = secure_getenv("VCUDA_STATS");
 	count(counted.where && *counted.where && strcmp(counted.where, "0"));
@@ -70,38 +70,38 @@ void vcuda_count(unsigned call)
 	shim_count(call);
 }
 
-void stats_event(enum stats_event event)
+void statistics_event(enum statistics_event event)
 {
 	if (!counted.on)
 		return;
-	if (event == STATS_ROUND_TRIPS && !last_call)
-		event = STATS_OWN_WAITS;
-	else if (event == STATS_ROUND_TRIPS)
+	if (event == STATISTICS_ROUND_TRIPS && !last_call)
+		event = STATISTICS_OWN_WAITS;
+	else if (event == STATISTICS_ROUND_TRIPS)
 		atomic_fetch_add_explicit(
 			&counted.waits[last_call - 1], 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&counted.events[event], 1, memory_order_relaxed);
 }
 
-void stats_mirrored(enum stats_event direction, uint64_t bytes)
+void statistics_mirrored(enum statistics_event direction, uint64_t bytes)
 {
 	if (counted.on)
 		atomic_fetch_add_explicit(
 			&counted.events[direction], bytes, memory_order_relaxed);
 }
 
-uint64_t stats_start(void)
+uint64_t statistics_start(void)
 {
 	return counted.on ? wait_now() : 0;
 }
 
-void stats_time(enum stats_event event, uint64_t start)
+void statistics_time(enum statistics_event event, uint64_t start)
 {
 	if (start && counted.on)
 		atomic_fetch_add_explicit(
 			&counted.events[event], wait_now() - start, memory_order_relaxed);
 }
 
-void stats_copy(enum stats_copy direction, uint64_t bytes)
+void statistics_copy(enum statistics_copy direction, uint64_t bytes)
 {
 	if (!counted.on)
 		return;
@@ -154,14 +154,14 @@ static void print_json(FILE *out)
 		comma = ",";
 	}
 	fprintf(out, "},\n");
-	for (int i = 0; i < STATS_EVENTS; i++)
+	for (int i = 0; i < STATISTICS_EVENTS; i++)
 		fprintf(out, " \"%s\": %llu,\n", event_names[i],
 			(unsigned long long)counted.events[i]);
 	fprintf(out, " \"frames\": %llu,\n \"bytes_sent\": %llu,\n \"bytes_received\": %llu,\n",
 		(unsigned long long)wire.frames, (unsigned long long)wire.sent,
 		(unsigned long long)wire.received);
 	fprintf(out, " \"copies\": {");
-	for (int i = 0; i < STATS_COPIES; i++)
+	for (int i = 0; i < STATISTICS_COPIES; i++)
 		fprintf(out, "%s\"%s\": {\"count\": %llu, \"bytes\": %llu}", i ? ", " : "",
 			copy_names[i], (unsigned long long)counted.copies[i],
 			(unsigned long long)counted.copy_bytes[i]);
@@ -181,13 +181,13 @@ static void print_table(FILE *out)
 			fprintf(out, "  %-44s %-8s %10llu %10llu\n", cuda_calls[i].name,
 				cuda_calls[i].verb, (unsigned long long)counted.calls[i],
 				(unsigned long long)counted.waits[i]);
-	for (int i = 0; i < STATS_EVENTS; i++)
+	for (int i = 0; i < STATISTICS_EVENTS; i++)
 		fprintf(out, "  %-53s %10llu\n", event_names[i],
 			(unsigned long long)counted.events[i]);
 	fprintf(out, "  %-53s %10llu\n  %-53s %10llu\n  %-53s %10llu\n", "frames",
 		(unsigned long long)wire.frames, "bytes_sent", (unsigned long long)wire.sent,
 		"bytes_received", (unsigned long long)wire.received);
-	for (int i = 0; i < STATS_COPIES; i++)
+	for (int i = 0; i < STATISTICS_COPIES; i++)
 		if (counted.copies[i])
 			fprintf(out, "  copies %-37s %8llu %10llu bytes\n", copy_names[i],
 				(unsigned long long)counted.copies[i],
@@ -195,7 +195,7 @@ static void print_table(FILE *out)
 }
 
 /* WHERE with %p replaced by the process's number. */
-static void stats_path(char *path, size_t n)
+static void statistics_path(char *path, size_t n)
 {
 	const char *mark = strstr(counted.where, "%p");
 
@@ -214,7 +214,7 @@ static bool anything_counted(void)
 	return false;
 }
 
-void stats_close(void)
+void statistics_close(void)
 {
 	char path[1024];
 	FILE *out;
@@ -227,7 +227,7 @@ void stats_close(void)
 		fflush(stderr);
 		return;
 	}
-	stats_path(path, sizeof(path));
+	statistics_path(path, sizeof(path));
 	out = fopen(path, "we");
 	if (!out) {
 		session_debug("cannot write statistics to %s", path);
@@ -251,9 +251,9 @@ int vcuda_stats_begin(void)
 	count(false);
 	for (unsigned i = 0; i < CALL_LAST; i++)
 		counted.calls[i] = counted.waits[i] = 0;
-	for (int i = 0; i < STATS_EVENTS; i++)
+	for (int i = 0; i < STATISTICS_EVENTS; i++)
 		counted.events[i] = 0;
-	for (int i = 0; i < STATS_COPIES; i++)
+	for (int i = 0; i < STATISTICS_COPIES; i++)
 		counted.copies[i] = counted.copy_bytes[i] = 0;
 	counted.before = wire_now();
 	count(true);

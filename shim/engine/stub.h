@@ -65,10 +65,10 @@
 			return status == SHIM_TELL                                             \
 				       ? traced_##name TRACE_NAMES(arguments, ##__VA_ARGS__)   \
 				       : status;                                               \
-		lent = home_lend(STUB_HOME(STUB_FIRST arguments));                             \
+		lent = context_home_lend(STUB_HOME(STUB_FIRST arguments));                     \
 		status = function arguments;                                                   \
 		if (__builtin_expect(lent, 0))                                                 \
-			home_lent();                                                           \
+			context_home_lent();                                                   \
 		return status;                                                                 \
 	}                                                                                      \
 	extern STUB_LOCAL __typeof__(name) local_##name __attribute__((alias(#name)))
@@ -86,13 +86,13 @@
 			return status == SHIM_TELL                                             \
 				       ? traced_##name TRACE_NAMES(arguments, ##__VA_ARGS__)   \
 				       : status;                                               \
-		lent = home_lend(STUB_HOME(STUB_FIRST arguments));                             \
+		lent = context_home_lend(STUB_HOME(STUB_FIRST arguments));                     \
 		if (capture_any())                                                             \
 			status = captured;                                                     \
 		if (!status)                                                                   \
 			status = function arguments;                                           \
 		if (__builtin_expect(lent, 0))                                                 \
-			home_lent();                                                           \
+			context_home_lent();                                                   \
 		return status;                                                                 \
 	}                                                                                      \
 	extern STUB_LOCAL __typeof__(name) local_##name __attribute__((alias(#name)))

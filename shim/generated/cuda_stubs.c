@@ -1365,46 +1365,46 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy3DAsync_v2_ptsz,
 	copy_3d, (const CUDA_MEMCPY3D *pCopy, CUstream hStream), (pCopy,
 	hStream ? hStream : CU_STREAM_PER_THREAD, true), (pCopy, hStream));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD8_v2, memory_fill_awaited,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD8_v2, fill_memory_awaited,
 	(CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, 0, uc, 1, N, 1,
 	CU_STREAM_LEGACY), (dstDevice, uc, N));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD8_v2_ptds,
-	memory_fill_awaited, (CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, 0,
+	fill_memory_awaited, (CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, 0,
 	uc, 1, N, 1, CU_STREAM_PER_THREAD), (dstDevice, uc, N));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD16_v2, memory_fill_awaited,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD16_v2, fill_memory_awaited,
 	(CUdeviceptr dstDevice, unsigned short us, size_t N), (dstDevice, 0, us, 2, N, 1,
 	CU_STREAM_LEGACY), (dstDevice, us, N));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD16_v2_ptds,
-	memory_fill_awaited, (CUdeviceptr dstDevice, unsigned short us, size_t N), (dstDevice,
+	fill_memory_awaited, (CUdeviceptr dstDevice, unsigned short us, size_t N), (dstDevice,
 	0, us, 2, N, 1, CU_STREAM_PER_THREAD), (dstDevice, us, N));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD32_v2, memory_fill_awaited,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD32_v2, fill_memory_awaited,
 	(CUdeviceptr dstDevice, unsigned int ui, size_t N), (dstDevice, 0, ui, 4, N, 1,
 	CU_STREAM_LEGACY), (dstDevice, ui, N));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD32_v2_ptds,
-	memory_fill_awaited, (CUdeviceptr dstDevice, unsigned int ui, size_t N), (dstDevice, 0,
+	fill_memory_awaited, (CUdeviceptr dstDevice, unsigned int ui, size_t N), (dstDevice, 0,
 	ui, 4, N, 1, CU_STREAM_PER_THREAD), (dstDevice, ui, N));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D8_v2, memory_fill_awaited,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D8_v2, fill_memory_awaited,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height),
 	(dstDevice, dstPitch, uc, 1, Width, Height, CU_STREAM_LEGACY), (dstDevice, dstPitch, uc,
 	Width, Height));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D8_v2_ptds,
-	memory_fill_awaited, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
+	fill_memory_awaited, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
 	size_t Width, size_t Height), (dstDevice, dstPitch, uc, 1, Width, Height,
 	CU_STREAM_PER_THREAD), (dstDevice, dstPitch, uc, Width, Height));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D16_v2, memory_fill_awaited,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D16_v2, fill_memory_awaited,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
 	size_t Height), (dstDevice, dstPitch, us, 2, Width, Height, CU_STREAM_LEGACY),
 	(dstDevice, dstPitch, us, Width, Height));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D16_v2_ptds,
-	memory_fill_awaited, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
+	fill_memory_awaited, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
 	size_t Width, size_t Height), (dstDevice, dstPitch, us, 2, Width, Height,
 	CU_STREAM_PER_THREAD), (dstDevice, dstPitch, us, Width, Height));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D32_v2, memory_fill_awaited,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D32_v2, fill_memory_awaited,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height),
 	(dstDevice, dstPitch, ui, 4, Width, Height, CU_STREAM_LEGACY), (dstDevice, dstPitch, ui,
 	Width, Height));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D32_v2_ptds,
-	memory_fill_awaited, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
+	fill_memory_awaited, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
 	size_t Width, size_t Height), (dstDevice, dstPitch, ui, 4, Width, Height,
 	CU_STREAM_PER_THREAD), (dstDevice, dstPitch, ui, Width, Height));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy, copy_flat, (CUdeviceptr dst,
@@ -1514,57 +1514,57 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	cuMemcpy3DWithAttributesAsync_ptsz, copy_batch_3d, (CUDA_MEMCPY3D_BATCH_OP *op,
 	unsigned long long flags, CUstream hStream), (1, op, NULL, flags,
 	hStream ? hStream : CU_STREAM_PER_THREAD), (op, flags, hStream));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD8Async, memory_fill,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD8Async, fill_memory,
 	(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream), (dstDevice, 0,
 	uc, 1, N, 1, hStream), (dstDevice, uc, N, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD8Async_ptsz,
-	memory_fill, (CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream),
+	fill_memory, (CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream),
 	(dstDevice, 0, uc, 1, N, 1, hStream ? hStream : CU_STREAM_PER_THREAD), (dstDevice, uc,
 	N, hStream));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD16Async, memory_fill,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD16Async, fill_memory,
 	(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream), (dstDevice, 0,
 	us, 2, N, 1, hStream), (dstDevice, us, N, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD16Async_ptsz,
-	memory_fill, (CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream),
+	fill_memory, (CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream),
 	(dstDevice, 0, us, 2, N, 1, hStream ? hStream : CU_STREAM_PER_THREAD), (dstDevice, us,
 	N, hStream));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD32Async, memory_fill,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD32Async, fill_memory,
 	(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream), (dstDevice, 0, ui,
 	4, N, 1, hStream), (dstDevice, ui, N, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD32Async_ptsz,
-	memory_fill, (CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream),
+	fill_memory, (CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream),
 	(dstDevice, 0, ui, 4, N, 1, hStream ? hStream : CU_STREAM_PER_THREAD), (dstDevice, ui,
 	N, hStream));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D8Async, memory_fill,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D8Async, fill_memory,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
 	CUstream hStream), (dstDevice, dstPitch, uc, 1, Width, Height, hStream), (dstDevice,
 	dstPitch, uc, Width, Height, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD2D8Async_ptsz,
-	memory_fill, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
+	fill_memory, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
 	size_t Height, CUstream hStream), (dstDevice, dstPitch, uc, 1, Width, Height,
 	hStream ? hStream : CU_STREAM_PER_THREAD), (dstDevice, dstPitch, uc, Width, Height,
 	hStream));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D16Async, memory_fill,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D16Async, fill_memory,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
 	CUstream hStream), (dstDevice, dstPitch, us, 2, Width, Height, hStream), (dstDevice,
 	dstPitch, us, Width, Height, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD2D16Async_ptsz,
-	memory_fill, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
+	fill_memory, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
 	size_t Height, CUstream hStream), (dstDevice, dstPitch, us, 2, Width, Height,
 	hStream ? hStream : CU_STREAM_PER_THREAD), (dstDevice, dstPitch, us, Width, Height,
 	hStream));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D32Async, memory_fill,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D32Async, fill_memory,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
 	CUstream hStream), (dstDevice, dstPitch, ui, 4, Width, Height, hStream), (dstDevice,
 	dstPitch, ui, Width, Height, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD2D32Async_ptsz,
-	memory_fill, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
+	fill_memory, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
 	size_t Height, CUstream hStream), (dstDevice, dstPitch, ui, 4, Width, Height,
 	hStream ? hStream : CU_STREAM_PER_THREAD), (dstDevice, dstPitch, ui, Width, Height,
 	hStream));

@@ -829,6 +829,12 @@ STUB(cudaGraphConditionalHandleCreate, hand_cudaGraphConditionalHandleCreate,
 	(cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph,
 	unsigned int defaultLaunchValue, unsigned int flags), (pHandle_out, graph,
 	defaultLaunchValue, flags))
+#if VCUDA_ABI == 13
+STUB(cudaGraphConditionalHandleCreate_v2, hand_cudaGraphConditionalHandleCreate_v2,
+	(cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph, cudaExecutionContext_t ctx,
+	unsigned int defaultLaunchValue, unsigned int flags), (pHandle_out, graph, ctx,
+	defaultLaunchValue, flags))
+#endif
 STUB(cudaLibraryLoadData, RUNTIME_ANYWHERE, (cudaLibrary_t *library, const void *code,
 	enum cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
 	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
@@ -1569,12 +1575,6 @@ REFUSED(cudaImportExternalSemaphore)
 #define WHY "CUDA 13.4's: ask cudaMemRangeGetAttribute or cudaPointerGetAttributes"
 #if VCUDA_ABI == 13
 REFUSED_SINCE(cudaMemGetLocationInfo, 13050)
-#endif
-#undef WHY
-
-#define WHY "of CUDA 13.5: cudaGraphConditionalHandleCreate, of the current context"
-#if VCUDA_ABI == 13
-REFUSED_SINCE(cudaGraphConditionalHandleCreate_v2, 13050)
 #endif
 #undef WHY
 

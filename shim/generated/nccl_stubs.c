@@ -18,7 +18,7 @@
 #include "shim/libraries/common/stub.h"
 
 #undef STUB_SECOND
-#define STUB_SECOND(name) STUB_SECOND_IS(p##name, name)
+#define STUB_SECOND(name, function) STUB_SECOND_IS(p##name, name, function)
 
 static int logged_once;
 const struct library_front nccl_front = {

@@ -25,11 +25,11 @@ EXPORTED struct vcuda_guard vcuda_guard = {.linked = linked_number};
 
 static inline void reach(const void *at, size_t n, bool write)
 {
-	void (*function)(const void *, size_t, bool) =
+	void (*function)(uintptr_t, size_t, bool) =
 		atomic_load_explicit(&vcuda_guard.reach, memory_order_acquire);
 
 	if (__builtin_expect(function && n, 0))
-		function(at, n, write);
+		function((uintptr_t)at, n, write);
 }
 
 void loader_reach(const void *at, size_t n, bool write)

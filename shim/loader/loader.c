@@ -10,7 +10,6 @@
 #include "shim/loader/static.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <link.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -89,15 +88,6 @@ static void find_real(void)
 		return;
 	found = dlsym(RTLD_NEXT, "dlopen");
 	memcpy(&loader_real, &found, sizeof(found));
-}
-
-bool loader_is_ours(const char *path)
-{
-	char real[PATH_MAX];
-	const char *file = realpath(path, real) ? strrchr(real, '/') : NULL;
-
-	/* This library itself stands for libcudart.so.12 (loader.mk). */
-	return file && (!strncmp(file, "/libvcuda", 9) || !strcmp(file, "/libutilities.so"));
 }
 
 /* A handle on our library with this SONAME where it is loaded already; else NULL. Not to be

@@ -333,36 +333,6 @@ cudaError_t hand_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size
 
 /* ---- boxes ---- */
 
-void copy_from_end(CUDA_MEMCPY3D *copy, CUmemorytype type, const struct cudaPitchedPtr *end,
-	const struct cudaPos *at)
-{
-	copy->srcMemoryType = type;
-	if (type == CU_MEMORYTYPE_HOST)
-		copy->srcHost = end->ptr;
-	else
-		copy->srcDevice = (CUdeviceptr)end->ptr;
-	copy->srcPitch = end->pitch;
-	copy->srcHeight = end->ysize;
-	copy->srcXInBytes = at->x;
-	copy->srcY = at->y;
-	copy->srcZ = at->z;
-}
-
-void copy_to_end(CUDA_MEMCPY3D *copy, CUmemorytype type, const struct cudaPitchedPtr *end,
-	const struct cudaPos *at)
-{
-	copy->dstMemoryType = type;
-	if (type == CU_MEMORYTYPE_HOST)
-		copy->dstHost = end->ptr;
-	else
-		copy->dstDevice = (CUdeviceptr)end->ptr;
-	copy->dstPitch = end->pitch;
-	copy->dstHeight = end->ysize;
-	copy->dstXInBytes = at->x;
-	copy->dstY = at->y;
-	copy->dstZ = at->z;
-}
-
 static cudaError_t array_unit(cudaArray_t array, size_t *bytes)
 {
 	CUDA_ARRAY3D_DESCRIPTOR desc;

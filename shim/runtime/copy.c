@@ -132,28 +132,6 @@ cudaError_t hand_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, 
 
 /* ---- Two dimensions ---- */
 
-CUmemorytype copy_source_type(enum cudaMemcpyKind kind)
-{
-	switch (kind) {
-	case cudaMemcpyHostToHost:
-	case cudaMemcpyHostToDevice: return CU_MEMORYTYPE_HOST;
-	case cudaMemcpyDeviceToHost:
-	case cudaMemcpyDeviceToDevice: return CU_MEMORYTYPE_DEVICE;
-	default: return CU_MEMORYTYPE_UNIFIED;
-	}
-}
-
-CUmemorytype copy_target_type(enum cudaMemcpyKind kind)
-{
-	switch (kind) {
-	case cudaMemcpyHostToHost:
-	case cudaMemcpyDeviceToHost: return CU_MEMORYTYPE_HOST;
-	case cudaMemcpyHostToDevice:
-	case cudaMemcpyDeviceToDevice: return CU_MEMORYTYPE_DEVICE;
-	default: return CU_MEMORYTYPE_UNIFIED;
-	}
-}
-
 /* cudaSuccess with copy->Height 0: nothing to do. */
 static cudaError_t shape_2d(CUDA_MEMCPY2D *copy, void *dst, size_t dpitch, const void *src,
 	size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
@@ -210,17 +188,7 @@ cudaError_t hand_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, si
 
 /* ---- Three dimensions ---- */
 
-/* One end must fit in its pitch, where rows follow … */
-bool copy_row_fits(const struct cudaPitchedPtr *end, const struct cudaPos *at,
-	const struct cudaExtent *extent)
-{
-	size_t x;
-
-	return !end->ptr || (extent->height <= 1 && extent->depth <= 1) ||
-	       (!__builtin_add_overflow(at->x, extent->width, &x) && x <= end->pitch);
-}
-
-/* … and, where there are several planes, in its height. */
+/* One end must fit in its height, where there are several planes. */
 static bool plane_fits(const struct cudaPitchedPtr *end, const struct cudaPos *at,
 	const struct cudaExtent *extent)
 {
@@ -320,19 +288,6 @@ static cudaError_t shape_peer(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DPeer
 						 .kind = cudaMemcpyDefault});
 	return shape_3d(copy, &p->dstPtr, &p->dstPos, &p->srcPtr, &p->srcPos, &p->extent,
 		cudaMemcpyDefault);
-}
-
-cudaError_t copy_captured(cudaStream_t stream)
-{
-	const CUDA_MEMCPY2D nothing = {0};
-	CUresult status = cuMemcpy2DAsync(&nothing, (CUstream)stream);
-
-	switch (status) {
-	case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
-	case CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
-	case CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: return runtime_status(status);
-	default: return cudaSuccess;
-	}
 }
 
 /* A copy of nothing asks its stream all the same. */

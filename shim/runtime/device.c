@@ -175,8 +175,7 @@ cudaError_t hand_cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config)
 
 cudaError_t hand_cudaDeviceGetByPCIBusId(int *device, const char *pciBusId)
 {
-	CUdevice found, other;
-	int count;
+	CUdevice found;
 	cudaError_t error;
 
 	if (!device || !pciBusId)
@@ -184,17 +183,7 @@ cudaError_t hand_cudaDeviceGetByPCIBusId(int *device, const char *pciBusId)
 	error = runtime_init();
 	if (!error)
 		error = runtime_status(cuDeviceGetByPCIBusId(&found, pciBusId));
-	if (!error)
-		error = runtime_status(cuDeviceGetCount(&count));
-	if (error)
-		return error;
-	for (int i = 0; i < count; i++) {
-		if (cuDeviceGet(&other, i) == CUDA_SUCCESS && other == found) {
-			*device = i;
-			return cudaSuccess;
-		}
-	}
-	return cudaErrorInvalidDevice;
+	return error ? error : runtime_ordinal(found, device);
 }
 
 cudaError_t hand_cudaDeviceGetPCIBusId(char *pciBusId, int len, int device)

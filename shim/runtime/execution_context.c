@@ -93,6 +93,25 @@ cudaError_t hand_cudaExecutionCtxStreamCreate(
 	return error;
 }
 
+/* Without a context it is of the current one, and makes none current. */
+cudaError_t hand_cudaGraphConditionalHandleCreate_v2(cudaGraphConditionalHandle *pHandle_out,
+	cudaGraph_t graph, cudaExecutionContext_t ctx, unsigned int defaultLaunchValue,
+	unsigned int flags)
+{
+	CUgraphConditionalHandle handle;
+	CUcontext context = NULL;
+	cudaError_t error = ctx ? context_of(ctx, &context) : runtime_init();
+
+	if (!pHandle_out)
+		return cudaErrorInvalidValue;
+	if (!error)
+		error = runtime_status(cuGraphConditionalHandleCreate(
+			&handle, (CUgraph)graph, context, defaultLaunchValue, flags));
+	if (!error)
+		*pHandle_out = handle;
+	return error;
+}
+
 cudaError_t hand_cudaExecutionCtxSynchronize(cudaExecutionContext_t ctx)
 {
 	CUcontext context;

@@ -296,15 +296,12 @@ cudaError_t runtime_bind(int ordinal)
 	return cudaSuccess;
 }
 
-/* The ordinal of the current context's device. */
-static cudaError_t current_ordinal(int *ordinal)
+cudaError_t runtime_ordinal(CUdevice device, int *ordinal)
 {
-	CUdevice device, other;
+	CUdevice other;
 	int count;
-	CUresult status = cuCtxGetDevice(&device);
+	CUresult status = cuDeviceGetCount(&count);
 
-	if (!status)
-		status = cuDeviceGetCount(&count);
 	if (status)
 		return runtime_status(status);
 	for (int i = 0; i < count; i++) {
@@ -314,6 +311,15 @@ static cudaError_t current_ordinal(int *ordinal)
 		}
 	}
 	return cudaErrorInvalidDevice;
+}
+
+/* The ordinal of the current context's device. */
+static cudaError_t current_ordinal(int *ordinal)
+{
+	CUdevice device;
+	CUresult status = cuCtxGetDevice(&device);
+
+	return status ? runtime_status(status) : runtime_ordinal(device, ordinal);
 }
 
 /* CURRENT, of a device, is its primary context. */

@@ -160,6 +160,8 @@ void runtime_return(bool borrowed);
 /* The driver's device for an ordinal; cudaErrorInvalidDevice where there is none. Calls cuInit.
  */
 cudaError_t runtime_device(int ordinal, CUdevice *device);
+/* And the ordinal of a device of the driver's. */
+cudaError_t runtime_ordinal(CUdevice device, int *ordinal);
 /* The device that the thread works on, with and without a context. */
 cudaError_t runtime_current_device(int *ordinal, CUdevice *device);
 /* The primary context of a device, retained by the runtime until cudaDeviceReset. */

@@ -47,27 +47,27 @@ $(RUNTIME_TEST_LIBS): $(foreach abi,12 13,$(RUNTIME_TESTS)/lib/libvcuda-$(abi).s
 runtime_errors = $(shell sed -n '/enum.*cudaError$$/,/^}/s/^[ ,]*cuda[a-zA-Z0-9]* *= *\([0-9]*\).*/\1/p' \
 	$(1)/include/driver_types.h | sort -u | wc -l)
 
-$(RUNTIME_TESTS)/api%: tests/unit/runtime_api.c $(RUNTIME_TEST_LIBS)
+$(RUNTIME_TESTS)/api%: tests/unit/runtime/runtime_api.c $(RUNTIME_TEST_LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -Wno-deprecated-declarations -D_GNU_SOURCE -I. \
 		-DRUNTIME_ERRORS=$(call runtime_errors,$(CUDA$*)) -isystem $(CUDA$*)/include \
 		-o $@ $< -L$(CUDA$*)/lib -l:libcudart.so.$* -lcmocka
 
-$(RUNTIME_TESTS)/table: tests/unit/runtime_table.c shim/runtime/table.c shim/runtime/table.h
+$(RUNTIME_TESTS)/table: tests/unit/runtime/runtime_table.c shim/runtime/table.c shim/runtime/table.h
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -fsanitize=thread -D_GNU_SOURCE -I. \
 		-o $@ $(filter %.c,$^) -lcmocka
 
 # A driver that only counts, under the driver front's name.
-$(RUNTIME_TESTS)/counting/libvcuda-cuda.so: tests/unit/runtime_driver.c tests/unit/runtime_driver.h
+$(RUNTIME_TESTS)/counting/libvcuda-cuda.so: tests/unit/runtime/runtime_driver.c tests/unit/runtime/runtime_driver.h
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out $(SANFLAGS) -Wmissing-prototypes,$(ALL_CFLAGS)) -fvisibility=default \
 		-D_GNU_SOURCE -D__CUDA_API_VERSION_INTERNAL -I. -isystem $(CUDA13)/include \
 		-shared -fPIC -Wl,-soname,$(@F) -o $@ $<
 
-$(RUNTIME_TESTS)/register%: tests/unit/runtime_register.c $(RUNTIME_TEST_LIBS) \
+$(RUNTIME_TESTS)/register%: tests/unit/runtime/runtime_register.c $(RUNTIME_TEST_LIBS) \
 		$(RUNTIME_TESTS)/counting/libvcuda-cuda.so
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -D_GNU_SOURCE -I. -isystem $(CUDA$*)/include -o $@ $< \
@@ -78,10 +78,10 @@ $(RUNTIME_TESTS)/register%: tests/unit/runtime_register.c $(RUNTIME_TEST_LIBS) \
 test: test-runtime
 test-runtime: ## the runtime front
 test-runtime: run-runtime_table $(foreach abi,12 13,run-runtime_api$(abi) run-runtime_register$(abi))
-$(call add_test,runtime_table,tests/unit/runtime_table.c,$(RUNTIME_TESTS)/table,timeout 180 $$<)
+$(call add_test,runtime_table,tests/unit/runtime/runtime_table.c,$(RUNTIME_TESTS)/table,timeout 180 $$<)
 $(foreach abi,12 13, \
-	$(call add_test,runtime_api$(abi),tests/unit/runtime_api.c,$(RUNTIME_TESTS)/api$(abi), \
+	$(call add_test,runtime_api$(abi),tests/unit/runtime/runtime_api.c,$(RUNTIME_TESTS)/api$(abi), \
 		LD_LIBRARY_PATH=$(RUNTIME_TESTS)/lib timeout 180 $$<) \
-	$(call add_test,runtime_register$(abi),tests/unit/runtime_register.c, \
+	$(call add_test,runtime_register$(abi),tests/unit/runtime/runtime_register.c, \
 		$(RUNTIME_TESTS)/register$(abi), \
 		LD_LIBRARY_PATH=$(RUNTIME_TESTS)/counting:$(RUNTIME_TESTS)/lib timeout 180 $$<))

@@ -24,25 +24,14 @@ cudaError_t hand_cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t hand_cudaStreamGetDevice(cudaStream_t hStream, int *device)
 {
-	CUdevice found, other;
-	int count;
+	CUdevice found;
 	cudaError_t error = runtime_enter_for(hStream);
 
 	if (!device)
 		return cudaErrorInvalidValue;
 	if (!error)
 		error = runtime_status(cuStreamGetDevice((CUstream)hStream, &found));
-	if (!error)
-		error = runtime_status(cuDeviceGetCount(&count));
-	if (error)
-		return error;
-	for (int i = 0; i < count; i++) {
-		if (cuDeviceGet(&other, i) == CUDA_SUCCESS && other == found) {
-			*device = i;
-			return cudaSuccess;
-		}
-	}
-	return cudaErrorInvalidDevice;
+	return error ? error : runtime_ordinal(found, device);
 }
 
 _Static_assert(

@@ -100,7 +100,7 @@ char *sidecar_metrics(struct server *server, bool openmetrics)
 		return NULL;
 	pthread_mutex_lock(&server->lock);
 	add_up(server, classes, exemplars);
-	status_totals(server, &wire);
+	state_totals(server, &wire);
 	relays = server->relays.count;
 	pthread_mutex_unlock(&server->lock);
 	fprintf(out, "# HELP vcuda_sidecar_info What this sidecar is.\n"
@@ -199,7 +199,7 @@ char *sidecar_calls(struct server *server)
 		object = cJSON_CreateObject();
 		cJSON_AddStringToObject(object, "session", channel->subject.session);
 		cJSON_AddNumberToObject(object, "pid", channel->peer.pid);
-		status_text(object, "program", channel->program);
+		state_text(object, "program", channel->program);
 		calls = cJSON_AddArrayToObject(object, "calls");
 		for (uint32_t i = 0; i < n; i++)
 			add_call(calls, &channel->timing.calls[i]);

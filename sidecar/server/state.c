@@ -27,7 +27,7 @@ static void add_wire(cJSON *object, uint64_t frames_sent, uint64_t bytes_sent,
 }
 
 /* A program's name is the peer's: cJSON escapes it, but only UTF-8 is JSON. */
-void status_text(cJSON *object, const char *name, const char *text)
+void state_text(cJSON *object, const char *name, const char *text)
 {
 	char clean[AGENTS_TEXT];
 	size_t i;
@@ -77,13 +77,13 @@ static cJSON *status_channel(struct channel *channel, uint64_t now)
 
 	add(object, "pid", (uint64_t)channel->peer.pid);
 	add(object, "uid", channel->peer.uid);
-	status_text(object, "program", channel->program);
+	state_text(object, "program", channel->program);
 	cJSON_AddStringToObject(object, "state",
 		atomic_load(&channel->state) != CHANNEL_OPEN ? "lost"
 		: resume_is_cut(&channel->resume)	     ? "reconnecting"
 							     : "open");
 	cJSON_AddStringToObject(object, "session", channel->subject.session);
-	status_text(object, "agent", channel->resume.address);
+	state_text(object, "agent", channel->resume.address);
 	add(object, "seconds", (now - channel->opened_at) / 1000000000u);
 	add_wire(object, channel->frames_sent, channel->bytes_sent, channel->frames_received,
 		channel->bytes_received);
@@ -127,7 +127,7 @@ static void add_relays(cJSON *root, const struct relays *all, uint64_t now)
 	}
 }
 
-void status_totals(const struct server *server, struct wire_totals *totals)
+void state_totals(const struct server *server, struct wire_totals *totals)
 {
 	*totals = (struct wire_totals){.frames_sent = server->frames_sent,
 		.bytes_sent = server->bytes_sent,
@@ -163,9 +163,9 @@ static cJSON *status_object(struct server *server)
 
 	cJSON_AddStringToObject(root, "version", VCUDA_VERSION);
 	add(root, "pid", (uint64_t)getpid());
-	status_text(root, "socket", options->socket);
+	state_text(root, "socket", options->socket);
 	cJSON_AddStringToObject(root, "ipc", options->mode == CHANNEL_HOST ? "host" : "pod");
-	status_text(root, "agent", options->agent);
+	state_text(root, "agent", options->agent);
 	add(root, "seconds", (now - server->started) / 1000000000u);
 	cJSON_AddBoolToObject(root, "draining", atomic_load(&server->draining));
 	channels = cJSON_AddArrayToObject(root, "channels");
@@ -176,7 +176,7 @@ static cJSON *status_object(struct server *server)
 		cJSON_AddItemToArray(channels, status_channel(channel, now));
 	}
 	add_relays(root, &server->relays, now);
-	status_totals(server, &wire);
+	state_totals(server, &wire);
 	pthread_mutex_unlock(&server->lock);
 	totals = cJSON_AddObjectToObject(root, "totals");
 	add(totals, "attached", server->attached);

@@ -25,9 +25,9 @@ struct wire_totals {
 	uint64_t wire_rate; /* bytes/s of the one with the fastest stripes; 0: not measured */
 };
 /* Under the server's lock. */
-void status_totals(const struct server *server, struct wire_totals *totals);
+void state_totals(const struct server *server, struct wire_totals *totals);
 /* A peer's text: only what is printable. */
-void status_text(cJSON *object, const char *name, const char *text);
+void state_text(cJSON *object, const char *name, const char *text);
 
 /* Each: to be freed; NULL without memory. */
 char *sidecar_status(struct server *server);

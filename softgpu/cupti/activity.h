@@ -48,7 +48,7 @@ void backlog_add(const CUpti_Activity *record);
 size_t backlog_take(void *record);
 /* Until many are there. */
 void backlog_wait(void);
-void dropped_add(size_t count);
-size_t dropped_take(void);
+void backlog_dropped_add(size_t count);
+size_t backlog_dropped_take(void);
 
 #endif

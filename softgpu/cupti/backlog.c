@@ -77,7 +77,7 @@ void backlog_add(const CUpti_Activity *record)
 	}
 	pthread_mutex_unlock(&lock);
 	if (!piece)
-		dropped_add(1);
+		backlog_dropped_add(1);
 }
 
 size_t backlog_take(void *record)
@@ -112,12 +112,12 @@ void backlog_wait(void)
 	pthread_mutex_unlock(&lock);
 }
 
-void dropped_add(size_t count)
+void backlog_dropped_add(size_t count)
 {
 	atomic_fetch_add(&dropped, count);
 }
 
-size_t dropped_take(void)
+size_t backlog_dropped_take(void)
 {
 	return atomic_exchange(&dropped, 0);
 }

@@ -62,7 +62,7 @@ static bool buffer_add(const void *record, size_t bytes)
 	}
 	if (!buffer_has_room(bytes)) { /* nor will the next one have it */
 		buffer_complete();
-		dropped_add(1);
+		backlog_dropped_add(1);
 		return true;
 	}
 	memcpy(buffer.bytes + buffer.used, record, bytes);
@@ -82,7 +82,7 @@ static void handout(bool all)
 		if (given)
 			given = buffer_add(record, bytes);
 		if (!given)
-			dropped_add(1);
+			backlog_dropped_add(1);
 	}
 	if (all && buffer.bytes && buffer.used)
 		buffer_complete();
@@ -157,7 +157,7 @@ CUPTI_CALL(cuptiActivityGetNumDroppedRecords, CUcontext context, uint32_t stream
 	(void)context, (void)streamId;
 	if (!dropped)
 		return CUPTI_ERROR_INVALID_PARAMETER;
-	*dropped = dropped_take();
+	*dropped = backlog_dropped_take();
 	return CUPTI_SUCCESS;
 }
 

@@ -7,11 +7,6 @@
 
 #include "softgpu/dnn/rnn.h"
 
-int dnn_rnn_gates(const struct dnn_rnn *of)
-{
-	return of->cell == RNN_LSTM ? 4 : of->cell == RNN_GRU ? 3 : 1;
-}
-
 /* ---- memory ---- */
 
 static int64_t record_size(const struct dnn_rnn *of)

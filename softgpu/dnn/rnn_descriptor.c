@@ -96,6 +96,11 @@ static bool has_bias(const struct dnn_rnn *of, bool recurrent)
 	       of->bias == (recurrent ? RNN_RECURRENT_BIAS : RNN_INPUT_BIAS);
 }
 
+int dnn_rnn_gates(const struct dnn_rnn *of)
+{
+	return of->cell == RNN_LSTM ? 4 : of->cell == RNN_GRU ? 3 : 1;
+}
+
 /* A layer's matrices from *at on; *at is moved behind them. */
 static void matrices(const struct dnn_rnn *of, int layer, struct dnn_rnn_layer *to, int64_t *at)
 {

@@ -65,7 +65,7 @@ static CUresult desc_check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 
 	if (d->Flags & ~(unsigned)FLAGS)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (d->Flags & LATER && !sparse_shape(d))
+	if (d->Flags & LATER && !array_map_shape(d))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (blocks)
 		return d->NumChannels == channels && shape_ok(d) ? CUDA_SUCCESS
@@ -156,7 +156,7 @@ static bool place_planes(struct CUarray_st *array)
 static void array_release_memory(struct CUarray_st *array)
 {
 	if (array->sparse)
-		sparse_release(&array->own);
+		array_map_release(&array->own);
 	else
 		memory_release(array->address, BLOCK_DEVICE);
 }
@@ -191,7 +191,7 @@ CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAl
 	if (array_planes(pAllocateArray->Format).count && !lay_out_planes(array, &bytes))
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!ret && array->desc.Flags & LATER)
-		ret = sparse_reserve(&array->own, array, 1, bytes);
+		ret = array_map_reserve(&array->own, array, 1, bytes);
 	else if (!ret)
 		ret = memory_allocate(context, context->device, bytes, PAGE, BLOCK_DEVICE, NULL,
 			&array->address);
@@ -230,7 +230,7 @@ static CUresult mipmapped_place(struct CUmipmappedArray_st *array, uint64_t byte
 	CUresult ret;
 
 	if (array->desc.Flags & LATER)
-		return sparse_reserve(&array->sparse, array->levels, array->count, bytes);
+		return array_map_reserve(&array->sparse, array->levels, array->count, bytes);
 	ret = memory_allocate(
 		context, context->device, bytes, PAGE, BLOCK_DEVICE, NULL, &array->address);
 	for (unsigned i = 0; !ret && i < array->count; i++)
@@ -241,7 +241,7 @@ static CUresult mipmapped_place(struct CUmipmappedArray_st *array, uint64_t byte
 static void mipmapped_release_memory(struct CUmipmappedArray_st *array)
 {
 	if (array->sparse.bytes)
-		sparse_release(&array->sparse);
+		array_map_release(&array->sparse);
 	else
 		memory_release(array->address, BLOCK_DEVICE);
 }
@@ -386,7 +386,7 @@ void array_release_context(const struct CUctx_st *context)
 		}
 		*at = array->next;
 		if (array->sparse)
-			sparse_release(&array->own);
+			array_map_release(&array->own);
 		array_delete(array);
 	}
 	for (struct CUmipmappedArray_st **at = &mipmapped, *array; (array = *at);) {
@@ -397,7 +397,7 @@ void array_release_context(const struct CUctx_st *context)
 		*at = array->next;
 		mipmapped_forget(array);
 		if (array->sparse.bytes)
-			sparse_release(&array->sparse);
+			array_map_release(&array->sparse);
 		free(array);
 	}
 	pthread_mutex_unlock(&array_lock);

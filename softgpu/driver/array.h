@@ -48,13 +48,13 @@ struct CUmipmappedArray_st {
 /* array_map.c: arrays whose memory is mapped later, tile by tile (SPARSE) or as a whole
  * (DEFERRED). Whether there may be such a one; the addresses of COUNT levels, which are laid
  * out in rows so far, of BYTES; and their end. */
-bool sparse_shape(const CUDA_ARRAY3D_DESCRIPTOR *desc);
-CUresult sparse_reserve(
+bool array_map_shape(const CUDA_ARRAY3D_DESCRIPTOR *desc);
+CUresult array_map_reserve(
 	struct sparse *sparse, struct CUarray_st *levels, unsigned count, uint64_t bytes);
-void sparse_release(struct sparse *sparse);
+void array_map_release(struct sparse *sparse);
 /* Of the granule at an address; under memory_lock it does not change to ABSENT. */
 enum sparse_state { SPARSE_NONE, SPARSE_MAPPED, SPARSE_ABSENT = PTX_ABSENT };
-enum sparse_state sparse_state(uint64_t address);
+enum sparse_state array_map_state(uint64_t address);
 
 /* Blocks of 4 x 4 texels that an element is of such a format, and the format's channels; NONE:
  * it has none, or is not served. */

@@ -46,7 +46,7 @@ static atomic_uchar *state_at(uint64_t address)
 	return &states[(address >> GRANULE_BITS) - (memory_window.base >> GRANULE_BITS)];
 }
 
-enum sparse_state sparse_state(uint64_t address)
+enum sparse_state array_map_state(uint64_t address)
 {
 	return states && memory_in_window(address)
 		       ? (enum sparse_state)atomic_load(state_at(address))
@@ -56,7 +56,7 @@ enum sparse_state sparse_state(uint64_t address)
 /* ---- addresses ---- */
 
 /* Whole numbers of bytes a row, in two or three dimensions. */
-bool sparse_shape(const CUDA_ARRAY3D_DESCRIPTOR *desc)
+bool array_map_shape(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
 	unsigned channels;
 
@@ -125,7 +125,7 @@ static void lay_out(struct sparse *sparse, struct CUarray_st *levels, unsigned c
 	sparse->bytes = (at + GRANULE - 1) / GRANULE * GRANULE;
 }
 
-CUresult sparse_reserve(
+CUresult array_map_reserve(
 	struct sparse *sparse, struct CUarray_st *levels, unsigned count, uint64_t bytes)
 {
 	CUdeviceptr base;
@@ -158,7 +158,7 @@ static void unmap(uint64_t at, enum sparse_state state)
 		cuMemUnmap(at, GRANULE);
 }
 
-void sparse_release(struct sparse *sparse)
+void array_map_release(struct sparse *sparse)
 {
 	for (uint64_t at = 0; at < sparse->bytes; at += GRANULE)
 		unmap(sparse->base + at, SPARSE_NONE);

@@ -93,7 +93,7 @@ void context_fault(struct CUctx_st *context, CUresult fault)
 	int none = 0;
 
 	if (atomic_compare_exchange_strong(&context->fault, &none, (int)fault))
-		log_note("context %llu: sticky error %d", context->id, (int)fault);
+		soft_log_note("context %llu: sticky error %d", context->id, (int)fault);
 }
 
 CUresult context_check(CUcontext context)
@@ -168,7 +168,7 @@ void soft_context_end(struct CUctx_st *context)
 		atomic_store(&context->cancel, true);
 		context_fault(context, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 		if (!queue_drain(context, CANCEL_NS)) {
-			log_problem("context %llu: work does not end, its memory is kept",
+			soft_log_problem("context %llu: work does not end, its memory is kept",
 				context->id);
 			atomic_store(&context->destroyed, true);
 			return;

@@ -93,9 +93,9 @@ static bool copy_piece(const struct copy *copy, uint64_t dst, uint64_t src, size
 	src = piece(&copy->src_sparse, src, n);
 	dst = piece(&copy->dst_sparse, dst, n);
 	if (copy->src_sparse.row)
-		from = sparse_state(src);
+		from = array_map_state(src);
 	if (copy->dst_sparse.row)
-		to = sparse_state(dst);
+		to = array_map_state(dst);
 	if (to == SPARSE_MAPPED && from == SPARSE_MAPPED)
 		memmove(pointer(dst), pointer(src), *n);
 	else if (to == SPARSE_MAPPED && from == SPARSE_ABSENT)
@@ -203,7 +203,7 @@ static CUresult side_check(const struct copy *copy, uint64_t base, enum copy_sid
 	if (memory_in_window(base)) {
 		if (memory_mapped(base, size))
 			return CUDA_SUCCESS;
-		log_note("copy refused: 0x%llx+0x%llx is not all mapped",
+		soft_log_note("copy refused: 0x%llx+0x%llx is not all mapped",
 			(unsigned long long)base, (unsigned long long)size);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -226,7 +226,7 @@ static CUresult side_reached(const struct copy *copy, const struct device *by)
 		copy, &size);
 	if (memory_reached(base, size, by))
 		return CUDA_SUCCESS;
-	log_note("copy refused: device %d has no access to 0x%llx+0x%llx", by->ordinal,
+	soft_log_note("copy refused: device %d has no access to 0x%llx+0x%llx", by->ordinal,
 		(unsigned long long)base, (unsigned long long)size);
 	return CUDA_ERROR_INVALID_VALUE;
 }

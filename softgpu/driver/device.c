@@ -67,8 +67,8 @@ static void init(void)
 		}
 	}
 	atomic_store(&initialised, true);
-	log_note("%u device(s), %zu MiB each, window 0x%llx+0x%llx, %u CPUs", settings.devices,
-		settings.memory / MIB, (unsigned long long)memory_window.base,
+	soft_log_note("%u device(s), %zu MiB each, window 0x%llx+0x%llx, %u CPUs",
+		settings.devices, settings.memory / MIB, (unsigned long long)memory_window.base,
 		(unsigned long long)memory_window.span, sm_count);
 }
 

@@ -107,7 +107,7 @@ static CUresult fill_op(uint64_t dst, size_t pitch, unsigned value, unsigned ele
 		__builtin_add_overflow(size, row, &size))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!memory_mapped(dst, size)) {
-		log_note("fill refused: 0x%llx+0x%llx is not all mapped",
+		soft_log_note("fill refused: 0x%llx+0x%llx is not all mapped",
 			(unsigned long long)dst, (unsigned long long)size);
 		return CUDA_ERROR_INVALID_VALUE;
 	}

@@ -70,7 +70,7 @@ static void launch_run(struct op *base)
 	op->ptx.params = op->params; /* the operation may be a copy of a node's */
 	op->ptx.spoil = cuSoftgpuTaskSpoils() ? &spoilt : NULL;
 	if (device_fallen(base->context->device->ordinal)) {
-		log_note("kernel %s: the device has fallen", op->function->name);
+		soft_log_note("kernel %s: the device has fallen", op->function->name);
 		context_fault(base->context, CUDA_ERROR_ECC_UNCORRECTABLE);
 		return;
 	}
@@ -87,10 +87,10 @@ static void launch_run(struct op *base)
 		return;
 	result = result_of(status);
 	if (result == CUDA_ERROR_NOT_SUPPORTED)
-		log_problem("kernel %s, PTX line %d: %s: not supported", op->function->name,
-			error.line, error.text);
+		soft_log_problem("kernel %s, PTX line %d: %s: not supported",
+			op->function->name, error.line, error.text);
 	else
-		log_note("kernel %s, PTX line %d: %s (CUDA error %d)", op->function->name,
+		soft_log_note("kernel %s, PTX line %d: %s (CUDA error %d)", op->function->name,
 			error.line, error.text, (int)result);
 	context_fault(base->context, result);
 }
@@ -251,7 +251,7 @@ static CUresult launch_op(const struct launch *launch, struct CUctx_st *context,
 	if (launch->function->module->context != context)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!launch->function->kernel) {
-		log_problem("kernel %s: machine code only: the software GPU runs PTX",
+		soft_log_problem("kernel %s: machine code only: the software GPU runs PTX",
 			launch->function->name);
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}

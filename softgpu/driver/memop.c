@@ -116,7 +116,8 @@ static CUresult value_check(const CUstreamBatchMemOpParams *p, bool node)
 		       : CUDA_SUCCESS;
 }
 
-CUresult batch_op_new(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, bool node, struct op **out)
+CUresult memop_batch_new(
+	const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, bool node, struct op **out)
 {
 	struct batch_op *op;
 	bool waits = false;
@@ -148,7 +149,7 @@ CUresult batch_op_new(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, bool node, st
 	return CUDA_SUCCESS;
 }
 
-bool batch_op_like(const struct op *a, const struct op *b)
+bool memop_batch_like(const struct op *a, const struct op *b)
 {
 	const struct batch_op *one = (const struct batch_op *)a;
 	const struct batch_op *two = (const struct batch_op *)b;
@@ -164,7 +165,7 @@ bool batch_op_like(const struct op *a, const struct op *b)
 	return true;
 }
 
-void batch_op_read(struct op *base, CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+void memop_batch_read(struct op *base, CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
 {
 	struct batch_op *op = (struct batch_op *)base;
 
@@ -181,7 +182,7 @@ static CUresult batch_submit(CUstream handle, const CUDA_BATCH_MEM_OP_NODE_PARAM
 
 	if (ret)
 		return ret;
-	ret = batch_op_new(params, false, &op);
+	ret = memop_batch_new(params, false, &op);
 	if (!ret && !queue_submit(stream, op, false))
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	stream_done(stream);

@@ -32,7 +32,7 @@ __attribute__((format(printf, 1, 0))) static void log_line(const char *format, v
 	errno = saved;
 }
 
-void log_note(const char *format, ...)
+void soft_log_note(const char *format, ...)
 {
 	va_list args;
 
@@ -43,7 +43,7 @@ void log_note(const char *format, ...)
 	va_end(args);
 }
 
-void log_problem(const char *format, ...)
+void soft_log_problem(const char *format, ...)
 {
 	va_list args;
 
@@ -54,7 +54,7 @@ void log_problem(const char *format, ...)
 
 void cuSoftgpuProblem(const char *text)
 {
-	log_problem("%s", text);
+	soft_log_problem("%s", text);
 }
 
 /* A number with K, M, G or T behind it, in bytes. */
@@ -98,7 +98,7 @@ static bool read_size(const char *name, uint64_t low, uint64_t high, uint64_t *v
 	if (!text || !*text)
 		return true;
 	if (!parse_size(text, value) || *value < low || *value > high) {
-		log_problem("%s=%s: expected a number from %llu to %llu", name, text,
+		soft_log_problem("%s=%s: expected a number from %llu to %llu", name, text,
 			(unsigned long long)low, (unsigned long long)high);
 		return false;
 	}
@@ -136,7 +136,7 @@ static bool read_faults(void)
 	if (!text || !*text)
 		return true;
 	if (strlen(text) >= sizeof(copy)) {
-		log_problem(
+		soft_log_problem(
 			"VCUDA_SOFTGPU_FAULT: longer than %zu characters", sizeof(copy) - 1);
 		return false;
 	}
@@ -164,9 +164,9 @@ static bool read_faults(void)
 		else if (good && is(item, length, "wrong-result") && value <= UINT32_MAX)
 			settings.fault_wrong = (unsigned)value;
 		else {
-			log_problem("VCUDA_SOFTGPU_FAULT: '%s': expected oom-at=BYTES, "
-				    "launch-fault=N, hang-launch=N, fall-with=FILE, "
-				    "others=FILE, no-peers=1 or wrong-result=N",
+			soft_log_problem("VCUDA_SOFTGPU_FAULT: '%s': expected oom-at=BYTES, "
+					 "launch-fault=N, hang-launch=N, fall-with=FILE, "
+					 "others=FILE, no-peers=1 or wrong-result=N",
 				item);
 			return false;
 		}
@@ -217,8 +217,9 @@ bool soft_settings_read(void)
 		!read_size("VCUDA_SOFTGPU_TIMEOUT_MS", 0, 86400000, &timeout) || !read_faults())
 		return false;
 	if (!soft_driver_version()) {
-		log_problem("VCUDA_SOFTGPU_DRIVER_VERSION=%s: expected a release of CUDA from "
-			    "12.0 to 13.5",
+		soft_log_problem(
+			"VCUDA_SOFTGPU_DRIVER_VERSION=%s: expected a release of CUDA from "
+			"12.0 to 13.5",
 			getenv("VCUDA_SOFTGPU_DRIVER_VERSION"));
 		return false;
 	}

@@ -100,8 +100,8 @@ void device_uuid(unsigned number, unsigned char uuid[16]);
 
 /* settings.c: one line on the log's descriptor, "softgpu: ...".  note: only with
  * VCUDA_SOFTGPU_LOG=1. */
-void log_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void log_problem(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void soft_log_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void soft_log_problem(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* object.c: the table of live handles, so that a stale or foreign one is an error, not a crash.
  */
@@ -431,11 +431,11 @@ struct jit_log {
 	unsigned max_registers; /* CU_JIT_MAX_REGISTERS; 0: no limit */
 	bool verbose;		/* CU_JIT_LOG_VERBOSE */
 };
-void jit_log_init(
+void image_log_init(
 	struct jit_log *log, unsigned count, const CUjit_option *options, void **values);
-void jit_log_error(struct jit_log *log, const char *text);
+void image_log_error(struct jit_log *log, const char *text);
 /* One line more of what a compiler tells of its work. */
-void jit_log_info(struct jit_log *log, const char *text);
+void image_log_info(struct jit_log *log, const char *text);
 CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 	struct jit_log *log, struct CUmod_st **module);
 CUresult module_from_names(

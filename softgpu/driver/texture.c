@@ -36,7 +36,7 @@ static CUresult set_format(struct ptx_texture *t, CUarray_format format, unsigne
 
 	t->channels = channels;
 	if (array_packed(format, channels)) {
-		log_problem("a texture or surface of packed YUV: not supported");
+		soft_log_problem("a texture or surface of packed YUV: not supported");
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	if (!array_element(format, channels))

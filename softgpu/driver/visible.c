@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CUDA_VISIBLE_DEVICES of this process, as NVIDIA's driver reads it (tests/unit/shim_visible.c
- * has what it was seen to do): the agent tells its workers with it which GPUs are theirs.
+ * CUDA_VISIBLE_DEVICES of this process, as NVIDIA's driver reads it
+ * (tests/unit/shim/shim_visible.c has what it was seen to do): the agent tells its workers with
+ * it which GPUs are theirs.
  */
 #include "softgpu/driver/softgpu.h"
 

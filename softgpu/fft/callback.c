@@ -3,10 +3,8 @@
  * Callbacks: LTO-IR is machine code of a compiler that is not here, as for a cuFFT whose
  * libnvJitLink is missing.  They are taken, and no plan is made with one.
  */
-#include <stdatomic.h>
 #include <string.h>
 
-#include "softgpu/driver/task.h"
 #include "softgpu/fft/fft.h"
 
 #define FATBIN 0xba55ed50u
@@ -67,13 +65,4 @@ FFT_CALL(cufftXtSetJITCallback, int number, const char *symbol, const void *code
 		plan->callbacks = true;
 	fft_plan_drop(plan);
 	return status;
-}
-
-void fft_callbacks_refused(void)
-{
-	static atomic_flag logged_once = ATOMIC_FLAG_INIT;
-
-	if (!atomic_flag_test_and_set(&logged_once))
-		cuSoftgpuProblem("a plan of cuFFT has a callback in LTO-IR, which is not PTX: "
-				 "no plan is made with it");
 }

@@ -80,8 +80,6 @@ struct fft_plan {
 
 /* plan.c: the plan of that number, kept until it is dropped; NULL: none. */
 struct fft_plan *fft_plan_get(int number);
-/* Says, once, why there is no plan with them. */
-void fft_callbacks_refused(void);
 void fft_plan_drop(struct fft_plan *plan);
 
 /* shape.c: what becomes of the arguments of cufftXtMakePlanMany; a status. */

@@ -3,6 +3,7 @@
  * Plans: their numbers, what they are set to, and the calls that make them.
  */
 #include "softgpu/fft/fft.h"
+#include "softgpu/driver/task.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,6 +11,16 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fft_plan *plans[FFT_PLANS];
+
+/* Says, once, why there is no plan with them. */
+static void callbacks_refused(void)
+{
+	static atomic_flag logged_once = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&logged_once))
+		cuSoftgpuProblem("a plan of cuFFT has a callback in LTO-IR, which is not PTX: "
+				 "no plan is made with it");
+}
 
 struct fft_plan *fft_plan_get(int number)
 {
@@ -187,7 +198,7 @@ static int plan_do(
 		return FFT_INVALID_PLAN;
 	status = bytes ? fft_shape_make(&shape, arguments) : FFT_INVALID_VALUE;
 	if (!status && plan->callbacks) {
-		fft_callbacks_refused();
+		callbacks_refused();
 		status = FFT_MISSING_DEPENDENCY;
 	}
 	if (!status)

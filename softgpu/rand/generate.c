@@ -22,11 +22,6 @@ bool rand_is_quasi(int type)
 	return type >= RAND_QUASI;
 }
 
-bool rand_is_64(int type)
-{
-	return type >= RAND_SOBOL64;
-}
-
 static bool is_philox(int type)
 {
 	return type == RAND_PHILOX || type == RAND_MTGP32 || type == RAND_MT19937;

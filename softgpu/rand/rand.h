@@ -119,7 +119,10 @@ bool rand_engine_begin(struct rand_engine *e, const struct rand_settings *set);
 void rand_engine_end(struct rand_engine *e);
 void rand_engine_fill(struct rand_engine *e, const struct rand_order *order, void *to);
 bool rand_is_quasi(int type);
-bool rand_is_64(int type);
+static inline bool rand_is_64(int type)
+{
+	return type >= RAND_SOBOL64;
+}
 
 /* sequence.c: a sequence's numbers, and one made to stand where it begins. */
 void rand_xorwow_begin(struct rand_engine *e);

@@ -8,12 +8,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-void solver_jacobi_drop(struct solver_jacobi *jacobi)
-{
-	if (jacobi && atomic_fetch_sub(&jacobi->refs, 1) == 1)
-		free(jacobi);
-}
-
 void solver_jacobi_keep(struct solver_task *task, struct solver_jacobi *jacobi)
 {
 	if (!jacobi)

@@ -173,6 +173,12 @@ void solver_handle_drop(struct solver_handle *handle)
 		free(handle);
 }
 
+void solver_jacobi_drop(struct solver_jacobi *jacobi)
+{
+	if (jacobi && atomic_fetch_sub(&jacobi->refs, 1) == 1)
+		free(jacobi);
+}
+
 void solver_drop(struct solver_task *task)
 {
 	if (atomic_fetch_sub(&task->owners, 1) != 1)

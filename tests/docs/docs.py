@@ -9,8 +9,9 @@ In every document a relative link leads to a file, and its anchor to a heading; 
 backticks that begins with a folder of the repository, or ends like a source file, is there.  In
 docs/ARCHITECTURE.md, CONTRIBUTING.md and the README of a room every path in backticks must be
 there, and every `function()` and `NAME_LIKE_THIS` must stand in a source file.  A test function
-in parentheses behind its file stands in that file.  No comment of a C file names a C file that is
-gone.  Each room of tools/layers.py has a README.
+in parentheses behind its file stands in that file.  In the table of calls of docs/HACKING.md each
+file has the row's call, as the kind says, and so has what is generated.  No comment of a C file names a C file that is
+gone.  README.md counts what is refused as docs/COVERAGE.md does.  Each room of tools/layers.py and of tests/unit has a README, and no unit test lies in none.
 """
 import fnmatch
 import os
@@ -35,6 +36,10 @@ SINGLE = re.compile(r"[\w*-]+(\.[\w-]+)+")
 PLACEHOLDER = re.compile(r"[a-z]_[A-Z]{4,}$")  # serve_NAME
 NAME = re.compile(r"^[A-Za-z]+_\w+$")
 FUNCTION = re.compile(r"(\w+)\(\)")
+# docs/HACKING.md's row of a call: name, kind, files, what is generated.
+CALL = re.compile(r"\| `(cu\w+)` \| (\w+)\b[^|]*\|([^|]*)\|([^|]*)\|$")
+GENERATED = {"stub": ("shim/generated/",), "wire struct": ("protocol/generated/",),
+             "serve function": ("gpu-agent/generated/",), "both halves": ("shim/generated/", "gpu-agent/generated/")}
 
 
 def braces(name):
@@ -150,6 +155,8 @@ class Documents:
             for target in re.findall(r"\]\(([^)\s]+)\)", line):
                 self.link(document, number, target)
             self.tests(document, number, line)
+            if document == "docs/HACKING.md":
+                self.call(document, number, line)
             if document not in HISTORY:
                 for text in re.findall(r"`([^`]+)`", line):
                     self.code(document, number, text, strict)
@@ -162,6 +169,34 @@ class Documents:
             for name in re.findall(r"`(\w+)…?`", names):
                 if path in self.files and name not in text:
                     self.fault(document, number, f"{path} has no test {name}")
+
+    def call(self, document, number, line):
+        """A row of the table of calls: each file has the call, or the frame of its own that the row names."""
+        row = CALL.match(line)
+        if not row:
+            return
+        name, kind, files, generated = row.groups()
+        names = [name, *re.findall(r"\(`(\w+)`\)", files)]
+        looks = re.compile(rf"(\b|[a-z]_)({'|'.join(names)})\b")
+        paths = [path for path in re.findall(r"`([^`]+)`", files) if "/" in path]
+        for path in paths:
+            if path in self.files and not looks.search(self.sources.get(path, "")):
+                self.fault(document, number, f"{path} has no {name}")
+        if not any(path.endswith(".api") and re.search(rf"^{kind}( \d+)? {name}\(", self.sources.get(path, ""), re.M)
+                   for path in paths):
+            self.fault(document, number, f"no description in the row says {kind} {name}")
+        for what in (what for what in GENERATED if what in generated):
+            for folder in GENERATED[what]:
+                if not any(path.startswith(folder) and looks.search(text) for path, text in self.sources.items()):
+                    self.fault(document, number, f"{folder} has no {what} of {name}")
+
+    def counts(self):
+        """What README.md says is refused of driver and runtime is what docs/COVERAGE.md counts."""
+        said = re.search(r"(\d+) of the (\d+) functions of the driver, (\d+) of the (\d+) of the runtime", self.texts["README.md"])
+        counted = [row for name in ("libcuda.so.1", "libcudart.so.12 and libcudart.so.13")
+                   for row in re.findall(rf"^\| {re.escape(name)} \| (\d+) \|.* (\d+) \|$", self.texts["docs/COVERAGE.md"], re.M)]
+        if not said or [(said[2], said[1]), (said[4], said[3])] != counted:
+            self.fault("README.md", 0, f"docs/COVERAGE.md counts otherwise (functions, refused): {counted}")
 
     def comments(self, path, text):
         """Files that the comments of a C file name."""
@@ -187,6 +222,14 @@ def rooms():
     import layers
     return [room for room in (*layers.ALLOWED, *ROOMS) if os.path.isdir(os.path.join(TOP, room))
             and room.split("/")[0] in ROOMS]
+
+
+def rooms_of_tests(files):
+    """The folders of tests/unit, and (file, 0, what is wrong) of each source that lies in none."""
+    inside = [path for path in files if path.startswith("tests/unit/")]
+    return (sorted({os.path.dirname(path) for path in inside if path.count("/") > 2}),
+            [(path, 0, "a test of tests/unit lies in the room of what it tests") for path in inside
+             if path.count("/") == 2 and path.endswith((".c", ".h", ".cu"))])
 
 
 def self_test():
@@ -219,11 +262,34 @@ def self_test():
             else not checked.faults
         if not right:
             sys.exit(f"docs.py: {text!r}: wanted {wanted}, got {checked.faults}")
+    for row, wanted in (
+            ("| `cuA` | post, half by hand | `x/p.api`, `shim/a.c` | stub, wire struct |", None),
+            ("| `cuA` | post | `x/p.api`, `shim/b.c` | stub |", "shim/b.c has no cuA"),
+            ("| `cuA` | post | `x/p.api`, `shim/c.c` | stub |", "shim/c.c is not there"),
+            ("| `cuA` | call | `x/p.api` | stub |", "no description in the row says call cuA"),
+            ("| `cuA` | post | `x/p.api` | serve function |", "gpu-agent/generated/ has no serve function of cuA"),
+            ("| `cuB` | call | `x/p.api` (`vcudaB`), `shim/b.c` | wire struct |", None)):
+        sources = {"x/p.api": "post 7 cuA(int a);\ncall cuB(int b);", "shim/a.c": "hand_cuA(int)", "shim/b.c": "send_vcudaB(b)",
+                   "shim/generated/s.c": "cuA(int a)", "protocol/generated/w.h": "struct wire_cuA { } struct wire_vcudaB {"}
+        checked = Documents({"docs/HACKING.md": row}, sources, (), sources)
+        checked.check("docs/HACKING.md")
+        if bool(wanted) != bool(checked.faults) or wanted and wanted not in checked.faults[0]:
+            sys.exit(f"docs.py: {row!r}: wanted {wanted}, got {checked.faults}")
+    coverage = "| libcuda.so.1 | 5 | 3 | 2 |\n| libcudart.so.12 and libcudart.so.13 | 7 | 6 | 1 |"
+    for text, faults in (("2 of the 5 functions of the driver, 1 of the 7 of the runtime", 0),
+                         ("2 of the 5 functions of the driver, 2 of the 7 of the runtime", 1), ("", 1)):
+        checked = Documents({"README.md": text, "docs/COVERAGE.md": coverage}, files)
+        checked.counts()
+        if len(checked.faults) != faults:
+            sys.exit(f"docs.py: {text!r} as {coverage!r}: {checked.faults}")
     checked = Documents({}, files)
     checked.comments("a.c", "/* ring.c, engine/ring.c, cuda.h */ \"gone.c\"\n/* See\n * gone.c. */")
     if checked.faults != ["a.c:3: no file has the name gone.c"]:
         sys.exit(f"docs.py: a comment: {checked.faults}")
-    print(f"docs: {len(cases) + 1} texts, each judged right")
+    if rooms_of_tests(["tests/unit/unit.mk", "tests/unit/a.c", "tests/unit/shim/b.c"]) != (
+            ["tests/unit/shim"], [("tests/unit/a.c", 0, "a test of tests/unit lies in the room of what it tests")]):
+        sys.exit("docs.py: a unit test outside of all rooms is not found")
+    print(f"docs: {len(cases) + 11} texts, each judged right")
 
 
 def git(*words):
@@ -248,13 +314,17 @@ def main():
     words.update(word for text in code.values() for word in re.findall(r"\w+", text))
     texts = {path: read(path) for path in files if path.endswith(".md")}
     tests = {path: read(path) for path in files
-             if path.startswith("tests/") and path.endswith((".c", ".py"))}
-    documents = Documents(texts, files, words, tests)
+             if path.startswith("tests/") and path.endswith((".c", ".cu", ".py")) or path.endswith(".api")}
+    documents = Documents(texts, files, words, code | tests)
     for document in sorted(texts):
         documents.check(document)
+    documents.counts()
     for path in sorted(code):
         documents.comments(path, code[path])
-    for room in rooms():
+    folders, strays = rooms_of_tests(files)
+    for stray in strays:
+        documents.fault(*stray)
+    for room in rooms() + folders:
         if f"{room}/README.md" not in texts:
             documents.fault(room, 0, "the room has no README.md")
     for fault in documents.faults:

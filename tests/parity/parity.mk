@@ -25,7 +25,7 @@ $(PARITY)/hand.c: $(PARITY_OBJS) tests/parity/parity.mk
 	$(Q)mkdir -p $(@D)
 	$(Q)nm $(PARITY_OBJS) | awk '$$2 ~ /[TDRB]/ {has[$$3]} $$1 == "U" {wants[$$2]} \
 		END {for (name in wants) if (!(name in has)) print name}' | sort | \
-		grep -E '^(hand|serve|run|array|capture|context|copy|coredump|event|function|graph|home|memory|module|pool|primary|proc|stream|trace|vcuda_trace|cublas|cublaslt|cudnn|cusolver|cusparse|cusparselt|library|plain)_' | \
+		grep -E '^(hand|serve|run|array|capture|context|copy|coredump|event|fill|function|graph|memory|module|pool|primary|proc|stream|trace|vcuda_trace|cublas|cublaslt|cudnn|cusolver|cusparse|cusparselt|library|plain)_' | \
 		sed 's/.*/void &(void);\nvoid &(void)\n{\n\t__builtin_trap();\n}/' > $@
 
 $(PARITY)/generated: $(PARITY_OBJS) $(PARITY)/hand.c

@@ -9,9 +9,12 @@ test: test-names
 test-names: $(if $(SAN),,run-names) ## whatever way a program names a library of NVIDIA's, it gets ours, once
 $(call add_test,names,tests/shim/names.py,all,timeout 300 $(PYTHON) tests/shim/names.py $(LIB))
 
-.PHONY: test-globals
+.PHONY: test-globals test-knots
 test: test-globals
-test-globals: $(if $(SAN),,run-globals) ## no two programs of ours give one global name two meanings
+test-globals: $(if $(SAN),,run-globals) ## no two programs of ours give one global name two meanings; each begins with its room's word
+test: test-knots
+test-knots: $(if $(SAN),,run-knots) ## source files that call one another in a circle are known
+$(call add_test,knots,tests/shim/knots.py,all,$(PYTHON) tests/shim/knots.py $(BUILD))
 $(call add_test,globals,tests/shim/globals.py,all,$(PYTHON) tests/shim/globals.py $(BUILD))
 
 SHIM_PROGRAMS := $(patsubst tests/shim/%.c,$(BUILD)/tests/shim/%,$(wildcard tests/shim/*.c))

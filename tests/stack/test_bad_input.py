@@ -146,6 +146,20 @@ def test_missing_driver_named_by_its_path():
     missing_driver("/nowhere/libcuda.so.1", "/nowhere/libcuda.so.1", "nvidia or software")
 
 
+def test_driver_of_a_test_that_is_not_built():
+    """The test that needs it says so at once, and what to build."""
+    for word in ("driver", "program"):
+        try:
+            with folder() as path:
+                if word == "driver":
+                    Agent(path, driver=os.path.join(BUILD, "stack", "libnone-driver.so"))
+                App(program=os.path.join(BUILD, "stack", "none"))
+        except AssertionError as said:
+            assert f"{'libnone-driver.so' if word == 'driver' else 'none'} is not built: make all build-tests" in str(said), said
+        else:
+            raise AssertionError("it runs without what it needs")
+
+
 def raw_hello(port, version=peer.SESSION_VERSION, magic=peer.SESSION_MAGIC, token=b""):
     """(status, text) of the real agent's answer to a hand-made hello; None: it hung up."""
     with socket.create_connection(("127.0.0.1", port), 5) as s:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER: what is computed with is what was named, and NVML shows
-everything (tests/unit/shim_visible.c has what NVIDIA's driver makes of each value)."""
+everything (tests/unit/shim/shim_visible.c has what NVIDIA's driver makes of each value)."""
 import contextlib
 import os
 import re

@@ -1,11 +1,13 @@
-# tests/unit: PREFIX_NAME.c becomes build/tests/PREFIX_NAME; every program prints cmocka's lines.
+# tests/unit: ROOM/PREFIX_NAME.c becomes build/tests/PREFIX_NAME; every program prints cmocka's lines.
+# A name is there once, whatever its room.
 #
 # What a test is linked with besides common/: UNIT_OBJS_PREFIX, or NAME_OBJS for a single one;
 # the same with LIBS and NEEDS (products that must be there when it runs). A prefix that is not
 # listed in UNIT_PREFIXES has rules of its own elsewhere. Other folders add theirs with
 #     UNIT_PREFIXES += shim
 #     UNIT_OBJS_shim = …
-# in an .mk of their own.
+# in an .mk of their own; those of the rooms come first.
+include $(call unit_files,*.mk)
 
 UNIT_COMMON = $(call objects,$(wildcard common/*.c transport/*.c))
 
@@ -42,17 +44,17 @@ UNIT_LIBS_images = -lcrypto
 UNIT_LIBS_compiled = -lcrypto
 UNIT_LIBS_sidecar = -lcjson -lzstd -lm
 
-UNIT_TESTS = $(foreach prefix,$(sort $(UNIT_PREFIXES)),\
-	$(patsubst tests/unit/%.c,%,$(wildcard tests/unit/$(prefix)_*.c)))
+UNIT_FILES = $(foreach prefix,$(sort $(UNIT_PREFIXES)),$(call unit_files,$(prefix)_*.c))
+UNIT_TESTS = $(notdir $(UNIT_FILES:.c=))
 unit_prefix = $(firstword $(subst _, ,$(1)))
 
 .PHONY: test-unit
 test: test-unit
 test-unit: ## common, transport and the sidecar's parts
 
-# The rules are made when all .mk files have been read: the prefixes are known then.
+# NAME and FILE.
 define unit_rule
-$$(BUILD)/tests/$(1): $$(OBJ)/tests/unit/$(1).o $$(sort $$(UNIT_COMMON) \
+$$(BUILD)/tests/$(1): $$(OBJ)/$(2:.c=.o) $$(sort $$(UNIT_COMMON) \
 		$$($(1)_OBJS) $$(UNIT_OBJS_$$(call unit_prefix,$(1))))
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
@@ -60,8 +62,8 @@ $$(BUILD)/tests/$(1): $$(OBJ)/tests/unit/$(1).o $$(sort $$(UNIT_COMMON) \
 		$$(UNIT_LIBS_$$(call unit_prefix,$(1))) -lyaml -lcmocka
 
 test-unit: run-$(1)
-$$(call add_test,$(1),tests/unit/$(1).c,$$(BUILD)/tests/$(1) $$($(1)_NEEDS) \
+$$(call add_test,$(1),$(2),$$(BUILD)/tests/$(1) $$($(1)_NEEDS) \
 	$$(UNIT_NEEDS_$$(call unit_prefix,$(1))),BUILD=$$$$(BUILD) timeout 300 $$$$<)
 endef
 
-$(foreach test,$(UNIT_TESTS),$(eval $(call unit_rule,$(test))))
+$(foreach file,$(UNIT_FILES),$(eval $(call unit_rule,$(notdir $(file:.c=)),$(file))))

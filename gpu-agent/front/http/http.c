@@ -58,7 +58,7 @@ static const struct page pages[] = {
 	{"/v1/agent", "application/json", state_agent},
 	{"/v1/gpus", "application/json", state_gpus},
 	{"/v1/sessions", "application/json", state_sessions},
-	{"/v1/tensors", "application/json", status_tensors},
+	{"/v1/tensors", "application/json", tensors_status},
 };
 
 /* The page's script asks this agent and nobody else, whatever a client has for a name. */

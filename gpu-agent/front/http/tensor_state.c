@@ -83,7 +83,7 @@ static cJSON *tensor_json(const struct tensor_record *r)
 	return object;
 }
 
-char *status_tensors(const struct front *front, const struct viewer *viewer)
+char *tensors_status(const struct front *front, const struct viewer *viewer)
 {
 	const struct tensor_table *table = tensors_table(front);
 	cJSON *root = cJSON_CreateObject();

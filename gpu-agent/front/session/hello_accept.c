@@ -52,7 +52,7 @@ static bool affordable(struct front *front, const struct transport_peer *peer, i
 
 	if (at_once >= PRESSED)
 		front->pressed_until = now + PRESSED_NS;
-	return budgets_charge(front->budgets, peer, now) || now >= front->pressed_until;
+	return peers_charge(front->budgets, peer, now) || now >= front->pressed_until;
 }
 
 static void listener_ready(struct watch *watch, uint32_t mask)

@@ -44,7 +44,7 @@ void tensors_space(const struct tenant *tenant, char space[TENSOR_SPACE]);
 
 /* http/tensor_state.c: /v1/tensors as VIEWER sees it, to be freed; and lines of
  * /metrics. */
-char *status_tensors(const struct front *front, const struct viewer *viewer);
+char *tensors_status(const struct front *front, const struct viewer *viewer);
 void tensors_metrics(FILE *out, const struct front *front);
 
 #endif

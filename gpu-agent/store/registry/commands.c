@@ -205,12 +205,12 @@ static void send_finish(struct entry *entry)
 	struct link_arguments arguments;
 
 	registry_script(registry, &arguments, SCRIPT_FINISH);
-	argument_bytes(&arguments, entry->raw, entry->n);
-	argument_text(&arguments, entry->broken ? "" : entry->text.id);
-	argument_text(&arguments, entry->text.reply);
-	argument_text(&arguments, entry->answer);
-	argument_text(&arguments, entry->text.tensor.name);
-	argument_text(&arguments, entry->fault);
+	link_argument_bytes(&arguments, entry->raw, entry->n);
+	link_argument_text(&arguments, entry->broken ? "" : entry->text.id);
+	link_argument_text(&arguments, entry->text.reply);
+	link_argument_text(&arguments, entry->answer);
+	link_argument_text(&arguments, entry->text.tensor.name);
+	link_argument_text(&arguments, entry->fault);
 	entry->asking = !registry_link_send(&registry->link, &arguments, finished, entry);
 }
 
@@ -220,9 +220,9 @@ static void send_forward(struct entry *entry)
 	struct link_arguments arguments;
 
 	registry_script(registry, &arguments, SCRIPT_FORWARD);
-	argument_bytes(&arguments, entry->raw, entry->n);
-	argument_text(&arguments, entry->other);
-	argument_unsigned(&arguments, entry->text.tensor.device);
+	link_argument_bytes(&arguments, entry->raw, entry->n);
+	link_argument_text(&arguments, entry->other);
+	link_argument_unsigned(&arguments, entry->text.tensor.device);
 	entry->asking = !registry_link_send(&registry->link, &arguments, forwarded, entry);
 }
 
@@ -232,7 +232,7 @@ static void send_begin(struct entry *entry)
 	struct link_arguments arguments;
 
 	registry_script(registry, &arguments, SCRIPT_BEGIN);
-	argument_text(&arguments, entry->text.id);
+	link_argument_text(&arguments, entry->text.id);
 	entry->asking = !registry_link_send(&registry->link, &arguments, began, entry);
 }
 

@@ -44,12 +44,12 @@ static void take(struct intake *intake)
 		commands->count >= UNDER_WAY)
 		return;
 	list_name(commands, mine);
-	argument_text(&arguments, "BLMOVE");
-	argument_text(&arguments, intake->list);
-	argument_text(&arguments, mine);
-	argument_text(&arguments, "RIGHT");
-	argument_text(&arguments, "LEFT");
-	argument_text(&arguments, WAIT_S);
+	link_argument_text(&arguments, "BLMOVE");
+	link_argument_text(&arguments, intake->list);
+	link_argument_text(&arguments, mine);
+	link_argument_text(&arguments, "RIGHT");
+	link_argument_text(&arguments, "LEFT");
+	link_argument_text(&arguments, WAIT_S);
 	intake->waiting = !registry_link_send(&intake->link, &arguments, taken, intake);
 	intake->until = registry_ns(ANSWER_MS);
 }
@@ -170,10 +170,10 @@ static void look(struct commands *commands)
 	if (commands->looking)
 		return;
 	list_name(commands, mine);
-	argument_text(&arguments, "LRANGE");
-	argument_text(&arguments, mine);
-	argument_text(&arguments, "0");
-	argument_text(&arguments, "1023");
+	link_argument_text(&arguments, "LRANGE");
+	link_argument_text(&arguments, mine);
+	link_argument_text(&arguments, "0");
+	link_argument_text(&arguments, "1023");
 	commands->looking = !registry_link_send(&registry->link, &arguments, looked, commands);
 }
 

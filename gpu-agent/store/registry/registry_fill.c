@@ -130,11 +130,11 @@ static void put(struct registry *registry, const struct registry_tensor *tensor,
 	struct record_texts texts;
 
 	registry_script(registry, &arguments, SCRIPT_PUT);
-	argument_text(&arguments, tensor->name);
-	argument_text(&arguments, tensor->replica ? "1" : "");
-	argument_unsigned(&arguments, n);
+	link_argument_text(&arguments, tensor->name);
+	link_argument_text(&arguments, tensor->replica ? "1" : "");
+	link_argument_unsigned(&arguments, n);
 	for (size_t i = 0; i < n; i++)
-		argument_text(&arguments, holders[i]);
+		link_argument_text(&arguments, holders[i]);
 	record_fields(
 		&arguments, tensor, registry->config.node, registry->config.epoch, &texts);
 	registry->outstanding++;
@@ -142,9 +142,9 @@ static void put(struct registry *registry, const struct registry_tensor *tensor,
 	go(registry, &arguments, SCRIPT_PUT, tensor->name);
 	while (n < count) {
 		registry_script(registry, &arguments, SCRIPT_HOLD);
-		argument_text(&arguments, tensor->name);
+		link_argument_text(&arguments, tensor->name);
 		for (size_t i = 0; i < HOLDERS && n < count; i++)
-			argument_text(&arguments, holders[n++]);
+			link_argument_text(&arguments, holders[n++]);
 		registry->outstanding++;
 		go(registry, &arguments, SCRIPT_HOLD, tensor->name);
 	}
@@ -182,8 +182,8 @@ static void add_about(struct link_arguments *arguments, const struct registry_ab
 		{"version", about->version}, {"free_bytes", about->free_bytes}};
 
 	for (size_t i = 0; about->network[0] && i < sizeof(fields) / sizeof(fields[0]); i++) {
-		argument_text(arguments, fields[i][0]);
-		argument_text(arguments, fields[i][1]);
+		link_argument_text(arguments, fields[i][0]);
+		link_argument_text(arguments, fields[i][1]);
 	}
 }
 
@@ -231,10 +231,10 @@ static void enter(struct registry *registry)
 	registry->step_until = registry_ns(REGISTRY_STEP_MS);
 	registry_script(registry, &arguments, SCRIPT_ENTER);
 	where(registry, at, sizeof(at));
-	argument_text(&arguments, at);
-	argument_text(&arguments, registry->config.gpus);
-	argument_unsigned(&arguments, registry->store->devices(registry->owner));
-	argument_unsigned(&arguments, registry->config.memory);
+	link_argument_text(&arguments, at);
+	link_argument_text(&arguments, registry->config.gpus);
+	link_argument_unsigned(&arguments, registry->store->devices(registry->owner));
+	link_argument_unsigned(&arguments, registry->config.memory);
 	add_about(&arguments, &registry->config.about);
 	go(registry, &arguments, SCRIPT_ENTER, "");
 }
@@ -269,9 +269,10 @@ static void load(struct registry *registry)
 		*step = (struct step){.registry = registry,
 			.round = registry->round,
 			.script = (enum script)i};
-		argument_text(&arguments, "SCRIPT");
-		argument_text(&arguments, "LOAD");
-		argument_bytes(&arguments, registry->scripts[i].text, registry->scripts[i].n);
+		link_argument_text(&arguments, "SCRIPT");
+		link_argument_text(&arguments, "LOAD");
+		link_argument_bytes(
+			&arguments, registry->scripts[i].text, registry->scripts[i].n);
 		if (registry_link_send(&registry->link, &arguments, loaded, step)) {
 			free(step);
 			return;
@@ -318,7 +319,7 @@ static void lapse(struct registry *registry, const char *node)
 		.registry = registry, .round = registry->round, .script = SCRIPT_LAPSED};
 	snprintf(step->name, sizeof(step->name), "%s", node);
 	registry_script(registry, &arguments, SCRIPT_LAPSED);
-	argument_text(&arguments, step->name);
+	link_argument_text(&arguments, step->name);
 	if (registry_link_send(&registry->link, &arguments, lapsed_replied, step))
 		free(step);
 }

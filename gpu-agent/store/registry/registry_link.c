@@ -17,7 +17,7 @@
 #define LOGIN_MS 2000u
 #define PORT_MAX 65535
 
-void argument_bytes(struct link_arguments *arguments, const void *bytes, size_t n)
+void link_argument_bytes(struct link_arguments *arguments, const void *bytes, size_t n)
 {
 	if (arguments->count >= LINK_ARGUMENTS)
 		abort(); /* ours alone make them */
@@ -25,18 +25,18 @@ void argument_bytes(struct link_arguments *arguments, const void *bytes, size_t 
 	arguments->length[arguments->count++] = n;
 }
 
-void argument_text(struct link_arguments *arguments, const char *text)
+void link_argument_text(struct link_arguments *arguments, const char *text)
 {
-	argument_bytes(arguments, text, strlen(text));
+	link_argument_bytes(arguments, text, strlen(text));
 }
 
 static void put_number(struct link_arguments *arguments, int n, const char *text)
 {
-	argument_bytes(arguments, text, (size_t)n);
+	link_argument_bytes(arguments, text, (size_t)n);
 	arguments->used += (size_t)n + 1;
 }
 
-void argument_number(struct link_arguments *arguments, int64_t number)
+void link_argument_number(struct link_arguments *arguments, int64_t number)
 {
 	char *at = arguments->numbers + arguments->used;
 
@@ -45,7 +45,7 @@ void argument_number(struct link_arguments *arguments, int64_t number)
 	put_number(arguments, snprintf(at, 24, "%" PRId64, number), at);
 }
 
-void argument_unsigned(struct link_arguments *arguments, uint64_t number)
+void link_argument_unsigned(struct link_arguments *arguments, uint64_t number)
 {
 	char *at = arguments->numbers + arguments->used;
 
@@ -352,14 +352,14 @@ static int login(struct registry_link *link, struct error *error)
 	if (ret)
 		return ret;
 	if (secret[0]) {
-		argument_text(&arguments, "AUTH");
+		link_argument_text(&arguments, "AUTH");
 		if (link->config->user[0])
-			argument_text(&arguments, link->config->user);
-		argument_text(&arguments, secret);
+			link_argument_text(&arguments, link->config->user);
+		link_argument_text(&arguments, secret);
 		ret = registry_link_send(link, &arguments, said_auth, link);
 	}
 	arguments = (struct link_arguments){0};
-	argument_text(&arguments, "PING");
+	link_argument_text(&arguments, "PING");
 	if (!ret)
 		ret = registry_link_send(link, &arguments, said_ping, link);
 	explicit_bzero(secret, sizeof(secret));

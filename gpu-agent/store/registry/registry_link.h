@@ -34,10 +34,10 @@ struct link_arguments {
 	size_t length[LINK_ARGUMENTS];
 	char numbers[1024];
 };
-void argument_text(struct link_arguments *arguments, const char *text);
-void argument_bytes(struct link_arguments *arguments, const void *bytes, size_t n);
-void argument_number(struct link_arguments *arguments, int64_t number);
-void argument_unsigned(struct link_arguments *arguments, uint64_t number);
+void link_argument_text(struct link_arguments *arguments, const char *text);
+void link_argument_bytes(struct link_arguments *arguments, const void *bytes, size_t n);
+void link_argument_number(struct link_arguments *arguments, int64_t number);
+void link_argument_unsigned(struct link_arguments *arguments, uint64_t number);
 
 /* REPLY: NULL where the connection ended before it came. */
 typedef void (*link_reply)(void *argument, const redisReply *reply);

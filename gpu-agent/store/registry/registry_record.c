@@ -35,20 +35,20 @@ void record_base64(char out[92], const uint8_t handle[REGISTRY_HANDLE])
 
 static void put_text(struct link_arguments *arguments, const char *field, const char *text)
 {
-	argument_text(arguments, field);
-	argument_text(arguments, text);
+	link_argument_text(arguments, field);
+	link_argument_text(arguments, text);
 }
 
 static void put_unsigned(struct link_arguments *arguments, const char *field, uint64_t number)
 {
-	argument_text(arguments, field);
-	argument_unsigned(arguments, number);
+	link_argument_text(arguments, field);
+	link_argument_unsigned(arguments, number);
 }
 
 static void put_number(struct link_arguments *arguments, const char *field, int64_t number)
 {
-	argument_text(arguments, field);
-	argument_number(arguments, number);
+	link_argument_text(arguments, field);
+	link_argument_number(arguments, number);
 }
 
 void record_fields(struct link_arguments *arguments, const struct registry_tensor *tensor,
@@ -61,8 +61,8 @@ void record_fields(struct link_arguments *arguments, const struct registry_tenso
 	put_text(arguments, "shape", texts->shape);
 	put_unsigned(arguments, "device", tensor->device);
 	put_unsigned(arguments, "bytes", tensor->bytes);
-	argument_text(arguments, "ipc_handle");
-	argument_bytes(arguments, tensor->ipc_handle, REGISTRY_HANDLE);
+	link_argument_text(arguments, "ipc_handle");
+	link_argument_bytes(arguments, tensor->ipc_handle, REGISTRY_HANDLE);
 	put_text(arguments, "ipc_handle_b64", texts->handle);
 	put_number(arguments, "owner_pid", tensor->owner_pid);
 	put_number(arguments, "ctime", tensor->ctime);

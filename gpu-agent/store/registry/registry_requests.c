@@ -63,12 +63,12 @@ void registry_script(
 {
 	arguments->count = 0;
 	arguments->used = 0;
-	argument_text(arguments, "EVALSHA");
-	argument_text(arguments, registry->scripts[script].digest);
-	argument_text(arguments, "0");
-	argument_text(arguments, registry->config.node);
-	argument_text(arguments, registry->token);
-	argument_unsigned(arguments, registry->config.epoch);
+	link_argument_text(arguments, "EVALSHA");
+	link_argument_text(arguments, registry->scripts[script].digest);
+	link_argument_text(arguments, "0");
+	link_argument_text(arguments, registry->config.node);
+	link_argument_text(arguments, registry->token);
+	link_argument_unsigned(arguments, registry->config.epoch);
 }
 
 const char *registry_word(const redisReply *reply)
@@ -205,12 +205,12 @@ static int transmit(struct registry *registry, const struct request *request)
 	struct record_texts texts;
 
 	registry_script(registry, &arguments, request->script);
-	argument_text(&arguments, request->tensor.name);
-	argument_text(&arguments, request->holder);
+	link_argument_text(&arguments, request->tensor.name);
+	link_argument_text(&arguments, request->holder);
 	if (request->script == SCRIPT_DELETE)
-		argument_text(&arguments, request->refuse ? "1" : "");
+		link_argument_text(&arguments, request->refuse ? "1" : "");
 	if (request->script == SCRIPT_YIELD || request->script == SCRIPT_TICKET)
-		argument_text(&arguments, request->text);
+		link_argument_text(&arguments, request->text);
 	if (request->script == SCRIPT_CREATE || request->script == SCRIPT_UPDATE ||
 		request->script == SCRIPT_REPLICA)
 		record_fields(&arguments, &request->tensor, registry->config.node,

@@ -116,7 +116,7 @@ static void context_forget(struct worker *w, uint16_t context)
 		else if (name->kind == KIND_CUtexref && !name->owner)
 			w->cuda.cuTexRefDestroy(name->object);
 	}
-	names_drop_context(w, context);
+	handles_drop_context(w, context);
 }
 
 /* The pool's events go with their context; those of a green one are the primary context's. */

@@ -26,7 +26,7 @@ struct host_func {
 /* The process's one: a node's argument is its ticket, so it has no room for it. */
 static struct worker *callback_worker;
 
-int callback_open(struct worker *w)
+int host_function_open(struct worker *w)
 {
 	struct callbacks *c = &w->callbacks;
 
@@ -67,7 +67,7 @@ static void CUDA_CB callback_run(void *argument)
 
 /* A host node: it runs as often as its graph does, and more than once at a time where several
  * executable graphs have it, so that what waits lives here on the stack. */
-void CUDA_CB callback_run_node(void *ticket)
+void CUDA_CB host_function_run_node(void *ticket)
 {
 	struct host_func f = {.w = callback_worker, .ticket = (uint64_t)(uintptr_t)ticket};
 
@@ -86,7 +86,7 @@ CUresult serve_vcudaHostFunc(struct worker *w, struct request *r)
 		return r->refused;
 	if (capture_of(w, object))
 		return w->cuda.cuLaunchHostFunc(
-			object->stream, callback_run_node, (void *)(uintptr_t)req->ticket);
+			object->stream, host_function_run_node, (void *)(uintptr_t)req->ticket);
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -141,7 +141,7 @@ CUresult serve_vcudaHostFuncDone(struct worker *w, struct request *r)
 	return CUDA_SUCCESS;
 }
 
-bool callback_poll(struct worker *w)
+bool host_function_poll(struct worker *w)
 {
 	struct callbacks *c = &w->callbacks;
 	uint64_t count;
@@ -168,7 +168,7 @@ bool callback_poll(struct worker *w)
 	return sent;
 }
 
-void callback_over(struct worker *w)
+void host_function_over(struct worker *w)
 {
 	pthread_mutex_lock(&w->callbacks.lock);
 	w->callbacks.over = true;

@@ -11,7 +11,7 @@
 static CUresult sync_event_fence(
 	struct worker *w, struct request *r, struct pending *p, uint64_t handle)
 {
-	struct name *name = names_find(w, handle, KIND_CUevent);
+	struct name *name = handles_find(w, handle, KIND_CUevent);
 
 	if (!name)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -45,7 +45,7 @@ static CUresult sync_fence(
 		return stream ? fence_stream(w, p, stream) : r->refused;
 	case SYNC_EVENT: return sync_event_fence(w, r, p, handle);
 	case SYNC_SHARED:
-		name = names_find(w, handle, KIND_CUevent);
+		name = handles_find(w, handle, KIND_CUevent);
 		return name ? ipc_event_fence(name, p) : CUDA_ERROR_INVALID_HANDLE;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -72,14 +72,14 @@ static CUresult sync_look(struct worker *w, struct request *r, uint32_t scope, u
 		if (!status || status == CUDA_ERROR_ASSERT) /* prints: see fence_look */
 			w->cuda.cuStreamSynchronize(stream->stream);
 	} else if (scope == SYNC_EVENT) {
-		name = names_find(w, handle, KIND_CUevent);
+		name = handles_find(w, handle, KIND_CUevent);
 		if (!name)
 			return CUDA_ERROR_INVALID_HANDLE;
 		status = w->cuda.cuEventQuery(name->object);
 		if (!status || status == CUDA_ERROR_ASSERT)
 			w->cuda.cuEventSynchronize(name->object);
 	} else if (scope == SYNC_SHARED) {
-		name = names_find(w, handle, KIND_CUevent);
+		name = handles_find(w, handle, KIND_CUevent);
 		status = name ? ipc_event_look(name) : CUDA_ERROR_INVALID_HANDLE;
 	}
 	/* Told only behind the copies that came before it: else it waits in their list. */

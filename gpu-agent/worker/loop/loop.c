@@ -423,7 +423,7 @@ void loop_run(struct worker *w)
 		if (!stash_driver_waits(w))
 			progress |= loop_ask_driver(w);
 		stash_tell(w);
-		progress |= callback_poll(w);
+		progress |= host_function_poll(w);
 		progress |= beside_poll(w);
 		if (w->metering.asked)
 			worker_control(w); /* a loop that never sleeps hears it, too */

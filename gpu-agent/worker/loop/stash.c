@@ -95,7 +95,7 @@ bool stash_overtakes(struct worker *w)
 	const struct worker_stream *stream;
 	struct name *name;
 
-	name = handle ? names_find(w, handle, KIND_CUstream) : NULL;
+	name = handle ? handles_find(w, handle, KIND_CUstream) : NULL;
 	stream = name ? name->object : NULL;
 	return stream && stream->flags & STREAM_AHEAD;
 }

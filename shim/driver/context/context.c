@@ -79,14 +79,14 @@ struct context *context_or_current(CUcontext handle)
 	return context ? context : thread_self.current;
 }
 
-bool home_lend_slow(uint64_t handle)
+bool context_home_lend_slow(uint64_t handle)
 {
 	struct context *home = session_count > 1 ? handle_home(handle) : NULL;
 
 	return home && home->session != session_here() && thread_push(home);
 }
 
-void home_lent(void)
+void context_home_lent(void)
 {
 	struct context *popped;
 

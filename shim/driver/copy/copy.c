@@ -128,7 +128,7 @@ static CUresult copy_device(const struct shape *s, uint64_t stream)
 	body->dstDevice = device_wire(dst_device);
 	body->srcDevice = device_wire(src_device);
 	body->stream = stream;
-	stats_copy(STATS_DEVICE_TO_DEVICE, s->width * s->height * s->depth);
+	statistics_copy(STATISTICS_DEVICE_TO_DEVICE, s->width * s->height * s->depth);
 	return shim_post(&call);
 }
 
@@ -198,7 +198,7 @@ static struct context *place_context(const struct copy_place *place, int device)
 	uint64_t handle = 0;
 
 	if (!place->array && memory_find(place->at, &range))
-		handle = context_by_number(range.context);
+		handle = pointer_context_by_number(range.context);
 	return handle ? context_of((CUcontext)(uintptr_t)handle) : &devices.at[device].primary;
 }
 
@@ -310,7 +310,7 @@ static CUresult copy_sided(struct shape *s, CUstream hStream, bool async)
 	bool in = s->dst.side != SIDE_HOST;
 	const struct array *array = in ? s->dst.array : s->src.array;
 
-	stats_copy(in ? STATS_HOST_TO_DEVICE : STATS_DEVICE_TO_HOST,
+	statistics_copy(in ? STATISTICS_HOST_TO_DEVICE : STATISTICS_DEVICE_TO_HOST,
 		s->width * s->height * s->depth);
 	for (size_t z = 0; z < s->depth && !status; z++) {
 		uint64_t dst = s->dst.at + z * s->dst.slice, src = s->src.at + z * s->src.slice;

@@ -120,7 +120,7 @@ static CUresult copy_relayed(const struct shape *s, uint64_t stream)
 
 	if (!cut.bytes)
 		return status ? status : CUDA_ERROR_OUT_OF_MEMORY;
-	stats_copy(STATS_DEVICE_TO_DEVICE, s->width * s->height * s->depth);
+	statistics_copy(STATISTICS_DEVICE_TO_DEVICE, s->width * s->height * s->depth);
 	while (!status && cut_next(s, &cut))
 		status = relay(s, &cut);
 	free(cut.bytes);

@@ -41,7 +41,7 @@ CUresult copy_array_inside(const struct shape *s, uint64_t stream)
 {
 	struct graph_copy copy = copy_inside(s);
 
-	stats_copy(STATS_DEVICE_TO_DEVICE, s->width * s->height * s->depth);
+	statistics_copy(STATISTICS_DEVICE_TO_DEVICE, s->width * s->height * s->depth);
 	return send_vcudaArrayCopy(&copy, stream);
 }
 

@@ -319,7 +319,7 @@ CUresult copy_out(struct rows *r, uint64_t stream)
 		if (ended && !status)
 			status = ended;
 	}
-	stats_event(STATS_ROUND_TRIPS);
+	statistics_event(STATISTICS_ROUND_TRIPS);
 	if (!status)
 		status = mirror_after();
 	if (!status)

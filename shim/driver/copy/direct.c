@@ -144,7 +144,7 @@ static CUresult ask_relay(
 		status = ask_ticket(pair, from, to, link, request.relay.tickets[1]);
 	if (status || !session_id(to, request.relay.session))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	stats_event(STATS_LOCAL_ROUND_TRIPS);
+	statistics_event(STATISTICS_LOCAL_ROUND_TRIPS);
 	visit = session_visit(from);
 	pthread_mutex_lock(&from->socket_lock);
 	if (from->relays)
@@ -341,7 +341,7 @@ bool direct_copy(const struct shape *s, struct context *src, struct context *dst
 	if (link && !*status && elsewhere)
 		*status = order_copied(context_current(), stream, shim_sequence());
 	if (link && !*status)
-		stats_copy(STATS_DEVICE_TO_DEVICE, s->width * s->height * s->depth);
+		statistics_copy(STATISTICS_DEVICE_TO_DEVICE, s->width * s->height * s->depth);
 	return link;
 }
 

@@ -74,7 +74,7 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 }
 
 /* HEIGHT rows of WIDTH elements, PITCH bytes apart. */
-CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
+CUresult fill_memory(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
 	size_t width, size_t height, CUstream stream)
 {
 	struct managed_named named;
@@ -86,10 +86,10 @@ CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 	return status;
 }
 
-CUresult memory_fill_awaited(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
+CUresult fill_memory_awaited(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
 	size_t width, size_t height, CUstream stream)
 {
-	CUresult status = memory_fill(dst, pitch, value, element, width, height, stream);
+	CUresult status = fill_memory(dst, pitch, value, element, width, height, stream);
 	uint64_t number;
 
 	if (status || !mirror_inside(dst, 1))

@@ -200,7 +200,7 @@ static CUresult session_open(void)
 	body->destination.offset = bounce;
 	shim_send(&call);
 	rejoin_watch();
-	stats_event(STATS_ROUND_TRIPS);
+	statistics_event(STATISTICS_ROUND_TRIPS);
 	reply = shim_wait_sent(&call, 0);
 	if (reply)
 		call.status = call.received > room
@@ -348,7 +348,7 @@ CUresult hand_cuInit(unsigned int Flags)
 /* First thing in the life of the library: only what must be known before the first call. */
 __attribute__((constructor)) static void init_library(void)
 {
-	stats_open();
+	statistics_open();
 }
 
 /* After the program's own exit handlers and the destructors of whatever links with us. */
@@ -356,7 +356,7 @@ __attribute__((destructor)) void driver_end(void)
 {
 	if (atomic_load(&session_first.phase) == SESSION_FORKED)
 		return;
-	stats_close();
+	statistics_close();
 	for (unsigned i = 0; i < session_count; i++) {
 		uint32_t ready = SESSION_READY, only_joined = SESSION_JOINED;
 		_Atomic uint32_t *phase = &sessions[i]->phase;

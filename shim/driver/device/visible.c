@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * See visible.h.  The rules are what driver 13.0 was seen to do on a machine with two H200
- * (tests/unit/shim_visible.c has the table), more than its documentation says: numbers are what
- * strtol makes of them, a GPU that is named twice is INVALID_DEVICE, and so is an unknown
+ * (tests/unit/shim/shim_visible.c has the table), more than its documentation says: numbers are
+ * what strtol makes of them, a GPU that is named twice is INVALID_DEVICE, and so is an unknown
  * order.  That a part of a GPU (MIG) is named by MIG- and its UUID is what NVIDIA documents.
  */
 #include "shim/driver/device/visible.h"

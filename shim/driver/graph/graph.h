@@ -220,9 +220,9 @@ CUresult graph_recount(struct graph *graph);
 void graph_added(struct graph *graph, uint32_t type);
 
 /* host_function.c: what a host node calls; false: the ticket is none of the app's. */
-bool callback_node_read(uint64_t ticket, CUhostFn *function, void **argument);
+bool host_function_node_read(uint64_t ticket, CUhostFn *function, void **argument);
 /* host_function.c: a part for a host node's function. */
-CUresult callback_node_new(CUhostFn function, void *argument, struct part **part);
+CUresult host_function_node_new(CUhostFn function, void *argument, struct part **part);
 
 /* copy_described.c: a copy between device and device (*INSIDE), or with the app. */
 enum copy_way {

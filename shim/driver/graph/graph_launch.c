@@ -119,7 +119,7 @@ CUresult parts_fill(const struct parts *parts, CUstream stream)
 		}
 		if (!runs)
 			runs = part_runs_new(parts);
-		status = runs ? callback_node_launched(part->number, parts, i, runs)
+		status = runs ? host_function_node_launched(part->number, parts, i, runs)
 			      : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (runs && !stream_plain(stream, &number))

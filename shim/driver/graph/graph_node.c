@@ -194,7 +194,7 @@ CUresult node_params_host(struct node_params *p, const CUDA_HOST_NODE_PARAMS *ho
 	p->type = CU_GRAPH_NODE_TYPE_HOST;
 	if (!host || !host->fn)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = callback_node_new(host->fn, host->userData, &p->part);
+	status = host_function_node_new(host->fn, host->userData, &p->part);
 	return status ? status : params_number(p, CU_GRAPH_NODE_TYPE_HOST, p->part->number);
 }
 

@@ -44,7 +44,7 @@ void part_put(struct part *part)
 	else if (part->memory)
 		memory_free(part->memory);
 	if (part->kind == PART_HOST)
-		callback_node_drop(part->number);
+		host_function_node_drop(part->number);
 	if (part->held)
 		graph_memory_let(part->held);
 	if (part->user)

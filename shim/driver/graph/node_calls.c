@@ -127,7 +127,8 @@ static CUresult kernel_read(
 static CUresult kernel_read_named(
 	const struct graph_node *node, struct graph_kernel *k, unsigned char **bytes, size_t *n)
 {
-	CUcontext handle = (CUcontext)(uintptr_t)context_by_number(node->graph->context);
+	CUcontext handle =
+		(CUcontext)(uintptr_t)pointer_context_by_number(node->graph->context);
 	struct context *context = handle ? context_of(handle) : NULL;
 	CUresult status = kernel_read(node, k, bytes, n);
 	struct function *f;
@@ -322,7 +323,7 @@ CUresult hand_cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS 
 	status = node_get(node, CU_GRAPH_NODE_TYPE_HOST, &ticket, sizeof(ticket), &n);
 	if (status)
 		return status;
-	return callback_node_read(ticket.number, &nodeParams->fn, &nodeParams->userData)
+	return host_function_node_read(ticket.number, &nodeParams->fn, &nodeParams->userData)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_NOT_SUPPORTED; /* a library's own, on the agent */
 }

@@ -40,7 +40,7 @@ CUresult memory_alloc_whole(int device, size_t bytes, CUdeviceptr *address, bool
 /* INVALID_VALUE: not the start of a live allocation. */
 CUresult memory_free(CUdeviceptr address);
 /* pointer.c: the handle of the live context of that number; 0: none. */
-uint64_t context_by_number(uint16_t number);
+uint64_t pointer_context_by_number(uint16_t number);
 /* The live allocation around an address. */
 bool memory_find(CUdeviceptr address, struct memory_range *range);
 /* Is [address, address + bytes) device memory that is live, as far as the shim can know? */

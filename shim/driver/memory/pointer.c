@@ -124,7 +124,7 @@ static void number_matches(void *object, void *argument)
 		wanted->handle = context->handle;
 }
 
-uint64_t context_by_number(uint16_t number)
+uint64_t pointer_context_by_number(uint16_t number)
 {
 	struct number_wanted wanted = {number, 0};
 
@@ -174,7 +174,7 @@ static CUresult pointer_attribute(
 		if (p->pooled)
 			*(CUcontext *)data = NULL;
 		else
-			*(CUcontext *)data = (CUcontext)(uintptr_t)context_by_number(
+			*(CUcontext *)data = (CUcontext)(uintptr_t)pointer_context_by_number(
 				p->device ? p->range.context : p->pinned.context);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:

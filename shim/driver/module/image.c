@@ -49,7 +49,7 @@ static CUresult image_fatbin(
 	bool found = fatbin_pick(data, bytes, &target, &entry);
 
 	if (parts && (!found || (target.ptx_only && !entry.ptx)))
-		return link_parts(parts, device, out);
+		return linker_parts(parts, device, out);
 	if (!found) {
 		session_debug("a fat binary holds nothing for compute capability %d.%d",
 			target.major, target.minor);
@@ -217,7 +217,7 @@ static CUresult symbols_put(struct jit *jit, const struct jit_symbols *s, uint64
 	return CUDA_SUCCESS;
 }
 
-void jit_free(struct jit *jit)
+void image_jit_free(struct jit *jit)
 {
 	free(jit->symbols);
 	jit->symbols = NULL;
@@ -264,18 +264,19 @@ static CUresult read_options(struct jit *jit, unsigned count, const CUjit_option
 	return symbols_put(jit, &symbols, feature);
 }
 
-CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, void **values)
+CUresult image_jit_read(
+	struct jit *jit, unsigned count, const CUjit_option *options, void **values)
 {
 	return read_options(jit, count, options, values, OPEN_FEATURE_SYMBOLS);
 }
 
-CUresult jit_read_linker(
+CUresult image_jit_read_linker(
 	struct jit *jit, unsigned count, const CUjit_option *options, void **values)
 {
 	return read_options(jit, count, options, values, OPEN_FEATURE_LINKED);
 }
 
-void jit_begin(struct jit *jit)
+void image_jit_begin(struct jit *jit)
 {
 	jit->began = wait_now();
 }
@@ -289,7 +290,7 @@ static void text_tell(const char *text, size_t n, char *to, size_t room, void **
 		*used = (void *)(uintptr_t)(n < room ? n : room);
 }
 
-void jit_tell(struct jit *jit, const char *log, size_t n)
+void image_jit_tell(struct jit *jit, const char *log, size_t n)
 {
 	const size_t errors = log ? strnlen(log, n) : 0;
 	const char *info = log && errors < n ? log + errors + 1 : NULL;

@@ -56,7 +56,7 @@ CUresult hand_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_opti
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_init(&made->lock, NULL);
 	lock_order_rank(&made->lock, LOCK_LIBRARY, "library->lock");
-	status = jit_read(&made->jit, numJitOptions, jitOptions, jitOptionsValues);
+	status = image_jit_read(&made->jit, numJitOptions, jitOptions, jitOptionsValues);
 	for (unsigned i = 0; !status && i < numJitOptions; i++)
 		if ((unsigned)jitOptions[i] >= CU_JIT_NUM_OPTIONS)
 			status = CUDA_ERROR_INVALID_VALUE;
@@ -69,7 +69,7 @@ CUresult hand_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_opti
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (status) {
-		jit_free(&made->jit);
+		image_jit_free(&made->jit);
 		free(made->image);
 		free(made);
 		return status;
@@ -192,7 +192,7 @@ CUresult hand_cuLibraryUnload(CUlibrary library)
 		free(kernel);
 	}
 	pthread_mutex_destroy(&gone->lock);
-	jit_free(&gone->jit);
+	image_jit_free(&gone->jit);
 	free(gone->image);
 	free(gone);
 	return status;

@@ -44,7 +44,7 @@ static void tell(struct link *link, struct shim_call *call, const struct wire_ru
 	size_t n = 0;
 	const char *log = shim_run(call, run, &n);
 
-	jit_tell(&link->jit, log, n);
+	image_jit_tell(&link->jit, log, n);
 }
 
 CUresult hand_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
@@ -62,19 +62,19 @@ CUresult hand_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
 	link = calloc(1, sizeof(*link));
 	if (!link)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = jit_read_linker(&link->jit, numOptions, options, optionValues);
+	status = image_jit_read_linker(&link->jit, numOptions, options, optionValues);
 	if (!status) {
 		link->handle = shim_mint(KIND_CUlinkState, link);
 		status = link->handle ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (status) {
-		jit_free(&link->jit);
+		image_jit_free(&link->jit);
 		free(link);
 		return status;
 	}
 	jit = jit_options(&link->jit, &bytes);
 	status = send_vcudaLinkCreate(link->handle, jit, bytes);
-	jit_free(&link->jit);
+	image_jit_free(&link->jit);
 	if (status) {
 		shim_unmint(link->handle);
 		free(link);
@@ -95,7 +95,7 @@ static CUresult add_once(struct link *link, const struct image *input, const uin
 	strncpy(cut, name ? name : "", sizeof(cut) - 1);
 	cut[sizeof(cut) - 1] = 0;
 	*needed = false;
-	jit_begin(&link->jit);
+	image_jit_begin(&link->jit);
 	body = shim_begin(&call, OP_vcudaLinkAdd, sizeof(*body));
 	body->state = link->handle;
 	body->size = input->size;
@@ -133,11 +133,11 @@ CUresult hand_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *dat
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!data || !size || link->result || !options_fit(type, numOptions))
 		return CUDA_ERROR_INVALID_VALUE;
-	status = jit_read_linker(&jit, numOptions, options, optionValues);
+	status = image_jit_read_linker(&jit, numOptions, options, optionValues);
 	/* They are the whole link's. */
 	if (!status && jit.symbols)
 		status = CUDA_ERROR_NOT_SUPPORTED;
-	jit_free(&jit);
+	image_jit_free(&jit);
 	if (status)
 		return status;
 	sha256(data, size, digest);
@@ -181,7 +181,7 @@ static CUresult complete(struct link *link, uint64_t *size)
 	struct wire_vcudaLinkComplete *body;
 	const struct wire_vcudaLinkComplete_reply *reply;
 
-	jit_begin(&link->jit);
+	image_jit_begin(&link->jit);
 	body = shim_begin(&call, OP_vcudaLinkComplete, sizeof(*body));
 	body->state = link->handle;
 	reply = reply_of(&call, shim_wait(&call, sizeof(*reply)), sizeof(*reply));
@@ -258,7 +258,7 @@ CUresult hand_cuLinkDestroy(CUlinkState state)
 	return send_vcudaLinkDestroy(handle);
 }
 
-CUresult link_parts(const void *const *parts, int device, struct image *out)
+CUresult linker_parts(const void *const *parts, int device, struct image *out)
 {
 	char log[512] = "";
 	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};

@@ -76,7 +76,7 @@ static CUresult load_once(const struct image *image, const uint8_t digest[32], u
 	size_t n = 0;
 
 	*needed = false;
-	jit_begin(jit);
+	image_jit_begin(jit);
 	body = shim_begin(&call, OP_vcudaModuleLoad, sizeof(*body));
 	body->module = handle;
 	body->size = image->size;
@@ -93,7 +93,7 @@ static CUresult load_once(const struct image *image, const uint8_t digest[32], u
 		log = shim_run(&call, &reply->log, &n);
 	}
 	if (!*needed)
-		jit_tell(jit, log, n);
+		image_jit_tell(jit, log, n);
 	return shim_end(&call);
 }
 

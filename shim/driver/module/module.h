@@ -58,28 +58,29 @@ CUresult image_read(const char *path, void **bytes, size_t *size);
 
 /* Links the parts, fat binaries up to a NULL, for DEVICE, whose context is current (linker.c):
  * `nvcc -rdc=true` links for the architectures it is told, and the driver for all others. */
-CUresult link_parts(const void *const *parts, int device, struct image *out);
+CUresult linker_parts(const void *const *parts, int device, struct image *out);
 
 /* Text and numbers of the JIT's options, taken apart. */
 struct jit {
 	struct image_option options[24];
 	uint32_t count;
-	/* NULL, or all of them and where variables are; malloc'ed, jit_free(). */
+	/* NULL, or all of them and where variables are; malloc'ed, image_jit_free(). */
 	struct image_option *symbols;
 	uint32_t symbol_count;
 	char *info, *error;		/* the app's buffers, or NULL */
 	void **info_used, **error_used; /* where the lengths are told */
 	size_t info_room, error_room;
 	void **wall;	/* where the milliseconds are told, a float; or NULL */
-	uint64_t began; /* jit_begin() */
+	uint64_t began; /* image_jit_begin() */
 	float spent;	/* milliseconds so far */
 };
-CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, void **values);
-/* The same for the linker: an agent may know of variables' addresses in the loader only. */
-CUresult jit_read_linker(
+CUresult image_jit_read(
 	struct jit *jit, unsigned count, const CUjit_option *options, void **values);
-/* Also after jit_read() has failed. */
-void jit_free(struct jit *jit);
+/* The same for the linker: an agent may know of variables' addresses in the loader only. */
+CUresult image_jit_read_linker(
+	struct jit *jit, unsigned count, const CUjit_option *options, void **values);
+/* Also after image_jit_read() has failed. */
+void image_jit_free(struct jit *jit);
 /* All of them, as they travel; *BYTES long. */
 static inline const struct image_option *jit_options(const struct jit *jit, uint32_t *bytes)
 {
@@ -88,10 +89,10 @@ static inline const struct image_option *jit_options(const struct jit *jit, uint
 	return jit->symbols ? jit->symbols : jit->options;
 }
 /* The compiler or linker is about to be asked: its time is counted from here. */
-void jit_begin(struct jit *jit);
+void image_jit_begin(struct jit *jit);
 /* It has answered. The JIT's texts into the app's buffers, and how long they were: LOG (may be
  * NULL) has the errors' up to a NUL, and the other behind it, N bytes in all. */
-void jit_tell(struct jit *jit, const char *log, size_t n);
+void image_jit_tell(struct jit *jit, const char *log, size_t n);
 
 CUresult module_load(const struct image *image, struct jit *jit, struct library *library,
 	struct module **out);

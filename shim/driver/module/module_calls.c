@@ -74,14 +74,14 @@ CUresult hand_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned i
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	status = jit_read(&jit, numOptions, options, optionValues);
+	status = image_jit_read(&jit, numOptions, options, optionValues);
 	if (!status)
 		status = image_extract(image, context->device, &taken);
 	if (!status) {
 		status = module_load(&taken, &jit, NULL, &loaded);
 		free(taken.bytes);
 	}
-	jit_free(&jit);
+	image_jit_free(&jit);
 	if (!status)
 		*module = (CUmodule)(uintptr_t)module_handle(loaded);
 	return status;

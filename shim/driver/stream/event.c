@@ -212,10 +212,10 @@ static CUresult event_await_elsewhere(struct event *event, CUstream hStream)
 	if (!ipc_event_is(event) &&
 		(event_known(event, recorded) || direct_await(event, number, &status)))
 		return status;
-	lent = home_lend(event->handle);
+	lent = context_home_lend(event->handle);
 	status = hand_cuEventSynchronize((CUevent)(uintptr_t)event->handle);
 	if (lent)
-		home_lent();
+		context_home_lent();
 	return status;
 }
 
@@ -378,7 +378,7 @@ CUresult hand_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUeven
 	if (!event_has_time(start) || !event_has_time(end) || !pMilliseconds ||
 		start->context->device != end->context->device)
 		return CUDA_ERROR_INVALID_HANDLE;
-	lent = home_lend(start->handle);
+	lent = context_home_lend(start->handle);
 	body = shim_begin(&call, OP_cuEventElapsedTime_v2, sizeof(*body));
 	body->hStart = start->handle;
 	body->hEnd = end->handle;
@@ -387,7 +387,7 @@ CUresult hand_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUeven
 		*pMilliseconds = reply->pMilliseconds;
 	status = shim_end(&call);
 	if (lent)
-		home_lent();
+		context_home_lent();
 	return status;
 }
 
@@ -419,7 +419,7 @@ CUresult hand_cuEventQuery(CUevent hEvent)
 	/* A counter that was armed for an earlier recording says nothing about this one. */
 	if (atomic_load(&event->watch.seq) < recorded)
 		atomic_store(&event->watch.value, 0);
-	status = watch_query(&event->watch, SYNC_EVENT, event->handle, recorded);
+	status = sync_watch_query(&event->watch, SYNC_EVENT, event->handle, recorded);
 	if (!status)
 		atomic_store(&event->done, recorded);
 	return status;

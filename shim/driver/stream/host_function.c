@@ -68,7 +68,7 @@ static struct {
 } callbacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(callback, callbacks.lock, LOCK_CALLBACK);
 
-uint32_t callback_thread_id(void)
+uint32_t host_function_thread_id(void)
 {
 	return atomic_load(&callbacks.thread);
 }
@@ -161,7 +161,7 @@ static CUresult node_launch_new(
 	return CUDA_SUCCESS;
 }
 
-CUresult callback_node_launched(
+CUresult host_function_node_launched(
 	uint64_t ticket, const struct parts *parts, size_t place, struct part_runs *runs)
 {
 	struct node_launch *launch;
@@ -216,7 +216,7 @@ static void node_launch_copy(const struct node_launch *launch, enum part_kind ki
 	thread_self.session = launch->context->session;
 }
 
-void callback_node_drop(uint64_t ticket)
+void host_function_node_drop(uint64_t ticket)
 {
 	struct callback **at, *ended = NULL;
 
@@ -363,7 +363,7 @@ static CUresult callback_keep(struct callback *callback)
 	return status;
 }
 
-CUresult callback_node_new(CUhostFn function, void *argument, struct part **out)
+CUresult host_function_node_new(CUhostFn function, void *argument, struct part **out)
 {
 	struct callback *callback = calloc(1, sizeof(*callback));
 	struct part *part = part_new(PART_HOST);
@@ -388,7 +388,7 @@ CUresult callback_node_new(CUhostFn function, void *argument, struct part **out)
 	return CUDA_SUCCESS;
 }
 
-bool callback_node_read(uint64_t ticket, CUhostFn *function, void **argument)
+bool host_function_node_read(uint64_t ticket, CUhostFn *function, void **argument)
 {
 	struct callback **at;
 	bool found;
@@ -433,7 +433,7 @@ static CUresult callback_captured(
 	struct graph *graph, uint64_t stream, CUhostFn fn, void *argument)
 {
 	struct part *part;
-	CUresult status = callback_node_new(fn, argument, &part);
+	CUresult status = host_function_node_new(fn, argument, &part);
 
 	if (status)
 		return status;

@@ -14,11 +14,11 @@
  * in the thread's context, RUNS being the launch's; its last graph is gone. */
 struct parts;
 struct part_runs;
-CUresult callback_node_launched(
+CUresult host_function_node_launched(
 	uint64_t ticket, const struct parts *parts, size_t at, struct part_runs *runs);
-void callback_node_drop(uint64_t ticket);
+void host_function_node_drop(uint64_t ticket);
 
 /* gettid() of the thread that runs host functions; 0: none does yet. */
-uint32_t callback_thread_id(void);
+uint32_t host_function_thread_id(void);
 
 #endif

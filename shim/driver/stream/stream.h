@@ -135,7 +135,7 @@ struct stream *stream_legacy(struct context *context);
 
 /* Asks, or knows: SUCCESS, NOT_READY or an error. KNOWN: the frame whose end decides. A watch
  * that was armed for something else must be disarmed first (value = 0). */
-CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint64_t known);
+CUresult sync_watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint64_t known);
 
 /* vcudaSync; *seq (may be NULL) is its number. */
 CUresult sync_wait(uint32_t scope, uint64_t handle, uint64_t *seq);

@@ -84,7 +84,7 @@ static CUresult watch_ask(struct watch *watch, uint32_t scope, uint64_t handle, 
 	return shim_end(&call);
 }
 
-CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint64_t known)
+CUresult sync_watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint64_t known)
 {
 	CUresult status = watch_ask(watch, scope, handle, known);
 
@@ -189,7 +189,7 @@ CUresult hand_cuStreamQuery(CUstream hStream)
 	if (nothing_since(&stream->synced))
 		return CUDA_SUCCESS;
 	seq = shim_sequence();
-	status = watch_query(&stream->watch, SYNC_STREAM, number, seq);
+	status = sync_watch_query(&stream->watch, SYNC_STREAM, number, seq);
 	if (!status)
 		stream_synced(number, seq);
 	return status;

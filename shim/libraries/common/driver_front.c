@@ -123,7 +123,7 @@ EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
 	/* A call of a handle begins with that. */
 	if (session_count > 1 && frame->body_bytes >= sizeof(handle))
 		memcpy(&handle, frame->body, sizeof(handle));
-	lent = home_lend(handle);
+	lent = context_home_lend(handle);
 	if (session_count > 1 && frame->stream_at != FRONT_NO_STREAM &&
 		!stream_here(frame->stream))
 		status = CUDA_ERROR_INVALID_HANDLE;
@@ -132,7 +132,7 @@ EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
 	if (!status)
 		status = front_send(frame);
 	if (lent)
-		home_lent();
+		context_home_lent();
 	return status;
 }
 
@@ -156,7 +156,7 @@ EXPORT struct front_pending *vcuda_front_begin(
 		return NULL;
 	call_build(&pending->call, frame);
 	if (!shim_send(&pending->call)) {
-		stats_event(STATS_ROUND_TRIPS);
+		statistics_event(STATISTICS_ROUND_TRIPS);
 		return pending;
 	}
 	*status = shim_end(&pending->call);

@@ -12,10 +12,12 @@
 
 #define STUB_EXPORT __attribute__((visibility("default")))
 
-/* What follows a function: its second name, of a library whose functions have one. */
-#define STUB_SECOND(name)
-#define STUB_SECOND_IS(second, name)                                                           \
-	STUB_EXPORT void second_##second(void) __asm__(#second) __attribute__((alias(#name)));
+/* What follows a function: its second name, of a library whose functions have one. FUNCTION is
+ * what C calls it. */
+#define STUB_SECOND(name, function)
+#define STUB_SECOND_IS(second, name, function)                                                 \
+	STUB_EXPORT __typeof__(function) second_##second __asm__(#second)                      \
+		__attribute__((alias(#name)));
 
 /* NAME counts the call and goes to FUNCTION. */
 #define STUB(family, result, name, function, parameters, arguments)                            \
@@ -24,7 +26,7 @@
 		family##_count(CALL_##name);                                                   \
 		return function arguments;                                                     \
 	}                                                                                      \
-	STUB_SECOND(name)
+	STUB_SECOND(name, name)
 
 /* The same for a status that is not the app's yet. */
 #define STUB_STATUS(family, result, name, function, parameters, arguments)                     \
@@ -42,6 +44,6 @@
 	{                                                                                      \
 		return family##_refused(CALL_##name, #name, WHY);                              \
 	}                                                                                      \
-	STUB_SECOND(name)
+	STUB_SECOND(name, refused_##name)
 
 #endif

@@ -247,7 +247,7 @@ cudnnStatus_t hand_cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
 	if (b->finalized)
 		return bad("the descriptor is finalized already");
 	switch (b->type) {
-	case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR: status = graph_finalize(b); break;
+	case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR: status = cudnn_graph_finalize(b); break;
 	case CUDNN_BACKEND_ENGINE_DESCRIPTOR:
 	case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR: status = backend_ask(b, &ask, digest); break;
 	case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR: status = results_finalize(b); break;

@@ -89,7 +89,7 @@ cudnnStatus_t backend_find_results(const struct backend *b, struct found *found)
 
 /* Finalizes an operation graph, and fetches what the heuristics that a program is likely to
  * ask next find in it, in the same trip. */
-cudnnStatus_t graph_finalize(struct backend *b);
+cudnnStatus_t cudnn_graph_finalize(struct backend *b);
 
 /* What heuristics found: engine configurations, held. */
 struct backend_results {

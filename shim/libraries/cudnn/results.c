@@ -206,7 +206,7 @@ static struct backend *likely(struct backend *graph, int32_t mode)
 	return NULL;
 }
 
-cudnnStatus_t graph_finalize(struct backend *b)
+cudnnStatus_t cudnn_graph_finalize(struct backend *b)
 {
 	struct ask ask = {.attribute = CUDNN_ASK_NOTHING};
 	int mode = atomic_load(&last_mode);

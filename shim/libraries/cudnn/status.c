@@ -18,8 +18,9 @@ static uint32_t known_version, known_cudart;
 
 cudnnStatus_t cudnn_fault(cudnnStatus_t status, const char *text)
 {
-	size_t n = strnlen(text, sizeof(last_error) - 1);
+	size_t n = strlen(text);
 
+	n = n < sizeof(last_error) ? n : sizeof(last_error) - 1;
 	memcpy(last_error, text, n);
 	last_error[n] = 0;
 	return status;

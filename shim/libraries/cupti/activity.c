@@ -75,7 +75,7 @@ bool activity_any(void)
 	return activity.enabled || activity.single_calls;
 }
 
-bool api_enabled(struct callback place)
+bool cupti_api_enabled(struct callback place)
 {
 	uint8_t one;
 

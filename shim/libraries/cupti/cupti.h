@@ -49,7 +49,7 @@ const char *cupti_kernel_name(unsigned call, const void *first);
 /* --- activity.c: what is enabled ---------------------------------------------------------- */
 
 bool cupti_enabled(int kind);
-bool api_enabled(struct callback place);
+bool cupti_api_enabled(struct callback place);
 bool activity_any(void);
 /* On stderr, once: what an agent lacks. */
 void activity_told(CUresult status);

@@ -4,6 +4,21 @@
  */
 #include "shim/libraries/cupti/cupti.h"
 
+/* By the same names in CUPTI's structs: when and where, of whatever there is a record, … */
+#define SPAN_OF(one)                                                                           \
+	.start = (one)->r.start, .end = (one)->r.end, .deviceId = (one)->r.device,             \
+	.contextId = (one)->r.context, .streamId = (one)->r.stream, .graphId = (one)->r.graph, \
+	.correlationId = (one)->correlation
+/* … of work … */
+#define WORK_OF(one)                                                                           \
+	.graphNodeId = (one)->r.node, .channelID = (one)->r.channel,                           \
+	.channelType = (int32_t)(one)->r.channel_type
+/* … and of copies. */
+#define COPY_OF(one)                                                                           \
+	.copyKind = (one)->r.copy.kind, .srcKind = (one)->r.copy.source_kind,                  \
+	.dstKind = (one)->r.copy.target_kind, .flags = (one)->r.copy.flags,                    \
+	.bytes = (one)->r.copy.bytes
+
 static void put_kernel(const struct gpu_record *one)
 {
 	const struct profile_record *r = &one->r;
@@ -16,12 +31,8 @@ static void put_kernel(const struct gpu_record *one)
 		.registersPerThread = (uint16_t)k->registers,
 		.partitionedGlobalCacheRequested = k->partitioned_requested,
 		.partitionedGlobalCacheExecuted = k->partitioned_executed,
-		.start = r->start,
-		.end = r->end,
+		SPAN_OF(one),
 		.completed = r->completed,
-		.deviceId = r->device,
-		.contextId = r->context,
-		.streamId = r->stream,
 		.gridX = k->grid[0],
 		.gridY = k->grid[1],
 		.gridZ = k->grid[2],
@@ -32,17 +43,13 @@ static void put_kernel(const struct gpu_record *one)
 		.dynamicSharedMemory = k->dynamic_shared,
 		.localMemoryPerThread = k->local_thread,
 		.localMemoryTotal = (uint32_t)k->local_total,
-		.correlationId = one->correlation,
 		.gridId = k->grid_id,
 		.name = one->name,
 		.launchType = k->launch_type,
 		.isSharedMemoryCarveoutRequested = k->carveout_requested,
 		.sharedMemoryCarveoutRequested = k->carveout,
 		.sharedMemoryExecuted = k->shared_executed,
-		.graphNodeId = r->node,
-		.graphId = r->graph,
-		.channelID = r->channel,
-		.channelType = (int32_t)r->channel_type,
+		WORK_OF(one),
 		.clusterX = k->cluster[0],
 		.clusterY = k->cluster[1],
 		.clusterZ = k->cluster[2],
@@ -60,21 +67,9 @@ static void put_copy(const struct gpu_record *one, const struct recorded *hint)
 	const struct profile_record *r = &one->r;
 	CUpti_ActivityMemcpy6 out = {
 		.kind = CUPTI_ACTIVITY_KIND_MEMCPY,
-		.copyKind = r->copy.kind,
-		.srcKind = r->copy.source_kind,
-		.dstKind = r->copy.target_kind,
-		.flags = r->copy.flags,
-		.bytes = r->copy.bytes,
-		.start = r->start,
-		.end = r->end,
-		.deviceId = r->device,
-		.contextId = r->context,
-		.streamId = r->stream,
-		.correlationId = one->correlation,
-		.graphNodeId = r->node,
-		.graphId = r->graph,
-		.channelID = r->channel,
-		.channelType = (int32_t)r->channel_type,
+		COPY_OF(one),
+		SPAN_OF(one),
+		WORK_OF(one),
 		.copyCount = r->copy.count ? r->copy.count : 1,
 	};
 
@@ -91,25 +86,13 @@ static void put_peer_copy(const struct gpu_record *one)
 	const struct profile_record *r = &one->r;
 	CUpti_ActivityMemcpyPtoP4 out = {
 		.kind = CUPTI_ACTIVITY_KIND_MEMCPY2,
-		.copyKind = r->copy.kind,
-		.srcKind = r->copy.source_kind,
-		.dstKind = r->copy.target_kind,
-		.flags = r->copy.flags,
-		.bytes = r->copy.bytes,
-		.start = r->start,
-		.end = r->end,
-		.deviceId = r->device,
-		.contextId = r->context,
-		.streamId = r->stream,
+		COPY_OF(one),
+		SPAN_OF(one),
 		.srcDeviceId = r->copy.source_device,
 		.srcContextId = r->copy.source_context,
 		.dstDeviceId = r->copy.target_device,
 		.dstContextId = r->copy.target_context,
-		.correlationId = one->correlation,
-		.graphNodeId = r->node,
-		.graphId = r->graph,
-		.channelID = r->channel,
-		.channelType = (int32_t)r->channel_type,
+		WORK_OF(one),
 	};
 
 	deliver_record(&out, sizeof(out));
@@ -122,18 +105,10 @@ static void put_fill(const struct gpu_record *one, const struct recorded *hint)
 		.kind = CUPTI_ACTIVITY_KIND_MEMSET,
 		.value = r->fill.value,
 		.bytes = r->fill.bytes,
-		.start = r->start,
-		.end = r->end,
-		.deviceId = r->device,
-		.contextId = r->context,
-		.streamId = r->stream,
-		.correlationId = one->correlation,
+		SPAN_OF(one),
 		.flags = hint ? hint->number : r->fill.flags,
 		.memoryKind = r->fill.memory_kind,
-		.graphNodeId = r->node,
-		.graphId = r->graph,
-		.channelID = r->channel,
-		.channelType = (int32_t)r->channel_type,
+		WORK_OF(one),
 	};
 
 	deliver_record(&out, sizeof(out));
@@ -143,13 +118,7 @@ static void put_graph(const struct gpu_record *one)
 {
 	CUpti_ActivityGraphTrace2 out = {
 		.kind = CUPTI_ACTIVITY_KIND_GRAPH_TRACE,
-		.correlationId = one->correlation,
-		.start = one->r.start,
-		.end = one->r.end,
-		.deviceId = one->r.device,
-		.graphId = one->r.graph,
-		.contextId = one->r.context,
-		.streamId = one->r.stream,
+		SPAN_OF(one),
 		.endDeviceId = one->r.device,
 		.endContextId = one->r.context,
 	};

@@ -314,7 +314,7 @@ static void call_leave(struct trace_call *call)
 	end = cupti_time();
 	frame_finished(call, end);
 	add_externals(call->number);
-	if (api_enabled(place))
+	if (cupti_api_enabled(place))
 		record_add(&(struct recorded){
 			.kind = place.domain == CALLBACK_DRIVER ? CUPTI_ACTIVITY_KIND_DRIVER
 								: CUPTI_ACTIVITY_KIND_RUNTIME,

@@ -4,6 +4,37 @@
  */
 #include "shim/libraries/cusparselt/cusparselt.h"
 
+/* The program's memory, if its first word is that. */
+static void *marked(const void *at, uint64_t mark)
+{
+	uint64_t first = 0;
+
+	if (at)
+		memcpy(&first, at, sizeof(first));
+	return first == mark ? (void *)(uintptr_t)at : NULL;
+}
+
+struct sparselt_matrix *sparselt_matrix_of(const cusparseLtMatDescriptor_t *descriptor)
+{
+	return marked(descriptor, SPARSELT_MATRIX);
+}
+
+struct sparselt_product *sparselt_product_of(const cusparseLtMatmulDescriptor_t *descriptor)
+{
+	return marked(descriptor, SPARSELT_PRODUCT);
+}
+
+struct sparselt_algorithm *sparselt_algorithm_of(
+	const cusparseLtMatmulAlgSelection_t *algorithm)
+{
+	return marked(algorithm, SPARSELT_ALGORITHM);
+}
+
+struct sparselt_plan *sparselt_plan_of(const cusparseLtMatmulPlan_t *plan)
+{
+	return marked(plan, SPARSELT_PLAN);
+}
+
 static const struct sparselt_product *product_in(const struct sparselt_plan *plan)
 {
 	const struct sparselt_product *p = plan->product;

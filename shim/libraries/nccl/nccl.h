@@ -16,7 +16,7 @@
 #include "shim/libraries/common/stub.h"
 
 #define COUNT(name) vcuda_count(CALL_##name)
-#define SECOND(name) STUB_SECOND_IS(p##name, name)
+#define SECOND(name) STUB_SECOND_IS(p##name, name, name)
 
 struct nccl_comm {
 	uint64_t handle;   /* minted here; what the program has as ncclComm_t */

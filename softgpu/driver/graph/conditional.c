@@ -321,7 +321,7 @@ static void branch_run(struct op *base)
 	pthread_mutex_lock(&queue_lock);
 	for (size_t i = 0; i < body->count && whole; i++) {
 		*last = NULL;
-		whole = step_op(&body->steps[i], last);
+		whole = exec_step_op(&body->steps[i], last);
 		if (*last)
 			last = &(*last)->next;
 	}

@@ -157,7 +157,7 @@ CUresult exec_flat(const struct CUgraph_st *graph, struct CUgraphExec_st **exec)
 CUresult exec_new(
 	const struct CUgraph_st *graph, unsigned long long flags, struct CUgraphExec_st **exec);
 /* A step's operation for a stream: NULL where there is nothing to do; false: no memory. */
-bool step_op(const struct step *step, struct op **op);
+bool exec_step_op(const struct step *step, struct op **op);
 
 /* conditional.c: see there */
 struct condition *condition_find(const struct CUgraph_st *graph, uint64_t handle);
@@ -187,10 +187,11 @@ void fill_op_read(const struct op *op, CUDA_MEMSET_NODE_PARAMS *params);
 CUresult host_op_new(const CUDA_HOST_NODE_PARAMS *params, struct op **op);
 void host_op_read(const struct op *op, CUDA_HOST_NODE_PARAMS *params);
 /* NODE: where it is, a launch sees. */
-CUresult batch_op_new(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, bool node, struct op **op);
+CUresult memop_batch_new(
+	const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, bool node, struct op **op);
 /* Whether an executable graph's node may become the other: only addresses and values differ. */
-bool batch_op_like(const struct op *a, const struct op *b);
-void batch_op_read(struct op *op, CUDA_BATCH_MEM_OP_NODE_PARAMS *params);
+bool memop_batch_like(const struct op *a, const struct op *b);
+void memop_batch_read(struct op *op, CUDA_BATCH_MEM_OP_NODE_PARAMS *params);
 
 /* A kernel's attributes. queue_lock held. */
 CUresult launch_op_attribute(

@@ -273,7 +273,7 @@ CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 
 /* ---- launches ---- */
 
-bool step_op(const struct step *step, struct op **op)
+bool exec_step_op(const struct step *step, struct op **op)
 {
 	*op = NULL;
 	if (step->disabled || (!step->op && !step->branch))
@@ -310,7 +310,7 @@ static CUresult step_launch(struct CUgraphExec_st *exec, const struct step *step
 		return event_record_locked(step->event, stream);
 	if (!step->disabled && step->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
 		return event_wait_locked(stream, step->event);
-	if (!step_op(step, &op))
+	if (!exec_step_op(step, &op))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return op ? launch_submit(exec, op, stream, first) : CUDA_SUCCESS;
 }

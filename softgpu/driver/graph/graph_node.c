@@ -75,7 +75,7 @@ static CUresult node_get(CUgraphNode node, CUgraphNodeType type, void *params)
 		case CU_GRAPH_NODE_TYPE_MEMCPY: copy_op_read(node->op, params); break;
 		case CU_GRAPH_NODE_TYPE_MEMSET: fill_op_read(node->op, params); break;
 		case CU_GRAPH_NODE_TYPE_HOST: host_op_read(node->op, params); break;
-		case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: batch_op_read(node->op, params); break;
+		case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: memop_batch_read(node->op, params); break;
 		default: *(CUevent *)params = node->event; break;
 		}
 	}
@@ -212,7 +212,7 @@ CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
 	struct op *op;
-	CUresult ret = batch_op_new(nodeParams, true, &op);
+	CUresult ret = memop_batch_new(nodeParams, true, &op);
 
 	return ret ? ret
 		   : node_add(phGraphNode, hGraph, dependencies, numDependencies,
@@ -229,7 +229,7 @@ CUresult cuGraphBatchMemOpNodeSetParams(
 	CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
 	struct op *op;
-	CUresult ret = batch_op_new(nodeParams, true, &op);
+	CUresult ret = memop_batch_new(nodeParams, true, &op);
 
 	return ret ? ret : node_set(hNode, op);
 }

@@ -128,7 +128,7 @@ static CUresult exec_set(CUgraphExec exec, CUgraphNode node, struct op *op)
 		step = exec_find(exec, node);
 		if (step && step->op && step->type == op->node &&
 			(step->type != CU_GRAPH_NODE_TYPE_BATCH_MEM_OP ||
-				batch_op_like(step->op, op))) {
+				memop_batch_like(step->op, op))) {
 			if (step->type == CU_GRAPH_NODE_TYPE_KERNEL)
 				launch_op_keep_attributes(op, step->op);
 			step->op->drop(step->op);
@@ -185,7 +185,7 @@ CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode 
 	const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
 	struct op *op;
-	CUresult ret = batch_op_new(nodeParams, true, &op);
+	CUresult ret = memop_batch_new(nodeParams, true, &op);
 
 	return ret ? ret : exec_set(hGraphExec, hNode, op);
 }

@@ -59,7 +59,7 @@ bool memory_init(void)
 	for (span = 1024 * GIB; at == MAP_FAILED && span >= WINDOW_LEAST; span /= 2)
 		at = reserve(0, memory_window.span = span);
 	if (at == MAP_FAILED) {
-		log_problem("no %zu GiB of addresses can be reserved (ulimit -v?)",
+		soft_log_problem("no %zu GiB of addresses can be reserved (ulimit -v?)",
 			WINDOW_LEAST / GIB);
 		return false;
 	}

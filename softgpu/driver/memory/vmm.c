@@ -27,7 +27,7 @@ static bool file_open(void)
 	soft_memory_file = memfd_create("vcuda-softgpu", MFD_CLOEXEC);
 	if (soft_memory_file >= 0 && ftruncate(soft_memory_file, (off_t)FILE_SIZE) == 0)
 		return true;
-	log_problem("memory file: %s", strerror(errno));
+	soft_log_problem("memory file: %s", strerror(errno));
 	if (soft_memory_file >= 0)
 		close(soft_memory_file);
 	soft_memory_file = -1;

@@ -13,7 +13,7 @@
 
 #define FILE_MAX ((size_t)1 << 31)
 
-void jit_log_init(
+void image_log_init(
 	struct jit_log *log, unsigned count, const CUjit_option *options, void **values)
 {
 	*log = (struct jit_log){0};
@@ -47,9 +47,9 @@ void jit_log_init(
 		*log->info_used = NULL;
 }
 
-void jit_log_error(struct jit_log *log, const char *text)
+void image_log_error(struct jit_log *log, const char *text)
 {
-	log_note("%s", text);
+	soft_log_note("%s", text);
 	if (!log || !log->error || !log->error_room)
 		return;
 	snprintf(log->error, log->error_room, "%s\n", text);
@@ -57,7 +57,7 @@ void jit_log_error(struct jit_log *log, const char *text)
 		*log->error_used = (void *)(uintptr_t)(strlen(log->error) + 1);
 }
 
-void jit_log_info(struct jit_log *log, const char *text)
+void image_log_info(struct jit_log *log, const char *text)
 {
 	size_t used;
 
@@ -93,7 +93,7 @@ static CUresult refuse_elf(
 	if (ret)
 		return ret;
 	image_free(image);
-	jit_log_error(log, "machine code only: the software GPU runs PTX");
+	image_log_error(log, "machine code only: the software GPU runs PTX");
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
@@ -108,13 +108,13 @@ static CUresult read_fatbin(
 	if (fatbin_pick_ptx(data, size, IMAGE_ARCH, &entry)) {
 		image->text = fatbin_expand(&entry, &image->text_size);
 		if (!image->text) {
-			jit_log_error(log, "fat binary: a PTX entry cannot be expanded");
+			image_log_error(log, "fat binary: a PTX entry cannot be expanded");
 			return CUDA_ERROR_INVALID_IMAGE;
 		}
 		return CUDA_SUCCESS;
 	}
 	if (!fatbin_pick_elf(data, size, &entry)) {
-		jit_log_error(log, "fat binary: neither PTX nor machine code in it");
+		image_log_error(log, "fat binary: neither PTX nor machine code in it");
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
 	elf = fatbin_expand(&entry, &expanded);
@@ -155,7 +155,7 @@ CUresult soft_image_read(
 	/* Anything else must be PTX, which NVIDIA's driver knows by this; what else a text
 	 * lacks the parser says. */
 	if (!memmem(data, n, ".version", 8)) {
-		jit_log_error(log, "neither PTX (it has no .version) nor a binary");
+		image_log_error(log, "neither PTX (it has no .version) nor a binary");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
 	image->text = malloc(n + 1);

@@ -184,7 +184,7 @@ static CUresult load(CUlibrary *out, const void *data, size_t size, CUjit_option
 	if (!library)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_init(&library->lock, NULL);
-	jit_log_init(&log, count, options, values);
+	image_log_init(&log, count, options, values);
 	ret = soft_image_read(data, size, &library->image, &log);
 	if (!ret)
 		ret = learn(library, &log);

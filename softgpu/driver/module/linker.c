@@ -57,7 +57,7 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **
 		free(state);
 		return ret;
 	}
-	jit_log_init(&state->log, numOptions, options, optionValues);
+	image_log_init(&state->log, numOptions, options, optionValues);
 	*stateOut = state;
 	return CUDA_SUCCESS;
 }
@@ -74,7 +74,7 @@ static bool is_device_runtime(const struct image *image)
 {
 	static const char name[] = "__cudaCDP2GetParameterBufferV2";
 
-	return link_text_defines(image->text, name, strlen(name));
+	return linker_text_defines(image->text, name, strlen(name));
 }
 
 static void tell_name(struct CUlinkState_st *state, const char *why, const char *name, size_t n)
@@ -82,7 +82,7 @@ static void tell_name(struct CUlinkState_st *state, const char *why, const char 
 	char line[200];
 
 	snprintf(line, sizeof(line), "link: %s '%.*s'", why, (int)(n < 150 ? n : 150), name);
-	jit_log_error(&state->log, line);
+	image_log_error(&state->log, line);
 }
 
 /* What is wrong with a text is told by the call that adds it, where the text needs no other. */
@@ -92,7 +92,7 @@ static CUresult check_alone(struct CUlinkState_st *state, const struct image *im
 	struct CUmod_st *module;
 	CUresult ret;
 
-	if (!link_text_whole(image->text) || soft_context_current(&context))
+	if (!linker_text_whole(image->text) || soft_context_current(&context))
 		return CUDA_SUCCESS;
 	ret = module_from_text(context, image->text, image->text_size, &state->log, &module);
 	if (ret)
@@ -107,7 +107,7 @@ static CUresult check_alone(struct CUlinkState_st *state, const struct image *im
 static CUresult refuse_twice(struct CUlinkState_st *state)
 {
 	size_t n;
-	const char *twice = link_text_twice(&state->text, &n);
+	const char *twice = linker_text_twice(&state->text, &n);
 
 	if (!twice)
 		return CUDA_SUCCESS;
@@ -137,7 +137,7 @@ static CUresult add_library(struct CUlinkState_st *state, const void *data, size
 		text = fatbin_expand(&entry, &expanded);
 		if (!text)
 			ret = CUDA_ERROR_INVALID_IMAGE;
-		else if (!link_text_add(&state->libraries, text, expanded))
+		else if (!linker_text_add(&state->libraries, text, expanded))
 			ret = CUDA_ERROR_OUT_OF_MEMORY;
 		free(text);
 	} while (!ret && fatbin_archive_next(data, size, &at, &member, &n));
@@ -168,7 +168,7 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 	case CU_JIT_INPUT_NVVM:
 		snprintf(line, sizeof(line), "link: %s: only PTX can be linked",
 			name ? name : "input");
-		jit_log_error(&state->log, line);
+		image_log_error(&state->log, line);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -181,13 +181,13 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 		snprintf(line, sizeof(line),
 			"link: %s: machine code only: only PTX can be linked",
 			name ? name : "input");
-		jit_log_error(&state->log, line);
+		image_log_error(&state->log, line);
 		ret = CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
 	if (!ret && type == CU_JIT_INPUT_PTX)
 		ret = check_alone(state, &image);
 	if (!ret && !is_device_runtime(&image) &&
-		!link_text_add(&state->text, image.text, image.text_size))
+		!linker_text_add(&state->text, image.text, image.text_size))
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	image_free(&image);
 	return ret ? ret : refuse_twice(state);
@@ -229,15 +229,15 @@ static CUresult take_from_libraries(
 {
 	struct link_text *libraries = &state->libraries;
 
-	while ((*missing = link_text_missing(&state->text, n))) {
+	while ((*missing = linker_text_missing(&state->text, n))) {
 		size_t i = 0;
 
 		while (i < libraries->count &&
-			!link_text_defines(libraries->inputs[i], *missing, *n))
+			!linker_text_defines(libraries->inputs[i], *missing, *n))
 			i++;
 		if (i == libraries->count)
 			return CUDA_SUCCESS;
-		if (!link_text_add(
+		if (!linker_text_add(
 			    &state->text, libraries->inputs[i], strlen(libraries->inputs[i])))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -247,7 +247,7 @@ static CUresult take_from_libraries(
 /* NULL: no memory. */
 static char *result_text(const struct CUlinkState_st *state)
 {
-	char *linked = link_text_finish(&state->text, state->log.max_registers), *whole;
+	char *linked = linker_text_finish(&state->text, state->log.max_registers), *whole;
 
 	if (!linked || !*state->placed)
 		return linked;
@@ -294,8 +294,8 @@ CUresult cuLinkDestroy(CUlinkState state)
 	if (ret)
 		return ret;
 	object_remove(state);
-	link_text_fini(&state->text);
-	link_text_fini(&state->libraries);
+	linker_text_fini(&state->text);
+	linker_text_fini(&state->libraries);
 	free(state->placed);
 	free(state->result);
 	free(state);

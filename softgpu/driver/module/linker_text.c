@@ -294,7 +294,7 @@ static void put_input(struct out *out, const struct link_text *text, size_t self
 	put(out, "\n", 1);
 }
 
-bool link_text_add(struct link_text *text, const char *input, size_t n)
+bool linker_text_add(struct link_text *text, const char *input, size_t n)
 {
 	char **inputs = realloc(text->inputs, (text->count + 1) * sizeof(*inputs));
 	char *copy;
@@ -311,7 +311,7 @@ bool link_text_add(struct link_text *text, const char *input, size_t n)
 	return true;
 }
 
-char *link_text_finish(const struct link_text *text, unsigned max_registers)
+char *linker_text_finish(const struct link_text *text, unsigned max_registers)
 {
 	static const char nothing[] = ".version 6.0\n.target sm_50\n.address_size 64\n";
 	struct out out = {0};
@@ -341,7 +341,7 @@ char *link_text_finish(const struct link_text *text, unsigned max_registers)
 	return out.text;
 }
 
-const char *link_text_missing(const struct link_text *text, size_t *n)
+const char *linker_text_missing(const struct link_text *text, size_t *n)
 {
 	for (size_t i = 0; i < text->count; i++)
 		for (const char *at = text->inputs[i]; *skip(at);) {
@@ -360,7 +360,7 @@ const char *link_text_missing(const struct link_text *text, size_t *n)
 	return NULL;
 }
 
-const char *link_text_twice(const struct link_text *text, size_t *n)
+const char *linker_text_twice(const struct link_text *text, size_t *n)
 {
 	for (size_t i = 1; i < text->count; i++)
 		for (const char *at = text->inputs[i]; *skip(at);) {
@@ -376,7 +376,7 @@ const char *link_text_twice(const struct link_text *text, size_t *n)
 	return NULL;
 }
 
-bool link_text_whole(const char *input)
+bool linker_text_whole(const char *input)
 {
 	char *inputs[] = {(char *)(uintptr_t)input};
 	const struct link_text alone = {inputs, 1};
@@ -391,7 +391,7 @@ bool link_text_whole(const char *input)
 	return true;
 }
 
-bool link_text_defines(const char *input, const char *name, size_t n)
+bool linker_text_defines(const char *input, const char *name, size_t n)
 {
 	while (*skip(input)) {
 		struct statement s = statement(input);
@@ -404,7 +404,7 @@ bool link_text_defines(const char *input, const char *name, size_t n)
 	return false;
 }
 
-void link_text_fini(struct link_text *text)
+void linker_text_fini(struct link_text *text)
 {
 	for (size_t i = 0; i < text->count; i++)
 		free(text->inputs[i]);

@@ -14,17 +14,17 @@ struct link_text {
 };
 
 /* Adds a copy of TEXT; false: no memory. */
-bool link_text_add(struct link_text *text, const char *input, size_t n);
+bool linker_text_add(struct link_text *text, const char *input, size_t n);
 /* The linked text, malloc'ed; NULL: no memory.  MAX_REGISTERS of a thread; 0: no limit. */
-char *link_text_finish(const struct link_text *text, unsigned max_registers);
+char *linker_text_finish(const struct link_text *text, unsigned max_registers);
 /* The first function that is declared and nowhere defined, *n bytes long; NULL: none. */
-const char *link_text_missing(const struct link_text *text, size_t *n);
+const char *linker_text_missing(const struct link_text *text, size_t *n);
 /* The first name that two inputs define for others to use; NULL: none. */
-const char *link_text_twice(const struct link_text *text, size_t *n);
+const char *linker_text_twice(const struct link_text *text, size_t *n);
 /* Whether a text (it ends in NUL) declares nothing that it does not define. */
-bool link_text_whole(const char *input);
+bool linker_text_whole(const char *input);
 /* Whether a text (it ends in NUL) has a definition of the function for others to use. */
-bool link_text_defines(const char *input, const char *name, size_t n);
-void link_text_fini(struct link_text *text);
+bool linker_text_defines(const char *input, const char *name, size_t n);
+void linker_text_fini(struct link_text *text);
 
 #endif

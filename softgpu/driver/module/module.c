@@ -134,11 +134,11 @@ static void tell_kernel(struct jit_log *log, const struct ptx_kernel_info *info)
 	char line[320];
 
 	snprintf(line, sizeof(line), "Function properties for '%.200s':", info->name);
-	jit_log_info(log, line);
+	image_log_info(log, line);
 	snprintf(line, sizeof(line), "used %u registers, %zu bytes smem, %zu bytes lmem",
 		(unsigned)info->registers, (size_t)info->static_shared,
 		(size_t)info->local_bytes);
-	jit_log_info(log, line);
+	image_log_info(log, line);
 }
 
 CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
@@ -159,7 +159,7 @@ CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 			snprintf(line, sizeof(line), "PTX line %d: %s", error.line, error.text);
 		else
 			snprintf(line, sizeof(line), "PTX: %s", error.text);
-		jit_log_error(log, line);
+		image_log_error(log, line);
 		return result_of(error.status);
 	}
 	module = module_new(context, ptx_module_kernel_count(ptx));
@@ -227,7 +227,7 @@ CUresult module_kernel(struct CUmod_st *module, const char *name, struct CUfunc_
 		return CUDA_ERROR_NOT_FOUND;
 	if ((*function)->kernel)
 		return CUDA_SUCCESS;
-	log_problem("kernel %s: machine code only: the software GPU runs PTX", name);
+	soft_log_problem("kernel %s: machine code only: the software GPU runs PTX", name);
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
@@ -292,7 +292,7 @@ static CUresult load(CUmodule *module, const void *data, size_t size, unsigned c
 		return ret;
 	context_ref(context);
 	queue_drain(context, 0);
-	jit_log_init(&log, count, options, values);
+	image_log_init(&log, count, options, values);
 	ret = soft_image_read(data, size, &image, &log);
 	if (!ret && image.text && placed.count)
 		ret = image_placed(&placed, &image);

@@ -154,36 +154,6 @@ void ptx_decode_memory(struct ptx_build *b)
 		complete_bytes(b, ptx_arg(b, 2), count * size);
 }
 
-/* The address as a generic one, so that a handler need not know the space. */
-struct ptx_address ptx_address_in(struct ptx_build *b, const struct ptx_operand *o, char space)
-{
-	struct ptx_address at = ptx_address(b, o, space);
-	uint32_t t;
-	struct ptx_ins *ins;
-
-	if (at.space == 'G' || at.space == 'A')
-		return at;
-	t = ptx_build_temp(b, 8);
-	if (at.space == 'F') {
-		ins = ptx_build_emit(b, "mov.frame");
-		ins->imm = at.imm + PTX_LOCAL_BASE;
-		at.imm = 0;
-	} else if (at.space == 'S') {
-		ins = ptx_build_emit(b, "cvta.shared.b32");
-		ins->a = at.reg;
-	} else if (at.space == 'L') {
-		ins = ptx_build_emit(b, "cvta.add.b64");
-		ins->a = at.reg;
-		ins->imm = PTX_LOCAL_BASE;
-	} else {
-		at.reg = ptx_build_constant(b, 8, PTX_PARAM_BASE, PTX_FIXED);
-		return at;
-	}
-	ins->d = t;
-	at.reg = t;
-	return at;
-}
-
 struct ptx_address ptx_address_generic(struct ptx_build *b, const struct ptx_operand *o)
 {
 	return ptx_address_in(b, o, find_space(b));

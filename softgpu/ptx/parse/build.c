@@ -271,6 +271,15 @@ uint32_t ptx_build_frame(struct ptx_build *b, uint32_t size, uint32_t align)
 	return at;
 }
 
+const char *ptx_word_text(struct ptx_build *b, struct ptx_word word)
+{
+	char *text = ptx_build_alloc(b, word.n + 1);
+
+	if (word.n) /* no word has no p */
+		memcpy(text, word.p, word.n);
+	return text;
+}
+
 struct ptx_ins *ptx_build_emit(struct ptx_build *b, const char *name)
 {
 	const struct ptx_op *op = ptx_op_find(name);

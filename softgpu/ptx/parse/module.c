@@ -19,34 +19,6 @@ struct ptx_module *ptx_module_load(const char *text, size_t n, ptx_allocate allo
 	return module;
 }
 
-void ptx_module_free(struct ptx_module *module)
-{
-	if (!module)
-		return;
-	for (uint32_t k = 0; k < module->nfunctions; k++) {
-		struct ptx_function *f = &module->functions[k];
-
-		free(f->name);
-		free(f->params);
-		free(f->rets);
-		free(f->callees);
-		free(f->bad_text);
-	}
-	for (uint32_t k = 0; k < module->nglobals; k++)
-		free(module->globals[k].name);
-	for (uint32_t k = 0; k < module->ncalls; k++)
-		free(module->calls[k].slots);
-	ptx_heap_drop(module->heap);
-	free(module->functions);
-	free(module->globals);
-	free(module->calls);
-	free(module->kernels);
-	free(module->code);
-	free(module->lines);
-	free(module->pool);
-	free(module);
-}
-
 uint64_t ptx_module_block(const struct ptx_module *module, size_t *size)
 {
 	*size = module->block_bytes;

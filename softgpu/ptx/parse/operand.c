@@ -66,15 +66,6 @@ bool ptx_type_is_int(const char *type)
 	       type[1] <= '9';
 }
 
-const char *ptx_word_text(struct ptx_build *b, struct ptx_word word)
-{
-	char *text = ptx_build_alloc(b, word.n + 1);
-
-	if (word.n) /* no word has no p */
-		memcpy(text, word.p, word.n);
-	return text;
-}
-
 bool ptx_has_mod(const struct ptx_statement *st, const char *mod)
 {
 	for (uint32_t k = 0; k < st->nmods; k++)
@@ -447,5 +438,35 @@ struct ptx_address ptx_address(struct ptx_build *b, const struct ptx_operand *o,
 		at.reg = symbol_address(b, symbol, &bare, 8);
 		break;
 	}
+	return at;
+}
+
+/* The address as a generic one, so that a handler need not know the space. */
+struct ptx_address ptx_address_in(struct ptx_build *b, const struct ptx_operand *o, char space)
+{
+	struct ptx_address at = ptx_address(b, o, space);
+	uint32_t t;
+	struct ptx_ins *ins;
+
+	if (at.space == 'G' || at.space == 'A')
+		return at;
+	t = ptx_build_temp(b, 8);
+	if (at.space == 'F') {
+		ins = ptx_build_emit(b, "mov.frame");
+		ins->imm = at.imm + PTX_LOCAL_BASE;
+		at.imm = 0;
+	} else if (at.space == 'S') {
+		ins = ptx_build_emit(b, "cvta.shared.b32");
+		ins->a = at.reg;
+	} else if (at.space == 'L') {
+		ins = ptx_build_emit(b, "cvta.add.b64");
+		ins->a = at.reg;
+		ins->imm = PTX_LOCAL_BASE;
+	} else {
+		at.reg = ptx_build_constant(b, 8, PTX_PARAM_BASE, PTX_FIXED);
+		return at;
+	}
+	ins->d = t;
+	at.reg = t;
 	return at;
 }

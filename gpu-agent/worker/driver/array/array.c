@@ -159,7 +159,7 @@ CUresult serve_vcudaArrayLevel(struct worker *w, struct request *r)
 	if (status)
 		free(array);
 	else
-		names_own(w, req->array, req->of);
+		handles_own(w, req->array, req->of);
 	return status;
 }
 
@@ -177,7 +177,7 @@ CUresult serve_vcudaArrayDestroy(struct worker *w, struct request *r)
 		for (uint32_t i = 0; i < w->name_count; i++)
 			if (w->names[i].object && w->names[i].owner == req->array) {
 				free(w->names[i].object);
-				names_forget(w, &w->names[i]);
+				handles_forget(w, &w->names[i]);
 			}
 	return array_close(w, array);
 }

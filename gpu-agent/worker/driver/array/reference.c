@@ -32,7 +32,7 @@ CUresult serve_vcudaTextureReference(struct worker *w, struct request *r)
 		return status;
 	worker_bind(w, r, req->reference, KIND_CUtexref, reference);
 	if (!worker_refused(r))
-		names_own(w, req->reference, req->module);
+		handles_own(w, req->reference, req->module);
 	else if (!module)
 		w->cuda.cuTexRefDestroy(reference);
 	return r->refused;
@@ -55,20 +55,20 @@ CUresult serve_vcudaSurfaceReference(struct worker *w, struct request *r)
 		return status;
 	worker_bind(w, r, req->reference, KIND_CUsurfref, reference);
 	if (!worker_refused(r))
-		names_own(w, req->reference, req->module);
+		handles_own(w, req->reference, req->module);
 	return r->refused;
 }
 
 CUresult serve_vcudaReferenceDestroy(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaReferenceDestroy *req = (const void *)r->body;
-	struct name *name = names_find(w, req->reference, KIND_CUtexref);
+	struct name *name = handles_find(w, req->reference, KIND_CUtexref);
 	CUtexref reference = name ? name->object : NULL;
 
 	/* A module's goes with the module. */
 	if (!name || name->owner)
 		return CUDA_ERROR_INVALID_VALUE;
-	names_forget(w, name);
+	handles_forget(w, name);
 	return w->cuda.cuTexRefDestroy(reference);
 }
 

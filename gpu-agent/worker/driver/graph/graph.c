@@ -34,11 +34,11 @@ struct worker_graph *graph_new_object(CUgraph graph, uint64_t handle)
 
 void graph_drop_object(struct worker *w, struct worker_graph *graph)
 {
-	struct name *name = names_find(w, graph->handle, KIND_CUgraph);
+	struct name *name = handles_find(w, graph->handle, KIND_CUgraph);
 	struct worker_graph *child, *next;
 
 	if (name)
-		names_forget(w, name);
+		handles_forget(w, name);
 	for (child = graph->children; child; child = next) {
 		next = child->sibling;
 		child->parent = NULL;
@@ -110,7 +110,7 @@ static CUresult graph_make_clone(
 		status = graph_bind(w, r, graph, handle, true);
 	if (status)
 		return status;
-	to = names_find(w, handle, KIND_CUgraph)->object;
+	to = handles_find(w, handle, KIND_CUgraph)->object;
 	if (!graph_modules_add_graph(&to->modules, from))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	for (uint32_t i = 0; i < from->count && !status; i++) {
@@ -132,7 +132,7 @@ CUresult graph_bind_inside(struct worker *w, struct request *r, struct worker_gr
 
 	if (status)
 		return status;
-	child = names_find(w, handle, KIND_CUgraph)->object;
+	child = handles_find(w, handle, KIND_CUgraph)->object;
 	child->parent = from;
 	child->parent_node = number;
 	child->sibling = from->children;
@@ -154,7 +154,8 @@ static CUresult graph_make_child(struct worker *w, struct request *r, uint64_t h
 	status = w->cuda.cuGraphChildGraphNodeGetGraph(node, &graph);
 	if (!status)
 		status = graph_bind_inside(w, r, from, number, graph, handle);
-	return status ? status : graph_refresh(w, names_find(w, handle, KIND_CUgraph)->object);
+	return status ? status
+		      : graph_refresh(w, handles_find(w, handle, KIND_CUgraph)->object);
 }
 
 CUresult serve_vcudaGraphMake(struct worker *w, struct request *r)
@@ -181,7 +182,7 @@ CUresult serve_vcudaGraphMake(struct worker *w, struct request *r)
 	case GRAPH_CHILD: status = graph_make_child(w, r, req->graph, from, req->node); break;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
-	name = status ? NULL : names_find(w, req->graph, KIND_CUgraph);
+	name = status ? NULL : handles_find(w, req->graph, KIND_CUgraph);
 	made = name ? name->object : NULL;
 	answer->nodes = made ? made->count : 0;
 	return status;
@@ -218,7 +219,7 @@ static bool graph_host_node(struct worker *w, CUgraphNode node)
 
 	return !w->cuda.cuGraphHostNodeGetParams ||
 	       (!w->cuda.cuGraphHostNodeGetParams(node, &params) &&
-		       params.fn == callback_run_node);
+		       params.fn == host_function_run_node);
 }
 
 struct node_sums {
@@ -431,14 +432,14 @@ void graph_forget(struct worker *w, enum handle_kind kind, void *object)
 CUresult serve_vcudaGraphGone(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaGraphGone *req = (const void *)r->body;
-	struct name *name = names_find(w, req->handle, KIND_CUgraphExec);
+	struct name *name = handles_find(w, req->handle, KIND_CUgraphExec);
 	struct worker_graph *graph;
 	struct worker_exec *exec;
 	CUresult status;
 
 	if (name) {
 		exec = name->object;
-		names_forget(w, name);
+		handles_forget(w, name);
 		return closing_do(w, graph_close_exec, exec);
 	}
 	graph = graph_of(w, r, req->handle);

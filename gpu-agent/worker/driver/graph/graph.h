@@ -90,7 +90,7 @@ void stream_value(struct worker *w, struct request *r, const CUstreamBatchMemOpP
 	CUstreamBatchMemOpParams *to, bool nowhere);
 
 /* host_function.c: what a host node calls; its argument is the ticket. */
-void CUDA_CB callback_run_node(void *ticket);
+void CUDA_CB host_function_run_node(void *ticket);
 
 /* A graph or an executable graph whose context goes. */
 void graph_forget(struct worker *w, enum handle_kind kind, void *object);

@@ -75,7 +75,7 @@ static void kept_put(struct worker *w, struct graph_module *kept)
 		(void)closing_do(w, kept_close, kept);
 		return;
 	}
-	name = names_find(w, kept->handle, KIND_CUmodule);
+	name = handles_find(w, kept->handle, KIND_CUmodule);
 	if (name)
 		name->kept = NULL;
 	kept_free(kept);
@@ -102,8 +102,8 @@ static struct graph_module *kept_new(struct worker *w, struct name *name, uint64
 
 bool graph_modules_add(struct worker *w, struct graph_modules *set, uint64_t function)
 {
-	const struct name *of = names_find(w, function, KIND_CUfunction);
-	struct name *name = of ? names_find(w, of->owner, KIND_CUmodule) : NULL;
+	const struct name *of = handles_find(w, function, KIND_CUfunction);
+	struct name *name = of ? handles_find(w, of->owner, KIND_CUmodule) : NULL;
 	struct graph_module *kept;
 
 	if (!name)
@@ -170,7 +170,7 @@ void graph_modules_let(struct worker *w, uint16_t context)
 		next = kept->next;
 		if (kept->context != context || !kept->module)
 			continue;
-		name = names_find(w, kept->handle, KIND_CUmodule);
+		name = handles_find(w, kept->handle, KIND_CUmodule);
 		if (kept->unloaded) {
 			worker_module_unload(w, kept->module);
 			module_dismiss(w, kept->bytes);

@@ -150,7 +150,7 @@ static void params_read(struct worker *w, struct request *r, uint32_t type,
 		break;
 	case CU_GRAPH_NODE_TYPE_HOST:
 		number = params_of(r, bytes, n, sizeof(*number));
-		p->host.fn = callback_run_node;
+		p->host.fn = host_function_run_node;
 		p->host.userData = (void *)(uintptr_t)number->number;
 		break;
 	case CU_GRAPH_NODE_TYPE_GRAPH:

@@ -241,7 +241,7 @@ static CUresult node_read(struct worker *w, CUgraphNode node, CUgraphNodeType ty
 	case CU_GRAPH_NODE_TYPE_HOST:
 		status = w->cuda.cuGraphHostNodeGetParams(node, &host);
 		/* A library's own host node is none of the app's. */
-		number->number = !status && host.fn == callback_run_node
+		number->number = !status && host.fn == host_function_run_node
 					 ? (uint64_t)(uintptr_t)host.userData
 					 : 0;
 		return status;

@@ -366,7 +366,7 @@ static CUresult vmm_import(struct worker *w, const struct handoff *h, int fd)
  */
 static CUresult vmm_shared(struct worker *w, const struct handoff *h)
 {
-	struct name *name = names_find(w, w->ipc.memory, KIND_CUmemGenericAllocationHandle);
+	struct name *name = handles_find(w, w->ipc.memory, KIND_CUmemGenericAllocationHandle);
 	struct vmm *m = name ? name->object : NULL;
 
 	if (h->status)

@@ -30,7 +30,7 @@ static struct ipc_events *events_get(struct worker *w)
 
 struct name *ipc_event_named(struct worker *w, struct request *r, uint64_t handle)
 {
-	struct name *name = names_find(w, handle, KIND_CUevent);
+	struct name *name = handles_find(w, handle, KIND_CUevent);
 
 	if (!name)
 		worker_refuse(r, CUDA_ERROR_INVALID_HANDLE);
@@ -188,7 +188,7 @@ CUresult serve_vcudaEventShare(struct worker *w, struct request *r)
 static CUresult shared(struct worker *w, const struct handoff *h, uint32_t *number)
 {
 	struct board *b = w->events->fresh;
-	struct name *name = names_find(w, w->ipc.event, KIND_CUevent);
+	struct name *name = handles_find(w, w->ipc.event, KIND_CUevent);
 	CUresult status = (CUresult)h->status;
 
 	w->events->fresh = NULL;
@@ -254,7 +254,7 @@ CUresult serve_vcudaEventJoin(struct worker *w, struct request *r)
 /* The front's word on it; takes *FD where the board is used. */
 static CUresult joined(struct worker *w, const struct handoff *h, int *fd)
 {
-	struct name *name = names_find(w, w->ipc.event, KIND_CUevent);
+	struct name *name = handles_find(w, w->ipc.event, KIND_CUevent);
 	struct board *b;
 	CUresult status;
 

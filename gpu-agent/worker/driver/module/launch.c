@@ -64,7 +64,7 @@ bool launch_first(struct worker *w)
 
 	if (w->receiver.frame.op != OP_vcudaLaunch || w->receiver.frame.body < sizeof(*req))
 		return false;
-	name = names_find(w, req->function, KIND_CUfunction);
+	name = handles_find(w, req->function, KIND_CUfunction);
 	return name && !name->launched;
 }
 
@@ -90,7 +90,7 @@ CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
 
 	if (worker_refused(r))
 		return r->refused;
-	names_find(w, req->function, KIND_CUfunction)->launched = true;
+	handles_find(w, req->function, KIND_CUfunction)->launched = true;
 	/* It may become a node. */
 	if (w->graphs.captures && !graph_modules_add(w, &w->graphs.captured, req->function))
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -126,7 +126,7 @@ unsigned char *module_image(
 	return image;
 }
 
-/* One more module, whose image has so many bytes; the name gives them back (names_forget). */
+/* One more module, whose image has so many bytes; the name gives them back (handles_forget). */
 static bool module_admit(struct worker *w, uint64_t bytes)
 {
 	if (!quotas_charge(w, QUOTA_MODULES, 1))
@@ -212,7 +212,7 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 		module_dismiss(w, req->size);
 		return r->refused;
 	}
-	names_find(w, req->module, KIND_CUmodule)->bytes = req->size;
+	handles_find(w, req->module, KIND_CUmodule)->bytes = req->size;
 	return CUDA_SUCCESS;
 }
 
@@ -237,14 +237,14 @@ CUresult serve_vcudaModuleUnload(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaModuleUnload *req = (const void *)r->body;
 	CUmodule module = worker_handle(w, r, req->module, KIND_CUmodule);
-	struct name *name = names_find(w, req->module, KIND_CUmodule);
+	struct name *name = handles_find(w, req->module, KIND_CUmodule);
 	struct module_closing *closing;
 	bool kept = name && graph_modules_keep(name);
 
 	worker_unbind(w, r, req->module, KIND_CUmodule);
 	if (worker_refused(r))
 		return r->refused;
-	names_drop_owned(w, req->module);
+	handles_drop_owned(w, req->module);
 	if (kept)
 		return CUDA_SUCCESS;
 	closing = malloc(sizeof(*closing));
@@ -307,7 +307,7 @@ CUresult serve_vcudaFunctionGet(struct worker *w, struct request *r)
 	worker_bind(w, r, req->function, KIND_CUfunction, function);
 	if (worker_refused(r))
 		return r->refused;
-	names_own(w, req->function, req->module);
+	handles_own(w, req->function, req->module);
 	function_answer(w, r, function, (void *)r->answer);
 	return r->refused;
 }

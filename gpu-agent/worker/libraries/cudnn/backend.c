@@ -56,24 +56,24 @@ static void graph_first(struct graph_made *made)
 	newest = made;
 }
 
-void graph_begin(struct library_frame *f)
+void cudnn_graph_begin(struct library_frame *f)
 {
 	while (making)
 		beside_others(f->w, f->r);
 	making = true;
 }
 
-void graph_end(void)
+void cudnn_graph_end(void)
 {
 	making = false;
 }
 
-void graph_hold(struct graph_made *made)
+void cudnn_graph_hold(struct graph_made *made)
 {
 	made->holders++;
 }
 
-void graph_drop(struct graph_made *made)
+void cudnn_graph_drop(struct graph_made *made)
 {
 	made->holders--;
 }
@@ -90,7 +90,7 @@ static void graph_destroy(struct graph_made *made)
 	made->library->cudnnBackendDestroyDescriptor(made->descriptor);
 	for (uint32_t i = 0; i < made->other_count; i++)
 		if (made->other[i])
-			graph_drop(made->other[i]);
+			cudnn_graph_drop(made->other[i]);
 	free(made->found);
 	free(made);
 }
@@ -194,10 +194,10 @@ static void graph_add(struct library_frame *f, struct graph_made *made)
 	made_count++;
 	for (uint32_t i = 0; i < made->other_count; i++)
 		if (made->other[i])
-			graph_hold(made->other[i]);
+			cudnn_graph_hold(made->other[i]);
 }
 
-struct graph_made *graph_keep(struct library_frame *f, const unsigned char digest[32],
+struct graph_made *cudnn_graph_keep(struct library_frame *f, const unsigned char digest[32],
 	uint16_t type, cudnnBackendDescriptor_t descriptor, struct graph_made *other)
 {
 	struct graph_made *made = NULL;
@@ -276,7 +276,7 @@ static cudnnStatus_t graph_set(struct library_frame *f, const struct graph_tree 
 		if (one) {
 			/* Not to go while its siblings are made. */
 			descriptors[i] = one->descriptor;
-			graph_hold(one);
+			cudnn_graph_hold(one);
 			*(*other)++ = one;
 			made->other_count++;
 		}
@@ -328,7 +328,7 @@ static cudnnStatus_t graph_one(struct library_frame *f, const struct graph_tree 
 	if (!status)
 		graph_add(f, found);
 	for (uint32_t i = 0; i < found->other_count; i++)
-		graph_drop(found->other[i]); /* graph_add has a hold of its own */
+		cudnn_graph_drop(found->other[i]); /* graph_add has a hold of its own */
 	if (status) {
 		if (found->descriptor)
 			l->cudnnBackendDestroyDescriptor(found->descriptor);
@@ -339,7 +339,7 @@ static cudnnStatus_t graph_one(struct library_frame *f, const struct graph_tree 
 	return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t graph_make_node(struct library_frame *f, const struct graph_tree *tree,
+cudnnStatus_t cudnn_graph_make_node(struct library_frame *f, const struct graph_tree *tree,
 	const struct graph_node *n, struct graph_made **made)
 {
 	if (!cudnn_of(f)->cudnnBackendCreateDescriptor || !cudnn_of(f)->cudnnBackendFinalize ||
@@ -351,8 +351,8 @@ cudnnStatus_t graph_make_node(struct library_frame *f, const struct graph_tree *
 	return graph_one(f, tree, n, made);
 }
 
-cudnnStatus_t graph_make(
+cudnnStatus_t cudnn_graph_make(
 	struct library_frame *f, const struct graph_tree *tree, struct graph_made **made)
 {
-	return graph_make_node(f, tree, &tree->node[tree->nodes - 1], made);
+	return cudnn_graph_make_node(f, tree, &tree->node[tree->nodes - 1], made);
 }

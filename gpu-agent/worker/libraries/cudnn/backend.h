@@ -39,32 +39,32 @@ struct graph_made {
 };
 
 /* Reads and checks; true, and a tree with digests. Bytes come from the app. */
-bool graph_read(struct graph_tree *tree, const void *bytes, uint32_t count);
+bool cudnn_graph_read(struct graph_tree *tree, const void *bytes, uint32_t count);
 
 /* Fills in the node's digest; those that it names have theirs. */
-void graph_digest(const struct graph_tree *tree, struct graph_node *n);
+void cudnn_graph_digest(const struct graph_tree *tree, struct graph_node *n);
 
 /* Between these one call makes and asks, and has all that is kept here for itself; another that
  * wants to waits. Plans that are there are executed meanwhile. */
-void graph_begin(struct library_frame *f);
-void graph_end(void);
+void cudnn_graph_begin(struct library_frame *f);
+void cudnn_graph_end(void);
 
 /* A node, or the root, as a finalized descriptor of the library. */
-cudnnStatus_t graph_make_node(struct library_frame *f, const struct graph_tree *tree,
+cudnnStatus_t cudnn_graph_make_node(struct library_frame *f, const struct graph_tree *tree,
 	const struct graph_node *n, struct graph_made **made);
-cudnnStatus_t graph_make(
+cudnnStatus_t cudnn_graph_make(
 	struct library_frame *f, const struct graph_tree *tree, struct graph_made **made);
 /* An attribute of the node that names one descriptor; NULL: none does. */
-const struct graph_node *graph_named(
+const struct graph_node *cudnn_graph_named(
 	const struct graph_tree *tree, const struct graph_node *n, uint32_t name);
 /* The one with that digest; or NULL. */
 struct graph_made *cudnn_graph_find(struct library_frame *f, const unsigned char digest[32]);
 /* Keeps a descriptor that the library filled, under a digest; it refers to `other`. NULL, and
  * it is destroyed, where there is no memory, or it is there already. */
-struct graph_made *graph_keep(struct library_frame *f, const unsigned char digest[32],
+struct graph_made *cudnn_graph_keep(struct library_frame *f, const unsigned char digest[32],
 	uint16_t type, cudnnBackendDescriptor_t descriptor, struct graph_made *other);
-void graph_hold(struct graph_made *made);
-void graph_drop(struct graph_made *made);
+void cudnn_graph_hold(struct graph_made *made);
+void cudnn_graph_drop(struct graph_made *made);
 
 /* Gives an execution plan, made of this tree, the name that the app chose. */
 cudnnStatus_t plan_name(struct library_frame *f, uint64_t name, const struct graph_tree *tree,

@@ -201,7 +201,7 @@ static bool config_tree(struct graph_tree *tree, struct tree_writer *out,
 		for (uint32_t i = 0; i < n->attributes; i++)
 			at += 2 + cudnn_attribute_words(at[0] >> 16, at[1]);
 		n->end = at;
-		graph_digest(tree, n);
+		cudnn_graph_digest(tree, n);
 	}
 	return true;
 }
@@ -215,7 +215,7 @@ void cudnn_config_keep(struct library_frame *f, const struct graph_node *graph,
 	struct graph_tree *tree = made ? malloc(sizeof(*tree)) : NULL;
 
 	if (tree && config_tree(tree, &out, graph, found))
-		graph_keep(f, tree->node[tree->nodes - 1].digest,
+		cudnn_graph_keep(f, tree->node[tree->nodes - 1].digest,
 			CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, config, made);
 	else
 		cudnn_of(f)->cudnnBackendDestroyDescriptor(config);

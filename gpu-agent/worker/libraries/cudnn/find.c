@@ -158,22 +158,22 @@ static void find(struct finding *a, const struct wire_vcudaCudnnFind *req,
 	struct graph_made *graph, *made = NULL;
 	cudnnStatus_t status;
 
-	if (worker_refused(a->f.r) || !graph_read(a->tree, bytes, req->tree_bytes)) {
+	if (worker_refused(a->f.r) || !cudnn_graph_read(a->tree, bytes, req->tree_bytes)) {
 		worker_refuse(a->f.r, CUDA_ERROR_INVALID_VALUE);
 		return;
 	}
 	a->root = &a->tree->node[a->tree->nodes - 1];
-	a->graph = graph_named(a->tree, a->root, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+	a->graph = cudnn_graph_named(a->tree, a->root, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
 	a->plain = find_plain(a->root);
 	if (a->root->type != CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR || !a->graph ||
 		a->graph->type != CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
 		worker_refuse(a->f.r, CUDA_ERROR_INVALID_VALUE);
 		return;
 	}
-	status = graph_make_node(&a->f, a->tree, a->graph, &graph);
+	status = cudnn_graph_make_node(&a->f, a->tree, a->graph, &graph);
 	reply->graph = (uint32_t)status;
 	if (!status)
-		status = graph_make(&a->f, a->tree, &made);
+		status = cudnn_graph_make(&a->f, a->tree, &made);
 	if (!status && !made->found)
 		status = find_results(a, made);
 	worker_refuse(a->f.r, cudnn_answer(a->f.r, status));
@@ -202,9 +202,9 @@ CUresult serve_vcudaCudnnFind(struct worker *w, struct request *r)
 		.of = &cudnn_plain,
 		.library = served->library,
 		.handle = served->handle};
-	graph_begin(&a.f);
+	cudnn_graph_begin(&a.f);
 	find(&a, req, (struct wire_vcudaCudnnFind_reply *)(void *)r->answer);
-	graph_end();
+	cudnn_graph_end();
 	free(a.tree);
 	return r->refused;
 }

@@ -96,7 +96,7 @@ cudnnStatus_t plan_name(struct library_frame *f, uint64_t name, const struct gra
 	}
 	plan->made = made;
 	plan->context = f->r->header.context;
-	graph_hold(made);
+	cudnn_graph_hold(made);
 	return CUDNN_STATUS_SUCCESS;
 }
 
@@ -105,7 +105,7 @@ static CUresult plan_close(struct worker *w, void *object)
 	struct cudnn_plan *plan = object;
 
 	(void)w;
-	graph_drop(plan->made);
+	cudnn_graph_drop(plan->made);
 	free(plan);
 	return CUDA_SUCCESS;
 }

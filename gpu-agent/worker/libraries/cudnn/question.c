@@ -292,11 +292,11 @@ static cudnnStatus_t ask(struct asking *a)
 	const void *bytes = worker_in(a->f.r, &a->req->tree, a->req->tree_bytes);
 	cudnnStatus_t status;
 
-	if (worker_refused(a->f.r) || !graph_read(a->tree, bytes, a->req->tree_bytes)) {
+	if (worker_refused(a->f.r) || !cudnn_graph_read(a->tree, bytes, a->req->tree_bytes)) {
 		worker_refuse(a->f.r, CUDA_ERROR_INVALID_VALUE);
 		return CUDNN_STATUS_BAD_PARAM;
 	}
-	status = graph_make(&a->f, a->tree, &a->made);
+	status = cudnn_graph_make(&a->f, a->tree, &a->made);
 	if (!status)
 		status = answer(a);
 	if (!status && a->req->plan)
@@ -333,9 +333,9 @@ CUresult serve_vcudaCudnnAsk(struct worker *w, struct request *r)
 		.library = served->library,
 		.handle = served->handle};
 	a->req = req;
-	graph_begin(&a->f);
+	cudnn_graph_begin(&a->f);
 	status = ask(a);
-	graph_end();
+	cudnn_graph_end();
 	if (!worker_refused(r) && !status) {
 		reply->count = a->count;
 		reply->total = a->total;

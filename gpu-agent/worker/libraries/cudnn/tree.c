@@ -10,7 +10,7 @@
 
 /* Digest of the node's words, with the digests of the nodes it names behind them: a number in a
  * tree means nothing in another. */
-void graph_digest(const struct graph_tree *tree, struct graph_node *n)
+void cudnn_graph_digest(const struct graph_tree *tree, struct graph_node *n)
 {
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
 	uint32_t head = n->type | (uint32_t)n->attributes << 16;
@@ -63,7 +63,7 @@ static const uint32_t *graph_check(
 	return at + 2 + words;
 }
 
-bool graph_read(struct graph_tree *tree, const void *bytes, uint32_t count)
+bool cudnn_graph_read(struct graph_tree *tree, const void *bytes, uint32_t count)
 {
 	const uint32_t *at = bytes;
 	const uint32_t *end = at + count / 4;
@@ -89,13 +89,13 @@ bool graph_read(struct graph_tree *tree, const void *bytes, uint32_t count)
 				return false;
 		}
 		n->end = at;
-		graph_digest(tree, n);
+		cudnn_graph_digest(tree, n);
 		tree->nodes++;
 	}
 	return at == end;
 }
 
-const struct graph_node *graph_named(
+const struct graph_node *cudnn_graph_named(
 	const struct graph_tree *tree, const struct graph_node *n, uint32_t name)
 {
 	for (const uint32_t *at = n->first; at < n->end;

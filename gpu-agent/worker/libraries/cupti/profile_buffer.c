@@ -41,22 +41,24 @@ void profile_store_put(void)
 
 /* --- what records say --------------------------------------------------------------------- */
 
+/* When and where, which CUPTI's structs say by the same names: of whatever there is a record …
+ */
+#define SPAN_OF(from)                                                                          \
+	.start = (from)->start, .end = (from)->end, .device = (from)->deviceId,                \
+	.context = (from)->contextId, .stream = (from)->streamId, .graph = (from)->graphId,    \
+	.launch = (from)->correlationId
+/* … and of work. */
+#define WORK_OF(from)                                                                          \
+	SPAN_OF(from), .node = (from)->graphNodeId, .channel = (from)->channelID,              \
+		.channel_type = (uint32_t)(from)->channelType
+
 static void convert_kernel(const CUpti_ActivityKernel10 *from, struct profile_record *into)
 {
 	*into = (struct profile_record){.kind = from->kind == CUPTI_ACTIVITY_KIND_KERNEL
 							? PROFILE_KERNEL
 							: PROFILE_CONCURRENT_KERNEL,
-		.start = from->start,
-		.end = from->end,
 		.completed = from->completed,
-		.node = from->graphNodeId,
-		.device = from->deviceId,
-		.context = from->contextId,
-		.stream = from->streamId,
-		.graph = from->graphId,
-		.launch = from->correlationId,
-		.channel = from->channelID,
-		.channel_type = (uint32_t)from->channelType,
+		WORK_OF(from),
 		.kernel = {
 			.grid = {from->gridX, from->gridY, from->gridZ},
 			.block = {from->blockX, from->blockY, from->blockZ},
@@ -85,16 +87,7 @@ static void convert_copy(
 	const CUpti_ActivityMemcpy6 *from, uint32_t version, struct profile_record *into)
 {
 	*into = (struct profile_record){.kind = PROFILE_COPY,
-		.start = from->start,
-		.end = from->end,
-		.node = from->graphNodeId,
-		.device = from->deviceId,
-		.context = from->contextId,
-		.stream = from->streamId,
-		.graph = from->graphId,
-		.launch = from->correlationId,
-		.channel = from->channelID,
-		.channel_type = (uint32_t)from->channelType,
+		WORK_OF(from),
 		.copy = {
 			.bytes = from->bytes,
 			.count = version >= VERSION_COPY_COUNT ? from->copyCount : 0,
@@ -109,16 +102,7 @@ static void convert_peer_copy(
 	const CUpti_ActivityMemcpyPtoP4 *from, struct profile_record *into)
 {
 	*into = (struct profile_record){.kind = PROFILE_PEER_COPY,
-		.start = from->start,
-		.end = from->end,
-		.node = from->graphNodeId,
-		.device = from->deviceId,
-		.context = from->contextId,
-		.stream = from->streamId,
-		.graph = from->graphId,
-		.launch = from->correlationId,
-		.channel = from->channelID,
-		.channel_type = (uint32_t)from->channelType,
+		WORK_OF(from),
 		.copy = {
 			.bytes = from->bytes,
 			.source_device = from->srcDeviceId,
@@ -135,16 +119,7 @@ static void convert_peer_copy(
 static void convert_fill(const CUpti_ActivityMemset4 *from, struct profile_record *into)
 {
 	*into = (struct profile_record){.kind = PROFILE_FILL,
-		.start = from->start,
-		.end = from->end,
-		.node = from->graphNodeId,
-		.device = from->deviceId,
-		.context = from->contextId,
-		.stream = from->streamId,
-		.graph = from->graphId,
-		.launch = from->correlationId,
-		.channel = from->channelID,
-		.channel_type = (uint32_t)from->channelType,
+		WORK_OF(from),
 		.fill = {
 			.bytes = from->bytes,
 			.value = from->value,
@@ -157,13 +132,7 @@ static void convert_graph(const CUpti_ActivityGraphTrace2 *from, struct profile_
 {
 	*into = (struct profile_record){
 		.kind = PROFILE_GRAPH,
-		.start = from->start,
-		.end = from->end,
-		.device = from->deviceId,
-		.context = from->contextId,
-		.stream = from->streamId,
-		.graph = from->graphId,
-		.launch = from->correlationId,
+		SPAN_OF(from),
 	};
 }
 

@@ -46,7 +46,7 @@ static CUresult object_close(struct worker *w, void *object)
 CUresult serve_vcudaCusparseObjectClose(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCusparseObjectClose *req = (const void *)r->body;
-	struct name *name = names_find(w, req->object, KIND_cusparseObject);
+	struct name *name = handles_find(w, req->object, KIND_cusparseObject);
 	struct object *k = name ? name->object : NULL;
 
 	/* No call that was served named it: whatever failed before says why. */
@@ -80,7 +80,7 @@ static struct object *object_new(struct library_frame *f, const struct cusparse_
 /* The one with the number that was said, made where it is new, as it is said to be. */
 static void *object_get(struct library_frame *f, const struct cusparse_said *said)
 {
-	struct name *name = names_find(f->w, said->places.object, KIND_cusparseObject);
+	struct name *name = handles_find(f->w, said->places.object, KIND_cusparseObject);
 	struct object *k = name ? name->object : object_new(f, said);
 	int status = 0;
 

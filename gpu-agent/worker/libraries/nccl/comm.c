@@ -151,10 +151,10 @@ static void ones_free(struct one *ones, uint32_t count)
 /* The program has no name for it any more: who waited drops that of what was not made. */
 static void comm_unname(struct worker *w, struct nccl_comm *comm)
 {
-	struct name *name = names_find(w, comm->handle, KIND_ncclComm);
+	struct name *name = handles_find(w, comm->handle, KIND_ncclComm);
 
 	if (name && name->object == comm)
-		names_forget(w, name);
+		handles_forget(w, name);
 	comm->ended = true;
 }
 

@@ -70,9 +70,9 @@ static void reach_page(uint64_t at, bool write)
 		(void)*(const volatile unsigned char *)(uintptr_t)at;
 }
 
-void managed_reach(const void *from, size_t n, bool write)
+void managed_reach(uintptr_t from, size_t n, bool write)
 {
-	uint64_t at = (uint64_t)(uintptr_t)from, end = at + n;
+	uint64_t at = from, end = at + n;
 
 	if (at >= atomic_load(&managed.high) || end <= atomic_load(&managed.low) || end < at)
 		return;
@@ -129,7 +129,7 @@ static CUresult post_bytes(
 {
 	CUresult status = CUDA_SUCCESS;
 
-	stats_copy(STATS_HOST_TO_DEVICE, end - first);
+	statistics_copy(STATISTICS_HOST_TO_DEVICE, end - first);
 	host_carried(r->view + (first - r->base), end - first, first, end - first);
 	for (uint64_t bytes; !status && first < end; first += bytes) {
 		struct shim_call call;

@@ -59,7 +59,7 @@ bool managed_gap(CUdeviceptr address);
 /* Could it be managed memory? Any thread, in a signal handler too. */
 bool managed_near(uint64_t address);
 /* The program has the managed pages among these bytes when a system call comes to them. */
-void managed_reach(const void *from, size_t n, bool write);
+void managed_reach(uintptr_t from, size_t n, bool write);
 /* Before work on that stream of the current context, where managed_any: the device gets what is
  * new. */
 CUresult managed_push(uint64_t stream);

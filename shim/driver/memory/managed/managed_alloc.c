@@ -68,7 +68,7 @@ static void region_remove(const struct region *r)
 		managed.regions[at] = managed.regions[at + 1];
 }
 
-void region_free(struct region *r)
+void managed_region_free(struct region *r)
 {
 	struct piece *piece, *next;
 
@@ -83,7 +83,7 @@ void region_free(struct region *r)
 	free(r);
 }
 
-struct region *region_new(struct context *context, size_t bytes, unsigned attach)
+struct region *managed_region_new(struct context *context, size_t bytes, unsigned attach)
 {
 	struct region *r = calloc(1, sizeof(*r));
 
@@ -95,7 +95,7 @@ struct region *region_new(struct context *context, size_t bytes, unsigned attach
 	r->attach = attach;
 	if (pages_init(&r->pages, r->bytes / PAGE_BYTES))
 		return r;
-	region_free(r);
+	managed_region_free(r);
 	return NULL;
 }
 
@@ -245,7 +245,7 @@ static CUresult post_zeroes(const struct region *r)
 
 /* ---- the interface ---- */
 
-bool region_map(struct region *r)
+bool managed_region_map(struct region *r)
 {
 	r->view = managed.way->map(r->base, r->bytes, r->ours);
 	if (!r->view)
@@ -266,10 +266,10 @@ static void region_unmap(struct region *r)
 	managed.way->unmap(r->base, r->view, r->bytes, r->ours);
 }
 
-void region_drop(struct region *r)
+void managed_region_drop(struct region *r)
 {
 	region_unmap(r);
-	region_free(r);
+	managed_region_free(r);
 }
 
 /* With the lock held. */
@@ -277,7 +277,7 @@ static CUresult region_open(struct region *r)
 {
 	CUresult status;
 
-	if (!region_map(r))
+	if (!managed_region_map(r))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	thread_self.in_managed = true;
 	status = post_zeroes(r);
@@ -314,7 +314,7 @@ static CUresult region_alloc(struct context *context, size_t bytes, unsigned att
 	status = stream_ahead(context, &ahead); /* made now, while nothing holds it */
 	if (status)
 		return status;
-	r = region_new(context, bytes, attach);
+	r = managed_region_new(context, bytes, attach);
 	if (!r)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r->pooled = pooled;
@@ -333,7 +333,7 @@ static CUresult region_alloc(struct context *context, size_t bytes, unsigned att
 		pthread_mutex_unlock(&managed.lock);
 	}
 	if (status)
-		region_free(r);
+		managed_region_free(r);
 	return status;
 }
 
@@ -371,7 +371,7 @@ static CUresult range_free(CUdeviceptr address, bool pooled, uint64_t id, bool w
 	if (r && r->id == range.id) {
 		region_unmap(r);
 		region_unplace(r);
-		region_free(r);
+		managed_region_free(r);
 	}
 	pthread_mutex_unlock(&managed.lock);
 	return r ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -398,7 +398,7 @@ void managed_context_gone(const struct context *context)
 		region_unmap(r);
 		if (!r->pieces)
 			region_unplace(r);
-		region_free(r);
+		managed_region_free(r);
 	}
 	pthread_mutex_unlock(&managed.lock);
 }

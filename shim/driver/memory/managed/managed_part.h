@@ -85,12 +85,12 @@ static inline bool region_reached(const struct region *r, uint64_t stream)
 /* With the lock held: the region around an address, or NULL. */
 struct region *managed_region(uint64_t address);
 /* A region of whole pages, which nobody knows yet; NULL: no memory. */
-struct region *region_new(struct context *context, size_t bytes, unsigned attach);
-void region_free(struct region *r);
+struct region *managed_region_new(struct context *context, size_t bytes, unsigned attach);
+void managed_region_free(struct region *r);
 /* With the lock held: makes its pages the program's. False: it has something there. */
-bool region_map(struct region *r);
+bool managed_region_map(struct region *r);
 /* With the lock held: the reverse, and frees it. The device's memory is another's. */
-void region_drop(struct region *r);
+void managed_region_drop(struct region *r);
 
 /* How what is new gets to the device: before work that comes later, or, where streams must not
  * be used or are held, at once by a stream of the shim's own. */

@@ -180,7 +180,7 @@ static CUresult fetch_part(struct fetch *f, uint64_t first, uint64_t end)
 	f->lost |= !call.slot;
 	if (!call.status && call.received != end - first)
 		call.status = status_of(CAUSE_VIOLATION);
-	stats_copy(STATS_DEVICE_TO_HOST, end - first);
+	statistics_copy(STATISTICS_DEVICE_TO_HOST, end - first);
 	return shim_end(&call);
 }
 

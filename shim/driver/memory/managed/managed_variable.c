@@ -30,14 +30,14 @@ static struct region *region_at(struct context *context, uint64_t at, uint64_t e
 		if (next)
 			end = next->base;
 	}
-	r = region_new(context, end - at, CU_MEM_ATTACH_GLOBAL);
+	r = managed_region_new(context, end - at, CU_MEM_ATTACH_GLOBAL);
 	if (!r)
 		return NULL;
 	r->base = at;
 	r->reached = ~0ull; /* the worker's driver sees to it */
 	pages_set(&r->pages, 0, r->pages.count, PAGE_ABSENT); /* it has a value */
-	if (!region_map(r)) {
-		region_free(r);
+	if (!managed_region_map(r)) {
+		managed_region_free(r);
 		return NULL;
 	}
 	return r;
@@ -121,6 +121,6 @@ void managed_module_gone(uint64_t module)
 	pthread_mutex_lock(&managed.lock);
 	for (size_t i = managed.count; i-- > 0;)
 		if (pieces_drop(managed.regions[i], module))
-			region_drop(managed.regions[i]);
+			managed_region_drop(managed.regions[i]);
 	pthread_mutex_unlock(&managed.lock);
 }

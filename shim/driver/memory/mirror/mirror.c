@@ -93,7 +93,7 @@ void mirror_unplace(void *at, size_t size)
 
 /* ---- what is active ---- */
 
-static CUresult region_map(uint64_t address, uint64_t bytes)
+static CUresult managed_region_map(uint64_t address, uint64_t bytes)
 {
 	return send_vcudaMirrorMap(address, bytes);
 }
@@ -195,7 +195,7 @@ static void pages_put(const struct mirror_view *view)
  * another, in the window. */
 static CUresult region_place(struct mirror_view *view, bool apart)
 {
-	CUresult status = region_map(view->address, view->bytes);
+	CUresult status = managed_region_map(view->address, view->bytes);
 	uint64_t page;
 
 	if (status != CUDA_ERROR_MAP_FAILED || !apart)
@@ -204,7 +204,7 @@ static CUresult region_place(struct mirror_view *view, bool apart)
 	if (page == FREE_EXTENTS_NONE)
 		return status;
 	view->address = mirror.window + page * MIRROR_PAGE;
-	status = region_map(view->address, view->bytes);
+	status = managed_region_map(view->address, view->bytes);
 	if (status)
 		pages_put(view);
 	return status;
@@ -392,7 +392,7 @@ CUresult mirror_send(bool *changed, struct mirror_names *names)
 			mirror_names_note(&mirror.names, &runs);
 		mirror_sent(&runs, mirror.views, mirror.count);
 		status = send_vcudaMirrorWrite(runs.used, runs.to);
-		stats_mirrored(STATS_MIRROR_OUT, runs.used);
+		statistics_mirrored(STATISTICS_MIRROR_OUT, runs.used);
 	} while (runs.full && !status);
 	if (names) {
 		*names = mirror.names;
@@ -453,7 +453,7 @@ CUresult mirror_take_over(const void *bytes, size_t n, struct mirror_answer *ans
 		atomic_store(&mirror.taken, answer->number);
 	pthread_mutex_unlock(&mirror.lock);
 	if (fits)
-		stats_mirrored(STATS_MIRROR_IN, answer->bytes);
+		statistics_mirrored(STATISTICS_MIRROR_IN, answer->bytes);
 	return CUDA_SUCCESS;
 }
 

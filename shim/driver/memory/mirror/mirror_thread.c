@@ -62,7 +62,7 @@ static CUresult park(struct parked *parked)
 
 	body = shim_begin(&parked->call, OP_vcudaMirrorWait, sizeof(*body));
 	body->destination.offset = parked->bounce;
-	stats_event(STATS_ROUND_TRIPS);
+	statistics_event(STATISTICS_ROUND_TRIPS);
 	return shim_send(&parked->call);
 }
 

@@ -83,7 +83,7 @@ static void *hearing_thread(void *argument)
 	struct fault fault;
 
 	while (way->next(&fault)) {
-		fault.in_callback |= fault.thread && fault.thread == callback_thread_id();
+		fault.in_callback |= fault.thread && fault.thread == host_function_thread_id();
 		if (fault.in_callback || (!managed_touch_now(&fault) && !queue_put(&fault)))
 			managed_touch(&fault);
 	}

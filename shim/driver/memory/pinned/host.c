@@ -59,7 +59,7 @@ static CUresult segment_new(size_t size, bool shared, struct host_segment **out)
 	if (!segment)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	wanted = mirror_place(size);
-	stats_event(STATS_LOCAL_ROUND_TRIPS);
+	statistics_event(STATISTICS_LOCAL_ROUND_TRIPS);
 	do {
 		pthread_mutex_lock(&here->socket_lock);
 		before = rejoin_count();
