@@ -11,7 +11,6 @@ Headers have no circles at all, nor have rooms: tools/layers.py.
 """
 import collections
 import os
-import subprocess
 import sys
 
 import globals as names
@@ -43,25 +42,13 @@ KNOTS = {
 }
 
 
-def asked(paths):
-    """(object, name, whether it is defined there) of every global name."""
-    for start in range(0, len(paths), 500):
-        got = subprocess.run(["nm", "-A", "-g", *paths[start:start + 500]], capture_output=True, text=True, timeout=60,
-                             check=True)
-        for line in got.stdout.splitlines():
-            where, _, rest = line.partition(":")
-            *_, kind, name = rest.split()
-            if kind in "UTDBRVW":
-                yield where, name, kind != "U"
-
-
 def calls_of(objects):
     """{file: {file that it calls: names}}; within one program's folder, or a shared one."""
     defined, wanted = collections.defaultdict(set), set()
-    for path, name, here in asked(sorted(objects)):
-        if here:
+    for path, kind, name in names.symbols(sorted(objects)):
+        if kind in names.KINDS:
             defined[name].add(objects[path])
-        else:
+        elif kind == "U":
             wanted.add((objects[path], name))
     calls = collections.defaultdict(lambda: collections.defaultdict(set))
     for source, name in wanted:
