@@ -24,7 +24,7 @@ KNOTS = {
     "softgpu/driver/": "the same in the software GPU",
     "gpu-agent/front/": "one thread, one loop: each event may end a session, and that is in every table",
     "gpu-agent/store/": "a tensor's name, its copies and its memory end together",
-    "gpu-agent/supervisor/": "a process that ends is started again, and the others are told",
+    "gpu-agent/supervisor/network_folder.c gpu-agent/supervisor/network_table.c": "a network is a row, and what it keeps a folder",
     "sidecar/channel/ sidecar/server/": "a channel that is lost is joined again by the way in which it was made",
     "shim/libraries/cupti/": "a record is made of what the program, the frames and the agent say of one call",
     "shim/libraries/nccl/": "groups make communicators, and what communicators do is put into groups",
