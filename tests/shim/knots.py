@@ -25,7 +25,7 @@ KNOTS = {
     "gpu-agent/front/": "one thread, one loop: each event may end a session, and that is in every table",
     "gpu-agent/store/": "a tensor's name, its copies and its memory end together",
     "gpu-agent/supervisor/network_folder.c gpu-agent/supervisor/network_table.c": "a network is a row, and what it keeps a folder",
-    "sidecar/channel/ sidecar/server/": "a channel that is lost is joined again by the way in which it was made",
+    "sidecar/channel/": "a channel that is lost is joined again by the way in which it was made",
     "shim/libraries/cupti/": "a record is made of what the program, the frames and the agent say of one call",
     "shim/libraries/nccl/": "groups make communicators, and what communicators do is put into groups",
     "gpu-agent/worker/libraries/nccl/comm.c gpu-agent/worker/libraries/nccl/window.c": "a communicator ends with its windows",
