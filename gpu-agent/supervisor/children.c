@@ -5,7 +5,6 @@
 #include "gpu-agent/supervisor/children.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +14,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/cleanup.h"
-#include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/agent.h"
@@ -40,8 +37,6 @@
 /* After so many that died young in turn, and of themselves, what they were left with may be
  * why: the sessions end. */
 #define FRONT_YOUNG_MOST 3
-/* A front that does not read for so long is stuck. */
-#define FRONT_READS_MS 5000
 
 static struct child *find_child(struct supervisor *s, pid_t pid)
 {
@@ -49,27 +44,6 @@ static struct child *find_child(struct supervisor *s, pid_t pid)
 		if (s->children[i].pid == pid)
 			return &s->children[i];
 	return NULL;
-}
-
-void children_tell(struct supervisor *s, const struct control *c, int fd)
-{
-	int ret;
-
-	if (s->control < 0)
-		return;
-	/* Blocking for the rare full buffer: a lost EXITED would leave a lease behind.  The
-	 * next front hears of all anew. */
-	ret = descriptors_send(s->control, c, sizeof(*c), &fd, fd >= 0, 0);
-	if (ret == -EAGAIN) {
-		struct pollfd p = {.fd = s->control, .events = POLLOUT};
-
-		if (poll(&p, 1, FRONT_READS_MS) == 1)
-			ret = descriptors_send(s->control, c, sizeof(*c), &fd, fd >= 0, 0);
-	}
-	if (ret && ret != -EPIPE && s->front > 0) {
-		log_error("front.stuck", "front=%d text=\"%s\"", s->front, strerror(-ret));
-		kill(s->front, SIGKILL);
-	}
 }
 
 static void tell_kept(struct supervisor *s, bool own)
@@ -80,7 +54,7 @@ static void tell_kept(struct supervisor *s, bool own)
 
 		memcpy(c.text, kept->name, sizeof(kept->name));
 		if (kept->pid != STORE_KEPT && own == !kept->pid)
-			children_tell(s, &c, kept->fd);
+			supervisor_tell(s, &c, kept->fd);
 	}
 }
 
@@ -92,22 +66,12 @@ static void hand_on(struct supervisor *s)
 		const struct child *child = &s->children[i];
 
 		if (child->pid && child->tenant[0] && child->kill_at == UINT64_MAX)
-			children_tell(s,
+			supervisor_tell(s,
 				&(struct control){.what = CONTROL_ADOPT, .pid = child->pid},
 				child->handoff);
 	}
 	tell_kept(s, false);
-	children_tell(s, &(struct control){.what = CONTROL_BEGIN}, -1);
-}
-
-void supervisor_join_store(struct supervisor *s)
-{
-	int fd = s->control < 0 ? -1 : store_process_pair(s);
-
-	if (fd < 0)
-		return;
-	children_tell(s, &(struct control){.what = CONTROL_STORE}, fd);
-	close(fd);
+	supervisor_tell(s, &(struct control){.what = CONTROL_BEGIN}, -1);
 }
 
 void children_start_front(struct supervisor *s)
@@ -124,9 +88,9 @@ void children_start_front(struct supervisor *s)
 	s->front_started = wait_now();
 	s->start_at = UINT64_MAX;
 	for (size_t i = 0; i < s->library_count; i++)
-		children_tell(s, &s->libraries[i], -1);
+		supervisor_tell(s, &s->libraries[i], -1);
 	hand_on(s);
-	supervisor_join_store(s);
+	store_process_join(s);
 	uploads_process_join(s);
 }
 
@@ -149,12 +113,12 @@ void children_hear_probe(struct supervisor *s)
 
 	while ((n = recv(s->probe, &c, sizeof(c), MSG_DONTWAIT)) == (ssize_t)sizeof(c)) {
 		if (c.what == CONTROL_GPU)
-			children_tell(s, &c, -1);
+			supervisor_tell(s, &c, -1);
 		c.text[sizeof(c.text) - 1] = 0;
 		if (c.what != CONTROL_LIBRARY || s->library_count == CONTROL_LIBRARIES)
 			continue;
 		s->libraries[s->library_count++] = c;
-		children_tell(s, &c, -1);
+		supervisor_tell(s, &c, -1);
 	}
 	if (n == 0) {
 		close(s->probe);
@@ -172,7 +136,7 @@ static void start_worker(struct supervisor *s, uint32_t number, uint32_t librari
 
 	if (!child) {
 		snprintf(c.text, sizeof(c.text), "too many workers");
-		children_tell(s, &c, -1);
+		supervisor_tell(s, &c, -1);
 		return;
 	}
 	s->config->warm_libraries = libraries;
@@ -184,7 +148,7 @@ static void start_worker(struct supervisor *s, uint32_t number, uint32_t librari
 	s->config->worker_user = 0;
 	if (pid < 0) {
 		snprintf(c.text, sizeof(c.text), "%s", error.text);
-		children_tell(s, &c, -1);
+		supervisor_tell(s, &c, -1);
 		return;
 	}
 	child->pid = pid;
@@ -193,7 +157,7 @@ static void start_worker(struct supervisor *s, uint32_t number, uint32_t librari
 	child->tenant[0] = 0;
 	c.what = CONTROL_STARTED;
 	c.pid = pid;
-	children_tell(s, &c, fd);
+	supervisor_tell(s, &c, fd);
 }
 
 static void begin_session(struct supervisor *s, pid_t pid, const char *tenant)
@@ -381,7 +345,7 @@ void children_reap(struct supervisor *s)
 		close(child->handoff);
 		kept_forget(&s->kept, pid);
 		compiled_end(s->config, pid, child->tenant);
-		children_tell(s,
+		supervisor_tell(s,
 			&(struct control){.what = CONTROL_EXITED, .pid = pid, .status = status},
 			-1);
 	}

@@ -10,8 +10,6 @@
 
 #include "gpu-agent/supervisor/supervisor.h"
 
-/* A front that does not read is as good as dead: its end comes as SIGCHLD. */
-void children_tell(struct supervisor *s, const struct control *c, int fd);
 /* Where there is none. One that cannot be started is tried again later. */
 void children_start_front(struct supervisor *s);
 /* Without it nothing is missing but a few lines of /readyz?verbose. */

@@ -62,7 +62,9 @@ static bool hand_on(struct supervisor *s, bool table)
 	return true;
 }
 
-int store_process_pair(struct supervisor *s)
+/* The front's end of a new pair, of which the store has the other one; -1: there is no store.
+ */
+static int store_end(struct supervisor *s)
 {
 	int pair[2];
 	bool sent;
@@ -77,6 +79,16 @@ int store_process_pair(struct supervisor *s)
 		return pair[1];
 	close(pair[1]);
 	return -1;
+}
+
+void store_process_join(struct supervisor *s)
+{
+	int fd = s->control < 0 ? -1 : store_end(s);
+
+	if (fd < 0)
+		return;
+	supervisor_tell(s, &(struct control){.what = CONTROL_STORE}, fd);
+	close(fd);
 }
 
 static void start(struct supervisor *s, uint64_t now)
@@ -94,7 +106,7 @@ static void start(struct supervisor *s, uint64_t now)
 	s->store_at = UINT64_MAX;
 	if (hand_on(s, true) && hand_on(s, false) &&
 		tell(s, &(struct control){.what = CONTROL_BEGIN}, -1))
-		supervisor_join_store(s);
+		store_process_join(s);
 }
 
 void store_process_init(struct supervisor *s)
@@ -109,7 +121,7 @@ uint64_t store_process_tick(struct supervisor *s, uint64_t now)
 	if (s->store_at <= now && !s->draining)
 		start(s, now);
 	if (s->store_join_at <= now && !s->draining)
-		supervisor_join_store(s);
+		store_process_join(s);
 	if (s->draining)
 		return UINT64_MAX;
 	return s->store_at < s->store_join_at ? s->store_at : s->store_join_at;

@@ -20,9 +20,8 @@ uint64_t store_process_tick(struct supervisor *s, uint64_t now);
 void store_process_hear(struct supervisor *s);
 /* It was reaped. */
 void store_process_ended(struct supervisor *s, int status);
-/* There is another front: both get an end of a new pair. The front's end, the caller's to send
- * on; -1: there is no store. */
-int store_process_pair(struct supervisor *s);
+/* Front and store, where there are both, get an end of a new pair each. */
+void store_process_join(struct supervisor *s);
 /* Kills it, and reads what it had to say. */
 void store_process_stop(struct supervisor *s);
 

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/agent.h"
@@ -40,47 +39,8 @@
 #define MS 1000000ull
 /* How soon a token file that was written again is noticed; SIGHUP says so at once. */
 #define TOKENS_LOOK_NS (5000 * MS)
-/* What the drain's end may take beyond drain_ms until everything is killed. */
-#define DRAIN_SLACK_MS (CONTROL_STOP_MS + 3000u)
 /* Processes that are on their way out still hold a place. */
 #define CHILDREN_SLACK 128
-
-void supervisor_drain(struct supervisor *s)
-{
-	struct control c = {.what = CONTROL_DRAIN, .ms = s->config->drain_ms};
-
-	if (s->draining) { /* asked twice: at once */
-		s->status = 0;
-		return;
-	}
-	s->draining = true;
-	s->end_at = wait_now() + ((uint64_t)s->config->drain_ms + DRAIN_SLACK_MS) * MS;
-	log_info("agent.drain", "seconds=%u", s->config->drain_ms / 1000);
-	if (s->control < 0)
-		s->status = 0;
-	children_tell(s, &c, -1);
-}
-
-bool supervisor_same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
-void supervisor_tell_config(struct supervisor *s)
-{
-	static struct agent_config shown;
-	struct error error;
-
-	shown = *s->config;
-	network_settings_hide(&shown);
-	cleanup_close int fd = settings_to_fd(&shown, &error);
-	if (fd < 0)
-		log_error("tokens.lost", "text=\"%s\"", error.text);
-	else
-		children_tell(s, &(struct control){.what = CONTROL_TOKENS}, fd);
-}
 
 /* A bad file is said once, and the tokens stay as they are. */
 static void read_tokens(struct supervisor *s, struct agent_tokens *tokens)

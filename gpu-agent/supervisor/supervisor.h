@@ -65,14 +65,19 @@ struct supervisor {
 	bool reloading;	      /* as soon as the front is gone */
 };
 
+/* Tells the front, where there is one.  A front that does not read is as good as dead: its end
+ * comes as SIGCHLD. */
+void supervisor_tell(struct supervisor *s, const struct control *c, int fd);
 /* The front gets tokens and networks anew. */
 void supervisor_tell_config(struct supervisor *s);
 /* Whether a file is what it was. */
-bool supervisor_same_file(const struct stat *a, const struct stat *b);
+static inline bool supervisor_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
 /* Ends within drain_ms; called twice: at once. */
 void supervisor_drain(struct supervisor *s);
-
-/* Front and store, where there are both, get a connection with each other (children.c). */
-void supervisor_join_store(struct supervisor *s);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "common/log.h"
 #include "common/wait.h"
-#include "gpu-agent/supervisor/children.h"
 #include "gpu-agent/supervisor/spawn.h"
 
 #define MS 1000000ull
@@ -28,7 +27,7 @@ void uploads_process_init(struct supervisor *s)
 void uploads_process_join(struct supervisor *s)
 {
 	if (s->uploads.end >= 0)
-		children_tell(s, &(struct control){.what = CONTROL_UPLOADS}, s->uploads.end);
+		supervisor_tell(s, &(struct control){.what = CONTROL_UPLOADS}, s->uploads.end);
 }
 
 uint64_t uploads_process_tick(struct supervisor *s, uint64_t now)

@@ -64,6 +64,9 @@ int server_run(const struct options *options, struct error *error);
 /* The segment of a new channel: the spare one, or made now. Where there is no memory but a
  * program has just ended, waits for what it had. */
 int server_segment(struct server *server, struct segment **segment, struct error *error);
+/* Makes the spare one, while nothing else is to be done. The pages are there, so an attach
+ * costs no page faults. */
+void server_prepare(struct server *server);
 
 /* The main thread looks around. */
 void server_wake(struct server *server);

@@ -170,7 +170,7 @@ struct softnccl_operation {
 	uint64_t at;		       /* … and where */
 };
 
-/* --- error.c ------------------------------------------------------------------------------ */
+/* --- last_error.c ------------------------------------------------------------------------- */
 
 /* Notes why, for ncclGetLastError; returns the status. */
 ncclResult_t softnccl_fail(ncclResult_t status, const char *format, ...)

@@ -16,9 +16,12 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 ROOMS = ("shim", "sidecar", "gpu-agent", "command", "softgpu", "transport", "common")
 NVIDIAS = ("cu", "__cuda", "__nv", "nvml", "_", ".")  # "_" and ".": the compiler's
+KINDS = "TDBRVW"  # of definitions, as nm says
+PATIENCE = 60  # seconds
 BOTH_FORMS = "vcuda_tensor_"
 GENERATED = ("hand_", "serve_", "vcuda_")
 # (folder or file, words): why names there begin with them.
@@ -55,14 +58,25 @@ def source_of(path):
     return None
 
 
+def symbols(paths):
+    """(object, kind, name) of every global name.  Other tests' objects may be on their way: they are waited for."""
+    for start in range(0, len(paths), 500):
+        for _ in range(PATIENCE):
+            got = subprocess.run(["nm", "-A", "-g", *paths[start:start + 500]], capture_output=True, text=True, timeout=60)
+            if not got.returncode:
+                break
+            time.sleep(1)
+        else:
+            sys.exit(f"globals.py: {got.stderr.strip()}")
+        for line in got.stdout.splitlines():
+            where, _, rest = line.partition(":")
+            *_, kind, name = rest.split()
+            yield where, kind, name
+
+
 def defined(paths):
     """(object, name) of every global definition."""
-    got = subprocess.run(["nm", "-A", "-g", "--defined-only", *paths], capture_output=True, text=True,
-                         timeout=60, check=True)
-    for line in got.stdout.splitlines():
-        where, kind, name = line.rsplit(" ", 2)
-        if kind in "TDBRVW":
-            yield where.rsplit(":", 1)[0], name
+    return ((where, name) for where, kind, name in symbols(paths) if kind in KINDS)
 
 
 def forms(word):

@@ -11,7 +11,6 @@ Headers have no circles at all, nor have rooms: tools/layers.py.
 """
 import collections
 import os
-import subprocess
 import sys
 
 import globals as names
@@ -25,8 +24,8 @@ KNOTS = {
     "softgpu/driver/": "the same in the software GPU",
     "gpu-agent/front/": "one thread, one loop: each event may end a session, and that is in every table",
     "gpu-agent/store/": "a tensor's name, its copies and its memory end together",
-    "gpu-agent/supervisor/": "a process that ends is started again, and the others are told",
-    "sidecar/channel/ sidecar/server/": "a channel that is lost is joined again by the way in which it was made",
+    "gpu-agent/supervisor/network_folder.c gpu-agent/supervisor/network_table.c": "a network is a row, and what it keeps a folder",
+    "sidecar/channel/": "a channel that is lost is joined again by the way in which it was made",
     "shim/libraries/cupti/": "a record is made of what the program, the frames and the agent say of one call",
     "shim/libraries/nccl/": "groups make communicators, and what communicators do is put into groups",
     "gpu-agent/worker/libraries/nccl/comm.c gpu-agent/worker/libraries/nccl/window.c": "a communicator ends with its windows",
@@ -43,25 +42,13 @@ KNOTS = {
 }
 
 
-def asked(paths):
-    """(object, name, whether it is defined there) of every global name."""
-    for start in range(0, len(paths), 500):
-        got = subprocess.run(["nm", "-A", "-g", *paths[start:start + 500]], capture_output=True, text=True, timeout=60,
-                             check=True)
-        for line in got.stdout.splitlines():
-            where, _, rest = line.partition(":")
-            *_, kind, name = rest.split()
-            if kind in "UTDBRVW":
-                yield where, name, kind != "U"
-
-
 def calls_of(objects):
     """{file: {file that it calls: names}}; within one program's folder, or a shared one."""
     defined, wanted = collections.defaultdict(set), set()
-    for path, name, here in asked(sorted(objects)):
-        if here:
+    for path, kind, name in names.symbols(sorted(objects)):
+        if kind in names.KINDS:
             defined[name].add(objects[path])
-        else:
+        elif kind == "U":
             wanted.add((objects[path], name))
     calls = collections.defaultdict(lambda: collections.defaultdict(set))
     for source, name in wanted:
