@@ -215,8 +215,8 @@ static void what_the_driver_refuses(void **state)
 		.address = WINDOW, .bytes = 2 * GRANULE, .accessor = 1, .flags = 3};
 	struct request r = {.body = (void *)&access};
 	struct vmm named = {0};
-	struct mapping mappings[4] = {{.granules = 1}, {.granules = 1},
-		{.granules = 2, .of = &named}};
+	struct mapping mappings[4] = {
+		{.granules = 1}, {.granules = 1}, {.granules = 2, .of = &named}};
 
 	(void)state;
 	assert_non_null(w);
