@@ -288,6 +288,11 @@ cudaError_t hand_cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec, cudaGraph
 		struct cudaGraphNodeParams *nodeParams);
 cudaError_t hand_cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pHandle_out,
 		cudaGraph_t graph, unsigned int defaultLaunchValue, unsigned int flags);
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGraphConditionalHandleCreate_v2(cudaGraphConditionalHandle *pHandle_out,
+		cudaGraph_t graph, cudaExecutionContext_t ctx, unsigned int defaultLaunchValue,
+		unsigned int flags);
+#endif
 cudaError_t hand_cudaLibraryUnload(cudaLibrary_t library);
 cudaError_t hand_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library,
 		const char *name);

@@ -829,6 +829,12 @@ STUB(cudaGraphConditionalHandleCreate, hand_cudaGraphConditionalHandleCreate,
 	(cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph,
 	unsigned int defaultLaunchValue, unsigned int flags), (pHandle_out, graph,
 	defaultLaunchValue, flags))
+#if VCUDA_ABI == 13
+STUB(cudaGraphConditionalHandleCreate_v2, hand_cudaGraphConditionalHandleCreate_v2,
+	(cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph, cudaExecutionContext_t ctx,
+	unsigned int defaultLaunchValue, unsigned int flags), (pHandle_out, graph, ctx,
+	defaultLaunchValue, flags))
+#endif
 STUB(cudaLibraryLoadData, RUNTIME_ANYWHERE, (cudaLibrary_t *library, const void *code,
 	enum cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
 	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
@@ -1550,7 +1556,8 @@ ANSWERS(cudaGraphicsResourceGetMappedEglFrame, cudaErrorInvalidResourceHandle)
 STUB(cudaProfilerStart, runtime_enter, (void), ())
 STUB(cudaProfilerStop, runtime_enter, (void), ())
 
-#define WHY "internal to NVIDIA's tools, and not documented"
+#define WHY "internal to NVIDIA's tools, and not documented: " \
+	"cudaGetDriverEntryPointByVersion is served"
 #if VCUDA_ABI == 13
 REFUSED(__cudaGetProcAddress)
 #endif
@@ -1561,7 +1568,7 @@ REFUSED(cudaDeviceGetNvSciSyncAttributes)
 #undef WHY
 
 #define WHY "what other drivers of the program's machine made cannot reach the agent's " \
-	"GPU"
+	"GPU: copy it through host memory"
 REFUSED(cudaImportExternalMemory)
 REFUSED(cudaImportExternalSemaphore)
 #undef WHY
@@ -1569,12 +1576,6 @@ REFUSED(cudaImportExternalSemaphore)
 #define WHY "CUDA 13.4's: ask cudaMemRangeGetAttribute or cudaPointerGetAttributes"
 #if VCUDA_ABI == 13
 REFUSED_SINCE(cudaMemGetLocationInfo, 13050)
-#endif
-#undef WHY
-
-#define WHY "of CUDA 13.5: cudaGraphConditionalHandleCreate, of the current context"
-#if VCUDA_ABI == 13
-REFUSED_SINCE(cudaGraphConditionalHandleCreate_v2, 13050)
 #endif
 #undef WHY
 
@@ -1591,7 +1592,8 @@ REFUSED_SINCE(cudaStreamBeginRecaptureToGraph_ptsz, 13050)
 #endif
 #undef WHY
 
-#define WHY "a graphics API of the program's machine cannot reach the agent's GPU"
+#define WHY "a graphics API of the program's machine cannot reach the agent's GPU: copy " \
+	"through host memory"
 REFUSED(cudaGLGetDevices)
 REFUSED(cudaGraphicsGLRegisterImage)
 REFUSED(cudaGraphicsGLRegisterBuffer)
