@@ -280,6 +280,7 @@ static CUresult release(unsigned i)
 /* Memory with a name: one mirror, of the worker's own, and the device's addresses of it. */
 static void memory_with_a_name(void **state)
 {
+	struct wire_vcudaPrimaryReset reset = {.device = 0};
 	uint64_t at = 0, other = 0;
 	uint32_t bytes;
 
@@ -292,6 +293,8 @@ static void memory_with_a_name(void **state)
 	assert_int_equal(create_host(0, 18 << 20, &at), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(create_host(0, 2 * GRANULE, &at), CUDA_SUCCESS);
 	assert_int_equal(create_host(0, GRANULE, &other), CUDA_ERROR_INVALID_HANDLE);
+	/* It is no context's, though one was current. */
+	assert_int_equal(CALL_OF(OP_vcudaPrimaryReset, reset), CUDA_SUCCESS);
 	assert_int_equal(place(0, at, 2 * GRANULE), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(place(0, WINDOW, 4 * GRANULE), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(place(0, WINDOW, 2 * GRANULE), CUDA_SUCCESS);
