@@ -5,6 +5,7 @@
  */
 #include "shim/driver/memory/virtual/vmm_host.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -63,7 +64,7 @@ struct vmm_host *vmm_host_new(size_t bytes, const CUmemAllocationProp *prop)
 {
 	struct file_head head = {.bytes = bytes, .prop = *prop};
 	off_t whole;
-	int fd;
+	int fd, error;
 
 	if (__builtin_add_overflow(bytes, PAGE, &whole))
 		return NULL;
@@ -73,8 +74,10 @@ struct vmm_host *vmm_host_new(size_t bytes, const CUmemAllocationProp *prop)
 	memcpy(head.magic, head_magic, sizeof(head.magic));
 	/* A page that there is no memory for would end the program, and so would one that who
 	 * shares it takes away. */
-	if (pwrite(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
-		posix_fallocate(fd, 0, whole) ||
+	do
+		error = posix_fallocate(fd, 0, whole);
+	while (error == EINTR);
+	if (error || pwrite(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
 		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)) {
 		close(fd);
 		return NULL;
