@@ -128,7 +128,7 @@ static void all_are(const int *p, size_t n, int first)
 /* The host writes, kernels add, copies of several forms go every way, fills. */
 static void is_used_by_both(driver &d, CUmemLocationType type)
 {
-	const size_t bytes = 2 * d.granule, n = bytes / sizeof(int), width = 4096;
+	const size_t bytes = d.granule, n = bytes / sizeof(int), width = 4096;
 	CUmemGenericAllocationHandle memory = d.made(type, bytes);
 	int *p = (int *)d.mapped(memory, bytes, type), *device;
 	std::vector<int> back(n);
@@ -138,7 +138,7 @@ static void is_used_by_both(driver &d, CUmemLocationType type)
 	CUDA(cudaMalloc(&device, bytes));
 	for (size_t i = 0; i < n; i += 1000)
 		CHECK_EQ_AT((long long)i, p[i], 0);
-	for (int turn = 0; turn < 3; turn++) {
+	for (int turn = 0; turn < 2; turn++) {
 		for (size_t i = 0; i < n; i++)
 			p[i] = (int)i + turn;
 		CUDA(cudaMemcpyAsync(device, p, bytes, cudaMemcpyDefault, stream));
@@ -188,7 +188,7 @@ static void has_several_addresses(driver &d)
 	for (size_t i = 0; i < n; i++)
 		one[i] = (int)i;
 	all_are(two, n, 0);
-	for (int turn = 0; turn < 10; turn++) {
+	for (int turn = 0; turn < 10; turn++) { /* each behind the other's */
 		add<<<16, 128>>>(one, n, 1);
 		add<<<16, 128>>>(two, n, 1);
 		LAUNCHED();
@@ -270,7 +270,7 @@ static void is_kept_in_step(driver &d)
 	const size_t bytes = d.granule;
 	CUmemGenericAllocationHandle memory = d.made(CU_MEM_LOCATION_TYPE_HOST_NUMA, bytes);
 	volatile int *flag = (volatile int *)d.mapped(memory, bytes, CU_MEM_LOCATION_TYPE_HOST_NUMA);
-	const int turns = 200;
+	const int turns = 40;
 
 	answer<<<1, 1>>>(flag, turns);
 	LAUNCHED();
