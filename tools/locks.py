@@ -26,6 +26,7 @@ LOOSE = {
     "shim/driver/memory/managed/managed.c": {"managed_any": "read on the path of each copy, without the lock"},
     "shim/driver/memory/mirror/mirror.c": {"mirror_regions": "read on the path of each launch, without the lock",
                                     "mirror_apart": "the same"},
+    "shim/driver/memory/virtual/vmm_host.c": {"vmm_host_mappings": "read on the path of each copy, without the lock"},
     "shim/driver/stream/memop.c": {"gates": "set once; read on the path of each copy"},
     "shim/driver/stream/order.c": {"order_lock": "a lock; what it guards is in struct context"},
     "shim/driver/stream/sync.c": {"last_value": "numbers that are given out once"},

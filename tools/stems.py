@@ -158,6 +158,7 @@ SHARED = {
     "vector": "vectors of cuBLAS and cuSPARSE",
     "visible": "CUDA_VISIBLE_DEVICES",
     "vmm": "virtual memory management",
+    "vmm_host": "virtual memory management, of the program's machine's memory",
     "vmm_map": "physical memory mapped to addresses",
     "warm": "what a worker does before it has a session",
     "window": "NCCL's windows",

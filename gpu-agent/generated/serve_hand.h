@@ -132,6 +132,7 @@ CUresult serve_vcudaProfileRead(struct worker *w, struct request *r);
 CUresult serve_vcudaProfileId(struct worker *w, struct request *r);
 CUresult serve_vcudaGraphFunction(struct worker *w, struct request *r);
 CUresult serve_vcudaEventRecordContext(struct worker *w, struct request *r);
+CUresult serve_vcudaVmmCreateHost(struct worker *w, struct request *r);
 CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r);
 CUresult serve_cuStreamWaitEvent(struct worker *w, struct request *r);
 CUresult serve_cuStreamBatchMemOp_v2(struct worker *w, struct request *r);

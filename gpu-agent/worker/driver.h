@@ -100,6 +100,12 @@ void worker_mirror_open(struct worker *w);
 bool mirror_owns(const struct worker *w, uint64_t address, uint64_t bytes);
 /* Of so many bytes, those that lie in the same registration as the first; elsewhere all. */
 uint64_t mirror_part(const struct worker *w, uint64_t address, uint64_t bytes);
+/* OUT_OF_MEMORY: the session has as much of it as it may have. */
+CUresult mirror_room_for(const struct worker *w, uint64_t bytes);
+/* Memory that is mapped there already, for the host too, is a mirror from now on: zero on the
+ * program's side. Then it is none any more; INVALID_VALUE: what is there is one. */
+CUresult mirror_adopt(struct worker *w, uint64_t address, uint64_t bytes);
+void mirror_leave(struct worker *w, uint64_t address);
 /* Answers a vcudaMirrorFetch whose fence is done. */
 void mirror_finish(struct worker *w, struct pending *p);
 /* Looks for the wait that is parked. True: it was answered. */

@@ -150,7 +150,9 @@ void worker_bind(struct worker *w, struct request *r, uint64_t handle, enum hand
 	name->generation = handle_generation(handle);
 	name->kind = (uint8_t)kind;
 	name->launched = false;
-	name->context = r->header.context;
+	/* Memory with a name is no context's, whichever was current: it outlives a reset. */
+	name->context =
+		kind == KIND_CUmemGenericAllocationHandle ? CONTEXT_NONE : r->header.context;
 	name->owner = 0;
 	name->bytes = 0;
 	name->kept = NULL;

@@ -131,6 +131,7 @@ enum vcuda_op {
 	OP_vcudaProfileId = 251,
 	OP_vcudaGraphFunction = 252,
 	OP_vcudaEventRecordContext = 253,
+	OP_vcudaVmmCreateHost = 254,
 };
 
 #endif

@@ -1387,4 +1387,15 @@ struct wire_vcudaEventRecordContext {
 };
 _Static_assert(sizeof(struct wire_vcudaEventRecordContext) == 8, "");
 
+/* call 254 */
+struct wire_vcudaVmmCreateHost {
+	uint64_t memory; /* KIND_CUmemGenericAllocationHandle, minted by the shim */
+	uint64_t bytes;
+};
+_Static_assert(sizeof(struct wire_vcudaVmmCreateHost) == 16, "");
+struct wire_vcudaVmmCreateHost_reply {
+	uint64_t address;
+};
+_Static_assert(sizeof(struct wire_vcudaVmmCreateHost_reply) == 8, "");
+
 #endif

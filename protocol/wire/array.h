@@ -55,15 +55,27 @@ struct array_planes {
 static inline struct array_planes array_planes(uint32_t format)
 {
 	switch (format) {
-	case 0xb0: return (struct array_planes){2, 0x01, 1, 1}; /* NV12 */
+	case 0xb0:						/* NV12 */
+	case 0x53: return (struct array_planes){2, 0x01, 1, 1}; /* UINT8_SEMIPLANAR_420 */
+	case 0x54:						/* UINT16_SEMIPLANAR_420 */
 	case 0x9f:						/* P010, P016 */
 	case 0xa1: return (struct array_planes){2, 0x02, 1, 1};
+	case 0x55:						/* UINT8_SEMIPLANAR_422 */
 	case 0xa2: return (struct array_planes){2, 0x01, 1, 0}; /* NV16 */
+	case 0x56:						/* UINT16_SEMIPLANAR_422 */
 	case 0xa3:						/* P210, P216 */
 	case 0xa4: return (struct array_planes){2, 0x02, 1, 0};
+	case 0x59: return (struct array_planes){3, 0x01, 1, 1}; /* UINT8_PLANAR_420 */
+	case 0x5a: return (struct array_planes){3, 0x02, 1, 1}; /* UINT16_PLANAR_420 */
+	case 0x5b: return (struct array_planes){3, 0x01, 1, 0}; /* UINT8_PLANAR_422 */
+	case 0x5c: return (struct array_planes){3, 0x02, 1, 0}; /* UINT16_PLANAR_422 */
+	case 0x5d:						/* UINT8_PLANAR_444 */
 	case 0xb2: return (struct array_planes){3, 0x01, 0, 0}; /* Y444_PLANAR8 */
+	case 0x5e:						/* UINT16_PLANAR_444 */
 	case 0xb3: return (struct array_planes){3, 0x02, 0, 0}; /* Y444_PLANAR10 */
+	case 0x57:						/* UINT8_SEMIPLANAR_444 */
 	case 0xb4: return (struct array_planes){2, 0x01, 0, 0}; /* YUV444_8bit_SemiPlanar */
+	case 0x58:						/* UINT16_SEMIPLANAR_444 */
 	case 0xb5: return (struct array_planes){2, 0x02, 0, 0}; /* YUV444_16bit_SemiPlanar */
 	default: return (struct array_planes){0};
 	}
@@ -84,7 +96,9 @@ static inline uint32_t array_element(uint32_t format, uint32_t channels)
 	case 0x03: /* UNSIGNED_INT32, SIGNED_INT32, FLOAT */
 	case 0x0a:
 	case 0x20: size = 4; break;
-	case 0x50: return channels == 4 ? 4 : 0; /* UNORM_INT_101010_2 */
+	case 0x50: /* UNORM_INT_101010_2 */
+	case 0x51: /* UINT8_PACKED_422, UINT8_PACKED_444 */
+	case 0x52: return channels == 4 ? 4 : 0;
 	case 0xa5: return channels == 2 ? 2 : 0; /* YUY2 */
 	case 0xa6:				 /* Y210, Y216 */
 	case 0xa7: return channels == 2 ? 4 : 0;

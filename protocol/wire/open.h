@@ -38,7 +38,8 @@
 #define OPEN_FEATURE_ACCESS (1ull << 4)
 /* vcudaVmmAccess gives other devices memory without a name, too. */
 #define OPEN_FEATURE_UNNAMED (1ull << 5)
-#define OPEN_FEATURE_LINKED (1ull << 6) /* links are made with addresses of variables */
+#define OPEN_FEATURE_LINKED (1ull << 6)	     /* links are made with addresses of variables */
+#define OPEN_FEATURE_HOST_MEMORY (1ull << 7) /* vcudaVmmCreateHost */
 
 /* open_device.flags */
 #define OPEN_PTX_ONLY (1u << 0) /* the device runs PTX; machine code is of no use to it */

@@ -2103,16 +2103,19 @@ STUB(ready, cuIpcOpenMemHandle, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
 REFUSED(cuDeviceGetNvSciSyncAttributes);
 #undef WHY
 
-#define WHY "a dma-buf would be of the agent's machine, not the program's"
+#define WHY "a dma-buf would be of the agent's machine, not the program's: share by " \
+	"cuMemExportToShareableHandle"
 REFUSED(cuMemGetHandleForAddressRange);
 #undef WHY
 
-#define WHY "needs NVSwitch between GPUs of one process (MULTICAST_SUPPORTED is 0)"
+#define WHY "needs NVSwitch between GPUs of one process (MULTICAST_SUPPORTED is 0): use " \
+	"NCCL"
 REFUSED(cuMulticastCreate);
 REFUSED(cuMulticastGetGranularity);
 #undef WHY
 
-#define WHY "the program's machine has no NVLink fabric (attribute 0)"
+#define WHY "the program's machine has no NVLink fabric (HANDLE_TYPE_FABRIC_SUPPORTED is " \
+	"0): share by descriptor"
 REFUSED(cuDeviceGetFabricClusterUuid);
 REFUSED(cuDeviceGetCliqueCount);
 REFUSED(cuDeviceGetCliqueInfo);
@@ -2128,7 +2131,7 @@ REFUSED(cuMemGetLocationInfo);
 #undef WHY
 
 #define WHY "what other drivers of the program's machine made cannot reach the agent's " \
-	"GPU"
+	"GPU: copy it through host memory"
 REFUSED(cuImportExternalMemory);
 REFUSED(cuImportExternalSemaphore);
 #undef WHY
@@ -2146,19 +2149,22 @@ REFUSED(cuStreamBeginRecaptureToGraph);
 REFUSED(cuStreamBeginRecaptureToGraph_ptsz);
 #undef WHY
 
-#define WHY "needs a context that shares a graphics queue, and graphics is not served"
+#define WHY "needs a context that shares a graphics queue, and graphics is not served: " \
+	"capture by cuStreamBeginCapture"
 REFUSED(cuStreamBeginCaptureToCig);
 REFUSED(cuStreamBeginCaptureToCig_ptsz);
 REFUSED(cuStreamEndCaptureToCig);
 REFUSED(cuStreamEndCaptureToCig_ptsz);
 #undef WHY
 
-#define WHY "needs a decompression engine, which the agents' GPUs lack"
+#define WHY "decompression engines are not served (MEM_DECOMPRESS_ALGORITHM_MASK is 0): " \
+	"decompress by kernels"
 REFUSED(cuMemBatchDecompressAsync);
 REFUSED(cuMemBatchDecompressAsync_ptsz);
 #undef WHY
 
-#define WHY "the driver's state is in the agent's process: checkpoint there"
+#define WHY "the driver's state is in the agent's process: keep the program's data by " \
+	"copies to the host"
 REFUSED(cuCheckpointProcessGetRestoreThreadId);
 REFUSED(cuCheckpointProcessGetState);
 REFUSED(cuCheckpointProcessLock);

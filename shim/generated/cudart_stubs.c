@@ -1556,7 +1556,8 @@ ANSWERS(cudaGraphicsResourceGetMappedEglFrame, cudaErrorInvalidResourceHandle)
 STUB(cudaProfilerStart, runtime_enter, (void), ())
 STUB(cudaProfilerStop, runtime_enter, (void), ())
 
-#define WHY "internal to NVIDIA's tools, and not documented"
+#define WHY "internal to NVIDIA's tools, and not documented: " \
+	"cudaGetDriverEntryPointByVersion is served"
 #if VCUDA_ABI == 13
 REFUSED(__cudaGetProcAddress)
 #endif
@@ -1567,7 +1568,7 @@ REFUSED(cudaDeviceGetNvSciSyncAttributes)
 #undef WHY
 
 #define WHY "what other drivers of the program's machine made cannot reach the agent's " \
-	"GPU"
+	"GPU: copy it through host memory"
 REFUSED(cudaImportExternalMemory)
 REFUSED(cudaImportExternalSemaphore)
 #undef WHY
@@ -1591,7 +1592,8 @@ REFUSED_SINCE(cudaStreamBeginRecaptureToGraph_ptsz, 13050)
 #endif
 #undef WHY
 
-#define WHY "a graphics API of the program's machine cannot reach the agent's GPU"
+#define WHY "a graphics API of the program's machine cannot reach the agent's GPU: copy " \
+	"through host memory"
 REFUSED(cudaGLGetDevices)
 REFUSED(cudaGraphicsGLRegisterImage)
 REFUSED(cudaGraphicsGLRegisterBuffer)

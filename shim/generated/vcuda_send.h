@@ -702,4 +702,21 @@ static inline CUresult send_vcudaProfileId(uint32_t what, uint64_t handle, uint6
 	return shim_end(&call);
 }
 
+/* call 254 */
+static inline CUresult send_vcudaVmmCreateHost(uint64_t memory, uint64_t bytes,
+		uint64_t *address)
+{
+	struct shim_call call;
+	struct wire_vcudaVmmCreateHost *body = shim_begin(&call, OP_vcudaVmmCreateHost,
+		sizeof(*body));
+	const struct wire_vcudaVmmCreateHost_reply *reply;
+
+	body->memory = memory;
+	body->bytes = bytes;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply)
+		*address = reply->address;
+	return shim_end(&call);
+}
+
 #endif

@@ -39,6 +39,21 @@ static const struct {
 #if CUDART_VERSION >= 13000
 	{cudaChannelFormatKindUnsignedNormalized1010102, CU_AD_FORMAT_UNORM_INT_101010_2, 4,
 		10},
+	/* CUDA 13.5's YUV: packed, of pairs of planes and of three, 4:2:0, 4:2:2 and 4:4:4. */
+	{32, 0x51, 4, 8},
+	{33, 0x52, 4, 8},
+	{34, 0x53, 3, 8},
+	{35, 0x54, 3, 16},
+	{36, 0x55, 3, 8},
+	{37, 0x56, 3, 16},
+	{38, 0x57, 3, 8},
+	{39, 0x58, 3, 16},
+	{40, 0x59, 3, 8},
+	{41, 0x5a, 3, 16},
+	{42, 0x5b, 3, 8},
+	{43, 0x5c, 3, 16},
+	{44, 0x5d, 3, 8},
+	{45, 0x5e, 3, 16},
 #endif
 	{cudaChannelFormatKindUnsignedBlockCompressed1, CU_AD_FORMAT_BC1_UNORM, 4, 8},
 	{cudaChannelFormatKindUnsignedBlockCompressed1SRGB, CU_AD_FORMAT_BC1_UNORM_SRGB, 4, 8},

@@ -8,8 +8,7 @@
 
 #if CUDART_VERSION >= 13000
 
-/* The driver's context of one. */
-static cudaError_t context_of(cudaExecutionContext_t ctx, CUcontext *context)
+cudaError_t execution_context(cudaExecutionContext_t ctx, CUcontext *context)
 {
 	cudaError_t error = runtime_enter();
 
@@ -54,7 +53,7 @@ cudaError_t hand_cudaExecutionCtxGetDevResource(
 	cudaExecutionContext_t ctx, cudaDevResource *resource, enum cudaDevResourceType type)
 {
 	CUcontext context;
-	cudaError_t error = context_of(ctx, &context);
+	cudaError_t error = execution_context(ctx, &context);
 
 	return error ? error
 		     : runtime_status(
@@ -64,7 +63,7 @@ cudaError_t hand_cudaExecutionCtxGetDevResource(
 cudaError_t hand_cudaExecutionCtxGetDevice(int *device, cudaExecutionContext_t ctx)
 {
 	CUcontext context;
-	cudaError_t error = context_of(ctx, &context);
+	cudaError_t error = execution_context(ctx, &context);
 
 	return error ? error : runtime_status(cuCtxGetDevice_v2(device, context));
 }
@@ -72,7 +71,7 @@ cudaError_t hand_cudaExecutionCtxGetDevice(int *device, cudaExecutionContext_t c
 cudaError_t hand_cudaExecutionCtxGetId(cudaExecutionContext_t ctx, unsigned long long *ctxId)
 {
 	CUcontext context;
-	cudaError_t error = context_of(ctx, &context);
+	cudaError_t error = execution_context(ctx, &context);
 
 	return error ? error : runtime_status(cuCtxGetId(context, ctxId));
 }
@@ -81,7 +80,7 @@ cudaError_t hand_cudaExecutionCtxStreamCreate(
 	cudaStream_t *phStream, cudaExecutionContext_t ctx, unsigned int flags, int priority)
 {
 	CUcontext context;
-	cudaError_t error = context_of(ctx, &context);
+	cudaError_t error = execution_context(ctx, &context);
 
 	if (!error)
 		error = runtime_status(cuCtxPushCurrent(context));
@@ -93,29 +92,10 @@ cudaError_t hand_cudaExecutionCtxStreamCreate(
 	return error;
 }
 
-/* Without a context it is of the current one, and makes none current. */
-cudaError_t hand_cudaGraphConditionalHandleCreate_v2(cudaGraphConditionalHandle *pHandle_out,
-	cudaGraph_t graph, cudaExecutionContext_t ctx, unsigned int defaultLaunchValue,
-	unsigned int flags)
-{
-	CUgraphConditionalHandle handle;
-	CUcontext context = NULL;
-	cudaError_t error = ctx ? context_of(ctx, &context) : runtime_init();
-
-	if (!pHandle_out)
-		return cudaErrorInvalidValue;
-	if (!error)
-		error = runtime_status(cuGraphConditionalHandleCreate(
-			&handle, (CUgraph)graph, context, defaultLaunchValue, flags));
-	if (!error)
-		*pHandle_out = handle;
-	return error;
-}
-
 cudaError_t hand_cudaExecutionCtxSynchronize(cudaExecutionContext_t ctx)
 {
 	CUcontext context;
-	cudaError_t error = context_of(ctx, &context);
+	cudaError_t error = execution_context(ctx, &context);
 
 	return error ? error : runtime_status(cuCtxSynchronize_v2(context));
 }
@@ -123,7 +103,7 @@ cudaError_t hand_cudaExecutionCtxSynchronize(cudaExecutionContext_t ctx)
 cudaError_t hand_cudaExecutionCtxRecordEvent(cudaExecutionContext_t ctx, cudaEvent_t event)
 {
 	CUcontext context;
-	cudaError_t error = context_of(ctx, &context);
+	cudaError_t error = execution_context(ctx, &context);
 
 	return error ? error : runtime_status(cuCtxRecordEvent(context, (CUevent)event));
 }
@@ -131,7 +111,7 @@ cudaError_t hand_cudaExecutionCtxRecordEvent(cudaExecutionContext_t ctx, cudaEve
 cudaError_t hand_cudaExecutionCtxWaitEvent(cudaExecutionContext_t ctx, cudaEvent_t event)
 {
 	CUcontext context;
-	cudaError_t error = context_of(ctx, &context);
+	cudaError_t error = execution_context(ctx, &context);
 
 	return error ? error : runtime_status(cuCtxWaitEvent(context, (CUevent)event));
 }

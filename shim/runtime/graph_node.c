@@ -324,9 +324,10 @@ cudaError_t runtime_graph_add_node(cudaGraphNode_t *pGraphNode, cudaGraph_t grap
 	return error;
 }
 
-/* Of the current context: it makes none current. */
-cudaError_t hand_cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pHandle_out,
-	cudaGraph_t graph, unsigned int defaultLaunchValue, unsigned int flags)
+/* Of no context it is the current one's: it makes none current. */
+static cudaError_t conditional_handle(cudaGraphConditionalHandle *pHandle_out,
+	cudaGraph_t graph, CUcontext context, unsigned int defaultLaunchValue,
+	unsigned int flags)
 {
 	CUgraphConditionalHandle handle;
 	cudaError_t error = runtime_init();
@@ -335,11 +336,31 @@ cudaError_t hand_cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pH
 		return cudaErrorInvalidValue;
 	if (!error)
 		error = runtime_status(cuGraphConditionalHandleCreate(
-			&handle, (CUgraph)graph, NULL, defaultLaunchValue, flags));
+			&handle, (CUgraph)graph, context, defaultLaunchValue, flags));
 	if (!error)
 		*pHandle_out = handle;
 	return error;
 }
+
+cudaError_t hand_cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pHandle_out,
+	cudaGraph_t graph, unsigned int defaultLaunchValue, unsigned int flags)
+{
+	return conditional_handle(pHandle_out, graph, NULL, defaultLaunchValue, flags);
+}
+
+#if CUDART_VERSION >= 13000
+cudaError_t hand_cudaGraphConditionalHandleCreate_v2(cudaGraphConditionalHandle *pHandle_out,
+	cudaGraph_t graph, cudaExecutionContext_t ctx, unsigned int defaultLaunchValue,
+	unsigned int flags)
+{
+	CUcontext context = NULL;
+	cudaError_t error = ctx ? execution_context(ctx, &context) : cudaSuccess;
+
+	return error ? error
+		     : conditional_handle(
+			       pHandle_out, graph, context, defaultLaunchValue, flags);
+}
+#endif
 
 /* As NVIDIA's: nodes of values have no type here, and conditional ones none in CUDA 12. */
 cudaError_t hand_cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *pType)

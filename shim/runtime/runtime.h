@@ -166,6 +166,10 @@ cudaError_t runtime_ordinal(CUdevice device, int *ordinal);
 cudaError_t runtime_current_device(int *ordinal, CUdevice *device);
 /* The primary context of a device, retained by the runtime until cudaDeviceReset. */
 cudaError_t runtime_primary(int ordinal, CUcontext *context);
+#if CUDART_VERSION >= 13000
+/* The driver's context of an execution context; INVALID_VALUE: of none. */
+cudaError_t execution_context(cudaExecutionContext_t ctx, CUcontext *context);
+#endif
 /* Makes DEVICE the thread's: its primary context becomes current. */
 cudaError_t runtime_bind(int ordinal);
 /* Destroys the primary context of the thread's device. */

@@ -4,6 +4,15 @@
  */
 #include "softgpu/driver/array.h"
 
+/* CUDA 13.5's formats, which the headers that this is built with do not have. */
+enum {
+	PACKED_422 = 0x51,
+	PACKED_444,
+	SEMIPLANAR_FIRST, /* 4:2:0, 4:2:2, 4:4:4, each of bytes and of words */
+	PLANAR_FIRST = 0x59,
+	PLANAR_END = 0x5f
+};
+
 CUarray_format array_whole(CUarray_format format, unsigned *channels)
 {
 	static const uint8_t counts[] = {1, 2, 4};
@@ -21,7 +30,9 @@ CUarray_format array_whole(CUarray_format format, unsigned *channels)
 
 size_t array_packed(CUarray_format format, unsigned channels)
 {
-	switch (format) {
+	switch ((unsigned)format) {
+	case PACKED_422:
+	case PACKED_444: return channels == 4 ? 4 : 0;
 	case CU_AD_FORMAT_YUY2: return channels == 2 ? 2 : 0;
 	case CU_AD_FORMAT_Y210:
 	case CU_AD_FORMAT_Y216: return channels == 2 ? 4 : 0;
@@ -36,7 +47,12 @@ struct array_planes array_planes(CUarray_format format)
 {
 	const CUarray_format bytes = CU_AD_FORMAT_UNSIGNED_INT8,
 			     words = CU_AD_FORMAT_UNSIGNED_INT16;
+	const unsigned at =
+		((unsigned)format - SEMIPLANAR_FIRST) % (PLANAR_FIRST - SEMIPLANAR_FIRST);
 
+	if ((unsigned)format >= SEMIPLANAR_FIRST && (unsigned)format < PLANAR_END)
+		return (struct array_planes){(unsigned)format < PLANAR_FIRST ? 2 : 3,
+			at % 2 ? words : bytes, at / 2 < 2, at / 2 < 1};
 	switch (format) {
 	case CU_AD_FORMAT_NV12: return (struct array_planes){2, bytes, 1, 1};
 	case CU_AD_FORMAT_P010:

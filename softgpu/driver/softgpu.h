@@ -255,7 +255,7 @@ bool memory_decommit(uint64_t start, size_t span);
 
 /* memory/vmm.c */
 struct physical {
-	struct device *device;
+	struct device *device; /* NULL: the machine's own memory */
 	size_t size;
 	uint64_t offset; /* in the memory file */
 	int own_file;	 /* one of its own, to be shared; -1: the memory file */

@@ -107,6 +107,10 @@ ROWS |= {
     "memory of device 17": (
         "vcudaVmmCreate", {"memory": handle("CUmemGenericAllocationHandle", 40), "device": 17, "bytes": GRANULE}, {},
          b""),
+    "memory of the machine's: 2^63 bytes": (
+        "vcudaVmmCreateHost", {"memory": handle("CUmemGenericAllocationHandle", 40), "bytes": 2 ** 63}, {}, b""),
+    "memory of the machine's: minted as a stream": (
+        "vcudaVmmCreateHost", {"memory": handle("CUstream", 40), "bytes": GRANULE}, {}, b""),
     "host memory that kernels reach: in the window": ("vcudaMirrorMap", {"address": WINDOW, "bytes": 8192}, {}, b""),
     "host memory that kernels reach: beside a page": (
         "vcudaMirrorMap", {"address": 0x480000000001, "bytes": 8192}, {}, b""),

@@ -22,6 +22,47 @@ __global__ void fill(int *data, int value)
 	data[blockIdx.x * blockDim.x + threadIdx.x] = value + threadIdx.x;
 }
 
+#if CUDART_VERSION >= 13000
+/* A node that is run if its handle, of such a context, says so from the start. */
+static void decides(context of, int *data)
+{
+	auto handle_of = runtime<cudaError_t (*)(cudaGraphConditionalHandle *, cudaGraph_t, context,
+		unsigned, unsigned)>("cudaGraphConditionalHandleCreate_v2");
+
+	for (unsigned preset = 0; preset < 2; preset++) {
+		cudaGraphNodeParams params = {};
+		cudaMemsetParams fill = {};
+		cudaGraphConditionalHandle handle;
+		cudaGraphNode_t node;
+		cudaGraphExec_t exec;
+		cudaGraph_t graph;
+		int got;
+
+		CUDA(cudaGraphCreate(&graph, 0));
+		CUDA_IS(cudaErrorInvalidValue, handle_of(NULL, graph, of, 0, 0));
+		(void)cudaGetLastError();
+		CUDA(handle_of(&handle, graph, of, preset, cudaGraphCondAssignDefault));
+		params.type = cudaGraphNodeTypeConditional;
+		params.conditional.handle = handle;
+		params.conditional.type = cudaGraphCondTypeIf;
+		params.conditional.size = 1;
+		CUDA(cudaGraphAddNode(&node, graph, NULL, NULL, 0, &params));
+		fill.dst = data;
+		fill.elementSize = 4;
+		fill.width = fill.height = 1;
+		fill.value = 4711;
+		CUDA(cudaGraphAddMemsetNode(&node, params.conditional.phGraph_out[0], NULL, 0, &fill));
+		CUDA(cudaGraphInstantiate(&exec, graph, 0));
+		CUDA(cudaMemset(data, 0, 4));
+		CUDA(cudaGraphLaunch(exec, 0));
+		CUDA(cudaMemcpy(&got, data, 4, cudaMemcpyDeviceToHost));
+		CHECK_EQ(got, preset ? 4711 : 0);
+		CUDA(cudaGraphExecDestroy(exec));
+		CUDA(cudaGraphDestroy(graph));
+	}
+}
+#endif
+
 int main(void)
 {
 	auto device_resource = runtime<cudaError_t (*)(int, CUdevResource *, int)>(
@@ -84,6 +125,10 @@ int main(void)
 	for (int i = 0; i < 256; i++)
 		CHECK_EQ_AT(i, host[i], 1000 + i);
 	CUDA(cudaStreamDestroy(stream));
+#if CUDART_VERSION >= 13000
+	decides(NULL, data);
+	decides(primary, data);
+#endif
 	CUDA(destroy(green));
 	CUDA(cudaFree(data));
 	return 0;

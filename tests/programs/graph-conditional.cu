@@ -6,8 +6,6 @@
  */
 #include "driver.h"
 
-#include <dlfcn.h>
-
 extern "C" const unsigned char module_conditional[];
 
 static ENTRY(cuModuleLoadData);
@@ -236,38 +234,6 @@ static void loop()
 	CUDA(cudaGraphExecDestroy(exec));
 }
 
-/* The decision of a context that is named, or of the current one; older runtimes have no such call. */
-static void of_a_context()
-{
-	auto create = (cudaError_t(*)(cudaGraphConditionalHandle *, cudaGraph_t, void *, unsigned,
-		unsigned))dlsym(RTLD_DEFAULT, "cudaGraphConditionalHandleCreate_v2");
-	auto of_device = (cudaError_t(*)(void **, int))dlsym(
-		RTLD_DEFAULT, "cudaDeviceGetExecutionCtx");
-	cudaGraphConditionalHandle handle;
-	void *context = NULL;
-	cudaGraph_t graph;
-
-	if (!create || !of_device)
-		return;
-	for (int i = 0; i < 2; i++) {
-		cudaGraphExec_t exec;
-
-		CUDA(cudaGraphCreate(&graph, 0));
-		CUDA(create(&handle, graph, context, 1, cudaGraphCondAssignDefault));
-		adds(*conditional(graph, NULL, handle, cudaGraphCondTypeIf, 1), NULL, 6);
-		exec = executable(graph);
-		CHECK_EQ_AT(i, run(exec, 0), 6u);
-		CUDA(cudaGraphExecDestroy(exec));
-		CUDA(of_device(&context, 0));
-	}
-	CUDA(cudaGraphCreate(&graph, 0));
-	CUDA_IS(cudaErrorInvalidValue, create(NULL, graph, context, 1, 0));
-	CUDA_IS(cudaErrorInvalidValue, create(&handle, graph, context, 1, 2));
-	CUDA_IS(cudaErrorInvalidValue, create(&handle, NULL, context, 1, 0));
-	(void)cudaGetLastError();
-	CUDA(cudaGraphDestroy(graph));
-}
-
 /* In each round of a loop another condition is looked at; copies and fills are in its body. */
 static void nested()
 {
@@ -406,7 +372,6 @@ int main()
 	either();
 	one_of_many();
 	loop();
-	of_a_context();
 	nested();
 	captured();
 	only_once();

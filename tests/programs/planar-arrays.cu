@@ -94,6 +94,23 @@ static void by_the_runtime()
 	CHECK_EQ(extent.width, (size_t)WIDTH / 2);
 	CHECK_EQ(extent.height, (size_t)HEIGHT / 2);
 	CUDA(cudaFreeArray(array));
+#if CUDART_VERSION >= 13000
+	/* Of CUDA 13.5: three planes of words, 4:2:2; and what is none any more. */
+	desc = cudaCreateChannelDesc(16, 16, 16, 0, (cudaChannelFormatKind)43);
+	CUDA(cudaMallocArray(&array, &desc, WIDTH, HEIGHT, 0));
+	CUDA(cudaArrayGetInfo(&told, NULL, NULL, array));
+	CHECK(!memcmp(&told, &desc, sizeof(desc)));
+	CUDA(cudaArrayGetPlane(&plane, array, 2));
+	CUDA(cudaArrayGetInfo(&told, &extent, NULL, plane));
+	CHECK_EQ(told.x, 16);
+	CHECK_EQ(told.y, 0);
+	CHECK_EQ(extent.width, (size_t)WIDTH / 2);
+	CHECK_EQ(extent.height, (size_t)HEIGHT);
+	CUDA(cudaFreeArray(array));
+	desc.f = (cudaChannelFormatKind)46;
+	CUDA_IS(cudaErrorInvalidChannelDescriptor, cudaMallocArray(&array, &desc, WIDTH, HEIGHT, 0));
+	(void)cudaGetLastError();
+#endif
 }
 
 /* Not every device has them: an H200 refuses them as invalid. What else it refuses is said. */
@@ -174,6 +191,19 @@ static void other_planes()
 		{CU_AD_FORMAT_Y444_PLANAR10, 3, 2, 0, 0},
 		{CU_AD_FORMAT_YUV444_8bit_SemiPlanar, 2, 1, 0, 0},
 		{CU_AD_FORMAT_YUV444_16bit_SemiPlanar, 2, 2, 0, 0},
+		/* CUDA 13.5's */
+		{(CUarray_format)0x53, 2, 1, 1, 1},
+		{(CUarray_format)0x54, 2, 2, 1, 1},
+		{(CUarray_format)0x55, 2, 1, 1, 0},
+		{(CUarray_format)0x56, 2, 2, 1, 0},
+		{(CUarray_format)0x57, 2, 1, 0, 0},
+		{(CUarray_format)0x58, 2, 2, 0, 0},
+		{(CUarray_format)0x59, 3, 1, 1, 1},
+		{(CUarray_format)0x5a, 3, 2, 1, 1},
+		{(CUarray_format)0x5b, 3, 1, 1, 0},
+		{(CUarray_format)0x5c, 3, 2, 1, 0},
+		{(CUarray_format)0x5d, 3, 1, 0, 0},
+		{(CUarray_format)0x5e, 3, 2, 0, 0},
 	};
 
 	for (const auto &form : forms) {
@@ -222,6 +252,8 @@ static void packed()
 		{CU_AD_FORMAT_AYUV, 4, 4},
 		{CU_AD_FORMAT_Y410, 4, 4},
 		{CU_AD_FORMAT_Y416, 4, 8},
+		{(CUarray_format)0x51, 4, 4}, /* CUDA 13.5's */
+		{(CUarray_format)0x52, 4, 4},
 	};
 
 	for (const auto &form : forms) {

@@ -26,6 +26,10 @@ WANT = {  # round trips of one
 }
 # Round trips of a library's call with a new shape; again it costs none (first.py; docs/SHIM.md has the table).
 FIRST = {"product": 1, "layer": 2, "transform": 2, "solution": 3, "eigenvalues": 2, "sparse_product": 2}
+# Of managed memory of so many pages a kernel writes all, and the host reads one and writes one: both ways less than this.
+PAGES = 1000
+PAGE_BYTES = 4096
+PAGE_SHARE = 0.01
 FLAG_TURNS = 10000
 FLAG_MOST = 3  # more where a look comes between what belongs together
 OFF = {  # what switching an optimisation off costs, so that the switches are known to switch
@@ -71,14 +75,15 @@ def main():
         for thing, cost in WANT.items():
             print(f"{thing}\tround trips of one {thing.replace('_', ' ')}: {cost}")
         print(f"flag\tround trips of a flag there and back through mapped memory: {FLAG_MOST} at most")
+        print(f"page\ta page of {PAGES} of managed memory that the host reads, and one that it writes: under {PAGE_SHARE:.0%} of the bytes")
         print("module\ta second start of a program sends no module")
         print("first\tround trips of a library's first call with a shape, and of its second")
         print("part\ta program measures a part of itself")
         return 0
     build = os.path.abspath(options.build)
     for thing in options.things:
-        if thing not in WANT and thing not in ("flag", "module", "part", "first"):
-            parser.error(f"no thing '{thing}' (there are: {', '.join(WANT)}, flag, module, part, first)")
+        if thing not in WANT and thing not in ("flag", "page", "module", "part", "first"):
+            parser.error(f"no thing '{thing}' (there are: {', '.join(WANT)}, flag, page, module, part, first)")
     passed = failed = 0
 
     def result(name, right, text):
@@ -119,6 +124,18 @@ def main():
                 result("flag", right, f"{cost:g} round trips, {sent / (FLAG_TURNS - FEW):g} bytes sent")
             except (Failed, KeyError) as error:
                 result("flag", False, str(error))
+    if not options.things or "page" in options.things:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                few, many = (statistics(build, folder, [f"{build}/roundtrips/steady", "page", str(n)])
+                             for n in (FEW, MANY))
+                moved = [(many[key] - few[key]) / (MANY - FEW) for key in ("bytes_sent", "bytes_received")]
+                # Each way a page, which no coding makes shorter.
+                right = sum(moved) < PAGE_SHARE * PAGES * PAGE_BYTES and min(moved) > PAGE_BYTES
+                result("page", right, f"{moved[0]:.0f} bytes sent, {moved[1]:.0f} received of {PAGES * PAGE_BYTES}: "
+                       f"{sum(moved) / (PAGES * PAGE_BYTES):.2%}")
+            except (Failed, KeyError) as error:
+                result("page", False, str(error))
     if not options.things or "module" in options.things:
         with tempfile.TemporaryDirectory() as folder:
             try:

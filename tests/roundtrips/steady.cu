@@ -12,8 +12,33 @@ __global__ void touch(int *data, int value)
 	data[threadIdx.x] = value;
 }
 
+enum { PAGES = 1000, PAGE_WORDS = 1024 };
+
+/* What no coding makes shorter. */
+__host__ __device__ static unsigned mixed(unsigned value)
+{
+	value = (value ^ value >> 16) * 0x7feb352du;
+	value = (value ^ value >> 15) * 0x846ca68bu;
+	return value ^ value >> 16;
+}
+
+/* Every page, but for the one that the host has written, which is as it says. */
+__global__ void write_pages(unsigned *pages, int but, unsigned seed, unsigned *wrong)
+{
+	for (int page = blockIdx.x; page < PAGES; page += gridDim.x)
+		for (int i = threadIdx.x; i < PAGE_WORDS; i += blockDim.x) {
+			unsigned *word = &pages[page * PAGE_WORDS + i];
+
+			if (page != but)
+				*word = mixed(seed + page * PAGE_WORDS + i);
+			else if (*word != mixed(~seed - i))
+				*wrong = page + 1;
+		}
+}
+
 struct state {
 	cudaStream_t stream;
+	unsigned *pages, *wrong;
 	cudaEvent_t event, untimed, shared;
 	int *device;
 	int *pinned, *back, *mapped;
@@ -175,6 +200,26 @@ static void copy_mapped(state *s, int i)
 	launch(s, i);
 	CUDA(cudaMemcpyAsync(s->mapped, s->device, BYTES, cudaMemcpyDeviceToHost, s->stream));
 	CUDA(cudaMemcpyAsync(s->device, s->back, BYTES, cudaMemcpyHostToDevice, s->stream));
+}
+
+/* The host reads one page of a thousand that a kernel has written, and writes another one. */
+static void page(state *s, int turn)
+{
+	const unsigned seed = 77u * (unsigned)turn;
+	const int read = 7 + turn * 389 % (PAGES - 7), write = (read + 531) % PAGES;
+
+	if (!s->pages) {
+		CUDA(cudaMallocManaged(&s->pages, PAGES * PAGE_WORDS * sizeof(unsigned)));
+		CUDA(cudaMalloc(&s->wrong, sizeof(unsigned)));
+		CUDA(cudaMemset(s->wrong, 0, sizeof(unsigned)));
+	}
+	for (unsigned i = 0; i < PAGE_WORDS; i++)
+		s->pages[write * PAGE_WORDS + i] = mixed(~seed - i);
+	write_pages<<<32, 128, 0, s->stream>>>(s->pages, write, seed, s->wrong);
+	LAUNCHED();
+	CUDA(cudaDeviceSynchronize());
+	for (unsigned i = 0; i < PAGE_WORDS; i++)
+		CHECK_EQ(s->pages[read * PAGE_WORDS + i], mixed(seed + read * PAGE_WORDS + i));
 }
 
 static void ask(state *, int)
@@ -439,6 +484,7 @@ static const struct {
 	{"copy_on_device", copy_on_device},
 	{"copy_back_pinned", copy_back_pinned},
 	{"copy_mapped", copy_mapped},
+	{"page", page},
 	{"ask", ask},
 	{"ask_configured", ask_configured},
 	{"encode", encode},
@@ -486,6 +532,10 @@ int main(int argc, char **argv)
 		for (int i = 0; i < atoi(argv[2]); i++)
 			thing.run(&s, i);
 		CUDA(cudaDeviceSynchronize());
+		unsigned wrong = 0;
+		if (s.wrong)
+			CUDA(cudaMemcpy(&wrong, s.wrong, sizeof(wrong), cudaMemcpyDefault));
+		CHECK_EQ(wrong, 0u);
 		return 0;
 	}
 	FAIL("no thing '%s'", argv[1]);

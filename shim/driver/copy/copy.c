@@ -60,8 +60,11 @@ static bool copy_host_ok(const struct shape *s, const struct copy_place *place)
 	if (!copy_extent(s, place, &extent) ||
 		__builtin_add_overflow(extent, place->before, &extent))
 		return false;
-	if (!host_maybe(named) || !host_find((const void *)(uintptr_t)named, &range) ||
-		!range.registered)
+	if (!host_maybe(named) || !host_find((const void *)(uintptr_t)named, &range))
+		return true;
+	if (range.mapped)
+		return host_mapped_all((const void *)(uintptr_t)named, extent);
+	if (!range.registered)
 		return true;
 	return extent <= range.bytes - (named - copy_address(range.base));
 }

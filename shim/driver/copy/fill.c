@@ -38,8 +38,10 @@ static bool fill_reaches(const struct context *context, CUdeviceptr dst)
 {
 	struct host_range range;
 
-	if (host_maybe(dst) && host_find((void *)(uintptr_t)dst, &range) && range.pooled)
-		return pool_lets((uintptr_t)range.base, context->device);
+	if (host_maybe(dst) && host_find((void *)(uintptr_t)dst, &range) &&
+		(range.pooled || range.mapped))
+		return range.mapped ? range.writers >> context->device & 1
+				    : pool_lets((uintptr_t)range.base, context->device);
 	return managed_reached(context, dst) || peer_reaches(context, dst);
 }
 

@@ -18,6 +18,7 @@
 #include "shim/driver/memory/pinned/host.h"
 #include "shim/driver/memory/mirror/mirror.h"
 #include "shim/driver/memory/sharing/share.h"
+#include "shim/driver/memory/virtual/vmm_host.h"
 #include "shim/driver/device/peer.h"
 #include "shim/driver/device/pci.h"
 #include "shim/driver/device/visible.h"
@@ -210,6 +211,8 @@ static bool attribute_not_served(int which)
 	case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK:
+	case CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH:
 	case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED: return true;
 	case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
@@ -239,6 +242,11 @@ CUresult hand_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice 
 	if (!status && (attrib == CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED ||
 			       attrib == CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED))
 		*pi = mirror_served(); /* the agent's driver knows nothing of them */
+	if (!status &&
+		(attrib == CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ||
+			attrib ==
+				CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED))
+		*pi = vmm_host_served();
 	/* Of the program's machine, whose nodes are as near as one another. */
 	if (!status && attrib == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID && !host_numa(*pi))
 		*pi = 0;

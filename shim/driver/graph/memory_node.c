@@ -11,6 +11,7 @@
 #include "shim/driver/context/context.h"
 #include "shim/driver/graph/graph_access.h"
 #include "shim/driver/graph/graph_node.h"
+#include "shim/driver/graph/graph_place.h"
 #include "shim/driver/graph/graph_usage.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/engine/engine.h"
@@ -19,13 +20,10 @@
 
 struct graph_memory {
 	struct graph_memory *next;
-	CUdeviceptr address;
-	size_t bytes;
-	size_t most; /* of its pool, as the app said */
-	int device;
-	uint16_t context; /* memory_range's */
-	uint32_t refs;	  /* parts */
-	uint64_t pass;	  /* of launches: the one that found where it is allocated */
+	struct graph_place place;
+	size_t most;   /* of its pool, as the app said */
+	uint32_t refs; /* parts */
+	uint64_t pass; /* of launches: the one that found where it is allocated */
 	bool allocated;
 	struct graph_use *use;
 	bool lost; /* in a reset of its device */
@@ -53,7 +51,7 @@ static struct graph_memory *memory_at(CUdeviceptr address)
 {
 	struct graph_memory *m = *memory_bucket(address);
 
-	while (m && (m->address != address || m->lost))
+	while (m && (m->place.address != address || m->lost))
 		m = m->next;
 	return m;
 }
@@ -73,7 +71,7 @@ static void memory_allocated(struct graph_memory *m, bool allocated, uint64_t st
 /* True: nobody needs it any more, and the caller frees it. */
 static bool memory_over(struct graph_memory *m)
 {
-	struct graph_memory **at = memory_bucket(m->address);
+	struct graph_memory **at = memory_bucket(m->place.address);
 
 	if (m->refs || m->allocated)
 		return false;
@@ -87,9 +85,9 @@ static bool memory_over(struct graph_memory *m)
 static void memory_end(struct graph_memory *m)
 {
 	graph_use_put(m->use);
-	graph_access_end(&m->access, m->device);
+	graph_access_end(&m->access, m->place.device);
 	if (!m->lost)
-		memory_free(m->address);
+		graph_place_put(&m->place);
 	free(m);
 }
 
@@ -118,10 +116,10 @@ static struct part *memory_part(enum part_kind kind, struct graph_memory *m)
 	return part;
 }
 
-static CUresult alloc_part(int device, uint64_t graph, size_t bytes, struct part **out)
+static CUresult alloc_part(
+	int device, bool managed, uint64_t graph, size_t bytes, struct part **out)
 {
 	struct graph_memory *m = calloc(1, sizeof(*m));
-	struct memory_range range;
 	CUresult status;
 
 	if (!m)
@@ -131,24 +129,20 @@ static CUresult alloc_part(int device, uint64_t graph, size_t bytes, struct part
 		free(m);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	status = memory_alloc(device, bytes, true, &m->address);
+	status = graph_place_get(&m->place, device, managed, bytes);
 	if (status) {
 		graph_use_put(m->use);
 		free(m);
 		return status;
 	}
-	m->bytes = bytes;
-	m->device = device;
-	if (memory_find(m->address, &range))
-		m->context = range.context;
 	*out = memory_part(PART_ALLOC, m);
 	if (!*out) {
 		memory_end(m);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	pthread_mutex_lock(&memories.lock);
-	m->next = *memory_bucket(m->address);
-	*memory_bucket(m->address) = m;
+	m->next = *memory_bucket(m->place.address);
+	*memory_bucket(m->place.address) = m;
 	atomic_fetch_add(&memories.count, 1);
 	pthread_mutex_unlock(&memories.lock);
 	return CUDA_SUCCESS;
@@ -185,9 +179,11 @@ static struct graph_memory *memory_again(const struct graph *graph, const uint32
 		struct graph_memory *m = parts->places[i].part->held;
 
 		if (parts->places[i].part->kind == PART_FREE &&
-			parts->places[i].line == graph->line && m->device == device &&
-			m->bytes == alloc->bytesize && m->most == alloc->poolProps.maxSize &&
-			!m->lost && !m->access.count && !alloc->accessDescCount &&
+			parts->places[i].line == graph->line && m->place.device == device &&
+			m->place.bytes == alloc->bytesize &&
+			m->most == alloc->poolProps.maxSize && !m->lost &&
+			!m->place.managed == !graph_place_managed(alloc) && !m->access.count &&
+			!alloc->accessDescCount &&
 			parts_of(parts, PART_ALLOC, m) == parts_of(parts, PART_FREE, m))
 			return m;
 	}
@@ -258,8 +254,8 @@ void graph_memory_reset(const struct context *context, bool last)
 	for (unsigned i = 0; i < MEMORY_BUCKETS; i++)
 		for (struct graph_memory *m = memories.buckets[i]; m; m = next) {
 			next = m->next;
-			if (m->device != context->device ||
-				(!last && m->context != context->number))
+			if (m->place.device != context->device ||
+				(!last && m->place.context != context->number))
 				continue;
 			m->lost = true;
 			memory_allocated(m, false, GRAPH_USE_ANY);
@@ -306,9 +302,9 @@ static void launch_do(const struct parts *parts, uint64_t stream)
 		struct graph_memory *m = part->held;
 
 		if (part->kind == PART_ALLOC)
-			graph_use_alloc(m->use, memories.pass, m->bytes);
+			graph_use_alloc(m->use, memories.pass, m->place.bytes);
 		else if (part->kind == PART_FREE && m->pass == memories.pass)
-			graph_use_free(m->use, memories.pass, m->bytes);
+			graph_use_free(m->use, memories.pass, m->place.bytes);
 		if (part->kind == PART_ALLOC || part->kind == PART_FREE)
 			memory_allocated(m, part->kind == PART_ALLOC, stream);
 	}
@@ -352,15 +348,15 @@ static CUresult memory_node_capture(
 	return CUDA_SUCCESS;
 }
 
-CUresult memory_node_capture_alloc(
-	struct graph *graph, uint64_t stream, int device, size_t bytes, CUdeviceptr *address)
+CUresult memory_node_capture_alloc(struct graph *graph, uint64_t stream, int device,
+	bool managed, size_t bytes, CUdeviceptr *address)
 {
 	struct part *part;
-	CUresult status = alloc_part(device, graph->handle, bytes, &part);
+	CUresult status = alloc_part(device, managed, graph->handle, bytes, &part);
 
 	if (status)
 		return status;
-	*address = part->held->address;
+	*address = part->held->place.address;
 	return memory_node_capture(graph, stream, CU_GRAPH_NODE_TYPE_MEM_ALLOC, part);
 }
 
@@ -382,7 +378,8 @@ static CUresult node_params_alloc(struct node_params *p, CUgraph hGraph,
 	CUresult status;
 
 	if (!alloc || !alloc->bytesize ||
-		alloc->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+		(alloc->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED &&
+			!graph_place_managed(alloc)) ||
 		alloc->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
 		(alloc->accessDescCount && !alloc->accessDescs))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -396,14 +393,17 @@ static CUresult node_params_alloc(struct node_params *p, CUgraph hGraph,
 		hGraph, dependencies, n, (int)(device - devices.at), alloc, &p->part);
 	if (status || p->part)
 		return status;
-	status = alloc_part((int)(device - devices.at), (uint64_t)(uintptr_t)hGraph,
-		alloc->bytesize, &p->part);
+	status = alloc_part((int)(device - devices.at), graph_place_managed(alloc),
+		(uint64_t)(uintptr_t)hGraph, alloc->bytesize, &p->part);
 	if (status)
 		return status;
 	p->part->held->most = alloc->poolProps.maxSize;
-	/* Where this fails, the part goes with its node's description. */
-	return graph_access_begin(&p->part->held->access, (int)(device - devices.at),
-		alloc->accessDescs, alloc->accessDescCount);
+	/* Devices reach what is managed. Where this fails, the part goes with its node's
+	 * description. */
+	return graph_place_managed(alloc)
+		       ? CUDA_SUCCESS
+		       : graph_access_begin(&p->part->held->access, (int)(device - devices.at),
+				 alloc->accessDescs, alloc->accessDescCount);
 }
 
 CUresult node_params_free_memory(
@@ -419,7 +419,7 @@ CUresult node_add_alloc(CUgraphNode *phGraphNode, CUgraph hGraph,
 {
 	struct node_params p = {0};
 	CUresult status = node_params_alloc(&p, hGraph, dependencies, n, alloc);
-	CUdeviceptr address = status ? 0 : p.part->held->address;
+	CUdeviceptr address = status ? 0 : p.part->held->place.address;
 
 	status = node_add(phGraphNode, hGraph, dependencies, data, n, &p, status);
 	if (!status)
@@ -473,14 +473,16 @@ CUresult hand_cuGraphMemAllocNodeGetParams(
 	if (!m || !params_out)
 		return CUDA_ERROR_INVALID_VALUE;
 	*params_out = (CUDA_MEM_ALLOC_NODE_PARAMS){
-		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = m->device},
+		.poolProps = {.allocType = m->place.managed ? CU_MEM_ALLOCATION_TYPE_MANAGED
+							    : CU_MEM_ALLOCATION_TYPE_PINNED,
+			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+				.id = m->place.device},
 			.maxSize = m->most},
 		.accessDescs =
 			m->access.list ? m->access.list : &none, /* there is a list, of none */
 		.accessDescCount = m->access.count,
-		.bytesize = m->bytes,
-		.dptr = m->address};
+		.bytesize = m->place.bytes,
+		.dptr = m->place.address};
 	return CUDA_SUCCESS;
 }
 
@@ -490,6 +492,6 @@ CUresult hand_cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_o
 
 	if (!m || !dptr_out)
 		return CUDA_ERROR_INVALID_VALUE;
-	*dptr_out = m->address;
+	*dptr_out = m->place.address;
 	return CUDA_SUCCESS;
 }

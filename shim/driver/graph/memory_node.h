@@ -25,8 +25,8 @@ bool graph_memory_free(CUdeviceptr address, uint64_t stream, CUresult *status);
 void graph_memory_reset(const struct context *context, bool last);
 
 /* Nodes for cuMemAllocAsync and cuMemFreeAsync on a stream that captures into GRAPH. */
-CUresult memory_node_capture_alloc(
-	struct graph *graph, uint64_t stream, int device, size_t bytes, CUdeviceptr *address);
+CUresult memory_node_capture_alloc(struct graph *graph, uint64_t stream, int device,
+	bool managed, size_t bytes, CUdeviceptr *address);
 CUresult memory_node_capture_free(struct graph *graph, uint64_t stream, CUdeviceptr address);
 
 /* Before a launch of PARTS on a stream: INVALID_VALUE, and nothing is changed, where an

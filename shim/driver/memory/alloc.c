@@ -102,10 +102,10 @@ CUresult hand_cuMemFree_v2(CUdeviceptr dptr)
 		return status;
 	if (pool_free(dptr, &status))
 		return status;
-	if (managed_find(dptr, &managed))
-		return managed_free(dptr);
 	if (graph_memory_free(dptr, GRAPH_USE_ANY, &status))
 		return status;
+	if (managed_find(dptr, &managed))
+		return managed_free(dptr);
 	if (share_close_pointer(dptr, &status))
 		return status;
 	return memory_free(dptr);

@@ -13,6 +13,7 @@
 #include "shim/driver/memory/globals.h"
 #include "shim/driver/memory/heap.h"
 #include "shim/driver/memory/virtual/vmm.h"
+#include "shim/driver/memory/virtual/vmm_host.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/statistics.h"
 
@@ -205,7 +206,7 @@ bool memory_is_shared(CUdeviceptr address)
 
 /* ---- looking up ---- */
 
-bool memory_find(CUdeviceptr address, struct memory_range *range)
+static bool range_find(CUdeviceptr address, struct memory_range *range)
 {
 	struct window *w;
 	struct block *block;
@@ -250,6 +251,21 @@ bool memory_find(CUdeviceptr address, struct memory_range *range)
 	return found;
 }
 
+bool memory_find(CUdeviceptr address, struct memory_range *range)
+{
+	return range_find(address, range) && !(range->reserved && vmm_host_at(address));
+}
+
+bool memory_reserved(CUdeviceptr address, struct memory_range *range)
+{
+	return range_find(address, range) && range->reserved;
+}
+
+bool memory_window_kept(int device)
+{
+	return heap.windows[device].reserved;
+}
+
 bool memory_inside(CUdeviceptr address, size_t bytes)
 {
 	struct memory_range range;
@@ -280,7 +296,7 @@ bool memory_in_window(CUdeviceptr address, int *device)
 
 	if (w) {
 		*device = (int)(w - heap.windows);
-		return true;
+		return !vmm_host_at(address);
 	}
 	if (!globals_any() || !memory_find(address, &range))
 		return false;

@@ -41,8 +41,13 @@ CUresult memory_alloc_whole(int device, size_t bytes, CUdeviceptr *address, bool
 CUresult memory_free(CUdeviceptr address);
 /* pointer.c: the handle of the live context of that number; 0: none. */
 uint64_t pointer_context_by_number(uint16_t number);
-/* The live allocation around an address. */
+/* The live allocation around an address, or the reservation, where it is not the program's own
+ * memory that is mapped there (vmm_host.h). */
 bool memory_find(CUdeviceptr address, struct memory_range *range);
+/* The reservation, whatever is mapped there. */
+bool memory_reserved(CUdeviceptr address, struct memory_range *range);
+/* The program has nothing of its own in the device's window but what the shim maps there. */
+bool memory_window_kept(int device);
 /* Is [address, address + bytes) device memory that is live, as far as the shim can know? */
 bool memory_inside(CUdeviceptr address, size_t bytes);
 /* In a device's window: device memory or nothing, never the app's own. */

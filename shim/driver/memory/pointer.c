@@ -142,6 +142,12 @@ static int pointer_device(const struct pointer *p)
 	return number && number <= CONTEXT_CREATED ? device_of_primary(number) : 0;
 }
 
+/* By cuMemMap. */
+static bool pointer_mapped(const struct pointer *p)
+{
+	return p->device ? p->range.reserved : p->host && p->pinned.mapped;
+}
+
 /* Of the current context's device; mappings have only what cuMemSetAccess gave. */
 static CUresult pointer_access(unsigned *flags, CUdeviceptr ptr, const struct pointer *p)
 {
@@ -151,7 +157,7 @@ static CUresult pointer_access(unsigned *flags, CUdeviceptr ptr, const struct po
 	unsigned long long access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	CUresult status = CUDA_SUCCESS;
 
-	if (p->device && p->range.reserved)
+	if (pointer_mapped(p))
 		status = hand_cuMemGetAccess(&access, &device, ptr);
 	else if (p->device && !p->managed && context && !peer_reaches(context, ptr))
 		access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
@@ -171,7 +177,7 @@ static CUresult pointer_attribute(
 
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		if (p->pooled)
+		if (p->pooled || (p->host && p->pinned.mapped))
 			*(CUcontext *)data = NULL;
 		else
 			*(CUcontext *)data = (CUcontext)(uintptr_t)pointer_context_by_number(
@@ -222,10 +228,9 @@ static CUresult pointer_attribute(
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)data = bytes; return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-		*(uint64_t *)data =
-			p->device && p->range.reserved && vmm_about_mapped(ptr, &prop)
-				? (uint64_t)prop.requestedHandleTypes
-				: 0;
+		*(uint64_t *)data = pointer_mapped(p) && vmm_about_mapped(ptr, &prop)
+					    ? (uint64_t)prop.requestedHandleTypes
+					    : 0;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return pointer_access(data, ptr, p);
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:

@@ -52,14 +52,16 @@ static struct known know(uint64_t address)
 		know_block(range->owner, address, &known);
 	} else if (range && (range = ranges_find(&memory_mappings, address))) {
 		const struct mapping *mapping = range->owner;
+		const struct device *device = mapping->physical->device;
 
 		known = (struct known){
 			.found = true,
-			.type = CU_MEMORYTYPE_DEVICE,
+			.type = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
 			.start = mapping->start,
 			.address = address,
+			.host = device ? 0 : address,
 			.size = mapping->size,
-			.ordinal = mapping->physical->device->ordinal,
+			.ordinal = device ? device->ordinal : 0,
 			.id = mapping->physical->offset / GRANULE,
 			.access = mapping_access(mapping),
 		};

@@ -38,13 +38,17 @@ static CUresult prop_check(const CUmemAllocationProp *prop)
 {
 	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return prop->location.type == CU_MEM_LOCATION_TYPE_HOST ||
-				       prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-				       prop->location.type ==
-					       CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
-			       ? CUDA_ERROR_NOT_SUPPORTED
-			       : CUDA_ERROR_INVALID_VALUE;
+	switch (prop->location.type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE: break;
+	case CU_MEM_LOCATION_TYPE_HOST:
+		return prop->requestedHandleTypes ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	/* One node, whatever the machine has. */
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+		if (prop->location.id)
+			return CUDA_ERROR_INVALID_VALUE;
+		return prop->requestedHandleTypes ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
 	if (!device_get(prop->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
 	return prop->requestedHandleTypes > CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
@@ -148,7 +152,8 @@ void soft_physical_unref(struct physical *physical)
 			(off_t)physical->offset, (off_t)physical->size);
 		ranges_remove(&file_ranges, physical->offset);
 	}
-	memory_uncharge(physical->device, physical->size);
+	if (physical->device)
+		memory_uncharge(physical->device, physical->size);
 	free(physical);
 }
 
@@ -165,7 +170,8 @@ static CUresult physical_place(struct physical *physical, int file)
 	bool shared = file >= 0 || physical->prop.requestedHandleTypes;
 
 	physical->own_file = -1;
-	if ((!shared && !file_open()) || !memory_charge(physical->device, physical->size))
+	if ((!shared && !file_open()) ||
+		(physical->device && !memory_charge(physical->device, physical->size)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (shared) {
 		physical->own_file =
@@ -186,7 +192,8 @@ static CUresult physical_place(struct physical *physical, int file)
 			return CUDA_SUCCESS;
 		ranges_remove(&file_ranges, physical->offset);
 	}
-	memory_uncharge(physical->device, physical->size);
+	if (physical->device)
+		memory_uncharge(physical->device, physical->size);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -198,7 +205,8 @@ static CUresult physical_new(CUmemGenericAllocationHandle *handle, size_t size,
 
 	if (!physical)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	physical->device = device_get(prop->location.id);
+	if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+		physical->device = device_get(prop->location.id);
 	physical->size = size;
 	physical->refs = physical->handles = 1;
 	physical->prop = *prop;

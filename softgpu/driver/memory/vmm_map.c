@@ -98,7 +98,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 /* Who of those named may read and write. */
 struct access {
 	uint64_t named, read, write;
-	bool host_named;
+	bool host_named, numa_named; /* the latter as a node, too */
 	CUmemAccess_flags host;
 };
 
@@ -110,8 +110,10 @@ static CUresult access_read(struct access *access, const CUmemAccessDesc *desc)
 		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
 		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (desc->location.type == CU_MEM_LOCATION_TYPE_HOST) {
+	if (desc->location.type == CU_MEM_LOCATION_TYPE_HOST ||
+		desc->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA) {
 		access->host_named = true;
+		access->numa_named |= desc->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
 		access->host = desc->flags;
 		return CUDA_SUCCESS;
 	}
@@ -188,7 +190,11 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
 	for (uint64_t at = ptr; !ret && at < ptr + size;) {
 		struct mapping *mapping = ranges_find(&memory_mappings, at)->owner;
 
-		ret = mapping_protect(mapping, &access);
+		/* cuda.h: other memory has no nodes that it could be let to. */
+		ret = access.numa_named && mapping->physical->prop.location.type !=
+						   CU_MEM_LOCATION_TYPE_HOST_NUMA
+			      ? CUDA_ERROR_INVALID_VALUE
+			      : mapping_protect(mapping, &access);
 		at += mapping->size;
 	}
 	memory_unlock_taking();
@@ -200,20 +206,24 @@ CUresult cuMemGetAccess(
 {
 	struct range *range;
 	CUresult ret = vmm_initialised();
+	bool host;
 
 	if (ret)
 		return ret;
-	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+	if (!flags || !location)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!device_get(location->id))
+	host = location->type == CU_MEM_LOCATION_TYPE_HOST ||
+	       location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+	if (!host &&
+		(location->type != CU_MEM_LOCATION_TYPE_DEVICE || !device_get(location->id)))
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_rwlock_rdlock(&memory_lock);
 	range = ranges_find(&memory_mappings, ptr);
 	if (range) {
 		const struct mapping *mapping = range->owner;
-		uint64_t device = 1ull << location->id;
+		uint64_t device = host ? 0 : 1ull << location->id;
 
-		*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+		*flags = host ? mapping->host : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 		if (mapping->written_by & device)
 			*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 		else if (mapping->reached_by & device)

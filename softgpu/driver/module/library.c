@@ -69,23 +69,25 @@ static bool list_kernels(struct CUlib_st *library, const struct CUmod_st *module
 	return true;
 }
 
-/* The library's text, with where its managed variables are if a module has them; malloc'ed.
- * They are one for all devices. */
+/* The library's text with where its managed variables are, malloc'ed, if a module has them
+ * already; else NULL. They are one for all devices. */
 static CUresult instance_text(struct CUlib_st *library, char **text)
 {
 	enum { MANAGED = 1024 };
 	const char *names[MANAGED];
 	uint64_t addresses[MANAGED];
 	struct placed placed = {.names = names, .addresses = (void *const *)addresses};
+	CUresult ret = CUDA_SUCCESS;
 	uint32_t at = 0;
-	CUresult ret;
 
+	*text = NULL;
 	pthread_mutex_lock(&context_lock);
 	while (library->first && placed.count < MANAGED &&
 		(names[placed.count] = ptx_module_managed_at(
 			 library->first->ptx, &at, &addresses[placed.count])))
 		placed.count++;
-	ret = placed_text(&placed, library->image.text, text);
+	if (placed.count)
+		ret = placed_text(&placed, library->image.text, text);
 	pthread_mutex_unlock(&context_lock);
 	return ret;
 }
@@ -98,7 +100,9 @@ static CUresult instance_from_text(struct CUlib_st *library, struct CUctx_st *co
 
 	if (ret)
 		return ret;
-	ret = module_from_text(context, text, strlen(text), log, out);
+	ret = text ? module_from_text(context, text, strlen(text), log, out)
+		   : module_from_text(
+			     context, library->image.text, library->image.text_size, log, out);
 	free(text);
 	return ret;
 }

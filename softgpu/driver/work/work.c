@@ -223,8 +223,10 @@ void work_side(uint64_t address, struct softgpu_side *side)
 	} else if ((range = ranges_find(&memory_mappings, address))) {
 		const struct mapping *mapping = range->owner;
 
-		side->place = SOFTGPU_PLACE_DEVICE;
-		side->device = (uint32_t)mapping->physical->device->ordinal;
+		side->place =
+			mapping->physical->device ? SOFTGPU_PLACE_DEVICE : SOFTGPU_PLACE_PINNED;
+		if (mapping->physical->device)
+			side->device = (uint32_t)mapping->physical->device->ordinal;
 	} else if ((range = ranges_find(&memory_blocks, address))) {
 		const struct block *block = range->owner;
 

@@ -5,6 +5,9 @@
  */
 #include "tests/unit/softgpu/softgpu_images.h"
 
+#include <stdio.h>
+#include <sys/resource.h>
+
 static void every_image_loads_and_runs(void **state)
 {
 	static const char *const names[] = {
@@ -202,6 +205,40 @@ static void libraries_belong_to_no_context(void **state)
 	is(cuKernelGetName(&name, kernel), CUDA_ERROR_INVALID_HANDLE);
 }
 
+/* With addresses for one copy of a long text, and not for two. */
+static void a_library_reads_its_text_where_it_is(void **state)
+{
+	const size_t size = 64u << 20;
+	char *text = malloc(size + 1), field[32];
+	FILE *statm = fopen("/proc/self/statm", "r");
+	struct rlimit before, now;
+	unsigned count;
+	CUlibrary library;
+
+	(void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	skip(); /* whose own memory has addresses without a limit */
+#endif
+	assert_true(text && statm && fgets(field, sizeof(field), statm));
+	fclose(statm);
+	memset(text, '\n', size);
+	text[size] = 0;
+	count = (unsigned)snprintf(text, size,
+		".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k()\n{ ret; "
+		"}\n");
+	text[count] = '\n';
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	now = before;
+	now.rlim_cur = strtoull(field, NULL, 10) * 4096 + size + size / 2;
+	assert_int_equal(setrlimit(RLIMIT_AS, &now), 0);
+	ok(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	ok(cuLibraryGetKernelCount(&count, library));
+	assert_int_equal(count, 1);
+	ok(cuLibraryUnload(library));
+	free(text);
+}
+
 static void linked_texts_run_together(void **state)
 {
 	/* Each keeps a variable of the same name to itself; the first calls into the second. */
@@ -299,6 +336,7 @@ int main(void)
 		cmocka_unit_test(machine_code_is_refused),
 		cmocka_unit_test(machine_code_in_a_fat_binary_loads_but_does_not_run),
 		cmocka_unit_test(libraries_belong_to_no_context),
+		cmocka_unit_test(a_library_reads_its_text_where_it_is),
 		cmocka_unit_test(linked_texts_run_together),
 		cmocka_unit_test(a_node_outlives_its_module),
 	};

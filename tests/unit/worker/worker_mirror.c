@@ -238,6 +238,96 @@ static void one_wait_at_a_time(void **state)
 	peer_stop(p);
 }
 
+#define WINDOW 0x200000000000ull
+#define GRANULE (2ull << 20)
+#define MEMORY(i) handle_make(1 + (i), KIND_CUmemGenericAllocationHandle, 1)
+
+/* *AT: where the worker has it. */
+static CUresult create_host(unsigned i, uint64_t bytes, uint64_t *at)
+{
+	struct wire_vcudaVmmCreateHost body = {.memory = MEMORY(i), .bytes = bytes};
+	struct wire_vcudaVmmCreateHost_reply answer = {0};
+	CUresult status = call_of(OP_vcudaVmmCreateHost, &body, sizeof(body), NULL);
+
+	memcpy(&answer, peer_body, sizeof(answer));
+	if (!status)
+		*at = answer.address;
+	return status;
+}
+
+static CUresult place(unsigned i, uint64_t address, uint64_t bytes)
+{
+	struct wire_vcudaVmmMap body = {
+		.memory = MEMORY(i), .address = address, .bytes = bytes};
+
+	return CALL_OF(OP_vcudaVmmMap, body);
+}
+
+static CUresult displace(uint64_t address, uint64_t bytes)
+{
+	struct wire_vcudaVmmUnmap body = {.address = address, .bytes = bytes};
+
+	return CALL_OF(OP_vcudaVmmUnmap, body);
+}
+
+static CUresult release(unsigned i)
+{
+	struct wire_vcudaVmmRelease body = {.memory = MEMORY(i)};
+
+	return CALL_OF(OP_vcudaVmmRelease, body);
+}
+
+/* Memory with a name: one mirror, of the worker's own, and the device's addresses of it. */
+static void memory_with_a_name(void **state)
+{
+	struct wire_vcudaPrimaryReset reset = {.device = 0};
+	uint64_t at = 0, other = 0;
+	uint32_t bytes;
+
+	(void)state;
+	peer_host_memory = 64 << 20;
+	peer_start(p);
+	assert_int_equal(create_host(0, 0, &at), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(create_host(0, GRANULE + PAGE, &at), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(create_host(0, -GRANULE, &at), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(create_host(0, 18 << 20, &at), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(create_host(0, 2 * GRANULE, &at), CUDA_SUCCESS);
+	assert_int_equal(create_host(0, GRANULE, &other), CUDA_ERROR_INVALID_HANDLE);
+	/* It is no context's, though one was current. */
+	assert_int_equal(CALL_OF(OP_vcudaPrimaryReset, reset), CUDA_SUCCESS);
+	assert_int_equal(place(0, at, 2 * GRANULE), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(place(0, WINDOW, 4 * GRANULE), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(place(0, WINDOW, 2 * GRANULE), CUDA_SUCCESS);
+	assert_int_equal(place(0, WINDOW + 8 * GRANULE, 2 * GRANULE), CUDA_SUCCESS);
+	/* What the device writes at one of its addresses is told once, as the mirror's. */
+	assert_int_equal(PUT(at, 4, 9), CUDA_SUCCESS);
+	assert_int_equal(PUT(WINDOW, 4, 9), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(fill(WINDOW + 9 * GRANULE, 8), CUDA_SUCCESS);
+	assert_int_equal(fetch(SYNC_CONTEXT, MIRROR_FETCH_MAX, &bytes), CUDA_SUCCESS);
+	assert_int_equal(bytes, sizeof(struct mirror_answer) + mirror_run_bytes(4));
+	assert_int_equal(fill(WINDOW + GRANULE, 8), CUDA_SUCCESS); /* the same, there already */
+	assert_int_equal(fetch(SYNC_CONTEXT, MIRROR_FETCH_MAX, &bytes), CUDA_SUCCESS);
+	assert_int_equal(bytes, sizeof(struct mirror_answer));
+	/* Neither is it the program's to end, nor is there another mirror of it. */
+	assert_int_equal(unmap(at), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(map(at, PAGE), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(displace(at, 2 * GRANULE), CUDA_ERROR_INVALID_VALUE);
+	/* It counts until it is released and mapped nowhere. */
+	assert_int_equal(create_host(1, 14 << 20, &other), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(release(0), CUDA_SUCCESS);
+	assert_int_equal(displace(WINDOW, 2 * GRANULE), CUDA_SUCCESS);
+	assert_int_equal(PUT(at, 4, 10), CUDA_SUCCESS);
+	assert_int_equal(create_host(1, 14 << 20, &other), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(displace(WINDOW + 8 * GRANULE, 2 * GRANULE), CUDA_SUCCESS);
+	assert_int_equal(PUT(at, 4, 11), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(create_host(1, 14 << 20, &other), CUDA_SUCCESS);
+	assert_int_equal(fill(WINDOW, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(release(1), CUDA_SUCCESS);
+	expect_alive(p);
+	peer_stop(p);
+	peer_host_memory = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +336,7 @@ int main(void)
 		cmocka_unit_test(runs_lie_in_what_is_mapped),
 		cmocka_unit_test(memory_is_looked_through_once),
 		cmocka_unit_test(one_wait_at_a_time),
+		cmocka_unit_test(memory_with_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

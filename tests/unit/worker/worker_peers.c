@@ -4,6 +4,8 @@
  * and taking access, what a context's end takes away, and numbers that a hostile client makes
  * up.
  */
+#include "gpu-agent/generated/serve_hand.h"
+#include "gpu-agent/worker/driver/memory/vmm.h"
 #include "tests/unit/worker/worker_peer.h"
 
 #define WINDOW 0x200000000000ull
@@ -196,6 +198,54 @@ static void memory_without_a_name(void **state)
 	peer_stop(p);
 }
 
+static CUresult refusal;
+
+static CUresult set_access(
+	CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count)
+{
+	(void)address, (void)bytes, (void)access, (void)count;
+	return refusal;
+}
+
+/* What the driver refuses, nobody has: neither then, nor where access to all is given later. */
+static void what_the_driver_refuses(void **state)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+	struct wire_vcudaVmmAccess access = {
+		.address = WINDOW, .bytes = 2 * GRANULE, .accessor = 1, .flags = 3};
+	struct request r = {.body = (void *)&access};
+	struct vmm named = {0};
+	struct mapping mappings[4] = {
+		{.granules = 1}, {.granules = 1}, {.granules = 2, .of = &named}};
+
+	(void)state;
+	assert_non_null(w);
+	w->device_count = 2;
+	w->devices[0].window = WINDOW;
+	w->devices[0].window_bytes = 4 * GRANULE;
+	w->devices[0].granularity = GRANULE;
+	w->devices[0].mappings = mappings;
+	w->cuda.cuMemSetAccess = set_access;
+	refusal = CUDA_ERROR_INVALID_DEVICE;
+	assert_int_equal(serve_vcudaVmmAccess(w, &r), refusal);
+	assert_int_equal(mappings[0].others | mappings[1].others, 0);
+	access.address += 2 * GRANULE;
+	assert_int_equal(serve_vcudaVmmAccess(w, &r), refusal);
+	assert_int_equal(named.others, 0);
+	refusal = CUDA_SUCCESS;
+	assert_int_equal(serve_vcudaVmmAccess(w, &r), CUDA_SUCCESS);
+	assert_int_equal(named.others, 2);
+	access.address -= 2 * GRANULE;
+	assert_int_equal(serve_vcudaVmmAccess(w, &r), CUDA_SUCCESS);
+	assert_int_equal(mappings[0].others & mappings[1].others, 2);
+	/* Nor does it lose what the driver does not take. */
+	refusal = CUDA_ERROR_INVALID_DEVICE;
+	access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	assert_int_equal(serve_vcudaVmmAccess(w, &r), refusal);
+	assert_int_equal(mappings[0].others & mappings[1].others, 2);
+	free(w);
+}
+
 /* Who does not ask for it, an older program, gets the answer that it knows. */
 static void told_to_who_asks(void **state)
 {
@@ -239,6 +289,7 @@ int main(void)
 		cmocka_unit_test(numbers_that_are_made_up),
 		cmocka_unit_test(mappings_of_others),
 		cmocka_unit_test(memory_without_a_name),
+		cmocka_unit_test(what_the_driver_refuses),
 		cmocka_unit_test(told_to_who_asks),
 	};
 

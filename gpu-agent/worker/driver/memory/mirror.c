@@ -12,6 +12,7 @@
 #include "gpu-agent/worker/loop/beside_call.h"
 #include "gpu-agent/worker/direct/direct.h"
 #include "gpu-agent/worker/driver.h"
+#include "gpu-agent/worker/driver/memory/vmm_host.h"
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/limits/quotas.h"
 #include "gpu-agent/worker/reply/reply.h"
@@ -106,11 +107,21 @@ static bool mirror_place(
 	       (!at || m->views[at - 1].address + m->views[at - 1].bytes <= address);
 }
 
+CUresult mirror_room_for(const struct worker *w, uint64_t bytes)
+{
+	const struct worker_mirror *m = &w->mirror;
+	uint64_t limit = w->config->host_memory / MIRROR_SHARE;
+
+	return m->count == MIRROR_REGIONS ||
+			       (limit && (bytes > limit || m->bytes > limit - bytes))
+		       ? CUDA_ERROR_OUT_OF_MEMORY
+		       : CUDA_SUCCESS;
+}
+
 static CUresult mirror_check(
 	const struct worker *w, uint64_t address, uint64_t bytes, size_t *place)
 {
 	const struct worker_mirror *m = &w->mirror;
-	uint64_t limit = w->config->host_memory / MIRROR_SHARE;
 
 	if (!m->window_bytes)
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -119,10 +130,7 @@ static CUresult mirror_check(
 		mirror_in_window(m, address) != mirror_in_window(m, address + bytes - 1) ||
 		!mirror_place(m, address, bytes, place))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (m->count == MIRROR_REGIONS ||
-		(limit && (bytes > limit || m->bytes > limit - bytes)))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	return CUDA_SUCCESS;
+	return mirror_room_for(w, bytes);
 }
 
 /* Memory of ours exactly there: over nothing but our own reservation. */
@@ -187,27 +195,84 @@ static bool mirror_room(struct worker_mirror *m)
 	return true;
 }
 
+/* Charges VIEW, which goes to PLACE, and makes its shadow. */
+static CUresult view_begin(struct worker *w, struct mirror_view *view, size_t *place)
+{
+	CUresult status = mirror_check(w, view->address, view->bytes, place);
+
+	if (status)
+		return status;
+	if (!mirror_room(&w->mirror) || !quotas_charge(w, QUOTA_PINNED, view->bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	view->live = mirror_pointer(view->address);
+	view->shadow = mmap(NULL, view->bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (view->shadow != MAP_FAILED)
+		return CUDA_SUCCESS;
+	quotas_uncharge(w, QUOTA_PINNED, view->bytes);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void view_end(struct worker *w, const struct mirror_view *view)
+{
+	munmap(view->shadow, view->bytes);
+	quotas_uncharge(w, QUOTA_PINNED, view->bytes);
+}
+
+static void view_put(struct worker_mirror *m, const struct mirror_view *view, size_t place)
+{
+	memmove(&m->views[place + 1], &m->views[place], (m->count - place) * sizeof(*view));
+	m->views[place] = *view;
+	m->count++;
+	m->bytes += view->bytes;
+}
+
+/* False: there is none at ADDRESS. */
+static bool view_take(struct worker_mirror *m, uint64_t address, struct mirror_view *view)
+{
+	size_t at = 0;
+
+	while (at < m->count && m->views[at].address != address)
+		at++;
+	if (at == m->count)
+		return false;
+	*view = m->views[at];
+	m->count--;
+	memmove(&m->views[at], &m->views[at + 1], (m->count - at) * sizeof(*view));
+	m->bytes -= view->bytes;
+	m->cursor = (struct mirror_cursor){0, 0};
+	return true;
+}
+
+CUresult mirror_adopt(struct worker *w, uint64_t address, uint64_t bytes)
+{
+	struct mirror_view view = {.address = address, .bytes = bytes};
+	size_t place;
+	CUresult status = view_begin(w, &view, &place);
+
+	if (!status)
+		view_put(&w->mirror, &view, place);
+	return status;
+}
+
+void mirror_leave(struct worker *w, uint64_t address)
+{
+	struct mirror_view view;
+
+	if (view_take(&w->mirror, address, &view))
+		view_end(w, &view);
+}
+
 CUresult serve_vcudaMirrorMap(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaMirrorMap *req = (const void *)r->body;
 	struct worker_mirror *m = &w->mirror;
-	struct mirror_view view = {.address = req->address,
-		.bytes = req->bytes,
-		.live = mirror_pointer(req->address)};
+	struct mirror_view view = {.address = req->address, .bytes = req->bytes};
 	size_t place;
-	CUresult status = mirror_check(w, req->address, req->bytes, &place);
-	void *shadow;
+	CUresult status = view_begin(w, &view, &place);
 
 	if (status)
 		return status;
-	if (!mirror_room(m) || !quotas_charge(w, QUOTA_PINNED, req->bytes))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	shadow = mmap(NULL, req->bytes, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (shadow == MAP_FAILED) {
-		quotas_uncharge(w, QUOTA_PINNED, req->bytes);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	status =
 		mirror_back(m, req->address, req->bytes) ? CUDA_SUCCESS : CUDA_ERROR_MAP_FAILED;
 	if (!status) {
@@ -215,40 +280,25 @@ CUresult serve_vcudaMirrorMap(struct worker *w, struct request *r)
 		if (status)
 			mirror_unback(m, req->address, req->bytes);
 	}
-	if (status) {
-		munmap(shadow, req->bytes);
-		quotas_uncharge(w, QUOTA_PINNED, req->bytes);
-		return status;
-	}
-	view.shadow = shadow;
-	memmove(&m->views[place + 1], &m->views[place], (m->count - place) * sizeof(view));
-	m->views[place] = view;
-	m->count++;
-	m->bytes += req->bytes;
-	return CUDA_SUCCESS;
+	if (status)
+		view_end(w, &view);
+	else
+		view_put(m, &view, place);
+	return status;
 }
 
 CUresult serve_vcudaMirrorUnmap(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaMirrorUnmap *req = (const void *)r->body;
-	struct worker_mirror *m = &w->mirror;
 	struct mirror_view view;
-	size_t at = 0;
 
-	while (at < m->count && m->views[at].address != req->address)
-		at++;
-	if (at == m->count)
+	/* The worker's own ends with its memory. */
+	if (vmm_host_at(w, req->address) || !view_take(&w->mirror, req->address, &view))
 		return CUDA_ERROR_INVALID_VALUE;
-	view = m->views[at];
-	m->count--;
-	memmove(&m->views[at], &m->views[at + 1], (m->count - at) * sizeof(view));
-	m->bytes -= view.bytes;
-	quotas_uncharge(w, QUOTA_PINNED, view.bytes);
-	m->cursor = (struct mirror_cursor){0, 0};
 	worker_use(w, CONTEXT_PRIMARY(0));
 	w->cuda.cuMemHostUnregister(view.live);
-	mirror_unback(m, view.address, view.bytes);
-	munmap(view.shadow, view.bytes);
+	mirror_unback(&w->mirror, view.address, view.bytes);
+	view_end(w, &view);
 	return CUDA_SUCCESS;
 }
 

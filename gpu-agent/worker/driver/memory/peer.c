@@ -248,31 +248,35 @@ CUresult serve_vcudaPeerPool(struct worker *w, struct request *r)
 	return peer_let(w, (uint32_t)req->device, (uint32_t)req->accessor, req->on != 0);
 }
 
-/* A whole mapping from granule FIRST on: what ACCESSOR may do with it now. */
-static CUresult mapping_let(struct worker_device *d, const struct wire_vcudaVmmAccess *req,
-	uint64_t first, CUmemAccess_flags *flags)
+/* What ACCESSOR is let to do with a whole mapping that is asked for: *FLAGS, as it is to be. */
+static CUresult mapping_allows(const struct worker_device *d, const struct mapping *m,
+	const struct wire_vcudaVmmAccess *req, CUmemAccess_flags *flags)
 {
-	struct mapping *m = &d->mappings[first];
-	uint32_t bit = 1u << req->accessor;
-
 	if (m->of) {
 		/* As when it was mapped: nobody writes to a sealed tensor. */
 		if (m->of->read_only && *flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			*flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
-		if (req->accessor != req->device)
-			m->of->others |= bit;
 		return CUDA_SUCCESS;
 	}
 	if (req->accessor == req->device || *flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (*flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-		m->others |= bit;
-	else
-		m->others &= ~bit;
 	/* It may have access to all there is. */
 	if (d->reached[req->accessor])
 		*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	return CUDA_SUCCESS;
+}
+
+/* It was. */
+static void mapping_let(struct mapping *m, const struct wire_vcudaVmmAccess *req)
+{
+	const uint32_t bit = 1u << req->accessor;
+
+	if (m->of && req->accessor != req->device)
+		m->of->others |= bit;
+	else if (!m->of && req->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		m->others |= bit;
+	else if (!m->of)
+		m->others &= ~bit;
 }
 
 CUresult serve_vcudaVmmAccess(struct worker *w, struct request *r)
@@ -297,10 +301,13 @@ CUresult serve_vcudaVmmAccess(struct worker *w, struct request *r)
 		n = d->mappings[g].granules;
 		if (!n || n > first + count - g || !d->mappings[g].of != !d->mappings[first].of)
 			return CUDA_ERROR_INVALID_VALUE;
-		status = mapping_let(d, req, g, &access.flags);
+		status = mapping_allows(d, &d->mappings[g], req, &access.flags);
 		if (status)
 			return status;
 	}
 	access.location.id = w->devices[req->accessor].device;
-	return w->cuda.cuMemSetAccess(req->address, req->bytes, &access, 1);
+	status = w->cuda.cuMemSetAccess(req->address, req->bytes, &access, 1);
+	for (uint64_t g = first; !status && g < first + count; g += d->mappings[g].granules)
+		mapping_let(&d->mappings[g], req);
+	return status;
 }

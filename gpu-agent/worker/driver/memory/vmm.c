@@ -9,6 +9,7 @@
 #include "gpu-agent/worker/driver/memory/memory.h"
 #include "gpu-agent/worker/driver/memory/tensor.h"
 #include "gpu-agent/worker/driver/memory/vmm.h"
+#include "gpu-agent/worker/driver/memory/vmm_host.h"
 
 static void vmm_done(struct worker *w, struct vmm *m)
 {
@@ -16,6 +17,8 @@ static void vmm_done(struct worker *w, struct vmm *m)
 		return;
 	if (m->is_tensor)
 		tensor_closed(w, m);
+	else if (m->host)
+		vmm_host_closed(w, m);
 	else
 		w->devices[m->device].used -= m->bytes;
 	if (m->named)

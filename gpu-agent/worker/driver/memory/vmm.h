@@ -15,7 +15,10 @@ struct vmm {
 	bool released;
 	bool shareable; /* it was made so */
 	bool tile_pool; /* the same: arrays map it */
-	bool named;	/* others may have it, by this name (ipc.c) */
+	/* The machine's memory (vmm_host.c): where the worker has it; 0: a device's. */
+	uint64_t host;
+	struct vmm *next_host;
+	bool named; /* others may have it, by this name (ipc.c) */
 	uint8_t name[16];
 	/* A tensor (tensor.c): the store's memory, which counts against no lease. */
 	bool is_tensor;

@@ -6,45 +6,27 @@
  * function has ended, and around one the memory is looked at.
  */
 #include "shim/driver/memory/mirror/mirror.h"
+#include "shim/driver/memory/mirror/mirror_state.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "common/wait.h"
-#include "protocol/generated/vcuda_ops.h"
-#include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
-#include "protocol/wire/mirror.h"
 #include "shim/driver/context/context.h"
-#include "shim/driver/memory/free_extents.h"
-#include "shim/driver/memory/pinned/host.h"
 #include "shim/driver/memory/memory.h"
-#include "shim/driver/memory/mirror/mirror_names.h"
 #include "shim/driver/memory/mirror/mirror_thread.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"
 #include "shim/engine/session.h"
-#include "shim/engine/statistics.h"
-#include "shim/engine/status.h"
 
-/* An answer that was given before this one is taken over by then, or never will be. */
-#define MIRROR_TURN_NS 5000000000ull
+/* As users: neither its addresses are the program's, nor does it go where nobody uses it. */
+#define MIRROR_HIDDEN 0xffffffffu
 
-static struct {
-	pthread_mutex_t changes; /* of the list; before the other one */
-	pthread_mutex_t lock;
-	struct mirror_view *views; /* by address */
-	unsigned *users;	   /* of each: how often it was activated */
-	size_t count, room;
-	struct free_extents free; /* pages of the window */
-	uint64_t window, window_bytes;
-	_Atomic uint64_t taken; /* answers taken over */
-	unsigned char runs[MIRROR_WRITE_MAX], spare[MIRROR_WRITE_MAX];
-	struct mirror_names names; /* in what went to the agent since the last push */
-} mirror = {.changes = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
+struct mirror mirror = {
+	.changes = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(mirror_list, mirror.changes, LOCK_MIRROR_LIST);
 LOCK_RANK(mirror, mirror.lock, LOCK_MIRROR);
 
@@ -148,12 +130,12 @@ static uint64_t view_left(const struct mirror_view *view, uint64_t address)
 static struct mirror_view *region_at(uint64_t address)
 {
 	for (size_t i = 0; i < mirror.count; i++)
-		if (view_left(&mirror.views[i], address))
+		if (mirror.users[i] != MIRROR_HIDDEN && view_left(&mirror.views[i], address))
 			return &mirror.views[i];
 	return NULL;
 }
 
-static void region_insert(const struct mirror_view *view)
+static void region_insert(const struct mirror_view *view, unsigned users)
 {
 	size_t at = 0;
 
@@ -163,10 +145,10 @@ static void region_insert(const struct mirror_view *view)
 	memmove(&mirror.users[at + 1], &mirror.users[at],
 		(mirror.count - at) * sizeof(*mirror.users));
 	mirror.views[at] = *view;
-	mirror.users[at] = 0;
+	mirror.users[at] = users;
 	mirror.count++;
 	atomic_store(&mirror_regions, (uint32_t)mirror.count);
-	if (view->address != view_host(view))
+	if (users != MIRROR_HIDDEN && view->address != view_host(view))
 		atomic_store(&mirror_apart, true);
 }
 
@@ -230,7 +212,7 @@ static CUresult region_add(uint64_t host, uint64_t bytes, bool apart)
 	status = region_place(&view, apart);
 	if (!status) {
 		pthread_mutex_lock(&mirror.lock);
-		region_insert(&view);
+		region_insert(&view, 0);
 		pthread_mutex_unlock(&mirror.lock);
 		return CUDA_SUCCESS;
 	}
@@ -243,14 +225,16 @@ static CUresult region_add(uint64_t host, uint64_t bytes, bool apart)
 	return status;
 }
 
-/* Takes one region that nobody uses out of the list. False: there is none. */
-static bool region_take(struct mirror_view *view)
+/* Takes one region that nobody uses out of the list, or a hidden one. False: there is none. */
+static bool region_take(struct mirror_view *view, uint64_t hidden)
 {
 	size_t i = 0;
 	bool found;
 
 	pthread_mutex_lock(&mirror.lock);
-	while (i < mirror.count && mirror.users[i])
+	while (i < mirror.count &&
+		(hidden ? mirror.users[i] != MIRROR_HIDDEN || mirror.views[i].address != hidden
+			: mirror.users[i]))
 		i++;
 	found = i < mirror.count;
 	if (found) {
@@ -271,7 +255,7 @@ static void regions_tidy(void)
 {
 	struct mirror_view view;
 
-	while (region_take(&view)) {
+	while (region_take(&view, 0)) {
 		region_unmap(view.address);
 		pages_put(&view);
 		munmap(view.shadow, view.bytes);
@@ -287,7 +271,8 @@ static uint64_t page_floor(uint64_t address)
 static uint64_t region_next(uint64_t host, uint64_t end)
 {
 	for (size_t i = 0; i < mirror.count; i++)
-		if (view_host(&mirror.views[i]) > host && view_host(&mirror.views[i]) < end)
+		if (mirror.users[i] != MIRROR_HIDDEN && view_host(&mirror.views[i]) > host &&
+			view_host(&mirror.views[i]) < end)
 			end = view_host(&mirror.views[i]);
 	return end;
 }
@@ -297,7 +282,8 @@ static void regions_use(uint64_t at, uint64_t end, bool more)
 {
 	pthread_mutex_lock(&mirror.lock);
 	for (size_t i = 0; i < mirror.count; i++)
-		if (view_host(&mirror.views[i]) < end && view_end(&mirror.views[i]) > at)
+		if (mirror.users[i] != MIRROR_HIDDEN && view_host(&mirror.views[i]) < end &&
+			view_end(&mirror.views[i]) > at)
 			mirror.users[i] += more ? 1 : mirror.users[i] ? -1u : 0;
 	pthread_mutex_unlock(&mirror.lock);
 }
@@ -338,20 +324,96 @@ void mirror_deactivate(const void *host, size_t bytes)
 	pthread_mutex_unlock(&mirror.changes);
 }
 
+CUresult mirror_hidden(void *live, uint64_t address, size_t bytes)
+{
+	const struct mirror_view view = {.live = live,
+		.address = address,
+		.bytes = bytes,
+		.shadow = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)};
+	bool room;
+
+	if (view.shadow == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&mirror.changes);
+	pthread_mutex_lock(&mirror.lock);
+	room = region_room();
+	if (room)
+		region_insert(&view, MIRROR_HIDDEN);
+	pthread_mutex_unlock(&mirror.lock);
+	pthread_mutex_unlock(&mirror.changes);
+	if (!room)
+		munmap(view.shadow, bytes);
+	return room ? mirror_thread_start() : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void mirror_hidden_gone(uint64_t address)
+{
+	struct mirror_view view;
+
+	pthread_mutex_lock(&mirror.changes);
+	if (region_take(&view, address))
+		munmap(view.shadow, view.bytes);
+	pthread_mutex_unlock(&mirror.changes);
+}
+
+CUresult mirror_alias(uint64_t at, size_t bytes)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&mirror.lock);
+	if (mirror.alias_count == mirror.alias_room) {
+		size_t room = mirror.alias_room ? 2 * mirror.alias_room : 16;
+		struct alias *aliases = realloc(mirror.aliases, room * sizeof(*aliases));
+
+		if (aliases) {
+			mirror.aliases = aliases;
+			mirror.alias_room = room;
+		} else {
+			status = CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
+	if (!status)
+		mirror.aliases[mirror.alias_count++] = (struct alias){at, bytes};
+	pthread_mutex_unlock(&mirror.lock);
+	return status;
+}
+
+void mirror_alias_gone(uint64_t at)
+{
+	pthread_mutex_lock(&mirror.lock);
+	for (size_t i = 0; i < mirror.alias_count; i++)
+		if (mirror.aliases[i].at == at) {
+			mirror.aliases[i] = mirror.aliases[--mirror.alias_count];
+			break;
+		}
+	pthread_mutex_unlock(&mirror.lock);
+}
+
+/* With the lock held: how much is active from an address on, at least; 0: nothing. */
+static uint64_t active_from(uint64_t address)
+{
+	const struct mirror_view *view = region_at(address);
+
+	for (size_t i = 0; !view && i < mirror.alias_count; i++)
+		if (address - mirror.aliases[i].at < mirror.aliases[i].bytes)
+			return mirror.aliases[i].at + mirror.aliases[i].bytes - address;
+	return view ? view_left(view, address) : 0;
+}
+
 bool mirror_inside(uint64_t address, size_t bytes)
 {
-	const struct mirror_view *view;
-	uint64_t end;
+	uint64_t end, here;
 
 	if (!mirror_any() || __builtin_add_overflow(address, bytes, &end))
 		return false;
 	pthread_mutex_lock(&mirror.lock);
 	do {
-		view = region_at(address); /* it may go on in the next */
-		address = view ? address + view_left(view, address) : end;
-	} while (address < end);
+		here = active_from(address); /* it may go on in the next */
+		address += here;
+	} while (here && address < end);
 	pthread_mutex_unlock(&mirror.lock);
-	return view != NULL;
+	return here != 0;
 }
 
 bool mirror_reaches(uint64_t address, size_t bytes)
@@ -371,127 +433,4 @@ uint64_t mirror_address(uint64_t host)
 		host = view->address + view->bytes - view_left(view, host);
 	pthread_mutex_unlock(&mirror.lock);
 	return host;
-}
-
-/* ---- towards the agent ---- */
-
-CUresult mirror_send(bool *changed, struct mirror_names *names)
-{
-	struct mirror_runs runs = {.to = mirror.runs, .room = sizeof(mirror.runs)};
-	struct mirror_cursor cursor = {0, 0};
-	CUresult status = CUDA_SUCCESS;
-
-	*changed = false;
-	pthread_mutex_lock(&mirror.lock);
-	do {
-		mirror_gather_stable(&runs, mirror.spare, mirror.views, mirror.count, &cursor);
-		if (!runs.used)
-			continue;
-		*changed = true;
-		if (host_idle())
-			mirror_names_note(&mirror.names, &runs);
-		mirror_sent(&runs, mirror.views, mirror.count);
-		status = send_vcudaMirrorWrite(runs.used, runs.to);
-		statistics_mirrored(STATISTICS_MIRROR_OUT, runs.used);
-	} while (runs.full && !status);
-	if (names) {
-		*names = mirror.names;
-		mirror.names.count = 0;
-	}
-	pthread_mutex_unlock(&mirror.lock);
-	return status;
-}
-
-CUresult mirror_push(void)
-{
-	struct mirror_names names;
-	CUresult status;
-	bool changed;
-
-	/* What the program has written there may lead to memory that is not active yet, and
-	 * that to more, as a list does. */
-	do
-		status = mirror_send(&changed, &names);
-	while (!status && mirror_names_reach(&names));
-	return status;
-}
-
-/* ---- from the agent ---- */
-
-static bool answer_in_turn(void *argument)
-{
-	return atomic_load(&mirror.taken) + 1 >= *(const uint64_t *)argument;
-}
-
-/* Waits until all answers before it are taken over. */
-static bool answer_turn(uint64_t number)
-{
-	uint64_t until = wait_now() + MIRROR_TURN_NS;
-
-	while (!answer_in_turn(&number)) {
-		if (wait_now() > until || session_check())
-			return false;
-		nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
-	}
-	return true;
-}
-
-CUresult mirror_take_over(const void *bytes, size_t n, struct mirror_answer *answer)
-{
-	bool fits;
-
-	if (n < sizeof(*answer))
-		return status_of(CAUSE_VIOLATION);
-	memcpy(answer, bytes, sizeof(*answer));
-	if (answer->bytes != n - sizeof(*answer) || !answer_turn(answer->number))
-		return status_of(CAUSE_VIOLATION);
-	pthread_mutex_lock(&mirror.lock);
-	/* A region may have gone meanwhile: its runs are for nobody. */
-	fits = mirror_store_runs((const unsigned char *)bytes + sizeof(*answer), answer->bytes,
-		mirror.views, mirror.count, true);
-	if (answer->number > atomic_load(&mirror.taken))
-		atomic_store(&mirror.taken, answer->number);
-	pthread_mutex_unlock(&mirror.lock);
-	if (fits)
-		statistics_mirrored(STATISTICS_MIRROR_IN, answer->bytes);
-	return CUDA_SUCCESS;
-}
-
-CUresult mirror_fetch(uint32_t scope, uint64_t handle, uint64_t *seq)
-{
-	struct mirror_answer answer = {.more = 1};
-	size_t room = MIRROR_FETCH_MAX;
-	CUresult status = CUDA_SUCCESS;
-
-	while (answer.more && !status) {
-		struct wire_vcudaMirrorFetch *body;
-		struct shim_call call;
-		uint64_t bounce;
-		bool answered;
-
-		status = shim_bounce_get(room, &bounce);
-		if (status)
-			return status;
-		body = shim_begin(&call, OP_vcudaMirrorFetch, sizeof(*body));
-		body->scope = scope;
-		body->handle = handle;
-		body->capacity = room;
-		body->destination.offset = bounce;
-		shim_wait(&call, 0);
-		if (seq && scope != SYNC_NONE)
-			*seq = call.seq;
-		answered = call.slot != NULL;
-		if (answered && !call.status)
-			call.status = call.received > room
-					      ? status_of(CAUSE_VIOLATION)
-					      : mirror_take_over(shim_segment(bounce),
-							call.received, &answer);
-		status = shim_end(&call);
-		/* Without an answer the bytes may still come. */
-		if (answered)
-			shim_bounce_put(bounce, room);
-		room = MIRROR_BULK_MAX;
-		scope = SYNC_NONE;
-	}
-	return status;
 }

@@ -33,6 +33,14 @@ CUresult mirror_activate(const void *host, size_t bytes);
 /* What one mirror_activate did is over. Nothing that is outstanding uses the memory. */
 void mirror_deactivate(const void *host, size_t bytes);
 
+/* Memory that the agent has at ADDRESS, and wherever mirror_alias says, and the program at
+ * LIVE, of its own choice: neither is an address that the program uses. */
+CUresult mirror_hidden(void *live, uint64_t address, size_t bytes);
+void mirror_hidden_gone(uint64_t address);
+/* The program's and the agent's [at, + bytes) is active, or no more, being some of that. */
+CUresult mirror_alias(uint64_t at, size_t bytes);
+void mirror_alias_gone(uint64_t at);
+
 /* Whether any page is active, as in few programs. */
 static inline bool mirror_any(void)
 {

@@ -185,8 +185,10 @@ bool host_piece_add(const struct host_piece *piece)
 		(pinned.piece_count - at) * sizeof(*pinned.pieces));
 	pinned.pieces[at] = *piece;
 	pinned.pieces[at].id = ++pinned.last_piece;
-	pinned.pieces[at].context = thread_self.number;
-	pinned.pieces[at].home = context_current()->home;
+	if (!piece->mapped) {
+		pinned.pieces[at].context = thread_self.number;
+		pinned.pieces[at].home = context_current()->home;
+	}
 	pinned.piece_count++;
 	extent_grow(piece);
 	host_piece_idle(piece, true);
@@ -254,8 +256,27 @@ bool host_find(const void *host, struct host_range *range)
 			.flags = piece->flags,
 			.id = piece->id,
 			.context = piece->context,
-			.registered = !piece->segment && !piece->pooled,
-			.pooled = piece->pooled};
+			.registered = !piece->segment && !piece->pooled && !piece->mapped,
+			.pooled = piece->pooled,
+			.mapped = piece->mapped != NULL,
+			.writers = piece->access.writers};
+	pthread_mutex_unlock(&pinned.lock);
+	return piece != NULL;
+}
+
+bool host_mapped_all(const void *host, size_t n)
+{
+	const unsigned char *at = host, *const end = at + n;
+	const struct host_piece *piece;
+
+	pthread_mutex_lock(&pinned.lock);
+	do {
+		piece = host_piece_at(at);
+		if (piece && (!piece->mapped || !(piece->access.readers || piece->access.host)))
+			piece = NULL;
+		if (piece)
+			at = piece->base + piece->bytes;
+	} while (piece && at < end);
 	pthread_mutex_unlock(&pinned.lock);
 	return piece != NULL;
 }

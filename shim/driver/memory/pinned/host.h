@@ -23,8 +23,10 @@ struct host_range {
 	unsigned flags;
 	uint64_t id;
 	uint16_t context;
-	bool registered; /* by cuMemHostRegister: not CUDA's */
-	bool pooled;	 /* a memory pool's */
+	bool registered;  /* by cuMemHostRegister: not CUDA's */
+	bool pooled;	  /* a memory pool's */
+	bool mapped;	  /* by cuMemMap … */
+	uint64_t writers; /* … and these devices may write there, a bit for each */
 };
 
 /* The device will write to this memory: a copy that is not awaited, frame SEQ on STREAM. */
@@ -90,8 +92,21 @@ CUresult host_pool_adopt(void *base, size_t bytes, uint64_t *id);
 /* Frees them.  Where they may still be in use, WAIT says that this waits for it. */
 void host_pool_free(CUdeviceptr address, uint64_t id, bool wait);
 
+/* For cuMemMap: MEMORY is mapped at AT, in DEVICE's window. Then who may use it, until it is
+ * unmapped; nothing that is outstanding does then: waits for what may use some in
+ * [at, + bytes). */
+struct vmm_host;
+struct vmm_access;
+CUresult host_map(
+	struct vmm_host *memory, CUdeviceptr at, int device, struct vmm_access access);
+CUresult host_map_access(CUdeviceptr at, struct vmm_access access);
+CUresult host_unmap_drain(CUdeviceptr at, size_t bytes);
+void host_unmap(CUdeviceptr at);
+
 /* Whether the program's machine has that NUMA node. */
 bool host_numa(int node);
+/* All of [host, + n) is mapped by cuMemMap, and somebody was let to each part. */
+bool host_mapped_all(const void *host, size_t n);
 /* The allocation or registration around an address. */
 bool host_find(const void *host, struct host_range *range);
 

@@ -8,6 +8,7 @@
 #include "shim/driver/memory/pinned/host_state.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/virtual/vmm.h"
+#include "shim/driver/memory/virtual/vmm_host.h"
 #include <cuda.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -104,7 +105,9 @@ static void piece_free(struct host_piece *piece)
 {
 	struct host_segment *segment = piece->segment;
 
-	if (piece->active)
+	if (piece->mapped)
+		vmm_host_leave(piece);
+	else if (piece->active)
 		mirror_deactivate(piece->base, piece->bytes);
 	if (segment && segment->shared)
 		blocks_free(&segment->map,
@@ -118,7 +121,7 @@ static void piece_free(struct host_piece *piece)
 }
 
 /* What there is at an address. */
-enum host_made { HOST_REGISTERED, HOST_ALLOCATED, HOST_POOLED };
+enum host_made { HOST_REGISTERED, HOST_ALLOCATED, HOST_POOLED, HOST_MAPPED };
 
 /* With the lock held: the piece that begins at P, is one of those, and has that number (0:
  * whichever); NULL: there is none. */
@@ -129,6 +132,7 @@ static struct host_piece *piece_made(const void *p, enum host_made made, uint64_
 	if (!piece || piece->base != p || (id && piece->id != id))
 		return NULL;
 	return made == (piece->pooled		? HOST_POOLED
+			       : piece->mapped	? HOST_MAPPED
 			       : piece->segment ? HOST_ALLOCATED
 						: HOST_REGISTERED)
 		       ? piece
@@ -195,6 +199,64 @@ CUresult host_pool_adopt(void *base, size_t bytes, uint64_t *id)
 	}
 	pthread_mutex_unlock(&pinned.lock);
 	return status;
+}
+
+CUresult host_map(struct vmm_host *memory, CUdeviceptr at, int device, struct vmm_access access)
+{
+	const struct host_piece piece = {.base = (void *)(uintptr_t)at,
+		.bytes = memory->bytes,
+		.flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP,
+		.mapped = memory,
+		.device = device,
+		.access = access};
+	CUresult status;
+
+	pthread_mutex_lock(&pinned.lock);
+	status = host_piece_add(&piece) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_unlock(&pinned.lock);
+	return status;
+}
+
+CUresult host_map_access(CUdeviceptr at, struct vmm_access access)
+{
+	CUresult status = CUDA_SUCCESS;
+	struct host_piece *piece;
+
+	pthread_mutex_lock(&pinned.lock);
+	piece = piece_made((void *)(uintptr_t)at, HOST_MAPPED, 0);
+	if (piece) {
+		if (piece->active)
+			status = vmm_host_let(piece, access);
+		if (!status) {
+			piece->access = access;
+			piece->apart = false;
+		}
+	}
+	pthread_mutex_unlock(&pinned.lock);
+	return status;
+}
+
+void host_unmap(CUdeviceptr at)
+{
+	struct host_piece *piece;
+
+	pthread_mutex_lock(&pinned.lock);
+	piece = piece_made((void *)(uintptr_t)at, HOST_MAPPED, 0);
+	if (piece)
+		piece_free(piece);
+	pthread_mutex_unlock(&pinned.lock);
+}
+
+CUresult host_unmap_drain(CUdeviceptr at, size_t bytes)
+{
+	bool used = false;
+
+	pthread_mutex_lock(&pinned.lock);
+	for (size_t i = 0; i < pinned.piece_count; i++)
+		used |= pinned.pieces[i].mapped && pinned.pieces[i].active &&
+			(uintptr_t)pinned.pieces[i].base - at < bytes;
+	pthread_mutex_unlock(&pinned.lock);
+	return used ? host_drain() : CUDA_SUCCESS;
 }
 
 void host_pool_free(CUdeviceptr address, uint64_t id, bool wait)
@@ -298,7 +360,8 @@ CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 	if (below >= 0 &&
 		pinned.pieces[below].base + pinned.pieces[below].bytes > (unsigned char *)p)
 		/* What CUDA has allocated is no memory to register. */
-		status = pinned.pieces[below].segment || pinned.pieces[below].pooled
+		status = pinned.pieces[below].segment || pinned.pieces[below].pooled ||
+					 pinned.pieces[below].mapped
 				 ? CUDA_ERROR_INVALID_VALUE
 				 : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	else if (Flags & CU_MEMHOSTREGISTER_IOMEMORY || page_written(&piece))
@@ -353,7 +416,8 @@ CUresult hand_cuMemHostGetFlags(unsigned int *pFlags, void *p)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context_current())
 		return context_missing();
-	if (!host_find(p, &range))
+	/* What is mapped was not allocated with any. */
+	if (!host_find(p, &range) || range.mapped)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* With unified addressing what is allocated is mapped, whether that was asked for or
 	 * not. */

@@ -26,8 +26,9 @@
 /* With the lock held. */
 static CUresult piece_activate(struct host_piece *piece)
 {
-	CUresult status =
-		piece->active ? CUDA_SUCCESS : mirror_activate(piece->base, piece->bytes);
+	CUresult status = piece->active	  ? CUDA_SUCCESS
+			  : piece->mapped ? vmm_host_reach(piece)
+					  : mirror_activate(piece->base, piece->bytes);
 
 	if (!status && !piece->active) {
 		host_piece_idle(piece, false);

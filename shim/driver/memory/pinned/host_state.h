@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shim/driver/memory/virtual/vmm_host.h"
 #include "shim/engine/blocks.h"
 
 /* Pages: what kernels reach is mirrored by pages, each piece by itself. */
@@ -40,8 +41,11 @@ struct host_piece {
 	uint64_t id;
 	uint16_t context;
 	struct context *home;	      /* the context with which it goes */
-	struct host_segment *segment; /* NULL: registered, or a pool's file has it */
+	struct host_segment *segment; /* NULL: registered, or a file has it */
 	bool pooled;		      /* a memory pool's (pool_memory.h) */
+	struct vmm_host *mapped;      /* cuMemMap's (vmm_host.h), else NULL */
+	int device;		      /* and whose window that is in */
+	struct vmm_access access;     /* and who may use it */
 	bool active;		      /* kernels reach it (mirror.h) … */
 	bool apart;		      /* … or cannot */
 	struct host_out { /* the last copies from the device that were not awaited */

@@ -124,6 +124,20 @@ static CUresult alloc_captured(CUdeviceptr *dptr, CUstream stream)
 	return status ? status : capture_elsewhere(stream);
 }
 
+/* A node, whose memory is the graph's, of the pool's kind. */
+static CUresult pool_captured(struct pool *pool, struct graph *graph, uint64_t stream,
+	size_t bytes, CUdeviceptr *dptr)
+{
+	const bool managed = pool->place.kind == POOL_MANAGED;
+
+	if (pool->place.kind == POOL_HOST)
+		return shim_refused(CALL_cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync",
+			"nodes of graphs allocate no pinned memory: allocate it before the "
+			"capture");
+	return memory_node_capture_alloc(graph, stream,
+		managed ? context_current()->device : pool->device, managed, bytes, dptr);
+}
+
 static CUresult pool_alloc(struct pool *pool, CUdeviceptr *dptr, size_t bytes, CUstream hStream)
 {
 	struct graph *graph;
@@ -143,12 +157,7 @@ static CUresult pool_alloc(struct pool *pool, CUdeviceptr *dptr, size_t bytes, C
 		return CUDA_SUCCESS;
 	graph = capture_graph(stream);
 	if (graph)
-		return pool->place.kind == POOL_DEVICE
-			       ? memory_node_capture_alloc(
-					 graph, stream, pool->device, bytes, dptr)
-			       : shim_refused(CALL_cuMemAllocFromPoolAsync,
-					 "cuMemAllocFromPoolAsync",
-					 "nodes of graphs allocate memory of devices only");
+		return pool_captured(pool, graph, stream, bytes, dptr);
 	pthread_mutex_lock(&pools.lock);
 	piece = kept_get(pool, bytes, stream);
 	if (piece) {

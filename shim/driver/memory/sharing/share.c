@@ -76,6 +76,8 @@ CUresult hand_cuMemExportToShareableHandle(void *shareableHandle,
 	if (!vmm_about(handle, &prop, &bytes) ||
 		!(prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (vmm_export_host(handle, shareableHandle, &status))
+		return status;
 	token_begin(&token, memory_magic, prop.location.id);
 	token.bytes = bytes;
 	status = share_name(handle, token.name);
@@ -91,6 +93,9 @@ CUresult hand_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handl
 
 	if (!handle || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
+	status = vmm_import_host((int)(uintptr_t)osHandle, handle);
+	if (status != CUDA_ERROR_UNKNOWN)
+		return status;
 	status = token_read(osHandle, memory_magic, &token, &device);
 	return status ? status : vmm_import(device, token.name, token.bytes, handle);
 }

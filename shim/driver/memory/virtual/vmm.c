@@ -6,6 +6,7 @@
  * processes.
  */
 #include "shim/driver/memory/virtual/vmm.h"
+#include "shim/driver/memory/virtual/vmm_host.h"
 #include "shim/driver/memory/virtual/vmm_state.h"
 
 #include <pthread.h>
@@ -36,6 +37,12 @@ void vmm_memory_done(struct vmm_memory *m)
 
 	if (m->references || m->mappings)
 		return;
+	if (m->host) {
+		vmm_host_free(m->host);
+		shim_unmint(m->handle);
+		free(m);
+		return;
+	}
 	visit = device_visit(m->device);
 	send_vcudaVmmRelease(m->handle);
 	session_leave(visit);
@@ -58,15 +65,23 @@ static CUresult prop_check(const CUmemAllocationProp *prop)
 	case CU_MEM_LOCATION_TYPE_DEVICE:
 		return prop->requestedHandleTypes & ~share_handles ? CUDA_ERROR_NOT_SUPPORTED
 								   : CUDA_SUCCESS;
-	/* Memory of the program's machine that the GPU works in is pinned, or managed. */
 	case CU_MEM_LOCATION_TYPE_HOST:
-		return prop->requestedHandleTypes ? CUDA_ERROR_INVALID_VALUE
-						  : CUDA_ERROR_NOT_SUPPORTED;
+		if (prop->requestedHandleTypes)
+			return CUDA_ERROR_INVALID_VALUE;
+		return vmm_host_served() ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-		return host_numa(prop->location.id) ? CUDA_ERROR_NOT_SUPPORTED
-						    : CUDA_ERROR_INVALID_VALUE;
+		if (!host_numa(prop->location.id))
+			return CUDA_ERROR_INVALID_VALUE;
+		return prop->requestedHandleTypes & ~share_handles || !vmm_host_served()
+			       ? CUDA_ERROR_NOT_SUPPORTED
+			       : CUDA_SUCCESS;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
+}
+
+static bool prop_host(const CUmemAllocationProp *prop)
+{
+	return prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
 CUresult hand_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
@@ -138,6 +153,29 @@ static void memory_made(
 	*handle = m->handle;
 }
 
+/* A handle for HOST, which is the caller's no more. */
+static CUresult host_memory_new(struct vmm_host *host, size_t size,
+	const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle)
+{
+	struct vmm_memory *m = host ? calloc(1, sizeof(*m)) : NULL;
+
+	if (m) {
+		m->size = size;
+		m->references = 1;
+		m->prop = *prop;
+		m->host = host;
+		m->handle = host->handle = shim_mint(KIND_CUmemGenericAllocationHandle, m);
+		if (m->handle) {
+			*handle = m->handle;
+			return CUDA_SUCCESS;
+		}
+	}
+	free(m);
+	if (host)
+		vmm_host_free(host);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	const CUmemAllocationProp *prop, unsigned long long flags)
 {
@@ -149,6 +187,8 @@ CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		return CUDA_ERROR_INVALID_VALUE;
 	if (status)
 		return status;
+	if (prop_host(prop))
+		return host_memory_new(vmm_host_new(size, prop), size, prop, handle);
 	status = memory_new(prop->location.id, size, prop, &m);
 	if (status)
 		return status;
@@ -178,6 +218,30 @@ CUresult vmm_import(
 	status = share_import(m->handle, device, name, bytes);
 	memory_made(m, status, handle);
 	return status;
+}
+
+CUresult vmm_import_host(int fd, CUmemGenericAllocationHandle *handle)
+{
+	struct vmm_host *host;
+	CUmemAllocationProp prop;
+	size_t bytes;
+	CUresult status = vmm_host_import(fd, &host, &prop, &bytes);
+
+	return status ? status : host_memory_new(host, bytes, &prop, handle);
+}
+
+bool vmm_export_host(CUmemGenericAllocationHandle handle, int *fd, CUresult *status)
+{
+	struct vmm_memory *m;
+	bool host;
+
+	pthread_mutex_lock(&vmm.lock);
+	m = vmm_memory_of(handle);
+	host = m && m->references && m->host;
+	if (host)
+		*status = vmm_host_export(m->host, fd);
+	pthread_mutex_unlock(&vmm.lock);
+	return host;
 }
 
 uint64_t vmm_tensor_new(int device)
@@ -290,8 +354,10 @@ CUresult hand_cuMemGetAllocationGranularity(size_t *granularity,
 	/* It is the same everywhere, and NVIDIA's driver does not look where that is. */
 	if (!granularity || !prop || (unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
 		return CUDA_ERROR_INVALID_VALUE;
-	*granularity = devices.at[device_of(prop->location.id) ? prop->location.id : 0]
-			       .open.granularity;
+	*granularity =
+		devices.at[!prop_host(prop) && device_of(prop->location.id) ? prop->location.id
+									    : 0]
+			.open.granularity;
 	return CUDA_SUCCESS;
 }
 

@@ -15,8 +15,8 @@ void vmm_reset(int device);
 
 /* There is memory behind all of [address, address + bytes). */
 bool vmm_mapped(CUdeviceptr address, size_t bytes);
-/* And cuMemSetAccess has let a device to all of it: else natively no copy or fill reaches it.
- */
+/* And it is a device's, and cuMemSetAccess has let a device to all of it: else natively no copy
+ * or fill reaches it. */
 bool vmm_accessible(CUdeviceptr address, size_t bytes);
 /* What it is; false: no such handle. */
 bool vmm_about(CUmemGenericAllocationHandle handle, CUmemAllocationProp *prop, size_t *bytes);
@@ -33,6 +33,11 @@ uint64_t vmm_handle(const struct vmm_memory *memory);
 /* Another process's memory, which the agent knows by NAME, under a handle of our own. */
 CUresult vmm_import(
 	int device, const uint8_t name[16], size_t bytes, CUmemGenericAllocationHandle *handle);
+
+/* The same of memory of the program's machine, by its descriptor; UNKNOWN: it is none of such.
+ * And what another process gets; false: the handle is none of such. */
+CUresult vmm_import_host(int fd, CUmemGenericAllocationHandle *handle);
+bool vmm_export_host(CUmemGenericAllocationHandle handle, int *fd, CUresult *status);
 
 /* A handle for a tensor (driver/tensor/tensor.c), whose memory is the agent's store's: it
  * counts against no lease. 0: no memory. Then its size, or that the agent has not given it. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Memory with a name in ranges of addresses, more than once if the app wants: mapped, unmapped,
- * and who has access.  The worker maps for the device whose window it is in, read and write,
- * and lets that one do less, and other devices read or write, when it is told so.
+ * and what is where.  vmm_access.c has who may use it.
  */
 #include "shim/driver/memory/virtual/vmm.h"
+#include "shim/driver/memory/virtual/vmm_host.h"
 #include "shim/driver/memory/virtual/vmm_state.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 #include "shim/driver/context/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/pinned/host.h"
 #include "shim/driver/memory/sharing/share.h"
 #include "shim/driver/device/peer.h"
 #include "shim/engine/lock.h"
@@ -41,8 +42,7 @@ static struct vmm_memory *mapped_at(CUdeviceptr address)
 									: NULL;
 }
 
-/* The mappings from the I-th on that cover [ptr, ptr + size) without a gap; 0: they do not. */
-static size_t covering(size_t i, CUdeviceptr ptr, size_t size)
+size_t vmm_covering(size_t i, CUdeviceptr ptr, size_t size)
 {
 	CUdeviceptr at = ptr;
 	size_t n = 0;
@@ -62,7 +62,7 @@ bool vmm_mapped(CUdeviceptr address, size_t bytes)
 	bool mapped;
 
 	pthread_mutex_lock(&vmm.lock);
-	mapped = covering(vmm_mapping_from(address), address, bytes) != 0;
+	mapped = vmm_covering(vmm_mapping_from(address), address, bytes) != 0;
 	pthread_mutex_unlock(&vmm.lock);
 	return mapped;
 }
@@ -73,9 +73,10 @@ bool vmm_accessible(CUdeviceptr address, size_t bytes)
 
 	pthread_mutex_lock(&vmm.lock);
 	i = vmm_mapping_from(address);
-	n = covering(i, address, bytes);
+	n = vmm_covering(i, address, bytes);
 	for (size_t k = i; k < i + n; k++)
-		if (!vmm.mappings[k].own && !vmm.mappings[k].peers)
+		if (vmm.mappings[k].memory->host ||
+			(!vmm.mappings[k].own && !vmm.mappings[k].peers))
 			n = 0;
 	pthread_mutex_unlock(&vmm.lock);
 	return n != 0;
@@ -99,6 +100,14 @@ static bool mapping_insert(size_t i, const struct vmm_mapping *mapping)
 	return true;
 }
 
+/* [i, end) of them. */
+static void mapping_remove(size_t i, size_t end)
+{
+	memmove(vmm.mappings + i, vmm.mappings + end,
+		(vmm.mapping_count - end) * sizeof(*vmm.mappings));
+	vmm.mapping_count -= end - i;
+}
+
 static CUresult post_unmap(int device, CUdeviceptr ptr, size_t size)
 {
 	struct session_visit visit = device_visit(device);
@@ -107,6 +116,15 @@ static CUresult post_unmap(int device, CUdeviceptr ptr, size_t size)
 	status = send_vcudaVmmUnmap(device_wire(device), ptr, size);
 	session_leave(visit);
 	return status;
+}
+
+/* Of memory that the program's machine has; else the worker unmaps it. */
+static CUresult unmap_one(const struct vmm_mapping *mapping)
+{
+	if (!mapping->memory->host)
+		return post_unmap(mapping->device, mapping->base, mapping->size);
+	vmm_host_unmap(mapping->memory->host, mapping->base, mapping->device);
+	return CUDA_SUCCESS;
 }
 
 void vmm_reset(int device)
@@ -118,11 +136,11 @@ void vmm_reset(int device)
 		const struct vmm_mapping *mapping = &vmm.mappings[i];
 		struct vmm_memory *m = mapping->memory;
 
-		if (m->device != device && mapping->device != device) {
+		if ((m->host || m->device != device) && mapping->device != device) {
 			vmm.mappings[n++] = *mapping;
 			continue;
 		}
-		post_unmap(mapping->device, mapping->base, mapping->size);
+		unmap_one(mapping);
 		m->mappings--;
 		vmm_memory_done(m);
 	}
@@ -145,6 +163,14 @@ static CUresult map(CUdeviceptr ptr, size_t size, struct vmm_memory *m, int devi
 	if (!mapping_insert(i, &mapping))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	m->mappings++;
+	if (m->host) {
+		status = vmm_host_map(m->host, ptr, device);
+		if (status) {
+			m->mappings--;
+			mapping_remove(i, i + 1);
+		}
+		return status;
+	}
 	visit = device_visit(m->device);
 	status = send_vcudaVmmMap(m->handle, ptr, size);
 	session_leave(visit);
@@ -169,8 +195,8 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	pthread_mutex_unlock(&vmm.lock);
 	if (status)
 		return status;
-	if (flags || !size || ptr + size < ptr || !memory_find(ptr, &range) ||
-		!range.reserved || ptr + size > range.base + range.bytes ||
+	if (flags || !size || ptr + size < ptr || !memory_reserved(ptr, &range) ||
+		ptr + size > range.base + range.bytes ||
 		(ptr | size) % devices.at[range.device].open.granularity)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmm.lock);
@@ -179,7 +205,7 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	if (!m || !m->references || size > m->size ||
 		(i < vmm.mapping_count && vmm.mappings[i].base < ptr + size))
 		status = CUDA_ERROR_INVALID_VALUE;
-	else if (range.device != m->device && !peer_can(range.device, m->device))
+	else if (!m->host && range.device != m->device && !peer_can(range.device, m->device))
 		status = CUDA_ERROR_NOT_SUPPORTED; /* the window of a device without access */
 	else if (offset)
 		status = CUDA_ERROR_INVALID_VALUE;
@@ -197,8 +223,15 @@ static CUresult unmap_run(size_t *i, size_t end)
 	CUresult status;
 	size_t last = *i;
 
+	if (first->memory->host) {
+		status = unmap_one(first);
+		first->memory->mappings--;
+		vmm_memory_done(first->memory);
+		++*i;
+		return status;
+	}
 	for (; last < end && vmm.mappings[last].base == at &&
-		vmm.mappings[last].device == first->device;
+		vmm.mappings[last].device == first->device && !vmm.mappings[last].memory->host;
 		last++)
 		at += vmm.mappings[last].size;
 	status = post_unmap(first->device, first->base, at - first->base);
@@ -217,8 +250,13 @@ CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
 	CUresult status = CUDA_SUCCESS;
 	size_t i, end;
 
-	if (!size || ptr + size < ptr || !memory_find(ptr, &range) || !range.reserved)
+	if (!size || ptr + size < ptr || !memory_reserved(ptr, &range))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* What kernels wrote is the program's, and whoever else has the memory. */
+	if (vmm_host_mappings)
+		status = host_unmap_drain(ptr, size);
+	if (status)
+		return status;
 	pthread_mutex_lock(&vmm.lock);
 	i = end = vmm_mapping_from(ptr);
 	for (; !status && end < vmm.mapping_count && vmm.mappings[end].base < ptr + size; end++)
@@ -228,154 +266,10 @@ CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
 	if (!status) {
 		for (size_t at = i; at < end;)
 			status = unmap_run(&at, end) ?: status;
-		memmove(vmm.mappings + i, vmm.mappings + end,
-			(vmm.mapping_count - end) * sizeof(*vmm.mappings));
-		vmm.mapping_count -= end - i;
+		mapping_remove(i, end);
 	}
 	pthread_mutex_unlock(&vmm.lock);
 	return status;
-}
-
-/* A device in its own window may have less than all where the worker knows of it; others reach
- * the memory if they reach its device. */
-static CUresult access_check(const CUmemAccessDesc *desc, const struct vmm_mapping *mapping)
-{
-	bool own = desc->location.id == mapping->device;
-	int where = mapping->memory->device;
-
-	if (desc->location.type < CU_MEM_LOCATION_TYPE_DEVICE ||
-		desc->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT ||
-		(desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-			!device_of(desc->location.id)) ||
-		(desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
-			desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
-			desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (own)
-		return desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
-				       devices.info.features & OPEN_FEATURE_ACCESS
-			       ? CUDA_SUCCESS
-			       : CUDA_ERROR_NOT_SUPPORTED;
-	return desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || desc->location.id == where ||
-			       peer_can(desc->location.id, where)
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-static CUmemAccess_flags peer_has(const struct vmm_mapping *mapping, CUdevice by)
-{
-	if (!(mapping->peers >> by & 1))
-		return CU_MEM_ACCESS_FLAGS_PROT_NONE;
-	return mapping->readers >> by & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ
-					  : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-}
-
-/* With the lock held, and DESC checked. */
-static CUresult access_set(struct vmm_mapping *mapping, const CUmemAccessDesc *desc)
-{
-	CUdevice by = desc->location.id;
-	uint64_t bit = 1ull << by;
-	CUresult status = CUDA_SUCCESS;
-
-	if (desc->flags != (by == mapping->device ? mapping->worker : peer_has(mapping, by)))
-		status = peer_mapping(
-			mapping->device, mapping->base, mapping->size, by, desc->flags);
-	if (status)
-		return status;
-	if (by == mapping->device) {
-		mapping->own = mapping->worker = desc->flags;
-		return CUDA_SUCCESS;
-	}
-	mapping->peers &= ~bit;
-	mapping->readers &= ~bit;
-	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-		mapping->peers |= bit;
-	if (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
-		mapping->readers |= bit;
-	return CUDA_SUCCESS;
-}
-
-/* How many mappings from the I-th on make up [ptr, ptr + size), each as a whole; 0: they do
- * not. It does not matter what is not mapped between them, as natively. */
-static size_t whole_mappings(size_t i, CUdeviceptr ptr, size_t size)
-{
-	CUdeviceptr end = 0;
-	size_t n = 0;
-
-	if (i == vmm.mapping_count || vmm.mappings[i].base != ptr)
-		return 0;
-	for (; i + n < vmm.mapping_count && vmm.mappings[i + n].base < ptr + size; n++)
-		end = vmm.mappings[i + n].base + vmm.mappings[i + n].size;
-	return end == ptr + size ? n : 0;
-}
-
-CUresult hand_cuMemSetAccess(
-	CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
-{
-	CUresult status = CUDA_SUCCESS;
-	struct memory_range range;
-	bool reserved;
-	size_t i, n;
-
-	if (!desc || !count || !size || ptr + size < ptr)
-		return CUDA_ERROR_INVALID_VALUE;
-	/* As a whole: where nothing is mapped it is part of it too. */
-	reserved = memory_find(ptr, &range) && range.reserved &&
-		   ptr + size <= range.base + range.bytes;
-	pthread_mutex_lock(&vmm.lock);
-	i = vmm_mapping_from(ptr);
-	n = whole_mappings(i, ptr, size);
-	if (!n || (!reserved && !covering(i, ptr, size)))
-		status = CUDA_ERROR_INVALID_VALUE;
-	for (size_t k = 0; !status && k < count; k++)
-		for (size_t m = i; !status && m < i + n; m++)
-			status = access_check(&desc[k], &vmm.mappings[m]);
-	for (size_t k = 0; !status && k < count; k++)
-		for (size_t m = i; !status && m < i + n; m++)
-			status = access_set(&vmm.mappings[m], &desc[k]);
-	pthread_mutex_unlock(&vmm.lock);
-	return status;
-}
-
-/* What a device, or the host (-1), has been let to do with the mapping there; false: nothing is
- * mapped. */
-static bool mapping_access(CUdeviceptr ptr, int device, unsigned long long *flags)
-{
-	size_t i;
-	bool mapped;
-
-	pthread_mutex_lock(&vmm.lock);
-	i = vmm_mapping_from(ptr);
-	mapped = i < vmm.mapping_count && vmm.mappings[i].base <= ptr;
-	if (mapped && device >= 0)
-		*flags = vmm.mappings[i].device == device ? vmm.mappings[i].own
-							  : peer_has(&vmm.mappings[i], device);
-	pthread_mutex_unlock(&vmm.lock);
-	return mapped;
-}
-
-CUresult hand_cuMemGetAccess(
-	unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
-{
-	struct memory_range range;
-	bool on_host;
-
-	if (!flags || !location || !ptr)
-		return CUDA_ERROR_INVALID_VALUE;
-	on_host = location->type == CU_MEM_LOCATION_TYPE_HOST ||
-		  location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
-	if (!on_host &&
-		(location->type != CU_MEM_LOCATION_TYPE_DEVICE || !device_of(location->id)))
-		return CUDA_ERROR_INVALID_DEVICE;
-	/* Of memory that nobody has set it for NVIDIA's driver answers none. */
-	*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-	if (!memory_find(ptr, &range))
-		return CUDA_ERROR_INVALID_VALUE;
-	return !range.reserved || mapping_access(ptr, on_host ? -1 : location->id, flags)
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_INVALID_VALUE;
 }
 
 bool vmm_about_mapped(CUdeviceptr address, CUmemAllocationProp *prop)

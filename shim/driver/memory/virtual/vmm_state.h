@@ -17,7 +17,8 @@ struct vmm_memory {
 	int device;
 	unsigned references; /* the app's: create, retain */
 	unsigned mappings;
-	bool unleased; /* a tensor's */
+	bool unleased;	       /* a tensor's */
+	struct vmm_host *host; /* of the program's machine, not of the device; or NULL */
 	CUmemAllocationProp prop;
 };
 
@@ -29,8 +30,9 @@ struct vmm_mapping {
 	/* What that one may do: as the app has said, and at the worker, where it may read and
 	 * write from the start. */
 	CUmemAccess_flags own, worker;
-	uint64_t peers;	  /* other devices that have access, a bit for each CUdevice */
-	uint64_t readers; /* those of them that only read */
+	CUmemAccess_flags host; /* what the host was let to do, with memory of its machine */
+	uint64_t peers;		/* other devices that have access, a bit for each CUdevice */
+	uint64_t readers;	/* those of them that only read */
 };
 
 struct vmm {
@@ -42,6 +44,8 @@ extern struct vmm vmm;
 
 /* The first mapping that ends behind ADDRESS; that and the others with the lock held. */
 size_t vmm_mapping_from(CUdeviceptr address);
+/* The mappings from the I-th on that cover [ptr, ptr + size) without a gap; 0: they do not. */
+size_t vmm_covering(size_t i, CUdeviceptr ptr, size_t size);
 /* NULL: no such handle. */
 struct vmm_memory *vmm_memory_of(CUmemGenericAllocationHandle handle);
 /* It goes where neither the app nor a mapping has it any more. */

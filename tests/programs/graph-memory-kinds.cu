@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Memory that graphs allocate of other kinds than the device's own: managed memory, by nodes and captured from pools, is
+ * used by host and kernels between the nodes; of each other kind the program prints what the driver answers. */
+#include "driver.h"
+
+#include <vector>
+
+enum { COUNT = 5000 };
+
+__global__ void put(int *p, int n, int value)
+{
+	for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+		p[i] = i + value;
+}
+
+__global__ void add(int *to, const int *from, int n)
+{
+	for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+		to[i] += from[i];
+}
+
+#if CUDA_VERSION >= 13000
+static CUDA_MEM_ALLOC_NODE_PARAMS managed_params()
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS params = {};
+
+	params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
+	params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	params.bytesize = COUNT * sizeof(int);
+	return params;
+}
+
+static CUgraphNode kernel_node(cudaGraph_t graph, CUgraphNode after, void *kernel, void **args)
+{
+	cudaKernelNodeParams params = {};
+	cudaGraphNode_t node;
+
+	params.func = kernel;
+	params.gridDim = dim3(8);
+	params.blockDim = dim3(128);
+	params.kernelParams = args;
+	CUDA(cudaGraphAddKernelNode(&node, graph, (cudaGraphNode_t *)&after, after ? 1 : 0, &params));
+	return node;
+}
+
+/* It is the graph's until it is freed outside of it, and host and kernels use it until then. */
+static void is_a_nodes()
+{
+	ENTRY(cuGraphAddMemAllocNode);
+	ENTRY(cuGraphMemAllocNodeGetParams);
+	ENTRY(cuMemFreeAsync);
+	CUDA_MEM_ALLOC_NODE_PARAMS params = managed_params(), told = {};
+	std::vector<int> back(COUNT);
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+	CUgraphNode alloc;
+	int n = COUNT, value = 7, *p;
+	void *args[] = {&p, &n, &value};
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	DRIVER(p_cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &params));
+	CHECK(params.dptr != 0);
+	DRIVER(p_cuGraphMemAllocNodeGetParams(alloc, &told));
+	CHECK_EQ((int)told.poolProps.allocType, (int)CU_MEM_ALLOCATION_TYPE_MANAGED);
+	CHECK(told.dptr == params.dptr && told.bytesize == params.bytesize);
+	p = (int *)params.dptr;
+	kernel_node(graph, alloc, (void *)put, args);
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	for (int turn = 0; turn < 3; turn++) {
+		CUDA(cudaGraphLaunch(exec, 0));
+		CUDA(cudaDeviceSynchronize());
+		for (int i = 0; i < COUNT; i++)
+			CHECK_EQ_AT(i, p[i], i + 7);
+		for (int i = 0; i < COUNT; i++)
+			p[i] = 3 * i;
+		put<<<8, 128>>>(p, 1, 5);
+		LAUNCHED();
+		CUDA(cudaMemcpy(back.data(), p, COUNT * sizeof(int), cudaMemcpyDefault));
+		CHECK_EQ(back[0], 5);
+		for (int i = 1; i < COUNT; i++)
+			CHECK_EQ_AT(i, back[i], 3 * i);
+		/* Allocated still. */
+		CUDA_IS(cudaErrorInvalidValue, cudaGraphLaunch(exec, 0));
+		(void)cudaGetLastError();
+		DRIVER(p_cuMemFreeAsync((CUdeviceptr)p, 0));
+	}
+	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+}
+
+/* From a pool, and freed in the graph. */
+static void is_captured()
+{
+	cudaMemPoolProps props = {};
+	cudaStream_t stream;
+	cudaGraphExec_t exec;
+	cudaMemPool_t pool;
+	cudaGraph_t graph;
+	int *sum, *p, *q;
+
+	props.allocType = cudaMemAllocationTypeManaged;
+	props.location.type = cudaMemLocationTypeDevice;
+	CUDA(cudaMemPoolCreate(&pool, &props));
+	CUDA(cudaMallocManaged(&sum, COUNT * sizeof(int)));
+	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	CUDA(cudaMallocFromPoolAsync((void **)&p, COUNT * sizeof(int), pool, stream));
+	put<<<8, 128, 0, stream>>>(p, COUNT, 1);
+	add<<<8, 128, 0, stream>>>(sum, p, COUNT);
+	CUDA(cudaFreeAsync(p, stream));
+	CUDA(cudaMallocFromPoolAsync((void **)&q, COUNT * sizeof(int), pool, stream));
+	put<<<8, 128, 0, stream>>>(q, COUNT, 2);
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	for (int i = 0; i < COUNT; i++)
+		sum[i] = 0;
+	for (int turn = 1; turn < 4; turn++) {
+		CUDA(cudaGraphLaunch(exec, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		for (int i = 0; i < COUNT; i++) {
+			CHECK_EQ_AT(i, sum[i], turn * (i + 1));
+			CHECK_EQ_AT(i, q[i], i + 2);
+		}
+		CUDA(cudaFree(q));
+	}
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaStreamDestroy(stream));
+	CUDA(cudaFree(sum));
+	CUDA(cudaMemPoolDestroy(pool));
+}
+#endif
+
+/* Not known before it is asked: no answer is wrong, but what was given has to work. */
+static void asked(const char *what, int type, int location, int id)
+{
+	ENTRY(cuGraphAddMemAllocNode);
+	CUDA_MEM_ALLOC_NODE_PARAMS params = {};
+	cudaGraph_t graph;
+	CUgraphNode node;
+	CUresult status;
+
+	params.poolProps.allocType = (CUmemAllocationType)type;
+	params.poolProps.location.type = (CUmemLocationType)location;
+	params.poolProps.location.id = id;
+	params.bytesize = 4096;
+	CUDA(cudaGraphCreate(&graph, 0));
+	status = p_cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params);
+	printf("node that allocates %s: %d\n", what, (int)status);
+	CHECK(status || params.dptr);
+	CUDA(cudaGraphDestroy(graph));
+}
+
+static void asked_captured(const char *what, int type, int location)
+{
+	ENTRY(cuMemPoolCreate);
+	ENTRY(cuMemAllocFromPoolAsync);
+	CUmemPoolProps props = {};
+	CUmemoryPool pool;
+	CUdeviceptr p = 0;
+	cudaStream_t stream;
+	cudaGraph_t graph = NULL;
+	CUresult status;
+
+	props.allocType = (CUmemAllocationType)type;
+	props.location.type = (CUmemLocationType)location;
+	status = p_cuMemPoolCreate(&pool, &props);
+	if (status) {
+		printf("pool of %s: %d\n", what, (int)status);
+		return;
+	}
+	CUDA(cudaStreamCreate(&stream));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+	status = p_cuMemAllocFromPoolAsync(&p, 4096, pool, stream);
+	printf("captured from a pool of %s: %d\n", what, (int)status);
+	CHECK(!status == !!p);
+	if (p)
+		put<<<1, 32, 0, stream>>>((int *)p, 32, 9);
+	if (p)
+		CUDA(cudaFreeAsync((void *)p, stream));
+	printf("the capture's end: %d\n", (int)cudaStreamEndCapture(stream, &graph));
+	if (p && graph) {
+		cudaGraphExec_t exec;
+
+		CUDA(cudaGraphInstantiate(&exec, graph, 0));
+		CUDA(cudaGraphLaunch(exec, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		CUDA(cudaGraphExecDestroy(exec));
+	}
+	if (graph)
+		CUDA(cudaGraphDestroy(graph));
+	(void)cudaGetLastError();
+	CUDA(cudaStreamDestroy(stream));
+	CUDA(cudaMemPoolDestroy((cudaMemPool_t)pool));
+}
+
+int main()
+{
+	const int pinned = 1, managed = 2, none = 0, device = 1, host = 2, numa = 3, current = 4;
+
+	CUDA(cudaFree(0));
+	asked("pinned memory, HOST", pinned, host, 0);
+	asked("pinned memory, HOST_NUMA", pinned, numa, 0);
+	asked("pinned memory, HOST_NUMA_CURRENT", pinned, current, 0);
+	asked("managed memory, no location", managed, none, 0);
+	asked("managed memory, DEVICE", managed, device, 0);
+	asked("managed memory, HOST", managed, host, 0);
+	asked("managed memory, HOST_NUMA", managed, numa, 0);
+	asked("memory of device 99", pinned, device, 99);
+	asked("memory of no type", 0, device, 0);
+	asked_captured("pinned memory, HOST", pinned, host);
+	asked_captured("pinned memory, HOST_NUMA", pinned, numa);
+	asked_captured("managed memory, no location", managed, none);
+	asked_captured("managed memory, HOST", managed, host);
+	asked_captured("managed memory, DEVICE", managed, device);
+#if CUDA_VERSION >= 13000
+	int served = 0;
+
+	CUDA(cudaDeviceGetAttribute(&served, cudaDevAttrManagedMemory, 0));
+	if (served) {
+		is_a_nodes();
+		is_captured();
+	}
+#endif
+	return 0;
+}
