@@ -11,7 +11,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 dist=$here/../../.dist
 log=
-names=(devices devices-order devices-work managed-devices peers peer-access peer-copies peer-fault sharing-peers contexts pinned-memory virtual-memory async-memory)
+names=(devices devices-order devices-work managed-devices host-memory-handles peers peer-access peer-copies peer-fault sharing-peers contexts pinned-memory virtual-memory async-memory)
 own=()
 while [ $# -gt 0 ]; do
 	case $1 in

@@ -41,7 +41,7 @@ $(LOCK_PROGRAMS): $(BUILD)/tests/shim/locks_%: $(OBJ)/tests/shim/%.o \
 # Programs with the runtime front in them too.
 LOCK_CUDA := $(addprefix $(BUILD)/tests/shim/locks_,threads streams async-memory graph-capture \
 	graph-memory-nodes graph-user-objects graph-host-memory graph-copies pools-host pools-managed \
-	host-functions mapped mapped-flags managed managed-ranges managed-system)
+	host-memory-handles graph-memory-kinds host-functions mapped mapped-flags managed managed-ranges managed-system)
 $(LOCK_CUDA): $(BUILD)/tests/shim/locks_%: tests/programs/%.cu \
 		$(call objects,$(SHIM_TEST_RUNTIME_SRCS) $(SHIM_TEST_SRCS)) $(LOCK_ORDER_OBJ) | $(CACHE)/.complete
 	$(call say,NVCC,$@)
