@@ -416,8 +416,7 @@ CUresult hand_cuMemHostGetFlags(unsigned int *pFlags, void *p)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context_current())
 		return context_missing();
-	/* What is mapped was not allocated with any. */
-	if (!host_find(p, &range) || range.mapped)
+	if (!host_find(p, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* With unified addressing what is allocated is mapped, whether that was asked for or
 	 * not. */

@@ -15,17 +15,6 @@
 #include "shim/driver/memory/pinned/host.h"
 #include "shim/engine/engine.h"
 
-/* cuda.h: memory that was made for no node has none that it could be let to; which one is meant
- * does not matter. */
-static CUresult host_access_check(const CUmemLocation *by, const CUmemLocation *of)
-{
-	return by->type == CU_MEM_LOCATION_TYPE_HOST ||
-			       (by->type == CU_MEM_LOCATION_TYPE_HOST_NUMA &&
-				       of->type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_INVALID_VALUE;
-}
-
 /* A device in its own window may have less than all where the worker knows of it; others reach
  * the memory if they reach its device. */
 static CUresult access_check(const CUmemAccessDesc *desc, const struct vmm_mapping *mapping)
@@ -34,15 +23,14 @@ static CUresult access_check(const CUmemAccessDesc *desc, const struct vmm_mappi
 	int where = mapping->memory->device;
 
 	if (desc->location.type < CU_MEM_LOCATION_TYPE_DEVICE ||
-		desc->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT ||
+		desc->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA ||
 		(desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
 			!device_of(desc->location.id)) ||
 		(desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
 			desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
 			desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (mapping->memory->host && desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return host_access_check(&desc->location, &mapping->memory->prop.location);
+	/* Also by a node to memory of none, and by one that there is not, as natively. */
 	if (mapping->memory->host)
 		return CUDA_SUCCESS;
 	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
