@@ -4,6 +4,10 @@
 
 # Nothing here is made by a rule that is not written here.
 MAKEFLAGS += --no-builtin-rules
+# As many jobs as there are processors and one more, since some wait; a -j that is given says otherwise.
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
+MAKEFLAGS += -j$(shell expr $$(nproc) + 1)
+endif
 
 ##### Settings (override on the command line) #####
 
@@ -76,7 +80,7 @@ objects = $(patsubst %.c,$(OBJ)/%.o,$(1))
 ##### Targets #####
 
 .DEFAULT_GOAL := all
-.PHONY: help deps all demo test generate check format lint bench fuzz dist install clean
+.PHONY: help deps all demo test all-tests generate check format lint bench fuzz dist install clean
 .DELETE_ON_ERROR:
 
 MODULES := transport/module.mk $(filter-out transport/module.mk,$(wildcard */module.mk))
@@ -84,7 +88,10 @@ include tests/list.mk $(MODULES)
 
 # Their prerequisites are the folders'.
 all: ## every binary and library: build/bin, build/lib
-test: ## every test-… but test-sanitize, test-torch, test-peers, test-numba and test-windows, on the software GPU; needs nothing else
+all-tests: ## every test-… but test-sanitize, test-torch, test-peers, test-numba and test-windows, on the software GPU; needs nothing else
+test: ## the same; the suite that waits the most begins first. ALSO: what else is made meanwhile
+	$(Q)$(MAKE) --no-print-directory stack-programs
+	$(Q)$(MAKE) --no-print-directory --output-sync test-stack $(ALSO) all-tests
 fuzz: ## libFuzzer on every parser, FUZZ_SECONDS each (make test replays the corpora)
 
 help: ## this list

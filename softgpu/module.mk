@@ -82,7 +82,7 @@ $(SOFTGPU_TESTS): $(BUILD)/tests/%: $(OBJ)/tests/unit/softgpu/%.o $(SOFTGPU_LIB)
 		-Wl,-rpath,$(abspath $(LIB)) -lcmocka $(SOFTGPU_TEST_LIBS)
 
 .PHONY: test-softgpu
-test: test-softgpu
+all-tests: test-softgpu
 test-softgpu: $(SOFTGPU_TESTS:$(BUILD)/tests/%=run-%) ## the software GPU's driver
 $(foreach test,$(notdir $(SOFTGPU_TESTS)),$(call add_test,$(test),tests/unit/softgpu/$(test).c, \
 	$(BUILD)/tests/$(test), \

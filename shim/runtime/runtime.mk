@@ -75,7 +75,7 @@ $(RUNTIME_TESTS)/register%: tests/unit/runtime/runtime_register.c $(RUNTIME_TEST
 		-lcmocka
 
 .PHONY: test-runtime
-test: test-runtime
+all-tests: test-runtime
 test-runtime: ## the runtime front
 test-runtime: run-runtime_table $(foreach abi,12 13,run-runtime_api$(abi) run-runtime_register$(abi))
 $(call add_test,runtime_table,tests/unit/runtime/runtime_table.c,$(RUNTIME_TESTS)/table,timeout 180 $$<)

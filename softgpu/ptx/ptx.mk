@@ -50,7 +50,7 @@ $(BUILD)/tests/ptx_load: $(OBJ)/softgpu/ptx/tests/load.o $(PTX_OBJS)
 
 # Both forms of the handlers are tested where the processor has AVX2.
 .PHONY: test-ptx
-test: test-ptx
+all-tests: test-ptx
 test-ptx: $(PTX_TESTS:$(BUILD)/tests/%=run-%) ## the PTX interpreter
 $(foreach test,$(notdir $(PTX_TESTS)),$(call add_test,$(test),softgpu/ptx/tests/$(test:ptx_%=%).c, \
 	$(BUILD)/tests/$(test),timeout 300 $$< $(if $(SAN),,&& VCUDA_PTX_ISA=base timeout 300 $$<)))

@@ -18,7 +18,7 @@ $(AGENT_UNIT): $(BUILD)/tests/unit/%: $(OBJ)/tests/unit/agent/%.o $(OBJ)/tests/a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS) -lcmocka
 
-test: test-agent
+all-tests: test-agent
 
 test-agent: $(AGENT_UNIT:$(BUILD)/tests/unit/%=run-%) ## the agent's supervisor and front, with a toy worker
 $(foreach test,$(notdir $(AGENT_UNIT)),$(call add_test,$(test),tests/unit/agent/$(test).c, \

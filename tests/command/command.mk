@@ -1,6 +1,6 @@
 # tests/command: what `vcuda doctor` finds, each thing made wrong once.
 .PHONY: test-command
-test: test-command
+all-tests: test-command
 test-command: all ## vcuda doctor and status
 	$(call say,TEST,command)
 	$(Q)BUILD=$(BUILD) timeout 300 $(PYTHON) -W ignore tests/command/doctor.py

@@ -18,7 +18,7 @@ $(foreach abi,12 13,$(eval $(call cublas_test,$(abi))))
 
 .PHONY: test-cublas cublas-programs
 cublas-programs: $(CUBLAS_TESTS)
-test: test-cublas
+all-tests: test-cublas
 test-cublas: all $(CUBLAS_TESTS) ## cuBLAS through the whole stack, on the software GPU
 	$(Q)timeout 300 tests/cublas/run.py --build $(BUILD)
 

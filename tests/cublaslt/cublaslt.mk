@@ -20,7 +20,7 @@ $(foreach abi,12 13,$(eval $(call cublaslt_test,$(abi))))
 
 .PHONY: test-cublaslt cublaslt-programs
 cublaslt-programs: $(CUBLASLT_TESTS)
-test: test-cublaslt
+all-tests: test-cublaslt
 test-cublaslt: all $(CUBLASLT_TESTS) ## cuBLASLt through the whole stack, on the software GPU
 	$(Q)timeout 300 tests/cublas/run.py --build $(BUILD) --family cublaslt
 $(call library_tests,cublaslt)

@@ -24,7 +24,7 @@ endef
 $(foreach abi,8 9,$(eval $(call cudnn_test,$(abi))))
 
 cudnn-programs: $(CUDNN_TESTS)
-test: test-cudnn
+all-tests: test-cudnn
 test-cudnn: all $(CUDNN_TESTS) ## cuDNN through the whole stack, on the software GPU
 	$(Q)timeout 600 tests/cublas/run.py --build $(BUILD) --family cudnn
 $(call library_tests,cudnn)
@@ -37,7 +37,7 @@ $(DNN_TESTS): $(BUILD)/tests/dnn/%: tests/cudnn/%.c $(CUDNN_TEST_HEADERS) $(DNN_
 	$(Q)$(CUDNN_TEST_CC) $(SANFLAGS) -o $@ $< $(DNN_LIB) $(SOFTGPU_LIB) \
 		-Wl,-rpath,$(abspath $(LIB)) -lm
 
-test: test-softdnn
+all-tests: test-softdnn
 test-softdnn: $(DNN_TESTS:$(BUILD)/tests/dnn/%=run-softdnn_%) ## the software cuDNN alone
 $(foreach test,$(DNN_TESTS),$(call add_test,softdnn_$(notdir $(test)), \
 	tests/cudnn/$(notdir $(test)).c,$(test),timeout 300 $(test)))

@@ -20,7 +20,7 @@ $(eval $(call cufft_test,13,12))
 
 .PHONY: test-cufft cufft-programs
 cufft-programs: $(CUFFT_TESTS)
-test: test-cufft
+all-tests: test-cufft
 test-cufft: all $(CUFFT_TESTS) ## cuFFT through the whole stack, on the software GPU
 	$(Q)timeout 600 tests/cublas/run.py --build $(BUILD) --family cufft
 $(call library_tests,cufft)

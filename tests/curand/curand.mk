@@ -18,7 +18,7 @@ $(foreach abi,12 13,$(eval $(call curand_test,$(abi))))
 
 .PHONY: test-curand curand-programs
 curand-programs: $(CURAND_TESTS)
-test: test-curand
+all-tests: test-curand
 test-curand: all $(CURAND_TESTS) ## cuRAND through the whole stack, on the software GPU
 	$(Q)timeout 600 tests/curand/run.py --build $(BUILD)
 	$(Q)timeout 300 tests/cublas/run.py --build $(BUILD) --family curand

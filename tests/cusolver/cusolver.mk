@@ -22,7 +22,7 @@ endef
 $(foreach abi,11 12,$(eval $(call cusolver_test,$(abi))))
 
 cusolver-programs: $(CUSOLVER_TESTS)
-test: test-cusolver
+all-tests: test-cusolver
 test-cusolver: all $(CUSOLVER_TESTS) ## cuSOLVER through the whole stack, on the software GPU
 	$(Q)timeout 600 tests/cublas/run.py --build $(BUILD) --family cusolver
 $(call library_tests,cusolver)
@@ -35,7 +35,7 @@ $(SOLVER_TESTS): $(BUILD)/tests/solver/%: tests/cusolver/%.c $(CUSOLVER_TEST_HEA
 	$(Q)$(CUSOLVER_TEST_CC) $(CUSOLVER_INCLUDE.12) $(SANFLAGS) -o $@ $< $(SOLVER_LIB) \
 		$(SOFTGPU_LIB) -Wl,-rpath,$(abspath $(LIB)) -lm
 
-test: test-softsolver
+all-tests: test-softsolver
 test-softsolver: $(SOLVER_TESTS:$(BUILD)/tests/solver/%=run-softsolver_%) ## the software cuSOLVER alone
 $(foreach test,$(SOLVER_TESTS),$(call add_test,softsolver_$(notdir $(test)), \
 	tests/cusolver/$(notdir $(test)).c,$(test),timeout 300 $(test)))

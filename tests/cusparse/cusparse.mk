@@ -20,7 +20,7 @@ endef
 $(foreach abi,12 13,$(eval $(call cusparse_test,$(abi))))
 
 cusparse-programs: $(CUSPARSE_TESTS)
-test: test-cusparse
+all-tests: test-cusparse
 test-cusparse: all $(CUSPARSE_TESTS) ## cuSPARSE through the whole stack, on the software GPU
 	$(Q)timeout 600 tests/cublas/run.py --build $(BUILD) --family cusparse
 $(call library_tests,cusparse)

@@ -14,7 +14,7 @@ $(SPARSE_TESTS): $(BUILD)/tests/sparse/%: tests/cusparse/%.c tests/cusparse/chec
 		-DDISABLE_CUSPARSE_DEPRECATED -isystem $(CACHE)/cusparse-12.9 -isystem $(CUDA13)/include \
 		$(SANFLAGS) -o $@ $< $(SPARSE_LIB) $(SOFTGPU_LIB) -Wl,-rpath,$(abspath $(LIB)) -lm
 
-test: test-softsparse
+all-tests: test-softsparse
 test-softsparse: $(SPARSE_TESTS:$(BUILD)/tests/sparse/%=run-softsparse_%) ## the software cuSPARSE alone
 $(foreach test,$(SPARSE_TESTS),$(call add_test,softsparse_$(notdir $(test)), \
 	tests/cusparse/$(notdir $(test)).c,$(test),timeout 300 $(test)))

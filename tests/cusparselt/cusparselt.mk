@@ -20,7 +20,7 @@ endef
 $(foreach abi,12 13,$(eval $(call cusparselt_test,$(abi))))
 
 cusparselt-programs: $(CUSPARSELT_TESTS)
-test: test-cusparselt
+all-tests: test-cusparselt
 test-cusparselt: all $(CUSPARSELT_TESTS) ## cuSPARSELt through the whole stack, on the software GPU
 	$(Q)timeout 600 tests/cublas/run.py --build $(BUILD) --family cusparselt
 $(call library_tests,cusparselt)

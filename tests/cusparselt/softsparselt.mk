@@ -14,7 +14,7 @@ $(SPARSELT_TESTS): $(BUILD)/tests/sparselt/%: tests/cusparselt/%.c tests/cuspars
 		-isystem $(CUDA13)/include $(SANFLAGS) -o $@ $< $(SPARSELT_LIB) $(SOFTGPU_LIB) \
 		-Wl,-rpath,$(abspath $(LIB)) -lm
 
-test: test-softsparselt
+all-tests: test-softsparselt
 test-softsparselt: $(SPARSELT_TESTS:$(BUILD)/tests/sparselt/%=run-softsparselt_%) ## the software cuSPARSELt alone
 $(foreach test,$(SPARSELT_TESTS),$(call add_test,softsparselt_$(notdir $(test)), \
 	tests/cusparselt/$(notdir $(test)).c,$(test),timeout 300 $(test)))

@@ -13,7 +13,7 @@ $(DIFFERENTIAL_TRACE): tests/differential/trace.cu $(BUILD)/differential/calls.i
 		-Itests/differential 		$< -o $@ -L$(CUDA13)/lib
 
 .PHONY: test-differential
-test: test-differential
+all-tests: test-differential
 test-differential: run-differential ## 101,044 calls against what NVIDIA's driver answered
 $(call add_test,differential,tests/differential/run.py,all $(DIFFERENTIAL_TRACE), \
 	tests/differential/run.py --dist $(BUILD))

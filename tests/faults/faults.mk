@@ -52,7 +52,7 @@ fault-points: $(FAULTS_NEED) ## the n-th call that may fail does, 3,000 times at
 hostile-clients: $(FAULTS_NEED) ## violations against agent, worker and front, one after the other: CASES='"4 GiB" stripe'
 	$(Q)$(FAULTS_RUN) 3600 tests/faults/hostile.py $(CASES)
 
-test: test-faults
+all-tests: test-faults
 build-tests: faults-programs
 test-faults: run-faults_matrix run-faults_loops run-faults_points run-faults_answers run-faults_hostile ## a little of fault-matrix, fault-loops and of what is beside them
 $(call add_test,faults_matrix,tests/faults/matrix.py,$(FAULTS_NEED),$(FAULTS_RUN) 300 tests/faults/matrix.py --short)

@@ -13,7 +13,7 @@ $(BUILD)/tests/fuzz/codec-libfuzzer: $(call fuzz_objects,$(CODEC_FUZZ_SRCS))
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $^ -lyaml -lzstd -lm
 
-test: run-replay_codec
+all-tests: run-replay_codec
 $(call add_test,replay_codec,tests/fuzz/codec.c,$(BUILD)/tests/fuzz/codec-replay, \
 	timeout 180 $$< tests/fuzz/corpus/codec)
 

@@ -16,7 +16,7 @@ $(BUILD)/tests/fuzz/cudnn-libfuzzer: $(CUDNN_FUZZ_SRCS)
 	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined \
 		-fno-sanitize=function,vptr -fno-sanitize-recover=undefined -o $@ $^ -lcrypto
 
-test: run-replay_cudnn
+all-tests: run-replay_cudnn
 $(call add_test,replay_cudnn,tests/fuzz/cudnn.c,$(BUILD)/tests/fuzz/cudnn-replay, \
 	timeout 180 $$< tests/fuzz/corpus/cudnn)
 

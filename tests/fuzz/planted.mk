@@ -4,5 +4,5 @@ PLANTED_SECONDS ?= 600
 fuzz-planted: ## bugs planted one by one, which the fuzz targets must find within PLANTED_SECONDS: BUGS='ring-end …'
 	$(Q)BUILD=$(BUILD) $(PYTHON) tests/fuzz/planted.py --seconds $(PLANTED_SECONDS) $(BUGS)
 
-test: run-planted_bugs
+all-tests: run-planted_bugs
 $(call add_test,planted_bugs,tests/fuzz/planted.py,,$(PYTHON) tests/fuzz/planted.py --check)

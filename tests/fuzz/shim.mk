@@ -14,7 +14,7 @@ $(BUILD)/tests/fuzz/shim-fatbin-libfuzzer: tests/fuzz/shim_fatbin.c shim/driver/
 	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fsanitize=fuzzer,address,undefined \
 		-fno-sanitize-recover=undefined -o $@ $^
 
-test: replay-shim
+all-tests: replay-shim
 replay-shim: run-replay_shim_fatbin run-replay_victim
 $(call add_test,replay_shim_fatbin,tests/fuzz/shim_fatbin.c, \
 	$(BUILD)/tests/fuzz/shim-fatbin-replay $(SOFTGPU_IMAGES),timeout 180 $$< $(BUILD)/tests/images)

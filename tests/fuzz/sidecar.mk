@@ -29,7 +29,7 @@ $(SIDECAR_SEEDS)/.made: $(wildcard tests/fuzz/seed*.py)
 	$(Q)$(PYTHON) tests/fuzz/seeds.py socket $(@D)
 	$(Q)touch $@
 
-test: replay-sidecar
+all-tests: replay-sidecar
 replay-sidecar: run-replay_socket_seeds $(SIDECAR_FUZZ:%=run-replay_%)
 $(foreach t,$(SIDECAR_FUZZ),$(call add_test,replay_$(t),tests/fuzz/$(t).c, \
 	$(BUILD)/tests/fuzz/sidecar-$(t)-replay,timeout 180 $$< tests/fuzz/corpus/$(t)))

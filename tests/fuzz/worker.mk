@@ -32,7 +32,7 @@ fuzz-softgpu-libraries:
 		PTX_CFLAGS='-O1 -ffp-contract=off -fno-strict-aliasing -fwrapv' \
 		$(patsubst $(BUILD)/%,$(FUZZ_GPU)/%,$(SOFTGPU_LIB) $(BLAS_LIB) $(DNN_LIB) $(FFT_LIB) $(SPARSE_LIB) $(SPARSELT_LIB) $(NCCL_LIB) $(CUPTI_LIB))
 
-test: run-replay_worker
+all-tests: run-replay_worker
 $(call add_test,replay_worker,tests/fuzz/worker.c, \
 	$(BUILD)/tests/fuzz/worker-replay $(WORKER_SEEDS)/.made $(SOFTGPU_LIB) $(BLAS_LIB) $(DNN_LIB) $(FFT_LIB) $(SPARSE_LIB) $(SPARSELT_LIB) $(CUPTI_LIB), \
 	for folder in $(WORKER_SEEDS) tests/fuzz/corpus/worker; do \

@@ -40,7 +40,7 @@ $(LOADER_TESTS)/plugin12.so: tests/loader/plugin.cu | $(CACHE)/.complete
 		-lstdc++ -lm -lrt -ldl -lpthread
 
 .PHONY: test-loader
-test: test-loader
+all-tests: test-loader
 test-loader: ## the loader guard
 test-loader: run-loader_image run-loader_devices $(foreach abi,12 13,run-loader_host$(abi) run-loader_needs$(abi))
 $(call add_test,loader_image,tests/loader/image.c,$(LOADER_TESTS)/image,timeout 180 $$<)

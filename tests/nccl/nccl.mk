@@ -15,7 +15,7 @@ $(NCCL_TESTS): $(BUILD)/nccl/13/%: tests/nccl/%.c tests/nccl/check.h tests/check
 		$(OBJ)/link/libnccl.so.2 $(OBJ)/link/libcuda.so.1 -Wl,--allow-shlib-undefined -lm
 
 nccl-programs: $(NCCL_TESTS)
-test: test-nccl
+all-tests: test-nccl
 test-nccl: all $(NCCL_TESTS) ## NCCL between two software GPUs, through the whole stack
 	$(Q)timeout 600 tests/cublas/run.py --build $(BUILD) --family nccl
 $(call library_tests,nccl)

@@ -22,7 +22,7 @@ $(NVML_NODE): tests/nvml/node.c $(LIB)/libvcuda-softgpu.so | $(CACHE)/.complete
 
 # Python is not built with a sanitizer and cannot load what is.
 .PHONY: test-nvml
-test: test-nvml
+all-tests: test-nvml
 test-nvml: $(addprefix run-nvml_,names front alone meter agents $(if $(SAN),,python node)) ## the NVML front
 $(call add_test,nvml_names,tests/nvml/names.py,all, \
 	timeout 90 $(PYTHON) tests/nvml/names.py $(NVML_LIB) $(NVML)/include/nvml.h \

@@ -1,7 +1,7 @@
 # Are the descriptions what NVIDIA's headers and libraries say?  Does the generator refuse what is
 # no description?  Do the generated halves understand each other?
 .PHONY: test-parity
-test: test-parity
+all-tests: test-parity
 test-parity: ## the descriptions against NVIDIA's headers and libraries
 
 PARITY := $(BUILD)/tests/parity

@@ -1,6 +1,6 @@
 # tests/peer: hand-made peers in Python against build/bin/vcuda-client, one protocol violation a test.
 .PHONY: test-peer
-test: test-peer
+all-tests: test-peer
 PEER_FILES := app_violations agent_violations traffic lives relays
 test-peer: $(BIN)/vcuda-client ## the sidecar against peers that violate the protocol, and its own life
 	$(call say,TEST,peer)

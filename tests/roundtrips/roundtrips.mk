@@ -6,7 +6,7 @@ $(BUILD)/roundtrips/steady: tests/roundtrips/steady.cu tests/programs/check.h te
 	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared $< -o $@ -L$(CUDA13)/lib
 
 .PHONY: test-roundtrips
-test: test-roundtrips
+all-tests: test-roundtrips
 test-roundtrips: ## what calls cost in round trips, counted
 test-roundtrips: all $(BUILD)/roundtrips/steady $(BUILD)/programs/13/many-kernels \
 		$(BUILD)/programs/13/mapped-flags

@@ -1,18 +1,18 @@
 .PHONY: test-preload
-test: test-preload
+all-tests: test-preload
 test-preload: run-preload ## what is preloaded loads on old systems and keeps still
 $(call add_test,preload,tests/shim/preload.sh,all,timeout 300 tests/shim/preload.sh $(LIB))
 
 # Not with a sanitizer, whose runtime would have to be preloaded first.
 .PHONY: test-names
-test: test-names
+all-tests: test-names
 test-names: $(if $(SAN),,run-names) ## whatever way a program names a library of NVIDIA's, it gets ours, once
 $(call add_test,names,tests/shim/names.py,all,timeout 300 $(PYTHON) tests/shim/names.py $(LIB))
 
 .PHONY: test-globals test-knots
-test: test-globals
+all-tests: test-globals
 test-globals: $(if $(SAN),,run-globals) ## no two programs of ours give one global name two meanings; each begins with its room's word
-test: test-knots
+all-tests: test-knots
 test-knots: $(if $(SAN),,run-knots) ## source files that call one another in a circle are known
 $(call add_test,knots,tests/shim/knots.py,all,$(PYTHON) tests/shim/knots.py $(BUILD))
 $(call add_test,globals,tests/shim/globals.py,all,$(PYTHON) tests/shim/globals.py $(BUILD))
@@ -24,7 +24,7 @@ $(BUILD)/tests/shim/%: tests/shim/%.c $(CUDA_LIB)
 	$(Q)$(CC) $(ALL_CFLAGS) $(CPPFLAGS) -o $@ $< $(CUDA_LIB)
 
 .PHONY: test-shim-programs
-test: test-shim-programs
+all-tests: test-shim-programs
 test-shim-programs: $(SHIM_PROGRAMS:$(BUILD)/tests/shim/%=run-front_%) ## order and crowds, straight on the driver front
 $(foreach program,$(SHIM_PROGRAMS),$(call add_test,front_$(notdir $(program)), \
 	tests/shim/$(notdir $(program)).c,all $(program), \
@@ -77,7 +77,7 @@ $(BUILD)/tests/shim_locks: $(OBJ)/tests/shim/locks/wrong.o $(LOCK_ORDER_OBJ)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LOCK_ORDER_LD) -lcmocka
 
 .PHONY: test-locks
-test: test-locks
+all-tests: test-locks
 test-locks: run-locks_check $(patsubst $(BUILD)/tests/shim/%,run-%,$(LOCK_PROGRAMS) $(LOCK_CUDA) $(LOCK_CUPTI)) run-locks_cudnn-plans ## the shim takes its locks in their order
 $(call add_test,locks_check,tests/shim/locks/wrong.c,$(BUILD)/tests/shim_locks,timeout 180 $$<)
 $(foreach program,$(LOCK_PROGRAMS),$(call add_test,$(notdir $(program)), \
@@ -110,7 +110,7 @@ $(BUILD)/tests/shim/callbacks%: tests/shim/trace/callbacks.c shim/libraries/cupt
 	$(Q)$(CC) $(ALL_CFLAGS) -D_GNU_SOURCE -DVCUDA_ABI=$* -I. -isystem $(CACHE)/cupti-$* -o $@ $(filter %.c,$^)
 
 .PHONY: test-trace
-test: test-trace
+all-tests: test-trace
 test-trace: run-trace_12 run-trace_13 run-callbacks_12 run-callbacks_13 ## calls are told to who records them
 $(foreach abi,12 13,$(call add_test,trace_$(abi),tests/shim/trace/trace.c,all $(BUILD)/tests/shim/trace$(abi), \
 	timeout 180 $(BIN)/vcuda run --software -- $(BUILD)/tests/shim/trace$(abi)))

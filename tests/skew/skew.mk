@@ -4,7 +4,7 @@ SKEW_PROGRAMS := $(addprefix $(BUILD)/programs/13/,async-memory copies events gr
 	pinned-memory reduction streams symbols threads) \
 	$(addprefix $(BUILD)/cufft/13/,extras forms transforms)
 
-test: run-skew_layouts
+all-tests: run-skew_layouts
 $(call add_test,skew_layouts,tests/skew/layouts.py,,tests/skew/layouts.py --self && tests/skew/layouts.py)
 
 .PHONY: test-skew

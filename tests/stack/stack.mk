@@ -55,7 +55,7 @@ STACK_PROGRAMS := $(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) 
 stack-programs: $(STACK_PROGRAMS) $(BUILD)/cudnn/9/steady $(BUILD)/cublas/12/products \
 	$(BUILD)/cublas/13/products $(addprefix $(BUILD)/cufft/13/several-,gpus calls) $(addprefix $(BUILD)/nccl/13/,first processes collectives errors apart grow windows missing suspend params steady) \
 	$(STACK_NCCLS)
-test: test-stack
+all-tests: test-stack
 build-tests: stack-programs
 test-stack: all stack-programs ## kills, crowds, bad input, ways in, faults: real processes
 	$(Q)BUILD=$(BUILD) timeout 1200 tests/stack/run.py
@@ -65,6 +65,6 @@ run-stack-%: all stack-programs
 	$(Q)BUILD=$(BUILD) timeout 240 tests/stack/run.py --exact $*
 
 # The programs of tests/programs with memory that agent and program share.
-test: run-local_programs
+all-tests: run-local_programs
 $(call add_test,local_programs,tests/stack/on_local.py,all programs-13,VCUDA_SOFTGPU_DEVICES=2 \
 	tests/stack/on_local.py $(PROGRAMS_DIR)/run.sh -j2 --abi 13 -- $(BIN)/vcuda run --)

@@ -59,7 +59,7 @@ STATIC_RUN := VCUDA_SOFTGPU_DEVICES=2 $(PROGRAMS_DIR)/run.sh -j2
 
 .PHONY: static-programs test-static test-static-programs
 static-programs: $(STATIC_SOME_BUILT) $(STATIC_STRIPPED)
-test: test-static
+all-tests: test-static
 test-static: run-static run-static_plain run-static_rdc run-static_cupti ## programs with the CUDA runtime linked into them
 test-static-programs: all $(STATIC_PROGRAMS) ## all of tests/programs like that, and with -rdc=true
 	$(Q)$(STATIC_RUN) --programs $(STATIC_DIR)/plain

@@ -11,7 +11,7 @@ $(REGISTRY_STORE): $(call objects,tests/store/registry_store.c $(REGISTRY_SRCS) 
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REGISTRY_LIBS)
 
-test: test-registry
+all-tests: test-registry
 test-registry: run-registry run-registry_replicas run-registry_commands ## the registry of tensors, over a real Redis
 $(foreach test,registry registry_replicas registry_commands,$(call add_test,$(test),tests/store/$(test).py, \
 	$(REGISTRY_STORE),BUILD=$$(BUILD) timeout 600 $$(PYTHON) tests/store/$(test).py))

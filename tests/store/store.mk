@@ -29,7 +29,7 @@ $(STORE_FOREIGN): tests/store/foreign.c include/vcuda/tensor.h $(OBJ)/link/libcu
 STORE_PROGRAMS := $(STORE_PROGRAM) $(STORE_READER) $(STORE_FOREIGN)
 
 .PHONY: test-store
-test: test-store
+all-tests: test-store
 build-tests: $(STORE_PROGRAMS)
 test-store: all $(STORE_PROGRAMS) ## tensors with names: create, get, seal, life, limits; processes that are killed
 	$(Q)BUILD=$(BUILD) timeout 600 tests/stack/run.py --in store

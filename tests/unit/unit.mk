@@ -49,7 +49,7 @@ UNIT_TESTS = $(notdir $(UNIT_FILES:.c=))
 unit_prefix = $(firstword $(subst _, ,$(1)))
 
 .PHONY: test-unit
-test: test-unit
+all-tests: test-unit
 test-unit: ## common, transport and the sidecar's parts
 
 # NAME and FILE.

@@ -14,7 +14,7 @@ $(eval $(call unserved_test,13,libcusolverMg.so.12))
 
 # Python is not built with a sanitizer and cannot load what is.
 .PHONY: test-unserved
-test: test-unserved
+all-tests: test-unserved
 test-unserved: $(if $(SAN),,run-unserved) ## libraries without a front load and refuse
 $(call add_test,unserved,tests/unserved/unserved.py,all $(UNSERVED_TESTS), \
 	timeout 300 $(PYTHON) tests/unserved/unserved.py $(BUILD) $(UNSERVED_TESTS))

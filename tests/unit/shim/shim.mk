@@ -25,7 +25,7 @@ endef
 $(foreach part,$(SHIM_UNIT_TESTS:shim_%=%),$(eval $(call shim_unit,$(part))))
 
 .PHONY: test-shim-unit
-test: test-shim-unit
+all-tests: test-shim-unit
 test-shim-unit: $(SHIM_UNIT_TESTS:%=run-%) ## the shim's parts, one by one
 $(foreach test,$(SHIM_UNIT_TESTS),$(call add_test,$(test),$(call unit_files,$(test).c), \
 	$(SHIM_UNIT)/$(test),timeout 180 $$<))

@@ -35,7 +35,7 @@ $(GATED): $(BUILD)/tests/gate/%: tests/unit/worker/gate_libraries.c $(LIB)/%
 		-Wl,--no-as-needed,-rpath,$(abspath $(LIB)) $(LIB)/$*
 
 .PHONY: test-worker
-test: test-worker
+all-tests: test-worker
 test-worker: $(WORKER_TESTS:%=run-%) ## the worker: a client that violates the protocol, and what comes in which order
 WORKER_ENV := SOFTGPU=$(SOFTGPU_LIB) GATE_DRIVER=$(GATE_DRIVER) \
 	GATED_DRIVER=$(abspath $(GATED_DRIVER)) VCUDA_LOG=warn
