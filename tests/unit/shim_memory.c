@@ -159,13 +159,6 @@ bool vmm_accessible(CUdeviceptr address, size_t bytes)
 	return false;
 }
 
-static struct context *current;
-
-struct context *context_current(void)
-{
-	return current;
-}
-
 bool function_outstanding(void)
 {
 	return outstanding;
@@ -433,7 +426,7 @@ static void test_a_host_function_is_not_waited_for(void **state)
  * what is the device's, stays. */
 static void test_a_context_goes(void **state)
 {
-	struct context own = {.number = CONTEXT_CREATED, .home = &own};
+	struct context own = {.number = CONTEXT_CREATED, .home = &own, .live = true};
 	CUdeviceptr kept[3], gone[300], pools, at;
 	struct memory_range range;
 	uint64_t before, none;
@@ -444,7 +437,7 @@ static void test_a_context_goes(void **state)
 	assert_int_equal(memory_alloc(0, 1000, false, &kept[0]), CUDA_SUCCESS);
 	assert_int_equal(memory_alloc(0, 3 * GRANULE, false, &kept[1]), CUDA_SUCCESS);
 	assert_int_equal(memory_reserve(0, GRANULE, 0, 0, &kept[2]), CUDA_SUCCESS);
-	current = &own;
+	thread_self.current = &own;
 	for (int i = 0; i < 300; i++)
 		assert_int_equal(memory_alloc(0, i % 50 ? 20000 : GRANULE, false, &gone[i]),
 			CUDA_SUCCESS);
@@ -452,7 +445,7 @@ static void test_a_context_goes(void **state)
 	assert_true(memory_find(gone[0], &range) && range.context == CONTEXT_CREATED);
 	for (int i = 0; i < 300; i += 3)
 		memory_free(gone[i]);
-	current = NULL;
+	thread_self.current = NULL;
 	memory_free(gone[1]);
 	memory_context_gone(&own, false);
 	for (int i = 0; i < 300; i++)
