@@ -175,23 +175,39 @@ void shim_payload_rows(
 
 /* ---- sending ---- */
 
-static void doorbell(void)
+static void doorbell_ring(struct session *here)
 {
-	struct session *here = session_here();
-	struct channel_page *page = here->page;
 	uint32_t idle = 1;
 	uint64_t one = 1;
 
+	if (shim_perf & PERF_BATCH &&
+		!atomic_compare_exchange_strong(&here->page->idle, &idle, 0))
+		return;
+	while (write(here->doorbell, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+static inline void doorbell(struct session *here)
+{
 	/* Published before this; the sidecar says IDLE and looks again. One of us sees the
 	 * other. */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (shim_perf & PERF_BATCH) {
-		if (!atomic_load_explicit(&page->idle, memory_order_relaxed) ||
-			!atomic_compare_exchange_strong(&page->idle, &idle, 0))
-			return;
-	}
-	while (write(here->doorbell, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	if (__builtin_expect(atomic_load_explicit(&here->page->idle, memory_order_relaxed) ||
+				     !(shim_perf & PERF_BATCH),
+		    0))
+		doorbell_ring(here);
+}
+
+/* A frame was published. */
+static inline void sent(struct session *here, uint16_t op, uint16_t context, uint64_t seq)
+{
+	doorbell(here);
+	if (__builtin_expect(managed_any, 0))
+		managed_sent(op, context, seq);
+	if (__builtin_expect(
+		    atomic_load_explicit(&mirror_regions, memory_order_relaxed) != 0, 0))
+		mirror_posted(op);
+	trace_sent(here->index, seq, op);
 }
 
 CUresult shim_wait_until(bool (*done)(void *argument), void *argument)
@@ -243,25 +259,36 @@ static CUresult wait_for_room(uint64_t head)
 	return shim_wait_until(head_moved, &head);
 }
 
-/* Takes the ring's lock and begins a frame, waiting for room. On failure the lock is free. */
-static struct frame_header *frame_begin(uint32_t *body, bool bulk, CUresult *status)
+/* With the lock, where there is no room. */
+__attribute__((noinline)) static struct frame_header *frame_begin_later(
+	struct session *here, uint32_t *body, bool bulk, CUresult *status)
 {
-	struct session *here = session_here();
-
 	for (;;) {
 		struct frame_header *header;
-		uint64_t head;
+		const uint64_t head = here->ring.head;
 
-		ring_lock(&here->ring);
-		header = ring_begin(&here->ring, body, bulk);
-		if (header)
-			return header;
-		head = here->ring.head;
 		ring_unlock(&here->ring);
 		*status = wait_for_room(head);
 		if (*status)
 			return NULL;
+		ring_lock(&here->ring);
+		header = ring_begin(&here->ring, body, bulk);
+		if (header)
+			return header;
 	}
+}
+
+/* Takes the ring's lock and begins a frame, waiting for room. On failure the lock is free. */
+static inline struct frame_header *frame_begin(
+	struct session *here, uint32_t *body, bool bulk, CUresult *status)
+{
+	struct frame_header *header;
+
+	ring_lock(&here->ring);
+	header = ring_begin(&here->ring, body, bulk);
+	return __builtin_expect(header != NULL, 1)
+		       ? header
+		       : frame_begin_later(here, body, bulk, status);
 }
 
 static void gather(unsigned char *at, const struct shim_call *call)
@@ -316,7 +343,7 @@ CUresult engine_send(struct shim_call *call, uint8_t kind, uint16_t tag)
 		status = capture(call, &block);
 	if (status)
 		return status;
-	header = frame_begin(&body, bulk, &status);
+	header = frame_begin(here, &body, bulk, &status);
 	if (!header) {
 		if (captured) {
 			ring_lock(&here->ring);
@@ -343,12 +370,7 @@ CUresult engine_send(struct shim_call *call, uint8_t kind, uint16_t tag)
 		ring_arena_named(&here->ring, block);
 	ring_publish(&here->ring);
 	ring_unlock(&here->ring);
-	doorbell();
-	if (__builtin_expect(managed_any, 0))
-		managed_sent(call->op, call->context, call->seq);
-	if (__builtin_expect(mirror_regions != 0, 0))
-		mirror_posted(call->op);
-	trace_sent(here->index, call->seq, call->op);
+	sent(here, call->op, call->context, call->seq);
 	return CUDA_SUCCESS;
 }
 
@@ -366,9 +388,9 @@ uint64_t shim_sequence(void)
 void *shim_post_begin(uint16_t op, uint32_t body_bytes, CUresult *status)
 {
 	uint32_t body = body_bytes;
-	struct frame_header *header = frame_begin(&body, false, status);
+	struct frame_header *header = frame_begin(session_here(), &body, false, status);
 
-	if (!header)
+	if (__builtin_expect(!header, 0))
 		return NULL;
 	header->kind = FRAME_POST;
 	header->op = op;
@@ -376,17 +398,29 @@ void *shim_post_begin(uint16_t op, uint32_t body_bytes, CUresult *status)
 	return header + 1;
 }
 
-void shim_post_end(uint16_t op)
+void *shim_post_begin_bulk(
+	uint16_t op, uint32_t body_bytes, const struct frame_bulk *bulk, CUresult *status)
+{
+	uint32_t body = body_bytes;
+	struct frame_header *header = frame_begin(session_here(), &body, true, status);
+
+	if (__builtin_expect(!header, 0))
+		return NULL;
+	header->kind = FRAME_POST;
+	header->op = op;
+	header->context = thread_self.wire;
+	header->length = body + bulk->length;
+	memcpy(header + 1, bulk, sizeof(*bulk));
+	return (unsigned char *)(header + 1) + sizeof(*bulk);
+}
+
+uint64_t shim_post_end(uint16_t op)
 {
 	struct session *here = session_here();
-	uint64_t seq = here->ring.seq;
+	const uint64_t seq = here->ring.seq;
 
 	ring_publish(&here->ring);
 	ring_unlock(&here->ring);
-	doorbell();
-	if (__builtin_expect(managed_any, 0))
-		managed_sent(op, thread_self.number, seq);
-	if (__builtin_expect(mirror_regions != 0, 0))
-		mirror_posted(op);
-	trace_sent(here->index, seq, op);
+	sent(here, op, thread_self.number, seq);
+	return seq;
 }
