@@ -78,9 +78,25 @@ bool loop_has_staging(struct worker *w)
 	return !loop_stages(w) || staging_fits(w, &w->out, (uint32_t)loop_bytes_out(w));
 }
 
+/* reply_room(), of which each frame asks twice, in line where that is nearly nothing. */
+static inline bool loop_room(const struct worker *w)
+{
+	return w->local.is ? reply_room(w) : send_window_room(&w->sender.window);
+}
+
 bool loop_can_serve(struct worker *w)
 {
-	return reply_room(w) && loop_has_staging(w);
+	return loop_room(w) && loop_has_staging(w);
+}
+
+__attribute__((cold)) static void loop_failed(struct worker *w, const struct serve_entry *entry,
+	const struct request *r, CUresult status)
+{
+	/* A library's statuses are its own. */
+	if (status && r->header.op < CLASS_LIBRARIES)
+		worker_last_error(w, status, entry->name);
+	log_debug("call.failed", "call=%s status=%d seq=%llu", entry->name,
+		(int)(status ? status : r->refused), (unsigned long long)r->header.seq);
 }
 
 void loop_serve_frame(struct worker *w)
@@ -114,7 +130,8 @@ void loop_serve_frame(struct worker *w)
 		if (r.header.context && !(entry->flags & SERVE_NO_CONTEXT))
 			status = worker_use(w, r.header.context);
 		w->mirror.unwritten &= MIRROR_OP(r.header.op);
-		memset(answer, 0, entry->reply_bytes);
+		if (entry->reply_bytes)
+			memset(answer, 0, entry->reply_bytes);
 		r.answer_bytes = entry->reply_bytes;
 		if (!status) {
 			if (loop_marked(entry, &r.header, SERVE_SLOW))
@@ -127,13 +144,8 @@ void loop_serve_frame(struct worker *w)
 			watchdog_leave(w);
 			timing_end(w, &timing);
 		}
-		/* A library's statuses are its own. */
-		if (status && r.header.op < CLASS_LIBRARIES)
-			worker_last_error(w, status, entry->name);
 		if (status || r.refused)
-			log_debug("call.failed", "call=%s status=%d seq=%llu", entry->name,
-				(int)(status ? status : r.refused),
-				(unsigned long long)r.header.seq);
+			loop_failed(w, entry, &r, status);
 	}
 	loop_answer(w, &r, entry && entry->flags & SERVE_ASIDE, status);
 }
@@ -162,14 +174,13 @@ static void loop_frame_done(struct worker *w)
  * nothing is waited for: the call may give up what copies are from or to. */
 static bool loop_waits_for_others(struct worker *w)
 {
-	uint16_t op = w->receiver.frame.op;
+	const struct serve_entry *entry = serve_find(w->receiver.frame.op);
 
-	if (serve_marked(op, SERVE_HOLDS) && beside_outside(w))
+	if (entry && entry->flags & SERVE_HOLDS && beside_outside(w))
 		return true;
 	if (!direct_busy(w) && !ipc_event_busy(w))
 		return false;
-	if (!loop_marked(serve_find(op), &w->receiver.frame,
-		    SERVE_WAITS | SERVE_SLOW | SERVE_IDLES) &&
+	if (!loop_marked(entry, &w->receiver.frame, SERVE_WAITS | SERVE_SLOW | SERVE_IDLES) &&
 		!launch_first(w) && !direct_makes(w) && !direct_deep(w))
 		return false;
 	if (!w->sticky)
@@ -201,7 +212,7 @@ static bool loop_handle(struct worker *w)
 {
 	bool behind = stash_behind(w);
 
-	if (!behind && !reply_room(w))
+	if (!behind && !loop_room(w))
 		return false;
 	switch (w->receiver.frame.kind) {
 	case FRAME_PING: reply_plain(w, FRAME_PONG, CUDA_SUCCESS, NULL); break;
