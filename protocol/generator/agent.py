@@ -240,6 +240,10 @@ def flags(entry):
         out.append("SERVE_COPIED")
     if entry.has("aside"):
         out.append("SERVE_ASIDE")
+    if entry.has("stages"):
+        out.append("SERVE_STAGES")
+    if entry.has("overtakes"):
+        out.append("SERVE_OVERTAKING")
     return " | ".join(out)
 
 

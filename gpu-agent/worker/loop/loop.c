@@ -172,13 +172,11 @@ static void loop_frame_done(struct worker *w)
  * depends on came before the frame. And no stream begins to wait so while a call beside the
  * loop may be there: the driver holds a lock meanwhile, which the loop wants. Behind a fault
  * nothing is waited for: the call may give up what copies are from or to. */
-static bool loop_waits_for_others(struct worker *w)
+static bool loop_waits_for_others(struct worker *w, const struct serve_entry *entry)
 {
-	const struct serve_entry *entry = serve_find(w->receiver.frame.op);
-
 	if (entry && entry->flags & SERVE_HOLDS && beside_outside(w))
 		return true;
-	if (!direct_busy(w) && !ipc_event_busy(w))
+	if (!(w->direct && direct_busy(w)) && !(w->events && ipc_event_busy(w)))
 		return false;
 	if (!loop_marked(entry, &w->receiver.frame, SERVE_WAITS | SERVE_SLOW | SERVE_IDLES) &&
 		!launch_first(w) && !direct_makes(w) && !direct_deep(w))
@@ -190,27 +188,36 @@ static bool loop_waits_for_others(struct worker *w)
 	return false;
 }
 
-/* Serves the complete frame of a call, or keeps it. false: neither can be done now. */
+/* Serves the complete frame of a call, or keeps it. false: neither can be done now. What few
+ * frames or sessions need is asked for only where they do. */
 static bool loop_call(struct worker *w, bool behind)
 {
-	if (serve_overtaking(w->receiver.frame.op, w->receiver.body, w->receiver.frame.body) ==
-		SERVE_OVERTAKES) {
+	const struct serve_entry *entry = serve_find(w->receiver.frame.op);
+	const uint16_t flags = entry ? entry->flags : 0;
+	const bool limits = w->streams.deep || w->fences.count || w->metering.stopped;
+
+	if (flags & SERVE_OVERTAKING &&
+		serve_overtaking(w->receiver.frame.op, w->receiver.body,
+			w->receiver.frame.body) == SERVE_OVERTAKES) {
 		loop_serve_frame(w);
 		return true;
 	}
 	if (behind && !stash_overtakes(w))
 		return stash_keep(w);
-	if ((!behind && limits_full(w)) || loop_waits_for_others(w) || !loop_can_serve(w))
+	if ((!behind && limits && limits_full(w)) || loop_waits_for_others(w, entry) ||
+		!loop_room(w) || (flags & SERVE_STAGES && !loop_has_staging(w)))
 		return false;
 	loop_serve_frame(w);
-	issued_frame(w);
+	if (w->callbacks.outstanding || w->kept.issued.named)
+		issued_frame(w);
 	return true;
 }
 
 /* Deals with the complete frame. false: it has to wait. */
 static bool loop_handle(struct worker *w)
 {
-	bool behind = stash_behind(w);
+	bool behind = (w->kept.stash.used || w->kept.parked.used || w->callbacks.outstanding) &&
+		      stash_behind(w);
 
 	if (!behind && !loop_room(w))
 		return false;

@@ -150,7 +150,9 @@ struct staging_range *staging_alloc(
 	struct staging_range *range;
 	struct gap gap;
 
-	if (!gap_find(w, s, staging_need(n), &gap))
+	/* Nearly always there is room behind the last one. */
+	if (!gap_behind(s, s->last, staging_need(n), &gap) &&
+		!gap_find(w, s, staging_need(n), &gap))
 		return NULL;
 	range = s->free ? s->free : &s->ranges[s->fresh++];
 	if (range == s->free)
