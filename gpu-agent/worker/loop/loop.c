@@ -3,7 +3,6 @@
  * The turn: take frames, serve them, look at the GPU, answer; spin a little and then sleep
  * where there was nothing to do.
  */
-#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -82,11 +81,6 @@ bool loop_has_staging(struct worker *w)
 static inline bool loop_room(const struct worker *w)
 {
 	return w->local.is ? reply_room(w) : send_window_room(&w->sender.window);
-}
-
-bool loop_can_serve(struct worker *w)
-{
-	return loop_room(w) && loop_has_staging(w);
 }
 
 __attribute__((cold)) static void loop_failed(struct worker *w, const struct serve_entry *entry,
@@ -188,23 +182,21 @@ static bool loop_waits_for_others(struct worker *w, const struct serve_entry *en
 	return false;
 }
 
-/* Serves the complete frame of a call, or keeps it. false: neither can be done now. What few
- * frames or sessions need is asked for only where they do. */
+/* Serves the complete frame of a call, or keeps it. false: neither can be done now. */
 static bool loop_call(struct worker *w, bool behind)
 {
 	const struct serve_entry *entry = serve_find(w->receiver.frame.op);
 	const uint16_t flags = entry ? entry->flags : 0;
-	const bool limits = w->streams.deep || w->fences.count || w->metering.stopped;
+	const bool some = w->streams.deep || w->fences.count || w->metering.stopped;
 
-	if (flags & SERVE_OVERTAKING &&
-		serve_overtaking(w->receiver.frame.op, w->receiver.body,
-			w->receiver.frame.body) == SERVE_OVERTAKES) {
+	if (flags & SERVE_OVERTAKING && serve_overtaking(w->receiver.frame.op, w->receiver.body,
+						w->receiver.frame.body) == SERVE_OVERTAKES) {
 		loop_serve_frame(w);
 		return true;
 	}
 	if (behind && !stash_overtakes(w))
 		return stash_keep(w);
-	if ((!behind && limits && limits_full(w)) || loop_waits_for_others(w, entry) ||
+	if ((!behind && some && limits_full(w)) || loop_waits_for_others(w, entry) ||
 		!loop_room(w) || (flags & SERVE_STAGES && !loop_has_staging(w)))
 		return false;
 	loop_serve_frame(w);

@@ -258,7 +258,7 @@ static CUresult copy_out(struct worker *w, struct request *r, struct worker_stre
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (w->local.is && !copy_staged_for(w, destination, n))
 		p->range = local_place(w, destination, (uint32_t)n, &p->bytes);
-	/* The loop has made sure that there is room (loop_can_serve). */
+	/* The loop has made sure that there is room (loop_call). */
 	if (!p->range)
 		p->range = staging_alloc(w, &w->out, (uint32_t)n, &p->bytes);
 	if (!p->range) {
