@@ -11,8 +11,9 @@
 
 # Everything that is preloaded runs on old systems: glibc 2.17 and newer (tests/shim/preload.sh).
 PRELOAD_CC ?= $(if $(SAN),$(CC) $(SANFLAGS),$(OLD_CC))
+# zig keeps frame pointers where it is not told: they are a tenth of a launch's instructions.
 PRELOAD_CFLAGS ?= -std=gnu17 $(CFLAGS) $(WARNINGS) -fPIC -fvisibility=hidden \
-	-fstack-protector-strong
+	-fstack-protector-strong $(if $(SAN),,-fomit-frame-pointer)
 # Fences are beyond TSan, which then sees less, not more.
 ifeq ($(SAN),thread)
 PRELOAD_CFLAGS += -Wno-tsan

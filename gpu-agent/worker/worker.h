@@ -61,6 +61,8 @@ struct serve_entry {
 #define SERVE_IDLES 256u    /* makes what the driver may wait for an idle GPU with */
 #define SERVE_HOLDS 512u    /* has a stream wait for another agent or process */
 #define SERVE_COPIED 1024u  /* its payload is copied to the device, and nothing looks at it */
+#define SERVE_STAGES 2048u  /* serve_stages() has to be asked */
+#define SERVE_OVERTAKING 4096u /* serve_overtaking(), likewise */
 #define SERVE_LIBRARY (SERVE_CALL | SERVE_SLOW | SERVE_WAITS | SERVE_FIRST)
 
 /* By op; NULL where nobody serves it. */

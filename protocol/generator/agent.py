@@ -240,6 +240,10 @@ def flags(entry):
         out.append("SERVE_COPIED")
     if entry.has("aside"):
         out.append("SERVE_ASIDE")
+    if entry.has("stages"):
+        out.append("SERVE_STAGES")
+    if entry.has("overtakes"):
+        out.append("SERVE_OVERTAKING")
     return " | ".join(out)
 
 
@@ -309,39 +313,30 @@ static inline uint64_t serve_bytes(uint64_t count, uint64_t each)
     every = crossing_all(api)
     out += "".join(serve_one(api, e) for e in every if not e.hand("agent"))
     out += asked_of_frames(api)
+    out += "/* By opcode: a frame is looked up in it several times on its way. */\n"
     out += "static const struct serve_entry entries[] = {\n"
     for e in every:
         half = "serve" if e.hand("agent") else "run"
         reply = f"sizeof(struct wire_{e.name}_reply)" if reply_fields(api, e) else "0"
-        out += text.wrap("\t{", [f"OP_{e.name}", f"sizeof(struct wire_{e.name})", reply, flags(e),
-                                 f"{half}_{e.name}", f'"{e.name}"'], "},", "\t ") + "\n"
-    out += """};
+        out += text.wrap(f"\t[OP_{e.name}] = {{", [
+            f"OP_{e.name}", f"sizeof(struct wire_{e.name})", reply, flags(e),
+            f"{half}_{e.name}", f'"{e.name}"'], "},", "\t ") + "\n"
+    lowest = min(api.ops[family][0] for family in api.libraries if family in api.ops)
+    out += f"""}};
+_Static_assert(sizeof(entries) / sizeof(entries[0]) <= {lowest}, "opcodes of a library");
 
-/* The table is sorted by opcode; libraries have tables of their own. */
-const struct serve_entry *serve_find(uint16_t op)
+/* Libraries have tables of their own, whose opcodes are above all these. */
+""" + """const struct serve_entry *serve_find(uint16_t op)
 {
-	size_t low = 0;
-	size_t high = sizeof(entries) / sizeof(entries[0]);
-
+	if (op < sizeof(entries) / sizeof(entries[0]))
+		return entries[op].serve ? &entries[op] : NULL;
 """
     for family in api.libraries:
         if family in api.ops:
             first, last = api.ops[family]
             out += f"\tif (op >= {first} && op <= {last})\n"
             out += f"\t\treturn {family}_serve_find(op);\n"
-    return out + """	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (entries[middle].op == op)
-			return &entries[middle];
-		if (entries[middle].op < op)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
-}
-"""
+    return out + "\treturn NULL;\n}\n"
 
 
 def fuzz_dictionary(api):

@@ -78,6 +78,8 @@ static inline bool context_home_lend(uint64_t handle)
 
 /* The context's number, which the process gives it: session_context() is the agent's. */
 uint16_t context_number(const struct context *context);
+/* The program's CUcontext. */
+uint64_t context_told(const struct context *context);
 /* The session of its device's agent. */
 struct session *context_session(const struct context *context);
 

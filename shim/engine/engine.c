@@ -175,23 +175,39 @@ void shim_payload_rows(
 
 /* ---- sending ---- */
 
-static void doorbell(void)
+static void doorbell_ring(struct session *here)
 {
-	struct session *here = session_here();
-	struct channel_page *page = here->page;
 	uint32_t idle = 1;
 	uint64_t one = 1;
 
+	if (shim_perf & PERF_BATCH &&
+		!atomic_compare_exchange_strong(&here->page->idle, &idle, 0))
+		return;
+	while (write(here->doorbell, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+static inline void doorbell(struct session *here)
+{
 	/* Published before this; the sidecar says IDLE and looks again. One of us sees the
 	 * other. */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (shim_perf & PERF_BATCH) {
-		if (!atomic_load_explicit(&page->idle, memory_order_relaxed) ||
-			!atomic_compare_exchange_strong(&page->idle, &idle, 0))
-			return;
-	}
-	while (write(here->doorbell, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	if (__builtin_expect(atomic_load_explicit(&here->page->idle, memory_order_relaxed) ||
+				     !(shim_perf & PERF_BATCH),
+		    0))
+		doorbell_ring(here);
+}
+
+/* A frame was published. */
+static inline void sent(struct session *here, uint16_t op, uint16_t context, uint64_t seq)
+{
+	doorbell(here);
+	if (__builtin_expect(managed_any, 0))
+		managed_sent(op, context, seq);
+	if (__builtin_expect(
+		    atomic_load_explicit(&mirror_regions, memory_order_relaxed) != 0, 0))
+		mirror_posted(op);
+	trace_sent(here->index, seq, op);
 }
 
 CUresult shim_wait_until(bool (*done)(void *argument), void *argument)
@@ -243,25 +259,36 @@ static CUresult wait_for_room(uint64_t head)
 	return shim_wait_until(head_moved, &head);
 }
 
-/* Takes the ring's lock and begins a frame, waiting for room. On failure the lock is free. */
-static struct frame_header *frame_begin(uint32_t *body, bool bulk, CUresult *status)
+/* With the lock, where there is no room. */
+__attribute__((noinline)) static struct frame_header *frame_begin_later(
+	struct session *here, uint32_t *body, bool bulk, CUresult *status)
 {
-	struct session *here = session_here();
-
 	for (;;) {
 		struct frame_header *header;
-		uint64_t head;
+		const uint64_t head = here->ring.head;
 
-		ring_lock(&here->ring);
-		header = ring_begin(&here->ring, body, bulk);
-		if (header)
-			return header;
-		head = here->ring.head;
 		ring_unlock(&here->ring);
 		*status = wait_for_room(head);
 		if (*status)
 			return NULL;
+		ring_lock(&here->ring);
+		header = ring_begin(&here->ring, body, bulk);
+		if (header)
+			return header;
 	}
+}
+
+/* Takes the ring's lock and begins a frame, waiting for room. On failure the lock is free. */
+static inline struct frame_header *frame_begin(
+	struct session *here, uint32_t *body, bool bulk, CUresult *status)
+{
+	struct frame_header *header;
+
+	ring_lock(&here->ring);
+	header = ring_begin(&here->ring, body, bulk);
+	return __builtin_expect(header != NULL, 1)
+		       ? header
+		       : frame_begin_later(here, body, bulk, status);
 }
 
 static void gather(unsigned char *at, const struct shim_call *call)
@@ -316,7 +343,7 @@ CUresult engine_send(struct shim_call *call, uint8_t kind, uint16_t tag)
 		status = capture(call, &block);
 	if (status)
 		return status;
-	header = frame_begin(&body, bulk, &status);
+	header = frame_begin(here, &body, bulk, &status);
 	if (!header) {
 		if (captured) {
 			ring_lock(&here->ring);
@@ -343,12 +370,7 @@ CUresult engine_send(struct shim_call *call, uint8_t kind, uint16_t tag)
 		ring_arena_named(&here->ring, block);
 	ring_publish(&here->ring);
 	ring_unlock(&here->ring);
-	doorbell();
-	if (__builtin_expect(managed_any, 0))
-		managed_sent(call->op, call->context, call->seq);
-	if (__builtin_expect(mirror_regions != 0, 0))
-		mirror_posted(call->op);
-	trace_sent(here->index, call->seq, call->op);
+	sent(here, call->op, call->context, call->seq);
 	return CUDA_SUCCESS;
 }
 
@@ -366,9 +388,9 @@ uint64_t shim_sequence(void)
 void *shim_post_begin(uint16_t op, uint32_t body_bytes, CUresult *status)
 {
 	uint32_t body = body_bytes;
-	struct frame_header *header = frame_begin(&body, false, status);
+	struct frame_header *header = frame_begin(session_here(), &body, false, status);
 
-	if (!header)
+	if (__builtin_expect(!header, 0))
 		return NULL;
 	header->kind = FRAME_POST;
 	header->op = op;
@@ -376,125 +398,29 @@ void *shim_post_begin(uint16_t op, uint32_t body_bytes, CUresult *status)
 	return header + 1;
 }
 
-void shim_post_end(uint16_t op)
+void *shim_post_begin_bulk(
+	uint16_t op, uint32_t body_bytes, const struct frame_bulk *bulk, CUresult *status)
+{
+	uint32_t body = body_bytes;
+	struct frame_header *header = frame_begin(session_here(), &body, true, status);
+
+	if (__builtin_expect(!header, 0))
+		return NULL;
+	header->kind = FRAME_POST;
+	header->op = op;
+	header->context = thread_self.wire;
+	header->length = body + bulk->length;
+	memcpy(header + 1, bulk, sizeof(*bulk));
+	return (unsigned char *)(header + 1) + sizeof(*bulk);
+}
+
+uint64_t shim_post_end(uint16_t op)
 {
 	struct session *here = session_here();
-	uint64_t seq = here->ring.seq;
+	const uint64_t seq = here->ring.seq;
 
 	ring_publish(&here->ring);
 	ring_unlock(&here->ring);
-	doorbell();
-	if (__builtin_expect(managed_any, 0))
-		managed_sent(op, thread_self.number, seq);
-	if (__builtin_expect(mirror_regions != 0, 0))
-		mirror_posted(op);
-	trace_sent(here->index, seq, op);
-}
-
-/* ---- handles ---- */
-
-uint64_t shim_mint(enum handle_kind kind, void *object)
-{
-	uint64_t handle = handle_mint(kind, object);
-
-	/* A library's kernel is every context's. */
-	if (session_count > 1 && handle && kind != KIND_CUkernel)
-		handle_home_set(handle, thread_self.current);
-	return handle;
-}
-
-void *shim_object_of(uint64_t handle, enum handle_kind kind)
-{
-	return handle_object(handle, kind);
-}
-
-void shim_unmint(uint64_t handle)
-{
-	handle_release(handle);
-}
-
-uint64_t shim_handle(struct shim_call *call, const void *handle, enum handle_kind kind)
-{
-	uint64_t number = (uint64_t)(uintptr_t)handle;
-
-	if (number && !handle_object(number, kind) && !call->status)
-		call->status = CUDA_ERROR_INVALID_HANDLE;
-	return number;
-}
-
-/* Looking a parameter up may need calls of its own (a thread's stream is created and ordered, a
- * kernel's module loaded), which are built in the same scratch: what CALL has so far is put
- * aside meanwhile. */
-struct aside {
-	unsigned char small[512];
-	unsigned char *bytes;
-};
-
-static bool aside_put(struct aside *aside, struct shim_call *call)
-{
-	aside->bytes = call->body_bytes <= sizeof(aside->small) ? aside->small
-								: malloc(call->body_bytes);
-	if (!aside->bytes) {
-		if (!call->status)
-			call->status = CUDA_ERROR_OUT_OF_MEMORY;
-		return false;
-	}
-	memcpy(aside->bytes, call->body, call->body_bytes);
-	return true;
-}
-
-static void aside_back(struct aside *aside, struct shim_call *call)
-{
-	memcpy(call->body, aside->bytes, call->body_bytes);
-	if (aside->bytes != aside->small)
-		free(aside->bytes);
-}
-
-uint64_t shim_function(struct shim_call *call, CUfunction function)
-{
-	struct function *found = handle_object((uint64_t)(uintptr_t)function, KIND_CUfunction);
-	struct aside aside;
-	CUresult status;
-
-	if (found)
-		return function_handle(found);
-	if (!aside_put(&aside, call))
-		return 0;
-	status = function_find(function, &found);
-	aside_back(&aside, call);
-	if (status && !call->status)
-		call->status = status;
-	return found ? function_handle(found) : 0;
-}
-
-uint64_t shim_address(struct shim_call *call, uint64_t address)
-{
-	struct aside aside;
-	CUresult status;
-
-	if (!aside_put(&aside, call))
-		return 0;
-	status = pinned_before(&address, sizeof(address));
-	if (mirror_apart)
-		mirror_addresses(&address, sizeof(address));
-	aside_back(&aside, call);
-	if (status && !call->status)
-		call->status = status;
-	return address;
-}
-
-uint64_t shim_stream(struct shim_call *call, CUstream stream)
-{
-	struct aside aside;
-	uint64_t number = 0;
-	CUresult status;
-
-	/* The legacy one too comes behind copies of another device's. */
-	if (!aside_put(&aside, call))
-		return 0;
-	status = stream_number(stream, &number);
-	aside_back(&aside, call);
-	if (status && !call->status)
-		call->status = status;
-	return number;
+	sent(here, op, thread_self.number, seq);
+	return seq;
 }

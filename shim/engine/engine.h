@@ -201,9 +201,12 @@ CUresult shim_post(struct shim_call *call);
 
 /* A post written straight into the ring, for the hottest calls: the body (BODY_BYTES, not
  * zeroed), or NULL with *status. Between the two the ring is locked: fill in and return. Only
- * with PERF_POST on. */
+ * with PERF_POST on. The second answers the frame's number. */
 void *shim_post_begin(uint16_t op, uint32_t body_bytes, CUresult *status);
-void shim_post_end(uint16_t op);
+/* The same, with a payload in pinned memory. */
+void *shim_post_begin_bulk(
+	uint16_t op, uint32_t body_bytes, const struct frame_bulk *bulk, CUresult *status);
+uint64_t shim_post_end(uint16_t op);
 
 /* Sends and waits. The reply struct (at least REPLY_BYTES, checked) lies in the slot until
  * shim_end; NULL where the call failed (call->status says why). */

@@ -6,20 +6,56 @@
 #ifndef VCUDA_SHIM_ENGINE_HANDLE_H
 #define VCUDA_SHIM_ENGINE_HANDLE_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "protocol/wire/handle.h"
+
+struct context;
+
+struct handle_entry {
+	_Atomic uint64_t handle; /* 0: free */
+	_Atomic(void *) object;
+	_Atomic(struct context *) home;
+	uint32_t generation;
+	uint32_t next; /* while free, or released: index + 1 of the next one, 0 = end */
+};
+
+enum handle_class { HANDLE_PLAIN, HANDLE_ALIGNED, HANDLE_CLASSES };
+
+/* handle.c's; here for handle_object(). */
+extern struct handle_table {
+	pthread_mutex_t lock;
+	_Atomic(struct handle_entry *) entries; /* HANDLE_INDEX_MAX, zeros where unused */
+	_Atomic uint32_t used;			/* entries ever used, or free */
+	/* First in, first out: a stale handle stays recognisable for long. */
+	struct {
+		uint32_t first, last;
+	} free[HANDLE_CLASSES];
+} handle_table;
 
 /* 0: HANDLE_INDEX_MAX are live, or there is no memory for the table. */
 uint64_t handle_mint(enum handle_kind kind, void *object);
 /* The context that was current when it was made; NULL: none, or nobody has said, as of what
  * belongs to no context. Of a handle that is not one of ours: NULL. */
-struct context;
 void handle_home_set(uint64_t handle, struct context *home);
 struct context *handle_home(uint64_t handle);
-/* NULL: not one of ours, another kind, or released. */
-void *handle_object(uint64_t handle, enum handle_kind kind);
+/* NULL: not one of ours, another kind, or released. In line: nearly every call looks up some.
+ */
+static inline void *handle_object(uint64_t handle, enum handle_kind kind)
+{
+	struct handle_entry *entries =
+		atomic_load_explicit(&handle_table.entries, memory_order_acquire);
+	const uint32_t index = handle_index(handle);
+
+	if (handle_kind(handle) != kind || index >= HANDLE_INDEX_MAX || !entries || !handle ||
+		atomic_load_explicit(&entries[index].handle, memory_order_acquire) != handle)
+		return NULL;
+	return atomic_load_explicit(&entries[index].object, memory_order_relaxed);
+}
 /* Forgets the handle; false where it was stale already (then nobody may free the object). Its
  * index is given out again once this thread begins another call (handle_recycle()): a new
  * handle at the same index, of another thread or of what this call does on its way, must not

@@ -10,7 +10,6 @@
 #include "common/wait.h"
 #include "shim/engine/lock.h"
 
-#define RING_ALIGN 16u
 #define ARENA_ALIGN 64u
 /* Tries before the lock's waiter sleeps: the lock is held for some 100 ns. */
 #define RING_LOCK_SPINS 200
@@ -84,17 +83,12 @@ bool ring_init(struct ring *ring, struct channel_page *page, uint64_t segment_by
 	return true;
 }
 
-void ring_lock(struct ring *ring)
+void ring_lock_slow(struct ring *ring)
 {
-	uint32_t free = 0;
-
-	lock_order_acquire(ring);
-	if (atomic_compare_exchange_strong_explicit(
-		    &ring->lock, &free, 1, memory_order_acquire, memory_order_relaxed))
-		return;
 	for (int i = 0; i < RING_LOCK_SPINS; i++) {
+		uint32_t free = 0;
+
 		wait_relax();
-		free = 0;
 		if (!atomic_load_explicit(&ring->lock, memory_order_relaxed) &&
 			atomic_compare_exchange_strong_explicit(&ring->lock, &free, 1,
 				memory_order_acquire, memory_order_relaxed))
@@ -104,11 +98,9 @@ void ring_lock(struct ring *ring)
 		wait_sleep(&ring->lock, 2, 50000000u);
 }
 
-void ring_unlock(struct ring *ring)
+void ring_unlock_slow(struct ring *ring)
 {
-	lock_order_release(ring);
-	if (atomic_exchange_explicit(&ring->lock, 0, memory_order_release) == 2)
-		wait_wake(&ring->lock);
+	wait_wake(&ring->lock);
 }
 
 /* Bytes of ring that are free, looking at the consumer's index only when the last look does not
@@ -126,7 +118,7 @@ static bool ring_has_room(struct ring *ring, uint64_t need)
 	return ring->size - (ring->tail - head) >= need;
 }
 
-struct frame_header *ring_begin(struct ring *ring, uint32_t *body, bool bulk)
+struct frame_header *ring_begin_slow(struct ring *ring, uint32_t *body, bool bulk)
 {
 	uint32_t fixed = (uint32_t)sizeof(struct frame_header) +
 			 (bulk ? (uint32_t)sizeof(struct frame_bulk) : 0);
@@ -134,7 +126,6 @@ struct frame_header *ring_begin(struct ring *ring, uint32_t *body, bool bulk)
 	uint64_t left = ring->size - position;
 	uint64_t frame = (fixed + *body + RING_ALIGN - 1) & ~(uint64_t)(RING_ALIGN - 1);
 	struct frame_header *header;
-	unsigned char *at;
 	uint64_t skip = 0;
 
 	if (frame > left) {
@@ -161,20 +152,7 @@ struct frame_header *ring_begin(struct ring *ring, uint32_t *body, bool bulk)
 			.kind = FRAME_PAD,
 			.magic = FRAME_MAGIC};
 	}
-	at = ring->bytes + position;
-	header = (struct frame_header *)at;
-	*header = (struct frame_header){.seq = ++ring->seq,
-		.length = *body,
-		.body = *body,
-		.flags = bulk ? FRAME_BULK : 0,
-		.magic = FRAME_MAGIC};
-	ring->tail += skip + frame;
-	return header;
-}
-
-void ring_publish(struct ring *ring)
-{
-	atomic_store_explicit(&ring->page->tail, ring->tail, memory_order_release);
+	return ring_number(ring, position, skip + frame, *body, bulk);
 }
 
 const _Atomic uint64_t *ring_arena_released(const struct ring *ring)

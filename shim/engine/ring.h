@@ -17,6 +17,7 @@
 
 #include "protocol/wire/channel.h"
 #include "protocol/wire/frame.h"
+#include "shim/engine/lock.h"
 
 /* Blocks of the arena in flight. A frame with a block takes at least 96 bytes of ring. */
 #define RING_BLOCKS 8192u
@@ -58,16 +59,65 @@ struct ring {
  */
 bool ring_init(struct ring *ring, struct channel_page *page, uint64_t segment_bytes);
 
-void ring_lock(struct ring *ring);
-void ring_unlock(struct ring *ring);
+/* What nearly every frame needs is in line here, and what it seldom needs in ring.c. */
+void ring_lock_slow(struct ring *ring);
+void ring_unlock_slow(struct ring *ring);
+static inline void ring_lock(struct ring *ring)
+{
+	uint32_t free = 0;
+
+	lock_order_acquire(ring);
+	if (__builtin_expect(!atomic_compare_exchange_strong_explicit(&ring->lock, &free, 1,
+				     memory_order_acquire, memory_order_relaxed),
+		    0))
+		ring_lock_slow(ring);
+}
+static inline void ring_unlock(struct ring *ring)
+{
+	lock_order_release(ring);
+	if (__builtin_expect(
+		    atomic_exchange_explicit(&ring->lock, 0, memory_order_release) == 2, 0))
+		ring_unlock_slow(ring);
+}
 
 /* With the lock held: room for a frame of header + (bulk) + *body bytes, or NULL. Numbers the
  * frame; fills magic, seq and body in the header. *body may grow by up to 31 zero bytes. The
  * caller fills the rest in and publishes. Frames are <= FRAME_BODY_MAX of body. */
-struct frame_header *ring_begin(struct ring *ring, uint32_t *body, bool bulk);
+#define RING_ALIGN 16u
+struct frame_header *ring_begin_slow(struct ring *ring, uint32_t *body, bool bulk);
+static inline struct frame_header *ring_number(
+	struct ring *ring, uint64_t position, uint64_t bytes, uint32_t body, bool bulk)
+{
+	struct frame_header *header = (struct frame_header *)(ring->bytes + position);
+
+	*header = (struct frame_header){.seq = ++ring->seq,
+		.length = body,
+		.body = body,
+		.flags = bulk ? FRAME_BULK : 0,
+		.magic = FRAME_MAGIC};
+	ring->tail += bytes;
+	return header;
+}
+static inline struct frame_header *ring_begin(struct ring *ring, uint32_t *body, bool bulk)
+{
+	const uint32_t fixed = (uint32_t)sizeof(struct frame_header) +
+			       (bulk ? (uint32_t)sizeof(struct frame_bulk) : 0);
+	const uint64_t position = ring->tail & (ring->size - 1);
+	const uint64_t frame = (fixed + *body + RING_ALIGN - 1) & ~(uint64_t)(RING_ALIGN - 1);
+
+	/* Not at the ring's end, and there is room without looking at the consumer's index. */
+	if (__builtin_expect(frame + RING_ALIGN >= ring->size - position ||
+				     ring->size - (ring->tail - ring->head) < frame,
+		    0))
+		return ring_begin_slow(ring, body, bulk);
+	return ring_number(ring, position, frame, *body, bulk);
+}
 
 /* With the lock held: makes what ring_begin gave out visible. */
-void ring_publish(struct ring *ring);
+static inline void ring_publish(struct ring *ring)
+{
+	atomic_store_explicit(&ring->page->tail, ring->tail, memory_order_release);
+}
 
 /* With the lock held: N bytes (n <= arena_size / 2, and FRAME_PAYLOAD_MAX) of arena, their
  * offset in the segment in *offset, and the block's number in *block; NULL where there is no

@@ -99,6 +99,7 @@ static struct thread_rest *thread_rest(void)
 void thread_set(struct context *context)
 {
 	thread_self.current = context;
+	thread_self.handle = context ? context_told(context) : 0;
 	thread_self.number = context ? context_number(context) : CONTEXT_NONE;
 	thread_self.session = context ? context_session(context) : &session_first;
 	thread_self.wire = session_context(thread_self.session, thread_self.number);

@@ -26,6 +26,7 @@ struct thread {
 	/* `current` where there is one agent: then no call has to look whose its handles are.
 	 */
 	struct context *plain;
+	uint64_t handle; /* of `current`, the program's CUcontext; 0: none (vcuda_current) */
 	struct session *session; /* of `current`, else the first: session_here() */
 	uint16_t number;	 /* of `current` */
 	uint16_t wire;		 /* the same as its agent calls it, for frame_header.context */

@@ -81,9 +81,36 @@ static CUresult launch_elsewhere(struct symbol *symbol, dim3 grid, dim3 block, v
 	return status;
 }
 
+/* After the driver said STATUS of the kernel's FUNCTION, which is not success. */
+__attribute__((noinline)) static cudaError_t launch_again(CUresult status,
+	struct symbol *symbol, dim3 grid, dim3 block, void **args, size_t shared,
+	cudaStream_t stream)
+{
+	CUfunction function;
+	cudaError_t error;
+
+	for (int again = 0;; again++) {
+		/* The stream is none, or another context's; or the context was destroyed by
+		 * the driver API, and another has taken its handle: then the kernel's
+		 * function there is new. */
+		if (status == CUDA_ERROR_INVALID_HANDLE)
+			status = launch_elsewhere(symbol, grid, block, args, shared, stream);
+		if (status != CUDA_ERROR_INVALID_HANDLE || again)
+			return status ? launch_error(status, grid, block) : cudaSuccess;
+		/* Nothing of the other context's is bound any more. */
+		error = runtime_enter() ?: register_bind(symbol, &function);
+		if (error)
+			return error;
+		status = cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y,
+			block.z, (unsigned)shared, (CUstream)stream, args, NULL);
+		if (status == CUDA_SUCCESS)
+			return cudaSuccess;
+	}
+}
+
 /* SYMBOL may be NULL. Needs a context. */
-static inline cudaError_t launch(struct symbol *symbol, dim3 grid, dim3 block, void **args,
-	size_t shared, cudaStream_t stream)
+__attribute__((always_inline)) static inline cudaError_t launch(struct symbol *symbol,
+	dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
 {
 	CUfunction function;
 	CUresult status;
@@ -94,22 +121,13 @@ static inline cudaError_t launch(struct symbol *symbol, dim3 grid, dim3 block, v
 	if (unlikely(shared > UINT_MAX))
 		return cudaErrorInvalidValue;
 	error = register_bound(symbol, &function);
-	for (int again = 0; likely(!error); again++) {
-		status = cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y,
-			block.z, (unsigned)shared, (CUstream)stream, args, NULL);
-		if (likely(status == CUDA_SUCCESS))
-			return cudaSuccess;
-		/* The stream is none, or another context's; or the context was destroyed by
-		 * the driver API, and another has taken its handle: then the kernel's
-		 * function there is new. */
-		if (status == CUDA_ERROR_INVALID_HANDLE)
-			status = launch_elsewhere(symbol, grid, block, args, shared, stream);
-		if (status != CUDA_ERROR_INVALID_HANDLE || again)
-			return launch_error(status, grid, block);
-		/* Nothing of the other context's is bound any more. */
-		error = runtime_enter() ?: register_bind(symbol, &function);
-	}
-	return error;
+	if (unlikely(error))
+		return error;
+	status = cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+		(unsigned)shared, (CUstream)stream, args, NULL);
+	return likely(status == CUDA_SUCCESS)
+		       ? cudaSuccess
+		       : launch_again(status, symbol, grid, block, args, shared, stream);
 }
 
 cudaError_t hand_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,

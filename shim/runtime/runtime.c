@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * State of the runtime front: cuInit, the primary contexts, the thread's context and device,
- * its last error.  The one idea: ask the driver which context is current (a thread-local read
- * there) and accept it if it is the one seen last; all else is the slow path.
+ * its last error.  The one idea: look which context is current where the driver keeps that for
+ * the thread, and accept it if it is the one seen last; all else is the slow path.
  */
 #include "shim/runtime/runtime.h"
 #include "common/guard.h"
@@ -14,8 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-__thread struct runtime_thread runtime_thread
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+/* No context's: a thread that has bound none looks here. */
+static const uint64_t nowhere = 1;
+__thread struct runtime_thread runtime_thread __attribute__((
+	tls_model("initial-exec"), visibility("hidden"))) = {.current = &nowhere};
 
 /* The driver front counts every context that is destroyed; another driver does not have this,
  * and then only our own resets are counted. */
@@ -42,6 +44,9 @@ LOCK_RANK(primary, primary.lock, LOCK_PRIMARY);
 __attribute__((weak)) void vcuda_count(unsigned call);
 /* Nor this: a reset that leaves the program's references. */
 __attribute__((weak)) CUresult vcuda_primary_reset(CUdevice dev);
+
+/* Nor does it tell where the current context is. */
+__attribute__((weak)) const uint64_t *vcuda_current(void);
 
 /* Nor does it have anybody who records calls. */
 __attribute__((weak)) void vcuda_trace_follow(_Atomic unsigned char *flags);
@@ -273,9 +278,21 @@ cudaError_t runtime_primary(int ordinal, CUcontext *context)
 	return error;
 }
 
-cudaError_t runtime_bind(int ordinal)
+/* CONTEXT is the current one, and good until the resets are not GENERATION any more. */
+static void bind(CUcontext context, uint32_t generation, bool is_ours, int ordinal)
 {
 	struct runtime_thread *thread = &runtime_thread;
+	const uint64_t *current = vcuda_current ? vcuda_current() : NULL;
+
+	thread->bound = context;
+	thread->generation = generation;
+	thread->primary = is_ours;
+	thread->device = ordinal;
+	thread->current = current ? current : &nowhere;
+}
+
+cudaError_t runtime_bind(int ordinal)
+{
 	uint32_t generation = atomic_load(runtime_generation);
 	CUcontext context;
 	cudaError_t error;
@@ -289,10 +306,7 @@ cudaError_t runtime_bind(int ordinal)
 	if (error)
 		return error;
 
-	thread->bound = context;
-	thread->generation = generation;
-	thread->primary = true;
-	thread->device = ordinal;
+	bind(context, generation, true, ordinal);
 	return cudaSuccess;
 }
 
@@ -359,6 +373,8 @@ cudaError_t runtime_enter_slow(void)
 
 	if (!current)
 		return runtime_bind(thread->chosen);
+	if (current == thread->bound && generation == thread->generation)
+		return cudaSuccess;
 	/* One that we bound, and that a reset may have destroyed since. */
 	if (current == thread->bound && thread->primary)
 		return runtime_bind(thread->device);
@@ -376,9 +392,7 @@ cudaError_t runtime_enter_slow(void)
 	/* Of cuCtxCreate as it was before CUDA 3.2. */
 	if (version < 3020)
 		return cudaErrorIncompatibleDriverContext;
-	thread->bound = current;
-	thread->generation = generation;
-	thread->primary = false;
+	bind(current, generation, false, ordinal);
 	return cudaSuccess;
 }
 

@@ -42,13 +42,14 @@ struct runtime_config {
 
 /* What a thread has; static TLS, so keep it small. */
 struct runtime_thread {
-	CUcontext bound;     /* the context found current at the last call */
-	uint32_t generation; /* of runtime_generation, when it was found */
-	bool primary;	     /* bound is a primary context that the runtime retained */
-	int chosen;	     /* by cudaSetDevice */
-	int device;	     /* of `bound`; the chosen one where there is none */
-	cudaError_t last;    /* for cudaGetLastError */
-	const void *caller;  /* of the call that is being told; NULL: none */
+	const uint64_t *current; /* vcuda_current(), once a context is bound */
+	CUcontext bound;	 /* the context found current at the last call */
+	uint32_t generation;	 /* of runtime_generation, when it was found */
+	bool primary;		 /* bound is a primary context that the runtime retained */
+	int chosen;		 /* by cudaSetDevice */
+	int device;		 /* of `bound`; the chosen one where there is none */
+	cudaError_t last;	 /* for cudaGetLastError */
+	const void *caller;	 /* of the call that is being told; NULL: none */
 	/* The same for callers with a runtime of their own, redirected to this one: copies[i]
 	 * is the number that the loader guard gives one (common/guard.h). */
 	unsigned copies_used;
@@ -127,11 +128,9 @@ cudaError_t runtime_init(void);
 cudaError_t runtime_enter_slow(void);
 static inline cudaError_t runtime_enter(void)
 {
-	struct runtime_thread *thread = &runtime_thread;
-	CUcontext current = NULL;
+	const struct runtime_thread *thread = &runtime_thread;
 
-	if (likely(cuCtxGetCurrent(&current) == CUDA_SUCCESS && current &&
-		    current == thread->bound &&
+	if (likely(*thread->current == (uintptr_t)thread->bound &&
 		    thread->generation ==
 			    atomic_load_explicit(runtime_generation, memory_order_relaxed)))
 		return cudaSuccess;

@@ -56,13 +56,15 @@ bool limits_full(struct worker *w)
 
 void limits_work(struct worker *w, struct worker_stream *stream)
 {
-	uint32_t depth = ipc_event_busy(w) && w->streams.depth > HELD_DEPTH ? HELD_DEPTH
-									    : w->streams.depth;
+	uint32_t depth = w->streams.depth;
 
+	if (depth > HELD_DEPTH && w->events && ipc_event_busy(w))
+		depth = HELD_DEPTH;
 	if (++stream->work - stream->marked >= depth)
 		w->streams.deep = stream;
-	issued_work(w, stream);
-	if (!stream->busy)
+	if (w->callbacks.outstanding)
+		issued_work(w, stream);
+	if (!stream->busy && !w->metering.on && w->config->driver != DRIVER_SOFTWARE)
 		metering_work(w, stream);
 }
 

@@ -212,7 +212,7 @@ void metering_work(struct worker *w, struct worker_stream *stream)
 	uint32_t device = extra_device(stream->context);
 	struct metering *m = &w->metering;
 
-	if (m->on || w->config->driver == DRIVER_SOFTWARE || device >= w->device_count)
+	if (device >= w->device_count)
 		return;
 	stream->busy = device + 1;
 	m->busy_streams++;

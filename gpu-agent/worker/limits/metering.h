@@ -57,8 +57,8 @@ bool metering_stops(const struct worker *w);
 /* The loop has to look again soon. */
 bool metering_watches(const struct worker *w);
 
-/* For a session that is counted only.  A stream that was not `busy` has work; `clean` of one
- * that is rose; it is gone. */
+/* For a session that is counted only, not by the software GPU.  A stream that was not `busy`
+ * has work; `clean` of one that is rose; it is gone. */
 void metering_work(struct worker *w, struct worker_stream *stream);
 void metering_clean(struct worker *w, struct worker_stream *stream);
 void metering_gone(struct worker *w, struct worker_stream *stream);

@@ -18,8 +18,6 @@
 
 void issued_work(struct worker *w, struct worker_stream *stream)
 {
-	if (!w->callbacks.outstanding)
-		return;
 	stream->issued.pieces++;
 	w->kept.issued.count++;
 	w->kept.issued.named = true;

@@ -10,7 +10,8 @@
 struct worker;
 struct worker_stream;
 
-/* One more piece of work on STREAM, which is issued behind this. */
+/* While a host function is outstanding: one more piece of work on STREAM, which is issued
+ * behind this. */
 void issued_work(struct worker *w, struct worker_stream *stream);
 /* One more frame, which may have been for a stream or not. */
 void issued_frame(struct worker *w);

@@ -3,7 +3,6 @@
  * The turn: take frames, serve them, look at the GPU, answer; spin a little and then sleep
  * where there was nothing to do.
  */
-#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -78,9 +77,20 @@ bool loop_has_staging(struct worker *w)
 	return !loop_stages(w) || staging_fits(w, &w->out, (uint32_t)loop_bytes_out(w));
 }
 
-bool loop_can_serve(struct worker *w)
+/* reply_room(), of which each frame asks twice, in line where that is nearly nothing. */
+static inline bool loop_room(const struct worker *w)
 {
-	return reply_room(w) && loop_has_staging(w);
+	return w->local.is ? reply_room(w) : send_window_room(&w->sender.window);
+}
+
+__attribute__((cold)) static void loop_failed(struct worker *w, const struct serve_entry *entry,
+	const struct request *r, CUresult status)
+{
+	/* A library's statuses are its own. */
+	if (status && r->header.op < CLASS_LIBRARIES)
+		worker_last_error(w, status, entry->name);
+	log_debug("call.failed", "call=%s status=%d seq=%llu", entry->name,
+		(int)(status ? status : r->refused), (unsigned long long)r->header.seq);
 }
 
 void loop_serve_frame(struct worker *w)
@@ -114,7 +124,8 @@ void loop_serve_frame(struct worker *w)
 		if (r.header.context && !(entry->flags & SERVE_NO_CONTEXT))
 			status = worker_use(w, r.header.context);
 		w->mirror.unwritten &= MIRROR_OP(r.header.op);
-		memset(answer, 0, entry->reply_bytes);
+		if (entry->reply_bytes)
+			memset(answer, 0, entry->reply_bytes);
 		r.answer_bytes = entry->reply_bytes;
 		if (!status) {
 			if (loop_marked(entry, &r.header, SERVE_SLOW))
@@ -127,13 +138,8 @@ void loop_serve_frame(struct worker *w)
 			watchdog_leave(w);
 			timing_end(w, &timing);
 		}
-		/* A library's statuses are its own. */
-		if (status && r.header.op < CLASS_LIBRARIES)
-			worker_last_error(w, status, entry->name);
 		if (status || r.refused)
-			log_debug("call.failed", "call=%s status=%d seq=%llu", entry->name,
-				(int)(status ? status : r.refused),
-				(unsigned long long)r.header.seq);
+			loop_failed(w, entry, &r, status);
 	}
 	loop_answer(w, &r, entry && entry->flags & SERVE_ASIDE, status);
 }
@@ -160,16 +166,13 @@ static void loop_frame_done(struct worker *w)
  * depends on came before the frame. And no stream begins to wait so while a call beside the
  * loop may be there: the driver holds a lock meanwhile, which the loop wants. Behind a fault
  * nothing is waited for: the call may give up what copies are from or to. */
-static bool loop_waits_for_others(struct worker *w)
+static bool loop_waits_for_others(struct worker *w, const struct serve_entry *entry)
 {
-	uint16_t op = w->receiver.frame.op;
-
-	if (serve_marked(op, SERVE_HOLDS) && beside_outside(w))
+	if (entry && entry->flags & SERVE_HOLDS && beside_outside(w))
 		return true;
-	if (!direct_busy(w) && !ipc_event_busy(w))
+	if (!(w->direct && direct_busy(w)) && !(w->events && ipc_event_busy(w)))
 		return false;
-	if (!loop_marked(serve_find(op), &w->receiver.frame,
-		    SERVE_WAITS | SERVE_SLOW | SERVE_IDLES) &&
+	if (!loop_marked(entry, &w->receiver.frame, SERVE_WAITS | SERVE_SLOW | SERVE_IDLES) &&
 		!launch_first(w) && !direct_makes(w) && !direct_deep(w))
 		return false;
 	if (!w->sticky)
@@ -182,26 +185,33 @@ static bool loop_waits_for_others(struct worker *w)
 /* Serves the complete frame of a call, or keeps it. false: neither can be done now. */
 static bool loop_call(struct worker *w, bool behind)
 {
-	if (serve_overtaking(w->receiver.frame.op, w->receiver.body, w->receiver.frame.body) ==
-		SERVE_OVERTAKES) {
+	const struct serve_entry *entry = serve_find(w->receiver.frame.op);
+	const uint16_t flags = entry ? entry->flags : 0;
+	const bool some = w->streams.deep || w->fences.count || w->metering.stopped;
+
+	if (flags & SERVE_OVERTAKING && serve_overtaking(w->receiver.frame.op, w->receiver.body,
+						w->receiver.frame.body) == SERVE_OVERTAKES) {
 		loop_serve_frame(w);
 		return true;
 	}
 	if (behind && !stash_overtakes(w))
 		return stash_keep(w);
-	if ((!behind && limits_full(w)) || loop_waits_for_others(w) || !loop_can_serve(w))
+	if ((!behind && some && limits_full(w)) || loop_waits_for_others(w, entry) ||
+		!loop_room(w) || (flags & SERVE_STAGES && !loop_has_staging(w)))
 		return false;
 	loop_serve_frame(w);
-	issued_frame(w);
+	if (w->callbacks.outstanding || w->kept.issued.named)
+		issued_frame(w);
 	return true;
 }
 
 /* Deals with the complete frame. false: it has to wait. */
 static bool loop_handle(struct worker *w)
 {
-	bool behind = stash_behind(w);
+	bool behind = (w->kept.stash.used || w->kept.parked.used || w->callbacks.outstanding) &&
+		      stash_behind(w);
 
-	if (!behind && !reply_room(w))
+	if (!behind && !loop_room(w))
 		return false;
 	switch (w->receiver.frame.kind) {
 	case FRAME_PING: reply_plain(w, FRAME_PONG, CUDA_SUCCESS, NULL); break;

@@ -13,9 +13,7 @@
 void loop_run(struct worker *w);
 /* Whether the frame's call has the mark SERVE_SLOW, SERVE_WAITS or SERVE_IDLES. */
 bool loop_marked(const struct serve_entry *entry, const struct frame_header *h, uint16_t mark);
-/* There is room for what the frame at hand answers. */
-bool loop_can_serve(struct worker *w);
-/* The same, of staging alone; and whether it takes some. */
+/* There is staging for what the frame at hand answers; and whether it takes some. */
 bool loop_has_staging(struct worker *w);
 bool loop_stages(const struct worker *w);
 /* Serves it and answers; loop_range_done: its payload is done with then. */

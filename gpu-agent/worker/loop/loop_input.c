@@ -130,7 +130,7 @@ static bool loop_counted(struct worker *w, const struct frame_header *h)
 
 	if (h->kind != FRAME_POST && h->kind != FRAME_CALL && h->kind != FRAME_TAKEN)
 		return true;
-	if (reply_counted(w, count))
+	if (count == w->sender.window.counted || reply_counted(w, count))
 		return true;
 	protocol_violation(w, "it has counted what was never sent");
 	return false;

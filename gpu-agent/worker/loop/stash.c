@@ -177,7 +177,7 @@ static bool stash_serve_first(struct worker *w, struct stash *s)
 		stash_add(w, &w->kept.parked, w->receiver.body, rest);
 	} else {
 		w->receiver.range = NULL;
-		if (limits_full(w) || !loop_can_serve(w))
+		if (limits_full(w) || !reply_room(w) || !loop_has_staging(w))
 			return false;
 		if (payload)
 			w->receiver.range =

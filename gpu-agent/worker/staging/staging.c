@@ -133,7 +133,8 @@ bool staging_fits(struct worker *w, struct staging *s, uint32_t n)
 	struct gap gap;
 
 	staging_reap(w, s);
-	return gap_find(w, s, staging_need(n), &gap);
+	return gap_behind(s, s->last, staging_need(n), &gap) ||
+	       gap_find(w, s, staging_need(n), &gap);
 }
 
 bool staging_half_busy(struct worker *w, struct staging *s)
@@ -150,7 +151,9 @@ struct staging_range *staging_alloc(
 	struct staging_range *range;
 	struct gap gap;
 
-	if (!gap_find(w, s, staging_need(n), &gap))
+	/* Nearly always there is room behind the last one. */
+	if (!gap_behind(s, s->last, staging_need(n), &gap) &&
+		!gap_find(w, s, staging_need(n), &gap))
 		return NULL;
 	range = s->free ? s->free : &s->ranges[s->fresh++];
 	if (range == s->free)

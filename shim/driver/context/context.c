@@ -40,19 +40,14 @@ uint16_t context_number(const struct context *context)
 	return context->number;
 }
 
+uint64_t context_told(const struct context *context)
+{
+	return context->handle;
+}
+
 struct session *context_session(const struct context *context)
 {
 	return context->session;
-}
-
-struct context *context_current(void)
-{
-	struct context *context = thread_self.current;
-
-	/* A primary context that was released, or one that another thread destroyed. */
-	if (context && !atomic_load_explicit(&context->live, memory_order_relaxed))
-		return NULL;
-	return context;
 }
 
 _Atomic uint32_t vcuda_resets;

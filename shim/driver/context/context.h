@@ -95,7 +95,15 @@ int device_of_primary(uint16_t number);
 struct session_visit device_visit(int device);
 
 /* The thread's current context; NULL: none that can be used, answer context_missing(). */
-struct context *context_current(void);
+static inline struct context *context_current(void)
+{
+	struct context *context = thread_self.current;
+
+	/* A primary context that was released, or one that another thread destroyed. */
+	if (context && !atomic_load_explicit(&context->live, memory_order_relaxed))
+		return NULL;
+	return context;
+}
 /* One that was destroyed lately too, which is not live. */
 struct context *context_of(CUcontext handle);
 /* It has CU_CTX_LMEM_RESIZE_TO_MAX from now on. */

@@ -89,6 +89,11 @@ CUresult hand_cuCtxSetCurrent(CUcontext ctx)
 	return CUDA_SUCCESS;
 }
 
+const uint64_t *vcuda_current(void)
+{
+	return atomic_load(&shim_watched) & SHIM_COUNTING ? NULL : &thread_self.handle;
+}
+
 CUresult hand_cuCtxGetCurrent(CUcontext *pctx)
 {
 	if (!pctx)

@@ -26,6 +26,11 @@ extern struct contexts {
 /* Of contexts: the runtime front must see that what it has bound is gone. */
 __attribute__((visibility("default"))) extern _Atomic uint32_t vcuda_resets;
 
+/* For a runtime front: where the thread's current context is told as long as the thread lives,
+ * so that nothing is called to see that it is the same. NULL: such calls are counted. Any
+ * thread; what it tells a host function's is nothing to go by. */
+__attribute__((visibility("default"))) const uint64_t *vcuda_current(void);
+
 /* At most one of the ways in which a thread waits. */
 bool context_flags_valid(unsigned flags);
 

@@ -14,6 +14,7 @@
 #include "shim/driver/context/context.h"
 #include "shim/driver/copy/copy.h"
 #include "shim/driver/copy/copy_rows.h"
+#include "shim/driver/copy/copy_straight.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/graph.h"
 #include "shim/engine/driver.h"
@@ -438,13 +439,19 @@ enum side copy_side_of(uint64_t address)
 CUresult copy_flat(enum side dst_side, uint64_t dst, enum side src_side, uint64_t src, size_t n,
 	CUstream stream, bool async)
 {
-	struct shape s = {.src = {.side = src_side, .at = src},
-		.dst = {.side = dst_side, .at = dst},
-		.width = n,
-		.height = 1,
-		.depth = 1};
+	CUresult status;
 
-	return copy_shape(&s, stream, async);
+	if (async && src_side != dst_side &&
+		copy_straight(src_side == SIDE_HOST ? dst : src,
+			src_side == SIDE_HOST ? src : dst, n, src_side == SIDE_HOST, stream,
+			&status))
+		return status;
+	return copy_shape(&(struct shape){.src = {.side = src_side, .at = src},
+				  .dst = {.side = dst_side, .at = dst},
+				  .width = n,
+				  .height = 1,
+				  .depth = 1},
+		stream, async);
 }
 
 static CUresult peers_check(CUcontext dst, CUcontext src)

@@ -151,6 +151,7 @@ static void in_child(void)
 			here->socket_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 		} else {
 			atomic_store(&here->phase, SESSION_FORKED);
+			thread_self.handle = 0;
 			rejoin_drop();
 			close(here->socket);
 			close(here->doorbell);

@@ -23,7 +23,9 @@
 #include "shim/driver/memory/managed/managed.h"
 #include "shim/driver/memory/mirror/mirror.h"
 #include "shim/driver/module/module.h"
+#include "shim/driver/stream/straight.h"
 #include "shim/driver/stream/stream.h"
+#include "shim/engine/handle.h"
 
 /* kernelParams or extra. */
 static CUresult launch_params(struct launch *l, void **params, void **extra)
@@ -196,6 +198,51 @@ static bool launch_at_home(const struct launch *l)
 	return !stream || stream->context->home == module_context(l->function->module)->home;
 }
 
+/* Straight into the ring: nothing of it has to be fetched or told meanwhile. */
+static inline CUresult launch_post(const struct launch *l, size_t bytes)
+{
+	CUresult status = CUDA_SUCCESS;
+	void *body = shim_post_begin(OP_vcudaLaunch, (uint32_t)bytes, &status);
+
+	if (__builtin_expect(!body, 0))
+		return status;
+	launch_write(l, body);
+	shim_post_end(OP_vcudaLaunch);
+	return CUDA_SUCCESS;
+}
+
+/* By the function's limits alone. False: launch_fits() knows. */
+static inline bool launch_within(const struct function_limits *limits, const struct launch *l)
+{
+	for (int i = 0; i < 3; i++)
+		if (l->grid[i] - 1 >= limits->grid[i] || l->block[i] - 1 >= limits->block[i])
+			return false;
+	return (uint64_t)l->block[0] * l->block[1] * l->block[2] <= limits->threads &&
+	       l->shared <= limits->shared;
+}
+
+/* Is this the case of nearly all launches, of which there is nothing to ask but what is asked
+ * here? Then *L is all that is to be posted. */
+static inline bool launch_straight(
+	struct launch *l, CUfunction f, CUstream stream, void **params, void **extra)
+{
+	const struct function *function =
+		handle_object((uint64_t)(uintptr_t)f, KIND_CUfunction);
+	const struct stream *on = stream_straight(stream, &l->stream);
+
+	if (!function || !on || function->context != on->context || !params || extra ||
+		atomic_load_explicit(&function->unused, memory_order_relaxed) ||
+		function->info.param_count > function->layout_count)
+		return false;
+	l->function = function;
+	l->params = params;
+	l->param_bytes = function->info.param_bytes;
+	if (!launch_within(&function->limits, l) || (host_any() && launch_names(l)))
+		return false;
+	return shim_perf & PERF_POST && !mirror_any() &&
+	       !atomic_load_explicit(&mirror_apart, memory_order_relaxed);
+}
+
 static CUresult launch_send(const struct launch *l)
 {
 	size_t bytes = sizeof(struct wire_vcudaLaunch) +
@@ -220,14 +267,8 @@ static CUresult launch_send(const struct launch *l)
 	}
 	/* Parameters that lie in managed memory may have to be fetched: not under the ring's
 	 * lock. */
-	if (__builtin_expect(shim_perf & PERF_POST && !managed_any && !mirror_apart, 1)) {
-		body = shim_post_begin(OP_vcudaLaunch, (uint32_t)bytes, &status);
-		if (!body)
-			return status;
-		launch_write(l, body);
-		shim_post_end(OP_vcudaLaunch);
-		return CUDA_SUCCESS;
-	}
+	if (shim_perf & PERF_POST && !managed_any && !mirror_apart)
+		return launch_post(l, bytes);
 	body = shim_begin(&call, OP_vcudaLaunch, bytes);
 	if (!call.status)
 		launch_write(l, body);
@@ -237,20 +278,37 @@ static CUresult launch_send(const struct launch *l)
 	return shim_post(&call);
 }
 
+/* Of any launch: *L has its shape. */
+__attribute__((noinline)) static CUresult launch_any(
+	struct launch *l, CUfunction f, CUstream stream, void **params, void **extra)
+{
+	struct function *function;
+	const bool lent = launch_lend(f, stream);
+	CUresult status = function_find(f, &function);
+
+	if (status)
+		status = context_missing() ?: status;
+	l->function = function;
+	l->params = NULL;
+	if (!status)
+		status = stream_launched(stream, &l->stream);
+	if (!status)
+		status = launch_params(l, params, extra);
+	if (!status)
+		status = launch_send(l);
+	if (lent)
+		stream_lent();
+	return status;
+}
+
 CUresult hand_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
 	unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
 	unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
 	void **kernelParams, void **extra)
 {
-	struct function *function;
 	struct launch l;
-	const bool lent = launch_lend(f, hStream);
-	CUresult status = function_find(f, &function);
 
-	if (status)
-		status = context_missing() ?: status;
 	/* Field by field: the attributes are large, and not used here. */
-	l.function = function;
 	l.grid[0] = gridDimX;
 	l.grid[1] = gridDimY;
 	l.grid[2] = gridDimZ;
@@ -260,17 +318,10 @@ CUresult hand_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int g
 	l.shared = sharedMemBytes;
 	l.flags = 0;
 	l.attribute_count = 0;
-	l.params = NULL;
 	l.packed = NULL;
-	if (!status)
-		status = stream_launched(hStream, &l.stream);
-	if (!status)
-		status = launch_params(&l, kernelParams, extra);
-	if (!status)
-		status = launch_send(&l);
-	if (__builtin_expect(lent, 0))
-		stream_lent();
-	return status;
+	if (__builtin_expect(launch_straight(&l, f, hStream, kernelParams, extra), 1))
+		return launch_post(&l, sizeof(struct wire_vcudaLaunch) + l.param_bytes);
+	return launch_any(&l, f, hStream, kernelParams, extra);
 }
 
 CUresult hand_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,

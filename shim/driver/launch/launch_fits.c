@@ -4,6 +4,7 @@
  * are such as the function and the device can have, where the agent's driver would only say so
  * later.
  */
+#include <limits.h>
 #include <string.h>
 
 #include "shim/driver/context/context.h"
@@ -159,6 +160,31 @@ static CUresult blocks_fit(const struct function *f, const unsigned grid[3],
 		return cooperative ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
 				   : CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
+}
+
+void launch_limits(struct function *f)
+{
+	const struct function_info *info = &f->info;
+	const int *device = devices.at[f->context->device].open.attributes;
+	const int threads = CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+	const int dynamic = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+	struct function_limits limits = {
+		.threads = (unsigned)device[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK],
+		.shared = UINT_MAX};
+	unsigned cluster[3];
+
+	for (int i = 0; i < 3; i++) {
+		limits.grid[i] = (unsigned)device[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i];
+		limits.block[i] = (unsigned)device[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i];
+	}
+	if (info->attribute_known >> threads & 1 &&
+		(unsigned)info->attributes[threads] < limits.threads)
+		limits.threads = (unsigned)info->attributes[threads];
+	if (info->attribute_known >> dynamic & 1)
+		limits.shared = (unsigned)info->attributes[dynamic];
+	if (cluster_required(info, cluster))
+		limits.threads = 0;
+	f->limits = limits;
 }
 
 CUresult launch_fits(const struct function *f, const unsigned grid[3], const unsigned block[3],

@@ -148,6 +148,16 @@ static bool all_unmapped(void *ticket)
 	return completion_read(COUNTER_UNMAPPED) >= *(uint64_t *)ticket;
 }
 
+CUresult freed_await(int device)
+{
+	struct session_visit visit = device_visit(device);
+	uint64_t ticket = freed_queue(device)->last_ticket;
+	CUresult status = shim_wait_until(all_unmapped, &ticket);
+
+	session_leave(visit);
+	return status;
+}
+
 CUresult freed_drain(int device)
 {
 	struct freed_queue *q = freed_queue(device);
@@ -158,11 +168,7 @@ CUresult freed_drain(int device)
 	/* Twice: slabs that become empty only then, and blocks that were to stay, go to the
 	 * worker with one more ticket. */
 	for (int i = 0; !status && i < 2 && q->first != q->next; i++) {
-		struct session_visit visit = device_visit(device);
-		uint64_t ticket = q->last_ticket;
-
-		status = shim_wait_until(all_unmapped, &ticket);
-		session_leave(visit);
+		status = freed_await(device);
 		if (!status) {
 			freed_reap();
 			heap_trim(&heap.windows[device]);

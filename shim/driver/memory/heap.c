@@ -73,7 +73,7 @@ struct window *heap_window(CUdeviceptr address)
 
 /* ---- the lease ---- */
 
-static bool lease_has(const struct window *w, uint64_t size)
+bool heap_leased(const struct window *w, uint64_t size)
 {
 	return size <= w->lease && w->mapped <= w->lease - size;
 }
@@ -89,7 +89,7 @@ static CUresult lease_ask(struct window *w, uint64_t size)
 	if (granted > w->lease)
 		w->lease = granted;
 	session_leave(visit);
-	return status || lease_has(w, size) ? status : CUDA_ERROR_OUT_OF_MEMORY;
+	return status || heap_leased(w, size) ? status : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult heap_lease(struct window *w, uint64_t size)
@@ -97,19 +97,19 @@ CUresult heap_lease(struct window *w, uint64_t size)
 	bool functions = function_outstanding();
 	CUresult status = CUDA_SUCCESS;
 
-	if (lease_has(w, size))
+	if (heap_leased(w, size))
 		return CUDA_SUCCESS;
 	if (functions)
 		freed_reap();
 	else
 		status = freed_drain((int)(w - heap.windows));
-	if (status || lease_has(w, size))
+	if (status || heap_leased(w, size))
 		return status;
 	status = lease_ask(w, size);
 	if (status != CUDA_ERROR_OUT_OF_MEMORY || !functions)
 		return status;
 	status = freed_drain((int)(w - heap.windows));
-	return status || lease_has(w, size) ? status : lease_ask(w, size);
+	return status || heap_leased(w, size) ? status : lease_ask(w, size);
 }
 
 /* The lease has room. */

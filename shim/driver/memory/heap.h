@@ -117,6 +117,8 @@ uint16_t heap_owner(const struct window *w, bool async);
 void heap_block_free(struct block *block);
 /* Says whose the granules are; NULL: nobody's. */
 void heap_granules_set(struct window *w, uint64_t base, uint64_t size, struct block *block);
+/* Whether the lease has room for SIZE more bytes as it is. */
+bool heap_leased(const struct window *w, uint64_t size);
 /* Makes room for SIZE more bytes under the lease.  What is free is given back first, which
  * waits for host functions too: they may need a lock of this thread, so while one is
  * outstanding only where there is no other memory. */
@@ -141,6 +143,9 @@ bool spare_keep(struct block *block);
 void spare_put(struct block *block);
 /* One of SIZE bytes that fits the allocation; NULL: none. */
 struct block *spare_get(struct window *w, uint64_t size, bool async);
+/* The same where the lease has no room for another one: waits for those that are not confirmed,
+ * as it would have to for any room, and so none of them is unmapped to be mapped again. */
+struct block *spare_await(struct window *w, uint64_t size, bool async);
 /* All that are confirmed go. */
 void spare_trim(struct window *w);
 
@@ -161,6 +166,8 @@ void freed_forget(const struct block *slab);
 void freed_ticket_chunks(int device);
 /* Gives whole granules back to the worker, which takes their memory away. */
 void freed_unmap(struct window *w, uint64_t address, uint64_t size);
+/* Waits until the device's worker has confirmed everything that was freed so far. */
+CUresult freed_await(int device);
 /* Waits until the device's worker has unmapped everything that is free. */
 CUresult freed_drain(int device);
 

@@ -58,7 +58,8 @@ CUresult memory_alloc(int device, size_t bytes, bool async, CUdeviceptr *address
 		status = slab_alloc(w, bytes, async, address);
 	} else {
 		status = CUDA_SUCCESS;
-		block = spare_get(w, whole_granules(w, bytes), async);
+		block = spare_get(w, whole_granules(w, bytes), async)
+				?: spare_await(w, whole_granules(w, bytes), async);
 		if (!block)
 			block = heap_block_new(w, BLOCK_WHOLE, whole_granules(w, bytes),
 				FREE_EXTENTS_NONE, async, &status);
@@ -287,6 +288,30 @@ bool memory_inside(CUdeviceptr address, size_t bytes)
 		address += here;
 		bytes -= here;
 	}
+}
+
+bool memory_inside_one(int device, CUdeviceptr address, size_t bytes)
+{
+	const struct window *w = &heap.windows[device];
+	const uint64_t at = address - w->base;
+	const struct block *block;
+	uint64_t end = 0;
+	uint32_t unit;
+
+	if (at >= w->bytes)
+		return false;
+	pthread_mutex_lock(&heap.lock);
+	block = w->granule[at / w->granularity];
+	if (block && block->kind == BLOCK_WHOLE) {
+		end = block->base + block->bytes;
+	} else if (block && block->kind == BLOCK_SLAB) {
+		unit = slab_start(block, address);
+		if (unit != BLOCKS_NONE)
+			end = block->base + (uint64_t)unit * SLAB_UNIT +
+			      block->slab->bytes[unit];
+	}
+	pthread_mutex_unlock(&heap.lock);
+	return address < end && bytes <= end - address;
 }
 
 bool memory_in_window(CUdeviceptr address, int *device)

@@ -50,6 +50,8 @@ bool memory_reserved(CUdeviceptr address, struct memory_range *range);
 bool memory_window_kept(int device);
 /* Is [address, address + bytes) device memory that is live, as far as the shim can know? */
 bool memory_inside(CUdeviceptr address, size_t bytes);
+/* The same of one live allocation of that device, at once; false: memory_inside() knows. */
+bool memory_inside_one(int device, CUdeviceptr address, size_t bytes);
 /* In a device's window: device memory or nothing, never the app's own. */
 bool memory_in_window(CUdeviceptr address, int *device);
 /* A module's variable: memory that the worker's driver placed. */

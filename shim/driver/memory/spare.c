@@ -7,6 +7,7 @@
  */
 #include "shim/driver/memory/heap.h"
 
+#include "shim/driver/stream/function_order.h"
 #include "shim/engine/engine.h"
 
 #define SPARE_LARGEST (32u << 20)
@@ -62,6 +63,31 @@ struct block *spare_get(struct window *w, uint64_t size, bool async)
 		return block;
 	}
 	return NULL;
+}
+
+/* Does one wait for its ticket? */
+static bool spare_coming(struct window *w, uint64_t size, bool async)
+{
+	const struct freed_queue *q = freed_queue((int)(w - heap.windows));
+	const uint16_t owner = heap_owner(w, async);
+
+	for (size_t i = q->first; i < q->next; i++) {
+		const struct block *block = q->list[i].whole;
+
+		if (block && block->size == size && block->context == owner &&
+			block->async == async)
+			return true;
+	}
+	return false;
+}
+
+struct block *spare_await(struct window *w, uint64_t size, bool async)
+{
+	if (heap_leased(w, size) || function_outstanding() || !spare_coming(w, size, async) ||
+		freed_await((int)(w - heap.windows)))
+		return NULL;
+	freed_reap();
+	return spare_get(w, size, async);
 }
 
 void spare_trim(struct window *w)

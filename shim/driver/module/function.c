@@ -106,8 +106,10 @@ CUresult function_set(struct function *function, int attribute, int value)
 	body->attrib = (uint32_t)attribute;
 	body->value = value;
 	status = shim_post(&call);
-	if (!status)
+	if (!status) {
 		function->info.attributes[attribute] = value;
+		launch_limits(function);
+	}
 	occupancy_forget();
 	return status;
 }

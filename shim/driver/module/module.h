@@ -24,9 +24,18 @@ struct launch_old;
 #define FUNCTION_CACHE (1u << 31) /* beside bits of attributes: how the cache is shared */
 _Static_assert(FUNCTION_ATTRIBUTES <= 32 && CU_FUNC_ATTRIBUTE_MAX < 31, "bits of attributes");
 
+/* What a launch without a cluster may have: what launch_fits() would find (launch_fits.c), put
+ * together once. */
+struct function_limits {
+	unsigned grid[3], block[3]; /* from 1 to this */
+	unsigned threads, shared; /* a launch that has more may have its reason to be refused */
+};
+
 struct function {
 	uint64_t handle;
 	struct module *module;
+	struct context *context; /* the module's */
+	struct function_limits limits;
 	struct function *next; /* of the module's bucket */
 	char *name;
 	struct function_info info;
@@ -134,6 +143,8 @@ CUresult library_function(uint64_t kernel, struct function **out);
  */
 CUresult launch_fits(const struct function *f, const unsigned grid[3], const unsigned block[3],
 	unsigned shared, bool cooperative);
+/* Puts the function's limits together, anew where its attributes have changed. */
+void launch_limits(struct function *f);
 /* A graph's node: NVIDIA's driver takes a cluster without a width for none there. */
 CUresult launch_fits_node(const struct function *f, const unsigned grid[3],
 	const unsigned block[3], unsigned shared);

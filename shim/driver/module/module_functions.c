@@ -85,8 +85,11 @@ static CUresult function_made(struct function *function, CUresult status)
 		status = layout_rest(function);
 	if (!status && !layout_good(function))
 		status = status_of(CAUSE_VIOLATION);
-	if (!status)
+	if (!status) {
+		function->context = module_context(function->module);
+		launch_limits(function);
 		return CUDA_SUCCESS;
+	}
 	if (function->handle)
 		shim_unmint(function->handle);
 	free(function->layout);

@@ -17,6 +17,7 @@
 #include "shim/driver/stream/function_order.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
+#include "shim/driver/stream/straight.h"
 #include "shim/driver/stream/stream.h"
 #include "shim/engine/completion.h"
 
@@ -111,6 +112,44 @@ bool event_goes_with(const struct event *event, uint64_t number)
 	return !stream || stream->context->home == event->context->home;
 }
 
+/* SEQ is the frame that recorded it on STREAM. */
+static void event_recorded(struct event *event, uint64_t stream, uint64_t seq)
+{
+	atomic_store_explicit(&event->stream, stream, memory_order_release);
+	atomic_store_explicit(&event->graphed, false, memory_order_release);
+	atomic_store(&event->recorded, seq);
+}
+
+/* In nearly all cases: the event is this process's alone, and the stream has nothing to wait
+ * for first. False: it may be another case, and nothing was done. */
+static bool event_record_straight(struct event *event, CUstream hStream, CUresult *status)
+{
+	struct wire_cuEventRecord *body;
+	const struct stream *on;
+	uint64_t number, seq;
+	bool captured;
+
+	if (!(shim_perf & PERF_POST) || atomic_load(&event->shared) != EVENT_ALONE)
+		return false;
+	on = stream_straight(hStream, &number);
+	if (!on || on->context->home != event->context->home)
+		return false;
+	/* Another thread may have begun a capture meanwhile. */
+	captured = capture_record(event, number, false);
+	if (!captured)
+		function_order_recorded(event, number);
+	*status = CUDA_SUCCESS;
+	body = shim_post_begin(OP_cuEventRecord, sizeof(*body), status);
+	if (!body)
+		return true;
+	body->hEvent = event->handle;
+	body->hStream = number;
+	seq = shim_post_end(OP_cuEventRecord);
+	if (!captured)
+		event_recorded(event, number, seq);
+	return true;
+}
+
 CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint16_t op)
 {
 	struct event *event = event_of(hEvent);
@@ -122,6 +161,8 @@ CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint
 
 	if (!event || event->context->session != session_here())
 		return stream_plain(hStream, &stream) ?: CUDA_ERROR_INVALID_HANDLE;
+	if (op == OP_cuEventRecord && event_record_straight(event, hStream, &status))
+		return status;
 	if (flags & CU_EVENT_RECORD_EXTERNAL && !event_captures(hStream))
 		return CUDA_ERROR_ILLEGAL_STATE;
 	if (atomic_load(&event->shared) == EVENT_SHARED && !event_captures(hStream))
@@ -146,11 +187,8 @@ CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint
 	if (!call.status && !captured)
 		function_order_recorded(event, stream);
 	status = shim_post(&call);
-	if (!status && !captured) {
-		atomic_store(&event->stream, stream);
-		atomic_store(&event->graphed, false);
-		atomic_store(&event->recorded, call.seq);
-	}
+	if (!status && !captured)
+		event_recorded(event, stream, call.seq);
 	return status;
 }
 

@@ -17,6 +17,7 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/stream/order.h"
+#include "shim/driver/stream/straight.h"
 #include "shim/driver/memory/managed/managed.h"
 #include "shim/driver/memory/pools/pool.h"
 #include "shim/engine/session.h"
@@ -136,8 +137,11 @@ CUresult stream_plain(CUstream stream, uint64_t *number)
 static CUresult stream_use(CUstream stream, uint64_t *number, bool work)
 {
 	struct stream *found;
-	CUresult status = stream_resolve(stream, number, &found);
+	CUresult status;
 
+	if (__builtin_expect(stream_straight(stream, number) != NULL, 1))
+		return CUDA_SUCCESS;
+	status = stream_resolve(stream, number, &found);
 	if (status)
 		return status;
 	if (capture_any()) {

@@ -13,9 +13,11 @@
 
 #include "shim/driver/memory/pinned/words.h"
 
-#define BYTES (8 * WORDS_BLOCK)
+/* Not a whole number of what is looked at together: the rest too is. */
+#define WORDS 67
+#define BYTES (8 * WORDS)
 
-typedef bool look(const unsigned char *at, uint64_t low, uint64_t span);
+typedef bool look(const unsigned char *at, size_t words, uint64_t low, uint64_t span);
 
 static const struct extent {
 	uint64_t low, span;
@@ -44,12 +46,12 @@ static void edges(look *by)
 		const uint64_t inside[] = {low, low + span / 2, low + span - 1};
 
 		for (unsigned shift = 0; shift < 8; shift += 3)
-			for (unsigned word = 0; word < WORDS_BLOCK; word++)
+			for (unsigned word = 0; word < WORDS; word++)
 				for (unsigned i = 0; i < 3; i++) {
-					for (unsigned w = 0; w < WORDS_BLOCK; w++)
+					for (unsigned w = 0; w < WORDS; w++)
 						put(data + shift, w, far);
 					put(data + shift, word, inside[i]);
-					assert_true(by(data + shift, low, span));
+					assert_true(by(data + shift, WORDS, low, span));
 				}
 	}
 }
@@ -64,9 +66,9 @@ static void nothing(look *by)
 			low ^ 1ull << 63, UINT64_MAX, 0x3ff0000000000000};
 
 		for (size_t i = 0; i < sizeof(outside) / sizeof(*outside); i++) {
-			for (unsigned w = 0; w < WORDS_BLOCK; w++)
+			for (unsigned w = 0; w < WORDS; w++)
 				put(data, w, outside[i]);
-			assert_false(by(data, low, span));
+			assert_false(by(data, WORDS, low, span));
 		}
 	}
 }
@@ -87,8 +89,9 @@ static void avx2(void **state)
 	nothing(words_by_avx2);
 }
 
-/* AVX2 compares whole words: right below and behind is outside. */
-static void exact(void **state)
+/* AVX2 looks how far behind the first address a word is: one right before it is outside, and
+ * one that is behind the last by as much as upper halves do not tell. */
+static void near(void **state)
 {
 	unsigned char data[BYTES];
 
@@ -96,10 +99,28 @@ static void exact(void **state)
 	if (!words_have_avx2())
 		skip();
 	for (size_t e = 0; e < 4; e++) {
-		for (unsigned w = 0; w < WORDS_BLOCK; w++)
-			put(data, w, extents[e].low + (w % 2 ? extents[e].span : -1ull));
-		assert_false(words_by_avx2(data, extents[e].low, extents[e].span));
+		const uint64_t behind = ((extents[e].span >> 32) + 1) << 32;
+
+		for (unsigned w = 0; w < WORDS; w++)
+			put(data, w, extents[e].low + (w % 2 ? behind : -1ull));
+		assert_false(words_by_avx2(data, WORDS, extents[e].low, extents[e].span));
 	}
+}
+
+/* Words behind the last are not looked at. */
+static void no_more(void **state)
+{
+	unsigned char data[BYTES];
+	look *const ways[] = {words_by_halves, words_by_avx2};
+
+	(void)state;
+	for (int i = 0; i < 1 + words_have_avx2(); i++)
+		for (unsigned words = 0; words < WORDS; words++) {
+			memset(data, 0, sizeof(data));
+			put(data, words, extents[0].low);
+			assert_false(ways[i](data, words, extents[0].low, extents[0].span));
+			assert_true(ways[i](data, words + 1, extents[0].low, extents[0].span));
+		}
 }
 
 static void chosen(void **state)
@@ -114,7 +135,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(halves),
 		cmocka_unit_test(avx2),
-		cmocka_unit_test(exact),
+		cmocka_unit_test(near),
+		cmocka_unit_test(no_more),
 		cmocka_unit_test(chosen),
 	};
 

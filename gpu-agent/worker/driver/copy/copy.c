@@ -131,16 +131,12 @@ static void copy_to(CUDA_MEMCPY3D *c, const struct copy_side *side)
 	c->dstHeight = side->rows;
 }
 
-CUresult copy_host(struct worker *w, const struct worker_stream *stream,
+static CUresult copy_host_shape(struct worker *w, const struct worker_stream *stream,
 	const struct copy_side *side, uint64_t width, uint64_t height, uint64_t depth,
 	const void *from, void *to)
 {
-	CUDA_MEMCPY3D c;
+	CUDA_MEMCPY3D c = copy_shape(width, height, depth);
 
-	if (height == 1 && depth == 1 && !side->array)
-		return to ? w->cuda.cuMemcpyDtoHAsync(to, side->at, width, stream->stream)
-			  : w->cuda.cuMemcpyHtoDAsync(side->at, from, width, stream->stream);
-	c = copy_shape(width, height, depth);
 	if (to) {
 		copy_from(&c, side);
 		c.dstMemoryType = CU_MEMORYTYPE_HOST;
@@ -155,6 +151,16 @@ CUresult copy_host(struct worker *w, const struct worker_stream *stream,
 		c.srcHeight = height;
 	}
 	return w->cuda.cuMemcpy3DAsync(&c, stream->stream);
+}
+
+CUresult copy_host(struct worker *w, const struct worker_stream *stream,
+	const struct copy_side *side, uint64_t width, uint64_t height, uint64_t depth,
+	const void *from, void *to)
+{
+	if (height != 1 || depth != 1 || side->array)
+		return copy_host_shape(w, stream, side, width, height, depth, from, to);
+	return to ? w->cuda.cuMemcpyDtoHAsync(to, side->at, width, stream->stream)
+		  : w->cuda.cuMemcpyHtoDAsync(side->at, from, width, stream->stream);
 }
 
 /* A capture takes no copy that names contexts (NVIDIA's driver: 900). */
@@ -191,7 +197,8 @@ static CUresult copy_in(struct worker *w, struct request *r, struct worker_strea
 	w->stats.copies_in_bytes += r->payload_bytes;
 	if (r->fill && !side->array && depth == 1 && !copy_captured(w, stream->stream))
 		return copy_fill(w, r, stream, side, width, height);
-	loop_fill_payload(w);
+	if (w->receiver.fill)
+		loop_fill_payload(w);
 	status = copy_host(w, stream, side, width, height, depth, r->payload, NULL);
 	if (!status)
 		status = staging_busy(w, w->receiver.range, stream->context, stream->stream);
@@ -251,7 +258,7 @@ static CUresult copy_out(struct worker *w, struct request *r, struct worker_stre
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (w->local.is && !copy_staged_for(w, destination, n))
 		p->range = local_place(w, destination, (uint32_t)n, &p->bytes);
-	/* The loop has made sure that there is room (loop_can_serve). */
+	/* The loop has made sure that there is room (loop_call). */
 	if (!p->range)
 		p->range = staging_alloc(w, &w->out, (uint32_t)n, &p->bytes);
 	if (!p->range) {

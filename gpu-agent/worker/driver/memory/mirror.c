@@ -380,7 +380,7 @@ CUresult serve_vcudaMirrorFetch(struct worker *w, struct request *r)
 	p = fence_new(w, PENDING_MIRROR, r->header.context);
 	if (!p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* The loop has made sure that there is room (loop_can_serve). */
+	/* The loop has made sure that there is room (loop_call). */
 	p->range = staging_alloc(w, &w->out, (uint32_t)req->capacity, &p->bytes);
 	status = p->range ? CUDA_ERROR_NOT_READY : CUDA_ERROR_OUT_OF_MEMORY;
 	p->destination = req->destination;

@@ -13,9 +13,12 @@
 static int launch_attributes(struct request *r, const struct wire_run *run, uint32_t bytes,
 	CUlaunchAttribute list[LAUNCH_ATTRIBUTES_MAX])
 {
-	const void *attributes = worker_in(r, run, bytes);
+	const void *attributes;
 	uint32_t count = bytes / (uint32_t)sizeof(CUlaunchAttribute);
 
+	if (!bytes && !run->length)
+		return 0;
+	attributes = worker_in(r, run, bytes);
 	if (bytes % sizeof(CUlaunchAttribute) || count > LAUNCH_ATTRIBUTES_MAX)
 		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
 	if (worker_refused(r))
@@ -71,13 +74,14 @@ bool launch_first(struct worker *w)
 CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaLaunch *req = (const void *)r->body;
-	CUfunction function = worker_handle(w, r, req->function, KIND_CUfunction);
+	struct name *name = handles_find(w, req->function, KIND_CUfunction);
 	CUstream stream = worker_stream(w, r, req->stream);
 	const void *params = worker_in(r, &req->params, req->param_bytes);
 	size_t param_bytes = req->param_bytes;
 	CUlaunchAttribute list[LAUNCH_ATTRIBUTES_MAX + 1];
 	int given = launch_attributes(r, &req->attributes, req->attribute_bytes, list);
 	CUlaunchConfig config;
+	CUfunction function;
 	unsigned count;
 	void *extra[] = {
 		CU_LAUNCH_PARAM_BUFFER_POINTER,
@@ -88,9 +92,12 @@ CUresult serve_vcudaLaunch(struct worker *w, struct request *r)
 	};
 	void **args = param_bytes ? extra : NULL;
 
+	if (!name)
+		worker_refuse(r, CUDA_ERROR_INVALID_HANDLE);
 	if (worker_refused(r))
 		return r->refused;
-	handles_find(w, req->function, KIND_CUfunction)->launched = true;
+	function = name->object;
+	name->launched = true;
 	/* It may become a node. */
 	if (w->graphs.captures && !graph_modules_add(w, &w->graphs.captured, req->function))
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -290,25 +290,33 @@ bool host_numa(int node)
 	return !node || (node > 0 && !access(path, F_OK));
 }
 
+/* With the lock held. */
+static bool piece_lent(
+	const struct host_piece *piece, const void *host, size_t n, struct frame_bulk *bulk)
+{
+	const unsigned char *at = host;
+
+	if (!piece->segment || piece->segment->session != session_here() ||
+		n > piece->bytes - (size_t)(at - piece->base))
+		return false;
+	*bulk = (struct frame_bulk){.segment = piece->segment->number,
+		.length = (uint32_t)n,
+		.offset = (uint64_t)(at - piece->segment->base)};
+	atomic_store_explicit(&piece->segment->used, true, memory_order_relaxed);
+	return true;
+}
+
 bool shim_pinned(const void *host, size_t n, struct frame_bulk *bulk)
 {
 	struct host_piece *piece;
-	bool found = false;
+	bool found;
 
 	/* Most programs that copy pageable memory have none of it. */
 	if (!atomic_load_explicit(&pinned.piece_count, memory_order_relaxed))
 		return false;
 	pthread_mutex_lock(&pinned.lock);
 	piece = host_piece_at(host);
-	if (piece && piece->segment && piece->segment->session == session_here() &&
-		n <= piece->bytes - (size_t)((const unsigned char *)host - piece->base)) {
-		*bulk = (struct frame_bulk){.segment = piece->segment->number,
-			.length = (uint32_t)n,
-			.offset =
-				(uint64_t)((const unsigned char *)host - piece->segment->base)};
-		atomic_store(&piece->segment->used, true);
-		found = true;
-	}
+	found = piece && piece_lent(piece, host, n, bulk);
 	pthread_mutex_unlock(&pinned.lock);
 	return found;
 }
@@ -328,10 +336,10 @@ static void outs_reap(struct host_piece *piece)
 	for (unsigned i = 0; i < HOST_OUTS; i++) {
 		struct host_out *out = &piece->outs[i];
 
-		if (stream_reached(out->stream, out->context, out->seq))
+		if (out->seq && stream_reached(out->stream, out->context, out->seq))
 			out->seq = 0;
 	}
-	if (lost_done(&piece->lost))
+	if (piece->lost.seq && lost_done(&piece->lost))
 		piece->lost.seq = 0;
 }
 
@@ -389,4 +397,19 @@ bool host_busy(const void *host, uint64_t stream)
 	busy = piece && (busy || host_piece_awaited(piece));
 	pthread_mutex_unlock(&pinned.lock);
 	return busy;
+}
+
+bool host_lent(const void *host, size_t n, bool read, struct frame_bulk *bulk)
+{
+	struct host_piece *piece;
+	bool lent;
+
+	if (!host_maybe((uintptr_t)host) || (read && function_outstanding()))
+		return false;
+	pthread_mutex_lock(&pinned.lock);
+	piece = host_piece_at(host);
+	lent = piece && !(read && host_piece_awaited(piece)) &&
+	       piece_lent(piece, host, n, bulk);
+	pthread_mutex_unlock(&pinned.lock);
+	return lent;
 }

@@ -77,6 +77,14 @@ void host_named_all(void);
  * are looked at only while memory of the flag Mapped is not reached: tables of addresses are
  * smaller, and weights are not to be searched. */
 void host_carried(const void *bytes, size_t n, uint64_t to, size_t most);
+/* May there be one? Of a small copy; where not, host_carried() has nothing to do. */
+bool host_carries(const void *bytes, size_t n, uint64_t to);
+
+/* For a copy, not awaited, of N bytes between the allocation around HOST and the device: where
+ * they lie for the sidecar. False: that is nothing to go by, since the memory is registered,
+ * another agent's or none, or since the device, or a host function, may still write what is to
+ * be READ. */
+bool host_lent(const void *host, size_t n, bool read, struct frame_bulk *bulk);
 
 /* The context is about to go: waits until nothing outstanding uses what was allocated or
  * registered in it. Then, once it is gone or was reset: that memory is no more. */

@@ -22,6 +22,10 @@
 
 /* More of one copy is searched for addresses only where that was announced (host.h). */
 #define HOST_CARRIED_MOST (64u << 10)
+/* Words that are looked through together before any is looked at by itself, and so few that
+ * each is at once. */
+#define NAMED_TOGETHER 512u
+#define NAMED_FEW 16u
 
 /* With the lock held. */
 static CUresult piece_activate(struct host_piece *piece)
@@ -131,10 +135,23 @@ void host_named(const void *words, size_t bytes)
 	const unsigned char *at = words;
 	size_t left = bytes / 8;
 
-	for (; left >= WORDS_BLOCK; left -= WORDS_BLOCK, at += 8 * WORDS_BLOCK)
-		if (__builtin_expect(words_maybe_in(at, host_low(), host_span()), 0))
-			name_each(at, WORDS_BLOCK);
-	name_each(at, left);
+	while (left) {
+		const size_t n = left < NAMED_TOGETHER ? left : NAMED_TOGETHER;
+
+		if (n < NAMED_FEW || words_maybe_in(at, n, host_low(), host_span()))
+			name_each(at, n);
+		at += 8 * n;
+		left -= n;
+	}
+}
+
+bool host_carries(const void *bytes, size_t n, uint64_t to)
+{
+	const size_t skip = -to % 8;
+
+	return host_idle() && n >= skip + 8 &&
+	       words_maybe_in((const unsigned char *)bytes + skip, (n - skip) / 8, host_low(),
+		       host_span());
 }
 
 void host_named_all(void)

@@ -5,16 +5,17 @@
 #include <string.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <immintrin.h>
 #endif
 
 /* By the upper half alone: SSE compares four of those at once, and no whole words. */
-bool words_by_halves(const unsigned char *at, uint64_t low, uint64_t span)
+bool words_by_halves(const unsigned char *at, size_t words, uint64_t low, uint64_t span)
 {
 	const uint32_t first = (uint32_t)(low >> 32);
 	const uint32_t most = (uint32_t)((low + span) >> 32) - first;
 	uint32_t found = low + span < low;
 
-	for (unsigned i = 0; i < WORDS_BLOCK; i++) {
+	for (size_t i = 0; i < words; i++) {
 		uint32_t half;
 
 		memcpy(&half, at + 8 * i + 4, 4);
@@ -24,23 +25,35 @@ bool words_by_halves(const unsigned char *at, uint64_t low, uint64_t span)
 }
 
 #if defined(__x86_64__)
-typedef int64_t signed4 __attribute__((vector_size(32)));
-typedef uint64_t words4 __attribute__((vector_size(32)));
-
-/* AVX2 compares signed words: both sides are moved by 2^63. */
+/* The least upper half of how far the words are behind LOW: an addition and a minimum for four
+ * of them. The lower halves take part, each for itself, and are not looked at. */
 __attribute__((target("avx2"))) bool words_by_avx2(
-	const unsigned char *at, uint64_t low, uint64_t span)
+	const unsigned char *at, size_t words, uint64_t low, uint64_t span)
 {
-	const words4 move = (words4){} + (uint64_t)((1ull << 63) - low);
-	const signed4 most = (signed4){} + (int64_t)((1ull << 63) + span);
-	signed4 found = {};
-	words4 word;
+	const __m256i move = _mm256_set1_epi64x((int64_t)(0 - low));
+	__m256i least = _mm256_set1_epi32(-1), other = least;
+	uint32_t halves[8], found = UINT32_MAX;
+	size_t i = 0;
 
-	for (unsigned i = 0; i < WORDS_BLOCK; i += 4) {
-		memcpy(&word, at + 8 * i, sizeof(word));
-		found |= (signed4)(word + move) < most;
+	for (; i + 8 <= words; i += 8) {
+		const __m256i *word = (const __m256i *)(const void *)(at + 8 * i);
+
+		least = _mm256_min_epu32(
+			least, _mm256_add_epi64(move, _mm256_loadu_si256(word)));
+		other = _mm256_min_epu32(
+			other, _mm256_add_epi64(move, _mm256_loadu_si256(word + 1)));
 	}
-	return (found[0] | found[1] | found[2] | found[3]) != 0;
+	_mm256_storeu_si256((__m256i *)(void *)halves, _mm256_min_epu32(least, other));
+	for (unsigned half = 1; half < 8; half += 2)
+		found = halves[half] < found ? halves[half] : found;
+	for (; i < words; i++) {
+		uint64_t word;
+
+		memcpy(&word, at + 8 * i, 8);
+		word -= low;
+		found = word >> 32 < found ? (uint32_t)(word >> 32) : found;
+	}
+	return found <= span >> 32;
 }
 
 /* By hand: zig's runtime library has nothing for __builtin_cpu_supports. */
@@ -68,9 +81,9 @@ bool words_have_avx2(void)
 	return has;
 }
 #else
-bool words_by_avx2(const unsigned char *at, uint64_t low, uint64_t span)
+bool words_by_avx2(const unsigned char *at, size_t words, uint64_t low, uint64_t span)
 {
-	return words_by_halves(at, low, span);
+	return words_by_halves(at, words, low, span);
 }
 
 bool words_have_avx2(void)
@@ -79,8 +92,8 @@ bool words_have_avx2(void)
 }
 #endif
 
-bool words_maybe_in(const unsigned char *at, uint64_t low, uint64_t span)
+bool words_maybe_in(const unsigned char *at, size_t words, uint64_t low, uint64_t span)
 {
-	return words_have_avx2() ? words_by_avx2(at, low, span)
-				 : words_by_halves(at, low, span);
+	return words_have_avx2() ? words_by_avx2(at, words, low, span)
+				 : words_by_halves(at, words, low, span);
 }
