@@ -55,6 +55,10 @@ enum sparse_state array_map_state(uint64_t address)
 
 /* ---- addresses ---- */
 
+/* As an H200's driver: neither surfaces nor cubemaps are sparse. */
+#define NOT_SPARSE                                                                             \
+	(CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP)
+
 /* Whole numbers of bytes a row, in two or three dimensions. */
 bool array_map_shape(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
@@ -63,8 +67,7 @@ bool array_map_shape(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 	return desc->Height &&
 	       (array_blocks(desc->Format, &channels) ||
 		       array_element(desc->Format, desc->NumChannels)) &&
-	       !(desc->Flags & CUDA_ARRAY3D_SPARSE &&
-		       desc->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING);
+	       !(desc->Flags & CUDA_ARRAY3D_SPARSE && desc->Flags & NOT_SPARSE);
 }
 
 static bool has_slices(const struct CUarray_st *level)

@@ -200,6 +200,7 @@ static void has_several_addresses(driver &d)
 	two[n - 1] = 0; /* as the agent's memory began */
 	add<<<16, 128>>>(one, n, 1);
 	LAUNCHED();
+	CUDA(cudaDeviceSynchronize()); /* natively unmapping waits for nothing */
 	DRIVER(d.p_cuMemUnmap((CUdeviceptr)one, bytes));
 	CHECK_EQ(two[0], -6);
 	CHECK_EQ(two[n - 1], 1);
