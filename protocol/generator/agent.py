@@ -321,21 +321,22 @@ static inline uint64_t serve_bytes(uint64_t count, uint64_t each)
         out += text.wrap(f"\t[OP_{e.name}] = {{", [
             f"OP_{e.name}", f"sizeof(struct wire_{e.name})", reply, flags(e),
             f"{half}_{e.name}", f'"{e.name}"'], "},", "\t ") + "\n"
-    lowest = min(api.ops[family][0] for family in api.libraries if family in api.ops)
-    out += f"""}};
-_Static_assert(sizeof(entries) / sizeof(entries[0]) <= {lowest}, "opcodes of a library");
-
+    out += "};\n"
+    served = [family for family in api.libraries if family in api.ops]
+    if served:
+        lowest = min(api.ops[family][0] for family in served)
+        out += f'_Static_assert(sizeof(entries) / sizeof(entries[0]) <= {lowest}, "opcodes of a library");\n'
+    out += """
 /* Libraries have tables of their own, whose opcodes are above all these. */
-""" + """const struct serve_entry *serve_find(uint16_t op)
+const struct serve_entry *serve_find(uint16_t op)
 {
 	if (op < sizeof(entries) / sizeof(entries[0]))
 		return entries[op].serve ? &entries[op] : NULL;
 """
-    for family in api.libraries:
-        if family in api.ops:
-            first, last = api.ops[family]
-            out += f"\tif (op >= {first} && op <= {last})\n"
-            out += f"\t\treturn {family}_serve_find(op);\n"
+    for family in served:
+        first, last = api.ops[family]
+        out += f"\tif (op >= {first} && op <= {last})\n"
+        out += f"\t\treturn {family}_serve_find(op);\n"
     return out + "\treturn NULL;\n}\n"
 
 

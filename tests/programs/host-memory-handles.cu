@@ -399,7 +399,8 @@ static void says_what_it_is(driver &d)
 	CHECK_EQ(prop.location.id, 0);
 	CHECK_EQ((int)prop.requestedHandleTypes, (int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	DRIVER(d.p_cuMemGetAddressRange(&base, &size, inner));
-	CHECK(base == at && size == bytes);
+	/* Of the mapping, or of less: an H200's driver tells not the whole of two granules. */
+	CHECK(at <= base && base <= inner && inner < base + size && base + size <= at + bytes);
 	DRIVER(d.p_cuPointerGetAttributes(2, which, data, inner));
 	CHECK_EQ(type, (unsigned)CU_MEMORYTYPE_HOST);
 	CHECK((CUdeviceptr)host == inner);

@@ -380,9 +380,12 @@ static CUresult node_params_alloc(struct node_params *p, CUgraph hGraph,
 	if (!alloc || !alloc->bytesize ||
 		(alloc->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED &&
 			!graph_place_managed(alloc)) ||
-		alloc->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		alloc->poolProps.location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA ||
 		(alloc->accessDescCount && !alloc->accessDescs))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* An H200's driver has nodes of no other place. */
+	if (alloc->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	device = device_of(alloc->poolProps.location.id);
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;

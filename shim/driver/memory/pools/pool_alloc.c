@@ -130,10 +130,14 @@ static CUresult pool_captured(struct pool *pool, struct graph *graph, uint64_t s
 {
 	const bool managed = pool->place.kind == POOL_MANAGED;
 
-	if (pool->place.kind == POOL_HOST)
+	/* As an H200's driver answers. */
+	if (managed && pool->place.location.type == CU_MEM_LOCATION_TYPE_NONE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (pool->place.kind == POOL_HOST ||
+		(managed && pool->place.location.type != CU_MEM_LOCATION_TYPE_DEVICE))
 		return shim_refused(CALL_cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync",
-			"nodes of graphs allocate no pinned memory: allocate it before the "
-			"capture");
+			"nodes of graphs allocate no memory that is the host's: allocate it "
+			"before the capture");
 	return memory_node_capture_alloc(graph, stream,
 		managed ? context_current()->device : pool->device, managed, bytes, dptr);
 }
