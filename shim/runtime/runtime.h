@@ -28,7 +28,7 @@
 #define RUNTIME_DEVICES 256
 /* <<<>>> configurations pushed and not yet popped: an argument of a launch may launch itself.
  */
-#define RUNTIME_CONFIGS 8
+#define RUNTIME_CONFIGS 4
 
 /* One <<<grid, block, shared, stream>>>. */
 struct runtime_config {
