@@ -90,8 +90,8 @@ include tests/list.mk $(MODULES)
 all: ## every binary and library: build/bin, build/lib
 all-tests: ## every test-… but test-sanitize, test-torch, test-peers, test-numba and test-windows, on the software GPU; needs nothing else
 test: ## the same; the suite that waits the most begins first. ALSO: what else is made meanwhile
-	$(Q)$(MAKE) --no-print-directory stack-programs
-	$(Q)$(MAKE) --no-print-directory --output-sync test-stack $(ALSO) all-tests
+	$(Q)$(MAKE) --no-print-directory all stack-programs
+	$(Q)$(MAKE) --no-print-directory --output-sync STACK_READY=1 test-stack $(ALSO) all-tests
 fuzz: ## libFuzzer on every parser, FUZZ_SECONDS each (make test replays the corpora)
 
 help: ## this list
