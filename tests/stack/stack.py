@@ -113,9 +113,10 @@ started = []
 def start(command, **more):
     """What COMMAND names of our build is there: an agent would wait for a driver that nobody makes."""
     for word in command:
-        path = str(word).partition("=")[2] or str(word)  # libraries.nccl=FOLDER
-        if path.startswith(BUILD + os.sep) and not os.path.exists(path):
-            raise AssertionError(f"{os.path.relpath(path, ROOT)} is not built: make all build-tests")
+        value = str(word).partition("=")[2] or str(word)  # libraries.nccl=FOLDER
+        for path in value.split(os.pathsep):
+            if path.startswith(BUILD + os.sep) and not os.path.exists(path):
+                raise AssertionError(f"{os.path.relpath(path, ROOT)} is not built: make all build-tests")
     process = subprocess.Popen(command, stdin=subprocess.PIPE, **more)
     started.append(process)
     return process
