@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Two releases work together: the one before (tests/skew/previous, built from the repository's history) and this one.
-# Programs run through its shim and sidecar with this agent, and through ours with its agent, on the software GPU.
+# Its programs run through its shim and sidecar with this agent, and through ours with its agent, on the software GPU:
+# today's ask for what it did not know yet.
 #
 #	tests/skew/skew.sh BUILD CACHE PROGRAM...
 set -uo pipefail
-build=$(realpath "${1:?usage: skew.sh BUILD CACHE PROGRAM...}") || exit 2
+given=${1:?usage: skew.sh BUILD CACHE PROGRAM...}
+build=$(realpath "$given") || exit 2
 cache=$(realpath "${2:?usage: skew.sh BUILD CACHE PROGRAM...}") || exit 2
 shift 2
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -20,6 +22,9 @@ if [ ! -e "$before/.complete" ]; then
 		{ tail -n 20 "$before/log" >&2; exit 1; }
 	touch "$before/.complete"
 fi
+programs=("${@/#$given/$before/build}")
+make --no-print-directory -C "$before" CACHE="$cache" -o "$cache/.complete" "${programs[@]#"$before/"}" >"$before/log" 2>&1 ||
+	{ tail -n 20 "$before/log" >&2; exit 1; }
 scratch=$(mktemp -d)
 agent=
 trap '[ -z "$agent" ] || kill "$agent" 2>/dev/null; rm -rf "$scratch"' EXIT
@@ -46,7 +51,7 @@ through() { # CLIENT'S-BUILD AGENT'S-BUILD WHAT PROGRAM...
 	agent=
 }
 
-through "$before/build" "$build" "the client of ${commit:0:12} and this agent" "$@"
-through "$build" "$before/build" "this client and the agent of ${commit:0:12}" "$@"
+through "$before/build" "$build" "the client of ${commit:0:12} and this agent" "${programs[@]}"
+through "$build" "$before/build" "this client and the agent of ${commit:0:12}" "${programs[@]}"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ] && [ $passed -eq $((2 * $#)) ]
