@@ -209,8 +209,8 @@ static void libraries_belong_to_no_context(void **state)
 static void a_library_reads_its_text_where_it_is(void **state)
 {
 	const size_t size = 64u << 20;
-	char *text = malloc(size + 1), field[32];
-	FILE *statm = fopen("/proc/self/statm", "r");
+	char *text, field[32];
+	FILE *statm;
 	struct rlimit before, now;
 	unsigned count;
 	CUlibrary library;
@@ -219,6 +219,8 @@ static void a_library_reads_its_text_where_it_is(void **state)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	skip(); /* whose own memory has addresses without a limit */
 #endif
+	text = malloc(size + 1);
+	statm = fopen("/proc/self/statm", "r");
 	assert_true(text && statm && fgets(field, sizeof(field), statm));
 	fclose(statm);
 	memset(text, '\n', size);
