@@ -4,9 +4,15 @@
 
 # Nothing here is made by a rule that is not written here.
 MAKEFLAGS += --no-builtin-rules
-# As many jobs as there are processors and one more, since some wait; a -j that is given says otherwise.
+# What a newcomer types takes as many jobs as there are processors and one more, since some wait; a -j that
+# is given says otherwise. No other goal does: several goals come one after the other (clean all), and some
+# tests want a machine to themselves.
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
+ifneq ($(filter all demo test build-tests,$(MAKECMDGOALS)),)
+ifeq ($(words $(MAKECMDGOALS)),1)
 MAKEFLAGS += -j$(shell expr $$(nproc) + 1)
+endif
+endif
 endif
 
 ##### Settings (override on the command line) #####
