@@ -369,6 +369,10 @@ struct worker {
 	struct kept kept;
 	struct beside_calls beside;
 	struct worker_mirror mirror;
+	struct { /* the machine's memory by cuMemCreate (vmm_host.c) */
+		struct vmm *first;
+		uint64_t next; /* where the next one is wanted, from HOST_BASE */
+	} hosts;
 	const struct profiler *profiler; /* NULL: nobody records what runs (profiler.h) */
 	struct direct *direct;		 /* to other agents' sessions; NULL: nothing yet */
 

@@ -17,11 +17,6 @@
  * what they register keeps its address here. */
 #define HOST_BASE 0x4a0000000000ull
 
-static struct {
-	struct vmm *first;
-	uint64_t next; /* where the next one is wanted, from HOST_BASE */
-} hosts;
-
 static int attribute(const struct worker *w, uint32_t device, CUdevice_attribute which)
 {
 	const struct open_device *o = &w->devices[device].open;
@@ -41,8 +36,7 @@ uint64_t vmm_host_feature(const struct worker *w)
 
 bool vmm_host_at(const struct worker *w, uint64_t address)
 {
-	(void)w;
-	for (const struct vmm *m = hosts.first; m; m = m->next_host)
+	for (const struct vmm *m = w->hosts.first; m; m = m->next_host)
 		if (m->host == address)
 			return true;
 	return false;
@@ -63,7 +57,7 @@ static CUresult host_map(struct worker *w, struct vmm *m)
 		.location = host_location(w), .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUdeviceptr at;
 	CUresult status = w->cuda.cuMemAddressReserve(
-		&at, m->bytes, w->devices[0].granularity, HOST_BASE + hosts.next, 0);
+		&at, m->bytes, w->devices[0].granularity, HOST_BASE + w->hosts.next, 0);
 
 	if (status)
 		return status;
@@ -79,16 +73,16 @@ static CUresult host_map(struct worker *w, struct vmm *m)
 		w->cuda.cuMemAddressFree(at, m->bytes);
 		return status;
 	}
-	hosts.next += m->bytes;
+	w->hosts.next += m->bytes;
 	m->host = at;
-	m->next_host = hosts.first;
-	hosts.first = m;
+	m->next_host = w->hosts.first;
+	w->hosts.first = m;
 	return CUDA_SUCCESS;
 }
 
 void vmm_host_closed(struct worker *w, struct vmm *m)
 {
-	struct vmm **at = &hosts.first;
+	struct vmm **at = &w->hosts.first;
 
 	while (*at != m)
 		at = &(*at)->next_host;
