@@ -56,13 +56,10 @@ int unix_listen(const char *path, int type, unsigned mode, struct error *error)
 	ret = address_of(new, &address, error);
 	if (ret < 0)
 		return ret;
-	if (!lstat(path, &st)) {
-		if (!S_ISSOCK(st.st_mode))
-			return error_set(error, EEXIST, "%s is not a socket", path);
-		if (unlink(path))
-			return error_set(error, errno, "stale socket %s", path);
-	}
-	/* It appears under its name once it listens. */
+	if (!lstat(path, &st) && !S_ISSOCK(st.st_mode))
+		return error_set(error, EEXIST, "%s is not a socket", path);
+	/* It appears under its name once it listens, in the stead of one that is there: at no
+	 * time is the name without a socket, which says that there is no agent here. */
 	unlink(new);
 	mask = umask(0177);
 	ret = bind(fd, (struct sockaddr *)&address, sizeof(address));

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -97,6 +99,38 @@ static void a_dead_ones_socket_is_replaced(void **state)
 	instance_lock_release(&instance);
 }
 
+/* Who asks while one replaces another finds a socket, be it one that nobody listens on. */
+static void a_replaced_socket_is_never_absent(void **state)
+{
+	char at[80];
+	pid_t asking;
+	int status;
+
+	(void)state;
+	snprintf(at, sizeof(at), "%s/replaced", folder);
+	close(unix_listen(at, SOCK_STREAM, 0600, NULL));
+	asking = fork();
+	if (!asking)
+		for (;;) {
+			int fd = unix_connect(at, SOCK_STREAM, NULL);
+
+			if (fd < 0 && fd != -ECONNREFUSED)
+				_exit(fd == -ENOENT ? 1 : 2);
+			close(fd);
+		}
+	assert_true(asking > 0);
+	for (int i = 0; i < 5000 && waitpid(asking, &status, WNOHANG) == 0; i++) {
+		int fd = unix_listen(at, SOCK_STREAM, 0600, NULL);
+
+		assert_true(fd >= 0);
+		close(fd);
+	}
+	assert_int_equal(kill(asking, SIGKILL), 0);
+	assert_int_equal(waitpid(asking, &status, 0), asking);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(unlink(at), 0);
+}
+
 static void other_files_stay(void **state)
 {
 	struct instance_lock instance;
@@ -124,6 +158,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_takes_the_place),
 		cmocka_unit_test(a_dead_ones_socket_is_replaced),
+		cmocka_unit_test(a_replaced_socket_is_never_absent),
 		cmocka_unit_test(other_files_stay),
 	};
 
