@@ -40,11 +40,6 @@
 #define POOL_SLACK 64 /* workers on their way out */
 #define SHORT_NS (10000 * FRONT_MS)
 #define STARTS_MAX 8 /* at once: making a context is CPU work of the driver */
-/* A worker that has a session says something each second, whatever its driver does
- * (watchdog.c). It is ended after so many looks in which nothing came, which are worker_silence
- * in all: by looks and not by the clock, so that a front which was stopped itself blames
- * nobody. */
-#define LOOKS_SILENT 6
 
 const char *worker_state_name(enum worker_state state)
 {
@@ -378,7 +373,7 @@ void pool_balance(struct front *front, uint64_t now)
 	struct pool *pool = &front->pool;
 	struct pool_worker *worker;
 	struct session *session;
-	uint32_t wanted, most;
+	uint32_t wanted, most, waiting = 0;
 
 	if (front->done)
 		return;
@@ -386,6 +381,7 @@ void pool_balance(struct front *front, uint64_t now)
 		(session = session_next_waiting(front))) {
 		worker->session = session;
 		pool_set_state(front, worker, WORKER_TAKEN);
+		replacement_begin(&pool->replacement, now);
 		session_assign(front, session, worker);
 	}
 	while (tensor_copy_waiting(front) && (worker = find_state(front, WORKER_READY))) {
@@ -394,17 +390,19 @@ void pool_balance(struct front *front, uint64_t now)
 	}
 	if (front->draining || (pool->failing && now < pool->retry_at))
 		return;
-	wanted = now < pool->short_until ? 0 : front->config->warm_workers;
 	for (uint32_t i = 0; i < front->config->max_sessions && front->session_count; i++)
 		if (front->sessions[i].state == SESSION_WAITING)
-			wanted++;
-	wanted += tensor_copy_waiting(front);
+			waiting++;
+	waiting += tensor_copy_waiting(front);
+	wanted = waiting + (now < pool->short_until ? 0 : front->config->warm_workers);
 	if (!wanted && front->doubts)
 		wanted = 1;
 	/* A session that came to nothing gave its worker back, when another one was on its way
 	 * in its place: each holds a context's memory. */
 	while (pool->count[WORKER_READY] > wanted && (worker = find_state(front, WORKER_READY)))
 		pool_stop(front, worker, STATUS_OK, "there are enough");
+	if (replacement_waits(&pool->replacement, pool->count[WORKER_READY], waiting, now))
+		return;
 	most = starts_at_once(front);
 	while (pool->count[WORKER_READY] + pool_starting(pool) < wanted &&
 		pool_starting(pool) < most)
@@ -431,68 +429,4 @@ void pool_release(struct front *front, struct pool_worker *worker)
 	if (worker->state == WORKER_TAKEN)
 		pool_set_state(front, worker, WORKER_READY);
 	pool_balance(front, wait_now());
-}
-
-/* Ends those that give no sign of life any more; when to look again. */
-static uint64_t look(struct front *front, uint64_t now)
-{
-	struct pool *pool = &front->pool;
-
-	if (!pool->count[WORKER_BUSY])
-		return UINT64_MAX;
-	if (pool->look_at > now)
-		return pool->look_at;
-	pool->look_at = now + front->config->worker_silence_ms * FRONT_MS / LOOKS_SILENT;
-	for (uint32_t i = 0; i < pool->room; i++) {
-		struct pool_worker *worker = &pool->workers[i];
-
-		if (worker->state != WORKER_BUSY || ++worker->silent <= LOOKS_SILENT)
-			continue;
-		log_error("worker.silent", "worker=%d", worker->pid);
-		pool_stop(front, worker, STATUS_UNAVAILABLE,
-			"the worker gives no sign of life any more");
-	}
-	return pool->look_at;
-}
-
-uint64_t pool_tick(struct front *front, uint64_t now)
-{
-	struct pool *pool = &front->pool;
-	uint64_t next = look(front, now);
-
-	if (pool->failing && !front->draining) {
-		pool_balance(front, now);
-		if (pool->retry_at > now && pool->retry_at < next)
-			next = pool->retry_at;
-	}
-	for (uint32_t i = 0; pool_starting(pool) && i < pool->room; i++) {
-		struct pool_worker *worker = &pool->workers[i];
-
-		if (worker->state != WORKER_STARTING)
-			continue;
-		if (worker->deadline <= now) {
-			worker->failed = true;
-			pool_expect_end(front, worker, 0);
-			pool_failed(front,
-				"a worker did not get ready within 120 s; is the driver "
-				"stuck?");
-		} else if (worker->deadline < next) {
-			next = worker->deadline;
-		}
-	}
-	if (pool->short_until && pool->short_until <= now) {
-		pool->short_until = 0;
-		pool_balance(front, now);
-	}
-	if (pool->short_until && pool->short_until < next)
-		next = pool->short_until;
-	for (uint32_t i = 0; i < pool->room; i++) {
-		struct pool_worker *worker = &pool->workers[i];
-
-		if (lease_due(worker) <= now)
-			lease_retry(front, worker, now);
-		if (lease_due(worker) < next)
-			next = lease_due(worker);
-	}
-	return next;
 }

@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "gpu-agent/control.h"
 #include "gpu-agent/front/events.h"
+#include "gpu-agent/front/replacement.h"
 #include "gpu-agent/handoff.h"
 
 struct tensor_copy;
@@ -73,8 +74,9 @@ struct pool {
 	uint64_t retry_at; /* not before, when failing */
 	uint64_t retry_delay;
 	uint64_t short_until; /* none is kept warm until then; 0: as many as wanted */
-	uint32_t killed;      /* in a row, before they were ready */
-	uint64_t look_at;     /* for workers that say nothing */
+	struct replacement replacement;
+	uint32_t killed;  /* in a row, before they were ready */
+	uint64_t look_at; /* for workers that say nothing */
 	uint32_t driver_version;
 	char driver_release[32]; /* the driver's own version */
 	char driver[192];	 /* what READY called it */
@@ -92,6 +94,8 @@ void pool_balance(struct front *front, uint64_t now);
 void pool_started(struct front *front, const struct control *control, int fd);
 void pool_refused(struct front *front, const struct control *control);
 void pool_exited(struct front *front, const struct control *control);
+/* Its client was told that the session has this worker. */
+void pool_announce(struct front *front, struct session *session);
 /* Hands the session's connections, in the order in which they were made, to its worker; the
  * caller still owns them. -errno where the worker does not take them. */
 int pool_hand_over(
