@@ -75,6 +75,9 @@ enum handoff_what {
 				 session's slot in it */
 	HANDOFF_IMAGE = 28,   /* answer to IMAGE_WANT: bytes, digest; fd: sealed memory, or
 				 none: the cache does not have it */
+	HANDOFF_COMING = 31,  /* a client has been told that it gets this worker, and connects
+				 further: SESSION follows, most likely. device_count GPUs:
+				 gpus[],  as in SESSION */
 	/* fds: of the lane to agent-uploads (uploads.h) that stripe `device`, which comes next,
 	 * has */
 	HANDOFF_UPLOADS = 30,
@@ -109,7 +112,7 @@ struct handoff {
 	uint64_t bytes;
 	uint8_t session[16];
 	uint8_t digest[32];	       /* IMAGE…: SHA-256 */
-	uint8_t gpus[HANDOFF_DEVICES]; /* SESSION */
+	uint8_t gpus[HANDOFF_DEVICES]; /* SESSION, COMING */
 	uint64_t frames_received;      /* STATS from here on */
 	uint64_t frames_sent;
 	uint64_t bytes_received;

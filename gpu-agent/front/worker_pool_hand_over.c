@@ -16,6 +16,20 @@
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/ledger/timeshare.h"
 
+void pool_announce(struct front *front, struct session *session)
+{
+	struct handoff h = {
+		.version = HANDOFF_VERSION,
+		.what = HANDOFF_COMING,
+		.device_count = quota_gpu_count(front, session),
+	};
+
+	for (uint32_t i = 0; i < h.device_count; i++)
+		h.gpus[i] = (uint8_t)quota_gpu(front, session, i);
+	/* What does not arrive costs the session a moment of its open. */
+	pool_say(session->worker, &h);
+}
+
 int pool_hand_over(struct front *front, struct session *session, const int *fds, unsigned count)
 {
 	struct pool_worker *worker = session->worker;

@@ -57,6 +57,9 @@ void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult 
 /* DRAINED: memory of sessions that were over when those questions (bits) came is back. */
 void memory_drained(struct worker *w, uint32_t questions);
 void memory_ask_again(struct worker *w);
+/* A session is on its way, with DEVICE among its GPUs: what memory_there has to ask the driver
+ * for, some 75 us of the first call that the program waits for, is asked now. */
+void memory_look(struct worker *w, uint32_t device);
 
 /* Memory shared with other sessions: SHARED and GIVEN; FD is -1 or taken over. */
 void ipc_answer(struct worker *w, const struct handoff *h, int fd);

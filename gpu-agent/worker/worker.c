@@ -208,6 +208,14 @@ static int worker_choose(struct worker *w, const struct handoff *message)
 	return 0;
 }
 
+/* Meanwhile its client makes its other connections. */
+static void worker_expect(struct worker *w, const struct handoff *message)
+{
+	for (uint32_t i = 0; i < message->device_count && i < w->device_count; i++)
+		if (message->gpus[i] < w->device_count && w->devices[message->gpus[i]].primary)
+			memory_look(w, message->gpus[i]);
+}
+
 /* Waits for the session, however long it takes. -1: there will be none. */
 static int worker_session(struct worker *w, struct handoff *message)
 {
@@ -239,6 +247,8 @@ static int worker_session(struct worker *w, struct handoff *message)
 			break;
 		if (message->what == HANDOFF_TALLY && fds[0] >= 0)
 			quotas_tally(w, fds[0], message->device);
+		if (message->what == HANDOFF_COMING)
+			worker_expect(w, message);
 	}
 	message->pod[sizeof(message->pod) - 1] = 0;
 	log_session(&w->subject, message->session);

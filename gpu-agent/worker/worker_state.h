@@ -90,10 +90,12 @@ struct worker_device {
 	CUcontext primary;
 	uint64_t window, window_bytes, granularity;
 	uint64_t lease, used;
-	uint64_t granted;	  /* of the lease: what the shim knows of */
-	uint64_t extra;		  /* what is the session's beside the lease (extra.c) */
-	uint64_t others;	  /* what the pod's other sessions have of the limit */
-	uint64_t *mapped;	  /* a bit a granule */
+	uint64_t seen_free; /* of the GPU's memory, at … */
+	uint64_t seen_at;   /* … before the session came; 0: nobody looked (memory_look) */
+	uint64_t granted;   /* of the lease: what the shim knows of */
+	uint64_t extra;	    /* what is the session's beside the lease (extra.c) */
+	uint64_t others;    /* what the pod's other sessions have of the limit */
+	uint64_t *mapped;   /* a bit a granule */
 	struct mapping *mappings; /* by first granule */
 	/* How often each device was given access to what is mapped without a name (peer.c). */
 	uint16_t reached[HANDOFF_DEVICES];

@@ -98,6 +98,10 @@ static void wait_session(int fds[2])
 		wait_session(fds);
 		return;
 	}
+	if (n == (ssize_t)sizeof(h) && h.what == HANDOFF_COMING) {
+		wait_session(fds);
+		return;
+	}
 	if (n != (ssize_t)sizeof(h) || h.what != HANDOFF_SESSION)
 		exit(0);
 	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&m)), 2 * sizeof(int));

@@ -345,6 +345,8 @@ void session_assign(struct front *front, struct session *session, struct pool_wo
 		session_give_up(front, session, "the client does not take its WELCOME");
 	} else {
 		metrics_wait(front, session->subject.session, wait_now() - session->begun);
+		if (!session_is_whole(session))
+			pool_announce(front, session);
 		joined(front, session);
 	}
 	explicit_bzero(&welcome, sizeof(welcome));

@@ -89,6 +89,9 @@ static inline void peer_say_tally(const struct peer *p)
 /* The worker's next frames fill its socket at once. */
 static bool peer_small;
 
+/* What comes between READY and SESSION. */
+static void (*peer_before_session)(const struct peer *p);
+
 static inline bool peer_nvidia(void)
 {
 	return !strcmp(getenv("SOFTGPU"), "libcuda.so.1");
@@ -135,6 +138,8 @@ static void peer_start(struct peer *p)
 		session.gpus[i] = (uint8_t)i;
 		session.devices[i].lease = peer_lease;
 	}
+	if (peer_before_session)
+		peer_before_session(p);
 	assert_int_equal(descriptors_send(p->handoff, &session, sizeof(session), fds, 2, 0), 0);
 	close(commands[1]);
 	close(replies[1]);
@@ -244,7 +249,7 @@ static CUresult peer_status(struct peer *p, uint16_t op, const void *body, size_
 }
 #define CALL_OF(OP, BODY) peer_status(p, OP, &(BODY), sizeof(BODY))
 
-static void expect_alive(struct peer *p)
+static inline void expect_alive(struct peer *p)
 {
 	struct wire_vcudaSync body = {.scope = SYNC_CONTEXT};
 

@@ -22,13 +22,39 @@
 #define SHORT_WAIT_NS 2000000000ull
 #define SHORT_STEP_NS 10000000
 
+/* How long what was seen before the session came is believed: as long as clients take to
+ * connect further, with others' allocations not faster than that. */
+#define SEEN_NS 20000000ull
+
+static bool free_there(struct worker *w, uint32_t device, size_t *bytes)
+{
+	size_t total;
+
+	return !stash_driver_waits(w) && !worker_use(w, (uint16_t)CONTEXT_PRIMARY(device)) &&
+	       !w->cuda.cuMemGetInfo_v2(bytes, &total);
+}
+
+void memory_look(struct worker *w, uint32_t device)
+{
+	struct worker_device *d = &w->devices[device];
+	size_t bytes;
+
+	d->seen_at = 0;
+	if (!free_there(w, device, &bytes))
+		return;
+	d->seen_free = bytes;
+	d->seen_at = wait_now();
+}
+
 uint64_t memory_there(struct worker *w, uint32_t device, uint64_t lease)
 {
 	uint64_t reserve = w->config->memory_reserve, used = w->devices[device].used;
-	size_t free_bytes, total;
+	struct worker_device *d = &w->devices[device];
+	size_t free_bytes = d->seen_free;
+	bool seen = d->seen_at && wait_now() - d->seen_at < SEEN_NS;
 
-	if (stash_driver_waits(w) || worker_use(w, (uint16_t)CONTEXT_PRIMARY(device)) ||
-		w->cuda.cuMemGetInfo_v2(&free_bytes, &total))
+	d->seen_at = 0; /* once: then there is the session's own memory */
+	if (!seen && !free_there(w, device, &free_bytes))
 		return lease;
 	free_bytes = free_bytes > reserve ? free_bytes - reserve : 0;
 	return lease < used + free_bytes ? lease : used + free_bytes;
