@@ -4,7 +4,6 @@
  */
 #include "shim/driver/memory/pools/pool_file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "shim/driver/memory/mirror/mirror.h"
 #include "shim/driver/memory/pools/pool_memory.h"
 #include "shim/driver/memory/pools/pool_state.h"
+#include "shim/driver/memory/sharing/sealed_file.h"
 #include "shim/driver/memory/sharing/share.h"
 
 #define PAGE 4096u
@@ -73,18 +73,12 @@ static void file_leave(struct pool_file *file)
 
 bool pool_file_make(struct pool *pool)
 {
-	int fd = memfd_create("vcuda-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct file_head head;
+	int fd;
 
 	memcpy(head.magic, head_magic, sizeof(head.magic));
 	share_pool_name((CUmemoryPool)(uintptr_t)pool->handle, head.name);
-	/* Nobody who has it can take a page away under another. */
-	if (fd >= 0 && (ftruncate(fd, PAGE) ||
-			       pwrite(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
-			       fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))) {
-		close(fd);
-		return false;
-	}
+	fd = sealed_file_make("vcuda-pool", &head, sizeof(head), PAGE, false, 0);
 	pool->file = file_new(fd, head.name);
 	return pool->file && free_extents_put(&pool->file->free, 1, PAGES - 1);
 }
@@ -187,13 +181,8 @@ CUresult pool_file_import(int fd, CUmemoryPool *pool)
 	struct file_head head;
 	struct pool *made;
 	CUresult status;
-	int seals;
 
-	if (pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
-		memcmp(head.magic, head_magic, sizeof(head.magic)) != 0)
-		return CUDA_ERROR_UNKNOWN;
-	seals = fcntl(fd, F_GET_SEALS);
-	if (seals < 0 || !(seals & F_SEAL_SHRINK))
+	if (!sealed_file_read(fd, head_magic, &head, sizeof(head)))
 		return CUDA_ERROR_UNKNOWN;
 	status = pool_import(&place, head.name, pool);
 	if (status)

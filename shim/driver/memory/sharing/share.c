@@ -14,6 +14,7 @@
 #include "shim/driver/context/context.h"
 #include "shim/driver/memory/pools/pool_file.h"
 #include "shim/driver/memory/pools/pool_state.h"
+#include "shim/driver/memory/sharing/sealed_file.h"
 #include "shim/driver/memory/virtual/vmm.h"
 #include "shim/generated/cuda_hand.h"
 
@@ -24,16 +25,11 @@ static const char memory_magic[8] = "vcudaVMM", pool_magic[8] = "vcudaPOL",
 
 static CUresult token_write(const struct share_token *token, int *out)
 {
-	int fd = memfd_create("vcuda", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = sealed_file_make("vcuda", token, sizeof(*token), sizeof(*token), false,
+		F_SEAL_SEAL | F_SEAL_GROW | F_SEAL_WRITE);
 
 	if (fd < 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
-	if (write(fd, token, sizeof(*token)) != (ssize_t)sizeof(*token) ||
-		fcntl(fd, F_ADD_SEALS,
-			F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)) {
-		close(fd);
-		return CUDA_ERROR_OPERATING_SYSTEM;
-	}
 	*out = fd;
 	return CUDA_SUCCESS;
 }
@@ -44,8 +40,7 @@ static CUresult token_read(
 	int fd = (int)(uintptr_t)handle;
 
 	/* What NVIDIA's driver says of a descriptor that is none of its own. */
-	if (pread(fd, token, sizeof(*token), 0) != (ssize_t)sizeof(*token) ||
-		memcmp(token->magic, magic, sizeof(token->magic)))
+	if (!sealed_file_read(fd, magic, token, sizeof(*token)))
 		return CUDA_ERROR_UNKNOWN;
 	for (*device = 0; *device < devices.count; ++*device)
 		if (!memcmp(token->uuid, devices.at[*device].open.uuid, sizeof(token->uuid)))

@@ -5,7 +5,6 @@
  */
 #include "shim/driver/memory/virtual/vmm_host.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 #include "shim/driver/memory/mirror/mirror.h"
 #include "shim/driver/memory/pinned/host.h"
 #include "shim/driver/memory/pinned/host_state.h"
+#include "shim/driver/memory/sharing/sealed_file.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 #include "shim/generated/vcuda_send.h"
@@ -64,25 +64,14 @@ struct vmm_host *vmm_host_new(size_t bytes, const CUmemAllocationProp *prop)
 {
 	struct file_head head = {.bytes = bytes, .prop = *prop};
 	off_t whole;
-	int fd, error;
+	int fd;
 
 	if (__builtin_add_overflow(bytes, PAGE, &whole))
 		return NULL;
-	fd = memfd_create("vcuda-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return NULL;
 	memcpy(head.magic, head_magic, sizeof(head.magic));
-	/* A page that there is no memory for would end the program, and so would one that who
-	 * shares it takes away. */
-	do
-		error = posix_fallocate(fd, 0, whole);
-	while (error == EINTR);
-	if (error || pwrite(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)) {
-		close(fd);
-		return NULL;
-	}
-	return memory_new(fd, bytes);
+	fd = sealed_file_make(
+		"vcuda-memory", &head, sizeof(head), (uint64_t)whole, true, F_SEAL_GROW);
+	return fd < 0 ? NULL : memory_new(fd, bytes);
 }
 
 CUresult vmm_host_import(
@@ -90,14 +79,9 @@ CUresult vmm_host_import(
 {
 	struct file_head head;
 	struct stat status;
-	int seals;
 
-	if (pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
-		memcmp(head.magic, head_magic, sizeof(head.magic)) != 0)
-		return CUDA_ERROR_UNKNOWN;
-	seals = fcntl(fd, F_GET_SEALS);
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &status) || !head.bytes ||
-		head.bytes % devices.at[0].open.granularity ||
+	if (!sealed_file_read(fd, head_magic, &head, sizeof(head)) || fstat(fd, &status) ||
+		!head.bytes || head.bytes % devices.at[0].open.granularity ||
 		head.bytes > (uint64_t)status.st_size - PAGE)
 		return CUDA_ERROR_UNKNOWN;
 	if (!vmm_host_served())
