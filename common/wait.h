@@ -7,6 +7,7 @@
 #define VCUDA_COMMON_WAIT_H
 
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -31,6 +32,27 @@ static inline uint64_t wait_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* A condition whose timed waits are by wait_now()'s clock. The clock of the day, by which they
+ * are else, is set: a wait of a second lasts a day then. */
+static inline void wait_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+/* NS from now on, for what waits by that clock. */
+static inline struct timespec wait_deadline(uint64_t ns)
+{
+	uint64_t at = wait_now() + ns;
+
+	return (struct timespec){
+		.tv_sec = (time_t)(at / 1000000000u), .tv_nsec = (long)(at % 1000000000u)};
 }
 
 /* 0 where there are too few cores to spin on. Ask once and keep it. */

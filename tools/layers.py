@@ -116,8 +116,8 @@ FAMILIES = sorted(LIBRARIES)
 for _prefix, _may in LIBRARY_ROOMS.items():
     ALLOWED.update({_prefix + family: _may for family in FAMILIES})
 for _family in FAMILIES:
-    if LIBRARIES[_family].records:  # of both; what was recorded at the agent travels in a form of its own
-        ALLOWED["shim/libraries/" + _family] += " shim/driver shim/runtime"
+    if LIBRARIES[_family].records:  # of both; what was recorded at the agent travels in a form of its own, on a thread
+        ALLOWED["shim/libraries/" + _family] += " common shim/driver shim/runtime"
         ALLOWED["gpu-agent/worker/libraries/" + _family] += " protocol/wire"
 # The table of all serve functions, for the worker's loop.
 ALLOWED["gpu-agent/generated/cuda_serve.c"] = " ".join(

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every wait has an end: finds calls that may wait without one, and what this table says of them.
+"""Every wait has an end: finds calls that may wait without one, and what this table says of them; and waits whose
+end is a time of the day.
 
 A wait that is not in the table is a fault, named with its line; so is a line of the table that no
 wait needs any more.  docs/SECURITY.md ("What may block") has the waits inside of drivers and
@@ -31,6 +32,10 @@ KINDS = {
     "barrier": r"\bpthread_barrier_wait\s*\(",
     "lock": r"\b(?:flock\s*\([^;]*?,\s*LOCK_(?:EX|SH)\s*\)|F_SETLKW|lockf\s*\([^;]*?,\s*F_LOCK\b)",
 }
+
+# Waits whose end the clock of the day says: when that is set back they are longer by as much.
+DAY = (r"\b(?:sem_timedwait|pthread_(?:mutex_timed|rwlock_timed)\w+|pthread_timedjoin_np|mq_timed\w+)\s*\(",
+       r"\bclock_gettime\s*\(\s*CLOCK_REALTIME\s*,\s*&(\w+)\)(?:(?!\n\})[\s\S])*?\bpthread_cond_timedwait\s*\([^;]*&\1\b")
 
 # (file, kind): how many, and what ends them.
 ALLOWED = {
@@ -77,6 +82,9 @@ def waits_of(text):
     for kind, pattern in KINDS.items():
         for found in re.finditer(pattern, text):
             yield text.count("\n", 0, found.start()) + 1, kind
+    for pattern in DAY:
+        for found in re.finditer(pattern, text):
+            yield text.count("\n", 0, found.start()) + 1, "day"
 
 
 def find(top):
@@ -93,7 +101,9 @@ def faults_of(waits, allowed):
     have = collections.Counter((name, kind) for name, _, kind in waits)
     for name, line, kind in waits:
         if have[name, kind] > allowed.get((name, kind), (0,))[0]:
-            yield f"{name}:{line}: a wait without a deadline ({kind}); give it one, or say in " \
+            yield f"{name}:{line}: a wait whose end the clock of the day says; use wait_deadline() of " \
+                  "common/wait.h and CLOCK_MONOTONIC" if kind == "day" else \
+                  f"{name}:{line}: a wait without a deadline ({kind}); give it one, or say in " \
                   "tools/waits.py what ends it"
     for (name, kind), (count, _) in allowed.items():
         if have[name, kind] < count:
@@ -109,12 +119,13 @@ def test():
         "futex": "syscall(SYS_futex, w, FUTEX_WAIT, v, NULL, NULL, 0);", "signal": "pause();",
         "child": "waitpid(pid, &status, 0);", "thread": "pthread_join(t, NULL);",
         "barrier": "pthread_barrier_wait(&b);", "lock": "flock(fd, LOCK_EX);",
+        "day": "clock_gettime(CLOCK_REALTIME, &t);\nt.tv_sec++;\npthread_cond_timedwait(&c, &l, &t);",
     }
-    ends = ("pthread_cond_timedwait(&c, &l, &t);", "sem_timedwait(&s, &t);", "poll(fds, 2, 10);",
+    ends = ("pthread_cond_timedwait(&c, &l, &t);", "sem_clockwait(&s, CLOCK_MONOTONIC, &t);", "poll(fds, 2, 10);",
             "ppoll(fds, 5, &timeout, NULL);", "epoll_wait(e, events, 8, ms);",
             "select(n, &in, NULL, NULL, &t);", "syscall(SYS_futex, w, FUTEX_WAIT, v, &t, NULL, 0);",
             "waitpid(pid, &status, WNOHANG);", "wait_pause();", "flock(fd, LOCK_EX | LOCK_NB);",
-            "/* pause(); */", "// sem_wait(&s);")
+            "clock_gettime(CLOCK_REALTIME, &now);\n}\npthread_cond_timedwait(&c, &l, &t);", "/* pause(); */", "// sem_wait(&s);")
     for kind, text in endless.items():
         if [k for _, k in waits_of(text)] != [kind]:
             sys.exit(f"waits.py --test: not found as {kind}: {text}")

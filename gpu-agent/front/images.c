@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/wait.h"
 #include "gpu-agent/cache/images.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/session/session.h"
@@ -23,8 +24,8 @@
 /* Bytes that wait to be written: of one worker, and of all. */
 #define PUT_BYTES_WORKER (2 * IMAGES_BYTES_MOST)
 #define PUT_BYTES_ALL (4 * IMAGES_BYTES_MOST)
-#define LOOK_SECONDS 5 /* the thread without a job looks whether it is over */
-#define CLOSE_SECONDS 2
+#define LOOK_NS 5000000000ull /* the thread without a job looks whether it is over */
+#define CLOSE_NS 2000000000ull
 
 struct job {
 	struct job *next;
@@ -117,10 +118,8 @@ static struct job *job_next(struct images *images)
 
 	while (!images->over && !(job = line_pop(&images->wants)) &&
 		!(job = line_pop(&images->puts))) {
-		struct timespec until;
+		const struct timespec until = wait_deadline(LOOK_NS);
 
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec += LOOK_SECONDS;
 		pthread_cond_timedwait(&images->more, &images->lock, &until);
 	}
 	return job;
@@ -317,7 +316,7 @@ int images_open(struct front *front, struct error *error)
 	line_init(&images->puts);
 	line_init(&images->done);
 	pthread_mutex_init(&images->lock, NULL);
-	pthread_cond_init(&images->more, NULL);
+	wait_cond_init(&images->more);
 	images->finished.fd = -1;
 	front->images = images;
 	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -345,9 +344,8 @@ void images_close(struct front *front)
 	images->over = true;
 	pthread_cond_signal(&images->more);
 	pthread_mutex_unlock(&images->lock);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += CLOSE_SECONDS;
-	if (pthread_timedjoin_np(images->thread, NULL, &until))
+	until = wait_deadline(CLOSE_NS);
+	if (pthread_clockjoin_np(images->thread, NULL, CLOCK_MONOTONIC, &until))
 		return;
 	while ((job = line_pop(&images->wants)) || (job = line_pop(&images->puts)) ||
 		(job = line_pop(&images->done)))

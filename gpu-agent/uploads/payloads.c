@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "common/wait.h"
 #include "transport/codec/name.h"
 
 #define PIECE FRAME_CHUNK
@@ -19,7 +20,7 @@
  * first load of weights would wait for that. 256 MiB, and while that goes on, more. */
 #define AHEAD (256u * 1024 * 1024 / PIECE)
 #define TOLD_EACH 32u /* new pieces, who prepares them is told */
-#define PREPARE_S 60
+#define PREPARE_NS 60000000000ull
 
 /* Of a piece that nobody had yet. Who prepares has a priority so low that it may stand still in
  * the middle of it: it takes no lock, and nobody waits for a piece. */
@@ -160,11 +161,9 @@ bool payloads_prepare(struct payloads *c)
 
 bool payloads_prepare_wait(struct payloads *c)
 {
-	struct timespec until;
+	const struct timespec until = wait_deadline(PREPARE_NS);
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += PREPARE_S;
-	sem_timedwait(&c->wanted, &until);
+	sem_clockwait(&c->wanted, CLOCK_MONOTONIC, &until);
 	return c->prepared < c->count;
 }
 

@@ -7,7 +7,7 @@
  * The file $VCUDA_FAILPOINT is a struct point in shared memory, which the test writes: armed,
  * which call (of one name only, and all behind it, where that is wanted), and for which role of
  * gpu-agent (the agent gives its children no LD_PRELOAD: execve() here brings it to those of
- * that role).  It also moves the clock of the day, by `clock` seconds.
+ * that role; "*": to all).  It also moves the clock of the day, by `clock` seconds.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -270,7 +270,7 @@ EXPORT int execve(const char *path, char *const argv[], char *const env[])
 
 	FAIL_IF("execve", ENOMEM, -1);
 	if (point && point->role[0] && argv[0] && argv[1] && argv[2] &&
-		!strcmp(argv[2], point->role)) {
+		(!strcmp(argv[2], point->role) || !strcmp(point->role, "*"))) {
 		while (env[n] && n < 120) {
 			more[n] = env[n];
 			n++;

@@ -47,7 +47,7 @@ $(STACK_NCCLS): $(BUILD)/stack/%/libnccl.so.2: tests/stack/%.map $(NCCL_OBJS) $(
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-rpath,$(abspath $(LIB)) -Wl,--version-script,$< -o $@ $(NCCL_OBJS) 		-L$(LIB) -lvcuda-softgpu -lm
 
 # Of the others' programs.
-STACK_PROGRAMS := $(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS) $(STACK_EVENTS) $(STACK_DRIVERS) $(BUILD)/static/unknown/13/vector-add $(addprefix $(BUILD)/programs/13/, \
+STACK_PROGRAMS := $(STACK_APP) $(BUILD)/faults/libfailpoint.so $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS) $(STACK_EVENTS) $(STACK_DRIVERS) $(BUILD)/static/unknown/13/vector-add $(addprefix $(BUILD)/programs/13/, \
 	processes streams host-functions async-memory pinned-memory copies-2d peers peer-access peer-copies peer-fault sharing-peers \
 	devices devices-order devices-work device-query profiler-devices symbols contexts \
 	virtual-memory sharing memory-full memory-fragments error-memory)

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "common/wait.h"
 #include "shim/driver/graph/graph.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
@@ -24,7 +25,7 @@
 #include "shim/engine/thread.h"
 #include "shim/generated/cuda_hand.h"
 
-#define DESTRUCTOR_IDLE_S 1
+#define DESTRUCTOR_IDLE_NS 1000000000u
 
 struct user_object {
 	struct user_object *next; /* among those whose destructor is due */
@@ -39,18 +40,16 @@ static struct {
 	pthread_cond_t more;
 	struct user_object *first, **last;
 	bool running;
-} due = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
+} due = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(user_objects, due.lock, LOCK_DUE);
 
 /* With the lock held. NULL: nothing came for a while. */
 static struct user_object *due_pop(void)
 {
 	struct user_object *object;
-	struct timespec until;
+	const struct timespec until = wait_deadline(DESTRUCTOR_IDLE_NS);
 	int ret = 0;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += DESTRUCTOR_IDLE_S;
 	while (!due.first && ret != ETIMEDOUT)
 		ret = pthread_cond_timedwait(&due.more, &due.lock, &until);
 	object = due.first;
@@ -85,6 +84,8 @@ static bool destructor_start(void)
 
 	if (due.running)
 		return true;
+	wait_cond_init(
+		&due.more); /* nobody waits for it: the thread before this one has left */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	due.running = !pthread_create(&thread, NULL, destructor_thread, NULL);

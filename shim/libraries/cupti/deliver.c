@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/wait.h"
 #include "shim/engine/lock.h"
 #include "shim/libraries/cupti/cupti.h"
 
@@ -217,13 +218,7 @@ static void own_wait(void)
 		pthread_cond_wait(&own.cond, &own.lock);
 		return;
 	}
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += own.period / 1000;
-	until.tv_nsec += own.period % 1000 * 1000000L;
-	if (until.tv_nsec >= 1000000000L) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000L;
-	}
+	until = wait_deadline(own.period * 1000000ull);
 	if (pthread_cond_timedwait(&own.cond, &own.lock, &until) == ETIMEDOUT)
 		own.soon = true;
 }
@@ -253,6 +248,7 @@ static void own_start(void)
 	if (own.runs == getpid() || pthread_attr_init(&attributes))
 		return;
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	wait_cond_init(&own.cond); /* nobody waits for it yet */
 	if (!pthread_create(&thread, &attributes, own_thread, NULL))
 		own.runs = getpid();
 	pthread_attr_destroy(&attributes);
