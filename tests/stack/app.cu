@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "tests/say.h"
+#include "tests/stack/turns.h"
 
 #undef NDEBUG
 #include <assert.h>
@@ -95,14 +95,6 @@ static bool round_is_right(uint32_t *device, std::vector<uint32_t> &host, uint32
 	return true;
 }
 
-static bool stdin_closed(int wait_ms)
-{
-	struct pollfd in = {STDIN_FILENO, POLLIN, 0};
-	char byte;
-
-	return poll(&in, 1, wait_ms) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
-}
-
 /* sum ROUNDS KIB: that many rounds.  bystander: until stdin is closed. */
 static int sum(uint32_t rounds, size_t bytes)
 {
@@ -115,7 +107,7 @@ static int sum(uint32_t rounds, size_t bytes)
 			return 1;
 		if (round == 1)
 			say("started");
-		if (rounds == UINT32_MAX && stdin_closed(0))
+		if (rounds == UINT32_MAX && turns_over())
 			break;
 	}
 	MUST(cudaFree(device));
@@ -130,7 +122,7 @@ static int hog(uint32_t words)
 
 	MUST(cudaMalloc(&device, words * 4ull));
 	say("started");
-	while (launches % 16 || !stdin_closed(0)) {
+	while (launches % 16 || !stdin_closed()) {
 		scramble<<<(words + 127) / 128, 128>>>(device, words, launches++);
 		MUST(cudaGetLastError());
 	}

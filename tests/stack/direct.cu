@@ -14,7 +14,6 @@
 #include <cuda_runtime.h>
 
 #include <dlfcn.h>
-#include <poll.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "tests/say.h"
+#include "tests/stack/turns.h"
 
 static void must_at(int line, const char *what, bool right, int got)
 {
@@ -602,14 +602,6 @@ static int posts(uint32_t turns)
 	return 0;
 }
 
-static bool stdin_closed()
-{
-	struct pollfd in = {STDIN_FILENO, POLLIN, 0};
-	char byte;
-
-	return poll(&in, 1, 0) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
-}
-
 /* Each turn is a copy there, a kernel on its own device here; an error is the copy's alone. */
 static int go_on()
 {
@@ -622,7 +614,7 @@ static int go_on()
 	side from(0), to(last);
 
 	say("running");
-	for (uint32_t turn = 0; !stdin_closed(); turn++) {
+	for (uint32_t turn = 0; !turns_over(); turn++) {
 		cudaError_t status;
 
 		from.make(turn);

@@ -5,7 +5,6 @@
 #include <cuda_runtime.h>
 
 #include <atomic>
-#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "tests/say.h"
+#include "tests/stack/turns.h"
 
 static void must_at(int line, const char *what, bool right, int got)
 {
@@ -52,14 +52,6 @@ __global__ void linger(unsigned long long ns)
 	do
 		asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
 	while (time - begin < ns);
-}
-
-static bool stdin_closed()
-{
-	struct pollfd in = {STDIN_FILENO, POLLIN, 0};
-	char byte;
-
-	return poll(&in, 1, 0) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
 }
 
 static void host_function(void *argument)

@@ -9,7 +9,6 @@
 #include <cuda_runtime.h>
 
 #include <dlfcn.h>
-#include <poll.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "tests/say.h"
+#include "tests/stack/turns.h"
 
 static void must_at(int line, const char *what, bool right, int got)
 {
@@ -393,14 +393,6 @@ static int between()
 	return 0;
 }
 
-static bool stdin_closed()
-{
-	struct pollfd in = {STDIN_FILENO, POLLIN, 0};
-	char byte;
-
-	return poll(&in, 1, 0) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
-}
-
 static int go_on()
 {
 	int count = devices();
@@ -414,7 +406,7 @@ static int go_on()
 		MUST(cudaMalloc(&data[i], N * sizeof(uint32_t)));
 	}
 	say("running on %d", count);
-	for (; !stdin_closed(); turn++)
+	for (; !turns_over(); turn++)
 		for (int i = 0; i < count; i++) {
 			cudaError_t status = cudaSetDevice(i);
 

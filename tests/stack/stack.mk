@@ -14,7 +14,7 @@ STACK_UPLOADS := $(BUILD)/stack/uploads
 
 STACK_EVENTS := $(BUILD)/stack/events
 
-$(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS) $(STACK_EVENTS): $(BUILD)/stack/%: tests/stack/%.cu tests/say.h tests/stack/must.h | $(CACHE)/.complete
+$(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) $(STACK_UPLOADS) $(STACK_EVENTS): $(BUILD)/stack/%: tests/stack/%.cu tests/say.h tests/stack/must.h tests/stack/turns.h | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared -I . -Xcompiler -pthread $< -o $@ \
@@ -52,16 +52,18 @@ STACK_PROGRAMS := $(STACK_APP) $(BUILD)/faults/libfailpoint.so $(STACK_OUTLAST) 
 	devices devices-order devices-work device-query profiler-devices symbols contexts \
 	virtual-memory sharing memory-full memory-fragments error-memory)
 
-.PHONY: test-stack stack-programs
+.PHONY: test-stack test-processes stack-programs
 stack-programs: $(STACK_PROGRAMS) $(BUILD)/cudnn/9/steady $(BUILD)/cublas/12/products \
 	$(BUILD)/cublas/13/products $(addprefix $(BUILD)/cufft/13/several-,gpus calls) $(addprefix $(BUILD)/nccl/13/,first processes collectives errors apart grow windows missing suspend params steady) \
 	$(STACK_NCCLS)
-all-tests: test-stack
+all-tests: test-stack test-processes
 build-tests: stack-programs
 # STACK_READY=1: all that it needs is there. Without prerequisites make begins it at once; else it comes back
 # to it when it has been through all goals.
-test-stack: $(if $(STACK_READY),,all stack-programs) ## kills, crowds, bad input, ways in, faults: real processes
-	$(Q)BUILD=$(BUILD) timeout 1200 tests/stack/run.py
+test-stack: $(if $(STACK_READY),,all stack-programs) ## bad input, ways in, limits, cuts, faults of a device: real processes
+	$(Q)BUILD=$(BUILD) timeout 1200 tests/stack/run.py --in stack
+test-processes: $(if $(STACK_READY),,all stack-programs) ## real processes that are stopped, killed or many
+	$(Q)BUILD=$(BUILD) timeout 1200 tests/stack/run.py --in processes
 
 TEST_LIST += $(patsubst %,stack-*=%,$(wildcard tests/stack/test_*.py tests/processes/test_*.py))
 run-stack-%: all stack-programs

@@ -31,10 +31,10 @@ def used(agent, quota):
     return float(got.group(1)) if got else None
 
 
-def hog(agent, socket):
-    """A program whose session has one module loaded, and launches."""
+def launching(agent, socket):
+    """A program whose session has one module loaded, and launches now and then."""
     before = {s["pid"] for s in agent.sessions()}
-    app = App("hog", WORDS, socket=socket)
+    app = App("bystander", socket=socket)
     app.line("^started", 20)
     wait_for(lambda: any(s["launches"] for s in agent.sessions() if s["pid"] not in before), 20,
              "it launches")
@@ -59,7 +59,7 @@ def end(agent, apps):
 
 def test_sessions_of_a_tenant_have_their_quotas_together():
     with tenant(modules=2) as (agent, (a, b)):
-        apps = [hog(agent, a), hog(agent, b)]
+        apps = [launching(agent, a), launching(agent, b)]
         assert used(agent, "modules") == 2
         refused(agent, a)
         refused(agent, b)
@@ -74,7 +74,7 @@ def test_sessions_of_a_tenant_have_their_quotas_together():
         kill(agent.worker(apps[0]))
         wait_for(lambda: len(agent.sessions()) == 1, 20, "it is gone")
         wait_for(lambda: used(agent, "modules") == 1, 10, "its module is not counted any more")
-        again = hog(agent, b)
+        again = launching(agent, b)
         refused(agent, a)
         wait_for(lambda: len(agent.sessions()) == 2, 20, "those that were refused are gone")
         end(agent, (again, apps[1]))
@@ -84,7 +84,7 @@ def test_sessions_of_a_tenant_have_their_quotas_together():
 
 def test_bytes_in_flight_are_given_out_and_no_more():
     with tenant(inflight_bytes="20MiB") as (agent, (a, b)):
-        apps = [hog(agent, a), hog(agent, b)]  # 16 MiB, and what is left
+        apps = [launching(agent, a), launching(agent, b)]  # 16 MiB, and what is left
         assert used(agent, "inflight_bytes") == 20 * MIB
         assert sorted(s["quotas"]["inflight_bytes"]["used"] for s in agent.sessions()) == [4 * MIB, 16 * MIB]
         assert App("hog", WORDS, socket=a).wait(20) != 0
@@ -95,7 +95,7 @@ def test_bytes_in_flight_are_given_out_and_no_more():
 
 def test_one_session_leaves_room_for_those_that_may_come():
     with tenant(inflight_bytes="24MiB", sessions=5) as (agent, (a, b)):
-        apps = [hog(agent, a) for _ in range(5)]
+        apps = [launching(agent, a) for _ in range(5)]
         assert used(agent, "inflight_bytes") <= 24 * MIB
         assert min(s["quotas"]["inflight_bytes"]["used"] for s in agent.sessions()) >= 4 * MIB
         end(agent, apps)
