@@ -4,13 +4,13 @@
 
 # Nothing here is made by a rule that is not written here.
 MAKEFLAGS += --no-builtin-rules
-# What a newcomer types takes as many jobs as there are processors and one more, since some wait; a -j that
+# What a newcomer types takes as many jobs as there are processors and two more, since some wait; a -j that
 # is given says otherwise. No other goal does: several goals come one after the other (clean all), and some
 # tests want a machine to themselves.
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 ifneq ($(filter all demo test build-tests,$(MAKECMDGOALS)),)
 ifeq ($(words $(MAKECMDGOALS)),1)
-MAKEFLAGS += -j$(shell expr $$(nproc) + 1)
+MAKEFLAGS += -j$(shell expr $$(nproc) + 2)
 endif
 endif
 endif
@@ -95,9 +95,9 @@ include tests/list.mk $(MODULES)
 # Their prerequisites are the folders'.
 all: ## every binary and library: build/bin, build/lib
 all-tests: ## every test-… but test-sanitize, test-torch, test-peers, test-numba and test-windows, on the software GPU; needs nothing else
-test: ## the same; the suite that waits the most begins first. ALSO: what else is made meanwhile
+test: ## the same; the suites that wait the most begin first. ALSO: what else is made meanwhile
 	$(Q)$(MAKE) --no-print-directory all stack-programs
-	$(Q)$(MAKE) --no-print-directory --output-sync STACK_READY=1 test-stack $(ALSO) all-tests
+	$(Q)$(MAKE) --no-print-directory --output-sync STACK_READY=1 test-stack test-processes $(ALSO) all-tests
 fuzz: ## libFuzzer on every parser, FUZZ_SECONDS each (make test replays the corpora)
 
 help: ## this list
