@@ -31,6 +31,8 @@ def test_killed_anywhere_they_leave_nothing_and_take_nothing():
     with tensors("--warm", "4", bytes="256MiB") as s:
         keeper = s.program()
         keeper("k = vcuda.create('kept', 'u8', (1 << 20,)); fill(k, 9); k.seal()")
+        # The keeper's worker is replaced in a moment.
+        wait_for(lambda: 'vcuda_agent_workers{state="ready"} 4' in s.agent.http("/metrics"), 30, "all workers are ready")
         store, free = store_of(s.agent), s.agent.gpu()["memory_free_bytes"]
         had = descriptors(store), descriptors(s.agent.pid)
         for i in range(KILLS):
