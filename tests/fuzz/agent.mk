@@ -2,7 +2,7 @@
 # `make fuzz-agent` runs libFuzzer for FUZZ_SECONDS each (clang, address sanitizer).
 .PHONY: fuzz-agent
 
-AGENT_FUZZ := hello http handoff jwt tls
+AGENT_FUZZ := hello http handoff jwt tls tls_records
 AGENT_FUZZ_SRCS := tests/fuzz/agent_target.c tests/fuzz/records.c tests/agent/toy_worker.c \
 	$(filter-out gpu-agent/main.c,$(AGENT_FRONT_SRCS)) $(wildcard common/*.c transport/*.c)
 
@@ -22,8 +22,8 @@ $(BUILD)/tests/fuzz/agent-handoff-replay: $(OBJ)/tests/fuzz/conversation.o
 $(BUILD)/tests/fuzz/agent-handoff-libfuzzer: $(FUZZ_OBJ)/tests/fuzz/conversation.o
 
 # With the folder that the others do without.
-$(BUILD)/tests/fuzz/agent-tls-replay: $(call objects,$(wildcard transport/tls/*.c))
-$(BUILD)/tests/fuzz/agent-tls-libfuzzer: $(call fuzz_objects,$(wildcard transport/tls/*.c))
+$(patsubst %,$(BUILD)/tests/fuzz/agent-%-replay,tls tls_records): $(call objects,$(wildcard transport/tls/*.c))
+$(patsubst %,$(BUILD)/tests/fuzz/agent-%-libfuzzer,tls tls_records): $(call fuzz_objects,$(wildcard transport/tls/*.c))
 
 # What the description makes (seeds.py); a target without has its corpus alone.
 AGENT_SEEDED := hello handoff

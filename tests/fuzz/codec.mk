@@ -1,20 +1,24 @@
-# The fuzz target of coded payloads.  `make test` replays the corpus with a plain driver;
-# `make fuzz-codec` runs libFuzzer for FUZZ_SECONDS.
+# Fuzz targets of coded payloads (codec) and of what brings them on a stripe (pieces).  `make test` replays the
+# corpora with a plain driver; `make fuzz-codec`, `make fuzz-pieces` run libFuzzer for FUZZ_SECONDS.
 
-CODEC_FUZZ_SRCS := tests/fuzz/codec.c $(wildcard transport/codec/*.c transport/*.c common/*.c)
+CODEC_FUZZ := codec pieces
+CODEC_FUZZ_SRCS := $(wildcard transport/codec/*.c transport/*.c common/*.c)
 
-$(BUILD)/tests/fuzz/codec-replay: $(call objects,$(CODEC_FUZZ_SRCS) tests/fuzz/agent_replay.c)
+$(CODEC_FUZZ:%=$(BUILD)/tests/fuzz/%-replay): $(BUILD)/tests/fuzz/%-replay: $(OBJ)/tests/fuzz/%.o \
+		$(call objects,$(CODEC_FUZZ_SRCS) tests/fuzz/agent_replay.c)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(ALL_LDFLAGS) -lyaml -lzstd -lm
 
-$(BUILD)/tests/fuzz/codec-libfuzzer: $(call fuzz_objects,$(CODEC_FUZZ_SRCS))
+$(CODEC_FUZZ:%=$(BUILD)/tests/fuzz/%-libfuzzer): $(BUILD)/tests/fuzz/%-libfuzzer: $(FUZZ_OBJ)/tests/fuzz/%.o \
+		$(call fuzz_objects,$(CODEC_FUZZ_SRCS))
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $^ -lyaml -lzstd -lm
 
-all-tests: run-replay_codec
-$(call add_test,replay_codec,tests/fuzz/codec.c,$(BUILD)/tests/fuzz/codec-replay, \
-	timeout 180 $$< tests/fuzz/corpus/codec)
+all-tests: $(CODEC_FUZZ:%=run-replay_%)
+$(foreach t,$(CODEC_FUZZ),$(call add_test,replay_$(t),tests/fuzz/$(t).c,$(BUILD)/tests/fuzz/$(t)-replay, \
+	timeout 180 $$< tests/fuzz/corpus/$(t)))
 
-$(call add_fuzz,codec,$(BUILD)/tests/fuzz/codec-libfuzzer,tests/fuzz/corpus/codec,-max_len=8192 -timeout=10)
+$(foreach t,$(CODEC_FUZZ),$(call add_fuzz,$(t),$(BUILD)/tests/fuzz/$(t)-libfuzzer,tests/fuzz/corpus/$(t), \
+	-max_len=8192 -timeout=10))
