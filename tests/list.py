@@ -40,7 +40,7 @@ OTHERS = {
         "tests/cluster/build.sh", "tests/differential/calls.py", "tests/differential/compare.py", "tests/cluster/netpol.py", "tests/cluster/node.py",
         "tests/cluster/pack.sh", "tests/collection/pack.py", "tests/collection/pack_library_samples.py",
         "tests/collection/pack_samples.py", "tests/collection/run.py", "tests/curand/reduce.py", "tests/deploy/schemas.py", "tests/deploy/tools.sh",
-        "tests/frameworks/examples.py", "tests/frameworks/record.py", "tests/fuzz/seeds.py", "tests/images/engine.sh", "tests/numba/document.py",
+        "tests/frameworks/examples.py", "tests/frameworks/record.py", "tests/fuzz/coverage.py", "tests/fuzz/seeds.py", "tests/images/engine.sh", "tests/numba/document.py",
         "tests/numba/install.sh", "tests/numba/pack.sh", "tests/torch/install.sh",
         "tests/list.py", "softgpu/ptx/tests/load.c"),
 }

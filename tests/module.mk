@@ -23,8 +23,19 @@ fuzz-$(1): fuzz-$(1)-built
 	$$(Q)$(5) $(firstword $(2)) -max_total_time=$$(FUZZ_SECONDS) -runs=$$(FUZZ_RUNS) $(4) -verbosity=0 \
 		-print_final_stats=1 -artifact_prefix=$$(BUILD)/tests/fuzz/$(1)- \
 		$$(BUILD)/tests/fuzz/found-$(1) $(3)
+# What its corpora, and what was found beside them, reach.
+fuzz-coverage: $$(BUILD)/tests/fuzz/coverage/$(1).txt
+$$(BUILD)/tests/fuzz/coverage/$(1).txt: FORCE | fuzz-$(1)-built
+	$$(call say,COVER,$(1))
+	$$(Q)mkdir -p $$(@D) $$(BUILD)/tests/fuzz/found-$(1)
+	$$(Q)$(5) ASAN_SYMBOLIZER_PATH=$$$$(command -v addr2line) $(firstword $(2)) -runs=0 $(4) -print_coverage=1 \
+		$(3) $$(wildcard $$(BUILD)/tests/fuzz/found-$(1)) >$$@ 2>&1 || { tail -n 20 $$@; exit 1; }
 endef
 add_fuzz = $(eval $(call fuzz_rule,$(strip $(1)),$(strip $(2)),$(strip $(3)),$(strip $(4)),$(strip $(5))))
+
+.PHONY: fuzz-coverage FORCE
+fuzz-coverage: ## how much of what reads foreign bytes the fuzzers' inputs reach
+	$(Q)$(PYTHON) tests/fuzz/coverage.py $(BUILD)/tests/fuzz/coverage
 
 # They are kept: targets share them.
 .PRECIOUS: $(FUZZ_OBJ)/%.o
