@@ -47,6 +47,9 @@ struct loaded_tables {
 	size_t stub_count;
 };
 struct loaded_tables loaded_tables(const struct dl_phdr_info *info);
+/* How many of its first symbols to look at for what it imports; 0: its tables are not to be
+ * read. */
+size_t loaded_import_count(const struct dl_phdr_info *info, const struct loaded_tables *tables);
 
 /* The segment of a loaded object that all of these bytes of its file lie in, with those rights;
  * NULL: there is none. */
