@@ -111,6 +111,8 @@ struct loaded_tables loaded_tables(const struct dl_phdr_info *info)
 		case DT_SYMTAB: t.symbols = (const void *)d->d_un.d_ptr; break;
 		case DT_STRTAB: t.names = (const void *)d->d_un.d_ptr; break;
 		case DT_STRSZ: t.names_size = d->d_un.d_val; break;
+		case DT_VERSYM: t.versions = (const void *)d->d_un.d_ptr; break;
+		case DT_SONAME: t.soname = d->d_un.d_val; break;
 		case DT_GNU_HASH: t.hash = (const void *)d->d_un.d_ptr; break;
 		case DT_JMPREL: t.stubs = (const void *)d->d_un.d_ptr; break;
 		case DT_PLTRELSZ: t.stub_count = d->d_un.d_val / sizeof(*t.stubs); break;

@@ -42,8 +42,10 @@ struct loaded_tables {
 	const Elf64_Sym *symbols;
 	const char *names; /* of the symbols, names_size bytes of them */
 	size_t names_size;
-	const uint32_t *hash;	 /* GNU's */
-	const Elf64_Rela *stubs; /* for the functions that it calls by stubs */
+	const uint32_t *hash;	  /* GNU's */
+	const uint16_t *versions; /* a number for each symbol */
+	uint64_t soname;	  /* where among the names; 0: it has none */
+	const Elf64_Rela *stubs;  /* for the functions that it calls by stubs */
 	size_t stub_count;
 };
 struct loaded_tables loaded_tables(const struct dl_phdr_info *info);

@@ -161,7 +161,8 @@ __asm__(".text\n"
 static void loader_mapped(void)
 {
 	static_redirect();
-	bind_imports();
+	if (mapped_settled())
+		bind_mapped();
 }
 
 /* -z initfirst: runs before every other constructor, as static_redirect does for a library that
@@ -169,6 +170,6 @@ static void loader_mapped(void)
  * ours. */
 __attribute__((constructor)) static void loader_start(void)
 {
-	static_redirect();
+	loader_mapped();
 	mapped_watch(loader_mapped);
 }

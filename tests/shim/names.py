@@ -75,6 +75,35 @@ const char *vcuda_test_opened(void)
 """
 
 
+# A library with a function or a variable of its own for each of NVIDIA's, which it finds itself, and one that needs it,
+# which calls them without a version: TensorFlow's, slang-rhi's.
+DOUBLE = r"""
+#include <dlfcn.h>
+int (*cuInit)(unsigned);
+long cudnnGetVersion(void);
+long cudnnGetVersion(void)
+{
+	void *handle = dlopen("libcudnn.so.9", RTLD_LAZY);
+	long (*real)(void) = handle ? (long (*)(void))dlsym(handle, "cudnnGetVersion") : 0;
+	return real ? real() / 10000 * 1000 : -1;
+}
+int vcuda_test_variable(void);
+int vcuda_test_variable(void)
+{
+	void *handle = dlopen("libcuda.so.1", RTLD_LAZY);
+	cuInit = (int (*)(unsigned))dlsym(handle, "cuInit");
+	return cuInit != 0;
+}
+long vcuda_test_own(void);
+long vcuda_test_own(void) { return cudnnGetVersion(); }
+"""
+NEEDING = r"""
+long cudnnGetVersion(void);
+long vcuda_test_needed(void);
+long vcuda_test_needed(void) { return cudnnGetVersion(); }
+"""
+
+
 def output(*command, **more):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True,
                           **more).stdout
@@ -183,6 +212,18 @@ class Names:
             out, err = self.run(preload, sys.executable, "-c", code, f"{self.folder}/deep-{binding}.so")
             self.verdict(f"{what}: RTLD_DEEPBIND, {binding}", out == "opened libvcuda-cuda.so\n" and not err, out + err)
 
+    def doubles(self, what, preload):
+        """A library's own functions and variables with names of NVIDIA's are its own, and what it opens is ours."""
+        code = ("import ctypes, sys\n"
+                "needing, double = map(ctypes.CDLL, sys.argv[1:])\n"
+                "print(double.vcuda_test_variable(), double.vcuda_test_own(), needing.vcuda_test_needed())")
+        for binding in ("lazy", "now"):
+            double, needing = (f"{self.folder}/{name}-{binding}.so" for name in ("double", "needing"))
+            compile_(double, DOUBLE, "-shared", "-fPIC", f"-Wl,-z,{binding}", f"-Wl,-soname,double-{binding}.so", "-ldl")
+            compile_(needing, NEEDING, "-shared", "-fPIC", f"-Wl,-z,{binding}", "-Wl,-rpath,$ORIGIN", double)
+            out, err = self.run(preload, sys.executable, "-c", code, needing, double)
+            self.verdict(f"{what}: doubles, {binding}", out == "1 9000 9000\n" and not err, out + err)
+
     def needed(self, what, preload):
         for soname, (library, _, _) in self.names.items():
             if soname in HOLLOW:
@@ -216,6 +257,7 @@ def main():
         names.needed("vcuda preload", preload)
         names.plugins("vcuda preload", preload)
         names.deep("vcuda preload", preload)
+        names.doubles("vcuda preload", preload)
         names.opened("vcuda preload, dlopen", preload, sonames)
         names.opened("vcuda preload, dlopen", preload, paths)
 
@@ -228,6 +270,7 @@ def main():
         names.opened("copies and two names, dlopen", two, sonames)
         names.opened("copies and two names, dlopen", two, paths)
         names.deep("copies and two names", two)
+        names.doubles("copies and two names", two)
         # As the seed's pod does it, for what looks for a driver there.
         known = os.path.join(folder, "nvidia")
         os.mkdir(known)
