@@ -106,6 +106,41 @@ static int find_sidecar(char *path, size_t n, struct error *error)
 	return 0;
 }
 
+/* FOLDER behind those that are in a list of the user's. */
+static int add_folder(const char *name, const char *folder, struct error *error)
+{
+	const char *old = getenv(name);
+	cleanup_free char *value = NULL;
+
+	if (asprintf(&value, "%s%s%s", old ? old : "", old && *old ? ":" : "", folder) < 0)
+		return error_set(error, ENOMEM, "run");
+	return setenv(name, value, 1) ? error_set(error, errno, "run") : 0;
+}
+
+/* For what looks for the driver as a file and not by its SONAME. */
+static int set_folders(struct error *error)
+{
+	char path[PATH_MAX];
+	int ret = 0;
+
+	/* Triton links what it compiles with the libcuda.so.1 that ldconfig knows, or with
+	 * this. */
+	if (spawn_library("libcuda.so.1", path, sizeof(path)) == 0) {
+		*strrchr(path, '/') = 0;
+		if (setenv("TRITON_LIBCUDA_PATH", path, 0))
+			return error_set(error, errno, "run");
+	}
+	/* Compilers that are told -lcuda, Python's find_library, which asks them (PyKeOps) or
+	 * ld, and what looks into LD_LIBRARY_PATH itself (tinygrad). */
+	if (spawn_library("driver/libcuda.so", path, sizeof(path)) == 0) {
+		*strrchr(path, '/') = 0;
+		ret = add_folder("LIBRARY_PATH", path, error);
+		if (!ret)
+			ret = add_folder("LD_LIBRARY_PATH", path, error);
+	}
+	return ret;
+}
+
 static int set_environment(const char *socket, struct error *error)
 {
 	char list[PRELOAD_MAX];
@@ -119,14 +154,7 @@ static int set_environment(const char *socket, struct error *error)
 		return error_set(error, ENOMEM, "run");
 	if (setenv("LD_PRELOAD", preload, 1) || setenv("VCUDA_SOCKET", socket, 1))
 		return error_set(error, errno, "run");
-	/* Triton links what it compiles with the libcuda.so.1 that ldconfig knows, or with
-	 * this. */
-	if (spawn_library("libcuda.so.1", list, sizeof(list)) == 0) {
-		*strrchr(list, '/') = 0;
-		if (setenv("TRITON_LIBCUDA_PATH", list, 0))
-			return error_set(error, errno, "run");
-	}
-	return 0;
+	return set_folders(error);
 }
 
 /* The software GPU runs PTX and no machine code: frameworks are told to make that. XLA looks

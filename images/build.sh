@@ -56,6 +56,7 @@ client_files() { # FOLDER: what `vcuda-client install` copies
 	(cd "$build/lib" && find . -maxdepth 1 -type l -name 'lib*.so.[0-9]*') | while read -r link; do
 		ln -sfn "$(readlink "$build/lib/$link")" "$1/$link"
 	done
+	install -D -m 644 -t "$1/driver" "$build"/lib/driver/*.so
 	install -m 644 "$build/lib/preload.list" "$1/"
 	install -m 755 "$out/bin/vcuda" "$out/bin/vcuda-client" "$1/"
 	ln -sfn vcuda "$1/nvidia-smi"

@@ -57,6 +57,7 @@ stage() {
 	put gpu-agent etc/vcuda "$here/debian/agent.yaml"
 	for library in "$work"/all/lib/vcuda/*; do
 		case ${library##*/} in
+		driver) put vcuda-libs usr/lib/vcuda/driver "$library"/*.so ;;
 		python) put vcuda-libs usr/lib/vcuda/python/vcuda "$library"/vcuda/*.py ;;
 		libvcuda-softgpu*) put gpu-agent usr/lib/vcuda "$library" ;;
 		*) put vcuda-libs usr/lib/vcuda "$library" ;;

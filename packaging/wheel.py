@@ -53,6 +53,7 @@ def collected(build, libraries, folder):
     sources = [f"{build}/lib/{name}" for name in names] + glob.glob(f"{build}/old/lib/libvcuda-softgpu*.so")
     sources += [path for path in glob.glob(f"{libraries}/lib/lib*.so*") if not os.path.islink(path)]
     found.update({f"{data}/data/lib/vcuda/{os.path.basename(path)}": (path, 0o644) for path in sources})
+    found.update({f"{data}/data/lib/vcuda/driver/{os.path.basename(path)}": (path, 0o644) for path in glob.glob(f"{build}/lib/driver/*.so")})
     # `import vcuda`, and what `vcuda weights` runs.
     for path in glob.glob(f"{build}/lib/python/vcuda/*.py"):
         name = os.path.basename(path)

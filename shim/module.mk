@@ -140,6 +140,22 @@ $(LIB)/libcuda.so.1: $(NAMES_DIR)/libcuda.map shim/front.py shim/holder.ld
 		-rpath '$$ORIGIN:/lib/vcuda:/usr/local/lib/vcuda' $(OBJ)/plain-stub/libcuda.so -o $@
 all: $(LIB)/libcuda.so.1
 
+# The names without a number, in a folder of their own that LIBRARY_PATH and LD_LIBRARY_PATH may name: no other library
+# is found by it. What is linked with one has all symbols; what opens one gets those of the front, whose filter it is.
+# Each is a file, so that nothing becomes a second copy of a front where links become files.
+# driver_name(FILE,SONAME,FRONT,MAP)
+define driver_name
+$(LIB)/driver/$(1): $(4) shim/front.py
+	$$(call say,LD,$$@)
+	$$(Q)mkdir -p $$(@D) $$(OBJ)/driver
+	$$(Q)$$(PYTHON) shim/front.py symbols $(4) >$$(OBJ)/driver/$(1).s
+	$$(Q)$$(CC) -shared -nostdlib -Wl,--hash-style=gnu -Wl,-z,noseparate-code -Wl,--build-id=none -Wl,-soname,$(2) \
+		-Wl,--filter='$$$$ORIGIN/../$(notdir $(3))' -Wl,--version-script=$(4) -o $$@ $$(OBJ)/driver/$(1).s
+all: $(LIB)/driver/$(1)
+endef
+$(eval $(call driver_name,libcuda.so,libcuda.so.1,$(CUDA_LIB),$(NAMES_DIR)/libcuda.map))
+$(eval $(call driver_name,libnvidia-ml.so,libnvidia-ml.so.1,$(NVML_LIB),$(NVML_MAP)))
+
 # A library to link a test with: the SONAME and the names of NVIDIA's, and nothing behind them. What is linked with
 # one needs headers too, so it waits for `make deps` here.
 $(OBJ)/link/%: shim/front.py | $(CACHE)/.complete

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,16 +21,18 @@
 #define MOUNTED "/lib/vcuda"	    /* where programs see TO */
 #define LINE_MAX_BYTES 16384
 
-static const char usage[] =
-	"vcuda-client install FROM TO [LINE]\n"
-	"\n"
-	"  Copies every file and link of the folder FROM into TO, each under a temporary name\n"
-	"  first. TO/" LINE_FILE " gets what LD_PRELOAD has to be where TO is mounted at\n"
-	"  " MOUNTED ", as FROM/" LIST_FILE " says; TO/" SYSTEM_FILE
-	" gets LINE, or the same.\n";
+static const char usage[] = "vcuda-client install FROM TO [LINE]\n"
+			    "\n"
+			    "  Copies every file and link of the folder FROM and of the "
+			    "folders in it into TO, each\n"
+			    "  under a temporary name first. TO/" LINE_FILE
+			    " gets what LD_PRELOAD has to be where TO is mounted at\n"
+			    "  " MOUNTED ", as FROM/" LIST_FILE " says; TO/" SYSTEM_FILE
+			    " gets LINE, or the same.\n";
 
 struct install {
 	int from, to;
+	bool within; /* they are a folder of FROM and one of TO */
 	unsigned files;
 	uint64_t bytes;
 	struct error *error;
@@ -113,6 +116,8 @@ static int copy_link(struct install *install, const char *name, const char *temp
 	return publish(install, temporary, name);
 }
 
+static int copy_folder(struct install *install, const char *name);
+
 static int copy_entry(struct install *install, const char *name)
 {
 	char temporary[NAME_MAX + 8];
@@ -124,13 +129,49 @@ static int copy_entry(struct install *install, const char *name)
 		return fail(install, ENAMETOOLONG, name);
 	snprintf(temporary, sizeof(temporary), ".%s.new", name);
 	if (S_ISDIR(st.st_mode))
-		return 0;
+		return install->within ? 0 : copy_folder(install, name);
 	install->files++;
 	if (S_ISLNK(st.st_mode))
 		return copy_link(install, name, temporary);
 	if (S_ISREG(st.st_mode))
 		return copy_file(install, name, temporary, st.st_mode);
 	return error_set(install->error, 0, "install: %s is no file", name);
+}
+
+static int copy_entries(struct install *install)
+{
+	DIR *folder = fdopendir(dup(install->from));
+	struct dirent *entry;
+	int ret = 0;
+
+	if (!folder)
+		return fail(install, errno, "FROM");
+	while (!ret && (entry = readdir(folder)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			ret = copy_entry(install, entry->d_name);
+	closedir(folder);
+	return ret;
+}
+
+static int copy_folder(struct install *install, const char *name)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+	cleanup_close int from = openat(install->from, name, flags), to = -1;
+	struct install within = *install;
+	int ret;
+
+	if (from < 0 || (mkdirat(install->to, name, 0755) && errno != EEXIST))
+		return fail(install, errno, name);
+	to = openat(install->to, name, flags);
+	if (to < 0 || fchmod(to, 0755))
+		return fail(install, errno, name);
+	within.from = from;
+	within.to = to;
+	within.within = true;
+	ret = copy_entries(&within);
+	install->files = within.files;
+	install->bytes = within.bytes;
+	return ret;
 }
 
 static int write_line(
@@ -178,17 +219,9 @@ static int read_line(struct install *install, char line[LINE_MAX_BYTES])
 
 static int install_all(struct install *install, const char *line)
 {
-	DIR *folder = fdopendir(dup(install->from));
 	char found[LINE_MAX_BYTES];
-	struct dirent *entry;
-	int ret = 0;
+	int ret = copy_entries(install);
 
-	if (!folder)
-		return fail(install, errno, "FROM");
-	while (!ret && (entry = readdir(folder)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			ret = copy_entry(install, entry->d_name);
-	closedir(folder);
 	if (!ret)
 		ret = read_line(install, found);
 	if (!ret && found[0])

@@ -8,4 +8,4 @@ folder=${2:?usage: install.sh BUILD FOLDER}
 mkdir -p "$folder/bin" "$folder/lib/vcuda"
 install -m 755 "$build"/bin/* "$folder/bin/"
 cp -a "$build"/lib/*.so* "$build"/lib/preload.list "$folder/lib/vcuda/"
-cp -r "$build/lib/python" "$folder/lib/vcuda/"
+cp -r "$build/lib/python" "$build/lib/driver" "$folder/lib/vcuda/"

@@ -2074,6 +2074,23 @@ CUresult cuProfilerStart(void);
 STUB(lasting, cuProfilerStart, hand_cuProfilerStart, (void), ());
 CUresult cuProfilerStop(void);
 STUB(lasting, cuProfilerStop, hand_cuProfilerStop, (void), ());
+ANSWERS(ready, cuGLMapBufferObject_v2, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGLMapBufferObject_v2_ptds, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGLMapBufferObject, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGLUnmapBufferObject, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGLUnregisterBufferObject, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGLSetBufferObjectMapFlags, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGLMapBufferObjectAsync_v2, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGLMapBufferObjectAsync_v2_ptsz, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGLMapBufferObjectAsync, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGLUnmapBufferObjectAsync, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuEGLStreamConsumerDisconnect, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuEGLStreamConsumerAcquireFrame, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuEGLStreamConsumerReleaseFrame, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuEGLStreamProducerDisconnect, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuEGLStreamProducerPresentFrame, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuEGLStreamProducerReturnFrame, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGraphicsResourceGetMappedEglFrame, CUDA_ERROR_INVALID_HANDLE);
 STUB(ready, cuLinkCreate, hand_cuLinkCreate_v2, (unsigned int numOptions, CUjit_option *options,
 	void **optionValues, CUlinkState *stateOut), (numOptions, options, optionValues,
 	stateOut));
@@ -2176,4 +2193,26 @@ REFUSED(cuCheckpointProcessUnlock);
 
 #define WHY "NVIDIA's driver refuses it too, since CUDA 12.0"
 REFUSED(cuProfilerInitialize);
+#undef WHY
+
+#define WHY "a graphics API of the program's machine cannot reach the agent's GPU: copy " \
+	"through host memory"
+REFUSED(cuGraphicsGLRegisterBuffer);
+REFUSED(cuGraphicsGLRegisterImage);
+REFUSED(cuGLGetDevices_v2);
+REFUSED(cuGLGetDevices);
+REFUSED(cuGLCtxCreate_v2);
+REFUSED(cuGLCtxCreate);
+REFUSED(cuGLInit);
+REFUSED(cuGLRegisterBufferObject);
+REFUSED(cuVDPAUGetDevice);
+REFUSED(cuVDPAUCtxCreate_v2);
+REFUSED(cuVDPAUCtxCreate);
+REFUSED(cuGraphicsVDPAURegisterVideoSurface);
+REFUSED(cuGraphicsVDPAURegisterOutputSurface);
+REFUSED(cuGraphicsEGLRegisterImage);
+REFUSED(cuEGLStreamConsumerConnect);
+REFUSED(cuEGLStreamConsumerConnectWithFlags);
+REFUSED(cuEGLStreamProducerConnect);
+REFUSED(cuEventCreateFromEGLSync);
 #undef WHY

@@ -11,6 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Symbols looked at where the hash table does not say how many are imported. */
+#define IMPORTS_MOST 65536
+
 /* [offset, + bytes) lies in the file and is aligned for what is read there. */
 static bool inside(const struct image *image, uint64_t offset, uint64_t bytes, size_t align)
 {
@@ -108,6 +111,8 @@ struct loaded_tables loaded_tables(const struct dl_phdr_info *info)
 		case DT_SYMTAB: t.symbols = (const void *)d->d_un.d_ptr; break;
 		case DT_STRTAB: t.names = (const void *)d->d_un.d_ptr; break;
 		case DT_STRSZ: t.names_size = d->d_un.d_val; break;
+		case DT_VERSYM: t.versions = (const void *)d->d_un.d_ptr; break;
+		case DT_SONAME: t.soname = d->d_un.d_val; break;
 		case DT_GNU_HASH: t.hash = (const void *)d->d_un.d_ptr; break;
 		case DT_JMPREL: t.stubs = (const void *)d->d_un.d_ptr; break;
 		case DT_PLTRELSZ: t.stub_count = d->d_un.d_val / sizeof(*t.stubs); break;
@@ -115,6 +120,23 @@ struct loaded_tables loaded_tables(const struct dl_phdr_info *info)
 		}
 	}
 	return t;
+}
+
+size_t loaded_import_count(const struct dl_phdr_info *info, const struct loaded_tables *tables)
+{
+	const char *symbols = (const char *)tables->symbols, *names = tables->names;
+	size_t count;
+
+	/* The vdso's are not relocated: below its own base. */
+	if (!symbols || !names || !tables->names_size || (uintptr_t)names < info->dlpi_addr ||
+		(uintptr_t)symbols < info->dlpi_addr)
+		return 0;
+	/* Imports come first; the GNU hash table says where the exports begin, unless there are
+	 * none. Then the strings, which follow, are the limit. */
+	count = tables->hash && tables->hash[1] > 1 ? tables->hash[1] : 0;
+	if (!count && symbols < names)
+		count = (size_t)(names - symbols) / sizeof(*tables->symbols);
+	return count < IMPORTS_MOST ? count : IMPORTS_MOST;
 }
 
 const Elf64_Phdr *loaded_part(

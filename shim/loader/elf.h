@@ -42,11 +42,16 @@ struct loaded_tables {
 	const Elf64_Sym *symbols;
 	const char *names; /* of the symbols, names_size bytes of them */
 	size_t names_size;
-	const uint32_t *hash;	 /* GNU's */
-	const Elf64_Rela *stubs; /* for the functions that it calls by stubs */
+	const uint32_t *hash;	  /* GNU's */
+	const uint16_t *versions; /* a number for each symbol */
+	uint64_t soname;	  /* where among the names; 0: it has none */
+	const Elf64_Rela *stubs;  /* for the functions that it calls by stubs */
 	size_t stub_count;
 };
 struct loaded_tables loaded_tables(const struct dl_phdr_info *info);
+/* How many of its first symbols to look at for what it imports; 0: its tables are not to be
+ * read. */
+size_t loaded_import_count(const struct dl_phdr_info *info, const struct loaded_tables *tables);
 
 /* The segment of a loaded object that all of these bytes of its file lie in, with those rights;
  * NULL: there is none. */

@@ -4,6 +4,7 @@
  * all that most programs need; this library covers the rest: a dlopen of an original by its
  * file name (JAX and some wheels do that), and a CUDA runtime that is linked in statically.
  */
+#include "shim/loader/bind.h"
 #include "shim/loader/elf.h"
 #include "shim/loader/loader.h"
 #include "shim/loader/mapped.h"
@@ -113,10 +114,11 @@ static void *loader_ours(const char *soname)
 
 /* True where loader_open is to do it. All else is the real dlopen's, which must see the
  * caller's return address to find the caller's RUNPATH. */
-__attribute__((visibility("hidden"), used)) bool loader_wants(const char *path);
-bool loader_wants(const char *path)
+__attribute__((visibility("hidden"), used)) bool loader_wants(const char *path, int mode);
+bool loader_wants(const char *path, int mode)
 {
 	find_real();
+	bind_expect(mode);
 	return path && loader_stand_in(path);
 }
 
@@ -156,11 +158,18 @@ __asm__(".text\n"
 	".cfi_endproc\n"
 	".size dlopen, . - dlopen\n");
 
+static void loader_mapped(void)
+{
+	static_redirect();
+	if (mapped_settled())
+		bind_mapped();
+}
+
 /* -z initfirst: runs before every other constructor, as static_redirect does for a library that
  * is opened later, so that what a statically linked runtime would register is registered with
  * ours. */
 __attribute__((constructor)) static void loader_start(void)
 {
-	static_redirect();
-	mapped_watch(static_redirect);
+	loader_mapped();
+	mapped_watch(loader_mapped);
 }

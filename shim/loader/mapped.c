@@ -139,12 +139,21 @@ static bool watch_beside_debugger(unsigned char *code, void (*changed)(void))
 	return calls.moved != 0;
 }
 
+static const struct r_debug *debug;
+
+bool mapped_settled(void)
+{
+	return !debug || debug->r_state == RT_CONSISTENT;
+}
+
 bool mapped_watch(void (*changed)(void))
 {
-	const struct r_debug *debug = dlsym(RTLD_DEFAULT, "_r_debug");
-	uintptr_t address = debug ? debug->r_brk : 0;
-	unsigned char *code = (unsigned char *)address;
+	uintptr_t address;
+	unsigned char *code;
 
+	debug = dlsym(RTLD_DEFAULT, "_r_debug");
+	address = debug ? debug->r_brk : 0;
+	code = (unsigned char *)address;
 	/* Aligned like that, the jump lies in one page. */
 	if (!address || address % FUNCTION_ALIGN)
 		return false;

@@ -13,4 +13,7 @@
  * thread. False where the loader is not built as glibc's are: CHANGED is never called. */
 bool mapped_watch(void (*changed)(void));
 
+/* In CHANGED: all that a dlopen maps, what is needed by what it opens too, is in the list. */
+bool mapped_settled(void);
+
 #endif

@@ -21,8 +21,6 @@
 
 /* A function shorter than this is none of those that programs call. */
 #define FUNCTION_LEAST 10
-/* Symbols looked at where the hash table does not say how many are imported. */
-#define IMPORTS_MOST 65536
 
 struct search {
 	unsigned long long since; /* how many had ever been loaded when it was last looked */
@@ -43,14 +41,11 @@ static bool suspicious(const struct dl_phdr_info *info)
 {
 	const struct loaded_tables tables = loaded_tables(info);
 	const Elf64_Sym *symbols = tables.symbols;
-	const uint32_t *hash = tables.hash;
 	const char *text = tables.names;
-	size_t text_size = tables.names_size, count;
+	size_t text_size = tables.names_size, count = loaded_import_count(info, &tables);
 	bool opens = false, finds = false, shared = false;
 
-	/* The vdso's are not relocated: below its own base. */
-	if (!symbols || !text || !text_size || (uintptr_t)text < info->dlpi_addr ||
-		(uintptr_t)symbols < info->dlpi_addr)
+	if (!count)
 		return false;
 	for (const Elf64_Dyn *d = tables.dynamic; d->d_tag != DT_NULL; d++) {
 		if (d->d_tag == DT_NEEDED && d->d_un.d_val < text_size &&
@@ -58,13 +53,6 @@ static bool suspicious(const struct dl_phdr_info *info)
 			shared = true;
 	}
 
-	/* Imports come first; the GNU hash table says where the exports begin, unless there are
-	 * none. Then the strings, which follow, are the limit. */
-	count = hash && hash[1] > 1 ? hash[1] : 0;
-	if (!count && (const char *)symbols < text)
-		count = (size_t)(text - (const char *)symbols) / sizeof(*symbols);
-	if (count > IMPORTS_MOST)
-		count = IMPORTS_MOST;
 	for (size_t i = 1; i < count && (shared || !opens || !finds); i++) {
 		const char *name = text + symbols[i].st_name;
 

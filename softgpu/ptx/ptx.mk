@@ -35,7 +35,7 @@ $(OBJ)/softgpu/%.v3.o: softgpu/%.c | $(CACHE)/.complete
 
 ##### Tests and benchmark #####
 
-PTX_TESTS := $(addprefix $(BUILD)/tests/ptx_,instructions execution faults matrix wmma shared sparse runtime bulk texture)
+PTX_TESTS := $(addprefix $(BUILD)/tests/ptx_,instructions execution expressions faults matrix wmma shared sparse runtime bulk texture)
 
 $(BUILD)/tests/ptx_%: $(OBJ)/softgpu/ptx/tests/%.o $(OBJ)/softgpu/ptx/tests/run_text.o $(PTX_OBJS)
 	$(call say,LD,$@)

@@ -226,8 +226,8 @@ there was time for; those of Warp's cpu device are not counted.
 
 Failed before what they found was mended: all of it, since a stripped runtime was refused; copies between the host and a device in another device's stream; whole coordinates of textures with normalized ones.
 
-tinygrad as of 2026-08-22 (github.com/tinygrad/tinygrad, a9069c177a), `DEV=CUDA`, NVRTC 13.0, the same day and machine, `test/backend`; it looks for the file `libcuda.so.*` in the folders
-of `LD_LIBRARY_PATH` and the system and does not ask the dynamic linker, so vcuda's `lib` has to be there:
+tinygrad as of 2026-08-22 (github.com/tinygrad/tinygrad, a9069c177a), `DEV=CUDA`, NVRTC 13.0, the same day and machine, `test/backend`; it looks for the file `libcuda.so` in the folders
+of `LD_LIBRARY_PATH` and the system and does not ask the dynamic linker: `vcuda run` names a folder that has it ([SHIM.md](SHIM.md#libraries-and-names)):
 
 | file | run | pass | skip themselves | fail now, and why |
 |---|---|---|---|---|
@@ -240,8 +240,7 @@ On an H200 at 06:31Z (`tests/gpu/suites.py`, five processes each): `test_jit`, `
 three with a grid of 0 among them), and **all end the same** through vcuda.
 
 Taichi 1.7.4 (`arch=ti.cuda`, LLVM makes PTX at run time; a program with dense and sparse fields, atomics, arrays of NumPy, a gradient tape) gives the cpu device's numbers to the last digit. Its
-module is opened with `RTLD_DEEPBIND`, past the loader guard, and opens `libcuda.so`, without a number: it finds neither by itself. With a folder that has that name as a link
-to `libcuda.so.1` of vcuda's `lib`, and `lib`, in `LD_LIBRARY_PATH` it does.
+module is opened with `RTLD_DEEPBIND`, which finds the C library's `dlopen` before the loader guard's, and opens `libcuda.so`, without a number: such modules are bound to the guard while they are loaded.
 
 Others, on the software GPU by `vcuda run --software`, 2026-11-30, with their wheels as they are and a program of some lines for each:
 
@@ -255,7 +254,7 @@ Others, on the software GPU by `vcuda run --software`, 2026-11-30, with their wh
 | CatBoost 1.2.10 | training on the GPU | | refused by name: the static runtime of CUDA 11 |
 | faiss-gpu-cu12 1.14.1, cuda-cccl 1.2.1 | | | machine code only: "no kernel image" |
 | nvitop 1.7.2, gpustat | one look | | right |
-| PyKeOps | | | stays on the CPU: it asks `ctypes.util.find_library("cuda")`, which asks ldconfig's cache, in which vcuda's libraries are not |
+| PyKeOps 2.3 (NumPy; headers and NVRTC of CUDA 12.9, with `libnvrtc.so` in `LIBRARY_PATH`) | a Gaussian sum, argmin, argKmin, log-sum-exp of 300 and 200 points | NumPy | 5e-6, the same, the same, 1e-6. It asks `ctypes.util.find_library("cuda")` and links with `-lcuda`, and stayed on the CPU before `vcuda run` named a folder with `libcuda.so` in `LIBRARY_PATH` |
 
 vLLM 0.20.2 on the machines with an H200 (`tests/frameworks/vllm_rows.py`; the machine code of other architectures was taken out of its wheel, to carry less), small Llama models of
 random weights in bfloat16, tokens and log probabilities natively and through vcuda, each engine a process of its own: **bit-equal** eager, sampled, compiled and captured (the default), prompts

@@ -31,6 +31,9 @@ TWINS = ("_ptsz", "_ptds")
 # Functions that cudaTypedefs.h dates earlier than the first cuda.h that declares them.
 UNDECLARED = {"cuGreenCtxGetId": 12090}
 
+# Functions of Windows' driver only.
+WINDOWS = {"cuWGLGetDevice"}
+
 
 def shape(text):
     """A parameter list as types alone, spelled one way."""
@@ -88,11 +91,12 @@ def driver(description, toolkits, headers):
 
 
 def since(description, found):
-    """Differences between `since` and cudaTypedefs.h."""
+    """Differences between `since` and cudaTypedefs.h with those of OpenGL, VDPAU, EGL and the profiler, whose
+    functions are described as opaque: nothing else holds that all of them are there."""
     out, groups = [], {}
     for e in description.of("cuda"):
-        if not e.has("opaque"):
-            groups.setdefault(e.base, []).append(e)
+        groups.setdefault(e.base, []).append(e)
+    out += [f"cudaTypedefs.h: not described: {base}" for base in sorted({base for base, _ in found} - set(groups) - WINDOWS)]
     for base, entries in sorted(groups.items()):
         mine = sorted(e.since for e in entries)
         theirs = sorted(found.get((base, ""), ()))
@@ -486,9 +490,10 @@ def main():
         headers[kit.version, "driver"] = kit.driver()
         headers[kit.version, "runtime"] = kit.runtime()
         headers[kit.version, "exported"] = header.exported(kit.library)
-        path = os.path.join(kit.include, "cudaTypedefs.h")
-        for key, values in header.versions(path).items():
-            found.setdefault(key, set()).update(values)
+        for part in ("", "GL", "VDPAU", "EGL", "Profiler"):
+            path = os.path.join(kit.include, f"cuda{part}Typedefs.h")
+            for key, values in header.versions(path).items():
+                found.setdefault(key, set()).update(values)
 
     passed = failed = 0
     description = generate.load()

@@ -3,8 +3,8 @@
 """Whatever way a program names a library of NVIDIA's, it gets ours, once.
 
 For every name that we stand for: a program that needs it, with an RPATH to the original; dlopen by
-name and by the original's path; the libraries copied as *.so, as the seed's init container does
-it, and copied with every link turned into a file.
+name and by the original's path, and by a library that was itself opened with RTLD_DEEPBIND; the libraries
+copied as *.so, as the seed's init container does it, and copied with every link turned into a file.
 
     tests/shim/names.py [LIBRARY_DIR]
 """
@@ -57,6 +57,50 @@ int main(int argc, char **argv)
 	}
 	return 0;
 }
+"""
+
+
+DEEP = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+const char *vcuda_test_opened(void);
+const char *vcuda_test_opened(void)
+{
+	Dl_info info;
+	void *handle = dlopen("libcuda.so", RTLD_LAZY), *found = handle ? dlsym(handle, "cuInit") : 0;
+
+	return !handle ? dlerror() : found && dladdr(found, &info) ? strrchr(info.dli_fname, '/') + 1 : "nothing";
+}
+"""
+
+
+# A library with a function or a variable of its own for each of NVIDIA's, which it finds itself, and one that needs it,
+# which calls them without a version: TensorFlow's, slang-rhi's.
+DOUBLE = r"""
+#include <dlfcn.h>
+int (*cuInit)(unsigned);
+long cudnnGetVersion(void);
+long cudnnGetVersion(void)
+{
+	void *handle = dlopen("libcudnn.so.9", RTLD_LAZY);
+	long (*real)(void) = handle ? (long (*)(void))dlsym(handle, "cudnnGetVersion") : 0;
+	return real ? real() / 10000 * 1000 : -1;
+}
+int vcuda_test_variable(void);
+int vcuda_test_variable(void)
+{
+	void *handle = dlopen("libcuda.so.1", RTLD_LAZY);
+	cuInit = (int (*)(unsigned))dlsym(handle, "cuInit");
+	return cuInit != 0;
+}
+long vcuda_test_own(void);
+long vcuda_test_own(void) { return cudnnGetVersion(); }
+"""
+NEEDING = r"""
+long cudnnGetVersion(void);
+long vcuda_test_needed(void);
+long vcuda_test_needed(void) { return cudnnGetVersion(); }
 """
 
 
@@ -157,6 +201,29 @@ class Names:
             self.verdict(f"{what} {a}", f"{a} {self.names[s][0]}\n" in out, out + err)
         self.once(what, out)
 
+    def deep(self, what, preload):
+        """A library that is opened with RTLD_DEEPBIND (Taichi's) finds the C library's dlopen before the guard's."""
+        code = ("import ctypes, os, sys\n"
+                "library = ctypes.CDLL(sys.argv[1], mode=os.RTLD_DEEPBIND)\n"
+                "library.vcuda_test_opened.restype = ctypes.c_char_p\n"
+                "print('opened', library.vcuda_test_opened().decode())")
+        for binding in ("lazy", "now"):
+            compile_(f"{self.folder}/deep-{binding}.so", DEEP, "-shared", "-fPIC", f"-Wl,-z,{binding}", "-ldl")
+            out, err = self.run(preload, sys.executable, "-c", code, f"{self.folder}/deep-{binding}.so")
+            self.verdict(f"{what}: RTLD_DEEPBIND, {binding}", out == "opened libvcuda-cuda.so\n" and not err, out + err)
+
+    def doubles(self, what, preload):
+        """A library's own functions and variables with names of NVIDIA's are its own, and what it opens is ours."""
+        code = ("import ctypes, sys\n"
+                "needing, double = map(ctypes.CDLL, sys.argv[1:])\n"
+                "print(double.vcuda_test_variable(), double.vcuda_test_own(), needing.vcuda_test_needed())")
+        for binding in ("lazy", "now"):
+            double, needing = (f"{self.folder}/{name}-{binding}.so" for name in ("double", "needing"))
+            compile_(double, DOUBLE, "-shared", "-fPIC", f"-Wl,-z,{binding}", f"-Wl,-soname,double-{binding}.so", "-ldl")
+            compile_(needing, NEEDING, "-shared", "-fPIC", f"-Wl,-z,{binding}", "-Wl,-rpath,$ORIGIN", double)
+            out, err = self.run(preload, sys.executable, "-c", code, needing, double)
+            self.verdict(f"{what}: doubles, {binding}", out == "1 9000 9000\n" and not err, out + err)
+
     def needed(self, what, preload):
         for soname, (library, _, _) in self.names.items():
             if soname in HOLLOW:
@@ -189,6 +256,8 @@ def main():
         preload = ":".join(f"{LIB}/{f}" for f in every)
         names.needed("vcuda preload", preload)
         names.plugins("vcuda preload", preload)
+        names.deep("vcuda preload", preload)
+        names.doubles("vcuda preload", preload)
         names.opened("vcuda preload, dlopen", preload, sonames)
         names.opened("vcuda preload, dlopen", preload, paths)
 
@@ -200,6 +269,8 @@ def main():
         names.plugins("copies and two names", two)
         names.opened("copies and two names, dlopen", two, sonames)
         names.opened("copies and two names, dlopen", two, paths)
+        names.deep("copies and two names", two)
+        names.doubles("copies and two names", two)
         # As the seed's pod does it, for what looks for a driver there.
         known = os.path.join(folder, "nvidia")
         os.mkdir(known)

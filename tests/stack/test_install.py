@@ -24,16 +24,22 @@ def read(*words):
 def test_copies_everything_whole_and_writes_the_line():
     with folder() as path:
         source, target = os.path.join(path, "from"), os.path.join(path, "to")
-        os.makedirs(os.path.join(source, "folder"))
+        os.makedirs(os.path.join(source, "driver", "deeper"))
+        with open(os.path.join(source, "driver", "libone.so"), "w") as file:
+            file.write("without a number")
+        os.chmod(os.path.join(source, "driver"), 0o700)
         with open(os.path.join(source, "preload.list"), "w") as file:
             file.write("libone.so\nlibtwo.so\n")
         with open(os.path.join(source, "libone.so"), "wb") as file:
             file.write(os.urandom(300000))
         os.chmod(os.path.join(source, "libone.so"), 0o700)
         os.symlink("libone.so", os.path.join(source, "libone.so.1"))
-        assert "3 files" in install(source, target)
-        assert sorted(os.listdir(target)) == ["ld.so.preload", "libone.so", "libone.so.1", "preload",
+        assert "4 files" in install(source, target)
+        assert sorted(os.listdir(target)) == ["driver", "ld.so.preload", "libone.so", "libone.so.1", "preload",
                                               "preload.list"]
+        assert os.listdir(os.path.join(target, "driver")) == ["libone.so"]
+        assert stat.S_IMODE(os.stat(os.path.join(target, "driver")).st_mode) == 0o755
+        assert read(target, "driver", "libone.so") == "without a number"
         for name in ("libone.so", "libone.so.1"):
             with open(os.path.join(source, name), "rb") as a, open(os.path.join(target, name), "rb") as b:
                 assert a.read() == b.read()

@@ -181,6 +181,23 @@ def test_vcuda_run_tells_triton_where_libcuda_is():
     assert app.wait(30) == 0 and app.text().strip() == "none", app.text()
 
 
+def test_vcuda_run_lets_the_driver_be_found_as_a_file():
+    """By compilers, by Python's find_library, which asks them or ld (PyKeOps), and by who looks into LD_LIBRARY_PATH."""
+    find = ("import ctypes.util, os; print(ctypes.util.find_library('cuda'), ctypes.util.find_library('nvidia-ml'), "
+            "os.environ['LD_LIBRARY_PATH'].split(':')[0], os.environ['LIBRARY_PATH'].split(':')[0])")
+    app = App("LD_LIBRARY_PATH=/mine", "LIBRARY_PATH=/mine", VCUDA, "run", "--software", "--", sys.executable, "-c", find,
+              program="/usr/bin/env", preload=False)
+    assert app.wait(30) == 0 and app.text().strip() == "libcuda.so.1 libnvidia-ml.so.1 /mine /mine", app.text()
+    with folder() as path:
+        text, program = os.path.join(path, "x.c"), os.path.join(path, "x")
+        with open(text, "w", encoding="utf-8") as file:
+            file.write("int cuInit(unsigned), cuDeviceGetCount(int *);\n"
+                       "int main(void) { int n = 0; return cuInit(0) || cuDeviceGetCount(&n) || n < 1; }\n")
+        app = App("run", "--software", "--", "sh", "-c", 'cc "$0" -o "$1" -lcuda && "$1" && readelf -d "$1"', text, program,
+                  program=VCUDA, preload=False)
+        assert app.wait(30) == 0 and "[libcuda.so.1]" in app.text(), app.text()
+
+
 def test_vcuda_run_has_a_ptxas_for_the_software_gpu():
     """XLA finds it in PATH and Triton by its variable: what it makes of PTX is a module, to be loaded without its size."""
     make = ["sh", "-c", 'ptxas --version | grep -q "release 12.9" && ptxas -arch sm_80 -v "$0" -o "$1" && '

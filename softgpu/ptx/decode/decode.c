@@ -9,90 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Lists in lists: a tensor's coordinates in an address are the deepest that PTX has. */
-#define MAX_NESTED 3
-
-static void parse_operand(struct ptx_build *b, struct ptx_operand *o, unsigned depth);
-
-static void parse_items(struct ptx_build *b, struct ptx_operand *o, char close, unsigned depth)
-{
-	struct ptx_scan *s = &b->scan;
-	struct ptx_operand items[64];
-	uint32_t n = 0;
-
-	if (depth > MAX_NESTED)
-		ptx_build_wrong(b, "%.*s: lists in lists", (int)b->st.text.n, b->st.text.p);
-	if (!ptx_scan_accept(s, close)) {
-		do {
-			if (n == 64)
-				ptx_build_lacks(b, "more than 64 operands in a list");
-			memset(&items[n], 0, sizeof(items[n]));
-			parse_operand(b, &items[n++], depth);
-		} while (ptx_scan_accept(s, ','));
-		if (!ptx_scan_accept(s, close))
-			ptx_build_wrong(b, "%.*s: '%c' is expected", (int)b->st.text.n,
-				b->st.text.p, close);
-	}
-	o->items = ptx_build_alloc(b, n * sizeof(*items) + 1);
-	memcpy(o->items, items, n * sizeof(*items));
-	o->nitems = n;
-}
-
-static void parse_operand(struct ptx_build *b, struct ptx_operand *o, unsigned depth)
-{
-	struct ptx_scan *s = &b->scan;
-	struct ptx_word part = {NULL, 0};
-	struct ptx_number n;
-	char c = ptx_scan_peek(s);
-
-	if (c == '{' || c == '(' || c == '[') {
-		s->p++;
-		o->kind = c == '{'   ? PTX_OPERAND_LIST
-			  : c == '(' ? PTX_OPERAND_GROUP
-				     : PTX_OPERAND_ADDRESS;
-		parse_items(b, o, c == '{' ? '}' : c == '(' ? ')' : ']', depth + 1);
-		if (c == '{' && ptx_scan_accept(s, '|') && !ptx_scan_word(s, &o->second))
-			ptx_build_wrong(b, "a second destination is expected");
-		/* [variable].unified: its address is the same on all devices. */
-		if (c == '[' && ptx_scan_accept(s, '.') &&
-			(!ptx_scan_word(s, &part) || !ptx_word_is(part, "unified")))
-			ptx_build_wrong(b, "%.*s: .unified is expected", (int)b->st.text.n,
-				b->st.text.p);
-		return;
-	}
-	if (c == '!') {
-		s->p++;
-		o->negated = true;
-	}
-	/* A register; a number has its sign itself. */
-	if (c == '-' && ptx_word_is(b->st.root, "vmad") && s->end - s->p > 1 &&
-		!(s->p[1] >= '0' && s->p[1] <= '9')) {
-		s->p++;
-		o->minus = true;
-	}
-	if (ptx_scan_word(s, &o->word)) {
-		o->kind = PTX_OPERAND_WORD;
-		if (s->p < s->end && *s->p == '.' && o->word.p[0] == '%') {
-			s->p++;
-			ptx_scan_word(s, &o->part);
-		}
-		if (ptx_scan_accept(s, '|') && !ptx_scan_word(s, &o->second))
-			ptx_build_wrong(b, "a second destination is expected");
-		c = ptx_scan_peek(s);
-		if (c == '+' || c == '-') {
-			if (!ptx_scan_number(s, &n))
-				ptx_build_wrong(b, "%.*s: an offset is expected",
-					(int)b->st.text.n, b->st.text.p);
-			o->offset = (int64_t)n.bits;
-		}
-		return;
-	}
-	if (!ptx_scan_number(s, &o->number))
-		ptx_build_wrong(b, "%.*s: an operand at '%c'", (int)b->st.text.n, b->st.text.p,
-			ptx_scan_peek(s));
-	o->kind = PTX_OPERAND_NUMBER;
-}
-
 /* The scanner stands behind the opcode's first word. */
 static void parse_statement(struct ptx_build *b)
 {
@@ -134,7 +50,7 @@ static void parse_statement(struct ptx_build *b)
 			ptx_build_lacks(
 				b, "%.*s has too many operands", (int)st->text.n, st->text.p);
 		memset(&st->operands[st->noperands], 0, sizeof(st->operands[0]));
-		parse_operand(b, &st->operands[st->noperands++], 0);
+		ptx_read_operand(b, &st->operands[st->noperands++], 0);
 	} while (ptx_scan_accept(s, ','));
 	if (ptx_scan_peek(s) != ';')
 		ptx_build_wrong(b, "%.*s: ';' is expected", (int)st->text.n, st->text.p);

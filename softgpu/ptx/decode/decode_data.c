@@ -7,6 +7,35 @@
 
 #include "softgpu/ptx/parse/build.h"
 
+/* mov.v2 and mov.v4: each element by itself, all read before the first is written. */
+static void move_vector(struct ptx_build *b, uint32_t size)
+{
+	const struct ptx_operand *d = ptx_arg(b, 0), *a = ptx_arg(b, 1);
+	uint32_t n = ptx_has_mod(&b->st, "v2") ? 2 : 4, in[4];
+
+	if (d->kind != PTX_OPERAND_LIST || a->kind != PTX_OPERAND_LIST || d->nitems != n ||
+		a->nitems != n || size < 2)
+		ptx_build_lacks(b, "%.*s of these operands", (int)b->st.text.n, b->st.text.p);
+	for (uint32_t pass = 0; pass < 2; pass++)
+		for (uint32_t k = 0; k < n; k++) {
+			struct ptx_out out = {.operand = pass ? 0 : ptx_build_temp(b, size)};
+			struct ptx_ins *ins;
+			char key[32];
+
+			if (pass)
+				out = ptx_out(b, &d->items[k], size, false);
+			else
+				in[k] = ptx_in(b, &a->items[k], size);
+			snprintf(key, sizeof(key), "mov.b%u", size * 8);
+			ins = ptx_build_emit(b, key);
+			ins->d = out.operand;
+			ins->a = in[k];
+			if (!pass)
+				in[k] = out.operand;
+			ptx_out_finish(b, &out);
+		}
+}
+
 /* mov: registers, addresses, special registers, and { } on either side. */
 void ptx_decode_mov(struct ptx_build *b)
 {
@@ -21,6 +50,10 @@ void ptx_decode_mov(struct ptx_build *b)
 
 	if (!size)
 		ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
+	if (ptx_has_mod(st, "v2") || ptx_has_mod(st, "v4")) {
+		move_vector(b, size);
+		return;
+	}
 	if (d->kind != PTX_OPERAND_LIST && a->kind != PTX_OPERAND_LIST) {
 		struct ptx_out out =
 			ptx_out(b, d, size < 2 && strcmp(st->mod[0], "pred") ? 2 : size, false);

@@ -49,6 +49,34 @@ void ptx_build_lacks(struct ptx_build *b, const char *format, ...)
 	longjmp(b->unsupported, 1);
 }
 
+#define UNDEFINED "no definition of the variable %.*s"
+
+void ptx_build_await(struct ptx_build *b, const struct ptx_symbol *symbol)
+{
+	const struct ptx_word *name = &symbol->name->word;
+
+	if (symbol->value == UINT64_MAX)
+		ptx_build_lacks(b, UNDEFINED, (int)name->n, name->p);
+	b->awaiting = ptx_build_grow(
+		b, b->awaiting, b->nawaiting, &b->awaiting_room, sizeof(*b->awaiting));
+	b->awaiting[b->nawaiting++] = (struct ptx_awaiting){symbol, b->function, b->st.line};
+}
+
+void ptx_build_awaited(struct ptx_build *b)
+{
+	for (uint32_t k = 0; k < b->nawaiting; k++) {
+		const struct ptx_awaiting *use = &b->awaiting[k];
+		const struct ptx_word *name = &use->symbol->name->word;
+		struct ptx_function *f = &b->module->functions[use->function];
+
+		if (!use->symbol->awaited || f->bad_line)
+			continue;
+		f->bad_line = use->line;
+		if (asprintf(&f->bad_text, UNDEFINED, (int)name->n, name->p) < 0)
+			f->bad_text = NULL;
+	}
+}
+
 void *ptx_build_alloc(struct ptx_build *b, size_t size)
 {
 	struct ptx_chunk *chunk = b->chunks;

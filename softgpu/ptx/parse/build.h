@@ -36,11 +36,13 @@ struct ptx_symbol {
 	uint32_t count; /* of a range, of targets */
 	uint64_t value;
 	bool own;
-	bool bound; /* a variable at the address `value`, of no module */
+	bool bound;   /* a variable at the address `value`, of no module */
+	bool awaited; /* declared, and its place is kept: the definition may follow */
 	uint32_t *slots;
 	struct ptx_word *targets;
 	uint32_t depth; /* scope */
 	uint64_t bytes;
+	uint32_t element; /* bytes of one of an array's */
 };
 
 struct ptx_name {
@@ -66,6 +68,7 @@ struct ptx_operand {
 	struct ptx_word second; /* q of p|q */
 	struct ptx_number number;
 	int64_t offset;
+	struct ptx_word index; /* r of a[r], in elements */
 	struct ptx_operand *items;
 	uint32_t nitems;
 };
@@ -99,6 +102,13 @@ struct ptx_shared {
 /* A function names the variable; or a kernel reaches it. */
 struct ptx_shared_use {
 	uint32_t function, variable;
+};
+
+/* A function names a variable that is not defined yet. */
+struct ptx_awaiting {
+	const struct ptx_symbol *symbol;
+	uint32_t function;
+	int line;
 };
 
 struct ptx_relocation {
@@ -169,6 +179,8 @@ struct ptx_build {
 	struct ptx_alias *aliases;
 	struct ptx_shared_use *uses, *pairs;
 	uint32_t nuses, use_room;
+	struct ptx_awaiting *awaiting;
+	uint32_t nawaiting, awaiting_room;
 	struct ptx_fixup *fixups; /* branches of this function whose label is not resolved */
 	uint32_t nfixups, fixup_room;
 	uint32_t *branches; /* instructions whose imm is a target's index */
@@ -233,6 +245,9 @@ uint32_t ptx_build_reg(struct ptx_build *b, uint32_t size);
 uint32_t ptx_build_temp(struct ptx_build *b, uint32_t size); /* until the statement's end */
 uint32_t ptx_build_constant(struct ptx_build *b, uint32_t size, uint64_t value, uint32_t base);
 uint32_t ptx_build_frame(struct ptx_build *b, uint32_t size, uint32_t align);
+/* The function being read cannot run if the variable is not defined in the end. */
+void ptx_build_await(struct ptx_build *b, const struct ptx_symbol *symbol);
+void ptx_build_awaited(struct ptx_build *b);
 
 /* Appends an instruction; NULL name is not allowed.  The handler must exist, or the statement
  * is not supported. */
@@ -241,6 +256,8 @@ void ptx_build_target(struct ptx_build *b, struct ptx_word label); /* of the las
 bool ptx_build_register(struct ptx_build *b, struct ptx_word word, uint32_t *operand,
 	uint32_t *size); /* false: no register of that name */
 
+/* One operand of the statement, DEPTH lists deep. */
+void ptx_read_operand(struct ptx_build *b, struct ptx_operand *o, unsigned depth);
 /* One statement; the scanner stands behind its opcode's first word. */
 void ptx_decode(struct ptx_build *b);
 void ptx_statement_end(struct ptx_build *b);

@@ -67,6 +67,7 @@ static void read_parameters(struct ptx_build *b, bool rets)
 			symbol->value = at;
 		}
 		symbol->bytes = decl.bytes;
+		symbol->element = decl.element * decl.vector;
 		if (rets) {
 			f->rets = realloc(f->rets, (f->nrets + 1) * sizeof(*f->rets));
 			f->rets[f->nrets++] = (struct ptx_slot){at, (uint32_t)decl.bytes};

@@ -247,7 +247,7 @@ static uint32_t number(struct ptx_build *b, const struct ptx_number *n, uint32_t
 	return ptx_build_constant(b, size, bits, PTX_FIXED);
 }
 
-static uint32_t symbol_address(struct ptx_build *b, const struct ptx_symbol *symbol,
+static uint32_t array_address(struct ptx_build *b, const struct ptx_symbol *symbol,
 	const struct ptx_operand *o, uint32_t size)
 {
 	uint64_t value = symbol->value + (uint64_t)o->offset;
@@ -256,9 +256,8 @@ static uint32_t symbol_address(struct ptx_build *b, const struct ptx_symbol *sym
 
 	switch (symbol->kind) {
 	case PTX_SYM_GLOBAL:
-		if (symbol->value == UINT64_MAX)
-			ptx_build_lacks(b, "no definition of the variable %.*s", (int)o->word.n,
-				o->word.p);
+		if (symbol->awaited)
+			ptx_build_await(b, symbol);
 		d = ptx_build_constant(b, 8, value, symbol->bound ? PTX_FIXED : PTX_IN_BLOCK);
 		return resize(b, d, 8, size, false);
 	case PTX_SYM_SHARED:
@@ -285,6 +284,28 @@ static uint32_t symbol_address(struct ptx_build *b, const struct ptx_symbol *sym
 		return resize(b, d, 8, size, false);
 	default: ptx_build_lacks(b, "%.*s is no value", (int)o->word.n, o->word.p);
 	}
+}
+
+/* With the element that a register counts. */
+static uint32_t symbol_address(struct ptx_build *b, const struct ptx_symbol *symbol,
+	const struct ptx_operand *o, uint32_t size)
+{
+	uint32_t base = array_address(b, symbol, o, size), index, have, element, d;
+	struct ptx_ins *ins;
+
+	if (!o->index.n)
+		return base;
+	if (!ptx_build_register(b, o->index, &index, &have) || have == 1 || size < 4)
+		ptx_build_lacks(b, "%.*s: this form of index", (int)b->st.text.n, b->st.text.p);
+	index = resize(b, index, have, size, false);
+	element = ptx_build_constant(b, size, symbol->element, PTX_FIXED);
+	d = ptx_build_temp(b, size);
+	ins = ptx_build_emit(b, size == 4 ? "mad.lo.b32" : "mad.lo.b64");
+	ins->d = d;
+	ins->a = index;
+	ins->b = element;
+	ins->c = base;
+	return d;
 }
 
 /* 0: the instruction names no type. */
@@ -324,8 +345,6 @@ static uint32_t ptx_in_signed(
 	symbol = ptx_build_find(b, o->word);
 	if (symbol)
 		return symbol_address(b, symbol, o, size);
-	if (ptx_word_is(o->word, "WARP_SZ"))
-		return ptx_build_constant(b, size, PTX_LANES, PTX_FIXED);
 	operand = special(b, o, size);
 	if (operand == UINT32_MAX && !ptx_known_register(o->word))
 		ptx_build_wrong(b, "%.*s is not declared", (int)o->word.n, o->word.p);
@@ -421,12 +440,18 @@ struct ptx_address ptx_address(struct ptx_build *b, const struct ptx_operand *o,
 	bare.offset = 0;
 	switch (symbol->kind) {
 	case PTX_SYM_FRAME:
-		at.space = 'F';
-		at.imm += symbol->value;
+		at.space = base->index.n ? 'L' : 'F';
+		if (base->index.n)
+			at.reg = symbol_address(b, symbol, &bare, 8);
+		else
+			at.imm += symbol->value;
 		break;
 	case PTX_SYM_PARAM:
-		at.space = 'P';
-		at.imm += symbol->value;
+		at.space = base->index.n ? 'A' : 'P';
+		if (base->index.n)
+			at.reg = symbol_address(b, symbol, &bare, 8);
+		else
+			at.imm += symbol->value;
 		break;
 	case PTX_SYM_SHARED:
 	case PTX_SYM_DYNAMIC:

@@ -195,6 +195,7 @@ struct ptx_module *ptx_parse(const char *text, size_t n, ptx_allocate allocate, 
 	if (!setjmp(b->failed)) {
 		read_module(b);
 		read_provided(b);
+		ptx_build_awaited(b);
 		ptx_link_aliases(b);
 		ptx_link_module(b, allocate, arg);
 		ptx_link_kernels(b);
@@ -208,6 +209,7 @@ struct ptx_module *ptx_parse(const char *text, size_t n, ptx_allocate allocate, 
 	free(b->shared);
 	free(b->uses);
 	free(b->pairs);
+	free(b->awaiting);
 	free(b->fixups);
 	free(b->branches);
 	free(b->pointers);

@@ -22,8 +22,18 @@ static inline uint64_t ptx_read_int(struct ptx_build *b)
 {
 	struct ptx_number number;
 
-	if (!ptx_scan_number(&b->scan, &number) || number.kind != PTX_INT)
+	if (!ptx_scan_expression(&b->scan, &number, 0) || number.kind != PTX_INT)
 		ptx_build_fail(b, b->scan.line, "a number is expected");
+	return number.bits;
+}
+
+/* Behind a name: its sign and what is added. */
+static inline uint64_t ptx_read_offset(struct ptx_build *b)
+{
+	struct ptx_number number;
+
+	if (!ptx_scan_expression(&b->scan, &number, PTX_RANK_SUM - 1) || number.kind != PTX_INT)
+		ptx_build_fail(b, b->scan.line, "an offset is expected");
 	return number.bits;
 }
 

@@ -87,8 +87,7 @@ void ptx_link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 
 		if (symbol && symbol->kind == PTX_SYM_FUNCTION) {
 			value += PTX_CODE_BASE + 16 * symbol->value;
-		} else if (symbol && symbol->kind == PTX_SYM_GLOBAL &&
-			   symbol->value != UINT64_MAX) {
+		} else if (symbol && symbol->kind == PTX_SYM_GLOBAL && !symbol->awaited) {
 			value += (symbol->bound ? 0 : module->block) + symbol->value;
 		} else if (symbol && symbol->kind == PTX_SYM_SHARED) {
 			value += b->shared[symbol->value].offset;

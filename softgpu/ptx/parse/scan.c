@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * PTX text cut into words, numbers and operands.
+ * PTX text cut into words and numbers (expressions: expression.c).
  */
 #include "softgpu/ptx/parse/scan.h"
 
@@ -121,6 +121,7 @@ bool ptx_scan_number(struct ptx_scan *s, struct ptx_number *number)
 	size_t n = 0;
 	bool real = false;
 
+	number->is_unsigned = false;
 	if (!ptx_scan_skip(s))
 		return false;
 	while (*s->p == '-' || *s->p == '+') {
@@ -167,13 +168,15 @@ bool ptx_scan_number(struct ptx_scan *s, struct ptx_number *number)
 		memcpy(&number->bits, &value, sizeof(value));
 		return *rest == 0;
 	}
-	if (n > 1 && (text[n - 1] == 'U' || text[n - 1] == 'u'))
+	number->is_unsigned = n > 1 && (text[n - 1] == 'U' || text[n - 1] == 'u');
+	if (number->is_unsigned)
 		text[--n] = 0;
 	number->kind = PTX_INT;
 	if (n > 2 && text[0] == '0' && (text[1] | 0x20) == 'b')
 		number->bits = strtoull(text + 2, &rest, 2);
 	else
 		number->bits = strtoull(text, &rest, 0);
+	number->is_unsigned |= number->bits >> 63;
 	if (minus)
 		number->bits = 0 - number->bits;
 	return *rest == 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * PTX text cut into words, numbers and operands.  Words point into the text; nothing is copied.
+ * PTX text cut into words, numbers and constant expressions.  Words point into the text;
+ * nothing is copied.
  */
 #ifndef VCUDA_SOFTGPU_PTX_PARSE_SCAN_H
 #define VCUDA_SOFTGPU_PTX_PARSE_SCAN_H
@@ -23,8 +24,10 @@ enum ptx_number_kind { PTX_INT, PTX_F32, PTX_F64 };
 
 struct ptx_number {
 	enum ptx_number_kind kind;
+	bool is_unsigned;
 	uint64_t bits; /* the integer; the bits of the float or double */
 };
+double ptx_number_double(const struct ptx_number *number);
 
 /* Past white space and comments; false at the end of the text. */
 bool ptx_scan_skip(struct ptx_scan *s);
@@ -40,6 +43,12 @@ bool ptx_scan_tail(struct ptx_scan *s, struct ptx_word *word);
 bool ptx_scan_directive(struct ptx_scan *s, struct ptx_word *word);
 /* 12, -3, 0x1F, 0b1, 017, 1.5e3, 0f3F800000, 0d..., with a U suffix or none. */
 bool ptx_scan_number(struct ptx_scan *s, struct ptx_number *number);
+/* Numbers and WARP_SZ with operators between them that bind closer than RANK: 0, all;
+ * PTX_RANK_SUM - 1, sums and what binds closer, as behind a name; PTX_RANK_UNARY, none. */
+bool ptx_scan_expression(struct ptx_scan *s, struct ptx_number *number, unsigned rank);
+#define PTX_RANK_SUM 9
+#define PTX_RANK_UNARY (PTX_RANK_SUM + 2)
+#define PTX_WARP_SZ 32
 /* Up to the next C outside strings. */
 void ptx_scan_past(struct ptx_scan *s, char c);
 /* Past the block whose { has been taken; the group whose ( has been. */

@@ -76,7 +76,10 @@ void ptx_variable_declaration(struct ptx_build *b, struct ptx_declaration *decl)
 	decl->is_unsized = false;
 	decl->name = ptx_read_word(b);
 	if (ptx_scan_accept(s, '<')) {
-		n = ptx_read_int(b);
+		struct ptx_number range;
+
+		/* Not an expression: its end is no comparison. */
+		n = ptx_scan_number(s, &range) ? range.bits : 0;
 		if (n > 10000000)
 			ptx_build_fail(b, s->line, "too many registers");
 		decl->range = (uint32_t)n;
@@ -105,6 +108,17 @@ static void put_pointer(struct ptx_build *b, struct ptx_pointer pointer)
 	b->pointers[b->npointers++] = pointer;
 }
 
+/* A variable or function, or generic(); WARP_SZ is a number. */
+static bool is_name(struct ptx_scan *s)
+{
+	struct ptx_scan start = *s;
+	struct ptx_word word;
+	bool found = ptx_scan_word(s, &word) && !ptx_word_is(word, "WARP_SZ");
+
+	*s = start;
+	return found;
+}
+
 /* One value of an initialiser: number, name, name+8, generic(name), 0xFF00(name). */
 static void read_value(struct ptx_build *b, uint64_t at, uint32_t element)
 {
@@ -116,17 +130,14 @@ static void read_value(struct ptx_build *b, uint64_t at, uint32_t element)
 	struct ptx_word word;
 	bool inside = false;
 
-	if (ptx_scan_number(s, &number)) {
+	if (!is_name(s) && ptx_scan_expression(s, &number, 0)) {
 		if (!ptx_scan_accept(s, '(')) {
 			uint64_t bits = number.bits;
 
 			if (number.kind == PTX_F64 && element == 4) {
-				double value;
-				float narrow;
+				float narrow = (float)ptx_number_double(&number);
 				uint32_t low;
 
-				memcpy(&value, &bits, sizeof(value));
-				narrow = (float)value;
 				memcpy(&low, &narrow, sizeof(low));
 				bits = low;
 			}
@@ -140,15 +151,13 @@ static void read_value(struct ptx_build *b, uint64_t at, uint32_t element)
 	if (ptx_word_is(word, "generic")) {
 		ptx_read_char(b, '(');
 		word = ptx_read_word(b);
-		if (ptx_scan_accept(s, '+'))
-			pointer.value = ptx_read_int(b);
+		if (ptx_scan_peek(s) == '+')
+			pointer.value = ptx_read_offset(b);
 		ptx_read_char(b, ')');
 	}
 	pointer.name = word;
-	if (ptx_scan_accept(s, '+'))
-		pointer.value += ptx_read_int(b);
-	else if (ptx_scan_peek(s) == '-')
-		pointer.value += ptx_read_int(b);
+	if (ptx_scan_peek(s) == '+' || ptx_scan_peek(s) == '-')
+		pointer.value += ptx_read_offset(b);
 	if (inside)
 		ptx_read_char(b, ')');
 	put_pointer(b, pointer);
@@ -234,6 +243,63 @@ static void past_value(struct ptx_build *b)
 	}
 }
 
+/* Room behind all others of the block. */
+static uint64_t variable_room(struct ptx_build *b, uint64_t bytes, uint32_t align)
+{
+	uint64_t at = (b->data_bytes + align - 1) & ~(uint64_t)(align - 1);
+
+	data_room(b, at + bytes);
+	b->data_bytes = at + bytes;
+	return at;
+}
+
+/* What it says, where that is no definition: again, elsewhere, or below, for which its place is
+ * kept, as functions before it may name it. */
+static bool only_declared(struct ptx_build *b, struct ptx_symbol *symbol,
+	struct ptx_declaration *decl, bool is_const, bool is_extern)
+{
+	if (symbol->own) {
+		if (ptx_scan_accept(&b->scan, '='))
+			ptx_build_fail(b, b->scan.line, "%.*s is defined twice",
+				(int)decl->name.n, decl->name.p);
+		return true;
+	}
+	if (symbol->bound && (is_extern || decl->is_managed)) {
+		symbol->bytes = decl->bytes;
+		symbol->element = decl->element * decl->vector;
+		/* Another module's of the library, where this is one more of its modules. */
+		if (!is_extern) {
+			past_value(b);
+			add_global(b, decl, symbol->value, is_const);
+			b->module->globals[b->module->nglobals - 1].elsewhere = true;
+		}
+		return true;
+	}
+	if (is_extern && !symbol->awaited) {
+		symbol->awaited = true;
+		symbol->bytes = decl->bytes;
+		symbol->element = decl->element * decl->vector;
+		symbol->value = decl->is_unsized ? UINT64_MAX
+						 : variable_room(b, decl->bytes,
+							   decl->align < 16 ? 16 : decl->align);
+	}
+	return is_extern;
+}
+
+/* Its place in the block: that which a declaration has kept, or a new one. */
+static uint64_t variable_place(struct ptx_build *b, const struct ptx_symbol *symbol,
+	const struct ptx_declaration *decl)
+{
+	if (symbol->awaited && symbol->value != UINT64_MAX &&
+		!(symbol->value & (decl->align - 1)) && decl->bytes == symbol->bytes)
+		return symbol->value;
+	for (uint32_t k = 0; symbol->awaited && k < b->nawaiting; k++)
+		if (b->awaiting[k].symbol == symbol)
+			ptx_build_fail(b, b->scan.line, "%.*s is declared otherwise",
+				(int)decl->name.n, decl->name.p);
+	return variable_room(b, decl->bytes, decl->align);
+}
+
 void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
 {
 	struct ptx_scan *s = &b->scan;
@@ -244,37 +310,15 @@ void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
 	do {
 		ptx_variable_declaration(b, &decl);
 		symbol = ptx_build_symbol(b, decl.name, PTX_SYM_GLOBAL);
-		if (symbol->own) { /* declared again */
-			if (ptx_scan_accept(s, '='))
-				ptx_build_fail(b, s->line, "%.*s is defined twice",
-					(int)decl.name.n, decl.name.p);
+		if (only_declared(b, symbol, &decl, is_const, is_extern))
 			continue;
-		}
-		if (is_extern && symbol->bound) {
-			symbol->bytes = decl.bytes;
-			continue;
-		}
-		/* Another module's of the library, where this is one more of its modules. */
-		if (decl.is_managed && symbol->bound) {
-			symbol->bytes = decl.bytes;
-			past_value(b);
-			add_global(b, &decl, symbol->value, is_const);
-			b->module->globals[b->module->nglobals - 1].elsewhere = true;
-			continue;
-		}
-		at = (b->data_bytes + decl.align - 1) & ~(uint64_t)(decl.align - 1);
-		symbol->value = at;
-		symbol->bound = false;
-		symbol->bytes = decl.bytes;
-		if (is_extern) {
-			/* Defined elsewhere, or below; addressed only if it turns up. */
-			symbol->value = UINT64_MAX;
-			symbol->own = false;
-			continue;
-		}
-		symbol->own = true;
+		at = variable_place(b, symbol, &decl);
 		end = at + decl.bytes;
-		data_room(b, end);
+		symbol->value = at;
+		symbol->bound = symbol->awaited = false;
+		symbol->own = true;
+		symbol->bytes = decl.bytes;
+		symbol->element = decl.element * decl.vector;
 		if (ptx_scan_accept(s, '=')) {
 			/* What a texture or sampler is like; nothing that is served asks. */
 			if (decl.opaque && ptx_scan_accept(s, '{'))
@@ -284,11 +328,11 @@ void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
 			else
 				at = place_value(b, at, decl.element, end, decl.is_unsized);
 		}
-		if (decl.is_unsized) {
-			end = at > end ? at : end;
+		if (decl.is_unsized && at > end) {
+			end = at;
 			decl.bytes = end - symbol->value;
+			b->data_bytes = end;
 		}
-		b->data_bytes = end;
 		if (is_const)
 			b->module->const_bytes += decl.bytes;
 		add_global(b, &decl, symbol->value, is_const);
@@ -307,6 +351,7 @@ void ptx_variable_shared(struct ptx_build *b, bool is_extern)
 			decl.is_unsized = true;
 		if (is_extern || decl.is_unsized) {
 			symbol = ptx_build_symbol(b, decl.name, PTX_SYM_DYNAMIC);
+			symbol->element = decl.element * decl.vector;
 			if (decl.align > b->module->dynamic_align)
 				b->module->dynamic_align = decl.align;
 			continue;
@@ -315,6 +360,7 @@ void ptx_variable_shared(struct ptx_build *b, bool is_extern)
 		if (symbol->bytes)
 			continue;
 		symbol->value = ptx_shared_add(b, decl.bytes, decl.align);
+		symbol->element = decl.element * decl.vector;
 		symbol->bytes = decl.bytes;
 		ptx_shared_use(b, (uint32_t)symbol->value);
 	} while (ptx_scan_accept(&b->scan, ','));
@@ -370,6 +416,7 @@ void ptx_variable_frame(struct ptx_build *b)
 			continue;
 		}
 		symbol->bytes = decl.bytes;
+		symbol->element = decl.element * decl.vector;
 		symbol->value = ptx_build_frame(
 			b, (uint32_t)decl.bytes, decl.align > 4 ? decl.align : 4);
 	} while (ptx_scan_accept(&b->scan, ','));

@@ -21,6 +21,9 @@
 /* Blocks that one thread keeps going at once where the launch is not cooperative; more only
  * costs memory. */
 #define MAX_RESIDENT 64
+/* GPUs give out shared memory in such pieces (compute capability 8.0), and what a kernel reads
+ * within its last one is no fault: Dr.Jit's reductions do. */
+#define SHARED_UNIT 128u
 /* Turns that a block takes before the next one is taken up beside it. */
 #define TURNS_ALONE 32
 
@@ -377,7 +380,8 @@ static enum ptx_status run_grid(const struct ptx_launch *launch, uint64_t deadli
 			launch->kernel->function->name);
 	run.function = launch->kernel->function;
 	run.static_shared = (run.function->shared_bytes + align - 1) & ~(align - 1);
-	run.shared_bytes = run.static_shared + launch->dynamic_shared;
+	run.shared_bytes = (run.static_shared + launch->dynamic_shared + SHARED_UNIT - 1) &
+			   ~(SHARED_UNIT - 1);
 	run.ngroups = (uint64_t)(g[0] / c[0]) * (g[1] / c[1]) * (g[2] / c[2]);
 	run.grid_id = atomic_fetch_add(&grids, 1) + 1;
 	if (launch->cooperative && module->workspace) {

@@ -70,7 +70,7 @@ static void test_memory(void **state)
 			PTX_MISALIGNED_ADDRESS, 0, "misaligned"},
 		{"ld.param.u64 d1, [at];\natom.global.add.u64 d2, [d1+4], 1;",
 			PTX_MISALIGNED_ADDRESS, 0, "misaligned"},
-		{"mov.u32 r1, 64;\nld.shared.u32 r2, [r1];", PTX_ILLEGAL_ADDRESS, 0, "shared"},
+		{"mov.u32 r1, 128;\nld.shared.u32 r2, [r1];", PTX_ILLEGAL_ADDRESS, 0, "shared"},
 		{"mov.u32 r1, -4;\nst.shared.u32 [r1], r2;", PTX_ILLEGAL_ADDRESS, 0,
 			"illegal address"},
 		{".local .align 8 .b8 x[16]; mov.u64 d1, x;\nld.local.u32 r2, [d1+1048576];",

@@ -24,7 +24,8 @@ static uint32_t *out;
 	"mov.u32 r2, " name "; mad.lo.u32 r2, t, 4, r2; ld.shared.u32 r3, [r2]; add.u32 sum, " \
 	"sum, r3;\n"
 #define KERNEL(name)                                                                           \
-	".visible .entry " name "(.param .u64 out)\n{ .reg .b64 d<3>; .reg .b32 r<9>, t, "     \
+	".visible .entry " name                                                                \
+	"(.param .u64 out)\n{ .reg .b64 d<3>; .reg .pred p; .reg .b32 r<9>, t, "               \
 	"sum;\nld.param.u64 d1, [out]; mov.u32 t, %tid.x; mov.u32 sum, 0;\n"
 #define END "mad.wide.u32 d2, t, 4, d1; st.global.u32 [d2], sum; ret; }\n"
 #define BIG(name, bytes) ".shared .align 4 .b8 " name "[" bytes "];\n"
@@ -150,6 +151,28 @@ static void the_first_warp_comes_last(void **state)
 	ptx_module_free(module);
 }
 
+/* It is given out in pieces of 128 bytes: a kernel may read behind what it asked for, as
+ * Dr.Jit's reductions of 64 elements do, and not behind the piece. */
+static void it_comes_in_pieces(void **state)
+{
+	struct ptx_module *module = text_load("sm_80",
+		".extern .shared .align 4 .b8 s[];\n" KERNEL(
+			"k") "mov.u32 r1, s; mad.lo.u32 r1, t, 4, r1; setp.eq.u32 p, t, 0;\n"
+			     "@p st.shared.u32 [r1], 7; ld.shared.u32 sum, [r1];\n" END);
+	struct ptx_error error;
+	uint64_t param = (uint64_t)(uintptr_t)out;
+
+	(void)state;
+	memset(out, 0xff, 512);
+	assert_int_equal(text_launch(module, "k", 1, 32, 8, &param, &error), PTX_OK);
+	assert_int_equal(out[0], 7);
+	assert_int_equal(
+		text_launch(module, "k", 1, 33, 8, &param, &error), PTX_ILLEGAL_ADDRESS);
+	assert_int_equal(
+		text_launch(module, "k", 1, 1, 0, &param, &error), PTX_ILLEGAL_ADDRESS);
+	ptx_module_free(module);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +181,7 @@ int main(void)
 		cmocka_unit_test(by_address_all_are_there),
 		cmocka_unit_test(too_much_is_said_with_its_kernel),
 		cmocka_unit_test(the_first_warp_comes_last),
+		cmocka_unit_test(it_comes_in_pieces),
 	};
 
 	text_init(1);
