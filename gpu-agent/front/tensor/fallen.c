@@ -10,7 +10,8 @@
 #include "gpu-agent/front/tensor/tensors.h"
 #include "protocol/wire/status.h"
 
-#define LOOK_NS (30000 * FRONT_MS)  /* between looks whether one is of use again */
+#define LOOK_NS (30000 * FRONT_MS) /* between looks whether one is of use again */
+#define LOOKED_AT_ANEW "the GPU is looked at anew"
 #define DOUBT_NS (10000 * FRONT_MS) /* a hostile worker costs new ones so often */
 
 bool fallen_status(uint32_t status)
@@ -96,11 +97,24 @@ void fallen_doubt(struct front *front)
 	front->doubted_at = now;
 	front->doubts = true;
 	log_warn("gpu.doubt", "text=\"a worker met an error of the GPU; new ones are made\"");
-	for (uint32_t i = 0; i < front->pool.room; i++)
-		if (front->pool.workers[i].state == WORKER_READY)
-			pool_stop(front, &front->pool.workers[i], STATUS_OK,
-				"the GPU is looked at anew");
+	for (uint32_t i = 0; i < front->pool.room; i++) {
+		struct pool_worker *worker = &front->pool.workers[i];
+
+		if (worker->state == WORKER_READY)
+			pool_stop(front, worker, STATUS_OK, LOOKED_AT_ANEW);
+		worker->doubted =
+			worker->state == WORKER_ASKED || worker->state == WORKER_STARTING;
+	}
 	pool_balance(front, now);
+}
+
+bool fallen_late(struct front *front, struct pool_worker *worker)
+{
+	if (!worker->doubted)
+		return false;
+	pool_stop(front, worker, STATUS_OK, LOOKED_AT_ANEW);
+	pool_balance(front, wait_now());
+	return true;
 }
 
 void fallen_failed(struct front *front, const struct handoff *h)
