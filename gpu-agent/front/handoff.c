@@ -93,6 +93,8 @@ static void worker_is_ready(struct front *front, struct pool_worker *worker, str
 		front_clean(name, sizeof(name), h->devices[d].name, sizeof(name));
 		memcpy(h->devices[d].name, name, sizeof(name));
 	}
+	if (fallen_late(front, worker))
+		return;
 	fallen_ready(front, h);
 	if (!ledger_same(ledger, h->devices, h->device_count)) {
 		if (ledger->device_count &&

@@ -40,6 +40,8 @@ struct pool_worker {
 	uint64_t contexts[HANDOFF_DEVICES];
 	bool counted; /* its contexts are in the ledger */
 	bool failed;  /* it said FAILED: its exit is no news */
+	bool doubted; /* started before a GPU was doubted: it may have seen that before it fell
+		       */
 	/* LEASEs that wait for workers that are ending: bytes by device, 0 = none. */
 	uint64_t wishes[HANDOFF_DEVICES];
 	uint64_t wishes_until; /* 0: none */

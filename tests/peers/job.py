@@ -8,6 +8,7 @@ import hashlib
 import os
 import signal
 import sys
+import time
 
 import torch
 
@@ -49,11 +50,14 @@ for step in range(begin, steps):
     mark = os.path.join(folder, f"killed-at-{step}")
     if step in deaths and not os.path.exists(mark):
         open(mark, "w").close()
+        print(f"kills at {time.monotonic()}", flush=True)
         os.kill(deaths[step], signal.SIGKILL)
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
     user.report(loss=loss)
+    if step == begin:
+        print(f"steps at {time.monotonic()}", flush=True)
 status = user.check_job_status()
 assert (status["step"], status["loss"]) == (steps, loss.item()), status
 digest = hashlib.sha256()

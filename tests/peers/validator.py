@@ -180,7 +180,9 @@ class Admission(Case):
         self.assertGreater(int(figures["memory_bytes"]), 56 << 20)
         self.assertGreater(int(figures["round_trip_us"]), 0)
         self.assertGreater(int(figures["bytes_per_second"]), 0)
-        print(f"all judged {time.monotonic() - began:.0f} s after the validator's start")
+        took = time.monotonic() - began
+        print(f"all judged {took:.0f} s after the validator's start (<= 90)")
+        self.assertTrue(took <= 90 or not os.environ.get("VCUDA_TEST_BARS"), took)
         # Three failures keep one out: it is not tested again, and may as well be right.
         self.assertGreater(int(self.verdict("old", failures="3")["until"]), time.time() + 3000)
         self.entry("old", ada.address.replace("127.0.0.1", ADA), version="0.1.0")

@@ -5,8 +5,10 @@
 # without any, a few programs that lean on the optimisations stand for all.
 
 set -u
-switches="no_post no_cache no_learn no_batch no_slab no_push no_zerocopy no_module_cache no_userfaultfd"
 here=$(dirname "$0")
+# Every word that VCUDA_PERF takes.
+switches=$(sed -n 's/.*{"\(no_[a-z_]*\)", PERF_.*/\1/p' "$here/../../shim/driver/device/init.c" | xargs)
+[ "$(wc -w <<<"$switches")" -ge 12 ] || { echo "switches.sh: no words in shim/driver/device/init.c" >&2; exit 2; }
 [ $# -gt 0 ] || set -- -j2 --abi 13 vector-add streams events copies symbols async-memory \
 	host-functions threads pinned-memory error-last module managed managed-ranges managed-system
 

@@ -4,10 +4,12 @@ own, what goes between them, and one of them that ends while the others go on (d
 import contextlib
 import os
 import re
+import socket
 import subprocess
 import sys
 
 from stack import ANYWHERE, BIN, BUILD, LOST, ROOT, Agent, App, Sidecar, environment, folder, kill, one_line, wait_for
+from test_direct import Tap
 
 SPREAD = os.path.join(BUILD, "stack", "spread")
 
@@ -173,6 +175,29 @@ def test_the_order_is_that_of_the_list():
         right(app, "device 1 right")
 
 
+def test_visibility_and_a_lost_device_with_every_switch():
+    """Whatever is switched off, and relayed: the devices that are named are those that are used, and when the first of
+    them is lost the other one's sums are right."""
+    words = ("", *SWITCHES, ",".join(SWITCHES))
+    for more in WAYS.values():
+        with agents(1, 2, more=more) as (made, sidecar):
+            got = subprocess.run([os.path.join(BIN, "vcuda"), "smi", "-L"], capture_output=True, text=True, timeout=60,
+                                 env=environment({"VCUDA_SOCKET": sidecar.socket}))
+            uuids = re.findall(r"UUID: (GPU-[0-9a-f-]{36})\)", got.stdout)
+            assert len(set(uuids)) == 3, got
+            for number, word in enumerate(words):
+                visible = (f"{uuids[2]},{uuids[0]}", "2,0", f"{uuids[2].upper()},{uuids[0]},GPU-x")[number % 3]
+                app = program("go-on", sidecar, CUDA_VISIBLE_DEVICES=visible, VCUDA_PERF=word)
+                app.line("^running on 2", 30)
+                mine = [next(s for s in agent.sessions() if s["pid"] == app.pid) for agent in made]
+                used = [bool(memory["leased_bytes"]) for session in mine for memory in session["memory"]]
+                assert used[0] and used[-1], (word, mine)
+                kill(mine[1]["worker_pid"])
+                app.line(f"^device 0 lost: error {LOST}", 30)
+                app.close_stdin()
+                assert app.wait(30) == 0 and "device 1 right" in app.text(), (word, app.text())
+
+
 def test_one_that_is_killed_leaves_the_others():
     with agents(1, 2) as (made, sidecar):
         app = program("go-on", sidecar)
@@ -281,6 +306,49 @@ def test_sixty_four_gpus_and_one_more():
         sidecar.stop()
         eight = Sidecar(os.path.join(sidecar.folder, "eight"), "+".join(agent.address for agent in made[:8]))
         right(program("all", eight), "right on 64", 120)
+
+
+class Older(Tap):
+    """Before an agent, whose release it makes an older one."""
+
+    def __init__(self, agent):
+        super().__init__(agent, lambda hello: True)
+        with open(os.path.join(ROOT, "common", "version.h")) as file:
+            self.release = re.search(r'VCUDA_VERSION "([^"]+)"', file.read())[1]
+        self.changed = 0
+
+    def carry(self, source, target):
+        here, older = (text.encode() + b"\0" for text in (self.release, "0" * len(self.release)))
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                self.changed += data.count(here)
+                target.sendall(data.replace(here, older))
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+
+def test_agents_of_different_releases():
+    with folder() as path:
+        made = []
+        for number in range(2):
+            os.makedirs(os.path.join(path, str(number)))
+            made.append(Agent(os.path.join(path, str(number))))
+        older = Older(made[1])
+        try:
+            sidecar = Sidecar(path, f"{made[0].address}+{older.address}")
+            app = App("count", socket=sidecar.socket)
+            app.close_stdin()
+            app.wait(30)
+            said = [line for _, line in app.lines if line.startswith("vcuda: ")]
+            assert older.changed and "error 803" in app.text(), app.text()
+            assert len(said) == 1 and f"agent {older.address} is of release {'0' * len(older.release)}, {made[0].address} of " \
+                f"{older.release}: a process uses several of one release" in said[0], app.text()
+            for agent in made:
+                wait_for(lambda agent=agent: not agent.sessions(), 10, "the sessions are gone")
+            # Either of them alone serves.
+            App("sum", 1, 64, socket=Sidecar(os.path.join(path, "alone"), older.address).socket).right(60)
+        finally:
+            older.close()
 
 
 def test_an_agent_that_is_not_there():

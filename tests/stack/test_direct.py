@@ -349,8 +349,7 @@ class Tap:
                 self.carry(wire, agent)
                 back.join()
 
-    @staticmethod
-    def carry(source, target):
+    def carry(self, source, target):
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
                 target.sendall(data)

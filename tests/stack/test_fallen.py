@@ -3,20 +3,21 @@
 import contextlib
 import json
 import os
+import time
 
-from stack import NOT_PERMITTED, Agent, App, Sidecar, folder, wait_for
+from stack import BUILD, NOT_PERMITTED, Agent, App, Sidecar, children, folder, wait_for
 
 FELL = 214  # cudaErrorECCUncorrectable, of the software GPU's `fall-with`
 
 
 @contextlib.contextmanager
-def two_gpus(fallen_at_first=False):
+def two_gpus(fallen_at_first=False, driver="software"):
     """(folder, agent, sidecar, file): while there is the file, GPU 0 has fallen."""
     with folder() as path:
         fall = os.path.join(path, "fallen")
         if fallen_at_first:
             touch(fall + ".0")
-        agent = Agent(path, env={"VCUDA_SOFTGPU_DEVICES": "2", "VCUDA_SOFTGPU_FAULT": f"fall-with={fall}"})
+        agent = Agent(path, driver=driver, env={"VCUDA_SOFTGPU_DEVICES": "2", "VCUDA_SOFTGPU_FAULT": f"fall-with={fall}"})
         try:
             yield path, agent, Sidecar(path, agent), fall + ".0"
         except AssertionError as error:
@@ -101,3 +102,44 @@ def test_it_has_fallen_before_the_agent_starts():
     with two_gpus(True) as (path, agent, sidecar, _):
         assert fallen(agent) == [0] and "event=gpu.fell gpu=0" in agent.log()
         served(path, agent, sidecar)
+
+
+def test_a_worker_that_had_seen_it_before_it_fell():
+    """It gets ready later, and what it says of the GPU is older than the error that another one met."""
+    with two_gpus(driver=os.path.join(BUILD, "stack", "libholding-driver.so")) as (_, agent, sidecar, fall):
+        hold = fall.replace(".0", ".hold")
+        touch(hold)
+        before = children(agent.pid, "agent-worker")
+        hit = App("bystander", socket=sidecar.socket)
+        hit.line("^started", 30)
+        wait_for(lambda: len(children(agent.pid, "agent-worker")) > len(before), 20, "the next worker starts")
+        time.sleep(0.5)  # and opens the first GPU
+        touch(fall)
+        hit.line(f" gave {FELL} ", 30)
+        wait_for(lambda: "event=gpu.doubt" in agent.log(), 20, "the agent doubts")
+        os.unlink(hold)
+        wait_for(lambda: "event=gpu.fell gpu=0" in agent.log(), 20, "another new one looks")
+        wait_for(lambda: fallen(agent) == [0], 20, "everybody is told")
+        hit.wait()
+
+
+def test_it_falls_soon_after_a_doubt():
+    """New workers are made every ten seconds at the most: an error that comes before is not forgotten."""
+    with two_gpus(driver=os.path.join(BUILD, "stack", "libholding-driver.so")) as (_, agent, sidecar, fall):
+        fall, hold = fall.replace(".0", ".1"), fall.replace(".0", ".hold")
+
+        def hit(meanwhile):
+            app = App("bystander", socket=sidecar.socket, env={"CUDA_VISIBLE_DEVICES": "1"})
+            app.line("^started", 30)
+            wait_for(lambda: 'vcuda_agent_workers{state="ready"} 1\n' in agent.http("/metrics"), 20, "the next worker is ready")
+            meanwhile()
+            touch(fall)
+            app.line(f" gave {FELL} ", 30)
+            app.wait()
+        hit(lambda: touch(hold))
+        wait_for(lambda: "event=gpu.doubt" in agent.log(), 20, "the agent doubts")
+        os.unlink(fall)
+        os.unlink(hold)  # the one that looks finds it well
+        hit(lambda: None)
+        wait_for(lambda: "event=gpu.fell gpu=1" in agent.log(), 20, "it is looked at again")
+        assert agent.log().count("event=gpu.doubt") == 2

@@ -26,6 +26,14 @@ def eventually(what, ask, patience=PATIENCE):
         time.sleep(0.02)
 
 
+def held(what, began, most):
+    """That it took MOST seconds, on a machine that has nothing else to do (VCUDA_TEST_BARS=1)."""
+    took = time.monotonic() - began
+    if os.environ.get("VCUDA_TEST_BARS"):
+        print(f"{what} after {took:.3f} s (<= {most})")
+        assert took <= most, what
+
+
 class RedisError(Exception):
     pass
 

@@ -10,7 +10,7 @@ import signal
 import time
 import unittest
 
-from redis_server import Redis, RedisError, eventually
+from redis_server import Redis, RedisError, eventually, held
 from registry_case import SEED, Case
 
 
@@ -66,7 +66,9 @@ class Losses(Case):
         def same():
             return all(self.client.hash(f"tensor:{name}").get("refcount") == str(holders) and
                        self.client("SCARD", f"tensor-holders:{name}") == holders for name in names)
+        began = time.monotonic()
         eventually("the registry is whole", same)
+        held("the registry is whole", began, 5)
         of = {name.decode() for name in eventually("tensor-of", lambda: self.client("SMEMBERS", "tensor-of:n1"))}
         self.assertEqual(of, set(names))
 
@@ -267,13 +269,12 @@ class Login(Case):
 
 class Speed(Case):
     def test_deadline(self):
-        """Nothing listens: an answer comes all the same. That it is within a second is measured, not asserted to the
-        millisecond: this machine may be busy."""
+        """Nothing listens: an answer comes all the same, within a second."""
         self.redis.kill()
         store = self.store(ready=False)
-        begun = time.monotonic()
+        began = time.monotonic()
         self.assertEqual(store.status("take", "X", "s"), "away")
-        print(f"away after {time.monotonic() - begun:.3f} s")
+        held("away", began, 1)
 
 
 if __name__ == "__main__":

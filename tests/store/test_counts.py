@@ -63,7 +63,7 @@ def test_killed_anywhere_they_leave_nothing_and_take_nothing():
                     keeper(f"vcuda.delete('{name}')")
             other.end()
             wait_for(lambda: set(listed(s.agent)) == {"kept"}, 12, f"the names of round {i} are gone")
-            soon(died, 20, "nothing is left of it")
+            soon(died, 12, "nothing is left of it")
         assert keeper("every(k)") == 9
         assert store_of(s.agent) == store, "the store died"
         wait_for(lambda: (descriptors(store), descriptors(s.agent.pid)) <= had, 12, "no descriptor is left")

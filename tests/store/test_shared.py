@@ -15,7 +15,7 @@ from tensors import folder, tensors, wait_for
 
 SIZE = int(os.environ.get("SHARED_MIB", "48"))
 DRIVER = os.environ.get("SHARED_DRIVER", "software")
-SMALL = 300 if DRIVER == "nvidia" else 60  # of the tensors that are asked for in one call
+SMALL = 300  # of the tensors that are asked for in one call
 MIB = 1 << 20
 PART = 16  # MiB of each tensor
 PROGRAMS = 10
@@ -190,8 +190,9 @@ def test_ten_programs_have_one_copy():
                  ("bytes that came over the wire, of the file's", f"{received(s.agent) / nbytes:.4f}"),
                  ("device memory that the file takes with ten programs (<= 1 + contexts)",
                   f"{(used(s) - ready) / nbytes:.3f}; contexts before it {(ready - before) / MIB:.0f} MiB")]
-        assert received(s.agent) <= 1.05 * nbytes
-        assert used(s) - ready <= 1.1 * nbytes + 64 * MIB, (used(s), ready)
+        assert received(s.agent) <= 1.01 * nbytes, received(s.agent)
+        slack = 4 if DRIVER == "software" else 64  # a piece more than the file; a driver's own
+        assert used(s) - ready <= nbytes + slack * MIB, (used(s), ready)
         whole = f"total(parts['layer0'].data, {summed}, {blocks})"
         sums = {one(whole, 60) for one in programs}
         assert len(sums) == 1 and (blocks == 1 or sums == {expected}), (sums, expected)

@@ -13,7 +13,7 @@
 #include "transport/light/udp.h"
 #include "transport/socket_link.h"
 
-#define OPEN_NS (1600 * MILLISECOND)
+#define OPEN_NS (800 * MILLISECOND) /* a handshake, whose end the pump sees */
 
 struct light_end {
 	struct link link;

@@ -16,8 +16,9 @@
 #define MILLISECOND 1000000ull
 /* A round trip takes so long until one was seen: what is lost of a handshake is sent again
  * after three of them. */
-#define FIRST_RTT_NS (40 * MILLISECOND)
-#define HANDSHAKE_NS (1500 * MILLISECOND) /* then TCP has to do */
+#define FIRST_RTT_NS (25 * MILLISECOND)
+#define HANDSHAKE_NS                                                                           \
+	(750 * MILLISECOND) /* four tries, the last after 525 ms; then TCP has to do */
 #define IDLE_NS (30000 * MILLISECOND)
 #define QUIET_NS (5000 * MILLISECOND) /* a sign of life that keeps NAT's entries */
 /* An acknowledgement waits so long for another one: what is lost last is missed as late. */

@@ -10,7 +10,8 @@
 #include "gpu-agent/front/tensor/tensors.h"
 #include "protocol/wire/status.h"
 
-#define LOOK_NS (30000 * FRONT_MS)  /* between looks whether one is of use again */
+#define LOOK_NS (30000 * FRONT_MS) /* between looks whether one is of use again */
+#define LOOKED_AT_ANEW "the GPU is looked at anew"
 #define DOUBT_NS (10000 * FRONT_MS) /* a hostile worker costs new ones so often */
 
 bool fallen_status(uint32_t status)
@@ -91,16 +92,30 @@ void fallen_doubt(struct front *front)
 {
 	uint64_t now = wait_now();
 
-	if (front->doubted_at && now - front->doubted_at < DOUBT_NS)
+	front->doubts_later = front->doubted_at && now - front->doubted_at < DOUBT_NS;
+	if (front->doubts_later)
 		return;
 	front->doubted_at = now;
 	front->doubts = true;
 	log_warn("gpu.doubt", "text=\"a worker met an error of the GPU; new ones are made\"");
-	for (uint32_t i = 0; i < front->pool.room; i++)
-		if (front->pool.workers[i].state == WORKER_READY)
-			pool_stop(front, &front->pool.workers[i], STATUS_OK,
-				"the GPU is looked at anew");
+	for (uint32_t i = 0; i < front->pool.room; i++) {
+		struct pool_worker *worker = &front->pool.workers[i];
+
+		if (worker->state == WORKER_READY)
+			pool_stop(front, worker, STATUS_OK, LOOKED_AT_ANEW);
+		worker->doubted =
+			worker->state == WORKER_ASKED || worker->state == WORKER_STARTING;
+	}
 	pool_balance(front, now);
+}
+
+bool fallen_late(struct front *front, struct pool_worker *worker)
+{
+	if (!worker->doubted)
+		return false;
+	pool_stop(front, worker, STATUS_OK, LOOKED_AT_ANEW);
+	pool_balance(front, wait_now());
+	return true;
 }
 
 void fallen_failed(struct front *front, const struct handoff *h)
@@ -141,10 +156,18 @@ void fallen_others(struct front *front, const struct handoff *h)
 
 uint64_t fallen_tick(struct front *front, uint64_t now)
 {
-	if (front->draining || !fallen_gpus(front))
+	uint64_t next = UINT64_MAX;
+
+	if (front->draining)
 		return UINT64_MAX;
+	if (front->doubts_later && now - front->doubted_at >= DOUBT_NS)
+		fallen_doubt(front);
+	if (front->doubts_later)
+		next = front->doubted_at + DOUBT_NS;
+	if (!fallen_gpus(front))
+		return next;
 	if (now < front->fallen_look_at)
-		return front->fallen_look_at;
+		return next < front->fallen_look_at ? next : front->fallen_look_at;
 	front->fallen_look_at = now + LOOK_NS;
 	front->doubts = true;
 	for (uint32_t i = 0; i < front->pool.room; i++)
@@ -154,7 +177,7 @@ uint64_t fallen_tick(struct front *front, uint64_t now)
 			break;
 		}
 	pool_balance(front, now);
-	return front->fallen_look_at;
+	return next < front->fallen_look_at ? next : front->fallen_look_at;
 }
 
 void fallen_metered(struct front *front, uint32_t gpu, const struct control_gpu *meter)

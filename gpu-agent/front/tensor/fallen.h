@@ -12,11 +12,14 @@
 #include "gpu-agent/handoff.h"
 
 struct front;
+struct pool_worker;
 
 /* Whether an error is one of the GPU itself, and not of what a program did. */
 bool fallen_status(uint32_t status);
 /* A session's worker met such an error: those that wait are replaced. */
 void fallen_doubt(struct front *front);
+/* Whether a worker that has got ready was started before that: it is replaced, too. */
+bool fallen_late(struct front *front, struct pool_worker *worker);
 /* A new worker could not get ready; or it has, with those devices. */
 void fallen_failed(struct front *front, const struct handoff *h);
 void fallen_ready(struct front *front, const struct handoff *h);
