@@ -42,11 +42,11 @@ $(LOCK_PROGRAMS): $(BUILD)/tests/shim/locks_%: $(OBJ)/tests/shim/%.o \
 LOCK_CUDA := $(addprefix $(BUILD)/tests/shim/locks_,threads streams async-memory graph-capture \
 	graph-memory-nodes graph-user-objects graph-host-memory graph-copies pools-host pools-managed \
 	host-memory-handles graph-memory-kinds host-functions mapped mapped-flags managed managed-ranges managed-system)
-$(LOCK_CUDA): $(BUILD)/tests/shim/locks_%: tests/programs/%.cu \
+$(LOCK_CUDA): $(BUILD)/tests/shim/locks_%: $(PROGRAM_OBJ)/13/%.o \
 		$(call objects,$(SHIM_TEST_RUNTIME_SRCS) $(SHIM_TEST_SRCS)) $(LOCK_ORDER_OBJ) | $(CACHE)/.complete
-	$(call say,NVCC,$@)
+	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart none -Xcompiler -pthread -Itests/programs $^ -o $@ \
+	$(Q)$(CUDA13)/bin/nvcc -cudart none -Xcompiler -pthread $^ -o $@ \
 		$(LOCK_ORDER_LD:-Wl$(comma)%=-Xlinker %) -ldl
 
 # And one with the front of cuDNN, whose plans have a lock.
