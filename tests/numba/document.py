@@ -266,6 +266,7 @@ Others, on the software GPU by `vcuda run --software`, 2026-11-30, with their wh
 | slangpy 0.43.1 (Slang, NVRTC 12.9) | a kernel with atomics, functions over arrays, a gradient | NumPy | 2e-6; a segmentation fault before what it found was mended |
 | Quadrants 1.4.0 (Genesis', of Taichi) | as Taichi | its CPU | 1e-5 |
 | Apache TVM 0.27.0 (NVRTC); Kernel Tuner 1.5.0 (`lang="nvcuda"`, NVRTC) | a kernel of two arrays; four sizes of a block | NumPy | 4e-6; all four are tried and right |
+| DALI 2.4.0 (CUDA 12, PTX for 12.0 in it) | a pipeline of 11 operators: resizing, normalization, blur, colours, warps, reductions | its CPU | the same bytes; in warps and rotations some differ by 1 |
 | onnxruntime-gpu 1.31.1 | looked at | | machine code only |
 | PyKeOps 2.3 (NumPy; headers and NVRTC of CUDA 12.9, with `libnvrtc.so` in `LIBRARY_PATH`) | a Gaussian sum, argmin, argKmin, log-sum-exp of 300 and 200 points | NumPy | 5e-6, the same, the same, 1e-6. It asks `ctypes.util.find_library("cuda")` and links with `-lcuda`, and stayed on the CPU before `vcuda run` named a folder with `libcuda.so` in `LIBRARY_PATH` |
 
