@@ -254,6 +254,20 @@ Others, on the software GPU by `vcuda run --software`, 2026-11-30, with their wh
 | CatBoost 1.2.10 | training on the GPU | | refused by name: the static runtime of CUDA 11 |
 | faiss-gpu-cu12 1.14.1, cuda-cccl 1.2.1 | | | machine code only: "no kernel image" |
 | nvitop 1.7.2, gpustat | one look | | right |
+| Dr.Jit 1.5.0 (makes PTX itself), its own tests (github.com/mitsuba-renderer/drjit, tag v1.5.0), `-k cuda` | 38 files: 6,923 tests, a third of `test_memop` and all of the others | itself, NumPy | 5,822 pass, 956 skip themselves or want OptiX by a flag; 144 more want OptiX ("Could not initialize OptiX!"), which is no part of this; 1 not done in 60 s. No CUDA at all before the driver had the functions of OpenGL; four sorts of PTX and reductions of 64 elements ended the process before they were mended |
+| Mitsuba 3.9.1, `cuda_ad_rgb` | samplers, warps, 7 BSDFs, an environment, a phase function, a film, textures, two gradients; no ray tracing (OptiX) | `llvm_ad_rgb` | samplers, geometry and BSDFs to 9e-4 of the value, gradients to 3e-5; textures to 1/256 of a texel, as a GPU's filter |
+| Halide 21.0.0 (LLVM makes PTX), its C++ tests that schedule for a GPU (tag v21.0.0), built against the wheel, `host-cuda`; a blur in Python | 88 | themselves; its CPU target 2e-7 | 78 pass, 8 skip themselves, 2 not done in 100 s (`atomics`, `boundary_conditions`: by size); 4 more want headers that the wheel has not |
+| TensorFlow 2.21.0 (PTX for 9.0 in it; libdevice in `--xla_gpu_cuda_data_dir`, without that folder's ptxas) | 39 operations, XLA, two epochs of a small convolution network in Keras | its CPU | right to 1e-5 each, losses to 3e-5. "No DNN in stream executor" before what it found was mended; `tf.nn.lrn` failed before the software GPU's cuDNN had it |
+| MLX 0.32.4 (`mlx-cuda-12`; NVRTC, PTX for 12.0 in it) | 21 operations, attention, a gradient, `mx.compile` | its CPU | 2e-5 at most |
+| CTranslate2 4.8.5 (PTX for 8.6 in it) | a Transformer of random weights, greedy and beams, float32, float16, bfloat16, int8 | its CPU in float32 | float32 and int8: the same tokens; scores of given tokens to 3e-6 in float32, 0.02 in float16, 0.08 in bfloat16 |
+| bitsandbytes 0.50.2, its libraries of CUDA 12.6, 12.8 and 13.0 by ctypes (PTX in them) | blockwise and NF4 quantization and back | NumPy | the same codes; NF4 as it is defined |
+| cuFINUFFT 2.5.1 (relocatable code, PTX for 9.0) with Numba's arrays | types 1 and 2, in one and two dimensions | sums | as exact as asked for (1e-5, 1e-9); more than 280 s before the linker was mended, 13 s since |
+| PyCUDA 2026.1, built here without cuRAND, its own tests, with `compile(target="ptx")`, as it asks nvcc for machine code | 319, all of them | NumPy | 255 pass, 20 skip themselves, 5 fail as expected; 37 want cuRAND, 2 look for `libcudadevrt.a` in `lib64` |
+| slangpy 0.43.1 (Slang, NVRTC 12.9) | a kernel with atomics, functions over arrays, a gradient | NumPy | 2e-6; a segmentation fault before what it found was mended |
+| Quadrants 1.4.0 (Genesis', of Taichi) | as Taichi | its CPU | 1e-5 |
+| Apache TVM 0.27.0 (NVRTC); Kernel Tuner 1.5.0 (`lang="nvcuda"`, NVRTC) | a kernel of two arrays; four sizes of a block | NumPy | 4e-6; all four are tried and right |
+| DALI 2.4.0 (CUDA 12, PTX for 12.0 in it) | a pipeline of 11 operators: resizing, normalization, blur, colours, warps, reductions | its CPU | the same bytes; in warps and rotations some differ by 1 |
+| onnxruntime-gpu 1.31.1 | looked at | | machine code only |
 | PyKeOps 2.3 (NumPy; headers and NVRTC of CUDA 12.9, with `libnvrtc.so` in `LIBRARY_PATH`) | a Gaussian sum, argmin, argKmin, log-sum-exp of 300 and 200 points | NumPy | 5e-6, the same, the same, 1e-6. It asks `ctypes.util.find_library("cuda")` and links with `-lcuda`, and stayed on the CPU before `vcuda run` named a folder with `libcuda.so` in `LIBRARY_PATH` |
 
 vLLM 0.20.2 on the machines with an H200 (`tests/frameworks/vllm_rows.py`; the machine code of other architectures was taken out of its wheel, to carry less), small Llama models of

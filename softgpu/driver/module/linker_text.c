@@ -27,6 +27,15 @@ struct statement {
 	bool strong; /* .visible: there may be no other */
 };
 
+/* Read once: an input may have thousands of names, each of which is looked for in all others.
+ */
+struct link_statements {
+	struct statement *list;
+	size_t count, room;
+	const struct statement **by_name; /* those that have one, in the names' order */
+	size_t named;
+};
+
 struct out {
 	char *text;
 	size_t used, room;
@@ -159,10 +168,66 @@ static struct statement statement(const char *at)
 	return s;
 }
 
-static bool same(const struct statement *a, const struct statement *b)
+static int order(const struct statement *a, const struct statement *b)
 {
-	return a->name && b->name && a->name_size == b->name_size &&
-	       !memcmp(a->name, b->name, a->name_size);
+	if (a->name_size != b->name_size)
+		return a->name_size < b->name_size ? -1 : 1;
+	return memcmp(a->name, b->name, a->name_size);
+}
+
+static int order_of(const void *a, const void *b)
+{
+	return order(*(const struct statement *const *)a, *(const struct statement *const *)b);
+}
+
+static void free_statements(struct link_statements *statements)
+{
+	free(statements->list);
+	free(statements->by_name);
+	*statements = (struct link_statements){0};
+}
+
+/* False: no memory. */
+static bool read_statements(const char *text, struct link_statements *statements)
+{
+	for (const char *at = text; *skip(at);) {
+		if (statements->count == statements->room) {
+			size_t room = statements->room ? 2 * statements->room : 64;
+			struct statement *more =
+				realloc(statements->list, room * sizeof(*more));
+
+			if (!more)
+				return false;
+			statements->list = more;
+			statements->room = room;
+		}
+		statements->list[statements->count] = statement(at);
+		at = statements->list[statements->count++].end;
+	}
+	statements->by_name = calloc(statements->count + 1, sizeof(*statements->by_name));
+	for (size_t k = 0; statements->by_name && k < statements->count; k++)
+		if (statements->list[k].name)
+			statements->by_name[statements->named++] = &statements->list[k];
+	if (statements->named)
+		qsort(statements->by_name, statements->named, sizeof(*statements->by_name),
+			order_of);
+	return statements->by_name;
+}
+
+/* Where those of that name begin. */
+static size_t find_name(const struct link_statements *statements, const struct statement *s)
+{
+	size_t from = 0, to = statements->named;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (order(statements->by_name[middle], s) < 0)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
 }
 
 enum whose {
@@ -176,20 +241,23 @@ enum whose {
 static bool defined(const struct link_text *text, size_t from, size_t to, size_t self,
 	const struct statement *s, unsigned whose)
 {
-	for (size_t i = from; i < to; i++)
-		for (const char *at = text->inputs[i]; i != self && *skip(at);) {
-			struct statement other = statement(at);
-			unsigned kind = !other.shared ? PRIVATE
-					: other.weak  ? SHARED
-						      : SHARED | STRONG;
+	for (size_t i = from; i < to && s->name; i++) {
+		const struct link_statements *input = &text->statements[i];
 
-			if (other.strong)
+		for (size_t k = find_name(input, s); i != self && k < input->named; k++) {
+			const struct statement *other = input->by_name[k];
+			unsigned kind = !other->shared ? PRIVATE
+					: other->weak  ? SHARED
+						       : SHARED | STRONG;
+
+			if (order(other, s))
+				break;
+			if (other->strong)
 				kind |= VISIBLE;
-
-			if (same(s, &other) && !other.external && kind & whose)
+			if (!other->external && kind & whose)
 				return true;
-			at = other.end;
 		}
+	}
 	return false;
 }
 
@@ -264,18 +332,17 @@ static void put_renamed(struct out *out, const char *at, const char *end,
 /* False: no memory. */
 static bool find_renames(const struct link_text *text, size_t self, struct renames *renames)
 {
-	for (const char *at = text->inputs[self]; *skip(at);) {
-		struct statement s = statement(at);
+	for (size_t k = 0; k < text->statements[self].count; k++) {
+		const struct statement *s = &text->statements[self].list[k];
 
-		at = s.end;
-		if (must_rename(text, self, &s)) {
+		if (must_rename(text, self, s)) {
 			struct rename *more =
 				realloc(renames->names, (renames->count + 1) * sizeof(*more));
 
 			if (!more)
 				return false;
 			renames->names = more;
-			more[renames->count++] = (struct rename){s.name, s.name_size};
+			more[renames->count++] = (struct rename){s->name, s->name_size};
 		}
 	}
 	return true;
@@ -284,29 +351,40 @@ static bool find_renames(const struct link_text *text, size_t self, struct renam
 static void put_input(struct out *out, const struct link_text *text, size_t self,
 	const struct renames *renames, enum place place)
 {
-	for (const char *at = text->inputs[self]; *skip(at) && !out->failed;) {
-		struct statement s = statement(at);
+	for (size_t k = 0; k < text->statements[self].count && !out->failed; k++) {
+		const struct statement *s = &text->statements[self].list[k];
 
-		at = s.end;
-		if (place_of(&s) == place && !left_out(text, self, &s))
-			put_renamed(out, s.begin, s.end, renames, self);
+		if (place_of(s) == place && !left_out(text, self, s))
+			put_renamed(out, s->begin, s->end, renames, self);
 	}
 	put(out, "\n", 1);
 }
 
 bool linker_text_add(struct link_text *text, const char *input, size_t n)
 {
-	char **inputs = realloc(text->inputs, (text->count + 1) * sizeof(*inputs));
+	size_t count = text->count + 1;
+	char **inputs = realloc(text->inputs, count * sizeof(*inputs));
+	struct link_statements *all, read = {0};
 	char *copy;
 
 	if (!inputs)
 		return false;
 	text->inputs = inputs;
+	all = realloc(text->statements, count * sizeof(*all));
+	if (!all)
+		return false;
+	text->statements = all;
 	copy = malloc(n + 1);
 	if (!copy)
 		return false;
 	memcpy(copy, input, n);
 	copy[n] = 0;
+	if (!read_statements(copy, &read)) {
+		free_statements(&read);
+		free(copy);
+		return false;
+	}
+	text->statements[text->count] = read;
 	text->inputs[text->count++] = copy;
 	return true;
 }
@@ -344,17 +422,16 @@ char *linker_text_finish(const struct link_text *text, unsigned max_registers)
 const char *linker_text_missing(const struct link_text *text, size_t *n)
 {
 	for (size_t i = 0; i < text->count; i++)
-		for (const char *at = text->inputs[i]; *skip(at);) {
-			struct statement s = statement(at);
+		for (size_t k = 0; k < text->statements[i].count; k++) {
+			const struct statement *s = &text->statements[i].list[k];
 
-			at = s.end;
 			/* An input's own definition may stand behind its prototype. */
-			if (s.name && s.function && s.external &&
-				!ptx_provides(s.name, s.name_size) &&
-				!defined(text, 0, text->count, text->count, &s,
+			if (s->name && s->function && s->external &&
+				!ptx_provides(s->name, s->name_size) &&
+				!defined(text, 0, text->count, text->count, s,
 					SHARED | STRONG | PRIVATE)) {
-				*n = s.name_size;
-				return s.name;
+				*n = s->name_size;
+				return s->name;
 			}
 		}
 	return NULL;
@@ -363,14 +440,13 @@ const char *linker_text_missing(const struct link_text *text, size_t *n)
 const char *linker_text_twice(const struct link_text *text, size_t *n)
 {
 	for (size_t i = 1; i < text->count; i++)
-		for (const char *at = text->inputs[i]; *skip(at);) {
-			struct statement s = statement(at);
+		for (size_t k = 0; k < text->statements[i].count; k++) {
+			const struct statement *s = &text->statements[i].list[k];
 
-			at = s.end;
-			if (s.name && s.strong && !s.external &&
-				defined(text, 0, i, i, &s, VISIBLE)) {
-				*n = s.name_size;
-				return s.name;
+			if (s->name && s->strong && !s->external &&
+				defined(text, 0, i, i, s, VISIBLE)) {
+				*n = s->name_size;
+				return s->name;
 			}
 		}
 	return NULL;
@@ -378,17 +454,21 @@ const char *linker_text_twice(const struct link_text *text, size_t *n)
 
 bool linker_text_whole(const char *input)
 {
-	char *inputs[] = {(char *)(uintptr_t)input};
-	const struct link_text alone = {inputs, 1};
+	struct link_statements statements = {0};
+	const struct link_text alone = {.statements = &statements, .count = 1};
+	bool whole = true;
 
-	while (*skip(input)) {
-		struct statement s = statement(input);
+	/* Without memory for them nothing is missed. */
+	if (!read_statements(input, &statements))
+		statements.count = 0;
+	for (size_t k = 0; k < statements.count && whole; k++) {
+		const struct statement *s = &statements.list[k];
 
-		if (s.name && s.external && !defined(&alone, 0, 1, 1, &s, SHARED | PRIVATE))
-			return false;
-		input = s.end;
+		whole = !s->name || !s->external ||
+			defined(&alone, 0, 1, 1, s, SHARED | PRIVATE);
 	}
-	return true;
+	free_statements(&statements);
+	return whole;
 }
 
 bool linker_text_defines(const char *input, const char *name, size_t n)
@@ -406,8 +486,11 @@ bool linker_text_defines(const char *input, const char *name, size_t n)
 
 void linker_text_fini(struct link_text *text)
 {
-	for (size_t i = 0; i < text->count; i++)
+	for (size_t i = 0; i < text->count; i++) {
 		free(text->inputs[i]);
+		free_statements(&text->statements[i]);
+	}
 	free(text->inputs);
+	free(text->statements);
 	*text = (struct link_text){0};
 }

@@ -8,8 +8,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct link_statements; /* what an input consists of */
+
 struct link_text {
 	char **inputs; /* NUL-terminated copies */
+	struct link_statements *statements;
 	size_t count;
 };
 

@@ -329,6 +329,42 @@ static void a_node_outlives_its_module(void **state)
 		ok(cuModuleUnload(others[i]));
 }
 
+/* Relocatable code of a large library: names that each input has for itself. With each looked
+ * for by reading all inputs again, this took minutes. */
+static void inputs_with_thousands_of_names_are_linked(void **state)
+{
+	enum { INPUTS = 6, NAMES = 20000, LINE = 64 };
+	char *text = malloc(LINE * (NAMES + 1));
+	CUlinkState link;
+	CUmodule module;
+	CUfunction last;
+	void *image;
+	size_t size;
+
+	(void)state;
+	assert_non_null(text);
+	ok(cuLinkCreate(0, NULL, NULL, &link));
+	for (int input = 0; input < INPUTS; input++) {
+		size_t n = (size_t)sprintf(
+			text, ".version 8.0\n.target sm_75\n.address_size 64\n");
+
+		for (int k = 0; k < NAMES; k++)
+			n += (size_t)sprintf(text + n,
+				".global .align 4 .u32 own_%d_%d = %d;\n", k, input, k);
+		n += (size_t)sprintf(text + n,
+			".global .u32 all = %d;\n.visible .entry k%d() { .reg .b32 %%r; "
+			"ld.global.u32 %%r, [all]; ret; }\n",
+			input, input);
+		ok(cuLinkAddData(link, CU_JIT_INPUT_PTX, text, n + 1, NULL, 0, NULL, NULL));
+	}
+	ok(cuLinkComplete(link, &image, &size));
+	ok(cuModuleLoadData(&module, image));
+	ok(cuModuleGetFunction(&last, module, "k5"));
+	ok(cuModuleUnload(module));
+	ok(cuLinkDestroy(link));
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +376,7 @@ int main(void)
 		cmocka_unit_test(libraries_belong_to_no_context),
 		cmocka_unit_test(a_library_reads_its_text_where_it_is),
 		cmocka_unit_test(linked_texts_run_together),
+		cmocka_unit_test(inputs_with_thousands_of_names_are_linked),
 		cmocka_unit_test(a_node_outlives_its_module),
 	};
 
