@@ -105,7 +105,8 @@ struct front {
 	} fallen[HANDOFF_DEVICES]; /* tensor/fallen.h */
 	uint64_t fallen_look_at;
 	uint64_t doubted_at;
-	bool doubts; /* a new worker is to look at the GPUs */
+	bool doubts;	   /* a new worker is to look at the GPUs */
+	bool doubts_later; /* another one, at its time: an error that came too soon */
 	bool draining;
 	uint64_t drain_at;	     /* when running sessions are stopped */
 	bool stopped;		     /* they have been */

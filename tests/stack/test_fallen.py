@@ -121,3 +121,25 @@ def test_a_worker_that_had_seen_it_before_it_fell():
         wait_for(lambda: "event=gpu.fell gpu=0" in agent.log(), 20, "another new one looks")
         wait_for(lambda: fallen(agent) == [0], 20, "everybody is told")
         hit.wait()
+
+
+def test_it_falls_soon_after_a_doubt():
+    """New workers are made every ten seconds at the most: an error that comes before is not forgotten."""
+    with two_gpus(driver=os.path.join(BUILD, "stack", "libholding-driver.so")) as (_, agent, sidecar, fall):
+        fall, hold = fall.replace(".0", ".1"), fall.replace(".0", ".hold")
+
+        def hit(meanwhile):
+            app = App("bystander", socket=sidecar.socket, env={"CUDA_VISIBLE_DEVICES": "1"})
+            app.line("^started", 30)
+            wait_for(lambda: 'vcuda_agent_workers{state="ready"} 1\n' in agent.http("/metrics"), 20, "the next worker is ready")
+            meanwhile()
+            touch(fall)
+            app.line(f" gave {FELL} ", 30)
+            app.wait()
+        hit(lambda: touch(hold))
+        wait_for(lambda: "event=gpu.doubt" in agent.log(), 20, "the agent doubts")
+        os.unlink(fall)
+        os.unlink(hold)  # the one that looks finds it well
+        hit(lambda: None)
+        wait_for(lambda: "event=gpu.fell gpu=1" in agent.log(), 20, "it is looked at again")
+        assert agent.log().count("event=gpu.doubt") == 2

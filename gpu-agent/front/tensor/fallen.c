@@ -92,7 +92,8 @@ void fallen_doubt(struct front *front)
 {
 	uint64_t now = wait_now();
 
-	if (front->doubted_at && now - front->doubted_at < DOUBT_NS)
+	front->doubts_later = front->doubted_at && now - front->doubted_at < DOUBT_NS;
+	if (front->doubts_later)
 		return;
 	front->doubted_at = now;
 	front->doubts = true;
@@ -155,10 +156,18 @@ void fallen_others(struct front *front, const struct handoff *h)
 
 uint64_t fallen_tick(struct front *front, uint64_t now)
 {
-	if (front->draining || !fallen_gpus(front))
+	uint64_t next = UINT64_MAX;
+
+	if (front->draining)
 		return UINT64_MAX;
+	if (front->doubts_later && now - front->doubted_at >= DOUBT_NS)
+		fallen_doubt(front);
+	if (front->doubts_later)
+		next = front->doubted_at + DOUBT_NS;
+	if (!fallen_gpus(front))
+		return next;
 	if (now < front->fallen_look_at)
-		return front->fallen_look_at;
+		return next < front->fallen_look_at ? next : front->fallen_look_at;
 	front->fallen_look_at = now + LOOK_NS;
 	front->doubts = true;
 	for (uint32_t i = 0; i < front->pool.room; i++)
@@ -168,7 +177,7 @@ uint64_t fallen_tick(struct front *front, uint64_t now)
 			break;
 		}
 	pool_balance(front, now);
-	return front->fallen_look_at;
+	return next < front->fallen_look_at ? next : front->fallen_look_at;
 }
 
 void fallen_metered(struct front *front, uint32_t gpu, const struct control_gpu *meter)
