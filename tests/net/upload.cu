@@ -57,6 +57,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "the bytes came back wrong\n");
 		return 1;
 	}
+	nothing<<<1, 1>>>(device); /* the first one brings its module */
+	MUST(cudaDeviceSynchronize());
 	for (int i = 0; i < rounds; i++) {
 		began = now();
 		nothing<<<1, 1>>>(device);
