@@ -5,8 +5,10 @@ import contextlib
 import os
 import re
 import subprocess
+import sys
 
 from stack import BIN, BUILD, MIB, Agent, App, Sidecar, environment, folder
+from test_agents import SWITCHES
 
 INVALID_DEVICE = 101
 NO_DEVICE = 100
@@ -48,6 +50,26 @@ def test_the_gpus_named_are_the_gpus_used():
             assert used == [i == want[0] for i in range(3)], (value, session["memory"])
             app.close_stdin()
             app.wait()
+
+
+NAMES = """import ctypes, uuid
+cuda, count, text = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.create_string_buffer(16)
+assert not cuda.cuInit(0) and not cuda.cuDeviceGetCount(ctypes.byref(count))
+for device in range(count.value):
+    assert not cuda.cuDeviceGetUuid_v2(text, device)
+    print(f"GPU-{uuid.UUID(bytes=text.raw)}", flush=True)
+"""
+
+
+def test_the_gpus_named_are_the_gpus_seen_with_every_switch():
+    with with_gpus(3) as (_, sidecar):
+        uuids = gpus(sidecar.socket)
+        for word in (*SWITCHES, ",".join(SWITCHES)):
+            for value in f"{uuids[2]},{uuids[0]}", "2,0":
+                app = App("-c", NAMES, program=sys.executable, socket=sidecar.socket,
+                          env={"CUDA_VISIBLE_DEVICES": value, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "VCUDA_PERF": word})
+                app.right()
+                assert app.text().split() == [uuids[2], uuids[0]], (word, value, app.text())
 
 
 def test_none_and_nonsense():
