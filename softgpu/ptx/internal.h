@@ -230,7 +230,8 @@ struct ptx_warp {
 	struct ptx_frame *frame;
 	int budget; /* backward branches before it must yield */
 	bool yielded;
-	bool released; /* it came last to a barrier */
+	bool released; /* it came last to a barrier, or lets others read (fresh) */
+	bool fresh;    /* it passed a barrier, and has not stored to shared memory since */
 	bool forced;   /* the next .sync runs without the lanes that cannot come */
 	bool rotate;   /* the running fragment spun too long: another one's turn */
 	uint64_t tick;

@@ -50,6 +50,16 @@ static void complete_bytes(struct ptx_build *b, const struct ptx_operand *o, uin
 	ins->b = count;
 }
 
+/* No lane's guard keeps its warp from it. */
+static void others_first(struct ptx_build *b)
+{
+	bool guarded = b->guarded;
+
+	b->guarded = false;
+	ptx_build_emit(b, "others.first");
+	b->guarded = guarded;
+}
+
 void ptx_decode_memory(struct ptx_build *b)
 {
 	const struct ptx_statement *st = &b->st;
@@ -117,6 +127,8 @@ void ptx_decode_memory(struct ptx_build *b)
 		width = register_size(b, &items[k]);
 	if (width < size || width == 1 || width > 8)
 		width = size < 2 ? 2 : size;
+	if (store && find_space(b) == 'S')
+		others_first(b);
 	at = ptx_address(b, ptx_arg(b, store ? 0 : 1), find_space(b));
 	for (uint32_t k = 0; k < count; k++) {
 		if (store) {

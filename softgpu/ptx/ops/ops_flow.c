@@ -128,6 +128,20 @@ OP_FLOW(nanosleep, "nanosleep.u32", "-4")
 	return i + 1;
 }
 
+/* Before a store to shared memory: many programs store there, after a barrier, what others have
+ * yet to read, and a GPU, whose warps go on side by side, lets them. The first time each warp
+ * lets all others come as far. */
+OP_FLOW(others_first, "others.first", "!")
+{
+	if (!w->fresh)
+		return i + 1;
+	w->fresh = false;
+	w->cur->frame = w->frame;
+	w->cur->pc = i + 1;
+	w->released = true;
+	return NULL;
+}
+
 /* Barriers: lanes may name different ones. */
 INLINE const struct ptx_ins *barrier(
 	struct ptx_warp *w, const struct ptx_ins *i, bool wait, uint32_t predicate)

@@ -53,6 +53,8 @@ static void release(struct ptx_block *b, uint32_t id)
 	}
 	memset(bar, 0, sizeof(*bar));
 	b->passed = true;
+	for (uint32_t n = 0; n < b->nwarps && b->nwarps > 1; n++)
+		b->warps[n].fresh = true;
 }
 
 void ptx_barrier_arrive(struct ptx_warp *w, const struct ptx_ins *i, uint32_t barrier,

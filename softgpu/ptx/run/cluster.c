@@ -136,7 +136,7 @@ bool ptx_group_start(struct ptx_group *group, uint64_t index)
 			frame->lanes = w->live = w->born;
 			b->live_threads += ptx_popcount(w->born);
 			w->nfragments = 1;
-			w->forced = w->rotate = false;
+			w->forced = w->rotate = w->fresh = false;
 			w->cluster_phase = 0;
 			memset(w->last_error, 0, sizeof(w->last_error));
 			w->fragments[0] = (struct ptx_fragment){

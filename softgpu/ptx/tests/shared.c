@@ -151,6 +151,34 @@ static void the_first_warp_comes_last(void **state)
 	ptx_module_free(module);
 }
 
+/* As MLX's sums over a block, twice with the same memory: each warp writes its own place, which
+ * others still have to read. */
+static void all_read_before_one_writes(void **state)
+{
+	struct ptx_module *module = text_load("sm_80",
+		KERNEL("k") ".shared .align 16 .b8 s[16];\n"
+			    ".reg .b32 warp, own, a, b; .reg .pred lead;\n"
+			    "shr.u32 warp, t, 5; mov.u32 own, s; mad.lo.u32 own, warp, 4, "
+			    "own;\n"
+			    "and.b32 r1, t, 31; setp.ne.u32 lead, r1, 0; add.u32 r2, warp, 1;\n"
+			    "@lead bra A; st.shared.u32 [own], r2;\nA: bar.sync 0;\n"
+			    "ld.shared.v4.u32 {r3, r4, r5, r6}, [s]; add.u32 a, r3, r4; "
+			    "add.u32 a, a, r5; add.u32 a, a, r6; mul.lo.u32 r2, r2, a;\n"
+			    "@lead bra B; st.shared.u32 [own], r2;\nB: bar.sync 0;\n"
+			    "ld.shared.v4.u32 {r3, r4, r5, r6}, [s]; add.u32 b, r3, r4; "
+			    "add.u32 b, b, r5; add.u32 b, b, r6; mad.lo.u32 sum, a, 1000, "
+			    "b;\n" END);
+	struct ptx_error error;
+	uint64_t param = (uint64_t)(uintptr_t)out;
+
+	(void)state;
+	memset(out, 0, 512);
+	assert_int_equal(text_launch(module, "k", 1, 128, 0, &param, &error), PTX_OK);
+	for (uint32_t k = 0; k < 128; k++)
+		assert_int_equal(out[k], 10 * 1000 + 100);
+	ptx_module_free(module);
+}
+
 /* It is given out in pieces of 128 bytes: a kernel may read behind what it asked for, as
  * Dr.Jit's reductions of 64 elements do, and not behind the piece. */
 static void it_comes_in_pieces(void **state)
@@ -181,6 +209,7 @@ int main(void)
 		cmocka_unit_test(by_address_all_are_there),
 		cmocka_unit_test(too_much_is_said_with_its_kernel),
 		cmocka_unit_test(the_first_warp_comes_last),
+		cmocka_unit_test(all_read_before_one_writes),
 		cmocka_unit_test(it_comes_in_pieces),
 	};
 
