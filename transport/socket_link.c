@@ -19,6 +19,10 @@
  * A size that is set ends the kernel's own tuning, so where it would be capped below that
  * (net.core.[rw]mem_max, 208 KiB by default) the kernel's tuning is the better one. */
 #define STREAM_BUFFER (4 << 20)
+/* Of it so much at the most waits to be sent: all that a program has outstanding would fit into
+ * the buffers, and a sender that codes where the wire is slow (transport/codec/controller.h)
+ * would never see one full. */
+#define STREAM_UNSENT (1 << 20)
 
 /* A client that takes nothing for so long is gone. */
 #define STREAM_GONE_MS 60000
@@ -176,6 +180,9 @@ void stream_tune(int fd)
 	choose_congestion(fd);
 	stream_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, "/proc/sys/net/core/wmem_max");
 	stream_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, "/proc/sys/net/core/rmem_max");
+#ifdef TCP_NOTSENT_LOWAT
+	stream_set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, STREAM_UNSENT);
+#endif
 	stream_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 	stream_set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	/* A dead peer is noticed within 5 s where the wire is idle; where it is not, by PINGs.

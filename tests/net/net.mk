@@ -13,5 +13,5 @@ $(BUILD)/net/upload: tests/net/upload.cu | $(CACHE)/.complete
 
 .PHONY: test-net
 test-net: run-net_lines ## light:// over lines that are long, lose and reorder, in network namespaces; as root
-$(call add_test,net_lines,tests/net/run.py,all $(NET_PROGRAMS), \
+$(call add_test,net_lines,tests/net/run.py,all $(NET_PROGRAMS) $(BUILD)/stack/payloads, \
 	timeout 600 tests/net/run.py --each || [ $$$$? = 77 ])

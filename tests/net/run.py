@@ -5,7 +5,8 @@ and back is right, and by UDP; and how fast that is beside native, as ratios of 
 namespaces, and a line between them (line.c).
 
     tests/net/run.py [--rate BITS] [--rtt MS] [--loss P] [--double P] [--late P] [--mtu N] [--mib N] [--native cubic,bbr]
-    tests/net/run.py --each      every kind of line, and light alone
+    tests/net/run.py --each      every kind of line, and light alone; and payloads that shrink, coded both ways
+    tests/net/run.py --coded     these alone, over native, with `compress: auto` and `off`
 
 VCUDA_TEST_BARS=1: the rates of issue 16 must hold, on a machine that has nothing else to do.
 """
@@ -110,10 +111,13 @@ def main():
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--native", default="cubic,bbr")
     parser.add_argument("--each", action="store_true")
+    parser.add_argument("--coded", action="store_true")
     options = parser.parse_args()
     if os.geteuid():
         print("only root makes network namespaces")
         return 77
+    if options.coded:
+        return coded(options)
     if not options.each:
         return compare(options)
     for change in ({"loss": 0.01}, {"loss": 0.2, "mib": 2}, {"loss": 0, "double": 0.1, "late": 0.1}, {"mtu": 1280},
@@ -121,6 +125,32 @@ def main():
         usual = {**vars(options), "native": "", "mib": 12, "rounds": 50}
         print(", ".join(f"{key} {value}" for key, value in change.items()), flush=True)
         compare(argparse.Namespace(**{**usual, **change}))
+    return coded(argparse.Namespace(**{**vars(options), "rtt": 2.0, "loss": 0.0}))
+
+
+def coded(options):
+    """Either end sees that its sockets are full, and codes weights: what goes to the device, and what comes back."""
+    rows = {}
+    with line(options), folder() as path:
+        with inside(B):
+            agent = Agent(path, "--address", ADDRESS)
+        for mode in "auto", "off":
+            with inside(A):
+                sidecar = Sidecar(os.path.join(path, mode), f"{ADDRESS}:{agent.ports['recv']}", "--compress", mode)
+                app = App("bf16", options.mib, 1, 1, program=os.path.join(BUILD, "stack", "payloads"), socket=sidecar.socket)
+                app.right(300)
+                seconds = [float(app.text().split(way + " ")[1].split()[0]) for way in ("up", "down")]
+                got = subprocess.run([os.path.join(BIN, "vcuda-client"), "status", "--json", "--socket", sidecar.socket],
+                                     capture_output=True, text=True, timeout=20, env=environment(), check=True)
+                pieces = json.loads(got.stdout)["totals"]["pieces"]
+                fewer = [pieces[way]["payload_bytes"] / pieces[way]["wire_bytes"] for way in ("sent", "received")]
+                rows[mode] = seconds, fewer
+                sidecar.stop()
+        agent.stop()
+    times = [off / auto for off, auto in zip(rows["off"][0], rows["auto"][0])]
+    print(f"bf16 coded: {times[0]:.2f} times as fast there, {times[1]:.2f} back; on the wire {rows['auto'][1][0]:.2f} and "
+          f"{rows['auto'][1][1]:.2f} times fewer bytes")
+    assert min(rows["auto"][1]) > 1.2 and max(rows["off"][1]) <= 1, rows
     return 0
 
 
