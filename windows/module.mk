@@ -22,7 +22,7 @@ WINDOWS_LIBS := -static -lws2_32 -lsynchronization
 
 # What Linux alone has, or what windows/ has in its place.
 WINDOWS_ABSENT := shim/engine/attach/own_sidecar.c shim/engine/attach/rejoin.c shim/engine/thread_gone.c shim/driver/memory/pages/page_fault_signal.c \
-	shim/driver/memory/pages/page_fault_userfaultfd.c shim/driver/memory/mirror/mirror_usable.c shim/driver/memory/sharing/share.c shim/driver/memory/pools/pool_file.c shim/driver/memory/virtual/vmm_host.c \
+	shim/driver/memory/pages/page_fault_userfaultfd.c shim/driver/memory/mirror/mirror_usable.c shim/driver/memory/sharing/share.c shim/driver/memory/sharing/sealed_file.c shim/driver/memory/pools/pool_file.c shim/driver/memory/virtual/vmm_host.c \
 	sidecar/channel/adopt.c sidecar/control_client.c sidecar/install.c sidecar/channel/local.c sidecar/main.c \
 	sidecar/server/metrics.c sidecar/server/pending.c sidecar/channel/renew.c sidecar/memory/segment.c sidecar/server/server.c sidecar/server/spare_segment.c \
 	sidecar/server/state.c transport/light.c transport/local.c transport/loopback.c transport/tls.c \
