@@ -86,7 +86,7 @@ objects = $(patsubst %.c,$(OBJ)/%.o,$(1))
 ##### Targets #####
 
 .DEFAULT_GOAL := all
-.PHONY: help deps all demo test all-tests generate check format lint bench fuzz dist install clean
+.PHONY: help deps all demo test all-tests test-long long-tests generate check format lint bench fuzz dist install clean
 .DELETE_ON_ERROR:
 
 MODULES := transport/module.mk $(filter-out transport/module.mk,$(wildcard */module.mk))
@@ -94,10 +94,11 @@ include tests/list.mk $(MODULES)
 
 # Their prerequisites are the folders'.
 all: ## every binary and library: build/bin, build/lib
-all-tests: ## every test-… but test-sanitize, test-torch, test-peers, test-numba and test-windows, on the software GPU; needs nothing else
+all-tests: ## every test-… but test-long, test-sanitize, test-torch, test-peers, test-numba and test-windows, on the software GPU; needs nothing else
 test: ## the same; the suites that wait the most begin first. ALSO: what else is made meanwhile
 	$(Q)$(MAKE) --no-print-directory all stack-programs
 	$(Q)$(MAKE) --no-print-directory --output-sync STACK_READY=1 test-stack test-processes $(ALSO) all-tests
+test-long: long-tests ## what takes long besides: models, programs with each optimisation off and by shared memory, calls that fail
 fuzz: ## libFuzzer on every parser, FUZZ_SECONDS each (make test replays the corpora)
 
 help: ## this list

@@ -54,7 +54,8 @@ hostile-clients: $(FAULTS_NEED) ## violations against agent, worker and front, o
 
 all-tests: test-faults
 build-tests: faults-programs
-test-faults: run-faults_matrix run-faults_loops run-faults_points run-faults_answers run-faults_hostile ## a little of fault-matrix, fault-loops and of what is beside them
+test-faults: run-faults_matrix run-faults_loops run-faults_answers run-faults_hostile ## a little of fault-matrix, fault-loops and of what is beside them
+long-tests: run-faults_points
 $(call add_test,faults_matrix,tests/faults/matrix.py,$(FAULTS_NEED),$(FAULTS_RUN) 300 tests/faults/matrix.py --short)
 $(call add_test,faults_loops,tests/faults/loops.py,$(FAULTS_NEED),$(FAULTS_RUN) 300 tests/faults/loops.py short)
 $(call add_test,faults_points,tests/faults/failpoints.py,$(FAULTS_NEED),$(FAULTS_RUN) 300 tests/faults/failpoints.py --short)

@@ -174,14 +174,15 @@ programs: programs-13 programs-12 ## the CUDA test programs of tests/programs, f
 
 # On the software GPU, through shim, sidecar and agent.
 .PHONY: test-programs test-switches test-crowd
-all-tests: test-programs test-switches test-crowd
+all-tests: test-programs test-crowd
+long-tests: test-switches
 test-programs: all programs ## every program of tests/programs, through shim, sidecar and agent
 	$(Q)VCUDA_SOFTGPU_DEVICES=2 $(PROGRAMS_DIR)/run.sh -j2
 test-switches: run-switches ## the same results with every optimisation switched off
 $(call add_test,switches,$(PROGRAMS_DIR)/switches.sh,all programs,$(PROGRAMS_DIR)/switches.sh)
 # What uses several devices, with two and with four, and with every optimisation switched off.
 PROGRAMS_SEVERAL := devices devices-order devices-work managed-devices peers peer-access peer-copies peer-fault sharing-order sharing-peers
-all-tests: run-switches_several
+long-tests: run-switches_several
 $(call add_test,switches_several,$(PROGRAMS_DIR)/switches.sh,all $(foreach abi,12 13, \
 	$(PROGRAMS_SEVERAL:%=$(BUILD)/programs/$(abi)/%)),VCUDA_SOFTGPU_DEVICES=4 \
 	$(PROGRAMS_DIR)/run.sh $(PROGRAMS_SEVERAL) && VCUDA_SOFTGPU_DEVICES=2 \

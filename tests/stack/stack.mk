@@ -70,6 +70,6 @@ run-stack-%: all stack-programs
 	$(Q)BUILD=$(BUILD) timeout 240 tests/stack/run.py --exact $*
 
 # The programs of tests/programs with memory that agent and program share.
-all-tests: run-local_programs
+long-tests: run-local_programs
 $(call add_test,local_programs,tests/stack/on_local.py,all programs-13,VCUDA_SOFTGPU_DEVICES=2 \
 	tests/stack/on_local.py $(PROGRAMS_DIR)/run.sh -j2 --abi 13 -- $(BIN)/vcuda run --)
