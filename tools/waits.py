@@ -45,6 +45,7 @@ ALLOWED = {
     ("command/service_manager.c", "child"): (1,
         "its pipe is closed, and services_end kills what does not end"),
     ("command/spawn.c", "child"): (2, "it was killed, or closed its output: a tool that people run"),
+    ("gpu-agent/front/images.c", "thread"): (1, "it has said that it ends"),
     ("gpu-agent/sandbox/sandbox.c", "child"): (1, "nvidia-modprobe has an alarm of 30 s"),
     ("gpu-agent/supervisor/supervisor.c", "child"): (1, "at the very end; it was killed"),
     ("gpu-agent/worker/loop/beside.c", "semaphore"): (1, "a thread whose work is to wait for jobs"),

@@ -51,7 +51,8 @@ struct images {
 	pthread_cond_t more;
 	/* Under the lock: */
 	struct line wants, puts, done;
-	bool over;
+	bool over; /* the thread is to end */
+	bool gone; /* it does */
 };
 
 const char *image_fate_name(enum image_fate fate)
@@ -138,6 +139,8 @@ static void *images_run(void *arg)
 		line_add(&images->done, job);
 		eventfd_write(images->finished.fd, 1);
 	}
+	images->gone = true;
+	pthread_cond_signal(&images->more);
 	pthread_mutex_unlock(&images->lock);
 	return NULL;
 }
@@ -335,18 +338,23 @@ int images_open(struct front *front, struct error *error)
 void images_close(struct front *front)
 {
 	struct images *images = front->images;
-	struct timespec until;
+	const struct timespec until = wait_deadline(CLOSE_NS);
 	struct job *job;
+	bool gone;
 
 	if (!images)
 		return;
 	pthread_mutex_lock(&images->lock);
 	images->over = true;
 	pthread_cond_signal(&images->more);
+	while (!images->gone &&
+		pthread_cond_timedwait(&images->more, &images->lock, &until) != ETIMEDOUT)
+		;
+	gone = images->gone;
 	pthread_mutex_unlock(&images->lock);
-	until = wait_deadline(CLOSE_NS);
-	if (pthread_clockjoin_np(images->thread, NULL, CLOCK_MONOTONIC, &until))
+	if (!gone)
 		return;
+	pthread_join(images->thread, NULL);
 	while ((job = line_pop(&images->wants)) || (job = line_pop(&images->puts)) ||
 		(job = line_pop(&images->done)))
 		job_free(job);

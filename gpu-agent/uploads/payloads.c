@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,9 +59,9 @@ struct payloads {
 	struct list free;
 	struct space spaces[CACHE_SPACES];
 	struct uploads_counts counts;
-	_Atomic uint32_t begun; /* pieces from here on nobody had yet */
-	uint32_t prepared;	/* of who prepares: as far as it came */
-	sem_t wanted;		/* more may be prepared */
+	_Atomic uint32_t begun;	 /* pieces from here on nobody had yet */
+	uint32_t prepared;	 /* of who prepares: as far as it came */
+	_Atomic uint32_t wanted; /* how often more may be prepared */
 };
 
 static void list_add(struct payloads *c, struct list *list, uint32_t i)
@@ -104,7 +103,6 @@ struct payloads *payloads_open(uint64_t bytes, struct error *error)
 		return NULL;
 	}
 	pthread_mutex_init(&c->lock, NULL);
-	sem_init(&c->wanted, 0, 0);
 	c->count = (uint32_t)count;
 	for (c->buckets = 16; c->buckets < c->count; c->buckets *= 2)
 		;
@@ -137,7 +135,6 @@ void payloads_close(struct payloads *c)
 	free(c->bucket);
 	free(c->pieces);
 	pthread_mutex_destroy(&c->lock);
-	sem_destroy(&c->wanted);
 	free(c);
 }
 
@@ -161,9 +158,9 @@ bool payloads_prepare(struct payloads *c)
 
 bool payloads_prepare_wait(struct payloads *c)
 {
-	const struct timespec until = wait_deadline(PREPARE_NS);
-
-	sem_clockwait(&c->wanted, CLOCK_MONOTONIC, &until);
+	wait_sleep(&c->wanted, 0, PREPARE_NS);
+	if (atomic_load(&c->wanted)) /* nobody else takes one */
+		atomic_fetch_sub(&c->wanted, 1);
 	return c->prepared < c->count;
 }
 
@@ -184,8 +181,10 @@ static uint32_t take_free(struct payloads *c)
 	list_remove(c, &c->free, i);
 	if (i >= atomic_load(&c->begun)) {
 		atomic_store(&c->begun, i + 1);
-		if ((i + 1) % TOLD_EACH == 0)
-			sem_post(&c->wanted);
+		if ((i + 1) % TOLD_EACH == 0) {
+			atomic_fetch_add(&c->wanted, 1);
+			wait_wake(&c->wanted);
+		}
 	}
 	return i;
 }
