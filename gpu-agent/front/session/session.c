@@ -294,20 +294,13 @@ static void hand_over(struct front *front, struct session *session)
 		session->program, session->pid);
 }
 
-/* One connection more. */
-static void joined(struct front *front, struct session *session)
-{
-	if (session_is_whole(session))
-		hand_over(front, session);
-}
-
 void session_joined(struct front *front, struct session *session, int fd)
 {
 	session->joined[session->joined_count++] = fd;
-	if (session->state == SESSION_JOINING)
-		joined(front, session);
-	else
+	if (session->state != SESSION_JOINING)
 		resume_joined(front, session);
+	else if (session_is_whole(session))
+		hand_over(front, session);
 }
 
 struct session_welcome session_greeting(
@@ -345,9 +338,10 @@ void session_assign(struct front *front, struct session *session, struct pool_wo
 		session_give_up(front, session, "the client does not take its WELCOME");
 	} else {
 		metrics_wait(front, session->subject.session, wait_now() - session->begun);
-		if (!session_is_whole(session))
+		if (session_is_whole(session))
+			hand_over(front, session);
+		else
 			pool_announce(front, session);
-		joined(front, session);
 	}
 	explicit_bzero(&welcome, sizeof(welcome));
 }

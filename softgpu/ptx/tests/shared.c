@@ -121,6 +121,19 @@ static void too_much_is_said_with_its_kernel(void **state)
 	assert_string_equal(error.text, "large has too much shared memory");
 }
 
+/* Runs "k" in a block of four warps; each thread of them writes WANT. Takes MODULE. */
+static void four_warps_write(struct ptx_module *module, uint32_t want)
+{
+	struct ptx_error error;
+	uint64_t param = (uint64_t)(uintptr_t)out;
+
+	memset(out, 0, 512);
+	assert_int_equal(text_launch(module, "k", 1, 128, 0, &param, &error), PTX_OK);
+	for (uint32_t k = 0; k < 128; k++)
+		assert_int_equal(out[k], want);
+	ptx_module_free(module);
+}
+
 /* Each warp's number, seven times it in the second round, is summed by the first thread. */
 #define ROUND(factor, sum)                                                                     \
 	"mul.lo.u32 r3, warp, " factor "; @lead st.shared.u32 [own], r3; bar.sync 0;\n"        \
@@ -140,15 +153,9 @@ static void the_first_warp_comes_last(void **state)
 			    "setp.eq.u32 first, t, 0; add.u32 warp, warp, 1;\n" ROUND(
 				    "1", "one")
 				    ROUND("7", "two") "mad.lo.u32 sum, two, 1000, one;\n" END);
-	struct ptx_error error;
-	uint64_t param = (uint64_t)(uintptr_t)out;
 
 	(void)state;
-	memset(out, 0, 512);
-	assert_int_equal(text_launch(module, "k", 1, 128, 0, &param, &error), PTX_OK);
-	for (uint32_t k = 0; k < 128; k++)
-		assert_int_equal(out[k], 70 * 1000 + 10);
-	ptx_module_free(module);
+	four_warps_write(module, 70 * 1000 + 10);
 }
 
 /* As MLX's sums over a block, twice with the same memory: each warp writes its own place, which
@@ -168,15 +175,9 @@ static void all_read_before_one_writes(void **state)
 			    "ld.shared.v4.u32 {r3, r4, r5, r6}, [s]; add.u32 b, r3, r4; "
 			    "add.u32 b, b, r5; add.u32 b, b, r6; mad.lo.u32 sum, a, 1000, "
 			    "b;\n" END);
-	struct ptx_error error;
-	uint64_t param = (uint64_t)(uintptr_t)out;
 
 	(void)state;
-	memset(out, 0, 512);
-	assert_int_equal(text_launch(module, "k", 1, 128, 0, &param, &error), PTX_OK);
-	for (uint32_t k = 0; k < 128; k++)
-		assert_int_equal(out[k], 10 * 1000 + 100);
-	ptx_module_free(module);
+	four_warps_write(module, 10 * 1000 + 100);
 }
 
 /* It is given out in pieces of 128 bytes: a kernel may read behind what it asked for, as
