@@ -143,6 +143,10 @@ lint: ## layout of the C files, syntax of the scripts, layers between the folder
 		xargs $(CLANG_FORMAT) --dry-run -Werror
 	$(Q)git ls-files '*.c' '*.h' | grep -v '/generated/' | xargs wc -l | \
 		awk '$$2 != "total" && $$1 > 500 {print "lint: more than 500 lines: " $$2; bad = 1} END {exit bad}' >&2
+	$(Q)! git ls-files ':(glob)*.[ch]' ':(glob)*.cu' ':(glob)*.py' | grep . || \
+		{ echo "lint: these belong into a folder" >&2; exit 1; }
+	$(Q)! git ls-files -s | grep ^120000 || \
+		{ echo "lint: these are links, which point to nothing elsewhere" >&2; exit 1; }
 	$(Q)$(PYTHON) -m py_compile $$(git ls-files '*.py')
 	$(Q)for script in .ci/run $$(git ls-files '*.sh'); do bash -n $$script || exit 1; done
 	$(Q)! git ls-files -s '*.py' '*.sh' | grep ^100644 | cut -f 2 | xargs -r grep -lm1 '^#!' || \

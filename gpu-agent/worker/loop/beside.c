@@ -74,26 +74,39 @@ static void *beside_main(void *argument)
 	return NULL;
 }
 
+/* Signals are the loop's. Faults are whoever's they happen to: a blocked one ends the process
+ * before its handler is asked, and the software GPU, which runs kernels on whatever thread
+ * waits for them, has one. */
+static bool thread_start(struct beside_thread *thread)
+{
+	sigset_t all, old;
+	pthread_t id;
+	bool made;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	sigdelset(&all, SIGFPE);
+	sigdelset(&all, SIGILL);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	made = !pthread_create(&id, NULL, beside_main, thread);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (made)
+		pthread_detach(id);
+	return made;
+}
+
 /* One with JOB as its first. */
 static struct beside_thread *thread_new(struct beside_job *job)
 {
 	struct beside_thread *thread = calloc(1, sizeof(*thread));
-	sigset_t all, old;
-	pthread_t id;
-	bool made;
 
 	if (!thread)
 		return NULL;
 	thread->job = job;
 	sem_init(&thread->next_job, 0, 0);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	made = !pthread_create(&id, NULL, beside_main, thread);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (made) {
-		pthread_detach(id);
+	if (thread_start(thread))
 		return thread;
-	}
 	sem_destroy(&thread->next_job);
 	free(thread);
 	return NULL;
