@@ -108,6 +108,18 @@ def peers(checks):
         checks.check(f"{values}: DNS", netpol.allows(made, AGENT, MACHINE, 53) != right and f"not {right}")
 
 
+def nccl(checks):
+    """Ranks at two agents find each other at ports that nobody knows before; nobody else gets there."""
+    for values, right in ((["agent.config.nccl.allowed=true"], True), (["agent.config.nccl.allowed=true", "agent.peers=false"], True),
+                          (["agent.config.nccl.allowed=false"], False), (["agent.config.nccl.wait=30m"], False)):
+        made = cluster(values)
+        for port in 5, 40000:
+            checks.check(f"{values}: agent to agent, {port}", netpol.allows(made, OTHER_AGENT, AGENT, port) != right and f"not {right}")
+            for who, address in {**{who: one[2] for who, one in PODS.items()}, "machine": MACHINE}.items():
+                checks.check(f"{values}: {who} to the agent, {port}", netpol.allows(made, address, AGENT, port) and "reaches it")
+                checks.check(f"{values}: the agent to {who}, {port}", netpol.allows(made, AGENT, address, port) and "is reached")
+
+
 def main():
     checks = chart.Checks()
     others = {**{who: one[2] for who, one in PODS.items()}, "helm test": HELM_TEST, "machine": MACHINE}
@@ -125,6 +137,7 @@ def main():
         checks.check(f"{values}: the agent", seen != wanted and f"reaches {sorted(seen)}, not {sorted(wanted)}")
     index(checks)
     peers(checks)
+    nccl(checks)
     print(f"{checks.passed} passed, {checks.failed} failed")
     sys.exit(checks.failed != 0)
 

@@ -1,5 +1,15 @@
 {{/* The agent's configuration and its pod, for either kind. */}}
 
+{{- /* Whether programs may use NCCL: "true" or nothing. */ -}}
+{{- define "vcuda.agent.nccl" -}}
+{{- if eq (dig "nccl" "allowed" false (.Values.agent.config | default dict) | toString) "true" }}true{{ end -}}
+{{- end }}
+
+{{- /* Whether /dev/shm is a volume: the 64 MiB that a container has are two ranks' of NCCL, which fails behind them. */ -}}
+{{- define "vcuda.agent.shm" -}}
+{{- if and (include "vcuda.agent.nccl" .) (not .Values.agent.hostIPC) }}true{{ end -}}
+{{- end }}
+
 {{- define "vcuda.agent.config" -}}
 driver: {{ .Values.agent.driver }}
 ports:
@@ -283,6 +293,9 @@ spec:
         - {name: config, mountPath: /etc/vcuda/agent.yaml, subPath: agent.yaml, readOnly: true}
         - {name: cache, mountPath: /var/cache/vcuda}
         - {name: tmp, mountPath: /tmp}
+        {{- if include "vcuda.agent.shm" . }}
+        - {name: shm, mountPath: /dev/shm}
+        {{- end }}
         {{- if $agent.localSocket }}
         - {name: local, mountPath: /run/vcuda-local}
         {{- end }}
@@ -319,6 +332,10 @@ spec:
       {{- toYaml (gt (len $agent.cache) 1 | ternary (omit $agent.cache "emptyDir") $agent.cache) | nindent 6 }}
     - name: tmp
       emptyDir: {}
+    {{- if include "vcuda.agent.shm" . }}
+    - name: shm
+      emptyDir: {medium: Memory, sizeLimit: 1Gi}
+    {{- end }}
     {{- with $agent.localSocket }}
     - name: local
       hostPath: {path: {{ . }}, type: Directory}
