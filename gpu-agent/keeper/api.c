@@ -170,8 +170,11 @@ static int call(struct api *api, const char *what, const char *path, const char 
 		return error_wrap(error, fd, "the API server");
 	}
 	n = asprintf(&request,
+		/* The keys' own type: the API server says 406 to who takes no other than JSON.
+		 */
 		"%s %s HTTP/1.0\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: "
-		"application/json\r\nContent-Type: application/merge-patch+json\r\n"
+		"application/json, application/jwk-set+json\r\n"
+		"Content-Type: application/merge-patch+json\r\n"
 		"Content-Length: %zu\r\n\r\n%s",
 		what, path, api->host, api->token, body ? strlen(body) : 0, body ? body : "");
 	if (n < 0 || !answer || !tls) {

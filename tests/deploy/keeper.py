@@ -86,6 +86,10 @@ class Cluster:
         parts = request.path.split("/")
         if request.headers["Authorization"] != f"Bearer {TOKEN}":
             return 401, {"message": "Unauthorized"}
+        accepted = [entry.strip() for entry in request.headers.get("Accept", "").split(",")]
+        wanted = "application/jwk-set+json" if request.path == "/openid/v1/jwks" else "application/json"
+        if wanted not in accepted:  # as Kubernetes' API server
+            return 406, {"message": f"Not Acceptable\n\nAvailable representations: {wanted}"}
         if request.path == "/openid/v1/jwks" and verb == "get":
             return 200, self.jwks
         if len(parts) != 7 or (parts[4], parts[5], parts[6], verb) not in self.rights:
