@@ -289,9 +289,9 @@ static void hand_over(struct front *front, struct session *session)
 	session->deadline = 0;
 	front->counters.sessions++;
 	log_of(&session->subject, LOG_INFO, "session.open",
-		"number=%llu worker=%d peer=%s program=\"%s\" client=%u",
-		(unsigned long long)session->number, session->worker->pid, session->peer.text,
-		session->program, session->pid);
+		"number=%llu worker=%d tenant=%s peer=%s program=\"%s\" client=%u",
+		(unsigned long long)session->number, session->worker->pid,
+		session->tenant->name, session->peer.text, session->program, session->pid);
 }
 
 void session_joined(struct front *front, struct session *session, int fd)
