@@ -155,11 +155,16 @@ def start(name, *command, container=None, space=SPACE):
                             text=True, env=environment())
 
 
+def put_program(name, source, place, container=None, space=SPACE):
+    """A program of this machine's, at that place of the container."""
+    with open(source, "rb") as file:
+        execute(name, "sh", "-c", f"cat >{place} && chmod +x {place}", container=container,
+                space=space, text=file.read())
+
+
 def put_app(name, container=None, space=SPACE):
     """tests/stack's program, at /tmp/app of the container."""
-    with open(os.path.join(BUILD, "stack", "app"), "rb") as file:
-        execute(name, "sh", "-c", "cat >/tmp/app && chmod +x /tmp/app", container=container,
-                space=space, text=file.read())
+    put_program(name, os.path.join(BUILD, "stack", "app"), "/tmp/app", container, space)
 
 
 def restarts(name, which, space=SPACE):
@@ -178,6 +183,45 @@ def process(name, which, space=SPACE):
               if entry["name"] == which][0].split("//")[1]
     tasks = node.run("ctr", "-a", node.path("containerd.sock"), "-n", "k8s.io", "tasks", "ls")
     return [int(line.split()[1]) for line in tasks.split("\n") if line.startswith(number)][0]
+
+
+# --- agents ---
+
+def ask_agents(what):
+    """{address: the JSON that it answers} of each agent."""
+    found = {}
+    for one in get("pods", space=SYSTEM)["items"]:
+        name, address = one["metadata"]["name"], one["status"].get("podIP")
+        if one["metadata"]["labels"].get(PREFIX + "component") == "agent" and address:
+            raw = kubectl("get", "--raw", f"/api/v1/namespaces/{SYSTEM}/pods/{name}:9999/proxy{what}")
+            found[address] = json.loads(raw)
+    return found
+
+
+def agents():
+    """{address: sessions} by the agents' own word."""
+    return {address: len(said["sessions"]) for address, said in ask_agents("/v1/sessions").items()}
+
+
+def two_agents(values):
+    """Makes the release have two, with one software GPU each, and VALUES, where the network enforces policies; the
+    number of the revision before."""
+    before = json.loads(helm("status", "vcuda", "-o", "json"))["version"]
+    env = [one for one in VALUES["agent"]["env"] if one["name"] != "VCUDA_SOFTGPU_DEVICES"]
+    agent = {"kind": "Deployment", "replicas": 2, "env": env, **values.pop("agent", {})}
+    helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", values={"agent": agent, **values})
+    kubectl("-n", SYSTEM, "rollout", "status", "deployment", "--timeout=60s")
+    eventually(lambda: len(agents()) == 2, 60, "only the two are there")
+    node.enforce()
+    return before
+
+
+def as_it_was(revision):
+    """With one agent, a DaemonSet's, and without policies."""
+    node.lift()
+    helm("rollback", "vcuda", str(revision))
+    kubectl("-n", SYSTEM, "rollout", "status", "daemonset", "--timeout=60s")
+    eventually(lambda: len(agents()) == 1, 60, "the two agents are gone")
 
 
 # --- the API itself ---

@@ -44,7 +44,7 @@ libraries() { # FILE...: what they load, but for glibc's
 	pack "$build/stack/app" build/stack/app
 	# In one: the agent and the demo stand on the same base.
 	images=$packed/images.tar.zst
-	archives=(client.tar client-slim.tar gpu-agent.tar demo.tar)
+	archives=(client.tar client-slim.tar gpu-agent.tar demo.tar redis.tar)
 	newest=$(cd "$build/images" && ls -t "${archives[@]}" | head -1)
 	if [ ! "$images" -nt "$build/images/$newest" ]; then
 		tar -C "$build/images" -c "${archives[@]}" |

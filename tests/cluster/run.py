@@ -13,11 +13,11 @@ import node
 from cluster import BUILD, Skip
 
 FILES = ("test_pods", "test_limits", "test_shapes", "test_life", "test_seed", "test_model", "test_kyverno", "test_network",
-         "test_registry", "test_release")
+         "test_secure", "test_several", "test_tensors", "test_registry", "test_release")
 # What any other test needs: the release.
 AROUND = ("pods.helm_install", "release.uninstall_leaves_nothing_behind")
 ARCHIVES = [os.path.join(BUILD, "images", name + ".tar")
-            for name in ("client", "client-slim", "gpu-agent", "demo")]
+            for name in ("client", "client-slim", "gpu-agent", "demo", "redis")]
 
 
 def chosen(group, name, words):

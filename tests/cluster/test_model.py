@@ -11,10 +11,10 @@ import sys
 import tarfile
 
 import node
+import python_pod
 from cluster import (BUILD, CHART, ROOT, SYSTEM, VERSION, Skip, apply, eventually, execute, get, helm,
                      kubectl)
 
-PYTHON = "localhost/usr:test"
 SEED = os.path.join(ROOT, "tests", "deploy", "seed", "annotated.yaml")
 NAME, T5_SPACE = "deployment/tensor-fusion-test-on-cpu-node-kyverno", "tensor-fusion-test"
 LIBRARIES = ("libcublas.so.*", "libcublasLt.so.*", "libcudnn*.so.*", "libnvrtc*.so.*")
@@ -66,27 +66,10 @@ def test_t5_in_a_pod_of_the_guide():
     helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", "--set", "agent.image.suffix=-cuda13")
     kubectl("-n", SYSTEM, "rollout", "status", "daemonset", "--timeout=120s", seconds=130)
 
-    # The node's /usr, without what is mounted in it (the driver): all that the pod has.
-    for name in ("usr", "usr-upper", "usr-work"):
-        os.makedirs(node.path(name), exist_ok=True)
-    node.run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir=/usr,upperdir={node.path('usr-upper')},"
-             f"workdir={node.path('usr-work')}", node.path("usr"))
-    node.make_image(PYTHON, {}, ["/usr/bin/sleep", "infinity"],
-                    [(name, "usr/" + name) for name in ("bin", "sbin", "lib", "lib64")])
-    folders = {"usr": node.path("usr"), "examples": os.path.join(ROOT, "examples")}  # at the same places
-    for name, prefix in (("python", sys.base_prefix), ("venv", sys.prefix)):
-        if not prefix.startswith("/usr") and prefix not in folders.values():
-            folders[name] = prefix
     manifest = json.loads(kubectl("create", "--dry-run=client", "-o", "json", "-f", SEED))
-    spec = manifest["spec"]["template"]["spec"]
-    spec["containers"][0].update(
-        image=PYTHON, env=[{"name": "HOME", "value": "/tmp"}, {"name": "USER", "value": "root"},
-                           {"name": "HF_HUB_OFFLINE", "value": "1"}],
-        volumeMounts=[{"name": "tmp", "mountPath": "/tmp"}] + [
-            {"name": name, "mountPath": "/usr" if name == "usr" else place}
-            for name, place in folders.items()])
-    spec["volumes"] = [{"name": "tmp", "emptyDir": {}}] + [
-        {"name": name, "hostPath": {"path": place}} for name, place in folders.items()]
+    venv = None if sys.prefix.startswith("/usr") else sys.prefix
+    python_pod.dress(manifest["spec"]["template"]["spec"], venv, [os.path.join(ROOT, "examples")],
+                     env=[("HF_HUB_OFFLINE", "1")])
     kubectl("create", "namespace", T5_SPACE)
     try:
         return beside_native(manifest)

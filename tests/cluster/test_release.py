@@ -1,22 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Other ways to install, and the end.  Last, since the others want the release as it was."""
 import glob
-import json
 
-from cluster import (CHART, SPACE, SYSTEM, annotations, apply, everything, eventually, execute, get, helm,
-                     k, kubectl, pod, put_app, ready, start)
+from cluster import (CHART, SPACE, SYSTEM, agents, annotations, apply, everything, eventually, execute, get, helm,
+                     kubectl, pod, put_app, ready, start)
 from test_pods import RIGHT, before
-
-
-def agents():
-    """{address: sessions} by the agents' own word."""
-    found = {}
-    for one in get("pods", space=SYSTEM)["items"]:
-        name, address = one["metadata"]["name"], one["status"].get("podIP")
-        if one["metadata"]["labels"].get("tensor-fusion.ai/component") == "agent" and address:
-            raw = kubectl("get", "--raw", f"/api/v1/namespaces/{SYSTEM}/pods/{name}:9999/proxy/v1/sessions")
-            found[address] = len(json.loads(raw)["sessions"])
-    return found
 
 
 def test_of_two_agents_the_freer_one_is_taken():
