@@ -207,6 +207,8 @@ def two_agents(values):
     """Makes the release have two, with one software GPU each, and VALUES, where the network enforces policies; the
     number of the revision before."""
     before = json.loads(helm("status", "vcuda", "-o", "json"))["version"]
+    # What tests before left would take the processors that two agents and ten pods ask for.
+    k("delete", "deployment,job,pod", "--all", "--timeout=60s")
     env = [one for one in VALUES["agent"]["env"] if one["name"] != "VCUDA_SOFTGPU_DEVICES"]
     agent = {"kind": "Deployment", "replicas": 2, "env": env, **values.pop("agent", {})}
     helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", values={"agent": agent, **values})

@@ -10,18 +10,33 @@ import node
 RIGHT = "sums are right"
 
 
-def test_a_killed_sidecar_comes_back_and_the_program_is_told():
+def test_a_killed_sidecar_comes_back_and_the_program_goes_on():
     apply(pod("killed", wanted=annotations()))
     ready("killed")
     put_app("killed")
-    app = start("killed", "/tmp/app", "calls")
-    assert "calling" in app.stdout.readline()
+    app = start("killed", "/tmp/app", "bystander", "4096")
+    assert "started" in app.stdout.readline()
     node.run("kill", "-KILL", str(process("killed", "vcuda-client")))
-    out, _ = app.communicate(timeout=20)
-    assert "error 911" in out, out
     eventually(lambda: restarts("killed", "vcuda-client") == (1, True), 40, "the sidecar is back")
     assert restarts("killed", "app") == (0, True)
     _, out = execute("killed", "vectorAdd")
+    assert RIGHT in out, out
+    out, _ = app.communicate(timeout=30)  # its input ends
+    assert app.returncode == 0, out
+    return out.strip().split("\n")[-1]
+
+
+def test_without_a_grace_the_program_of_a_killed_sidecar_is_told():
+    apply(pod("told", wanted=annotations(grace="0")))
+    ready("told")
+    put_app("told")
+    app = start("told", "/tmp/app", "calls")
+    assert "calling" in app.stdout.readline()
+    node.run("kill", "-KILL", str(process("told", "vcuda-client")))
+    out, _ = app.communicate(timeout=20)
+    assert "error 911" in out, out
+    eventually(lambda: restarts("told", "vcuda-client") == (1, True), 40, "the sidecar is back")
+    _, out = execute("told", "vectorAdd")
     assert RIGHT in out, out
 
 

@@ -120,6 +120,18 @@ def nccl(checks):
                 checks.check(f"{values}: the agent to {who}, {port}", netpol.allows(made, AGENT, address, port) and "is reached")
 
 
+def light(checks):
+    """QUIC where agents listen so; whom sessions are not for it is not for either."""
+    for values, port in (([], None), (["agent.config.listen=light://"], 9997), (["agent.config.listen=\\,light://", "agent.ports.send=7"], 7),
+                         (["agent.config.listen=native://"], None)):
+        made = cluster(values)
+        for who, address in {**{who: one[2] for who, one in PODS.items()}, "helm test": HELM_TEST, "machine": MACHINE}.items():
+            injected = who == "helm test" or who.startswith("injected")
+            for asked in (7, 9997, 9998):
+                right = injected and asked == port
+                checks.check(f"{values}: {who}, UDP {asked}", netpol.allows(made, address, AGENT, asked, "udp") != right and f"not {right}")
+
+
 def main():
     checks = chart.Checks()
     others = {**{who: one[2] for who, one in PODS.items()}, "helm test": HELM_TEST, "machine": MACHINE}
@@ -138,6 +150,7 @@ def main():
     index(checks)
     peers(checks)
     nccl(checks)
+    light(checks)
     print(f"{checks.passed} passed, {checks.failed} failed")
     sys.exit(checks.failed != 0)
 
