@@ -11,6 +11,7 @@
 #include "shim/loader/linked.h"
 #include "shim/loader/loader.h"
 #include "shim/loader/nvrtc.h"
+#include "shim/loader/objects.h"
 #include "shim/loader/stripped.h"
 
 #include <dlfcn.h>
@@ -223,12 +224,12 @@ void static_redirect(void)
 	struct counts counts = seen;
 	struct search search = {.since = seen.added};
 
-	dl_iterate_phdr(count_changes, &counts);
+	objects_iterate(count_changes, &counts);
 	if (counts.gone != seen.gone)
 		linked_prune();
 	if (counts.added != seen.added) {
-		dl_iterate_phdr(count_objects, &search.count);
-		dl_iterate_phdr(look_at, &search);
+		objects_iterate(count_objects, &search.count);
+		objects_iterate(look_at, &search);
 	}
 	seen = counts;
 }

@@ -76,3 +76,21 @@ test-loader: run-loader_nvrtc
 $(call add_test,loader_nvrtc,tests/loader/nvrtc.c,$(LOADER_TESTS)/nvrtc $(NVRTC_PARTS) $(LOADER_LIB), \
 	for how in ptx none; do VCUDA_NVRTC=$$$$how LD_PRELOAD="$(abspath $(LOADER_LIB) $(LIB)/libvcuda.so)" \
 	timeout 180 $$< $(abspath $(NVRTC_PARTS)) || exit 1; done)
+
+##### Many libraries with thread-local memory #####
+
+$(LOADER_TESTS)/thread-local-part.so: tests/loader/thread-local-part.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O2 $(WARNINGS) -fPIC -shared -o $@ $<
+
+$(LOADER_TESTS)/thread-local: tests/loader/thread-local.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O2 $(WARNINGS) -D_GNU_SOURCE -o $@ $< -ldl
+
+test-loader: run-loader_thread_local
+$(call add_test,loader_thread_local,tests/loader/thread-local.c,$(LOADER_TESTS)/thread-local \
+	$(LOADER_TESTS)/thread-local-part.so $(LOADER_LIB), \
+	LD_PRELOAD="$(abspath $(LOADER_LIB) $(LIB)/libvcuda.so)" \
+	timeout 180 $$< $(abspath $(LOADER_TESTS)/thread-local-part.so))
