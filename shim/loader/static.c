@@ -10,6 +10,7 @@
 #include "shim/loader/jump.h"
 #include "shim/loader/linked.h"
 #include "shim/loader/loader.h"
+#include "shim/loader/nvjitlink.h"
 #include "shim/loader/nvrtc.h"
 #include "shim/loader/objects.h"
 #include "shim/loader/stripped.h"
@@ -177,9 +178,12 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 		return 0;
 	if (!path || known(path))
 		return 0;
-	if (nvrtc_wanted(path)) {
+	if (nvrtc_wanted(path) || nvjitlink_wanted(path)) {
 		if (image_open(&image, path)) {
-			nvrtc_redirect(info, &image);
+			if (nvrtc_wanted(path))
+				nvrtc_redirect(info, &image);
+			else
+				nvjitlink_redirect(info, &image, path);
 			image_close(&image);
 		}
 		return 0;

@@ -94,3 +94,23 @@ $(call add_test,loader_thread_local,tests/loader/thread-local.c,$(LOADER_TESTS)/
 	$(LOADER_TESTS)/thread-local-part.so $(LOADER_LIB), \
 	LD_PRELOAD="$(abspath $(LOADER_LIB) $(LIB)/libvcuda.so)" \
 	timeout 180 $$< $(abspath $(LOADER_TESTS)/thread-local-part.so))
+
+##### nvJitLink for a GPU that runs PTX #####
+
+NVJITLINK_PARTS := $(foreach name,libnvJitLink.so.12 libnvJitLink.so.13,$(LOADER_TESTS)/$(name))
+
+$(NVJITLINK_PARTS): tests/loader/nvjitlink-part.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O2 $(WARNINGS) -fPIC -shared -o $@ $<
+
+$(LOADER_TESTS)/nvjitlink: tests/loader/nvjitlink.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O2 $(WARNINGS) -D_GNU_SOURCE -rdynamic -o $@ $< -ldl
+
+test-loader: run-loader_nvjitlink
+$(call add_test,loader_nvjitlink,tests/loader/nvjitlink.c,$(LOADER_TESTS)/nvjitlink $(NVJITLINK_PARTS) \
+	$(LOADER_LIB), \
+	for how in ptx none; do VCUDA_NVRTC=$$$$how LD_PRELOAD="$(abspath $(LOADER_LIB) $(LIB)/libvcuda.so)" \
+	timeout 180 $$< $(abspath $(NVJITLINK_PARTS)) || exit 1; done)
