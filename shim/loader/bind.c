@@ -9,6 +9,7 @@
 #include "shim/loader/bind.h"
 #include "shim/loader/elf.h"
 #include "shim/loader/loader.h"
+#include "shim/loader/objects.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -324,14 +325,14 @@ void bind_mapped(void)
 
 	objects.seen = objects.added;
 	objects.count = objects.at = 0;
-	dl_iterate_phdr(count_object, &objects);
+	objects_iterate(count_object, &objects);
 	objects.anew = objects.gone != gone;
 	if (objects.anew)
 		objects.ndoubles = 0;
 	/* At first: all are relocated already. */
 	if (!objects.seen || (objects.added == objects.seen && !objects.anew))
 		return;
-	dl_iterate_phdr(find_doubles, &objects);
+	objects_iterate(find_doubles, &objects);
 	objects.at = 0;
-	dl_iterate_phdr(look_at, &objects);
+	objects_iterate(look_at, &objects);
 }

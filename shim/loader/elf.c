@@ -115,6 +115,8 @@ struct loaded_tables loaded_tables(const struct dl_phdr_info *info)
 		case DT_SONAME: t.soname = d->d_un.d_val; break;
 		case DT_GNU_HASH: t.hash = (const void *)d->d_un.d_ptr; break;
 		case DT_JMPREL: t.stubs = (const void *)d->d_un.d_ptr; break;
+		case DT_RELA: t.relatives = (const void *)d->d_un.d_ptr; break;
+		case DT_RELACOUNT: t.relative_count = d->d_un.d_val; break;
 		case DT_PLTRELSZ: t.stub_count = d->d_un.d_val / sizeof(*t.stubs); break;
 		default: break;
 		}

@@ -47,6 +47,8 @@ struct loaded_tables {
 	uint64_t soname;	  /* where among the names; 0: it has none */
 	const Elf64_Rela *stubs;  /* for the functions that it calls by stubs */
 	size_t stub_count;
+	const Elf64_Rela *relatives; /* its first relocations */
+	size_t relative_count;	     /* how many of them add the object's base */
 };
 struct loaded_tables loaded_tables(const struct dl_phdr_info *info);
 /* How many of its first symbols to look at for what it imports; 0: its tables are not to be

@@ -4,6 +4,7 @@
  * entry is taken while its number is not 0.
  */
 #include "shim/loader/linked.h"
+#include "shim/loader/objects.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -80,7 +81,7 @@ void linked_prune(void)
 {
 	for (size_t i = 0; i < used; i++)
 		objects[i].loaded = false;
-	dl_iterate_phdr(mark, NULL);
+	objects_iterate(mark, NULL);
 	for (size_t i = 0; i < used; i++)
 		if (!objects[i].loaded)
 			objects[i].number = 0;

@@ -10,7 +10,9 @@
 #include "shim/loader/jump.h"
 #include "shim/loader/linked.h"
 #include "shim/loader/loader.h"
+#include "shim/loader/nvjitlink.h"
 #include "shim/loader/nvrtc.h"
+#include "shim/loader/objects.h"
 #include "shim/loader/stripped.h"
 
 #include <dlfcn.h>
@@ -176,9 +178,12 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 		return 0;
 	if (!path || known(path))
 		return 0;
-	if (nvrtc_wanted(path)) {
+	if (nvrtc_wanted(path) || nvjitlink_wanted(path)) {
 		if (image_open(&image, path)) {
-			nvrtc_redirect(info, &image);
+			if (nvrtc_wanted(path))
+				nvrtc_redirect(info, &image);
+			else
+				nvjitlink_redirect(info, &image, path);
 			image_close(&image);
 		}
 		return 0;
@@ -223,12 +228,12 @@ void static_redirect(void)
 	struct counts counts = seen;
 	struct search search = {.since = seen.added};
 
-	dl_iterate_phdr(count_changes, &counts);
+	objects_iterate(count_changes, &counts);
 	if (counts.gone != seen.gone)
 		linked_prune();
 	if (counts.added != seen.added) {
-		dl_iterate_phdr(count_objects, &search.count);
-		dl_iterate_phdr(look_at, &search);
+		objects_iterate(count_objects, &search.count);
+		objects_iterate(look_at, &search);
 	}
 	seen = counts;
 }

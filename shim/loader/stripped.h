@@ -16,6 +16,8 @@ struct stripped {
 	const struct dl_phdr_info *info;
 	const struct unwind_entry *entries; /* each function, in the order of addresses */
 	size_t count, first;		    /* the runtime's first */
+	const Elf64_Rela *relatives; /* of the object, that the loader adds its base to */
+	size_t relative_count;
 };
 
 /* Looks for a runtime in a loaded object. Reads what is mapped, and of most objects without one

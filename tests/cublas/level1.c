@@ -333,6 +333,27 @@ static void moved(cudaDataType type, int n)
 	matrix_free(&z);
 }
 
+/* In the host's mode, at a device's address. */
+static void result_on_device(void)
+{
+	struct matrix x = vector_new(CUDA_C_64F, 27, 1);
+	struct result r = result_new();
+	cuDoubleComplex dot, *dot_there = (void *)r.host;
+	int most;
+
+	BLAS(cublasZdotc_v2(handle, 27, x.device, 1, x.device, 1, &dot));
+	BLAS(cublasZdotc_v2(handle, 27, x.device, 1, x.device, 1, r.device));
+	result_fetch(&r, 1);
+	near("a product at a device's address", dot_there->x + I * dot_there->y,
+		dot.x + I * dot.y, CUDA_C_64F);
+	BLAS(cublasIzamax_v2(handle, 27, x.device, 1, &most));
+	BLAS(cublasIzamax_v2(handle, 27, x.device, 1, r.device));
+	result_fetch(&r, 1);
+	near("an index at a device's address", *(int *)r.host, most, CUDA_R_32F);
+	CUDA(cudaFree(r.device));
+	matrix_free(&x);
+}
+
 static void wrong(void)
 {
 	struct matrix x = vector_new(CUDA_R_32F, 4, 1);
@@ -387,6 +408,7 @@ int main(void)
 	mode(CUBLAS_POINTER_MODE_HOST);
 	for (int t = 0; t < COUNT(every_type); t++)
 		moved(every_type[t], 7);
+	result_on_device();
 	wrong();
 	BLAS(cublasDestroy_v2(handle));
 	puts("level1: right");

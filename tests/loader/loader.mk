@@ -76,3 +76,65 @@ test-loader: run-loader_nvrtc
 $(call add_test,loader_nvrtc,tests/loader/nvrtc.c,$(LOADER_TESTS)/nvrtc $(NVRTC_PARTS) $(LOADER_LIB), \
 	for how in ptx none; do VCUDA_NVRTC=$$$$how LD_PRELOAD="$(abspath $(LOADER_LIB) $(LIB)/libvcuda.so)" \
 	timeout 180 $$< $(abspath $(NVRTC_PARTS)) || exit 1; done)
+
+##### Many libraries with thread-local memory #####
+
+$(LOADER_TESTS)/thread-local-part.so: tests/loader/thread-local-part.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O2 $(WARNINGS) -fPIC -shared -o $@ $<
+
+$(LOADER_TESTS)/thread-local: tests/loader/thread-local.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O2 $(WARNINGS) -D_GNU_SOURCE -o $@ $< -ldl
+
+test-loader: run-loader_thread_local
+$(call add_test,loader_thread_local,tests/loader/thread-local.c,$(LOADER_TESTS)/thread-local \
+	$(LOADER_TESTS)/thread-local-part.so $(LOADER_LIB), \
+	LD_PRELOAD="$(abspath $(LOADER_LIB) $(LIB)/libvcuda.so)" \
+	timeout 180 $$< $(abspath $(LOADER_TESTS)/thread-local-part.so))
+
+##### nvJitLink for a GPU that runs PTX #####
+
+NVJITLINK_PARTS := $(foreach name,libnvJitLink.so.12 libnvJitLink.so.13,$(LOADER_TESTS)/$(name))
+
+$(NVJITLINK_PARTS): tests/loader/nvjitlink-part.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O2 $(WARNINGS) -fPIC -shared -o $@ $<
+
+$(LOADER_TESTS)/nvjitlink: tests/loader/nvjitlink.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O2 $(WARNINGS) -D_GNU_SOURCE -rdynamic -o $@ $< -ldl
+
+test-loader: run-loader_nvjitlink
+$(call add_test,loader_nvjitlink,tests/loader/nvjitlink.c,$(LOADER_TESTS)/nvjitlink $(NVJITLINK_PARTS) \
+	$(LOADER_LIB), \
+	for how in ptx none; do VCUDA_NVRTC=$$$$how LD_PRELOAD="$(abspath $(LOADER_LIB) $(LIB)/libvcuda.so)" \
+	timeout 180 $$< $(abspath $(NVJITLINK_PARTS)) || exit 1; done)
+
+##### The row of functions by which a stripped runtime is known #####
+
+# What compilers call, by its sizes before, in and behind __cudaInitModule; the last is nobody's.
+ROW_PARTS := $(foreach time,12.8 12.2 12.0 other,$(LOADER_TESTS)/row-$(time).so)
+row_12.8 := 0x4a,0x2b,0x22,0x37,0x7b,0x7b,0x38,0x69 0xd7 0x96,0xa2,0x93,0xa,0xa 0
+row_12.2 := 0x4a,0x2b,0x22,0x37,0x7b,0x7b,0x38,0x69 0xc6 0x8c,0xb5,0x67,0xa,0xa 1
+row_12.0 := 0x4c,0x28,0x15,0x22,0x6f,0x6f,0x39,0x61 0xd5 0x94,0xc9,0x5f,0x5,0x5 1
+row_other := 0x4a,0x2b,0x22,0x37,0x7b,0x7b,0x38,0x69 0xd7 0x8c,0xb5,0x67,0xa,0xa 1
+
+$(ROW_PARTS): $(LOADER_TESTS)/row-%.so: tests/loader/row.S
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -nostdlib -o $@ $< $(join -DBEFORE= -DINIT= -DBEHIND= -DBY_PLACE=,$(row_$*)) \
+		-Wl,--eh-frame-hdr
+
+$(LOADER_TESTS)/row: tests/loader/row.c shim/loader/stripped.c shim/loader/elf.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O2 $(WARNINGS) -D_GNU_SOURCE -I. -o $@ $^ -ldl
+
+test-loader: run-loader_row
+$(call add_test,loader_row,tests/loader/row.c,$(LOADER_TESTS)/row $(ROW_PARTS),timeout 180 $$< \
+	$(abspath $(filter-out %other.so,$(ROW_PARTS))) -- $(abspath $(LOADER_TESTS)/row-other.so))

@@ -101,11 +101,30 @@ EXPORT void vcuda_library_inout(
 	vcuda_library_result(call, words, value);
 }
 
+/* Memory of a device that the host does not reach. */
+static bool device_only(const void *memory)
+{
+	CUmemorytype type = CU_MEMORYTYPE_HOST;
+	unsigned managed = 0;
+	CUpointer_attribute asked[] = {
+		CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED};
+	void *told[] = {&type, &managed};
+
+	return !cuPointerGetAttributes(2, asked, told, (CUdeviceptr)memory) &&
+	       type == CU_MEMORYTYPE_DEVICE && !managed;
+}
+
+/* A result for the host may be asked for at a device's address: cuBLAS copies it there
+ * (PennyLane's lightning.gpu lets it). When the call returns all streams see it. */
 EXPORT void vcuda_library_copy_result(
 	const struct library_call *call, void *to, const uint64_t *words, uint32_t bytes)
 {
-	if (!call->status && !library_on_device(call))
+	if (call->status || library_on_device(call))
+		return;
+	if (!device_only(to))
 		memcpy(to, words, bytes);
+	else if (!cuMemcpyHtoD((CUdeviceptr)to, words, bytes))
+		cuStreamSynchronize(CU_STREAM_LEGACY);
 }
 
 EXPORT void vcuda_library_fills(
