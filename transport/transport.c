@@ -25,7 +25,9 @@
 TRANSPORTS(DECLARE)
 static const struct transport *const transports[] = {TRANSPORTS(ENTRY)};
 
-static bool secure;					    /* set before other threads start */
+static bool secure; /* set before other threads start */
+static bool
+	one_name; /* so is this: whatever a host is called, its certificate names the same */
 static const struct transport *assumed = &transport_native; /* likewise */
 
 #define FAULT "fault+"
@@ -105,6 +107,8 @@ int transport_secure(
 
 	if (!ret)
 		secure = true;
+	if (!ret && end == TRANSPORT_CLIENT)
+		one_name = settings->name[0] != 0;
 	return ret;
 }
 
@@ -177,8 +181,9 @@ int transport_describe(const char *address, uint16_t default_port,
 int transport_expand(const char *address, void (*add)(void *argument, const char *address),
 	void *argument, struct error *error)
 {
-	/* A certificate is for a name, so that must stay. */
-	if (!scheme_length(address) && !secure)
+	/* A certificate is for a name: the host's, so that must stay, or one for all of them.
+	 */
+	if (!scheme_length(address) && (!secure || one_name))
 		return native_expand(address, add, argument, error);
 	add(argument, address);
 	return 0;

@@ -339,7 +339,8 @@ int transport_describe(const char *address, uint16_t default_port,
 	struct transport_description *description, struct error *error);
 
 /* Calls ADD for each address that ADDRESS stands for: without a scheme all of a host's, else
- * the address itself. 0, or -errno with *error. */
+ * the address itself, and so where TLS is for the host's own name (transport_tls.name is
+ * empty). 0, or -errno with *error. */
 int transport_expand(const char *address, void (*add)(void *argument, const char *address),
 	void *argument, struct error *error);
 

@@ -203,6 +203,12 @@ def agents():
     return {address: len(said["sessions"]) for address, said in ask_agents("/v1/sessions").items()}
 
 
+def upgrade(values, kind="deployment"):
+    """Of the release, with agents of that kind, until all of them are there."""
+    helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", values=values)
+    kubectl("-n", SYSTEM, "rollout", "status", kind, "--timeout=90s", seconds=100)
+
+
 def two_agents(values):
     """Makes the release have two, with one software GPU each, and VALUES, where the network enforces policies; the
     number of the revision before."""
@@ -211,8 +217,7 @@ def two_agents(values):
     k("delete", "deployment,job,pod", "--all", "--timeout=60s")
     env = [one for one in VALUES["agent"]["env"] if one["name"] != "VCUDA_SOFTGPU_DEVICES"]
     agent = {"kind": "Deployment", "replicas": 2, "env": env, **values.pop("agent", {})}
-    helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", values={"agent": agent, **values})
-    kubectl("-n", SYSTEM, "rollout", "status", "deployment", "--timeout=60s")
+    upgrade({"agent": agent, **values})
     eventually(lambda: len(agents()) == 2, 60, "only the two are there")
     node.enforce()
     return before

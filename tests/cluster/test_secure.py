@@ -5,8 +5,8 @@ import base64
 import json
 import re
 
-from cluster import (CHART, SPACE, SYSTEM, Skip, annotations, apply, eventually, execute, get, helm, kubectl, pod, put_app,
-                     ready, start)
+from cluster import (SPACE, SYSTEM, Skip, annotations, apply, eventually, execute, get, helm, kubectl, pod, put_app, ready,
+                     start, upgrade)
 
 RIGHT = "sums are right"
 KEEPER, SECRET, OTHERS = "vcuda-keeper", "vcuda-tls", "others"
@@ -39,10 +39,8 @@ def test_the_charts_job_makes_the_certificate_and_fetches_the_clusters_keys():
     found["revision"] = json.loads(helm("status", "vcuda", "-o", "json"))["version"]
     issuer = json.loads(kubectl("get", "--raw", "/.well-known/openid-configuration"))["issuer"]
     assert metric("insecure") == 1
-    helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", values={
-        "tls": {"enabled": True, "issuer": "job", "namespaces": [SPACE]},
-        "auth": {"serviceAccount": {"enabled": True, "issuer": issuer}}})
-    kubectl("-n", SYSTEM, "rollout", "status", "daemonset", "--timeout=90s", seconds=100)
+    upgrade({"tls": {"enabled": True, "issuer": "job", "namespaces": [SPACE]},
+             "auth": {"serviceAccount": {"enabled": True, "issuer": issuer}}}, "daemonset")
     assert "Succeeded" in helm("test", "vcuda", "--timeout", "60s")
     assert metric("insecure") == 0
     text = base64.b64decode(certificate()).decode()

@@ -8,7 +8,7 @@ import node
 import node_process
 import python_pod
 from cluster import (BUILD, ROOT, SPACE, Skip, agents, annotations, apply, as_it_was, ask_agents, eventually, execute, get, k,
-                     kubectl, pod, put_program, ready, start, two_agents, why)
+                     kubectl, pod, put_program, ready, start, two_agents, upgrade, why)
 
 JOB = os.path.join(ROOT, "examples", "peers", "job.yaml")
 TORCH = os.path.join(node_process.CACHE, "torch-2.11.0")
@@ -85,6 +85,21 @@ def over_both_agents(name):
     assert "Complete" in ended, (ended, logs, why("job/" + name))
     assert LOSSES in logs["0"], logs
     assert [len(pods) for pods in met.values()] == [1, 1] and len(set.union(*met.values())) == 2, met
+
+
+def test_over_tls_agents_copy_to_each_other_too():
+    """They show each other the certificate that the chart's Job made, under one name."""
+    two()
+    issuer = json.loads(kubectl("get", "--raw", "/.well-known/openid-configuration"))["issuer"]
+    upgrade({"tls": {"enabled": True, "issuer": "job", "namespaces": [SPACE]},
+             "auth": {"serviceAccount": {"enabled": True, "issuer": issuer}}})
+    apply(pod("secret", wanted=annotations(gpu_count="2", gpu_spread="always")))
+    ready("secret", 90)
+    put_program("secret", os.path.join(BUILD, "stack", "direct"), "/tmp/direct")
+    execute("secret", "/tmp/direct", "copies", seconds=120)
+    said = json.loads(execute("secret", "/lib/vcuda/vcuda-client", "status", "--json", container="vcuda-client")[1])
+    assert said["totals"]["attached"] and not said["totals"]["relayed_bytes"], said["totals"]
+    k("delete", "pod", "secret", "--wait=false")
 
 
 def test_the_release_is_as_it_was():

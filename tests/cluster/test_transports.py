@@ -5,15 +5,10 @@ import json
 import os
 
 import node
-from cluster import (CHART, SYSTEM, annotations, apply, eventually, execute, helm, k, kubectl, pod, put_app, ready, start)
+from cluster import (SYSTEM, annotations, apply, eventually, execute, helm, k, kubectl, pod, put_app, ready, start, upgrade)
 
 RESTRICTED = "restricted"
 found = {}
-
-
-def upgrade(values):
-    helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", values=values)
-    kubectl("-n", SYSTEM, "rollout", "status", "daemonset", "--timeout=60s")
 
 
 def transport_of(name, **more):
@@ -38,7 +33,7 @@ def transport_of(name, **more):
 
 def test_light_goes_through_the_network_policy():
     found["revision"] = json.loads(helm("status", "vcuda", "-o", "json"))["version"]
-    upgrade({"agent": {"config": {"listen": "light://"}}})
+    upgrade({"agent": {"config": {"listen": "light://"}}}, "daemonset")
     node.enforce()
     try:
         assert transport_of("far", wanted={"protocol": "light"}) == ["light"]
@@ -52,7 +47,7 @@ def test_pods_on_the_agents_node_share_memory_by_a_folder():
     folder = node.path("local")
     os.makedirs(folder, exist_ok=True)
     os.chown(folder, 65532, 65532)
-    upgrade({"agent": {"localSocket": folder}})
+    upgrade({"agent": {"localSocket": folder}}, "daemonset")
     assert transport_of("beside") == ["local"]
     assert transport_of("asked", wanted={"protocol": "native"}) == ["native"]
 
@@ -73,7 +68,7 @@ def test_where_pod_security_refuses_the_folder_they_stay_on_the_network():
 
 
 def test_where_both_have_hostipc_no_folder_is_needed():
-    upgrade({"agent": {"hostIPC": True}})
+    upgrade({"agent": {"hostIPC": True}}, "daemonset")
     try:
         assert transport_of("inside", wanted={"ipc_mode": "host"}) == ["local"]
         assert transport_of("outside") == ["native"]

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * TLS 1.3 records: what RFC 8448 prints, links over them with every cut of the stream, a key
- * that is used up, and records of a peer that violates the protocol.
+ * that is used up, records of a peer that violates the protocol, and which addresses a name
+ * stands for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,6 +19,7 @@
 #include <cmocka.h>
 
 #include "transport/tls/link.h"
+#include "transport/transport.h"
 
 /* RFC 8448, 3: the client's application traffic secret, and its first record. */
 static const struct record_keys rfc_keys = {
@@ -311,6 +314,46 @@ static void bytes_of_a_stranger(void **state)
 	close_pair(&pair);
 }
 
+static void note_address(void *told, const char *address)
+{
+	strcat(strcat(told, address), " ");
+}
+
+/* One name for all agents: each address of a host may be asked. Without it the host's own name
+ * is what the certificate must name. */
+static void addresses_under_one_name(void **state)
+{
+	static struct transport_tls settings = {.name = "agents.example"};
+	char command[256], told[600] = "";
+	struct error error;
+	int fd;
+
+	(void)state;
+	strcpy(settings.ca, "/tmp/vcuda-ca-XXXXXX");
+	fd = mkstemp(settings.ca);
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(command, sizeof(command),
+		"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
+		"-subj /CN=ca -keyout /dev/null -out %.60s 2>/dev/null",
+		settings.ca);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(transport_secure(TRANSPORT_CLIENT, &settings, &error), 0);
+	assert_int_equal(transport_expand("127.0.0.1:9", note_address, told, &error), 0);
+	assert_int_equal(transport_expand("localhost:9", note_address, told, &error), 0);
+	assert_string_equal(strtok(told, " "), "127.0.0.1:9");
+	assert_null(strstr(strtok(NULL, ""), "localhost"));
+	told[0] = 0;
+	assert_int_equal(transport_expand("tls://localhost:9", note_address, told, &error), 0);
+	assert_string_equal(told, "tls://localhost:9 ");
+
+	told[0] = settings.name[0] = 0;
+	assert_int_equal(transport_secure(TRANSPORT_CLIENT, &settings, &error), 0);
+	assert_int_equal(transport_expand("localhost:9", note_address, told, &error), 0);
+	assert_string_equal(told, "localhost:9 ");
+	unlink(settings.ca);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +365,7 @@ int main(void)
 		cmocka_unit_test(what_was_read_ahead_wakes),
 		cmocka_unit_test(records_that_have_no_place),
 		cmocka_unit_test(bytes_of_a_stranger),
+		cmocka_unit_test(addresses_under_one_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
