@@ -28,7 +28,7 @@ HISTORY = ("CHANGELOG.md",)
 MADE = ("build/", ".dist/", "deploy/helm/vcuda/charts/")
 SOURCE = (".c", ".h", ".api", ".mk", ".cu", ".map", ".tpl")
 # Headers of NVIDIA.
-FOREIGN = ("cuda.h", "nvml.h", "cublas_v2.h", "cublasLt.h", "cudnn.h", "cufft.h", "cufftXt.h", "cufft_device.h", "curand_discrete.h", "curand_kernel.h", "cusolverDn.h", "cusolverRf.h", "cusolverSp.h", "cusparse.h", "cuda_runtime_api.h",
+FOREIGN = ("cuda.h", "nvml.h", "nvJitLink.h", "cublas_v2.h", "cublasLt.h", "cudnn.h", "cufft.h", "cufftXt.h", "cufft_device.h", "curand_discrete.h", "curand_kernel.h", "cusolverDn.h", "cusolverRf.h", "cusolverSp.h", "cusparse.h", "cuda_runtime_api.h",
            "generated_cuda_meta.h", "generated_cuda_runtime_api_meta.h", "fatbinary_section.h")
 SLASHED = re.compile(r"[\w.*{}-][\w./*{},-]*/[\w./*{},-]*")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
