@@ -49,6 +49,7 @@ static void one_device(int device)
 		SAME(PciDeviceId, pciDeviceID),
 		SAME(PciDomainId, pciDomainID),
 		SAME(ManagedMemory, managedMemory),
+		SAME(GPUDirectRDMAFlushWritesOptions, gpuDirectRDMAFlushWritesOptions),
 		SAME(Integrated, integrated),
 		SAME(EccEnabled, ECCEnabled),
 		SAME(MaxPitch, memPitch),
@@ -91,6 +92,19 @@ static void one_device(int device)
 	CHECK_EQ((int)slot, p.pciDeviceID);
 	CUDA(cudaDeviceGetByPCIBusId(&value, bus));
 	CHECK_EQ(value, device);
+}
+
+/* The attribute says whether there is the call. */
+static void flush()
+{
+	int options;
+	cudaError_t status = cudaDeviceFlushGPUDirectRDMAWrites(
+		cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
+		cudaFlushGPUDirectRDMAWritesToOwner);
+
+	CUDA(cudaDeviceGetAttribute(&options, cudaDevAttrGPUDirectRDMAFlushWritesOptions, 0));
+	CHECK_EQ((options & cudaFlushGPUDirectRDMAWritesOptionHost) != 0, status == cudaSuccess);
+	(void)cudaGetLastError();
 }
 
 static void memory()
@@ -160,6 +174,7 @@ int main()
 	CHECK(flags & cudaDeviceScheduleYield);
 	CUDA_IS(cudaErrorInvalidValue, cudaSetDeviceFlags(1u << 30));
 	(void)cudaGetLastError();
+	flush();
 	memory();
 	pointers();
 	printf("what is said of the devices agrees\n");

@@ -107,6 +107,25 @@ static void used_is_what_was_asked(void)
 	synced(0);
 }
 
+/* Trimming leaves no less than it was told to keep: a unit that would be missing then stays
+ * (CCCL's test of cuda::device_memory_pool says so of NVIDIA's). */
+static void keeps_no_less(void)
+{
+	void *a = get(20 * MIB, 1), *b = get(20 * MIB, 2);
+
+	give(a);
+	give(b);
+	synced(2);
+	CUDA(cudaMemPoolTrimTo(pool, 33 * MIB));
+	reserves(2);
+	CUDA(cudaMemPoolTrimTo(pool, 32 * MIB));
+	reserves(1);
+	CUDA(cudaMemPoolTrimTo(pool, 1));
+	reserves(1);
+	CUDA(cudaMemPoolTrimTo(pool, 0));
+	reserves(0);
+}
+
 static void own(unsigned long long threshold)
 {
 	cudaMemPoolProps props = {};
@@ -115,6 +134,8 @@ static void own(unsigned long long threshold)
 	props.location.type = cudaMemLocationTypeDevice;
 	CUDA(cudaMemPoolCreate(&pool, &props));
 	grows_and_shrinks(threshold);
+	if (threshold == ~0ull)
+		keeps_no_less();
 	CUDA(cudaMemPoolDestroy(pool));
 }
 

@@ -250,6 +250,9 @@ CUresult hand_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice 
 	/* Of the program's machine, whose nodes are as near as one another. */
 	if (!status && attrib == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID && !host_numa(*pi))
 		*pi = 0;
+	/* hand_cuFlushGPUDirectRDMAWrites answers for every device. */
+	if (!status && attrib == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS)
+		*pi |= CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST;
 	if (!status && attrib == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)
 		/* managed.h: device memory, and pages of the program's */
 		*pi = session_count == 1 && fault_seen;

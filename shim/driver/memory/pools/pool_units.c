@@ -83,7 +83,9 @@ void pool_units_free(struct pool_units *units, uint64_t place, size_t bytes)
 
 void pool_units_trim(struct pool_units *units, uint64_t keep)
 {
-	for (size_t i = units->room; i-- && units->idle && units->holds > keep / POOL_UNIT;) {
+	const uint64_t least = keep / POOL_UNIT + (keep % POOL_UNIT != 0);
+
+	for (size_t i = units->room; i-- && units->idle && units->holds > least;) {
 		if (!units->held[i] || units->lying[i])
 			continue;
 		units->held[i] = false;

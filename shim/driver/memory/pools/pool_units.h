@@ -27,7 +27,7 @@ struct pool_units {
 uint64_t pool_units_alloc(struct pool_units *units, size_t bytes);
 /* What pool_units_alloc gave, with its bytes, is free again; its units stay held. */
 void pool_units_free(struct pool_units *units, uint64_t place, size_t bytes);
-/* Gives idle units back until those that are held have at most KEEP bytes. */
+/* Gives idle units back, as long as those that are still held have at least KEEP bytes. */
 void pool_units_trim(struct pool_units *units, uint64_t keep);
 
 #endif
