@@ -97,6 +97,11 @@
 /* Payloads on stripes may be told by their content: bytes that the agent has do not travel. */
 #define SESSION_FEATURE_NAMES (1ull << 13)
 
+/* COMMANDS: only where no more sessions run than an answer to PROBE said, in `seen`; else
+ * STATUS_PENDING, and the client asks all agents again: of two that ask at once each would
+ * get the same agent, though another one is freer by then. */
+#define SESSION_FEATURE_SEEN (1ull << 14)
+
 #define SESSION_TICKET_MS 10000 /* that a ticket is good for */
 
 #define SESSION_STRIPES 4 /* at most; FRAME_STRIPE_MASK has room for 7 */
@@ -159,9 +164,12 @@ struct session_hello {
 	uint32_t version;
 	uint32_t role;
 	uint64_t features;
-	uint8_t session[16]; /* not COMMANDS, PROBE: as the last WELCOME gave them; else 0 */
-	uint8_t secret[16];
-	uint32_t pid; /* for the ledger and logs */
+	union {
+		uint8_t session[16]; /* not COMMANDS, PROBE: as the last WELCOME gave it */
+		uint32_t seen;	     /* COMMANDS with SESSION_FEATURE_SEEN: sessions */
+	};
+	uint8_t secret[16]; /* as `session` */
+	uint32_t pid;	    /* for the ledger and logs */
 	uint32_t uid;
 	char program[64];
 	char pod[128]; /* namespace/name, or the host's name */

@@ -14,10 +14,11 @@ enum wire_status {
 	STATUS_UNAVAILABLE = 46, /* no GPU is free: a limit of the agent's */
 	STATUS_NO_DEVICE = 100,
 	STATUS_INVALID_DEVICE = 101,
-	STATUS_ECC = 214,	    /* an uncorrectable error of the GPU's memory */
-	STATUS_NVLINK = 220,	    /* the same of an NVLink */
-	STATUS_NOT_FOUND = 500,	    /* no tensor of that name */
-	STATUS_PENDING = 600,	    /* a tensor that is not sealed yet */
+	STATUS_ECC = 214,	/* an uncorrectable error of the GPU's memory */
+	STATUS_NVLINK = 220,	/* the same of an NVLink */
+	STATUS_NOT_FOUND = 500, /* no tensor of that name */
+	STATUS_PENDING = 600,	/* a tensor that is not sealed yet; a session that may be had
+				   after another look (SESSION_FEATURE_SEEN) */
 	STATUS_NOT_PERMITTED = 800, /* token or quota */
 	STATUS_NOT_READY = 802,	    /* draining, no agent, no sidecar */
 	STATUS_MISMATCH = 803,	    /* another version of the protocol */

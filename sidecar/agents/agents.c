@@ -18,6 +18,7 @@
 
 #define ASK_NS 1500000000ull /* for all of them to answer */
 #define ASK_STACK (256u * 1024)
+#define ASK_AGAIN 8	      /* times, of those that were overtaken */
 #define FAULT_SCHEME "fault+" /* the one scheme with a + (transport.c) */
 
 struct candidate {
@@ -401,6 +402,45 @@ void agents_shared(struct agents *agents, const struct link *link, char address[
 			address, AGENT_TEXT, LOCAL_SCHEME "%.120s", (const char *)place->bytes);
 }
 
+/* A session at the best of them, or at the next that grants one. SEEN: only where no other
+ * session has begun since they were asked; *overtaken then says that one has. */
+static int open_best(struct agents *agents, struct candidates *all, const char *failed,
+	const struct session_hello *hello, bool seen, bool *overtaken,
+	struct session_welcome *welcome, uint64_t deadline, struct link **link,
+	struct error *error)
+{
+	struct session_hello mine = *hello;
+	int ret = -EAGAIN;
+
+	*overtaken = false;
+	for (size_t i = 0; i < all->count && !*overtaken; i++) {
+		struct candidate *candidate = &all->at[i];
+
+		if (all->count > 1 && !strcmp(candidate->address, failed))
+			continue;
+		if (seen && !candidate->result) {
+			mine.features |= SESSION_FEATURE_SEEN;
+			mine.seen = candidate->welcome.sessions;
+		} else {
+			mine.features = hello->features;
+			mine.seen = 0;
+		}
+		*welcome = (struct session_welcome){0}; /* it may not come to one */
+		ret = agents_open(
+			agents, candidate->address, &mine, welcome, deadline, link, error);
+		if (!ret) {
+			remember(agents, candidate->address);
+			break;
+		}
+		*overtaken = seen && welcome->status == STATUS_PENDING;
+		if (all->count > 1 && !*overtaken)
+			log_info("agent.passed", "agent=%s text=\"%s\"", candidate->address,
+				error->text);
+	}
+	explicit_bzero(mine.token, sizeof(mine.token));
+	return ret;
+}
+
 /* Of all that the list stands for, but for FAILED, which was tried just now. */
 static int choose(struct agents *agents, const char *list, const char *failed,
 	const struct session_hello *hello, struct session_welcome *welcome, uint64_t deadline,
@@ -411,22 +451,18 @@ static int choose(struct agents *agents, const char *list, const char *failed,
 
 	if (ret < 0)
 		return ret;
-	if (all->count > 1)
-		rank(all, hello, deadline);
-	for (size_t i = 0; i < all->count; i++) {
-		struct candidate *candidate = &all->at[i];
+	/* Other sidecars ask at the same time. Among many that never stop to, it gets what
+	 * there is in the end. */
+	for (int left = ASK_AGAIN; ret >= 0; left--) {
+		bool overtaken, several = all->count > 1;
 
-		if (all->count > 1 && !strcmp(candidate->address, failed))
-			continue;
-		ret = agents_open(
-			agents, candidate->address, hello, welcome, deadline, link, error);
-		if (!ret) {
-			remember(agents, candidate->address);
-			return 0;
-		}
-		if (all->count > 1)
-			log_info("agent.passed", "agent=%s text=\"%s\"", candidate->address,
-				error->text);
+		if (several)
+			rank(all, hello, deadline);
+		ret = open_best(agents, all, failed, hello, several && left, &overtaken,
+			welcome, deadline, link, error);
+		if (!overtaken)
+			return ret;
+		ret = 0;
 	}
 	return ret;
 }

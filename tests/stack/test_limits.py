@@ -210,6 +210,23 @@ def test_of_several_agents_the_freest_that_serves_is_taken_and_kept():
         assert small.address in got.stdout, got
 
 
+def test_of_two_pods_that_begin_at_once_each_has_an_agent():
+    """Both ask when nobody is there, and would take the same one: two ranks of a job, say, each of whom wants a GPU."""
+    with folder() as path:
+        agents = [Agent(os.path.join(path, str(i)), "--warm", "2") for i in range(2)]
+        names = ",".join(agent.address for agent in agents)
+        for turn in range(12):
+            sidecars = [Sidecar(os.path.join(path, f"{turn}-{i}"), names) for i in range(2)]
+            apps = [App("hold", MIB, socket=sidecar.socket) for sidecar in sidecars]
+            for app in apps:
+                app.line("^holding", 30)
+            assert [len(agent.sessions()) for agent in agents] == [1, 1], turn
+            end(*apps)
+            for sidecar in sidecars:
+                sidecar.stop()
+            wait_for(lambda: not any(agent.sessions() for agent in agents), 10, "the sessions are over")
+
+
 def test_shared_memory_has_a_limit_and_beyond_it_a_program_is_told():
     with stack(sidecar=["--shm-size", "40Mi"]) as s:
         apps = [s.app("hold", MIB) for _ in range(3)]

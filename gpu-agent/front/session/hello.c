@@ -39,6 +39,7 @@ const char *refusal_name(enum refusal refusal)
 		[REFUSAL_TOKEN] = "token",
 		[REFUSAL_SECRET] = "secret",
 		[REFUSAL_LATE] = "late",
+		[REFUSAL_OVERTAKEN] = "overtaken",
 		[REFUSAL_QUOTA] = "quota",
 		[REFUSAL_DRAINING] = "draining",
 		[REFUSAL_NOT_READY] = "not_ready",
@@ -56,7 +57,8 @@ void hello_refused(struct front *front, enum refusal refusal, const struct trans
 	uint64_t now = wait_now();
 
 	front->counters.refused[refusal]++;
-	if (now - logged_at < 1000 * FRONT_MS)
+	/* Who was overtaken is no fault of anybody's. */
+	if (refusal == REFUSAL_OVERTAKEN || now - logged_at < 1000 * FRONT_MS)
 		return;
 	logged_at = now;
 	log_warn("hello.refused", "reason=%s peer=%s", refusal_name(refusal), peer->text);
@@ -184,9 +186,7 @@ static void answer_probe(
 	}
 	gpus = quota_good(front, from->tenant);
 	welcome.gpus = (uint8_t)__builtin_popcount(gpus);
-	/* Of others a tenant hears no more than what is free. */
-	welcome.sessions =
-		tenants_several(front) ? from->tenant->sessions : front->session_count;
+	welcome.sessions = session_count_for(front, from->tenant);
 	for (uint32_t d = 0; d < front->ledger.device_count && !full; d++)
 		if (gpus >> d & 1 && quota_free(front, from->tenant, d) > welcome.free_memory)
 			welcome.free_memory = quota_free(front, from->tenant, d);

@@ -29,8 +29,9 @@ enum refusal {
 	REFUSAL_VERSION,
 	REFUSAL_ROLE,
 	REFUSAL_TOKEN,
-	REFUSAL_SECRET, /* a further connection without a session */
-	REFUSAL_LATE,	/* for a session that was there, and is over */
+	REFUSAL_SECRET,	   /* a further connection without a session */
+	REFUSAL_LATE,	   /* for a session that was there, and is over */
+	REFUSAL_OVERTAKEN, /* more sessions than the client had seen */
 	REFUSAL_QUOTA,
 	REFUSAL_DRAINING,
 	REFUSAL_NOT_READY,

@@ -152,6 +152,18 @@ uint32_t session_may(const struct front *front, const struct hello_from *from,
 	return quota_may(front, from, text);
 }
 
+uint32_t session_count_for(const struct front *front, const struct tenant *tenant)
+{
+	return tenants_several(front) ? tenant->sessions : front->session_count;
+}
+
+/* Another client came first since this one asked who is freest. */
+static bool overtaken(const struct front *front, const struct hello_from *from)
+{
+	return from->hello->features & SESSION_FEATURE_SEEN &&
+	       session_count_for(front, from->tenant) > from->hello->seen;
+}
+
 static struct session *session_alloc(struct front *front)
 {
 	for (uint32_t i = 0; i < front->config->max_sessions; i++)
@@ -171,6 +183,11 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 
 	if (status)
 		return status;
+	if (overtaken(front, from)) {
+		*refusal = REFUSAL_OVERTAKEN;
+		snprintf(text, 192, "another session has begun here since it was asked for");
+		return STATUS_PENDING;
+	}
 	*refusal = REFUSAL_NOT_READY;
 	if (front->pool.failing && !front->pool.count[WORKER_READY]) {
 		snprintf(text, 192, "%s", front->pool.text);

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "protocol/wire/status.h"
 #include "tests/agent/client.h"
 
 #define MIB (1ull << 20)
@@ -243,6 +244,30 @@ static void probe_starts_nothing(void **state)
 	assert_int_equal(http_metric(&agent, "vcuda_agent_sessions{state=\"joining\"}"), 0);
 }
 
+/* A client that asked before another one began is told to ask again, if it wants to be. */
+static void who_was_overtaken_is_told(void **state)
+{
+	struct session_hello hello;
+	struct session_welcome welcome;
+	struct client client;
+
+	(void)state;
+	client_hello(&hello, SESSION_PROBE);
+	welcome = client_ask(agent.recv, &hello);
+	assert_int_equal(welcome.sessions, 0);
+	assert_true(client_open(&agent, &client, NULL, NULL));
+	client_hello(&hello, SESSION_COMMANDS);
+	hello.features |= SESSION_FEATURE_SEEN;
+	hello.seen = welcome.sessions;
+	welcome = client_ask(agent.recv, &hello);
+	assert_int_equal(welcome.status, STATUS_PENDING);
+	assert_non_null(strstr(welcome.text, "another session has begun"));
+	hello.seen = 1;
+	assert_int_equal(client_ask(agent.recv, &hello).status, 0);
+	client_close(&client);
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"running\"}", 0));
+}
+
 #define REFUSED(reason) "vcuda_agent_handshakes_refused_total{reason=\"" reason "\"}"
 
 /* One address holds 16 half-open connections at most, the latest; another address is served
@@ -457,6 +482,7 @@ int main(void)
 		cmocka_unit_test(connection_that_comes_late_is_no_attempt),
 		cmocka_unit_test(client_that_goes_before_joining_leaves_nothing),
 		cmocka_unit_test(probe_starts_nothing),
+		cmocka_unit_test(who_was_overtaken_is_told),
 		cmocka_unit_test(half_open_flood),
 		cmocka_unit_test(half_open_connections_lock_nobody_out),
 		cmocka_unit_test(lease_grows_and_comes_back),
