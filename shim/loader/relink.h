@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Functions of nvJitLink.h, of one library. The statuses are nvJitLinkResult's: 0 is success.
+/* Functions of nvJitLink, of one library. The statuses are nvJitLinkResult's: 0 is success.
  */
 struct nvjitlink {
 	int (*create)(void **handle, uint32_t count, const char **options);

@@ -346,7 +346,7 @@ static CUresult destroy(uint64_t object, bool surface)
 		*at = texture->next;
 	pthread_mutex_unlock(&texture_lock);
 	if (!texture)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_SUCCESS;
 	/* Kernels that were given it may still run. */
 	queue_drain(texture->context, 0);
 	ptx_texture_remove(object);

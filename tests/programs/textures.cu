@@ -632,6 +632,8 @@ static void behind_the_end()
 	if (run(object, FETCH, places)[0].x != value)
 		FAIL("the last float of linear memory is not what was copied there");
 	CUDA(cudaDestroyTextureObject(object));
+	/* It is none any more, which is passed over. */
+	CUDA(cudaDestroyTextureObject(object));
 	CUDA(cudaFree(memory));
 }
 

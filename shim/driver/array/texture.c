@@ -277,6 +277,8 @@ CUresult hand_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_
 	return texture_create(texture, &desc, pSurfObject);
 }
 
+/* As NVIDIA's driver: what is no object, or no longer one, is passed over. COLMAP destroys some
+ * twice. */
 static CUresult texture_destroy(uint64_t object, bool surface)
 {
 	struct texture **at, *texture;
@@ -289,22 +291,21 @@ static CUresult texture_destroy(uint64_t object, bool surface)
 		*at = texture->next;
 	pthread_mutex_unlock(&textures.lock);
 	if (!texture)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_SUCCESS;
 	handle = texture->handle;
 	shim_unmint(handle);
 	free(texture);
 	return send_vcudaTextureDestroy(handle);
 }
 
-/* NVIDIA's driver takes the object 0 for none. */
 CUresult hand_cuTexObjectDestroy(CUtexObject texObject)
 {
-	return texObject ? texture_destroy(texObject, false) : CUDA_SUCCESS;
+	return texture_destroy(texObject, false);
 }
 
 CUresult hand_cuSurfObjectDestroy(CUsurfObject surfObject)
 {
-	return surfObject ? texture_destroy(surfObject, true) : CUDA_SUCCESS;
+	return texture_destroy(surfObject, true);
 }
 
 void texture_reset(struct context *context)

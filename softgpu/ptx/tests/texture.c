@@ -124,7 +124,7 @@ static void test_fetch_halves_and_questions(void **state)
 {
 	struct ptx_texture t = make(PTX_TEXEL_F32, 4);
 	static const float texel[] = {1.0f, -2.5f, 65520.0f, 0.1f};
-	uint64_t number;
+	uint64_t number, other;
 	struct ptx_module *module;
 
 	(void)state;
@@ -150,8 +150,20 @@ static void test_fetch_halves_and_questions(void **state)
 	assert_int_equal(out[4], 0);
 	assert_int_equal(out[5], 0);
 	assert_int_equal(out[6], 0);
-	ptx_module_free(module);
+
+	/* Removed, it can be read until its number is given again, which is not soon. */
 	ptx_texture_remove(number);
+	t.nlevels = 1;
+	for (int i = 0; i < 100; i++) {
+		other = ptx_texture_add(&t);
+		assert_int_not_equal(other, number);
+		ptx_texture_remove(other);
+	}
+	out[0] = out[2] = 0;
+	assert_int_equal(launch(module, (struct params){.texture = number}), PTX_OK);
+	assert_int_equal(out[0], 0xc1003c00);
+	assert_int_equal(out[2], 4);
+	ptx_module_free(module);
 }
 
 /* Whole coordinates count texels, of a texture with normalized ones and that goes round, too.
