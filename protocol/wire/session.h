@@ -166,7 +166,8 @@ struct session_hello {
 	uint64_t features;
 	union {
 		uint8_t session[16]; /* not COMMANDS, PROBE: as the last WELCOME gave it */
-		uint32_t seen;	     /* COMMANDS with SESSION_FEATURE_SEEN: sessions */
+		uint8_t seen[4];     /* COMMANDS with SESSION_FEATURE_SEEN: sessions, a uint32_t
+				      */
 	};
 	uint8_t secret[16]; /* as `session` */
 	uint32_t pid;	    /* for the ledger and logs */

@@ -418,12 +418,10 @@ static int open_best(struct agents *agents, struct candidates *all, const char *
 
 		if (all->count > 1 && !strcmp(candidate->address, failed))
 			continue;
+		mine.features = hello->features;
 		if (seen && !candidate->result) {
 			mine.features |= SESSION_FEATURE_SEEN;
-			mine.seen = candidate->welcome.sessions;
-		} else {
-			mine.features = hello->features;
-			mine.seen = 0;
+			memcpy(mine.seen, &candidate->welcome.sessions, sizeof(mine.seen));
 		}
 		*welcome = (struct session_welcome){0}; /* it may not come to one */
 		ret = agents_open(

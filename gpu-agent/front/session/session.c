@@ -160,8 +160,11 @@ uint32_t session_count_for(const struct front *front, const struct tenant *tenan
 /* Another client came first since this one asked who is freest. */
 static bool overtaken(const struct front *front, const struct hello_from *from)
 {
+	uint32_t seen;
+
+	memcpy(&seen, from->hello->seen, sizeof(seen));
 	return from->hello->features & SESSION_FEATURE_SEEN &&
-	       session_count_for(front, from->tenant) > from->hello->seen;
+	       session_count_for(front, from->tenant) > seen;
 }
 
 static struct session *session_alloc(struct front *front)

@@ -258,11 +258,11 @@ static void who_was_overtaken_is_told(void **state)
 	assert_true(client_open(&agent, &client, NULL, NULL));
 	client_hello(&hello, SESSION_COMMANDS);
 	hello.features |= SESSION_FEATURE_SEEN;
-	hello.seen = welcome.sessions;
+	memcpy(hello.seen, &welcome.sessions, sizeof(hello.seen));
 	welcome = client_ask(agent.recv, &hello);
 	assert_int_equal(welcome.status, STATUS_PENDING);
 	assert_non_null(strstr(welcome.text, "another session has begun"));
-	hello.seen = 1;
+	memcpy(hello.seen, &(uint32_t){1}, sizeof(hello.seen));
 	assert_int_equal(client_ask(agent.recv, &hello).status, 0);
 	client_close(&client);
 	assert_true(http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"running\"}", 0));
