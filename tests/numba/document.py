@@ -284,6 +284,7 @@ Others, on the software GPU by `vcuda run --software`, 2026-11-30, with their wh
 | Open3D 0.20.0 (CUDA) | 18 operations of tensors, point clouds, searches, hash maps, images, TSDF | its CPU | 14 to 3e-6; what wants cuBLAS fails (`matmul`, ICP, `lstsq`, and the Gaussian filter after it): cuBLAS is linked in statically, stripped, and asks the runtime for tables that are not NVIDIA's to document ([RUNTIME.md](RUNTIME.md)) |
 | pycolmap 4.2.1 (CUDA 12) | SIFT features and matches of two images | its CPU code, which is another | 178 features and 78 matches, 165 and 74; none before what it found was mended |
 | spconv 2.3.8, cumm 0.7.11 | points to voxels | its CPU | the same voxels |
+| cuPyNumeric 26.6.1 (Legate) | a start | | ends: its runtime, Realm, asks NVML for the generation of the PCIe link, which the software GPU has not, and takes no NOT_SUPPORTED |
 
 vLLM 0.20.2 on the machines with an H200 (`tests/frameworks/vllm_rows.py`; the machine code of other architectures was taken out of its wheel, to carry less), small Llama models of
 random weights in bfloat16, tokens and log probabilities natively and through vcuda, each engine a process of its own: **bit-equal** eager, sampled, compiled and captured (the default), prompts
