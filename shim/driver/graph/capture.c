@@ -214,6 +214,7 @@ static void capture_leave(void *object, void *argument)
 /* With the lock held. Its streams are free again, and the graph is the caller's. */
 static void capture_close(struct capture *c)
 {
+	static struct capture last; /* of its lists: programs read them when it has ended */
 	struct capture **at = &captures.first;
 
 	handle_each(KIND_CUstream, capture_leave, c);
@@ -223,8 +224,9 @@ static void capture_close(struct capture *c)
 	atomic_fetch_sub(&captures.open, 1);
 	c->graph->capturing = false;
 	c->graph->edges_known = false; /* those of before, where it was there before */
-	free(c->tail);
-	free(c->edges);
+	free(last.tail);
+	free(last.edges);
+	last = *c;
 	free(c);
 }
 
