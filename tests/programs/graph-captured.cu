@@ -196,6 +196,33 @@ static void into_one()
 	CUDA(cudaGraphDestroy(graph));
 }
 
+/* As CCCL's path_builder: the last node of a capture into a graph, read when the capture has
+ * ended, is what comes next to the graph waits for. */
+static void behind_the_end()
+{
+	cudaStreamCaptureStatus state;
+	const cudaGraphNode_t *after = NULL;
+	cudaGraph_t graph, same;
+	cudaGraphNode_t next;
+	size_t count = 0;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaStreamBeginCaptureToGraph(
+		stream, graph, NULL, NULL, 0, cudaStreamCaptureModeGlobal));
+	CUDA(cudaMemsetAsync(data, 1, 64, stream));
+#if CUDART_VERSION >= 13000
+	CUDA(cudaStreamGetCaptureInfo(stream, &state, NULL, NULL, &after, NULL, &count));
+#else
+	CUDA(cudaStreamGetCaptureInfo_v2(stream, &state, NULL, NULL, &after, &count));
+#endif
+	CHECK_EQ(count, (size_t)1);
+	CUDA(cudaStreamEndCapture(stream, &same));
+	CHECK(same == graph);
+	CUDA(cudaGraphAddEmptyNode(&next, graph, after, count));
+	CHECK_EQ(look_at(graph).from.size(), (size_t)1);
+	CUDA(cudaGraphDestroy(graph));
+}
+
 int main()
 {
 	CUDA(cudaMalloc(&data, 128));
@@ -208,6 +235,7 @@ int main()
 		diamond();
 		memory();
 		into_one();
+		behind_the_end();
 	}
 	CUDA(cudaFree(data));
 	return 0;

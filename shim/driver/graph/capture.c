@@ -223,9 +223,12 @@ static void capture_close(struct capture *c)
 	atomic_fetch_sub(&captures.open, 1);
 	c->graph->capturing = false;
 	c->graph->edges_known = false; /* those of before, where it was there before */
-	free(c->tail);
-	free(c->edges);
-	free(c);
+	if (captures.ended) {
+		free(captures.ended->tail);
+		free(captures.ended->edges);
+		free(captures.ended);
+	}
+	captures.ended = c;
 }
 
 void capture_stream_gone(struct stream *stream)

@@ -24,6 +24,7 @@ extern struct captures {
 	/* 0, as almost always: none of what follows need be asked. */
 	_Atomic uint32_t open;
 	struct capture *first;
+	struct capture *ended; /* the last one, for its lists, which programs read then too */
 	uint64_t last_id, last_line;
 	/* The program looks at what it captured: the end of a capture brings it along. */
 	atomic_bool listed;

@@ -253,7 +253,14 @@ MBARRIER(init, "init", {
 	if (!COUNT || COUNT > MBARRIER_COUNT_BITS)
 		ptx_fault(w, i, PTX_TRAP, "mbarrier.init with a count of %u", COUNT);
 })
-MBARRIER(inval, "inval", { *p = 0; })
+/* A warp here may be far behind the thread that invalidates (libcu++'s pipelines do so at their
+ * end, without waiting): what it still arrives at and waits for is there until it is
+ * overwritten. */
+OP(mbarrier_inval, "mbarrier.inval", "x")
+{
+	EACH(w->mask)
+	(void)AT(8);
+}
 /* The state that arrive gives is the phase that it arrived in. */
 MBARRIER(arrive, "arrive", {
 	REG(uint64_t, d)[l] = *p;

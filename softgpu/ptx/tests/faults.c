@@ -192,6 +192,26 @@ static void test_deadlock(void **state)
 	ptx_module_free(module);
 }
 
+/* A thread may invalidate a mbarrier that others have yet to arrive at and to wait for: on a
+ * GPU they do so meanwhile. */
+static void test_late_arrival(void **state)
+{
+	struct ptx_module *module = text_load("sm_90",
+		".visible .entry k(.param .u64 at)\n{ .reg .pred p<2>; .reg .b64 d<3>; "
+		".shared .b64 bar;\n"
+		"mbarrier.init.shared.b64 [bar], 2; mbarrier.arrive.shared.b64 d1, [bar];\n"
+		"mbarrier.inval.shared.b64 [bar]; mbarrier.arrive.shared.b64 d1, [bar];\n"
+		"WAIT: mbarrier.test_wait.parity.shared.b64 p1, [bar], 0; @!p1 bra WAIT;\n"
+		"ld.param.u64 d2, [at]; st.global.u64 [d2], 9; ret; }");
+	struct ptx_error error;
+
+	(void)state;
+	*(volatile uint64_t *)(uintptr_t)good = 7;
+	assert_int_equal(text_launch(module, "k", 1, 1, 0, &good, &error), PTX_OK);
+	assert_int_equal(*(volatile uint64_t *)(uintptr_t)good, 9);
+	ptx_module_free(module);
+}
+
 /* One kernel of a module lacks an instruction; the others run. */
 static void test_not_served(void **state)
 {
@@ -321,6 +341,7 @@ int main(void)
 		cmocka_unit_test(test_stack),
 		cmocka_unit_test(test_endless),
 		cmocka_unit_test(test_deadlock),
+		cmocka_unit_test(test_late_arrival),
 		cmocka_unit_test(test_not_served),
 		cmocka_unit_test(test_not_ptx),
 		cmocka_unit_test(test_truncated),
