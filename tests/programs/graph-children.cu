@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Executable graphs get other child graphs: one of the same nodes and edges is launched from then
- * on, another one is refused at once and changes nothing. */
+ * on, another one is refused at once and changes nothing.  Graphs inside of others get nodes. */
 #include "check.h"
 
 __global__ void set(int *at, int value)
@@ -361,6 +361,66 @@ static void clones()
 	CUDA(cudaGraphDestroy(one));
 }
 
+static void CUDART_CB one_more(void *at)
+{
+	++*(int *)at;
+}
+
+/* Of an empty child graph: a copy to the host, a function there, a copy back. */
+static void fill_child(cudaGraph_t inside, int *host)
+{
+	cudaGraphNode_t out, function, in;
+	cudaHostNodeParams params = {one_more, host};
+
+	CUDA(cudaGraphAddMemcpyNode1D(&out, inside, NULL, 0, host, data, sizeof(int), cudaMemcpyDeviceToHost));
+	CUDA(cudaGraphAddHostNode(&function, inside, &out, 1, &params));
+	CUDA(cudaGraphAddMemcpyNode1D(&in, inside, &function, 1, data, host, sizeof(int), cudaMemcpyHostToDevice));
+}
+
+/* As CCCL's stackable contexts: nodes of a graph inside of another one that come when it is in
+ * there, which host and device have to do with; the whole as a child graph, too. */
+static void inside_later()
+{
+	cudaGraph_t graph, empty, inside, deeper, outer;
+	cudaGraphNode_t node, next, last;
+	cudaGraphExec_t exec;
+	int host = 0, more = 0, got = 0;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphCreate(&empty, 0));
+	CUDA(cudaGraphAddChildGraphNode(&node, graph, NULL, 0, empty));
+	CUDA(cudaGraphChildGraphNodeGetGraph(node, &inside));
+	fill_child(inside, &host);
+	CUDA(cudaGraphAddChildGraphNode(&next, graph, &node, 1, empty));
+	CUDA(cudaGraphChildGraphNodeGetGraph(next, &inside));
+	CUDA(cudaGraphAddChildGraphNode(&last, inside, NULL, 0, empty));
+	CUDA(cudaGraphChildGraphNodeGetGraph(last, &deeper));
+	fill_child(deeper, &more);
+	CUDA(cudaGraphDestroy(empty));
+	CUDA(cudaMemset(data, 0, sizeof(int)));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	for (int turn = 1; turn <= 3; turn++) {
+		CUDA(cudaGraphLaunch(exec, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		CHECK_EQ(host, 2 * turn - 1);
+		CHECK_EQ(more, 2 * turn);
+	}
+	CUDA(cudaGraphExecDestroy(exec));
+
+	CUDA(cudaGraphCreate(&outer, 0));
+	CUDA(cudaGraphAddChildGraphNode(&node, outer, NULL, 0, graph));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaGraphInstantiate(&exec, outer, 0));
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CUDA(cudaMemcpy(&got, data, sizeof(got), cudaMemcpyDeviceToHost));
+	CHECK_EQ(got, 8);
+	CHECK_EQ(host, 7);
+	CHECK_EQ(more, 8);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(outer));
+}
+
 int main()
 {
 	CUDA(cudaMalloc(&data, 2 * sizeof(int)));
@@ -374,6 +434,7 @@ int main()
 	set_in_the_graph();
 	copies_go_and_come();
 	clones();
+	inside_later();
 	CUDA(cudaStreamDestroy(stream));
 	CUDA(cudaStreamDestroy(second));
 	CUDA(cudaFree(data));

@@ -247,12 +247,15 @@ bool parts_add_captured(
 bool parts_copy(struct parts *to, const struct parts *from);
 /* As parts of the child graph of node NUMBER, which may be there more than once: in lines of
  * their own. GRAPH_NO_NODE: of one that is captured, whose number is not known. */
-bool parts_copy_child(struct parts *to, const struct parts *from, uint32_t number);
+bool parts_copy_as_child(struct parts *to, const struct parts *from, uint32_t number);
+/* All of a graph's, so. */
+bool parts_copy_child(struct parts *to, const struct graph *child, uint32_t number);
 /* Those of a child graph go. */
 void parts_drop_child(struct parts *parts, uint32_t number);
 /* The same, and CHILD's come in their place. */
 bool parts_set_child(struct parts *parts, uint32_t number, const struct graph *child);
-/* The graph's, and those of the graphs that its conditional nodes decide about. */
+/* The graph's, those of the graphs that its conditional nodes decide about, and what was added
+ * to the graphs inside of its child graphs' nodes. */
 bool parts_copy_all(struct parts *to, const struct graph *graph);
 /* The memory that they have of that context goes with it. */
 void parts_context_gone(const struct parts *parts, const struct context *context);

@@ -308,7 +308,7 @@ CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 		return CUDA_ERROR_NOT_SUPPORTED; /* as a child graph */
 	if (into) {
 		/* It becomes a child graph there, and its parts are that graph's too. */
-		if (!parts_copy_child(&into->parts, &exec->parts, GRAPH_NO_NODE))
+		if (!parts_copy_as_child(&into->parts, &exec->parts, GRAPH_NO_NODE))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		return exec_post(exec, stream, &seq);
 	}

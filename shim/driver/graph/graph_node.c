@@ -426,7 +426,7 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 			     p->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
 	if (p->child && p->move)
 		child_move(graph, number, p->child);
-	else if (p->child && !parts_copy_child(&graph->parts, &p->child->parts, number))
+	else if (p->child && !parts_copy_child(&graph->parts, p->child, number))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (p->part && parts_add_line(&graph->parts, p->part, graph->handle, number, line))
 		p->part = NULL;

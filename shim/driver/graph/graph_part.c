@@ -122,7 +122,7 @@ bool parts_copy(struct parts *to, const struct parts *from)
 	return true;
 }
 
-bool parts_copy_child(struct parts *to, const struct parts *from, uint32_t number)
+bool parts_copy_as_child(struct parts *to, const struct parts *from, uint32_t number)
 {
 	size_t first = to->count;
 	uint64_t known = capture_line_new();
@@ -143,6 +143,15 @@ bool parts_copy_child(struct parts *to, const struct parts *from, uint32_t numbe
 	return true;
 }
 
+bool parts_copy_child(struct parts *to, const struct graph *child, uint32_t number)
+{
+	struct parts all = {0};
+	bool copied = parts_copy_all(&all, child) && parts_copy_as_child(to, &all, number);
+
+	parts_free(&all);
+	return copied;
+}
+
 void parts_drop_child(struct parts *parts, uint32_t number)
 {
 	for (size_t i = parts->count; i-- > 0;)
@@ -153,19 +162,18 @@ void parts_drop_child(struct parts *parts, uint32_t number)
 bool parts_set_child(struct parts *parts, uint32_t number, const struct graph *child)
 {
 	struct parts fresh = {0};
-	struct part_place *room;
+	struct part_place *room = NULL;
 	size_t at = 0;
 
-	room = realloc(parts->places,
-		(parts->count + child->parts.count + 1) * sizeof(*parts->places));
-	if (!room)
-		return false;
-	parts->places = room;
-	parts->room = parts->count + child->parts.count + 1;
-	if (!parts_copy_child(&fresh, &child->parts, number)) {
+	if (parts_copy_child(&fresh, child, number))
+		room = realloc(parts->places,
+			(parts->count + fresh.count + 1) * sizeof(*parts->places));
+	if (!room) {
 		parts_free(&fresh);
 		return false;
 	}
+	parts->places = room;
+	parts->room = parts->count + fresh.count + 1;
 	while (at < parts->count && parts->places[at].inside != number)
 		at++;
 	parts_drop_child(parts, number);
@@ -188,17 +196,18 @@ bool parts_copy_all(struct parts *to, const struct graph *graph)
 
 	if (!parts_copy(to, &graph->parts))
 		return false;
-	for (const struct graph *body = graph->children; body; body = body->sibling) {
-		if (!body->body)
-			continue;
+	/* Of a child graph that was cloned, what was there is among this one's already; the
+	 * child has what was added in there since. */
+	for (const struct graph *child = graph->children; child; child = child->sibling) {
 		/* What need not run need not write: what is fetched must have been there. */
-		for (size_t i = 0; graph->has_conditional && i < body->parts.count; i++)
-			body->parts.places[i].part->read = true;
+		for (size_t i = 0;
+			child->body && graph->has_conditional && i < child->parts.count; i++)
+			child->parts.places[i].part->read = true;
 		first = to->count;
-		if (!parts_copy_all(to, body))
+		if (!parts_copy_all(to, child))
 			return false;
 		for (size_t i = first; i < to->count; i++)
-			to->places[i].inside = body->parent_node;
+			to->places[i].inside = child->parent_node;
 	}
 	return true;
 }
