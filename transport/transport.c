@@ -25,10 +25,10 @@
 TRANSPORTS(DECLARE)
 static const struct transport *const transports[] = {TRANSPORTS(ENTRY)};
 
-static bool secure; /* set before other threads start */
-static bool
-	one_name; /* so is this: whatever a host is called, its certificate names the same */
-static const struct transport *assumed = &transport_native; /* likewise */
+/* Set before other threads start. */
+static bool secure;
+static bool one_name; /* in the agents' certificates, whatever their hosts are called */
+static const struct transport *assumed = &transport_native;
 
 #define FAULT "fault+"
 

@@ -131,10 +131,10 @@ uint32_t session_stripe(struct front *front, int fd, const struct hello_from *fr
  * takes the place of the one before. No tenant: of any. */
 struct session *session_find(
 	struct front *front, const struct hello_from *from, enum session_state state);
-/* Whether session_begin would refuse. */
 /* How many sessions run, as far as TENANT is told: of others it hears no more than what memory
  * is free. */
 uint32_t session_count_for(const struct front *front, const struct tenant *tenant);
+/* Whether session_begin would refuse, whatever else has begun meanwhile. */
 uint32_t session_may(const struct front *front, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
 /* For the log: who it is, once id and pod are known. */
