@@ -56,6 +56,19 @@ def wait_for(what, seconds, message, every=0.002):
         time.sleep(every)
 
 
+def freeze(pid):
+    """SIGSTOP, and each thread has stopped: until the one that gets the signal runs, others go on."""
+    os.kill(pid, signal.SIGSTOP)
+
+    def stopped():
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/stat") as file:
+                if file.read().rsplit(")", 1)[1].split()[0] != "T":
+                    return False
+        return True
+    wait_for(stopped, 10, "all of its threads stand still")
+
+
 def soon(began, seconds, what):
     """What a person would call at once. A busy machine may take longer: held with VCUDA_TEST_BARS=1 only."""
     took = now() - began

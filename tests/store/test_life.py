@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-from stack import kill
+from stack import freeze, kill
 from tensors import MIB, Failed, bytes_of, children, store_of, tensors, wait_for
 
 
@@ -105,7 +105,7 @@ class Writer:
 def test_a_seal_is_over_when_nobody_writes_any_more():
     with tensors() as s:
         w = Writer(s)
-        os.kill(w.worker, signal.SIGSTOP)
+        freeze(w.worker)
         w.owner.send("a.seal()")
         other = s.program()
         other("b = vcuda.create('b', 'i32', (64,)); fill(b, 1); b.seal()")
@@ -123,7 +123,7 @@ def test_a_seal_is_over_when_nobody_writes_any_more():
 def test_a_writer_that_stands_still_holds_no_seal_up_and_loses_its_session():
     with tensors() as s:
         w = Writer(s)
-        os.kill(w.worker, signal.SIGSTOP)
+        freeze(w.worker)
         w.owner("a.seal()", 60)
         assert not os.path.exists(f"/proc/{w.worker}"), "who did not answer still runs"
         w.stays()
@@ -175,7 +175,7 @@ def test_a_session_with_hundreds_of_sealed_tensors_outlives_the_store_and_the_fr
         for process in (store_of(s.agent), s.agent.front()):
             # The worker reads nothing meanwhile, as one that is in a long call of the driver.
             worker = s.agent.worker(owner, 30)
-            os.kill(worker, signal.SIGSTOP)
+            freeze(worker)
             os.kill(process, signal.SIGKILL)
             time.sleep(0.5)
             os.kill(worker, signal.SIGCONT)

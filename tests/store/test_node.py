@@ -7,7 +7,7 @@ import socket
 import stat
 import struct
 
-from stack import Agent
+from stack import Agent, freeze
 from tensors import Native, Program, children, folder, store_of, tensors, wait_for
 from test_limits import two_tenants
 
@@ -67,7 +67,7 @@ def test_who_wrote_beside_the_owner_is_told_that_it_is_sealed():
         pod("a = vcuda.create('a', 'u8', (4096,)); fill(a, 1)")
         native("a = vcuda.get('a', write=True); fill(a, 2)")
         assert pod("every(a)") == 2
-        os.kill(native.pid, signal.SIGSTOP)
+        freeze(native.pid)
         pod.send("a.seal()")
         other = node.s.program()
         other("b = vcuda.create('b', 'u8', (64,)); b.seal()")
@@ -87,7 +87,7 @@ def test_a_seal_says_that_a_process_of_the_node_may_still_write():
         pod, native = node.s.program(), node.native()
         pod("a = vcuda.create('a', 'u8', (4096,)); fill(a, 1)")
         native("a = vcuda.get('a', write=True); fill(a, 2)")
-        os.kill(native.pid, signal.SIGSTOP)
+        freeze(native.pid)
         pod.fails("a.seal()", 802, "has not ended")
         os.kill(native.pid, signal.SIGCONT)
         pod("a.seal()", 60)

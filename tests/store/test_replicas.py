@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from redis_server import Redis, eventually  # noqa: E402
 from tensors import MIB, Program, bytes_of, children, folder, tensors, wait_for  # noqa: E402
 
-from stack import BIN, soon  # noqa: E402
+from stack import BIN, freeze, soon  # noqa: E402
 from test_limits import two_tenants  # noqa: E402
 
 ANYWHERE = "127.0.0.0/8:*"
@@ -242,7 +242,7 @@ def test_the_source_dies_in_the_middle():
         reader = two.program()
         workers = wait_for(lambda: children(one.agent.pid, "agent-worker"), 10, "there are workers")
         for worker in workers:
-            os.kill(worker, signal.SIGSTOP)
+            freeze(worker)
         reader.send("t = vcuda.get('w')")
         wait_for(lambda: bytes_of(two.agent)["copying"] == 16 * MIB, 10, "it is being copied")
         time.sleep(0.5)
@@ -373,7 +373,7 @@ def test_store_and_front_die_in_the_middle():
             workers = wait_for(lambda: children(one.agent.pid, "agent-worker"), 10, "there are workers")
             reader = two.program()
             for worker in workers:
-                os.kill(worker, signal.SIGSTOP)
+                freeze(worker)
             reader.send("t = vcuda.get('w')")
             wait_for(lambda: bytes_of(two.agent)["copying"] == 16 * MIB, 10, "it is being copied")
             os.kill(children(two.agent.pid, name)[0], signal.SIGKILL)
