@@ -46,10 +46,15 @@ class Way:
         relay.listener.shutdown(socket.SHUT_RDWR)
         relay.accepting.join(5)
         relay.listener.close()
-        relay.listener = socket.create_server((self.host, port))
+        relay.listener = wait_for(lambda: self.listen(port), 20, "nobody else's connection has that port")
         relay.accepting = threading.Thread(target=relay.accept, daemon=True)
         relay.accepting.start()
         return relay
+
+    def listen(self, port):
+        """None: a connection of some other test has it, for a moment."""
+        with contextlib.suppress(OSError):
+            return socket.create_server((self.host, port))
 
     def move(self):
         """From now on each client comes from another port."""
@@ -297,6 +302,14 @@ def test_a_killed_worker_a_killed_sidecar_and_a_restarted_front():
         wait_for(lambda: app.process.poll() is not None, 20, "the program sees the loss")
 
 
+def udp_alone(port):
+    """Nobody has it for TCP."""
+    with socket.socket() as tcp, contextlib.suppress(OSError):
+        tcp.bind(("127.0.0.1", port))
+        return True
+    return False
+
+
 def test_what_is_wrong_is_said_in_one_sentence():
     def said(*flags):
         got = subprocess.run([AGENT, "--driver", "software", "--insecure", *flags], capture_output=True, text=True,
@@ -304,8 +317,13 @@ def test_what_is_wrong_is_said_in_one_sentence():
         assert got.returncode == 1, (got.returncode, got.stderr)
         return got.stderr
 
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken, contextlib.ExitStack() as others:
         taken.bind(("127.0.0.1", 0))
+        while not udp_alone(taken.getsockname()[1]):  # some other test's TCP
+            others.enter_context(taken)
+            taken = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            taken.bind(("127.0.0.1", 0))
+        others.enter_context(taken)
         port = taken.getsockname()[1]
         text = said("--address", "light://127.0.0.1", "--ports", f"{port},0,0")
         assert f"UDP port {port} on 127.0.0.1: another program has it; choose another port" in text, text
