@@ -23,6 +23,15 @@ BULK = 1 << 16                  # a frame from that size on is bulk
 STRIPE, STRIPES = 4, 0x30       # a HELLO's role; the flags of a frame whose payload is elsewhere
 
 
+def listen(port):
+    """At 127.0.0.2; another test may have that number there, for a moment."""
+    for _ in range(200):
+        with contextlib.suppress(OSError):
+            return socket.create_server(("127.0.0.2", port), backlog=256)
+        time.sleep(0.1)
+    return socket.create_server(("127.0.0.2", port), backlog=256)
+
+
 class Frames:
     """Follows the frames of one direction, so that a cut comes where it is wanted: `frame`, between two;
     `inside`, in a header; `bulk`, in a large payload; `welcome`, in place of the agent's last answer before
@@ -90,7 +99,7 @@ class Proxy:
         self.wake, self.waker = socket.socketpair()
         self.last = agent.ports["send"]
         for port in (agent.ports["recv"], agent.ports["send"]):
-            listener = socket.create_server(("127.0.0.2", port), backlog=256)
+            listener = listen(port)
             self.listeners[listener.fileno()] = (listener, port)
         self.address = f"127.0.0.2:{agent.ports['recv']}"
         self.thread = threading.Thread(target=self.run, daemon=True)
