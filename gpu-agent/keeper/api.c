@@ -169,9 +169,9 @@ static int call(struct api *api, const char *what, const char *path, const char 
 		SSL_free(tls);
 		return error_wrap(error, fd, "the API server");
 	}
+	/* The keys have a type of their own: the API server says 406 to who takes JSON alone.
+	 */
 	n = asprintf(&request,
-		/* The keys' own type: the API server says 406 to who takes no other than JSON.
-		 */
 		"%s %s HTTP/1.0\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: "
 		"application/json, application/jwk-set+json\r\n"
 		"Content-Type: application/merge-patch+json\r\n"

@@ -451,7 +451,7 @@ static int choose(struct agents *agents, const char *list, const char *failed,
 		return ret;
 	/* Other sidecars ask at the same time. Among many that never stop to, it gets what
 	 * there is in the end. */
-	for (int left = ASK_AGAIN; ret >= 0; left--) {
+	for (int left = ASK_AGAIN;; left--) {
 		bool overtaken, several = all->count > 1;
 
 		if (several)
@@ -460,9 +460,7 @@ static int choose(struct agents *agents, const char *list, const char *failed,
 			welcome, deadline, link, error);
 		if (!overtaken)
 			return ret;
-		ret = 0;
 	}
-	return ret;
 }
 
 int agents_dial(struct agents *agents, const char *list, const struct session_hello *hello,
