@@ -16,6 +16,7 @@ import time
 
 from peer import FRAME, FRAME_MAGIC, HELLO, WELCOME
 
+HOST = "127.0.0.2"
 HARD = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets
 PIECE = 1 << 18                 # bytes carried at once
 QUEUE = 1 << 20                 # bytes on their way in one direction
@@ -24,12 +25,12 @@ STRIPE, STRIPES = 4, 0x30       # a HELLO's role; the flags of a frame whose pay
 
 
 def listen(port):
-    """At 127.0.0.2; another test may have that number there, for a moment."""
+    """At HOST; another test may have that number there, for a moment."""
     for _ in range(200):
         with contextlib.suppress(OSError):
-            return socket.create_server(("127.0.0.2", port), backlog=256)
+            return socket.create_server((HOST, port), backlog=256)
         time.sleep(0.1)
-    return socket.create_server(("127.0.0.2", port), backlog=256)
+    return socket.create_server((HOST, port), backlog=256)
 
 
 class Frames:
@@ -101,7 +102,7 @@ class Proxy:
         for port in (agent.ports["recv"], agent.ports["send"]):
             listener = listen(port)
             self.listeners[listener.fileno()] = (listener, port)
-        self.address = f"127.0.0.2:{agent.ports['recv']}"
+        self.address = f"{HOST}:{agent.ports['recv']}"
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 

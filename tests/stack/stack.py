@@ -60,13 +60,11 @@ def freeze(pid):
     """SIGSTOP, and each thread has stopped: until the one that gets the signal runs, others go on."""
     os.kill(pid, signal.SIGSTOP)
 
-    def stopped():
-        for thread in os.listdir(f"/proc/{pid}/task"):
+    def state(thread):
+        with contextlib.suppress(FileNotFoundError):  # it has ended since
             with open(f"/proc/{pid}/task/{thread}/stat") as file:
-                if file.read().rsplit(")", 1)[1].split()[0] != "T":
-                    return False
-        return True
-    wait_for(stopped, 10, "all of its threads stand still")
+                return file.read().rsplit(")", 1)[1].split()[0]
+    wait_for(lambda: {state(thread) for thread in os.listdir(f"/proc/{pid}/task")} == {"T"}, 10, "all of its threads stand still")
 
 
 def soon(began, seconds, what):

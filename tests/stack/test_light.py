@@ -14,6 +14,7 @@ import subprocess
 import threading
 import time
 
+import proxy
 from peer import SESSION_MAGIC, SESSION_VERSION
 from stack import BIN, PATIENCE, Agent, App, Sidecar, environment, folder, kill, wait_for
 from test_stripes import FOR_EVER, Relay, stripes_of
@@ -26,7 +27,7 @@ DATAGRAMS = int(os.environ.get("VCUDA_TEST_DATAGRAMS", "20000"))  # 1,000,000 is
 class Way:
     """On another address of this machine with the agent's ports: TCP goes through as it is, of
     datagrams each(data, to_agent) says what becomes: a list of (seconds, bytes)."""
-    host = "127.0.0.2"
+    host = proxy.HOST
 
     def __init__(self, agent, each=None):
         self.agent, self.each = agent, each or (lambda data, to_agent: [(0, data)])
@@ -46,15 +47,10 @@ class Way:
         relay.listener.shutdown(socket.SHUT_RDWR)
         relay.accepting.join(5)
         relay.listener.close()
-        relay.listener = wait_for(lambda: self.listen(port), 20, "nobody else's connection has that port")
+        relay.listener = proxy.listen(port)
         relay.accepting = threading.Thread(target=relay.accept, daemon=True)
         relay.accepting.start()
         return relay
-
-    def listen(self, port):
-        """None: a connection of some other test has it, for a moment."""
-        with contextlib.suppress(OSError):
-            return socket.create_server((self.host, port))
 
     def move(self):
         """From now on each client comes from another port."""
@@ -302,12 +298,14 @@ def test_a_killed_worker_a_killed_sidecar_and_a_restarted_front():
         wait_for(lambda: app.process.poll() is not None, 20, "the program sees the loss")
 
 
-def udp_alone(port):
-    """Nobody has it for TCP."""
-    with socket.socket() as tcp, contextlib.suppress(OSError):
-        tcp.bind(("127.0.0.1", port))
-        return True
-    return False
+def taken_for_udp(sockets):
+    """A port that somebody, one of SOCKETS, has for UDP and nobody for TCP."""
+    while True:
+        taken = sockets.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        taken.bind(("127.0.0.1", 0))
+        with socket.socket() as tcp, contextlib.suppress(OSError):
+            tcp.bind(taken.getsockname())
+            return taken.getsockname()[1]
 
 
 def test_what_is_wrong_is_said_in_one_sentence():
@@ -317,13 +315,7 @@ def test_what_is_wrong_is_said_in_one_sentence():
         assert got.returncode == 1, (got.returncode, got.stderr)
         return got.stderr
 
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken, contextlib.ExitStack() as others:
-        taken.bind(("127.0.0.1", 0))
-        while not udp_alone(taken.getsockname()[1]):  # some other test's TCP
-            others.enter_context(taken)
-            taken = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            taken.bind(("127.0.0.1", 0))
-        others.enter_context(taken)
-        port = taken.getsockname()[1]
+    with contextlib.ExitStack() as sockets:
+        port = taken_for_udp(sockets)
         text = said("--address", "light://127.0.0.1", "--ports", f"{port},0,0")
         assert f"UDP port {port} on 127.0.0.1: another program has it; choose another port" in text, text
