@@ -187,6 +187,15 @@ def process(name, which, space=SPACE):
 
 # --- agents ---
 
+def agent():
+    """(name, address) of the one that serves."""
+    for one in get("pods", space=SYSTEM)["items"]:
+        meta = one["metadata"]
+        if meta["labels"].get(PREFIX + "component") == "agent" and not meta.get("deletionTimestamp"):
+            return meta["name"], one["status"].get("podIP")
+    raise AssertionError("no agent")
+
+
 def ask_agents(what):
     """{address: the JSON that it answers} of each agent."""
     found = {}
@@ -203,6 +212,18 @@ def agents():
     return {address: len(said["sessions"]) for address, said in ask_agents("/v1/sessions").items()}
 
 
+def revision():
+    """Of the release, to be rolled back to."""
+    return json.loads(helm("status", "vcuda", "-o", "json"))["version"]
+
+
+def proofs():
+    """Values: TLS by the chart's Job, and pods that prove their namespace by their ServiceAccount's token."""
+    issuer = json.loads(kubectl("get", "--raw", "/.well-known/openid-configuration"))["issuer"]
+    return {"tls": {"enabled": True, "issuer": "job", "namespaces": [SPACE]},
+            "auth": {"serviceAccount": {"enabled": True, "issuer": issuer}}}
+
+
 def upgrade(values, kind="deployment"):
     """Of the release, with agents of that kind, until all of them are there."""
     helm("upgrade", "vcuda", CHART, "--reset-then-reuse-values", values=values)
@@ -212,7 +233,7 @@ def upgrade(values, kind="deployment"):
 def two_agents(values):
     """Makes the release have two, with one software GPU each, and VALUES, where the network enforces policies; the
     number of the revision before."""
-    before = json.loads(helm("status", "vcuda", "-o", "json"))["version"]
+    before = revision()
     # What tests before left would take the processors that two agents and ten pods ask for.
     k("delete", "deployment,job,pod", "--all", "--timeout=60s")
     env = [one for one in VALUES["agent"]["env"] if one["name"] != "VCUDA_SOFTGPU_DEVICES"]
@@ -223,10 +244,10 @@ def two_agents(values):
     return before
 
 
-def as_it_was(revision):
+def as_it_was(before):
     """With one agent, a DaemonSet's, and without policies."""
     node.lift()
-    helm("rollback", "vcuda", str(revision))
+    helm("rollback", "vcuda", str(before))
     kubectl("-n", SYSTEM, "rollout", "status", "daemonset", "--timeout=60s")
     eventually(lambda: len(agents()) == 1, 60, "the two agents are gone")
 

@@ -12,8 +12,8 @@ import sys
 import time
 
 import node
-from cluster import (CHART, ROOT, SPACE, SYSTEM, annotations, apply, container, eventually, execute, get, helm,
-                     k, kubectl, pod, pod_spec, process, ready, soon)
+from cluster import (CHART, ROOT, SPACE, SYSTEM, agent, annotations, apply, container, eventually, execute, get, helm,
+                     k, kubectl, pod, pod_spec, process, ready, revision, soon)
 
 RIGHT = "sums are right"
 SESSIONS, HTTP = (9997, 9998), 9999
@@ -28,15 +28,6 @@ try:
 except OSError as error:
     print(type(error).__name__)
 """
-
-
-def agent():
-    """(name, address) of the one that serves."""
-    for one in get("pods", space=SYSTEM)["items"]:
-        meta = one["metadata"]
-        if meta["labels"].get(PART) == "agent" and not meta.get("deletionTimestamp"):
-            return meta["name"], one["status"]["podIP"]
-    raise AssertionError("no agent")
 
 
 def connect(where, address, port):
@@ -82,7 +73,7 @@ def event_of(name, where):
 
 
 def test_while_nothing_enforces_policies_everybody_gets_in():
-    found["revision"] = json.loads(helm("status", "vcuda", "-o", "json"))["version"]
+    found["revision"] = revision()
     space(MONITORING)
     space(CLOSED)
     apply(listener("stranger"), listener("prometheus", space=MONITORING,

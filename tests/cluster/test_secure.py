@@ -5,21 +5,12 @@ import base64
 import json
 import re
 
-from cluster import (SPACE, SYSTEM, Skip, annotations, apply, eventually, execute, get, helm, kubectl, pod, put_app, ready,
-                     start, upgrade)
+from cluster import (SPACE, SYSTEM, Skip, agent, annotations, apply, eventually, execute, get, helm, kubectl, pod, proofs,
+                     put_app, ready, revision, start, upgrade)
 
 RIGHT = "sums are right"
 KEEPER, SECRET, OTHERS = "vcuda-keeper", "vcuda-tls", "others"
 found = {}
-
-
-def agent():
-    """(name, address) of the one that serves."""
-    for one in get("pods", space=SYSTEM)["items"]:
-        meta = one["metadata"]
-        if meta["labels"].get("tensor-fusion.ai/component") == "agent" and not meta.get("deletionTimestamp"):
-            return meta["name"], one["status"]["podIP"]
-    raise AssertionError("no agent")
 
 
 def metric(name):
@@ -36,11 +27,9 @@ def event_of(name, where):
 
 
 def test_the_charts_job_makes_the_certificate_and_fetches_the_clusters_keys():
-    found["revision"] = json.loads(helm("status", "vcuda", "-o", "json"))["version"]
-    issuer = json.loads(kubectl("get", "--raw", "/.well-known/openid-configuration"))["issuer"]
+    found["revision"] = revision()
     assert metric("insecure") == 1
-    upgrade({"tls": {"enabled": True, "issuer": "job", "namespaces": [SPACE]},
-             "auth": {"serviceAccount": {"enabled": True, "issuer": issuer}}}, "daemonset")
+    upgrade(proofs(), "daemonset")
     assert "Succeeded" in helm("test", "vcuda", "--timeout", "60s")
     assert metric("insecure") == 0
     text = base64.b64decode(certificate()).decode()

@@ -8,7 +8,7 @@ import node
 import node_process
 import python_pod
 from cluster import (BUILD, ROOT, SPACE, Skip, agents, annotations, apply, as_it_was, ask_agents, eventually, execute, get, k,
-                     kubectl, pod, put_program, ready, start, two_agents, upgrade, why)
+                     kubectl, pod, proofs, put_program, ready, start, two_agents, upgrade, why)
 
 JOB = os.path.join(ROOT, "examples", "peers", "job.yaml")
 TORCH = os.path.join(node_process.CACHE, "torch-2.11.0")
@@ -90,9 +90,7 @@ def over_both_agents(name):
 def test_over_tls_agents_copy_to_each_other_too():
     """They show each other the certificate that the chart's Job made, under one name."""
     two()
-    issuer = json.loads(kubectl("get", "--raw", "/.well-known/openid-configuration"))["issuer"]
-    upgrade({"tls": {"enabled": True, "issuer": "job", "namespaces": [SPACE]},
-             "auth": {"serviceAccount": {"enabled": True, "issuer": issuer}}})
+    upgrade(proofs())
     apply(pod("secret", wanted=annotations(gpu_count="2", gpu_spread="always")))
     ready("secret", 90)
     put_program("secret", os.path.join(BUILD, "stack", "direct"), "/tmp/direct")

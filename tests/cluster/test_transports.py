@@ -5,7 +5,7 @@ import json
 import os
 
 import node
-from cluster import (SYSTEM, annotations, apply, eventually, execute, helm, k, kubectl, pod, put_app, ready, start, upgrade)
+from cluster import (SYSTEM, annotations, apply, eventually, execute, helm, k, kubectl, pod, put_app, ready, revision, start, upgrade)
 
 RESTRICTED = "restricted"
 found = {}
@@ -32,7 +32,7 @@ def transport_of(name, **more):
 
 
 def test_light_goes_through_the_network_policy():
-    found["revision"] = json.loads(helm("status", "vcuda", "-o", "json"))["version"]
+    found["revision"] = revision()
     upgrade({"agent": {"config": {"listen": "light://"}}}, "daemonset")
     node.enforce()
     try:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values that change how agents run or whom they let in: with each the release is upgraded, tests itself, and a pod
 computes; then it is as it was."""
-import json
 import os
 
 import node
-from cluster import SPACE, SYSTEM, agents, annotations, apply, execute, helm, k, kubectl, pod, put_app, ready, start, upgrade
+from cluster import SPACE, SYSTEM, agents, annotations, apply, execute, helm, k, kubectl, pod, put_app, ready, revision, start, upgrade
 
 RIGHT = "sums are right"
 TOKEN = f"sesame-{'x' * 24}"
@@ -13,7 +12,7 @@ TOKEN = f"sesame-{'x' * 24}"
 
 def computes(name, values, kind="daemonset", look=None):
     """`look`: what else is asked while a pod's program holds 1 GiB."""
-    before = json.loads(helm("status", "vcuda", "-o", "json"))["version"]
+    before = revision()
     upgrade(values, kind)
     try:
         assert "Succeeded" in helm("test", "vcuda", "--timeout", "60s")
