@@ -20,7 +20,8 @@
 #define FOLDERS_DEEP 6 /* the driver's are two */
 #define OWN "agent-XXXXXX"
 #define GIVEN ".given" /* in a worker's folder: all is there that it gets */
-#define GIVEN_MS 200
+#define GIVEN_US 200000
+#define GIVEN_STEP_US 1000
 
 static int lock_fd = -1;
 
@@ -416,7 +417,8 @@ void compiled_leave(void)
 	setenv("CUDA_CACHE_DISABLE", "1", 1);
 }
 
-/* The session has begun, and its tenant's kernels are on their way: a few milliseconds. */
+/* The session has begun, and its tenant's kernels are on their way: 0.3 ms where there are
+ * none, a few milliseconds else. */
 void compiled_wait(const struct agent_config *config)
 {
 	char path[AGENT_PATH + 32 + sizeof(GIVEN)];
@@ -425,6 +427,8 @@ void compiled_wait(const struct agent_config *config)
 	if (!compiled_folder(config, path) || !off || strcmp(off, "0"))
 		return;
 	strcat(path, "/" GIVEN);
-	for (int ms = 0; ms < GIVEN_MS && access(path, F_OK); ms++)
-		usleep(1000);
+	for (unsigned us = 0, step = 50; us < GIVEN_US && access(path, F_OK); us += step) {
+		usleep(step);
+		step = step < GIVEN_STEP_US / 2 ? step * 2 : GIVEN_STEP_US;
+	}
 }

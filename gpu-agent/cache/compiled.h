@@ -52,7 +52,8 @@ void compiled_end(const struct agent_config *config, pid_t worker, const char *t
 void compiled_enter(const struct agent_config *config);
 /* Its folder, for the sandbox; false: none. */
 bool compiled_folder(const struct agent_config *config, char path[AGENT_PATH + 32]);
-/* When its session begins: until what it gets is there, or a moment has passed. */
+/* Before its session's first call that may compile: until what it gets is there, or a moment
+ * has passed. */
 void compiled_wait(const struct agent_config *config);
 /* Others could reach the folder: there is no cache after all. */
 void compiled_leave(void);

@@ -89,6 +89,12 @@ void worker_end(struct worker *w, CUresult status, const char *format, ...)
 	va_end(args);
 }
 
+void worker_opened(struct worker *w)
+{
+	reply_flush(w);
+	compiled_wait(w->config);
+}
+
 bool worker_is_sticky(CUresult status)
 {
 	switch ((int)status) {
@@ -254,7 +260,6 @@ static int worker_session(struct worker *w, struct handoff *message)
 	log_session(&w->subject, message->session);
 	snprintf(w->subject.pod, sizeof(w->subject.pod), "%s", message->pod);
 	log_about_all(&w->subject);
-	compiled_wait(w->config);
 	message->text[sizeof(message->text) - 1] = 0;
 	w->transport = transport_named(message->text);
 	transport_congestion(w->config->congestion, &error); /* checked by the supervisor */

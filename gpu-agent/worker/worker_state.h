@@ -415,6 +415,9 @@ struct worker {
 };
 
 CUresult worker_use(struct worker *w, uint16_t context); /* makes it current */
+/* vcudaOpen is answered: sends the answer, since the program waits for nothing else, then waits
+ * until what calls after it may need is there. */
+void worker_opened(struct worker *w);
 /* Bytes of a copy that are one frame's payload. */
 static inline uint64_t worker_payload_most(const struct worker *w)
 {

@@ -129,5 +129,6 @@ CUresult serve_vcudaOpen(struct worker *w, struct request *r)
 	reply_payload(w, FRAME_REPLY, r->header.tag, CUDA_SUCCESS, &req->destination, bytes,
 		(uint32_t)n, range);
 	r->later = true;
+	worker_opened(w);
 	return CUDA_SUCCESS;
 }
