@@ -367,43 +367,45 @@ static void CUDART_CB one_more(void *at)
 }
 
 /* Of an empty child graph: a copy to the host, a function there, a copy back. */
-static void fill_child(cudaGraph_t inside, int *host)
+static void fill_child(cudaGraph_t inside, int *host, int *word)
 {
 	cudaGraphNode_t out, function, in;
 	cudaHostNodeParams params = {one_more, host};
 
-	CUDA(cudaGraphAddMemcpyNode1D(&out, inside, NULL, 0, host, data, sizeof(int), cudaMemcpyDeviceToHost));
+	CUDA(cudaGraphAddMemcpyNode1D(&out, inside, NULL, 0, host, word, sizeof(int), cudaMemcpyDeviceToHost));
 	CUDA(cudaGraphAddHostNode(&function, inside, &out, 1, &params));
-	CUDA(cudaGraphAddMemcpyNode1D(&in, inside, &function, 1, data, host, sizeof(int), cudaMemcpyHostToDevice));
+	CUDA(cudaGraphAddMemcpyNode1D(&in, inside, &function, 1, word, host, sizeof(int), cudaMemcpyHostToDevice));
 }
 
 /* As CCCL's stackable contexts: nodes of a graph inside of another one that come when it is in
- * there, which host and device have to do with; the whole as a child graph, too. */
+ * there, which host and device have to do with; the whole as a child graph, too. Each counts in a
+ * word of its own: natively the second one, behind the first, did not see what that one left
+ * (H200, driver 580.159). */
 static void inside_later()
 {
 	cudaGraph_t graph, empty, inside, deeper, outer;
 	cudaGraphNode_t node, next, last;
 	cudaGraphExec_t exec;
-	int host = 0, more = 0, got = 0;
+	int host = 0, more = 0, got[2] = {0};
 
 	CUDA(cudaGraphCreate(&graph, 0));
 	CUDA(cudaGraphCreate(&empty, 0));
 	CUDA(cudaGraphAddChildGraphNode(&node, graph, NULL, 0, empty));
 	CUDA(cudaGraphChildGraphNodeGetGraph(node, &inside));
-	fill_child(inside, &host);
+	fill_child(inside, &host, data);
 	CUDA(cudaGraphAddChildGraphNode(&next, graph, &node, 1, empty));
 	CUDA(cudaGraphChildGraphNodeGetGraph(next, &inside));
 	CUDA(cudaGraphAddChildGraphNode(&last, inside, NULL, 0, empty));
 	CUDA(cudaGraphChildGraphNodeGetGraph(last, &deeper));
-	fill_child(deeper, &more);
+	fill_child(deeper, &more, data + 1);
 	CUDA(cudaGraphDestroy(empty));
-	CUDA(cudaMemset(data, 0, sizeof(int)));
+	CUDA(cudaMemset(data, 0, 2 * sizeof(int)));
 	CUDA(cudaGraphInstantiate(&exec, graph, 0));
 	for (int turn = 1; turn <= 3; turn++) {
 		CUDA(cudaGraphLaunch(exec, stream));
 		CUDA(cudaStreamSynchronize(stream));
-		CHECK_EQ(host, 2 * turn - 1);
-		CHECK_EQ(more, 2 * turn);
+		CHECK_EQ(host, turn);
+		CHECK_EQ(more, turn);
 	}
 	CUDA(cudaGraphExecDestroy(exec));
 
@@ -413,10 +415,11 @@ static void inside_later()
 	CUDA(cudaGraphInstantiate(&exec, outer, 0));
 	CUDA(cudaGraphLaunch(exec, stream));
 	CUDA(cudaStreamSynchronize(stream));
-	CUDA(cudaMemcpy(&got, data, sizeof(got), cudaMemcpyDeviceToHost));
-	CHECK_EQ(got, 8);
-	CHECK_EQ(host, 7);
-	CHECK_EQ(more, 8);
+	CUDA(cudaMemcpy(got, data, sizeof(got), cudaMemcpyDeviceToHost));
+	CHECK_EQ(got[0], 4);
+	CHECK_EQ(got[1], 4);
+	CHECK_EQ(host, 4);
+	CHECK_EQ(more, 4);
 	CUDA(cudaGraphExecDestroy(exec));
 	CUDA(cudaGraphDestroy(outer));
 }
