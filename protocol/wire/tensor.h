@@ -13,6 +13,8 @@
 #define TENSOR_RANK 8
 #define TENSOR_BYTES_MAX (1ull << 50)
 #define TENSOR_BATCH 12 /* tensors of one vcudaTensorTake: its answer fits a slot */
+/* Tensors that a worker keeps for a program which has not mapped them yet. */
+#define TENSOR_WAITING 512
 #define TENSOR_TEXT 160
 
 /* As include/vcuda/tensor.h numbers them; never given to another type. */

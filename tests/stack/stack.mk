@@ -20,7 +20,7 @@ $(STACK_APP) $(STACK_OUTLAST) $(STACK_SPREAD) $(STACK_DIRECT) $(STACK_PAYLOADS) 
 	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared -I . -Xcompiler -pthread $< -o $@ \
 		-L$(CUDA13)/lib
 
-STACK_DRIVERS := $(addprefix $(BUILD)/stack/,libslow-driver.so libprying-driver.so libcaching-driver.so libidling-driver.so libchannel-driver.so liblate-driver.so libwordless-driver.so libown_kernels-driver.so libholding-driver.so)
+STACK_DRIVERS := $(addprefix $(BUILD)/stack/,libslow-driver.so libprying-driver.so libcaching-driver.so libidling-driver.so libchannel-driver.so liblate-driver.so libwordless-driver.so libown_kernels-driver.so libholding-driver.so libimporting-driver.so)
 
 $(STACK_DRIVERS): $(BUILD)/stack/lib%-driver.so: tests/stack/%_driver.c $(LIB)/libvcuda-softgpu.so
 	$(call say,LD,$@)

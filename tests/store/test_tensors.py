@@ -5,8 +5,8 @@ import os
 import signal
 import socket
 
-from stack import Agent
-from tensors import MIB, Failed, Program, Sidecar, folder, store_of, tensors, wait_for
+from stack import BUILD, Agent
+from tensors import MIB, Failed, Program, Sidecar, bytes_of, folder, store_of, tensors, wait_for
 
 
 def test_what_one_program_writes_another_reads():
@@ -27,6 +27,31 @@ def test_what_one_program_writes_another_reads():
         assert late("every(a)") == 7
         reader.end()
         late.end()
+
+
+def test_nobody_waits_until_the_driver_has_imported_them():
+    """It takes long for hundreds. They are there for what comes after; what is closed before is never imported."""
+    with folder() as path:
+        hold = os.path.join(path, "hold")
+        with tensors("--set", "store.pool_bytes=0", driver=os.path.join(BUILD, "stack", "libimporting-driver.so"),
+                     agent_env={"VCUDA_SOFTGPU_IMPORT_HOLD": hold}) as s:
+            owner, reader, other = s.program(), s.program(), s.program()
+            owner("t = [vcuda.create(f't{i}', 'i32', (4,)) for i in range(30)]")
+            owner("[fill(x, i) for i, x in enumerate(t)]")
+            owner("[x.seal() for x in t]")
+            with open(hold, "w"):
+                pass
+            reader("t = vcuda.get([f't{i}' for i in range(30)])", 20)
+            assert reader("[x.shape == (4,) and x.sealed for x in t]") == [True] * 30
+            other.fails("vcuda.get([f't{i}' for i in range(29)] + ['nobody'])", 500, "default/nobody")
+            os.unlink(hold)
+            assert reader("[every(x) for x in t]") == list(range(30))
+            owner("[x.close() for x in t]")
+            owner.end()
+            assert reader("[every(x) for x in t]") == list(range(30))
+            reader.end()
+            wait_for(lambda: not any(bytes_of(s.agent).values()), 20, "the memory of all is back")
+            other.end()
 
 
 def test_a_kernel_that_writes_a_sealed_tensor_ends_with_700_and_changes_nothing():

@@ -169,11 +169,12 @@ CUresult tensor_unmap(struct vcuda_tensor *tensor)
 	return status ? status : released;
 }
 
-CUresult tensor_take(
-	int device, struct tensor_wish *wishes, uint32_t count, struct vcuda_tensor *tensors)
+/* Handles for WISHES, and what the agent says of each. After an error none of them is there. */
+static CUresult ask(
+	int device, struct tensor_wish *wishes, uint32_t count, struct tensor_told *told)
 {
-	struct tensor_told told[TENSOR_BATCH];
 	CUresult status = CUDA_SUCCESS;
+	bool answered;
 	uint32_t made = 0;
 
 	while (!status && made < count) {
@@ -185,31 +186,33 @@ CUresult tensor_take(
 	}
 	if (!status)
 		status = tensor_plain(send_wishes(device, wishes, count, told), "tensor");
-	for (uint32_t i = 0; i < made; i++) {
-		CUresult one = status ? status : (CUresult)told[i].status;
-
-		if (!one)
-			one = tensor_plain(
-				map(&told[i].about, wishes[i].memory, device, &tensors[i]),
-				wishes[i].name);
-		else if (!tensor_text[0])
-			tensor_plain(one, wishes[i].name);
-		if (one) {
-			/* What the agent has of it goes with the handle. */
-			if (!status && !told[i].status)
-				hand_cuMemRelease(wishes[i].memory);
-			else
-				vmm_tensor_none(wishes[i].memory);
-			tensors[i].data = 0;
-		}
+	answered = !status;
+	for (uint32_t i = 0; answered && i < count; i++) {
+		if (told[i].status && !status)
+			status = tensor_text[0] ? (CUresult)told[i].status
+						: tensor_plain((CUresult)told[i].status,
+							  wishes[i].name);
 	}
-	for (uint32_t i = 0; !status && i < count; i++)
-		status = (CUresult)told[i].status ? (CUresult)told[i].status
-			 : tensors[i].data	  ? CUDA_SUCCESS
-						  : CUDA_ERROR_OUT_OF_MEMORY;
-	for (uint32_t i = 0; status && i < made; i++)
-		if (tensors[i].data)
-			tensor_unmap(&tensors[i]);
+	for (uint32_t i = 0; status && i < made; i++) {
+		/* What the agent has of it goes with the handle. */
+		if (answered && !told[i].status)
+			hand_cuMemRelease(wishes[i].memory);
+		else
+			vmm_tensor_none(wishes[i].memory);
+	}
+	return status;
+}
+
+CUresult tensor_take(int device, struct tensor_wish *wish, struct vcuda_tensor *tensor)
+{
+	struct tensor_told told;
+	CUresult status = ask(device, wish, 1, &told);
+
+	if (status)
+		return status;
+	status = tensor_plain(map(&told.about, wish->memory, device, tensor), wish->name);
+	if (status)
+		hand_cuMemRelease(wish->memory);
 	return status;
 }
 
@@ -233,15 +236,68 @@ EXPORT int vcuda_tensor_create(const char *name, uint32_t dtype, uint32_t rank,
 	memcpy(wish.shape, about.shape, sizeof(wish.shape));
 	memset(tensor, 0, sizeof(*tensor));
 	tensor_lock();
-	status = tensor_take(device, &wish, 1, tensor);
+	status = tensor_take(device, &wish, tensor);
 	tensor_unlock();
 	return (int)status;
+}
+
+/* What the agent gave, and under which handle. */
+struct given {
+	uint64_t memory;
+	struct tensor_about about;
+};
+
+static CUresult ask_named(const char *const *names, uint32_t count, int device, uint32_t flags,
+	struct given *given)
+{
+	struct tensor_wish wishes[TENSOR_BATCH];
+	struct tensor_told told[TENSOR_BATCH];
+	CUresult status = CUDA_SUCCESS;
+
+	memset(wishes, 0, sizeof(wishes));
+	for (uint32_t i = 0; !status && i < count; i++) {
+		wishes[i].flags = flags;
+		status = (CUresult)arguments_name(wishes[i].name, names[i], tensor_text);
+	}
+	if (!status)
+		status = ask(device, wishes, count, told);
+	for (uint32_t i = 0; !status && i < count; i++)
+		given[i] = (struct given){wishes[i].memory, told[i].about};
+	return status;
+}
+
+/* First all are asked for, then all are mapped, which nobody waits for and the agent's driver
+ * takes longer for: a question would stand behind it. */
+static CUresult get_some(const char *const *names, uint32_t count, int device, uint32_t flags,
+	struct vcuda_tensor *tensors)
+{
+	struct given *given = calloc(count, sizeof(*given));
+	uint32_t held = 0, mapped = 0, n;
+	CUresult status = CUDA_SUCCESS;
+
+	if (!given)
+		return tensor_plain(CUDA_ERROR_OUT_OF_MEMORY, "tensor");
+	for (; !status && held < count; held += status ? 0 : n) {
+		n = count - held < TENSOR_BATCH ? count - held : TENSOR_BATCH;
+		status = ask_named(names + held, n, device, flags, given + held);
+	}
+	for (; !status && mapped < held; mapped += !status)
+		status = tensor_plain(map(&given[mapped].about, given[mapped].memory, device,
+					      &tensors[mapped]),
+			names[mapped]);
+	for (uint32_t i = 0; status && i < held; i++) {
+		if (i < mapped)
+			tensor_unmap(&tensors[i]);
+		else
+			hand_cuMemRelease(given[i].memory);
+	}
+	free(given);
+	return status;
 }
 
 EXPORT int vcuda_tensor_get(const char *const *names, size_t count, int device, uint32_t flags,
 	struct vcuda_tensor *tensors)
 {
-	struct tensor_wish wishes[TENSOR_BATCH];
 	CUresult status = tensor_begin(&device, "vcuda_tensor_get");
 	size_t done = 0;
 
@@ -257,17 +313,10 @@ EXPORT int vcuda_tensor_get(const char *const *names, size_t count, int device, 
 	memset(tensors, 0, count * sizeof(*tensors));
 	tensor_lock();
 	while (!status && done < count) {
-		uint32_t n =
-			count - done < TENSOR_BATCH ? (uint32_t)(count - done) : TENSOR_BATCH;
+		uint32_t n = count - done < TENSOR_WAITING ? (uint32_t)(count - done)
+							   : TENSOR_WAITING;
 
-		memset(wishes, 0, sizeof(wishes));
-		for (uint32_t i = 0; !status && i < n; i++) {
-			wishes[i].flags = flags;
-			status = (CUresult)arguments_name(
-				wishes[i].name, names[done + i], tensor_text);
-		}
-		if (!status)
-			status = tensor_take(device, wishes, n, tensors + done);
+		status = get_some(names + done, n, device, flags, tensors + done);
 		if (!status)
 			done += n;
 	}

@@ -35,9 +35,8 @@ void tensor_take_text(const struct shim_call *call, const struct wire_run *run);
 /* The agent is asked one thing at a time. */
 void tensor_lock(void);
 void tensor_unlock(void);
-/* WISHES become TENSORS, all or none; under the lock, as the next. */
-CUresult tensor_take(
-	int device, struct tensor_wish *wishes, uint32_t count, struct vcuda_tensor *tensors);
+/* WISH becomes TENSOR; under the lock, as the next. */
+CUresult tensor_take(int device, struct tensor_wish *wish, struct vcuda_tensor *tensor);
 CUresult tensor_unmap(struct vcuda_tensor *tensor);
 
 /* --- tensor_handle.c: tensors as cudaIpcMemHandle_t --- */

@@ -109,7 +109,7 @@ static CUresult open_new(
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	o->handle = *handle;
 	put_digits(wish.name, handle);
-	status = tensor_take(device, &wish, 1, &o->tensor);
+	status = tensor_take(device, &wish, &o->tensor);
 	if (!status) {
 		status = open_for(o, by);
 		if (status)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors with names.  The front asks the store, which sends a descriptor; what is imported of
- * it is memory with a name to the rest of the worker, but counts against nobody's lease.  A
+ * Tensors with names.  The front asks the store, which sends a descriptor; that is memory with
+ * a name to the rest of the worker, but counts against nobody's lease.  It is imported when it
+ * is mapped: NVIDIA's driver takes 36 us for each, which the program need not wait for.  A
  * session asks one thing at a time, of up to TENSOR_BATCH tensors; what it has closed is told
  * beside that, a few at a time.
  */
@@ -37,7 +38,8 @@ static struct {
 	char text[TENSOR_TEXT]; /* why the first that failed did */
 	uint64_t next;		/* tag of what is asked next */
 
-	struct vmm *open; /* what is imported */
+	struct vmm *open; /* what the session has */
+	uint32_t waiting; /* … and has not mapped yet */
 	struct closing {
 		uint8_t id[16];
 		uint32_t device;
@@ -295,32 +297,45 @@ static uint32_t reached(const struct worker *w, const uint8_t gpu[16])
 	return w->device_count;
 }
 
-/* The store's memory becomes the session's, under the handle that it was asked for. */
-static CUresult import(
-	struct worker *w, const struct tensor_message *m, uint64_t handle, int fd)
+CUresult tensor_import(struct worker *w, struct vmm *m)
+{
+	CUresult status = worker_use(w, (uint16_t)CONTEXT_PRIMARY(m->device));
+
+	if (!status)
+		status = w->cuda.cuMemImportFromShareableHandle(&m->memory,
+			(void *)(intptr_t)m->fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	if (!status)
+		tensor_descriptor_close(m);
+	return status;
+}
+
+void tensor_descriptor_close(struct vmm *m)
+{
+	m->waits = false;
+	close(m->fd);
+	tensors.waiting--;
+}
+
+/* The store's memory becomes the session's, under the handle that it was asked for. Takes *FD,
+ * or leaves it. */
+static CUresult adopt(
+	struct worker *w, const struct tensor_message *m, uint64_t handle, int *fd)
 {
 	struct request r = {.refused = CUDA_SUCCESS};
-	CUmemGenericAllocationHandle memory;
 	bool peer = m->about.flags & TENSOR_PEER;
 	uint32_t device = peer ? reached(w, m->gpu) : tensors.device;
 	struct worker_device *d = &w->devices[device];
 	struct vmm *tensor;
 	CUresult status;
 
-	if (fd < 0 || device == w->device_count || !m->about.room ||
+	if (*fd < 0 || device == w->device_count || !m->about.room ||
 		m->about.room % d->granularity)
 		return CUDA_ERROR_UNKNOWN;
-	status = worker_use(w, (uint16_t)CONTEXT_PRIMARY(device));
-	if (!status)
-		status = w->cuda.cuMemImportFromShareableHandle(&memory, (void *)(intptr_t)fd,
-			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	if (tensors.waiting == TENSOR_WAITING)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = vmm_adopt(w, &r, handle, device, 0, m->about.room);
 	if (status)
 		return status;
-	status = vmm_adopt(w, &r, handle, device, memory, m->about.room);
-	if (status) {
-		w->cuda.cuMemRelease(memory);
-		return status;
-	}
 	tensor = worker_handle(w, &r, handle, KIND_CUmemGenericAllocationHandle);
 	d->used -= m->about.room; /* the store's account has it */
 	tensor->is_tensor = true;
@@ -328,6 +343,10 @@ static CUresult import(
 	memcpy(tensor->tensor, m->id, sizeof(tensor->tensor));
 	tensor->next_tensor = tensors.open;
 	tensors.open = tensor;
+	tensor->waits = true;
+	tensor->fd = *fd;
+	*fd = -1;
+	tensors.waiting++;
 	return CUDA_SUCCESS;
 }
 
@@ -390,53 +409,19 @@ static bool take_copy(struct worker *w, uint32_t i, const struct tensor_message 
 	return true;
 }
 
-static void take_answer(struct worker *w, uint32_t i, const struct tensor_message *m, int fd)
+static void take_answer(struct worker *w, uint32_t i, const struct tensor_message *m, int *fd)
 {
 	struct tensor_told *told = &tensors.told[i];
 
 	*told = (struct tensor_told){.status = m->status, .about = m->about};
 	if (!told->status) {
-		told->status = (uint32_t)import(w, m, tensors.handles[i], fd);
+		told->status = (uint32_t)adopt(w, m, tensors.handles[i], fd);
 		/* The store counts it as held. */
 		if (told->status)
 			closing_add(w, m->id, tensors.device);
 	}
 	if (told->status && !tensors.text[0])
 		memcpy(tensors.text, m->text, sizeof(tensors.text));
-}
-
-/* Sealed: what is mapped of it can be read from here on. */
-static void protect(struct worker *w, struct vmm *m)
-{
-	m->read_only = true;
-	for (uint32_t i = 0; m->mappings && i < w->device_count; i++) {
-		struct worker_device *d = &w->devices[i];
-		CUmemAccessDesc access[HANDOFF_DEVICES];
-		size_t count = 0;
-
-		for (uint32_t j = 0; j < w->device_count; j++)
-			if (j == i || m->others >> j & 1)
-				access[count++] = (CUmemAccessDesc){
-					.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
-						.id = w->devices[j].device},
-					.flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
-
-		for (uint64_t g = 0; g < d->window_bytes / d->granularity; g++) {
-			CUresult status;
-
-			if (!d->mapped[g / 64]) {
-				g |= 63;
-				continue;
-			}
-			if (!d->mappings[g].granules || d->mappings[g].of != m)
-				continue;
-			status = w->cuda.cuMemSetAccess(d->window + g * d->granularity,
-				d->mappings[g].granules * d->granularity, access, count);
-			if (status)
-				worker_end(w, status,
-					"a sealed tensor could not be made read-only");
-		}
-	}
 }
 
 /* The seal is answered when all who wrote have said so. */
@@ -446,7 +431,7 @@ static void read_only(struct worker *w, const uint8_t id[16])
 
 	for (struct vmm *m = tensors.open; m; m = m->next_tensor)
 		if (!memcmp(m->tensor, id, 16) && !m->read_only)
-			protect(w, m);
+			vmm_protect(w, m);
 	memcpy(done.id, id, sizeof(done.id));
 	say(w, &done);
 }
@@ -464,7 +449,7 @@ void tensor_answer(struct worker *w, const struct tensor_message *m, int fd)
 			!(tensors.op == OP_vcudaTensorTake && take_copy(w, i, m))) {
 			tensors.done[i] = true;
 			if (tensors.op == OP_vcudaTensorTake)
-				take_answer(w, i, m, fd);
+				take_answer(w, i, m, &fd);
 			if (++tensors.answered == tensors.count) {
 				if (tensors.op == OP_vcudaTensorTake)
 					reply_take(w);

@@ -9,6 +9,10 @@
 
 struct vmm;
 
+/* M, which waits, is about to be mapped: imports it. */
+CUresult tensor_import(struct worker *w, struct vmm *m);
+/* M waits no more: it is imported, or released next. */
+void tensor_descriptor_close(struct vmm *m);
 /* A tensor's memory is released and mapped nowhere; M is freed next. */
 void tensor_closed(struct worker *w, struct vmm *m);
 

@@ -32,6 +32,39 @@ void vmm_unmapped(struct worker *w, struct vmm *m)
 	vmm_done(w, m);
 }
 
+void vmm_protect(struct worker *w, struct vmm *m)
+{
+	m->read_only = true;
+	for (uint32_t i = 0; m->mappings && i < w->device_count; i++) {
+		struct worker_device *d = &w->devices[i];
+		CUmemAccessDesc access[HANDOFF_DEVICES];
+		size_t count = 0;
+
+		for (uint32_t j = 0; j < w->device_count; j++)
+			if (j == i || m->others >> j & 1)
+				access[count++] = (CUmemAccessDesc){
+					.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+						.id = w->devices[j].device},
+					.flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
+
+		for (uint64_t g = 0; g < d->window_bytes / d->granularity; g++) {
+			CUresult status;
+
+			if (!d->mapped[g / 64]) {
+				g |= 63;
+				continue;
+			}
+			if (!d->mappings[g].granules || d->mappings[g].of != m)
+				continue;
+			status = w->cuda.cuMemSetAccess(d->window + g * d->granularity,
+				d->mappings[g].granules * d->granularity, access, count);
+			if (status)
+				worker_end(w, status,
+					"a sealed tensor could not be made read-only");
+		}
+	}
+}
+
 CUresult vmm_adopt(struct worker *w, struct request *r, uint64_t handle, uint32_t device,
 	CUmemGenericAllocationHandle memory, uint64_t bytes)
 {
@@ -103,7 +136,9 @@ CUresult serve_vcudaVmmMap(struct worker *w, struct request *r)
 	if (device == w->device_count || req->bytes > m->bytes ||
 		!memory_vacant(&w->devices[device], req->address, req->bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	status = memory_put(w, device, req->address, req->bytes, m->memory, m);
+	status = m->waits ? tensor_import(w, m) : CUDA_SUCCESS;
+	if (!status)
+		status = memory_put(w, device, req->address, req->bytes, m->memory, m);
 	if (!status)
 		m->mappings++;
 	return status;
@@ -138,12 +173,15 @@ CUresult serve_vcudaVmmRelease(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaVmmRelease *req = (const void *)r->body;
 	struct vmm *m = worker_handle(w, r, req->memory, KIND_CUmemGenericAllocationHandle);
-	CUresult status;
+	CUresult status = CUDA_SUCCESS;
 
 	if (!m)
 		return r->refused;
 	worker_unbind(w, r, req->memory, KIND_CUmemGenericAllocationHandle);
-	status = w->cuda.cuMemRelease(m->memory);
+	if (m->waits)
+		tensor_descriptor_close(m);
+	else
+		status = w->cuda.cuMemRelease(m->memory);
 	m->released = true;
 	vmm_done(w, m);
 	return status;

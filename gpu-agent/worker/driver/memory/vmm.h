@@ -26,11 +26,15 @@ struct vmm {
 	uint32_t
 		others; /* devices that were let to a mapping in another's window: a bit each */
 	uint8_t tensor[16];
+	bool waits; /* it is imported when it is mapped first: there is no `memory` yet, … */
+	int fd;	    /* … but this descriptor */
 	struct vmm *next_tensor;
 };
 
 /* One mapping of it is gone. */
 void vmm_unmapped(struct worker *w, struct vmm *m);
+/* A tensor is sealed: what is mapped of it, now and later, is for reading. */
+void vmm_protect(struct worker *w, struct vmm *m);
 /* Binds the session's handle to MEMORY, which is then counted and released with it. */
 CUresult vmm_adopt(struct worker *w, struct request *r, uint64_t handle, uint32_t device,
 	CUmemGenericAllocationHandle memory, uint64_t bytes);
