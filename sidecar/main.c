@@ -114,7 +114,7 @@ static int do_probe(const struct options *options)
 }
 
 /* Before any thread; an agent that was named before TLS was asked for is looked at again. */
-static int secure(const struct options *options, struct error *error)
+static int secure(struct options *options, struct error *error)
 {
 	const struct transport_tls *tls = &options->tls;
 	int ret = 0;
@@ -126,6 +126,8 @@ static int secure(const struct options *options, struct error *error)
 				     : transport_secure(TRANSPORT_CLIENT, tls, error);
 	if (!ret && options->light)
 		ret = transport_assume("light", error);
+	if (!ret)
+		options_suit(options);
 	if (!ret && options->credential[0] &&
 		transport_credential(options->credential, options->insecure, error) < 0)
 		ret = error_wrap(error, -EINVAL, "token_file");

@@ -194,6 +194,7 @@ static int describe_light(
 const struct transport transport_light = {
 	.name = "light",
 	.clear = true,
+	.far = true,
 	.connections = 3,
 	.feature = SESSION_FEATURE_LIGHT,
 	.listen = listen_light,

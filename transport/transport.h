@@ -183,6 +183,7 @@ struct transport {
 	uint64_t feature;     /* of a session whose link has the last of them; 0: all have */
 	bool clear;	      /* a network reads what it carries */
 	bool shares;	      /* its ends can share memory: SESSION_FEATURE_LOCAL */
+	bool far;	      /* made for long lines: much is under way at once */
 	/* Agent's side: adds what listens on ADDRESS, with transport_listening_add. Nothing is
 	 * added where it fails. 0, or -errno with *error. */
 	int (*listen)(const char *address, struct transport_listening *listening,

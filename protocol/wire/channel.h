@@ -35,6 +35,9 @@
 #define CHANNEL_RING (512u * 1024)
 #define CHANNEL_ARENA (8u << 20)
 #define CHANNEL_BOUNCE (4u << 20)
+/* Of either, over lines that are long: 1 Gb/s for 30 ms are 4 MB, and what a lost packet holds
+ * up until it came again is as much two or three times. */
+#define CHANNEL_FAR (32u << 20)
 /* CHANNEL_FEATURE_RESERVE: of the arena and of the bounce buffer only so many bytes have memory
  * at first: what one frame may have, so a program gets on with them where there is no more. */
 #define CHANNEL_FIRST (1u << 20)

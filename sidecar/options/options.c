@@ -122,6 +122,17 @@ void options_default(struct options *options)
 	}
 }
 
+void options_suit(struct options *options)
+{
+	struct error error = {0};
+	const struct transport *transport = transport_find(options->agent, &error);
+
+	/* Under a limit of shared memory each channel counts in full. */
+	if (transport && transport->far && !options->sized &&
+		(!options->shm_size || options->shm_size >= 16ull * CHANNEL_FAR))
+		options->arena = options->bounce = CHANNEL_FAR;
+}
+
 static int options_read(struct options *options, const char *path, struct error *error)
 {
 	return config_read(path, options_set, options, error);

@@ -41,6 +41,7 @@ struct options {
 	uint64_t shm_size; /* shared memory of all processes together; 0 = no limit */
 	char label[16];	   /* in what /proc says of shared memory: the pod's UID, or "host" */
 	uint64_t ring, arena, bounce; /* bytes, powers of two */
+	bool sized;		      /* arena or bounce as somebody said */
 	uint64_t spin;	    /* ns before sleeping; UINT64_MAX = by the number of cores */
 	uint64_t idle_exit; /* s without a process until it ends; 0 = never */
 	uint64_t max_processes;
@@ -80,6 +81,8 @@ int options_read_bytes(struct options *options, const char *name, const void *by
 int options_agree(const struct options *options, struct error *error);
 
 void options_default(struct options *options);
+/* What nobody said, for the transport of the (first) agent: behind transport_assume. */
+void options_suit(struct options *options);
 
 /* The agents and GPUs that are asked for; stays as long as OPTIONS. */
 struct spread_wish options_spread(const struct options *options);

@@ -184,6 +184,13 @@ static int set_power(const struct config_item *item, uint64_t least, uint64_t mo
 	return 0;
 }
 
+static int set_bulk(const struct config_item *item, uint64_t *value, struct options *options,
+	struct error *error)
+{
+	options->sized = true;
+	return set_power(item, BULK_LEAST, BULK_MOST, value, error);
+}
+
 static int set_log(const struct config_item *item, struct error *error)
 {
 	static const char *const names[] = {"error", "warn", "info", "debug"};
@@ -352,9 +359,9 @@ int options_set(void *argument, const struct config_item *item, struct error *er
 	if (!strcmp(key, "ring"))
 		return set_power(item, RING_LEAST, RING_MOST, &o->ring, error);
 	if (!strcmp(key, "arena"))
-		return set_power(item, BULK_LEAST, BULK_MOST, &o->arena, error);
+		return set_bulk(item, &o->arena, o, error);
 	if (!strcmp(key, "landing"))
-		return set_power(item, BULK_LEAST, BULK_MOST, &o->bounce, error);
+		return set_bulk(item, &o->bounce, o, error);
 	if (!strcmp(key, "spin"))
 		return set_spin(o, item, error);
 	if (!strcmp(key, "max_processes"))

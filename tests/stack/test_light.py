@@ -229,6 +229,32 @@ def test_udp_that_is_blocked():
         assert agent.log().count("session.open") == 1, agent.log()
 
 
+def channel_bytes(app):
+    """Of the segment of the program's channel."""
+    with open(f"/proc/{app.pid}/maps") as file:
+        spans = [line.split()[0].split("-") for line in file if "memfd:vcuda" in line]
+    return max(int(to, 16) - int(at, 16) for at, to in spans)
+
+
+def test_more_is_under_way_where_nobody_says_how_much():
+    """Over a long line: the arena and the bounce buffer, which have memory once copies need it. Not where shared
+    memory is short, nor over TCP."""
+    usual = 13 << 20
+    with folder() as path:
+        agent = Agent(path, "--address", "light://127.0.0.1")
+        for flags, large in (((), True), (("--arena", "8Mi"), False), (("--shm-size", "256Mi"), False),
+                             (("--shm-size", "1Gi"), True), (("--protocol", "native"), False)):
+            scheme = "" if "native" in flags else "light://"
+            sidecar = Sidecar(os.path.join(path, f"s{len(flags)}{flags[-1:]}"), f"{scheme}127.0.0.1:{agent.ports['recv']}", *flags)
+            app = App("bystander", socket=sidecar.socket)
+            app.line("^started", 30)
+            assert (channel_bytes(app) > 4 * usual) == large, (flags, channel_bytes(app))
+            app.close_stdin()
+            app.right(30)
+            sidecar.stop()
+        agent.stop()
+
+
 def test_an_agent_that_does_not_listen_for_it_and_a_client_that_does_not_ask():
     with folder() as path:
         agent = Agent(path)

@@ -27,9 +27,10 @@
 #include "shim/engine/statistics.h"
 #include "shim/engine/status.h"
 
-/* Pieces under way towards the host: enough to keep a link busy over its round trip (6 x 512
- * KiB at 5 GB/s are 0.6 ms), and they fit into the bounce buffer. */
-#define COPY_DEPTH 6
+/* Pieces under way towards the host: three quarters of the bounce buffer. That keeps a link
+ * busy over its round trip: 6 x 512 KiB of the usual 4 MiB at 5 GB/s are 0.6 ms, and over a
+ * line that is long the sidecar makes it larger (CHANNEL_FAR). */
+#define COPY_DEPTH_MOST 32
 /* A copy that waits, from memory that the worker shares, is worth its round trip from here on:
  * to capture the bytes costs 0.1 ms a MiB. */
 #define COPY_WAIT_LEAST (1u << 20)
@@ -289,10 +290,17 @@ static CUresult flight_end(const struct rows *r, struct flight *f, uint64_t *seq
 	return shim_end(&f->call);
 }
 
+static unsigned copy_depth(void)
+{
+	uint64_t fit = session_here()->ring.bounce_size / FRAME_CHUNK * 3 / 4;
+
+	return fit < 1 ? 1 : fit > COPY_DEPTH_MOST ? COPY_DEPTH_MOST : (unsigned)fit;
+}
+
 CUresult copy_out(struct rows *r, uint64_t stream)
 {
-	struct flight flights[COPY_DEPTH];
-	unsigned first = 0, count = 0;
+	struct flight flights[COPY_DEPTH_MOST];
+	unsigned first = 0, count = 0, depth = copy_depth();
 	size_t row = 0, column = 0;
 	struct frame_bulk pinned;
 	CUresult status = CUDA_SUCCESS;
@@ -301,8 +309,8 @@ CUresult copy_out(struct rows *r, uint64_t stream)
 	rows_join(r);
 	rows_pinned(r, &pinned);
 	for (;;) {
-		while (!status && count < COPY_DEPTH) {
-			struct flight *f = &flights[(first + count) % COPY_DEPTH];
+		while (!status && count < depth) {
+			struct flight *f = &flights[(first + count) % depth];
 
 			if (!piece_next(r, &f->piece, row, column) ||
 				!flight_start(r, f, stream, !count))
@@ -314,7 +322,7 @@ CUresult copy_out(struct rows *r, uint64_t stream)
 			break;
 		CUresult ended = flight_end(r, &flights[first], &seq);
 
-		first = (first + 1) % COPY_DEPTH;
+		first = (first + 1) % depth;
 		count--;
 		if (ended && !status)
 			status = ended;
