@@ -5,6 +5,7 @@
 #include "shim/engine/thread.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -34,6 +35,15 @@ static struct {
 	pthread_once_t once;
 	bool ready;
 } thread_exit = {.once = PTHREAD_ONCE_INIT};
+
+void thread_runs_program(void)
+{
+	sigset_t faults;
+
+	sigemptyset(&faults);
+	sigaddset(&faults, SIGSEGV);
+	pthread_sigmask(SIG_UNBLOCK, &faults, NULL);
+}
 
 struct thread_rest **thread_rest_next(struct thread_rest *rest)
 {

@@ -46,6 +46,12 @@ extern _Thread_local struct thread thread_self __attribute__((tls_model("initial
 /* The scratch; NULL where there is no memory. */
 unsigned char *thread_scratch(void);
 
+/* Begins a thread of ours that runs functions of the program. It keeps the signal mask of the
+ * thread that started it, so that a runtime which stops its threads by signals (a garbage
+ * collector, a profiler) reaches this one, too, once such a function has told it of the
+ * thread. Only SIGSEGV is never blocked, as the function may touch managed memory. */
+void thread_runs_program(void);
+
 /* A thread ends: thread_gone() has thread_rest_end() called for what it kept, by itself or by a
  * thread that may wait (thread_gone.c). */
 void thread_gone(struct thread_rest *rest);

@@ -10,6 +10,7 @@
 #define SIGBUS 7
 #define SIG_SETMASK 2
 #define SIG_BLOCK 0
+#define SIG_UNBLOCK 1
 #define SA_SIGINFO 4
 typedef unsigned long long os_sigset;
 #define sigset_t os_sigset

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -63,6 +62,7 @@ static void *destructor_thread(void *unused)
 	struct user_object *object;
 
 	(void)unused;
+	thread_runs_program();
 	thread_self.in_callback = true; /* a destructor may not call CUDA */
 	pthread_mutex_lock(&due.lock);
 	while ((object = due_pop())) {
@@ -76,20 +76,16 @@ static void *destructor_thread(void *unused)
 	return NULL;
 }
 
-/* With the lock held. The app's signals are not for this thread. */
+/* With the lock held. */
 static bool destructor_start(void)
 {
-	sigset_t all, old;
 	pthread_t thread;
 
 	if (due.running)
 		return true;
 	wait_cond_init(
 		&due.more); /* nobody waits for it: the thread before this one has left */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	due.running = !pthread_create(&thread, NULL, destructor_thread, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (due.running)
 		pthread_detach(thread);
 	return due.running;

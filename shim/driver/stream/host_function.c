@@ -5,7 +5,6 @@
  */
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -297,6 +296,7 @@ static void *callback_thread(void *of)
 	struct channel_page *page = here->page;
 	uint64_t head = atomic_load(&page->upcall_head);
 
+	thread_runs_program();
 	thread_self.session = here;
 	atomic_store(&callbacks.thread, (uint32_t)syscall(SYS_gettid));
 	while (atomic_load(&here->phase) == SESSION_READY) {
@@ -319,21 +319,16 @@ static void *callback_thread(void *of)
 	return NULL;
 }
 
-/* With the lock held. The app's signals are not for this thread. */
+/* With the lock held. */
 static CUresult callback_start(void)
 {
 	struct session *here = session_here();
-	sigset_t all, old;
 	pthread_t thread;
 	int ret;
 
 	if (callbacks.running[here->index])
 		return CUDA_SUCCESS;
-	sigfillset(&all);
-	sigdelset(&all, SIGSEGV); /* a host function may touch managed memory */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	ret = pthread_create(&thread, NULL, callback_thread, here);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	pthread_detach(thread);
