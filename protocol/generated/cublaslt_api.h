@@ -138,6 +138,7 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
 		size_t *sizeWritten);
 cublasStatus_t cublasLtLoggerSetCallback(cublasLtLoggerCallback_t callback);
 cublasStatus_t cublasLtLoggerSetFile(FILE *file);
+cublasStatus_t cublasLtLoggerOpenFile(const char *logFile);
 cublasStatus_t cublasLtLoggerSetLevel(int level);
 cublasStatus_t cublasLtLoggerSetMask(int mask);
 cublasStatus_t cublasLtLoggerForceDisable(void);

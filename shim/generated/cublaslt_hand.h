@@ -76,6 +76,7 @@ cublasStatus_t hand_cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *a
 		cublasLtMatmulAlgoConfigAttributes_t attr, const void *buf, size_t sizeInBytes);
 cublasStatus_t hand_cublasLtLoggerSetCallback(cublasLtLoggerCallback_t callback);
 cublasStatus_t hand_cublasLtLoggerSetFile(FILE *file);
+cublasStatus_t hand_cublasLtLoggerOpenFile(const char *logFile);
 cublasStatus_t hand_cublasLtLoggerSetLevel(int level);
 cublasStatus_t hand_cublasLtLoggerSetMask(int mask);
 cublasStatus_t hand_cublasLtLoggerForceDisable(void);

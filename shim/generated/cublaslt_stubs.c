@@ -246,16 +246,11 @@ STUB(library, cublasStatus_t, cublasLtLoggerSetCallback, hand_cublasLtLoggerSetC
 	(cublasLtLoggerCallback_t callback), (callback))
 STUB(library, cublasStatus_t, cublasLtLoggerSetFile, hand_cublasLtLoggerSetFile, (FILE *file),
 	(file))
+STUB(library, cublasStatus_t, cublasLtLoggerOpenFile, hand_cublasLtLoggerOpenFile,
+	(const char *logFile), (logFile))
 STUB(library, cublasStatus_t, cublasLtLoggerSetLevel, hand_cublasLtLoggerSetLevel, (int level),
 	(level))
 STUB(library, cublasStatus_t, cublasLtLoggerSetMask, hand_cublasLtLoggerSetMask, (int mask),
 	(mask))
 STUB(library, cublasStatus_t, cublasLtLoggerForceDisable, hand_cublasLtLoggerForceDisable,
 	(void), ())
-
-#define NO(name) REFUSED(cublaslt, cublasStatus_t, name)
-#define cublaslt_refused(call, name, why) front_refused(&cublaslt_front, call, name, why)
-
-#define WHY "the library's log is the agent's own"
-NO(cublasLtLoggerOpenFile)
-#undef WHY

@@ -17,6 +17,7 @@ const char *hand_cusparseGetErrorName(cusparseStatus_t status);
 const char *hand_cusparseGetErrorString(cusparseStatus_t status);
 cusparseStatus_t hand_cusparseLoggerSetCallback(cusparseLoggerCallback_t callback);
 cusparseStatus_t hand_cusparseLoggerSetFile(FILE *file);
+cusparseStatus_t hand_cusparseLoggerOpenFile(const char *logFile);
 cusparseStatus_t hand_cusparseLoggerSetLevel(int level);
 cusparseStatus_t hand_cusparseLoggerSetMask(int mask);
 cusparseStatus_t hand_cusparseLoggerForceDisable(void);

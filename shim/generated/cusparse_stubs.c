@@ -102,6 +102,8 @@ STUB(library, cusparseStatus_t, cusparseLoggerSetCallback, hand_cusparseLoggerSe
 	(cusparseLoggerCallback_t callback), (callback))
 STUB(library, cusparseStatus_t, cusparseLoggerSetFile, hand_cusparseLoggerSetFile, (FILE *file),
 	(file))
+STUB(library, cusparseStatus_t, cusparseLoggerOpenFile, hand_cusparseLoggerOpenFile,
+	(const char *logFile), (logFile))
 STUB(library, cusparseStatus_t, cusparseLoggerSetLevel, hand_cusparseLoggerSetLevel,
 	(int level), (level))
 STUB(library, cusparseStatus_t, cusparseLoggerSetMask, hand_cusparseLoggerSetMask, (int mask),
@@ -1675,12 +1677,6 @@ SEND_ITEMS(cusparse, cusparseSDDMM, LEARNED, handle, PUT_INT(opA), PUT_INT(opB),
 
 #define NO(name) REFUSED(cusparse, cusparseStatus_t, name)
 #define cusparse_refused(call, name, why) front_refused(&cusparse_front, call, name, why)
-
-#define WHY "the library's log is the agent's own"
-#if VCUDA_ABI == 12
-NO(cusparseLoggerOpenFile)
-#endif
-#undef WHY
 
 #define WHY "a complex threshold by value is not served: use prune, or the real form"
 #if VCUDA_ABI == 12

@@ -59,6 +59,8 @@ static const char *loader_stand_in(const char *path)
 	} short_names[] = {
 		{"libcuda.so", "libcuda.so.1"},
 		{"libnvidia-ml.so", "libnvidia-ml.so.1"},
+		/* cudarc asks for no other; there has been no other number since NCCL 2.0. */
+		{"libnccl.so", "libnccl.so.2"},
 	};
 	static const char *const sonames[] = {
 		"libcudart.so.12",

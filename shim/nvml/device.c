@@ -365,3 +365,20 @@ nvmlReturn_t nvmlDeviceGetMemoryBusWidth(nvmlDevice_t handle, unsigned int *busW
 		*busWidth = (unsigned)width;
 	return status;
 }
+
+/* No kernel reaches the program's pageable memory here, as cuDeviceGetAttribute says too. */
+nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t handle, nvmlDeviceAddressingMode_t *mode)
+{
+	const struct open_device *device;
+	unsigned index;
+	nvmlReturn_t status = nvml_device(handle, &device, &index);
+
+	if (status)
+		return status;
+	if (!mode)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (mode->version != nvmlDeviceAddressingMode_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	mode->value = NVML_DEVICE_ADDRESSING_MODE_NONE;
+	return NVML_SUCCESS;
+}

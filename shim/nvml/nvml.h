@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The NVML front: libvcuda-nvml.so, which stands for NVIDIA's libnvidia-ml.so.1.  It exports
- * every function of nvml.h; those of device.c, live.c, fabric.c, process.c and system.c are
- * served, those listed in protocol/api/nvml.api answer NOT_SUPPORTED.
+ * every function of nvml.h; those of the files beside unserved.c are served, those listed in
+ * protocol/api/nvml.api answer NOT_SUPPORTED.
  *
  * It holds no connection of its own: what a session learned at its start is told locally, what
  * changes is asked through the driver front (shim/driver/device/nvml.h, which also says what a

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Versions, names of processes, and the texts of errors.
+ * Versions, names of processes, what no machine here has, and the texts of errors.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -81,6 +81,37 @@ nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int
 		return NVML_ERROR_NOT_FOUND;
 	name[n] = 0;
 	return NVML_SUCCESS;
+}
+
+/* ---- What this machine has none of ---- */
+
+static nvmlReturn_t none(unsigned *count)
+{
+	nvmlReturn_t status = nvml_enter();
+
+	if (status)
+		return status;
+	if (!count)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*count = 0;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlUnitGetCount(unsigned int *unitCount)
+{
+	return none(unitCount);
+}
+
+nvmlReturn_t nvmlSystemGetHicVersion(unsigned int *hwbcCount, nvmlHwbcEntry_t *hwbcEntries)
+{
+	(void)hwbcEntries;
+	return none(hwbcCount);
+}
+
+/* What the agent keeps for itself is none of the program's devices. */
+nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned int *deviceCount)
+{
+	return none(deviceCount);
 }
 
 const char *nvmlErrorString(nvmlReturn_t result)

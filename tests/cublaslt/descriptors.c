@@ -4,6 +4,8 @@
  * what is none is refused.  Transforms between layouts, and what needs no descriptor.
  */
 #include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/cublaslt/check.h"
 
@@ -248,6 +250,22 @@ static void refusals(void)
 	descs_free(&d);
 }
 
+/* The file is there, as a program that reads it later expects; what the agent's library would
+ * write to it is not. */
+static void log_file(void)
+{
+	char path[] = "/tmp/vcuda-cublaslt-log-XXXXXX";
+	int fd = mkstemp(path);
+
+	if (fd < 0 || close(fd) || unlink(path))
+		DIE("no name for a log in /tmp");
+	BLAS(cublasLtLoggerOpenFile(path));
+	if (unlink(path))
+		DIE("the log's file was not made");
+	BLAS_IS(cublasLtLoggerOpenFile("/nowhere/at/all"), CUBLAS_STATUS_INVALID_VALUE);
+	BLAS_IS(cublasLtLoggerOpenFile(NULL), CUBLAS_STATUS_INVALID_VALUE);
+}
+
 static void without_a_descriptor(void)
 {
 	int major = 0;
@@ -265,6 +283,7 @@ static void without_a_descriptor(void)
 	BLAS(cublasLtLoggerSetLevel(0));
 	BLAS_IS(cublasLtLoggerSetLevel(99), CUBLAS_STATUS_INVALID_VALUE);
 	BLAS(cublasLtLoggerSetMask(0));
+	log_file();
 	BLAS(cublasLtLoggerForceDisable());
 }
 

@@ -3,6 +3,8 @@
  * Descriptors tell what they were made with and what was set since, and take no wrong values;
  * calls without a handle or a descriptor say so.
  */
+#include <unistd.h>
+
 #include "tests/cusparse/check.h"
 
 #define REFUSED(CALL) EXPECTED(CALL, CUSPARSE_STATUS_INVALID_VALUE)
@@ -191,9 +193,22 @@ static void moved(void)
 	free(want);
 }
 
+/* The log of the agent's library is the agent's; the program has the file that it named. */
+static void log_file(void)
+{
+	char path[] = "/tmp/vcuda-cusparse-log-XXXXXX";
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0 && !close(fd) && !unlink(path), "no name for a log in /tmp");
+	SPARSE(cusparseLoggerOpenFile(path));
+	CHECK(!unlink(path), "the log's file was not made");
+	REFUSED(cusparseLoggerOpenFile("/nowhere/at/all"));
+}
+
 int main(void)
 {
 	begin();
+	log_file();
 	vectors();
 	dense_matrices();
 	sparse_matrices();

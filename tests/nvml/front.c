@@ -154,6 +154,41 @@ static void refusals(nvmlDevice_t device)
 		NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 }
 
+/* What a machine has none of is 0 of it, and nothing happens in a set of events, which a device
+ * that registers none leaves usable. */
+static void nothing_there(nvmlDevice_t device)
+{
+	nvmlDeviceAddressingMode_t mode = {.version = nvmlDeviceAddressingMode_v1, .value = 9};
+	unsigned units = 9, cards = 9, excluded = 9;
+	nvmlEventSet_t set = NULL, other = NULL;
+	nvmlEventData_t data;
+	nvmlHwbcEntry_t card;
+
+	is(NVML(nvmlUnitGetCount)(&units), NVML_SUCCESS);
+	is(units, 0);
+	is(NVML(nvmlUnitGetCount)(NULL), NVML_ERROR_INVALID_ARGUMENT);
+	is(NVML(nvmlSystemGetHicVersion)(&cards, &card), NVML_SUCCESS);
+	is(cards, 0);
+	is(NVML(nvmlGetExcludedDeviceCount)(&excluded), NVML_SUCCESS);
+	is(excluded, 0);
+	is(NVML(nvmlEventSetCreate)(NULL), NVML_ERROR_INVALID_ARGUMENT);
+	is(NVML(nvmlEventSetCreate)(&set), NVML_SUCCESS);
+	is(NVML(nvmlEventSetCreate)(&other), NVML_SUCCESS);
+	is(set != NULL && set != other, 1);
+	is(NVML(nvmlDeviceRegisterEvents)(device, nvmlEventTypeXidCriticalError, set),
+		NVML_ERROR_NOT_SUPPORTED);
+	is(NVML(nvmlEventSetWait_v2)(set, &data, 0), NVML_ERROR_TIMEOUT);
+	is(NVML(nvmlEventSetWait)(set, &data, 20), NVML_ERROR_TIMEOUT);
+	is(NVML(nvmlEventSetWait_v2)(NULL, &data, 0), NVML_ERROR_INVALID_ARGUMENT);
+	is(NVML(nvmlEventSetFree)(set), NVML_SUCCESS);
+	is(NVML(nvmlEventSetFree)(other), NVML_SUCCESS);
+	is(NVML(nvmlDeviceGetAddressingMode)(device, &mode), NVML_SUCCESS);
+	is(mode.value, NVML_DEVICE_ADDRESSING_MODE_NONE);
+	mode.version++;
+	is(NVML(nvmlDeviceGetAddressingMode)(device, &mode),
+		NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+}
+
 static unsigned long long used(nvmlDevice_t device)
 {
 	nvmlMemory_t memory = {0};
@@ -339,6 +374,7 @@ int main(int argc, char **argv)
 		device = finding();
 		versions(device);
 		refusals(device);
+		nothing_there(device);
 		child_uses_cuda(device);
 		memory(device, true);
 		child_without_session(device);

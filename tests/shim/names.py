@@ -258,6 +258,8 @@ def main():
         names.plugins("vcuda preload", preload)
         names.deep("vcuda preload", preload)
         names.doubles("vcuda preload", preload)
+        unnumbered = {s.partition(".so")[0] + ".so": s for s in ("libcuda.so.1", "libnvidia-ml.so.1", "libnccl.so.2")}
+        names.opened("vcuda preload, dlopen", preload, unnumbered)
         names.opened("vcuda preload, dlopen", preload, sonames)
         names.opened("vcuda preload, dlopen", preload, paths)
 

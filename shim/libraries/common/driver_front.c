@@ -5,6 +5,7 @@
 #include "shim/libraries/common/driver_front.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,6 +294,17 @@ EXPORT void vcuda_front_older(const char *call, int *logged)
 			"know the call; update it\n",
 			call);
 	errno = saved;
+}
+
+EXPORT bool vcuda_front_log_file(const char *path)
+{
+	int saved = errno;
+	int fd = path ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+	return fd >= 0;
 }
 
 EXPORT void vcuda_front_debug(const char *text)

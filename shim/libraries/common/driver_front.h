@@ -114,6 +114,9 @@ CUresult vcuda_front_refused(unsigned call, const char *name, const char *reason
 void vcuda_front_missing(const char *call, const char *library, int *logged);
 /* CALL failed since the agent is of a release that does not know its frame: told likewise. */
 void vcuda_front_older(const char *call, int *logged);
+/* Makes the file that a program names for a library's log, and leaves it empty: the library
+ * that would write to it runs on the agent.  False: there cannot be such a file. */
+bool vcuda_front_log_file(const char *path);
 /* A line for VCUDA_DEBUG. */
 void vcuda_front_debug(const char *text);
 void vcuda_count(unsigned call);

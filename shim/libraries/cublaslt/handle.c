@@ -93,6 +93,12 @@ cublasStatus_t hand_cublasLtLoggerSetFile(FILE *file)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
+cublasStatus_t hand_cublasLtLoggerOpenFile(const char *logFile)
+{
+	return vcuda_front_log_file(logFile) ? CUBLAS_STATUS_SUCCESS
+					     : CUBLAS_STATUS_INVALID_VALUE;
+}
+
 cublasStatus_t hand_cublasLtLoggerSetLevel(int level)
 {
 	return level < 0 || level > 5 ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;

@@ -85,6 +85,12 @@ cusparseStatus_t hand_cusparseLoggerSetFile(FILE *file)
 	return CUSPARSE_STATUS_SUCCESS;
 }
 
+cusparseStatus_t hand_cusparseLoggerOpenFile(const char *logFile)
+{
+	return vcuda_front_log_file(logFile) ? CUSPARSE_STATUS_SUCCESS
+					     : CUSPARSE_STATUS_INVALID_VALUE;
+}
+
 cusparseStatus_t hand_cusparseLoggerSetLevel(int level)
 {
 	return level < 0 || level > 5 ? CUSPARSE_STATUS_INVALID_VALUE : CUSPARSE_STATUS_SUCCESS;
