@@ -4,9 +4,11 @@
  * so much too, and cuInit finishes it: nvml.h).  And the end: at exit everything that was
  * posted is on its way before the process goes.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/wait.h"
@@ -24,6 +26,10 @@
 #include "shim/engine/statistics.h"
 #include "shim/engine/status.h"
 #include "shim/engine/lock.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
 
 /* At exit: how long posted work may take to be taken over by the agent. */
 #define INIT_BYE_NS 1000000000ull
@@ -166,18 +172,50 @@ static void in_child(void)
 	}
 }
 
+/* Something of the program's lies there. A limit on address space is not that. */
+static bool window_taken(uint64_t from, uint64_t bytes)
+{
+	void *at = mmap((void *)(uintptr_t)from, bytes, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return errno == EEXIST;
+	munmap(at, bytes);
+	return at != (void *)(uintptr_t)from; /* a kernel that does not know the flag */
+}
+
+static uint64_t window_span(uint64_t from, uint64_t span)
+{
+	return from << OPEN_WINDOW_FROM_SHIFT | span << OPEN_WINDOW_SPAN_SHIFT;
+}
+
+/* Where one agent's windows are, unless something is there already, as Java's heap is if it is
+ * large (ZGC): then the largest free span that is left. */
+static uint64_t window_around(void)
+{
+	if (!window_taken(OPEN_WINDOW_LOW, OPEN_WINDOW_MOST))
+		return 0;
+	for (uint64_t span = 2 * OPEN_WINDOW_MOST; span >= OPEN_WINDOW_UNIT; span /= 2)
+		for (uint64_t from = OPEN_WINDOW_LOW; from <= OPEN_WINDOW_HIGH - span;
+			from += span)
+			if (!window_taken(from, span))
+				return window_span(
+					from / OPEN_WINDOW_UNIT, span / OPEN_WINDOW_UNIT);
+	return 0;
+}
+
 /* Where the agent is to have its windows (open.h): behind those of the agents before it, with
  * an equal part of what there is left for each one that comes. */
 static uint64_t window_wish(void)
 {
 	const unsigned agents = session_first.agents;
-	uint64_t from, span;
+	uint64_t from;
 
 	if (agents == 1)
-		return 0;
+		return window_around();
 	from = (device_windows_end() + OPEN_WINDOW_UNIT - 1) / OPEN_WINDOW_UNIT;
-	span = (OPEN_WINDOW_HIGH / OPEN_WINDOW_UNIT - from) / (agents - session_here()->index);
-	return from << OPEN_WINDOW_FROM_SHIFT | span << OPEN_WINDOW_SPAN_SHIFT;
+	return window_span(from, (OPEN_WINDOW_HIGH / OPEN_WINDOW_UNIT - from) /
+					 (agents - session_here()->index));
 }
 
 static CUresult session_open(void)
