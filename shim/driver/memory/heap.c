@@ -106,10 +106,8 @@ CUresult heap_lease(struct window *w, uint64_t size)
 	if (status || heap_leased(w, size))
 		return status;
 	status = lease_ask(w, size);
-	if (status != CUDA_ERROR_OUT_OF_MEMORY || (!functions && !w->empty_slabs))
+	if (status != CUDA_ERROR_OUT_OF_MEMORY || !functions)
 		return status;
-	/* They were told as free. */
-	slab_trim(w, true);
 	status = freed_drain((int)(w - heap.windows));
 	return status || heap_leased(w, size) ? status : lease_ask(w, size);
 }
