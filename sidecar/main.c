@@ -114,7 +114,7 @@ static int do_probe(const struct options *options)
 }
 
 /* Before any thread; an agent that was named before TLS was asked for is looked at again. */
-static int secure(struct options *options, struct error *error)
+static int secure(const struct options *options, struct error *error)
 {
 	const struct transport_tls *tls = &options->tls;
 	int ret = 0;
@@ -126,8 +126,6 @@ static int secure(struct options *options, struct error *error)
 				     : transport_secure(TRANSPORT_CLIENT, tls, error);
 	if (!ret && options->light)
 		ret = transport_assume("light", error);
-	if (!ret)
-		options_suit(options);
 	if (!ret && options->credential[0] &&
 		transport_credential(options->credential, options->insecure, error) < 0)
 		ret = error_wrap(error, -EINVAL, "token_file");
@@ -155,6 +153,7 @@ int main(int argc, char **argv)
 	if ((command == COMMAND_RUN || command == COMMAND_PROBE) &&
 		(options_agree(&options, &error) < 0 || secure(&options, &error) < 0))
 		return complain(&error, 2);
+	options_suit(&options);
 	switch (command) {
 	case COMMAND_HELP: fputs(options_usage, stdout); return 0;
 	case COMMAND_VERSION: puts("vcuda-client " VCUDA_BUILD); return 0;
