@@ -17,10 +17,6 @@
 #include "shim/engine/lock.h"
 #include "shim/engine/status.h"
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 struct heap heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(memory, heap.lock, LOCK_MEMORY);
 

@@ -25,10 +25,6 @@
 #include "shim/driver/memory/pages/pages.h"
 #include "shim/engine/thread.h"
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 /* Threads that wait for a page at once; more wait for a slot. */
 #define SIGNAL_SLOTS 256
 /* A sleeper looks again that often, in case a wake-up got lost. */

@@ -16,9 +16,6 @@
 #include "shim/driver/memory/pages/page_fault.h"
 #include "shim/driver/memory/pages/pages.h"
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
 #ifndef USERFAULTFD_IOC_NEW
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif

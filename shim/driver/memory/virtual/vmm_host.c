@@ -24,10 +24,6 @@
 #include "shim/engine/engine.h"
 #include "shim/generated/vcuda_send.h"
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 #define PAGE 4096u
 
 struct file_head {
