@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A device that is full: memory in pieces until there is no more, every other one given back, and
- * what the gaps hold had in one piece; and a pool that keeps what was freed until it is trimmed. */
+ * what the gaps hold had in one piece; what a small piece took; and a pool that keeps what was freed until it is trimmed. */
 #include "check.h"
 
+#include <cstring>
 #include <vector>
 
 enum { PARTS = 32 };
@@ -104,6 +105,29 @@ static void kept(size_t part)
 	CHECK_EQ(attribute(pool, cudaMemPoolAttrReservedMemCurrent), 0ull);
 }
 
+/* What a small piece took is told as free when it is, and can be had. */
+static void small(void)
+{
+	size_t before, during, after, total;
+	cudaDeviceProp device;
+	char *piece, *whole;
+
+	CUDA(cudaMemGetInfo(&before, &total));
+	CUDA(cudaMallocAsync((void **)&piece, 20, 0));
+	CUDA(cudaMemGetInfo(&during, &total));
+	CHECK(during < before);
+	CUDA(cudaFreeAsync(piece, 0));
+	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaMemGetInfo(&after, &total));
+	CHECK_EQ(after, before);
+	/* A GPU keeps some of it for itself. */
+	CUDA(cudaGetDeviceProperties(&device, 0));
+	if (!strstr(device.name, "software"))
+		return;
+	CUDA(cudaMalloc((void **)&whole, after));
+	CUDA(cudaFree(whole));
+}
+
 int main(void)
 {
 	size_t free, total, part;
@@ -112,6 +136,7 @@ int main(void)
 	part = free / PARTS >> 21 << 21;
 	if (part < (2 << 20))
 		SKIP("too little memory");
+	small();
 	gaps(part);
 	kept(part);
 	return 0;

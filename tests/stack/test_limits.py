@@ -9,7 +9,7 @@ from stack import (BIN, BUILD, MIB, NOT_PERMITTED, OUT_OF_MEMORY, Agent, App, Si
                    folder, one_line, stack, wait_for)
 
 LIMIT = 256 * MIB
-STEP = 2 * MIB  # a granule; one is left in a slab for small blocks
+STEP = 2 * MIB  # a granule
 UID = "5f3c9f5e-1111-2222-3333-444455556666"
 CLIENT = os.path.join(BIN, "vcuda-client")
 
@@ -36,7 +36,7 @@ def test_a_pod_sees_a_gpu_of_its_limit_and_no_byte_beyond_it():
         count, total, free, info = sees(app)
         assert (count, total, info) == (1, LIMIT, LIMIT) and free <= LIMIT, (count, total, free)
         error, got, free, info = takes(app)
-        assert (error, got, free, info) == (OUT_OF_MEMORY, LIMIT - STEP, 0, LIMIT), (error, got, free)
+        assert (error, got, free, info) == (OUT_OF_MEMORY, LIMIT, 0, LIMIT), (error, got, free)
         nvml = subprocess.run([os.path.join(BIN, "vcuda"), "smi"], capture_output=True, text=True,
                               timeout=20, env=environment({"VCUDA_SOCKET": s.sidecar.socket}))
         assert re.search(r"256 MiB / +256 MiB", nvml.stdout), nvml.stdout + nvml.stderr
@@ -67,7 +67,7 @@ def test_the_limit_holds_for_all_processes_of_a_pod_together():
                 _, total, free, _ = sees(app)
                 assert (total, free) == (LIMIT, room * MIB), (total, free)
                 error, got, _, _ = takes(app)
-                assert (error, got) == (OUT_OF_MEMORY, room * MIB - STEP), (error, got)
+                assert (error, got) == (OUT_OF_MEMORY, room * MIB), (error, got)
                 if socket == same[0].socket:
                     holder = app
                 else:
@@ -79,7 +79,7 @@ def test_the_limit_holds_for_all_processes_of_a_pod_together():
         end(first, holder)
         wait_for(lambda: not agent.sessions(), 5, "the sessions are over")
         app = App("limit", STEP, socket=same[1].socket)
-        assert takes(app)[1] == LIMIT - STEP
+        assert takes(app)[1] == LIMIT
         end(app)
 
 
@@ -101,7 +101,7 @@ def test_a_tenants_budget_holds_for_programs_that_say_no_limit():
         _, total, free, _ = sees(app)
         assert (total, free) == (LIMIT, 96 * MIB), (total, free)
         error, got, _, _ = takes(app)
-        assert (error, got) == (OUT_OF_MEMORY, 96 * MIB - STEP), (error, got)
+        assert (error, got) == (OUT_OF_MEMORY, 96 * MIB), (error, got)
         large = App("hold", 2 * LIMIT, socket=other.socket)
         large.line("^holding", 20)
         assert {s["tenant"] for s in agent.sessions()} == {"team-a", "team-b"}, agent.sessions()

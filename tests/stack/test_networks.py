@@ -67,7 +67,7 @@ def test_memory_and_sessions_hold_at_the_call():
         ada, bob = p.sidecar("ada"), p.sidecar("bob")
         app = App("limit", STEP, socket=ada.socket)
         app.line(rf"^sees 1 GPUs of {256 * MIB} bytes", 30)
-        app.line(rf"^error {OUT_OF_MEMORY} after {256 * MIB - STEP} bytes", 30)
+        app.line(rf"^error {OUT_OF_MEMORY} after {256 * MIB} bytes", 30)
         wait_for(lambda: p.entered("ada")["free_bytes"] == "0", 5, "nothing is left of it")
         other = App("hold", 512 * MIB, socket=bob.socket)
         other.line("^holding", 30)  # another network's memory is not touched

@@ -92,10 +92,11 @@ def places(app, count):
 
 
 def test_a_launcher_gives_each_process_its_own():
-    """As Ray (a number each), vLLM (UUIDs, several for each) and Slurm (prefixes) do, all at the same time."""
+    """As Ray (a number each), vLLM (UUIDs, several for each) and Slurm (prefixes) do, all at the same time. The
+    programs ask for more memory than there is, so each leaves the others theirs."""
     with with_gpus(4) as (agent, sidecar):
         uuids = gpus(sidecar.socket)
-        everything = App("limit", 256 * MIB, socket=sidecar.socket)
+        everything = App("limit", 1 << 40, socket=sidecar.socket)
         place = places(everything, 4)
         everything.close_stdin()
         everything.wait()
@@ -104,7 +105,7 @@ def test_a_launcher_gives_each_process_its_own():
                          [(f"{uuids[0]},{uuids[1]}", [0, 1]), (f"{uuids[3]},{uuids[2]}", [3, 2])],
                          [(prefix[i], [i]) for i in (3, 1, 2, 0)],
                          [("0,1", [0, 1]), ("2,3", [2, 3]), (None, [0, 1, 2, 3])]):
-            apps = [(App("limit", 256 * MIB, socket=sidecar.socket,
+            apps = [(App("limit", 1 << 40, socket=sidecar.socket,
                          env={"CUDA_VISIBLE_DEVICES": value, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}), want)
                     for value, want in hand_out]
             for app, want in apps:

@@ -139,7 +139,7 @@ void freed_unmap(struct window *w, uint64_t address, uint64_t size)
 
 static void heap_trim(struct window *w)
 {
-	slab_trim(w);
+	slab_trim(w, false);
 	spare_trim(w);
 }
 

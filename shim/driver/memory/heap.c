@@ -102,8 +102,10 @@ CUresult heap_lease(struct window *w, uint64_t size)
 	if (status || heap_leased(w, size))
 		return status;
 	status = lease_ask(w, size);
-	if (status != CUDA_ERROR_OUT_OF_MEMORY || !functions)
+	if (status != CUDA_ERROR_OUT_OF_MEMORY || (!functions && !w->empty_slabs))
 		return status;
+	/* They were told as free. */
+	slab_trim(w, true);
 	status = freed_drain((int)(w - heap.windows));
 	return status || heap_leased(w, size) ? status : lease_ask(w, size);
 }

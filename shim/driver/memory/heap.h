@@ -130,8 +130,9 @@ CUresult slab_alloc(struct window *w, size_t bytes, bool async, CUdeviceptr *add
 uint32_t slab_start(const struct block *block, uint64_t address);
 /* It has become empty, and goes back where SLABS_SPARE others of the device are. */
 void slab_free(struct block *block);
-/* All empty ones go back, but an owner's last one stays for the next small allocation. */
-void slab_trim(struct window *w);
+/* All empty ones go back, but an owner's last one stays for the next small allocation unless
+ * LAST is true. */
+void slab_trim(struct window *w, bool last);
 /* Gives a slab back with all that is in it. */
 void slab_drop(struct block *block);
 

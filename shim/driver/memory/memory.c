@@ -31,7 +31,8 @@ CUresult memory_drain(int device, uint64_t *kept)
 	for (size_t i = q->first; i < q->next; i++)
 		if (q->list[i].device == device)
 			*kept += q->list[i].backed;
-	*kept += heap.windows[device].spare_bytes;
+	*kept += heap.windows[device].spare_bytes +
+		 heap.windows[device].empty_slabs * heap.windows[device].slab_size;
 	pthread_mutex_unlock(&heap.lock);
 	return status;
 }

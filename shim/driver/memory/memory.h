@@ -57,8 +57,8 @@ bool memory_in_window(CUdeviceptr address, int *device);
 /* A module's variable: memory that the worker's driver placed. */
 void memory_global(int device, CUdeviceptr address, size_t bytes);
 /* Waits until the worker has unmapped everything that was freed, but not while a host function
- * is outstanding, which may need a lock of this thread; *KEPT: bytes of the device that it has
- * not unmapped yet. */
+ * is outstanding, which may need a lock of this thread; *KEPT: bytes of the device that are
+ * free and that it has not unmapped. */
 CUresult memory_drain(int device, uint64_t *kept);
 /* The context is gone, or was reset: so is its memory.  LAST: no other one is on the device,
  * and what belongs to the device goes as well (pools, reservations). */

@@ -94,11 +94,11 @@ static bool slab_other(const struct block *block)
 	return other;
 }
 
-void slab_trim(struct window *w)
+void slab_trim(struct window *w, bool last)
 {
 	for (struct block *block = w->slabs, *next; block && w->empty_slabs; block = next) {
 		next = block->next;
-		if (!block->slab->live && slab_other(block))
+		if (!block->slab->live && (last || slab_other(block)))
 			slab_drop(block);
 	}
 }
