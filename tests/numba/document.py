@@ -299,6 +299,7 @@ Others, on the software GPU by `vcuda run --software`, 2026-11-30, with their wh
 | gorgonia.org/cu 0.9.6 (Go, cgo): driver, cuBLAS, NVRTC | its own tests | themselves | pass |
 | a Go program by cgo, and one by purego 0.11.3 without cgo: managed and mapped memory from 8 goroutines beside preemption, signals, collections, `recover()` of nil pointers, callbacks, files, a child | | CPU | right |
 | koffi 3.3.4 (Node 20): driver calls from the event loop, workers and libuv's threads, managed memory as a typed array, callbacks | | CPU | right |
+| Mojo 1.1.0, MAX 26.6.0 (PTX by its LLVM, ptxas inside) | `gpu-query`; additions, functions of `math`, sums, maxima, prefixes and shuffles of warps and blocks, atomics, `print` in a kernel; a graph of MAX: a product, ReLU, softmax, sums | the CPU, NumPy | the same sums, 1e-6; 2e-7 for the graph. "No kernel image" before `vcuda run` named its `ptxas` to it (`MODULAR_NVPTX_COMPILER_PATH`) |
 | a Rust program: memory freed by destructors of statics, of threads' locals, at exit, while unwinding and beside a thread that runs on; `fork` | | CPU | right |
 
 vLLM 0.20.2 on the machines with an H200 (`tests/frameworks/vllm_rows.py`; the machine code of other architectures was taken out of its wheel, to carry less), small Llama models of
