@@ -300,6 +300,11 @@ Others, on the software GPU by `vcuda run --software`, 2026-11-30, with their wh
 | a Go program by cgo, and one by purego 0.11.3 without cgo: managed and mapped memory from 8 goroutines beside preemption, signals, collections, `recover()` of nil pointers, callbacks, files, a child | | CPU | right |
 | koffi 3.3.4 (Node 20): driver calls from the event loop, workers and libuv's threads, managed memory as a typed array, callbacks | | CPU | right |
 | Mojo 1.1.0, MAX 26.6.0 (PTX by its LLVM, ptxas inside) | `gpu-query`; additions, functions of `math`, sums, maxima, prefixes and shuffles of warps and blocks, atomics, `print` in a kernel; a graph of MAX: a product, ReLU, softmax, sums | the CPU, NumPy | the same sums, 1e-6; 2e-7 for the graph. "No kernel image" before `vcuda run` named its `ptxas` to it (`MODULAR_NVPTX_COMPILER_PATH`) |
+| UCX 1.21.0, UCXX 0.52 (CUDA 12) | `ucx_info -d`; `ucx_perftest` of tags, puts and gets between two processes; arrays of CuPy between two processes (device, managed, stream-ordered memory, 4 bytes to 12 MB) by TCP, by `cuda_ipc` written and by `cuda_ipc` read | the data | right |
+| Dask-CUDA 26.10 (two devices; TCP, UCXX, UCXX with RMM's pools) | arrays of two workers added by one | the data | right. A worker warned of a context on the wrong device before NVML listed processes by context |
+| TileLang 0.1.15 (`execution_backend="nvrtc"`) | additions, a softmax, products by tensor cores (f16, bf16, f32 as tf32, int8) | PyTorch's CPU | 4e-6; int8 the same; tf32 as exact as it is. By nvcc, its default, it asks for machine code only |
+| nvidia-cutlass-dsl 4.8.1 | a kernel | | machine code only (its compiler has ptxas inside): "no kernel image", by name |
+| gpu4pyscf 1.9.2 (CUDA 12, PTX for 8.0 in it; `libcusolver.so`, which it looks for, is not in NVIDIA's wheel: linked by hand) | RHF, density fitting, LDA, B3LYP, gradient, UHF of water | PySCF | energies to 3e-12, the gradient to 4e-7 |
 | a Rust program: memory freed by destructors of statics, of threads' locals, at exit, while unwinding and beside a thread that runs on; `fork` | | CPU | right |
 
 vLLM 0.20.2 on the machines with an H200 (`tests/frameworks/vllm_rows.py`; the machine code of other architectures was taken out of its wheel, to carry less), small Llama models of
