@@ -305,6 +305,9 @@ Others, on the software GPU by `vcuda run --software`, 2026-11-30, with their wh
 | TileLang 0.1.15 (`execution_backend="nvrtc"`) | additions, a softmax, products by tensor cores (f16, bf16, f32 as tf32, int8) | PyTorch's CPU | 4e-6; int8 the same; tf32 as exact as it is. By nvcc, its default, it asks for machine code only |
 | nvidia-cutlass-dsl 4.8.1 | a kernel | | machine code only (its compiler has ptxas inside): "no kernel image", by name |
 | gpu4pyscf 1.9.2 (CUDA 12, PTX for 8.0 in it; `libcusolver.so`, which it looks for, is not in NVIDIA's wheel: linked by hand) | RHF, density fitting, LDA, B3LYP, gradient, UHF of water | PySCF | energies to 3e-12, the gradient to 4e-7 |
+| ASTRA Toolbox 2.5.0 (CUDA 12, PTX for 12.0 in it) | projection, FBP, SIRT, CGLS, EM, back projection in two dimensions; a projection in three | its CPU projector, the image | projections to 2e-4 of the value, as a texture's filter has 8 bits; the image comes back |
+| PyFR 3.1 (NVRTC 12.9) | an Euler wave in 36 elements of order 3, in double precision; Navier-Stokes in single precision, not compared | the exact solution | 4e-3, by the coarse mesh |
+| deepmd-kit 3.2.0 with TensorFlow 2.21 (PTX for 12.0 in it; libdevice as above) | 20 steps of a small `se_e2_a` model | its CPU | **not right**: most steps are the CPU's to three digits, others are wrong, other ones in each run. With `CUDA_LAUNCH_BLOCKING=1` right in two of three runs, 1 % off in the third; not with more waiting in its own operators. The cause is not known |
 | a Rust program: memory freed by destructors of statics, of threads' locals, at exit, while unwinding and beside a thread that runs on; `fork` | | CPU | right |
 
 vLLM 0.20.2 on the machines with an H200 (`tests/frameworks/vllm_rows.py`; the machine code of other architectures was taken out of its wheel, to carry less), small Llama models of
