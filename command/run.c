@@ -158,7 +158,7 @@ static int set_environment(const char *socket, struct error *error)
 }
 
 /* The software GPU runs PTX and no machine code: frameworks are told to make that. XLA looks
- * for ptxas in PATH; a path or a wish of the user's own stays. */
+ * for ptxas in PATH, Mojo has one inside; a path or a wish of the user's own stays. */
 static int set_compilers(const char *socket, struct error *error)
 {
 	const char *old = getenv("PATH"), *slash = strrchr(socket, '/');
@@ -170,6 +170,7 @@ static int set_compilers(const char *socket, struct error *error)
 			old ? old : "") < 0)
 		return error_set(error, ENOMEM, "run");
 	if (setenv("PATH", path, 1) || setenv("TRITON_PTXAS_PATH", ptxas, 0) ||
+		setenv("MODULAR_NVPTX_COMPILER_PATH", ptxas, 0) ||
 		setenv("CUPY_COMPILE_WITH_PTX", "1", 0) || setenv("VCUDA_NVRTC", "ptx", 0))
 		return error_set(error, errno, "run");
 	return 0;

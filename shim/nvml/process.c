@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Who uses a device: of all processes, this one.  Others have sessions of their own, perhaps on
- * other machines, and their numbers would mean nothing here.  A process that only asks NVML has
- * no CUDA context and is not listed.
+ * other machines, and their numbers would mean nothing here.  It is listed where it has a
+ * context, as with NVIDIA's: by that Dask sees which device a worker took.
  */
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ static nvmlReturn_t compute(
 		return NVML_ERROR_INVALID_ARGUMENT;
 	room = *count;
 	*count = 0;
-	if (!vcuda_nvml_cuda_used())
+	if (!vcuda_nvml_cuda_used(index))
 		return NVML_SUCCESS;
 	status = nvml_facts(handle, FRONT_BIT(NVML_FACT_SESSION_USED), &facts);
 	if (status)

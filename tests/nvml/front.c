@@ -250,6 +250,19 @@ static void load(nvmlDevice_t device)
 	is(now.gpu >= 3 && now.gpu <= 100, 1);
 }
 
+/* A process is listed on the devices on which it has a context, and while it has one. */
+static void listed(nvmlDevice_t device)
+{
+	unsigned long long bytes;
+	CUcontext context;
+
+	is(processes(device, &bytes), 0);
+	is(CUDA(cuCtxCreate_v4)(&context, NULL, 0, 0), CUDA_SUCCESS);
+	is(processes(device, &bytes), 1);
+	is(CUDA(cuCtxDestroy)(context), CUDA_SUCCESS);
+	is(processes(device, &bytes), 0);
+}
+
 /* NVML alone, then memory of CUDA's in the same process. */
 static void memory(nvmlDevice_t device, bool with_load)
 {
@@ -262,6 +275,7 @@ static void memory(nvmlDevice_t device, bool with_load)
 	is(CUDA(cuDeviceGetCount)(&count), CUDA_ERROR_NOT_INITIALIZED);
 	is(CUDA(cuInit)(0), CUDA_SUCCESS);
 	is(CUDA(cuDeviceGetCount)(&count), CUDA_SUCCESS);
+	listed(device);
 	is(CUDA(cuDevicePrimaryCtxRetain)(&context, 0), CUDA_SUCCESS);
 	is(CUDA(cuCtxSetCurrent)(context), CUDA_SUCCESS);
 	is(CUDA(cuMemAlloc)(&at, 64 * MIB), CUDA_SUCCESS);

@@ -199,9 +199,10 @@ def test_vcuda_run_lets_the_driver_be_found_as_a_file():
 
 
 def test_vcuda_run_has_a_ptxas_for_the_software_gpu():
-    """XLA finds it in PATH and Triton by its variable: what it makes of PTX is a module, to be loaded without its size."""
+    """XLA finds it in PATH, Triton and Mojo by their variables: what it makes of PTX is a module, to be loaded without its size."""
     make = ["sh", "-c", 'ptxas --version | grep -q "release 12.9" && ptxas -arch sm_80 -v "$0" -o "$1" && '
-            'test "$TRITON_PTXAS_PATH" = "$(command -v ptxas)" && exec "$2" "$3" "$1"']
+            'test "$TRITON_PTXAS_PATH" = "$(command -v ptxas)" && '
+            'test "$MODULAR_NVPTX_COMPILER_PATH" = "$TRITON_PTXAS_PATH" && exec "$2" "$3" "$1"']
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "module.py")
     with folder() as path:
         text, module = os.path.join(path, "x.ptx"), os.path.join(path, "x.cubin")

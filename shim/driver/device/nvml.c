@@ -10,6 +10,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/context/context.h"
+#include "shim/driver/context/context_state.h"
 #include "shim/driver/device/pci.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
@@ -34,9 +35,15 @@ int vcuda_nvml_index(CUdevice device)
 	return device >= 0 && device < devices.count ? devices.at[device].place : -1;
 }
 
-bool vcuda_nvml_cuda_used(void)
+bool vcuda_nvml_cuda_used(unsigned index)
 {
-	return atomic_load(&session_here()->phase) == SESSION_READY && !session_status();
+	if (atomic_load(&session_here()->phase) != SESSION_READY || session_status())
+		return false;
+	for (int i = 0; i < devices.count; i++)
+		if (devices.at[i].place == (int)index)
+			return atomic_load(&devices.at[i].primary.live) ||
+			       context_others(i).any;
+	return false;
 }
 
 /* Frames go to the agent of the device, which becomes that agent's own number; -1, which is the

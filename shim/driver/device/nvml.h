@@ -34,8 +34,8 @@ const char *vcuda_nvml_agent(unsigned index);
 /* What NVML calls the one that CUDA calls DEVICE, once cuInit succeeded; -1: there is none. */
 int vcuda_nvml_index(CUdevice device);
 
-/* cuInit succeeded in this process, and the session is alive. */
-bool vcuda_nvml_cuda_used(void);
+/* This process has a context on the device, and the session is alive. */
+bool vcuda_nvml_cuda_used(unsigned index);
 
 /* Asks the worker for the facts of the mask; facts->known says which of them it knows. */
 CUresult vcuda_nvml_facts(int device, uint64_t wanted, struct nvml_facts *facts);
