@@ -5,8 +5,10 @@ libraries that they stand for.
 
     front.py together MAP...   one version script of several
     front.py nodes MAP...      their version nodes, without the names: a name holder's
-    front.py symbols MAP...    assembly that defines their names: for a library to link with
+    front.py symbols MAP [NAMES]  assembly that defines their names: for a library to link with.
+                               NAMES is a file of what the front exports (nm -D), for a map of patterns
 """
+import fnmatch
 import re
 import sys
 
@@ -51,13 +53,19 @@ def nodes_of(paths):
         print(f"{node} {{\n}};".lstrip())
 
 
+def exported(path):
+    """The names in nm's output."""
+    with open(path, encoding="utf-8") as file:
+        return [line.split()[-1] for line in file]
+
+
 def symbols(paths):
     print(".text")
-    for path in paths:
-        for _, names in blocks(path):
-            for name in names:
-                if re.search(r"[*?\[]", name):
-                    continue  # a pattern for names of our own
+    for _, patterns in blocks(paths[0]):
+        # A pattern without such a file is for names of our own, with which no program is linked.
+        for pattern in patterns:
+            plain = not re.search(r"[*?\[]", pattern)
+            for name in [pattern] if plain else fnmatch.filter(exported(paths[1]), pattern) if paths[1:] else ():
                 print(f".globl {name}\n.type {name}, @function\n{name}:")
     print('.section .note.GNU-stack, "", @progbits')
 

@@ -143,18 +143,22 @@ all: $(LIB)/libcuda.so.1
 # The names without a number, in a folder of their own that LIBRARY_PATH and LD_LIBRARY_PATH may name: no other library
 # is found by it. What is linked with one has all symbols; what opens one gets those of the front, whose filter it is.
 # Each is a file, so that nothing becomes a second copy of a front where links become files.
-# driver_name(FILE,SONAME,FRONT,MAP)
+# driver_name(FILE,SONAME,FRONT,MAP[,NAMES])
 define driver_name
-$(LIB)/driver/$(1): $(4) shim/front.py
+$(LIB)/driver/$(1): $(4) $(5) shim/front.py
 	$$(call say,LD,$$@)
 	$$(Q)mkdir -p $$(@D) $$(OBJ)/driver
-	$$(Q)$$(PYTHON) shim/front.py symbols $(4) >$$(OBJ)/driver/$(1).s
+	$$(Q)$$(PYTHON) shim/front.py symbols $(4) $(5) >$$(OBJ)/driver/$(1).s
 	$$(Q)$$(CC) -shared -nostdlib -Wl,--hash-style=gnu -Wl,-z,noseparate-code -Wl,--build-id=none -Wl,-soname,$(2) \
 		-Wl,--filter='$$$$ORIGIN/../$(notdir $(3))' -Wl,--version-script=$(4) -o $$@ $$(OBJ)/driver/$(1).s
 all: $(LIB)/driver/$(1)
 endef
 $(eval $(call driver_name,libcuda.so,libcuda.so.1,$(CUDA_LIB),$(NAMES_DIR)/libcuda.map))
-$(eval $(call driver_name,libnvidia-ml.so,libnvidia-ml.so.1,$(NVML_LIB),$(NVML_MAP)))
+# NVML's map is a pattern: the front itself says what there is.
+$(OBJ)/driver/nvml.names: $(NVML_LIB)
+	$(Q)mkdir -p $(@D)
+	$(Q)nm -D --defined-only $< >$@
+$(eval $(call driver_name,libnvidia-ml.so,libnvidia-ml.so.1,$(NVML_LIB),$(NVML_MAP),$(OBJ)/driver/nvml.names))
 
 # A library to link a test with: the SONAME and the names of NVIDIA's, and nothing behind them. What is linked with
 # one needs headers too, so it waits for `make deps` here.

@@ -233,6 +233,19 @@ static void scaled(ncclDataType_t type)
 	BOTH("ncclRedOpCreatePreMulSum", to, 0, 2, want_scaled);
 	for (int r = 0; r < RANKS; r++)
 		NCCL(ncclRedOpDestroy(op[r], sides[r].comm));
+	fill(type);
+	NCCL(ncclGroupStart());
+	for (int r = 0; r < RANKS; r++) {
+		NCCL(ncclRedOpCreatePreMulSum(
+			&op[r], r ? one : two, type, ncclScalarHostImmediate, sides[r].comm));
+		NCCL(ncclAllReduce(
+			from[r], to[r], 2, type, op[r], sides[r].comm, sides[r].stream));
+		NCCL(ncclRedOpDestroy(op[r], sides[r].comm));
+		if (ncclRedOpDestroy(op[r], sides[r].comm) != ncclInvalidArgument)
+			DIE("rank %d destroys an operation twice", r);
+	}
+	NCCL(ncclGroupEnd());
+	BOTH("an operation that is destroyed in its group", to, 0, 2, want_scaled);
 }
 
 /* A group of many operations travels in more frames than one. */

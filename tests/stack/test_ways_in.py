@@ -191,11 +191,12 @@ def test_vcuda_run_lets_the_driver_be_found_as_a_file():
     with folder() as path:
         text, program = os.path.join(path, "x.c"), os.path.join(path, "x")
         with open(text, "w", encoding="utf-8") as file:
-            file.write("int cuInit(unsigned), cuDeviceGetCount(int *);\n"
-                       "int main(void) { int n = 0; return cuInit(0) || cuDeviceGetCount(&n) || n < 1; }\n")
-        app = App("run", "--software", "--", "sh", "-c", 'cc "$0" -o "$1" -lcuda && "$1" && readelf -d "$1"', text, program,
-                  program=VCUDA, preload=False)
-        assert app.wait(30) == 0 and "[libcuda.so.1]" in app.text(), app.text()
+            file.write("int cuInit(unsigned), cuDeviceGetCount(int *), nvmlInit_v2(void), nvmlDeviceGetCount_v2(unsigned *);\n"
+                       "int main(void) { int n = 0; unsigned m = 0; return cuInit(0) || cuDeviceGetCount(&n) || n < 1 ||\n"
+                       "nvmlInit_v2() || nvmlDeviceGetCount_v2(&m) || m < 1; }\n")
+        app = App("run", "--software", "--", "sh", "-c", 'cc "$0" -o "$1" -lcuda -lnvidia-ml && "$1" && readelf -d "$1"', text,
+                  program, program=VCUDA, preload=False)
+        assert app.wait(30) == 0 and "[libcuda.so.1]" in app.text() and "[libnvidia-ml.so.1]" in app.text(), app.text()
 
 
 def test_vcuda_run_has_a_ptxas_for_the_software_gpu():

@@ -15,6 +15,11 @@ static __thread struct group {
 	uint32_t count, room;
 	struct nccl_making *makings;
 	uint32_t making_count;
+	struct destroyed {
+		ncclComm_t comm;
+		uint32_t number;
+	} *destroyed; /* operations that the program destroyed in it */
+	uint32_t destroyed_count;
 } group;
 
 bool nccl_in_group(void)
@@ -336,6 +341,30 @@ ncclResult_t nccl_note_making(const struct nccl_making *making)
 	return ncclSuccess;
 }
 
+ncclResult_t nccl_note_destroyed(ncclComm_t comm, uint32_t number)
+{
+	struct destroyed *more;
+
+	if (!group.depth)
+		return nccl_reduction_end(comm, number);
+	more = realloc(group.destroyed, (group.destroyed_count + 1) * sizeof(*more));
+	if (!more)
+		return nccl_group_fault(nccl_fault(ncclSystemError, "no memory"));
+	group.destroyed = more;
+	more[group.destroyed_count++] = (struct destroyed){comm, number};
+	return ncclSuccess;
+}
+
+/* What a group has noted, which is no more. */
+static void group_free(struct group *g)
+{
+	for (uint32_t i = 0; i < g->destroyed_count; i++)
+		nccl_reduction_end(g->destroyed[i].comm, g->destroyed[i].number);
+	free(g->destroyed);
+	free(g->makings);
+	free(g->operations);
+}
+
 static bool windows_fit(const struct group *g)
 {
 	uint32_t windows = 0;
@@ -360,8 +389,7 @@ static ncclResult_t group_send(struct group *g)
 		status = operations_send(g->operations, g->count, NULL);
 	else
 		nccl_windows_made(g->operations, g->count, status, 0);
-	free(g->makings);
-	free(g->operations);
+	group_free(g);
 	return status;
 }
 
@@ -411,8 +439,7 @@ static ncclResult_t group_foretell(struct group *g, ncclSimInfo_t *info)
 	nccl_unmake(g->makings, g->making_count);
 	if (!status && g->count)
 		info->estimatedTime = estimate;
-	free(g->makings);
-	free(g->operations);
+	group_free(g);
 	return status;
 }
 

@@ -25,8 +25,9 @@ struct nccl_comm {
 	_Atomic int nranks, rank;
 	_Atomic bool making;   /* a nonblocking one: the agent has not said that it is made */
 	_Atomic uint32_t next; /* number of a registration */
-	_Atomic uint64_t reductions[NCCL_REDUCTIONS / 64]; /* of the program's own: in use */
-	struct nccl_window *windows;			   /* window.c's, under its lock */
+	_Atomic uint64_t reductions[NCCL_REDUCTIONS / 64]; /* of the program's own: in use, … */
+	_Atomic uint64_t destroyed[NCCL_REDUCTIONS / 64]; /* … and going at their group's end */
+	struct nccl_window *windows;			  /* window.c's, under its lock */
 	_Atomic bool windowless; /* the agent's NCCL answered that it makes none */
 };
 
@@ -35,6 +36,8 @@ struct nccl_comm *nccl_find(ncclComm_t comm);
 
 /* Whether it is one of NCCL's operations, or of those that the program made. */
 bool nccl_has_reduction(const struct nccl_comm *comm, ncclRedOp_t op);
+/* query.c. One that was noted as destroyed goes. */
+ncclResult_t nccl_reduction_end(ncclComm_t comm, uint32_t number);
 
 /* Notes why STATUS comes back, for ncclGetLastError; returns it. */
 ncclResult_t nccl_fault(ncclResult_t status, const char *format, ...)
@@ -98,6 +101,8 @@ void nccl_unmake(struct nccl_making *making, uint32_t count);
 /* group.c. In a group they are noted, else done; COUNT of one call. */
 ncclResult_t nccl_note(const struct nccl_operation *operations, uint32_t count);
 ncclResult_t nccl_note_making(const struct nccl_making *making);
+/* The operation goes behind the group, whose collectives may still name it. */
+ncclResult_t nccl_note_destroyed(ncclComm_t comm, uint32_t number);
 bool nccl_in_group(void);
 /* The first fault in a group is what the group's end answers; returns it. */
 ncclResult_t nccl_group_fault(ncclResult_t status);

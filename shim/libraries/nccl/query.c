@@ -331,13 +331,37 @@ bool nccl_has_reduction(const struct nccl_comm *comm, ncclRedOp_t op)
 	if (op >= 0 && op < ncclNumOps)
 		return true;
 	return op >= 0 && number < NCCL_REDUCTIONS &&
-	       (atomic_load(&comm->reductions[number / 64]) >> number % 64 & 1);
+	       ((atomic_load(&comm->reductions[number / 64]) &
+			~atomic_load(&comm->destroyed[number / 64])) >>
+			       number % 64 &
+		       1);
+}
+
+/* Its number is free when the agent was told, so that no other operation gets it before. */
+ncclResult_t nccl_reduction_end(ncclComm_t comm, uint32_t number)
+{
+	struct nccl_comm *found = nccl_find(comm);
+	struct wire_ncclRedOpDestroy body = {.major = VCUDA_ABI, .number = number};
+	uint64_t others = ~((uint64_t)1 << number % 64);
+	ncclResult_t status;
+
+	if (!found)
+		return ncclInvalidArgument;
+	if (!nccl_enter(found->context, &status))
+		return status;
+	body.comm = found->handle;
+	status = nccl_answered(front_status(
+		&nccl_front, front_post(OP_ncclRedOpDestroy, &body, sizeof(body))));
+	nccl_leave();
+	atomic_fetch_and(&found->destroyed[number / 64], others);
+	atomic_fetch_and(&found->reductions[number / 64], others);
+	return status;
 }
 
 STUB_EXPORT ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 {
 	struct nccl_comm *found;
-	struct wire_ncclRedOpDestroy body = {.major = VCUDA_ABI};
+	uint32_t number = (uint32_t)op - ncclNumOps;
 
 	COUNT(ncclRedOpDestroy);
 	found = nccl_find(comm);
@@ -346,12 +370,8 @@ STUB_EXPORT ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 	if (op < ncclNumOps || !nccl_has_reduction(found, op))
 		return nccl_fault(ncclInvalidArgument,
 			"there is no operation %d that could be destroyed", op);
-	body.comm = found->handle;
-	body.number = (uint32_t)op - ncclNumOps;
-	atomic_fetch_and(
-		&found->reductions[body.number / 64], ~((uint64_t)1 << body.number % 64));
-	return nccl_answered(front_status(
-		&nccl_front, front_post(OP_ncclRedOpDestroy, &body, sizeof(body))));
+	atomic_fetch_or(&found->destroyed[number / 64], (uint64_t)1 << number % 64);
+	return nccl_note_destroyed(comm, number);
 }
 
 SECOND(ncclGetLastError)
