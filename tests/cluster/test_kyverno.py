@@ -13,6 +13,9 @@ from cluster import (CHART, HELM, ROOT, SYSTEM, Api, Skip, annotations, apply, e
 
 RIGHT = "sums are right"
 KYVERNO = "v1.19.1"
+# Of the golden pods, with their labels: deploy/kyverno/tests/namespaces.yaml says the same to Kyverno's CLI.
+SPACES = {"restricted": {"pod-security.kubernetes.io/enforce": "restricted"},
+          "wide": {"tensor-fusion.ai/injection": "enabled"}}
 
 
 def install():
@@ -78,10 +81,11 @@ def read_pod(*path):
 
 def golden_pods(api):
     """The controller makes what the CLI made of the shapes in deploy/kyverno/tests."""
-    apply({"apiVersion": "v1", "kind": "Namespace",
-           "metadata": {"name": "restricted", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
-    eventually(lambda: kubectl("-n", "restricted", "get", "serviceaccount", "default", check=False), 30,
-               "the namespace's account")
+    for space, label in SPACES.items():
+        apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space, "labels": label}})
+    for space in SPACES:
+        eventually(lambda space=space: kubectl("-n", space, "get", "serviceaccount", "default", check=False), 30,
+                   f"the account of the namespace {space}")
 
     def stored(what):
         # The account's token would stand in front of our volumes, or behind them.
@@ -99,7 +103,7 @@ def golden_pods(api):
         raw, want = stored(raw), stored(want)
         for part in ("metadata", "spec"):
             assert raw[part] == want[part], f"{name}: {part}\n  got  {raw[part]}\n  want {want[part]}"
-    kubectl("delete", "namespace", "restricted", "--timeout=60s")
+    kubectl("delete", "namespace", *SPACES, "--timeout=60s")
     return len(files)
 
 

@@ -48,7 +48,7 @@ def test_pods_on_the_agents_node_share_memory_by_a_folder():
     os.makedirs(folder, exist_ok=True)
     os.chown(folder, 65532, 65532)
     upgrade({"agent": {"localSocket": folder}}, "daemonset")
-    assert transport_of("beside") == ["local"]
+    assert transport_of("by-folder") == ["local"]
     assert transport_of("asked", wanted={"protocol": "native"}) == ["native"]
 
 
@@ -75,4 +75,4 @@ def test_where_both_have_hostipc_no_folder_is_needed():
     finally:
         helm("rollback", "vcuda", str(found["revision"]))
         kubectl("-n", SYSTEM, "rollout", "status", "daemonset", "--timeout=60s")
-        k("delete", "pod", "far", "near", "beside", "asked", "inside", "outside", "--wait=false", "--ignore-not-found")
+        k("delete", "pod", "far", "near", "by-folder", "asked", "inside", "outside", "--wait=false", "--ignore-not-found")
