@@ -322,6 +322,7 @@ def machine():
         run("ip", "-n", NAMESPACE, "link", "add", "beside", "type", "veth", "peer", "name", "eth0", "netns", name)
         run("ip", "-n", NAMESPACE, "link", "set", "beside", "master", BRIDGE, "up")
         run("ip", "-n", name, "addr", "add", BESIDE + "/24", "dev", "eth0")
+        run("ip", "-n", name, "link", "set", "lo", "up")
         run("ip", "-n", name, "link", "set", "eth0", "up")
     return "/run/netns/" + name
 

@@ -14,7 +14,7 @@ import node
 from cluster import BUILD, Skip
 
 FILES = ("test_pods", "test_limits", "test_shapes", "test_life", "test_seed", "test_model", "test_kyverno", "test_network",
-         "test_secure", "test_values", "test_transports", "test_several", "test_tensors", "test_registry", "test_release")
+         "test_secure", "test_values", "test_transports", "test_several", "test_tensors", "test_peers", "test_registry", "test_release")
 # What any other test needs, the release, and its end.
 INSTALL, UNINSTALL = "pods.helm_install", "release.uninstall_leaves_nothing_behind"
 ARCHIVES = [os.path.join(BUILD, "images", name + ".tar")
