@@ -144,9 +144,19 @@ void agent_stop(struct agent *agent)
 	agent_end(agent, 0);
 	snprintf(path, sizeof(path), "%s/ready", agent->folder);
 	assert_int_equal(access(path, F_OK), -1); /* it took its ready file away */
-	snprintf(path, sizeof(path), "%s/log", agent->folder);
-	unlink(path);
-	rmdir(agent->folder);
+	agent_clean(agent);
+}
+
+void agent_clean(struct agent *agent)
+{
+	static const char *const FILES[] = {"ready", "log"};
+	char path[64];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%s", agent->folder, FILES[i]);
+		unlink(path);
+	}
+	assert_int_equal(rmdir(agent->folder), 0);
 }
 
 char *agent_log(struct agent *agent)

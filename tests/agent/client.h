@@ -41,6 +41,8 @@ void agent_signal(struct agent *agent, int signal);
 void agent_end(struct agent *agent, int expected);
 /* SIGTERM, exit status 0, folder removed. */
 void agent_stop(struct agent *agent);
+/* Removes the folder of an agent that has ended, with its log. */
+void agent_clean(struct agent *agent);
 /* The log so far, NUL-terminated, to be freed. */
 char *agent_log(struct agent *agent);
 /* Runs $TOY_AGENT with ARGUMENTS to its end, 5 s at most: its exit status, and what it said. */

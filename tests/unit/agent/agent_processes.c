@@ -300,6 +300,7 @@ static void killed_supervisor_takes_all_along(void **state)
 	for (int i = 0; i < count; i++)
 		assert_true(gone(workers[i]));
 	agent_end(&agent, 128 + SIGKILL);
+	agent_clean(&agent);
 }
 
 static void session_of_a_killed_client_is_freed(void **state)
@@ -394,6 +395,7 @@ static void drain_waits_for_sessions(void **state)
 	client_echo(&running, "still here");
 	client_close(&running);
 	agent_end(&agent, 0);
+	agent_clean(&agent);
 }
 
 static void drain_has_an_end(void **state)
@@ -414,6 +416,7 @@ static void drain_has_an_end(void **state)
 	free(log);
 	assert_true(client_ended(&deaf));
 	client_close(&deaf);
+	agent_clean(&agent);
 }
 
 /* --- whether it is alive ------------------------------------------------------------------ */
