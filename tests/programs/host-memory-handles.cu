@@ -578,6 +578,7 @@ static int child()
 	p[5] = -5;
 	add<<<16, 128>>>(p, n, 1);
 	LAUNCHED();
+	CUDA(cudaDeviceSynchronize()); /* natively unmapping does not wait for the kernel */
 	d.unmapped((CUdeviceptr)p, bytes);
 	say(0);
 	return 0;
