@@ -289,6 +289,7 @@ struct worker_stripes {
 	enum controller_mode compress;		/* ours: OFF where the client knows none */
 	struct piece_counts received, sent;	/* of all that it had */
 	uint32_t count, next;			/* next: whose turn it is to send */
+	uint64_t last; /* when the last large payload was to be sent; ns */
 };
 
 struct worker_ending {

@@ -164,6 +164,9 @@ struct channel_page {
 	 * that the worker takes or gives in one frame, where that is more than FRAME_CHUNK;
 	 * else 0. */
 	_Atomic uint64_t lent_most;
+	/* Likewise: over how many connections the payloads of one copy may travel at once, so
+	 * that it is worth cutting into so many; 0: one. */
+	_Atomic uint32_t streams;
 };
 _Static_assert(sizeof(struct channel_page) <= 4096, "one page");
 

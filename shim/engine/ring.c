@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/wait.h"
+#include "protocol/wire/session.h"
 #include "shim/engine/lock.h"
 
 #define ARENA_ALIGN 64u
@@ -39,6 +40,7 @@ bool ring_init(struct ring *ring, struct channel_page *page, uint64_t segment_by
 {
 	const struct channel_page once = page_once(page);
 	uint64_t lent_most;
+	uint32_t streams;
 
 	if (once.magic != CHANNEL_MAGIC || once.version != CHANNEL_VERSION ||
 		once.size > segment_bytes)
@@ -80,6 +82,8 @@ bool ring_init(struct ring *ring, struct channel_page *page, uint64_t segment_by
 	if (lent_most > FRAME_CHUNK)
 		ring->lent_most =
 			lent_most < FRAME_LENT_MAX ? (uint32_t)lent_most : FRAME_LENT_MAX;
+	streams = atomic_load_explicit(&page->streams, memory_order_relaxed);
+	ring->streams = !streams || streams > SESSION_STRIPES ? 1 : streams;
 	return true;
 }
 

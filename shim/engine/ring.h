@@ -41,6 +41,7 @@ struct ring {
 	 */
 	uint64_t bounce, bounce_size, slots, counters, upcalls;
 	uint32_t lent_most; /* of a payload in pinned memory: FRAME_CHUNK … FRAME_LENT_MAX */
+	uint32_t streams;   /* for the payloads of one copy: 1 … SESSION_STRIPES */
 
 	_Alignas(64) _Atomic uint32_t lock; /* 0 free, 1 held, 2 held and someone sleeps */
 	uint64_t tail;			    /* free-running, like page->tail */

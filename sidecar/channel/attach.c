@@ -132,6 +132,8 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 			spread_count(&server->spread) > 1, channel->doorbell);
 		channel->ring.counts = channel->resume.possible;
 		stripes_init(&channel->stripes, channel->link, &hello, &welcome, &setting);
+		atomic_store_explicit(&channel->page->streams,
+			stripes_streams(&channel->stripes), memory_order_relaxed);
 	}
 	explicit_bzero(&hello, sizeof(hello));
 	if (!ret && welcome.features & SESSION_FEATURE_LOCAL)

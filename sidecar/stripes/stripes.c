@@ -71,11 +71,18 @@ static bool stripe_put(struct stripe *stripe, const unsigned char *bytes, uint32
 	return true;
 }
 
-/* A payload of a large copy: where payloads are named, also the rest behind whole pieces. */
-static bool stripes_large(const struct stripes *stripes, uint32_t n)
+unsigned stripes_streams(const struct stripes *stripes)
 {
-	return n >= SESSION_STRIPE_LEAST ||
-	       (stripes->named && stripes->whole && n >= SESSION_NAMES_LEAST);
+	return stripes->possible && stripes->both && !stripes->named ? stripes->most : 0;
+}
+
+/* A payload of a large copy: where payloads are named, also the rest behind whole pieces. */
+static bool stripes_large(struct stripes *stripes, uint32_t n)
+{
+	if (stripes->named)
+		return n >= SESSION_STRIPE_LEAST ||
+		       (stripes->whole && n >= SESSION_NAMES_LEAST);
+	return n >= SESSION_STRIPE_SHARE && session_stripe_suits(n, wait_now(), &stripes->last);
 }
 
 /* False: there are none yet. */

@@ -100,6 +100,7 @@ struct stripes {
 	_Atomic uint32_t asleep; /* … it sleeps */
 	const struct segments *segments;
 	uint64_t bulk;
+	uint64_t last; /* when the last large payload came; ns */
 	uint64_t spin;
 	unsigned next;
 	struct transport_place place;
@@ -119,6 +120,10 @@ struct stripes_setting {
 /* After the session was opened with HELLO and WELCOME. */
 void stripes_init(struct stripes *stripes, struct link *link, const struct session_hello *hello,
 	const struct session_welcome *welcome, const struct stripes_setting *setting);
+
+/* How many connections carry the pieces of one copy at once, if it is cut for them: where
+ * payloads are named they are whole pieces. 0: one. */
+unsigned stripes_streams(const struct stripes *stripes);
 
 /* Takes N bytes at BYTES, which must stay until the agent has acknowledged the frame. The
  * stripe's number, or 0: they go over the link. */

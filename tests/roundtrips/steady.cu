@@ -13,6 +13,7 @@ __global__ void touch(int *data, int value)
 }
 
 enum { PAGES = 1000, PAGE_WORDS = 1024 };
+enum { SHARED = 1 << 20 };
 
 /* What no coding makes shorter. */
 __host__ __device__ static unsigned mixed(unsigned value)
@@ -220,6 +221,27 @@ static void page(state *s, int turn)
 	CUDA(cudaDeviceSynchronize());
 	for (unsigned i = 0; i < PAGE_WORDS; i++)
 		CHECK_EQ(s->pages[read * PAGE_WORDS + i], mixed(seed + read * PAGE_WORDS + i));
+}
+
+/* 1 MiB there and back: several connections have a share of it at once. */
+static void shares(state *s, int i)
+{
+	static int *memory, *host;
+
+	if (!host) {
+		CUDA(cudaMalloc(&memory, SHARED));
+		CUDA(cudaMallocHost(&host, SHARED));
+	}
+	for (size_t at = 0; at < SHARED / 4; at += 1021)
+		host[at] = i + (int)at;
+	CUDA(cudaMemcpyAsync(memory, host, SHARED, cudaMemcpyHostToDevice, s->stream));
+	CUDA(cudaStreamSynchronize(s->stream));
+	for (size_t at = 0; at < SHARED / 4; at += 1021)
+		host[at] = -1;
+	CUDA(cudaMemcpyAsync(host, memory, SHARED, cudaMemcpyDeviceToHost, s->stream));
+	CUDA(cudaStreamSynchronize(s->stream));
+	for (size_t at = 0; at < SHARED / 4; at += 1021)
+		CHECK_EQ(host[at], i + (int)at);
 }
 
 static void ask(state *, int)
@@ -485,6 +507,7 @@ static const struct {
 	{"copy_back_pinned", copy_back_pinned},
 	{"copy_mapped", copy_mapped},
 	{"page", page},
+	{"shares", shares},
 	{"ask", ask},
 	{"ask_configured", ask_configured},
 	{"encode", encode},

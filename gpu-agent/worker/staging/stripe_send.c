@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "common/wait.h"
 #include "gpu-agent/worker/staging/staging.h"
 #include "gpu-agent/worker/staging/stripe.h"
 #include "gpu-agent/worker/worker_state.h"
@@ -89,7 +90,8 @@ uint32_t stripes_send(
 {
 	const struct stripe_piece piece = {bytes, n, range};
 
-	if (n < SESSION_STRIPE_LEAST || !range || !w->stripes.count)
+	if (n < SESSION_STRIPE_SHARE || !range || !w->stripes.count ||
+		!session_stripe_suits(n, wait_now(), &w->stripes.last))
 		return 0;
 	/* The first that has nothing to do: it worked last, and may be awake. */
 	for (uint32_t i = 1; i <= SESSION_STRIPES; i++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows between the app's memory and the device, cut into pieces of at most FRAME_CHUNK bytes,
- * or larger ones of pinned memory that the worker shares. Towards the device each piece is a
- * post: captured from pageable memory, named where it lies in pinned memory.  Towards the host
- * several pieces are asked for at once and written where the app wants them as they come; the
- * whole counts as one round trip.
+ * Rows between the app's memory and the device, cut into pieces of FRAME_CHUNK bytes, smaller
+ * ones where several connections would have none, or larger ones of pinned memory that the
+ * worker shares. Towards the device each piece is a post: captured from pageable memory, named
+ * where it lies in pinned memory.  Towards the host several pieces are asked for at once and
+ * written where the app wants them as they come; the whole counts as one round trip.
  */
 #include "shim/driver/copy/copy_rows.h"
 
@@ -40,10 +40,25 @@
  * which the function's end has to come. */
 #define COPY_CAPTURE_MOST (64u << 10)
 
+/* Bytes that a share of a row is a multiple of: a page. */
+#define SHARE_ALIGN 4096u
+
 struct piece {
 	size_t row, column;
 	size_t width, rows;
 };
+
+/* A row that several connections carry at once, so that each has a share of it: one that makes
+ * fewer pieces than there are connections. */
+static uint32_t rows_share(size_t n)
+{
+	uint32_t streams = session_here()->ring.streams;
+
+	if (n < FRAME_CHUNK || n >= (size_t)FRAME_CHUNK * streams)
+		return FRAME_CHUNK;
+	return (uint32_t)((n + streams * SHARE_ALIGN - 1) / (streams * SHARE_ALIGN) *
+			  SHARE_ALIGN);
+}
 
 /* Rows without gaps on both sides are one row; a piece is as large as over any wire. */
 static void rows_join(struct rows *r)
@@ -54,6 +69,8 @@ static void rows_join(struct rows *r)
 		r->width *= r->height;
 		r->height = 1;
 	}
+	if (r->height == 1)
+		r->piece = rows_share(r->width);
 }
 
 /* One row of pinned memory, which is named where it lies. */
@@ -62,7 +79,8 @@ static bool rows_pinned(struct rows *r, struct frame_bulk *pinned)
 	if (r->height > 1 || !(shim_perf & PERF_ZEROCOPY) ||
 		!shim_pinned(r->host, r->width, pinned))
 		return false;
-	r->piece = session_here()->ring.lent_most;
+	if (session_here()->ring.lent_most > FRAME_CHUNK)
+		r->piece = session_here()->ring.lent_most;
 	return true;
 }
 

@@ -426,6 +426,23 @@ static void test_marks_from_the_agent(void **state)
 
 /* A copy's first payloads wait for the stripes; without an answer the rest of them waits, too.
  */
+/* What is large takes a stripe, what is smaller only close behind another one. */
+static void test_suits(void **state)
+{
+	const uint64_t now = 10 * SESSION_STRIPE_SPIN;
+	uint64_t last = 0;
+
+	(void)state;
+	assert_true(session_stripe_suits(SESSION_STRIPE_LEAST, now, &last));
+	assert_false(session_stripe_suits(SESSION_STRIPE_SHARE - 1, now + 1, &last));
+	assert_true(session_stripe_suits(
+		SESSION_STRIPE_SHARE, now + SESSION_STRIPE_SPIN - 1, &last));
+	assert_true(session_stripe_suits(
+		SESSION_STRIPE_SHARE, now + 2 * SESSION_STRIPE_SPIN - 2, &last));
+	assert_false(session_stripe_suits(
+		SESSION_STRIPE_LEAST - 1, now + 4 * SESSION_STRIPE_SPIN, &last));
+}
+
 static void test_held(void **state)
 {
 	struct bench *b = *state;
@@ -459,6 +476,7 @@ int main(void)
 		BOTH(test_memory_gone_for_what_comes),
 		BOTH(test_memory_gone_for_what_goes),
 #undef BOTH
+		cmocka_unit_test(test_suits),
 		cmocka_unit_test_setup_teardown(test_named, begin_named, end),
 		cmocka_unit_test_setup_teardown(test_forged_answer, begin_named, end),
 		cmocka_unit_test_setup_teardown(test_marks_from_the_agent, begin_named, end),
