@@ -8,6 +8,7 @@
 #include "shim/loader/elf.h"
 #include "shim/loader/loader.h"
 #include "shim/loader/mapped.h"
+#include "shim/loader/bare_name.h"
 #include "shim/loader/static.h"
 
 #include <dlfcn.h>
@@ -27,19 +28,26 @@ static bool starts(const char *file, const char *name)
 }
 
 /* The same for a file whose name does not tell, "libcupti.so" or "libcupti.so.2025.3.1" (Triton
- * brings one): its own SONAME stands among the names of its symbols, as the version of them. */
+ * brings one): its own SONAME stands among the names of its symbols, as the version of them.  A
+ * bare name is that of the file that would be opened, if there is one. */
 static const char *loader_named(
 	const char *path, const char *file, const char *const *sonames, size_t count)
 {
 	struct image image = {0};
 	const char *found = NULL;
+	char bare[4096];
 
 	for (size_t i = 0; i < count && !found; i++) {
 		size_t stem = (size_t)(strstr(sonames[i], ".so") - sonames[i]) + 3;
 
 		if (strncmp(file, sonames[i], stem) || (file[stem] && file[stem] != '.'))
 			continue;
-		if (!image.bytes && (file == path || !image_open(&image, path)))
+		if (file == path) {
+			if (!bare_name_file(loader_real, file, bare, sizeof(bare)))
+				return NULL;
+			path = bare;
+		}
+		if (!image.bytes && !image_open(&image, path))
 			return NULL;
 		if (image_has_name(&image, sonames[i]))
 			found = sonames[i];

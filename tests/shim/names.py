@@ -292,6 +292,14 @@ def main():
         names.opened("vcuda preload, dlopen", preload, sonames)
         names.opened("vcuda preload, dlopen", preload, paths)
 
+        # As the toolkit has them for the linker, in a folder that is looked into.
+        linked = os.path.join(folder, "linked")
+        os.mkdir(linked)
+        toolkit = {s.partition(".so")[0] + ".so": s for s in ("libcudart.so.12", "libcublas.so.13", "libcusolver.so.12", "libcurand.so.10")}
+        for link, s in toolkit.items():
+            os.symlink(f"{names.originals}/{s}", f"{linked}/{link}")
+        names.opened("vcuda preload, dlopen of links", preload, toolkit, LD_LIBRARY_PATH=linked)
+
         seeds = os.path.join(folder, "seeds")
         os.mkdir(seeds)
         subprocess.run(f"cp {LIB}/*.so {seeds}/ && cp {LIB}/libcuda.so.1 {seeds}/", shell=True,
