@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* glibc's dlopen. Also read by the assembly below. */
 __attribute__((visibility("hidden"), used)) void *(*loader_real)(const char *path, int mode);
@@ -178,8 +179,13 @@ static void loader_mapped(void)
 /* -z initfirst: runs before every other constructor, as static_redirect does for a library that
  * is opened later, so that what a statically linked runtime would register is registered with
  * ours. */
-__attribute__((constructor)) static void loader_start(void)
+__attribute__((constructor)) static void loader_start(int argc, char **argv, char **envp)
 {
+	(void)argc, (void)argv;
+	/* The C library, which has not begun, sets it so too. Settings hold for what the
+	 * program is linked with as well. */
+	if (!environ)
+		environ = envp;
 	loader_mapped();
 	mapped_watch(loader_mapped);
 }

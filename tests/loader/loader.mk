@@ -81,8 +81,9 @@ $(LOADER_TESTS)/nvrtc: tests/loader/nvrtc.c
 
 test-loader: run-loader_nvrtc
 $(call add_test,loader_nvrtc,tests/loader/nvrtc.c,$(LOADER_TESTS)/nvrtc $(NVRTC_PARTS) $(LOADER_LIB), \
-	for how in ptx none; do VCUDA_NVRTC=$$$$how LD_PRELOAD="$(abspath $(LOADER_LIB) $(LIB)/libvcuda.so)" \
-	timeout 180 $$< $(abspath $(NVRTC_PARTS)) || exit 1; done)
+	for how in ptx none; do for there in "" "$(abspath $(NVRTC_PARTS))"; do VCUDA_NVRTC=$$$$how \
+	LD_PRELOAD="$(abspath $(LOADER_LIB) $(LIB)/libvcuda.so) $$$$there" \
+	timeout 180 $$< $(abspath $(NVRTC_PARTS)) || exit 1; done; done)
 
 ##### Many libraries with thread-local memory #####
 
