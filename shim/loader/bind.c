@@ -38,10 +38,19 @@ struct objects {
 	struct loaded doubles[DOUBLES_MOST];
 	size_t ndoubles;
 	bool anew; /* some are gone: all are looked at again */
+	bool runtimes_known;
+	const char *runtime; /* the version of the names that runtime_of found */
+	unsigned new_runtimes, all_runtimes; /* a bit for each of `runtimes` */
 	struct loaded_tables own;
 	uintptr_t own_base;
 	size_t own_symbols;
 };
+
+/* The newest come last. */
+static bool is_new(const struct objects *objects)
+{
+	return objects->at + (objects->added - objects->seen) > objects->count;
+}
 
 /* ---- What this library exports ---- */
 
@@ -217,9 +226,78 @@ static const void *of_double(
 	return NULL;
 }
 
+/* ---- Of which CUDA the runtime is ---- */
+
+/* SONAMEs, which are the versions of the names too. */
+static const char *const runtimes[] = {"libcudart.so.12", "libcudart.so.13"};
+
+static unsigned needed_runtimes(const struct loaded_tables *tables)
+{
+	unsigned bits = 0;
+
+	for (const Elf64_Dyn *d = tables->dynamic; d && d->d_tag != DT_NULL; d++)
+		for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+			if (d->d_tag == DT_NEEDED && d->d_un.d_val < tables->names_size &&
+				!strcmp(tables->names + d->d_un.d_val, runtimes[i]))
+				bits |= 1U << i;
+	return bits;
+}
+
+static int add_runtimes(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct objects *objects = data;
+	struct loaded_tables tables;
+	unsigned bits;
+
+	(void)size;
+	objects->at++;
+	if (ours(info->dlpi_name))
+		return 0;
+	tables = loaded_tables(info);
+	bits = loaded_import_count(info, &tables) ? needed_runtimes(&tables) : 0;
+	objects->all_runtimes |= bits;
+	if (is_new(objects))
+		objects->new_runtimes |= bits;
+	return 0;
+}
+
+/* The version of the runtime that is meant by names without one: natively there is the one that
+ * is needed by what is opened with the object, or by what was there before.  NULL: there is
+ * none or there are two. */
+static const char *runtime_of(const struct objects *objects)
+{
+	unsigned bits = objects->new_runtimes ? objects->new_runtimes : objects->all_runtimes;
+
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (bits == 1U << i)
+			return runtimes[i];
+	return NULL;
+}
+
+/* A function of the runtime's, in an object that does not say of which. */
+static const void *of_runtime(struct objects *objects, const char *name)
+{
+	if (strncmp(name, "cuda", 4))
+		return NULL;
+	if (!front_has(name)) {
+		dlerror(); /* of what is not there */
+		return NULL;
+	}
+	if (!objects->runtimes_known) {
+		const size_t at = objects->at;
+
+		objects->at = 0;
+		objects_iterate(add_runtimes, objects);
+		objects->at = at;
+		objects->runtimes_known = true;
+		objects->runtime = runtime_of(objects);
+	}
+	return objects->runtime ? dlvsym(RTLD_DEFAULT, name, objects->runtime) : NULL;
+}
+
 /* ---- Imports ---- */
 
-static void bind_imports(const struct dl_phdr_info *info, const struct objects *objects)
+static void bind_imports(const struct dl_phdr_info *info, struct objects *objects)
 {
 	const struct loaded_tables tables = loaded_tables(info);
 	size_t count = loaded_import_count(info, &tables), bytes = count * sizeof(Elf64_Sym);
@@ -235,9 +313,11 @@ static void bind_imports(const struct dl_phdr_info *info, const struct objects *
 		const void *to = NULL;
 
 		if (symbol->st_shndx == SHN_UNDEF && symbol->st_name < tables.names_size) {
-			to = deep ? exported(objects, name) : NULL;
+			to = deep && objects->own_symbols ? exported(objects, name) : NULL;
 			if (!to && !has_version(&tables, i))
 				to = of_double(objects, &tables, name);
+			if (!to && !has_version(&tables, i))
+				to = of_runtime(objects, name);
 		}
 
 		if (!to)
@@ -274,12 +354,6 @@ static int count_object(struct dl_phdr_info *info, size_t size, void *data)
 	return 0;
 }
 
-/* The newest come last. */
-static bool is_new(const struct objects *objects)
-{
-	return objects->at + (objects->added - objects->seen) > objects->count;
-}
-
 static int find_doubles(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct objects *objects = data;
@@ -307,8 +381,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 
 	(void)size;
 	objects->at++;
-	if (is_new(objects) && !ours(info->dlpi_name) &&
-		((deep && objects->own_symbols) || objects->ndoubles))
+	if (is_new(objects) && !ours(info->dlpi_name))
 		bind_imports(info, objects);
 	return 0;
 }
@@ -327,6 +400,8 @@ void bind_mapped(void)
 	objects.count = objects.at = 0;
 	objects_iterate(count_object, &objects);
 	objects.anew = objects.gone != gone;
+	objects.runtimes_known = false;
+	objects.new_runtimes = objects.all_runtimes = 0;
 	if (objects.anew)
 		objects.ndoubles = 0;
 	/* At first: all are relocated already. */

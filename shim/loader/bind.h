@@ -7,7 +7,9 @@
  * - a *double* has functions or variables of its own with the names of NVIDIA's and opens the
  *   libraries itself (TensorFlow's has one for each function, slang-rhi keeps their addresses
  * in such variables): by these names it and what needs it would find ours, which are preloaded,
- *   of any ABI, and write over their code.
+ *   of any ABI, and write over their code;
+ * - one that calls the CUDA runtime and needs none finds the one that its opener needs, which
+ * says so; both are preloaded, and by a name without a version it would find CUDA 12's.
  */
 #ifndef VCUDA_SHIM_LOADER_BIND_H
 #define VCUDA_SHIM_LOADER_BIND_H

@@ -8,6 +8,7 @@
 #include "shim/loader/elf.h"
 #include "shim/loader/loader.h"
 #include "shim/loader/mapped.h"
+#include "shim/loader/bare_name.h"
 #include "shim/loader/static.h"
 
 #include <dlfcn.h>
@@ -15,6 +16,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* glibc's dlopen. Also read by the assembly below. */
 __attribute__((visibility("hidden"), used)) void *(*loader_real)(const char *path, int mode);
@@ -27,19 +29,26 @@ static bool starts(const char *file, const char *name)
 }
 
 /* The same for a file whose name does not tell, "libcupti.so" or "libcupti.so.2025.3.1" (Triton
- * brings one): its own SONAME stands among the names of its symbols, as the version of them. */
+ * brings one): its own SONAME stands among the names of its symbols, as the version of them.  A
+ * bare name is that of the file that would be opened, if there is one. */
 static const char *loader_named(
 	const char *path, const char *file, const char *const *sonames, size_t count)
 {
 	struct image image = {0};
 	const char *found = NULL;
+	char bare[4096];
 
 	for (size_t i = 0; i < count && !found; i++) {
 		size_t stem = (size_t)(strstr(sonames[i], ".so") - sonames[i]) + 3;
 
 		if (strncmp(file, sonames[i], stem) || (file[stem] && file[stem] != '.'))
 			continue;
-		if (!image.bytes && (file == path || !image_open(&image, path)))
+		if (file == path) {
+			if (!bare_name_file(loader_real, file, bare, sizeof(bare)))
+				return NULL;
+			path = bare;
+		}
+		if (!image.bytes && !image_open(&image, path))
 			return NULL;
 		if (image_has_name(&image, sonames[i]))
 			found = sonames[i];
@@ -170,8 +179,13 @@ static void loader_mapped(void)
 /* -z initfirst: runs before every other constructor, as static_redirect does for a library that
  * is opened later, so that what a statically linked runtime would register is registered with
  * ours. */
-__attribute__((constructor)) static void loader_start(void)
+__attribute__((constructor)) static void loader_start(int argc, char **argv, char **envp)
 {
+	(void)argc, (void)argv;
+	/* The C library, which has not begun, sets it so too. Settings hold for what the
+	 * program is linked with as well. */
+	if (!environ)
+		environ = envp;
 	loader_mapped();
 	mapped_watch(loader_mapped);
 }

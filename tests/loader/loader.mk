@@ -8,6 +8,12 @@ $(LOADER_TESTS)/image: tests/loader/image.c shim/loader/elf.c shim/loader/elf.h
 	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -fsanitize=address,undefined \
 		-fno-sanitize-recover=undefined -D_GNU_SOURCE -I. -o $@ $(filter %.c,$^) -lcmocka
 
+$(LOADER_TESTS)/bare_name: tests/loader/bare_name.c shim/loader/bare_name.c shim/loader/bare_name.h
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -fsanitize=address,undefined \
+		-fno-sanitize-recover=undefined -D_GNU_SOURCE -I. -o $@ $(filter %.c,$^) -lcmocka -ldl
+
 $(LOADER_TESTS)/host: tests/loader/host.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
@@ -42,8 +48,9 @@ $(LOADER_TESTS)/plugin12.so: tests/loader/plugin.cu | $(CACHE)/.complete
 .PHONY: test-loader
 all-tests: test-loader
 test-loader: ## the loader guard
-test-loader: run-loader_image run-loader_devices $(foreach abi,12 13,run-loader_host$(abi) run-loader_needs$(abi))
+test-loader: run-loader_image run-loader_bare_name run-loader_devices $(foreach abi,12 13,run-loader_host$(abi) run-loader_needs$(abi))
 $(call add_test,loader_image,tests/loader/image.c,$(LOADER_TESTS)/image,timeout 180 $$<)
+$(call add_test,loader_bare_name,tests/loader/bare_name.c,$(LOADER_TESTS)/bare_name,timeout 60 $$<)
 $(call add_test,loader_devices,tests/loader/devices.c,$(LOADER_TESTS)/devices $(LOADER_LIB), \
 	LD_PRELOAD="$(abspath $(LOADER_LIB))" timeout 180 $$<)
 $(foreach abi,12 13, \
@@ -74,8 +81,9 @@ $(LOADER_TESTS)/nvrtc: tests/loader/nvrtc.c
 
 test-loader: run-loader_nvrtc
 $(call add_test,loader_nvrtc,tests/loader/nvrtc.c,$(LOADER_TESTS)/nvrtc $(NVRTC_PARTS) $(LOADER_LIB), \
-	for how in ptx none; do VCUDA_NVRTC=$$$$how LD_PRELOAD="$(abspath $(LOADER_LIB) $(LIB)/libvcuda.so)" \
-	timeout 180 $$< $(abspath $(NVRTC_PARTS)) || exit 1; done)
+	for how in ptx none; do for there in "" "$(abspath $(NVRTC_PARTS))"; do VCUDA_NVRTC=$$$$how \
+	LD_PRELOAD="$(abspath $(LOADER_LIB) $(LIB)/libvcuda.so) $$$$there" \
+	timeout 180 $$< $(abspath $(NVRTC_PARTS)) || exit 1; done; done)
 
 ##### Many libraries with thread-local memory #####
 

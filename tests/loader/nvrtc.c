@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * With VCUDA_NVRTC=ptx the guard makes NVRTC give the text of a program in place of machine
- *code, whatever the rest of its file name is, and without it nothing changes.
+ *code, whatever the rest of its file name is, opened or there from the start, and without it
+ *nothing changes.
  *
  *	nvrtc FILE.so ...
  */

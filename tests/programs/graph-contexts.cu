@@ -3,6 +3,7 @@
  * is added or changed, and a kernel in that of its function. */
 #include "driver.h"
 
+#include <stdint.h>
 #include <string.h>
 
 static const int N = 1000;
@@ -89,14 +90,14 @@ int main()
 	copy.WidthInBytes = N * sizeof(int);
 	copy.Height = copy.Depth = 1;
 	DRIVER(p_cuGraphAddMemcpyNode(&copied, graph, &filled, 1, &copy, contexts[0]));
-	/* The kernel is the second device's; the first is current. */
+	/* The kernel is the second device's, whatever is said beside it; the first is current. */
 	memset(&kernel, 0, sizeof(kernel));
 	kernel.func = function;
 	kernel.gridDimX = (N + 255) / 256;
 	kernel.blockDimX = 256;
 	kernel.gridDimY = kernel.gridDimZ = kernel.blockDimY = kernel.blockDimZ = 1;
 	kernel.kernelParams = arguments;
-	kernel.ctx = contexts[1];
+	kernel.ctx = (CUcontext)(uintptr_t)0x1234; /* cuda.h: ignored if func is set */
 	CUDA(cudaSetDevice(0));
 	DRIVER(p_cuGraphAddKernelNode(&added, graph, &copied, 1, &kernel));
 	memset(&any, 0, sizeof(any));

@@ -104,6 +104,23 @@ long vcuda_test_needed(void) { return cudnnGetVersion(); }
 """
 
 
+# A library that is linked with no runtime, and asks whose function it got.
+UNSAID = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+int cudaGetDeviceProperties(void *, int);
+int vcuda_test_which(void);
+int vcuda_test_which(void)
+{
+	Dl_info info;
+
+	return dladdr((void *)cudaGetDeviceProperties, &info) ? info.dli_saddr == dlvsym(RTLD_DEFAULT,
+		"cudaGetDeviceProperties", "libcudart.so.12") ? 12 : 13 : 0;
+}
+"""
+
+
 def output(*command, **more):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True,
                           **more).stdout
@@ -224,6 +241,17 @@ class Names:
             out, err = self.run(preload, sys.executable, "-c", code, needing, double)
             self.verdict(f"{what}: doubles, {binding}", out == "1 9000 9000\n" and not err, out + err)
 
+    def unsaid(self, what, preload):
+        """A library without a runtime of its own calls the one that is needed by who opens it: structures differ."""
+        compile_(f"{self.folder}/libunsaid.so", UNSAID, "-shared", "-fPIC", "-Wl,-soname,libunsaid.so", "-ldl")
+        code = "import ctypes, sys\nprint(ctypes.CDLL(sys.argv[1]).vcuda_test_which())"
+        for major in ("12", "13"):
+            saying = f"{self.folder}/saying-{major}.so"
+            compile_(saying, "", "-shared", "-fPIC", "-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN:$ORIGIN/originals",
+                     f"{self.folder}/libunsaid.so", f"{self.originals}/libcudart.so.{major}")
+            out, err = self.run(preload, sys.executable, "-c", code, saying)
+            self.verdict(f"{what}: a runtime that is not said, {major}", out == f"{major}\n" and not err, out + err)
+
     def needed(self, what, preload):
         for soname, (library, _, _) in self.names.items():
             if soname in HOLLOW:
@@ -258,10 +286,19 @@ def main():
         names.plugins("vcuda preload", preload)
         names.deep("vcuda preload", preload)
         names.doubles("vcuda preload", preload)
+        names.unsaid("vcuda preload", preload)
         unnumbered = {s.partition(".so")[0] + ".so": s for s in ("libcuda.so.1", "libnvidia-ml.so.1", "libnccl.so.2")}
         names.opened("vcuda preload, dlopen", preload, unnumbered)
         names.opened("vcuda preload, dlopen", preload, sonames)
         names.opened("vcuda preload, dlopen", preload, paths)
+
+        # As the toolkit has them for the linker, in a folder that is looked into.
+        linked = os.path.join(folder, "linked")
+        os.mkdir(linked)
+        toolkit = {s.partition(".so")[0] + ".so": s for s in ("libcudart.so.12", "libcublas.so.13", "libcusolver.so.12", "libcurand.so.10")}
+        for link, s in toolkit.items():
+            os.symlink(f"{names.originals}/{s}", f"{linked}/{link}")
+        names.opened("vcuda preload, dlopen of links", preload, toolkit, LD_LIBRARY_PATH=linked)
 
         seeds = os.path.join(folder, "seeds")
         os.mkdir(seeds)
@@ -273,6 +310,7 @@ def main():
         names.opened("copies and two names, dlopen", two, paths)
         names.deep("copies and two names", two)
         names.doubles("copies and two names", two)
+        names.unsaid("copies and two names", two)
         # As the seed's pod does it, for what looks for a driver there.
         known = os.path.join(folder, "nvidia")
         os.mkdir(known)

@@ -103,7 +103,7 @@ CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!node_context_ok(k->ctx))
+	if (!k->func && !node_context_ok(k->ctx))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	status = function_find(k->func ? k->func : (CUfunction)k->kern, &f);
 	if (status)

@@ -30,6 +30,9 @@ bool node_context_ok(CUcontext ctx);
 /* A node is added or changed in CTX, where that is another than the thread's: between the two
  * it is current. node_without: STATUS. */
 CUresult node_within(CUcontext ctx, bool *entered);
+/* The same for a kernel's: a function runs in its own context, and cuda.h says that the
+ * parameters' is ignored then, which some programs leave as it is. */
+CUresult node_within_kernel(const CUDA_KERNEL_NODE_PARAMS *k, bool *entered);
 CUresult node_without(bool entered, CUresult status);
 /* A kernel of the app's whose module was unloaded. */
 bool node_kernel_gone(const struct graph_node *node);

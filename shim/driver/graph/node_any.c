@@ -61,12 +61,19 @@ static CUresult any_params(
 static CUcontext any_context(const CUgraphNodeParams *any)
 {
 	switch (any->type) {
-	case CU_GRAPH_NODE_TYPE_KERNEL: return any->kernel.ctx;
 	case CU_GRAPH_NODE_TYPE_MEMCPY: return any->memcpy.copyCtx;
 	case CU_GRAPH_NODE_TYPE_MEMSET: return any->memset.ctx;
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return any->memOp.ctx;
 	default: return NULL;
 	}
+}
+
+static CUresult any_within(const CUgraphNodeParams *any, bool *entered)
+{
+	/* Versions 2 and 3 of the struct are the same. */
+	return any->type == CU_GRAPH_NODE_TYPE_KERNEL
+		       ? node_within_kernel((const void *)&any->kernel, entered)
+		       : node_within(any_context(any), entered);
 }
 
 CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
@@ -91,7 +98,7 @@ CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		return node_add(phGraphNode, hGraph, dependencies, dependencyData,
 			numDependencies, &p,
 			node_params_free_memory(&p, graph, nodeParams->free.dptr));
-	status = node_within(any_context(nodeParams), &entered);
+	status = any_within(nodeParams, &entered);
 	if (status)
 		return status;
 	status = node_add(phGraphNode, hGraph, dependencies, dependencyData, numDependencies,
@@ -194,7 +201,7 @@ CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodePar
 	}
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return node_set_child(hNode, &nodeParams->graph);
-	status = node_within(any_context(nodeParams), &entered);
+	status = any_within(nodeParams, &entered);
 	if (status)
 		return status;
 	status = node_set(hNode, NULL, &p, any_params(&p, nodeParams, NULL));
@@ -228,7 +235,7 @@ CUresult hand_cuGraphExecNodeSetParams(
 			hGraphExec, hNode, nodeParams->graph.graph);
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		return exec_conditional(hGraphExec, hNode);
-	status = node_within(any_context(nodeParams), &entered);
+	status = any_within(nodeParams, &entered);
 	if (status)
 		return status;
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_MEMCPY)

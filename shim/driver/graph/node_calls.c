@@ -39,7 +39,7 @@ CUresult hand_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 {
 	struct node_params p = {0};
 	bool entered;
-	CUresult status = node_within(nodeParams ? nodeParams->ctx : NULL, &entered);
+	CUresult status = node_within_kernel(nodeParams, &entered);
 
 	if (status)
 		return status;
@@ -196,7 +196,7 @@ CUresult hand_cuGraphKernelNodeSetParams_v2(
 {
 	struct node_params p = {0};
 	bool entered;
-	CUresult status = node_within(nodeParams ? nodeParams->ctx : NULL, &entered);
+	CUresult status = node_within_kernel(nodeParams, &entered);
 
 	if (status)
 		return status;
@@ -220,7 +220,7 @@ CUresult hand_cuGraphExecKernelNodeSetParams_v2(
 {
 	struct node_params p = {0};
 	bool entered;
-	CUresult status = node_within(nodeParams ? nodeParams->ctx : NULL, &entered);
+	CUresult status = node_within_kernel(nodeParams, &entered);
 
 	if (status)
 		return status;

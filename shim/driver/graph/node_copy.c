@@ -5,24 +5,44 @@
 #include "shim/driver/context/context.h"
 #include "shim/driver/graph/graph_node.h"
 #include "shim/driver/memory/pinned/host.h"
+#include "shim/driver/module/module.h"
 #include "shim/engine/thread.h"
 #include "shim/generated/cuda_hand.h"
 
-CUresult node_within(CUcontext ctx, bool *entered)
+static CUresult within(struct context *context, bool *entered)
 {
-	struct context *context = ctx ? context_of(ctx) : NULL, *current = context_current();
+	const struct context *current = context_current();
 
 	*entered = false;
-	if (!ctx || context == current)
+	if (context == current)
 		return CUDA_SUCCESS;
-	if (!context)
-		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!atomic_load(&context->live))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (current && current->session != context->session)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	*entered = thread_push(context);
 	return *entered ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult node_within(CUcontext ctx, bool *entered)
+{
+	struct context *context = ctx ? context_of(ctx) : NULL;
+
+	*entered = false;
+	if (!ctx)
+		return CUDA_SUCCESS;
+	return context ? within(context, entered) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult node_within_kernel(const CUDA_KERNEL_NODE_PARAMS *k, bool *entered)
+{
+	struct function *f;
+
+	*entered = false;
+	if (!k || !k->func)
+		return node_within(k ? k->ctx : NULL, entered);
+	/* What is no function is answered where the node's parameters are read. */
+	return function_find(k->func, &f) ? CUDA_SUCCESS : within(f->context, entered);
 }
 
 CUresult node_without(bool entered, CUresult status)

@@ -79,15 +79,17 @@ INLINE void load_b(
 
 /* A sparse A of 16 x k, of which a lane holds what is not 0 as if there were no more.  Of four
  * along k two are there, and two bits say which each is (numbers of 4 bits go in pairs); of two
- * tf32 one, and 4 bits say it as two pairs of bits.  The bits of four such chunks are in 16
- * bits of a lane of the row's quad, rows below 8 in the low ones; `imm` says which lanes of a
- * quad, as many as it takes. */
+ * tf32 one, and 4 bits say it as two pairs of bits.  The bits are in lanes of the row's quad;
+ * `imm` says which of them, as many as it takes.  Of 16 and 32 bits wide numbers such a lane
+ * has four chunks of row g in its low half and of row g + 8 in its high half; of narrower ones
+ * it has eight chunks of one row, and the next lane those of row g + 8 (seen on an H200). */
 INLINE void load_sparse_a(
 	struct ptx_warp *w, const struct ptx_ins *i, unsigned k, enum element ka, double *a)
 {
 	const unsigned unit = ka == E_S4 || ka == E_U4 ? 2 : 1, each = ka == E_TF32 ? 1 : 2;
 	const unsigned held = k / 2, lanes = held / unit / each / 4;
 	const unsigned first = (unsigned)i->imm % (4 / lanes) * lanes;
+	const bool halves = ka == E_F16 || ka == E_BF16 || ka == E_TF32;
 	const uint32_t *meta = REG(const uint32_t, f);
 	double packed[16 * 64];
 
@@ -96,8 +98,10 @@ INLINE void load_sparse_a(
 	for (unsigned r = 0; r < 16; r++)
 		for (unsigned n = 0; n < held; n++) {
 			const unsigned at = n / unit, chunk = at / each;
-			const uint32_t bits = meta[r % 8 * 4 + first + chunk / 4] >>
-					      (r / 8 * 16 + chunk % 4 * 4);
+			const unsigned lane = halves ? chunk / 4 : chunk / 8 * 2 + r / 8;
+			const unsigned bit =
+				halves ? r / 8 * 16 + chunk % 4 * 4 : chunk % 8 * 4;
+			const uint32_t bits = meta[r % 8 * 4 + first + lane] >> bit;
 			const unsigned index =
 				each == 1 ? bits >> 1 & 1 : bits >> at % 2 * 2 & 3;
 

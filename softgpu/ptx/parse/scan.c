@@ -54,6 +54,12 @@ static bool is_letter(char c)
 	       c == '%' || (c & 0x80);
 }
 
+/* Within a name or an opcode. A % begins another name: ptxas takes "mov.u32%r1, %laneid;". */
+static bool goes_on(char c)
+{
+	return (is_letter(c) && c != '%') || (c >= '0' && c <= '9');
+}
+
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
@@ -65,8 +71,8 @@ bool ptx_scan_word(struct ptx_scan *s, struct ptx_word *word)
 
 	if (!ptx_scan_skip(s) || !is_letter(*s->p))
 		return false;
-	start = s->p;
-	while (s->p < s->end && (is_letter(*s->p) || is_digit(*s->p)))
+	start = s->p++;
+	while (s->p < s->end && goes_on(*s->p))
 		s->p++;
 	*word = (struct ptx_word){start, (uint32_t)(s->p - start)};
 	return true;
@@ -76,7 +82,7 @@ bool ptx_scan_tail(struct ptx_scan *s, struct ptx_word *word)
 {
 	const char *start = s->p;
 
-	while (s->p < s->end && (is_letter(*s->p) || is_digit(*s->p) || *s->p == '.' ||
+	while (s->p < s->end && (goes_on(*s->p) || *s->p == '.' ||
 					(*s->p == ':' && s->end - s->p > 1 &&
 						(s->p[1] == ':' || s->p[-1] == ':'))))
 		s->p++;

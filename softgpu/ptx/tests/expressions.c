@@ -184,9 +184,21 @@ static void test_vectors(void **state)
 	assert_memory_equal(out, want, sizeof(want));
 }
 
+/* A % begins a name, without a space before it too: compilers' inline text has it. */
+static void names_begin_with_a_percent_sign(void **state)
+{
+	(void)state;
+	out[0] = 0;
+	text_run(".visible .entry k(.param .u64 at) { .reg .b64 %d1; .reg .u32 %q;\n"
+		 "ld.param.u64%d1, [at]; mov.u32%q, %ntid.x; st.global.u32 [%d1],%q; ret; }",
+		1, 32, out);
+	assert_int_equal(out[0], 32);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_begin_with_a_percent_sign),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_places_of_expressions),
 		cmocka_unit_test(test_elements),

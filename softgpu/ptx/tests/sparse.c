@@ -34,18 +34,20 @@ static const struct shape shapes[] = {
 	{"f32.tf32.tf32.f32", 16, 32, {0, 0x3f800000, 0x40000000, 0x40400000}, 1},
 	{"s32.s8.u8.s32", 32, 8, {0, 1, 2, 3}, 1},
 	{"satfinite.s32.u8.s8.s32", 64, 8, {0, 1, 2, 3}, 0},
+	{"f32.e4m3.e4m3.f32", 64, 8, {0, 0x38, 0x40, 0x44}, 0},
 	{"s32.s4.u4.s32", 64, 4, {0, 1, 2, 3}, 1},
 	{"s32.u4.u4.s32", 128, 4, {0, 1, 2, 3}, 0},
 };
 
 static uint32_t *out;
 
-/* Which of a chunk's columns is its number N; N grows with it. */
+/* Which of a chunk's columns is its number N; N grows with it.  Row g + 8 is not row g further
+ * on. */
 static unsigned place(const struct shape *s, unsigned row, unsigned chunk, unsigned n)
 {
 	static const unsigned pairs[6][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
 
-	return s->bits == 32 ? (row + chunk) % 2 : pairs[(row * 5 + chunk) % 6][n];
+	return s->bits == 32 ? (row + chunk) % 2 : pairs[(row * 5 + row / 8 + chunk) % 6][n];
 }
 
 static unsigned a_at(unsigned row, unsigned n)
@@ -79,7 +81,19 @@ static void put_fragments(const struct shape *s)
 	}
 }
 
-/* Four chunks' bits of a row in half a word of a lane; other lanes have nonsense. */
+/* The bits of one chunk. */
+static uint32_t chunk_bits(const struct shape *s, unsigned row, unsigned chunk)
+{
+	const unsigned first = place(s, row, chunk, 0);
+
+	if (s->bits == 32)
+		return first ? 0xe : 0x4;
+	return first | place(s, row, chunk, 1) << 2;
+}
+
+/* Of numbers of 16 bits and more a lane has four chunks of row g and four of row g + 8; of
+ * narrower ones eight chunks of one row: g, g + 8, g, g + 8, as an H200 reads it.  Other lanes
+ * have nonsense. */
 static void put_metadata(const struct shape *s)
 {
 	const unsigned each = s->bits == 32 ? 1 : 2, unit = s->bits == 4 ? 2 : 1;
@@ -93,17 +107,12 @@ static void put_metadata(const struct shape *s)
 			out[l * ROW + AT_META] = 0x12345678;
 			continue;
 		}
-		for (unsigned half = 0; half < 2; half++)
-			for (unsigned c = 0; c < 4; c++) {
-				unsigned row = l / 4 + half * 8, chunk = part * 4 + c;
-				unsigned bits = place(s, row, chunk, 0);
+		for (unsigned c = 0; c < 8; c++) {
+			unsigned row = s->bits < 16 ? part % 2 : c / 4;
+			unsigned chunk = s->bits < 16 ? part / 2 * 8 + c : part * 4 + c % 4;
 
-				if (s->bits == 32)
-					bits = bits ? 0xe : 0x4;
-				else
-					bits |= place(s, row, chunk, 1) << 2;
-				word |= bits << (half * 16 + c * 4);
-			}
+			word |= chunk_bits(s, l / 4 + row * 8, chunk) << c * 4;
+		}
 		out[l * ROW + AT_META] = word;
 	}
 }
@@ -129,7 +138,7 @@ static void run(const struct shape *s)
 		"mma.sp%s.sync.aligned.m16n8k%u.row.col.%s {c0,c1,c2,c3}, {%s}, {%s}, "
 		"{c0,c1,c2,c3}, e, "
 		"%u;\nst.global.v4.b32 [q], {c0, c1, c2, c3}; ret; }",
-		ROW * 4, AT_B * 4, AT_META * 4, s->bits <= 8 ? "7" : "0f40E00000",
+		ROW * 4, AT_B * 4, AT_META * 4, s->types[0] == 'f' ? "0f40E00000" : "7",
 		s->selector ? "::ordered_metadata" : "", s->k, s->types, a, b, s->selector);
 	text_run(text, 1, 32, out);
 }
@@ -156,7 +165,8 @@ static void test_sparse(void **state)
 					want += a_at(row, at) * b_at(k, column);
 				}
 				memcpy(&f, &out[l * ROW + e], sizeof(f));
-				if (s->bits <= 8 ? out[l * ROW + e] != want : f != (float)want)
+				if (s->types[0] == 'f' ? f != (float)want
+						       : out[l * ROW + e] != want)
 					fail_msg("k%u.%s: row %u, column %u is not %u", s->k,
 						s->types, row, column, want);
 			}
