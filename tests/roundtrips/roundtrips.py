@@ -33,6 +33,9 @@ PAGE_BYTES = 4096
 PAGE_SHARE = 0.01
 # 1 MiB to the device and back, each awaited: in four shares 19 frames, in pieces of 512 KiB 12.6. What is acknowledged differs a little.
 SHARES_LEAST, SHARES_MOST = 16, 26
+# The host reads 4,096 pages of managed memory, one after the other: 1, 2, 4 … 512 at once, ten times, then six times 512, and the
+# wait for the kernel. At 128 at the most it would be 39.
+WALK_MOST = 20
 FLAG_TURNS = 10000
 FLAG_MOST = 3  # more where a look comes between what belongs together
 OFF = {  # what switching an optimisation off costs, so that the switches are known to switch
@@ -80,14 +83,15 @@ def main():
         print(f"flag\tround trips of a flag there and back through mapped memory: {FLAG_MOST} at most")
         print(f"page\ta page of {PAGES} of managed memory that the host reads, and one that it writes: under {PAGE_SHARE:.0%} of the bytes")
         print(f"shares\tframes of 1 MiB that is copied to the device and back: {SHARES_LEAST} to {SHARES_MOST}")
+        print(f"walk\tround trips of 16 MiB of managed memory that the host reads: {WALK_MOST} at most")
         print("module\ta second start of a program sends no module")
         print("first\tround trips of a library's first call with a shape, and of its second")
         print("part\ta program measures a part of itself")
         return 0
     build = os.path.abspath(options.build)
     for thing in options.things:
-        if thing not in WANT and thing not in ("flag", "page", "shares", "module", "part", "first"):
-            parser.error(f"no thing '{thing}' (there are: {', '.join(WANT)}, flag, page, shares, module, part, first)")
+        if thing not in WANT and thing not in ("flag", "page", "shares", "walk", "module", "part", "first"):
+            parser.error(f"no thing '{thing}' (there are: {', '.join(WANT)}, flag, page, shares, walk, module, part, first)")
     passed = failed = 0
 
     def result(name, right, text):
@@ -148,6 +152,14 @@ def main():
                 result("shares", SHARES_LEAST <= frames <= SHARES_MOST, f"{frames:g} frames")
             except (Failed, KeyError) as error:
                 result("shares", False, str(error))
+    if not options.things or "walk" in options.things:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                few, many = (statistics(build, folder, [f"{build}/roundtrips/steady", "walk", str(n)]) for n in (5, 15))
+                cost = sum(many[key] - few[key] for key in ("round_trips", "own_waits")) / 10
+                result("walk", cost <= WALK_MOST, f"{cost:g} round trips")
+            except (Failed, KeyError) as error:
+                result("walk", False, str(error))
     if not options.things or "module" in options.things:
         with tempfile.TemporaryDirectory() as folder:
             try:

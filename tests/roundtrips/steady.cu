@@ -13,7 +13,7 @@ __global__ void touch(int *data, int value)
 }
 
 enum { PAGES = 1000, PAGE_WORDS = 1024 };
-enum { SHARED = 1 << 20 };
+enum { SHARED = 1 << 20, WALKED = 16 << 20 };
 
 /* What no coding makes shorter. */
 __host__ __device__ static unsigned mixed(unsigned value)
@@ -21,6 +21,12 @@ __host__ __device__ static unsigned mixed(unsigned value)
 	value = (value ^ value >> 16) * 0x7feb352du;
 	value = (value ^ value >> 15) * 0x846ca68bu;
 	return value ^ value >> 16;
+}
+
+__global__ void add_one(unsigned *words, size_t n)
+{
+	for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+		words[i]++;
 }
 
 /* Every page, but for the one that the host has written, which is as it says. */
@@ -242,6 +248,22 @@ static void shares(state *s, int i)
 	CUDA(cudaStreamSynchronize(s->stream));
 	for (size_t at = 0; at < SHARED / 4; at += 1021)
 		CHECK_EQ(host[at], i + (int)at);
+}
+
+/* The host reads all of 16 MiB that a kernel has written, page by page. */
+static void walk(state *s, int turn)
+{
+	static unsigned *memory;
+
+	if (!memory)
+		CUDA(cudaMallocManaged(&memory, WALKED));
+	for (size_t at = 0; at < WALKED / 4; at += PAGE_WORDS)
+		memory[at] = (unsigned)(turn + at);
+	add_one<<<64, 256, 0, s->stream>>>(memory, WALKED / 4);
+	LAUNCHED();
+	CUDA(cudaDeviceSynchronize());
+	for (size_t at = 0; at < WALKED / 4; at += PAGE_WORDS)
+		CHECK_EQ(memory[at], (unsigned)(turn + at) + 1);
 }
 
 static void ask(state *, int)
@@ -508,6 +530,7 @@ static const struct {
 	{"copy_mapped", copy_mapped},
 	{"page", page},
 	{"shares", shares},
+	{"walk", walk},
 	{"ask", ask},
 	{"ask_configured", ask_configured},
 	{"encode", encode},

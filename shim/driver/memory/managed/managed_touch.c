@@ -14,12 +14,14 @@
 #include "shim/driver/stream/stream.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
+#include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
 #include "shim/engine/status.h"
 #include "shim/engine/thread.h"
 
-/* Pages fetched at once: a frame's worth. */
-#define TOUCH_FETCH (FRAME_CHUNK / PAGE_BYTES)
+/* Frames that are asked for at once where the program goes through its memory: as many as there
+ * are connections to carry them. */
+#define FETCH_FRAMES 4u
 /* Zeroed at once, and opened for writing at once: of these the first cost nothing to push. */
 #define TOUCH_ZERO 512u
 #define TOUCH_WRITE 64u
@@ -163,25 +165,76 @@ static CUresult fetch_sync(const struct fetch *f)
 	return status;
 }
 
-/* One part of it into the bounce buffer. */
-static CUresult fetch_part(struct fetch *f, uint64_t first, uint64_t end)
+static void frame_begin(
+	struct shim_call *call, const struct fetch *f, uint64_t first, uint64_t bytes)
 {
-	struct shim_call call;
-	struct wire_vcudaCopyOut *body = shim_begin(&call, OP_vcudaCopyOut, sizeof(*body));
+	struct wire_vcudaCopyOut *body = shim_begin(call, OP_vcudaCopyOut, sizeof(*body));
 
-	call.context = f->context->number;
+	call->context = f->context->number;
 	body->destination.offset = f->bounce + (first - f->address);
 	body->src = first;
-	body->pitch = body->width = end - first;
+	body->pitch = body->width = bytes;
 	body->height = body->depth = 1;
 	body->stream = f->context->ahead; /* overtakes what a host function holds */
-	shim_wait(&call, 0);
+}
+
+static CUresult frame_end(struct shim_call *call, struct fetch *f, uint64_t bytes)
+{
+	shim_wait_sent(call, 0);
 	/* Without an answer the bytes may still come: that place is never used again. */
-	f->lost |= !call.slot;
-	if (!call.status && call.received != end - first)
-		call.status = status_of(CAUSE_VIOLATION);
+	f->lost |= !call->slot;
+	if (!call->status && call->received != bytes)
+		call->status = status_of(CAUSE_VIOLATION);
+	return shim_end(call);
+}
+
+static uint64_t frame_bytes(uint64_t first, uint64_t end)
+{
+	return end - first < FRAME_CHUNK ? end - first : FRAME_CHUNK;
+}
+
+/* One part of it into the bounce buffer: a round trip, as all is asked for at once, unless
+ * other threads have the slots. */
+static CUresult fetch_part(struct fetch *f, uint64_t first, uint64_t end)
+{
+	struct shim_call calls[FETCH_FRAMES];
+	CUresult status = CUDA_SUCCESS;
+
 	statistics_copy(STATISTICS_DEVICE_TO_HOST, end - first);
-	return shim_end(&call);
+	while (first < end) {
+		uint64_t at = first;
+		unsigned count = 0;
+
+		for (; at < end && count < FETCH_FRAMES; count++) {
+			frame_begin(&calls[count], f, at, frame_bytes(at, end));
+			if (count && !shim_try_send(&calls[count]))
+				break;
+			if (!count)
+				shim_send(&calls[count]);
+			at += frame_bytes(at, end);
+		}
+		statistics_event(STATISTICS_ROUND_TRIPS);
+		for (unsigned i = 0; i < count; i++) {
+			CUresult ended = frame_end(&calls[i], f, frame_bytes(first, end));
+
+			first += frame_bytes(first, end);
+			if (ended && !status)
+				status = ended;
+		}
+	}
+	return status;
+}
+
+/* Room for all of it, or else for a frame's worth: who has the rest may wait for us, since what
+ * it copies to is managed memory, too. */
+static CUresult fetch_room(struct fetch *f)
+{
+	if (f->bytes > FRAME_CHUNK) {
+		if (shim_bounce_try(f->bytes, &f->bounce))
+			return CUDA_SUCCESS;
+		f->bytes = FRAME_CHUNK;
+	}
+	return shim_bounce_get(f->bytes, &f->bounce);
 }
 
 static CUresult fetch_wait(struct fetch *f)
@@ -189,7 +242,7 @@ static CUresult fetch_wait(struct fetch *f)
 	CUresult status = fetch_sync(f);
 
 	if (!status)
-		status = shim_bounce_get(f->bytes, &f->bounce);
+		status = fetch_room(f);
 	if (status)
 		return status;
 	f->taken = true;
@@ -197,8 +250,13 @@ static CUresult fetch_wait(struct fetch *f)
 		status = fetch_part(f, f->address, f->address + f->bytes);
 	else
 		memset(shim_segment(f->bounce), 0, f->bytes);
-	for (size_t i = 0; f->parts && i < f->count && !status; i++)
-		status = fetch_part(f, f->parts[i].first, f->parts[i].end);
+	for (size_t i = 0; f->parts && i < f->count && !status; i++) {
+		const struct part *part = &f->parts[i];
+		uint64_t end = f->address + f->bytes;
+
+		if (part->first < end)
+			status = fetch_part(f, part->first, part->end < end ? part->end : end);
+	}
 	if (!status)
 		f->at = shim_segment(f->bounce);
 	return status;
@@ -295,12 +353,23 @@ static bool fetch_choose(struct fetch *f, const struct region *r)
 	return f->parts != NULL;
 }
 
+/* The most pages fetched at once: half of the bounce buffer is others'. */
+static size_t fetch_most(void)
+{
+	size_t frames = session_here()->ring.bounce_size / FRAME_CHUNK / 2;
+
+	return (frames < 1		       ? 1
+		       : frames < FETCH_FRAMES ? frames
+					       : FETCH_FRAMES) *
+	       (FRAME_CHUNK / PAGE_BYTES);
+}
+
 /* With the lock held, which it gives up meanwhile: fetches from PAGE on, and installs what it
  * got if nothing came between. False: the kernel will not have it. */
 static bool touch_fetch(struct region *r, size_t page, const struct fault *fault, bool last)
 {
 	uint64_t epoch = atomic_load(&managed.epoch), id = r->id;
-	size_t n = pages_ahead(&r->pages, page, TOUCH_FETCH);
+	size_t n = pages_ahead(&r->pages, page, fetch_most());
 	struct fetch f = {.context = r->context,
 		.address = r->base + page * PAGE_BYTES,
 		.bytes = n * PAGE_BYTES,
@@ -321,8 +390,8 @@ static bool touch_fetch(struct region *r, size_t page, const struct fault *fault
 	r = managed_region(f.address);
 	if (r && r->id == id && r->pages.state[page] == PAGE_ABSENT &&
 		(last || atomic_load(&managed.epoch) == epoch))
-		good = install_fetched(
-			r, page, pages_run(&r->pages, page, n), f.at, fault->write);
+		good = install_fetched(r, page,
+			pages_run(&r->pages, page, f.bytes / PAGE_BYTES), f.at, fault->write);
 	fetch_end(&f);
 	return good;
 }
