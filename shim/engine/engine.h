@@ -96,6 +96,7 @@ enum shim_perf {
 	PERF_DIRECT = 1 << 9,	     /* no_direct: nothing goes from agent to agent */
 	PERF_ZSTD = 1 << 10,	     /* no_zstd: payloads travel as they are */
 	PERF_UPLOAD_CACHE = 1 << 11, /* no_upload_cache: and all of them do */
+	PERF_ASYNC = 1 << 12,	     /* CUDA_LAUNCH_BLOCKING=1: a launch waits for its kernel */
 };
 extern unsigned shim_perf;
 

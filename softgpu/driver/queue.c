@@ -455,6 +455,7 @@ uint64_t queue_submit_locked(struct CUstream_st *stream, struct op *op, bool qui
 	op->next = NULL;
 	if (stream->capture)
 		return capture_op(stream, op) ? QUEUE_CAPTURED : 0;
+	queue_order_locked(stream, op);
 	if (!depend_on_legacy_rules(stream, op)) {
 		for (size_t i = 0; i < op->dep_count; i++)
 			queue_unref(op->deps[i].stream);

@@ -18,5 +18,8 @@ void queue_wait_until(pthread_cond_t *cond, uint64_t until);
 /* With the lock held: runs a stream that is READY, and whose work no thread has begun, until
  * SEQ is done or its turn is over. */
 void queue_help(struct CUstream_st *stream, uint64_t seq);
+/* With the lock held: OP, which comes next, is of a stream that keeps its place among others.
+ */
+void queue_order_locked(struct CUstream_st *stream, const struct op *op);
 
 #endif

@@ -348,6 +348,10 @@ struct CUstream_st {
 	unsigned long long id;
 	enum stream_state state;
 	uint64_t submitted, completed;
+	/* queue_order.c: which of the NULL stream's operations this one's begin behind, and
+	 * which of its own the NULL stream's do; an operation that no other stream waits for.
+	 */
+	uint64_t behind_legacy, legacy_behind, overdue;
 	struct op *first, **last;
 	struct waiter *waiters;
 	struct waiter wait;

@@ -80,8 +80,10 @@ static void perf_open(void)
 				(int)n, perf);
 		perf += n + (perf[n] == ',');
 	}
-	if ((strict && !strcmp(strict, "1")) || (blocking && !strcmp(blocking, "1")))
+	if (strict && !strcmp(strict, "1"))
 		shim_perf &= ~(unsigned)(PERF_POST | PERF_LEARN);
+	if (blocking && !strcmp(blocking, "1"))
+		shim_perf &= ~(unsigned)(PERF_POST | PERF_LEARN | PERF_ASYNC);
 }
 
 static bool all_sent(uint64_t tail)

@@ -275,7 +275,8 @@ static CUresult launch_send(const struct launch *l)
 	if (!call.status && atomic_load(&mirror_apart))
 		mirror_addresses((unsigned char *)body + bytes - launch_param_bytes(l),
 			launch_param_bytes(l));
-	return shim_post(&call);
+	status = shim_post(&call);
+	return status || shim_perf & PERF_ASYNC ? status : sync_launched(l->stream);
 }
 
 /* Of any launch: *L has its shape. */

@@ -139,5 +139,8 @@ CUresult sync_watch_query(struct watch *watch, uint32_t scope, uint64_t handle, 
 
 /* vcudaSync; *seq (may be NULL) is its number. */
 CUresult sync_wait(uint32_t scope, uint64_t handle, uint64_t *seq);
+/* Without PERF_ASYNC: waits for the kernel that was launched there. One that is captured does
+ * not run. */
+CUresult sync_launched(uint64_t stream);
 
 #endif

@@ -148,9 +148,21 @@ CUresult hand_cuCtxSynchronize_v2(CUcontext ctx)
 	return status ? status : popped;
 }
 
+static CUresult stream_finish(uint64_t number)
+{
+	uint64_t seq;
+	CUresult status = sync_wait(SYNC_STREAM, number, &seq);
+
+	if (!status) {
+		stream_synced(number, seq);
+		stream_done(number);
+	}
+	return status;
+}
+
 CUresult hand_cuStreamSynchronize(CUstream hStream)
 {
-	uint64_t number, seq;
+	uint64_t number;
 	CUresult status = stream_waited(hStream, &number);
 	struct stream *stream;
 
@@ -165,12 +177,12 @@ CUresult hand_cuStreamSynchronize(CUstream hStream)
 		stream_done(number);
 		return CUDA_SUCCESS;
 	}
-	status = sync_wait(SYNC_STREAM, number, &seq);
-	if (!status) {
-		stream_synced(number, seq);
-		stream_done(number);
-	}
-	return status;
+	return stream_finish(number);
+}
+
+CUresult sync_launched(uint64_t number)
+{
+	return capture_any() && capture_graph(number) ? CUDA_SUCCESS : stream_finish(number);
 }
 
 CUresult hand_cuStreamQuery(CUstream hStream)
