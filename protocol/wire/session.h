@@ -105,7 +105,8 @@
 
 #define SESSION_TICKET_MS 10000 /* that a ticket is good for */
 
-#define SESSION_STRIPES 4 /* at most; FRAME_STRIPE_MASK has room for 7 */
+#define SESSION_STRIPES 4	  /* at most; FRAME_STRIPE_MASK has room for 7 */
+#define SESSION_STRIPES_ONE_WAY 3 /* as releases before STRIPES_BACK have it */
 /* A payload of fewer bytes is faster over the link: a thread less at each end is to wake.
  * Either end may hold it otherwise. */
 #define SESSION_STRIPE_LEAST (384u * 1024)
@@ -128,7 +129,6 @@ static inline bool session_stripe_suits(uint32_t n, uint64_t now, uint64_t *last
 	*last = now;
 	return soon || n >= SESSION_STRIPE_LEAST;
 }
-#define SESSION_STRIPES_ONE_WAY 3 /* as releases before STRIPES_BACK have it */
 
 enum session_role {
 	SESSION_COMMANDS = 1,

@@ -120,46 +120,42 @@ def main():
                        ("" if cost == want else f", not {want}"))
             except (Failed, KeyError) as error:
                 result(name, False, str(error))
-    if not options.things or "flag" in options.things:
+    def compare(name, command, few, many, judge):
+        """What many turns counted beside few: JUDGE says whether it is right, and what it was."""
+        if options.things and name not in options.things:
+            return
         with tempfile.TemporaryDirectory() as folder:
             try:
-                few, many = (statistics(build, folder,
-                                        [f"{build}/programs/13/mapped-flags", str(n)])
-                             for n in (FEW, FLAG_TURNS))
-                cost = sum(many[key] - few[key] for key in ("round_trips", "own_waits")) / (FLAG_TURNS - FEW)
-                sent = many["mirror_bytes_sent"] - few["mirror_bytes_sent"]
-                right = cost <= FLAG_MOST and sent < (FLAG_TURNS - FEW) * 1000
-                result("flag", right, f"{cost:g} round trips, {sent / (FLAG_TURNS - FEW):g} bytes sent")
+                result(name, *judge(*(statistics(build, folder, [*command, str(n)]) for n in (few, many))))
             except (Failed, KeyError) as error:
-                result("flag", False, str(error))
-    if not options.things or "page" in options.things:
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                few, many = (statistics(build, folder, [f"{build}/roundtrips/steady", "page", str(n)])
-                             for n in (FEW, MANY))
-                moved = [(many[key] - few[key]) / (MANY - FEW) for key in ("bytes_sent", "bytes_received")]
-                # Each way a page, which no coding makes shorter.
-                right = sum(moved) < PAGE_SHARE * PAGES * PAGE_BYTES and min(moved) > PAGE_BYTES
-                result("page", right, f"{moved[0]:.0f} bytes sent, {moved[1]:.0f} received of {PAGES * PAGE_BYTES}: "
+                result(name, False, str(error))
+
+    def flag(few, many):
+        cost = sum(many[key] - few[key] for key in ("round_trips", "own_waits")) / (FLAG_TURNS - FEW)
+        sent = many["mirror_bytes_sent"] - few["mirror_bytes_sent"]
+        right = cost <= FLAG_MOST and sent < (FLAG_TURNS - FEW) * 1000
+        return right, f"{cost:g} round trips, {sent / (FLAG_TURNS - FEW):g} bytes sent"
+
+    def page(few, many):
+        moved = [(many[key] - few[key]) / (MANY - FEW) for key in ("bytes_sent", "bytes_received")]
+        # Each way a page, which no coding makes shorter.
+        right = sum(moved) < PAGE_SHARE * PAGES * PAGE_BYTES and min(moved) > PAGE_BYTES
+        return right, (f"{moved[0]:.0f} bytes sent, {moved[1]:.0f} received of {PAGES * PAGE_BYTES}: "
                        f"{sum(moved) / (PAGES * PAGE_BYTES):.2%}")
-            except (Failed, KeyError) as error:
-                result("page", False, str(error))
-    if not options.things or "shares" in options.things:
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                few, many = (statistics(build, folder, [f"{build}/roundtrips/steady", "shares", str(n)]) for n in (5, 25))
-                frames = (many["frames"] - few["frames"]) / 20
-                result("shares", SHARES_LEAST <= frames <= SHARES_MOST, f"{frames:g} frames")
-            except (Failed, KeyError) as error:
-                result("shares", False, str(error))
-    if not options.things or "walk" in options.things:
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                few, many = (statistics(build, folder, [f"{build}/roundtrips/steady", "walk", str(n)]) for n in (5, 15))
-                cost = sum(many[key] - few[key] for key in ("round_trips", "own_waits")) / 10
-                result("walk", cost <= WALK_MOST, f"{cost:g} round trips")
-            except (Failed, KeyError) as error:
-                result("walk", False, str(error))
+
+    def shares(few, many):
+        frames = (many["frames"] - few["frames"]) / 20
+        return SHARES_LEAST <= frames <= SHARES_MOST, f"{frames:g} frames"
+
+    def walk(few, many):
+        cost = sum(many[key] - few[key] for key in ("round_trips", "own_waits")) / 10
+        return cost <= WALK_MOST, f"{cost:g} round trips"
+
+    steady = f"{build}/roundtrips/steady"
+    compare("flag", [f"{build}/programs/13/mapped-flags"], FEW, FLAG_TURNS, flag)
+    compare("page", [steady, "page"], FEW, MANY, page)
+    compare("shares", [steady, "shares"], 5, 25, shares)
+    compare("walk", [steady, "walk"], 5, 15, walk)
     if not options.things or "module" in options.things:
         with tempfile.TemporaryDirectory() as folder:
             try:

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rows between the app's memory and the device, cut into pieces of FRAME_CHUNK bytes, smaller
- * ones where several connections would have none, or larger ones of pinned memory that the
- * worker shares. Towards the device each piece is a post: captured from pageable memory, named
- * where it lies in pinned memory.  Towards the host several pieces are asked for at once and
- * written where the app wants them as they come; the whole counts as one round trip.
+ * ones where each of several connections is to have one, or larger ones of pinned memory that
+ * the worker shares. Towards the device each piece is a post: captured from pageable memory,
+ * named where it lies in pinned memory.  Towards the host several pieces are asked for at once
+ * and written where the app wants them as they come; the whole counts as one round trip.
  */
 #include "shim/driver/copy/copy_rows.h"
 
