@@ -253,6 +253,31 @@ static bool captured_moved(void *argument)
 	return ring_risen(ring_arena_released(&session_here()->ring), *(uint64_t *)argument);
 }
 
+static bool head_reached(void *argument)
+{
+	const uint64_t *position = argument;
+
+	return (int64_t)(atomic_load(&session_here()->page->head) - *position) >= 0;
+}
+
+CUresult shim_few_named(uint32_t bytes)
+{
+	struct session *here = session_here();
+	uint64_t marked = 0;
+	bool many;
+
+	ring_lock(&here->ring);
+	here->named.bytes += bytes;
+	many = here->named.bytes > SHIM_NAMED_MOST / 2;
+	if (many) {
+		marked = here->named.marked;
+		here->named.marked = here->ring.tail;
+		here->named.bytes = bytes;
+	}
+	ring_unlock(&here->ring);
+	return many ? shim_wait_until(head_reached, &marked) : CUDA_SUCCESS;
+}
+
 /* Without the lock: waits until the sidecar has released something since HEAD. */
 static CUresult wait_for_room(uint64_t head)
 {

@@ -247,6 +247,12 @@ CUresult shim_refused(unsigned call, const char *name, const char *reason);
  * session that is lost ends it. */
 CUresult shim_wait_until(bool (*done)(void *argument), void *argument);
 
+/* Before a frame that names BYTES of pinned memory, where the agent may have to keep them:
+ * waits until it has taken all but SHIM_NAMED_MOST bytes of those that were asked for here.
+ * What is captured needs no such wait, as the arena has an end. */
+#define SHIM_NAMED_MOST (16u << 20)
+CUresult shim_few_named(uint32_t bytes);
+
 /* The number of the last frame sent; what was posted before has a number <= it. */
 uint64_t shim_sequence(void);
 

@@ -58,6 +58,10 @@ struct session {
 		_Atomic uint64_t again; /* not asked for before; ns */
 	} reserve;
 	struct ring ring;
+	struct { /* pinned memory that frames name (shim_few_named); under the ring's lock */
+		uint64_t bytes;	 /* … since the mark was set */
+		uint64_t marked; /* the ring's tail then */
+	} named;
 	char agent[128];
 	char name[36];	/* the session's, as in the sidecar's and the agent's logs; "": none */
 	char text[320]; /* why attaching failed, or the session was lost */

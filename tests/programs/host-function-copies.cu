@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-enum { THREADS = 8, LAUNCHES = 40000 };
+enum { THREADS = 8, LAUNCHES = 40000, STREAMS = 5 };
 
 struct large {
 	int numbers[500];
@@ -118,6 +118,50 @@ static bool threads_copy(size_t n)
 	return right == THREADS * 4;
 }
 
+static void CUDART_CB count(void *counted)
+{
+	++*(std::atomic<unsigned> *)counted;
+}
+
+/* One thread feeds all streams, each of which ends its turn with a function: copies of the next
+ * streams come while it is outstanding. */
+static bool streams_copy(size_t n)
+{
+	std::atomic<unsigned> counted{0};
+	cudaStream_t streams[STREAMS];
+	buffers b[STREAMS];
+	bool right = true;
+
+	for (unsigned i = 0; i < STREAMS; i++) {
+		CUDA(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+		CUDA(cudaMalloc(&b[i].device, n));
+		CUDA(cudaMallocHost(&b[i].sent, n));
+		CUDA(cudaMallocHost(&b[i].got, n));
+		fill(b[i].sent, n, i);
+	}
+	for (unsigned turn = 0; turn < 3; turn++) {
+		for (unsigned i = 0; i < STREAMS; i++) {
+			CUDA(cudaMemcpyAsync(b[i].device, b[i].sent, n, cudaMemcpyHostToDevice,
+				streams[i]));
+			CUDA(cudaMemcpyAsync(b[i].got, b[i].device, n, cudaMemcpyDeviceToHost,
+				streams[i]));
+			CUDA(cudaLaunchHostFunc(streams[i], count, &counted));
+		}
+		CUDA(cudaDeviceSynchronize());
+		for (unsigned i = 0; i < STREAMS; i++) {
+			right = right && same(b[i].sent, b[i].got, n);
+			memset(b[i].got, 0, n);
+		}
+	}
+	for (unsigned i = 0; i < STREAMS; i++) {
+		CUDA(cudaFreeHost(b[i].sent));
+		CUDA(cudaFreeHost(b[i].got));
+		CUDA(cudaFree(b[i].device));
+		CUDA(cudaStreamDestroy(streams[i]));
+	}
+	return right && counted == 3 * STREAMS;
+}
+
 static bool launches_wait(cudaStream_t stream)
 {
 	large parameter = {};
@@ -172,6 +216,8 @@ int main()
 		}
 	}
 	CHECK(threads_copy(4 << 20));
+	for (size_t each : {4u << 20, 40u << 20})
+		CHECK(streams_copy(each));
 	CHECK(launches_wait(stream));
 	CUDA(cudaStreamDestroy(stream));
 	CUDA(cudaFree(b.device));

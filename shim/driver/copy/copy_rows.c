@@ -141,13 +141,18 @@ static void in_begin(const struct rows *r, struct shim_call *call, const struct 
 	}
 }
 
-/* Before a piece: *KNOWN of the app's host functions came before the stream was waited for. */
-static CUresult in_after_functions(const struct rows *r, uint64_t stream, uint64_t *known)
+/* Before a piece, NAMED bytes of which are named where they lie: *KNOWN of the app's host
+ * functions came before the stream was waited for. */
+static CUresult in_after_functions(
+	const struct rows *r, uint32_t named, uint64_t stream, uint64_t *known)
 {
 	uint64_t issued = function_issued();
 
-	if (r->width * r->height <= COPY_CAPTURE_MOST || issued == *known ||
-		!function_outstanding())
+	if (!function_outstanding())
+		return CUDA_SUCCESS;
+	if (named)
+		return shim_few_named(named);
+	if (r->width * r->height <= COPY_CAPTURE_MOST || issued == *known)
 		return CUDA_SUCCESS;
 	*known = issued;
 	return sync_wait(SYNC_STREAM, stream, NULL);
@@ -173,8 +178,8 @@ CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 	while (piece_next(r, &piece, row, column)) {
 		const unsigned char *from = r->host + piece.row * r->host_pitch + piece.column;
 		struct shim_call call;
-		CUresult status =
-			in_place ? CUDA_SUCCESS : in_after_functions(r, stream, &functions);
+		CUresult status = in_after_functions(
+			r, in_place ? (uint32_t)piece.width : 0, stream, &functions);
 
 		if (status)
 			return status;
