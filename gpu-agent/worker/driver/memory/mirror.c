@@ -35,6 +35,10 @@
 #define MIRROR_LOOK_NS 5000u
 #define MIRROR_IDLE_NS 200000u
 #define MIRROR_PART 4
+/* Of each view, what kernels of many blocks read again and again is small: arrays of pointers.
+ */
+#define MIRROR_YIELD (64u << 10)
+#define CACHE_LINE 64
 
 static void *mirror_pointer(uint64_t address)
 {
@@ -417,12 +421,37 @@ CUresult serve_vcudaMirrorWait(struct worker *w, struct request *r)
 	return CUDA_SUCCESS;
 }
 
+/* Behind a look its lines lie clean in the caches of this core, and there the GPU finds them
+ * anew for each block that reads them: a kernel of MAGMA's took 104 us instead of 43 on an
+ * H200. Lines that were written go to the cache of all cores when they are read, or when they
+ * are told to. Nothing is written here: what a kernel writes at the same time stays. */
+static void mirror_yield(const struct mirror_view *view)
+{
+#if defined(__x86_64__)
+	size_t bytes = view->bytes < MIRROR_YIELD ? view->bytes : MIRROR_YIELD;
+
+	/* A processor that does not know CLDEMOTE does nothing there. */
+	for (size_t i = 0; i < bytes; i += CACHE_LINE)
+		__asm__ volatile("lock orq $0, %0\n\tcldemote %0"
+			: "+m"(*(uint64_t *)(view->live + i))
+			:
+			: "cc");
+#else
+	(void)view;
+#endif
+}
+
 static bool mirror_differs(const struct worker_mirror *m)
 {
-	for (size_t v = 0; v < m->count; v++)
-		if (memcmp(m->views[v].live, m->views[v].shadow, m->views[v].bytes))
-			return true;
-	return false;
+	bool differs = false;
+
+	for (size_t v = 0; v < m->count && !differs; v++) {
+		const struct mirror_view *view = &m->views[v];
+
+		differs = memcmp(view->live, view->shadow, view->bytes) != 0;
+		mirror_yield(view);
+	}
+	return differs;
 }
 
 bool mirror_poll(struct worker *w)
