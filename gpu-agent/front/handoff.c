@@ -198,6 +198,11 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 			h->what == HANDOFF_WANT || h->what == HANDOFF_IMAGE_WANT ||
 			h->what == HANDOFF_DRAIN))
 		return;
+	/* The agent drains: it was told to stop before it was ready. */
+	if (worker->state == WORKER_ENDING &&
+		(h->what == HANDOFF_READY || h->what == HANDOFF_REFUSALS ||
+			h->what == HANDOFF_FAILED))
+		return;
 	switch (h->what) {
 	case HANDOFF_AGAIN:
 		/* Another number: it was for a front that died before it read this. */

@@ -398,6 +398,26 @@ static void drain_waits_for_sessions(void **state)
 	agent_clean(&agent);
 }
 
+/* A worker that was told to stop before it was ready is READY all the same, and that is no
+ * fault. */
+static void drain_knows_workers_that_start(void **state)
+{
+	struct client running;
+	char *log;
+
+	(void)state;
+	agent_start(&agent, "/toy/slow", NULL);
+	/* The one that takes its worker's place starts for 300 ms. */
+	assert_true(client_open(&agent, &running, NULL, NULL));
+	agent_signal(&agent, SIGTERM);
+	client_close(&running);
+	agent_end(&agent, 0);
+	log = agent_log(&agent);
+	assert_null(strstr(log, "worker.fault"));
+	free(log);
+	agent_clean(&agent);
+}
+
 static void drain_has_an_end(void **state)
 {
 	struct client deaf;
@@ -478,6 +498,7 @@ int main(void)
 		cmocka_unit_test(a_worker_that_outlives_its_client_is_ended),
 		cmocka_unit_test(a_worker_without_a_sign_of_life_is_ended),
 		cmocka_unit_test(drain_waits_for_sessions),
+		cmocka_unit_test(drain_knows_workers_that_start),
 		cmocka_unit_test(drain_has_an_end),
 		cmocka_unit_test(liveness_is_asked_where_strangers_cannot),
 	};
