@@ -11,7 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protocol/wire/open.h"
 #include "shim/libraries/cupti/cupti.h"
+#include "shim/libraries/cupti/slack.h"
 
 #define GPU_RECORDS_MAX (1u << 20)
 
@@ -186,8 +188,6 @@ static unsigned library_call(const struct profile_record *r)
 /* The call of the runtime that natively would have been seen, just before what it launched. */
 static void library_launched(const struct gpu_record *one, const struct library_call_seen *seen)
 {
-	uint64_t start = seen->time < one->r.start ? seen->time : one->r.start;
-
 	if (activity_was(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION))
 		record_add_externals(&seen->ids, one->correlation);
 	if (activity_was(CUPTI_ACTIVITY_KIND_RUNTIME))
@@ -196,8 +196,8 @@ static void library_launched(const struct gpu_record *one, const struct library_
 			.number = callback_of(library_call(&one->r)).number,
 			.correlation = one->correlation,
 			.thread = seen->thread,
-			.start = start,
-			.end = start + 1,
+			.start = seen->time,
+			.end = seen->time + 1,
 		});
 }
 
@@ -292,8 +292,57 @@ static void piece_join(struct gpu_record *to, const struct gpu_record *from)
 		to->r.fill.bytes += from->r.fill.bytes;
 }
 
-/* Nothing runs before it was asked for, nor after it was seen to be done, whatever the clocks
- * say: how well they are known depends on the line. */
+/* Items from FROM on that have one correlation: behind the last of them. */
+static size_t group_end(size_t from)
+{
+	size_t end = from + 1;
+
+	while (end < items.count && items.at[end].correlation == items.at[from].correlation)
+		end++;
+	return end;
+}
+
+/* When the call of the items [from, to) was made; 0: it is not recorded. */
+static uint64_t group_call(const struct recorded_list *list, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++)
+		if (items.at[i].rank == RANK_CALL)
+			return list->at[items.at[i].at].start;
+	return 0;
+}
+
+/* All records of a GPU, by what the calls tell of its clock. */
+static void gpu_move(const struct recorded_list *list)
+{
+	struct slack gpus[OPEN_DEVICES_MOST];
+
+	for (size_t i = 0; i < OPEN_DEVICES_MOST; i++)
+		gpus[i] = SLACK_NONE;
+	for (size_t i = 0, end; i < items.count; i = end) {
+		uint64_t call = group_call(list, i, end = group_end(i));
+
+		for (size_t at = i; at < end; at++) {
+			const struct gpu_record *one = &gpu.at[items.at[at].at];
+
+			if (items.at[at].rank == RANK_GPU && one->r.device < OPEN_DEVICES_MOST)
+				slack_note(&gpus[one->r.device], one->r.start, one->r.end, call,
+					frame_done(one->agent, one->r.seq));
+		}
+	}
+	for (size_t i = 0; i < gpu.count; i++) {
+		struct profile_record *r = &gpu.at[i].r;
+		uint64_t by = r->device < OPEN_DEVICES_MOST
+				      ? (uint64_t)slack_move(&gpus[r->device])
+				      : 0;
+
+		r->start += by;
+		r->end += by;
+		r->completed += r->completed ? by : 0;
+	}
+}
+
+/* What is still wrong of one: nothing runs before it was asked for, nor after it was seen to be
+ * done. */
 static void bounded(struct gpu_record *one, uint64_t call)
 {
 	uint64_t done = frame_done(one->agent, one->r.seq);
@@ -319,17 +368,13 @@ static void bounded(struct gpu_record *one, uint64_t call)
 /* The items [from, to) have one correlation. */
 static void put_group(const struct recorded_list *list, size_t from, size_t to)
 {
+	const uint64_t call = group_call(list, from, to);
 	const struct recorded *hint = NULL;
-	uint64_t call = 0;
 
-	for (size_t i = from; i < to; i++) {
-		const struct recorded *one = &list->at[items.at[i].at];
-
-		if (items.at[i].rank == RANK_CALL)
-			call = one->start;
-		else if (items.at[i].rank == RANK_DERIVED && derive_is_hint(one))
-			hint = one;
-	}
+	for (size_t i = from; i < to; i++)
+		if (items.at[i].rank == RANK_DERIVED &&
+			derive_is_hint(&list->at[items.at[i].at]))
+			hint = &list->at[items.at[i].at];
 	for (size_t i = from; i < to; i++) {
 		struct gpu_record *one = &gpu.at[items.at[i].at];
 
@@ -359,13 +404,9 @@ void assemble_records(void)
 			item_add(gpu.at[i].correlation, RANK_GPU, i, gpu.at[i].r.start);
 	device_records();
 	qsort(items.at, items.count, sizeof(*items.at), item_order);
-	for (size_t i = 0, end; i < items.count; i = end) {
-		for (end = i + 1; end < items.count &&
-				  items.at[end].correlation == items.at[i].correlation;
-			end++)
-			;
-		put_group(&list, i, end);
-	}
+	gpu_move(&list);
+	for (size_t i = 0; i < items.count; i = group_end(i))
+		put_group(&list, i, group_end(i));
 	free(list.at);
 	gpu.count = 0;
 }

@@ -2,7 +2,7 @@
 # find what it is after (SAN= overrides).
 SHIM_UNIT := $(BUILD)/tests
 SHIM_UNIT_FLAGS = $(filter-out -fsanitize%,$(ALL_CFLAGS)) $(CPPFLAGS) -U_FORTIFY_SOURCE
-SHIM_UNIT_TESTS := shim_blocks shim_cache shim_mirror_runs shim_sha256 shim_handle shim_ring shim_fatbin shim_memory shim_visible shim_pci shim_pages shim_words
+SHIM_UNIT_TESTS := shim_blocks shim_cache shim_mirror_runs shim_sha256 shim_handle shim_ring shim_fatbin shim_memory shim_visible shim_pci shim_pages shim_words shim_slack
 
 SHIM_UNIT_SAN_shim_handle := thread
 SHIM_UNIT_SAN_shim_ring := thread
