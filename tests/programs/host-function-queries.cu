@@ -50,6 +50,8 @@ static void CUDART_CB ask(void *)
 	DRIVER_IS(CUDA_ERROR_NOT_READY, query_event(behind));
 	CUDA_IS(cudaErrorNotReady, cudaEventQuery(behind));
 	DRIVER_IS(CUDA_ERROR_NOT_READY, query_stream(stream));
+	if (!native()) /* not known: an H200 was not asked */
+		CUDA_IS(cudaErrorNotReady, cudaStreamQuery(stream));
 	DRIVER(elapsed(&driver, begun, done));
 	CUDA(cudaEventElapsedTime(&runtime, begun, done));
 	CHECK(driver >= 0 && driver == runtime);
