@@ -626,6 +626,7 @@ uint64_t serve_overtaking(uint16_t op, const void *frame, uint32_t bytes)
 		return body->scope == SYNC_STREAM ? body->handle : 0;
 	}
 	case OP_vcudaHostFuncDone: return SERVE_OVERTAKES;
+	case OP_vcudaQueryWithin: return SERVE_OVERTAKES;
 	case OP_vcudaArrayIn: {
 		const struct wire_vcudaArrayIn *body = frame;
 
@@ -709,6 +710,10 @@ static const struct serve_entry entries[] = {
 	[OP_vcudaOutput] = {OP_vcudaOutput, sizeof(struct wire_vcudaOutput),
 	 sizeof(struct wire_vcudaOutput_reply), SERVE_CALL | SERVE_NO_CONTEXT | SERVE_ASIDE,
 	 serve_vcudaOutput, "vcudaOutput"},
+	[OP_vcudaQueryWithin] = {OP_vcudaQueryWithin, sizeof(struct wire_vcudaQueryWithin),
+	 sizeof(struct wire_vcudaQueryWithin_reply),
+	 SERVE_CALL | SERVE_NO_CONTEXT | SERVE_OVERTAKING, serve_vcudaQueryWithin,
+	 "vcudaQueryWithin"},
 	[OP_vcudaContextCreate] = {OP_vcudaContextCreate,
 	 sizeof(struct wire_vcudaContextCreate), 0, SERVE_CALL | SERVE_NO_CONTEXT | SERVE_SLOW,
 	 serve_vcudaContextCreate, "vcudaContextCreate"},

@@ -29,6 +29,7 @@ CUresult serve_vcudaQuery(struct worker *w, struct request *r);
 CUresult serve_vcudaHostFunc(struct worker *w, struct request *r);
 CUresult serve_vcudaHostFuncDone(struct worker *w, struct request *r);
 CUresult serve_vcudaOutput(struct worker *w, struct request *r);
+CUresult serve_vcudaQueryWithin(struct worker *w, struct request *r);
 CUresult serve_vcudaContextCreate(struct worker *w, struct request *r);
 CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r);
 CUresult serve_vcudaPrimaryReset(struct worker *w, struct request *r);

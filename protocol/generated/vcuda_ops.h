@@ -28,6 +28,7 @@ enum vcuda_op {
 	OP_vcudaHostFunc = 26,
 	OP_vcudaHostFuncDone = 27,
 	OP_vcudaOutput = 28,
+	OP_vcudaQueryWithin = 29,
 	OP_vcudaContextCreate = 32,
 	OP_vcudaContextDestroy = 33,
 	OP_vcudaPrimaryReset = 34,

@@ -257,6 +257,21 @@ struct wire_vcudaOutput_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaOutput_reply) == 16, "");
 
+/* call 29 */
+struct wire_vcudaQueryWithin {
+	uint32_t scope;
+	uint32_t pad_0;
+	uint64_t handle;
+	uint64_t start;
+	uint64_t behind;
+};
+_Static_assert(sizeof(struct wire_vcudaQueryWithin) == 32, "");
+struct wire_vcudaQueryWithin_reply {
+	float milliseconds;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaQueryWithin_reply) == 8, "");
+
 /* call 32 */
 struct wire_vcudaContextCreate {
 	uint32_t number;

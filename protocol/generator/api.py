@@ -17,7 +17,7 @@ MARKS = ("in", "out", "out?", "inout", "inout?", "str", "new", "gone", "device",
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "current", "forgets", "same", "since", "abi",
            "keeps", "tells", "asks", "null_too", "on_host", "sets_stream", "gets_stream",
            "as", "answers", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
-           "unbound", "named", "looks", "overtakes", "aside", "idles", "holds", "copied",
+           "unbound", "named", "looks", "within", "overtakes", "aside", "idles", "holds", "copied",
            "stages", "requires", "captured")
 
 # What a capture says to a call, before anything else about it is looked at.

@@ -163,7 +163,7 @@ def crossing_body(api, entry):
 
 def moment(entry):
     """When the call may come: STUB_… of shim/engine/stub.h."""
-    return next((when for when in ("early", "lasting", "current", "looks") if entry.has(when)), "ready")
+    return next((when for when in ("early", "lasting", "current", "looks", "within") if entry.has(when)), "ready")
 
 
 def target(api, entry, twin):

@@ -40,6 +40,7 @@
 #define OPEN_FEATURE_UNNAMED (1ull << 5)
 #define OPEN_FEATURE_LINKED (1ull << 6)	     /* links are made with addresses of variables */
 #define OPEN_FEATURE_HOST_MEMORY (1ull << 7) /* vcudaVmmCreateHost */
+#define OPEN_FEATURE_WITHIN (1ull << 8)	     /* vcudaQueryWithin */
 
 /* open_device.flags */
 #define OPEN_PTX_ONLY (1u << 0) /* the device runs PTX; machine code is of no use to it */

@@ -71,6 +71,25 @@ CUresult shim_ready(void)
 	return CUDA_SUCCESS;
 }
 
+CUresult shim_enter_within(unsigned call)
+{
+	CUresult status = shim_watch(call);
+	struct session *here;
+	uint64_t error;
+
+	if (__builtin_expect(status || !thread_self.in_function, 1))
+		return status ? status : shim_ready();
+	here = session_here();
+	if (atomic_load_explicit(&here->phase, memory_order_acquire) != SESSION_READY ||
+		atomic_load_explicit(&here->page->state, memory_order_relaxed) ==
+			CHANNEL_LOST) {
+		session_check();
+		return session_status();
+	}
+	error = atomic_load_explicit(&here->counters[COUNTER_ERROR], memory_order_relaxed);
+	return error ? status_wire((uint32_t)error) : CUDA_SUCCESS;
+}
+
 CUresult shim_enter_lasting(unsigned call)
 {
 	uint32_t phase = atomic_load_explicit(&session_here()->phase, memory_order_acquire);

@@ -147,6 +147,9 @@ CUresult shim_enter_lasting(unsigned call);
 /* As shim_enter_ready, for what is the current context's: without one the arguments are not
  * looked at. */
 CUresult shim_enter_current(unsigned call);
+/* As shim_enter_ready, for what is answered within a host function, too. There it waits for
+ * nothing, as the function's end may be what everything waits for. */
+CUresult shim_enter_within(unsigned call);
 /* As shim_enter_ready, for what may come before cuInit: nothing that it is given can be there
  * then.
  */

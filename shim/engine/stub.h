@@ -23,6 +23,7 @@
 #define STUB_lasting(name) shim_enter_lasting(CALL_##name)
 #define STUB_current(name) shim_enter_current(CALL_##name)
 #define STUB_looks(name) shim_enter_looking(CALL_##name)
+#define STUB_within(name) shim_enter_within(CALL_##name)
 #define STUB_invalid() (trace_due() ? SHIM_TELL : CUDA_ERROR_INVALID_VALUE)
 
 /* The first argument, where that names something of one context: it is done there where that is

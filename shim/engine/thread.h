@@ -30,9 +30,10 @@ struct thread {
 	struct session *session; /* of `current`, else the first: session_here() */
 	uint16_t number;	 /* of `current` */
 	uint16_t wire;		 /* the same as its agent calls it, for frame_header.context */
-	bool in_callback;	 /* runs a host function: CUDA calls are refused */
-	bool in_managed;	 /* moves pages of managed memory: holds its lock */
-	unsigned char *scratch;	 /* THREAD_SCRATCH bytes; thread_scratch() */
+	bool in_callback; /* runs a host function or a destructor: CUDA calls are refused */
+	bool in_function; /* the former: but for those that shim_enter_within() begins */
+	bool in_managed;  /* moves pages of managed memory: holds its lock */
+	unsigned char *scratch;		 /* THREAD_SCRATCH bytes; thread_scratch() */
 	const struct trace_call *traced; /* that it is in (trace.h); NULL: none */
 	struct thread_rest *rest;
 };

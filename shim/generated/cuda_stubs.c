@@ -479,10 +479,10 @@ STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuStreamDestroy_v2, hand_cuStreamDest
 	(CUstream hStream), (hStream));
 STUB(ready, cuEventCreate, hand_cuEventCreate, (CUevent *phEvent, unsigned int Flags), (phEvent,
 	Flags));
-STUB(ready, cuEventQuery, hand_cuEventQuery, (CUevent hEvent), (hEvent));
+STUB(within, cuEventQuery, hand_cuEventQuery, (CUevent hEvent), (hEvent));
 STUB(ready, cuEventSynchronize, hand_cuEventSynchronize, (CUevent hEvent), (hEvent));
 STUB(ready, cuEventDestroy_v2, hand_cuEventDestroy_v2, (CUevent hEvent), (hEvent));
-STUB(ready, cuEventElapsedTime_v2, hand_cuEventElapsedTime_v2, (float *pMilliseconds,
+STUB(within, cuEventElapsedTime_v2, hand_cuEventElapsedTime_v2, (float *pMilliseconds,
 	CUevent hStart, CUevent hEnd), (pMilliseconds, hStart, hEnd));
 ANSWERS(ready, cuExternalMemoryGetMappedBuffer, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuExternalMemoryGetMappedMipmappedArray, CUDA_ERROR_INVALID_HANDLE);
@@ -1635,9 +1635,9 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	CUdeviceptr dptr, size_t length, unsigned int flags),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, dptr, length, flags), (hStream, dptr, length,
 	flags));
-STUB_STREAM(ready, hStream, capture_never(hStream) ?: capture_elsewhere(hStream), cuStreamQuery,
-	hand_cuStreamQuery, (CUstream hStream), (hStream));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+STUB_UNBOUND(within, hStream, capture_never(hStream) ?: capture_elsewhere(hStream),
+	cuStreamQuery, hand_cuStreamQuery, (CUstream hStream), (hStream));
+STUB_UNBOUND(within, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD) ?:
 	capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuStreamQuery_ptsz, hand_cuStreamQuery, (CUstream hStream),
@@ -2107,7 +2107,7 @@ STUB(ready, cuTexRefSetAddress2D_v2, hand_cuTexRefSetAddress2D_v3, (CUtexref hTe
 STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuStreamDestroy, hand_cuStreamDestroy_v2,
 	(CUstream hStream), (hStream));
 STUB(looks, cuEventDestroy, hand_cuEventDestroy_v2, (CUevent hEvent), (hEvent));
-STUB(ready, cuEventElapsedTime, hand_cuEventElapsedTime_v2, (float *pMilliseconds,
+STUB(within, cuEventElapsedTime, hand_cuEventElapsedTime_v2, (float *pMilliseconds,
 	CUevent hStart, CUevent hEnd), (pMilliseconds, hStart, hEnd));
 STUB(lasting, cuDevicePrimaryCtxRelease, hand_cuDevicePrimaryCtxRelease_v2, (CUdevice dev),
 	(dev));

@@ -390,6 +390,7 @@ cudaError_t hand_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_
 cudaError_t hand_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream);
 cudaError_t hand_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p,
 		cudaStream_t stream);
+cudaError_t hand_cudaStreamQuery(cudaStream_t stream);
 cudaError_t hand_cudaStreamGetDevice(cudaStream_t hStream, int *device);
 cudaError_t hand_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
 		void *userData, unsigned int flags);

@@ -1172,10 +1172,9 @@ STUB(cudaMemset3DAsync, runtime_fill_3d, (struct cudaPitchedPtr pitchedDevPtr, i
 STUB(cudaMemset3DAsync_ptsz, runtime_fill_3d, (struct cudaPitchedPtr pitchedDevPtr, int value,
 	struct cudaExtent extent, cudaStream_t stream), (pitchedDevPtr, value, extent, false,
 	stream ? stream : cudaStreamPerThread), (pitchedDevPtr, value, extent, stream))
-STUB(cudaStreamQuery, RUNTIME_DRIVER, (cudaStream_t stream), (cuStreamQuery((CUstream)stream)),
-	(stream))
-STUB(cudaStreamQuery_ptsz, RUNTIME_DRIVER, (cudaStream_t stream),
-	(cuStreamQuery((CUstream)(stream ? stream : cudaStreamPerThread))), (stream))
+STUB(cudaStreamQuery, hand_cudaStreamQuery, (cudaStream_t stream), (stream))
+STUB(cudaStreamQuery_ptsz, hand_cudaStreamQuery, (cudaStream_t stream),
+	(stream ? stream : cudaStreamPerThread), (stream))
 STUB(cudaStreamGetDevice, hand_cudaStreamGetDevice, (cudaStream_t hStream, int *device),
 	(hStream, device))
 STUB(cudaStreamGetDevice_ptsz, hand_cudaStreamGetDevice, (cudaStream_t hStream, int *device),

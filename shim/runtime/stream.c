@@ -22,6 +22,19 @@ cudaError_t hand_cudaStreamDestroy(cudaStream_t stream)
 	return error ? error : runtime_status(cuStreamDestroy((CUstream)stream));
 }
 
+/* A host function may ask, though its thread can have no current context. */
+cudaError_t hand_cudaStreamQuery(cudaStream_t stream)
+{
+	cudaError_t error = runtime_init();
+
+	if (error)
+		return error;
+	error = runtime_enter();
+	return error && error != cudaErrorNotPermitted
+		       ? error
+		       : runtime_status(cuStreamQuery((CUstream)stream));
+}
+
 cudaError_t hand_cudaStreamGetDevice(cudaStream_t hStream, int *device)
 {
 	CUdevice found;

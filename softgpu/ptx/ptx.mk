@@ -5,7 +5,7 @@
 # looks at is the same.
 
 PTX_TWICE := $(addprefix softgpu/ptx/ops/,ops_int.c ops_bits.c ops_float.c ops_half.c ops_cvt.c \
-	ops_memory.c)
+	ops_memory.c ops_warp.c)
 PTX_PLAIN := $(filter-out $(PTX_TWICE),$(wildcard \
 	$(addprefix softgpu/ptx/,parse/*.c decode/*.c ops/*.c run/*.c)))
 

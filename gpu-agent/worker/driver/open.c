@@ -101,10 +101,11 @@ CUresult serve_vcudaOpen(struct worker *w, struct request *r)
 	info = (void *)bytes;
 	w->cuda.cuDriverGetVersion(&version);
 	info->version = OPEN_VERSION;
-	info->features = req->features & (OPEN_FEATURE_PEERS | OPEN_FEATURE_SYMBOLS |
-						 OPEN_FEATURE_TENSORS | OPEN_FEATURE_KERNELS |
-						 OPEN_FEATURE_ACCESS | OPEN_FEATURE_UNNAMED |
-						 OPEN_FEATURE_LINKED | vmm_host_feature(w));
+	info->features =
+		req->features &
+		(OPEN_FEATURE_PEERS | OPEN_FEATURE_SYMBOLS | OPEN_FEATURE_TENSORS |
+			OPEN_FEATURE_KERNELS | OPEN_FEATURE_ACCESS | OPEN_FEATURE_UNNAMED |
+			OPEN_FEATURE_LINKED | OPEN_FEATURE_WITHIN | vmm_host_feature(w));
 	w->graphs.tells_kernels = info->features & OPEN_FEATURE_KERNELS;
 	info->driver_version = (uint32_t)version;
 	info->device_count = w->device_count;

@@ -5,6 +5,7 @@
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/loop/fence.h"
 #include "gpu-agent/worker/handle.h"
+#include "gpu-agent/worker/loop/stash.h"
 #include "gpu-agent/worker/reply/output.h"
 #include "gpu-agent/worker/worker_state.h"
 
@@ -123,6 +124,29 @@ CUresult serve_vcudaSync(struct worker *w, struct request *r)
 	fence_push(w, p);
 	r->later = true;
 	return CUDA_SUCCESS;
+}
+
+static CUresult sync_elapsed(struct worker *w, uint64_t from, uint64_t to, float *milliseconds)
+{
+	const struct name *start = handles_find(w, from, KIND_CUevent),
+			  *end = handles_find(w, to, KIND_CUevent);
+
+	if (!start || !end)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return w->cuda.cuEventElapsedTime_v2
+		       ? w->cuda.cuEventElapsedTime_v2(milliseconds, start->object, end->object)
+		       : worker_lacks(w, "cuEventElapsedTime_v2");
+}
+
+CUresult serve_vcudaQueryWithin(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaQueryWithin *req = (const void *)r->body;
+	struct wire_vcudaQueryWithin_reply *answer = (void *)r->answer;
+
+	if (stash_driver_waits(w) || stash_has(w, req->behind))
+		return CUDA_ERROR_NOT_READY;
+	return req->start ? sync_elapsed(w, req->start, req->handle, &answer->milliseconds)
+			  : sync_look(w, r, req->scope, req->handle);
 }
 
 CUresult serve_vcudaQuery(struct worker *w, struct request *r)

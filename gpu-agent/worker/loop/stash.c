@@ -88,6 +88,17 @@ bool stash_behind(struct worker *w)
 	       stash_holds(w, &w->receiver.frame);
 }
 
+bool stash_has(const struct worker *w, uint64_t seq)
+{
+	const struct stash *s = &w->kept.stash;
+	struct frame_header first;
+
+	if (!s->used)
+		return false;
+	memcpy(&first, s->bytes + s->at, sizeof(first));
+	return first.seq <= seq;
+}
+
 bool stash_overtakes(struct worker *w)
 {
 	uint64_t handle = serve_overtaking(

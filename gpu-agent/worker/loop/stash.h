@@ -6,6 +6,7 @@
 #define VCUDA_GPU_AGENT_WORKER_LOOP_STASH_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct worker;
 
@@ -23,6 +24,8 @@ bool stash_overtakes(struct worker *w);
 bool stash_keep(struct worker *w);
 /* Lets the app know whether much is kept (COUNTER_KEPT). */
 void stash_tell(struct worker *w);
+/* Whether a frame up to that number is kept, but for those that keep nothing back. */
+bool stash_has(const struct worker *w, uint64_t seq);
 /* Serves those that can be served now, while what the socket has brought of another stays as it
  * is. false: there was none. */
 bool stash_serve(struct worker *w);

@@ -85,6 +85,9 @@ static inline int device_wire(int device)
 {
 	return devices.at[device].number;
 }
+/* The visible device of that UUID; -1: none. Two agents may have one GPU: then WANTED, if it is
+ * that. */
+int device_named(const uint8_t uuid[16], int wanted);
 /* The primary context's number, and back (0 where the device is not visible). */
 static inline uint16_t device_primary(int device)
 {

@@ -30,6 +30,16 @@ struct device *device_of(CUdevice device)
 	return device >= 0 && device < devices.count ? &devices.at[device] : NULL;
 }
 
+int device_named(const uint8_t uuid[16], int wanted)
+{
+	if (!memcmp(uuid, devices.at[wanted].open.uuid, 16))
+		return wanted;
+	for (int i = 0; i < devices.count; i++)
+		if (!memcmp(uuid, devices.at[i].open.uuid, 16))
+			return i;
+	return -1;
+}
+
 struct session_visit device_visit(int device)
 {
 	return session_visit(devices.at[device].session);

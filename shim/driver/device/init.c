@@ -236,7 +236,8 @@ static CUresult session_open(void)
 	body->version = OPEN_VERSION;
 	body->features = OPEN_FEATURE_PEERS | OPEN_FEATURE_SYMBOLS | OPEN_FEATURE_TENSORS |
 			 OPEN_FEATURE_KERNELS | OPEN_FEATURE_ACCESS | OPEN_FEATURE_UNNAMED |
-			 OPEN_FEATURE_LINKED | OPEN_FEATURE_HOST_MEMORY | window_wish();
+			 OPEN_FEATURE_LINKED | OPEN_FEATURE_HOST_MEMORY | OPEN_FEATURE_WITHIN |
+			 window_wish();
 	body->capacity = room;
 	body->destination.offset = bounce;
 	shim_send(&call);

@@ -97,6 +97,7 @@ static CUDA_KERNEL_NODE_PARAMS kernel_said(
 		.blockDimY = k->block[1],
 		.blockDimZ = k->block[2],
 		.sharedMemBytes = k->shared,
+		.kern = f ? library_kernel(f) : NULL,
 		.ctx = f ? (CUcontext)(uintptr_t)module_context(f->module)->handle : NULL,
 	};
 }

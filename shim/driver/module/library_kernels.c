@@ -12,6 +12,7 @@
 #include "shim/driver/module/kernel_settings.h"
 #include "shim/driver/module/library_core.h"
 #include "shim/driver/module/module.h"
+#include "shim/driver/module/module_state.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/engine/thread.h"
@@ -66,6 +67,14 @@ static CUresult kernel_make(struct library *library, const char *name, CUkernel 
 	if (!status)
 		*out = (CUkernel)(uintptr_t)kernel->handle;
 	return status;
+}
+
+CUkernel library_kernel(const struct function *function)
+{
+	struct library *library = function->module->library;
+	CUkernel kernel;
+
+	return library && !kernel_make(library, function->name, &kernel) ? kernel : NULL;
 }
 
 /* CUDA answers NOT_FOUND for a name that the image lacks. Where a context is current, ask;

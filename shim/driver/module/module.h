@@ -137,6 +137,8 @@ void module_reset(struct context *context);
 
 /* The kernel's function in the current context (library.c). */
 CUresult library_function(uint64_t kernel, struct function **out);
+/* The kernel that the function is in its context; NULL: its module is no library's. */
+CUkernel library_kernel(const struct function *function);
 
 /* launch_fits.c: what CUDA checks at the launch, where the worker's driver would only say so
  * later.

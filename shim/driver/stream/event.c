@@ -15,6 +15,7 @@
 #include "shim/generated/vcuda_send.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/stream/function_order.h"
+#include "shim/driver/stream/host_function.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/stream/straight.h"
@@ -416,6 +417,8 @@ CUresult hand_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUeven
 	if (!event_has_time(start) || !event_has_time(end) || !pMilliseconds ||
 		start->context->device != end->context->device)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (thread_self.in_function)
+		return host_function_elapsed(start, end, pMilliseconds);
 	lent = context_home_lend(start->handle);
 	body = shim_begin(&call, OP_cuEventElapsedTime_v2, sizeof(*body));
 	body->hStart = start->handle;
@@ -449,11 +452,15 @@ CUresult hand_cuEventQuery(CUevent hEvent)
 		status = capture_unsafe();
 	if (status)
 		return status;
+	if (thread_self.in_function && ipc_event_is(event))
+		return host_function_query(SYNC_SHARED, event->handle, shim_sequence());
 	if (ipc_event_is(event))
 		return ipc_event_query(event);
 	recorded = atomic_load(&event->recorded);
 	if (shim_perf & PERF_PUSH && event_known(event, recorded))
 		return CUDA_SUCCESS;
+	if (thread_self.in_function)
+		return host_function_query(SYNC_EVENT, event->handle, recorded);
 	/* A counter that was armed for an earlier recording says nothing about this one. */
 	if (atomic_load(&event->watch.seq) < recorded)
 		atomic_store(&event->watch.value, 0);

@@ -269,12 +269,12 @@ static void callback_run(uint64_t ticket)
 			launch->runs->begun[launch->at] = true;
 		}
 		mirror_after();
-		thread_self.in_callback = true;
+		thread_self.in_callback = thread_self.in_function = true;
 		if (callback->on_stream)
 			callback->on_stream(callback->stream, CUDA_SUCCESS, callback->argument);
 		else
 			callback->function(callback->argument);
-		thread_self.in_callback = false;
+		thread_self.in_callback = thread_self.in_function = false;
 		managed_push_callback();
 		mirror_before();
 		if (launch)

@@ -21,4 +21,12 @@ void host_function_node_drop(uint64_t ticket);
 /* gettid() of the thread that runs host functions; 0: none does yet. */
 uint32_t host_function_thread_id(void);
 
+/* What the thread's host function asks, answered at once and behind nothing: vcudaQuery, where
+ * the agent has come to frame BEHIND; the time between two events that were recorded. Both
+ * NOT_READY where it has not come so far, NOT_PERMITTED where it is older. */
+struct event;
+CUresult host_function_query(uint32_t scope, uint64_t handle, uint64_t behind);
+CUresult host_function_elapsed(
+	const struct event *start, const struct event *end, float *milliseconds);
+
 #endif

@@ -52,6 +52,7 @@ struct event {
 	_Atomic uint64_t functions; /* function_order.c: what it was recorded behind */
 	_Atomic uint64_t capture;   /* it was recorded in that one last; 0: in none */
 	_Atomic int shared;	    /* enum event_shared */
+	int shared_on;		    /* of one that is: the device that the agent has it by */
 	_Atomic bool graphed;	    /* a graph's launch recorded it last */
 	struct watch watch;
 };

@@ -14,6 +14,7 @@
 #include "shim/driver/memory/mirror/mirror.h"
 #include "shim/driver/memory/pools/pool.h"
 #include "shim/engine/session.h"
+#include "shim/driver/stream/host_function.h"
 #include "shim/driver/stream/stream.h"
 #include "shim/engine/completion.h"
 #include "shim/engine/thread.h"
@@ -189,8 +190,14 @@ CUresult hand_cuStreamQuery(CUstream hStream)
 {
 	uint64_t number, seq;
 	struct stream *stream;
-	CUresult status = stream_waited(hStream, &number);
+	CUresult status;
 
+	/* A host function's thread has none, and a legacy stream brings none. */
+	if (!context_current())
+		return thread_self.in_function ? CUDA_ERROR_NOT_PERMITTED
+					       : CUDA_ERROR_INVALID_CONTEXT;
+	status = thread_self.in_function ? stream_plain(hStream, &number)
+					 : stream_waited(hStream, &number);
 	if (!status)
 		status = capture_refuse(number);
 	if (status)
@@ -201,7 +208,9 @@ CUresult hand_cuStreamQuery(CUstream hStream)
 	if (nothing_since(&stream->synced))
 		return CUDA_SUCCESS;
 	seq = shim_sequence();
-	status = sync_watch_query(&stream->watch, SYNC_STREAM, number, seq);
+	status = thread_self.in_function
+			 ? host_function_query(SYNC_STREAM, number, seq)
+			 : sync_watch_query(&stream->watch, SYNC_STREAM, number, seq);
 	if (!status)
 		stream_synced(number, seq);
 	return status;

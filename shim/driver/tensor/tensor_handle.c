@@ -37,17 +37,6 @@ bool tensor_handle_is(const CUipcMemHandle *handle)
 	return !memcmp(handle, TENSOR_HANDLE_MAGIC, sizeof(((struct tensor_handle *)0)->magic));
 }
 
-/* The visible device of that UUID, WANTED if it is that; -1: none. */
-static int device_named(const uint8_t gpu[16], int wanted)
-{
-	if (!memcmp(gpu, devices.at[wanted].open.uuid, 16))
-		return wanted;
-	for (int i = 0; i < devices.count; i++)
-		if (!memcmp(gpu, devices.at[i].open.uuid, 16))
-			return i;
-	return -1;
-}
-
 static bool is_mapped(const struct opened *o)
 {
 	return vmm_mapped(

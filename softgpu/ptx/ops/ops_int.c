@@ -372,8 +372,17 @@ SETPS_UNSIGNED(u32, "144", uint32_t)
 SETPS_UNSIGNED(u64, "188", uint64_t)
 
 /* mov with { }: the parts in d, b, c, e (unpack) or a, b, c, e (pack). */
-INLINE void unpack(struct ptx_warp *w, const struct ptx_ins *i, uint32_t m, size_t whole,
-	size_t part, size_t lane)
+INLINE void unpack_lane(unsigned char *d, const uint64_t *source, uint32_t l, size_t k,
+	size_t whole, size_t part, size_t lane)
+{
+	uint64_t v = 0;
+
+	memcpy(&v, (const unsigned char *)source + l * whole + k * part, part);
+	memcpy(d + l * lane, &v, lane);
+}
+
+INLINE void unpack(struct ptx_warp *w, const struct ptx_ins *i, uint32_t m, bool full,
+	size_t whole, size_t part, size_t lane)
 {
 	const uint32_t to[4] = {i->d, i->b, i->c, i->e};
 	uint64_t source[PTX_LANES * 2];
@@ -382,18 +391,15 @@ INLINE void unpack(struct ptx_warp *w, const struct ptx_ins *i, uint32_t m, size
 	for (size_t k = 0; k < whole / part; k++) {
 		unsigned char *d = ptx_reg(w, to[k]);
 
-		EACH(m)
-		{
-			uint64_t v = 0;
-
-			memcpy(&v, (unsigned char *)source + l * whole + k * part, part);
-			memcpy(d + l * lane, &v, lane);
-		}
+		if (full)
+			LANES unpack_lane(d, source, l, k, whole, part, lane);
+		else
+			EACH(m) unpack_lane(d, source, l, k, whole, part, lane);
 	}
 }
 
-INLINE void pack(struct ptx_warp *w, const struct ptx_ins *i, uint32_t m, size_t whole,
-	size_t part, size_t lane)
+INLINE void pack(struct ptx_warp *w, const struct ptx_ins *i, uint32_t m, bool full,
+	size_t whole, size_t part, size_t lane)
 {
 	const uint32_t from[4] = {i->a, i->b, i->c, i->e};
 	unsigned char *d = ptx_reg(w, i->d);
@@ -404,18 +410,20 @@ INLINE void pack(struct ptx_warp *w, const struct ptx_ins *i, uint32_t m, size_t
 
 		LANES memcpy(result + l * whole + k * part, a + l * lane, part);
 	}
-	EACH(m)
-	memcpy(d + l * whole, result + l * whole, whole);
+	if (full)
+		memcpy(d, result, PTX_LANES * whole);
+	else
+		EACH(m) memcpy(d + l * whole, result + l * whole, whole);
 }
 
 #define PACK(big, small, whole, part, lane)                                                    \
 	OP(pack_b##big##_b##small, "pack.b" #big ".b" #small, "x")                             \
 	{                                                                                      \
-		pack(w, i, m, whole, part, lane);                                              \
+		pack(w, i, m, full, whole, part, lane);                                        \
 	}                                                                                      \
 	OP(unpack_b##big##_b##small, "unpack.b" #big ".b" #small, "x")                         \
 	{                                                                                      \
-		unpack(w, i, m, whole, part, lane);                                            \
+		unpack(w, i, m, full, whole, part, lane);                                      \
 	}
 PACK(16, 8, 2, 1, 2)
 PACK(32, 8, 4, 1, 2)

@@ -13,11 +13,11 @@
 static inline bool gather(struct ptx_warp *w, const struct ptx_ins *i)
 {
 	const uint32_t *e = REG(const uint32_t, e);
-	uint32_t members = e[ptx_first(w->mask)], others = 0;
+	uint32_t members = e[ptx_first(w->mask)], others = 0, differ = 0;
 
-	EACH(w->mask)
-	if (e[l] != members)
-		others |= 1u << l;
+	LANES differ |= e[l] ^ members; /* as a rule none does: a constant */
+	if (differ)
+		EACH(w->mask) others |= (uint32_t)(e[l] != members) << l;
 	if (others) {
 		struct ptx_fragment *rest;
 

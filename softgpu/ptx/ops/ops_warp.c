@@ -12,28 +12,31 @@ static void put_mask(struct ptx_warp *w, uint32_t operand, uint32_t value)
 	*p = (*p & ~w->mask) | (value & w->mask);
 }
 
-/* c: clamp in bits 0-4, segment mask in bits 8-12. */
+/* c: clamp in bits 0-4, segment mask in bits 8-12. Whence is reckoned for all lanes at once. */
 #define SHFL(mode, reach, inside)                                                              \
 	SYNC_OP(shfl_##mode, "shfl." #mode, {                                                  \
 		uint32_t *d = REG(uint32_t, d);                                                \
 		const uint32_t *a = REG(const uint32_t, a), *b = REG(const uint32_t, b);       \
 		const uint32_t *c = REG(const uint32_t, c);                                    \
-		uint32_t from[PTX_LANES], ok = 0;                                              \
+		uint32_t from[PTX_LANES], in[PTX_LANES], ok = 0;                               \
+		int whence[PTX_LANES];                                                         \
 		memcpy(from, a, sizeof(from));                                                 \
-		EACH(mask)                                                                     \
+		IVDEP LANES                                                                    \
 		{                                                                              \
 			int lane = (int)l, by = (int)(b[l] & 31), clamp = (int)(c[l] & 31);    \
 			int segment = (int)(c[l] >> 8 & 31);                                   \
 			int most = (lane & segment) | (clamp & ~segment);                      \
 			int least = lane & segment;                                            \
 			int j = (reach);                                                       \
-			bool in = (inside);                                                    \
 			(void)least, (void)most;                                               \
-			if (!in)                                                               \
-				j = lane;                                                      \
-			ok |= (uint32_t)in << l;                                               \
-			d[l] = from[j & 31];                                                   \
+			in[l] = (inside);                                                      \
+			whence[l] = (in[l] ? j : lane) & 31;                                   \
 		}                                                                              \
+		LANES ok |= in[l] << l;                                                        \
+		if (mask == UINT32_MAX)                                                        \
+			LANES d[l] = from[whence[l]];                                          \
+		else                                                                           \
+			EACH(mask) d[l] = from[whence[l]];                                     \
 		put_mask(w, i->f, ok);                                                         \
 	})
 SHFL(up, lane - by, j >= most)

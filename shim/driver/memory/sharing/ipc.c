@@ -164,18 +164,6 @@ CUresult hand_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 	return status;
 }
 
-/* The visible device of that name; -1: none. Two agents may have one GPU: then WANTED, if it is
- * that. */
-static int device_named(const uint8_t uuid[16], int wanted)
-{
-	if (!memcmp(uuid, devices.at[wanted].open.uuid, 16))
-		return wanted;
-	for (int i = 0; i < devices.count; i++)
-		if (!memcmp(uuid, devices.at[i].open.uuid, 16))
-			return i;
-	return -1;
-}
-
 /* The device BY reaches it too, for as long as it is open. */
 static CUresult open_for(struct opened *o, int by)
 {

@@ -32,7 +32,8 @@ struct event_handle {
 	uint32_t number; /* of the event, under the name */
 	uint32_t named;	 /* 0: it has none, and is always done */
 	uint8_t name[16];
-	uint8_t unused[24];
+	uint8_t uuid[16]; /* the device's; zeroes of an older giver: the opener's */
+	uint8_t unused[8];
 };
 _Static_assert(sizeof(struct event_handle) == sizeof(CUipcEventHandle), "");
 
@@ -71,8 +72,13 @@ static CUresult event_share(struct event *event, struct event_handle *handle)
 	share_lock();
 	if (atomic_load(&event->shared) != EVENT_DRAINED)
 		status = call_share(event, handle);
-	if (!status)
+	if (!status && atomic_load(&event->shared) != EVENT_SHARED) {
+		event->shared_on = event->context->device;
 		atomic_store(&event->shared, EVENT_SHARED);
+	}
+	if (!status)
+		memcpy(handle->uuid, devices.at[event->shared_on].open.uuid,
+			sizeof(handle->uuid));
 	else if (status == CUDA_ERROR_NOT_SUPPORTED || status == CUDA_ERROR_OUT_OF_MEMORY)
 		atomic_store(&event->shared, EVENT_DRAINED);
 	share_unlock();
@@ -103,8 +109,10 @@ CUresult hand_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent hEvent)
 /* A new event becomes that one. */
 static CUresult event_join(CUevent hEvent, const struct event_handle *handle)
 {
+	static const uint8_t older[sizeof(handle->uuid)];
 	struct event *event = event_of(hEvent);
 	struct session_visit visit;
+	int device = event->context->device;
 	CUresult status;
 
 	if (!handle->named) {
@@ -112,12 +120,18 @@ static CUresult event_join(CUevent hEvent, const struct event_handle *handle)
 		atomic_store(&event->shared, EVENT_DRAINED);
 		return CUDA_SUCCESS;
 	}
-	visit = device_visit(event->context->device);
+	/* Natively a thread in a context of one GPU opens those of another. */
+	if (memcmp(handle->uuid, older, sizeof(older)))
+		device = device_named(handle->uuid, device);
+	if (device < 0 || devices.at[device].session != event->context->session)
+		return CUDA_ERROR_MAP_FAILED;
+	visit = device_visit(device);
 	share_lock();
-	status = send_vcudaEventJoin(event->handle, device_wire(event->context->device),
-		handle->name, handle->number);
+	status = send_vcudaEventJoin(
+		event->handle, device_wire(device), handle->name, handle->number);
 	share_unlock();
 	session_leave(visit);
+	event->shared_on = device;
 	atomic_store(&event->shared, EVENT_SHARED);
 	/* Nobody has it here: another user's, another GPU's, or one that is gone. */
 	return status == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_MAP_FAILED : status;
