@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Matrix products with nvcuda::wmma: halves into floats and into halves, small integers; loads by
- * rows and by columns, strides, arithmetic on the elements of a fragment. */
+ * rows and by columns, strides, arithmetic on the elements of a fragment; a fragment that is
+ * loaded and not looked at, from an address that is none. */
 #include "check.h"
 
 #include <cuda_fp16.h>
@@ -56,6 +57,15 @@ __global__ void bytes(const signed char *a, const signed char *b, int *c)
 	wmma::store_matrix_sync(c, fc, 16, wmma::mem_row_major);
 }
 
+/* The compiler leaves the load in the PTX, ptxas drops it. */
+__global__ void unread(const half *none, int *c)
+{
+	wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> fa;
+
+	wmma::load_matrix_sync(fa, none, 16);
+	c[threadIdx.x] += 1;
+}
+
 static int a_at(int row, int k) { return (3 * row + k) % 7 - 3; }
 static int b_at(int k, int column) { return (k + 2 * column) % 5 - 2; }
 
@@ -101,6 +111,7 @@ int main()
 	halves<<<1, 128>>>(da, db, dc);
 	narrow<<<1, 32>>>(da, db, dh);
 	bytes<<<1, 32>>>(dsa, dsb, dsc);
+	unread<<<1, 256>>>(nullptr, dsc);
 	CUDA(cudaDeviceSynchronize());
 	std::vector<float> c = download(dc, 32 * 32);
 	std::vector<half> h = download(dh, 256);
@@ -123,7 +134,7 @@ int main()
 		}
 	for (int r = 0; r < 16; r++)
 		for (int column = 0; column < 16; column++) {
-			int sum = 100;
+			int sum = 101;
 
 			for (int k = 0; k < 16; k++)
 				sum += 800 * a_at(r, k) * b_at(k, column);

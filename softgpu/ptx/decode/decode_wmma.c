@@ -8,8 +8,6 @@
 
 #include <stdio.h>
 
-#define FRAGMENT 8 /* registers at most */
-
 /* The names as in PTX, in the order of enum wmma_kind. */
 static const char *const kinds[WMMA_KINDS] = {
 	"f16", "bf16", "tf32", "f32", "f64", "s8", "u8", "s32", "s4", "u4", "b1"};
@@ -21,9 +19,9 @@ static uint32_t registers(
 	static const uint32_t per[WMMA_KINDS] = {2, 2, 1, 1, 1, 4, 4, 1, 8, 8, 32};
 	uint32_t n = elements / PTX_LANES / per[kind];
 
-	if (!n || n > FRAGMENT)
+	if (!n || n > PTX_FRAGMENT)
 		ptx_build_lacks(b, "%.*s", (int)b->st.text.n, b->st.text.p);
-	return kind == WMMA_F16 && !accumulates ? FRAGMENT : n;
+	return kind == WMMA_F16 && !accumulates ? PTX_FRAGMENT : n;
 }
 
 struct wmma {
@@ -69,10 +67,10 @@ static uint32_t row_of(struct ptx_build *b, enum wmma_kind kind, unsigned which)
 
 	if (!*at) {
 		*at = ptx_build_reg(b, size);
-		for (unsigned k = 1; k < 4 * FRAGMENT; k++)
+		for (unsigned k = 1; k < 4 * PTX_FRAGMENT; k++)
 			(void)ptx_build_reg(b, size);
 	}
-	return *at + which * FRAGMENT * size * PTX_LANES;
+	return *at + which * PTX_FRAGMENT * size * PTX_LANES;
 }
 
 static void check_list(struct ptx_build *b, const struct ptx_operand *list, uint32_t count)
@@ -118,6 +116,30 @@ static void to_list(struct ptx_build *b, const struct ptx_operand *list, enum wm
 	}
 }
 
+/* Whether the registers are read is known at the function's end: see ptx_build_drop_loads. */
+static void note_load(struct ptx_build *b, uint32_t ins)
+{
+	const struct ptx_operand *o = ptx_arg(b, 0);
+	const uint32_t count = o->kind == PTX_OPERAND_LIST ? o->nitems : 1;
+	struct ptx_fragment_load *load;
+
+	if (b->guarded)
+		return; /* what is put before it moves the instruction */
+	b->loads = ptx_build_grow(b, b->loads, b->nloads, &b->load_room, sizeof(*b->loads));
+	load = &b->loads[b->nloads];
+	*load = (struct ptx_fragment_load){.ins = ins};
+	for (uint32_t k = 0; k < count; k++) {
+		const struct ptx_operand *item = o->kind == PTX_OPERAND_LIST ? &o->items[k] : o;
+
+		if (ptx_is_sink(item))
+			continue;
+		load->mentions[load->count] = ptx_build_mentions(b, item->word);
+		if (!load->mentions[load->count++])
+			return;
+	}
+	b->nloads++;
+}
+
 /* wmma.load.a.sync.aligned.row.shape{.space}.type r, [p]{, stride}; wmma.store.d ... [p], r */
 static void decode_load(struct ptx_build *b, const struct wmma *what, bool store)
 {
@@ -160,8 +182,12 @@ static void decode_load(struct ptx_build *b, const struct wmma *what, bool store
 	ins->b = stride;
 	ins->e = ptx_build_constant(b, 4, UINT32_MAX, PTX_FIXED);
 	ins->f = rows | columns << 8 | (uint32_t)kind << 16 | (uint32_t)turned << 24;
-	if (!store)
+	if (!store) {
+		const uint32_t at_ins = b->module->ncode - 1;
+
 		to_list(b, ptx_arg(b, 0), kind, count, row);
+		note_load(b, at_ins);
+	}
 }
 
 /* Of f16 only the types of D and C stand there; of others D, A, B, C. */

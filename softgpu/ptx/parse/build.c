@@ -357,7 +357,8 @@ void ptx_build_target(struct ptx_build *b, struct ptx_word label)
 	b->fixups[b->nfixups++] = (struct ptx_fixup){ins, label, b->depth, b->st.line};
 }
 
-bool ptx_build_register(
+/* Where its mentions are counted; NULL: no register of that name. */
+static uint32_t *find_register(
 	struct ptx_build *b, struct ptx_word word, uint32_t *operand, uint32_t *size)
 {
 	struct ptx_symbol *symbol = ptx_build_find(b, word);
@@ -366,10 +367,12 @@ bool ptx_build_register(
 
 	if (symbol) {
 		if (symbol->kind != PTX_SYM_REG)
-			return false;
+			return NULL;
+		if (!symbol->mentions)
+			symbol->mentions = ptx_build_alloc(b, sizeof(uint32_t));
 		*operand = (uint32_t)symbol->value;
 		*size = symbol->size;
-		return true;
+		return symbol->mentions;
 	}
 	while (stem.n > 1 && stem.p[stem.n - 1] >= '0' && stem.p[stem.n - 1] <= '9' &&
 		scale <= 100000000) {
@@ -382,10 +385,49 @@ bool ptx_build_register(
 				symbol->slots[number] = ptx_build_reg(b, symbol->size);
 			*operand = symbol->slots[number];
 			*size = symbol->size;
-			return true;
+			return &symbol->mentions[number];
 		}
 	}
-	return false;
+	return NULL;
+}
+
+bool ptx_build_register(
+	struct ptx_build *b, struct ptx_word word, uint32_t *operand, uint32_t *size)
+{
+	uint32_t *mentions = find_register(b, word, operand, size);
+
+	if (mentions)
+		*mentions = !*mentions || *mentions == b->statement ? b->statement : UINT32_MAX;
+	return mentions != NULL;
+}
+
+const uint32_t *ptx_build_mentions(struct ptx_build *b, struct ptx_word word)
+{
+	uint32_t operand, size;
+
+	return find_register(b, word, &operand, &size);
+}
+
+/* ptxas leaves such a load out, and its address may be none: tiny-cuda-nn loads what its
+ * activation does not look at from NULL. */
+void ptx_build_drop_loads(struct ptx_build *b)
+{
+	const struct ptx_op *op = ptx_op_find("mov.b32");
+
+	for (uint32_t k = 0; k < b->nloads; k++) {
+		const struct ptx_fragment_load *load = &b->loads[k];
+		struct ptx_ins *ins = &b->module->code[load->ins];
+		bool used = false;
+
+		for (uint32_t n = 0; n < load->count; n++)
+			used |= *load->mentions[n] == UINT32_MAX;
+		if (used)
+			continue;
+		ins->run[0] = op->full;
+		ins->run[1] = op->part;
+		ins->a = ins->d;
+	}
+	b->nloads = 0;
 }
 
 /* A guard wraps a lone instruction; anything more becomes a branch around it. */

@@ -39,6 +39,7 @@ struct ptx_symbol {
 	bool bound;   /* a variable at the address `value`, of no module */
 	bool awaited; /* declared, and its place is kept: the definition may follow */
 	uint32_t *slots;
+	uint32_t *mentions; /* of a register, of each of a range: see ptx_build_mentions */
 	struct ptx_word *targets;
 	uint32_t depth; /* scope */
 	uint64_t bytes;
@@ -152,6 +153,13 @@ struct ptx_chunk {
 	unsigned char bytes[];
 };
 
+/* A load of a fragment, and where its registers are counted. */
+#define PTX_FRAGMENT 8 /* registers at most */
+struct ptx_fragment_load {
+	uint32_t ins, count;
+	const uint32_t *mentions[PTX_FRAGMENT];
+};
+
 #define PTX_NAME_BUCKETS 4096
 #define PTX_CONSTANT_BUCKETS 1024
 #define PTX_SIZE_CLASSES 5
@@ -195,12 +203,15 @@ struct ptx_build {
 	uint32_t nret_regs;
 	uint32_t matrix[2];    /* registers of mma, of 4 and of 8 bytes; 0: none yet */
 	uint32_t fragments[2]; /* the same of wmma */
-	uint32_t bulk;	       /* of bulk copies */
-	uint32_t texture[2];   /* and of textures and surfaces: see decode_texture.c */
+	struct ptx_fragment_load *loads; /* of this function */
+	uint32_t nloads, load_room;
+	uint32_t bulk;	     /* of bulk copies */
+	uint32_t texture[2]; /* and of textures and surfaces: see decode_texture.c */
 	uint32_t temps[PTX_SIZE_CLASSES][PTX_MAX_TEMPS];
 	uint32_t ntemps[PTX_SIZE_CLASSES], used_temps[PTX_SIZE_CLASSES];
 
 	/* The statement being decoded. */
+	uint32_t statement; /* how many there were, with it */
 	struct ptx_statement st;
 	struct ptx_word guard;
 	bool guarded, guard_not;
@@ -255,6 +266,10 @@ struct ptx_ins *ptx_build_emit(struct ptx_build *b, const char *name);
 void ptx_build_target(struct ptx_build *b, struct ptx_word label); /* of the last instruction */
 bool ptx_build_register(struct ptx_build *b, struct ptx_word word, uint32_t *operand,
 	uint32_t *size); /* false: no register of that name */
+/* Which statement names the register: 0 none, UINT32_MAX more than one.  NULL: no register. */
+const uint32_t *ptx_build_mentions(struct ptx_build *b, struct ptx_word word);
+/* The function's loads of fragments that no other statement names do nothing. */
+void ptx_build_drop_loads(struct ptx_build *b);
 
 /* One operand of the statement, DEPTH lists deep. */
 void ptx_read_operand(struct ptx_build *b, struct ptx_operand *o, unsigned depth);

@@ -188,6 +188,7 @@ void ptx_read_function(struct ptx_build *b, bool is_kernel)
 	b->function = index;
 	b->nret_regs = 0;
 	b->ret_regs = NULL;
+	b->nloads = 0;
 	memset(b->ntemps, 0, sizeof(b->ntemps));
 	memset(b->matrix, 0, sizeof(b->matrix));
 	memset(b->texture, 0, sizeof(b->texture));
@@ -210,6 +211,7 @@ void ptx_read_function(struct ptx_build *b, bool is_kernel)
 	*s = here;
 	read_body(b);
 	ptx_build_close(b);
+	ptx_build_drop_loads(b);
 	/* Falling off the end. */
 	b->st.line = s->line;
 	b->first = b->module->ncode;
@@ -314,6 +316,7 @@ static void read_statement(struct ptx_build *b, struct ptx_word root)
 	struct ptx_scan *s = &b->scan;
 
 	b->st.root = root;
+	b->statement++;
 	b->first = b->module->ncode;
 	b->flow = false;
 	if (!setjmp(b->unsupported)) {

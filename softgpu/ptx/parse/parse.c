@@ -211,6 +211,7 @@ struct ptx_module *ptx_parse(const char *text, size_t n, ptx_allocate allocate, 
 	free(b->pairs);
 	free(b->awaiting);
 	free(b->fixups);
+	free(b->loads);
 	free(b->branches);
 	free(b->pointers);
 	if (b->data)

@@ -383,6 +383,7 @@ void ptx_variable_registers(struct ptx_build *b)
 			symbol->count = decl.range;
 			symbol->slots = ptx_build_alloc(b, decl.range * sizeof(uint32_t));
 			memset(symbol->slots, 0xff, decl.range * sizeof(uint32_t));
+			symbol->mentions = ptx_build_alloc(b, decl.range * sizeof(uint32_t));
 		} else {
 			symbol->value = ptx_build_reg(b, symbol->size);
 		}

@@ -119,11 +119,38 @@ static void test_wmma_integers(void **state)
 	}
 }
 
+/* ptxas leaves out a load whose registers nothing reads; the address is none here.  In a loop
+ * what stands before the load may read it. */
+static void test_wmma_load_unread(void **state)
+{
+	(void)state;
+	*(uint32_t *)(void *)out = 0;
+	text_run(".visible .entry k(.param .u64 out)\n{ .reg .b64 d<4>; .reg .b32 a<9>, i, s; "
+		 ".reg .pred p;\nld.param.u64 d1, [out]; mov.u64 d2, 0; mov.u32 s, 16;\n"
+		 "wmma.load.a.sync.aligned.row.m16n16k16.f16 {a0,a1,a2,a3,a4,a5,a6,a7}, [d2], "
+		 "s;\n"
+		 "{ .reg .b32 a<4>; wmma.load.a.sync.aligned.row.m16n16k16.global.bf16 "
+		 "{a0,a1,a2,a3}, [d2+64]; }\n"
+		 "mov.u32 a8, 7; st.global.u32 [d1], a8; ret; }",
+		1, 32, out);
+	assert_int_equal(*(uint32_t *)(void *)out, 7);
+	for (unsigned n = 0; n < 128; n++)
+		((uint32_t *)(void *)out)[2048 + n] = 5;
+	text_run(".visible .entry k(.param .u64 out)\n{ .reg .b64 d<4>; .reg .b32 a<8>, i; "
+		 ".reg .pred p;\nld.param.u64 d1, [out]; add.u64 d2, d1, 8192; mov.u32 i, 0;\n"
+		 "LOOP: setp.eq.u32 p, i, 2; @p bra DONE; st.global.u32 [d1+4], a3;\n"
+		 "wmma.load.a.sync.aligned.row.m16n16k16.f16 {a0,a1,a2,a3,a4,a5,a6,a7}, [d2];\n"
+		 "add.u32 i, i, 1; bra LOOP;\nDONE: ret; }",
+		1, 32, out);
+	assert_int_equal(((uint32_t *)(void *)out)[1], 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_wmma),
 		cmocka_unit_test(test_wmma_integers),
+		cmocka_unit_test(test_wmma_load_unread),
 	};
 
 	text_init(1);
