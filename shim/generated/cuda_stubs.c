@@ -2107,7 +2107,7 @@ STUB(ready, cuTexRefSetAddress2D_v2, hand_cuTexRefSetAddress2D_v3, (CUtexref hTe
 STUB_UNBOUND(ready, hStream, CUDA_SUCCESS, cuStreamDestroy, hand_cuStreamDestroy_v2,
 	(CUstream hStream), (hStream));
 STUB(looks, cuEventDestroy, hand_cuEventDestroy_v2, (CUevent hEvent), (hEvent));
-STUB(within, cuEventElapsedTime, hand_cuEventElapsedTime_v2, (float *pMilliseconds,
+STUB(ready, cuEventElapsedTime, hand_cuEventElapsedTime_v2, (float *pMilliseconds,
 	CUevent hStart, CUevent hEnd), (pMilliseconds, hStart, hEnd));
 STUB(lasting, cuDevicePrimaryCtxRelease, hand_cuDevicePrimaryCtxRelease_v2, (CUdevice dev),
 	(dev));

@@ -184,17 +184,6 @@ cudaError_t hand_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags
 	return RUNTIME_DRIVER(cuEventCreate((CUevent *)event, flags));
 }
 
-cudaError_t hand_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
-{
-	cudaError_t error = runtime_init();
-
-	if (!ms)
-		return cudaErrorInvalidValue;
-	if (error)
-		return error;
-	return runtime_status(cuEventElapsedTime(ms, (CUevent)start, (CUevent)end));
-}
-
 cudaError_t hand_cudaFuncGetParamInfo(const void *func, size_t paramIndex, size_t *paramOffset,
 		size_t *paramSize)
 {

@@ -214,8 +214,8 @@ STUB(cudaEventDestroy, RUNTIME_DRIVER, (cudaEvent_t event), (cuEventDestroy_v2((
 STUB(cudaEventElapsedTime, hand_cudaEventElapsedTime, (float *ms, cudaEvent_t start,
 	cudaEvent_t end), (ms, start, end))
 #if VCUDA_ABI == 12
-STUB(cudaEventElapsedTime_v2, hand_cudaEventElapsedTime, (float *ms, cudaEvent_t start,
-	cudaEvent_t end), (ms, start, end))
+STUB(cudaEventElapsedTime_v2, runtime_elapsed, (float *ms, cudaEvent_t start, cudaEvent_t end),
+	(ms, start, end))
 #endif
 ANSWERS(cudaExternalMemoryGetMappedBuffer, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaExternalMemoryGetMappedMipmappedArray, cudaErrorInvalidResourceHandle)

@@ -9,17 +9,23 @@
 
 cudaError_t hand_cudaGetDeviceCount(int *count)
 {
+	CUresult status;
 	cudaError_t error;
 
 	if (!count)
 		return cudaErrorInvalidValue;
 	*count = 0;
 	error = runtime_init();
-	if (!error)
-		error = runtime_status(cuDeviceGetCount(count));
-	if (!error && !*count)
-		error = cudaErrorNoDevice;
-	return error;
+	if (error)
+		return error;
+	status = cuDeviceGetCount(count);
+	/* CUDA 13's remembers it, so that a host function may ask, too (an H200). */
+	if (VCUDA_ABI >= 13 && status == CUDA_ERROR_NOT_PERMITTED) {
+		*count = runtime_devices();
+		status = CUDA_SUCCESS;
+	}
+	error = runtime_status(status);
+	return error || *count ? error : cudaErrorNoDevice;
 }
 
 cudaError_t hand_cudaGetDevice(int *device)

@@ -10,6 +10,8 @@
 #include "shim/runtime/register.h"
 #include "shim/runtime/runtime.h"
 
+/* Between two events, as the driver's function of since CUDA 12.8 answers. */
+cudaError_t runtime_elapsed(float *ms, cudaEvent_t start, cudaEvent_t end);
 cudaError_t runtime_properties(struct cudaDeviceProp *prop, int ordinal);
 /* As programs built before CUDA 12 call it. */
 cudaError_t runtime_properties_11(struct cudaDeviceProp *prop, int ordinal);

@@ -27,7 +27,8 @@ _Atomic uint32_t *runtime_generation = &own_resets;
 _Atomic unsigned char runtime_watched = RUNTIME_NEW;
 
 static struct {
-	_Atomic bool ready; /* cuInit has succeeded */
+	_Atomic bool ready;  /* cuInit has succeeded */
+	_Atomic int devices; /* that there were then */
 	pthread_mutex_t lock;
 	/* Contexts retained by us, by ordinal. Written under the lock. */
 	_Atomic(CUcontext) contexts[RUNTIME_DEVICES];
@@ -224,9 +225,19 @@ cudaError_t runtime_init(void)
 	status = cuInit(0);
 	if (&vcuda_resets)
 		runtime_generation = &vcuda_resets;
-	if (status == CUDA_SUCCESS)
+	if (status == CUDA_SUCCESS) {
+		int count;
+
+		if (!cuDeviceGetCount(&count))
+			atomic_store(&primary.devices, count);
 		atomic_store(&primary.ready, true);
+	}
 	return runtime_status(status);
+}
+
+int runtime_devices(void)
+{
+	return atomic_load(&primary.devices);
 }
 
 cudaError_t runtime_device(int ordinal, CUdevice *device)

@@ -123,6 +123,8 @@ static inline cudaError_t runtime_status(CUresult status)
 
 /* Calls cuInit once; its error each time while it fails. */
 cudaError_t runtime_init(void);
+/* How many devices there were when it had succeeded. */
+int runtime_devices(void);
 
 /* Starts every function that needs a context: makes sure that one is current. */
 cudaError_t runtime_enter_slow(void);

@@ -2,6 +2,7 @@
  *
  * Streams, events and host functions: the driver's own objects under the runtime's names.
  */
+#include "shim/runtime/forms.h"
 #include "shim/runtime/runtime.h"
 
 #include <stdlib.h>
@@ -33,6 +34,33 @@ cudaError_t hand_cudaStreamQuery(cudaStream_t stream)
 	return error && error != cudaErrorNotPermitted
 		       ? error
 		       : runtime_status(cuStreamQuery((CUstream)stream));
+}
+
+/* ELAPSED is the driver's. */
+static cudaError_t elapsed(CUresult (*elapsed)(float *, CUevent, CUevent), float *ms,
+	cudaEvent_t start, cudaEvent_t end)
+{
+	cudaError_t error = runtime_init();
+
+	if (!ms)
+		return cudaErrorInvalidValue;
+	return error ? error : runtime_status(elapsed(ms, (CUevent)start, (CUevent)end));
+}
+
+cudaError_t runtime_elapsed(float *ms, cudaEvent_t start, cudaEvent_t end)
+{
+	return elapsed(cuEventElapsedTime_v2, ms, start, end);
+}
+
+/* CUDA 12's calls the driver's form of before 12.8, which is refused within a host function (an
+ * H200). */
+#undef cuEventElapsedTime
+CUresult CUDAAPI cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd);
+
+cudaError_t hand_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
+{
+	return elapsed(
+		VCUDA_ABI == 12 ? cuEventElapsedTime : cuEventElapsedTime_v2, ms, start, end);
 }
 
 cudaError_t hand_cudaStreamGetDevice(cudaStream_t hStream, int *device)
