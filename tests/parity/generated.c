@@ -69,6 +69,11 @@ CUresult shim_enter_current(unsigned call)
 	return shim_enter(call);
 }
 
+CUresult shim_enter_within(unsigned call)
+{
+	return shim_enter(call);
+}
+
 int shim_device(struct shim_call *call, CUdevice device)
 {
 	(void)call;

@@ -89,6 +89,8 @@ static void CUDART_CB poll_event(void *)
 	CUresult status;
 
 	started = true;
+	while (!recorded)
+		usleep(100);
 	while ((status = query_event(late)) == CUDA_ERROR_NOT_READY)
 		usleep(500);
 	DRIVER(status);
@@ -102,6 +104,8 @@ static void CUDART_CB poll_stream(void *)
 	CUresult status;
 
 	started = true;
+	while (!recorded)
+		usleep(100);
 	while ((status = query_stream(other)) == CUDA_ERROR_NOT_READY)
 		usleep(500);
 	DRIVER(status);
@@ -164,6 +168,7 @@ static void a_function_waits_for_a_kernel(cudaHostFn_t function)
 	CUDA(cudaLaunchHostFunc(stream, function, NULL));
 	work<<<1, N, 0, other>>>(numbers, ROUNDS);
 	CUDA(cudaEventRecord(late, other));
+	recorded = true;
 	expect_ran(1);
 	CUDA(cudaStreamSynchronize(other));
 }
@@ -177,6 +182,7 @@ static void a_function_waits_while_an_array_is_freed(cudaHostFn_t function)
 	CUDA(cudaMallocArray(&array, &format, 16));
 	work<<<1, N, 0, other>>>(numbers, ROUNDS);
 	CUDA(cudaEventRecord(late, other));
+	recorded = true;
 	CUDA(cudaLaunchHostFunc(stream, function, NULL));
 	std::thread freeing([array] {
 		while (!started)
