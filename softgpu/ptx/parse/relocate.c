@@ -111,10 +111,11 @@ void ptx_link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 		for (uint32_t l = 0; l < PTX_LANES; l++) {
 			unsigned char *p = module->pool + r->offset + l * r->size;
 			uint64_t value = 0;
+			const size_t low = r->size < sizeof(value) ? r->size : sizeof(value);
 
-			memcpy(&value, p, r->size);
+			memcpy(&value, p, low); /* of 128 bits the low half: the other is 0 */
 			value += add;
-			memcpy(p, &value, r->size);
+			memcpy(p, &value, low);
 		}
 	}
 }

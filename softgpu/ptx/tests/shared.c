@@ -202,6 +202,27 @@ static void it_comes_in_pieces(void **state)
 	ptx_module_free(module);
 }
 
+/* A variable's address stands where 128 bits are wanted: the low half of them. */
+static void an_address_is_widened(void **state)
+{
+	struct ptx_module *module =
+		text_load("sm_90", ".visible .entry k(.param .u64 out)\n{ .reg .b64 d; .reg "
+				   ".b128 v; .shared .align 16 "
+				   ".b8 first[48]; .shared .b128 second; .reg .b32 "
+				   "a;\nld.param.u64 d, [out]; mov.u32 "
+				   "a, first; st.global.u32 [d+16], a; atom.global.exch.b128 "
+				   "v, [d], second; ret; }");
+	struct ptx_error error;
+	uint64_t param = (uint64_t)(uintptr_t)out;
+
+	(void)state;
+	memset(out, 0xff, 32);
+	assert_int_equal(text_launch(module, "k", 1, 1, 0, &param, &error), PTX_OK);
+	assert_int_equal(out[0], out[4] + 48);
+	assert_int_equal(out[1] | out[2] | out[3], 0);
+	ptx_module_free(module);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +233,7 @@ int main(void)
 		cmocka_unit_test(the_first_warp_comes_last),
 		cmocka_unit_test(all_read_before_one_writes),
 		cmocka_unit_test(it_comes_in_pieces),
+		cmocka_unit_test(an_address_is_widened),
 	};
 
 	text_init(1);
