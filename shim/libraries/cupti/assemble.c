@@ -311,33 +311,60 @@ static uint64_t group_call(const struct recorded_list *list, size_t from, size_t
 	return 0;
 }
 
+/* What a GPU did before one wait for all of it: behind that it rests, so that those of the next
+ * wait may be moved by another number. */
+struct span {
+	uint64_t done; /* when the wait was over */
+	struct slack slack;
+};
+static struct {
+	struct span *at;
+	size_t count, room;
+	uint32_t last[OPEN_DEVICES_MOST]; /* of each GPU, from 1 on */
+} spans;
+
+static void span_note(struct gpu_record *one, uint64_t call)
+{
+	const uint64_t done = frame_done(one->agent, one->r.seq);
+	uint32_t *last;
+	struct span *new;
+
+	if (one->r.device >= OPEN_DEVICES_MOST)
+		return;
+	last = &spans.last[one->r.device];
+	if (!*last || spans.at[*last - 1].done != done) {
+		new = record_room(
+			spans.at, spans.count, &spans.room, sizeof(*new), GPU_RECORDS_MAX);
+		if (!new)
+			return;
+		spans.at = new;
+		new[spans.count++] = (struct span){done, SLACK_NONE};
+		*last = (uint32_t)spans.count;
+	}
+	one->span = *last;
+	slack_note(&spans.at[*last - 1].slack, one->r.start, one->r.end, call, done);
+}
+
 /* All records of a GPU, by what the calls tell of its clock. */
 static void gpu_move(const struct recorded_list *list)
 {
-	struct slack gpus[OPEN_DEVICES_MOST];
-
-	for (size_t i = 0; i < OPEN_DEVICES_MOST; i++)
-		gpus[i] = SLACK_NONE;
+	spans.count = 0;
+	memset(spans.last, 0, sizeof(spans.last));
 	for (size_t i = 0, end; i < items.count; i = end) {
 		uint64_t call = group_call(list, i, end = group_end(i));
 
-		for (size_t at = i; at < end; at++) {
-			const struct gpu_record *one = &gpu.at[items.at[at].at];
-
-			if (items.at[at].rank == RANK_GPU && one->r.device < OPEN_DEVICES_MOST)
-				slack_note(&gpus[one->r.device], one->r.start, one->r.end, call,
-					frame_done(one->agent, one->r.seq));
-		}
+		for (size_t at = i; at < end; at++)
+			if (items.at[at].rank == RANK_GPU)
+				span_note(&gpu.at[items.at[at].at], call);
 	}
 	for (size_t i = 0; i < gpu.count; i++) {
-		struct profile_record *r = &gpu.at[i].r;
-		uint64_t by = r->device < OPEN_DEVICES_MOST
-				      ? (uint64_t)slack_move(&gpus[r->device])
-				      : 0;
+		struct gpu_record *one = &gpu.at[i];
+		uint64_t by =
+			one->span ? (uint64_t)slack_move(&spans.at[one->span - 1].slack) : 0;
 
-		r->start += by;
-		r->end += by;
-		r->completed += r->completed ? by : 0;
+		one->r.start += by;
+		one->r.end += by;
+		one->r.completed += one->r.completed ? by : 0;
 	}
 }
 

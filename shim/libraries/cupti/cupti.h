@@ -190,6 +190,7 @@ struct gpu_record {
 	const char *name;
 	unsigned agent;
 	uint32_t correlation; /* 0: no frame of the program caused it */
+	uint32_t span;	      /* assemble.c's, from 1 on; 0: of none */
 	bool of_library;
 };
 
