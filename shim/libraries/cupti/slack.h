@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * By how much the times of one GPU's records are wrong, as the program's calls tell: nothing
- * runs before it was asked for, nor after it was seen to be done.  All records are moved alike,
- * so that they stay in their order and have their gaps.  The answers that tell the agent's
- * clock are exact to half a round trip, what CUPTI makes of a GPU's clock is not: some 300 us
- * off on an H200.
+ * runs before it was asked for, nor after it was seen to be done.  All records up to a wait for
+ * the GPU are moved alike, so that they stay in their order and have their gaps.  The answers
+ * that tell the agent's clock are exact to half a round trip, what CUPTI makes of a GPU's clock
+ * is not: some 300 us off on an H200.
  */
 #ifndef VCUDA_SHIM_LIBRARIES_CUPTI_SLACK_H
 #define VCUDA_SHIM_LIBRARIES_CUPTI_SLACK_H
