@@ -36,15 +36,14 @@ cudaError_t hand_cudaStreamQuery(cudaStream_t stream)
 		       : runtime_status(cuStreamQuery((CUstream)stream));
 }
 
-/* ELAPSED is the driver's. */
-static cudaError_t elapsed(CUresult (*elapsed)(float *, CUevent, CUevent), float *ms,
+static cudaError_t elapsed(CUresult (*driver)(float *, CUevent, CUevent), float *ms,
 	cudaEvent_t start, cudaEvent_t end)
 {
 	cudaError_t error = runtime_init();
 
 	if (!ms)
 		return cudaErrorInvalidValue;
-	return error ? error : runtime_status(elapsed(ms, (CUevent)start, (CUevent)end));
+	return error ? error : runtime_status(driver(ms, (CUevent)start, (CUevent)end));
 }
 
 cudaError_t runtime_elapsed(float *ms, cudaEvent_t start, cudaEvent_t end)
