@@ -65,6 +65,27 @@ static double launch_rate(float *p)
 	return n / ((now() - t) * 1e-6);
 }
 
+static void CUDART_CB nothing(void *)
+{
+}
+
+/* Kernels with a host function behind each, on one stream: a kernel waits for the function before
+ * it. */
+static double functions_cost(float *p, cudaStream_t stream)
+{
+	std::vector<double> v;
+	for (int round = 0; round < 20; round++) {
+		double t = now();
+		for (int i = 0; i < 100; i++) {
+			empty<<<1, 32, 0, stream>>>(p, i, -1);
+			CHECK(cudaLaunchHostFunc(stream, nothing, NULL));
+		}
+		CHECK(cudaStreamSynchronize(stream));
+		v.push_back((now() - t) / 100);
+	}
+	return median(v);
+}
+
 template <class F> static double timed(int n, F f)
 {
 	std::vector<double> v;
@@ -119,6 +140,7 @@ int main(int argc, char **argv)
 	memcpy(pinned, pageable, 4);
 	double record = timed(2000, [&] { CHECK(cudaEventRecord(event, stream)); });
 	CHECK(cudaStreamSynchronize(stream));
+	double function = functions_cost(p, stream);
 	double churn = timed(500, [&] {
 		void *q;
 		CHECK(cudaMalloc(&q, 8 << 20));
@@ -156,10 +178,10 @@ int main(int argc, char **argv)
 	}
 	printf("{\"first_call_us\": %.1f, \"first_kernel_us\": %.1f, \"launch_us\": %.3f, "
 	       "\"launches_per_s\": %.0f, \"launch_sync_us\": %.2f, \"launch_stream_sync_us\": %.2f, "
-	       "\"item_us\": %.2f, \"pinned_item_us\": %.2f, \"event_record_us\": %.3f, \"malloc_free_us\": %.2f, "
+	       "\"item_us\": %.2f, \"pinned_item_us\": %.2f, \"event_record_us\": %.3f, \"host_function_us\": %.2f, \"malloc_free_us\": %.2f, "
 	       "\"small_copy_us\": %.3f, \"h2d_pageable_gbps\": %.3f, \"h2d_pinned_gbps\": %.3f, "
 	       "\"d2h_pageable_gbps\": %.3f, \"d2h_pinned_gbps\": %.3f}\n",
-		first, ready, cost, rate, sync, stream_sync, item, pinned_item, record, churn, small, in_pageable,
+		first, ready, cost, rate, sync, stream_sync, item, pinned_item, record, function, churn, small, in_pageable,
 		in_pinned, out_pageable, out_pinned);
 	return 0;
 }
