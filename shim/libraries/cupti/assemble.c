@@ -325,24 +325,24 @@ static struct {
 
 static void span_note(struct gpu_record *one, uint64_t call)
 {
-	const uint64_t done = frame_done(one->agent, one->r.seq);
 	uint32_t *last;
 	struct span *new;
 
+	one->done = frame_done(one->agent, one->r.seq);
 	if (one->r.device >= OPEN_DEVICES_MOST)
 		return;
 	last = &spans.last[one->r.device];
-	if (!*last || spans.at[*last - 1].done != done) {
+	if (!*last || spans.at[*last - 1].done != one->done) {
 		new = record_room(
 			spans.at, spans.count, &spans.room, sizeof(*new), GPU_RECORDS_MAX);
 		if (!new)
 			return;
 		spans.at = new;
-		new[spans.count++] = (struct span){done, SLACK_NONE};
+		new[spans.count++] = (struct span){one->done, SLACK_NONE};
 		*last = (uint32_t)spans.count;
 	}
 	one->span = *last;
-	slack_note(&spans.at[*last - 1].slack, one->r.start, one->r.end, call, done);
+	slack_note(&spans.at[*last - 1].slack, one->r.start, one->r.end, call, one->done);
 }
 
 /* All records of a GPU, by what the calls tell of its clock. */
@@ -372,7 +372,7 @@ static void gpu_move(const struct recorded_list *list)
  * done. */
 static void bounded(struct gpu_record *one, uint64_t call)
 {
-	uint64_t done = frame_done(one->agent, one->r.seq);
+	const uint64_t done = one->done;
 
 	if (done != UINT64_MAX && one->r.end > done) {
 		uint64_t late = one->r.end - done;

@@ -190,6 +190,7 @@ struct gpu_record {
 	const char *name;
 	unsigned agent;
 	uint32_t correlation; /* 0: no frame of the program caused it */
+	uint64_t done;	      /* when it was seen to be; UINT64_MAX: not yet (frame_done) */
 	uint32_t span;	      /* assemble.c's, from 1 on; 0: of none */
 	bool of_library;
 };
