@@ -1,7 +1,7 @@
 # Benchmarks. `make bench` needs a GPU; `make bench-ptx` measures the software GPU here.
 BENCH := $(BUILD)/bench
 
-$(BENCH)/agents $(BENCH)/micro $(BENCH)/line $(BENCH)/instructions: $(BENCH)/%: bench/%.cu | $(CACHE)/.complete
+$(BENCH)/agents $(BENCH)/micro $(BENCH)/line $(BENCH)/instructions $(BENCH)/pinned_reads: $(BENCH)/%: bench/%.cu | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CUDA13)/bin/nvcc -O2 -cudart shared -L$(CUDA13)/lib $< -o $@
@@ -27,7 +27,7 @@ bench-tls: $(BENCH)/tls ## bytes a second of a core, with and without TLS
 	$(Q)$<
 
 .PHONY: bench-programs
-bench-programs: $(BENCH)/imports $(BENCH)/agents $(BENCH)/micro $(BENCH)/line $(BENCH)/instructions $(BENCH)/rawtcp $(BENCH)/tls
+bench-programs: $(BENCH)/imports $(BENCH)/pinned_reads $(BENCH)/agents $(BENCH)/micro $(BENCH)/line $(BENCH)/instructions $(BENCH)/rawtcp $(BENCH)/tls
 
 bench: dist ## native and remote side by side, as a table (needs a GPU)
 	$(Q)bench/run.py --dist .dist

@@ -423,8 +423,9 @@ CUresult serve_vcudaMirrorWait(struct worker *w, struct request *r)
 
 /* Behind a look its lines lie clean in the caches of this core, and there the GPU finds them
  * anew for each block that reads them: a kernel of MAGMA's took 104 us instead of 43 on an
- * H200. Lines that were written go to the cache of all cores when they are read, or when they
- * are told to. Nothing is written here: what a kernel writes at the same time stays. */
+ * H200 (bench/pinned_reads.cu). Lines that were written go to the cache of all cores when they
+ * are read, or when they are told to. Nothing is written here: what a kernel writes at the same
+ * time stays. */
 static void mirror_yield(const struct mirror_view *view)
 {
 #if defined(__x86_64__)
